@@ -1,0 +1,126 @@
+# hewn: see README.md. Useful targets: all demo check check-all install uninstall dist lint clean
+# Variables: MODE=rel|dbg|asan|ubsan|tsan|cov  V=1  BUILD=dir  CC=gcc|clang  PTXAS=path (empty: no cubins)
+
+MODE  ?= rel
+BUILD ?= build$(if $(filter-out rel,$(MODE)),-$(MODE))
+SRC   := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
+O     := $(BUILD)/obj
+
+CC          ?= cc
+AR          ?= ar
+NM          ?= nm
+CUDA_HOME   ?= $(firstword $(wildcard /usr/local/cuda) $(CUDA_PATH))
+PTXAS       ?= $(firstword $(wildcard $(CUDA_HOME)/bin/ptxas) $(shell command -v ptxas 2>/dev/null))
+PYTHON      ?= python3
+CLANG_TIDY  ?= clang-tidy
+CPPCHECK    ?= cppcheck
+CLANG_FORMAT ?= clang-format
+
+VERSION := $(shell awk '/define HEWN_VERSION_/ {v = v s $$3; s = "."} END {print v}' \
+             $(SRC)/include/hewn.h)
+PREFIX  ?= /usr/local
+DESTDIR ?=
+bindir     = $(PREFIX)/bin
+libdir     = $(PREFIX)/lib
+includedir = $(PREFIX)/include
+datadir    = $(PREFIX)/share/hewn
+
+WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
+OPT_rel   := -O2 -g -DNDEBUG
+OPT_dbg   := -O0 -g3
+OPT_asan  := -O1 -g -fsanitize=address -fno-omit-frame-pointer
+OPT_ubsan := -O1 -g -fsanitize=undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+OPT_tsan  := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
+OPT_cov   := -O0 -g --coverage
+OPT := $(OPT_$(MODE))
+ifeq ($(OPT),)
+$(error MODE=$(MODE) is none of rel dbg asan ubsan tsan cov)
+endif
+
+CFLAGS_ALL := -std=c11 $(WARN) $(OPT) -fPIC -fvisibility=hidden -D_GNU_SOURCE \
+              -I$(SRC)/include $(CFLAGS)
+# The simulator's rooms: front end, decoder, instructions, machine, work in flight, reports, driver API.
+sim_rooms   := ptx decode ops machine async check cuda
+sim_include := $(sim_rooms:%=-I$(SRC)/tools/sim/%) -I$(SRC)/runtime
+SIM_CFLAGS := -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math $(sim_include)
+ifneq ($(filter dbg asan ubsan tsan cov,$(MODE)),)
+SIM_CFLAGS := -ffp-contract=off $(sim_include)
+endif
+LDFLAGS_ALL := $(OPT) $(LDFLAGS)
+
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-7s %s\n' '$(1)' '$(patsubst $(BUILD)/%,%,$@)')
+
+runtime_src := $(wildcard $(SRC)/runtime/*.c)
+sim_src     := $(foreach room,$(sim_rooms),$(wildcard $(SRC)/tools/sim/$(room)/*.c))
+cli_src     := $(wildcard $(SRC)/tools/hewn/*.c)
+mod_src     := $(wildcard $(SRC)/tools/mod/*.c)
+runtime_obj := $(runtime_src:$(SRC)/%.c=$(O)/%.o)
+sim_obj     := $(sim_src:$(SRC)/%.c=$(O)/%.o)
+cli_obj     := $(cli_src:$(SRC)/%.c=$(O)/%.o)
+mod_obj     := $(mod_src:$(SRC)/%.c=$(O)/%.o)
+
+lib := $(BUILD)/libhewn.a
+cli := $(BUILD)/hewn
+sim := $(BUILD)/sim/libcuda.so.1
+mod := $(BUILD)/mod
+
+all: $(sim)
+.PHONY: all check check-all install uninstall dist lint format clean
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+include $(SRC)/tests/tests.mk
+
+$(O)/tools/sim/%.o: EXTRA := $(SIM_CFLAGS)
+$(O)/tools/mod/%.o $(O)/tools/hewn/%.o: EXTRA := -I$(SRC)/runtime
+
+$(O)/%.o: $(SRC)/%.c
+	$(call say,CC)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) $(EXTRA) -MMD -MP -c $< -o $@
+
+$(lib): $(runtime_obj) $(module_obj)
+	$(call say,AR)
+	$(Q)mkdir -p $(@D)
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
+$(sim): $(sim_obj) $(SRC)/tools/sim/cuda/exports.map
+	$(call say,LD)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=$(SRC)/tools/sim/cuda/exports.map \
+	  $(if $(filter asan tsan ubsan,$(MODE)),,-Wl,-z,defs) \
+	  $(LDFLAGS_ALL) $(sim_obj) -o $@ -lm -lpthread
+
+$(mod): $(mod_obj)
+	$(call say,LD)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) $(mod_obj) -o $@
+
+$(cli): $(cli_obj) $(lib)
+	$(call say,LD)
+	$(Q)$(CC) $(LDFLAGS_ALL) $(cli_obj) $(lib) -o $@ -ldl -lm
+
+dist:
+	git -C $(SRC) archive --prefix=hewn-$(VERSION)/ -o $(abspath $(BUILD))/hewn-$(VERSION).tar.gz HEAD
+
+# Static analysis and format, with the configuration in the tree.
+lint_src := $(runtime_src) $(sim_src) $(cli_src) $(mod_src) $(wildcard $(SRC)/tests/*.c)
+lint:
+	$(CPPCHECK) --quiet --std=c11 --enable=warning,performance,portability --inline-suppr \
+	  --suppressions-list=$(SRC)/.cppcheck --error-exitcode=1 -D_GNU_SOURCE -I$(SRC)/include \
+	  $(sim_include) -I$(SRC)/tools/hewn $(lint_src)
+	@# one file a call: with several, clang-tidy 14 reports uninitialised va_lists that are not
+	$(Q)printf '%s\n' $(lint_src) | xargs -P "$$(nproc)" -I '{}' $(CLANG_TIDY) --quiet '{}' -- \
+	  -std=c11 -D_GNU_SOURCE -I$(SRC)/include $(sim_include) \
+	  -I$(SRC)/tools/hewn 2>/dev/null
+	$(CLANG_FORMAT) --dry-run -Werror $(lint_src)
+
+format:
+	$(CLANG_FORMAT) -i $(lint_src)
+
+clean:
+	rm -rf $(BUILD)
+
+-include $(runtime_obj:.o=.d) $(sim_obj:.o=.d) $(cli_obj:.o=.d) $(mod_obj:.o=.d)

@@ -1,0 +1,327 @@
+/*
+ * hewn: hand-written PTX kernels for NVIDIA tensor cores, loaded through the CUDA driver API alone.
+ *
+ * The only public header. Compiles as C99, C11 and C++, beside cuda.h in either order.
+ *
+ * Rules that hold for every function here:
+ *   - The caller owns every buffer, context and stream; the library owns what a *_create/open/attach
+ *     function returned, until the matching *_destroy/close/detach.
+ *   - A function that can fail returns HEWN_OK (0) or a negative hewn_status. On failure nothing is
+ *     changed, and `err` (which may be NULL) holds a sentence naming argument, value and rule; on
+ *     success it is left as it was.
+ *   - Nothing here prints, exits, or creates a CUDA context unless the name says so.
+ *   - Objects are immutable once created and may be shared by threads; an hewn_error may not.
+ *   - Structs that begin with `struct_size` may grow: set it to sizeof(the struct) and zero the rest.
+ */
+#ifndef HEWN_H
+#define HEWN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HEWN_VERSION_MAJOR 0
+#define HEWN_VERSION_MINOR 1
+#define HEWN_VERSION_PATCH 0
+
+/* The driver's handles, by the names that cuda.h gives their structs: a CUstream is a hewn_stream. */
+typedef struct CUstream_st *hewn_stream;
+typedef struct CUmod_st *hewn_module_handle;
+typedef struct CUfunc_st *hewn_function;
+typedef struct CUctx_st *hewn_cuda_context;
+typedef unsigned long long hewn_deviceptr; /* CUdeviceptr */
+
+/* ---------------------------------------------------------------------------------- errors -- */
+
+typedef enum hewn_status {
+    HEWN_OK = 0,
+    HEWN_ERR_ARGUMENT = -1,  /* an argument breaks a documented rule */
+    HEWN_ERR_NO_DRIVER = -2, /* no driver library, or it cannot be opened */
+    HEWN_ERR_SYMBOL = -3,    /* the driver lacks a function that this call needs */
+    HEWN_ERR_DRIVER = -4,    /* a driver call failed; hewn_error.driver_code says how */
+    HEWN_ERR_NO_DEVICE = -5, /* no CUDA device, or no current context */
+    HEWN_ERR_NO_MODULE = -6, /* this device runs none of the shipped targets */
+    HEWN_ERR_IMAGE = -7,     /* an embedded or given module image is corrupt */
+    HEWN_ERR_MEMORY = -8,    /* host memory exhausted */
+    HEWN_ERR_LIMIT = -9      /* the request is legal but exceeds what device or kernel can hold */
+} hewn_status;
+
+typedef struct hewn_error {
+    int status;      /* a hewn_status */
+    int driver_code; /* the CUresult behind HEWN_ERR_DRIVER, else 0 */
+    char message[480];
+} hewn_error;
+
+/* "HEWN_ERR_ARGUMENT" for -1, and so on; "HEWN_ERR_UNKNOWN" for what is none of these. */
+const char *hewn_status_name(int status);
+
+/* ---------------------------------------------------------------------------------- driver -- */
+
+typedef struct hewn_driver hewn_driver;
+
+typedef struct hewn_driver_options {
+    size_t struct_size;
+    /* Library to open; NULL: the environment's HEWN_LIBCUDA, else "libcuda.so.1". */
+    const char *path;
+    /* Resolver to use instead of opening a library: returns the function named by its exported
+     * symbol (say "cuMemAlloc_v2"), or NULL. `path` must then be NULL. */
+    void *(*resolve)(void *user, const char *symbol);
+    void *user;
+} hewn_driver_options;
+
+/* Opens the driver library, resolves its functions, and calls cuInit(0). `options` may be NULL. */
+int hewn_driver_open(const hewn_driver_options *options, hewn_driver **out, hewn_error *err);
+/* NULL is allowed. Every context attached through this driver must be detached before. */
+void hewn_driver_close(hewn_driver *driver);
+
+/* What was opened: the library's path as the loader resolved it, or "(resolver)". */
+const char *hewn_driver_path(const hewn_driver *driver);
+/* The driver's CUDA version, as 1000*major + 10*minor. */
+int hewn_driver_version(const hewn_driver *driver);
+int hewn_driver_device_count(const hewn_driver *driver);
+/* Optional functions that this driver lacks, comma-separated; "" where it has them all. */
+const char *hewn_driver_missing(const hewn_driver *driver);
+/* A function of the driver by exported name, for callers with needs beyond this header; or NULL. */
+void *hewn_driver_symbol(const hewn_driver *driver, const char *symbol);
+
+/* --------------------------------------------------------------------------------- context -- */
+
+typedef struct hewn_context hewn_context;
+
+typedef struct hewn_device_info {
+    size_t struct_size;
+    char name[96];
+    int ordinal;
+    int cc_major, cc_minor;
+    int sm_count;
+    int max_shared_per_block; /* bytes, opt-in limit of dynamic + static */
+    int shared_per_sm;
+    int registers_per_sm;
+    int l2_bytes;
+    int clock_khz;
+    uint64_t memory_bytes;
+    int simulated; /* 1 when the driver is hewn's simulator */
+} hewn_device_info;
+
+/* Attaches to the calling thread's current CUDA context, which must outlive the result. */
+int hewn_attach(hewn_driver *driver, hewn_context **out, hewn_error *err);
+/* Retains device `ordinal`'s primary context, makes it current on this thread, and attaches to it;
+ * hewn_detach restores the previous current context and releases the primary one. */
+int hewn_attach_primary(hewn_driver *driver, int ordinal, hewn_context **out, hewn_error *err);
+/* Unloads the modules this context loaded. No launch of theirs may be in flight, and no plan of this
+ * context may be run or described after. NULL is allowed. */
+void hewn_detach(hewn_context *context);
+int hewn_device(const hewn_context *context, hewn_device_info *out, hewn_error *err);
+/* Device `ordinal` without any context. */
+int hewn_driver_device(const hewn_driver *driver, int ordinal, hewn_device_info *out,
+                       hewn_error *err);
+
+/* --------------------------------------------------------------------------------- modules -- */
+
+/* One compiled form of a module: a cubin for one architecture. */
+typedef struct hewn_image {
+    const char *arch; /* "sm_90a", "sm_100", "sm_103" */
+    const void *data;
+    size_t size;
+} hewn_image;
+
+/* One kernel as shipped: its PTX text always, cubins where ptxas was there at build time. */
+typedef struct hewn_module {
+    const char *name;   /* "gemm_bf16_f32" */
+    const char *target; /* "sm_90a" or "sm_100f" */
+    const char *entry;  /* the kernel's symbol in the module */
+    const char *ptx;    /* NUL-terminated */
+    size_t ptx_size;    /* without the NUL */
+    const char *manifest; /* JSON, NUL-terminated */
+    size_t manifest_size;
+    const hewn_image *images;
+    size_t image_count;
+    const char *sha256; /* of the PTX text, 64 hex digits */
+} hewn_module;
+
+/* The kernels behind one group of functions. Naming a family links its kernels; others stay out. */
+typedef struct hewn_family {
+    const char *name; /* "gemm" */
+    const hewn_module *const *modules;
+    size_t module_count;
+} hewn_family;
+
+extern const hewn_family hewn_gemm_family;
+
+/* True (1) when code for `target` runs on compute capability major.minor: "sm_90a" on 9.0 only,
+ * "sm_100f" on 10.0, 10.3 and later minors of 10. Never decided by the major number alone. */
+int hewn_target_runs_on(const char *target, int cc_major, int cc_minor);
+
+/* Loads every module of a family that this device can run, so that no later call loads anything.
+ * Idempotent. HEWN_ERR_NO_MODULE lists the device's capability and what the family ships. */
+int hewn_preload(hewn_context *context, const hewn_family *family, hewn_error *err);
+
+/* Where a module of this context came from: "cubin sm_90a", "ptx" (compiled by the driver), or
+ * NULL while it is not loaded. */
+const char *hewn_module_origin(const hewn_context *context, const hewn_module *module);
+/* A loaded module's kernel, for hewn_launch and the driver's own functions; NULL while it is not
+ * loaded. It lives until hewn_detach. */
+hewn_function hewn_module_function(const hewn_context *context, const hewn_module *module);
+
+/* ----------------------------------------------------------------------------- tensor maps -- */
+
+/* Same layout and alignment rule as CUtensorMap: 128 opaque bytes, 64-byte aligned. */
+#if defined(__cplusplus) && __cplusplus >= 201103L
+#define HEWN_ALIGNED_64 alignas(64)
+#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#define HEWN_ALIGNED_64 _Alignas(64)
+#else
+#define HEWN_ALIGNED_64 /* C99 cannot say it: the caller aligns, and hewn_tensormap_encode checks */
+#endif
+typedef struct hewn_tensormap {
+    HEWN_ALIGNED_64 uint64_t opaque[16];
+} hewn_tensormap;
+
+typedef enum hewn_tm_dtype { /* values are the driver's CUtensorMapDataType */
+    HEWN_TM_U8 = 0, HEWN_TM_U16, HEWN_TM_U32, HEWN_TM_I32, HEWN_TM_U64, HEWN_TM_I64, HEWN_TM_F16,
+    HEWN_TM_F32, HEWN_TM_F64, HEWN_TM_BF16, HEWN_TM_F32_FTZ, HEWN_TM_TF32, HEWN_TM_TF32_FTZ,
+    HEWN_TM_16U4_ALIGN8B, HEWN_TM_16U4_ALIGN16B, HEWN_TM_16U6_ALIGN16B
+} hewn_tm_dtype;
+
+typedef enum hewn_tm_interleave {
+    HEWN_TM_INTERLEAVE_NONE = 0, HEWN_TM_INTERLEAVE_16B, HEWN_TM_INTERLEAVE_32B
+} hewn_tm_interleave;
+
+typedef enum hewn_tm_swizzle {
+    HEWN_TM_SWIZZLE_NONE = 0, HEWN_TM_SWIZZLE_32B, HEWN_TM_SWIZZLE_64B, HEWN_TM_SWIZZLE_128B,
+    HEWN_TM_SWIZZLE_128B_ATOM_32B, HEWN_TM_SWIZZLE_128B_ATOM_32B_FLIP_8B,
+    HEWN_TM_SWIZZLE_128B_ATOM_64B
+} hewn_tm_swizzle;
+
+typedef enum hewn_tm_l2 {
+    HEWN_TM_L2_NONE = 0, HEWN_TM_L2_64B, HEWN_TM_L2_128B, HEWN_TM_L2_256B
+} hewn_tm_l2;
+
+typedef enum hewn_tm_oob { HEWN_TM_OOB_ZERO = 0, HEWN_TM_OOB_NAN } hewn_tm_oob;
+
+/* A tiled tensor map. Dimension 0 is the fastest; sizes in elements, strides in bytes. */
+typedef struct hewn_tensormap_desc {
+    size_t struct_size;
+    hewn_deviceptr address;
+    int dtype;                 /* hewn_tm_dtype */
+    int rank;                  /* 1..5 */
+    uint64_t dim[5];           /* global extent of each dimension */
+    uint64_t stride[4];        /* byte stride of dimensions 1..rank-1 */
+    uint32_t box[5];           /* extent of the box that one copy moves */
+    uint32_t element_stride[5]; /* 0 is read as 1 */
+    int interleave, swizzle, l2, oob;
+} hewn_tensormap_desc;
+
+/* Checks every rule that cuTensorMapEncodeTiled enforces on a device of compute capability
+ * cc_major.cc_minor, without a driver. Where the driver's reference leaves a case open it is refused.
+ * `what` names the tensor in messages ("A"); NULL: "tensor". */
+int hewn_tensormap_check(const hewn_tensormap_desc *desc, const char *what, int cc_major,
+                         int cc_minor, hewn_error *err);
+/* Checks, then encodes. */
+int hewn_tensormap_encode(const hewn_context *context, const hewn_tensormap_desc *desc,
+                          const char *what, hewn_tensormap *out, hewn_error *err);
+
+/* -------------------------------------------------------------------- tensor memory (TMEM) -- */
+
+/* A named range of TMEM columns that a kernel wants. */
+typedef struct hewn_tmem_region {
+    const char *name;
+    uint32_t columns; /* 1..512 */
+    uint32_t align;   /* power of two, 0 is read as 1 */
+    uint32_t column;  /* out: first column, from the allocation's base */
+} hewn_tmem_region;
+
+typedef struct hewn_tmem_plan {
+    uint32_t columns;     /* what to allocate: a power of two, 32..512 */
+    uint32_t used;        /* columns the regions cover, gaps included */
+    uint32_t ctas_per_sm; /* CTAs whose allocations fit one SM together: none waits for another */
+} hewn_tmem_plan;
+
+/* Places regions (largest alignment first, then given order) and fixes the allocation size.
+ * HEWN_ERR_LIMIT where the total exceeds 512 columns, or where `ctas_per_sm` (0: no wish) CTAs
+ * would not fit an SM together and so could starve each other in tcgen05.alloc. */
+int hewn_tmem_plan_regions(hewn_tmem_region *regions, size_t count, uint32_t ctas_per_sm,
+                           hewn_tmem_plan *out, hewn_error *err);
+
+/* ---------------------------------------------------------------------------------- launch -- */
+
+typedef struct hewn_launch_desc {
+    size_t struct_size;
+    uint32_t grid[3], block[3];
+    uint32_t cluster[3];     /* all 0: no cluster attribute */
+    uint32_t dynamic_shared; /* bytes; above 48 KiB see hewn_allow_shared */
+    int cooperative;
+    int programmatic; /* programmatic dependent launch: may start before its predecessor ends */
+    hewn_stream stream;
+} hewn_launch_desc;
+
+/* Raises a function's dynamic shared memory limit; static + dynamic may not exceed the opt-in
+ * limit of the device. Not for launch paths. */
+int hewn_allow_shared(const hewn_context *context, hewn_function function, uint32_t bytes,
+                      hewn_error *err);
+/* Checks the shape against the device's limits and launches. `params` as for cuLaunchKernelEx. */
+int hewn_launch(const hewn_context *context, hewn_function function, const hewn_launch_desc *desc,
+                void **params, hewn_error *err);
+
+/* ------------------------------------------------------------------------------------ gemm -- */
+
+typedef enum hewn_dtype { HEWN_F32 = 0, HEWN_F16 = 1, HEWN_BF16 = 2 } hewn_dtype;
+
+size_t hewn_dtype_size(int dtype);      /* bytes; 0 for what is no dtype */
+const char *hewn_dtype_name(int dtype); /* "f32", "f16", "bf16"; NULL for what is no dtype */
+
+/*
+ * D[b] = A[b] * transpose(B[b])   for b in [0, batch)
+ *
+ * A is m x k, B is n x k, D is m x n, each row-major with its own leading dimension (elements
+ * between the starts of two rows). Products are exact, sums are fp32 in the tensor core's order;
+ * one rounding to nearest-even gives D.
+ * Rules: m, n, k, batch in 1..2^31-1, and so the number of output tiles; base addresses and row
+ * strides (bytes) multiples of 16; ld >= row length; batch strides multiples of 16 bytes (0 for A or
+ * B: one matrix shared by the batch); no stride negative or 2^40 bytes and more.
+ * D must overlap neither A nor B nor, between problems of the batch, itself. Its problems lie behind
+ * each other (stride_d >= (m-1)*ldd + n) or side by side in the rows (stride_d >= n and
+ * (batch-1)*stride_d + n <= ldd). A, B and D may be different columns of one matrix.
+ */
+typedef struct hewn_gemm_desc {
+    size_t struct_size;
+    int64_t m, n, k;
+    int in, out;           /* hewn_dtype: HEWN_F16 or HEWN_BF16 in; any of the three out */
+    int64_t lda, ldb, ldd; /* elements; 0: k, k, n */
+    int64_t batch;         /* 0 is read as 1 */
+    int64_t stride_a, stride_b, stride_d; /* elements between problems; unused when batch is 1 */
+} hewn_gemm_desc;
+
+typedef struct hewn_gemm_plan hewn_gemm_plan;
+
+typedef struct hewn_gemm_plan_info {
+    size_t struct_size;
+    const char *module; /* "gemm_bf16_f32" */
+    const char *target; /* "sm_90a" */
+    const char *origin; /* as hewn_module_origin */
+    uint32_t grid[3], block[3], cluster[3];
+    uint32_t dynamic_shared;
+    uint32_t tmem_columns;
+    uint32_t tile_m, tile_n, tile_k, stages;
+} hewn_gemm_plan_info;
+
+/* Validates, chooses the kernel for the context's device, loads it where it is not yet loaded, and
+ * computes everything that does not depend on addresses. */
+int hewn_gemm_plan_create(hewn_context *context, const hewn_gemm_desc *desc, hewn_gemm_plan **out,
+                          hewn_error *err);
+void hewn_gemm_plan_destroy(hewn_gemm_plan *plan); /* NULL is allowed */
+int hewn_gemm_plan_describe(const hewn_gemm_plan *plan, hewn_gemm_plan_info *out, hewn_error *err);
+
+/* Enqueues the product on `stream`. Allocates, loads and synchronises nothing; safe under stream
+ * capture. The plan's context must be current. */
+int hewn_gemm_run(const hewn_gemm_plan *plan, hewn_deviceptr a, hewn_deviceptr b, hewn_deviceptr d,
+                  hewn_stream stream, hewn_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

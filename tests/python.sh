@@ -1,0 +1,21 @@
+#!/bin/sh
+# Modules from another language: ctypes and json, nothing of ours but the files in build/modules.
+. "$SRC/tests/lib.sh"
+log=$BUILD/tests/python.log
+if ! "$PYTHON" -c 'import ctypes, json' 2>/dev/null; then
+    skip "Python examples: no Python with ctypes"
+    finish
+    exit
+fi
+case $MODE in rel | dbg) ;; *)
+    skip "Python examples: an interpreter without the sanitiser of MODE=$MODE cannot load the simulator"
+    finish
+    exit
+    ;;
+esac
+
+for gpu in h200 b200; do
+    if HEWN_LIBCUDA=$SIM HEWN_SIM_GPU=$gpu "$PYTHON" "$SRC/tests/vecadd.py" >"$log" 2>&1; then ok
+    else fail "vecadd.py on $gpu" "$(cat "$log")"; fi
+done
+finish

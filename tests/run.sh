@@ -1,0 +1,61 @@
+#!/bin/sh
+# Runs every test and adds up the closing lines. Called by make, which sets BUILD SRC CC PTXAS NM PYTHON
+# CUDA_HOME MODE; `run.sh check` or `run.sh all`.
+#
+# Each test program ends with "name on where: N passed, N failed, N skipped". A program that ends
+# without such a line, or with a status that contradicts it, counts as one failure.
+set -u
+suite=${1:-check}
+bin=$BUILD/tests
+logs=$BUILD/tests/logs
+mkdir -p "$logs"
+case $BUILD in /*) absolute=$BUILD ;; *) absolute=$PWD/$BUILD ;; esac
+sim=$absolute/sim/libcuda.so.1
+passed=0 failed=0 skipped=0
+
+# A sanitised simulator is loaded by programs that carry the same sanitiser; Python does not.
+add_line() { # log status label
+    counts=$(sed -n 's/^.*: \([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p' "$1" | tail -n 1)
+    set -- "$1" "$2" "$3" $counts
+    if [ $# -ne 6 ] || { [ "$2" -ne 0 ] && [ "$5" -eq 0 ]; }; then
+        failed=$((failed + 1))
+        printf 'FAIL %s: exit status %s, no closing line that says why\n' "$3" "$2"
+        tail -n 20 "$1" | sed 's/^/    /'
+        return
+    fi
+    passed=$((passed + $4)) failed=$((failed + $5)) skipped=$((skipped + $6))
+}
+
+# run LABEL COMMAND…: one test program, its output kept in a log; failures and skips are shown.
+run() {
+    label=$1
+    shift
+    log=$logs/$(printf '%s' "$label" | tr -c 'A-Za-z0-9_\n' '-').log
+    start=$(date +%s)
+    [ -t 2 ] && printf '\r\033[K… %s' "$label" >&2
+    if [ -t 2 ]; then "$@" >"$log"; else "$@" >"$log" 2>"$log.err"; fi
+    status=$?
+    [ -t 2 ] && printf '\r\033[K' >&2
+    grep -A 7 '^FAIL' "$log" | head -n 60
+    grep '^SKIP' "$log" | sort | uniq -c | sed 's/^ *\([0-9]*\) SKIP/SKIP (\1)/' | head -n 20
+    printf '%-52s %s  (%ss)\n' "$label" "$(tail -n 1 "$log" | sed 's/^.*: //')" "$(($(date +%s) - start))"
+    add_line "$log" $status "$label"
+}
+
+on() { # GPU COMMAND…: on the simulator
+    gpu=$1
+    shift
+    HEWN_LIBCUDA=$sim HEWN_SIM_GPU=$gpu HEWN_SIM_QUIET=1 "$@"
+}
+
+for t in abi sim_parse sim_exec sim_ops sim_async sim_tensor; do run "$t" "$bin/$t"; done
+for gpu in h200 b200; do
+    run "driver_api on $gpu" on $gpu "$bin/driver_api"
+    run "driver_launch on $gpu" on $gpu "$bin/driver_launch"
+done
+for t in "$SRC"/tests/*.sh; do
+    case $t in */run.sh | */lib.sh) continue ;; esac
+    run "$(basename "$t" .sh)" env SIM="$sim" SUITE="$suite" HEWN_SIM_QUIET=1 sh "$t"
+done
+printf '%d passed, %d failed, %d skipped\n' $passed $failed $skipped
+[ $failed -eq 0 ]

@@ -1,0 +1,526 @@
+/*
+ * The simulator's tensor cores against scalar models written here from the PTX ISA's formulas: number
+ * formats, canonical layouts and swizzles, tensor-memory shapes, wgmma, tcgen05.mma, ldmatrix and its
+ * kin, and the rules whose breach is a finding.
+ *
+ * A matrix case fills shared memory with random elements; the model reads A and B out of the same
+ * image by formula, in double. Sums of the simulator round to float after each of K products, so
+ * |got - want| <= (K + 1) * 2^-24 * sum |a * b| (plus the rounding of an f16 result).
+ */
+#include "tensor_model.h"
+
+#include "mem.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- number formats ---- */
+
+static void test_formats(void)
+{
+    for (uint32_t h = 0; h < 0x10000; h++) {
+        const double half = f16_to_double((uint16_t)h), got = (double)half_to_float((uint16_t)h);
+        const double brain = bf16_to_double((uint16_t)h);
+        if (isnan(half)) {
+            CHECK(isnan(got), "f16 0x%04x should be NaN", h);
+            CHECK_INT(float_to_half(half_to_float((uint16_t)h)), 0x7FFF);
+        } else {
+            CHECK(got == half && signbit(got) == signbit(half), "f16 0x%04x: want %g got %g", h,
+                  half, got);
+            CHECK_INT(float_to_half((float)half), h);
+        }
+        if (!isnan(brain)) {
+            CHECK((double)bf16_to_float((uint16_t)h) == brain, "bf16 0x%04x", h);
+            CHECK_INT(float_to_bf16((float)brain), h);
+        }
+    }
+    for (uint32_t i = 0; i < 2000000; i++) {
+        uint32_t bits = (uint32_t)rng_next(&rng);
+        float f;
+        if (i & 1U) bits = (bits & 0x8FFFFFFFU) | 0x30000000U | (bits >> 3 & 0x08000000U);
+        if (i & 2U) bits &= 0xFFFFF000U; /* ties */
+        memcpy(&f, &bits, sizeof f);
+        if (isnan(f)) continue;
+        CHECK(float_to_half(f) == double_to_f16((double)f), "f16 of %a: want 0x%04x got 0x%04x",
+              (double)f, double_to_f16((double)f), float_to_half(f));
+        CHECK(float_to_bf16(f) == double_to_bf16((double)f), "bf16 of %a: want 0x%04x got 0x%04x",
+              (double)f, double_to_bf16((double)f), float_to_bf16(f));
+    }
+    for (uint32_t v = 0; v < 256; v++) {
+        const uint8_t byte = (uint8_t)v;
+        for (int format = E4M3; format <= E5M2; format++) {
+            const double want = element_value((enum format)format, &byte);
+            float got;
+            tensor_convert(formats[format].tensor, &byte, 1, &got);
+            CHECK(isnan(want) ? isnan(got) : (double)got == want, "%s 0x%02x: want %g got %g",
+                  formats[format].name, v, want, (double)got);
+        }
+    }
+}
+
+/* ---- layouts ---- */
+
+static void test_gather(enum format format, uint32_t swizzle, bool mn_major)
+{
+    static float tile[TENSOR_MAX_MN * TENSOR_MAX_K];
+    const uint32_t k_count = 32U / formats[format].bytes;
+    fill_image(format, format);
+    for (uint32_t mn_count = 16; mn_count <= 256; mn_count += 80) {
+        struct smem_operand o = random_operand(swizzle, mn_major, format, A_START);
+        o.phase = 128U * rng_below(&rng, 2) * rng_below(&rng, 8);
+        for (int order = TILE_K_INNER; order <= TILE_QUADS; order++) {
+            static const uint32_t quads[8] = {0, 4, 1, 5, 2, 6, 3, 7};
+            const bool good = tensor_gather(&o, formats[format].tensor, image[0], IMAGE, mn_count,
+                                            k_count, (enum tile_order)order, tile);
+            CHECK(good, "gather says out of bounds");
+            for (uint32_t i = 0; i < mn_count * k_count; i++) {
+                const uint32_t mn = i / k_count, k = i % k_count, at = model_address(&o, mn, k);
+                const uint32_t place = order == TILE_K_INNER ? i
+                                       : order == TILE_MN_INNER
+                                           ? k * mn_count + mn
+                                           : (mn / 8 * k_count + k) * 8 + quads[mn % 8];
+                CHECK_INT(smem_element(&o, mn, k), at);
+                CHECK((double)tile[place] == element_value(format, &image[0][at]),
+                      "order %d, element (%u,%u)", order, mn, k);
+            }
+        }
+        CHECK(!tensor_gather(&o, formats[format].tensor, image[0], o.start + 16, mn_count, k_count,
+                             TILE_K_INNER, tile),
+              "a tile beyond the window must be refused");
+    }
+}
+
+/* ---- tensor memory ---- */
+
+static const struct shape {
+    const char *name;
+    uint32_t regs, columns, most, lanes;
+} shapes[] = {{"32x32b", 1, 1, 128, 32},
+              {"16x64b", 1, 2, 128, 16},
+              {"16x128b", 2, 4, 64, 16},
+              {"16x256b", 4, 8, 32, 16},
+              {"16x32bx2", 1, 1, 128, 16}};
+
+/* Row and column of register r of thread t, from the figures of "Data Movement Shape": matrix
+ * fragments of 8 rows x 4 threads, 16x64b with rows interleaved. */
+static void model_place(uint32_t shape, uint32_t t, uint32_t r, uint32_t split, uint32_t *lane,
+                        uint32_t *column)
+{
+    switch (shape) {
+    case 0: *lane = t, *column = r; break;
+    case 1: *lane = t / 4 + t % 2 * 8, *column = r * 2 + t % 4 / 2; break;
+    case 2: *lane = t / 4 + r % 2 * 8, *column = r / 2 * 4 + t % 4; break;
+    case 3: *lane = t / 4 + r / 2 % 2 * 8, *column = r / 4 * 8 + t % 4 * 2 + r % 2; break;
+    default: *lane = t % 16, *column = r + t / 16 * split; break;
+    }
+}
+
+/* One load and one store of a shape at a random place, all four warps. */
+static void test_shape(uint32_t shape, uint32_t times, bool halves)
+{
+    const struct shape *s = &shapes[shape];
+    const uint32_t regs = s->regs * times, scale = halves ? 2 : 1;
+    const uint32_t split = shape == 4 ? rng_below(&rng, 65) : 0;
+    const uint32_t width = s->columns * times * scale + split;
+    const uint32_t column = rng_below(&rng, 512 - width + 1);
+    const uint32_t lane = s->lanes == 16 ? 16 * rng_below(&rng, 2) : 0;
+    const uint64_t in = device_buffer(CELLS * 4), out = device_buffer(CELLS * 4);
+    const uint64_t loaded = device_buffer(128 * 4 * regs);
+    uint32_t *cells = host(in), *after = host(out), *got = host(loaded);
+    char immediate[16] = "";
+    struct text t;
+    FILE *f = text_open(&t);
+    for (uint32_t i = 0; i < CELLS; i++) cells[i] = (uint32_t)rng_next(&rng);
+    if (shape == 4) (void)snprintf(immediate, sizeof immediate, ",%u", split);
+    emit_header(f, "sm_100a", "");
+    emit_tmem_open(f, 1);
+    fprintf(f, "ld.param.u64 %%d0,[p0];\n");
+    emit_columns(f, true, 512, "LA");
+    fprintf(f, "add.u32 %%r8,%%r3,%u;\ntcgen05.ld.sync.aligned.%s.x%u%s.b32 ", lane << 16 | column,
+            s->name, times, halves ? ".pack::16b" : "");
+    emit_list(f, "%v", 0, regs);
+    fprintf(f,
+            ",[%%r8]%s;\ntcgen05.wait::ld.sync.aligned;\nld.param.u64 %%d2,[p2];\n"
+            "mul.wide.u32 %%d3,%%r0,%u; add.u64 %%d2,%%d2,%%d3;\n",
+            immediate, regs * 4);
+    for (uint32_t i = 0; i < regs; i++)
+        fprintf(f, "st.global.b32 [%%d2+%u],%%v%u; not.b32 %%v%u,%%v%u;\n", i * 4, i, i, i);
+    fprintf(f, "tcgen05.st.sync.aligned.%s.x%u%s.b32 [%%r8]%s,", s->name, times,
+            halves ? ".unpack::16b" : "", immediate);
+    emit_list(f, "%v", 0, regs);
+    fprintf(f, ";\ntcgen05.wait::st.sync.aligned;\nld.param.u64 %%d0,[p1];\n");
+    emit_columns(f, false, 512, "LB");
+    emit_tmem_close(f, 1);
+    (void)fclose(f);
+    CHECK_INT(run_ptx(t.at, &(struct run){"b200", 1, 128, 0, {in, out, loaded}, 0}, NULL, 0), 0);
+    for (uint32_t thread = 0; thread < 128; thread++) {
+        for (uint32_t r = 0; r < regs; r++) {
+            uint32_t x, c;
+            model_place(shape, thread % 32, r, halves ? 0 : split, &x, &c);
+            if (halves) c = c * 2 + (shape == 4 ? thread % 32 / 16 * split : 0);
+            uint32_t *cell = &cells[(column + c) * 128 + thread / 32 * 32 + lane + x];
+            const uint32_t want = halves ? (cell[0] & 0xFFFFU) | cell[128] << 16 : cell[0];
+            CHECK(got[thread * regs + r] == want, "thread %u register %u: want %08x got %08x",
+                  thread, r, want, got[thread * regs + r]);
+        }
+    }
+    /* the stores, after all loads: halves that overlap hold the same */
+    static uint32_t want[CELLS];
+    memcpy(want, cells, sizeof want);
+    for (uint32_t thread = 0; thread < 128; thread++) {
+        for (uint32_t r = 0; r < regs; r++) {
+            uint32_t x, c;
+            model_place(shape, thread % 32, r, halves ? 0 : split, &x, &c);
+            if (halves) c = c * 2 + (shape == 4 ? thread % 32 / 16 * split : 0);
+            const uint32_t at = (column + c) * 128 + thread / 32 * 32 + lane + x;
+            if (halves) {
+                want[at] = (cells[at] & 0xFFFF0000U) | (~cells[at] & 0xFFFFU);
+                want[at + 128] = (cells[at + 128] & 0xFFFF0000U) | (~cells[at + 128] & 0xFFFFU);
+            } else {
+                want[at] = ~cells[at];
+            }
+        }
+    }
+    for (uint32_t i = 0; i < CELLS; i++)
+        CHECK(after[i] == want[i], "column %u lane %u: want %08x got %08x", i / 128, i % 128,
+              want[i], after[i]);
+    free(t.at);
+    (void)mem_free(in);
+    (void)mem_free(out);
+    (void)mem_free(loaded);
+}
+
+/* ---- warp-level matrices ---- */
+
+/* A warp loads with ldmatrix, moves, stores with stmatrix; the model permutes. */
+static void test_rows(uint32_t count, bool trans)
+{
+    const uint64_t in = device_buffer(512), loaded = device_buffer(128 * 5),
+                   out = device_buffer(512);
+    uint16_t *source = host(in), *stored = host(out);
+    uint32_t *regs = host(loaded), want;
+    struct text t;
+    FILE *f = text_open(&t);
+    for (uint32_t i = 0; i < 256; i++) source[i] = (uint16_t)rng_next(&rng);
+    emit_header(f, "sm_90a", ".shared .align 128 .b8 tiles[1024];\n");
+    fprintf(f,
+            "mov.u32 %%r0,%%tid.x; mul.lo.u32 %%r1,%%r0,16; mov.u32 %%r2,tiles; "
+            "add.u32 %%r3,%%r2,%%r1; cvt.u64.u32 %%d1,%%r1; ld.param.u64 %%d0,[p0];\n"
+            "add.u64 %%d0,%%d0,%%d1; ld.global.v4.b32 {%%r4,%%r5,%%r6,%%r7},[%%d0];\n"
+            "st.shared.v4.b32 [%%r3],{%%r4,%%r5,%%r6,%%r7}; bar.sync 0;\n"
+            "ldmatrix.sync.aligned.m8n8.x%u%s.shared.b16 ",
+            count, trans ? ".trans" : "");
+    emit_list(f, "%v", 0, count);
+    fprintf(f, ",[%%r3];\nmovmatrix.sync.aligned.m8n8.trans.b16 %%v4,%%v0;\n"
+               "ld.param.u64 %%d2,[p1]; mul.wide.u32 %%d3,%%r0,20; add.u64 %%d2,%%d2,%%d3;\n");
+    for (uint32_t i = 0; i < count; i++) fprintf(f, "st.global.b32 [%%d2+%u],%%v%u;\n", i * 4, i);
+    fprintf(f,
+            "st.global.b32 [%%d2+16],%%v4;\n"
+            "stmatrix.sync.aligned.m8n8.x%u.trans.shared::cta.b16 [%%r3+512],",
+            count);
+    emit_list(f, "%v", 0, count);
+    fprintf(f, ";\nbar.sync 0; ld.shared.v4.b32 {%%r4,%%r5,%%r6,%%r7},[%%r3+512];\n"
+               "ld.param.u64 %%d0,[p2]; add.u64 %%d0,%%d0,%%d1;\n"
+               "st.global.v4.b32 [%%d0],{%%r4,%%r5,%%r6,%%r7};\nret;\n}\n");
+    (void)fclose(f);
+    CHECK_INT(run_ptx(t.at, &(struct run){"h200", 1, 32, 0, {in, loaded, out}, 0}, NULL, 0), 0);
+    for (uint32_t k = 0; k < count; k++) {
+        const uint16_t *tile = source + 64 * k;
+        for (uint32_t lane = 0; lane < 32; lane++) {
+            const uint32_t g = lane / 4, q = lane % 4 * 2;
+            const uint32_t plain = tile[g * 8 + q] | (uint32_t)tile[g * 8 + q + 1] << 16;
+            const uint32_t turned = tile[q * 8 + g] | (uint32_t)tile[q * 8 + 8 + g] << 16;
+            want = trans ? turned : plain;
+            CHECK_INT(regs[lane * 5 + k], want);
+            want = trans ? plain : turned;
+            if (k == 0) CHECK_INT(regs[lane * 5 + 4], want);
+        }
+        for (uint32_t i = 0; i < 64; i++)
+            CHECK_INT(stored[64 * k + i], trans ? tile[i] : tile[i % 8 * 8 + i / 8]);
+    }
+    free(t.at);
+    (void)mem_free(in);
+    (void)mem_free(loaded);
+    (void)mem_free(out);
+}
+
+static void test_mma_sync(enum format format, bool half)
+{
+    const uint64_t in = device_buffer(32 * 10 * 4), out = device_buffer(32 * 4 * 4);
+    const uint32_t c_regs = half ? 2 : 4;
+    const char *type = half ? "f16" : "f32";
+    uint32_t *words = host(in);
+    const uint32_t *got = host(out);
+    struct text t;
+    FILE *f = text_open(&t);
+    for (uint32_t i = 0; i < 320; i++) {
+        const enum format kind = i % 10 < 6 ? format : half ? F16 : TF32;
+        for (uint32_t j = 0; j < 4; j += formats[kind].bytes)
+            random_element(kind, (uint8_t *)&words[i] + j);
+    }
+    emit_header(f, "sm_90a", "");
+    fprintf(f, "mov.u32 %%r0,%%tid.x; ld.param.u64 %%d0,[p0]; mul.wide.u32 %%d1,%%r0,40; "
+               "add.u64 %%d0,%%d0,%%d1;\n");
+    for (uint32_t i = 0; i < 10; i++) fprintf(f, "ld.global.b32 %%v%u,[%%d0+%u];\n", i, i * 4);
+    fprintf(f, "mma.sync.aligned.m16n8k16.row.col.%s.%s.%s.%s ", type, formats[format].name,
+            formats[format].name, type);
+    emit_list(f, "%v", 10, c_regs);
+    fprintf(f, ",{%%v0,%%v1,%%v2,%%v3},{%%v4,%%v5},");
+    emit_list(f, "%v", 6, c_regs);
+    fprintf(f, ";\nld.param.u64 %%d0,[p1]; mul.wide.u32 %%d1,%%r0,16; add.u64 %%d0,%%d0,%%d1;\n");
+    for (uint32_t i = 0; i < c_regs; i++)
+        fprintf(f, "st.global.b32 [%%d0+%u],%%v%u;\n", i * 4, 10 + i);
+    fprintf(f, "ret;\n}\n");
+    (void)fclose(f);
+    CHECK_INT(run_ptx(t.at, &(struct run){"h200", 1, 32, 0, {in, out}, 0}, NULL, 0), 0);
+    for (uint32_t m = 0; m < 16; m++) {
+        for (uint32_t n = 0; n < 8; n++) {
+            const uint32_t lane = m % 8 * 4 + n / 2, i = m / 8 * 2 + n % 2;
+            const uint32_t reg = half ? i / 2 : i, shift = half ? i % 2 * 16 : 0;
+            double want = cell_value(words[lane * 10 + 6 + reg] >> shift, half);
+            double magnitude = fabs(want);
+            for (uint32_t k = 0; k < 16; k++) {
+                uint16_t a = (uint16_t)(words[(m % 8 * 4 + k % 8 / 2) * 10 + m / 8 + k / 8 * 2] >>
+                                        k % 2 * 16);
+                uint16_t b = (uint16_t)(words[(n * 4 + k % 8 / 2) * 10 + 4 + k / 8] >> k % 2 * 16);
+                const double product =
+                    element_value(format, (uint8_t *)&a) * element_value(format, (uint8_t *)&b);
+                want += product;
+                magnitude += fabs(product);
+            }
+            CHECK(close_enough(cell_value(got[lane * 4 + reg] >> shift, half), want, magnitude, 16,
+                               half),
+                  "D(%u,%u): want %g got %g", m, n, want,
+                  cell_value(got[lane * 4 + reg] >> shift, half));
+        }
+    }
+    free(t.at);
+    (void)mem_free(in);
+    (void)mem_free(out);
+}
+
+/* ---- rules ---- */
+
+/* A body that breaks one rule, and what must be said. */
+static const struct rule {
+    const char *name, *body, *kind, *says;
+    int result;
+} rules[] = {
+    {"alloc of 48", "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],48;",
+     "tmem-alloc", "48 columns", 719},
+    {"alloc of 608", "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],608;",
+     "tmem-alloc", "608 columns", 719},
+    {"alloc after relinquish",
+     "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\n"
+     "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],32;",
+     "tmem-alloc", "gave up its permit", 719},
+    {"growing alloc",
+     "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],32;\n"
+     "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],64;",
+     "tmem-alloc", "64 columns after an allocation of 32", 719},
+    {"dealloc of nothing", "mov.u32 %r4,64; tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r4,32;",
+     "tmem-dealloc", "0x00000040", 719},
+    {"dealloc of a part",
+     "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],64;\n"
+     "ld.shared.b32 %r4,[slot]; tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r4,32;",
+     "tmem-dealloc", "freed whole", 719},
+    {"allocation never freed", "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],64;",
+     "tmem-leak", "", 721},
+    {"ld of columns not allocated",
+     "mov.u32 %r4,0; tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r5},[%r4];", "tmem-bounds",
+     "not allocated", 719},
+    {"ld past the last column",
+     "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],512;\n"
+     "mov.u32 %r4,511; tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r5,%r6},[%r4];",
+     "tmem-bounds", "511 to 512", 719},
+    {"ld of another quarter",
+     "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],32;\n"
+     "mov.u32 %r4,0x200000; tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r5},[%r4];",
+     "tmem-lane", "lanes 0 to 31", 719},
+    {"N of 264",
+     "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],512; ld.shared.b32 "
+     "%r4,[slot];\n"
+     "setp.ne.u32 %p1,%r4,%r4; mov.u32 %r5,0x08420010; mov.u64 %d1,0x400000000000;\n"
+     "tcgen05.mma.cta_group::1.kind::f16 [%r4],%d1,%d1,%r5,%p1;",
+     "mma-desc", "N is 264", 715},
+    {"M of 192",
+     "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],512; ld.shared.b32 "
+     "%r4,[slot];\n"
+     "setp.ne.u32 %p1,%r4,%r4; mov.u32 %r5,0x0C100010; mov.u64 %d1,0x400000000000;\n"
+     "tcgen05.mma.cta_group::1.kind::f16 [%r4],%d1,%d1,%r5,%p1;",
+     "mma-desc", "M is 192", 715},
+    {"descriptor without its constant",
+     "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],512; ld.shared.b32 "
+     "%r4,[slot];\n"
+     "setp.ne.u32 %p1,%r4,%r4; mov.u32 %r5,0x08100010; mov.u64 %d1,64;\n"
+     "tcgen05.mma.cta_group::1.kind::f16 [%r4],%d1,%d1,%r5,%p1;",
+     "mma-desc", "bits 46 to 48", 715},
+    {"D not allocated",
+     "mov.u32 %r4,0; setp.ne.u32 %p1,%r4,%r4; mov.u32 %r5,0x08100010; mov.u64 %d1,0x400000000040;\n"
+     "tcgen05.mma.cta_group::1.kind::f16 [%r4],%d1,%d1,%r5,%p1;",
+     "tmem-bounds", "D takes columns", 719},
+    {"operand outside shared memory",
+     "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],512; ld.shared.b32 "
+     "%r4,[slot];\n"
+     "setp.ne.u32 %p1,%r4,%r4; mov.u32 %r5,0x08100010; mov.u64 %d1,0x400000003000;\n"
+     "tcgen05.mma.cta_group::1.kind::f16 [%r4],%d1,%d1,%r5,%p1;\nLW: bra LW;",
+     "oob", "operand B", 700},
+    {"two cta_groups",
+     "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],32;\n"
+     "tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;",
+     "mma-desc", "the same one", 715},
+    {"pair without a peer", "tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [slot],32;",
+     "mma-desc", "to pair with", 715},
+};
+
+static const struct rule hopper_rules[] = {
+    {"wgmma without a fence",
+     "mov.u64 %d1,0x10010000000040; setp.eq.u32 %p1,%r0,%r0;\n"
+     "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%v0,%v1,%v2,%v3},%d1,%d1,%p1,1,1,0,0;\n"
+     "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;",
+     "mma-desc", "bits 52", 715},
+};
+
+static void test_rule(const struct rule *r, const char *gpu, const char *target, uint32_t threads)
+{
+    char findings[8192], wanted[64];
+    struct text t;
+    FILE *f = text_open(&t);
+    emit_header(f, target, "");
+    fprintf(f, "mov.u32 %%r0,0;\n%s\nret;\n}\n", r->body);
+    (void)fclose(f);
+    CHECK_INT(run_ptx(t.at, &(struct run){gpu, 1, threads, 4096, {0}, 0}, findings,
+                      sizeof findings),
+              r->result);
+    (void)snprintf(wanted, sizeof wanted, "\"kind\":\"%s\"", r->kind);
+    CHECK_TEXT(findings, wanted);
+    CHECK_TEXT(findings, r->says);
+    free(t.at);
+}
+
+/* A wgmma with no fence is reported, and goes on. */
+static void test_no_fence(void)
+{
+    static const struct rule r = {
+        "",
+        "mov.u64 %d1,0x800080080; setp.eq.u32 %p1,%r0,%r0;\n"
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 "
+        "{%v0,%v1,%v2,%v3},%d1,%d1,%p1,1,1,0,0;\n"
+        "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;",
+        "wgmma-fence", "no wgmma.fence", 0};
+    test_rule(&r, "h200", "sm_90a", 128);
+}
+
+/* CTAs of one SM take turns for all columns, alone or in pairs. */
+static void test_turns(uint32_t group)
+{
+    const struct run r = {"b200", group, 128, 0, {0}, 12};
+    char findings[4096];
+    struct text t;
+    FILE *f = text_open(&t);
+    emit_header(f, "sm_100a", "");
+    fprintf(f, "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n");
+    emit_tmem_open(f, group);
+    fprintf(f, "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n");
+    emit_tmem_close(f, group);
+    (void)fclose(f);
+    for (int i = 0; i < 20; i++) {
+        CHECK_INT(run_ptx(t.at, &r, findings, sizeof findings), 0);
+        CHECK_TEXT(findings, "\"verdict\":\"clean\"");
+    }
+    free(t.at);
+}
+
+/* ---- tcgen05.cp ---- */
+
+static const struct cp {
+    const char *shape;
+    uint32_t rows, units, lanes[4]; /* lanes: of rows 0, 1, 32 and 63, as far as they exist */
+    uint32_t copies, apart;
+} cps[] = {{"128x256b", 128, 2, {0, 1, 32, 63}, 1, 0},
+           {"128x128b", 128, 1, {0, 1, 32, 63}, 1, 0},
+           {"4x256b", 4, 2, {0, 32, 0, 0}, 1, 0},
+           {"64x128b.warpx2::02_13", 64, 1, {0, 1, 32, 63}, 2, 64},
+           {"64x128b.warpx2::01_23", 64, 1, {0, 1, 64, 95}, 2, 32},
+           {"32x128b.warpx4", 32, 1, {0, 1, 0, 0}, 4, 32}};
+
+static void test_cp(const struct cp *c, uint32_t swizzle)
+{
+    static const uint32_t rows[4] = {0, 1, 32, 63};
+    const uint64_t out = device_buffer(CELLS * 4), images = device_buffer(IMAGE);
+    const struct smem_operand o = random_operand(swizzle, false, E4M3, A_START);
+    const uint32_t *after = host(out);
+    struct text t;
+    FILE *f = text_open(&t);
+    fill_image(E4M3, E4M3);
+    memcpy(host(images), image[0] + 2048, IMAGE - 2048);
+    emit_header(f, "sm_100a", "");
+    emit_tmem_open(f, 1);
+    fprintf(f, "ld.param.u64 %%d4,[p2];\n");
+    emit_fill(f, 128);
+    fprintf(f,
+            "setp.ne.u32 %%p3,%%r0,0; @%%p3 bra L1; mbarrier.init.shared.b64 [bar],1;\n"
+            "L1: bar.sync 0; @%%p3 bra L2; ld.param.u64 %%d8,[p3]; add.u32 %%r8,%%r4,40;\n"
+            "tcgen05.cp.cta_group::1.%s [%%r8],%%d8;\n"
+            "tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [bar];\n"
+            "L2: mbarrier.try_wait.parity.shared.b64 %%p5,[bar],0; @!%%p5 bra L2;\n"
+            "tcgen05.fence::after_thread_sync; ld.param.u64 %%d0,[p1];\n",
+            c->shape);
+    emit_columns(f, false, 512, "LB");
+    emit_tmem_close(f, 1);
+    (void)fclose(f);
+    const struct run r = {"b200", 1, 128, IMAGE - 2048, {0, out, images, descriptor(&o, true)}, 0};
+    CHECK_INT(run_ptx(t.at, &r, NULL, 0), 0);
+    for (uint32_t i = 0; i < 4; i++) {
+        for (uint32_t byte = 0; byte < 16 * c->units && rows[i] < c->rows; byte += 4) {
+            uint32_t want;
+            memcpy(&want, &image[0][model_address(&o, rows[i], byte)], sizeof want);
+            for (uint32_t copy = 0; copy < c->copies; copy++)
+                CHECK_INT(after[(40 + byte / 4) * 128 + c->lanes[i] + copy * c->apart], want);
+        }
+    }
+    free(t.at);
+    (void)mem_free(out);
+    (void)mem_free(images);
+}
+
+int main(int argc, char **argv)
+{
+    test_begin("sim_tensor", argc, argv);
+    test_where("the simulator");
+    model_begin();
+    if (test_case("number formats")) test_formats();
+    for (int format = F16; format <= E5M2; format++)
+        for (uint32_t swizzle = 0; swizzle < 5; swizzle++)
+            for (int mn = 0; mn < 2; mn++)
+                if (test_case("tiles of %s, swizzle %u, %s-major", formats[format].name, swizzle,
+                              mn ? "MN" : "K"))
+                    test_gather((enum format)format, swizzle, mn);
+    for (uint32_t shape = 0; shape < 5; shape++)
+        for (uint32_t times = 1; times <= shapes[shape].most; times *= 2)
+            for (int halves = 0; halves < 2; halves++)
+                if (test_case("ld and st .%s.x%u%s", shapes[shape].name, times,
+                              halves ? " of halves" : ""))
+                    test_shape(shape, times, halves);
+    mma_cases();
+    wgmma_cases();
+    for (uint32_t count = 1; count <= 4; count *= 2)
+        for (int trans = 0; trans < 2; trans++)
+            if (test_case("ldmatrix x%u%s", count, trans ? ".trans" : "")) test_rows(count, trans);
+    if (test_case("mma.sync bf16")) test_mma_sync(BF16, false);
+    if (test_case("mma.sync f16")) test_mma_sync(F16, false);
+    if (test_case("mma.sync f16 into f16")) test_mma_sync(F16, true);
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        if (test_case("%s", rules[i].name)) test_rule(&rules[i], "b200", "sm_100a", 32);
+    for (size_t i = 0; i < sizeof hopper_rules / sizeof hopper_rules[0]; i++)
+        if (test_case("%s", hopper_rules[i].name))
+            test_rule(&hopper_rules[i], "h200", "sm_90a", 128);
+    if (test_case("wgmma with no fence")) test_no_fence();
+    for (uint32_t group = 1; group <= 2; group++)
+        if (test_case("all columns in turn, pair-size %u", group)) test_turns(group);
+    for (size_t i = 0; i < sizeof cps / sizeof cps[0]; i++)
+        for (uint32_t swizzle = 0; swizzle < 4; swizzle++)
+            if (test_case("cp %s swizzle %u", cps[i].shape, swizzle)) test_cp(&cps[i], swizzle);
+    return test_end();
+}

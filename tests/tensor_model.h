@@ -1,0 +1,92 @@
+/*
+ * What the tests of the tensor cores share: running a PTX text on the simulator, scalar models of number
+ * formats and canonical layouts written from the PTX ISA's formulas, and pieces of kernels.
+ */
+#ifndef TESTS_TENSOR_MODEL_H
+#define TESTS_TENSOR_MODEL_H
+
+#include "harness.h"
+#include "tensor.h"
+
+#include <stdio.h>
+
+extern struct rng rng;
+
+/* Seeds rng and sends reports to a file. After test_begin. */
+void model_begin(void);
+
+/* ---- running a kernel ---- */
+
+struct run {
+    const char *gpu;
+    uint32_t cluster, threads, shared;
+    uint64_t param[8];
+    uint32_t clusters; /* in the grid; 0 for one */
+};
+
+/* The CUresult of the launch; -1 when the text does not become a kernel. `findings` (may be NULL)
+ * receives the report's JSON. */
+int run_ptx(const char *text, const struct run *r, char *findings, size_t size);
+
+/* PTX text under construction: write to the file, close it, use `at`, free it. */
+struct text {
+    char *at;
+    size_t size;
+    FILE *file;
+};
+FILE *text_open(struct text *t);
+
+uint64_t device_buffer(size_t bytes);
+void *host(uint64_t address);
+
+/* ---- number formats ---- */
+
+enum format { F16, BF16, TF32, E4M3, E5M2 };
+
+struct format_row {
+    const char *name;
+    uint32_t bytes, code; /* code: in an instruction descriptor */
+    enum tensor_format tensor;
+};
+extern const struct format_row formats[];
+
+double element_value(enum format format, const uint8_t *p);
+/* A random finite element of modest size. */
+void random_element(enum format format, uint8_t *p);
+
+/* ---- shared memory ---- */
+
+/* Images of two CTAs' windows; operand A lies from A_START on, B from B_START. */
+enum { IMAGE = 160 * 1024, A_START = 2048, B_START = 68 * 1024 };
+extern uint8_t image[2][IMAGE];
+
+void fill_image(enum format a, enum format b);
+struct smem_operand random_operand(uint32_t swizzle, bool mn_major, enum format format,
+                                   uint32_t start);
+uint32_t model_address(const struct smem_operand *o, uint32_t mn, uint32_t k);
+uint64_t descriptor(const struct smem_operand *o, bool tcgen05);
+
+/* ---- pieces of kernels ---- */
+
+/* Words of one CTA's tensor memory, in memory by column, then lane. */
+enum { CELLS = 512 * 128 };
+
+/* Entry `k` with parameters p0 to p7, registers %r %d %p %h %v, shared `bar`, `slot`, dynamic `smem`. */
+void emit_header(FILE *f, const char *target, const char *declarations);
+void emit_list(FILE *f, const char *name, uint32_t first, uint32_t count);
+void emit_tmem_open(FILE *f, uint32_t group);
+void emit_tmem_close(FILE *f, uint32_t group);
+void emit_columns(FILE *f, bool to_tmem, uint32_t count, const char *label);
+void emit_fill(FILE *f, uint32_t threads);
+
+/* ---- results ---- */
+
+bool close_enough(double got, double want, double magnitude, uint32_t k, bool half_d);
+double cell_value(uint32_t cell, bool half);
+
+/* ---- sim_tensor_mma.c ---- */
+
+void mma_cases(void);
+void wgmma_cases(void);
+
+#endif

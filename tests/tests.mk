@@ -1,0 +1,39 @@
+# Test programs and how `make check` runs them. A program that links simulator objects is in sim_tests;
+# one that goes through libhewn.a or the driver API is in lib_tests. Scripts use tools.
+
+lib_tests :=
+api_tests := driver_api driver_launch abi
+tools     :=
+sim_tests := sim_parse sim_exec sim_ops sim_async sim_tensor
+
+test_bin := $(BUILD)/tests
+test_common := $(O)/tests/harness.o
+tests_src := $(wildcard $(SRC)/tests/*.c)
+
+$(O)/tests/%.o: EXTRA := $(SIM_CFLAGS) -I$(SRC)/tools/hewn
+$(O)/tests/abi.o: EXTRA += $(if $(CUDA_HOME),-isystem $(CUDA_HOME)/include)
+$(test_bin)/%: $(O)/tests/%.o
+	$(call say,LD)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) $^ -o $@ -ldl -lm -lpthread
+
+$(addprefix $(test_bin)/,$(lib_tests)): $(test_common) $(O)/tests/device.o $(lib)
+$(addprefix $(test_bin)/,$(api_tests)): $(test_common)
+$(addprefix $(test_bin)/,$(sim_tests)): $(test_common) $(sim_obj)
+$(test_bin)/sim_tensor: $(O)/tests/sim_tensor_mma.o $(O)/tests/tensor_model.o
+
+test_programs := $(addprefix $(test_bin)/,$(lib_tests) $(api_tests) $(sim_tests) $(tools))
+
+.SECONDARY: $(patsubst $(SRC)/%.c,$(O)/%.o,$(tests_src))
+.PHONY: tests
+tests: $(test_programs)
+
+check: all tests
+	$(Q)BUILD=$(BUILD) SRC=$(SRC) CC='$(CC)' PTXAS='$(PTXAS)' NM='$(NM)' PYTHON='$(PYTHON)' \
+	  CUDA_HOME='$(CUDA_HOME)' MODE=$(MODE) sh $(SRC)/tests/run.sh check
+
+check-all: all tests
+	$(Q)BUILD=$(BUILD) SRC=$(SRC) CC='$(CC)' PTXAS='$(PTXAS)' NM='$(NM)' PYTHON='$(PYTHON)' \
+	  CUDA_HOME='$(CUDA_HOME)' MODE=$(MODE) sh $(SRC)/tests/run.sh all
+
+-include $(patsubst $(SRC)/%.c,$(O)/%.d,$(tests_src))

@@ -1,0 +1,84 @@
+/*
+ * Box copies of tile-mode tensor maps between global memory and a CTA's shared window (PTX ISA
+ * "Tensors", "Tile Mode", "Swizzling Modes").
+ *
+ * In shared memory a box is dense, dimension 0 fastest, and the swizzle then moves 16-byte chunks by
+ * the absolute address. An inner box narrower than the swizzle span keeps its dense pitch
+ * [interpretation: the ISA leaves the row pitch open].
+ */
+#ifndef SIM_TMAP_COPY_H
+#define SIM_TMAP_COPY_H
+
+#include "event.h"
+#include "reduce.h"
+#include "tmap.h"
+
+/* Driver enum values that have rules of their own. */
+enum tmap_dtype {
+    TMAP_F32 = 7,
+    TMAP_F32_FTZ = 10,
+    TMAP_TF32_FTZ = 12,
+    TMAP_U4_ALIGN8,
+    TMAP_U4_ALIGN16,
+    TMAP_U6_ALIGN16
+};
+enum tmap_swizzle_mode {
+    TMAP_SWIZZLE_NONE,
+    TMAP_SWIZZLE_32,
+    TMAP_SWIZZLE_64,
+    TMAP_SWIZZLE_128,
+    TMAP_SWIZZLE_ATOM_32,
+    TMAP_SWIZZLE_ATOM_32_FLIP_8,
+    TMAP_SWIZZLE_ATOM_64,
+    TMAP_SWIZZLE_LAST = TMAP_SWIZZLE_ATOM_64
+};
+
+/* address ^ (address >> shift & mask) ^ (address >> flip_shift & flip_mask) */
+struct swizzle_shape {
+    uint8_t shift, mask, flip_shift, flip_mask;
+    uint8_t chunk; /* bytes that stay together */
+};
+
+static inline struct swizzle_shape tmap_swizzle_shape(uint32_t mode)
+{
+    /* FLIP_8B: the two 8-byte halves of a chunk change places in every other 128-byte row
+     * [interpretation of "alternate row"]. */
+    static const struct swizzle_shape shapes[] = {
+        {0, 0, 0, 0, 16},    {3, 0x10, 0, 0, 16}, {3, 0x30, 0, 0, 16}, {3, 0x70, 0, 0, 16},
+        {2, 0x60, 0, 0, 16}, {2, 0x60, 4, 8, 8},  {1, 0x40, 0, 0, 16},
+    };
+    return shapes[mode <= TMAP_SWIZZLE_LAST ? mode : 0];
+}
+
+static inline uint32_t tmap_swizzle_by(struct swizzle_shape s, uint32_t address)
+{
+    return address ^ (address >> s.shift & s.mask) ^ (address >> s.flip_shift & s.flip_mask);
+}
+
+uint32_t tmap_elem_bits(uint32_t dtype);                /* 4 and 6 for the packed ones */
+uint32_t tmap_row_bytes(const struct tmap *t);          /* of dimension 0, in shared memory */
+uint32_t tmap_extent(const struct tmap *t, uint32_t d); /* elements the box delivers */
+
+/* True when no element of the box lies inside the tensor. */
+bool tmap_outside(const struct tmap *t, const int32_t *coord);
+/* Bytes from a box's start within which all its chunks lie, swizzled or not. */
+uint32_t tmap_box_span(const struct tmap *t);
+
+/* Copies between global memory and `window`, a CTA's shared memory, at `offset`. Each is one stage of
+ * `op`; false after a fault. */
+bool tmap_load(struct group *g, const struct async_op *op, const struct tmap *t,
+               const int32_t *coord, uint8_t *window, uint32_t offset);
+/* Shared memory to a dense box without swizzle (tmap_box_bytes). */
+void tmap_unswizzle(const struct tmap *t, const uint8_t *window, uint32_t offset, uint8_t *dense);
+/* A dense box to global memory; elements outside the tensor are skipped. */
+bool tmap_store(struct group *g, const struct async_op *op, const struct tmap *t,
+                const int32_t *coord, const uint8_t *dense);
+/* The same through a reduction. */
+bool tmap_reduce(struct group *g, const struct async_op *op, const struct tmap *t,
+                 const int32_t *coord, const uint8_t *dense, reduce_fn *reduce);
+
+/* Announces the global ranges of the box that lie inside the tensor, joined where they touch. */
+void tmap_announce(const struct async_op *op, const struct tmap *t, const int32_t *coord,
+                   enum access_kind access);
+
+#endif

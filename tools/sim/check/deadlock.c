@@ -1,0 +1,389 @@
+/*
+ * Why a group can go no further. Every sleeping fragment's wait is judged by what is known about the
+ * thing it waits for: an mbarrier's word, its arrivals in this phase and the one before, which
+ * warps have left or stand elsewhere. A wait whose missing arrival is explained by another wait
+ * weighs little; the one that nothing else explains is the cause.
+ */
+#include "deadlock.h"
+
+#include <stdlib.h>
+
+/* How sure a judgement is. Above SURE: nothing else that happens could have explained it. */
+enum weight {
+    EXPLAINED = 1, /* by another wait */
+    SPINS = 10,
+    NEVER_STARTED = 20,    /* nothing ever arrived, but some waiter might have come later */
+    PERHAPS_TOO_FEW = 22,  /* arrivals came, fewer than counted; some waiter might come yet */
+    STARTS_WRONG = 25,     /* nothing ever arrived, and the waiter is who should begin */
+    STANDS_ELSEWHERE = 30, /* who should come waits at something else */
+    LOOPS_PART = 35,       /* who should come again has left its loop */
+    NOBODY = 38,           /* nothing ever arrived, and no waiter would */
+    TOO_FEW = 40,          /* arrivals came, fewer than counted, and no other waiter would */
+    SURE = 50,
+    RESOURCES = SURE,
+    LEFT = 55, /* who should come has exited */
+    LANES_APART = 60,
+    SIBLING = 65,
+    SAME_AS_EVER = 70, /* everyone came who came before, and that is not enough */
+    SKIPPED = 75,
+    BYTES = 80
+};
+
+static bool starts(const struct insn *in, const char *prefix)
+{
+    return strncmp(in->row->name, prefix, strlen(prefix)) == 0;
+}
+
+/* ---- gathering ---- */
+
+static uint32_t sleepers(const struct deadlock *d, struct waiter *out)
+{
+    const struct group *g = d->group;
+    const struct kernel *k = g->launch->kernel;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g->resident_count; i++) {
+        const struct cluster *cl = g->resident[i];
+        for (uint32_t r = 0; r < cl->cta_count; r++) {
+            for (uint32_t j = 0; j < cl->ctas[r]->warp_count; j++) {
+                struct warp *w = &cl->ctas[r]->warps[j];
+                for (uint32_t f = 0; f < w->frag_count; f++, n++) {
+                    if (!out) continue;
+                    out[n].warp = w;
+                    out[n].frag = &w->frags[f];
+                    out[n].in = &k->insns[w->frags[f].pc];
+                }
+            }
+        }
+    }
+    return n;
+}
+
+/* ---- what is known about a warp ---- */
+
+/* The wait that keeps `w` from going on (of several fragments, one that is not merely waiting for
+ * its sisters), or NULL when all its lanes have exited. */
+static const struct waiter *wait_of(const struct deadlock *d, const struct warp *w)
+{
+    const struct waiter *found = NULL;
+    for (uint32_t i = 0; i < d->count; i++) {
+        const struct waiter *o = &d->waiters[i];
+        if (o->warp != w) continue;
+        if (!found || found->frag->wait.kind == WAIT_CONVERGE) found = o;
+    }
+    return found;
+}
+
+/* Whether the instruction lies inside a loop. */
+static bool in_loop(const struct kernel *k, const struct insn *in)
+{
+    uint32_t pc = (uint32_t)(in - k->insns);
+    for (uint32_t i = pc; i < k->insn_count; i++) {
+        if (strcmp(k->insns[i].row->name, "bra") == 0 && k->insns[i].target <= pc) return true;
+    }
+    return false;
+}
+
+/* Whether the code after the wait starts copies: the filling side of a ring. */
+static bool fills(const struct kernel *k, const struct insn *in)
+{
+    const struct insn *end = k->insns + k->insn_count;
+    for (in++; in < end; in++) {
+        if (starts(in, "cp.async") || starts(in, "mbarrier.arrive.expect_tx") ||
+            starts(in, "mbarrier.expect_tx")) {
+            return true;
+        }
+        if (starts(in, "mbarrier.arrive") || starts(in, "tcgen05.") || starts(in, "wgmma.") ||
+            starts(in, "ld") || starts(in, "exit") || starts(in, "ret")) {
+            return false;
+        }
+    }
+    return false;
+}
+
+/* ---- mbarriers ---- */
+
+static bool arrived_now(const struct mbar *b, const struct mbar_arrival *a)
+{
+    for (uint32_t i = 0; i < b->kept; i++) {
+        if (b->log[i].warp == a->warp && b->log[i].cta == a->cta && b->log[i].in == a->in) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* One that arrived in the phase before and has not yet in this one. */
+static const struct mbar_arrival *absent(const struct mbar *b)
+{
+    for (uint32_t i = 0; i < b->kept_before; i++) {
+        const struct mbar_arrival *a = &b->before[i];
+        if (a->count && !arrived_now(b, a)) return a;
+    }
+    return NULL;
+}
+
+static const struct insn *expecting(const struct mbar *b)
+{
+    for (uint32_t i = 0; i < b->kept; i++) {
+        if (b->log[i].bytes > 0) return b->log[i].in;
+    }
+    return NULL;
+}
+
+static bool any_arrival(const struct mbar *b)
+{
+    for (uint32_t i = 0; i < b->kept; i++) {
+        if (b->log[i].count) return true;
+    }
+    return false;
+}
+
+static const struct cta *sibling_ahead(const struct cta *c, const struct mbar *b)
+{
+    for (uint32_t r = 0; r < c->cluster->cta_count; r++) {
+        const struct cta *o = c->cluster->ctas[r];
+        const struct mbar *same = o == c ? NULL : mbar_at(o, b->offset);
+        if (same && same->live && same->phase > b->phase && same->total_arrivals) return o;
+    }
+    return NULL;
+}
+
+/* Whether a waiter that has not arrived in this phase could yet, if its own wait ended. */
+static bool others_may_come(const struct deadlock *d, const struct wait *t, const struct mbar *b)
+{
+    const struct kernel *k = d->group->launch->kernel;
+    for (uint32_t i = 0; i < d->count; i++) {
+        const struct waiter *o = &d->waiters[i];
+        bool came = false;
+        if (o->warp->cta->cluster != t->cta->cluster) continue;
+        if (o->frag->wait.kind == WAIT_MBAR && o->frag->wait.cta == t->cta &&
+            o->frag->wait.key == t->key) {
+            continue;
+        }
+        for (uint32_t n = 0; n < b->kept; n++) {
+            came |=
+                b->log[n].cta == o->warp->cta && b->log[n].warp == o->warp->id && b->log[n].count;
+        }
+        if (!came && deadlock_may_signal(k, o, t->key)) return true;
+    }
+    return false;
+}
+
+/* Everyone who came in earlier phases may come again: where is the one that has not? */
+static void judge_absent(const struct deadlock *d, struct judgement *j,
+                         const struct mbar_arrival *a)
+{
+    const struct kernel *k = d->group->launch->kernel;
+    const struct warp *w = &a->cta->warps[a->warp];
+    const struct waiter *at = wait_of(d, w);
+    j->missing = w;
+    j->cause = CAUSE_TRIP_COUNT;
+    if (!at) {
+        j->weight = LEFT;
+    } else if ((at->frag->wait.kind == WAIT_BARRIER || at->frag->wait.kind == WAIT_CLUSTER) &&
+               !in_loop(k, at->in)) {
+        j->weight = LOOPS_PART;
+    } else {
+        j->cause = CAUSE_CYCLE;
+        j->weight = EXPLAINED;
+    }
+}
+
+static void judge_mbar(const struct deadlock *d, struct judgement *j)
+{
+    const struct wait *t = &j->by->frag->wait;
+    const struct mbar *b = mbar_at(t->cta, t->key);
+    const struct mbar_arrival *a;
+    struct mbar_state s;
+    if (!b || !b->live) return;
+    s = mbar_load(t->cta, t->key);
+    a = absent(b);
+    j->bar = b;
+    if (s.pending == 0) {
+        j->cause = CAUSE_TX_BYTES;
+        j->weight = BYTES;
+        if (expecting(b)) j->guilty = expecting(b);
+    } else if (b->phase && !any_arrival(b) &&
+               !check_consumed(d->group, t->cta, t->key, b->phase - 1)) {
+        j->cause = CAUSE_PHASE;
+        j->weight = SKIPPED;
+    } else if (a) {
+        judge_absent(d, j, a);
+    } else if ((j->sibling = sibling_ahead(t->cta, b)) != NULL) {
+        j->cause = CAUSE_CLUSTER;
+        j->weight = SIBLING;
+    } else if (any_arrival(b)) {
+        j->cause = CAUSE_ARRIVAL_COUNT;
+        j->guilty = b->init_in;
+        j->weight = b->kept_before             ? SAME_AS_EVER
+                    : others_may_come(d, t, b) ? PERHAPS_TOO_FEW
+                                               : TOO_FEW;
+    } else {
+        j->cause = CAUSE_NO_PRODUCER;
+        j->weight = others_may_come(d, t, b) ? NEVER_STARTED : NOBODY;
+    }
+}
+
+/* ---- other waits ---- */
+
+static void judge_barrier(const struct deadlock *d, struct judgement *j)
+{
+    const struct wait *t = &j->by->frag->wait;
+    const struct named_barrier *b = &t->cta->barriers[t->key];
+    uint32_t coming = 0;
+    for (uint32_t i = 0; i < t->cta->warp_count; i++) {
+        const struct warp *w = &t->cta->warps[i];
+        if (b->warps_arrived >> i & 1) continue;
+        if (!w->live) continue;
+        coming += WARP_LANES;
+        j->missing = w;
+    }
+    (void)d;
+    j->cause = CAUSE_PARTICIPANTS;
+    j->weight = STANDS_ELSEWHERE;
+    if (b->arrived + coming < b->expected) {
+        j->missing = NULL;
+        j->weight = LEFT;
+        if (b->expected <= t->cta->warp_count * WARP_LANES) j->cause = CAUSE_EXITED;
+    }
+}
+
+/* Lanes that wait for their sisters: the cause when those wait for them in turn, at another place. */
+static void judge_converge(const struct deadlock *d, struct judgement *j)
+{
+    const struct wait *t = &j->by->frag->wait;
+    const struct warp *w = j->by->warp;
+    bool apart = true;
+    j->kind = FIND_COLLECTIVE_PARTIAL;
+    j->cause = CAUSE_NONE;
+    j->missing_lanes = t->need & w->live & ~j->by->frag->mask;
+    for (uint32_t i = 0; i < d->count; i++) {
+        const struct waiter *o = &d->waiters[i];
+        if (o->warp != w || !(o->frag->mask & j->missing_lanes)) continue;
+        apart =
+            apart && (o->frag->wait.kind == WAIT_CONVERGE || o->frag->wait.kind == WAIT_WARPSYNC);
+    }
+    j->weight = apart ? LANES_APART : EXPLAINED;
+}
+
+/* Columns held by a CTA that itself waits for something else explain the wait. */
+static void judge_tmem(const struct deadlock *d, struct judgement *j)
+{
+    const struct sm *sm = j->by->warp->cta->sm;
+    j->cause = CAUSE_TMEM_ALLOC;
+    j->weight = RESOURCES;
+    for (uint32_t i = 0; i < d->count; i++) {
+        const struct waiter *o = &d->waiters[i];
+        if (o->warp->cta->sm != sm || !o->warp->cta->tmem_held) continue;
+        if (o->frag->wait.kind == WAIT_TMEM_ALLOC) return;
+    }
+    for (uint32_t i = 0; i < d->count; i++) {
+        const struct cta *c = d->waiters[i].warp->cta;
+        if (c != j->by->warp->cta && c->sm == sm && c->tmem_held) j->weight = EXPLAINED;
+    }
+}
+
+static void judge(const struct deadlock *d, const struct waiter *by, struct judgement *j)
+{
+    memset(j, 0, sizeof *j);
+    j->kind = FIND_DEADLOCK;
+    j->cause = CAUSE_CYCLE;
+    j->weight = EXPLAINED;
+    j->by = by;
+    j->guilty = by->in;
+    switch (by->frag->wait.kind) {
+    case WAIT_MBAR: judge_mbar(d, j); break;
+    case WAIT_BARRIER: judge_barrier(d, j); break;
+    case WAIT_CONVERGE:
+    case WAIT_WARPSYNC: judge_converge(d, j); break;
+    case WAIT_CLUSTER:
+        j->cause = CAUSE_CLUSTER;
+        j->weight = STANDS_ELSEWHERE;
+        break;
+    case WAIT_REGISTERS:
+        j->cause = CAUSE_SETMAXNREG;
+        j->weight = RESOURCES;
+        break;
+    case WAIT_TMEM_ALLOC: judge_tmem(d, j); break;
+    case WAIT_SPIN:
+        j->cause = CAUSE_NO_PRODUCER;
+        j->weight = SPINS;
+        break;
+    default: break;
+    }
+}
+
+/* ---- choosing ---- */
+
+/* Nothing has started: where several roles wait for barriers that nobody ever arrived at, the
+ * filling side should have passed its first wait (parity 1 on a fresh barrier), and did not. */
+static void first_waits(const struct deadlock *d, struct judgement *all)
+{
+    const struct kernel *k = d->group->launch->kernel;
+    const struct judgement *first = NULL;
+    bool several = false;
+    for (uint32_t i = 0; i < d->count; i++) {
+        if (all[i].weight != NEVER_STARTED || all[i].bar->phase) continue;
+        if (!first) first = &all[i];
+        several = several || all[i].bar != first->bar;
+    }
+    for (uint32_t i = 0; several && i < d->count; i++) {
+        const struct wait *t = &all[i].by->frag->wait;
+        if (all[i].weight != NEVER_STARTED || all[i].bar->phase || !fills(k, all[i].by->in) ||
+            check_consumed(d->group, t->cta, t->key, FRESH_PHASE)) {
+            continue;
+        }
+        all[i].cause = CAUSE_PHASE;
+        all[i].weight = STARTS_WRONG;
+    }
+}
+
+static const struct judgement *choose(const struct deadlock *d, const struct judgement *all)
+{
+    const struct judgement *best = &all[0];
+    for (uint32_t i = 1; i < d->count; i++) {
+        if (all[i].weight > best->weight) best = &all[i];
+    }
+    return best;
+}
+
+static void report(const struct deadlock *d, const struct judgement *j)
+{
+    struct group *g = d->group;
+    const struct kernel *k = g->launch->kernel;
+    const struct warp *w = j->by->warp;
+    struct finding f = {.severity = SEV_ERROR,
+                        .kind = j->kind,
+                        .cause = j->cause,
+                        .kernel = k->entry->name,
+                        .file = ptx_file(k->module, j->guilty->src->pos),
+                        .instr = j->guilty->src->text,
+                        .line = j->guilty->src->pos.line,
+                        .group = g->index,
+                        .seq = g->finding_seq++,
+                        .warp = (int32_t)w->id,
+                        .lane = (int32_t)first_lane(j->by->frag->mask)};
+    memcpy(f.cta, w->cta->id, sizeof f.cta);
+    deadlock_tell(d, j, &f);
+    report_add(g->launch->report, &f);
+}
+
+void deadlock_report(struct group *g)
+{
+    struct deadlock d = {.group = g};
+    struct judgement *all;
+    d.count = sleepers(&d, NULL);
+    d.waiters = calloc(d.count + 1, sizeof *d.waiters);
+    all = calloc(d.count + 1, sizeof *all);
+    if (d.waiters && all && d.count) {
+        sleepers(&d, d.waiters);
+        for (uint32_t i = 0; i < d.count; i++) judge(&d, &d.waiters[i], &all[i]);
+        first_waits(&d, all);
+        report(&d, choose(&d, all));
+    } else {
+        sim_find(g, NULL, NULL, NO_LANE, SEV_ERROR, FIND_DEADLOCK, CAUSE_NONE, "",
+                 "no warp can run any more; host memory is too short to say why");
+    }
+    free(all);
+    free(d.waiters);
+}

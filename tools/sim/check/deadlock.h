@@ -1,0 +1,54 @@
+/*
+ * A deadlock: who waits for what (gathered and judged in deadlock.c), and how it is told
+ * (deadlock_text.c).
+ */
+#ifndef SIM_DEADLOCK_H
+#define SIM_DEADLOCK_H
+
+#include "exec.h"
+#include "mbar.h"
+#include "names.h"
+
+/* A sleeping fragment. */
+struct waiter {
+    struct warp *warp;
+    const struct frag *frag;
+    const struct insn *in;
+};
+
+/* What keeps one waiter from going on, and how sure that is: the most certain of all waiters' causes is
+ * reported. */
+struct judgement {
+    enum finding_kind kind;
+    enum finding_cause cause;
+    uint32_t weight;
+    const struct waiter *by;
+    const struct mbar *bar;     /* WAIT_MBAR: its record */
+    const struct insn *guilty;  /* instruction to cite */
+    const struct warp *missing; /* a warp that came before and does not come now, or NULL */
+    const struct cta *sibling; /* another CTA of the cluster whose barrier there got its arrivals */
+    uint32_t missing_lanes;    /* WAIT_CONVERGE */
+};
+
+struct deadlock {
+    struct group *group;
+    struct waiter *waiters;
+    uint32_t count;
+};
+
+/* Fills message, object and related of a finding about `j`. */
+void deadlock_tell(const struct deadlock *d, const struct judgement *j, struct finding *f);
+
+/* Whether the waiter, could it go on, might signal the mbarrier at that offset of its cluster
+ * (deadlock_signal.c): by the code ahead of it and the addresses in its registers now. */
+bool deadlock_may_signal(const struct kernel *k, const struct waiter *o, uint32_t offset);
+
+/* ---- check.c ---- */
+
+/* Whether any wait passed that phase, or a later one, of the mbarrier at `owner`:`offset`; true as
+ * well when nobody observed. FRESH_PHASE is the one before a new barrier's first. */
+#define FRESH_PHASE UINT64_MAX
+bool check_consumed(const struct group *g, const struct cta *owner, uint32_t offset,
+                    uint64_t phase);
+
+#endif

@@ -1,0 +1,108 @@
+/*
+ * Who could still signal an mbarrier: the code a sleeping warp would go on with, and the addresses its
+ * registers hold.
+ */
+#include "deadlock.h"
+
+#include <stdlib.h>
+
+static bool starts(const struct insn *in, const char *prefix)
+{
+    return strncmp(in->row->name, prefix, strlen(prefix)) == 0;
+}
+
+/* Instructions that bring arrivals or bytes. */
+static bool signals(const struct insn *in)
+{
+    return starts(in, "mbarrier.arrive") || starts(in, "mbarrier.complete_tx") ||
+           starts(in, "tcgen05.commit") || starts(in, "cp.async.mbarrier.arrive") ||
+           starts(in, "cp.async.bulk") || starts(in, "st.async") || starts(in, "red.async");
+}
+
+/* The smallest named range of shared memory that holds `offset`, or NULL. */
+static const struct name_range *range_at(const struct kernel *k, uint32_t offset)
+{
+    const struct name_range *best = NULL;
+    for (uint32_t i = 0; i < k->buffer_count; i++) {
+        const struct name_range *r = &k->buffers[i];
+        if (offset >= r->first && offset - r->first < r->count &&
+            (!best || r->count < best->count)) {
+            best = r;
+        }
+    }
+    return best;
+}
+
+/* The same barrier, or another of its array: a ring's slot may be computed late. */
+static bool same_barrier(const struct kernel *k, uint64_t address, uint32_t offset)
+{
+    uint32_t at = (uint32_t)address & SHARED_OFFSET_MASK;
+    uint64_t window = address & WINDOW_MASK;
+    const struct name_range *r;
+    if (window != 0 && window != SHARED_WINDOW) return false;
+    if (at == offset) return true;
+    r = range_at(k, offset);
+    return r && r == range_at(k, at);
+}
+
+/* Whether an address among the operands, as the warp's registers stand, is the barrier's. */
+static bool names_barrier(const struct kernel *k, const struct waiter *o, const struct insn *in,
+                          uint32_t offset)
+{
+    for (uint32_t lanes = o->frag->mask; lanes; lanes &= lanes - 1) {
+        uint32_t lane = first_lane(lanes);
+        for (uint32_t i = 0; i < INSN_ARGS; i++) {
+            uint64_t value;
+            if (in->arg[i].sink || (in->arg[i].bits != 32 && in->arg[i].bits != 64)) continue;
+            value = arg_lane(o->warp, in->arg[i], lane);
+            for (uint32_t n = 0; n < sizeof in->imm / sizeof in->imm[0]; n++) {
+                if (same_barrier(k, value + (uint64_t)in->imm[n], offset)) return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* ---- reachable code ---- */
+
+struct walk {
+    const struct kernel *kernel;
+    uint8_t *seen;
+    uint32_t *stack, depth;
+};
+
+static void visit(struct walk *w, uint32_t pc)
+{
+    if (pc >= w->kernel->insn_count || w->seen[pc]) return;
+    w->seen[pc] = 1;
+    w->stack[w->depth++] = pc;
+}
+
+static void visit_next(struct walk *w, uint32_t pc)
+{
+    const struct insn *in = &w->kernel->insns[pc];
+    const char *name = in->row->name;
+    bool bra = strcmp(name, "bra") == 0, brx = strcmp(name, "brx.idx") == 0;
+    bool ends = strcmp(name, "exit") == 0 || strcmp(name, "ret") == 0 || strcmp(name, "trap") == 0;
+    if (bra) visit(w, in->target);
+    for (uint32_t i = 0; brx && i < in->list_count; i++) visit(w, in->list[i].offset);
+    if (in->guard != NO_GUARD || !(bra || brx || ends)) visit(w, pc + 1);
+}
+
+bool deadlock_may_signal(const struct kernel *k, const struct waiter *o, uint32_t offset)
+{
+    struct walk w = {.kernel = k};
+    bool found = false;
+    w.seen = calloc(k->insn_count + 1U, sizeof *w.seen);
+    w.stack = calloc(k->insn_count + 1U, sizeof *w.stack);
+    if (w.seen && w.stack) visit(&w, o->frag->pc);
+    while (w.depth && !found) {
+        uint32_t pc = w.stack[--w.depth];
+        const struct insn *in = &k->insns[pc];
+        found = signals(in) && names_barrier(k, o, in, offset);
+        visit_next(&w, pc);
+    }
+    free(w.seen);
+    free(w.stack);
+    return found;
+}

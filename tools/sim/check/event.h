@@ -1,0 +1,96 @@
+/*
+ * What happened, for whoever watches: handlers publish typed events, the checker (check.c) and later
+ * the timeline consume them, and neither can change a result. Publishing costs one test when nobody
+ * watches. One event describes one warp-level action.
+ */
+#ifndef SIM_EVENT_H
+#define SIM_EVENT_H
+
+#include "machine.h"
+
+#define EVENTS(X)                                                                                  \
+    X(ACCESS, "lanes access memory: space, address[], size, write/read/atomic, proxy, strong")     \
+    X(FENCE, "a fence: value = enum fence_kind")                                                   \
+    X(BARRIER_ARRIVE, "named barrier key: arrival; value = generation")                            \
+    X(BARRIER_PASS, "named barrier key: a waiting warp goes on")                                   \
+    X(CLUSTER_ARRIVE, "cluster barrier arrival; value = phase")                                    \
+    X(CLUSTER_PASS, "cluster barrier passed")                                                      \
+    X(MBAR_INIT, "mbarrier at cta:key initialised; value = count")                                 \
+    X(MBAR_INVAL, "mbarrier invalidated")                                                          \
+    X(MBAR_EXPECT, "expected bytes raised; value = bytes")                                         \
+    X(MBAR_ARRIVE, "value = arrivals; token = async operation behind it, 0 for a thread's own")    \
+    X(MBAR_TX, "bytes completed; value = bytes; token = the copy")                                 \
+    X(MBAR_PHASE, "phase completed; value = its number")                                           \
+    X(MBAR_PASS, "a wait returned True; value = phase number")                                     \
+    X(ASYNC_ISSUE, "operation token issued")                                                       \
+    X(ASYNC_READ, "operation token has read its sources")                                          \
+    X(ASYNC_DONE, "operation token complete")                                                      \
+    X(GROUP_COMMIT, "commit group closed; key = enum commit_kind, value = its number")             \
+    X(GROUP_WAIT, "wait_group passed; key = enum commit_kind, value = groups that may be pending") \
+    X(TMEM_ALLOC, "columns allocated: address = first, size = count")                              \
+    X(TMEM_DEALLOC, "columns freed")                                                               \
+    X(TMEM_WAIT, "tcgen05.wait passed; value 0 = ld, 1 = st")                                      \
+    X(SETMAXNREG, "value = registers per thread")                                                  \
+    X(WARP_START, "a warp begins")                                                                 \
+    X(WARP_EXIT, "lanes exit")
+
+enum event_kind {
+#define X(name, text) EV_##name,
+    EVENTS(X)
+#undef X
+    EV_COUNT
+};
+
+enum access_kind { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_ATOMIC = 3 };
+enum proxy { PROXY_GENERIC, PROXY_ASYNC, PROXY_TENSORMAP };
+enum fence_kind {
+    FENCE_MEMBAR,           /* membar / fence.sc / fence.acq_rel */
+    FENCE_PROXY_ASYNC,
+    FENCE_PROXY_TENSORMAP,
+    FENCE_MBARRIER_INIT,
+    FENCE_WGMMA,
+    FENCE_TCGEN05_BEFORE,
+    FENCE_TCGEN05_AFTER
+};
+
+struct event {
+    uint8_t kind;      /* enum event_kind */
+    uint8_t space;     /* ACCESS: enum ptx_space, or SPACE_NONE with tensor = true */
+    uint8_t access;    /* enum access_kind */
+    uint8_t proxy;     /* enum proxy */
+    bool strong;       /* volatile, relaxed, acquire, release, atomic */
+    bool tensor;       /* ACCESS to tensor memory: address = lane<<16 | column, size = columns */
+    uint32_t lanes;    /* lanes of the warp that did it */
+    struct warp *warp; /* who; for asynchronous operations the issuer */
+    const struct insn *in;
+    struct cta *cta;   /* whose shared/tensor memory or barrier */
+    uint32_t key;
+    uint64_t value;
+    uint64_t token;    /* async operation: group-unique sequence number, 0 none */
+    const uint64_t *addresses; /* ACCESS by lanes: 32 addresses in `space`'s own terms; else NULL. With
+                                  a token they are an operation's ranges, `lanes` saying how many */
+    uint64_t address;  /* ACCESS without lanes */
+    uint64_t size;     /* bytes (per lane where addresses is set) */
+};
+
+struct observer {
+    void (*on_event)(struct observer *o, const struct event *e);
+    void (*on_end)(struct observer *o, bool completed); /* the group has finished */
+    void (*destroy)(struct observer *o);
+    bool accesses; /* wants EV_ACCESS; publishers that have work to do for it may skip it otherwise */
+};
+
+static inline void observe(const struct group *g, const struct event *e)
+{
+    if (g->observer) g->observer->on_event(g->observer, e);
+}
+
+static inline bool observes_accesses(const struct group *g)
+{
+    return g->observer && g->observer->accesses;
+}
+
+/* The checker for one group, or NULL when memory is exhausted. */
+struct observer *check_new(struct group *g, int level);
+
+#endif

@@ -1,0 +1,342 @@
+/*
+ * A launch's report: findings folded, ordered and written, as JSON lines for programs and as text for
+ * people. What it says does not depend on which host thread was first.
+ */
+#include "report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct report {
+    pthread_mutex_t lock;
+    char *kernel;
+    uint64_t number;
+    struct finding *findings;
+    size_t count, capacity;
+    bool truncated; /* memory ran out: some finding is missing */
+};
+
+static const char *const kind_texts[] = {
+#define X(name, text, severity) text,
+    FINDING_KINDS(X)
+#undef X
+};
+
+static const char *const cause_texts[] = {
+#define X(name, text) text,
+    FINDING_CAUSES(X)
+#undef X
+};
+
+static const char *const severity_texts[] = {"error", "warning", "advice"};
+static const char *const verdict_texts[] = {"clean", "review", "incomplete", "error"};
+
+const char *finding_kind_text(enum finding_kind kind)
+{
+    return kind_texts[kind];
+}
+
+const char *finding_cause_text(enum finding_cause cause)
+{
+    return cause_texts[cause];
+}
+
+struct report *report_new(const char *kernel, uint64_t number)
+{
+    struct report *r = calloc(1, sizeof *r);
+    if (!r) return NULL;
+    r->kernel = strdup(kernel);
+    if (!r->kernel || pthread_mutex_init(&r->lock, NULL)) {
+        free(r->kernel);
+        free(r);
+        return NULL;
+    }
+    r->number = number;
+    return r;
+}
+
+/* ---- collecting ---- */
+
+static bool same_text(const char *a, const char *b)
+{
+    return strcmp(a ? a : "", b ? b : "") == 0;
+}
+
+static bool same_finding(const struct finding *a, const struct finding *b)
+{
+    return a->kind == b->kind && a->cause == b->cause && a->severity == b->severity &&
+           a->line == b->line && same_text(a->file, b->file) && strcmp(a->object, b->object) == 0;
+}
+
+static int by_order(const void *pa, const void *pb)
+{
+    const struct finding *a = pa, *b = pb;
+    if (a->group != b->group) return a->group < b->group ? -1 : 1;
+    return a->seq < b->seq ? -1 : a->seq > b->seq;
+}
+
+static bool reserve(struct report *r)
+{
+    size_t capacity = r->capacity ? 2 * r->capacity : 8;
+    struct finding *grown;
+    if (r->count < r->capacity) return true;
+    grown = realloc(r->findings, capacity * sizeof *grown);
+    if (!grown) return false;
+    r->findings = grown;
+    r->capacity = capacity;
+    return true;
+}
+
+void report_add(struct report *r, const struct finding *f)
+{
+    pthread_mutex_lock(&r->lock);
+    for (size_t i = 0; i < r->count; i++) {
+        struct finding *old = &r->findings[i];
+        uint32_t repeats = old->repeats + 1 + f->repeats;
+        if (!same_finding(old, f)) continue;
+        /* The first in order stands for all, whichever came first in time. */
+        if (by_order(f, old) < 0) *old = *f;
+        old->repeats = repeats;
+        pthread_mutex_unlock(&r->lock);
+        return;
+    }
+    if (reserve(r))
+        r->findings[r->count++] = *f;
+    else
+        r->truncated = true;
+    pthread_mutex_unlock(&r->lock);
+}
+
+uint32_t report_count(const struct report *r, enum finding_severity severity)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < r->count; i++) n += r->findings[i].severity == severity;
+    return n;
+}
+
+static enum verdict judge(const struct report *r)
+{
+    enum verdict v = r->truncated ? VERDICT_INCOMPLETE : VERDICT_CLEAN;
+    for (size_t i = 0; i < r->count; i++) {
+        const struct finding *f = &r->findings[i];
+        enum verdict one = VERDICT_CLEAN;
+        if (f->kind == FIND_UNSUPPORTED)
+            one = VERDICT_INCOMPLETE;
+        else if (f->severity == SEV_ERROR)
+            one = VERDICT_ERROR;
+        else if (f->severity == SEV_WARNING)
+            one = VERDICT_REVIEW;
+        if (one > v) v = one;
+    }
+    return v;
+}
+
+/* ---- text that grows ---- */
+
+struct text {
+    char *bytes;
+    size_t length, capacity;
+    bool failed;
+};
+
+static void put(struct text *t, const char *bytes, size_t length)
+{
+    if (t->failed || !length) return;
+    if (!t->bytes || t->length + length > t->capacity) {
+        size_t capacity = 2 * t->capacity + length + 1024;
+        char *grown = realloc(t->bytes, capacity);
+        if (!grown) {
+            t->failed = true;
+            return;
+        }
+        t->bytes = grown;
+        t->capacity = capacity;
+    }
+    memcpy(t->bytes + t->length, bytes, length);
+    t->length += length;
+}
+
+static void put_text(struct text *t, const char *s)
+{
+    put(t, s, strlen(s));
+}
+
+__attribute__((format(printf, 2, 3))) static void putf(struct text *t, const char *format, ...)
+{
+    char line[512];
+    va_list args;
+    int n;
+    va_start(args, format);
+    n = vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (n > 0) put(t, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+}
+
+/* Bytes of the well-formed UTF-8 sequence at `s`, 0 when there is none. */
+static size_t utf8_length(const unsigned char *s)
+{
+    size_t n = s[0] < 0x80 ? 1 : s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : 4;
+    if (s[0] > 0xF4) return 0;
+    for (size_t i = 1; i < n; i++) {
+        if ((s[i] & 0xC0) != 0x80) return 0;
+    }
+    /* Overlong forms, surrogates, beyond U+10FFFF. */
+    if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F) ||
+        (s[0] == 0xF0 && s[1] < 0x90) || (s[0] == 0xF4 && s[1] > 0x8F)) {
+        return 0;
+    }
+    return n;
+}
+
+static void put_json(struct text *t, const char *s)
+{
+    const unsigned char *p = (const unsigned char *)(s ? s : "");
+    put_text(t, "\"");
+    while (*p) {
+        size_t n = utf8_length(p);
+        if (n == 0) {
+            put_text(t, "\\ufffd");
+            n = 1;
+        } else if (*p == '"' || *p == '\\') {
+            putf(t, "\\%c", *p);
+        } else if (*p < 0x20) {
+            putf(t, "\\u%04x", *p);
+        } else {
+            put(t, (const char *)p, n);
+        }
+        p += n;
+    }
+    put_text(t, "\"");
+}
+
+static void put_field(struct text *t, const char *name, const char *value)
+{
+    putf(t, ",\"%s\":", name);
+    put_json(t, value);
+}
+
+/* ---- the two forms ---- */
+
+static void put_finding_json(struct text *t, const struct report *r, const struct finding *f)
+{
+    putf(t, "{\"severity\":\"%s\",\"kind\":\"%s\"", severity_texts[f->severity],
+         kind_texts[f->kind]);
+    put_field(t, "cause", cause_texts[f->cause]);
+    put_field(t, "kernel", f->kernel ? f->kernel : r->kernel);
+    put_field(t, "file", f->file);
+    putf(t, ",\"line\":%u,\"launch\":%llu,\"cta\":[%u,%u,%u],\"warp\":%d,\"lane\":%d", f->line,
+         (unsigned long long)r->number, f->cta[0], f->cta[1], f->cta[2], f->warp, f->lane);
+    put_field(t, "instr", f->instr);
+    put_field(t, "object", f->object);
+    put_field(t, "message", f->message);
+    put_text(t, ",\"related\":[");
+    for (uint32_t i = 0; i < f->related_count; i++) {
+        put_text(t, i ? ",{\"file\":" : "{\"file\":");
+        put_json(t, f->related[i].file);
+        putf(t, ",\"line\":%u", f->related[i].line);
+        put_field(t, "note", f->related[i].note);
+        put_text(t, "}");
+    }
+    putf(t, "],\"repeats\":%u}\n", f->repeats);
+}
+
+static void put_place(struct text *t, const char *file, uint32_t line)
+{
+    if (file && *file) {
+        put_text(t, file);
+        putf(t, ":%u: ", line);
+    }
+}
+
+static void put_finding_text(struct text *t, const struct report *r, const struct finding *f)
+{
+    put_place(t, f->file, f->line);
+    putf(t, "%s: %s", severity_texts[f->severity], kind_texts[f->kind]);
+    if (f->cause != CAUSE_NONE) putf(t, " (%s)", cause_texts[f->cause]);
+    if (*f->object) putf(t, ": %s", f->object);
+    put_text(t, "\n    ");
+    put_text(t, f->message);
+    put_text(t, "\n    in ");
+    put_text(t, f->kernel ? f->kernel : r->kernel);
+    putf(t, ", launch %llu", (unsigned long long)r->number);
+    if (f->warp >= 0) {
+        putf(t, ", CTA (%u,%u,%u), warp %d", f->cta[0], f->cta[1], f->cta[2], f->warp);
+    }
+    if (f->lane >= 0) putf(t, ", lane %d", f->lane);
+    if (f->repeats) putf(t, "; and %u more like it", f->repeats);
+    put_text(t, "\n");
+    if (f->instr && *f->instr) {
+        put_text(t, "    at ");
+        put_text(t, f->instr);
+        put_text(t, "\n");
+    }
+    for (uint32_t i = 0; i < f->related_count; i++) {
+        put_text(t, "  ");
+        put_place(t, f->related[i].file, f->related[i].line);
+        putf(t, "note: %s\n", f->related[i].note);
+    }
+}
+
+/* 0, or an errno. */
+static int write_all(int fd, const struct text *t)
+{
+    size_t done = 0;
+    while (done < t->length) {
+        ssize_t n = write(fd, t->bytes + done, t->length - done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return n < 0 ? errno : EIO;
+        done += (size_t)n;
+    }
+    return 0;
+}
+
+/* One write a launch, so that several processes may share the file. */
+static void append_json(const struct report *r, enum verdict verdict, const char *path)
+{
+    struct text t = {0};
+    int error, fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        fprintf(stderr, "hewn-sim: HEWN_SIM_REPORT: %s: %s\n", path, strerror(errno));
+        return;
+    }
+    for (size_t i = 0; i < r->count; i++) put_finding_json(&t, r, &r->findings[i]);
+    putf(&t, "{\"verdict\":\"%s\",\"kernel\":", verdict_texts[verdict]);
+    put_json(&t, r->kernel);
+    putf(&t, ",\"findings\":%zu}\n", r->count);
+    error = t.failed ? ENOMEM : write_all(fd, &t);
+    if (error) fprintf(stderr, "hewn-sim: HEWN_SIM_REPORT: %s: %s\n", path, strerror(error));
+    free(t.bytes);
+    close(fd);
+}
+
+static void print_text(const struct report *r, enum verdict verdict)
+{
+    struct text t = {0};
+    for (size_t i = 0; i < r->count; i++) put_finding_text(&t, r, &r->findings[i]);
+    if (r->count) {
+        put_text(&t, r->kernel);
+        putf(&t, ": %s, %zu finding%s\n", verdict_texts[verdict], r->count,
+             r->count == 1 ? "" : "s");
+        if (!t.failed) (void)write_all(STDERR_FILENO, &t);
+    }
+    free(t.bytes);
+}
+
+enum verdict report_end(struct report *r)
+{
+    const char *path = getenv("HEWN_SIM_REPORT"), *quiet = getenv("HEWN_SIM_QUIET");
+    enum verdict verdict = judge(r);
+    if (r->count) qsort(r->findings, r->count, sizeof *r->findings, by_order);
+    if (path && *path) append_json(r, verdict, path);
+    if (!quiet || strcmp(quiet, "1") != 0) print_text(r, verdict);
+    pthread_mutex_destroy(&r->lock);
+    free(r->findings);
+    free(r->kernel);
+    free(r);
+    return verdict;
+}

@@ -1,0 +1,265 @@
+/* Copies and fills, linear and pitched, at once or in a stream. */
+#include "driver.h"
+
+#include <stdlib.h>
+
+static uint64_t address_of(const void *host)
+{
+    return (uint64_t)(uintptr_t)host;
+}
+
+/* Bytes from the first to the last of `rows` rows; false where that does not fit 64 bits. */
+static bool span(size_t width, size_t rows, size_t pitch, uint64_t *out)
+{
+    uint64_t before;
+
+    *out = 0;
+    if (!width || !rows) return true;
+    return !__builtin_mul_overflow((uint64_t)pitch, (uint64_t)(rows - 1), &before) &&
+           !__builtin_add_overflow(before, (uint64_t)width, out);
+}
+
+int copy_check(const struct copy_request *copy)
+{
+    uint64_t dst_bytes, src_bytes;
+
+    if (!span(copy->width, copy->height, copy->dst_pitch, &dst_bytes) ||
+        !span(copy->width, copy->height, copy->src_pitch, &src_bytes))
+        return HEWN_CU_INVALID_VALUE;
+    return memory_holds(address_of(copy->dst), dst_bytes, copy->dst_device) &&
+                   memory_holds(address_of(copy->src), src_bytes, copy->src_device)
+               ? 0
+               : HEWN_CU_INVALID_VALUE;
+}
+
+void copy_execute(const struct copy_request *copy)
+{
+    for (size_t row = 0; row < copy->height && copy->width; row++)
+        memmove(copy->dst + row * copy->dst_pitch, copy->src + row * copy->src_pitch, copy->width);
+}
+
+int fill_check(const struct fill_request *fill)
+{
+    uint64_t width, bytes;
+
+    if (__builtin_mul_overflow((uint64_t)fill->width, fill->element, &width) ||
+        !span(width, fill->height, fill->pitch, &bytes))
+        return HEWN_CU_INVALID_VALUE;
+    if (address_of(fill->dst) % fill->element || (fill->height > 1 && fill->pitch % fill->element))
+        return HEWN_CU_INVALID_VALUE;
+    return memory_holds(address_of(fill->dst), bytes, true) ? 0 : HEWN_CU_INVALID_VALUE;
+}
+
+void fill_execute(const struct fill_request *fill)
+{
+    for (size_t row = 0; row < fill->height; row++) {
+        uint8_t *out = fill->dst + row * fill->pitch;
+        if (fill->element == 1) {
+            memset(out, (int)fill->value, fill->width);
+            continue;
+        }
+        for (size_t i = 0; i < fill->width; i++)
+            memcpy(out + i * fill->element, &fill->value, fill->element); /* little-endian host */
+    }
+}
+
+/* ---- entering ---- */
+
+/* Copies at once (a synchronising call), or in `stream` when `async`. */
+static int copy(const struct copy_request *request, bool async, hewn_cu_stream stream)
+{
+    struct call call CALL_SCOPE;
+    struct work work = {.kind = WORK_COPY, .copy = *request};
+    struct CUstream_st *s;
+    int rc;
+
+    if (call_enter(&call, async ? CALL_PLAIN : CALL_SYNC)) return call.rc;
+    s = async ? stream_named(call.context, stream) : &call.context->legacy_stream;
+    if (!s) return HEWN_CU_INVALID_HANDLE;
+    rc = copy_check(request);
+    return rc ? rc : stream_submit(s, &work);
+}
+
+static struct copy_request linear(uint64_t dst, bool dst_device, uint64_t src, bool src_device,
+                                  size_t bytes)
+{
+    return (struct copy_request){.dst = (uint8_t *)(uintptr_t)dst,
+                                 .src = (const uint8_t *)(uintptr_t)src,
+                                 .dst_device = dst_device,
+                                 .src_device = src_device,
+                                 .width = bytes,
+                                 .height = 1};
+}
+
+int cuMemcpy(hewn_cu_deviceptr dst, hewn_cu_deviceptr src, size_t bytes)
+{
+    struct copy_request r = linear(dst, false, src, false, bytes);
+    return copy(&r, false, NULL);
+}
+
+int cuMemcpyAsync(hewn_cu_deviceptr dst, hewn_cu_deviceptr src, size_t bytes, hewn_cu_stream stream)
+{
+    struct copy_request r = linear(dst, false, src, false, bytes);
+    return copy(&r, true, stream);
+}
+
+int cuMemcpyHtoD_v2(hewn_cu_deviceptr dst, const void *src, size_t bytes)
+{
+    struct copy_request r = linear(dst, true, address_of(src), false, bytes);
+    return copy(&r, false, NULL);
+}
+
+int cuMemcpyHtoDAsync_v2(hewn_cu_deviceptr dst, const void *src, size_t bytes,
+                         hewn_cu_stream stream)
+{
+    struct copy_request r = linear(dst, true, address_of(src), false, bytes);
+    return copy(&r, true, stream);
+}
+
+int cuMemcpyDtoH_v2(void *dst, hewn_cu_deviceptr src, size_t bytes)
+{
+    struct copy_request r = linear(address_of(dst), false, src, true, bytes);
+    return copy(&r, false, NULL);
+}
+
+int cuMemcpyDtoHAsync_v2(void *dst, hewn_cu_deviceptr src, size_t bytes, hewn_cu_stream stream)
+{
+    struct copy_request r = linear(address_of(dst), false, src, true, bytes);
+    return copy(&r, true, stream);
+}
+
+int cuMemcpyDtoD_v2(hewn_cu_deviceptr dst, hewn_cu_deviceptr src, size_t bytes)
+{
+    struct copy_request r = linear(dst, true, src, true, bytes);
+    return copy(&r, false, NULL);
+}
+
+int cuMemcpyDtoDAsync_v2(hewn_cu_deviceptr dst, hewn_cu_deviceptr src, size_t bytes,
+                         hewn_cu_stream stream)
+{
+    struct copy_request r = linear(dst, true, src, true, bytes);
+    return copy(&r, true, stream);
+}
+
+/* ---- pitched copies ---- */
+
+/* One side's first byte; false for arrays, which are not modelled. */
+static bool side(int type, const void *host, hewn_cu_deviceptr device, size_t x, size_t y,
+                 size_t pitch, uint64_t *address, bool *in_device)
+{
+    if (type != HEWN_CU_MEMORY_HOST && type != HEWN_CU_MEMORY_DEVICE &&
+        type != HEWN_CU_MEMORY_UNIFIED)
+        return false;
+    *in_device = type == HEWN_CU_MEMORY_DEVICE;
+    *address = (type == HEWN_CU_MEMORY_HOST ? address_of(host) : device) + y * pitch + x;
+    return true;
+}
+
+static int copy_2d(const hewn_cu_memcpy2d *c, bool async, hewn_cu_stream stream)
+{
+    struct copy_request r;
+    uint64_t dst, src;
+    bool dst_device, src_device;
+
+    if (!c) return HEWN_CU_INVALID_VALUE;
+    if (!side(c->dst_type, c->dst_host, c->dst_device, c->dst_x, c->dst_y, c->dst_pitch, &dst,
+              &dst_device) ||
+        !side(c->src_type, c->src_host, c->src_device, c->src_x, c->src_y, c->src_pitch, &src,
+              &src_device)) {
+        bool array = c->dst_type == HEWN_CU_MEMORY_ARRAY || c->src_type == HEWN_CU_MEMORY_ARRAY;
+        return array ? HEWN_CU_NOT_SUPPORTED : HEWN_CU_INVALID_VALUE;
+    }
+    if (c->height > 1 && (c->dst_pitch < c->width + c->dst_x || c->src_pitch < c->width + c->src_x))
+        return HEWN_CU_INVALID_VALUE;
+    r = linear(dst, dst_device, src, src_device, c->width);
+    r.height = c->height;
+    r.dst_pitch = c->dst_pitch;
+    r.src_pitch = c->src_pitch;
+    return copy(&r, async, stream);
+}
+
+int cuMemcpy2D_v2(const hewn_cu_memcpy2d *c)
+{
+    return copy_2d(c, false, NULL);
+}
+int cuMemcpy2DUnaligned_v2(const hewn_cu_memcpy2d *c)
+{
+    return copy_2d(c, false, NULL);
+}
+
+int cuMemcpy2DAsync_v2(const hewn_cu_memcpy2d *c, hewn_cu_stream stream)
+{
+    return copy_2d(c, true, stream);
+}
+
+/* ---- fills: those without a stream go to the legacy one and do not wait for the host ---- */
+
+static int fill(hewn_cu_deviceptr dst, size_t pitch, uint32_t value, uint32_t element, size_t width,
+                size_t height, bool async, hewn_cu_stream stream)
+{
+    struct call call CALL_SCOPE;
+    struct work work = {.kind = WORK_FILL,
+                        .fill = {.dst = (uint8_t *)(uintptr_t)dst,
+                                 .value = value,
+                                 .element = element,
+                                 .width = width,
+                                 .height = height,
+                                 .pitch = pitch}};
+    struct CUstream_st *s;
+    int rc;
+
+    if (call_enter(&call, async ? CALL_PLAIN : CALL_UNSAFE)) return call.rc;
+    s = async ? stream_named(call.context, stream) : &call.context->legacy_stream;
+    if (!s) return HEWN_CU_INVALID_HANDLE;
+    rc = fill_check(&work.fill);
+    return rc ? rc : stream_submit(s, &work);
+}
+
+int cuMemsetD8_v2(hewn_cu_deviceptr dst, unsigned char value, size_t count)
+{
+    return fill(dst, 0, value, 1, count, 1, false, NULL);
+}
+
+int cuMemsetD16_v2(hewn_cu_deviceptr dst, unsigned short value, size_t count)
+{
+    return fill(dst, 0, value, 2, count, 1, false, NULL);
+}
+
+int cuMemsetD32_v2(hewn_cu_deviceptr dst, unsigned value, size_t count)
+{
+    return fill(dst, 0, value, 4, count, 1, false, NULL);
+}
+
+int cuMemsetD8Async(hewn_cu_deviceptr dst, unsigned char value, size_t count, hewn_cu_stream stream)
+{
+    return fill(dst, 0, value, 1, count, 1, true, stream);
+}
+
+int cuMemsetD16Async(hewn_cu_deviceptr dst, unsigned short value, size_t count,
+                     hewn_cu_stream stream)
+{
+    return fill(dst, 0, value, 2, count, 1, true, stream);
+}
+
+int cuMemsetD32Async(hewn_cu_deviceptr dst, unsigned value, size_t count, hewn_cu_stream stream)
+{
+    return fill(dst, 0, value, 4, count, 1, true, stream);
+}
+
+int cuMemsetD2D8_v2(hewn_cu_deviceptr dst, size_t pitch, unsigned char value, size_t width,
+                    size_t height)
+{
+    return fill(dst, pitch, value, 1, width, height, false, NULL);
+}
+
+int cuMemsetD2D16_v2(hewn_cu_deviceptr dst, size_t pitch, unsigned short value, size_t width,
+                     size_t height)
+{
+    return fill(dst, pitch, value, 2, width, height, false, NULL);
+}
+
+int cuMemsetD2D32_v2(hewn_cu_deviceptr dst, size_t pitch, unsigned value, size_t width,
+                     size_t height)
+{
+    return fill(dst, pitch, value, 4, width, height, false, NULL);
+}

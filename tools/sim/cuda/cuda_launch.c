@@ -1,0 +1,358 @@
+/*
+ * Launches: the checks that the driver makes before a kernel runs, parameters, and the run itself.
+ * What a launch may ask is in the Driver API reference at cuLaunchKernelEx and, for the directives,
+ * in the PTX ISA's "Performance-Tuning Directives" and "Cluster Dimension Directives".
+ */
+#include "driver.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MAX_THREADS = 1024, MAX_BLOCK_Z = 64, MAX_GRID_X = 0x7FFFFFFF, MAX_GRID_YZ = 65535 };
+enum { PORTABLE_CLUSTER = 8, PARAM_ALIGN = 64 };
+
+/* What a caller asks for, before it is checked. */
+struct shape {
+    struct launch_request request;
+    bool cluster_given, cluster_preferred;
+    uint32_t preferred[3];
+    hewn_cu_event event; /* recorded when the launch is over, or NULL */
+};
+
+/* A finding about a launch that cannot begin, reported like those of a run. */
+static void report_refusal(const struct CUfunc_st *f, enum finding_kind kind, struct src_pos pos,
+                           const char *instr, const char *message)
+{
+    struct finding finding = {.severity = SEV_ERROR, .kind = kind, .cause = CAUSE_NONE};
+    struct report *report = report_new(f->kernel->entry->name, ++driver.launches);
+
+    if (!report) return;
+    finding.kernel = f->kernel->entry->name;
+    finding.file = ptx_file(f->module->ptx, pos);
+    finding.line = pos.line;
+    finding.instr = instr;
+    finding.warp = finding.lane = -1;
+    snprintf(finding.message, sizeof finding.message, "%s", message);
+    report_add(report, &finding);
+    report_end(report);
+}
+
+/* ---- checks, in the order in which their errors win ---- */
+
+static int check_dims(const struct launch_request *r)
+{
+    const uint32_t *g = r->grid, *b = r->block;
+
+    if (!g[0] || !g[1] || !g[2] || !b[0] || !b[1] || !b[2]) return HEWN_CU_INVALID_VALUE;
+    if (g[0] > MAX_GRID_X || g[1] > MAX_GRID_YZ || g[2] > MAX_GRID_YZ) return HEWN_CU_INVALID_VALUE;
+    if (b[0] > MAX_THREADS || b[1] > MAX_THREADS || b[2] > MAX_BLOCK_Z ||
+        b[0] * b[1] * b[2] > MAX_THREADS)
+        return HEWN_CU_INVALID_VALUE;
+    /* The machine numbers CTAs with 32 bits. */
+    if ((uint64_t)g[0] * g[1] > UINT32_MAX || (uint64_t)g[0] * g[1] * g[2] > UINT32_MAX)
+        return HEWN_CU_INVALID_VALUE;
+    return 0;
+}
+
+/* .reqntid must be met and .maxntid not exceeded (interpretation: both are invalid values); more
+ * threads than registers allow are too many resources. */
+static int check_threads(const struct launch_request *r)
+{
+    const struct ptx_entry *e = r->function->kernel->entry;
+    uint32_t threads = r->block[0] * r->block[1] * r->block[2];
+
+    if (e->reqntid[0] && memcmp(e->reqntid, r->block, sizeof r->block) != 0)
+        return HEWN_CU_INVALID_VALUE;
+    if (e->maxntid[0] && threads > e->maxntid[0] * e->maxntid[1] * e->maxntid[2])
+        return HEWN_CU_INVALID_VALUE;
+    return threads > function_max_threads(r->function) ? HEWN_CU_LAUNCH_OUT_OF_RESOURCES : 0;
+}
+
+static int check_shared(const struct launch_request *r)
+{
+    const struct CUfunc_st *f = r->function;
+    const struct ptx_entry *e = f->kernel->entry;
+    char text[320];
+
+    if (r->dynamic_shared <= f->max_dynamic_shared) return 0;
+    snprintf(text, sizeof text,
+             "the launch asks for %u bytes of dynamic shared memory; this function's limit is %u "
+             "(static %u, device %u opt-in): raise it with cuFuncSetAttribute("
+             "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES), where static and dynamic together "
+             "fit the device",
+             r->dynamic_shared, f->max_dynamic_shared, e->shared_bytes,
+             driver.settings.gpu.shared_optin);
+    report_refusal(f, FIND_SMEM_LIMIT, e->pos, "", text);
+    return HEWN_CU_INVALID_VALUE;
+}
+
+/* Settles r->cluster from the attribute and what the source fixes. */
+static int settle_cluster(struct shape *shape)
+{
+    struct launch_request *r = &shape->request;
+    const struct ptx_entry *e = r->function->kernel->entry;
+    uint32_t fixed[3], size;
+
+    if (function_cluster(r->function, fixed)) {
+        if (shape->cluster_given && memcmp(fixed, r->cluster, sizeof fixed) != 0)
+            return HEWN_CU_INVALID_CLUSTER_SIZE;
+        memcpy(r->cluster, fixed, sizeof fixed);
+    } else if (!shape->cluster_given) {
+        if (e->explicit_cluster) return HEWN_CU_INVALID_CLUSTER_SIZE;
+        r->cluster[0] = r->cluster[1] = r->cluster[2] = 1;
+    }
+    for (int i = 0; i < 3; i++) {
+        if (!r->cluster[i] || r->cluster[i] > CLUSTER_CTAS || r->grid[i] % r->cluster[i])
+            return HEWN_CU_INVALID_CLUSTER_SIZE;
+        if (shape->cluster_preferred &&
+            (!shape->preferred[i] || shape->preferred[i] % r->cluster[i]))
+            return HEWN_CU_INVALID_CLUSTER_SIZE;
+    }
+    size = r->cluster[0] * r->cluster[1] * r->cluster[2];
+    if (size > CLUSTER_CTAS || (size > PORTABLE_CLUSTER && !r->function->non_portable_cluster))
+        return HEWN_CU_INVALID_CLUSTER_SIZE;
+    return e->maxclusterrank && size > e->maxclusterrank ? HEWN_CU_INVALID_CLUSTER_SIZE : 0;
+}
+
+/* A cooperative grid must be resident as a whole, any other at least one CTA at a time. */
+static int check_residency(const struct launch_request *r)
+{
+    uint32_t threads = r->block[0] * r->block[1] * r->block[2];
+    uint32_t size = r->cluster[0] * r->cluster[1] * r->cluster[2];
+    uint64_t ctas = (uint64_t)r->grid[0] * r->grid[1] * r->grid[2];
+    uint64_t room =
+        (uint64_t)size * function_clusters(r->function, size, threads, r->dynamic_shared);
+
+    if (!room) return HEWN_CU_LAUNCH_OUT_OF_RESOURCES;
+    return r->cooperative && ctas > room ? HEWN_CU_COOPERATIVE_LAUNCH_TOO_LARGE : 0;
+}
+
+/* An instruction that is not modelled fails the launch, not the load. */
+static int check_modelled(const struct CUfunc_st *f)
+{
+    const struct kernel *k = f->kernel;
+
+    if (!k->unsupported) return 0;
+    report_refusal(f, FIND_UNSUPPORTED, k->unsupported_pos,
+                   k->unsupported_text ? k->unsupported_text : "", k->unsupported);
+    return HEWN_CU_NOT_SUPPORTED;
+}
+
+static int check(struct shape *shape)
+{
+    int rc = check_dims(&shape->request);
+
+    if (!rc) rc = check_threads(&shape->request);
+    if (!rc) rc = check_shared(&shape->request);
+    if (!rc) rc = settle_cluster(shape);
+    if (!rc) rc = check_residency(&shape->request);
+    if (!rc) rc = check_modelled(shape->request.function);
+    return rc;
+}
+
+/* ---- parameters ---- */
+
+static int params_from_array(const struct ptx_entry *e, void **params, uint8_t *out)
+{
+    if (e->param_count && !params) return HEWN_CU_INVALID_VALUE;
+    for (uint32_t i = 0; i < e->param_count; i++) {
+        if (!params[i]) return HEWN_CU_INVALID_VALUE;
+        memcpy(out + e->params[i].offset, params[i], e->params[i].bytes);
+    }
+    return 0;
+}
+
+/* `extra`: pairs of a key and its value up to the end key; one buffer laid out like the block. */
+static int params_from_buffer(const struct ptx_entry *e, void **extra, uint8_t *out)
+{
+    const void *buffer = NULL;
+    const size_t *size = NULL;
+
+    for (; *extra != HEWN_CU_PARAM_END; extra += 2) {
+        if (*extra == HEWN_CU_PARAM_BUFFER_POINTER)
+            buffer = extra[1];
+        else if (*extra == HEWN_CU_PARAM_BUFFER_SIZE)
+            size = extra[1];
+        else
+            return HEWN_CU_INVALID_VALUE;
+    }
+    if (!buffer || !size || *size < e->param_bytes) return HEWN_CU_INVALID_VALUE;
+    /* The reference lists arguments of the wrong size under 701; driver 580 says so for too many. */
+    if (*size > e->param_bytes) return HEWN_CU_LAUNCH_OUT_OF_RESOURCES;
+    memcpy(out, buffer, e->param_bytes);
+    return 0;
+}
+
+static int take_params(struct launch_request *r, void **params, void **extra)
+{
+    const struct ptx_entry *e = r->function->kernel->entry;
+    size_t size = (e->param_bytes + (size_t)PARAM_ALIGN) / PARAM_ALIGN * PARAM_ALIGN;
+    int rc;
+
+    if (params && extra) return HEWN_CU_INVALID_VALUE;
+    r->params = aligned_alloc(PARAM_ALIGN, size);
+    if (!r->params) return HEWN_CU_OUT_OF_MEMORY;
+    memset(r->params, 0, size);
+    rc = extra ? params_from_buffer(e, extra, r->params) : params_from_array(e, params, r->params);
+    if (rc) free(r->params);
+    return rc;
+}
+
+/* ---- attributes of cuLaunchKernelEx ---- */
+
+static int take_event(struct shape *shape, const hewn_cu_launch_value *value)
+{
+    memcpy(&shape->event, value->pad, sizeof(void *)); /* first member of either struct */
+    return handle_get(shape->event, HANDLE_EVENT) ? 0 : HEWN_CU_INVALID_HANDLE;
+}
+
+static void take_dims(uint32_t out[3], const hewn_cu_launch_value *value)
+{
+    out[0] = value->cluster.x;
+    out[1] = value->cluster.y;
+    out[2] = value->cluster.z;
+}
+
+static int take_attribute(struct shape *shape, const hewn_cu_launch_attribute *a)
+{
+    switch (a->id) {
+    case HEWN_CU_LAUNCH_COOPERATIVE: shape->request.cooperative = a->value.flag != 0; return 0;
+    case HEWN_CU_LAUNCH_CLUSTER_DIMENSION:
+        take_dims(shape->request.cluster, &a->value);
+        shape->cluster_given = true;
+        return 0;
+    case HEWN_CU_LAUNCH_PREFERRED_CLUSTER_DIMENSION:
+        take_dims(shape->preferred, &a->value);
+        shape->cluster_preferred = true;
+        return 0;
+    case HEWN_CU_LAUNCH_PROGRAMMATIC_EVENT:
+    case HEWN_CU_LAUNCH_LAUNCH_COMPLETION_EVENT: return take_event(shape, &a->value);
+    case HEWN_CU_LAUNCH_IGNORE:
+    case HEWN_CU_LAUNCH_ACCESS_POLICY_WINDOW: /* hints, and freedoms that a serial schedule keeps */
+    case HEWN_CU_LAUNCH_SYNCHRONIZATION_POLICY:
+    case HEWN_CU_LAUNCH_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+    case HEWN_CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION:
+    case HEWN_CU_LAUNCH_PRIORITY:
+    case HEWN_CU_LAUNCH_MEM_SYNC_DOMAIN_MAP:
+    case HEWN_CU_LAUNCH_MEM_SYNC_DOMAIN:
+    case HEWN_CU_LAUNCH_PREFERRED_SHARED_MEMORY_CARVEOUT: return 0;
+    case HEWN_CU_LAUNCH_DEVICE_UPDATABLE_KERNEL_NODE: return HEWN_CU_NOT_SUPPORTED;
+    default: return HEWN_CU_INVALID_VALUE;
+    }
+}
+
+/* ---- running ---- */
+
+int launch_execute(struct CUctx_st *context, const struct launch_request *request)
+{
+    const struct settings *settings = &driver.settings;
+    const struct CUfunc_st *f = request->function;
+    struct launch launch = {.kernel = f->kernel,
+                            .gpu = &settings->gpu,
+                            .dynamic_shared = request->dynamic_shared,
+                            .params = request->params,
+                            .param_bytes = f->kernel->entry->param_bytes,
+                            .globals = f->module->globals,
+                            .consts = f->module->consts,
+                            .sm_count = settings->gpu.sm_count,
+                            .host_threads = settings->host_threads,
+                            .seed = settings->seed,
+                            .check_level = settings->check_level};
+    enum verdict verdict;
+    int result;
+
+    memcpy(launch.grid, request->grid, sizeof launch.grid);
+    memcpy(launch.block, request->block, sizeof launch.block);
+    memcpy(launch.cluster, request->cluster, sizeof launch.cluster);
+    launch.report = report_new(f->kernel->entry->name, ++driver.launches);
+    if (!launch.report) return HEWN_CU_OUT_OF_MEMORY;
+    result = launch_run(&launch);
+    verdict = report_end(launch.report);
+    if (settings->strict && verdict == VERDICT_ERROR) context->strict_fault = HEWN_CU_LAUNCH_FAILED;
+    return context_take(context, result);
+}
+
+static int launch_on(struct call *call, hewn_cu_stream stream, struct shape *shape, void **params,
+                     void **extra)
+{
+    struct CUstream_st *s = stream_named(call->context, stream);
+    struct work work = {.kind = WORK_LAUNCH};
+    int rc;
+
+    if (!s) return HEWN_CU_INVALID_HANDLE;
+    rc = check(shape);
+    if (!rc) rc = take_params(&shape->request, params, extra);
+    if (rc) return rc;
+    work.launch = shape->request;
+    rc = stream_submit(s, &work);
+    if (!rc && shape->event) event_record(handle_get(shape->event, HANDLE_EVENT), s);
+    return rc;
+}
+
+int cuLaunchKernelEx(const hewn_cu_launch_config *config, hewn_cu_function function, void **params,
+                     void **extra)
+{
+    struct call call CALL_SCOPE;
+    struct shape shape = {0};
+    int rc = 0;
+
+    if (call_enter(&call, CALL_PLAIN)) return call.rc;
+    if (!config || (config->attribute_count && !config->attributes)) return HEWN_CU_INVALID_VALUE;
+    shape.request =
+        (struct launch_request){.function = handle_get(function, HANDLE_FUNCTION),
+                                .grid = {config->grid_x, config->grid_y, config->grid_z},
+                                .block = {config->block_x, config->block_y, config->block_z},
+                                .dynamic_shared = config->shared_bytes};
+    if (!shape.request.function) return HEWN_CU_INVALID_HANDLE;
+    for (unsigned i = 0; i < config->attribute_count && !rc; i++)
+        rc = take_attribute(&shape, &config->attributes[i]);
+    return rc ? rc : launch_on(&call, config->stream, &shape, params, extra);
+}
+
+int cuLaunchKernel(hewn_cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                   hewn_cu_stream stream, void **params, void **extra)
+{
+    const hewn_cu_launch_config config = {.grid_x = grid_x,
+                                          .grid_y = grid_y,
+                                          .grid_z = grid_z,
+                                          .block_x = block_x,
+                                          .block_y = block_y,
+                                          .block_z = block_z,
+                                          .shared_bytes = shared_bytes,
+                                          .stream = stream};
+    return cuLaunchKernelEx(&config, function, params, extra);
+}
+
+int cuLaunchCooperativeKernel(hewn_cu_function function, unsigned grid_x, unsigned grid_y,
+                              unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
+                              unsigned shared_bytes, hewn_cu_stream stream, void **params)
+{
+    hewn_cu_launch_attribute cooperative = {.id = HEWN_CU_LAUNCH_COOPERATIVE, .value.flag = 1};
+    const hewn_cu_launch_config config = {.grid_x = grid_x,
+                                          .grid_y = grid_y,
+                                          .grid_z = grid_z,
+                                          .block_x = block_x,
+                                          .block_y = block_y,
+                                          .block_z = block_z,
+                                          .shared_bytes = shared_bytes,
+                                          .stream = stream,
+                                          .attributes = &cooperative,
+                                          .attribute_count = 1};
+    return cuLaunchKernelEx(&config, function, params, NULL);
+}
+
+int cuLaunchHostFunc(hewn_cu_stream stream, void (*function)(void *user), void *user)
+{
+    struct call call CALL_SCOPE;
+    struct CUstream_st *s;
+    struct work work = {.kind = WORK_HOST};
+
+    if (call_enter(&call, CALL_PLAIN)) return call.rc;
+    s = stream_named(call.context, stream);
+    if (!s) return HEWN_CU_INVALID_HANDLE;
+    if (!function) return HEWN_CU_INVALID_VALUE;
+    work.host.function = function;
+    work.host.user = user;
+    return stream_submit(s, &work);
+}

@@ -1,0 +1,544 @@
+/* From image to module: telling what an image is, compiling PTX, JIT logs, globals, lookups. */
+#include "driver.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* What a kernel may declare statically; ptxas refuses more (PTX is compiled at load). */
+enum { STATIC_SHARED_MAX = 48 * 1024 };
+
+/* ---- JIT options ---- */
+
+struct jit_log {
+    char *buffer;
+    size_t size;
+    void **size_value; /* where the filled size goes back to, or NULL */
+};
+
+struct jit {
+    struct jit_log info, error;
+    char message[640];
+};
+
+/* Options travel as an array of ids and one of values, scalars inside the pointers. */
+static int read_options(struct jit *jit, unsigned count, const int *options, void **values)
+{
+    if (count && (!options || !values)) return HEWN_CU_INVALID_VALUE;
+    for (unsigned i = 0; i < count; i++) {
+        switch (options[i]) {
+        case HEWN_CU_JIT_INFO_LOG_BUFFER: jit->info.buffer = values[i]; break;
+        case HEWN_CU_JIT_ERROR_LOG_BUFFER: jit->error.buffer = values[i]; break;
+        case HEWN_CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES: jit->info.size_value = &values[i]; break;
+        case HEWN_CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: jit->error.size_value = &values[i]; break;
+        case HEWN_CU_JIT_WALL_TIME: values[i] = NULL; break; /* a float of milliseconds: none */
+        default:
+            if (options[i] < 0 || options[i] >= HEWN_CU_JIT_OPTION_COUNT)
+                return HEWN_CU_INVALID_VALUE;
+        }
+    }
+    if (jit->info.size_value) jit->info.size = (unsigned)(uintptr_t)*jit->info.size_value;
+    if (jit->error.size_value) jit->error.size = (unsigned)(uintptr_t)*jit->error.size_value;
+    return 0;
+}
+
+static void write_log(const struct jit_log *log, const char *text)
+{
+    size_t filled = 0;
+
+    if (log->buffer && log->size) {
+        snprintf(log->buffer, log->size, "%s", text);
+        filled = strlen(log->buffer);
+    }
+    if (log->size_value) *log->size_value = (void *)(uintptr_t)filled;
+}
+
+static int reject(struct jit *jit, int result, const char *text)
+{
+    snprintf(jit->message, sizeof jit->message, "%s", text);
+    return result;
+}
+
+/* ---- what an image is ---- */
+
+/* Compares byte by byte: an image may be shorter than the magic number it is asked for. */
+static bool begins_with(const char *image, const char *magic)
+{
+    while (*magic && *image == *magic) image++, magic++;
+    return !*magic;
+}
+
+/* Past white space and comments. */
+static const char *skip_blank(const char *p)
+{
+    for (;;) {
+        if (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n') {
+            p++;
+        } else if (p[0] == '/' && p[1] == '/') {
+            while (*p && *p != '\n') p++;
+        } else if (p[0] == '/' && p[1] == '*') {
+            const char *end = strstr(p + 2, "*/");
+            if (!end) return p + strlen(p);
+            p = end + 2;
+        } else {
+            return p;
+        }
+    }
+}
+
+/* 0 for PTX text that this driver takes, its version not newer than 9.0. A text that begins with
+ * anything but .version, a line marker included, is not recognised, as on the real driver. */
+static int classify(const char *image, struct jit *jit)
+{
+    unsigned major = 0, minor = 0;
+    const char *text;
+
+    if (begins_with(image, "\x7f"
+                           "ELF") ||
+        begins_with(image, "\xB1\x43\x62\x46") || begins_with(image, "\x50\xED\x55\xBA"))
+        return reject(jit, HEWN_CU_NO_BINARY_FOR_GPU,
+                      "no binary for this simulated device; give it the PTX");
+    text = skip_blank(image);
+    if (!begins_with(text, ".version"))
+        return reject(jit, HEWN_CU_INVALID_IMAGE,
+                      "the image is neither ELF nor PTX text that begins with .version");
+    if (sscanf(text, ".version %u.%u", &major, &minor) == 2 &&
+        (major > PTX_VERSION_MAX / 10 || major * 10 + minor > PTX_VERSION_MAX)) {
+        snprintf(jit->message, sizeof jit->message,
+                 ".version %u.%u is newer than this driver's %d.%d", major, minor,
+                 PTX_VERSION_MAX / 10, PTX_VERSION_MAX % 10);
+        return HEWN_CU_UNSUPPORTED_PTX_VERSION;
+    }
+    return 0;
+}
+
+/* Splits "sm_103a": 103, and the suffix as returned; NULL for what is no target. */
+static const char *target_split(const char *target, uint32_t *arch)
+{
+    int used = 0;
+    return sscanf(target, "sm_%3u%n", arch, &used) == 1 ? target + used : NULL;
+}
+
+uint32_t target_arch(const char *target)
+{
+    uint32_t arch;
+    return target_split(target, &arch) ? arch : 0;
+}
+
+bool target_runs(const char *target, const struct gpu *gpu)
+{
+    uint32_t arch, major, minor;
+    const char *suffix = target_split(target, &arch);
+
+    if (!suffix) return false;
+    major = arch / 10;
+    minor = arch % 10;
+    if (!strcmp(suffix, "a")) return major == gpu->cc_major && minor == gpu->cc_minor;
+    if (!strcmp(suffix, "f")) return major == gpu->cc_major && minor <= gpu->cc_minor;
+    if (*suffix) return false;
+    return major < gpu->cc_major || (major == gpu->cc_major && minor <= gpu->cc_minor);
+}
+
+/* ---- building a module ---- */
+
+static int check_target(const struct ptx_module *ptx, struct jit *jit)
+{
+    const struct gpu *gpu = &driver.settings.gpu;
+
+    if (target_runs(ptx->target, gpu)) return 0;
+    snprintf(jit->message, sizeof jit->message,
+             ".target %s does not run on this device of compute capability %u.%u", ptx->target,
+             gpu->cc_major, gpu->cc_minor);
+    return HEWN_CU_INVALID_PTX;
+}
+
+static int build_function(struct CUmod_st *module, uint32_t index, struct jit *jit)
+{
+    struct CUfunc_st *f = &module->functions[index];
+    const struct ptx_entry *entry = &module->ptx->entries[index];
+    struct ptx_diag diag = {""};
+    int rc = kernel_decode(module->ptx, entry, &f->kernel, &diag);
+
+    f->module = module;
+    f->carveout = -1;
+    if (rc == -2) return reject(jit, HEWN_CU_INVALID_PTX, diag.text);
+    if (rc) return HEWN_CU_OUT_OF_MEMORY;
+    if (entry->shared_bytes > STATIC_SHARED_MAX) {
+        snprintf(jit->message, sizeof jit->message,
+                 "%s, line %u; error: entry '%s' declares %u bytes of static shared memory, "
+                 "%d at most",
+                 ptx_file(module->ptx, entry->pos), entry->pos.line, entry->name,
+                 entry->shared_bytes, STATIC_SHARED_MAX);
+        return HEWN_CU_INVALID_PTX;
+    }
+    f->max_dynamic_shared = STATIC_SHARED_MAX - entry->shared_bytes;
+    return handle_add(f, HANDLE_FUNCTION, f, module->context);
+}
+
+static int build_functions(struct CUmod_st *module, struct jit *jit)
+{
+    uint32_t count = module->ptx->entry_count;
+    int rc = 0;
+
+    module->functions = calloc(count ? count : 1, sizeof *module->functions);
+    if (!module->functions) return HEWN_CU_OUT_OF_MEMORY;
+    for (uint32_t i = 0; i < count && !rc; i++) rc = build_function(module, i, jit);
+    return rc;
+}
+
+/* One space's image in device memory, so that its addresses are good for copies too. */
+static int build_image(const struct ptx_module *ptx, enum ptx_space space, uint64_t bytes,
+                       uint8_t **out)
+{
+    uint64_t address;
+    int rc;
+
+    if (!bytes) return 0;
+    rc = mem_alloc(bytes, &address);
+    if (rc) return rc;
+    *out = (uint8_t *)(uintptr_t)address;
+    memset(*out, 0, bytes);
+    for (uint32_t i = 0; i < ptx->global_count; i++) {
+        const struct ptx_var *var = ptx->globals[i];
+        if (var->space == space && var->init) memcpy(*out + var->offset, var->init, var->bytes);
+    }
+    return 0;
+}
+
+static int build(struct CUmod_st *module, const char *text, struct jit *jit)
+{
+    struct ptx_diag diag = {""};
+    int rc;
+
+    if (ptx_parse(text, strlen(text), &module->ptx, &diag))
+        return reject(jit, HEWN_CU_INVALID_PTX, diag.text);
+    rc = check_target(module->ptx, jit);
+    if (!rc) rc = build_functions(module, jit);
+    if (!rc)
+        rc = build_image(module->ptx, SPACE_GLOBAL, module->ptx->global_bytes, &module->globals);
+    if (!rc) rc = build_image(module->ptx, SPACE_CONST, module->ptx->const_bytes, &module->consts);
+    return rc;
+}
+
+void module_unload(struct CUmod_st *module)
+{
+    handle_drop(module);
+    for (uint32_t i = 0; module->functions && i < module->ptx->entry_count; i++) {
+        handle_drop(&module->functions[i]);
+        if (module->functions[i].kernel) kernel_free(module->functions[i].kernel);
+    }
+    free(module->functions);
+    if (module->globals) mem_free((uint64_t)(uintptr_t)module->globals);
+    if (module->consts) mem_free((uint64_t)(uintptr_t)module->consts);
+    if (module->ptx) ptx_module_free(module->ptx);
+    free(module);
+}
+
+int module_load(struct CUctx_st *context, const char *image, struct CUmod_st **out,
+                unsigned option_count, const int *options, void **values)
+{
+    struct jit jit = {0};
+    struct CUmod_st *module;
+    int rc;
+
+    if (!out || !image) return HEWN_CU_INVALID_VALUE;
+    rc = read_options(&jit, option_count, options, values);
+    if (rc) return rc;
+    module = calloc(1, sizeof *module);
+    if (!module) return HEWN_CU_OUT_OF_MEMORY;
+    module->context = context;
+    rc = classify(image, &jit);
+    if (!rc) rc = build(module, image, &jit);
+    if (!rc) rc = handle_add(module, HANDLE_MODULE, module, context);
+    write_log(&jit.info, "");
+    write_log(&jit.error, jit.message);
+    if (rc) {
+        module_unload(module);
+        return rc;
+    }
+    *out = module;
+    return 0;
+}
+
+/* A whole file, NUL-terminated; NULL with *rc set. */
+static char *read_image(const char *path, int *rc)
+{
+    FILE *f = fopen(path, "rb");
+    char *text = NULL;
+    size_t size = 0, capacity = 0, got = 1;
+
+    *rc = HEWN_CU_FILE_NOT_FOUND;
+    if (!f) return NULL;
+    while (got) {
+        if (capacity - size < 2) {
+            char *wider = realloc(text, capacity = capacity ? 2 * capacity : 65536);
+            if (!wider) break;
+            text = wider;
+        }
+        got = fread(text + size, 1, capacity - size - 1, f);
+        size += got;
+    }
+    *rc = got ? HEWN_CU_OUT_OF_MEMORY : ferror(f) ? HEWN_CU_OPERATING_SYSTEM : 0;
+    fclose(f);
+    if (*rc) {
+        free(text);
+        return NULL;
+    }
+    text[size] = '\0';
+    return text;
+}
+
+static int load_file(struct CUctx_st *context, const char *path, struct CUmod_st **out,
+                     unsigned count, const int *options, void **values)
+{
+    char *image;
+    int rc;
+
+    if (!out || !path) return HEWN_CU_INVALID_VALUE;
+    image = read_image(path, &rc);
+    if (!image) return rc;
+    rc = module_load(context, image, out, count, options, values);
+    free(image);
+    return rc;
+}
+
+/* ---- modules ---- */
+
+int cuModuleLoad(hewn_cu_module *module, const char *path)
+{
+    struct call call CALL_SCOPE;
+    if (call_enter(&call, CALL_UNSAFE)) return call.rc;
+    return load_file(call.context, path, module, 0, NULL, NULL);
+}
+
+int cuModuleLoadData(hewn_cu_module *module, const void *image)
+{
+    return cuModuleLoadDataEx(module, image, 0, NULL, NULL);
+}
+
+int cuModuleLoadDataEx(hewn_cu_module *module, const void *image, unsigned count, int *options,
+                       void **values)
+{
+    struct call call CALL_SCOPE;
+    if (call_enter(&call, CALL_UNSAFE)) return call.rc;
+    return module_load(call.context, image, module, count, options, values);
+}
+
+int cuModuleLoadFatBinary(hewn_cu_module *module, const void *image)
+{
+    return cuModuleLoadDataEx(module, image, 0, NULL, NULL);
+}
+
+int cuModuleUnload(hewn_cu_module module)
+{
+    struct call call CALL_SCOPE;
+    struct CUmod_st *m;
+
+    if (call_enter(&call, CALL_RELEASE)) return call.rc;
+    m = handle_get(module, HANDLE_MODULE);
+    if (!m || !m->context) return HEWN_CU_INVALID_HANDLE; /* a library's goes with the library */
+    module_unload(m);
+    return call.context->fault;
+}
+
+struct CUfunc_st *function_named(struct CUmod_st *module, const char *name)
+{
+    const struct ptx_entry *entry = ptx_find_entry(module->ptx, name);
+    return entry ? &module->functions[entry - module->ptx->entries] : NULL;
+}
+
+static int get_function(void *handle, const char *name, struct CUfunc_st **out)
+{
+    struct CUmod_st *module = handle_get(handle, HANDLE_MODULE);
+    struct CUfunc_st *f;
+
+    if (!out || !name) return HEWN_CU_INVALID_VALUE;
+    if (!module) return HEWN_CU_INVALID_HANDLE;
+    f = function_named(module, name);
+    if (!f) return HEWN_CU_NOT_FOUND;
+    *out = f;
+    return 0;
+}
+
+static int get_count(void *handle, unsigned *count)
+{
+    struct CUmod_st *module = handle_get(handle, HANDLE_MODULE);
+
+    if (!count) return HEWN_CU_INVALID_VALUE;
+    if (!module) return HEWN_CU_INVALID_HANDLE;
+    *count = module->ptx->entry_count;
+    return 0;
+}
+
+static int enumerate(void *handle, unsigned count, struct CUfunc_st **out)
+{
+    struct CUmod_st *module = handle_get(handle, HANDLE_MODULE);
+
+    if (!out) return HEWN_CU_INVALID_VALUE;
+    if (!module) return HEWN_CU_INVALID_HANDLE;
+    for (unsigned i = 0; i < count && i < module->ptx->entry_count; i++)
+        out[i] = &module->functions[i];
+    return 0;
+}
+
+static int get_global(void *handle, const char *name, hewn_cu_deviceptr *address, size_t *bytes)
+{
+    struct CUmod_st *module = handle_get(handle, HANDLE_MODULE);
+
+    if (!name || (!address && !bytes)) return HEWN_CU_INVALID_VALUE;
+    if (!module) return HEWN_CU_INVALID_HANDLE;
+    for (uint32_t i = 0; i < module->ptx->global_count; i++) {
+        const struct ptx_var *var = module->ptx->globals[i];
+        const uint8_t *image = var->space == SPACE_CONST ? module->consts : module->globals;
+        if (!image || strcmp(var->name, name) != 0) continue;
+        if (address) *address = (uint64_t)(uintptr_t)image + var->offset;
+        if (bytes) *bytes = var->bytes;
+        return 0;
+    }
+    return HEWN_CU_NOT_FOUND;
+}
+
+int cuModuleGetFunction(hewn_cu_function *function, hewn_cu_module module, const char *name)
+{
+    struct call call CALL_SCOPE;
+    if (call_enter(&call, CALL_PLAIN)) return call.rc;
+    return get_function(module, name, function);
+}
+
+int cuModuleGetFunctionCount(unsigned *count, hewn_cu_module module)
+{
+    struct call call CALL_SCOPE;
+    if (call_enter(&call, CALL_PLAIN)) return call.rc;
+    return get_count(module, count);
+}
+
+int cuModuleEnumerateFunctions(hewn_cu_function *functions, unsigned count, hewn_cu_module module)
+{
+    struct call call CALL_SCOPE;
+    if (call_enter(&call, CALL_PLAIN)) return call.rc;
+    return enumerate(module, count, functions);
+}
+
+int cuModuleGetGlobal_v2(hewn_cu_deviceptr *address, size_t *bytes, hewn_cu_module module,
+                         const char *name)
+{
+    struct call call CALL_SCOPE;
+    if (call_enter(&call, CALL_PLAIN)) return call.rc;
+    return get_global(module, name, address, bytes);
+}
+
+int cuModuleGetLoadingMode(int *mode)
+{
+    enum { EAGER_LOADING = 1 };
+    struct call call CALL_SCOPE;
+
+    if (call_enter(&call, NEED_INIT)) return call.rc;
+    if (!mode) return HEWN_CU_INVALID_VALUE;
+    *mode = EAGER_LOADING;
+    return 0;
+}
+
+/* ---- libraries: modules that no context owns, loaded at once. A CUkernel is its function. ---- */
+
+static void *library_of(struct CUmod_st *module)
+{
+    return module;
+}
+
+int cuLibraryLoadData(hewn_cu_library *library, const void *image, int *options, void **values,
+                      unsigned count, int *library_options, void **library_values,
+                      unsigned library_count)
+{
+    struct call call CALL_SCOPE;
+    struct CUmod_st *module = NULL;
+    int rc;
+
+    (void)library_values;
+    if (call_enter(&call, NEED_INIT)) return call.rc;
+    if (!library || (library_count && !library_options)) return HEWN_CU_INVALID_VALUE;
+    rc = module_load(NULL, image, &module, count, options, values);
+    if (!rc) *library = library_of(module);
+    return rc;
+}
+
+int cuLibraryLoadFromFile(hewn_cu_library *library, const char *path, int *options, void **values,
+                          unsigned count, int *library_options, void **library_values,
+                          unsigned library_count)
+{
+    struct call call CALL_SCOPE;
+    struct CUmod_st *module = NULL;
+    int rc;
+
+    (void)library_values;
+    if (call_enter(&call, NEED_INIT)) return call.rc;
+    if (!library || (library_count && !library_options)) return HEWN_CU_INVALID_VALUE;
+    rc = load_file(NULL, path, &module, count, options, values);
+    if (!rc) *library = library_of(module);
+    return rc;
+}
+
+/* The library's module, or NULL. */
+static struct CUmod_st *library_named(hewn_cu_library library)
+{
+    struct CUmod_st *module = handle_get(library, HANDLE_MODULE);
+    return module && !module->context ? module : NULL;
+}
+
+int cuLibraryUnload(hewn_cu_library library)
+{
+    struct call call CALL_SCOPE;
+    struct CUmod_st *module;
+
+    if (call_enter(&call, NEED_INIT)) return call.rc;
+    module = library_named(library);
+    if (!module) return HEWN_CU_INVALID_HANDLE;
+    module_unload(module);
+    return 0;
+}
+
+int cuLibraryGetKernel(hewn_cu_kernel *kernel, hewn_cu_library library, const char *name)
+{
+    struct call call CALL_SCOPE;
+    struct CUfunc_st *f;
+    int rc;
+
+    if (call_enter(&call, NEED_INIT)) return call.rc;
+    if (!kernel) return HEWN_CU_INVALID_VALUE;
+    rc = get_function(library_named(library), name, &f);
+    if (!rc) *kernel = (hewn_cu_kernel)(void *)f;
+    return rc;
+}
+
+int cuLibraryGetKernelCount(unsigned *count, hewn_cu_library library)
+{
+    struct call call CALL_SCOPE;
+    if (call_enter(&call, NEED_INIT)) return call.rc;
+    return get_count(library_named(library), count);
+}
+
+int cuLibraryEnumerateKernels(hewn_cu_kernel *kernels, unsigned count, hewn_cu_library library)
+{
+    struct call call CALL_SCOPE;
+    if (call_enter(&call, NEED_INIT)) return call.rc;
+    return enumerate(library_named(library), count, (struct CUfunc_st **)(void *)kernels);
+}
+
+int cuLibraryGetModule(hewn_cu_module *module, hewn_cu_library library)
+{
+    struct call call CALL_SCOPE;
+    struct CUmod_st *m;
+
+    if (call_enter(&call, CALL_PLAIN)) return call.rc;
+    m = library_named(library);
+    if (!module) return HEWN_CU_INVALID_VALUE;
+    if (!m) return HEWN_CU_INVALID_HANDLE;
+    *module = m;
+    return 0;
+}
+
+int cuLibraryGetGlobal(hewn_cu_deviceptr *address, size_t *bytes, hewn_cu_library library,
+                       const char *name)
+{
+    struct call call CALL_SCOPE;
+    if (call_enter(&call, CALL_PLAIN)) return call.rc;
+    return get_global(library_named(library), name, address, bytes);
+}

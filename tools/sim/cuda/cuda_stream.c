@@ -1,0 +1,203 @@
+/* Streams, and the work that they execute at once or record. */
+#include "driver.h"
+
+#include <stdlib.h>
+
+enum { PRIORITY_HIGHEST = -5 };
+
+struct CUstream_st *stream_named(struct CUctx_st *context, hewn_cu_stream handle)
+{
+    struct CUstream_st *stream;
+
+    if (!handle || handle == HEWN_CU_STREAM_LEGACY) return &context->legacy_stream;
+    if (handle == HEWN_CU_STREAM_PER_THREAD) return &context->thread_stream;
+    stream = handle_get(handle, HANDLE_STREAM);
+    return stream && stream->context == context ? stream : NULL;
+}
+
+void stream_destroy(struct CUstream_st *stream)
+{
+    capture_leave(stream);
+    handle_drop(stream);
+    free(stream);
+}
+
+/* ---- work ---- */
+
+void work_free(struct work *work)
+{
+    if (work->kind == WORK_LAUNCH) free(work->launch.params);
+}
+
+/* The function runs inside the driver and may not call it back (Driver API, cuLaunchHostFunc). */
+static void run_host(void (*function)(void *user), void *user)
+{
+    call_in_callback = true;
+    function(user);
+    call_in_callback = false;
+}
+
+int work_run(struct CUctx_st *context, const struct work *work)
+{
+    switch (work->kind) {
+    case WORK_LAUNCH: return launch_execute(context, &work->launch);
+    case WORK_COPY: copy_execute(&work->copy); break;
+    case WORK_FILL: fill_execute(&work->fill); break;
+    case WORK_HOST: run_host(work->host.function, work->host.user); break;
+    }
+    return 0;
+}
+
+int stream_submit(struct CUstream_st *stream, struct work *work)
+{
+    int rc = capture_implicit(stream);
+
+    if (!rc && stream->capture) {
+        rc = graph_append(stream->capture, work);
+        if (!rc) return 0; /* the graph owns it now */
+    } else if (!rc) {
+        rc = work_run(stream->context, work);
+    }
+    work_free(work);
+    return rc;
+}
+
+/* ---- the API ---- */
+
+/* Enters a call about a stream. */
+static int enter_stream(struct call *call, unsigned needs, hewn_cu_stream handle,
+                        struct CUstream_st **stream)
+{
+    int rc = call_enter(call, needs);
+
+    *stream = rc ? NULL : stream_named(call->context, handle);
+    if (!rc && !*stream) rc = call->rc = HEWN_CU_INVALID_HANDLE;
+    return rc;
+}
+
+int cuStreamCreate(hewn_cu_stream *stream, unsigned flags)
+{
+    return cuStreamCreateWithPriority(stream, flags, 0);
+}
+
+/* Priorities outside the range are clamped to it. */
+int cuStreamCreateWithPriority(hewn_cu_stream *stream, unsigned flags, int priority)
+{
+    struct call call CALL_SCOPE;
+    struct CUstream_st *fresh;
+
+    if (call_enter(&call, CALL_PLAIN)) return call.rc;
+    if (!stream || flags > HEWN_CU_STREAM_NON_BLOCKING) return HEWN_CU_INVALID_VALUE;
+    fresh = calloc(1, sizeof *fresh);
+    if (!fresh) return HEWN_CU_OUT_OF_MEMORY;
+    fresh->context = call.context;
+    fresh->flags = flags;
+    fresh->priority = priority > 0 ? 0 : priority < PRIORITY_HIGHEST ? PRIORITY_HIGHEST : priority;
+    fresh->id = ++driver.next_id + 2; /* 1 and 2 are the default streams */
+    if (handle_add(fresh, HANDLE_STREAM, fresh, call.context)) {
+        free(fresh);
+        return HEWN_CU_OUT_OF_MEMORY;
+    }
+    *stream = fresh;
+    return 0;
+}
+
+int cuStreamDestroy_v2(hewn_cu_stream stream)
+{
+    struct call call CALL_SCOPE;
+    struct CUstream_st *s;
+
+    if (call_enter(&call, CALL_RELEASE)) return call.rc;
+    s = handle_get(stream, HANDLE_STREAM);
+    if (!s) return HEWN_CU_INVALID_HANDLE;
+    stream_destroy(s);
+    return call.context->fault;
+}
+
+/* Waiting for a stream, or asking after it, while it captures makes the capture invalid. */
+static int refuse_capturing(struct CUstream_st *stream)
+{
+    int rc = capture_implicit(stream);
+
+    if (rc || !stream->capture) return rc;
+    graph_invalidate(stream->capture);
+    return HEWN_CU_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+int cuStreamSynchronize(hewn_cu_stream stream)
+{
+    struct call call CALL_SCOPE;
+    struct CUstream_st *s;
+    int rc;
+
+    if (enter_stream(&call, CALL_PLAIN, stream, &s)) return call.rc;
+    rc = refuse_capturing(s);
+    if (rc) return rc;
+    rc = call.context->strict_fault;
+    call.context->strict_fault = 0;
+    return rc;
+}
+
+int cuStreamQuery(hewn_cu_stream stream)
+{
+    struct call call CALL_SCOPE;
+    struct CUstream_st *s;
+
+    if (enter_stream(&call, CALL_PLAIN, stream, &s)) return call.rc;
+    return refuse_capturing(s);
+}
+
+int cuStreamGetFlags(hewn_cu_stream stream, unsigned *flags)
+{
+    struct call call CALL_SCOPE;
+    struct CUstream_st *s;
+
+    if (enter_stream(&call, CALL_PLAIN, stream, &s)) return call.rc;
+    if (!flags) return HEWN_CU_INVALID_VALUE;
+    *flags = s->flags;
+    return 0;
+}
+
+int cuStreamGetPriority(hewn_cu_stream stream, int *priority)
+{
+    struct call call CALL_SCOPE;
+    struct CUstream_st *s;
+
+    if (enter_stream(&call, CALL_PLAIN, stream, &s)) return call.rc;
+    if (!priority) return HEWN_CU_INVALID_VALUE;
+    *priority = s->priority;
+    return 0;
+}
+
+int cuStreamGetCtx(hewn_cu_stream stream, hewn_cu_context *context)
+{
+    struct call call CALL_SCOPE;
+    struct CUstream_st *s;
+
+    if (enter_stream(&call, CALL_PLAIN, stream, &s)) return call.rc;
+    if (!context) return HEWN_CU_INVALID_VALUE;
+    *context = s->context;
+    return 0;
+}
+
+int cuStreamGetDevice(hewn_cu_stream stream, hewn_cu_device *device)
+{
+    struct call call CALL_SCOPE;
+    struct CUstream_st *s;
+
+    if (enter_stream(&call, CALL_PLAIN, stream, &s)) return call.rc;
+    if (!device) return HEWN_CU_INVALID_VALUE;
+    *device = 0;
+    return 0;
+}
+
+int cuStreamGetId(hewn_cu_stream stream, unsigned long long *id)
+{
+    struct call call CALL_SCOPE;
+    struct CUstream_st *s;
+
+    if (enter_stream(&call, CALL_PLAIN, stream, &s)) return call.rc;
+    if (!id) return HEWN_CU_INVALID_VALUE;
+    *id = s->id;
+    return 0;
+}

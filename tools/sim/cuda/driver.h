@@ -1,0 +1,296 @@
+/*
+ * The simulated driver: its objects, and what its files share. The exported functions stand in
+ * cuda_api.def, are declared here, and live in the cuda_*.c file that the table names.
+ *
+ * One lock serialises the whole API: a call holds it from call_enter to its return, launches
+ * included. Streams execute at once, in call order, which is one of the schedules that hardware may
+ * choose; a fault of a launch stays in its context and surfaces at a later call, as there.
+ */
+#ifndef SIM_DRIVER_H
+#define SIM_DRIVER_H
+
+#include "driver_abi.h"
+#include "mem.h"
+#include "module.h"
+
+/* What programs may rely on: "driver 13.0". */
+enum { DRIVER_VERSION = 13000, PTX_VERSION_MAX = 90 };
+
+/* ---- exported functions ---- */
+
+#define API(base, symbol, since, parameters) \
+    __attribute__((visibility("default"))) hewn_cu_result symbol parameters;
+#define ALIAS(base, symbol, since, target, parameters, arguments) \
+    __attribute__((visibility("default"))) hewn_cu_result symbol parameters;
+#define PROC(base, symbol, since)
+#define STUB(base, symbol, since) \
+    __attribute__((visibility("default"))) hewn_cu_result symbol(void);
+#include "cuda_api.def"
+#undef API
+#undef ALIAS
+#undef PROC
+#undef STUB
+
+/* Tells hewn's runtime, tests and tools that this driver is the simulator; a version text. */
+extern __attribute__((visibility("default"))) const char hewn_sim_version[];
+
+/* ---- settings: the environment (cuda_settings.c) and the devices (gpu.c) ---- */
+
+struct settings {
+    struct gpu gpu;
+    uint64_t seed;
+    uint32_t host_threads;
+    int check_level;
+    bool strict, quiet;
+};
+
+/* Reads HEWN_SIM_*; false after naming the bad variable and what it accepts on stderr. */
+bool settings_read(struct settings *out);
+/* The device with that short name ("b200"), or NULL. */
+const struct gpu *gpu_named(const char *name);
+/* "h200, b200, b300" */
+const char *gpu_names(void);
+
+/* ---- handles ---- */
+
+enum handle_kind {
+    HANDLE_CONTEXT,
+    HANDLE_STREAM,
+    HANDLE_EVENT,
+    HANDLE_MODULE,   /* a CUlibrary is a module without an owner */
+    HANDLE_FUNCTION, /* a CUkernel is the CUfunction of a library's module */
+    HANDLE_MEMORY,
+    HANDLE_GRAPH,
+    HANDLE_EXEC,
+    HANDLE_KINDS
+};
+
+/* Registers `object` under `key` (the pointer that programs hold; for memory its address). 0, or 2
+ * when host memory is exhausted. */
+int handle_add(const void *key, enum handle_kind kind, void *object, struct CUctx_st *owner);
+/* The object, or NULL: a stale or foreign handle is told from a live one without touching it. */
+void *handle_get(const void *key, enum handle_kind kind);
+void handle_drop(const void *key);
+/* The next object of that kind which `owner` owns (NULL: anyone), from *cursor, which begins at 0;
+ * NULL at the end. Dropping handles on the way is allowed, adding is not. */
+void *handle_next(enum handle_kind kind, const struct CUctx_st *owner, size_t *cursor);
+void handle_free_all(void);
+
+/* ---- objects ---- */
+
+enum { LIMIT_COUNT = 7 };
+
+struct CUstream_st {
+    struct CUctx_st *context;
+    unsigned flags;
+    int priority;
+    unsigned long long id;
+    bool legacy;
+    struct CUgraph_st *capture; /* records into this graph, or NULL */
+    bool capture_origin;        /* the stream whose capture began it */
+};
+
+struct CUctx_st {
+    bool primary, alive;
+    unsigned flags, api_version;
+    unsigned long long id;
+    int fault;        /* sticky CUresult of a launch, 0 none */
+    int strict_fault; /* for the next synchronising call (HEWN_SIM_STRICT), reported once */
+    size_t limits[LIMIT_COUNT];
+    int cache_config, shared_config;
+    uint32_t retained; /* primary context */
+    struct CUstream_st legacy_stream, thread_stream;
+};
+
+struct CUevent_st {
+    struct CUctx_st *context;
+    unsigned flags;
+    bool recorded;
+    struct CUgraph_st *capture; /* last recorded in a capturing stream */
+    uint64_t time_ns;
+};
+
+struct CUmod_st {
+    struct CUctx_st *context; /* NULL: a library's */
+    struct ptx_module *ptx;
+    struct CUfunc_st *functions; /* [ptx->entry_count] */
+    uint8_t *globals, *consts;   /* device memory images, or NULL */
+};
+
+struct CUfunc_st {
+    struct CUmod_st *module;
+    struct kernel *kernel;
+    uint32_t max_dynamic_shared; /* bytes */
+    int carveout, non_portable_cluster, must_set_cluster, scheduling_policy;
+    uint32_t required_cluster[3]; /* set at run time; 0 none */
+};
+
+enum memory_kind { MEMORY_DEVICE, MEMORY_MANAGED, MEMORY_PINNED, MEMORY_REGISTERED };
+
+struct memory {
+    struct CUctx_st *context;
+    uint64_t address;
+    uint64_t bytes;
+    unsigned long long id;
+    enum memory_kind kind;
+    unsigned flags;
+};
+
+/* ---- calls ---- */
+
+enum need {
+    NEED_INIT = 1,         /* cuInit was called */
+    NEED_CONTEXT = 2,      /* and a live context is current */
+    NEED_HEALTHY = 4,      /* and no fault poisons it */
+    UNSAFE_IN_CAPTURE = 8, /* and no capture forbids such a call; else that capture is invalid */
+    SYNCHRONISES = 16      /* and surfaces what HEWN_SIM_STRICT holds back */
+};
+enum {
+    CALL_PLAIN = NEED_INIT | NEED_CONTEXT | NEED_HEALTHY,
+    CALL_UNSAFE = CALL_PLAIN | UNSAFE_IN_CAPTURE,
+    CALL_SYNC = CALL_UNSAFE | SYNCHRONISES,
+    CALL_RELEASE = NEED_INIT | NEED_CONTEXT /* frees even in a poisoned context */
+};
+
+struct call {
+    int rc;
+    bool locked;
+    struct CUctx_st *context; /* current, or NULL */
+};
+
+/* Takes the lock and checks `needs`; non-zero when the caller must return call->rc. */
+int call_enter(struct call *call, unsigned needs);
+void call_leave(struct call *call);
+/* struct call call CALL_SCOPE;   leaves the call on every way out of the function */
+#define CALL_SCOPE __attribute__((cleanup(call_leave)))
+
+/* True while this thread runs a stream's host function, which may not call the driver. */
+extern _Thread_local bool call_in_callback;
+
+/* The one process-wide state; touched under the lock. */
+struct driver {
+    bool ready, down;
+    struct settings settings;
+    struct CUctx_st *primary;
+    uint64_t launches, memory_limit;
+    unsigned long long next_id;
+    uint32_t captures; /* in progress: while there are none, nobody searches for one */
+};
+extern struct driver driver;
+
+/* "hewn-sim: …" on stderr, unless HEWN_SIM_QUIET=1. */
+void driver_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* True for a code that stays in its context and repeats from every later call. */
+bool result_is_sticky(int result);
+
+/* ---- contexts ---- */
+
+struct CUctx_st *context_current(void);
+/* Destroys everything the context owns; the object itself stays, so that stale handles are told. */
+void context_clear(struct CUctx_st *context);
+/* What a launch came to: a sticky result becomes the context's fault, to surface at a later call,
+ * and 0 is returned; any other is returned as it is. */
+int context_take(struct CUctx_st *context, int result);
+
+/* ---- modules and functions ---- */
+
+int module_load(struct CUctx_st *context, const char *image, struct CUmod_st **out,
+                unsigned option_count, const int *options, void **values);
+void module_unload(struct CUmod_st *module);
+/* True when code for `target` ("sm_90a") runs on the device: exact for `a`, the same family and no
+ * newer a member for `f`, no newer an architecture for a plain one. */
+bool target_runs(const char *target, const struct gpu *gpu);
+/* 103 for "sm_103a"; 0 for what is no target. */
+uint32_t target_arch(const char *target);
+struct CUfunc_st *function_named(struct CUmod_st *module, const char *name);
+/* Registers a thread gets: .maxnreg, else what the launch bounds leave of the SM's; 0 when the
+ * source bounds neither. */
+uint32_t function_registers(const struct CUfunc_st *f);
+uint32_t function_max_threads(const struct CUfunc_st *f);
+/* The cluster shape that source (.reqnctapercluster) or attribute fixes; false where none does. */
+bool function_cluster(const struct CUfunc_st *f, uint32_t out[3]);
+/* CTAs of this shape that fit one SM. */
+uint32_t function_ctas_per_sm(const struct CUfunc_st *f, uint32_t threads, uint64_t dynamic_shared);
+/* Clusters of `size` CTAs that fit the device together. */
+uint32_t function_clusters(const struct CUfunc_st *f, uint32_t size, uint32_t threads,
+                           uint64_t dynamic_shared);
+
+/* ---- work: what a stream executes, or records while it captures ---- */
+
+enum work_kind { WORK_LAUNCH, WORK_COPY, WORK_FILL, WORK_HOST };
+
+struct launch_request {
+    struct CUfunc_st *function;
+    uint32_t grid[3], block[3], cluster[3];
+    uint32_t dynamic_shared;
+    bool cooperative;
+    uint8_t *params; /* owned, 64-byte aligned */
+};
+
+struct copy_request {
+    uint8_t *dst;
+    const uint8_t *src;
+    bool dst_device, src_device; /* must lie in device-visible memory; else the host's is allowed */
+    size_t width, height;        /* bytes, rows */
+    size_t dst_pitch, src_pitch;
+};
+
+struct fill_request {
+    uint8_t *dst;
+    uint32_t value, element; /* bytes an element: 1, 2, 4 */
+    size_t width, height;    /* elements, rows */
+    size_t pitch;            /* bytes */
+};
+
+struct work {
+    enum work_kind kind;
+    union {
+        struct launch_request launch;
+        struct copy_request copy;
+        struct fill_request fill;
+        struct {
+            void (*function)(void *user);
+            void *user;
+        } host;
+    };
+};
+
+/* Executes it now, or hands it to the stream's capture. Takes ownership of what the work owns. */
+int stream_submit(struct CUstream_st *stream, struct work *work);
+int work_run(struct CUctx_st *context, const struct work *work);
+void work_free(struct work *work);
+int launch_execute(struct CUctx_st *context, const struct launch_request *request);
+/* 0 when what the work names exists (still, when a graph replays it), else the error. */
+int copy_check(const struct copy_request *copy);
+int fill_check(const struct fill_request *fill);
+void copy_execute(const struct copy_request *copy);
+void fill_execute(const struct fill_request *fill);
+
+/* The stream behind a handle (NULL and the special ones included), or NULL. */
+struct CUstream_st *stream_named(struct CUctx_st *context, hewn_cu_stream handle);
+void stream_destroy(struct CUstream_st *stream);
+void event_record(struct CUevent_st *event, const struct CUstream_st *stream);
+
+/* ---- captures and graphs ---- */
+
+/* True, and the captures concerned invalid, when one forbids this thread an unsafe call. */
+bool capture_forbids(void);
+/* 906 when `stream` is the legacy stream and would have to wait for a capturing one, else 0. */
+int capture_implicit(const struct CUstream_st *stream);
+int graph_append(struct CUgraph_st *graph, struct work *work);
+void graph_invalidate(struct CUgraph_st *graph);
+void graph_destroy(struct CUgraph_st *graph);
+void exec_destroy(struct CUgraphExec_st *exec);
+/* A stream goes away, or joins the capture of an event it waits for. */
+void capture_leave(struct CUstream_st *stream);
+int capture_join(struct CUstream_st *stream, struct CUgraph_st *graph);
+
+/* ---- memory ---- */
+
+/* Frees one tracked range of any kind. */
+void memory_release(struct memory *m);
+/* True when [address, address+bytes) lies in one range of device-visible memory; without `device`
+ * also when it begins in none, and so is plain host memory. */
+bool memory_holds(uint64_t address, uint64_t bytes, bool device);
+
+#endif

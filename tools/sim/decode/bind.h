@@ -1,0 +1,68 @@
+/*
+ * The decoder's inside: decode.c looks opcodes up, bind_mods.c matches modifiers, bind_args.c binds
+ * operands to slots and constants.
+ */
+#ifndef SIM_BIND_H
+#define SIM_BIND_H
+
+#include "decode.h"
+
+enum {
+    ROW_BUCKETS = 1024,
+    CONST_BUCKETS = 1024,
+    MAX_LIST = 512,   /* elements of all lists of one instruction */
+    SINK_BYTES = 512, /* scratch at offset 0 of the register file: what `_` writes to */
+    WHY_BYTES = 320
+};
+#define NO_SLOT_YET UINT32_MAX
+
+struct constant_entry {
+    uint64_t value;
+    uint32_t bits, offset, next;
+};
+
+struct decode {
+    struct decoder dc; /* first: bind functions get a pointer to it */
+    struct ptx_diag *diag;
+    struct arena scratch;
+
+    uint32_t row_heads[ROW_BUCKETS]; /* 1 + row index, 0 none */
+    uint32_t *row_next;
+    uint32_t longest_name; /* in dot-separated parts */
+
+    uint32_t *slots; /* by register: byte offset, or NO_SLOT_YET */
+    uint32_t regs_bytes;
+    uint32_t *sregs; /* by enum special_reg */
+    struct addr_slot *addresses;
+    uint32_t address_count, address_capacity;
+
+    uint8_t *consts;
+    uint32_t consts_bytes, consts_capacity;
+    struct constant_entry *constants;
+    uint32_t constant_count, constant_capacity;
+    uint32_t constant_heads[CONST_BUCKETS]; /* 1 + index */
+
+    struct arg list[MAX_LIST];
+    uint32_t list_count;
+    char why[WHY_BYTES]; /* the reason of the last refusal */
+    uint32_t why_rank;   /* how many operands fitted before it: the best match's reason stays */
+    bool no_memory;
+};
+
+/* ---- bind_mods.c ---- */
+
+/* Matches `count` modifiers to the row's pattern and fills dc->mod. */
+bool match_mods(struct decoder *dc, const char *pattern, const char *const *mods, uint32_t count);
+bool mods_pattern_valid(const char *pattern, char *why, size_t size);
+
+/* ---- bind_args.c ---- */
+
+/* Binds the instruction's operands to `pattern`; false with d->why. */
+bool bind_operands(struct decode *d, const char *pattern, struct insn *out);
+bool args_pattern_valid(const char *pattern, char *why, size_t size);
+/* The slot of a register. */
+uint32_t register_slot(struct decode *d, uint32_t reg);
+void refuse(struct decode *d, uint32_t rank, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

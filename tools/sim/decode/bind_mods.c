@@ -1,0 +1,131 @@
+#include "bind.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* `@name` in a modifier pattern. */
+static const struct {
+    const char *name, *types;
+} type_lists[] = {
+    {"int", "u16|u32|u64|s16|s32|s64"},
+    {"int32", "u32|s32"},
+    {"int64", "u64|s64"},
+    {"u", "u16|u32|u64"},
+    {"s", "s16|s32|s64"},
+    {"b", "b16|b32|b64"},
+    {"f", "f16|f32|f64"},
+    {"h", "f16|bf16"},
+    {"hx2", "f16x2|bf16x2"},
+    {"half", "f16|f16x2|bf16|bf16x2"},
+    {"i8", "u8|s8"},
+    /* every type that registers of 16 to 64 bits hold */
+    {"reg", "b16|b32|b64|u16|u32|u64|s16|s32|s64|f16|bf16|f32|f64|f16x2|bf16x2|f32x2"},
+    /* ld and st */
+    {"any", "b8|b16|b32|b64|b128|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64|f16|bf16|f16x2|bf16x2"},
+    /* cvt between scalars */
+    {"cvt", "u8|u16|u32|u64|s8|s16|s32|s64|f16|bf16|f32|f64"},
+};
+
+static const char *list_types(const char *name, size_t length)
+{
+    for (size_t i = 0; i < sizeof type_lists / sizeof type_lists[0]; i++)
+        if (strlen(type_lists[i].name) == length && !memcmp(type_lists[i].name, name, length))
+            return type_lists[i].types;
+    return NULL;
+}
+
+/* Whether `mod` is one of the alternatives in [p, end). */
+static bool alternative(const char *p, const char *end, const char *mod)
+{
+    size_t length = strlen(mod);
+
+    while (p < end) {
+        const char *bar = memchr(p, '|', (size_t)(end - p));
+        const char *stop = bar ? bar : end;
+
+        if (*p == '@') {
+            const char *types = list_types(p + 1, (size_t)(stop - p - 1));
+            if (types && alternative(types, types + strlen(types), mod)) return true;
+        } else if ((size_t)(stop - p) == length && !memcmp(p, mod, length)) {
+            return true;
+        }
+        p = stop + 1;
+    }
+    return false;
+}
+
+static bool match_groups(struct decoder *dc, const char *p, uint32_t group, const char *const *mods,
+                         uint32_t count)
+{
+    size_t length;
+    bool optional;
+
+    while (*p == ' ') p++;
+    if (!*p) {
+        dc->mod_count = group;
+        return count == 0;
+    }
+    length = strcspn(p, " ");
+    optional = *p == '[';
+    if (count && alternative(p + optional, p + length - optional, mods[0])) {
+        dc->mod[group] = mods[0];
+        if (match_groups(dc, p + length, group + 1, mods + 1, count - 1)) return true;
+    }
+    if (!optional) return false;
+    dc->mod[group] = NULL;
+    return match_groups(dc, p + length, group + 1, mods, count);
+}
+
+bool match_mods(struct decoder *dc, const char *pattern, const char *const *mods, uint32_t count)
+{
+    return match_groups(dc, pattern, 0, mods, count);
+}
+
+bool mods_pattern_valid(const char *pattern, char *why, size_t size)
+{
+    uint32_t groups = 0;
+
+    for (const char *p = pattern; *p;) {
+        size_t length = strcspn(p, " ");
+
+        if (length && ++groups > sizeof((struct decoder *)0)->mod / sizeof(char *)) {
+            snprintf(why, size, "too many modifier groups");
+            return false;
+        }
+        if (length && (*p == '[') != (p[length - 1] == ']')) {
+            snprintf(why, size, "unbalanced brackets in '%.*s'", (int)length, p);
+            return false;
+        }
+        for (const char *at = memchr(p, '@', length); at && at < p + length;
+             at = memchr(at + 1, '@', (size_t)(p + length - at - 1))) {
+            size_t name = strcspn(at + 1, "|] ");
+            if (!list_types(at + 1, name)) {
+                snprintf(why, size, "unknown type list '%.*s'", (int)name + 1, at);
+                return false;
+            }
+        }
+        p += length;
+        p += *p == ' ';
+    }
+    return true;
+}
+
+/* ---- what bind functions ask ---- */
+
+bool mod_is(const struct decoder *dc, uint32_t index, const char *text)
+{
+    return index < dc->mod_count && dc->mod[index] && !strcmp(dc->mod[index], text);
+}
+
+bool mod_has(const struct decoder *dc, const char *text)
+{
+    for (uint32_t i = 0; i < dc->mod_count; i++)
+        if (dc->mod[i] && !strcmp(dc->mod[i], text)) return true;
+    return false;
+}
+
+enum ptx_type mod_type(const struct decoder *dc, uint32_t index)
+{
+    if (index >= dc->mod_count || !dc->mod[index]) return T_NONE;
+    return ptx_type_named(dc->mod[index], strlen(dc->mod[index]));
+}

@@ -1,0 +1,351 @@
+#include "bind.h"
+#include "machine.h"
+#include "names.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAME_BYTES = 128 };
+
+/* How far an attempt at a row got; the best one gives the message. */
+enum outcome { OUT_UNKNOWN, OUT_OPERANDS, OUT_TARGET, OUT_MATCH };
+
+/* ---- the table by name ---- */
+
+static uint32_t name_bucket(const char *name)
+{
+    uint32_t h = 2166136261U; /* FNV-1a */
+
+    for (; *name; name++) h = (h ^ (unsigned char)*name) * 16777619U;
+    return (h ^ h >> 15) % ROW_BUCKETS;
+}
+
+static bool index_rows(struct decode *d)
+{
+    d->row_next = arena_alloc(&d->scratch, (op_row_count + 1) * sizeof *d->row_next);
+    if (!d->row_next) return false;
+    for (uint32_t i = op_row_count; i-- > 0;) { /* backwards: a chain keeps the table's order */
+        uint32_t bucket = name_bucket(op_rows[i].name), parts = 1;
+
+        for (const char *p = op_rows[i].name; *p; p++) parts += *p == '.';
+        if (parts > d->longest_name) d->longest_name = parts;
+        d->row_next[i] = d->row_heads[bucket];
+        d->row_heads[bucket] = i + 1;
+    }
+    return true;
+}
+
+/* The first `parts` modifiers joined by dots. */
+static bool join_name(const struct ptx_insn *src, uint32_t parts, char name[NAME_BYTES])
+{
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < parts; i++) {
+        size_t length = strlen(src->mods[i]);
+
+        if (n + length + 2 > NAME_BYTES) return false;
+        if (i) name[n++] = '.';
+        memcpy(name + n, src->mods[i], length + 1);
+        n += length;
+    }
+    return true;
+}
+
+bool op_row_valid(const struct op_row *row, char *why, size_t why_size)
+{
+    if (!row->bind || !row->doc || !*row->doc) {
+        snprintf(why, why_size, "no bind function or no semantics");
+        return false;
+    }
+    return mods_pattern_valid(row->mods, why, why_size) &&
+           args_pattern_valid(row->args, why, why_size);
+}
+
+/* ---- refusals ---- */
+
+int bind_unsupported(struct decoder *dc, const char *format, ...)
+{
+    struct decode *d = (struct decode *)dc;
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(d->why, sizeof d->why, format, args);
+    va_end(args);
+    return -1;
+}
+
+int bind_invalid(struct decoder *dc, const char *format, ...)
+{
+    struct decode *d = (struct decode *)dc;
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(d->why, sizeof d->why, format, args);
+    va_end(args);
+    return -2;
+}
+
+void *bind_alloc(struct decoder *dc, size_t size)
+{
+    void *memory = arena_alloc(&dc->kernel->arena, size);
+
+    if (!memory) ((struct decode *)dc)->no_memory = true;
+    return memory;
+}
+
+bool operand_constant(const struct decoder *dc, uint32_t operand, int64_t *value)
+{
+    if (operand >= dc->src->operand_count || dc->src->operands[operand].kind != OPD_INT)
+        return false;
+    *value = dc->src->operands[operand].imm;
+    return true;
+}
+
+static int malformed(struct decode *d, struct src_pos pos, const char *text)
+{
+    snprintf(d->diag->text, sizeof d->diag->text, "%.140s, line %u; error: %.200s: %.100s",
+             ptx_file(d->dc.module, pos), pos.line, d->why, text);
+    return -2;
+}
+
+static int out_of_memory(struct decode *d)
+{
+    snprintf(d->diag->text, sizeof d->diag->text, "out of memory");
+    return -1;
+}
+
+/* Keeps the first instruction that cannot run; the module loads all the same. */
+static int not_modelled(struct decode *d)
+{
+    struct kernel *k = d->dc.kernel;
+    const struct ptx_insn *src = d->dc.src;
+
+    if (k->unsupported) return 0;
+    k->unsupported_pos = src->pos;
+    k->unsupported_text = src->text;
+    k->unsupported = arena_printf(&k->arena, "not modelled: %s at %s:%u%s%s%s", src->text,
+                                  ptx_file(d->dc.module, src->pos), src->pos.line,
+                                  d->why[0] ? " (" : "", d->why, d->why[0] ? ")" : "");
+    return k->unsupported ? 0 : out_of_memory(d);
+}
+
+/* ---- one instruction ---- */
+
+/* Whether the module's target has what the row needs; else d->why says what. */
+static bool target_allows(struct decode *d, const struct op_row *row)
+{
+    const char *target = d->dc.module->target, *digits = strpbrk(target, "0123456789");
+    uint32_t sm = digits ? (uint32_t)strtoul(digits, NULL, 10) : 0;
+    char suffix = *target ? target[strlen(target) - 1] : 0;
+
+    d->why[0] = 0;
+    if (row->arch == 'a' && (sm != 90 || suffix != 'a'))
+        refuse(d, 0, "'%s' needs .target sm_90a, not %s", row->name, target);
+    else if (row->arch == 'f' && (sm < 100 || sm >= 120 || (suffix != 'a' && suffix != 'f')))
+        refuse(d, 0, "'%s' needs an a or f target of sm_100 or later (sm_100f), not %s", row->name,
+               target);
+    else if (sm < row->min_sm)
+        refuse(d, 0, "'%s' needs .target sm_%u or higher, not %s", row->name, row->min_sm, target);
+    return !d->why[0];
+}
+
+/* Every vector of `.v2`, `.v4` or `.v8` has as many elements. */
+static bool vector_fits(struct decode *d)
+{
+    uint32_t want = mod_has(&d->dc, "v2")   ? 2
+                    : mod_has(&d->dc, "v4") ? 4
+                    : mod_has(&d->dc, "v8") ? 8
+                                            : 0;
+
+    for (uint32_t i = 0; want && i < d->dc.src->operand_count; i++) {
+        const struct operand *op = &d->dc.src->operands[i];
+        if (op->kind != OPD_VECTOR || op->count == want) continue;
+        refuse(d, UINT32_MAX, "operand %u has %u elements, .v%u needs %u", i + 1, op->count, want,
+               want);
+        return false;
+    }
+    return true;
+}
+
+static enum outcome try_row(struct decode *d, const struct op_row *row, uint32_t parts,
+                            struct insn *out)
+{
+    const struct ptx_insn *src = d->dc.src;
+
+    memset(d->dc.mod, 0, sizeof d->dc.mod);
+    d->dc.row = row;
+    if (!match_mods(&d->dc, row->mods, src->mods + parts, src->mod_count - parts))
+        return OUT_UNKNOWN;
+    memset(out, 0, sizeof *out);
+    d->why[0] = 0;
+    if (!bind_operands(d, row->args, out) || !vector_fits(d)) return OUT_OPERANDS;
+    return target_allows(d, row) ? OUT_MATCH : OUT_TARGET;
+}
+
+/* The row for d->dc.src: longest name first, rows of one name in order. */
+static enum outcome find_row(struct decode *d, struct insn *out)
+{
+    const struct ptx_insn *src = d->dc.src;
+    uint32_t parts = src->mod_count < d->longest_name ? src->mod_count : d->longest_name;
+    enum outcome best = OUT_UNKNOWN;
+    char name[NAME_BYTES], why[WHY_BYTES] = "";
+
+    for (; parts; parts--) {
+        if (!join_name(src, parts, name)) continue;
+        for (uint32_t i = d->row_heads[name_bucket(name)]; i; i = d->row_next[i - 1]) {
+            enum outcome got;
+
+            if (strcmp(op_rows[i - 1].name, name) != 0) continue;
+            got = try_row(d, &op_rows[i - 1], parts, out);
+            if (got == OUT_MATCH || d->no_memory) return got;
+            if (got <= best) continue;
+            best = got;
+            memcpy(why, d->why, sizeof why);
+        }
+    }
+    memcpy(d->why, why, sizeof why);
+    return best;
+}
+
+static bool keep_list(struct decode *d, struct insn *out)
+{
+    struct arg *list;
+
+    if (!d->list_count) return true;
+    list = arena_alloc(&d->dc.kernel->arena, d->list_count * sizeof *list);
+    if (!list) return false;
+    memcpy(list, d->list, d->list_count * sizeof *list);
+    out->list = list;
+    out->list_count = (uint16_t)d->list_count;
+    return true;
+}
+
+static void set_guard(struct decode *d, struct insn *out)
+{
+    const struct ptx_insn *src = d->dc.src;
+
+    out->src = src;
+    out->guard = NO_GUARD;
+    if (src->guard == NO_REG) return;
+    out->guard = register_slot(d, src->guard);
+    out->guard_negated = src->guard_negated;
+}
+
+/* The address of a function: good PTX, but without calls there is no use for it. */
+static bool names_function(const struct ptx_insn *src)
+{
+    for (uint32_t i = 0; i < src->operand_count; i++)
+        if (src->operands[i].kind == OPD_NAME) return true;
+    return false;
+}
+
+static int decode_insn(struct decode *d, const struct ptx_insn *src, struct insn *out)
+{
+    enum outcome got;
+    int result;
+
+    d->dc.src = src;
+    d->why[0] = 0;
+    got = find_row(d, out);
+    if (d->no_memory) return out_of_memory(d);
+    if (got == OUT_UNKNOWN) return not_modelled(d);
+    if (got == OUT_OPERANDS && names_function(src)) return not_modelled(d);
+    if (got != OUT_MATCH) return malformed(d, src->pos, src->text);
+    if (!keep_list(d, out)) return out_of_memory(d);
+    set_guard(d, out);
+    out->row = d->dc.row;
+    if (out->row->flags & OPF_GLOBAL_SYNC) d->dc.kernel->global_sync = true;
+    if (!strncmp(out->row->name, "tcgen05.", 8)) d->dc.kernel->uses_tmem = true;
+    d->why[0] = 0;
+    result = out->row->bind(&d->dc, out);
+    if (d->no_memory) return out_of_memory(d);
+    if (result == -2) return malformed(d, src->pos, src->text);
+    return result || !out->fn ? not_modelled(d) : 0;
+}
+
+/* ---- an entry ---- */
+
+static bool start_decode(struct decode *d)
+{
+    const struct ptx_entry *entry = d->dc.entry;
+
+    d->regs_bytes = SINK_BYTES;
+    d->slots = arena_alloc(&d->scratch, (entry->reg_count + 1) * sizeof *d->slots);
+    d->sregs = arena_alloc(&d->dc.kernel->arena, SR_COUNT * sizeof *d->sregs);
+    if (!d->slots || !d->sregs || !index_rows(d)) return false;
+    for (uint32_t i = 0; i < entry->reg_count; i++) d->slots[i] = NO_SLOT_YET;
+    for (uint32_t i = 0; i < SR_COUNT; i++) d->sregs[i] = NO_SLOT_YET;
+    return true;
+}
+
+static int finish_decode(struct decode *d)
+{
+    struct kernel *k = d->dc.kernel;
+    uint8_t *consts = arena_alloc(&k->arena, d->consts_bytes + 64U);
+
+    if (!consts) return out_of_memory(d);
+    if (d->consts_bytes) memcpy(consts, d->consts, d->consts_bytes);
+    k->consts = consts;
+    k->consts_bytes = d->consts_bytes;
+    k->regs_bytes = (d->regs_bytes + 63U) & ~63U;
+    k->sreg_offset = d->sregs;
+    k->addr_slots = d->addresses;
+    k->addr_slot_count = d->address_count;
+    return names_collect(k, d->diag);
+}
+
+static int decode_entry(struct decode *d)
+{
+    const struct ptx_entry *entry = d->dc.entry;
+    struct insn *insns;
+    int result = 0;
+
+    if (!start_decode(d)) return out_of_memory(d);
+    insns = arena_alloc(&d->dc.kernel->arena, (entry->insn_count + 1) * sizeof *insns);
+    if (!insns) return out_of_memory(d);
+    for (uint32_t i = 0; i < entry->insn_count && !result; i++)
+        result = decode_insn(d, &entry->insns[i], &insns[i]);
+    d->dc.kernel->insns = insns;
+    d->dc.kernel->insn_count = entry->insn_count;
+    return result ? result : finish_decode(d);
+}
+
+int kernel_decode(const struct ptx_module *module, const struct ptx_entry *entry,
+                  struct kernel **out, struct ptx_diag *diag)
+{
+    struct decode *d = calloc(1, sizeof *d);
+    struct kernel *k = calloc(1, sizeof *k);
+    int result = -1;
+
+    *out = NULL;
+    if (d && k) {
+        k->module = module;
+        k->entry = entry;
+        d->dc.module = module;
+        d->dc.entry = entry;
+        d->dc.kernel = k;
+        d->diag = diag;
+        result = decode_entry(d);
+    } else {
+        snprintf(diag->text, sizeof diag->text, "out of memory");
+    }
+    if (d) {
+        arena_free(&d->scratch);
+        free(d->consts);
+    }
+    free(d);
+    if (result)
+        kernel_free(k);
+    else
+        *out = k;
+    return result;
+}
+
+void kernel_free(struct kernel *kernel)
+{
+    if (!kernel) return;
+    arena_free(&kernel->arena);
+    free(kernel);
+}

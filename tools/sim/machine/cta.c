@@ -1,0 +1,460 @@
+/*
+ * Clusters, CTAs and warps: how many fit, how they start, how they are put away. A group keeps
+ * finished clusters (all of one shape) and starts the next in the same memory, poisoned again.
+ */
+#include "exec.h"
+#include "mbar.h"
+
+#include <stdlib.h>
+
+enum {
+    POISON = 0xC5,
+    BLOCK_ALIGN = 1024,   /* of the host copy of shared memory: as the window itself */
+    LINE = 64,            /* of register files */
+    REGISTER_GRAIN = 256, /* registers are dealt to warps in units of this */
+    MAX_REGISTERS = 255
+};
+
+/* Clusters to use again; never more than the group's residency. */
+struct machine_pool {
+    uint32_t count;
+    struct cluster *clusters[];
+};
+
+static size_t round_up(size_t n, size_t unit)
+{
+    return (n + unit - 1) / unit * unit;
+}
+
+static uint32_t product(const uint32_t v[3])
+{
+    return v[0] * v[1] * v[2];
+}
+
+static uint32_t warps_of(const struct launch *l)
+{
+    return (product(l->block) + WARP_LANES - 1) / WARP_LANES;
+}
+
+/* ---- what a launch needs, and what fits ---- */
+
+uint32_t launch_cluster_size(const struct launch *l)
+{
+    return product(l->cluster);
+}
+
+uint32_t launch_cluster_count(const struct launch *l)
+{
+    return product(l->grid) / product(l->cluster);
+}
+
+uint32_t launch_registers(const struct launch *l)
+{
+    const struct ptx_entry *e = l->kernel->entry;
+    uint32_t threads = product(e->reqntid), ctas = e->minnctapersm ? e->minnctapersm : 1, r;
+    if (e->maxnreg) return e->maxnreg;
+    if (!threads) threads = product(e->maxntid);
+    if (!threads) return 0;
+    r = l->gpu->regs_per_sm / (threads * ctas) / 8 * 8;
+    return r < MAX_REGISTERS ? r : MAX_REGISTERS;
+}
+
+uint32_t launch_dynamic_offset(const struct launch *l)
+{
+    return SHARED_RESERVED + l->kernel->entry->shared_bytes;
+}
+
+uint32_t launch_shared_bytes(const struct launch *l)
+{
+    return launch_dynamic_offset(l) + l->dynamic_shared;
+}
+
+uint32_t launch_residency(const struct launch *l)
+{
+    const struct gpu *gpu = l->gpu;
+    uint32_t warps = warps_of(l), registers = launch_registers(l);
+    uint32_t fit = gpu->ctas_per_sm, n;
+    n = gpu->threads_per_sm / (warps * WARP_LANES);
+    if (n < fit) fit = n;
+    n = gpu->shared_per_sm / launch_shared_bytes(l);
+    if (n < fit) fit = n;
+    if (registers) {
+        uint32_t of_warp = (uint32_t)round_up((size_t)registers * WARP_LANES, REGISTER_GRAIN);
+        n = gpu->regs_per_sm / (of_warp * warps);
+        if (n < fit) fit = n;
+    }
+    return fit ? fit : 1;
+}
+
+/* ---- memory of a cluster ---- */
+
+static size_t regs_stride(const struct launch *l)
+{
+    return round_up(l->kernel->regs_bytes, LINE);
+}
+
+static size_t local_size(const struct launch *l)
+{
+    return round_up((size_t)WARP_LANES * l->kernel->entry->local_bytes, LINE);
+}
+
+static void cta_free(struct cta *c)
+{
+    if (!c) return;
+    for (uint32_t i = 0; c->warps && i < c->warp_count; i++) {
+        warp_async_free(c->warps[i].async);
+    }
+    /* The first warp's pointers are the blocks that all share. */
+    if (c->warps) {
+        free(c->warps[0].bank[BANK_REGS]);
+        free(c->warps[0].local);
+    }
+    free(c->warps);
+    free(c->shared);
+    mbar_table_free(c->mbars);
+    free(c);
+}
+
+static void cluster_free(struct cluster *cl)
+{
+    if (!cl) return;
+    for (uint32_t r = 0; r < cl->cta_count; r++) cta_free(cl->ctas[r]);
+    free(cl);
+}
+
+static int cta_alloc_warps(const struct launch *l, struct cta *c)
+{
+    size_t regs = regs_stride(l), local = local_size(l);
+    uint8_t *regs_block, *local_block = NULL;
+    c->warps = calloc(c->warp_count, sizeof *c->warps);
+    if (!c->warps) return -1;
+    regs_block = aligned_alloc(LINE, round_up(regs * c->warp_count + LINE, LINE));
+    c->warps[0].bank[BANK_REGS] = regs_block;
+    if (local) {
+        local_block = aligned_alloc(LINE, local * c->warp_count);
+        c->warps[0].local = local_block;
+    }
+    if (!regs_block || (local && !local_block)) return -1;
+    for (uint32_t i = 0; i < c->warp_count; i++) {
+        struct warp *w = &c->warps[i];
+        w->bank[BANK_REGS] = regs_block + i * regs;
+        if (local) w->local = local_block + i * local;
+        w->async = warp_async_new();
+        if (!w->async) return -1;
+    }
+    return 0;
+}
+
+static struct cta *cta_alloc(const struct launch *l)
+{
+    struct cta *c = calloc(1, sizeof *c);
+    if (!c) return NULL;
+    c->warp_count = warps_of(l);
+    c->shared_bytes = launch_shared_bytes(l);
+    c->dynamic_offset = launch_dynamic_offset(l);
+    c->shared = aligned_alloc(BLOCK_ALIGN, round_up(c->shared_bytes, BLOCK_ALIGN));
+    c->mbars = mbar_table_new(c->shared_bytes);
+    if (!c->shared || !c->mbars || cta_alloc_warps(l, c)) {
+        cta_free(c);
+        return NULL;
+    }
+    return c;
+}
+
+static struct cluster *cluster_alloc(struct group *g)
+{
+    const struct launch *l = g->launch;
+    struct cluster *cl = calloc(1, sizeof *cl);
+    if (!cl) return NULL;
+    cl->group = g;
+    cl->cta_count = launch_cluster_size(l);
+    for (uint32_t r = 0; r < cl->cta_count; r++) {
+        struct cta *c = cta_alloc(l);
+        if (!c) {
+            cl->cta_count = r;
+            cluster_free(cl);
+            return NULL;
+        }
+        c->group = g;
+        c->cluster = cl;
+        c->rank = r;
+        c->sm = &g->sms[r];
+        cl->ctas[r] = c;
+    }
+    return cl;
+}
+
+/* ---- starting a warp ---- */
+
+static uint32_t lanemask(uint32_t r, uint32_t lane)
+{
+    uint32_t eq = 1U << lane;
+    switch (r) {
+    case SR_LANEMASK_EQ: return eq;
+    case SR_LANEMASK_LE: return eq | (eq - 1);
+    case SR_LANEMASK_LT: return eq - 1;
+    case SR_LANEMASK_GE: return ~(eq - 1);
+    default: return ~(eq | (eq - 1));
+    }
+}
+
+/* Dimension d of rank r in the cluster. */
+static uint32_t rank_dim(const struct launch *l, uint32_t r, uint32_t d)
+{
+    const uint32_t *n = l->cluster;
+    return d == 0 ? r % n[0] : d == 1 ? r / n[0] % n[1] : r / n[0] / n[1];
+}
+
+static uint32_t tid_dim(const struct launch *l, uint32_t t, uint32_t d)
+{
+    const uint32_t *n = l->block;
+    return d == 0 ? t % n[0] : d == 1 ? t / n[0] % n[1] : t / n[0] / n[1];
+}
+
+/* A special register that keeps its value for the warp's life. */
+static uint64_t special_value(const struct warp *w, uint32_t r, uint32_t lane)
+{
+    const struct cta *c = w->cta;
+    const struct launch *l = c->group->launch;
+#define DIMS(name, value_of_d)          \
+    case SR_##name##_X:                 \
+    case SR_##name##_Y:                 \
+    case SR_##name##_Z: {               \
+        uint32_t d = r - SR_##name##_X; \
+        return value_of_d;              \
+    }
+    switch (r) {
+        DIMS(TID, tid_dim(l, w->id * WARP_LANES + lane, d))
+        DIMS(NTID, l->block[d])
+        DIMS(CTAID, c->id[d])
+        DIMS(NCTAID, l->grid[d])
+        DIMS(CLUSTERID, c->cluster->id[d])
+        DIMS(NCLUSTERID, l->grid[d] / l->cluster[d])
+        DIMS(CLUSTER_CTAID, rank_dim(l, c->rank, d))
+        DIMS(CLUSTER_NCTAID, l->cluster[d])
+    case SR_LANEID: return lane;
+    case SR_WARPID: return w->id;
+    case SR_NWARPID: return l->gpu->threads_per_sm / WARP_LANES;
+    case SR_SMID: return c->sm->id;
+    case SR_NSMID: return l->sm_count;
+    case SR_GRIDID: return 1;
+    case SR_LANEMASK_EQ:
+    case SR_LANEMASK_LE:
+    case SR_LANEMASK_LT:
+    case SR_LANEMASK_GE:
+    case SR_LANEMASK_GT: return lanemask(r, lane);
+    case SR_IS_EXPLICIT_CLUSTER:
+        return launch_cluster_size(l) > 1 || l->kernel->entry->explicit_cluster;
+    case SR_CLUSTER_CTARANK: return c->rank;
+    case SR_CLUSTER_NCTARANK: return c->cluster->cta_count;
+    case SR_TOTAL_SMEM_SIZE: return c->shared_bytes - SHARED_RESERVED;
+    case SR_DYNAMIC_SMEM_SIZE: return l->dynamic_shared;
+    default: return 0; /* the clocks, which no slot holds */
+    }
+#undef DIMS
+}
+
+static void store_lane(uint8_t *slot, uint32_t bytes, uint32_t lane, uint64_t value)
+{
+    memcpy(slot + (size_t)lane * bytes, &value, bytes);
+}
+
+static void fill_specials(struct warp *w)
+{
+    const struct kernel *k = w->cta->group->launch->kernel;
+    for (uint32_t r = 0; r < SR_COUNT; r++) {
+        uint8_t *slot = w->bank[BANK_REGS] + k->sreg_offset[r];
+        if (k->sreg_offset[r] == UINT32_MAX) continue;
+        if (r == SR_IS_EXPLICIT_CLUSTER) {
+            uint32_t bits = special_value(w, r, 0) ? FULL_MASK : 0;
+            memcpy(slot, &bits, sizeof bits);
+            continue;
+        }
+        for (uint32_t lane = 0; lane < WARP_LANES; lane++) {
+            store_lane(slot, r == SR_GRIDID ? 8 : 4, lane, special_value(w, r, lane));
+        }
+    }
+}
+
+static void fill_addresses(struct warp *w)
+{
+    const struct launch *l = w->cta->group->launch;
+    for (uint32_t i = 0; i < l->kernel->addr_slot_count; i++) {
+        const struct addr_slot *s = &l->kernel->addr_slots[i];
+        uint64_t at = s->var->offset;
+        switch (s->var->space) {
+        case SPACE_SHARED:
+            at += SHARED_RESERVED + ((uint64_t)w->cta->rank << SHARED_RANK_SHIFT);
+            if (s->generic) at += SHARED_WINDOW;
+            break;
+        case SPACE_CONST: at += (uint64_t)(uintptr_t)l->consts; break;
+        default: at += (uint64_t)(uintptr_t)l->globals; break;
+        }
+        at += (uint64_t)s->addend;
+        for (uint32_t lane = 0; lane < WARP_LANES; lane++) {
+            store_lane(w->bank[BANK_REGS] + s->offset, s->bits / 8U, lane, at);
+        }
+    }
+}
+
+static void warp_start(struct cta *c, uint32_t id)
+{
+    struct group *g = c->group;
+    const struct launch *l = g->launch;
+    struct warp *w = &c->warps[id];
+    uint32_t lanes = product(l->block) - id * WARP_LANES;
+    struct warp fresh = {
+        .bank = {w->bank[BANK_REGS], NULL}, .async = w->async, .local = w->local, .cta = c};
+    *w = fresh;
+    /* Handlers only read this bank; its type is shared with the mutable one. */
+    memcpy(&w->bank[BANK_CONST], &l->kernel->consts, sizeof w->bank[BANK_CONST]);
+    w->id = id;
+    w->live = lanes >= WARP_LANES ? FULL_MASK : (1U << lanes) - 1;
+    w->reg_quota = launch_registers(l);
+    w->run_slot = NO_SLOT;
+    w->frag_count = 1;
+    w->frags[0].mask = w->live;
+    warp_async_reset(w->async);
+    memset(w->bank[BANK_REGS], POISON, l->kernel->regs_bytes);
+    if (w->local) memset(w->local, POISON, local_size(l));
+    fill_specials(w);
+    fill_addresses(w);
+    warp_ready(w);
+    if (g->observer) {
+        struct event e = {.kind = EV_WARP_START, .lanes = w->live, .warp = w, .cta = c};
+        observe(g, &e);
+    }
+}
+
+/* ---- starting and ending clusters ---- */
+
+static void cta_start(struct cta *c)
+{
+    const struct launch *l = c->group->launch;
+    for (uint32_t d = 0; d < 3; d++) {
+        c->id[d] = c->cluster->id[d] * l->cluster[d] + rank_dim(l, c->rank, d);
+    }
+    c->linear = (c->id[2] * l->grid[1] + c->id[1]) * l->grid[0] + c->id[0];
+    memset(c->barriers, 0, sizeof c->barriers);
+    mbar_table_reset(c->mbars);
+    memset(c->shared, POISON, c->shared_bytes);
+    c->warps_live = c->warp_count;
+    c->pool_free = 0;
+    c->tmem_held = c->tmem_smallest = c->cta_group = 0;
+    c->tmem_relinquished = false;
+    c->in_flight = 0;
+    for (uint32_t i = 0; i < c->warp_count; i++) warp_start(c, i);
+}
+
+static void cluster_start(struct group *g, struct cluster *cl)
+{
+    const struct launch *l = g->launch;
+    uint32_t nx = l->grid[0] / l->cluster[0], ny = l->grid[1] / l->cluster[1];
+    cl->linear = g->next_cluster;
+    g->next_cluster += l->group_count;
+    cl->id[0] = cl->linear % nx;
+    cl->id[1] = cl->linear / nx % ny;
+    cl->id[2] = cl->linear / nx / ny;
+    cl->ctas_live = cl->cta_count;
+    cl->arrived_threads = 0;
+    cl->live_threads = cl->cta_count * product(l->block);
+    cl->phase = 0;
+    g->resident[g->resident_count++] = cl;
+    for (uint32_t r = 0; r < cl->cta_count; r++) cta_start(cl->ctas[r]);
+}
+
+int group_fill(struct group *g)
+{
+    uint32_t total = launch_cluster_count(g->launch);
+    while (g->resident_count < g->resident_limit && g->next_cluster < total) {
+        struct cluster *cl = NULL;
+        if (g->pool->count)
+            cl = g->pool->clusters[--g->pool->count];
+        else
+            cl = cluster_alloc(g);
+        if (!cl) return -1;
+        cluster_start(g, cl);
+    }
+    return 0;
+}
+
+static const struct insn *first_alloc(const struct kernel *k)
+{
+    for (uint32_t i = 0; i < k->insn_count; i++) {
+        if (strncmp(k->insns[i].row->name, "tcgen05.alloc", 13) == 0) return &k->insns[i];
+    }
+    return NULL;
+}
+
+/* Tensor memory that a CTA never freed: the next one would find it taken. */
+static void tmem_reclaim(struct group *g, struct cta *c)
+{
+    for (uint32_t i = 0; i < TMEM_COLUMNS / 32; i++) {
+        if (c->sm->tmem_owner[i] != c) continue;
+        c->sm->tmem_owner[i] = NULL;
+        c->sm->tmem_base[i] = c->sm->tmem_chunks[i] = 0;
+    }
+    sim_find(g, &c->warps[0], first_alloc(g->launch->kernel), NO_LANE, SEV_ERROR, FIND_TMEM_LEAK,
+             CAUSE_NONE, "",
+             "the CTA exits with %u tensor-memory columns allocated; every tcgen05.alloc needs a "
+             "tcgen05.dealloc before the CTA ends",
+             c->tmem_held);
+    if (!g->result) g->result = 721;
+    sim_wake_all(g, WAIT_TMEM_ALLOC);
+}
+
+bool cluster_drained(const struct cluster *c)
+{
+    for (uint32_t r = 0; r < c->cta_count; r++) {
+        if (c->ctas[r]->in_flight) return false;
+    }
+    return true;
+}
+
+void cluster_retire(struct group *g, uint32_t slot)
+{
+    struct cluster *c = g->resident[slot];
+    for (uint32_t r = 0; r < c->cta_count; r++) {
+        if (c->ctas[r]->tmem_held) tmem_reclaim(g, c->ctas[r]);
+    }
+    /* In order: the scheduler's walk over residents does not depend on who ended first. */
+    g->resident_count--;
+    memmove(&g->resident[slot], &g->resident[slot + 1],
+            (g->resident_count - slot) * sizeof(struct cluster *));
+    g->pool->clusters[g->pool->count++] = c;
+}
+
+/* ---- a group ---- */
+
+int group_open(struct group *g)
+{
+    const struct launch *l = g->launch;
+    uint32_t size = launch_cluster_size(l);
+    g->resident_limit = launch_residency(l);
+    g->sm_count = size;
+    g->sms = calloc(size, sizeof *g->sms);
+    g->resident = calloc(g->resident_limit, sizeof(struct cluster *));
+    g->runnable_capacity = g->resident_limit * size * warps_of(l);
+    g->runnable = calloc(g->runnable_capacity, sizeof(struct warp *));
+    g->pool = calloc(1, sizeof *g->pool + g->resident_limit * sizeof(struct cluster *));
+    if (!g->sms || !g->resident || !g->runnable || !g->pool) return -1;
+    for (uint32_t i = 0; i < size; i++) g->sms[i].id = g->index * size + i;
+    if (l->check_level > 0) {
+        g->observer = check_new(g, l->check_level);
+        if (!g->observer) return -1;
+    }
+    return 0;
+}
+
+void group_close(struct group *g)
+{
+    if (g->observer) g->observer->destroy(g->observer);
+    async_heap_free(g);
+    for (uint32_t i = 0; i < g->resident_count; i++) cluster_free(g->resident[i]);
+    for (uint32_t i = 0; g->pool && i < g->pool->count; i++) cluster_free(g->pool->clusters[i]);
+    for (uint32_t i = 0; g->sms && i < g->sm_count; i++) free(g->sms[i].tmem);
+    free(g->pool);
+    free(g->runnable);
+    free(g->resident);
+    free(g->sms);
+}

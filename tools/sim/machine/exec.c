@@ -1,0 +1,314 @@
+/*
+ * The executor: runs the fragments of one warp.
+ *
+ * Lanes that share a pc are a fragment. The runnable fragment with the lowest pc runs until it meets
+ * the pc of another one (they merge) or passes it (the other's turn), which re-joins the arms of
+ * structured code at its join point. A fragment that sleeps lets the others go on. One that has
+ * looped for long stands back behind the others, so that no lane can keep a sister from running.
+ *
+ * Warp-wide instructions (OPF_ALIGNED) run once every live lane stands at them; until then the early
+ * ones sleep (WAIT_CONVERGE) and merge with the late ones.
+ *
+ * Spinning: a loop that polls memory never calls a handler that could sleep. After SPIN_BRANCHES
+ * backward branches the fragment is watched: when it comes back to the same branch with the same
+ * registers and no memory changed meanwhile (group->changes), it would go round for ever, and sleeps
+ * until something changes. A loop that counts or reads the clock never repeats its state and runs to
+ * its bound.
+ */
+#include "exec.h"
+
+enum {
+    SPIN_BRANCHES = 1024, /* a fragment is looked at after every so many backward branches … */
+    SPIN_SHARE = 256 /* … for this fraction of the branches so far, to find long cycles too */
+};
+
+/* ---- waking and hashing ---- */
+
+void frag_wake(struct warp *w, struct frag *f)
+{
+    if (f->wait.kind == WAIT_SPIN && !f->wait.ready) spin_count(w->cta->group, -1);
+    f->wait.ready = true;
+    f->wait.stuck = false;
+    warp_ready(w);
+}
+
+static uint64_t hash_mix(uint64_t h, uint64_t v)
+{
+    h = (h ^ v) * 0x9E3779B97F4A7C15ULL;
+    return h ^ h >> 29;
+}
+
+uint64_t frag_state(const struct warp *w, const struct frag *f)
+{
+    const struct kernel *k = w->cta->group->launch->kernel;
+    const uint8_t *p = w->bank[BANK_REGS];
+    uint64_t a = hash_mix(f->pc, f->mask), b = 1, c = 2, d = 3, v[4];
+    size_t n = k->regs_bytes, i = 0;
+    /* Four chains, so that the multiplications overlap. */
+    for (; i + sizeof v <= n; i += sizeof v) {
+        memcpy(v, p + i, sizeof v);
+        a = hash_mix(a, v[0]);
+        b = hash_mix(b, v[1]);
+        c = hash_mix(c, v[2]);
+        d = hash_mix(d, v[3]);
+    }
+    if (i < n) {
+        memset(v, 0, sizeof v);
+        memcpy(v, p + i, n - i);
+        a = hash_mix(hash_mix(hash_mix(a, v[0]), v[1]), hash_mix(v[2], v[3]));
+    }
+    a = hash_mix(hash_mix(hash_mix(a, b), c), d);
+    return a ? a : 1;
+}
+
+/* After an instruction has gone through: the wait is over, the history of its polls stays. */
+static void wait_clear(struct frag *f)
+{
+    /* A loop that only sleeps or re-joins its warp between its polls is still the same loop. */
+    if (!wait_is_pause(f->wait.kind)) f->back = 0;
+    f->wait.kind = WAIT_NONE;
+    f->wait.ready = f->wait.arrived = f->wait.expired = f->wait.stuck = false;
+}
+
+/* After a sleep in a spinning loop: one look round the loop decides whether to sleep again. */
+static void spin_resume(struct frag *f)
+{
+    f->wait.kind = WAIT_NONE;
+    f->wait.ready = false;
+    f->back |= SPIN_BRANCHES - 1;
+}
+
+/* ---- reshaping ---- */
+
+static void frag_remove(struct warp *w, uint32_t index)
+{
+    uint32_t last = --w->frag_count;
+    if (index != last) w->frags[index] = w->frags[last];
+    if (w->current == last) w->current = index;
+}
+
+static void merge_into(struct warp *w, struct frag *f, uint32_t other)
+{
+    frag_unwatch(w, f);
+    frag_unwatch(w, &w->frags[other]);
+    f->mask |= w->frags[other].mask;
+    f->deferred = f->deferred && w->frags[other].deferred;
+    frag_remove(w, other);
+}
+
+/* Whether `f` may take in or be taken in at its pc: it has not yet begun its instruction. */
+static bool frag_fresh(const struct frag *f)
+{
+    return f->wait.kind == WAIT_NONE || f->wait.kind == WAIT_CONVERGE;
+}
+
+void frag_split(struct warp *w, uint32_t lanes, uint32_t pc)
+{
+    struct frag *f = warp_frag(w), *n = &w->frags[w->frag_count++];
+    frag_unwatch(w, f);
+    f->mask &= ~lanes;
+    memset(n, 0, sizeof *n);
+    n->pc = pc;
+    n->mask = lanes;
+    n->back = f->back;
+}
+
+/*
+ * Makes the fragment that should run next the current one, merged with those that stand at its pc.
+ * *stop: the pc at which another fragment waits for it to come by. False: all are asleep.
+ */
+static bool pick(struct warp *w, uint32_t *stop)
+{
+    uint32_t best = NO_SLOT, deferred = NO_SLOT;
+    for (uint32_t i = 0; i < w->frag_count; i++) {
+        const struct frag *f = &w->frags[i];
+        uint32_t *slot = f->deferred ? &deferred : &best;
+        if (frag_runnable(f) && (*slot == NO_SLOT || f->pc < w->frags[*slot].pc)) *slot = i;
+    }
+    if (best == NO_SLOT) {
+        best = deferred;
+        if (best == NO_SLOT) return false;
+        for (uint32_t i = 0; i < w->frag_count; i++) w->frags[i].deferred = false;
+    }
+    w->current = best;
+    *stop = UINT32_MAX;
+    if (w->frags[best].wait.kind == WAIT_SPIN) spin_resume(&w->frags[best]);
+    if (w->frag_count == 1) return true;
+
+    for (uint32_t i = 0; i < w->frag_count; i++) {
+        struct frag *f = warp_frag(w);
+        const struct frag *o = &w->frags[i];
+        if (o == f || o->pc < f->pc || !frag_fresh(o)) continue;
+        if (o->pc > f->pc) {
+            if (o->pc < *stop) *stop = o->pc;
+        } else if (frag_fresh(f)) {
+            merge_into(w, f, i);
+            i--;
+        } else {
+            *stop = f->pc + 1; /* it finishes a wait the others have yet to begin */
+        }
+    }
+    return true;
+}
+
+/* ---- spinning ---- */
+
+void frag_unwatch(struct warp *w, struct frag *f)
+{
+    if (!f->watch_left) return;
+    f->watch_left = 0;
+    spin_count(w->cta->group, -1);
+}
+
+/* A backward branch of the current fragment, which already stands at its target. */
+static void looped(struct warp *w, struct frag *f, uint32_t from)
+{
+    struct group *g = w->cta->group;
+    if (f->watch_left) {
+        if (f->watch_pc == from && f->watch_changes == changes_seen(g) &&
+            f->watch_hash == frag_state(w, f)) {
+            f->watch_left = 0; /* its count in `spinning` carries over to the sleep */
+            f->wait.kind = WAIT_SPIN;
+            f->wait.ready = false;
+            f->wait.cta = w->cta;
+            f->wait.since = g->now;
+        } else if (--f->watch_left == 0) {
+            spin_count(g, -1);
+        }
+        return;
+    }
+    if (++f->back % SPIN_BRANCHES != 0) return;
+    f->deferred = w->frag_count > 1;
+    f->watch_left = f->back / SPIN_SHARE;
+    f->watch_pc = from;
+    f->watch_hash = frag_state(w, f);
+    f->watch_changes = changes_seen(g);
+    spin_count(g, 1);
+}
+
+enum step frag_branch(struct warp *w, uint32_t taken, uint32_t target)
+{
+    struct frag *f = warp_frag(w);
+    uint32_t from = f->pc;
+    if (taken != f->mask) {
+        f->pc = from + 1;
+        if (target == f->pc) return STEP_JUMP;
+        frag_split(w, taken, target);
+        if (target > from) return STEP_JUMP;
+        w->current = w->frag_count - 1;
+        f = warp_frag(w);
+    }
+    f->pc = target;
+    if (target <= from) looped(w, f, from);
+    return STEP_JUMP;
+}
+
+enum step frag_exit(struct warp *w, uint32_t lanes)
+{
+    struct group *g = w->cta->group;
+    struct frag *f = warp_frag(w);
+    frag_unwatch(w, f);
+    w->live &= ~lanes;
+    f->mask &= ~lanes;
+    if (f->mask)
+        f->pc++;
+    else
+        frag_remove(w, w->current);
+    for (uint32_t i = 0; i < w->frag_count; i++) {
+        struct frag *o = &w->frags[i];
+        if (o->wait.kind == WAIT_CONVERGE || o->wait.kind == WAIT_WARPSYNC) frag_wake(w, o);
+    }
+    g->progress++;
+    if (!w->live) w->cta->warps_live--;
+    if (g->observer) {
+        struct event e = {.kind = EV_WARP_EXIT, .lanes = lanes, .warp = w, .cta = w->cta};
+        observe(g, &e);
+    }
+    barriers_exit(w, lanes);
+    return STEP_JUMP;
+}
+
+int frag_converge(struct warp *w, uint32_t need)
+{
+    struct frag *f = warp_frag(w);
+    need &= w->live;
+    if ((need & ~f->mask) == 0) return 1;
+    sim_block(w, WAIT_CONVERGE, w->cta, 0, 0);
+    f->wait.need = need;
+    return 0;
+}
+
+/* ---- running ---- */
+
+/* An OPF_ALIGNED instruction that not every live lane is about to execute. */
+static enum step aligned_partial(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    struct frag *f = warp_frag(w);
+    if (mask == f->mask) {
+        frag_converge(w, w->live);
+        return STEP_BLOCK;
+    }
+    return sim_fault(w, in, first_lane(f->mask & ~mask), 715, FIND_COLLECTIVE_PARTIAL, CAUSE_NONE,
+                     "",
+                     "the guard of this warp-wide instruction is false for %d of the %d lanes that "
+                     "reach it (lanes 0x%08x execute it); all lanes of the warp must execute it "
+                     "together",
+                     __builtin_popcount(f->mask & ~mask), __builtin_popcount(f->mask), mask);
+}
+
+static uint32_t guard_mask(const struct warp *w, const struct insn *in)
+{
+    uint32_t bits;
+    memcpy(&bits, w->bank[BANK_REGS] + in->guard, sizeof bits);
+    return in->guard_negated ? ~bits : bits;
+}
+
+/* Runs the current fragment until `stop`, `budget` instructions, or something that asks for a new
+ * choice. */
+static enum step run_frag(struct warp *w, uint64_t budget, uint32_t stop)
+{
+    const struct kernel *k = w->cta->group->launch->kernel;
+    const struct insn *insns = k->insns;
+    struct frag *f = warp_frag(w);
+    const uint32_t whole = f->mask;
+    uint64_t n = 0;
+    enum step s = STEP_NEXT;
+    do {
+        const struct insn *in = &insns[f->pc];
+        uint32_t mask = f->mask;
+        if (f->pc >= k->insn_count) { /* the end of the body is an exit */
+            s = frag_exit(w, mask);
+            break;
+        }
+        n++;
+        if (in->guard != NO_GUARD) mask &= guard_mask(w, in);
+        if (mask == 0) {
+            s = STEP_NEXT;
+        } else if (mask != w->live && (in->row->flags & OPF_ALIGNED)) {
+            s = aligned_partial(w, in, mask);
+        } else {
+            s = in->fn(w, in, mask);
+        }
+        if (s == STEP_NEXT) {
+            if (f->wait.kind != WAIT_NONE) wait_clear(f);
+            f->pc++;
+        } else if (s != STEP_JUMP || w->frag_count != 1 || w->frags[0].mask != whole ||
+                   w->frags[0].wait.kind != WAIT_NONE) {
+            break;
+        }
+    } while (n < budget && f->pc < stop);
+    w->steps += n;
+    w->lane_steps += n * (uint32_t)__builtin_popcount(whole);
+    return s;
+}
+
+enum step warp_run(struct warp *w, uint32_t budget)
+{
+    uint64_t end = w->steps + budget;
+    while (w->steps < end) {
+        uint32_t stop;
+        if (!pick(w, &stop)) return STEP_BLOCK;
+        if (run_frag(w, end - w->steps, stop) == STEP_FAULT) return STEP_FAULT;
+    }
+    return STEP_NEXT;
+}

@@ -1,0 +1,584 @@
+/*
+ * Device memory. One large range of host addresses is reserved once and pages of it are made
+ * accessible as allocations come, so that a device pointer is a host pointer, addresses are the
+ * same from run to run, and a stray host access faults as it would with a real driver.
+ *
+ * Threads: the driver's functions change allocations under the lock. Device code looks them up
+ * while a launch runs; the driver does not change an allocation that a running launch may use, so
+ * lookups that hit a warp's hint go without the lock. Records return to the C heap only when
+ * the simulator goes (freed ones are reused), so that a stale hint is only ever a miss.
+ */
+#include "mem.h"
+#include "async.h"
+#include "lanes.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+enum {
+    GUARD_BYTES = 65536, /* inaccessible, after every allocation */
+    PAGE_BYTES = 4096,
+    FRESH_BYTE = 0xC5,
+    FREED_KEPT = 256,
+    NEAR_BYTES = 1 << 20 /* how far off an allocation is still worth naming */
+};
+
+/* Tried in turn. The first is free in ordinary programs and where ThreadSanitizer wants
+ * programs' maps to be; AddressSanitizer keeps its shadow there and leaves the second. */
+static const uint64_t reserve_bases[] = {0x1000000000ULL, 0x200000000000ULL, 0};
+static const uint64_t reserve_sizes[] = {1ULL << 38, 1ULL << 36, 1ULL << 33, 1ULL << 30};
+
+struct region {
+    uint64_t base, bytes;
+    uint64_t span; /* bytes made accessible; 0 for the host's own memory */
+    struct region *spare_next;
+};
+
+static struct {
+    pthread_rwlock_t lock;
+    struct region **live; /* ascending by base */
+    uint32_t count, capacity;
+    struct region *spare;
+    struct {
+        uint64_t base, bytes;
+    } freed[FREED_KEPT]; /* ring */
+    uint32_t freed_next;
+    uint64_t start, end, cursor; /* the reserved range */
+    uint64_t in_use, limit;
+} heap = {.lock = PTHREAD_RWLOCK_INITIALIZER, .limit = UINT64_MAX};
+
+static uint64_t round_up(uint64_t value, uint64_t unit)
+{
+    return (value + unit - 1) / unit * unit;
+}
+
+/* Index of the first live region whose end lies beyond `address`. */
+static uint32_t region_after(uint64_t address)
+{
+    uint32_t low = 0, high = heap.count;
+    while (low < high) {
+        uint32_t mid = (low + high) / 2;
+        if (heap.live[mid]->base + heap.live[mid]->bytes > address)
+            high = mid;
+        else
+            low = mid + 1;
+    }
+    return low;
+}
+
+static bool region_holds(const struct region *r, uint64_t address, uint64_t size)
+{
+    return address >= r->base && size <= r->bytes && address - r->base <= r->bytes - size;
+}
+
+static struct region *region_find(uint64_t address, uint64_t size)
+{
+    uint32_t i = region_after(address);
+    return i < heap.count && region_holds(heap.live[i], address, size) ? heap.live[i] : NULL;
+}
+
+static struct region *region_start(uint64_t address, uint32_t *index)
+{
+    *index = region_after(address);
+    if (*index == heap.count || heap.live[*index]->base != address) return NULL;
+    return heap.live[*index];
+}
+
+/* ---- the reserved range ---- */
+
+static bool reserve(void)
+{
+    if (heap.start) return true;
+    for (size_t s = 0; s < sizeof reserve_sizes / sizeof *reserve_sizes; s++) {
+        for (size_t b = 0; b < sizeof reserve_bases / sizeof *reserve_bases; b++) {
+            void *p = mmap((void *)(uintptr_t)reserve_bases[b], reserve_sizes[s], PROT_NONE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE |
+                               (reserve_bases[b] ? MAP_FIXED_NOREPLACE : 0),
+                           -1, 0);
+            if (p == MAP_FAILED) continue;
+            /* A kernel that does not know MAP_FIXED_NOREPLACE takes the base as a hint. */
+            heap.start = heap.cursor = (uint64_t)(uintptr_t)p;
+            heap.end = heap.start + reserve_sizes[s];
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A place for `span` bytes and their guard: fresh addresses while there are any, so that freed ones
+ * stay recognisable; then the first gap. 0 when there is none. */
+static uint64_t place(uint64_t span)
+{
+    uint64_t need = span + GUARD_BYTES, at = heap.start;
+    if (need < span || need > heap.end - heap.start) return 0;
+    if (heap.end - heap.cursor >= need) {
+        at = heap.cursor;
+        heap.cursor += need;
+        return at;
+    }
+    for (uint32_t i = 0; i < heap.count; i++) {
+        const struct region *r = heap.live[i];
+        if (!r->span) continue;
+        if (r->base - at >= need) return at;
+        at = r->base + r->span + GUARD_BYTES;
+    }
+    return heap.end - at >= need ? at : 0;
+}
+
+static bool insert(uint64_t base, uint64_t bytes, uint64_t span)
+{
+    struct region *r = heap.spare;
+    uint32_t i = region_after(base);
+    if (heap.count == heap.capacity) {
+        uint32_t capacity = heap.capacity ? heap.capacity * 2 : 64;
+        struct region **grown = realloc(heap.live, capacity * sizeof *grown);
+        if (!grown) return false;
+        heap.live = grown;
+        heap.capacity = capacity;
+    }
+    if (r)
+        heap.spare = r->spare_next;
+    else if (!(r = malloc(sizeof *r)))
+        return false;
+    *r = (struct region){.base = base, .bytes = bytes, .span = span};
+    memmove(heap.live + i + 1, heap.live + i, (heap.count - i) * sizeof *heap.live);
+    heap.live[i] = r;
+    heap.count++;
+    return true;
+}
+
+static void retire(uint32_t index)
+{
+    struct region *r = heap.live[index];
+    memmove(heap.live + index, heap.live + index + 1, (heap.count - index - 1) * sizeof *heap.live);
+    heap.count--;
+    heap.freed[heap.freed_next].base = r->base;
+    heap.freed[heap.freed_next].bytes = r->bytes;
+    heap.freed_next = (heap.freed_next + 1) % FREED_KEPT;
+    if (r->span) {
+        void *pages = (void *)(uintptr_t)r->base;
+        /* Both may only fail by leaving the pages readable; lookups no longer find them. */
+        (void)madvise(pages, r->span, MADV_DONTNEED);
+        (void)mprotect(pages, r->span, PROT_NONE);
+        heap.in_use -= r->bytes;
+    }
+    *r = (struct region){.spare_next = heap.spare};
+    heap.spare = r;
+}
+
+/* ---- the driver's side ---- */
+
+static int alloc_locked(uint64_t size, uint64_t *address)
+{
+    uint64_t span, at;
+    if (size > heap.limit - heap.in_use || size > UINT64_MAX / 2) return 2;
+    span = round_up(size, PAGE_BYTES);
+    if (!reserve() || !(at = place(span))) return 2;
+    if (mprotect((void *)(uintptr_t)at, span, PROT_READ | PROT_WRITE) != 0) return 2;
+    if (!insert(at, size, span)) {
+        (void)mprotect((void *)(uintptr_t)at, span, PROT_NONE);
+        return 2;
+    }
+    memset((void *)(uintptr_t)at, FRESH_BYTE, size);
+    heap.in_use += size;
+    *address = at;
+    return 0;
+}
+
+int mem_alloc(uint64_t size, uint64_t *address)
+{
+    int result;
+    if (!size || !address) return 1;
+    pthread_rwlock_wrlock(&heap.lock);
+    result = alloc_locked(size, address);
+    pthread_rwlock_unlock(&heap.lock);
+    return result;
+}
+
+static int remove_at(uint64_t address, bool host)
+{
+    struct region *r;
+    uint32_t index;
+    int result = 1;
+    pthread_rwlock_wrlock(&heap.lock);
+    r = region_start(address, &index);
+    if (r && host == (r->span == 0)) {
+        retire(index);
+        result = 0;
+    }
+    pthread_rwlock_unlock(&heap.lock);
+    return result;
+}
+
+int mem_free(uint64_t address)
+{
+    return remove_at(address, false);
+}
+
+int mem_register(void *host, uint64_t size)
+{
+    uint64_t base = (uint64_t)(uintptr_t)host;
+    uint32_t next;
+    int result;
+    if (!host || !size || base + size < base) return 1;
+    pthread_rwlock_wrlock(&heap.lock);
+    next = region_after(base);
+    if (next < heap.count && heap.live[next]->base < base + size)
+        result = 1;
+    else
+        result = insert(base, size, 0) ? 0 : 2;
+    pthread_rwlock_unlock(&heap.lock);
+    return result;
+}
+
+int mem_unregister(void *host)
+{
+    return remove_at((uint64_t)(uintptr_t)host, true);
+}
+
+bool mem_range(uint64_t address, uint64_t size, uint64_t *base, uint64_t *bytes)
+{
+    const struct region *r;
+    pthread_rwlock_rdlock(&heap.lock);
+    r = region_find(address, size);
+    if (r && base) *base = r->base;
+    if (r && bytes) *bytes = r->bytes;
+    pthread_rwlock_unlock(&heap.lock);
+    return r != NULL;
+}
+
+uint64_t mem_in_use(void)
+{
+    uint64_t bytes;
+    pthread_rwlock_rdlock(&heap.lock);
+    bytes = heap.in_use;
+    pthread_rwlock_unlock(&heap.lock);
+    return bytes;
+}
+
+void mem_reset(void)
+{
+    pthread_rwlock_wrlock(&heap.lock);
+    while (heap.count) retire(heap.count - 1);
+    free(heap.live);
+    heap.live = NULL;
+    heap.capacity = 0;
+    while (heap.spare) {
+        struct region *r = heap.spare;
+        heap.spare = r->spare_next;
+        free(r);
+    }
+    memset(heap.freed, 0, sizeof heap.freed);
+    if (heap.start) munmap((void *)(uintptr_t)heap.start, heap.end - heap.start);
+    heap.start = heap.end = heap.cursor = 0;
+    pthread_rwlock_unlock(&heap.lock);
+}
+
+void mem_set_limit(uint64_t bytes)
+{
+    pthread_rwlock_wrlock(&heap.lock);
+    heap.limit = bytes > heap.in_use ? bytes : heap.in_use;
+    pthread_rwlock_unlock(&heap.lock);
+}
+
+/* ---- what is wrong with a global address, in words ---- */
+
+static bool was_freed(uint64_t address, uint64_t *base, uint64_t *bytes)
+{
+    for (uint32_t i = 0; i < FREED_KEPT; i++) {
+        if (address < heap.freed[i].base) continue;
+        if (address - heap.freed[i].base >= heap.freed[i].bytes) continue;
+        *base = heap.freed[i].base;
+        *bytes = heap.freed[i].bytes;
+        return true;
+    }
+    return false;
+}
+
+/* Completes "8 bytes at 0x…: " for an address that no live allocation holds; true when it lies in
+ * a freed one. */
+static bool explain(uint64_t address, uint64_t size, char *text, size_t room)
+{
+    uint64_t base, bytes, before = UINT64_MAX, past = UINT64_MAX;
+    const struct region *low = NULL, *high = NULL;
+    bool freed;
+    uint32_t i;
+    pthread_rwlock_rdlock(&heap.lock);
+    i = region_after(address);
+    if (i < heap.count) high = heap.live[i];
+    if (high && address >= high->base)
+        low = high; /* starts inside, runs over its end */
+    else if (i > 0)
+        low = heap.live[i - 1];
+    if (low) past = address + size - (low->base + low->bytes);
+    if (high && high != low) before = high->base - address;
+    freed = was_freed(address, &base, &bytes);
+    if (low && low == high)
+        snprintf(text, room,
+                 "its last %" PRIu64 " bytes lie past the end of a %" PRIu64
+                 "-byte allocation at 0x%" PRIx64,
+                 past, low->bytes, low->base);
+    else if (freed)
+        snprintf(text, room,
+                 "%" PRIu64 " bytes into a %" PRIu64 "-byte allocation (0x%" PRIx64
+                 ") that has been freed",
+                 address - base, bytes, base);
+    else if (low && past - size <= NEAR_BYTES && past <= before)
+        snprintf(text, room,
+                 "%" PRIu64 " bytes past the end of a %" PRIu64 "-byte allocation at 0x%" PRIx64,
+                 past - size, low->bytes, low->base);
+    else if (high && before <= NEAR_BYTES)
+        snprintf(text, room, "%" PRIu64 " bytes before a %" PRIu64 "-byte allocation at 0x%" PRIx64,
+                 before, high->bytes, high->base);
+    else
+        snprintf(text, room, "%s", address < PAGE_BYTES ? "a null pointer" : "in no allocation");
+    pthread_rwlock_unlock(&heap.lock);
+    return freed && !(low && low == high);
+}
+
+static const char *access_text(enum access_kind access)
+{
+    static const char *const text[] = {
+        [ACCESS_READ] = "reads", [ACCESS_WRITE] = "writes", [ACCESS_ATOMIC] = "updates"};
+    return text[access];
+}
+
+/* ---- device accesses ---- */
+
+static struct region *lookup(struct warp *w, uint64_t address, uint64_t size)
+{
+    struct region *r;
+    pthread_rwlock_rdlock(&heap.lock);
+    r = region_find(address, size);
+    pthread_rwlock_unlock(&heap.lock);
+    if (r) w->mem_hint = r;
+    return r;
+}
+
+static bool in_image(const uint8_t *image, uint64_t bytes, uint64_t address, uint64_t size)
+{
+    uint64_t base = (uint64_t)(uintptr_t)image;
+    return image && address >= base && size <= bytes && address - base <= bytes - size;
+}
+
+/* The module's variables, should the driver keep them outside its allocations. */
+static bool in_images(const struct warp *w, uint64_t address, uint64_t size,
+                      enum access_kind access)
+{
+    const struct launch *l = w->cta->group->launch;
+    const struct ptx_module *m = l->kernel->module;
+    return in_image(l->globals, m->global_bytes, address, size) ||
+           (access == ACCESS_READ && in_image(l->consts, m->const_bytes, address, size));
+}
+
+static void *fault_at(struct warp *w, const struct insn *in, uint32_t lane, uint64_t address,
+                      uint64_t size, enum access_kind access, const char *where, const char *what)
+{
+    char text[256];
+    bool freed = explain(address, size, text, sizeof text);
+    (void)sim_fault(w, in, lane, 700, freed ? FIND_USE_AFTER_FREE : FIND_OOB, CAUSE_NONE, "",
+                    "%s %" PRIu64 " bytes of %s memory at 0x%" PRIx64 "%s%s: %s",
+                    access_text(access), size, where, address, what ? ", " : "", what ? what : "",
+                    text);
+    return NULL;
+}
+
+static void *global_at(struct warp *w, const struct insn *in, uint32_t lane, uint64_t address,
+                       uint32_t size, enum access_kind access)
+{
+    const struct region *hint = w->mem_hint;
+    if (hint && region_holds(hint, address, size)) return (void *)(uintptr_t)address;
+    if (lookup(w, address, size)) return (void *)(uintptr_t)address;
+    if (in_images(w, address, size, access)) return (void *)(uintptr_t)address;
+    if ((address & WINDOW_MASK) == SHARED_WINDOW || (address & WINDOW_MASK) == LOCAL_WINDOW ||
+        (address & WINDOW_MASK) == PARAM_WINDOW) {
+        (void)sim_fault(w, in, lane, 717, FIND_OOB, CAUSE_NONE, "",
+                        "%s %u bytes of global memory at 0x%" PRIx64
+                        ", which is a generic address of %s memory",
+                        access_text(access), size, address,
+                        (address & WINDOW_MASK) == SHARED_WINDOW  ? "shared"
+                        : (address & WINDOW_MASK) == LOCAL_WINDOW ? "local"
+                                                                  : "parameter");
+        return NULL;
+    }
+    return fault_at(w, in, lane, address, size, access, "global", NULL);
+}
+
+bool mem_shared(const struct warp *w, uint32_t address, struct cta **cta, uint32_t *offset)
+{
+    uint32_t rank = address >> SHARED_RANK_SHIFT, at = address & SHARED_OFFSET_MASK;
+    const struct cluster *cluster = w->cta->cluster;
+    struct cta *owner = w->cta;
+    if (rank != owner->rank) {
+        if (rank >= cluster->cta_count || !(owner = cluster->ctas[rank])) return false;
+    }
+    if (at < SHARED_RESERVED || at >= owner->shared_bytes) return false;
+    *cta = owner;
+    *offset = at;
+    return true;
+}
+
+static void *shared_fault(struct warp *w, const struct insn *in, uint32_t lane, uint64_t address,
+                          uint32_t size, enum access_kind access, bool cluster)
+{
+    const struct cluster *c = w->cta->cluster;
+    uint64_t rank = address >> SHARED_RANK_SHIFT;
+    uint32_t offset = (uint32_t)address & SHARED_OFFSET_MASK;
+    char text[160];
+    if (rank >= c->cta_count || !c->ctas[rank])
+        snprintf(text, sizeof text, "the cluster has no CTA of rank %" PRIu64, rank);
+    else if (rank != w->cta->rank && !cluster)
+        snprintf(text, sizeof text,
+                 "it lies in the CTA of rank %" PRIu64 " (own rank %u): only .shared::cluster may",
+                 rank, w->cta->rank);
+    else if (offset < SHARED_RESERVED)
+        snprintf(text, sizeof text, "the first %d bytes of the window belong to the system",
+                 SHARED_RESERVED);
+    else
+        snprintf(text, sizeof text, "the CTA's shared memory ends at 0x%x, %u bytes in all",
+                 c->ctas[rank]->shared_bytes, c->ctas[rank]->shared_bytes - SHARED_RESERVED);
+    (void)sim_fault(w, in, lane, 700, FIND_OOB, CAUSE_NONE, "",
+                    "%s %u bytes of shared memory at 0x%" PRIx64 ": %s", access_text(access), size,
+                    address, text);
+    return NULL;
+}
+
+static void *shared_at(struct warp *w, const struct insn *in, uint32_t lane, uint64_t address,
+                       uint32_t size, enum access_kind access, bool cluster)
+{
+    struct cta *cta;
+    uint32_t offset;
+    if ((address & WINDOW_MASK) == SHARED_WINDOW) address &= ~WINDOW_MASK;
+    if (address > UINT32_MAX || !mem_shared(w, (uint32_t)address, &cta, &offset) ||
+        size > cta->shared_bytes - offset || (cta != w->cta && !cluster))
+        return shared_fault(w, in, lane, address, size, access, cluster);
+    return cta->shared + offset;
+}
+
+/* Parameters and local variables: addresses with or without the window's base. */
+static void *window_at(struct warp *w, const struct insn *in, uint32_t lane, enum ptx_space space,
+                       uint64_t address, uint32_t size, enum access_kind access)
+{
+    const struct launch *l = w->cta->group->launch;
+    bool local = space == SPACE_LOCAL;
+    uint64_t base = local ? LOCAL_WINDOW : PARAM_WINDOW;
+    uint64_t offset = (address & WINDOW_MASK) == base ? address & ~WINDOW_MASK : address;
+    uint64_t room = local ? l->kernel->entry->local_bytes : l->param_bytes;
+    if (!local && access != ACCESS_READ) {
+        (void)sim_fault(w, in, lane, 700, FIND_OOB, CAUSE_NONE, "",
+                        "%s %u bytes at offset %" PRIu64
+                        " of the kernel's parameters, which are read-only",
+                        access_text(access), size, offset);
+        return NULL;
+    }
+    if (size > room || offset > room - size || (local && !w->local)) {
+        (void)sim_fault(w, in, lane, 700, FIND_OOB, CAUSE_NONE, "",
+                        "%s %u bytes at offset %" PRIu64 " of %s, which have %" PRIu64 " bytes",
+                        access_text(access), size, offset,
+                        local ? "the thread's local variables" : "the kernel's parameters", room);
+        return NULL;
+    }
+    if (local) return w->local + lane * room + offset;
+    /* Read-only, as just checked. */
+    return (void *)((uintptr_t)l->params + offset);
+}
+
+void *mem_at(struct warp *w, const struct insn *in, uint32_t lane, enum ptx_space space,
+             uint64_t address, uint32_t size, uint32_t align, enum access_kind access, bool cluster)
+{
+    if (align && address % align) {
+        (void)sim_fault(w, in, lane, 716, FIND_MISALIGNED, CAUSE_NONE, "",
+                        "%s %u bytes at 0x%" PRIx64 ", which is not a multiple of %u",
+                        access_text(access), size, address, align);
+        return NULL;
+    }
+    if (space == SPACE_NONE) {
+        cluster = true;
+        switch (address & WINDOW_MASK) {
+        case SHARED_WINDOW: space = SPACE_SHARED; break;
+        case LOCAL_WINDOW: space = SPACE_LOCAL; break;
+        case PARAM_WINDOW: space = SPACE_PARAM; break;
+        default: break;
+        }
+    }
+    switch (space) {
+    case SPACE_SHARED: return shared_at(w, in, lane, address, size, access, cluster);
+    case SPACE_LOCAL:
+    case SPACE_PARAM: return window_at(w, in, lane, space, address, size, access);
+    default: return global_at(w, in, lane, address, size, access);
+    }
+}
+
+/* The addresses of the active lanes in one look: lowest, highest, and all their bits. */
+struct extent {
+    uint64_t low, high, bits;
+};
+
+LANE_INLINE struct extent measure_lanes(const uint64_t address[WARP_LANES], uint32_t mask)
+{
+    uint64_t first = address[first_lane(mask)];
+    struct extent e = {first, first, 0};
+    LANES(l)
+    {
+        uint64_t a = mask >> l & 1U ? address[l] : first;
+        e.low = a < e.low ? a : e.low;
+        e.high = a > e.high ? a : e.high;
+        e.bits |= a;
+    }
+    return e;
+}
+
+static TARGET_WIDE struct extent measure_wide(const uint64_t address[WARP_LANES], uint32_t mask)
+{
+    return measure_lanes(address, mask);
+}
+
+static struct extent measure(const uint64_t address[WARP_LANES], uint32_t mask)
+{
+    return lanes_wide() ? measure_wide(address, mask) : measure_lanes(address, mask);
+}
+
+bool mem_lanes(struct warp *w, const struct insn *in, uint32_t mask, enum ptx_space space,
+               const uint64_t address[WARP_LANES], uint32_t size, enum access_kind access,
+               bool cluster, uint8_t *host[WARP_LANES])
+{
+    struct extent e = measure(address, mask);
+    const struct region *hint = w->mem_hint;
+    if (e.bits % size == 0 && space == SPACE_SHARED) {
+        const struct cta *cta = w->cta;
+        uint64_t base = (uint64_t)cta->rank << SHARED_RANK_SHIFT;
+        if (e.low >= base + SHARED_RESERVED && e.high < base + cta->shared_bytes &&
+            base + cta->shared_bytes - e.high >= size) {
+            for (uint32_t l = 0; l < WARP_LANES; l++)
+                host[l] = cta->shared + (address[l] & SHARED_OFFSET_MASK);
+            return true;
+        }
+    } else if (e.bits % size == 0 && space != SPACE_LOCAL && space != SPACE_PARAM) {
+        if (!hint || !region_holds(hint, e.low, size)) hint = lookup(w, e.low, size);
+        if (hint && region_holds(hint, e.high, size)) {
+            for (uint32_t l = 0; l < WARP_LANES; l++) host[l] = (uint8_t *)(uintptr_t)address[l];
+            return true;
+        }
+    }
+    for (; mask; mask &= mask - 1) {
+        uint32_t l = first_lane(mask);
+        host[l] = mem_at(w, in, l, space, address[l], size, size, access, cluster);
+        if (!host[l]) return false;
+    }
+    return true;
+}
+
+void *mem_global(struct group *g, const struct async_op *op, uint64_t address, uint64_t size,
+                 enum access_kind access, const char *what)
+{
+    const struct region *r;
+    (void)g; /* allocations belong to the device, not to a group */
+    pthread_rwlock_rdlock(&heap.lock);
+    r = region_find(address, size);
+    pthread_rwlock_unlock(&heap.lock);
+    if (r) return (void *)(uintptr_t)address;
+    return fault_at(op->warp, op->in, op->lane, address, size, access, "global", what);
+}

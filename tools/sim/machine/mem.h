@@ -1,0 +1,52 @@
+/*
+ * Device memory: allocations at host addresses (device pointers are host pointers inside a reserved
+ * range), address windows, bounds and alignment. Shared by the driver API and the machine.
+ */
+#ifndef SIM_MEM_H
+#define SIM_MEM_H
+
+#include "event.h"
+
+/* ---- allocations (thread-safe) ---- */
+
+/* 256-byte aligned, never adjacent to another allocation; fresh memory is filled with 0xC5 bytes.
+ * 0 on success, else a CUresult (2 out of memory, 1 for size 0). */
+int mem_alloc(uint64_t size, uint64_t *address);
+/* CUresult: 1 when `address` is no allocation's start. Freed ranges are remembered for a while. */
+int mem_free(uint64_t address);
+/* Host memory that device code may touch (pinned allocations, registered ranges). */
+int mem_register(void *host, uint64_t size);
+int mem_unregister(void *host);
+/* The allocation that holds [address, address+size), or false. */
+bool mem_range(uint64_t address, uint64_t size, uint64_t *base, uint64_t *bytes);
+uint64_t mem_in_use(void);
+/* Gives back everything, the reserved range included; no launch may be running. */
+void mem_reset(void);
+void mem_set_limit(uint64_t bytes);
+
+/* ---- accesses by device code ---- */
+
+/*
+ * Host pointer for `size` bytes at `address` of `space` (SPACE_NONE: generic) as `lane` of `w` sees
+ * it, after bounds and alignment (natural, `align` bytes); NULL after sim_fault. For SPACE_SHARED the
+ * address may carry a cluster rank; `cluster` permits another CTA's.
+ */
+void *mem_at(struct warp *w, const struct insn *in, uint32_t lane, enum ptx_space space,
+             uint64_t address, uint32_t size, uint32_t align, enum access_kind access,
+             bool cluster);
+
+/* As mem_at for all lanes of `mask` at once, aligned to `size` (a power of two): host[lane] for each,
+ * the others' unspecified. False after sim_fault. */
+bool mem_lanes(struct warp *w, const struct insn *in, uint32_t mask, enum ptx_space space,
+               const uint64_t address[WARP_LANES], uint32_t size, enum access_kind access,
+               bool cluster, uint8_t *host[WARP_LANES]);
+
+/* As mem_at for global ranges that an asynchronous operation touches; `what` completes the message
+ * ("row 3 of the box"). */
+void *mem_global(struct group *g, const struct async_op *op, uint64_t address, uint64_t size,
+                 enum access_kind access, const char *what);
+
+/* The CTA and window offset behind a shared address. False when it lies outside every window. */
+bool mem_shared(const struct warp *w, uint32_t address, struct cta **cta, uint32_t *offset);
+
+#endif

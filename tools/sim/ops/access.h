@@ -1,0 +1,38 @@
+/*
+ * What the memory instructions share: lane addresses, their event, and telling the scheduler that
+ * memory has changed.
+ */
+#ifndef SIM_ACCESS_H
+#define SIM_ACCESS_H
+
+#include "event.h"
+
+/* insn.flags of ld, st, ldu, atom, red. */
+enum {
+    ACC_STRONG = 1,  /* volatile, relaxed, acquire, release, mmio; atomics always */
+    ACC_CLUSTER = 2, /* .shared::cluster: another CTA's shared memory is allowed */
+    ACC_SIGNED = 4   /* narrow loads extend the sign */
+};
+
+/* base + offset for all 32 lanes (32-bit address registers are zero-extended). */
+void access_addresses(const struct warp *w, struct arg base, int64_t offset,
+                      uint64_t address[WARP_LANES]);
+
+/* Publishes EV_ACCESS, one for each space that generic addresses turn out to be in. Call it when
+ * the group has an observer. */
+void access_publish(struct warp *w, const struct insn *in, uint32_t mask, enum ptx_space space,
+                    const uint64_t address[WARP_LANES], uint32_t size, enum access_kind access,
+                    bool strong);
+
+/* Some byte of memory has another value than before. */
+static inline void access_changed(struct group *g)
+{
+    g->progress++;
+    if (g->spinning) sim_wake_all(g, WAIT_SPIN);
+}
+
+/* Sets space and the flags above from the modifiers; true when CTAs of different clusters may talk
+ * through the access (then kernel->global_sync is set). */
+bool access_bind(struct decoder *dc, struct insn *out, bool atomic);
+
+#endif

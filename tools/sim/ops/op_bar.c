@@ -1,0 +1,319 @@
+/*
+ * Barriers of a CTA (bar, barrier.cta) and of a cluster (barrier.cluster).
+ *
+ * A named barrier counts warps, 32 threads each. Where lanes of a warp come apart (barrier without
+ * .aligned), the warp counts once all its live lanes have come. Without a thread count it is for
+ * every thread that has not exited: exits lower what it waits for (PTX ISA exit).
+ */
+#include "exec.h"
+
+enum barrier_reduce { REDUCE_NONE, REDUCE_POPC, REDUCE_AND, REDUCE_OR };
+
+enum { BARRIER_MOST = 1024 /* threads */ };
+
+static void publish(struct warp *w, const struct insn *in, enum event_kind kind, uint32_t lanes,
+                    uint32_t key, uint64_t value)
+{
+    const struct group *g = w->cta->group;
+    struct event e = {.kind = (uint8_t)kind,
+                      .lanes = lanes,
+                      .warp = w,
+                      .in = in,
+                      .cta = w->cta,
+                      .key = key,
+                      .value = value};
+    observe(g, &e);
+}
+
+/* ---- state ---- */
+
+static uint32_t live_warps(const struct cta *c)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->warp_count; i++) n += c->warps[i].live != 0;
+    return n;
+}
+
+static void barrier_complete(struct cta *c, uint32_t id)
+{
+    struct named_barrier *b = &c->barriers[id];
+    uint32_t result = b->votes;
+    uint64_t generation = b->generation + 1;
+    if (b->reduce == REDUCE_AND) result = b->votes == b->voters;
+    if (b->reduce == REDUCE_OR) result = b->votes != 0;
+    memset(b, 0, sizeof *b);
+    b->generation = generation;
+    b->result = result;
+    sim_wake(c, WAIT_BARRIER, id);
+}
+
+static void barrier_check(struct cta *c, uint32_t id)
+{
+    const struct named_barrier *b = &c->barriers[id];
+    if (b->expected && b->arrived >= b->expected) barrier_complete(c, id);
+}
+
+/* The warp has come with all its live lanes. */
+static void count_warp(struct warp *w, uint32_t id)
+{
+    struct named_barrier *b = &w->cta->barriers[id];
+    b->lanes[w->id] = 0;
+    b->arrived += WARP_LANES;
+    b->warps_arrived |= 1ULL << w->id;
+}
+
+static void cluster_check(struct cluster *cl)
+{
+    if (!cl->live_threads || cl->arrived_threads != cl->live_threads) return;
+    cl->phase++;
+    cl->arrived_threads = 0;
+    for (uint32_t r = 0; r < cl->cta_count; r++) {
+        for (uint32_t i = 0; i < cl->ctas[r]->warp_count; i++) {
+            cl->ctas[r]->warps[i].cluster_arrived = 0;
+        }
+    }
+    sim_wake(cl->ctas[0], WAIT_CLUSTER, 0);
+}
+
+void barriers_exit(struct warp *w, uint32_t lanes)
+{
+    struct cta *c = w->cta;
+    struct cluster *cl = c->cluster;
+    for (uint32_t id = 0; id < NAMED_BARRIERS; id++) {
+        struct named_barrier *b = &c->barriers[id];
+        if (!b->expected) continue;
+        if (b->lanes[w->id] && !(w->live & ~b->lanes[w->id]))
+            count_warp(w, id);
+        else if (!w->live && b->whole && !(b->warps_arrived >> w->id & 1))
+            b->expected -= WARP_LANES;
+        barrier_check(c, id);
+    }
+    cl->live_threads -= (uint32_t)__builtin_popcount(lanes);
+    cl->arrived_threads -= (uint32_t)__builtin_popcount(lanes & w->cluster_arrived);
+    w->cluster_arrived &= ~lanes;
+    cluster_check(cl);
+}
+
+/* ---- named barriers: arriving and waiting ---- */
+
+struct barrier_call {
+    uint32_t id, count;
+    bool whole;
+    enum barrier_reduce reduce;
+    uint32_t votes; /* executing lanes whose predicate holds */
+};
+
+#define BARRIER_FAULT(w, in, id, ...)                                                            \
+    sim_fault(w, in, NO_LANE, 715, FIND_BARRIER_ID, CAUSE_NONE, barrier_name((char[24]){0}, id), \
+              __VA_ARGS__)
+
+static const char *barrier_name(char *out, uint32_t id)
+{
+    snprintf(out, 24, "barrier %u", id);
+    return out;
+}
+
+static enum step call_check(struct warp *w, const struct insn *in, const struct barrier_call *call)
+{
+    const struct named_barrier *b;
+    if (call->id >= NAMED_BARRIERS) {
+        return BARRIER_FAULT(w, in, call->id, "barrier number %u is not one of 0 to %d", call->id,
+                             NAMED_BARRIERS - 1);
+    }
+    if (!call->whole &&
+        (call->count == 0 || call->count % WARP_LANES || call->count > BARRIER_MOST)) {
+        return BARRIER_FAULT(w, in, call->id,
+                             "thread count %u is not a multiple of %d from %d to %d", call->count,
+                             WARP_LANES, WARP_LANES, BARRIER_MOST);
+    }
+    b = &w->cta->barriers[call->id];
+    if (!b->expected) return STEP_NEXT;
+    if (call->count != b->expected && !(call->whole && b->whole)) {
+        return BARRIER_FAULT(w, in, call->id,
+                             "comes with %u threads, but others (line %u) came with %u; all "
+                             "must give the same count",
+                             call->count, b->in->src->pos.line, b->expected);
+    }
+    if (call->reduce != b->reduce) {
+        return BARRIER_FAULT(w, in, call->id,
+                             "barrier.red and other barrier instructions (line %u) meet in one "
+                             "generation",
+                             b->in->src->pos.line);
+    }
+    return STEP_NEXT;
+}
+
+static void arrive(struct warp *w, const struct insn *in, uint32_t mask,
+                   const struct barrier_call *call)
+{
+    struct cta *c = w->cta;
+    struct named_barrier *b = &c->barriers[call->id];
+    if (!b->expected) {
+        b->expected = call->count;
+        b->whole = call->whole;
+        b->reduce = (uint8_t)call->reduce;
+    }
+    b->in = in;
+    b->votes += (uint32_t)__builtin_popcount(call->votes);
+    b->voters += (uint32_t)__builtin_popcount(mask);
+    b->lanes[w->id] |= mask;
+    c->group->progress++;
+    if (c->group->observer) publish(w, in, EV_BARRIER_ARRIVE, mask, call->id, b->generation);
+    if (!(w->live & ~b->lanes[w->id])) count_warp(w, call->id);
+    barrier_check(c, call->id);
+}
+
+/* arg[at]: the barrier's number; arg[at + 1]: the thread count, where there is one. */
+static void call_fill(const struct warp *w, const struct insn *in, uint32_t mask, uint32_t at,
+                      struct barrier_call *call)
+{
+    const struct named_barrier *b;
+    uint32_t lane = first_lane(mask);
+    call->id = (uint32_t)arg_lane(w, in->arg[at], lane);
+    call->whole = in->arg[at + 1].sink;
+    if (!call->whole) {
+        call->count = (uint32_t)arg_lane(w, in->arg[at + 1], lane);
+        return;
+    }
+    b = &w->cta->barriers[call->id % NAMED_BARRIERS];
+    call->count = b->expected && b->whole ? b->expected : live_warps(w->cta) * WARP_LANES;
+}
+
+static enum step sync(struct warp *w, const struct insn *in, uint32_t mask,
+                      struct barrier_call *call)
+{
+    struct frag *f = warp_frag(w);
+    const struct named_barrier *b;
+    if (f->wait.kind != WAIT_BARRIER || !f->wait.arrived) {
+        uint64_t generation;
+        if (call_check(w, in, call) == STEP_FAULT) return STEP_FAULT;
+        b = &w->cta->barriers[call->id];
+        generation = b->generation;
+        arrive(w, in, mask, call);
+        if (b->generation == generation) {
+            w->cta->barriers[call->id].warps_waiting |= 1ULL << w->id;
+            sim_block(w, WAIT_BARRIER, w->cta, call->id, generation);
+            f->wait.arrived = true;
+            return STEP_BLOCK;
+        }
+    } else {
+        b = &w->cta->barriers[f->wait.key];
+        if (b->generation == f->wait.value) {
+            return sim_block(w, WAIT_BARRIER, w->cta, f->wait.key, f->wait.value);
+        }
+    }
+    w->last_barrier = in;
+    if (w->cta->group->observer) {
+        publish(w, in, EV_BARRIER_PASS, mask, call->id, b->generation - 1);
+    }
+    return STEP_NEXT;
+}
+
+static enum step exec_bar_sync(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    struct barrier_call call = {.reduce = REDUCE_NONE};
+    call_fill(w, in, mask, 0, &call);
+    return sync(w, in, mask, &call);
+}
+
+int bind_bar_sync(struct decoder *dc, struct insn *out)
+{
+    (void)dc;
+    out->fn = exec_bar_sync;
+    return 0;
+}
+
+static enum step exec_bar_arrive(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    struct barrier_call call = {.reduce = REDUCE_NONE};
+    call_fill(w, in, mask, 0, &call);
+    if (call_check(w, in, &call) == STEP_FAULT) return STEP_FAULT;
+    arrive(w, in, mask, &call);
+    w->last_barrier = in;
+    return STEP_NEXT;
+}
+
+int bind_bar_arrive(struct decoder *dc, struct insn *out)
+{
+    (void)dc;
+    out->fn = exec_bar_arrive;
+    return 0;
+}
+
+static enum step exec_bar_red(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    struct barrier_call call = {.reduce = (enum barrier_reduce)in->flags};
+    enum step s;
+    uint32_t result;
+    call_fill(w, in, mask, 1, &call);
+    call.votes = arg_pred(w, in->arg[3]) & mask;
+    s = sync(w, in, mask, &call);
+    if (s != STEP_NEXT) return s;
+    result = w->cta->barriers[call.id].result;
+    if (in->flags != REDUCE_POPC) {
+        arg_set_pred(w, in->arg[0], mask, result ? FULL_MASK : 0);
+        return STEP_NEXT;
+    }
+    for (; mask; mask &= mask - 1) arg_set_lane(w, in->arg[0], first_lane(mask), result);
+    return STEP_NEXT;
+}
+
+/* flags: enum barrier_reduce */
+int bind_bar_red(struct decoder *dc, struct insn *out)
+{
+    out->flags = mod_has(dc, "popc") ? REDUCE_POPC : mod_has(dc, "and") ? REDUCE_AND : REDUCE_OR;
+    out->fn = exec_bar_red;
+    return 0;
+}
+
+/* ---- the cluster barrier ---- */
+
+static enum step cluster_fault(struct warp *w, const struct insn *in, const char *what)
+{
+    return sim_fault(w, in, NO_LANE, 715, FIND_COLLECTIVE_PARTIAL, CAUSE_CLUSTER,
+                     "the cluster barrier",
+                     "a thread %s; in each phase of the cluster barrier every thread arrives once "
+                     "and then waits",
+                     what);
+}
+
+static enum step exec_cluster_arrive(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    struct cluster *cl = w->cta->cluster;
+    if (w->cluster_armed & mask) return cluster_fault(w, in, "arrives again before it has waited");
+    w->cluster_armed |= mask;
+    w->cluster_arrived |= mask;
+    cl->arrived_threads += (uint32_t)__builtin_popcount(mask);
+    w->last_barrier = in;
+    w->cta->group->progress++;
+    if (w->cta->group->observer) publish(w, in, EV_CLUSTER_ARRIVE, mask, 0, cl->phase);
+    cluster_check(cl);
+    return STEP_NEXT;
+}
+
+int bind_cluster_arrive(struct decoder *dc, struct insn *out)
+{
+    (void)dc;
+    out->fn = exec_cluster_arrive;
+    return 0;
+}
+
+static enum step exec_cluster_wait(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    struct cluster *cl = w->cta->cluster;
+    if (mask & ~w->cluster_armed) return cluster_fault(w, in, "waits without having arrived");
+    if (w->cluster_arrived & mask) {
+        return sim_block(w, WAIT_CLUSTER, cl->ctas[0], 0, cl->phase);
+    }
+    w->cluster_armed &= ~mask;
+    w->last_barrier = in;
+    if (w->cta->group->observer) publish(w, in, EV_CLUSTER_PASS, mask, 0, cl->phase - 1);
+    return STEP_NEXT;
+}
+
+int bind_cluster_wait(struct decoder *dc, struct insn *out)
+{
+    (void)dc;
+    out->fn = exec_cluster_wait;
+    return 0;
+}

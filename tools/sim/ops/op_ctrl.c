@@ -1,0 +1,192 @@
+/* Branches, ends of threads, sleeping, and the register pool. */
+#include "exec.h"
+
+enum { SETMAXNREG_LEAST = 24, SETMAXNREG_MOST = 256, SLEEP_MOST = 1000000 /* ns */ };
+
+static enum step exec_bra(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    return frag_branch(w, mask, in->target);
+}
+
+int bind_bra(struct decoder *dc, struct insn *out)
+{
+    (void)dc;
+    out->fn = exec_bra;
+    return 0;
+}
+
+/* One target at a time: lanes bound for others stay here and run the instruction again. */
+static enum step exec_brx(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    uint32_t lane = first_lane(mask), taken = 0;
+    uint64_t index = arg_lane(w, in->arg[0], lane);
+    if (index >= in->list_count) {
+        return sim_fault(w, in, lane, 715, FIND_OOB, CAUSE_NONE, "",
+                         "index %llu of brx.idx is outside its list of %u labels",
+                         (unsigned long long)index, in->list_count);
+    }
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+        uint32_t l = first_lane(rest);
+        if (arg_lane(w, in->arg[0], l) == index) taken |= 1U << l;
+    }
+    if (taken == warp_frag(w)->mask) return frag_branch(w, taken, in->list[index].offset);
+    frag_split(w, taken, in->list[index].offset);
+    return STEP_JUMP;
+}
+
+int bind_brx(struct decoder *dc, struct insn *out)
+{
+    (void)dc;
+    out->fn = exec_brx;
+    return 0;
+}
+
+static enum step exec_exit(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    (void)in;
+    return frag_exit(w, mask);
+}
+
+int bind_exit(struct decoder *dc, struct insn *out)
+{
+    (void)dc;
+    out->fn = exec_exit;
+    return 0;
+}
+
+static enum step exec_trap(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    return sim_fault(w, in, first_lane(mask), 719, FIND_TRAP, CAUSE_NONE, "",
+                     "the kernel executed trap in %d lane%s (0x%08x)", __builtin_popcount(mask),
+                     mask & (mask - 1) ? "s" : "", mask);
+}
+
+int bind_trap(struct decoder *dc, struct insn *out)
+{
+    (void)dc;
+    out->fn = exec_trap;
+    return 0;
+}
+
+static enum step exec_assert(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    return sim_fault(w, in, first_lane(mask), 710, FIND_TRAP, CAUSE_NONE, "",
+                     "a device assertion failed in %d lane%s (0x%08x)", __builtin_popcount(mask),
+                     mask & (mask - 1) ? "s" : "", mask);
+}
+
+/* The system call behind assert(); its arguments stay unread. Other calls are not modelled. */
+int bind_call(struct decoder *dc, struct insn *out)
+{
+    static const char name[] = "__assertfail";
+    const char *callee = dc->src->text + strcspn(dc->src->text, " \t\r\n");
+    callee += strspn(callee, " \t\r\n");
+    if (strncmp(callee, name, sizeof name - 1) || !strchr(" \t\r\n,;", callee[sizeof name - 1]))
+        return -1;
+    out->fn = exec_assert;
+    return 0;
+}
+
+/* Somewhere in [0, 2t], as PTX ISA nanosleep allows; the longest lane decides. */
+static enum step exec_nanosleep(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    struct group *g = w->cta->group;
+    uint64_t ns = 0, cycles;
+    if (warp_frag(w)->wait.kind == WAIT_SLEEP) return STEP_NEXT;
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+        uint64_t t = arg_lane(w, in->arg[0], first_lane(rest));
+        if (t > ns) ns = t;
+    }
+    if (ns > SLEEP_MOST) ns = SLEEP_MOST;
+    cycles = ns * g->launch->gpu->clock_khz / 1000000;
+    return sim_block(w, WAIT_SLEEP, w->cta, 0,
+                     g->now + 1 + sim_random(g, (uint32_t)(2 * cycles) + 1));
+}
+
+int bind_nanosleep(struct decoder *dc, struct insn *out)
+{
+    (void)dc;
+    out->fn = exec_nanosleep;
+    return 0;
+}
+
+/* Launches run one after the other: prerequisite grids are complete, dependents start later. */
+static enum step exec_griddep(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    (void)w;
+    (void)in;
+    (void)mask;
+    return STEP_NEXT;
+}
+
+int bind_griddep(struct decoder *dc, struct insn *out)
+{
+    (void)dc;
+    out->fn = exec_griddep;
+    return 0;
+}
+
+/* ---- setmaxnreg ---- */
+
+static enum step setmaxnreg_wrong(struct warp *w, const struct insn *in, const char *way,
+                                  uint32_t wanted)
+{
+    sim_find(w->cta->group, w, in, NO_LANE, SEV_ERROR, FIND_SETMAXNREG, CAUSE_NONE, "",
+             "setmaxnreg.%s to %u registers, but the warp has %u a thread", way, wanted,
+             w->reg_quota);
+    return STEP_NEXT;
+}
+
+/* Interpretation: an inc is granted to each warp by itself, as soon as what other warps of the CTA
+ * gave back covers it. */
+static enum step exec_setmaxnreg(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    struct cta *c = w->cta;
+    struct group *g = c->group;
+    uint32_t wanted = (uint32_t)in->imm[0];
+    bool inc = in->flags;
+    (void)mask;
+    if (!w->reg_quota) {
+        sim_find(g, w, in, NO_LANE, SEV_WARNING, FIND_UNSUPPORTED, CAUSE_NONE, "",
+                 "setmaxnreg has no effect here: without .maxnreg, .reqntid or .maxntid the "
+                 "launch's register count is not known");
+        return STEP_NEXT;
+    }
+    if (inc && wanted < w->reg_quota) return setmaxnreg_wrong(w, in, "inc", wanted);
+    if (!inc && wanted > w->reg_quota) return setmaxnreg_wrong(w, in, "dec", wanted);
+    if (inc) {
+        int64_t more = (int64_t)wanted - w->reg_quota;
+        if (more > c->pool_free) return sim_block(w, WAIT_REGISTERS, c, 0, wanted);
+        c->pool_free -= more;
+        g->progress++;
+    } else {
+        c->pool_free += (int64_t)w->reg_quota - wanted;
+        sim_wake(c, WAIT_REGISTERS, WAKE_ANY);
+    }
+    w->reg_quota = wanted;
+    if (g->observer) {
+        struct event e = {.kind = EV_SETMAXNREG,
+                          .lanes = w->live,
+                          .warp = w,
+                          .in = in,
+                          .cta = c,
+                          .value = wanted};
+        observe(g, &e);
+    }
+    return STEP_NEXT;
+}
+
+/* imm[0]: registers per thread; flags: 1 for inc. */
+int bind_setmaxnreg(struct decoder *dc, struct insn *out)
+{
+    int64_t n;
+    if (!operand_constant(dc, 0, &n)) return bind_invalid(dc, "setmaxnreg needs a constant");
+    if (n < SETMAXNREG_LEAST || n > SETMAXNREG_MOST || n % 8) {
+        return bind_invalid(dc, "setmaxnreg: %lld is not a multiple of 8 from %d to %d",
+                            (long long)n, SETMAXNREG_LEAST, SETMAXNREG_MOST);
+    }
+    out->imm[0] = n;
+    out->flags = mod_has(dc, "inc");
+    out->fn = exec_setmaxnreg;
+    return 0;
+}

@@ -1,0 +1,402 @@
+/*
+ * ld, ldu, st, and the instructions that only advise about memory: prefetch, discard, createpolicy.
+ * A warp's access is resolved as a whole (mem_lanes), then moved by a routine for the pair (element
+ * in memory, element in register). Cache operators and eviction hints change nothing here.
+ */
+#include "access.h"
+#include "lanes.h"
+#include "mem.h"
+
+/* ---- shared by the memory instructions ---- */
+
+void access_addresses(const struct warp *w, struct arg base, int64_t offset,
+                      uint64_t address[WARP_LANES])
+{
+    uint64_t add = (uint64_t)offset;
+    if (base.sink) {
+        LANES(l) address[l] = add;
+    } else if (base.bits == 64) {
+        const uint64_t *p = arg_src(w, base);
+        LANES(l) address[l] = p[l] + add;
+    } else {
+        const uint32_t *p = arg_src(w, base);
+        /* A 32-bit address space wraps: [r+-8] is r-8. */
+        LANES(l) address[l] = (uint32_t)(p[l] + (uint32_t)add);
+    }
+}
+
+static enum ptx_space space_behind(uint64_t generic)
+{
+    switch (generic & WINDOW_MASK) {
+    case SHARED_WINDOW: return SPACE_SHARED;
+    case LOCAL_WINDOW: return SPACE_LOCAL;
+    case PARAM_WINDOW: return SPACE_PARAM;
+    default: return SPACE_GLOBAL;
+    }
+}
+
+void access_publish(struct warp *w, const struct insn *in, uint32_t mask, enum ptx_space space,
+                    const uint64_t address[WARP_LANES], uint32_t size, enum access_kind access,
+                    bool strong)
+{
+    uint64_t own[WARP_LANES] = {0};
+    while (mask) {
+        uint64_t first = address[first_lane(mask)];
+        enum ptx_space part = space == SPACE_NONE ? space_behind(first) : space;
+        struct event e = {.kind = EV_ACCESS,
+                          .space = (uint8_t)part,
+                          .access = (uint8_t)access,
+                          .proxy = PROXY_GENERIC,
+                          .strong = strong,
+                          .warp = w,
+                          .in = in,
+                          .addresses = own,
+                          .size = size};
+        for (uint32_t m = mask; m; m &= m - 1) {
+            uint32_t l = first_lane(m);
+            if (space == SPACE_NONE && space_behind(address[l]) != part) continue;
+            e.lanes |= 1U << l;
+            own[l] = part == SPACE_GLOBAL || part == SPACE_CONST ? address[l]
+                                                                 : address[l] & ~WINDOW_MASK;
+        }
+        if (part == SPACE_SHARED) {
+            uint32_t offset;
+            (void)mem_shared(w, (uint32_t)own[first_lane(e.lanes)], &e.cta, &offset);
+        }
+        observe(w->cta->group, &e);
+        mask &= ~e.lanes;
+    }
+}
+
+bool access_bind(struct decoder *dc, struct insn *out, bool atomic)
+{
+    static const struct {
+        const char *text;
+        enum ptx_space space;
+    } spaces[] = {{"param", SPACE_PARAM},        {"param::entry", SPACE_PARAM},
+                  {"param::func", SPACE_PARAM},  {"shared", SPACE_SHARED},
+                  {"shared::cta", SPACE_SHARED}, {"shared::cluster", SPACE_SHARED},
+                  {"global", SPACE_GLOBAL},      {"const", SPACE_CONST},
+                  {"local", SPACE_LOCAL}};
+    bool strong = atomic || mod_has(dc, "volatile") || mod_has(dc, "relaxed") ||
+                  mod_has(dc, "acquire") || mod_has(dc, "release") || mod_has(dc, "acq_rel") ||
+                  mod_has(dc, "mmio");
+    out->space = SPACE_NONE;
+    for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++)
+        if (mod_has(dc, spaces[i].text)) out->space = (uint8_t)spaces[i].space;
+    if (strong) out->flags |= ACC_STRONG;
+    if (mod_has(dc, "shared::cluster")) out->flags |= ACC_CLUSTER;
+    if (ptx_type_kind(out->type) == 's') out->flags |= ACC_SIGNED;
+    if (!strong || mod_has(dc, "cta") || mod_has(dc, "cluster") ||
+        (out->space != SPACE_GLOBAL && out->space != SPACE_NONE))
+        return false;
+    dc->kernel->global_sync = true;
+    return true;
+}
+
+/* ---- moving elements ---- */
+
+/* Loads an element at host[lane]+at into each active lane's register. */
+typedef void load_fn(void *reg, uint8_t *const host[WARP_LANES], uint32_t at, uint32_t mask);
+/* Stores; true when memory holds another value than before. */
+typedef bool store_fn(const void *reg, uint8_t *const host[WARP_LANES], uint32_t at, uint32_t mask);
+
+/* X(name, type in memory, type in the register): signed ones load only. */
+#define MOVES(X)                   \
+    X(m8_r16, uint8_t, uint16_t)   \
+    X(m8_r32, uint8_t, uint32_t)   \
+    X(m8_r64, uint8_t, uint64_t)   \
+    X(m16_r16, uint16_t, uint16_t) \
+    X(m16_r32, uint16_t, uint32_t) \
+    X(m16_r64, uint16_t, uint64_t) \
+    X(m32_r32, uint32_t, uint32_t) \
+    X(m32_r64, uint32_t, uint64_t) \
+    X(m64_r64, uint64_t, uint64_t)
+#define SIGNED_MOVES(X)           \
+    X(s8_r16, int8_t, uint16_t)   \
+    X(s8_r32, int8_t, uint32_t)   \
+    X(s8_r64, int8_t, uint64_t)   \
+    X(s16_r32, int16_t, uint32_t) \
+    X(s16_r64, int16_t, uint64_t) \
+    X(s32_r64, int32_t, uint64_t)
+
+/* Each routine is a body inlined twice: for all lanes, which the compiler unrolls, and for some. */
+#define FOR_MASK(...)                            \
+    if (mask == FULL_MASK) {                     \
+        LANES(l)                                 \
+        {                                        \
+            __VA_ARGS__                          \
+        }                                        \
+    } else {                                     \
+        for (; mask; mask &= mask - 1) {         \
+            const uint32_t l = first_lane(mask); \
+            __VA_ARGS__                          \
+        }                                        \
+    }
+
+#define X(name, M, R)                                                                       \
+    static void load_##name(void *reg, uint8_t *const host[WARP_LANES], uint32_t at,        \
+                            uint32_t mask)                                                  \
+    {                                                                                       \
+        R *d = reg;                                                                         \
+        FOR_MASK(M v; memcpy(&v, host[l] + at, sizeof v); d[l] = (R)v;)                     \
+    }                                                                                       \
+    static void load_strong_##name(void *reg, uint8_t *const host[WARP_LANES], uint32_t at, \
+                                   uint32_t mask)                                           \
+    {                                                                                       \
+        R *d = reg;                                                                         \
+        FOR_MASK(const M *p = (const void *)(host[l] + at);                                 \
+                 d[l] = (R)__atomic_load_n(p, __ATOMIC_ACQUIRE);)                           \
+    }
+MOVES(X)
+SIGNED_MOVES(X)
+#undef X
+
+#define X(name, M, R)                                                                              \
+    static bool store_##name(const void *reg, uint8_t *const host[WARP_LANES], uint32_t at,        \
+                             uint32_t mask)                                                        \
+    {                                                                                              \
+        const R *s = reg;                                                                          \
+        M changed = 0;                                                                             \
+        FOR_MASK(const M v = (M)s[l]; M old; memcpy(&old, host[l] + at, sizeof old);               \
+                 changed |= (M)(old ^ v); memcpy(host[l] + at, &v, sizeof v);)                     \
+        return changed != 0;                                                                       \
+    }                                                                                              \
+    static bool store_strong_##name(const void *reg, uint8_t *const host[WARP_LANES], uint32_t at, \
+                                    uint32_t mask)                                                 \
+    {                                                                                              \
+        const R *s = reg;                                                                          \
+        M changed = 0;                                                                             \
+        FOR_MASK(M *p = (void *)(host[l] + at); const M v = (M)s[l];                               \
+                 changed |= (M)(__atomic_exchange_n(p, v, __ATOMIC_ACQ_REL) ^ v);)                 \
+        return changed != 0;                                                                       \
+    }
+MOVES(X)
+#undef X
+
+static const struct move {
+    uint8_t bytes, reg_bits;
+    bool is_signed;
+    load_fn *load, *load_strong;
+    store_fn *store, *store_strong;
+} moves[] = {
+#define X(name, M, R)                                                          \
+    {sizeof(M),    8 * sizeof(R),      false, load_##name, load_strong_##name, \
+     store_##name, store_strong_##name},
+    MOVES(X)
+#undef X
+#define X(name, M, R) {sizeof(M), 8 * sizeof(R), true, load_##name, load_strong_##name, NULL, NULL},
+        SIGNED_MOVES(X)
+#undef X
+};
+
+/* The routine for an element of `bytes` and a register of `reg_bits`. A 128-bit element moves as
+ * two of 64. NULL: the register is narrower than the element. */
+static const struct move *move_for(uint32_t bytes, uint32_t reg_bits, bool is_signed)
+{
+    if (is_signed && 8 * bytes == reg_bits) is_signed = false;
+    for (size_t i = 0; i < sizeof moves / sizeof *moves; i++)
+        if (moves[i].bytes == bytes && moves[i].reg_bits == reg_bits &&
+            moves[i].is_signed == is_signed)
+            return &moves[i];
+    return NULL;
+}
+
+/* insn.aux of ld and st. */
+struct mem_form {
+    uint32_t bytes; /* a lane's whole access */
+    uint32_t count; /* moves a lane */
+    struct {
+        struct arg reg;
+        const struct move *move;
+        uint32_t at;
+    } part[8];
+};
+
+/* True when lane l's address is lane 0's plus l * bytes. */
+static bool contiguous(uint8_t *const host[WARP_LANES], uint32_t bytes)
+{
+    uintptr_t base = (uintptr_t)host[0], off = 0;
+    LANES(l) off |= (uintptr_t)host[l] - base - (uintptr_t)l * bytes;
+    return off == 0;
+}
+
+/* One part, register and element of one size, every lane active, strong or not: a plain copy. */
+static bool as_block(const struct mem_form *f, const struct insn *in, uint32_t mask,
+                     uint8_t *const host[WARP_LANES])
+{
+    return mask == FULL_MASK && f->count == 1 && !(in->flags & ACC_STRONG) &&
+           8 * f->bytes == f->part[0].reg.bits && contiguous(host, f->bytes);
+}
+
+static enum step ld(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    const struct mem_form *f = in->aux;
+    bool strong = in->flags & ACC_STRONG;
+    uint64_t address[WARP_LANES];
+    uint8_t *host[WARP_LANES];
+    access_addresses(w, in->arg[1], in->imm[0], address);
+    if (!mem_lanes(w, in, mask, (enum ptx_space)in->space, address, f->bytes, ACCESS_READ,
+                   in->flags & ACC_CLUSTER, host))
+        return STEP_FAULT;
+    if (w->cta->group->observer)
+        access_publish(w, in, mask, (enum ptx_space)in->space, address, f->bytes, ACCESS_READ,
+                       strong);
+    if (as_block(f, in, mask, host)) {
+        memcpy(arg_dst(w, f->part[0].reg), host[0], (size_t)WARP_LANES * f->bytes);
+        return STEP_NEXT;
+    }
+    for (uint32_t i = 0; i < f->count; i++) {
+        const struct move *m = f->part[i].move;
+        (strong ? m->load_strong : m->load)(arg_dst(w, f->part[i].reg), host, f->part[i].at, mask);
+    }
+    return STEP_NEXT;
+}
+
+/* ld.param and its like from a constant address: every lane reads the same bytes. */
+static enum step ld_param(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    const struct mem_form *f = in->aux;
+    uint32_t lane = first_lane(mask);
+    uint64_t address = arg_lane(w, in->arg[1], lane) + (uint64_t)in->imm[0];
+    uint8_t *p = mem_at(w, in, lane, SPACE_PARAM, address, f->bytes, f->bytes, ACCESS_READ, false);
+    uint8_t *host[WARP_LANES];
+    if (!p) return STEP_FAULT;
+    LANES(l) host[l] = p;
+    for (uint32_t i = 0; i < f->count; i++)
+        f->part[i].move->load(arg_dst(w, f->part[i].reg), host, f->part[i].at, mask);
+    return STEP_NEXT;
+}
+
+static enum step st(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    const struct mem_form *f = in->aux;
+    bool strong = in->flags & ACC_STRONG, changed = false;
+    uint64_t address[WARP_LANES];
+    uint8_t *host[WARP_LANES];
+    access_addresses(w, in->arg[0], in->imm[0], address);
+    if (!mem_lanes(w, in, mask, (enum ptx_space)in->space, address, f->bytes, ACCESS_WRITE,
+                   in->flags & ACC_CLUSTER, host))
+        return STEP_FAULT;
+    if (w->cta->group->observer)
+        access_publish(w, in, mask, (enum ptx_space)in->space, address, f->bytes, ACCESS_WRITE,
+                       strong);
+    if (as_block(f, in, mask, host)) {
+        const void *source = arg_src(w, f->part[0].reg);
+        size_t bytes = (size_t)WARP_LANES * f->bytes;
+        changed = memcmp(host[0], source, bytes) != 0;
+        if (changed) memcpy(host[0], source, bytes);
+    } else {
+        for (uint32_t i = 0; i < f->count; i++) {
+            const struct move *m = f->part[i].move;
+            changed |= (strong ? m->store_strong : m->store)(arg_src(w, f->part[i].reg), host,
+                                                             f->part[i].at, mask);
+        }
+    }
+    if (changed) access_changed(w->cta->group);
+    return STEP_NEXT;
+}
+
+/* A call's parameters lie behind the entry's own, which are read-only; no call that is modelled reads
+ * them. */
+static enum step st_param(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    const struct mem_form *f = in->aux;
+    uint32_t lane = first_lane(mask);
+    uint64_t address = arg_lane(w, in->arg[0], lane) + (uint64_t)in->imm[0];
+    if (address >= w->cta->group->launch->param_bytes) return STEP_NEXT;
+    (void)mem_at(w, in, lane, SPACE_PARAM, address, f->bytes, f->bytes, ACCESS_WRITE, false);
+    return STEP_FAULT;
+}
+
+/* ---- binding ---- */
+
+static void add_part(struct mem_form *f, struct arg reg, const struct move *m, uint32_t at)
+{
+    if (reg.sink) return;
+    f->part[f->count].reg = reg;
+    f->part[f->count].move = m;
+    f->part[f->count].at = at;
+    f->count++;
+}
+
+/* Splits the operand list into moves. 0, or what a bind function returns. */
+static int bind_form(struct decoder *dc, struct insn *out)
+{
+    uint32_t bits = ptx_type_bits((enum ptx_type)out->type), bytes = bits / 8;
+    uint32_t want = mod_has(dc, "v2") ? 2 : mod_has(dc, "v4") ? 4 : mod_has(dc, "v8") ? 8 : 1;
+    struct mem_form *f = bind_alloc(dc, sizeof *f);
+    if (!f) return -1;
+    if (out->list_count != want)
+        return bind_invalid(dc, "%u registers, but the instruction moves %u elements",
+                            (unsigned)out->list_count, want);
+    if (bytes * want > 32)
+        return bind_invalid(dc, "%u bytes a thread; an access has at most 32", bytes * want);
+    for (uint32_t i = 0; i < want; i++) {
+        struct arg reg = out->list[i];
+        const struct move *m;
+        if (reg.sink) continue;
+        if (reg.bits < bits || (bits == 128) != (reg.bits == 128))
+            return bind_invalid(dc, "a %u-bit register for a %u-bit element", (unsigned)reg.bits,
+                                bits);
+        if (bits == 128) {
+            m = move_for(8, 64, false);
+            reg.bits = 64;
+            add_part(f, reg, m, i * 16);
+            reg.offset += WARP_LANES * 8;
+            add_part(f, reg, m, i * 16 + 8);
+        } else {
+            add_part(f, reg, move_for(bytes, reg.bits, out->flags & ACC_SIGNED), i * bytes);
+        }
+    }
+    f->bytes = bytes * want;
+    out->aux = f;
+    return 0;
+}
+
+int bind_ld(struct decoder *dc, struct insn *out)
+{
+    (void)access_bind(dc, out, false);
+    out->fn = out->space == SPACE_PARAM && (out->arg[1].sink || out->arg[1].bank == BANK_CONST)
+                  ? ld_param
+                  : ld;
+    return bind_form(dc, out);
+}
+
+int bind_st(struct decoder *dc, struct insn *out)
+{
+    (void)access_bind(dc, out, false);
+    out->flags &= (uint16_t)~ACC_SIGNED; /* stores truncate */
+    out->fn = out->space == SPACE_PARAM ? st_param : st;
+    return bind_form(dc, out);
+}
+
+/* ---- advice ---- */
+
+static enum step no_effect(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    (void)w, (void)in, (void)mask;
+    return STEP_NEXT;
+}
+
+int bind_memory_hint(struct decoder *dc, struct insn *out)
+{
+    (void)dc;
+    out->fn = no_effect;
+    return 0;
+}
+
+/* A policy is opaque; nothing here reads it, but it should not look like an address. */
+static enum step createpolicy(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    for (; mask; mask &= mask - 1)
+        arg_set_lane(w, in->arg[0], first_lane(mask), 0x14F0000000000000ULL);
+    return STEP_NEXT;
+}
+
+int bind_createpolicy(struct decoder *dc, struct insn *out)
+{
+    (void)dc;
+    out->fn = createpolicy;
+    return 0;
+}

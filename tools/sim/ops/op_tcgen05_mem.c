@@ -1,0 +1,274 @@
+/*
+ * tcgen05.ld, st, wait: PTX ISA "Tensor Memory and Register Load/Store Instructions"; fragments:
+ * "Data Movement Shape". Each warp has a pipe of loads and one of stores. Loads write their registers
+ * when they complete; stores read theirs at issue (a later write of the register does not reach them).
+ */
+#include "tcgen05.h"
+
+enum tmem_shape { SHAPE_32X32B, SHAPE_16X64B, SHAPE_16X128B, SHAPE_16X256B, SHAPE_16X32BX2 };
+
+/* Indexed by enum tmem_shape: registers and columns for x1, and the largest x. */
+static const struct shape_row {
+    const char *name;
+    uint8_t regs, columns, most, lanes;
+} shape_rows[] = {
+    {"32x32b", 1, 1, 128, 32}, {"16x64b", 1, 2, 128, 16},   {"16x128b", 2, 4, 64, 16},
+    {"16x256b", 4, 8, 32, 16}, {"16x32bx2", 1, 1, 128, 16},
+};
+
+/* insn.aux of ld and st. */
+struct tmem_access {
+    uint8_t shape; /* enum tmem_shape */
+    bool halves;   /* .pack::16b, .unpack::16b: two 16-bit columns a register */
+    uint16_t regs;
+    uint32_t split;   /* 16x32bx2: columns from the first half to the second */
+    uint32_t columns; /* that a block of lanes spans (16x32bx2: one of the two) */
+    uint8_t address_arg;
+};
+
+/* Lane and column, from the base, of register r of thread t. `halves` doubles the column. */
+static void place(const struct tmem_access *a, uint32_t t, uint32_t r, uint32_t *lane,
+                  uint32_t *column)
+{
+    const uint32_t scale = a->halves ? 2 : 1;
+    uint32_t x = t, c = r, base = 0;
+    switch (a->shape) {
+    case SHAPE_16X64B:
+        x = t / 4U + 8U * (t & 1U);
+        c = (t >> 1 & 1U) + 2U * r;
+        break;
+    case SHAPE_16X128B:
+        x = t / 4U + 8U * (r & 1U);
+        c = (t & 3U) + 4U * (r >> 1);
+        break;
+    case SHAPE_16X256B:
+        x = t / 4U + 8U * (r >> 1 & 1U);
+        c = 2U * (t & 3U) + (r & 1U) + 8U * (r >> 2);
+        break;
+    case SHAPE_16X32BX2:
+        x = t & 15U;
+        base = (t >> 4) * a->split;
+        break;
+    default: break;
+    }
+    *lane = x;
+    *column = base + c * scale;
+}
+
+/* ---- binding ---- */
+
+static int bind_access(struct decoder *dc, struct insn *out, uint32_t address_arg,
+                       uint32_t split_operand)
+{
+    struct tmem_access *a = bind_alloc(dc, sizeof *a);
+    unsigned times = 0;
+    int64_t split = 0;
+    if (!a) return -1;
+    while (!mod_is(dc, 2, shape_rows[a->shape].name)) a->shape++;
+    const struct shape_row *row = &shape_rows[a->shape];
+    if (sscanf(dc->mod[3], "x%u", &times) != 1 || times > row->most)
+        return bind_invalid(dc, ".%s goes up to .x%u, not .%s", row->name, (unsigned)row->most,
+                            dc->mod[3]);
+    a->halves = mod_has(dc, "pack::16b") || mod_has(dc, "unpack::16b");
+    a->regs = (uint16_t)(row->regs * times);
+    a->columns = row->columns * times * (a->halves ? 2U : 1U);
+    a->address_arg = (uint8_t)address_arg;
+    if (out->list_count != a->regs)
+        return bind_invalid(dc, ".%s.%s moves %u registers, not %u", row->name, dc->mod[3],
+                            (unsigned)a->regs, (unsigned)out->list_count);
+    if (a->shape == SHAPE_16X32BX2 &&
+        (!operand_constant(dc, split_operand, &split) || split < 0 || split > TMEM_COLUMNS))
+        return bind_invalid(dc, "the split of .16x32bx2 must be a constant from 0 to %u",
+                            (unsigned)TMEM_COLUMNS);
+    a->split = (uint32_t)split;
+    out->aux = a;
+    return 0;
+}
+
+/* ---- execution ---- */
+
+static uint32_t access_base(const struct warp *w, const struct insn *in)
+{
+    const struct tmem_access *a = in->aux;
+    return (uint32_t)arg_lane(w, in->arg[a->address_arg], 0) + (uint32_t)in->imm[0];
+}
+
+/* One address for the warp; lanes of the warp's own quarter; columns that the CTA owns. */
+static enum step check_access(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    const struct tmem_access *a = in->aux;
+    const struct shape_row *row = &shape_rows[a->shape];
+    const struct arg arg = in->arg[a->address_arg];
+    const uint32_t base = access_base(w, in), lane = tmem_lane(base), column = tmem_column(base);
+    const uint32_t quarter = w->id % 4U * WARP_LANES;
+    if (mask != FULL_MASK)
+        return sim_fault(w, in, first_lane(~mask), 715, FIND_COLLECTIVE_PARTIAL, CAUSE_NONE, "",
+                         "all 32 lanes of the warp must execute this; mask is 0x%08x", mask);
+    for (uint32_t l = 1; l < WARP_LANES; l++)
+        if (arg_lane(w, arg, l) != arg_lane(w, arg, 0))
+            return sim_fault(
+                w, in, l, 719, FIND_TMEM_BOUNDS, CAUSE_NONE, "",
+                "lane %u gives the address 0x%08x, lane 0 gives 0x%08x: it must be the "
+                "same in the whole warp",
+                l, (unsigned)arg_lane(w, arg, l), (unsigned)arg_lane(w, arg, 0));
+    if (lane < quarter || lane + row->lanes > quarter + WARP_LANES || lane % row->lanes)
+        return sim_fault(
+            w, in, NO_LANE, 719, FIND_TMEM_LANE, CAUSE_NONE, "",
+            "warp %u reaches tensor-memory lanes %u to %u only; .%s at lane %u (address "
+            "0x%08x) %s",
+            w->id, quarter, quarter + WARP_LANES - 1U, row->name, lane, base,
+            lane / WARP_LANES == quarter / WARP_LANES
+                ? "must start at the first or the sixteenth of them"
+                : "is outside them");
+    if (a->shape == SHAPE_16X32BX2 &&
+        tmem_check(w, in, NO_LANE, w->cta, column + a->split, a->columns,
+                   "the second half of .16x32bx2") == STEP_FAULT)
+        return STEP_FAULT;
+    return tmem_check(w, in, NO_LANE, w->cta, column, a->columns, row->name);
+}
+
+static void publish_access(const struct async_op *op, uint32_t base, enum access_kind access)
+{
+    const struct tmem_access *a = op->in->aux;
+    tmem_publish(op, op->cta, access, base, a->columns);
+    if (a->shape == SHAPE_16X32BX2) tmem_publish(op, op->cta, access, base + a->split, a->columns);
+}
+
+/* Payload. */
+struct access_run {
+    uint32_t base;    /* address */
+    uint32_t words[]; /* st: registers, WARP_LANES each */
+};
+
+static bool run_ld(struct group *g, struct async_op *op)
+{
+    const struct tmem_access *a = op->in->aux;
+    const struct access_run *run = async_payload(op);
+    const uint32_t first_column = tmem_column(run->base), first_row = tmem_lane(run->base);
+    struct warp *w = op->warp;
+    uint32_t(*tmem)[TMEM_LANES] = op->cta->sm->tmem;
+    (void)g;
+    for (uint32_t r = 0; r < a->regs; r++) {
+        uint32_t *reg = arg_dst(w, op->in->list[r]);
+        if (a->shape == SHAPE_32X32B && !a->halves) {
+            memcpy(reg, &tmem[first_column + r][first_row], WARP_LANES * sizeof *reg);
+            continue;
+        }
+        for (uint32_t t = 0; t < WARP_LANES; t++) {
+            uint32_t lane, column;
+            place(a, t, r, &lane, &column);
+            const uint32_t *cell = &tmem[first_column + column][first_row + lane];
+            reg[t] = a->halves ? (cell[0] & 0xFFFFU) | cell[TMEM_LANES] << 16 : cell[0];
+        }
+    }
+    publish_access(op, run->base, ACCESS_READ);
+    w->async->tmem_ld_pending--;
+    return true;
+}
+
+static bool run_st(struct group *g, struct async_op *op)
+{
+    const struct tmem_access *a = op->in->aux;
+    const struct access_run *run = async_payload(op);
+    uint32_t(*tmem)[TMEM_LANES] = op->cta->sm->tmem;
+    (void)g;
+    for (uint32_t r = 0; r < a->regs; r++) {
+        const uint32_t *reg = run->words + (size_t)r * WARP_LANES;
+        for (uint32_t t = 0; t < WARP_LANES; t++) {
+            uint32_t lane, column;
+            place(a, t, r, &lane, &column);
+            uint32_t *cell = &tmem[tmem_column(run->base) + column][tmem_lane(run->base) + lane];
+            if (!a->halves) {
+                *cell = reg[t];
+                continue;
+            }
+            /* interpretation: the upper halves of the cells stay as they are */
+            cell[0] = (cell[0] & 0xFFFF0000U) | (reg[t] & 0xFFFFU);
+            cell[TMEM_LANES] = (cell[TMEM_LANES] & 0xFFFF0000U) | reg[t] >> 16;
+        }
+    }
+    publish_access(op, run->base, ACCESS_WRITE);
+    op->warp->async->tmem_st_pending--;
+    return true;
+}
+
+/* A cycle per column on top of a latency of some tens. */
+static struct async_latency access_latency(const struct tmem_access *a)
+{
+    return (struct async_latency){24U + a->columns, 12};
+}
+
+static enum step exec_ld(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    struct async_op *op;
+    struct access_run *run;
+    if (check_access(w, in, mask) == STEP_FAULT) return STEP_FAULT;
+    op = async_new(w, in, 0, run_ld, sizeof *run);
+    if (!op) return tcgen05_no_memory(w, in);
+    run = async_payload(op);
+    run->base = access_base(w, in);
+    w->async->tmem_ld_pending++;
+    async_submit(w->cta->group, op, &w->async->tmem_ld, access_latency(in->aux));
+    return STEP_NEXT;
+}
+
+static enum step exec_st(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    const struct tmem_access *a = in->aux;
+    const size_t row = WARP_LANES * sizeof(uint32_t);
+    struct async_op *op;
+    struct access_run *run;
+    if (check_access(w, in, mask) == STEP_FAULT) return STEP_FAULT;
+    op = async_new(w, in, 0, run_st, sizeof *run + a->regs * row);
+    if (!op) return tcgen05_no_memory(w, in);
+    run = async_payload(op);
+    run->base = access_base(w, in);
+    for (uint32_t r = 0; r < a->regs; r++)
+        memcpy(run->words + (size_t)r * WARP_LANES, arg_src(w, in->list[r]), row);
+    w->async->tmem_st_pending++;
+    async_submit(w->cta->group, op, &w->async->tmem_st, access_latency(a));
+    return STEP_NEXT;
+}
+
+int bind_tcgen05_ld(struct decoder *dc, struct insn *out)
+{
+    out->fn = exec_ld;
+    return bind_access(dc, out, 1, 2);
+}
+
+int bind_tcgen05_st(struct decoder *dc, struct insn *out)
+{
+    out->fn = exec_st;
+    return bind_access(dc, out, 0, 1);
+}
+
+/* insn.flags: 1 for stores. */
+static enum step exec_wait(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    const struct warp_async *wa = w->async;
+    if (in->flags ? wa->tmem_st_pending : wa->tmem_ld_pending)
+        return sim_block(w, WAIT_TENSOR, w->cta, in->flags, 0);
+    observe(w->cta->group, &(struct event){.kind = EV_TMEM_WAIT,
+                                           .lanes = mask,
+                                           .warp = w,
+                                           .in = in,
+                                           .cta = w->cta,
+                                           .value = in->flags});
+    return STEP_NEXT;
+}
+
+int bind_tcgen05_wait_ld(struct decoder *dc, struct insn *out)
+{
+    (void)dc;
+    out->fn = exec_wait;
+    out->flags = 0;
+    return 0;
+}
+
+int bind_tcgen05_wait_st(struct decoder *dc, struct insn *out)
+{
+    (void)dc;
+    out->fn = exec_wait;
+    out->flags = 1;
+    return 0;
+}

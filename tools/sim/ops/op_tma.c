@@ -1,0 +1,421 @@
+/*
+ * Tensor copies by tile-mode maps (PTX ISA "cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor",
+ * "cp.async.bulk.prefetch.tensor").
+ */
+#include "bulk.h"
+#include "mem.h"
+#include "tmap_copy.h"
+
+#include <stdio.h>
+
+enum { MAP_BYTES = 128, SHARED_ALIGN = 128 };
+
+/* insn.aux of every tensor copy; argument numbers follow the row's operand pattern. */
+struct tma_form {
+    uint32_t rank;
+    uint32_t map_arg, shared_arg; /* arg of the tensor address, of the shared address */
+    uint32_t map_imm, shared_imm; /* which address operand each is */
+    uint32_t mask_arg;            /* multicast; 0: none */
+    bool own_cta;                 /* .shared::cta destination */
+    bool pair;                    /* .cta_group::2 */
+    const char *op;               /* reductions: "add", … */
+};
+
+/* One destination's share of a load. */
+struct tma_load {
+    struct tmap map;
+    int32_t coord[5];
+    struct bulk_place dst;
+    struct bulk_bar bar;
+};
+
+/* A store: the box follows, dense, once stage 0 has read it. */
+struct tma_store {
+    struct tmap map;
+    int32_t coord[5];
+    struct bulk_place src;
+    reduce_fn *reduce; /* NULL: plain */
+    _Alignas(16) uint8_t box[];
+};
+
+/* ---- the map and the box ---- */
+
+static enum step fault_desc(struct warp *w, const struct insn *in, uint32_t lane, const char *rule,
+                            uint32_t got, uint32_t wanted)
+{
+    return sim_fault(w, in, lane, 719, FIND_TMA_DESC, CAUSE_NONE, "",
+                     "tensor map: %s (%u where the instruction takes %u)", rule, got, wanted);
+}
+
+static enum step check_map(struct warp *w, const struct insn *in, uint32_t lane,
+                           const struct tmap *t)
+{
+    const struct tma_form *form = in->aux;
+    if (t->im2col)
+        return fault_desc(w, in, lane, "an im2col map in a tile-mode copy", t->im2col, 0);
+    if (t->rank != form->rank) {
+        return fault_desc(w, in, lane, "rank differs from the instruction's", t->rank, form->rank);
+    }
+    if (t->interleave) {
+        return sim_fault(w, in, lane, 801, FIND_UNSUPPORTED, CAUSE_NONE, "",
+                         "copies through interleaved tensor maps are not modelled (interleave %u)",
+                         t->interleave);
+    }
+    return STEP_NEXT;
+}
+
+/* Reads map and coordinates of one lane. */
+static enum step read_box(struct warp *w, const struct insn *in, uint32_t lane, struct tmap *t,
+                          int32_t coord[5], uint64_t *map_address)
+{
+    const struct tma_form *form = in->aux;
+    uint64_t address = bulk_address(w, in, lane, form->map_arg, form->map_imm);
+    const void *bytes = mem_at(w, in, lane, SPACE_NONE, address, MAP_BYTES, 64, ACCESS_READ, false);
+    if (!bytes) return STEP_FAULT;
+    *map_address = address;
+    memset(coord, 0, 5 * sizeof *coord);
+    if (!tmap_decode(bytes, t)) {
+        return sim_fault(w, in, lane, 719, FIND_TMA_DESC, CAUSE_NONE, "",
+                         "the 128 bytes at 0x%llx are no tensor map: not what "
+                         "cuTensorMapEncode wrote, or written over since",
+                         (unsigned long long)address);
+    }
+    for (uint32_t d = 0; d < form->rank; d++) {
+        coord[d] = (int32_t)arg_lane(w, in->list[d], lane);
+    }
+    /* PTX ISA "Restriction on Tensor Copy instructions". */
+    if (t->dtype >= TMAP_U4_ALIGN16 && coord[0] % 128) {
+        return sim_fault(w, in, lane, 716, FIND_MISALIGNED, CAUSE_NONE, "",
+                         "first coordinate %d of a packed 4- or 6-bit tensor is not a multiple of "
+                         "128",
+                         coord[0]);
+    }
+    if (t->dtype == TMAP_U4_ALIGN8 && coord[0] % 2) {
+        return sim_fault(w, in, lane, 801, FIND_UNSUPPORTED, CAUSE_NONE, "",
+                         "first coordinate %d of a 4-bit tensor is inside a byte: not modelled",
+                         coord[0]);
+    }
+    return check_map(w, in, lane, t);
+}
+
+static void publish_map_read(const struct async_op *op, uint64_t address)
+{
+    bool param = (address & WINDOW_MASK) == PARAM_WINDOW;
+    if (!op->cta->group->observer || param) return; /* parameters cannot change */
+    bulk_access_global(op, ACCESS_READ, PROXY_TENSORMAP, address, MAP_BYTES);
+}
+
+/* ---- loads ---- */
+
+static bool run_load(struct group *g, struct async_op *op)
+{
+    struct tma_load *l = async_payload(op);
+    if (tmap_load(g, op, &l->map, l->coord, l->dst.cta->shared, l->dst.offset)) {
+        bulk_signal(op, &l->bar, tmap_box_bytes(&l->map));
+    }
+    bulk_release(l->dst, &l->bar);
+    return true;
+}
+
+static enum step submit_load(struct warp *w, const struct insn *in, uint32_t lane,
+                             const struct tma_load *load, uint64_t map_address)
+{
+    struct async_op *op = async_new(w, in, lane, run_load, sizeof *load);
+    if (!op) return bulk_no_memory(w, in, lane);
+    memcpy(async_payload(op), load, sizeof *load);
+    bulk_hold(load->dst, &load->bar);
+    async_submit(w->cta->group, op, NULL, LATENCY_LOAD);
+    publish_map_read(op, map_address);
+    tmap_announce(op, &load->map, load->coord, ACCESS_READ);
+    bulk_access_shared(op, ACCESS_WRITE, PROXY_ASYNC, load->dst, tmap_box_bytes(&load->map));
+    return STEP_NEXT;
+}
+
+/* Where the barrier of a copy into CTA rank `dst` stands. Without .cta_group::2 it is in that CTA.
+ * With it, the CTA of dst's pair whose parity is that of the CTA named by the mbar operand. */
+static uint32_t signal_rank(const struct tma_form *form, uint32_t dst, uint32_t named)
+{
+    return form->pair ? (dst & ~1U) | (named & 1U) : dst;
+}
+
+static uint32_t in_rank(uint32_t address, uint32_t rank)
+{
+    return (address & SHARED_OFFSET_MASK) | rank << SHARED_RANK_SHIFT;
+}
+
+/* The copy to CTA `rank`, at the CTA-relative offsets of the two operands. */
+static enum step load_into(struct warp *w, const struct insn *in, uint32_t lane,
+                           struct tma_load *load, uint32_t rank, uint32_t shared, uint32_t bar,
+                           uint64_t map_address)
+{
+    const struct tma_form *form = in->aux;
+    uint32_t bar_rank = signal_rank(form, rank, bar >> SHARED_RANK_SHIFT);
+    enum step step = bulk_place_at(w, in, lane, in_rank(shared, rank), tmap_box_span(&load->map),
+                                   SHARED_ALIGN, &load->dst);
+    if (step == STEP_NEXT) step = bulk_bar_at(w, in, lane, in_rank(bar, bar_rank), &load->bar);
+    if (step == STEP_NEXT) step = submit_load(w, in, lane, load, map_address);
+    return step;
+}
+
+/* Bit r of the mask is CTA rank r (PTX says %ctaid; practice is %cluster_ctarank
+ * [interpretation]). */
+static enum step load_multicast(struct warp *w, const struct insn *in, uint32_t lane,
+                                struct tma_load *load, uint32_t shared, uint32_t bar,
+                                uint64_t map_address)
+{
+    const struct tma_form *form = in->aux;
+    uint32_t mask = (uint32_t)arg_lane(w, in->arg[form->mask_arg], lane) & 0xFFFFU;
+    if (mask >> w->cta->cluster->cta_count) {
+        return sim_fault(w, in, lane, 700, FIND_OOB, CAUSE_NONE, "",
+                         "multicast mask 0x%x names CTAs beyond the cluster's %u", mask,
+                         w->cta->cluster->cta_count);
+    }
+    for (; mask; mask &= mask - 1) {
+        enum step step = load_into(w, in, lane, load, first_lane(mask), shared, bar, map_address);
+        if (step != STEP_NEXT) return step;
+    }
+    return STEP_NEXT;
+}
+
+static enum step check_bar_rank(struct warp *w, const struct insn *in, uint32_t lane,
+                                uint32_t shared, uint32_t bar)
+{
+    const struct tma_form *form = in->aux;
+    uint32_t dst = shared >> SHARED_RANK_SHIFT, at = bar >> SHARED_RANK_SHIFT;
+    if (form->own_cta && dst != w->cta->rank) {
+        return sim_fault(w, in, lane, 717, FIND_OOB, CAUSE_NONE, "",
+                         ".shared::cta destination 0x%08x is in CTA rank %u, not the executing "
+                         "CTA's %u",
+                         shared, dst, w->cta->rank);
+    }
+    if (at == dst || (form->pair && (at ^ 1U) == dst)) return STEP_NEXT;
+    return sim_fault(w, in, lane, 719, FIND_MBARRIER_TX, CAUSE_NONE, "",
+                     "the mbarrier is in CTA rank %u, the destination in CTA rank %u; it must be "
+                     "in the same CTA%s",
+                     at, dst, form->pair ? " or its pair" : "");
+}
+
+static void warn_outside(struct warp *w, const struct insn *in, uint32_t lane, const struct tmap *t,
+                         const int32_t *coord)
+{
+    char text[96];
+    int used = 0;
+    if (!tmap_outside(t, coord)) return;
+    text[0] = '\0';
+    for (uint32_t d = 0; d < t->rank; d++) {
+        used += snprintf(text + used, sizeof text - (size_t)used, "%s%d", d ? ", " : "", coord[d]);
+    }
+    sim_find(w->cta->group, w, in, lane, SEV_WARNING, FIND_TMA_OOB_BOX, CAUSE_NONE, "",
+             "box at {%s} lies wholly outside the tensor: all of it is fill", text);
+}
+
+static enum step load_lane(struct warp *w, const struct insn *in, uint32_t lane)
+{
+    const struct tma_form *form = in->aux;
+    struct tma_load load;
+    uint32_t shared, bar;
+    uint64_t map_address;
+    enum step step = read_box(w, in, lane, &load.map, load.coord, &map_address);
+    if (step == STEP_NEXT) step = bulk_shared_address(w, in, lane, 0, 0, &shared);
+    if (step == STEP_NEXT) step = bulk_shared_address(w, in, lane, 2, 2, &bar);
+    if (step != STEP_NEXT) return step;
+    warn_outside(w, in, lane, &load.map, load.coord);
+    if (form->mask_arg) return load_multicast(w, in, lane, &load, shared, bar, map_address);
+    step = check_bar_rank(w, in, lane, shared, bar);
+    if (step != STEP_NEXT) return step;
+    return load_into(w, in, lane, &load, shared >> SHARED_RANK_SHIFT, shared, bar, map_address);
+}
+
+static enum step exec_load(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    for (; mask; mask &= mask - 1) {
+        enum step step = load_lane(w, in, first_lane(mask));
+        if (step != STEP_NEXT) return step;
+    }
+    return STEP_NEXT;
+}
+
+/* ---- stores and reductions ---- */
+
+static bool run_store(struct group *g, struct async_op *op)
+{
+    struct tma_store *s = async_payload(op);
+    if (op->stage == 0) {
+        tmap_unswizzle(&s->map, s->src.cta->shared, s->src.offset, s->box);
+        return false;
+    }
+    if (s->reduce)
+        tmap_reduce(g, op, &s->map, s->coord, s->box, s->reduce);
+    else
+        tmap_store(g, op, &s->map, s->coord, s->box);
+    return true;
+}
+
+/* PTX type that a reduction sees behind a map's data type. */
+static enum ptx_type reduce_type(uint32_t dtype, const char *op)
+{
+    static const uint8_t types[] = {T_NONE, T_NONE, T_U32, T_S32,  T_U64, T_S64,
+                                    T_F16,  T_F32,  T_F64, T_BF16, T_F32};
+    bool logic = op[0] == 'o' || op[0] == 'x' || strcmp(op, "and") == 0;
+    enum ptx_type type = dtype < sizeof types ? (enum ptx_type)types[dtype] : T_NONE;
+    if (!logic) return type;
+    if (type == T_U32 || type == T_S32) return T_B32;
+    return type == T_U64 || type == T_S64 ? T_B64 : T_NONE;
+}
+
+/* A store or reduction starts inside the tensor's lower bounds and on a 16-byte chunk of its row;
+ * an H200 ends the kernel with "illegal instruction" otherwise. Loads may start anywhere. */
+static enum step check_start(struct warp *w, const struct insn *in, uint32_t lane,
+                             const struct tmap *t, const int32_t *coord)
+{
+    for (uint32_t d = 0; d < t->rank; d++) {
+        if (coord[d] >= 0) continue;
+        return sim_fault(w, in, lane, 715, FIND_OOB, CAUSE_NONE, "",
+                         "tensor store: coordinate %u is %d; a store may not start before the "
+                         "tensor (a load may)",
+                         d, coord[d]);
+    }
+    if ((uint64_t)coord[0] * tmap_elem_bits(t->dtype) % 128 == 0) return STEP_NEXT;
+    return sim_fault(w, in, lane, 715, FIND_MISALIGNED, CAUSE_NONE, "",
+                     "tensor store: coordinate 0 is %d, byte %llu of a row: not a multiple of 16",
+                     coord[0], (unsigned long long)coord[0] * tmap_elem_bits(t->dtype) / 8);
+}
+
+/* Reads one lane's operands into `head` and checks them. */
+static enum step read_store(struct warp *w, const struct insn *in, uint32_t lane,
+                            struct tma_store *head, uint64_t *map_address)
+{
+    const struct tma_form *form = in->aux;
+    uint32_t shared;
+    enum step step = read_box(w, in, lane, &head->map, head->coord, map_address);
+    if (step == STEP_NEXT) {
+        step = bulk_shared_address(w, in, lane, form->shared_arg, form->shared_imm, &shared);
+    }
+    if (step == STEP_NEXT) {
+        step =
+            bulk_place_at(w, in, lane, shared, tmap_box_span(&head->map), SHARED_ALIGN, &head->src);
+    }
+    if (step != STEP_NEXT) return step;
+    if (head->src.cta != w->cta) {
+        return sim_fault(w, in, lane, 717, FIND_OOB, CAUSE_NONE, "",
+                         ".shared::cta source 0x%08x is in CTA rank %u, not the executing CTA's "
+                         "%u",
+                         shared, head->src.cta->rank, w->cta->rank);
+    }
+    /* PTX ISA "Restriction on Tensor Copy instructions": .b4x16_p64 is for loads only. */
+    if (head->map.dtype == TMAP_U4_ALIGN16) {
+        return sim_fault(w, in, lane, 719, FIND_TMA_DESC, CAUSE_NONE, "",
+                         "tensor map: data type 16U4_ALIGN16B can be loaded but not stored");
+    }
+    step = check_start(w, in, lane, &head->map, head->coord);
+    if (step != STEP_NEXT || !form->op) return step;
+    head->reduce = reduce_find(form->op, reduce_type(head->map.dtype, form->op));
+    if (head->reduce) return STEP_NEXT;
+    return sim_fault(w, in, lane, 719, FIND_TMA_DESC, CAUSE_NONE, "",
+                     "tensor map: no reduction .%s on elements of data type %u", form->op,
+                     head->map.dtype);
+}
+
+static enum step store_lane(struct warp *w, const struct insn *in, uint32_t lane)
+{
+    struct tma_store head = {0};
+    struct async_op *op;
+    uint64_t map_address;
+    uint32_t bytes;
+    enum step step = read_store(w, in, lane, &head, &map_address);
+    if (step != STEP_NEXT) return step;
+    bytes = tmap_box_bytes(&head.map);
+    op = async_new(w, in, lane, run_store, sizeof head + bytes);
+    if (!op) return bulk_no_memory(w, in, lane);
+    *(struct tma_store *)async_payload(op) = head;
+    async_in_group(op, COMMIT_BULK);
+    async_submit(w->cta->group, op, NULL, LATENCY_STORE);
+    publish_map_read(op, map_address);
+    bulk_access_shared(op, ACCESS_READ, PROXY_ASYNC, head.src, bytes);
+    tmap_announce(op, &head.map, head.coord, head.reduce ? ACCESS_ATOMIC : ACCESS_WRITE);
+    return STEP_NEXT;
+}
+
+static enum step exec_store(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    for (; mask; mask &= mask - 1) {
+        enum step step = store_lane(w, in, first_lane(mask));
+        if (step != STEP_NEXT) return step;
+    }
+    return STEP_NEXT;
+}
+
+/* ---- prefetch ---- */
+
+/* A hint: nothing moves, but a map that is none is an error all the same. */
+static enum step exec_prefetch(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    for (; mask; mask &= mask - 1) {
+        struct tmap map;
+        int32_t coord[5];
+        uint64_t map_address;
+        enum step step = read_box(w, in, first_lane(mask), &map, coord, &map_address);
+        if (step != STEP_NEXT) return step;
+    }
+    return STEP_NEXT;
+}
+
+/* ---- binding ---- */
+
+/* The coordinates must be as many as ".2d" and the like say. */
+static int bind_form(struct decoder *dc, struct insn *out, exec_fn *fn, struct tma_form form)
+{
+    struct tma_form *kept = bind_alloc(dc, sizeof *kept);
+    if (!kept) return -1;
+    form.rank = (uint32_t)(dc->mod[0][0] - '0');
+    if (out->list_count != form.rank) {
+        return bind_invalid(dc, "%u coordinates where .%s takes %u", out->list_count, dc->mod[0],
+                            form.rank);
+    }
+    *kept = form;
+    out->aux = kept;
+    out->fn = fn;
+    out->space = SPACE_SHARED;
+    return 0;
+}
+
+int bind_tma_load(struct decoder *dc, struct insn *out)
+{
+    return bind_form(dc, out, exec_load,
+                     (struct tma_form){.map_arg = 1,
+                                       .map_imm = 1,
+                                       .own_cta = mod_has(dc, "shared::cta"),
+                                       .pair = mod_has(dc, "cta_group::2")});
+}
+
+int bind_tma_multicast(struct decoder *dc, struct insn *out)
+{
+    return bind_form(
+        dc, out, exec_load,
+        (struct tma_form){
+            .map_arg = 1, .map_imm = 1, .mask_arg = 3, .pair = mod_has(dc, "cta_group::2")});
+}
+
+int bind_tma_store(struct decoder *dc, struct insn *out)
+{
+    return bind_form(dc, out, exec_store, (struct tma_form){.shared_arg = 1, .shared_imm = 1});
+}
+
+int bind_tma_reduce(struct decoder *dc, struct insn *out)
+{
+    /* mods: rank, global, shared::cta, operation, … */
+    return bind_form(dc, out, exec_store,
+                     (struct tma_form){.shared_arg = 1, .shared_imm = 1, .op = dc->mod[3]});
+}
+
+int bind_tma_prefetch(struct decoder *dc, struct insn *out)
+{
+    return bind_form(dc, out, exec_prefetch, (struct tma_form){0});
+}
+
+/* The other access modes: their maps, boxes and offsets are not modelled. */
+int bind_tma_mode(struct decoder *dc, struct insn *out)
+{
+    (void)out;
+    return bind_unsupported(dc, "tensor copies in a mode other than .tile");
+}

@@ -1,0 +1,264 @@
+/*
+ * wgmma (sm_90a): PTX ISA "Asynchronous Warpgroup Level Matrix Instructions". Each warp of the
+ * warpgroup multiplies its own 16 of the 64 rows, in its own first-in first-out pipe; registers are
+ * read and written when the operation completes.
+ */
+#include "smem_desc.h"
+
+#include <inttypes.h>
+
+enum { WGMMA_ROWS = 16 };
+
+/* insn.aux of wgmma.mma_async. */
+struct wgmma {
+    uint16_t n, k;
+    uint8_t format_a, format_b; /* enum tensor_format */
+    bool half_d;                /* accumulators are f16, two a register */
+    bool a_in_regs;
+    bool negate; /* exactly one of imm-scale-a and imm-scale-b is -1 */
+    bool trans_a, trans_b;
+    uint16_t d_regs; /* in insn.list, the A fragment's follow */
+};
+
+/* Payload of the operation. */
+struct wgmma_run {
+    struct smem_operand a, b;
+    bool accumulate;
+};
+
+/* ---- binding ---- */
+
+static enum tensor_format format_of(enum ptx_type type)
+{
+    switch (type) {
+    case T_F16: return TF_F16;
+    case T_BF16: return TF_BF16;
+    case T_TF32: return TF_TF32;
+    case T_E4M3: return TF_E4M3;
+    default: return TF_E5M2;
+    }
+}
+
+static int bind_immediates(struct decoder *dc, struct wgmma *m)
+{
+    /* d, a, b, scale-d, then imm-scale-a, imm-scale-b and the transposes of what is in memory */
+    const bool transposes = m->k == 16;
+    const uint32_t wanted = 6U + (transposes ? (m->a_in_regs ? 1U : 2U) : 0U);
+    int64_t value[4] = {1, 1, 0, 0};
+    if (dc->src->operand_count != wanted)
+        return bind_invalid(dc, "wgmma.mma_async of this form has %u operands, not %u", wanted,
+                            (unsigned)dc->src->operand_count);
+    for (uint32_t i = 4; i < wanted; i++) {
+        if (!operand_constant(dc, i, &value[i - 4]))
+            return bind_invalid(dc, "operand %u must be an integer constant", i + 1U);
+        const bool good = i < 6 ? value[i - 4] == 1 || value[i - 4] == -1
+                                : value[i - 4] == 0 || value[i - 4] == 1;
+        if (!good)
+            return bind_invalid(dc, "operand %u is %" PRId64 ", must be %s", i + 1U, value[i - 4],
+                                i < 6 ? "1 or -1" : "0 or 1");
+    }
+    m->negate = value[0] != value[1];
+    m->trans_a = !m->a_in_regs && value[2];
+    m->trans_b = m->a_in_regs ? value[2] : value[3];
+    return 0;
+}
+
+static exec_fn exec_mma_async;
+
+int bind_wgmma_mma(struct decoder *dc, struct insn *out)
+{
+    struct wgmma *m = bind_alloc(dc, sizeof *m);
+    unsigned n = 0, k = 0;
+    if (!m) return -1;
+    if (sscanf(dc->mod[2], "m64n%uk%u", &n, &k) != 2)
+        return bind_invalid(dc, "'%s' is no shape of wgmma", dc->mod[2]);
+    m->n = (uint16_t)n;
+    m->k = (uint16_t)k;
+    m->half_d = mod_type(dc, 3) == T_F16;
+    m->format_a = (uint8_t)format_of(mod_type(dc, 4));
+    m->format_b = (uint8_t)format_of(mod_type(dc, 5));
+    m->a_in_regs = dc->src->operands[1].kind == OPD_VECTOR;
+    m->d_regs = (uint16_t)(n / (m->half_d ? 4U : 2U));
+    const uint32_t a_regs = m->a_in_regs ? 4U : 0U;
+    if (out->list_count != m->d_regs + a_regs)
+        return bind_invalid(dc, "%s needs %u accumulator registers%s, not %u in all", dc->mod[2],
+                            (unsigned)m->d_regs, a_regs ? " and 4 of A" : "",
+                            (unsigned)out->list_count);
+    out->aux = m;
+    out->fn = exec_mma_async;
+    return bind_immediates(dc, m);
+}
+
+/* ---- execution ---- */
+
+/* The rows of a tile [k][16] as tensor_wgmma wants them: each serves four lanes. */
+static void tile_to_rows(const float *tile, uint32_t k_count, float *a)
+{
+    for (uint32_t k = 0; k < k_count; k++, tile += WGMMA_ROWS, a += 4 * WGMMA_ROWS)
+        for (uint32_t i = 0; i < 4 * WGMMA_ROWS; i++) a[i] = tile[i / 4U];
+}
+
+static bool run_mma_async(struct group *g, struct async_op *op)
+{
+    const struct wgmma *m = op->in->aux;
+    const struct wgmma_run *run = async_payload(op);
+    struct warp *w = op->warp;
+    const enum tensor_format format_a = (enum tensor_format)m->format_a;
+    float a[TENSOR_MAX_K * TENSOR_FRAGMENT], b[TENSOR_MAX_MN * TENSOR_MAX_K];
+    uint32_t *acc[TENSOR_MAX_REGS];
+    (void)g;
+    if (m->a_in_regs) {
+        const uint32_t *reg[4];
+        for (uint32_t i = 0; i < 4; i++) reg[i] = arg_src(w, op->in->list[m->d_regs + i]);
+        tensor_fragment(format_a, reg, a);
+    } else {
+        float tile[TENSOR_MAX_K * WGMMA_ROWS];
+        const struct smem_operand rows = smem_from_row(&run->a, w->id % 4U * WGMMA_ROWS);
+        if (!desc_gather(op, op->cta, "A", &rows, format_a, WGMMA_ROWS, m->k, TILE_MN_INNER, tile))
+            return true;
+        tile_to_rows(tile, m->k, a);
+    }
+    for (uint32_t i = 0; m->negate && i < m->k * TENSOR_FRAGMENT; i++) a[i] = -a[i];
+    if (!desc_gather(op, op->cta, "B", &run->b, (enum tensor_format)m->format_b, m->n, m->k,
+                     TILE_QUADS, b))
+        return true;
+    for (uint32_t r = 0; r < m->d_regs; r++) acc[r] = arg_dst(w, op->in->list[r]);
+    if (m->half_d)
+        tensor_wgmma_half(m->n, m->k, a, b, acc, run->accumulate);
+    else
+        tensor_wgmma(m->n, m->k, a, b, acc, run->accumulate);
+    return true;
+}
+
+static enum step decode_operand(struct warp *w, const struct insn *in, const char *name,
+                                uint64_t desc, uint8_t format, bool trans, struct smem_operand *out)
+{
+    char why[160];
+    if (!desc_decode(DESC_WGMMA, desc, out, why, sizeof why))
+        return sim_fault(w, in, 0, 715, FIND_MMA_DESC, CAUSE_NONE, "", "descriptor of %s: %s", name,
+                         why);
+    out->mn_major = trans;
+    out->elem_bytes = (uint8_t)tensor_format_bytes((enum tensor_format)format);
+    return STEP_NEXT;
+}
+
+/* All of the warpgroup exists; one descriptor for all lanes. */
+static enum step check_warpgroup(struct warp *w, const struct insn *in, const struct wgmma *m)
+{
+    if ((w->id | 3U) >= w->cta->warp_count)
+        return sim_fault(
+            w, in, NO_LANE, 715, FIND_COLLECTIVE_PARTIAL, CAUSE_NONE, "",
+            "wgmma needs all four warps of a warpgroup; warps %u to %u are %u of %u in "
+            "this block",
+            w->id & ~3U, w->id | 3U, w->cta->warp_count - (w->id & ~3U), 4U);
+    for (uint32_t i = m->a_in_regs ? 2U : 1U; i < 3; i++) {
+        for (uint32_t lane = 1; lane < WARP_LANES; lane++) {
+            const uint64_t first = arg_lane(w, in->arg[i], 0),
+                           other = arg_lane(w, in->arg[i], lane);
+            if (first != other)
+                return sim_fault(w, in, lane, 715, FIND_MMA_DESC, CAUSE_NONE, "",
+                                 "descriptor of %s is 0x%016" PRIx64 " in lane %u but 0x%016" PRIx64
+                                 " in lane 0: it must be the same in all lanes",
+                                 i == 1 ? "A" : "B", other, lane, first);
+        }
+    }
+    return STEP_NEXT;
+}
+
+static enum step exec_mma_async(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    const struct wgmma *m = in->aux;
+    struct group *g = w->cta->group;
+    if (mask != FULL_MASK)
+        return sim_fault(w, in, first_lane(~mask), 715, FIND_COLLECTIVE_PARTIAL, CAUSE_NONE, "",
+                         "wgmma needs all 32 lanes of the warp; mask is 0x%08x", mask);
+    if (check_warpgroup(w, in, m) == STEP_FAULT) return STEP_FAULT;
+    if (!w->async->wgmma_fenced) {
+        sim_find(g, w, in, NO_LANE, SEV_ERROR, FIND_WGMMA_FENCE, CAUSE_NONE, "",
+                 "wgmma.mma_async with no wgmma.fence before it: its registers may not be written "
+                 "yet");
+        w->async->wgmma_fenced = true; /* say it once */
+    }
+    struct async_op *op = async_new(w, in, 0, run_mma_async, sizeof(struct wgmma_run));
+    if (!op)
+        return sim_fault(w, in, NO_LANE, 2, FIND_UNSUPPORTED, CAUSE_NONE, "",
+                         "out of host memory for an operation in flight");
+    struct wgmma_run *run = async_payload(op);
+    run->accumulate = arg_pred(w, in->arg[3]) & 1U;
+    if ((!m->a_in_regs && decode_operand(w, in, "A", arg_lane(w, in->arg[1], 0), m->format_a,
+                                         m->trans_a, &run->a) == STEP_FAULT) ||
+        decode_operand(w, in, "B", arg_lane(w, in->arg[2], 0), m->format_b, m->trans_b, &run->b) ==
+            STEP_FAULT) {
+        async_discard(op);
+        return STEP_FAULT;
+    }
+    async_in_group(op, COMMIT_WGMMA);
+    /* N/2 cycles on the tensor core behind the operand fetch */
+    async_submit(g, op, &w->async->wgmma, (struct async_latency){32U + m->n / 2U, m->n / 4U});
+    return STEP_NEXT;
+}
+
+/* ---- fence, commit, wait ---- */
+
+static enum step exec_fence(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    w->async->wgmma_fenced = true;
+    observe(w->cta->group, &(struct event){.kind = EV_FENCE,
+                                           .lanes = mask,
+                                           .warp = w,
+                                           .in = in,
+                                           .cta = w->cta,
+                                           .value = FENCE_WGMMA});
+    return STEP_NEXT;
+}
+
+static enum step exec_commit(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    const uint64_t number = commit_close(w, COMMIT_WGMMA, mask);
+    observe(w->cta->group, &(struct event){.kind = EV_GROUP_COMMIT,
+                                           .lanes = mask,
+                                           .warp = w,
+                                           .in = in,
+                                           .cta = w->cta,
+                                           .key = COMMIT_WGMMA,
+                                           .value = number});
+    return STEP_NEXT;
+}
+
+static enum step exec_wait(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    const uint64_t pending = arg_lane(w, in->arg[0], 0);
+    if (!commit_done(w, COMMIT_WGMMA, mask, pending, false))
+        return sim_block(w, WAIT_GROUPS, w->cta, COMMIT_WGMMA, pending);
+    observe(w->cta->group, &(struct event){.kind = EV_GROUP_WAIT,
+                                           .lanes = mask,
+                                           .warp = w,
+                                           .in = in,
+                                           .cta = w->cta,
+                                           .key = COMMIT_WGMMA,
+                                           .value = pending});
+    return STEP_NEXT;
+}
+
+int bind_wgmma_fence(struct decoder *dc, struct insn *out)
+{
+    (void)dc;
+    out->fn = exec_fence;
+    return 0;
+}
+
+int bind_wgmma_commit(struct decoder *dc, struct insn *out)
+{
+    (void)dc;
+    out->fn = exec_commit;
+    return 0;
+}
+
+int bind_wgmma_wait(struct decoder *dc, struct insn *out)
+{
+    int64_t pending = 0;
+    if (!operand_constant(dc, 0, &pending) || pending < 0)
+        return bind_invalid(dc, "wgmma.wait_group takes a constant that is not negative");
+    out->fn = exec_wait;
+    return 0;
+}

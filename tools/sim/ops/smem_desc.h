@@ -1,0 +1,30 @@
+/*
+ * What wgmma and tcgen05 share about operands in shared memory: descriptors (PTX ISA "Matrix
+ * Descriptor Format" of wgmma, "Shared memory descriptor" of tcgen05), and how reading them is
+ * reported.
+ */
+#ifndef SIM_SMEM_DESC_H
+#define SIM_SMEM_DESC_H
+
+#include "async.h"
+#include "event.h"
+#include "tensor.h"
+
+enum desc_kind { DESC_WGMMA, DESC_TCGEN05 };
+
+/* Decodes all but the major-ness and element size, which the instruction gives. False with the broken
+ * rule in `why`. */
+bool desc_decode(enum desc_kind kind, uint64_t desc, struct smem_operand *out, char *why,
+                 size_t why_size);
+
+/* tensor_gather from the window of `cta` on behalf of `op`; publishes the reads when observed. False
+ * after sim_fault (700): `name` ("A", "B") reaches outside the window. */
+bool desc_gather(const struct async_op *op, struct cta *cta, const char *name,
+                 const struct smem_operand *o, enum tensor_format format, uint32_t mn, uint32_t k,
+                 enum tile_order order, float *dst);
+
+/* Publishes the shared ranges that an operation reads. */
+void desc_publish(const struct async_op *op, struct cta *cta, const struct smem_operand *o,
+                  uint32_t mn, uint32_t k);
+
+#endif

@@ -1,0 +1,49 @@
+/*
+ * What the tcgen05 instructions share: CTA pairs, who owns which tensor-memory columns, and the
+ * records of operations in flight. Tensor memory: PTX ISA "Tensor Memory"; ids there are addresses of
+ * 16 bits lane, 16 bits column.
+ */
+#ifndef SIM_TCGEN05_H
+#define SIM_TCGEN05_H
+
+#include "async.h"
+#include "event.h"
+#include "names.h"
+
+enum { TMEM_CHUNK = 32, TMEM_CHUNKS = TMEM_COLUMNS / TMEM_CHUNK };
+
+static inline uint32_t tmem_lane(uint32_t address) { return address >> 16; }
+static inline uint32_t tmem_column(uint32_t address) { return address & 0xFFFFU; }
+
+/* 1 or 2, from the `cta_group::1|cta_group::2` group of modifiers at `index`. */
+uint32_t tcgen05_bind_group(const struct decoder *dc, uint32_t index);
+
+/*
+ * To be called first by every tcgen05 instruction with a cta_group: one cta_group for a whole CTA
+ * (PTX ISA "Issue Granularity"), and for 2 a cluster in which the CTA has a peer. Faults with 715.
+ */
+enum step tcgen05_enter(struct warp *w, const struct insn *in, uint32_t lane, uint32_t cta_group);
+
+/* CTA i of the `cta_group` CTAs for which `cta` issues: by even and odd rank. */
+struct cta *tcgen05_cta(const struct cta *cta, uint32_t cta_group, uint32_t i);
+
+/*
+ * Every column of [first, first + count) belongs to an allocation of `cta`; else a tmem-bounds finding
+ * that names `what`, and the launch fails (719).
+ */
+enum step tmem_check(struct warp *w, const struct insn *in, uint32_t lane, const struct cta *cta,
+                     uint32_t first, uint32_t count, const char *what);
+
+/* Publishes an access to lanes from tmem_lane(address) on, `columns` wide, by operation `op`. */
+void tmem_publish(const struct async_op *op, struct cta *cta, enum access_kind access,
+                  uint32_t address, uint32_t columns);
+
+/* An operation in flight that touches the memory of every CTA of its cta_group: the issuer's own
+ * in_flight is kept by async.c, these keep the others'. */
+void tcgen05_hold(struct cta *issuer, struct cta *other);
+void tcgen05_release(struct cta *issuer, struct cta *other);
+
+/* The launch ends for want of host memory. */
+enum step tcgen05_no_memory(struct warp *w, const struct insn *in);
+
+#endif

@@ -1,0 +1,330 @@
+/*
+ * Operand tiles: canonical layouts, swizzles, number formats (tensor.h).
+ *
+ * Every canonical layout keeps 16-byte chunks whole, so a tile is fetched chunk by chunk: eight chunks
+ * of neighbouring lines make an 8 x 8 block of 16-bit elements, which is transposed where the wanted
+ * order asks for it and then converted.
+ */
+#include "tensor.h"
+
+enum { CHUNK = 16, LINES = 8 };
+
+/* ---- layouts ---- */
+
+/* By swizzle mode, logarithms: span of the pattern in bytes, lines of MN-major data before the pattern
+ * moves on by SBO; and the XOR, address ^ (address >> shift & mask), PTX ISA "Swizzling Modes". */
+static const struct swizzle {
+    uint32_t span, lines, shift, mask;
+} swizzles[] = {
+    {4, 3, 0, 0}, {5, 3, 3, 0x10}, {6, 3, 3, 0x30}, {7, 3, 3, 0x70}, {7, 2, 2, 0x60},
+};
+
+static inline uint32_t swizzled(struct swizzle s, uint32_t phase, uint32_t address)
+{
+    return address ^ ((address - phase) >> s.shift & s.mask);
+}
+
+static inline uint32_t low(uint32_t value, uint32_t bits)
+{
+    return value & ((1U << bits) - 1U);
+}
+
+/* Address of element (mn, k) before the swizzle, PTX ISA "Canonical Layouts". */
+static inline uint32_t linear(const struct smem_operand *o, uint32_t mn, uint32_t k)
+{
+    const struct swizzle *s = &swizzles[o->swizzle];
+    const uint32_t element = o->elem_bytes >> 1; /* logarithm of 1, 2, 4 */
+    if (!o->mn_major) {
+        const uint32_t byte = k << element;
+        const uint32_t row = o->start + (low(mn, 3) << s->span) + (mn >> 3) * o->sbo;
+        return o->swizzle ? row + byte : row + byte / CHUNK * o->lbo + byte % CHUNK;
+    }
+    const uint32_t pattern = mn >> (s->span - element), step = k >> s->lines;
+    const uint32_t line =
+        o->start + (low(mn, s->span - element) << element) + (low(k, s->lines) << s->span);
+    return o->swizzle ? line + pattern * o->lbo + step * o->sbo
+                      : line + pattern * o->sbo + step * o->lbo;
+}
+
+uint32_t smem_element(const struct smem_operand *o, uint32_t mn, uint32_t k)
+{
+    return swizzled(swizzles[o->swizzle], o->phase, linear(o, mn, k));
+}
+
+struct smem_operand smem_from_row(const struct smem_operand *o, uint32_t mn)
+{
+    struct smem_operand from = *o;
+    from.start = linear(o, mn, 0);
+    return from;
+}
+
+/* ---- formats ---- */
+
+uint32_t tensor_format_bytes(enum tensor_format format)
+{
+    static const uint8_t bytes[TF_FORMATS] = {2, 2, 4, 1, 1};
+    return bytes[format];
+}
+
+static inline float float_of(uint32_t bits)
+{
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static inline uint32_t bits_of(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    return bits;
+}
+
+/* e4m3: bias 7, no infinities, 0x7F and 0xFF are NaN. */
+static float widen_e4m3(uint8_t v)
+{
+    const uint32_t sign = (v & 0x80U) << 24, exponent = v >> 3 & 15U, fraction = v & 7U;
+    if ((v & 0x7FU) == 0x7FU) return float_of(0x7FFFFFFFU);
+    if (!exponent) return float_of(bits_of((float)fraction / 512.0F) | sign);
+    return float_of((exponent + 120U) << 23 | fraction << 20 | sign);
+}
+
+static float widen_e5m2(uint8_t v)
+{
+    return half_to_float((uint16_t)(v << 8));
+}
+
+float half_to_float(uint16_t h)
+{
+    return float_of(half_bits(h));
+}
+float bf16_to_float(uint16_t h)
+{
+    return float_of((uint32_t)h << 16);
+}
+
+uint16_t float_to_half(float f)
+{
+    const uint32_t bits = bits_of(f), sign = bits >> 16 & 0x8000U, magnitude = bits & 0x7FFFFFFFU;
+    if (magnitude > 0x7F800000U) return 0x7FFF;
+    if (magnitude >= 0x477FF000U) return (uint16_t)(sign | 0x7C00U); /* 65520 and above */
+    if (magnitude < 0x33000000U) return (uint16_t)sign;              /* below 2^-25 */
+    const uint32_t exponent = magnitude >> 23;
+    const bool normal = exponent >= 113U;
+    const uint32_t fraction =
+        normal ? magnitude - (112U << 23) : (magnitude & 0x7FFFFFU) | 0x800000U;
+    const uint32_t drop = normal ? 13U : 126U - exponent;
+    const uint32_t kept = fraction >> drop, rest = fraction & ((1U << drop) - 1U);
+    const uint32_t tie = 1U << (drop - 1U);
+    return (uint16_t)(sign | (kept + (rest > tie || (rest == tie && (kept & 1U)) ? 1U : 0U)));
+}
+
+uint16_t float_to_bf16(float f)
+{
+    const uint32_t bits = bits_of(f);
+    if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return 0x7FFF;
+    return (uint16_t)((bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16);
+}
+
+void tensor_convert(enum tensor_format format, const void *src, uint32_t count, float *dst)
+{
+    const uint8_t *bytes = src;
+    if (format == TF_F16 || format == TF_BF16) {
+        tensor_widen(format == TF_BF16, src, count, dst);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t word = 0;
+        memcpy(&word, bytes + (size_t)i * tensor_format_bytes(format), tensor_format_bytes(format));
+        switch (format) {
+        case TF_TF32: dst[i] = float_of(word & 0xFFFFE000U); break; /* 19 bits, truncated */
+        case TF_E4M3: dst[i] = widen_e4m3((uint8_t)word); break;
+        case TF_E5M2: dst[i] = widen_e5m2((uint8_t)word); break;
+        default: dst[i] = 0; break;
+        }
+    }
+}
+
+/* ---- register fragments ---- */
+
+void tensor_fragment(enum tensor_format format, const uint32_t *const reg[4], float *a)
+{
+    const uint32_t per_reg = 4U / tensor_format_bytes(format);
+    for (uint32_t r = 0; r < 4; r++) {
+        for (uint32_t lane = 0; lane < WARP_LANES; lane++) {
+            const uint32_t row = lane / 4U, k = (lane % 4U + 4U * (r / 2U)) * per_reg;
+            float value[4];
+            tensor_convert(format, &reg[r][lane], per_reg, value);
+            for (uint32_t i = 0; i < per_reg; i++) {
+                float *to = a + (size_t)(k + i) * TENSOR_FRAGMENT + (r & 1U) * WARP_LANES;
+                for (uint32_t q = 0; q < 4; q++) to[row * 4U + q] = value[i];
+            }
+        }
+    }
+}
+
+void tensor_wgmma_half(uint32_t n, uint32_t k, const float *a, const float *b, uint32_t *const *acc,
+                       bool accumulate)
+{
+    uint32_t wide[TENSOR_MAX_REGS][WARP_LANES], *wide_acc[TENSOR_MAX_REGS];
+    const uint32_t regs = n / 4U;
+    for (uint32_t i = 0; i < TENSOR_MAX_REGS; i++) wide_acc[i] = wide[i];
+    for (uint32_t r = 0; r < regs; r++) {
+        for (uint32_t lane = 0; accumulate && lane < WARP_LANES; lane++) {
+            wide[2 * r][lane] = half_bits((uint16_t)acc[r][lane]);
+            wide[2 * r + 1][lane] = half_bits((uint16_t)(acc[r][lane] >> 16));
+        }
+    }
+    tensor_wgmma(n, k, a, b, wide_acc, accumulate);
+    for (uint32_t r = 0; r < regs; r++)
+        for (uint32_t lane = 0; lane < WARP_LANES; lane++)
+            acc[r][lane] = float_to_half(float_of(wide[2 * r][lane])) |
+                           (uint32_t)float_to_half(float_of(wide[2 * r + 1][lane])) << 16;
+}
+
+/* ---- tiles ---- */
+
+typedef uint16_t vec_u16 __attribute__((vector_size(CHUNK)));
+
+#if defined(__clang__)
+#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (vec_u16){__VA_ARGS__})
+#endif
+
+/* Interleaves element pairs: three rounds of it over rows i and i+4 transpose an 8 x 8 block. */
+static void transpose(vec_u16 v[LINES])
+{
+    for (uint32_t round = 0; round < 3; round++) {
+        vec_u16 t[LINES];
+        for (uint32_t i = 0; i < 4; i++) {
+            t[2 * i] = SHUFFLE(v[i], v[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+            t[2 * i + 1] = SHUFFLE(v[i], v[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
+        }
+        memcpy(v, t, sizeof t);
+    }
+}
+
+static inline bool in_window(uint32_t offset, uint32_t shared_bytes)
+{
+    return offset >= SHARED_RESERVED && offset <= shared_bytes - CHUNK;
+}
+
+/* A tile being gathered. */
+struct gather {
+    const struct smem_operand *o;
+    const uint8_t *shared;
+    uint32_t shared_bytes;
+    uint32_t mn, k;
+    enum tile_order order;
+};
+
+/* TILE_QUADS: the column in each slot, and the slot of each column. */
+static const uint8_t quad_order[LINES] = {0, 2, 4, 6, 1, 3, 5, 7};
+static const uint8_t quad_slot[LINES] = {0, 4, 1, 5, 2, 6, 3, 7};
+
+static inline size_t tile_index(const struct gather *g, uint32_t mn, uint32_t k)
+{
+    switch (g->order) {
+    case TILE_K_INNER: return (size_t)mn * g->k + k;
+    case TILE_MN_INNER: return (size_t)k * g->mn + mn;
+    default: return ((size_t)(mn / 8U) * g->k + k) * 8U + quad_slot[mn % 8U];
+    }
+}
+
+/* The 8 x 8 block of 16-bit elements at (mn, k). Its lines run along the major direction: rows of
+ * K-major data, k of MN-major; `turn` makes them run the other way. */
+static inline bool gather_block(const struct gather *g, uint32_t mn, uint32_t k, uint16_t *tile)
+{
+    const struct smem_operand *o = g->o;
+    const bool quads = g->order == TILE_QUADS;
+    const bool turn = o->mn_major == (g->order == TILE_K_INNER);
+    const bool along_k = o->mn_major != turn; /* after the turn line i is k + i, else mn + i */
+    const struct swizzle s = swizzles[o->swizzle];
+    const uint32_t pitch = 1U << s.span, phase = o->phase;
+    /* no layout breaks its pitch inside four lines */
+    const uint32_t base[2] = {linear(o, mn, k),
+                              o->mn_major ? linear(o, mn, k + 4) : linear(o, mn + 4, k)};
+    vec_u16 v[LINES];
+    uint32_t at[LINES];
+    bool inside = true;
+    for (uint32_t i = 0; i < LINES; i++) {
+        at[i] = swizzled(s, phase, base[i >> 2] + (i & 3U) * pitch);
+        inside &= in_window(at[i], g->shared_bytes);
+    }
+    if (!inside) return false;
+    for (uint32_t i = 0; i < LINES; i++) {
+        const uint32_t line = quads && turn ? quad_order[i] : i;
+        memcpy(&v[i], g->shared + at[line], CHUNK);
+    }
+    if (turn) transpose(v);
+    uint16_t *to = tile + (quads ? ((size_t)(mn / 8U) * g->k + k) * 8U : tile_index(g, mn, k));
+    const size_t step = quads ? 8U : along_k ? g->mn : g->k;
+    for (uint32_t i = 0; i < LINES; i++) {
+        if (quads && !turn) v[i] = SHUFFLE(v[i], v[i], 0, 2, 4, 6, 1, 3, 5, 7);
+        memcpy(to + i * step, &v[i], sizeof v[i]);
+    }
+    return true;
+}
+
+static bool gather_16(const struct gather *g, enum tensor_format format, float *dst)
+{
+    uint16_t tile[TENSOR_MAX_MN * TENSOR_MAX_K];
+    for (uint32_t x = 0; x < g->mn; x += LINES)
+        for (uint32_t y = 0; y < g->k; y += LINES)
+            if (!gather_block(g, x, y, tile)) return false;
+    tensor_convert(format, tile, g->mn * g->k, dst);
+    return true;
+}
+
+/* One chunk of 8- or 32-bit elements whose first is (mn, k). */
+static bool gather_chunk(const struct gather *g, enum tensor_format format, uint32_t mn, uint32_t k,
+                         float *dst)
+{
+    uint8_t chunk[CHUNK];
+    float value[CHUNK];
+    const uint32_t count = CHUNK / g->o->elem_bytes;
+    const uint32_t at = smem_element(g->o, mn, k);
+    if (!in_window(at, g->shared_bytes)) return false;
+    memcpy(chunk, g->shared + at, CHUNK);
+    tensor_convert(format, chunk, count, value);
+    for (uint32_t i = 0; i < count; i++)
+        dst[g->o->mn_major ? tile_index(g, mn + i, k) : tile_index(g, mn, k + i)] = value[i];
+    return true;
+}
+
+bool tensor_gather(const struct smem_operand *o, enum tensor_format format, const uint8_t *shared,
+                   uint32_t shared_bytes, uint32_t mn, uint32_t k, enum tile_order order,
+                   float *dst)
+{
+    const struct gather g = {o, shared, shared_bytes, mn, k, order};
+    const uint32_t per_chunk = CHUNK / o->elem_bytes;
+    const uint32_t step_mn = o->mn_major ? per_chunk : 1U, step_k = o->mn_major ? 1U : per_chunk;
+    if (o->elem_bytes == 2) return gather_16(&g, format, dst);
+    for (uint32_t x = 0; x < mn; x += step_mn)
+        for (uint32_t y = 0; y < k; y += step_k)
+            if (!gather_chunk(&g, format, x, y, dst)) return false;
+    return true;
+}
+
+void tensor_ranges(const struct smem_operand *o, uint32_t mn, uint32_t k, smem_range_fn *emit,
+                   void *context)
+{
+    const uint32_t per_chunk = CHUNK / o->elem_bytes;
+    const uint32_t lines = o->mn_major ? k : mn, across = o->mn_major ? mn : k;
+    uint32_t first = 0, bytes = 0;
+    for (uint32_t line = 0; line < lines; line++) {
+        for (uint32_t i = 0; i < across; i += per_chunk) {
+            const uint32_t at = o->mn_major ? smem_element(o, i, line) : smem_element(o, line, i);
+            if (bytes && (at == first + bytes || at + CHUNK == first)) {
+                first = at < first ? at : first;
+                bytes += CHUNK;
+                continue;
+            }
+            if (bytes) emit(context, first, bytes);
+            first = at;
+            bytes = CHUNK;
+        }
+    }
+    if (bytes) emit(context, first, bytes);
+}

@@ -1,0 +1,119 @@
+/*
+ * Arithmetic shared by wgmma and tcgen05.mma: operand tiles gathered from shared memory through a
+ * canonical layout, and two product kernels. The formulas of PTX ISA "Shared Memory Matrix Layout",
+ * "Canonical Layouts", "Swizzling Modes".
+ *
+ * Numerics: products of 16-bit floats are exact in float; each is added with one rounding to nearest,
+ * k ascending, the same on every host CPU. Hardware aligns all K products and truncates instead:
+ * compare with a tolerance that follows K. NaN results are 0x7FFFFFFF.
+ */
+#ifndef SIM_TENSOR_H
+#define SIM_TENSOR_H
+
+#include "machine.h"
+
+enum { TENSOR_MAX_MN = 256, TENSOR_MAX_K = 32 };
+
+/* A shared-memory operand after descriptor decoding; wgmma and tcgen05 descriptors both lower to it. */
+struct smem_operand {
+    uint32_t start, lbo, sbo; /* bytes */
+    uint32_t phase;           /* subtracted from an address before its bits drive the swizzle: the
+                                 descriptor's base offset x 128 bytes (interpretation) */
+    uint8_t swizzle;          /* driver's swizzle enum: 0 none, 1 32B, 2 64B, 3 128B, 4 128B atom 32B */
+    bool mn_major;
+    uint8_t elem_bytes;
+};
+
+/* Shared-window offset of element (mn, k). */
+uint32_t smem_element(const struct smem_operand *o, uint32_t mn, uint32_t k);
+/* The operand whose row 0 is row `mn` of `o`; mn a multiple of 16, and of what the pattern spans or a
+ * divisor of it. */
+struct smem_operand smem_from_row(const struct smem_operand *o, uint32_t mn);
+
+enum tensor_format { TF_F16, TF_BF16, TF_TF32, TF_E4M3, TF_E5M2, TF_FORMATS };
+
+uint32_t tensor_format_bytes(enum tensor_format format);
+
+/* How a gathered tile lies in memory. */
+enum tile_order {
+    TILE_K_INNER,  /* dst[mn][k] */
+    TILE_MN_INNER, /* dst[k][mn] */
+    TILE_QUADS     /* dst[mn/8][k][8], the eight in the order 0 2 4 6 1 3 5 7: the columns that the
+                      four threads of a quad hold, even ones first (wgmma accumulator fragments) */
+};
+
+/*
+ * Gathers elements [0, mn) x [0, k) as float; mn a multiple of 8 up to TENSOR_MAX_MN, k a multiple of
+ * 16 bytes' worth of elements up to TENSOR_MAX_K. `shared` is the CTA's window; false when an element
+ * lies outside [SHARED_RESERVED, shared_bytes).
+ */
+bool tensor_gather(const struct smem_operand *o, enum tensor_format format, const uint8_t *shared,
+                   uint32_t shared_bytes, uint32_t mn, uint32_t k, enum tile_order order,
+                   float *dst);
+/* The shared ranges that a gather reads, merged where adjacent, in gather order. */
+typedef void smem_range_fn(void *context, uint32_t offset, uint32_t bytes);
+void tensor_ranges(const struct smem_operand *o, uint32_t mn, uint32_t k, smem_range_fn *emit,
+                   void *context);
+
+/* `count` elements of `format`, packed as in memory, to float. */
+void tensor_convert(enum tensor_format format, const void *src, uint32_t count, float *dst);
+
+/*
+ * acc[n][m] (+)= sum_k a[k][m] * b(n, k): tcgen05.mma, accumulator rows contiguous as the lanes of a
+ * tensor-memory column are. Strides in elements; m a multiple of 16, n of 8. `acc` holds float bits.
+ */
+struct tensor_product {
+    uint32_t m, n, k;
+    const float *a;
+    uint32_t a_stride; /* of k */
+    const float *b;
+    uint32_t b_n, b_k; /* of n and k */
+    uint32_t *acc;
+    uint32_t acc_stride; /* of n */
+    bool accumulate;     /* false: acc is overwritten */
+};
+void tensor_mma(const struct tensor_product *p);
+
+/*
+ * One warp's 16 rows of wgmma, and of mma.sync m16n8. a[k][TENSOR_FRAGMENT]: row l/4 in lane l, then
+ * row l/4 + 8; b: TILE_QUADS. acc[i][lane] are accumulator registers, PTX ISA "Register Fragments for
+ * wgmma.mma_async": element i of lane l is row l/4 + 8(i/2 % 2), column 8(i/4) + 2(l%4) + i%2. The
+ * half form has f16 elements, 2i and 2i + 1 in register i, low half first.
+ */
+enum { TENSOR_FRAGMENT = 2 * WARP_LANES, TENSOR_MAX_REGS = TENSOR_MAX_MN / 2 };
+void tensor_wgmma(uint32_t n, uint32_t k, const float *a, const float *b, uint32_t *const *acc,
+                  bool accumulate);
+void tensor_wgmma_half(uint32_t n, uint32_t k, const float *a, const float *b,
+                       uint32_t *const *acc, bool accumulate);
+
+/* The four registers of an A fragment (16 rows x 32 bytes of k) as tensor_wgmma wants them: register
+ * r of lane l holds row l/4 + 8(r%2), and of k the (l%4 + 4(r/2))-th 32 bits. */
+void tensor_fragment(enum tensor_format format, const uint32_t *const reg[4], float *a);
+
+/* As tensor_convert, for f16 and bf16. */
+void tensor_widen(bool bf16, const uint16_t *src, uint32_t count, float *dst);
+
+/* The float pattern of a half; branch-free so that loops over it vectorise. No float subnormal arises
+ * on the way, so a caller's flush-to-zero mode does no harm. */
+static inline uint32_t half_bits(uint16_t h)
+{
+    const uint32_t sign = (h & 0x8000U) << 16, shifted = (h & 0x7FFFU) << 13;
+    const uint32_t rebias = 112U << 23, top = 0x0F800000U; /* exponent of infinities and NaN */
+    const uint32_t least = 113U << 23; /* 2^-14: a subnormal is (least | fraction) - least */
+    const uint32_t special = (shifted & top) == top ? rebias : 0U;
+    const uint32_t offset = least | shifted;
+    float one, two;
+    uint32_t tiny;
+    memcpy(&one, &offset, sizeof one);
+    memcpy(&two, &least, sizeof two);
+    one -= two;
+    memcpy(&tiny, &one, sizeof tiny);
+    return ((shifted & top) ? shifted + rebias + special : tiny) | sign;
+}
+
+float half_to_float(uint16_t h);
+uint16_t float_to_half(float f);  /* round to nearest even */
+float bf16_to_float(uint16_t h);
+uint16_t float_to_bf16(float f);  /* round to nearest even, NaN 0x7FFF */
+
+#endif
