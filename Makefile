@@ -1,4 +1,4 @@
-# hewn: see README.md. Useful targets: all demo check check-all install uninstall dist lint clean
+# hewn: see README.md. Useful targets: all demo check check-all bench golden install uninstall dist lint clean
 # Variables: MODE=rel|dbg|asan|ubsan|tsan|cov  V=1  BUILD=dir  CC=gcc|clang  PTXAS=path (empty: no cubins)
 
 MODE  ?= rel
@@ -65,11 +65,12 @@ cli := $(BUILD)/hewn
 sim := $(BUILD)/sim/libcuda.so.1
 mod := $(BUILD)/mod
 
-all: $(sim)
-.PHONY: all check check-all install uninstall dist lint format clean
+all: $(lib) $(sim) modules
+.PHONY: all modules check check-all dist lint format clean
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
 
+include $(SRC)/ptx/modules.mk
 include $(SRC)/tests/tests.mk
 
 $(O)/tools/sim/%.o: EXTRA := $(SIM_CFLAGS)

@@ -18,4 +18,10 @@ for gpu in h200 b200; do
     if HEWN_LIBCUDA=$SIM HEWN_SIM_GPU=$gpu "$PYTHON" "$SRC/tests/vecadd.py" >"$log" 2>&1; then ok
     else fail "vecadd.py on $gpu" "$(cat "$log")"; fi
 done
+product() { # GPU TARGET NAME
+    if HEWN_LIBCUDA=$SIM HEWN_SIM_GPU=$1 "$PYTHON" "$SRC/tests/gemm_ctypes.py" "$BUILD/modules/$2/$3.json" >"$log" 2>&1; then
+        want "$3 on $1" "90000 of 90000 elements right" "$log"
+    else fail "gemm_ctypes.py: $3 for $2 on $1" "$(tail -n 5 "$log")"; fi
+}
+product h200 sm_90a gemm_bf16_f32
 finish

@@ -1,0 +1,62 @@
+/*
+ * What the GEMM kernels of every target agree on: the parameter list and the shape of one staged
+ * output row. #defines only: PTX, the runtime and tools/mod include this.
+ *
+ *   D[b] = A[b] * transpose(B[b]),  A: m x k, B: n x k, D: m x n, rows contiguous
+ *
+ * Parameters, in order: three tensor maps, then unsigned scalars of 64 and 32 bits, no gaps.
+ *
+ *   map    | tensor          | dimensions {0, 1, 2} | box {0, 1, 2}                 | swizzle
+ *   map_a  | A, input dtype  | {k, m, batch or 1}   | {TILE_K, TILE_M, 1}           | 128 B
+ *   map_b  | B, input dtype  | {k, n, batch or 1}   | {TILE_K, TILE_N, 1}           | 128 B
+ *   map_d  | D, output dtype | {whole, m, batch}    | {128 B of columns, D_ROWS, 1} | 128 B
+ *
+ * TMA stores clip a row at multiples of 16 bytes only: what lies between the end of a ragged row
+ * and the next such multiple would be overwritten (measured on an H200; loads clip by element). So
+ * map_d ends at the last whole 16-byte chunk of a row, whole = n rounded down to a chunk, and the
+ * kernels store the up to 15 bytes behind it themselves (inc/tail.inc). Where a row is shorter than
+ * a chunk, map_d has one chunk and no store goes through it.
+ *
+ * No interleave, element strides 1, out of bounds reads as zero. TILE_* and D_ROWS are those of
+ * the target's own gemm.plan.h.
+ *
+ * GEMM_SCALARS(X): X(type, name, rule), the rule in C over the problem (m, n, k, batch), the tile
+ * shape and earlier scalars. Beyond the rules: every value is at least 1 (steps: 0 or 1), and
+ * m, n, k and `tiles` are below 2^31 (coordinates are signed 32-bit; the tile counter must not
+ * wrap).
+ */
+#ifndef HEWN_PTX_GEMM_PLAN_H
+#define HEWN_PTX_GEMM_PLAN_H
+
+#define GEMM_MAP_BYTES 128
+#define GEMM_MAP_ALIGN 64
+
+/* FIRST(name) NEXT(name) ...: in PTX, only NEXT writes a comma. */
+#define GEMM_MAPS(FIRST, NEXT)                                                                     \
+    FIRST(map_a)                                                                                   \
+    NEXT(map_b)                                                                                    \
+    NEXT(map_d)
+
+#define GEMM_SCALARS(X)                                                                            \
+    X(u64, d, "address of D")                                                                      \
+    X(u64, d_pitch, "bytes between rows of D")                                                     \
+    X(u64, d_plane, "bytes between problems of D")                                                 \
+    X(u32, m, "m")                                                                                 \
+    X(u32, n, "n")                                                                                 \
+    X(u32, k_blocks, "(k + tile_k - 1) / tile_k")                                                  \
+    X(u32, tiles_m, "(m + tile_m - 1) / tile_m")                                                   \
+    X(u32, tiles_n, "(n + tile_n - 1) / tile_n")                                                   \
+    X(u32, tiles, "tiles_m * tiles_n * batch")                                                     \
+    X(u32, step_a, "stride_a != 0")                                                                \
+    X(u32, step_b, "stride_b != 0")                                                                \
+    X(u32, raster_rows, "min(tiles_m, raster_rows)")
+
+#define GEMM_SCALAR_COUNT 12
+#define GEMM_PARAM_BYTES  (3 * 128 + 3 * 8 + 9 * 4)
+
+/* One row of a staged output box: a full 128-byte swizzle row. */
+#define GEMM_D_ROW_BYTES 128
+/* What a TMA store writes whole. */
+#define GEMM_D_CHUNK_BYTES 16
+
+#endif
