@@ -24,4 +24,7 @@ product() { # GPU TARGET NAME
     else fail "gemm_ctypes.py: $3 for $2 on $1" "$(tail -n 5 "$log")"; fi
 }
 product h200 sm_90a gemm_bf16_f32
+product b200 sm_100f gemm_bf16_f32
+product b200 sm_100f gemm_f16_bf16
+product b300 sm_100f gemm_f16_f16
 finish

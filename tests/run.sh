@@ -49,13 +49,13 @@ on() { # GPU COMMAND…: on the simulator
 }
 
 for t in abi sim_parse sim_exec sim_ops sim_async sim_tensor; do run "$t" "$bin/$t"; done
-for t in inject; do run "$t" on b200 "$bin/$t"; done
+for t in badinput inject; do run "$t" on b200 "$bin/$t"; done
 for gpu in h200 b200; do
     run "driver_api on $gpu" on $gpu "$bin/driver_api"
     run "driver_launch on $gpu" on $gpu "$bin/driver_launch"
     run "tensormap on $gpu" on $gpu "$bin/tensormap"
+    run "gemm on $gpu" on $gpu "$bin/gemm"
 done
-run "gemm on h200" on h200 "$bin/gemm"
 for t in "$SRC"/tests/*.sh; do
     case $t in */run.sh | */lib.sh) continue ;; esac
     run "$(basename "$t" .sh)" env SIM="$sim" SUITE="$suite" HEWN_SIM_QUIET=1 sh "$t"

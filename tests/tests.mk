@@ -1,7 +1,7 @@
 # Test programs and how `make check` runs them. A program that links simulator objects is in sim_tests;
 # one that goes through libhewn.a or the driver API is in lib_tests. Scripts use tools.
 
-lib_tests := gemm tensormap inject
+lib_tests := gemm tensormap badinput inject
 api_tests := driver_api driver_launch abi
 tools     :=
 sim_tests := sim_parse sim_exec sim_ops sim_async sim_tensor
@@ -18,7 +18,7 @@ $(test_bin)/%: $(O)/tests/%.o
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ -o $@ -ldl -lm -lpthread
 
 $(addprefix $(test_bin)/,$(lib_tests)): $(test_common) $(O)/tests/device.o $(lib)
-$(test_bin)/inject: $(O)/tests/fake_driver.o
+$(test_bin)/inject $(test_bin)/badinput: $(O)/tests/fake_driver.o
 $(addprefix $(test_bin)/,$(api_tests)): $(test_common)
 $(addprefix $(test_bin)/,$(sim_tests)): $(test_common) $(sim_obj)
 $(test_bin)/sim_tensor: $(O)/tests/sim_tensor_mma.o $(O)/tests/tensor_model.o
