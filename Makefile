@@ -65,8 +65,8 @@ cli := $(BUILD)/hewn
 sim := $(BUILD)/sim/libcuda.so.1
 mod := $(BUILD)/mod
 
-all: $(lib) $(sim) modules
-.PHONY: all modules check check-all dist lint format clean
+all: $(lib) $(cli) $(sim) modules
+.PHONY: all modules demo check check-all bench golden install uninstall dist lint format clean
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
 
@@ -102,6 +102,23 @@ $(mod): $(mod_obj)
 $(cli): $(cli_obj) $(lib)
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS_ALL) $(cli_obj) $(lib) -o $@ -ldl -lm
+
+# The simulator goes where neither linker nor loader finds it by accident.
+install: all
+	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(includedir) $(DESTDIR)$(libdir)/pkgconfig \
+	  $(DESTDIR)$(libdir)/hewn/sim $(DESTDIR)$(datadir)
+	install -m 644 $(SRC)/include/hewn.h $(DESTDIR)$(includedir)/
+	install -m 644 $(lib) $(DESTDIR)$(libdir)/
+	install -m 755 $(sim) $(DESTDIR)$(libdir)/hewn/sim/
+	install -m 755 $(cli) $(DESTDIR)$(bindir)/
+	cp -R $(BUILD)/modules $(DESTDIR)$(datadir)/
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' $(SRC)/runtime/hewn.pc.in \
+	  > $(DESTDIR)$(libdir)/pkgconfig/hewn.pc
+
+uninstall:
+	rm -f $(DESTDIR)$(includedir)/hewn.h $(DESTDIR)$(libdir)/libhewn.a $(DESTDIR)$(bindir)/hewn
+	rm -f $(DESTDIR)$(libdir)/pkgconfig/hewn.pc
+	rm -rf $(DESTDIR)$(libdir)/hewn $(DESTDIR)$(datadir)
 
 dist:
 	git -C $(SRC) archive --prefix=hewn-$(VERSION)/ -o $(abspath $(BUILD))/hewn-$(VERSION).tar.gz HEAD

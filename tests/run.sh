@@ -47,9 +47,10 @@ on() { # GPU COMMAND…: on the simulator
     shift
     HEWN_LIBCUDA=$sim HEWN_SIM_GPU=$gpu HEWN_SIM_QUIET=1 "$@"
 }
+real() { env -u HEWN_LIBCUDA "$@"; }
 
 for t in abi sim_parse sim_exec sim_ops sim_async sim_tensor; do run "$t" "$bin/$t"; done
-for t in badinput inject; do run "$t" on b200 "$bin/$t"; done
+for t in badinput inject npy; do run "$t" on b200 "$bin/$t"; done
 for gpu in h200 b200; do
     run "driver_api on $gpu" on $gpu "$bin/driver_api"
     run "driver_launch on $gpu" on $gpu "$bin/driver_launch"
@@ -60,5 +61,13 @@ for t in "$SRC"/tests/*.sh; do
     case $t in */run.sh | */lib.sh) continue ;; esac
     run "$(basename "$t" .sh)" env SIM="$sim" SUITE="$suite" HEWN_SIM_QUIET=1 sh "$t"
 done
+if real "$BUILD/hewn" info 2>/dev/null | grep -q '^driver: .*CUDA' &&
+    ! real "$BUILD/hewn" info 2>/dev/null | head -n 1 | grep -q simulated; then
+    for t in driver_api driver_launch tensormap gemm; do run "$t on the GPU" real "$bin/$t"; done
+else
+    echo 'SKIP tests on a GPU: no CUDA device answers here'
+    skipped=$((skipped + 1))
+fi
+
 printf '%d passed, %d failed, %d skipped\n' $passed $failed $skipped
 [ $failed -eq 0 ]

@@ -1,9 +1,9 @@
 # Test programs and how `make check` runs them. A program that links simulator objects is in sim_tests;
 # one that goes through libhewn.a or the driver API is in lib_tests. Scripts use tools.
 
-lib_tests := gemm tensormap badinput inject
+lib_tests := gemm tensormap badinput inject npy bench
 api_tests := driver_api driver_launch abi
-tools     :=
+tools     := launch
 sim_tests := sim_parse sim_exec sim_ops sim_async sim_tensor
 
 test_bin := $(BUILD)/tests
@@ -19,6 +19,7 @@ $(test_bin)/%: $(O)/tests/%.o
 
 $(addprefix $(test_bin)/,$(lib_tests)): $(test_common) $(O)/tests/device.o $(lib)
 $(test_bin)/inject $(test_bin)/badinput: $(O)/tests/fake_driver.o
+$(test_bin)/npy: $(O)/tools/hewn/npy.o
 $(addprefix $(test_bin)/,$(api_tests)): $(test_common)
 $(addprefix $(test_bin)/,$(sim_tests)): $(test_common) $(sim_obj)
 $(test_bin)/sim_tensor: $(O)/tests/sim_tensor_mma.o $(O)/tests/tensor_model.o
@@ -36,5 +37,15 @@ check: all tests
 check-all: all tests
 	$(Q)BUILD=$(BUILD) SRC=$(SRC) CC='$(CC)' PTXAS='$(PTXAS)' NM='$(NM)' PYTHON='$(PYTHON)' \
 	  CUDA_HOME='$(CUDA_HOME)' MODE=$(MODE) sh $(SRC)/tests/run.sh all
+
+# On a GPU where one answers (beside cuBLAS where the toolkit has it), and on the simulator.
+bench: all $(test_bin)/bench
+	$(Q)LD_LIBRARY_PATH=$(CUDA_HOME)/lib64:$$LD_LIBRARY_PATH $(test_bin)/bench 2>/dev/null || echo 'no GPU here: only the simulator is measured'
+	$(Q)for gpu in h200 b200; do HEWN_LIBCUDA=$(abspath $(sim)) HEWN_SIM_GPU=$$gpu HEWN_SIM_CHECK=0 \
+	  $(test_bin)/bench || exit 1; done
+
+demo: all
+	$(Q)mkdir -p $(BUILD)/demo
+	$(Q)$(cli) demo -o $(BUILD)/demo
 
 -include $(patsubst $(SRC)/%.c,$(O)/%.d,$(tests_src))

@@ -1,0 +1,149 @@
+/*
+ * hewn check: runs a program with the simulated driver in place of libcuda.so.1 and every check on,
+ * then turns the launches' verdicts into an exit status: 1 error or review, 2 incomplete, else the
+ * program's own.
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct check_options {
+    const char *gpu, *report;
+    char **program;
+};
+
+struct verdicts {
+    unsigned clean, review, incomplete, error;
+};
+
+static int parse_options(int argc, char **argv, struct check_options *o)
+{
+    int i = 1;
+    for (; i < argc && argv[i][0] == '-'; i++) {
+        if (!strcmp(argv[i], "--")) {
+            i++;
+            break;
+        }
+        if (!strcmp(argv[i], "--gpu") && i + 1 < argc)
+            o->gpu = argv[++i];
+        else if (!strcmp(argv[i], "--report") && i + 1 < argc)
+            o->report = argv[++i];
+        else
+            return cli_usage("check", "'%s' is not understood", argv[i]);
+    }
+    if (i >= argc) return cli_usage("check", "a program is missing");
+    if (o->gpu && strcmp(o->gpu, "h200") && strcmp(o->gpu, "b200") && strcmp(o->gpu, "b300"))
+        return cli_usage("check", "--gpu takes h200, b200 or b300, not '%s'", o->gpu);
+    if (!o->report) o->report = getenv("HEWN_SIM_REPORT");
+    if (o->report && !*o->report) o->report = NULL;
+    o->program = argv + i;
+    return 0;
+}
+
+/* The child's environment: the simulator first on the library path, checks on, findings to a file. */
+static void set_environment(const struct check_options *o, const char *simulator,
+                            const char *report)
+{
+    char path[2 * PATH_MAX];
+    const char *old = getenv("LD_LIBRARY_PATH"), *level = getenv("HEWN_SIM_CHECK");
+    int folder = (int)(strrchr(simulator, '/') - simulator);
+    snprintf(path, sizeof path, "%.*s%s%s", folder, simulator, old && *old ? ":" : "",
+             old ? old : "");
+    setenv("LD_LIBRARY_PATH", path, 1);
+    setenv("HEWN_LIBCUDA", simulator, 1);
+    setenv("HEWN_SIM_REPORT", report, 1);
+    if (!level || !strcmp(level, "0")) setenv("HEWN_SIM_CHECK", "1", 1);
+    if (o->gpu) setenv("HEWN_SIM_GPU", o->gpu, 1);
+    if (isatty(STDERR_FILENO)) setenv("HEWN_SIM_PROGRESS", "1", 0);
+}
+
+static int run_child(const struct check_options *o, const char *simulator, const char *report)
+{
+    int status;
+    pid_t child;
+    if (!o->program) return 127;
+    child = fork();
+    if (child == 0) {
+        set_environment(o, simulator, report);
+        execvp(o->program[0], o->program);
+        cli_fail("%s: %s", o->program[0], strerror(errno));
+        _exit(127);
+    }
+    if (child < 0) return cli_fail("fork: %s", strerror(errno)), 127;
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR) return 127;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* Counts the verdict lines from `start` on: a report file may hold earlier runs. */
+static int count_verdicts(const char *report, long start, struct verdicts *v)
+{
+    FILE *f = fopen(report, "r");
+    char *line = NULL;
+    size_t capacity = 0;
+    if (!f) return cli_fail("%s: %s", report, strerror(errno));
+    fseek(f, start, SEEK_SET);
+    while (getline(&line, &capacity, f) > 0) {
+        if (strncmp(line, "{\"verdict\":\"", 12)) continue;
+        v->clean += !strncmp(line + 12, "clean", 5);
+        v->review += !strncmp(line + 12, "review", 6);
+        v->incomplete += !strncmp(line + 12, "incomplete", 10);
+        v->error += !strncmp(line + 12, "error", 5);
+    }
+    free(line);
+    fclose(f);
+    return 0;
+}
+
+static long size_of(const char *path)
+{
+    struct stat st;
+    FILE *f = fopen(path, "ab"); /* created where it is not there yet */
+    if (!f) return -1;
+    fclose(f);
+    return stat(path, &st) ? -1 : (long)st.st_size;
+}
+
+static int judge(const struct verdicts *v, int status)
+{
+    unsigned launches = v->clean + v->review + v->incomplete + v->error;
+    fprintf(
+        stderr,
+        "hewn check: %u launch%s: %u clean, %u review, %u incomplete, %u error; program exit %d\n",
+        launches, launches == 1 ? "" : "es", v->clean, v->review, v->incomplete, v->error, status);
+    if (v->error || v->review) return 1;
+    if (v->incomplete) return 2;
+    return status;
+}
+
+int cli_check(int argc, char **argv)
+{
+    struct check_options o = {0};
+    struct verdicts v = {0};
+    char simulator[PATH_MAX], absolute[PATH_MAX], temporary[] = "/tmp/hewn-check-XXXXXX";
+    int rc = parse_options(argc, argv, &o), status;
+    const char *report = o.report;
+    long start;
+    if (rc) return rc;
+    if (!cli_simulator(simulator, sizeof simulator) || !realpath(simulator, absolute))
+        return cli_fail("no simulated driver beside this program");
+    if (!report) {
+        int fd = mkstemp(temporary);
+        if (fd < 0) return cli_fail("%s: %s", temporary, strerror(errno));
+        close(fd);
+        report = temporary;
+    }
+    start = size_of(report);
+    if (start < 0) return cli_fail("%s: %s", report, strerror(errno));
+    status = run_child(&o, absolute, report);
+    rc = count_verdicts(report, start, &v);
+    if (!o.report) unlink(temporary);
+    return rc ? rc : judge(&v, status);
+}

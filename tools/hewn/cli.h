@@ -1,0 +1,72 @@
+/* What the commands of the `hewn` program share. */
+#ifndef CLI_H
+#define CLI_H
+
+#include "hewn.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* name, function suffix, usage after the name, one line of help */
+#define CLI_COMMANDS(X)                                                                            \
+    X("info", info, "", "driver, devices, modules and where each runs")                            \
+    X("gemm", gemm, "A.npy B.npy -o C.npy [--in bf16|f16] [--out f32|f16|bf16]",                   \
+      "C = A * transpose(B); A is [M,K], B is [N,K]")                                              \
+    X("demo", demo, "[-o DIR] [--size MxNxK]",                                                     \
+      "a seeded product on the tensor cores, checked against float64")                             \
+    X("check", check, "[--gpu h200|b200|b300] [--report FILE] PROGRAM ARGS…",                      \
+      "run a program on the simulator with every check on")                                        \
+    X("modules", modules, "", "list the kernels in this build")                                    \
+    X("extract", extract, "NAME [--target T] [--what ptx|json|cubin] [-o FILE]",                   \
+      "write out one module")
+
+/* Each returns the program's exit status. argv[0] is the command's name. */
+#define X(name, function, usage, help) int cli_##function(int argc, char **argv);
+CLI_COMMANDS(X)
+#undef X
+
+enum { EXIT_USAGE = 64 };
+
+/* "hewn: …" on stderr. Returns 1. */
+int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same plus the command's usage. Returns EXIT_USAGE. */
+int cli_usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * Opens the driver of HEWN_LIBCUDA, else libcuda.so.1; when that has no device, the simulator beside
+ * this program. Prints one line that says which ("driver: …"). NULL after cli_fail.
+ */
+hewn_driver *cli_open_driver(void);
+/* Path of the simulated driver: beside the program, or under its prefix; false when absent. */
+bool cli_simulator(char *path, size_t size);
+/* The driver's function `name`, or false after cli_fail. */
+bool cli_symbol(const hewn_driver *driver, const char *name, void *slot);
+/* Name -> hewn_dtype, or -1. */
+int cli_dtype(const char *name);
+/* CUDA result -> text through the driver. */
+const char *cli_cuda_error(const hewn_driver *driver, int result);
+
+/* Every family linked into this program. */
+extern const hewn_family *const cli_families[];
+extern const size_t cli_family_count;
+
+/* ---- one product on the device, used by gemm and demo ---- */
+
+struct product {
+    int64_t m, n, k;
+    int in, out;              /* hewn_dtype */
+    const uint16_t *a, *b;    /* m x k, n x k, of dtype `in`, rows contiguous */
+    void *d;                  /* m x n of dtype `out` */
+    double seconds;           /* out: of the kernel, by device events */
+    hewn_gemm_plan_info plan; /* out */
+};
+
+/* Copies in (padding rows to 16 bytes), runs, copies out. 0, or 1 after cli_fail. */
+int product_run(hewn_context *context, const hewn_driver *driver, struct product *p);
+
+/* float32/float16 elements to the kernel's 16-bit input type, rounding to nearest even. */
+void convert_inputs(int from, int to, const void *src, uint16_t *dst, size_t count);
+double element_value(int dtype, const void *data, size_t index);
+
+#endif

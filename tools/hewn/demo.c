@@ -1,0 +1,162 @@
+/* hewn demo: seeded matrices, written as .npy, multiplied, and checked against float64. */
+#include "cli.h"
+#include "npy.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct demo_options {
+    const char *dir;
+    long long m, n, k;
+};
+
+static int parse_options(int argc, char **argv, struct demo_options *o)
+{
+    char end;
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "-o") && i + 1 < argc) {
+            o->dir = argv[++i];
+        } else if (!strcmp(argv[i], "--size") && i + 1 < argc) {
+            if (sscanf(argv[++i], "%lldx%lldx%lld%c", &o->m, &o->n, &o->k, &end) != 3 || o->m < 1 ||
+                o->n < 1 || o->k < 1 || o->m > 1 << 16 || o->n > 1 << 16 || o->k > 1 << 16)
+                return cli_usage("demo", "--size takes MxNxK, each from 1 to 65536, not '%s'",
+                                 argv[i]);
+        } else {
+            return cli_usage("demo", "'%s' is not understood", argv[i]);
+        }
+    }
+    return 0;
+}
+
+/* Uniform in [-1, 1), from a 64-bit linear congruential generator (Knuth's constants). */
+static float *random_matrix(size_t count, uint64_t seed)
+{
+    float *x = malloc(count * sizeof *x);
+    for (size_t i = 0; x && i < count; i++) {
+        seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+        x[i] = (float)(seed >> 40) / 8388608.0F - 1.0F;
+    }
+    return x;
+}
+
+struct error_summary {
+    double relative; /* norm of the difference over norm of the reference */
+    double worst;    /* largest difference */
+    long long row, col;
+    double want, got;
+};
+
+static void summarise(const struct product *p, struct error_summary *e)
+{
+    double difference = 0, reference = 0;
+    memset(e, 0, sizeof *e);
+    for (int64_t i = 0; i < p->m; i++)
+        for (int64_t j = 0; j < p->n; j++) {
+            double want = 0, got = element_value(p->out, p->d, (size_t)(i * p->n + j));
+            for (int64_t x = 0; x < p->k; x++)
+                want += element_value(p->in, p->a, (size_t)(i * p->k + x)) *
+                        element_value(p->in, p->b, (size_t)(j * p->k + x));
+            difference += (got - want) * (got - want);
+            reference += want * want;
+            if (fabs(got - want) > e->worst || isnan(got)) {
+                e->worst = isnan(got) ? (double)INFINITY : fabs(got - want);
+                e->row = i, e->col = j, e->want = want, e->got = got;
+            }
+        }
+    e->relative = sqrt(difference / reference);
+}
+
+static int save(const struct demo_options *o, const char *name, int64_t rows, int64_t cols,
+                const void *data)
+{
+    char path[4096], why[512];
+    snprintf(path, sizeof path, "%s/%s", o->dir, name);
+    return npy_write(path, HEWN_F32, rows, cols, data, why, sizeof why) ? cli_fail("%s", why) : 0;
+}
+
+static void explain(const struct product *p, const hewn_device_info *d)
+{
+    printf("kernel: %s, hand-written PTX for %s (%s), on %s\n", p->plan.module, p->plan.target,
+           p->plan.origin, d->name);
+    printf("        tile %ux%ux%u, %u stages, %u B shared memory", p->plan.tile_m, p->plan.tile_n,
+           p->plan.tile_k, p->plan.stages, p->plan.dynamic_shared);
+    if (p->plan.tmem_columns) printf(", %u TMEM columns", p->plan.tmem_columns);
+    printf(", %u CTAs of %u threads\n", p->plan.grid[0], p->plan.block[0]);
+}
+
+/* K products in fp32: the error of a sum grows no faster than 2^-23 * K relative to its terms. */
+static int judge(const struct product *p, const hewn_device_info *d)
+{
+    struct error_summary e;
+    double bound = ldexp((double)p->k, -23);
+    summarise(p, &e);
+    printf(
+        "result: C = A * transpose(B), A %lld x %lld, B %lld x %lld, bf16 in, fp32 out, %.2f s%s\n",
+        (long long)p->m, (long long)p->k, (long long)p->n, (long long)p->k, p->seconds,
+        d->simulated ? " simulated" : "");
+    printf("error:  relative %.2e (bound 2^-23*K = %.2e), worst %.2e at [%lld,%lld]: want %.6f got "
+           "%.6f\n",
+           e.relative, bound, e.worst, e.row, e.col, e.want, e.got);
+    if (e.relative <= bound) {
+        printf("right:  every element of C agrees with float64\n");
+        return 0;
+    }
+    return cli_fail("the product is wrong");
+}
+
+static int run_demo(hewn_driver *driver, const struct demo_options *o, struct product *p)
+{
+    size_t count_a = (size_t)(p->m * p->k), count_b = (size_t)(p->n * p->k);
+    float *fa = random_matrix(count_a, 1), *fb = random_matrix(count_b, 2);
+    uint16_t *a = malloc(count_a * sizeof *a), *b = malloc(count_b * sizeof *b);
+    hewn_device_info device = {.struct_size = sizeof device};
+    hewn_context *context = NULL;
+    hewn_error err = {0};
+    int rc = 1;
+    p->d = malloc((size_t)(p->m * p->n) * sizeof(float));
+    if (!fa || !fb || !a || !b || !p->d) {
+        cli_fail("no memory for the matrices");
+    } else if (hewn_attach_primary(driver, 0, &context, &err) ||
+               hewn_device(context, &device, &err)) {
+        cli_fail("%s", err.message);
+    } else {
+        convert_inputs(HEWN_F32, p->in, fa, a, count_a);
+        convert_inputs(HEWN_F32, p->in, fb, b, count_b);
+        p->a = a, p->b = b;
+        rc = product_run(context, driver, p);
+    }
+    if (rc == 0) {
+        explain(p, &device);
+        rc = judge(p, &device) | save(o, "a.npy", p->m, p->k, fa) |
+             save(o, "b.npy", p->n, p->k, fb) | save(o, "c.npy", p->m, p->n, p->d);
+    }
+    hewn_detach(context);
+    free(fa);
+    free(fb);
+    free(a);
+    free(b);
+    free(p->d);
+    return rc;
+}
+
+int cli_demo(int argc, char **argv)
+{
+    struct demo_options o = {".", 300, 520, 200};
+    struct product p = {.in = HEWN_BF16, .out = HEWN_F32};
+    hewn_driver *driver;
+    int rc = parse_options(argc, argv, &o);
+    if (rc) return rc;
+    if (mkdir(o.dir, 0777) && errno != EEXIST) return cli_fail("%s: %s", o.dir, strerror(errno));
+    driver = cli_open_driver();
+    if (!driver) return 1;
+    p.m = o.m, p.n = o.n, p.k = o.k;
+    rc = run_demo(driver, &o, &p);
+    hewn_driver_close(driver);
+    if (rc == 0)
+        printf("files:  %s/a.npy, b.npy, c.npy; your own: hewn gemm A.npy B.npy -o C.npy\n", o.dir);
+    return rc;
+}

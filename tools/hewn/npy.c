@@ -1,0 +1,214 @@
+#include "npy.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const unsigned char magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
+enum { HEADER_MAX = 1 << 16 };
+
+struct reader {
+    const char *path;
+    char *why;
+    size_t why_size;
+};
+
+__attribute__((format(printf, 2, 3))) static int refuse(const struct reader *r, const char *format,
+                                                        ...)
+{
+    va_list args;
+    int n = snprintf(r->why, r->why_size, "%s: ", r->path);
+    if (n > 0 && (size_t)n < r->why_size) {
+        va_start(args, format);
+        vsnprintf(r->why + n, r->why_size - (size_t)n, format, args);
+        va_end(args);
+    }
+    return -1;
+}
+
+/* The value after 'key': in the header dict, spaces skipped; NULL when the key is absent. */
+static const char *value_of(const char *header, const char *key)
+{
+    char quoted[32];
+    const char *at;
+    snprintf(quoted, sizeof quoted, "'%s'", key);
+    at = strstr(header, quoted);
+    if (!at) return NULL;
+    at += strlen(quoted);
+    at += strspn(at, " ");
+    if (*at++ != ':') return NULL;
+    return at + strspn(at, " ");
+}
+
+static int parse_dtype(const struct reader *r, const char *header, int *dtype)
+{
+    const char *descr = value_of(header, "descr");
+    if (!descr) return refuse(r, "the header has no 'descr'");
+    if (!strncmp(descr, "'<f4'", 5))
+        *dtype = HEWN_F32;
+    else if (!strncmp(descr, "'<f2'", 5))
+        *dtype = HEWN_F16;
+    else
+        return refuse(r, "dtype %.*s is neither '<f4' nor '<f2' (float32 and float16 are read)",
+                      (int)strcspn(descr, ",}"), descr);
+    return 0;
+}
+
+static int parse_shape(const struct reader *r, const char *header, int64_t shape[2])
+{
+    const char *at = value_of(header, "shape");
+    int rank = 0;
+    if (!at || *at++ != '(') return refuse(r, "the header has no 'shape' tuple");
+    while (*(at += strspn(at, " ,")) && *at != ')') {
+        char *end;
+        errno = 0;
+        long long extent = strtoll(at, &end, 10);
+        if (end == at) return refuse(r, "the shape holds '%.8s', not a number", at);
+        if (errno || extent < 0 || extent > INT64_C(1) << 40)
+            return refuse(r, "dimension %d is %.*s, outside 0 … 2^40", rank, (int)(end - at), at);
+        if (rank < 2) shape[rank] = extent;
+        rank++;
+        at = end;
+    }
+    if (rank != 2) return refuse(r, "the array has %d dimensions, a matrix has 2", rank);
+    if (!shape[0] || !shape[1])
+        return refuse(r, "shape (%lld, %lld): each dimension must be at least 1",
+                      (long long)shape[0], (long long)shape[1]);
+    return 0;
+}
+
+static int parse_header(const struct reader *r, const char *header, struct npy *out)
+{
+    int64_t shape[2] = {0, 0};
+    const char *order = value_of(header, "fortran_order");
+    if (parse_dtype(r, header, &out->dtype) || parse_shape(r, header, shape)) return -1;
+    if (!order || strncmp(order, "False", 5))
+        return refuse(r, "fortran_order must be False (rows contiguous)");
+    out->rows = shape[0];
+    out->cols = shape[1];
+    return 0;
+}
+
+/* Reads magic, version and header text (NUL-terminated into `header`). */
+static int read_header(const struct reader *r, FILE *f, char *header)
+{
+    unsigned char start[12];
+    size_t prefix = 10, length;
+    if (fread(start, 1, 10, f) != 10 || memcmp(start, magic, sizeof magic))
+        return refuse(r, "not a .npy file (it does not begin with \\x93NUMPY)");
+    if (start[6] < 1 || start[6] > 3)
+        return refuse(r, ".npy version %d.%d is not 1.0, 2.0 or 3.0", start[6], start[7]);
+    if (start[6] > 1) {
+        if (fread(start + 10, 1, 2, f) != 2) return refuse(r, "the file ends inside its header");
+        prefix = 12;
+    }
+    length = (size_t)start[8] | (size_t)start[9] << 8;
+    if (prefix == 12) length |= (size_t)start[10] << 16 | (size_t)start[11] << 24;
+    if (length >= HEADER_MAX)
+        return refuse(r, "header length %zu is not below %d bytes", length, HEADER_MAX);
+    if (fread(header, 1, length, f) != length) return refuse(r, "the file ends inside its header");
+    header[length] = '\0';
+    return 0;
+}
+
+static int read_data(const struct reader *r, FILE *f, struct npy *out)
+{
+    struct stat st;
+    long at = ftell(f);
+    size_t element = hewn_dtype_size(out->dtype);
+    uint64_t count, want, have;
+    if (out->cols < 1 || out->rows > (INT64_C(1) << 50) / out->cols)
+        return refuse(r, "shape (%lld, %lld) has too many elements", (long long)out->rows,
+                      (long long)out->cols);
+    count = (uint64_t)out->rows * (uint64_t)out->cols;
+    want = count * element;
+    if (at < 0 || fstat(fileno(f), &st)) return refuse(r, "%s", strerror(errno));
+    have = (uint64_t)(st.st_size - at);
+    if (have != want)
+        return refuse(
+            r, "the header says %llu bytes of data for shape (%lld, %lld), the file has %llu",
+            (unsigned long long)want, (long long)out->rows, (long long)out->cols,
+            (unsigned long long)have);
+    out->data = malloc((size_t)want);
+    if (!out->data) return refuse(r, "no memory for %llu bytes", (unsigned long long)want);
+    if (fread(out->data, 1, (size_t)want, f) != want) return refuse(r, "%s", strerror(errno));
+    return 0;
+}
+
+int npy_read(const char *path, struct npy *out, char *why, size_t why_size)
+{
+    struct reader r = {path, why, why_size};
+    char *header = malloc(HEADER_MAX);
+    FILE *f = fopen(path, "rb");
+    int rc = -1;
+    memset(out, 0, sizeof *out);
+    if (!f)
+        refuse(&r, "%s", strerror(errno));
+    else if (!header)
+        refuse(&r, "no memory for its header");
+    else if (!read_header(&r, f, header) && !parse_header(&r, header, out))
+        rc = read_data(&r, f, out);
+    if (f) fclose(f);
+    free(header);
+    if (rc) npy_free(out);
+    return rc;
+}
+
+void npy_free(struct npy *x)
+{
+    free(x->data);
+    x->data = NULL;
+}
+
+/* Header padded with spaces so that the data starts at a multiple of 64. */
+static int write_all(FILE *f, int dtype, int64_t rows, int64_t cols, const void *data)
+{
+    static const char *const descr[] = {"<f4", "<f2", "<V2"};
+    char header[192];
+    size_t bytes = (size_t)rows * (size_t)cols * hewn_dtype_size(dtype);
+    int n = snprintf(header, sizeof header,
+                     "{'descr': '%s', 'fortran_order': False, 'shape': (%lld, %lld), }",
+                     descr[dtype], (long long)rows, (long long)cols);
+    size_t padded = ((size_t)n + 1 + 10 + 63) / 64 * 64 - 10;
+    unsigned char start[10];
+    memset(header + n, ' ', padded - (size_t)n);
+    header[padded - 1] = '\n';
+    memcpy(start, magic, sizeof magic);
+    start[6] = 1;
+    start[7] = 0;
+    start[8] = (unsigned char)(padded & 0xFF);
+    start[9] = (unsigned char)(padded >> 8);
+    return fwrite(start, 1, sizeof start, f) == sizeof start &&
+           fwrite(header, 1, padded, f) == padded && fwrite(data, 1, bytes, f) == bytes;
+}
+
+int npy_write(const char *path, int dtype, int64_t rows, int64_t cols, const void *data, char *why,
+              size_t why_size)
+{
+    struct reader r = {path, why, why_size};
+    char *partial = malloc(strlen(path) + 16);
+    struct stat st;
+    bool in_place = lstat(path, &st) == 0 && !S_ISREG(st.st_mode);
+    FILE *f;
+    int rc = -1;
+    if (!partial) return refuse(&r, "no memory for its name");
+    sprintf(partial, "%s%s", path, in_place ? "" : ".partial");
+    f = fopen(partial, "wb");
+    if (!f) {
+        refuse(&r, "%s", strerror(errno));
+    } else {
+        int written = write_all(f, dtype, rows, cols, data);
+        if (fclose(f) || !written || (!in_place && rename(partial, path))) {
+            refuse(&r, "%s", strerror(errno));
+            if (!in_place) unlink(partial);
+        } else {
+            rc = 0;
+        }
+    }
+    free(partial);
+    return rc;
+}

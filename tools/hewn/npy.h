@@ -1,0 +1,31 @@
+/*
+ * NumPy .npy files, versions 1.0 to 3.0: two-dimensional float32 or float16 arrays in, and out.
+ * Format: numpy.lib.format ("\x93NUMPY", version, header length, a Python dict literal, data).
+ */
+#ifndef CLI_NPY_H
+#define CLI_NPY_H
+
+#include "hewn.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct npy {
+    int dtype; /* HEWN_F32 or HEWN_F16 */
+    int64_t rows, cols;
+    void *data; /* rows*cols elements, C order; free with npy_free */
+};
+
+/* 0, or -1 with a sentence naming file, value and rule in `why`. Accepts little-endian f4 and f2 in
+ * C order with exactly two dimensions, each at least 1, and a file exactly as long as the header says. */
+int npy_read(const char *path, struct npy *out, char *why, size_t why_size);
+void npy_free(struct npy *x);
+
+/* Writes rows x cols elements of `dtype` (hewn_dtype). bf16 is written as '<V2', the type under which
+ * NumPy extensions store it. The file appears complete or not at all; what is no plain file (a link, a
+ * device, a pipe) is written to, not replaced. */
+int npy_write(const char *path, int dtype, int64_t rows, int64_t cols, const void *data, char *why,
+              size_t why_size);
+
+#endif

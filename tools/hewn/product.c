@@ -1,0 +1,208 @@
+/* One matrix product on the device, from host arrays to host arrays. */
+#include "cli.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct calls {
+    int (*alloc)(hewn_deviceptr *, size_t);
+    int (*release)(hewn_deviceptr);
+    int (*to_device)(hewn_deviceptr, const void *, size_t);
+    int (*to_host)(void *, hewn_deviceptr, size_t);
+    int (*synchronize)(void);
+};
+
+static bool calls_load(const hewn_driver *driver, struct calls *c)
+{
+    return cli_symbol(driver, "cuMemAlloc_v2", &c->alloc) &&
+           cli_symbol(driver, "cuMemFree_v2", &c->release) &&
+           cli_symbol(driver, "cuMemcpyHtoD_v2", &c->to_device) &&
+           cli_symbol(driver, "cuMemcpyDtoH_v2", &c->to_host) &&
+           cli_symbol(driver, "cuCtxSynchronize", &c->synchronize);
+}
+
+/* TMA wants row strides of 16 bytes: elements a row takes on the device. */
+static int64_t padded(int64_t cols, size_t element)
+{
+    int64_t unit = 16 / (int64_t)element;
+    return (cols + unit - 1) / unit * unit;
+}
+
+/* A host matrix with rows contiguous, copied to a device matrix with rows padded; or back. */
+struct slab {
+    hewn_deviceptr device;
+    unsigned char *host; /* padded image */
+    size_t bytes;
+    int64_t ld;
+};
+
+static int slab_new(const hewn_driver *driver, const struct calls *c, struct slab *s, int64_t rows,
+                    int64_t cols, size_t element)
+{
+    int rc;
+    s->ld = padded(cols, element);
+    s->bytes = (size_t)rows * (size_t)s->ld * element;
+    s->host = calloc(1, s->bytes);
+    if (!s->host) return cli_fail("no host memory for %zu bytes", s->bytes);
+    rc = c->alloc(&s->device, s->bytes);
+    if (rc) return cli_fail("%zu bytes of device memory: %s", s->bytes, cli_cuda_error(driver, rc));
+    return 0;
+}
+
+static void slab_free(const struct calls *c, struct slab *s)
+{
+    if (s->device) c->release(s->device);
+    free(s->host);
+}
+
+static void copy_rows(unsigned char *to, size_t to_pitch, const unsigned char *from,
+                      size_t from_pitch, size_t width, int64_t rows)
+{
+    for (int64_t i = 0; i < rows; i++)
+        memcpy(to + (size_t)i * to_pitch, from + (size_t)i * from_pitch, width);
+}
+
+static int upload(const hewn_driver *driver, const struct calls *c, struct slab *s,
+                  const uint16_t *src, int64_t rows, int64_t cols)
+{
+    size_t width = (size_t)cols * sizeof *src;
+    int rc;
+    copy_rows(s->host, (size_t)s->ld * sizeof *src, (const unsigned char *)src, width, width, rows);
+    rc = c->to_device(s->device, s->host, s->bytes);
+    return rc ? cli_fail("copy to the device: %s", cli_cuda_error(driver, rc)) : 0;
+}
+
+static double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Enqueues and waits, twice where that is cheap: a first launch also pays for set-up. */
+static int run_timed(const hewn_driver *driver, const struct calls *c, struct product *p,
+                     const hewn_gemm_plan *plan, const struct slab s[3], bool warm)
+{
+    hewn_error err = {0};
+    for (int pass = warm ? 0 : 1; pass < 2; pass++) {
+        double start = seconds_now();
+        int rc;
+        if (hewn_gemm_run(plan, s[0].device, s[1].device, s[2].device, NULL, &err))
+            return cli_fail("%s", err.message);
+        rc = c->synchronize();
+        if (rc) return cli_fail("the kernel failed: %s (%d)", cli_cuda_error(driver, rc), rc);
+        p->seconds = seconds_now() - start;
+    }
+    return 0;
+}
+
+static int run_slabs(hewn_context *context, const hewn_driver *driver, const struct calls *c,
+                     struct product *p, struct slab s[3])
+{
+    hewn_gemm_desc desc = {.struct_size = sizeof desc,
+                           .m = p->m,
+                           .n = p->n,
+                           .k = p->k,
+                           .in = p->in,
+                           .out = p->out,
+                           .lda = s[0].ld,
+                           .ldb = s[1].ld,
+                           .ldd = s[2].ld,
+                           .batch = 1};
+    hewn_gemm_plan *plan = NULL;
+    hewn_error err = {0};
+    size_t out = hewn_dtype_size(p->out);
+    int rc = 1;
+    if (upload(driver, c, &s[0], p->a, p->m, p->k) || upload(driver, c, &s[1], p->b, p->n, p->k))
+        return 1;
+    if (hewn_gemm_plan_create(context, &desc, &plan, &err)) return cli_fail("%s", err.message);
+    p->plan.struct_size = sizeof p->plan;
+    if (hewn_gemm_plan_describe(plan, &p->plan, &err))
+        cli_fail("%s", err.message);
+    else
+        rc = run_timed(driver, c, p, plan, s, !hewn_driver_symbol(driver, "hewn_sim_version"));
+    hewn_gemm_plan_destroy(plan);
+    if (rc) return rc;
+    rc = c->to_host(s[2].host, s[2].device, s[2].bytes);
+    if (rc) return cli_fail("copy from the device: %s", cli_cuda_error(driver, rc));
+    copy_rows(p->d, (size_t)p->n * out, s[2].host, (size_t)s[2].ld * out, (size_t)p->n * out, p->m);
+    return 0;
+}
+
+int product_run(hewn_context *context, const hewn_driver *driver, struct product *p)
+{
+    struct calls c;
+    struct slab s[3] = {{0}, {0}, {0}};
+    size_t in = hewn_dtype_size(p->in);
+    int rc = 1;
+    if (!calls_load(driver, &c)) return 1;
+    if (!slab_new(driver, &c, &s[0], p->m, p->k, in) &&
+        !slab_new(driver, &c, &s[1], p->n, p->k, in) &&
+        !slab_new(driver, &c, &s[2], p->m, p->n, hewn_dtype_size(p->out)))
+        rc = run_slabs(context, driver, &c, p, s);
+    for (int i = 0; i < 3; i++) slab_free(&c, &s[i]);
+    return rc;
+}
+
+/* ---- element types ---- */
+
+static double half_value(uint16_t h)
+{
+    int e = h >> 10 & 31, f = h & 1023;
+    double v = e == 31 ? (f ? (double)NAN : (double)INFINITY)
+               : e     ? ldexp((double)(f + 1024), e - 25)
+                       : ldexp((double)f, -24);
+    return h >> 15 ? -v : v;
+}
+
+static float bits_float(uint32_t u)
+{
+    float f;
+    memcpy(&f, &u, sizeof f);
+    return f;
+}
+
+double element_value(int dtype, const void *data, size_t index)
+{
+    if (dtype == HEWN_F32) return (double)((const float *)data)[index];
+    uint16_t h = ((const uint16_t *)data)[index];
+    return dtype == HEWN_F16 ? half_value(h) : (double)bits_float((uint32_t)h << 16);
+}
+
+static uint16_t bf16_from(float f)
+{
+    uint32_t u;
+    memcpy(&u, &f, sizeof u);
+    if (isnan(f)) return (uint16_t)(u >> 16 | 64);
+    return (uint16_t)((u + 0x7FFF + (u >> 16 & 1)) >> 16);
+}
+
+static uint16_t f16_from(float f)
+{
+    uint32_t u, sign, e, m;
+    memcpy(&u, &f, sizeof u);
+    sign = u >> 16 & 0x8000, e = u >> 23 & 255, m = u & 0x7FFFFF;
+    if (e == 255) return (uint16_t)(sign | 0x7C00 | (m ? 0x200 | m >> 13 : 0));
+    if (e > 142) return (uint16_t)(sign | 0x7C00);
+    if (e < 102) return (uint16_t)sign; /* below half the smallest subnormal, 2^-25 */
+    m |= 0x800000;
+    uint32_t shift = e < 113 ? 126 - e : 13; /* 24-bit significand to the target's last place */
+    uint32_t rest = m & ((1U << shift) - 1), half = 1U << (shift - 1);
+    uint32_t r = m >> shift;
+    r += rest > half || (rest == half && (r & 1));
+    return (uint16_t)(sign | (e < 113 ? r : r + ((e - 113) << 10)));
+}
+
+void convert_inputs(int from, int to, const void *src, uint16_t *dst, size_t count)
+{
+    if (from == to) {
+        memcpy(dst, src, count * sizeof *dst);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        float f = (float)element_value(from, src, i);
+        dst[i] = to == HEWN_F16 ? f16_from(f) : bf16_from(f);
+    }
+}
