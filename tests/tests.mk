@@ -1,7 +1,7 @@
 # Test programs and how `make check` runs them. A program that links simulator objects is in sim_tests;
 # one that goes through libhewn.a or the driver API is in lib_tests. Scripts use tools.
 
-lib_tests := gemm tensormap badinput inject npy bench
+lib_tests := gemm tensormap golden badinput inject npy bench
 api_tests := driver_api driver_launch abi
 tools     := launch
 sim_tests := sim_parse sim_exec sim_ops sim_async sim_tensor
@@ -20,6 +20,7 @@ $(test_bin)/%: $(O)/tests/%.o
 $(addprefix $(test_bin)/,$(lib_tests)): $(test_common) $(O)/tests/device.o $(lib)
 $(test_bin)/inject $(test_bin)/badinput: $(O)/tests/fake_driver.o
 $(test_bin)/npy: $(O)/tools/hewn/npy.o
+$(test_bin)/golden: $(O)/tests/golden_alu.o $(O)/tests/golden_mma.o
 $(addprefix $(test_bin)/,$(api_tests)): $(test_common)
 $(addprefix $(test_bin)/,$(sim_tests)): $(test_common) $(sim_obj)
 $(test_bin)/sim_tensor: $(O)/tests/sim_tensor_mma.o $(O)/tests/tensor_model.o
@@ -37,6 +38,10 @@ check: all tests
 check-all: all tests
 	$(Q)BUILD=$(BUILD) SRC=$(SRC) CC='$(CC)' PTXAS='$(PTXAS)' NM='$(NM)' PYTHON='$(PYTHON)' \
 	  CUDA_HOME='$(CUDA_HOME)' MODE=$(MODE) sh $(SRC)/tests/run.sh all
+
+# Conformance vectors, recorded on a GPU: tests/golden/*.bin.
+golden: all $(test_bin)/golden
+	$(Q)$(test_bin)/golden --record $(SRC)/tests/golden
 
 # On a GPU where one answers (beside cuBLAS where the toolkit has it), and on the simulator.
 bench: all $(test_bin)/bench

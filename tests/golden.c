@@ -1,0 +1,332 @@
+/*
+ * golden DIR            compares this driver's answers with the vectors in DIR
+ * golden --record DIR   writes the vectors (on a GPU)
+ *
+ * One file a family: "hewn golden 1\n", the seed, then for each case its name, size and the output
+ * bytes. See golden.h.
+ */
+#include "golden.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct golden_family *const families[] = {&golden_alu, &golden_mma};
+static const char magic[] = "hewn golden 1\n";
+
+struct driver {
+    struct device dev;
+    int (*load)(void **, const void *);
+    int (*unload)(void *);
+    int (*find)(void **, void *, const char *);
+    int (*attribute)(void *, int, int);
+    int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                  void *, void **, void **);
+};
+
+static bool resolve(const hewn_driver *driver, const char *name, void *slot)
+{
+    void *symbol = hewn_driver_symbol(driver, name);
+    memcpy(slot, &symbol, sizeof symbol);
+    return symbol != NULL;
+}
+
+static bool driver_open(struct driver *d, hewn_error *err)
+{
+    if (!device_open(&d->dev, err)) return false;
+    return resolve(d->dev.driver, "cuModuleLoadData", &d->load) &&
+           resolve(d->dev.driver, "cuModuleUnload", &d->unload) &&
+           resolve(d->dev.driver, "cuModuleGetFunction", &d->find) &&
+           resolve(d->dev.driver, "cuFuncSetAttribute", &d->attribute) &&
+           resolve(d->dev.driver, "cuLaunchKernel", &d->launch);
+}
+
+/* ---- inputs ---- */
+
+static uint32_t f32_bits(double v)
+{
+    float f = (float)v;
+    uint32_t u;
+    memcpy(&u, &f, sizeof u);
+    return u;
+}
+
+uint32_t golden_f32(struct rng *r)
+{
+    static const uint32_t special[] = {0,          0x80000000, 0x3F800000, 0xBF800000, 0x7F800000,
+                                       0xFF800000, 0x7FC00000, 0x00000001, 0x807FFFFF, 0x00800000,
+                                       0x7F7FFFFF, 0x3F000000, 0x4B000000, 0x4F000000, 0x3EFFFFFF};
+    switch (rng_below(r, 8)) {
+    case 0: return special[rng_below(r, sizeof special / sizeof special[0])];
+    case 1: return (uint32_t)rng_next(r) & 0x807FFFFF; /* subnormal */
+    case 2: return f32_bits(rint(1000 * (double)rng_unit(r)) / 2);
+    case 3:
+    case 4: return f32_bits(ldexp((double)rng_unit(r), (int)rng_below(r, 40) - 20));
+    case 5: { /* any bits, NaNs made the one that arithmetic returns */
+        uint32_t u = (uint32_t)rng_next(r);
+        return (u & 0x7FFFFFFF) > 0x7F800000 ? 0x7FFFFFFF : u;
+    }
+    default: return f32_bits((double)rng_unit(r));
+    }
+}
+
+uint64_t golden_f64(struct rng *r)
+{
+    double d;
+    uint64_t u;
+    uint32_t bits = golden_f32(r);
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    d = (double)f * (1 + ldexp((double)rng_unit(r), -20));
+    if (rng_below(r, 8) == 0) d = ldexp(d, (int)rng_below(r, 1600) - 800);
+    memcpy(&u, &d, sizeof u);
+    return isnan(d) ? 0x7FF8000000000000ULL : u;
+}
+
+uint16_t golden_half(struct rng *r, bool bf16)
+{
+    static const double special[] = {0.0,       -0.0,    1.0,        -1.0,   INFINITY,
+                                     -INFINITY, 0x1p-24, 0x1.ff8p15, 0x1p-14};
+    double v = (double)rng_unit(r);
+    uint16_t any = (uint16_t)rng_next(r);
+    switch (rng_below(r, 6)) {
+    case 0: v = special[rng_below(r, sizeof special / sizeof special[0])]; break;
+    case 1: v = ldexp(v, (int)rng_below(r, 30) - 24); break;
+    case 2: v = rint(v * 100); break;
+    case 3: v = bf16 ? bf16_to_double(any) : f16_to_double(any); break;
+    default: break;
+    }
+    if (isnan(v)) return 0x7FFF;
+    return bf16 ? double_to_bf16(v) : double_to_f16(v);
+}
+
+uint64_t golden_int(struct rng *r)
+{
+    static const uint64_t special[] = {0,
+                                       1,
+                                       2,
+                                       31,
+                                       32,
+                                       33,
+                                       0x7FFFFFFF,
+                                       0x80000000,
+                                       0xFFFFFFFF,
+                                       0x7FFFFFFFFFFFFFFF,
+                                       0x8000000000000000,
+                                       0xFFFFFFFFFFFFFFFF};
+    switch (rng_below(r, 5)) {
+    case 0: return special[rng_below(r, sizeof special / sizeof special[0])];
+    case 1: return rng_below(r, 64);
+    case 2: return (uint64_t) - (int64_t)rng_below(r, 1000);
+    case 3: return 1ULL << rng_below(r, 64);
+    default: return rng_next(r);
+    }
+}
+
+/* ---- running a case ---- */
+
+enum { OK, NOT_MODELLED, FAILED };
+
+static int run(struct driver *d, const struct golden_case *c, unsigned char *out)
+{
+    void *module = NULL, *function = NULL;
+    hewn_deviceptr in = 0, to = 0;
+    void *params[] = {&in, &to};
+    int rc = d->load(&module, c->text), launch = 0;
+    CHECK(rc == 0, "%s: the module does not load: CUresult %d", c->name, rc);
+    if (rc) return FAILED;
+    rc = d->find(&function, module, "k") || d->dev.mem_alloc(&in, c->in_bytes) ||
+         d->dev.mem_alloc(&to, c->out_bytes) || d->dev.to_device(in, c->in, c->in_bytes) ||
+         d->dev.to_device(to, out, c->out_bytes);
+    if (!rc && c->dynamic_shared) rc = d->attribute(function, 8, (int)c->dynamic_shared);
+    if (!rc)
+        launch = d->launch(function, c->grid, 1, 1, c->block, 1, 1, c->dynamic_shared, NULL, params,
+                           NULL);
+    if (!rc && !launch) rc = d->dev.synchronize() || d->dev.to_host(out, to, c->out_bytes);
+    if (in) d->dev.mem_free(in);
+    if (to) d->dev.mem_free(to);
+    d->unload(module);
+    CHECK(rc == 0, "%s: a driver call failed", c->name);
+    if (launch == 801) return NOT_MODELLED;
+    CHECK(launch == 0, "%s: the launch failed: CUresult %d", c->name, launch);
+    return rc || launch ? FAILED : OK;
+}
+
+/* ---- comparing ---- */
+
+/* A float's place on the number line, so that neighbours differ by one; NaNs all in one place. */
+static int64_t place(uint64_t bits, uint32_t bytes)
+{
+    uint64_t sign = 1ULL << (8 * bytes - 1), magnitude = bits & (sign - 1);
+    uint64_t infinity = bytes == 2 ? 0x7C00 : bytes == 4 ? 0x7F800000ULL : 0x7FF0000000000000ULL;
+    if (bytes != 2 && magnitude > infinity) return INT64_MAX;
+    return bits & sign ? -(int64_t)magnitude : (int64_t)magnitude;
+}
+
+struct tally {
+    uint64_t count, differ, max_ulp;
+    size_t first;
+};
+
+static void compare(const struct golden_case *c, const unsigned char *got,
+                    const unsigned char *want, struct tally *t)
+{
+    memset(t, 0, sizeof *t);
+    for (size_t i = 0; i < c->out_bytes; i += c->element) {
+        uint64_t g = 0, w = 0;
+        memcpy(&g, got + i, c->element);
+        memcpy(&w, want + i, c->element);
+        t->count++;
+        if (g == w) continue;
+        if (t->differ++ == 0) t->first = i / c->element;
+        if (c->floating) {
+            int64_t a = place(g, c->element), b = place(w, c->element);
+            uint64_t ulp = a == b                             ? 0
+                           : a == INT64_MAX || b == INT64_MAX ? UINT64_MAX
+                                                              : (uint64_t)llabs(a - b);
+            if (ulp > t->max_ulp) t->max_ulp = ulp;
+        }
+    }
+}
+
+/* The first few results that differ, each with the inputs of its lane where lanes have their own. */
+static void print_misses(const struct golden_case *c, const unsigned char *got,
+                         const unsigned char *want)
+{
+    size_t lanes = c->out_bytes / c->element, stride = lanes ? c->in_bytes / lanes : 0, shown = 0;
+    for (size_t i = 0; i < lanes && shown < 8; i++) {
+        uint64_t g = 0, w = 0, in;
+        memcpy(&g, got + i * c->element, c->element);
+        memcpy(&w, want + i * c->element, c->element);
+        if (g == w) continue;
+        shown++;
+        printf("    %s [%zu] want 0x%llx got 0x%llx", c->name, i, (unsigned long long)w,
+               (unsigned long long)g);
+        for (size_t at = 0; stride % 8 == 0 && at < stride; at += 8) {
+            memcpy(&in, c->in + i * stride + at, 8);
+            printf(" %llx", (unsigned long long)in);
+        }
+        printf("\n");
+    }
+}
+
+static void judge(const struct golden_case *c, const unsigned char *got, const unsigned char *want)
+{
+    struct tally t;
+    uint64_t g = 0, w = 0;
+    compare(c, got, want, &t);
+    memcpy(&g, got + t.first * c->element, c->element);
+    memcpy(&w, want + t.first * c->element, c->element);
+    if (test_verbose()) print_misses(c, got, want);
+    if (test_verbose() && t.differ)
+        printf("  %s: %llu of %llu differ, at most %llu ulp\n", c->name,
+               (unsigned long long)t.differ, (unsigned long long)t.count,
+               (unsigned long long)t.max_ulp);
+    if (c->rule == GOLDEN_ULP)
+        CHECK(t.max_ulp <= c->ulp,
+              "%s: %llu ulp from the hardware, at most %u; first at %zu: want 0x%llx got 0x%llx",
+              c->name, (unsigned long long)t.max_ulp, c->ulp, t.first, (unsigned long long)w,
+              (unsigned long long)g);
+    else if (c->rule == GOLDEN_MMA)
+        CHECK(t.differ * 10000 <= t.count,
+              "%s: %llu of %llu sums differ, first at %zu: want 0x%llx got 0x%llx", c->name,
+              (unsigned long long)t.differ, (unsigned long long)t.count, t.first,
+              (unsigned long long)w, (unsigned long long)g);
+    else
+        CHECK(t.differ == 0, "%s: %llu of %llu differ, first at %zu: want 0x%llx got 0x%llx",
+              c->name, (unsigned long long)t.differ, (unsigned long long)t.count, t.first,
+              (unsigned long long)w, (unsigned long long)g);
+}
+
+/* ---- files ---- */
+
+static FILE *open_family(const char *dir, const struct golden_family *f, const char *mode)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s.bin", dir, f->name);
+    FILE *file = fopen(path, mode);
+    if (!file) fprintf(stderr, "golden: %s: %s\n", path, strerror(errno));
+    return file;
+}
+
+static bool put_case(FILE *f, const struct golden_case *c, const unsigned char *out)
+{
+    uint32_t size = (uint32_t)c->out_bytes;
+    return fwrite(c->name, sizeof c->name, 1, f) == 1 && fwrite(&size, sizeof size, 1, f) == 1 &&
+           fwrite(out, 1, size, f) == size;
+}
+
+static bool get_case(FILE *f, const struct golden_case *c, unsigned char *out)
+{
+    char name[GOLDEN_NAME];
+    uint32_t size;
+    return fread(name, sizeof name, 1, f) == 1 && fread(&size, sizeof size, 1, f) == 1 &&
+           !memcmp(name, c->name, sizeof name) && size == c->out_bytes &&
+           fread(out, 1, size, f) == size;
+}
+
+/* One family, recorded to or compared with its file. */
+static void walk(struct driver *d, const struct golden_family *family, FILE *f, bool record)
+{
+    static struct golden_case c;
+    for (uint32_t i = 0;; i++) {
+        memset(&c, 0, sizeof c);
+        if (!family->make(&c, i)) break;
+        unsigned char *out = calloc(1, c.out_bytes), *want = calloc(1, c.out_bytes);
+        bool chosen = test_case("%s: %s", family->name, c.name);
+        bool have = record || (want && get_case(f, &c, want));
+        if (chosen && out && want && c.in) {
+            CHECK(have, "%s: not in the file, or of another size: run make golden", c.name);
+            int rc = have ? run(d, &c, out) : FAILED;
+            if (rc == NOT_MODELLED)
+                test_skip("not modelled");
+            else if (rc == OK && record)
+                CHECK(put_case(f, &c, out), "cannot write");
+            else if (rc == OK)
+                judge(&c, out, want);
+        }
+        free(out);
+        free(want);
+        free(c.in);
+        if (!have) break;
+    }
+}
+
+static bool begin_file(FILE *f, bool record)
+{
+    char head[sizeof magic] = "";
+    if (record) return fwrite(magic, sizeof magic - 1, 1, f) == 1;
+    return fread(head, sizeof magic - 1, 1, f) == 1 && !strcmp(head, magic);
+}
+
+int main(int argc, char **argv)
+{
+    static struct driver d;
+    hewn_error err = {0};
+    bool record = argc > 2 && !strcmp(argv[1], "--record");
+    const char *dir = argc > 1 ? argv[record ? 2 : 1] : "";
+    int used = record ? 2 : 1;
+    if (argc <= used) {
+        fprintf(stderr, "usage: golden [--record] DIR [options]\n");
+        return 2;
+    }
+    argv[used] = argv[0];
+    test_begin("golden", argc - used, argv + used);
+    if (!driver_open(&d, &err)) {
+        if (test_case("open")) CHECK(false, "%s", err.message);
+        return test_end();
+    }
+    test_where("%s", d.dev.info.name);
+    for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
+        FILE *f = open_family(dir, families[i], record ? "wb" : "rb");
+        if (f && begin_file(f, record))
+            walk(&d, families[i], f, record);
+        else if (test_case("%s", families[i]->name))
+            CHECK(false, "no vectors of this family in %s", dir);
+        if (f) fclose(f);
+    }
+    device_close(&d.dev);
+    return test_end();
+}
