@@ -366,6 +366,61 @@ static const struct rule {
      "setp.ne.u32 %p1,%r4,%r4; mov.u32 %r5,0x08100010; mov.u64 %d1,0x400000003000;\n"
      "tcgen05.mma.cta_group::1.kind::f16 [%r4],%d1,%d1,%r5,%p1;\nLW: bra LW;",
      "oob", "operand B", 700},
+    {"s32 products into f32",
+     "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],512; ld.shared.b32 "
+     "%r4,[slot];\n"
+     "setp.ne.u32 %p1,%r4,%r4; mov.u32 %r5,0x08100010; mov.u64 %d1,0x400000000040;\n"
+     "tcgen05.mma.cta_group::1.kind::i8 [%r4],%d1,%d1,%r5,%p1;",
+     "mma-desc", "no D format", 715},
+    {"N of 40 with i8",
+     "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],512; ld.shared.b32 "
+     "%r4,[slot];\n"
+     "setp.ne.u32 %p1,%r4,%r4; mov.u32 %r5,0x080A0020; mov.u64 %d1,0x400000000040;\n"
+     "tcgen05.mma.cta_group::1.kind::i8 [%r4],%d1,%d1,%r5,%p1;",
+     "mma-desc", "N is 40", 715},
+    {"MN-major e2m1",
+     "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],512; ld.shared.b32 "
+     "%r4,[slot];\n"
+     "setp.ne.u32 %p1,%r4,%r4; mov.u32 %r5,0x08108290; mov.u64 %d1,0x400000000040;\n"
+     "tcgen05.mma.cta_group::1.kind::f8f6f4 [%r4],%d1,%d1,%r5,%p1;",
+     "mma-desc", "6 and 4 bits are K-major", 715},
+    {"dense descriptor with .sp",
+     "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],512; ld.shared.b32 "
+     "%r4,[slot];\n"
+     "setp.ne.u32 %p1,%r4,%r4; mov.u32 %r5,0x08100010; mov.u64 %d1,0x400000000040;\n"
+     "tcgen05.mma.sp.cta_group::1.kind::f16 [%r4],%d1,%d1,[%r4+300],%r5,%p1;",
+     "mma-desc", "bit 2", 715},
+    {"metadata that means nothing",
+     "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],512; ld.shared.b32 "
+     "%r4,[slot];\n"
+     "setp.ne.u32 %p1,%r4,%r4; mov.u32 %r5,0x08100014; mov.u64 %d1,0x400000000040;\n"
+     "tcgen05.mma.sp.cta_group::1.kind::f16 [%r4],%d1,%d1,[%r4+300],%r5,%p1;\nLW: bra LW;",
+     "mma-desc", "sparsity metadata of lane 0", 715},
+    {"sparse B in a narrow swizzle",
+     "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],512; ld.shared.b32 "
+     "%r4,[slot];\n"
+     "setp.ne.u32 %p1,%r4,%r4; mov.u32 %r5,0x08100014; mov.u64 %d1,0x400000000040;\n"
+     "mov.u64 %d2,0xC000400000000040;\n"
+     "tcgen05.mma.sp.cta_group::1.kind::f16 [%r4],%d1,%d2,[%r4+300],%r5,%p1;",
+     "unsupported", "64 bytes in a swizzle of 32", 801},
+    {"scale factors off lane 0",
+     "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],512; ld.shared.b32 "
+     "%r4,[slot];\n"
+     "setp.ne.u32 %p1,%r4,%r4; mov.u32 %r5,0x08900000; mov.u64 %d1,0x400000000040;\n"
+     "add.u32 %r6,%r4,0x200100;\n"
+     "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale [%r4],%d1,%d1,%r5,[%r6],[%r4+300],%p1;",
+     "tmem-lane", "scale factors of A", 719},
+    {"K of 96 for sm_100a",
+     "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],512; ld.shared.b32 "
+     "%r4,[slot];\n"
+     "setp.ne.u32 %p1,%r4,%r4; mov.u32 %r5,0x88900480; mov.u64 %d1,0x400000000040;\n"
+     "tcgen05.mma.cta_group::1.kind::mxf4.block_scale [%r4],%d1,%d1,%r5,[%r4+256],[%r4+300],%p1;",
+     "mma-desc", "needs .target sm_103a", 715},
+    {"shift off a quarter's lane",
+     "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],512; ld.shared.b32 "
+     "%r4,[slot];\n"
+     "add.u32 %r4,%r4,0x100000;\ntcgen05.shift.cta_group::1.down [%r4];",
+     "tmem-lane", "multiple of 32", 719},
     {"two cta_groups",
      "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],32;\n"
      "tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;",
@@ -504,6 +559,7 @@ int main(int argc, char **argv)
                               halves ? " of halves" : ""))
                     test_shape(shape, times, halves);
     mma_cases();
+    blackwell_cases();
     wgmma_cases();
     for (uint32_t count = 1; count <= 4; count *= 2)
         for (int trans = 0; trans < 2; trans++)

@@ -92,11 +92,25 @@ void *host(uint64_t address)
 
 /* ---- number formats ---- */
 
-const struct format_row formats[] = {{"f16", 2, 0, TF_F16},
-                                     {"bf16", 2, 1, TF_BF16},
-                                     {"tf32", 4, 2, TF_TF32},
-                                     {"e4m3", 1, 0, TF_E4M3},
-                                     {"e5m2", 1, 1, TF_E5M2}};
+const struct format_row formats[] = {{"f16", 2, 0, TF_F16},      {"bf16", 2, 1, TF_BF16},
+                                     {"tf32", 4, 2, TF_TF32},    {"e4m3", 1, 0, TF_E4M3},
+                                     {"e5m2", 1, 1, TF_E5M2},    {"e2m3", 1, 3, TF_E2M3},
+                                     {"e3m2", 1, 4, TF_E3M2},    {"e2m1", 1, 5, TF_E2M1},
+                                     {"u8", 1, 0, TF_U8},        {"s8", 1, 1, TF_S8},
+                                     {"e2m1x2", 1, 1, TF_E2M1X2}};
+
+/* Values of e2m1 codes 0 to 7. */
+static const double e2m1_values[8] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+
+/* Six bits: `fractions` of fraction below an exponent with bias `bias`, a sign on top. */
+static double six_bits(uint32_t code, int fractions, int bias)
+{
+    const int fraction = (int)(code & ((1U << fractions) - 1U)),
+              exponent = (int)(code & 31U) >> fractions;
+    const double magnitude = exponent ? ldexp(1 + ldexp(fraction, -fractions), exponent - bias)
+                                      : ldexp(ldexp(fraction, -fractions), 1 - bias);
+    return code & 32U ? -magnitude : magnitude;
+}
 
 double element_value(enum format format, const uint8_t *p)
 {
@@ -117,6 +131,12 @@ double element_value(enum format format, const uint8_t *p)
                                                          : ldexp(fraction, -9);
         return word & 0x80U ? -magnitude : magnitude;
     }
+    case E2M3: return six_bits(word, 3, 1);
+    case E3M2: return six_bits(word, 2, 3);
+    case E2M1: return (word & 32U ? -1 : 1) * e2m1_values[word >> 2 & 7U];
+    case E2M1X2: return (word & 8U ? -1 : 1) * e2m1_values[word & 7U];
+    case U8: return (double)word;
+    case S8: return word < 128 ? (double)word : (double)word - 256;
     default: return f16_to_double((uint16_t)(word << 8));
     }
 }
@@ -131,7 +151,8 @@ void random_element(enum format format, uint8_t *p)
     case BF16: word = double_to_bf16((double)f); break;
     case TF32: memcpy(&word, &f, sizeof word); break;
     case E4M3: word = (word & 0x80U) | rng_below(&rng, 0x48); break;
-    default: word = (word & 0x80U) | rng_below(&rng, 0x48); break;
+    case E5M2: word = (word & 0x80U) | rng_below(&rng, 0x48); break;
+    default: break; /* any bits */
     }
     memcpy(p, &word, formats[format].bytes);
 }
@@ -155,6 +176,11 @@ uint32_t model_address(const struct smem_operand *o, uint32_t mn, uint32_t k)
     else
         at = mn % (w * t) + mn / (w * t) * lbo + k % lines * (w * t) + k / lines * sbo;
     at = o->start + at * o->elem_bytes;
+    if (o->wraps) { /* a row goes on at the absolute leading offset */
+        const uint32_t in_row = o->start % 128 + k;
+        at = (in_row < 128 ? o->start - o->start % 128 : o->lbo) + mn % 8 * 128 + mn / 8 * o->sbo +
+             in_row % 128;
+    }
     const uint32_t chunk = at >> 4 & 7U, row = (at - o->phase) >> 7 & 7U;
     switch (o->swizzle) {
     case 1: return (at & ~0x70U) | (chunk ^ (row & 1U)) << 4;
@@ -163,6 +189,28 @@ uint32_t model_address(const struct smem_operand *o, uint32_t mn, uint32_t k)
     case 4: return (at & ~0x70U) | (chunk ^ (row & 3U) << 1) << 4;
     default: return at;
     }
+}
+
+double model_element(const struct smem_operand *o, enum format format, const uint8_t *window,
+                     uint32_t mn, uint32_t k)
+{
+    const uint32_t bits = format == E2M1 || format == E2M1X2 ? 4 : 6;
+    uint8_t byte;
+    if (format == E2M1X2) {
+        byte = window[model_address(o, mn, k / 2)];
+        byte = k % 2 ? byte >> 4 : byte;
+    } else if (format == E2M3 || format == E3M2 || format == E2M1) {
+        const uint8_t *chunk = &window[model_address(o, mn, k / 16 * 16)];
+        byte = 0;
+        for (uint32_t bit = 0; bit < bits; bit++) {
+            const uint32_t at = k % 16 * bits + bit;
+            byte = (uint8_t)(byte | (chunk[at / 8] >> at % 8 & 1U)
+                                        << (bit + (format == E2M1 ? 2 : 0)));
+        }
+    } else {
+        return element_value(format, &window[model_address(o, mn, k)]);
+    }
+    return element_value(format, &byte);
 }
 
 struct smem_operand random_operand(uint32_t swizzle, bool mn_major, enum format format,
@@ -253,7 +301,8 @@ uint64_t descriptor(const struct smem_operand *o, bool tcgen05)
 {
     const uint64_t fields =
         (uint64_t)o->start >> 4 | (uint64_t)(o->lbo >> 4) << 16 | (uint64_t)(o->sbo >> 4) << 32;
-    return tcgen05 ? fields | 1ULL << 46 | (uint64_t)tcgen05_code[o->swizzle] << 61
+    return tcgen05 ? fields | 1ULL << 46 | (uint64_t)o->wraps << 52 |
+                         (uint64_t)tcgen05_code[o->swizzle] << 61
                    : fields | (uint64_t)wgmma_code[o->swizzle] << 62;
 }
 

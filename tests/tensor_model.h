@@ -41,7 +41,9 @@ void *host(uint64_t address);
 
 /* ---- number formats ---- */
 
-enum format { F16, BF16, TF32, E4M3, E5M2 };
+/* From E2M3 to E2M1 the value of a byte container of tensor memory; E2M1X2 is the value of the low half
+ * of a byte. */
+enum format { F16, BF16, TF32, E4M3, E5M2, E2M3, E3M2, E2M1, U8, S8, E2M1X2 };
 
 struct format_row {
     const char *name;
@@ -63,6 +65,9 @@ extern uint8_t image[2][IMAGE];
 void fill_image(enum format a, enum format b);
 struct smem_operand random_operand(uint32_t swizzle, bool mn_major, enum format format,
                                    uint32_t start);
+/* Element (mn, k) of an operand in `window`; 6- and 4-bit formats lie packed. */
+double model_element(const struct smem_operand *o, enum format format, const uint8_t *window,
+                     uint32_t mn, uint32_t k);
 uint32_t model_address(const struct smem_operand *o, uint32_t mn, uint32_t k);
 uint64_t descriptor(const struct smem_operand *o, bool tcgen05);
 
@@ -88,5 +93,9 @@ double cell_value(uint32_t cell, bool half);
 
 void mma_cases(void);
 void wgmma_cases(void);
+
+/* ---- sim_tensor_blackwell.c ---- */
+
+void blackwell_cases(void);
 
 #endif

@@ -57,7 +57,7 @@ struct insn {
     uint16_t list_count;
     uint32_t target; /* branches: instruction index */
     struct arg arg[INSN_ARGS]; /* operands in the order of the row's operand pattern */
-    int64_t imm[3]; /* [n]: byte offset of address operand n (0, 1, 2); or as the family's bind
+    int64_t imm[6]; /* [n]: byte offset of the n-th address operand (from 0); or as the family's bind
                        function says */
     const struct arg *list; /* vector operands, flattened in order */
     const void *aux;        /* family-specific decoded form, in the kernel's arena */

@@ -19,7 +19,10 @@ static const struct fp_format format_f16 = {10, 5, true, F16_NAN_BITS, 0x7BFF},
                               format_bf16 = {7, 8, true, F16_NAN_BITS, 0x7F7F},
                               format_tf32 = {10, 8, true, 0x3FFFF, 0x3FBFF},
                               format_e4m3 = {3, 4, false, 0x7F, 0x7E},
-                              format_e5m2 = {2, 5, true, 0x7F, 0x7B};
+                              format_e5m2 = {2, 5, true, 0x7F, 0x7B},
+                              /* without NaN: one becomes the largest number (PTX ISA "cvt") */
+    format_e2m3 = {3, 2, false, 0x1F, 0x1F}, format_e3m2 = {2, 3, false, 0x1F, 0x1F},
+                              format_e2m1 = {1, 2, false, 0x7, 0x7};
 
 /* 1 when the magnitude `kept` with `rest` of `unit` below its last bit is to be raised by one. */
 static uint64_t round_increment(uint64_t kept, uint64_t rest, uint64_t unit, bool negative,
@@ -72,7 +75,7 @@ static double fp_decode(uint32_t v, const struct fp_format *f)
     uint32_t magnitude = v & ((1U << (f->mantissa + f->exponent)) - 1);
     int exponent = (int)(magnitude >> f->mantissa), bias = (1 << (f->exponent - 1)) - 1;
     double mantissa = magnitude & ((1U << f->mantissa) - 1), r;
-    if (!f->infinite && magnitude == f->nan)
+    if (!f->infinite && magnitude == f->nan && f->nan != f->max)
         r = (double)NAN;
     else if (f->infinite && magnitude > f->max)
         r = mantissa != 0 ? (double)NAN : (double)INFINITY;
@@ -372,50 +375,68 @@ int bind_cvt_tf32(struct decoder *dc, struct insn *out)
     return 0;
 }
 
-static const struct fp_format *fp8_format(uint32_t type)
+/* Formats of 8 bits and fewer come in pairs, each in a byte, of e2m1 in half a byte. */
+static const struct fp_format *narrow_format(uint32_t type)
 {
-    return type == T_E4M3X2 ? &format_e4m3 : &format_e5m2;
+    switch (type) {
+    case T_E4M3X2: return &format_e4m3;
+    case T_E5M2X2: return &format_e5m2;
+    case T_E2M3X2: return &format_e2m3;
+    case T_E3M2X2: return &format_e3m2;
+    default: return &format_e2m1;
+    }
 }
 
-/* To two bytes, from two f32 (a high) or the halves of an f16x2. */
-static enum step cvt_fp8(struct warp *w, const struct insn *in, uint32_t mask)
+static uint32_t narrow_bits(uint32_t type)
 {
-    const struct fp_format *f = fp8_format(in->type);
+    return type == T_E2M1X2 ? 4 : 8;
+}
+
+/* The two values to be packed: two f32 (a high), or the halves of an f16x2 or bf16x2. */
+static void pair_of(const struct warp *w, const struct insn *in, uint32_t lane, double pair[2])
+{
+    const uint32_t a = (uint32_t)arg_lane(w, in->arg[1], lane);
+    const uint16_t low = (uint16_t)a, high = (uint16_t)(a >> 16);
+    if (in->type2 == T_F32) {
+        pair[0] = f32_from((uint32_t)arg_lane(w, in->arg[2], lane));
+        pair[1] = f32_from(a);
+    } else {
+        pair[0] = in->type2 == T_F16X2 ? f16_to_f32(low) : bf16_to_f32(low);
+        pair[1] = in->type2 == T_F16X2 ? f16_to_f32(high) : bf16_to_f32(high);
+    }
+}
+
+static enum step cvt_narrow(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    const struct fp_format *f = narrow_format(in->type);
     for (; mask; mask &= mask - 1) {
-        uint32_t l = first_lane(mask), a = (uint32_t)arg_lane(w, in->arg[1], l);
-        double high, low;
-        if (in->type2 == T_F16X2) {
-            high = f16_to_f32((uint16_t)(a >> 16));
-            low = f16_to_f32((uint16_t)a);
-        } else {
-            high = f32_from(a);
-            low = f32_from((uint32_t)arg_lane(w, in->arg[2], l));
+        uint32_t l = first_lane(mask), r = 0;
+        double pair[2];
+        pair_of(w, in, l, pair);
+        for (uint32_t i = 0; i < 2; i++) {
+            if ((in->flags & FLAG_RELU) && pair[i] <= 0) pair[i] = 0;
+            r |= fp_encode(pair[i], f, ROUND_NEAREST, true) << i * narrow_bits(in->type);
         }
-        if (in->flags & FLAG_RELU) {
-            high = high <= 0 ? 0 : high;
-            low = low <= 0 ? 0 : low;
-        }
-        arg_set_lane(w, in->arg[0], l,
-                     fp_encode(low, f, ROUND_NEAREST, true) |
-                         fp_encode(high, f, ROUND_NEAREST, true) << 8);
+        arg_set_lane(w, in->arg[0], l, r);
     }
     return STEP_NEXT;
 }
 
-int bind_cvt_fp8(struct decoder *dc, struct insn *out)
+int bind_cvt_narrow(struct decoder *dc, struct insn *out)
 {
     out->flags = flags_of(dc);
-    out->fn = cvt_fp8;
+    out->fn = cvt_narrow;
     return 0;
 }
 
-static enum step cvt_from_fp8(struct warp *w, const struct insn *in, uint32_t mask)
+static enum step cvt_from_narrow(struct warp *w, const struct insn *in, uint32_t mask)
 {
-    const struct fp_format *f = fp8_format(in->type2);
+    const struct fp_format *f = narrow_format(in->type2);
+    const uint32_t bits = narrow_bits(in->type2);
     for (; mask; mask &= mask - 1) {
         uint32_t l = first_lane(mask), a = (uint32_t)arg_lane(w, in->arg[1], l), r = 0;
         for (uint32_t i = 0; i < 2; i++) {
-            double d = fp_decode(a >> (8 * i) & 0xFF, f);
+            double d = fp_decode(a >> (bits * i) & ((1U << bits) - 1U), f);
             r |= (uint32_t)double_to_type(d, T_F16, in->flags) << (16 * i);
         }
         arg_set_lane(w, in->arg[0], l, r);
@@ -423,10 +444,65 @@ static enum step cvt_from_fp8(struct warp *w, const struct insn *in, uint32_t ma
     return STEP_NEXT;
 }
 
-int bind_cvt_from_fp8(struct decoder *dc, struct insn *out)
+int bind_cvt_from_narrow(struct decoder *dc, struct insn *out)
 {
     out->flags = flags_of(dc);
-    out->fn = cvt_from_fp8;
+    out->fn = cvt_from_narrow;
+    return 0;
+}
+
+/* The power of two at or below (.rz) or at or above (.rp) a magnitude, as its exponent + 127; the sign
+ * does not count (interpretation). 0xFF is NaN, and what is too large without .satfinite. */
+static uint32_t ue8m0_of(double d, uint32_t flags)
+{
+    int exponent;
+    double fraction;
+    if (d != d) return 0xFF;
+    if (d == 0) return 0;
+    if (isinf(d)) return flags & FLAG_SATFINITE ? 0xFE : 0xFF;
+    fraction = frexp(fabs(d), &exponent); /* in [1/2, 1) */
+    if (flags_round(flags) == ROUND_ZERO || fraction == 0.5) exponent--;
+    if (exponent > 127) return flags & FLAG_SATFINITE ? 0xFE : 0xFF;
+    return exponent < -127 ? 0 : (uint32_t)(exponent + 127);
+}
+
+static enum step cvt_ue8m0(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    for (; mask; mask &= mask - 1) {
+        uint32_t l = first_lane(mask);
+        double pair[2];
+        pair_of(w, in, l, pair);
+        arg_set_lane(w, in->arg[0], l,
+                     ue8m0_of(pair[0], in->flags) | ue8m0_of(pair[1], in->flags) << 8);
+    }
+    return STEP_NEXT;
+}
+
+int bind_cvt_ue8m0(struct decoder *dc, struct insn *out)
+{
+    out->flags = flags_of(dc);
+    out->fn = cvt_ue8m0;
+    return 0;
+}
+
+/* bf16 has the same exponent field; 2^-127 is a subnormal of it. */
+static enum step cvt_from_ue8m0(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    for (; mask; mask &= mask - 1) {
+        uint32_t l = first_lane(mask), a = (uint32_t)arg_lane(w, in->arg[1], l), r = 0;
+        for (uint32_t i = 0; i < 2; i++) {
+            const uint32_t code = a >> (8 * i) & 0xFF;
+            r |= (code == 0xFF ? F16_NAN_BITS : code == 0 ? 0x0040U : code << 7) << (16 * i);
+        }
+        arg_set_lane(w, in->arg[0], l, r);
+    }
+    return STEP_NEXT;
+}
+
+int bind_cvt_from_ue8m0(struct decoder *dc, struct insn *out)
+{
+    (void)dc;
+    out->fn = cvt_from_ue8m0;
     return 0;
 }
 

@@ -1,10 +1,9 @@
 /*
- * tcgen05.cp: PTX ISA "Tensor Memory Data Movement Instructions". Rows of 16 or 32 bytes go from shared
+ * tcgen05.cp and shift: PTX ISA "Tensor Memory Data Movement Instructions". Rows of 16 or 32 bytes go from shared
  * memory (the K-major layouts of matrix descriptors) to lanes of tensor memory, in every CTA of the
- * group from its own to its own.
+ * group from its own to its own; chunks of 6- or 4-bit codes become bytes on the way.
  */
-#include "smem_desc.h"
-#include "tcgen05.h"
+#include "op_tcgen05_mma.h"
 
 enum { UNIT_WORDS = 4 }; /* a 128-bit unit is four columns of a lane */
 
@@ -21,18 +20,25 @@ static const struct cp_shape {
     {"32x128b", "warpx4", 32, 1, 32, 0, 4, 32},
 };
 
-/* insn.aux is the struct cp_shape, insn.flags the cta_group. */
+/* insn.aux is the struct cp_shape; insn.flags the cta_group and, of a copy that decompresses, the bits of
+ * a code. */
+enum { CP_GROUP = 3, CP_CODE_BITS = 4 /* shift */ };
 
 struct cp_run {
     struct smem_operand source;
     uint32_t address;
 };
 
-static void write_row(struct cta *cta, const struct cp_shape *s, uint32_t address, uint32_t row,
+static void write_row(struct cta *cta, const struct insn *in, uint32_t address, uint32_t row,
                       uint32_t unit, const uint8_t *from)
 {
+    const struct cp_shape *s = in->aux;
+    const uint32_t code_bits = (uint32_t)in->flags >> CP_CODE_BITS;
     uint32_t word[UNIT_WORDS];
-    memcpy(word, from, sizeof word);
+    uint8_t byte[sizeof word];
+    memcpy(byte, from, sizeof byte);
+    if (code_bits) tensor_unpack(code_bits, byte, byte);
+    memcpy(word, byte, sizeof word);
     for (uint32_t copy = 0; copy < s->copies; copy++) {
         const uint32_t lane =
             tmem_lane(address) + row / s->part * s->apart + row % s->part + copy * s->again;
@@ -55,7 +61,7 @@ static bool copy_cta(struct async_op *op, struct cta *cta)
                                 row, at, (unsigned)SHARED_RESERVED, cta->shared_bytes);
                 return false;
             }
-            write_row(cta, s, r->address, row, unit, cta->shared + at);
+            write_row(cta, op->in, r->address, row, unit, cta->shared + at);
         }
     }
     desc_publish(op, cta, &r->source, s->rows, s->units * 16U);
@@ -65,7 +71,7 @@ static bool copy_cta(struct async_op *op, struct cta *cta)
 
 static bool run_cp(struct group *g, struct async_op *op)
 {
-    const uint32_t cta_group = op->in->flags;
+    const uint32_t cta_group = op->in->flags & CP_GROUP;
     (void)g;
     for (uint32_t i = 0; i < cta_group; i++) {
         struct cta *cta = tcgen05_cta(op->cta, cta_group, i);
@@ -80,6 +86,7 @@ static enum step decode_run(struct warp *w, const struct insn *in, uint32_t lane
     const struct cp_shape *s = in->aux;
     const uint32_t last = (uint32_t)(s->rows - 1) / s->part * s->apart +
                           (uint32_t)(s->rows - 1) % s->part + (uint32_t)(s->copies - 1) * s->again;
+    const uint32_t cta_group = in->flags & CP_GROUP;
     char why[160];
     r->address = (uint32_t)arg_lane(w, in->arg[0], lane) + (uint32_t)in->imm[0];
     if (!desc_decode(DESC_TCGEN05, arg_lane(w, in->arg[1], lane), &r->source, why, sizeof why))
@@ -91,8 +98,8 @@ static enum step decode_run(struct warp *w, const struct insn *in, uint32_t lane
                          ".%s at tensor-memory lane %u (address 0x%08x) reaches lane %u of %u",
                          s->name, tmem_lane(r->address), r->address, tmem_lane(r->address) + last,
                          (unsigned)TMEM_LANES);
-    for (uint32_t i = 0; i < in->flags; i++)
-        if (tmem_check(w, in, lane, tcgen05_cta(w->cta, in->flags, i), tmem_column(r->address),
+    for (uint32_t i = 0; i < cta_group; i++)
+        if (tmem_check(w, in, lane, tcgen05_cta(w->cta, cta_group, i), tmem_column(r->address),
                        s->units * (uint32_t)UNIT_WORDS, s->name) == STEP_FAULT)
             return STEP_FAULT;
     return STEP_NEXT;
@@ -100,7 +107,8 @@ static enum step decode_run(struct warp *w, const struct insn *in, uint32_t lane
 
 static enum step exec_cp(struct warp *w, const struct insn *in, uint32_t mask)
 {
-    if (tcgen05_enter(w, in, first_lane(mask), in->flags) == STEP_FAULT) return STEP_FAULT;
+    const uint32_t cta_group = in->flags & CP_GROUP;
+    if (tcgen05_enter(w, in, first_lane(mask), cta_group) == STEP_FAULT) return STEP_FAULT;
     for (; mask; mask &= mask - 1U) {
         const uint32_t lane = first_lane(mask);
         struct async_op *op = async_new(w, in, lane, run_cp, sizeof(struct cp_run));
@@ -109,8 +117,8 @@ static enum step exec_cp(struct warp *w, const struct insn *in, uint32_t mask)
             async_discard(op);
             return STEP_FAULT;
         }
-        for (uint32_t i = 0; i < in->flags; i++)
-            tcgen05_hold(w->cta, tcgen05_cta(w->cta, in->flags, i));
+        for (uint32_t i = 0; i < cta_group; i++)
+            tcgen05_hold(w->cta, tcgen05_cta(w->cta, cta_group, i));
         async_submit(w->cta->group, op, &w->async->tensor, (struct async_latency){64, 32});
     }
     return STEP_NEXT;
@@ -118,13 +126,79 @@ static enum step exec_cp(struct warp *w, const struct insn *in, uint32_t mask)
 
 int bind_tcgen05_cp(struct decoder *dc, struct insn *out)
 {
+    if (mod_has(dc, "b8x16") != (mod_has(dc, "b6x16_p32") || mod_has(dc, "b4x16_p64")))
+        return bind_invalid(dc, ".b8x16 and its source format go together");
     for (size_t i = 0; i < sizeof cp_shapes / sizeof cp_shapes[0]; i++) {
         const struct cp_shape *s = &cp_shapes[i];
         if (!mod_is(dc, 1, s->name) || (s->spread && !mod_is(dc, 2, s->spread))) continue;
         out->aux = s;
         break;
     }
-    out->flags = (uint16_t)tcgen05_bind_group(dc, 0);
+    const uint32_t code_bits = mod_has(dc, "b6x16_p32") ? 6 : mod_has(dc, "b4x16_p64") ? 4 : 0;
+    out->flags = (uint16_t)(tcgen05_bind_group(dc, 0) | code_bits << CP_CODE_BITS);
     out->fn = exec_cp;
+    return 0;
+}
+
+/* ---- shift ---- */
+
+enum { SHIFT_COLUMNS = 8 };
+
+/* Payload. */
+struct shift_run {
+    uint32_t address;
+};
+
+static bool run_shift(struct group *g, struct async_op *op)
+{
+    const struct shift_run *r = async_payload(op);
+    (void)g;
+    for (uint32_t i = 0; i < op->in->flags; i++) {
+        struct cta *cta = tcgen05_cta(op->cta, op->in->flags, i);
+        tmem_shift(cta, tmem_lane(r->address), tmem_column(r->address), SHIFT_COLUMNS);
+        tmem_publish(op, cta, ACCESS_ATOMIC, r->address, SHIFT_COLUMNS);
+        tcgen05_release(op->cta, cta);
+    }
+    return true;
+}
+
+static enum step check_shift(struct warp *w, const struct insn *in, uint32_t lane, uint32_t address)
+{
+    if (tmem_lane(address) % WARP_LANES || tmem_lane(address) >= TMEM_LANES)
+        return sim_fault(w, in, lane, 719, FIND_TMEM_LANE, CAUSE_NONE, "",
+                         "shift at tensor-memory lane %u (address 0x%08x): the lane must be a "
+                         "multiple of 32 below 128",
+                         tmem_lane(address), address);
+    for (uint32_t i = 0; i < in->flags; i++)
+        if (tmem_check(w, in, lane, tcgen05_cta(w->cta, in->flags, i), tmem_column(address),
+                       SHIFT_COLUMNS, "shift") == STEP_FAULT)
+            return STEP_FAULT;
+    return STEP_NEXT;
+}
+
+static enum step exec_shift(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    if (tcgen05_enter(w, in, first_lane(mask), in->flags) == STEP_FAULT) return STEP_FAULT;
+    for (; mask; mask &= mask - 1U) {
+        const uint32_t lane = first_lane(mask);
+        const uint32_t address = (uint32_t)arg_lane(w, in->arg[0], lane) + (uint32_t)in->imm[0];
+        if (check_shift(w, in, lane, address) == STEP_FAULT) return STEP_FAULT;
+        struct async_op *op = async_new(w, in, lane, run_shift, sizeof(struct shift_run));
+        if (!op) return tcgen05_no_memory(w, in);
+        struct shift_run *r = async_payload(op);
+        r->address = address;
+        for (uint32_t i = 0; i < in->flags; i++)
+            tcgen05_hold(w->cta, tcgen05_cta(w->cta, in->flags, i));
+        async_submit(w->cta->group, op, &w->async->tensor, (struct async_latency){32, 16});
+    }
+    return STEP_NEXT;
+}
+
+/* insn.flags: the cta_group. */
+int bind_tcgen05_shift(struct decoder *dc, struct insn *out)
+{
+    if (tcgen05_needs_a(dc, "tcgen05.shift")) return -2;
+    out->flags = (uint16_t)tcgen05_bind_group(dc, 0);
+    out->fn = exec_shift;
     return 0;
 }

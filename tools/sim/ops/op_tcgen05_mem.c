@@ -1,5 +1,5 @@
 /*
- * tcgen05.ld, st, wait: PTX ISA "Tensor Memory and Register Load/Store Instructions"; fragments:
+ * tcgen05.ld, ld.red, st, wait: PTX ISA "Tensor Memory and Register Load/Store Instructions"; fragments:
  * "Data Movement Shape". Each warp has a pipe of loads and one of stores. Loads write their registers
  * when they complete; stores read theirs at issue (a later write of the register does not reach them).
  */
@@ -16,8 +16,12 @@ static const struct shape_row {
     {"16x256b", 4, 8, 32, 16}, {"16x32bx2", 1, 1, 128, 16},
 };
 
+enum reduction { RED_NONE, RED_MIN, RED_MAX };
+
 /* insn.aux of ld and st. */
 struct tmem_access {
+    uint8_t red; /* enum reduction: of ld.red, over what a thread loads */
+    bool red_abs, red_nan;
     uint8_t shape; /* enum tmem_shape */
     bool halves;   /* .pack::16b, .unpack::16b: two 16-bit columns a register */
     uint16_t regs;
@@ -140,6 +144,40 @@ struct access_run {
     uint32_t words[]; /* st: registers, WARP_LANES each */
 };
 
+/* ---- ld.red ---- */
+
+/* Floating minimum and maximum as `min` and `max` have them: NaN loses, or wins under .NaN; -0 < +0. */
+static uint32_t reduce_float(const struct tmem_access *a, uint32_t x, uint32_t y)
+{
+    const uint32_t top = 0x7F800000U, magnitude = 0x7FFFFFFFU;
+    const bool x_nan = (x & magnitude) > top, y_nan = (y & magnitude) > top;
+    if (x_nan || y_nan) return a->red_nan || (x_nan && y_nan) ? 0x7FFFFFFFU : x_nan ? y : x;
+    /* order of the patterns as signed numbers, negative ones turned round */
+    const int32_t i = (int32_t)(x >> 31 ? ~(x & magnitude) : x);
+    const int32_t j = (int32_t)(y >> 31 ? ~(y & magnitude) : y);
+    return (a->red == RED_MIN) == (i < j) ? x : y;
+}
+
+static uint32_t reduce_pair(const struct tmem_access *a, enum ptx_type type, uint32_t x, uint32_t y)
+{
+    if (type == T_F32) return reduce_float(a, x, y);
+    const bool less = type == T_S32 ? (int32_t)x < (int32_t)y : x < y;
+    return (a->red == RED_MIN) == less ? x : y;
+}
+
+static void reduce_loaded(struct warp *w, const struct insn *in)
+{
+    const struct tmem_access *a = in->aux;
+    const uint32_t keep = a->red_abs ? 0x7FFFFFFFU : 0xFFFFFFFFU;
+    for (uint32_t lane = 0; lane < WARP_LANES; lane++) {
+        uint32_t all = (uint32_t)arg_lane(w, in->list[0], lane) & keep;
+        for (uint32_t r = 1; r < a->regs; r++)
+            all = reduce_pair(a, (enum ptx_type)in->type, all,
+                              (uint32_t)arg_lane(w, in->list[r], lane) & keep);
+        arg_set_lane(w, in->arg[1], lane, all);
+    }
+}
+
 static bool run_ld(struct group *g, struct async_op *op)
 {
     const struct tmem_access *a = op->in->aux;
@@ -161,6 +199,7 @@ static bool run_ld(struct group *g, struct async_op *op)
             reg[t] = a->halves ? (cell[0] & 0xFFFFU) | cell[TMEM_LANES] << 16 : cell[0];
         }
     }
+    if (a->red) reduce_loaded(w, op->in);
     publish_access(op, run->base, ACCESS_READ);
     w->async->tmem_ld_pending--;
     return true;
@@ -234,6 +273,26 @@ int bind_tcgen05_ld(struct decoder *dc, struct insn *out)
 {
     out->fn = exec_ld;
     return bind_access(dc, out, 1, 2);
+}
+
+int bind_tcgen05_ld_red(struct decoder *dc, struct insn *out)
+{
+    const char *target = dc->module->target;
+    if (bind_access(dc, out, 2, 3)) return -2;
+    struct tmem_access *a = bind_alloc(dc, sizeof *a);
+    if (!a) return -1;
+    *a = *(const struct tmem_access *)out->aux;
+    a->red = mod_has(dc, "min") ? RED_MIN : RED_MAX;
+    a->red_abs = mod_has(dc, "abs");
+    a->red_nan = mod_has(dc, "NaN");
+    if (!strncmp(target, "sm_100", 6))
+        return bind_invalid(dc, "tcgen05.ld.red needs a target of sm_103 or later, not %s", target);
+    if (a->regs < 2) return bind_invalid(dc, "tcgen05.ld.red has no .x1");
+    if ((a->red_abs || a->red_nan) && out->type != T_F32)
+        return bind_invalid(dc, ".abs and .NaN go with .f32");
+    out->aux = a;
+    out->fn = exec_ld;
+    return 0;
 }
 
 int bind_tcgen05_st(struct decoder *dc, struct insn *out)

@@ -1,198 +1,321 @@
 /*
- * tcgen05.mma (kinds f16, tf32, f8f6f4 with 8-bit types; dense), commit and fences: PTX ISA "TensorCore
- * 5th Generation Matrix Multiply and accumulate Operations". An operation runs at its completion, in
- * the order of issue of its warp, on the memories of one CTA or of a pair.
+ * tcgen05.mma in all its forms, commit and fences: PTX ISA "TensorCore 5th Generation Matrix Multiply and
+ * accumulate Operations". An operation runs at its completion (op_tcgen05_run.c), in the order of issue
+ * of its warp, on the memories of one CTA or of a pair.
  */
+#include "op_tcgen05_mma.h"
+
 #include "mbar.h"
 #include "mem.h"
-#include "smem_desc.h"
-#include "tcgen05.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 
-enum mma_kind { KIND_F16, KIND_TF32, KIND_F8F6F4 };
-
-enum { MASK_WORDS = 8, BLOCK_N = 8 };
-
-/* insn.aux of tcgen05.mma. */
-struct mma_form {
-    uint8_t kind, cta_group;
-    bool a_in_tmem;
-    uint8_t mask_words; /* in insn.list */
-    uint8_t scale;      /* D is multiplied by 2^-scale first */
-};
-
-/* Payload: what one thread issued. */
-struct mma_run {
-    uint32_t m, n, k;
-    uint8_t format_a, format_b; /* enum tensor_format */
-    bool half_d, negate, accumulate;
-    uint32_t d, a_tmem; /* addresses */
-    struct smem_operand a, b;
-    uint32_t keep[MASK_WORDS]; /* lanes of D that stay unwritten */
-};
-
-/* How D lies in a CTA's tensor memory, PTX ISA "Data Path Layout Organization" (layouts A, B, D, F). */
-struct d_layout {
-    uint32_t rows;        /* of A that a CTA supplies */
-    uint32_t strips;      /* groups of rows that lie apart */
-    uint32_t strip_lanes; /* lanes from one to the next */
-    uint32_t half_lanes;  /* lanes and columns from the first CTA's columns of B to the second's */
-    uint32_t half_columns;
-    uint32_t columns; /* in all */
-};
-
-static struct d_layout layout_of(const struct mma_run *r, uint32_t cta_group)
+static bool block_scaled(const struct mma_form *f)
 {
-    struct d_layout l = {.rows = r->m / cta_group, .strips = 1, .columns = r->n};
-    if (cta_group == 1 && r->m == 64) {
-        l.strips = 4; /* F: 16 rows in each quarter of the lanes */
-        l.strip_lanes = 32;
-    } else if (cta_group == 2 && r->m == 128) {
-        l.half_lanes = 64; /* B */
-        l.columns = r->n / 2U;
-    } else if (cta_group == 2) {
-        l.half_columns = r->n / 2U; /* A */
-    }
-    return l;
+    return f->kind >= KIND_MXF8F6F4;
 }
 
 /* ---- instruction descriptor, PTX ISA "Instruction descriptor" ---- */
 
-static enum step bad_idesc(struct warp *w, const struct insn *in, uint32_t lane, uint32_t idesc,
-                           const char *what)
+/* Where a broken rule is reported. */
+struct issue {
+    struct warp *w;
+    const struct insn *in;
+    uint32_t lane;
+    uint32_t idesc;
+};
+
+__attribute__((format(printf, 2, 3))) static enum step bad_idesc(const struct issue *at,
+                                                                 const char *format, ...)
 {
-    return sim_fault(w, in, lane, 715, FIND_MMA_DESC, CAUSE_NONE, "",
-                     "instruction descriptor 0x%08x: %s", idesc, what);
+    char what[192];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    return sim_fault(at->w, at->in, at->lane, 715, FIND_MMA_DESC, CAUSE_NONE, "",
+                     "instruction descriptor 0x%08x: %s", at->idesc, what);
 }
 
 /* The element format of a code in bits 7-9 or 10-12; TF_FORMATS for one that the kind lacks. */
 static enum tensor_format idesc_format(enum mma_kind kind, uint32_t code)
 {
+    static const uint8_t f8f6f4[8] = {TF_E4M3, TF_E5M2, TF_FORMATS, TF_E2M3,
+                                      TF_E3M2, TF_E2M1, TF_FORMATS, TF_FORMATS};
     switch (kind) {
     case KIND_F16: return code == 0 ? TF_F16 : code == 1 ? TF_BF16 : TF_FORMATS;
     case KIND_TF32: return code == 2 ? TF_TF32 : TF_FORMATS;
-    default: return code == 0 ? TF_E4M3 : code == 1 ? TF_E5M2 : TF_FORMATS;
+    case KIND_I8: return code == 0 ? TF_U8 : code == 1 ? TF_S8 : TF_FORMATS;
+    case KIND_MXF4:
+    case KIND_MXF4NVF4: return code == 1 ? TF_E2M1X2 : TF_FORMATS;
+    default: return (enum tensor_format)f8f6f4[code];
     }
 }
 
-static enum step idesc_formats(struct warp *w, const struct insn *in, uint32_t lane, uint32_t idesc,
-                               enum mma_kind kind, struct mma_run *r)
+/* The code of D's type in bits 4 and 5, for the kinds that have one. */
+static enum step idesc_d_format(const struct issue *at, enum mma_kind kind, struct mma_run *r)
 {
-    const uint32_t a = idesc >> 7 & 7U, b = idesc >> 10 & 7U, d = idesc >> 4 & 3U;
-    if (kind == KIND_F8F6F4 && (a == 3 || a == 4 || a == 5 || b == 3 || b == 4 || b == 5))
-        return sim_fault(w, in, lane, 801, FIND_UNSUPPORTED, CAUSE_NONE, "",
-                         "instruction descriptor 0x%08x: 6- and 4-bit operands are not modelled",
-                         idesc);
+    const uint32_t d = at->idesc >> 4 & 3U;
+    const bool only_wide = kind == KIND_TF32 || r->format_a == TF_BF16;
+    r->half_d = d == 0;
+    if (kind == KIND_I8 ? d != 2 : d > 1 || (r->half_d && only_wide))
+        return bad_idesc(at, "bits 4 and 5 name no D format for these operands");
+    return STEP_NEXT;
+}
+
+static enum step idesc_formats(const struct issue *at, const struct mma_form *f, struct mma_run *r)
+{
+    const enum mma_kind kind = (enum mma_kind)f->kind;
+    const uint32_t a = at->idesc >> 7 & 7U, b = at->idesc >> 10 & 7U;
     r->format_a = (uint8_t)idesc_format(kind, a);
     r->format_b = (uint8_t)idesc_format(kind, b);
     if (r->format_a == TF_FORMATS)
-        return bad_idesc(w, in, lane, idesc, "bits 7 to 9 name no A format of this kind");
+        return bad_idesc(at, "bits 7 to 9 name no A format of this kind");
     if (r->format_b == TF_FORMATS)
-        return bad_idesc(w, in, lane, idesc, "bits 10 to 12 name no B format of this kind");
-    if (kind == KIND_F16 && a != b)
-        return bad_idesc(w, in, lane, idesc, "A and B must both be f16 or both bf16");
-    if (d > 1 || (d == 0 && (kind == KIND_TF32 || r->format_a == TF_BF16)))
-        return bad_idesc(w, in, lane, idesc, "bits 4 and 5 name no D format for these operands");
-    r->half_d = d == 0;
+        return bad_idesc(at, "bits 10 to 12 name no B format of this kind");
+    if (kind == KIND_F16 && a != b) return bad_idesc(at, "A and B must both be f16 or both bf16");
+    if (kind == KIND_I8 && at->idesc >> 13 & 3U)
+        return bad_idesc(at, "bits 13 and 14 (negation) must be zero with kind::i8");
+    r->a.mn_major = at->idesc >> 15 & 1U;
+    r->b.mn_major = at->idesc >> 16 & 1U;
+    if ((r->a.mn_major &&
+         (tensor_format_padded((enum tensor_format)r->format_a) || r->format_a == TF_E2M1X2)) ||
+        (r->b.mn_major &&
+         (tensor_format_padded((enum tensor_format)r->format_b) || r->format_b == TF_E2M1X2)))
+        return bad_idesc(at, "operands of 6 and 4 bits are K-major, bits 15 and 16 must be zero");
+    if (f->a_in_tmem && r->a.mn_major)
+        return bad_idesc(at, "A in tensor memory is K-major, bit 15 must be zero");
     return STEP_NEXT;
+}
+
+/* Sparsity, saturation, and what bits 29 to 31 are without block scaling. */
+static enum step idesc_plain(const struct issue *at, const struct mma_form *f, struct mma_run *r)
+{
+    const uint32_t idesc = at->idesc;
+    if (idesc & 0x20800040U || (!f->ws && idesc & 0xC0000000U))
+        return bad_idesc(at, "bits 6, 23 and 29%s must be zero", f->ws ? "" : " to 31");
+    r->selector = idesc & 3U;
+    r->saturate = idesc >> 3 & 1U;
+    if (r->selector && (!f->sparse || (f->kind != KIND_F16 && f->kind != KIND_TF32)))
+        return bad_idesc(at, "bits 0 and 1 (sparsity selector) must be zero here");
+    if (r->saturate && f->kind != KIND_I8)
+        return bad_idesc(at, "bit 3 (saturation) goes with kind::i8 only");
+    r->m = (idesc >> 24 & 0x1FU) << 4;
+    return idesc_d_format(at, (enum mma_kind)f->kind, r);
+}
+
+/* Types and places of scale factors, PTX ISA "Block Scaling". */
+static enum step idesc_scales(const struct issue *at, const struct mma_form *f, struct mma_run *r)
+{
+    const uint32_t idesc = at->idesc;
+    const bool fp4 = f->kind != KIND_MXF8F6F4, wide = idesc >> 31;
+    const uint32_t steps = f->vectors == 1 || (wide && f->vectors == 2) ? 1 : f->vectors;
+    if (idesc & 0x0700004BU) return bad_idesc(at, "bits 0, 1, 3, 6 and 24 to 26 must be zero");
+    r->ue8m0 = idesc >> 23 & 1U;
+    r->sfa_id = idesc >> 29 & 3U;
+    r->sfb_id = idesc >> 4 & 3U;
+    r->m = (idesc >> 27 & 3U) << 7;
+    r->vectors = f->vectors;
+    if (!r->ue8m0 && (f->kind != KIND_MXF4NVF4 || f->vectors != 4))
+        return bad_idesc(at, "bit 23: ue4m3 scales go with mxf4nvf4 and vectors of 16 only");
+    if (wide) {
+        if (!fp4 || f->sparse)
+            return bad_idesc(at, "bit 31 (K = 96) is for dense mxf4 and mxf4nvf4");
+        if (!f->sm_103a) return bad_idesc(at, "bit 31 (K = 96) needs .target sm_103a");
+        r->vectors = f->vectors == 4 ? 6 : 3;
+        if (f->vectors == 4 && ((r->sfa_id | r->sfb_id) & 1U))
+            return bad_idesc(at, "scale-factor ids of vectors of 16 with K = 96 are 0 and 2");
+    } else if (r->sfa_id % steps || r->sfb_id % steps) {
+        return bad_idesc(at, "scale-factor ids are multiples of %u here", steps);
+    }
+    return STEP_NEXT;
+}
+
+static bool shape_m_valid(const struct mma_form *f, uint32_t m)
+{
+    if (f->ws) return m == 32 || m == 64 || m == 128;
+    if (block_scaled(f)) return f->cta_group == 1 ? m == 128 : m == 256 || (m == 128 && !f->sparse);
+    return m == 64U * f->cta_group || m == 128U * f->cta_group;
 }
 
 /* PTX ISA "Matrix Shape". */
-static enum step idesc_shape(struct warp *w, const struct insn *in, uint32_t lane, uint32_t idesc,
-                             uint32_t cta_group, const struct mma_run *r)
+static enum step idesc_shape(const struct issue *at, const struct mma_form *f,
+                             const struct mma_run *r)
 {
-    const uint32_t step = 8U * cta_group;
-    char what[160];
-    if (r->m != 64U * cta_group && r->m != 128U * cta_group) {
-        (void)snprintf(what, sizeof what, "M is %u, must be %u or %u with cta_group::%u", r->m,
-                       64U * cta_group, 128U * cta_group, cta_group);
-        return bad_idesc(w, in, lane, idesc, what);
+    const uint32_t n = r->n, bytes = tensor_format_bytes((enum tensor_format)r->format_b);
+    uint32_t step = 8U * f->cta_group, least = step;
+    if (!shape_m_valid(f, r->m))
+        return bad_idesc(at, "M is %u, which %s with cta_group::%u does not have", r->m,
+                         f->ws             ? ".ws"
+                         : block_scaled(f) ? "this block-scaled form"
+                                           : "this kind",
+                         f->cta_group);
+    if (f->ws) {
+        if (n != 64 && n != 128 && (n != 256 || f->sparse))
+            return bad_idesc(at, "N is %u, must be 64%s with .ws%s", n,
+                             f->sparse ? " or 128" : ", 128 or 256", f->sparse ? ".sp" : "");
+        return STEP_NEXT;
     }
-    if (r->n == 0 || r->n > 256 || r->n % step) {
-        (void)snprintf(what, sizeof what,
-                       "N is %u, must be a multiple of %u from %u to 256 with cta_group::%u", r->n,
-                       step, step, cta_group);
-        return bad_idesc(w, in, lane, idesc, what);
-    }
-    if (tensor_format_bytes((enum tensor_format)r->format_b) == 1 && r->b.mn_major &&
-        r->n % (2U * step)) {
-        (void)snprintf(what, sizeof what, "N is %u, must be a multiple of %u for MN-major 8-bit B",
-                       r->n, 2U * step);
-        return bad_idesc(w, in, lane, idesc, what);
-    }
+    if (f->kind == KIND_I8 && (f->cta_group == 2 || n > 32)) step = 16U * f->cta_group;
+    if (f->kind == KIND_I8 && f->cta_group == 2) least = 32;
+    if (n < least || n > 256 || n % step)
+        return bad_idesc(at, "N is %u, must be a multiple of %u from %u to 256 with cta_group::%u",
+                         n, step, least, f->cta_group);
+    if (bytes == 1 && r->b.mn_major && n % (16U * f->cta_group))
+        return bad_idesc(at, "N is %u, must be a multiple of %u for MN-major 8-bit B", n,
+                         16U * f->cta_group);
     return STEP_NEXT;
 }
 
-static enum step decode_idesc(struct warp *w, const struct insn *in, uint32_t lane, uint32_t idesc,
-                              struct mma_run *r)
+static enum step decode_idesc(const struct issue *at, struct mma_run *r)
 {
-    const struct mma_form *f = in->aux;
-    if (idesc & 0x0000000FU)
-        return bad_idesc(w, in, lane, idesc,
-                         "bits 0 to 3 (sparsity, saturation) must be zero here");
-    if (idesc & 0xE0800040U)
-        return bad_idesc(w, in, lane, idesc, "bits 6, 23 and 29 to 31 must be zero");
-    if (idesc_formats(w, in, lane, idesc, (enum mma_kind)f->kind, r) == STEP_FAULT)
+    const struct mma_form *f = at->in->aux;
+    const uint32_t idesc = at->idesc;
+    if ((idesc >> 2 & 1U) != f->sparse)
+        return bad_idesc(at, "bit 2 (sparsity) is %u, but the instruction is %s", idesc >> 2 & 1U,
+                         f->sparse ? ".sp" : "dense");
+    if (idesc_formats(at, f, r) == STEP_FAULT) return STEP_FAULT;
+    if ((block_scaled(f) ? idesc_scales(at, f, r) : idesc_plain(at, f, r)) == STEP_FAULT)
         return STEP_FAULT;
     r->negate = (idesc >> 13 & 1U) != (idesc >> 14 & 1U);
-    r->a.mn_major = idesc >> 15 & 1U;
-    r->b.mn_major = idesc >> 16 & 1U;
     r->n = (idesc >> 17 & 0x3FU) << 3;
-    r->m = (idesc >> 24 & 0x1FU) << 4;
-    r->k = 32U / tensor_format_bytes((enum tensor_format)r->format_a);
-    if (f->a_in_tmem && r->a.mn_major)
-        return bad_idesc(w, in, lane, idesc, "A in tensor memory is K-major, bit 15 must be zero");
-    return idesc_shape(w, in, lane, idesc, f->cta_group, r);
+    r->stored_k = (r->vectors > 4 || r->vectors == 3 ? 48U : 32U) /
+                  tensor_format_bytes((enum tensor_format)r->format_a) *
+                  tensor_format_pack((enum tensor_format)r->format_a);
+    r->k = r->stored_k << f->sparse;
+    if (f->a_shift && r->m < 128) return bad_idesc(at, "M is %u, .ashift needs 128 or 256", r->m);
+    return idesc_shape(at, f, r);
 }
 
 /* ---- operands ---- */
 
-static enum step decode_smem(struct warp *w, const struct insn *in, uint32_t lane, const char *name,
-                             uint64_t desc, uint8_t format, struct smem_operand *o)
+/* `bytes` of a row that the operation reads: PTX ISA "Canonical Layouts". */
+static enum step smem_modes(const struct issue *at, const char *name, const struct mma_run *r,
+                            uint8_t format, const struct smem_operand *o, uint32_t bytes)
 {
-    const bool mn_major = o->mn_major;
-    char why[160];
-    if (!desc_decode(DESC_TCGEN05, desc, o, why, sizeof why))
-        return sim_fault(w, in, lane, 715, FIND_MMA_DESC, CAUSE_NONE, "", "descriptor of %s: %s",
-                         name, why);
-    o->mn_major = mn_major;
-    o->elem_bytes = (uint8_t)tensor_format_bytes((enum tensor_format)format);
+    static const uint32_t span[] = {0, 32, 64, 128, 128};
     /* PTX ISA "Transpose and Negate": 32-byte atoms and MN-major tf32 go together only */
-    if ((o->swizzle == 4) != (mn_major && format == TF_TF32))
-        return sim_fault(w, in, lane, 715, FIND_MMA_DESC, CAUSE_NONE, "",
+    if ((o->swizzle == 4) != (o->mn_major && format == TF_TF32))
+        return sim_fault(at->w, at->in, at->lane, 715, FIND_MMA_DESC, CAUSE_NONE, "",
                          "descriptor of %s: 128-byte swizzle with 32-byte atoms (code 1) is for "
                          "MN-major tf32, which takes no other mode",
                          name);
+    if (r->vectors == 3 || r->vectors == 6) {
+        if (o->wraps && o->swizzle == 3) return STEP_NEXT;
+        return sim_fault(at->w, at->in, at->lane, 801, FIND_UNSUPPORTED, CAUSE_NONE, "",
+                         "descriptor of %s: K = 96 is modelled with 128-byte swizzle and an "
+                         "absolute leading offset (bit 52) only",
+                         name);
+    }
+    if (!o->mn_major && o->swizzle && bytes > span[o->swizzle])
+        return sim_fault(at->w, at->in, at->lane, 801, FIND_UNSUPPORTED, CAUSE_NONE, "",
+                         "descriptor of %s: rows of %u bytes in a swizzle of %u are not modelled",
+                         name, bytes, span[o->swizzle]);
     return STEP_NEXT;
 }
 
-/* D and an A in tensor memory, in every CTA of the group. */
-static enum step check_tmem(struct warp *w, const struct insn *in, uint32_t lane,
-                            const struct mma_run *r)
+static enum step decode_smem(const struct issue *at, const char *name, uint64_t desc,
+                             const struct mma_run *r, uint8_t format, uint32_t k,
+                             struct smem_operand *o)
 {
-    const struct mma_form *f = in->aux;
-    const struct d_layout l = layout_of(r, f->cta_group);
+    const bool mn_major = o->mn_major;
+    const enum desc_kind kind =
+        r->vectors == 3 || r->vectors == 6 ? DESC_TCGEN05_WRAP : DESC_TCGEN05;
+    char why[160];
+    if (!desc_decode(kind, desc, o, why, sizeof why))
+        return sim_fault(at->w, at->in, at->lane, 715, FIND_MMA_DESC, CAUSE_NONE, "",
+                         "descriptor of %s: %s", name, why);
+    o->mn_major = mn_major;
+    o->elem_bytes = (uint8_t)tensor_format_bytes((enum tensor_format)format);
+    return smem_modes(at, name, r, format, o,
+                      k * o->elem_bytes / tensor_format_pack((enum tensor_format)format));
+}
+
+static enum step check_lane(const struct issue *at, const char *name, uint32_t address,
+                            uint32_t lane)
+{
+    if (tmem_lane(address) == lane) return STEP_NEXT;
+    return sim_fault(at->w, at->in, at->lane, 719, FIND_TMEM_LANE, CAUSE_NONE, "",
+                     "%s starts at tensor-memory lane %u (address 0x%08x), must start at lane %u",
+                     name, tmem_lane(address), address, lane);
+}
+
+/* One operand in tensor memory, of `columns`, in every CTA of the group. */
+static enum step check_columns(const struct issue *at, const char *name, uint32_t address,
+                               uint32_t columns)
+{
+    const struct mma_form *f = at->in->aux;
+    for (uint32_t i = 0; i < f->cta_group; i++)
+        if (tmem_check(at->w, at->in, at->lane, tcgen05_cta(at->w->cta, f->cta_group, i),
+                       tmem_column(address), columns, name) == STEP_FAULT)
+            return STEP_FAULT;
+    return STEP_NEXT;
+}
+
+/* Scale factors of `rows` rows: 32 to a column, and once more where ids run past a column's four. */
+static enum step check_scales(const struct issue *at, const char *name, uint32_t address,
+                              uint32_t id, uint32_t rows, const struct mma_run *r)
+{
+    const uint32_t more = id + r->vectors > 4 ? (rows + 127U) / 128U * 4U : 0;
+    if (check_lane(at, name, address, 0) == STEP_FAULT) return STEP_FAULT;
+    return check_columns(at, name, address, (rows + 31U) / 32U + more);
+}
+
+/* D, and what else of the operands lies in tensor memory. */
+static enum step check_tmem(const struct issue *at, const struct mma_run *r)
+{
+    const struct mma_form *f = at->in->aux;
+    const struct d_layout l = mma_layout(f, r);
     const uint32_t start = tmem_lane(r->d);
     if (start != 0 && !(l.strips == 4 && start == 16))
-        return sim_fault(w, in, lane, 719, FIND_TMEM_LANE, CAUSE_NONE, "",
+        return sim_fault(at->w, at->in, at->lane, 719, FIND_TMEM_LANE, CAUSE_NONE, "",
                          "D starts at tensor-memory lane %u (address 0x%08x); M = %u with "
                          "cta_group::%u starts at lane 0%s",
                          start, r->d, r->m, (unsigned)f->cta_group, l.strips == 4 ? " or 16" : "");
     if (f->a_in_tmem && tmem_lane(r->a_tmem) != start)
-        return sim_fault(w, in, lane, 719, FIND_TMEM_LANE, CAUSE_NONE, "",
+        return sim_fault(at->w, at->in, at->lane, 719, FIND_TMEM_LANE, CAUSE_NONE, "",
                          "A starts at tensor-memory lane %u, D at lane %u: rows of A lie in the "
                          "lanes of their rows of D",
                          tmem_lane(r->a_tmem), start);
-    for (uint32_t i = 0; i < f->cta_group; i++) {
-        const struct cta *cta = tcgen05_cta(w->cta, f->cta_group, i);
-        if (tmem_check(w, in, lane, cta, tmem_column(r->d), l.columns, "D") == STEP_FAULT)
-            return STEP_FAULT;
-        if (f->a_in_tmem &&
-            tmem_check(w, in, lane, cta, tmem_column(r->a_tmem), 8, "A") == STEP_FAULT)
+    if (check_columns(at, "D", r->d, l.columns) == STEP_FAULT) return STEP_FAULT;
+    if (f->a_in_tmem && check_columns(at, "A", r->a_tmem, mma_a_columns(r)) == STEP_FAULT)
+        return STEP_FAULT;
+    if (f->sparse) {
+        const uint32_t columns = f->kind == KIND_F16 || f->kind == KIND_TF32 ? 1U : 2U;
+        if (check_lane(at, "the sparsity metadata", r->meta, start) == STEP_FAULT ||
+            check_columns(at, "the sparsity metadata", r->meta + r->selector, columns) ==
+                STEP_FAULT)
             return STEP_FAULT;
     }
+    if (!block_scaled(f)) return STEP_NEXT;
+    if (check_scales(at, "scale factors of A", r->sfa, r->sfa_id, l.rows, r) == STEP_FAULT)
+        return STEP_FAULT;
+    return check_scales(at, "scale factors of B", r->sfb, r->sfb_id,
+                        l.bank_lanes ? r->n / l.banks : r->n, r);
+}
+
+/* PTX ISA "Zero-Column Mask Descriptor". */
+static enum step decode_zero_mask(const struct issue *at, uint64_t mask, struct mma_run *r)
+{
+    static const uint8_t most[] = {0, 8, 16, 32};
+    const uint32_t limit = most[at->idesc >> 30], shift = (uint32_t)(mask >> 56) & 63U;
+    r->b_shift = shift;
+    if (mask & 0xC000007000000000ULL || shift > limit || (r->m == 32 && shift > 16))
+        return sim_fault(
+            at->w, at->in, at->lane, 715, FIND_MMA_DESC, CAUSE_NONE, "",
+            "zero-column mask 0x%016" PRIx64 ": %s", mask,
+            shift > limit || shift > 16
+                ? "it shifts B by more columns than the instruction descriptor (bits 30, "
+                  "31) or M allows"
+                : "bits 36 to 38, 62 and 63 must be zero");
+    r->zero_mask = mask >> 39 & 1U ? mask : 0;
     return STEP_NEXT;
+}
+
+static uint32_t address_at(const struct issue *at, uint32_t arg, uint32_t imm)
+{
+    return (uint32_t)arg_lane(at->w, at->in->arg[arg], at->lane) + (uint32_t)at->in->imm[imm];
 }
 
 /* Everything that the issuing thread's registers say. */
@@ -200,144 +323,30 @@ static enum step decode_run(struct warp *w, const struct insn *in, uint32_t lane
 {
     const struct mma_form *f = in->aux;
     const uint64_t a = arg_lane(w, in->arg[1], lane), b = arg_lane(w, in->arg[2], lane);
-    const uint32_t idesc = (uint32_t)arg_lane(w, in->arg[3], lane);
-    r->d = (uint32_t)arg_lane(w, in->arg[0], lane) + (uint32_t)in->imm[0];
-    r->accumulate = arg_pred(w, in->arg[5]) >> lane & 1U;
+    const struct issue at = {w, in, lane, (uint32_t)arg_lane(w, in->arg[f->idesc], lane)};
+    r->d = address_at(&at, 0, 0);
+    r->accumulate = arg_pred(w, in->arg[f->accumulate]) >> lane & 1U;
     for (uint32_t i = 0; i < f->mask_words; i++)
         r->keep[i] = (uint32_t)arg_lane(w, in->list[i], lane);
-    if (decode_idesc(w, in, lane, idesc, r) == STEP_FAULT) return STEP_FAULT;
-    if (f->a_in_tmem)
-        r->a_tmem = (uint32_t)a + (uint32_t)in->imm[1];
-    else if (decode_smem(w, in, lane, "A", a, r->format_a, &r->a) == STEP_FAULT)
+    if (decode_idesc(&at, r) == STEP_FAULT) return STEP_FAULT;
+    if (f->sparse) r->meta = address_at(&at, f->meta, f->meta_imm);
+    if (block_scaled(
+            f)) { /* the two top bits may hold the id, which counts only in the descriptor */
+        r->sfa = address_at(&at, f->sfa, f->scale_imm) & 0x3FFFFFFFU;
+        r->sfb = address_at(&at, f->sfb, f->scale_imm + 1U) & 0x3FFFFFFFU;
+    }
+    if (f->zero_mask &&
+        decode_zero_mask(&at, arg_lane(w, in->arg[f->zero_mask], lane), r) == STEP_FAULT)
         return STEP_FAULT;
-    if (decode_smem(w, in, lane, "B", b, r->format_b, &r->b) == STEP_FAULT) return STEP_FAULT;
-    return check_tmem(w, in, lane, r);
-}
-
-/* ---- the product ---- */
-
-/* A from tensor memory as [k][lane]: element k of a row is in bits k * width of its lane's cells. */
-static void gather_tmem(const struct async_op *op, struct cta *cta, const struct mma_run *r,
-                        float *dst)
-{
-    const uint32_t bytes = tensor_format_bytes((enum tensor_format)r->format_a);
-    const uint32_t first = tmem_column(r->a_tmem);
-    for (uint32_t column = 0; column < 8; column++) {
-        for (uint32_t lane = 0; lane < TMEM_LANES; lane++) {
-            float value[4];
-            tensor_convert((enum tensor_format)r->format_a, &cta->sm->tmem[first + column][lane],
-                           4U / bytes, value);
-            for (uint32_t i = 0; i < 4U / bytes; i++)
-                dst[(size_t)(column * 4U / bytes + i) * TMEM_LANES + lane] = value[i];
-        }
-    }
-    tmem_publish(op, cta, ACCESS_READ, r->a_tmem, 8);
-}
-
-static float cell_to_float(uint32_t cell, bool half)
-{
-    const uint32_t bits = half ? half_bits((uint16_t)cell) : cell;
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
-/* A product whose D is scaled, f16, or has lanes that stay: through a copy, 8 columns at a time. f16
- * lies in the low half of a cell, the high half becomes zero. */
-static void multiply_staged(const struct mma_run *r, uint32_t scale, const uint32_t *keep,
-                            uint32_t lane, struct tensor_product p)
-{
-    uint32_t stage[BLOCK_N][TMEM_LANES];
-    uint32_t *const acc = p.acc;
-    const float *const b = p.b;
-    const uint32_t n = p.n, stride = p.acc_stride;
-    p.acc = stage[0];
-    p.acc_stride = TMEM_LANES;
-    p.n = BLOCK_N;
-    for (uint32_t first = 0; first < n; first += BLOCK_N) {
-        for (uint32_t i = 0; r->accumulate && i < BLOCK_N; i++) {
-            for (uint32_t m = 0; m < p.m; m++) {
-                float f = cell_to_float(acc[(size_t)(first + i) * stride + m], r->half_d);
-                if (scale) f *= 1.0F / (float)(1U << scale);
-                memcpy(&stage[i][m], &f, sizeof f);
-            }
-        }
-        p.b = b + (size_t)first * p.b_n;
-        tensor_mma(&p);
-        for (uint32_t i = 0; i < BLOCK_N; i++) {
-            for (uint32_t m = 0; m < p.m; m++) {
-                uint32_t *cell = &acc[(size_t)(first + i) * stride + m];
-                if (keep[(lane + m) / 32U] >> (lane + m) % 32U & 1U) continue;
-                *cell = r->half_d ? float_to_half(cell_to_float(stage[i][m], false)) : stage[i][m];
-            }
-        }
-    }
-}
-
-/* One CTA's rows of D. b: the tiles of B that the CTAs of the group supply, one after another. */
-static bool multiply_cta(const struct async_op *op, const struct mma_run *r, struct cta *cta,
-                         const float *b)
-{
-    const struct mma_form *f = op->in->aux;
-    const struct d_layout l = layout_of(r, f->cta_group);
-    const uint32_t n = r->n / f->cta_group;
-    const uint32_t *keep = r->keep + (f->cta_group == 2 ? (cta->rank & 1U) * 4U : 0U);
-    const bool staged =
-        r->half_d || (f->scale && r->accumulate) || (keep[0] | keep[1] | keep[2] | keep[3]);
-    float a[TENSOR_MAX_K * TMEM_LANES];
     if (f->a_in_tmem)
-        gather_tmem(op, cta, r, a);
-    else if (!desc_gather(op, cta, "A", &r->a, (enum tensor_format)r->format_a, l.rows, r->k,
-                          TILE_MN_INNER, a))
-        return false;
-    const uint32_t a_stride = f->a_in_tmem ? (uint32_t)TMEM_LANES : l.rows;
-    for (uint32_t i = 0; r->negate && i < r->k * a_stride; i++) a[i] = -a[i];
-    for (uint32_t half = 0; half < f->cta_group; half++) {
-        for (uint32_t strip = 0; strip < l.strips; strip++) {
-            const uint32_t lane = tmem_lane(r->d) + half * l.half_lanes + strip * l.strip_lanes;
-            const uint32_t row = strip * (l.rows / l.strips);
-            const uint32_t column = tmem_column(r->d) + half * l.half_columns;
-            const struct tensor_product p = {
-                .m = l.rows / l.strips,
-                .n = n,
-                .k = r->k,
-                .a = a + (f->a_in_tmem ? lane : row),
-                .a_stride = a_stride,
-                .b = b + (size_t)half * n * r->k,
-                .b_n = r->b.mn_major ? 1U : r->k,
-                .b_k = r->b.mn_major ? n : 1U,
-                .acc = &cta->sm->tmem[column][lane],
-                .acc_stride = TMEM_LANES,
-                .accumulate = r->accumulate,
-            };
-            if (staged)
-                multiply_staged(r, f->scale, keep, lane, p);
-            else
-                tensor_mma(&p);
-        }
-    }
-    tmem_publish(op, cta, r->accumulate ? ACCESS_ATOMIC : ACCESS_WRITE, r->d, l.columns);
-    return true;
+        r->a_tmem = address_at(&at, 1, 1);
+    else if (decode_smem(&at, "A", a, r, r->format_a, r->stored_k, &r->a) == STEP_FAULT)
+        return STEP_FAULT;
+    if (decode_smem(&at, "B", b, r, r->format_b, r->k, &r->b) == STEP_FAULT) return STEP_FAULT;
+    return check_tmem(&at, r);
 }
 
-static bool run_mma(struct group *g, struct async_op *op)
-{
-    const struct mma_form *f = op->in->aux;
-    const struct mma_run *r = async_payload(op);
-    const uint32_t n = r->n / f->cta_group;
-    float b[TENSOR_MAX_MN * TENSOR_MAX_K];
-    bool good = true;
-    (void)g;
-    for (uint32_t i = 0; good && i < f->cta_group; i++)
-        good = desc_gather(op, tcgen05_cta(op->cta, f->cta_group, i), "B", &r->b,
-                           (enum tensor_format)r->format_b, n, r->k,
-                           r->b.mn_major ? TILE_MN_INNER : TILE_K_INNER, b + (size_t)i * n * r->k);
-    for (uint32_t i = 0; good && i < f->cta_group; i++)
-        good = multiply_cta(op, r, tcgen05_cta(op->cta, f->cta_group, i), b);
-    for (uint32_t i = 0; i < f->cta_group; i++)
-        tcgen05_release(op->cta, tcgen05_cta(op->cta, f->cta_group, i));
-    return true;
-}
+/* ---- issue ---- */
 
 /* Measured issue to completion, in cycles: one SM 136 + N/2, A in tensor memory 104 + N/2, two SMs
  * 170 + N/2. */
@@ -353,7 +362,7 @@ static enum step exec_mma(struct warp *w, const struct insn *in, uint32_t mask)
     if (tcgen05_enter(w, in, first_lane(mask), f->cta_group) == STEP_FAULT) return STEP_FAULT;
     for (; mask; mask &= mask - 1U) {
         const uint32_t lane = first_lane(mask);
-        struct async_op *op = async_new(w, in, lane, run_mma, sizeof(struct mma_run));
+        struct async_op *op = async_new(w, in, lane, mma_run_op, sizeof(struct mma_run));
         if (!op) return tcgen05_no_memory(w, in);
         struct mma_run *r = async_payload(op);
         if (decode_run(w, in, lane, r) == STEP_FAULT) {
@@ -367,31 +376,102 @@ static enum step exec_mma(struct warp *w, const struct insn *in, uint32_t mask)
     return STEP_NEXT;
 }
 
+/* ---- binding ---- */
+
+static const struct {
+    const char *name;
+    uint8_t kind;
+} kinds[] = {{"kind::f16", KIND_F16},           {"kind::tf32", KIND_TF32},
+             {"kind::f8f6f4", KIND_F8F6F4},     {"kind::i8", KIND_I8},
+             {"kind::mxf8f6f4", KIND_MXF8F6F4}, {"kind::mxf4", KIND_MXF4},
+             {"kind::mxf4nvf4", KIND_MXF4NVF4}};
+
+static int bind_scale_vectors(struct decoder *dc, struct mma_form *f)
+{
+    const char *size = dc->mod[3];
+    const bool by_count = size && !strncmp(size, "scale_vec", 9);
+    f->vectors = f->kind == KIND_MXF8F6F4 ? 1 : 2;
+    if (!size)
+        return f->kind == KIND_MXF4NVF4
+                   ? bind_invalid(dc, "kind::mxf4nvf4 needs .block16, .block32 or .scale_vec::")
+                   : 0;
+    if (by_count && tcgen05_needs_a(dc, ".scale_vec::")) return -2;
+    const uint32_t wanted = by_count                   ? (uint32_t)(size[11] - '0')
+                            : !strcmp(size, "block16") ? 4U
+                                                       : f->vectors;
+    if (wanted != f->vectors && !(f->kind == KIND_MXF4NVF4 && wanted == 4))
+        return bind_invalid(dc, "%s has no .%s", dc->mod[1], size);
+    f->vectors = (uint8_t)wanted;
+    return 0;
+}
+
+/* What operands and modifiers demand of each other and of the target. */
+static int bind_rules(struct decoder *dc, const struct mma_form *f)
+{
+    if (f->kind == KIND_I8 && !tcgen05_target_is(dc, "sm_100a") &&
+        !tcgen05_target_is(dc, "sm_101a") && !tcgen05_target_is(dc, "sm_110a"))
+        return bind_invalid(dc, "kind::i8 needs .target sm_100a or sm_110a, not %s",
+                            dc->module->target);
+    if (f->sparse && f->kind > KIND_MXF8F6F4 && tcgen05_needs_a(dc, ".sp of 4-bit types"))
+        return -2;
+    if (f->a_shift && !f->a_in_tmem) return bind_invalid(dc, ".ashift needs A in tensor memory");
+    if (f->a_shift && (mod_has(dc, "collector::a::fill") || mod_has(dc, "collector::a::use")))
+        return bind_invalid(dc, ".ashift goes with neither collector::a::fill nor ::use");
+    if (f->mask_words && f->mask_words != 4U * f->cta_group)
+        return bind_invalid(dc, "disable-output-lane has %u words with cta_group::%u, not %u",
+                            4U * f->cta_group, (unsigned)f->cta_group, (unsigned)f->mask_words);
+    return 0;
+}
+
+static int bind_scale_d(struct decoder *dc, struct mma_form *f)
+{
+    const uint32_t last = (uint32_t)dc->src->operand_count - 1U;
+    int64_t scale = 0;
+    if (f->kind != KIND_F16 && f->kind != KIND_TF32)
+        return bind_invalid(dc, "scale-input-d goes with kind::f16 and kind::tf32 only");
+    if (!strncmp(dc->module->target, "sm_11", 5) || !strncmp(dc->module->target, "sm_101", 6))
+        return bind_invalid(dc, "scale-input-d is not there on .target %s", dc->module->target);
+    if (!operand_constant(dc, last, &scale) || scale < 0 || scale > 15)
+        return bind_invalid(dc, "scale-input-d is a constant from 0 to 15");
+    f->scale = (uint8_t)scale;
+    return 0;
+}
+
+/* Operands: d, A, B, then metadata for .sp, the descriptor, and by form lanes and scale-input-d, scale
+ * factors, or the zero-column mask. */
 int bind_tcgen05_mma(struct decoder *dc, struct insn *out)
 {
     struct mma_form *f = bind_alloc(dc, sizeof *f);
-    const uint32_t last = (uint32_t)dc->src->operand_count - 1U;
-    int64_t scale = 0;
+    uint8_t next = 3;
     if (!f) return -1;
     f->cta_group = (uint8_t)tcgen05_bind_group(dc, 0);
-    f->kind = mod_is(dc, 1, "kind::f16")    ? KIND_F16
-              : mod_is(dc, 1, "kind::tf32") ? KIND_TF32
-                                            : KIND_F8F6F4;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (mod_is(dc, 1, kinds[i].name)) f->kind = kinds[i].kind;
+    f->sparse = strstr(dc->row->name, ".sp") != NULL;
+    f->ws = strstr(dc->row->name, ".ws") != NULL;
+    f->a_shift = mod_has(dc, "ashift");
+    f->sm_103a = tcgen05_target_is(dc, "sm_103a");
     f->a_in_tmem = dc->src->operands[1].kind == OPD_ADDRESS;
     f->mask_words = (uint8_t)out->list_count;
-    if (out->list_count && out->list_count != 4U * f->cta_group)
-        return bind_invalid(dc, "disable-output-lane has %u words with cta_group::%u, not %u",
-                            4U * f->cta_group, (unsigned)f->cta_group, (unsigned)out->list_count);
-    if (!out->arg[6].sink) {
-        if (f->kind == KIND_F8F6F4)
-            return bind_invalid(dc, "scale-input-d goes with kind::f16 and kind::tf32 only");
-        if (!operand_constant(dc, last, &scale) || scale < 0 || scale > 15)
-            return bind_invalid(dc, "scale-input-d is a constant from 0 to 15");
-    }
-    f->scale = (uint8_t)scale;
+    f->meta_imm = f->a_in_tmem ? 2 : 1;
+    f->scale_imm = (uint8_t)(f->meta_imm + f->sparse);
+    if (f->sparse) f->meta = next++;
+    f->idesc = next++;
     out->aux = f;
     out->fn = exec_mma;
-    return 0;
+    if (block_scaled(f)) {
+        f->sfa = next++;
+        f->sfb = next++;
+        f->accumulate = next;
+        if (bind_scale_vectors(dc, f)) return -2;
+    } else if (f->ws) {
+        f->accumulate = next++;
+        if (!out->arg[next].sink) f->zero_mask = next;
+    } else {
+        f->accumulate = ++next;
+        if (!out->arg[next + 1].sink && bind_scale_d(dc, f)) return -2;
+    }
+    return bind_rules(dc, f);
 }
 
 /* ---- commit ---- */

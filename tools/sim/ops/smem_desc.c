@@ -33,14 +33,14 @@ static bool reserved_clear(uint64_t desc, const struct reserved *r, size_t count
 }
 
 /* tcgen05 only: the constant field and the leading-offset mode. */
-static bool tcgen05_fields(uint64_t desc, char *why, size_t why_size)
+static bool tcgen05_fields(enum desc_kind kind, uint64_t desc, char *why, size_t why_size)
 {
     if (field(desc, 46, 3) != 1) {
         (void)snprintf(why, why_size, "bits 46 to 48 of 0x%016" PRIx64 " are %u, not 1", desc,
                        field(desc, 46, 3));
         return false;
     }
-    if (field(desc, 52, 1)) {
+    if (field(desc, 52, 1) && kind != DESC_TCGEN05_WRAP) {
         (void)snprintf(why, why_size,
                        "bit 52 of 0x%016" PRIx64 " asks for an absolute leading offset, which only "
                        "K = 96 on sm_103a has",
@@ -58,17 +58,18 @@ static bool tcgen05_fields(uint64_t desc, char *why, size_t why_size)
 bool desc_decode(enum desc_kind kind, uint64_t desc, struct smem_operand *out, char *why,
                  size_t why_size)
 {
-    const bool tcgen05 = kind == DESC_TCGEN05;
+    const bool tcgen05 = kind != DESC_WGMMA;
     const struct reserved *r = tcgen05 ? tcgen05_reserved : wgmma_reserved;
     const size_t count =
         tcgen05 ? sizeof tcgen05_reserved / sizeof *r : sizeof wgmma_reserved / sizeof *r;
     if (!reserved_clear(desc, r, count, why, why_size)) return false;
-    if (tcgen05 && !tcgen05_fields(desc, why, why_size)) return false;
+    if (tcgen05 && !tcgen05_fields(kind, desc, why, why_size)) return false;
     *out = (struct smem_operand){
         .start = field(desc, 0, 14) << 4,
         .lbo = field(desc, 16, 14) << 4,
         .sbo = field(desc, 32, 14) << 4,
         .phase = field(desc, 49, 3) << 7,
+        .wraps = tcgen05 && field(desc, 52, 1),
         .swizzle = tcgen05 ? tcgen05_swizzle[field(desc, 61, 3)] : wgmma_swizzle[desc >> 62],
     };
     return true;
@@ -133,6 +134,6 @@ bool desc_gather(const struct async_op *op, struct cta *cta, const char *name,
             name, (unsigned)SHARED_RESERVED, cta->shared_bytes, o->start, o->lbo, o->sbo, mn, k);
         return false;
     }
-    desc_publish(op, cta, o, mn, k);
+    desc_publish(op, cta, o, mn, k / tensor_format_pack(format));
     return true;
 }

@@ -10,7 +10,8 @@
 #include "event.h"
 #include "tensor.h"
 
-enum desc_kind { DESC_WGMMA, DESC_TCGEN05 };
+/* DESC_TCGEN05_WRAP: operands of K = 96, whose leading offset may be an absolute address. */
+enum desc_kind { DESC_WGMMA, DESC_TCGEN05, DESC_TCGEN05_WRAP };
 
 /* Decodes all but the major-ness and element size, which the instruction gives. False with the broken
  * rule in `why`. */
@@ -23,7 +24,7 @@ bool desc_gather(const struct async_op *op, struct cta *cta, const char *name,
                  const struct smem_operand *o, enum tensor_format format, uint32_t mn, uint32_t k,
                  enum tile_order order, float *dst);
 
-/* Publishes the shared ranges that an operation reads. */
+/* Publishes the shared ranges that an operation reads; k in containers of elem_bytes. */
 void desc_publish(const struct async_op *op, struct cta *cta, const struct smem_operand *o,
                   uint32_t mn, uint32_t k);
 

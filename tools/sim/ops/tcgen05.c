@@ -6,6 +6,19 @@ uint32_t tcgen05_bind_group(const struct decoder *dc, uint32_t index)
     return mod_is(dc, index, "cta_group::2") ? 2 : 1;
 }
 
+bool tcgen05_target_is(const struct decoder *dc, const char *target)
+{
+    return !strcmp(dc->module->target, target);
+}
+
+int tcgen05_needs_a(struct decoder *dc, const char *what)
+{
+    const char *target = dc->module->target;
+    if (target[strlen(target) - 1U] == 'a') return 0;
+    return bind_invalid(dc, "%s needs an architecture-specific target (sm_100a), not %s", what,
+                        target);
+}
+
 enum step tcgen05_enter(struct warp *w, const struct insn *in, uint32_t lane, uint32_t cta_group)
 {
     struct cta *cta = w->cta;

@@ -18,6 +18,11 @@ static inline uint32_t tmem_column(uint32_t address) { return address & 0xFFFFU;
 /* 1 or 2, from the `cta_group::1|cta_group::2` group of modifiers at `index`. */
 uint32_t tcgen05_bind_group(const struct decoder *dc, uint32_t index);
 
+/* The module's target is exactly this one. */
+bool tcgen05_target_is(const struct decoder *dc, const char *target);
+/* 0 where the module has an `a` target; else -2 from bind_invalid, which says that `what` needs one. */
+int tcgen05_needs_a(struct decoder *dc, const char *what);
+
 /*
  * To be called first by every tcgen05 instruction with a cta_group: one cta_group for a whole CTA
  * (PTX ISA "Issue Granularity"), and for 2 a cluster in which the CTA has a peer. Faults with 715.

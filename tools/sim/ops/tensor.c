@@ -36,7 +36,10 @@ static inline uint32_t linear(const struct smem_operand *o, uint32_t mn, uint32_
     const uint32_t element = o->elem_bytes >> 1; /* logarithm of 1, 2, 4 */
     if (!o->mn_major) {
         const uint32_t byte = k << element;
-        const uint32_t row = o->start + (low(mn, 3) << s->span) + (mn >> 3) * o->sbo;
+        const uint32_t apart = (low(mn, 3) << s->span) + (mn >> 3) * o->sbo;
+        const uint32_t row = o->start + apart;
+        if (o->wraps && low(o->start, s->span) + byte >= 1U << s->span)
+            return o->lbo + apart + low(o->start + byte, s->span);
         return o->swizzle ? row + byte : row + byte / CHUNK * o->lbo + byte % CHUNK;
     }
     const uint32_t pattern = mn >> (s->span - element), step = k >> s->lines;
@@ -62,8 +65,25 @@ struct smem_operand smem_from_row(const struct smem_operand *o, uint32_t mn)
 
 uint32_t tensor_format_bytes(enum tensor_format format)
 {
-    static const uint8_t bytes[TF_FORMATS] = {2, 2, 4, 1, 1};
+    static const uint8_t bytes[TF_FORMATS] = {2, 2, 4, 1, 1, 1, 1, 1, 1, 1, 1};
     return bytes[format];
+}
+
+uint32_t tensor_format_pack(enum tensor_format format)
+{
+    return format == TF_E2M1X2 ? 2 : 1;
+}
+
+void tensor_unpack(uint32_t bits, const uint8_t from[16], uint8_t to[16])
+{
+    uint8_t code[CHUNK];
+    for (uint32_t i = 0; i < CHUNK; i++) {
+        const uint32_t bit = i * bits, byte = bit / 8U;
+        const uint32_t pair = from[byte] | (uint32_t)from[byte + 1U] << 8; /* the padding follows */
+        const uint32_t value = pair >> bit % 8U & ((1U << bits) - 1U);
+        code[i] = (uint8_t)(bits == 4 ? value << 2 : value);
+    }
+    memcpy(to, code, sizeof code);
 }
 
 static inline float float_of(uint32_t bits)
@@ -87,6 +107,17 @@ static float widen_e4m3(uint8_t v)
     if ((v & 0x7FU) == 0x7FU) return float_of(0x7FFFFFFFU);
     if (!exponent) return float_of(bits_of((float)fraction / 512.0F) | sign);
     return float_of((exponent + 120U) << 23 | fraction << 20 | sign);
+}
+
+/* Six bits or fewer: a sign, `exponents` and `fractions` bits; neither infinities nor NaN. */
+static float widen_small(uint32_t v, uint32_t exponents, uint32_t fractions)
+{
+    const uint32_t exponent = v >> fractions & ((1U << exponents) - 1U);
+    const uint32_t fraction = v & ((1U << fractions) - 1U), bias = (1U << (exponents - 1U)) - 1U;
+    const uint32_t whole = exponent ? fraction | 1U << fractions : fraction;
+    const float magnitude =
+        (float)(whole << (exponent ? exponent - 1U : 0)) / (float)(1U << (bias + fractions - 1U));
+    return v >> (exponents + fractions) & 1U ? -magnitude : magnitude;
 }
 
 static float widen_e5m2(uint8_t v)
@@ -133,13 +164,20 @@ void tensor_convert(enum tensor_format format, const void *src, uint32_t count, 
         tensor_widen(format == TF_BF16, src, count, dst);
         return;
     }
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; format == TF_E2M1X2 && i < count; i++)
+        dst[i] = widen_small((uint32_t)bytes[i / 2U] >> i % 2U * 4U & 15U, 2, 1);
+    for (uint32_t i = 0; format != TF_E2M1X2 && i < count; i++) {
         uint32_t word = 0;
         memcpy(&word, bytes + (size_t)i * tensor_format_bytes(format), tensor_format_bytes(format));
         switch (format) {
         case TF_TF32: dst[i] = float_of(word & 0xFFFFE000U); break; /* 19 bits, truncated */
         case TF_E4M3: dst[i] = widen_e4m3((uint8_t)word); break;
         case TF_E5M2: dst[i] = widen_e5m2((uint8_t)word); break;
+        case TF_E2M3: dst[i] = widen_small(word & 63U, 2, 3); break;
+        case TF_E3M2: dst[i] = widen_small(word & 63U, 3, 2); break;
+        case TF_E2M1: dst[i] = widen_small(word >> 2 & 15U, 2, 1); break;
+        case TF_U8: dst[i] = (float)word; break;
+        case TF_S8: dst[i] = (float)(int8_t)word; break;
         default: dst[i] = 0; break;
         }
     }
@@ -277,16 +315,17 @@ static bool gather_16(const struct gather *g, enum tensor_format format, float *
     return true;
 }
 
-/* One chunk of 8- or 32-bit elements whose first is (mn, k). */
+/* One chunk of elements of other than 16 bits whose first is (mn, k). */
 static bool gather_chunk(const struct gather *g, enum tensor_format format, uint32_t mn, uint32_t k,
                          float *dst)
 {
     uint8_t chunk[CHUNK];
-    float value[CHUNK];
-    const uint32_t count = CHUNK / g->o->elem_bytes;
-    const uint32_t at = smem_element(g->o, mn, k);
+    float value[2 * CHUNK];
+    const uint32_t pack = tensor_format_pack(format), count = CHUNK / g->o->elem_bytes * pack;
+    const uint32_t at = smem_element(g->o, mn, k / pack);
     if (!in_window(at, g->shared_bytes)) return false;
     memcpy(chunk, g->shared + at, CHUNK);
+    if (tensor_format_padded(format)) tensor_unpack(format == TF_E2M1 ? 4 : 6, chunk, chunk);
     tensor_convert(format, chunk, count, value);
     for (uint32_t i = 0; i < count; i++)
         dst[g->o->mn_major ? tile_index(g, mn + i, k) : tile_index(g, mn, k + i)] = value[i];
@@ -298,7 +337,7 @@ bool tensor_gather(const struct smem_operand *o, enum tensor_format format, cons
                    float *dst)
 {
     const struct gather g = {o, shared, shared_bytes, mn, k, order};
-    const uint32_t per_chunk = CHUNK / o->elem_bytes;
+    const uint32_t per_chunk = CHUNK / o->elem_bytes * tensor_format_pack(format);
     const uint32_t step_mn = o->mn_major ? per_chunk : 1U, step_k = o->mn_major ? 1U : per_chunk;
     if (o->elem_bytes == 2) return gather_16(&g, format, dst);
     for (uint32_t x = 0; x < mn; x += step_mn)

@@ -19,6 +19,8 @@ struct smem_operand {
     uint32_t start, lbo, sbo; /* bytes */
     uint32_t phase;           /* subtracted from an address before its bits drive the swizzle: the
                                  descriptor's base offset x 128 bytes (interpretation) */
+    bool wraps;               /* K-major, 128B: lbo is the address at which rows go on that the start
+                                 leaves no room for (absolute leading offset, K = 96) */
     uint8_t swizzle;          /* driver's swizzle enum: 0 none, 1 32B, 2 64B, 3 128B, 4 128B atom 32B */
     bool mn_major;
     uint8_t elem_bytes;
@@ -30,9 +32,36 @@ uint32_t smem_element(const struct smem_operand *o, uint32_t mn, uint32_t k);
  * divisor of it. */
 struct smem_operand smem_from_row(const struct smem_operand *o, uint32_t mn);
 
-enum tensor_format { TF_F16, TF_BF16, TF_TF32, TF_E4M3, TF_E5M2, TF_FORMATS };
+/* E2M3 to E2M1 fill a byte each once unpacked (tensor_unpack), in shared memory 16 of them a padded
+ * 16-byte chunk; of E2M1X2 a byte holds two, the first in its low half. */
+enum tensor_format {
+    TF_F16,
+    TF_BF16,
+    TF_TF32,
+    TF_E4M3,
+    TF_E5M2,
+    TF_E2M3,
+    TF_E3M2,
+    TF_E2M1,
+    TF_U8,
+    TF_S8,
+    TF_E2M1X2,
+    TF_FORMATS
+};
 
 uint32_t tensor_format_bytes(enum tensor_format format);
+/* Elements in these bytes: 1, or 2 for E2M1X2. */
+uint32_t tensor_format_pack(enum tensor_format format);
+/* True for formats that lie 16 to a padded chunk in shared memory. */
+static inline bool tensor_format_padded(enum tensor_format format)
+{
+    return format == TF_E2M3 || format == TF_E3M2 || format == TF_E2M1;
+}
+
+/* A padded chunk of 16 codes of 6 or 4 bits (PTX ISA "Packing formats", b6x16_p32 and b4x16_p64), first
+ * one lowest, to the byte containers of tensor memory: 6 bits in bits 0 to 5 (interpretation), 4 bits
+ * in bits 2 to 5. `to` may be `from`. */
+void tensor_unpack(uint32_t bits, const uint8_t from[16], uint8_t to[16]);
 
 /* How a gathered tile lies in memory. */
 enum tile_order {
@@ -43,14 +72,15 @@ enum tile_order {
 };
 
 /*
- * Gathers elements [0, mn) x [0, k) as float; mn a multiple of 8 up to TENSOR_MAX_MN, k a multiple of
- * 16 bytes' worth of elements up to TENSOR_MAX_K. `shared` is the CTA's window; false when an element
+ * Gathers elements [0, mn) x [0, k) as float; mn a multiple of 8, k a multiple of 16 bytes' worth of
+ * elements; with 16-bit ones mn * k at most TENSOR_MAX_MN * TENSOR_MAX_K. `shared` is the CTA's window; false when an element
  * lies outside [SHARED_RESERVED, shared_bytes).
  */
 bool tensor_gather(const struct smem_operand *o, enum tensor_format format, const uint8_t *shared,
                    uint32_t shared_bytes, uint32_t mn, uint32_t k, enum tile_order order,
                    float *dst);
-/* The shared ranges that a gather reads, merged where adjacent, in gather order. */
+/* The shared ranges that a gather reads, merged where adjacent, in gather order. k in containers of
+ * elem_bytes. */
 typedef void smem_range_fn(void *context, uint32_t offset, uint32_t bytes);
 void tensor_ranges(const struct smem_operand *o, uint32_t mn, uint32_t k, smem_range_fn *emit,
                    void *context);

@@ -48,6 +48,10 @@ struct src_pos {
     X(E5M2, "e5m2", 8, 'f')                                                                        \
     X(E4M3X2, "e4m3x2", 16, 'v')                                                                   \
     X(E5M2X2, "e5m2x2", 16, 'v')                                                                   \
+    X(E2M3X2, "e2m3x2", 16, 'v')                                                                   \
+    X(E3M2X2, "e3m2x2", 16, 'v')                                                                   \
+    X(E2M1X2, "e2m1x2", 8, 'v')                                                                    \
+    X(UE8M0X2, "ue8m0x2", 16, 'v')                                                                 \
     X(PRED, "pred", 1, 'p')
 
 enum ptx_type {

@@ -1,0 +1,623 @@
+/*
+ * What tcgen05.mma does when it completes: operands to float tiles, sparse rows of A to their places,
+ * block scales, the product lane by lane of D. PTX ISA "Data Path Layout Organization", "Block Scaling",
+ * "Sparse Matrices", "Zero-Column Mask Descriptor".
+ */
+#include "op_tcgen05_mma.h"
+
+#include <math.h>
+
+enum {
+    QUARTERS = TMEM_LANES / WARP_LANES,
+    MAX_COLUMNS = TENSOR_MAX_MN + MMA_MAX_SHIFT,
+    SAFE_EXPONENT = 110, /* of a scale: an operand times it is a normal float */
+    FRACTION = 35        /* bits to which sums of scaled groups are aligned */
+};
+
+/* B as gathered from one CTA. */
+struct b_tile {
+    float at[MAX_COLUMNS * MMA_MAX_K];
+};
+
+/* One CTA's share of an operation. A lies by D's lanes: a[k * TMEM_LANES + lane]; a row whose columns
+ * lie in several banks of lanes is there once for each. */
+struct share {
+    const struct async_op *op;
+    const struct mma_form *f;
+    const struct mma_run *r;
+    struct cta *cta;
+    struct d_layout l;
+    const uint32_t *keep;
+    float *a, *stored;
+    uint8_t *place;    /* .sp: logical k of stored element i of a lane, [i * TMEM_LANES + lane] */
+    bool by_row;       /* .sp: B has infinities or NaN, which what is not selected must not see */
+    bool wide;         /* scales that an operand cannot take */
+    uint32_t b_n, b_k; /* strides of B tiles */
+    double sa[TMEM_LANES][MAX_VECTORS];
+    double sb[QUARTERS][TENSOR_MAX_MN][MAX_VECTORS];
+};
+
+/* Lanes x columns of D that one call of the product kernel makes. */
+struct block {
+    uint32_t lane, m, column, n;
+    const float *b;
+    uint32_t b_n, b_k;
+    uint32_t scale_n; /* row of SFB of the first column */
+};
+
+struct d_layout mma_layout(const struct mma_form *f, const struct mma_run *r)
+{
+    struct d_layout l = {
+        .rows = r->m / f->cta_group, .strips = 1, .banks = f->cta_group, .columns = r->n};
+    if (f->ws) { /* D, E, G */
+        l.banks = TMEM_LANES / r->m;
+        l.bank_lanes = r->m;
+        l.columns = r->n / l.banks;
+    } else if (f->cta_group == 1 && r->m == 64) { /* F: 16 rows in each quarter of the lanes */
+        l.strips = 4;
+        l.strip_lanes = 32;
+    } else if (f->cta_group == 2 && r->m == 128 && !f->sparse) { /* B */
+        l.bank_lanes = 64;
+        l.columns = r->n / 2U;
+    } else if (f->cta_group == 2) { /* A, and C, which has strips as F */
+        l.bank_columns = r->n / 2U;
+        l.strips = r->m == 128 ? 4 : 1;
+        l.strip_lanes = 32;
+    }
+    return l;
+}
+
+/* ---- A ---- */
+
+static void gather_tmem(struct share *s)
+{
+    const struct mma_run *r = s->r;
+    const enum tensor_format format = (enum tensor_format)r->format_a;
+    const uint32_t per_cell = 4U / tensor_format_bytes(format) * tensor_format_pack(format);
+    const uint32_t first = tmem_column(r->a_tmem), columns = mma_a_columns(r);
+    for (uint32_t column = 0; column < columns; column++) {
+        for (uint32_t lane = 0; lane < TMEM_LANES; lane++) {
+            float value[8];
+            tensor_convert(format, &s->cta->sm->tmem[first + column][lane], per_cell, value);
+            for (uint32_t i = 0; i < per_cell; i++)
+                s->stored[(size_t)(column * per_cell + i) * TMEM_LANES + lane] = value[i];
+        }
+    }
+    tmem_publish(s->op, s->cta, ACCESS_READ, r->a_tmem, columns);
+}
+
+/* The lane of row 0 of a strip, in a bank. */
+static uint32_t strip_lane(const struct share *s, uint32_t bank, uint32_t strip)
+{
+    return tmem_lane(s->r->d) + bank * s->l.bank_lanes + strip * s->l.strip_lanes;
+}
+
+static bool gather_shared(struct share *s)
+{
+    const struct mma_run *r = s->r;
+    const uint32_t rows = s->l.rows, run = rows / s->l.strips;
+    const uint32_t copies = s->l.bank_lanes ? s->l.banks : 1;
+    float tile[TMEM_LANES * MMA_MAX_K];
+    if (!desc_gather(s->op, s->cta, "A", &r->a, (enum tensor_format)r->format_a, rows, r->stored_k,
+                     TILE_MN_INNER, tile))
+        return false;
+    if (run * s->l.strips * copies < TMEM_LANES) /* lanes of no row */
+        memset(s->stored, 0, (size_t)r->stored_k * TMEM_LANES * sizeof *s->stored);
+    for (uint32_t k = 0; k < r->stored_k; k++)
+        for (uint32_t bank = 0; bank < copies; bank++)
+            for (uint32_t strip = 0; strip < s->l.strips; strip++)
+                memcpy(s->stored + (size_t)k * TMEM_LANES + strip_lane(s, bank, strip),
+                       tile + (size_t)k * rows + (size_t)strip * run, run * sizeof *tile);
+    return true;
+}
+
+/* ---- sparse A ---- */
+
+/* The four bits of metadata for a group of elements in the row of `lane`. */
+static uint32_t metadata(const struct share *s, uint32_t lane, uint32_t group)
+{
+    const struct mma_run *r = s->r;
+    const uint32_t column = tmem_column(r->meta);
+    if (s->f->kind != KIND_F16 && s->f->kind != KIND_TF32)
+        return s->cta->sm->tmem[column + group / 8U][lane] >> group % 8U * 4U & 15U;
+    const uint32_t at = lane / 16U * 16U + lane % 8U + 8U * (group / 4U);
+    const uint32_t nibble = 4U * (lane % 16U / 8U) + group % 4U;
+    return s->cta->sm->tmem[column + r->selector][at] >> nibble * 4U & 15U;
+}
+
+/* Places of one group's stored elements: one of two tf32, two of four, two pairs of four pairs. */
+static bool place_group(struct share *s, uint32_t lane, uint32_t group, uint32_t code)
+{
+    const uint32_t first = code & 3U, second = code >> 2;
+    uint8_t *place = s->place + lane;
+    if (s->f->kind == KIND_TF32) {
+        place[group * TMEM_LANES] = (uint8_t)(2U * group + (code == 0xEU));
+        return code == 0x4U || code == 0xEU;
+    }
+    const uint32_t wide = s->f->kind == KIND_MXF4 || s->f->kind == KIND_MXF4NVF4 ? 2 : 1;
+    for (uint32_t i = 0; i < 2U * wide; i++)
+        place[(group * 2U * wide + i) * TMEM_LANES] =
+            (uint8_t)((4U * group + (i < wide ? first : second)) * wide + i % wide);
+    return first < second || code == 0x6U;
+}
+
+static bool place_lane(struct share *s, uint32_t lane)
+{
+    const uint32_t groups = s->f->kind == KIND_F16 || s->f->kind == KIND_TF32 ? 8 : 16;
+    for (uint32_t group = 0; group < groups; group++) {
+        const uint32_t code = metadata(s, lane, group);
+        if (place_group(s, lane, group, code)) continue;
+        (void)sim_fault(s->op->warp, s->op->in, s->op->lane, 715, FIND_MMA_DESC, CAUSE_NONE, "",
+                        "sparsity metadata of lane %u, group %u is 0x%x, which names no ordered "
+                        "pair of elements",
+                        lane, group, code);
+        return false;
+    }
+    for (uint32_t i = 0; i < s->r->stored_k; i++)
+        s->a[(size_t)s->place[i * TMEM_LANES + lane] * TMEM_LANES + lane] =
+            s->stored[(size_t)i * TMEM_LANES + lane];
+    return true;
+}
+
+static bool expand_sparse(struct share *s)
+{
+    const uint32_t copies = s->l.bank_lanes ? s->l.banks : 1, run = s->l.rows / s->l.strips;
+    memset(s->a, 0, (size_t)s->r->k * TMEM_LANES * sizeof *s->a);
+    for (uint32_t bank = 0; bank < copies; bank++)
+        for (uint32_t strip = 0; strip < s->l.strips; strip++)
+            for (uint32_t i = 0; i < run; i++)
+                if (!place_lane(s, strip_lane(s, bank, strip) + i)) return false;
+    tmem_publish(s->op, s->cta, ACCESS_READ, s->r->meta + s->r->selector,
+                 s->f->kind == KIND_F16 || s->f->kind == KIND_TF32 ? 1 : 2);
+    return true;
+}
+
+/* ---- scale factors ---- */
+
+/* ue8m0: 2^(code - 127). ue4m3: e4m3 without a sign. */
+static double scale_value(const struct mma_run *r, uint32_t code)
+{
+    float value;
+    const uint8_t magnitude = code & 0x7FU;
+    if (r->ue8m0) return code == 0xFFU ? (double)NAN : ldexp(1.0, (int)code - 127);
+    tensor_convert(TF_E4M3, &magnitude, 1, &value);
+    return (double)value;
+}
+
+/* The factors of row x as a quarter of the lanes sees them: 32 rows a column, four factors a cell, more
+ * than four go on after the columns that 128 rows a piece take. */
+static void load_scales(const struct share *s, uint32_t address, uint32_t id, uint32_t rows,
+                        uint32_t x, uint32_t quarter, double *to)
+{
+    const uint32_t past = (rows + 127U) / 128U * 4U;
+    for (uint32_t j = 0; j < s->r->vectors; j++) {
+        const uint32_t byte = id + j;
+        const uint32_t column = tmem_column(address) + x / 32U + (byte < 4 ? 0 : past);
+        const uint32_t cell = s->cta->sm->tmem[column][quarter * WARP_LANES + x % 32U];
+        to[j] = scale_value(s->r, cell >> byte % 4U * 8U & 0xFFU);
+    }
+}
+
+/* False for a scale that would take an operand out of the range of normal floats. */
+static bool scale_safe(double scale)
+{
+    return !(fabs(scale) > ldexp(1.0, SAFE_EXPONENT) || fabs(scale) < ldexp(1.0, -SAFE_EXPONENT));
+}
+
+static void gather_scales(struct share *s)
+{
+    const struct mma_run *r = s->r;
+    const uint32_t columns = s->l.bank_lanes ? r->n / s->l.banks : r->n;
+    for (uint32_t lane = 0; lane < TMEM_LANES; lane++) {
+        load_scales(s, r->sfa, r->sfa_id, s->l.rows, lane % s->l.rows, lane / WARP_LANES,
+                    s->sa[lane]);
+        s->wide |= !scale_safe(s->sa[lane][0]);
+    }
+    for (uint32_t quarter = 0; quarter < QUARTERS; quarter++) {
+        for (uint32_t n = 0; n < columns; n++) {
+            load_scales(s, r->sfb, r->sfb_id, columns, n, quarter, s->sb[quarter][n]);
+            s->wide |= !scale_safe(s->sb[quarter][n][0]);
+        }
+    }
+    tmem_publish(s->op, s->cta, ACCESS_READ, r->sfa, (s->l.rows + 31U) / 32U);
+    tmem_publish(s->op, s->cta, ACCESS_READ, r->sfb, (columns + 31U) / 32U);
+    for (uint32_t k = 0; s->f->kind == KIND_MXF8F6F4 && !s->wide && k < r->k; k++)
+        for (uint32_t lane = 0; lane < TMEM_LANES; lane++)
+            s->a[(size_t)k * TMEM_LANES + lane] *= (float)s->sa[lane][0];
+}
+
+/* ---- cells of D ---- */
+
+static float float_of(uint32_t bits)
+{
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static uint32_t *cell_at(const struct share *s, const struct block *x, uint32_t n, uint32_t m)
+{
+    return &s->cta->sm->tmem[x->column + n][x->lane + m];
+}
+
+/* What is added to, as float bits. */
+static uint32_t load_cell(const struct share *s, uint32_t cell)
+{
+    const uint32_t bits = s->r->half_d ? half_bits((uint16_t)cell) : cell;
+    if (!s->f->scale) return bits;
+    const float scaled = float_of(bits) / (float)(1U << s->f->scale);
+    uint32_t out;
+    memcpy(&out, &scaled, sizeof out);
+    return out;
+}
+
+static bool kept(const struct share *s, uint32_t lane)
+{
+    return s->keep[lane / 32U] >> lane % 32U & 1U;
+}
+
+/* f16 lies in the low half of a cell, the high half becomes zero. */
+static void store_cell(const struct share *s, const struct block *x, uint32_t n, uint32_t m,
+                       uint32_t bits)
+{
+    if (kept(s, x->lane + m)) return;
+    *cell_at(s, x, n, m) = s->r->half_d ? float_to_half(float_of(bits)) : bits;
+}
+
+/* ---- products ---- */
+
+static struct tensor_product product_of(const struct share *s, const struct block *x)
+{
+    return (struct tensor_product){
+        .m = x->m,
+        .n = x->n,
+        .k = s->r->k,
+        .a = s->a + x->lane,
+        .a_stride = TMEM_LANES,
+        .b = x->b,
+        .b_n = x->b_n,
+        .b_k = x->b_k,
+        .acc = cell_at(s, x, 0, 0),
+        .acc_stride = TMEM_LANES,
+        .accumulate = s->r->accumulate,
+    };
+}
+
+/* A product whose D is scaled, f16, or has lanes that stay: through a copy, 8 columns at a time. */
+static void multiply_staged(const struct share *s, const struct block *x)
+{
+    uint32_t stage[MMA_BLOCK_N][TMEM_LANES];
+    struct tensor_product p = product_of(s, x);
+    p.acc = stage[0];
+    p.n = MMA_BLOCK_N;
+    for (uint32_t first = 0; first < x->n; first += MMA_BLOCK_N) {
+        for (uint32_t i = 0; p.accumulate && i < MMA_BLOCK_N; i++)
+            for (uint32_t m = 0; m < p.m; m++)
+                stage[i][m] = load_cell(s, *cell_at(s, x, first + i, m));
+        p.b = x->b + (size_t)first * x->b_n;
+        tensor_mma(&p);
+        for (uint32_t i = 0; i < MMA_BLOCK_N; i++)
+            for (uint32_t m = 0; m < p.m; m++) store_cell(s, x, first + i, m, stage[i][m]);
+    }
+}
+
+/* Row by row, of B only what the row selects. */
+static void multiply_rows(const struct share *s, const struct block *x)
+{
+    enum { ROWS = 16 }; /* the least that the product kernel takes; one is used */
+    float a[MMA_MAX_K / 2 * ROWS] = {0}, b[MMA_MAX_K / 2 * TENSOR_MAX_MN];
+    uint32_t stage[TENSOR_MAX_MN][ROWS];
+    const uint32_t k_count = s->r->stored_k;
+    struct tensor_product p = product_of(s, x);
+    p.m = ROWS;
+    p.k = k_count;
+    p.a = a;
+    p.a_stride = ROWS;
+    p.b = b;
+    p.b_n = 1;
+    p.b_k = x->n;
+    p.acc = stage[0];
+    p.acc_stride = ROWS;
+    for (uint32_t m = 0; m < x->m; m++) {
+        memset(stage, 0, sizeof stage);
+        for (uint32_t i = 0; i < k_count; i++) {
+            const uint32_t k = s->place[i * TMEM_LANES + x->lane + m];
+            a[(size_t)i * ROWS] = s->a[(size_t)k * TMEM_LANES + x->lane + m];
+            for (uint32_t n = 0; n < x->n; n++)
+                b[(size_t)i * x->n + n] = x->b[(size_t)n * x->b_n + (size_t)k * x->b_k];
+        }
+        for (uint32_t n = 0; p.accumulate && n < x->n; n++)
+            stage[n][0] = load_cell(s, *cell_at(s, x, n, m));
+        tensor_mma(&p);
+        for (uint32_t n = 0; n < x->n; n++) store_cell(s, x, n, m, stage[n][0]);
+    }
+}
+
+static void multiply_plain(const struct share *s, const struct block *x)
+{
+    const struct tensor_product p = product_of(s, x);
+    if (s->by_row)
+        multiply_rows(s, x);
+    else if (s->r->half_d || (s->f->scale && s->r->accumulate) ||
+             (s->keep[0] | s->keep[1] | s->keep[2] | s->keep[3]))
+        multiply_staged(s, x);
+    else
+        tensor_mma(&p);
+}
+
+/* kind::i8: the sum of up to 64 products is exact in float. */
+static uint32_t add_integer(const struct mma_run *r, uint32_t before, float sum)
+{
+    const int64_t all = (r->accumulate ? (int64_t)(int32_t)before : 0) + (int64_t)sum;
+    if (!r->saturate) return (uint32_t)(uint64_t)all;
+    return (uint32_t)(all > INT32_MAX ? INT32_MAX : all < INT32_MIN ? INT32_MIN : all);
+}
+
+static uint32_t canonical_bits(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    return f != f ? 0x7FFFFFFFU : bits;
+}
+
+/* Sums apart from D, which is added afterwards: integers, and mxf8f6f4 with scales beyond the range of
+ * operands (interpretation: the sum of a block, then its scale and D with one rounding to nearest). */
+static void multiply_apart(const struct share *s, const struct block *x)
+{
+    uint32_t stage[MMA_BLOCK_N][TMEM_LANES];
+    struct tensor_product p = product_of(s, x);
+    p.acc = stage[0];
+    p.n = MMA_BLOCK_N;
+    p.accumulate = false;
+    for (uint32_t first = 0; first < x->n; first += MMA_BLOCK_N) {
+        p.b = x->b + (size_t)first * x->b_n;
+        tensor_mma(&p);
+        for (uint32_t i = 0; i < MMA_BLOCK_N; i++) {
+            for (uint32_t m = 0; m < p.m; m++) {
+                const uint32_t before = *cell_at(s, x, first + i, m), lane = x->lane + m;
+                const float sum = float_of(stage[i][m]);
+                if (s->f->kind == KIND_I8) {
+                    if (!kept(s, lane))
+                        *cell_at(s, x, first + i, m) = add_integer(s->r, before, sum);
+                    continue;
+                }
+                const double scale =
+                    s->sa[lane][0] * s->sb[lane / WARP_LANES][x->scale_n + first + i][0];
+                const double base = s->r->accumulate ? (double)float_of(before) : 0;
+                store_cell(s, x, first + i, m, canonical_bits((float)(base + (double)sum * scale)));
+            }
+        }
+    }
+}
+
+/* mxf8f6f4: A is scaled already; B is, as each quarter of the lanes sees its factors. */
+static void multiply_scaled(const struct share *s, const struct block *x)
+{
+    float b[TENSOR_MAX_MN * MMA_MAX_K / 2];
+    const uint32_t k_count = s->r->k;
+    if (s->wide) {
+        multiply_apart(s, x);
+        return;
+    }
+    for (uint32_t m = 0; m < x->m; m += WARP_LANES) {
+        struct block part = *x;
+        part.lane += m;
+        part.m = WARP_LANES;
+        part.b = b;
+        part.b_n = k_count;
+        part.b_k = 1;
+        for (uint32_t n = 0; n < x->n; n++) {
+            const float scale = (float)s->sb[part.lane / WARP_LANES][x->scale_n + n][0];
+            for (uint32_t k = 0; k < k_count; k++)
+                b[(size_t)n * k_count + k] = x->b[(size_t)n * x->b_n + (size_t)k * x->b_k] * scale;
+        }
+        multiply_plain(s, &part);
+    }
+}
+
+static int exponent_of(double d)
+{
+    uint64_t bits;
+    memcpy(&bits, &d, sizeof bits);
+    return (int)(bits >> 52 & 0x7FFU) - 1023;
+}
+
+/* Terms aligned to the largest, cut off toward zero at FRACTION bits, added exactly, the sum cut off to
+ * float: what published models say of mxf4 and mxf4nvf4 (arXiv 2511.10909). */
+static uint32_t sum_aligned(const double *term, uint32_t count)
+{
+    double plain = 0, unit;
+    int top = -1023;
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        plain += term[i];
+        if (term[i] != 0 && exponent_of(term[i]) > top) top = exponent_of(term[i]);
+    }
+    if (!isfinite(plain)) return canonical_bits((float)plain);
+    if (top == -1023) return 0;
+    unit = ldexp(1.0, FRACTION - top);
+    for (uint32_t i = 0; i < count; i++) sum += (int64_t)(term[i] * unit);
+    const double exact = (double)sum / unit;
+    float f = (float)exact;
+    if (fabs(exact) >= 0x1p128) return canonical_bits(exact < 0 ? -INFINITY : INFINITY);
+    if (fabs((double)f) > fabs(exact)) f = nextafterf(f, 0.0F);
+    return canonical_bits(f);
+}
+
+/* mxf4, mxf4nvf4: the products of a scale vector's elements are summed exactly, then scaled. */
+static void multiply_groups(const struct share *s, const struct block *x)
+{
+    uint32_t stage[MAX_VECTORS][MMA_BLOCK_N][TMEM_LANES];
+    const uint32_t groups = s->r->vectors, per_group = s->r->k / groups;
+    struct tensor_product p = product_of(s, x);
+    p.n = MMA_BLOCK_N;
+    p.k = per_group;
+    p.accumulate = false;
+    for (uint32_t first = 0; first < x->n; first += MMA_BLOCK_N) {
+        for (uint32_t g = 0; g < groups; g++) {
+            p.acc = stage[g][0];
+            p.a = s->a + (size_t)g * per_group * TMEM_LANES + x->lane;
+            p.b = x->b + (size_t)first * x->b_n + (size_t)g * per_group * x->b_k;
+            tensor_mma(&p);
+        }
+        for (uint32_t i = 0; i < MMA_BLOCK_N; i++) {
+            for (uint32_t m = 0; m < x->m; m++) {
+                const uint32_t lane = x->lane + m;
+                const double *sb = s->sb[lane / WARP_LANES][x->scale_n + first + i];
+                double term[MAX_VECTORS + 1] = {0};
+                for (uint32_t g = 0; g < groups; g++)
+                    term[g] = (double)float_of(stage[g][i][m]) * (s->sa[lane][g] * sb[g]);
+                if (s->r->accumulate) term[groups] = (double)float_of(*cell_at(s, x, first + i, m));
+                store_cell(s, x, first + i, m, sum_aligned(term, groups + 1U));
+            }
+        }
+    }
+}
+
+static void multiply(const struct share *s, const struct block *x)
+{
+    switch (s->f->kind) {
+    case KIND_I8: multiply_apart(s, x); break;
+    case KIND_MXF8F6F4: multiply_scaled(s, x); break;
+    case KIND_MXF4:
+    case KIND_MXF4NVF4: multiply_groups(s, x); break;
+    default: multiply_plain(s, x); break;
+    }
+}
+
+/* ---- a CTA's rows of D ---- */
+
+static bool prepare_a(struct share *s)
+{
+    const struct mma_run *r = s->r;
+    if (!s->f->sparse) s->stored = s->a;
+    if (s->f->a_in_tmem)
+        gather_tmem(s);
+    else if (!gather_shared(s))
+        return false;
+    if (s->f->sparse && !expand_sparse(s)) return false;
+    for (size_t i = 0; r->negate && i < (size_t)r->k * TMEM_LANES; i++) s->a[i] = -s->a[i];
+    if (s->f->kind >= KIND_MXF8F6F4) gather_scales(s);
+    return true;
+}
+
+static bool multiply_cta(struct share *s, const struct b_tile *tiles)
+{
+    const struct mma_run *r = s->r;
+    const uint32_t n = r->n / s->l.banks;
+    if (!prepare_a(s)) return false;
+    for (uint32_t bank = 0; bank < s->l.banks; bank++) {
+        const float *b =
+            s->f->ws ? tiles->at + (size_t)(bank * n + r->b_shift) * s->b_n : tiles[bank].at;
+        for (uint32_t strip = 0; strip < s->l.strips; strip++) {
+            multiply(s, &(struct block){
+                            .lane = strip_lane(s, bank, strip),
+                            .m = s->l.rows / s->l.strips,
+                            .column = tmem_column(r->d) + bank * s->l.bank_columns,
+                            .n = n,
+                            .b = b,
+                            .b_n = s->b_n,
+                            .b_k = s->b_k,
+                            .scale_n = s->l.bank_lanes ? 0 : bank * n,
+                        });
+        }
+    }
+    tmem_publish(s->op, s->cta, r->accumulate ? ACCESS_ATOMIC : ACCESS_WRITE, r->d, s->l.columns);
+    return true;
+}
+
+/* ---- B ---- */
+
+/* In each of the 128 / M parts of the columns a pattern of U used and Z zeroed columns, entered at
+ * the part's start count. */
+static bool column_zeroed(const struct mma_run *r, uint32_t n)
+{
+    const uint64_t mask = r->zero_mask;
+    const uint32_t width = r->n / (TMEM_LANES / r->m), part = n / width;
+    const uint32_t zeroed = (uint32_t)(mask >> 40 & 0xFFU) + 1U;
+    const uint32_t used = (uint32_t)(mask >> 48 & 0xFFU) + 1U;
+    const uint32_t at = (n % width + (uint32_t)(mask >> 8U * part & 0xFFU)) % (zeroed + used);
+    return mask >> (32U + part) & 1U ? at < zeroed : at >= used;
+}
+
+static bool gather_b(const struct async_op *op, const struct mma_run *r, struct cta *cta,
+                     uint32_t n, struct b_tile *b)
+{
+    const uint32_t count = (n + r->b_shift + 15U) / 16U * 16U;
+    const uint32_t columns = r->b_shift ? count : n;
+    if (!desc_gather(op, cta, "B", &r->b, (enum tensor_format)r->format_b, columns, r->k,
+                     r->b.mn_major ? TILE_MN_INNER : TILE_K_INNER, b->at))
+        return false;
+    for (uint32_t i = 0; r->zero_mask && i < n; i++)
+        for (uint32_t k = 0; column_zeroed(r, i) && k < r->k; k++)
+            b->at[r->b.mn_major ? k * columns + i + r->b_shift : (i + r->b_shift) * r->k + k] = 0;
+    return true;
+}
+
+static bool all_finite(const float *value, size_t count)
+{
+    bool finite = true;
+    for (size_t i = 0; i < count; i++) finite &= isfinite(value[i]) != 0;
+    return finite;
+}
+
+static bool run_share(struct share *s, const struct b_tile *tiles)
+{
+    const struct mma_run *r = s->r;
+    const uint32_t n = r->n / s->f->cta_group;
+    float a[MMA_MAX_K * TMEM_LANES], stored[MMA_MAX_K / 2 * TMEM_LANES];
+    uint8_t place[MMA_MAX_K / 2 * TMEM_LANES];
+    s->a = a;
+    s->stored = stored;
+    s->place = place;
+    for (uint32_t i = 0; s->f->sparse && i < s->f->cta_group; i++)
+        s->by_row |= !all_finite(tiles[i].at, (size_t)n * r->k);
+    if (!multiply_cta(s, tiles)) return false;
+    if (s->f->a_shift) {
+        tmem_shift(s->cta, 0, tmem_column(r->a_tmem), mma_a_columns(r));
+        tmem_publish(s->op, s->cta, ACCESS_ATOMIC, r->a_tmem, mma_a_columns(r));
+    }
+    return true;
+}
+
+bool mma_run_op(struct group *g, struct async_op *op)
+{
+    const struct mma_form *f = op->in->aux;
+    const struct mma_run *r = async_payload(op);
+    const uint32_t n = r->n / f->cta_group;
+    const uint32_t columns = r->b_shift ? (n + r->b_shift + 15U) / 16U * 16U : n;
+    struct b_tile tiles[2];
+    bool good = true;
+    (void)g;
+    for (uint32_t i = 0; good && i < f->cta_group; i++)
+        good = gather_b(op, r, tcgen05_cta(op->cta, f->cta_group, i), n, &tiles[i]);
+    for (uint32_t i = 0; good && i < f->cta_group; i++) {
+        struct share s;
+        s.op = op;
+        s.f = f;
+        s.r = r;
+        s.cta = tcgen05_cta(op->cta, f->cta_group, i);
+        s.l = mma_layout(f, r);
+        s.keep = r->keep + (f->cta_group == 2 ? i * 4U : 0U);
+        s.by_row = s.wide = false;
+        s.b_n = r->b.mn_major ? 1U : r->k;
+        s.b_k = r->b.mn_major ? columns : 1U;
+        good = run_share(&s, tiles);
+    }
+    for (uint32_t i = 0; i < f->cta_group; i++)
+        tcgen05_release(op->cta, tcgen05_cta(op->cta, f->cta_group, i));
+    return true;
+}
+
+/* ---- shift ---- */
+
+/* Interpretation: one call covers every quarter from its lane on. The ISA speaks of "the rows of the
+ * matrix", and of a warp. */
+void tmem_shift(struct cta *cta, uint32_t lane, uint32_t column, uint32_t columns)
+{
+    for (uint32_t c = column; c < column + columns; c++) {
+        uint32_t *cells = cta->sm->tmem[c];
+        for (uint32_t first = lane; first < TMEM_LANES; first += WARP_LANES)
+            memmove(cells + first, cells + first + 1U, (WARP_LANES - 1U) * sizeof *cells);
+    }
+}
