@@ -2,7 +2,7 @@
 # one that goes through libhewn.a or the driver API is in lib_tests. Scripts use tools.
 
 lib_tests := gemm tensormap golden badinput inject npy bench
-api_tests := driver_api driver_launch abi
+api_tests := driver_api driver_launch abi compiled
 tools     := launch
 sim_tests := sim_parse sim_exec sim_ops sim_async sim_tensor
 
@@ -38,6 +38,12 @@ check: all tests
 check-all: all tests
 	$(Q)BUILD=$(BUILD) SRC=$(SRC) CC='$(CC)' PTXAS='$(PTXAS)' NM='$(NM)' PYTHON='$(PYTHON)' \
 	  CUDA_HOME='$(CUDA_HOME)' MODE=$(MODE) sh $(SRC)/tests/run.sh all
+
+# tests/cuda/*.ptx, from the sources beside them. Any device of compute capability 9.0 or later.
+.PHONY: cuda-ptx
+cuda-ptx:
+	$(Q)for f in $(SRC)/tests/cuda/*.cu; do \
+	  $(CUDA_HOME)/bin/nvcc -arch=compute_90 -std=c++17 -ptx $$f -o $${f%.cu}.ptx || exit 1; done
 
 # Conformance vectors, recorded on a GPU: tests/golden/*.bin.
 golden: all $(test_bin)/golden

@@ -108,7 +108,7 @@ int cuEventSynchronize(hewn_cu_event event)
     struct CUevent_st *e;
     int rc;
 
-    if (enter_event(&call, CALL_PLAIN, event, &e)) return call.rc;
+    if (enter_event(&call, CALL_PLAIN | SHOWS_PRINTED, event, &e)) return call.rc;
     rc = ask(e);
     if (rc) return rc;
     rc = call.context->strict_fault;

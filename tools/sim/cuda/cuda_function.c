@@ -99,7 +99,7 @@ static int get_attribute(const struct CUfunc_st *f, int attribute, int *value)
     case HEWN_CU_FUNC_MAX_THREADS_PER_BLOCK: v = function_max_threads(f); break;
     case HEWN_CU_FUNC_SHARED_SIZE_BYTES: v = e->shared_bytes; break;
     case HEWN_CU_FUNC_CONST_SIZE_BYTES: v = (uint32_t)f->module->ptx->const_bytes; break;
-    case HEWN_CU_FUNC_LOCAL_SIZE_BYTES: v = e->local_bytes; break;
+    case HEWN_CU_FUNC_LOCAL_SIZE_BYTES: v = e->frame_bytes; break;
     case HEWN_CU_FUNC_NUM_REGS: v = regs ? regs : REGS_UNKNOWN; break;
     case HEWN_CU_FUNC_PTX_VERSION: v = target_arch(f->module->ptx->target); break;
     case HEWN_CU_FUNC_BINARY_VERSION: v = gpu->cc_major * 10 + gpu->cc_minor; break;

@@ -48,6 +48,28 @@ bool result_is_sticky(int result)
     }
 }
 
+void print_keep(char *text, size_t bytes)
+{
+    char *both = text && driver.printed ? realloc(driver.printed, driver.printed_bytes + bytes) : text;
+
+    if (!text) return;
+    if (both && both != text) memcpy(both + driver.printed_bytes, text, bytes);
+    if (both != text) free(text);
+    if (!both) return; /* no memory: the buffer on the device is bounded too */
+    driver.printed = both;
+    driver.printed_bytes += bytes;
+}
+
+void print_flush(void)
+{
+    if (!driver.printed) return;
+    fwrite(driver.printed, 1, driver.printed_bytes, stdout);
+    fflush(stdout);
+    free(driver.printed);
+    driver.printed = NULL;
+    driver.printed_bytes = 0;
+}
+
 static int check_needs(struct call *call, unsigned needs)
 {
     struct CUctx_st *context = call->context;
@@ -75,6 +97,7 @@ int call_enter(struct call *call, unsigned needs)
     pthread_mutex_lock(&lock);
     call->locked = true;
     call->context = context_current();
+    if (needs & (UNSAFE_IN_CAPTURE | SYNCHRONISES | SHOWS_PRINTED)) print_flush();
     return call->rc = check_needs(call, needs);
 }
 

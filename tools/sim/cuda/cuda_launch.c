@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 enum { MAX_THREADS = 1024, MAX_BLOCK_Z = 64, MAX_GRID_X = 0x7FFFFFFF, MAX_GRID_YZ = 65535 };
-enum { PORTABLE_CLUSTER = 8, PARAM_ALIGN = 64 };
+enum { PORTABLE_CLUSTER = 8, PARAM_ALIGN = 64, GRID_WORKSPACE = 256 /* bytes */ };
 
 /* What a caller asks for, before it is checked. */
 struct shape {
@@ -264,9 +264,15 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
     memcpy(launch.grid, request->grid, sizeof launch.grid);
     memcpy(launch.block, request->block, sizeof launch.block);
     memcpy(launch.cluster, request->cluster, sizeof launch.cluster);
+    if (request->cooperative) {
+        if (mem_alloc(GRID_WORKSPACE, &launch.grid_workspace)) return HEWN_CU_OUT_OF_MEMORY;
+        memset((void *)(uintptr_t)launch.grid_workspace, 0, GRID_WORKSPACE);
+    }
     launch.report = report_new(f->kernel->entry->name, ++driver.launches);
     if (!launch.report) return HEWN_CU_OUT_OF_MEMORY;
     result = launch_run(&launch);
+    if (launch.grid_workspace) mem_free(launch.grid_workspace);
+    print_keep(launch.printed, launch.printed_bytes);
     verdict = report_end(launch.report);
     if (settings->strict && verdict == VERDICT_ERROR) context->strict_fault = HEWN_CU_LAUNCH_FAILED;
     return context_take(context, result);
@@ -296,7 +302,7 @@ int cuLaunchKernelEx(const hewn_cu_launch_config *config, hewn_cu_function funct
     struct shape shape = {0};
     int rc = 0;
 
-    if (call_enter(&call, CALL_PLAIN)) return call.rc;
+    if (call_enter(&call, CALL_PLAIN | SHOWS_PRINTED)) return call.rc;
     if (!config || (config->attribute_count && !config->attributes)) return HEWN_CU_INVALID_VALUE;
     shape.request =
         (struct launch_request){.function = handle_get(function, HANDLE_FUNCTION),

@@ -93,8 +93,7 @@ static int classify(const char *image, struct jit *jit)
     const char *text;
 
     if (begins_with(image, "\x7f"
-                           "ELF") ||
-        begins_with(image, "\xB1\x43\x62\x46") || begins_with(image, "\x50\xED\x55\xBA"))
+                           "ELF"))
         return reject(jit, HEWN_CU_NO_BINARY_FOR_GPU,
                       "no binary for this simulated device; give it the PTX");
     text = skip_blank(image);
@@ -108,6 +107,85 @@ static int classify(const char *image, struct jit *jit)
                  PTX_VERSION_MAX / 10, PTX_VERSION_MAX % 10);
         return HEWN_CU_UNSUPPORTED_PTX_VERSION;
     }
+    return 0;
+}
+
+/* ---- fat binaries ----
+ * A wrapper points to a container: a header, then entries, each with a header of its own. nvcc writes
+ * them; the format has no specification but the headers that CUDA's compilers put into their output.
+ */
+
+enum { FAT_PTX = 1, FAT_COMPRESSED = 0xA000 /* LZ4, zstd */ };
+
+struct fat_wrapper {
+    uint32_t magic, version;
+    uint64_t data;
+    uint64_t unused;
+};
+
+struct fat_header {
+    uint32_t magic;
+    uint16_t version, bytes;
+    uint64_t size;
+};
+
+struct fat_entry {
+    uint16_t kind, version;
+    uint32_t header_bytes;
+    uint64_t size;
+    uint32_t compressed_size, unused;
+    uint16_t minor, major;
+    uint32_t arch;
+    uint32_t name_offset, name_bytes;
+    uint64_t flags;
+};
+
+static const char FAT_WRAPPER[] = "\xB1\x43\x62\x46", FAT_CONTAINER[] = "\x50\xED\x55\xBA";
+
+/* The container's PTX that runs here with the highest architecture, as a text of its own in *out.
+ * 209 with a message where there is none. */
+static int fat_ptx(const char *image, char **out, struct jit *jit)
+{
+    struct fat_wrapper wrapper;
+    struct fat_header header;
+    struct fat_entry entry;
+    const char *at, *end, *best = NULL;
+    uint64_t best_size = 0;
+    uint32_t best_arch = 0;
+    bool compressed = false;
+
+    if (begins_with(image, FAT_WRAPPER)) {
+        memcpy(&wrapper, image, sizeof wrapper);
+        image = (const char *)(uintptr_t)wrapper.data;
+        if (!image || !begins_with(image, FAT_CONTAINER))
+            return reject(jit, HEWN_CU_INVALID_IMAGE, "the fat binary's wrapper leads nowhere");
+    }
+    memcpy(&header, image, sizeof header);
+    at = image + header.bytes;
+    end = at + header.size;
+    for (; (size_t)(end - at) >= sizeof entry; at += entry.header_bytes + entry.size) {
+        memcpy(&entry, at, sizeof entry);
+        if (entry.header_bytes < sizeof entry || entry.size > (uint64_t)(end - at) ||
+            entry.header_bytes > (uint64_t)(end - at) - entry.size)
+            return reject(jit, HEWN_CU_INVALID_IMAGE, "the fat binary's entries overlap its end");
+        if (entry.kind != FAT_PTX || entry.arch > 10U * driver.settings.gpu.cc_major +
+                                                      driver.settings.gpu.cc_minor)
+            continue;
+        compressed = compressed || entry.flags & FAT_COMPRESSED;
+        if (entry.flags & FAT_COMPRESSED || entry.arch < best_arch) continue;
+        best = at + entry.header_bytes;
+        best_size = entry.size;
+        best_arch = entry.arch;
+    }
+    if (!best)
+        return reject(jit, HEWN_CU_NO_BINARY_FOR_GPU,
+                      compressed ? "the fat binary's PTX is compressed, which this simulated device "
+                                   "does not read; compile with nvcc -Xfatbin -no-compress"
+                                 : "the fat binary has no PTX for this simulated device");
+    *out = malloc(best_size + 1);
+    if (!*out) return HEWN_CU_OUT_OF_MEMORY;
+    memcpy(*out, best, best_size);
+    (*out)[best_size] = '\0';
     return 0;
 }
 
@@ -204,6 +282,23 @@ static int build_image(const struct ptx_module *ptx, enum ptx_space space, uint6
     return 0;
 }
 
+/* Addresses in initial values, once both images have theirs. */
+static void relocate(const struct CUmod_st *module)
+{
+    for (uint32_t i = 0; i < module->ptx->global_count; i++) {
+        const struct ptx_var *var = module->ptx->globals[i];
+        uint8_t *image = var->space == SPACE_CONST ? module->consts : module->globals;
+
+        for (const struct ptx_reloc *r = var->relocs; r; r = r->next) {
+            const uint8_t *target = r->var->space == SPACE_CONST ? module->consts : module->globals;
+            uint64_t value = (uint64_t)(uintptr_t)target + r->var->offset + (uint64_t)r->addend;
+
+            value >>= r->shift;
+            memcpy(image + var->offset + r->at, &value, r->size);
+        }
+    }
+}
+
 static int build(struct CUmod_st *module, const char *text, struct jit *jit)
 {
     struct ptx_diag diag = {""};
@@ -216,6 +311,7 @@ static int build(struct CUmod_st *module, const char *text, struct jit *jit)
     if (!rc)
         rc = build_image(module->ptx, SPACE_GLOBAL, module->ptx->global_bytes, &module->globals);
     if (!rc) rc = build_image(module->ptx, SPACE_CONST, module->ptx->const_bytes, &module->consts);
+    if (!rc) relocate(module);
     return rc;
 }
 
@@ -238,6 +334,7 @@ int module_load(struct CUctx_st *context, const char *image, struct CUmod_st **o
 {
     struct jit jit = {0};
     struct CUmod_st *module;
+    char *text = NULL;
     int rc;
 
     if (!out || !image) return HEWN_CU_INVALID_VALUE;
@@ -246,8 +343,13 @@ int module_load(struct CUctx_st *context, const char *image, struct CUmod_st **o
     module = calloc(1, sizeof *module);
     if (!module) return HEWN_CU_OUT_OF_MEMORY;
     module->context = context;
-    rc = classify(image, &jit);
+    rc = 0;
+    if (begins_with(image, FAT_WRAPPER) || begins_with(image, FAT_CONTAINER))
+        rc = fat_ptx(image, &text, &jit);
+    if (text) image = text;
+    if (!rc) rc = classify(image, &jit);
     if (!rc) rc = build(module, image, &jit);
+    free(text);
     if (!rc) rc = handle_add(module, HANDLE_MODULE, module, context);
     write_log(&jit.info, "");
     write_log(&jit.error, jit.message);

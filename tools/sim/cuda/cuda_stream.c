@@ -130,7 +130,7 @@ int cuStreamSynchronize(hewn_cu_stream stream)
     struct CUstream_st *s;
     int rc;
 
-    if (enter_stream(&call, CALL_PLAIN, stream, &s)) return call.rc;
+    if (enter_stream(&call, CALL_PLAIN | SHOWS_PRINTED, stream, &s)) return call.rc;
     rc = refuse_capturing(s);
     if (rc) return rc;
     rc = call.context->strict_fault;

@@ -143,7 +143,8 @@ enum need {
     NEED_CONTEXT = 2,      /* and a live context is current */
     NEED_HEALTHY = 4,      /* and no fault poisons it */
     UNSAFE_IN_CAPTURE = 8, /* and no capture forbids such a call; else that capture is invalid */
-    SYNCHRONISES = 16      /* and surfaces what HEWN_SIM_STRICT holds back */
+    SYNCHRONISES = 16,     /* and surfaces what HEWN_SIM_STRICT holds back */
+    SHOWS_PRINTED = 32     /* and what device code printed appears, as with the last two */
 };
 enum {
     CALL_PLAIN = NEED_INIT | NEED_CONTEXT | NEED_HEALTHY,
@@ -174,6 +175,8 @@ struct driver {
     struct CUctx_st *primary;
     uint64_t launches, memory_limit;
     unsigned long long next_id;
+    char *printed; /* by device code, not shown yet */
+    size_t printed_bytes;
     uint32_t captures; /* in progress: while there are none, nobody searches for one */
 };
 extern struct driver driver;
@@ -182,6 +185,11 @@ extern struct driver driver;
 void driver_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* True for a code that stays in its context and repeats from every later call. */
 bool result_is_sticky(int result);
+
+/* Device text goes to stdout when the program next synchronises, launches, or loads or unloads a
+ * module, as the Programming Guide lists for printf. Takes over `text`, which may be NULL. */
+void print_keep(char *text, size_t bytes);
+void print_flush(void);
 
 /* ---- contexts ---- */
 

@@ -62,6 +62,8 @@ bool bind_operands(struct decode *d, const char *pattern, struct insn *out);
 bool args_pattern_valid(const char *pattern, char *why, size_t size);
 /* The slot of a register. */
 uint32_t register_slot(struct decode *d, uint32_t reg);
+/* A literal as 64 bits (a float as the 32 of .f32, a double as its own). */
+bool constant_operand(struct decode *d, const struct operand *literal, struct arg *out);
 void refuse(struct decode *d, uint32_t rank, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -137,6 +137,11 @@ static bool constant_arg(struct decode *d, uint32_t bits, uint64_t value, struct
     return true;
 }
 
+bool constant_operand(struct decode *d, const struct operand *literal, struct arg *out)
+{
+    return constant_arg(d, 64, (uint64_t)literal->imm, out);
+}
+
 /* ---- addresses of variables ---- */
 
 static bool address_slot(struct decode *d, const struct addr_slot *want, struct arg *out)

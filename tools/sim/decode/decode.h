@@ -20,6 +20,7 @@
 
 struct warp;
 struct insn;
+struct callee;
 
 /* What a handler tells the executor. The executor advances pc on STEP_NEXT only. */
 enum step {
@@ -187,6 +188,7 @@ struct kernel {
     const uint32_t *sreg_offset; /* SR_COUNT: slot of a used constant special register, or ~0 */
     const struct addr_slot *addr_slots;
     uint32_t addr_slot_count;
+    const struct callee *callees; /* op_call.c: [entry->function_count], NULL without calls */
     bool global_sync;     /* some instruction has OPF_GLOBAL_SYNC */
     bool uses_tmem;
     const char *unsupported; /* message of the first instruction that cannot run, or NULL */

@@ -2,7 +2,7 @@
  * Clusters, CTAs and warps: how many fit, how they start, how they are put away. A group keeps
  * finished clusters (all of one shape) and starts the next in the same memory, poisoned again.
  */
-#include "exec.h"
+#include "call.h"
 #include "mbar.h"
 
 #include <stdlib.h>
@@ -103,6 +103,7 @@ static void cta_free(struct cta *c)
     if (!c) return;
     for (uint32_t i = 0; c->warps && i < c->warp_count; i++) {
         warp_async_free(c->warps[i].async);
+        calls_free(c->warps[i].calls);
     }
     /* The first warp's pointers are the blocks that all share. */
     if (c->warps) {
@@ -248,6 +249,9 @@ static uint64_t special_value(const struct warp *w, uint32_t r, uint32_t lane)
     case SR_CLUSTER_CTARANK: return c->rank;
     case SR_CLUSTER_NCTARANK: return c->cluster->cta_count;
     case SR_TOTAL_SMEM_SIZE: return c->shared_bytes - SHARED_RESERVED;
+    /* Interpretation, after cooperative_groups' headers: high and low half of the workspace. */
+    case SR_ENVREG1: return l->grid_workspace >> 32;
+    case SR_ENVREG2: return (uint32_t)l->grid_workspace;
     case SR_DYNAMIC_SMEM_SIZE: return l->dynamic_shared;
     default: return 0; /* the clocks, which no slot holds */
     }
@@ -304,7 +308,8 @@ static void warp_start(struct cta *c, uint32_t id)
     struct warp *w = &c->warps[id];
     uint32_t lanes = product(l->block) - id * WARP_LANES;
     struct warp fresh = {
-        .bank = {w->bank[BANK_REGS], NULL}, .async = w->async, .local = w->local, .cta = c};
+        .bank = {w->bank[BANK_REGS], NULL}, .async = w->async, .calls = w->calls,
+        .local = w->local, .cta = c};
     *w = fresh;
     /* Handlers only read this bank; its type is shared with the mutable one. */
     memcpy(&w->bank[BANK_CONST], &l->kernel->consts, sizeof w->bank[BANK_CONST]);
@@ -314,6 +319,8 @@ static void warp_start(struct cta *c, uint32_t id)
     w->run_slot = NO_SLOT;
     w->frag_count = 1;
     w->frags[0].mask = w->live;
+    w->frags[0].pc = l->kernel->entry->start;
+    calls_reset(w->calls);
     warp_async_reset(w->async);
     memset(w->bank[BANK_REGS], POISON, l->kernel->regs_bytes);
     if (w->local) memset(w->local, POISON, local_size(l));
@@ -454,6 +461,7 @@ void group_close(struct group *g)
     for (uint32_t i = 0; g->pool && i < g->pool->count; i++) cluster_free(g->pool->clusters[i]);
     for (uint32_t i = 0; g->sms && i < g->sm_count; i++) free(g->sms[i].tmem);
     free(g->pool);
+    free(g->printed);
     free(g->runnable);
     free(g->resident);
     free(g->sms);

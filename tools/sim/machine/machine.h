@@ -103,6 +103,7 @@ struct frag {
     bool deferred; /* others of the warp go first: it has looped for long */
 };
 
+struct call_stack; /* call.h */
 struct warp_async; /* async.h: commit groups, tensor pipes, in-flight registers */
 struct mbar_table; /* mbar.h */
 struct async_op;
@@ -118,6 +119,7 @@ struct warp {
     struct frag frags[WARP_LANES];
     uint32_t reg_quota;   /* registers per thread, moved by setmaxnreg */
     struct warp_async *async;
+    struct call_stack *calls; /* NULL before its first call */
     uint8_t *local;       /* local memory, WARP_LANES x kernel local_bytes, or NULL */
     const void *mem_hint; /* mem.h: the allocation last touched */
     uint32_t carry;       /* the condition code's carry flag, bit = lane (add.cc and its kin) */
@@ -220,6 +222,8 @@ struct group {
     uint64_t next_sleep;   /* clock at which the first nanosleep ends, UINT64_MAX none */
     uint32_t draining;     /* clusters without live warps that have operations in flight */
     struct machine_pool *pool; /* cta.c: CTAs to use again */
+    char *printed;         /* text of vprintf so far, not terminated */
+    size_t printed_bytes, printed_capacity;
     uint32_t ctas_done;
     int result;            /* CUresult of its first fault */
     bool done, failed;
@@ -232,6 +236,7 @@ struct launch {
     uint32_t dynamic_shared;
     const uint8_t *params; /* param_bytes, 64-byte aligned */
     uint32_t param_bytes;
+    uint64_t grid_workspace; /* of a cooperative launch: what its grid barrier counts in; else 0 */
     uint8_t *globals, *consts; /* the module's images */
     uint32_t sm_count, host_threads;
     uint64_t seed;
@@ -243,6 +248,8 @@ struct launch {
     uint64_t shown;        /* nanoseconds of the monotonic clock at which it was last drawn or the
                               launch began; 0: not wanted */
     bool drawn;
+    char *printed;         /* text of vprintf, group after group; the caller frees it */
+    size_t printed_bytes;
     int result;            /* CUresult: 0, or the first fault */
 };
 

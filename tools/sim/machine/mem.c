@@ -512,6 +512,27 @@ void *mem_at(struct warp *w, const struct insn *in, uint32_t lane, enum ptx_spac
     }
 }
 
+const void *mem_peek(struct warp *w, uint32_t lane, uint64_t address)
+{
+    const struct launch *l = w->cta->group->launch;
+    uint64_t room = l->kernel->entry->local_bytes, offset = address & ~WINDOW_MASK;
+    struct cta *cta;
+    uint32_t at;
+
+    switch (address & WINDOW_MASK) {
+    case SHARED_WINDOW:
+        return offset <= UINT32_MAX && mem_shared(w, (uint32_t)offset, &cta, &at) ? cta->shared + at
+                                                                                  : NULL;
+    case LOCAL_WINDOW:
+        return w->local && offset < room ? w->local + lane * room + offset : NULL;
+    case PARAM_WINDOW: return offset < l->param_bytes ? l->params + offset : NULL;
+    default: break;
+    }
+    if (lookup(w, address, 1) || in_images(w, address, 1, ACCESS_READ))
+        return (const void *)(uintptr_t)address;
+    return NULL;
+}
+
 /* The addresses of the active lanes in one look: lowest, highest, and all their bits. */
 struct extent {
     uint64_t low, high, bits;

@@ -35,6 +35,9 @@ void *mem_at(struct warp *w, const struct insn *in, uint32_t lane, enum ptx_spac
              uint64_t address, uint32_t size, uint32_t align, enum access_kind access,
              bool cluster);
 
+/* One byte to read at a generic address, or NULL: no fault, for reports. */
+const void *mem_peek(struct warp *w, uint32_t lane, uint64_t address);
+
 /* As mem_at for all lanes of `mask` at once, aligned to `size` (a power of two): host[lane] for each,
  * the others' unspecified. False after sim_fault. */
 bool mem_lanes(struct warp *w, const struct insn *in, uint32_t mask, enum ptx_space space,

@@ -406,6 +406,21 @@ static int groups_open(struct launch *l)
     return 0;
 }
 
+/* What the groups printed, one after the other: an order that host threads do not decide. */
+static void gather_printed(struct launch *l)
+{
+    size_t bytes = 0;
+
+    for (uint32_t i = 0; i < l->group_count; i++) bytes += l->groups[i].printed_bytes;
+    l->printed_bytes = 0;
+    l->printed = bytes ? malloc(bytes) : NULL;
+    for (uint32_t i = 0; l->printed && i < l->group_count; i++) {
+        const struct group *g = &l->groups[i];
+        if (g->printed_bytes) memcpy(l->printed + l->printed_bytes, g->printed, g->printed_bytes);
+        l->printed_bytes += g->printed_bytes;
+    }
+}
+
 int launch_run(struct launch *l)
 {
     l->result = 0;
@@ -417,6 +432,7 @@ int launch_run(struct launch *l)
     else
         run_apart(l);
     progress_end(l);
+    gather_printed(l);
     for (uint32_t i = 0; i < l->group_count; i++) {
         /* The first in order, not in time: results do not depend on host threads. */
         if (!l->result) l->result = l->groups[i].result;

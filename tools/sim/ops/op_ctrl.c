@@ -68,25 +68,6 @@ int bind_trap(struct decoder *dc, struct insn *out)
     return 0;
 }
 
-static enum step exec_assert(struct warp *w, const struct insn *in, uint32_t mask)
-{
-    return sim_fault(w, in, first_lane(mask), 710, FIND_TRAP, CAUSE_NONE, "",
-                     "a device assertion failed in %d lane%s (0x%08x)", __builtin_popcount(mask),
-                     mask & (mask - 1) ? "s" : "", mask);
-}
-
-/* The system call behind assert(); its arguments stay unread. Other calls are not modelled. */
-int bind_call(struct decoder *dc, struct insn *out)
-{
-    static const char name[] = "__assertfail";
-    const char *callee = dc->src->text + strcspn(dc->src->text, " \t\r\n");
-    callee += strspn(callee, " \t\r\n");
-    if (strncmp(callee, name, sizeof name - 1) || !strchr(" \t\r\n,;", callee[sizeof name - 1]))
-        return -1;
-    out->fn = exec_assert;
-    return 0;
-}
-
 /* Somewhere in [0, 2t], as PTX ISA nanosleep allows; the longest lane decides. */
 static enum step exec_nanosleep(struct warp *w, const struct insn *in, uint32_t mask)
 {

@@ -70,6 +70,18 @@ char ptx_type_kind(enum ptx_type type);
 
 enum ptx_space { SPACE_NONE, SPACE_PARAM, SPACE_SHARED, SPACE_GLOBAL, SPACE_CONST, SPACE_LOCAL };
 
+struct ptx_var;
+
+/* Part of an initial value that is known when the module's images have their addresses: the address
+ * of `var` plus addend, shifted right and cut to `size` bytes. */
+struct ptx_reloc {
+    uint64_t at; /* in the variable */
+    uint32_t size, shift;
+    const struct ptx_var *var;
+    int64_t addend;
+    const struct ptx_reloc *next;
+};
+
 struct ptx_var {
     const char *name;
     enum ptx_space space;
@@ -81,7 +93,9 @@ struct ptx_var {
     uint64_t offset;    /* in its space: params from the start of the parameter block, static shared
                            from the start of the CTA's static part, globals/consts in the module's
                            image of that space; extern shared: after all static (see shared_bytes) */
+    bool call_param;     /* `.param` of a call or a function: lies in a frame of local memory */
     const uint8_t *init; /* `bytes` bytes, or NULL for zeros */
+    const struct ptx_reloc *relocs;
     struct src_pos pos;
 };
 
@@ -138,6 +152,7 @@ struct operand {
     X(CLUSTER_NCTAID_Z, "%cluster_nctaid.z")                                                       \
     X(CLUSTER_CTARANK, "%cluster_ctarank") X(CLUSTER_NCTARANK, "%cluster_nctarank")                \
     X(TOTAL_SMEM_SIZE, "%total_smem_size") X(DYNAMIC_SMEM_SIZE, "%dynamic_smem_size")              \
+    X(ENVREG1, "%envreg1") X(ENVREG2, "%envreg2")                                                  \
     X(CLOCK, "%clock") X(CLOCK_HI, "%clock_hi") X(CLOCK64, "%clock64")                             \
     X(GLOBALTIMER, "%globaltimer") X(GLOBALTIMER_LO, "%globaltimer_lo")                            \
     X(GLOBALTIMER_HI, "%globaltimer_hi")
@@ -155,6 +170,17 @@ uint64_t ptx_literal_bits(const struct operand *literal, enum ptx_type type);
 
 #define NO_REG UINT32_MAX
 
+struct ptx_function;
+
+/* What `call` says besides its modifiers; it has no operands. */
+struct ptx_call {
+    const struct ptx_function *caller; /* NULL: the entry itself */
+    const char *callee;                /* a name, or NULL: the function is in a register */
+    const struct operand *target;      /* that register */
+    const struct operand *rets, *args; /* OPD_VAR (a call_param), OPD_REG, constants, OPD_SINK */
+    uint32_t ret_count, arg_count;
+};
+
 struct ptx_insn {
     struct src_pos pos;
     const char *text;   /* "mbarrier.init.shared.b64 [full_bar+8], 1" for messages */
@@ -164,6 +190,34 @@ struct ptx_insn {
     uint16_t operand_count;
     const char *const *mods; /* "mbarrier", "init", "shared", "b64"; "shared::cluster" is one */
     const struct operand *operands;
+    const struct ptx_call *call; /* `call` only */
+};
+
+/* What functions look like to `mov` and to tables of function pointers: one address each. */
+#define FUNCTION_WINDOW 0x00C4000000000000ULL
+#define FUNCTION_STEP 16
+
+/* A parameter or return value of a function: a place in its frame, or (var NULL) a register. */
+struct ptx_formal {
+    const struct ptx_var *var;
+    uint32_t reg;
+};
+
+/*
+ * A function as one entry sees it. Every entry has its own copy of the functions that it can reach:
+ * their instructions stand before its own, callees before callers where there is no cycle, so that
+ * the lanes with the lowest pc are the ones deepest in calls; their registers are part of the
+ * entry's. Local variables and .param variables live in frames of local memory: the register
+ * entry.frame_reg holds the offset of the running function's frame, 0 in the entry.
+ */
+struct ptx_function {
+    const char *name;
+    uint64_t address; /* FUNCTION_WINDOW + … */
+    uint32_t start;   /* index of its first instruction */
+    uint32_t first_reg, reg_count;
+    uint32_t frame_bytes;
+    const struct ptx_formal *rets, *args;
+    uint32_t ret_count, arg_count;
 };
 
 /* `//@ kind words…` comment lines: names for roles, shared ranges and TMEM columns (names.h). */
@@ -180,7 +234,13 @@ struct ptx_entry {
     const struct ptx_var *const *shared; /* static shared variables this entry can name */
     uint32_t shared_count, shared_bytes; /* static bytes, after alignment */
     uint32_t shared_align;               /* largest alignment of static and extern shared */
-    uint32_t local_bytes;
+    uint32_t local_bytes; /* of a thread: the entry's frame and the stack for its calls */
+    uint32_t frame_bytes; /* the entry's own variables and call parameters */
+    uint32_t start;       /* its first instruction, behind those of its functions */
+    uint32_t frame_reg;   /* see struct ptx_function; NO_REG when it has none */
+    const struct ptx_function *const *functions;
+    uint32_t function_count;
+    bool recursive; /* a function may be called while it runs */
     const struct ptx_reg *regs;
     uint32_t reg_count;
     const struct ptx_insn *insns;

@@ -180,7 +180,8 @@ static bool close_body(struct parser *p, const struct token *brace)
 {
     static const char *const ret[] = {"ret"};
     static const char *const ends[] = {"ret", "exit", "trap", "bra"};
-    struct ptx_insn *last = p->entry->insn_count ? &p->insns[p->entry->insn_count - 1] : NULL;
+    struct ptx_insn *last =
+        p->entry->insn_count > p->body_start ? &p->insns[p->entry->insn_count - 1] : NULL;
 
     for (size_t i = 0; last && i < sizeof ends / sizeof ends[0]; i++)
         if (!p->label_pending && last->guard == NO_REG && !strcmp(last->mods[0], ends[i]))
@@ -209,16 +210,17 @@ static bool keep_body(struct parser *p)
     return true;
 }
 
-static bool parse_body(struct parser *p)
+bool parse_body(struct parser *p)
 {
     struct token brace;
 
+    p->label_pending = false;
     if (!expect(p, '{') || !scope_open(p)) return false;
     while (p->depth >= 2) {
         brace = *peek(p);
         if (!parse_statement(p)) return false;
     }
-    return close_body(p, &brace) && place_shared(p) && keep_body(p);
+    return close_body(p, &brace);
 }
 
 /* ---- performance and launch directives of an entry ---- */
@@ -280,26 +282,27 @@ static bool new_entry(struct parser *p, const struct token *name)
     p->entry = &p->entries[p->module->entry_count];
     memset(p->entry, 0, sizeof *p->entry);
     p->entry->pos = name->pos;
+    p->entry->frame_reg = NO_REG;
     p->entry->name = arena_strndup(p->arena, name->text, name->length);
     if (!p->entry->name) return parse_memory(p);
     p->own_shared_count = 0;
-    p->label_pending = false;
+    p->body_start = 0;
     for (uint32_t i = 0; i < p->shared_count; i++) p->shared[i].copy = NULL;
     return true;
 }
 
-/* From behind `.entry`. A prototype leaves no entry behind. */
-static bool parse_entry(struct parser *p, uint32_t *first_note)
+bool parse_entry(struct parser *p, uint32_t *first_note)
 {
     struct token name;
 
-    if (!expect_name(p, "an entry name", &name) || !new_entry(p, &name) || !scope_open(p))
+    if (!expect_name(p, "an entry name", &name) || !new_entry(p, &name) || !parse_functions(p) ||
+        !scope_open(p))
         return false;
     if (at_punct(p, '(') && !parse_entry_params(p)) return false;
     while (peek(p)->kind == TOK_DOT)
         if (!entry_directive(p, next(p))) return false;
     if (!accept(p, ';')) {
-        if (!parse_body(p)) return false;
+        if (!parse_body(p) || !place_shared(p) || !place_stack(p) || !keep_body(p)) return false;
         p->entry->note_count = p->lex.note_count - *first_note;
         p->entry->notes = p->lex.notes + *first_note;
         *first_note = p->lex.note_count;
@@ -307,24 +310,6 @@ static bool parse_entry(struct parser *p, uint32_t *first_note)
     }
     p->entry = NULL;
     return scope_close(p);
-}
-
-/* From behind `.func`: its name is remembered, its body is not (calls are not modelled). */
-static bool skip_function(struct parser *p)
-{
-    struct token name;
-
-    if (accept(p, '(') && !skip_block(p, '(', ')')) return false;
-    if (!expect_name(p, "a function name", &name) || !scope_declare(p, &name, SYM_FUNC))
-        return false;
-    if (accept(p, '(') && !skip_block(p, '(', ')')) return false;
-    while (!at_punct(p, '{')) {
-        if (accept(p, ';')) return true;
-        if (peek(p)->kind == TOK_END) return unexpected(p, "a function's body");
-        next(p);
-    }
-    next(p);
-    return skip_block(p, '{', '}');
 }
 
 /* ---- the module ---- */
@@ -392,8 +377,9 @@ static bool module_directive(struct parser *p, struct token tok, uint32_t *first
         return parse_fail(p, tok.pos, "expected .target, found '.%.*s'", (int)tok.length, tok.text);
     if (space_directive(&tok) != SPACE_NONE)
         return parse_variables(p, space_directive(&tok), is_extern);
-    if (token_is(&tok, "entry")) return parse_entry(p, first_note);
-    if (token_is(&tok, "func")) return skip_function(p);
+    if (token_is(&tok, "entry"))
+        return p->routines_wait ? note_entry(p, first_note) : parse_entry(p, first_note);
+    if (token_is(&tok, "func")) return note_function(p);
     if (token_is(&tok, "target")) return parse_target(p);
     if (token_is(&tok, "address_size")) return parse_address_size(p);
     if (token_is(&tok, "file")) return parse_file_directive(p);
@@ -418,7 +404,7 @@ static bool parse_module(struct parser *p)
         if (!module_directive(p, next(p), &first_note)) return false;
     }
     if (!p->module->target) parse_fail(p, peek(p)->pos, "missing .target");
-    return !p->failed;
+    return !p->failed && parse_waiting(p);
 }
 
 int ptx_parse(const char *text, size_t length, struct ptx_module **out, struct ptx_diag *diag)
@@ -434,6 +420,7 @@ int ptx_parse(const char *text, size_t length, struct ptx_module **out, struct p
         p->diag = diag;
         p->module = module;
         p->arena = &module->arena;
+        p->routines_wait = memmem(text, length, ".func", 5) != NULL;
         ok = lex_start(&p->lex, p->arena, text, length) ? parse_module(p) : parse_memory(p);
         module->files = p->lex.files;
         module->file_count = p->lex.file_count;

@@ -23,7 +23,7 @@ enum symbol_kind {
     SYM_VECTOR, /* `.reg .v4`: components first … first+count-1 */
     SYM_VAR,
     SYM_LABEL, /* first: instruction index; items: of a .branchtargets list */
-    SYM_FUNC
+    SYM_FUNC /* first: its routine */
 };
 
 struct symbol {
@@ -57,6 +57,25 @@ struct shared_var {
     struct ptx_var *var, *copy;
 };
 
+/* Where the text of a function or entry can be read again. */
+struct text_place {
+    struct lexer lex;
+    struct token tok;
+    bool peeked;
+};
+
+/* A function or entry of the module: bodies are read once the whole module is known. */
+struct routine {
+    const char *name;
+    struct text_place place; /* behind `.func` or `.entry` */
+    struct src_pos pos;
+    uint32_t first_note; /* entries */
+    bool has_body, calls_pointers;
+    uint32_t *uses; /* indices of the functions its body names */
+    uint32_t use_count, use_capacity;
+    enum { ROUTINE_NEW, ROUTINE_OPEN, ROUTINE_DONE } state; /* while an entry gathers functions */
+};
+
 struct parser {
     struct lexer lex;
     struct token tok; /* the next token, when `peeked` */
@@ -78,7 +97,17 @@ struct parser {
     struct shared_var *shared; /* of module scope, in order */
     uint32_t shared_count, shared_capacity;
 
+    bool routines_wait; /* entries are read at the end: the module has functions */
+    struct routine *functions, *waiting; /* by SYM_FUNC's first; entries in order */
+    uint32_t function_count, function_capacity, waiting_count, waiting_capacity;
+    bool *pointed; /* [function_count]: its address stands in an initial value */
+    uint32_t pointed_capacity;
+
     /* of the current entry */
+    struct ptx_function *function; /* being read, or NULL: the entry's own body */
+    const struct ptx_function **own_functions;
+    uint32_t own_function_capacity;
+    uint32_t body_start; /* first instruction of the body being read */
     struct ptx_entry *entry;
     struct ptx_reg *regs;
     uint32_t reg_capacity;
@@ -107,6 +136,31 @@ bool unexpected(struct parser *p, const char *what);
 /* Skips to behind the bracket that closes the one just consumed. */
 bool skip_block(struct parser *p, int open, int close);
 bool skip_past(struct parser *p, int punct);
+
+/* From `{` to the end of a body, the scope of its parameters still open. */
+bool parse_body(struct parser *p);
+/* From behind `.entry`. A prototype leaves no entry behind. */
+bool parse_entry(struct parser *p, uint32_t *first_note);
+
+/* ---- parse_call.c ---- */
+
+/* From behind `.func`: remembers the function and where its body stands. */
+bool note_function(struct parser *p);
+/* From behind `.entry`, in a module with functions: remembers where it stands. */
+bool note_entry(struct parser *p, uint32_t *first_note);
+/* Reads the entries so remembered. */
+bool parse_waiting(struct parser *p);
+/* The functions that the entry just begun can reach, into its instructions and registers. */
+bool parse_functions(struct parser *p);
+/* The entry's frame and stack, when its body has been read. */
+bool place_stack(struct parser *p);
+/* `call`, from behind its modifiers to the semicolon. */
+bool parse_call(struct parser *p, struct ptx_insn *insn);
+/* Variables in frames: `.param` ones become local ones, and in a function addresses are computed
+ * from the frame register before the last instruction. */
+bool lower_frame(struct parser *p);
+/* What `mov` and tables of function pointers get for a function. */
+uint64_t function_address(const struct symbol *symbol);
 
 /* ---- expr.c ---- */
 
@@ -139,6 +193,10 @@ bool parse_reg_directive(struct parser *p);
 /* From behind the state-space directive to the semicolon. */
 bool parse_variables(struct parser *p, enum ptx_space space, bool is_extern);
 bool parse_entry_params(struct parser *p);
+/* One `.param` or `.reg` of a function, placed in its frame. */
+bool parse_formal(struct parser *p, struct ptx_formal *out);
+/* A register that no name reaches; NO_REG after parse_fail. */
+uint32_t hidden_register(struct parser *p, const char *name, enum ptx_type type);
 /* The variable as the current entry sees it (module-scope .shared ones are copied per entry). */
 const struct ptx_var *use_variable(struct parser *p, struct ptx_var *var);
 /* Lays out the current entry's static shared memory. */
@@ -147,6 +205,7 @@ enum ptx_space space_directive(const struct token *tok);
 
 /* ---- parse_insn.c ---- */
 
+bool parse_operand(struct parser *p, struct operand *out);
 bool parse_guarded(struct parser *p);                               /* from the `@` on */
 bool parse_instruction(struct parser *p, const struct token *name); /* name: consumed already */
 bool parse_branch_targets(struct parser *p, struct symbol *label);

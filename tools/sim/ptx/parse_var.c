@@ -85,6 +85,11 @@ static bool declare_register(struct parser *p, const struct token *name, enum pt
     return true;
 }
 
+uint32_t hidden_register(struct parser *p, const char *name, enum ptx_type type)
+{
+    return add_register(p, name, type) ? p->entry->reg_count - 1 : NO_REG;
+}
+
 static uint32_t vector_lanes(const struct token *tok)
 {
     if (tok->kind != TOK_DOT) return 0;
@@ -217,6 +222,77 @@ static uint64_t scalars_below(const struct declarator *d, uint32_t level)
     return n;
 }
 
+/* A function's address is taken where calls through pointers may find it. */
+static bool point_at(struct parser *p, uint32_t function)
+{
+    bool *pointed;
+
+    while (function >= p->pointed_capacity) {
+        pointed = arena_grow(&p->scratch, p->pointed, p->pointed_capacity, &p->pointed_capacity,
+                             sizeof *pointed);
+        if (!pointed) return parse_memory(p);
+        p->pointed = pointed;
+    }
+    return p->pointed[function] = true;
+}
+
+/* `f`, `x`, `x+8`, `generic(x)+8`: a function's address as a number, a variable's as a relocation
+ * (in this machine generic addresses of global and constant variables are their own). */
+static bool initial_address(struct parser *p, struct ptx_reloc *reloc, struct operand *value)
+{
+    const struct symbol *symbol;
+    struct constant addend = {0, false};
+    struct token name;
+    uint32_t reg;
+    bool generic;
+
+    if (!expect_name(p, "a name", &name)) return false;
+    generic = token_is(&name, "generic") && accept(p, '(');
+    if (generic && !expect_name(p, "a name", &name)) return false;
+    symbol = scope_find(p, &name, &reg);
+    if (generic && !expect(p, ')')) return false;
+    if (!symbol || (symbol->kind != SYM_FUNC && symbol->kind != SYM_VAR))
+        return unknown_name(p, &name);
+    if ((at_punct(p, '+') || at_punct(p, '-')) && !parse_constant(p, &addend)) return false;
+    if (symbol->kind == SYM_FUNC) {
+        value->imm = (int64_t)function_address(symbol) + addend.value;
+        return point_at(p, symbol->first);
+    }
+    if (symbol->var->space != SPACE_GLOBAL && symbol->var->space != SPACE_CONST)
+        return parse_fail(p, name.pos, "the address of '%s' is not known before the launch",
+                          symbol->name);
+    reloc->var = symbol->var;
+    reloc->addend = addend.value;
+    return true;
+}
+
+/* A literal, or an address; `0xFF00(address)` takes the bits of the mask, shifted down. */
+static bool initial_bits(struct parser *p, struct declarator *d, uint64_t at, uint32_t size,
+                         struct operand *value)
+{
+    struct ptx_reloc reloc = {.at = at, .size = size}, *keep;
+    bool masked = peek(p)->kind == TOK_INT && p->tok.value;
+    struct token second = masked ? peek_second(p) : (struct token){0};
+
+    masked = masked && second.kind == TOK_PUNCT && second.punct == '(';
+    if (!masked && (peek(p)->kind != TOK_NAME || token_is(peek(p), "WARP_SZ")))
+        return parse_literal(p, value);
+    if (masked) {
+        reloc.shift = (uint32_t)__builtin_ctzll(next(p).value);
+        next(p);
+    }
+    value->kind = OPD_INT;
+    if (!initial_address(p, &reloc, value) || (masked && !expect(p, ')'))) return false;
+    value->imm = (int64_t)((uint64_t)value->imm >> reloc.shift);
+    if (!reloc.var) return true;
+    keep = arena_alloc(p->arena, sizeof *keep);
+    if (!keep) return parse_memory(p);
+    *keep = reloc;
+    keep->next = d->var.relocs;
+    d->var.relocs = keep;
+    return true;
+}
+
 static bool store_scalar(struct parser *p, struct declarator *d, uint64_t index)
 {
     uint32_t size = ptx_type_bits(d->var.type) / 8U;
@@ -225,9 +301,7 @@ static bool store_scalar(struct parser *p, struct declarator *d, uint64_t index)
     struct operand value = {0};
     uint64_t bits[2] = {0, 0};
 
-    if (peek(p)->kind == TOK_NAME && !token_is(peek(p), "WARP_SZ"))
-        return parse_fail(p, pos, "an address as initial value is not supported");
-    if (!parse_literal(p, &value)) return false;
+    if (!initial_bits(p, d, at, size, &value)) return false;
     if (!d->unsized && at + size > d->var.bytes)
         return parse_fail(p, pos, "too many initial values for '%.*s'", (int)d->name.length,
                           d->name.text);
@@ -335,25 +409,33 @@ static bool remember_shared(struct parser *p, struct ptx_var *var)
     return true;
 }
 
+/* In the frame of the entry or of the function being read. */
+static bool place_local(struct parser *p, struct ptx_var *var)
+{
+    uint32_t *bytes = p->function ? &p->function->frame_bytes : &p->entry->frame_bytes;
+    uint64_t at = align_up(*bytes, var->align);
+
+    if (at + var->bytes > MAX_LOCAL)
+        return parse_fail(p, var->pos, "more than %d bytes of local memory", (int)MAX_LOCAL);
+    var->offset = at;
+    *bytes = (uint32_t)(at + var->bytes);
+    return true;
+}
+
 static bool place(struct parser *p, struct ptx_var *var)
 {
-    uint64_t at;
-
     switch (var->space) {
     case SPACE_SHARED: return remember_shared(p, var);
     case SPACE_GLOBAL:
     case SPACE_CONST: return place_image(p, var);
     case SPACE_LOCAL:
-        if (!p->depth) return parse_fail(p, var->pos, "module-scope .local is not supported");
-        at = align_up(p->entry->local_bytes, var->align);
-        if (at + var->bytes > MAX_LOCAL)
-            return parse_fail(p, var->pos, "more than %d bytes of local memory", (int)MAX_LOCAL);
-        var->offset = at;
-        p->entry->local_bytes = (uint32_t)(at + var->bytes);
-        return true;
-    default: /* a call's parameter: never executed, any place does */
-        var->offset = align_up(p->entry ? p->entry->param_bytes : 0, var->align);
-        return p->depth || parse_fail(p, var->pos, ".param outside an entry");
+        return p->depth ? place_local(p, var)
+                        : parse_fail(p, var->pos, "module-scope .local is not supported");
+    default: /* a call's parameter */
+        if (!p->depth) return parse_fail(p, var->pos, ".param outside an entry");
+        var->space = SPACE_LOCAL;
+        var->call_param = true;
+        return place_local(p, var);
     }
 }
 
@@ -445,6 +527,39 @@ bool parse_entry_params(struct parser *p)
     p->entry->params = params;
     p->entry->param_count = count;
     return expect(p, ')');
+}
+
+static bool register_formal(struct parser *p, struct ptx_formal *out)
+{
+    struct token tok = next(p), name;
+    enum ptx_type type = tok.kind == TOK_DOT ? ptx_type_named(tok.text, tok.length) : T_NONE;
+
+    if (type == T_NONE)
+        return parse_fail(p, tok.pos, "malformed register type '%.*s'", (int)tok.length, tok.text);
+    if (!expect_name(p, "a parameter name", &name) || !declare_register(p, &name, type, 1))
+        return false;
+    *out = (struct ptx_formal){NULL, p->entry->reg_count - 1};
+    return true;
+}
+
+bool parse_formal(struct parser *p, struct ptx_formal *out)
+{
+    struct declarator d = {0};
+    struct token tok = next(p);
+    const struct symbol *symbol;
+    uint32_t reg;
+
+    if (tok.kind == TOK_DOT && token_is(&tok, "reg")) return register_formal(p, out);
+    if (tok.kind != TOK_DOT || !token_is(&tok, "param"))
+        return parse_fail(p, tok.pos, "expected .param, found '%.*s'", (int)tok.length, tok.text);
+    d.var.space = SPACE_PARAM;
+    if (!parse_type(p, &d) || !expect_name(p, "a parameter name", &d.name) || !parse_dims(p, &d))
+        return false;
+    if (d.unsized) d.unsized = false; /* `[]`: variable arguments, which no caller here passes */
+    if (!declare_variable(p, &d)) return false;
+    symbol = scope_find(p, &d.name, &reg);
+    *out = (struct ptx_formal){symbol->var, NO_REG};
+    return true;
 }
 
 /* ---- shared memory of an entry ---- */
