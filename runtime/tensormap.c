@@ -174,20 +174,21 @@ static int check_box(const hewn_tensormap_desc *d, const char *what, hewn_error 
     if (type->kind == PACKED_16 && d->box[0] != P16_BOX)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: box[0] %u must be %d for dtype %s", what,
                          d->box[0], P16_BOX, type->name);
+    /* Measured: the driver divides by the stride rounding down, in dimension 0 too, so that a box
+     * smaller than its stride makes the product 0; the slices of interleave do not count. */
     uint64_t bytes = type->box_bytes_16;
-    for (int i = 0; i < d->rank; i++) /* what a copy delivers: every element_stride-th element */
-        bytes *= i && d->element_stride[i] > 1
-                     ? (d->box[i] + d->element_stride[i] - 1) / d->element_stride[i]
-                     : d->box[i];
+    for (int i = 0; i < d->rank; i++)
+        bytes *= d->box[i] / (d->element_stride[i] ? d->element_stride[i] : 1);
     if (bytes / 16 > MAX_BOX_BYTES)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: a box of %llu B is more than %d B", what,
                          (unsigned long long)(bytes / 16), MAX_BOX_BYTES);
-    if (d->interleave != HEWN_TM_INTERLEAVE_NONE) return HEWN_OK;
+    /* Measured: with interleave too, of which the reference says nothing. */
     uint32_t bits = d->box[0] * type->box_bytes_16 * 8 / 16;
     if (bits % 128)
         return hewn_fail(err, HEWN_ERR_ARGUMENT,
                          "%s: box[0] %u of dtype %s is %u.%u B, not a multiple of 16 B", what,
                          d->box[0], type->name, bits / 8, bits % 8 * 10 / 8);
+    if (d->interleave != HEWN_TM_INTERLEAVE_NONE) return HEWN_OK;
     uint32_t span = swizzles[d->swizzle].span;
     if (span && bits / 8 > span)
         return hewn_fail(err, HEWN_ERR_ARGUMENT,

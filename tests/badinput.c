@@ -431,6 +431,11 @@ static void tensor_map_modes(void)
             (d.rank = 3, d.box[1] = d.box[2] = 256, d.dim[2] = 256, d.stride[1] = 1 << 20),
             "is more than 233472 B");
     BAD_MAP(good_map(), 9,
+            (d.box[1] = d.box[2] = 256, d.element_stride[1] = d.element_stride[2] = 5),
+            "A: a box of 332928 B is more than 233472 B"); /* 51 of 256 rows: rounded down */
+    BAD_MAP(good_map(), 9, (d.interleave = HEWN_TM_INTERLEAVE_16B, d.box[0] = 3),
+            "A: box[0] 3 of dtype BF16 is 6.0 B, not a multiple of 16 B");
+    BAD_MAP(good_map(), 9,
             (d.interleave = HEWN_TM_INTERLEAVE_32B, d.swizzle = HEWN_TM_SWIZZLE_32B,
              d.stride[0] = 8224, d.address += 16),
             "A: address 0x10010 is not a multiple of 32");

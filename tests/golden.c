@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct golden_family *const families[] = {&golden_alu, &golden_mma};
+static const struct golden_family *const families[] = {&golden_alu, &golden_mma, &golden_tma,
+                                                       &golden_encode};
 static const char magic[] = "hewn golden 1\n";
 
 struct driver {
@@ -24,6 +25,11 @@ struct driver {
     int (*attribute)(void *, int, int);
     int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                   void *, void **, void **);
+    int (*encode_tiled)(void *, int, uint32_t, void *, const uint64_t *, const uint64_t *,
+                        const uint32_t *, const uint32_t *, int, int, int, int);
+    int (*encode_im2col)(void *, int, uint32_t, void *, const uint64_t *, const uint64_t *,
+                         const int *, const int *, uint32_t, uint32_t, const uint32_t *, int, int,
+                         int, int);
 };
 
 static bool resolve(const hewn_driver *driver, const char *name, void *slot)
@@ -40,7 +46,9 @@ static bool driver_open(struct driver *d, hewn_error *err)
            resolve(d->dev.driver, "cuModuleUnload", &d->unload) &&
            resolve(d->dev.driver, "cuModuleGetFunction", &d->find) &&
            resolve(d->dev.driver, "cuFuncSetAttribute", &d->attribute) &&
-           resolve(d->dev.driver, "cuLaunchKernel", &d->launch);
+           resolve(d->dev.driver, "cuLaunchKernel", &d->launch) &&
+           resolve(d->dev.driver, "cuTensorMapEncodeTiled", &d->encode_tiled) &&
+           resolve(d->dev.driver, "cuTensorMapEncodeIm2col", &d->encode_im2col);
 }
 
 /* ---- inputs ---- */
@@ -129,17 +137,33 @@ uint64_t golden_int(struct rng *r)
 
 enum { OK, NOT_MODELLED, FAILED };
 
+static int encode(struct driver *d, const struct golden_map *m, hewn_deviceptr base, void *map)
+{
+    void *address;
+    memcpy(&address, &base, sizeof address);
+    if (!m->im2col)
+        return d->encode_tiled(map, m->dtype, m->rank, address, m->dim, m->stride, m->box,
+                               m->element_stride, m->interleave, m->swizzle, 0, m->oob);
+    return d->encode_im2col(map, m->dtype, m->rank, address, m->dim, m->stride, m->lower, m->upper,
+                            m->channels, m->pixels, m->element_stride, m->interleave, m->swizzle, 0,
+                            m->oob);
+}
+
 static int run(struct driver *d, const struct golden_case *c, unsigned char *out)
 {
+    _Alignas(64) unsigned char map[128] = {0};
+    if (c->answer) return c->answer(d->dev.driver, c, out) ? OK : FAILED;
     void *module = NULL, *function = NULL;
     hewn_deviceptr in = 0, to = 0;
-    void *params[] = {&in, &to};
+    void *params[] = {&in, &to, map};
     int rc = d->load(&module, c->text), launch = 0;
+    if (c->before) memcpy(out, c->before, c->out_bytes);
     CHECK(rc == 0, "%s: the module does not load: CUresult %d", c->name, rc);
     if (rc) return FAILED;
     rc = d->find(&function, module, "k") || d->dev.mem_alloc(&in, c->in_bytes) ||
          d->dev.mem_alloc(&to, c->out_bytes) || d->dev.to_device(in, c->in, c->in_bytes) ||
          d->dev.to_device(to, out, c->out_bytes);
+    if (!rc && c->map.used) rc = encode(d, &c->map, c->map.on_out ? to : in, map);
     if (!rc && c->dynamic_shared) rc = d->attribute(function, 8, (int)c->dynamic_shared);
     if (!rc)
         launch = d->launch(function, c->grid, 1, 1, c->block, 1, 1, c->dynamic_shared, NULL, params,
@@ -290,6 +314,7 @@ static void walk(struct driver *d, const struct golden_family *family, FILE *f, 
         free(out);
         free(want);
         free(c.in);
+        free(c.before);
         if (!have) break;
     }
 }

@@ -1,7 +1,8 @@
 /*
- * Conformance vectors: what an H200 answered, recorded by `make golden`, and what the simulator answers,
- * compared by `make check`. A case is a PTX text, a block of parameters, an input made from the seed and
- * an output; the file keeps outputs only, for inputs can be made again.
+ * Conformance vectors: what an H200 answered, recorded by `make golden`, and what the simulator
+ * answers, compared by `make check`. A case is a PTX text, its parameters (input, output, and a
+ * tensor map where it has one), an input made from the seed and an output; or a question to the
+ * driver. The file keeps outputs only, for inputs can be made again.
  */
 #ifndef TESTS_GOLDEN_H
 #define TESTS_GOLDEN_H
@@ -21,12 +22,32 @@ enum golden_rule {
     GOLDEN_ULP   /* an approximation: at most `ulp` units of the last place apart */
 };
 
+/* A tensor map over the case's input or output, encoded by the driver at hand. */
+struct golden_map {
+    bool used, im2col, on_out;
+    int dtype, interleave, swizzle, oob;
+    uint32_t rank;
+    uint64_t dim[5], stride[4]; /* strides in bytes, of dimensions 1 on */
+    uint32_t box[5], element_stride[5];
+    int lower[3], upper[3];    /* im2col */
+    uint32_t channels, pixels; /* im2col */
+};
+
+struct golden_case;
+/* Answers a case that launches no kernel; false when it cannot. */
+typedef bool golden_answer(const hewn_driver *driver, const struct golden_case *c,
+                           unsigned char *out);
+
 struct golden_case {
     char name[GOLDEN_NAME];
-    char text[GOLDEN_TEXT]; /* entry k(.param .u64 in, .param .u64 out) */
+    char text[GOLDEN_TEXT]; /* entry k(.param .u64 in, .param .u64 out {, .param .b8 map[128]}) */
     uint32_t grid, block, dynamic_shared;
     size_t in_bytes, out_bytes;
     unsigned char *in;
+    unsigned char *before; /* what the output holds before the launch; NULL: zeros */
+    struct golden_map map;
+    golden_answer *answer; /* NULL: the kernel of `text` answers */
+    uint64_t seed;         /* for `answer` */
     enum golden_rule rule;
     uint32_t ulp;
     uint32_t element; /* bytes of one result, for comparing */
@@ -41,7 +62,7 @@ struct golden_family {
     golden_make *make;
 };
 
-extern const struct golden_family golden_alu, golden_mma;
+extern const struct golden_family golden_alu, golden_mma, golden_tma, golden_encode;
 
 /* ---- inputs ---- */
 

@@ -133,6 +133,7 @@ struct box_case {
     struct tmap t;
     int32_t coord[5];
     uint32_t elem, bytes; /* element size; bytes of the box */
+    uint32_t pitch, room; /* bytes from row to row in shared memory; of all rows there */
     uint32_t base;        /* in dynamic shared memory */
     bool chunks;          /* a store: rows are clipped at 16-byte chunks (measured on an H200) */
     uint64_t global_bytes;
@@ -159,21 +160,32 @@ static int64_t model_element(const struct box_case *c, uint32_t n)
     return at;
 }
 
+/* Where dense element `n` of the box stands, from the box's start and before the swizzle. */
+static uint32_t model_place(const struct box_case *c, uint32_t n)
+{
+    return n / c->t.box[0] * c->pitch + n % c->t.box[0] * c->elem;
+}
+
+/* What a load of a TF32 type makes of 32 bits. */
+static uint32_t model_tf32(uint32_t x)
+{
+    if ((x >> 23 & 0xFF) == 0xFF && x & 0x7FFFFF) return 0x7FFFE000U;
+    return (x + 0x1000) / 0x2000 * 0x2000;
+}
+
 static void model_value(const struct box_case *c, const unsigned char *tensor, int64_t at,
                         unsigned char *out)
 {
-    static const unsigned char nan_bytes[8] = {0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
     memset(out, 0, c->elem);
     if (at >= 0) {
         memcpy(out, tensor + at, c->elem);
     } else if (c->t.oob) {
-        memcpy(out, nan_bytes, c->elem);
-        out[c->elem - 1] = 0x7F;
+        for (uint32_t i = 0; i < c->elem; i++) out[i] = i % 2 ? 0x7F : 0xF7;
     }
-    if ((c->t.dtype == 10 || c->t.dtype == 12) && at >= 0) {
+    if (c->t.dtype >= 11 && at >= 0) {
         uint32_t x;
         memcpy(&x, out, 4);
-        if ((x >> 23 & 0xFF) == 0) x &= 0x80000000U;
+        x = model_tf32(x);
         memcpy(out, &x, 4);
     }
 }
@@ -197,6 +209,8 @@ static void random_case(struct rng *rng, struct box_case *c, uint32_t rank)
     if (inner / c->elem > 256) inner = 256 * c->elem;
     t->box[0] = inner / c->elem;
     c->bytes = inner;
+    c->pitch = t->swizzle ? ceil_div(inner, spans[t->swizzle]) * spans[t->swizzle] : inner;
+    c->room = c->pitch;
     t->dim[0] = 1 + rng_below(rng, 3 * t->box[0]);
     t->stride[0] = c->elem;
     for (uint32_t d = 0; d < rank; d++) {
@@ -207,15 +221,19 @@ static void random_case(struct rng *rng, struct box_case *c, uint32_t rank)
         t->dim[d + 1] = 1 + rng_below(rng, 12);
     }
     for (uint32_t d = 1; d < rank; d++) {
-        uint32_t most = room / c->bytes, step = t->element_stride[d];
+        uint32_t most = room / c->room, step = t->element_stride[d];
         uint32_t extent = 1 + rng_below(rng, most < 12 ? most : 12);
         t->box[d] = extent * step - rng_below(rng, step);
         c->bytes *= ceil_div(t->box[d], step);
+        c->room *= ceil_div(t->box[d], step);
     }
     for (uint32_t d = 0; d < rank; d++) {
         uint32_t reach = (uint32_t)t->dim[d] + 2 * t->box[d];
         c->coord[d] = rng_below(rng, 3) ? (int32_t)rng_below(rng, reach) - (int32_t)t->box[d] : 0;
     }
+    /* A start inside a 16-byte chunk is an illegal instruction on an H200. */
+    c->coord[0] -=
+        (c->coord[0] % (int32_t)(16 / c->elem) + (int32_t)(16 / c->elem)) % (int32_t)(16 / c->elem);
     c->base = 128 * rng_below(rng, 24);
     c->global_bytes = t->dim[rank - 1] * t->stride[rank - 1] + 16;
 }
@@ -290,7 +308,7 @@ static void box_params(struct box_params *p, struct box_case *c, void *tensor, v
     tmap_encode(&c->t, p->map);
     p->image = (uint64_t)(uintptr_t)image;
     p->base = c->base;
-    p->span = (c->bytes + 127) / 128 * 128;
+    p->span = (c->room + 127) / 128 * 128;
     p->bytes = c->bytes;
     memcpy(p->coord, c->coord, sizeof p->coord);
 }
@@ -318,8 +336,8 @@ static void check_load(struct rng *rng, uint32_t rank)
     bool ran;
     random_case(rng, &c, rank);
     tensor = device(c.global_bytes);
-    image = device(c.bytes + 256);
-    want = calloc(1, c.bytes + 256);
+    image = device(c.room + 256);
+    want = calloc(1, c.room + 256);
     fill(rng, tensor, c.global_bytes);
     box_params(&p, &c, tensor, image);
     load_text(text, sizeof text, rank);
@@ -331,7 +349,7 @@ static void check_load(struct rng *rng, uint32_t rank)
         unsigned char value[8];
         model_value(&c, tensor, model_element(&c, n), value);
         for (uint32_t b = 0; b < c.elem; b++) {
-            want[model_swizzle(c.t.swizzle, smem + n * c.elem + b) - smem] = value[b];
+            want[model_swizzle(c.t.swizzle, smem + model_place(&c, n) + b) - smem] = value[b];
         }
     }
     for (uint32_t i = 0; ran && i < p.span; i++) differ += image[16 + i] != want[i];
@@ -342,18 +360,16 @@ static void check_load(struct rng *rng, uint32_t rank)
     release(image);
 }
 
-/* A legal start for a store: no coordinate negative, the first on a 16-byte chunk of its row. */
+/* A legal start for a store: no coordinate negative. */
 static void start_store(struct box_case *c)
 {
-    int32_t unit = 16 / (int32_t)c->elem;
     c->chunks = true;
     for (uint32_t d = 0; d < c->t.rank; d++)
         if (c->coord[d] < 0) c->coord[d] = 0;
-    c->coord[0] = c->coord[0] / unit * unit;
 }
 
-/* Stores that start where an H200 ends the kernel with an illegal instruction. */
-static void check_store_start(struct rng *rng, int32_t c0, int32_t c1)
+/* Copies that start where an H200 ends the kernel with an illegal instruction. */
+static void check_start(struct rng *rng, bool load, int32_t c0, int32_t c1)
 {
     struct box_case c = {.t = {.dtype = 7,
                                .rank = 2,
@@ -363,14 +379,18 @@ static void check_store_start(struct rng *rng, int32_t c0, int32_t c1)
                                .element_stride = {1, 1}},
                          .coord = {c0, c1},
                          .elem = 4,
-                         .bytes = 128};
+                         .bytes = 128,
+                         .room = 128};
     struct box_params p;
     struct run r = {.block = 64, .dynamic_shared = 24576, .seed = rng_next(rng)};
     unsigned char *tensor = device(128), *image = device(512);
     char text[8192];
     fill(rng, image, 512);
     box_params(&p, &c, tensor, image);
-    store_text(text, sizeof text, 2, false);
+    if (load)
+        load_text(text, sizeof text, 2);
+    else
+        store_text(text, sizeof text, 2, false);
     CHECK_INT(run_kernel(&r, text, &p, sizeof p), 715);
     release(tensor);
     release(image);
@@ -389,10 +409,10 @@ static void check_store(struct rng *rng, uint32_t rank, bool reduce)
     while (reduce && c.t.dtype != 2 && c.t.dtype != 4);
     start_store(&c);
     tensor = device(c.global_bytes);
-    image = device(c.bytes + 256);
+    image = device(c.room + 256);
     want = malloc(c.global_bytes);
     fill(rng, tensor, c.global_bytes);
-    fill(rng, image, c.bytes + 256);
+    fill(rng, image, c.room + 256);
     if (want) memcpy(want, tensor, c.global_bytes);
     box_params(&p, &c, tensor, image);
     store_text(text, sizeof text, rank, reduce);
@@ -404,7 +424,7 @@ static void check_store(struct rng *rng, uint32_t rank, bool reduce)
         int64_t at = model_element(&c, n);
         unsigned carry = 0;
         for (uint32_t b = 0; at >= 0 && b < c.elem; b++) {
-            uint32_t from = model_swizzle(c.t.swizzle, smem + n * c.elem + b) - smem;
+            uint32_t from = model_swizzle(c.t.swizzle, smem + model_place(&c, n) + b) - smem;
             unsigned sum = image[16 + from] + (reduce ? want[at + b] + carry : 0);
             want[at + b] = (unsigned char)sum;
             carry = sum >> 8;
@@ -436,7 +456,7 @@ static void check_packed(struct rng *rng, uint32_t dtype)
     unsigned char *tensor, *image, want[4096] = {0};
     char text[8192];
     bool ran;
-    c.bytes = rows * row_bytes;
+    c.bytes = c.room = rows * row_bytes;
     c.global_bytes = c.t.stride[1] * rows;
     tensor = device(c.global_bytes);
     image = device(c.bytes + 256);
@@ -887,7 +907,7 @@ static void check_outside(void)
     c.coord[0] = 0;
     c.coord[1] = (int32_t)c.t.dim[1];
     tensor = device(c.global_bytes);
-    image = device(c.bytes + 256);
+    image = device(c.room + 256);
     box_params(&p, &c, tensor, image);
     load_text(text, sizeof text, 2);
     CHECK_INT(run_kernel(&r, text, &p, sizeof p), 0);
@@ -919,6 +939,15 @@ static const struct rule {
     {"stride 2^40", "not below 2^40", {.stride = {0, 1ULL << 40}}, 9},
     {"box", "box dimension 1 is 257", {.box = {0, 257}}, 9},
     {"inner bytes", "not a multiple of 16 bytes", {.box = {12}}, 9},
+    {"inner bytes, interleaved",
+     "not a multiple of 16 bytes",
+     {.interleave = 1,
+      .rank = 3,
+      .dim = {0, 0, 1},
+      .stride = {0, 0, 16},
+      .box = {12, 0, 1},
+      .element_stride = {0, 0, 1}},
+     9},
     {"inner wider than swizzle", "wider than the 64-byte span", {.swizzle = 2}, 9},
     {"element stride", "element stride 1 is 9", {.element_stride = {0, 9}}, 9},
     {"atom swizzle on 9.0", "compute capability 10.0", {.swizzle = 4}, 9},
@@ -951,7 +980,7 @@ static void check_rule(const struct rule *rule)
     if (c->swizzle) t.swizzle = c->swizzle;
     if (c->l2) t.l2 = c->l2;
     if (c->oob) t.oob = c->oob;
-    for (uint32_t d = 0; d < 2; d++) {
+    for (uint32_t d = 0; d < 3; d++) {
         if (c->dim[d]) t.dim[d] = c->dim[d];
         if (c->stride[d]) t.stride[d] = c->stride[d];
         if (c->box[d]) t.box[d] = c->box[d];
@@ -990,9 +1019,11 @@ int main(int argc, char **argv)
             for (int n = 0; n < 200; n++) check_load(&rng, rank);
         }
         if (rank == 2 && test_case("tensor stores that start outside or inside a chunk")) {
-            check_store_start(&rng, -4, 0);
-            check_store_start(&rng, 0, -1);
-            check_store_start(&rng, 1, 0);
+            check_start(&rng, false, -4, 0);
+            check_start(&rng, false, 0, -1);
+            check_start(&rng, false, 1, 0);
+            check_start(&rng, true, 1, 0);
+            check_start(&rng, true, -3, 0);
         }
         if (test_case("tensor stores of rank %u", rank)) {
             for (int n = 0; n < 100; n++) check_store(&rng, rank, false);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { REQUESTS = 6000, BLOCK = 500 };
+enum { REQUESTS = 8000, BLOCK = 500 };
 
 typedef int encode_fn(void *map, int dtype, uint32_t rank, void *address, const uint64_t *dim,
                       const uint64_t *stride, const uint32_t *box, const uint32_t *element_stride,
@@ -37,10 +37,11 @@ static void draw_plain(hewn_tensormap_desc *d, struct rng *r)
     for (int i = 0; i < 5; i++) {
         d->dim[i] = pick64(r, extents, 8);
         d->box[i] = 1 + rng_below(r, 32);
-        d->element_stride[i] = 1;
+        d->element_stride[i] = rng_below(r, 8) ? 1 : 1 + rng_below(r, 8);
     }
+    if (d->rank >= 3 && rng_below(r, 4) == 0) d->interleave = 1 + (int)rng_below(r, 2);
     row = (16U << rng_below(r, 4)) / element_bytes[d->dtype];
-    d->box[0] = row > 0 ? (uint32_t)row : 1;
+    if (!d->interleave || rng_below(r, 2)) d->box[0] = row > 0 ? (uint32_t)row : 1;
     row = (d->dim[0] * element_bytes[d->dtype] + 15) / 16 * 16;
     for (int i = 0; i < 4; i++) {
         d->stride[i] = row + 16 * (uint64_t)rng_below(r, 3);

@@ -47,6 +47,9 @@ enum {
 /* Interleave values of the driver's enum. */
 enum { INTERLEAVE_NONE, INTERLEAVE_16B, INTERLEAVE_32B };
 
+/* Bytes that a row may fill, by swizzle; 0: any. */
+static const uint16_t swizzle_spans[] = {0, 32, 64, 128, 128, 128, 128};
+
 static bool is_packed16(uint32_t dtype)
 {
     return dtype == TMAP_U4_ALIGN16 || dtype == TMAP_U6_ALIGN16;
@@ -62,24 +65,45 @@ uint32_t tmap_elem_bytes(uint32_t dtype)
     return tmap_elem_bits(dtype) / 8; /* 0 for the packed ones */
 }
 
+uint32_t tmap_unit_bits(const struct tmap *t)
+{
+    if (t->interleave) return t->interleave == INTERLEAVE_32B ? 256 : 128;
+    return tmap_elem_bits(t->dtype);
+}
+
 uint32_t tmap_row_bytes(const struct tmap *t)
 {
+    uint32_t elements = t->im2col ? t->channels : t->box[0];
     /* Packed into shared memory with padding: 16 elements take 16 bytes. */
-    if (is_packed16(t->dtype)) return t->box[0];
-    return t->box[0] * tmap_elem_bits(t->dtype) / 8;
+    if (is_packed16(t->dtype)) return elements;
+    return elements * tmap_unit_bits(t) / 8;
+}
+
+uint32_t tmap_row_pitch(const struct tmap *t)
+{
+    uint32_t bytes = tmap_row_bytes(t), span = swizzle_spans[t->swizzle];
+    return span && !t->interleave ? (bytes + span - 1) / span * span : bytes;
 }
 
 uint32_t tmap_extent(const struct tmap *t, uint32_t d)
 {
-    if (d == 0 || t->element_stride[d] <= 1) return t->box[d];
+    if (d == 0) return t->box[0];
+    if (t->interleave && d + 2 == t->rank)
+        return 1; /* one slice at a time, whatever the box says */
     return (t->box[d] + t->element_stride[d] - 1) / t->element_stride[d];
+}
+
+uint32_t tmap_rows(const struct tmap *t)
+{
+    uint32_t rows = 1;
+    if (t->im2col) return t->pixels;
+    for (uint32_t d = 1; d < t->rank; d++) rows *= tmap_extent(t, d);
+    return rows;
 }
 
 uint32_t tmap_box_bytes(const struct tmap *t)
 {
-    uint32_t bytes = tmap_row_bytes(t);
-    for (uint32_t d = 1; d < t->rank; d++) bytes *= tmap_extent(t, d);
-    return bytes;
+    return tmap_row_bytes(t) * tmap_rows(t);
 }
 
 uint32_t tmap_swizzle(uint32_t swizzle, uint32_t address)
@@ -195,12 +219,11 @@ static int check_packed_swizzle(const struct judge *j)
 
 static int check_swizzle(const struct judge *j, uint64_t inner_bytes)
 {
-    static const uint16_t spans[] = {0, 32, 64, 128, 128, 128, 128};
     const struct tmap *t = j->t;
     /* The reference asks for swizzle 32B with interleave 32B; driver 580 takes any. */
-    if (t->interleave == INTERLEAVE_NONE && t->swizzle && inner_bytes > spans[t->swizzle]) {
+    if (t->interleave == INTERLEAVE_NONE && t->swizzle && inner_bytes > swizzle_spans[t->swizzle]) {
         return refuse(j, "inner box of %llu bytes is wider than the %u-byte span of swizzle %u",
-                      (unsigned long long)inner_bytes, spans[t->swizzle], t->swizzle);
+                      (unsigned long long)inner_bytes, swizzle_spans[t->swizzle], t->swizzle);
     }
     return check_packed_swizzle(j);
 }
@@ -208,7 +231,7 @@ static int check_swizzle(const struct judge *j, uint64_t inner_bytes)
 static int check_tiled(const struct judge *j)
 {
     const struct tmap *t = j->t;
-    uint64_t bytes;
+    uint64_t bytes = tmap_elem_bits(t->dtype);
     uint32_t inner;
     for (uint32_t d = 0; d < t->rank; d++) {
         if (!t->box[d] || t->box[d] > MAX_BOX) {
@@ -220,17 +243,20 @@ static int check_tiled(const struct judge *j)
                       dtypes[t->dtype].name);
     }
     inner = t->box[0] * tmap_elem_bits(t->dtype); /* bits, so that 4-bit halves are not lost */
-    if (t->interleave == INTERLEAVE_NONE && !is_packed16(t->dtype) && inner % 128) {
+    if (!is_packed16(t->dtype) && inner % 128) {
         return refuse(j, "inner box of %u %s elements is not a multiple of 16 bytes", t->box[0],
                       dtypes[t->dtype].name);
     }
-    bytes = tmap_row_bytes(t);
-    for (uint32_t d = 1; d < t->rank; d++) bytes *= tmap_extent(t, d);
+    /* Measured: the driver divides rounding down, dimension 0 too, so that a box below its stride
+     * makes the product 0; what an interleaved box really takes does not count. */
+    if (is_packed16(t->dtype)) bytes = 8;
+    for (uint32_t d = 0; d < t->rank; d++) bytes *= t->box[d] / t->element_stride[d];
+    bytes /= 8;
     if (bytes > MAX_BOX_BYTES) {
         return refuse(j, "a box of %llu bytes is more than the %d of an SM's shared memory",
                       (unsigned long long)bytes, MAX_BOX_BYTES);
     }
-    return check_swizzle(j, tmap_row_bytes(t));
+    return check_swizzle(j, is_packed16(t->dtype) ? t->box[0] : inner / 8);
 }
 
 static int check_im2col(const struct judge *j)
@@ -238,11 +264,14 @@ static int check_im2col(const struct judge *j)
     /* Signed range of each corner offset by rank: 16, 8 and 5 bits. */
     static const int32_t limits[] = {1 << 15, 1 << 7, 1 << 4};
     const struct tmap *t = j->t;
-    uint32_t spatial = t->rank - 2u;
+    uint64_t bytes;
+    uint32_t inner, spatial = t->rank - 2u;
     uint32_t most = is_packed16(t->dtype) ? 128 : 256;
     int32_t limit = limits[t->rank - 3];
     for (uint32_t i = 0; i < spatial; i++) {
-        int64_t size = (int64_t)t->dim[i + 1] + t->upper[i] - t->lower[i];
+        /* Measured: interleaved maps count from dimension 0, and the sum wraps at 32 bits. */
+        uint32_t dim = (uint32_t)t->dim[t->interleave ? i : i + 1];
+        int32_t size = (int32_t)(dim + (uint32_t)t->upper[i] - (uint32_t)t->lower[i]);
         if (t->lower[i] < -limit || t->lower[i] >= limit || t->upper[i] < -limit ||
             t->upper[i] >= limit) {
             return refuse(j, "corner offsets %d and %d of spatial dimension %u are not in [%d, %d]",
@@ -258,9 +287,17 @@ static int check_im2col(const struct judge *j)
     if (!t->pixels || t->pixels > 1024) {
         return refuse(j, "%u pixels per column is not 1 to 1024", t->pixels);
     }
-    return check_swizzle(j, is_packed16(t->dtype)
-                                ? t->channels
-                                : (uint64_t)t->channels * tmap_elem_bits(t->dtype) / 8);
+    inner = is_packed16(t->dtype) ? 8 * t->channels : t->channels * tmap_elem_bits(t->dtype);
+    if (inner % 128) {
+        return refuse(j, "%u channels of %s are not a multiple of 16 bytes", t->channels,
+                      dtypes[t->dtype].name);
+    }
+    bytes = (uint64_t)inner / 8 * t->pixels;
+    if (bytes > MAX_BOX_BYTES) {
+        return refuse(j, "%llu bytes of pixels are more than the %d of an SM's shared memory",
+                      (unsigned long long)bytes, MAX_BOX_BYTES);
+    }
+    return check_swizzle(j, inner / 8);
 }
 
 int tmap_validate(const struct tmap *t, uint32_t cc_major, char *why, size_t why_size)

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-enum { ROW_MAX = 256 * 8 }; /* bytes of the widest row: 256 64-bit elements */
+enum { ROW_MAX = 256 * 32 }; /* bytes of the widest row: 256 slices of 32 bytes */
 
 /* One row (dimension 0) of a box. [lo, hi) are the bytes of it, as they stand in shared memory, that
  * lie inside the tensor; global is the address of lo. */
@@ -19,7 +19,7 @@ struct box_walk {
     const struct tmap *t;
     const int32_t *coord;
     uint32_t rows, done;
-    uint32_t at[5];  /* position in dimensions 1.. */
+    int64_t at[5];   /* coordinates in dimensions 1.. */
     uint32_t lo, hi; /* of a row whose other coordinates are inside */
     int64_t start;   /* address of its lo, less the terms of dimensions 1.. */
 };
@@ -37,23 +37,39 @@ static uint32_t global_bytes(const struct tmap *t, uint32_t bytes)
 static uint32_t row_offset(const struct tmap *t, int64_t elements)
 {
     bool padded = t->dtype == TMAP_U4_ALIGN16 || t->dtype == TMAP_U6_ALIGN16;
-    return (uint32_t)(padded ? elements : elements * tmap_elem_bits(t->dtype) / 8);
+    return (uint32_t)(padded ? elements : elements * tmap_unit_bits(t) / 8);
 }
 
 static void walk_begin(struct box_walk *walk, const struct tmap *t, const int32_t *coord)
 {
+    uint32_t elements = t->im2col ? t->channels : t->box[0];
     int64_t first = coord[0] < 0 ? -(int64_t)coord[0] : 0;
     int64_t end = (int64_t)t->dim[0] - coord[0];
-    if (end > t->box[0]) end = t->box[0];
+    if (end > elements) end = elements;
     memset(walk, 0, sizeof *walk);
     walk->t = t;
     walk->coord = coord;
-    walk->rows = 1;
-    for (uint32_t d = 1; d < t->rank; d++) walk->rows *= tmap_extent(t, d);
+    walk->rows = tmap_rows(t);
+    for (uint32_t d = 1; d < t->rank; d++) walk->at[d] = coord[d];
     if (first >= end) return; /* lo = hi = 0: nothing of any row is inside */
     walk->lo = row_offset(t, first);
     walk->hi = row_offset(t, end);
-    walk->start = (int64_t)t->address + (coord[0] + first) * (int64_t)tmap_elem_bits(t->dtype) / 8;
+    walk->start = (int64_t)t->address + (coord[0] + first) * (int64_t)tmap_unit_bits(t) / 8;
+}
+
+/* The next row of a box, or the next pixel of the bounding box of an im2col copy: that spans
+ * [lower, size + upper) of each spatial dimension, in steps of the element stride. */
+static void walk_step(struct box_walk *walk)
+{
+    const struct tmap *t = walk->t;
+    for (uint32_t d = 1; d < t->rank; d++) {
+        bool spatial = t->im2col && d + 1 < t->rank;
+        int64_t end = spatial ? (int64_t)t->dim[d] + t->upper[d - 1]
+                              : walk->coord[d] + (int64_t)tmap_extent(t, d) * t->element_stride[d];
+        walk->at[d] += t->element_stride[d];
+        if (walk->at[d] < end || (t->im2col && !spatial)) break;
+        walk->at[d] = spatial ? t->lower[d - 1] : walk->coord[d];
+    }
 }
 
 static bool walk_next(struct box_walk *walk, struct box_row *row)
@@ -63,7 +79,8 @@ static bool walk_next(struct box_walk *walk, struct box_row *row)
     bool inside = walk->hi > walk->lo;
     if (walk->done == walk->rows) return false;
     for (uint32_t d = 1; d < t->rank; d++) {
-        int64_t c = walk->coord[d] + (int64_t)walk->at[d] * t->element_stride[d];
+        int64_t c = walk->at[d];
+        if (t->im2col && d + 1 < t->rank) c += walk->coord[TMAP_OFFSETS + d - 1];
         inside = inside && c >= 0 && c < (int64_t)t->dim[d];
         global += inside ? c * (int64_t)t->stride[d] : 0;
     }
@@ -71,10 +88,7 @@ static bool walk_next(struct box_walk *walk, struct box_row *row)
                             .lo = inside ? walk->lo : 0,
                             .hi = inside ? walk->hi : 0,
                             .global = (uint64_t)global};
-    for (uint32_t d = 1; d < t->rank; d++) {
-        if (++walk->at[d] < tmap_extent(t, d)) break;
-        walk->at[d] = 0;
-    }
+    walk_step(walk);
     return true;
 }
 
@@ -92,6 +106,7 @@ static bool inside_range(const struct tmap *t, int64_t c, uint32_t d, int64_t *f
 bool tmap_outside(const struct tmap *t, const int32_t *coord)
 {
     int64_t first, last;
+    if (t->im2col) return false; /* rows are not a rectangle: not told */
     for (uint32_t d = 0; d < t->rank; d++) {
         if (!inside_range(t, coord[d], d, &first, &last)) return true;
     }
@@ -100,8 +115,9 @@ bool tmap_outside(const struct tmap *t, const int32_t *coord)
 
 uint32_t tmap_box_span(const struct tmap *t)
 {
-    uint32_t bytes = tmap_box_bytes(t);
-    return t->swizzle ? (bytes + 127) & ~127U : bytes;
+    uint32_t bytes = tmap_row_pitch(t) * tmap_rows(t);
+    /* A swizzle moves chunks within a row of its span; dense rows of slices may be shorter. */
+    return t->swizzle && t->interleave ? (bytes + 127) & ~127U : bytes;
 }
 
 /* ---- global memory ---- */
@@ -112,10 +128,11 @@ static bool box_mapped(const struct tmap *t, const int32_t *coord)
 {
     int64_t first, last, low = (int64_t)t->address, high = low;
     uint64_t base, size;
+    if (t->im2col) return false;
     for (uint32_t d = 0; d < t->rank; d++) {
         if (!inside_range(t, coord[d], d, &first, &last)) return false;
         if (d == 0) {
-            uint32_t bits = tmap_elem_bits(t->dtype);
+            uint32_t bits = tmap_unit_bits(t);
             low += (coord[0] + first) * (int64_t)bits / 8;
             high += ((coord[0] + last + 1) * (int64_t)bits + 7) / 8;
         } else {
@@ -191,37 +208,41 @@ static void get_row(struct swizzle_shape shape, const uint8_t *window, uint32_t 
 void tmap_unswizzle(const struct tmap *t, const uint8_t *window, uint32_t offset, uint8_t *dense)
 {
     struct swizzle_shape shape = tmap_swizzle_shape(t->swizzle);
-    uint32_t bytes = tmap_box_bytes(t);
-    if (!shape.mask)
-        memcpy(dense, window + offset, bytes);
-    else
+    uint32_t bytes = tmap_row_bytes(t), pitch = tmap_row_pitch(t), rows = tmap_rows(t);
+    for (uint32_t i = 0; i < rows; i++, offset += pitch, dense += bytes) {
         get_row(shape, window, offset, dense, bytes);
+    }
 }
 
 /* ---- rows in and out ---- */
 
-/* What stands in for elements outside the tensor. The NaN's payload is not documented: all ones but
- * the sign [interpretation]. */
+/* What stands in for elements outside the tensor: zeros, or the bytes f7 7f over and over, which is
+ * a NaN of every floating type. */
 static void fill_row(const struct tmap *t, uint8_t *row, uint32_t bytes)
 {
-    uint32_t elem = tmap_elem_bytes(t->dtype);
-    memset(row, t->oob ? 0xFF : 0, bytes);
-    for (uint32_t i = elem; t->oob && i <= bytes; i += elem) row[i - 1] = 0x7F;
+    memset(row, t->oob ? 0xF7 : 0, bytes);
+    for (uint32_t i = 1; t->oob && i < bytes; i += 2) row[i] = 0x7F;
 }
 
-static bool flushes(const struct tmap *t)
+/* Loads of the TF32 types keep 10 fraction bits, rounded to nearest, and make one NaN of all. (No
+ * _FTZ type flushes subnormals on its way in: only reductions do.) */
+static bool converts(const struct tmap *t)
 {
-    return t->dtype == TMAP_F32_FTZ || t->dtype == TMAP_TF32_FTZ;
+    return t->dtype == TMAP_TF32 || t->dtype == TMAP_TF32_FTZ;
 }
 
-/* The _FTZ types turn subnormals into zeros of their sign on the way in [interpretation of the
- * name]; the TF32 types otherwise move all 32 bits. */
-static void flush_row(uint8_t *row, uint32_t bytes)
+static uint32_t to_tf32(uint32_t x)
+{
+    if ((x & 0x7FFFFFFFU) > 0x7F800000U) return 0x7FFFE000U;
+    return (x + 0x1000U) & ~0x1FFFU;
+}
+
+static void convert_row(uint8_t *row, uint32_t bytes)
 {
     for (uint32_t i = 0; i < bytes; i += 4) {
         uint32_t x;
         memcpy(&x, row + i, 4);
-        if (!(x & 0x7F800000U)) x &= 0x80000000U;
+        x = to_tf32(x);
         memcpy(row + i, &x, 4);
     }
 }
@@ -254,12 +275,12 @@ bool tmap_load(struct group *g, const struct async_op *op, const struct tmap *t,
                const int32_t *coord, uint8_t *window, uint32_t offset)
 {
     struct swizzle_shape shape = tmap_swizzle_shape(t->swizzle);
-    uint32_t bytes = tmap_row_bytes(t);
+    uint32_t bytes = tmap_row_bytes(t), pitch = tmap_row_pitch(t);
     bool mapped = box_mapped(t, coord);
-    bool plain = !flushes(t) && global_bytes(t, 16) == 16;
+    bool plain = !converts(t) && global_bytes(t, 16) == 16;
     struct box_walk walk;
     struct box_row row;
-    for (walk_begin(&walk, t, coord); walk_next(&walk, &row); offset += bytes) {
+    for (walk_begin(&walk, t, coord); walk_next(&walk, &row); offset += pitch) {
         uint8_t built[ROW_MAX];
         const uint8_t *src = NULL;
         if (row.hi > row.lo) {
@@ -269,7 +290,7 @@ bool tmap_load(struct group *g, const struct async_op *op, const struct tmap *t,
         if (!src || row.hi - row.lo < bytes || !plain) {
             fill_row(t, built, bytes);
             if (src) unpack_row(t, built + row.lo, src, row.hi - row.lo);
-            if (flushes(t)) flush_row(built, bytes);
+            if (src && converts(t)) convert_row(built + row.lo, row.hi - row.lo);
             src = built;
         }
         put_row(shape, window, offset, src, bytes);
@@ -286,6 +307,7 @@ static struct tmap tmap_whole_chunks(const struct tmap *t)
 {
     struct tmap whole = *t;
     uint32_t elements = 128 / tmap_elem_bits(t->dtype);
+    if (t->interleave) return whole; /* of slices, which are chunks */
     if (128 % tmap_elem_bits(t->dtype) == 0)
         whole.dim[0] = (t->dim[0] + elements - 1) / elements * elements;
     return whole;

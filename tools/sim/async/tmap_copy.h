@@ -1,10 +1,13 @@
 /*
- * Box copies of tile-mode tensor maps between global memory and a CTA's shared window (PTX ISA
- * "Tensors", "Tile Mode", "Swizzling Modes").
+ * Box copies of tensor maps between global memory and a CTA's shared window (PTX ISA "Tensors",
+ * "Tile Mode", "im2col mode", "Swizzling Modes").
  *
- * In shared memory a box is dense, dimension 0 fastest, and the swizzle then moves 16-byte chunks by
- * the absolute address. An inner box narrower than the swizzle span keeps its dense pitch
- * [interpretation: the ISA leaves the row pitch open].
+ * A box is rows of dimension 0. In shared memory they follow one another at a pitch of whole
+ * swizzle spans (without a swizzle, densely), and the swizzle then moves 16-byte chunks by the
+ * absolute address. Gaps beside narrow rows keep what they held, and do not count on the mbarrier.
+ * Interleaved: an element of dimension 0 is a slice of 16 or 32 bytes, of the last but one
+ * dimension a copy takes one position, and rows are dense in spite of a swizzle. All this, the fill
+ * and the conversions were measured on an H200: tests/golden_tma.c.
  */
 #ifndef SIM_TMAP_COPY_H
 #define SIM_TMAP_COPY_H
@@ -17,6 +20,7 @@
 enum tmap_dtype {
     TMAP_F32 = 7,
     TMAP_F32_FTZ = 10,
+    TMAP_TF32,
     TMAP_TF32_FTZ = 12,
     TMAP_U4_ALIGN8,
     TMAP_U4_ALIGN16,
@@ -55,9 +59,15 @@ static inline uint32_t tmap_swizzle_by(struct swizzle_shape s, uint32_t address)
     return address ^ (address >> s.shift & s.mask) ^ (address >> s.flip_shift & s.flip_mask);
 }
 
-uint32_t tmap_elem_bits(uint32_t dtype);                /* 4 and 6 for the packed ones */
-uint32_t tmap_row_bytes(const struct tmap *t);          /* of dimension 0, in shared memory */
+uint32_t tmap_elem_bits(uint32_t dtype);       /* 4 and 6 for the packed ones */
+uint32_t tmap_unit_bits(const struct tmap *t); /* of one step along dimension 0 */
+uint32_t tmap_row_bytes(const struct tmap *t); /* of dimension 0, in shared memory */
+uint32_t tmap_row_pitch(const struct tmap *t); /* from row to row there */
+uint32_t tmap_rows(const struct tmap *t);
 uint32_t tmap_extent(const struct tmap *t, uint32_t d); /* elements the box delivers */
+
+/* Where a copy starts: coordinates, then the offsets of im2col loads. */
+enum { TMAP_COORDS = 8, TMAP_OFFSETS = 5 };
 
 /* True when no element of the box lies inside the tensor. */
 bool tmap_outside(const struct tmap *t, const int32_t *coord);

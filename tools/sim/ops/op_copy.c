@@ -367,6 +367,11 @@ static enum step cluster_lane(struct warp *w, const struct insn *in, uint32_t la
     }
     if (step == STEP_NEXT) step = bar_operand(w, in, lane, 3, 2, c.dst.cta, &c.bar);
     if (step != STEP_NEXT) return step;
+    if (c.reduce && w->cta->cluster->cta_count == 1) { /* measured, for each operation and type */
+        return sim_fault(w, in, lane, 715, FIND_OOB, CAUSE_NONE, "",
+                         "reduction into shared memory outside a cluster of two CTAs or more: an "
+                         "H200 ends the kernel with an illegal instruction");
+    }
     op = async_new(w, in, lane, run_in, sizeof c);
     if (!op) return bulk_no_memory(w, in, lane);
     c.src = bulk_host(src);

@@ -16,6 +16,7 @@ struct tma_form {
     uint32_t map_arg, shared_arg; /* arg of the tensor address, of the shared address */
     uint32_t map_imm, shared_imm; /* which address operand each is */
     uint32_t mask_arg;            /* multicast; 0: none */
+    bool im2col;                  /* with rank - 2 offsets after a load's coordinates */
     bool own_cta;                 /* .shared::cta destination */
     bool pair;                    /* .cta_group::2 */
     const char *op;               /* reductions: "add", … */
@@ -24,7 +25,7 @@ struct tma_form {
 /* One destination's share of a load. */
 struct tma_load {
     struct tmap map;
-    int32_t coord[5];
+    int32_t coord[TMAP_COORDS];
     struct bulk_place dst;
     struct bulk_bar bar;
 };
@@ -32,7 +33,7 @@ struct tma_load {
 /* A store: the box follows, dense, once stage 0 has read it. */
 struct tma_store {
     struct tmap map;
-    int32_t coord[5];
+    int32_t coord[TMAP_COORDS];
     struct bulk_place src;
     reduce_fn *reduce; /* NULL: plain */
     _Alignas(16) uint8_t box[];
@@ -51,29 +52,32 @@ static enum step check_map(struct warp *w, const struct insn *in, uint32_t lane,
                            const struct tmap *t)
 {
     const struct tma_form *form = in->aux;
-    if (t->im2col)
-        return fault_desc(w, in, lane, "an im2col map in a tile-mode copy", t->im2col, 0);
+    if (t->im2col != form->im2col)
+        return fault_desc(w, in, lane, "the access mode, tiled 0 or im2col 1, is another",
+                          t->im2col, form->im2col);
     if (t->rank != form->rank) {
         return fault_desc(w, in, lane, "rank differs from the instruction's", t->rank, form->rank);
     }
-    if (t->interleave) {
-        return sim_fault(w, in, lane, 801, FIND_UNSUPPORTED, CAUSE_NONE, "",
-                         "copies through interleaved tensor maps are not modelled (interleave %u)",
-                         t->interleave);
+    if (t->interleave && (t->im2col || t->element_stride[0] > 1)) {
+        return sim_fault(
+            w, in, lane, 801, FIND_UNSUPPORTED, CAUSE_NONE, "",
+            "copies through interleaved tensor maps that are im2col or have an element "
+            "stride in dimension 0 are not modelled (interleave %u)",
+            t->interleave);
     }
     return STEP_NEXT;
 }
 
 /* Reads map and coordinates of one lane. */
 static enum step read_box(struct warp *w, const struct insn *in, uint32_t lane, struct tmap *t,
-                          int32_t coord[5], uint64_t *map_address)
+                          int32_t coord[TMAP_COORDS], uint64_t *map_address)
 {
     const struct tma_form *form = in->aux;
     uint64_t address = bulk_address(w, in, lane, form->map_arg, form->map_imm);
     const void *bytes = mem_at(w, in, lane, SPACE_NONE, address, MAP_BYTES, 64, ACCESS_READ, false);
     if (!bytes) return STEP_FAULT;
     *map_address = address;
-    memset(coord, 0, 5 * sizeof *coord);
+    memset(coord, 0, TMAP_COORDS * sizeof *coord);
     if (!tmap_decode(bytes, t)) {
         return sim_fault(w, in, lane, 719, FIND_TMA_DESC, CAUSE_NONE, "",
                          "the 128 bytes at 0x%llx are no tensor map: not what "
@@ -82,6 +86,9 @@ static enum step read_box(struct warp *w, const struct insn *in, uint32_t lane, 
     }
     for (uint32_t d = 0; d < form->rank; d++) {
         coord[d] = (int32_t)arg_lane(w, in->list[d], lane);
+    }
+    for (uint32_t i = form->rank; i < in->list_count; i++) {
+        coord[TMAP_OFFSETS + i - form->rank] = (uint16_t)arg_lane(w, in->list[i], lane);
     }
     /* PTX ISA "Restriction on Tensor Copy instructions". */
     if (t->dtype >= TMAP_U4_ALIGN16 && coord[0] % 128) {
@@ -103,6 +110,24 @@ static void publish_map_read(const struct async_op *op, uint64_t address)
     bool param = (address & WINDOW_MASK) == PARAM_WINDOW;
     if (!op->cta->group->observer || param) return; /* parameters cannot change */
     bulk_access_global(op, ACCESS_READ, PROXY_TENSORMAP, address, MAP_BYTES);
+}
+
+/* A copy starts on a 16-byte chunk of its row, and a store or reduction not before the tensor; an
+ * H200 ends the kernel with "illegal instruction" otherwise. */
+static enum step check_start(struct warp *w, const struct insn *in, uint32_t lane,
+                             const struct tmap *t, const int32_t *coord, bool store)
+{
+    for (uint32_t d = 0; d < t->rank && store; d++) {
+        if (coord[d] >= 0) continue;
+        return sim_fault(w, in, lane, 715, FIND_OOB, CAUSE_NONE, "",
+                         "tensor store: coordinate %u is %d; a store may not start before the "
+                         "tensor (a load may)",
+                         d, coord[d]);
+    }
+    if ((int64_t)coord[0] * tmap_unit_bits(t) % 128 == 0) return STEP_NEXT;
+    return sim_fault(w, in, lane, 715, FIND_MISALIGNED, CAUSE_NONE, "",
+                     "tensor copy: coordinate 0 is %d, byte %lld of a row: not a multiple of 16",
+                     coord[0], (long long)coord[0] * tmap_unit_bits(t) / 8);
 }
 
 /* ---- loads ---- */
@@ -127,7 +152,7 @@ static enum step submit_load(struct warp *w, const struct insn *in, uint32_t lan
     async_submit(w->cta->group, op, NULL, LATENCY_LOAD);
     publish_map_read(op, map_address);
     tmap_announce(op, &load->map, load->coord, ACCESS_READ);
-    bulk_access_shared(op, ACCESS_WRITE, PROXY_ASYNC, load->dst, tmap_box_bytes(&load->map));
+    bulk_access_shared(op, ACCESS_WRITE, PROXY_ASYNC, load->dst, tmap_box_span(&load->map));
     return STEP_NEXT;
 }
 
@@ -216,6 +241,7 @@ static enum step load_lane(struct warp *w, const struct insn *in, uint32_t lane)
     uint32_t shared, bar;
     uint64_t map_address;
     enum step step = read_box(w, in, lane, &load.map, load.coord, &map_address);
+    if (step == STEP_NEXT) step = check_start(w, in, lane, &load.map, load.coord, false);
     if (step == STEP_NEXT) step = bulk_shared_address(w, in, lane, 0, 0, &shared);
     if (step == STEP_NEXT) step = bulk_shared_address(w, in, lane, 2, 2, &bar);
     if (step != STEP_NEXT) return step;
@@ -251,34 +277,18 @@ static bool run_store(struct group *g, struct async_op *op)
     return true;
 }
 
-/* PTX type that a reduction sees behind a map's data type. */
-static enum ptx_type reduce_type(uint32_t dtype, const char *op)
+/* The reduction of a map's data type; NULL: an H200 ends the kernel with "illegal instruction". */
+static reduce_fn *find_reduction(uint32_t dtype, const char *op)
 {
-    static const uint8_t types[] = {T_NONE, T_NONE, T_U32, T_S32,  T_U64, T_S64,
-                                    T_F16,  T_F32,  T_F64, T_BF16, T_F32};
+    static const uint8_t types[] = {T_NONE, T_NONE, T_U32,  T_S32, T_U64, T_S64, T_F16,
+                                    T_F32,  T_F64,  T_BF16, T_F32, T_F32, T_F32};
     bool logic = op[0] == 'o' || op[0] == 'x' || strcmp(op, "and") == 0;
+    bool add = strcmp(op, "add") == 0;
     enum ptx_type type = dtype < sizeof types ? (enum ptx_type)types[dtype] : T_NONE;
-    if (!logic) return type;
-    if (type == T_U32 || type == T_S32) return T_B32;
-    return type == T_U64 || type == T_S64 ? T_B64 : T_NONE;
-}
-
-/* A store or reduction starts inside the tensor's lower bounds and on a 16-byte chunk of its row;
- * an H200 ends the kernel with "illegal instruction" otherwise. Loads may start anywhere. */
-static enum step check_start(struct warp *w, const struct insn *in, uint32_t lane,
-                             const struct tmap *t, const int32_t *coord)
-{
-    for (uint32_t d = 0; d < t->rank; d++) {
-        if (coord[d] >= 0) continue;
-        return sim_fault(w, in, lane, 715, FIND_OOB, CAUSE_NONE, "",
-                         "tensor store: coordinate %u is %d; a store may not start before the "
-                         "tensor (a load may)",
-                         d, coord[d]);
-    }
-    if ((uint64_t)coord[0] * tmap_elem_bits(t->dtype) % 128 == 0) return STEP_NEXT;
-    return sim_fault(w, in, lane, 715, FIND_MISALIGNED, CAUSE_NONE, "",
-                     "tensor store: coordinate 0 is %d, byte %llu of a row: not a multiple of 16",
-                     coord[0], (unsigned long long)coord[0] * tmap_elem_bits(t->dtype) / 8);
+    if (logic) type = type == T_U32 || type == T_S32 ? T_B32 : type == T_U64 ? T_B64 : T_NONE;
+    if (add && type == T_S64) return NULL;
+    if (add && (dtype == TMAP_F32_FTZ || dtype == TMAP_TF32_FTZ)) op = "add_ftz";
+    return reduce_find(op, type);
 }
 
 /* Reads one lane's operands into `head` and checks them. */
@@ -307,11 +317,11 @@ static enum step read_store(struct warp *w, const struct insn *in, uint32_t lane
         return sim_fault(w, in, lane, 719, FIND_TMA_DESC, CAUSE_NONE, "",
                          "tensor map: data type 16U4_ALIGN16B can be loaded but not stored");
     }
-    step = check_start(w, in, lane, &head->map, head->coord);
+    step = check_start(w, in, lane, &head->map, head->coord, true);
     if (step != STEP_NEXT || !form->op) return step;
-    head->reduce = reduce_find(form->op, reduce_type(head->map.dtype, form->op));
+    head->reduce = find_reduction(head->map.dtype, form->op);
     if (head->reduce) return STEP_NEXT;
-    return sim_fault(w, in, lane, 719, FIND_TMA_DESC, CAUSE_NONE, "",
+    return sim_fault(w, in, lane, 715, FIND_TMA_DESC, CAUSE_NONE, "",
                      "tensor map: no reduction .%s on elements of data type %u", form->op,
                      head->map.dtype);
 }
@@ -331,7 +341,7 @@ static enum step store_lane(struct warp *w, const struct insn *in, uint32_t lane
     async_in_group(op, COMMIT_BULK);
     async_submit(w->cta->group, op, NULL, LATENCY_STORE);
     publish_map_read(op, map_address);
-    bulk_access_shared(op, ACCESS_READ, PROXY_ASYNC, head.src, bytes);
+    bulk_access_shared(op, ACCESS_READ, PROXY_ASYNC, head.src, tmap_box_span(&head.map));
     tmap_announce(op, &head.map, head.coord, head.reduce ? ACCESS_ATOMIC : ACCESS_WRITE);
     return STEP_NEXT;
 }
@@ -352,7 +362,7 @@ static enum step exec_prefetch(struct warp *w, const struct insn *in, uint32_t m
 {
     for (; mask; mask &= mask - 1) {
         struct tmap map;
-        int32_t coord[5];
+        int32_t coord[TMAP_COORDS];
         uint64_t map_address;
         enum step step = read_box(w, in, first_lane(mask), &map, coord, &map_address);
         if (step != STEP_NEXT) return step;
@@ -362,15 +372,20 @@ static enum step exec_prefetch(struct warp *w, const struct insn *in, uint32_t m
 
 /* ---- binding ---- */
 
-/* The coordinates must be as many as ".2d" and the like say. */
-static int bind_form(struct decoder *dc, struct insn *out, exec_fn *fn, struct tma_form form)
+/* The coordinates must be as many as ".2d" and the like say, followed by `offsets` of im2col. */
+static int bind_form(struct decoder *dc, struct insn *out, exec_fn *fn, struct tma_form form,
+                     bool offsets)
 {
     struct tma_form *kept = bind_alloc(dc, sizeof *kept);
+    uint32_t wanted;
     if (!kept) return -1;
     form.rank = (uint32_t)(dc->mod[0][0] - '0');
-    if (out->list_count != form.rank) {
-        return bind_invalid(dc, "%u coordinates where .%s takes %u", out->list_count, dc->mod[0],
-                            form.rank);
+    form.im2col = mod_has(dc, "im2col") || mod_has(dc, "im2col_no_offs");
+    if (form.im2col && form.rank < 3) return bind_invalid(dc, "im2col takes 3d to 5d");
+    wanted = form.rank + (offsets ? form.rank - 2 : 0);
+    if (out->list_count != wanted) {
+        return bind_invalid(dc, "%u coordinates%s where .%s takes %u", out->list_count,
+                            offsets ? " and offsets" : "", dc->mod[0], wanted);
     }
     *kept = form;
     out->aux = kept;
@@ -385,7 +400,8 @@ int bind_tma_load(struct decoder *dc, struct insn *out)
                      (struct tma_form){.map_arg = 1,
                                        .map_imm = 1,
                                        .own_cta = mod_has(dc, "shared::cta"),
-                                       .pair = mod_has(dc, "cta_group::2")});
+                                       .pair = mod_has(dc, "cta_group::2")},
+                     false);
 }
 
 int bind_tma_multicast(struct decoder *dc, struct insn *out)
@@ -393,29 +409,42 @@ int bind_tma_multicast(struct decoder *dc, struct insn *out)
     return bind_form(
         dc, out, exec_load,
         (struct tma_form){
-            .map_arg = 1, .map_imm = 1, .mask_arg = 3, .pair = mod_has(dc, "cta_group::2")});
+            .map_arg = 1, .map_imm = 1, .mask_arg = 3, .pair = mod_has(dc, "cta_group::2")},
+        false);
+}
+
+int bind_tma_im2col(struct decoder *dc, struct insn *out)
+{
+    return bind_form(dc, out, exec_load,
+                     (struct tma_form){.map_arg = 1,
+                                       .map_imm = 1,
+                                       .mask_arg = mod_has(dc, "multicast::cluster") ? 4 : 0,
+                                       .own_cta = mod_has(dc, "shared::cta"),
+                                       .pair = mod_has(dc, "cta_group::2")},
+                     true);
 }
 
 int bind_tma_store(struct decoder *dc, struct insn *out)
 {
-    return bind_form(dc, out, exec_store, (struct tma_form){.shared_arg = 1, .shared_imm = 1});
+    return bind_form(dc, out, exec_store, (struct tma_form){.shared_arg = 1, .shared_imm = 1},
+                     false);
 }
 
 int bind_tma_reduce(struct decoder *dc, struct insn *out)
 {
     /* mods: rank, global, shared::cta, operation, … */
     return bind_form(dc, out, exec_store,
-                     (struct tma_form){.shared_arg = 1, .shared_imm = 1, .op = dc->mod[3]});
+                     (struct tma_form){.shared_arg = 1, .shared_imm = 1, .op = dc->mod[3]}, false);
 }
 
 int bind_tma_prefetch(struct decoder *dc, struct insn *out)
 {
-    return bind_form(dc, out, exec_prefetch, (struct tma_form){0});
+    return bind_form(dc, out, exec_prefetch, (struct tma_form){0}, mod_has(dc, "im2col"));
 }
 
 /* The other access modes: their maps, boxes and offsets are not modelled. */
 int bind_tma_mode(struct decoder *dc, struct insn *out)
 {
     (void)out;
-    return bind_unsupported(dc, "tensor copies in a mode other than .tile");
+    return bind_unsupported(dc, "tensor copies by .gather4, .scatter4, .im2col::w");
 }
