@@ -370,9 +370,8 @@ static void test_histogram(struct rng *r)
     count_bytes(in, n, want);
     if (test_case("histogram: shared and global atomics")) {
         a = give(in, (size_t)n), b = give(got, sizeof got);
-        CHECK_INT(run("classic", "histogram", (struct grid){.blocks_x = 3, .threads_x = 128},
-                      params),
-                  0);
+        CHECK_INT(
+            run("classic", "histogram", (struct grid){.blocks_x = 3, .threads_x = 128}, params), 0);
         take(got, b, sizeof got);
         cu.cuMemFree_v2(a);
         same_ints(got, want, 256);
@@ -423,7 +422,8 @@ static void test_integers(struct rng *r)
             unsigned long long x = in[i] * 0x123456789ULL, y = in[(i + 1) % N] | 1;
             long long s = (long long)x - (1LL << 50);
             unsigned lo = in[i], hi = (unsigned)y;
-            unsigned perm = (hi >> 8 & 0xFF) | (lo & 0xFF) << 8 | (hi >> 24) << 16 | (lo >> 24) << 24;
+            unsigned perm =
+                (hi >> 8 & 0xFF) | (lo & 0xFF) << 8 | (hi >> 24) << 16 | (lo >> 24) << 24;
             wrong += quotients[i * 4] != x / y || quotients[i * 4 + 1] != x % y ||
                      quotients[i * 4 + 2] != (unsigned long long)(s / (long long)y) ||
                      quotients[i * 4 + 3] != ((lo / hi) ^ perm);
@@ -458,8 +458,8 @@ static void test_switch(void)
     if (!test_case("a jump table (brx.idx)")) return;
     for (int i = 0; i < LANES; i++) want[i] = switched(in[i] = i * 37);
     a = give(in, sizeof in), b = buffer(sizeof got);
-    CHECK_INT(run("classic", "jump_table", (struct grid){.blocks_x = 1, .threads_x = LANES}, params),
-              0);
+    CHECK_INT(
+        run("classic", "jump_table", (struct grid){.blocks_x = 1, .threads_x = LANES}, params), 0);
     take(got, b, sizeof got);
     cu.cuMemFree_v2(a);
     same_ints(got, want, LANES);
@@ -492,10 +492,12 @@ static void test_rows(struct rng *r)
         for (int i = 0; i < ROWS; i++) {
             double mean = 0, squares = 0;
             for (int j = 0; j < COLS; j++) mean += (double)in[i * COLS + j] / COLS;
-            for (int j = 0; j < COLS; j++) squares += pow((double)in[i * COLS + j] - mean, 2) / COLS;
             for (int j = 0; j < COLS; j++)
-                want[i * COLS + j] = ((double)in[i * COLS + j] - mean) / sqrt(squares + 1e-5) *
-                                         (double)gain[j] + (double)bias[j];
+                squares += pow((double)in[i * COLS + j] - mean, 2) / COLS;
+            for (int j = 0; j < COLS; j++)
+                want[i * COLS + j] =
+                    ((double)in[i * COLS + j] - mean) / sqrt(squares + 1e-5) * (double)gain[j] +
+                    (double)bias[j];
         }
         b = buffer(sizeof out);
         CHECK_INT(run("classic", "layernorm", grid, norm), 0);
@@ -526,8 +528,8 @@ static void test_functions(struct rng *r)
             want[i * 6 + 5] = erf(x) + log1p(x * 0.5) + cbrt(x);
         }
         a = give(in, N * 4), b = buffer(sizeof out);
-        CHECK_INT(run("classic", "functions", (struct grid){.blocks_x = 3, .threads_x = 128}, params),
-                  0);
+        CHECK_INT(
+            run("classic", "functions", (struct grid){.blocks_x = 3, .threads_x = 128}, params), 0);
         take(out, b, sizeof out);
         cu.cuMemFree_v2(a);
         close_floats(out, want, N * 6, 1e-5);
@@ -630,8 +632,8 @@ static bool encode(hewn_cu_tensor_map *map, hewn_cu_deviceptr at)
     const uint64_t dims[] = {MAP_COLS, MAP_ROWS}, strides[] = {MAP_COLS * 4};
     const uint32_t box[] = {32, 16}, steps[] = {1, 1};
     enum { TENSOR_INT32 = 3 };
-    int rc = cu.cuTensorMapEncodeTiled(map, TENSOR_INT32, 2, (void *)(uintptr_t)at, dims,
-                                       strides, box, steps, 0, 0, 0, 0);
+    int rc = cu.cuTensorMapEncodeTiled(map, TENSOR_INT32, 2, (void *)(uintptr_t)at, dims, strides,
+                                       box, steps, 0, 0, 0, 0);
 
     CHECK_INT(rc, 0);
     return rc == 0;
@@ -717,8 +719,14 @@ static void test_fat(void)
         uint32_t arch, name, name_bytes;
         uint64_t flags, zero, plain_bytes;
         char text[sizeof text];
-    } fat = {.magic = 0xBA55ED50, .version = 1, .bytes = 16, .kind = 1, .entry_version = 0x101,
-             .header_bytes = 64 + 8, .major = 8, .arch = 90};
+    } fat = {.magic = 0xBA55ED50,
+             .version = 1,
+             .bytes = 16,
+             .kind = 1,
+             .entry_version = 0x101,
+             .header_bytes = 64 + 8,
+             .major = 8,
+             .arch = 90};
     struct {
         uint32_t magic, version;
         const void *data;
@@ -771,9 +779,12 @@ int main(int argc, char **argv)
     test_switch();
     test_rows(&r);
     test_functions(&r);
-    test_product(&r, "wmma_f16", false, (struct grid){.blocks_x = 2, .blocks_y = 3, .threads_x = 32});
-    test_product(&r, "wmma_bf16", true, (struct grid){.blocks_x = 2, .blocks_y = 3, .threads_x = 32});
-    test_product(&r, "mma_f16", false, (struct grid){.blocks_x = 4, .blocks_y = 3, .threads_x = 32});
+    test_product(&r, "wmma_f16", false,
+                 (struct grid){.blocks_x = 2, .blocks_y = 3, .threads_x = 32});
+    test_product(&r, "wmma_bf16", true,
+                 (struct grid){.blocks_x = 2, .blocks_y = 3, .threads_x = 32});
+    test_product(&r, "mma_f16", false,
+                 (struct grid){.blocks_x = 4, .blocks_y = 3, .threads_x = 32});
     test_product(&r, "tiled", false,
                  (struct grid){.blocks_x = 2, .blocks_y = 3, .threads_x = 16, .threads_y = 16});
     test_copies(&r);

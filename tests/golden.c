@@ -65,17 +65,18 @@ uint32_t golden_f32(struct rng *r)
 {
     static const uint32_t special[] = {0,          0x80000000, 0x3F800000, 0xBF800000, 0x7F800000,
                                        0xFF800000, 0x7FC00000, 0x00000001, 0x807FFFFF, 0x00800000,
-                                       0x7F7FFFFF, 0x3F000000, 0x4B000000, 0x4F000000, 0x3EFFFFFF};
+                                       0x7F7FFFFF, 0x3F000000, 0x4B000000, 0x4F000000, 0x3EFFFFFF,
+                                       0xFFC00001, 0x7F800001, 0xFFA00000};
     switch (rng_below(r, 8)) {
     case 0: return special[rng_below(r, sizeof special / sizeof special[0])];
     case 1: return (uint32_t)rng_next(r) & 0x807FFFFF; /* subnormal */
     case 2: return f32_bits(rint(1000 * (double)rng_unit(r)) / 2);
     case 3:
-    case 4: return f32_bits(ldexp((double)rng_unit(r), (int)rng_below(r, 40) - 20));
-    case 5: { /* any bits, NaNs made the one that arithmetic returns */
-        uint32_t u = (uint32_t)rng_next(r);
-        return (u & 0x7FFFFFFF) > 0x7F800000 ? 0x7FFFFFFF : u;
+    case 4: {
+        int exponent = (int)rng_below(r, 40) - 20;
+        return f32_bits(ldexp((double)rng_unit(r), exponent));
     }
+    case 5: return (uint32_t)rng_next(r);
     default: return f32_bits((double)rng_unit(r));
     }
 }
@@ -90,7 +91,9 @@ uint64_t golden_f64(struct rng *r)
     d = (double)f * (1 + ldexp((double)rng_unit(r), -20));
     if (rng_below(r, 8) == 0) d = ldexp(d, (int)rng_below(r, 1600) - 800);
     memcpy(&u, &d, sizeof u);
-    return isnan(d) ? 0x7FF8000000000000ULL : u;
+    if (isnan(d) || rng_below(r, 12) == 0) /* quiet or signalling, often two in one operation */
+        u = 0x7FF0000000000001ULL | rng_next(r);
+    return u;
 }
 
 uint16_t golden_half(struct rng *r, bool bf16)
@@ -103,10 +106,9 @@ uint16_t golden_half(struct rng *r, bool bf16)
     case 0: v = special[rng_below(r, sizeof special / sizeof special[0])]; break;
     case 1: v = ldexp(v, (int)rng_below(r, 30) - 24); break;
     case 2: v = rint(v * 100); break;
-    case 3: v = bf16 ? bf16_to_double(any) : f16_to_double(any); break;
+    case 3: return any;
     default: break;
     }
-    if (isnan(v)) return 0x7FFF;
     return bf16 ? double_to_bf16(v) : double_to_f16(v);
 }
 

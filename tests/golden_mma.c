@@ -1,6 +1,6 @@
 /*
  * Conformance of tensor-core sums: wgmma on one warpgroup, mma.sync on eight warps, each type under
- * five kinds of operands. wgmma operands lie in shared memory K-major without swizzle: 8 rows x 16 bytes
+ * six kinds of operands. wgmma operands lie in shared memory K-major without swizzle: 8 rows x 16 bytes
  * are 128 contiguous bytes, the next 16 bytes of K follow (LBO 128), the next 8 rows after them (SBO 256).
  */
 #include "golden.h"
@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum pattern { UNIFORM, WIDE, CANCEL, TINY, SPECIAL, PATTERNS };
-static const char *const pattern_names[] = {"uniform", "wide exponents", "cancellation",
-                                            "subnormals", "specials"};
+enum pattern { UNIFORM, WIDE, CANCEL, TINY, SPECIAL, EXTREME, PATTERNS };
+static const char *const pattern_names[] = {"uniform",    "wide exponents", "cancellation",
+                                            "subnormals", "specials",       "ends of range"};
 
 struct text {
     char *at;
@@ -102,10 +102,35 @@ static uint32_t type_bytes(const char *type)
 static uint32_t draw_sum(struct rng *r, const char *type, enum pattern p)
 {
     double last = 0, v = draw(r, p == CANCEL ? UNIFORM : p, 0, &last);
-    if (!strcmp(type, "s32")) return (uint32_t)rng_next(r) >> rng_below(r, 16);
+    if (p == EXTREME) {
+        bool half = !strcmp(type, "f16");
+        switch (rng_below(r, 3)) {
+        case 0: v = ldexp(v, (half ? 16 : 128) - (int)rng_below(r, 8)); break;
+        case 1: v = ldexp(v, (half ? -14 : -126) - (int)rng_below(r, half ? 8 : 20)); break;
+        default: v = ldexp(v, (int)rng_below(r, 24) - 12); break;
+        }
+    }
+    if (!strcmp(type, "s32")) {
+        uint32_t word = (uint32_t)rng_next(r);
+        return word >> rng_below(r, 16);
+    }
     if (!strcmp(type, "f16"))
         return (uint32_t)double_to_f16(v) | (uint32_t)double_to_f16(draw(r, p, 0, &last)) << 16;
     return encode("f32", v);
+}
+
+static int type_reach(const char *type)
+{
+    if (!strcmp(type, "e4m3")) return 8;
+    return !strcmp(type, "f16") || !strcmp(type, "e5m2") ? 15 : 63;
+}
+
+/* Of EXTREME: powers of two that take the products of two such to the ends of the sum's range. */
+static int draw_scale(struct rng *r, const char *type)
+{
+    int reach = type_reach(type);
+    if (rng_below(r, 2)) return reach - (int)rng_below(r, (uint32_t)reach / 8 + 1);
+    return -reach - (int)rng_below(r, (uint32_t)reach / 4 + 1);
 }
 
 static void set_case(struct golden_case *c, const char *d)
@@ -176,11 +201,12 @@ static void fill_tile(unsigned char *to, uint32_t rows, const char *type, enum p
     uint32_t bytes = type_bytes(type);
     for (uint32_t row = 0; row < rows; row++) {
         double last = 0;
+        int scale = p == EXTREME ? draw_scale(r, type) : 0;
         for (uint32_t k = 0; k < 32 / bytes; k++) {
             /* cancellation: A alternates in sign, B repeats each value, so that products cancel */
             double v = draw(r, p == CANCEL && flip ? UNIFORM : p, k, &last);
             if (p == CANCEL && flip) v = k % 2 ? last : (last = v);
-            uint32_t code = encode(type, v), at = k * bytes;
+            uint32_t code = encode(type, ldexp(v, scale)), at = k * bytes;
             memcpy(to + row / 8 * 256 + at / 16 * 128 + row % 8 * 16 + at % 16, &code, bytes);
         }
     }
@@ -228,6 +254,8 @@ static const struct mma_form {
                  {"m16n8k8.row.col.f32.tf32.tf32.f32", "f32", "tf32", "tf32", 4, 2, 4},
                  {"m16n8k32.row.col.f32.e4m3.e4m3.f32", "f32", "e4m3", "e4m3", 4, 2, 4},
                  {"m16n8k32.row.col.f32.e5m2.e4m3.f32", "f32", "e5m2", "e4m3", 4, 2, 4},
+                 {"m16n8k16.row.col.f32.e4m3.e5m2.f32", "f32", "e4m3", "e5m2", 2, 1, 4},
+                 {"m16n8k32.row.col.f16.e4m3.e5m2.f16", "f16", "e4m3", "e5m2", 4, 2, 2},
                  {"m16n8k16.row.col.s32.s8.s8.s32", "s32", "s8", "s8", 2, 1, 4},
                  {"m16n8k32.row.col.s32.s8.s8.s32", "s32", "s8", "s8", 4, 2, 4},
                  {"m16n8k32.row.col.s32.u8.s8.s32", "s32", "u8", "s8", 4, 2, 4},
@@ -238,7 +266,7 @@ static void mma_text(struct golden_case *c, const struct mma_form *f, uint32_t w
 {
     struct text t = {c->text, sizeof c->text};
     put(&t,
-        ".version 8.4\n.target sm_90a\n.address_size 64\n"
+        ".version 8.7\n.target sm_90a\n.address_size 64\n"
         ".visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
         ".reg .b32 %%lane, %%cta, %%a<4>, %%b<2>, %%c<4>;\n.reg .b64 %%in, %%out;\n"
         "mov.u32 %%lane, %%tid.x;\nmov.u32 %%cta, %%ctaid.x;\nmad.lo.u32 %%lane, %%cta, 32, "
@@ -274,8 +302,9 @@ static void mma_text(struct golden_case *c, const struct mma_form *f, uint32_t w
 static uint32_t draw_register(struct rng *r, const char *type, enum pattern p, double *last)
 {
     uint32_t bytes = type_bytes(type), word = 0;
+    int scale = p == EXTREME ? draw_scale(r, type) : 0;
     for (uint32_t i = 0; i < 4 / bytes; i++)
-        word |= encode(type, draw(r, p, i, last)) << 8 * bytes * i;
+        word |= encode(type, ldexp(draw(r, p, i, last), scale)) << 8 * bytes * i;
     return word;
 }
 

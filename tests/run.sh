@@ -58,6 +58,7 @@ for gpu in h200 b200; do
     run "gemm on $gpu" on $gpu "$bin/gemm"
     run "compiled on $gpu" on $gpu env HEWN_TEST_CUDA="$SRC/tests/cuda" "$bin/compiled"
 done
+run "golden on h200" on h200 "$bin/golden" "$SRC/tests/golden"
 for t in "$SRC"/tests/*.sh; do
     case $t in */run.sh | */lib.sh) continue ;; esac
     run "$(basename "$t" .sh)" env SIM="$sim" SUITE="$suite" HEWN_SIM_QUIET=1 sh "$t"

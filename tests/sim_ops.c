@@ -113,7 +113,7 @@ static double as_double(uint64_t u)
     return d;
 }
 
-/* Results' bits; every NaN is the canonical one. */
+/* Results' bits; a NaN of f32 is the canonical one. */
 static uint64_t f32(float f)
 {
     uint32_t u;
@@ -125,7 +125,23 @@ static uint64_t f64(double d)
 {
     uint64_t u;
     memcpy(&u, &d, sizeof u);
-    return isnan(d) ? 0xFFF8000000000000ULL : u;
+    return u;
+}
+
+/* NaN operands of f64 pass, made quiet: the first of three that is one. */
+static uint64_t f64_of(double d, uint64_t first, uint64_t second, uint64_t third)
+{
+    const uint64_t operand[] = {first, second, third};
+    for (size_t i = 0; i < 3; i++)
+        if (isnan(as_double(operand[i]))) return operand[i] | 0x0008000000000000ULL;
+    return isnan(d) ? 0xFFF8000000000000ULL : f64(d);
+}
+
+/* f64 to f32: a NaN keeps its sign and the top of its payload. */
+static uint64_t f32_of_f64(float f, uint64_t a)
+{
+    const uint64_t nan = (a >> 32 & 0x80000000) | 0x7FC00000 | (a >> 29 & 0x3FFFFF);
+    return isnan(as_double(a)) ? nan : f32(f);
 }
 
 static uint64_t f16(double d)
@@ -204,7 +220,7 @@ static uint64_t f32_by(char op, uint64_t a, uint64_t b, uint64_t c, int mode)
     default: r = (float)wide; break;
     }
     fesetround(FE_TONEAREST);
-    return f32(r);
+    return op == 'd' ? f32_of_f64(r, a) : f32(r);
 }
 
 static uint64_t f64_by(char op, uint64_t a, uint64_t b, uint64_t c, int mode)
@@ -219,7 +235,8 @@ static uint64_t f64_by(char op, uint64_t a, uint64_t b, uint64_t c, int mode)
     default: r = (double)i; break;
     }
     fesetround(FE_TONEAREST);
-    return f64(r);
+    if (op == 'i') return f64(r);
+    return op == 's' ? f64_of(r, a, 0, 0) : f64_of(r, b, c, a);
 }
 
 static uint64_t high_product(uint64_t a, uint64_t b)

@@ -597,22 +597,22 @@ static void mutate(const char *what, const char *text)
 static void test_mutations(void)
 {
     mutate("one entry", HEAD
-        "# 3 \"a.ptx\"\n//@ shared q 0 8 4\n.shared .align 8 .b64 bar[4];\n"
-        ".const .f32 c[] = {{1.5}, -2.0};\n" OPEN
-        "ld.param.u64 %rd1, [a]; @%p1 bra L; { .reg .b32 x<3>; L: mov.u32 x1, %tid.x; bra L; }\n"
-        "mbarrier.init.shared.b64 [bar+8], 0x1F & 3 ? 2 : (.s64)1; /* x */\n"
-        "L: mad.lo.s32 %r3, %r2, -4, WARP_SZ; shfl.sync.idx.b32 %r1|%p1, %r2, 0, 31, -1; }\n");
-    mutate("functions",
-           HEAD ".extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);\n"
-                ".func (.param .b32 r) f (.param .b32 n);\n"
-                ".global .u64 t[2] = {f, generic(c) + 8}; .global .b8 c[16] = {0xFF(c)};\n"
-                ".func (.reg .b32 o) g (.reg .b32 i) { add.s32 o, i, 1; ret; }\n"
-                ".func (.param .b32 r) f (.param .b32 n) { .reg .b32 %r<4>; .local .b8 d[8];\n"
-                "ld.param.b32 %r1, [n]; call (%r2), g, (%r1); st.local.b32 [d+4], %r2;\n"
-                "{ .param .b32 p; .param .b32 q; st.param.b32 [p], %r2; call (q), f, (p);\n"
-                "ld.param.b32 %r3, [q]; } st.param.b32 [r], %r3; ret; }\n" OPEN
-                "{ .param .b32 p; .param .b32 q; P: .callprototype (.param .b32 _) _ (.param .b32 _);"
-                "\nld.global.u64 %rd1, [t]; call (q), %rd1, (p), P; call (q), f, (p); } ret; }\n");
+           "# 3 \"a.ptx\"\n//@ shared q 0 8 4\n.shared .align 8 .b64 bar[4];\n"
+           ".const .f32 c[] = {{1.5}, -2.0};\n" OPEN
+           "ld.param.u64 %rd1, [a]; @%p1 bra L; { .reg .b32 x<3>; L: mov.u32 x1, %tid.x; bra L; }\n"
+           "mbarrier.init.shared.b64 [bar+8], 0x1F & 3 ? 2 : (.s64)1; /* x */\n"
+           "L: mad.lo.s32 %r3, %r2, -4, WARP_SZ; shfl.sync.idx.b32 %r1|%p1, %r2, 0, 31, -1; }\n");
+    mutate("functions", HEAD
+           ".extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);\n"
+           ".func (.param .b32 r) f (.param .b32 n);\n"
+           ".global .u64 t[2] = {f, generic(c) + 8}; .global .b8 c[16] = {0xFF(c)};\n"
+           ".func (.reg .b32 o) g (.reg .b32 i) { add.s32 o, i, 1; ret; }\n"
+           ".func (.param .b32 r) f (.param .b32 n) { .reg .b32 %r<4>; .local .b8 d[8];\n"
+           "ld.param.b32 %r1, [n]; call (%r2), g, (%r1); st.local.b32 [d+4], %r2;\n"
+           "{ .param .b32 p; .param .b32 q; st.param.b32 [p], %r2; call (q), f, (p);\n"
+           "ld.param.b32 %r3, [q]; } st.param.b32 [r], %r3; ret; }\n" OPEN
+           "{ .param .b32 p; .param .b32 q; P: .callprototype (.param .b32 _) _ (.param .b32 _);"
+           "\nld.global.u64 %rd1, [t]; call (q), %rd1, (p), P; call (q), f, (p); } ret; }\n");
 }
 
 int main(int argc, char **argv)

@@ -290,7 +290,7 @@ static void test_mma_sync(enum format format, bool half)
                 magnitude += fabs(product);
             }
             CHECK(close_enough(cell_value(got[lane * 4 + reg] >> shift, half), want, magnitude, 16,
-                               half),
+                               24, half),
                   "D(%u,%u): want %g got %g", m, n, want,
                   cell_value(got[lane * 4 + reg] >> shift, half));
         }

@@ -268,7 +268,7 @@ static void check_element(const struct model *s, uint32_t m, uint32_t n, struct 
         CHECK(isnan(sum) ? isnan(value) : value == sum, "D(%u,%u): want %g got %g", m, n, sum,
               value);
     else
-        CHECK(close_enough(value, sum, magnitude, count, c->half_d), "D(%u,%u): want %g got %g", m,
+        CHECK(close_enough(value, sum, magnitude, count, 24, c->half_d), "D(%u,%u): want %g got %g", m,
               n, sum, value);
 }
 
@@ -722,7 +722,7 @@ static void test_ue8m0(bool up)
         const double x = fabs((double)value[i]), l = up ? ceil(log2(x)) : floor(log2(x));
         const uint32_t code = got[i / 2 * 2] >> i % 2 * 8 & 255;
         const double back = bf16_to_double((uint16_t)(got[i / 2 * 2 + 1] >> i % 2 * 16));
-        CHECK((double)code == l + 127, "%g gives %u", (double)value[i], code);
+        CHECK((double)code == fmax(l + 127, 0), "%g gives %u", (double)value[i], code);
         CHECK(back == ldexp(1, (int)code - 127), "%u gives %g", code, back);
     }
     free(t.at);

@@ -144,7 +144,7 @@ static void check_mma(const struct model *s, const uint32_t *after)
                 magnitude += fabs(product);
             }
             const double got = cell_value(after[at], c->half_d);
-            CHECK(close_enough(got, want, magnitude, c->steps * k_count, c->half_d),
+            CHECK(close_enough(got, want, magnitude, c->steps * k_count, 24, c->half_d),
                   "D(%u,%u): want %g got %g", m, n, want, got);
             written[at] = 1;
         }
@@ -351,7 +351,8 @@ static void check_wgmma(const struct wgmma *c, const struct smem_operand *a,
                 magnitude += fabs(x * y);
             }
             const double got = cell_value(out[thread * regs + reg] >> shift, c->half_d);
-            CHECK(close_enough(got, want, magnitude, k_count, c->half_d),
+            const int bits = formats[c->a].bytes == 1 ? 13 : 24;
+            CHECK(close_enough(got, want, magnitude, k_count, bits, c->half_d),
                   "D(%u,%u): want %g got %g", m, n, want, got);
         }
     }

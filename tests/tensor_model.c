@@ -322,10 +322,11 @@ void emit_fill(FILE *f, uint32_t threads)
 
 /* ---- results ---- */
 
-/* What a sum in float may be off by. */
-bool close_enough(double got, double want, double magnitude, uint32_t k, bool half_d)
+/* What a sum may be off by that keeps `bits` of every term and of the result (golden_mma.c has the bits;
+ * here the operands' places in memory are at stake). */
+bool close_enough(double got, double want, double magnitude, uint32_t k, int bits, bool half_d)
 {
-    double allowed = (k + 1) * ldexp(magnitude, -24);
+    double allowed = (k + 1) * ldexp(magnitude, -bits);
     if (half_d) allowed += fabs(want) * ldexp(1, -11) + ldexp(1, -24);
     return fabs(got - want) <= allowed;
 }

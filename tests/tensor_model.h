@@ -86,7 +86,7 @@ void emit_fill(FILE *f, uint32_t threads);
 
 /* ---- results ---- */
 
-bool close_enough(double got, double want, double magnitude, uint32_t k, bool half_d);
+bool close_enough(double got, double want, double magnitude, uint32_t k, int bits, bool half_d);
 double cell_value(uint32_t cell, bool half);
 
 /* ---- sim_tensor_mma.c ---- */

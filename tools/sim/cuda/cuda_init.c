@@ -50,7 +50,8 @@ bool result_is_sticky(int result)
 
 void print_keep(char *text, size_t bytes)
 {
-    char *both = text && driver.printed ? realloc(driver.printed, driver.printed_bytes + bytes) : text;
+    char *both =
+        text && driver.printed ? realloc(driver.printed, driver.printed_bytes + bytes) : text;
 
     if (!text) return;
     if (both && both != text) memcpy(both + driver.printed_bytes, text, bytes);

@@ -168,8 +168,8 @@ static int fat_ptx(const char *image, char **out, struct jit *jit)
         if (entry.header_bytes < sizeof entry || entry.size > (uint64_t)(end - at) ||
             entry.header_bytes > (uint64_t)(end - at) - entry.size)
             return reject(jit, HEWN_CU_INVALID_IMAGE, "the fat binary's entries overlap its end");
-        if (entry.kind != FAT_PTX || entry.arch > 10U * driver.settings.gpu.cc_major +
-                                                      driver.settings.gpu.cc_minor)
+        if (entry.kind != FAT_PTX ||
+            entry.arch > 10U * driver.settings.gpu.cc_major + driver.settings.gpu.cc_minor)
             continue;
         compressed = compressed || entry.flags & FAT_COMPRESSED;
         if (entry.flags & FAT_COMPRESSED || entry.arch < best_arch) continue;
@@ -179,9 +179,10 @@ static int fat_ptx(const char *image, char **out, struct jit *jit)
     }
     if (!best)
         return reject(jit, HEWN_CU_NO_BINARY_FOR_GPU,
-                      compressed ? "the fat binary's PTX is compressed, which this simulated device "
-                                   "does not read; compile with nvcc -Xfatbin -no-compress"
-                                 : "the fat binary has no PTX for this simulated device");
+                      compressed
+                          ? "the fat binary's PTX is compressed, which this simulated device "
+                            "does not read; compile with nvcc -Xfatbin -no-compress"
+                          : "the fat binary has no PTX for this simulated device");
     *out = malloc(best_size + 1);
     if (!*out) return HEWN_CU_OUT_OF_MEMORY;
     memcpy(*out, best, best_size);

@@ -307,9 +307,11 @@ static void warp_start(struct cta *c, uint32_t id)
     const struct launch *l = g->launch;
     struct warp *w = &c->warps[id];
     uint32_t lanes = product(l->block) - id * WARP_LANES;
-    struct warp fresh = {
-        .bank = {w->bank[BANK_REGS], NULL}, .async = w->async, .calls = w->calls,
-        .local = w->local, .cta = c};
+    struct warp fresh = {.bank = {w->bank[BANK_REGS], NULL},
+                         .async = w->async,
+                         .calls = w->calls,
+                         .local = w->local,
+                         .cta = c};
     *w = fresh;
     /* Handlers only read this bank; its type is shared with the mutable one. */
     memcpy(&w->bank[BANK_CONST], &l->kernel->consts, sizeof w->bank[BANK_CONST]);

@@ -523,8 +523,7 @@ const void *mem_peek(struct warp *w, uint32_t lane, uint64_t address)
     case SHARED_WINDOW:
         return offset <= UINT32_MAX && mem_shared(w, (uint32_t)offset, &cta, &at) ? cta->shared + at
                                                                                   : NULL;
-    case LOCAL_WINDOW:
-        return w->local && offset < room ? w->local + lane * room + offset : NULL;
+    case LOCAL_WINDOW: return w->local && offset < room ? w->local + lane * room + offset : NULL;
     case PARAM_WINDOW: return offset < l->param_bytes ? l->params + offset : NULL;
     default: break;
     }

@@ -86,7 +86,8 @@ static void read_conversion(struct source *s, uint64_t *at, struct conversion *c
         snprintf(number, sizeof number, "%d", (int)take(s, 4));
         for (const char *n = number; *n; n++) add_char(c, *n);
     }
-    for (; (ch = text_at(s, *at)) && strchr("hlLqjzt", ch); ++*at) c->wide |= ch != 'h' && ch != 'L';
+    for (; (ch = text_at(s, *at)) && strchr("hlLqjzt", ch); ++*at)
+        c->wide |= ch != 'h' && ch != 'L';
     c->letter = ch;
     if (ch) ++*at;
 }

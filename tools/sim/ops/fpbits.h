@@ -17,9 +17,8 @@
 
 #define FP_INLINE static inline __attribute__((always_inline))
 
-/* What arithmetic produces; hardware does not keep payloads below f64. The f64 one is what
- * CUDA's headers name as the default NaN; that f64 operations return it whatever their operands'
- * payload is an interpretation. */
+/* What arithmetic makes of NaN operands and of invalid operations; f64 keeps the sign and payload of a
+ * NaN operand and has its own for invalid operations alone. */
 #define F32_NAN_BITS 0x7FFFFFFFU
 #define F64_NAN_BITS 0xFFF8000000000000ULL
 #define F16_NAN_BITS 0x7FFFU /* and bf16's */
@@ -58,9 +57,18 @@ FP_INLINE float f32_canonical(float f)
 {
     return f != f ? f32_from(F32_NAN_BITS) : f;
 }
-FP_INLINE double f64_canonical(double d)
+
+FP_INLINE double f64_quiet(double nan)
 {
-    return d != d ? f64_from(F64_NAN_BITS) : d;
+    return f64_from(f64_bits(nan) | 0x0008000000000000ULL);
+}
+
+/* r, unless it is NaN: then the operand that is NaN, made quiet, b before c before a (as an H200 has
+ * it), or the NaN of invalid operations. Operands a form lacks are 0. */
+FP_INLINE double f64_result(double r, double a, double b, double c)
+{
+    const double nan = b != b ? b : c != c ? c : a;
+    return r == r ? r : nan != nan ? f64_quiet(nan) : f64_from(F64_NAN_BITS);
 }
 
 /* Subnormals become zero of their sign. */

@@ -39,7 +39,7 @@ UPDATE(exch_b64, uint64_t, ((void)old, b))
 static uint64_t add_f64(uint64_t old, uint64_t b, bool ftz)
 {
     (void)ftz;
-    return f64_bits(f64_canonical(f64_from(old) + f64_from(b)));
+    return f64_bits(f64_result(f64_from(old) + f64_from(b), f64_from(old), f64_from(b), 0));
 }
 
 static uint64_t add_f32(uint64_t old, uint64_t b, bool ftz)

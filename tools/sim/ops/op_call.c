@@ -57,8 +57,8 @@ static bool bind_place(struct decode *d, const struct operand *o, const struct p
     } else if (formal || o->kind == OPD_REG) {
         uint32_t bits = ptx_type_bits(dc->entry->regs[reg].type);
 
-        out->arg = (struct arg){.offset = register_slot(d, reg),
-                                .bits = (uint8_t)(bits == 8 ? 16 : bits)};
+        out->arg =
+            (struct arg){.offset = register_slot(d, reg), .bits = (uint8_t)(bits == 8 ? 16 : bits)};
         out->bytes = bits < 8 ? 1 : bits / 8U;
     } else if (o->kind != OPD_SINK) {
         if (!constant_operand(d, o, &out->arg)) return false;
@@ -275,8 +275,8 @@ static enum step enter(struct warp *w, const struct insn *in, const struct calle
                             .callee = callee,
                             .frame = arg_lane(w, site->frame, lane),
                             .return_pc = (uint32_t)(in - l->kernel->insns) + 1};
-    uint64_t frame = record.frame + (site->call->caller ? site->call->caller->frame_bytes
-                                                        : e->frame_bytes);
+    uint64_t frame =
+        record.frame + (site->call->caller ? site->call->caller->frame_bytes : e->frame_bytes);
     uint8_t *at;
 
     if (frame + f->frame_bytes > e->local_bytes)
@@ -284,8 +284,7 @@ static enum step enter(struct warp *w, const struct insn *in, const struct calle
                          "the call of '%s' needs %u bytes of stack at %llu of %u", f->name,
                          f->frame_bytes, (unsigned long long)frame, e->local_bytes);
     at = push(w, lane, callee->saved_bytes + sizeof record);
-    if (!at)
-        return sim_fault(w, in, lane, 2, FIND_OOB, CAUSE_NONE, "", "out of memory for calls");
+    if (!at) return sim_fault(w, in, lane, 2, FIND_OOB, CAUSE_NONE, "", "out of memory for calls");
     save_slots(w, callee, lane, at);
     memcpy(at + callee->saved_bytes, &record, sizeof record);
     for (uint32_t i = 0; i < site->call->arg_count && i < f->arg_count; i++)

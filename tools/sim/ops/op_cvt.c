@@ -122,12 +122,13 @@ static double round_whole(double d, enum round_mode mode)
     }
 }
 
-/* Clamped to the type's range; NaN becomes 0 (PTX ISA "cvt"). */
-static uint64_t float_to_int(double d, enum ptx_type type, enum round_mode mode)
+/* Clamped to the type's range. NaN becomes 0 (PTX ISA "cvt"), but the top bit alone where the
+ * destination has 64 bits, or the source 64 and the destination 32: an H200 does so. */
+static uint64_t float_to_int(double d, enum ptx_type type, enum ptx_type from, enum round_mode mode)
 {
     uint32_t bits = ptx_type_bits(type);
     double limit = ldexp(1.0, (int)bits);
-    if (d != d) return 0;
+    if (d != d) return bits == 64 || (bits == 32 && from == T_F64) ? 1ULL << (bits - 1) : 0;
     d = round_whole(d, mode);
     if (ptx_type_kind(type) != 's') {
         if (d <= 0) return 0;
@@ -189,8 +190,19 @@ static uint64_t double_to_type(double d, enum ptx_type type, uint32_t flags)
     switch (type) {
     case T_F16: return fp_encode(d, &format_f16, mode, finite);
     case T_BF16: return fp_encode(d, &format_bf16, mode, finite);
-    case T_F64: return f64_bits(f64_canonical(d));
+    case T_F64: return f64_bits(f64_result(d, d, 0, 0));
     default: return f32_bits(flags_in(f32_canonical(f64_to_f32(d, mode)), flags & FLAG_FTZ));
+    }
+}
+
+/* A NaN of f64 keeps its sign and what fits of its payload, and becomes quiet. */
+static uint64_t narrow_nan(double nan, enum ptx_type type)
+{
+    const uint64_t u = f64_bits(f64_quiet(nan));
+    switch (type) {
+    case T_F16: return (u >> 48 & 0x8000U) | 0x7C00U | (u >> 42 & 0x3FFU);
+    case T_BF16: return (u >> 48 & 0x8000U) | 0x7F80U | (u >> 45 & 0x7FU);
+    default: return (u >> 32 & 0x80000000U) | 0x7F800000U | (u >> 29 & 0x7FFFFFU);
     }
 }
 
@@ -208,7 +220,9 @@ static uint64_t convert(uint64_t v, enum ptx_type to, enum ptx_type from, uint32
         return flags & FLAG_SAT ? clamp_int(v, from, to) : v;
     }
     d = float_value(v, from, flags & FLAG_FTZ);
-    if (!is_float(to)) return float_to_int(d, to, flags_round(flags));
+    if (!is_float(to)) return float_to_int(d, to, from, flags_round(flags));
+    if (d != d && from == T_F64 && to != T_F64 && !(flags & (FLAG_SAT | FLAG_RELU)))
+        return narrow_nan(d, to);
     if (flags & CVT_WHOLE) d = round_whole(d, flags_round(flags));
     return double_to_type(d, to, flags);
 }
@@ -229,7 +243,7 @@ static enum step cvt(struct warp *w, const struct insn *in, uint32_t mask)
 /* ---- bodies for the usual pairs, where registers are as wide as their types ---- */
 
 LANE_OP1(cvt_f32_f16, float, uint16_t, f32_canonical(f16_to_f32(a)))
-LANE_OP1(cvt_f32_bf16, float, uint16_t, f32_canonical(bf16_to_f32(a)))
+LANE_OP1(cvt_f32_bf16, uint32_t, uint16_t, (uint32_t)a << 16) /* NaN as it is */
 LANE_OP1(cvt_f16_f32, uint16_t, float, f32_to_f16(a))
 LANE_OP1(cvt_bf16_f32, uint16_t, float, f32_to_bf16(a))
 LANE_OP1(cvt_f32_s32, float, int32_t, a)
@@ -353,17 +367,20 @@ int bind_cvt_pack2(struct decoder *dc, struct insn *out)
     return 0;
 }
 
-/* tf32 is kept as f32 with the low 13 bits zero. */
+/* tf32 is kept as f32 with the low 13 bits zero. .rna of a NaN only drops them, which can leave an
+ * infinity; the other modes give one NaN. */
 static enum step cvt_tf32(struct warp *w, const struct insn *in, uint32_t mask)
 {
     for (; mask; mask &= mask - 1) {
         uint32_t l = first_lane(mask);
-        double d = f32_from((uint32_t)arg_lane(w, in->arg[1], l));
+        const uint32_t bits = (uint32_t)arg_lane(w, in->arg[1], l);
+        const enum round_mode mode = flags_round(in->flags);
+        double d = f32_from(bits);
+        uint32_t r;
         if ((in->flags & FLAG_RELU) && d <= 0) d = 0;
-        arg_set_lane(
-            w, in->arg[0], l,
-            (uint64_t)fp_encode(d, &format_tf32, flags_round(in->flags), in->flags & FLAG_SATFINITE)
-                << 13);
+        r = fp_encode(d, &format_tf32, mode, in->flags & FLAG_SATFINITE) << 13;
+        if (d != d && mode == ROUND_AWAY && !(in->flags & FLAG_SATFINITE)) r = bits & 0xFFFFE000U;
+        arg_set_lane(w, in->arg[0], l, r);
     }
     return STEP_NEXT;
 }

@@ -146,13 +146,13 @@ FLOAT_FORMS(sqrt, FLOAT_LOOP1, sqrt_rn(a), sqrt_rn(FA), sqrt_by(FA, FR))
 
 /* ---- f64 ---- */
 
-LANE_OP2(add_f64, double, double, double, f64_canonical(a + b))
-LANE_OP2(sub_f64, double, double, double, f64_canonical(a - b))
-LANE_OP2(mul_f64, double, double, double, f64_canonical(a *b))
-LANE_OP3(fma_f64, double, double, double, double, f64_canonical(fma(a, b, c)))
-LANE_OP2(div_f64, double, double, double, f64_canonical(a / b))
-LANE_OP1(rcp_f64, double, double, f64_canonical(1.0 / a))
-LANE_OP1(sqrt_f64, double, double, f64_canonical(sqrt(a)))
+LANE_OP2(add_f64, double, double, double, f64_result(a + b, a, b, 0))
+LANE_OP2(sub_f64, double, double, double, f64_result(a - b, a, b, 0))
+LANE_OP2(mul_f64, double, double, double, f64_result(a *b, a, b, 0))
+LANE_OP3(fma_f64, double, double, double, double, f64_result(fma(a, b, c), a, b, c))
+LANE_OP2(div_f64, double, double, double, f64_result(a / b, b, a, 0)) /* a before b */
+LANE_OP1(rcp_f64, double, double, f64_result(1.0 / a, a, 0, 0))
+LANE_OP1(sqrt_f64, double, double, f64_result(sqrt(a), a, 0, 0))
 
 enum f64_op { F64_ADD, F64_SUB, F64_MUL, F64_FMA, F64_DIV, F64_RCP, F64_SQRT };
 
@@ -176,7 +176,7 @@ static double f64_by(enum f64_op op, double a, double b, double c, enum round_mo
     case F64_SQRT: r = sqrt(x); break;
     }
     fesetround(FE_TONEAREST);
-    return f64_canonical(r);
+    return op == F64_DIV ? f64_result(r, b, a, 0) : f64_result(r, a, b, c);
 }
 
 /* imm[2]: enum f64_op. Absent operands read as the scratch of their sinks. */
@@ -199,9 +199,9 @@ LANE_INLINE double f64_flush(double d)
     uint64_t u = f64_bits(d);
     return f64_from((u & 0x7FF0000000000000ULL) == 0 ? u & 0x8000000000000000ULL : u);
 }
-LANE_OP1(rcp_f64_approx, double, double, f64_flush(f64_canonical(1.0 / f64_flush(a))))
-LANE_OP1(rsqrt_f64, double, double, f64_canonical(1.0 / sqrt(a)))
-LANE_OP1(rsqrt_f64_ftz, double, double, f64_flush(f64_canonical(1.0 / sqrt(f64_flush(a)))))
+LANE_OP1(rcp_f64_approx, double, double, f64_flush(f64_result(1.0 / f64_flush(a), a, 0, 0)))
+LANE_OP1(rsqrt_f64, double, double, f64_result(1.0 / sqrt(a), a, 0, 0))
+LANE_OP1(rsqrt_f64_ftz, double, double, f64_flush(f64_result(1.0 / sqrt(f64_flush(a)), a, 0, 0)))
 
 /* ---- binding ---- */
 
@@ -240,6 +240,21 @@ FAMILY(bind_fma_float, fma, F64_FMA, &fma_x2, &fma_x2_modes)
 FAMILY(bind_div_float, div, F64_DIV, NULL, NULL)
 FAMILY(bind_sqrt, sqrt, F64_SQRT, NULL, NULL)
 FAMILY(bind_rcp, rcp, F64_RCP, NULL, NULL)
+
+/* a * rcp(b), whose reciprocal is zero above 2^126 (PTX ISA "div"): 0 then, NaN for an infinite a. */
+LANE_INLINE float div_approx(float a, float b)
+{
+    const float zero = f32_from(f32_bits(b) & 0x80000000U);
+    const bool beyond = (fabsf(b) > 0x1p126f) & (fabsf(b) <= 0x1.fffffep127f);
+    return beyond ? a * zero : a / b;
+}
+FLOAT_BODY(div_approx_f32, 32, uint32_t, FLOAT_LOOP2, flags_out(div_approx(FA, FB), flags))
+
+int bind_div_approx(struct decoder *dc, struct insn *out)
+{
+    out->flags = flags_of(dc);
+    return bind_lanes(dc, out, &div_approx_f32);
+}
 
 int bind_rcp_approx_f64(struct decoder *dc, struct insn *out)
 {

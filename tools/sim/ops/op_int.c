@@ -1,7 +1,7 @@
 /*
  * Integer arithmetic. Register contents are untyped: wrap-around operations use the unsigned form
- * for both signs. Division by zero gives all ones and remainder the dividend, as hardware does
- * (unspecified in the ISA).
+ * for both signs. Quotient and remainder by zero are all ones, as an H200 has it (unspecified in the
+ * ISA).
  */
 #include "lanes.h"
 
@@ -227,8 +227,8 @@ int bind_mad24(struct decoder *dc, struct insn *out)
     LANE_OP3(sad_s##n, T, S, S, T, c + (a > b ? (T)a - (T)b : (T)b - (T)a)) \
     LANE_OP2(div_u##n, T, T, T, b ? a / b : (T)-1)                          \
     LANE_OP2(div_s##n, S, S, S, b == -1 ? (S)(0 - (T)a) : b ? a / b : -1)   \
-    LANE_OP2(rem_u##n, T, T, T, b ? a % b : a)                              \
-    LANE_OP2(rem_s##n, S, S, S, b == -1 ? 0 : b ? a % b : a)                \
+    LANE_OP2(rem_u##n, T, T, T, b ? a % b : (T)-1)                          \
+    LANE_OP2(rem_s##n, S, S, S, b == -1 ? 0 : b ? a % b : -1)               \
     LANE_OP1(abs_s##n, T, S, a < 0 ? 0 - (T)a : (T)a)                       \
     LANE_OP1(neg_s##n, T, T, 0 - a)                                         \
     LANE_OP2(min_u##n, T, T, T, a < b ? a : b)                              \

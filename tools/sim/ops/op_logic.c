@@ -232,6 +232,20 @@ LANE_INLINE uint64_t reverse(uint64_t v)
 LANE_OP1(brev_32, uint32_t, uint32_t, reverse(a) >> 32)
 LANE_OP1(brev_64, uint64_t, uint64_t, reverse(a))
 
+/* The offset-th set bit of the mask at or above base, below it for negative offsets; base itself for 0;
+ * all ones if there is none (PTX ISA "fns"). For the least offset, whose magnitude does not fit, an H200 answers 0. */
+LANE_INLINE uint32_t find_nth(uint32_t mask, uint32_t base, int32_t offset)
+{
+    const int64_t step = offset < 0 ? -1 : 1;
+    int64_t left = offset < 0 ? -(int64_t)offset : offset;
+    if (offset == 0) return base < 32 && (mask >> base & 1U) ? base : UINT32_MAX;
+    if (offset == INT32_MIN) return 0;
+    for (int64_t at = base; at >= 0 && at < 32; at += step)
+        if ((mask >> at & 1U) && --left == 0) return (uint32_t)at;
+    return UINT32_MAX;
+}
+LANE_OP3(fns_32, uint32_t, uint32_t, uint32_t, int32_t, find_nth(a, b, c))
+
 static size_table popc_table = {[4] = &popc_32, [8] = &popc_64},
                   clz_table = {[4] = &clz_32, [8] = &clz_64},
                   brev_table = {[4] = &brev_32, [8] = &brev_64};
@@ -247,6 +261,11 @@ int bind_clz(struct decoder *dc, struct insn *out)
 int bind_brev(struct decoder *dc, struct insn *out)
 {
     return bind_by_size(dc, out, brev_table);
+}
+
+int bind_fns(struct decoder *dc, struct insn *out)
+{
+    return bind_lanes(dc, out, &fns_32);
 }
 
 int bind_bfind(struct decoder *dc, struct insn *out)

@@ -218,7 +218,7 @@ LANE_INLINE double f64_min(double a, double b)
     double r = a < b ? a : b;
     r = a == b ? f64_from(f64_bits(a) | f64_bits(b)) : r;
     r = b != b ? a : r;
-    return f64_canonical(a != a ? b : r);
+    return f64_result(a != a ? b : r, a, b, 0);
 }
 
 LANE_INLINE double f64_max(double a, double b)
@@ -226,7 +226,7 @@ LANE_INLINE double f64_max(double a, double b)
     double r = a > b ? a : b;
     r = a == b ? f64_from(f64_bits(a) & f64_bits(b)) : r;
     r = b != b ? a : r;
-    return f64_canonical(a != a ? b : r);
+    return f64_result(a != a ? b : r, a, b, 0);
 }
 LANE_OP2(min_f64, double, double, double, f64_min(a, b))
 LANE_OP2(max_f64, double, double, double, f64_max(a, b))
@@ -247,10 +247,10 @@ int bind_max_float(struct decoder *dc, struct insn *out)
     return bind_lanes(dc, out, out->flags ? &max_f32 : &max_plain);
 }
 
-LANE_OP1(abs_f32, float, float, f32_from(f32_bits(flags_in(a, in->flags)) & 0x7FFFFFFFU))
-LANE_OP1(neg_f32, float, float, f32_from(f32_bits(flags_in(a, in->flags)) ^ 0x80000000U))
-LANE_OP1(abs_f64, uint64_t, uint64_t, a & 0x7FFFFFFFFFFFFFFFULL)
-LANE_OP1(neg_f64, uint64_t, uint64_t, a ^ 0x8000000000000000ULL)
+LANE_OP1(abs_f32, float, float, f32_canonical(fabsf(flags_in(a, in->flags))))
+LANE_OP1(neg_f32, float, float, f32_canonical(-flags_in(a, in->flags)))
+LANE_OP1(abs_f64, double, double, f64_result(fabs(a), a, 0, 0)) /* a NaN keeps its sign */
+LANE_OP1(neg_f64, double, double, f64_result(-a, a, 0, 0))
 LANE_OP2(copysign_f32, uint32_t, uint32_t, uint32_t, (b & 0x7FFFFFFFU) | (a & 0x80000000U))
 LANE_OP2(copysign_f64, uint64_t, uint64_t, uint64_t,
          (b & 0x7FFFFFFFFFFFFFFFULL) | (a & 0x8000000000000000ULL))

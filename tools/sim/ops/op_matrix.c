@@ -1,11 +1,13 @@
 /*
  * Warp-level matrices: ldmatrix, stmatrix, movmatrix on 8 x 8 tiles of 16-bit elements, and mma.sync
- * m16n8k16. PTX ISA "Warp-level matrix instructions". Lane l holds row l/4, columns 2(l%4) and 2(l%4)+1
+ * m16n8. PTX ISA "Warp-level matrix instructions". Lane l holds row l/4, columns 2(l%4) and 2(l%4)+1
  * of a tile, low half first.
  */
 #include "access.h"
 #include "mem.h"
 #include "tensor.h"
+
+#include <stdio.h>
 
 enum { ROWS = 8, ROW_BYTES = 16, TILES = 4 };
 
@@ -114,34 +116,36 @@ int bind_movmatrix(struct decoder *dc, struct insn *out)
     return 0;
 }
 
-/* ---- mma.sync m16n8k16 ---- */
+/* ---- mma.sync m16n8 ---- */
 
-/* insn.list: D, then A (4 registers), B (2), C. */
-enum { MMA_A_REGS = 4, MMA_B_REGS = 2, MMA_K = 16, MMA_N = 8 };
+/* insn.list: D, then A (2 or 4 registers), B (half as many), C. */
+enum { MMA_A_REGS = 4, MMA_MAX_K = 32, MMA_N = 8 };
 
 struct mma_sync {
-    uint8_t format; /* enum tensor_format */
-    bool half_d, half_c;
-    uint8_t d_regs, c_regs;
+    uint8_t format_a, format_b; /* enum tensor_format */
+    bool half_d, half_c, saturate;
+    uint8_t a_regs, d_regs;
+    uint8_t k;
 };
 
-/* B as TILE_QUADS: register r of lane l holds k = 2(l%4) + 8r and the next, of column l/4. */
-static void b_fragment(struct warp *w, const struct arg *list, enum tensor_format format, float *b)
+/* B as TILE_QUADS: register r of lane l holds, of column l/4, the (l%4 + 4r)-th 32 bits of k. */
+static void b_fragment(struct warp *w, const struct mma_sync *m, const struct arg *list, float *b)
 {
     static const uint8_t slot[MMA_N] = {0, 4, 1, 5, 2, 6, 3, 7};
-    for (uint32_t r = 0; r < MMA_B_REGS; r++) {
+    const enum tensor_format format = (enum tensor_format)m->format_b;
+    const uint32_t per_reg = 4U / tensor_format_bytes(format);
+    for (uint32_t r = 0; r < m->a_regs / 2U; r++) {
         const uint32_t *reg = arg_src(w, list[r]);
         for (uint32_t lane = 0; lane < WARP_LANES; lane++) {
-            const uint32_t k = lane % 4U * 2U + 8U * r;
-            float pair[2];
-            tensor_convert(format, &reg[lane], 2, pair);
-            b[k * MMA_N + slot[lane / 4U]] = pair[0];
-            b[(k + 1U) * MMA_N + slot[lane / 4U]] = pair[1];
+            const uint32_t k = (lane % 4U + 4U * r) * per_reg;
+            float value[4];
+            tensor_convert(format, &reg[lane], per_reg, value);
+            for (uint32_t i = 0; i < per_reg; i++) b[(k + i) * MMA_N + slot[lane / 4U]] = value[i];
         }
     }
 }
 
-/* C as floats, whichever its format: element i in acc[i]. */
+/* C as 32-bit patterns, whichever its format: element i in acc[i]. */
 static void c_fragment(struct warp *w, const struct mma_sync *m, const struct arg *list,
                        uint32_t acc[4][WARP_LANES])
 {
@@ -153,52 +157,176 @@ static void c_fragment(struct warp *w, const struct mma_sync *m, const struct ar
     }
 }
 
+static void write_d(struct warp *w, const struct insn *in, const struct mma_sync *m,
+                    uint32_t acc[4][WARP_LANES])
+{
+    for (uint32_t r = 0; r < m->d_regs; r++) {
+        uint32_t *reg = arg_dst(w, in->list[r]);
+        for (uint32_t lane = 0; lane < WARP_LANES; lane++)
+            reg[lane] = m->half_d ? tensor_half_result(acc[2 * r][lane]) |
+                                        (uint32_t)tensor_half_result(acc[2 * r + 1][lane]) << 16
+                                  : acc[r][lane];
+    }
+}
+
+/* A and B as floats, C as patterns, `p` set up over them. */
+struct mma_operands {
+    float a[MMA_MAX_K * TENSOR_FRAGMENT], b[MMA_MAX_K * MMA_N];
+    uint32_t acc[4][WARP_LANES], *acc_reg[4];
+    struct tensor_fragments p;
+};
+
+static void read_operands(struct warp *w, const struct insn *in, struct mma_operands *o)
+{
+    const struct mma_sync *m = in->aux;
+    const struct arg *a_list = in->list + m->d_regs, *b_list = a_list + m->a_regs;
+    const uint32_t *a_reg[MMA_A_REGS];
+    for (uint32_t i = 0; i < m->a_regs; i++) a_reg[i] = arg_src(w, a_list[i]);
+    for (uint32_t i = 0; i < 4; i++) o->acc_reg[i] = o->acc[i];
+    tensor_fragment((enum tensor_format)m->format_a, a_reg, m->a_regs, o->a);
+    b_fragment(w, m, b_list, o->b);
+    c_fragment(w, m, b_list + m->a_regs / 2U, o->acc);
+    o->p = (struct tensor_fragments){MMA_N, m->k, o->a, o->b, o->acc_reg, true};
+}
+
 static enum step exec_mma_sync(struct warp *w, const struct insn *in, uint32_t mask)
 {
     const struct mma_sync *m = in->aux;
-    const struct arg *a_list = in->list + m->d_regs, *b_list = a_list + MMA_A_REGS;
-    const uint32_t *a_reg[MMA_A_REGS];
-    float a[MMA_K * TENSOR_FRAGMENT], b[MMA_K * MMA_N];
-    uint32_t acc[4][WARP_LANES], *acc_reg[4];
+    const struct tensor_rule rule =
+        tensor_rule_of((enum tensor_format)m->format_a, (enum tensor_format)m->format_b, m->half_c,
+                       m->half_d, false);
+    struct mma_operands o;
     (void)mask;
-    for (uint32_t i = 0; i < MMA_A_REGS; i++) a_reg[i] = arg_src(w, a_list[i]);
-    for (uint32_t i = 0; i < 4; i++) acc_reg[i] = acc[i];
-    tensor_fragment((enum tensor_format)m->format, a_reg, a);
-    b_fragment(w, b_list, (enum tensor_format)m->format, b);
-    c_fragment(w, m, b_list + MMA_B_REGS, acc);
-    tensor_wgmma(MMA_N, MMA_K, a, b, acc_reg, true);
+    read_operands(w, in, &o);
+    tensor_wgmma(&o.p, &rule);
+    write_d(w, in, m, o.acc);
+    return STEP_NEXT;
+}
+
+/* C plus the sum of the products, an ordinary addition of f32 or of f16. */
+static void add_c(const struct mma_sync *m, uint32_t acc[4][WARP_LANES],
+                  uint32_t sum[4][WARP_LANES])
+{
+    for (uint32_t i = 0; i < 4; i++) {
+        for (uint32_t lane = 0; lane < WARP_LANES; lane++) {
+            float c, d;
+            memcpy(&c, &acc[i][lane], sizeof c);
+            memcpy(&d, &sum[i][lane], sizeof d);
+            d += c; /* exact enough in f32 for one rounding to f16 */
+            memcpy(&acc[i][lane], &d, sizeof d);
+            if (d != d) acc[i][lane] = 0x7FFFFFFFU;
+            if (m->half_d) acc[i][lane] = float_to_half(d);
+        }
+    }
+}
+
+/*
+ * 8-bit floats become f16 and go through two products of half of K: first the lower two elements of
+ * every register, with C = 0, then the upper two; C comes last. That is what ptxas makes of the
+ * instruction, and what an H200 answers.
+ */
+static enum step exec_mma_fp8(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    const struct mma_sync *m = in->aux;
+    const struct tensor_rule rule = tensor_rule_of(TF_F16, TF_F16, m->half_d, m->half_d, false);
+    const uint32_t k_half = m->k / 2U;
+    struct mma_operands o;
+    uint32_t sum[4][WARP_LANES] = {{0}}, *sum_reg[4] = {sum[0], sum[1], sum[2], sum[3]};
+    (void)mask;
+    read_operands(w, in, &o);
+    for (uint32_t half = 0; half < 2; half++) {
+        float a[MMA_MAX_K / 2 * TENSOR_FRAGMENT], b[MMA_MAX_K / 2 * MMA_N];
+        for (uint32_t k = 0; k < k_half; k++) {
+            const size_t from = (k / 2U * 4U) + 2U * half + k % 2U;
+            memcpy(a + (size_t)k * TENSOR_FRAGMENT, o.a + from * TENSOR_FRAGMENT,
+                   TENSOR_FRAGMENT * sizeof *a);
+            memcpy(b + (size_t)k * MMA_N, o.b + from * MMA_N, MMA_N * sizeof *b);
+        }
+        tensor_wgmma(&(struct tensor_fragments){MMA_N, k_half, a, b, sum_reg, half == 1}, &rule);
+        for (uint32_t i = 0; m->half_d && i < 4; i++)
+            for (uint32_t lane = 0; lane < WARP_LANES; lane++)
+                sum[i][lane] = half_bits(tensor_half_result(sum[i][lane]));
+    }
+    add_c(m, o.acc, sum);
     for (uint32_t r = 0; r < m->d_regs; r++) {
         uint32_t *reg = arg_dst(w, in->list[r]);
-        for (uint32_t lane = 0; lane < WARP_LANES; lane++) {
-            float pair[2];
-            memcpy(&pair[0], &acc[m->half_d ? 2 * r : r][lane], sizeof pair[0]);
-            memcpy(&pair[1], &acc[m->half_d ? 2 * r + 1 : r][lane], sizeof pair[1]);
-            reg[lane] = m->half_d ? float_to_half(pair[0]) | (uint32_t)float_to_half(pair[1]) << 16
-                                  : acc[r][lane];
-        }
+        for (uint32_t lane = 0; lane < WARP_LANES; lane++)
+            reg[lane] =
+                m->half_d ? o.acc[2 * r][lane] | o.acc[2 * r + 1][lane] << 16 : o.acc[r][lane];
     }
     return STEP_NEXT;
 }
 
-/* Modifiers: sync aligned m16n8k16 row col D A B C. */
-int bind_mma_sync(struct decoder *dc, struct insn *out)
+static enum step exec_mma_integer(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    const struct mma_sync *m = in->aux;
+    struct mma_operands o;
+    (void)mask;
+    read_operands(w, in, &o);
+    tensor_wgmma_integer(&o.p, m->saturate);
+    write_d(w, in, m, o.acc);
+    return STEP_NEXT;
+}
+
+static enum tensor_format format_of(enum ptx_type type)
+{
+    switch (type) {
+    case T_F16: return TF_F16;
+    case T_BF16: return TF_BF16;
+    case T_TF32: return TF_TF32;
+    case T_E4M3: return TF_E4M3;
+    case T_E5M2: return TF_E5M2;
+    case T_S8: return TF_S8;
+    default: return TF_U8;
+    }
+}
+
+/* The types of D, A, B and C are modifiers `first` to first + 3; the shape is modifier 2. */
+static struct mma_sync *bind_mma(struct decoder *dc, struct insn *out, uint32_t first)
 {
     struct mma_sync *m = bind_alloc(dc, sizeof *m);
-    if (!m) return -1;
-    m->half_d = mod_type(dc, 5) == T_F16;
-    m->half_c = mod_type(dc, 8) == T_F16;
+    unsigned k = 0;
+    if (!m) return NULL;
+    (void)sscanf(dc->mod[2], "m16n8k%u", &k);
+    m->k = (uint8_t)k;
+    m->half_d = mod_type(dc, first) == T_F16;
+    m->half_c = mod_type(dc, first + 3) == T_F16;
     m->d_regs = m->half_d ? 2 : 4;
-    m->c_regs = m->half_c ? 2 : 4;
-    m->format = mod_type(dc, 6) == T_F16 ? TF_F16 : TF_BF16;
-    if (mod_type(dc, 6) != mod_type(dc, 7))
-        return bind_invalid(dc, "A and B must have the same type");
-    if (m->format == TF_BF16 && (m->half_d || m->half_c))
-        return bind_invalid(dc, "C and D are f32 when A and B are bf16");
-    const uint32_t wanted = (uint32_t)MMA_A_REGS + MMA_B_REGS + m->d_regs + m->c_regs;
-    if (out->list_count != wanted)
-        return bind_invalid(dc, "D, A, B and C have %u registers in all, not %u", wanted,
-                            (unsigned)out->list_count);
+    m->format_a = (uint8_t)format_of(mod_type(dc, first + 1));
+    m->format_b = (uint8_t)format_of(mod_type(dc, first + 2));
+    m->a_regs =
+        (uint8_t)(m->k * tensor_format_bytes((enum tensor_format)m->format_a) > 16U ? 4U : 2U);
+    const uint32_t wanted = m->a_regs + m->a_regs / 2U + m->d_regs + (m->half_c ? 2U : 4U);
+    if (out->list_count != wanted) {
+        (void)bind_invalid(dc, "D, A, B and C have %u registers in all, not %u", wanted,
+                           (unsigned)out->list_count);
+        return NULL;
+    }
     out->aux = m;
+    return m;
+}
+
+/* Modifiers: sync aligned shape row col D A B C. */
+int bind_mma_sync(struct decoder *dc, struct insn *out)
+{
     out->fn = exec_mma_sync;
+    return bind_mma(dc, out, 5) ? 0 : -1;
+}
+
+int bind_mma_fp8(struct decoder *dc, struct insn *out)
+{
+    out->fn = exec_mma_fp8;
+    if (mod_type(dc, 5) != mod_type(dc, 8))
+        return bind_invalid(dc, "C and D must have the same type when A and B have 8 bits");
+    return bind_mma(dc, out, 5) ? 0 : -1;
+}
+
+/* Modifiers: sync aligned shape row col [satfinite] D A B C. */
+int bind_mma_integer(struct decoder *dc, struct insn *out)
+{
+    struct mma_sync *m = bind_mma(dc, out, 6);
+    if (!m) return -1;
+    m->saturate = dc->mod[5] != NULL;
+    out->fn = exec_mma_integer;
     return 0;
 }

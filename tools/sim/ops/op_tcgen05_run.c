@@ -261,10 +261,18 @@ static void store_cell(const struct share *s, const struct block *x, uint32_t n,
                        uint32_t bits)
 {
     if (kept(s, x->lane + m)) return;
-    *cell_at(s, x, n, m) = s->r->half_d ? float_to_half(float_of(bits)) : bits;
+    *cell_at(s, x, n, m) = s->r->half_d ? tensor_half_result(bits) : bits;
 }
 
 /* ---- products ---- */
+
+/* Operands that carry a scale have the exponents of their values, not of their type. */
+static struct tensor_rule rule_of(const struct mma_run *r, bool scaled, bool half_d)
+{
+    const enum tensor_format a = scaled ? TF_BF16 : (enum tensor_format)r->format_a;
+    const enum tensor_format b = scaled ? TF_BF16 : (enum tensor_format)r->format_b;
+    return tensor_rule_of(a, b, half_d, half_d, false);
+}
 
 static struct tensor_product product_of(const struct share *s, const struct block *x)
 {
@@ -280,6 +288,7 @@ static struct tensor_product product_of(const struct share *s, const struct bloc
         .acc = cell_at(s, x, 0, 0),
         .acc_stride = TMEM_LANES,
         .accumulate = s->r->accumulate,
+        .rule = rule_of(s->r, s->f->kind >= KIND_MXF8F6F4, s->r->half_d),
     };
 }
 
@@ -366,6 +375,7 @@ static void multiply_apart(const struct share *s, const struct block *x)
 {
     uint32_t stage[MMA_BLOCK_N][TMEM_LANES];
     struct tensor_product p = product_of(s, x);
+    p.rule = rule_of(s->r, false, false);
     p.acc = stage[0];
     p.n = MMA_BLOCK_N;
     p.accumulate = false;
@@ -450,6 +460,7 @@ static void multiply_groups(const struct share *s, const struct block *x)
     uint32_t stage[MAX_VECTORS][MMA_BLOCK_N][TMEM_LANES];
     const uint32_t groups = s->r->vectors, per_group = s->r->k / groups;
     struct tensor_product p = product_of(s, x);
+    p.rule = rule_of(s->r, false, false);
     p.n = MMA_BLOCK_N;
     p.k = per_group;
     p.accumulate = false;

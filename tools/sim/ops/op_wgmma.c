@@ -14,6 +14,7 @@ struct wgmma {
     uint16_t n, k;
     uint8_t format_a, format_b; /* enum tensor_format */
     bool half_d;                /* accumulators are f16, two a register */
+    bool integer, saturate;     /* s32 accumulators */
     bool a_in_regs;
     bool negate; /* exactly one of imm-scale-a and imm-scale-b is -1 */
     bool trans_a, trans_b;
@@ -35,15 +36,18 @@ static enum tensor_format format_of(enum ptx_type type)
     case T_BF16: return TF_BF16;
     case T_TF32: return TF_TF32;
     case T_E4M3: return TF_E4M3;
+    case T_S8: return TF_S8;
+    case T_U8: return TF_U8;
     default: return TF_E5M2;
     }
 }
 
 static int bind_immediates(struct decoder *dc, struct wgmma *m)
 {
-    /* d, a, b, scale-d, then imm-scale-a, imm-scale-b and the transposes of what is in memory */
+    /* d, a, b, scale-d, then imm-scale-a, imm-scale-b and the transposes of what is in memory; integers
+     * have no more than scale-d */
     const bool transposes = m->k == 16;
-    const uint32_t wanted = 6U + (transposes ? (m->a_in_regs ? 1U : 2U) : 0U);
+    const uint32_t wanted = m->integer ? 4U : 6U + (transposes ? (m->a_in_regs ? 1U : 2U) : 0U);
     int64_t value[4] = {1, 1, 0, 0};
     if (dc->src->operand_count != wanted)
         return bind_invalid(dc, "wgmma.mma_async of this form has %u operands, not %u", wanted,
@@ -74,9 +78,12 @@ int bind_wgmma_mma(struct decoder *dc, struct insn *out)
         return bind_invalid(dc, "'%s' is no shape of wgmma", dc->mod[2]);
     m->n = (uint16_t)n;
     m->k = (uint16_t)k;
-    m->half_d = mod_type(dc, 3) == T_F16;
-    m->format_a = (uint8_t)format_of(mod_type(dc, 4));
-    m->format_b = (uint8_t)format_of(mod_type(dc, 5));
+    m->integer = mod_type(dc, 4) == T_S32;
+    m->saturate = m->integer && dc->mod[3];
+    const uint32_t types = m->integer ? 4 : 3;
+    m->half_d = mod_type(dc, types) == T_F16;
+    m->format_a = (uint8_t)format_of(mod_type(dc, types + 1));
+    m->format_b = (uint8_t)format_of(mod_type(dc, types + 2));
     m->a_in_regs = dc->src->operands[1].kind == OPD_VECTOR;
     m->d_regs = (uint16_t)(n / (m->half_d ? 4U : 2U));
     const uint32_t a_regs = m->a_in_regs ? 4U : 0U;
@@ -110,7 +117,7 @@ static bool run_mma_async(struct group *g, struct async_op *op)
     if (m->a_in_regs) {
         const uint32_t *reg[4];
         for (uint32_t i = 0; i < 4; i++) reg[i] = arg_src(w, op->in->list[m->d_regs + i]);
-        tensor_fragment(format_a, reg, a);
+        tensor_fragment(format_a, reg, 4, a);
     } else {
         float tile[TENSOR_MAX_K * WGMMA_ROWS];
         const struct smem_operand rows = smem_from_row(&run->a, w->id % 4U * WGMMA_ROWS);
@@ -123,10 +130,16 @@ static bool run_mma_async(struct group *g, struct async_op *op)
                      TILE_QUADS, b))
         return true;
     for (uint32_t r = 0; r < m->d_regs; r++) acc[r] = arg_dst(w, op->in->list[r]);
-    if (m->half_d)
-        tensor_wgmma_half(m->n, m->k, a, b, acc, run->accumulate);
+    const struct tensor_fragments p = {m->n, m->k, a, b, acc, run->accumulate};
+    const struct tensor_rule rule =
+        tensor_rule_of(format_a, (enum tensor_format)m->format_b, m->half_d, m->half_d,
+                       tensor_format_bytes(format_a) == 1);
+    if (m->integer)
+        tensor_wgmma_integer(&p, m->saturate);
+    else if (m->half_d)
+        tensor_wgmma_half(&p, &rule);
     else
-        tensor_wgmma(m->n, m->k, a, b, acc, run->accumulate);
+        tensor_wgmma(&p, &rule);
     return true;
 }
 

@@ -11,14 +11,14 @@
 #include "mem.h"
 
 struct wmma {
-    bool wide;       /* tiles of 16 (A of mma.sync), else of 8 (B); accumulators: neither */
+    bool wide; /* tiles of 16 (A of mma.sync), else of 8 (B); accumulators: neither */
     bool accumulator;
     bool side_by_side; /* accumulators: the second tile has the next 8 columns, not 16 rows */
-    bool swapped;    /* the register's first index runs along the column of the matrix */
-    bool columns;    /* .col */
+    bool swapped;      /* the register's first index runs along the column of the matrix */
+    bool columns;      /* .col */
     uint8_t elem_bytes, elems; /* elements of a register */
-    uint8_t used;    /* registers after which the fragment repeats */
-    uint8_t of_tile; /* registers of a tile */
+    uint8_t used;              /* registers after which the fragment repeats */
+    uint8_t of_tile;           /* registers of a tile */
 };
 
 /* Row and column, in the matrix as the program sees it, of element `e` of register `r`. */
@@ -97,8 +97,8 @@ static enum step exec_wmma_store(struct warp *w, const struct insn *in, uint32_t
                 return STEP_FAULT;
             for (uint32_t rest = mask; rest; rest &= rest - 1) {
                 uint32_t lane = first_lane(rest);
-                uint32_t part = (uint32_t)arg_lane(w, in->list[r], lane) >>
-                                (8U * f->elem_bytes * e) % 32U;
+                uint32_t part =
+                    (uint32_t)arg_lane(w, in->list[r], lane) >> (8U * f->elem_bytes * e) % 32U;
                 memcpy(host[lane], &part, f->elem_bytes);
             }
         }
@@ -144,7 +144,7 @@ static int bind_wmma(struct decoder *dc, struct insn *out, char operand, exec_fn
         n = (unsigned)(at_n[1] - '0') * (at_n[2] == 'k' ? 1 : 10) +
             (at_n[2] == 'k' ? 0 : (unsigned)(at_n[2] - '0'));
         k = at_k[1] == '8' ? 8 : 16;
-        out->imm[2] = operand == 'a' ? (f->columns ? m : k)
+        out->imm[2] = operand == 'a'   ? (f->columns ? m : k)
                       : operand == 'b' ? (f->columns ? k : n)
                                        : (f->columns ? m : n);
     }

@@ -185,10 +185,11 @@ void tensor_convert(enum tensor_format format, const void *src, uint32_t count, 
 
 /* ---- register fragments ---- */
 
-void tensor_fragment(enum tensor_format format, const uint32_t *const reg[4], float *a)
+void tensor_fragment(enum tensor_format format, const uint32_t *const *reg, uint32_t registers,
+                     float *a)
 {
     const uint32_t per_reg = 4U / tensor_format_bytes(format);
-    for (uint32_t r = 0; r < 4; r++) {
+    for (uint32_t r = 0; r < registers; r++) {
         for (uint32_t lane = 0; lane < WARP_LANES; lane++) {
             const uint32_t row = lane / 4U, k = (lane % 4U + 4U * (r / 2U)) * per_reg;
             float value[4];
@@ -201,23 +202,30 @@ void tensor_fragment(enum tensor_format format, const uint32_t *const reg[4], fl
     }
 }
 
-void tensor_wgmma_half(uint32_t n, uint32_t k, const float *a, const float *b, uint32_t *const *acc,
-                       bool accumulate)
+uint16_t tensor_half_result(uint32_t bits)
+{
+    const uint16_t half = float_to_half(float_of(bits));
+    return half == 0x8000U ? 0 : half; /* a negative sum that rounds to zero loses its sign */
+}
+
+void tensor_wgmma_half(const struct tensor_fragments *p, const struct tensor_rule *rule)
 {
     uint32_t wide[TENSOR_MAX_REGS][WARP_LANES], *wide_acc[TENSOR_MAX_REGS];
-    const uint32_t regs = n / 4U;
+    const uint32_t regs = p->n / 4U;
+    struct tensor_fragments sums = *p;
+    sums.acc = wide_acc;
     for (uint32_t i = 0; i < TENSOR_MAX_REGS; i++) wide_acc[i] = wide[i];
     for (uint32_t r = 0; r < regs; r++) {
-        for (uint32_t lane = 0; accumulate && lane < WARP_LANES; lane++) {
-            wide[2 * r][lane] = half_bits((uint16_t)acc[r][lane]);
-            wide[2 * r + 1][lane] = half_bits((uint16_t)(acc[r][lane] >> 16));
+        for (uint32_t lane = 0; p->accumulate && lane < WARP_LANES; lane++) {
+            wide[2 * r][lane] = half_bits((uint16_t)p->acc[r][lane]);
+            wide[2 * r + 1][lane] = half_bits((uint16_t)(p->acc[r][lane] >> 16));
         }
     }
-    tensor_wgmma(n, k, a, b, wide_acc, accumulate);
+    tensor_wgmma(&sums, rule);
     for (uint32_t r = 0; r < regs; r++)
         for (uint32_t lane = 0; lane < WARP_LANES; lane++)
-            acc[r][lane] = float_to_half(float_of(wide[2 * r][lane])) |
-                           (uint32_t)float_to_half(float_of(wide[2 * r + 1][lane])) << 16;
+            p->acc[r][lane] = tensor_half_result(wide[2 * r][lane]) |
+                              (uint32_t)tensor_half_result(wide[2 * r + 1][lane]) << 16;
 }
 
 /* ---- tiles ---- */

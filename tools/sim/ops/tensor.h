@@ -3,16 +3,25 @@
  * canonical layout, and two product kernels. The formulas of PTX ISA "Shared Memory Matrix Layout",
  * "Canonical Layouts", "Swizzling Modes".
  *
- * Numerics: products of 16-bit floats are exact in float; each is added with one rounding to nearest,
- * k ascending, the same on every host CPU. Hardware aligns all K products and truncates instead:
- * compare with a tolerance that follows K. NaN results are 0x7FFFFFFF.
+ * Numerics, bit for bit those of an H200 (tests/golden/mma.bin): one instruction adds all its K exact
+ * products and C at once. The largest exponent among them sets the last place, 25 bits below it (13 for
+ * wgmma on 8-bit floats); each term is truncated to a multiple of that place and the sum is exact. The
+ * exponent of a product is the sum of its factors' own, before its significand in [1, 4) is normalised;
+ * subnormals count with the smallest normal exponent, zeros not at all. The sum is truncated to f32 (to
+ * 13 fraction bits for wgmma on 8-bit floats) or rounded to nearest even to f16. NaN, inf * 0 and
+ * inf - inf give 0x7FFFFFFF (f16 0x7FFF).
  */
 #ifndef SIM_TENSOR_H
 #define SIM_TENSOR_H
 
 #include "machine.h"
 
-enum { TENSOR_MAX_MN = 256, TENSOR_MAX_K = 32 };
+enum {
+    TENSOR_MAX_M = 128,
+    TENSOR_MAX_MN = 256,
+    TENSOR_MAX_K = 32,
+    TENSOR_PRODUCT_K = 64 /* of tensor_mma: sparse 8-bit operands, spread out */
+};
 
 /* A shared-memory operand after descriptor decoding; wgmma and tcgen05 descriptors both lower to it. */
 struct smem_operand {
@@ -73,8 +82,8 @@ enum tile_order {
 
 /*
  * Gathers elements [0, mn) x [0, k) as float; mn a multiple of 8, k a multiple of 16 bytes' worth of
- * elements; with 16-bit ones mn * k at most TENSOR_MAX_MN * TENSOR_MAX_K. `shared` is the CTA's window; false when an element
- * lies outside [SHARED_RESERVED, shared_bytes).
+ * elements; with 16-bit ones mn * k at most TENSOR_MAX_MN * TENSOR_MAX_K. `shared` is the CTA's window;
+ * false when an element lies outside [SHARED_RESERVED, shared_bytes).
  */
 bool tensor_gather(const struct smem_operand *o, enum tensor_format format, const uint8_t *shared,
                    uint32_t shared_bytes, uint32_t mn, uint32_t k, enum tile_order order,
@@ -88,9 +97,27 @@ void tensor_ranges(const struct smem_operand *o, uint32_t mn, uint32_t k, smem_r
 /* `count` elements of `format`, packed as in memory, to float. */
 void tensor_convert(enum tensor_format format, const void *src, uint32_t count, float *dst);
 
+/* How an instruction rounds; see the top. */
+struct tensor_rule {
+    int16_t least_a, least_b, least_c; /* exponents of the smallest normal numbers */
+    uint8_t fraction;                  /* bits of the last place below the largest exponent */
+    uint8_t result;
+};
+enum {
+    RESULT_F32,
+    RESULT_SHORT, /* f32 with 13 fraction bits */
+    RESULT_ODD    /* f32 whose last bit is set when bits were lost: for tensor_half_result */
+};
+/* short_sum: wgmma on 8-bit floats. */
+struct tensor_rule tensor_rule_of(enum tensor_format a, enum tensor_format b, bool half_c,
+                                  bool half_d, bool short_sum);
+/* The f16 of a RESULT_ODD pattern. */
+uint16_t tensor_half_result(uint32_t bits);
+
 /*
  * acc[n][m] (+)= sum_k a[k][m] * b(n, k): tcgen05.mma, accumulator rows contiguous as the lanes of a
- * tensor-memory column are. Strides in elements; m a multiple of 16, n of 8. `acc` holds float bits.
+ * tensor-memory column are. Strides in elements; m a multiple of 16 up to TENSOR_MAX_M, n of 8. `acc`
+ * holds float bits.
  */
 struct tensor_product {
     uint32_t m, n, k;
@@ -101,6 +128,7 @@ struct tensor_product {
     uint32_t *acc;
     uint32_t acc_stride; /* of n */
     bool accumulate;     /* false: acc is overwritten */
+    struct tensor_rule rule;
 };
 void tensor_mma(const struct tensor_product *p);
 
@@ -108,17 +136,24 @@ void tensor_mma(const struct tensor_product *p);
  * One warp's 16 rows of wgmma, and of mma.sync m16n8. a[k][TENSOR_FRAGMENT]: row l/4 in lane l, then
  * row l/4 + 8; b: TILE_QUADS. acc[i][lane] are accumulator registers, PTX ISA "Register Fragments for
  * wgmma.mma_async": element i of lane l is row l/4 + 8(i/2 % 2), column 8(i/4) + 2(l%4) + i%2. The
- * half form has f16 elements, 2i and 2i + 1 in register i, low half first.
+ * half form has f16 elements, 2i and 2i + 1 in register i, low half first. The integer form takes
+ * 8-bit integers as floats and adds to s32, wrapping or saturating.
  */
 enum { TENSOR_FRAGMENT = 2 * WARP_LANES, TENSOR_MAX_REGS = TENSOR_MAX_MN / 2 };
-void tensor_wgmma(uint32_t n, uint32_t k, const float *a, const float *b, uint32_t *const *acc,
-                  bool accumulate);
-void tensor_wgmma_half(uint32_t n, uint32_t k, const float *a, const float *b,
-                       uint32_t *const *acc, bool accumulate);
+struct tensor_fragments {
+    uint32_t n, k;
+    const float *a, *b;
+    uint32_t *const *acc;
+    bool accumulate;
+};
+void tensor_wgmma(const struct tensor_fragments *p, const struct tensor_rule *rule);
+void tensor_wgmma_half(const struct tensor_fragments *p, const struct tensor_rule *rule);
+void tensor_wgmma_integer(const struct tensor_fragments *p, bool saturate);
 
-/* The four registers of an A fragment (16 rows x 32 bytes of k) as tensor_wgmma wants them: register
- * r of lane l holds row l/4 + 8(r%2), and of k the (l%4 + 4(r/2))-th 32 bits. */
-void tensor_fragment(enum tensor_format format, const uint32_t *const reg[4], float *a);
+/* The 2 or 4 registers of an A fragment (16 rows x 16 or 32 bytes of k) as tensor_wgmma wants them:
+ * register r of lane l holds row l/4 + 8(r%2), and of k the (l%4 + 4(r/2))-th 32 bits. */
+void tensor_fragment(enum tensor_format format, const uint32_t *const *reg, uint32_t registers,
+                     float *a);
 
 /* As tensor_convert, for f16 and bf16. */
 void tensor_widen(bool bf16, const uint16_t *src, uint32_t count, float *dst);

@@ -227,8 +227,7 @@ static bool gather(struct parser *p, uint32_t index)
 
     if (!r->has_body || r->state == ROUTINE_DONE) return true;
     if (r->state == ROUTINE_OPEN) return p->entry->recursive = true;
-    if (++p->nesting > MAX_DEPTH)
-        return parse_fail(p, r->pos, "calls are nested too deeply");
+    if (++p->nesting > MAX_DEPTH) return parse_fail(p, r->pos, "calls are nested too deeply");
     r->state = ROUTINE_OPEN;
     for (uint32_t i = 0; i < r->use_count; i++)
         if (!gather(p, r->uses[i])) return false;
