@@ -366,7 +366,10 @@ static void test_histogram(struct rng *r)
     hewn_cu_deviceptr a, b;
     void *params[] = {&a, &b, &n};
 
-    for (int i = 0; i < n; i++) in[i] = (unsigned char)(rng_below(r, 256) & rng_below(r, 256));
+    for (int i = 0; i < n; i++) { /* two draws, so that bits are more often clear than set */
+        uint32_t bits = rng_below(r, 256);
+        in[i] = (unsigned char)(bits & rng_below(r, 256));
+    }
     count_bytes(in, n, want);
     if (test_case("histogram: shared and global atomics")) {
         a = give(in, (size_t)n), b = give(got, sizeof got);
@@ -392,7 +395,7 @@ static void test_histogram(struct rng *r)
 static void test_integers(struct rng *r)
 {
     enum { N = 200 };
-    unsigned in[N], out[N], want[N], count = 0;
+    unsigned in[N], out[N], want[N] = {0}, count = 0;
     unsigned long long quotients[N * 4];
     int n = N, shift = 4, wrong = 0;
     hewn_cu_deviceptr a, b;
@@ -693,6 +696,10 @@ static void test_registers(void)
     void *params[] = {&out};
 
     if (!test_case("parameters in registers, predicates among them")) return;
+    if (!simulated) {
+        test_skip("ptxas refuses recursion with several results in registers");
+        return;
+    }
     for (int i = 0; i < LANES; i++) want[i] = i * (i & 3) + 1 + (i > (i & 3) ? 1000 : 0);
     m = load(ptx);
     if (!m) return;

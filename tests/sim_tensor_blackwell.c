@@ -268,8 +268,8 @@ static void check_element(const struct model *s, uint32_t m, uint32_t n, struct 
         CHECK(isnan(sum) ? isnan(value) : value == sum, "D(%u,%u): want %g got %g", m, n, sum,
               value);
     else
-        CHECK(close_enough(value, sum, magnitude, count, 24, c->half_d), "D(%u,%u): want %g got %g", m,
-              n, sum, value);
+        CHECK(close_enough(value, sum, magnitude, count, 24, c->half_d), "D(%u,%u): want %g got %g",
+              m, n, sum, value);
 }
 
 static void check_form(const struct model *s, const uint32_t *after)

@@ -267,7 +267,7 @@ static int check_im2col(const struct judge *j)
     uint64_t bytes;
     uint32_t inner, spatial = t->rank - 2u;
     uint32_t most = is_packed16(t->dtype) ? 128 : 256;
-    int32_t limit = limits[t->rank - 3];
+    int32_t limit = t->rank > 2 && t->rank < 6 ? limits[t->rank - 3] : 0;
     for (uint32_t i = 0; i < spatial; i++) {
         /* Measured: interleaved maps count from dimension 0, and the sum wraps at 32 bits. */
         uint32_t dim = (uint32_t)t->dim[t->interleave ? i : i + 1];

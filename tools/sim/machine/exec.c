@@ -16,6 +16,8 @@
  * its bound.
  */
 #include "exec.h"
+#include "async.h"
+#include "tcgen05.h"
 
 enum {
     SPIN_BRANCHES = 1024, /* a fragment is looked at after every so many backward branches … */
@@ -286,6 +288,8 @@ static enum step run_frag(struct warp *w, uint64_t budget, uint32_t stop)
             s = STEP_NEXT;
         } else if (mask != w->live && (in->row->flags & OPF_ALIGNED)) {
             s = aligned_partial(w, in, mask);
+        } else if (w->async->tmem_ld_pending && tcgen05_awaits_load(w, in)) {
+            s = sim_block(w, WAIT_TENSOR, w->cta, 0, 0);
         } else {
             s = in->fn(w, in, mask);
         }

@@ -45,11 +45,12 @@ struct call_site {
 static bool bind_place(struct decode *d, const struct operand *o, const struct ptx_formal *formal,
                        struct place *out)
 {
-    uint32_t reg = formal ? formal->reg : o->reg;
-    const struct ptx_var *var = formal ? formal->var : o->kind == OPD_VAR ? o->var : NULL;
+    uint32_t reg = formal ? formal->reg : o ? o->reg : 0;
+    const struct ptx_var *var = formal ? formal->var : o && o->kind == OPD_VAR ? o->var : NULL;
     struct decoder *dc = &d->dc;
 
     *out = (struct place){.bytes = 8};
+    if (!formal && !o) return false;
     if (var) {
         out->in_frame = true;
         out->offset = (uint32_t)var->offset;

@@ -182,6 +182,7 @@ static void read_operands(struct warp *w, const struct insn *in, struct mma_oper
     const struct arg *a_list = in->list + m->d_regs, *b_list = a_list + m->a_regs;
     const uint32_t *a_reg[MMA_A_REGS];
     for (uint32_t i = 0; i < m->a_regs; i++) a_reg[i] = arg_src(w, a_list[i]);
+    /* cppcheck-suppress uninitvar ; only the rows' addresses are taken */
     for (uint32_t i = 0; i < 4; i++) o->acc_reg[i] = o->acc[i];
     tensor_fragment((enum tensor_format)m->format_a, a_reg, m->a_regs, o->a);
     b_fragment(w, m, b_list, o->b);

@@ -205,6 +205,30 @@ static bool run_ld(struct group *g, struct async_op *op)
     return true;
 }
 
+static bool uses_register(const struct insn *in, struct arg r)
+{
+    for (uint32_t i = 0; i < INSN_ARGS; i++) {
+        const struct arg a = in->arg[i];
+        if (a.offset == r.offset && a.bank == BANK_REGS && a.bits > 1 && !a.sink) return true;
+    }
+    for (uint32_t i = 0; i < in->list_count; i++) {
+        const struct arg a = in->list[i];
+        if (a.offset == r.offset && a.bank == BANK_REGS && !a.sink) return true;
+    }
+    return false;
+}
+
+bool tcgen05_awaits_load(const struct warp *w, const struct insn *in)
+{
+    for (const struct async_op *op = w->async->tmem_ld.head; op; op = op->next) {
+        const struct tmem_access *a = op->in->aux;
+        for (uint32_t i = 0; i < a->regs; i++)
+            if (uses_register(in, op->in->list[i])) return true;
+        if (a->red && uses_register(in, op->in->arg[1])) return true;
+    }
+    return false;
+}
+
 static bool run_st(struct group *g, struct async_op *op)
 {
     const struct tmem_access *a = op->in->aux;

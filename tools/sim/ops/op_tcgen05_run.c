@@ -28,8 +28,11 @@ struct share {
     struct cta *cta;
     struct d_layout l;
     const uint32_t *keep;
-    float *a, *stored;
-    uint8_t *place;    /* .sp: logical k of stored element i of a lane, [i * TMEM_LANES + lane] */
+    float a[MMA_MAX_K * TMEM_LANES];
+    float *stored; /* A as it came: `a` itself, or for .sp `room` */
+    float room[MMA_MAX_K / 2 * TMEM_LANES];
+    uint8_t place[MMA_MAX_K / 2 * TMEM_LANES]; /* .sp: logical k of stored element i of a lane,
+                                                  [i * TMEM_LANES + lane] */
     bool by_row;       /* .sp: B has infinities or NaN, which what is not selected must not see */
     bool wide;         /* scales that an operand cannot take */
     uint32_t b_n, b_k; /* strides of B tiles */
@@ -208,6 +211,8 @@ static void gather_scales(struct share *s)
 {
     const struct mma_run *r = s->r;
     const uint32_t columns = s->l.bank_lanes ? r->n / s->l.banks : r->n;
+    memset(s->sa, 0, sizeof s->sa);
+    memset(s->sb, 0, sizeof s->sb);
     for (uint32_t lane = 0; lane < TMEM_LANES; lane++) {
         load_scales(s, r->sfa, r->sfa_id, s->l.rows, lane % s->l.rows, lane / WARP_LANES,
                     s->sa[lane]);
@@ -507,6 +512,7 @@ static bool prepare_a(struct share *s)
     else if (!gather_shared(s))
         return false;
     if (s->f->sparse && !expand_sparse(s)) return false;
+    /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): gathered above, all of r->k */
     for (size_t i = 0; r->negate && i < (size_t)r->k * TMEM_LANES; i++) s->a[i] = -s->a[i];
     if (s->f->kind >= KIND_MXF8F6F4) gather_scales(s);
     return true;
@@ -574,13 +580,10 @@ static bool all_finite(const float *value, size_t count)
 
 static bool run_share(struct share *s, const struct b_tile *tiles)
 {
+    /* cppcheck-suppress ctuuninitvar ; the caller sets what is read here, the rest is filled below */
     const struct mma_run *r = s->r;
     const uint32_t n = r->n / s->f->cta_group;
-    float a[MMA_MAX_K * TMEM_LANES], stored[MMA_MAX_K / 2 * TMEM_LANES];
-    uint8_t place[MMA_MAX_K / 2 * TMEM_LANES];
-    s->a = a;
-    s->stored = stored;
-    s->place = place;
+    s->stored = s->room;
     for (uint32_t i = 0; s->f->sparse && i < s->f->cta_group; i++)
         s->by_row |= !all_finite(tiles[i].at, (size_t)n * r->k);
     if (!multiply_cta(s, tiles)) return false;

@@ -48,6 +48,11 @@ void tmem_publish(const struct async_op *op, struct cta *cta, enum access_kind a
 void tcgen05_hold(struct cta *issuer, struct cta *other);
 void tcgen05_release(struct cta *issuer, struct cta *other);
 
+/* True when `in` reads or writes a register that a tcgen05.ld of the warp has yet to deliver. The ISA
+ * honours such a dependence without tcgen05.wait::ld ("Memory Consistency Model"), as hardware's register
+ * interlocks do; what the wait adds is that tensor memory may be written again. */
+bool tcgen05_awaits_load(const struct warp *w, const struct insn *in);
+
 /* The launch ends for want of host memory. */
 enum step tcgen05_no_memory(struct warp *w, const struct insn *in);
 

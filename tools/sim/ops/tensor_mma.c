@@ -390,7 +390,7 @@ static uint32_t vector_width(void)
 static int16_t least_exponent(enum tensor_format format)
 {
     static const int8_t least[TF_FORMATS] = {
-        [TF_F16] = -14, [TF_BF16] = -126, [TF_TF32] = -126, [TF_E4M3] = -6,
+        [TF_F16] = -14,  [TF_BF16] = -126, [TF_TF32] = -126, [TF_E4M3] = -6,
         [TF_E5M2] = -14, [TF_E3M2] = -2}; /* of the others 0: E2M3, E2M1 and integers */
     return least[format];
 }

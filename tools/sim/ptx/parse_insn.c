@@ -377,7 +377,8 @@ static bool wmma_half(struct parser *p, struct ptx_insn *insn, const struct ptx_
 static bool lower_wmma(struct parser *p)
 {
     struct ptx_insn wmma = p->insns[p->entry->insn_count - 1];
-    const char *const *m = wmma.mods, **mods;
+    const char *const *m = wmma.mods;
+    const char **mods;
     const uint16_t n = wmma.mod_count;
     bool satfinite = n > 8 && !strcmp(m[n - 1], "satfinite");
     uint16_t types = (uint16_t)(n - 7 - satfinite), k = 3;
