@@ -135,7 +135,7 @@ static int draw_scale(struct rng *r, const char *type)
 
 static void set_case(struct golden_case *c, const char *d)
 {
-    c->rule = GOLDEN_MMA;
+    c->rule = GOLDEN_BITS;
     c->floating = strcmp(d, "s32") != 0;
     c->element = !strcmp(d, "f16") ? 2 : 4;
 }
