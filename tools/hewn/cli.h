@@ -17,6 +17,9 @@
       "a seeded product on the tensor cores, checked against float64")                             \
     X("check", check, "[--gpu h200|b200|b300] [--report FILE] PROGRAM ARGS…",                      \
       "run a program on the simulator with every check on")                                        \
+    X("timeline", timeline, "TRACE [-o FILE.svg] [--launch N] [--cta N] [--from US] [--to US]",    \
+      "where a launch's time goes by the cycle model, and a picture; HEWN_SIM_TRACE=TRACE writes " \
+      "it")                                                                                        \
     X("modules", modules, "", "list the kernels in this build")                                    \
     X("extract", extract, "NAME [--target T] [--what ptx|json|cubin] [-o FILE]",                   \
       "write out one module")

@@ -137,11 +137,13 @@ static void consume(struct checker *c, const struct event *e)
     }
 }
 
+static void on_event(struct observer *o, const struct event *e);
+
 bool check_consumed(const struct group *g, const struct cta *owner, uint32_t offset, uint64_t phase)
 {
     const struct checker *c = (const struct checker *)g->observer;
     const struct consumed *at;
-    if (!c || c->exhausted) return true;
+    if (!c || c->base.on_event != on_event || c->exhausted) return true;
     at = consumed_at(c->consumed, c->consumed_mask, owner, offset);
     return phase == FRESH_PHASE ? at->fresh : at->phases > phase;
 }
