@@ -203,7 +203,7 @@ static void test_unmodelled(void)
         test_skip("a real device runs it");
         return;
     }
-    module = load(entry("vadd4.u32.u32.u32 %r0, %r1, %r2, %r3;"));
+    module = load(entry("txq.width.b32 %r0, [%rd0];"));
     f = function(module, "k");
     CHECK_INT(cu.cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL),
               HEWN_CU_NOT_SUPPORTED);

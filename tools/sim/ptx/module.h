@@ -152,6 +152,7 @@ struct operand {
     X(CLUSTER_NCTAID_Z, "%cluster_nctaid.z")                                                       \
     X(CLUSTER_CTARANK, "%cluster_ctarank") X(CLUSTER_NCTARANK, "%cluster_nctarank")                \
     X(TOTAL_SMEM_SIZE, "%total_smem_size") X(DYNAMIC_SMEM_SIZE, "%dynamic_smem_size")              \
+    X(AGGR_SMEM_SIZE, "%aggr_smem_size")                                                           \
     X(ENVREG1, "%envreg1") X(ENVREG2, "%envreg2")                                                  \
     X(CLOCK, "%clock") X(CLOCK_HI, "%clock_hi") X(CLOCK64, "%clock64")                             \
     X(GLOBALTIMER, "%globaltimer") X(GLOBALTIMER_LO, "%globaltimer_lo")                            \

@@ -225,9 +225,20 @@ bool parse_operand(struct parser *p, struct operand *out)
     return parse_literal(p, out);
 }
 
+/* `.b1` or `.h32` behind a register of a video instruction: operand.name. */
+static bool part_selector(struct parser *p, struct operand *out)
+{
+    struct token tok = *peek(p);
+    if (out->kind != OPD_REG || tok.kind != TOK_DOT) return true;
+    next(p);
+    out->name = arena_strndup(p->arena, tok.text, tok.length);
+    return out->name || parse_memory(p);
+}
+
 static bool parse_operands(struct parser *p, struct ptx_insn *insn)
 {
     const char *name = insn->mods[0];
+    bool video = name[0] == 'v' && strcmp(name, "vote") != 0;
     bool branch = !strcmp(name, "bra") || !strcmp(name, "brx");
     struct operand items[MAX_OPERANDS] = {{0}}, *operands;
     struct src_pos pos[MAX_OPERANDS];
@@ -239,6 +250,7 @@ static bool parse_operands(struct parser *p, struct ptx_insn *insn)
         pos[count] = peek(p)->pos;
         if (count + 1 == MAX_OPERANDS) return parse_fail(p, pos[count], "too many operands");
         if (!parse_operand(p, &items[count])) return false;
+        if (video && !part_selector(p, &items[count])) return false;
         count++;
     } while (accept(p, ','));
     operands = keep(p, items, count);
