@@ -505,26 +505,29 @@ static void test_cancel(void)
 
 /* ---- tensor memory: whose turn ---- */
 
-#define ALLOC_HEAD                                                                                \
+#define ALLOC_TEXT(group)                                                                         \
     HEAD ".visible .entry k(.param .u64 unused)\n{\n.shared .align 8 .b32 place;\n.reg .b32 a;\n" \
-         "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [place], 512;\n"                \
+         "tcgen05.alloc.cta_group::" group ".sync.aligned.shared::cta.b32 [place], 512;\n"        \
          "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"                       \
-         "ld.shared.u32 a, [place];\n"
+         "ld.shared.u32 a, [place];\n"                                                            \
+         "tcgen05.dealloc.cta_group::" group ".sync.aligned.b32 a, 512;\nret;\n}\n"
+
+static void check_turns(const char *text)
+{
+    uint64_t unused = 0;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct run r = {.grid = 64, .cluster = 16, .sms = 16, .seed = seed};
+        int rc = run_kernel(&r, text, &unused, sizeof unused);
+        CHECK(rc == 0, "seed %llu: CUresult %d: %s", (unsigned long long)seed, rc, r.findings);
+        if (rc) break;
+    }
+}
 
 static void test_turns(void)
 {
     uint64_t unused = 0;
-    if (test_case("two clusters of 16 want all columns of the same SMs")) {
-        for (uint64_t seed = 1; seed <= 20; seed++) {
-            struct run r = {.grid = 64, .cluster = 16, .sms = 16, .seed = seed};
-            int rc = run_kernel(&r,
-                                ALLOC_HEAD
-                                "tcgen05.dealloc.cta_group::1.sync.aligned.b32 a, 512;\nret;\n}\n",
-                                &unused, sizeof unused);
-            CHECK(rc == 0, "seed %llu: CUresult %d: %s", (unsigned long long)seed, rc, r.findings);
-            if (rc) break;
-        }
-    }
+    if (test_case("clusters of 16 want all columns of the same SMs")) check_turns(ALLOC_TEXT("1"));
+    if (test_case("the same in pairs")) check_turns(ALLOC_TEXT("2"));
     if (test_case("columns that never come free are a deadlock")) {
         struct run r = {.grid = 1, .block = 64, .seed = 3};
         int rc = run_kernel(&r,
