@@ -435,6 +435,77 @@ static void test_packed(struct rng *rng)
     }
 }
 
+/* ---- replaced fields ---- */
+
+/* One warp copies the map to shared memory, changes it there and publishes it at p_out. */
+#define REPLACE_HEAD                                                                         \
+    HEAD ".visible .entry k(.param .align 64 .b8 p_map[128], .param .u64 p_out)\n{\n"        \
+         ".shared .align 128 .b8 m[128];\n.reg .pred one;\n.reg .b32 t, s, v;\n"             \
+         ".reg .b64 map, out, g;\nld.param.u64 out, [p_out];\nmov.b64 map, p_map;\n"         \
+         "cvta.param.u64 map, map;\nmov.u32 t, %tid.x;\nsetp.eq.u32 one, t, 0;\n"            \
+         "mul.wide.u32 g, t, 4;\nadd.u64 map, map, g;\nld.b32 v, [map];\nshl.b32 t, t, 2;\n" \
+         "mov.u32 s, m;\nadd.u32 t, t, s;\nst.shared.b32 [t], v;\nbar.warp.sync -1;\n"
+#define REPLACE_TAIL                                                                           \
+    "bar.warp.sync -1;\ntensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release" \
+    ".gpu.sync.aligned [out], [m], 128;\nret;\n}\n"
+
+static const struct {
+    const char *fields; /* replaced, each as "field type, operands" */
+    uint8_t swizzle, dtype, rank;
+    uint32_t box1;
+    uint64_t dim1, stride1;
+} replaced[] = {
+    {"swizzle_mode b32 3|swizzle_atomicity b32 1", 4, 2, 2, 8, 64, 512},
+    {"swizzle_atomicity b32 3|swizzle_mode b32 3", 6, 2, 2, 8, 64, 512},
+    {"swizzle_mode b32 3|swizzle_atomicity b32 2|swizzle_mode b32 1", 1, 2, 2, 8, 64, 512},
+    {"elemtype b32 9|rank b32 4", 0, 8, 5, 8, 64, 512},
+    {"elemtype b32 15", 0, TMAP_U6_ALIGN16, 2, 8, 64, 512},
+    {"box_dim b32 1, 256|global_dim b32 1, 0", 0, 2, 2, 256, 1ULL << 32, 512},
+    {"global_stride b64 0, 1099511627775", 0, 2, 2, 8, 64, 0xFFFFFFFFF0ULL},
+};
+
+static void check_replaced(size_t i)
+{
+    char text[TEXT], list[256], *save = NULL;
+    struct run r = {.seed = 1};
+    unsigned char *out = device(128);
+    struct box_params p = {.image = (uint64_t)(uintptr_t)out};
+    struct tmap t = {.address = 4096,
+                     .dtype = 2,
+                     .rank = 2,
+                     .dim = {64, 64},
+                     .stride = {4, 512},
+                     .box = {8, 8},
+                     .element_stride = {1, 1}};
+    int n = snprintf(text, sizeof text, "%s", REPLACE_HEAD);
+    tmap_encode(&t, p.map);
+    snprintf(list, sizeof list, "%s", replaced[i].fields);
+    for (char *f = strtok_r(list, "|", &save); f; f = strtok_r(NULL, "|", &save)) {
+        char field[32], type[8];
+        int used = 0;
+        if (sscanf(f, "%31s %7s %n", field, type, &used) != 2) abort();
+        n += snprintf(text + n, sizeof text - (size_t)n,
+                      "@one tensormap.replace.tile.%s.shared::cta.b1024.%s [m], %s;\n", field, type,
+                      f + used);
+    }
+    snprintf(text + n, sizeof text - (size_t)n, "%s", REPLACE_TAIL);
+    int rc = run_kernel(&r, text, &p, sizeof p);
+    CHECK(rc == 0 && tmap_decode(out, &t), "CUresult %d: %s", rc, r.findings);
+    CHECK_INT(t.swizzle, replaced[i].swizzle);
+    CHECK_INT(t.dtype, replaced[i].dtype);
+    CHECK_INT(t.rank, replaced[i].rank);
+    CHECK_INT(t.box[1], replaced[i].box1);
+    CHECK_INT(t.dim[1], replaced[i].dim1);
+    CHECK_INT(t.stride[1], replaced[i].stride1);
+    release(out);
+}
+
+static void test_replaced(void)
+{
+    for (size_t i = 0; i < sizeof replaced / sizeof replaced[0]; i++)
+        if (test_case("tensormap.replace %s", replaced[i].fields)) check_replaced(i);
+}
+
 /* ---- clusters taken off the grid ---- */
 
 /* Each cluster works on its own place and on those it takes: owner[ctaid] = 1 + the taker's.
@@ -593,6 +664,7 @@ int main(int argc, char **argv)
     test_rows(&rng);
     test_wide(&rng);
     test_packed(&rng);
+    test_replaced();
     test_cancel();
     test_turns();
     test_pool();
