@@ -16,8 +16,10 @@
 #include <string.h>
 
 static const struct golden_family *const families[] = {
-    &golden_alu,  &golden_mma,    &golden_tma,   &golden_encode, &golden_form,
-    &golden_warp, &golden_memory, &golden_async, &golden_video};
+#define X(name) &golden_##name,
+    GOLDEN_FAMILIES(X)
+#undef X
+};
 static const char magic[] = "hewn golden 1\n";
 
 struct driver {

@@ -70,8 +70,21 @@ struct golden_family {
     golden_make *make;
 };
 
-extern const struct golden_family golden_alu, golden_mma, golden_tma, golden_encode, golden_form,
-    golden_warp, golden_memory, golden_async, golden_video;
+/* In the order in which they run; each has a file of vectors. */
+#define GOLDEN_FAMILIES(X) \
+    X(alu)                 \
+    X(form)                \
+    X(warp)                \
+    X(memory)              \
+    X(async)               \
+    X(video)               \
+    X(mma)                 \
+    X(tma)                 \
+    X(tensormap)           \
+    X(encode)
+#define X(name) extern const struct golden_family golden_##name;
+GOLDEN_FAMILIES(X)
+#undef X
 
 /* Checks results against recorded ones; `table` is the text of ulp.md, NULL: prints its rows instead. */
 void golden_judge(const struct golden_case *c, const unsigned char *got, const unsigned char *want,
