@@ -127,8 +127,9 @@ static bool own_row(int index, double base)
         wall[i] = bench_median(s[i].wall, SAMPLES);
         cpu[i] = bench_median(s[i].cpu, SAMPLES);
     }
-    printf("%-9s %6u  %8.3f %8.3f  %8.3f %8.3f  %5.2f  %7.1f", works[index].name, works[index].size,
-           wall[0], cpu[0], wall[1], cpu[1], wall[0] / wall[1],
+    printf("%-9s %6u  %8.3f %8.3f  %8.3f %8.3f  %5.2f %5.2f  %7.1f", works[index].name,
+           works[index].size, wall[0], cpu[0], wall[1], cpu[1], wall[0] / wall[1],
+           cpu[0] / bench_median(s[1].busiest, SAMPLES),
            fmax(s[0].mebibytes, s[1].mebibytes) - base);
     if (works[index].lanes > 0)
         printf("  %.0f M lane-instructions/s a core",
