@@ -242,6 +242,8 @@ static void put_entry(FILE *out, const struct entry *e, unsigned runs)
         fprintf(out, ", CTA (%.*s), warp %ld", (int)strcspn(cta + 1, "]"), cta + 1,
                 number(field(line, "warp")));
     if (number(field(line, "lane")) >= 0) fprintf(out, ", lane %ld", number(field(line, "lane")));
+    if (number(field(line, "repeats")) > 0)
+        fprintf(out, "; and %ld more like it", number(field(line, "repeats")));
     fputs("\n", out);
     if (!empty(instr)) fputs("    at ", out), put_string(out, instr), fputs("\n", out);
     put_seeds(out, e, runs);
