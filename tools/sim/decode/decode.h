@@ -123,6 +123,8 @@ struct op_row {
 
 extern const struct op_row op_rows[];
 extern const uint32_t op_row_count;
+/* Whether PTX has instructions whose first part is `mnemonic`, modelled or not. */
+bool op_known(const char *mnemonic);
 
 /* ---- for bind functions ---- */
 

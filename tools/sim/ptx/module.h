@@ -125,7 +125,8 @@ struct operand {
     uint8_t kind;
     bool negated;
     uint16_t count;
-    uint32_t reg; /* OPD_REG: index into entry.regs; OPD_SREG: enum special_reg */
+    uint32_t reg; /* OPD_REG: index into entry.regs; OPD_SREG: enum special_reg, SR_COUNT: one that
+                     is not modelled */
     int64_t imm;
     const struct ptx_var *var;
     const char *name;
@@ -252,6 +253,8 @@ struct ptx_entry {
     uint32_t minnctapersm, maxnreg;
     uint32_t reqnctapercluster[3];
     uint32_t maxclusterrank;
+    const char *unmodelled; /* a directive whose effect is not modelled, or NULL */
+    struct src_pos unmodelled_pos;
     bool explicit_cluster;
 };
 

@@ -1,6 +1,7 @@
 #include "parse.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { MAX_OPERANDS = 32, MAX_ADDRESS_PARTS = 6, MAX_ITEMS = 256, MAX_MODS = 32 };
@@ -13,6 +14,34 @@ static const struct {
     SPECIAL_REGS(X)
 #undef X
 };
+
+/* Those that PTX has besides, with how many follow one another: not modelled. */
+static const struct {
+    const char *name, *suffix;
+    unsigned count; /* 0: no number */
+} other_regs[] = {{"%pm", "", 8},
+                  {"%pm", "_64", 8},
+                  {"%envreg", "", 32},
+                  {"%reserved_smem_offset_", "", 2},
+                  {"%reserved_smem_offset_begin", "", 0},
+                  {"%reserved_smem_offset_end", "", 0},
+                  {"%reserved_smem_offset_cap", "", 0},
+                  {"%aggr_smem_size", "", 0},
+                  {"%current_graph_exec", "", 0}};
+
+static bool other_register(const struct token *name)
+{
+    char text[40];
+
+    for (size_t i = 0; i < sizeof other_regs / sizeof other_regs[0]; i++) {
+        if (!other_regs[i].count && token_is(name, other_regs[i].name)) return true;
+        for (unsigned n = 0; n < other_regs[i].count; n++) {
+            snprintf(text, sizeof text, "%s%u%s", other_regs[i].name, n, other_regs[i].suffix);
+            if (token_is(name, text)) return true;
+        }
+    }
+    return false;
+}
 
 /* A copy in the module's arena. */
 static struct operand *keep(struct parser *p, const struct operand *items, uint32_t count)
@@ -44,7 +73,10 @@ static bool special_register(struct parser *p, const struct token *name, struct 
         out->reg = special_regs[i].sreg;
         return true;
     }
-    return false;
+    if (!other_register(name)) return false;
+    out->kind = OPD_SREG;
+    out->reg = SR_COUNT;
+    return true;
 }
 
 /* `v.x`, or all of `v` as a vector. */
