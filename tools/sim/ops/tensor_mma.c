@@ -71,12 +71,13 @@ struct factors {
 
 /* The sum where an infinity or NaN takes part, else `sum`. */
 static uint32_t special_sum(const float *x, size_t x_step, const float *y, size_t y_step,
-                            uint32_t k, uint32_t c, uint32_t sum)
+                            uint32_t k, bool sparse, uint32_t c, uint32_t sum)
 {
     bool plus = c == INFINITY_BITS, minus = c == (INFINITY_BITS | 0x80000000U);
     bool nan = (c & 0x7FFFFFFFU) > INFINITY_BITS;
     for (uint32_t i = 0; i < k; i++, x += x_step, y += y_step) {
         if (__builtin_isfinite(*x) && __builtin_isfinite(*y)) continue;
+        if (sparse && *x == 0 && __builtin_signbit(*x)) continue; /* no element */
         const float product = *x * *y;
         nan |= __builtin_isnan(product);
         plus |= product > 0;
@@ -274,8 +275,8 @@ static uint32_t special_sum(const float *x, size_t x_step, const float *y, size_
                 const float *x = raw->x + (s->quad ? i / 2 * WARP_LANES : 0) + l;                 \
                 const float *y =                                                                  \
                     raw->y + (s->quad ? i % 2 * COLUMNS + l % COLUMNS : i * raw->y_column);       \
-                out[i][l] = special_sum(x, raw->x_step, y, raw->y_step, s->k, (uint32_t)c[i][l],  \
-                                        out[i][l]);                                               \
+                out[i][l] = special_sum(x, raw->x_step, y, raw->y_step, s->k, s->rule.sparse,     \
+                                        (uint32_t)c[i][l], out[i][l]);                            \
             }                                                                                     \
             memcpy(to[i], &out[i], sizeof out[i]);                                                \
         }                                                                                         \
@@ -444,8 +445,9 @@ void tensor_mma(const struct tensor_product *p)
 
 void tensor_wgmma(const struct tensor_fragments *p, const struct tensor_rule *rule)
 {
-    float a_value[TENSOR_MAX_K * TENSOR_FRAGMENT], b_value[TENSOR_MAX_MN * TENSOR_MAX_K];
-    int32_t a_exponent[TENSOR_MAX_K * TENSOR_FRAGMENT], b_exponent[TENSOR_MAX_MN * TENSOR_MAX_K];
+    float a_value[TENSOR_PRODUCT_K * TENSOR_FRAGMENT], b_value[TENSOR_MAX_MN * TENSOR_PRODUCT_K];
+    int32_t a_exponent[TENSOR_PRODUCT_K * TENSOR_FRAGMENT];
+    int32_t b_exponent[TENSOR_MAX_MN * TENSOR_PRODUCT_K];
     struct side a = {.value = a_value, .exponent = a_exponent};
     struct side b = {.value = b_value, .exponent = b_exponent};
     DISPATCH(prepare, &a, p->a, p->k * TENSOR_FRAGMENT, rule->least_a);
