@@ -13,7 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct golden_family *const families[] = {&golden_alu, &golden_mma, &golden_tma,
+static const struct golden_family *const families[] = {&golden_alu,   &golden_mma,
+                                                       &golden_wgmma, &golden_warp_mma,
+                                                       &golden_wmma,  &golden_tma,
                                                        &golden_encode};
 static const char magic[] = "hewn golden 1\n";
 
