@@ -122,11 +122,6 @@ static bool read_operands(struct warp *w, const struct insn *in, const struct ti
     return true;
 }
 
-static uint32_t pack(uint16_t low, uint16_t high)
-{
-    return low | (uint32_t)high << 16;
-}
-
 /* ---- sums ---- */
 
 static bool multiply_float(struct warp *w, const struct insn *in, struct tile *t)
@@ -148,12 +143,13 @@ static bool multiply_float(struct warp *w, const struct insn *in, struct tile *t
     }
     for (uint32_t r = 0; r < m->d_regs; r++) {
         const uint32_t *low = o.acc[m->half_d ? 2 * r : r], *high = o.acc[2 * r % TILE_REGS + 1];
-        for (uint32_t lane = 0; lane < WARP_LANES; lane++)
-            t->d[r][lane] =
-                half ? pack(tensor_half_result(low[lane]), tensor_half_result(high[lane]))
-                : m->half_d
-                    ? pack(float_to_half(f32_from(low[lane])), float_to_half(f32_from(high[lane])))
-                    : low[lane];
+        if (half)
+            tensor_pack_halves(low, high, t->d[r]);
+        else
+            memcpy(t->d[r], low, sizeof t->d[r]);
+        for (uint32_t lane = 0; m->half_d && !half && lane < WARP_LANES; lane++)
+            t->d[r][lane] = float_to_half(f32_from(low[lane])) |
+                            (uint32_t)float_to_half(f32_from(high[lane])) << 16;
     }
     return true;
 }

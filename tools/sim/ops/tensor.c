@@ -223,32 +223,6 @@ void tensor_fragment(enum tensor_format format, const uint32_t *const *reg, uint
     }
 }
 
-uint16_t tensor_half_result(uint32_t bits)
-{
-    const uint16_t half = float_to_half(float_of(bits));
-    return half == 0x8000U ? 0 : half; /* a negative sum that rounds to zero loses its sign */
-}
-
-void tensor_wgmma_half(const struct tensor_fragments *p, const struct tensor_rule *rule)
-{
-    uint32_t wide[TENSOR_MAX_REGS][WARP_LANES], *wide_acc[TENSOR_MAX_REGS];
-    const uint32_t regs = p->n / 4U;
-    struct tensor_fragments sums = *p;
-    sums.acc = wide_acc;
-    for (uint32_t i = 0; i < TENSOR_MAX_REGS; i++) wide_acc[i] = wide[i];
-    for (uint32_t r = 0; r < regs; r++) {
-        for (uint32_t lane = 0; p->accumulate && lane < WARP_LANES; lane++) {
-            wide[2 * r][lane] = half_bits((uint16_t)p->acc[r][lane]);
-            wide[2 * r + 1][lane] = half_bits((uint16_t)(p->acc[r][lane] >> 16));
-        }
-    }
-    tensor_wgmma(&sums, rule);
-    for (uint32_t r = 0; r < regs; r++)
-        for (uint32_t lane = 0; lane < WARP_LANES; lane++)
-            p->acc[r][lane] = tensor_half_result(wide[2 * r][lane]) |
-                              (uint32_t)tensor_half_result(wide[2 * r + 1][lane]) << 16;
-}
-
 /* ---- tiles ---- */
 
 typedef uint16_t vec_u16 __attribute__((vector_size(CHUNK)));

@@ -118,6 +118,8 @@ struct tensor_rule tensor_rule_of(enum tensor_format a, enum tensor_format b, bo
                                   bool half_d, bool short_sum);
 /* The f16 of a RESULT_ODD pattern. */
 uint16_t tensor_half_result(uint32_t bits);
+/* The same of 32 lanes' low and high halves of a register. */
+void tensor_pack_halves(const uint32_t *low, const uint32_t *high, uint32_t *to);
 
 /*
  * acc[n][m] (+)= sum_k a[k][m] * b(n, k): tcgen05.mma, accumulator rows contiguous as the lanes of a
