@@ -93,6 +93,8 @@ double cell_value(uint32_t cell, bool half);
 
 void mma_cases(void);
 void wgmma_cases(void);
+/* sim_tensor_warp.c */
+void warp_cases(void);
 
 /* ---- sim_tensor_blackwell.c ---- */
 
