@@ -137,6 +137,12 @@ uint64_t draw_f64(struct rng *r, enum pattern p, uint32_t step, double *last)
     return isnan(v) ? bits | rng_below(r, 1 << 20) : bits;
 }
 
+uint32_t draw_limit(struct rng *r, uint32_t around)
+{
+    const uint32_t end = 0x7FFFFFFFU + rng_below(r, 2);
+    return end + rng_below(r, around) - around / 2;
+}
+
 uint32_t draw_metadata(struct rng *r, bool halves, bool ordered)
 {
     uint32_t word = 0;

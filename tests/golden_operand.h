@@ -22,6 +22,8 @@ uint32_t draw_register(struct rng *r, const char *type, enum pattern p, double *
 /* An accumulator word: one f32 or s32, or two f16. */
 uint32_t draw_sum(struct rng *r, const char *type, enum pattern p);
 uint64_t draw_f64(struct rng *r, enum pattern p, uint32_t step, double *last);
+/* An s32 within `around` of either end of its range. */
+uint32_t draw_limit(struct rng *r, uint32_t around);
 /* Eight groups of sparsity metadata: two places of four, or one of two for 32-bit elements. */
 uint32_t draw_metadata(struct rng *r, bool halves, bool ordered);
 

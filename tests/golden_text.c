@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 void put(struct text *t, const char *format, ...)
 {
@@ -27,4 +28,24 @@ void put_copy_to_shared(struct text *t, uint32_t bytes)
         "add.u64 %%p, %%p, %%in;\nld.global.b32 %%v, [%%p];\nadd.u32 %%s, %%base, %%at;\n"
         "st.shared.b32 [%%s], %%v;\nadd.u32 %%at, %%at, 512;\nbra COPY;\nCOPIED:\n",
         bytes);
+}
+
+uint32_t take_digit(uint32_t *number, uint32_t count)
+{
+    const uint32_t d = *number % count;
+    *number /= count;
+    return d;
+}
+
+uint32_t list_parts(const char *list)
+{
+    uint32_t count = 1;
+    for (; *list; list++) count += *list == '|';
+    return count;
+}
+
+void list_part(const char *list, uint32_t index, char *out, size_t size)
+{
+    for (; index && *list; list++) index -= *list == '|';
+    snprintf(out, size, "%.*s", (int)strcspn(list, "|"), list);
 }

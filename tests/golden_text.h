@@ -18,4 +18,12 @@ void put_list(struct text *t, const char *prefix, uint32_t count);
  * the thread's number. Declares nothing: %at, %v and %s are 32-bit scratch, %p 64-bit, %more a predicate. */
 void put_copy_to_shared(struct text *t, uint32_t bytes);
 
+/* ---- which case: mixed-radix numbers and lists ---- */
+
+/* Takes a digit of `count` values off a number. */
+uint32_t take_digit(uint32_t *number, uint32_t count);
+/* Parts of a list that bars separate; the `index`-th of them. */
+uint32_t list_parts(const char *list);
+void list_part(const char *list, uint32_t index, char *out, size_t size);
+
 #endif

@@ -77,26 +77,6 @@ static bool legacy(const struct family *f)
     return !strcmp(f->shape, "m8n8k4") && !strcmp(f->factor[0], "f16");
 }
 
-/* The `index`-th of parts separated by bars, or their number. */
-static uint32_t part(const char *list, uint32_t index, char *out, size_t size)
-{
-    uint32_t count = 1;
-    size_t length;
-    for (; index && *list; list++) index -= *list == '|';
-    length = strcspn(list, "|");
-    if (out) snprintf(out, size, "%.*s", (int)length, list);
-    for (; *list; list++) count += *list == '|';
-    return count;
-}
-
-/* Takes a digit of `count` values off a mixed-radix number. */
-static uint32_t digit(uint32_t *number, uint32_t count)
-{
-    uint32_t d = *number % count;
-    *number /= count;
-    return d;
-}
-
 static void set_registers(struct form *o)
 {
     const struct family *f = o->f;
@@ -122,7 +102,7 @@ static bool find_form(struct form *o, uint32_t index)
     for (uint32_t i = 0; i < FAMILIES; i++) {
         const struct family *f = &families[i];
         const uint32_t types = f->factor[1] ? 2 : 1, selectors = f->selectors ? f->selectors : 1;
-        const uint32_t variants = part(f->variants, 0, NULL, 0), orders = f->selectors ? 2 : 1;
+        const uint32_t variants = list_parts(f->variants), orders = f->selectors ? 2 : 1;
         const bool integer = !strcmp(f->d, "s32");
         const uint32_t patterns = integer ? 2 : PATTERNS;
         const uint32_t cases = types * types * variants * selectors * orders * patterns;
@@ -131,13 +111,13 @@ static bool find_form(struct form *o, uint32_t index)
             continue;
         }
         o->f = f;
-        o->pattern = (enum pattern)digit(&index, patterns);
+        o->pattern = (enum pattern)take_digit(&index, patterns);
         if (integer && o->pattern) o->pattern = EXTREME;
-        o->a = f->factor[digit(&index, types)];
-        o->b = f->factor[digit(&index, types)];
-        part(f->variants, digit(&index, variants), o->variant, sizeof o->variant);
-        o->selector = digit(&index, selectors);
-        o->ordered = digit(&index, orders) == 1;
+        o->a = f->factor[take_digit(&index, types)];
+        o->b = f->factor[take_digit(&index, types)];
+        list_part(f->variants, take_digit(&index, variants), o->variant, sizeof o->variant);
+        o->selector = take_digit(&index, selectors);
+        o->ordered = take_digit(&index, orders) == 1;
         set_registers(o);
         return true;
     }
@@ -237,7 +217,7 @@ static void fill(unsigned char *to, const struct form *o, struct rng *r)
     for (uint32_t i = 0; i < o->c_regs; i++) {
         uint32_t word = draw_sum(r, o->f->c, o->pattern);
         if (!strcmp(o->f->c, "s32") && o->pattern == EXTREME && rng_below(r, 2))
-            word = 0x7FFFFFFFU + rng_below(r, 2) + (uint32_t)rng_below(r, 64) - 32;
+            word = draw_limit(r, 64);
         to = put_word(to, word);
     }
     if (o->f->selectors)

@@ -138,13 +138,6 @@ static void put_name(struct golden_case *c, const struct form *o)
         o->accumulate ? "" : ", no c");
 }
 
-static uint32_t digit(uint32_t *number, uint32_t count)
-{
-    uint32_t d = *number % count;
-    *number /= count;
-    return d;
-}
-
 /* Selectors of a form's metadata: of pairs of threads with 16- and 32-bit elements. */
 static uint32_t selectors(const struct family *f)
 {
@@ -166,11 +159,11 @@ static bool find_form(struct form *o, uint32_t *index)
         }
         o->f = f;
         o->n = 8;
-        o->pattern = (enum pattern)digit(&at, patterns);
+        o->pattern = (enum pattern)take_digit(&at, patterns);
         if (whole && o->pattern) o->pattern = EXTREME;
-        o->satfinite = digit(&at, saturate) == 1;
-        o->a_regs = digit(&at, 2) == 1;
-        code = digit(&at, sparse);
+        o->satfinite = take_digit(&at, saturate) == 1;
+        o->a_regs = take_digit(&at, 2) == 1;
+        code = take_digit(&at, sparse);
         o->sparse = code > 0;
         o->selector = code > 0 ? code - 1 : 0;
         o->accumulate = *index % 8 != 6;
@@ -217,9 +210,9 @@ static bool find_layout(struct form *o, uint32_t *index, struct rng *r)
     uint32_t at = *index, swizzle;
     if (at >= CASES) return false;
     o->window = o->hashed = o->accumulate = true;
-    swizzle = digit(&at, 4);
-    o->trans_b = digit(&at, 2) == 1;
-    o->trans_a = digit(&at, 2) == 1;
+    swizzle = take_digit(&at, 4);
+    o->trans_b = take_digit(&at, 2) == 1;
+    o->trans_a = take_digit(&at, 2) == 1;
     o->f = &families[kinds[at % 5]];
     o->sparse = at / 5 % 2 == 1 && o->f != &families[B1];
     o->n = o->trans_b || o->trans_a ? 32U << rng_below(r, 3) : 48;
@@ -268,8 +261,7 @@ static void fill(struct golden_case *c, const struct form *o, struct rng *r)
         uint32_t word = part < o->d_regs       ? draw_sum(r, o->f->d, o->pattern)
                         : part < o->d_regs + 4 ? draw_register(r, o->f->a, o->pattern, &last)
                                                : draw_metadata(r, type_bits(o->f->a) == 32, true);
-        if (part < o->d_regs && o->satfinite && rng_below(r, 2))
-            word = 0x7FFFFFFFU + rng_below(r, 2) + (uint32_t)rng_below(r, 4096) - 2048;
+        if (part < o->d_regs && o->satfinite && rng_below(r, 2)) word = draw_limit(r, 4096);
         memcpy(to, &word, 4);
     }
 }

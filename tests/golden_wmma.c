@@ -63,13 +63,6 @@ struct form {
     uint32_t bytes; /* input */
 };
 
-static uint32_t digit(uint32_t *number, uint32_t count)
-{
-    uint32_t d = *number % count;
-    *number /= count;
-    return d;
-}
-
 static uint32_t matrix_bytes(const struct matrix *m)
 {
     return (m->columns ? m->cols : m->rows) * m->line * type_bits(m->type) / 8;
@@ -85,35 +78,22 @@ static struct matrix matrix_of(const char *type, uint32_t rows, uint32_t cols, b
     return m;
 }
 
-static uint32_t variants(const struct family *f)
-{
-    uint32_t count = 1;
-    for (const char *at = f->variants; *at; at++) count += *at == '|';
-    return count;
-}
-
-static void set_variant(struct form *o, uint32_t index)
-{
-    const char *at = o->f->variants;
-    for (; index && *at; at++) index -= *at == '|';
-    snprintf(o->variant, sizeof o->variant, "%.*s", (int)strcspn(at, "|"), at);
-}
-
 static bool find_form(struct form *o, uint32_t *index)
 {
     static const char *const spaces[] = {".global", ".shared", ""};
     for (uint32_t i = 0; i < FAMILIES; i++) {
         const struct family *f = &families[i];
         const bool packed = type_bits(f->factor) < 8; /* row.col alone */
-        const uint32_t cases = variants(f) * (packed ? 1 : 4) * WMMA_PATTERNS;
+        const uint32_t cases = list_parts(f->variants) * (packed ? 1 : 4) * WMMA_PATTERNS;
         uint32_t at = *index, layout, m = 0, n = 0, k = 0;
         if (at >= cases) {
             *index -= cases;
             continue;
         }
         o->f = f;
-        layout = packed ? 2 : digit(&at, 4);
-        set_variant(o, digit(&at, variants(f)));
+        layout = packed ? 2 : take_digit(&at, 4);
+        list_part(f->variants, take_digit(&at, list_parts(f->variants)), o->variant,
+                  sizeof o->variant);
         o->pattern = at == 0 ? WIDE : i % 3 == 0 ? EXTREME : i % 3 == 1 ? CANCEL : SPECIAL;
         if (!strcmp(f->d, "s32")) o->pattern = at == 0 ? UNIFORM : EXTREME;
         o->space = spaces[*index % 3];
@@ -248,7 +228,7 @@ static bool make_wmma(struct golden_case *c, uint32_t *index, struct rng *r)
     for (uint32_t i = 0; i < matrix_bytes(&o.c) / 4 && strcmp(o.f->c, "f64") != 0; i++) {
         uint32_t word = draw_sum(r, o.f->c, o.pattern);
         if (!strcmp(o.f->c, "s32") && o.pattern == EXTREME && rng_below(r, 2))
-            word = 0x7FFFFFFFU + rng_below(r, 2) + (uint32_t)rng_below(r, 64) - 32;
+            word = draw_limit(r, 64);
         memcpy(c->in + o.c.at + 4 * (size_t)i, &word, 4);
     }
     if (!strcmp(o.f->c, "f64")) fill_matrix(c->in + o.c.at, &o.c, o.pattern, false, r);
