@@ -79,6 +79,9 @@ struct golden_family {
     X(async)               \
     X(video)               \
     X(mma)                 \
+    X(wgmma)               \
+    X(warp_mma)            \
+    X(wmma)                \
     X(tma)                 \
     X(tensormap)           \
     X(encode)

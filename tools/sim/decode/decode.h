@@ -44,7 +44,7 @@ struct arg {
     uint8_t bits;    /* 1, 16, 32, 64, 128; 0 when sink */
 };
 
-enum { INSN_ARGS = 8 };
+enum { INSN_ARGS = 10 };
 #define NO_GUARD UINT32_MAX
 
 struct insn {

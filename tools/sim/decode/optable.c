@@ -23,17 +23,10 @@ const uint32_t op_row_count = sizeof op_rows / sizeof op_rows[0];
 
 /* First parts of the instructions that PTX has (ISA 9.0, "Instruction Set"; cctl by ptxas) and no row
  * begins with; every other name is none of PTX's. */
-static const char *const unmodelled[] = {
-    "alloca",    "brkpt",     "cctl",      "clusterlaunchcontrol",
-    "istypep",   "multimem",  "pmevent",   "stackrestore",
-    "stacksave", "suld",      "suq",       "sured",
-    "sust",      "tensormap", "tex",       "tld4",
-    "txq",       "vabsdiff",  "vabsdiff2", "vabsdiff4",
-    "vadd",      "vadd2",     "vadd4",     "vavrg2",
-    "vavrg4",    "vmad",      "vmax",      "vmax2",
-    "vmax4",     "vmin",      "vmin2",     "vmin4",
-    "vset",      "vset2",     "vset4",     "vshl",
-    "vshr",      "vsub",      "vsub2",     "vsub4"};
+static const char *const unmodelled[] = {"alloca",   "brkpt",   "cctl",         "istypep",
+                                         "multimem", "pmevent", "stackrestore", "stacksave",
+                                         "suld",     "suq",     "sured",        "sust",
+                                         "tex",      "tld4",    "txq"};
 
 bool op_known(const char *mnemonic)
 {

@@ -374,80 +374,6 @@ static bool parse_mods(struct parser *p, const struct token *name, struct ptx_in
     return true;
 }
 
-/* ---- wmma.mma ---- */
-
-/* Registers first … first + count - 1 of a fragment. */
-static bool part_of(struct parser *p, const struct operand *fragment, uint32_t first,
-                    uint32_t count, struct operand *out)
-{
-    if (fragment->kind != OPD_VECTOR || first + count > fragment->count)
-        return parse_fail(p, peek(p)->pos, "a fragment of wmma.mma lacks registers");
-    *out = (struct operand){.kind = OPD_VECTOR, .count = (uint16_t)count};
-    out->items = keep(p, fragment->items + first, count);
-    return out->items != NULL;
-}
-
-/* The mma.sync for one half of a wmma.mma (op_wmma.c has the fragments). */
-static bool wmma_half(struct parser *p, struct ptx_insn *insn, const struct ptx_insn *wmma,
-                      const char *const *mods, uint16_t mod_count, uint32_t half)
-{
-    const struct operand *fragment = wmma->operands;
-    const char *shape = wmma->mods[6];
-    const bool transposed = !strncmp(shape, "m8n32", 5), beside = !strncmp(shape, "m16n16", 6);
-    const uint32_t of_wide = !strcmp(wmma->mods[wmma->mod_count - 2], "s8") ||
-                                     !strcmp(wmma->mods[wmma->mod_count - 2], "u8")
-                                 ? 2
-                                 : 4;
-    const struct operand *wide = &fragment[transposed ? 2 : 1];
-    const struct operand *narrow = &fragment[transposed ? 1 : 2];
-    struct operand *out = arena_alloc(p->arena, 4 * sizeof *out);
-    const uint32_t d = fragment[0].count / 2U, c = fragment[3].count / 2U;
-
-    if (!out) return parse_memory(p);
-    if (!part_of(p, &fragment[0], d * half, d, &out[0]) ||
-        !part_of(p, wide, beside ? 0 : of_wide * half, of_wide, &out[1]) ||
-        !part_of(p, narrow, beside ? of_wide / 2U * half : 0, of_wide / 2U, &out[2]) ||
-        !part_of(p, &fragment[3], c * half, c, &out[3]))
-        return false;
-    *insn = *wmma;
-    insn->mods = mods;
-    insn->mod_count = mod_count;
-    insn->operands = out;
-    return true;
-}
-
-/* wmma.mma.sync.aligned.row.col.shape{.d.c | .d.a.b.c | …} as two mma.sync. What is no such form stays,
- * and is not modelled. */
-static bool lower_wmma(struct parser *p)
-{
-    struct ptx_insn wmma = p->insns[p->entry->insn_count - 1];
-    const char *const *m = wmma.mods;
-    const char **mods;
-    const uint16_t n = wmma.mod_count;
-    bool satfinite = n > 8 && !strcmp(m[n - 1], "satfinite");
-    uint16_t types = (uint16_t)(n - 7 - satfinite), k = 3;
-
-    if (n < 9 || strcmp(m[0], "wmma") != 0 || strcmp(m[1], "mma") != 0 || wmma.operand_count != 4)
-        return true;
-    if (types != 2 && types != 4) return true;
-    mods = arena_alloc(p->arena, 16 * sizeof *mods);
-    if (!mods) return parse_memory(p);
-    mods[0] = "mma";
-    mods[1] = m[2];
-    mods[2] = m[3];
-    mods[k++] = !strcmp(m[6], "m16n16k8") ? "m16n8k8" : "m16n8k16";
-    mods[k++] = "row"; /* the fragments' own order, whatever the matrices' was */
-    mods[k++] = "col";
-    if (satfinite) mods[k++] = "satfinite";
-    mods[k++] = m[7];
-    mods[k++] = types == 4 ? m[8] : "f16"; /* two types: D and C of half-precision factors */
-    mods[k++] = types == 4 ? m[9] : "f16";
-    mods[k++] = m[types == 4 ? 10 : 8];
-    if (!wmma_half(p, &p->insns[p->entry->insn_count - 1], &wmma, mods, k, 0)) return false;
-    return add_instruction(p) &&
-           wmma_half(p, &p->insns[p->entry->insn_count - 1], &wmma, mods, k, 1);
-}
-
 /* `name` is the opcode's first part, already consumed; `start` the instruction's first byte. */
 static bool finish_instruction(struct parser *p, const struct token *name, const char *start,
                                struct ptx_insn *insn)
@@ -458,7 +384,7 @@ static bool finish_instruction(struct parser *p, const struct token *name, const
     if (!parse_mods(p, name, insn) || !parse_operands(p, insn)) return false;
     for (end = p->lex.at; end > start && (end[-1] == ';' || (unsigned char)end[-1] <= ' ');) end--;
     insn->text = lex_slice(&p->lex, start, end);
-    return insn->text ? lower_frame(p) && lower_wmma(p) : parse_memory(p);
+    return insn->text ? lower_frame(p) : parse_memory(p);
 }
 
 bool parse_guarded(struct parser *p)
