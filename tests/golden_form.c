@@ -57,9 +57,11 @@ struct group {
     uint32_t alternatives, chosen;
 };
 
+/* Groups that the text does not have are empty. */
 static uint32_t find_groups(const char *text, struct group g[GROUPS])
 {
     uint32_t n = 0;
+    for (uint32_t i = 0; i < GROUPS; i++) g[i] = (struct group){text, text, 1, 0};
     for (const char *p = strchr(text, '<'); p && n < GROUPS; p = strchr(p, '<'), n++) {
         g[n].begin = ++p;
         g[n].end = strchr(p, '>');

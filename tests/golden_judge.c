@@ -83,7 +83,8 @@ static void print_misses(const struct golden_case *c, const char *name, const un
                          const unsigned char *want, size_t first, size_t count)
 {
     size_t lanes = c->lanes ? c->lanes : c->out_bytes / c->element, shown = 0;
-    size_t stride = lanes ? c->in_bytes / lanes : 0;
+    if (!lanes) return;
+    const size_t stride = c->in_bytes / lanes;
     for (size_t i = first; i < first + count && shown < 8; i++) {
         uint64_t in;
         if (same(c, got, want, i)) continue;

@@ -151,7 +151,8 @@ static bool measure(struct device *d, hewn_deviceptr out, hewn_deviceptr base, s
     const uint64_t *middle = result[j.ctas / 2];
     hewn_error err;
     void *k = NULL;
-    if (d->info.simulated) j.n = j.n / 100 + j.stages; /* its times mean nothing: see that all runs */
+    if (d->info.simulated)
+        j.n = j.n / 100 + j.stages; /* its times mean nothing: see that all runs */
     if (!load(d, j.text, j.shared, &k)) return false;
     for (int run = 0; run < 2; run++) {
         if (hewn_launch(d->context, (hewn_function)k, &desc, params, &err) || d->synchronize())

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs every test and adds up the closing lines. Called by make, which sets BUILD SRC CC PTXAS NM PYTHON
-# CUDA_HOME MODE; `run.sh check` or `run.sh all`.
+# CUDA_HOME MODE SIM_TESTS; `run.sh check` or `run.sh all`.
 #
 # Each test program ends with "name on where: N passed, N failed, N skipped". A program that ends
 # without such a line, or with a status that contradicts it, counts as one failure.
@@ -49,7 +49,7 @@ on() { # GPU COMMAND…: on the simulator
 }
 real() { env -u HEWN_LIBCUDA "$@"; }
 
-for t in abi sim_parse sim_exec sim_ops sim_async sim_tensor; do run "$t" "$bin/$t"; done
+for t in abi $SIM_TESTS; do run "$t" "$bin/$t"; done
 for t in badinput inject npy; do run "$t" on b200 "$bin/$t"; done
 for gpu in h200 b200; do
     run "driver_api on $gpu" on $gpu "$bin/driver_api"

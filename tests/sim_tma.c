@@ -188,7 +188,7 @@ static void box_text(char *text, const struct box *b, const char *op, bool store
     snprintf(operands + m, sizeof operands - (size_t)m, "}]");
     snprintf(walk, sizeof walk,
              "mov.u32 v, 0;\nmov.u32 a, s;\nadd.u32 a, a, t;\ncvt.u64.u32 g, t;\n"
-             "add.u64 g, g, image;\nnext: %ssetp.lt.u32 p, t, %u;\nadd.u32 t, t, 128;\n"
+             "add.u64 g, g, image;\nnext: %ssetp.lt.u32 p, t, %d;\nadd.u32 t, t, 128;\n"
              "add.u32 a, a, 128;\nadd.u64 g, g, 128;\n@p bra next;\n",
              move, IMAGE - 256);
     if (store) {

@@ -32,13 +32,14 @@ test_programs := $(addprefix $(test_bin)/,$(lib_tests) $(api_tests) $(sim_tests)
 .PHONY: tests
 tests: $(test_programs)
 
+run_tests = $(Q)BUILD=$(BUILD) SRC=$(SRC) CC='$(CC)' PTXAS='$(PTXAS)' NM='$(NM)' PYTHON='$(PYTHON)' \
+  CUDA_HOME='$(CUDA_HOME)' MODE=$(MODE) SIM_TESTS='$(sim_tests)' sh $(SRC)/tests/run.sh
+
 check: all tests
-	$(Q)BUILD=$(BUILD) SRC=$(SRC) CC='$(CC)' PTXAS='$(PTXAS)' NM='$(NM)' PYTHON='$(PYTHON)' \
-	  CUDA_HOME='$(CUDA_HOME)' MODE=$(MODE) sh $(SRC)/tests/run.sh check
+	$(run_tests) check
 
 check-all: all tests
-	$(Q)BUILD=$(BUILD) SRC=$(SRC) CC='$(CC)' PTXAS='$(PTXAS)' NM='$(NM)' PYTHON='$(PYTHON)' \
-	  CUDA_HOME='$(CUDA_HOME)' MODE=$(MODE) sh $(SRC)/tests/run.sh all
+	$(run_tests) all
 
 # tests/cuda/*.ptx, from the sources beside them. Any device of compute capability 9.0 or later.
 .PHONY: cuda-ptx

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,7 +105,7 @@ static void set_schedule(const struct check_options *o, unsigned index)
 {
     char seed[24];
     int nowhere = index ? open("/dev/null", O_RDWR) : -1;
-    snprintf(seed, sizeof seed, "%llu", (unsigned long long)(o->seed + index));
+    snprintf(seed, sizeof seed, "%" PRIu64, o->seed + index);
     setenv("HEWN_SIM_SEED", seed, 1);
     setenv("HEWN_SIM_QUIET", "1", 1);
     if (nowhere < 0) return;

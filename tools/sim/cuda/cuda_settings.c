@@ -87,8 +87,7 @@ bool settings_read(struct settings *out)
         !read_number("HEWN_SIM_THREADS", 1, MAX_HOST_THREADS, &threads) ||
         !read_number("HEWN_SIM_CHECK", 0, 2, &check) ||
         !read_number("HEWN_SIM_STRICT", 0, 1, &strict) ||
-        !read_number("HEWN_SIM_QUIET", 0, 1, &quiet) || !check_report() ||
-        !start_trace())
+        !read_number("HEWN_SIM_QUIET", 0, 1, &quiet) || !check_report() || !start_trace())
         return false;
     out->gpu.sm_count = (uint32_t)sms;
     out->seed = seed;

@@ -82,19 +82,21 @@ static void rows_to_registers(uint8_t (*row)[ROW_BYTES], struct warp *w, const s
 
 static enum step exec_ldmatrix(struct warp *w, const struct insn *in, uint32_t mask)
 {
-    uint8_t *host[WARP_LANES], row[MAX_ROWS][ROW_BYTES];
-    const uint32_t rows = rows_of(in), bits = in->flags >> MATRIX_BITS_SHIFT;
+    uint8_t *host[WARP_LANES];
+    const uint32_t bits = in->flags >> MATRIX_BITS_SHIFT;
     (void)mask;
     if (!locate_rows(w, in, in->arg[1], ACCESS_READ, host)) return STEP_FAULT;
-    for (uint32_t i = 0; i < rows * (in->flags & MATRIX_COUNT); i++) {
-        memcpy(row[i], host[i], ROW_BYTES);
-        if (bits) tensor_unpack(bits, row[i], row[i]);
-    }
     for (uint32_t k = 0; k < (in->flags & MATRIX_COUNT); k++) {
+        const uint32_t rows = rows_of(in);
+        uint8_t row[2 * ROWS][ROW_BYTES];
         tile t;
-        memcpy(t, row[ROWS * k], sizeof t);
+        for (uint32_t r = 0; r < rows; r++) {
+            memcpy(row[r], host[rows * k + r], ROW_BYTES);
+            if (bits) tensor_unpack(bits, row[r], row[r]);
+        }
+        memcpy(t, row, sizeof t);
         if (in->flags & MATRIX_TALL)
-            rows_to_registers(row + (size_t)2 * ROWS * k, w, in->list + (size_t)2 * k);
+            rows_to_registers(row, w, in->list + (size_t)2 * k);
         else
             tile_to_register(t, in->flags & MATRIX_TRANS, arg_dst(w, in->list[k]));
     }

@@ -365,7 +365,7 @@ static uint32_t mma_cycles(const struct mma_form *f, const struct mma_run *r)
     const uint32_t a_row = r->stored_k * tensor_format_bytes(a) / tensor_format_pack(a),
                    b_row = r->k * tensor_format_bytes(b) / tensor_format_pack(b),
                    a_bytes = f->a_in_tmem ? 0 : r->m * a_row, b_bytes = r->n * b_row,
-                   fetch = (a_bytes + b_bytes) / f->cta_group / 128U,
+                   fetch = (a_bytes + b_bytes) / (f->cta_group == 2 ? 256U : 128U),
                    multiply = r->n / 2U * (a_row < 32U ? 32U : a_row) / 32U;
     return fetch > multiply ? fetch : multiply;
 }

@@ -499,7 +499,7 @@ void tensor_wgmma_half(const struct tensor_fragments *p, const struct tensor_rul
     const uint32_t regs = p->n / 4U;
     struct tensor_fragments sums = *p;
     sums.acc = wide_acc;
-    for (uint32_t i = 0; i < 2 * regs; i++) wide_acc[i] = wide[i];
+    for (uint32_t i = 0; i < TENSOR_MAX_REGS; i++) wide_acc[i] = wide[i];
     for (uint32_t r = 0; p->accumulate && r < regs; r++)
         DISPATCH(unpack, p->acc[r], wide[2 * r], wide[2 * r + 1]);
     tensor_wgmma(&sums, rule);
