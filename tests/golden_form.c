@@ -15,9 +15,9 @@
  * Results lie form by form, then result by result, then lane by lane.
  */
 #include "golden.h"
+#include "golden_text.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,34 +112,13 @@ static void write_form(const char *text, uint32_t index, char to[FORM_TEXT])
 
 /* ---- the kernel ---- */
 
-struct writer {
-    char *at;
-    size_t left;
-};
-
-static void put(struct writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void put(struct writer *w, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(w->at, w->left, format, args);
-    va_end(args);
-    if (n < 0 || (size_t)n >= w->left) {
-        fprintf(stderr, "golden: a kernel is longer than GOLDEN_TEXT\n");
-        exit(2);
-    }
-    w->at += n;
-    w->left -= (size_t)n;
-}
-
 /* What does not depend on the form. */
 struct shape {
     uint32_t lanes, block, element;
     bool cluster;
 };
 
-static void put_head(struct writer *w, const struct form_row *row, const struct shape *shape)
+static void put_head(struct text *w, const struct form_row *row, const struct shape *shape)
 {
     put(w,
         ".version 8.8\n.target sm_90a\n.address_size 64\n"
@@ -186,7 +165,7 @@ static void put_head(struct writer *w, const struct form_row *row, const struct 
 #define MEET "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"
 
 /* The memory that a form finds: zeros, everywhere in the cluster. */
-static void put_reset(struct writer *w, const struct shape *shape)
+static void put_reset(struct text *w, const struct shape *shape)
 {
     uint32_t share = 256 / shape->block;
     put(w, MEET
@@ -198,7 +177,7 @@ static void put_reset(struct writer *w, const struct shape *shape)
     put(w, "fence.proxy.async;\n" MEET);
 }
 
-static void put_result(struct writer *w, char letter, size_t k, size_t offset)
+static void put_result(struct text *w, char letter, size_t k, size_t offset)
 {
     if (letter == 'p')
         put(w, "selp.u32 t0, 1, 0, d%zu;\nst.global.u8 [to+%zu], t0;\n", k, offset);
@@ -213,7 +192,7 @@ static void put_result(struct writer *w, char letter, size_t k, size_t offset)
         put(w, "st.global.%s [to+%zu], d%zu;\n", letter_of(letter)->reg, offset, k);
 }
 
-static void put_form(struct writer *w, const struct form_row *row, const char *text,
+static void put_form(struct text *w, const struct form_row *row, const char *text,
                      const struct shape *shape, size_t offset)
 {
     size_t stride = (size_t)shape->lanes * shape->element;
@@ -235,7 +214,7 @@ static void put_form(struct writer *w, const struct form_row *row, const char *t
 static void write_kernel(struct golden_case *c, const struct form_row *row,
                          const struct shape *shape)
 {
-    struct writer w = {c->text, sizeof c->text};
+    struct text w = {c->text, sizeof c->text};
     char text[FORM_TEXT];
     size_t form = strlen(row->to) * shape->lanes * shape->element;
     put_head(&w, row, shape);

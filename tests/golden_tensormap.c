@@ -5,8 +5,8 @@
  * two maps differ, or all.
  */
 #include "golden.h"
+#include "golden_text.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,22 +38,6 @@ static const struct {
 } types[] = {{1, 0, 0}, {2, 1, 0}, {4, 2, 0},  {4, 3, 0}, {8, 4, 0},  {8, 5, 0}, {2, 6, 1},
              {4, 7, 1}, {8, 9, 1}, {2, 10, 1}, {4, 8, 1}, {4, 11, 1}, {4, 12, 1}};
 enum { TYPES = sizeof types / sizeof types[0] };
-
-struct text {
-    char *at;
-    size_t left;
-};
-
-__attribute__((format(printf, 2, 3))) static void put(struct text *t, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(t->at, t->left, format, args);
-    va_end(args);
-    if (n < 0 || (size_t)n >= t->left) n = 0;
-    t->at += n;
-    t->left -= (size_t)n;
-}
 
 /* ---- kernels ---- */
 

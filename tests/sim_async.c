@@ -4,90 +4,12 @@
  * mbarrier phases across a ring and across a cluster, and the findings these parts make.
  */
 #include "harness.h"
-
-#include "decode.h"
-#include "machine.h"
-#include "mem.h"
+#include "sim_run.h"
 #include "tmap.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
-
-/* ---- running a kernel ---- */
-
-static const struct gpu gpu = {.name = "test",
-                               .cc_major = 10,
-                               .sm_count = 4,
-                               .shared_optin = 232448,
-                               .shared_per_sm = 233472,
-                               .regs_per_sm = 65536,
-                               .threads_per_sm = 2048,
-                               .ctas_per_sm = 32,
-                               .clock_khz = 1000000};
-
-struct run {
-    uint32_t grid, block, cluster, dynamic_shared;
-    uint64_t seed;
-    char findings[8192]; /* JSON lines */
-};
-
-static char report_path[] = "/tmp/sim_async.XXXXXX";
-
-static void read_findings(struct run *r)
-{
-    FILE *f = fopen(report_path, "r");
-    size_t n = f ? fread(r->findings, 1, sizeof r->findings - 1, f) : 0;
-    r->findings[n] = '\0';
-    if (f) fclose(f);
-    if (truncate(report_path, 0)) perror(report_path);
-}
-
-/* Runs entry `k` of `text`; the CUresult, or -1 when it does not parse, decode or is unsupported. */
-static int run_kernel(struct run *r, const char *text, const void *params, uint32_t param_bytes)
-{
-    _Alignas(64) unsigned char block[1024] = {0};
-    struct ptx_module *module;
-    struct kernel *kernel;
-    struct ptx_diag diag = {{0}};
-    struct launch l = {.gpu = &gpu,
-                       .grid = {r->grid ? r->grid : 1, 1, 1},
-                       .block = {r->block, 1, 1},
-                       .cluster = {r->cluster ? r->cluster : 1, 1, 1},
-                       .dynamic_shared = r->dynamic_shared,
-                       .params = block,
-                       .param_bytes = param_bytes,
-                       .sm_count = gpu.sm_count,
-                       .host_threads = 1,
-                       .seed = r->seed,
-                       .check_level = 1};
-    int result;
-    memcpy(block, params, param_bytes);
-    if (ptx_parse(text, strlen(text), &module, &diag)) {
-        fprintf(stderr, "%s\n", diag.text);
-        return -1;
-    }
-    result = kernel_decode(module, &module->entries[0], &kernel, &diag);
-    if (result || kernel->unsupported) {
-        fprintf(stderr, "%s %s\n", diag.text, result ? "" : kernel->unsupported);
-        return -1;
-    }
-    l.kernel = kernel;
-    l.report = report_new("k", 1);
-    result = launch_run(&l);
-    report_end(l.report);
-    read_findings(r);
-    kernel_free(kernel);
-    ptx_module_free(module);
-    return result;
-}
-
-static bool found(const struct run *r, const char *kind)
-{
-    char key[64];
-    snprintf(key, sizeof key, "\"kind\":\"%s\"", kind);
-    return strstr(r->findings, key) != NULL;
-}
+#include <string.h>
 
 #define HEAD ".version 8.8\n.target sm_100f\n.address_size 64\n"
 /* Waits for phase parity `par` of the barrier at `bar`. */
@@ -95,39 +17,12 @@ static bool found(const struct run *r, const char *kind)
     "{ .reg .pred ok; again: mbarrier.try_wait.parity.shared::cta.b64 ok, [" bar "], " par \
     "; @!ok bra again; }\n"
 
-static void *device(uint64_t bytes)
-{
-    uint64_t address = 0;
-    if (mem_alloc(bytes, &address)) abort();
-    return (void *)(uintptr_t)address; /* device pointers are host pointers */
-}
-
-static void release(void *p)
-{
-    mem_free((uint64_t)(uintptr_t)p);
-}
-
 static void fill(struct rng *rng, void *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) ((unsigned char *)p)[i] = (unsigned char)rng_next(rng);
 }
 
 /* ---- boxes: the scalar model ---- */
-
-/* Address bits moved by each swizzle mode, from the tables of PTX ISA "Swizzling Modes". */
-static uint32_t model_swizzle(uint32_t mode, uint32_t a)
-{
-    uint32_t b7 = a >> 7 & 1, b8 = a >> 8 & 1, b9 = a >> 9 & 1;
-    switch (mode) {
-    case 1: return a ^ b7 << 4;
-    case 2: return a ^ b7 << 4 ^ b8 << 5;
-    case 3: return a ^ b7 << 4 ^ b8 << 5 ^ b9 << 6;
-    case 4: return a ^ b7 << 5 ^ b8 << 6;
-    case 5: return a ^ b7 << 5 ^ b8 << 6 ^ b7 << 3;
-    case 6: return a ^ b7 << 6;
-    default: return a;
-    }
-}
 
 struct box_case {
     struct tmap t;
@@ -335,8 +230,8 @@ static void check_load(struct rng *rng, uint32_t rank)
     uint32_t smem, differ = 0;
     bool ran;
     random_case(rng, &c, rank);
-    tensor = device(c.global_bytes);
-    image = device(c.room + 256);
+    tensor = run_alloc(c.global_bytes);
+    image = run_alloc(c.room + 256);
     want = calloc(1, c.room + 256);
     fill(rng, tensor, c.global_bytes);
     box_params(&p, &c, tensor, image);
@@ -349,15 +244,15 @@ static void check_load(struct rng *rng, uint32_t rank)
         unsigned char value[8];
         model_value(&c, tensor, model_element(&c, n), value);
         for (uint32_t b = 0; b < c.elem; b++) {
-            want[model_swizzle(c.t.swizzle, smem + model_place(&c, n) + b) - smem] = value[b];
+            want[run_swizzle(c.t.swizzle, smem + model_place(&c, n) + b) - smem] = value[b];
         }
     }
     for (uint32_t i = 0; ran && i < p.span; i++) differ += image[16 + i] != want[i];
     CHECK(!differ, "%u of %u bytes differ", differ, p.span);
     if (differ || !ran) explain(&c);
     free(want);
-    release(tensor);
-    release(image);
+    run_free(tensor);
+    run_free(image);
 }
 
 /* A legal start for a store: no coordinate negative. */
@@ -383,7 +278,7 @@ static void check_start(struct rng *rng, bool load, int32_t c0, int32_t c1)
                          .room = 128};
     struct box_params p;
     struct run r = {.block = 64, .dynamic_shared = 24576, .seed = rng_next(rng)};
-    unsigned char *tensor = device(128), *image = device(512);
+    unsigned char *tensor = run_alloc(128), *image = run_alloc(512);
     char text[8192];
     fill(rng, image, 512);
     box_params(&p, &c, tensor, image);
@@ -392,8 +287,8 @@ static void check_start(struct rng *rng, bool load, int32_t c0, int32_t c1)
     else
         store_text(text, sizeof text, 2, false);
     CHECK_INT(run_kernel(&r, text, &p, sizeof p), 715);
-    release(tensor);
-    release(image);
+    run_free(tensor);
+    run_free(image);
 }
 
 static void check_store(struct rng *rng, uint32_t rank, bool reduce)
@@ -408,8 +303,8 @@ static void check_store(struct rng *rng, uint32_t rank, bool reduce)
     do random_case(rng, &c, rank);
     while (reduce && c.t.dtype != 2 && c.t.dtype != 4);
     start_store(&c);
-    tensor = device(c.global_bytes);
-    image = device(c.room + 256);
+    tensor = run_alloc(c.global_bytes);
+    image = run_alloc(c.room + 256);
     want = malloc(c.global_bytes);
     fill(rng, tensor, c.global_bytes);
     fill(rng, image, c.room + 256);
@@ -424,7 +319,7 @@ static void check_store(struct rng *rng, uint32_t rank, bool reduce)
         int64_t at = model_element(&c, n);
         unsigned carry = 0;
         for (uint32_t b = 0; at >= 0 && b < c.elem; b++) {
-            uint32_t from = model_swizzle(c.t.swizzle, smem + model_place(&c, n) + b) - smem;
+            uint32_t from = run_swizzle(c.t.swizzle, smem + model_place(&c, n) + b) - smem;
             unsigned sum = image[16 + from] + (reduce ? want[at + b] + carry : 0);
             want[at + b] = (unsigned char)sum;
             carry = sum >> 8;
@@ -434,8 +329,8 @@ static void check_store(struct rng *rng, uint32_t rank, bool reduce)
     CHECK(!differ, "%u of %llu bytes differ", differ, (unsigned long long)c.global_bytes);
     if (differ || !ran) explain(&c);
     free(want);
-    release(tensor);
-    release(image);
+    run_free(tensor);
+    run_free(image);
 }
 
 /* Padded 4- and 6-bit types: 16 elements are 8 or 12 bytes in global and 16 in shared memory. */
@@ -458,8 +353,8 @@ static void check_packed(struct rng *rng, uint32_t dtype)
     bool ran;
     c.bytes = c.room = rows * row_bytes;
     c.global_bytes = c.t.stride[1] * rows;
-    tensor = device(c.global_bytes);
-    image = device(c.bytes + 256);
+    tensor = run_alloc(c.global_bytes);
+    image = run_alloc(c.bytes + 256);
     fill(rng, tensor, c.global_bytes);
     box_params(&p, &c, tensor, image);
     load_text(text, sizeof text, 2);
@@ -470,14 +365,14 @@ static void check_packed(struct rng *rng, uint32_t dtype)
     for (uint32_t row = 0; ran && row + 1 < rows; row++) {
         for (uint32_t i = 0; i < 8 * data; i++) {
             uint32_t to = row * row_bytes + i / data * cell + i % data;
-            want[model_swizzle(c.t.swizzle, smem + to) - smem] =
+            want[run_swizzle(c.t.swizzle, smem + to) - smem] =
                 tensor[row * c.t.stride[1] + 8 * data + i];
         }
     }
     for (uint32_t i = 0; ran && i < p.span; i++) differ += image[16 + i] != want[i];
     CHECK(!differ, "dtype %u: %u of %u bytes differ", dtype, differ, p.span);
-    release(tensor);
-    release(image);
+    run_free(tensor);
+    run_free(image);
 }
 
 /* ---- a ring of stages: a producer warp copies, a consumer warp adds up ---- */
@@ -535,7 +430,7 @@ static void check_ring(uint64_t seed)
     enum { TILES = 50, CTAS = 6 };
     struct rng rng = {test_seed()};
     struct run r = {.grid = CTAS, .block = 64, .seed = seed};
-    uint32_t *in = device(CTAS * TILES * 1024), *out = device(CTAS * 32 * 4);
+    uint32_t *in = run_alloc(CTAS * TILES * 1024), *out = run_alloc(CTAS * 32 * 4);
     struct {
         uint64_t in, out;
         uint32_t tiles;
@@ -554,8 +449,8 @@ static void check_ring(uint64_t seed)
         }
         CHECK(out[i] == sum, "lane sum %u: want %u got %u", i, sum, out[i]);
     }
-    release(in);
-    release(out);
+    run_free(in);
+    run_free(out);
 }
 
 /* ---- clusters: multicast, remote arrivals, copies between CTAs ---- */
@@ -596,7 +491,7 @@ static const char cluster_text[] = HEAD
 static void check_cluster(uint64_t seed)
 {
     struct run r = {.grid = 2, .block = 32, .cluster = 2, .seed = seed};
-    uint32_t *in = device(256), *out = device(256);
+    uint32_t *in = run_alloc(256), *out = run_alloc(256);
     uint64_t p[2] = {(uint64_t)(uintptr_t)in, (uint64_t)(uintptr_t)out};
     for (uint32_t i = 0; i < 64; i++) in[i] = 1000 * i;
     CHECK_INT(run_kernel(&r, cluster_text, p, sizeof p), 0);
@@ -605,8 +500,8 @@ static void check_cluster(uint64_t seed)
         uint32_t want = 1000 * (i % 32 * 2) + (i / 32 ^ 1); /* what the peer added */
         CHECK(out[i] == want, "word %u: want %u got %u", i, want, out[i]);
     }
-    release(in);
-    release(out);
+    run_free(in);
+    run_free(out);
 }
 
 /* Cluster of 4: rank 0 multicasts a box to all with .cta_group::2, so that both CTAs of a pair
@@ -639,7 +534,7 @@ static void check_pair(uint64_t seed)
 {
     enum { COLUMNS = 64, ROWS = 7 }; /* the box's last two rows hang over */
     struct run r = {.grid = 4, .block = 32, .cluster = 4, .seed = seed};
-    uint32_t *in = device(ROWS * COLUMNS * 4), *out = device(4 * 1024);
+    uint32_t *in = run_alloc(ROWS * COLUMNS * 4), *out = run_alloc(4 * 1024);
     struct tmap t = {.address = (uint64_t)(uintptr_t)in,
                      .dtype = 2,
                      .rank = 2,
@@ -661,8 +556,8 @@ static void check_pair(uint64_t seed)
         uint32_t want = row < ROWS ? row * COLUMNS + column + 1 : 0;
         CHECK(out[i] == want, "word %u: want %u got %u", i, want, out[i]);
     }
-    release(in);
-    release(out);
+    run_free(in);
+    run_free(out);
 }
 
 /* ---- cp.async groups ---- */
@@ -694,7 +589,7 @@ static void check_groups(uint64_t seed)
 {
     struct rng rng = {seed};
     struct run r = {.block = 32, .seed = seed};
-    uint32_t *in = device(17 * 256), *out = device(128);
+    uint32_t *in = run_alloc(17 * 256), *out = run_alloc(128);
     uint64_t p[2] = {(uint64_t)(uintptr_t)in, (uint64_t)(uintptr_t)out};
     fill(&rng, in, 17 * 256);
     CHECK_INT(run_kernel(&r, groups_text, p, sizeof p), 0);
@@ -707,8 +602,8 @@ static void check_groups(uint64_t seed)
         sum += in[16 * 64 + lane * 2];
         CHECK(out[lane] == sum, "lane %u: want %u got %u", lane, sum, out[lane]);
     }
-    release(in);
-    release(out);
+    run_free(in);
+    run_free(out);
 }
 
 /* ---- reductions, masks, stores from other threads ---- */
@@ -745,8 +640,8 @@ static void check_reduce(uint64_t seed)
 {
     enum { CTAS = 5 };
     struct run r = {.grid = CTAS, .block = 64, .seed = seed};
-    float *acc = device(256);
-    uint32_t *out = device(CTAS * 512);
+    float *acc = run_alloc(256);
+    uint32_t *out = run_alloc(CTAS * 512);
     uint64_t p[2] = {(uint64_t)(uintptr_t)acc, (uint64_t)(uintptr_t)out};
     memset(acc, 0, 256);
     memset(out, 0, CTAS * 512);
@@ -765,8 +660,8 @@ static void check_reduce(uint64_t seed)
             want = 77;
         CHECK(out[i] == want, "word %u: want 0x%x got 0x%x", i, want, out[i]);
     }
-    release(acc);
-    release(out);
+    run_free(acc);
+    run_free(out);
 }
 
 /* ---- mbarrier forms ---- */
@@ -808,12 +703,12 @@ static void check_forms(uint64_t seed)
 {
     static const uint32_t want[] = {4, 2, 0, 1, 3, 1, 0, 1, 1, 4};
     struct run r = {.block = 1, .seed = seed};
-    uint32_t *out = device(64);
+    uint32_t *out = run_alloc(64);
     uint64_t p = (uint64_t)(uintptr_t)out;
     CHECK_INT(run_kernel(&r, forms_text, &p, 8), 0);
     CHECK(!strstr(r.findings, "severity"), "findings: %s", r.findings);
     for (uint32_t i = 0; i < 10; i++) CHECK_INT(out[i], want[i]);
-    release(out);
+    run_free(out);
 }
 
 /* ---- findings ---- */
@@ -881,7 +776,7 @@ static const struct bug {
 static void check_bug(const struct bug *bug, uint64_t seed)
 {
     struct run r = {.block = 1, .seed = seed};
-    unsigned char *in = device(512);
+    unsigned char *in = run_alloc(512);
     uint64_t p = (uint64_t)(uintptr_t)in;
     char text[4096], object[64];
     int result;
@@ -889,10 +784,10 @@ static void check_bug(const struct bug *bug, uint64_t seed)
     snprintf(text, sizeof text, "%s%sret;\n}\n", BUG_HEAD, bug->body);
     result = run_kernel(&r, text, &p, 8);
     if (bug->result != -2) CHECK_INT(result, bug->result);
-    CHECK(found(&r, bug->kind), "no %s in: %s", bug->kind, r.findings);
+    CHECK(run_found(&r, bug->kind), "no %s in: %s", bug->kind, r.findings);
     snprintf(object, sizeof object, "\"object\":\"%s\"", bug->object);
     CHECK(strstr(r.findings, object), "no %s in: %s", object, r.findings);
-    release(in);
+    run_free(in);
 }
 
 static void check_outside(void)
@@ -906,18 +801,18 @@ static void check_outside(void)
     random_case(&rng, &c, 2);
     c.coord[0] = 0;
     c.coord[1] = (int32_t)c.t.dim[1];
-    tensor = device(c.global_bytes);
-    image = device(c.room + 256);
+    tensor = run_alloc(c.global_bytes);
+    image = run_alloc(c.room + 256);
     box_params(&p, &c, tensor, image);
     load_text(text, sizeof text, 2);
     CHECK_INT(run_kernel(&r, text, &p, sizeof p), 0);
-    CHECK(found(&r, "tma-oob-box"), "no warning: %s", r.findings);
+    CHECK(run_found(&r, "tma-oob-box"), "no warning: %s", r.findings);
     c.coord[1]--;
     box_params(&p, &c, tensor, image);
     CHECK_INT(run_kernel(&r, text, &p, sizeof p), 0);
-    CHECK(!found(&r, "tma-oob-box"), "warning for a box that hangs over: %s", r.findings);
-    release(tensor);
-    release(image);
+    CHECK(!run_found(&r, "tma-oob-box"), "warning for a box that hangs over: %s", r.findings);
+    run_free(tensor);
+    run_free(image);
 }
 
 /* ---- the driver's rules ---- */
@@ -1004,11 +899,7 @@ static void check_rule(const struct rule *rule)
 int main(int argc, char **argv)
 {
     struct rng rng;
-    int fd = mkstemp(report_path);
-    if (fd < 0) return 2;
-    close(fd);
-    setenv("HEWN_SIM_REPORT", report_path, 1);
-    setenv("HEWN_SIM_QUIET", "1", 1);
+    if (!run_begin()) return 2;
     test_begin("sim_async", argc, argv);
     rng.state = test_seed();
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
@@ -1058,6 +949,6 @@ int main(int argc, char **argv)
         for (uint64_t seed = 0; seed < 10; seed++) check_bug(&bugs[i], seed);
     }
     if (test_case("box outside the tensor")) check_outside();
-    unlink(report_path);
+    run_end();
     return test_end();
 }

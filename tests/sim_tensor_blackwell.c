@@ -146,10 +146,10 @@ static double stored_a(const struct model *s, struct place d, uint32_t m, uint32
 
 static bool column_is_zero(const struct form *c, uint32_t n)
 {
+    if (!c->zeroing || !(c->zero_mask >> 39 & 1)) return false;
     const uint32_t parts = 128 / c->m, part = n / (c->n / parts), column = n % (c->n / parts);
     const uint64_t z = 1 + (c->zero_mask >> 40 & 255), u = 1 + (c->zero_mask >> 48 & 255);
     const uint64_t at = (column + (c->zero_mask >> 8 * part & 255)) % (z + u);
-    if (!c->zeroing || !(c->zero_mask >> 39 & 1)) return false;
     return c->zero_mask >> (32 + part) & 1 ? at < z : at >= u;
 }
 

@@ -4,114 +4,18 @@
  * get tensor memory.
  */
 #include "harness.h"
-
-#include "decode.h"
-#include "machine.h"
-#include "mem.h"
+#include "sim_run.h"
 #include "tmap_copy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <string.h>
 
 enum { TEXT = 8192, IMAGE = 32768, TENSOR = 1 << 18 };
 
-static const struct gpu gpu = {.name = "test",
-                               .cc_major = 10,
-                               .sm_count = 4,
-                               .shared_optin = 232448,
-                               .shared_per_sm = 233472,
-                               .regs_per_sm = 65536,
-                               .threads_per_sm = 2048,
-                               .ctas_per_sm = 32,
-                               .clock_khz = 1000000};
-
-struct run {
-    uint32_t grid, block, cluster, dynamic_shared, threads, sms;
-    uint64_t seed;
-    char findings[4096]; /* JSON lines */
-};
-
-static char report_path[] = "/tmp/sim_tma.XXXXXX";
-
-static void read_findings(struct run *r)
-{
-    FILE *f = fopen(report_path, "r");
-    size_t n = f ? fread(r->findings, 1, sizeof r->findings - 1, f) : 0;
-    r->findings[n] = '\0';
-    if (f) fclose(f);
-    if (truncate(report_path, 0)) perror(report_path);
-}
-
-/* Runs entry `k` of `text`; the CUresult, or -1 when it does not parse, decode or is unsupported. */
-static int run_kernel(struct run *r, const char *text, const void *params, uint32_t param_bytes)
-{
-    _Alignas(64) unsigned char block[256] = {0};
-    struct ptx_module *module;
-    struct kernel *kernel;
-    struct ptx_diag diag = {{0}};
-    struct launch l = {.gpu = &gpu,
-                       .grid = {r->grid ? r->grid : 1, 1, 1},
-                       .block = {r->block ? r->block : 32, 1, 1},
-                       .cluster = {r->cluster ? r->cluster : 1, 1, 1},
-                       .dynamic_shared = r->dynamic_shared,
-                       .params = block,
-                       .param_bytes = param_bytes,
-                       .sm_count = r->sms ? r->sms : gpu.sm_count,
-                       .host_threads = r->threads ? r->threads : 1,
-                       .seed = r->seed,
-                       .check_level = 1};
-    int result;
-    memcpy(block, params, param_bytes);
-    if (ptx_parse(text, strlen(text), &module, &diag) ||
-        kernel_decode(module, &module->entries[0], &kernel, &diag)) {
-        fprintf(stderr, "%s\n", diag.text);
-        return -1;
-    }
-    if (kernel->unsupported) {
-        fprintf(stderr, "%s\n", kernel->unsupported);
-        return -1;
-    }
-    l.kernel = kernel;
-    l.report = report_new("k", 1);
-    result = launch_run(&l);
-    report_end(l.report);
-    read_findings(r);
-    kernel_free(kernel);
-    ptx_module_free(module);
-    return result;
-}
-
 #define HEAD ".version 8.8\n.target sm_100f\n.address_size 64\n"
 
-static unsigned char *device(uint64_t bytes)
-{
-    uint64_t address = 0;
-    if (mem_alloc(bytes, &address)) abort();
-    return (unsigned char *)(uintptr_t)address; /* device pointers are host pointers */
-}
-
-static void release(void *p)
-{
-    mem_free((uint64_t)(uintptr_t)p);
-}
-
 /* ---- boxes ---- */
-
-/* The XORs of PTX ISA "Swizzling Modes". */
-static uint32_t swizzled(uint32_t mode, uint32_t a)
-{
-    uint32_t b7 = a >> 7 & 1, b8 = a >> 8 & 1, b9 = a >> 9 & 1;
-    switch (mode) {
-    case 1: return a ^ b7 << 4;
-    case 2: return a ^ b7 << 4 ^ b8 << 5;
-    case 3: return a ^ b7 << 4 ^ b8 << 5 ^ b9 << 6;
-    case 4: return a ^ b7 << 5 ^ b8 << 6;
-    case 5: return a ^ b7 << 5 ^ b8 << 6 ^ b7 << 3;
-    case 6: return a ^ b7 << 6;
-    default: return a;
-    }
-}
 
 /* One copy: its map, its operands, and where each row of the box lies in the tensor. */
 struct box {
@@ -213,7 +117,7 @@ static void box_text(char *text, const struct box *b, const char *op, bool store
 
 static unsigned char *make_tensor(struct box *b, struct rng *rng)
 {
-    unsigned char *tensor = device(TENSOR);
+    unsigned char *tensor = run_alloc(TENSOR);
     for (uint32_t i = 0; i < TENSOR; i++) tensor[i] = (unsigned char)rng_next(rng);
     b->t.address = (uint64_t)(uintptr_t)tensor;
     return tensor;
@@ -223,7 +127,7 @@ static void check_load(struct box *b, struct rng *rng)
 {
     char text[TEXT], op[160], why[256] = "";
     struct run r = {.dynamic_shared = IMAGE, .seed = rng_next(rng)};
-    unsigned char *tensor = make_tensor(b, rng), *out = device(IMAGE + 16), want[IMAGE];
+    unsigned char *tensor = make_tensor(b, rng), *out = run_alloc(IMAGE + 16), want[IMAGE];
     struct box_params p = {.image = (uint64_t)(uintptr_t)out};
     uint32_t base;
     CHECK(tmap_validate(&b->t, 10, why, sizeof why) == 0, "the map is refused: %s", why);
@@ -238,7 +142,7 @@ static void check_load(struct box *b, struct rng *rng)
     memset(want, 0xC5, sizeof want); /* what fresh shared memory holds */
     for (uint32_t i = 0; i < b->rows * b->row_bytes; i++) {
         uint32_t row = i / b->row_bytes, x = i % b->row_bytes;
-        uint32_t at = swizzled(b->t.swizzle, base + row * b->pitch + x) - base;
+        uint32_t at = run_swizzle(b->t.swizzle, base + row * b->pitch + x) - base;
         int64_t from = byte_address(b, row, x);
         want[at] = from >= 0 ? tensor[from] : 0;
     }
@@ -246,8 +150,8 @@ static void check_load(struct box *b, struct rng *rng)
         CHECK(out[16 + i] == want[i], "byte %u: want %02x got %02x", i, want[i], out[16 + i]);
         if (out[16 + i] != want[i]) break;
     }
-    release(tensor);
-    release(out);
+    run_free(tensor);
+    run_free(out);
 }
 
 /* A store, or a reduction by 32-bit addition. */
@@ -255,7 +159,7 @@ static void check_store(struct box *b, struct rng *rng, bool add)
 {
     char text[TEXT], op[160];
     struct run r = {.dynamic_shared = IMAGE, .seed = rng_next(rng)};
-    unsigned char *tensor = make_tensor(b, rng), *image = device(IMAGE + 16),
+    unsigned char *tensor = make_tensor(b, rng), *image = run_alloc(IMAGE + 16),
                   *want = malloc(TENSOR);
     struct box_params p = {.image = (uint64_t)(uintptr_t)image};
     uint32_t base;
@@ -271,7 +175,7 @@ static void check_store(struct box *b, struct rng *rng, bool add)
     memcpy(&base, image, sizeof base);
     for (uint32_t i = 0; i < b->rows * b->row_bytes; i += 4) {
         uint32_t row = i / b->row_bytes, x = i % b->row_bytes, value, old;
-        uint32_t at = swizzled(b->t.swizzle, base + row * b->pitch + x) - base;
+        uint32_t at = run_swizzle(b->t.swizzle, base + row * b->pitch + x) - base;
         int64_t to = byte_address(b, row, x);
         if (to < 0) continue;
         memcpy(&value, image + 16 + at, 4);
@@ -281,8 +185,8 @@ static void check_store(struct box *b, struct rng *rng, bool add)
     }
     CHECK(rc || memcmp(tensor, want, TENSOR) == 0, "global memory differs");
     free(want);
-    release(tensor);
-    release(image);
+    run_free(tensor);
+    run_free(image);
 }
 
 /* Four rows of a 2-D tensor of 32-bit elements; loads take rows outside it. */
@@ -468,7 +372,7 @@ static void check_replaced(size_t i)
 {
     char text[TEXT], list[256], *save = NULL;
     struct run r = {.seed = 1};
-    unsigned char *out = device(128);
+    unsigned char *out = run_alloc(128);
     struct box_params p = {.image = (uint64_t)(uintptr_t)out};
     struct tmap t = {.address = 4096,
                      .dtype = 2,
@@ -497,7 +401,7 @@ static void check_replaced(size_t i)
     CHECK_INT(t.box[1], replaced[i].box1);
     CHECK_INT(t.dim[1], replaced[i].dim1);
     CHECK_INT(t.stride[1], replaced[i].stride1);
-    release(out);
+    run_free(out);
 }
 
 static void test_replaced(void)
@@ -546,7 +450,7 @@ static void test_cancel(void)
                             .dynamic_shared = 100000,
                             .threads = threads,
                             .seed = 7};
-            unsigned char *owner = device(4 * CTAS);
+            unsigned char *owner = run_alloc(4 * CTAS);
             uint64_t p = (uint64_t)(uintptr_t)owner;
             uint32_t got[CTAS];
             memset(owner, 0, sizeof got);
@@ -559,18 +463,18 @@ static void test_cancel(void)
             }
             if (threads == 1) memcpy(first, got, sizeof first);
             CHECK(memcmp(first, got, sizeof got) == 0, "depends on host threads");
-            release(owner);
+            run_free(owner);
         }
         CHECK(taken > CTAS, "only %u CTAs were taken in both runs", taken);
     }
     if (test_case("another request after a failure")) {
         struct run r = {.grid = 1, .block = 1, .seed = 1};
-        unsigned char *owner = device(4);
+        unsigned char *owner = run_alloc(4);
         uint64_t p = (uint64_t)(uintptr_t)owner;
         /* Goes on after the first failure, leaves after the second. */
         int rc = run_kernel(&r, CANCEL_TEXT("setp.eq.u32 more, par, 0;\n@more"), &p, sizeof p);
         CHECK(strstr(r.findings, "cluster-cancel"), "CUresult %d: %s", rc, r.findings);
-        release(owner);
+        run_free(owner);
     }
 }
 
@@ -654,11 +558,7 @@ static void test_pool(void)
 int main(int argc, char **argv)
 {
     struct rng rng;
-    int fd = mkstemp(report_path);
-    if (fd < 0) return 2;
-    close(fd);
-    setenv("HEWN_SIM_REPORT", report_path, 1);
-    setenv("HEWN_SIM_QUIET", "1", 1);
+    if (!run_begin()) return 2;
     test_begin("sim_tma", argc, argv);
     rng.state = test_seed();
     test_rows(&rng);
@@ -668,6 +568,6 @@ int main(int argc, char **argv)
     test_cancel();
     test_turns();
     test_pool();
-    unlink(report_path);
+    run_end();
     return test_end();
 }

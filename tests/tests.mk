@@ -24,6 +24,7 @@ $(test_bin)/bench: $(O)/tests/bench_sim.o $(O)/tests/bench_work.o
 $(test_bin)/golden: $(patsubst $(SRC)/%.c,$(O)/%.o,$(wildcard $(SRC)/tests/golden_*.c))
 $(addprefix $(test_bin)/,$(api_tests)): $(test_common)
 $(addprefix $(test_bin)/,$(sim_tests)): $(test_common) $(sim_obj)
+$(test_bin)/sim_async $(test_bin)/sim_tma: $(O)/tests/sim_run.o
 $(test_bin)/sim_tensor: $(O)/tests/sim_tensor_mma.o $(O)/tests/sim_tensor_warp.o $(O)/tests/sim_tensor_blackwell.o $(O)/tests/tensor_model.o
 
 test_programs := $(addprefix $(test_bin)/,$(lib_tests) $(api_tests) $(sim_tests) $(tools))

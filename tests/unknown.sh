@@ -19,7 +19,7 @@ text() {
 $2
 .visible .entry k(.param .u64 out) $3
 {
-.reg .b32 %r<12>; .reg .b64 %rd<8>; .reg .pred %p<4>; .reg .f32 %f<8>; .reg .f64 %d<4>;
+.reg .b32 %r<12>; .reg .b64 %rd<8>; .reg .pred %p<4>; .reg .f32 %f<8>; .reg .f64 %d<8>;
 ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mov.u32 %r2, 7;
 add.u32 %r2, %r2, %r1; st.global.u32 [%rd1], %r2;
 # 60 "planted.cu"
@@ -56,9 +56,9 @@ refused() { # NAME DECLARATIONS DIRECTIVES FORM
     want "$1: the module does not load" 'init 0 load 218' "$out"
 }
 
-planted opcode '' '' 'vadd4.u32.u32.u32 %r2, %r1, %r2, %r1;'
-planted modifier '' '' 'fma.rn.oob.relu.f16x2 %r2, %r1, %r2, %r2;'
-planted types '' '' 'mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.xor.popc {%r2, %r3}, {%r1}, {%r2}, {%r2, %r3};'
+planted opcode '' '' 'brkpt;'
+planted modifier '' '' 'red.async.mmio.release.sys.global.add.u32 [%rd1], %r1;'
+planted types '' '' 'wmma.mma.sync.aligned.row.col.m16n16k8.f64.f64.f64.f64 {%d0, %d1, %d2, %d3, %d4, %d5, %d6, %d7}, {%d0, %d1, %d2, %d3}, {%d0, %d1, %d2, %d3}, {%d0, %d1, %d2, %d3, %d4, %d5, %d6, %d7};'
 planted register '' '' 'mov.u32 %r2, %pm3;'
 planted directive '' '
 .blocksareclusters .reqntid 32, 1, 1 .reqnctapercluster 2, 1, 1' '' 3 '.blocksareclusters'

@@ -29,11 +29,6 @@ enum weight {
     BYTES = 80
 };
 
-static bool starts(const struct insn *in, const char *prefix)
-{
-    return strncmp(in->row->name, prefix, strlen(prefix)) == 0;
-}
-
 /* ---- gathering ---- */
 
 static uint32_t sleepers(const struct deadlock *d, struct waiter *out)
@@ -88,12 +83,13 @@ static bool fills(const struct kernel *k, const struct insn *in)
 {
     const struct insn *end = k->insns + k->insn_count;
     for (in++; in < end; in++) {
-        if (starts(in, "cp.async") || starts(in, "mbarrier.arrive.expect_tx") ||
-            starts(in, "mbarrier.expect_tx")) {
+        if (insn_starts(in, "cp.async") || insn_starts(in, "mbarrier.arrive.expect_tx") ||
+            insn_starts(in, "mbarrier.expect_tx")) {
             return true;
         }
-        if (starts(in, "mbarrier.arrive") || starts(in, "tcgen05.") || starts(in, "wgmma.") ||
-            starts(in, "ld") || starts(in, "exit") || starts(in, "ret")) {
+        if (insn_starts(in, "mbarrier.arrive") || insn_starts(in, "tcgen05.") ||
+            insn_starts(in, "wgmma.") || insn_starts(in, "ld") || insn_starts(in, "exit") ||
+            insn_starts(in, "ret")) {
             return false;
         }
     }

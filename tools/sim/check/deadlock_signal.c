@@ -6,17 +6,13 @@
 
 #include <stdlib.h>
 
-static bool starts(const struct insn *in, const char *prefix)
-{
-    return strncmp(in->row->name, prefix, strlen(prefix)) == 0;
-}
-
 /* Instructions that bring arrivals or bytes. */
 static bool signals(const struct insn *in)
 {
-    return starts(in, "mbarrier.arrive") || starts(in, "mbarrier.complete_tx") ||
-           starts(in, "tcgen05.commit") || starts(in, "cp.async.mbarrier.arrive") ||
-           starts(in, "cp.async.bulk") || starts(in, "st.async") || starts(in, "red.async");
+    return insn_starts(in, "mbarrier.arrive") || insn_starts(in, "mbarrier.complete_tx") ||
+           insn_starts(in, "tcgen05.commit") || insn_starts(in, "cp.async.mbarrier.arrive") ||
+           insn_starts(in, "cp.async.bulk") || insn_starts(in, "st.async") ||
+           insn_starts(in, "red.async");
 }
 
 /* The smallest named range of shared memory that holds `offset`, or NULL. */

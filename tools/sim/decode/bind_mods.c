@@ -129,3 +129,17 @@ enum ptx_type mod_type(const struct decoder *dc, uint32_t index)
     if (index >= dc->mod_count || !dc->mod[index]) return T_NONE;
     return ptx_type_named(dc->mod[index], strlen(dc->mod[index]));
 }
+
+/* ---- what others ask ---- */
+
+bool insn_starts(const struct insn *in, const char *start)
+{
+    return strncmp(in->row->name, start, strlen(start)) == 0;
+}
+
+bool insn_has_mod(const struct insn *in, const char *mod)
+{
+    for (uint32_t i = 0; i < in->src->mod_count; i++)
+        if (strcmp(in->src->mods[i], mod) == 0) return true;
+    return false;
+}

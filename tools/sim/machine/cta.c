@@ -394,7 +394,7 @@ int group_fill(struct group *g)
 static const struct insn *first_alloc(const struct kernel *k)
 {
     for (uint32_t i = 0; i < k->insn_count; i++) {
-        if (strncmp(k->insns[i].row->name, "tcgen05.alloc", 13) == 0) return &k->insns[i];
+        if (insn_starts(&k->insns[i], "tcgen05.alloc")) return &k->insns[i];
     }
     return NULL;
 }

@@ -162,19 +162,6 @@ static const struct cta *cluster_owner(const struct cta *c)
 
 /* ---- operations ---- */
 
-static bool starts(const char *name, const char *with)
-{
-    return strncmp(name, with, strlen(with)) == 0;
-}
-
-static bool has_mod(const struct insn *in, const char *mod)
-{
-    for (uint32_t i = 0; i < in->src->mod_count; i++) {
-        if (strcmp(in->src->mods[i], mod) == 0) return true;
-    }
-    return false;
-}
-
 static enum trace_op_kind kind_of(const struct insn *in)
 {
     static const struct {
@@ -189,12 +176,11 @@ static enum trace_op_kind kind_of(const struct insn *in)
                  {"st.async", TRACE_REMOTE},
                  {"red.async", TRACE_REMOTE}};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (starts(in->row->name, names[i].start)) return names[i].kind;
+        if (insn_starts(in, names[i].start)) return names[i].kind;
     }
-    if (has_mod(in, "bulk_group")) return TRACE_STORE;
-    return starts(in->row->name, "cp.async.bulk") || starts(in->row->name, "cp.reduce")
-               ? TRACE_LOAD
-               : TRACE_CP_ASYNC;
+    if (insn_has_mod(in, "bulk_group")) return TRACE_STORE;
+    return insn_starts(in, "cp.async.bulk") || insn_starts(in, "cp.reduce") ? TRACE_LOAD
+                                                                            : TRACE_CP_ASYNC;
 }
 
 int queue_of_op(const struct trace_op *op)
@@ -202,7 +188,7 @@ int queue_of_op(const struct trace_op *op)
     switch (op->kind) {
     case TRACE_STORE: return COMMIT_BULK;
     case TRACE_CP_ASYNC: return COMMIT_CP_ASYNC;
-    case TRACE_MMA: return starts(op->in->row->name, "wgmma") ? COMMIT_WGMMA : QUEUES;
+    case TRACE_MMA: return insn_starts(op->in, "wgmma") ? COMMIT_WGMMA : QUEUES;
     case TRACE_TMEM_LOAD: return QUEUE_TMEM_LOAD;
     case TRACE_TMEM_STORE: return QUEUE_TMEM_STORE;
     default: return QUEUES;
@@ -278,7 +264,7 @@ static void drain(struct record *r, const struct event *e, int queue, int32_t up
     add_item(r, e,
              (struct trace_item){.kind = ITEM_DRAIN,
                                  .queue = (uint8_t)queue,
-                                 .read_only = e->in && has_mod(e->in, "read"),
+                                 .read_only = e->in && insn_has_mod(e->in, "read"),
                                  .ref = upto});
 }
 

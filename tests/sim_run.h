@@ -1,0 +1,37 @@
+/*
+ * Runs a kernel of PTX text on the machine itself, below the driver API, on a GPU as large as a B200 in
+ * all but its SMs. For test programs that link the simulator's objects.
+ */
+#ifndef TESTS_SIM_RUN_H
+#define TESTS_SIM_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A launch in one dimension. 0: one CTA, 32 threads, no clusters, 4 SMs, one host thread. */
+struct run {
+    uint32_t grid, block, cluster, dynamic_shared, sms, threads;
+    uint64_t seed;
+    char findings[8192]; /* JSON lines of the last launch */
+};
+
+enum { RUN_PARAM_BYTES = 1024 };
+
+/* Around a program's runs: findings go to a file of its own. False where there can be none. */
+bool run_begin(void);
+void run_end(void);
+/* Runs the first entry of `text` with up to RUN_PARAM_BYTES of parameters; the CUresult, or -1 when it does
+ * not parse, does not decode or is unsupported. */
+int run_kernel(struct run *r, const char *text, const void *params, uint32_t param_bytes);
+/* Whether the last launch made a finding of this kind. */
+bool run_found(const struct run *r, const char *kind);
+
+/* Device memory, which is host memory too. */
+void *run_alloc(uint64_t bytes);
+void run_free(void *p);
+
+/* Where shared-memory address `a` of a box lies in swizzle mode `mode`: the XORs of PTX ISA "Swizzling
+ * Modes". */
+uint32_t run_swizzle(uint32_t mode, uint32_t a);
+
+#endif
