@@ -10,7 +10,7 @@ launch=$BUILD/tests/launch
 unset HEWN_SIM_QUIET
 
 # Two warps race for a flag; only where the second comes first does the store of null run. No two CTAs race:
-# every one stores the same word at the end.
+# only one thread of the grid stores the word at the end.
 kernel() { # NAME BODY
     cat >"$work/$1.ptx" <<EOT
 .version 8.8
@@ -23,7 +23,7 @@ kernel() { # NAME BODY
 ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mov.u64 %rd2, 64;
 setp.eq.u32 %p1, %r1, 0; setp.eq.u32 %p2, %r1, 32;
 $2
-st.global.u32 [%rd1+2048], 7;
+mov.u32 %r7, %ctaid.x; or.b32 %r7, %r7, %r1; setp.eq.u32 %p3, %r7, 0; @%p3 st.global.u32 [%rd1+2048], 7;
 ret;
 }
 EOT
