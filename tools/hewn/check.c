@@ -19,10 +19,6 @@ struct check_options {
     char **program;
 };
 
-struct verdicts {
-    unsigned clean, review, incomplete, error;
-};
-
 static int parse_options(int argc, char **argv, struct check_options *o)
 {
     int i = 1;
@@ -82,8 +78,7 @@ static int run_child(const struct check_options *o, const char *simulator, const
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Counts the verdict lines from `start` on: a report file may hold earlier runs. */
-static int count_verdicts(const char *report, long start, struct verdicts *v)
+int cli_count_verdicts(const char *report, long start, struct verdicts *v)
 {
     FILE *f = fopen(report, "r");
     char *line = NULL;
@@ -102,7 +97,7 @@ static int count_verdicts(const char *report, long start, struct verdicts *v)
     return 0;
 }
 
-static long size_of(const char *path)
+long cli_report_size(const char *path)
 {
     struct stat st;
     FILE *f = fopen(path, "ab"); /* created where it is not there yet */
@@ -140,10 +135,10 @@ int cli_check(int argc, char **argv)
         close(fd);
         report = temporary;
     }
-    start = size_of(report);
+    start = cli_report_size(report);
     if (start < 0) return cli_fail("%s: %s", report, strerror(errno));
     status = run_child(&o, absolute, report);
-    rc = count_verdicts(report, start, &v);
+    rc = cli_count_verdicts(report, start, &v);
     if (!o.report) unlink(temporary);
     return rc ? rc : judge(&v, status);
 }
