@@ -3,7 +3,7 @@
 
 lib_tests := gemm tensormap golden badinput inject npy bench
 api_tests := driver_api driver_launch abi compiled
-tools     := launch
+tools     := launch zoo
 sim_tests := sim_parse sim_exec sim_ops sim_async sim_tensor
 
 test_bin := $(BUILD)/tests
@@ -48,6 +48,11 @@ cuda-ptx:
 # Conformance vectors, recorded on a GPU: tests/golden/*.bin.
 golden: all $(test_bin)/golden
 	$(Q)$(test_bin)/golden --record $(SRC)/tests/golden
+
+# The zoo: real bugs in small, under 20 seeds each, and their repaired twins.
+.PHONY: zoo
+zoo: $(cli) $(sim) $(test_bin)/zoo
+	$(Q)$(test_bin)/zoo $(cli) $(SRC)/tests/zoo/*.ptx
 
 # On a GPU where one answers (beside cuBLAS where the toolkit has it), and on the simulator.
 bench: all $(test_bin)/bench

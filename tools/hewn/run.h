@@ -80,7 +80,7 @@ struct run_map {
     int lower[RUN_RANK - 2], upper[RUN_RANK - 2];
     uint32_t channels, pixels;
     uint64_t device; /* where a kernel takes it by address */
-    hewn_tensormap encoded;
+    unsigned char encoded[sizeof(hewn_tensormap)];
 };
 
 struct run_launch {

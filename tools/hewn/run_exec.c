@@ -109,12 +109,13 @@ static int make_buffer(struct session *s, struct run_buffer *b)
     return rc ? refuse_driver(s, rc, b->name) : 0;
 }
 
-static int encode_im2col(struct session *s, struct run_map *m, hewn_cu_deviceptr address)
+static int encode_im2col(struct session *s, const struct run_map *m, hewn_cu_deviceptr address,
+                         hewn_tensormap *out)
 {
     uint32_t ones[RUN_RANK];
     int rc;
     for (int i = 0; i < RUN_RANK; i++) ones[i] = m->step[i] ? m->step[i] : 1;
-    rc = s->cuTensorMapEncodeIm2col(&m->encoded, m->tm_dtype, (uint32_t)m->rank, address, m->dim,
+    rc = s->cuTensorMapEncodeIm2col(out, m->tm_dtype, (uint32_t)m->rank, address, m->dim,
                                     m->stride, m->lower, m->upper, m->channels, m->pixels, ones,
                                     m->interleave, m->swizzle, m->l2, m->oob);
     return rc ? refuse_driver(s, rc, m->name) : 0;
@@ -130,6 +131,7 @@ static int make_map(struct session *s, struct run_map *m)
                              .swizzle = m->swizzle,
                              .l2 = m->l2,
                              .oob = m->oob};
+    hewn_tensormap aligned; /* the run's own lies where calloc put it */
     hewn_error err = {0};
     hewn_cu_deviceptr at;
     int rc;
@@ -138,12 +140,13 @@ static int make_map(struct session *s, struct run_map *m)
     memcpy(d.box, m->box, sizeof d.box);
     memcpy(d.element_stride, m->step, sizeof d.element_stride);
     if (m->im2col) {
-        if (encode_im2col(s, m, d.address)) return -1;
-    } else if (hewn_tensormap_encode(s->context, &d, m->name, &m->encoded, &err)) {
+        if (encode_im2col(s, m, d.address, &aligned)) return -1;
+    } else if (hewn_tensormap_encode(s->context, &d, m->name, &aligned, &err)) {
         return refuse(s, HEWN_CU_INVALID_VALUE, "%s", err.message);
     }
+    memcpy(m->encoded, &aligned, sizeof aligned);
     rc = s->cuMemAlloc_v2(&at, sizeof m->encoded);
-    if (!rc) rc = s->cuMemcpyHtoD_v2(at, &m->encoded, sizeof m->encoded);
+    if (!rc) rc = s->cuMemcpyHtoD_v2(at, m->encoded, sizeof m->encoded);
     m->device = at;
     return rc ? refuse_driver(s, rc, m->name) : 0;
 }
@@ -186,7 +189,7 @@ static int set_param(struct session *s, const struct run_param *p, const char *t
     snprintf(name, sizeof name, "%.*s", plus ? (int)(plus - text) : RUN_NAME - 1, text);
     buffer = run_buffer_named(r, name);
     if (map >= 0 && p->bytes == sizeof r->map[map].encoded) {
-        memcpy(out, &r->map[map].encoded, sizeof r->map[map].encoded);
+        memcpy(out, r->map[map].encoded, sizeof r->map[map].encoded);
         return 0;
     }
     if (map < 0 && buffer < 0) {
