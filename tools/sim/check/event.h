@@ -22,7 +22,8 @@
     X(MBAR_TX, "bytes completed; value = bytes; token = the copy")                                 \
     X(MBAR_PHASE, "phase completed; value = its number")                                           \
     X(MBAR_PASS, "a wait returned True; value = phase number")                                     \
-    X(ASYNC_ISSUE, "operation token issued")                                                       \
+    X(ASYNC_ISSUE, "operation token issued; its accesses are announced before the next one's")     \
+    X(ASYNC_BAR, "operation token will complete bytes on mbarrier cta:key in phase value")         \
     X(ASYNC_READ, "operation token has read its sources")                                          \
     X(ASYNC_DONE, "operation token complete")                                                      \
     X(GROUP_COMMIT, "commit group closed; key = enum commit_kind, value = its number")             \
@@ -31,6 +32,7 @@
     X(TMEM_DEALLOC, "columns freed")                                                               \
     X(TMEM_WAIT, "tcgen05.wait passed; value 0 = ld, 1 = st")                                      \
     X(SETMAXNREG, "value = registers per thread")                                                  \
+    X(REGISTERS, "an instruction is about to touch registers that some wgmma uses (insn.watched)") \
     X(WARP_START, "a warp begins")                                                                 \
     X(WARP_EXIT, "lanes exit")
 
@@ -59,7 +61,9 @@ struct event {
     uint8_t access;    /* enum access_kind */
     uint8_t proxy;     /* enum proxy */
     bool strong;       /* volatile, relaxed, acquire, release, atomic */
-    bool tensor;       /* ACCESS to tensor memory: address = lane<<16 | column, size = columns */
+    bool tensor;       /* ACCESS to tensor memory: address = lane<<16 | column, size = columns, key =
+                          blocks of 16 lanes (bit i: lanes 16i on), value 1 where all of it counts and
+                          not only some */
     uint32_t lanes;    /* lanes of the warp that did it */
     struct warp *warp; /* who; for asynchronous operations the issuer */
     const struct insn *in;

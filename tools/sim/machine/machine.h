@@ -109,6 +109,8 @@ struct mbar_table; /* mbar.h */
 struct async_op;
 struct async_heap;
 struct launch;
+struct order_warp; /* order.h: the checker's records */
+struct order_cta;
 
 struct warp {
     uint8_t *bank[2]; /* [BANK_REGS] mutable, [BANK_CONST] shared by all warps of the kernel */
@@ -129,6 +131,7 @@ struct warp {
     uint32_t cluster_arrived; /* lanes that arrived in the cluster barrier's current phase */
     uint32_t cluster_armed;   /* lanes that arrived and have not waited yet */
     const struct insn *last_barrier; /* the barrier instruction it last passed, for reports */
+    struct order_warp *order; /* set and read by the checker alone, as is cta.order */
 };
 #define NO_SLOT UINT32_MAX
 
@@ -173,6 +176,7 @@ struct cta {
     struct tmem_pair tmem_pair;
     uint32_t cta_group;     /* cta_group of the first tcgen05 instruction, 0 none yet */
     uint64_t in_flight;     /* async operations that still touch this CTA's memory or barriers */
+    struct order_cta *order;
 };
 
 struct cluster {

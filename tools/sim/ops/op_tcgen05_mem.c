@@ -134,8 +134,10 @@ static enum step check_access(struct warp *w, const struct insn *in, uint32_t ma
 static void publish_access(const struct async_op *op, uint32_t base, enum access_kind access)
 {
     const struct tmem_access *a = op->in->aux;
-    tmem_publish(op, op->cta, access, base, a->columns);
-    if (a->shape == SHAPE_16X32BX2) tmem_publish(op, op->cta, access, base + a->split, a->columns);
+    const uint32_t blocks = tmem_blocks(tmem_lane(base), shape_rows[a->shape].lanes);
+    tmem_publish(op, op->cta, access, base, a->columns, blocks, false);
+    if (a->shape == SHAPE_16X32BX2)
+        tmem_publish(op, op->cta, access, base + a->split, a->columns, blocks, false);
 }
 
 /* Payload. */
@@ -200,7 +202,6 @@ static bool run_ld(struct group *g, struct async_op *op)
         }
     }
     if (a->red) reduce_loaded(w, op->in);
-    publish_access(op, run->base, ACCESS_READ);
     w->async->tmem_ld_pending--;
     return true;
 }
@@ -250,7 +251,6 @@ static bool run_st(struct group *g, struct async_op *op)
             cell[TMEM_LANES] = (cell[TMEM_LANES] & 0xFFFF0000U) | reg[t] >> 16;
         }
     }
-    publish_access(op, run->base, ACCESS_WRITE);
     op->warp->async->tmem_st_pending--;
     return true;
 }
@@ -272,6 +272,7 @@ static enum step exec_ld(struct warp *w, const struct insn *in, uint32_t mask)
     run->base = access_base(w, in);
     w->async->tmem_ld_pending++;
     async_submit(w->cta->group, op, &w->async->tmem_ld, access_latency(in->aux));
+    publish_access(op, run->base, ACCESS_READ);
     return STEP_NEXT;
 }
 
@@ -290,6 +291,7 @@ static enum step exec_st(struct warp *w, const struct insn *in, uint32_t mask)
         memcpy(run->words + (size_t)r * WARP_LANES, arg_src(w, in->list[r]), row);
     w->async->tmem_st_pending++;
     async_submit(w->cta->group, op, &w->async->tmem_st, access_latency(a));
+    publish_access(op, run->base, ACCESS_WRITE);
     return STEP_NEXT;
 }
 

@@ -372,6 +372,7 @@ static enum step exec_mma(struct warp *w, const struct insn *in, uint32_t mask)
         for (uint32_t i = 0; i < f->cta_group; i++)
             tcgen05_hold(w->cta, tcgen05_cta(w->cta, f->cta_group, i));
         async_submit(w->cta->group, op, &w->async->tensor, mma_latency(f, r->n));
+        mma_announce(op, r);
     }
     return STEP_NEXT;
 }

@@ -68,6 +68,8 @@ struct d_layout {
 };
 struct d_layout mma_layout(const struct mma_form *f, const struct mma_run *r);
 
+/* Announces what a submitted operation will touch. */
+void mma_announce(const struct async_op *op, const struct mma_run *r);
 /* The async_run_fn of tcgen05.mma. */
 bool mma_run_op(struct group *g, struct async_op *op);
 

@@ -86,7 +86,6 @@ static void gather_tmem(struct share *s)
                 s->stored[(size_t)(column * per_cell + i) * TMEM_LANES + lane] = value[i];
         }
     }
-    tmem_publish(s->op, s->cta, ACCESS_READ, r->a_tmem, columns);
 }
 
 /* The lane of row 0 of a strip, in a bank. */
@@ -170,8 +169,6 @@ static bool expand_sparse(struct share *s)
         for (uint32_t strip = 0; strip < s->l.strips; strip++)
             for (uint32_t i = 0; i < run; i++)
                 if (!place_lane(s, strip_lane(s, bank, strip) + i)) return false;
-    tmem_publish(s->op, s->cta, ACCESS_READ, s->r->meta + s->r->selector,
-                 s->f->kind == KIND_F16 || s->f->kind == KIND_TF32 ? 1 : 2);
     return true;
 }
 
@@ -224,8 +221,6 @@ static void gather_scales(struct share *s)
             s->wide |= !scale_safe(s->sb[quarter][n][0]);
         }
     }
-    tmem_publish(s->op, s->cta, ACCESS_READ, r->sfa, (s->l.rows + 31U) / 32U);
-    tmem_publish(s->op, s->cta, ACCESS_READ, r->sfb, (columns + 31U) / 32U);
     for (uint32_t k = 0; s->f->kind == KIND_MXF8F6F4 && !s->wide && k < r->k; k++)
         for (uint32_t lane = 0; lane < TMEM_LANES; lane++)
             s->a[(size_t)k * TMEM_LANES + lane] *= (float)s->sa[lane][0];
@@ -539,7 +534,6 @@ static bool multiply_cta(struct share *s, const struct b_tile *tiles)
                         });
         }
     }
-    tmem_publish(s->op, s->cta, r->accumulate ? ACCESS_ATOMIC : ACCESS_WRITE, r->d, s->l.columns);
     return true;
 }
 
@@ -589,9 +583,60 @@ static bool run_share(struct share *s, const struct b_tile *tiles)
     if (!multiply_cta(s, tiles)) return false;
     if (s->f->a_shift) {
         tmem_shift(s->cta, 0, tmem_column(r->a_tmem), mma_a_columns(r));
-        tmem_publish(s->op, s->cta, ACCESS_ATOMIC, r->a_tmem, mma_a_columns(r));
     }
     return true;
+}
+
+/* ---- what it will touch ---- */
+
+/* Blocks of lanes in which rows of D lie, and of A in tensor memory; without those that `keep` (NULL:
+ * none) leaves unwritten. */
+static uint32_t row_blocks(const struct mma_run *r, const struct d_layout *l, const uint32_t *keep)
+{
+    const uint32_t copies = l->bank_lanes ? l->banks : 1;
+    uint32_t blocks = 0;
+    for (uint32_t bank = 0; bank < copies; bank++)
+        for (uint32_t strip = 0; strip < l->strips; strip++)
+            blocks |= tmem_blocks(tmem_lane(r->d) + bank * l->bank_lanes + strip * l->strip_lanes,
+                                  l->rows / l->strips);
+    for (uint32_t i = 0; keep && i < TMEM_LANES / TMEM_BLOCK; i++)
+        if ((keep[i / 2U] >> i % 2U * TMEM_BLOCK & 0xFFFFU) == 0xFFFFU) blocks &= ~(1U << i);
+    return blocks;
+}
+
+static void announce_share(const struct async_op *op, const struct mma_run *r, struct cta *cta,
+                           const uint32_t *keep)
+{
+    const struct mma_form *f = op->in->aux;
+    const struct d_layout l = mma_layout(f, r);
+    const uint32_t blocks = row_blocks(r, &l, NULL), n = r->n / f->cta_group;
+    const uint32_t columns = l.bank_lanes ? r->n / l.banks : r->n;
+    const uint32_t b_columns = r->b_shift ? (n + r->b_shift + 15U) / 16U * 16U : n;
+    if (f->a_in_tmem)
+        tmem_publish(op, cta, f->a_shift ? ACCESS_ATOMIC : ACCESS_READ, r->a_tmem, mma_a_columns(r),
+                     blocks, true);
+    else
+        desc_publish(op, cta, &r->a, l.rows,
+                     r->stored_k / tensor_format_pack((enum tensor_format)r->format_a));
+    desc_publish(op, cta, &r->b, b_columns,
+                 r->k / tensor_format_pack((enum tensor_format)r->format_b));
+    if (f->sparse)
+        tmem_publish(op, cta, ACCESS_READ, r->meta + r->selector,
+                     f->kind == KIND_F16 || f->kind == KIND_TF32 ? 1 : 2, blocks, false);
+    if (f->kind >= KIND_MXF8F6F4) {
+        tmem_publish(op, cta, ACCESS_READ, r->sfa, (l.rows + 31U) / 32U, TMEM_ALL_BLOCKS, false);
+        tmem_publish(op, cta, ACCESS_READ, r->sfb, (columns + 31U) / 32U, TMEM_ALL_BLOCKS, false);
+    }
+    tmem_publish(op, cta, r->accumulate ? ACCESS_ATOMIC : ACCESS_WRITE, r->d, l.columns,
+                 row_blocks(r, &l, keep), true);
+}
+
+void mma_announce(const struct async_op *op, const struct mma_run *r)
+{
+    const struct mma_form *f = op->in->aux;
+    for (uint32_t i = 0; observes_accesses(op->cta->group) && i < f->cta_group; i++)
+        announce_share(op, r, tcgen05_cta(op->cta, f->cta_group, i),
+                       r->keep + (f->cta_group == 2 ? i * 4U : 0U));
 }
 
 bool mma_run_op(struct group *g, struct async_op *op)

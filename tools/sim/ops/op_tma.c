@@ -150,6 +150,7 @@ static enum step submit_load(struct warp *w, const struct insn *in, uint32_t lan
     memcpy(async_payload(op), load, sizeof *load);
     bulk_hold(load->dst, &load->bar);
     async_submit(w->cta->group, op, NULL, LATENCY_LOAD);
+    bulk_announce_bar(op, &load->bar);
     publish_map_read(op, map_address);
     tmap_announce(op, &load->map, load->coord, ACCESS_READ);
     bulk_access_shared(op, ACCESS_WRITE, PROXY_ASYNC, load->dst, tmap_box_span(&load->map));

@@ -208,6 +208,11 @@ static enum step exec_mma_async(struct warp *w, const struct insn *in, uint32_t 
     async_in_group(op, COMMIT_WGMMA);
     /* N/2 cycles on the tensor core behind the operand fetch */
     async_submit(g, op, &w->async->wgmma, (struct async_latency){32U + m->n / 2U, m->n / 4U});
+    if (!m->a_in_regs) {
+        const struct smem_operand rows = smem_from_row(&run->a, w->id % 4U * WGMMA_ROWS);
+        desc_publish(op, w->cta, &rows, WGMMA_ROWS, m->k);
+    }
+    desc_publish(op, w->cta, &run->b, m->n, m->k);
     return STEP_NEXT;
 }
 

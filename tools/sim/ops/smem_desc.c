@@ -134,6 +134,5 @@ bool desc_gather(const struct async_op *op, struct cta *cta, const char *name,
             name, (unsigned)SHARED_RESERVED, cta->shared_bytes, o->start, o->lbo, o->sbo, mn, k);
         return false;
     }
-    desc_publish(op, cta, o, mn, k / tensor_format_pack(format));
     return true;
 }

@@ -65,7 +65,7 @@ enum step tmem_check(struct warp *w, const struct insn *in, uint32_t lane, const
 }
 
 void tmem_publish(const struct async_op *op, struct cta *cta, enum access_kind access,
-                  uint32_t address, uint32_t columns)
+                  uint32_t address, uint32_t columns, uint32_t blocks, bool whole)
 {
     if (!observes_accesses(cta->group)) return;
     observe(cta->group, &(struct event){.kind = EV_ACCESS,
@@ -77,6 +77,8 @@ void tmem_publish(const struct async_op *op, struct cta *cta, enum access_kind a
                                         .in = op->in,
                                         .cta = cta,
                                         .token = op->token,
+                                        .key = blocks,
+                                        .value = whole,
                                         .address = address,
                                         .size = columns});
 }
