@@ -215,6 +215,11 @@ static void take_finding(struct job *j, struct seed *s, const char *line)
     snprintf(text, sizeof text, "%s%s%s%s:%ld", kind, *cause ? " (" : "", cause, *cause ? ")" : "",
              at);
     note(&j->result, text, &s->noted);
+    /* Advice about a repaired twin is welcome, unless it is the very one that was repaired. */
+    if (j->fixed && !strcmp(severity, "advice")) {
+        for (int i = 0; i < z->wants; i++) s->findings += !strcmp(z->want[i].kind, kind);
+        return;
+    }
     s->findings++;
     for (int i = 0; i < z->wants; i++) {
         const struct want *w = &z->want[i];

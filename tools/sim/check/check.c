@@ -3,12 +3,14 @@
  *
  *   pending.c   operations left behind, commits of nothing
  *   consumed.c  which mbarrier phases were waited for
+ *   staged.c    tiles that copies staged: their layout, and advice
  *   order.c     happens-before, and memory, tensor memory and registers by it
  */
 #include "consumed.h"
 #include "deadlock.h"
 #include "order.h"
 #include "pending.h"
+#include "staged.h"
 
 #include <stdlib.h>
 
@@ -18,12 +20,14 @@ struct checker {
     struct pending_table pending;
     struct consumed_table consumed;
     struct order *order;
+    struct staged *staged;
 };
 
 static void on_event(struct observer *o, const struct event *e)
 {
     struct checker *c = (struct checker *)o;
     order_event(c->order, e);
+    staged_event(c->staged, e);
     if (e->kind == EV_ACCESS) return;
     pending_event(&c->pending, e);
     if (e->kind == EV_MBAR_INIT || e->kind == EV_MBAR_PASS) consumed_event(&c->consumed, e);
@@ -34,6 +38,7 @@ static void on_end(struct observer *o, bool completed)
     struct checker *c = (struct checker *)o;
     (void)completed;
     order_end(c->order);
+    staged_end(c->staged);
     if (c->pending.exhausted || c->consumed.exhausted) {
         sim_find(c->group, NULL, NULL, NO_LANE, SEV_WARNING, FIND_UNSUPPORTED, CAUSE_NONE, "",
                  "the checker ran out of memory: operations left behind by a CTA may have been "
@@ -53,6 +58,7 @@ static void destroy(struct observer *o)
     pending_close(&c->pending);
     consumed_close(&c->consumed);
     order_free(c->order);
+    staged_free(c->staged);
     free(c);
 }
 
@@ -64,7 +70,8 @@ struct observer *check_new(struct group *g, int level)
         .on_event = on_event, .on_end = on_end, .destroy = destroy, .accesses = true};
     c->group = g;
     if (pending_open(&c->pending, g) && consumed_open(&c->consumed)) c->order = order_new(g, level);
-    if (c->order) return &c->base;
+    if (c->order) c->staged = staged_new(g);
+    if (c->staged) return &c->base;
     destroy(&c->base);
     return NULL;
 }

@@ -24,6 +24,8 @@
     X(MBAR_PASS, "a wait returned True; value = phase number")                                     \
     X(ASYNC_ISSUE, "operation token issued; its accesses are announced before the next one's")     \
     X(ASYNC_BAR, "operation token will complete bytes on mbarrier cta:key in phase value")         \
+    X(TILE, "a tensor copy stages a box in shared memory: address, size; value = swizzle mode, key = "  \
+            "identity of the box")                                                                 \
     X(ASYNC_READ, "operation token has read its sources")                                          \
     X(ASYNC_DONE, "operation token complete")                                                      \
     X(GROUP_COMMIT, "commit group closed; key = enum commit_kind, value = its number")             \
@@ -68,7 +70,7 @@ struct event {
     struct warp *warp; /* who; for asynchronous operations the issuer */
     const struct insn *in;
     struct cta *cta;   /* whose shared/tensor memory or barrier */
-    uint32_t key;
+    uint32_t key; /* ACCESS to shared memory by a product: 1 + swizzle mode of its descriptor */
     uint64_t value;
     uint64_t token;    /* async operation: group-unique sequence number, 0 none */
     const uint64_t *addresses; /* ACCESS by lanes: 32 addresses in `space`'s own terms; else NULL. With

@@ -142,6 +142,25 @@ static bool run_load(struct group *g, struct async_op *op)
     return true;
 }
 
+/* Tells which box of which tensor comes to lie where, and how. */
+static void publish_tile(const struct async_op *op, const struct tma_load *l)
+{
+    uint64_t hash = l->map.address;
+    if (!op->cta->group->observer) return;
+    for (uint32_t d = 0; d < l->map.rank; d++)
+        hash = (hash ^ (uint32_t)l->coord[d]) * 0x9E3779B97F4A7C15ULL;
+    observe(op->cta->group, &(struct event){.kind = EV_TILE,
+                                            .lanes = 1U << op->lane,
+                                            .warp = op->warp,
+                                            .in = op->in,
+                                            .cta = l->dst.cta,
+                                            .key = (uint32_t)(hash >> 32),
+                                            .value = l->map.swizzle,
+                                            .token = op->token,
+                                            .address = l->dst.offset,
+                                            .size = tmap_box_span(&l->map)});
+}
+
 static enum step submit_load(struct warp *w, const struct insn *in, uint32_t lane,
                              const struct tma_load *load, uint64_t map_address)
 {
@@ -154,6 +173,7 @@ static enum step submit_load(struct warp *w, const struct insn *in, uint32_t lan
     publish_map_read(op, map_address);
     tmap_announce(op, &load->map, load->coord, ACCESS_READ);
     bulk_access_shared(op, ACCESS_WRITE, PROXY_ASYNC, load->dst, tmap_box_span(&load->map));
+    publish_tile(op, load);
     return STEP_NEXT;
 }
 
