@@ -611,7 +611,10 @@ static void on_fence(struct order *o, struct order_warp *w, const struct event *
         if (id && order_chain(w, COMPONENT_TENSOR_FENCED))
             learn(w, w->chain[COMPONENT_TENSOR_FENCED], order_component(w, id)->number);
         break;
-    case FENCE_TCGEN05_AFTER: keep(o, clock_copy(&w->after, &w->now.known)); break;
+    case FENCE_TCGEN05_AFTER:
+        keep(o, clock_copy(&w->after, &w->now.known));
+        w->version++;
+        break;
     case FENCE_WGMMA: regs_fence(w); break;
     default: break;
     }

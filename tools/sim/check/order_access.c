@@ -160,6 +160,9 @@ static struct touch *begin(struct actor *a)
     }
     t->async = a->e->proxy == PROXY_ASYNC && a->place != PLACE_TENSOR;
     t->now = &a->w->now;
+    t->needs = a->place == PLACE_TENSOR ? &a->w->after
+               : t->async               ? &a->w->now.bridged
+                                        : &a->w->now.known;
     t->judge = a->place == PLACE_TENSOR ? judge_tensor : judge;
     t->context = a;
     t->replaces = 0;
