@@ -22,6 +22,9 @@
       "FILE.ptx [--gpu G] [--seed N | --schedules N] [--json] [--report FILE] [-D NAME[=V]]… "     \
       "[--WORD STATEMENT]…",                                                                       \
       "run a PTX file without host code; its own lines //@ run: say how, options override them")   \
+    X("timeline", timeline, "TRACE [-o FILE.svg] [--launch N] [--cta N] [--from US] [--to US]",    \
+      "where a launch's time goes by the cycle model, and a picture; HEWN_SIM_TRACE=TRACE writes " \
+      "it")                                                                                        \
     X("modules", modules, "", "list the kernels in this build")                                    \
     X("extract", extract, "NAME [--target T] [--what ptx|json|cubin] [-o FILE]",                   \
       "write out one module")

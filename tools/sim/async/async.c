@@ -214,7 +214,8 @@ static void publish(struct group *g, enum event_kind kind, const struct async_op
                                .warp = op->warp,
                                .in = op->in,
                                .cta = op->cta,
-                               .token = op->token});
+                               .token = op->token,
+                               .cost = &op->cost});
 }
 
 static void accept(struct group *g, struct async_op *op, struct async_latency latency)

@@ -49,7 +49,7 @@ static void on_end(struct observer *o, bool completed)
 bool check_consumed(const struct group *g, const struct cta *owner, uint32_t offset, uint64_t phase)
 {
     const struct checker *c = (const struct checker *)g->observer;
-    return !c || consumed_passed(&c->consumed, owner, offset, phase);
+    return !c || c->base.on_event != on_event || consumed_passed(&c->consumed, owner, offset, phase);
 }
 
 static void destroy(struct observer *o)

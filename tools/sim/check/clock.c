@@ -70,23 +70,31 @@ void clock_free(struct clock *c)
     *c = (struct clock){0};
 }
 
+bool stamp_raise_generic(struct stamp *s, uint32_t component, uint32_t number)
+{
+    return clock_raise(&s->known, component, number) && clock_raise(&s->caused, component, number);
+}
+
 bool stamp_raise(struct stamp *s, uint32_t component, uint32_t number)
 {
-    return clock_raise(&s->known, component, number) && clock_raise(&s->bridged, component, number);
+    return stamp_raise_generic(s, component, number) && clock_raise(&s->bridged, component, number);
 }
 
 bool stamp_join(struct stamp *into, const struct stamp *from)
 {
-    return clock_join(&into->known, &from->known) && clock_join(&into->bridged, &from->bridged);
+    return clock_join(&into->known, &from->known) && clock_join(&into->bridged, &from->bridged) &&
+           clock_join(&into->caused, &from->caused);
 }
 
 bool stamp_copy(struct stamp *to, const struct stamp *from)
 {
-    return clock_copy(&to->known, &from->known) && clock_copy(&to->bridged, &from->bridged);
+    return clock_copy(&to->known, &from->known) && clock_copy(&to->bridged, &from->bridged) &&
+           clock_copy(&to->caused, &from->caused);
 }
 
 void stamp_free(struct stamp *s)
 {
     clock_free(&s->known);
     clock_free(&s->bridged);
+    clock_free(&s->caused);
 }

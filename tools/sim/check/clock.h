@@ -74,19 +74,24 @@ void clock_free(struct clock *c);
 
 /*
  * What a release hands over: `known`, and of that `bridged`, generic accesses that a proxy fence has
- * since made visible to the async proxy (PTX ISA "Async Proxy"). bridged is never ahead of known.
+ * since made visible to the async proxy (PTX ISA "Async Proxy"). bridged is never ahead of known, nor known
+ * of caused: what must have happened before, whether or not its accesses are visible. A copy's bytes, say,
+ * come after all that its issuer came after, but show nothing of it.
  */
 struct stamp {
-    struct clock known, bridged;
+    struct clock known, bridged, caused;
 };
 
 bool stamp_raise(struct stamp *s, uint32_t component, uint32_t number);
+/* The same without the bridge: an action of the generic proxy. */
+bool stamp_raise_generic(struct stamp *s, uint32_t component, uint32_t number);
 bool stamp_join(struct stamp *into, const struct stamp *from);
 bool stamp_copy(struct stamp *to, const struct stamp *from);
 static inline void stamp_clear(struct stamp *s)
 {
     clock_clear(&s->known);
     clock_clear(&s->bridged);
+    clock_clear(&s->caused);
 }
 void stamp_free(struct stamp *s);
 

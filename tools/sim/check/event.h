@@ -57,6 +57,8 @@ enum fence_kind {
     FENCE_TCGEN05_AFTER
 };
 
+struct async_cost;
+
 struct event {
     uint8_t kind;      /* enum event_kind */
     uint8_t space;     /* ACCESS: enum ptx_space, or SPACE_NONE with tensor = true */
@@ -77,6 +79,7 @@ struct event {
                                   a token they are an operation's ranges, `lanes` saying how many */
     uint64_t address;  /* ACCESS without lanes */
     uint64_t size;     /* bytes (per lane where addresses is set) */
+    const struct async_cost *cost; /* ASYNC_ISSUE */
 };
 
 struct observer {
@@ -84,16 +87,20 @@ struct observer {
     void (*on_end)(struct observer *o, bool completed); /* the group has finished */
     void (*destroy)(struct observer *o);
     bool accesses; /* wants EV_ACCESS; publishers that have work to do for it may skip it otherwise */
+    struct observer *next; /* of the same group */
 };
 
 static inline void observe(const struct group *g, const struct event *e)
 {
-    if (g->observer) g->observer->on_event(g->observer, e);
+    for (struct observer *o = g->observer; o; o = o->next) o->on_event(o, e);
 }
 
 static inline bool observes_accesses(const struct group *g)
 {
-    return g->observer && g->observer->accesses;
+    for (const struct observer *o = g->observer; o; o = o->next) {
+        if (o->accesses) return true;
+    }
+    return false;
 }
 
 /* The checker for one group, or NULL when memory is exhausted. */

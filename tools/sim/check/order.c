@@ -8,9 +8,11 @@
 #include "mbar.h"
 #include "order_regs.h"
 #include "order_tell.h"
+#include "protocol.h"
 
 #include <stdlib.h>
 
+enum { LAUNCH_TIMEOUT = 702 /* the result of a deadlock */ };
 enum { BARS_FIRST = 32, FLAGS_FIRST = 64, FLAGS_MOST = 1 << 14, COPIES_FIRST = 4 };
 
 void order_exhausted(struct order *o, const char *limit)
@@ -128,6 +130,12 @@ static uint32_t act(struct order_warp *w, uint32_t id)
     return number;
 }
 
+epoch order_here(const struct order_warp *w, const struct insn *in)
+{
+    return epoch_make(w->chain[COMPONENT_WARP], own_number(w),
+                      order_insn_index(w->cta->cluster->order, in));
+}
+
 static void learn(struct order_warp *w, uint32_t component, uint32_t number)
 {
     keep(w->cta->cluster->order, stamp_raise(&w->now, component, number));
@@ -142,7 +150,7 @@ void order_tick(struct order_warp *w)
     w->released = false;
     if (++c->number == EPOCH_NUMBER_MAX)
         order_exhausted(w->cta->cluster->order, "a clock's numbers");
-    keep(w->cta->cluster->order, clock_raise(&w->now.known, self, c->number));
+    keep(w->cta->cluster->order, stamp_raise_generic(&w->now, self, c->number));
     w->version++;
 }
 
@@ -265,6 +273,7 @@ static struct order_bar *bar_make(struct order_cta *c, uint32_t offset)
 static void bar_free(struct order_bar *b)
 {
     point_free(&b->point);
+    protocol_free(b->protocol);
     free(b->copies);
     free(b);
 }
@@ -279,6 +288,7 @@ static void on_bar_init(struct order *o, struct order_warp *w, const struct even
     }
     order_tick(w);
     point_clear(&b->point);
+    protocol_init(b);
     b->copy_count = 0;
     b->last = NULL;
     b->live = true;
@@ -323,23 +333,39 @@ static struct order_arrival *arrival_of(struct order_cluster *c, uint64_t token)
     return NULL;
 }
 
+static void on_async_arrive(struct order *o, struct order_warp *w, struct order_bar *b,
+                            const struct event *e)
+{
+    const struct order_arrival *a = arrival_of(w->cta->cluster, e->token);
+    bool commit = order_insn(o, e->in)->class == CLASS_COMMIT;
+    uint32_t chain = w->chain[commit ? COMPONENT_TENSOR : COMPONENT_CP_ASYNC];
+    b->last = NULL;
+    if (!a) return;
+    if (!chain) chain = w->chain[COMPONENT_WARP];
+    protocol_arrive(o, w, b, e->in, &a->after,
+                    epoch_make(chain, clock_get(&a->after, chain), order_insn_index(o, e->in)));
+    keep(o, stamp_join(&b->point.current, &a->brings));
+}
+
 static void on_bar_arrive(struct order *o, struct order_warp *w, const struct event *e)
 {
     struct order_bar *b = order_bar_at(e->cta, e->key);
-    const struct order_arrival *a;
     if (!b) return;
     if (e->token) {
-        a = arrival_of(w->cta->cluster, e->token);
-        if (a) keep(o, stamp_join(&b->point.current, &a->brings));
-        b->last = NULL;
+        on_async_arrive(o, w, b, e);
         return;
     }
-    check_init(w, b, e);
-    if (e->in->flags & MBAR_RELAXED) return;
-    if (b->last == w && b->last_version == w->version && w->released) return;
-    release_to(w, &b->point.current, e->in);
+    /* Lanes arrive one by one, but the warp once. */
+    if (b->last == w && b->last_step == w->warp->steps) return;
     b->last = w;
-    b->last_version = w->version;
+    b->last_step = w->warp->steps;
+    check_init(w, b, e);
+    order_tick(w);
+    protocol_arrive(o, w, b, e->in, &w->now.caused, order_here(w, e->in));
+    if (!(e->in->flags & MBAR_RELAXED))
+        release_to(w, &b->point.current, e->in);
+    else
+        w->released = true; /* what comes now comes after */
 }
 
 static void on_bar_phase(struct order *o, const struct event *e)
@@ -347,6 +373,7 @@ static void on_bar_phase(struct order *o, const struct event *e)
     struct order_bar *b = order_bar_at(e->cta, e->key);
     if (!b) return;
     bar_collect(o, b, e->value);
+    protocol_phase(o, b);
     point_turn(o, &b->point, e->value + 1);
 }
 
@@ -355,7 +382,13 @@ static void on_bar_pass(struct order_warp *w, const struct event *e)
     struct order_bar *b = order_bar_at(e->cta, e->key);
     if (!b) return;
     check_init(w, b, e);
-    if (!(e->in->flags & MBAR_RELAXED)) acquire_from(w, &b->point.done, e->in);
+    order_tick(w);
+    protocol_pass(w, b, e);
+    if (!(e->in->flags & MBAR_RELAXED))
+        acquire_from(w, &b->point.done, e->in);
+    else
+        keep(w->cta->cluster->order, clock_join(&w->now.caused, &b->point.done.caused));
+    w->released = true;
 }
 
 /* ---- copies that complete on a barrier ---- */
@@ -430,6 +463,8 @@ static void on_async_bar(struct order *o, struct order_warp *w, const struct eve
     id = slot_for(w, kind, b, e->value);
     if (!id) return;
     o->issuing.read = o->issuing.write = id;
+    protocol_copy(o, w, b, e->in,
+                  epoch_make(id, order_component(w, id)->number, order_insn_index(o, e->in)));
     bar_expect(o, b, (struct bar_copy){id, order_component(w, id)->number, e->value});
 }
 
@@ -447,6 +482,7 @@ static struct order_arrival *arrival_new(struct order_cluster *c, uint64_t token
     }
     c->arrivals[c->arrival_count].token = token;
     stamp_clear(&c->arrivals[c->arrival_count].brings);
+    clock_clear(&c->arrivals[c->arrival_count].after);
     return &c->arrivals[c->arrival_count++];
 }
 
@@ -464,12 +500,14 @@ static void on_issue_arrival(struct order *o, struct order_warp *w, const struct
         order_exhausted(o, NULL);
         return;
     }
+    keep(o, clock_copy(&a->after, &w->now.caused));
+    if (id) keep(o, clock_raise(&a->after, id, order_component(w, id)->number));
     if (class == CLASS_COMMIT) {
         release_to(w, &a->brings, e->in);
         if (id) keep(o, stamp_raise(&a->brings, id, order_component(w, id)->number));
     } else if (id) {
         /* cp.async is of the generic proxy: known, not bridged. */
-        keep(o, clock_raise(&a->brings.known, id, order_component(w, id)->number));
+        keep(o, stamp_raise_generic(&a->brings, id, order_component(w, id)->number));
     }
 }
 
@@ -504,11 +542,11 @@ static void on_done(struct order_warp *w, const struct event *e)
 {
     struct order_cluster *c = w->cta->cluster;
     struct order_arrival *a = arrival_of(c, e->token);
-    struct stamp spare;
+    struct order_arrival spare;
     if (!a) return;
-    spare = a->brings;
+    spare = *a;
     *a = c->arrivals[--c->arrival_count];
-    c->arrivals[c->arrival_count].brings = spare;
+    c->arrivals[c->arrival_count] = spare;
 }
 
 /* ---- commit groups ---- */
@@ -564,7 +602,7 @@ static void on_group_wait(struct order *o, struct order_warp *w, const struct ev
     end = groups_end(g, e->key == COMMIT_WGMMA ? 1 : e->lanes, e->value);
     if (strcmp(e->in->row->name, "cp.async.wait_all") == 0) end = order_component(w, id)->number;
     if (e->key == COMMIT_CP_ASYNC) {
-        keep(o, clock_raise(&w->now.known, id, end)); /* generic proxy: not bridged */
+        keep(o, stamp_raise_generic(&w->now, id, end)); /* generic proxy: not bridged */
         w->version++;
     } else if (!has_mod(e->in, "read")) {
         learn(w, id, end);
@@ -785,7 +823,10 @@ static void cluster_free(struct order_cluster *c)
 {
     for (uint32_t i = 0; i < CLUSTER_CTAS; i++) cta_free(c->ctas[i]);
     for (uint32_t i = 0; i < c->flag_slots; i++) stamp_free(&c->flags[i].released);
-    for (uint32_t i = 0; i < c->arrival_capacity; i++) stamp_free(&c->arrivals[i].brings);
+    for (uint32_t i = 0; i < c->arrival_capacity; i++) {
+        stamp_free(&c->arrivals[i].brings);
+        clock_free(&c->arrivals[i].after);
+    }
     point_free(&c->barrier);
     shadow_free(&c->shadow);
     free(c->flags);
@@ -851,7 +892,7 @@ static void on_start(struct order *o, const struct event *e)
     self = order_chain(w, COMPONENT_WARP);
     if (!self) return;
     order_component(w, self)->number = 1;
-    keep(o, clock_raise(&w->now.known, self, 1));
+    keep(o, stamp_raise_generic(&w->now, self, 1));
     e->warp->order = w;
 }
 
@@ -921,6 +962,7 @@ struct order *order_new(struct group *g, int level)
 
 void order_end(struct order *o)
 {
+    if (o->group->result == LAUNCH_TIMEOUT) protocol_stuck(o);
     tell_end(o);
 }
 

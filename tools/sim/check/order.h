@@ -103,10 +103,11 @@ struct order_bar {
     epoch init;
     uint32_t init_lane,
         init_fenced;               /* the initialiser's number at its fence.mbarrier_init; 0 none */
-    const struct order_warp *last; /* whose `now` of `last_version` is in already */
-    uint32_t last_version;
+    const struct order_warp *last; /* who arrived last, at which of its instructions */
+    uint64_t last_step;
     struct bar_copy *copies; /* whose bytes are to come */
     uint32_t copy_count, copy_capacity;
+    struct protocol *protocol; /* protocol.c */
 };
 
 struct order_cta {
@@ -134,6 +135,7 @@ struct order_flag {
 struct order_arrival {
     uint64_t token;
     struct stamp brings;
+    struct clock after; /* what it comes after */
 };
 
 struct order_cluster {
@@ -226,6 +228,8 @@ static inline struct component *order_component(const struct order_warp *w, uint
 }
 /* Gives the warp a new number if its last one was handed over. */
 void order_tick(struct order_warp *w);
+/* The warp's present action, at that instruction. */
+epoch order_here(const struct order_warp *w, const struct insn *in);
 /* From here on nothing can be called clean; `limit` names the bound, NULL: host memory. */
 void order_exhausted(struct order *o, const char *limit);
 static inline uint32_t order_insn_index(const struct order *o, const struct insn *in)

@@ -277,6 +277,81 @@ void tell_init(struct order_warp *w, const struct order_bar *b, const struct eve
     relate(o, f, init, "initialised here by %s", theirs);
 }
 
+const struct insn *tell_insn(const struct order *o, epoch e)
+{
+    return e ? insn_at(o, epoch_insn(e)) : NULL;
+}
+
+static const char *phase_text(enum tell_phase_kind kind)
+{
+    switch (kind) {
+    case TELL_ARRIVES_EARLY:
+        return "%s signals %s for its phase %llu here, but nothing makes this come after the "
+               "arrival "
+               "of %s in the phase before (line %u): in another order it counts in that phase, "
+               "which "
+               "then completes without the other. Cheapest remedy: wait for the phase before it "
+               "(or "
+               "for those who arrive in it) first.";
+    case TELL_WAITS_LATE:
+        return "%s waits here for the phase of %s before phase %llu, but that one can complete "
+               "first: "
+               "nothing that %s does for it (line %u) comes after this wait. A parity tells a "
+               "phase "
+               "from the next, not from the next but one: a wait that comes too late sleeps for a "
+               "phase that may never be. Cheapest remedy: whoever waits signals that it has "
+               "passed, "
+               "and who signals this barrier again waits for that.";
+    case TELL_WAITS_EARLY:
+        return "%s waits here for %s and is let pass by the phase before phase %llu, but does not "
+               "come after "
+               "the phase before that one (%s, line %u): had it come earlier, its parity would "
+               "have let it "
+               "pass at once. Cheapest remedy: wait for every phase in turn, or let a barrier "
+               "order this "
+               "wait behind the phases it skips.";
+    case TELL_PASSES_TWICE:
+        return "%s waits here for %s, and the phase before phase %llu lets it pass for the second "
+               "time. If "
+               "a new phase was meant, its parity was not turned since.";
+    default:
+        return "%s sleeps here for phase %llu of %s, but the phase before is not known to be over "
+               "(%s, line %u): had it come earlier, the same parity would have let it pass at "
+               "once. "
+               "The parity it gives, or a phase that went by unseen, makes it miss the one it "
+               "means.";
+    }
+}
+
+void tell_phase(struct order *o, struct order_warp *w, const struct order_bar *b,
+                const struct insn *in, enum tell_phase_kind kind, epoch other)
+{
+    const struct component *c = other ? order_component(w, epoch_component(other)) : NULL;
+    const struct insn *theirs_in = tell_insn(o, other);
+    const uint32_t line = theirs_in ? theirs_in->src->pos.line : 0;
+    char object[SEVERAL], mine[SEVERAL], theirs[SEVERAL] = "nobody";
+    struct finding *f = told_new(o, FIND_MBARRIER_PHASE, order_insn_index(o, in),
+                                 other ? epoch_insn(other) : EPOCH_INSN_MAX, SEV_ERROR);
+    const unsigned long long phase = b->point.generation;
+    if (!f) return;
+    put_place(o, f, w, in, NO_LANE);
+    (void)name_shared(o->kernel, b->offset, object, sizeof object);
+    who(o, w, mine);
+    if (c) who(o, c->warp, theirs);
+    (void)snprintf(f->object, sizeof f->object, "%.*s", (int)sizeof f->object - 1, object);
+    if (kind == TELL_SLEEPS_LATE)
+        (void)snprintf(f->message, sizeof f->message, phase_text(kind), mine, phase, object, theirs,
+                       line);
+    else
+        (void)snprintf(f->message, sizeof f->message, phase_text(kind), mine, object, phase, theirs,
+                       line);
+    if (theirs_in)
+        relate(o, f, theirs_in,
+               kind == TELL_WAITS_LATE ? "%s signals the next phase here"
+                                       : "%s signals the phase before here",
+               theirs);
+}
+
 void tell_alone(struct order_warp *w, const struct insn *in, uint32_t lane, enum finding_kind kind,
                 const char *object, const char *message, const struct insn *other, const char *note)
 {

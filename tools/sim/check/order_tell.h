@@ -31,6 +31,18 @@ void tell_init(struct order_warp *w, const struct order_bar *b, const struct eve
 void tell_alone(struct order_warp *w, const struct insn *in, uint32_t lane, enum finding_kind kind,
                 const char *object, const char *message, const struct insn *other,
                 const char *note);
+/* How an mbarrier's phase depends on the order: see protocol.h. */
+enum tell_phase_kind {
+    TELL_ARRIVES_EARLY, /* in: the arrival; other: of the phase before, not known to be over */
+    TELL_WAITS_EARLY,   /* in: a wait; other: of the phase before the one that let it pass */
+    TELL_WAITS_LATE,    /* in: a wait of the phase before; other: an arrival of the next one */
+    TELL_PASSES_TWICE,  /* in: a wait that the same phase let pass before; other: 0 */
+    TELL_SLEEPS_LATE /* in: a wait that sleeps; other: an arrival of the phase it may have missed */
+};
+void tell_phase(struct order *o, struct order_warp *w, const struct order_bar *b,
+                const struct insn *in, enum tell_phase_kind kind, epoch other);
+/* The instruction of an action, or NULL. */
+const struct insn *tell_insn(const struct order *o, epoch e);
 /* Hands the findings to the report. */
 void tell_end(struct order *o);
 

@@ -4,6 +4,7 @@
  * in the PTX ISA's "Performance-Tuning Directives" and "Cluster Dimension Directives".
  */
 #include "driver.h"
+#include "trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -258,6 +259,7 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
                             .host_threads = settings->host_threads,
                             .seed = settings->seed,
                             .check_level = settings->check_level};
+    const char *trace = getenv("HEWN_SIM_TRACE");
     enum verdict verdict;
     int result;
 
@@ -270,7 +272,9 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
     }
     launch.report = report_new(f->kernel->entry->name, ++driver.launches);
     if (!launch.report) return HEWN_CU_OUT_OF_MEMORY;
+    if (trace && *trace) launch.trace = trace_new();
     result = launch_run(&launch);
+    if (launch.trace) trace_end(launch.trace, &launch, driver.launches, trace);
     if (launch.grid_workspace) mem_free(launch.grid_workspace);
     print_keep(launch.printed, launch.printed_bytes);
     verdict = report_end(launch.report);

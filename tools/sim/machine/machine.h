@@ -111,6 +111,7 @@ struct async_heap;
 struct launch;
 struct order_warp; /* order.h: the checker's records */
 struct order_cta;
+struct trace;
 
 struct warp {
     uint8_t *bank[2]; /* [BANK_REGS] mutable, [BANK_CONST] shared by all warps of the kernel */
@@ -126,12 +127,14 @@ struct warp {
     const void *mem_hint; /* mem.h: the allocation last touched */
     uint32_t carry;       /* the condition code's carry flag, bit = lane (add.cc and its kin) */
     uint64_t steps;       /* instructions executed, all fragments */
+    uint64_t blocked_steps; /* of these, such as only fell asleep, to be executed again */
     uint64_t lane_steps;  /* lane-instructions executed */
     uint32_t run_slot;    /* place in the group's list of runnable warps, or NO_SLOT */
     uint32_t cluster_arrived; /* lanes that arrived in the cluster barrier's current phase */
     uint32_t cluster_armed;   /* lanes that arrived and have not waited yet */
     const struct insn *last_barrier; /* the barrier instruction it last passed, for reports */
     struct order_warp *order; /* set and read by the checker alone, as is cta.order */
+    uint32_t record; /* its number in the timeline's record, while one is made */
 };
 #define NO_SLOT UINT32_MAX
 
@@ -177,6 +180,7 @@ struct cta {
     uint32_t cta_group;     /* cta_group of the first tcgen05 instruction, 0 none yet */
     uint64_t in_flight;     /* async operations that still touch this CTA's memory or barriers */
     struct order_cta *order;
+    uint32_t record;        /* as a warp's */
 };
 
 struct cluster {
@@ -215,7 +219,7 @@ struct group {
     uint32_t next_cluster;     /* next linear cluster index of this group */
     struct async_heap *heap;
     uint64_t async_seq;
-    struct observer *observer; /* event.h; NULL when HEWN_SIM_CHECK=0 */
+    struct observer *observer; /* event.h: first of a list; NULL when nobody watches */
     uint64_t lane_steps;
     uint64_t finding_seq;  /* orders this group's findings */
     struct warp **runnable; /* warps with a fragment that can run */
@@ -247,6 +251,7 @@ struct launch {
     int check_level;
     struct group *groups;
     uint32_t group_count;
+    struct trace *trace; /* trace.h; NULL: no timeline */
     struct report *report; /* of this launch, made and ended by the caller; has its own lock */
     uint32_t ctas_done;    /* for the progress line; __atomic, as is the next */
     uint64_t shown;        /* nanoseconds of the monotonic clock at which it was last drawn or the

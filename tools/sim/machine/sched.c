@@ -306,7 +306,7 @@ static void group_finish(struct group *g)
 {
     if (g->done) return;
     g->done = true;
-    if (g->observer) g->observer->on_end(g->observer, !g->failed);
+    for (struct observer *o = g->observer; o; o = o->next) o->on_end(o, !g->failed);
 }
 
 static void deadlocked(struct group *g)

@@ -178,6 +178,16 @@ static enum step check_warpgroup(struct warp *w, const struct insn *in, const st
     return STEP_NEXT;
 }
 
+/* N/2 cycles of the tensor cores, which the warpgroup has to itself meanwhile, or what shared memory
+ * takes to supply the operands at 128 bytes a cycle. */
+static uint32_t mma_cycles(const struct wgmma *m)
+{
+    const uint32_t rows = m->n + (m->a_in_regs ? 0U : 4U * WGMMA_ROWS),
+                   fetch =
+                       rows * m->k * tensor_format_bytes((enum tensor_format)m->format_b) / 128U;
+    return fetch > m->n / 2U ? fetch : m->n / 2U;
+}
+
 static enum step exec_mma_async(struct warp *w, const struct insn *in, uint32_t mask)
 {
     const struct wgmma *m = in->aux;
@@ -206,6 +216,7 @@ static enum step exec_mma_async(struct warp *w, const struct insn *in, uint32_t 
         return STEP_FAULT;
     }
     async_in_group(op, COMMIT_WGMMA);
+    op->cost.cycles = mma_cycles(m);
     /* N/2 cycles on the tensor core behind the operand fetch */
     async_submit(g, op, &w->async->wgmma, (struct async_latency){32U + m->n / 2U, m->n / 4U});
     if (!m->a_in_regs) {
