@@ -4,9 +4,11 @@
  *   pending.c   operations left behind, commits of nothing
  *   consumed.c  which mbarrier phases were waited for
  *   order.c     happens-before, and memory, tensor memory and registers by it
+ *   launch_memory.c  global memory across clusters and launches
  */
 #include "consumed.h"
 #include "deadlock.h"
+#include "launch_memory.h"
 #include "order.h"
 #include "pending.h"
 
@@ -54,6 +56,15 @@ static void destroy(struct observer *o)
     consumed_close(&c->consumed);
     order_free(c->order);
     free(c);
+}
+
+void check_launch_end(struct launch *l)
+{
+    if (!l->memory) return;
+    launch_memory_judge(l->memory, l);
+    if (l->keeps_memory) return;
+    launch_memory_free(l->memory);
+    l->memory = NULL;
 }
 
 struct observer *check_new(struct group *g, int level)

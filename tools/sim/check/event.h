@@ -32,6 +32,7 @@
     X(TMEM_DEALLOC, "columns freed")                                                               \
     X(TMEM_WAIT, "tcgen05.wait passed; value 0 = ld, 1 = st")                                      \
     X(SETMAXNREG, "value = registers per thread")                                                  \
+    X(GRID_WAIT, "griddepcontrol.wait passed")                                                     \
     X(REGISTERS, "an instruction is about to touch registers that some wgmma uses (insn.watched)") \
     X(WARP_START, "a warp begins")                                                                 \
     X(WARP_EXIT, "lanes exit")
@@ -96,5 +97,7 @@ static inline bool observes_accesses(const struct group *g)
 
 /* The checker for one group, or NULL when memory is exhausted. */
 struct observer *check_new(struct group *g, int level);
+/* Its groups are closed: reports what only shows in all of them together. */
+void check_launch_end(struct launch *l);
 
 #endif
