@@ -263,10 +263,14 @@ static const struct order_case cases[] = {
      "-@l0 ld.global.u32 w, [out+4]; //!\n"
      "-@l0 st.global.u32 [out+4], w; //!\n",
      64, 0, 0, 0, 0, 0},
+    {"threads that store one value to one word", "race",
+     "-st.shared.u32 [slot], warp; //!\n"
+     "+st.shared.u32 [slot], v;\n",
+     64, 0, 0, 0, 0, 0},
     {"bytes side by side", "race",
      "add.u32 b, t, tid;\n"
      "-@w1 add.u32 b, b, -1;\n"
-     "cvt.u16.u32 h, v; st.shared.u8 [b], h; //!\n",
+     "cvt.u16.u32 h, tid; st.shared.u8 [b], h; //!\n",
      64, 0, 0, 0, 0, 0},
     {"half of the threads arrive, the others wait", NULL,
      "@w0 st.shared.u32 [a], v;\n"
@@ -431,7 +435,8 @@ static const struct order_case cases[] = {
     {"two CTAs write the same words", "race",
      "mov.u32 b, %ctaid.x; mad.lo.u32 b, b, 32, tid;\n"
      "-and.b32 b, b, 31;\n"
-     "mul.wide.u32 g, b, 4; add.u64 g, g, out; st.global.u32 [g], v; //!\n",
+     "mul.wide.u32 g, b, 4; add.u64 g, g, out; st.global.u32 [g], v; //!\n"
+     "st.global.u32 [out+512], 1;\n",
      32, 0, 4, 0, 0, 0},
     {"a CTA reads what another writes", "race",
      "mov.u32 b, %ctaid.x; mul.wide.u32 g, b, 4; add.u64 g, g, out;\n"

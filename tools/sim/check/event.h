@@ -64,7 +64,7 @@ struct event {
     bool strong;       /* volatile, relaxed, acquire, release, atomic */
     bool tensor;       /* ACCESS to tensor memory: address = lane<<16 | column, size = columns, key =
                           blocks of 16 lanes (bit i: lanes 16i on), value 1 where all of it counts and
-                          not only some */
+                          not only some. ACCESS by lanes: value 1 for a write that changed nothing */
     uint32_t lanes;    /* lanes of the warp that did it */
     struct warp *warp; /* who; for asynchronous operations the issuer */
     const struct insn *in;

@@ -291,6 +291,20 @@ static void found(struct verdicts *v, uint64_t address, uint32_t bytes, uint64_t
     v->count++;
 }
 
+/* Both store the same constant. */
+static bool same_store(const struct launch *l, uint64_t a, uint64_t b)
+{
+    const struct insn *x = insn_of(l, a), *y = insn_of(l, b);
+    struct arg p, q;
+    if (!x || !y || strcmp(x->row->name, "st") != 0 || strcmp(y->row->name, "st") != 0 ||
+        x->list_count != 1 || y->list_count != 1)
+        return false;
+    p = x->list[0];
+    q = y->list[0];
+    return p.bank == BANK_CONST && q.bank == BANK_CONST && x->type == y->type && p.bits == q.bits &&
+           memcmp(l->kernel->consts + p.offset, l->kernel->consts + q.offset, p.bits / 8U) == 0;
+}
+
 /* A pair of different clusters that did not both talk, one of each sort. */
 static bool clash(struct verdicts *v, uint64_t address, uint32_t bytes, const struct piece *p,
                   enum memory_sort x, enum memory_sort y)
@@ -299,6 +313,7 @@ static bool clash(struct verdicts *v, uint64_t address, uint32_t bytes, const st
         for (int j = 0; j < 2; j++) {
             uint64_t a = p->who[x][i], b = p->who[y][j];
             if (!a || !b || a >> WHO_CLUSTER == b >> WHO_CLUSTER || (a & b & WHO_TALKS)) continue;
+            if (x != SORT_READ && same_store(v->launch, a, b)) continue;
             found(v, address, bytes, a, x != SORT_READ, b, y != SORT_READ);
             return true;
         }

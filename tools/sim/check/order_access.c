@@ -108,6 +108,10 @@ static enum standing judge(struct touch *t, epoch prior, bool wrote)
     /* Morally strong: both strong or atomic, by one proxy. */
     if (a->strong && t->async != generic_component(p->kind) && prior_strong(a, prior))
         return STANDING_ACCEPTED;
+    /* Threads that store one value to one place do no harm by it, whichever comes last. */
+    if (wrote && a->component == a->w->chain[COMPONENT_WARP] && p->kind == COMPONENT_WARP &&
+        a->e->addresses && a->e->access == ACCESS_WRITE && a->e->value)
+        return STANDING_ACCEPTED;
     return report(t, prior, wrote, kind_of(t, a, p, prior, wrote), SEV_ERROR);
 }
 
