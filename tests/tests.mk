@@ -4,7 +4,7 @@
 lib_tests := gemm tensormap golden badinput inject npy bench
 api_tests := driver_api driver_launch abi compiled
 tools     := launch zoo
-sim_tests := sim_parse sim_exec sim_ops sim_async sim_tensor
+sim_tests := sim_parse sim_exec sim_ops sim_async sim_tensor sim_check
 
 test_bin := $(BUILD)/tests
 test_common := $(O)/tests/harness.o

@@ -6,9 +6,11 @@
  *   phases.c    whether the phases of mbarriers depend on luck
  *   staged.c    tiles that copies staged: their layout, and advice
  *   order.c     happens-before, and memory, tensor memory and registers by it
+ *   launch_memory.c  global memory across clusters and launches
  */
 #include "consumed.h"
 #include "deadlock.h"
+#include "launch_memory.h"
 #include "order.h"
 #include "pending.h"
 #include "phases.h"
@@ -67,6 +69,15 @@ static void destroy(struct observer *o)
     order_free(c->order);
     staged_free(c->staged);
     free(c);
+}
+
+void check_launch_end(struct launch *l)
+{
+    if (!l->memory) return;
+    launch_memory_judge(l->memory, l);
+    if (l->keeps_memory) return;
+    launch_memory_free(l->memory);
+    l->memory = NULL;
 }
 
 struct observer *check_new(struct group *g, int level)

@@ -74,9 +74,10 @@ struct touch {
     struct shadow *shadow;
     epoch self;
     bool write;
-    bool async;              /* needs prior accesses bridged, not only known */
-    const struct stamp *now; /* of whoever issued it */
-    /* A prior access that `now` does not cover. ORDERED: fine after all; ACCEPTED: let pass. */
+    bool async;
+    const struct stamp *now;   /* of whoever issued it */
+    const struct clock *needs; /* prior accesses that this knows are no matter for judge */
+    /* Any other prior access. ORDERED: fine after all; ACCEPTED: let pass. */
     enum standing (*judge)(struct touch *t, epoch prior, bool wrote);
     void *context;
     uint64_t at;             /* where: shared offset, global address; for judge */
