@@ -7,6 +7,7 @@
 #include "harness.h"
 
 #include "decode.h"
+#include "launch_memory.h"
 #include "machine.h"
 #include "mem.h"
 
@@ -79,6 +80,7 @@ static char *build(const struct order_case *c, bool broken, uint32_t lines[2])
     return text;
 }
 
+static void *buffers[2]; /* in, out */
 static char report_path[] = "/tmp/sim_check.XXXXXX";
 
 static void read_findings(char *to, size_t room)
@@ -90,11 +92,13 @@ static void read_findings(char *to, size_t room)
     if (truncate(report_path, 0)) perror(report_path);
 }
 
-static int run_text(const struct order_case *c, const char *text, uint64_t seed, char *findings,
-                    size_t room)
+/* `before`, `*after`: memory of the launch before; of this one, if wanted. */
+static int run_launch(const struct order_case *c, const char *text, uint64_t seed,
+                      const struct launch_memory *before, struct launch_memory **after,
+                      char *findings, size_t room)
 {
-    _Alignas(64) uint64_t params[8] = {0};
-    uint64_t buffer[2];
+    _Alignas(64)
+        uint64_t params[8] = {(uint64_t)(uintptr_t)buffers[0], (uint64_t)(uintptr_t)buffers[1]};
     struct ptx_module *module;
     struct kernel *kernel;
     struct ptx_diag diag = {{0}};
@@ -108,7 +112,9 @@ static int run_text(const struct order_case *c, const char *text, uint64_t seed,
                        .sm_count = gpu.sm_count,
                        .host_threads = 1,
                        .seed = seed,
-                       .check_level = c->level ? c->level : 1};
+                       .check_level = c->level ? c->level : 1,
+                       .before = before,
+                       .keeps_memory = after != NULL};
     int result;
     if (ptx_parse(text, strlen(text), &module, &diag)) {
         fprintf(stderr, "%s\n", diag.text);
@@ -119,11 +125,7 @@ static int run_text(const struct order_case *c, const char *text, uint64_t seed,
         fprintf(stderr, "%s %s\n", diag.text, result ? "" : kernel->unsupported);
         return -1;
     }
-    for (int i = 0; i < 2; i++) {
-        if (mem_alloc(BUFFER, &buffer[i])) abort();
-        memset((void *)(uintptr_t)buffer[i], 0, BUFFER);
-        params[i] = buffer[i];
-    }
+    for (int i = 0; i < 2; i++) memset(buffers[i], 0, BUFFER);
     l.kernel = kernel;
     l.report = report_new("k", 1);
     result = launch_run(&l);
@@ -131,7 +133,7 @@ static int run_text(const struct order_case *c, const char *text, uint64_t seed,
     read_findings(findings, room);
     kernel_free(kernel);
     ptx_module_free(module);
-    for (int i = 0; i < 2; i++) (void)mem_free(buffer[i]);
+    if (after) *after = l.memory;
     return result;
 }
 
@@ -163,7 +165,8 @@ static void run_case(const struct order_case *c)
             continue;
         }
         for (uint64_t seed = 0; seed < SEEDS && !test_case_failures(); seed++) {
-            int result = run_text(c, text, test_seed() + seed, findings, sizeof findings);
+            int result =
+                run_launch(c, text, test_seed() + seed, NULL, NULL, findings, sizeof findings);
             const char *verdict = !broken ? "clean" : c->review ? "review" : "error";
             char want[64];
             snprintf(want, sizeof want, "\"verdict\":\"%s\"", verdict);
@@ -260,10 +263,14 @@ static const struct order_case cases[] = {
      "-@l0 ld.global.u32 w, [out+4]; //!\n"
      "-@l0 st.global.u32 [out+4], w; //!\n",
      64, 0, 0, 0, 0, 0},
+    {"threads that store one value to one word", "race",
+     "-st.shared.u32 [slot], warp; //!\n"
+     "+st.shared.u32 [slot], v;\n",
+     64, 0, 0, 0, 0, 0},
     {"bytes side by side", "race",
      "add.u32 b, t, tid;\n"
      "-@w1 add.u32 b, b, -1;\n"
-     "cvt.u16.u32 h, v; st.shared.u8 [b], h; //!\n",
+     "cvt.u16.u32 h, tid; st.shared.u8 [b], h; //!\n",
      64, 0, 0, 0, 0, 0},
     {"half of the threads arrive, the others wait", NULL,
      "@w0 st.shared.u32 [a], v;\n"
@@ -425,6 +432,29 @@ static const struct order_case cases[] = {
                                                          "bar.sync 0;\nst.shared.u32 [a], v; //!\n"
                                                          "wgmma.wait_group.sync.aligned 0;\n",
      128, 0, 0, 1, 0, 0},
+    {"two CTAs write the same words", "race",
+     "mov.u32 b, %ctaid.x; mad.lo.u32 b, b, 32, tid;\n"
+     "-and.b32 b, b, 31;\n"
+     "mul.wide.u32 g, b, 4; add.u64 g, g, out; st.global.u32 [g], v; //!\n"
+     "st.global.u32 [out+512], 1;\n",
+     32, 0, 4, 0, 0, 0},
+    {"a CTA reads what another writes", "race",
+     "mov.u32 b, %ctaid.x; mul.wide.u32 g, b, 4; add.u64 g, g, out;\n"
+     "@lead st.global.u32 [g], v; //!\n"
+     "-@lead ld.global.u32 w, [out+4]; //!\n"
+     "+@lead ld.global.u32 w, [g];\n",
+     32, 0, 4, 0, 0, 0},
+    {"CTAs add to one word, and write bytes side by side", NULL,
+     "mov.u32 b, %ctaid.x; cvt.u64.u32 g, b; add.u64 g, g, out;\n"
+     "red.global.add.u32 [out+512], v;\n"
+     "@lead st.global.u8 [g], v; @lead st.global.u8 [g+4], v; ld.global.u8 w, [in];\n",
+     64, 0, 4, 0, 0, 0},
+    {"the last CTA reads what the others wrote, by way of a counter", NULL,
+     "mov.u32 b, %ctaid.x; mul.wide.u32 g, b, 4; add.u64 g, g, out;\n"
+     "@lead st.global.u32 [g+64], v; fence.acq_rel.gpu; bar.sync 0;\n"
+     "@lead atom.global.add.u32 w, [out], 1; setp.eq.and.u32 p, w, 3, lead;\n"
+     "fence.acq_rel.gpu;\n@p ld.global.u32 w, [out+64]; @p ld.global.u32 w, [out+76];\n",
+     64, 0, 4, 0, 0, 0},
     {"tcgen05.st, then ld of the same columns", "tmem-wait",
      ALLOC OWN_LANES "tcgen05.st.sync.aligned.32x32b.x1.b32 [c], {v}; //!\n"
                      "+tcgen05.wait::st.sync.aligned;\n"
@@ -473,6 +503,34 @@ static const struct order_case cases[] = {
      128, 0, 0, 0, 0, 0},
 };
 
+/* ---- a launch that may begin before the one before has ended ---- */
+
+static void run_dependent(const char *name, bool broken)
+{
+    static const char writer[] = "st.global.u32 [out], v;\n";
+    static const char *const readers[] = {
+        "griddepcontrol.launch_dependents;\n@w0 griddepcontrol.wait;\nbar.sync 0;\n"
+        "@w1 ld.global.u32 w, [out];\n",
+        "ld.global.u32 w, [out]; //!\ngriddepcontrol.wait;\n"};
+    struct order_case c = {.text = writer, .block = 32};
+    static char findings[1 << 14];
+    uint32_t lines[2];
+    struct launch_memory *before = NULL;
+    char *text;
+    if (!test_case("%s, %s", name, broken ? "broken" : "repaired")) return;
+    text = build(&c, false, lines);
+    CHECK_INT(run_launch(&c, text, 1, NULL, &before, findings, sizeof findings), 0);
+    free(text);
+    c.text = readers[broken];
+    c.block = 64;
+    text = build(&c, false, lines);
+    CHECK_INT(run_launch(&c, text, 1, before, NULL, findings, sizeof findings), 0);
+    CHECK(broken == cites(findings, "race", lines[0]), "want %s got %s", broken ? "race" : "clean",
+          findings);
+    free(text);
+    launch_memory_free(before);
+}
+
 int main(int argc, char **argv)
 {
     int fd = mkstemp(report_path);
@@ -484,7 +542,14 @@ int main(int argc, char **argv)
     close(fd);
     setenv("HEWN_SIM_REPORT", report_path, 1);
     setenv("HEWN_SIM_QUIET", "1", 1);
+    for (int i = 0; i < 2; i++) {
+        uint64_t address;
+        if (mem_alloc(BUFFER, &address)) abort();
+        buffers[i] = (void *)(uintptr_t)address;
+    }
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) run_case(&cases[i]);
+    run_dependent("a dependent launch reads before griddepcontrol.wait", true);
+    run_dependent("a dependent launch reads before griddepcontrol.wait", false);
     unlink(report_path);
     mem_reset();
     return test_end();

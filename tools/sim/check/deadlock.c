@@ -226,6 +226,19 @@ static void judge_mbar(const struct deadlock *d, struct judgement *j)
 
 /* ---- other waits ---- */
 
+uint32_t deadlock_came(const struct deadlock *d, const struct waiter *by)
+{
+    const struct cta *c = by->warp->cta;
+    uint32_t came = 0;
+    for (uint32_t i = 0; i < c->warp_count; i++) {
+        bool here = c->warps[i].last_barrier == by->in;
+        for (uint32_t k = 0; k < d->count; k++)
+            here = here || (d->waiters[k].warp == &c->warps[i] && d->waiters[k].in == by->in);
+        came += here;
+    }
+    return came;
+}
+
 static void judge_barrier(const struct deadlock *d, struct judgement *j)
 {
     const struct wait *t = &j->by->frag->wait;
@@ -238,13 +251,15 @@ static void judge_barrier(const struct deadlock *d, struct judgement *j)
         coming += WARP_LANES;
         j->missing = w;
     }
-    (void)d;
     j->cause = CAUSE_PARTICIPANTS;
     j->weight = STANDS_ELSEWHERE;
     if (b->arrived + coming < b->expected) {
         j->missing = NULL;
         j->weight = LEFT;
-        if (b->expected <= t->cta->warp_count * WARP_LANES) j->cause = CAUSE_EXITED;
+        if (b->expected <= t->cta->warp_count * WARP_LANES &&
+            deadlock_came(d, j->by) * WARP_LANES <= b->expected) {
+            j->cause = CAUSE_EXITED;
+        }
     }
 }
 

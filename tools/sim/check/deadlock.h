@@ -39,6 +39,9 @@ struct deadlock {
 /* Fills message, object and related of a finding about `j`. */
 void deadlock_tell(const struct deadlock *d, const struct judgement *j, struct finding *f);
 
+/* How many warps of the waiter's CTA passed, or wait at, the barrier instruction at which it waits. */
+uint32_t deadlock_came(const struct deadlock *d, const struct waiter *by);
+
 /* Whether the waiter, could it go on, might signal the mbarrier at that offset of its cluster
  * (deadlock_signal.c): by the code ahead of it and the addresses in its registers now. */
 bool deadlock_may_signal(const struct kernel *k, const struct waiter *o, uint32_t offset);

@@ -329,6 +329,11 @@ static void tell_barrier(struct text *t, const struct deadlock *d, const struct 
     } else if (j->cause == CAUSE_EXITED) {
         say(t, " Too few warps are left: the others have exited, and a barrier with a thread count "
                "does not do without them.");
+    } else if (deadlock_came(d, j->by) * WARP_LANES > b->expected) {
+        say(t,
+            " It counts %u threads, but %u come to it by this instruction: the others met in "
+            "groups of %u and went on, and nobody is left for these.",
+            b->expected, deadlock_came(d, j->by) * WARP_LANES, b->expected);
     } else {
         say(t, " That is more than the CTA has left to send.");
     }

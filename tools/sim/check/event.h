@@ -34,6 +34,7 @@
     X(TMEM_DEALLOC, "columns freed")                                                               \
     X(TMEM_WAIT, "tcgen05.wait passed; value 0 = ld, 1 = st")                                      \
     X(SETMAXNREG, "value = registers per thread")                                                  \
+    X(GRID_WAIT, "griddepcontrol.wait passed")                                                     \
     X(REGISTERS, "an instruction is about to touch registers that some wgmma uses (insn.watched)") \
     X(WARP_START, "a warp begins")                                                                 \
     X(WARP_EXIT, "lanes exit")
@@ -67,7 +68,7 @@ struct event {
     bool strong;       /* volatile, relaxed, acquire, release, atomic */
     bool tensor;       /* ACCESS to tensor memory: address = lane<<16 | column, size = columns, key =
                           blocks of 16 lanes (bit i: lanes 16i on), value 1 where all of it counts and
-                          not only some */
+                          not only some. ACCESS by lanes: value 1 for a write that changed nothing */
     uint32_t lanes;    /* lanes of the warp that did it */
     struct warp *warp; /* who; for asynchronous operations the issuer */
     const struct insn *in;
@@ -105,5 +106,7 @@ static inline bool observes_accesses(const struct group *g)
 
 /* The checker for one group, or NULL when memory is exhausted. */
 struct observer *check_new(struct group *g, int level);
+/* Its groups are closed: reports what only shows in all of them together. */
+void check_launch_end(struct launch *l);
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include "order.h"
 #include "access.h"
+#include "launch_memory.h"
 #include "mbar.h"
 #include "order_regs.h"
 #include "order_tell.h"
@@ -13,6 +14,8 @@
 #include <stdlib.h>
 
 enum { LAUNCH_TIMEOUT = 702 /* the result of a deadlock */ };
+#define MEMORY_MOST ((uint64_t)1 << 30) /* bytes: of all groups together, and of the launch */
+
 enum { BARS_FIRST = 32, FLAGS_FIRST = 64, FLAGS_MOST = 1 << 14, COPIES_FIRST = 4 };
 
 void order_exhausted(struct order *o, const char *limit)
@@ -632,6 +635,7 @@ static void on_fence(struct order *o, struct order_warp *w, const struct event *
     uint32_t id;
     switch (e->value) {
     case FENCE_MEMBAR:
+        w->cta->cluster->talks = true;
         keep(o, stamp_join(&w->now, &w->observed));
         keep(o, stamp_copy(&w->fenced, &w->now));
         w->released = true; /* what comes now is not under the fence */
@@ -656,6 +660,15 @@ static void on_fence(struct order *o, struct order_warp *w, const struct event *
     case FENCE_WGMMA: regs_fence(w); break;
     default: break;
     }
+}
+
+/* The grid before is one component for the cluster: whoever knows it has been waited for. */
+static void on_grid_wait(struct order_warp *w, const struct event *e)
+{
+    struct order_cluster *c = w->cta->cluster;
+    if (!c->grid) c->grid = order_chain(w, COMPONENT_GRID);
+    if (c->grid) learn(w, c->grid, 1);
+    w->acquired = e->in;
 }
 
 static void on_tmem_wait(struct order_warp *w, const struct event *e)
@@ -756,6 +769,8 @@ static void flag_write(struct order *o, struct order_warp *w, const struct order
 
 static void on_strong(struct order *o, struct order_warp *w, const struct event *e)
 {
+    const struct order_insn *d = order_insn(o, e->in);
+    if (e->space == SPACE_GLOBAL && (d->acquire || d->release)) w->cta->cluster->talks = true;
     for (uint32_t m = e->addresses ? e->lanes : 1; m; m &= m - 1) {
         uint64_t address = e->addresses ? e->addresses[first_lane(m)] : e->address;
         const struct order_cta *cta = e->space == SPACE_SHARED && e->cta ? e->cta->order : NULL;
@@ -807,13 +822,29 @@ static void cta_reset(struct order_cta *c)
     if (c->tensor) memset(c->tensor, 0, TENSOR_CELLS * sizeof *c->tensor);
 }
 
+static bool insn_strong(void *context, uint32_t index)
+{
+    struct order *o = context;
+    return index < o->kernel->insn_count && order_insn(o, &o->kernel->insns[index])->strong;
+}
+
+/* What the cluster did to global memory goes to the launch. */
+static void cluster_end(struct order_cluster *c)
+{
+    struct order *o = c->order;
+    struct launch_memory *m = o->group->launch->memory;
+    if (m) launch_memory_take(m, &c->shadow, c->linear, c->talks, insn_strong, o);
+}
+
 /* Ready for another cluster in the same place. */
 static void cluster_reset(struct order_cluster *c)
 {
+    cluster_end(c);
     for (uint32_t i = 0; i < CLUSTER_CTAS; i++) cta_reset(c->ctas[i]);
     for (uint32_t i = 0; i < c->flag_slots; i++) stamp_free(&c->flags[i].released);
     if (c->flag_slots) memset(c->flags, 0, c->flag_slots * sizeof *c->flags);
-    c->flag_count = c->arrival_count = 0;
+    c->flag_count = c->arrival_count = c->grid = 0;
+    c->talks = false;
     c->component_count = 1;
     point_clear(&c->barrier);
     shadow_reset(&c->shadow);
@@ -850,6 +881,7 @@ static struct order_cluster *cluster_begin(struct order *o, const struct cluster
     if (!c) return NULL;
     *c = (struct order_cluster){
         .order = o, .next = o->clusters, .cluster = cl, .linear = cl->linear, .component_count = 1};
+    c->shadow.most = MEMORY_MOST / o->group->launch->group_count;
     o->clusters = c;
     return c;
 }
@@ -937,6 +969,7 @@ void order_event(struct order *o, const struct event *e)
     case EV_GROUP_COMMIT: on_commit(w, e); break;
     case EV_GROUP_WAIT: on_group_wait(o, w, e); break;
     case EV_TMEM_WAIT: on_tmem_wait(w, e); break;
+    case EV_GRID_WAIT: on_grid_wait(w, e); break;
     case EV_TMEM_ALLOC: order_tmem_alloc(o, e); break;
     case EV_TMEM_DEALLOC: order_tmem_dealloc(o, e); break;
     case EV_REGISTERS: regs_touch(o, w, e); break;
@@ -948,6 +981,12 @@ struct order *order_new(struct group *g, int level)
 {
     struct order *o = calloc(1, sizeof *o);
     if (!o) return NULL;
+    /* Groups are opened one after the other. */
+    if (!g->launch->memory) g->launch->memory = launch_memory_new(MEMORY_MOST);
+    if (!g->launch->memory) {
+        free(o);
+        return NULL;
+    }
     o->group = g;
     o->kernel = g->launch->kernel;
     o->level = level;
@@ -962,8 +1001,10 @@ struct order *order_new(struct group *g, int level)
 
 void order_end(struct order *o)
 {
-    if (o->group->result == LAUNCH_TIMEOUT) protocol_stuck(o);
+    if (o->group->result == LAUNCH_TIMEOUT && !o->ended) protocol_stuck(o);
+    for (struct order_cluster *c = o->clusters; c && !o->ended; c = c->next) cluster_end(c);
     tell_end(o);
+    o->ended = true;
 }
 
 void order_free(struct order *o)

@@ -34,6 +34,7 @@
     X(CP_ASYNC, "cp.async")                                                                 \
     X(BULK_READ, "bulk-group operations, as far as they read their source")                 \
     X(BULK_DONE, "bulk-group operations")                                                   \
+    X(GRID, "the grid before, which griddepcontrol.wait waits for; its number is 1")         \
     X(INIT_FENCED, "mbarrier.init before a fence.mbarrier_init, in the warp's own numbers") \
     X(CHAINS, "")                                                                           \
     X(COPY, "copies by the async proxy that complete on an mbarrier")                       \
@@ -147,6 +148,8 @@ struct order_cluster {
     uint32_t component_count, component_capacity;
     struct order_cta *ctas[CLUSTER_CTAS];
     struct sync_point barrier; /* barrier.cluster */
+    uint32_t grid; /* component GRID of some warp; 0 none has waited yet */
+    bool talks; /* has released or acquired something through global memory */
     struct order_flag *flags;  /* open addressing, at most half full */
     uint32_t flag_slots, flag_count;
     struct order_arrival *arrivals;

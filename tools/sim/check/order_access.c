@@ -4,6 +4,7 @@
  * first, so what is found does not depend on the schedule that ran.
  */
 #include "access.h"
+#include "launch_memory.h"
 #include "mem.h"
 #include "names.h"
 #include "order_tell.h"
@@ -106,6 +107,10 @@ static enum standing judge(struct touch *t, epoch prior, bool wrote)
     }
     /* Morally strong: both strong or atomic, by one proxy. */
     if (a->strong && t->async != generic_component(p->kind) && prior_strong(a, prior))
+        return STANDING_ACCEPTED;
+    /* Threads that store one value to one place do no harm by it, whichever comes last. */
+    if (wrote && a->component == a->w->chain[COMPONENT_WARP] && p->kind == COMPONENT_WARP &&
+        a->e->addresses && a->e->access == ACCESS_WRITE && a->e->value)
         return STANDING_ACCEPTED;
     return report(t, prior, wrote, kind_of(t, a, p, prior, wrote), SEV_ERROR);
 }
@@ -227,8 +232,32 @@ static void touch_window(struct actor *a, struct touch *t, uint64_t address, uin
         touch_shared(a, t, cta, offset, bytes);
 }
 
+/* PTX ISA "griddepcontrol": before its wait, nothing that the grid before wrote may be there yet. */
+static void check_before(const struct actor *a, const struct touch *t, uint64_t address,
+                         uint64_t bytes)
+{
+    const struct launch_memory *m = a->o->group->launch->before;
+    const uint32_t grid = a->w->cta->cluster->grid;
+    char message[480];
+    bool wrote;
+    uint32_t line;
+    if (grid && clock_get(&a->w->now.known, grid)) return;
+    line = launch_memory_line(m, address, bytes, t->write, &wrote);
+    if (!line) return;
+    (void)snprintf(
+        message, sizeof message,
+        "%s global memory (0x%llx) before griddepcontrol.wait; the kernel before, %s, %s "
+        "it at line %u and may still be running, for this launch is allowed to overlap "
+        "it (programmatic stream serialization). Cheapest remedy: griddepcontrol.wait "
+        "ahead of this.",
+        t->write ? "writes" : "reads", (unsigned long long)address, launch_memory_kernel(m),
+        wrote ? "writes" : "reads", line);
+    tell_alone(a->w, a->e->in, NO_LANE, FIND_RACE, "global memory", message, NULL, NULL);
+}
+
 static void touch_global(struct actor *a, struct touch *t, uint64_t address, uint64_t bytes)
 {
+    if (a->o->group->launch->before) check_before(a, t, address, bytes);
     a->bytes = bytes;
     while (bytes) {
         const uint64_t in_page = address % GLOBAL_PAGE, room = GLOBAL_PAGE - in_page;

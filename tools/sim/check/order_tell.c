@@ -59,7 +59,6 @@ void tell_end(struct order *o)
     o->told = NULL;
     o->told_count = 0;
     if (!o->exhausted || o->ended) return;
-    o->ended = true;
     sim_find(o->group, NULL, NULL, NO_LANE, SEV_WARNING, FIND_UNSUPPORTED, CAUSE_NONE, "",
              "the order of accesses was checked only up to a point: %s ran out",
              o->limit ? o->limit : "host memory");

@@ -12,6 +12,8 @@ enum {
     CHUNK_OPERAND = 2,
     /* A loop of so many loads, each waited for before anything else is issued, is no start-up. */
     SERIAL_LOADS = 3,
+    /* Once may be two problems of a batch that share a matrix. */
+    REPEATED_STAGES = 2,
     /* Advice where at least one in so many bytes of the tiles that products read is never read:
      * less may be the masked end of a ragged K. */
     UNREAD_PART = 8
@@ -23,9 +25,9 @@ struct chunk {
     uint8_t swizzle, flags;
 };
 
-/* The boxes that a warp has issued for one phase of one barrier. */
+/* The boxes that a warp has issued for one phase of one barrier; a multicast copy counts for the
+ * barriers at the same place of several CTAs. */
 struct stage {
-    const struct cta *bar_cta;
     uint32_t bar;
     uint64_t phase;
     uint64_t boxes;  /* identities, order does not matter; 0: no tensor copies */
@@ -211,10 +213,9 @@ static void stage_ends(struct staged *s, const struct stage *g)
 static void stage_begins(struct staged *s, struct staged_cta *c, const struct event *e)
 {
     struct stage *g = &c->stage[e->warp->id];
-    if (g->in && g->bar_cta == e->cta && g->bar == e->key && g->phase == e->value) return;
+    if (g->in && g->bar == e->key && g->phase == e->value) return;
     stage_ends(s, g);
-    *g = (struct stage){.bar_cta = e->cta,
-                        .bar = e->key,
+    *g = (struct stage){.bar = e->key,
                         .phase = e->value,
                         .before = g->boxes,
                         .in = e->in,
@@ -252,7 +253,7 @@ static void on_pass(struct staged *s, const struct event *e)
     struct staged_cta *c = e->warp ? find(s, e->warp->cta) : NULL;
     struct stage *g = c ? &c->stage[e->warp->id] : NULL;
     if (!g || !g->in || !g->open) return;
-    if (g->bar_cta != e->cta || g->bar != e->key || g->phase != e->value) return;
+    if (e->cta != e->warp->cta || g->bar != e->key || g->phase != e->value) return;
     g->open = false;
     s->tallies[index_of(s, g->in)].serial++;
 }
@@ -309,7 +310,7 @@ void staged_end(struct staged *s)
                    "too few k-steps, or a box larger than the tile that is used",
                    (unsigned long long)(staged * CHUNK),
                    (unsigned long long)(t->chunks_unread * CHUNK));
-        if (t->repeats)
+        if (t->repeats >= REPEATED_STAGES)
             advise(s, i, FIND_TILE_REPEAT,
                    "%u times this copy staged the very boxes that the stage before it held: a "
                    "coordinate that does not move with the loop, or moves too slowly",

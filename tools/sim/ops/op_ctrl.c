@@ -91,19 +91,20 @@ int bind_nanosleep(struct decoder *dc, struct insn *out)
     return 0;
 }
 
-/* Launches run one after the other: prerequisite grids are complete, dependents start later. */
+/* Launches run one after the other: prerequisite grids are complete, dependents start later. The
+ * checker hears of waits. */
 static enum step exec_griddep(struct warp *w, const struct insn *in, uint32_t mask)
 {
-    (void)w;
-    (void)in;
-    (void)mask;
+    struct event e = {.kind = EV_GRID_WAIT, .lanes = mask, .warp = w, .in = in, .cta = w->cta};
+    if (in->flags) observe(w->cta->group, &e);
     return STEP_NEXT;
 }
 
+/* insn.flags: 1 for wait. */
 int bind_griddep(struct decoder *dc, struct insn *out)
 {
-    (void)dc;
     out->fn = exec_griddep;
+    out->flags = mod_is(dc, 0, "wait");
     return 0;
 }
 

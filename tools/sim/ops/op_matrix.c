@@ -47,7 +47,8 @@ static bool locate_rows(struct warp *w, const struct insn *in, struct arg base,
                    host))
         return false;
     if (w->cta->group->observer)
-        access_publish(w, in, lanes, (enum ptx_space)in->space, address, ROW_BYTES, access, false);
+        access_publish(w, in, lanes, (enum ptx_space)in->space, address, ROW_BYTES, access, false,
+                       false);
     return true;
 }
 
