@@ -210,10 +210,8 @@ static enum step exec_cp_fence(struct warp *w, const struct insn *in, uint32_t m
                               .address = dst[lane],
                               .size = MAP_BYTES,
                               .value = FENCE_PROXY_TENSORMAP};
-        access_publish(w, in, 1U << lane, SPACE_SHARED, src, MAP_BYTES, ACCESS_READ, false,
-                       false);
-        access_publish(w, in, 1U << lane, SPACE_GLOBAL, dst, MAP_BYTES, ACCESS_WRITE, false,
-                       false);
+        access_publish(w, in, 1U << lane, SPACE_SHARED, src, MAP_BYTES, ACCESS_READ, false, false);
+        access_publish(w, in, 1U << lane, SPACE_GLOBAL, dst, MAP_BYTES, ACCESS_WRITE, false, false);
         observe(w->cta->group, &fence);
     }
     access_changed(w->cta->group);
