@@ -1,4 +1,4 @@
-# hewn: see README.md. Useful targets: all demo check check-all bench golden install uninstall dist lint clean
+# hewn: see README.md. Useful targets: all demo check check-all zoo bench golden install uninstall dist lint clean
 # Variables: MODE=rel|dbg|asan|ubsan|tsan|cov  V=1  BUILD=dir  CC=gcc|clang  PTXAS=path (empty: no cubins)
 
 MODE  ?= rel

@@ -605,6 +605,42 @@ static void test_tensor_maps(void)
     CHECK_INT(cu.cuMemFree_v2(address), 0);
 }
 
+static void test_wide_maps(void)
+{
+    hewn_cu_tensor_map map;
+    uint64_t dim[3] = {64, 40, 4}, stride[2] = {128, 5120};
+    uint32_t step[3] = {1, 1, 1};
+    enum { F16 = 6, MAJOR = 75, W128 = 1 };
+    /* channels, interleave, swizzle, mode; whether compute capability 10 takes it */
+    static const struct {
+        uint32_t channels;
+        int interleave, swizzle, mode;
+        bool good;
+    } requests[] = {{64, 0, 3, 0, true},  {32, 0, 2, W128, true}, {64, 0, 4, 0, true},
+                    {64, 0, 0, 0, false}, {16, 0, 1, 0, false},   {64, 0, 5, 0, false},
+                    {64, 0, 6, 0, false}, {64, 1, 3, 0, false},   {64, 0, 3, 2, false},
+                    {64, 0, 2, 0, false}};
+    int major = 0;
+
+    if (!test_case("im2col wide maps")) return;
+    CHECK_INT(cu.cuDeviceGetAttribute(&major, MAJOR, 0), 0);
+    for (size_t i = 0; i < sizeof requests / sizeof requests[0]; i++) {
+        bool good = requests[i].good && major >= 10;
+        int rc = cu.cuTensorMapEncodeIm2colWide(&map, F16, 3, (void *)(uintptr_t)4096, dim, stride,
+                                                -1, -1, requests[i].channels, 2000, step,
+                                                requests[i].interleave, requests[i].mode,
+                                                requests[i].swizzle, 0, 0);
+        /* W takes at most 1024 pixels a column; W128 does not look. */
+        CHECK(rc == (good && requests[i].mode == W128 ? 0 : HEWN_CU_INVALID_VALUE),
+              "request %zu, 2000 pixels: %d", i, rc);
+        rc = cu.cuTensorMapEncodeIm2colWide(&map, F16, 3, (void *)(uintptr_t)4096, dim, stride, -1,
+                                            -1, requests[i].channels, 96, step,
+                                            requests[i].interleave, requests[i].mode,
+                                            requests[i].swizzle, 0, 0);
+        CHECK(rc == (good ? 0 : HEWN_CU_INVALID_VALUE), "request %zu: %d", i, rc);
+    }
+}
+
 /* ---- threads ---- */
 
 static void *work_in_thread(void *user)
@@ -703,6 +739,7 @@ int main(int argc, char **argv)
     test_capture_rules();
     test_host_function();
     test_tensor_maps();
+    test_wide_maps();
     test_threads();
     cu.cuDevicePrimaryCtxRelease_v2(0);
     test_unload(path);

@@ -14,7 +14,7 @@
 #include <string.h>
 
 static const struct golden_family *const families[] = {&golden_alu, &golden_mma, &golden_tma,
-                                                       &golden_encode};
+                                                       &golden_encode, &golden_tensormap};
 static const char magic[] = "hewn golden 1\n";
 
 struct driver {

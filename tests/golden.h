@@ -61,7 +61,8 @@ struct golden_family {
     golden_make *make;
 };
 
-extern const struct golden_family golden_alu, golden_mma, golden_tma, golden_encode;
+extern const struct golden_family golden_alu, golden_mma, golden_tma, golden_encode,
+    golden_tensormap;
 
 /* ---- inputs ---- */
 

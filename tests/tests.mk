@@ -4,7 +4,7 @@
 lib_tests := gemm tensormap golden badinput inject npy bench rates
 api_tests := driver_api driver_launch abi compiled
 tools     := launch zoo
-sim_tests := sim_parse sim_exec sim_ops sim_async sim_tensor sim_check
+sim_tests := sim_parse sim_exec sim_ops sim_async sim_tensor sim_check sim_tma
 
 test_bin := $(BUILD)/tests
 test_common := $(O)/tests/harness.o
@@ -20,7 +20,8 @@ $(test_bin)/%: $(O)/tests/%.o
 $(addprefix $(test_bin)/,$(lib_tests)): $(test_common) $(O)/tests/device.o $(lib)
 $(test_bin)/inject $(test_bin)/badinput: $(O)/tests/fake_driver.o
 $(test_bin)/npy: $(O)/tools/hewn/npy.o
-$(test_bin)/golden: $(addprefix $(O)/tests/,golden_alu.o golden_mma.o golden_tma.o golden_encode.o)
+$(test_bin)/golden: $(addprefix $(O)/tests/,golden_alu.o golden_mma.o golden_tma.o golden_encode.o \
+  golden_tensormap.o)
 $(addprefix $(test_bin)/,$(api_tests)): $(test_common)
 $(addprefix $(test_bin)/,$(sim_tests)): $(test_common) $(sim_obj)
 $(test_bin)/sim_tensor: $(O)/tests/sim_tensor_mma.o $(O)/tests/sim_tensor_blackwell.o $(O)/tests/tensor_model.o

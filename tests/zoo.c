@@ -398,7 +398,7 @@ static const char *base_name(const char *path)
 static int print_job(const struct options *o, const struct job *j)
 {
     const struct result *r = &j->result;
-    bool open = j->zoo->open[0] && !j->fixed, ok = open ? false : r->ok;
+    bool open = j->zoo->open[0] && (!j->fixed || !r->ok), ok = open ? false : r->ok;
     const char *name = base_name(j->zoo->path);
     char label[64];
     if (open && !r->ok && o->skip_open) {

@@ -19,7 +19,7 @@
     X("check", check, "[--gpu h200|b200|b300] [--report FILE] PROGRAM ARGS…",                      \
       "run a program on the simulator with every check on")                                        \
     X("run", run,                                                                                  \
-      "FILE.ptx [--gpu G] [--seed N | --schedules N] [--json] [--report FILE] [-D NAME[=V]]… "     \
+      "FILE.ptx [--gpu G] [--seed N | --schedules N] [--json] [--report F] [--text F] [-D NAME[=V]]… "     \
       "[--WORD STATEMENT]…",                                                                       \
       "run a PTX file without host code; its own lines //@ run: say how, options override them")   \
     X("timeline", timeline, "TRACE [-o FILE.svg] [--launch N] [--cta N] [--from US] [--to US]",    \

@@ -170,7 +170,7 @@ static void shape_text(char *out, size_t size, int rank, const uint64_t *dim)
     int n = snprintf(out, size, "(");
     for (int i = 0; i < rank; i++)
         n += snprintf(out + n, size - (size_t)n, "%llu%s", (unsigned long long)dim[i],
-                      rank == 1       ? ","
+                      rank == 1      ? ","
                       : i + 1 < rank ? ", "
                                      : "");
     snprintf(out + n, size - (size_t)n, ")");
@@ -216,10 +216,10 @@ int npy_read_into(const char *path, const char *descr, size_t element, int rank,
     else if (!header)
         refuse(&r, "no memory for its header");
     else if (!read_header(&r, f, header) && !parse_exactly(&r, header, descr, rank, dim))
-        rc = fread(data, 1, (size_t)bytes, f) == bytes && fgetc(f) == EOF
-                 ? 0
-                 : refuse(&r, "does not hold exactly %llu bytes of data",
-                          (unsigned long long)bytes);
+        rc =
+            fread(data, 1, (size_t)bytes, f) == bytes && fgetc(f) == EOF
+                ? 0
+                : refuse(&r, "does not hold exactly %llu bytes of data", (unsigned long long)bytes);
     if (f) fclose(f);
     free(header);
     return rc;

@@ -17,8 +17,8 @@ enum { FOLDED = 64, FIELD = 2048 };
 
 struct options {
     struct run run;
-    const char *gpu, *report;
-    unsigned long seed, schedules; /* schedules: seeds 1 … N; 0: the one seed */
+    const char *gpu, *report, *text; /* text: write the preprocessed text there, and run nothing */
+    unsigned long seed, schedules;   /* schedules: seeds 1 … N; 0: the one seed */
     bool json;
     const char *word[64], *rest[64]; /* statements of the command line, applied after the notes */
     int words;
@@ -60,6 +60,10 @@ static int known_option(struct options *o, const char *name, const char *value)
     }
     if (!strcmp(name, "--report")) {
         o->report = value;
+        return 0;
+    }
+    if (!strcmp(name, "--text")) {
+        o->text = value;
         return 0;
     }
     if (!strcmp(name, "--seed")) return number(name, value, &o->seed);
@@ -140,9 +144,9 @@ static int describe(struct options *o)
         char where[RUN_NAME];
         int n = snprintf(statement, sizeof statement, "%s %s", o->word[i], o->rest[i]);
         snprintf(where, sizeof where, "--%s", o->word[i]);
-        rc = n < (int)sizeof statement ? run_statement(r, where, statement)
-                                       : run_fail(where, "is longer than %zu characters",
-                                                  sizeof statement - 1);
+        rc = n < (int)sizeof statement
+                 ? run_statement(r, where, statement)
+                 : run_fail(where, "is longer than %zu characters", sizeof statement - 1);
     }
     if (!rc && !r->launches) r->launch[r->launches++] = r->next;
     return rc;
@@ -211,7 +215,8 @@ static const char *results_text(const struct run_outcome *out)
 
 static void tell_json(const struct session *s, unsigned long seed, const struct run_outcome *out)
 {
-    static const char *const steps[] = {"open", "load", "maps", "launch", "sync", "results", "over"};
+    static const char *const steps[] = {"open", "load",    "maps", "launch",
+                                        "sync", "results", "over"};
     printf("{\"run\":\"");
     json_text(s->o->run.path);
     printf("\",\"seed\":%lu,\"step\":\"%s\",\"result\":%d,\"simulated\":%s,\"results\":\"%s\","
@@ -328,7 +333,34 @@ static int run_all(struct session *s)
     }
 }
 
-int cli_run(int argc, char **argv)
+static int write_text(const struct options *o)
+{
+    FILE *f = fopen(o->text, "w");
+    bool bad;
+    if (!f) return cli_fail("%s: %s", o->text, strerror(errno));
+    bad = fputs(o->run.text, f) < 0;
+    if (fclose(f) || bad) return cli_fail("%s: cannot be written", o->text);
+    return 0;
+}
+
+/* Makes the report file where none was asked for, and runs. */
+static int run_session(struct session *s)
+{
+    int rc;
+    s->temporary = !s->o->report;
+    snprintf(s->report, sizeof s->report, "%s",
+             s->o->report ? s->o->report : "/tmp/hewn-run-XXXXXX");
+    if (s->temporary) {
+        int fd = mkstemp(s->report);
+        if (fd < 0) return cli_fail("%s: %s", s->report, strerror(errno));
+        close(fd);
+    }
+    rc = run_all(s);
+    if (s->temporary) unlink(s->report);
+    return rc;
+}
+
+static int run_file(int argc, char **argv)
 {
     struct options *o = calloc(1, sizeof *o);
     struct session *s = calloc(1, sizeof *s);
@@ -336,18 +368,16 @@ int cli_run(int argc, char **argv)
     if (!rc && describe(o)) rc = 1;
     if (!rc) {
         s->o = o;
-        s->temporary = !o->report;
-        snprintf(s->report, sizeof s->report, "%s", o->report ? o->report : "/tmp/hewn-run-XXXXXX");
-        if (s->temporary) {
-            int fd = mkstemp(s->report);
-            if (fd < 0) rc = cli_fail("%s: %s", s->report, strerror(errno));
-            if (fd >= 0) close(fd);
-        }
-        if (!rc) rc = run_all(s);
-        if (s->temporary) unlink(s->report);
+        rc = o->text ? write_text(o) : run_session(s);
     }
     if (o) free(o->run.text);
     free(o);
     free(s);
     return rc;
+}
+
+int cli_run(int argc, char **argv)
+{
+    if (argc == 2 && !strcmp(argv[1], "--help")) return run_help(), 0;
+    return run_file(argc, argv);
 }

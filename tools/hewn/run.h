@@ -2,7 +2,7 @@
  * hewn run: a PTX file without host code. What a run needs is said in statements, one notation for two
  * places: a line  //@ run: STATEMENT; STATEMENT …  of the PTX itself, and an option  --WORD "REST"  on
  * the command line, which comes later and so overrides. A line  //@ run NAME: …  counts only where
- * macro NAME was defined by -D. The notation is described in one place, run_text.c.
+ * macro NAME was defined by -D. The notation is described in one place, run_help.
  */
 #ifndef CLI_RUN_H
 #define CLI_RUN_H
@@ -22,25 +22,25 @@ enum {
 };
 
 /* name, bytes, the type in .npy headers, enum hewn_tm_dtype (-1: no tensor map has it) */
-#define RUN_DTYPES(X)                                                                              \
-    X(u8, 1, "|u1", HEWN_TM_U8)                                                                    \
-    X(s8, 1, "|i1", -1)                                                                            \
-    X(u16, 2, "<u2", HEWN_TM_U16)                                                                  \
-    X(s16, 2, "<i2", -1)                                                                           \
-    X(u32, 4, "<u4", HEWN_TM_U32)                                                                  \
-    X(s32, 4, "<i4", HEWN_TM_I32)                                                                  \
-    X(u64, 8, "<u8", HEWN_TM_U64)                                                                  \
-    X(s64, 8, "<i8", HEWN_TM_I64)                                                                  \
-    X(f16, 2, "<f2", HEWN_TM_F16)                                                                  \
-    X(bf16, 2, "<V2", HEWN_TM_BF16)                                                                \
-    X(f32, 4, "<f4", HEWN_TM_F32)                                                                  \
+#define RUN_DTYPES(X)               \
+    X(u8, 1, "|u1", HEWN_TM_U8)     \
+    X(s8, 1, "|i1", -1)             \
+    X(u16, 2, "<u2", HEWN_TM_U16)   \
+    X(s16, 2, "<i2", -1)            \
+    X(u32, 4, "<u4", HEWN_TM_U32)   \
+    X(s32, 4, "<i4", HEWN_TM_I32)   \
+    X(u64, 8, "<u8", HEWN_TM_U64)   \
+    X(s64, 8, "<i8", HEWN_TM_I64)   \
+    X(f16, 2, "<f2", HEWN_TM_F16)   \
+    X(bf16, 2, "<V2", HEWN_TM_BF16) \
+    X(f32, 4, "<f4", HEWN_TM_F32)   \
     X(f64, 8, "<f8", HEWN_TM_F64)
 
 enum run_dtype {
 #define X(name, bytes, npy, tm) RUN_##name,
     RUN_DTYPES(X)
 #undef X
-    RUN_DTYPE_COUNT
+        RUN_DTYPE_COUNT
 };
 
 struct run_dtype_info {
@@ -52,12 +52,20 @@ struct run_dtype_info {
 extern const struct run_dtype_info run_dtypes[RUN_DTYPE_COUNT];
 
 /* What a buffer begins with, or is expected to hold in the end. */
-enum run_init_kind { INIT_ZEROS, INIT_RANDOM, INIT_IOTA, INIT_CONST, INIT_FILE, INIT_SAME, INIT_MATMUL };
+enum run_init_kind {
+    INIT_ZEROS,
+    INIT_RANDOM,
+    INIT_IOTA,
+    INIT_CONST,
+    INIT_FILE,
+    INIT_SAME,
+    INIT_MATMUL
+};
 struct run_init {
     int kind;
-    double value[3];        /* random: low, high, seed; iota: start, step; const: value */
-    char path[RUN_PATH];    /* file */
-    int of[2];              /* same, matmul: buffers */
+    double value[3];     /* random: low, high, seed; iota: start, step; const: value */
+    char path[RUN_PATH]; /* file */
+    int of[2];           /* same, matmul: buffers */
 };
 
 struct run_buffer {
@@ -65,7 +73,7 @@ struct run_buffer {
     int dtype, rank;
     uint64_t dim[RUN_RANK], count; /* dim[0] is the slowest, as in NumPy */
     struct run_init init;
-    void *start;                   /* initial contents */
+    void *start; /* initial contents */
     uint64_t device;
 };
 
@@ -93,10 +101,10 @@ struct run_launch {
 
 struct run_output {
     int buffer;
-    bool write;           /* to `path`; else compared with `want` */
+    bool write; /* to `path`; else compared with `want` */
     char path[RUN_PATH];
     struct run_init want;
-    double tolerance;     /* of a comparison; 0: equal */
+    double tolerance; /* of a comparison; 0: equal */
 };
 
 struct run {
@@ -109,13 +117,16 @@ struct run {
     int buffers, maps, launches, outputs;
     const char *defines[RUN_DEFINES]; /* NAME or NAME=VALUE */
     int define_count;
-    char *text;       /* what the driver gets: preprocessed, NUL-terminated */
+    char *text; /* what the driver gets: preprocessed, NUL-terminated */
 };
 
 /* "hewn run: WHERE: …" on stderr. Returns -1. */
 int run_fail(const char *where, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- run_text.c: statements ---- */
+
+/* Prints the notation. */
+void run_help(void);
 
 /* One statement ("buf a f32[4,32] random"); `where` says where it stands. 0 or -1. */
 int run_statement(struct run *r, const char *where, const char *statement);

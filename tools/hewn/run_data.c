@@ -89,7 +89,8 @@ static int fill_matmul(const struct run *r, const struct run_buffer *c, const st
     return 0;
 }
 
-int run_fill(const struct run *r, const struct run_buffer *b, const struct run_init *init, void *out)
+int run_fill(const struct run *r, const struct run_buffer *b, const struct run_init *init,
+             void *out)
 {
     size_t bytes = b->count * run_dtypes[b->dtype].bytes;
     const struct run_buffer *other = &r->buffer[init->of[0]];

@@ -8,18 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DRIVER_CALLS(X)                                                                            \
-    X(cuModuleLoadDataEx, (hewn_cu_module * module, const void *image, unsigned count,             \
-                           int *options, void **values))                                           \
-    X(cuModuleGetFunction, (hewn_cu_function * f, hewn_cu_module module, const char *name))        \
-    X(cuMemAlloc_v2, (hewn_cu_deviceptr * address, size_t bytes))                                  \
-    X(cuMemcpyHtoD_v2, (hewn_cu_deviceptr address, const void *host, size_t bytes))                \
-    X(cuMemcpyDtoH_v2, (void *host, hewn_cu_deviceptr address, size_t bytes))                      \
-    X(cuCtxSynchronize, (void))                                                                    \
-    X(cuTensorMapEncodeIm2col,                                                                     \
-      (hewn_tensormap * map, int type, uint32_t rank, hewn_cu_deviceptr address,                   \
-       const uint64_t *dim, const uint64_t *stride, const int *lower, const int *upper,            \
-       uint32_t channels, uint32_t pixels, const uint32_t *step, int interleave, int swizzle,      \
+#define DRIVER_CALLS(X)                                                                          \
+    X(cuModuleLoadDataEx,                                                                        \
+      (hewn_cu_module * module, const void *image, unsigned count, int *options, void **values)) \
+    X(cuModuleGetFunction, (hewn_cu_function * f, hewn_cu_module module, const char *name))      \
+    X(cuMemAlloc_v2, (hewn_cu_deviceptr * address, size_t bytes))                                \
+    X(cuMemcpyHtoD_v2, (hewn_cu_deviceptr address, const void *host, size_t bytes))              \
+    X(cuMemcpyDtoH_v2, (void *host, hewn_cu_deviceptr address, size_t bytes))                    \
+    X(cuCtxSynchronize, (void))                                                                  \
+    X(cuTensorMapEncodeIm2col,                                                                   \
+      (hewn_tensormap * map, int type, uint32_t rank, hewn_cu_deviceptr address,                 \
+       const uint64_t *dim, const uint64_t *stride, const int *lower, const int *upper,          \
+       uint32_t channels, uint32_t pixels, const uint32_t *step, int interleave, int swizzle,    \
        int l2, int oob))
 
 struct session {
@@ -115,9 +115,9 @@ static int encode_im2col(struct session *s, const struct run_map *m, hewn_cu_dev
     uint32_t ones[RUN_RANK];
     int rc;
     for (int i = 0; i < RUN_RANK; i++) ones[i] = m->step[i] ? m->step[i] : 1;
-    rc = s->cuTensorMapEncodeIm2col(out, m->tm_dtype, (uint32_t)m->rank, address, m->dim,
-                                    m->stride, m->lower, m->upper, m->channels, m->pixels, ones,
-                                    m->interleave, m->swizzle, m->l2, m->oob);
+    rc = s->cuTensorMapEncodeIm2col(out, m->tm_dtype, (uint32_t)m->rank, address, m->dim, m->stride,
+                                    m->lower, m->upper, m->channels, m->pixels, ones, m->interleave,
+                                    m->swizzle, m->l2, m->oob);
     return rc ? refuse_driver(s, rc, m->name) : 0;
 }
 

@@ -90,7 +90,8 @@ static char *preprocess(const struct run *r, size_t *size)
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
     if (text && status == 0) return text;
     free(text);
-    run_fail(r->path, "the text uses # directives, and '%s -E' (CC names another) failed on it", cc);
+    run_fail(r->path, "the text uses # directives, and '%s -E' (CC names another) failed on it",
+             cc);
     return NULL;
 }
 
@@ -101,8 +102,7 @@ static void write_names(FILE *out, const char *source)
     for (const char *at = source; *at;) {
         size_t length = strcspn(at, "\n");
         for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-            if (!strncmp(at, kinds[i], strlen(kinds[i])))
-                fprintf(out, "%.*s\n", (int)length, at);
+            if (!strncmp(at, kinds[i], strlen(kinds[i]))) fprintf(out, "%.*s\n", (int)length, at);
         at += length + (at[length] == '\n');
     }
 }

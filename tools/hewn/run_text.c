@@ -1,32 +1,4 @@
-/*
- * The notation of hewn run. Statements, in any order except that a name is defined before its use:
- *
- *   gpu h200|b200|b300            which device to simulate (else the one that the target asks for)
- *   entry NAME                    (else the only entry of the text)
- *   grid X[,Y[,Z]]   block X[,Y[,Z]]   cluster X[,Y[,Z]]     (1)
- *   shared BYTES                  dynamic shared memory (0)
- *   programmatic, cooperative     launch attributes; `plain` takes them away
- *   buf NAME TYPE[SHAPE] [INIT]   global memory; shape as in NumPy, the last dimension the fastest
- *   map NAME BUF KEY=VALUE…       a tensor map over a buffer; dimension 0 is the fastest here:
- *       box=…                     (needed, but for im2col)
- *       dims=… strides=…          elements; bytes (those of the buffer); rank by dims
- *       step=… (element strides)  swizzle=none|32B|64B|128B|128B_ATOM_32B|…  interleave=none|16B|32B
- *       oob=zero|nan  l2=none|64B|128B|256B  offset=BYTES  type=TYPE|tf32|…
- *       lower=… upper=… channels=N pixels=N       an im2col map in place of box=
- *   params P, P, …                in the entry's order: a buffer (its address), BUF+BYTES, a map
- *                                 (its 128 bytes, or its address in global memory where the
- *                                 parameter has 8 bytes), or a number of the parameter's type
- *   launch                        enqueue a launch as described so far; what follows changes the
- *                                 next. Without any, one launch as described in the end.
- *   expect BUF INIT [tol=X]       after all launches BUF must hold INIT: equal, or with tol within
- *                                 X * (1 + |wanted|) of it
- *   out BUF FILE.npy              write BUF
- *
- *   INIT  zeros | random [LOW HIGH [SEED]] | iota [START [STEP]] | const VALUE | file FILE.npy |
- *         same BUF (as that buffer began) | matmul A B (A * transpose(B), products and sums in
- *         float64; the tolerance is then K * 2^-23 times the sum of |products|, plus one rounding)
- *   TYPE  u8 s8 u16 s16 u32 s32 u64 s64 f16 bf16 f32 f64
- */
+/* The notation of hewn run: what it is, told to who asks (run_help), and how it is read. */
 #include "run.h"
 
 #include <ctype.h>
@@ -71,6 +43,68 @@ int run_map_named(const struct run *r, const char *name)
     for (int i = 0; i < r->maps; i++)
         if (!strcmp(r->map[i].name, name)) return i;
     return -1;
+}
+
+/* ---- help ---- */
+
+static const char notation[] =
+    "A statement says one thing about a run. It stands in the PTX itself, in a line\n"
+    "\n"
+    "    //@ run: STATEMENT; STATEMENT; ...\n"
+    "\n"
+    "or on the command line as --WORD \"REST\", which comes later and so overrides. A line that "
+    "begins with\n"
+    "//@ run NAME: counts only where -DNAME was given. Text that uses #include, #define or #if "
+    "goes through\n"
+    "`cc -E` first (CC names another).\n"
+    "\n"
+    "  gpu h200|b200|b300            which device to simulate (else the one that the target asks "
+    "for)\n"
+    "  entry NAME                    (else the only entry of the text)\n"
+    "  grid X[,Y[,Z]]   block X[,Y[,Z]]   cluster X[,Y[,Z]]     (1)\n"
+    "  shared BYTES                  dynamic shared memory (0)\n"
+    "  programmatic, cooperative     launch attributes; `plain` takes them away\n"
+    "  buf NAME TYPE[SHAPE] [INIT]   global memory; shape as in NumPy, the last dimension the "
+    "fastest\n"
+    "  map NAME BUF KEY=VALUE…       a tensor map over a buffer; dimension 0 is the fastest here:\n"
+    "      box=…                     (needed, but for im2col)\n"
+    "      dims=… strides=…          elements; bytes (those of the buffer); rank by dims\n"
+    "      step=… (element strides)  swizzle=none|32B|64B|128B|128B_ATOM_32B|…  "
+    "interleave=none|16B|32B\n"
+    "      oob=zero|nan  l2=none|64B|128B|256B  offset=BYTES  type=TYPE|tf32|…\n"
+    "      lower=… upper=… channels=N pixels=N       an im2col map in place of box=\n"
+    "  params P, P, …                in the entry's order: a buffer (its address), BUF+BYTES, a "
+    "map\n"
+    "                                (its 128 bytes, or its address in global memory where the\n"
+    "                                parameter has 8 bytes), or a number of the parameter's type\n"
+    "  launch                        enqueue a launch as described so far; what follows changes "
+    "the\n"
+    "                                next. Without any, one launch as described in the end.\n"
+    "  expect BUF INIT [tol=X]       after all launches BUF must hold INIT: equal, or with tol "
+    "within\n"
+    "                                X * (1 + |wanted|) of it\n"
+    "  out BUF FILE.npy              write BUF\n"
+    "\n"
+    "  INIT  zeros | random [LOW HIGH [SEED]] | iota [START [STEP]] | const VALUE | file FILE.npy "
+    "|\n"
+    "        same BUF (as that buffer began) | matmul A B (A * transpose(B), products and sums in\n"
+    "        float64; the tolerance is then K * 2^-23 times the sum of |products|, plus one "
+    "rounding)\n"
+    "  TYPE  u8 s8 u16 s16 u32 s32 u64 s64 f16 bf16 f32 f64\n"
+    "\n"
+    "Without --gpu the run is on the GPU that answers, with results and no verdict; else on the "
+    "simulator, as the device\n"
+    "that the text's target asks for. --schedules N runs under the seeds 1 to N and folds what is "
+    "found; --seed N under\n"
+    "that one. --json prints the findings, the verdicts, and a line for each run. --text FILE "
+    "writes the text that the\n"
+    "driver would get, and runs nothing. Exit status: 1 a finding, a refused launch or a wrong "
+    "result; 2 something was not\n"
+    "modelled; else 0.\n";
+
+void run_help(void)
+{
+    fputs(notation, stdout);
 }
 
 /* ---- values ---- */
@@ -156,9 +190,18 @@ static int say_extent(const struct words *w, uint32_t out[3])
     return 0;
 }
 
-static int say_grid(struct words *w) { return say_extent(w, w->run->next.grid); }
-static int say_block(struct words *w) { return say_extent(w, w->run->next.block); }
-static int say_cluster(struct words *w) { return say_extent(w, w->run->next.cluster); }
+static int say_grid(struct words *w)
+{
+    return say_extent(w, w->run->next.grid);
+}
+static int say_block(struct words *w)
+{
+    return say_extent(w, w->run->next.block);
+}
+static int say_cluster(struct words *w)
+{
+    return say_extent(w, w->run->next.cluster);
+}
 
 static int say_shared(struct words *w)
 {
@@ -186,8 +229,14 @@ static int say_entry(struct words *w)
     return name_into(w->where, "entry", w->word[1], w->run->next.entry, RUN_NAME);
 }
 
-static int say_programmatic(struct words *w) { return w->run->next.programmatic = true, 0; }
-static int say_cooperative(struct words *w) { return w->run->next.cooperative = true, 0; }
+static int say_programmatic(struct words *w)
+{
+    return w->run->next.programmatic = true, 0;
+}
+static int say_cooperative(struct words *w)
+{
+    return w->run->next.cooperative = true, 0;
+}
 static int say_plain(struct words *w)
 {
     return w->run->next.programmatic = w->run->next.cooperative = false, 0;
@@ -220,7 +269,7 @@ static int say_launch(struct words *w)
 /* INIT, the words from `at` on. */
 static int say_init(const struct words *w, int at, struct run_init *init)
 {
-    static const char *const names[] = {"zeros", "random", "iota", "const",
+    static const char *const names[] = {"zeros", "random", "iota",  "const",
                                         "file",  "same",   "matmul"};
     static const struct {
         int least, most;
@@ -233,8 +282,8 @@ static int say_init(const struct words *w, int at, struct run_init *init)
     kind = choice(w->where, "contents", w->word[at], names, 7);
     if (kind < 0) return -1;
     if (given < rules[kind].least || given > rules[kind].most)
-        return run_fail(w->where, "%s takes %d to %d words, not %d", names[kind],
-                        rules[kind].least, rules[kind].most, given);
+        return run_fail(w->where, "%s takes %d to %d words, not %d", names[kind], rules[kind].least,
+                        rules[kind].most, given);
     init->kind = kind;
     memcpy(init->value, rules[kind].preset, sizeof init->value);
     if (kind == INIT_FILE)
@@ -411,7 +460,8 @@ static int map_key(const struct words *w, const char *key, const char *value, st
         const char *const *names;
         int count;
         size_t field;
-    } modes[] = {{"swizzle", swizzle_names, COUNT(swizzle_names), offsetof(struct run_map, swizzle)},
+    } modes[] = {{"swizzle", swizzle_names, COUNT(swizzle_names),
+                  offsetof(struct run_map, swizzle)},
                  {"interleave", interleave_names, COUNT(interleave_names),
                   offsetof(struct run_map, interleave)},
                  {"l2", l2_names, COUNT(l2_names), offsetof(struct run_map, l2)},
@@ -467,9 +517,10 @@ static int say_map(struct words *w)
 
 /* ---- statements ---- */
 
-#define STATEMENTS(X)                                                                              \
-    X(gpu) X(entry) X(grid) X(block) X(cluster) X(shared) X(programmatic) X(cooperative) X(plain)  \
-    X(buf) X(map) X(params) X(launch) X(expect) X(out)
+#define STATEMENTS(X)                                                                             \
+    X(gpu)                                                                                        \
+    X(entry) X(grid) X(block) X(cluster) X(shared) X(programmatic) X(cooperative) X(plain) X(buf) \
+        X(map) X(params) X(launch) X(expect) X(out)
 
 static const struct {
     const char *word;

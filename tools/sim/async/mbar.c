@@ -414,16 +414,16 @@ enum step mbar_copy_landed(struct mbar_who who, struct cta *cta, uint32_t offset
     /* A copy may land at once, so a phase that it was not issued in never rightly counts it: the
      * phase of its issue completed without waiting for these bytes. */
     if (b->phase != issue_phase) {
-        const struct insn *expected =
-            b->phase == issue_phase + 1 ? expected_before(b) : NULL;
+        const struct insn *expected = b->phase == issue_phase + 1 ? expected_before(b) : NULL;
         object_of(cta, offset, text);
         /* Which copy comes last is up to the schedule; the number that is wrong is not. */
-        sim_find(cta->group, who.warp, expected ? expected : who.in, who.lane, SEV_ERROR,
-                 FIND_MBARRIER_TX, CAUSE_NONE, text,
-                 "%u bytes of a copy (line %u) issued in phase %llu of %s land in phase %llu: phase "
-                 "%llu completed without them, so fewer bytes were expected than its copies bring",
-                 bytes, who.in->src->pos.line, (unsigned long long)issue_phase, text,
-                 (unsigned long long)b->phase, (unsigned long long)issue_phase);
+        sim_find(
+            cta->group, who.warp, expected ? expected : who.in, who.lane, SEV_ERROR,
+            FIND_MBARRIER_TX, CAUSE_NONE, text,
+            "%u bytes of a copy (line %u) issued in phase %llu of %s land in phase %llu: phase "
+            "%llu completed without them, so fewer bytes were expected than its copies bring",
+            bytes, who.in->src->pos.line, (unsigned long long)issue_phase, text,
+            (unsigned long long)b->phase, (unsigned long long)issue_phase);
     }
     return mbar_complete_tx(who, cta, offset, bytes);
 }

@@ -48,7 +48,7 @@ enum {
 enum { INTERLEAVE_NONE, INTERLEAVE_16B, INTERLEAVE_32B };
 
 /* Bytes that a row may fill, by swizzle; 0: any. */
-static const uint16_t swizzle_spans[] = {0, 32, 64, 128, 128, 128, 128};
+static const uint16_t swizzle_spans[] = {0, 32, 64, 128, 128, 128, 128, 96};
 
 static bool is_packed16(uint32_t dtype)
 {
@@ -74,6 +74,7 @@ uint32_t tmap_unit_bits(const struct tmap *t)
 uint32_t tmap_row_bytes(const struct tmap *t)
 {
     uint32_t elements = t->im2col ? t->channels : t->box[0];
+    if (t->interleave) return tmap_unit_bits(t) / 8;
     /* Packed into shared memory with padding: 16 elements take 16 bytes. */
     if (is_packed16(t->dtype)) return elements;
     return elements * tmap_unit_bits(t) / 8;
@@ -87,7 +88,7 @@ uint32_t tmap_row_pitch(const struct tmap *t)
 
 uint32_t tmap_extent(const struct tmap *t, uint32_t d)
 {
-    if (d == 0) return t->box[0];
+    if (d == 0 && !t->interleave) return t->box[0];
     if (t->interleave && d + 2 == t->rank)
         return 1; /* one slice at a time, whatever the box says */
     return (t->box[d] + t->element_stride[d] - 1) / t->element_stride[d];
@@ -96,8 +97,11 @@ uint32_t tmap_extent(const struct tmap *t, uint32_t d)
 uint32_t tmap_rows(const struct tmap *t)
 {
     uint32_t rows = 1;
-    if (t->im2col) return t->pixels;
-    for (uint32_t d = 1; d < t->rank; d++) rows *= tmap_extent(t, d);
+    if (t->rows4) return 4;
+    if (t->wide == TMAP_WIDE_128)
+        return TMAP_W128_PIXELS + (uint32_t)(TMAP_W128_PIXELS / TMAP_W128_RUN * t->halo);
+    if (t->im2col) return t->pixels + t->halo;
+    for (uint32_t d = t->interleave ? 0 : 1; d < t->rank; d++) rows *= tmap_extent(t, d);
     return rows;
 }
 
@@ -150,7 +154,8 @@ static int check_enums(const struct judge *j)
     if (t->interleave > INTERLEAVE_32B) {
         return refuse(j, "interleave %u is not 0 to 2", t->interleave);
     }
-    if (t->swizzle > TMAP_SWIZZLE_LAST) return refuse(j, "swizzle %u is not 0 to 6", t->swizzle);
+    if (t->swizzle > TMAP_SWIZZLE_LAST && !(t->replaced && t->swizzle == TMAP_SWIZZLE_96))
+        return refuse(j, "swizzle %u is not 0 to 6", t->swizzle);
     if (t->swizzle >= TMAP_SWIZZLE_ATOM_32 && j->cc_major < 10) {
         return refuse(j,
                       "swizzle %u (an atom mode) needs compute capability 10.0; this device has "
@@ -261,13 +266,13 @@ static int check_tiled(const struct judge *j)
 
 static int check_im2col(const struct judge *j)
 {
-    /* Signed range of each corner offset by rank: 16, 8 and 5 bits. */
+    /* Signed range of each corner offset by spatial dimensions: 16, 8 and 5 bits. */
     static const int32_t limits[] = {1 << 15, 1 << 7, 1 << 4};
     const struct tmap *t = j->t;
     uint64_t bytes;
-    uint32_t inner, spatial = t->rank - 2u;
+    uint32_t inner, spatial = t->wide ? 1 : t->rank - 2u;
     uint32_t most = is_packed16(t->dtype) ? 128 : 256;
-    int32_t limit = t->rank > 2 && t->rank < 6 ? limits[t->rank - 3] : 0;
+    int32_t limit = t->rank > 2 && t->rank < 6 ? limits[spatial - 1] : 0;
     for (uint32_t i = 0; i < spatial; i++) {
         /* Measured: interleaved maps count from dimension 0, and the sum wraps at 32 bits. */
         uint32_t dim = (uint32_t)t->dim[t->interleave ? i : i + 1];
@@ -284,7 +289,7 @@ static int check_im2col(const struct judge *j)
     if (!t->channels || t->channels > most) {
         return refuse(j, "%u channels per pixel is not 1 to %u", t->channels, most);
     }
-    if (!t->pixels || t->pixels > 1024) {
+    if (t->wide != TMAP_WIDE_128 && (!t->pixels || t->pixels > 1024)) {
         return refuse(j, "%u pixels per column is not 1 to 1024", t->pixels);
     }
     inner = is_packed16(t->dtype) ? 8 * t->channels : t->channels * tmap_elem_bits(t->dtype);
@@ -292,7 +297,7 @@ static int check_im2col(const struct judge *j)
         return refuse(j, "%u channels of %s are not a multiple of 16 bytes", t->channels,
                       dtypes[t->dtype].name);
     }
-    bytes = (uint64_t)inner / 8 * t->pixels;
+    bytes = (uint64_t)inner / 8 * tmap_rows(t);
     if (bytes > MAX_BOX_BYTES) {
         return refuse(j, "%llu bytes of pixels are more than the %d of an SM's shared memory",
                       (unsigned long long)bytes, MAX_BOX_BYTES);
@@ -300,11 +305,32 @@ static int check_im2col(const struct judge *j)
     return check_swizzle(j, inner / 8);
 }
 
+/* CUDA Driver API, cuTensorMapEncodeIm2colWide. */
+static int check_wide(const struct judge *j)
+{
+    const struct tmap *t = j->t;
+    if (j->cc_major < 10) {
+        return refuse(j, "im2col wide maps need compute capability 10.0; this device has %u.x",
+                      j->cc_major);
+    }
+    if (t->wide > TMAP_WIDE_128) return refuse(j, "wide mode %u is not 0 or 1", t->wide - 1U);
+    if (t->interleave) return refuse(j, "im2col wide maps take no interleave");
+    if (is_packed16(t->dtype) && t->channels != 128) {
+        return refuse(j, "%u channels per pixel; %s takes 128", t->channels, dtypes[t->dtype].name);
+    }
+    if (t->swizzle == TMAP_SWIZZLE_64 || t->swizzle == TMAP_SWIZZLE_128 ||
+        t->swizzle == TMAP_SWIZZLE_ATOM_32) {
+        return 0;
+    }
+    return refuse(j, "im2col wide maps take swizzle 64B, 128B or 128B_ATOM_32B, not %u",
+                  t->swizzle);
+}
+
 int tmap_validate(const struct tmap *t, uint32_t cc_major, char *why, size_t why_size)
 {
     struct judge j = {t, why, why_size, cc_major};
     if (cc_major < 9) return refuse(&j, "tensor maps need compute capability 9.0 or higher");
-    if (check_enums(&j) || check_global(&j)) return 1;
+    if (check_enums(&j) || check_global(&j) || (t->wide && check_wide(&j))) return 1;
     return t->im2col ? check_im2col(&j) : check_tiled(&j);
 }
 
@@ -319,7 +345,7 @@ struct packed {
     int16_t lower[3], upper[3];
     uint16_t channels, pixels;
     uint8_t element_stride[5];
-    uint8_t dtype, rank, interleave, swizzle, l2, oob, im2col;
+    uint8_t dtype, rank, interleave, swizzle, l2, oob, im2col, atomicity, replaced, wide;
 };
 
 _Static_assert(sizeof(struct packed) <= 128, "a tensor map is 128 bytes");
@@ -342,11 +368,13 @@ void tmap_encode(const struct tmap *t, void *opaque128)
     memset(&p, 0, sizeof p);
     p.magic = TMAP_MAGIC;
     p.address = t->address;
-    for (uint32_t d = 0; d < t->rank && d < 5; d++) {
-        p.dim[d] = (uint32_t)(t->dim[d] - 1);
-        if (d) p.stride[d - 1] = t->stride[d];
-        p.box[d] = (uint16_t)t->box[d];
-        p.element_stride[d] = (uint8_t)t->element_stride[d];
+    /* All five, for tensormap.replace may raise the rank. */
+    for (uint32_t d = 0; d < 5; d++) {
+        bool used = d < t->rank || t->replaced;
+        p.dim[d] = used ? (uint32_t)(t->dim[d] - 1) : 0;
+        if (d) p.stride[d - 1] = used ? t->stride[d] : 0;
+        p.box[d] = used ? (uint16_t)t->box[d] : 1;
+        p.element_stride[d] = used ? (uint8_t)t->element_stride[d] : 1;
     }
     for (uint32_t i = 0; i < 3; i++) {
         p.lower[i] = (int16_t)t->lower[i];
@@ -361,6 +389,9 @@ void tmap_encode(const struct tmap *t, void *opaque128)
     p.l2 = t->l2;
     p.oob = t->oob;
     p.im2col = t->im2col;
+    p.atomicity = t->atomicity;
+    p.replaced = t->replaced;
+    p.wide = t->wide;
     p.checksum = checksum(&p);
     memset(opaque128, 0, 128);
     memcpy(opaque128, &p, sizeof p);
@@ -380,13 +411,16 @@ bool tmap_decode(const void *opaque128, struct tmap *out)
                          .l2 = p.l2,
                          .oob = p.oob,
                          .im2col = p.im2col,
+                         .atomicity = p.atomicity,
+                         .replaced = p.replaced,
+                         .wide = p.wide,
                          .channels = p.channels,
                          .pixels = p.pixels};
     for (uint32_t d = 0; d < 5; d++) {
-        out->dim[d] = d < p.rank ? p.dim[d] + 1ULL : 1;
+        out->dim[d] = p.dim[d] + 1ULL;
         out->stride[d] = d ? p.stride[d - 1] : tmap_elem_bytes(p.dtype);
-        out->box[d] = d < p.rank ? p.box[d] : 1;
-        out->element_stride[d] = d < p.rank ? p.element_stride[d] : 1;
+        out->box[d] = p.box[d];
+        out->element_stride[d] = p.element_stride[d];
     }
     for (uint32_t i = 0; i < 3; i++) {
         out->lower[i] = p.lower[i];

@@ -15,7 +15,20 @@ struct tmap {
     uint32_t box[5], element_stride[5];
     int32_t lower[3], upper[3]; /* im2col */
     uint32_t channels, pixels;
+    uint8_t atomicity; /* of the 128-byte swizzle, tensormap.replace's encoding, when not in use */
+    uint8_t replaced;  /* by tensormap.replace: its rules are checked when it is used */
+    uint8_t wide;      /* enum tmap_wide: of im2col maps */
+    /* Of one copy, not of the map: */
+    uint8_t rows4;  /* gather4, scatter4: four rows, each at a coordinate of its own */
+    uint16_t halo;  /* im2col::w: pixels after the column, or after every 32 of W128 */
 };
+
+/* tmap.replaced: bits. An H200 refuses (715) a map that was encoded for TF32 and became an integer one. */
+enum { TMAP_REPLACED = 1, TMAP_WAS_TF32 = 2 };
+
+/* im2col::w takes a bounding box of one row, as many pixels as the map says or always 128. */
+enum tmap_wide { TMAP_NARROW, TMAP_WIDE, TMAP_WIDE_128 };
+enum { TMAP_W128_PIXELS = 128, TMAP_W128_RUN = 32 };
 
 /* Checks the driver's rules; 0 or CUresult 1. `why` (may be NULL) says which rule broke. */
 int tmap_validate(const struct tmap *t, uint32_t cc_major, char *why, size_t why_size);

@@ -5,9 +5,9 @@
 
 #include <stdio.h>
 
-enum { ROW_MAX = 256 * 32 }; /* bytes of the widest row: 256 slices of 32 bytes */
+enum { ROW_MAX = 256 * 8 }; /* bytes of the widest row */
 
-/* One row (dimension 0) of a box. [lo, hi) are the bytes of it, as they stand in shared memory, that
+/* One row of a box: along dimension 0, or one slice where it is interleaved. [lo, hi) are the bytes of it, as they stand in shared memory, that
  * lie inside the tensor; global is the address of lo. */
 struct box_row {
     uint32_t index; /* 0, 1, … in shared order */
@@ -19,9 +19,11 @@ struct box_walk {
     const struct tmap *t;
     const int32_t *coord;
     uint32_t rows, done;
-    int64_t at[5];   /* coordinates in dimensions 1.. */
+    uint32_t first;  /* dimension that rows are counted in: 1, interleaved 0 */
+    int64_t at[5];   /* coordinates in dimensions first.. */
+    int64_t last[5]; /* the same of the last pixel that is no halo */
     uint32_t lo, hi; /* of a row whose other coordinates are inside */
-    int64_t start;   /* address of its lo, less the terms of dimensions 1.. */
+    int64_t start;   /* address of its lo, less the terms of dimensions first.. */
 };
 
 /* Bytes of global memory behind `bytes` of a shared row: the padded types hold 16 elements in 16
@@ -50,11 +52,24 @@ static void walk_begin(struct box_walk *walk, const struct tmap *t, const int32_
     walk->t = t;
     walk->coord = coord;
     walk->rows = tmap_rows(t);
-    for (uint32_t d = 1; d < t->rank; d++) walk->at[d] = coord[d];
+    walk->first = t->interleave ? 0 : 1;
+    for (uint32_t d = walk->first; d < t->rank; d++) walk->at[d] = coord[d];
+    if (t->interleave) {
+        walk->hi = tmap_row_bytes(t);
+        walk->start = (int64_t)t->address;
+        return;
+    }
     if (first >= end) return; /* lo = hi = 0: nothing of any row is inside */
     walk->lo = row_offset(t, first);
     walk->hi = row_offset(t, end);
     walk->start = (int64_t)t->address + (coord[0] + first) * (int64_t)tmap_unit_bits(t) / 8;
+}
+
+/* Dimensions of an im2col map that a pixel's place is counted in: all but channels (interleaved: the
+ * slices of a pixel) and batch. */
+static bool is_spatial(const struct tmap *t, uint32_t d)
+{
+    return t->im2col && (t->interleave ? d + 2 < t->rank : d && d + 1 < t->rank);
 }
 
 /* The next row of a box, or the next pixel of the bounding box of an im2col copy: that spans
@@ -62,14 +77,40 @@ static void walk_begin(struct box_walk *walk, const struct tmap *t, const int32_
 static void walk_step(struct box_walk *walk)
 {
     const struct tmap *t = walk->t;
-    for (uint32_t d = 1; d < t->rank; d++) {
-        bool spatial = t->im2col && d + 1 < t->rank;
-        int64_t end = spatial ? (int64_t)t->dim[d] + t->upper[d - 1]
+    if (t->rows4) {
+        if (walk->done < 4) walk->at[1] = walk->coord[1 + walk->done];
+        return;
+    }
+    if (t->wide) { /* along W alone, then the next image */
+        walk->at[1] += t->element_stride[1];
+        if (walk->at[1] < (int64_t)t->dim[1] + t->upper[0]) return;
+        walk->at[1] = t->lower[0];
+        walk->at[t->rank - 1] += t->element_stride[t->rank - 1];
+        return;
+    }
+    for (uint32_t d = walk->first; d < t->rank; d++) {
+        bool spatial = is_spatial(t, d), slices = t->interleave && d + 2 == t->rank;
+        int64_t end = spatial ? (int64_t)t->dim[d] + t->upper[d - walk->first]
                               : walk->coord[d] + (int64_t)tmap_extent(t, d) * t->element_stride[d];
+        if (t->im2col && slices) continue;
         walk->at[d] += t->element_stride[d];
         if (walk->at[d] < end || (t->im2col && !spatial)) break;
-        walk->at[d] = spatial ? t->lower[d - 1] : walk->coord[d];
+        walk->at[d] = spatial ? t->lower[d - walk->first] : walk->coord[d];
     }
+}
+
+/* How many-eth halo pixel the next one is, from 1; 0: it is none. Interpretation: halo pixels go on
+ * along W from the last pixel before them, beyond the bounding box. */
+static uint32_t walk_halo(const struct box_walk *walk)
+{
+    const struct tmap *t = walk->t;
+    uint32_t run = TMAP_W128_RUN, i = walk->done;
+    if (!t->halo) return 0;
+    if (t->wide == TMAP_WIDE_128)
+        i %= run + t->halo;
+    else
+        run = t->pixels;
+    return i < run ? 0 : i - run + 1;
 }
 
 static bool walk_next(struct box_walk *walk, struct box_row *row)
@@ -77,25 +118,28 @@ static bool walk_next(struct box_walk *walk, struct box_row *row)
     const struct tmap *t = walk->t;
     int64_t global = walk->start;
     bool inside = walk->hi > walk->lo;
+    uint32_t halo = walk_halo(walk);
     if (walk->done == walk->rows) return false;
-    for (uint32_t d = 1; d < t->rank; d++) {
-        int64_t c = walk->at[d];
-        if (t->im2col && d + 1 < t->rank) c += walk->coord[TMAP_OFFSETS + d - 1];
+    if (!halo) memcpy(walk->last, walk->at, sizeof walk->last);
+    for (uint32_t d = walk->first; d < t->rank; d++) {
+        int64_t c = walk->last[d], pitch = (int64_t)(d ? t->stride[d] : tmap_row_bytes(t));
+        if (d == 1) c += (int64_t)halo * t->element_stride[1];
+        if (is_spatial(t, d)) c += walk->coord[TMAP_OFFSETS + d - walk->first];
         inside = inside && c >= 0 && c < (int64_t)t->dim[d];
-        global += inside ? c * (int64_t)t->stride[d] : 0;
+        global += inside ? c * pitch : 0;
     }
     *row = (struct box_row){.index = walk->done++,
                             .lo = inside ? walk->lo : 0,
                             .hi = inside ? walk->hi : 0,
                             .global = (uint64_t)global};
-    walk_step(walk);
+    if (!halo) walk_step(walk);
     return true;
 }
 
 /* Positions [*first, *last] of dimension d that lie inside the tensor; false when none does. */
 static bool inside_range(const struct tmap *t, int64_t c, uint32_t d, int64_t *first, int64_t *last)
 {
-    int64_t step = d ? t->element_stride[d] : 1;
+    int64_t step = d || t->interleave ? t->element_stride[d] : 1;
     *first = c < 0 ? (-c + step - 1) / step : 0;
     *last = ((int64_t)t->dim[d] - 1 - c) / step;
     if (c > (int64_t)t->dim[d] - 1) return false;
@@ -107,6 +151,12 @@ bool tmap_outside(const struct tmap *t, const int32_t *coord)
 {
     int64_t first, last;
     if (t->im2col) return false; /* rows are not a rectangle: not told */
+    if (t->rows4) {
+        bool any = false;
+        for (uint32_t i = 1; i <= 4; i++)
+            any = any || (coord[i] >= 0 && coord[i] < (int64_t)t->dim[1]);
+        return !any || !inside_range(t, coord[0], 0, &first, &last);
+    }
     for (uint32_t d = 0; d < t->rank; d++) {
         if (!inside_range(t, coord[d], d, &first, &last)) return true;
     }
@@ -128,7 +178,7 @@ static bool box_mapped(const struct tmap *t, const int32_t *coord)
 {
     int64_t first, last, low = (int64_t)t->address, high = low;
     uint64_t base, size;
-    if (t->im2col) return false;
+    if (t->im2col || t->rows4 || t->interleave) return false;
     for (uint32_t d = 0; d < t->rank; d++) {
         if (!inside_range(t, coord[d], d, &first, &last)) return false;
         if (d == 0) {

@@ -2,11 +2,12 @@
  * Box copies of tensor maps between global memory and a CTA's shared window (PTX ISA "Tensors",
  * "Tile Mode", "im2col mode", "Swizzling Modes").
  *
- * A box is rows of dimension 0. In shared memory they follow one another at a pitch of whole
+ * A box is rows of dimension 0; where it is interleaved, of one slice each. In shared memory they follow one another at a pitch of whole
  * swizzle spans (without a swizzle, densely), and the swizzle then moves 16-byte chunks by the
  * absolute address. Gaps beside narrow rows keep what they held, and do not count on the mbarrier.
  * Interleaved: an element of dimension 0 is a slice of 16 or 32 bytes, of the last but one
- * dimension a copy takes one position, and rows are dense in spite of a swizzle. All this, the fill
+ * dimension (the slices of a pixel) a copy takes one position, im2col as well, whatever the box or the
+ * channels say, and rows are dense in spite of a swizzle. All this, the fill
  * and the conversions were measured on an H200: tests/golden_tma.c.
  */
 #ifndef SIM_TMAP_COPY_H
@@ -18,6 +19,7 @@
 
 /* Driver enum values that have rules of their own. */
 enum tmap_dtype {
+    TMAP_F16 = 6, /* the types below are integers */
     TMAP_F32 = 7,
     TMAP_F32_FTZ = 10,
     TMAP_TF32,
@@ -34,7 +36,8 @@ enum tmap_swizzle_mode {
     TMAP_SWIZZLE_ATOM_32,
     TMAP_SWIZZLE_ATOM_32_FLIP_8,
     TMAP_SWIZZLE_ATOM_64,
-    TMAP_SWIZZLE_LAST = TMAP_SWIZZLE_ATOM_64
+    TMAP_SWIZZLE_LAST = TMAP_SWIZZLE_ATOM_64,
+    TMAP_SWIZZLE_96 /* by tensormap.replace alone, sm_103a */
 };
 
 /* address ^ (address >> shift & mask) ^ (address >> flip_shift & flip_mask) */
@@ -49,9 +52,9 @@ static inline struct swizzle_shape tmap_swizzle_shape(uint32_t mode)
      * [interpretation of "alternate row"]. */
     static const struct swizzle_shape shapes[] = {
         {0, 0, 0, 0, 16},    {3, 0x10, 0, 0, 16}, {3, 0x30, 0, 0, 16}, {3, 0x70, 0, 0, 16},
-        {2, 0x60, 0, 0, 16}, {2, 0x60, 4, 8, 8},  {1, 0x40, 0, 0, 16},
+        {2, 0x60, 0, 0, 16}, {2, 0x60, 4, 8, 8},  {1, 0x40, 0, 0, 16}, {3, 0x10, 0, 0, 16},
     };
-    return shapes[mode <= TMAP_SWIZZLE_LAST ? mode : 0];
+    return shapes[mode <= TMAP_SWIZZLE_96 ? mode : 0];
 }
 
 static inline uint32_t tmap_swizzle_by(struct swizzle_shape s, uint32_t address)
@@ -61,7 +64,7 @@ static inline uint32_t tmap_swizzle_by(struct swizzle_shape s, uint32_t address)
 
 uint32_t tmap_elem_bits(uint32_t dtype);       /* 4 and 6 for the packed ones */
 uint32_t tmap_unit_bits(const struct tmap *t); /* of one step along dimension 0 */
-uint32_t tmap_row_bytes(const struct tmap *t); /* of dimension 0, in shared memory */
+uint32_t tmap_row_bytes(const struct tmap *t); /* in shared memory */
 uint32_t tmap_row_pitch(const struct tmap *t); /* from row to row there */
 uint32_t tmap_rows(const struct tmap *t);
 uint32_t tmap_extent(const struct tmap *t, uint32_t d); /* elements the box delivers */

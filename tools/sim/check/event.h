@@ -10,7 +10,7 @@
 
 #define EVENTS(X)                                                                                  \
     X(ACCESS, "lanes access memory: space, address[], size, write/read/atomic, proxy, strong")     \
-    X(FENCE, "a fence: value = enum fence_kind")                                                   \
+    X(FENCE, "a fence: value = enum fence_kind; access: WRITE release, READ acquire, 0 both")      \
     X(BARRIER_ARRIVE, "named barrier key: arrival; value = generation")                            \
     X(BARRIER_PASS, "named barrier key: a waiting warp goes on")                                   \
     X(CLUSTER_ARRIVE, "cluster barrier arrival; value = phase")                                    \
@@ -55,7 +55,8 @@ enum fence_kind {
     FENCE_MBARRIER_INIT,
     FENCE_WGMMA,
     FENCE_TCGEN05_BEFORE,
-    FENCE_TCGEN05_AFTER
+    FENCE_TCGEN05_AFTER,
+    FENCE_PROXY_ALIAS
 };
 
 struct async_cost;
@@ -78,7 +79,8 @@ struct event {
     uint64_t token;    /* async operation: group-unique sequence number, 0 none */
     const uint64_t *addresses; /* ACCESS by lanes: 32 addresses in `space`'s own terms; else NULL. With
                                   a token they are an operation's ranges, `lanes` saying how many */
-    uint64_t address;  /* ACCESS without lanes */
+    uint64_t address;  /* ACCESS without lanes; FENCE_PROXY_TENSORMAP: the map, where size is not 0
+                          (or addresses: a map for each lane) */
     uint64_t size;     /* bytes (per lane where addresses is set) */
     const struct async_cost *cost; /* ASYNC_ISSUE */
 };

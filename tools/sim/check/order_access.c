@@ -55,6 +55,9 @@ static enum finding_kind kind_of(const struct touch *t, const struct actor *a,
                                  const struct component *p, epoch prior, bool wrote)
 {
     const bool issued = knows_issue(a->w, p, prior);
+    if (a->e->proxy == PROXY_TENSORMAP ||
+        strncmp(a->e->in->row->name, "tensormap.", strlen("tensormap.")) == 0)
+        return FIND_TENSORMAP_PROXY;
     if (p->kind == COMPONENT_WGMMA && issued) return FIND_WGMMA_WAIT;
     if (p->kind == COMPONENT_WARP || p->kind == COMPONENT_REMOTE_STORE)
         return t->async && t->write && !wrote && t->replaces ? FIND_ASYNC_REUSE : FIND_RACE;

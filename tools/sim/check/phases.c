@@ -11,7 +11,7 @@ enum { NAME = 96 };
 /* One warp's last wait on a barrier that passed. */
 struct pass {
     const struct insn *in;
-    uint64_t phase; /* plus 1; 0: none */
+    uint64_t phase;  /* plus 1; 0: none */
     uint32_t number; /* the warp's own, when it passed */
 };
 
@@ -218,10 +218,11 @@ static void on_phase_after(struct phases *p, const struct event *e)
         if (pass->phase != e->value) continue;
         if (clock_get(&known->point.done.known, w->order->chain[COMPONENT_WARP]) >= pass->number)
             continue;
-        tell_phase(p, b, w, pass->in,
-                   "the next phase completed, and nothing orders it behind this wait: a waiter that "
-                   "comes a little later finds the phase over and the next one too, and parity "
-                   "cannot tell which");
+        tell_phase(
+            p, b, w, pass->in,
+            "the next phase completed, and nothing orders it behind this wait: a waiter that "
+            "comes a little later finds the phase over and the next one too, and parity "
+            "cannot tell which");
     }
 }
 

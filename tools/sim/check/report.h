@@ -42,6 +42,7 @@ enum finding_severity { SEV_ERROR, SEV_WARNING, SEV_ADVICE };
     X(COLLECTIVE_PARTIAL, "collective-partial", SEV_ERROR)                                         \
     X(BARRIER_ID, "barrier-id", SEV_ERROR)                                                         \
     X(CLUSTER_EXIT, "cluster-exit", SEV_ERROR)                                                     \
+    X(CLUSTER_CANCEL, "cluster-cancel", SEV_ERROR)                                                 \
     X(PENDING_AT_EXIT, "pending-at-exit", SEV_ERROR)                                               \
     X(COMMIT_EMPTY, "commit-empty", SEV_WARNING)                                                   \
     X(OOB, "oob", SEV_ERROR)                                                                       \

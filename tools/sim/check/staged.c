@@ -30,8 +30,8 @@ struct chunk {
 struct stage {
     uint32_t bar;
     uint64_t phase;
-    uint64_t boxes;  /* identities, order does not matter; 0: no tensor copies */
-    uint64_t before; /* of the stage before it */
+    uint64_t boxes;        /* identities, order does not matter; 0: no tensor copies */
+    uint64_t before;       /* of the stage before it */
     const struct insn *in; /* NULL: no stage yet */
     bool open;             /* its warp has not waited for it yet */
 };
@@ -215,11 +215,8 @@ static void stage_begins(struct staged *s, struct staged_cta *c, const struct ev
     struct stage *g = &c->stage[e->warp->id];
     if (g->in && g->bar == e->key && g->phase == e->value) return;
     stage_ends(s, g);
-    *g = (struct stage){.bar = e->key,
-                        .phase = e->value,
-                        .before = g->boxes,
-                        .in = e->in,
-                        .open = true};
+    *g = (struct stage){
+        .bar = e->key, .phase = e->value, .before = g->boxes, .in = e->in, .open = true};
 }
 
 /* Sums of mixed identities: boxes of one stage may come in any order. */
@@ -282,8 +279,8 @@ static void cta_exits(struct staged *s, const struct cta *cta)
 }
 
 __attribute__((format(printf, 4, 5))) static void advise(struct staged *s, uint32_t insn,
-                                                         enum finding_kind kind,
-                                                         const char *format, ...)
+                                                         enum finding_kind kind, const char *format,
+                                                         ...)
 {
     char text[400];
     va_list args;

@@ -113,6 +113,31 @@ int cuTensorMapEncodeIm2col(void *map, int type, uint32_t rank, void *address, c
     return finish(&t, map, "cuTensorMapEncodeIm2col");
 }
 
+int cuTensorMapEncodeIm2colWide(void *map, int type, uint32_t rank, void *address,
+                                const uint64_t *dim, const uint64_t *strides, int lower, int upper,
+                                uint32_t channels, uint32_t pixels, const uint32_t *element_strides,
+                                int interleave, int mode, int swizzle, int l2, int oob)
+{
+    struct call call CALL_SCOPE;
+    const struct map_request request = {
+        map, type, rank, address, dim, strides, element_strides, interleave, swizzle, l2, oob};
+    const char *why;
+    struct tmap t;
+
+    if (call_enter(&call, NEED_INIT)) return call.rc;
+    if (gather(&request, &t, &why) || mode < 0 || mode > 1) {
+        driver_note("cuTensorMapEncodeIm2colWide: %s", why ? why : "mode is not 0 or 1");
+        return HEWN_CU_INVALID_VALUE;
+    }
+    t.im2col = 1;
+    t.wide = (uint8_t)(TMAP_WIDE + mode);
+    t.channels = channels;
+    t.pixels = pixels;
+    t.lower[0] = lower;
+    t.upper[0] = upper;
+    return finish(&t, map, "cuTensorMapEncodeIm2colWide");
+}
+
 int cuTensorMapReplaceAddress(void *map, void *address)
 {
     struct call call CALL_SCOPE;

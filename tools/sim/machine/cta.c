@@ -350,7 +350,8 @@ static void cta_start(struct cta *c)
     memset(c->shared, POISON, c->shared_bytes);
     c->warps_live = c->warp_count;
     c->pool_free = 0;
-    c->tmem_held = c->tmem_smallest = c->cta_group = 0;
+    memset(c->inc_granted, 0, sizeof c->inc_granted);
+    c->tmem_held = c->tmem_wanted = c->tmem_smallest = c->cta_group = 0;
     c->tmem_relinquished = false;
     c->in_flight = 0;
     for (uint32_t i = 0; i < c->warp_count; i++) warp_start(c, i);
@@ -369,6 +370,7 @@ static void cluster_start(struct group *g, struct cluster *cl)
     cl->arrived_threads = 0;
     cl->live_threads = cl->cta_count * product(l->block);
     cl->phase = 0;
+    cl->cancel_failed = false;
     g->resident[g->resident_count++] = cl;
     for (uint32_t r = 0; r < cl->cta_count; r++) cta_start(cl->ctas[r]);
 }

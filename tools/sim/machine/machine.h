@@ -174,8 +174,10 @@ struct cta {
     struct warp *warps;
     uint32_t warp_count, warps_live;
     int64_t pool_free;      /* registers released by setmaxnreg.dec and not yet taken */
+    uint32_t inc_granted[CTA_WARPS / 4]; /* by warpgroup: the setmaxnreg.inc paid for, 0 none */
     uint32_t tmem_held;     /* columns allocated and not freed */
     bool tmem_relinquished;
+    uint32_t tmem_wanted;   /* columns that a warp waits for, 0 none */
     uint32_t tmem_smallest; /* smallest allocation so far (an alloc may not grow), 0 none */
     struct tmem_pair tmem_pair;
     uint32_t cta_group;     /* cta_group of the first tcgen05 instruction, 0 none yet */
@@ -192,6 +194,7 @@ struct cluster {
     /* barrier.cluster: one phase */
     uint32_t arrived_threads, live_threads; /* arrived ones that have not exited; not exited */
     uint64_t phase;
+    bool cancel_failed; /* a thread of it saw clusterlaunchcontrol.try_cancel fail */
 };
 
 /* Tensor memory by column: cell[c][lane], so that a column is 128 consecutive words. */

@@ -1,7 +1,12 @@
 /* Branches, ends of threads, sleeping, and the register pool. */
 #include "exec.h"
 
-enum { SETMAXNREG_LEAST = 24, SETMAXNREG_MOST = 256, SLEEP_MOST = 1000000 /* ns */ };
+enum {
+    WARPGROUP = 4,
+    /* warps */ SETMAXNREG_LEAST = 24,
+    SETMAXNREG_MOST = 256,
+    SLEEP_MOST = 1000000 /* ns */
+};
 
 static enum step exec_bra(struct warp *w, const struct insn *in, uint32_t mask)
 {
@@ -119,13 +124,27 @@ static enum step setmaxnreg_wrong(struct warp *w, const struct insn *in, const c
     return STEP_NEXT;
 }
 
-/* Interpretation: an inc is granted to each warp by itself, as soon as what other warps of the CTA
- * gave back covers it. */
+/* What an inc of the warp's whole group to `wanted` registers a thread takes from the pool. */
+static int64_t group_need(const struct warp *w, uint32_t wanted)
+{
+    const struct cta *c = w->cta;
+    uint32_t first = w->id / WARPGROUP * WARPGROUP;
+    int64_t need = 0;
+    for (uint32_t i = first; i < first + WARPGROUP && i < c->warp_count; i++) {
+        const struct warp *o = &c->warps[i];
+        if (o->live && wanted > o->reg_quota) need += (int64_t)wanted - o->reg_quota;
+    }
+    return need;
+}
+
+/* An inc is granted to a warpgroup at once, as soon as what other warps of the CTA gave back covers
+ * all its warps; the first of them that comes takes it for the rest (PTX ISA: all of a warpgroup
+ * execute the same setmaxnreg). A dec gives back each warp's own as it comes [interpretation]. */
 static enum step exec_setmaxnreg(struct warp *w, const struct insn *in, uint32_t mask)
 {
     struct cta *c = w->cta;
     struct group *g = c->group;
-    uint32_t wanted = (uint32_t)in->imm[0];
+    uint32_t wanted = (uint32_t)in->imm[0], *granted = &c->inc_granted[w->id / WARPGROUP];
     bool inc = in->flags;
     (void)mask;
     if (!w->reg_quota) {
@@ -136,13 +155,15 @@ static enum step exec_setmaxnreg(struct warp *w, const struct insn *in, uint32_t
     }
     if (inc && wanted < w->reg_quota) return setmaxnreg_wrong(w, in, "inc", wanted);
     if (!inc && wanted > w->reg_quota) return setmaxnreg_wrong(w, in, "dec", wanted);
-    if (inc) {
-        int64_t more = (int64_t)wanted - w->reg_quota;
+    if (inc && *granted != wanted) {
+        int64_t more = group_need(w, wanted);
         if (more > c->pool_free) return sim_block(w, WAIT_REGISTERS, c, 0, wanted);
         c->pool_free -= more;
-        g->progress++;
-    } else {
+        *granted = wanted;
+        sim_wake(c, WAIT_REGISTERS, WAKE_ANY);
+    } else if (!inc) {
         c->pool_free += (int64_t)w->reg_quota - wanted;
+        *granted = 0;
         sim_wake(c, WAIT_REGISTERS, WAKE_ANY);
     }
     w->reg_quota = wanted;

@@ -2,6 +2,12 @@
  * tcgen05.alloc, dealloc, relinquish_alloc_permit: PTX ISA "Tensor Memory Allocation and Management
  * Instructions". Columns go in chunks of 32, first fit on the CTA's SM; a pair takes the same columns
  * on both SMs. Interpretation: the halves of a paired dealloc do not wait for each other.
+ *
+ * Who is first. Hardware starts the clusters that share SMs one after the other, so an older one's
+ * allocations have long been made when a younger one asks. Here they start together; a CTA's first
+ * request therefore gives way, for a while, to an older CTA on the SM that has made none yet, and any
+ * request to an older one's that waits and could be served [interpretation]. CTAs that hold columns
+ * and wait for each other still do.
  */
 #include "mem.h"
 #include "tcgen05.h"
@@ -115,6 +121,7 @@ static enum step deliver(struct warp *w, const struct insn *in, uint32_t first_c
     if (!to) return STEP_FAULT;
     memcpy(to, &value, sizeof value);
     cta->tmem_smallest = columns;
+    cta->tmem_wanted = 0;
     observe(cta->group, &(struct event){.kind = EV_ACCESS,
                                         .space = SPACE_SHARED,
                                         .access = ACCESS_WRITE,
@@ -128,11 +135,61 @@ static enum step deliver(struct warp *w, const struct insn *in, uint32_t first_c
     return STEP_NEXT;
 }
 
+/* Cycles for which a first request gives way to older CTAs that have not asked yet, and between
+ * looks: longer than the prologue of a full SM, instruction by instruction. */
+enum { GIVE_WAY = 1 << 20, GIVE_WAY_LOOK = 1 << 13 };
+
+/* An older CTA that shares the SM of `cta`, from resident cluster `i` on; NULL: none. */
+static const struct cta *older_cta(const struct cta *cta, uint32_t *i)
+{
+    const struct group *g = cta->group;
+    while (*i < g->resident_count) {
+        const struct cluster *cl = g->resident[(*i)++];
+        if (cl->linear < cta->cluster->linear && cl->ctas[cta->rank]->warps_live)
+            return cl->ctas[cta->rank];
+    }
+    return NULL;
+}
+
+/* An older CTA waits for columns that are free. */
+static bool older_waits(const struct cta *cta, uint32_t cta_group)
+{
+    uint32_t i = 0;
+    for (const struct cta *o; (o = older_cta(cta, &i)) != NULL;)
+        if (o->tmem_wanted && find_run(o, cta_group, o->tmem_wanted / TMEM_CHUNK) != TMEM_CHUNKS)
+            return true;
+    return false;
+}
+
+/* An older CTA has not asked for columns yet, and may. */
+static bool older_to_come(const struct cta *cta)
+{
+    uint32_t i = 0;
+    for (const struct cta *o; (o = older_cta(cta, &i)) != NULL;)
+        if (!o->tmem_smallest && !o->tmem_wanted && !o->tmem_relinquished) return true;
+    return false;
+}
+
+/* STEP_NEXT: it is this CTA's turn. */
+static enum step take_turn(struct warp *w, const struct insn *in, uint32_t columns)
+{
+    struct cta *cta = w->cta;
+    const struct wait *wait = &warp_frag(w)->wait;
+    uint64_t now = cta->group->now, since = wait->kind == WAIT_NONE ? now : wait->since;
+    if (!cta->tmem_smallest && !cta->tmem_wanted && now - since < GIVE_WAY && older_to_come(cta))
+        return sim_block(w, WAIT_SLEEP, cta, 0, now + GIVE_WAY_LOOK);
+    cta->tmem_wanted = columns;
+    if (older_waits(cta, in->flags)) return sim_block(w, WAIT_TMEM_ALLOC, cta, 0, columns);
+    return STEP_NEXT;
+}
+
 static enum step alloc_single(struct warp *w, const struct insn *in, uint32_t columns)
 {
     const uint32_t first = find_run(w->cta, 1, columns / TMEM_CHUNK);
     if (first == TMEM_CHUNKS) return sim_block(w, WAIT_TMEM_ALLOC, w->cta, 0, columns);
     if (!take_run(w->cta, first, columns / TMEM_CHUNK)) return tcgen05_no_memory(w, in);
+    w->cta->tmem_wanted = 0;
+    sim_wake_all(w->cta->group, WAIT_TMEM_ALLOC); /* who gave way may be next */
     return deliver(w, in, first, columns);
 }
 
@@ -166,6 +223,7 @@ static enum step alloc_pair(struct warp *w, const struct insn *in, uint32_t colu
     if (first == TMEM_CHUNKS) return sim_block(w, WAIT_TMEM_ALLOC, cta, 0, columns);
     if (!take_run(cta, first, columns / TMEM_CHUNK) || !take_run(peer, first, columns / TMEM_CHUNK))
         return tcgen05_no_memory(w, in);
+    cta->tmem_wanted = peer->tmem_wanted = 0;
     other->granted = true;
     other->first = first;
     *own = (struct tmem_pair){0};
@@ -179,7 +237,12 @@ static enum step exec_alloc(struct warp *w, const struct insn *in, uint32_t mask
         check_warp(w, in, mask, in->arg[1], FIND_TMEM_ALLOC) == STEP_FAULT)
         return STEP_FAULT;
     const uint32_t columns = (uint32_t)arg_lane(w, in->arg[1], 0);
+    struct cta *cta = w->cta;
     if (check_alloc(w, in, columns) == STEP_FAULT) return STEP_FAULT;
+    if (!(cta->tmem_pair.granted && cta->tmem_pair.warp == w)) {
+        enum step step = take_turn(w, in, columns);
+        if (step != STEP_NEXT) return step;
+    }
     return in->flags == 2 ? alloc_pair(w, in, columns) : alloc_single(w, in, columns);
 }
 

@@ -1,5 +1,5 @@
 /*
- * Tensor copies by tile-mode maps (PTX ISA "cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor",
+ * Tensor copies (PTX ISA "cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor",
  * "cp.async.bulk.prefetch.tensor").
  */
 #include "bulk.h"
@@ -16,7 +16,10 @@ struct tma_form {
     uint32_t map_arg, shared_arg; /* arg of the tensor address, of the shared address */
     uint32_t map_imm, shared_imm; /* which address operand each is */
     uint32_t mask_arg;            /* multicast; 0: none */
+    uint32_t coords;              /* as many as the rank, or a column and four rows */
     bool im2col;                  /* with rank - 2 offsets after a load's coordinates */
+    bool rows4;                   /* .tile::gather4, .tile::scatter4 */
+    uint8_t wide;                 /* enum tmap_wide: .im2col::w; its halo and offset follow */
     bool own_cta;                 /* .shared::cta destination */
     bool pair;                    /* .cta_group::2 */
     const char *op;               /* reductions: "add", … */
@@ -53,20 +56,40 @@ static enum step check_map(struct warp *w, const struct insn *in, uint32_t lane,
                            const struct tmap *t)
 {
     const struct tma_form *form = in->aux;
+    char why[256];
+    if (t->replaced && tmap_validate(t, w->cta->group->launch->gpu->cc_major, why, sizeof why))
+        return sim_fault(w, in, lane, 719, FIND_TMA_DESC, CAUSE_NONE, "",
+                         "tensor map, changed by tensormap.replace: %s", why);
+    if (t->replaced & TMAP_WAS_TF32 && t->dtype < TMAP_F16)
+        return sim_fault(w, in, lane, 715, FIND_TMA_DESC, CAUSE_NONE, "",
+                         "the tensor map was encoded for TF32, and tensormap.replace made its "
+                         "elements integers (%u)",
+                         t->dtype);
     if (t->im2col != form->im2col)
         return fault_desc(w, in, lane, "the access mode, tiled 0 or im2col 1, is another",
                           t->im2col, form->im2col);
     if (t->rank != form->rank) {
         return fault_desc(w, in, lane, "rank differs from the instruction's", t->rank, form->rank);
     }
-    if (t->interleave && (t->im2col || t->element_stride[0] > 1)) {
-        return sim_fault(
-            w, in, lane, 801, FIND_UNSUPPORTED, CAUSE_NONE, "",
-            "copies through interleaved tensor maps that are im2col or have an element "
-            "stride in dimension 0 are not modelled (interleave %u)",
-            t->interleave);
-    }
+    if (t->wide != form->wide)
+        return fault_desc(w, in, lane, "the im2col mode, plain 0, w 1 or w::128 2, is another",
+                          t->wide, form->wide);
+    /* PTX ISA ".tile::scatter4 and .tile::gather4 modes". */
+    if (t->rows4 && (t->box[1] != 1 || t->interleave))
+        return fault_desc(w, in, lane,
+                          "gather4 and scatter4 take boxes of one row, not interleaved", t->box[1],
+                          1);
     return STEP_NEXT;
+}
+
+/* {wHalo, wOffset}: the halo belongs to the box, the offset moves it along W. */
+static bool take_halo(const struct tma_form *form, struct tmap *t, int32_t *coord)
+{
+    int32_t halo = coord[TMAP_OFFSETS], offset = coord[TMAP_OFFSETS + 1];
+    t->halo = (uint16_t)halo;
+    coord[TMAP_OFFSETS] = offset;
+    coord[TMAP_OFFSETS + 1] = 0;
+    return halo < (form->wide == TMAP_WIDE_128 ? 32 : 512) && offset < 32;
 }
 
 /* Reads map and coordinates of one lane. */
@@ -85,11 +108,16 @@ static enum step read_box(struct warp *w, const struct insn *in, uint32_t lane, 
                          "cuTensorMapEncode wrote, or written over since",
                          (unsigned long long)address);
     }
-    for (uint32_t d = 0; d < form->rank; d++) {
+    for (uint32_t d = 0; d < form->coords; d++) {
         coord[d] = (int32_t)arg_lane(w, in->list[d], lane);
     }
-    for (uint32_t i = form->rank; i < in->list_count; i++) {
-        coord[TMAP_OFFSETS + i - form->rank] = (uint16_t)arg_lane(w, in->list[i], lane);
+    for (uint32_t i = form->coords; i < in->list_count; i++) {
+        coord[TMAP_OFFSETS + i - form->coords] = (uint16_t)arg_lane(w, in->list[i], lane);
+    }
+    t->rows4 = form->rows4;
+    if (form->wide && !take_halo(form, t, coord)) {
+        return sim_fault(w, in, lane, 715, FIND_TMA_DESC, CAUSE_NONE, "",
+                         "im2col::w: a halo is below 512 (w::128: 32), an offset below 32");
     }
     /* PTX ISA "Restriction on Tensor Copy instructions". */
     if (t->dtype >= TMAP_U4_ALIGN16 && coord[0] % 128) {
@@ -118,7 +146,8 @@ static void publish_map_read(const struct async_op *op, uint64_t address)
 static enum step check_start(struct warp *w, const struct insn *in, uint32_t lane,
                              const struct tmap *t, const int32_t *coord, bool store)
 {
-    for (uint32_t d = 0; d < t->rank && store; d++) {
+    const struct tma_form *form = in->aux;
+    for (uint32_t d = 0; d < form->coords && store; d++) {
         if (coord[d] >= 0) continue;
         return sim_fault(w, in, lane, 715, FIND_OOB, CAUSE_NONE, "",
                          "tensor store: coordinate %u is %d; a store may not start before the "
@@ -260,7 +289,7 @@ static void warn_outside(struct warp *w, const struct insn *in, uint32_t lane, c
     int used = 0;
     if (!tmap_outside(t, coord)) return;
     text[0] = '\0';
-    for (uint32_t d = 0; d < t->rank; d++) {
+    for (uint32_t d = 0; d < (t->rows4 ? 5 : t->rank); d++) {
         used += snprintf(text + used, sizeof text - (size_t)used, "%s%d", d ? ", " : "", coord[d]);
     }
     sim_find(w->cta->group, w, in, lane, SEV_WARNING, FIND_TMA_OOB_BOX, CAUSE_NONE, "",
@@ -406,20 +435,28 @@ static enum step exec_prefetch(struct warp *w, const struct insn *in, uint32_t m
 
 /* ---- binding ---- */
 
-/* The coordinates must be as many as ".2d" and the like say, followed by `offsets` of im2col. */
-static int bind_form(struct decoder *dc, struct insn *out, exec_fn *fn, struct tma_form form,
-                     bool offsets)
+/* The coordinates must be as many as ".2d" and the like say (gather4 and scatter4: a column and four
+ * rows), followed by `offsets` of im2col or the two of im2col::w. */
+static int bind_form(struct decoder *dc, struct insn *out, exec_fn *fn, struct tma_form form)
 {
     struct tma_form *kept = bind_alloc(dc, sizeof *kept);
+    bool offsets = fn != exec_store;
     uint32_t wanted;
     if (!kept) return -1;
     form.rank = (uint32_t)(dc->mod[0][0] - '0');
-    form.im2col = mod_has(dc, "im2col") || mod_has(dc, "im2col_no_offs");
+    form.rows4 = mod_has(dc, "tile::gather4") || mod_has(dc, "tile::scatter4");
+    form.wide = mod_has(dc, "im2col::w::128") ? TMAP_WIDE_128
+                : mod_has(dc, "im2col::w")    ? TMAP_WIDE
+                                              : TMAP_NARROW;
+    form.im2col = form.wide || mod_has(dc, "im2col") || mod_has(dc, "im2col_no_offs");
+    form.coords = form.rows4 ? 5 : form.rank;
     if (form.im2col && form.rank < 3) return bind_invalid(dc, "im2col takes 3d to 5d");
-    wanted = form.rank + (offsets ? form.rank - 2 : 0);
+    if (form.rows4 && form.rank != 2) return bind_invalid(dc, "gather4 and scatter4 take 2d");
+    wanted = form.coords;
+    if (form.im2col && offsets) wanted += form.wide ? 2 : form.rank - 2;
     if (out->list_count != wanted) {
         return bind_invalid(dc, "%u coordinates%s where .%s takes %u", out->list_count,
-                            offsets ? " and offsets" : "", dc->mod[0], wanted);
+                            form.im2col ? " and offsets" : "", dc->mod[0], wanted);
     }
     *kept = form;
     out->aux = kept;
@@ -428,57 +465,45 @@ static int bind_form(struct decoder *dc, struct insn *out, exec_fn *fn, struct t
     return 0;
 }
 
-int bind_tma_load(struct decoder *dc, struct insn *out)
+/* mask_arg: of the multicast forms. */
+static int bind_load(struct decoder *dc, struct insn *out, uint32_t mask_arg)
 {
     return bind_form(dc, out, exec_load,
                      (struct tma_form){.map_arg = 1,
                                        .map_imm = 1,
+                                       .mask_arg = mask_arg,
                                        .own_cta = mod_has(dc, "shared::cta"),
-                                       .pair = mod_has(dc, "cta_group::2")},
-                     false);
+                                       .pair = mod_has(dc, "cta_group::2")});
+}
+
+int bind_tma_load(struct decoder *dc, struct insn *out)
+{
+    return bind_load(dc, out, 0);
 }
 
 int bind_tma_multicast(struct decoder *dc, struct insn *out)
 {
-    return bind_form(
-        dc, out, exec_load,
-        (struct tma_form){
-            .map_arg = 1, .map_imm = 1, .mask_arg = 3, .pair = mod_has(dc, "cta_group::2")},
-        false);
+    return bind_load(dc, out, 3);
 }
 
 int bind_tma_im2col(struct decoder *dc, struct insn *out)
 {
-    return bind_form(dc, out, exec_load,
-                     (struct tma_form){.map_arg = 1,
-                                       .map_imm = 1,
-                                       .mask_arg = mod_has(dc, "multicast::cluster") ? 4 : 0,
-                                       .own_cta = mod_has(dc, "shared::cta"),
-                                       .pair = mod_has(dc, "cta_group::2")},
-                     true);
+    return bind_load(dc, out, mod_has(dc, "multicast::cluster") ? 4 : 0);
 }
 
 int bind_tma_store(struct decoder *dc, struct insn *out)
 {
-    return bind_form(dc, out, exec_store, (struct tma_form){.shared_arg = 1, .shared_imm = 1},
-                     false);
+    return bind_form(dc, out, exec_store, (struct tma_form){.shared_arg = 1, .shared_imm = 1});
 }
 
 int bind_tma_reduce(struct decoder *dc, struct insn *out)
 {
     /* mods: rank, global, shared::cta, operation, … */
     return bind_form(dc, out, exec_store,
-                     (struct tma_form){.shared_arg = 1, .shared_imm = 1, .op = dc->mod[3]}, false);
+                     (struct tma_form){.shared_arg = 1, .shared_imm = 1, .op = dc->mod[3]});
 }
 
 int bind_tma_prefetch(struct decoder *dc, struct insn *out)
 {
-    return bind_form(dc, out, exec_prefetch, (struct tma_form){0}, mod_has(dc, "im2col"));
-}
-
-/* The other access modes: their maps, boxes and offsets are not modelled. */
-int bind_tma_mode(struct decoder *dc, struct insn *out)
-{
-    (void)out;
-    return bind_unsupported(dc, "tensor copies by .gather4, .scatter4, .im2col::w");
+    return bind_form(dc, out, exec_prefetch, (struct tma_form){0});
 }
