@@ -592,9 +592,15 @@ static void on_init_fence(struct order_warp *w, uint32_t lanes)
     }
 }
 
+/* tcgen05.fence::before_thread_sync: what the chain has so far is before what comes after. */
+static void fence_chain(struct order_warp *w, enum component_kind chain, enum component_kind fenced)
+{
+    uint32_t id = w->chain[chain], to = id ? order_chain(w, fenced) : 0;
+    if (to) learn(w, to, order_component(w, id)->number);
+}
+
 static void on_fence(struct order *o, struct order_warp *w, const struct event *e)
 {
-    uint32_t id;
     switch (e->value) {
     case FENCE_MEMBAR:
         w->cta->cluster->talks = true;
@@ -611,9 +617,9 @@ static void on_fence(struct order *o, struct order_warp *w, const struct event *
         break;
     case FENCE_MBARRIER_INIT: on_init_fence(w, e->lanes); break;
     case FENCE_TCGEN05_BEFORE:
-        id = w->chain[COMPONENT_TENSOR];
-        if (id && order_chain(w, COMPONENT_TENSOR_FENCED))
-            learn(w, w->chain[COMPONENT_TENSOR_FENCED], order_component(w, id)->number);
+        fence_chain(w, COMPONENT_TENSOR, COMPONENT_TENSOR_FENCED);
+        fence_chain(w, COMPONENT_TMEM_LD, COMPONENT_LD_FENCED);
+        fence_chain(w, COMPONENT_TMEM_ST, COMPONENT_ST_FENCED);
         break;
     case FENCE_TCGEN05_AFTER:
         keep(o, clock_copy(&w->after, &w->now.known));

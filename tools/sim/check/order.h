@@ -30,6 +30,8 @@
     X(TENSOR_FENCED, "those before a tcgen05.fence::before_thread_sync, complete or not")   \
     X(TMEM_LD, "tcgen05.ld")                                                                \
     X(TMEM_ST, "tcgen05.st")                                                                \
+    X(LD_FENCED, "loads before a tcgen05.fence::before_thread_sync, in numbers of TMEM_LD")        \
+    X(ST_FENCED, "stores likewise")                                                                \
     X(WGMMA, "wgmma.mma_async")                                                             \
     X(CP_ASYNC, "cp.async")                                                                 \
     X(BULK_READ, "bulk-group operations, as far as they read their source")                 \

@@ -163,6 +163,10 @@ static const char *fix_for(const struct conflict *c, const struct component *pri
     const bool same_cta = prior->warp->cta == c->warp->cta;
     const char *fix = fix_wait(prior->kind);
     if (c->fix) return c->fix;
+    if (c->kind == FIND_TMEM_WAIT && c->severity == SEV_WARNING)
+        return "tcgen05.fence::after_thread_sync behind the wait (and ::before_thread_sync ahead "
+               "of "
+               "the signal, where that is not tcgen05.commit)";
     if (c->kind == FIND_PROXY)
         return "fence.proxy.async by the thread that made the generic access, after it and before "
                "the signal (barrier or arrive) that leads here";
@@ -196,8 +200,9 @@ static const char *why(const struct conflict *c)
     case FIND_WGMMA_WAIT: return "overlap: no wgmma.wait_group says that the earlier is over";
     case FIND_TMEM_WAIT:
         return c->severity == SEV_WARNING
-                   ? "are ordered by a barrier, but the later one has no "
-                     "tcgen05.fence::after_thread_sync behind that barrier"
+                   ? "are ordered by a barrier, but without tcgen05.fence::before_thread_sync "
+                     "ahead "
+                     "of it or ::after_thread_sync behind it"
                    : "overlap: the earlier was issued, but nothing waits for it to complete";
     case FIND_TMEM_DEALLOC: return "overlap: the columns are given back while they may be in use";
     default: return "are not ordered: nothing leads from one to the other, whichever ran first";
