@@ -3,9 +3,8 @@
  *
  *   pending.c   operations left behind, commits of nothing
  *   consumed.c  which mbarrier phases were waited for
- *   phases.c    whether the phases of mbarriers depend on luck
  *   staged.c    tiles that copies staged: their layout, and advice
- *   order.c     happens-before, and memory, tensor memory and registers by it
+ *   order.c     happens-before, and by it memory, tensor memory, registers and the phases of mbarriers
  *   launch_memory.c  global memory across clusters and launches
  */
 #include "consumed.h"
@@ -13,7 +12,6 @@
 #include "launch_memory.h"
 #include "order.h"
 #include "pending.h"
-#include "phases.h"
 #include "staged.h"
 
 #include <stdlib.h>
@@ -24,16 +22,13 @@ struct checker {
     struct pending_table pending;
     struct consumed_table consumed;
     struct order *order;
-    struct phases *phases;
     struct staged *staged;
 };
 
 static void on_event(struct observer *o, const struct event *e)
 {
     struct checker *c = (struct checker *)o;
-    phases_before(c->phases, e);
     order_event(c->order, e);
-    phases_after(c->phases, e);
     staged_event(c->staged, e);
     if (e->kind == EV_ACCESS) return;
     pending_event(&c->pending, e);
@@ -45,7 +40,6 @@ static void on_end(struct observer *o, bool completed)
     struct checker *c = (struct checker *)o;
     (void)completed;
     order_end(c->order);
-    phases_end(c->phases);
     staged_end(c->staged);
     if (c->pending.exhausted || c->consumed.exhausted) {
         sim_find(c->group, NULL, NULL, NO_LANE, SEV_WARNING, FIND_UNSUPPORTED, CAUSE_NONE, "",
@@ -57,7 +51,8 @@ static void on_end(struct observer *o, bool completed)
 bool check_consumed(const struct group *g, const struct cta *owner, uint32_t offset, uint64_t phase)
 {
     const struct checker *c = (const struct checker *)g->observer;
-    return !c || c->base.on_event != on_event || consumed_passed(&c->consumed, owner, offset, phase);
+    return !c || c->base.on_event != on_event ||
+           consumed_passed(&c->consumed, owner, offset, phase);
 }
 
 static void destroy(struct observer *o)
@@ -65,7 +60,6 @@ static void destroy(struct observer *o)
     struct checker *c = (struct checker *)o;
     pending_close(&c->pending);
     consumed_close(&c->consumed);
-    phases_free(c->phases);
     order_free(c->order);
     staged_free(c->staged);
     free(c);
@@ -88,8 +82,7 @@ struct observer *check_new(struct group *g, int level)
         .on_event = on_event, .on_end = on_end, .destroy = destroy, .accesses = true};
     c->group = g;
     if (pending_open(&c->pending, g) && consumed_open(&c->consumed)) c->order = order_new(g, level);
-    if (c->order) c->phases = phases_new(g);
-    if (c->phases) c->staged = staged_new(g);
+    if (c->order) c->staged = staged_new(g);
     if (c->staged) return &c->base;
     destroy(&c->base);
     return NULL;

@@ -14,9 +14,7 @@
 #include <stdlib.h>
 
 enum { LAUNCH_TIMEOUT = 702 /* the result of a deadlock */ };
-#define MEMORY_MOST ((uint64_t)1 << 30) /* bytes: of all groups together, and of the launch */
-
-enum { BARS_FIRST = 32, FLAGS_FIRST = 64, FLAGS_MOST = 1 << 14, COPIES_FIRST = 4 };
+enum { BARS_FIRST = 32, COPIES_FIRST = 4 };
 
 void order_exhausted(struct order *o, const char *limit)
 {
@@ -24,8 +22,7 @@ void order_exhausted(struct order *o, const char *limit)
     o->exhausted = true;
 }
 
-/* Notes a failed allocation. */
-static void keep(struct order *o, bool done)
+void order_keep(struct order *o, bool done)
 {
     if (!done) order_exhausted(o, NULL);
 }
@@ -141,7 +138,7 @@ epoch order_here(const struct order_warp *w, const struct insn *in)
 
 static void learn(struct order_warp *w, uint32_t component, uint32_t number)
 {
-    keep(w->cta->cluster->order, stamp_raise(&w->now, component, number));
+    order_keep(w->cta->cluster->order, stamp_raise(&w->now, component, number));
     w->version++;
 }
 
@@ -153,22 +150,22 @@ void order_tick(struct order_warp *w)
     w->released = false;
     if (++c->number == EPOCH_NUMBER_MAX)
         order_exhausted(w->cta->cluster->order, "a clock's numbers");
-    keep(w->cta->cluster->order, stamp_raise_generic(&w->now, self, c->number));
+    order_keep(w->cta->cluster->order, stamp_raise_generic(&w->now, self, c->number));
     w->version++;
 }
 
 /* ---- handing over and taking ---- */
 
-static void release_to(struct order_warp *w, struct stamp *to, const struct insn *in)
+void order_release(struct order_warp *w, struct stamp *to, const struct insn *in)
 {
-    keep(w->cta->cluster->order, stamp_join(to, &w->now));
+    order_keep(w->cta->cluster->order, stamp_join(to, &w->now));
     w->released = true;
     w->handed_over = in;
 }
 
-static void acquire_from(struct order_warp *w, const struct stamp *from, const struct insn *in)
+void order_acquire(struct order_warp *w, const struct stamp *from, const struct insn *in)
 {
-    keep(w->cta->cluster->order, stamp_join(&w->now, from));
+    order_keep(w->cta->cluster->order, stamp_join(&w->now, from));
     w->version++;
     w->acquired = in;
 }
@@ -177,27 +174,14 @@ static void acquire_from(struct order_warp *w, const struct stamp *from, const s
 static void point_turn(struct order *o, struct sync_point *p, uint64_t generation)
 {
     if (p->generation == generation) return;
-    keep(o, stamp_copy(&p->done, &p->current));
+    order_keep(o, stamp_copy(&p->done, &p->current));
     p->generation = generation;
 }
 
 static void point_pass(struct order_warp *w, struct sync_point *p, uint64_t passed,
                        const struct insn *in)
 {
-    acquire_from(w, p->generation <= passed ? &p->current : &p->done, in);
-}
-
-static void point_clear(struct sync_point *p)
-{
-    p->generation = 0;
-    stamp_clear(&p->current);
-    stamp_clear(&p->done);
-}
-
-static void point_free(struct sync_point *p)
-{
-    stamp_free(&p->current);
-    stamp_free(&p->done);
+    order_acquire(w, p->generation <= passed ? &p->current : &p->done, in);
 }
 
 /* ---- named barriers and the cluster's ---- */
@@ -207,7 +191,7 @@ static void on_barrier(struct order *o, struct order_warp *w, const struct event
     struct sync_point *p = &w->cta->named[e->key % NAMED_BARRIERS];
     if (e->kind == EV_BARRIER_ARRIVE) {
         point_turn(o, p, e->value);
-        release_to(w, &p->current, e->in);
+        order_release(w, &p->current, e->in);
     } else {
         point_pass(w, p, e->value, e->in);
     }
@@ -225,9 +209,9 @@ static void on_cluster(struct order *o, struct order_warp *w, const struct event
     }
     point_turn(o, p, e->value);
     if (!order_insn(o, e->in)->relaxed)
-        release_to(w, &p->current, e->in);
+        order_release(w, &p->current, e->in);
     else if (fenced)
-        keep(o, stamp_raise(&p->current, fenced, order_component(w, fenced)->number));
+        order_keep(o, stamp_raise(&p->current, fenced, order_component(w, fenced)->number));
 }
 
 /* ---- mbarriers ---- */
@@ -273,14 +257,6 @@ static struct order_bar *bar_make(struct order_cta *c, uint32_t offset)
     return *at = b;
 }
 
-static void bar_free(struct order_bar *b)
-{
-    point_free(&b->point);
-    protocol_free(b->protocol);
-    free(b->copies);
-    free(b);
-}
-
 static void on_bar_init(struct order *o, struct order_warp *w, const struct event *e)
 {
     struct order_cta *c = e->cta->order;
@@ -290,7 +266,7 @@ static void on_bar_init(struct order *o, struct order_warp *w, const struct even
         return;
     }
     order_tick(w);
-    point_clear(&b->point);
+    sync_point_clear(&b->point);
     protocol_init(b);
     b->copy_count = 0;
     b->last = NULL;
@@ -323,7 +299,7 @@ static void bar_collect(struct order *o, struct order_bar *b, uint64_t phase)
         if (copy->phase > phase)
             b->copies[kept++] = *copy;
         else
-            keep(o, stamp_raise(&b->point.current, copy->component, copy->number));
+            order_keep(o, stamp_raise(&b->point.current, copy->component, copy->number));
     }
     b->copy_count = kept;
 }
@@ -345,9 +321,9 @@ static void on_async_arrive(struct order *o, struct order_warp *w, struct order_
     b->last = NULL;
     if (!a) return;
     if (!chain) chain = w->chain[COMPONENT_WARP];
-    protocol_arrive(o, w, b, e->in, &a->after,
+    protocol_arrive(o, w, b, e, &a->after,
                     epoch_make(chain, clock_get(&a->after, chain), order_insn_index(o, e->in)));
-    keep(o, stamp_join(&b->point.current, &a->brings));
+    order_keep(o, stamp_join(&b->point.current, &a->brings));
 }
 
 static void on_bar_arrive(struct order *o, struct order_warp *w, const struct event *e)
@@ -359,14 +335,17 @@ static void on_bar_arrive(struct order *o, struct order_warp *w, const struct ev
         return;
     }
     /* Lanes arrive one by one, but the warp once. */
-    if (b->last == w && b->last_step == w->warp->steps) return;
+    if (b->last == w && b->last_step == w->warp->steps) {
+        protocol_arrive_lane(o, w, b, e);
+        return;
+    }
     b->last = w;
     b->last_step = w->warp->steps;
     check_init(w, b, e);
     order_tick(w);
-    protocol_arrive(o, w, b, e->in, &w->now.caused, order_here(w, e->in));
+    protocol_arrive(o, w, b, e, &w->now.caused, order_here(w, e->in));
     if (!(e->in->flags & MBAR_RELAXED))
-        release_to(w, &b->point.current, e->in);
+        order_release(w, &b->point.current, e->in);
     else
         w->released = true; /* what comes now comes after */
 }
@@ -388,9 +367,9 @@ static void on_bar_pass(struct order_warp *w, const struct event *e)
     order_tick(w);
     protocol_pass(w, b, e);
     if (!(e->in->flags & MBAR_RELAXED))
-        acquire_from(w, &b->point.done, e->in);
+        order_acquire(w, &b->point.done, e->in);
     else
-        keep(w->cta->cluster->order, clock_join(&w->now.caused, &b->point.done.caused));
+        order_keep(w->cta->cluster->order, clock_join(&w->now.caused, &b->point.done.caused));
     w->released = true;
 }
 
@@ -426,7 +405,7 @@ static uint32_t slot_for(struct order_warp *w, enum component_kind kind, struct 
     if (!free_slot) {
         free_slot = component_new(w, kind);
         if (!free_slot) return 0;
-        keep(w->cta->cluster->order, slot_add(w, free_slot));
+        order_keep(w->cta->cluster->order, slot_add(w, free_slot));
     }
     (void)act(w, free_slot);
     c = order_component(w, free_slot);
@@ -485,7 +464,6 @@ static struct order_arrival *arrival_new(struct order_cluster *c, uint64_t token
     }
     c->arrivals[c->arrival_count].token = token;
     stamp_clear(&c->arrivals[c->arrival_count].brings);
-    clock_clear(&c->arrivals[c->arrival_count].after);
     return &c->arrivals[c->arrival_count++];
 }
 
@@ -503,14 +481,14 @@ static void on_issue_arrival(struct order *o, struct order_warp *w, const struct
         order_exhausted(o, NULL);
         return;
     }
-    keep(o, clock_copy(&a->after, &w->now.caused));
-    if (id) keep(o, clock_raise(&a->after, id, order_component(w, id)->number));
+    order_keep(o, clock_copy(&a->after, &w->now.caused));
+    if (id) order_keep(o, clock_raise(&a->after, id, order_component(w, id)->number));
     if (class == CLASS_COMMIT) {
-        release_to(w, &a->brings, e->in);
-        if (id) keep(o, stamp_raise(&a->brings, id, order_component(w, id)->number));
+        order_release(w, &a->brings, e->in);
+        if (id) order_keep(o, stamp_raise(&a->brings, id, order_component(w, id)->number));
     } else if (id) {
         /* cp.async is of the generic proxy: known, not bridged. */
-        keep(o, stamp_raise_generic(&a->brings, id, order_component(w, id)->number));
+        order_keep(o, stamp_raise_generic(&a->brings, id, order_component(w, id)->number));
     }
 }
 
@@ -527,7 +505,8 @@ static void on_issue(struct order *o, struct order_warp *w, const struct event *
     if (!e->in) return;
     class = (enum order_class)order_insn(o, e->in)->class;
     order_tick(w);
-    o->issuing = (struct issuing){.token = e->token, .warp = w, .in = e->in, .class = class};
+    o->issuing =
+        (struct issuing){.token = e->token, .warp = w, .in = e->in, .class = (uint8_t) class};
     if (class == CLASS_COMMIT || class == CLASS_CP_ARRIVE) {
         on_issue_arrival(o, w, e, class);
         return;
@@ -605,7 +584,7 @@ static void on_group_wait(struct order *o, struct order_warp *w, const struct ev
     end = groups_end(g, e->key == COMMIT_WGMMA ? 1 : e->lanes, e->value);
     if (strcmp(e->in->row->name, "cp.async.wait_all") == 0) end = order_component(w, id)->number;
     if (e->key == COMMIT_CP_ASYNC) {
-        keep(o, stamp_raise_generic(&w->now, id, end)); /* generic proxy: not bridged */
+        order_keep(o, stamp_raise_generic(&w->now, id, end)); /* generic proxy: not bridged */
         w->version++;
     } else if (!has_mod(e->in, "read")) {
         learn(w, id, end);
@@ -630,31 +609,37 @@ static void on_init_fence(struct order_warp *w, uint32_t lanes)
     }
 }
 
+/* tcgen05.fence::before_thread_sync: what the chain has so far is before what comes after. */
+static void fence_chain(struct order_warp *w, enum component_kind chain, enum component_kind fenced)
+{
+    uint32_t id = w->chain[chain], to = id ? order_chain(w, fenced) : 0;
+    if (to) learn(w, to, order_component(w, id)->number);
+}
+
 static void on_fence(struct order *o, struct order_warp *w, const struct event *e)
 {
-    uint32_t id;
     switch (e->value) {
     case FENCE_MEMBAR:
         w->cta->cluster->talks = true;
-        keep(o, stamp_join(&w->now, &w->observed));
-        keep(o, stamp_copy(&w->fenced, &w->now));
+        order_keep(o, stamp_join(&w->now, &w->observed));
+        order_keep(o, stamp_copy(&w->fenced, &w->now));
         w->released = true; /* what comes now is not under the fence */
         w->version++;
         break;
     case FENCE_PROXY_ASYNC:
         /* Every form, the one-way ones too (interpretation): both ways. */
-        keep(o, clock_copy(&w->now.bridged, &w->now.known));
+        order_keep(o, clock_copy(&w->now.bridged, &w->now.known));
         w->released = true;
         w->version++;
         break;
     case FENCE_MBARRIER_INIT: on_init_fence(w, e->lanes); break;
     case FENCE_TCGEN05_BEFORE:
-        id = w->chain[COMPONENT_TENSOR];
-        if (id && order_chain(w, COMPONENT_TENSOR_FENCED))
-            learn(w, w->chain[COMPONENT_TENSOR_FENCED], order_component(w, id)->number);
+        fence_chain(w, COMPONENT_TENSOR, COMPONENT_TENSOR_FENCED);
+        fence_chain(w, COMPONENT_TMEM_LD, COMPONENT_LD_FENCED);
+        fence_chain(w, COMPONENT_TMEM_ST, COMPONENT_ST_FENCED);
         break;
     case FENCE_TCGEN05_AFTER:
-        keep(o, clock_copy(&w->after, &w->now.known));
+        order_keep(o, clock_copy(&w->after, &w->now.known));
         w->version++;
         break;
     case FENCE_WGMMA: regs_fence(w); break;
@@ -677,263 +662,12 @@ static void on_tmem_wait(struct order_warp *w, const struct event *e)
     if (id) learn(w, id, order_component(w, id)->number);
 }
 
-/* ---- flags in memory ---- */
-
-static struct order_flag *flag_slot(struct order_flag *flags, uint32_t slots,
-                                    const struct order_cta *cta, uint64_t address)
-{
-    uint64_t h = (address ^ (uintptr_t)cta >> 4) * 0x9E3779B97F4A7C15ULL;
-    uint32_t i = (uint32_t)(h >> 40) & (slots - 1);
-    while (flags[i].used && (flags[i].cta != cta || flags[i].address != address))
-        i = (i + 1) & (slots - 1);
-    return &flags[i];
-}
-
-static bool flags_grow(struct order_cluster *c)
-{
-    uint32_t slots = c->flag_slots ? 2 * c->flag_slots : FLAGS_FIRST;
-    struct order_flag *grown = calloc(slots, sizeof *grown);
-    if (!grown) return false;
-    for (uint32_t i = 0; i < c->flag_slots; i++) {
-        const struct order_flag *f = &c->flags[i];
-        if (f->used) *flag_slot(grown, slots, f->cta, f->address) = *f;
-    }
-    free(c->flags);
-    c->flags = grown;
-    c->flag_slots = slots;
-    return true;
-}
-
-/* The record of a location; past FLAGS_MOST all share one, which only ever orders too much. */
-static struct order_flag *flag_make(struct order_cluster *c, const struct order_cta *cta,
-                                    uint64_t address)
-{
-    struct order_flag *f;
-    if (c->flag_slots && c->flag_count >= FLAGS_MOST) {
-        f = flag_slot(c->flags, c->flag_slots, cta, address);
-        if (f->used) return f;
-        cta = NULL;
-        address = 0;
-    }
-    if (2 * (c->flag_count + 1) > c->flag_slots && !flags_grow(c)) return NULL;
-    f = flag_slot(c->flags, c->flag_slots, cta, address);
-    if (!f->used) {
-        f->used = true;
-        f->cta = cta;
-        f->address = address;
-        c->flag_count++;
-    }
-    return f;
-}
-
-static const struct order_flag *flag_find(const struct order_cluster *c,
-                                          const struct order_cta *cta, uint64_t address)
-{
-    const struct order_flag *f;
-    if (!c->flag_slots) return NULL;
-    f = flag_slot(c->flags, c->flag_slots, cta, address);
-    if (!f->used && c->flag_count >= FLAGS_MOST) f = flag_slot(c->flags, c->flag_slots, NULL, 0);
-    return f->used ? f : NULL;
-}
-
-/*
- * PTX ISA "Release and acquire patterns": a release write, or a fence and then a strong write, hands
- * over; an acquire read, or a strong read and then a fence, takes. Scopes count as wide enough
- * (interpretation). `read` comes before `write` for one instruction that does both.
- */
-static void flag_read(struct order *o, struct order_warp *w, const struct order_cta *cta,
-                      uint64_t address, const struct insn *in)
-{
-    const struct order_flag *f = flag_find(w->cta->cluster, cta, address);
-    if (!f) return;
-    if (order_insn(o, in)->acquire)
-        acquire_from(w, &f->released, in);
-    else
-        keep(o, stamp_join(&w->observed, &f->released));
-}
-
-static void flag_write(struct order *o, struct order_warp *w, const struct order_cta *cta,
-                       uint64_t address, const struct insn *in)
-{
-    bool release = order_insn(o, in)->release;
-    struct order_flag *f;
-    if (!release && !w->fenced.known.count) return;
-    f = flag_make(w->cta->cluster, cta, address);
-    if (!f)
-        order_exhausted(o, NULL);
-    else if (release)
-        release_to(w, &f->released, in);
-    else
-        keep(o, stamp_join(&f->released, &w->fenced));
-}
-
-static void on_strong(struct order *o, struct order_warp *w, const struct event *e)
-{
-    const struct order_insn *d = order_insn(o, e->in);
-    if (e->space == SPACE_GLOBAL && (d->acquire || d->release)) w->cta->cluster->talks = true;
-    for (uint32_t m = e->addresses ? e->lanes : 1; m; m &= m - 1) {
-        uint64_t address = e->addresses ? e->addresses[first_lane(m)] : e->address;
-        const struct order_cta *cta = e->space == SPACE_SHARED && e->cta ? e->cta->order : NULL;
-        if (cta) address &= SHARED_OFFSET_MASK;
-        if (e->access & ACCESS_READ) flag_read(o, w, cta, address, e->in);
-        if (e->access & ACCESS_WRITE) flag_write(o, w, cta, address, e->in);
-    }
-}
-
-/* ---- clusters, CTAs, warps ---- */
-
-static void warp_clear(struct order_warp *w)
-{
-    stamp_free(&w->now);
-    stamp_free(&w->fenced);
-    stamp_free(&w->observed);
-    clock_free(&w->after);
-    for (int i = 0; i < COMMIT_KINDS; i++) free(w->groups[i]);
-    free(w->slots);
-    free(w->regs);
-    *w = (struct order_warp){0};
-}
-
-static void cta_free(struct order_cta *c)
-{
-    if (!c) return;
-    for (uint32_t i = 0; i < CTA_WARPS; i++) warp_clear(&c->warps[i]);
-    for (uint32_t i = 0; i < NAMED_BARRIERS; i++) point_free(&c->named[i]);
-    for (uint32_t i = 0; i < c->bar_slots; i++) {
-        if (c->bars[i]) bar_free(c->bars[i]);
-    }
-    free(c->bars);
-    free(c->shared);
-    free(c->tensor);
-    free(c);
-}
-
-static void cta_reset(struct order_cta *c)
-{
-    if (!c) return;
-    for (uint32_t i = 0; i < CTA_WARPS; i++) warp_clear(&c->warps[i]);
-    for (uint32_t i = 0; i < NAMED_BARRIERS; i++) point_clear(&c->named[i]);
-    for (uint32_t i = 0; i < c->bar_slots; i++) {
-        if (c->bars[i]) bar_free(c->bars[i]);
-        c->bars[i] = NULL;
-    }
-    c->bar_count = c->bar_low = c->bar_high = 0;
-    if (c->shared) memset(c->shared, 0, c->shared_cells * sizeof *c->shared);
-    if (c->tensor) memset(c->tensor, 0, TENSOR_CELLS * sizeof *c->tensor);
-}
-
-static bool insn_strong(void *context, uint32_t index)
-{
-    struct order *o = context;
-    return index < o->kernel->insn_count && order_insn(o, &o->kernel->insns[index])->strong;
-}
-
-/* What the cluster did to global memory goes to the launch. */
-static void cluster_end(struct order_cluster *c)
-{
-    struct order *o = c->order;
-    struct launch_memory *m = o->group->launch->memory;
-    if (m) launch_memory_take(m, &c->shadow, c->linear, c->talks, insn_strong, o);
-}
-
-/* Ready for another cluster in the same place. */
-static void cluster_reset(struct order_cluster *c)
-{
-    cluster_end(c);
-    for (uint32_t i = 0; i < CLUSTER_CTAS; i++) cta_reset(c->ctas[i]);
-    for (uint32_t i = 0; i < c->flag_slots; i++) stamp_free(&c->flags[i].released);
-    if (c->flag_slots) memset(c->flags, 0, c->flag_slots * sizeof *c->flags);
-    c->flag_count = c->arrival_count = c->grid = 0;
-    c->talks = false;
-    c->component_count = 1;
-    point_clear(&c->barrier);
-    shadow_reset(&c->shadow);
-}
-
-static void cluster_free(struct order_cluster *c)
-{
-    for (uint32_t i = 0; i < CLUSTER_CTAS; i++) cta_free(c->ctas[i]);
-    for (uint32_t i = 0; i < c->flag_slots; i++) stamp_free(&c->flags[i].released);
-    for (uint32_t i = 0; i < c->arrival_capacity; i++) {
-        stamp_free(&c->arrivals[i].brings);
-        clock_free(&c->arrivals[i].after);
-    }
-    point_free(&c->barrier);
-    shadow_free(&c->shadow);
-    free(c->flags);
-    free(c->arrivals);
-    free(c->components);
-    free(c);
-}
-
-/* The record of the cluster; of another one if this has begun in the same place. */
-static struct order_cluster *cluster_begin(struct order *o, const struct cluster *cl)
-{
-    struct order_cluster *c = o->clusters;
-    while (c && c->cluster != cl) c = c->next;
-    if (c && c->linear == cl->linear) return c;
-    if (c) {
-        cluster_reset(c);
-        c->linear = cl->linear;
-        return c;
-    }
-    c = calloc(1, sizeof *c);
-    if (!c) return NULL;
-    *c = (struct order_cluster){
-        .order = o, .next = o->clusters, .cluster = cl, .linear = cl->linear, .component_count = 1};
-    c->shadow.most = MEMORY_MOST / o->group->launch->group_count;
-    o->clusters = c;
-    return c;
-}
-
-static struct order_cta *cta_begin(struct order_cluster *c, struct cta *cta)
-{
-    struct order_cta **at = &c->ctas[cta->rank];
-    if (!*at) {
-        *at = calloc(1, sizeof **at);
-        if (!*at) return NULL;
-        (*at)->shared_cells = (cta->shared_bytes + SHARED_CELL - 1) / SHARED_CELL;
-        (*at)->shared = calloc((*at)->shared_cells, sizeof(struct cell));
-        if (!(*at)->shared || !shadow_adopt(&c->shadow, (*at)->shared, (*at)->shared_cells)) {
-            free((*at)->shared);
-            free(*at);
-            *at = NULL;
-            return NULL;
-        }
-    }
-    (*at)->cta = cta;
-    (*at)->cluster = c;
-    cta->order = *at;
-    return *at;
-}
-
-static void on_start(struct order *o, const struct event *e)
-{
-    struct order_cluster *c = cluster_begin(o, e->cta->cluster);
-    struct order_cta *cta = c ? cta_begin(c, e->cta) : NULL;
-    struct order_warp *w;
-    uint32_t self;
-    if (!cta) {
-        order_exhausted(o, NULL);
-        return;
-    }
-    w = &cta->warps[e->warp->id];
-    warp_clear(w);
-    w->warp = e->warp;
-    w->cta = cta;
-    self = order_chain(w, COMPONENT_WARP);
-    if (!self) return;
-    order_component(w, self)->number = 1;
-    keep(o, stamp_raise_generic(&w->now, self, 1));
-    e->warp->order = w;
-}
-
 /* ---- events ---- */
 
 void order_event(struct order *o, const struct event *e)
 {
     struct order_warp *w = e->warp ? e->warp->order : NULL;
-    if (e->kind == EV_WARP_START && !o->exhausted) on_start(o, e);
+    if (e->kind == EV_WARP_START && !o->exhausted) order_begin(o, e);
     if (!w || o->exhausted) return;
     switch (e->kind) {
     case EV_ACCESS:
@@ -941,10 +675,10 @@ void order_event(struct order *o, const struct event *e)
             /* Reads take before the access is judged, writes hand over after it. */
             struct event part = *e;
             part.access = e->access & ACCESS_READ;
-            on_strong(o, w, &part);
+            order_flags(o, w, &part);
             order_access(o, e);
             part.access = e->access & ACCESS_WRITE;
-            on_strong(o, w, &part);
+            order_flags(o, w, &part);
         } else {
             order_access(o, e);
         }
@@ -982,7 +716,7 @@ struct order *order_new(struct group *g, int level)
     struct order *o = calloc(1, sizeof *o);
     if (!o) return NULL;
     /* Groups are opened one after the other. */
-    if (!g->launch->memory) g->launch->memory = launch_memory_new(MEMORY_MOST);
+    if (!g->launch->memory) g->launch->memory = launch_memory_new(ORDER_MEMORY_MOST);
     if (!g->launch->memory) {
         free(o);
         return NULL;
@@ -1001,8 +735,9 @@ struct order *order_new(struct group *g, int level)
 
 void order_end(struct order *o)
 {
-    if (o->group->result == LAUNCH_TIMEOUT && !o->ended) protocol_stuck(o);
-    for (struct order_cluster *c = o->clusters; c && !o->ended; c = c->next) cluster_end(c);
+    if (o->ended) return;
+    if (o->group->result == LAUNCH_TIMEOUT) protocol_stuck(o);
+    order_clusters_end(o);
     tell_end(o);
     o->ended = true;
 }
@@ -1011,11 +746,7 @@ void order_free(struct order *o)
 {
     if (!o) return;
     order_end(o);
-    while (o->clusters) {
-        struct order_cluster *c = o->clusters;
-        o->clusters = c->next;
-        cluster_free(c);
-    }
+    order_clusters_free(o);
     free(o->insns);
     free(o);
 }

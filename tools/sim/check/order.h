@@ -30,11 +30,13 @@
     X(TENSOR_FENCED, "those before a tcgen05.fence::before_thread_sync, complete or not")   \
     X(TMEM_LD, "tcgen05.ld")                                                                \
     X(TMEM_ST, "tcgen05.st")                                                                \
+    X(LD_FENCED, "loads before a tcgen05.fence::before_thread_sync, in numbers of TMEM_LD") \
+    X(ST_FENCED, "stores likewise")                                                         \
     X(WGMMA, "wgmma.mma_async")                                                             \
     X(CP_ASYNC, "cp.async")                                                                 \
     X(BULK_READ, "bulk-group operations, as far as they read their source")                 \
     X(BULK_DONE, "bulk-group operations")                                                   \
-    X(GRID, "the grid before, which griddepcontrol.wait waits for; its number is 1")         \
+    X(GRID, "the grid before, which griddepcontrol.wait waits for; its number is 1")        \
     X(INIT_FENCED, "mbarrier.init before a fence.mbarrier_init, in the warp's own numbers") \
     X(CHAINS, "")                                                                           \
     X(COPY, "copies by the async proxy that complete on an mbarrier")                       \
@@ -148,8 +150,8 @@ struct order_cluster {
     uint32_t component_count, component_capacity;
     struct order_cta *ctas[CLUSTER_CTAS];
     struct sync_point barrier; /* barrier.cluster */
-    uint32_t grid; /* component GRID of some warp; 0 none has waited yet */
-    bool talks; /* has released or acquired something through global memory */
+    uint32_t grid;             /* component GRID of some warp; 0 none has waited yet */
+    bool talks;                /* has released or acquired something through global memory */
     struct order_flag *flags;  /* open addressing, at most half full */
     uint32_t flag_slots, flag_count;
     struct order_arrival *arrivals;
@@ -222,6 +224,11 @@ struct order_bar *order_bar_at(const struct cta *cta, uint32_t offset);
 
 /* ---- for the rest of the checker ---- */
 
+/* Notes a failed allocation. */
+void order_keep(struct order *o, bool done);
+/* The warp hands over what it knows; takes what was handed over. */
+void order_release(struct order_warp *w, struct stamp *to, const struct insn *in);
+void order_acquire(struct order_warp *w, const struct stamp *from, const struct insn *in);
 const struct order_insn *order_insn(struct order *o, const struct insn *in);
 /* The component of a warp's chain, made at first use; 0 when a bound is reached. */
 uint32_t order_chain(struct order_warp *w, enum component_kind kind);
@@ -240,6 +247,23 @@ static inline uint32_t order_insn_index(const struct order *o, const struct insn
     size_t i = in ? (size_t)(in - o->kernel->insns) : EPOCH_INSN_MAX;
     return i < EPOCH_INSN_MAX ? (uint32_t)i : EPOCH_INSN_MAX;
 }
+
+/* ---- order_flag.c ---- */
+
+/* A strong access to shared or global memory. */
+void order_flags(struct order *o, struct order_warp *w, const struct event *e);
+
+/* ---- order_life.c ---- */
+
+/* Bytes of all shadows of global memory together, and of the launch's record. */
+#define ORDER_MEMORY_MOST ((uint64_t)1 << 30)
+
+/* EV_WARP_START */
+void order_begin(struct order *o, const struct event *e);
+/* What clusters did to global memory goes to the launch's record. */
+void order_clusters_end(struct order *o);
+void order_clusters_free(struct order *o);
+void sync_point_clear(struct sync_point *p);
 
 /* ---- order_access.c ---- */
 

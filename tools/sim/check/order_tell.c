@@ -163,6 +163,10 @@ static const char *fix_for(const struct conflict *c, const struct component *pri
     const bool same_cta = prior->warp->cta == c->warp->cta;
     const char *fix = fix_wait(prior->kind);
     if (c->fix) return c->fix;
+    if (c->kind == FIND_TMEM_WAIT && c->severity == SEV_WARNING)
+        return "tcgen05.fence::after_thread_sync behind the wait (and ::before_thread_sync ahead "
+               "of "
+               "the signal, where that is not tcgen05.commit)";
     if (c->kind == FIND_PROXY)
         return "fence.proxy.async by the thread that made the generic access, after it and before "
                "the signal (barrier or arrive) that leads here";
@@ -196,8 +200,9 @@ static const char *why(const struct conflict *c)
     case FIND_WGMMA_WAIT: return "overlap: no wgmma.wait_group says that the earlier is over";
     case FIND_TMEM_WAIT:
         return c->severity == SEV_WARNING
-                   ? "are ordered by a barrier, but the later one has no "
-                     "tcgen05.fence::after_thread_sync behind that barrier"
+                   ? "are ordered by a barrier, but without tcgen05.fence::before_thread_sync "
+                     "ahead "
+                     "of it or ::after_thread_sync behind it"
                    : "overlap: the earlier was issued, but nothing waits for it to complete";
     case FIND_TMEM_DEALLOC: return "overlap: the columns are given back while they may be in use";
     default: return "are not ordered: nothing leads from one to the other, whichever ran first";
@@ -301,6 +306,12 @@ static const char *phase_text(enum tell_phase_kind kind)
                "phase that may never be. Cheapest remedy: whoever waits signals that it has "
                "passed, "
                "and who signals this barrier again waits for that.";
+    case TELL_LANES_SPILL:
+        return "several lanes of %s arrive at %s by this one instruction, and they count in more "
+               "than one "
+               "phase (now %llu): the barrier expects fewer arrivals than come. Cheapest remedy: "
+               "elect one "
+               "lane, or count them all in mbarrier.init.";
     case TELL_WAITS_EARLY:
         return "%s waits here for %s and is let pass by the phase before phase %llu, but does not "
                "come after "
@@ -329,7 +340,10 @@ void tell_phase(struct order *o, struct order_warp *w, const struct order_bar *b
     const struct insn *theirs_in = tell_insn(o, other);
     const uint32_t line = theirs_in ? theirs_in->src->pos.line : 0;
     char object[SEVERAL], mine[SEVERAL], theirs[SEVERAL] = "nobody";
-    struct finding *f = told_new(o, FIND_MBARRIER_PHASE, order_insn_index(o, in),
+    const enum finding_kind found = kind == TELL_ARRIVES_EARLY || kind == TELL_LANES_SPILL
+                                        ? FIND_MBARRIER_OVERRUN
+                                        : FIND_MBARRIER_PHASE;
+    struct finding *f = told_new(o, found, order_insn_index(o, in),
                                  other ? epoch_insn(other) : EPOCH_INSN_MAX, SEV_ERROR);
     const unsigned long long phase = b->point.generation;
     if (!f) return;

@@ -20,7 +20,13 @@ struct protocol {
     struct parties passed;  /* waits that the phase before the current one satisfied */
     struct clock after;     /* what those of the current phase come after */
     epoch again;            /* a wait by a warp that this phase had let pass before; 0 none */
-    bool told;              /* once a barrier is enough: what follows would follow from it */
+    /* The last arrival: who, by what and in which turn of the barrier. */
+    const struct order_warp *by;
+    const struct insn *in;
+    uint32_t lane;
+    uint64_t token, turn;
+    uint64_t turns; /* phases completed */
+    bool told;      /* once a barrier is enough: what follows would follow from it */
 };
 
 void protocol_free(struct protocol *p)
@@ -41,6 +47,7 @@ void protocol_init(struct order_bar *b)
     p->older.count = p->before.count = p->current.count = p->passed.count = 0;
     clock_clear(&p->after);
     p->again = 0;
+    p->by = NULL;
     p->told = false;
 }
 
@@ -97,8 +104,32 @@ static epoch stray(const struct parties *p, const struct clock *after)
     return 0;
 }
 
-void protocol_arrive(struct order *o, struct order_warp *w, struct order_bar *b,
-                     const struct insn *in, const struct clock *after, epoch self)
+/* Lanes that arrive by one and the same instruction, one after the other, but in different phases. */
+static bool spills(const struct protocol *p, const struct order_warp *w, const struct event *e)
+{
+    if (p->by != w || p->in != e->in || p->lane >= first_lane(e->lanes) || p->turn == p->turns)
+        return false;
+    return !e->token || e->token - p->token < WARP_LANES;
+}
+
+static void arrived(struct order *o, struct order_warp *w, struct order_bar *b,
+                    const struct event *e)
+{
+    struct protocol *p = b->protocol;
+    if (spills(p, w, e)) {
+        p->told = true;
+        tell_phase(o, w, b, e->in, TELL_LANES_SPILL, 0);
+    }
+    p->by = w;
+    p->in = e->in;
+    p->lane = first_lane(e->lanes);
+    p->token = e->token;
+    p->turn = p->turns;
+}
+
+/* Something counts in the current phase: it must come after all of the phase before. */
+static void counts(struct order *o, struct order_warp *w, struct order_bar *b,
+                   const struct insn *in, const struct clock *after, epoch self)
 {
     struct protocol *p = protocol_of(o, b);
     epoch other;
@@ -112,10 +143,25 @@ void protocol_arrive(struct order *o, struct order_warp *w, struct order_bar *b,
     if (!clock_join(&p->after, after)) order_exhausted(o, NULL);
 }
 
+void protocol_arrive(struct order *o, struct order_warp *w, struct order_bar *b,
+                     const struct event *e, const struct clock *after, epoch self)
+{
+    if (!protocol_of(o, b)) return;
+    if (e->token) arrived(o, w, b, e);
+    counts(o, w, b, e->in, after, self);
+    if (!e->token && protocol_of(o, b)) arrived(o, w, b, e);
+}
+
+void protocol_arrive_lane(struct order *o, struct order_warp *w, struct order_bar *b,
+                          const struct event *e)
+{
+    if (protocol_of(o, b)) arrived(o, w, b, e);
+}
+
 void protocol_copy(struct order *o, struct order_warp *w, struct order_bar *b,
                    const struct insn *in, epoch self)
 {
-    protocol_arrive(o, w, b, in, &w->now.caused, self);
+    counts(o, w, b, in, &w->now.caused, self);
 }
 
 void protocol_pass(struct order_warp *w, struct order_bar *b, const struct event *e)
@@ -154,6 +200,7 @@ void protocol_phase(struct order *o, struct order_bar *b)
     p->current = spare;
     p->current.count = p->passed.count = 0;
     p->again = 0;
+    p->turns++;
     clock_clear(&p->after);
 }
 

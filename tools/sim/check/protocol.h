@@ -8,7 +8,8 @@
  *
  * "Comes after" is what clocks say (struct stamp, caused), not what this run did; where all three hold
  * for all phases, one run speaks for all. Where one does not, there is an order in which an arrival
- * counts in another phase, or a parity stands for another one: finding mbarrier-phase, with both sides.
+ * counts in the phase before, one too many there (finding mbarrier-overrun), or in which a parity stands
+ * for another phase (mbarrier-phase).
  */
 #ifndef SIM_PROTOCOL_H
 #define SIM_PROTOCOL_H
@@ -20,9 +21,12 @@ struct protocol;
 void protocol_free(struct protocol *p);
 /* mbarrier.init: nothing is known of earlier phases. */
 void protocol_init(struct order_bar *b);
-/* An arrival that comes after `after`, filed as `self`. */
+/* An arrival (EV_MBAR_ARRIVE) that comes after `after`, filed as `self`. */
 void protocol_arrive(struct order *o, struct order_warp *w, struct order_bar *b,
-                     const struct insn *in, const struct clock *after, epoch self);
+                     const struct event *e, const struct clock *after, epoch self);
+/* The same of a further lane of that instruction. */
+void protocol_arrive_lane(struct order *o, struct order_warp *w, struct order_bar *b,
+                          const struct event *e);
 /* A copy that will complete in the current phase is issued. */
 void protocol_copy(struct order *o, struct order_warp *w, struct order_bar *b,
                    const struct insn *in, epoch self);
