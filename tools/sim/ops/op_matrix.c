@@ -87,14 +87,19 @@ static enum step exec_movmatrix(struct warp *w, const struct insn *in, uint32_t 
     return STEP_NEXT;
 }
 
-/* Modifiers: sync aligned m8n8 xN [trans] [space] b16. */
+/* Modifiers: sync aligned, then m8n8, xN and [trans] in an order of the rows', [space] b16. */
 static int bind_rows(struct decoder *dc, struct insn *out, exec_fn *fn)
 {
-    const uint32_t count = (uint32_t)(dc->mod[3][1] - '0');
+    uint32_t count = 0;
+    bool trans = false;
+    for (uint32_t i = 2; i < 5; i++) {
+        if (dc->mod[i] && dc->mod[i][0] == 'x') count = (uint32_t)(dc->mod[i][1] - '0');
+        if (mod_is(dc, i, "trans")) trans = true;
+    }
     if (out->list_count != count)
-        return bind_invalid(dc, ".%s moves %u registers, not %u", dc->mod[3], count,
+        return bind_invalid(dc, ".x%u moves %u registers, not %u", count, count,
                             (unsigned)out->list_count);
-    out->flags = (uint16_t)(count | (mod_is(dc, 4, "trans") ? MATRIX_TRANS : 0U));
+    out->flags = (uint16_t)(count | (trans ? MATRIX_TRANS : 0U));
     out->space = dc->mod[5] ? SPACE_SHARED : SPACE_NONE;
     out->fn = fn;
     return 0;
