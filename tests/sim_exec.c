@@ -727,6 +727,11 @@ static void test_faults(void)
                           .block = 384};
         expect_finding(&t, 702, "deadlock", "setmaxnreg", NULL, 2);
     }
+    if (test_case("setmaxnreg where ptxas ignores it")) {
+        struct trial t = {.body = "setmaxnreg.dec.sync.aligned.u32 40;\n"};
+        expect_finding(&t, 0, "setmaxnreg", "", NULL, 1);
+        CHECK_TEXT(t.report, "\"verdict\":\"clean\"");
+    }
     if (test_case("setmaxnreg within the pool")) {
         struct trial t = {.body = "shr.u32 %r1, %r0, 7; setp.eq.u32 %p0, %r1, 0; @%p0 bra P;\n"
                                   "setmaxnreg.inc.sync.aligned.u32 240;\nexit;\n"
