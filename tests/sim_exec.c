@@ -707,6 +707,10 @@ static void test_faults(void)
         expect_finding(&t, 719, "trap", "", NULL, 2);
         CHECK_TEXT(t.report, "\"lane\":9");
     }
+    if (test_case("brkpt with no debugger")) {
+        struct trial t = {.body = "setp.eq.u32 %p0, %r0, 9;\n@%p0 brkpt;\n"};
+        expect_finding(&t, 719, "trap", "", NULL, 2);
+    }
     if (test_case("a guard that is false for some lanes of a warp-wide instruction")) {
         struct trial t = {.body = "setp.lt.u32 %p0, %r0, 9;\n@%p0 bar.sync 0;\n"};
         expect_finding(&t, 715, "collective-partial", "", NULL, 2);
@@ -722,6 +726,11 @@ static void test_faults(void)
                           .directives = ".reqntid 384, 1, 1",
                           .block = 384};
         expect_finding(&t, 702, "deadlock", "setmaxnreg", NULL, 2);
+    }
+    if (test_case("setmaxnreg where ptxas ignores it")) {
+        struct trial t = {.body = "setmaxnreg.dec.sync.aligned.u32 40;\n"};
+        expect_finding(&t, 0, "setmaxnreg", "", NULL, 1);
+        CHECK_TEXT(t.report, "\"verdict\":\"clean\"");
     }
     if (test_case("setmaxnreg within the pool")) {
         struct trial t = {.body = "shr.u32 %r1, %r0, 7; setp.eq.u32 %p0, %r1, 0; @%p0 bra P;\n"
@@ -761,6 +770,11 @@ static void test_left_behind(void)
         struct trial t = {.body = STORE "E: exit;\n", .shared = buffer, .block = 64, .seed = seed};
         if (!test_case("a bulk store that nobody waits for, seed %d", (int)seed)) continue;
         expect_finding(&t, 0, "pending-at-exit", "", "", 2);
+    }
+    if (test_case("a bulk store that nobody waits for is a warning")) {
+        struct trial t = {.body = STORE "E: exit;\n", .shared = buffer, .block = 64};
+        expect_finding(&t, 0, "pending-at-exit", "", "", 2);
+        CHECK_TEXT(t.report, "\"verdict\":\"review\"");
     }
     if (test_case("a bulk store whose source was waited for")) {
         struct trial t = {.body = STORE "cp.async.bulk.wait_group.read 0;\nE: exit;\n",

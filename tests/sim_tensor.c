@@ -358,6 +358,56 @@ static void test_no_fence(void)
     test_rule(&r, "h200", "sm_90a", 128);
 }
 
+/* Four warps multiply 64 x 16 ones by 16 x 8; three of them are late. `after` follows the first warp's
+ * wait_group. Registers: %p0 for the late ones, %r2 for the thread's word of A, B 2048 bytes on. */
+static void emit_warpgroup(FILE *f, const char *late, const char *after)
+{
+    emit_header(f, "sm_90a", ".shared .align 128 .b8 tiles[4096];\n");
+    fprintf(f, "mov.u32 %%r0,%%tid.x; mov.u32 %%r1,tiles; mad.lo.u32 %%r2,%%r0,4,%%r1;\n"
+               "setp.gt.u32 %%p0,%%r0,31; setp.eq.u32 %%p1,%%r0,%%r0;\n");
+    for (uint32_t i = 0; i < 5; i++) fprintf(f, "st.shared.b32 [%%r2+%u],0x3f803f80;\n", i * 512);
+    for (uint32_t i = 0; i < 4; i++) fprintf(f, "mov.b32 %%v%u,0;\n", i);
+    fprintf(f,
+            "fence.proxy.async.shared::cta; bar.sync 0;\n"
+            "shr.u32 %%r3,%%r1,4; cvt.u64.u32 %%d1,%%r3; or.b64 %%d1,%%d1,0x1000080000;\n"
+            "add.u64 %%d2,%%d1,128;\n%s\nwgmma.fence.sync.aligned;\n"
+            "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 "
+            "{%%v0,%%v1,%%v2,%%v3},%%d1,%%d2,%%p1,1,1,0,0;\n"
+            "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\n%s\n"
+            "ld.param.u64 %%d0,[p0]; mul.wide.u32 %%d3,%%r0,16; add.u64 %%d0,%%d0,%%d3;\n"
+            "st.global.v4.b32 [%%d0],{%%v0,%%v1,%%v2,%%v3};\nret;\n}\n",
+            late, after);
+    (void)fclose(f);
+}
+
+/* Behind its wait_group the first warp gives B back: the product of all four must be over. */
+static void test_warpgroup_wait(void)
+{
+    const uint64_t out = device_buffer(128 * 16);
+    const float *d = host(out);
+    struct text t;
+    emit_warpgroup(text_open(&t), "@%p0 nanosleep.u32 2000;",
+                   "@!%p0 st.shared.b32 [%r2+2048],0x40004000;\n"
+                   "@!%p0 st.shared.b32 [%r2+2176],0x40004000;");
+    CHECK_INT(run_ptx(t.at, &(struct run){"h200", 1, 128, 0, {out}, 0}, NULL, 0), 0);
+    for (uint32_t i = 0; i < 512; i++) CHECK(d[i] == 16, "D[%u]: want 16 got %g", i, d[i]);
+    free(t.at);
+    (void)mem_free(out);
+}
+
+static void test_warpgroup_deadlock(void)
+{
+    const uint64_t out = device_buffer(128 * 16);
+    char findings[4096];
+    struct text t;
+    emit_warpgroup(text_open(&t), "@%p0 bra END;", "END:");
+    CHECK_INT(run_ptx(t.at, &(struct run){"h200", 1, 128, 0, {out}, 0}, findings, sizeof findings),
+              702);
+    CHECK_TEXT(findings, "\"kind\":\"deadlock\"");
+    free(t.at);
+    (void)mem_free(out);
+}
+
 /* CTAs of one SM take turns for all columns, alone or in pairs. */
 static void test_turns(uint32_t group)
 {
@@ -459,6 +509,8 @@ int main(int argc, char **argv)
         if (test_case("%s", hopper_rules[i].name))
             test_rule(&hopper_rules[i], "h200", "sm_90a", 128);
     if (test_case("wgmma with no fence")) test_no_fence();
+    if (test_case("wgmma is over for its four warps at once")) test_warpgroup_wait();
+    if (test_case("wgmma that three warps never issue")) test_warpgroup_deadlock();
     for (uint32_t group = 1; group <= 2; group++)
         if (test_case("all columns in turn, pair-size %u", group)) test_turns(group);
     for (size_t i = 0; i < sizeof cps / sizeof cps[0]; i++)
