@@ -336,8 +336,14 @@ static const struct rule {
      "tmem-bounds", "511 to 512", 719},
     {"ld of another quarter",
      "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],32;\n"
-     "mov.u32 %r4,0x200000; tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r5},[%r4];",
-     "tmem-lane", "lanes 0 to 31", 719},
+     "mov.u32 %r4,0x200000; tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r5},[%r4];\n"
+     "tcgen05.wait::ld.sync.aligned; mov.u32 %r4,0;\n"
+     "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r4,32;",
+     "tmem-lane", "lanes 0 to 31", 0},
+    {"ld at lane 16 of 32",
+     "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],32;\n"
+     "mov.u32 %r4,0x100000; tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r5},[%r4];",
+     "tmem-lane", "first or the sixteenth", 719},
     {"N of 264",
      "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],512; ld.shared.b32 "
      "%r4,[slot];\n"
@@ -540,6 +546,38 @@ static void test_cp(const struct cp *c, uint32_t swizzle)
     (void)mem_free(images);
 }
 
+/* The quarter is the warp's, whatever the lane field says: kernels that run on a B200 leave it at 0, or
+ * count the lanes of a pair's second CTA from 128. */
+static void test_lane_field(void)
+{
+    static const char *const fields[] = {"0", "%r3", "%r3 + 0x800000"};
+    const uint64_t out = device_buffer(128 * 4 * 3);
+    const uint32_t *got = host(out);
+    struct text t;
+    FILE *f = text_open(&t);
+    emit_header(f, "sm_100a", "");
+    emit_tmem_open(f, 1);
+    fprintf(f,
+            "tcgen05.st.sync.aligned.32x32b.x1.b32 [%%r3],{%%r0}; tcgen05.wait::st.sync.aligned;\n"
+            "ld.param.u64 %%d0,[p0]; mad.wide.u32 %%d0,%%r0,4,%%d0;\n");
+    for (uint32_t i = 0; i < 3; i++)
+        fprintf(f,
+                "%s; tcgen05.ld.sync.aligned.32x32b.x1.b32 {%%r6},[%%r5];\n"
+                "tcgen05.wait::ld.sync.aligned; st.global.b32 [%%d0+%u],%%r6;\n",
+                i == 0   ? "mov.u32 %r5,%r4"
+                : i == 1 ? "mov.u32 %r5,%r3"
+                         : "add.u32 %r5,%r3,0x800000",
+                i * 512);
+    emit_tmem_close(f, 1);
+    (void)fclose(f);
+    CHECK_INT(run_ptx(t.at, &(struct run){"b200", 1, 128, 0, {out}, 0}, NULL, 0), 0);
+    for (uint32_t i = 0; i < 3 * 128; i++)
+        CHECK(got[i] == i % 128, "address %s, thread %u: got lane %u", fields[i / 128], i % 128,
+              got[i]);
+    free(t.at);
+    (void)mem_free(out);
+}
+
 int main(int argc, char **argv)
 {
     test_begin("sim_tensor", argc, argv);
@@ -558,6 +596,7 @@ int main(int argc, char **argv)
                 if (test_case("ld and st .%s.x%u%s", shapes[shape].name, times,
                               halves ? " of halves" : ""))
                     test_shape(shape, times, halves);
+    if (test_case("ld with another lane field")) test_lane_field();
     mma_cases();
     blackwell_cases();
     wgmma_cases();

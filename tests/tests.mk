@@ -4,7 +4,7 @@
 lib_tests := gemm tensormap golden badinput inject npy bench
 api_tests := driver_api driver_launch abi compiled
 tools     := launch
-sim_tests := sim_parse sim_exec sim_ops sim_async sim_tensor
+sim_tests := sim_parse sim_exec sim_ops sim_async sim_tensor recorded
 
 test_bin := $(BUILD)/tests
 test_common := $(O)/tests/harness.o
@@ -24,6 +24,7 @@ $(test_bin)/golden: $(addprefix $(O)/tests/,golden_alu.o golden_mma.o golden_tma
 $(addprefix $(test_bin)/,$(api_tests)): $(test_common)
 $(addprefix $(test_bin)/,$(sim_tests)): $(test_common) $(sim_obj)
 $(test_bin)/sim_tensor: $(O)/tests/sim_tensor_mma.o $(O)/tests/sim_tensor_blackwell.o $(O)/tests/tensor_model.o
+$(test_bin)/recorded: $(O)/tests/mma_words.o $(O)/tests/tensor_model.o
 
 test_programs := $(addprefix $(test_bin)/,$(lib_tests) $(api_tests) $(sim_tests) $(tools))
 

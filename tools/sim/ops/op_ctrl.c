@@ -57,8 +57,8 @@ int bind_exit(struct decoder *dc, struct insn *out)
 static enum step exec_trap(struct warp *w, const struct insn *in, uint32_t mask)
 {
     return sim_fault(w, in, first_lane(mask), 719, FIND_TRAP, CAUSE_NONE, "",
-                     "the kernel executed trap in %d lane%s (0x%08x)", __builtin_popcount(mask),
-                     mask & (mask - 1) ? "s" : "", mask);
+                     "the kernel executed %s in %d lane%s (0x%08x)", in->row->name,
+                     __builtin_popcount(mask), mask & (mask - 1) ? "s" : "", mask);
 }
 
 int bind_trap(struct decoder *dc, struct insn *out)
