@@ -23,8 +23,8 @@ $(test_bin)/npy: $(O)/tools/hewn/npy.o
 $(test_bin)/golden: $(addprefix $(O)/tests/,golden_alu.o golden_mma.o golden_tma.o golden_encode.o)
 $(addprefix $(test_bin)/,$(api_tests)): $(test_common)
 $(addprefix $(test_bin)/,$(sim_tests)): $(test_common) $(sim_obj)
-$(test_bin)/sim_tensor: $(O)/tests/sim_tensor_mma.o $(O)/tests/sim_tensor_blackwell.o $(O)/tests/tensor_model.o
-$(test_bin)/recorded: $(O)/tests/mma_words.o $(O)/tests/tensor_model.o
+$(test_bin)/sim_tensor: $(O)/tests/sim_tensor_mma.o $(O)/tests/sim_tensor_blackwell.o $(O)/tests/tensor_model.o $(O)/tests/coverage.o
+$(test_bin)/recorded: $(O)/tests/mma_words.o $(O)/tests/tensor_model.o $(O)/tests/coverage.o
 
 test_programs := $(addprefix $(test_bin)/,$(lib_tests) $(api_tests) $(sim_tests) $(tools))
 

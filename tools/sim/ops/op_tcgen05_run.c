@@ -143,21 +143,35 @@ static bool place_group(struct share *s, uint32_t lane, uint32_t group, uint32_t
     return first < second || code == 0x6U;
 }
 
+/* Metadata that names one element twice, where at most one of the two that are stored is not zero:
+ * CUTLASS's compressor writes it for groups of zeros, and its kernels run on a B200. */
+static bool group_is_moot(const struct share *s, uint32_t lane, uint32_t group, uint32_t code)
+{
+    const uint32_t count = s->r->stored_k / (s->f->kind == KIND_F16 ? 8U : 16U);
+    uint32_t other = 0;
+    if (s->f->kind == KIND_TF32 || (code & 3U) != code >> 2) return false;
+    for (uint32_t i = 0; i < count; i++)
+        other += s->stored[(size_t)(group * count + i) * TMEM_LANES + lane] != 0.0F;
+    return other <= 1;
+}
+
 static bool place_lane(struct share *s, uint32_t lane)
 {
     const uint32_t groups = s->f->kind == KIND_F16 || s->f->kind == KIND_TF32 ? 8 : 16;
     for (uint32_t group = 0; group < groups; group++) {
         const uint32_t code = metadata(s, lane, group);
-        if (place_group(s, lane, group, code)) continue;
+        if (place_group(s, lane, group, code) || group_is_moot(s, lane, group, code)) continue;
         (void)sim_fault(s->op->warp, s->op->in, s->op->lane, 715, FIND_MMA_DESC, CAUSE_NONE, "",
                         "sparsity metadata of lane %u, group %u is 0x%x, which names no ordered "
                         "pair of elements",
                         lane, group, code);
         return false;
     }
-    for (uint32_t i = 0; i < s->r->stored_k; i++)
-        s->a[(size_t)s->place[i * TMEM_LANES + lane] * TMEM_LANES + lane] =
-            s->stored[(size_t)i * TMEM_LANES + lane];
+    for (uint32_t i = 0; i < s->r->stored_k; i++) {
+        const float value = s->stored[(size_t)i * TMEM_LANES + lane];
+        if (value != 0.0F)
+            s->a[(size_t)s->place[i * TMEM_LANES + lane] * TMEM_LANES + lane] = value;
+    }
     return true;
 }
 
