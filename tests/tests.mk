@@ -4,7 +4,7 @@
 lib_tests := gemm tensormap golden badinput inject npy bench rates
 api_tests := driver_api driver_launch abi compiled
 tools     := launch
-sim_tests := sim_parse sim_exec sim_ops sim_async sim_tensor sim_tma
+sim_tests := sim_parse sim_exec sim_ops sim_async sim_tensor sim_tma recorded
 
 test_bin := $(BUILD)/tests
 test_common := $(O)/tests/harness.o
@@ -24,7 +24,8 @@ $(test_bin)/bench: $(O)/tests/bench_sim.o $(O)/tests/bench_work.o
 $(test_bin)/golden: $(patsubst $(SRC)/%.c,$(O)/%.o,$(wildcard $(SRC)/tests/golden_*.c))
 $(addprefix $(test_bin)/,$(api_tests)): $(test_common)
 $(addprefix $(test_bin)/,$(sim_tests)): $(test_common) $(sim_obj)
-$(test_bin)/sim_tensor: $(O)/tests/sim_tensor_mma.o $(O)/tests/sim_tensor_warp.o $(O)/tests/sim_tensor_blackwell.o $(O)/tests/tensor_model.o
+$(test_bin)/sim_tensor: $(addprefix $(O)/tests/,sim_tensor_mma.o sim_tensor_warp.o sim_tensor_blackwell.o tensor_model.o coverage.o)
+$(test_bin)/recorded: $(addprefix $(O)/tests/,mma_words.o tensor_model.o coverage.o)
 
 test_programs := $(addprefix $(test_bin)/,$(lib_tests) $(api_tests) $(sim_tests) $(tools))
 
