@@ -49,7 +49,7 @@ on() { # GPU COMMAND…: on the simulator
 }
 real() { env -u HEWN_LIBCUDA "$@"; }
 
-for t in abi sim_parse sim_exec sim_ops sim_async sim_tensor sim_check; do run "$t" "$bin/$t"; done
+for t in abi sim_parse sim_exec sim_ops sim_async sim_tensor sim_tma sim_check recorded; do run "$t" "$bin/$t"; done
 for t in badinput inject npy; do run "$t" on b200 "$bin/$t"; done
 for gpu in h200 b200; do
     run "driver_api on $gpu" on $gpu "$bin/driver_api"

@@ -191,115 +191,6 @@ static void test_shape(uint32_t shape, uint32_t times, bool halves)
     (void)mem_free(loaded);
 }
 
-/* ---- warp-level matrices ---- */
-
-/* A warp loads with ldmatrix, moves, stores with stmatrix; the model permutes. */
-static void test_rows(uint32_t count, bool trans)
-{
-    const uint64_t in = device_buffer(512), loaded = device_buffer(128 * 5),
-                   out = device_buffer(512);
-    uint16_t *source = host(in), *stored = host(out);
-    uint32_t *regs = host(loaded), want;
-    struct text t;
-    FILE *f = text_open(&t);
-    for (uint32_t i = 0; i < 256; i++) source[i] = (uint16_t)rng_next(&rng);
-    emit_header(f, "sm_90a", ".shared .align 128 .b8 tiles[1024];\n");
-    fprintf(f,
-            "mov.u32 %%r0,%%tid.x; mul.lo.u32 %%r1,%%r0,16; mov.u32 %%r2,tiles; "
-            "add.u32 %%r3,%%r2,%%r1; cvt.u64.u32 %%d1,%%r1; ld.param.u64 %%d0,[p0];\n"
-            "add.u64 %%d0,%%d0,%%d1; ld.global.v4.b32 {%%r4,%%r5,%%r6,%%r7},[%%d0];\n"
-            "st.shared.v4.b32 [%%r3],{%%r4,%%r5,%%r6,%%r7}; bar.sync 0;\n"
-            "ldmatrix.sync.aligned.m8n8.x%u%s.shared.b16 ",
-            count, trans ? ".trans" : "");
-    emit_list(f, "%v", 0, count);
-    fprintf(f, ",[%%r3];\nmovmatrix.sync.aligned.m8n8.trans.b16 %%v4,%%v0;\n"
-               "ld.param.u64 %%d2,[p1]; mul.wide.u32 %%d3,%%r0,20; add.u64 %%d2,%%d2,%%d3;\n");
-    for (uint32_t i = 0; i < count; i++) fprintf(f, "st.global.b32 [%%d2+%u],%%v%u;\n", i * 4, i);
-    fprintf(f,
-            "st.global.b32 [%%d2+16],%%v4;\n"
-            "stmatrix.sync.aligned.m8n8.x%u.trans.shared::cta.b16 [%%r3+512],",
-            count);
-    emit_list(f, "%v", 0, count);
-    fprintf(f, ";\nbar.sync 0; ld.shared.v4.b32 {%%r4,%%r5,%%r6,%%r7},[%%r3+512];\n"
-               "ld.param.u64 %%d0,[p2]; add.u64 %%d0,%%d0,%%d1;\n"
-               "st.global.v4.b32 [%%d0],{%%r4,%%r5,%%r6,%%r7};\nret;\n}\n");
-    (void)fclose(f);
-    CHECK_INT(run_ptx(t.at, &(struct run){"h200", 1, 32, 0, {in, loaded, out}, 0}, NULL, 0), 0);
-    for (uint32_t k = 0; k < count; k++) {
-        const uint16_t *tile = source + 64 * k;
-        for (uint32_t lane = 0; lane < 32; lane++) {
-            const uint32_t g = lane / 4, q = lane % 4 * 2;
-            const uint32_t plain = tile[g * 8 + q] | (uint32_t)tile[g * 8 + q + 1] << 16;
-            const uint32_t turned = tile[q * 8 + g] | (uint32_t)tile[q * 8 + 8 + g] << 16;
-            want = trans ? turned : plain;
-            CHECK_INT(regs[lane * 5 + k], want);
-            want = trans ? plain : turned;
-            if (k == 0) CHECK_INT(regs[lane * 5 + 4], want);
-        }
-        for (uint32_t i = 0; i < 64; i++)
-            CHECK_INT(stored[64 * k + i], trans ? tile[i] : tile[i % 8 * 8 + i / 8]);
-    }
-    free(t.at);
-    (void)mem_free(in);
-    (void)mem_free(loaded);
-    (void)mem_free(out);
-}
-
-static void test_mma_sync(enum format format, bool half)
-{
-    const uint64_t in = device_buffer(32 * 10 * 4), out = device_buffer(32 * 4 * 4);
-    const uint32_t c_regs = half ? 2 : 4;
-    const char *type = half ? "f16" : "f32";
-    uint32_t *words = host(in);
-    const uint32_t *got = host(out);
-    struct text t;
-    FILE *f = text_open(&t);
-    for (uint32_t i = 0; i < 320; i++) {
-        const enum format kind = i % 10 < 6 ? format : half ? F16 : TF32;
-        for (uint32_t j = 0; j < 4; j += formats[kind].bytes)
-            random_element(kind, (uint8_t *)&words[i] + j);
-    }
-    emit_header(f, "sm_90a", "");
-    fprintf(f, "mov.u32 %%r0,%%tid.x; ld.param.u64 %%d0,[p0]; mul.wide.u32 %%d1,%%r0,40; "
-               "add.u64 %%d0,%%d0,%%d1;\n");
-    for (uint32_t i = 0; i < 10; i++) fprintf(f, "ld.global.b32 %%v%u,[%%d0+%u];\n", i, i * 4);
-    fprintf(f, "mma.sync.aligned.m16n8k16.row.col.%s.%s.%s.%s ", type, formats[format].name,
-            formats[format].name, type);
-    emit_list(f, "%v", 10, c_regs);
-    fprintf(f, ",{%%v0,%%v1,%%v2,%%v3},{%%v4,%%v5},");
-    emit_list(f, "%v", 6, c_regs);
-    fprintf(f, ";\nld.param.u64 %%d0,[p1]; mul.wide.u32 %%d1,%%r0,16; add.u64 %%d0,%%d0,%%d1;\n");
-    for (uint32_t i = 0; i < c_regs; i++)
-        fprintf(f, "st.global.b32 [%%d0+%u],%%v%u;\n", i * 4, 10 + i);
-    fprintf(f, "ret;\n}\n");
-    (void)fclose(f);
-    CHECK_INT(run_ptx(t.at, &(struct run){"h200", 1, 32, 0, {in, out}, 0}, NULL, 0), 0);
-    for (uint32_t m = 0; m < 16; m++) {
-        for (uint32_t n = 0; n < 8; n++) {
-            const uint32_t lane = m % 8 * 4 + n / 2, i = m / 8 * 2 + n % 2;
-            const uint32_t reg = half ? i / 2 : i, shift = half ? i % 2 * 16 : 0;
-            double want = cell_value(words[lane * 10 + 6 + reg] >> shift, half);
-            double magnitude = fabs(want);
-            for (uint32_t k = 0; k < 16; k++) {
-                uint16_t a = (uint16_t)(words[(m % 8 * 4 + k % 8 / 2) * 10 + m / 8 + k / 8 * 2] >>
-                                        k % 2 * 16);
-                uint16_t b = (uint16_t)(words[(n * 4 + k % 8 / 2) * 10 + 4 + k / 8] >> k % 2 * 16);
-                const double product =
-                    element_value(format, (uint8_t *)&a) * element_value(format, (uint8_t *)&b);
-                want += product;
-                magnitude += fabs(product);
-            }
-            CHECK(close_enough(cell_value(got[lane * 4 + reg] >> shift, half), want, magnitude, 16,
-                               24, half),
-                  "D(%u,%u): want %g got %g", m, n, want,
-                  cell_value(got[lane * 4 + reg] >> shift, half));
-        }
-    }
-    free(t.at);
-    (void)mem_free(in);
-    (void)mem_free(out);
-}
-
 /* ---- rules ---- */
 
 /* A body that breaks one rule, and what must be said. */
@@ -336,8 +227,14 @@ static const struct rule {
      "tmem-bounds", "511 to 512", 719},
     {"ld of another quarter",
      "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],32;\n"
-     "mov.u32 %r4,0x200000; tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r5},[%r4];",
-     "tmem-lane", "lanes 0 to 31", 719},
+     "mov.u32 %r4,0x200000; tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r5},[%r4];\n"
+     "tcgen05.wait::ld.sync.aligned; mov.u32 %r4,0;\n"
+     "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r4,32;",
+     "tmem-lane", "lanes 0 to 31", 0},
+    {"ld at lane 16 of 32",
+     "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],32;\n"
+     "mov.u32 %r4,0x100000; tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r5},[%r4];",
+     "tmem-lane", "first or the sixteenth", 719},
     {"N of 264",
      "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],512; ld.shared.b32 "
      "%r4,[slot];\n"
@@ -467,6 +364,56 @@ static void test_no_fence(void)
     test_rule(&r, "h200", "sm_90a", 128);
 }
 
+/* Four warps multiply 64 x 16 ones by 16 x 8; three of them are late. `after` follows the first warp's
+ * wait_group. Registers: %p0 for the late ones, %r2 for the thread's word of A, B 2048 bytes on. */
+static void emit_warpgroup(FILE *f, const char *late, const char *after)
+{
+    emit_header(f, "sm_90a", ".shared .align 128 .b8 tiles[4096];\n");
+    fprintf(f, "mov.u32 %%r0,%%tid.x; mov.u32 %%r1,tiles; mad.lo.u32 %%r2,%%r0,4,%%r1;\n"
+               "setp.gt.u32 %%p0,%%r0,31; setp.eq.u32 %%p1,%%r0,%%r0;\n");
+    for (uint32_t i = 0; i < 5; i++) fprintf(f, "st.shared.b32 [%%r2+%u],0x3f803f80;\n", i * 512);
+    for (uint32_t i = 0; i < 4; i++) fprintf(f, "mov.b32 %%v%u,0;\n", i);
+    fprintf(f,
+            "fence.proxy.async.shared::cta; bar.sync 0;\n"
+            "shr.u32 %%r3,%%r1,4; cvt.u64.u32 %%d1,%%r3; or.b64 %%d1,%%d1,0x1000080000;\n"
+            "add.u64 %%d2,%%d1,128;\n%s\nwgmma.fence.sync.aligned;\n"
+            "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 "
+            "{%%v0,%%v1,%%v2,%%v3},%%d1,%%d2,%%p1,1,1,0,0;\n"
+            "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\n%s\n"
+            "ld.param.u64 %%d0,[p0]; mul.wide.u32 %%d3,%%r0,16; add.u64 %%d0,%%d0,%%d3;\n"
+            "st.global.v4.b32 [%%d0],{%%v0,%%v1,%%v2,%%v3};\nret;\n}\n",
+            late, after);
+    (void)fclose(f);
+}
+
+/* Behind its wait_group the first warp gives B back: the product of all four must be over. */
+static void test_warpgroup_wait(void)
+{
+    const uint64_t out = device_buffer(128 * 16);
+    const float *d = host(out);
+    struct text t;
+    emit_warpgroup(text_open(&t), "@%p0 nanosleep.u32 2000;",
+                   "@!%p0 st.shared.b32 [%r2+2048],0x40004000;\n"
+                   "@!%p0 st.shared.b32 [%r2+2176],0x40004000;");
+    CHECK_INT(run_ptx(t.at, &(struct run){"h200", 1, 128, 0, {out}, 0}, NULL, 0), 0);
+    for (uint32_t i = 0; i < 512; i++) CHECK(d[i] == 16, "D[%u]: want 16 got %g", i, d[i]);
+    free(t.at);
+    (void)mem_free(out);
+}
+
+static void test_warpgroup_deadlock(void)
+{
+    const uint64_t out = device_buffer(128 * 16);
+    char findings[4096];
+    struct text t;
+    emit_warpgroup(text_open(&t), "@%p0 bra END;", "END:");
+    CHECK_INT(run_ptx(t.at, &(struct run){"h200", 1, 128, 0, {out}, 0}, findings, sizeof findings),
+              702);
+    CHECK_TEXT(findings, "\"kind\":\"deadlock\"");
+    free(t.at);
+    (void)mem_free(out);
+}
+
 /* CTAs of one SM take turns for all columns, alone or in pairs. */
 static void test_turns(uint32_t group)
 {
@@ -540,8 +487,90 @@ static void test_cp(const struct cp *c, uint32_t swizzle)
     (void)mem_free(images);
 }
 
+/* The quarter is the warp's, whatever the lane field says: kernels that run on a B200 leave it at 0, or
+ * count the lanes of a pair's second CTA from 128. */
+static void test_lane_field(void)
+{
+    static const char *const fields[] = {"0", "%r3", "%r3 + 0x800000"};
+    const uint64_t out = device_buffer(128 * 4 * 3);
+    const uint32_t *got = host(out);
+    struct text t;
+    FILE *f = text_open(&t);
+    emit_header(f, "sm_100a", "");
+    emit_tmem_open(f, 1);
+    fprintf(f,
+            "tcgen05.st.sync.aligned.32x32b.x1.b32 [%%r3],{%%r0}; tcgen05.wait::st.sync.aligned;\n"
+            "ld.param.u64 %%d0,[p0]; mad.wide.u32 %%d0,%%r0,4,%%d0;\n");
+    for (uint32_t i = 0; i < 3; i++)
+        fprintf(f,
+                "%s; tcgen05.ld.sync.aligned.32x32b.x1.b32 {%%r6},[%%r5];\n"
+                "tcgen05.wait::ld.sync.aligned; st.global.b32 [%%d0+%u],%%r6;\n",
+                i == 0   ? "mov.u32 %r5,%r4"
+                : i == 1 ? "mov.u32 %r5,%r3"
+                         : "add.u32 %r5,%r3,0x800000",
+                i * 512);
+    emit_tmem_close(f, 1);
+    (void)fclose(f);
+    CHECK_INT(run_ptx(t.at, &(struct run){"b200", 1, 128, 0, {out}, 0}, NULL, 0), 0);
+    for (uint32_t i = 0; i < 3 * 128; i++)
+        CHECK(got[i] == i % 128, "address %s, thread %u: got lane %u", fields[i / 128], i % 128,
+              got[i]);
+    free(t.at);
+    (void)mem_free(out);
+}
+
+/* A group whose two stored elements are zero may name one place twice: CUTLASS's compressor does so. With
+ * other elements that is an error. */
+static void test_moot_metadata(bool moot)
+{
+    const uint64_t out = device_buffer(128 * 4);
+    const uint32_t *got = host(out);
+    struct text t;
+    FILE *f = text_open(&t);
+    emit_header(f, "sm_100a", ".reg .f32 %f<2>;\n");
+    emit_tmem_open(f, 1);
+    fprintf(
+        f,
+        "mov.u32 %%r5,smem; mad.lo.u32 %%r6,%%r0,4,%%r5; mov.u32 %%r7,0; st.shared.b32 "
+        "[%%r6],%%r7;\n"
+        "fence.proxy.async.shared::cta; mov.u32 %%r8,%u;\n"
+        "tcgen05.st.sync.aligned.32x32b.x8.b32 [%%r3+64],"
+        "{%%r8,%%r8,%%r8,%%r8,%%r8,%%r8,%%r8,%%r8};\n"
+        "tcgen05.st.sync.aligned.32x32b.x4.b32 [%%r3+96],{%%r7,%%r7,%%r7,%%r7};\n"
+        "cvt.rn.f32.u32 %%f0,%%r0; mov.b32 %%r9,%%f0;\n"
+        "tcgen05.st.sync.aligned.32x32b.x1.b32 [%%r3],{%%r9}; tcgen05.wait::st.sync.aligned;\n"
+        "setp.ne.u32 %%p3,%%r0,0; @%%p3 bra L1; mbarrier.init.shared.b64 [bar],1;\n"
+        "L1: tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync;\n"
+        "@%%p3 bra L2; shr.u32 %%r5,%%r5,4; cvt.u64.u32 %%d8,%%r5;\n"
+        "or.b64 %%d8,%%d8,0x%llx; setp.eq.u32 %%p4,%%r0,%%r0; mov.u32 %%r22,0x%x;\n"
+        "add.u32 %%r10,%%r4,64; tcgen05.mma.sp.cta_group::1.kind::f16 "
+        "[%%r4],[%%r10],%%d8,[%%r4+96],"
+        "%%r22,%%p4;\n"
+        "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];\n"
+        "L2: mbarrier.try_wait.parity.shared.b64 %%p5,[bar],0; @!%%p5 bra L2;\n"
+        "tcgen05.fence::after_thread_sync; tcgen05.ld.sync.aligned.32x32b.x1.b32 {%%r6},[%%r3];\n"
+        "tcgen05.wait::ld.sync.aligned; ld.param.u64 %%d0,[p0]; mad.wide.u32 %%d0,%%r0,4,%%d0;\n"
+        "st.global.b32 [%%d0],%%r6;\n",
+        moot ? 0U : 0x3C003C00U, 1ULL << 46 | 16ULL << 32 | 8ULL << 16,
+        1U << 2 | 1U << 4 | 1U << 17 | 8U << 24);
+    emit_tmem_close(f, 1);
+    (void)fclose(f);
+    CHECK_INT(run_ptx(t.at, &(struct run){"b200", 1, 128, 1024, {out}, 0}, NULL, 0),
+              moot ? 0 : 715);
+    for (uint32_t i = 0; moot && i < 128; i++) {
+        const float want = (float)i;
+        CHECK(!memcmp(&got[i], &want, sizeof want), "row %u: got 0x%08x", i, got[i]);
+    }
+    free(t.at);
+    (void)mem_free(out);
+}
+
 int main(int argc, char **argv)
 {
+    if (argc > 1 && !strcmp(argv[argc - 1], "--coverage")) {
+        coverage_begin();
+        argc--;
+    }
     test_begin("sim_tensor", argc, argv);
     test_where("the simulator");
     model_begin();
@@ -558,25 +587,27 @@ int main(int argc, char **argv)
                 if (test_case("ld and st .%s.x%u%s", shapes[shape].name, times,
                               halves ? " of halves" : ""))
                     test_shape(shape, times, halves);
+    if (test_case("ld with another lane field")) test_lane_field();
+    for (int moot = 0; moot < 2; moot++)
+        if (test_case("metadata that names an element twice%s", moot ? ", of zeros" : ""))
+            test_moot_metadata(moot);
     mma_cases();
     blackwell_cases();
     wgmma_cases();
-    for (uint32_t count = 1; count <= 4; count *= 2)
-        for (int trans = 0; trans < 2; trans++)
-            if (test_case("ldmatrix x%u%s", count, trans ? ".trans" : "")) test_rows(count, trans);
-    if (test_case("mma.sync bf16")) test_mma_sync(BF16, false);
-    if (test_case("mma.sync f16")) test_mma_sync(F16, false);
-    if (test_case("mma.sync f16 into f16")) test_mma_sync(F16, true);
+    warp_cases();
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         if (test_case("%s", rules[i].name)) test_rule(&rules[i], "b200", "sm_100a", 32);
     for (size_t i = 0; i < sizeof hopper_rules / sizeof hopper_rules[0]; i++)
         if (test_case("%s", hopper_rules[i].name))
             test_rule(&hopper_rules[i], "h200", "sm_90a", 128);
     if (test_case("wgmma with no fence")) test_no_fence();
+    if (test_case("wgmma is over for its four warps at once")) test_warpgroup_wait();
+    if (test_case("wgmma that three warps never issue")) test_warpgroup_deadlock();
     for (uint32_t group = 1; group <= 2; group++)
         if (test_case("all columns in turn, pair-size %u", group)) test_turns(group);
     for (size_t i = 0; i < sizeof cps / sizeof cps[0]; i++)
         for (uint32_t swizzle = 0; swizzle < 4; swizzle++)
             if (test_case("cp %s swizzle %u", cps[i].shape, swizzle)) test_cp(&cps[i], swizzle);
+    coverage_print();
     return test_end();
 }

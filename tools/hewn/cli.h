@@ -16,8 +16,8 @@
       "C = A * transpose(B); A is [M,K], B is [N,K]")                                              \
     X("demo", demo, "[-o DIR] [--size MxNxK]",                                                     \
       "a seeded product on the tensor cores, checked against float64")                             \
-    X("check", check, "[--gpu h200|b200|b300] [--report FILE] PROGRAM ARGS…",                      \
-      "run a program on the simulator with every check on")                                        \
+    X("check", check, "[--gpu h200|b200|b300] [--schedules N] [--report FILE] PROGRAM ARGS…",      \
+      "run a program on the simulator with every check on; under N seeds, findings folded")        \
     X("run", run,                                                                                  \
       "FILE.ptx [--gpu G] [--seed N | --schedules N] [--json] [--report F] [--text F] [-D NAME[=V]]… "     \
       "[--WORD STATEMENT]…",                                                                       \

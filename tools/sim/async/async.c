@@ -12,7 +12,8 @@ enum {
     CLASS_SMALLEST = 64, /* bytes of payload in class 0; each class doubles */
     CLASSES = 22,
     HEAP_FIRST = 256,
-    RING_FIRST = 4 /* commit groups of one lane and kind before the ring grows */
+    LATE_FACTOR = 64, /* of the typical latency */
+    RING_FIRST = 4    /* commit groups of one lane and kind before the ring grows */
 };
 
 /* An operation and its payload in one block; `all` chains every block of the group. */
@@ -192,12 +193,24 @@ void async_discard(struct async_op *op)
     recycle(op->cta->group->heap, op);
 }
 
-/* The seed's choice of a delay: mostly about typical, now and then as early or much later than any
- * program should count on. */
+/* Later than any program should count on: warps will have stopped for it where they can. */
+static uint64_t late(struct group *g, struct async_latency l)
+{
+    uint32_t cycles = LATE_FACTOR * l.typical;
+    return cycles + sim_random(g, cycles + 1);
+}
+
+/* The seed's choice of a delay (enum temper). */
 static uint64_t delay(struct group *g, struct async_latency l)
 {
     uint32_t spread = l.spread < l.typical ? l.spread : l.typical;
     uint64_t cycles;
+    switch (g->temper) {
+    case TEMPER_EAGER: return 1;
+    case TEMPER_LAZY: return late(g, l) + 1;
+    case TEMPER_TORN: return sim_random(g, 2) ? 1 : late(g, l) + 1;
+    default: break;
+    }
     switch (sim_random(g, 8)) {
     case 0: return 1;
     case 1: cycles = 4ULL * l.typical + sim_random(g, 4 * l.typical + 1); break;
@@ -218,12 +231,38 @@ static void publish(struct group *g, enum event_kind kind, const struct async_op
                                .cost = &op->cost});
 }
 
+static void announce(struct group *g, struct async_op *op)
+{
+    op->cta->in_flight++;
+    publish(g, EV_ASYNC_ISSUE, op);
+}
+
 static void accept(struct group *g, struct async_op *op, struct async_latency latency)
 {
     op->latency = latency;
     op->ready = g->now + delay(g, latency);
-    op->cta->in_flight++;
-    publish(g, EV_ASYNC_ISSUE, op);
+    announce(g, op);
+}
+
+/* True where it is the only one, at the head. */
+static bool pipe_push(struct async_pipe *pipe, struct async_op *op)
+{
+    const bool first = !pipe->tail;
+    if (first)
+        pipe->head = op;
+    else
+        pipe->tail->next = op;
+    pipe->tail = op;
+    return first;
+}
+
+static struct async_op *pipe_pop(struct async_pipe *pipe)
+{
+    struct async_op *op = pipe->head;
+    pipe->head = op->next;
+    if (!pipe->head) pipe->tail = NULL;
+    op->next = NULL;
+    return op;
 }
 
 void async_submit(struct group *g, struct async_op *op, struct async_pipe *pipe,
@@ -231,15 +270,30 @@ void async_submit(struct group *g, struct async_op *op, struct async_pipe *pipe,
 {
     accept(g, op, latency);
     op->pipe = pipe;
-    if (!pipe) {
-        heap_push(g->heap, op);
-    } else if (pipe->tail) {
-        pipe->tail->next = op;
-        pipe->tail = op;
-    } else {
-        pipe->head = pipe->tail = op;
-        heap_push(g->heap, op);
+    if (!pipe || pipe_push(pipe, op)) heap_push(g->heap, op);
+}
+
+void async_hold(struct group *g, struct async_op *op, struct async_pipe *held)
+{
+    announce(g, op);
+    pipe_push(held, op);
+}
+
+void async_join(struct group *g, struct async_pipe *const held[], uint32_t count,
+                struct async_pipe *pipe, struct async_latency latency)
+{
+    struct async_op *all = NULL;
+    for (uint32_t i = 0; i < count; i++)
+        if (!held[i]->head) return;
+    for (uint32_t i = count; i-- > 0;) {
+        struct async_op *op = pipe_pop(held[i]);
+        op->joined = all;
+        all = op;
     }
+    all->latency = latency;
+    all->ready = g->now + delay(g, latency);
+    all->pipe = pipe;
+    if (pipe_push(pipe, all)) heap_push(g->heap, all);
 }
 
 void async_submit_after_copies(struct group *g, struct async_op *op, struct async_latency latency)
@@ -389,11 +443,8 @@ static void finish(struct group *g, struct async_op *op)
     struct warp_async *wa = op->warp->async;
     struct async_pipe *pipe = op->pipe;
     if (pipe) {
-        pipe->head = op->next;
-        if (!pipe->head)
-            pipe->tail = NULL;
-        else
-            heap_push(g->heap, pipe->head);
+        pipe_pop(pipe);
+        if (pipe->head) heap_push(g->heap, pipe->head);
     }
     if (op->commit != COMMIT_KINDS) {
         struct commit_entry *e = entry_of(queue_of(op), op->commit_number);
@@ -418,7 +469,11 @@ bool async_advance(struct group *g)
         ran = true;
         g->progress++;
         if (op->run(g, op)) {
-            finish(g, op);
+            while (op) {
+                struct async_op *joined = op->joined;
+                finish(g, op);
+                op = joined;
+            }
         } else {
             sources_read(g, op);
             op->stage++;

@@ -244,6 +244,16 @@ enum step mbar_current_phase(struct mbar_who who, struct cta *cta, uint32_t offs
 
 /* ---- operations ---- */
 
+/* Lanes of one instruction that all initialise it alike are one initialisation (interpretation:
+ * ThunderKittens does so with a whole warp). */
+static bool just_initialised(struct mbar_who who, struct cta *cta, const struct mbar *b,
+                             uint32_t count)
+{
+    const struct mbar_state fresh = {.pending = count, .expected = count};
+    return b->live && b->init_in == who.in && b->init_warp == who.warp->id && b->phase == 0 &&
+           b->word == pack(fresh) && word_read(cta, b->offset) == b->word;
+}
+
 enum step mbar_init(struct mbar_who who, struct cta *cta, uint32_t offset, uint32_t count)
 {
     struct mbar *b = record_new(cta, offset);
@@ -258,6 +268,7 @@ enum step mbar_init(struct mbar_who who, struct cta *cta, uint32_t offset, uint3
                          "bad count: %s is initialised with count %u, which must be 1 to %d", text,
                          count, MBAR_MAX_COUNT);
     }
+    if (just_initialised(who, cta, b, count)) return STEP_NEXT;
     /* "Lifecycle of the mbarrier object": neither init over a live one, nor other use of its
      * memory, before mbarrier.inval. */
     if (b->live) {

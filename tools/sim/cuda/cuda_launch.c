@@ -144,11 +144,11 @@ static int check(struct shape *shape)
 {
     int rc = check_dims(&shape->request);
 
+    if (!rc) rc = check_modelled(shape->request.function);
     if (!rc) rc = check_threads(&shape->request);
     if (!rc) rc = check_shared(&shape->request);
     if (!rc) rc = settle_cluster(shape);
     if (!rc) rc = check_residency(&shape->request);
-    if (!rc) rc = check_modelled(shape->request.function);
     return rc;
 }
 
@@ -307,9 +307,13 @@ static int launch_on(struct call *call, hewn_cu_stream stream, struct shape *sha
 {
     struct CUstream_st *s = stream_named(call->context, stream);
     struct work work = {.kind = WORK_LAUNCH};
+    const struct CUctx_st *home;
     int rc;
 
     if (!s) return HEWN_CU_INVALID_HANDLE;
+    /* A kernel belongs to its module's context (interpretation: the handle is none of the stream's). */
+    home = shape->request.function->module->context;
+    if (home && home != s->context) return HEWN_CU_INVALID_HANDLE;
     rc = check(shape);
     if (!rc) rc = take_params(&shape->request, params, extra);
     if (rc) return rc;

@@ -249,6 +249,7 @@ static uint64_t special_value(const struct warp *w, uint32_t r, uint32_t lane)
         return launch_cluster_size(l) > 1 || l->kernel->entry->explicit_cluster;
     case SR_CLUSTER_CTARANK: return c->rank;
     case SR_CLUSTER_NCTARANK: return c->cluster->cta_count;
+    case SR_AGGR_SMEM_SIZE: return c->shared_bytes;
     case SR_TOTAL_SMEM_SIZE: return c->shared_bytes - SHARED_RESERVED;
     /* Interpretation, after cooperative_groups' headers: high and low half of the workspace. */
     case SR_ENVREG1: return l->grid_workspace >> 32;

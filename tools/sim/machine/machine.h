@@ -206,9 +206,21 @@ struct sm {
     uint8_t tmem_chunks[TMEM_COLUMNS / 32];    /* at that chunk: length in chunks */
 };
 
+/*
+ * The extremes a seed goes to, by its remainder modulo 4, so that four seeds in a row meet them all.
+ * Work in flight takes effect: 1 at times about typical, now and then at an extreme; 2 as early as
+ * is legal; 3 as late, when warps have long had nothing else to do; 0 each operation at one of the two.
+ * With 1 every runnable warp is as likely to be next; with the others half the groups run the warp
+ * that ranks first as long as it can, and the last one only when no other can, until ranks are redrawn.
+ */
+enum temper { TEMPER_TORN, TEMPER_MIXED, TEMPER_EAGER, TEMPER_LAZY, TEMPER_COUNT };
+
 struct group {
     struct launch *launch;
     uint32_t index;
+    enum temper temper;
+    bool ranked;        /* warps run by rank, a hash of their place and this salt */
+    uint64_t rank_salt;
     uint64_t now;      /* cycles */
     uint64_t progress; /* bumped by every change of state that a waiting fragment could see */
     /* Fragments asleep in WAIT_SPIN or under watch. While it is not 0, whoever changes memory (a

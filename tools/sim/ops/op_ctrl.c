@@ -62,8 +62,8 @@ int bind_exit(struct decoder *dc, struct insn *out)
 static enum step exec_trap(struct warp *w, const struct insn *in, uint32_t mask)
 {
     return sim_fault(w, in, first_lane(mask), 719, FIND_TRAP, CAUSE_NONE, "",
-                     "the kernel executed trap in %d lane%s (0x%08x)", __builtin_popcount(mask),
-                     mask & (mask - 1) ? "s" : "", mask);
+                     "the kernel executed %s in %d lane%s (0x%08x)", in->row->name,
+                     __builtin_popcount(mask), mask & (mask - 1) ? "s" : "", mask);
 }
 
 int bind_trap(struct decoder *dc, struct insn *out)
@@ -148,9 +148,9 @@ static enum step exec_setmaxnreg(struct warp *w, const struct insn *in, uint32_t
     bool inc = in->flags;
     (void)mask;
     if (!w->reg_quota) {
-        sim_find(g, w, in, NO_LANE, SEV_WARNING, FIND_UNSUPPORTED, CAUSE_NONE, "",
-                 "setmaxnreg has no effect here: without .maxnreg, .reqntid or .maxntid the "
-                 "launch's register count is not known");
+        sim_find(g, w, in, NO_LANE, SEV_ADVICE, FIND_SETMAXNREG, CAUSE_NONE, "",
+                 "setmaxnreg has no effect here, nor on a GPU: ptxas ignores it (C7508) where no "
+                 ".maxnreg, .reqntid or .maxntid says how many registers a launch starts with");
         return STEP_NEXT;
     }
     if (inc && wanted < w->reg_quota) return setmaxnreg_wrong(w, in, "inc", wanted);

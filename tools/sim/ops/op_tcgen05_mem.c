@@ -97,6 +97,28 @@ static uint32_t access_base(const struct warp *w, const struct insn *in)
     return (uint32_t)arg_lane(w, in->arg[a->address_arg], 0) + (uint32_t)in->imm[0];
 }
 
+/* What a B200 makes of the lane field: the warp's own quarter, then bits 16 to 20 (SEMANTICS.md). */
+static uint32_t own_lane(const struct warp *w, uint32_t address)
+{
+    return w->id % 4U * WARP_LANES + tmem_lane(address) % WARP_LANES;
+}
+
+/* The field names the warp's quarter, or leaves the quarter at 0 (libraries do, PTX ISA "Access
+ * restrictions" does not allow it); another quarter is not what the program gets. */
+static void check_quarter(struct warp *w, const struct insn *in, uint32_t address,
+                          const char *shape)
+{
+    const uint32_t named = tmem_lane(address) / WARP_LANES % 4U, own = w->id % 4U;
+    if (named == own || (named == 0 && w->cta->group->launch->check_level < 2)) return;
+    sim_find(
+        w->cta->group, w, in, NO_LANE, named ? SEV_ERROR : SEV_WARNING, FIND_TMEM_LANE, CAUSE_NONE,
+        "",
+        "warp %u reaches tensor-memory lanes %u to %u only; .%s at lane %u (address 0x%08x) is "
+        "outside them: the hardware takes lane %u",
+        w->id, own * WARP_LANES, own * WARP_LANES + WARP_LANES - 1U, shape, tmem_lane(address),
+        address, own_lane(w, address));
+}
+
 /* One address for the warp; lanes of the warp's own quarter; columns that the CTA owns. */
 static enum step check_access(struct warp *w, const struct insn *in, uint32_t mask)
 {
@@ -115,15 +137,12 @@ static enum step check_access(struct warp *w, const struct insn *in, uint32_t ma
                 "lane %u gives the address 0x%08x, lane 0 gives 0x%08x: it must be the "
                 "same in the whole warp",
                 l, (unsigned)arg_lane(w, arg, l), (unsigned)arg_lane(w, arg, 0));
-    if (lane < quarter || lane + row->lanes > quarter + WARP_LANES || lane % row->lanes)
-        return sim_fault(
-            w, in, NO_LANE, 719, FIND_TMEM_LANE, CAUSE_NONE, "",
-            "warp %u reaches tensor-memory lanes %u to %u only; .%s at lane %u (address "
-            "0x%08x) %s",
-            w->id, quarter, quarter + WARP_LANES - 1U, row->name, lane, base,
-            lane / WARP_LANES == quarter / WARP_LANES
-                ? "must start at the first or the sixteenth of them"
-                : "is outside them");
+    if (lane % WARP_LANES % row->lanes)
+        return sim_fault(w, in, NO_LANE, 719, FIND_TMEM_LANE, CAUSE_NONE, "",
+                         "warp %u reaches tensor-memory lanes %u to %u only; .%s at lane %u "
+                         "(address 0x%08x) must start at the first or the sixteenth of them",
+                         w->id, quarter, quarter + WARP_LANES - 1U, row->name, lane, base);
+    check_quarter(w, in, base, row->name);
     if (a->shape == SHAPE_16X32BX2 &&
         tmem_check(w, in, NO_LANE, w->cta, column + a->split, a->columns,
                    "the second half of .16x32bx2") == STEP_FAULT)
@@ -269,7 +288,7 @@ static enum step exec_ld(struct warp *w, const struct insn *in, uint32_t mask)
     op = async_new(w, in, 0, run_ld, sizeof *run);
     if (!op) return tcgen05_no_memory(w, in);
     run = async_payload(op);
-    run->base = access_base(w, in);
+    run->base = own_lane(w, access_base(w, in)) << 16 | tmem_column(access_base(w, in));
     w->async->tmem_ld_pending++;
     op->cost.cycles = ((const struct tmem_access *)in->aux)->columns;
     async_submit(w->cta->group, op, &w->async->tmem_ld, access_latency(in->aux));
@@ -287,7 +306,7 @@ static enum step exec_st(struct warp *w, const struct insn *in, uint32_t mask)
     op = async_new(w, in, 0, run_st, sizeof *run + a->regs * row);
     if (!op) return tcgen05_no_memory(w, in);
     run = async_payload(op);
-    run->base = access_base(w, in);
+    run->base = own_lane(w, access_base(w, in)) << 16 | tmem_column(access_base(w, in));
     for (uint32_t r = 0; r < a->regs; r++)
         memcpy(run->words + (size_t)r * WARP_LANES, arg_src(w, in->list[r]), row);
     w->async->tmem_st_pending++;

@@ -23,8 +23,7 @@ enum {
     MMA_MAX_K = 128,    /* sparse mxf4 */
     MMA_MAX_SHIFT = 32, /* columns by which .ws may shift B */
     MMA_BLOCK_N = 8,
-    MASK_WORDS = 8,
-    MAX_VECTORS = 6 /* of scale factors: K = 96 with block16 */
+    MASK_WORDS = 8
 };
 
 /* insn.aux of tcgen05.mma. */

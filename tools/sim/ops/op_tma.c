@@ -166,7 +166,7 @@ static bool run_load(struct group *g, struct async_op *op)
 {
     struct tma_load *l = async_payload(op);
     if (tmap_load(g, op, &l->map, l->coord, l->dst.cta->shared, l->dst.offset)) {
-        bulk_signal(op, &l->bar, tmap_box_bytes(&l->map));
+        bulk_signal(op, &l->bar, tmap_signal_bytes(&l->map));
     }
     bulk_release(l->dst, &l->bar);
     return true;

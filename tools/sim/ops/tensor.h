@@ -28,9 +28,9 @@ struct smem_operand {
     uint32_t start, lbo, sbo; /* bytes */
     uint32_t phase;           /* subtracted from an address before its bits drive the swizzle: the
                                  descriptor's base offset x 128 bytes (interpretation) */
-    bool wraps;               /* K-major, 128B: lbo is the address at which rows go on that the start
+    bool wraps;      /* K-major, 128B: lbo is the address at which rows go on that the start
                                  leaves no room for (absolute leading offset, K = 96) */
-    uint8_t swizzle;          /* driver's swizzle enum: 0 none, 1 32B, 2 64B, 3 128B, 4 128B atom 32B */
+    uint8_t swizzle; /* driver's swizzle enum: 0 none, 1 32B, 2 64B, 3 128B, 4 128B atom 32B */
     bool mn_major;
     uint8_t elem_bytes;
 };
@@ -55,11 +55,15 @@ enum tensor_format {
     TF_U8,
     TF_S8,
     TF_E2M1X2,
+    TF_U4, /* two in a byte, as E2M1X2 */
+    TF_S4,
     TF_FORMATS
 };
 
+/* By the PTX name of a type, such as "e4m3"; TF_FORMATS for another. */
+enum tensor_format tensor_format_named(const char *type);
 uint32_t tensor_format_bytes(enum tensor_format format);
-/* Elements in these bytes: 1, or 2 for E2M1X2. */
+/* Elements in these bytes: 1, or 2 for 4-bit formats. */
 uint32_t tensor_format_pack(enum tensor_format format);
 /* True for formats that lie 16 to a padded chunk in shared memory. */
 static inline bool tensor_format_padded(enum tensor_format format)
@@ -102,6 +106,7 @@ struct tensor_rule {
     int16_t least_a, least_b, least_c; /* exponents of the smallest normal numbers */
     uint8_t fraction;                  /* bits of the last place below the largest exponent */
     uint8_t result;
+    bool sparse; /* -0 in A is no element: it takes no part whatever B has there */
 };
 enum {
     RESULT_F32,
@@ -113,6 +118,8 @@ struct tensor_rule tensor_rule_of(enum tensor_format a, enum tensor_format b, bo
                                   bool half_d, bool short_sum);
 /* The f16 of a RESULT_ODD pattern. */
 uint16_t tensor_half_result(uint32_t bits);
+/* The same of 32 lanes' low and high halves of a register. */
+void tensor_pack_halves(const uint32_t *low, const uint32_t *high, uint32_t *to);
 
 /*
  * acc[n][m] (+)= sum_k a[k][m] * b(n, k): tcgen05.mma, accumulator rows contiguous as the lanes of a
@@ -129,8 +136,34 @@ struct tensor_product {
     uint32_t acc_stride; /* of n */
     bool accumulate;     /* false: acc is overwritten */
     struct tensor_rule rule;
+    const int16_t *a_scale,
+        *b_scale; /* exponents added to those of a row of A and a column of B, for
+                                         8-bit and narrower formats; both or neither NULL */
 };
 void tensor_mma(const struct tensor_product *p);
+
+/* The same for E2M1 operands of mxf4 and mxf4nvf4, whose sums are cut off by rules of their own. */
+enum { TENSOR_FP4_K = 128, TENSOR_FP4_SCALES = 6, FP4_SCALE_NAN = 255 };
+struct fp4_scale {
+    uint8_t significand; /* in eighths: 8 for ue8m0; or FP4_SCALE_NAN */
+    int16_t exponent;
+};
+struct tensor_fp4 {
+    uint32_t m, n, k;
+    uint32_t merge;  /* neighbours along k that share a rounding: 16 stored elements */
+    uint32_t scales; /* factors along k */
+    bool ue4m3, accumulate;
+    const float *a;
+    uint32_t a_stride; /* of k */
+    const float *b;
+    uint32_t b_n, b_k;
+    const struct fp4_scale *sa; /* [m][TENSOR_FP4_SCALES] */
+    const struct fp4_scale *sb; /* [m / 32][sb_quarter columns][TENSOR_FP4_SCALES] */
+    uint32_t sb_quarter;
+    uint32_t *acc;
+    uint32_t acc_stride;
+};
+void tensor_fp4(const struct tensor_fp4 *p);
 
 /*
  * One warp's 16 rows of wgmma, and of mma.sync m16n8. a[k][TENSOR_FRAGMENT]: row l/4 in lane l, then
@@ -155,6 +188,32 @@ void tensor_wgmma_integer(const struct tensor_fragments *p, bool saturate);
 void tensor_fragment(enum tensor_format format, const uint32_t *const *reg, uint32_t registers,
                      float *a);
 
+/* Sparse A, tensor_sparse.c: where in k the stored elements of each of 16 rows belong. */
+enum { TENSOR_ROWS = 16, TENSOR_MAX_STORED = 64 };
+struct tensor_places {
+    uint32_t k; /* of the whole row; half as many are stored */
+    uint8_t at[TENSOR_ROWS][TENSOR_MAX_STORED];
+};
+/* How many selectors of metadata a form has: 1, 2 or 4. */
+uint32_t tensor_selectors(enum tensor_format format, uint32_t k);
+/* From the metadata registers of a warp, for mma.sp and wgmma.sp. False where two elements of a group
+ * would have one place: `lane` holds the code. */
+bool tensor_places(enum tensor_format format, uint32_t k, uint32_t selector,
+                   const uint32_t meta[WARP_LANES], struct tensor_places *out, uint32_t *lane);
+/* a[k][TENSOR_FRAGMENT] from stored[k/2][TENSOR_FRAGMENT], for a rule that is `sparse`. */
+void tensor_spread(const struct tensor_places *places, const float *stored, float *a);
+
+/* 1-bit operands: sums of `words` 32-bit words each of 16 rows of A and n columns of B, bits that are
+ * set in both (or, exclusive, in one) counted into accumulators as of tensor_wgmma. */
+enum { TENSOR_BIT_WORDS = 8 };
+struct tensor_bits {
+    uint32_t n, words;
+    uint32_t a[TENSOR_ROWS][TENSOR_BIT_WORDS];
+    uint32_t b[TENSOR_MAX_MN][TENSOR_BIT_WORDS];
+    bool exclusive;
+};
+void tensor_popcount(const struct tensor_bits *p, uint32_t *const *acc, bool accumulate);
+
 /* As tensor_convert, for f16 and bf16. */
 void tensor_widen(bool bf16, const uint16_t *src, uint32_t count, float *dst);
 
@@ -177,8 +236,8 @@ static inline uint32_t half_bits(uint16_t h)
 }
 
 float half_to_float(uint16_t h);
-uint16_t float_to_half(float f);  /* round to nearest even */
+uint16_t float_to_half(float f); /* round to nearest even */
 float bf16_to_float(uint16_t h);
-uint16_t float_to_bf16(float f);  /* round to nearest even, NaN 0x7FFF */
+uint16_t float_to_bf16(float f); /* round to nearest even, NaN 0x7FFF */
 
 #endif
