@@ -593,6 +593,12 @@ static void on_fence(struct order *o, struct order_warp *w, const struct event *
         w->released = true;
         w->version++;
         break;
+    case FENCE_PROXY_TENSORMAP:
+        /* Release and acquire forms alike, and for every map (interpretation: hides, never invents). */
+        order_keep(o, clock_join(&w->cta->described, &w->now.known));
+        w->released = true;
+        w->version++;
+        break;
     case FENCE_MBARRIER_INIT: on_init_fence(w, e->lanes); break;
     case FENCE_TCGEN05_BEFORE:
         fence_chain(w, COMPONENT_TENSOR, COMPONENT_TENSOR_FENCED);

@@ -120,7 +120,8 @@ struct order_cta {
     struct order_bar **bars; /* open addressing by offset, at most half full */
     uint32_t bar_slots, bar_count;
     uint32_t bar_low, bar_high; /* bytes in which live barriers lie */
-    struct cell *shared;        /* SHARED_CELL bytes each */
+    struct clock described; /* what a fence.proxy.tensormap of the CTA has made visible to copies */
+    struct cell *shared;    /* SHARED_CELL bytes each */
     uint32_t shared_cells;
     struct cell *tensor; /* [TMEM_COLUMNS][TMEM_BLOCKS], from the first allocation on */
 };
@@ -177,6 +178,8 @@ struct order_insn {
     bool acquire, release, relaxed, strong;
 };
 
+enum { MAPS_KEPT = 64, MAP_BYTES = 128 };
+
 /* The operation whose issue is being announced. */
 struct issuing {
     uint64_t token;
@@ -196,7 +199,9 @@ struct order {
     struct touch touch; /* order_access.c */
     uint32_t touch_version;
     bool touch_strong;
-    int touch_place;
+    int touch_place, touch_proxy;
+    uint64_t maps[MAPS_KEPT]; /* addresses of tensor maps in global memory that copies have used */
+    uint32_t map_count;
     struct told *told; /* order_tell.c */
     uint32_t told_count, told_capacity;
     bool exhausted;    /* memory, or a bound: what is not seen is not reported as clean */

@@ -42,6 +42,7 @@ static void cta_free(struct order_cta *c)
     if (!c) return;
     for (uint32_t i = 0; i < CTA_WARPS; i++) warp_clear(&c->warps[i]);
     for (uint32_t i = 0; i < NAMED_BARRIERS; i++) point_free(&c->named[i]);
+    clock_free(&c->described);
     for (uint32_t i = 0; i < c->bar_slots; i++) {
         if (c->bars[i]) bar_free(c->bars[i]);
     }
@@ -61,6 +62,7 @@ static void cta_reset(struct order_cta *c)
         c->bars[i] = NULL;
     }
     c->bar_count = c->bar_low = c->bar_high = 0;
+    clock_clear(&c->described);
     if (c->shared) memset(c->shared, 0, c->shared_cells * sizeof *c->shared);
     if (c->tensor) memset(c->tensor, 0, TENSOR_CELLS * sizeof *c->tensor);
 }

@@ -170,6 +170,10 @@ static const char *fix_for(const struct conflict *c, const struct component *pri
     if (c->kind == FIND_PROXY)
         return "fence.proxy.async by the thread that made the generic access, after it and before "
                "the signal (barrier or arrive) that leads here";
+    if (c->kind == FIND_TENSORMAP_PROXY && !c->wrote)
+        return "fence.proxy.tensormap::generic.release by the writer and "
+               "fence.proxy.tensormap::generic.acquire in the CTA that issues the copy, with a "
+               "barrier between where they are different threads";
     if (fix) return fix;
     if (c->place == PLACE_TENSOR)
         return "an mbarrier or bar.sync between, with tcgen05.fence::before_thread_sync ahead of "
@@ -196,6 +200,9 @@ static const char *why(const struct conflict *c)
     case FIND_PROXY:
         return "are ordered, but by different proxies with no fence.proxy.async between: the later "
                "one may not see the earlier";
+    case FIND_TENSORMAP_PROXY:
+        return c->wrote ? "overlap: a copy may still be reading its tensor map there"
+                        : "are not ordered for tensor maps: copies read them by a proxy of its own";
     case FIND_ASYNC_REUSE: return "overlap: the earlier is not known to be over";
     case FIND_WGMMA_WAIT: return "overlap: no wgmma.wait_group says that the earlier is over";
     case FIND_TMEM_WAIT:
