@@ -536,6 +536,16 @@ static uint32_t groups_end(const struct order_groups *g, uint32_t lanes, uint64_
     return end;
 }
 
+/* A wgmma is an operation of the warpgroup: the other warps' parts are complete too. */
+static void wait_warpgroup(struct order_warp *w, uint32_t end)
+{
+    struct order_warp *first = &w->cta->warps[w->warp->id & ~3U];
+    for (struct order_warp *other = first; other < first + 4; other++) {
+        uint32_t id = other->chain[COMPONENT_WGMMA];
+        if (other != w && id) learn(w, id, end);
+    }
+}
+
 static void on_group_wait(struct order *o, struct order_warp *w, const struct event *e)
 {
     uint32_t chain = chain_of_group(e->key), end;
@@ -551,7 +561,10 @@ static void on_group_wait(struct order *o, struct order_warp *w, const struct ev
         learn(w, id, end);
     }
     if (e->key == COMMIT_BULK) learn(w, w->chain[COMPONENT_BULK_READ], end);
-    if (e->key == COMMIT_WGMMA) regs_wait(w, end);
+    if (e->key == COMMIT_WGMMA) {
+        regs_wait(w, end);
+        wait_warpgroup(w, end);
+    }
     w->acquired = e->in;
 }
 
