@@ -526,6 +526,14 @@ static const struct order_case cases[] = {
                      "@w0 tcgen05.dealloc.cta_group::1.sync.aligned.b32 taddr, 32; //!\n"
                      "tcgen05.wait::ld.sync.aligned;\n",
      128, 0, 0, 0, 0, 0},
+    {"tcgen05: columns freed after use of what was loaded, no wait", "tmem-wait",
+     ALLOC OWN_LANES "tcgen05.st.sync.aligned.32x32b.x1.b32 [c], {v};\n"
+                     "tcgen05.wait::st.sync.aligned;\n"
+                     "tcgen05.ld.sync.aligned.32x32b.x1.b32 {w}, [c]; //!\n"
+                     "+tcgen05.wait::ld.sync.aligned;\n"
+                     "add.u32 v, w, 1;\nbar.sync 0;\n"
+                     "@w0 tcgen05.dealloc.cta_group::1.sync.aligned.b32 taddr, 32; //!\n",
+     128, 0, 0, 0, 1, 0},
     {"tcgen05: operands refilled with no wait for the commit", "async-reuse",
      INIT(0, 1) INIT(8, 1)
          INITED ALLOC MMA_DESC LOAD("@lead", 0, 0) "\n" WAITS("w0", 0, 0) "@lead " MMA(

@@ -128,7 +128,7 @@ static uint32_t act(struct order_warp *w, uint32_t id)
     return number;
 }
 
-static void learn(struct order_warp *w, uint32_t component, uint32_t number)
+void order_learn(struct order_warp *w, uint32_t component, uint32_t number)
 {
     order_keep(w->cta->cluster->order, stamp_raise(&w->now, component, number));
     w->version++;
@@ -479,6 +479,7 @@ static void on_issue(struct order *o, struct order_warp *w, const struct event *
     (void)act(w, o->issuing.read);
     if (o->issuing.write != o->issuing.read) (void)act(w, o->issuing.write);
     if (class == CLASS_WGMMA) regs_issue(o, w, e->in);
+    if (class == CLASS_TMEM_LD) regs_load(o, w, e->in);
 }
 
 static void on_done(struct order_warp *w, const struct event *e)
@@ -542,7 +543,7 @@ static void wait_warpgroup(struct order_warp *w, uint32_t end)
     struct order_warp *first = &w->cta->warps[w->warp->id & ~3U];
     for (struct order_warp *other = first; other < first + 4; other++) {
         uint32_t id = other->chain[COMPONENT_WGMMA];
-        if (other != w && id) learn(w, id, end);
+        if (other != w && id) order_learn(w, id, end);
     }
 }
 
@@ -558,9 +559,9 @@ static void on_group_wait(struct order *o, struct order_warp *w, const struct ev
         order_keep(o, clock_raise(&w->now.known, id, end)); /* generic proxy: not bridged */
         w->version++;
     } else if (!has_mod(e->in, "read")) {
-        learn(w, id, end);
+        order_learn(w, id, end);
     }
-    if (e->key == COMMIT_BULK) learn(w, w->chain[COMPONENT_BULK_READ], end);
+    if (e->key == COMMIT_BULK) order_learn(w, w->chain[COMPONENT_BULK_READ], end);
     if (e->key == COMMIT_WGMMA) {
         regs_wait(w, end);
         wait_warpgroup(w, end);
@@ -587,7 +588,7 @@ static void on_init_fence(struct order_warp *w, uint32_t lanes)
 static void fence_chain(struct order_warp *w, enum component_kind chain, enum component_kind fenced)
 {
     uint32_t id = w->chain[chain], to = id ? order_chain(w, fenced) : 0;
-    if (to) learn(w, to, order_component(w, id)->number);
+    if (to) order_learn(w, to, order_component(w, id)->number);
 }
 
 static void on_fence(struct order *o, struct order_warp *w, const struct event *e)
@@ -632,14 +633,14 @@ static void on_grid_wait(struct order_warp *w, const struct event *e)
 {
     struct order_cluster *c = w->cta->cluster;
     if (!c->grid) c->grid = order_chain(w, COMPONENT_GRID);
-    if (c->grid) learn(w, c->grid, 1);
+    if (c->grid) order_learn(w, c->grid, 1);
     w->acquired = e->in;
 }
 
 static void on_tmem_wait(struct order_warp *w, const struct event *e)
 {
     uint32_t id = w->chain[e->value ? COMPONENT_TMEM_ST : COMPONENT_TMEM_LD];
-    if (id) learn(w, id, order_component(w, id)->number);
+    if (id) order_learn(w, id, order_component(w, id)->number);
 }
 
 /* ---- events ---- */

@@ -31,6 +31,7 @@
     X(TMEM_LD, "tcgen05.ld")                                                                \
     X(TMEM_ST, "tcgen05.st")                                                                \
     X(LD_FENCED, "loads before a tcgen05.fence::before_thread_sync, in numbers of TMEM_LD")        \
+    X(LD_USED, "loads some of whose registers their warp has used since, in numbers of TMEM_LD") \
     X(ST_FENCED, "stores likewise")                                                                \
     X(WGMMA, "wgmma.mma_async")                                                             \
     X(CP_ASYNC, "cp.async")                                                                 \
@@ -239,6 +240,8 @@ static inline struct component *order_component(const struct order_warp *w, uint
 {
     return &w->cta->cluster->components[id];
 }
+/* The warp has seen that action of the component complete. */
+void order_learn(struct order_warp *w, uint32_t component, uint32_t number);
 /* Gives the warp a new number if its last one was handed over. */
 void order_tick(struct order_warp *w);
 /* From here on nothing can be called clean; `limit` names the bound, NULL: host memory. */

@@ -154,6 +154,15 @@ static bool fenced_before(const struct actor *a, const struct component *p, epoc
     return fenced && clock_get(&a->w->now.known, fenced) >= epoch_number(prior);
 }
 
+/* A load whose registers were used is over, whatever the ISA says of the order of memory: practice
+ * does without tcgen05.wait::ld there. */
+static bool load_used(const struct actor *a, const struct component *p, epoch prior)
+{
+    uint32_t used = p->warp->chain[COMPONENT_LD_USED];
+    return p->kind == COMPONENT_TMEM_LD && used &&
+           clock_get(&a->w->now.known, used) >= epoch_number(prior);
+}
+
 /* PTX ISA "tcgen05 Memory Consistency Model": what is complete, and behind which fences. */
 static enum standing judge_tensor(struct touch *t, epoch prior, bool wrote)
 {
@@ -165,6 +174,10 @@ static enum standing judge_tensor(struct touch *t, epoch prior, bool wrote)
             return STANDING_ORDERED;
         if (!clock_knows(&a->w->after, prior) || !fenced_before(a, p, prior))
             (void)report(t, prior, wrote, FIND_TMEM_WAIT, SEV_WARNING);
+        return STANDING_ORDERED;
+    }
+    if (load_used(a, p, prior)) {
+        (void)report(t, prior, wrote, FIND_TMEM_WAIT, SEV_WARNING);
         return STANDING_ORDERED;
     }
     if (a->gives_back) return report(t, prior, wrote, FIND_TMEM_DEALLOC, SEV_ERROR);

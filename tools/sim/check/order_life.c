@@ -12,6 +12,8 @@ void sync_point_clear(struct sync_point *p)
     stamp_clear(&p->done);
 }
 
+enum { SHADOW_LEAST = 1 << 24 }; /* bytes of global shadow that any cluster may have */
+
 static void point_free(struct sync_point *p)
 {
     stamp_free(&p->current);
@@ -123,7 +125,8 @@ static struct order_cluster *cluster_begin(struct order *o, const struct cluster
     if (!c) return NULL;
     *c = (struct order_cluster){
         .order = o, .next = o->clusters, .cluster = cl, .linear = cl->linear, .component_count = 1};
-    c->shadow.most = ORDER_MEMORY_MOST / o->group->launch->group_count;
+    c->shadow.most = ORDER_MEMORY_MOST / o->group->launch->group_count / o->group->resident_limit;
+    if (c->shadow.most < SHADOW_LEAST) c->shadow.most = SHADOW_LEAST;
     o->clusters = c;
     return c;
 }

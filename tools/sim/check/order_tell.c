@@ -30,14 +30,11 @@ static struct finding *told_new(struct order *o, enum finding_kind kind, uint32_
         t->finding.repeats++;
         return NULL;
     }
-    if (o->told_count == TOLD_MOST) {
-        for (uint32_t i = 0; i < o->told_count; i++) {
-            t = &o->told[i];
-            if (t->kind != kind || t->finding.severity > severity) continue;
-            t->finding.repeats++; /* unrolled code: one of many that are told already */
-            return NULL;
-        }
-        order_exhausted(o, "pairs of instructions that are not ordered");
+    /* Unrolled code has many pairs for one error: past a point they count with the first of their kind. */
+    for (uint32_t i = 0; o->told_count >= TOLD_MOST && i < o->told_count; i++) {
+        t = &o->told[i];
+        if (t->kind != kind || t->finding.severity > severity) continue;
+        t->finding.repeats++;
         return NULL;
     }
     if (o->told_count == o->told_capacity) {
@@ -169,7 +166,8 @@ static const char *fix_for(const struct conflict *c, const struct component *pri
     const bool same_cta = prior->warp->cta == c->warp->cta;
     const char *fix = fix_wait(prior->kind);
     if (c->fix) return c->fix;
-    if (c->kind == FIND_TMEM_WAIT && c->severity == SEV_WARNING)
+    if (c->kind == FIND_TMEM_WAIT && c->severity == SEV_WARNING &&
+        clock_knows(&c->warp->now.known, c->prior))
         return "tcgen05.fence::after_thread_sync behind the wait (and ::before_thread_sync ahead "
                "of "
                "the signal, where that is not tcgen05.commit)";
@@ -212,6 +210,9 @@ static const char *why(const struct conflict *c)
     case FIND_ASYNC_REUSE: return "overlap: the earlier is not known to be over";
     case FIND_WGMMA_WAIT: return "overlap: no wgmma.wait_group says that the earlier is over";
     case FIND_TMEM_WAIT:
+        if (c->severity == SEV_WARNING && !clock_knows(&c->warp->now.known, c->prior))
+            return "are ordered only by the use of the registers that were loaded: no "
+                   "tcgen05.wait::ld orders the memory";
         return c->severity == SEV_WARNING
                    ? "are ordered by a barrier, but without tcgen05.fence::before_thread_sync "
                      "ahead "
