@@ -237,16 +237,16 @@ static bool bars_grow(struct order_cta *c)
 
 static struct order_bar *bar_make(struct order_cta *c, uint32_t offset)
 {
-    struct order_bar **at, *b;
+    struct order_bar *b = order_bar_at(c->cta, offset);
+    if (b) return b;
     if (2 * (c->bar_count + 1) > c->bar_slots && !bars_grow(c)) return NULL;
-    at = bar_slot(c->bars, c->bar_slots, offset);
-    if (*at) return *at;
     b = calloc(1, sizeof *b);
     if (!b) return NULL;
     b->cta = c;
     b->offset = offset;
     c->bar_count++;
-    return *at = b;
+    *bar_slot(c->bars, c->bar_slots, offset) = b;
+    return b;
 }
 
 static void on_bar_init(struct order *o, struct order_warp *w, const struct event *e)

@@ -213,11 +213,11 @@ bool shadow_collect(struct shadow *s)
 static uint32_t block_new(struct shadow *s, struct cell like)
 {
     uint32_t i = s->block_free;
-    if (i) {
+    if (i && s->blocks) {
         s->block_free = code_index(s->blocks[i][0].write);
     } else {
         if (!s->block_count) s->block_count = 1;
-        if (s->block_count >= s->block_capacity) {
+        if (!s->blocks || s->block_count >= s->block_capacity) {
             void *grown = grow(s, s->blocks, &s->block_capacity, BLOCKS_FIRST, sizeof *s->blocks);
             if (!grown) {
                 s->failed = true;
