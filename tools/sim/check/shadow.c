@@ -311,6 +311,7 @@ static void touch_part(struct touch *t, struct cell *c, uint32_t size, uint32_t 
 {
     struct shadow *s = t->shadow;
     const bool whole = from == 0 && to == size;
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a split cell has its block */
     struct cell was = *c, next;
     struct cell copy;
     const ptrdiff_t in_block =
