@@ -10,6 +10,7 @@
 #include "launch_memory.h"
 #include "machine.h"
 #include "mem.h"
+#include "tmap.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +49,7 @@ static const char common[] =
     "shr.u32 warp, tid, 5; and.b32 lane, tid, 31; mov.u32 rank, %cluster_ctarank;\n"
     "xor.b32 peer, rank, 1; mov.u32 t, tile; shl.b32 a, tid, 2; add.u32 a, a, t;\n"
     "setp.eq.u32 lead, tid, 0; setp.eq.u32 l0, lane, 0; setp.eq.u32 w0, warp, 0;\n"
-    "setp.eq.u32 w1, warp, 1; setp.eq.u32 all, tid, tid; mov.b32 v, 7;\n";
+    "setp.eq.u32 w1, warp, 1; setp.eq.u32 all, tid, tid; mov.b32 v, 7; mov.b32 i, 0;\n";
 
 /* The kernel; *line_a and *line_b: of the lines with marks, 0 none. */
 static char *build(const struct order_case *c, bool broken, uint32_t lines[2])
@@ -92,6 +93,19 @@ static void read_findings(char *to, size_t room)
     if (truncate(report_path, 0)) perror(report_path);
 }
 
+/* A map of 256 words behind it, for tensor copies. */
+static void put_map(void *at)
+{
+    const struct tmap t = {.address = (uint64_t)(uintptr_t)buffers[0] + 8192,
+                           .dtype = 2,
+                           .rank = 1,
+                           .dim = {256},
+                           .stride = {4},
+                           .box = {256},
+                           .element_stride = {1}};
+    tmap_encode(&t, at);
+}
+
 /* `before`, `*after`: memory of the launch before; of this one, if wanted. */
 static int run_launch(const struct order_case *c, const char *text, uint64_t seed,
                       const struct launch_memory *before, struct launch_memory **after,
@@ -126,6 +140,8 @@ static int run_launch(const struct order_case *c, const char *text, uint64_t see
         return -1;
     }
     for (int i = 0; i < 2; i++) memset(buffers[i], 0, BUFFER);
+    put_map(buffers[0]);
+    put_map((char *)buffers[0] + 4096);
     l.kernel = kernel;
     l.report = report_new("k", 1);
     result = launch_run(&l);
@@ -432,6 +448,26 @@ static const struct order_case cases[] = {
                                                          "bar.sync 0;\nst.shared.u32 [a], v; //!\n"
                                                          "wgmma.wait_group.sync.aligned 0;\n",
      128, 0, 0, 1, 0, 0},
+    {"tensor map written, then used with no fence", "tensormap-proxy",
+     INIT(0, 1) INITED
+     "cvt.u64.u32 g, tid; shl.b64 g, g, 2; add.u64 da, in, g;\n"
+     "ld.global.u32 w, [da+4096]; st.global.u32 [da], w; //!\n"
+     "bar.sync 0;\n"
+     "+@lead fence.proxy.tensormap::generic.acquire.cta [in], 128;\n"
+     "@lead mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 1024;\n"
+     "@lead cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [tile], "
+     "[in, {i}], [bar]; //!\n" WAITS("all", 0, 0),
+     32, 0, 0, 0, 0, 0},
+    {"tensor map written while a copy uses it", "tensormap-proxy",
+     INIT(0, 1) INITED
+     "cvt.u64.u32 g, tid; shl.b64 g, g, 2; add.u64 da, in, g;\n"
+     "ld.global.u32 w, [da+4096];\n"
+     "@lead mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 1024;\n"
+     "@lead cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [tile], "
+     "[in, {i}], [bar]; //!\n"
+     "+" WAITS("all", 0, 0) "st.global.u32 [da], w; //!\n"
+                            "-" WAITS("all", 0, 0),
+     32, 0, 0, 0, 0, 0},
     {"two CTAs write the same words", "race",
      "mov.u32 b, %ctaid.x; mad.lo.u32 b, b, 32, tid;\n"
      "-and.b32 b, b, 31;\n"
@@ -490,6 +526,14 @@ static const struct order_case cases[] = {
                      "@w0 tcgen05.dealloc.cta_group::1.sync.aligned.b32 taddr, 32; //!\n"
                      "tcgen05.wait::ld.sync.aligned;\n",
      128, 0, 0, 0, 0, 0},
+    {"tcgen05: columns freed after use of what was loaded, no wait", "tmem-wait",
+     ALLOC OWN_LANES "tcgen05.st.sync.aligned.32x32b.x1.b32 [c], {v};\n"
+                     "tcgen05.wait::st.sync.aligned;\n"
+                     "tcgen05.ld.sync.aligned.32x32b.x1.b32 {w}, [c]; //!\n"
+                     "+tcgen05.wait::ld.sync.aligned;\n"
+                     "add.u32 v, w, 1;\nbar.sync 0;\n"
+                     "@w0 tcgen05.dealloc.cta_group::1.sync.aligned.b32 taddr, 32; //!\n",
+     128, 0, 0, 0, 1, 0},
     {"tcgen05: operands refilled with no wait for the commit", "async-reuse",
      INIT(0, 1) INIT(8, 1)
          INITED ALLOC MMA_DESC LOAD("@lead", 0, 0) "\n" WAITS("w0", 0, 0) "@lead " MMA(

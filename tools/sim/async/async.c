@@ -406,6 +406,22 @@ bool commit_done(const struct warp *w, enum commit_kind kind, uint32_t lanes, ui
     return true;
 }
 
+uint64_t commit_closed(const struct warp *w, enum commit_kind kind)
+{
+    return w->async->lanes ? w->async->lanes[0].queue[kind].open : 0;
+}
+
+bool commit_reached(const struct warp *w, enum commit_kind kind, uint64_t groups)
+{
+    struct commit_queue *q = w->async->lanes ? &w->async->lanes[0].queue[kind] : NULL;
+    if (!q || q->open < groups) return groups == 0;
+    retire(q);
+    for (uint64_t n = q->first; n < groups; n++) {
+        if (entry_of(q, n)->pending) return false;
+    }
+    return true;
+}
+
 /* ---- completion ---- */
 
 static void sources_read(struct group *g, struct async_op *op)

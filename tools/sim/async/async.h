@@ -96,6 +96,10 @@ uint64_t commit_close(struct warp *w, enum commit_kind kind, uint32_t lanes);
 bool commit_done(const struct warp *w, enum commit_kind kind, uint32_t lanes, uint64_t pending,
                  bool read_only);
 
+/* Groups of `kind` that lane 0 has closed so far, and whether that many are, and all of them complete. */
+uint64_t commit_closed(const struct warp *w, enum commit_kind kind);
+bool commit_reached(const struct warp *w, enum commit_kind kind, uint64_t groups);
+
 /* ---- per-warp state ---- */
 
 struct warp_async {

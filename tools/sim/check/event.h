@@ -35,7 +35,7 @@
     X(TMEM_WAIT, "tcgen05.wait passed; value 0 = ld, 1 = st")                                      \
     X(SETMAXNREG, "value = registers per thread")                                                  \
     X(GRID_WAIT, "griddepcontrol.wait passed")                                                     \
-    X(REGISTERS, "an instruction is about to touch registers that some wgmma uses (insn.watched)") \
+    X(REGISTERS, "an instruction is about to touch registers of wgmma or tcgen05.ld (insn.watched)")\
     X(WARP_START, "a warp begins")                                                                 \
     X(WARP_EXIT, "lanes exit")
 

@@ -150,7 +150,7 @@ static void put(struct launch_memory *m, struct piece *p, uint32_t whole, uint32
 {
     struct piece *part = p;
     uint32_t block = 0, index = 0;
-    while (whole > size) {
+    while (whole > size && whole >= CELL_PARTS) {
         if (!part->parts) {
             uint32_t made = split(m, *part);
             if (!made) {

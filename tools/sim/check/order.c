@@ -136,7 +136,7 @@ epoch order_here(const struct order_warp *w, const struct insn *in)
                       order_insn_index(w->cta->cluster->order, in));
 }
 
-static void learn(struct order_warp *w, uint32_t component, uint32_t number)
+void order_learn(struct order_warp *w, uint32_t component, uint32_t number)
 {
     order_keep(w->cta->cluster->order, stamp_raise(&w->now, component, number));
     w->version++;
@@ -245,16 +245,16 @@ static bool bars_grow(struct order_cta *c)
 
 static struct order_bar *bar_make(struct order_cta *c, uint32_t offset)
 {
-    struct order_bar **at, *b;
+    struct order_bar *b = order_bar_at(c->cta, offset);
+    if (b) return b;
     if (2 * (c->bar_count + 1) > c->bar_slots && !bars_grow(c)) return NULL;
-    at = bar_slot(c->bars, c->bar_slots, offset);
-    if (*at) return *at;
     b = calloc(1, sizeof *b);
     if (!b) return NULL;
     b->cta = c;
     b->offset = offset;
     c->bar_count++;
-    return *at = b;
+    *bar_slot(c->bars, c->bar_slots, offset) = b;
+    return b;
 }
 
 static void on_bar_init(struct order *o, struct order_warp *w, const struct event *e)
@@ -518,6 +518,7 @@ static void on_issue(struct order *o, struct order_warp *w, const struct event *
     (void)act(w, o->issuing.read);
     if (o->issuing.write != o->issuing.read) (void)act(w, o->issuing.write);
     if (class == CLASS_WGMMA) regs_issue(o, w, e->in);
+    if (class == CLASS_TMEM_LD) regs_load(o, w, e->in);
 }
 
 static void on_done(struct order_warp *w, const struct event *e)
@@ -575,6 +576,16 @@ static uint32_t groups_end(const struct order_groups *g, uint32_t lanes, uint64_
     return end;
 }
 
+/* A wgmma is an operation of the warpgroup: the other warps' parts are complete too. */
+static void wait_warpgroup(struct order_warp *w, uint32_t end)
+{
+    struct order_warp *first = &w->cta->warps[w->warp->id & ~3U];
+    for (struct order_warp *other = first; other < first + 4; other++) {
+        uint32_t id = other->chain[COMPONENT_WGMMA];
+        if (other != w && id) order_learn(w, id, end);
+    }
+}
+
 static void on_group_wait(struct order *o, struct order_warp *w, const struct event *e)
 {
     uint32_t chain = chain_of_group(e->key), end;
@@ -587,10 +598,13 @@ static void on_group_wait(struct order *o, struct order_warp *w, const struct ev
         order_keep(o, stamp_raise_generic(&w->now, id, end)); /* generic proxy: not bridged */
         w->version++;
     } else if (!has_mod(e->in, "read")) {
-        learn(w, id, end);
+        order_learn(w, id, end);
     }
-    if (e->key == COMMIT_BULK) learn(w, w->chain[COMPONENT_BULK_READ], end);
-    if (e->key == COMMIT_WGMMA) regs_wait(w, end);
+    if (e->key == COMMIT_BULK) order_learn(w, w->chain[COMPONENT_BULK_READ], end);
+    if (e->key == COMMIT_WGMMA) {
+        regs_wait(w, end);
+        wait_warpgroup(w, end);
+    }
     w->acquired = e->in;
 }
 
@@ -613,7 +627,7 @@ static void on_init_fence(struct order_warp *w, uint32_t lanes)
 static void fence_chain(struct order_warp *w, enum component_kind chain, enum component_kind fenced)
 {
     uint32_t id = w->chain[chain], to = id ? order_chain(w, fenced) : 0;
-    if (to) learn(w, to, order_component(w, id)->number);
+    if (to) order_learn(w, to, order_component(w, id)->number);
 }
 
 static void on_fence(struct order *o, struct order_warp *w, const struct event *e)
@@ -629,6 +643,12 @@ static void on_fence(struct order *o, struct order_warp *w, const struct event *
     case FENCE_PROXY_ASYNC:
         /* Every form, the one-way ones too (interpretation): both ways. */
         order_keep(o, clock_copy(&w->now.bridged, &w->now.known));
+        w->released = true;
+        w->version++;
+        break;
+    case FENCE_PROXY_TENSORMAP:
+        /* Release and acquire forms alike, and for every map (interpretation: hides, never invents). */
+        order_keep(o, clock_join(&w->cta->described, &w->now.known));
         w->released = true;
         w->version++;
         break;
@@ -652,14 +672,14 @@ static void on_grid_wait(struct order_warp *w, const struct event *e)
 {
     struct order_cluster *c = w->cta->cluster;
     if (!c->grid) c->grid = order_chain(w, COMPONENT_GRID);
-    if (c->grid) learn(w, c->grid, 1);
+    if (c->grid) order_learn(w, c->grid, 1);
     w->acquired = e->in;
 }
 
 static void on_tmem_wait(struct order_warp *w, const struct event *e)
 {
     uint32_t id = w->chain[e->value ? COMPONENT_TMEM_ST : COMPONENT_TMEM_LD];
-    if (id) learn(w, id, order_component(w, id)->number);
+    if (id) order_learn(w, id, order_component(w, id)->number);
 }
 
 /* ---- events ---- */

@@ -24,22 +24,23 @@
  * instead: all copies of one warp for one phase of one barrier share a number, for the phase is over
  * once all are; a slot is used again when its warp has seen it complete.
  */
-#define COMPONENT_KINDS(X)                                                                  \
-    X(WARP, "the warp itself")                                                              \
-    X(TENSOR, "tcgen05.mma, cp, shift")                                                     \
-    X(TENSOR_FENCED, "those before a tcgen05.fence::before_thread_sync, complete or not")   \
-    X(TMEM_LD, "tcgen05.ld")                                                                \
-    X(TMEM_ST, "tcgen05.st")                                                                \
-    X(LD_FENCED, "loads before a tcgen05.fence::before_thread_sync, in numbers of TMEM_LD") \
-    X(ST_FENCED, "stores likewise")                                                         \
-    X(WGMMA, "wgmma.mma_async")                                                             \
-    X(CP_ASYNC, "cp.async")                                                                 \
-    X(BULK_READ, "bulk-group operations, as far as they read their source")                 \
-    X(BULK_DONE, "bulk-group operations")                                                   \
-    X(GRID, "the grid before, which griddepcontrol.wait waits for; its number is 1")        \
-    X(INIT_FENCED, "mbarrier.init before a fence.mbarrier_init, in the warp's own numbers") \
-    X(CHAINS, "")                                                                           \
-    X(COPY, "copies by the async proxy that complete on an mbarrier")                       \
+#define COMPONENT_KINDS(X)                                                                       \
+    X(WARP, "the warp itself")                                                                   \
+    X(TENSOR, "tcgen05.mma, cp, shift")                                                          \
+    X(TENSOR_FENCED, "those before a tcgen05.fence::before_thread_sync, complete or not")        \
+    X(TMEM_LD, "tcgen05.ld")                                                                     \
+    X(TMEM_ST, "tcgen05.st")                                                                     \
+    X(LD_FENCED, "loads before a tcgen05.fence::before_thread_sync, in numbers of TMEM_LD")      \
+    X(LD_USED, "loads some of whose registers their warp has used since, in numbers of TMEM_LD") \
+    X(ST_FENCED, "stores likewise")                                                              \
+    X(WGMMA, "wgmma.mma_async")                                                                  \
+    X(CP_ASYNC, "cp.async")                                                                      \
+    X(BULK_READ, "bulk-group operations, as far as they read their source")                      \
+    X(BULK_DONE, "bulk-group operations")                                                        \
+    X(GRID, "the grid before, which griddepcontrol.wait waits for; its number is 1")             \
+    X(INIT_FENCED, "mbarrier.init before a fence.mbarrier_init, in the warp's own numbers")      \
+    X(CHAINS, "")                                                                                \
+    X(COPY, "copies by the async proxy that complete on an mbarrier")                            \
     X(REMOTE_STORE, "st.async and red.async")
 
 enum component_kind {
@@ -121,7 +122,8 @@ struct order_cta {
     struct order_bar **bars; /* open addressing by offset, at most half full */
     uint32_t bar_slots, bar_count;
     uint32_t bar_low, bar_high; /* bytes in which live barriers lie */
-    struct cell *shared;        /* SHARED_CELL bytes each */
+    struct clock described; /* what a fence.proxy.tensormap of the CTA has made visible to copies */
+    struct cell *shared;    /* SHARED_CELL bytes each */
     uint32_t shared_cells;
     struct cell *tensor; /* [TMEM_COLUMNS][TMEM_BLOCKS], from the first allocation on */
 };
@@ -179,6 +181,8 @@ struct order_insn {
     bool acquire, release, relaxed, strong;
 };
 
+enum { MAPS_KEPT = 64, MAP_BYTES = 128 };
+
 /* The operation whose issue is being announced. */
 struct issuing {
     uint64_t token;
@@ -198,7 +202,9 @@ struct order {
     struct touch touch; /* order_access.c */
     uint32_t touch_version;
     bool touch_strong;
-    int touch_place;
+    int touch_place, touch_proxy;
+    uint64_t maps[MAPS_KEPT]; /* addresses of tensor maps in global memory that copies have used */
+    uint32_t map_count;
     struct told *told; /* order_tell.c */
     uint32_t told_count, told_capacity;
     bool exhausted;    /* memory, or a bound: what is not seen is not reported as clean */
@@ -236,6 +242,8 @@ static inline struct component *order_component(const struct order_warp *w, uint
 {
     return &w->cta->cluster->components[id];
 }
+/* The warp has seen that action of the component complete. */
+void order_learn(struct order_warp *w, uint32_t component, uint32_t number);
 /* Gives the warp a new number if its last one was handed over. */
 void order_tick(struct order_warp *w);
 /* The warp's present action, at that instruction. */

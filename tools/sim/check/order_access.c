@@ -98,10 +98,37 @@ static bool prior_strong(const struct actor *a, epoch prior)
     return in && order_insn(a->o, in)->strong;
 }
 
+/* The place is part of a tensor map that some copy has used. */
+static bool in_map(const struct actor *a, uint64_t at)
+{
+    for (uint32_t i = 0; a->place == PLACE_GLOBAL && i < a->o->map_count; i++) {
+        if (at - a->o->maps[i] < MAP_BYTES) return true;
+    }
+    return false;
+}
+
+static void map_used(struct order *o, uint64_t address)
+{
+    for (uint32_t i = 0; i < o->map_count; i++) {
+        if (o->maps[i] == address) return;
+    }
+    if (o->map_count < MAPS_KEPT) o->maps[o->map_count++] = address;
+}
+
+/* A copy reads its tensor map: generic writes to it need fence.proxy.tensormap between (PTX ISA
+ * "membar, fence"). */
+static enum standing judge_map(const struct touch *t, const struct component *p, epoch prior,
+                               bool wrote)
+{
+    if (!generic_component(p->kind) && clock_knows(&t->now->known, prior)) return STANDING_ORDERED;
+    return report(t, prior, wrote, FIND_TENSORMAP_PROXY, SEV_ERROR);
+}
+
 static enum standing judge(struct touch *t, epoch prior, bool wrote)
 {
     const struct actor *a = t->context;
     const struct component *p = order_component(a->w, epoch_component(prior));
+    if (a->e->proxy == PROXY_TENSORMAP) return judge_map(t, p, prior, wrote);
     if (clock_knows(&t->now->known, prior)) { /* but not bridged */
         if (!generic_component(p->kind)) return STANDING_ORDERED;
         if (wrote) return report(t, prior, wrote, FIND_PROXY, SEV_ERROR);
@@ -115,6 +142,8 @@ static enum standing judge(struct touch *t, epoch prior, bool wrote)
     if (wrote && a->component == a->w->chain[COMPONENT_WARP] && p->kind == COMPONENT_WARP &&
         a->e->addresses && a->e->access == ACCESS_WRITE && a->e->value)
         return STANDING_ACCEPTED;
+    if (t->write && !wrote && !generic_component(p->kind) && in_map(a, t->at))
+        return report(t, prior, wrote, FIND_TENSORMAP_PROXY, SEV_ERROR);
     return report(t, prior, wrote, kind_of(t, a, p, prior, wrote), SEV_ERROR);
 }
 
@@ -128,6 +157,15 @@ static bool fenced_before(const struct actor *a, const struct component *p, epoc
     return fenced && clock_get(&a->w->now.known, fenced) >= epoch_number(prior);
 }
 
+/* A load whose registers were used is over, whatever the ISA says of the order of memory: practice
+ * does without tcgen05.wait::ld there. */
+static bool load_used(const struct actor *a, const struct component *p, epoch prior)
+{
+    uint32_t used = p->warp->chain[COMPONENT_LD_USED];
+    return p->kind == COMPONENT_TMEM_LD && used &&
+           clock_get(&a->w->now.known, used) >= epoch_number(prior);
+}
+
 /* PTX ISA "tcgen05 Memory Consistency Model": what is complete, and behind which fences. */
 static enum standing judge_tensor(struct touch *t, epoch prior, bool wrote)
 {
@@ -139,6 +177,10 @@ static enum standing judge_tensor(struct touch *t, epoch prior, bool wrote)
             return STANDING_ORDERED;
         if (!clock_knows(&a->w->after, prior) || !fenced_before(a, p, prior))
             (void)report(t, prior, wrote, FIND_TMEM_WAIT, SEV_WARNING);
+        return STANDING_ORDERED;
+    }
+    if (load_used(a, p, prior)) {
+        (void)report(t, prior, wrote, FIND_TMEM_WAIT, SEV_WARNING);
         return STANDING_ORDERED;
     }
     if (a->gives_back) return report(t, prior, wrote, FIND_TMEM_DEALLOC, SEV_ERROR);
@@ -157,6 +199,14 @@ static enum standing judge_tensor(struct touch *t, epoch prior, bool wrote)
 
 static const struct clock nothing;
 
+/* The clock whose knowledge of a prior access settles it. */
+static const struct clock *needs(const struct actor *a)
+{
+    if (a->place == PLACE_TENSOR) return a->o->level < 2 ? &a->w->after : &nothing;
+    if (a->e->proxy == PROXY_TENSORMAP) return &a->w->cta->described;
+    return a->e->proxy == PROXY_ASYNC ? &a->w->now.bridged : &a->w->now.known;
+}
+
 /* The order's one touch: what it remembers of cells holds for an operation's next event too. */
 static struct touch *begin(struct actor *a)
 {
@@ -169,7 +219,7 @@ static struct touch *begin(struct actor *a)
     const bool collected = shadow_collect(&c->shadow);
     if (collected || t->self != e || t->write != write || t->shadow != &c->shadow ||
         o->touch_version != a->w->version || o->touch_strong != a->strong ||
-        o->touch_place != (int)a->place) {
+        o->touch_place != (int)a->place || o->touch_proxy != a->e->proxy) {
         memset(t->memo, 0, sizeof t->memo);
         t->self = e;
         t->write = write;
@@ -177,12 +227,11 @@ static struct touch *begin(struct actor *a)
         o->touch_version = a->w->version;
         o->touch_strong = a->strong;
         o->touch_place = (int)a->place;
+        o->touch_proxy = a->e->proxy;
     }
     t->async = a->e->proxy == PROXY_ASYNC && a->place != PLACE_TENSOR;
     t->now = &a->w->now;
-    t->needs = a->place == PLACE_TENSOR ? (a->o->level < 2 ? &a->w->after : &nothing)
-               : t->async               ? &a->w->now.bridged
-                                        : &a->w->now.known;
+    t->needs = needs(a);
     t->judge = a->place == PLACE_TENSOR ? judge_tensor : judge;
     t->context = a;
     t->replaces = 0;
@@ -395,6 +444,7 @@ static void access_memory(struct actor *a)
     const struct event *e = a->e;
     struct touch *t;
     a->place = e->space == SPACE_SHARED ? PLACE_SHARED : PLACE_GLOBAL;
+    if (e->proxy == PROXY_TENSORMAP) map_used(a->o, e->address);
     t = begin(a);
     if (e->addresses)
         touch_lanes(a, t, a->place == PLACE_SHARED ? touch_window : touch_global);

@@ -13,6 +13,8 @@ void sync_point_clear(struct sync_point *p)
     stamp_clear(&p->done);
 }
 
+enum { SHADOW_LEAST = 1 << 24 }; /* bytes of global shadow that any cluster may have */
+
 static void point_free(struct sync_point *p)
 {
     stamp_free(&p->current);
@@ -44,6 +46,7 @@ static void cta_free(struct order_cta *c)
     if (!c) return;
     for (uint32_t i = 0; i < CTA_WARPS; i++) warp_clear(&c->warps[i]);
     for (uint32_t i = 0; i < NAMED_BARRIERS; i++) point_free(&c->named[i]);
+    clock_free(&c->described);
     for (uint32_t i = 0; i < c->bar_slots; i++) {
         if (c->bars[i]) bar_free(c->bars[i]);
     }
@@ -63,6 +66,7 @@ static void cta_reset(struct order_cta *c)
         c->bars[i] = NULL;
     }
     c->bar_count = c->bar_low = c->bar_high = 0;
+    clock_clear(&c->described);
     if (c->shared) memset(c->shared, 0, c->shared_cells * sizeof *c->shared);
     if (c->tensor) memset(c->tensor, 0, TENSOR_CELLS * sizeof *c->tensor);
 }
@@ -126,7 +130,8 @@ static struct order_cluster *cluster_begin(struct order *o, const struct cluster
     if (!c) return NULL;
     *c = (struct order_cluster){
         .order = o, .next = o->clusters, .cluster = cl, .linear = cl->linear, .component_count = 1};
-    c->shadow.most = ORDER_MEMORY_MOST / o->group->launch->group_count;
+    c->shadow.most = ORDER_MEMORY_MOST / o->group->launch->group_count / o->group->resident_limit;
+    if (c->shadow.most < SHADOW_LEAST) c->shadow.most = SHADOW_LEAST;
     o->clusters = c;
     return c;
 }

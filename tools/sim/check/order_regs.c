@@ -1,4 +1,4 @@
-/* Registers of wgmma in flight (order_regs.h). */
+/* Registers of operations in flight (order_regs.h). */
 #include "order_regs.h"
 #include "order_tell.h"
 
@@ -14,6 +14,7 @@ struct wgmma_reg {
     bool result;   /* as part of D, else of A */
     bool touched;  /* by other instructions, since the last wgmma.fence */
     uint32_t toucher;
+    uint32_t loaded; /* by that tcgen05.ld, in numbers of the warp's chain; 0 none, or used since */
 };
 
 struct wgmma_regs {
@@ -61,6 +62,25 @@ void regs_issue(struct order *o, struct order_warp *w, const struct insn *in)
                "instruction and before this one.",
                &o->kernel->insns[stale->toucher], "the register is touched here");
     regs_fence(w);
+}
+
+void regs_load(struct order *o, struct order_warp *w, const struct insn *in)
+{
+    struct wgmma_regs *r = regs_of(o, w);
+    for (uint32_t i = 0; r && i < in->list_count; i++) {
+        struct wgmma_reg *reg = reg_of(r, in->list[i]);
+        if (reg) reg->loaded = order_component(w, w->chain[COMPONENT_TMEM_LD])->number;
+    }
+}
+
+/* Loads complete in order: a register in use stands for all loads up to its own. */
+static void use_loaded(struct order_warp *w, struct wgmma_reg *reg)
+{
+    uint32_t used;
+    if (!reg || !reg->loaded) return;
+    used = order_chain(w, COMPONENT_LD_USED);
+    if (used) order_learn(w, used, reg->loaded);
+    reg->loaded = 0;
 }
 
 void regs_wait(struct order_warp *w, uint32_t number)
@@ -116,7 +136,10 @@ void regs_touch(struct order *o, struct order_warp *w, const struct event *e)
 {
     struct wgmma_regs *r = regs_of(o, w);
     const struct insn *in = e->in;
-    if (!r || plain_copy(r, in)) return;
+    if (!r) return;
+    for (uint32_t i = 0; i < INSN_ARGS; i++) use_loaded(w, reg_of(r, in->arg[i]));
+    for (uint32_t i = 0; i < in->list_count; i++) use_loaded(w, reg_of(r, in->list[i]));
+    if (plain_copy(r, in)) return;
     for (uint32_t i = 0; i < INSN_ARGS; i++) {
         struct wgmma_reg *reg = reg_of(r, in->arg[i]);
         if (reg) touch_register(o, w, e, reg, writes(in, false, i));

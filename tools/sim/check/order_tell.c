@@ -30,8 +30,11 @@ static struct finding *told_new(struct order *o, enum finding_kind kind, uint32_
         t->finding.repeats++;
         return NULL;
     }
-    if (o->told_count == TOLD_MOST) {
-        order_exhausted(o, "pairs of instructions that are not ordered");
+    /* Unrolled code has many pairs for one error: past a point they count with the first of their kind. */
+    for (uint32_t i = 0; o->told_count >= TOLD_MOST && i < o->told_count; i++) {
+        t = &o->told[i];
+        if (t->kind != kind || t->finding.severity > severity) continue;
+        t->finding.repeats++;
         return NULL;
     }
     if (o->told_count == o->told_capacity) {
@@ -163,13 +166,18 @@ static const char *fix_for(const struct conflict *c, const struct component *pri
     const bool same_cta = prior->warp->cta == c->warp->cta;
     const char *fix = fix_wait(prior->kind);
     if (c->fix) return c->fix;
-    if (c->kind == FIND_TMEM_WAIT && c->severity == SEV_WARNING)
+    if (c->kind == FIND_TMEM_WAIT && c->severity == SEV_WARNING &&
+        clock_knows(&c->warp->now.known, c->prior))
         return "tcgen05.fence::after_thread_sync behind the wait (and ::before_thread_sync ahead "
                "of "
                "the signal, where that is not tcgen05.commit)";
     if (c->kind == FIND_PROXY)
         return "fence.proxy.async by the thread that made the generic access, after it and before "
                "the signal (barrier or arrive) that leads here";
+    if (c->kind == FIND_TENSORMAP_PROXY && !c->wrote)
+        return "fence.proxy.tensormap::generic.release by the writer and "
+               "fence.proxy.tensormap::generic.acquire in the CTA that issues the copy, with a "
+               "barrier between where they are different threads";
     if (fix) return fix;
     if (c->place == PLACE_TENSOR)
         return "an mbarrier or bar.sync between, with tcgen05.fence::before_thread_sync ahead of "
@@ -196,9 +204,15 @@ static const char *why(const struct conflict *c)
     case FIND_PROXY:
         return "are ordered, but by different proxies with no fence.proxy.async between: the later "
                "one may not see the earlier";
+    case FIND_TENSORMAP_PROXY:
+        return c->wrote ? "overlap: a copy may still be reading its tensor map there"
+                        : "are not ordered for tensor maps: copies read them by a proxy of its own";
     case FIND_ASYNC_REUSE: return "overlap: the earlier is not known to be over";
     case FIND_WGMMA_WAIT: return "overlap: no wgmma.wait_group says that the earlier is over";
     case FIND_TMEM_WAIT:
+        if (c->severity == SEV_WARNING && !clock_knows(&c->warp->now.known, c->prior))
+            return "are ordered only by the use of the registers that were loaded: no "
+                   "tcgen05.wait::ld orders the memory";
         return c->severity == SEV_WARNING
                    ? "are ordered by a barrier, but without tcgen05.fence::before_thread_sync "
                      "ahead "

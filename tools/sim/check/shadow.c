@@ -213,11 +213,11 @@ bool shadow_collect(struct shadow *s)
 static uint32_t block_new(struct shadow *s, struct cell like)
 {
     uint32_t i = s->block_free;
-    if (i) {
+    if (i && s->blocks) {
         s->block_free = code_index(s->blocks[i][0].write);
     } else {
         if (!s->block_count) s->block_count = 1;
-        if (s->block_count >= s->block_capacity) {
+        if (!s->blocks || s->block_count >= s->block_capacity) {
             void *grown = grow(s, s->blocks, &s->block_capacity, BLOCKS_FIRST, sizeof *s->blocks);
             if (!grown) {
                 s->failed = true;
@@ -311,6 +311,7 @@ static void touch_part(struct touch *t, struct cell *c, uint32_t size, uint32_t 
 {
     struct shadow *s = t->shadow;
     const bool whole = from == 0 && to == size;
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a split cell has its block */
     struct cell was = *c, next;
     struct cell copy;
     const ptrdiff_t in_block =

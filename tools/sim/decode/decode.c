@@ -286,10 +286,11 @@ static bool start_decode(struct decode *d)
     return true;
 }
 
-/* Instructions that could meet a wgmma in its registers: the checker is told of them. */
-static bool is_wgmma(const struct insn *in)
+/* Instructions that could meet a wgmma or tcgen05.ld in its registers: the checker is told of them. */
+static bool is_delayed(const struct insn *in)
 {
-    return in->row && !strcmp(in->row->name, "wgmma.mma_async");
+    return in->row &&
+           (!strcmp(in->row->name, "wgmma.mma_async") || !strncmp(in->row->name, "tcgen05.ld", 10));
 }
 
 static bool names_marked(const struct insn *in, const uint8_t *marked)
@@ -307,7 +308,7 @@ static bool mark_watched(struct decode *d, struct insn *insns, uint32_t count)
 {
     uint8_t *marked = NULL;
     for (uint32_t i = 0; i < count; i++) {
-        if (!is_wgmma(&insns[i])) continue;
+        if (!is_delayed(&insns[i])) continue;
         if (!marked) marked = arena_alloc(&d->scratch, d->regs_bytes / 64U + 1U);
         if (!marked) return false;
         for (uint32_t j = 0; j < insns[i].list_count; j++)
@@ -315,7 +316,8 @@ static bool mark_watched(struct decode *d, struct insn *insns, uint32_t count)
                 marked[insns[i].list[j].offset / 64U] = 1;
     }
     for (uint32_t i = 0; marked && i < count; i++)
-        insns[i].watched = insns[i].row && !is_wgmma(&insns[i]) && names_marked(&insns[i], marked);
+        insns[i].watched =
+            insns[i].row && !is_delayed(&insns[i]) && names_marked(&insns[i], marked);
     return true;
 }
 

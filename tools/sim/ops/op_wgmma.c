@@ -348,6 +348,7 @@ static enum step exec_fence(struct warp *w, const struct insn *in, uint32_t mask
 static enum step exec_commit(struct warp *w, const struct insn *in, uint32_t mask)
 {
     const uint64_t number = commit_close(w, COMMIT_WGMMA, mask);
+    sim_wake(w->cta, WAIT_GROUPS, COMMIT_WGMMA); /* other warps of the warpgroup wait for it */
     observe(w->cta->group, &(struct event){.kind = EV_GROUP_COMMIT,
                                            .lanes = mask,
                                            .warp = w,
@@ -358,10 +359,23 @@ static enum step exec_commit(struct warp *w, const struct insn *in, uint32_t mas
     return STEP_NEXT;
 }
 
+/* The operation is one of the warpgroup (PTX ISA "wgmma.mma_async"): it is complete when every warp's
+ * part is. */
+static bool group_reached(const struct warp *w, uint64_t pending)
+{
+    const uint64_t closed = commit_closed(w, COMMIT_WGMMA);
+    for (uint32_t i = w->id & ~3U; closed > pending && i <= (w->id | 3U); i++) {
+        if (i < w->cta->warp_count &&
+            !commit_reached(&w->cta->warps[i], COMMIT_WGMMA, closed - pending))
+            return false;
+    }
+    return true;
+}
+
 static enum step exec_wait(struct warp *w, const struct insn *in, uint32_t mask)
 {
     const uint64_t pending = arg_lane(w, in->arg[0], 0);
-    if (!commit_done(w, COMMIT_WGMMA, mask, pending, false))
+    if (!commit_done(w, COMMIT_WGMMA, mask, pending, false) || !group_reached(w, pending))
         return sim_block(w, WAIT_GROUPS, w->cta, COMMIT_WGMMA, pending);
     observe(w->cta->group, &(struct event){.kind = EV_GROUP_WAIT,
                                            .lanes = mask,
