@@ -60,6 +60,13 @@ bool check_consumed(const struct group *g, const struct cta *owner, uint32_t off
     return !c || consumed_passed(&c->consumed, owner, offset, phase);
 }
 
+bool check_ledger(const struct group *g, const struct cta *owner, uint32_t offset, uint32_t warp,
+                  uint32_t *turns, uint32_t *arrivals)
+{
+    const struct checker *c = (const struct checker *)g->observer;
+    return c && phases_ledger(c->phases, owner, offset, warp, turns, arrivals);
+}
+
 static void destroy(struct observer *o)
 {
     struct checker *c = (struct checker *)o;

@@ -8,11 +8,12 @@
 
 enum { NAME = 96 };
 
-/* One warp's last wait on a barrier that passed. */
+/* What one warp did at a barrier, first of all its last wait that passed. */
 struct pass {
     const struct insn *in;
-    uint64_t phase;  /* plus 1; 0: none */
-    uint32_t number; /* the warp's own, when it passed */
+    uint64_t phase;           /* plus 1; 0: none */
+    uint32_t number;          /* the warp's own, when it passed */
+    uint32_t turns, arrivals; /* phases it waited for, arrivals it brought, for the ledger */
 };
 
 struct bar_phases {
@@ -144,6 +145,7 @@ static void on_arrive(struct phases *p, const struct event *e)
     }
     /* What it releases must differ from what it handed over before, or nobody could tell. */
     if (!e->token && (b->by != e->warp || b->phase != now->phase)) order_tick(e->warp->order);
+    if (e->warp->cta == e->cta) b->pass[e->warp->id].arrivals += (uint32_t)e->value;
     b->by = e->warp;
     b->in = e->in;
     b->lane = first_lane(e->lanes);
@@ -203,6 +205,8 @@ static void on_pass_after(struct phases *p, const struct event *e)
     order_tick(w);
     *pass = (struct pass){.in = e->in,
                           .phase = e->value + 1,
+                          .turns = pass->turns + 1,
+                          .arrivals = pass->arrivals,
                           .number = order_component(w, w->chain[COMPONENT_WARP])->number};
 }
 
@@ -264,6 +268,16 @@ void phases_end(struct phases *p)
     if (p->exhausted)
         sim_find(g, NULL, NULL, NO_LANE, SEV_WARNING, FIND_UNSUPPORTED, CAUSE_NONE, "",
                  "the checker ran out of memory: phases of mbarriers were not looked at");
+}
+
+bool phases_ledger(const struct phases *p, const struct cta *cta, uint32_t offset, uint32_t warp,
+                   uint32_t *turns, uint32_t *arrivals)
+{
+    const struct bar_phases *b = *place(p->bars, p->mask, cta, offset);
+    if (!b) return false;
+    *turns = b->pass[warp].turns;
+    *arrivals = b->pass[warp].arrivals;
+    return *turns || *arrivals;
 }
 
 /* ---- events ---- */

@@ -18,6 +18,10 @@ void phases_free(struct phases *p);
 /* Sees each event twice: before order.c has taken it in, and after. */
 void phases_before(struct phases *p, const struct event *e);
 void phases_after(struct phases *p, const struct event *e);
+/* How many phases of the barrier the warp (of its CTA) has waited for, and how many arrivals it or its
+ * operations brought; false where neither. */
+bool phases_ledger(const struct phases *p, const struct cta *cta, uint32_t offset, uint32_t warp,
+                   uint32_t *turns, uint32_t *arrivals);
 /* Nothing comes any more: looks at those who still wait. */
 void phases_end(struct phases *p);
 
