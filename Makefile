@@ -40,7 +40,7 @@ endif
 CFLAGS_ALL := -std=c11 $(WARN) $(OPT) -fPIC -fvisibility=hidden -D_GNU_SOURCE \
               -I$(SRC)/include $(CFLAGS)
 # The simulator's rooms: front end, decoder, instructions, machine, work in flight, reports, driver API.
-sim_rooms   := ptx decode ops machine async check cuda
+sim_rooms   := ptx decode ops machine async check trace cuda
 sim_include := $(sim_rooms:%=-I$(SRC)/tools/sim/%) -I$(SRC)/runtime
 SIM_CFLAGS := -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math $(sim_include)
 ifneq ($(filter dbg asan ubsan tsan cov,$(MODE)),)

@@ -1,13 +1,12 @@
 /*
  * Speed, as ratios against a named peer in the same run. On a GPU: hewn_gemm beside cuBLAS at the
  * shapes of the README's table, and the host cost of one launch beside a raw cuLaunchKernelEx. On the
- * simulator: lane-instructions per second and the time of a 512^3 product.
+ * simulator: bench_sim.c.
  *
  * GPU method: random inputs, buffers rotated past L2, both sides warmed up, chunks of launches timed
  * by events, the sides alternating; medians over chunks.
  */
-#include "device.h"
-#include "harness.h"
+#include "bench.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -15,8 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { CHUNKS = 15, MAX_SETS = 64 };
+enum { CHUNKS = 15 };
 
 struct events {
     int (*create)(void **, unsigned);
@@ -35,7 +35,7 @@ struct cublas {
 };
 enum { CUBLAS_N = 0, CUBLAS_T = 1, CUDA_BF16 = 14, COMPUTE_32F = 68 };
 
-static double now(void)
+double bench_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -48,13 +48,13 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double median(double *v, int n)
+double bench_median(double *v, int n)
 {
     qsort(v, (size_t)n, sizeof *v, ascending);
     return n % 2 ? v[n / 2] : 0.5 * (v[n / 2 - 1] + v[n / 2]);
 }
 
-static void resolve(const hewn_driver *driver, const char *name, void *slot)
+void bench_resolve(const hewn_driver *driver, const char *name, void *slot)
 {
     void *symbol = hewn_driver_symbol(driver, name);
     memcpy(slot, &symbol, sizeof symbol);
@@ -62,10 +62,10 @@ static void resolve(const hewn_driver *driver, const char *name, void *slot)
 
 static bool events_open(const hewn_driver *driver, struct events *e)
 {
-    resolve(driver, "cuEventCreate", &e->create);
-    resolve(driver, "cuEventRecord", &e->record);
-    resolve(driver, "cuEventSynchronize", &e->wait);
-    resolve(driver, "cuEventElapsedTime", &e->elapsed);
+    bench_resolve(driver, "cuEventCreate", &e->create);
+    bench_resolve(driver, "cuEventRecord", &e->record);
+    bench_resolve(driver, "cuEventSynchronize", &e->wait);
+    bench_resolve(driver, "cuEventElapsedTime", &e->elapsed);
     return e->create && e->record && e->wait && e->elapsed && !e->create(&e->start, 0) &&
            !e->create(&e->stop, 0);
 }
@@ -85,14 +85,6 @@ static bool cublas_open(struct cublas *c)
     return create && c->gemm && create(&c->handle) == 0;
 }
 
-/* One problem: row-major A m x k, B n x k, D m x n, all bf16, as several sets of buffers. */
-struct problem {
-    int64_t m, n, k;
-    int sets;
-    hewn_deviceptr a[MAX_SETS], b[MAX_SETS], d[MAX_SETS];
-    hewn_gemm_plan *plan;
-};
-
 static hewn_deviceptr random_buffer(struct device *dev, size_t count, struct rng *r)
 {
     hewn_deviceptr p = 0;
@@ -109,7 +101,7 @@ static hewn_deviceptr random_buffer(struct device *dev, size_t count, struct rng
     return p;
 }
 
-static bool problem_open(struct device *dev, struct problem *p, struct rng *r)
+bool problem_open(struct device *dev, struct problem *p, struct rng *r)
 {
     hewn_gemm_desc desc = {.struct_size = sizeof desc,
                            .m = p->m,
@@ -133,7 +125,7 @@ static bool problem_open(struct device *dev, struct problem *p, struct rng *r)
     return false;
 }
 
-static void problem_close(struct device *dev, struct problem *p)
+void problem_close(struct device *dev, struct problem *p)
 {
     for (int i = 0; i < p->sets; i++) {
         dev->mem_free(p->a[i]);
@@ -143,7 +135,7 @@ static void problem_close(struct device *dev, struct problem *p)
     hewn_gemm_plan_destroy(p->plan);
 }
 
-static int launch_ours(const struct problem *p, int set)
+int problem_launch(const struct problem *p, int set)
 {
     return hewn_gemm_run(p->plan, p->a[set], p->b[set], p->d[set], NULL, NULL);
 }
@@ -168,7 +160,7 @@ static double chunk(struct events *e, const struct cublas *c, const struct probl
     float ms = 0;
     e->record(e->start, NULL);
     for (int i = 0; i < count; i++)
-        if (c ? launch_peer(c, p, i % p->sets) : launch_ours(p, i % p->sets)) return NAN;
+        if (c ? launch_peer(c, p, i % p->sets) : problem_launch(p, i % p->sets)) return NAN;
     e->record(e->stop, NULL);
     if (e->wait(e->stop)) return NAN;
     e->elapsed(&ms, e->start, e->stop);
@@ -186,7 +178,7 @@ static double disagreement(struct device *dev, const struct cublas *c, const str
         free(y);
         return INFINITY;
     }
-    if (launch_ours(p, 0) || dev->synchronize() || dev->to_host(x, p->d[0], 2 * count) ||
+    if (problem_launch(p, 0) || dev->synchronize() || dev->to_host(x, p->d[0], 2 * count) ||
         launch_peer(c, p, 0) || dev->synchronize() || dev->to_host(y, p->d[0], 2 * count))
         worst = INFINITY;
     for (size_t i = 0; worst < (double)INFINITY && i < count; i++) {
@@ -212,8 +204,8 @@ static void bench_shape(struct device *dev, struct events *e, const struct cubla
         ours[i] = chunk(e, NULL, p, count);
         if (c) peer[i] = chunk(e, c, p, count);
     }
-    t_ours = median(ours, CHUNKS);
-    if (c) t_peer = median(peer, CHUNKS);
+    t_ours = bench_median(ours, CHUNKS);
+    if (c) t_peer = bench_median(peer, CHUNKS);
     printf("%6lld x %5lld x %5lld  %9.1f %8.1f  %9.1f %8.1f  %6.3f  %8.1e\n", (long long)p->m,
            (long long)p->n, (long long)p->k, 1e6 * t_ours, 1e-12 * flop / t_ours, 1e6 * t_peer,
            1e-12 * flop / t_peer, t_peer / t_ours, differ);
@@ -268,82 +260,26 @@ static void bench_host(struct device *dev)
     struct rng r = {test_seed()};
     double ours[CHUNKS * 4], raw[CHUNKS * 4];
     enum { BATCH = 400 };
-    resolve(dev->driver, "cuModuleLoadData", &load);
-    resolve(dev->driver, "cuModuleGetFunction", &find);
-    resolve(dev->driver, "cuLaunchKernelEx", &launch);
+    bench_resolve(dev->driver, "cuModuleLoadData", &load);
+    bench_resolve(dev->driver, "cuModuleGetFunction", &find);
+    bench_resolve(dev->driver, "cuLaunchKernelEx", &launch);
     if (!load || !find || !launch || load(&module, empty_ptx) ||
         find(&function, module, "nothing") || !problem_open(dev, &p, &r))
         return;
     for (int i = 0; i < CHUNKS * 4; i++) {
-        double start = now();
+        double start = bench_now();
         for (int j = 0; j < BATCH; j++) launch(&config, function, params, NULL);
-        raw[i] = (now() - start) / BATCH;
+        raw[i] = (bench_now() - start) / BATCH;
         dev->synchronize();
-        start = now();
-        for (int j = 0; j < BATCH; j++) launch_ours(&p, 0);
-        ours[i] = (now() - start) / BATCH;
+        start = bench_now();
+        for (int j = 0; j < BATCH; j++) problem_launch(&p, 0);
+        ours[i] = (bench_now() - start) / BATCH;
         dev->synchronize();
     }
-    double a = 1e6 * median(ours, CHUNKS * 4), b = 1e6 * median(raw, CHUNKS * 4);
+    double a = 1e6 * bench_median(ours, CHUNKS * 4), b = 1e6 * bench_median(raw, CHUNKS * 4);
     printf("host cost of one launch: hewn_gemm_run %.2f us, raw cuLaunchKernelEx %.2f us, "
            "difference %.2f us\n",
            a, b, a - b);
-    problem_close(dev, &p);
-}
-
-/* ---- the simulator's own speed ---- */
-
-/* Eight integer and float instructions a turn, independent of memory. */
-static const char loop_ptx[] =
-    ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry turns(.param .u32 count)\n{\n"
-    " .reg .b32 %r<6>;\n .reg .f32 %f<4>;\n .reg .pred %p;\n"
-    " ld.param.u32 %r0, [count];\n mov.u32 %r1, %tid.x;\n mov.u32 %r2, 1;\n mov.f32 %f0, "
-    "0f3F800000;\n"
-    " mov.f32 %f1, 0f3F7FFFF0;\n"
-    "TURN:\n add.u32 %r2, %r2, %r1;\n xor.b32 %r2, %r2, 40503;\n mad.lo.u32 %r1, %r2, 5, %r1;\n"
-    " fma.rn.f32 %f0, %f0, %f1, %f1;\n mul.f32 %f1, %f1, %f0;\n shr.u32 %r3, %r2, 3;\n"
-    " sub.u32 %r0, %r0, 1;\n setp.ne.u32 %p, %r0, 0;\n @%p bra TURN;\n ret;\n}\n";
-enum { LOOP_INSTRUCTIONS = 9, LOOP_TURNS = 100000, LOOP_CTAS = 8, LOOP_THREADS = 256 };
-
-static void bench_lanes(struct device *dev)
-{
-    int (*load)(void **, const void *), (*find)(void **, void *, const char *);
-    int (*launch)(const struct raw_config *, void *, void **, void **);
-    void *module = NULL, *function = NULL;
-    unsigned turns = LOOP_TURNS;
-    void *params[] = {&turns};
-    struct raw_config config = {.grid = {LOOP_CTAS, 1, 1}, .block = {LOOP_THREADS, 1, 1}};
-    double times[5];
-    resolve(dev->driver, "cuModuleLoadData", &load);
-    resolve(dev->driver, "cuModuleGetFunction", &find);
-    resolve(dev->driver, "cuLaunchKernelEx", &launch);
-    if (load(&module, loop_ptx) || find(&function, module, "turns")) return;
-    for (int i = 0; i < 5; i++) {
-        double start = now();
-        if (launch(&config, function, params, NULL) || dev->synchronize()) return;
-        times[i] = now() - start;
-    }
-    printf("simulator, integer and float loop: %.0f M lane-instructions/s (HEWN_SIM_CHECK=%s)\n",
-           1e-6 * LOOP_INSTRUCTIONS * LOOP_TURNS * (double)(LOOP_CTAS * LOOP_THREADS) /
-               median(times, 5),
-           getenv("HEWN_SIM_CHECK") ? getenv("HEWN_SIM_CHECK") : "1");
-}
-
-static void bench_simulator(struct device *dev)
-{
-    struct problem p = {.m = 512, .n = 512, .k = 512};
-    struct rng r = {test_seed()};
-    double times[5];
-    bench_lanes(dev);
-    dev->info.l2_bytes = 0;
-    if (!problem_open(dev, &p, &r)) return;
-    for (int i = 0; i < 5; i++) {
-        double start = now();
-        if (launch_ours(&p, 0) || dev->synchronize()) return;
-        times[i] = now() - start;
-    }
-    printf("simulator, 512 x 512 x 512 bf16 product on %s: %.3f s\n", dev->info.name,
-           median(times, 5));
     problem_close(dev, &p);
 }
 
@@ -351,17 +287,20 @@ int main(int argc, char **argv)
 {
     struct device dev;
     hewn_error err = {0};
+    /* --work INDEX SIZE PEER: one process of bench_sim.c's table */
+    if (argc == 5 && !strcmp(argv[1], "--work"))
+        return bench_work(atoi(argv[2]), (unsigned)atoi(argv[3]), atoi(argv[4]), STDOUT_FILENO);
     test_begin("bench", argc, argv);
     if (!device_open(&dev, &err)) {
         fprintf(stderr, "bench: %s\n", err.message);
         return 1;
     }
     if (dev.info.simulated) {
-        bench_simulator(&dev);
-    } else {
-        bench_gpu(&dev);
-        bench_host(&dev);
+        device_close(&dev);
+        return bench_simulator();
     }
+    bench_gpu(&dev);
+    bench_host(&dev);
     device_close(&dev);
     return 0;
 }

@@ -55,6 +55,20 @@ ptx hang '.shared .align 8 .b64 full_bar;' 'setp.ne.u32 %p1, %r1, 0; @!%p1 mbarr
 bar.sync 0; @!%p1 mbarrier.arrive.shared.b64 _, [full_bar];
 W: mbarrier.try_wait.parity.shared.b64 %p2, [full_bar], 0; @!%p2 bra W;'
 ptx unmodelled '' 'pmevent 3;'
+# malloc and free of device code, and the number of arguments that vprintf returns
+heap='.extern .func (.param .b64 r) malloc(.param .b64 n); .extern .func free(.param .b64 p);
+.extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);
+.global .align 1 .b8 text[9] = {37, 100, 32, 37, 42, 100, 32, 120, 0};' # "%d %*d x"
+get='{ .param .b64 n, r; st.param.b64 [n], 64; call.uni (r), malloc, (n); ld.param.b64 %rd2, [r]; }'
+put='{ .param .b64 p; st.param.b64 [p], %rd2; call.uni free, (p); }'
+ptx heap "$heap" "$get st.u32 [%rd2+60], %r1; ld.u32 %r3, [%rd2+60]; setp.ne.u32 %p1, %r3, %r1; @%p1 trap; $put"
+ptx heapend "$heap" "$get st.u32 [%rd2+64], %r1;"
+ptx heaptwice "$heap" "$get $put $put"
+ptx heapforeign "$heap" "mov.u64 %rd2, %rd1; $put"
+ptx parsed "$heap" '.local .align 8 .b8 list[16]; mov.u64 %rd2, list; cvta.local.u64 %rd2, %rd2; st.u32 [%rd2], 4;
+st.u32 [%rd2+4], 3; st.u32 [%rd2+8], 5; mov.u64 %rd3, text; cvta.global.u64 %rd3, %rd3;
+{ .param .b64 f, a; .param .b32 r; st.param.b64 [f], %rd3; st.param.b64 [a], %rd2; call.uni (r), vprintf, (f, a);
+ld.param.b32 %r3, [r]; } setp.ne.u32 %p1, %r3, 3; @%p1 trap;'
 ptx broken '' 'mov.u32 %nothing, 1;'
 sed 's/^\.target.*/.target sm_90a/' "$work/clean.ptx" >"$work/elsewhere.ptx"
 sed 's/^\.version.*/.version 99.0/' "$work/clean.ptx" >"$work/newer.ptx"
@@ -73,6 +87,11 @@ want 'hang: arrivals' '1 of 2 arrivals' "$report"
 comes_to unmodelled 'load 0 launch 801 sync 0 again 0' unsupported incomplete
 want 'unmodelled: the instruction' '"instr":"pmevent 3"' "$report"
 comes_to othercall 'load 0 launch 801 sync 0 again 0' unsupported incomplete
+comes_to heap 'launch 0 sync 0 again 0' - clean
+comes_to heapend 'launch 0 sync 700 again 700' oob error
+comes_to heaptwice 'launch 0 sync 700 again 700' use-after-free error
+comes_to heapforeign 'launch 0 sync 700 again 700' use-after-free error
+comes_to parsed 'sync 0 again 0' - clean
 comes_to broken 'load 218' - -
 comes_to elsewhere 'load 218' - -
 comes_to newer 'load 222' - -

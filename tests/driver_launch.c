@@ -203,13 +203,37 @@ static void test_unmodelled(void)
         test_skip("a real device runs it");
         return;
     }
-    module = load(entry("vadd4.u32.u32.u32 %r0, %r1, %r2, %r3;"));
+    module = load(entry("txq.width.b32 %r0, [%rd0];"));
     f = function(module, "k");
     CHECK_INT(cu.cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL),
               HEWN_CU_NOT_SUPPORTED);
     CHECK_INT(cu.cuCtxSynchronize(), 0);
     CHECK_INT(cu.cuModuleUnload(module), 0);
     CHECK_INT(cu.cuArrayCreate_v2(), HEWN_CU_NOT_SUPPORTED);
+}
+
+static void test_other_context(void)
+{
+    hewn_cu_context other = NULL;
+    hewn_cu_module module;
+    hewn_cu_function f;
+    hewn_cu_deviceptr out = 0;
+    void *params[] = {&out};
+
+    if (!test_case("a kernel does not run under another context than its module's")) return;
+    if (!simulated) {
+        test_skip("the result a GPU gives is not recorded");
+        return;
+    }
+    module = load(entry("add.u32 %r0, %r1, %r2;"));
+    f = function(module, "k");
+    CHECK_INT(cu.cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL), 0);
+    CHECK_INT(cu.cuCtxCreate_v2(&other, 0, 0), 0);
+    CHECK_INT(cu.cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL),
+              HEWN_CU_INVALID_HANDLE);
+    CHECK_INT(cu.cuCtxDestroy_v2(other), 0);
+    CHECK_INT(cu.cuCtxSetCurrent(primary), 0);
+    CHECK_INT(cu.cuModuleUnload(module), 0);
 }
 
 /* ---- settings, each in a process of its own ---- */
@@ -377,6 +401,7 @@ int main(int argc, char **argv)
     test_launches();
     test_faults();
     test_unmodelled();
+    test_other_context();
     cu.cuDevicePrimaryCtxRelease_v2(0);
     return test_end();
 }

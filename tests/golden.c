@@ -1,8 +1,10 @@
 /*
- * golden DIR            compares this driver's answers with the vectors in DIR
+ * golden DIR [FAMILY]   compares this driver's answers with the vectors in DIR
  * golden --record DIR   writes the vectors (on a GPU)
+ * golden --table DIR    prints how far this driver's approximations are from them: ulp.md
+ * golden --ptx DIR      writes the kernels' texts
  *
- * One file a family: "hewn golden 1\n", the seed, then for each case its name, size and the output
+ * With the name of a FAMILY, that one alone. One file a family: "hewn golden 1\n", the seed, then for each case its name, size and the output
  * bytes. See golden.h.
  */
 #include "golden.h"
@@ -13,8 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct golden_family *const families[] = {&golden_alu, &golden_mma, &golden_tma,
-                                                       &golden_encode, &golden_tensormap};
+static const struct golden_family *const families[] = {
+#define X(name) &golden_##name,
+    GOLDEN_FAMILIES(X)
+#undef X
+};
 static const char magic[] = "hewn golden 1\n";
 
 struct driver {
@@ -180,87 +185,6 @@ static int run(struct driver *d, const struct golden_case *c, unsigned char *out
     return rc || launch ? FAILED : OK;
 }
 
-/* ---- comparing ---- */
-
-/* A float's place on the number line, so that neighbours differ by one; NaNs all in one place. */
-static int64_t place(uint64_t bits, uint32_t bytes)
-{
-    uint64_t sign = 1ULL << (8 * bytes - 1), magnitude = bits & (sign - 1);
-    uint64_t infinity = bytes == 2 ? 0x7C00 : bytes == 4 ? 0x7F800000ULL : 0x7FF0000000000000ULL;
-    if (bytes != 2 && magnitude > infinity) return INT64_MAX;
-    return bits & sign ? -(int64_t)magnitude : (int64_t)magnitude;
-}
-
-struct tally {
-    uint64_t count, differ, max_ulp;
-    size_t first;
-};
-
-static void compare(const struct golden_case *c, const unsigned char *got,
-                    const unsigned char *want, struct tally *t)
-{
-    memset(t, 0, sizeof *t);
-    for (size_t i = 0; i < c->out_bytes; i += c->element) {
-        uint64_t g = 0, w = 0;
-        memcpy(&g, got + i, c->element);
-        memcpy(&w, want + i, c->element);
-        t->count++;
-        if (g == w) continue;
-        if (t->differ++ == 0) t->first = i / c->element;
-        if (c->floating) {
-            int64_t a = place(g, c->element), b = place(w, c->element);
-            uint64_t ulp = a == b                             ? 0
-                           : a == INT64_MAX || b == INT64_MAX ? UINT64_MAX
-                                                              : (uint64_t)llabs(a - b);
-            if (ulp > t->max_ulp) t->max_ulp = ulp;
-        }
-    }
-}
-
-/* The first few results that differ, each with the inputs of its lane where lanes have their own. */
-static void print_misses(const struct golden_case *c, const unsigned char *got,
-                         const unsigned char *want)
-{
-    size_t lanes = c->out_bytes / c->element, stride = lanes ? c->in_bytes / lanes : 0, shown = 0;
-    for (size_t i = 0; i < lanes && shown < 8; i++) {
-        uint64_t g = 0, w = 0, in;
-        memcpy(&g, got + i * c->element, c->element);
-        memcpy(&w, want + i * c->element, c->element);
-        if (g == w) continue;
-        shown++;
-        printf("    %s [%zu] want 0x%llx got 0x%llx", c->name, i, (unsigned long long)w,
-               (unsigned long long)g);
-        for (size_t at = 0; stride % 8 == 0 && at < stride; at += 8) {
-            memcpy(&in, c->in + i * stride + at, 8);
-            printf(" %llx", (unsigned long long)in);
-        }
-        printf("\n");
-    }
-}
-
-static void judge(const struct golden_case *c, const unsigned char *got, const unsigned char *want)
-{
-    struct tally t;
-    uint64_t g = 0, w = 0;
-    compare(c, got, want, &t);
-    memcpy(&g, got + t.first * c->element, c->element);
-    memcpy(&w, want + t.first * c->element, c->element);
-    if (test_verbose()) print_misses(c, got, want);
-    if (test_verbose() && t.differ)
-        printf("  %s: %llu of %llu differ, at most %llu ulp\n", c->name,
-               (unsigned long long)t.differ, (unsigned long long)t.count,
-               (unsigned long long)t.max_ulp);
-    if (c->rule == GOLDEN_ULP)
-        CHECK(t.max_ulp <= c->ulp,
-              "%s: %llu ulp from the hardware, at most %u; first at %zu: want 0x%llx got 0x%llx",
-              c->name, (unsigned long long)t.max_ulp, c->ulp, t.first, (unsigned long long)w,
-              (unsigned long long)g);
-    else
-        CHECK(t.differ == 0, "%s: %llu of %llu differ, first at %zu: want 0x%llx got 0x%llx",
-              c->name, (unsigned long long)t.differ, (unsigned long long)t.count, t.first,
-              (unsigned long long)w, (unsigned long long)g);
-}
-
 /* ---- files ---- */
 
 static FILE *open_family(const char *dir, const struct golden_family *f, const char *mode)
@@ -288,25 +212,57 @@ static bool get_case(FILE *f, const struct golden_case *c, unsigned char *out)
            fread(out, 1, size, f) == size;
 }
 
+enum mode { COMPARE, RECORD, TABLE, PTX };
+
+/* What walking through the families needs. */
+struct session {
+    struct driver driver;
+    enum mode mode;
+    const char *dir, *only; /* the one family to do, or NULL */
+    char *table;            /* the text of ulp.md when comparing */
+};
+
+static void put_text(const struct session *s, const struct golden_family *family, uint32_t index,
+                     const struct golden_case *c)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s-%u.ptx", s->dir, family->name, index);
+    FILE *f = c->text[0] ? fopen(path, "w") : NULL;
+    if (f) {
+        fprintf(f, "// %s\n%s", c->name, c->text);
+        fclose(f);
+    }
+}
+
+/* Runs the case and records or judges what comes out. */
+static void handle(struct session *s, const struct golden_case *c, FILE *f, unsigned char *out,
+                   const unsigned char *want)
+{
+    int rc = run(&s->driver, c, out);
+    if (rc == NOT_MODELLED)
+        test_skip("not modelled");
+    else if (rc == OK && s->mode == RECORD)
+        CHECK(put_case(f, c, out), "cannot write");
+    else if (rc == OK)
+        golden_judge(c, out, want, s->mode == COMPARE ? s->table : NULL);
+}
+
 /* One family, recorded to or compared with its file. */
-static void walk(struct driver *d, const struct golden_family *family, FILE *f, bool record)
+static void walk(struct session *s, const struct golden_family *family, FILE *f)
 {
     static struct golden_case c;
     for (uint32_t i = 0;; i++) {
         memset(&c, 0, sizeof c);
         if (!family->make(&c, i)) break;
+        c.family = family->name;
         unsigned char *out = calloc(1, c.out_bytes), *want = calloc(1, c.out_bytes);
         bool chosen = test_case("%s: %s", family->name, c.name);
-        bool have = record || (want && get_case(f, &c, want));
-        if (chosen && out && want && c.in) {
+        bool have = s->mode == RECORD || s->mode == PTX || (want && get_case(f, &c, want));
+        if (chosen && s->mode == PTX) {
+            put_text(s, family, i, &c);
+        } else if (chosen && out && want && c.in) {
             CHECK(have, "%s: not in the file, or of another size: run make golden", c.name);
-            int rc = have ? run(d, &c, out) : FAILED;
-            if (rc == NOT_MODELLED)
-                test_skip("not modelled");
-            else if (rc == OK && record)
-                CHECK(put_case(f, &c, out), "cannot write");
-            else if (rc == OK)
-                judge(&c, out, want);
+            if (have && (s->mode != TABLE || c.rule != GOLDEN_BITS)) handle(s, &c, f, out, want);
         }
         free(out);
         free(want);
@@ -323,32 +279,70 @@ static bool begin_file(FILE *f, bool record)
     return fread(head, sizeof magic - 1, 1, f) == 1 && !strcmp(head, magic);
 }
 
+static void walk_all(struct session *s)
+{
+    for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
+        if (s->only && strcmp(s->only, families[i]->name)) continue;
+        FILE *f = s->mode == PTX
+                      ? NULL
+                      : open_family(s->dir, families[i], s->mode == RECORD ? "wb" : "rb");
+        if (s->mode == PTX || (f && begin_file(f, s->mode == RECORD)))
+            walk(s, families[i], f);
+        else if (test_case("%s", families[i]->name))
+            CHECK(false, "no vectors of this family in %s", s->dir);
+        if (f) fclose(f);
+    }
+}
+
+/* The whole text of DIR/ulp.md, empty when it cannot be read; NULL without memory. */
+static char *read_table(const char *dir)
+{
+    enum { ROOM = 1 << 20 };
+    char path[4096], *text = calloc(1, ROOM);
+    snprintf(path, sizeof path, "%s/ulp.md", dir);
+    FILE *f = fopen(path, "r");
+    size_t n = f && text ? fread(text, 1, ROOM - 1, f) : 0;
+    if (text) text[n] = 0;
+    if (f) fclose(f);
+    return text;
+}
+
+static const char table_head[] = "# How far the simulator's approximations are from an H200's\n\n"
+                                 "Made by `golden --table tests/golden` from the recorded vectors "
+                                 "(driver 580.159.04); `make check` fails\n"
+                                 "when a form exceeds its bound or the ulp given here. The bounds, "
+                                 "with where they come from, are in\n"
+                                 "`tests/golden_alu.def` and `tests/golden_form.def`. *Differ*: "
+                                 "results that are not the same bits.\n\n"
+                                 "| form | results | bound | differ | ulp | absolute | relative "
+                                 "|\n|---|---|---|---|---|---|---|\n";
+
 int main(int argc, char **argv)
 {
-    static struct driver d;
+    static const char *const options[] = {"", "--record", "--table", "--ptx"};
+    static struct session s;
     hewn_error err = {0};
-    bool record = argc > 2 && !strcmp(argv[1], "--record");
-    const char *dir = argc > 1 ? argv[record ? 2 : 1] : "";
-    int used = record ? 2 : 1;
+    int used = 1;
+    for (int m = RECORD; m <= PTX; m++)
+        if (argc > 1 && !strcmp(argv[1], options[m])) s.mode = (enum mode)m;
+    used += s.mode != COMPARE;
     if (argc <= used) {
-        fprintf(stderr, "usage: golden [--record] DIR [options]\n");
+        fprintf(stderr, "usage: golden [--record|--table|--ptx] DIR [FAMILY] [options]\n");
         return 2;
     }
+    s.dir = argv[used];
+    if (argc > used + 1 && argv[used + 1][0] != '-') s.only = argv[++used];
     argv[used] = argv[0];
     test_begin("golden", argc - used, argv + used);
-    if (!driver_open(&d, &err)) {
+    if (!driver_open(&s.driver, &err)) {
         if (test_case("open")) CHECK(false, "%s", err.message);
         return test_end();
     }
-    test_where("%s", d.dev.info.name);
-    for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
-        FILE *f = open_family(dir, families[i], record ? "wb" : "rb");
-        if (f && begin_file(f, record))
-            walk(&d, families[i], f, record);
-        else if (test_case("%s", families[i]->name))
-            CHECK(false, "no vectors of this family in %s", dir);
-        if (f) fclose(f);
-    }
-    device_close(&d.dev);
-    return test_end();
+    test_where("%s", s.driver.dev.info.name);
+    s.table = read_table(s.dir);
+    if (s.mode == TABLE) fputs(table_head, stdout);
+    if (s.table) walk_all(&s);
+    free(s.table);
+    device_close(&s.driver.dev);
+    return s.mode == TABLE ? 0 : test_end();
 }

@@ -13,12 +13,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { GOLDEN_TEXT = 1 << 16, GOLDEN_NAME = 96 };
+enum { GOLDEN_TEXT = 1 << 18, GOLDEN_NAME = 96 };
 
 /* How a result is judged. */
 enum golden_rule {
     GOLDEN_BITS, /* the ISA, or a published model of the tensor core, defines every bit */
-    GOLDEN_ULP   /* an approximation: at most `ulp` units of the last place apart */
+    /* An approximation: apart at most `bound` units of the last place, absolutely (of results above 1:
+     * relatively), or relative to the recorded result. What was measured is in ulp.md beside the vectors, and is not exceeded either. */
+    GOLDEN_ULP,
+    GOLDEN_ABS,
+    GOLDEN_REL
 };
 
 /* A tensor map over the case's input or output, encoded by the driver at hand. */
@@ -38,6 +42,7 @@ typedef bool golden_answer(const hewn_driver *driver, const struct golden_case *
                            unsigned char *out);
 
 struct golden_case {
+    const char *family;
     char name[GOLDEN_NAME];
     char text[GOLDEN_TEXT]; /* entry k(.param .u64 in, .param .u64 out {, .param .b8 map[128]}) */
     uint32_t grid, block, dynamic_shared;
@@ -48,9 +53,13 @@ struct golden_case {
     golden_answer *answer; /* NULL: the kernel of `text` answers */
     uint64_t seed;         /* for `answer` */
     enum golden_rule rule;
-    uint32_t ulp;
+    double bound;
     uint32_t element; /* bytes of one result, for comparing */
-    bool floating;
+    bool floating, bfloat;
+    /* A case of several forms: results of each lie together, `lanes` of them at a time. */
+    uint32_t forms, lanes;
+    const char *form_of;
+    void (*form)(const char *form_of, uint32_t index, char name[4096]);
 };
 
 /* Makes case `index` of a family (allocating c->in); false past the last. */
@@ -61,8 +70,28 @@ struct golden_family {
     golden_make *make;
 };
 
-extern const struct golden_family golden_alu, golden_mma, golden_tma, golden_encode,
-    golden_tensormap;
+/* In the order in which they run; each has a file of vectors. */
+#define GOLDEN_FAMILIES(X) \
+    X(alu)                 \
+    X(form)                \
+    X(warp)                \
+    X(memory)              \
+    X(async)               \
+    X(video)               \
+    X(mma)                 \
+    X(wgmma)               \
+    X(warp_mma)            \
+    X(wmma)                \
+    X(tma)                 \
+    X(tensormap)           \
+    X(encode)
+#define X(name) extern const struct golden_family golden_##name;
+GOLDEN_FAMILIES(X)
+#undef X
+
+/* Checks results against recorded ones; `table` is the text of ulp.md, NULL: prints its rows instead. */
+void golden_judge(const struct golden_case *c, const unsigned char *got, const unsigned char *want,
+                  const char *table);
 
 /* ---- inputs ---- */
 

@@ -10,7 +10,7 @@ enum { GRID = 4, BLOCK = 128, SOURCES = 4, LANE_BYTES = 8 * SOURCES };
 static const struct alu_form {
     const char *text, *to, *from;
     enum golden_rule rule;
-    uint32_t ulp;
+    double bound;
 } forms[] = {
 #define ALU(text, to, from, rule, ulp) {text, to, from, GOLDEN_##rule, ulp},
 #include "golden_alu.def"
@@ -88,8 +88,9 @@ static bool make(struct golden_case *c, uint32_t index)
     c->in_bytes = (size_t)GRID * BLOCK * LANE_BYTES;
     c->out_bytes = (size_t)GRID * BLOCK * c->element;
     c->rule = f->rule;
-    c->ulp = f->ulp;
+    c->bound = f->bound;
     c->floating = strchr("sdhb", f->to[0]) != NULL;
+    c->bfloat = f->to[0] == 'b';
     c->in = calloc(1, c->in_bytes);
     for (size_t lane = 0; c->in && lane < (size_t)GRID * BLOCK; lane++)
         for (size_t i = 0; f->from[i]; i++) {

@@ -3,142 +3,13 @@
  * six kinds of operands. wgmma operands lie in shared memory K-major without swizzle: 8 rows x 16 bytes
  * are 128 contiguous bytes, the next 16 bytes of K follow (LBO 128), the next 8 rows after them (SBO 256).
  */
-#include "golden.h"
+#include "golden_operand.h"
+#include "golden_text.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum pattern { UNIFORM, WIDE, CANCEL, TINY, SPECIAL, EXTREME, PATTERNS };
-static const char *const pattern_names[] = {"uniform",    "wide exponents", "cancellation",
-                                            "subnormals", "specials",       "ends of range"};
-
-struct text {
-    char *at;
-    size_t left;
-};
-
-__attribute__((format(printf, 2, 3))) static void put(struct text *t, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(t->at, t->left, format, args);
-    va_end(args);
-    if (n < 0 || (size_t)n >= t->left) n = 0;
-    t->at += n;
-    t->left -= (size_t)n;
-}
-
-/* "%r0, %r1, …" */
-static void put_list(struct text *t, const char *prefix, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) put(t, "%s%s%u", i ? ", " : "", prefix, i);
-}
-
-/* ---- operands ---- */
-
-/* A real number of the pattern; `step` runs along K, so that neighbours can cancel. */
-static double draw(struct rng *r, enum pattern p, uint32_t step, double *last)
-{
-    double v = (double)rng_unit(r);
-    switch (p) {
-    case WIDE: return ldexp(v, (int)rng_below(r, 24) - 14);
-    case CANCEL:
-        if (step % 2) return -*last * (rng_below(r, 4) ? 1.0 : 1.0 + 0x1p-7);
-        return *last = ldexp(v, (int)rng_below(r, 10) - 2);
-    case TINY: return ldexp(v, -10 - (int)rng_below(r, 14));
-    case SPECIAL:
-        switch (rng_below(r, 96)) {
-        case 0: return INFINITY;
-        case 1: return -INFINITY;
-        case 2: return NAN;
-        default: return v;
-        }
-    default: return v;
-    }
-}
-
-/* Nearest code of an 8-bit float with `exponent` exponent bits; e4m3 has no infinities. */
-static uint8_t float8(double v, int exponent)
-{
-    int fraction = 7 - exponent, bias = (1 << (exponent - 1)) - 1, e;
-    double top = exponent == 4 ? 448 : 57344, m = fabs(v);
-    uint8_t sign = signbit(v) ? 0x80 : 0;
-    if (isnan(v)) return 0x7F;
-    if (isinf(v) && exponent == 5) return sign | 0x7C;
-    if (m > top) m = top;
-    if (m == 0) return sign;
-    frexp(m, &e);
-    e = e - 1 < 1 - bias ? 1 - bias : e - 1;
-    int steps = (int)nearbyint(ldexp(m, fraction - e));
-    return (uint8_t)(sign | (((e + bias - 1) << fraction) + steps));
-}
-
-/* One element as `bits` of the type; integers take the value times 128. */
-static uint32_t encode(const char *type, double v)
-{
-    float f = (float)v;
-    uint32_t u;
-    if (!strcmp(type, "f16")) return double_to_f16(v);
-    if (!strcmp(type, "bf16")) return double_to_bf16(v);
-    if (!strcmp(type, "e4m3")) return float8(v, 4);
-    if (!strcmp(type, "e5m2")) return float8(v, 5);
-    if (!strcmp(type, "s8"))
-        return (uint8_t)(int8_t)(isfinite(v) ? fmax(-128, fmin(127, v * 128)) : 127);
-    if (!strcmp(type, "u8")) return (uint8_t)(isfinite(v) ? fmin(255, fabs(v) * 255) : 255);
-    memcpy(&u, &f, sizeof u);
-    return isnan(v) ? 0x7FFFFFFF : u; /* tf32, f32 */
-}
-
-static uint32_t type_bytes(const char *type)
-{
-    if (!strcmp(type, "tf32") || !strcmp(type, "f32") || !strcmp(type, "s32")) return 4;
-    return !strcmp(type, "f16") || !strcmp(type, "bf16") ? 2 : 1;
-}
-
-/* An accumulator word: one f32 or s32, or two f16. */
-static uint32_t draw_sum(struct rng *r, const char *type, enum pattern p)
-{
-    double last = 0, v = draw(r, p == CANCEL ? UNIFORM : p, 0, &last);
-    if (p == EXTREME) {
-        bool half = !strcmp(type, "f16");
-        switch (rng_below(r, 3)) {
-        case 0: v = ldexp(v, (half ? 16 : 128) - (int)rng_below(r, 8)); break;
-        case 1: v = ldexp(v, (half ? -14 : -126) - (int)rng_below(r, half ? 8 : 20)); break;
-        default: v = ldexp(v, (int)rng_below(r, 24) - 12); break;
-        }
-    }
-    if (!strcmp(type, "s32")) {
-        uint32_t word = (uint32_t)rng_next(r);
-        return word >> rng_below(r, 16);
-    }
-    if (!strcmp(type, "f16"))
-        return (uint32_t)double_to_f16(v) | (uint32_t)double_to_f16(draw(r, p, 0, &last)) << 16;
-    return encode("f32", v);
-}
-
-static int type_reach(const char *type)
-{
-    if (!strcmp(type, "e4m3")) return 8;
-    return !strcmp(type, "f16") || !strcmp(type, "e5m2") ? 15 : 63;
-}
-
-/* Of EXTREME: powers of two that take the products of two such to the ends of the sum's range. */
-static int draw_scale(struct rng *r, const char *type)
-{
-    int reach = type_reach(type);
-    if (rng_below(r, 2)) return reach - (int)rng_below(r, (uint32_t)reach / 8 + 1);
-    return -reach - (int)rng_below(r, (uint32_t)reach / 4 + 1);
-}
-
-static void set_case(struct golden_case *c, const char *d)
-{
-    c->rule = GOLDEN_BITS;
-    c->floating = strcmp(d, "s32") != 0;
-    c->element = !strcmp(d, "f16") ? 2 : 4;
-}
 
 /* ---- wgmma ---- */
 
@@ -164,16 +35,15 @@ static void wgmma_text(struct golden_case *c, const struct wgmma_form *f, uint32
     put(&t,
         ".version 8.0\n.target sm_90a\n.address_size 64\n.extern .shared .align 1024 .b8 smem[];\n"
         ".visible .entry k(.param .u64 in, .param .u64 out)\n.maxntid 128, 1, 1\n{\n"
-        ".reg .b32 %%lane, %%at, %%v, %%base, %%d<%u>;\n.reg .b64 %%in, %%out, %%p, %%a, %%b;\n"
+        ".reg .b32 %%lane, %%at, %%v, %%s, %%base, %%d<%u>;\n.reg .b64 %%in, %%out, %%p, %%a, "
+        "%%b;\n"
         ".reg .pred %%more, %%one;\nmov.u32 %%lane, %%tid.x;\nmov.u32 %%base, smem;\n"
-        "ld.param.u64 %%in, [in];\nld.param.u64 %%out, [out];\nmul.lo.u32 %%at, %%lane, 4;\n"
-        "COPY:\nsetp.ge.u32 %%more, %%at, %u;\n@%%more bra COPIED;\ncvt.u64.u32 %%p, %%at;\n"
-        "add.u64 %%p, %%p, %%in;\nld.global.b32 %%v, [%%p];\n{\n.reg .b32 s;\nadd.u32 s, %%base, "
-        "%%at;\n"
-        "st.shared.b32 [s], %%v;\n}\nadd.u32 %%at, %%at, 512;\nbra COPY;\nCOPIED:\n"
-        "fence.proxy.async.shared::cta;\nbar.sync 0;\n",
-        registers, tiles);
-    put(&t, "mad.wide.u32 %%in, %%lane, %u, %%in;\nmad.wide.u32 %%out, %%lane, %u, %%out;\n",
+        "ld.param.u64 %%in, [in];\nld.param.u64 %%out, [out];\n",
+        registers);
+    put_copy_to_shared(&t, tiles);
+    put(&t,
+        "fence.proxy.async.shared::cta;\nbar.sync 0;\nmad.wide.u32 %%in, %%lane, %u, "
+        "%%in;\nmad.wide.u32 %%out, %%lane, %u, %%out;\n",
         4 * registers, 4 * registers);
     for (uint32_t i = 0; i < registers; i++)
         put(&t, "ld.global.b32 %%d%u, [%%in+%u];\n", i, tiles + 4 * i);
@@ -296,16 +166,6 @@ static void mma_text(struct golden_case *c, const struct mma_form *f, uint32_t w
     for (uint32_t i = 0; i < f->regs_c; i++)
         put(&t, "st.global.b32 [%%out+%u], %%c%u;\n", 4 * i, i);
     put(&t, "ret;\n}\n");
-}
-
-/* A register of packed elements. */
-static uint32_t draw_register(struct rng *r, const char *type, enum pattern p, double *last)
-{
-    uint32_t bytes = type_bytes(type), word = 0;
-    int scale = p == EXTREME ? draw_scale(r, type) : 0;
-    for (uint32_t i = 0; i < 4 / bytes; i++)
-        word |= encode(type, ldexp(draw(r, p, i, last), scale)) << 8 * bytes * i;
-    return word;
 }
 
 static bool make_mma(struct golden_case *c, uint32_t index)

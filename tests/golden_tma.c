@@ -5,8 +5,8 @@
  * wrote to. Starts that an H200 refuses (sim_async has them) are left out.
  */
 #include "golden.h"
+#include "golden_text.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,22 +32,6 @@ enum { ELEMENTS = sizeof elements / sizeof elements[0] };
 
 static const uint32_t spans[] = {128, 32, 64,
                                  128}; /* of a swizzle; without one a row may be wider */
-
-struct text {
-    char *at;
-    size_t left;
-};
-
-__attribute__((format(printf, 2, 3))) static void put(struct text *t, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(t->at, t->left, format, args);
-    va_end(args);
-    if (n < 0 || (size_t)n >= t->left) n = 0;
-    t->at += n;
-    t->left -= (size_t)n;
-}
 
 /* ---- kernels ---- */
 

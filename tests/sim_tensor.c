@@ -191,115 +191,6 @@ static void test_shape(uint32_t shape, uint32_t times, bool halves)
     (void)mem_free(loaded);
 }
 
-/* ---- warp-level matrices ---- */
-
-/* A warp loads with ldmatrix, moves, stores with stmatrix; the model permutes. */
-static void test_rows(uint32_t count, bool trans)
-{
-    const uint64_t in = device_buffer(512), loaded = device_buffer(128 * 5),
-                   out = device_buffer(512);
-    uint16_t *source = host(in), *stored = host(out);
-    uint32_t *regs = host(loaded), want;
-    struct text t;
-    FILE *f = text_open(&t);
-    for (uint32_t i = 0; i < 256; i++) source[i] = (uint16_t)rng_next(&rng);
-    emit_header(f, "sm_90a", ".shared .align 128 .b8 tiles[1024];\n");
-    fprintf(f,
-            "mov.u32 %%r0,%%tid.x; mul.lo.u32 %%r1,%%r0,16; mov.u32 %%r2,tiles; "
-            "add.u32 %%r3,%%r2,%%r1; cvt.u64.u32 %%d1,%%r1; ld.param.u64 %%d0,[p0];\n"
-            "add.u64 %%d0,%%d0,%%d1; ld.global.v4.b32 {%%r4,%%r5,%%r6,%%r7},[%%d0];\n"
-            "st.shared.v4.b32 [%%r3],{%%r4,%%r5,%%r6,%%r7}; bar.sync 0;\n"
-            "ldmatrix.sync.aligned.m8n8.x%u%s.shared.b16 ",
-            count, trans ? ".trans" : "");
-    emit_list(f, "%v", 0, count);
-    fprintf(f, ",[%%r3];\nmovmatrix.sync.aligned.m8n8.trans.b16 %%v4,%%v0;\n"
-               "ld.param.u64 %%d2,[p1]; mul.wide.u32 %%d3,%%r0,20; add.u64 %%d2,%%d2,%%d3;\n");
-    for (uint32_t i = 0; i < count; i++) fprintf(f, "st.global.b32 [%%d2+%u],%%v%u;\n", i * 4, i);
-    fprintf(f,
-            "st.global.b32 [%%d2+16],%%v4;\n"
-            "stmatrix.sync.aligned.m8n8.x%u.trans.shared::cta.b16 [%%r3+512],",
-            count);
-    emit_list(f, "%v", 0, count);
-    fprintf(f, ";\nbar.sync 0; ld.shared.v4.b32 {%%r4,%%r5,%%r6,%%r7},[%%r3+512];\n"
-               "ld.param.u64 %%d0,[p2]; add.u64 %%d0,%%d0,%%d1;\n"
-               "st.global.v4.b32 [%%d0],{%%r4,%%r5,%%r6,%%r7};\nret;\n}\n");
-    (void)fclose(f);
-    CHECK_INT(run_ptx(t.at, &(struct run){"h200", 1, 32, 0, {in, loaded, out}, 0}, NULL, 0), 0);
-    for (uint32_t k = 0; k < count; k++) {
-        const uint16_t *tile = source + 64 * k;
-        for (uint32_t lane = 0; lane < 32; lane++) {
-            const uint32_t g = lane / 4, q = lane % 4 * 2;
-            const uint32_t plain = tile[g * 8 + q] | (uint32_t)tile[g * 8 + q + 1] << 16;
-            const uint32_t turned = tile[q * 8 + g] | (uint32_t)tile[q * 8 + 8 + g] << 16;
-            want = trans ? turned : plain;
-            CHECK_INT(regs[lane * 5 + k], want);
-            want = trans ? plain : turned;
-            if (k == 0) CHECK_INT(regs[lane * 5 + 4], want);
-        }
-        for (uint32_t i = 0; i < 64; i++)
-            CHECK_INT(stored[64 * k + i], trans ? tile[i] : tile[i % 8 * 8 + i / 8]);
-    }
-    free(t.at);
-    (void)mem_free(in);
-    (void)mem_free(loaded);
-    (void)mem_free(out);
-}
-
-static void test_mma_sync(enum format format, bool half)
-{
-    const uint64_t in = device_buffer(32 * 10 * 4), out = device_buffer(32 * 4 * 4);
-    const uint32_t c_regs = half ? 2 : 4;
-    const char *type = half ? "f16" : "f32";
-    uint32_t *words = host(in);
-    const uint32_t *got = host(out);
-    struct text t;
-    FILE *f = text_open(&t);
-    for (uint32_t i = 0; i < 320; i++) {
-        const enum format kind = i % 10 < 6 ? format : half ? F16 : TF32;
-        for (uint32_t j = 0; j < 4; j += formats[kind].bytes)
-            random_element(kind, (uint8_t *)&words[i] + j);
-    }
-    emit_header(f, "sm_90a", "");
-    fprintf(f, "mov.u32 %%r0,%%tid.x; ld.param.u64 %%d0,[p0]; mul.wide.u32 %%d1,%%r0,40; "
-               "add.u64 %%d0,%%d0,%%d1;\n");
-    for (uint32_t i = 0; i < 10; i++) fprintf(f, "ld.global.b32 %%v%u,[%%d0+%u];\n", i, i * 4);
-    fprintf(f, "mma.sync.aligned.m16n8k16.row.col.%s.%s.%s.%s ", type, formats[format].name,
-            formats[format].name, type);
-    emit_list(f, "%v", 10, c_regs);
-    fprintf(f, ",{%%v0,%%v1,%%v2,%%v3},{%%v4,%%v5},");
-    emit_list(f, "%v", 6, c_regs);
-    fprintf(f, ";\nld.param.u64 %%d0,[p1]; mul.wide.u32 %%d1,%%r0,16; add.u64 %%d0,%%d0,%%d1;\n");
-    for (uint32_t i = 0; i < c_regs; i++)
-        fprintf(f, "st.global.b32 [%%d0+%u],%%v%u;\n", i * 4, 10 + i);
-    fprintf(f, "ret;\n}\n");
-    (void)fclose(f);
-    CHECK_INT(run_ptx(t.at, &(struct run){"h200", 1, 32, 0, {in, out}, 0}, NULL, 0), 0);
-    for (uint32_t m = 0; m < 16; m++) {
-        for (uint32_t n = 0; n < 8; n++) {
-            const uint32_t lane = m % 8 * 4 + n / 2, i = m / 8 * 2 + n % 2;
-            const uint32_t reg = half ? i / 2 : i, shift = half ? i % 2 * 16 : 0;
-            double want = cell_value(words[lane * 10 + 6 + reg] >> shift, half);
-            double magnitude = fabs(want);
-            for (uint32_t k = 0; k < 16; k++) {
-                uint16_t a = (uint16_t)(words[(m % 8 * 4 + k % 8 / 2) * 10 + m / 8 + k / 8 * 2] >>
-                                        k % 2 * 16);
-                uint16_t b = (uint16_t)(words[(n * 4 + k % 8 / 2) * 10 + 4 + k / 8] >> k % 2 * 16);
-                const double product =
-                    element_value(format, (uint8_t *)&a) * element_value(format, (uint8_t *)&b);
-                want += product;
-                magnitude += fabs(product);
-            }
-            CHECK(close_enough(cell_value(got[lane * 4 + reg] >> shift, half), want, magnitude, 16,
-                               24, half),
-                  "D(%u,%u): want %g got %g", m, n, want,
-                  cell_value(got[lane * 4 + reg] >> shift, half));
-        }
-    }
-    free(t.at);
-    (void)mem_free(in);
-    (void)mem_free(out);
-}
-
 /* ---- rules ---- */
 
 /* A body that breaks one rule, and what must be said. */
@@ -561,12 +452,7 @@ int main(int argc, char **argv)
     mma_cases();
     blackwell_cases();
     wgmma_cases();
-    for (uint32_t count = 1; count <= 4; count *= 2)
-        for (int trans = 0; trans < 2; trans++)
-            if (test_case("ldmatrix x%u%s", count, trans ? ".trans" : "")) test_rows(count, trans);
-    if (test_case("mma.sync bf16")) test_mma_sync(BF16, false);
-    if (test_case("mma.sync f16")) test_mma_sync(F16, false);
-    if (test_case("mma.sync f16 into f16")) test_mma_sync(F16, true);
+    warp_cases();
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         if (test_case("%s", rules[i].name)) test_rule(&rules[i], "b200", "sm_100a", 32);
     for (size_t i = 0; i < sizeof hopper_rules / sizeof hopper_rules[0]; i++)

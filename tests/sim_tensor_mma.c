@@ -21,23 +21,7 @@ static void emit_mma_kernel(FILE *f, const struct mma *c)
 {
     static const char *const kinds[] = {"f16", "f16", "tf32", "f8f6f4", "f8f6f4"};
     emit_header(f, "sm_100a", "");
-    emit_tmem_open(f, c->group);
-    fprintf(f,
-            "mov.u32 %%r20,%%cluster_ctarank; mul.wide.u32 %%d6,%%r20,%d;\n"
-            "ld.param.u64 %%d4,[p2]; add.u64 %%d4,%%d4,%%d6;\n",
-            IMAGE);
-    emit_fill(f, 128);
-    fprintf(f, "mul.wide.u32 %%d6,%%r20,%d; ld.param.u64 %%d0,[p0]; add.u64 %%d0,%%d0,%%d6;\n",
-            CELLS * 4);
-    emit_columns(f, true, 512, "LA");
-    fprintf(f, "setp.ne.u32 %%p3,%%r0,0; @%%p3 bra L1; mbarrier.init.shared.b64 [bar],1;\n"
-               "fence.mbarrier_init.release.cluster;\nL1: tcgen05.fence::before_thread_sync;\n"
-               "bar.sync 0;\nbarrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
-               "tcgen05.fence::after_thread_sync;\n");
-    fprintf(f, "or.b32 %%r21,%%r0,%%r20; setp.ne.u32 %%p3,%%r21,0; @%%p3 bra L2;\n"
-               "ld.param.u64 %%d8,[p3]; ld.param.u64 %%d9,[p4]; ld.param.u32 %%r22,[p5];\n"
-               "ld.param.u32 %%r23,[p6]; setp.ne.u32 %%p4,%%r23,0; add.u32 %%r24,%%r4,256;\n");
-    for (uint32_t i = 0; i < 8; i++) fprintf(f, "mov.u32 %%v%u,%u;\n", i, 0x11U << i);
+    emit_mma_begin(f, c->group, 256);
     for (uint32_t step = 0; step < c->steps; step++) {
         fprintf(f, "tcgen05.mma.cta_group::%u.kind::%s [%%r4],%s,%%d9,%%r22,", c->group,
                 kinds[c->a], c->a_tmem ? "[%r24]" : "%d8");
@@ -53,14 +37,7 @@ static void emit_mma_kernel(FILE *f, const struct mma *c)
     else
         fprintf(f,
                 "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];\n");
-    fprintf(f,
-            "L2: mbarrier.try_wait.parity.shared.b64 %%p5,[bar],0; @!%%p5 bra L2;\n"
-            "tcgen05.fence::after_thread_sync; ld.param.u64 %%d0,[p1]; "
-            "mul.wide.u32 %%d6,%%r20,%d; add.u64 %%d0,%%d0,%%d6;\n",
-            CELLS * 4);
-    emit_columns(f, false, 512, "LB");
-    fprintf(f, "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n");
-    emit_tmem_close(f, c->group);
+    emit_mma_end(f, c->group);
 }
 
 /* Where element (m, n) of D lies, PTX ISA "Data Path Layout Organization". */

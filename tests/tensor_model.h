@@ -83,6 +83,12 @@ void emit_tmem_open(FILE *f, uint32_t group);
 void emit_tmem_close(FILE *f, uint32_t group);
 void emit_columns(FILE *f, bool to_tmem, uint32_t count, const char *label);
 void emit_fill(FILE *f, uint32_t threads);
+/* What surrounds one tcgen05.mma, 128 threads a CTA. Tensor memory comes from p0, shared memory from p2;
+ * the issuing thread of rank 0 goes on, %d8, %d9, %d10 = p3, p4, p7, %r22 = p5, %p4 = p6 is not zero, %r4
+ * tensor memory, %r24 its column `a_column`, %v0 to %v7 = 0x11 << i. */
+void emit_mma_begin(FILE *f, uint32_t group, uint32_t a_column);
+/* Label L2: all wait for `bar`, tensor memory goes to p1. */
+void emit_mma_end(FILE *f, uint32_t group);
 
 /* ---- results ---- */
 
@@ -93,6 +99,8 @@ double cell_value(uint32_t cell, bool half);
 
 void mma_cases(void);
 void wgmma_cases(void);
+/* sim_tensor_warp.c */
+void warp_cases(void);
 
 /* ---- sim_tensor_blackwell.c ---- */
 

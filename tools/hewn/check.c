@@ -1,11 +1,14 @@
 /*
  * hewn check: runs a program with the simulated driver in place of libcuda.so.1 and every check on,
  * then turns the launches' verdicts into an exit status: 1 error or review, 2 incomplete, else the
- * program's own.
+ * program's own. With --schedules the program runs once for each of several seeds, and what was found
+ * is folded (fold.h).
  */
 #include "cli.h"
+#include "fold.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,10 +17,39 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { MAX_SCHEDULES = 1000000 };
+
 struct check_options {
     const char *gpu, *report;
+    unsigned schedules; /* 0: one run, as the environment says */
+    uint64_t seed;      /* the first schedule's */
     char **program;
 };
+
+/* A whole number in [low, high], or false. */
+static bool read_number(const char *text, uint64_t low, uint64_t high, uint64_t *out)
+{
+    char *end;
+    errno = 0;
+    *out = strtoull(text, &end, 0);
+    return *text >= '0' && *text <= '9' && !*end && !errno && *out >= low && *out <= high;
+}
+
+/* --schedules N: the seeds from HEWN_SIM_SEED on, else from 1. */
+static int parse_schedules(const char *text, struct check_options *o)
+{
+    const char *seed = getenv("HEWN_SIM_SEED");
+    uint64_t count;
+    if (!read_number(text, 1, MAX_SCHEDULES, &count))
+        return cli_usage("check", "--schedules takes a number from 1 to %d, not '%s'",
+                         (int)MAX_SCHEDULES, text);
+    o->schedules = (unsigned)count;
+    o->seed = 1;
+    if (seed && *seed && !read_number(seed, 0, UINT64_MAX - count, &o->seed))
+        return cli_usage("check", "HEWN_SIM_SEED=%s leaves no room for %u seeds", seed,
+                         o->schedules);
+    return 0;
+}
 
 static int parse_options(int argc, char **argv, struct check_options *o)
 {
@@ -31,7 +63,10 @@ static int parse_options(int argc, char **argv, struct check_options *o)
             o->gpu = argv[++i];
         else if (!strcmp(argv[i], "--report") && i + 1 < argc)
             o->report = argv[++i];
-        else
+        else if (!strcmp(argv[i], "--schedules") && i + 1 < argc) {
+            int rc = parse_schedules(argv[++i], o);
+            if (rc) return rc;
+        } else
             return cli_usage("check", "'%s' is not understood", argv[i]);
     }
     if (i >= argc) return cli_usage("check", "a program is missing");
@@ -57,10 +92,25 @@ static void set_environment(const struct check_options *o, const char *simulator
     setenv("HEWN_SIM_REPORT", report, 1);
     if (!level || !strcmp(level, "0")) setenv("HEWN_SIM_CHECK", "1", 1);
     if (o->gpu) setenv("HEWN_SIM_GPU", o->gpu, 1);
-    if (isatty(STDERR_FILENO)) setenv("HEWN_SIM_PROGRESS", "1", 0);
+    if (isatty(STDERR_FILENO) && !o->schedules) setenv("HEWN_SIM_PROGRESS", "1", 0);
 }
 
-static int run_child(const struct check_options *o, const char *simulator, const char *report)
+/* Schedule `index`: its seed, findings to the report alone; only the first run's output is shown. */
+static void set_schedule(const struct check_options *o, unsigned index)
+{
+    char seed[24];
+    int nowhere = index ? open("/dev/null", O_RDWR) : -1;
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)(o->seed + index));
+    setenv("HEWN_SIM_SEED", seed, 1);
+    setenv("HEWN_SIM_QUIET", "1", 1);
+    if (nowhere < 0) return;
+    (void)dup2(nowhere, STDOUT_FILENO);
+    (void)dup2(nowhere, STDERR_FILENO);
+    close(nowhere);
+}
+
+static int run_child(const struct check_options *o, unsigned index, const char *simulator,
+                     const char *report)
 {
     int status;
     pid_t child;
@@ -68,6 +118,7 @@ static int run_child(const struct check_options *o, const char *simulator, const
     child = fork();
     if (child == 0) {
         set_environment(o, simulator, report);
+        if (o->schedules) set_schedule(o, index);
         execvp(o->program[0], o->program);
         cli_fail("%s: %s", o->program[0], strerror(errno));
         _exit(127);
@@ -118,6 +169,53 @@ static int judge(const struct verdicts *v, int status)
     return status;
 }
 
+/* Every schedule in turn, each with a report of its own; *status is the first that is not 0. */
+static int run_schedules(const struct check_options *o, const char *simulator, struct fold *fold,
+                         int *status)
+{
+    char path[] = "/tmp/hewn-check-XXXXXX";
+    int fd = mkstemp(path), rc = 0;
+    bool shown = isatty(STDERR_FILENO);
+    if (fd < 0) return cli_fail("%s: %s", path, strerror(errno));
+    for (unsigned i = 0; i < o->schedules && !rc; i++) {
+        unsigned long long seed = o->seed + i;
+        int one;
+        if (shown) fprintf(stderr, "\r\033[K… schedule %u of %u", i + 1, o->schedules);
+        one = ftruncate(fd, 0) ? 127 : run_child(o, i, simulator, path);
+        if (shown) fputs("\r\033[K", stderr);
+        if (one && one != *status)
+            fprintf(stderr, "hewn check: seed %llu: program exit %d\n", seed, one);
+        if (!*status) *status = one;
+        rc = fold_add(fold, path, 0, seed);
+    }
+    close(fd);
+    unlink(path);
+    return rc;
+}
+
+static int check_schedules(const struct check_options *o, const char *simulator, const char *report,
+                           int *status)
+{
+    struct fold *fold = fold_new();
+    FILE *out = fopen(report, "a");
+    int rc = 1;
+    *status = 0;
+    if (!fold || !out)
+        cli_fail("%s: %s", report, strerror(errno));
+    else
+        rc = run_schedules(o, simulator, fold, status);
+    if (!rc) rc = fold_write(fold, out);
+    if (!rc) {
+        fold_print(fold, stderr, o->schedules);
+        fprintf(stderr, "hewn check: %u schedule%s, seeds %llu to %llu\n", o->schedules,
+                o->schedules == 1 ? "" : "s", (unsigned long long)o->seed,
+                (unsigned long long)(o->seed + o->schedules - 1));
+    }
+    if (out) fclose(out);
+    fold_free(fold);
+    return rc;
+}
+
 int cli_check(int argc, char **argv)
 {
     struct check_options o = {0};
@@ -137,8 +235,11 @@ int cli_check(int argc, char **argv)
     }
     start = cli_report_size(report);
     if (start < 0) return cli_fail("%s: %s", report, strerror(errno));
-    status = run_child(&o, absolute, report);
-    rc = cli_count_verdicts(report, start, &v);
+    if (o.schedules)
+        rc = check_schedules(&o, absolute, report, &status);
+    else
+        status = run_child(&o, 0, absolute, report);
+    if (!rc) rc = cli_count_verdicts(report, start, &v);
     if (!o.report) unlink(temporary);
     return rc ? rc : judge(&v, status);
 }

@@ -16,12 +16,15 @@
       "C = A * transpose(B); A is [M,K], B is [N,K]")                                              \
     X("demo", demo, "[-o DIR] [--size MxNxK]",                                                     \
       "a seeded product on the tensor cores, checked against float64")                             \
-    X("check", check, "[--gpu h200|b200|b300] [--report FILE] PROGRAM ARGS…",                      \
-      "run a program on the simulator with every check on")                                        \
+    X("check", check, "[--gpu h200|b200|b300] [--schedules N] [--report FILE] PROGRAM ARGS…",      \
+      "run a program on the simulator with every check on; under N seeds, findings folded")        \
     X("run", run,                                                                                  \
       "FILE.ptx [--gpu G] [--seed N | --schedules N] [--json] [--report F] [--text F] [-D NAME[=V]]… "     \
       "[--WORD STATEMENT]…",                                                                       \
       "run a PTX file without host code; its own lines //@ run: say how, options override them")   \
+    X("timeline", timeline, "TRACE [-o FILE.svg] [--launch N] [--cta N] [--from US] [--to US]",    \
+      "where a launch's time goes by the cycle model, and a picture; HEWN_SIM_TRACE=TRACE writes " \
+      "it")                                                                                        \
     X("modules", modules, "", "list the kernels in this build")                                    \
     X("extract", extract, "NAME [--target T] [--what ptx|json|cubin] [-o FILE]",                   \
       "write out one module")

@@ -12,7 +12,8 @@ enum {
     CLASS_SMALLEST = 64, /* bytes of payload in class 0; each class doubles */
     CLASSES = 22,
     HEAP_FIRST = 256,
-    RING_FIRST = 4 /* commit groups of one lane and kind before the ring grows */
+    LATE_FACTOR = 64, /* of the typical latency */
+    RING_FIRST = 4    /* commit groups of one lane and kind before the ring grows */
 };
 
 /* An operation and its payload in one block; `all` chains every block of the group. */
@@ -192,12 +193,24 @@ void async_discard(struct async_op *op)
     recycle(op->cta->group->heap, op);
 }
 
-/* The seed's choice of a delay: mostly about typical, now and then as early or much later than any
- * program should count on. */
+/* Later than any program should count on: warps will have stopped for it where they can. */
+static uint64_t late(struct group *g, struct async_latency l)
+{
+    uint32_t cycles = LATE_FACTOR * l.typical;
+    return cycles + sim_random(g, cycles + 1);
+}
+
+/* The seed's choice of a delay (enum temper). */
 static uint64_t delay(struct group *g, struct async_latency l)
 {
     uint32_t spread = l.spread < l.typical ? l.spread : l.typical;
     uint64_t cycles;
+    switch (g->temper) {
+    case TEMPER_EAGER: return 1;
+    case TEMPER_LAZY: return late(g, l) + 1;
+    case TEMPER_TORN: return sim_random(g, 2) ? 1 : late(g, l) + 1;
+    default: break;
+    }
     switch (sim_random(g, 8)) {
     case 0: return 1;
     case 1: cycles = 4ULL * l.typical + sim_random(g, 4 * l.typical + 1); break;
@@ -214,7 +227,8 @@ static void publish(struct group *g, enum event_kind kind, const struct async_op
                                .warp = op->warp,
                                .in = op->in,
                                .cta = op->cta,
-                               .token = op->token});
+                               .token = op->token,
+                               .cost = &op->cost});
 }
 
 static void accept(struct group *g, struct async_op *op, struct async_latency latency)

@@ -23,6 +23,14 @@ struct async_latency {
     uint32_t typical, spread;
 };
 
+/* What an operation takes, for the timeline's cycle model: set before async_submit. */
+struct async_cost {
+    uint32_t cycles; /* of the tensor core, or of the tensor memory's data path */
+    uint32_t bytes;  /* moved */
+    uint32_t shared_by; /* operations that a multicast fetches for together; else 0 or 1 */
+    uint64_t where;  /* global address it begins at, telling a first fetch from a repeated one */
+};
+
 enum commit_kind { COMMIT_CP_ASYNC, COMMIT_BULK, COMMIT_WGMMA, COMMIT_KINDS };
 
 struct async_op {
@@ -39,6 +47,7 @@ struct async_op {
     uint8_t commit;          /* enum commit_kind it belongs to, or COMMIT_KINDS */
     uint64_t commit_number;
     size_t payload_size;
+    struct async_cost cost;
     /* Kept by async.c: */
     struct async_latency latency;
     uint32_t copies_before; /* cp.async copies of its lane that must land first */

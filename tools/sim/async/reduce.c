@@ -33,11 +33,19 @@ static float float_add(float a, float b)
     return sum;
 }
 
-/* A NaN passes as it is, a signalling one too (measured on an H200, where an instruction quiets it). */
-static double double_add(double a, double b)
+/* A NaN passes as it is, a signalling one too (measured on an H200, where an instruction quiets it):
+ * bits, for a compiler may take `a is NaN ? a : a + b` for a sum. */
+static uint64_t double_add(uint64_t a, uint64_t b)
 {
-    if (b != b) return b;
-    return a != a ? a : a + b;
+    const uint64_t magnitude = INT64_MAX, infinity = 0x7FF0000000000000ULL;
+    double x, y;
+    if ((b & magnitude) > infinity) return b;
+    if ((a & magnitude) > infinity) return a;
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    x += y;
+    memcpy(&a, &x, sizeof a);
+    return a;
 }
 
 static uint16_t half_add(uint16_t a, uint16_t b)
@@ -73,7 +81,7 @@ static float float_max(float a, float b)
     X(add, BF16, uint16_t, bf16_add(a, b))                                               \
     X(add, F32, float, float_add(a, b))                                                  \
     X(add_ftz, F32, float, flushed(float_add(flushed(a), flushed(b))))                   \
-    X(add, F64, double, double_add(a, b))                                                \
+    X(add, F64, uint64_t, double_add(a, b))                                              \
     X(min, U32, uint32_t, a < b ? a : b)                                                 \
     X(min, S32, int32_t, a < b ? a : b)                                                  \
     X(min, U64, uint64_t, a < b ? a : b)                                                 \

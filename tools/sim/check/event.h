@@ -59,6 +59,8 @@ enum fence_kind {
     FENCE_PROXY_ALIAS
 };
 
+struct async_cost;
+
 struct event {
     uint8_t kind;      /* enum event_kind */
     uint8_t space;     /* ACCESS: enum ptx_space, or SPACE_NONE with tensor = true */
@@ -80,6 +82,7 @@ struct event {
     uint64_t address;  /* ACCESS without lanes; FENCE_PROXY_TENSORMAP: the map, where size is not 0
                           (or addresses: a map for each lane) */
     uint64_t size;     /* bytes (per lane where addresses is set) */
+    const struct async_cost *cost; /* ASYNC_ISSUE */
 };
 
 struct observer {
@@ -87,16 +90,20 @@ struct observer {
     void (*on_end)(struct observer *o, bool completed); /* the group has finished */
     void (*destroy)(struct observer *o);
     bool accesses; /* wants EV_ACCESS; publishers that have work to do for it may skip it otherwise */
+    struct observer *next; /* of the same group */
 };
 
 static inline void observe(const struct group *g, const struct event *e)
 {
-    if (g->observer) g->observer->on_event(g->observer, e);
+    for (struct observer *o = g->observer; o; o = o->next) o->on_event(o, e);
 }
 
 static inline bool observes_accesses(const struct group *g)
 {
-    return g->observer && g->observer->accesses;
+    for (const struct observer *o = g->observer; o; o = o->next) {
+        if (o->accesses) return true;
+    }
+    return false;
 }
 
 /* The checker for one group, or NULL when memory is exhausted. */

@@ -25,7 +25,7 @@ struct bar_phases {
     const struct insn *in;
     uint32_t lane, version;
     uint64_t phase, token;
-    bool told_overrun, told_phase;
+    bool told_overrun, told_phase, told_bytes;
 };
 
 /* A wait that passed for the phase that its warp had waited for before. */
@@ -152,6 +152,39 @@ static void on_arrive(struct phases *p, const struct event *e)
     b->version = e->warp->order->version;
     b->phase = now->phase;
     b->token = e->token;
+}
+
+/* ---- bytes ---- */
+
+static const struct insn *expecting_before(const struct mbar *b)
+{
+    for (uint32_t i = 0; i < b->kept_before; i++) {
+        if (b->before[i].bytes > 0) return b->before[i].in;
+    }
+    return NULL;
+}
+
+/* A copy of phase k + 1 must be issued behind the end of phase k: else phase k completed without
+ * waiting for all the bytes that its copies bring. */
+static void on_copy(struct phases *p, const struct event *e)
+{
+    struct bar_phases *b = *place(p->bars, p->mask, e->cta, e->key);
+    const struct order_bar *known = order_bar_at(e->cta, e->key);
+    const struct mbar *now = mbar_at(e->cta, e->key);
+    const struct insn *expected;
+    char name[NAME];
+    if (!b || !known || !now || !e->warp || !e->value || b->told_bytes) return;
+    if (clock_covers(&order_known(e->warp)->known, &known->point.done.known)) return;
+    expected = expecting_before(now);
+    b->told_bytes = true;
+    object_of(p, b, name);
+    sim_find(p->group, e->warp, expected ? expected : e->in, first_lane(e->lanes), SEV_ERROR,
+             FIND_MBARRIER_TX, CAUSE_NONE, name,
+             "a copy (line %u) is issued for phase %llu of %s here, but nothing orders it behind "
+             "the end of phase %llu: that phase expected fewer bytes than its copies bring, and "
+             "completed without this one",
+             e->in->src->pos.line, (unsigned long long)e->value, name,
+             (unsigned long long)e->value - 1);
 }
 
 /* ---- waits ---- */
@@ -288,6 +321,8 @@ void phases_before(struct phases *p, const struct event *e)
         on_arrive(p, e);
     else if (e->kind == EV_MBAR_PASS)
         on_pass_before(p, e);
+    else if (e->kind == EV_ASYNC_BAR)
+        on_copy(p, e);
 }
 
 void phases_after(struct phases *p, const struct event *e)

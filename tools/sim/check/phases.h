@@ -2,7 +2,7 @@
  * Whether the phases of mbarriers are what every schedule would make of them. They are when each
  * arrival of phase k + 1 comes after phase k is complete, and each wait for phase k has passed before
  * phase k + 1 completes, both by happens-before and not by luck; then one run stands for all. Where
- * not, an arrival may count for the phase before (mbarrier-overrun), or a waiter that comes late may take
+ * not, an arrival may count for the phase before (mbarrier-overrun), as may bytes (mbarrier-tx), or a waiter that comes late may take
  * a phase for another of the same parity (mbarrier-phase). Needs the clocks of order.h.
  */
 #ifndef SIM_PHASES_H

@@ -5,6 +5,7 @@
  */
 #include "driver.h"
 #include "launch_memory.h"
+#include "trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,11 +144,11 @@ static int check(struct shape *shape)
 {
     int rc = check_dims(&shape->request);
 
+    if (!rc) rc = check_modelled(shape->request.function);
     if (!rc) rc = check_threads(&shape->request);
     if (!rc) rc = check_shared(&shape->request);
     if (!rc) rc = settle_cluster(shape);
     if (!rc) rc = check_residency(&shape->request);
-    if (!rc) rc = check_modelled(shape->request.function);
     return rc;
 }
 
@@ -276,6 +277,7 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
                             .seed = settings->seed,
                             .check_level = settings->check_level,
                             .keeps_memory = true};
+    const char *trace = getenv("HEWN_SIM_TRACE");
     enum verdict verdict;
     int result;
 
@@ -289,8 +291,10 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
     launch.report = report_new(f->kernel->entry->name, ++driver.launches);
     if (!launch.report) return HEWN_CU_OUT_OF_MEMORY;
     if (request->overlaps && driver.memory_stream == request->stream) launch.before = driver.memory;
+    if (trace && *trace) launch.trace = trace_new();
     result = launch_run(&launch);
     keep_memory(launch.memory, request->stream);
+    if (launch.trace) trace_end(launch.trace, &launch, driver.launches, trace);
     if (launch.grid_workspace) mem_free(launch.grid_workspace);
     print_keep(launch.printed, launch.printed_bytes);
     verdict = report_end(launch.report);
@@ -303,9 +307,13 @@ static int launch_on(struct call *call, hewn_cu_stream stream, struct shape *sha
 {
     struct CUstream_st *s = stream_named(call->context, stream);
     struct work work = {.kind = WORK_LAUNCH};
+    const struct CUctx_st *home;
     int rc;
 
     if (!s) return HEWN_CU_INVALID_HANDLE;
+    /* A kernel belongs to its module's context (interpretation: the handle is none of the stream's). */
+    home = shape->request.function->module->context;
+    if (home && home != s->context) return HEWN_CU_INVALID_HANDLE;
     rc = check(shape);
     if (!rc) rc = take_params(&shape->request, params, extra);
     if (rc) return rc;

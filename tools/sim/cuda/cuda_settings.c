@@ -59,21 +59,36 @@ static bool check_report(void)
     return true;
 }
 
+/* A new file for this process: launches add to it. */
+static bool start_trace(void)
+{
+    const char *path = getenv("HEWN_SIM_TRACE");
+    FILE *f;
+
+    if (!path || !*path) return true;
+    f = fopen(path, "w");
+    if (!f) {
+        fprintf(stderr, "hewn-sim: HEWN_SIM_TRACE=%s cannot be written: %s\n", path,
+                strerror(errno));
+        return false;
+    }
+    fclose(f);
+    return true;
+}
+
 bool settings_read(struct settings *out)
 {
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     uint64_t sms = DEFAULT_SMS, check = 1, strict = 0, quiet = 0, seed = 1;
     uint64_t threads = cpus < 1 ? 1 : cpus > MAX_HOST_THREADS ? MAX_HOST_THREADS : (uint64_t)cpus;
 
-    const char *trace = getenv("HEWN_SIM_TRACE");
-
-    if (trace && *trace) fprintf(stderr, "hewn-sim: HEWN_SIM_TRACE: no timeline is written yet\n");
     if (!read_gpu(&out->gpu) || !read_number("HEWN_SIM_SMS", 1, MAX_SMS, &sms) ||
         !read_number("HEWN_SIM_SEED", 0, UINT64_MAX, &seed) ||
         !read_number("HEWN_SIM_THREADS", 1, MAX_HOST_THREADS, &threads) ||
         !read_number("HEWN_SIM_CHECK", 0, 2, &check) ||
         !read_number("HEWN_SIM_STRICT", 0, 1, &strict) ||
-        !read_number("HEWN_SIM_QUIET", 0, 1, &quiet) || !check_report())
+        !read_number("HEWN_SIM_QUIET", 0, 1, &quiet) || !check_report() ||
+        !start_trace())
         return false;
     out->gpu.sm_count = (uint32_t)sms;
     out->seed = seed;

@@ -281,6 +281,10 @@ static bool special_arg(struct decode *d, uint32_t rank, const struct want *want
 {
     uint32_t bits = sreg_bits(sreg);
 
+    if (sreg == SR_COUNT) {
+        refuse(d, rank, "operand %u: a special register that is not modelled", rank + 1);
+        return false;
+    }
     if (is_dynamic(sreg)) {
         refuse(d, rank, "operand %u: a clock register can only be the source of a mov", rank + 1);
         return false;

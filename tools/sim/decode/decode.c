@@ -116,18 +116,17 @@ static int out_of_memory(struct decode *d)
     return -1;
 }
 
-/* Keeps the first instruction that cannot run; the module loads all the same. */
-static int not_modelled(struct decode *d)
+/* Keeps the first instruction or directive that cannot run; the module loads all the same. */
+static int not_modelled(struct decode *d, struct src_pos pos, const char *text)
 {
     struct kernel *k = d->dc.kernel;
-    const struct ptx_insn *src = d->dc.src;
 
     if (k->unsupported) return 0;
-    k->unsupported_pos = src->pos;
-    k->unsupported_text = src->text;
-    k->unsupported = arena_printf(&k->arena, "not modelled: %s at %s:%u%s%s%s", src->text,
-                                  ptx_file(d->dc.module, src->pos), src->pos.line,
-                                  d->why[0] ? " (" : "", d->why, d->why[0] ? ")" : "");
+    k->unsupported_pos = pos;
+    k->unsupported_text = text;
+    k->unsupported = arena_printf(&k->arena, "not modelled: %s at %s:%u%s%s%s", text,
+                                  ptx_file(d->dc.module, pos), pos.line, d->why[0] ? " (" : "",
+                                  d->why, d->why[0] ? ")" : "");
     return k->unsupported ? 0 : out_of_memory(d);
 }
 
@@ -233,11 +232,14 @@ static void set_guard(struct decode *d, struct insn *out)
     out->guard_negated = src->guard_negated;
 }
 
-/* The address of a function: good PTX, but without calls there is no use for it. */
-static bool names_function(const struct ptx_insn *src)
+/* Operands that are good PTX and beyond the model: the address of a function without a call, a
+ * special register. */
+static bool operands_beyond(const struct ptx_insn *src)
 {
-    for (uint32_t i = 0; i < src->operand_count; i++)
-        if (src->operands[i].kind == OPD_NAME) return true;
+    for (uint32_t i = 0; i < src->operand_count; i++) {
+        const struct operand *op = &src->operands[i];
+        if (op->kind == OPD_NAME || (op->kind == OPD_SREG && op->reg == SR_COUNT)) return true;
+    }
     return false;
 }
 
@@ -250,8 +252,12 @@ static int decode_insn(struct decode *d, const struct ptx_insn *src, struct insn
     d->why[0] = 0;
     got = find_row(d, out);
     if (d->no_memory) return out_of_memory(d);
-    if (got == OUT_UNKNOWN) return not_modelled(d);
-    if (got == OUT_OPERANDS && names_function(src)) return not_modelled(d);
+    if (got == OUT_UNKNOWN && !op_known(src->mods[0])) {
+        refuse(d, 0, "no PTX instruction is named '%.40s'", src->mods[0]);
+        return malformed(d, src->pos, src->text);
+    }
+    if (got == OUT_UNKNOWN || (got == OUT_OPERANDS && operands_beyond(src)))
+        return not_modelled(d, src->pos, src->text);
     if (got != OUT_MATCH) return malformed(d, src->pos, src->text);
     if (!keep_list(d, out)) return out_of_memory(d);
     set_guard(d, out);
@@ -262,7 +268,7 @@ static int decode_insn(struct decode *d, const struct ptx_insn *src, struct insn
     result = out->row->bind(&d->dc, out);
     if (d->no_memory) return out_of_memory(d);
     if (result == -2) return malformed(d, src->pos, src->text);
-    return result || !out->fn ? not_modelled(d) : 0;
+    return result || !out->fn ? not_modelled(d, src->pos, src->text) : 0;
 }
 
 /* ---- an entry ---- */
@@ -338,6 +344,7 @@ static int decode_entry(struct decode *d)
     if (!start_decode(d)) return out_of_memory(d);
     insns = arena_alloc(&d->dc.kernel->arena, (entry->insn_count + 1) * sizeof *insns);
     if (!insns) return out_of_memory(d);
+    if (entry->unmodelled) result = not_modelled(d, entry->unmodelled_pos, entry->unmodelled);
     for (uint32_t i = 0; i < entry->insn_count && !result; i++)
         result = decode_insn(d, &entry->insns[i], &insns[i]);
     d->dc.kernel->insns = insns;

@@ -44,7 +44,7 @@ struct arg {
     uint8_t bits;    /* 1, 16, 32, 64, 128; 0 when sink */
 };
 
-enum { INSN_ARGS = 8 };
+enum { INSN_ARGS = 10 };
 #define NO_GUARD UINT32_MAX
 
 struct insn {
@@ -124,6 +124,8 @@ struct op_row {
 
 extern const struct op_row op_rows[];
 extern const uint32_t op_row_count;
+/* Whether PTX has instructions whose first part is `mnemonic`, modelled or not. */
+bool op_known(const char *mnemonic);
 
 /* ---- for bind functions ---- */
 

@@ -4,6 +4,7 @@
  */
 #include "call.h"
 #include "mbar.h"
+#include "trace.h"
 
 #include <stdlib.h>
 
@@ -248,6 +249,7 @@ static uint64_t special_value(const struct warp *w, uint32_t r, uint32_t lane)
         return launch_cluster_size(l) > 1 || l->kernel->entry->explicit_cluster;
     case SR_CLUSTER_CTARANK: return c->rank;
     case SR_CLUSTER_NCTARANK: return c->cluster->cta_count;
+    case SR_AGGR_SMEM_SIZE: return c->shared_bytes;
     case SR_TOTAL_SMEM_SIZE: return c->shared_bytes - SHARED_RESERVED;
     /* Interpretation, after cooperative_groups' headers: high and low half of the workspace. */
     case SR_ENVREG1: return l->grid_workspace >> 32;
@@ -437,6 +439,15 @@ void cluster_retire(struct group *g, uint32_t slot)
 
 /* ---- a group ---- */
 
+/* Appends to the group's observers; false for NULL. */
+static bool watch(struct group *g, struct observer *o)
+{
+    struct observer **at = &g->observer;
+    while (*at) at = &(*at)->next;
+    *at = o;
+    return o != NULL;
+}
+
 int group_open(struct group *g)
 {
     const struct launch *l = g->launch;
@@ -450,16 +461,17 @@ int group_open(struct group *g)
     g->pool = calloc(1, sizeof *g->pool + g->resident_limit * sizeof(struct cluster *));
     if (!g->sms || !g->resident || !g->runnable || !g->pool) return -1;
     for (uint32_t i = 0; i < size; i++) g->sms[i].id = g->index * size + i;
-    if (l->check_level > 0) {
-        g->observer = check_new(g, l->check_level);
-        if (!g->observer) return -1;
-    }
+    if (l->check_level > 0 && !watch(g, check_new(g, l->check_level))) return -1;
+    if (l->trace && !watch(g, trace_observer(l->trace, g))) return -1;
     return 0;
 }
 
 void group_close(struct group *g)
 {
-    if (g->observer) g->observer->destroy(g->observer);
+    for (struct observer *o = g->observer, *next; o; o = next) {
+        next = o->next;
+        o->destroy(o);
+    }
     async_heap_free(g);
     for (uint32_t i = 0; i < g->resident_count; i++) cluster_free(g->resident[i]);
     for (uint32_t i = 0; g->pool && i < g->pool->count; i++) cluster_free(g->pool->clusters[i]);

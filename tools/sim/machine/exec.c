@@ -290,6 +290,7 @@ static enum step run_frag(struct warp *w, uint64_t budget, uint32_t stop)
             break;
         }
         n++;
+        w->steps++;
         if (in->guard != NO_GUARD) mask &= guard_mask(w, in);
         if (mask == 0) {
             s = STEP_NEXT;
@@ -309,7 +310,7 @@ static enum step run_frag(struct warp *w, uint64_t budget, uint32_t stop)
             break;
         }
     } while (n < budget && f->pc < stop);
-    w->steps += n;
+    w->blocked_steps += s == STEP_BLOCK;
     w->lane_steps += n * (uint32_t)__builtin_popcount(whole);
     return s;
 }

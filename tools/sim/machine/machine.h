@@ -112,6 +112,7 @@ struct launch;
 struct order_warp; /* order.h: the checker's records */
 struct order_cta;
 struct launch_memory; /* launch_memory.h */
+struct trace;
 
 struct warp {
     uint8_t *bank[2]; /* [BANK_REGS] mutable, [BANK_CONST] shared by all warps of the kernel */
@@ -127,12 +128,14 @@ struct warp {
     const void *mem_hint; /* mem.h: the allocation last touched */
     uint32_t carry;       /* the condition code's carry flag, bit = lane (add.cc and its kin) */
     uint64_t steps;       /* instructions executed, all fragments */
+    uint64_t blocked_steps; /* of these, such as only fell asleep, to be executed again */
     uint64_t lane_steps;  /* lane-instructions executed */
     uint32_t run_slot;    /* place in the group's list of runnable warps, or NO_SLOT */
     uint32_t cluster_arrived; /* lanes that arrived in the cluster barrier's current phase */
     uint32_t cluster_armed;   /* lanes that arrived and have not waited yet */
     const struct insn *last_barrier; /* the barrier instruction it last passed, for reports */
     struct order_warp *order; /* set and read by the checker alone, as is cta.order */
+    uint32_t record; /* its number in the timeline's record, while one is made */
 };
 #define NO_SLOT UINT32_MAX
 
@@ -180,6 +183,7 @@ struct cta {
     uint32_t cta_group;     /* cta_group of the first tcgen05 instruction, 0 none yet */
     uint64_t in_flight;     /* async operations that still touch this CTA's memory or barriers */
     struct order_cta *order;
+    uint32_t record;        /* as a warp's */
 };
 
 struct cluster {
@@ -202,9 +206,21 @@ struct sm {
     uint8_t tmem_chunks[TMEM_COLUMNS / 32];    /* at that chunk: length in chunks */
 };
 
+/*
+ * The extremes a seed goes to, by its remainder modulo 4, so that four seeds in a row meet them all.
+ * Work in flight takes effect: 1 at times about typical, now and then at an extreme; 2 as early as
+ * is legal; 3 as late, when warps have long had nothing else to do; 0 each operation at one of the two.
+ * With 1 every runnable warp is as likely to be next; with the others half the groups run the warp
+ * that ranks first as long as it can, and the last one only when no other can, until ranks are redrawn.
+ */
+enum temper { TEMPER_TORN, TEMPER_MIXED, TEMPER_EAGER, TEMPER_LAZY, TEMPER_COUNT };
+
 struct group {
     struct launch *launch;
     uint32_t index;
+    enum temper temper;
+    bool ranked;        /* warps run by rank, a hash of their place and this salt */
+    uint64_t rank_salt;
     uint64_t now;      /* cycles */
     uint64_t progress; /* bumped by every change of state that a waiting fragment could see */
     /* Fragments asleep in WAIT_SPIN or under watch. While it is not 0, whoever changes memory (a
@@ -219,7 +235,7 @@ struct group {
     uint32_t next_cluster;     /* next linear cluster index of this group */
     struct async_heap *heap;
     uint64_t async_seq;
-    struct observer *observer; /* event.h; NULL when HEWN_SIM_CHECK=0 */
+    struct observer *observer; /* event.h: first of a list; NULL when nobody watches */
     uint64_t lane_steps;
     uint64_t finding_seq;  /* orders this group's findings */
     struct warp **runnable; /* warps with a fragment that can run */
@@ -255,6 +271,7 @@ struct launch {
     bool keeps_memory; /* … until the caller frees it; else until the end of the launch */
     const struct launch_memory *before; /* of a launch that may not be over yet (programmatic
                                            dependent launch), or NULL */
+    struct trace *trace; /* trace.h; NULL: no timeline */
     struct report *report; /* of this launch, made and ended by the caller; has its own lock */
     uint32_t ctas_done;    /* for the progress line; __atomic, as is the next */
     uint64_t shown;        /* nanoseconds of the monotonic clock at which it was last drawn or the

@@ -31,8 +31,12 @@ enum {
 static const uint64_t reserve_bases[] = {0x1000000000ULL, 0x200000000000ULL, 0};
 static const uint64_t reserve_sizes[] = {1ULL << 38, 1ULL << 36, 1ULL << 33, 1ULL << 30};
 
+/* Who may give it back. */
+enum owner { OWNER_DRIVER, OWNER_HOST, OWNER_HEAP };
+
 struct region {
     uint64_t base, bytes;
+    enum owner owner;
     uint64_t span; /* bytes made accessible; 0 for the host's own memory */
     struct region *spare_next;
 };
@@ -128,7 +132,7 @@ static uint64_t place(uint64_t span)
     return heap.end - at >= need ? at : 0;
 }
 
-static bool insert(uint64_t base, uint64_t bytes, uint64_t span)
+static bool insert(uint64_t base, uint64_t bytes, uint64_t span, enum owner owner)
 {
     struct region *r = heap.spare;
     uint32_t i = region_after(base);
@@ -143,7 +147,7 @@ static bool insert(uint64_t base, uint64_t bytes, uint64_t span)
         heap.spare = r->spare_next;
     else if (!(r = malloc(sizeof *r)))
         return false;
-    *r = (struct region){.base = base, .bytes = bytes, .span = span};
+    *r = (struct region){.base = base, .bytes = bytes, .owner = owner, .span = span};
     memmove(heap.live + i + 1, heap.live + i, (heap.count - i) * sizeof *heap.live);
     heap.live[i] = r;
     heap.count++;
@@ -171,14 +175,14 @@ static void retire(uint32_t index)
 
 /* ---- the driver's side ---- */
 
-static int alloc_locked(uint64_t size, uint64_t *address)
+static int alloc_locked(uint64_t size, enum owner owner, uint64_t *address)
 {
     uint64_t span, at;
     if (size > heap.limit - heap.in_use || size > UINT64_MAX / 2) return 2;
     span = round_up(size, PAGE_BYTES);
     if (!reserve() || !(at = place(span))) return 2;
     if (mprotect((void *)(uintptr_t)at, span, PROT_READ | PROT_WRITE) != 0) return 2;
-    if (!insert(at, size, span)) {
+    if (!insert(at, size, span, owner)) {
         (void)mprotect((void *)(uintptr_t)at, span, PROT_NONE);
         return 2;
     }
@@ -188,24 +192,34 @@ static int alloc_locked(uint64_t size, uint64_t *address)
     return 0;
 }
 
-int mem_alloc(uint64_t size, uint64_t *address)
+static int alloc(uint64_t size, enum owner owner, uint64_t *address)
 {
     int result;
     if (!size || !address) return 1;
     pthread_rwlock_wrlock(&heap.lock);
-    result = alloc_locked(size, address);
+    result = alloc_locked(size, owner, address);
     pthread_rwlock_unlock(&heap.lock);
     return result;
 }
 
-static int remove_at(uint64_t address, bool host)
+int mem_alloc(uint64_t size, uint64_t *address)
+{
+    return alloc(size, OWNER_DRIVER, address);
+}
+
+int mem_heap_alloc(uint64_t size, uint64_t *address)
+{
+    return alloc(size, OWNER_HEAP, address);
+}
+
+static int remove_at(uint64_t address, enum owner owner)
 {
     struct region *r;
     uint32_t index;
     int result = 1;
     pthread_rwlock_wrlock(&heap.lock);
     r = region_start(address, &index);
-    if (r && host == (r->span == 0)) {
+    if (r && r->owner == owner) {
         retire(index);
         result = 0;
     }
@@ -215,7 +229,12 @@ static int remove_at(uint64_t address, bool host)
 
 int mem_free(uint64_t address)
 {
-    return remove_at(address, false);
+    return remove_at(address, OWNER_DRIVER);
+}
+
+int mem_heap_free(uint64_t address)
+{
+    return remove_at(address, OWNER_HEAP);
 }
 
 int mem_register(void *host, uint64_t size)
@@ -229,14 +248,14 @@ int mem_register(void *host, uint64_t size)
     if (next < heap.count && heap.live[next]->base < base + size)
         result = 1;
     else
-        result = insert(base, size, 0) ? 0 : 2;
+        result = insert(base, size, 0, OWNER_HOST) ? 0 : 2;
     pthread_rwlock_unlock(&heap.lock);
     return result;
 }
 
 int mem_unregister(void *host)
 {
-    return remove_at((uint64_t)(uintptr_t)host, true);
+    return remove_at((uint64_t)(uintptr_t)host, OWNER_HOST);
 }
 
 bool mem_range(uint64_t address, uint64_t size, uint64_t *base, uint64_t *bytes)

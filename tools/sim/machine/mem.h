@@ -14,6 +14,9 @@
 int mem_alloc(uint64_t size, uint64_t *address);
 /* CUresult: 1 when `address` is no allocation's start. Freed ranges are remembered for a while. */
 int mem_free(uint64_t address);
+/* The same for malloc and free in device code: what one side allocated the other cannot free. */
+int mem_heap_alloc(uint64_t size, uint64_t *address);
+int mem_heap_free(uint64_t address);
 /* Host memory that device code may touch (pinned allocations, registered ranges). */
 int mem_register(void *host, uint64_t size);
 int mem_unregister(void *host);

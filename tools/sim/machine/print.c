@@ -32,6 +32,7 @@ struct source {
     uint32_t lane;
     uint64_t arguments;
     bool failed;
+    int32_t taken; /* arguments */
 };
 
 static char text_at(struct source *s, uint64_t address)
@@ -54,6 +55,7 @@ static uint64_t take(struct source *s, uint32_t size)
     else
         s->failed = true;
     s->arguments += size;
+    s->taken++;
     return value;
 }
 
@@ -140,13 +142,15 @@ static bool print_conversion(struct source *s, const struct conversion *c)
 }
 
 bool print_lane(struct warp *w, const struct insn *in, uint32_t lane, uint64_t format,
-                uint64_t arguments)
+                uint64_t arguments, int32_t *parsed)
 {
-    struct source s = {w, in, lane, arguments, false};
+    struct source s = {w, in, lane, arguments, false, 0};
     struct group *g = w->cta->group;
     bool ok = true;
     char ch;
 
+    *parsed = -1;
+    if (!format) return true;
     while (ok && (ch = text_at(&s, format))) {
         struct conversion c;
 
@@ -165,5 +169,6 @@ bool print_lane(struct warp *w, const struct insn *in, uint32_t lane, uint64_t f
     }
     if (!ok)
         (void)sim_fault(w, in, lane, 2, FIND_OOB, CAUSE_NONE, "", "out of memory for printing");
+    *parsed = s.taken;
     return ok && !s.failed;
 }

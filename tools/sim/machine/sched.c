@@ -17,6 +17,7 @@
 enum {
     QUANTUM = 64,            /* instructions a warp runs at most before another is chosen */
     TURN_QUANTA = 32,        /* quanta of a group before the next group's turn, where they talk */
+    RANK_TURNS = 256,        /* turns for which ranks hold, on average */
     POLL_STEP_FIRST = 256,   /* cycles */
     POLL_STEP_LAST = 1 << 21 /* about a millisecond */
 };
@@ -260,6 +261,24 @@ static enum turn group_idle(struct group *g)
     return TURN_RAN;
 }
 
+static uint64_t rank_of(const struct group *g, const struct warp *w)
+{
+    uint64_t place = g->rank_salt ^ ((uint64_t)w->cta->linear << 8 | w->id);
+    return random_next(&place);
+}
+
+/* The warp whose turn it is. */
+static struct warp *choose_warp(struct group *g)
+{
+    struct warp *first = g->runnable[0];
+    if (!g->ranked) return g->runnable[sim_random(g, g->runnable_count)];
+    /* Ranks change, so that a warp that polls cannot keep from running whom it waits for. */
+    if (sim_random(g, RANK_TURNS) == 0) g->rank_salt = random_next(&g->rng);
+    for (uint32_t i = 1; i < g->runnable_count; i++)
+        if (rank_of(g, g->runnable[i]) > rank_of(g, first)) first = g->runnable[i];
+    return first;
+}
+
 /* Often a single instruction, often a long run: orders that a uniform choice would hardly meet. */
 static uint32_t choose_quantum(struct group *g)
 {
@@ -289,7 +308,7 @@ static enum turn group_turn(struct group *g)
     if (g->failed || !g->resident_count) return TURN_OVER;
     if (!g->runnable_count) return group_idle(g);
 
-    w = g->runnable[sim_random(g, g->runnable_count)];
+    w = choose_warp(g);
     before = w->steps;
     warp_run(w, choose_quantum(g));
     g->now += w->steps - before;
@@ -306,7 +325,7 @@ static void group_finish(struct group *g)
 {
     if (g->done) return;
     g->done = true;
-    if (g->observer) g->observer->on_end(g->observer, !g->failed);
+    for (struct observer *o = g->observer; o; o = o->next) o->on_end(o, !g->failed);
 }
 
 static void deadlocked(struct group *g)
@@ -399,6 +418,11 @@ static int groups_open(struct launch *l)
         g->launch = l;
         g->index = i;
         g->rng = random_next(&mixed);
+        g->temper = (enum temper)(l->seed % TEMPER_COUNT);
+        if (g->temper != TEMPER_MIXED) {
+            g->ranked = sim_random(g, 2);
+            g->rank_salt = random_next(&g->rng);
+        }
         g->next_sleep = UINT64_MAX;
         g->next_cluster = i;
         if (group_open(g)) return -1;

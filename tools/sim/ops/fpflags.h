@@ -13,6 +13,7 @@ enum {
     FLAG_XORSIGN = 16,
     FLAG_ABS = 32,
     FLAG_SATFINITE = 64,
+    FLAG_OOB = 1 << 12, /* fma: 0 where a factor is the NaN that fills tiles out of bounds */
     FLAG_ROUND_SHIFT = 8 /* enum round_mode */
 };
 
@@ -56,6 +57,7 @@ static inline uint16_t flags_of(const struct decoder *dc)
                  {"xorsign", FLAG_XORSIGN},
                  {"abs", FLAG_ABS},
                  {"satfinite", FLAG_SATFINITE},
+                 {"oob", FLAG_OOB},
                  {"rz", ROUND_ZERO << FLAG_ROUND_SHIFT},
                  {"rzi", ROUND_ZERO << FLAG_ROUND_SHIFT},
                  {"rm", ROUND_DOWN << FLAG_ROUND_SHIFT},

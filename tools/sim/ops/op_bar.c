@@ -191,6 +191,7 @@ static enum step sync(struct warp *w, const struct insn *in, uint32_t mask,
         generation = b->generation;
         arrive(w, in, mask, call);
         if (b->generation == generation) {
+            if (f->mask != mask) frag_split(w, f->mask & ~mask, f->pc + 1);
             w->cta->barriers[call->id].warps_waiting |= 1ULL << w->id;
             sim_block(w, WAIT_BARRIER, w->cta, call->id, generation);
             f->wait.arrived = true;

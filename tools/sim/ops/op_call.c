@@ -8,6 +8,7 @@
 #include "call.h"
 #include "mem.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 enum { HARDWARE_STACK_ERROR = 714, INVALID_PC = 718, LAUNCH_ASSERT = 710 };
@@ -416,24 +417,63 @@ static uint64_t argument(struct warp *w, const struct call_site *site, uint32_t 
     return value;
 }
 
+/* What a system call returns to `lane`, where the program wants it. */
+static void give(struct warp *w, const struct call_site *site, uint32_t lane, uint64_t value)
+{
+    const struct place *p = site->rets;
+
+    if (!site->call->ret_count) return;
+    if (p->in_frame) {
+        uint8_t *at = frame_at(w, lane, arg_lane(w, site->frame, lane), p);
+        if (at) memcpy(at, &value, p->bytes < 8 ? p->bytes : 8);
+    } else {
+        arg_set_lane(w, p->arg, lane, value);
+    }
+}
+
 static enum step exec_vprintf(struct warp *w, const struct insn *in, uint32_t mask)
 {
     const struct call_site *site = in->aux;
 
     for (uint32_t rest = mask; rest; rest &= rest - 1) {
         uint32_t lane = first_lane(rest);
-        uint64_t frame = arg_lane(w, site->frame, lane);
-        uint32_t result = 0;
+        int32_t parsed;
 
-        if (!print_lane(w, in, lane, argument(w, site, 0, lane), argument(w, site, 1, lane)))
+        if (!print_lane(w, in, lane, argument(w, site, 0, lane), argument(w, site, 1, lane),
+                        &parsed))
             return STEP_FAULT;
-        if (!site->call->ret_count) continue;
-        if (site->rets[0].in_frame) {
-            uint8_t *at = frame_at(w, lane, frame, &site->rets[0]);
-            if (at) memcpy(at, &result, site->rets[0].bytes < 4 ? site->rets[0].bytes : 4);
-        } else {
-            arg_set_lane(w, site->rets[0].arg, lane, result);
-        }
+        give(w, site, lane, (uint32_t)parsed);
+    }
+    return STEP_NEXT;
+}
+
+static enum step exec_malloc(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    const struct call_site *site = in->aux;
+
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+        uint32_t lane = first_lane(rest);
+        uint64_t address = 0;
+
+        if (mem_heap_alloc(argument(w, site, 0, lane), &address)) address = 0;
+        give(w, site, lane, address);
+    }
+    return STEP_NEXT;
+}
+
+static enum step exec_free(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    const struct call_site *site = in->aux;
+
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+        uint32_t lane = first_lane(rest);
+        uint64_t address = argument(w, site, 0, lane);
+
+        if (address && mem_heap_free(address))
+            return sim_fault(w, in, lane, 700, FIND_USE_AFTER_FREE, CAUSE_NONE, "",
+                             "frees 0x%" PRIx64 ", which no malloc of device code has returned, or "
+                             "which is free already",
+                             address);
     }
     return STEP_NEXT;
 }
@@ -477,6 +517,12 @@ static int bind_system(struct decoder *dc, struct insn *out, const struct ptx_ca
         out->fn = exec_assert;
     } else if (!strcmp(call->callee, "vprintf") && call->arg_count == 2) {
         out->fn = exec_vprintf;
+    } else if (!strcmp(call->callee, "malloc") && call->arg_count == 1 && call->ret_count == 1) {
+        out->fn = exec_malloc;
+        dc->kernel->global_sync = true; /* one order of allocations, so one set of addresses */
+    } else if (!strcmp(call->callee, "free") && call->arg_count == 1) {
+        out->fn = exec_free;
+        dc->kernel->global_sync = true;
     } else {
         return bind_unsupported(dc, "'%s' has no body in this module", call->callee);
     }

@@ -105,6 +105,7 @@ static enum step cp_lane(struct warp *w, const struct insn *in, uint32_t lane)
     }
     *(struct cp_copy *)async_payload(op) = c;
     async_in_group(op, COMMIT_CP_ASYNC);
+    op->cost = (struct async_cost){.bytes = c.src_size, .where = address};
     async_submit(g, op, NULL, LATENCY_LOAD);
     if (c.src_size) bulk_access_global(op, ACCESS_READ, PROXY_GENERIC, address, c.src_size);
     bulk_access_shared(op, ACCESS_WRITE, PROXY_GENERIC, c.dst, c.size);
@@ -270,6 +271,7 @@ static void submit_in(struct group *g, struct async_op *op, const struct bulk_in
 {
     *(struct bulk_in *)async_payload(op) = *c;
     bulk_hold(c->dst, &c->bar);
+    op->cost = (struct async_cost){.bytes = c->size, .where = (uint64_t)(uintptr_t)c->src};
     async_submit(g, op, NULL, latency);
     bulk_announce_bar(op, &c->bar);
     bulk_access_shared(op, c->reduce ? ACCESS_ATOMIC : ACCESS_WRITE, PROXY_ASYNC, c->dst, c->size);
@@ -438,6 +440,7 @@ static enum step store_lane(struct warp *w, const struct insn *in, uint32_t lane
     if (!c.dst) return discard(op);
     *(struct bulk_out *)async_payload(op) = c;
     async_in_group(op, COMMIT_BULK);
+    op->cost = (struct async_cost){.bytes = c.size, .where = target};
     async_submit(w->cta->group, op, NULL, LATENCY_STORE);
     bulk_access_shared(op, ACCESS_READ, PROXY_ASYNC, c.src, c.size);
     bulk_access_global(op, access, PROXY_ASYNC, target, c.size);

@@ -7,6 +7,8 @@
 #include "fpflags.h"
 #include "lanes.h"
 
+#include <stdlib.h>
+
 /* ---- floating formats narrower than f64: any rounding mode, from an exact or odd double ---- */
 
 struct fp_format {
@@ -100,6 +102,7 @@ static uint64_t narrow(uint64_t v, uint32_t bits, bool is_signed)
     return is_signed ? (uint64_t)((int64_t)(v << up) >> up) : v << up >> up;
 }
 
+/* (On an H200 .ftz does not flush the f32 operand of a conversion to f16.) */
 static double float_value(uint64_t v, enum ptx_type type, bool ftz)
 {
     switch (type) {
@@ -122,13 +125,13 @@ static double round_whole(double d, enum round_mode mode)
     }
 }
 
-/* Clamped to the type's range. NaN becomes 0 (PTX ISA "cvt"), but the top bit alone where the
- * destination has 64 bits, or the source 64 and the destination 32: an H200 does so. */
+/* Clamped to the type's range. NaN becomes 0 (PTX ISA "cvt"), but the top bit alone where source or
+ * destination have 64 bits: an H200 does so. */
 static uint64_t float_to_int(double d, enum ptx_type type, enum ptx_type from, enum round_mode mode)
 {
     uint32_t bits = ptx_type_bits(type);
     double limit = ldexp(1.0, (int)bits);
-    if (d != d) return bits == 64 || (bits == 32 && from == T_F64) ? 1ULL << (bits - 1) : 0;
+    if (d != d) return bits == 64 || from == T_F64 ? 1ULL << (bits - 1) : 0;
     d = round_whole(d, mode);
     if (ptx_type_kind(type) != 's') {
         if (d <= 0) return 0;
@@ -210,6 +213,14 @@ static uint64_t narrow_nan(double nan, enum ptx_type type)
 
 enum { CVT_WHOLE = 128 }; /* .rni and its kin between floating types: to an integral value */
 
+/* What moves no rounding may change moves NaNs too (an H200 does so): a type to itself, and bf16 to f32,
+ * of which it is the upper half. */
+static bool nan_passes(enum ptx_type to, enum ptx_type from, uint32_t flags)
+{
+    if (flags & (FLAG_SAT | FLAG_FTZ | CVT_WHOLE)) return false;
+    return (to == from && (to == T_F32 || to == T_F64)) || (to == T_F32 && from == T_BF16);
+}
+
 static uint64_t convert(uint64_t v, enum ptx_type to, enum ptx_type from, uint32_t flags)
 {
     double d;
@@ -219,7 +230,11 @@ static uint64_t convert(uint64_t v, enum ptx_type to, enum ptx_type from, uint32
             return double_to_type(int_to_double(v, from, to, flags_round(flags)), to, flags);
         return flags & FLAG_SAT ? clamp_int(v, from, to) : v;
     }
-    d = float_value(v, from, flags & FLAG_FTZ);
+    d = float_value(v, from, (flags & FLAG_FTZ) && to != T_F16);
+    if (d != d && is_float(to) && nan_passes(to, from, flags)) return from == T_BF16 ? v << 16 : v;
+    if (d != d && from == T_F32 && to == T_F64 &&
+        (flags & (FLAG_FTZ | FLAG_SAT)) == FLAG_FTZ) /* flushed as an f32 first */
+        return f64_bits(f32_from(F32_NAN_BITS));
     if (!is_float(to)) return float_to_int(d, to, from, flags_round(flags));
     if (d != d && from == T_F64 && to != T_F64 && !(flags & (FLAG_SAT | FLAG_RELU)))
         return narrow_nan(d, to);
@@ -302,8 +317,7 @@ int bind_cvt(struct decoder *dc, struct insn *out)
     if (is_float(from) && !is_float(to) && !named)
         return bind_invalid(dc, "a conversion from floating point to integer needs .rni, .rzi, "
                                 ".rmi or .rpi");
-    if (is_float(to) && !fp_mode && !named &&
-        (!is_float(from) || to_bits < from_bits || (to_bits == from_bits && to != from)))
+    if (is_float(to) && !fp_mode && !named && (!is_float(from) || to_bits < from_bits))
         return bind_invalid(dc, "a conversion that may be inexact needs .rn, .rz, .rm or .rp");
     out->flags = flags_of(dc);
     if (named && is_float(to)) out->flags |= CVT_WHOLE;
@@ -368,7 +382,8 @@ int bind_cvt_pack2(struct decoder *dc, struct insn *out)
 }
 
 /* tf32 is kept as f32 with the low 13 bits zero. .rna of a NaN only drops them, which can leave an
- * infinity; the other modes give one NaN. */
+ * infinity, and with .satfinite what is above the largest number comes down by one last place (an H200
+ * does so); the other modes give one NaN. */
 static enum step cvt_tf32(struct warp *w, const struct insn *in, uint32_t mask)
 {
     for (; mask; mask &= mask - 1) {
@@ -379,7 +394,8 @@ static enum step cvt_tf32(struct warp *w, const struct insn *in, uint32_t mask)
         uint32_t r;
         if ((in->flags & FLAG_RELU) && d <= 0) d = 0;
         r = fp_encode(d, &format_tf32, mode, in->flags & FLAG_SATFINITE) << 13;
-        if (d != d && mode == ROUND_AWAY && !(in->flags & FLAG_SATFINITE)) r = bits & 0xFFFFE000U;
+        if (d != d && mode == ROUND_AWAY)
+            r = (bits & 0xFFFFE000U) - (in->flags & FLAG_SATFINITE ? 0x2000U : 0);
         arg_set_lane(w, in->arg[0], l, r);
     }
     return STEP_NEXT;
@@ -523,18 +539,21 @@ int bind_cvt_from_ue8m0(struct decoder *dc, struct insn *out)
     return 0;
 }
 
-/* cvt.pack.sat d, a, b{, c}: a above b; bytes come below c's low half. */
+/* cvt.pack.sat d, a, b{, c}: a above b, both above them what c's low bits are. imm[2]: bits of one;
+ * flags: 1 for signed ones. */
 static enum step cvt_pack_sat(struct warp *w, const struct insn *in, uint32_t mask)
 {
-    enum ptx_type to = (enum ptx_type)in->type;
-    uint32_t bits = ptx_type_bits(to);
+    const uint32_t bits = (uint32_t)in->imm[2];
+    const int64_t range = (int64_t)1 << bits, least = in->flags ? -range / 2 : 0;
+    const int64_t most = least + range - 1;
     for (; mask; mask &= mask - 1) {
         uint32_t l = first_lane(mask);
-        uint64_t a = narrow(arg_lane(w, in->arg[1], l), 32, true);
-        uint64_t b = narrow(arg_lane(w, in->arg[2], l), 32, true);
-        uint64_t r = narrow(clamp_int(a, T_S32, to), bits, false) << bits |
-                     narrow(clamp_int(b, T_S32, to), bits, false);
-        if (bits == 8) r |= arg_lane(w, in->arg[3], l) << 16;
+        uint64_t r = arg_lane(w, in->arg[3], l);
+        for (uint32_t i = 1; i <= 2; i++) {
+            int64_t v = (int32_t)arg_lane(w, in->arg[i], l);
+            v = v < least ? least : v > most ? most : v;
+            r = r << bits | narrow((uint64_t)v, bits, false);
+        }
         arg_set_lane(w, in->arg[0], l, r);
     }
     return STEP_NEXT;
@@ -542,7 +561,8 @@ static enum step cvt_pack_sat(struct warp *w, const struct insn *in, uint32_t ma
 
 int bind_cvt_pack_sat(struct decoder *dc, struct insn *out)
 {
-    (void)dc;
+    out->flags = dc->mod[1][0] == 's';
+    out->imm[2] = strtol(dc->mod[1] + 1, NULL, 10);
     out->fn = cvt_pack_sat;
     return 0;
 }

@@ -199,9 +199,19 @@ LANE_INLINE double f64_flush(double d)
     uint64_t u = f64_bits(d);
     return f64_from((u & 0x7FF0000000000000ULL) == 0 ? u & 0x8000000000000000ULL : u);
 }
-LANE_OP1(rcp_f64_approx, double, double, f64_flush(f64_result(1.0 / f64_flush(a), a, 0, 0)))
+/* The hardware's functions see the upper half of the operand and make the upper half of the result, cut
+ * off rather than rounded; the lower one is zero (that: PTX ISA; all: an H200). One NaN. */
+LANE_INLINE double f64_upper(double d)
+{
+    return f64_from(d != d ? 0x7FFFFFFF00000000ULL : f64_bits(d) & 0xFFFFFFFF00000000ULL);
+}
+LANE_INLINE double f64_seen(double d)
+{
+    return f64_flush(f64_from(f64_bits(d) & 0xFFFFFFFF00000000ULL));
+}
+LANE_OP1(rcp_f64_approx, double, double, f64_upper(f64_flush(1.0 / f64_seen(a))))
 LANE_OP1(rsqrt_f64, double, double, f64_result(1.0 / sqrt(a), a, 0, 0))
-LANE_OP1(rsqrt_f64_ftz, double, double, f64_flush(f64_result(1.0 / sqrt(f64_flush(a)), a, 0, 0)))
+LANE_OP1(rsqrt_f64_ftz, double, double, f64_upper(f64_flush(1.0 / sqrt(f64_seen(a)))))
 
 /* ---- binding ---- */
 

@@ -60,11 +60,14 @@ int bind_sub_int(struct decoder *dc, struct insn *out)
     return bind_lanes(dc, out, mod_has(dc, "sat") ? &sub_sat_s32 : sub_table[out->type]);
 }
 
-/* ---- the carry flag: one bit a lane in warp.carry ---- */
+/* ---- the carry flag: one bit a lane in warp.carry ----
+ *
+ * A subtraction leaves the carry of a + ~b + 1 there, which is no borrow, and subc takes it so: seen
+ * on an H200 where a chain mixes additions and subtractions (the ISA says borrow, for either alone). */
 
 enum { CARRY_IN = 1, CARRY_OUT = 2, CARRY_HI = 4 };
 
-/* Bits 0..width of a sum or difference; bit `width` is the carry or borrow. */
+/* Bits 0..width of a sum; bit `width` is the carry. */
 static enum step carry_commit(struct warp *w, const struct insn *in, uint32_t mask,
                               const uint64_t value[WARP_LANES], uint32_t carry)
 {
@@ -79,12 +82,13 @@ static enum step carry_exec(struct warp *w, const struct insn *in, uint32_t mask
                             uint64_t (*left)(const struct warp *, const struct insn *, uint32_t))
 {
     uint32_t bits = in->arg[0].bits, carry = 0;
+    const uint128_t ones = UINT64_MAX >> (64 - bits);
     uint64_t value[WARP_LANES] = {0};
     for (uint32_t m = mask; m; m &= m - 1) {
         uint32_t l = first_lane(m);
         uint128_t a = left(w, in, l), b = arg_lane(w, in->arg[first], l), sum;
-        if (in->flags & CARRY_IN) b += w->carry >> l & 1U;
-        sum = subtract ? a - b : a + b;
+        bool set = in->flags & CARRY_IN ? w->carry >> l & 1U : subtract;
+        sum = a + (subtract ? ~b & ones : b) + set;
         value[l] = (uint64_t)sum;
         carry |= (uint32_t)(sum >> bits & 1U) << l;
     }

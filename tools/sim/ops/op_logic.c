@@ -276,7 +276,8 @@ int bind_bfind(struct decoder *dc, struct insn *out)
     return bind_lanes(dc, out, table[out->type]);
 }
 
-/* ---- bit fields: position and length are taken modulo 256, and clamp at the width ---- */
+/* ---- bit fields: position and length clamp at the width; 32-bit forms take them modulo 256, where an H200
+ * (the ISA: at most 255) does, 64-bit ones as they are ---- */
 
 LANE_INLINE uint64_t field_mask(uint32_t length)
 {
@@ -287,10 +288,12 @@ LANE_INLINE uint64_t extract(uint64_t a, uint32_t pos, uint32_t len, uint32_t wi
 {
     uint32_t last, sign = 0;
     uint64_t value;
-    pos &= 0xFF;
-    len &= 0xFF;
+    if (width == 32) {
+        pos &= 0xFF;
+        len &= 0xFF;
+    }
     if (is_signed && len) {
-        last = pos + len - 1 < width - 1 ? pos + len - 1 : width - 1;
+        last = pos < width && len - 1 < width - 1 - pos ? pos + len - 1 : width - 1;
         sign = (uint32_t)(a >> last & 1);
     }
     value = pos >= width ? 0 : a >> (pos & 63) & field_mask(len);
@@ -300,11 +303,13 @@ LANE_INLINE uint64_t extract(uint64_t a, uint32_t pos, uint32_t len, uint32_t wi
     return value | ~field_mask(last);
 }
 
-LANE_INLINE uint64_t insert(uint64_t a, uint64_t b, uint32_t pos, uint32_t len)
+LANE_INLINE uint64_t insert(uint64_t a, uint64_t b, uint32_t pos, uint32_t len, uint32_t width)
 {
     uint64_t mask;
-    pos &= 0xFF;
-    len &= 0xFF;
+    if (width == 32) {
+        pos &= 0xFF;
+        len &= 0xFF;
+    }
     if (pos >= 64) return b;
     mask = field_mask(len) << pos;
     return (b & ~mask) | (a << pos & mask);
@@ -328,7 +333,7 @@ int bind_bfe(struct decoder *dc, struct insn *out)
         const T *a = arg_src(w, in->arg[1]), *b = arg_src(w, in->arg[2]);            \
         const uint32_t *pos = arg_src(w, in->arg[3]), *len = arg_src(w, in->arg[4]); \
         T r[WARP_LANES];                                                             \
-        LANES(l) r[l] = (T)insert(a[l], b[l], pos[l], len[l]);                       \
+        LANES(l) r[l] = (T)insert(a[l], b[l], pos[l], len[l], n);                    \
         LANE_COMMIT(T, 0, r);                                                        \
     }                                                                                \
     LANE_OP(bfi_##n)

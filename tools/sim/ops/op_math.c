@@ -13,8 +13,18 @@
 F32_FUNCTION(rsqrt_f32, 1.0 / sqrt(X_IN))
 F32_FUNCTION(ex2_f32, f64_exp2(X_IN))
 F32_FUNCTION(lg2_f32, log2(X_IN))
-F32_FUNCTION(sin_f32, sin(X_IN))
-F32_FUNCTION(cos_f32, cos(X_IN))
+
+/* The angle in turns, as hardware has it: a product with 1/2pi that is cut to f32, subnormals flushed.
+ * What is left of it by whole turns is exact; the rest is in -1/2 to 1/2. */
+LANE_INLINE double turns(float a, uint32_t flags)
+{
+    const float t =
+        f32_flush(f64_to_f32((double)flags_in(a, flags) * (double)0x1.45f306p-3f, ROUND_ZERO));
+    return t == 0 ? (double)t : (double)t - rint((double)t);
+}
+#define TWO_PI 0x1.921fb54442d18p2
+F32_FUNCTION(sin_f32, sin(TWO_PI *turns(a, in->flags)))
+F32_FUNCTION(cos_f32, cos(TWO_PI *turns(a, in->flags)))
 F32_FUNCTION(tanh_f32, tanh(X_IN))
 
 /* ---- f16 and bf16, alone (32 elements) or in pairs (64): flags .ftz .sat .relu and min/max's
@@ -40,6 +50,12 @@ LANE_INLINE float bf16_in(uint16_t h, uint32_t flags)
 LANE_INLINE uint16_t bf16_out(float r, uint32_t flags)
 {
     return f32_to_bf16(flags_out(r, flags));
+}
+
+/* A factor is the NaN that fills tiles out of bounds (PTX ISA "Tensors"; the same bits in f16 and bf16). */
+LANE_INLINE bool half_oob(uint16_t a, uint16_t b, uint32_t flags)
+{
+    return (flags & FLAG_OOB) && (a == 0x7FF7 || b == 0x7FF7);
 }
 
 #define HALF_BODY(name, n, W, LOAD, expr, fmt)                                     \
@@ -97,7 +113,8 @@ LANE_INLINE float max_of(float a, float b, uint32_t flags)
 HALF_OP(add_half, LOAD2, a + b)
 HALF_OP(sub_half, LOAD2, a - b)
 HALF_OP(mul_half, LOAD2, f64_to_f32_odd((double)a *b))
-HALF_OP(fma_half, LOAD3, f64_to_f32_odd(f64_add_odd((double)a *b, c)))
+HALF_OP(fma_half, LOAD3,
+        half_oob(pa[i], pb[i], flags) ? 0.0f : f64_to_f32_odd(f64_add_odd((double)a *b, c)))
 HALF_OP(min_half, LOAD2, min_of(a, b, flags))
 HALF_OP(max_half, LOAD2, max_of(a, b, flags))
 HALF_OP(ex2_half, LOAD1, f64_to_f32_odd(f64_exp2(a)))
@@ -134,22 +151,8 @@ int bind_max_half(struct decoder *dc, struct insn *out)
     return bind_half(dc, out, max_half_table);
 }
 
-/* Sign changes are bit operations: NaN payloads pass. `n` sign bits at `signs`. */
-LANE_INLINE uint32_t half_flush2(uint32_t v, uint32_t flags)
-{
-    if (!(flags & FLAG_FTZ)) return v;
-    return (uint32_t)f16_flush((uint16_t)v) | (uint32_t)f16_flush((uint16_t)(v >> 16)) << 16;
-}
-LANE_OP1(abs_16, uint16_t, uint16_t, (in->flags & FLAG_FTZ ? f16_flush(a) : a) & 0x7FFFU)
-LANE_OP1(abs_16x2, uint32_t, uint32_t, half_flush2(a, in->flags) & 0x7FFF7FFFU)
-LANE_OP1(neg_16, uint16_t, uint16_t, (in->flags & FLAG_FTZ ? f16_flush(a) : a) ^ 0x8000U)
-LANE_OP1(neg_16x2, uint32_t, uint32_t, half_flush2(a, in->flags) ^ 0x80008000U)
-
-static const struct lane_op *const
-    abs_half_table[T_COUNT] =
-        {[T_F16] = &abs_16, [T_BF16] = &abs_16, [T_F16X2] = &abs_16x2, [T_BF16X2] = &abs_16x2},
-    *const neg_half_table[T_COUNT] = {
-        [T_F16] = &neg_16, [T_BF16] = &neg_16, [T_F16X2] = &neg_16x2, [T_BF16X2] = &neg_16x2};
+HALF_OP(abs_half, LOAD1, fabsf(a))
+HALF_OP(neg_half, LOAD1, -a)
 
 int bind_abs_half(struct decoder *dc, struct insn *out)
 {

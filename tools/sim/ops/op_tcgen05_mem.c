@@ -271,6 +271,7 @@ static enum step exec_ld(struct warp *w, const struct insn *in, uint32_t mask)
     run = async_payload(op);
     run->base = access_base(w, in);
     w->async->tmem_ld_pending++;
+    op->cost.cycles = ((const struct tmem_access *)in->aux)->columns;
     async_submit(w->cta->group, op, &w->async->tmem_ld, access_latency(in->aux));
     publish_access(op, run->base, ACCESS_READ);
     return STEP_NEXT;
@@ -290,6 +291,7 @@ static enum step exec_st(struct warp *w, const struct insn *in, uint32_t mask)
     for (uint32_t r = 0; r < a->regs; r++)
         memcpy(run->words + (size_t)r * WARP_LANES, arg_src(w, in->list[r]), row);
     w->async->tmem_st_pending++;
+    op->cost.cycles = a->columns;
     async_submit(w->cta->group, op, &w->async->tmem_st, access_latency(a));
     publish_access(op, run->base, ACCESS_WRITE);
     return STEP_NEXT;

@@ -356,6 +356,20 @@ static struct async_latency mma_latency(const struct mma_form *f, uint32_t n)
     return (struct async_latency){fixed + n / 2U, 64};
 }
 
+/* Measured issue interval, in cycles: of each CTA's tensor core N/2 for 32 bytes of k, or what its shared
+ * memory takes to supply the operands at 128 bytes a cycle. */
+static uint32_t mma_cycles(const struct mma_form *f, const struct mma_run *r)
+{
+    const enum tensor_format a = (enum tensor_format)r->format_a,
+                             b = (enum tensor_format)r->format_b;
+    const uint32_t a_row = r->stored_k * tensor_format_bytes(a) / tensor_format_pack(a),
+                   b_row = r->k * tensor_format_bytes(b) / tensor_format_pack(b),
+                   a_bytes = f->a_in_tmem ? 0 : r->m * a_row, b_bytes = r->n * b_row,
+                   fetch = (a_bytes + b_bytes) / f->cta_group / 128U,
+                   multiply = r->n / 2U * (a_row < 32U ? 32U : a_row) / 32U;
+    return fetch > multiply ? fetch : multiply;
+}
+
 static enum step exec_mma(struct warp *w, const struct insn *in, uint32_t mask)
 {
     const struct mma_form *f = in->aux;
@@ -371,6 +385,7 @@ static enum step exec_mma(struct warp *w, const struct insn *in, uint32_t mask)
         }
         for (uint32_t i = 0; i < f->cta_group; i++)
             tcgen05_hold(w->cta, tcgen05_cta(w->cta, f->cta_group, i));
+        op->cost.cycles = mma_cycles(f, r);
         async_submit(w->cta->group, op, &w->async->tensor, mma_latency(f, r->n));
         mma_announce(op, r);
     }

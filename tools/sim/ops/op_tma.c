@@ -31,6 +31,7 @@ struct tma_load {
     int32_t coord[TMAP_COORDS];
     struct bulk_place dst;
     struct bulk_bar bar;
+    uint32_t shared_by; /* CTAs of a multicast, else 0 */
 };
 
 /* A store: the box follows, dense, once stage 0 has read it. */
@@ -190,6 +191,14 @@ static void publish_tile(const struct async_op *op, const struct tma_load *l)
                                             .size = tmap_box_span(&l->map)});
 }
 
+/* The box's start alone tells copies of the same box. */
+static struct async_cost box_cost(const struct tmap *t, const int32_t *coord)
+{
+    struct async_cost cost = {.bytes = tmap_box_bytes(t), .where = t->address};
+    for (uint32_t d = 0; d < t->rank; d++) cost.where += (uint64_t)coord[d] * t->stride[d];
+    return cost;
+}
+
 static enum step submit_load(struct warp *w, const struct insn *in, uint32_t lane,
                              const struct tma_load *load, uint64_t map_address)
 {
@@ -197,6 +206,8 @@ static enum step submit_load(struct warp *w, const struct insn *in, uint32_t lan
     if (!op) return bulk_no_memory(w, in, lane);
     memcpy(async_payload(op), load, sizeof *load);
     bulk_hold(load->dst, &load->bar);
+    op->cost = box_cost(&load->map, load->coord);
+    op->cost.shared_by = load->shared_by;
     async_submit(w->cta->group, op, NULL, LATENCY_LOAD);
     bulk_announce_bar(op, &load->bar);
     publish_map_read(op, map_address);
@@ -245,6 +256,7 @@ static enum step load_multicast(struct warp *w, const struct insn *in, uint32_t 
                          "multicast mask 0x%x names CTAs beyond the cluster's %u", mask,
                          w->cta->cluster->cta_count);
     }
+    load->shared_by = (uint32_t)__builtin_popcount(mask);
     for (; mask; mask &= mask - 1) {
         enum step step = load_into(w, in, lane, load, first_lane(mask), shared, bar, map_address);
         if (step != STEP_NEXT) return step;
@@ -287,7 +299,7 @@ static void warn_outside(struct warp *w, const struct insn *in, uint32_t lane, c
 static enum step load_lane(struct warp *w, const struct insn *in, uint32_t lane)
 {
     const struct tma_form *form = in->aux;
-    struct tma_load load;
+    struct tma_load load = {0};
     uint32_t shared, bar;
     uint64_t map_address;
     enum step step = read_box(w, in, lane, &load.map, load.coord, &map_address);
@@ -389,6 +401,7 @@ static enum step store_lane(struct warp *w, const struct insn *in, uint32_t lane
     if (!op) return bulk_no_memory(w, in, lane);
     *(struct tma_store *)async_payload(op) = head;
     async_in_group(op, COMMIT_BULK);
+    op->cost = box_cost(&head.map, head.coord);
     async_submit(w->cta->group, op, NULL, LATENCY_STORE);
     publish_map_read(op, map_address);
     bulk_access_shared(op, ACCESS_READ, PROXY_ASYNC, head.src, tmap_box_span(&head.map));

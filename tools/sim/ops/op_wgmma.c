@@ -15,6 +15,10 @@ struct wgmma {
     uint8_t format_a, format_b; /* enum tensor_format */
     bool half_d;                /* accumulators are f16, two a register */
     bool integer, saturate;     /* s32 accumulators */
+    bool bits;                  /* b1; k counts bytes then */
+    bool sparse;
+    uint8_t selector; /* of sparsity metadata */
+    uint16_t a_k;     /* elements of a row of A as stored */
     bool a_in_regs;
     bool negate; /* exactly one of imm-scale-a and imm-scale-b is -1 */
     bool trans_a, trans_b;
@@ -29,37 +33,26 @@ struct wgmma_run {
 
 /* ---- binding ---- */
 
-static enum tensor_format format_of(enum ptx_type type)
-{
-    switch (type) {
-    case T_F16: return TF_F16;
-    case T_BF16: return TF_BF16;
-    case T_TF32: return TF_TF32;
-    case T_E4M3: return TF_E4M3;
-    case T_S8: return TF_S8;
-    case T_U8: return TF_U8;
-    default: return TF_E5M2;
-    }
-}
-
 static int bind_immediates(struct decoder *dc, struct wgmma *m)
 {
-    /* d, a, b, scale-d, then imm-scale-a, imm-scale-b and the transposes of what is in memory; integers
-     * have no more than scale-d */
-    const bool transposes = m->k == 16;
-    const uint32_t wanted = m->integer ? 4U : 6U + (transposes ? (m->a_in_regs ? 1U : 2U) : 0U);
+    /* d, a, b, of .sp metadata and selector, scale-d, then imm-scale-a, imm-scale-b and the transposes
+     * of what is in memory; integers have no more than scale-d */
+    const bool transposes =
+        !m->integer && tensor_format_bytes((enum tensor_format)m->format_a) == 2;
+    const uint32_t first = m->sparse ? 6U : 4U;
+    const uint32_t wanted =
+        m->integer ? first : first + 2U + (transposes ? (m->a_in_regs ? 1U : 2U) : 0U);
     int64_t value[4] = {1, 1, 0, 0};
     if (dc->src->operand_count != wanted)
         return bind_invalid(dc, "wgmma.mma_async of this form has %u operands, not %u", wanted,
                             (unsigned)dc->src->operand_count);
-    for (uint32_t i = 4; i < wanted; i++) {
-        if (!operand_constant(dc, i, &value[i - 4]))
-            return bind_invalid(dc, "operand %u must be an integer constant", i + 1U);
-        const bool good = i < 6 ? value[i - 4] == 1 || value[i - 4] == -1
-                                : value[i - 4] == 0 || value[i - 4] == 1;
+    for (uint32_t i = 0; i < wanted - first; i++) {
+        if (!operand_constant(dc, first + i, &value[i]))
+            return bind_invalid(dc, "operand %u must be an integer constant", first + i + 1U);
+        const bool good = i < 2 ? value[i] == 1 || value[i] == -1 : value[i] == 0 || value[i] == 1;
         if (!good)
-            return bind_invalid(dc, "operand %u is %" PRId64 ", must be %s", i + 1U, value[i - 4],
-                                i < 6 ? "1 or -1" : "0 or 1");
+            return bind_invalid(dc, "operand %u is %" PRId64 ", must be %s", first + i + 1U,
+                                value[i], i < 2 ? "1 or -1" : "0 or 1");
     }
     m->negate = value[0] != value[1];
     m->trans_a = !m->a_in_regs && value[2];
@@ -67,8 +60,20 @@ static int bind_immediates(struct decoder *dc, struct wgmma *m)
     return 0;
 }
 
+static int bind_selector(struct decoder *dc, struct wgmma *m)
+{
+    const uint32_t selectors = tensor_selectors((enum tensor_format)m->format_a, m->k);
+    int64_t selector = 0;
+    if (!operand_constant(dc, 4, &selector) || selector < 0 || selector >= selectors)
+        return bind_invalid(dc, "the sparsity selector of this form is a constant below %u",
+                            selectors);
+    m->selector = (uint8_t)selector;
+    return 0;
+}
+
 static exec_fn exec_mma_async;
 
+/* Modifiers: sync aligned shape, of 8-bit integers [satfinite], then D A B, of b1 and popc. */
 int bind_wgmma_mma(struct decoder *dc, struct insn *out)
 {
     struct wgmma *m = bind_alloc(dc, sizeof *m);
@@ -76,16 +81,21 @@ int bind_wgmma_mma(struct decoder *dc, struct insn *out)
     if (!m) return -1;
     if (sscanf(dc->mod[2], "m64n%uk%u", &n, &k) != 2)
         return bind_invalid(dc, "'%s' is no shape of wgmma", dc->mod[2]);
+    const uint32_t types = mod_is(dc, 4, "s32") ? 4 : 3;
+    m->integer = mod_is(dc, types, "s32");
+    m->bits = m->integer && mod_is(dc, types + 1, "b1");
+    m->saturate = types == 4 && dc->mod[3];
+    m->sparse = !strcmp(dc->row->name, "wgmma.mma_async.sp");
     m->n = (uint16_t)n;
-    m->k = (uint16_t)k;
-    m->integer = mod_type(dc, 4) == T_S32;
-    m->saturate = m->integer && dc->mod[3];
-    const uint32_t types = m->integer ? 4 : 3;
-    m->half_d = mod_type(dc, types) == T_F16;
-    m->format_a = (uint8_t)format_of(mod_type(dc, types + 1));
-    m->format_b = (uint8_t)format_of(mod_type(dc, types + 2));
+    m->k = (uint16_t)(m->bits ? k / 8U : k);
+    m->a_k = m->sparse ? m->k / 2U : m->k;
+    m->half_d = mod_is(dc, types, "f16");
+    m->format_a = m->bits ? TF_U8 : (uint8_t)tensor_format_named(dc->mod[types + 1]);
+    m->format_b = m->bits ? TF_U8 : (uint8_t)tensor_format_named(dc->mod[types + 2]);
     m->a_in_regs = dc->src->operands[1].kind == OPD_VECTOR;
     m->d_regs = (uint16_t)(n / (m->half_d ? 4U : 2U));
+    if (m->integer && n > 24 && n % 16U)
+        return bind_invalid(dc, "N of integer forms is 8, 16, 24 or a multiple of 16, not %u", n);
     const uint32_t a_regs = m->a_in_regs ? 4U : 0U;
     if (out->list_count != m->d_regs + a_regs)
         return bind_invalid(dc, "%s needs %u accumulator registers%s, not %u in all", dc->mod[2],
@@ -93,6 +103,7 @@ int bind_wgmma_mma(struct decoder *dc, struct insn *out)
                             (unsigned)out->list_count);
     out->aux = m;
     out->fn = exec_mma_async;
+    if (m->sparse && bind_selector(dc, m)) return -2;
     return bind_immediates(dc, m);
 }
 
@@ -105,36 +116,90 @@ static void tile_to_rows(const float *tile, uint32_t k_count, float *a)
         for (uint32_t i = 0; i < 4 * WGMMA_ROWS; i++) a[i] = tile[i / 4U];
 }
 
+/* A's 16 rows as tensor_wgmma wants them, from registers or memory, with its sign; of a sparse one what
+ * is stored. False after a fault. */
+static bool take_a(const struct wgmma *m, struct async_op *op, float *a)
+{
+    const struct wgmma_run *run = async_payload(op);
+    const struct warp *w = op->warp;
+    const enum tensor_format format = (enum tensor_format)m->format_a;
+    if (m->a_in_regs) {
+        const uint32_t *reg[4];
+        for (uint32_t i = 0; i < 4; i++) reg[i] = arg_src(w, op->in->list[m->d_regs + i]);
+        tensor_fragment(format, reg, 4, a);
+    } else {
+        float tile[TENSOR_MAX_K * WGMMA_ROWS];
+        const struct smem_operand rows = smem_from_row(&run->a, w->id % 4U * WGMMA_ROWS);
+        if (!desc_gather(op, op->cta, "A", &rows, format, WGMMA_ROWS, m->a_k, TILE_MN_INNER, tile))
+            return false;
+        tile_to_rows(tile, m->a_k, a);
+    }
+    for (uint32_t i = 0; m->negate && i < m->a_k * TENSOR_FRAGMENT; i++) a[i] = -a[i];
+    return true;
+}
+
+/* The same in full: zeros where a sparse row has nothing. */
+static bool take_whole_a(const struct wgmma *m, struct async_op *op, float *a)
+{
+    float stored[TENSOR_MAX_K * TENSOR_FRAGMENT];
+    struct tensor_places places;
+    uint32_t lane = 0;
+    if (!m->sparse) return take_a(m, op, a);
+    if (!take_a(m, op, stored)) return false;
+    const uint32_t *meta = arg_src(op->warp, op->in->arg[3]);
+    if (!tensor_places((enum tensor_format)m->format_a, m->k, m->selector, meta, &places, &lane)) {
+        (void)sim_fault(op->warp, op->in, lane, 715, FIND_MMA_DESC, CAUSE_NONE, "",
+                        "sparsity metadata 0x%08x gives two elements of a group one place",
+                        meta[lane]);
+        return false;
+    }
+    tensor_spread(&places, stored, a);
+    return true;
+}
+
+/* Bytes that were taken as numbers, as words of bits. */
+static uint32_t word_at(const float *bytes, uint32_t step)
+{
+    uint32_t word = 0;
+    for (uint32_t i = 0; i < 4; i++) word |= (uint32_t)bytes[(size_t)i * step] << 8U * i;
+    return word;
+}
+
+/* `a` as tensor_wgmma has it, b[n][k], elements bytes. */
+static void multiply_bits(const struct wgmma *m, const float *a, const float *b,
+                          uint32_t *const *acc, bool accumulate)
+{
+    struct tensor_bits p = {.n = m->n, .words = TENSOR_BIT_WORDS};
+    for (uint32_t word = 0; word < TENSOR_BIT_WORDS; word++) {
+        for (uint32_t row = 0; row < WGMMA_ROWS; row++) {
+            const uint32_t slot = row % 8U * 4U + row / 8U * WARP_LANES;
+            p.a[row][word] = word_at(a + 4U * word * TENSOR_FRAGMENT + slot, TENSOR_FRAGMENT);
+        }
+        for (uint32_t n = 0; n < m->n; n++) p.b[n][word] = word_at(b + n * m->k + 4U * word, 1);
+    }
+    tensor_popcount(&p, acc, accumulate);
+}
+
 static bool run_mma_async(struct group *g, struct async_op *op)
 {
     const struct wgmma *m = op->in->aux;
     const struct wgmma_run *run = async_payload(op);
-    struct warp *w = op->warp;
     const enum tensor_format format_a = (enum tensor_format)m->format_a;
-    float a[TENSOR_MAX_K * TENSOR_FRAGMENT], b[TENSOR_MAX_MN * TENSOR_MAX_K];
+    float a[TENSOR_PRODUCT_K * TENSOR_FRAGMENT], b[TENSOR_MAX_MN * TENSOR_PRODUCT_K];
     uint32_t *acc[TENSOR_MAX_REGS];
     (void)g;
-    if (m->a_in_regs) {
-        const uint32_t *reg[4];
-        for (uint32_t i = 0; i < 4; i++) reg[i] = arg_src(w, op->in->list[m->d_regs + i]);
-        tensor_fragment(format_a, reg, 4, a);
-    } else {
-        float tile[TENSOR_MAX_K * WGMMA_ROWS];
-        const struct smem_operand rows = smem_from_row(&run->a, w->id % 4U * WGMMA_ROWS);
-        if (!desc_gather(op, op->cta, "A", &rows, format_a, WGMMA_ROWS, m->k, TILE_MN_INNER, tile))
-            return true;
-        tile_to_rows(tile, m->k, a);
-    }
-    for (uint32_t i = 0; m->negate && i < m->k * TENSOR_FRAGMENT; i++) a[i] = -a[i];
-    if (!desc_gather(op, op->cta, "B", &run->b, (enum tensor_format)m->format_b, m->n, m->k,
-                     TILE_QUADS, b))
+    if (!take_whole_a(m, op, a) ||
+        !desc_gather(op, op->cta, "B", &run->b, (enum tensor_format)m->format_b, m->n, m->k,
+                     m->bits ? TILE_K_INNER : TILE_QUADS, b))
         return true;
-    for (uint32_t r = 0; r < m->d_regs; r++) acc[r] = arg_dst(w, op->in->list[r]);
+    for (uint32_t r = 0; r < m->d_regs; r++) acc[r] = arg_dst(op->warp, op->in->list[r]);
     const struct tensor_fragments p = {m->n, m->k, a, b, acc, run->accumulate};
-    const struct tensor_rule rule =
-        tensor_rule_of(format_a, (enum tensor_format)m->format_b, m->half_d, m->half_d,
-                       tensor_format_bytes(format_a) == 1);
-    if (m->integer)
+    struct tensor_rule rule = tensor_rule_of(format_a, (enum tensor_format)m->format_b, m->half_d,
+                                             m->half_d, tensor_format_bytes(format_a) == 1);
+    rule.sparse = m->sparse;
+    if (m->bits)
+        multiply_bits(m, a, b, acc, run->accumulate);
+    else if (m->integer)
         tensor_wgmma_integer(&p, m->saturate);
     else if (m->half_d)
         tensor_wgmma_half(&p, &rule);
@@ -178,6 +243,16 @@ static enum step check_warpgroup(struct warp *w, const struct insn *in, const st
     return STEP_NEXT;
 }
 
+/* N/2 cycles of the tensor cores, which the warpgroup has to itself meanwhile, or what shared memory
+ * takes to supply the operands at 128 bytes a cycle. */
+static uint32_t mma_cycles(const struct wgmma *m)
+{
+    const uint32_t rows = m->n + (m->a_in_regs ? 0U : 4U * WGMMA_ROWS),
+                   fetch =
+                       rows * m->k * tensor_format_bytes((enum tensor_format)m->format_b) / 128U;
+    return fetch > m->n / 2U ? fetch : m->n / 2U;
+}
+
 static enum step exec_mma_async(struct warp *w, const struct insn *in, uint32_t mask)
 {
     const struct wgmma *m = in->aux;
@@ -197,7 +272,7 @@ static enum step exec_mma_async(struct warp *w, const struct insn *in, uint32_t 
         return sim_fault(w, in, NO_LANE, 2, FIND_UNSUPPORTED, CAUSE_NONE, "",
                          "out of host memory for an operation in flight");
     struct wgmma_run *run = async_payload(op);
-    run->accumulate = arg_pred(w, in->arg[3]) & 1U;
+    run->accumulate = arg_pred(w, in->arg[m->sparse ? 5 : 3]) & 1U;
     if ((!m->a_in_regs && decode_operand(w, in, "A", arg_lane(w, in->arg[1], 0), m->format_a,
                                          m->trans_a, &run->a) == STEP_FAULT) ||
         decode_operand(w, in, "B", arg_lane(w, in->arg[2], 0), m->format_b, m->trans_b, &run->b) ==
@@ -206,6 +281,7 @@ static enum step exec_mma_async(struct warp *w, const struct insn *in, uint32_t 
         return STEP_FAULT;
     }
     async_in_group(op, COMMIT_WGMMA);
+    op->cost.cycles = mma_cycles(m);
     /* N/2 cycles on the tensor core behind the operand fetch */
     async_submit(g, op, &w->async->wgmma, (struct async_latency){32U + m->n / 2U, m->n / 4U});
     if (!m->a_in_regs) {

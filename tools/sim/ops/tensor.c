@@ -40,7 +40,8 @@ static inline uint32_t linear(const struct smem_operand *o, uint32_t mn, uint32_
         const uint32_t row = o->start + apart;
         if (o->wraps && low(o->start, s->span) + byte >= 1U << s->span)
             return o->lbo + apart + low(o->start + byte, s->span);
-        return o->swizzle ? row + byte : row + byte / CHUNK * o->lbo + byte % CHUNK;
+        /* a row wider than its swizzle's span goes on one leading offset later (sparse B in 32 bytes) */
+        return row + (byte >> s->span) * o->lbo + low(byte, s->span);
     }
     const uint32_t pattern = mn >> (s->span - element), step = k >> s->lines;
     const uint32_t line =
@@ -63,15 +64,28 @@ struct smem_operand smem_from_row(const struct smem_operand *o, uint32_t mn)
 
 /* ---- formats ---- */
 
+enum tensor_format tensor_format_named(const char *type)
+{
+    static const struct {
+        const char *type;
+        enum tensor_format format;
+    } names[] = {{"f16", TF_F16},   {"bf16", TF_BF16}, {"tf32", TF_TF32},
+                 {"e4m3", TF_E4M3}, {"e5m2", TF_E5M2}, {"u8", TF_U8},
+                 {"s8", TF_S8},     {"u4", TF_U4},     {"s4", TF_S4}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (!strcmp(type, names[i].type)) return names[i].format;
+    return TF_FORMATS;
+}
+
 uint32_t tensor_format_bytes(enum tensor_format format)
 {
-    static const uint8_t bytes[TF_FORMATS] = {2, 2, 4, 1, 1, 1, 1, 1, 1, 1, 1};
+    static const uint8_t bytes[TF_FORMATS] = {2, 2, 4, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     return bytes[format];
 }
 
 uint32_t tensor_format_pack(enum tensor_format format)
 {
-    return format == TF_E2M1X2 ? 2 : 1;
+    return format == TF_E2M1X2 || format == TF_U4 || format == TF_S4 ? 2 : 1;
 }
 
 void tensor_unpack(uint32_t bits, const uint8_t from[16], uint8_t to[16])
@@ -120,6 +134,12 @@ static float widen_small(uint32_t v, uint32_t exponents, uint32_t fractions)
     return v >> (exponents + fractions) & 1U ? -magnitude : magnitude;
 }
 
+static float widen_nibble(enum tensor_format format, uint32_t v)
+{
+    if (format == TF_E2M1X2) return widen_small(v, 2, 1);
+    return format == TF_S4 ? (float)(int32_t)((v ^ 8U) - 8U) : (float)v;
+}
+
 static float widen_e5m2(uint8_t v)
 {
     return half_to_float((uint16_t)(v << 8));
@@ -164,9 +184,10 @@ void tensor_convert(enum tensor_format format, const void *src, uint32_t count, 
         tensor_widen(format == TF_BF16, src, count, dst);
         return;
     }
-    for (uint32_t i = 0; format == TF_E2M1X2 && i < count; i++)
-        dst[i] = widen_small((uint32_t)bytes[i / 2U] >> i % 2U * 4U & 15U, 2, 1);
-    for (uint32_t i = 0; format != TF_E2M1X2 && i < count; i++) {
+    const bool nibbles = tensor_format_pack(format) == 2;
+    for (uint32_t i = 0; nibbles && i < count; i++)
+        dst[i] = widen_nibble(format, (uint32_t)bytes[i / 2U] >> i % 2U * 4U & 15U);
+    for (uint32_t i = 0; !nibbles && i < count; i++) {
         uint32_t word = 0;
         memcpy(&word, bytes + (size_t)i * tensor_format_bytes(format), tensor_format_bytes(format));
         switch (format) {
@@ -188,11 +209,11 @@ void tensor_convert(enum tensor_format format, const void *src, uint32_t count, 
 void tensor_fragment(enum tensor_format format, const uint32_t *const *reg, uint32_t registers,
                      float *a)
 {
-    const uint32_t per_reg = 4U / tensor_format_bytes(format);
+    const uint32_t per_reg = 4U / tensor_format_bytes(format) * tensor_format_pack(format);
     for (uint32_t r = 0; r < registers; r++) {
         for (uint32_t lane = 0; lane < WARP_LANES; lane++) {
             const uint32_t row = lane / 4U, k = (lane % 4U + 4U * (r / 2U)) * per_reg;
-            float value[4];
+            float value[8];
             tensor_convert(format, &reg[r][lane], per_reg, value);
             for (uint32_t i = 0; i < per_reg; i++) {
                 float *to = a + (size_t)(k + i) * TENSOR_FRAGMENT + (r & 1U) * WARP_LANES;
@@ -200,32 +221,6 @@ void tensor_fragment(enum tensor_format format, const uint32_t *const *reg, uint
             }
         }
     }
-}
-
-uint16_t tensor_half_result(uint32_t bits)
-{
-    const uint16_t half = float_to_half(float_of(bits));
-    return half == 0x8000U ? 0 : half; /* a negative sum that rounds to zero loses its sign */
-}
-
-void tensor_wgmma_half(const struct tensor_fragments *p, const struct tensor_rule *rule)
-{
-    uint32_t wide[TENSOR_MAX_REGS][WARP_LANES], *wide_acc[TENSOR_MAX_REGS];
-    const uint32_t regs = p->n / 4U;
-    struct tensor_fragments sums = *p;
-    sums.acc = wide_acc;
-    for (uint32_t i = 0; i < TENSOR_MAX_REGS; i++) wide_acc[i] = wide[i];
-    for (uint32_t r = 0; r < regs; r++) {
-        for (uint32_t lane = 0; p->accumulate && lane < WARP_LANES; lane++) {
-            wide[2 * r][lane] = half_bits((uint16_t)p->acc[r][lane]);
-            wide[2 * r + 1][lane] = half_bits((uint16_t)(p->acc[r][lane] >> 16));
-        }
-    }
-    tensor_wgmma(&sums, rule);
-    for (uint32_t r = 0; r < regs; r++)
-        for (uint32_t lane = 0; lane < WARP_LANES; lane++)
-            p->acc[r][lane] = tensor_half_result(wide[2 * r][lane]) |
-                              (uint32_t)tensor_half_result(wide[2 * r + 1][lane]) << 16;
 }
 
 /* ---- tiles ---- */

@@ -55,11 +55,15 @@ enum tensor_format {
     TF_U8,
     TF_S8,
     TF_E2M1X2,
+    TF_U4, /* two in a byte, as E2M1X2 */
+    TF_S4,
     TF_FORMATS
 };
 
+/* By the PTX name of a type, such as "e4m3"; TF_FORMATS for another. */
+enum tensor_format tensor_format_named(const char *type);
 uint32_t tensor_format_bytes(enum tensor_format format);
-/* Elements in these bytes: 1, or 2 for E2M1X2. */
+/* Elements in these bytes: 1, or 2 for 4-bit formats. */
 uint32_t tensor_format_pack(enum tensor_format format);
 /* True for formats that lie 16 to a padded chunk in shared memory. */
 static inline bool tensor_format_padded(enum tensor_format format)
@@ -102,6 +106,7 @@ struct tensor_rule {
     int16_t least_a, least_b, least_c; /* exponents of the smallest normal numbers */
     uint8_t fraction;                  /* bits of the last place below the largest exponent */
     uint8_t result;
+    bool sparse; /* -0 in A is no element: it takes no part whatever B has there */
 };
 enum {
     RESULT_F32,
@@ -113,6 +118,8 @@ struct tensor_rule tensor_rule_of(enum tensor_format a, enum tensor_format b, bo
                                   bool half_d, bool short_sum);
 /* The f16 of a RESULT_ODD pattern. */
 uint16_t tensor_half_result(uint32_t bits);
+/* The same of 32 lanes' low and high halves of a register. */
+void tensor_pack_halves(const uint32_t *low, const uint32_t *high, uint32_t *to);
 
 /*
  * acc[n][m] (+)= sum_k a[k][m] * b(n, k): tcgen05.mma, accumulator rows contiguous as the lanes of a
@@ -154,6 +161,32 @@ void tensor_wgmma_integer(const struct tensor_fragments *p, bool saturate);
  * register r of lane l holds row l/4 + 8(r%2), and of k the (l%4 + 4(r/2))-th 32 bits. */
 void tensor_fragment(enum tensor_format format, const uint32_t *const *reg, uint32_t registers,
                      float *a);
+
+/* Sparse A, tensor_sparse.c: where in k the stored elements of each of 16 rows belong. */
+enum { TENSOR_ROWS = 16, TENSOR_MAX_STORED = 64 };
+struct tensor_places {
+    uint32_t k; /* of the whole row; half as many are stored */
+    uint8_t at[TENSOR_ROWS][TENSOR_MAX_STORED];
+};
+/* How many selectors of metadata a form has: 1, 2 or 4. */
+uint32_t tensor_selectors(enum tensor_format format, uint32_t k);
+/* From the metadata registers of a warp, for mma.sp and wgmma.sp. False where two elements of a group
+ * would have one place: `lane` holds the code. */
+bool tensor_places(enum tensor_format format, uint32_t k, uint32_t selector,
+                   const uint32_t meta[WARP_LANES], struct tensor_places *out, uint32_t *lane);
+/* a[k][TENSOR_FRAGMENT] from stored[k/2][TENSOR_FRAGMENT], for a rule that is `sparse`. */
+void tensor_spread(const struct tensor_places *places, const float *stored, float *a);
+
+/* 1-bit operands: sums of `words` 32-bit words each of 16 rows of A and n columns of B, bits that are
+ * set in both (or, exclusive, in one) counted into accumulators as of tensor_wgmma. */
+enum { TENSOR_BIT_WORDS = 8 };
+struct tensor_bits {
+    uint32_t n, words;
+    uint32_t a[TENSOR_ROWS][TENSOR_BIT_WORDS];
+    uint32_t b[TENSOR_MAX_MN][TENSOR_BIT_WORDS];
+    bool exclusive;
+};
+void tensor_popcount(const struct tensor_bits *p, uint32_t *const *acc, bool accumulate);
 
 /* As tensor_convert, for f16 and bf16. */
 void tensor_widen(bool bf16, const uint16_t *src, uint32_t count, float *dst);

@@ -3,6 +3,7 @@
  * compiler's generic vectors. Products are exact, terms are truncated to integers, integers are added:
  * nothing depends on the width or on the order of the terms.
  */
+#include "fpbits.h"
 #include "tensor.h"
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -71,12 +72,13 @@ struct factors {
 
 /* The sum where an infinity or NaN takes part, else `sum`. */
 static uint32_t special_sum(const float *x, size_t x_step, const float *y, size_t y_step,
-                            uint32_t k, uint32_t c, uint32_t sum)
+                            uint32_t k, bool sparse, uint32_t c, uint32_t sum)
 {
     bool plus = c == INFINITY_BITS, minus = c == (INFINITY_BITS | 0x80000000U);
     bool nan = (c & 0x7FFFFFFFU) > INFINITY_BITS;
     for (uint32_t i = 0; i < k; i++, x += x_step, y += y_step) {
         if (__builtin_isfinite(*x) && __builtin_isfinite(*y)) continue;
+        if (sparse && *x == 0 && __builtin_signbit(*x)) continue; /* no element */
         const float product = *x * *y;
         nan |= __builtin_isnan(product);
         plus |= product > 0;
@@ -84,6 +86,13 @@ static uint32_t special_sum(const float *x, size_t x_step, const float *y, size_
     }
     if (nan || (plus && minus)) return NAN_BITS;
     return plus ? INFINITY_BITS : minus ? INFINITY_BITS | 0x80000000U : sum;
+}
+
+/* The f16 of a RESULT_ODD pattern; a negative sum that rounds to zero loses its sign. */
+INLINE uint32_t half_result(uint32_t bits)
+{
+    const uint32_t half = f32_to_f16(f32_from(bits));
+    return half == 0x8000U ? 0 : half;
 }
 
 /*
@@ -274,8 +283,8 @@ static uint32_t special_sum(const float *x, size_t x_step, const float *y, size_
                 const float *x = raw->x + (s->quad ? i / 2 * WARP_LANES : 0) + l;                 \
                 const float *y =                                                                  \
                     raw->y + (s->quad ? i % 2 * COLUMNS + l % COLUMNS : i * raw->y_column);       \
-                out[i][l] = special_sum(x, raw->x_step, y, raw->y_step, s->k, (uint32_t)c[i][l],  \
-                                        out[i][l]);                                               \
+                out[i][l] = special_sum(x, raw->x_step, y, raw->y_step, s->k, s->rule.sparse,     \
+                                        (uint32_t)c[i][l], out[i][l]);                            \
             }                                                                                     \
             memcpy(to[i], &out[i], sizeof out[i]);                                                \
         }                                                                                         \
@@ -346,13 +355,27 @@ static uint32_t special_sum(const float *x, size_t x_step, const float *y, size_
         }                                                                                         \
     }                                                                                             \
                                                                                                   \
-    /* A plain loop for the vectoriser. */                                                        \
+    /* Plain loops for the vectoriser. */                                                         \
     TARGET static void widen_##W(bool bf16, const uint16_t *src, uint32_t count, float *dst)      \
     {                                                                                             \
         for (uint32_t i = 0; i < count; i++) {                                                    \
             const uint32_t bits = bf16 ? (uint32_t)src[i] << 16 : half_bits(src[i]);              \
             memcpy(&dst[i], &bits, sizeof bits);                                                  \
         }                                                                                         \
+    }                                                                                             \
+                                                                                                  \
+    TARGET static void unpack_##W(const uint32_t *from, uint32_t *low, uint32_t *high)            \
+    {                                                                                             \
+        for (uint32_t lane = 0; lane < WARP_LANES; lane++) {                                      \
+            low[lane] = half_bits((uint16_t)from[lane]);                                          \
+            high[lane] = half_bits((uint16_t)(from[lane] >> 16));                                 \
+        }                                                                                         \
+    }                                                                                             \
+                                                                                                  \
+    TARGET static void pack_##W(const uint32_t *low, const uint32_t *high, uint32_t *to)          \
+    {                                                                                             \
+        for (uint32_t lane = 0; lane < WARP_LANES; lane++)                                        \
+            to[lane] = half_result(low[lane]) | half_result(high[lane]) << 16;                    \
     }
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -444,8 +467,9 @@ void tensor_mma(const struct tensor_product *p)
 
 void tensor_wgmma(const struct tensor_fragments *p, const struct tensor_rule *rule)
 {
-    float a_value[TENSOR_MAX_K * TENSOR_FRAGMENT], b_value[TENSOR_MAX_MN * TENSOR_MAX_K];
-    int32_t a_exponent[TENSOR_MAX_K * TENSOR_FRAGMENT], b_exponent[TENSOR_MAX_MN * TENSOR_MAX_K];
+    float a_value[TENSOR_PRODUCT_K * TENSOR_FRAGMENT], b_value[TENSOR_MAX_MN * TENSOR_PRODUCT_K];
+    int32_t a_exponent[TENSOR_PRODUCT_K * TENSOR_FRAGMENT];
+    int32_t b_exponent[TENSOR_MAX_MN * TENSOR_PRODUCT_K];
     struct side a = {.value = a_value, .exponent = a_exponent};
     struct side b = {.value = b_value, .exponent = b_exponent};
     DISPATCH(prepare, &a, p->a, p->k * TENSOR_FRAGMENT, rule->least_a);
@@ -457,6 +481,29 @@ void tensor_wgmma(const struct tensor_fragments *p, const struct tensor_rule *ru
         DISPATCH(significands, &b, p->n * p->k);
     }
     DISPATCH(wgmma, p, &s, &a, &b);
+}
+
+uint16_t tensor_half_result(uint32_t bits)
+{
+    return (uint16_t)half_result(bits);
+}
+
+void tensor_pack_halves(const uint32_t *low, const uint32_t *high, uint32_t *to)
+{
+    DISPATCH(pack, low, high, to);
+}
+
+void tensor_wgmma_half(const struct tensor_fragments *p, const struct tensor_rule *rule)
+{
+    uint32_t wide[TENSOR_MAX_REGS][WARP_LANES], *wide_acc[TENSOR_MAX_REGS];
+    const uint32_t regs = p->n / 4U;
+    struct tensor_fragments sums = *p;
+    sums.acc = wide_acc;
+    for (uint32_t i = 0; i < 2 * regs; i++) wide_acc[i] = wide[i];
+    for (uint32_t r = 0; p->accumulate && r < regs; r++)
+        DISPATCH(unpack, p->acc[r], wide[2 * r], wide[2 * r + 1]);
+    tensor_wgmma(&sums, rule);
+    for (uint32_t r = 0; r < regs; r++) tensor_pack_halves(wide[2 * r], wide[2 * r + 1], p->acc[r]);
 }
 
 void tensor_wgmma_integer(const struct tensor_fragments *p, bool saturate)

@@ -125,7 +125,8 @@ struct operand {
     uint8_t kind;
     bool negated;
     uint16_t count;
-    uint32_t reg; /* OPD_REG: index into entry.regs; OPD_SREG: enum special_reg */
+    uint32_t reg; /* OPD_REG: index into entry.regs; OPD_SREG: enum special_reg, SR_COUNT: one that
+                     is not modelled */
     int64_t imm;
     const struct ptx_var *var;
     const char *name;
@@ -152,6 +153,7 @@ struct operand {
     X(CLUSTER_NCTAID_Z, "%cluster_nctaid.z")                                                       \
     X(CLUSTER_CTARANK, "%cluster_ctarank") X(CLUSTER_NCTARANK, "%cluster_nctarank")                \
     X(TOTAL_SMEM_SIZE, "%total_smem_size") X(DYNAMIC_SMEM_SIZE, "%dynamic_smem_size")              \
+    X(AGGR_SMEM_SIZE, "%aggr_smem_size")                                                           \
     X(ENVREG1, "%envreg1") X(ENVREG2, "%envreg2")                                                  \
     X(CLOCK, "%clock") X(CLOCK_HI, "%clock_hi") X(CLOCK64, "%clock64")                             \
     X(GLOBALTIMER, "%globaltimer") X(GLOBALTIMER_LO, "%globaltimer_lo")                            \
@@ -251,6 +253,8 @@ struct ptx_entry {
     uint32_t minnctapersm, maxnreg;
     uint32_t reqnctapercluster[3];
     uint32_t maxclusterrank;
+    const char *unmodelled; /* a directive whose effect is not modelled, or NULL */
+    struct src_pos unmodelled_pos;
     bool explicit_cluster;
 };
 

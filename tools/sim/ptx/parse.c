@@ -264,7 +264,12 @@ static bool entry_directive(struct parser *p, struct token tok)
     if (token_is(&tok, "maxclusterrank"))
         return parse_count(p, ".maxclusterrank", 16, &e->maxclusterrank);
     if (token_is(&tok, "explicitcluster")) return e->explicit_cluster = true;
-    if (token_is(&tok, "noreturn") || token_is(&tok, "blocksareclusters")) return true;
+    if (token_is(&tok, "blocksareclusters")) {
+        e->unmodelled = ".blocksareclusters"; /* the grid would count clusters */
+        e->unmodelled_pos = tok.pos;
+        return true;
+    }
+    if (token_is(&tok, "noreturn")) return true;
     if (token_is(&tok, "pragma")) return skip_past(p, ';');
     return parse_fail(p, tok.pos, "unknown directive '.%.*s' of an entry", (int)tok.length,
                       tok.text);

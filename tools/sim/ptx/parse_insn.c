@@ -1,6 +1,7 @@
 #include "parse.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { MAX_OPERANDS = 32, MAX_ADDRESS_PARTS = 6, MAX_ITEMS = 256, MAX_MODS = 32 };
@@ -13,6 +14,34 @@ static const struct {
     SPECIAL_REGS(X)
 #undef X
 };
+
+/* Those that PTX has besides, with how many follow one another: not modelled. */
+static const struct {
+    const char *name, *suffix;
+    unsigned count; /* 0: no number */
+} other_regs[] = {{"%pm", "", 8},
+                  {"%pm", "_64", 8},
+                  {"%envreg", "", 32},
+                  {"%reserved_smem_offset_", "", 2},
+                  {"%reserved_smem_offset_begin", "", 0},
+                  {"%reserved_smem_offset_end", "", 0},
+                  {"%reserved_smem_offset_cap", "", 0},
+                  {"%aggr_smem_size", "", 0},
+                  {"%current_graph_exec", "", 0}};
+
+static bool other_register(const struct token *name)
+{
+    char text[40];
+
+    for (size_t i = 0; i < sizeof other_regs / sizeof other_regs[0]; i++) {
+        if (!other_regs[i].count && token_is(name, other_regs[i].name)) return true;
+        for (unsigned n = 0; n < other_regs[i].count; n++) {
+            snprintf(text, sizeof text, "%s%u%s", other_regs[i].name, n, other_regs[i].suffix);
+            if (token_is(name, text)) return true;
+        }
+    }
+    return false;
+}
 
 /* A copy in the module's arena. */
 static struct operand *keep(struct parser *p, const struct operand *items, uint32_t count)
@@ -44,7 +73,10 @@ static bool special_register(struct parser *p, const struct token *name, struct 
         out->reg = special_regs[i].sreg;
         return true;
     }
-    return false;
+    if (!other_register(name)) return false;
+    out->kind = OPD_SREG;
+    out->reg = SR_COUNT;
+    return true;
 }
 
 /* `v.x`, or all of `v` as a vector. */
@@ -225,9 +257,20 @@ bool parse_operand(struct parser *p, struct operand *out)
     return parse_literal(p, out);
 }
 
+/* `.b1` or `.h32` behind a register of a video instruction: operand.name. */
+static bool part_selector(struct parser *p, struct operand *out)
+{
+    struct token tok = *peek(p);
+    if (out->kind != OPD_REG || tok.kind != TOK_DOT) return true;
+    next(p);
+    out->name = arena_strndup(p->arena, tok.text, tok.length);
+    return out->name || parse_memory(p);
+}
+
 static bool parse_operands(struct parser *p, struct ptx_insn *insn)
 {
     const char *name = insn->mods[0];
+    bool video = name[0] == 'v' && strcmp(name, "vote") != 0;
     bool branch = !strcmp(name, "bra") || !strcmp(name, "brx");
     struct operand items[MAX_OPERANDS] = {{0}}, *operands;
     struct src_pos pos[MAX_OPERANDS];
@@ -239,6 +282,7 @@ static bool parse_operands(struct parser *p, struct ptx_insn *insn)
         pos[count] = peek(p)->pos;
         if (count + 1 == MAX_OPERANDS) return parse_fail(p, pos[count], "too many operands");
         if (!parse_operand(p, &items[count])) return false;
+        if (video && !part_selector(p, &items[count])) return false;
         count++;
     } while (accept(p, ','));
     operands = keep(p, items, count);
@@ -330,80 +374,6 @@ static bool parse_mods(struct parser *p, const struct token *name, struct ptx_in
     return true;
 }
 
-/* ---- wmma.mma ---- */
-
-/* Registers first … first + count - 1 of a fragment. */
-static bool part_of(struct parser *p, const struct operand *fragment, uint32_t first,
-                    uint32_t count, struct operand *out)
-{
-    if (fragment->kind != OPD_VECTOR || first + count > fragment->count)
-        return parse_fail(p, peek(p)->pos, "a fragment of wmma.mma lacks registers");
-    *out = (struct operand){.kind = OPD_VECTOR, .count = (uint16_t)count};
-    out->items = keep(p, fragment->items + first, count);
-    return out->items != NULL;
-}
-
-/* The mma.sync for one half of a wmma.mma (op_wmma.c has the fragments). */
-static bool wmma_half(struct parser *p, struct ptx_insn *insn, const struct ptx_insn *wmma,
-                      const char *const *mods, uint16_t mod_count, uint32_t half)
-{
-    const struct operand *fragment = wmma->operands;
-    const char *shape = wmma->mods[6];
-    const bool transposed = !strncmp(shape, "m8n32", 5), beside = !strncmp(shape, "m16n16", 6);
-    const uint32_t of_wide = !strcmp(wmma->mods[wmma->mod_count - 2], "s8") ||
-                                     !strcmp(wmma->mods[wmma->mod_count - 2], "u8")
-                                 ? 2
-                                 : 4;
-    const struct operand *wide = &fragment[transposed ? 2 : 1];
-    const struct operand *narrow = &fragment[transposed ? 1 : 2];
-    struct operand *out = arena_alloc(p->arena, 4 * sizeof *out);
-    const uint32_t d = fragment[0].count / 2U, c = fragment[3].count / 2U;
-
-    if (!out) return parse_memory(p);
-    if (!part_of(p, &fragment[0], d * half, d, &out[0]) ||
-        !part_of(p, wide, beside ? 0 : of_wide * half, of_wide, &out[1]) ||
-        !part_of(p, narrow, beside ? of_wide / 2U * half : 0, of_wide / 2U, &out[2]) ||
-        !part_of(p, &fragment[3], c * half, c, &out[3]))
-        return false;
-    *insn = *wmma;
-    insn->mods = mods;
-    insn->mod_count = mod_count;
-    insn->operands = out;
-    return true;
-}
-
-/* wmma.mma.sync.aligned.row.col.shape{.d.c | .d.a.b.c | …} as two mma.sync. What is no such form stays,
- * and is not modelled. */
-static bool lower_wmma(struct parser *p)
-{
-    struct ptx_insn wmma = p->insns[p->entry->insn_count - 1];
-    const char *const *m = wmma.mods;
-    const char **mods;
-    const uint16_t n = wmma.mod_count;
-    bool satfinite = n > 8 && !strcmp(m[n - 1], "satfinite");
-    uint16_t types = (uint16_t)(n - 7 - satfinite), k = 3;
-
-    if (n < 9 || strcmp(m[0], "wmma") != 0 || strcmp(m[1], "mma") != 0 || wmma.operand_count != 4)
-        return true;
-    if (types != 2 && types != 4) return true;
-    mods = arena_alloc(p->arena, 16 * sizeof *mods);
-    if (!mods) return parse_memory(p);
-    mods[0] = "mma";
-    mods[1] = m[2];
-    mods[2] = m[3];
-    mods[k++] = !strcmp(m[6], "m16n16k8") ? "m16n8k8" : "m16n8k16";
-    mods[k++] = "row"; /* the fragments' own order, whatever the matrices' was */
-    mods[k++] = "col";
-    if (satfinite) mods[k++] = "satfinite";
-    mods[k++] = m[7];
-    mods[k++] = types == 4 ? m[8] : "f16"; /* two types: D and C of half-precision factors */
-    mods[k++] = types == 4 ? m[9] : "f16";
-    mods[k++] = m[types == 4 ? 10 : 8];
-    if (!wmma_half(p, &p->insns[p->entry->insn_count - 1], &wmma, mods, k, 0)) return false;
-    return add_instruction(p) &&
-           wmma_half(p, &p->insns[p->entry->insn_count - 1], &wmma, mods, k, 1);
-}
-
 /* `name` is the opcode's first part, already consumed; `start` the instruction's first byte. */
 static bool finish_instruction(struct parser *p, const struct token *name, const char *start,
                                struct ptx_insn *insn)
@@ -414,7 +384,7 @@ static bool finish_instruction(struct parser *p, const struct token *name, const
     if (!parse_mods(p, name, insn) || !parse_operands(p, insn)) return false;
     for (end = p->lex.at; end > start && (end[-1] == ';' || (unsigned char)end[-1] <= ' ');) end--;
     insn->text = lex_slice(&p->lex, start, end);
-    return insn->text ? lower_frame(p) && lower_wmma(p) : parse_memory(p);
+    return insn->text ? lower_frame(p) : parse_memory(p);
 }
 
 bool parse_guarded(struct parser *p)

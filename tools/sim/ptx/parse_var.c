@@ -8,6 +8,7 @@ enum {
     MAX_DIMS = 8,
     MAX_ALIGN = 1 << 12,
     MAX_STATIC_SHARED = 48 * 1024, /* the assembler's limit for every target */
+    MAX_CONST = 64 * 1024,
     MAX_LOCAL = 512 * 1024
 };
 #define MAX_VAR_BYTES  (1ULL << 36)
@@ -126,6 +127,7 @@ struct declarator {
     uint32_t dims;
     uint64_t dim[MAX_DIMS + 1]; /* the last one counts a vector's components */
     bool unsized;               /* `[]` */
+    bool opaque;                /* .texref and its kin: a handle, no value */
     uint8_t *bytes;             /* initial value */
     uint64_t capacity;
 };
@@ -153,6 +155,12 @@ static bool pointer_attribute(struct parser *p)
     return alignment(p, &ignored);
 }
 
+/* Textures are not modelled: what reads one fails the launch, the variable itself is a name. */
+static bool opaque_type(const struct token *tok)
+{
+    return token_is(tok, "texref") || token_is(tok, "samplerref") || token_is(tok, "surfref");
+}
+
 /* Alignment, vector and type, in any order. */
 static bool parse_type(struct parser *p, struct declarator *d)
 {
@@ -165,6 +173,9 @@ static bool parse_type(struct parser *p, struct declarator *d)
 
         if (type != T_NONE && type != T_PRED && d->var.type == T_NONE) {
             d->var.type = type;
+        } else if (opaque_type(&tok) && d->var.space == SPACE_GLOBAL) {
+            d->var.type = T_B64;
+            d->opaque = true;
         } else if (vector_lanes(&tok)) {
             lanes = vector_lanes(&tok);
         } else if (token_is(&tok, "align")) {
@@ -349,6 +360,7 @@ static bool initial_value(struct parser *p, struct declarator *d)
     struct src_pos pos = peek(p)->pos;
     uint64_t end = 1;
 
+    if (d->opaque) return expect(p, '{') && skip_block(p, '{', '}');
     if (d->var.space != SPACE_GLOBAL && d->var.space != SPACE_CONST)
         return parse_fail(p, pos, "only .global and .const variables have initial values");
     if (d->var.is_extern) return parse_fail(p, pos, "an extern variable has no initial value");
@@ -387,6 +399,9 @@ static bool place_image(struct parser *p, struct ptx_var *var)
     if (var->is_extern) return true;
     var->offset = align_up(*bytes, var->align);
     *bytes = var->offset + var->bytes;
+    if (var->space == SPACE_CONST && *bytes > MAX_CONST)
+        return parse_fail(p, var->pos, "too much constant data (%" PRIu64 " bytes, %d max)", *bytes,
+                          (int)MAX_CONST);
     return *bytes <= MAX_VAR_BYTES ||
            parse_fail(p, var->pos, "the module's variables need more than 64 GiB");
 }
@@ -474,7 +489,8 @@ bool parse_variables(struct parser *p, enum ptx_space space, bool is_extern)
 
     d.var.space = space;
     d.var.is_extern = is_extern;
-    if (space == SPACE_CONST && accept(p, '[') && !skip_block(p, '[', ']')) return false;
+    if (space == SPACE_CONST && at_punct(p, '['))
+        return parse_fail(p, peek(p)->pos, "constant banks are not supported since PTX 2.2");
     return parse_type(p, &d) && parse_declarators(p, &d);
 }
 
