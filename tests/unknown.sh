@@ -56,9 +56,9 @@ refused() { # NAME DECLARATIONS DIRECTIVES FORM
     want "$1: the module does not load" 'init 0 load 218' "$out"
 }
 
-planted opcode '' '' 'vadd4.u32.u32.u32 %r2, %r1, %r2, %r1;'
-planted modifier '' '' 'fma.rn.oob.relu.f16x2 %r2, %r1, %r2, %r2;'
-planted types '' '' 'mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.xor.popc {%r2, %r3}, {%r1}, {%r2}, {%r2, %r3};'
+planted opcode '' '' 'stacksave.u64 %rd2;'
+planted modifier '' '' 'redux.sync.min.abs.NaN.f32 %f1, %f2, 0xffffffff;'
+planted fill '' '' 'st.bulk.weak.shared::cta [%r1], 64, 0;'
 planted register '' '' 'mov.u32 %r2, %pm3;'
 planted directive '' '
 .blocksareclusters .reqntid 32, 1, 1 .reqnctapercluster 2, 1, 1' '' 3 '.blocksareclusters'

@@ -334,7 +334,7 @@ static int finish_one(const struct options *o, struct job *jobs, int count)
     unsigned want = (unsigned)strtoul(o->seeds, NULL, 10);
     for (int i = 0; i < count; i++) {
         struct job *j = &jobs[i];
-        if (j->child != child) continue;
+        if (j->result.ran || j->child != child) continue; /* numbers are used again */
         j->result.ok = j->result.ran = true;
         read_output(j);
         if (j->result.seeds != want)

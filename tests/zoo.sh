@@ -18,6 +18,20 @@ else
     passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
 fi
 
+# What practice accepts and the letter does not: silent as a rule, a warning at level 2.
+HEWN_SIM_CHECK=2 timeout 60 "$BUILD/hewn" run "$SRC/tests/zoo/ok-read-arrive-refill.ptx" >"$work.log" 2>&1
+status 'a refill without a proxy fence, at level 2' 1 $?
+want 'a refill without a proxy fence, at level 2' 'warning: proxy' "$work.log"
+
+# The shipped kernels are clean: one case here, all of them in check-all.
+case=--case\ 37
+[ "$SUITE" = all ] && case=
+for gpu in h200 b200; do
+    HEWN_SIM_QUIET=1 timeout 600 "$BUILD/hewn" check --gpu $gpu "$BUILD/tests/gemm" $case >"$work.log" 2>&1
+    status "the product kernels on $gpu, checked" 0 $?
+    want "the product kernels on $gpu, checked" ' 0 review, 0 incomplete, 0 error' "$work.log"
+done
+
 # One text: NAME is the file's, with .fixed for the repaired twin.
 assemble() { # FILE DEFINE NAME
     if ! "$BUILD/hewn" run "$1" $2 --text "$work/$3.ptx" 2>"$work/$3.log"; then return; fi

@@ -186,7 +186,7 @@ static int run_schedules(const struct check_options *o, const char *simulator, s
         if (one && one != *status)
             fprintf(stderr, "hewn check: seed %llu: program exit %d\n", seed, one);
         if (!*status) *status = one;
-        rc = fold_add(fold, path, seed);
+        rc = fold_add(fold, path, 0, seed);
     }
     close(fd);
     unlink(path);

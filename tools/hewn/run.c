@@ -5,6 +5,8 @@
  */
 #include "run.h"
 
+#include "fold.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -12,8 +14,6 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-enum { FOLDED = 64, FIELD = 2048 };
 
 struct options {
     struct run run;
@@ -24,19 +24,12 @@ struct options {
     int words;
 };
 
-/* A finding as told for several schedules. */
-struct folded {
-    char where[RUN_PATH], what[256], message[FIELD];
-    unsigned long count, first;
-};
-
 struct session {
     struct options *o;
     char report[PATH_MAX];
     bool temporary;
     struct verdicts verdicts;
-    struct folded folded[FOLDED];
-    int distinct;
+    struct fold *fold; /* of --schedules */
     unsigned long runs, refused, wrong, compared, on_gpu;
 };
 
@@ -227,56 +220,15 @@ static void tell_json(const struct session *s, unsigned long seed, const struct 
     printf("\"}\n");
 }
 
-/* The text of a field of a report line, quotes undone; "" where it is absent. */
-static void field(const char *line, const char *key, char *out, size_t size)
-{
-    char quoted[32];
-    const char *at;
-    size_t n = 0;
-    snprintf(quoted, sizeof quoted, "\"%s\":", key);
-    at = strstr(line, quoted);
-    if (at) {
-        bool text = *(at += strlen(quoted)) == '"';
-        for (at += text; *at && *at != (text ? '"' : ',') && n + 1 < size; at++)
-            out[n++] = *at == '\\' && at[1] ? *++at : *at;
-    }
-    out[n] = '\0';
-}
-
-static void fold(struct session *s, const char *line, unsigned long seed)
-{
-    char severity[16], kind[32], cause[32], file[RUN_PATH - 16], number_text[16], object[96];
-    struct folded f = {.count = 1, .first = seed};
-    field(line, "severity", severity, sizeof severity);
-    field(line, "kind", kind, sizeof kind);
-    field(line, "cause", cause, sizeof cause);
-    field(line, "file", file, sizeof file);
-    field(line, "line", number_text, sizeof number_text);
-    field(line, "object", object, sizeof object);
-    field(line, "message", f.message, sizeof f.message);
-    snprintf(f.where, sizeof f.where, "%s:%s", file, number_text);
-    snprintf(f.what, sizeof f.what, "%s: %s%s%s%s%s%s", severity, kind, *cause ? " (" : "", cause,
-             *cause ? ")" : "", *object ? ": " : "", object);
-    for (int i = 0; i < s->distinct; i++) {
-        if (strcmp(s->folded[i].where, f.where) || strcmp(s->folded[i].what, f.what)) continue;
-        s->folded[i].count++;
-        return;
-    }
-    if (s->distinct < FOLDED) s->folded[s->distinct++] = f;
-}
-
-/* The report's lines from `start` on: to stdout, or folded. */
-static int relay(struct session *s, long start, unsigned long seed)
+/* The report's lines from `start` on, to stdout. */
+static int relay(const struct session *s, long start)
 {
     FILE *f = fopen(s->report, "r");
     char *line = NULL;
     size_t capacity = 0;
     if (!f) return cli_fail("%s: %s", s->report, strerror(errno));
     fseek(f, start, SEEK_SET);
-    while (getline(&line, &capacity, f) > 0) {
-        if (s->o->json) fputs(line, stdout);
-        if (s->o->schedules && !strncmp(line, "{\"severity\"", 11)) fold(s, line, seed);
-    }
+    while (getline(&line, &capacity, f) > 0) fputs(line, stdout);
     free(line);
     fclose(f);
     return 0;
@@ -290,7 +242,8 @@ static int run_seed(struct session *s, unsigned long seed)
     int rc;
     if (start < 0) return cli_fail("%s: %s", s->report, strerror(errno));
     if (run_child(s, seed, quiet, &out)) return 1;
-    rc = relay(s, start, seed);
+    rc = s->o->json ? relay(s, start) : 0;
+    if (!rc && s->fold) rc = fold_add(s->fold, s->report, start, seed);
     if (!rc) rc = cli_count_verdicts(s->report, start, &s->verdicts);
     s->runs++;
     s->refused += out.step != STEP_OVER;
@@ -307,11 +260,7 @@ static int run_seed(struct session *s, unsigned long seed)
 static int conclude(const struct session *s)
 {
     const struct verdicts *v = &s->verdicts;
-    for (int i = 0; !s->o->json && i < s->distinct; i++) {
-        const struct folded *f = &s->folded[i];
-        fprintf(stderr, "%s: %s\n    %s\n    %lu in %lu schedules, the first with seed %lu\n",
-                f->where, f->what, f->message, f->count, s->runs, f->first);
-    }
+    if (s->fold) fold_print(s->fold, stderr, (unsigned)s->runs);
     if (!s->o->json && s->on_gpu < s->runs)
         fprintf(stderr, "hewn run: %lu run%s: %u clean, %u review, %u incomplete, %u error\n",
                 s->runs, s->runs == 1 ? "" : "s", v->clean, v->review, v->incomplete, v->error);
@@ -355,7 +304,9 @@ static int run_session(struct session *s)
         if (fd < 0) return cli_fail("%s: %s", s->report, strerror(errno));
         close(fd);
     }
+    if (s->o->schedules && !s->o->json) s->fold = fold_new();
     rc = run_all(s);
+    fold_free(s->fold);
     if (s->temporary) unlink(s->report);
     return rc;
 }

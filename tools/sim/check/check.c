@@ -12,6 +12,7 @@
 #include "launch_memory.h"
 #include "order.h"
 #include "pending.h"
+#include "protocol.h"
 #include "staged.h"
 
 #include <stdlib.h>
@@ -48,11 +49,26 @@ static void on_end(struct observer *o, bool completed)
     }
 }
 
+/* The checker of the group, or NULL where nobody checks. */
+static const struct checker *checker_of(const struct group *g)
+{
+    for (const struct observer *o = g->observer; o; o = o->next) {
+        if (o->on_event == on_event) return (const struct checker *)o;
+    }
+    return NULL;
+}
+
 bool check_consumed(const struct group *g, const struct cta *owner, uint32_t offset, uint64_t phase)
 {
-    const struct checker *c = (const struct checker *)g->observer;
-    return !c || c->base.on_event != on_event ||
-           consumed_passed(&c->consumed, owner, offset, phase);
+    const struct checker *c = checker_of(g);
+    return !c || consumed_passed(&c->consumed, owner, offset, phase);
+}
+
+bool check_ledger(const struct group *g, const struct cta *owner, uint32_t offset, uint32_t warp,
+                  uint32_t *turns, uint32_t *arrivals)
+{
+    const struct order_bar *b = checker_of(g) ? order_bar_at(owner, offset) : NULL;
+    return b && protocol_ledger(b, warp, turns, arrivals);
 }
 
 static void destroy(struct observer *o)

@@ -13,6 +13,7 @@ enum weight {
     EXPLAINED = 1, /* by another wait */
     SPINS = 10,
     NEVER_STARTED = 20,    /* nothing ever arrived, but some waiter might have come later */
+    IN_A_CIRCLE = 21,      /* and those who would have wait for each other */
     PERHAPS_TOO_FEW = 22,  /* arrivals came, fewer than counted; some waiter might come yet */
     STARTS_WRONG = 25,     /* nothing ever arrived, and the waiter is who should begin */
     STANDS_ELSEWHERE = 30, /* who should come waits at something else */
@@ -394,6 +395,7 @@ void deadlock_report(struct group *g)
         sleepers(&d, d.waiters);
         for (uint32_t i = 0; i < d.count; i++) judge(&d, &d.waiters[i], &all[i]);
         first_waits(&d, all);
+        deadlock_circles(&d, all, NEVER_STARTED, IN_A_CIRCLE);
         report(&d, choose(&d, all));
     } else {
         sim_find(g, NULL, NULL, NO_LANE, SEV_ERROR, FIND_DEADLOCK, CAUSE_NONE, "",

@@ -46,6 +46,10 @@ uint32_t deadlock_came(const struct deadlock *d, const struct waiter *by);
  * (deadlock_signal.c): by the code ahead of it and the addresses in its registers now. */
 bool deadlock_may_signal(const struct kernel *k, const struct waiter *o, uint32_t offset);
 
+/* Waits of weight `from` for barriers at which nobody arrived, and whose possible signallers wait for each
+ * other in a circle, become CAUSE_CYCLE with weight `to` (deadlock_cycle.c). */
+void deadlock_circles(const struct deadlock *d, struct judgement *all, uint32_t from, uint32_t to);
+
 /* ---- check.c ---- */
 
 /* Whether any wait passed that phase, or a later one, of the mbarrier at `owner`:`offset`; true as
@@ -53,5 +57,10 @@ bool deadlock_may_signal(const struct kernel *k, const struct waiter *o, uint32_
 #define FRESH_PHASE UINT64_MAX
 bool check_consumed(const struct group *g, const struct cta *owner, uint32_t offset,
                     uint64_t phase);
+
+/* How many phases of the mbarrier the warp of that CTA has waited for, and how many arrivals it brought;
+ * false where neither, and when nobody observed. */
+bool check_ledger(const struct group *g, const struct cta *owner, uint32_t offset, uint32_t warp,
+                  uint32_t *turns, uint32_t *arrivals);
 
 #endif

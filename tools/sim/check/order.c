@@ -445,6 +445,7 @@ static void on_async_bar(struct order *o, struct order_warp *w, const struct eve
     id = slot_for(w, kind, b, e->value);
     if (!id) return;
     o->issuing.read = o->issuing.write = id;
+    order_component(w, id)->in = e->in;
     protocol_copy(o, w, b, e->in,
                   epoch_make(id, order_component(w, id)->number, order_insn_index(o, e->in)));
     bar_expect(o, b, (struct bar_copy){id, order_component(w, id)->number, e->value});
@@ -704,6 +705,9 @@ void order_event(struct order *o, const struct event *e)
         }
         break;
     case EV_FENCE: on_fence(o, w, e); break;
+    case EV_WARP_EXIT:
+        if (!e->cta->warps_live) order_exit(o, e->cta);
+        break;
     case EV_BARRIER_ARRIVE:
     case EV_BARRIER_PASS: on_barrier(o, w, e); break;
     case EV_CLUSTER_ARRIVE:

@@ -61,6 +61,7 @@ struct component {
     struct order_bar *bar;
     uint64_t phase;
     epoch over;
+    const struct insn *in; /* of the first of them */
 };
 
 /* Commit groups of one kind: after which action of the chain each lane's last groups ended. */
@@ -272,6 +273,11 @@ void order_begin(struct order *o, const struct event *e);
 void order_clusters_end(struct order *o);
 void order_clusters_free(struct order *o);
 void sync_point_clear(struct sync_point *p);
+
+/* ---- order_life.c ---- */
+
+/* The last warp of a CTA has exited. */
+void order_exit(struct order *o, const struct cta *cta);
 
 /* ---- order_access.c ---- */
 

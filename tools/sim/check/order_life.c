@@ -1,7 +1,9 @@
 /* The records of clusters, CTAs and warps: made when a warp starts, used again for the next cluster in the
  * same place (order.h). */
 #include "launch_memory.h"
+#include "names.h"
 #include "order.h"
+#include "order_tell.h"
 #include "protocol.h"
 
 #include <stdlib.h>
@@ -189,5 +191,37 @@ void order_clusters_free(struct order *o)
         struct order_cluster *c = o->clusters;
         o->clusters = c->next;
         cluster_free(c);
+    }
+}
+
+/* Whether some warp of the cluster has seen the operation complete. */
+static bool seen(const struct order_cluster *c, uint32_t component, uint32_t number)
+{
+    for (uint32_t r = 0; r < CLUSTER_CTAS; r++) {
+        for (uint32_t i = 0; c->ctas[r] && i < CTA_WARPS; i++) {
+            if (clock_get(&c->ctas[r]->warps[i].now.known, component) >= number) return true;
+        }
+    }
+    return false;
+}
+
+/* Copies that nobody has seen complete may land in memory that the CTA has given up, whether or not
+ * they happen to be over. */
+void order_exit(struct order *o, const struct cta *cta)
+{
+    const struct order_cta *own = cta->order;
+    const struct order_cluster *c = own ? own->cluster : NULL;
+    for (uint32_t id = 1; c && id < c->component_count; id++) {
+        const struct component *copy = &c->components[id];
+        char object[96];
+        if (copy->kind != COMPONENT_COPY || !copy->bar || copy->bar->cta != own || !copy->in ||
+            seen(c, id, copy->number))
+            continue;
+        tell_alone(
+            copy->warp, copy->in, NO_LANE, FIND_PENDING_AT_EXIT,
+            name_shared(o->kernel, copy->bar->offset, object, sizeof object),
+            "the CTA exits, but nobody has waited for the phase on which this copy completes: "
+            "it may still write shared memory that the CTA has given up",
+            NULL, NULL);
     }
 }

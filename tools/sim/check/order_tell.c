@@ -1,5 +1,6 @@
 /* Findings about order, in words (order_tell.h). */
 #include "order_tell.h"
+#include "mbar.h"
 #include "names.h"
 
 #include <stdarg.h>
@@ -320,6 +321,12 @@ static const char *phase_text(enum tell_phase_kind kind)
                "phase that may never be. Cheapest remedy: whoever waits signals that it has "
                "passed, "
                "and who signals this barrier again waits for that.";
+    case TELL_COPIES_EARLY:
+        return "%s issues a copy on %s for its phase %llu (line %u), but nothing makes it come "
+               "after the phase "
+               "before (%s, line %u): that phase expected fewer bytes than its copies bring, and "
+               "completed "
+               "without this one. Cheapest remedy: expect the bytes of all its copies.";
     case TELL_LANES_SPILL:
         return "several lanes of %s arrive at %s by this one instruction, and they count in more "
                "than one "
@@ -347,6 +354,16 @@ static const char *phase_text(enum tell_phase_kind kind)
     }
 }
 
+/* Who expected bytes in the last complete phase, or NULL. */
+static const struct insn *expected_by(const struct order_bar *b)
+{
+    const struct mbar *m = mbar_at(b->cta->cta, b->offset);
+    for (uint32_t n = 0; m && n < m->kept_before; n++) {
+        if (m->before[n].bytes > 0) return m->before[n].in;
+    }
+    return NULL;
+}
+
 void tell_phase(struct order *o, struct order_warp *w, const struct order_bar *b,
                 const struct insn *in, enum tell_phase_kind kind, epoch other)
 {
@@ -354,19 +371,24 @@ void tell_phase(struct order *o, struct order_warp *w, const struct order_bar *b
     const struct insn *theirs_in = tell_insn(o, other);
     const uint32_t line = theirs_in ? theirs_in->src->pos.line : 0;
     char object[SEVERAL], mine[SEVERAL], theirs[SEVERAL] = "nobody";
-    const enum finding_kind found = kind == TELL_ARRIVES_EARLY || kind == TELL_LANES_SPILL
+    const enum finding_kind found = kind == TELL_COPIES_EARLY ? FIND_MBARRIER_TX
+                                    : kind == TELL_ARRIVES_EARLY || kind == TELL_LANES_SPILL
                                         ? FIND_MBARRIER_OVERRUN
                                         : FIND_MBARRIER_PHASE;
+    const struct insn *cited = kind == TELL_COPIES_EARLY ? expected_by(b) : NULL;
     struct finding *f = told_new(o, found, order_insn_index(o, in),
                                  other ? epoch_insn(other) : EPOCH_INSN_MAX, SEV_ERROR);
     const unsigned long long phase = b->point.generation;
     if (!f) return;
-    put_place(o, f, w, in, NO_LANE);
+    put_place(o, f, w, cited ? cited : in, NO_LANE);
     (void)name_shared(o->kernel, b->offset, object, sizeof object);
     who(o, w, mine);
     if (c) who(o, c->warp, theirs);
     (void)snprintf(f->object, sizeof f->object, "%.*s", (int)sizeof f->object - 1, object);
-    if (kind == TELL_SLEEPS_LATE)
+    if (kind == TELL_COPIES_EARLY)
+        (void)snprintf(f->message, sizeof f->message, phase_text(kind), mine, object, phase,
+                       in->src->pos.line, theirs, line);
+    else if (kind == TELL_SLEEPS_LATE)
         (void)snprintf(f->message, sizeof f->message, phase_text(kind), mine, phase, object, theirs,
                        line);
     else

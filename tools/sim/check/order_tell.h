@@ -34,10 +34,11 @@ void tell_alone(struct order_warp *w, const struct insn *in, uint32_t lane, enum
 /* How an mbarrier's phase depends on the order: see protocol.h. */
 enum tell_phase_kind {
     TELL_ARRIVES_EARLY, /* in: the arrival; other: of the phase before, not known to be over */
-    TELL_LANES_SPILL,   /* in: the arrivals; other: 0 */
-    TELL_WAITS_EARLY,   /* in: a wait; other: of the phase before the one that let it pass */
-    TELL_WAITS_LATE,    /* in: a wait of the phase before; other: an arrival of the next one */
-    TELL_PASSES_TWICE,  /* in: a wait that the same phase let pass before; other: 0 */
+    TELL_COPIES_EARLY, /* the same of a copy; told at the instruction that expected too few bytes */
+    TELL_LANES_SPILL,  /* in: the arrivals; other: 0 */
+    TELL_WAITS_EARLY,  /* in: a wait; other: of the phase before the one that let it pass */
+    TELL_WAITS_LATE,   /* in: a wait of the phase before; other: an arrival of the next one */
+    TELL_PASSES_TWICE, /* in: a wait that the same phase let pass before; other: 0 */
     TELL_SLEEPS_LATE /* in: a wait that sleeps; other: an arrival of the phase it may have missed */
 };
 void tell_phase(struct order *o, struct order_warp *w, const struct order_bar *b,

@@ -1,5 +1,6 @@
 /* Phases that depend on the order: protocol.h. */
 #include "protocol.h"
+#include "deadlock.h"
 #include "mbar.h"
 #include "order_tell.h"
 
@@ -26,7 +27,11 @@ struct protocol {
     uint32_t lane;
     uint64_t token, turn;
     uint64_t turns; /* phases completed */
-    bool told;      /* once a barrier is enough: what follows would follow from it */
+    struct ledger {
+        uint32_t waits, arrivals; /* phases it waited for, arrivals it brought */
+        uint64_t waited;          /* the last of them, plus 1 */
+    } ledger[CTA_WARPS];          /* of the owner's warps */
+    bool told;                    /* once a barrier is enough: what follows would follow from it */
 };
 
 void protocol_free(struct protocol *p)
@@ -49,16 +54,40 @@ void protocol_init(struct order_bar *b)
     p->again = 0;
     p->by = NULL;
     p->told = false;
+    memset(p->ledger, 0, sizeof p->ledger);
 }
 
-/* The barrier's record, made at first use; NULL when there is nothing to look for any more. */
-static struct protocol *protocol_of(struct order *o, struct order_bar *b)
+/* The barrier's record, made at first use. */
+static struct protocol *record_of(struct order *o, struct order_bar *b)
 {
     if (!b->protocol) {
         b->protocol = calloc(1, sizeof *b->protocol);
         if (!b->protocol) order_exhausted(o, NULL);
     }
-    return b->protocol && !b->protocol->told ? b->protocol : NULL;
+    return b->protocol;
+}
+
+/* The same; NULL when there is nothing to look for any more. */
+static struct protocol *protocol_of(struct order *o, struct order_bar *b)
+{
+    struct protocol *p = record_of(o, b);
+    return p && !p->told ? p : NULL;
+}
+
+bool protocol_ledger(const struct order_bar *b, uint32_t warp, uint32_t *waits, uint32_t *arrivals)
+{
+    const struct protocol *p = b->protocol;
+    if (!p) return false;
+    *waits = p->ledger[warp].waits;
+    *arrivals = p->ledger[warp].arrivals;
+    return *waits || *arrivals;
+}
+
+static void note_arrival(struct order *o, struct order_warp *w, struct order_bar *b,
+                         const struct event *e)
+{
+    struct protocol *p = record_of(o, b);
+    if (p && w->cta == b->cta) p->ledger[w->warp->id].arrivals += (uint32_t)e->value;
 }
 
 static bool same_action(epoch a, epoch b)
@@ -129,7 +158,8 @@ static void arrived(struct order *o, struct order_warp *w, struct order_bar *b,
 
 /* Something counts in the current phase: it must come after all of the phase before. */
 static void counts(struct order *o, struct order_warp *w, struct order_bar *b,
-                   const struct insn *in, const struct clock *after, epoch self)
+                   const struct insn *in, enum tell_phase_kind early, const struct clock *after,
+                   epoch self)
 {
     struct protocol *p = protocol_of(o, b);
     epoch other;
@@ -137,7 +167,7 @@ static void counts(struct order *o, struct order_warp *w, struct order_bar *b,
     other = stray(&p->before, after);
     if (other && !same_action(other, self)) {
         p->told = true;
-        tell_phase(o, w, b, in, TELL_ARRIVES_EARLY, other);
+        tell_phase(o, w, b, in, early, other);
     }
     parties_add(o, &p->current, self);
     if (!clock_join(&p->after, after)) order_exhausted(o, NULL);
@@ -146,30 +176,39 @@ static void counts(struct order *o, struct order_warp *w, struct order_bar *b,
 void protocol_arrive(struct order *o, struct order_warp *w, struct order_bar *b,
                      const struct event *e, const struct clock *after, epoch self)
 {
+    note_arrival(o, w, b, e);
     if (!protocol_of(o, b)) return;
     if (e->token) arrived(o, w, b, e);
-    counts(o, w, b, e->in, after, self);
+    counts(o, w, b, e->in, TELL_ARRIVES_EARLY, after, self);
     if (!e->token && protocol_of(o, b)) arrived(o, w, b, e);
 }
 
 void protocol_arrive_lane(struct order *o, struct order_warp *w, struct order_bar *b,
                           const struct event *e)
 {
+    note_arrival(o, w, b, e);
     if (protocol_of(o, b)) arrived(o, w, b, e);
 }
 
 void protocol_copy(struct order *o, struct order_warp *w, struct order_bar *b,
                    const struct insn *in, epoch self)
 {
-    counts(o, w, b, in, &w->now.caused, self);
+    counts(o, w, b, in, TELL_COPIES_EARLY, &w->now.caused, self);
 }
 
 void protocol_pass(struct order_warp *w, struct order_bar *b, const struct event *e)
 {
     struct order *o = w->cta->cluster->order;
-    struct protocol *p = protocol_of(o, b);
+    struct protocol *p = record_of(o, b);
+    struct ledger *l;
     epoch other;
     if (!p) return;
+    l = w->cta == b->cta ? &p->ledger[w->warp->id] : NULL;
+    if (l && l->waited != e->value + 1 && e->value != FRESH_PHASE) {
+        l->waits++;
+        l->waited = e->value + 1;
+    }
+    if (p->told) return;
     other = e->in->flags & MBAR_PARITY ? stray(&p->older, &w->now.caused) : 0;
     if (other) {
         p->told = true;

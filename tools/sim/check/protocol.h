@@ -32,6 +32,8 @@ void protocol_copy(struct order *o, struct order_warp *w, struct order_bar *b,
                    const struct insn *in, epoch self);
 /* A wait was satisfied by the phase before the current one (EV_MBAR_PASS); before it learns of it. */
 void protocol_pass(struct order_warp *w, struct order_bar *b, const struct event *e);
+/* Phases that a warp of the barrier's CTA waited for, and arrivals it brought; false: neither. */
+bool protocol_ledger(const struct order_bar *b, uint32_t warp, uint32_t *waits, uint32_t *arrivals);
 /* The current phase is complete: hands what it comes after to b->point.current. */
 void protocol_phase(struct order *o, struct order_bar *b);
 /* The launch is stuck: waits for a phase that may not be the one they mean. */

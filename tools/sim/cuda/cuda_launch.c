@@ -290,11 +290,11 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
     }
     launch.report = report_new(f->kernel->entry->name, ++driver.launches);
     if (!launch.report) return HEWN_CU_OUT_OF_MEMORY;
-    if (trace && *trace) launch.trace = trace_new();
     if (request->overlaps && driver.memory_stream == request->stream) launch.before = driver.memory;
+    if (trace && *trace) launch.trace = trace_new();
     result = launch_run(&launch);
-    if (launch.trace) trace_end(launch.trace, &launch, driver.launches, trace);
     keep_memory(launch.memory, request->stream);
+    if (launch.trace) trace_end(launch.trace, &launch, driver.launches, trace);
     if (launch.grid_workspace) mem_free(launch.grid_workspace);
     print_keep(launch.printed, launch.printed_bytes);
     verdict = report_end(launch.report);
