@@ -1,4 +1,4 @@
-# hewn: see README.md. Useful targets: all demo check check-all bench golden install uninstall dist lint clean
+# hewn: see README.md. Useful targets: all demo check check-all zoo bench golden install uninstall dist lint clean
 # Variables: MODE=rel|dbg|asan|ubsan|tsan|cov  V=1  BUILD=dir  CC=gcc|clang  PTXAS=path (empty: no cubins)
 
 MODE  ?= rel
@@ -74,7 +74,7 @@ include $(SRC)/ptx/modules.mk
 include $(SRC)/tests/tests.mk
 
 $(O)/tools/sim/%.o: EXTRA := $(SIM_CFLAGS)
-$(O)/tools/mod/%.o $(O)/tools/hewn/%.o: EXTRA := -I$(SRC)/runtime
+$(O)/tools/mod/%.o $(O)/tools/hewn/%.o: EXTRA := -I$(SRC)/runtime -I$(SRC)/tools/mod
 
 $(O)/%.o: $(SRC)/%.c
 	$(call say,CC)
@@ -99,9 +99,10 @@ $(mod): $(mod_obj)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) $(mod_obj) -o $@
 
-$(cli): $(cli_obj) $(lib)
+# hewn run preprocesses as the module builder does.
+$(cli): $(cli_obj) $(addprefix $(O)/tools/mod/,ptx.o plan.o text.o) $(lib)
 	$(call say,LD)
-	$(Q)$(CC) $(LDFLAGS_ALL) $(cli_obj) $(lib) -o $@ -ldl -lm
+	$(Q)$(CC) $(LDFLAGS_ALL) $^ -o $@ -ldl -lm
 
 # The simulator goes where neither linker nor loader finds it by accident.
 install: all

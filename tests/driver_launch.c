@@ -184,6 +184,7 @@ static void test_faults(void)
     test_fault("misaligned address", "ld.global.u32 %r0, [%rd0+2];", 0x10000,
                HEWN_CU_MISALIGNED_ADDRESS);
     test_fault("trap", "trap;", 0, HEWN_CU_LAUNCH_FAILED);
+    test_fault("breakpoint", "brkpt;", 0, HEWN_CU_LAUNCH_FAILED);
     test_fault("wait for ever",
                "mov.u32 %r0, %tid.x; setp.ne.u32 %p0, %r0, 0; mov.u32 %r1, never;\n"
                "@!%p0 mbarrier.init.shared.b64 [%r1], 1;\nbar.sync 0;\n"

@@ -357,6 +357,7 @@ static void check_packed(struct rng *rng, uint32_t dtype)
     image = run_alloc(c.bytes + 256);
     fill(rng, tensor, c.global_bytes);
     box_params(&p, &c, tensor, image);
+    p.bytes = rows * 8 * data; /* the mbarrier counts no padding */
     load_text(text, sizeof text, 2);
     ran = !run_kernel(&r, text, &p, sizeof p);
     CHECK(ran, "launch failed: %s", r.findings);
@@ -790,6 +791,20 @@ static void check_bug(const struct bug *bug, uint64_t seed)
     run_free(in);
 }
 
+/* The lanes of a warp initialise one barrier alike: as good as one initialisation. */
+static void check_init_by_warp(uint32_t count_step, bool clean)
+{
+    struct run r = {.block = 32};
+    uint64_t p = 0;
+    char text[4096];
+    snprintf(text, sizeof text,
+             "%smov.u32 t, %%tid.x; mad.lo.u32 t, t, %u, 1;\n"
+             "mbarrier.init.shared::cta.b64 [r], t;\nret;\n}\n",
+             BUG_HEAD, count_step);
+    CHECK_INT(run_kernel(&r, text, &p, 8), 0);
+    CHECK(run_found(&r, "mbarrier-clobber") == !clean, "findings: %s", r.findings);
+}
+
 static void check_outside(void)
 {
     struct rng rng = {test_seed()};
@@ -948,6 +963,9 @@ int main(int argc, char **argv)
         if (!test_case("finding: %s", bugs[i].name)) continue;
         for (uint64_t seed = 0; seed < 10; seed++) check_bug(&bugs[i], seed);
     }
+    if (test_case("init by all lanes of a warp")) check_init_by_warp(0, true);
+    if (test_case("init by the lanes of a warp with different counts"))
+        check_init_by_warp(1, false);
     if (test_case("box outside the tensor")) check_outside();
     run_end();
     return test_end();

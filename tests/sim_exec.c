@@ -35,6 +35,7 @@ struct trial {
     const char *body;
     uint32_t grid, block, cluster, sms, threads;
     uint64_t seed;
+    int level; /* of checks; 0: 1 */
     int result;
     char report[REPORT_BYTES];
 };
@@ -62,7 +63,7 @@ static void launch(struct trial *t, const struct kernel *k)
                        .sm_count = t->sms ? t->sms : 2,
                        .host_threads = t->threads ? t->threads : 1,
                        .seed = t->seed,
-                       .check_level = 1};
+                       .check_level = t->level ? t->level : 1};
     memcpy(params, &address, sizeof address);
     l.report = report_new("k", 1);
     t->result = launch_run(&l);
@@ -707,6 +708,10 @@ static void test_faults(void)
         expect_finding(&t, 719, "trap", "", NULL, 2);
         CHECK_TEXT(t.report, "\"lane\":9");
     }
+    if (test_case("brkpt with no debugger")) {
+        struct trial t = {.body = "setp.eq.u32 %p0, %r0, 9;\n@%p0 brkpt;\n"};
+        expect_finding(&t, 719, "trap", "", NULL, 2);
+    }
     if (test_case("a guard that is false for some lanes of a warp-wide instruction")) {
         struct trial t = {.body = "setp.lt.u32 %p0, %r0, 9;\n@%p0 bar.sync 0;\n"};
         expect_finding(&t, 715, "collective-partial", "", NULL, 2);
@@ -722,6 +727,11 @@ static void test_faults(void)
                           .directives = ".reqntid 384, 1, 1",
                           .block = 384};
         expect_finding(&t, 702, "deadlock", "setmaxnreg", NULL, 2);
+    }
+    if (test_case("setmaxnreg where ptxas ignores it")) {
+        struct trial t = {.body = "setmaxnreg.dec.sync.aligned.u32 40;\n"};
+        expect_finding(&t, 0, "setmaxnreg", "", NULL, 1);
+        CHECK_TEXT(t.report, "\"verdict\":\"clean\"");
     }
     if (test_case("setmaxnreg within the pool")) {
         struct trial t = {.body = "shr.u32 %r1, %r0, 7; setp.eq.u32 %p0, %r1, 0; @%p0 bra P;\n"
@@ -758,9 +768,15 @@ static void test_left_behind(void)
 {
     static const char buffer[] = ".shared .align 128 .b32 buf[32];\n.shared .align 8 .b64 bar;";
     for (uint64_t seed = 0; seed < 6; seed++) {
-        struct trial t = {.body = STORE "E: exit;\n", .shared = buffer, .block = 64, .seed = seed};
+        struct trial t = {
+            .body = STORE "E: exit;\n", .shared = buffer, .block = 64, .seed = seed, .level = 2};
         if (!test_case("a bulk store that nobody waits for, seed %d", (int)seed)) continue;
         expect_finding(&t, 0, "pending-at-exit", "", "", 2);
+        CHECK_TEXT(t.report, "\"verdict\":\"review\"");
+    }
+    if (test_case("a bulk store that nobody waits for is silent at level 1")) {
+        struct trial t = {.body = STORE "E: exit;\n", .shared = buffer, .block = 64};
+        expect_clean(&t);
     }
     if (test_case("a bulk store whose source was waited for")) {
         struct trial t = {.body = STORE "cp.async.bulk.wait_group.read 0;\nE: exit;\n",

@@ -320,6 +320,13 @@ static void test_registers(void)
     CHECK_INT(m->entries[0].insns[3].operands[1].count, 2);
     CHECK_INT(m->entries[0].insns[3].operands[1].items[1].imm, 4);
     ptx_module_free(m);
+    m = parse(HEAD ".entry k() { .reg .b32 %r<20>; mov.b32 %r2, %r12;\n"
+                   "{ .reg .b32 %r<3>; mov.b32 %r2, %r12; }\nret; }");
+    if (!m) return;
+    const struct ptx_insn *outer = &m->entries[0].insns[0], *inner = &m->entries[0].insns[1];
+    CHECK(outer->operands[0].reg != inner->operands[0].reg, "an inner range hides the outer one");
+    CHECK(outer->operands[1].reg == inner->operands[1].reg, "no further than it goes");
+    ptx_module_free(m);
 }
 
 static void test_positions(void)

@@ -227,8 +227,14 @@ static const struct rule {
      "tmem-bounds", "511 to 512", 719},
     {"ld of another quarter",
      "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],32;\n"
-     "mov.u32 %r4,0x200000; tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r5},[%r4];",
-     "tmem-lane", "lanes 0 to 31", 719},
+     "mov.u32 %r4,0x200000; tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r5},[%r4];\n"
+     "tcgen05.wait::ld.sync.aligned; mov.u32 %r4,0;\n"
+     "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r4,32;",
+     "tmem-lane", "lanes 0 to 31", 0},
+    {"ld at lane 16 of 32",
+     "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],32;\n"
+     "mov.u32 %r4,0x100000; tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r5},[%r4];",
+     "tmem-lane", "first or the sixteenth", 719},
     {"N of 264",
      "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],512; ld.shared.b32 "
      "%r4,[slot];\n"
@@ -358,6 +364,56 @@ static void test_no_fence(void)
     test_rule(&r, "h200", "sm_90a", 128);
 }
 
+/* Four warps multiply 64 x 16 ones by 16 x 8; three of them are late. `after` follows the first warp's
+ * wait_group. Registers: %p0 for the late ones, %r2 for the thread's word of A, B 2048 bytes on. */
+static void emit_warpgroup(FILE *f, const char *late, const char *after)
+{
+    emit_header(f, "sm_90a", ".shared .align 128 .b8 tiles[4096];\n");
+    fprintf(f, "mov.u32 %%r0,%%tid.x; mov.u32 %%r1,tiles; mad.lo.u32 %%r2,%%r0,4,%%r1;\n"
+               "setp.gt.u32 %%p0,%%r0,31; setp.eq.u32 %%p1,%%r0,%%r0;\n");
+    for (uint32_t i = 0; i < 5; i++) fprintf(f, "st.shared.b32 [%%r2+%u],0x3f803f80;\n", i * 512);
+    for (uint32_t i = 0; i < 4; i++) fprintf(f, "mov.b32 %%v%u,0;\n", i);
+    fprintf(f,
+            "fence.proxy.async.shared::cta; bar.sync 0;\n"
+            "shr.u32 %%r3,%%r1,4; cvt.u64.u32 %%d1,%%r3; or.b64 %%d1,%%d1,0x1000080000;\n"
+            "add.u64 %%d2,%%d1,128;\n%s\nwgmma.fence.sync.aligned;\n"
+            "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 "
+            "{%%v0,%%v1,%%v2,%%v3},%%d1,%%d2,%%p1,1,1,0,0;\n"
+            "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\n%s\n"
+            "ld.param.u64 %%d0,[p0]; mul.wide.u32 %%d3,%%r0,16; add.u64 %%d0,%%d0,%%d3;\n"
+            "st.global.v4.b32 [%%d0],{%%v0,%%v1,%%v2,%%v3};\nret;\n}\n",
+            late, after);
+    (void)fclose(f);
+}
+
+/* Behind its wait_group the first warp gives B back: the product of all four must be over. */
+static void test_warpgroup_wait(void)
+{
+    const uint64_t out = device_buffer(128 * 16);
+    const float *d = host(out);
+    struct text t;
+    emit_warpgroup(text_open(&t), "@%p0 nanosleep.u32 2000;",
+                   "@!%p0 st.shared.b32 [%r2+2048],0x40004000;\n"
+                   "@!%p0 st.shared.b32 [%r2+2176],0x40004000;");
+    CHECK_INT(run_ptx(t.at, &(struct run){"h200", 1, 128, 0, {out}, 0}, NULL, 0), 0);
+    for (uint32_t i = 0; i < 512; i++) CHECK(d[i] == 16, "D[%u]: want 16 got %g", i, d[i]);
+    free(t.at);
+    (void)mem_free(out);
+}
+
+static void test_warpgroup_deadlock(void)
+{
+    const uint64_t out = device_buffer(128 * 16);
+    char findings[4096];
+    struct text t;
+    emit_warpgroup(text_open(&t), "@%p0 bra END;", "END:");
+    CHECK_INT(run_ptx(t.at, &(struct run){"h200", 1, 128, 0, {out}, 0}, findings, sizeof findings),
+              702);
+    CHECK_TEXT(findings, "\"kind\":\"deadlock\"");
+    free(t.at);
+    (void)mem_free(out);
+}
+
 /* CTAs of one SM take turns for all columns, alone or in pairs. */
 static void test_turns(uint32_t group)
 {
@@ -431,8 +487,90 @@ static void test_cp(const struct cp *c, uint32_t swizzle)
     (void)mem_free(images);
 }
 
+/* The quarter is the warp's, whatever the lane field says: kernels that run on a B200 leave it at 0, or
+ * count the lanes of a pair's second CTA from 128. */
+static void test_lane_field(void)
+{
+    static const char *const fields[] = {"0", "%r3", "%r3 + 0x800000"};
+    const uint64_t out = device_buffer(128 * 4 * 3);
+    const uint32_t *got = host(out);
+    struct text t;
+    FILE *f = text_open(&t);
+    emit_header(f, "sm_100a", "");
+    emit_tmem_open(f, 1);
+    fprintf(f,
+            "tcgen05.st.sync.aligned.32x32b.x1.b32 [%%r3],{%%r0}; tcgen05.wait::st.sync.aligned;\n"
+            "ld.param.u64 %%d0,[p0]; mad.wide.u32 %%d0,%%r0,4,%%d0;\n");
+    for (uint32_t i = 0; i < 3; i++)
+        fprintf(f,
+                "%s; tcgen05.ld.sync.aligned.32x32b.x1.b32 {%%r6},[%%r5];\n"
+                "tcgen05.wait::ld.sync.aligned; st.global.b32 [%%d0+%u],%%r6;\n",
+                i == 0   ? "mov.u32 %r5,%r4"
+                : i == 1 ? "mov.u32 %r5,%r3"
+                         : "add.u32 %r5,%r3,0x800000",
+                i * 512);
+    emit_tmem_close(f, 1);
+    (void)fclose(f);
+    CHECK_INT(run_ptx(t.at, &(struct run){"b200", 1, 128, 0, {out}, 0}, NULL, 0), 0);
+    for (uint32_t i = 0; i < 3 * 128; i++)
+        CHECK(got[i] == i % 128, "address %s, thread %u: got lane %u", fields[i / 128], i % 128,
+              got[i]);
+    free(t.at);
+    (void)mem_free(out);
+}
+
+/* A group whose two stored elements are zero may name one place twice: CUTLASS's compressor does so. With
+ * other elements that is an error. */
+static void test_moot_metadata(bool moot)
+{
+    const uint64_t out = device_buffer(128 * 4);
+    const uint32_t *got = host(out);
+    struct text t;
+    FILE *f = text_open(&t);
+    emit_header(f, "sm_100a", ".reg .f32 %f<2>;\n");
+    emit_tmem_open(f, 1);
+    fprintf(
+        f,
+        "mov.u32 %%r5,smem; mad.lo.u32 %%r6,%%r0,4,%%r5; mov.u32 %%r7,0; st.shared.b32 "
+        "[%%r6],%%r7;\n"
+        "fence.proxy.async.shared::cta; mov.u32 %%r8,%u;\n"
+        "tcgen05.st.sync.aligned.32x32b.x8.b32 [%%r3+64],"
+        "{%%r8,%%r8,%%r8,%%r8,%%r8,%%r8,%%r8,%%r8};\n"
+        "tcgen05.st.sync.aligned.32x32b.x4.b32 [%%r3+96],{%%r7,%%r7,%%r7,%%r7};\n"
+        "cvt.rn.f32.u32 %%f0,%%r0; mov.b32 %%r9,%%f0;\n"
+        "tcgen05.st.sync.aligned.32x32b.x1.b32 [%%r3],{%%r9}; tcgen05.wait::st.sync.aligned;\n"
+        "setp.ne.u32 %%p3,%%r0,0; @%%p3 bra L1; mbarrier.init.shared.b64 [bar],1;\n"
+        "L1: tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync;\n"
+        "@%%p3 bra L2; shr.u32 %%r5,%%r5,4; cvt.u64.u32 %%d8,%%r5;\n"
+        "or.b64 %%d8,%%d8,0x%llx; setp.eq.u32 %%p4,%%r0,%%r0; mov.u32 %%r22,0x%x;\n"
+        "add.u32 %%r10,%%r4,64; tcgen05.mma.sp.cta_group::1.kind::f16 "
+        "[%%r4],[%%r10],%%d8,[%%r4+96],"
+        "%%r22,%%p4;\n"
+        "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];\n"
+        "L2: mbarrier.try_wait.parity.shared.b64 %%p5,[bar],0; @!%%p5 bra L2;\n"
+        "tcgen05.fence::after_thread_sync; tcgen05.ld.sync.aligned.32x32b.x1.b32 {%%r6},[%%r3];\n"
+        "tcgen05.wait::ld.sync.aligned; ld.param.u64 %%d0,[p0]; mad.wide.u32 %%d0,%%r0,4,%%d0;\n"
+        "st.global.b32 [%%d0],%%r6;\n",
+        moot ? 0U : 0x3C003C00U, 1ULL << 46 | 16ULL << 32 | 8ULL << 16,
+        1U << 2 | 1U << 4 | 1U << 17 | 8U << 24);
+    emit_tmem_close(f, 1);
+    (void)fclose(f);
+    CHECK_INT(run_ptx(t.at, &(struct run){"b200", 1, 128, 1024, {out}, 0}, NULL, 0),
+              moot ? 0 : 715);
+    for (uint32_t i = 0; moot && i < 128; i++) {
+        const float want = (float)i;
+        CHECK(!memcmp(&got[i], &want, sizeof want), "row %u: got 0x%08x", i, got[i]);
+    }
+    free(t.at);
+    (void)mem_free(out);
+}
+
 int main(int argc, char **argv)
 {
+    if (argc > 1 && !strcmp(argv[argc - 1], "--coverage")) {
+        coverage_begin();
+        argc--;
+    }
     test_begin("sim_tensor", argc, argv);
     test_where("the simulator");
     model_begin();
@@ -449,6 +587,10 @@ int main(int argc, char **argv)
                 if (test_case("ld and st .%s.x%u%s", shapes[shape].name, times,
                               halves ? " of halves" : ""))
                     test_shape(shape, times, halves);
+    if (test_case("ld with another lane field")) test_lane_field();
+    for (int moot = 0; moot < 2; moot++)
+        if (test_case("metadata that names an element twice%s", moot ? ", of zeros" : ""))
+            test_moot_metadata(moot);
     mma_cases();
     blackwell_cases();
     wgmma_cases();
@@ -459,10 +601,13 @@ int main(int argc, char **argv)
         if (test_case("%s", hopper_rules[i].name))
             test_rule(&hopper_rules[i], "h200", "sm_90a", 128);
     if (test_case("wgmma with no fence")) test_no_fence();
+    if (test_case("wgmma is over for its four warps at once")) test_warpgroup_wait();
+    if (test_case("wgmma that three warps never issue")) test_warpgroup_deadlock();
     for (uint32_t group = 1; group <= 2; group++)
         if (test_case("all columns in turn, pair-size %u", group)) test_turns(group);
     for (size_t i = 0; i < sizeof cps / sizeof cps[0]; i++)
         for (uint32_t swizzle = 0; swizzle < 4; swizzle++)
             if (test_case("cp %s swizzle %u", cps[i].shape, swizzle)) test_cp(&cps[i], swizzle);
+    coverage_print();
     return test_end();
 }

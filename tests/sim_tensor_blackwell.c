@@ -46,6 +46,17 @@ static uint32_t stored_count(const struct form *c)
 
 /* ---- kernel ---- */
 
+/* Any usage: one instruction alone never finds a buffer filled. `.ashift` goes with two of them. */
+static void emit_collector(FILE *f, const struct form *c)
+{
+    static const char *const usages[] = {"lastuse", "discard", "fill", "use"};
+    const char *usage = usages[rng_below(&rng, c->a_shift ? 2 : 4)];
+    if (c->ws)
+        fprintf(f, ".collector::b%u::%s", rng_below(&rng, 4), usage);
+    else if (rng_below(&rng, 2))
+        fprintf(f, ".collector::a::%s", usage);
+}
+
 static void emit_instruction(FILE *f, const struct form *c)
 {
     static const char *const vectors[] = {"", "1X", "2X", "2X", "4X", "", "4X"};
@@ -58,8 +69,8 @@ static void emit_instruction(FILE *f, const struct form *c)
         fprintf(f, ".block_scale%s%s", by_count ? ".scale_vec::" : ".",
                 (by_count ? vectors : blocks)[c->vectors]);
     if (c->a_shift) fprintf(f, ".ashift");
-    fprintf(f, "%s [%%r4],%s,%%d9,", c->ws ? ".collector::b1::fill" : "",
-            c->a_tmem ? "[%r24]" : "%d8");
+    emit_collector(f, c);
+    fprintf(f, " [%%r4],%s,%%d9,", c->a_tmem ? "[%r24]" : "%d8");
     if (c->sparse) fprintf(f, "[%%r4+%d],", COL_META);
     fprintf(f, "%%r22,");
     if (scaled(c)) fprintf(f, "[%%r4+%d],[%%r4+%d],", COL_SFA, COL_SFB);
@@ -576,7 +587,8 @@ static double reduced(const uint32_t *column, uint32_t count, bool least, const 
     return nan && nan_wins ? (double)NAN : best;
 }
 
-static void test_ld_red(const char *type, bool least, uint32_t times)
+/* `halves`: .16x32bx2, whose upper threads read columns `times` further on. */
+static void test_ld_red(const char *type, bool least, uint32_t times, bool halves)
 {
     const bool is_float = strstr(type, "f32");
     const uint64_t in = device_buffer(CELLS * 4), out = device_buffer(128 * 4);
@@ -596,15 +608,20 @@ static void test_ld_red(const char *type, bool least, uint32_t times)
     emit_tmem_open(f, 1);
     fprintf(f, "ld.param.u64 %%d0,[p0];\n");
     emit_columns(f, true, 512, "LA");
-    fprintf(f, "tcgen05.ld.red.sync.aligned.32x32b.x%u.%s%s ", times, least ? "min" : "max", type);
+    fprintf(f, "tcgen05.ld.red.sync.aligned.%s.x%u.%s%s ", halves ? "16x32bx2" : "32x32b", times,
+            least ? "min" : "max", type);
     emit_list(f, "%v", 0, times);
-    fprintf(f, ",%%r9,[%%r3+8];\ntcgen05.wait::ld.sync.aligned;\nld.param.u64 %%d2,[p1];\n"
+    fprintf(f, ",%%r9,[%%r3+8]");
+    if (halves) fprintf(f, ",%u", times);
+    fprintf(f, ";\ntcgen05.wait::ld.sync.aligned;\nld.param.u64 %%d2,[p1];\n"
                "mul.wide.u32 %%d3,%%r0,4; add.u64 %%d2,%%d2,%%d3; st.global.b32 [%%d2],%%r9;\n");
     emit_tmem_close(f, 1);
     (void)fclose(f);
     CHECK_INT(run_ptx(t.at, &(struct run){"b300", 1, 128, 0, {in, out}, 0}, NULL, 0), 0);
     for (uint32_t thread = 0; thread < 128; thread++) {
-        const double want = reduced(cells + 8 * 128 + thread, times, least, type);
+        const uint32_t row = halves ? thread / 32 * 32 + thread % 16 : thread;
+        const uint32_t column = 8 + (halves ? thread % 32 / 16 * times : 0);
+        const double want = reduced(cells + (size_t)column * 128 + row, times, least, type);
         const double value = is_float              ? cell_value(got[thread], false)
                              : strstr(type, "s32") ? (int32_t)got[thread]
                                                    : (double)got[thread];
@@ -730,6 +747,10 @@ static const struct target_case {
     {"tcgen05.mma.cta_group::1.kind::f16.ashift.collector::a::lastuse [%r1],[%r2],%d1,%r3,%p1,3;",
      "sm_100f", NULL},
     {"tcgen05.cp.cta_group::2.64x128b.warpx2::02_13.b8x16.b4x16_p64 [%r1],%d1;", "sm_100f", NULL},
+    {"cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2"
+     ".multicast::cluster [%r1],[%d1,{%r2,%r3}],[%r4],%h1;",
+     "sm_100a", NULL},
+    {"ld.global.acquire.gpu.b32 %r1,[%d1];", "sm_100a", NULL},
     {"tcgen05.mma.cta_group::1.kind::f16.ashift [%r1],%d2,%d1,%r3,%p1;", NULL, "sm_100a"},
     {"tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale [%r1],%d1,%d1,%r2,[%r3],[%r4],%p1;", NULL,
      "sm_100a"},
@@ -780,6 +801,18 @@ void blackwell_cases(void)
                                .a_tmem = true,
                                .swizzle_b = 3,
                                .a_shift = true};
+        static const struct {
+            enum kind kind;
+            enum format a, b;
+        } shifted[] = {{FP16, BF16, BF16}, {FP32, TF32, TF32}, {FP8, E3M2, E4M3}, {INT8, S8, U8}};
+        for (size_t i = 0; i < sizeof shifted / sizeof shifted[0]; i++) {
+            struct form kind = c;
+            kind.kind = shifted[i].kind;
+            kind.a = shifted[i].a;
+            kind.b = shifted[i].b;
+            if (test_case("tcgen05.mma.ashift of %s, pair-size %u", kind_names[kind.kind], group))
+                test_form(&kind);
+        }
         struct form special = c;
         special.a_shift = special.a_tmem = false;
         special.sparse = special.specials = true;
@@ -794,10 +827,11 @@ void blackwell_cases(void)
     }
     if (test_case("tcgen05.shift")) test_shift();
     for (size_t i = 0; i < sizeof reds / sizeof reds[0]; i++)
-        for (uint32_t times = 2; times <= 128; times *= 8)
-            for (int least = 0; least < 2; least++)
-                if (test_case("ld.red.x%u%s %s", times, reds[i], least ? "min" : "max"))
-                    test_ld_red(reds[i], least, times);
+        for (uint32_t times = 2; times <= 128; times *= 2)
+            for (uint32_t form = 0; form < 4; form++)
+                if (test_case("ld.red.%s.x%u%s %s", form / 2 ? "16x32bx2" : "32x32b", times,
+                              reds[i], form % 2 ? "min" : "max"))
+                    test_ld_red(reds[i], form % 2, times, form / 2);
     for (enum format format = E2M3; format <= E2M1; format++)
         if (test_case("cvt to and from %s", formats[format].name)) test_narrow(format);
     for (int up = 0; up < 2; up++)

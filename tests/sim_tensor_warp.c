@@ -14,14 +14,19 @@
 /* ---- rows ---- */
 
 /* A warp loads with ldmatrix, moves, stores with stmatrix; the model permutes. */
-static void test_rows(uint32_t count, bool trans)
+static void test_rows(uint32_t count, bool trans, bool shape_first)
 {
+    static const char *const load[2][2] = {{".x%u.m8n8", ".x%u.m8n8.trans"},
+                                           {".m8n8.x%u", ".m8n8.x%u.trans"}};
+    char rows[32], back[32];
     const uint64_t in = device_buffer(512), loaded = device_buffer(128 * 5),
                    out = device_buffer(512);
     uint16_t *source = host(in), *stored = host(out);
     uint32_t *regs = host(loaded), want;
     struct text t;
     FILE *f = text_open(&t);
+    snprintf(rows, sizeof rows, load[shape_first][trans], count);
+    snprintf(back, sizeof back, shape_first ? ".m8n8.x%u.trans" : ".x%u.trans.m8n8", count);
     for (uint32_t i = 0; i < 256; i++) source[i] = (uint16_t)rng_next(&rng);
     emit_header(f, "sm_90a", ".shared .align 128 .b8 tiles[1024];\n");
     fprintf(f,
@@ -29,16 +34,16 @@ static void test_rows(uint32_t count, bool trans)
             "add.u32 %%r3,%%r2,%%r1; cvt.u64.u32 %%d1,%%r1; ld.param.u64 %%d0,[p0];\n"
             "add.u64 %%d0,%%d0,%%d1; ld.global.v4.b32 {%%r4,%%r5,%%r6,%%r7},[%%d0];\n"
             "st.shared.v4.b32 [%%r3],{%%r4,%%r5,%%r6,%%r7}; bar.sync 0;\n"
-            "ldmatrix.sync.aligned.m8n8.x%u%s.shared.b16 ",
-            count, trans ? ".trans" : "");
+            "ldmatrix.sync.aligned%s.shared.b16 ",
+            rows);
     emit_list(f, "%v", 0, count);
     fprintf(f, ",[%%r3];\nmovmatrix.sync.aligned.m8n8.trans.b16 %%v4,%%v0;\n"
                "ld.param.u64 %%d2,[p1]; mul.wide.u32 %%d3,%%r0,20; add.u64 %%d2,%%d2,%%d3;\n");
     for (uint32_t i = 0; i < count; i++) fprintf(f, "st.global.b32 [%%d2+%u],%%v%u;\n", i * 4, i);
     fprintf(f,
             "st.global.b32 [%%d2+16],%%v4;\n"
-            "stmatrix.sync.aligned.m8n8.x%u.trans.shared::cta.b16 [%%r3+512],",
-            count);
+            "stmatrix.sync.aligned%s.shared::cta.b16 [%%r3+512],",
+            back);
     emit_list(f, "%v", 0, count);
     fprintf(f, ";\nbar.sync 0; ld.shared.v4.b32 {%%r4,%%r5,%%r6,%%r7},[%%r3+512];\n"
                "ld.param.u64 %%d0,[p2]; add.u64 %%d0,%%d0,%%d1;\n"
@@ -288,9 +293,13 @@ static void test_metadata(void)
 
 void warp_cases(void)
 {
-    for (uint32_t count = 1; count <= 4; count *= 2)
-        for (int trans = 0; trans < 2; trans++)
-            if (test_case("ldmatrix x%u%s", count, trans ? ".trans" : "")) test_rows(count, trans);
+    for (uint32_t i = 0; i < 12; i++) {
+        const uint32_t count = 1U << i / 4;
+        const bool trans = i & 1, shape_first = i & 2;
+        if (test_case("ldmatrix x%u%s, shape %s", count, trans ? ".trans" : "",
+                      shape_first ? "first" : "last"))
+            test_rows(count, trans, shape_first);
+    }
     for (size_t i = 0; i < sizeof loads / sizeof loads[0]; i++)
         for (uint32_t count = 1; count <= loads[i].most; count *= 2)
             if (test_case("ldmatrix %s.x%u %s", loads[i].shape, count, loads[i].type))

@@ -105,7 +105,7 @@ static void box_text(char *text, const struct box *b, const char *op, bool store
     n += snprintf(text + n, TEXT - (size_t)n,
                   "@one mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], %u;\n"
                   "@one %s [s], %s, [bar]",
-                  b->rows * b->row_bytes, op, operands);
+                  b->rows * b->row_bytes / b->group * b->data, op, operands); /* no padding */
     if (b->offsets)
         n += snprintf(text + n, TEXT - (size_t)n, ", {%u, %u}", b->offset[0], b->offset[1]);
     snprintf(

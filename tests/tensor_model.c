@@ -34,6 +34,7 @@ int run_ptx(const char *text, const struct run *r, char *findings, size_t size)
     _Alignas(64) uint8_t params[sizeof r->param];
     int result = -1;
     memcpy(params, r->param, sizeof params);
+    coverage_note(text);
     if (ptx_parse(text, strlen(text), &module, &diag) ||
         kernel_decode(module, &module->entries[0], &kernel, &diag)) {
         test_fail(__FILE__, __LINE__, "the kernel does not load: %s", diag.text);

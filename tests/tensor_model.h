@@ -95,6 +95,12 @@ void emit_mma_end(FILE *f, uint32_t group);
 bool close_enough(double got, double want, double magnitude, uint32_t k, int bits, bool half_d);
 double cell_value(uint32_t cell, bool half);
 
+/* ---- coverage.c: nothing happens unless it has begun ---- */
+
+void coverage_begin(void);
+void coverage_note(const char *text); /* a kernel is about to run */
+void coverage_print(void);
+
 /* ---- sim_tensor_mma.c ---- */
 
 void mma_cases(void);

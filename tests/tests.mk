@@ -3,8 +3,8 @@
 
 lib_tests := gemm tensormap golden badinput inject npy bench rates
 api_tests := driver_api driver_launch abi compiled
-tools     := launch
-sim_tests := sim_parse sim_exec sim_ops sim_async sim_tensor sim_tma
+tools     := launch zoo
+sim_tests := sim_parse sim_exec sim_ops sim_async sim_tensor sim_tma sim_check recorded
 
 test_bin := $(BUILD)/tests
 test_common := $(O)/tests/harness.o
@@ -25,7 +25,8 @@ $(test_bin)/golden: $(patsubst $(SRC)/%.c,$(O)/%.o,$(wildcard $(SRC)/tests/golde
 $(addprefix $(test_bin)/,$(api_tests)): $(test_common)
 $(addprefix $(test_bin)/,$(sim_tests)): $(test_common) $(sim_obj)
 $(test_bin)/sim_async $(test_bin)/sim_tma: $(O)/tests/sim_run.o
-$(test_bin)/sim_tensor: $(O)/tests/sim_tensor_mma.o $(O)/tests/sim_tensor_warp.o $(O)/tests/sim_tensor_blackwell.o $(O)/tests/tensor_model.o
+$(test_bin)/sim_tensor: $(addprefix $(O)/tests/,sim_tensor_mma.o sim_tensor_warp.o sim_tensor_blackwell.o tensor_model.o coverage.o)
+$(test_bin)/recorded: $(addprefix $(O)/tests/,mma_words.o tensor_model.o coverage.o)
 
 test_programs := $(addprefix $(test_bin)/,$(lib_tests) $(api_tests) $(sim_tests) $(tools))
 
@@ -51,6 +52,11 @@ cuda-ptx:
 # Conformance vectors, recorded on a GPU: tests/golden/*.bin.
 golden: all $(test_bin)/golden
 	$(Q)$(test_bin)/golden --record $(SRC)/tests/golden
+
+# The zoo: real bugs in small, under 20 seeds each, and their repaired twins.
+.PHONY: zoo
+zoo: $(cli) $(sim) $(test_bin)/zoo
+	$(Q)$(test_bin)/zoo $(cli) $(SRC)/tests/zoo/*.ptx
 
 # On a GPU where one answers (beside cuBLAS where the toolkit has it), and on the simulator.
 bench: all $(test_bin)/bench

@@ -56,9 +56,10 @@ refused() { # NAME DECLARATIONS DIRECTIVES FORM
     want "$1: the module does not load" 'init 0 load 218' "$out"
 }
 
-planted opcode '' '' 'brkpt;'
-planted modifier '' '' 'red.async.mmio.release.sys.global.add.u32 [%rd1], %r1;'
+planted opcode '' '' 'stacksave.u64 %rd2;'
+planted modifier '' '' 'redux.sync.min.abs.NaN.f32 %f1, %f2, 0xffffffff;'
 planted types '' '' 'wmma.mma.sync.aligned.row.col.m16n16k8.f64.f64.f64.f64 {%d0, %d1, %d2, %d3, %d4, %d5, %d6, %d7}, {%d0, %d1, %d2, %d3}, {%d0, %d1, %d2, %d3}, {%d0, %d1, %d2, %d3, %d4, %d5, %d6, %d7};'
+planted fill '' '' 'st.bulk.weak.shared::cta [%r1], 64, 0;'
 planted register '' '' 'mov.u32 %r2, %pm3;'
 planted directive '' '
 .blocksareclusters .reqntid 32, 1, 1 .reqnctapercluster 2, 1, 1' '' 3 '.blocksareclusters'

@@ -27,10 +27,6 @@ struct check_options {
     char **program;
 };
 
-struct verdicts {
-    unsigned clean, review, incomplete, error;
-};
-
 /* A whole number in [low, high], or false. */
 static bool read_number(const char *text, uint64_t low, uint64_t high, uint64_t *out)
 {
@@ -134,8 +130,7 @@ static int run_child(const struct check_options *o, unsigned index, const char *
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Counts the verdict lines from `start` on: a report file may hold earlier runs. */
-static int count_verdicts(const char *report, long start, struct verdicts *v)
+int cli_count_verdicts(const char *report, long start, struct verdicts *v)
 {
     FILE *f = fopen(report, "r");
     char *line = NULL;
@@ -154,7 +149,7 @@ static int count_verdicts(const char *report, long start, struct verdicts *v)
     return 0;
 }
 
-static long size_of(const char *path)
+long cli_report_size(const char *path)
 {
     struct stat st;
     FILE *f = fopen(path, "ab"); /* created where it is not there yet */
@@ -192,7 +187,7 @@ static int run_schedules(const struct check_options *o, const char *simulator, s
         if (one && one != *status)
             fprintf(stderr, "hewn check: seed %llu: program exit %d\n", seed, one);
         if (!*status) *status = one;
-        rc = fold_add(fold, path, seed);
+        rc = fold_add(fold, path, 0, seed);
     }
     close(fd);
     unlink(path);
@@ -239,13 +234,13 @@ int cli_check(int argc, char **argv)
         close(fd);
         report = temporary;
     }
-    start = size_of(report);
+    start = cli_report_size(report);
     if (start < 0) return cli_fail("%s: %s", report, strerror(errno));
     if (o.schedules)
         rc = check_schedules(&o, absolute, report, &status);
     else
         status = run_child(&o, 0, absolute, report);
-    if (!rc) rc = count_verdicts(report, start, &v);
+    if (!rc) rc = cli_count_verdicts(report, start, &v);
     if (!o.report) unlink(temporary);
     return rc ? rc : judge(&v, status);
 }

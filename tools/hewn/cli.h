@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* name, function suffix, usage after the name, one line of help */
 #define CLI_COMMANDS(X)                                                                            \
@@ -17,6 +18,10 @@
       "a seeded product on the tensor cores, checked against float64")                             \
     X("check", check, "[--gpu h200|b200|b300] [--schedules N] [--report FILE] PROGRAM ARGS…",      \
       "run a program on the simulator with every check on; under N seeds, findings folded")        \
+    X("run", run,                                                                                  \
+      "FILE.ptx [--gpu G] [--seed N | --schedules N] [--json] [--report F] [--text F] [-D NAME[=V]]… "     \
+      "[--WORD STATEMENT]…",                                                                       \
+      "run a PTX file without host code; its own lines //@ run: say how, options override them")   \
     X("timeline", timeline, "TRACE [-o FILE.svg] [--launch N] [--cta N] [--from US] [--to US]",    \
       "where a launch's time goes by the cycle model, and a picture; HEWN_SIM_TRACE=TRACE writes " \
       "it")                                                                                        \
@@ -38,9 +43,9 @@ int cli_usage(const char *command, const char *format, ...) __attribute__((forma
 
 /*
  * Opens the driver of HEWN_LIBCUDA, else libcuda.so.1; when that has no device, the simulator beside
- * this program. Prints one line that says which ("driver: …"). NULL after cli_fail.
+ * this program. One line on `say` (NULL: none) says which ("driver: …"). NULL after cli_fail.
  */
-hewn_driver *cli_open_driver(void);
+hewn_driver *cli_open_driver(FILE *say);
 /* Path of the simulated driver: beside the program, or under its prefix; false when absent. */
 bool cli_simulator(char *path, size_t size);
 /* The driver's function `name`, or false after cli_fail. */
@@ -71,5 +76,16 @@ int product_run(hewn_context *context, const hewn_driver *driver, struct product
 /* float32/float16 elements to the kernel's 16-bit input type, rounding to nearest even. */
 void convert_inputs(int from, int to, const void *src, uint16_t *dst, size_t count);
 double element_value(int dtype, const void *data, size_t index);
+
+/* ---- a report file of the simulated driver, used by check and run ---- */
+
+struct verdicts {
+    unsigned clean, review, incomplete, error;
+};
+/* Counts the verdict lines from `start` on: a report file may hold earlier runs. 0, or 1 after
+ * cli_fail. */
+int cli_count_verdicts(const char *report, long start, struct verdicts *v);
+/* The file's size, after creating it where it is not there yet; -1. */
+long cli_report_size(const char *path);
 
 #endif

@@ -151,7 +151,7 @@ int cli_demo(int argc, char **argv)
     int rc = parse_options(argc, argv, &o);
     if (rc) return rc;
     if (mkdir(o.dir, 0777) && errno != EEXIST) return cli_fail("%s: %s", o.dir, strerror(errno));
-    driver = cli_open_driver();
+    driver = cli_open_driver(stdout);
     if (!driver) return 1;
     p.m = o.m, p.n = o.n, p.k = o.k;
     rc = run_demo(driver, &o, &p);

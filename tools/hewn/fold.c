@@ -160,7 +160,7 @@ static bool add_verdict(struct launch_fold *l, const char *line)
     return l->kernel != NULL;
 }
 
-int fold_add(struct fold *f, const char *path, uint64_t seed)
+int fold_add(struct fold *f, const char *path, long start, uint64_t seed)
 {
     FILE *in = fopen(path, "r");
     char *line = NULL;
@@ -168,6 +168,7 @@ int fold_add(struct fold *f, const char *path, uint64_t seed)
     ssize_t length;
     bool ok = true;
     if (!in) return cli_fail("%s: %s", path, strerror(errno));
+    fseek(in, start, SEEK_SET);
     while (ok && (length = getline(&line, &capacity, in)) > 0) {
         struct launch_fold *l = launch_at(f, launch);
         if (length > 2) line[length - 2] = '\0';

@@ -13,8 +13,8 @@ struct fold;
 
 /* NULL when memory is exhausted. */
 struct fold *fold_new(void);
-/* Takes in the report of the run under `seed`. 0, or 1 after cli_fail. */
-int fold_add(struct fold *f, const char *path, uint64_t seed);
+/* Takes in the report of the run under `seed`: what the file holds from `start` on. 0, or 1 after cli_fail. */
+int fold_add(struct fold *f, const char *path, long start, uint64_t seed);
 /* Launch by launch: JSON lines of the report's form, findings with "seeds":[…] added, then the verdict. */
 int fold_write(const struct fold *f, FILE *out);
 /* The findings as text for people; `runs` seeds were tried. */

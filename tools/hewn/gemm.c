@@ -105,7 +105,7 @@ int cli_gemm(int argc, char **argv)
     if (rc) return rc;
     rc = read_inputs(&o, &a, &b);
     if (rc == 0) {
-        driver = cli_open_driver();
+        driver = cli_open_driver(stdout);
         rc = driver ? multiply(driver, &o, &a, &b) : 1;
         hewn_driver_close(driver);
     }

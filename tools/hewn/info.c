@@ -38,7 +38,7 @@ int cli_info(int argc, char **argv)
 {
     hewn_driver *driver;
     if (argc > 1) return cli_usage("info", "'%s' is not understood", argv[1]);
-    driver = cli_open_driver();
+    driver = cli_open_driver(stdout);
     if (!driver) return 1;
     if (hewn_driver_missing(driver)[0])
         printf("optional functions missing: %s\n", hewn_driver_missing(driver));

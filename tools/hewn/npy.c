@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static const unsigned char magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
-enum { HEADER_MAX = 1 << 16 };
+enum { HEADER_MAX = 1 << 16, SHAPE_TEXT = 128 };
 
 struct reader {
     const char *path;
@@ -164,15 +164,77 @@ void npy_free(struct npy *x)
     x->data = NULL;
 }
 
-/* Header padded with spaces so that the data starts at a multiple of 64. */
-static int write_all(FILE *f, int dtype, int64_t rows, int64_t cols, const void *data)
+/* "(3, 4)", "(3,)" */
+static void shape_text(char *out, size_t size, int rank, const uint64_t *dim)
 {
-    static const char *const descr[] = {"<f4", "<f2", "<V2"};
-    char header[192];
-    size_t bytes = (size_t)rows * (size_t)cols * hewn_dtype_size(dtype);
-    int n = snprintf(header, sizeof header,
-                     "{'descr': '%s', 'fortran_order': False, 'shape': (%lld, %lld), }",
-                     descr[dtype], (long long)rows, (long long)cols);
+    int n = snprintf(out, size, "(");
+    for (int i = 0; i < rank; i++)
+        n += snprintf(out + n, size - (size_t)n, "%llu%s", (unsigned long long)dim[i],
+                      rank == 1      ? ","
+                      : i + 1 < rank ? ", "
+                                     : "");
+    snprintf(out + n, size - (size_t)n, ")");
+}
+
+/* What npy_read_into asks of a header. */
+static int parse_exactly(const struct reader *r, const char *header, const char *descr, int rank,
+                         const uint64_t *dim)
+{
+    const char *type = value_of(header, "descr"), *shape = value_of(header, "shape"),
+               *order = value_of(header, "fortran_order");
+    char want[SHAPE_TEXT];
+    shape_text(want, sizeof want, rank, dim);
+    if (!type || !shape || !order)
+        return refuse(r, "the header lacks 'descr', 'shape' or 'fortran_order'");
+    /* The first character is the byte order, which a type of opaque bytes lacks. */
+    if (strncmp(type + 2, descr + 1, 2) || (type[1] != descr[0] && type[1] != '|'))
+        return refuse(r, "dtype %.*s, want '%s'", (int)strcspn(type, ",}"), type, descr);
+    if (strncmp(shape, want, strlen(want)))
+        return refuse(r, "shape %.*s, want %s", (int)strcspn(shape, ")") + 1, shape, want);
+    if (strncmp(order, "False", 5))
+        return refuse(r, "fortran_order must be False (rows contiguous)");
+    return 0;
+}
+
+static uint64_t bytes_of(size_t element, int rank, const uint64_t *dim)
+{
+    uint64_t bytes = element;
+    for (int i = 0; i < rank; i++) bytes *= dim[i];
+    return bytes;
+}
+
+int npy_read_into(const char *path, const char *descr, size_t element, int rank,
+                  const uint64_t *dim, void *data, char *why, size_t why_size)
+{
+    struct reader r = {path, why, why_size};
+    char *header = malloc(HEADER_MAX);
+    FILE *f = fopen(path, "rb");
+    uint64_t bytes = bytes_of(element, rank, dim);
+    int rc = -1;
+    if (!f)
+        refuse(&r, "%s", strerror(errno));
+    else if (!header)
+        refuse(&r, "no memory for its header");
+    else if (!read_header(&r, f, header) && !parse_exactly(&r, header, descr, rank, dim))
+        rc =
+            fread(data, 1, (size_t)bytes, f) == bytes && fgetc(f) == EOF
+                ? 0
+                : refuse(&r, "does not hold exactly %llu bytes of data", (unsigned long long)bytes);
+    if (f) fclose(f);
+    free(header);
+    return rc;
+}
+
+/* Header padded with spaces so that the data starts at a multiple of 64. */
+static int write_all(FILE *f, const char *descr, size_t element, int rank, const uint64_t *dim,
+                     const void *data)
+{
+    char header[256], shape[SHAPE_TEXT];
+    size_t bytes = (size_t)bytes_of(element, rank, dim);
+    int n;
+    shape_text(shape, sizeof shape, rank, dim);
+    n = snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }",
+                 descr, shape);
     size_t padded = ((size_t)n + 1 + 10 + 63) / 64 * 64 - 10;
     unsigned char start[10];
     memset(header + n, ' ', padded - (size_t)n);
@@ -189,6 +251,14 @@ static int write_all(FILE *f, int dtype, int64_t rows, int64_t cols, const void 
 int npy_write(const char *path, int dtype, int64_t rows, int64_t cols, const void *data, char *why,
               size_t why_size)
 {
+    static const char *const descr[] = {"<f4", "<f2", "<V2"};
+    const uint64_t dim[2] = {(uint64_t)rows, (uint64_t)cols};
+    return npy_write_array(path, descr[dtype], hewn_dtype_size(dtype), 2, dim, data, why, why_size);
+}
+
+int npy_write_array(const char *path, const char *descr, size_t element, int rank,
+                    const uint64_t *dim, const void *data, char *why, size_t why_size)
+{
     struct reader r = {path, why, why_size};
     char *partial = malloc(strlen(path) + 16);
     struct stat st;
@@ -201,7 +271,7 @@ int npy_write(const char *path, int dtype, int64_t rows, int64_t cols, const voi
     if (!f) {
         refuse(&r, "%s", strerror(errno));
     } else {
-        int written = write_all(f, dtype, rows, cols, data);
+        int written = write_all(f, descr, element, rank, dim, data);
         if (fclose(f) || !written || (!in_place && rename(partial, path))) {
             refuse(&r, "%s", strerror(errno));
             if (!in_place) unlink(partial);

@@ -22,6 +22,13 @@ struct npy {
 int npy_read(const char *path, struct npy *out, char *why, size_t why_size);
 void npy_free(struct npy *x);
 
+/* Elements of any type and rank, read into the caller's memory: the file's type must be `descr` ("<f4";
+ * a type of as many bytes that NumPy writes as "|V2" or "<V2" counts as equal), its shape `dim`. */
+int npy_read_into(const char *path, const char *descr, size_t element, int rank, const uint64_t *dim,
+                  void *data, char *why, size_t why_size);
+int npy_write_array(const char *path, const char *descr, size_t element, int rank,
+                    const uint64_t *dim, const void *data, char *why, size_t why_size);
+
 /* Writes rows x cols elements of `dtype` (hewn_dtype). bf16 is written as '<V2', the type under which
  * NumPy extensions store it. The file appears complete or not at all; what is no plain file (a link, a
  * device, a pipe) is written to, not replaced. */

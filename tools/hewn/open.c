@@ -31,7 +31,7 @@ static bool usable(hewn_driver *driver)
     return driver && hewn_driver_device_count(driver) > 0;
 }
 
-static hewn_driver *open_simulator(const char *why)
+static hewn_driver *open_simulator(const char *why, FILE *say)
 {
     char path[PATH_MAX];
     hewn_driver *driver = NULL;
@@ -46,11 +46,11 @@ static hewn_driver *open_simulator(const char *why)
         cli_fail("%s", err.message);
         return NULL;
     }
-    printf("driver: simulated (no GPU here: %s)\n", why);
+    if (say) fprintf(say, "driver: simulated (no GPU here: %s)\n", why);
     return driver;
 }
 
-hewn_driver *cli_open_driver(void)
+hewn_driver *cli_open_driver(FILE *say)
 {
     hewn_driver *driver = NULL;
     hewn_error err = {0};
@@ -60,9 +60,10 @@ hewn_driver *cli_open_driver(void)
     rc = hewn_driver_open(NULL, &driver, &err);
     if (rc == 0 && usable(driver)) {
         bool simulated = hewn_driver_symbol(driver, "hewn_sim_version") != NULL;
-        printf("driver: %s%s, CUDA %d.%d\n", simulated ? "simulated, " : "",
-               hewn_driver_path(driver), hewn_driver_version(driver) / 1000,
-               hewn_driver_version(driver) % 1000 / 10);
+        if (say)
+            fprintf(say, "driver: %s%s, CUDA %d.%d\n", simulated ? "simulated, " : "",
+                    hewn_driver_path(driver), hewn_driver_version(driver) / 1000,
+                    hewn_driver_version(driver) % 1000 / 10);
         return driver;
     }
     hewn_driver_close(driver);
@@ -71,7 +72,7 @@ hewn_driver *cli_open_driver(void)
         cli_fail("HEWN_LIBCUDA=%s: %s", getenv("HEWN_LIBCUDA"), why);
         return NULL;
     }
-    return open_simulator(why);
+    return open_simulator(why, say);
 }
 
 bool cli_symbol(const hewn_driver *driver, const char *name, void *slot)

@@ -61,6 +61,14 @@ int plan_find(struct module_id *id, const char *target, const char *name);
 extern const char *const plan_maps[];           /* tensor map parameters, ended by NULL */
 extern const struct plan_scalar plan_scalars[]; /* ended by a NULL name */
 
+/* ---- ptx.c: preprocessed text as a driver takes it ---- */
+
+/* The .version line, which goes first; `path` is what messages name. */
+int ptx_version(FILE *out, const struct text *text, const char *path);
+/* All the rest, with a marker  # N "file"  wherever the next line does not follow the last one. File
+ * names become relative to `root`; NULL leaves them as they are. */
+int ptx_body(FILE *out, const struct text *text, const char *root);
+
 /* ---- scan.c: what a PTX text and a ptxas log say ---- */
 
 enum { SCAN_PARAMS = 16, SCAN_NAME = 64 };

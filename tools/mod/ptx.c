@@ -21,11 +21,16 @@ struct position {
     unsigned long line;
 };
 
-/* Makes `path` relative to `root` and drops "." and "name/.." parts. */
+/* Makes `path` relative to `root` (NULL: leaves it as it is) and drops "." and "name/.." parts. */
 static int relative_path(const char *path, const char *root, char *out)
 {
-    size_t root_length = strlen(root), n = 0;
+    size_t root_length = root ? strlen(root) : 0, n = 0;
 
+    if (!root) {
+        if (strlen(path) >= PATH_ROOM) return complain(path, "path too long");
+        memcpy(out, path, strlen(path) + 1);
+        return 0;
+    }
     if (strncmp(path, root, root_length) == 0 && path[root_length] == '/')
         path += root_length + 1;
     else if (path[0] == '/')
@@ -55,7 +60,7 @@ static int read_marker(struct position *at, const char *line, size_t length, con
     unsigned long number;
 
     if (length < 2 || line[0] != '#' || line[1] != ' ') return 0;
-    if (length >= sizeof copy) return complain(root, "line marker too long");
+    if (length >= sizeof copy) return complain(at->file, "line marker too long");
     memcpy(copy, line, length);
     copy[length] = '\0';
     if (sscanf(copy, "# %lu \"%511[^\"]\"", &number, name) != 2) return 0;
@@ -97,7 +102,7 @@ static int is_version(const char *line, size_t length)
     return length > sizeof key - 1 && memcmp(line, key, sizeof key - 1) == 0;
 }
 
-static int write_version(FILE *out, const struct text *text, const char *path)
+int ptx_version(FILE *out, const struct text *text, const char *path)
 {
     const char *cursor = text->data, *line;
     size_t length;
@@ -110,7 +115,7 @@ static int write_version(FILE *out, const struct text *text, const char *path)
     return complain(path, "has no line that begins with .version");
 }
 
-static int write_body(FILE *out, const struct text *text, const char *root)
+int ptx_body(FILE *out, const struct text *text, const char *root)
 {
     struct position at = {"", 1}, written = {"", 0};
     const char *cursor = text->data, *line;
@@ -146,12 +151,12 @@ int make_ptx(int argc, char **argv)
         text_free(&text);
         return -1;
     }
-    result = write_version(out, &text, path);
+    result = ptx_version(out, &text, path);
     if (result == 0) {
         fprintf(out, "// hewn %s for %s, from ptx/%s/%s.ptx\n", id.name, id.target, id.target,
                 id.plan->family);
         write_notes(out, id.plan);
-        result = write_body(out, &text, root);
+        result = ptx_body(out, &text, root);
     }
     text_free(&text);
     return text_close(out, out_path) == 0 ? result : -1;

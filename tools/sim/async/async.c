@@ -231,12 +231,38 @@ static void publish(struct group *g, enum event_kind kind, const struct async_op
                                .cost = &op->cost});
 }
 
+static void announce(struct group *g, struct async_op *op)
+{
+    op->cta->in_flight++;
+    publish(g, EV_ASYNC_ISSUE, op);
+}
+
 static void accept(struct group *g, struct async_op *op, struct async_latency latency)
 {
     op->latency = latency;
     op->ready = g->now + delay(g, latency);
-    op->cta->in_flight++;
-    publish(g, EV_ASYNC_ISSUE, op);
+    announce(g, op);
+}
+
+/* True where it is the only one, at the head. */
+static bool pipe_push(struct async_pipe *pipe, struct async_op *op)
+{
+    const bool first = !pipe->tail;
+    if (first)
+        pipe->head = op;
+    else
+        pipe->tail->next = op;
+    pipe->tail = op;
+    return first;
+}
+
+static struct async_op *pipe_pop(struct async_pipe *pipe)
+{
+    struct async_op *op = pipe->head;
+    pipe->head = op->next;
+    if (!pipe->head) pipe->tail = NULL;
+    op->next = NULL;
+    return op;
 }
 
 void async_submit(struct group *g, struct async_op *op, struct async_pipe *pipe,
@@ -244,15 +270,30 @@ void async_submit(struct group *g, struct async_op *op, struct async_pipe *pipe,
 {
     accept(g, op, latency);
     op->pipe = pipe;
-    if (!pipe) {
-        heap_push(g->heap, op);
-    } else if (pipe->tail) {
-        pipe->tail->next = op;
-        pipe->tail = op;
-    } else {
-        pipe->head = pipe->tail = op;
-        heap_push(g->heap, op);
+    if (!pipe || pipe_push(pipe, op)) heap_push(g->heap, op);
+}
+
+void async_hold(struct group *g, struct async_op *op, struct async_pipe *held)
+{
+    announce(g, op);
+    pipe_push(held, op);
+}
+
+void async_join(struct group *g, struct async_pipe *const held[], uint32_t count,
+                struct async_pipe *pipe, struct async_latency latency)
+{
+    struct async_op *all = NULL;
+    for (uint32_t i = 0; i < count; i++)
+        if (!held[i]->head) return;
+    for (uint32_t i = count; i-- > 0;) {
+        struct async_op *op = pipe_pop(held[i]);
+        op->joined = all;
+        all = op;
     }
+    all->latency = latency;
+    all->ready = g->now + delay(g, latency);
+    all->pipe = pipe;
+    if (pipe_push(pipe, all)) heap_push(g->heap, all);
 }
 
 void async_submit_after_copies(struct group *g, struct async_op *op, struct async_latency latency)
@@ -365,6 +406,22 @@ bool commit_done(const struct warp *w, enum commit_kind kind, uint32_t lanes, ui
     return true;
 }
 
+uint64_t commit_closed(const struct warp *w, enum commit_kind kind)
+{
+    return w->async->lanes ? w->async->lanes[0].queue[kind].open : 0;
+}
+
+bool commit_reached(const struct warp *w, enum commit_kind kind, uint64_t groups)
+{
+    struct commit_queue *q = w->async->lanes ? &w->async->lanes[0].queue[kind] : NULL;
+    if (!q || q->open < groups) return groups == 0;
+    retire(q);
+    for (uint64_t n = q->first; n < groups; n++) {
+        if (entry_of(q, n)->pending) return false;
+    }
+    return true;
+}
+
 /* ---- completion ---- */
 
 static void sources_read(struct group *g, struct async_op *op)
@@ -402,11 +459,8 @@ static void finish(struct group *g, struct async_op *op)
     struct warp_async *wa = op->warp->async;
     struct async_pipe *pipe = op->pipe;
     if (pipe) {
-        pipe->head = op->next;
-        if (!pipe->head)
-            pipe->tail = NULL;
-        else
-            heap_push(g->heap, pipe->head);
+        pipe_pop(pipe);
+        if (pipe->head) heap_push(g->heap, pipe->head);
     }
     if (op->commit != COMMIT_KINDS) {
         struct commit_entry *e = entry_of(queue_of(op), op->commit_number);
@@ -431,7 +485,11 @@ bool async_advance(struct group *g)
         ran = true;
         g->progress++;
         if (op->run(g, op)) {
-            finish(g, op);
+            while (op) {
+                struct async_op *joined = op->joined;
+                finish(g, op);
+                op = joined;
+            }
         } else {
             sources_read(g, op);
             op->stage++;

@@ -37,14 +37,15 @@ struct async_op {
     async_run_fn *run;
     struct async_pipe *pipe; /* NULL: unordered */
     struct async_op *next;   /* in the pipe */
+    struct async_op *joined; /* the next of the operations that run as one with this; async_join */
     uint64_t token;          /* sequence number in the group, from 1 */
     uint64_t ready;          /* clock at which it may run */
     uint32_t stage;
-    struct warp *warp;       /* issuer */
+    struct warp *warp; /* issuer */
     uint32_t lane;
     const struct insn *in;
-    struct cta *cta;         /* issuer's */
-    uint8_t commit;          /* enum commit_kind it belongs to, or COMMIT_KINDS */
+    struct cta *cta; /* issuer's */
+    uint8_t commit;  /* enum commit_kind it belongs to, or COMMIT_KINDS */
     uint64_t commit_number;
     size_t payload_size;
     struct async_cost cost;
@@ -66,6 +67,13 @@ void async_submit(struct group *g, struct async_op *op, struct async_pipe *pipe,
                   struct async_latency latency);
 /* As async_submit, but not before every cp.async copy its lane has in flight has landed. */
 void async_submit_after_copies(struct group *g, struct async_op *op, struct async_latency latency);
+/* Announces an operation that runs only together with those of other warps: it waits in `held`, the
+ * first-in first-out of its warp. */
+void async_hold(struct group *g, struct async_op *op, struct async_pipe *held);
+/* Where each of `count` warps holds an operation, submits the oldest of each as one: the first one's run
+ * function is called once for all (they hang on its `joined`), and all are over at once. */
+void async_join(struct group *g, struct async_pipe *const held[], uint32_t count,
+                struct async_pipe *pipe, struct async_latency latency);
 /* Gives back an operation that was never submitted. */
 void async_discard(struct async_op *op);
 /* Adds the operation to the open commit group of its issuing lane (wgmma: of the warp). Before
@@ -88,10 +96,16 @@ uint64_t commit_close(struct warp *w, enum commit_kind kind, uint32_t lanes);
 bool commit_done(const struct warp *w, enum commit_kind kind, uint32_t lanes, uint64_t pending,
                  bool read_only);
 
+/* Groups of `kind` that lane 0 has closed so far, and whether that many are, and all of them complete. */
+uint64_t commit_closed(const struct warp *w, enum commit_kind kind);
+bool commit_reached(const struct warp *w, enum commit_kind kind, uint64_t groups);
+
 /* ---- per-warp state ---- */
 
 struct warp_async {
-    struct async_pipe wgmma, tensor, tmem_ld, tmem_st; /* tensor: mma, cp, shift, commit in order */
+    struct async_pipe wgmma;      /* the warpgroup's operations, in its first warp */
+    struct async_pipe wgmma_held; /* this warp's, until all four warps have issued theirs */
+    struct async_pipe tensor, tmem_ld, tmem_st; /* tensor: mma, cp, shift, commit in order */
     uint32_t tmem_ld_pending, tmem_st_pending;
     struct commit_lane *lanes; /* WARP_LANES entries, at first use; async.c */
     bool wgmma_fenced;         /* a wgmma.fence came since registers were last touched */

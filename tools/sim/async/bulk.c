@@ -72,6 +72,19 @@ static void announce(const struct async_op *op, struct event e)
     observe(op->cta->group, &e);
 }
 
+void bulk_announce_bar(const struct async_op *op, const struct bulk_bar *bar)
+{
+    if (!op->cta->group->observer) return;
+    observe(op->cta->group, &(struct event){.kind = EV_ASYNC_BAR,
+                                            .lanes = 1U << op->lane,
+                                            .warp = op->warp,
+                                            .in = op->in,
+                                            .cta = bar->cta,
+                                            .key = bar->offset,
+                                            .value = bar->phase,
+                                            .token = op->token});
+}
+
 void bulk_access_shared(const struct async_op *op, enum access_kind access, enum proxy proxy,
                         struct bulk_place place, uint64_t size)
 {

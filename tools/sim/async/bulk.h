@@ -59,6 +59,8 @@ static inline void bulk_release(struct bulk_place place, const struct bulk_bar *
     if (bar) bar->cta->in_flight--;
 }
 
+/* Announces the barrier of a submitted copy, ahead of what it touches. */
+void bulk_announce_bar(const struct async_op *op, const struct bulk_bar *bar);
 /* The copy's bytes complete on its barrier. */
 void bulk_signal(const struct async_op *op, const struct bulk_bar *bar, uint32_t bytes);
 

@@ -110,6 +110,14 @@ uint32_t tmap_box_bytes(const struct tmap *t)
     return tmap_row_bytes(t) * tmap_rows(t);
 }
 
+uint32_t tmap_signal_bytes(const struct tmap *t)
+{
+    const uint32_t bytes = tmap_box_bytes(t);
+    return t->dtype == TMAP_U4_ALIGN16   ? bytes / 2
+           : t->dtype == TMAP_U6_ALIGN16 ? bytes / 4 * 3
+                                         : bytes;
+}
+
 uint32_t tmap_swizzle(uint32_t swizzle, uint32_t address)
 {
     return tmap_swizzle_by(tmap_swizzle_shape(swizzle), address);

@@ -39,7 +39,9 @@ uint32_t tmap_elem_bytes(uint32_t dtype);
 
 /* The XOR that a swizzle mode (enum of the driver, 0..6) applies to an absolute shared address. */
 uint32_t tmap_swizzle(uint32_t swizzle, uint32_t address);
-/* Bytes that one copy of the box counts on its mbarrier (out-of-bounds part included). */
+/* Bytes of the box in shared memory, and those that one copy of it counts on its mbarrier: both with the
+ * out-of-bounds part, the second without the padding of 4- and 6-bit types (CUTLASS expects so many). */
 uint32_t tmap_box_bytes(const struct tmap *t);
+uint32_t tmap_signal_bytes(const struct tmap *t);
 
 #endif

@@ -13,6 +13,7 @@ enum weight {
     EXPLAINED = 1, /* by another wait */
     SPINS = 10,
     NEVER_STARTED = 20,    /* nothing ever arrived, but some waiter might have come later */
+    IN_A_CIRCLE = 21,      /* and those who would have wait for each other */
     PERHAPS_TOO_FEW = 22,  /* arrivals came, fewer than counted; some waiter might come yet */
     STARTS_WRONG = 25,     /* nothing ever arrived, and the waiter is who should begin */
     STANDS_ELSEWHERE = 30, /* who should come waits at something else */
@@ -222,6 +223,19 @@ static void judge_mbar(const struct deadlock *d, struct judgement *j)
 
 /* ---- other waits ---- */
 
+uint32_t deadlock_came(const struct deadlock *d, const struct waiter *by)
+{
+    const struct cta *c = by->warp->cta;
+    uint32_t came = 0;
+    for (uint32_t i = 0; i < c->warp_count; i++) {
+        bool here = c->warps[i].last_barrier == by->in;
+        for (uint32_t k = 0; k < d->count; k++)
+            here = here || (d->waiters[k].warp == &c->warps[i] && d->waiters[k].in == by->in);
+        came += here;
+    }
+    return came;
+}
+
 static void judge_barrier(const struct deadlock *d, struct judgement *j)
 {
     const struct wait *t = &j->by->frag->wait;
@@ -234,13 +248,15 @@ static void judge_barrier(const struct deadlock *d, struct judgement *j)
         coming += WARP_LANES;
         j->missing = w;
     }
-    (void)d;
     j->cause = CAUSE_PARTICIPANTS;
     j->weight = STANDS_ELSEWHERE;
     if (b->arrived + coming < b->expected) {
         j->missing = NULL;
         j->weight = LEFT;
-        if (b->expected <= t->cta->warp_count * WARP_LANES) j->cause = CAUSE_EXITED;
+        if (b->expected <= t->cta->warp_count * WARP_LANES &&
+            deadlock_came(d, j->by) * WARP_LANES <= b->expected) {
+            j->cause = CAUSE_EXITED;
+        }
     }
 }
 
@@ -375,6 +391,7 @@ void deadlock_report(struct group *g)
         sleepers(&d, d.waiters);
         for (uint32_t i = 0; i < d.count; i++) judge(&d, &d.waiters[i], &all[i]);
         first_waits(&d, all);
+        deadlock_circles(&d, all, NEVER_STARTED, IN_A_CIRCLE);
         report(&d, choose(&d, all));
     } else {
         sim_find(g, NULL, NULL, NO_LANE, SEV_ERROR, FIND_DEADLOCK, CAUSE_NONE, "",

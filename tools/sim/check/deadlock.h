@@ -39,9 +39,16 @@ struct deadlock {
 /* Fills message, object and related of a finding about `j`. */
 void deadlock_tell(const struct deadlock *d, const struct judgement *j, struct finding *f);
 
+/* How many warps of the waiter's CTA passed, or wait at, the barrier instruction at which it waits. */
+uint32_t deadlock_came(const struct deadlock *d, const struct waiter *by);
+
 /* Whether the waiter, could it go on, might signal the mbarrier at that offset of its cluster
  * (deadlock_signal.c): by the code ahead of it and the addresses in its registers now. */
 bool deadlock_may_signal(const struct kernel *k, const struct waiter *o, uint32_t offset);
+
+/* Waits of weight `from` for barriers at which nobody arrived, and whose possible signallers wait for each
+ * other in a circle, become CAUSE_CYCLE with weight `to` (deadlock_cycle.c). */
+void deadlock_circles(const struct deadlock *d, struct judgement *all, uint32_t from, uint32_t to);
 
 /* ---- check.c ---- */
 
@@ -50,5 +57,10 @@ bool deadlock_may_signal(const struct kernel *k, const struct waiter *o, uint32_
 #define FRESH_PHASE UINT64_MAX
 bool check_consumed(const struct group *g, const struct cta *owner, uint32_t offset,
                     uint64_t phase);
+
+/* How many phases of the mbarrier the warp of that CTA has waited for, and how many arrivals it brought;
+ * false where neither, and when nobody observed. */
+bool check_ledger(const struct group *g, const struct cta *owner, uint32_t offset, uint32_t warp,
+                  uint32_t *turns, uint32_t *arrivals);
 
 #endif

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
-enum { NAME = 96, WAITS_TOLD = 12 };
+enum { NAME = 96, WAITS_TOLD = 12, LEDGER_LINES = 8 };
 
 /* ---- text that ends where its room ends ---- */
 
@@ -253,11 +253,38 @@ static void say_mbar_reason(struct text *t, const struct judgement *j, const str
             "arrivals leave CTA rank %u out.",
             j->sibling->rank, j->by->frag->wait.cta->rank);
         break;
+    case CAUSE_CYCLE:
+        if (!j->bar->total_arrivals)
+            say(t, " Nothing has ever arrived there: those who would arrive wait in turn, in a "
+                   "circle, each to signal only after its own wait.");
+        break;
     case CAUSE_NO_PRODUCER:
         say(t, " Nothing has ever arrived there, and nothing is in flight that could.");
         break;
     default: break;
     }
+}
+
+/* "consumer (warp 1) waited for full 6 times, arrived at empty 6 times;" */
+static void say_ledger(struct text *t, const struct deadlock *d, const struct cta *c, uint32_t warp)
+{
+    uint32_t told = 0, turns, arrivals;
+    char name[NAME];
+    for (const struct mbar *b = mbar_next(c, NULL); b; b = mbar_next(c, b)) {
+        if (!check_ledger(d->group, c, b->offset, warp, &turns, &arrivals)) continue;
+        if (told == LEDGER_LINES) break;
+        say(t, told++ ? ", " : " ");
+        if (told == 1) {
+            say_warp(t, d, c, warp);
+            say(t, " has ");
+        }
+        name_shared(kernel_of(d), b->offset, name, sizeof name);
+        if (turns) say(t, "waited for %u phase%s of", turns, turns == 1 ? "" : "s");
+        if (turns && arrivals) say(t, " and ");
+        if (arrivals) say(t, "arrived %u time%s at", arrivals, arrivals == 1 ? "" : "s");
+        say(t, " %s", name);
+    }
+    if (told) say(t, ".");
 }
 
 static void say_missing(struct text *t, const struct deadlock *d, const struct judgement *j)
@@ -306,6 +333,11 @@ static void tell_mbar(struct text *t, const struct deadlock *d, const struct jud
         say(t, ".");
     }
     if (j->missing) say_missing(t, d, j);
+    if (j->cause == CAUSE_TRIP_COUNT && j->missing) {
+        say(t, " So far");
+        say_ledger(t, d, j->by->warp->cta, j->by->warp->id);
+        say_ledger(t, d, j->missing->cta, j->missing->id);
+    }
 }
 
 /* ---- other waits ---- */
@@ -329,6 +361,11 @@ static void tell_barrier(struct text *t, const struct deadlock *d, const struct 
     } else if (j->cause == CAUSE_EXITED) {
         say(t, " Too few warps are left: the others have exited, and a barrier with a thread count "
                "does not do without them.");
+    } else if (deadlock_came(d, j->by) * WARP_LANES > b->expected) {
+        say(t,
+            " It counts %u threads, but %u come to it by this instruction: the others met in "
+            "groups of %u and went on, and nobody is left for these.",
+            b->expected, deadlock_came(d, j->by) * WARP_LANES, b->expected);
     } else {
         say(t, " That is more than the CTA has left to send.");
     }

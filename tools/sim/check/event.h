@@ -22,7 +22,10 @@
     X(MBAR_TX, "bytes completed; value = bytes; token = the copy")                                 \
     X(MBAR_PHASE, "phase completed; value = its number")                                           \
     X(MBAR_PASS, "a wait returned True; value = phase number")                                     \
-    X(ASYNC_ISSUE, "operation token issued")                                                       \
+    X(ASYNC_ISSUE, "operation token issued; its accesses are announced before the next one's")     \
+    X(ASYNC_BAR, "operation token will complete bytes on mbarrier cta:key in phase value")         \
+    X(TILE, "a tensor copy stages a box in shared memory: address, size; value = swizzle mode, key = "  \
+            "identity of the box")                                                                 \
     X(ASYNC_READ, "operation token has read its sources")                                          \
     X(ASYNC_DONE, "operation token complete")                                                      \
     X(GROUP_COMMIT, "commit group closed; key = enum commit_kind, value = its number")             \
@@ -31,6 +34,8 @@
     X(TMEM_DEALLOC, "columns freed")                                                               \
     X(TMEM_WAIT, "tcgen05.wait passed; value 0 = ld, 1 = st")                                      \
     X(SETMAXNREG, "value = registers per thread")                                                  \
+    X(GRID_WAIT, "griddepcontrol.wait passed")                                                     \
+    X(REGISTERS, "an instruction is about to touch registers of wgmma or tcgen05.ld (insn.watched)")\
     X(WARP_START, "a warp begins")                                                                 \
     X(WARP_EXIT, "lanes exit")
 
@@ -62,12 +67,14 @@ struct event {
     uint8_t access;    /* enum access_kind */
     uint8_t proxy;     /* enum proxy */
     bool strong;       /* volatile, relaxed, acquire, release, atomic */
-    bool tensor;       /* ACCESS to tensor memory: address = lane<<16 | column, size = columns */
+    bool tensor;       /* ACCESS to tensor memory: address = lane<<16 | column, size = columns, key =
+                          blocks of 16 lanes (bit i: lanes 16i on), value 1 where all of it counts and
+                          not only some. ACCESS by lanes: value 1 for a write that changed nothing */
     uint32_t lanes;    /* lanes of the warp that did it */
     struct warp *warp; /* who; for asynchronous operations the issuer */
     const struct insn *in;
     struct cta *cta;   /* whose shared/tensor memory or barrier */
-    uint32_t key;
+    uint32_t key; /* ACCESS to shared memory by a product: 1 + swizzle mode of its descriptor */
     uint64_t value;
     uint64_t token;    /* async operation: group-unique sequence number, 0 none */
     const uint64_t *addresses; /* ACCESS by lanes: 32 addresses in `space`'s own terms; else NULL. With
@@ -101,5 +108,7 @@ static inline bool observes_accesses(const struct group *g)
 
 /* The checker for one group, or NULL when memory is exhausted. */
 struct observer *check_new(struct group *g, int level);
+/* Its groups are closed: reports what only shows in all of them together. */
+void check_launch_end(struct launch *l);
 
 #endif

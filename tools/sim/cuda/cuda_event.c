@@ -111,6 +111,7 @@ int cuEventSynchronize(hewn_cu_event event)
     if (enter_event(&call, CALL_PLAIN | SHOWS_PRINTED, event, &e)) return call.rc;
     rc = ask(e);
     if (rc) return rc;
+    launch_settled();
     rc = call.context->strict_fault;
     call.context->strict_fault = 0;
     return rc;

@@ -99,6 +99,7 @@ int call_enter(struct call *call, unsigned needs)
     call->locked = true;
     call->context = context_current();
     if (needs & (UNSAFE_IN_CAPTURE | SYNCHRONISES | SHOWS_PRINTED)) print_flush();
+    if (needs & (UNSAFE_IN_CAPTURE | SYNCHRONISES)) launch_settled();
     return call->rc = check_needs(call, needs);
 }
 
@@ -187,6 +188,7 @@ __attribute__((destructor)) static void shut_down(void)
 
     if (pthread_mutex_trylock(&lock)) return;
     driver.down = true;
+    launch_settled();
     while ((context = handle_next(HANDLE_CONTEXT, NULL, &at))) context_clear(context);
     for (at = 0; (object = handle_next(HANDLE_MODULE, NULL, &at));) module_unload(object);
     for (at = 0; (object = handle_next(HANDLE_EXEC, NULL, &at));) exec_destroy(object);

@@ -4,6 +4,7 @@
  * in the PTX ISA's "Performance-Tuning Directives" and "Cluster Dimension Directives".
  */
 #include "driver.h"
+#include "launch_memory.h"
 #include "trace.h"
 
 #include <stdio.h>
@@ -218,6 +219,9 @@ static int take_attribute(struct shape *shape, const hewn_cu_launch_attribute *a
 {
     switch (a->id) {
     case HEWN_CU_LAUNCH_COOPERATIVE: shape->request.cooperative = a->value.flag != 0; return 0;
+    case HEWN_CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION:
+        shape->request.overlaps = a->value.flag != 0;
+        return 0;
     case HEWN_CU_LAUNCH_CLUSTER_DIMENSION:
         take_dims(shape->request.cluster, &a->value);
         shape->cluster_given = true;
@@ -232,7 +236,6 @@ static int take_attribute(struct shape *shape, const hewn_cu_launch_attribute *a
     case HEWN_CU_LAUNCH_ACCESS_POLICY_WINDOW: /* hints, and freedoms that a serial schedule keeps */
     case HEWN_CU_LAUNCH_SYNCHRONIZATION_POLICY:
     case HEWN_CU_LAUNCH_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-    case HEWN_CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION:
     case HEWN_CU_LAUNCH_PRIORITY:
     case HEWN_CU_LAUNCH_MEM_SYNC_DOMAIN_MAP:
     case HEWN_CU_LAUNCH_MEM_SYNC_DOMAIN:
@@ -243,6 +246,20 @@ static int take_attribute(struct shape *shape, const hewn_cu_launch_attribute *a
 }
 
 /* ---- running ---- */
+
+void launch_settled(void)
+{
+    launch_memory_free(driver.memory);
+    driver.memory = NULL;
+}
+
+/* Keeps what the launch did to memory for the next one, which may overlap it. */
+static void keep_memory(struct launch_memory *memory, const void *stream)
+{
+    launch_settled();
+    driver.memory = memory;
+    driver.memory_stream = stream;
+}
 
 int launch_execute(struct CUctx_st *context, const struct launch_request *request)
 {
@@ -258,7 +275,8 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
                             .sm_count = settings->gpu.sm_count,
                             .host_threads = settings->host_threads,
                             .seed = settings->seed,
-                            .check_level = settings->check_level};
+                            .check_level = settings->check_level,
+                            .keeps_memory = true};
     const char *trace = getenv("HEWN_SIM_TRACE");
     enum verdict verdict;
     int result;
@@ -272,8 +290,10 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
     }
     launch.report = report_new(f->kernel->entry->name, ++driver.launches);
     if (!launch.report) return HEWN_CU_OUT_OF_MEMORY;
+    if (request->overlaps && driver.memory_stream == request->stream) launch.before = driver.memory;
     if (trace && *trace) launch.trace = trace_new();
     result = launch_run(&launch);
+    keep_memory(launch.memory, request->stream);
     if (launch.trace) trace_end(launch.trace, &launch, driver.launches, trace);
     if (launch.grid_workspace) mem_free(launch.grid_workspace);
     print_keep(launch.printed, launch.printed_bytes);
@@ -297,6 +317,7 @@ static int launch_on(struct call *call, hewn_cu_stream stream, struct shape *sha
     rc = check(shape);
     if (!rc) rc = take_params(&shape->request, params, extra);
     if (rc) return rc;
+    shape->request.stream = s;
     work.launch = shape->request;
     rc = stream_submit(s, &work);
     if (!rc && shape->event) event_record(handle_get(shape->event, HANDLE_EVENT), s);

@@ -39,6 +39,7 @@ static void run_host(void (*function)(void *user), void *user)
 
 int work_run(struct CUctx_st *context, const struct work *work)
 {
+    if (work->kind != WORK_LAUNCH) launch_settled();
     switch (work->kind) {
     case WORK_LAUNCH: return launch_execute(context, &work->launch);
     case WORK_COPY: copy_execute(&work->copy); break;
@@ -133,6 +134,7 @@ int cuStreamSynchronize(hewn_cu_stream stream)
     if (enter_stream(&call, CALL_PLAIN | SHOWS_PRINTED, stream, &s)) return call.rc;
     rc = refuse_capturing(s);
     if (rc) return rc;
+    launch_settled();
     rc = call.context->strict_fault;
     call.context->strict_fault = 0;
     return rc;

@@ -177,6 +177,8 @@ struct driver {
     unsigned long long next_id;
     char *printed; /* by device code, not shown yet */
     size_t printed_bytes;
+    struct launch_memory *memory; /* of the last launch, until something waits for it; or NULL */
+    const void *memory_stream;
     uint32_t captures; /* in progress: while there are none, nobody searches for one */
 };
 extern struct driver driver;
@@ -232,6 +234,8 @@ struct launch_request {
     uint32_t grid[3], block[3], cluster[3];
     uint32_t dynamic_shared;
     bool cooperative;
+    bool overlaps; /* programmatic stream serialization: may begin before the launch before ends */
+    const void *stream; /* an identity, not to be followed */
     uint8_t *params; /* owned, 64-byte aligned */
 };
 
@@ -268,6 +272,8 @@ int stream_submit(struct CUstream_st *stream, struct work *work);
 int work_run(struct CUctx_st *context, const struct work *work);
 void work_free(struct work *work);
 int launch_execute(struct CUctx_st *context, const struct launch_request *request);
+/* No launch can overlap what has run so far. */
+void launch_settled(void);
 /* 0 when what the work names exists (still, when a graph replays it), else the error. */
 int copy_check(const struct copy_request *copy);
 int fill_check(const struct fill_request *fill);

@@ -286,6 +286,41 @@ static bool start_decode(struct decode *d)
     return true;
 }
 
+/* Instructions that could meet a wgmma or tcgen05.ld in its registers: the checker is told of them. */
+static bool is_delayed(const struct insn *in)
+{
+    return in->row &&
+           (!strcmp(in->row->name, "wgmma.mma_async") || !strncmp(in->row->name, "tcgen05.ld", 10));
+}
+
+static bool names_marked(const struct insn *in, const uint8_t *marked)
+{
+    for (uint32_t i = 0; i < INSN_ARGS; i++)
+        if (in->arg[i].bank == BANK_REGS && !in->arg[i].sink && marked[in->arg[i].offset / 64])
+            return true;
+    for (uint32_t i = 0; i < in->list_count; i++)
+        if (in->list[i].bank == BANK_REGS && !in->list[i].sink && marked[in->list[i].offset / 64])
+            return true;
+    return false;
+}
+
+static bool mark_watched(struct decode *d, struct insn *insns, uint32_t count)
+{
+    uint8_t *marked = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!is_delayed(&insns[i])) continue;
+        if (!marked) marked = arena_alloc(&d->scratch, d->regs_bytes / 64U + 1U);
+        if (!marked) return false;
+        for (uint32_t j = 0; j < insns[i].list_count; j++)
+            if (insns[i].list[j].bank == BANK_REGS && !insns[i].list[j].sink)
+                marked[insns[i].list[j].offset / 64U] = 1;
+    }
+    for (uint32_t i = 0; marked && i < count; i++)
+        insns[i].watched =
+            insns[i].row && !is_delayed(&insns[i]) && names_marked(&insns[i], marked);
+    return true;
+}
+
 static int finish_decode(struct decode *d)
 {
     struct kernel *k = d->dc.kernel;
@@ -316,6 +351,7 @@ static int decode_entry(struct decode *d)
         result = decode_insn(d, &entry->insns[i], &insns[i]);
     d->dc.kernel->insns = insns;
     d->dc.kernel->insn_count = entry->insn_count;
+    if (!result && !mark_watched(d, insns, entry->insn_count)) return out_of_memory(d);
     return result ? result : finish_decode(d);
 }
 

@@ -51,6 +51,8 @@ struct insn {
     exec_fn *fn;
     uint32_t guard; /* byte offset of the guard predicate in the register file, or NO_GUARD */
     uint8_t guard_negated;
+    bool watched;  /* names a register that some wgmma.mma_async uses or a tcgen05.ld delivers,
+                      and is none of these itself */
     uint8_t type;  /* enum ptx_type of the first type modifier */
     uint8_t type2; /* of the second, T_NONE if absent */
     uint8_t space; /* enum ptx_space of an address operand; SPACE_NONE = generic */

@@ -352,6 +352,7 @@ static void cta_start(struct cta *c)
     c->warps_live = c->warp_count;
     c->pool_free = 0;
     memset(c->inc_granted, 0, sizeof c->inc_granted);
+    c->tmem_freed = 0;
     c->tmem_held = c->tmem_wanted = c->tmem_smallest = c->cta_group = 0;
     c->tmem_relinquished = false;
     c->in_flight = 0;

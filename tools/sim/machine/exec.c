@@ -265,6 +265,13 @@ static uint32_t guard_mask(const struct warp *w, const struct insn *in)
     return in->guard_negated ? ~bits : bits;
 }
 
+/* Tells the checker that the instruction touches registers that a wgmma may be using. */
+static void publish_registers(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    struct event e = {.kind = EV_REGISTERS, .lanes = mask, .warp = w, .in = in, .cta = w->cta};
+    observe(w->cta->group, &e);
+}
+
 /* Runs the current fragment until `stop`, `budget` instructions, or something that asks for a new
  * choice. */
 static enum step run_frag(struct warp *w, uint64_t budget, uint32_t stop)
@@ -292,6 +299,7 @@ static enum step run_frag(struct warp *w, uint64_t budget, uint32_t stop)
         } else if (w->async->tmem_ld_pending && tcgen05_awaits_load(w, in)) {
             s = sim_block(w, WAIT_TENSOR, w->cta, 0, 0);
         } else {
+            if (in->watched) publish_registers(w, in, mask);
             s = in->fn(w, in, mask);
         }
         if (s == STEP_NEXT) {

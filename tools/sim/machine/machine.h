@@ -109,7 +109,10 @@ struct mbar_table; /* mbar.h */
 struct async_op;
 struct async_heap;
 struct launch;
+struct order_warp; /* order.h: the checker's records */
+struct order_cta;
 struct trace;
+struct launch_memory; /* launch_memory.h */
 
 struct warp {
     uint8_t *bank[2]; /* [BANK_REGS] mutable, [BANK_CONST] shared by all warps of the kernel */
@@ -131,6 +134,7 @@ struct warp {
     uint32_t cluster_arrived; /* lanes that arrived in the cluster barrier's current phase */
     uint32_t cluster_armed;   /* lanes that arrived and have not waited yet */
     const struct insn *last_barrier; /* the barrier instruction it last passed, for reports */
+    struct order_warp *order; /* set and read by the checker alone, as is cta.order */
     uint32_t record; /* its number in the timeline's record, while one is made */
 };
 #define NO_SLOT UINT32_MAX
@@ -172,12 +176,15 @@ struct cta {
     int64_t pool_free;      /* registers released by setmaxnreg.dec and not yet taken */
     uint32_t inc_granted[CTA_WARPS / 4]; /* by warpgroup: the setmaxnreg.inc paid for, 0 none */
     uint32_t tmem_held;     /* columns allocated and not freed */
+    uint32_t tmem_freed;    /* bit c: chunk c was its own, and it gave it back */
+    const struct insn *tmem_free_in; /* by this instruction, the last that did */
     bool tmem_relinquished;
     uint32_t tmem_wanted;   /* columns that a warp waits for, 0 none */
     uint32_t tmem_smallest; /* smallest allocation so far (an alloc may not grow), 0 none */
     struct tmem_pair tmem_pair;
     uint32_t cta_group;     /* cta_group of the first tcgen05 instruction, 0 none yet */
     uint64_t in_flight;     /* async operations that still touch this CTA's memory or barriers */
+    struct order_cta *order;
     uint32_t record;        /* as a warp's */
 };
 
@@ -263,6 +270,10 @@ struct launch {
     struct group *groups;
     uint32_t group_count;
     struct trace *trace; /* trace.h; NULL: no timeline */
+    struct launch_memory *memory; /* what the checker keeps of global memory … */
+    bool keeps_memory; /* … until the caller frees it; else until the end of the launch */
+    const struct launch_memory *before; /* of a launch that may not be over yet (programmatic
+                                           dependent launch), or NULL */
     struct report *report; /* of this launch, made and ended by the caller; has its own lock */
     uint32_t ctas_done;    /* for the progress line; __atomic, as is the next */
     uint64_t shown;        /* nanoseconds of the monotonic clock at which it was last drawn or the

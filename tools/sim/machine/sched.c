@@ -462,6 +462,7 @@ int launch_run(struct launch *l)
         if (!l->result) l->result = l->groups[i].result;
         group_close(&l->groups[i]);
     }
+    check_launch_end(l);
     free(l->groups);
     l->groups = NULL;
     l->group_count = 0;

@@ -162,7 +162,8 @@ static bool resolve(struct warp *w, const struct insn *in, uint32_t mask,
                    in->flags & ACC_CLUSTER, host))
         return false;
     if (w->cta->group->observer)
-        access_publish(w, in, mask, (enum ptx_space)in->space, address, size, ACCESS_ATOMIC, true);
+        access_publish(w, in, mask, (enum ptx_space)in->space, address, size, ACCESS_ATOMIC, true,
+                       false);
     return true;
 }
 

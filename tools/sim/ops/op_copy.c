@@ -273,6 +273,7 @@ static void submit_in(struct group *g, struct async_op *op, const struct bulk_in
     bulk_hold(c->dst, &c->bar);
     op->cost = (struct async_cost){.bytes = c->size, .where = (uint64_t)(uintptr_t)c->src};
     async_submit(g, op, NULL, latency);
+    bulk_announce_bar(op, &c->bar);
     bulk_access_shared(op, c->reduce ? ACCESS_ATOMIC : ACCESS_WRITE, PROXY_ASYNC, c->dst, c->size);
 }
 
@@ -581,6 +582,7 @@ static enum step async_store_lane(struct warp *w, const struct insn *in, uint32_
     *(struct async_store *)async_payload(op) = s;
     bulk_hold(s.dst, &s.bar);
     async_submit(w->cta->group, op, NULL, LATENCY_CLUSTER);
+    bulk_announce_bar(op, &s.bar);
     bulk_access_shared(op, s.reduce ? ACCESS_ATOMIC : ACCESS_WRITE, PROXY_GENERIC, s.dst, s.size);
     return STEP_NEXT;
 }

@@ -62,8 +62,8 @@ int bind_exit(struct decoder *dc, struct insn *out)
 static enum step exec_trap(struct warp *w, const struct insn *in, uint32_t mask)
 {
     return sim_fault(w, in, first_lane(mask), 719, FIND_TRAP, CAUSE_NONE, "",
-                     "the kernel executed trap in %d lane%s (0x%08x)", __builtin_popcount(mask),
-                     mask & (mask - 1) ? "s" : "", mask);
+                     "the kernel executed %s in %d lane%s (0x%08x)", in->row->name,
+                     __builtin_popcount(mask), mask & (mask - 1) ? "s" : "", mask);
 }
 
 int bind_trap(struct decoder *dc, struct insn *out)
@@ -96,19 +96,20 @@ int bind_nanosleep(struct decoder *dc, struct insn *out)
     return 0;
 }
 
-/* Launches run one after the other: prerequisite grids are complete, dependents start later. */
+/* Launches run one after the other: prerequisite grids are complete, dependents start later. The
+ * checker hears of waits. */
 static enum step exec_griddep(struct warp *w, const struct insn *in, uint32_t mask)
 {
-    (void)w;
-    (void)in;
-    (void)mask;
+    struct event e = {.kind = EV_GRID_WAIT, .lanes = mask, .warp = w, .in = in, .cta = w->cta};
+    if (in->flags) observe(w->cta->group, &e);
     return STEP_NEXT;
 }
 
+/* insn.flags: 1 for wait. */
 int bind_griddep(struct decoder *dc, struct insn *out)
 {
-    (void)dc;
     out->fn = exec_griddep;
+    out->flags = mod_is(dc, 0, "wait");
     return 0;
 }
 
@@ -147,9 +148,9 @@ static enum step exec_setmaxnreg(struct warp *w, const struct insn *in, uint32_t
     bool inc = in->flags;
     (void)mask;
     if (!w->reg_quota) {
-        sim_find(g, w, in, NO_LANE, SEV_WARNING, FIND_UNSUPPORTED, CAUSE_NONE, "",
-                 "setmaxnreg has no effect here: without .maxnreg, .reqntid or .maxntid the "
-                 "launch's register count is not known");
+        sim_find(g, w, in, NO_LANE, SEV_ADVICE, FIND_SETMAXNREG, CAUSE_NONE, "",
+                 "setmaxnreg has no effect here, nor on a GPU: ptxas ignores it (C7508) where no "
+                 ".maxnreg, .reqntid or .maxntid says how many registers a launch starts with");
         return STEP_NEXT;
     }
     if (inc && wanted < w->reg_quota) return setmaxnreg_wrong(w, in, "inc", wanted);

@@ -62,7 +62,8 @@ static bool locate_rows(struct warp *w, const struct insn *in, struct arg base,
                    host))
         return false;
     if (w->cta->group->observer)
-        access_publish(w, in, lanes, (enum ptx_space)in->space, address, ROW_BYTES, access, false);
+        access_publish(w, in, lanes, (enum ptx_space)in->space, address, ROW_BYTES, access, false,
+                       false);
     return true;
 }
 
@@ -141,16 +142,21 @@ static enum step exec_movmatrix(struct warp *w, const struct insn *in, uint32_t 
     return STEP_NEXT;
 }
 
-/* Modifiers: sync aligned shape xN [trans] [space] type [packed type]. */
+/* Modifiers: sync aligned, then shape, xN and [trans] in an order of the rows', [space] type [packed type]. */
 static int bind_rows(struct decoder *dc, struct insn *out, exec_fn *fn, uint32_t flags)
 {
-    const uint32_t count = (uint32_t)(dc->mod[3][1] - '0');
+    uint32_t count = 0;
+    bool trans = false;
+    for (uint32_t i = 2; i < 5; i++) {
+        if (dc->mod[i] && dc->mod[i][0] == 'x') count = (uint32_t)(dc->mod[i][1] - '0');
+        if (mod_is(dc, i, "trans")) trans = true;
+    }
     const uint32_t registers = flags & MATRIX_TALL ? 2 * count : count;
     if (out->list_count != registers)
-        return bind_invalid(dc, ".%s moves %u registers, not %u", dc->mod[3], registers,
+        return bind_invalid(dc, ".x%u moves %u registers, not %u", count, registers,
                             (unsigned)out->list_count);
     if (mod_is(dc, 2, "m8n16") && dc->mod[4]) return bind_invalid(dc, ".m8n16 has no .trans");
-    out->flags = (uint16_t)(count | flags | (mod_is(dc, 4, "trans") ? MATRIX_TRANS : 0U));
+    out->flags = (uint16_t)(count | flags | (trans ? MATRIX_TRANS : 0U));
     out->space = dc->mod[5] ? SPACE_SHARED : SPACE_NONE;
     out->fn = fn;
     return 0;

@@ -37,7 +37,7 @@ static enum ptx_space space_behind(uint64_t generic)
 
 void access_publish(struct warp *w, const struct insn *in, uint32_t mask, enum ptx_space space,
                     const uint64_t address[WARP_LANES], uint32_t size, enum access_kind access,
-                    bool strong)
+                    bool strong, bool unchanged)
 {
     uint64_t own[WARP_LANES] = {0};
     while (mask) {
@@ -50,6 +50,7 @@ void access_publish(struct warp *w, const struct insn *in, uint32_t mask, enum p
                           .strong = strong,
                           .warp = w,
                           .in = in,
+                          .value = unchanged,
                           .addresses = own,
                           .size = size};
         for (uint32_t m = mask; m; m &= m - 1) {
@@ -241,7 +242,7 @@ static enum step ld(struct warp *w, const struct insn *in, uint32_t mask)
         return STEP_FAULT;
     if (w->cta->group->observer)
         access_publish(w, in, mask, (enum ptx_space)in->space, address, f->bytes, ACCESS_READ,
-                       strong);
+                       strong, false);
     if (as_block(f, in, mask, host)) {
         memcpy(arg_dst(w, f->part[0].reg), host[0], (size_t)WARP_LANES * f->bytes);
         return STEP_NEXT;
@@ -278,9 +279,6 @@ static enum step st(struct warp *w, const struct insn *in, uint32_t mask)
     if (!mem_lanes(w, in, mask, (enum ptx_space)in->space, address, f->bytes, ACCESS_WRITE,
                    in->flags & ACC_CLUSTER, host))
         return STEP_FAULT;
-    if (w->cta->group->observer)
-        access_publish(w, in, mask, (enum ptx_space)in->space, address, f->bytes, ACCESS_WRITE,
-                       strong);
     if (as_block(f, in, mask, host)) {
         const void *source = arg_src(w, f->part[0].reg);
         size_t bytes = (size_t)WARP_LANES * f->bytes;
@@ -293,6 +291,9 @@ static enum step st(struct warp *w, const struct insn *in, uint32_t mask)
                                                              f->part[i].at, mask);
         }
     }
+    if (w->cta->group->observer)
+        access_publish(w, in, mask, (enum ptx_space)in->space, address, f->bytes, ACCESS_WRITE,
+                       strong, !changed);
     if (changed) access_changed(w->cta->group);
     return STEP_NEXT;
 }

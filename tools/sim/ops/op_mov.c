@@ -65,10 +65,10 @@ static enum step mov_pack(struct warp *w, const struct insn *in, uint32_t mask)
     uint8_t *d = arg_dst(w, in->arg[0]);
     for (uint32_t i = 0; i < in->list_count; i++) {
         const uint8_t *s = arg_src(w, in->list[i]);
-        uint32_t bytes = in->list[i].bits / 8U;
+        uint32_t bytes = in->arg[0].bits / 8U / in->list_count, from = in->list[i].bits / 8U;
         for (uint32_t m = mask; m; m &= m - 1) {
             uint32_t l = first_lane(m);
-            memcpy(element(d, bytes, in->list_count, i, l), s + (size_t)l * bytes, bytes);
+            memcpy(element(d, bytes, in->list_count, i, l), s + (size_t)l * from, bytes);
         }
     }
     return STEP_NEXT;
@@ -80,10 +80,12 @@ static enum step mov_unpack(struct warp *w, const struct insn *in, uint32_t mask
     uint32_t bytes = in->arg[1].bits / 8U / in->list_count;
     for (uint32_t i = 0; i < in->list_count; i++) {
         uint8_t *d = arg_dst(w, in->list[i]);
+        uint32_t to = in->list[i].bits / 8U;
         if (in->list[i].sink) continue;
         for (uint32_t m = mask; m; m &= m - 1) {
             uint32_t l = first_lane(m);
-            memcpy(d + (size_t)l * bytes, element(s, bytes, in->list_count, i, l), bytes);
+            memset(d + (size_t)l * to, 0, to);
+            memcpy(d + (size_t)l * to, element(s, bytes, in->list_count, i, l), bytes);
         }
     }
     return STEP_NEXT;
@@ -115,15 +117,16 @@ static enum step mov_unpack(struct warp *w, const struct insn *in, uint32_t mask
 HALVES_OP(16, uint16_t, uint32_t)
 HALVES_OP(32, uint32_t, uint64_t)
 
-/* 0 when the elements of the list fill a register of `bits` evenly. */
+/* 0 when the elements of the list fill a register of `bits` evenly. A .b8 register has 16 bits here. */
 static int check_elements(struct decoder *dc, const struct insn *out, uint32_t bits)
 {
     uint32_t each = out->list_count ? bits / out->list_count : 0;
-    if (each < 16 || each * out->list_count != bits)
+    const uint32_t held = each == 8 ? 16 : each;
+    if (each < 8 || each * out->list_count != bits)
         return bind_invalid(dc, "%u registers do not make up %u bits", (unsigned)out->list_count,
                             bits);
     for (uint32_t i = 0; i < out->list_count; i++)
-        if (!out->list[i].sink && out->list[i].bits != each)
+        if (!out->list[i].sink && out->list[i].bits != held)
             return bind_invalid(dc, "element %u has %u bits, not %u", i,
                                 (unsigned)out->list[i].bits, each);
     return 0;
@@ -133,7 +136,7 @@ int bind_mov_pack(struct decoder *dc, struct insn *out)
 {
     int result = check_elements(dc, out, out->arg[0].bits);
     if (result) return result;
-    if (out->list_count == 2 && out->arg[0].bits <= 64)
+    if (out->list_count == 2 && out->arg[0].bits >= 32 && out->arg[0].bits <= 64)
         return bind_lanes(dc, out, out->arg[0].bits == 64 ? &pack_32 : &pack_16);
     out->fn = mov_pack;
     return 0;
@@ -143,7 +146,8 @@ int bind_mov_unpack(struct decoder *dc, struct insn *out)
 {
     int result = check_elements(dc, out, out->arg[1].bits);
     if (result) return result;
-    if (out->list_count == 2 && out->arg[1].bits <= 64 && !out->list[0].sink && !out->list[1].sink)
+    if (out->list_count == 2 && out->arg[1].bits >= 32 && out->arg[1].bits <= 64 &&
+        !out->list[0].sink && !out->list[1].sink)
         return bind_lanes(dc, out, out->arg[1].bits == 64 ? &unpack_32 : &unpack_16);
     out->fn = mov_unpack;
     return 0;

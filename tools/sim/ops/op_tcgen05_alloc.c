@@ -47,7 +47,10 @@ static bool take_run(struct cta *cta, uint32_t first, uint32_t chunks)
         if (!sm->tmem) return false;
         memset(sm->tmem, 0xC5, size);
     }
-    for (uint32_t c = first; c < first + chunks; c++) sm->tmem_owner[c] = cta;
+    for (uint32_t c = first; c < first + chunks; c++) {
+        sm->tmem_owner[c] = cta;
+        cta->tmem_freed &= ~(1U << c);
+    }
     sm->tmem_base[first] = 1;
     sm->tmem_chunks[first] = (uint8_t)chunks;
     cta->tmem_held += chunks * TMEM_CHUNK;
@@ -280,7 +283,11 @@ static enum step exec_dealloc(struct warp *w, const struct insn *in, uint32_t ma
         return sim_fault(w, in, NO_LANE, 719, FIND_TMEM_DEALLOC, CAUSE_NONE, object,
                          "%u columns freed of an allocation of %u: an allocation is freed whole",
                          columns, sm->tmem_chunks[chunk] * (uint32_t)TMEM_CHUNK);
-    for (uint32_t c = chunk; c < chunk + columns / TMEM_CHUNK; c++) sm->tmem_owner[c] = NULL;
+    for (uint32_t c = chunk; c < chunk + columns / TMEM_CHUNK; c++) {
+        sm->tmem_owner[c] = NULL;
+        cta->tmem_freed |= 1U << c;
+    }
+    cta->tmem_free_in = in;
     sm->tmem_base[chunk] = 0;
     cta->tmem_held -= columns;
     publish(w, in, EV_TMEM_DEALLOC, address, columns);

@@ -64,8 +64,6 @@ static bool copy_cta(struct async_op *op, struct cta *cta)
             write_row(cta, op->in, r->address, row, unit, cta->shared + at);
         }
     }
-    desc_publish(op, cta, &r->source, s->rows, s->units * 16U);
-    tmem_publish(op, cta, ACCESS_WRITE, r->address, s->units * (uint32_t)UNIT_WORDS);
     return true;
 }
 
@@ -105,6 +103,29 @@ static enum step decode_run(struct warp *w, const struct insn *in, uint32_t lane
     return STEP_NEXT;
 }
 
+/* Lanes that some row goes to. */
+static uint32_t cp_blocks(const struct cp_shape *s, uint32_t lane)
+{
+    uint32_t blocks = 0;
+    for (uint32_t row = 0; row < s->rows; row++)
+        for (uint32_t copy = 0; copy < s->copies; copy++)
+            blocks |=
+                tmem_blocks(lane + row / s->part * s->apart + row % s->part + copy * s->again, 1);
+    return blocks;
+}
+
+static void announce_cp(const struct async_op *op, const struct cp_run *r)
+{
+    const struct cp_shape *s = op->in->aux;
+    const uint32_t cta_group = op->in->flags & CP_GROUP;
+    for (uint32_t i = 0; op->cta->group->observer && i < cta_group; i++) {
+        struct cta *cta = tcgen05_cta(op->cta, cta_group, i);
+        desc_publish(op, cta, &r->source, s->rows, s->units * 16U);
+        tmem_publish(op, cta, ACCESS_WRITE, r->address, s->units * (uint32_t)UNIT_WORDS,
+                     cp_blocks(s, tmem_lane(r->address)), true);
+    }
+}
+
 static enum step exec_cp(struct warp *w, const struct insn *in, uint32_t mask)
 {
     const uint32_t cta_group = in->flags & CP_GROUP;
@@ -120,6 +141,7 @@ static enum step exec_cp(struct warp *w, const struct insn *in, uint32_t mask)
         for (uint32_t i = 0; i < cta_group; i++)
             tcgen05_hold(w->cta, tcgen05_cta(w->cta, cta_group, i));
         async_submit(w->cta->group, op, &w->async->tensor, (struct async_latency){64, 32});
+        announce_cp(op, async_payload(op));
     }
     return STEP_NEXT;
 }
@@ -156,7 +178,6 @@ static bool run_shift(struct group *g, struct async_op *op)
     for (uint32_t i = 0; i < op->in->flags; i++) {
         struct cta *cta = tcgen05_cta(op->cta, op->in->flags, i);
         tmem_shift(cta, tmem_lane(r->address), tmem_column(r->address), SHIFT_COLUMNS);
-        tmem_publish(op, cta, ACCESS_ATOMIC, r->address, SHIFT_COLUMNS);
         tcgen05_release(op->cta, cta);
     }
     return true;
@@ -190,6 +211,10 @@ static enum step exec_shift(struct warp *w, const struct insn *in, uint32_t mask
         for (uint32_t i = 0; i < in->flags; i++)
             tcgen05_hold(w->cta, tcgen05_cta(w->cta, in->flags, i));
         async_submit(w->cta->group, op, &w->async->tensor, (struct async_latency){32, 16});
+        for (uint32_t i = 0; i < in->flags; i++)
+            tmem_publish(op, tcgen05_cta(w->cta, in->flags, i), ACCESS_ATOMIC, address,
+                         SHIFT_COLUMNS,
+                         tmem_blocks(tmem_lane(address), TMEM_LANES - tmem_lane(address)), false);
     }
     return STEP_NEXT;
 }

@@ -97,6 +97,28 @@ static uint32_t access_base(const struct warp *w, const struct insn *in)
     return (uint32_t)arg_lane(w, in->arg[a->address_arg], 0) + (uint32_t)in->imm[0];
 }
 
+/* What a B200 makes of the lane field: the warp's own quarter, then bits 16 to 20 (SEMANTICS.md). */
+static uint32_t own_lane(const struct warp *w, uint32_t address)
+{
+    return w->id % 4U * WARP_LANES + tmem_lane(address) % WARP_LANES;
+}
+
+/* The field names the warp's quarter, or leaves the quarter at 0 (libraries do, PTX ISA "Access
+ * restrictions" does not allow it); another quarter is not what the program gets. */
+static void check_quarter(struct warp *w, const struct insn *in, uint32_t address,
+                          const char *shape)
+{
+    const uint32_t named = tmem_lane(address) / WARP_LANES % 4U, own = w->id % 4U;
+    if (named == own || (named == 0 && w->cta->group->launch->check_level < 2)) return;
+    sim_find(
+        w->cta->group, w, in, NO_LANE, named ? SEV_ERROR : SEV_WARNING, FIND_TMEM_LANE, CAUSE_NONE,
+        "",
+        "warp %u reaches tensor-memory lanes %u to %u only; .%s at lane %u (address 0x%08x) is "
+        "outside them: the hardware takes lane %u",
+        w->id, own * WARP_LANES, own * WARP_LANES + WARP_LANES - 1U, shape, tmem_lane(address),
+        address, own_lane(w, address));
+}
+
 /* One address for the warp; lanes of the warp's own quarter; columns that the CTA owns. */
 static enum step check_access(struct warp *w, const struct insn *in, uint32_t mask)
 {
@@ -115,15 +137,12 @@ static enum step check_access(struct warp *w, const struct insn *in, uint32_t ma
                 "lane %u gives the address 0x%08x, lane 0 gives 0x%08x: it must be the "
                 "same in the whole warp",
                 l, (unsigned)arg_lane(w, arg, l), (unsigned)arg_lane(w, arg, 0));
-    if (lane < quarter || lane + row->lanes > quarter + WARP_LANES || lane % row->lanes)
-        return sim_fault(
-            w, in, NO_LANE, 719, FIND_TMEM_LANE, CAUSE_NONE, "",
-            "warp %u reaches tensor-memory lanes %u to %u only; .%s at lane %u (address "
-            "0x%08x) %s",
-            w->id, quarter, quarter + WARP_LANES - 1U, row->name, lane, base,
-            lane / WARP_LANES == quarter / WARP_LANES
-                ? "must start at the first or the sixteenth of them"
-                : "is outside them");
+    if (lane % WARP_LANES % row->lanes)
+        return sim_fault(w, in, NO_LANE, 719, FIND_TMEM_LANE, CAUSE_NONE, "",
+                         "warp %u reaches tensor-memory lanes %u to %u only; .%s at lane %u "
+                         "(address 0x%08x) must start at the first or the sixteenth of them",
+                         w->id, quarter, quarter + WARP_LANES - 1U, row->name, lane, base);
+    check_quarter(w, in, base, row->name);
     if (a->shape == SHAPE_16X32BX2 &&
         tmem_check(w, in, NO_LANE, w->cta, column + a->split, a->columns,
                    "the second half of .16x32bx2") == STEP_FAULT)
@@ -134,8 +153,10 @@ static enum step check_access(struct warp *w, const struct insn *in, uint32_t ma
 static void publish_access(const struct async_op *op, uint32_t base, enum access_kind access)
 {
     const struct tmem_access *a = op->in->aux;
-    tmem_publish(op, op->cta, access, base, a->columns);
-    if (a->shape == SHAPE_16X32BX2) tmem_publish(op, op->cta, access, base + a->split, a->columns);
+    const uint32_t blocks = tmem_blocks(tmem_lane(base), shape_rows[a->shape].lanes);
+    tmem_publish(op, op->cta, access, base, a->columns, blocks, false);
+    if (a->shape == SHAPE_16X32BX2)
+        tmem_publish(op, op->cta, access, base + a->split, a->columns, blocks, false);
 }
 
 /* Payload. */
@@ -200,7 +221,6 @@ static bool run_ld(struct group *g, struct async_op *op)
         }
     }
     if (a->red) reduce_loaded(w, op->in);
-    publish_access(op, run->base, ACCESS_READ);
     w->async->tmem_ld_pending--;
     return true;
 }
@@ -250,7 +270,6 @@ static bool run_st(struct group *g, struct async_op *op)
             cell[TMEM_LANES] = (cell[TMEM_LANES] & 0xFFFF0000U) | reg[t] >> 16;
         }
     }
-    publish_access(op, run->base, ACCESS_WRITE);
     op->warp->async->tmem_st_pending--;
     return true;
 }
@@ -269,10 +288,11 @@ static enum step exec_ld(struct warp *w, const struct insn *in, uint32_t mask)
     op = async_new(w, in, 0, run_ld, sizeof *run);
     if (!op) return tcgen05_no_memory(w, in);
     run = async_payload(op);
-    run->base = access_base(w, in);
+    run->base = own_lane(w, access_base(w, in)) << 16 | tmem_column(access_base(w, in));
     w->async->tmem_ld_pending++;
     op->cost.cycles = ((const struct tmem_access *)in->aux)->columns;
     async_submit(w->cta->group, op, &w->async->tmem_ld, access_latency(in->aux));
+    publish_access(op, run->base, ACCESS_READ);
     return STEP_NEXT;
 }
 
@@ -286,12 +306,13 @@ static enum step exec_st(struct warp *w, const struct insn *in, uint32_t mask)
     op = async_new(w, in, 0, run_st, sizeof *run + a->regs * row);
     if (!op) return tcgen05_no_memory(w, in);
     run = async_payload(op);
-    run->base = access_base(w, in);
+    run->base = own_lane(w, access_base(w, in)) << 16 | tmem_column(access_base(w, in));
     for (uint32_t r = 0; r < a->regs; r++)
         memcpy(run->words + (size_t)r * WARP_LANES, arg_src(w, in->list[r]), row);
     w->async->tmem_st_pending++;
     op->cost.cycles = a->columns;
     async_submit(w->cta->group, op, &w->async->tmem_st, access_latency(a));
+    publish_access(op, run->base, ACCESS_WRITE);
     return STEP_NEXT;
 }
 

@@ -23,8 +23,7 @@ enum {
     MMA_MAX_K = 128,    /* sparse mxf4 */
     MMA_MAX_SHIFT = 32, /* columns by which .ws may shift B */
     MMA_BLOCK_N = 8,
-    MASK_WORDS = 8,
-    MAX_VECTORS = 6 /* of scale factors: K = 96 with block16 */
+    MASK_WORDS = 8
 };
 
 /* insn.aux of tcgen05.mma. */
@@ -68,6 +67,8 @@ struct d_layout {
 };
 struct d_layout mma_layout(const struct mma_form *f, const struct mma_run *r);
 
+/* Announces what a submitted operation will touch. */
+void mma_announce(const struct async_op *op, const struct mma_run *r);
 /* The async_run_fn of tcgen05.mma. */
 bool mma_run_op(struct group *g, struct async_op *op);
 

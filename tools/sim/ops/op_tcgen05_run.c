@@ -10,8 +10,7 @@
 enum {
     QUARTERS = TMEM_LANES / WARP_LANES,
     MAX_COLUMNS = TENSOR_MAX_MN + MMA_MAX_SHIFT,
-    SAFE_EXPONENT = 110, /* of a scale: an operand times it is a normal float */
-    FRACTION = 35        /* bits to which sums of scaled groups are aligned */
+    FP4_MERGE = 16 /* stored elements whose products are added exactly, PTX ISA leaves it open */
 };
 
 /* B as gathered from one CTA. */
@@ -34,10 +33,9 @@ struct share {
     uint8_t place[MMA_MAX_K / 2 * TMEM_LANES]; /* .sp: logical k of stored element i of a lane,
                                                   [i * TMEM_LANES + lane] */
     bool by_row;       /* .sp: B has infinities or NaN, which what is not selected must not see */
-    bool wide;         /* scales that an operand cannot take */
     uint32_t b_n, b_k; /* strides of B tiles */
-    double sa[TMEM_LANES][MAX_VECTORS];
-    double sb[QUARTERS][TENSOR_MAX_MN][MAX_VECTORS];
+    struct fp4_scale sa[TMEM_LANES][TENSOR_FP4_SCALES];
+    struct fp4_scale sb[QUARTERS][TENSOR_MAX_MN][TENSOR_FP4_SCALES];
 };
 
 /* Lanes x columns of D that one call of the product kernel makes. */
@@ -45,7 +43,8 @@ struct block {
     uint32_t lane, m, column, n;
     const float *b;
     uint32_t b_n, b_k;
-    uint32_t scale_n; /* row of SFB of the first column */
+    uint32_t scale_n;                 /* row of SFB of the first column */
+    const int16_t *a_scale, *b_scale; /* of rows and columns, or NULL */
 };
 
 struct d_layout mma_layout(const struct mma_form *f, const struct mma_run *r)
@@ -86,7 +85,6 @@ static void gather_tmem(struct share *s)
                 s->stored[(size_t)(column * per_cell + i) * TMEM_LANES + lane] = value[i];
         }
     }
-    tmem_publish(s->op, s->cta, ACCESS_READ, r->a_tmem, columns);
 }
 
 /* The lane of row 0 of a strip, in a bank. */
@@ -144,21 +142,35 @@ static bool place_group(struct share *s, uint32_t lane, uint32_t group, uint32_t
     return first < second || code == 0x6U;
 }
 
+/* Metadata that names one element twice, where at most one of the two that are stored is not zero:
+ * CUTLASS's compressor writes it for groups of zeros, and its kernels run on a B200. */
+static bool group_is_moot(const struct share *s, uint32_t lane, uint32_t group, uint32_t code)
+{
+    const uint32_t count = s->r->stored_k / (s->f->kind == KIND_F16 ? 8U : 16U);
+    uint32_t other = 0;
+    if (s->f->kind == KIND_TF32 || (code & 3U) != code >> 2) return false;
+    for (uint32_t i = 0; i < count; i++)
+        other += s->stored[(size_t)(group * count + i) * TMEM_LANES + lane] != 0.0F;
+    return other <= 1;
+}
+
 static bool place_lane(struct share *s, uint32_t lane)
 {
     const uint32_t groups = s->f->kind == KIND_F16 || s->f->kind == KIND_TF32 ? 8 : 16;
     for (uint32_t group = 0; group < groups; group++) {
         const uint32_t code = metadata(s, lane, group);
-        if (place_group(s, lane, group, code)) continue;
+        if (place_group(s, lane, group, code) || group_is_moot(s, lane, group, code)) continue;
         (void)sim_fault(s->op->warp, s->op->in, s->op->lane, 715, FIND_MMA_DESC, CAUSE_NONE, "",
                         "sparsity metadata of lane %u, group %u is 0x%x, which names no ordered "
                         "pair of elements",
                         lane, group, code);
         return false;
     }
-    for (uint32_t i = 0; i < s->r->stored_k; i++)
-        s->a[(size_t)s->place[i * TMEM_LANES + lane] * TMEM_LANES + lane] =
-            s->stored[(size_t)i * TMEM_LANES + lane];
+    for (uint32_t i = 0; i < s->r->stored_k; i++) {
+        const float value = s->stored[(size_t)i * TMEM_LANES + lane];
+        if (value != 0.0F)
+            s->a[(size_t)s->place[i * TMEM_LANES + lane] * TMEM_LANES + lane] = value;
+    }
     return true;
 }
 
@@ -170,41 +182,34 @@ static bool expand_sparse(struct share *s)
         for (uint32_t strip = 0; strip < s->l.strips; strip++)
             for (uint32_t i = 0; i < run; i++)
                 if (!place_lane(s, strip_lane(s, bank, strip) + i)) return false;
-    tmem_publish(s->op, s->cta, ACCESS_READ, s->r->meta + s->r->selector,
-                 s->f->kind == KIND_F16 || s->f->kind == KIND_TF32 ? 1 : 2);
     return true;
 }
 
 /* ---- scale factors ---- */
 
 /* ue8m0: 2^(code - 127). ue4m3: e4m3 without a sign. */
-static double scale_value(const struct mma_run *r, uint32_t code)
+static struct fp4_scale scale_of(const struct mma_run *r, uint32_t code)
 {
-    float value;
-    const uint8_t magnitude = code & 0x7FU;
-    if (r->ue8m0) return code == 0xFFU ? (double)NAN : ldexp(1.0, (int)code - 127);
-    tensor_convert(TF_E4M3, &magnitude, 1, &value);
-    return (double)value;
+    const uint32_t field = code >> 3 & 15U, fraction = code & 7U;
+    if (r->ue8m0)
+        return (struct fp4_scale){code == 0xFFU ? FP4_SCALE_NAN : 8, (int16_t)((int)code - 127)};
+    if ((code & 0x7FU) == 0x7FU) return (struct fp4_scale){FP4_SCALE_NAN, 0};
+    return (struct fp4_scale){(uint8_t)(field ? 8U + fraction : fraction),
+                              (int16_t)((int)(field ? field : 1U) - 7)};
 }
 
 /* The factors of row x as a quarter of the lanes sees them: 32 rows a column, four factors a cell, more
  * than four go on after the columns that 128 rows a piece take. */
 static void load_scales(const struct share *s, uint32_t address, uint32_t id, uint32_t rows,
-                        uint32_t x, uint32_t quarter, double *to)
+                        uint32_t x, uint32_t quarter, struct fp4_scale *to)
 {
     const uint32_t past = (rows + 127U) / 128U * 4U;
     for (uint32_t j = 0; j < s->r->vectors; j++) {
         const uint32_t byte = id + j;
         const uint32_t column = tmem_column(address) + x / 32U + (byte < 4 ? 0 : past);
         const uint32_t cell = s->cta->sm->tmem[column][quarter * WARP_LANES + x % 32U];
-        to[j] = scale_value(s->r, cell >> byte % 4U * 8U & 0xFFU);
+        to[j] = scale_of(s->r, cell >> byte % 4U * 8U & 0xFFU);
     }
-}
-
-/* False for a scale that would take an operand out of the range of normal floats. */
-static bool scale_safe(double scale)
-{
-    return !(fabs(scale) > ldexp(1.0, SAFE_EXPONENT) || fabs(scale) < ldexp(1.0, -SAFE_EXPONENT));
 }
 
 static void gather_scales(struct share *s)
@@ -213,22 +218,16 @@ static void gather_scales(struct share *s)
     const uint32_t columns = s->l.bank_lanes ? r->n / s->l.banks : r->n;
     memset(s->sa, 0, sizeof s->sa);
     memset(s->sb, 0, sizeof s->sb);
-    for (uint32_t lane = 0; lane < TMEM_LANES; lane++) {
+    for (uint32_t lane = 0; lane < TMEM_LANES; lane++)
         load_scales(s, r->sfa, r->sfa_id, s->l.rows, lane % s->l.rows, lane / WARP_LANES,
                     s->sa[lane]);
-        s->wide |= !scale_safe(s->sa[lane][0]);
-    }
-    for (uint32_t quarter = 0; quarter < QUARTERS; quarter++) {
-        for (uint32_t n = 0; n < columns; n++) {
+    for (uint32_t quarter = 0; quarter < QUARTERS; quarter++)
+        for (uint32_t n = 0; n < columns; n++)
             load_scales(s, r->sfb, r->sfb_id, columns, n, quarter, s->sb[quarter][n]);
-            s->wide |= !scale_safe(s->sb[quarter][n][0]);
-        }
-    }
-    tmem_publish(s->op, s->cta, ACCESS_READ, r->sfa, (s->l.rows + 31U) / 32U);
-    tmem_publish(s->op, s->cta, ACCESS_READ, r->sfb, (columns + 31U) / 32U);
-    for (uint32_t k = 0; s->f->kind == KIND_MXF8F6F4 && !s->wide && k < r->k; k++)
-        for (uint32_t lane = 0; lane < TMEM_LANES; lane++)
-            s->a[(size_t)k * TMEM_LANES + lane] *= (float)s->sa[lane][0];
+    if (s->f->kind != KIND_MXF8F6F4) return;
+    for (uint32_t lane = 0; lane < TMEM_LANES; lane++)
+        for (uint32_t k = 0; s->sa[lane][0].significand == FP4_SCALE_NAN && k < r->k; k++)
+            s->a[(size_t)k * TMEM_LANES + lane] = NAN;
 }
 
 /* ---- cells of D ---- */
@@ -271,14 +270,6 @@ static void store_cell(const struct share *s, const struct block *x, uint32_t n,
 
 /* ---- products ---- */
 
-/* Operands that carry a scale have the exponents of their values, not of their type. */
-static struct tensor_rule rule_of(const struct mma_run *r, bool scaled, bool half_d)
-{
-    const enum tensor_format a = scaled ? TF_BF16 : (enum tensor_format)r->format_a;
-    const enum tensor_format b = scaled ? TF_BF16 : (enum tensor_format)r->format_b;
-    return tensor_rule_of(a, b, half_d, half_d, false);
-}
-
 static struct tensor_product product_of(const struct share *s, const struct block *x)
 {
     return (struct tensor_product){
@@ -293,7 +284,11 @@ static struct tensor_product product_of(const struct share *s, const struct bloc
         .acc = cell_at(s, x, 0, 0),
         .acc_stride = TMEM_LANES,
         .accumulate = s->r->accumulate,
-        .rule = rule_of(s->r, s->f->kind >= KIND_MXF8F6F4, s->r->half_d),
+        .rule =
+            tensor_rule_of((enum tensor_format)s->r->format_a, (enum tensor_format)s->r->format_b,
+                           s->r->half_d, s->r->half_d, false),
+        .a_scale = x->a_scale,
+        .b_scale = x->b_scale,
     };
 }
 
@@ -309,6 +304,7 @@ static void multiply_staged(const struct share *s, const struct block *x)
             for (uint32_t m = 0; m < p.m; m++)
                 stage[i][m] = load_cell(s, *cell_at(s, x, first + i, m));
         p.b = x->b + (size_t)first * x->b_n;
+        if (x->b_scale) p.b_scale = x->b_scale + first;
         tensor_mma(&p);
         for (uint32_t i = 0; i < MMA_BLOCK_N; i++)
             for (uint32_t m = 0; m < p.m; m++) store_cell(s, x, first + i, m, stage[i][m]);
@@ -321,6 +317,7 @@ static void multiply_rows(const struct share *s, const struct block *x)
     enum { ROWS = 16 }; /* the least that the product kernel takes; one is used */
     float a[MMA_MAX_K / 2 * ROWS] = {0}, b[MMA_MAX_K / 2 * TENSOR_MAX_MN];
     uint32_t stage[TENSOR_MAX_MN][ROWS];
+    int16_t a_scale[ROWS] = {0};
     const uint32_t k_count = s->r->stored_k;
     struct tensor_product p = product_of(s, x);
     p.m = ROWS;
@@ -332,8 +329,10 @@ static void multiply_rows(const struct share *s, const struct block *x)
     p.b_k = x->n;
     p.acc = stage[0];
     p.acc_stride = ROWS;
+    if (x->a_scale) p.a_scale = a_scale;
     for (uint32_t m = 0; m < x->m; m++) {
         memset(stage, 0, sizeof stage);
+        if (x->a_scale) a_scale[0] = x->a_scale[m];
         for (uint32_t i = 0; i < k_count; i++) {
             const uint32_t k = s->place[i * TMEM_LANES + x->lane + m];
             a[(size_t)i * ROWS] = s->a[(size_t)k * TMEM_LANES + x->lane + m];
@@ -367,20 +366,11 @@ static uint32_t add_integer(const struct mma_run *r, uint32_t before, float sum)
     return (uint32_t)(all > INT32_MAX ? INT32_MAX : all < INT32_MIN ? INT32_MIN : all);
 }
 
-static uint32_t canonical_bits(float f)
-{
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    return f != f ? 0x7FFFFFFFU : bits;
-}
-
-/* Sums apart from D, which is added afterwards: integers, and mxf8f6f4 with scales beyond the range of
- * operands (interpretation: the sum of a block, then its scale and D with one rounding to nearest). */
-static void multiply_apart(const struct share *s, const struct block *x)
+/* kind::i8: sums apart from D, which is added afterwards. */
+static void multiply_integers(const struct share *s, const struct block *x)
 {
     uint32_t stage[MMA_BLOCK_N][TMEM_LANES];
     struct tensor_product p = product_of(s, x);
-    p.rule = rule_of(s->r, false, false);
     p.acc = stage[0];
     p.n = MMA_BLOCK_N;
     p.accumulate = false;
@@ -389,114 +379,81 @@ static void multiply_apart(const struct share *s, const struct block *x)
         tensor_mma(&p);
         for (uint32_t i = 0; i < MMA_BLOCK_N; i++) {
             for (uint32_t m = 0; m < p.m; m++) {
-                const uint32_t before = *cell_at(s, x, first + i, m), lane = x->lane + m;
-                const float sum = float_of(stage[i][m]);
-                if (s->f->kind == KIND_I8) {
-                    if (!kept(s, lane))
-                        *cell_at(s, x, first + i, m) = add_integer(s->r, before, sum);
-                    continue;
-                }
-                const double scale =
-                    s->sa[lane][0] * s->sb[lane / WARP_LANES][x->scale_n + first + i][0];
-                const double base = s->r->accumulate ? (double)float_of(before) : 0;
-                store_cell(s, x, first + i, m, canonical_bits((float)(base + (double)sum * scale)));
+                uint32_t *d = cell_at(s, x, first + i, m);
+                if (!kept(s, x->lane + m)) *d = add_integer(s->r, *d, float_of(stage[i][m]));
             }
         }
     }
 }
 
-/* mxf8f6f4: A is scaled already; B is, as each quarter of the lanes sees its factors. */
+/* Columns whose scale factor is NaN become NaN in `to`; then B lies there. */
+static bool spoil_columns(const struct share *s, const struct block *x,
+                          const struct fp4_scale sb[][TENSOR_FP4_SCALES], float *to)
+{
+    bool any = false;
+    for (uint32_t n = 0; n < x->n; n++) any |= sb[n][0].significand == FP4_SCALE_NAN;
+    for (uint32_t n = 0; any && n < x->n; n++)
+        for (uint32_t k = 0; k < s->r->k; k++)
+            to[(size_t)n * s->r->k + k] = sb[n][0].significand == FP4_SCALE_NAN
+                                              ? NAN
+                                              : x->b[(size_t)n * x->b_n + (size_t)k * x->b_k];
+    return any;
+}
+
+/* mxf8f6f4: powers of two, which each quarter of the lanes has for itself. */
 static void multiply_scaled(const struct share *s, const struct block *x)
 {
     float b[TENSOR_MAX_MN * MMA_MAX_K / 2];
-    const uint32_t k_count = s->r->k;
-    if (s->wide) {
-        multiply_apart(s, x);
-        return;
-    }
+    int16_t a_scale[WARP_LANES], b_scale[TENSOR_MAX_MN];
     for (uint32_t m = 0; m < x->m; m += WARP_LANES) {
         struct block part = *x;
         part.lane += m;
-        part.m = WARP_LANES;
-        part.b = b;
-        part.b_n = k_count;
-        part.b_k = 1;
-        for (uint32_t n = 0; n < x->n; n++) {
-            const float scale = (float)s->sb[part.lane / WARP_LANES][x->scale_n + n][0];
-            for (uint32_t k = 0; k < k_count; k++)
-                b[(size_t)n * k_count + k] = x->b[(size_t)n * x->b_n + (size_t)k * x->b_k] * scale;
+        part.m = x->m < WARP_LANES ? x->m : WARP_LANES;
+        part.a_scale = a_scale;
+        part.b_scale = b_scale;
+        for (uint32_t i = 0; i < part.m; i++) a_scale[i] = s->sa[part.lane + i][0].exponent;
+        const struct fp4_scale(*sb)[TENSOR_FP4_SCALES] = &s->sb[part.lane / WARP_LANES][x->scale_n];
+        for (uint32_t n = 0; n < x->n; n++) b_scale[n] = sb[n][0].exponent;
+        if (spoil_columns(s, x, sb, b)) {
+            part.b = b;
+            part.b_n = s->r->k;
+            part.b_k = 1;
         }
         multiply_plain(s, &part);
     }
 }
 
-static int exponent_of(double d)
+/* mxf4, mxf4nvf4. */
+static void multiply_fp4(const struct share *s, const struct block *x)
 {
-    uint64_t bits;
-    memcpy(&bits, &d, sizeof bits);
-    return (int)(bits >> 52 & 0x7FFU) - 1023;
-}
-
-/* Terms aligned to the largest, cut off toward zero at FRACTION bits, added exactly, the sum cut off to
- * float: what published models say of mxf4 and mxf4nvf4 (arXiv 2511.10909). */
-static uint32_t sum_aligned(const double *term, uint32_t count)
-{
-    double plain = 0, unit;
-    int top = -1023;
-    int64_t sum = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        plain += term[i];
-        if (term[i] != 0 && exponent_of(term[i]) > top) top = exponent_of(term[i]);
-    }
-    if (!isfinite(plain)) return canonical_bits((float)plain);
-    if (top == -1023) return 0;
-    unit = ldexp(1.0, FRACTION - top);
-    for (uint32_t i = 0; i < count; i++) sum += (int64_t)(term[i] * unit);
-    const double exact = (double)sum / unit;
-    float f = (float)exact;
-    if (fabs(exact) >= 0x1p128) return canonical_bits(exact < 0 ? -INFINITY : INFINITY);
-    if (fabs((double)f) > fabs(exact)) f = nextafterf(f, 0.0F);
-    return canonical_bits(f);
-}
-
-/* mxf4, mxf4nvf4: the products of a scale vector's elements are summed exactly, then scaled. */
-static void multiply_groups(const struct share *s, const struct block *x)
-{
-    uint32_t stage[MAX_VECTORS][MMA_BLOCK_N][TMEM_LANES];
-    const uint32_t groups = s->r->vectors, per_group = s->r->k / groups;
-    struct tensor_product p = product_of(s, x);
-    p.rule = rule_of(s->r, false, false);
-    p.n = MMA_BLOCK_N;
-    p.k = per_group;
-    p.accumulate = false;
-    for (uint32_t first = 0; first < x->n; first += MMA_BLOCK_N) {
-        for (uint32_t g = 0; g < groups; g++) {
-            p.acc = stage[g][0];
-            p.a = s->a + (size_t)g * per_group * TMEM_LANES + x->lane;
-            p.b = x->b + (size_t)first * x->b_n + (size_t)g * per_group * x->b_k;
-            tensor_mma(&p);
-        }
-        for (uint32_t i = 0; i < MMA_BLOCK_N; i++) {
-            for (uint32_t m = 0; m < x->m; m++) {
-                const uint32_t lane = x->lane + m;
-                const double *sb = s->sb[lane / WARP_LANES][x->scale_n + first + i];
-                double term[MAX_VECTORS + 1] = {0};
-                for (uint32_t g = 0; g < groups; g++)
-                    term[g] = (double)float_of(stage[g][i][m]) * (s->sa[lane][g] * sb[g]);
-                if (s->r->accumulate) term[groups] = (double)float_of(*cell_at(s, x, first + i, m));
-                store_cell(s, x, first + i, m, sum_aligned(term, groups + 1U));
-            }
-        }
-    }
+    tensor_fp4(&(struct tensor_fp4){
+        .m = x->m,
+        .n = x->n,
+        .k = s->r->k,
+        .merge = s->f->sparse ? 2 * FP4_MERGE : FP4_MERGE, /* .sp: interpretation */
+        .scales = s->r->vectors,
+        .ue4m3 = !s->r->ue8m0,
+        .accumulate = s->r->accumulate,
+        .a = s->a + x->lane,
+        .a_stride = TMEM_LANES,
+        .b = x->b,
+        .b_n = x->b_n,
+        .b_k = x->b_k,
+        .sa = s->sa[x->lane],
+        .sb = s->sb[x->lane / WARP_LANES][x->scale_n],
+        .sb_quarter = TENSOR_MAX_MN,
+        .acc = cell_at(s, x, 0, 0),
+        .acc_stride = TMEM_LANES,
+    });
 }
 
 static void multiply(const struct share *s, const struct block *x)
 {
     switch (s->f->kind) {
-    case KIND_I8: multiply_apart(s, x); break;
+    case KIND_I8: multiply_integers(s, x); break;
     case KIND_MXF8F6F4: multiply_scaled(s, x); break;
     case KIND_MXF4:
-    case KIND_MXF4NVF4: multiply_groups(s, x); break;
+    case KIND_MXF4NVF4: multiply_fp4(s, x); break;
     default: multiply_plain(s, x); break;
     }
 }
@@ -539,7 +496,6 @@ static bool multiply_cta(struct share *s, const struct b_tile *tiles)
                         });
         }
     }
-    tmem_publish(s->op, s->cta, r->accumulate ? ACCESS_ATOMIC : ACCESS_WRITE, r->d, s->l.columns);
     return true;
 }
 
@@ -589,9 +545,60 @@ static bool run_share(struct share *s, const struct b_tile *tiles)
     if (!multiply_cta(s, tiles)) return false;
     if (s->f->a_shift) {
         tmem_shift(s->cta, 0, tmem_column(r->a_tmem), mma_a_columns(r));
-        tmem_publish(s->op, s->cta, ACCESS_ATOMIC, r->a_tmem, mma_a_columns(r));
     }
     return true;
+}
+
+/* ---- what it will touch ---- */
+
+/* Blocks of lanes in which rows of D lie, and of A in tensor memory; without those that `keep` (NULL:
+ * none) leaves unwritten. */
+static uint32_t row_blocks(const struct mma_run *r, const struct d_layout *l, const uint32_t *keep)
+{
+    const uint32_t copies = l->bank_lanes ? l->banks : 1;
+    uint32_t blocks = 0;
+    for (uint32_t bank = 0; bank < copies; bank++)
+        for (uint32_t strip = 0; strip < l->strips; strip++)
+            blocks |= tmem_blocks(tmem_lane(r->d) + bank * l->bank_lanes + strip * l->strip_lanes,
+                                  l->rows / l->strips);
+    for (uint32_t i = 0; keep && i < TMEM_LANES / TMEM_BLOCK; i++)
+        if ((keep[i / 2U] >> i % 2U * TMEM_BLOCK & 0xFFFFU) == 0xFFFFU) blocks &= ~(1U << i);
+    return blocks;
+}
+
+static void announce_share(const struct async_op *op, const struct mma_run *r, struct cta *cta,
+                           const uint32_t *keep)
+{
+    const struct mma_form *f = op->in->aux;
+    const struct d_layout l = mma_layout(f, r);
+    const uint32_t blocks = row_blocks(r, &l, NULL), n = r->n / f->cta_group;
+    const uint32_t columns = l.bank_lanes ? r->n / l.banks : r->n;
+    const uint32_t b_columns = r->b_shift ? (n + r->b_shift + 15U) / 16U * 16U : n;
+    if (f->a_in_tmem)
+        tmem_publish(op, cta, f->a_shift ? ACCESS_ATOMIC : ACCESS_READ, r->a_tmem, mma_a_columns(r),
+                     blocks, true);
+    else
+        desc_publish(op, cta, &r->a, l.rows,
+                     r->stored_k / tensor_format_pack((enum tensor_format)r->format_a));
+    desc_publish(op, cta, &r->b, b_columns,
+                 r->k / tensor_format_pack((enum tensor_format)r->format_b));
+    if (f->sparse)
+        tmem_publish(op, cta, ACCESS_READ, r->meta + r->selector,
+                     f->kind == KIND_F16 || f->kind == KIND_TF32 ? 1 : 2, blocks, false);
+    if (f->kind >= KIND_MXF8F6F4) {
+        tmem_publish(op, cta, ACCESS_READ, r->sfa, (l.rows + 31U) / 32U, TMEM_ALL_BLOCKS, false);
+        tmem_publish(op, cta, ACCESS_READ, r->sfb, (columns + 31U) / 32U, TMEM_ALL_BLOCKS, false);
+    }
+    tmem_publish(op, cta, r->accumulate ? ACCESS_ATOMIC : ACCESS_WRITE, r->d, l.columns,
+                 row_blocks(r, &l, keep), true);
+}
+
+void mma_announce(const struct async_op *op, const struct mma_run *r)
+{
+    const struct mma_form *f = op->in->aux;
+    for (uint32_t i = 0; observes_accesses(op->cta->group) && i < f->cta_group; i++)
+        announce_share(op, r, tcgen05_cta(op->cta, f->cta_group, i),
+                       r->keep + (f->cta_group == 2 ? i * 4U : 0U));
 }
 
 bool mma_run_op(struct group *g, struct async_op *op)
@@ -613,7 +620,7 @@ bool mma_run_op(struct group *g, struct async_op *op)
         s.cta = tcgen05_cta(op->cta, f->cta_group, i);
         s.l = mma_layout(f, r);
         s.keep = r->keep + (f->cta_group == 2 ? i * 4U : 0U);
-        s.by_row = s.wide = false;
+        s.by_row = false;
         s.b_n = r->b.mn_major ? 1U : r->k;
         s.b_k = r->b.mn_major ? columns : 1U;
         good = run_share(&s, tiles);

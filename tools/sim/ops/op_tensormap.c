@@ -143,7 +143,7 @@ static enum step exec_replace(struct warp *w, const struct insn *in, uint32_t ma
     }
     if (w->cta->group->observer)
         access_publish(w, in, mask, (enum ptx_space)in->space, address, MAP_BYTES, ACCESS_WRITE,
-                       false);
+                       false, false);
     access_changed(w->cta->group);
     return STEP_NEXT;
 }
@@ -210,8 +210,8 @@ static enum step exec_cp_fence(struct warp *w, const struct insn *in, uint32_t m
                               .address = dst[lane],
                               .size = MAP_BYTES,
                               .value = FENCE_PROXY_TENSORMAP};
-        access_publish(w, in, 1U << lane, SPACE_SHARED, src, MAP_BYTES, ACCESS_READ, false);
-        access_publish(w, in, 1U << lane, SPACE_GLOBAL, dst, MAP_BYTES, ACCESS_WRITE, false);
+        access_publish(w, in, 1U << lane, SPACE_SHARED, src, MAP_BYTES, ACCESS_READ, false, false);
+        access_publish(w, in, 1U << lane, SPACE_GLOBAL, dst, MAP_BYTES, ACCESS_WRITE, false, false);
         observe(w->cta->group, &fence);
     }
     access_changed(w->cta->group);

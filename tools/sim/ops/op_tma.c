@@ -166,10 +166,29 @@ static bool run_load(struct group *g, struct async_op *op)
 {
     struct tma_load *l = async_payload(op);
     if (tmap_load(g, op, &l->map, l->coord, l->dst.cta->shared, l->dst.offset)) {
-        bulk_signal(op, &l->bar, tmap_box_bytes(&l->map));
+        bulk_signal(op, &l->bar, tmap_signal_bytes(&l->map));
     }
     bulk_release(l->dst, &l->bar);
     return true;
+}
+
+/* Tells which box of which tensor comes to lie where, and how. */
+static void publish_tile(const struct async_op *op, const struct tma_load *l)
+{
+    uint64_t hash = l->map.address;
+    if (!op->cta->group->observer) return;
+    for (uint32_t d = 0; d < l->map.rank; d++)
+        hash = (hash ^ (uint32_t)l->coord[d]) * 0x9E3779B97F4A7C15ULL;
+    observe(op->cta->group, &(struct event){.kind = EV_TILE,
+                                            .lanes = 1U << op->lane,
+                                            .warp = op->warp,
+                                            .in = op->in,
+                                            .cta = l->dst.cta,
+                                            .key = (uint32_t)(hash >> 32),
+                                            .value = l->map.swizzle,
+                                            .token = op->token,
+                                            .address = l->dst.offset,
+                                            .size = tmap_box_span(&l->map)});
 }
 
 /* The box's start alone tells copies of the same box. */
@@ -190,9 +209,11 @@ static enum step submit_load(struct warp *w, const struct insn *in, uint32_t lan
     op->cost = box_cost(&load->map, load->coord);
     op->cost.shared_by = load->shared_by;
     async_submit(w->cta->group, op, NULL, LATENCY_LOAD);
+    bulk_announce_bar(op, &load->bar);
     publish_map_read(op, map_address);
     tmap_announce(op, &load->map, load->coord, ACCESS_READ);
     bulk_access_shared(op, ACCESS_WRITE, PROXY_ASYNC, load->dst, tmap_box_span(&load->map));
+    publish_tile(op, load);
     return STEP_NEXT;
 }
 

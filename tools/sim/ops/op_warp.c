@@ -276,6 +276,12 @@ int bind_shfl(struct decoder *dc, struct insn *out)
 /* ---- bar.warp.sync ---- */
 
 /* Lanes that call it at different places meet as well, so the fragments need not merge. */
+/* Stands at a bar.warp.sync of these lanes; one that has met and has yet to go on does so no longer. */
+static bool waits_for(const struct frag *f, uint32_t need)
+{
+    return f->wait.kind == WAIT_WARPSYNC && f->wait.need == need && !f->wait.arrived;
+}
+
 static enum step exec_warpsync(struct warp *w, const struct insn *in, uint32_t mask)
 {
     struct frag *f = warp_frag(w);
@@ -284,7 +290,7 @@ static enum step exec_warpsync(struct warp *w, const struct insn *in, uint32_t m
     if (members(w, in, mask, in->arg[0], &need) == STEP_FAULT) return STEP_FAULT;
     for (uint32_t i = 0; i < w->frag_count; i++) {
         const struct frag *o = &w->frags[i];
-        if (o != f && o->wait.kind == WAIT_WARPSYNC && o->wait.need == need) here |= o->mask;
+        if (o != f && waits_for(o, need)) here |= o->mask;
     }
     if (need & w->live & ~here) {
         sim_block(w, WAIT_WARPSYNC, w->cta, 0, 0);
@@ -293,7 +299,7 @@ static enum step exec_warpsync(struct warp *w, const struct insn *in, uint32_t m
     }
     for (uint32_t i = 0; i < w->frag_count; i++) {
         struct frag *o = &w->frags[i];
-        if (o == f || o->wait.kind != WAIT_WARPSYNC || o->wait.need != need) continue;
+        if (o == f || !waits_for(o, need)) continue;
         o->wait.arrived = true;
         frag_wake(w, o);
     }

@@ -1,13 +1,15 @@
 /*
- * wgmma (sm_90a): PTX ISA "Asynchronous Warpgroup Level Matrix Instructions". Each warp of the
- * warpgroup multiplies its own 16 of the 64 rows, in its own first-in first-out pipe; registers are
- * read and written when the operation completes.
+ * wgmma (sm_90a): PTX ISA "Asynchronous Warpgroup Level Matrix Instructions". An operation is the
+ * warpgroup's: it starts once all four warps have issued it, and is over for all of them at once, so
+ * that a thread behind its wait_group knows that no warp of the four still reads the operands (kernels
+ * give shared memory back on the word of one). Each warp multiplies its own 16 of the 64 rows; registers
+ * are read and written when the operation completes.
  */
 #include "smem_desc.h"
 
 #include <inttypes.h>
 
-enum { WGMMA_ROWS = 16 };
+enum { WGMMA_ROWS = 16, WARPGROUP_WARPS = 4 };
 
 /* insn.aux of wgmma.mma_async. */
 struct wgmma {
@@ -25,8 +27,9 @@ struct wgmma {
     uint16_t d_regs; /* in insn.list, the A fragment's follow */
 };
 
-/* Payload of the operation. */
+/* Payload of one warp's share of the operation. */
 struct wgmma_run {
+    uint64_t b_desc;
     struct smem_operand a, b;
     bool accumulate;
 };
@@ -129,7 +132,8 @@ static bool take_a(const struct wgmma *m, struct async_op *op, float *a)
         tensor_fragment(format, reg, 4, a);
     } else {
         float tile[TENSOR_MAX_K * WGMMA_ROWS];
-        const struct smem_operand rows = smem_from_row(&run->a, w->id % 4U * WGMMA_ROWS);
+        const struct smem_operand rows =
+            smem_from_row(&run->a, w->id % WARPGROUP_WARPS * WGMMA_ROWS);
         if (!desc_gather(op, op->cta, "A", &rows, format, WGMMA_ROWS, m->a_k, TILE_MN_INNER, tile))
             return false;
         tile_to_rows(tile, m->a_k, a);
@@ -180,18 +184,11 @@ static void multiply_bits(const struct wgmma *m, const float *a, const float *b,
     tensor_popcount(&p, acc, accumulate);
 }
 
-static bool run_mma_async(struct group *g, struct async_op *op)
+static void run_share(const struct wgmma *m, struct async_op *op, const float *a, const float *b)
 {
-    const struct wgmma *m = op->in->aux;
     const struct wgmma_run *run = async_payload(op);
     const enum tensor_format format_a = (enum tensor_format)m->format_a;
-    float a[TENSOR_PRODUCT_K * TENSOR_FRAGMENT], b[TENSOR_MAX_MN * TENSOR_PRODUCT_K];
     uint32_t *acc[TENSOR_MAX_REGS];
-    (void)g;
-    if (!take_whole_a(m, op, a) ||
-        !desc_gather(op, op->cta, "B", &run->b, (enum tensor_format)m->format_b, m->n, m->k,
-                     m->bits ? TILE_K_INNER : TILE_QUADS, b))
-        return true;
     for (uint32_t r = 0; r < m->d_regs; r++) acc[r] = arg_dst(op->warp, op->in->list[r]);
     const struct tensor_fragments p = {m->n, m->k, a, b, acc, run->accumulate};
     struct tensor_rule rule = tensor_rule_of(format_a, (enum tensor_format)m->format_b, m->half_d,
@@ -205,6 +202,36 @@ static bool run_mma_async(struct group *g, struct async_op *op)
         tensor_wgmma_half(&p, &rule);
     else
         tensor_wgmma(&p, &rule);
+}
+
+/* "All threads in the warpgroup must execute the same wgmma.mma_async." */
+static bool mismatch(const struct async_op *op, const struct async_op *first)
+{
+    (void)sim_fault(
+        op->warp, op->in, NO_LANE, 715, FIND_COLLECTIVE_PARTIAL, CAUSE_NONE, "",
+        "the warps of a warpgroup issue different wgmma operations: warp %u this one, warp "
+        "%u that of line %u",
+        op->warp->id, first->warp->id, first->in->src->pos.line);
+    return true;
+}
+
+static bool run_mma_async(struct group *g, struct async_op *first)
+{
+    const struct wgmma *m = first->in->aux;
+    float a[TENSOR_PRODUCT_K * TENSOR_FRAGMENT], b[TENSOR_MAX_MN * TENSOR_PRODUCT_K];
+    const struct wgmma_run *gathered = NULL; /* whose B is in b: as a rule one for all four warps */
+    (void)g;
+    for (struct async_op *op = first; op; op = op->joined) {
+        const struct wgmma_run *run = async_payload(op);
+        if (op->in != first->in) return mismatch(op, first);
+        if (!take_whole_a(m, op, a)) return true;
+        if ((!gathered || gathered->b_desc != run->b_desc) &&
+            !desc_gather(op, op->cta, "B", &run->b, (enum tensor_format)m->format_b, m->n, m->k,
+                         m->bits ? TILE_K_INNER : TILE_QUADS, b))
+            return true;
+        gathered = run;
+        run_share(m, op, a, b);
+    }
     return true;
 }
 
@@ -253,6 +280,18 @@ static uint32_t mma_cycles(const struct wgmma *m)
     return fetch > m->n / 2U ? fetch : m->n / 2U;
 }
 
+/* Starts the warpgroup's next operation where all four warps have issued it. */
+static void start_warpgroup(struct warp *w, const struct wgmma *m)
+{
+    struct async_pipe *held[WARPGROUP_WARPS];
+    const uint32_t first = w->id - w->id % WARPGROUP_WARPS;
+    for (uint32_t i = 0; i < WARPGROUP_WARPS; i++)
+        held[i] = &w->cta->warps[first + i].async->wgmma_held;
+    /* N/2 cycles on the tensor core behind the operand fetch */
+    async_join(w->cta->group, held, WARPGROUP_WARPS, &w->cta->warps[first].async->wgmma,
+               (struct async_latency){32U + m->n / 2U, m->n / 4U});
+}
+
 static enum step exec_mma_async(struct warp *w, const struct insn *in, uint32_t mask)
 {
     const struct wgmma *m = in->aux;
@@ -273,17 +312,22 @@ static enum step exec_mma_async(struct warp *w, const struct insn *in, uint32_t 
                          "out of host memory for an operation in flight");
     struct wgmma_run *run = async_payload(op);
     run->accumulate = arg_pred(w, in->arg[m->sparse ? 5 : 3]) & 1U;
+    run->b_desc = arg_lane(w, in->arg[2], 0);
     if ((!m->a_in_regs && decode_operand(w, in, "A", arg_lane(w, in->arg[1], 0), m->format_a,
                                          m->trans_a, &run->a) == STEP_FAULT) ||
-        decode_operand(w, in, "B", arg_lane(w, in->arg[2], 0), m->format_b, m->trans_b, &run->b) ==
-            STEP_FAULT) {
+        decode_operand(w, in, "B", run->b_desc, m->format_b, m->trans_b, &run->b) == STEP_FAULT) {
         async_discard(op);
         return STEP_FAULT;
     }
     async_in_group(op, COMMIT_WGMMA);
     op->cost.cycles = mma_cycles(m);
-    /* N/2 cycles on the tensor core behind the operand fetch */
-    async_submit(g, op, &w->async->wgmma, (struct async_latency){32U + m->n / 2U, m->n / 4U});
+    async_hold(g, op, &w->async->wgmma_held);
+    if (!m->a_in_regs) {
+        const struct smem_operand rows = smem_from_row(&run->a, w->id % 4U * WGMMA_ROWS);
+        desc_publish(op, w->cta, &rows, WGMMA_ROWS, m->k);
+    }
+    desc_publish(op, w->cta, &run->b, m->n, m->k);
+    start_warpgroup(w, m);
     return STEP_NEXT;
 }
 
@@ -304,6 +348,7 @@ static enum step exec_fence(struct warp *w, const struct insn *in, uint32_t mask
 static enum step exec_commit(struct warp *w, const struct insn *in, uint32_t mask)
 {
     const uint64_t number = commit_close(w, COMMIT_WGMMA, mask);
+    sim_wake(w->cta, WAIT_GROUPS, COMMIT_WGMMA); /* other warps of the warpgroup wait for it */
     observe(w->cta->group, &(struct event){.kind = EV_GROUP_COMMIT,
                                            .lanes = mask,
                                            .warp = w,
@@ -314,10 +359,23 @@ static enum step exec_commit(struct warp *w, const struct insn *in, uint32_t mas
     return STEP_NEXT;
 }
 
+/* The operation is one of the warpgroup (PTX ISA "wgmma.mma_async"): it is complete when every warp's
+ * part is. */
+static bool group_reached(const struct warp *w, uint64_t pending)
+{
+    const uint64_t closed = commit_closed(w, COMMIT_WGMMA);
+    for (uint32_t i = w->id & ~3U; closed > pending && i <= (w->id | 3U); i++) {
+        if (i < w->cta->warp_count &&
+            !commit_reached(&w->cta->warps[i], COMMIT_WGMMA, closed - pending))
+            return false;
+    }
+    return true;
+}
+
 static enum step exec_wait(struct warp *w, const struct insn *in, uint32_t mask)
 {
     const uint64_t pending = arg_lane(w, in->arg[0], 0);
-    if (!commit_done(w, COMMIT_WGMMA, mask, pending, false))
+    if (!commit_done(w, COMMIT_WGMMA, mask, pending, false) || !group_reached(w, pending))
         return sim_block(w, WAIT_GROUPS, w->cta, COMMIT_WGMMA, pending);
     observe(w->cta->group, &(struct event){.kind = EV_GROUP_WAIT,
                                            .lanes = mask,

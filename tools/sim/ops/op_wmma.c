@@ -70,7 +70,7 @@ static bool places(struct warp *w, const struct insn *in, uint32_t mask, struct 
         return false;
     if (w->cta->group->observer)
         access_publish(w, in, mask, (enum ptx_space)in->space, address, f->part_bytes, access,
-                       false);
+                       false, false);
     return true;
 }
 

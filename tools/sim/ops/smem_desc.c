@@ -81,7 +81,7 @@ bool desc_decode(enum desc_kind kind, uint64_t desc, struct smem_operand *out, c
 struct batch {
     const struct async_op *op;
     struct cta *cta;
-    uint32_t count, bytes;
+    uint32_t count, bytes, swizzle;
     uint64_t address[WARP_LANES];
 };
 
@@ -98,6 +98,7 @@ static void flush(struct batch *b)
                                .in = b->op->in,
                                .cta = b->cta,
                                .token = b->op->token,
+                               .key = 1 + b->swizzle,
                                .addresses = b->address,
                                .size = b->bytes,
                            });
@@ -115,7 +116,7 @@ static void add_range(void *context, uint32_t offset, uint32_t bytes)
 void desc_publish(const struct async_op *op, struct cta *cta, const struct smem_operand *o,
                   uint32_t mn, uint32_t k)
 {
-    struct batch b = {.op = op, .cta = cta};
+    struct batch b = {.op = op, .cta = cta, .swizzle = o->swizzle};
     if (!observes_accesses(cta->group)) return;
     tensor_ranges(o, mn, k, add_range, &b);
     flush(&b);
@@ -134,6 +135,5 @@ bool desc_gather(const struct async_op *op, struct cta *cta, const char *name,
             name, (unsigned)SHARED_RESERVED, cta->shared_bytes, o->start, o->lbo, o->sbo, mn, k);
         return false;
     }
-    desc_publish(op, cta, o, mn, k / tensor_format_pack(format));
     return true;
 }

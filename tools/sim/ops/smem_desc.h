@@ -18,13 +18,13 @@ enum desc_kind { DESC_WGMMA, DESC_TCGEN05, DESC_TCGEN05_WRAP };
 bool desc_decode(enum desc_kind kind, uint64_t desc, struct smem_operand *out, char *why,
                  size_t why_size);
 
-/* tensor_gather from the window of `cta` on behalf of `op`; publishes the reads when observed. False
+/* tensor_gather from the window of `cta` on behalf of `op`. False
  * after sim_fault (700): `name` ("A", "B") reaches outside the window. */
 bool desc_gather(const struct async_op *op, struct cta *cta, const char *name,
                  const struct smem_operand *o, enum tensor_format format, uint32_t mn, uint32_t k,
                  enum tile_order order, float *dst);
 
-/* Publishes the shared ranges that an operation reads; k in containers of elem_bytes. */
+/* Announces the shared ranges that a submitted operation will read; k in containers of elem_bytes. */
 void desc_publish(const struct async_op *op, struct cta *cta, const struct smem_operand *o,
                   uint32_t mn, uint32_t k);
 

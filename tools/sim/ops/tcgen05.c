@@ -55,6 +55,12 @@ enum step tmem_check(struct warp *w, const struct insn *in, uint32_t lane, const
                          first + count - 1U, peer, (unsigned)TMEM_COLUMNS);
     for (uint32_t chunk = first / TMEM_CHUNK; chunk <= (first + count - 1U) / TMEM_CHUNK; chunk++) {
         if (cta->sm->tmem_owner[chunk] == cta) continue;
+        if (cta->tmem_freed >> chunk & 1)
+            return sim_fault(w, in, lane, 719, FIND_TMEM_DEALLOC, CAUSE_NONE, object,
+                             "%s takes columns %u to %u%s, which the CTA has given back (line %u): "
+                             "nothing made tcgen05.dealloc wait for this",
+                             what, first, first + count - 1U, peer,
+                             cta->tmem_free_in->src->pos.line);
         return sim_fault(w, in, lane, 719, FIND_TMEM_BOUNDS, CAUSE_NONE, object,
                          "%s takes columns %u to %u%s, of which %u to %u are not allocated by that "
                          "CTA",
@@ -65,7 +71,7 @@ enum step tmem_check(struct warp *w, const struct insn *in, uint32_t lane, const
 }
 
 void tmem_publish(const struct async_op *op, struct cta *cta, enum access_kind access,
-                  uint32_t address, uint32_t columns)
+                  uint32_t address, uint32_t columns, uint32_t blocks, bool whole)
 {
     if (!observes_accesses(cta->group)) return;
     observe(cta->group, &(struct event){.kind = EV_ACCESS,
@@ -77,6 +83,8 @@ void tmem_publish(const struct async_op *op, struct cta *cta, enum access_kind a
                                         .in = op->in,
                                         .cta = cta,
                                         .token = op->token,
+                                        .key = blocks,
+                                        .value = whole,
                                         .address = address,
                                         .size = columns});
 }

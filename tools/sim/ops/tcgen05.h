@@ -39,9 +39,18 @@ struct cta *tcgen05_cta(const struct cta *cta, uint32_t cta_group, uint32_t i);
 enum step tmem_check(struct warp *w, const struct insn *in, uint32_t lane, const struct cta *cta,
                      uint32_t first, uint32_t count, const char *what);
 
-/* Publishes an access to lanes from tmem_lane(address) on, `columns` wide, by operation `op`. */
+/* Blocks of 16 lanes, as the events have them: those that `count` lanes from `lane` on touch. */
+enum { TMEM_BLOCK = 16, TMEM_ALL_BLOCKS = (1 << TMEM_LANES / TMEM_BLOCK) - 1 };
+static inline uint32_t tmem_blocks(uint32_t lane, uint32_t count)
+{
+    const uint32_t first = lane / TMEM_BLOCK, last = (lane + count - 1U) / TMEM_BLOCK;
+    return (2U << last) - (1U << first);
+}
+
+/* Announces an access of a submitted operation: `columns` from tmem_column(address) on, in those blocks
+ * of lanes. `whole`: it means every cell of them (not only some). */
 void tmem_publish(const struct async_op *op, struct cta *cta, enum access_kind access,
-                  uint32_t address, uint32_t columns);
+                  uint32_t address, uint32_t columns, uint32_t blocks, bool whole);
 
 /* An operation in flight that touches the memory of every CTA of its cta_group: the issuer's own
  * in_flight is kept by async.c, these keep the others'. */

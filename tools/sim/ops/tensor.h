@@ -28,9 +28,9 @@ struct smem_operand {
     uint32_t start, lbo, sbo; /* bytes */
     uint32_t phase;           /* subtracted from an address before its bits drive the swizzle: the
                                  descriptor's base offset x 128 bytes (interpretation) */
-    bool wraps;               /* K-major, 128B: lbo is the address at which rows go on that the start
+    bool wraps;      /* K-major, 128B: lbo is the address at which rows go on that the start
                                  leaves no room for (absolute leading offset, K = 96) */
-    uint8_t swizzle;          /* driver's swizzle enum: 0 none, 1 32B, 2 64B, 3 128B, 4 128B atom 32B */
+    uint8_t swizzle; /* driver's swizzle enum: 0 none, 1 32B, 2 64B, 3 128B, 4 128B atom 32B */
     bool mn_major;
     uint8_t elem_bytes;
 };
@@ -136,8 +136,34 @@ struct tensor_product {
     uint32_t acc_stride; /* of n */
     bool accumulate;     /* false: acc is overwritten */
     struct tensor_rule rule;
+    const int16_t *a_scale,
+        *b_scale; /* exponents added to those of a row of A and a column of B, for
+                                         8-bit and narrower formats; both or neither NULL */
 };
 void tensor_mma(const struct tensor_product *p);
+
+/* The same for E2M1 operands of mxf4 and mxf4nvf4, whose sums are cut off by rules of their own. */
+enum { TENSOR_FP4_K = 128, TENSOR_FP4_SCALES = 6, FP4_SCALE_NAN = 255 };
+struct fp4_scale {
+    uint8_t significand; /* in eighths: 8 for ue8m0; or FP4_SCALE_NAN */
+    int16_t exponent;
+};
+struct tensor_fp4 {
+    uint32_t m, n, k;
+    uint32_t merge;  /* neighbours along k that share a rounding: 16 stored elements */
+    uint32_t scales; /* factors along k */
+    bool ue4m3, accumulate;
+    const float *a;
+    uint32_t a_stride; /* of k */
+    const float *b;
+    uint32_t b_n, b_k;
+    const struct fp4_scale *sa; /* [m][TENSOR_FP4_SCALES] */
+    const struct fp4_scale *sb; /* [m / 32][sb_quarter columns][TENSOR_FP4_SCALES] */
+    uint32_t sb_quarter;
+    uint32_t *acc;
+    uint32_t acc_stride;
+};
+void tensor_fp4(const struct tensor_fp4 *p);
 
 /*
  * One warp's 16 rows of wgmma, and of mma.sync m16n8. a[k][TENSOR_FRAGMENT]: row l/4 in lane l, then
@@ -210,8 +236,8 @@ static inline uint32_t half_bits(uint16_t h)
 }
 
 float half_to_float(uint16_t h);
-uint16_t float_to_half(float f);  /* round to nearest even */
+uint16_t float_to_half(float f); /* round to nearest even */
 float bf16_to_float(uint16_t h);
-uint16_t float_to_bf16(float f);  /* round to nearest even, NaN 0x7FFF */
+uint16_t float_to_bf16(float f); /* round to nearest even, NaN 0x7FFF */
 
 #endif

@@ -442,6 +442,22 @@ static struct sum begin_sum(const struct tensor_rule *rule, uint32_t k, const st
                         .special = a->special || b->special};
 }
 
+/* Elements become significands of their exponents, which take the scales' on: `scale[i]` is that of element
+ * i. */
+static void scale_side(struct side *s, uint32_t count, const int16_t *scale, uint32_t rows,
+                       uint32_t k)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t power = (uint32_t)(BIAS - s->exponent[i]) << 23;
+        const uint32_t row = rows ? i % rows : i / (SUMS * k) * SUMS + i % SUMS;
+        float by;
+        if (s->exponent[i] == NO_EXPONENT) continue;
+        memcpy(&by, &power, sizeof by);
+        s->value[i] *= by;
+        s->exponent[i] += scale[row];
+    }
+}
+
 void tensor_mma(const struct tensor_product *p)
 {
     float a_value[TENSOR_PRODUCT_K * TENSOR_MAX_M], b_value[TENSOR_MAX_MN * TENSOR_PRODUCT_K];
@@ -457,8 +473,12 @@ void tensor_mma(const struct tensor_product *p)
                 p->b[(size_t)n * p->b_n + (size_t)k * p->b_k];
     DISPATCH(prepare, &a, a_value, p->m * p->k, p->rule.least_a);
     DISPATCH(prepare, &b, b_value, p->n * p->k, p->rule.least_b);
-    const struct sum s = begin_sum(&p->rule, p->k, &a, &b);
-    if (!s.direct) {
+    struct sum s = begin_sum(&p->rule, p->k, &a, &b);
+    if (p->a_scale) {
+        s.direct = false;
+        scale_side(&a, p->m * p->k, p->a_scale, p->m, 0);
+        scale_side(&b, p->n * p->k, p->b_scale, 0, p->k);
+    } else if (!s.direct) {
         DISPATCH(significands, &a, p->m * p->k);
         DISPATCH(significands, &b, p->n * p->k);
     }

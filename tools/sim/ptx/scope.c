@@ -10,14 +10,18 @@ static uint32_t bucket_of(const char *name, size_t length)
     return (h ^ h >> 16) % SYMBOL_BUCKETS;
 }
 
-static struct symbol *find(const struct parser *p, const char *name, size_t length, bool range)
+/* The first of the chain that is meant: the innermost, then those around it. */
+static struct symbol *match(struct symbol *s, const char *name, size_t length, bool range)
 {
-    struct symbol *s = p->buckets[bucket_of(name, length)];
-
     while (s && (s->length != length || (s->kind == SYM_RANGE) != range ||
                  memcmp(s->name, name, length) != 0))
         s = s->chain;
     return s;
+}
+
+static struct symbol *find(const struct parser *p, const char *name, size_t length, bool range)
+{
+    return match(p->buckets[bucket_of(name, length)], name, length, range);
 }
 
 bool scope_open(struct parser *p)
@@ -95,7 +99,8 @@ struct symbol *scope_declare(struct parser *p, const struct token *name, enum sy
     return s;
 }
 
-/* `%r12` by way of `%r<N>`: every split of the trailing digits is tried, the innermost wins. */
+/* `%r12` by way of `%r<N>`: every split of the trailing digits is tried, the innermost wins. A range
+ * hides one around it only as far as it goes: with `%r<3>` inside, `%r12` is the outer one's. */
 static const struct symbol *find_ranged(const struct parser *p, const struct token *name,
                                         uint32_t *reg)
 {
@@ -111,7 +116,8 @@ static const struct symbol *find_ranged(const struct parser *p, const struct tok
         unit *= 10;
         if (digit == '0' && cut + 1 < name->length) continue; /* %r01 is not %r1 */
         s = find(p, name->text, cut, true);
-        if (!s || number >= s->count || (best && best->depth >= s->depth)) continue;
+        while (s && number >= s->count) s = match(s->chain, name->text, cut, true);
+        if (!s || (best && best->depth >= s->depth)) continue;
         best = s;
         *reg = s->first + (uint32_t)number;
     }

@@ -1,0 +1,55 @@
+#!/bin/sh
+# The zoo on the simulator (tests/zoo.c), and every text of it, repaired or not, through ptxas.
+. "$SRC/tests/lib.sh"
+work=$BUILD/tests/zoo-ptx
+mkdir -p "$work"
+unset HEWN_SIM_QUIET HEWN_LIBCUDA HEWN_SIM_GPU
+out=$BUILD/tests/zoo.out
+seeds=20
+[ "$SUITE" = all ] && seeds=40
+"$BUILD/tests/zoo" --open skip --seeds $seeds "$BUILD/hewn" "$SRC"/tests/zoo/*.ptx >"$out"
+grep -A 1 '^FAIL' "$out"
+grep '^SKIP' "$out"
+counts=$(sed -n 's/^zoo: \([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p' "$out")
+if [ -z "$counts" ]; then
+    fail "the zoo ended without a closing line" "$(tail -n 5 "$out")"
+else
+    set -- $counts
+    passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+fi
+
+# What practice accepts and the letter does not: silent as a rule, a warning at level 2.
+HEWN_SIM_CHECK=2 timeout 60 "$BUILD/hewn" run "$SRC/tests/zoo/ok-read-arrive-refill.ptx" >"$work.log" 2>&1
+status 'a refill without a proxy fence, at level 2' 1 $?
+want 'a refill without a proxy fence, at level 2' 'warning: proxy' "$work.log"
+
+# The shipped kernels are clean: one case here, all of them in check-all.
+case=--case\ 37
+[ "$SUITE" = all ] && case=
+for gpu in h200 b200; do
+    HEWN_SIM_QUIET=1 timeout 600 "$BUILD/hewn" check --gpu $gpu "$BUILD/tests/gemm" $case >"$work.log" 2>&1
+    status "the product kernels on $gpu, checked" 0 $?
+    want "the product kernels on $gpu, checked" ' 0 review, 0 incomplete, 0 error' "$work.log"
+done
+
+# One text: NAME is the file's, with .fixed for the repaired twin.
+assemble() { # FILE DEFINE NAME
+    if ! "$BUILD/hewn" run "$1" $2 --text "$work/$3.ptx" 2>"$work/$3.log"; then return; fi
+    arch=$(sed -n 's/^ *\.target *\(sm_[0-9a-z]*\).*/\1/p' "$work/$3.ptx" | head -n 1)
+    "$PTXAS" -arch="$arch" "$work/$3.ptx" -o "$work/$3.cubin" >"$work/$3.log" 2>&1 && : >"$work/$3.ok"
+}
+if [ -z "$PTXAS" ]; then
+    skip "the zoo's texts through ptxas: no ptxas here"
+else
+    rm -f "$work"/*
+    for f in "$SRC"/tests/zoo/*.ptx; do
+        name=$(basename "$f" .ptx)
+        assemble "$f" -DFIXED "$name.fixed" &
+        assemble "$f" '' "$name"
+        wait
+        for n in "$name" "$name.fixed"; do
+            if [ -f "$work/$n.ok" ]; then ok; else fail "ptxas refuses $n" "$(cat "$work/$n.log")"; fi
+        done
+    done
+fi
+finish

@@ -1,0 +1,100 @@
+/* Vector clocks (clock.h). */
+#include "clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CLOCK_FIRST = 32 };
+
+static bool reserve(struct clock *c, uint32_t count)
+{
+    uint32_t capacity = c->capacity ? c->capacity : CLOCK_FIRST;
+    uint32_t *at;
+    if (count <= c->capacity) return true;
+    while (capacity < count) capacity *= 2;
+    at = realloc(c->at, capacity * sizeof *at);
+    if (!at) return false;
+    c->at = at;
+    c->capacity = capacity;
+    return true;
+}
+
+/* Makes entries up to `count` addressable. */
+static bool extend(struct clock *c, uint32_t count)
+{
+    if (count <= c->count) return true;
+    if (!reserve(c, count)) return false;
+    memset(c->at + c->count, 0, (count - c->count) * sizeof *c->at);
+    c->count = count;
+    return true;
+}
+
+bool clock_raise(struct clock *c, uint32_t component, uint32_t number)
+{
+    if (!extend(c, component + 1)) return false;
+    if (c->at[component] < number) c->at[component] = number;
+    return true;
+}
+
+bool clock_join(struct clock *into, const struct clock *from)
+{
+    uint32_t *restrict a;
+    const uint32_t *restrict b = from->at;
+    if (into == from || !from->count) return true;
+    if (!extend(into, from->count)) return false;
+    a = into->at;
+    for (uint32_t i = 0; i < from->count; i++) a[i] = a[i] < b[i] ? b[i] : a[i];
+    return true;
+}
+
+bool clock_copy(struct clock *to, const struct clock *from)
+{
+    if (to == from) return true;
+    if (!reserve(to, from->count)) return false;
+    if (from->count) memcpy(to->at, from->at, from->count * sizeof *to->at);
+    to->count = from->count;
+    return true;
+}
+
+bool clock_covers(const struct clock *a, const struct clock *b)
+{
+    for (uint32_t i = 0; i < b->count; i++) {
+        if (clock_get(a, i) < b->at[i]) return false;
+    }
+    return true;
+}
+
+void clock_free(struct clock *c)
+{
+    free(c->at);
+    *c = (struct clock){0};
+}
+
+bool stamp_raise_generic(struct stamp *s, uint32_t component, uint32_t number)
+{
+    return clock_raise(&s->known, component, number) && clock_raise(&s->caused, component, number);
+}
+
+bool stamp_raise(struct stamp *s, uint32_t component, uint32_t number)
+{
+    return stamp_raise_generic(s, component, number) && clock_raise(&s->bridged, component, number);
+}
+
+bool stamp_join(struct stamp *into, const struct stamp *from)
+{
+    return clock_join(&into->known, &from->known) && clock_join(&into->bridged, &from->bridged) &&
+           clock_join(&into->caused, &from->caused);
+}
+
+bool stamp_copy(struct stamp *to, const struct stamp *from)
+{
+    return clock_copy(&to->known, &from->known) && clock_copy(&to->bridged, &from->bridged) &&
+           clock_copy(&to->caused, &from->caused);
+}
+
+void stamp_free(struct stamp *s)
+{
+    clock_free(&s->known);
+    clock_free(&s->bridged);
+    clock_free(&s->caused);
+}

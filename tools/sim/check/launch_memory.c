@@ -1,0 +1,443 @@
+/* Global memory across clusters and launches (launch_memory.h). */
+#include "launch_memory.h"
+#include "order.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PAIRS_MOST = 64, PAGES_FIRST = 256, BLOCKS_FIRST = 64 };
+
+/* cluster + 1 << 24 | talks << 20 … : lower ones are kept. 0: none. */
+enum { WHO_CLUSTER = 24, WHO_TALKS = 1 << 20, WHO_INSN = (1 << 20) - 1 };
+
+/* parts: 0, or the block of the four parts of a split piece. */
+struct piece {
+    uint64_t who[SORTS][2];
+    uint32_t parts;
+};
+
+struct memory_page {
+    uint64_t number; /* address / GLOBAL_PAGE, plus 1; 0: unused */
+    struct piece *pieces;
+};
+
+struct launch_memory {
+    pthread_mutex_t lock;
+    struct memory_page *pages; /* open addressing, at most half full */
+    uint32_t page_slots, page_count;
+    struct piece (*blocks)[CELL_PARTS]; /* [0] unused */
+    uint32_t block_count, block_capacity;
+    uint64_t bytes, most;
+    bool failed;
+    char *kernel; /* after judging */
+    uint32_t *lines, line_count;
+};
+
+struct launch_memory *launch_memory_new(uint64_t most)
+{
+    struct launch_memory *m = calloc(1, sizeof *m);
+    if (!m) return NULL;
+    m->most = most;
+    m->block_count = 1;
+    if (pthread_mutex_init(&m->lock, NULL) == 0) return m;
+    free(m);
+    return NULL;
+}
+
+void launch_memory_free(struct launch_memory *m)
+{
+    if (!m) return;
+    for (uint32_t i = 0; i < m->page_slots; i++) free(m->pages[i].pieces);
+    free(m->pages);
+    free(m->blocks);
+    free(m->kernel);
+    free(m->lines);
+    pthread_mutex_destroy(&m->lock);
+    free(m);
+}
+
+/* ---- pages and parts ---- */
+
+static bool room_for(struct launch_memory *m, uint64_t bytes)
+{
+    if (m->most && m->bytes + bytes > m->most) return false;
+    m->bytes += bytes;
+    return true;
+}
+
+static struct memory_page *page_slot(struct memory_page *pages, uint32_t slots, uint64_t number)
+{
+    uint32_t i = (uint32_t)(number * 0x9E3779B97F4A7C15ULL >> 40) & (slots - 1);
+    while (pages[i].number && pages[i].number != number) i = (i + 1) & (slots - 1);
+    return &pages[i];
+}
+
+static bool pages_grow(struct launch_memory *m)
+{
+    uint32_t slots = m->page_slots ? 2 * m->page_slots : PAGES_FIRST;
+    struct memory_page *grown;
+    if (!room_for(m, (uint64_t)(slots - m->page_slots) * sizeof *grown)) return false;
+    grown = calloc(slots, sizeof *grown);
+    if (!grown) return false;
+    for (uint32_t i = 0; i < m->page_slots; i++) {
+        if (m->pages[i].number) *page_slot(grown, slots, m->pages[i].number) = m->pages[i];
+    }
+    free(m->pages);
+    m->pages = grown;
+    m->page_slots = slots;
+    return true;
+}
+
+static struct piece *page_pieces(struct launch_memory *m, uint64_t address)
+{
+    struct memory_page *page;
+    if (2 * (m->page_count + 1) > m->page_slots && !pages_grow(m)) return NULL;
+    page = page_slot(m->pages, m->page_slots, address / GLOBAL_PAGE + 1);
+    if (page->number) return page->pieces;
+    if (!room_for(m, PAGE_CELLS * sizeof *page->pieces)) return NULL;
+    page->pieces = calloc(PAGE_CELLS, sizeof *page->pieces);
+    if (!page->pieces) return NULL;
+    page->number = address / GLOBAL_PAGE + 1;
+    m->page_count++;
+    return page->pieces;
+}
+
+/* Splits `p` into four like it; where blocks move, `p` may have been in one: its place is given by
+ * block and part, or by NO_BLOCK and the pointer. */
+static uint32_t split(struct launch_memory *m, struct piece like)
+{
+    if (m->block_count >= m->block_capacity) {
+        uint32_t capacity = m->block_capacity ? 2 * m->block_capacity : BLOCKS_FIRST;
+        void *grown;
+        if (!room_for(m, (uint64_t)(capacity - m->block_capacity) * sizeof *m->blocks)) return 0;
+        grown = realloc(m->blocks, capacity * sizeof *m->blocks);
+        if (!grown) return 0;
+        m->blocks = grown;
+        m->block_capacity = capacity;
+    }
+    for (int i = 0; i < CELL_PARTS; i++) m->blocks[m->block_count][i] = like;
+    return m->block_count++;
+}
+
+/* ---- taking ---- */
+
+/* Keeps the two lowest of different clusters. */
+static void note(uint64_t who[2], uint64_t one)
+{
+    if (!one) return;
+    if (!who[0] || one >> WHO_CLUSTER == who[0] >> WHO_CLUSTER) {
+        if (!who[0] || one < who[0]) who[0] = one;
+    } else if (one < who[0]) {
+        who[1] = who[0];
+        who[0] = one;
+    } else if (!who[1] || one < who[1]) {
+        who[1] = one;
+    }
+}
+
+struct taking {
+    struct launch_memory *m;
+    uint64_t base; /* cluster and talks of an entry */
+    bool (*strong)(void *context, uint32_t insn);
+    void *context;
+    const struct shadow *shadow;
+};
+
+/* One access of a piece of `size` bytes, all of p or a part of it at offset `at`. */
+static void put(struct launch_memory *m, struct piece *p, uint32_t whole, uint32_t at,
+                uint32_t size, enum memory_sort sort, uint64_t who)
+{
+    struct piece *part = p;
+    uint32_t block = 0, index = 0;
+    while (whole > size && whole >= CELL_PARTS) {
+        if (!part->parts) {
+            uint32_t made = split(m, *part);
+            if (!made) {
+                m->failed = true;
+                return;
+            }
+            part = block ? &m->blocks[block][index] : p; /* blocks may have moved */
+            part->parts = made;
+        }
+        block = part->parts;
+        whole /= CELL_PARTS;
+        index = at / whole;
+        at %= whole;
+        part = &m->blocks[block][index];
+    }
+    if (!part->parts) {
+        note(part->who[sort], who);
+        return;
+    }
+    block = part->parts;
+    for (uint32_t i = 0; i < CELL_PARTS; i++)
+        put(m, &m->blocks[block][i], whole / CELL_PARTS, 0, whole / CELL_PARTS, sort, who);
+}
+
+static void take_cell(void *context, uint64_t address, uint32_t bytes, const struct cell *c)
+{
+    struct taking *t = context;
+    const uint32_t at = (uint32_t)(address % GLOBAL_CELL);
+    struct piece *pieces = page_pieces(t->m, address);
+    struct piece *p;
+    epoch reader = shadow_a_reader(t->shadow, c);
+    if (!pieces) {
+        t->m->failed = true;
+        return;
+    }
+    p = &pieces[address % GLOBAL_PAGE / GLOBAL_CELL];
+    if (c->write)
+        put(t->m, p, GLOBAL_CELL, at, bytes,
+            t->strong(t->context, epoch_insn(c->write)) ? SORT_STRONG : SORT_WRITE,
+            t->base | epoch_insn(c->write));
+    if (reader && !t->strong(t->context, epoch_insn(reader)))
+        put(t->m, p, GLOBAL_CELL, at, bytes, SORT_READ, t->base | epoch_insn(reader));
+}
+
+void launch_memory_take(struct launch_memory *m, const struct shadow *s, uint32_t cluster,
+                        bool talks, bool (*strong)(void *context, uint32_t insn), void *context)
+{
+    struct taking t = {.m = m,
+                       .base = ((uint64_t)cluster + 1) << WHO_CLUSTER | (talks ? WHO_TALKS : 0),
+                       .strong = strong,
+                       .context = context,
+                       .shadow = s};
+    pthread_mutex_lock(&m->lock);
+    shadow_walk(s, take_cell, &t);
+    pthread_mutex_unlock(&m->lock);
+}
+
+/* ---- judging ---- */
+
+struct pair {
+    uint32_t first, second; /* instructions */
+    struct finding finding;
+};
+
+struct verdicts {
+    const struct launch *launch;
+    struct pair *pairs;
+    uint32_t count;
+    bool full;
+};
+
+static const struct insn *insn_of(const struct launch *l, uint64_t who)
+{
+    const uint32_t index = (uint32_t)who & WHO_INSN;
+    return index < l->kernel->insn_count ? &l->kernel->insns[index] : NULL;
+}
+
+static void cta_of(const struct launch *l, uint64_t who, uint32_t id[3])
+{
+    const uint32_t linear = (uint32_t)((who >> WHO_CLUSTER) - 1);
+    const uint32_t nx = l->grid[0] / l->cluster[0], ny = l->grid[1] / l->cluster[1];
+    id[0] = linear % nx * l->cluster[0];
+    id[1] = linear / nx % ny * l->cluster[1];
+    id[2] = linear / nx / ny * l->cluster[2];
+}
+
+static void fill_finding(const struct launch *l, struct finding *f, uint64_t address,
+                         uint32_t bytes, uint64_t a, bool a_wrote, uint64_t b, bool b_wrote)
+{
+    const struct insn *in = insn_of(l, a), *other = insn_of(l, b);
+    uint32_t id[3];
+    *f = (struct finding){.severity = SEV_ERROR, .kind = FIND_RACE, .warp = -1, .lane = -1};
+    f->kernel = l->kernel->entry->name;
+    f->group = l->group_count; /* after every group's own */
+    f->file = f->instr = "";
+    cta_of(l, a, f->cta);
+    cta_of(l, b, id);
+    if (in) {
+        f->file = ptx_file(l->kernel->module, in->src->pos);
+        f->line = in->src->pos.line;
+        f->instr = in->src->text;
+    }
+    (void)snprintf(f->object, sizeof f->object, "global memory");
+    (void)snprintf(f->message, sizeof f->message,
+                   "the cluster of CTA (%u,%u,%u) %s %u bytes of global memory (0x%llx) that the "
+                   "cluster of CTA (%u,%u,%u) %s at line %u, and nothing orders clusters of one "
+                   "launch. Cheapest remedy: atomics, a release and acquire pair of .gpu scope on "
+                   "a flag, or two launches.",
+                   f->cta[0], f->cta[1], f->cta[2], a_wrote ? "writes" : "reads", bytes,
+                   (unsigned long long)address, id[0], id[1], id[2], b_wrote ? "writes" : "reads",
+                   other ? other->src->pos.line : 0);
+    if (other) {
+        f->related_count = 1;
+        f->related[0].file = ptx_file(l->kernel->module, other->src->pos);
+        f->related[0].line = other->src->pos.line;
+        (void)snprintf(f->related[0].note, sizeof f->related[0].note,
+                       "the other access, by the cluster of CTA (%u,%u,%u)", id[0], id[1], id[2]);
+    }
+}
+
+static void found(struct verdicts *v, uint64_t address, uint32_t bytes, uint64_t a, bool a_wrote,
+                  uint64_t b, bool b_wrote)
+{
+    const uint32_t x = (uint32_t)a & WHO_INSN, y = (uint32_t)b & WHO_INSN;
+    const uint32_t first = x < y ? x : y, second = x < y ? y : x;
+    for (uint32_t i = 0; i < v->count; i++) {
+        if (v->pairs[i].first != first || v->pairs[i].second != second) continue;
+        v->pairs[i].finding.repeats++;
+        return;
+    }
+    if (v->count == PAIRS_MOST) {
+        v->full = true;
+        return;
+    }
+    v->pairs[v->count] = (struct pair){.first = first, .second = second};
+    fill_finding(v->launch, &v->pairs[v->count].finding, address, bytes, a, a_wrote, b, b_wrote);
+    v->pairs[v->count].finding.seq = v->count;
+    v->count++;
+}
+
+/* Both store the same constant. */
+static bool same_store(const struct launch *l, uint64_t a, uint64_t b)
+{
+    const struct insn *x = insn_of(l, a), *y = insn_of(l, b);
+    struct arg p, q;
+    if (!x || !y || strcmp(x->row->name, "st") != 0 || strcmp(y->row->name, "st") != 0 ||
+        x->list_count != 1 || y->list_count != 1)
+        return false;
+    p = x->list[0];
+    q = y->list[0];
+    return p.bank == BANK_CONST && q.bank == BANK_CONST && x->type == y->type && p.bits == q.bits &&
+           memcmp(l->kernel->consts + p.offset, l->kernel->consts + q.offset, p.bits / 8U) == 0;
+}
+
+/* A pair of different clusters that did not both talk, one of each sort. */
+static bool clash(struct verdicts *v, uint64_t address, uint32_t bytes, const struct piece *p,
+                  enum memory_sort x, enum memory_sort y)
+{
+    for (int i = 0; i < 2; i++) {
+        for (int j = 0; j < 2; j++) {
+            uint64_t a = p->who[x][i], b = p->who[y][j];
+            if (!a || !b || a >> WHO_CLUSTER == b >> WHO_CLUSTER || (a & b & WHO_TALKS)) continue;
+            if (x != SORT_READ && same_store(v->launch, a, b)) continue;
+            found(v, address, bytes, a, x != SORT_READ, b, y != SORT_READ);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void judge_piece(struct verdicts *v, const struct launch_memory *m, uint64_t address,
+                        uint32_t bytes, const struct piece *p)
+{
+    if (p->parts) {
+        for (uint32_t i = 0; i < CELL_PARTS; i++)
+            judge_piece(v, m, address + i * (bytes / CELL_PARTS), bytes / CELL_PARTS,
+                        &m->blocks[p->parts][i]);
+        return;
+    }
+    (void)(clash(v, address, bytes, p, SORT_WRITE, SORT_WRITE) ||
+           clash(v, address, bytes, p, SORT_READ, SORT_WRITE) ||
+           clash(v, address, bytes, p, SORT_WRITE, SORT_STRONG) ||
+           clash(v, address, bytes, p, SORT_READ, SORT_STRONG));
+}
+
+static int by_number(const void *pa, const void *pb)
+{
+    const struct memory_page *a = pa, *b = pb;
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+/* Names survive the module. */
+static void keep_names(struct launch_memory *m, const struct launch *l)
+{
+    m->kernel = strdup(l->kernel->entry->name);
+    m->lines = calloc(l->kernel->insn_count + 1, sizeof *m->lines);
+    if (!m->kernel || !m->lines) return;
+    m->line_count = l->kernel->insn_count;
+    for (uint32_t i = 0; i < m->line_count; i++) m->lines[i] = l->kernel->insns[i].src->pos.line;
+}
+
+static void report_limit(const struct launch *l, const char *what)
+{
+    struct finding f = {.severity = SEV_WARNING, .kind = FIND_UNSUPPORTED, .warp = -1, .lane = -1};
+    f.kernel = l->kernel->entry->name;
+    f.file = f.instr = "";
+    f.group = l->group_count;
+    f.seq = PAIRS_MOST;
+    (void)snprintf(f.message, sizeof f.message,
+                   "the order of accesses of different clusters was checked only up to a point: "
+                   "%s ran out",
+                   what);
+    report_add(l->report, &f);
+}
+
+void launch_memory_judge(struct launch_memory *m, const struct launch *l)
+{
+    struct verdicts v = {.launch = l, .pairs = calloc(PAIRS_MOST, sizeof *v.pairs)};
+    if (!v.pairs) {
+        report_limit(l, "host memory");
+        return;
+    }
+    /* By address, so that the piece that is cited does not depend on the table. */
+    if (m->page_slots) qsort(m->pages, m->page_slots, sizeof *m->pages, by_number);
+    for (uint32_t i = 0; i < m->page_slots; i++) {
+        for (uint32_t j = 0; m->pages[i].number && j < PAGE_CELLS; j++)
+            judge_piece(&v, m, (m->pages[i].number - 1) * GLOBAL_PAGE + (uint64_t)j * GLOBAL_CELL,
+                        GLOBAL_CELL, &m->pages[i].pieces[j]);
+    }
+    for (uint32_t i = 0; i < v.count; i++) report_add(l->report, &v.pairs[i].finding);
+    if (m->failed) report_limit(l, m->most ? "room for the record" : "host memory");
+    if (v.full) report_limit(l, "room for findings");
+    free(v.pairs);
+    keep_names(m, l);
+}
+
+/* ---- for the next launch ---- */
+
+const char *launch_memory_kernel(const struct launch_memory *m)
+{
+    return m->kernel ? m->kernel : "";
+}
+
+static uint64_t someone(const struct launch_memory *m, const struct piece *p, uint32_t whole,
+                        uint32_t from, uint32_t to, bool write, bool *wrote)
+{
+    const uint32_t part = whole / CELL_PARTS;
+    uint64_t who = 0;
+    if (!p->parts) {
+        *wrote = true;
+        who = p->who[SORT_WRITE][0] ? p->who[SORT_WRITE][0] : p->who[SORT_STRONG][0];
+        if (who || !write) return who;
+        *wrote = false;
+        return p->who[SORT_READ][0];
+    }
+    for (uint32_t i = 0; i < CELL_PARTS && !who; i++) {
+        uint32_t low = i * part, high = low + part;
+        if (from >= high || to <= low) continue;
+        who = someone(m, &m->blocks[p->parts][i], part, from > low ? from - low : 0,
+                      to < high ? to - low : part, write, wrote);
+    }
+    return who;
+}
+
+/* The pages are sorted: launch_memory_judge has run. */
+static const struct piece *sorted_pieces(const struct launch_memory *m, uint64_t address)
+{
+    const struct memory_page key = {.number = address / GLOBAL_PAGE + 1};
+    const struct memory_page *page =
+        m->page_slots ? bsearch(&key, m->pages, m->page_slots, sizeof key, by_number) : NULL;
+    return page ? page->pieces : NULL;
+}
+
+uint32_t launch_memory_line(const struct launch_memory *m, uint64_t address, uint64_t bytes,
+                            bool write, bool *wrote)
+{
+    const uint64_t end = address + bytes;
+    for (uint64_t at = address; at < end;) {
+        const uint64_t low = at / GLOBAL_CELL * GLOBAL_CELL, high = low + GLOBAL_CELL;
+        const struct piece *pieces = sorted_pieces(m, at);
+        uint64_t who = 0;
+        if (pieces)
+            who = someone(m, &pieces[at % GLOBAL_PAGE / GLOBAL_CELL], GLOBAL_CELL,
+                          (uint32_t)(at - low), (uint32_t)((end < high ? end : high) - low), write,
+                          wrote);
+        if (who) return (who & WHO_INSN) < m->line_count ? m->lines[who & WHO_INSN] : 1;
+        at = high;
+    }
+    return 0;
+}

@@ -1,0 +1,35 @@
+/*
+ * Global memory across the clusters of a launch, and across two launches that may overlap.
+ *
+ * Each piece remembers, of every sort of access, the two lowest clusters that made it: enough to find a
+ * pair if there is one, and the same whatever the order in which clusters and host threads came.
+ * Clusters that may have synchronised with one another (each has released or acquired something through
+ * global memory) are not compared: which accesses that orders is not followed across clusters.
+ */
+#ifndef SIM_LAUNCH_MEMORY_H
+#define SIM_LAUNCH_MEMORY_H
+
+#include "machine.h"
+#include "shadow.h"
+
+struct launch_memory;
+
+enum memory_sort { SORT_WRITE, SORT_READ, SORT_STRONG, SORTS }; /* strong: strong or atomic writes */
+
+/* NULL when memory is exhausted. At most `most` bytes are used for it (0: no bound). */
+struct launch_memory *launch_memory_new(uint64_t most);
+void launch_memory_free(struct launch_memory *m);
+
+/* A cluster's pieces; `strong` says of an instruction that its writes are. Thread-safe. */
+void launch_memory_take(struct launch_memory *m, const struct shadow *s, uint32_t cluster,
+                        bool talks, bool (*strong)(void *context, uint32_t insn), void *context);
+/* The launch is over: reports what conflicts. */
+void launch_memory_judge(struct launch_memory *m, const struct launch *l);
+
+/* What a launch that is over left behind for one that may have begun before its end: the kernel's name,
+ * and the line that made a conflicting access to some of those bytes, 0 none. */
+const char *launch_memory_kernel(const struct launch_memory *m);
+uint32_t launch_memory_line(const struct launch_memory *m, uint64_t address, uint64_t bytes,
+                            bool write, bool *wrote);
+
+#endif

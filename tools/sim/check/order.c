@@ -1,0 +1,768 @@
+/*
+ * Who is ordered after whom: every event that orders something moves the clocks of order.h. The table
+ * of these rules is in the PTX ISA's "Memory Consistency Model", "Asynchronous operations", and the
+ * sections of the instructions named below.
+ */
+#include "order.h"
+#include "access.h"
+#include "launch_memory.h"
+#include "mbar.h"
+#include "order_regs.h"
+#include "order_tell.h"
+#include "protocol.h"
+
+#include <stdlib.h>
+
+enum { LAUNCH_TIMEOUT = 702 /* the result of a deadlock */ };
+enum { BARS_FIRST = 32, COPIES_FIRST = 4 };
+
+void order_exhausted(struct order *o, const char *limit)
+{
+    if (!o->exhausted) o->limit = limit;
+    o->exhausted = true;
+}
+
+void order_keep(struct order *o, bool done)
+{
+    if (!done) order_exhausted(o, NULL);
+}
+
+/* ---- what instructions mean ---- */
+
+static enum order_class classify(const struct insn *in)
+{
+    static const struct {
+        const char *start;
+        enum order_class class;
+    } table[] = {{"tcgen05.mma", CLASS_MMA},       {"tcgen05.cp", CLASS_MMA},
+                 {"tcgen05.shift", CLASS_MMA},     {"tcgen05.commit", CLASS_COMMIT},
+                 {"tcgen05.ld", CLASS_TMEM_LD},    {"tcgen05.st", CLASS_TMEM_ST},
+                 {"wgmma.mma_async", CLASS_WGMMA}, {"cp.async.mbarrier.arrive", CLASS_CP_ARRIVE},
+                 {"st.async", CLASS_REMOTE_STORE}, {"red.async", CLASS_REMOTE_STORE}};
+    const char *name = in->row->name;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        if (strncmp(name, table[i].start, strlen(table[i].start)) == 0) return table[i].class;
+    }
+    if (strncmp(name, "cp.async.bulk", 13) == 0 || strncmp(name, "cp.reduce.async.bulk", 20) == 0)
+        return insn_has_mod(in, "bulk_group") ? CLASS_BULK : CLASS_COPY;
+    return strncmp(name, "cp.async", 8) == 0 ? CLASS_CP_ASYNC : CLASS_OTHER;
+}
+
+/* Accesses that do not race with their like: strong ones, atomics, reductions of copies. */
+static bool strong(const struct insn *in)
+{
+    const char *name = in->row->name;
+    if (strncmp(name, "cp.reduce", 9) == 0 || strncmp(name, "red.async", 9) == 0) return true;
+    if (strcmp(name, "ld") != 0 && strcmp(name, "st") != 0 && strncmp(name, "atom", 4) != 0 &&
+        strncmp(name, "red", 3) != 0)
+        return false;
+    return (in->flags & ACC_STRONG) != 0;
+}
+
+/* Atomics without a qualifier are relaxed (PTX ISA "atom"), volatile accesses too ("volatile"). */
+static struct order_insn describe(const struct insn *in)
+{
+    struct order_insn d = {.class = (uint8_t)classify(in)};
+    bool both = insn_has_mod(in, "acq_rel");
+    d.acquire = both || insn_has_mod(in, "acquire");
+    d.release = both || insn_has_mod(in, "release");
+    d.relaxed = insn_has_mod(in, "relaxed");
+    d.strong = strong(in);
+    return d;
+}
+
+const struct order_insn *order_insn(struct order *o, const struct insn *in)
+{
+    struct order_insn *d = &o->insns[in - o->kernel->insns];
+    if (d->class == CLASS_UNKNOWN) *d = describe(in);
+    return d;
+}
+
+/* ---- components ---- */
+
+static uint32_t component_new(struct order_warp *w, enum component_kind kind)
+{
+    struct order_cluster *c = w->cta->cluster;
+    if (c->component_count > COMPONENT_MAX) {
+        order_exhausted(c->order, "components of a cluster's clocks");
+        return 0;
+    }
+    if (c->component_count >= c->component_capacity) {
+        uint32_t capacity = c->component_capacity ? 2 * c->component_capacity : 64;
+        struct component *grown = realloc(c->components, capacity * sizeof *grown);
+        if (!grown) {
+            order_exhausted(c->order, NULL);
+            return 0;
+        }
+        c->components = grown;
+        c->component_capacity = capacity;
+    }
+    c->components[c->component_count] = (struct component){.kind = (uint8_t)kind, .warp = w};
+    return c->component_count++;
+}
+
+uint32_t order_chain(struct order_warp *w, enum component_kind kind)
+{
+    if (!w->chain[kind]) w->chain[kind] = component_new(w, kind);
+    return w->chain[kind];
+}
+
+static uint32_t own_number(const struct order_warp *w)
+{
+    return order_component(w, w->chain[COMPONENT_WARP])->number;
+}
+
+/* The next action of a component that the warp sets going. */
+static uint32_t act(struct order_warp *w, uint32_t id)
+{
+    struct component *c = order_component(w, id);
+    uint32_t number = ++c->number;
+    if (number == EPOCH_NUMBER_MAX) order_exhausted(w->cta->cluster->order, "a clock's numbers");
+    c->issued[number % ISSUES_KEPT] = own_number(w);
+    return number;
+}
+
+epoch order_here(const struct order_warp *w, const struct insn *in)
+{
+    return epoch_make(w->chain[COMPONENT_WARP], own_number(w),
+                      order_insn_index(w->cta->cluster->order, in));
+}
+
+void order_learn(struct order_warp *w, uint32_t component, uint32_t number)
+{
+    order_keep(w->cta->cluster->order, stamp_raise(&w->now, component, number));
+    w->version++;
+}
+
+void order_tick(struct order_warp *w)
+{
+    uint32_t self = w->chain[COMPONENT_WARP];
+    struct component *c = order_component(w, self);
+    if (!w->released) return;
+    w->released = false;
+    if (++c->number == EPOCH_NUMBER_MAX)
+        order_exhausted(w->cta->cluster->order, "a clock's numbers");
+    order_keep(w->cta->cluster->order, stamp_raise_generic(&w->now, self, c->number));
+    w->version++;
+}
+
+/* ---- handing over and taking ---- */
+
+void order_release(struct order_warp *w, struct stamp *to, const struct insn *in)
+{
+    order_keep(w->cta->cluster->order, stamp_join(to, &w->now));
+    w->released = true;
+    w->handed_over = in;
+}
+
+void order_acquire(struct order_warp *w, const struct stamp *from, const struct insn *in)
+{
+    order_keep(w->cta->cluster->order, stamp_join(&w->now, from));
+    w->version++;
+    w->acquired = in;
+}
+
+/* The generation before `generation` is complete. */
+static void point_turn(struct order *o, struct sync_point *p, uint64_t generation)
+{
+    if (p->generation == generation) return;
+    order_keep(o, stamp_copy(&p->done, &p->current));
+    p->generation = generation;
+}
+
+static void point_pass(struct order_warp *w, struct sync_point *p, uint64_t passed,
+                       const struct insn *in)
+{
+    order_acquire(w, p->generation <= passed ? &p->current : &p->done, in);
+}
+
+/* ---- named barriers and the cluster's ---- */
+
+static void on_barrier(struct order *o, struct order_warp *w, const struct event *e)
+{
+    struct sync_point *p = &w->cta->named[e->key % NAMED_BARRIERS];
+    if (e->kind == EV_BARRIER_ARRIVE) {
+        point_turn(o, p, e->value);
+        order_release(w, &p->current, e->in);
+    } else {
+        point_pass(w, p, e->value, e->in);
+    }
+}
+
+/* PTX ISA "barrier.cluster": arrive releases unless relaxed; a relaxed one still publishes what
+ * fence.mbarrier_init covered. */
+static void on_cluster(struct order *o, struct order_warp *w, const struct event *e)
+{
+    struct sync_point *p = &w->cta->cluster->barrier;
+    uint32_t fenced = w->chain[COMPONENT_INIT_FENCED];
+    if (e->kind == EV_CLUSTER_PASS) {
+        point_pass(w, p, e->value, e->in);
+        return;
+    }
+    point_turn(o, p, e->value);
+    if (!order_insn(o, e->in)->relaxed)
+        order_release(w, &p->current, e->in);
+    else if (fenced)
+        order_keep(o, stamp_raise(&p->current, fenced, order_component(w, fenced)->number));
+}
+
+/* ---- mbarriers ---- */
+
+static struct order_bar **bar_slot(struct order_bar **bars, uint32_t slots, uint32_t offset)
+{
+    uint32_t i = (offset / 8) * 0x9E3779B1U & (slots - 1);
+    while (bars[i] && bars[i]->offset != offset) i = (i + 1) & (slots - 1);
+    return &bars[i];
+}
+
+struct order_bar *order_bar_at(const struct cta *cta, uint32_t offset)
+{
+    const struct order_cta *c = cta->order;
+    return c && c->bar_slots ? *bar_slot(c->bars, c->bar_slots, offset) : NULL;
+}
+
+static bool bars_grow(struct order_cta *c)
+{
+    uint32_t slots = c->bar_slots ? 2 * c->bar_slots : BARS_FIRST;
+    struct order_bar **grown = calloc(slots, sizeof(*grown));
+    if (!grown) return false;
+    for (uint32_t i = 0; i < c->bar_slots; i++) {
+        if (c->bars[i]) *bar_slot(grown, slots, c->bars[i]->offset) = c->bars[i];
+    }
+    free(c->bars);
+    c->bars = grown;
+    c->bar_slots = slots;
+    return true;
+}
+
+static struct order_bar *bar_make(struct order_cta *c, uint32_t offset)
+{
+    struct order_bar *b = order_bar_at(c->cta, offset);
+    if (b) return b;
+    if (2 * (c->bar_count + 1) > c->bar_slots && !bars_grow(c)) return NULL;
+    b = calloc(1, sizeof *b);
+    if (!b) return NULL;
+    b->cta = c;
+    b->offset = offset;
+    c->bar_count++;
+    *bar_slot(c->bars, c->bar_slots, offset) = b;
+    return b;
+}
+
+static void on_bar_init(struct order *o, struct order_warp *w, const struct event *e)
+{
+    struct order_cta *c = e->cta->order;
+    struct order_bar *b = bar_make(c, e->key);
+    if (!b) {
+        order_exhausted(o, NULL);
+        return;
+    }
+    order_tick(w);
+    sync_point_clear(&b->point);
+    protocol_init(b);
+    b->copy_count = 0;
+    b->last = NULL;
+    b->live = true;
+    b->init = epoch_make(w->chain[COMPONENT_WARP], own_number(w), order_insn_index(o, e->in));
+    b->init_lane = first_lane(e->lanes);
+    b->init_fenced = 0;
+    if (!c->bar_high || b->offset < c->bar_low) c->bar_low = b->offset;
+    if (b->offset + 8 > c->bar_high) c->bar_high = b->offset + 8;
+}
+
+/* Whether the warp may rely on the barrier being initialised: by what it knows, or through the
+ * initialiser's fence.mbarrier_init and a cluster barrier since (PTX ISA "fence.mbarrier_init"). */
+static void check_init(struct order_warp *w, struct order_bar *b, const struct event *e)
+{
+    const struct component *by = order_component(w, epoch_component(b->init));
+    uint32_t fenced = by->warp->chain[COMPONENT_INIT_FENCED];
+    if (!b->live || clock_knows(&w->now.known, b->init)) return;
+    if (b->init_fenced && fenced && clock_get(&w->now.known, fenced) >= b->init_fenced) return;
+    tell_init(w, b, e);
+    b->init = epoch_make(w->chain[COMPONENT_WARP], 0, epoch_insn(b->init)); /* once is enough */
+}
+
+/* The copies that count in a phase up to this one are complete. */
+static void bar_collect(struct order *o, struct order_bar *b, uint64_t phase)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < b->copy_count; i++) {
+        const struct bar_copy *copy = &b->copies[i];
+        if (copy->phase > phase)
+            b->copies[kept++] = *copy;
+        else
+            order_keep(o, stamp_raise(&b->point.current, copy->component, copy->number));
+    }
+    b->copy_count = kept;
+}
+
+static struct order_arrival *arrival_of(struct order_cluster *c, uint64_t token)
+{
+    for (uint32_t i = 0; i < c->arrival_count; i++) {
+        if (c->arrivals[i].token == token) return &c->arrivals[i];
+    }
+    return NULL;
+}
+
+static void on_async_arrive(struct order *o, struct order_warp *w, struct order_bar *b,
+                            const struct event *e)
+{
+    const struct order_arrival *a = arrival_of(w->cta->cluster, e->token);
+    bool commit = order_insn(o, e->in)->class == CLASS_COMMIT;
+    uint32_t chain = w->chain[commit ? COMPONENT_TENSOR : COMPONENT_CP_ASYNC];
+    b->last = NULL;
+    if (!a) return;
+    if (!chain) chain = w->chain[COMPONENT_WARP];
+    protocol_arrive(o, w, b, e, &a->after,
+                    epoch_make(chain, clock_get(&a->after, chain), order_insn_index(o, e->in)));
+    order_keep(o, stamp_join(&b->point.current, &a->brings));
+}
+
+static void on_bar_arrive(struct order *o, struct order_warp *w, const struct event *e)
+{
+    struct order_bar *b = order_bar_at(e->cta, e->key);
+    if (!b) return;
+    if (e->token) {
+        on_async_arrive(o, w, b, e);
+        return;
+    }
+    /* Lanes arrive one by one, but the warp once. */
+    if (b->last == w && b->last_step == w->warp->steps) {
+        protocol_arrive_lane(o, w, b, e);
+        return;
+    }
+    b->last = w;
+    b->last_step = w->warp->steps;
+    check_init(w, b, e);
+    order_tick(w);
+    protocol_arrive(o, w, b, e, &w->now.caused, order_here(w, e->in));
+    if (!(e->in->flags & MBAR_RELAXED))
+        order_release(w, &b->point.current, e->in);
+    else
+        w->released = true; /* what comes now comes after */
+}
+
+static void on_bar_phase(struct order *o, const struct event *e)
+{
+    struct order_bar *b = order_bar_at(e->cta, e->key);
+    if (!b) return;
+    bar_collect(o, b, e->value);
+    protocol_phase(o, b);
+    point_turn(o, &b->point, e->value + 1);
+}
+
+static void on_bar_pass(struct order_warp *w, const struct event *e)
+{
+    struct order_bar *b = order_bar_at(e->cta, e->key);
+    if (!b) return;
+    check_init(w, b, e);
+    order_tick(w);
+    protocol_pass(w, b, e);
+    if (!(e->in->flags & MBAR_RELAXED))
+        order_acquire(w, &b->point.done, e->in);
+    else
+        order_keep(w->cta->cluster->order, clock_join(&w->now.caused, &b->point.done.caused));
+    w->released = true;
+}
+
+/* ---- copies that complete on a barrier ---- */
+
+static bool slot_add(struct order_warp *w, uint32_t id)
+{
+    if (w->slot_count == w->slot_capacity) {
+        uint32_t capacity = w->slot_capacity ? 2 * w->slot_capacity : 8;
+        uint32_t *grown = realloc(w->slots, capacity * sizeof *grown);
+        if (!grown) return false;
+        w->slots = grown;
+        w->slot_capacity = capacity;
+    }
+    w->slots[w->slot_count++] = id;
+    return true;
+}
+
+/* The warp's slot for that phase of the barrier, a slot whose last copies it has seen complete, or a
+ * new one. */
+static uint32_t slot_for(struct order_warp *w, enum component_kind kind, struct order_bar *b,
+                         uint64_t phase)
+{
+    uint32_t free_slot = 0;
+    struct component *c;
+    for (uint32_t i = 0; i < w->slot_count; i++) {
+        c = order_component(w, w->slots[i]);
+        if (c->kind != kind) continue;
+        if (c->bar == b && c->phase == phase) return w->slots[i];
+        if (!free_slot && clock_get(&w->now.known, w->slots[i]) >= c->number)
+            free_slot = w->slots[i];
+    }
+    if (!free_slot) {
+        free_slot = component_new(w, kind);
+        if (!free_slot) return 0;
+        order_keep(w->cta->cluster->order, slot_add(w, free_slot));
+    }
+    (void)act(w, free_slot);
+    c = order_component(w, free_slot);
+    c->bar = b;
+    c->phase = phase;
+    c->over = 0;
+    return free_slot;
+}
+
+static void bar_expect(struct order *o, struct order_bar *b, struct bar_copy copy)
+{
+    for (uint32_t i = 0; i < b->copy_count; i++) {
+        if (b->copies[i].component == copy.component && b->copies[i].number == copy.number) return;
+    }
+    if (b->copy_count == b->copy_capacity) {
+        uint32_t capacity = b->copy_capacity ? 2 * b->copy_capacity : COPIES_FIRST;
+        struct bar_copy *grown = realloc(b->copies, capacity * sizeof *grown);
+        if (!grown) {
+            order_exhausted(o, NULL);
+            return;
+        }
+        b->copies = grown;
+        b->copy_capacity = capacity;
+    }
+    b->copies[b->copy_count++] = copy;
+}
+
+/* PTX ISA "Asynchronous operations": the complete_tx of a copy hands over that copy alone. */
+static void on_async_bar(struct order *o, struct order_warp *w, const struct event *e)
+{
+    struct order_bar *b = order_bar_at(e->cta, e->key);
+    enum component_kind kind =
+        o->issuing.class == CLASS_REMOTE_STORE ? COMPONENT_REMOTE_STORE : COMPONENT_COPY;
+    uint32_t id;
+    if (!b || o->issuing.token != e->token) return;
+    check_init(w, b, e);
+    id = slot_for(w, kind, b, e->value);
+    if (!id) return;
+    o->issuing.read = o->issuing.write = id;
+    order_component(w, id)->in = e->in;
+    protocol_copy(o, w, b, e->in,
+                  epoch_make(id, order_component(w, id)->number, order_insn_index(o, e->in)));
+    bar_expect(o, b, (struct bar_copy){id, order_component(w, id)->number, e->value});
+}
+
+/* ---- issue ---- */
+
+static struct order_arrival *arrival_new(struct order_cluster *c, uint64_t token)
+{
+    if (c->arrival_count == c->arrival_capacity) {
+        uint32_t capacity = c->arrival_capacity ? 2 * c->arrival_capacity : 8;
+        struct order_arrival *grown = realloc(c->arrivals, capacity * sizeof *grown);
+        if (!grown) return NULL;
+        memset(grown + c->arrival_capacity, 0, (capacity - c->arrival_capacity) * sizeof *grown);
+        c->arrivals = grown;
+        c->arrival_capacity = capacity;
+    }
+    c->arrivals[c->arrival_count].token = token;
+    stamp_clear(&c->arrivals[c->arrival_count].brings);
+    return &c->arrivals[c->arrival_count++];
+}
+
+/*
+ * tcgen05.commit brings the warp's tensor operations so far (PTX ISA "tcgen05.commit": the thread's;
+ * interpretation: the warp's) and what they came after, which is all that the warp knows: operands that
+ * it saw arrive are as good as seen by whoever waits. cp.async.mbarrier.arrive brings the copies.
+ */
+static void on_issue_arrival(struct order *o, struct order_warp *w, const struct event *e,
+                             enum order_class class)
+{
+    uint32_t id = w->chain[class == CLASS_COMMIT ? COMPONENT_TENSOR : COMPONENT_CP_ASYNC];
+    struct order_arrival *a = arrival_new(w->cta->cluster, e->token);
+    if (!a) {
+        order_exhausted(o, NULL);
+        return;
+    }
+    order_keep(o, clock_copy(&a->after, &w->now.caused));
+    if (id) order_keep(o, clock_raise(&a->after, id, order_component(w, id)->number));
+    if (class == CLASS_COMMIT) {
+        order_release(w, &a->brings, e->in);
+        if (id) order_keep(o, stamp_raise(&a->brings, id, order_component(w, id)->number));
+    } else if (id) {
+        /* cp.async is of the generic proxy: known, not bridged. */
+        order_keep(o, stamp_raise_generic(&a->brings, id, order_component(w, id)->number));
+    }
+}
+
+static void on_issue(struct order *o, struct order_warp *w, const struct event *e)
+{
+    static const uint8_t chains[][2] = {[CLASS_MMA] = {COMPONENT_TENSOR, COMPONENT_TENSOR},
+                                        [CLASS_TMEM_LD] = {COMPONENT_TMEM_LD, COMPONENT_TMEM_LD},
+                                        [CLASS_TMEM_ST] = {COMPONENT_TMEM_ST, COMPONENT_TMEM_ST},
+                                        [CLASS_WGMMA] = {COMPONENT_WGMMA, COMPONENT_WGMMA},
+                                        [CLASS_CP_ASYNC] = {COMPONENT_CP_ASYNC, COMPONENT_CP_ASYNC},
+                                        [CLASS_BULK] = {COMPONENT_BULK_READ, COMPONENT_BULK_DONE},
+                                        [CLASS_REMOTE_STORE] = {0, 0}};
+    enum order_class class;
+    if (!e->in) return;
+    class = (enum order_class)order_insn(o, e->in)->class;
+    order_tick(w);
+    o->issuing =
+        (struct issuing){.token = e->token, .warp = w, .in = e->in, .class = (uint8_t) class};
+    if (class == CLASS_COMMIT || class == CLASS_CP_ARRIVE) {
+        on_issue_arrival(o, w, e, class);
+        return;
+    }
+    if (class == CLASS_OTHER || !chains[class][0]) return; /* a slot: on_async_bar */
+    o->issuing.read = order_chain(w, (enum component_kind)chains[class][0]);
+    o->issuing.write = order_chain(w, (enum component_kind)chains[class][1]);
+    if (!o->issuing.read || !o->issuing.write) return;
+    (void)act(w, o->issuing.read);
+    if (o->issuing.write != o->issuing.read) (void)act(w, o->issuing.write);
+    if (class == CLASS_WGMMA) regs_issue(o, w, e->in);
+    if (class == CLASS_TMEM_LD) regs_load(o, w, e->in);
+}
+
+static void on_done(struct order_warp *w, const struct event *e)
+{
+    struct order_cluster *c = w->cta->cluster;
+    struct order_arrival *a = arrival_of(c, e->token);
+    struct order_arrival spare;
+    if (!a) return;
+    spare = *a;
+    *a = c->arrivals[--c->arrival_count];
+    c->arrivals[c->arrival_count] = spare;
+}
+
+/* ---- commit groups ---- */
+
+static struct order_groups *groups_of(struct order_warp *w, uint32_t kind)
+{
+    if (!w->groups[kind]) {
+        w->groups[kind] = calloc(1, sizeof *w->groups[kind]);
+        if (!w->groups[kind]) order_exhausted(w->cta->cluster->order, NULL);
+    }
+    return w->groups[kind];
+}
+
+static uint32_t chain_of_group(uint32_t kind)
+{
+    return kind == COMMIT_CP_ASYNC ? COMPONENT_CP_ASYNC
+           : kind == COMMIT_BULK   ? COMPONENT_BULK_DONE
+                                   : COMPONENT_WGMMA;
+}
+
+static void on_commit(struct order_warp *w, const struct event *e)
+{
+    struct order_groups *g = groups_of(w, e->key);
+    uint32_t id = w->chain[chain_of_group(e->key)];
+    uint32_t end = id ? order_component(w, id)->number : 0;
+    uint32_t lanes = e->key == COMMIT_WGMMA ? 1 : e->lanes;
+    if (!g) return;
+    for (; lanes; lanes &= lanes - 1) {
+        uint32_t lane = first_lane(lanes);
+        g->end[lane][g->closed[lane]++ % GROUPS_KEPT] = end;
+    }
+}
+
+/* After which action the groups end that a wait for all but `pending` leaves complete. */
+static uint32_t groups_end(const struct order_groups *g, uint32_t lanes, uint64_t pending)
+{
+    uint32_t end = 0;
+    for (; lanes && pending < GROUPS_KEPT; lanes &= lanes - 1) {
+        uint32_t lane = first_lane(lanes), closed = g->closed[lane];
+        if (closed <= pending) continue;
+        closed = g->end[lane][(closed - 1 - pending) % GROUPS_KEPT];
+        if (closed > end) end = closed;
+    }
+    return end;
+}
+
+/* A wgmma is an operation of the warpgroup: the other warps' parts are complete too. */
+static void wait_warpgroup(struct order_warp *w, uint32_t end)
+{
+    struct order_warp *first = &w->cta->warps[w->warp->id & ~3U];
+    for (struct order_warp *other = first; other < first + 4; other++) {
+        uint32_t id = other->chain[COMPONENT_WGMMA];
+        if (other != w && id) order_learn(w, id, end);
+    }
+}
+
+static void on_group_wait(struct order *o, struct order_warp *w, const struct event *e)
+{
+    uint32_t chain = chain_of_group(e->key), end;
+    const struct order_groups *g = groups_of(w, e->key);
+    uint32_t id = w->chain[chain];
+    if (!g || !id) return;
+    end = groups_end(g, e->key == COMMIT_WGMMA ? 1 : e->lanes, e->value);
+    if (strcmp(e->in->row->name, "cp.async.wait_all") == 0) end = order_component(w, id)->number;
+    if (e->key == COMMIT_CP_ASYNC) {
+        order_keep(o, stamp_raise_generic(&w->now, id, end)); /* generic proxy: not bridged */
+        w->version++;
+    } else if (!insn_has_mod(e->in, "read")) {
+        order_learn(w, id, end);
+    }
+    if (e->key == COMMIT_BULK) order_learn(w, w->chain[COMPONENT_BULK_READ], end);
+    if (e->key == COMMIT_WGMMA) {
+        regs_wait(w, end);
+        wait_warpgroup(w, end);
+    }
+    w->acquired = e->in;
+}
+
+/* ---- fences ---- */
+
+static void on_init_fence(struct order_warp *w, uint32_t lanes)
+{
+    struct order_cta *c = w->cta;
+    uint32_t id = order_chain(w, COMPONENT_INIT_FENCED), self = w->chain[COMPONENT_WARP];
+    if (!id) return;
+    order_component(w, id)->number = own_number(w);
+    for (uint32_t i = 0; i < c->bar_slots; i++) {
+        struct order_bar *b = c->bars[i];
+        if (b && b->live && epoch_component(b->init) == self && lanes >> b->init_lane & 1)
+            b->init_fenced = own_number(w);
+    }
+}
+
+/* tcgen05.fence::before_thread_sync: what the chain has so far is before what comes after. */
+static void fence_chain(struct order_warp *w, enum component_kind chain, enum component_kind fenced)
+{
+    uint32_t id = w->chain[chain], to = id ? order_chain(w, fenced) : 0;
+    if (to) order_learn(w, to, order_component(w, id)->number);
+}
+
+static void on_fence(struct order *o, struct order_warp *w, const struct event *e)
+{
+    switch (e->value) {
+    case FENCE_MEMBAR:
+        w->cta->cluster->talks = true;
+        order_keep(o, stamp_join(&w->now, &w->observed));
+        order_keep(o, stamp_copy(&w->fenced, &w->now));
+        w->released = true; /* what comes now is not under the fence */
+        w->version++;
+        break;
+    case FENCE_PROXY_ASYNC:
+        /* Every form, the one-way ones too (interpretation): both ways. */
+        order_keep(o, clock_copy(&w->now.bridged, &w->now.known));
+        w->released = true;
+        w->version++;
+        break;
+    case FENCE_PROXY_TENSORMAP:
+        /* Release and acquire forms alike, and for every map (interpretation: hides, never invents). */
+        order_keep(o, clock_join(&w->cta->described, &w->now.known));
+        w->released = true;
+        w->version++;
+        break;
+    case FENCE_MBARRIER_INIT: on_init_fence(w, e->lanes); break;
+    case FENCE_TCGEN05_BEFORE:
+        fence_chain(w, COMPONENT_TENSOR, COMPONENT_TENSOR_FENCED);
+        fence_chain(w, COMPONENT_TMEM_LD, COMPONENT_LD_FENCED);
+        fence_chain(w, COMPONENT_TMEM_ST, COMPONENT_ST_FENCED);
+        break;
+    case FENCE_TCGEN05_AFTER:
+        order_keep(o, clock_copy(&w->after, &w->now.known));
+        w->version++;
+        break;
+    case FENCE_WGMMA: regs_fence(w); break;
+    default: break;
+    }
+}
+
+/* The grid before is one component for the cluster: whoever knows it has been waited for. */
+static void on_grid_wait(struct order_warp *w, const struct event *e)
+{
+    struct order_cluster *c = w->cta->cluster;
+    if (!c->grid) c->grid = order_chain(w, COMPONENT_GRID);
+    if (c->grid) order_learn(w, c->grid, 1);
+    w->acquired = e->in;
+}
+
+static void on_tmem_wait(struct order_warp *w, const struct event *e)
+{
+    uint32_t id = w->chain[e->value ? COMPONENT_TMEM_ST : COMPONENT_TMEM_LD];
+    if (id) order_learn(w, id, order_component(w, id)->number);
+}
+
+/* ---- events ---- */
+
+void order_event(struct order *o, const struct event *e)
+{
+    struct order_warp *w = e->warp ? e->warp->order : NULL;
+    if (e->kind == EV_WARP_START && !o->exhausted) order_begin(o, e);
+    if (!w || o->exhausted) return;
+    switch (e->kind) {
+    case EV_ACCESS:
+        if (e->strong && (e->space == SPACE_GLOBAL || e->space == SPACE_SHARED)) {
+            /* Reads take before the access is judged, writes hand over after it. */
+            struct event part = *e;
+            part.access = e->access & ACCESS_READ;
+            order_flags(o, w, &part);
+            order_access(o, e);
+            part.access = e->access & ACCESS_WRITE;
+            order_flags(o, w, &part);
+        } else {
+            order_access(o, e);
+        }
+        break;
+    case EV_FENCE: on_fence(o, w, e); break;
+    case EV_WARP_EXIT:
+        if (!e->cta->warps_live) order_exit(o, e->cta);
+        break;
+    case EV_BARRIER_ARRIVE:
+    case EV_BARRIER_PASS: on_barrier(o, w, e); break;
+    case EV_CLUSTER_ARRIVE:
+    case EV_CLUSTER_PASS: on_cluster(o, w, e); break;
+    case EV_MBAR_INIT: on_bar_init(o, w, e); break;
+    case EV_MBAR_INVAL: {
+        struct order_bar *b = order_bar_at(e->cta, e->key);
+        if (b) b->live = false;
+        break;
+    }
+    case EV_MBAR_ARRIVE: on_bar_arrive(o, w, e); break;
+    case EV_MBAR_PHASE: on_bar_phase(o, e); break;
+    case EV_MBAR_PASS: on_bar_pass(w, e); break;
+    case EV_ASYNC_ISSUE: on_issue(o, w, e); break;
+    case EV_ASYNC_BAR: on_async_bar(o, w, e); break;
+    case EV_ASYNC_DONE: on_done(w, e); break;
+    case EV_GROUP_COMMIT: on_commit(w, e); break;
+    case EV_GROUP_WAIT: on_group_wait(o, w, e); break;
+    case EV_TMEM_WAIT: on_tmem_wait(w, e); break;
+    case EV_GRID_WAIT: on_grid_wait(w, e); break;
+    case EV_TMEM_ALLOC: order_tmem_alloc(o, e); break;
+    case EV_TMEM_DEALLOC: order_tmem_dealloc(o, e); break;
+    case EV_REGISTERS: regs_touch(o, w, e); break;
+    default: break;
+    }
+}
+
+struct order *order_new(struct group *g, int level)
+{
+    struct order *o = calloc(1, sizeof *o);
+    if (!o) return NULL;
+    /* Groups are opened one after the other. */
+    if (!g->launch->memory) g->launch->memory = launch_memory_new(ORDER_MEMORY_MOST);
+    if (!g->launch->memory) {
+        free(o);
+        return NULL;
+    }
+    o->group = g;
+    o->kernel = g->launch->kernel;
+    o->level = level;
+    o->insns = calloc(o->kernel->insn_count + 1, sizeof *o->insns);
+    if (!o->insns) {
+        free(o);
+        return NULL;
+    }
+    if (o->kernel->insn_count > EPOCH_INSN_MAX) order_exhausted(o, "instructions of a kernel");
+    return o;
+}
+
+void order_end(struct order *o)
+{
+    if (o->ended) return;
+    if (o->group->result == LAUNCH_TIMEOUT) protocol_stuck(o);
+    order_clusters_end(o);
+    tell_end(o);
+    o->ended = true;
+}
+
+void order_free(struct order *o)
+{
+    if (!o) return;
+    order_end(o);
+    order_clusters_free(o);
+    free(o->insns);
+    free(o);
+}

@@ -1,0 +1,289 @@
+/*
+ * Happens-before in one group: what every warp, barrier and asynchronous operation knows of the others
+ * (order.c keeps it, event by event), the shadow of memory that is judged by it (order_access.c), and
+ * what is said when two accesses are not ordered (order_tell.c).
+ *
+ * One order_cluster has clocks of its own: clusters share nothing but global memory, which
+ * order_global.c looks at across them. In program order is a warp, not a lane: races between lanes of
+ * one warp are not looked for.
+ *
+ * The rules are those of the PTX ISA's memory consistency model, "Asynchronous operations" and "Proxies"
+ * as far as they go; the words "interpretation" below mark where they do not.
+ */
+#ifndef SIM_ORDER_H
+#define SIM_ORDER_H
+
+#include "async.h"
+#include "clock.h"
+#include "event.h"
+#include "shadow.h"
+
+/*
+ * Components. Those of one warp up to COMPONENT_CHAINS are chains: operations that count as over in
+ * order, so that one number stands for all before it. A copy that completes on an mbarrier has a slot
+ * instead: all copies of one warp for one phase of one barrier share a number, for the phase is over
+ * once all are; a slot is used again when its warp has seen it complete.
+ */
+#define COMPONENT_KINDS(X)                                                                       \
+    X(WARP, "the warp itself")                                                                   \
+    X(TENSOR, "tcgen05.mma, cp, shift")                                                          \
+    X(TENSOR_FENCED, "those before a tcgen05.fence::before_thread_sync, complete or not")        \
+    X(TMEM_LD, "tcgen05.ld")                                                                     \
+    X(TMEM_ST, "tcgen05.st")                                                                     \
+    X(LD_FENCED, "loads before a tcgen05.fence::before_thread_sync, in numbers of TMEM_LD")      \
+    X(LD_USED, "loads some of whose registers their warp has used since, in numbers of TMEM_LD") \
+    X(ST_FENCED, "stores likewise")                                                              \
+    X(WGMMA, "wgmma.mma_async")                                                                  \
+    X(CP_ASYNC, "cp.async")                                                                      \
+    X(BULK_READ, "bulk-group operations, as far as they read their source")                      \
+    X(BULK_DONE, "bulk-group operations")                                                        \
+    X(GRID, "the grid before, which griddepcontrol.wait waits for; its number is 1")             \
+    X(INIT_FENCED, "mbarrier.init before a fence.mbarrier_init, in the warp's own numbers")      \
+    X(CHAINS, "")                                                                                \
+    X(COPY, "copies by the async proxy that complete on an mbarrier")                            \
+    X(REMOTE_STORE, "st.async and red.async")
+
+enum component_kind {
+#define X(name, text) COMPONENT_##name,
+    COMPONENT_KINDS(X)
+#undef X
+};
+
+enum { ISSUES_KEPT = 8 };
+
+struct component {
+    uint8_t kind;
+    struct order_warp *warp;
+    uint32_t number; /* of its latest action; a warp's own: under which accesses are filed now */
+    /* The issuing warp's own number when action n was issued: issued[n % ISSUES_KEPT]. */
+    uint32_t issued[ISSUES_KEPT];
+    /* Slots: where the copies of `number` complete, and what the first of them wrote over. */
+    struct order_bar *bar;
+    uint64_t phase;
+    epoch over;
+    const struct insn *in; /* of the first of them */
+};
+
+/* Commit groups of one kind: after which action of the chain each lane's last groups ended. */
+enum { GROUPS_KEPT = 16 };
+struct order_groups {
+    uint32_t closed[WARP_LANES];
+    uint32_t end[WARP_LANES][GROUPS_KEPT]; /* of group n (from 0): [n % GROUPS_KEPT] */
+};
+
+struct order_warp {
+    struct warp *warp;
+    struct order_cta *cta;
+    struct stamp now;
+    uint32_t chain[COMPONENT_CHAINS]; /* components; 0 until first used */
+    bool released;         /* `now` was handed over: the next access needs a new number */
+    uint32_t version;      /* changes whenever `now` does */
+    struct stamp fenced;   /* `now` at the last fence: what relaxed writes release */
+    struct stamp observed; /* what relaxed reads saw: the next fence acquires it */
+    struct clock after;    /* `now` at the last tcgen05.fence::after_thread_sync */
+    struct order_groups *groups[COMMIT_KINDS];
+    uint32_t *slots, slot_count, slot_capacity; /* components */
+    struct wgmma_regs *regs;                    /* order_regs.c */
+    const struct insn *acquired, *handed_over;  /* the last instructions that did, for reports */
+};
+
+/* A barrier that many arrive at: `current` gathers what they release, `done` is what the last complete
+ * generation or phase hands to those who waited. Gathering never starts again: whoever passes a later
+ * phase came after the earlier ones too. */
+struct sync_point {
+    uint64_t generation;
+    struct stamp current, done;
+};
+
+struct bar_copy {
+    uint32_t component, number;
+    uint64_t phase;
+};
+
+struct order_bar {
+    struct order_cta *cta;
+    uint32_t offset;
+    bool live;
+    struct sync_point point;
+    epoch init;
+    uint32_t init_lane,
+        init_fenced;               /* the initialiser's number at its fence.mbarrier_init; 0 none */
+    const struct order_warp *last; /* who arrived last, at which of its instructions */
+    uint64_t last_step;
+    struct bar_copy *copies; /* whose bytes are to come */
+    uint32_t copy_count, copy_capacity;
+    struct protocol *protocol; /* protocol.c */
+};
+
+struct order_cta {
+    struct cta *cta;
+    struct order_cluster *cluster;
+    struct order_warp warps[CTA_WARPS];
+    struct sync_point named[NAMED_BARRIERS];
+    struct order_bar **bars; /* open addressing by offset, at most half full */
+    uint32_t bar_slots, bar_count;
+    uint32_t bar_low, bar_high; /* bytes in which live barriers lie */
+    struct clock described; /* what a fence.proxy.tensormap of the CTA has made visible to copies */
+    struct cell *shared;    /* SHARED_CELL bytes each */
+    uint32_t shared_cells;
+    struct cell *tensor; /* [TMEM_COLUMNS][TMEM_BLOCKS], from the first allocation on */
+};
+
+/* Strong writes of one location and what they release. */
+struct order_flag {
+    const struct order_cta *cta; /* of shared memory; NULL: global */
+    uint64_t address;
+    struct stamp released;
+    bool used;
+};
+
+/* A tcgen05.commit or cp.async.mbarrier.arrive on its way. */
+struct order_arrival {
+    uint64_t token;
+    struct stamp brings;
+    struct clock after; /* what it comes after */
+};
+
+struct order_cluster {
+    struct order *order;
+    struct order_cluster *next;
+    const struct cluster *cluster;
+    uint32_t linear;
+    struct component *components; /* [0] unused */
+    uint32_t component_count, component_capacity;
+    struct order_cta *ctas[CLUSTER_CTAS];
+    struct sync_point barrier; /* barrier.cluster */
+    uint32_t grid;             /* component GRID of some warp; 0 none has waited yet */
+    bool talks;                /* has released or acquired something through global memory */
+    struct order_flag *flags;  /* open addressing, at most half full */
+    uint32_t flag_slots, flag_count;
+    struct order_arrival *arrivals;
+    uint32_t arrival_count, arrival_capacity;
+    struct shadow shadow;
+};
+
+/* What an instruction means here, worked out once. */
+enum order_class {
+    CLASS_UNKNOWN,
+    CLASS_OTHER,
+    CLASS_MMA,    /* tcgen05.mma, cp, shift */
+    CLASS_COMMIT, /* tcgen05.commit */
+    CLASS_TMEM_LD,
+    CLASS_TMEM_ST,
+    CLASS_WGMMA,
+    CLASS_CP_ASYNC,
+    CLASS_CP_ARRIVE, /* cp.async.mbarrier.arrive */
+    CLASS_BULK,      /* completes in a bulk group */
+    CLASS_COPY,      /* completes on an mbarrier */
+    CLASS_REMOTE_STORE
+};
+struct order_insn {
+    uint8_t class; /* enum order_class */
+    bool acquire, release, relaxed, strong;
+};
+
+enum { MAPS_KEPT = 64, MAP_BYTES = 128 };
+
+/* The operation whose issue is being announced. */
+struct issuing {
+    uint64_t token;
+    struct order_warp *warp;
+    const struct insn *in;
+    uint8_t class;
+    uint32_t read, write; /* components under which its accesses are filed; 0 none */
+};
+
+struct order {
+    struct group *group;
+    const struct kernel *kernel;
+    int level;
+    struct order_cluster *clusters;
+    struct order_insn *insns; /* [kernel->insn_count] */
+    struct issuing issuing;
+    struct touch touch; /* order_access.c */
+    uint32_t touch_version;
+    bool touch_strong;
+    int touch_place, touch_proxy;
+    uint64_t maps[MAPS_KEPT]; /* addresses of tensor maps in global memory that copies have used */
+    uint32_t map_count;
+    struct told *told; /* order_tell.c */
+    uint32_t told_count, told_capacity;
+    bool exhausted;    /* memory, or a bound: what is not seen is not reported as clean */
+    const char *limit; /* which bound, NULL: memory */
+    bool ended;
+};
+
+/* ---- order.c ---- */
+
+/* NULL when memory is exhausted. */
+struct order *order_new(struct group *g, int level);
+void order_free(struct order *o);
+void order_event(struct order *o, const struct event *e);
+/* Nothing comes any more: tells what there is to tell. */
+void order_end(struct order *o);
+
+/* For those who look at barriers: what a warp knows, and the record of an mbarrier (NULL: none yet). */
+static inline const struct stamp *order_known(const struct warp *w)
+{
+    return &w->order->now;
+}
+struct order_bar *order_bar_at(const struct cta *cta, uint32_t offset);
+
+/* ---- for the rest of the checker ---- */
+
+/* Notes a failed allocation. */
+void order_keep(struct order *o, bool done);
+/* The warp hands over what it knows; takes what was handed over. */
+void order_release(struct order_warp *w, struct stamp *to, const struct insn *in);
+void order_acquire(struct order_warp *w, const struct stamp *from, const struct insn *in);
+const struct order_insn *order_insn(struct order *o, const struct insn *in);
+/* The component of a warp's chain, made at first use; 0 when a bound is reached. */
+uint32_t order_chain(struct order_warp *w, enum component_kind kind);
+static inline struct component *order_component(const struct order_warp *w, uint32_t id)
+{
+    return &w->cta->cluster->components[id];
+}
+/* The warp has seen that action of the component complete. */
+void order_learn(struct order_warp *w, uint32_t component, uint32_t number);
+/* Gives the warp a new number if its last one was handed over. */
+void order_tick(struct order_warp *w);
+/* The warp's present action, at that instruction. */
+epoch order_here(const struct order_warp *w, const struct insn *in);
+/* From here on nothing can be called clean; `limit` names the bound, NULL: host memory. */
+void order_exhausted(struct order *o, const char *limit);
+static inline uint32_t order_insn_index(const struct order *o, const struct insn *in)
+{
+    size_t i = in ? (size_t)(in - o->kernel->insns) : EPOCH_INSN_MAX;
+    return i < EPOCH_INSN_MAX ? (uint32_t)i : EPOCH_INSN_MAX;
+}
+
+/* ---- order_flag.c ---- */
+
+/* A strong access to shared or global memory. */
+void order_flags(struct order *o, struct order_warp *w, const struct event *e);
+
+/* ---- order_life.c ---- */
+
+/* Bytes of all shadows of global memory together, and of the launch's record. */
+#define ORDER_MEMORY_MOST ((uint64_t)1 << 30)
+
+/* EV_WARP_START */
+void order_begin(struct order *o, const struct event *e);
+/* What clusters did to global memory goes to the launch's record. */
+void order_clusters_end(struct order *o);
+void order_clusters_free(struct order *o);
+void sync_point_clear(struct sync_point *p);
+
+/* ---- order_life.c ---- */
+
+/* The last warp of a CTA has exited. */
+void order_exit(struct order *o, const struct cta *cta);
+
+/* ---- order_access.c ---- */
+
+void order_access(struct order *o, const struct event *e);
+/* Columns of tensor memory are handed out, or back. */
+void order_tmem_alloc(struct order *o, const struct event *e);
+void order_tmem_dealloc(struct order *o, const struct event *e);
+
+#endif

@@ -1,0 +1,477 @@
+/*
+ * Accesses against the shadow of memory: an access that conflicts with an earlier one must be ordered
+ * after it, by what its issuer knew when it was issued. A pair that is not is told whichever ran
+ * first, so what is found does not depend on the schedule that ran.
+ */
+#include "access.h"
+#include "launch_memory.h"
+#include "mem.h"
+#include "names.h"
+#include "order_tell.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { TENSOR_ROW = TENSOR_BLOCKS }; /* cells of one column */
+
+/* The access at hand; touch.context. */
+struct actor {
+    struct order *o;
+    struct order_warp *w;
+    const struct event *e;
+    const struct order_cta *cta; /* of shared and tensor memory */
+    enum conflict_place place;
+    uint32_t component;
+    enum order_class class;
+    bool strong;     /* atomic or strong: those do not race with one another */
+    bool gives_back; /* tcgen05.dealloc */
+    uint64_t at, bytes;
+};
+
+static bool generic_component(uint8_t kind)
+{
+    return kind == COMPONENT_WARP || kind == COMPONENT_CP_ASYNC || kind == COMPONENT_REMOTE_STORE;
+}
+
+/* ---- judging a pair ---- */
+
+/* The later side knows that the earlier operation was issued, if not that it is over. */
+static bool knows_issue(const struct order_warp *w, const struct component *p, epoch prior)
+{
+    const uint32_t number = epoch_number(prior);
+    if (p->warp == w) return true;
+    if (number + ISSUES_KEPT <= p->number) return true; /* long ago */
+    return clock_get(&w->now.known, p->warp->chain[COMPONENT_WARP]) >=
+           p->issued[number % ISSUES_KEPT];
+}
+
+/*
+ * What kind of error an unordered pair is. An operation that the later side knows to be under way and
+ * does not wait for is reused too early; of reads and the copies that write over them it is told by
+ * the generation that was read: one that the reader had waited for is being replaced too early
+ * (async-reuse), a first one is read too early (race).
+ */
+static enum finding_kind kind_of(const struct touch *t, const struct actor *a,
+                                 const struct component *p, epoch prior, bool wrote)
+{
+    const bool issued = knows_issue(a->w, p, prior);
+    if (a->e->proxy == PROXY_TENSORMAP ||
+        strncmp(a->e->in->row->name, "tensormap.", strlen("tensormap.")) == 0)
+        return FIND_TENSORMAP_PROXY;
+    if (p->kind == COMPONENT_WGMMA && issued) return FIND_WGMMA_WAIT;
+    if (p->kind == COMPONENT_WARP || p->kind == COMPONENT_REMOTE_STORE)
+        return t->async && t->write && !wrote && t->replaces ? FIND_ASYNC_REUSE : FIND_RACE;
+    if (t->write && issued) return FIND_ASYNC_REUSE;
+    if (t->write && !wrote) return t->async && t->replaces ? FIND_ASYNC_REUSE : FIND_RACE;
+    if (!t->write && p->kind == COMPONENT_COPY && p->over && clock_knows(&a->w->now.known, p->over))
+        return FIND_ASYNC_REUSE;
+    return FIND_RACE;
+}
+
+static enum standing report(const struct touch *t, epoch prior, bool wrote, enum finding_kind kind,
+                            enum finding_severity severity)
+{
+    const struct actor *a = t->context;
+    const struct conflict c = {
+        .kind = kind,
+        .severity = severity,
+        .place = a->place,
+        .warp = a->w,
+        .in = a->e->in,
+        .lane = a->e->token ? first_lane(a->e->lanes) : NO_LANE,
+        .async = t->async,
+        .wrote = t->write,
+        .cta = a->cta,
+        .at = a->place == PLACE_TENSOR ? a->at : t->at,
+        .bytes = a->bytes,
+        .prior = prior,
+        .prior_wrote = wrote,
+    };
+    tell_conflict(a->o, &c);
+    return STANDING_REPORTED;
+}
+
+static bool prior_strong(const struct actor *a, epoch prior)
+{
+    const uint32_t index = epoch_insn(prior);
+    const struct insn *in = index < a->o->kernel->insn_count ? &a->o->kernel->insns[index] : NULL;
+    return in && order_insn(a->o, in)->strong;
+}
+
+/* The place is part of a tensor map that some copy has used. */
+static bool in_map(const struct actor *a, uint64_t at)
+{
+    for (uint32_t i = 0; a->place == PLACE_GLOBAL && i < a->o->map_count; i++) {
+        if (at - a->o->maps[i] < MAP_BYTES) return true;
+    }
+    return false;
+}
+
+static void map_used(struct order *o, uint64_t address)
+{
+    for (uint32_t i = 0; i < o->map_count; i++) {
+        if (o->maps[i] == address) return;
+    }
+    if (o->map_count < MAPS_KEPT) o->maps[o->map_count++] = address;
+}
+
+/* A copy reads its tensor map: generic writes to it need fence.proxy.tensormap between (PTX ISA
+ * "membar, fence"). */
+static enum standing judge_map(const struct touch *t, const struct component *p, epoch prior,
+                               bool wrote)
+{
+    if (!generic_component(p->kind) && clock_knows(&t->now->known, prior)) return STANDING_ORDERED;
+    return report(t, prior, wrote, FIND_TENSORMAP_PROXY, SEV_ERROR);
+}
+
+static enum standing judge(struct touch *t, epoch prior, bool wrote)
+{
+    const struct actor *a = t->context;
+    const struct component *p = order_component(a->w, epoch_component(prior));
+    if (a->e->proxy == PROXY_TENSORMAP) return judge_map(t, p, prior, wrote);
+    if (clock_knows(&t->now->known, prior)) { /* but not bridged */
+        if (!generic_component(p->kind)) return STANDING_ORDERED;
+        if (wrote) return report(t, prior, wrote, FIND_PROXY, SEV_ERROR);
+        if (a->o->level >= 2) (void)report(t, prior, wrote, FIND_PROXY, SEV_WARNING);
+        return STANDING_ACCEPTED;
+    }
+    /* Morally strong: both strong or atomic, by one proxy. */
+    if (a->strong && t->async != generic_component(p->kind) && prior_strong(a, prior))
+        return STANDING_ACCEPTED;
+    /* Threads that store one value to one place do no harm by it, whichever comes last. */
+    if (wrote && a->component == a->w->chain[COMPONENT_WARP] && p->kind == COMPONENT_WARP &&
+        a->e->addresses && a->e->access == ACCESS_WRITE && a->e->value)
+        return STANDING_ACCEPTED;
+    if (t->write && !wrote && !generic_component(p->kind) && in_map(a, t->at))
+        return report(t, prior, wrote, FIND_TENSORMAP_PROXY, SEV_ERROR);
+    return report(t, prior, wrote, kind_of(t, a, p, prior, wrote), SEV_ERROR);
+}
+
+/* Libraries leave this fence out behind tcgen05.wait; it is asked for at level 2 only. */
+static bool fenced_before(const struct actor *a, const struct component *p, epoch prior)
+{
+    const bool store = p->kind == COMPONENT_TMEM_ST;
+    uint32_t fenced;
+    if (a->o->level < 2 || (p->kind != COMPONENT_TMEM_LD && !store)) return true;
+    fenced = p->warp->chain[store ? COMPONENT_ST_FENCED : COMPONENT_LD_FENCED];
+    return fenced && clock_get(&a->w->now.known, fenced) >= epoch_number(prior);
+}
+
+/* A load whose registers were used is over, whatever the ISA says of the order of memory: practice
+ * does without tcgen05.wait::ld there. */
+static bool load_used(const struct actor *a, const struct component *p, epoch prior)
+{
+    uint32_t used = p->warp->chain[COMPONENT_LD_USED];
+    return p->kind == COMPONENT_TMEM_LD && used &&
+           clock_get(&a->w->now.known, used) >= epoch_number(prior);
+}
+
+/* PTX ISA "tcgen05 Memory Consistency Model": what is complete, and behind which fences. */
+static enum standing judge_tensor(struct touch *t, epoch prior, bool wrote)
+{
+    const struct actor *a = t->context;
+    struct component *p = order_component(a->w, epoch_component(prior));
+    uint32_t fenced = p->warp->chain[COMPONENT_TENSOR_FENCED];
+    if (clock_knows(&t->now->known, prior)) {
+        if (a->gives_back || (p->warp == a->w && p->kind != COMPONENT_TENSOR))
+            return STANDING_ORDERED;
+        if (!clock_knows(&a->w->after, prior) || !fenced_before(a, p, prior))
+            (void)report(t, prior, wrote, FIND_TMEM_WAIT, SEV_WARNING);
+        return STANDING_ORDERED;
+    }
+    if (load_used(a, p, prior)) {
+        (void)report(t, prior, wrote, FIND_TMEM_WAIT, SEV_WARNING);
+        return STANDING_ORDERED;
+    }
+    if (a->gives_back) return report(t, prior, wrote, FIND_TMEM_DEALLOC, SEV_ERROR);
+    if (p->kind == COMPONENT_TENSOR && a->class == CLASS_MMA && fenced &&
+        clock_get(&t->now->known, fenced) >= epoch_number(prior))
+        return STANDING_ORDERED;
+    /* The stored value depends on the loaded one through registers (interpretation). */
+    if (p->kind == COMPONENT_TMEM_LD && a->class == CLASS_TMEM_ST && p->warp == a->w)
+        return STANDING_ACCEPTED;
+    if (p->kind != COMPONENT_TENSOR && knows_issue(a->w, p, prior))
+        return report(t, prior, wrote, FIND_TMEM_WAIT, SEV_ERROR);
+    return report(t, prior, wrote, FIND_TMEM_RACE, SEV_ERROR);
+}
+
+/* ---- touching ---- */
+
+static const struct clock nothing;
+
+/* The clock whose knowledge of a prior access settles it. */
+static const struct clock *needs(const struct actor *a)
+{
+    if (a->place == PLACE_TENSOR) return a->o->level < 2 ? &a->w->after : &nothing;
+    if (a->e->proxy == PROXY_TENSORMAP) return &a->w->cta->described;
+    return a->e->proxy == PROXY_ASYNC ? &a->w->now.bridged : &a->w->now.known;
+}
+
+/* The order's one touch: what it remembers of cells holds for an operation's next event too. */
+static struct touch *begin(struct actor *a)
+{
+    struct order *o = a->o;
+    struct touch *t = &o->touch;
+    struct order_cluster *c = a->w->cta->cluster;
+    const struct component *self = order_component(a->w, a->component);
+    const bool write = (a->e->access & ACCESS_WRITE) != 0 || a->gives_back;
+    const epoch e = epoch_make(a->component, self->number, order_insn_index(o, a->e->in));
+    const bool collected = shadow_collect(&c->shadow);
+    if (collected || t->self != e || t->write != write || t->shadow != &c->shadow ||
+        o->touch_version != a->w->version || o->touch_strong != a->strong ||
+        o->touch_place != (int)a->place || o->touch_proxy != a->e->proxy) {
+        memset(t->memo, 0, sizeof t->memo);
+        t->self = e;
+        t->write = write;
+        t->shadow = &c->shadow;
+        o->touch_version = a->w->version;
+        o->touch_strong = a->strong;
+        o->touch_place = (int)a->place;
+        o->touch_proxy = a->e->proxy;
+    }
+    t->async = a->e->proxy == PROXY_ASYNC && a->place != PLACE_TENSOR;
+    t->now = &a->w->now;
+    t->needs = needs(a);
+    t->judge = a->place == PLACE_TENSOR ? judge_tensor : judge;
+    t->context = a;
+    t->replaces = 0;
+    t->unwritten = t->written = false;
+    return t;
+}
+
+static void end(struct actor *a, const struct touch *t)
+{
+    struct component *self = order_component(a->w, a->component);
+    if (self->kind == COMPONENT_COPY && t->write && !self->over && a->place == PLACE_SHARED)
+        self->over = t->replaces;
+    if (t->shadow->failed)
+        order_exhausted(a->o, t->shadow->most ? "room for the shadow of global memory" : NULL);
+}
+
+/* ---- shared memory ---- */
+
+/* PTX ISA "Lifecycle of the mbarrier object": no ordinary access to a live one. */
+static void check_clobber(const struct actor *a, const struct order_cta *c, uint64_t at,
+                          uint64_t bytes)
+{
+    char object[96], message[320];
+    for (uint32_t i = 0; i < c->bar_slots; i++) {
+        const struct order_bar *b = c->bars[i];
+        const struct insn *init;
+        if (!b || !b->live || at >= b->offset + 8U || at + bytes <= b->offset) continue;
+        init = epoch_insn(b->init) < a->o->kernel->insn_count
+                   ? &a->o->kernel->insns[epoch_insn(b->init)]
+                   : NULL;
+        (void)name_shared(a->o->kernel, b->offset, object, sizeof object);
+        (void)snprintf(message, sizeof message,
+                       "writes over %s, which is a live mbarrier (bytes %u to %u of the shared "
+                       "window). Cheapest remedy: other memory, or mbarrier.inval after its last "
+                       "use.",
+                       object, b->offset, b->offset + 7);
+        tell_alone(a->w, a->e->in, a->e->addresses ? NO_LANE : first_lane(a->e->lanes),
+                   FIND_MBARRIER_CLOBBER, object, message, init, "the barrier is initialised here");
+        return;
+    }
+}
+
+static void touch_shared(struct actor *a, struct touch *t, struct cta *cta, uint64_t at,
+                         uint64_t bytes)
+{
+    struct order_cta *c = cta->order;
+    if (!c || at >= cta->shared_bytes) return;
+    if (bytes > cta->shared_bytes - at) bytes = cta->shared_bytes - at;
+    a->cta = c;
+    a->at = at;
+    a->bytes = bytes;
+    if (t->write && at < c->bar_high && at + bytes > c->bar_low) check_clobber(a, c, at, bytes);
+    shadow_touch(t, c->shared, SHARED_CELL, at, bytes, 0);
+}
+
+/* Address as lanes and operations give it: rank and offset. */
+static void touch_window(struct actor *a, struct touch *t, uint64_t address, uint64_t bytes)
+{
+    struct cta *cta;
+    uint32_t offset;
+    if (mem_shared(a->w->warp, (uint32_t)address, &cta, &offset))
+        touch_shared(a, t, cta, offset, bytes);
+}
+
+/* PTX ISA "griddepcontrol": before its wait, nothing that the grid before wrote may be there yet. */
+static void check_before(const struct actor *a, const struct touch *t, uint64_t address,
+                         uint64_t bytes)
+{
+    const struct launch_memory *m = a->o->group->launch->before;
+    const uint32_t grid = a->w->cta->cluster->grid;
+    char message[480];
+    bool wrote;
+    uint32_t line;
+    if (grid && clock_get(&a->w->now.known, grid)) return;
+    line = launch_memory_line(m, address, bytes, t->write, &wrote);
+    if (!line) return;
+    (void)snprintf(
+        message, sizeof message,
+        "%s global memory (0x%llx) before griddepcontrol.wait; the kernel before, %s, %s "
+        "it at line %u and may still be running, for this launch is allowed to overlap "
+        "it (programmatic stream serialization). Cheapest remedy: griddepcontrol.wait "
+        "ahead of this.",
+        t->write ? "writes" : "reads", (unsigned long long)address, launch_memory_kernel(m),
+        wrote ? "writes" : "reads", line);
+    tell_alone(a->w, a->e->in, NO_LANE, FIND_RACE, "global memory", message, NULL, NULL);
+}
+
+static void touch_global(struct actor *a, struct touch *t, uint64_t address, uint64_t bytes)
+{
+    if (a->o->group->launch->before) check_before(a, t, address, bytes);
+    a->bytes = bytes;
+    while (bytes) {
+        const uint64_t in_page = address % GLOBAL_PAGE, room = GLOBAL_PAGE - in_page;
+        const uint64_t part = bytes < room ? bytes : room;
+        struct cell *cells = shadow_page(t->shadow, address);
+        if (!cells) return;
+        a->at = address;
+        shadow_touch(t, cells, GLOBAL_CELL, in_page, part, address - in_page);
+        address += part;
+        bytes -= part;
+    }
+}
+
+/* Lanes whose pieces follow one another make one range. */
+static void touch_lanes(struct actor *a, struct touch *t,
+                        void (*range)(struct actor *, struct touch *, uint64_t, uint64_t))
+{
+    const struct event *e = a->e;
+    uint64_t start = 0, bytes = 0;
+    for (uint32_t m = e->lanes; m; m &= m - 1) {
+        const uint64_t at = e->addresses[first_lane(m)];
+        if (bytes && at == start + bytes) {
+            bytes += e->size;
+            continue;
+        }
+        if (bytes && at >= start && at + e->size <= start + bytes) continue;
+        if (bytes) range(a, t, start, bytes);
+        start = at;
+        bytes = e->size;
+    }
+    if (bytes) range(a, t, start, bytes);
+}
+
+/* ---- tensor memory ---- */
+
+static bool tensor_ready(struct order *o, struct order_cta *c)
+{
+    if (c->tensor) return true;
+    c->tensor = calloc(TENSOR_CELLS, sizeof *c->tensor);
+    if (c->tensor && shadow_adopt(&c->cluster->shadow, c->tensor, TENSOR_CELLS)) return true;
+    order_exhausted(o, NULL);
+    return false;
+}
+
+/* e->address: lane and column; e->size: columns; e->key: blocks of 16 lanes, from lane 0 on. */
+static void touch_tensor(struct actor *a, struct touch *t, struct order_cta *c, uint32_t column,
+                         uint32_t columns, uint32_t blocks)
+{
+    a->cta = c;
+    a->at = column;
+    a->bytes = columns;
+    for (uint32_t i = column; i < column + columns && i < TMEM_COLUMNS; i++) {
+        struct cell *cells = &c->tensor[(size_t)i * TENSOR_ROW];
+        t->at = i;
+        for (uint32_t rest = blocks; rest;) {
+            const uint32_t first = first_lane(rest), run = first_lane(~(rest >> first));
+            shadow_touch_cells(t, cells + first, run);
+            rest &= ~(((1U << run) - 1U) << first);
+        }
+    }
+}
+
+static void tell_unwritten(const struct actor *a, const struct touch *t)
+{
+    char object[96], message[320];
+    if (!(a->e->access & ACCESS_READ) || !t->unwritten) return;
+    if (t->written && !a->e->value) return;
+    (void)name_columns(a->o->kernel, (uint32_t)a->at, (uint32_t)a->bytes, object, sizeof object);
+    (void)snprintf(
+        message, sizeof message,
+        "%s %s, of which %s was never written since tcgen05.alloc. Cheapest remedy: %s.",
+        a->class == CLASS_MMA ? "the operation reads" : "loads", object,
+        t->written ? "part" : "nothing",
+        a->e->access == ACCESS_ATOMIC
+            ? "enable-input-d false in the first tcgen05.mma of a sum"
+            : "write the columns first (tcgen05.st, cp or mma), or read those that were");
+    tell_alone(a->w, a->e->in, a->class == CLASS_MMA ? first_lane(a->e->lanes) : NO_LANE,
+               FIND_TMEM_UNINIT, object, message, NULL, NULL);
+}
+
+static void access_tensor(struct actor *a)
+{
+    struct order_cta *c = a->e->cta->order;
+    struct touch *t;
+    if (!c || !tensor_ready(a->o, c)) return;
+    a->place = PLACE_TENSOR;
+    t = begin(a);
+    touch_tensor(a, t, c, (uint32_t)a->e->address & 0xFFFFU, (uint32_t)a->e->size, a->e->key);
+    tell_unwritten(a, t);
+    end(a, t);
+}
+
+void order_tmem_alloc(struct order *o, const struct event *e)
+{
+    struct order_cta *c = e->cta->order;
+    if (!c || !tensor_ready(o, c)) return;
+    memset(c->tensor + e->address * TENSOR_ROW, 0, e->size * TENSOR_ROW * sizeof *c->tensor);
+    o->touch.self = 0;
+}
+
+void order_tmem_dealloc(struct order *o, const struct event *e)
+{
+    struct order_cta *c = e->cta->order;
+    struct order_warp *w = e->warp->order;
+    struct actor a = {.o = o, .w = w, .e = e, .place = PLACE_TENSOR, .gives_back = true};
+    struct touch *t;
+    if (!c || !w || !tensor_ready(o, c)) return;
+    order_tick(w);
+    a.component = w->chain[COMPONENT_WARP];
+    t = begin(&a);
+    touch_tensor(&a, t, c, (uint32_t)e->address, (uint32_t)e->size, (1U << TENSOR_BLOCKS) - 1U);
+    order_tmem_alloc(o, e);
+    end(&a, t);
+}
+
+/* ---- all of them ---- */
+
+static void access_memory(struct actor *a)
+{
+    const struct event *e = a->e;
+    struct touch *t;
+    a->place = e->space == SPACE_SHARED ? PLACE_SHARED : PLACE_GLOBAL;
+    if (e->proxy == PROXY_TENSORMAP) map_used(a->o, e->address);
+    t = begin(a);
+    if (e->addresses)
+        touch_lanes(a, t, a->place == PLACE_SHARED ? touch_window : touch_global);
+    else if (a->place == PLACE_SHARED)
+        touch_shared(a, t, e->cta, e->address & SHARED_OFFSET_MASK, e->size);
+    else
+        touch_global(a, t, e->address, e->size);
+    end(a, t);
+}
+
+void order_access(struct order *o, const struct event *e)
+{
+    struct actor a = {.o = o, .w = e->warp->order, .e = e};
+    if (!e->in || !e->lanes) return;
+    if (!e->tensor && e->space != SPACE_SHARED && e->space != SPACE_GLOBAL) return;
+    a.strong = e->strong || order_insn(o, e->in)->strong;
+    if (e->token) {
+        if (o->issuing.token != e->token) return;
+        a.component = e->access & ACCESS_WRITE ? o->issuing.write : o->issuing.read;
+        a.class = (enum order_class)o->issuing.class;
+    } else {
+        order_tick(a.w);
+        a.component = a.w->chain[COMPONENT_WARP];
+    }
+    if (!a.component) return;
+    if (e->tensor)
+        access_tensor(&a);
+    else
+        access_memory(&a);
+}

@@ -1,0 +1,192 @@
+/* Operations left behind (pending.h). */
+#include "pending.h"
+#include "async.h"
+
+#include <stdlib.h>
+
+/* An operation that its issuer has to see the end of. */
+struct pending {
+    struct pending *next;
+    uint64_t token;
+    uint64_t bulk_group; /* which one of its lane, from 1; OPEN before commit_group */
+    const struct insn *in;
+    uint32_t lane;
+    bool bulk;
+};
+#define OPEN UINT64_MAX
+
+struct warp_record {
+    struct warp *warp; /* NULL: unused */
+    struct pending *list;
+    uint32_t issued;                  /* lanes that ever issued a tcgen05 operation to commit */
+    uint64_t bulk_groups[WARP_LANES]; /* closed so far */
+};
+
+/* ---- records ---- */
+
+static struct warp_record *record_of(struct pending_table *c, struct warp *w)
+{
+    size_t i = (size_t)(((uintptr_t)w >> 6) * 0x9E3779B97F4A7C15ULL >> 32) & c->mask;
+    while (c->records[i].warp && c->records[i].warp != w) i = (i + 1) & c->mask;
+    c->records[i].warp = w;
+    return &c->records[i];
+}
+
+static void pending_drop(struct pending_table *c, struct pending **at)
+{
+    struct pending *p = *at;
+    *at = p->next;
+    p->next = c->free;
+    c->free = p;
+}
+
+static void record_reset(struct pending_table *c, struct warp *w)
+{
+    struct warp_record *r = record_of(c, w);
+    while (r->list) pending_drop(c, &r->list);
+    memset(r, 0, sizeof *r);
+    r->warp = w;
+}
+
+/* ---- events ---- */
+
+static void check_commit(struct pending_table *c, const struct warp_record *r,
+                         const struct event *e)
+{
+    if (e->lanes & ~r->issued) {
+        sim_find(c->group, e->warp, e->in, first_lane(e->lanes & ~r->issued), SEV_WARNING,
+                 FIND_COMMIT_EMPTY, CAUSE_NONE, "",
+                 "tcgen05.commit by a thread that has issued no tcgen05.mma or tcgen05.cp: it "
+                 "tracks nothing and its arrival comes at once; commit covers only what the "
+                 "executing thread itself issued");
+    }
+}
+
+static void on_issue(struct pending_table *c, const struct event *e)
+{
+    struct warp_record *r;
+    struct pending *p;
+    /* Remote stores belong to whoever receives them. */
+    if (!e->warp || !e->in || insn_starts(e->in, "st.async") || insn_starts(e->in, "red.async"))
+        return;
+    r = record_of(c, e->warp);
+    if (insn_starts(e->in, "tcgen05.commit"))
+        check_commit(c, r, e);
+    else if (insn_starts(e->in, "tcgen05.mma") || insn_starts(e->in, "tcgen05.cp"))
+        r->issued |= e->lanes;
+    p = c->free;
+    if (p)
+        c->free = p->next;
+    else
+        p = malloc(sizeof *p);
+    if (!p) {
+        c->exhausted = true;
+        return;
+    }
+    *p = (struct pending){.next = r->list,
+                          .token = e->token,
+                          .bulk_group = OPEN,
+                          .in = e->in,
+                          .lane = first_lane(e->lanes),
+                          .bulk = insn_has_mod(e->in, "bulk_group")};
+    r->list = p;
+}
+
+static void on_done(struct pending_table *c, const struct event *e)
+{
+    struct warp_record *r;
+    if (!e->warp) return;
+    r = record_of(c, e->warp);
+    for (struct pending **at = &r->list; *at; at = &(*at)->next) {
+        if ((*at)->token != e->token) continue;
+        if (!(*at)->bulk) pending_drop(c, at);
+        return;
+    }
+}
+
+static void on_group_commit(struct pending_table *c, const struct event *e)
+{
+    struct warp_record *r = record_of(c, e->warp);
+    if (e->key != COMMIT_BULK) return;
+    for (uint32_t rest = e->lanes; rest; rest &= rest - 1) r->bulk_groups[first_lane(rest)]++;
+    for (struct pending *p = r->list; p; p = p->next) {
+        if (p->bulk && p->bulk_group == OPEN && e->lanes >> p->lane & 1) {
+            p->bulk_group = r->bulk_groups[p->lane];
+        }
+    }
+}
+
+static void on_group_wait(struct pending_table *c, const struct event *e)
+{
+    struct warp_record *r = record_of(c, e->warp);
+    struct pending **at = &r->list;
+    if (e->key != COMMIT_BULK) return;
+    while (*at) {
+        const struct pending *p = *at;
+        bool awaited = p->bulk && p->bulk_group != OPEN && (e->lanes >> p->lane & 1) &&
+                       p->bulk_group + e->value <= r->bulk_groups[p->lane];
+        if (awaited)
+            pending_drop(c, at);
+        else
+            at = &(*at)->next;
+    }
+}
+
+static void on_warp_exit(struct pending_table *c, const struct event *e)
+{
+    struct cta *cta = e->cta;
+    if (cta->warps_live) return;
+    for (uint32_t i = 0; i < cta->warp_count; i++) {
+        struct warp *w = &cta->warps[i];
+        struct warp_record *r = record_of(c, w);
+        for (const struct pending *p = r->list; p; p = p->next) {
+            /* CUTLASS's epilogues, ThunderKittens and DeepGEMM end with stores that nobody waits for, and are
+             * right on an H200 and a B200: hardware keeps the memory until they have read it. The ISA
+             * does not promise it. */
+            if (p->bulk && c->group->launch->check_level < 2) continue;
+            sim_find(c->group, w, p->in, p->lane, p->bulk ? SEV_WARNING : SEV_ERROR,
+                     FIND_PENDING_AT_EXIT, CAUSE_NONE, "",
+                     p->bulk ? "the CTA exits, but this thread never waited for its bulk group "
+                               "(cp.async.bulk.wait_group, .read suffices): the operation may "
+                               "still read shared memory that the CTA has given up"
+                             : "the CTA exits while this operation is in flight: it may still "
+                               "touch shared or tensor memory or a barrier that the CTA has "
+                               "given up");
+        }
+    }
+}
+
+void pending_event(struct pending_table *c, const struct event *e)
+{
+    switch (e->kind) {
+    case EV_WARP_START: record_reset(c, e->warp); break;
+    case EV_WARP_EXIT: on_warp_exit(c, e); break;
+    case EV_ASYNC_ISSUE: on_issue(c, e); break;
+    case EV_ASYNC_DONE: on_done(c, e); break;
+    case EV_GROUP_COMMIT: on_group_commit(c, e); break;
+    case EV_GROUP_WAIT: on_group_wait(c, e); break;
+    default: break;
+    }
+}
+
+bool pending_open(struct pending_table *c, struct group *g)
+{
+    size_t size = 64;
+    while (size < 2 * (size_t)g->runnable_capacity) size *= 2;
+    *c = (struct pending_table){.group = g, .mask = size - 1};
+    c->records = calloc(size, sizeof *c->records);
+    return c->records != NULL;
+}
+
+void pending_close(struct pending_table *c)
+{
+    for (size_t i = 0; c->records && i <= c->mask; i++) {
+        while (c->records[i].list) pending_drop(c, &c->records[i].list);
+    }
+    while (c->free) {
+        struct pending *p = c->free;
+        c->free = p->next;
+        free(p);
+    }
+    free(c->records);
+}

@@ -1,0 +1,107 @@
+/*
+ * Shadow memory: for each piece of memory the last write and the reads since, as epochs (clock.h).
+ *
+ * A piece is a cell of fixed size, split into four, and those again down to bytes, only where accesses
+ * differ; cells whose parts become equal are joined again. What many cells have in common costs little:
+ * a range is one loop in which a cell that was like one seen before becomes what that one became, and
+ * sets of readers are immutable lists that cells share (shadow_collect gives back lists no cell has).
+ */
+#ifndef SIM_SHADOW_H
+#define SIM_SHADOW_H
+
+#include "clock.h"
+
+enum {
+    SHARED_CELL = 16, /* bytes */
+    GLOBAL_CELL = 64,
+    GLOBAL_PAGE = 4096,
+    PAGE_CELLS = GLOBAL_PAGE / GLOBAL_CELL,
+    TENSOR_BLOCKS = 8, /* of 16 lanes: no shape touches less */
+    TENSOR_CELLS = 512 * TENSOR_BLOCKS,
+    CELL_PARTS = 4
+};
+
+/* write: an epoch, 0, or split; read: an epoch, 0, or a list (both are codes of an impossible
+ * component, in shadow.c). */
+struct cell {
+    epoch write;
+    uint64_t read;
+};
+
+struct shadow_reader {
+    epoch by;
+    uint32_t next; /* 0: the last; free ones: the next free one */
+    bool marked;
+};
+
+struct shadow_page {
+    uint64_t number; /* address / GLOBAL_PAGE, plus 1 */
+    struct cell *cells;
+};
+
+struct shadow {
+    struct shadow_reader *readers; /* [0] unused */
+    uint32_t reader_count, reader_capacity, reader_free, reader_live, collect_at;
+    struct cell (*blocks)[CELL_PARTS]; /* parts of split cells; [0] unused */
+    uint32_t block_count, block_capacity, block_free;
+    struct shadow_page *pages; /* open addressing, at most half full */
+    uint32_t page_slots, page_count;
+    struct shadow_page last; /* looked up */
+    struct {
+        struct cell *cells;
+        uint32_t count;
+    } * arrays; /* outside: shared and tensor memory */
+    uint32_t array_count, array_capacity;
+    uint64_t bytes, most; /* allocated here; may be */
+    bool failed;          /* memory, or `most` */
+};
+
+/* Cells kept elsewhere, in which lists and parts of this shadow lie. False: no memory. */
+bool shadow_adopt(struct shadow *s, struct cell *cells, uint32_t count);
+/* Forgets everything; adopted cells have been cleared. */
+void shadow_reset(struct shadow *s);
+void shadow_free(struct shadow *s);
+/* Between touches: gives back lists of readers when many have come. True if it did. */
+bool shadow_collect(struct shadow *s);
+/* The cells of the page of global memory that holds `address`; NULL when there is no room. */
+struct cell *shadow_page(struct shadow *s, uint64_t address);
+
+/* How a prior access stands to the one that comes now. */
+enum standing { STANDING_ORDERED, STANDING_ACCEPTED, STANDING_REPORTED };
+
+/* One access to some ranges. */
+struct touch {
+    struct shadow *shadow;
+    epoch self;
+    bool write;
+    bool async;
+    const struct stamp *now;   /* of whoever issued it */
+    const struct clock *needs; /* prior accesses that this knows are no matter for judge */
+    /* Any other prior access. ORDERED: fine after all; ACCEPTED: let pass. */
+    enum standing (*judge)(struct touch *t, epoch prior, bool wrote);
+    void *context;
+    uint64_t at;             /* where: shared offset, global address; for judge */
+    epoch replaces;          /* the write that judge's reader came after; 0: none */
+    bool unwritten, written; /* of what it read: some was never written, some was */
+    struct touch_memo {
+        struct cell was, becomes;
+        bool used;
+    } memo[8];
+};
+
+/* Bytes [first, first + bytes) of cells of `size` bytes, the first of which is cells[0]; touch.at is
+ * `base` more than the place among them. */
+void shadow_touch(struct touch *t, struct cell *cells, uint32_t size, uint64_t first,
+                  uint64_t bytes, uint64_t base);
+/* cells[0 .. count), whole. */
+void shadow_touch_cells(struct touch *t, struct cell *cells, uint32_t count);
+
+/* Calls `each` for every written or read piece of global memory: address, bytes, cell (not split). */
+void shadow_walk(const struct shadow *s,
+                 void (*each)(void *context, uint64_t address, uint32_t bytes,
+                              const struct cell *c),
+                 void *context);
+/* A reader of the cell, where there is one. */
+epoch shadow_a_reader(const struct shadow *s, const struct cell *c);
+
+#endif
