@@ -8,6 +8,7 @@ mkdir -p "$work"
 out=$(cd "$BUILD" && pwd)
 log=$work/log
 # From the same folder as the build: the paths in its dependency files are relative to it.
+unset MAKEFLAGS MAKELEVEL # of the make that runs this: its -j asks for a jobserver
 quiet_make() { make -f "$SRC/Makefile" --no-print-directory MODE="$MODE" CC="$CC" "$@" >"$log" 2>&1; }
 
 again=$(make -f "$SRC/Makefile" --no-print-directory BUILD="$out" MODE="$MODE" CC="$CC" PTXAS="$PTXAS" all 2>&1 | grep -v 'Nothing to be done')
