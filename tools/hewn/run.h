@@ -120,8 +120,10 @@ struct run {
     char *text; /* what the driver gets: preprocessed, NUL-terminated */
 };
 
-/* "hewn run: WHERE: …" on stderr. Returns -1. */
-int run_fail(const char *where, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* "hewn run: WHERE: …" on stderr. */
+void run_say(const char *where, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same, and -1. A macro, so that readers and analysers see the value. */
+#define run_fail(...) (run_say(__VA_ARGS__), -1)
 
 /* ---- run_text.c: statements ---- */
 

@@ -76,7 +76,7 @@ static char *preprocess(const struct run *r, size_t *size)
     int ends[2], status = -1;
     char *text;
     pid_t child;
-    if (pipe(ends)) return run_fail(r->path, "pipe: %s", strerror(errno)), NULL;
+    if (pipe(ends)) return run_say(r->path, "pipe: %s", strerror(errno)), NULL;
     child = fork();
     if (child == 0) {
         dup2(ends[1], STDOUT_FILENO);
@@ -90,8 +90,7 @@ static char *preprocess(const struct run *r, size_t *size)
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
     if (text && status == 0) return text;
     free(text);
-    run_fail(r->path, "the text uses # directives, and '%s -E' (CC names another) failed on it",
-             cc);
+    run_say(r->path, "the text uses # directives, and '%s -E' (CC names another) failed on it", cc);
     return NULL;
 }
 

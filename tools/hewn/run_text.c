@@ -19,7 +19,7 @@ struct words {
     int count;
 };
 
-int run_fail(const char *where, const char *format, ...)
+void run_say(const char *where, const char *format, ...)
 {
     va_list args;
     fflush(stdout);
@@ -28,7 +28,6 @@ int run_fail(const char *where, const char *format, ...)
     vfprintf(stderr, format, args);
     va_end(args);
     fputc('\n', stderr);
-    return -1;
 }
 
 int run_buffer_named(const struct run *r, const char *name)
@@ -340,14 +339,14 @@ static struct run_output *new_output(const struct words *w, bool write)
     struct run *r = w->run;
     int b = w->count > 1 ? run_buffer_named(r, w->word[1]) : -1;
     if (b < 0) {
-        run_fail(w->where, "%s: '%s' is no buffer", w->word[0], w->count > 1 ? w->word[1] : "");
+        run_say(w->where, "%s: '%s' is no buffer", w->word[0], w->count > 1 ? w->word[1] : "");
         return NULL;
     }
     for (int i = 0; i < r->outputs; i++) {
         if (r->output[i].buffer == b && r->output[i].write == write) return &r->output[i];
     }
     if (r->outputs == RUN_OUTPUTS) {
-        run_fail(w->where, "%s: more than %d", w->word[0], RUN_OUTPUTS);
+        run_say(w->where, "%s: more than %d", w->word[0], RUN_OUTPUTS);
         return NULL;
     }
     r->output[r->outputs] = (struct run_output){.buffer = b, .write = write};
@@ -517,11 +516,13 @@ static int say_map(struct words *w)
 
 /* ---- statements ---- */
 
-#define STATEMENTS(X)                                                                           \
-    X(gpu)                                                                                      \
-    X(entry)                                                                                    \
-    X(grid) X(block) X(cluster) X(shared) X(programmatic) X(cooperative) X(plain) X(buf) X(map) \
-        X(params) X(launch) X(expect) X(out)
+#define STATEMENTS(X)                                                                              \
+    X(gpu)                                                                                         \
+    X(entry)                                                                                       \
+    X(grid)                                                                                        \
+    X(block)                                                                                       \
+    X(cluster) X(shared) X(programmatic) X(cooperative) X(plain) X(buf) X(map) X(params) X(launch) \
+        X(expect) X(out)
 
 static const struct {
     const char *word;
