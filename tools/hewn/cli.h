@@ -17,6 +17,8 @@
       "a seeded product on the tensor cores, checked against float64")                             \
     X("check", check, "[--gpu h200|b200|b300] [--schedules N] [--report FILE] PROGRAM ARGS…",      \
       "run a program on the simulator with every check on; under N seeds, findings folded")        \
+    X("worksheet", worksheet, "[--gpu h200|b200|b300] [--launch N] PROGRAM ARGS…",                 \
+      "the same, then who issues, stores, signals and waits, beside what the source declares")     \
     X("timeline", timeline, "TRACE [-o FILE.svg] [--launch N] [--cta N] [--from US] [--to US]",    \
       "where a launch's time goes by the cycle model, and a picture; HEWN_SIM_TRACE=TRACE writes " \
       "it")                                                                                        \

@@ -110,6 +110,7 @@ struct async_op;
 struct async_heap;
 struct launch;
 struct trace;
+struct worksheet;
 
 struct warp {
     uint8_t *bank[2]; /* [BANK_REGS] mutable, [BANK_CONST] shared by all warps of the kernel */
@@ -263,6 +264,7 @@ struct launch {
     struct group *groups;
     uint32_t group_count;
     struct trace *trace; /* trace.h; NULL: no timeline */
+    struct worksheet *worksheet; /* trace.h; NULL: none */
     struct report *report; /* of this launch, made and ended by the caller; has its own lock */
     uint32_t ctas_done;    /* for the progress line; __atomic, as is the next */
     uint64_t shown;        /* nanoseconds of the monotonic clock at which it was last drawn or the
