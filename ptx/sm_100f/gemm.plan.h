@@ -63,4 +63,20 @@
     X(acc_0, 0, SM100F_GEMM_ACC_COLUMNS)                                                           \
     X(acc_1, 256, SM100F_GEMM_ACC_COLUMNS)
 
+/* The worksheet, for `hewn worksheet` to hold against a run. X(barrier, arrivals, bytes of a phase,
+ * who signals, who waits): roles. X(storage, writers, readers): a role's threads, its .tma, its .mma,
+ * its .ld (tcgen05.ld). */
+#define SM100F_GEMM_HANDOFFS(X)                                                                    \
+    X(full_bar, 1, SM100F_GEMM_STAGE_BYTES, producer, mma)                                         \
+    X(empty_bar, 1, 0, mma, producer)                                                              \
+    X(acc_full, 1, 0, mma, epilogue)                                                               \
+    X(acc_empty, SM100F_GEMM_EPILOGUE_WARPS, 0, epilogue, mma)
+#define SM100F_GEMM_FLOWS(X)                                                                       \
+    X(ring_a, producer.tma, mma.mma)                                                               \
+    X(ring_b, producer.tma, mma.mma)                                                               \
+    X(stage_d, epilogue, epilogue.tma + epilogue)                                                  \
+    X(tmem_base, mma, epilogue + producer + mma)                                                   \
+    X(acc_0, mma.mma, epilogue.ld)                                                                 \
+    X(acc_1, mma.mma, epilogue.ld)
+
 #endif

@@ -62,4 +62,15 @@
 /* X(name, first column, columns): this target has no tensor memory. */
 #define SM90A_GEMM_TMEM(X)
 
+/* The worksheet, for `hewn worksheet` to hold against a run. X(barrier, arrivals, bytes of a phase,
+ * who signals, who waits): roles. X(storage, writers, readers): a role's threads, its .tma, its .mma
+ * (wgmma). */
+#define SM90A_GEMM_HANDOFFS(X)                                                                     \
+    X(full_bar, 1, SM90A_GEMM_STAGE_BYTES, producer, consumer_0 + consumer_1)                      \
+    X(empty_bar, SM90A_GEMM_CONSUMER_WARPS, 0, consumer_0 + consumer_1, producer)
+#define SM90A_GEMM_FLOWS(X)                                                                        \
+    X(ring_a, producer.tma, consumer_0.mma + consumer_1.mma)                                       \
+    X(ring_b, producer.tma, consumer_0.mma + consumer_1.mma)                                       \
+    X(stage_d, consumer_0 + consumer_1, consumer_0.tma + consumer_1.tma + consumer_0 + consumer_1)
+
 #endif

@@ -18,6 +18,8 @@
       "a seeded product on the tensor cores, checked against float64")                             \
     X("check", check, "[--gpu h200|b200|b300] [--schedules N] [--report FILE] PROGRAM ARGS…",      \
       "run a program on the simulator with every check on; under N seeds, findings folded")        \
+    X("worksheet", worksheet, "[--gpu h200|b200|b300] [--launch N] PROGRAM ARGS…",                 \
+      "the same, then who issues, stores, signals and waits, beside what the source declares")     \
     X("run", run,                                                                                  \
       "FILE.ptx [--gpu G] [--seed N | --schedules N] [--json] [--report F] [--text F] [-D NAME[=V]]… "     \
       "[--WORD STATEMENT]…",                                                                       \

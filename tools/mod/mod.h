@@ -39,6 +39,16 @@ struct plan_range { /* a role, a shared range or a range of TMEM columns */
     unsigned first, size, count;
 };
 
+struct plan_handoff { /* a barrier; who: roles joined by + */
+    const char *name;
+    unsigned count, bytes;
+    const char *producers, *consumers;
+};
+
+struct plan_flow { /* who writes and who reads storage: roles and their operations joined by + */
+    const char *name, *writers, *readers;
+};
+
 struct plan_scalar {
     const char *name, *rule;
 };
@@ -47,7 +57,9 @@ struct plan {
     const char *target, *family;
     unsigned tile_m, tile_n, tile_k, stages, threads, dynamic_shared, tmem_columns, cluster,
         ctas_per_sm, raster_rows, d_rows;
-    const struct plan_range *roles, *shared, *tmem; /* ended by a NULL name */
+    const struct plan_range *roles, *shared, *tmem; /* ended by a NULL name, as are the next */
+    const struct plan_handoff *handoffs;
+    const struct plan_flow *flows;
 };
 
 /* A module's plan and dtypes ("gemm_bf16_f32": bf16 in, f32 out), or -1: not in modules.def. */

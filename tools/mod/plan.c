@@ -60,13 +60,27 @@ _Static_assert(SM100F_GEMM_ACC_COLUMNS == SM100F_GEMM_TILE_N, "one fp32 column a
     {                 \
         NULL, 0, 0, 0 \
     }
+#define HANDOFF(name, count, bytes, from, to) {#name, count, bytes, #from, #to},
+#define FLOW(name, writers, readers)          {#name, #writers, #readers},
+#define END_HANDOFFS           \
+    {                          \
+        NULL, 0, 0, NULL, NULL \
+    }
+#define END_FLOWS        \
+    {                    \
+        NULL, NULL, NULL \
+    }
 
 static const struct plan_range sm_90a_roles[] = {SM90A_GEMM_ROLES(ROLE) END};
 static const struct plan_range sm_90a_shared[] = {SM90A_GEMM_SHARED(SHARED) END};
 static const struct plan_range sm_90a_tmem[] = {SM90A_GEMM_TMEM(TMEM) END};
+static const struct plan_handoff sm_90a_handoffs[] = {SM90A_GEMM_HANDOFFS(HANDOFF) END_HANDOFFS};
+static const struct plan_flow sm_90a_flows[] = {SM90A_GEMM_FLOWS(FLOW) END_FLOWS};
 static const struct plan_range sm_100f_roles[] = {SM100F_GEMM_ROLES(ROLE) END};
 static const struct plan_range sm_100f_shared[] = {SM100F_GEMM_SHARED(SHARED) END};
 static const struct plan_range sm_100f_tmem[] = {SM100F_GEMM_TMEM(TMEM) END};
+static const struct plan_handoff sm_100f_handoffs[] = {SM100F_GEMM_HANDOFFS(HANDOFF) END_HANDOFFS};
+static const struct plan_flow sm_100f_flows[] = {SM100F_GEMM_FLOWS(FLOW) END_FLOWS};
 
 #define PLAN(p, t)                                                                              \
     {                                                                                           \
@@ -74,7 +88,8 @@ static const struct plan_range sm_100f_tmem[] = {SM100F_GEMM_TMEM(TMEM) END};
         .tile_k = p##_TILE_K, .stages = p##_STAGES, .threads = p##_THREADS,                     \
         .dynamic_shared = p##_DYNAMIC_SHARED, .tmem_columns = p##_TMEM_COLUMNS,                 \
         .cluster = p##_CLUSTER, .ctas_per_sm = p##_CTAS_PER_SM, .raster_rows = p##_RASTER_ROWS, \
-        .d_rows = p##_D_ROWS, .roles = t##_roles, .shared = t##_shared, .tmem = t##_tmem        \
+        .d_rows = p##_D_ROWS, .roles = t##_roles, .shared = t##_shared, .tmem = t##_tmem,       \
+        .handoffs = t##_handoffs, .flows = t##_flows                                            \
     }
 
 static const struct plan plans[] = {PLAN(SM90A_GEMM, sm_90a), PLAN(SM100F_GEMM, sm_100f)};

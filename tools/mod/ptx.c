@@ -72,6 +72,14 @@ static int read_marker(struct position *at, const char *line, size_t length, con
     return relative_path(name, root, at->file) == 0 ? 1 : -1;
 }
 
+/* "a + b" as one word */
+static void write_list(FILE *out, const char *list)
+{
+    fputc(' ', out);
+    for (; *list; list++)
+        if (*list != ' ') fputc(*list, out);
+}
+
 static void write_notes(FILE *out, const struct plan *plan)
 {
     for (const struct plan_range *r = plan->roles; r->name; r++)
@@ -80,6 +88,18 @@ static void write_notes(FILE *out, const struct plan *plan)
         fprintf(out, "//@ shared %s %u %u %u\n", r->name, r->first, r->size, r->count);
     for (const struct plan_range *r = plan->tmem; r->name; r++)
         fprintf(out, "//@ tmem %s %u %u\n", r->name, r->first, r->count);
+    for (const struct plan_handoff *h = plan->handoffs; h->name; h++) {
+        fprintf(out, "//@ handoff %s %u %u", h->name, h->count, h->bytes);
+        write_list(out, h->producers);
+        write_list(out, h->consumers);
+        fputc('\n', out);
+    }
+    for (const struct plan_flow *f = plan->flows; f->name; f++) {
+        fprintf(out, "//@ flow %s", f->name);
+        write_list(out, f->writers);
+        write_list(out, f->readers);
+        fputc('\n', out);
+    }
 }
 
 /* Brings the output's position to `at`, by blank lines or a marker. */

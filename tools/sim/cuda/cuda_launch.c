@@ -277,7 +277,7 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
                             .seed = settings->seed,
                             .check_level = settings->check_level,
                             .keeps_memory = true};
-    const char *trace = getenv("HEWN_SIM_TRACE");
+    const char *trace = getenv("HEWN_SIM_TRACE"), *sheet = getenv("HEWN_SIM_WORKSHEET");
     enum verdict verdict;
     int result;
 
@@ -292,9 +292,11 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
     if (!launch.report) return HEWN_CU_OUT_OF_MEMORY;
     if (request->overlaps && driver.memory_stream == request->stream) launch.before = driver.memory;
     if (trace && *trace) launch.trace = trace_new();
+    if (sheet && *sheet) launch.worksheet = worksheet_new(&launch);
     result = launch_run(&launch);
     keep_memory(launch.memory, request->stream);
     if (launch.trace) trace_end(launch.trace, &launch, driver.launches, trace);
+    if (launch.worksheet) worksheet_end(launch.worksheet, driver.launches, sheet);
     if (launch.grid_workspace) mem_free(launch.grid_workspace);
     print_keep(launch.printed, launch.printed_bytes);
     verdict = report_end(launch.report);

@@ -464,6 +464,7 @@ int group_open(struct group *g)
     for (uint32_t i = 0; i < size; i++) g->sms[i].id = g->index * size + i;
     if (l->check_level > 0 && !watch(g, check_new(g, l->check_level))) return -1;
     if (l->trace && !watch(g, trace_observer(l->trace, g))) return -1;
+    if (l->worksheet && !watch(g, worksheet_observer(l->worksheet, g))) return -1;
     return 0;
 }
 

@@ -113,6 +113,7 @@ struct order_warp; /* order.h: the checker's records */
 struct order_cta;
 struct trace;
 struct launch_memory; /* launch_memory.h */
+struct worksheet;
 
 struct warp {
     uint8_t *bank[2]; /* [BANK_REGS] mutable, [BANK_CONST] shared by all warps of the kernel */
@@ -274,6 +275,7 @@ struct launch {
     bool keeps_memory; /* … until the caller frees it; else until the end of the launch */
     const struct launch_memory *before; /* of a launch that may not be over yet (programmatic
                                            dependent launch), or NULL */
+    struct worksheet *worksheet; /* trace.h; NULL: none */
     struct report *report; /* of this launch, made and ended by the caller; has its own lock */
     uint32_t ctas_done;    /* for the progress line; __atomic, as is the next */
     uint64_t shown;        /* nanoseconds of the monotonic clock at which it was last drawn or the

@@ -162,7 +162,7 @@ static const struct cta *cluster_owner(const struct cta *c)
 
 /* ---- operations ---- */
 
-static enum trace_op_kind kind_of(const struct insn *in)
+enum trace_op_kind trace_op_kind_of(const struct insn *in)
 {
     static const struct {
         const char *start;
@@ -201,7 +201,7 @@ static void issue(struct record *r, const struct event *e)
     int32_t at = ADD(r, op);
     int queue;
     if (at == TRACE_NONE) return;
-    r->ops[at] = (struct trace_op){.kind = (uint8_t)kind_of(e->in),
+    r->ops[at] = (struct trace_op){.kind = (uint8_t)trace_op_kind_of(e->in),
                                    .lane = (uint16_t)first_lane(e->lanes),
                                    .warp = (int32_t)e->warp->record,
                                    .signals = TRACE_NONE,

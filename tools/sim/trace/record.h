@@ -134,6 +134,8 @@ void record_free(struct record *r);
 
 /* enum trace_queue or commit_kind; QUEUES: waits of its warp do not cover it. */
 int queue_of_op(const struct trace_op *op);
+/* Of an asynchronous operation's instruction. */
+enum trace_op_kind trace_op_kind_of(const struct insn *in);
 const char *trace_op_text(enum trace_op_kind kind);
 const char *trace_op_track(enum trace_op_kind kind);
 
