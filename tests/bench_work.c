@@ -83,11 +83,11 @@ static const char accesses_ptx[] = HEAD
     " .shared .align 4 .b8 words[1024];\n"
     " mov.u32 %r6, 0;\n mov.u32 %r7, words;\n shl.b32 %r8, %r2, 2;\n add.u32 %r9, %r7, %r8;\n"
     " sub.u32 %r10, 1020, %r8;\n add.u32 %r10, %r10, %r7;\n"
-    "TURN:\n add.u32 %r11, %r5, %r1;\n and.b32 %r11, %r11, 65535;\n"
+    "TURN:\n add.u32 %r11, %r5, %r1;\n and.b32 %r11, %r11, 4095;\n"
     " mul.wide.u32 %rd4, %r11, 4;\n add.u64 %rd4, %rd4, %rd2;\n ld.global.u32 %r12, [%rd4];\n"
     " st.shared.u32 [%r9], %r12;\n bar.sync 0;\n ld.shared.u32 %r13, [%r10];\n"
     " add.u32 %r6, %r6, %r13;\n st.global.u32 [%rd1], %r6;\n bar.sync 0;\n" TURN_ENDS " ret;\n}\n";
-enum { ACCESSES_IN = 65536 };
+enum { ACCESSES_IN = 4096 };
 
 /* ---- scalar references ---- */
 
