@@ -40,8 +40,14 @@ enum { PEER_COUNT = 1 };
     X(floating, "", 18432, 100000, 500, "float loop, 8 CTAs of 256, 9 instructions a turn")  \
     X(product, "", 0, 512, 128, "f32 product by 16 x 16 shared tiles, size^3")               \
     X(many, "", 0, 10000, 1000, "small CTAs: 128 threads, shared memory, one barrier")       \
+    X(accesses, "", 0, 2000, 0,                                                              \
+      "loads and stores of shared and global memory, two barriers a turn")                   \
     X(blackwell, "b200", 0, 1024, 0, "bf16 product, tcgen05, size^3")                        \
     X(hopper, "h200", 0, 1024, 0, "bf16 product, wgmma, size^3")
+
+/* Work `accesses`: accesses of all lanes in one turn, and the turns that make 10^9 of them. */
+enum { BENCH_CTAS = 16, BENCH_THREADS = 256, BENCH_ACCESSES = BENCH_CTAS * BENCH_THREADS * 4 };
+enum { BENCH_BILLION = (1000000000 + BENCH_ACCESSES - 1) / BENCH_ACCESSES };
 
 enum bench_work {
 #define X(name, gpu, lanes, size, peer_size, what) WORK_##name,

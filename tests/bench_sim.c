@@ -1,7 +1,8 @@
 /*
  * The simulator's own speed, checks off: every work of BENCH_WORKS on one host thread and on two, the
- * samples alternating, one fresh process each; then the works that a peer can run, beside that peer.
- * Memory is the largest resident set of a sample's process, less that of one that runs one small CTA.
+ * samples alternating, one fresh process each; then what the checks cost; then the works that a peer can
+ * run, beside that peer. Memory is the largest resident set of a sample's process, less that of one that
+ * runs one small CTA.
  *
  * Peer: GPGPU-Sim in its functional mode, which interprets PTX instruction by instruction as we do.
  * HEWN_BENCH_GPGPUSIM, else GPGPUSIM_ROOT, names its tree, built (README, "Speed").
@@ -43,6 +44,8 @@ struct peer {
 
 /* ---- one sample ---- */
 
+static const char *check_level = "0"; /* HEWN_SIM_CHECK of the samples to come */
+
 static void child(int index, unsigned size, int threads, const struct peer *peer, int out)
 {
     char text[4][16], *argv[] = {"bench", "--work", text[0], text[1], text[2], NULL};
@@ -51,7 +54,7 @@ static void child(int index, unsigned size, int threads, const struct peer *peer
     snprintf(text[2], sizeof text[2], "%d", peer ? PEER_GPGPUSIM : NO_PEER);
     snprintf(text[3], sizeof text[3], "%d", threads);
     setenv("HEWN_SIM_THREADS", text[3], 1);
-    setenv("HEWN_SIM_CHECK", "0", 1);
+    setenv("HEWN_SIM_CHECK", check_level, 1);
     setenv("HEWN_SIM_QUIET", "1", 1);
     if (*works[index].gpu) setenv("HEWN_SIM_GPU", works[index].gpu, 1);
     if (peer) setenv("HEWN_BENCH_PEER", peer->library, 1);
@@ -165,6 +168,81 @@ static bool own_table(void)
     return good;
 }
 
+/* ---- what the checks cost ---- */
+
+/* A checked product takes at most so many times the CPU time and memory of an unchecked one. */
+enum { TIME_LIMIT = 4, MEMORY_LIMIT = 6 };
+
+static bool cost_sample(int index, unsigned size, const char *check, struct samples *s)
+{
+    bool ok;
+    check_level = check;
+    ok = sample(index, size, 1, NULL, s);
+    check_level = "0";
+    return ok;
+}
+
+static bool cost_row(int index, double base)
+{
+    struct samples s[2] = {{.count = 0}, {.count = 0}};
+    double cpu[2], mebibytes[2], time, memory;
+    bool ok = true;
+    for (int round = 0; round < SAMPLES && ok; round++) {
+        progress(works[index].name, round, 1);
+        ok = cost_sample(index, works[index].size, "0", &s[0]) &&
+             cost_sample(index, works[index].size, "1", &s[1]);
+    }
+    progress_ends();
+    if (!ok) {
+        printf("%-9s  no result\n", works[index].name);
+        return false;
+    }
+    for (int i = 0; i < 2; i++) {
+        cpu[i] = bench_median(s[i].cpu, SAMPLES);
+        mebibytes[i] = s[i].mebibytes - base;
+    }
+    time = cpu[1] / cpu[0];
+    memory = mebibytes[1] / mebibytes[0];
+    ok = !*works[index].gpu || (time <= TIME_LIMIT && memory <= MEMORY_LIMIT);
+    printf("%-9s %8u  %8.3f %8.3f %6.2f  %8.1f %8.1f %6.2f%s\n", works[index].name,
+           works[index].size, cpu[0], cpu[1], time, mebibytes[0], mebibytes[1], memory,
+           ok ? "" : "  OVER THE LIMIT");
+    return ok;
+}
+
+/* Memory does not grow with the length of a run: a sixteenth of it, and all of it, once each. */
+static bool bounded_row(double base)
+{
+    unsigned size[2] = {BENCH_BILLION / 16, BENCH_BILLION};
+    struct samples s[2] = {{.count = 0}, {.count = 0}};
+    for (int i = 0; i < 2; i++) {
+        if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[K… 10^9 accesses, part %d of 2", i + 1);
+        if (!cost_sample(WORK_accesses, size[i], "1", &s[i])) {
+            progress_ends();
+            puts("10^9 accesses: no result");
+            return false;
+        }
+    }
+    progress_ends();
+    for (int i = 0; i < 2; i++)
+        printf("accesses  %8u  %8s %8.3f %6s  %8s %8.1f        %.2e lane accesses\n", size[i], "",
+               s[i].cpu[0], "", "", s[i].mebibytes - base, BENCH_ACCESSES * (double)size[i]);
+    return !s[0].wrong && !s[1].wrong;
+}
+
+static bool cost_table(void)
+{
+    double base = base_memory();
+    bool good = true;
+    printf("what checks cost: CPU seconds, medians of %d, one thread; peak MiB less %.1f\n"
+           "limits for the bf16 products: %d times the seconds, %d times the memory\n"
+           "%-9s %8s  %8s %8s %6s  %8s %8s %6s\n",
+           SAMPLES, base, TIME_LIMIT, MEMORY_LIMIT, "work", "size", "off, s", "on, s", "times",
+           "off, MiB", "on, MiB", "times");
+    for (int i = 0; i < WORK_COUNT; i++) good = cost_row(i, base) && good;
+    return bounded_row(base) && good;
+}
+
 /* ---- beside a peer ---- */
 
 /* The peer's configuration for functional simulation, PTX from a file, in a folder of its own. */
@@ -248,5 +326,6 @@ static bool peer_table(void)
 int bench_simulator(void)
 {
     bool good = own_table();
+    good = cost_table() && good;
     return peer_table() && good ? 0 : 1;
 }

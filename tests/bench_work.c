@@ -78,6 +78,17 @@ static const char many_ptx[] =
          " sub.u32 %r9, 508, %r8;\n add.u32 %r9, %r9, %r7;\n ld.shared.u32 %r10, [%r9];\n"
          " add.u32 %r10, %r10, %r5;\n st.global.u32 [%rd1], %r10;\n ret;\n}\n";
 
+/* Turn t of n .. 1: a word of `in` to shared memory, the mirrored thread's word from there into a sum. */
+static const char accesses_ptx[] = HEAD
+    " .shared .align 4 .b8 words[1024];\n"
+    " mov.u32 %r6, 0;\n mov.u32 %r7, words;\n shl.b32 %r8, %r2, 2;\n add.u32 %r9, %r7, %r8;\n"
+    " sub.u32 %r10, 1020, %r8;\n add.u32 %r10, %r10, %r7;\n"
+    "TURN:\n add.u32 %r11, %r5, %r1;\n and.b32 %r11, %r11, 4095;\n"
+    " mul.wide.u32 %rd4, %r11, 4;\n add.u64 %rd4, %rd4, %rd2;\n ld.global.u32 %r12, [%rd4];\n"
+    " st.shared.u32 [%r9], %r12;\n bar.sync 0;\n ld.shared.u32 %r13, [%r10];\n"
+    " add.u32 %r6, %r6, %r13;\n st.global.u32 [%rd1], %r6;\n bar.sync 0;\n" TURN_ENDS " ret;\n}\n";
+enum { ACCESSES_IN = 4096 };
+
 /* ---- scalar references ---- */
 
 static uint32_t want_integer(size_t i, unsigned n, const float *in)
@@ -128,6 +139,14 @@ static uint32_t want_many(size_t i, unsigned n, const float *in)
     return (uint32_t)(3 * (cta * 128 + 127 - thread) + i);
 }
 
+static uint32_t want_accesses(size_t i, unsigned n, const float *in)
+{
+    size_t mirrored = i ^ (BENCH_THREADS - 1);
+    uint32_t sum = 0;
+    for (; n; n--) sum += float_bits(in[(mirrored + n) % ACCESSES_IN]);
+    return sum;
+}
+
 struct kernel {
     const char *ptx;
     uint32_t (*want)(size_t i, unsigned n, const float *in);
@@ -138,6 +157,7 @@ static const struct kernel kernels[WORK_COUNT] = {
     [WORK_floating] = {floating_ptx, want_floating, 8, 256},
     [WORK_product] = {product_ptx, want_product, 0, 256},
     [WORK_many] = {many_ptx, want_many, 0, 128},
+    [WORK_accesses] = {accesses_ptx, want_accesses, BENCH_CTAS, BENCH_THREADS},
 };
 
 /* ---- who executes them ---- */
@@ -322,7 +342,9 @@ static bool run_kernel(int index, unsigned n, struct engine *e, struct sample *s
     const struct kernel *k = &kernels[index];
     unsigned ctas = k->ctas ? k->ctas : index == WORK_many ? n : n / 16 * (n / 16);
     size_t words = (size_t)ctas * k->threads;
-    size_t in_words = index == WORK_product ? 2 * (size_t)n * n : 1;
+    size_t in_words = index == WORK_product    ? 2 * (size_t)n * n
+                      : index == WORK_accesses ? (size_t)ACCESSES_IN
+                                               : 1;
     float *in = inputs(in_words);
     uint32_t *got = malloc(words * sizeof *got);
     uint64_t out_at = 0, in_at = 0;

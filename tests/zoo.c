@@ -6,7 +6,8 @@
  * Each file says in its banner what is expected:
  *
  *     //@ zoo: WHERE IT WAS MET; want SEVERITY KIND [CAUSE]; …
- *     //@ zoo: …; want code N at STEP "REGEX"        a refused load, map or launch, and its message
+ *     //@ zoo: …; want code N at STEP "REGEX"        a refused load, map or launch, and its message;
+ *                                                    findings may be wanted behind it
  *     //@ zoo: …; want clean                         a legal idiom: no finding at all
  *     //@ zoo: open WHY                              not found yet; counts as a failure, and as one
  *                                                    too when it is found after all
@@ -14,16 +15,20 @@
  * and marks the guilty lines with a trailing  // zoo: here  (of a pair of accesses either may be cited: the
  * finding tells the other). The file is run as it is and with -DFIXED, each under seeds 1 … N: under
  * every seed the findings wanted must be there, at a marked line, and the verdict be theirs; the twin
- * must be clean, without a finding, and its results right. Prints a table and "N passed, N failed".
+ * must be clean, without a finding, and its results right. Prints a table, the CPU time of the slowest
+ * case and "N passed, N failed"; a case that takes a minute for all its seeds is killed, and failed.
  */
 #include <ctype.h>
 #include <errno.h>
 #include <regex.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,6 +60,7 @@ struct result {
     struct got got[GOTS];
     int gots;
     unsigned seeds;
+    double seconds; /* of CPU time, all seeds */
 };
 
 struct job {
@@ -191,7 +197,10 @@ static int rank_wanted(const struct zoo_case *z)
     int worst = 0;
     for (int i = 0; i < z->wants; i++) {
         const char *s = z->want[i].severity;
-        int rank = !strcmp(s, "error") ? 3 : !strcmp(s, "warning") ? 1 : 0;
+        int rank = !strcmp(z->want[i].kind, "unsupported") ? 2
+                   : !strcmp(s, "error")                   ? 3
+                   : !strcmp(s, "warning")                 ? 1
+                                                           : 0;
         if (rank > worst) worst = rank;
     }
     return worst;
@@ -274,12 +283,10 @@ static void judge_seed(struct job *j, const struct seed *s, const char *line)
         judge_clean(j, s, number, step, results, message);
         return;
     }
-    if (!strcmp(z->want[0].severity, "code")) {
+    if (!strcmp(z->want[0].severity, "code"))
         judge_refusal(j, &z->want[0], step, strtol(code, NULL, 10), message);
-        return;
-    }
     for (int i = 0; i < z->wants; i++)
-        if (!(s->found >> i & 1))
+        if (*z->want[i].kind && !(s->found >> i & 1))
             fail(&j->result, "seed %s: no %s at a marked line", number, z->want[i].kind);
     if (s->verdict != rank_wanted(z))
         fail(&j->result, "seed %s: verdict %s, want %s", number, verdicts[s->verdict],
@@ -317,6 +324,7 @@ static int start(const struct options *o, struct job *j)
     j->child = fork();
     if (j->child < 0) return perror("zoo: fork"), -1;
     if (j->child == 0) {
+        setpgid(0, 0);
         dup2(fileno(j->output), STDOUT_FILENO);
         if (!freopen("/dev/null", "w", stderr)) _exit(126);
         alarm(60); /* hewn run is interrupted rather than this test never ending */
@@ -327,15 +335,23 @@ static int start(const struct options *o, struct job *j)
     return 0;
 }
 
+static double seconds(const struct timeval *t)
+{
+    return (double)t->tv_sec + 1e-6 * (double)t->tv_usec;
+}
+
 static int finish_one(const struct options *o, struct job *jobs, int count)
 {
     int status;
-    pid_t child = wait(&status);
+    struct rusage usage;
+    pid_t child = wait4(-1, &status, 0, &usage);
     unsigned want = (unsigned)strtoul(o->seeds, NULL, 10);
     for (int i = 0; i < count; i++) {
         struct job *j = &jobs[i];
         if (j->result.ran || j->child != child) continue; /* numbers are used again */
+        kill(-child, SIGKILL);                            /* a seed whose parent was interrupted */
         j->result.ok = j->result.ran = true;
+        j->result.seconds = seconds(&usage.ru_utime) + seconds(&usage.ru_stime);
         read_output(j);
         if (j->result.seeds != want)
             fail(&j->result, "%u of %u seeds came back", j->result.seeds, want);
@@ -419,6 +435,22 @@ static int print_job(const struct options *o, const struct job *j)
     return ok;
 }
 
+/* The slowest case, and the slowest that ends in a deadlock: how long one waits for a report. */
+static void print_slowest(const struct job *jobs, int count)
+{
+    for (int hang = 0; hang < 2; hang++) {
+        const struct job *slowest = NULL;
+        for (int i = 0; i < count; i++) {
+            if (hang && (jobs[i].fixed || strcmp(jobs[i].zoo->want[0].kind, "deadlock"))) continue;
+            if (!slowest || jobs[i].result.seconds > slowest->result.seconds) slowest = &jobs[i];
+        }
+        if (slowest)
+            printf("slowest%s: %s%s, %.2f s of CPU time for %u seeds\n", hang ? " hang" : "",
+                   base_name(slowest->zoo->path), slowest->fixed ? ", repaired" : "",
+                   slowest->result.seconds, slowest->result.seeds);
+    }
+}
+
 static int report(const struct options *o, const struct job *jobs, int count)
 {
     int passed = 0, failed = 0, skipped = 0;
@@ -429,6 +461,7 @@ static int report(const struct options *o, const struct job *jobs, int count)
         failed += verdict == 0;
         skipped += verdict == -1;
     }
+    print_slowest(jobs, count);
     if (o->skip_open)
         printf("zoo: %d passed, %d failed, %d skipped\n", passed, failed, skipped);
     else

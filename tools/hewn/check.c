@@ -64,7 +64,9 @@ static int parse_options(int argc, char **argv, struct check_options *o)
             o->gpu = argv[++i];
         else if (!strcmp(argv[i], "--report") && i + 1 < argc)
             o->report = argv[++i];
-        else if (!strcmp(argv[i], "--schedules") && i + 1 < argc) {
+        else if (!strcmp(argv[i], "--suppress") && i + 1 < argc) {
+            if (cli_suppress(argv[++i])) return 1;
+        } else if (!strcmp(argv[i], "--schedules") && i + 1 < argc) {
             int rc = parse_schedules(argv[++i], o);
             if (rc) return rc;
         } else
@@ -156,6 +158,19 @@ long cli_report_size(const char *path)
     if (!f) return -1;
     fclose(f);
     return stat(path, &st) ? -1 : (long)st.st_size;
+}
+
+int cli_suppress(const char *rule)
+{
+    const char *old = getenv("HEWN_SIM_SUPPRESS");
+    size_t size = (old ? strlen(old) : 0) + strlen(rule) + 2;
+    char *all = malloc(size);
+    int rc;
+    if (!all) return cli_fail("out of memory");
+    snprintf(all, size, "%s%s%s", old ? old : "", old && *old ? "\n" : "", rule);
+    rc = setenv("HEWN_SIM_SUPPRESS", all, 1);
+    free(all);
+    return rc ? cli_fail("--suppress %s: %s", rule, strerror(errno)) : 0;
 }
 
 static int judge(const struct verdicts *v, int status)

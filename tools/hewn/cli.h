@@ -16,12 +16,12 @@
       "C = A * transpose(B); A is [M,K], B is [N,K]")                                              \
     X("demo", demo, "[-o DIR] [--size MxNxK]",                                                     \
       "a seeded product on the tensor cores, checked against float64")                             \
-    X("check", check, "[--gpu h200|b200|b300] [--schedules N] [--report FILE] PROGRAM ARGS…",      \
+    X("check", check, "[--gpu h200|b200|b300] [--schedules N] [--report FILE] [--suppress RULE]… PROGRAM ARGS…",      \
       "run a program on the simulator with every check on; under N seeds, findings folded")        \
     X("worksheet", worksheet, "[--gpu h200|b200|b300] [--launch N] PROGRAM ARGS…",                 \
       "the same, then who issues, stores, signals and waits, beside what the source declares")     \
     X("run", run,                                                                                  \
-      "FILE.ptx [--gpu G] [--seed N | --schedules N] [--json] [--report F] [--text F] [-D NAME[=V]]… "     \
+      "FILE.ptx [--gpu G] [--seed N | --schedules N] [--json] [--report F] [--suppress RULE]… [--text F] [-D NAME[=V]]… "     \
       "[--WORD STATEMENT]…",                                                                       \
       "run a PTX file without host code; its own lines //@ run: say how, options override them")   \
     X("timeline", timeline, "TRACE [-o FILE.svg] [--launch N] [--cta N] [--from US] [--to US]",    \
@@ -87,6 +87,8 @@ struct verdicts {
 /* Counts the verdict lines from `start` on: a report file may hold earlier runs. 0, or 1 after
  * cli_fail. */
 int cli_count_verdicts(const char *report, long start, struct verdicts *v);
+/* --suppress RULE: adds to HEWN_SIM_SUPPRESS, whose rules they are. 0, or 1 after cli_fail. */
+int cli_suppress(const char *rule);
 /* The file's size, after creating it where it is not there yet; -1. */
 long cli_report_size(const char *path);
 

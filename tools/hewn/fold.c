@@ -89,6 +89,19 @@ static bool empty(const char *quoted)
     return !quoted || !strncmp(quoted, "\"\"", 2);
 }
 
+/* Named by a suppression: listed, and neither told nor counted. */
+static bool hidden(const struct entry *e)
+{
+    return field(e->line, "suppressed") != NULL;
+}
+
+static size_t count_hidden(const struct launch_fold *l)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < l->count; i++) n += hidden(&l->entries[i]);
+    return n;
+}
+
 static long number(const char *value)
 {
     return value ? strtol(value, NULL, 10) : 0;
@@ -197,9 +210,13 @@ int fold_write(const struct fold *f, FILE *out)
                 fprintf(out, "%s%llu", s ? "," : "", (unsigned long long)e->seeds[s]);
             fputs("]}\n", out);
         }
-        if (l->kernel)
-            fprintf(out, "{\"verdict\":\"%s\",\"kernel\":%s,\"findings\":%zu}\n",
-                    verdict_order[l->worst], l->kernel, l->count);
+        if (l->kernel) {
+            size_t unseen = count_hidden(l);
+            fprintf(out, "{\"verdict\":\"%s\",\"kernel\":%s,\"findings\":%zu",
+                    verdict_order[l->worst], l->kernel, l->count - unseen);
+            if (unseen) fprintf(out, ",\"suppressed\":%zu", unseen);
+            fputs("}\n", out);
+        }
     }
     return fflush(out) || ferror(out) ? cli_fail("the report: %s", strerror(errno)) : 0;
 }
@@ -258,15 +275,39 @@ static void put_entry(FILE *out, const struct entry *e, unsigned runs)
     }
 }
 
+/* As report.c: one line for each rule, in the order of their first finding. */
+static void put_suppressed(FILE *out, const struct launch_fold *l)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        const char *rule = field(l->entries[i].line, "suppressed");
+        size_t n = 0;
+        bool told = !rule;
+        for (size_t j = 0; j < l->count && !told; j++) {
+            const char *other = field(l->entries[j].line, "suppressed");
+            bool same_rule = other && string_length(other) == string_length(rule) &&
+                             !memcmp(other, rule, string_length(rule));
+            n += same_rule;
+            told = same_rule && j < i;
+        }
+        if (told) continue;
+        fputs("  suppressed by ", out);
+        put_string(out, rule);
+        fprintf(out, ": %zu finding%s\n", n, n == 1 ? "" : "s");
+    }
+}
+
 void fold_print(const struct fold *f, FILE *out, unsigned runs)
 {
     for (size_t i = 0; i < f->count; i++) {
         const struct launch_fold *l = &f->launches[i];
-        for (size_t j = 0; j < l->count; j++) put_entry(out, &l->entries[j], runs);
+        size_t shown = l->count - count_hidden(l);
+        for (size_t j = 0; j < l->count; j++)
+            if (!hidden(&l->entries[j])) put_entry(out, &l->entries[j], runs);
         if (l->count) {
             put_string(out, l->kernel);
-            fprintf(out, ": %s, %zu finding%s\n", verdict_order[l->worst], l->count,
-                    l->count == 1 ? "" : "s");
+            fprintf(out, ": %s, %zu finding%s\n", verdict_order[l->worst], shown,
+                    shown == 1 ? "" : "s");
+            put_suppressed(out, l);
         }
     }
 }

@@ -324,11 +324,11 @@ static void tell_mbar(struct text *t, const struct deadlock *d, const struct jud
         "completes: %u of %u arrivals pending, %d bytes pending.",
         line_of(j->by->in), b->phase, w->value, name, s.pending, s.expected, s.tx);
     say_mbar_reason(t, j, &s);
-    say(t, " In this phase came ");
+    say(t, " Arrived in this phase: ");
     say_arrivals(t, d, b->log, b->kept);
     say(t, ".");
     if (b->phase) {
-        say(t, " In the phase before came ");
+        say(t, " Arrived in the phase before: ");
         say_arrivals(t, d, b->before, b->kept_before);
         say(t, ".");
     }

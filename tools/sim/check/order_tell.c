@@ -172,6 +172,12 @@ static const char *fix_for(const struct conflict *c, const struct component *pri
         return "tcgen05.fence::after_thread_sync behind the wait (and ::before_thread_sync ahead "
                "of "
                "the signal, where that is not tcgen05.commit)";
+    if (c->kind == FIND_TMEM_RACE && prior->kind == COMPONENT_TMEM_LD)
+        return "tcgen05.wait::ld by the loading warp, then a barrier that leads from there to here "
+               "(tcgen05.fence::before_thread_sync ahead of it, ::after_thread_sync behind)";
+    if (c->kind == FIND_TMEM_RACE && prior->kind == COMPONENT_TMEM_ST)
+        return "tcgen05.wait::st by the storing warp, then a barrier that leads from there to here "
+               "(tcgen05.fence::before_thread_sync ahead of it, ::after_thread_sync behind)";
     if (c->kind == FIND_PROXY)
         return "fence.proxy.async by the thread that made the generic access, after it and before "
                "the signal (barrier or arrive) that leads here";
@@ -184,9 +190,17 @@ static const char *fix_for(const struct conflict *c, const struct component *pri
         return "an mbarrier or bar.sync between, with tcgen05.fence::before_thread_sync ahead of "
                "it "
                "and ::after_thread_sync behind";
+    if (c->async && c->wrote && c->prior_wrote)
+        return same_cta ? "fence.proxy.async after the store, then a barrier or mbarrier for which "
+                          "the issuing thread waits before it issues the copy"
+                        : "fence.proxy.async after the store, then barrier.cluster before the copy "
+                          "is issued";
     if (c->async && c->wrote)
-        return "the readers arrive (mbarrier.arrive or a barrier) after their last access, and the "
-               "issuing thread waits for that before it issues the copy";
+        return same_cta ? "the readers arrive (mbarrier.arrive or a barrier) after their last "
+                          "access, and the issuing thread waits for that before it issues the copy"
+                        : "the readers arrive (at the issuing CTA's mbarrier, or barrier.cluster) "
+                          "after their last access, and the issuing thread waits for that before "
+                          "it issues the copy";
     if (same_cta) return "bar.sync, or an mbarrier arrive and wait, between the two";
     return "barrier.cluster, or an arrive on the other CTA's mbarrier and a wait, between the two";
 }
@@ -255,10 +269,10 @@ void tell_conflict(struct order *o, const struct conflict *c)
     who(o, p->warp, theirs);
     (void)snprintf(f->object, sizeof f->object, "%.*s", (int)sizeof f->object - 1, object);
     (void)snprintf(f->message, sizeof f->message,
-                   "%s %s %llu %s at %s (0x%llx), which %s %s at line %u; the two %s. Cheapest "
+                   "%s %s %llu %s%s at %s (0x%llx), which %s %s at line %u; the two %s. Cheapest "
                    "remedy: %s.",
                    mine, verb(c->wrote, c->async), (unsigned long long)c->bytes,
-                   c->place == PLACE_TENSOR ? "columns" : "bytes", object,
+                   c->place == PLACE_TENSOR ? "column" : "byte", c->bytes == 1 ? "" : "s", object,
                    (unsigned long long)c->at, theirs,
                    verb(c->prior_wrote, !generic_component(p->kind)),
                    other ? other->src->pos.line : 0, why(c), fix_for(c, p));

@@ -4,6 +4,8 @@
  */
 #include "report.h"
 
+#include "suppress.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -125,6 +127,7 @@ static enum verdict judge(const struct report *r)
     for (size_t i = 0; i < r->count; i++) {
         const struct finding *f = &r->findings[i];
         enum verdict one = VERDICT_CLEAN;
+        if (f->suppressed) continue;
         if (f->kind == FIND_UNSUPPORTED)
             one = VERDICT_INCOMPLETE;
         else if (f->severity == SEV_ERROR)
@@ -242,7 +245,9 @@ static void put_finding_json(struct text *t, const struct report *r, const struc
         put_field(t, "note", f->related[i].note);
         put_text(t, "}");
     }
-    putf(t, "],\"repeats\":%u}\n", f->repeats);
+    putf(t, "],\"repeats\":%u", f->repeats);
+    if (f->suppressed) put_field(t, "suppressed", f->suppressed);
+    put_text(t, "}\n");
 }
 
 static void put_place(struct text *t, const char *file, uint32_t line)
@@ -295,10 +300,37 @@ static int write_all(int fd, const struct text *t)
     return 0;
 }
 
+static size_t count_suppressed(const struct report *r)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->count; i++) n += r->findings[i].suppressed != NULL;
+    return n;
+}
+
+/* "  suppressed by RULE: N findings" for each rule that names one, in the order of their first. */
+static void put_suppressed(struct text *t, const struct report *r)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        const char *rule = r->findings[i].suppressed;
+        size_t n = 0;
+        bool told = !rule;
+        for (size_t j = 0; j < r->count && !told; j++) {
+            bool same = r->findings[j].suppressed == rule;
+            n += same;
+            told = same && j < i;
+        }
+        if (told) continue;
+        put_text(t, "  suppressed by ");
+        put_text(t, rule);
+        putf(t, ": %zu finding%s\n", n, n == 1 ? "" : "s");
+    }
+}
+
 /* One write a launch, so that several processes may share the file. */
 static void append_json(const struct report *r, enum verdict verdict, const char *path)
 {
     struct text t = {0};
+    size_t hidden = count_suppressed(r);
     int error, fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0) {
         fprintf(stderr, "hewn-sim: HEWN_SIM_REPORT: %s: %s\n", path, strerror(errno));
@@ -307,7 +339,9 @@ static void append_json(const struct report *r, enum verdict verdict, const char
     for (size_t i = 0; i < r->count; i++) put_finding_json(&t, r, &r->findings[i]);
     putf(&t, "{\"verdict\":\"%s\",\"kernel\":", verdict_texts[verdict]);
     put_json(&t, r->kernel);
-    putf(&t, ",\"findings\":%zu}\n", r->count);
+    putf(&t, ",\"findings\":%zu", r->count - hidden);
+    if (hidden) putf(&t, ",\"suppressed\":%zu", hidden);
+    put_text(&t, "}\n");
     error = t.failed ? ENOMEM : write_all(fd, &t);
     if (error) fprintf(stderr, "hewn-sim: HEWN_SIM_REPORT: %s: %s\n", path, strerror(error));
     free(t.bytes);
@@ -317,11 +351,13 @@ static void append_json(const struct report *r, enum verdict verdict, const char
 static void print_text(const struct report *r, enum verdict verdict)
 {
     struct text t = {0};
-    for (size_t i = 0; i < r->count; i++) put_finding_text(&t, r, &r->findings[i]);
+    size_t shown = r->count - count_suppressed(r);
+    for (size_t i = 0; i < r->count; i++)
+        if (!r->findings[i].suppressed) put_finding_text(&t, r, &r->findings[i]);
     if (r->count) {
         put_text(&t, r->kernel);
-        putf(&t, ": %s, %zu finding%s\n", verdict_texts[verdict], r->count,
-             r->count == 1 ? "" : "s");
+        putf(&t, ": %s, %zu finding%s\n", verdict_texts[verdict], shown, shown == 1 ? "" : "s");
+        put_suppressed(&t, r);
         if (!t.failed) (void)write_all(STDERR_FILENO, &t);
     }
     free(t.bytes);
@@ -330,10 +366,18 @@ static void print_text(const struct report *r, enum verdict verdict)
 enum verdict report_end(struct report *r)
 {
     const char *path = getenv("HEWN_SIM_REPORT"), *quiet = getenv("HEWN_SIM_QUIET");
-    enum verdict verdict = judge(r);
+    enum verdict verdict;
+    struct suppress rules = {NULL, 0};
+    char why[320];
+    if (r->count && !suppress_read(&rules, why, sizeof why))
+        fprintf(stderr, "hewn-sim: HEWN_SIM_SUPPRESS: %s\n", why);
+    for (size_t i = 0; i < r->count; i++)
+        r->findings[i].suppressed = suppress_match(&rules, &r->findings[i]);
+    verdict = judge(r);
     if (r->count) qsort(r->findings, r->count, sizeof *r->findings, by_order);
     if (path && *path) append_json(r, verdict, path);
     if (!quiet || strcmp(quiet, "1") != 0) print_text(r, verdict);
+    suppress_free(&rules);
     pthread_mutex_destroy(&r->lock);
     free(r->findings);
     free(r->kernel);

@@ -1,7 +1,8 @@
 /*
  * Findings: what is reported, in which words, and where it goes. One finding is one JSON object on a
  * line (HEWN_SIM_REPORT=FILE appends them) and one paragraph on stderr; identical ones fold with a
- * count. A launch ends with a verdict.
+ * count. A launch ends with a verdict. What a suppression names (suppress.h) is listed, and does not
+ * count for it.
  */
 #ifndef SIM_REPORT_H
 #define SIM_REPORT_H
@@ -111,6 +112,7 @@ struct finding {
     uint32_t related_count;
     struct finding_related related[FINDING_RELATED];
     uint32_t repeats;   /* identical ones folded into this */
+    const char *suppressed; /* the rule that names it, from report_end on; else NULL */
 };
 
 enum verdict { VERDICT_CLEAN, VERDICT_REVIEW, VERDICT_INCOMPLETE, VERDICT_ERROR };

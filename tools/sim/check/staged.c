@@ -315,8 +315,8 @@ void staged_end(struct staged *s)
         if (t->serial >= SERIAL_LOADS && !t->overlapped)
             advise(s, i, FIND_SERIALISED,
                    "each of the %u loads here was waited for, by the warp that issued it, before "
-                   "the next was issued: loading and computing never overlap; a ring of two or "
-                   "more stages would",
+                   "the next was issued: loading and computing never overlap; with a ring of "
+                   "two or more stages they would",
                    t->serial);
     }
     if (s->exhausted)

@@ -1,6 +1,8 @@
 /* The environment, read once by cuInit: every HEWN_SIM_ variable that the driver itself obeys. */
 #include "driver.h"
 
+#include "suppress.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,6 +61,20 @@ static bool check_report(void)
     return true;
 }
 
+/* Nor must they count because a suppression was misspelt. */
+static bool check_suppressions(void)
+{
+    struct suppress rules;
+    char why[320];
+
+    if (!suppress_read(&rules, why, sizeof why)) {
+        fprintf(stderr, "hewn-sim: HEWN_SIM_SUPPRESS: %s\n", why);
+        return false;
+    }
+    suppress_free(&rules);
+    return true;
+}
+
 /* A new file for this process: launches add to it. */
 static bool start_trace(void)
 {
@@ -87,7 +103,8 @@ bool settings_read(struct settings *out)
         !read_number("HEWN_SIM_THREADS", 1, MAX_HOST_THREADS, &threads) ||
         !read_number("HEWN_SIM_CHECK", 0, 2, &check) ||
         !read_number("HEWN_SIM_STRICT", 0, 1, &strict) ||
-        !read_number("HEWN_SIM_QUIET", 0, 1, &quiet) || !check_report() || !start_trace())
+        !read_number("HEWN_SIM_QUIET", 0, 1, &quiet) || !check_report() || !check_suppressions() ||
+        !start_trace())
         return false;
     out->gpu.sm_count = (uint32_t)sms;
     out->seed = seed;

@@ -79,8 +79,10 @@ static enum step cancel_lane(struct warp *w, const struct insn *in, uint32_t lan
         step = add_target(w, in, lane, &request, in->flags ? r : w->cta->rank, place, bar);
     if (step != STEP_NEXT) return step;
     if (cl->cancel_failed)
-        sim_find(w->cta->group, w, in, lane, SEV_ERROR, FIND_CLUSTER_CANCEL, CAUSE_NONE, "",
-                 "another request after this cluster has seen one fail");
+        sim_find(
+            w->cta->group, w, in, lane, SEV_ERROR, FIND_CLUSTER_CANCEL, CAUSE_NONE, "",
+            "asks for another cluster of the grid after an answer said that none is left: what "
+            "comes is undefined; leave the loop once is_canceled is false");
     op = async_new(w, in, lane, run_cancel, sizeof request);
     if (!op) return bulk_no_memory(w, in, lane);
     memcpy(async_payload(op), &request, sizeof request);
