@@ -46,7 +46,7 @@ summary() { # LOG STATUS TOOL
 if [ "${1:-}" = one ]; then # CASE TWIN TOOL
     log=$out/$2.$3.$4.log
     [ "$(date +%s)" -lt "$ZOO_END" ] || exit 0
-    define= limit=${ZOO_LIMIT:-20}
+    define='' limit=${ZOO_LIMIT:-20}
     [ "$3" = fixed ] && define=-DFIXED
     set -- "$2" "$3" "$4" "$hewn" run "$SRC/tests/zoo/$2.ptx" $define
     start=$(date +%s%N)
@@ -56,7 +56,7 @@ if [ "${1:-}" = one ]; then # CASE TWIN TOOL
     esac
     (
         tool=$3 && shift 3
-        [ $tool = plain ] || set -- "$SANITIZER" --tool $tool --target-processes all --print-limit 3 "$@"
+        [ "$tool" = plain ] || set -- "$SANITIZER" --tool "$tool" --target-processes all --print-limit 3 "$@"
         exec timeout -s $kill -k 2 "$limit" "$@"
     ) >"$log" 2>&1 </dev/null
     status=$?
@@ -80,15 +80,15 @@ mkdir -p "$out"
 : >"$out/results.tsv"
 ZOO_END=$(($(date +%s) + ${ZOO_SECONDS:-900}))
 export ZOO_END
-if ! "$hewn" info 2>/dev/null | head -n 1 | grep -q '^driver: '; then
-    echo 'SKIP the zoo on a GPU: no driver answers'
+if ! "$hewn" info 2>/dev/null | head -n 1 | grep '^driver: ' | grep -qv 'no GPU here'; then
+    echo 'SKIP the zoo on a GPU: none answers here (HEWN_LIBCUDA names another driver)'
     exit 0
 fi
 for f in "$SRC"/tests/zoo/*${ZOO_ONLY:-}*.ptx; do
     grep -q '^\.target sm_90' "$f" && basename "$f" .ptx
 done >"$out/cases"
 for twin in $twins; do
-    [ $twin = fixed ] && legal='^ok-' || legal='^$' # what is legal has no repaired twin
+    [ "$twin" = fixed ] && legal='^ok-' || legal='^$' # what is legal has no repaired twin
     sed "/$legal/d; s/\$/ $twin plain/" "$out/cases"
 done | many
 hung 0 >"$out/ended"
@@ -105,10 +105,10 @@ fi
     for twin in $twins; do
         while read -r case; do
             case $twin$case in fixedok-*) continue ;; esac
-            row="| $case$([ $twin = fixed ] && echo ', repaired')"
+            row="| $case$([ "$twin" = fixed ] && echo ', repaired')"
             for tool in plain $tools; do row="$row | $(said "$case" $twin "$tool")"; done
             want=$(sed -n 's/^.*\/\/@ zoo: .*; want //p' "$SRC/tests/zoo/$case.ptx")
-            [ $twin = fixed ] && want=clean
+            [ "$twin" = fixed ] && want=clean
             echo "$row | $want |"
         done <"$out/cases"
     done
