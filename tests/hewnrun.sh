@@ -4,7 +4,8 @@
 . "$SRC/tests/lib.sh"
 work=$BUILD/tests/run
 mkdir -p "$work"
-unset HEWN_SIM_QUIET HEWN_LIBCUDA HEWN_SIM_GPU
+unset HEWN_SIM_QUIET HEWN_SIM_GPU
+export HEWN_LIBCUDA="$SIM" # also where a GPU answers
 hewn=$BUILD/hewn
 cat >"$work/axpy.ptx" <<'PTX'
 .version 8.0

@@ -172,28 +172,30 @@ static bool measure(struct device *d, hewn_deviceptr out, hewn_deviceptr base, s
 
 /* ---- what is asked ---- */
 
-enum { KIB = 1024, L2_SPAN = 24 << 20 };
+/* TOUCHED: what a run reads at least when it is to find nothing in L2 (60 MiB) that the run before left. */
+enum { KIB = 1024, L2_SPAN = 24 << 20, TOUCHED = 256 << 20 };
 
 static bool copies(struct device *d, hewn_deviceptr out, hewn_deviceptr base, uint64_t whole,
                    const char *what, uint32_t ctas, uint32_t chunk, uint32_t stages, uint32_t n)
 {
     static const char *const from[] = {"L2", "memory"};
     for (int memory = 0; memory < 2; memory++) {
+        uint32_t least = TOUCHED / (chunk * ctas), steps = memory && n < least ? least : n;
         struct job job = {.text = copy_text,
                           .span = memory ? whole : L2_SPAN,
                           .chunk = chunk,
                           .stages = stages,
-                          .n = n,
+                          .n = steps,
                           .ctas = ctas,
                           .threads = 32,
                           .shared = 200 * KIB};
         struct answer a;
-        double bytes = (double)chunk * n;
+        double bytes = (double)chunk * steps;
         if (!measure(d, out, base, job, &a)) return false;
         printf(
             "%-10s %-6s %3u CTAs %3u KiB x %2u: %8.1f cycles a copy, %6.1f B/cycle an SM, %8.1f in "
             "all, %4.0f MHz, %.2f TB/s\n",
-            what, from[memory], ctas, chunk / KIB, stages, a.cycles / n, bytes / a.cycles,
+            what, from[memory], ctas, chunk / KIB, stages, a.cycles / steps, bytes / a.cycles,
             bytes * ctas / a.cycles, a.clock_mhz, bytes * ctas / a.nanoseconds / 1e3);
     }
     return true;

@@ -771,7 +771,7 @@ static const struct bug {
      "mbarrier.init.shared::cta.b64 [bar], 1;\n"
      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [t], [in, {0, "
      "0}], [bar];\n",
-     "tma-desc", "", 719},
+     "tma-desc", "", 715},
 };
 
 static void check_bug(const struct bug *bug, uint64_t seed)

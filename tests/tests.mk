@@ -58,6 +58,11 @@ golden: all $(test_bin)/golden
 zoo: $(cli) $(sim) $(test_bin)/zoo
 	$(Q)$(test_bin)/zoo $(cli) $(SRC)/tests/zoo/*.ptx
 
+# Its Hopper part on a GPU, plain and under compute-sanitizer: tests/zoo/hardware.md.
+.PHONY: zoo-gpu
+zoo-gpu: all
+	$(Q)BUILD=$(abspath $(BUILD)) SRC=$(SRC) CUDA_HOME='$(CUDA_HOME)' sh $(SRC)/tests/zoo/hardware.sh
+
 # On a GPU where one answers (beside cuBLAS where the toolkit has it), and on the simulator.
 bench: all $(test_bin)/bench
 	$(Q)LD_LIBRARY_PATH=$(CUDA_HOME)/lib64:$$LD_LIBRARY_PATH $(test_bin)/bench 2>/dev/null || echo 'no GPU here: only the simulator is measured'

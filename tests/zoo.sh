@@ -19,7 +19,7 @@ else
 fi
 
 # What practice accepts and the letter does not: silent as a rule, a warning at level 2.
-HEWN_SIM_CHECK=2 timeout 60 "$BUILD/hewn" run "$SRC/tests/zoo/ok-read-arrive-refill.ptx" >"$work.log" 2>&1
+HEWN_LIBCUDA=$SIM HEWN_SIM_CHECK=2 timeout 60 "$BUILD/hewn" run "$SRC/tests/zoo/ok-read-arrive-refill.ptx" >"$work.log" 2>&1
 status 'a refill without a proxy fence, at level 2' 1 $?
 want 'a refill without a proxy fence, at level 2' 'warning: proxy' "$work.log"
 

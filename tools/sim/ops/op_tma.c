@@ -102,8 +102,8 @@ static enum step read_box(struct warp *w, const struct insn *in, uint32_t lane, 
     if (!bytes) return STEP_FAULT;
     *map_address = address;
     memset(coord, 0, TMAP_COORDS * sizeof *coord);
-    if (!tmap_decode(bytes, t)) {
-        return sim_fault(w, in, lane, 719, FIND_TMA_DESC, CAUSE_NONE, "",
+    if (!tmap_decode(bytes, t)) { /* an H200: 715 */
+        return sim_fault(w, in, lane, 715, FIND_TMA_DESC, CAUSE_NONE, "",
                          "the 128 bytes at 0x%llx are no tensor map: not what "
                          "cuTensorMapEncode wrote, or written over since",
                          (unsigned long long)address);

@@ -27,7 +27,7 @@ struct part {
 
 static const struct part hopper = {.clock_mhz = 1545,
                                    .load_l2 = 310,
-                                   .load_memory = 660,
+                                   .load_memory = 845,
                                    .copy_bytes = 95.5,
                                    .l2_rate = 9.1e6,
                                    .memory_rate = 4.6e6,
@@ -37,7 +37,7 @@ static const struct part hopper = {.clock_mhz = 1545,
                                    .cta_start = 800};
 static const struct part blackwell = {.clock_mhz = 1850,
                                       .load_l2 = 310,
-                                      .load_memory = 660,
+                                      .load_memory = 845,
                                       .copy_bytes = 95.5,
                                       .l2_rate = 18e6,
                                       .memory_rate = 7.4e6,
