@@ -31,12 +31,19 @@ struct form {
     bool zeroing;
     uint64_t zero_mask;
     uint32_t b_shift;
+    uint32_t start;   /* lane of D, A and metadata: 0, in strips of 16 lanes also 16 */
     uint32_t variant; /* chooses among spellings and collector usages */
 };
 
 static bool scaled(const struct form *c)
 {
     return c->kind >= MXF8;
+}
+
+/* "Data Path Layout Organization": layouts C and F. */
+static bool in_strips(const struct form *c)
+{
+    return c->group == 2 ? c->m == 128 && c->sparse : c->m == 64 && !c->ws;
 }
 
 static uint32_t stored_count(const struct form *c)
@@ -83,8 +90,8 @@ static void emit_instruction(FILE *f, const struct form *c)
     if (scaled(c)) emit_vectors(f, c);
     if (c->a_shift) fprintf(f, ".ashift");
     emit_collector(f, c);
-    fprintf(f, " [%%r4],%s,%%d9,", c->a_tmem ? "[%r24]" : "%d8");
-    if (c->sparse) fprintf(f, "[%%r4+%d],", COL_META);
+    fprintf(f, " [%%r4+%u],%s,%%d9,", c->start << 16, c->a_tmem ? "[%r24]" : "%d8");
+    if (c->sparse) fprintf(f, "[%%r4+%u],", c->start << 16 | COL_META);
     fprintf(f, "%%r22,");
     if (scaled(c)) fprintf(f, "[%%r4+%d],[%%r4+%d],", COL_SFA, COL_SFB);
     if (c->masked) {
@@ -97,7 +104,7 @@ static void emit_instruction(FILE *f, const struct form *c)
 static void emit_kernel(FILE *f, const struct form *c)
 {
     emit_header(f, c->vectors == 3 || c->vectors == 6 ? "sm_103a" : "sm_100a", "");
-    emit_mma_begin(f, c->group, COL_A);
+    emit_mma_begin(f, c->group, c->start << 16 | COL_A);
     emit_instruction(f, c);
     fprintf(f,
             "mov.b16 %%h0,%u;\ntcgen05.commit.cta_group::%u.mbarrier::arrive::one"
@@ -139,12 +146,12 @@ static struct place d_place(const struct form *c, uint32_t m, uint32_t n)
     const uint32_t quarter = n / (c->n / 4), half = n / (c->n / 2);
     if (c->group == 2 && c->m == 256) return (struct place){m / 128, m % 128, n}; /* A */
     if (c->group == 2 && c->sparse)                                               /* C */
-        return (struct place){m / 64, m % 64 / 16 * 32 + m % 16, n};
+        return (struct place){m / 64, c->start + m % 64 / 16 * 32 + m % 16, n};
     if (c->group == 2) return (struct place){m / 64, m % 64 + 64 * half, n % (c->n / 2)}; /* B */
     if (c->m == 128) return (struct place){0, m, n};                                      /* D */
     if (c->ws && c->m == 64) return (struct place){0, m + 64 * half, n % (c->n / 2)};     /* E */
     if (c->ws) return (struct place){0, m + 32 * quarter, n % (c->n / 4)};                /* G */
-    return (struct place){0, m / 16 * 32 + m % 16, n};                                    /* F */
+    return (struct place){0, c->start + m / 16 * 32 + m % 16, n};                         /* F */
 }
 
 static uint32_t cell(const struct model *s, uint32_t cta, uint32_t column, uint32_t lane)
@@ -457,6 +464,7 @@ static void vary_layout(struct form *c, uint32_t v)
 static void vary(struct form *c, uint32_t v)
 {
     vary_layout(c, v);
+    c->start = in_strips(c) ? 16 * (v % 2) : 0;
     c->accumulate = rng_below(&rng, 2);
     c->negate_a = c->kind != INT8 && (v == NEGATE_A || rng_below(&rng, 4) == 0);
     c->negate_b = c->kind != INT8 && (v == NEGATE_B || rng_below(&rng, 4) == 0);
