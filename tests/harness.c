@@ -130,6 +130,11 @@ uint64_t test_seed(void)
 {
     return run.seed;
 }
+bool test_filtered(void)
+{
+    return run.list || run.only >= 0;
+}
+
 bool test_verbose(void)
 {
     return run.verbose;

@@ -33,6 +33,8 @@ int test_end(void);
 
 uint64_t test_seed(void);
 bool test_verbose(void);
+/* --case or --list: some cases do not run. */
+bool test_filtered(void);
 /* The running case's number, from 0; -1 outside a case. */
 int test_case_number(void);
 /* Failed checks of the current case so far. */

@@ -293,13 +293,6 @@ static const struct rule {
      "setp.ne.u32 %p1,%r4,%r4; mov.u32 %r5,0x08100014; mov.u64 %d1,0x400000000040;\n"
      "tcgen05.mma.sp.cta_group::1.kind::f16 [%r4],%d1,%d1,[%r4+300],%r5,%p1;\nLW: bra LW;",
      "mma-desc", "sparsity metadata of lane 0", 715},
-    {"sparse B in a narrow swizzle",
-     "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],512; ld.shared.b32 "
-     "%r4,[slot];\n"
-     "setp.ne.u32 %p1,%r4,%r4; mov.u32 %r5,0x08100014; mov.u64 %d1,0x400000000040;\n"
-     "mov.u64 %d2,0xC000400000000040;\n"
-     "tcgen05.mma.sp.cta_group::1.kind::f16 [%r4],%d1,%d2,[%r4+300],%r5,%p1;",
-     "unsupported", "64 bytes in a swizzle of 32", 801},
     {"scale factors off lane 0",
      "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot],512; ld.shared.b32 "
      "%r4,[slot];\n"
@@ -434,59 +427,6 @@ static void test_turns(uint32_t group)
     free(t.at);
 }
 
-/* ---- tcgen05.cp ---- */
-
-static const struct cp {
-    const char *shape;
-    uint32_t rows, units, lanes[4]; /* lanes: of rows 0, 1, 32 and 63, as far as they exist */
-    uint32_t copies, apart;
-} cps[] = {{"128x256b", 128, 2, {0, 1, 32, 63}, 1, 0},
-           {"128x128b", 128, 1, {0, 1, 32, 63}, 1, 0},
-           {"4x256b", 4, 2, {0, 32, 0, 0}, 1, 0},
-           {"64x128b.warpx2::02_13", 64, 1, {0, 1, 32, 63}, 2, 64},
-           {"64x128b.warpx2::01_23", 64, 1, {0, 1, 64, 95}, 2, 32},
-           {"32x128b.warpx4", 32, 1, {0, 1, 0, 0}, 4, 32}};
-
-static void test_cp(const struct cp *c, uint32_t swizzle)
-{
-    static const uint32_t rows[4] = {0, 1, 32, 63};
-    const uint64_t out = device_buffer(CELLS * 4), images = device_buffer(IMAGE);
-    const struct smem_operand o = random_operand(swizzle, false, E4M3, A_START);
-    const uint32_t *after = host(out);
-    struct text t;
-    FILE *f = text_open(&t);
-    fill_image(E4M3, E4M3);
-    memcpy(host(images), image[0] + 2048, IMAGE - 2048);
-    emit_header(f, "sm_100a", "");
-    emit_tmem_open(f, 1);
-    fprintf(f, "ld.param.u64 %%d4,[p2];\n");
-    emit_fill(f, 128);
-    fprintf(f,
-            "setp.ne.u32 %%p3,%%r0,0; @%%p3 bra L1; mbarrier.init.shared.b64 [bar],1;\n"
-            "L1: bar.sync 0; @%%p3 bra L2; ld.param.u64 %%d8,[p3]; add.u32 %%r8,%%r4,40;\n"
-            "tcgen05.cp.cta_group::1.%s [%%r8],%%d8;\n"
-            "tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [bar];\n"
-            "L2: mbarrier.try_wait.parity.shared.b64 %%p5,[bar],0; @!%%p5 bra L2;\n"
-            "tcgen05.fence::after_thread_sync; ld.param.u64 %%d0,[p1];\n",
-            c->shape);
-    emit_columns(f, false, 512, "LB");
-    emit_tmem_close(f, 1);
-    (void)fclose(f);
-    const struct run r = {"b200", 1, 128, IMAGE - 2048, {0, out, images, descriptor(&o, true)}, 0};
-    CHECK_INT(run_ptx(t.at, &r, NULL, 0), 0);
-    for (uint32_t i = 0; i < 4; i++) {
-        for (uint32_t byte = 0; byte < 16 * c->units && rows[i] < c->rows; byte += 4) {
-            uint32_t want;
-            memcpy(&want, &image[0][model_address(&o, rows[i], byte)], sizeof want);
-            for (uint32_t copy = 0; copy < c->copies; copy++)
-                CHECK_INT(after[(40 + byte / 4) * 128 + c->lanes[i] + copy * c->apart], want);
-        }
-    }
-    free(t.at);
-    (void)mem_free(out);
-    (void)mem_free(images);
-}
-
 /* The quarter is the warp's, whatever the lane field says: kernels that run on a B200 leave it at 0, or
  * count the lanes of a pair's second CTA from 128. */
 static void test_lane_field(void)
@@ -567,13 +507,12 @@ static void test_moot_metadata(bool moot)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && !strcmp(argv[argc - 1], "--coverage")) {
-        coverage_begin();
-        argc--;
-    }
+    const bool coverage = argc > 1 && !strcmp(argv[argc - 1], "--coverage");
+    if (coverage) argc--;
     test_begin("sim_tensor", argc, argv);
     test_where("the simulator");
     model_begin();
+    coverage_begin();
     if (test_case("number formats")) test_formats();
     for (int format = F16; format <= E5M2; format++)
         for (uint32_t swizzle = 0; swizzle < 5; swizzle++)
@@ -605,9 +544,8 @@ int main(int argc, char **argv)
     if (test_case("wgmma that three warps never issue")) test_warpgroup_deadlock();
     for (uint32_t group = 1; group <= 2; group++)
         if (test_case("all columns in turn, pair-size %u", group)) test_turns(group);
-    for (size_t i = 0; i < sizeof cps / sizeof cps[0]; i++)
-        for (uint32_t swizzle = 0; swizzle < 4; swizzle++)
-            if (test_case("cp %s swizzle %u", cps[i].shape, swizzle)) test_cp(&cps[i], swizzle);
-    coverage_print();
+    copy_cases();
+    if (test_case("every form of tcgen05 has a case")) coverage_check();
+    if (coverage) coverage_print();
     return test_end();
 }

@@ -1,7 +1,7 @@
 /*
  * What tcgen05 has beyond the kinds of sim_tensor_mma.c, against scalar models in double written from the
  * tables of the PTX ISA: every kind with dense and sparse A from shared or tensor memory, block scales,
- * .ws, .ashift, data-path layouts A to G; cp that decompresses, shift, ld.red, narrow conversions.
+ * .ws, .ashift, data-path layouts A to G; ld.red, narrow conversions.
  */
 #include "tensor_model.h"
 
@@ -31,11 +31,19 @@ struct form {
     bool zeroing;
     uint64_t zero_mask;
     uint32_t b_shift;
+    uint32_t start;   /* lane of D, A and metadata: 0, in strips of 16 lanes also 16 */
+    uint32_t variant; /* chooses among spellings and collector usages */
 };
 
 static bool scaled(const struct form *c)
 {
     return c->kind >= MXF8;
+}
+
+/* "Data Path Layout Organization": layouts C and F. */
+static bool in_strips(const struct form *c)
+{
+    return c->group == 2 ? c->m == 128 && c->sparse : c->m == 64 && !c->ws;
 }
 
 static uint32_t stored_count(const struct form *c)
@@ -50,28 +58,40 @@ static uint32_t stored_count(const struct form *c)
 static void emit_collector(FILE *f, const struct form *c)
 {
     static const char *const usages[] = {"lastuse", "discard", "fill", "use"};
-    const char *usage = usages[rng_below(&rng, c->a_shift ? 2 : 4)];
+    const uint32_t v = c->variant;
     if (c->ws)
-        fprintf(f, ".collector::b%u::%s", rng_below(&rng, 4), usage);
-    else if (rng_below(&rng, 2))
-        fprintf(f, ".collector::a::%s", usage);
+        fprintf(f, ".collector::b%u::%s", v / 4 % 4, usages[v % 4]);
+    else if (v % 5 < (c->a_shift ? 2U : 4U))
+        fprintf(f, ".collector::a::%s", usages[v % 5]);
 }
 
-static void emit_instruction(FILE *f, const struct form *c)
+/* "PTX ISA, Block Scaling": the size of a scale vector by count, as a block, or left to the kind. */
+static void emit_vectors(FILE *f, const struct form *c)
 {
     static const char *const vectors[] = {"", "1X", "2X", "2X", "4X", "", "4X"};
     static const char *const blocks[] = {"",        "block32", "block32", "block32",
                                          "block16", "",        "block16"};
-    const bool by_count = rng_below(&rng, 2);
+    const uint32_t spelling = c->variant % (c->kind == NVF4 ? 2 : 3);
+    fprintf(f, ".block_scale");
+    if (spelling == 0) fprintf(f, ".scale_vec::%s", vectors[c->vectors]);
+    if (spelling == 1) fprintf(f, ".%s", blocks[c->vectors]);
+}
+
+/* The instruction and its family: what it is called up to the kind. */
+static void emit_family(FILE *f, const struct form *c)
+{
     fprintf(f, "tcgen05.mma%s%s.cta_group::%u.kind::%s", c->ws ? ".ws" : "", c->sparse ? ".sp" : "",
             c->group, kind_names[c->kind]);
-    if (scaled(c))
-        fprintf(f, ".block_scale%s%s", by_count ? ".scale_vec::" : ".",
-                (by_count ? vectors : blocks)[c->vectors]);
+}
+
+static void emit_instruction(FILE *f, const struct form *c)
+{
+    emit_family(f, c);
+    if (scaled(c)) emit_vectors(f, c);
     if (c->a_shift) fprintf(f, ".ashift");
     emit_collector(f, c);
-    fprintf(f, " [%%r4],%s,%%d9,", c->a_tmem ? "[%r24]" : "%d8");
-    if (c->sparse) fprintf(f, "[%%r4+%d],", COL_META);
+    fprintf(f, " [%%r4+%u],%s,%%d9,", c->start << 16, c->a_tmem ? "[%r24]" : "%d8");
+    if (c->sparse) fprintf(f, "[%%r4+%u],", c->start << 16 | COL_META);
     fprintf(f, "%%r22,");
     if (scaled(c)) fprintf(f, "[%%r4+%d],[%%r4+%d],", COL_SFA, COL_SFB);
     if (c->masked) {
@@ -84,7 +104,7 @@ static void emit_instruction(FILE *f, const struct form *c)
 static void emit_kernel(FILE *f, const struct form *c)
 {
     emit_header(f, c->vectors == 3 || c->vectors == 6 ? "sm_103a" : "sm_100a", "");
-    emit_mma_begin(f, c->group, COL_A);
+    emit_mma_begin(f, c->group, c->start << 16 | COL_A);
     emit_instruction(f, c);
     fprintf(f,
             "mov.b16 %%h0,%u;\ntcgen05.commit.cta_group::%u.mbarrier::arrive::one"
@@ -113,6 +133,7 @@ struct model {
     const struct form *c;
     struct smem_operand a, b;
     const uint32_t *before;
+    double (*b_values)[128]; /* by n and logical k */
 };
 
 struct place {
@@ -125,12 +146,12 @@ static struct place d_place(const struct form *c, uint32_t m, uint32_t n)
     const uint32_t quarter = n / (c->n / 4), half = n / (c->n / 2);
     if (c->group == 2 && c->m == 256) return (struct place){m / 128, m % 128, n}; /* A */
     if (c->group == 2 && c->sparse)                                               /* C */
-        return (struct place){m / 64, m % 64 / 16 * 32 + m % 16, n};
+        return (struct place){m / 64, c->start + m % 64 / 16 * 32 + m % 16, n};
     if (c->group == 2) return (struct place){m / 64, m % 64 + 64 * half, n % (c->n / 2)}; /* B */
     if (c->m == 128) return (struct place){0, m, n};                                      /* D */
     if (c->ws && c->m == 64) return (struct place){0, m + 64 * half, n % (c->n / 2)};     /* E */
     if (c->ws) return (struct place){0, m + 32 * quarter, n % (c->n / 4)};                /* G */
-    return (struct place){0, m / 16 * 32 + m % 16, n};                                    /* F */
+    return (struct place){0, c->start + m / 16 * 32 + m % 16, n};                         /* F */
 }
 
 static uint32_t cell(const struct model *s, uint32_t cta, uint32_t column, uint32_t lane)
@@ -206,17 +227,18 @@ static double factor(const struct model *s, uint32_t cta, uint32_t base, uint32_
     return s->c->ue4m3 ? element_value(E4M3, &low) : ldexp(1, (int)code - 127);
 }
 
-/* The product of the scale factors that apply to stored element i. */
-static double scale_of(const struct model *s, struct place d, uint32_t m, uint32_t n, uint32_t i)
+/* Products of the scale factors of D(m, n), vector by vector. */
+static void scales_of(const struct model *s, struct place d, uint32_t m, uint32_t n, double *scale)
 {
     const struct form *c = s->c;
-    const uint32_t j = i * c->vectors / stored_count(c), rows = c->m / c->group;
+    const uint32_t rows = c->m / c->group;
     const bool halves = c->group == 2 && c->m == 128;
     const uint32_t columns = halves ? c->n / 2 : c->n;
-    if (!scaled(c)) return 1;
-    return factor(s, d.cta, COL_SFA, rows, m % rows, 0, c->sfa_id + j) *
-           factor(s, d.cta, COL_SFB, columns, n % columns, halves ? n / columns * 64 : 0,
-                  c->sfb_id + j);
+    scale[0] = 1;
+    for (uint32_t j = 0; j < c->vectors; j++)
+        scale[j] = factor(s, d.cta, COL_SFA, rows, m % rows, 0, c->sfa_id + j) *
+                   factor(s, d.cta, COL_SFB, columns, n % columns, halves ? n / columns * 64 : 0,
+                          c->sfb_id + j);
 }
 
 static void check_integer(const struct model *s, uint32_t m, uint32_t n, double sum,
@@ -228,15 +250,30 @@ static void check_integer(const struct model *s, uint32_t m, uint32_t n, double 
           (int32_t)got);
 }
 
-static void check_element(const struct model *s, uint32_t m, uint32_t n, struct place d,
-                          uint32_t got)
+/* What a row of A brings to a data path, by stored element. */
+struct row {
+    double a[128];
+    uint32_t k[128];
+};
+
+static void fill_row(const struct model *s, struct place d, uint32_t m, struct row *row)
+{
+    for (uint32_t i = 0; i < stored_count(s->c); i++) {
+        row->a[i] = stored_a(s, d, m, i);
+        row->k[i] = logical_k(s, d, i);
+    }
+}
+
+static void check_element(const struct model *s, const struct row *row, uint32_t m, uint32_t n,
+                          struct place d, uint32_t got)
 {
     const struct form *c = s->c;
     const uint32_t count = stored_count(c), old = cell(s, d.cta, d.column, d.lane);
-    double sum = 0, magnitude = 0;
+    const uint32_t vectors = c->vectors ? c->vectors : 1;
+    double sum = 0, magnitude = 0, scale[6];
+    scales_of(s, d, m, n, scale);
     for (uint32_t i = 0; i < count; i++) {
-        const double product =
-            stored_a(s, d, m, i) * b_value(s, n, logical_k(s, d, i)) * scale_of(s, d, m, n, i);
+        const double product = row->a[i] * s->b_values[n][row->k[i]] * scale[i * vectors / count];
         sum += product;
         magnitude += fabs(product);
     }
@@ -257,18 +294,28 @@ static void check_element(const struct model *s, uint32_t m, uint32_t n, struct 
               m, n, sum, value);
 }
 
-static void check_form(const struct model *s, const uint32_t *after)
+static void check_form(struct model *s, const uint32_t *after)
 {
     const struct form *c = s->c;
     static uint8_t written[2 * CELLS];
+    static double b_values[256][128];
     memset(written, 0, sizeof written);
+    s->b_values = b_values;
+    for (uint32_t n = 0; n < c->n; n++)
+        for (uint32_t k = 0; k < stored_count(c) << c->sparse; k++)
+            b_values[n][k] = b_value(s, n, k);
     for (uint32_t m = 0; m < c->m; m++) {
-        for (uint32_t n = 0; n < c->n; n++) {
+        struct row row;
+        for (uint32_t n = 0, lane = 128; n < c->n; n++) {
             const struct place d = d_place(c, m, n);
             const uint32_t at = d.cta * CELLS + d.column * 128 + d.lane;
-            if (c->masked && (0x11U << (d.cta * 4 + d.lane / 32)) >> d.lane % 32 & 1U) continue;
-            check_element(s, m, n, d, after[at]);
+            if (d.lane != lane) fill_row(s, d, m, &row);
+            lane = d.lane;
             written[at] = 1;
+            if (c->masked && (0x11U << (d.cta * 4 + d.lane / 32)) >> d.lane % 32 & 1U)
+                written[at] = 0;
+            else
+                check_element(s, &row, m, n, d, after[at]);
         }
     }
     for (uint32_t i = 0; i < c->group * CELLS; i++) {
@@ -363,6 +410,7 @@ static void test_form(const struct form *c)
     FILE *f = text_open(&t);
     emit_kernel(f, c);
     (void)fclose(f);
+    coverage_mma(t.at, descriptor_of(c), c->a_tmem);
     const struct run r = {c->vectors == 3 || c->vectors == 6 ? "b300" : "b200",
                           c->group,
                           128,
@@ -382,42 +430,48 @@ static void test_form(const struct form *c)
 
 /* ---- which forms ---- */
 
-static enum format pick_format(enum kind kind)
+/* Of each family, by variant: sizes, and the one thing that must happen. */
+enum { VARIANTS = 9, IN_TMEM = 1, A_MN = 2, NEGATE_A = 3, B_MN = 4, NEGATE_B = 5, D_ODD = 6 };
+
+static enum format pick_format(enum kind kind, uint32_t v, bool plain)
 {
     static const enum format f8f6f4[] = {E4M3, E5M2, E2M3, E3M2, E2M1};
     switch (kind) {
-    case FP16: return BF16;
+    case FP16: return v % 2 ? BF16 : F16;
     case FP32: return TF32;
-    case INT8: return rng_below(&rng, 2) ? U8 : S8;
+    case INT8: return v % 2 ? U8 : S8;
     case MXF4:
     case NVF4: return E2M1X2;
-    default: return f8f6f4[rng_below(&rng, 5)];
+    default: return f8f6f4[plain ? v % 5 % 2 : v % 5];
     }
 }
 
-static bool plain_bytes(enum format format)
+/* MN-major operands: of 16, 32 and plain 8 bits, B in whole swizzle patterns. */
+static void vary_layout(struct form *c, uint32_t v)
 {
-    return format <= E5M2 || format == U8 || format == S8;
+    const bool wide = c->kind < MXF4;
+    c->a = pick_format(c->kind, v, v == A_MN);
+    c->b = pick_format(c->kind, c->kind == FP16 ? v : v + 1, v == B_MN);
+    c->a_tmem = v == IN_TMEM || v > D_ODD;
+    c->a_mn = wide && v == A_MN;
+    c->b_mn = wide && v == B_MN;
+    c->swizzle_a = c->a == TF32 && c->a_mn ? 4 : rng_below(&rng, 4);
+    c->swizzle_b = c->b == TF32 && c->b_mn ? 4 : v ? rng_below(&rng, 4) : 1;
+    if (c->vectors == 3 || c->vectors == 6) c->swizzle_a = c->swizzle_b = 3;
 }
 
 /* Fills in what does not matter to the shape. */
-static void vary(struct form *c)
+static void vary(struct form *c, uint32_t v)
 {
-    c->a = pick_format(c->kind);
-    c->b = c->kind == FP16 ? c->a : pick_format(c->kind);
-    c->a_mn = !c->a_tmem && plain_bytes(c->a) && rng_below(&rng, 2);
-    c->b_mn = plain_bytes(c->b) && c->n % 32 == 0 && rng_below(&rng, 2);
-    c->swizzle_a = c->a == TF32 && c->a_mn ? 4 : rng_below(&rng, 4);
-    do /* a K-major row of sparse B takes 64 bytes */
-        c->swizzle_b = c->b == TF32 && c->b_mn ? 4 : rng_below(&rng, 4);
-    while (c->sparse && !c->b_mn && c->swizzle_b == 1);
+    vary_layout(c, v);
+    c->start = in_strips(c) ? 16 * (v % 2) : 0;
     c->accumulate = rng_below(&rng, 2);
-    c->negate_a = c->kind != INT8 && rng_below(&rng, 4) == 0;
-    c->negate_b = c->kind != INT8 && rng_below(&rng, 4) == 0;
-    c->saturate = c->kind == INT8 && rng_below(&rng, 2);
-    c->half_d = c->kind == FP8 && rng_below(&rng, 3) == 0;
+    c->negate_a = c->kind != INT8 && (v == NEGATE_A || rng_below(&rng, 4) == 0);
+    c->negate_b = c->kind != INT8 && (v == NEGATE_B || rng_below(&rng, 4) == 0);
+    c->saturate = c->kind == INT8 && (v == D_ODD || rng_below(&rng, 2));
+    c->half_d = (c->kind == FP16 || c->kind == FP8) && v == D_ODD;
     c->masked = !c->ws && !scaled(c) && rng_below(&rng, 3) == 0;
-    c->selector = c->sparse && (c->kind == FP16 || c->kind == FP32) ? rng_below(&rng, 2) : 0;
+    c->selector = c->sparse && (c->kind == FP16 || c->kind == FP32) ? v % 2 : 0;
     if (c->vectors == 1 || c->vectors == 3) {
         c->sfa_id = rng_below(&rng, 4);
         c->sfb_id = rng_below(&rng, 4);
@@ -425,13 +479,21 @@ static void vary(struct form *c)
         c->sfa_id = 2 * rng_below(&rng, 2);
         c->sfb_id = 2 * rng_below(&rng, 2);
     }
-    if (c->vectors == 3 || c->vectors == 6) c->swizzle_a = c->swizzle_b = 3;
-    c->ue4m3 = (c->vectors == 4 || c->vectors == 6) && rng_below(&rng, 2);
+    c->ue4m3 = (c->vectors == 4 || c->vectors == 6) && (v == D_ODD || rng_below(&rng, 2));
+    c->zeroing = c->ws && rng_below(&rng, 4) != 0;
+    if (c->zeroing) {
+        c->zero_mask =
+            (rng_next(&rng) & 0xFFFFFFFULL << 8) | 1ULL << 39 | (rng_next(&rng) & 0x1F1FULL << 40);
+        c->zero_mask &= ~(7ULL << 36);
+        c->b_shift = rng_below(&rng, c->m == 32 ? 17 : 33);
+    }
 }
 
-static void run_form(struct form c)
+static void run_form(struct form c, uint32_t v)
 {
-    vary(&c);
+    static uint32_t serial;
+    c.variant = serial++;
+    vary(&c, v);
     if (test_case("tcgen05.mma%s%s %ux%u kind %s, A %s in %s, B %s, pair-size %u, %u vectors",
                   c.ws ? ".ws" : "", c.sparse ? ".sp" : "", c.m, c.n, kind_names[c.kind],
                   formats[c.a].name, c.a_tmem ? "tensor memory" : "shared memory",
@@ -439,134 +501,84 @@ static void run_form(struct form c)
         test_form(&c);
 }
 
-static void plain_forms(void)
+/* A family in every M, `sizes` of them from `m` up, with the least N, 128 and the largest N. */
+static void family_forms(struct form c, uint32_t m, uint32_t sizes)
 {
-    for (enum kind kind = FP16; kind <= INT8; kind++)
-        for (uint32_t group = 1; group <= 2; group++)
-            for (uint32_t m = 64 * group; m <= 128 * group; m += 64 * group)
-                for (uint32_t v = 0; v < 4; v++)
-                    run_form((struct form){.kind = kind,
-                                           .group = group,
-                                           .m = m,
-                                           .n = 32 * (1 + rng_below(&rng, v ? 4 : 8)),
-                                           .sparse = v & 1U,
-                                           .a_tmem = v & 2U});
+    const uint32_t least = c.ws ? 64 : c.kind == INT8 && c.group == 2 ? 32 : 8 * c.group;
+    const uint32_t step = c.vectors == 3 || c.vectors == 6 ? 4 : 1; /* the family has been there */
+    for (uint32_t v = 0; v < VARIANTS; v += step) {
+        const uint32_t n[3] = {least, 128, c.ws && c.sparse ? 128 : 256};
+        c.m = m << v / 3 % sizes;
+        c.n = n[v % 3];
+        run_form(c, v);
+    }
 }
 
-static void scaled_forms(void)
+static void all_forms(void)
 {
     static const struct {
         enum kind kind;
         uint32_t vectors;
     } sizes[] = {{MXF8, 1}, {MXF4, 2}, {NVF4, 2}, {NVF4, 4}, {MXF4, 3}, {NVF4, 3}, {NVF4, 6}};
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-        for (uint32_t group = 1; group <= 2; group++)
-            for (uint32_t m = 128; m <= 128 * group; m += 128)
-                for (uint32_t v = 0; v < 4; v++) {
-                    struct form c = {.kind = sizes[i].kind,
-                                     .vectors = sizes[i].vectors,
-                                     .group = group,
-                                     .m = m,
-                                     .n = 16 * (1 + rng_below(&rng, v ? 8 : 16)),
-                                     .sparse = v & 1U,
-                                     .a_tmem = v & 2U};
-                    const bool k96 = c.vectors == 3 || c.vectors == 6;
-                    if (!(c.sparse && (k96 || m < 128 * group))) run_form(c);
-                }
-}
-
-static void ws_forms(void)
-{
-    for (enum kind kind = FP16; kind <= INT8; kind++)
-        for (uint32_t m = 32; m <= 128; m *= 2)
-            for (uint32_t v = 0; v < 4; v++) {
-                struct form c = {.kind = kind,
-                                 .group = 1,
-                                 .m = m,
-                                 .n = v == 2 ? 256 : 64U << rng_below(&rng, 2),
-                                 .ws = true,
-                                 .sparse = v & 1U,
-                                 .a_tmem = v & 2U,
-                                 .zeroing = rng_below(&rng, 4) != 0};
-                if (c.zeroing) {
-                    c.zero_mask = (rng_next(&rng) & 0xFFFFFFFULL << 8) | 1ULL << 39 |
-                                  (rng_next(&rng) & 0x1F1FULL << 40);
-                    c.zero_mask &= ~(7ULL << 36);
-                    c.b_shift = rng_below(&rng, m == 32 ? 17 : 33);
-                }
-                run_form(c);
-            }
-}
-
-/* ---- cp, shift, ld.red ---- */
-
-static const char single_thread[] = "setp.ne.u32 %p3,%r0,0; @%p3 bra L1; mbarrier.init.shared.b64 "
-                                    "[bar],1;\nL1: bar.sync 0; @%p3 bra L2;\n";
-static const char completion[] =
-    "tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [bar];\n"
-    "L2: mbarrier.try_wait.parity.shared.b64 %p5,[bar],0; @!%p5 bra L2;\n"
-    "tcgen05.fence::after_thread_sync; ld.param.u64 %d0,[p1];\n";
-
-static void test_cp_unpack(const char *shape, uint32_t rows, uint32_t units, enum format format)
-{
-    const uint64_t out = device_buffer(CELLS * 4), images = device_buffer(IMAGE);
-    const struct smem_operand o = random_operand(rng_below(&rng, 4), false, E4M3, A_START);
-    const uint32_t *after = host(out);
-    struct text t;
-    FILE *f = text_open(&t);
-    fill_image(U8, U8);
-    memcpy(host(images), image[0] + 2048, IMAGE - 2048);
-    emit_header(f, "sm_100f", "");
-    emit_tmem_open(f, 1);
-    fprintf(f, "ld.param.u64 %%d4,[p2];\n");
-    emit_fill(f, 128);
-    fprintf(f, "%sld.param.u64 %%d8,[p3]; tcgen05.cp.cta_group::1.%s.b8x16.%s [%%r4],%%d8;\n%s",
-            single_thread, shape, format == E2M1 ? "b4x16_p64" : "b6x16_p32", completion);
-    emit_columns(f, false, 512, "LB");
-    emit_tmem_close(f, 1);
-    (void)fclose(f);
-    const struct run r = {"b200", 1, 128, IMAGE - 2048, {0, out, images, descriptor(&o, true)}, 0};
-    CHECK_INT(run_ptx(t.at, &r, NULL, 0), 0);
-    for (uint32_t row = 0; row < rows; row++)
-        for (uint32_t k = 0; k < 16 * units; k++) {
-            const uint8_t byte = (uint8_t)(after[k / 4 * 128 + row] >> 8 * (k % 4));
-            CHECK(element_value(format, &byte) == model_element(&o, format, image[0], row, k) &&
-                      !(byte & (format == E2M1 ? 0xC3U : 0xC0U)),
-                  "row %u element %u: %02x", row, k, byte);
+    for (uint32_t v = 0; v < 4; v++) {
+        struct form c = {.sparse = v & 1U, .group = 1 + v / 2};
+        for (c.kind = FP16; c.kind <= INT8; c.kind++) family_forms(c, 64 * c.group, 2);
+        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+            const uint32_t m_sizes = c.group == 2 && !c.sparse ? 2 : 1;
+            c.kind = sizes[i].kind;
+            c.vectors = sizes[i].vectors;
+            if (c.sparse && (c.vectors == 3 || c.vectors == 6)) continue; /* K = 96 is dense */
+            family_forms(c, 128 * c.group / m_sizes, m_sizes);
         }
-    free(t.at);
-    (void)mem_free(out);
-    (void)mem_free(images);
+        c.ws = true;
+        c.vectors = 0;
+        if (c.group == 1)
+            for (c.kind = FP16; c.kind <= INT8; c.kind++) family_forms(c, 32, 3);
+    }
 }
 
-static void test_shift(void)
+/* A's rows move up when the product is done; M 128 or 256. */
+static void shifted_forms(void)
 {
-    const uint64_t in = device_buffer(CELLS * 4), out = device_buffer(CELLS * 4);
-    uint32_t *before = host(in);
-    const uint32_t *after = host(out);
-    struct text t;
-    FILE *f = text_open(&t);
-    for (uint32_t i = 0; i < CELLS; i++) before[i] = (uint32_t)rng_next(&rng);
-    emit_header(f, "sm_100a", "");
-    emit_tmem_open(f, 1);
-    fprintf(f, "ld.param.u64 %%d0,[p0];\n");
-    emit_columns(f, true, 512, "LA");
-    fprintf(f,
-            "tcgen05.fence::before_thread_sync; %stcgen05.fence::after_thread_sync;\n"
-            "tcgen05.shift.cta_group::1.down [%%r4+16];\n%s",
-            single_thread, completion);
-    emit_columns(f, false, 512, "LB");
-    emit_tmem_close(f, 1);
-    (void)fclose(f);
-    CHECK_INT(run_ptx(t.at, &(struct run){"b200", 1, 128, 0, {in, out}, 0}, NULL, 0), 0);
-    for (uint32_t i = 0; i < CELLS; i++) {
-        const bool moves = i / 128 >= 16 && i / 128 < 24 && i % 32 != 31;
-        CHECK(after[i] == before[i + moves], "column %u lane %u", i / 128, i % 128);
+    static const struct {
+        enum kind kind;
+        enum format a, b;
+    } kinds[] = {{FP16, BF16, BF16}, {FP32, TF32, TF32}, {FP8, E3M2, E4M3}, {INT8, S8, U8}};
+    for (uint32_t i = 0; i < 4 * sizeof kinds / sizeof kinds[0]; i++) {
+        struct form c = {.kind = kinds[i / 4].kind,
+                         .a = kinds[i / 4].a,
+                         .b = kinds[i / 4].b,
+                         .group = 1 + i % 2,
+                         .n = 64,
+                         .a_tmem = true,
+                         .swizzle_b = 3,
+                         .sparse = i / 2 % 2,
+                         .a_shift = true,
+                         .variant = i % 3};
+        for (c.m = 128; c.m <= 128 * c.group; c.m *= 2)
+            if (test_case("tcgen05.mma%s.ashift of %s, M %u, pair-size %u", c.sparse ? ".sp" : "",
+                          kind_names[c.kind], c.m, c.group))
+                test_form(&c);
     }
-    free(t.at);
-    (void)mem_free(in);
-    (void)mem_free(out);
 }
+
+static void special_forms(void)
+{
+    for (uint32_t group = 1; group <= 2; group++) {
+        const struct form c = {.kind = FP8,
+                               .group = group,
+                               .m = 128 * group,
+                               .n = 64,
+                               .a = E4M3,
+                               .b = E5M2,
+                               .swizzle_b = 3,
+                               .sparse = true,
+                               .specials = true};
+        if (test_case("tcgen05.mma.sp beside infinities, pair-size %u", group)) test_form(&c);
+    }
+}
+
+/* ---- ld.red ---- */
 
 /* The least or greatest of columns; `type` as in PTX, with .abs and .NaN before it. */
 static double reduced(const uint32_t *column, uint32_t count, bool least, const char *type)
@@ -788,44 +800,9 @@ void blackwell_cases(void)
 {
     static const char *const reds[] = {".f32",         ".abs.f32", ".NaN.f32",
                                        ".abs.NaN.f32", ".u32",     ".s32"};
-    plain_forms();
-    scaled_forms();
-    ws_forms();
-    for (uint32_t group = 1; group <= 2; group++) {
-        const struct form c = {.kind = FP8,
-                               .group = group,
-                               .m = 128 * group,
-                               .n = 64,
-                               .a = E4M3,
-                               .b = E5M2,
-                               .a_tmem = true,
-                               .swizzle_b = 3,
-                               .a_shift = true};
-        static const struct {
-            enum kind kind;
-            enum format a, b;
-        } shifted[] = {{FP16, BF16, BF16}, {FP32, TF32, TF32}, {FP8, E3M2, E4M3}, {INT8, S8, U8}};
-        for (size_t i = 0; i < sizeof shifted / sizeof shifted[0]; i++) {
-            struct form kind = c;
-            kind.kind = shifted[i].kind;
-            kind.a = shifted[i].a;
-            kind.b = shifted[i].b;
-            if (test_case("tcgen05.mma.ashift of %s, pair-size %u", kind_names[kind.kind], group))
-                test_form(&kind);
-        }
-        struct form special = c;
-        special.a_shift = special.a_tmem = false;
-        special.sparse = special.specials = true;
-        if (test_case("tcgen05.mma.ashift, pair-size %u", group)) test_form(&c);
-        if (test_case("tcgen05.mma.sp beside infinities, pair-size %u", group)) test_form(&special);
-    }
-    for (int six = 0; six < 2; six++) {
-        if (test_case("cp 128x256b of %d-bit codes", six ? 6 : 4))
-            test_cp_unpack("128x256b", 128, 2, six ? E3M2 : E2M1);
-        if (test_case("cp 32x128b.warpx4 of %d-bit codes", six ? 6 : 4))
-            test_cp_unpack("32x128b.warpx4", 32, 1, six ? E2M3 : E2M1);
-    }
-    if (test_case("tcgen05.shift")) test_shift();
+    all_forms();
+    shifted_forms();
+    special_forms();
     for (size_t i = 0; i < sizeof reds / sizeof reds[0]; i++)
         for (uint32_t times = 2; times <= 128; times *= 2)
             for (uint32_t form = 0; form < 4; form++)

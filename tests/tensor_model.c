@@ -170,8 +170,8 @@ uint32_t model_address(const struct smem_operand *o, uint32_t mn, uint32_t k)
     uint32_t at;
     if (!o->mn_major && !o->swizzle)
         at = mn % 8 * t + mn / 8 * sbo + k % t + k / t * lbo;
-    else if (!o->mn_major)
-        at = mn % 8 * (w * t) + mn / 8 * sbo + k;
+    else if (!o->mn_major) /* by analogy with wgmma: what exceeds a row is one leading offset on */
+        at = mn % 8 * (w * t) + mn / 8 * sbo + k % (w * t) + k / (w * t) * lbo;
     else if (!o->swizzle)
         at = mn % t + mn / t * sbo + k % 8 * t + k / 8 * lbo;
     else

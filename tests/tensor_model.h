@@ -99,6 +99,11 @@ double cell_value(uint32_t cell, bool half);
 
 void coverage_begin(void);
 void coverage_note(const char *text); /* a kernel is about to run */
+/* The tcgen05.mma in `text` is about to run with this instruction descriptor. */
+void coverage_mma(const char *text, uint32_t idesc, bool a_in_tmem);
+/* Fails for each legal form without a case, and for each case of no legal form; skips in a run of
+ * single cases. */
+void coverage_check(void);
 void coverage_print(void);
 
 /* ---- sim_tensor_mma.c ---- */
@@ -111,5 +116,7 @@ void warp_cases(void);
 /* ---- sim_tensor_blackwell.c ---- */
 
 void blackwell_cases(void);
+/* sim_tensor_copy.c */
+void copy_cases(void);
 
 #endif

@@ -56,7 +56,7 @@ static void check_commit(struct pending_table *c, const struct warp_record *r,
     if (e->lanes & ~r->issued) {
         sim_find(c->group, e->warp, e->in, first_lane(e->lanes & ~r->issued), SEV_WARNING,
                  FIND_COMMIT_EMPTY, CAUSE_NONE, "",
-                 "tcgen05.commit by a thread that has issued no tcgen05.mma or tcgen05.cp: it "
+                 "tcgen05.commit by a thread that has issued no tcgen05.mma, .cp or .shift: it "
                  "tracks nothing and its arrival comes at once; commit covers only what the "
                  "executing thread itself issued");
     }
@@ -72,7 +72,8 @@ static void on_issue(struct pending_table *c, const struct event *e)
     r = record_of(c, e->warp);
     if (insn_starts(e->in, "tcgen05.commit"))
         check_commit(c, r, e);
-    else if (insn_starts(e->in, "tcgen05.mma") || insn_starts(e->in, "tcgen05.cp"))
+    else if (insn_starts(e->in, "tcgen05.mma") || insn_starts(e->in, "tcgen05.cp") ||
+             insn_starts(e->in, "tcgen05.shift"))
         r->issued |= e->lanes;
     p = c->free;
     if (p)

@@ -190,34 +190,26 @@ static enum step decode_idesc(const struct issue *at, struct mma_run *r)
 
 /* ---- operands ---- */
 
-/* `bytes` of a row that the operation reads: PTX ISA "Canonical Layouts". */
+/* Which swizzles go with what. */
 static enum step smem_modes(const struct issue *at, const char *name, const struct mma_run *r,
-                            uint8_t format, const struct smem_operand *o, uint32_t bytes)
+                            uint8_t format, const struct smem_operand *o)
 {
-    static const uint32_t span[] = {0, 32, 64, 128, 128};
     /* PTX ISA "Transpose and Negate": 32-byte atoms and MN-major tf32 go together only */
     if ((o->swizzle == 4) != (o->mn_major && format == TF_TF32))
         return sim_fault(at->w, at->in, at->lane, 715, FIND_MMA_DESC, CAUSE_NONE, "",
                          "descriptor of %s: 128-byte swizzle with 32-byte atoms (code 1) is for "
                          "MN-major tf32, which takes no other mode",
                          name);
-    if (r->vectors == 3 || r->vectors == 6) {
-        if (o->wraps && o->swizzle == 3) return STEP_NEXT;
+    if ((r->vectors == 3 || r->vectors == 6) && !(o->wraps && o->swizzle == 3))
         return sim_fault(at->w, at->in, at->lane, 801, FIND_UNSUPPORTED, CAUSE_NONE, "",
                          "descriptor of %s: K = 96 is modelled with 128-byte swizzle and an "
                          "absolute leading offset (bit 52) only",
                          name);
-    }
-    if (!o->mn_major && o->swizzle && bytes > span[o->swizzle])
-        return sim_fault(at->w, at->in, at->lane, 801, FIND_UNSUPPORTED, CAUSE_NONE, "",
-                         "descriptor of %s: rows of %u bytes in a swizzle of %u are not modelled",
-                         name, bytes, span[o->swizzle]);
     return STEP_NEXT;
 }
 
 static enum step decode_smem(const struct issue *at, const char *name, uint64_t desc,
-                             const struct mma_run *r, uint8_t format, uint32_t k,
-                             struct smem_operand *o)
+                             const struct mma_run *r, uint8_t format, struct smem_operand *o)
 {
     const bool mn_major = o->mn_major;
     const enum desc_kind kind =
@@ -228,8 +220,7 @@ static enum step decode_smem(const struct issue *at, const char *name, uint64_t 
                          "descriptor of %s: %s", name, why);
     o->mn_major = mn_major;
     o->elem_bytes = (uint8_t)tensor_format_bytes((enum tensor_format)format);
-    return smem_modes(at, name, r, format, o,
-                      k * o->elem_bytes / tensor_format_pack((enum tensor_format)format));
+    return smem_modes(at, name, r, format, o);
 }
 
 static enum step check_lane(const struct issue *at, const char *name, uint32_t address,
@@ -340,9 +331,9 @@ static enum step decode_run(struct warp *w, const struct insn *in, uint32_t lane
         return STEP_FAULT;
     if (f->a_in_tmem)
         r->a_tmem = address_at(&at, 1, 1);
-    else if (decode_smem(&at, "A", a, r, r->format_a, r->stored_k, &r->a) == STEP_FAULT)
+    else if (decode_smem(&at, "A", a, r, r->format_a, &r->a) == STEP_FAULT)
         return STEP_FAULT;
-    if (decode_smem(&at, "B", b, r, r->format_b, r->k, &r->b) == STEP_FAULT) return STEP_FAULT;
+    if (decode_smem(&at, "B", b, r, r->format_b, &r->b) == STEP_FAULT) return STEP_FAULT;
     return check_tmem(&at, r);
 }
 
