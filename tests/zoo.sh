@@ -30,6 +30,9 @@ for gpu in h200 b200; do
     HEWN_SIM_QUIET=1 timeout 600 "$BUILD/hewn" check --gpu $gpu "$BUILD/tests/gemm" $case >"$work.log" 2>&1
     status "the product kernels on $gpu, checked" 0 $?
     want "the product kernels on $gpu, checked" ' 0 review, 0 incomplete, 0 error' "$work.log"
+    HEWN_SIM_QUIET=1 timeout 600 "$BUILD/hewn" check --gpu $gpu --schedules 100 "$BUILD/tests/gemm" --case 23 >"$work.log" 2>&1
+    status "a product on $gpu under 100 seeds" 0 $?
+    want "a product on $gpu under 100 seeds" ' 1 clean, 0 review, 0 incomplete, 0 error' "$work.log"
 done
 
 # One text: NAME is the file's, with .fixed for the repaired twin.
