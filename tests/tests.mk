@@ -3,7 +3,7 @@
 
 lib_tests := gemm tensormap golden badinput inject npy bench rates
 api_tests := driver_api driver_launch abi compiled
-tools     := launch zoo
+tools     := launch zoo mutate
 sim_tests := sim_parse sim_exec sim_ops sim_async sim_tensor sim_tma sim_check recorded
 
 test_bin := $(BUILD)/tests
@@ -19,6 +19,7 @@ $(test_bin)/%: $(O)/tests/%.o
 
 $(addprefix $(test_bin)/,$(lib_tests)): $(test_common) $(O)/tests/device.o $(lib)
 $(test_bin)/inject $(test_bin)/badinput: $(O)/tests/fake_driver.o
+$(test_bin)/mutate: $(O)/tests/mutate_text.o
 $(test_bin)/npy: $(O)/tools/hewn/npy.o
 $(test_bin)/bench: $(O)/tests/bench_sim.o $(O)/tests/bench_work.o
 $(test_bin)/golden: $(patsubst $(SRC)/%.c,$(O)/%.o,$(wildcard $(SRC)/tests/golden_*.c))

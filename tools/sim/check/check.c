@@ -5,10 +5,12 @@
  *   consumed.c  which mbarrier phases were waited for
  *   staged.c    tiles that copies staged: their layout, and advice
  *   order.c     happens-before, and by it memory, tensor memory, registers and the phases of mbarriers
+ *   lanes.c     order between lanes of one warp, at level 2
  *   launch_memory.c  global memory across clusters and launches
  */
 #include "consumed.h"
 #include "deadlock.h"
+#include "lanes.h"
 #include "launch_memory.h"
 #include "order.h"
 #include "pending.h"
@@ -24,6 +26,7 @@ struct checker {
     struct consumed_table consumed;
     struct order *order;
     struct staged *staged;
+    struct lanes *lanes; /* NULL below level 2 */
 };
 
 static void on_event(struct observer *o, const struct event *e)
@@ -31,6 +34,7 @@ static void on_event(struct observer *o, const struct event *e)
     struct checker *c = (struct checker *)o;
     order_event(c->order, e);
     staged_event(c->staged, e);
+    if (c->lanes) lanes_event(c->lanes, e);
     if (e->kind == EV_ACCESS) return;
     pending_event(&c->pending, e);
     if (e->kind == EV_MBAR_INIT || e->kind == EV_MBAR_PASS) consumed_event(&c->consumed, e);
@@ -78,6 +82,7 @@ static void destroy(struct observer *o)
     consumed_close(&c->consumed);
     order_free(c->order);
     staged_free(c->staged);
+    lanes_free(c->lanes);
     free(c);
 }
 
@@ -99,7 +104,8 @@ struct observer *check_new(struct group *g, int level)
     c->group = g;
     if (pending_open(&c->pending, g) && consumed_open(&c->consumed)) c->order = order_new(g, level);
     if (c->order) c->staged = staged_new(g);
-    if (c->staged) return &c->base;
+    if (c->staged && level >= 2) c->lanes = lanes_new(g);
+    if (c->staged && (level < 2 || c->lanes)) return &c->base;
     destroy(&c->base);
     return NULL;
 }

@@ -13,6 +13,7 @@
     X(FENCE, "a fence: value = enum fence_kind; access: WRITE release, READ acquire, 0 both")      \
     X(BARRIER_ARRIVE, "named barrier key: arrival; value = generation")                            \
     X(BARRIER_PASS, "named barrier key: a waiting warp goes on")                                   \
+    X(WARP_SYNC, "lanes have met at a bar.warp.sync")                                              \
     X(CLUSTER_ARRIVE, "cluster barrier arrival; value = phase")                                    \
     X(CLUSTER_PASS, "cluster barrier passed")                                                      \
     X(MBAR_INIT, "mbarrier at cta:key initialised; value = count")                                 \

@@ -74,10 +74,17 @@ void regs_load(struct order *o, struct order_warp *w, const struct insn *in)
 }
 
 /* Loads complete in order: a register in use stands for all loads up to its own. */
-static void use_loaded(struct order_warp *w, struct wgmma_reg *reg)
+static void use_loaded(struct order *o, struct order_warp *w, const struct insn *in,
+                       struct wgmma_reg *reg)
 {
     uint32_t used;
     if (!reg || !reg->loaded) return;
+    /* PTX ISA "tcgen05.ld": asynchronous, so the letter asks for the wait even here. */
+    if (o->level >= 2 && clock_get(&w->now.known, w->chain[COMPONENT_TMEM_LD]) < reg->loaded)
+        sim_find(
+            o->group, w->warp, in, NO_LANE, SEV_WARNING, FIND_TMEM_WAIT, CAUSE_NONE, "",
+            "uses a register of tcgen05.ld before a tcgen05.wait::ld has said that it holds what "
+            "was loaded. Cheapest remedy: tcgen05.wait::ld.sync.aligned before this.");
     used = order_chain(w, COMPONENT_LD_USED);
     if (used) order_learn(w, used, reg->loaded);
     reg->loaded = 0;
@@ -137,8 +144,8 @@ void regs_touch(struct order *o, struct order_warp *w, const struct event *e)
     struct wgmma_regs *r = regs_of(o, w);
     const struct insn *in = e->in;
     if (!r) return;
-    for (uint32_t i = 0; i < INSN_ARGS; i++) use_loaded(w, reg_of(r, in->arg[i]));
-    for (uint32_t i = 0; i < in->list_count; i++) use_loaded(w, reg_of(r, in->list[i]));
+    for (uint32_t i = 0; i < INSN_ARGS; i++) use_loaded(o, w, in, reg_of(r, in->arg[i]));
+    for (uint32_t i = 0; i < in->list_count; i++) use_loaded(o, w, in, reg_of(r, in->list[i]));
     if (plain_copy(r, in)) return;
     for (uint32_t i = 0; i < INSN_ARGS; i++) {
         struct wgmma_reg *reg = reg_of(r, in->arg[i]);

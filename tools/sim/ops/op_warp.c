@@ -275,6 +275,13 @@ int bind_shfl(struct decoder *dc, struct insn *out)
 
 /* ---- bar.warp.sync ---- */
 
+static void publish_met(struct warp *w, const struct insn *in, uint32_t lanes)
+{
+    const struct event e = {
+        .kind = EV_WARP_SYNC, .lanes = lanes, .warp = w, .in = in, .cta = w->cta};
+    observe(w->cta->group, &e);
+}
+
 /* Lanes that call it at different places meet as well, so the fragments need not merge. */
 /* Stands at a bar.warp.sync of these lanes; one that has met and has yet to go on does so no longer. */
 static bool waits_for(const struct frag *f, uint32_t need)
@@ -304,6 +311,7 @@ static enum step exec_warpsync(struct warp *w, const struct insn *in, uint32_t m
         frag_wake(w, o);
     }
     w->cta->group->progress++;
+    if (w->cta->group->observer) publish_met(w, in, need & w->live);
     return STEP_NEXT;
 }
 

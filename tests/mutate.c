@@ -1,0 +1,530 @@
+/*
+ * Mutation testing of the checker on the shipped kernels: every small damage that mutate_text.c can do to
+ * what synchronises a kernel, each run under the simulator, and whether the checker says so.
+ *
+ *     mutate [options] HEWN MODULES CASES   every kernel that has a file CASES/<target>-<module>.run
+ *       --sample N      every N-th mutant only
+ *       --ptxas FILE    survivors with the machine code of the original are no mutants
+ *       --only TEXT     mutants whose target, class, rule, label or statement contains TEXT
+ *       --keep DIR      leave the texts of survivors there
+ *       --verbose       every mutant and what was said of it
+ *
+ * A .run file holds the lines that hewn run needs (a problem small enough to run often, whose rings go
+ * round at least three times in several tiles a CTA). A mutant is found by a verdict `error` or `review`
+ * under one of the probes below; wrong numbers do not count. CASES/survivors.txt gives reasons, a row each:
+ *
+ *     legal | target | rule | label | pattern of the statement (fnmatch) | PTX ISA section | why
+ *     open  | target | rule | label | pattern of the statement           | -               | why
+ *
+ * legal: that section allows the mutant, so it leaves the score; open: a known miss, which stays in it.
+ */
+#include "mutate.h"
+
+#include <dirent.h>
+#include <fnmatch.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { KERNELS = 32, REASONS = 512, NAME = 96, PATH = 1024, JOBS = 64, CPU_SECONDS = 20 };
+
+/* How a mutant is asked, until something is found: level, seed (completions mixed, early, late). */
+static const struct probe {
+    const char *level, *seed;
+} probes[] = {{"1", "1"}, {"1", "2"}, {"1", "3"}, {"2", "1"}};
+enum { PROBES = sizeof probes / sizeof *probes };
+
+enum fate { WAITING, FOUND, FOUND_LEVEL_2, REFUSED, IDENTICAL, LEGAL, OPEN, SURVIVED, FATES };
+
+struct result {
+    enum fate fate;
+    int probe;
+    char said[NAME]; /* kind of the first finding, or how the run ended */
+    const char *reason;
+};
+
+struct reason {
+    bool legal, used;
+    char line[1024]; /* the fields below point into it */
+    const char *target, *rule, *label, *pattern, *section, *why;
+};
+
+struct kernel {
+    char name[NAME], target[16], *original, *run; /* run: the lines for hewn run */
+    struct mutant *mutant;
+    struct result *result;
+    int mutants;
+};
+
+struct job {
+    pid_t child;
+    int kernel, mutant;
+    FILE *output;
+    char path[PATH + 32];
+};
+
+struct options {
+    const char *hewn, *modules, *cases, *ptxas, *only, *keep;
+    char work[64];
+    int sample;
+    long jobs;
+    bool verbose;
+};
+
+struct session {
+    struct options o;
+    struct kernel kernel[KERNELS];
+    int kernels;
+    struct reason reason[REASONS];
+    int reasons;
+};
+
+/* ---- reading ---- */
+
+static char *read_all(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    char *data = NULL;
+    long size;
+    if (!f) return perror(path), NULL;
+    if (!fseek(f, 0, SEEK_END) && (size = ftell(f)) >= 0 && (data = malloc((size_t)size + 1))) {
+        rewind(f);
+        data[fread(data, 1, (size_t)size, f)] = '\0';
+    }
+    fclose(f);
+    return data;
+}
+
+static char *trim(char *text)
+{
+    size_t n;
+    text += strspn(text, " \t");
+    for (n = strlen(text); n && strchr(" \t\n", text[n - 1]); n--) text[n - 1] = '\0';
+    return text;
+}
+
+static int read_reasons(struct session *s)
+{
+    char path[PATH], line[1024];
+    FILE *f;
+    snprintf(path, sizeof path, "%s/survivors.txt", s->o.cases);
+    if (!(f = fopen(path, "r"))) return perror(path), -1;
+    while (fgets(line, sizeof line, f)) {
+        struct reason *r = &s->reason[s->reasons];
+        char *field[7] = {0}, *save = NULL;
+        int n = 0;
+        if (*line == '#' || *line == '\n') continue;
+        memcpy(r->line, line, sizeof line);
+        for (char *t = strtok_r(r->line, "|", &save); t && n < 7; t = strtok_r(NULL, "|", &save))
+            field[n++] = trim(t);
+        if (n != 7 || s->reasons + 1 == REASONS)
+            return fprintf(stderr, "mutate: %s: cannot read \"%s\"\n", path, line), fclose(f), -1;
+        r->legal = !strcmp(field[0], "legal");
+        r->target = field[1];
+        r->rule = field[2];
+        r->label = field[3];
+        r->pattern = field[4];
+        r->section = field[5];
+        r->why = field[6];
+        s->reasons++;
+    }
+    fclose(f);
+    return 0;
+}
+
+static bool chosen(const struct options *o, const struct kernel *k, const struct mutant *m)
+{
+    static const char *const classes[] = {
+#define X(name, what) #name,
+        MUTANT_CLASSES(X)
+#undef X
+    };
+    return !o->only || strstr(k->name, o->only) || strstr(classes[m->class], o->only) ||
+           strstr(m->rule, o->only) || strstr(m->label, o->only) || strstr(m->was, o->only);
+}
+
+/* Leaves the mutants that the options ask for. */
+static void choose(const struct options *o, struct kernel *k)
+{
+    int kept = 0;
+    for (int i = 0; i < k->mutants; i++) {
+        if (i % o->sample == 0 && chosen(o, k, &k->mutant[i]))
+            k->mutant[kept++] = k->mutant[i];
+        else
+            mutants_free(&k->mutant[i], 1);
+    }
+    k->mutants = kept;
+}
+
+/* `file` is <target>-<module>.run. */
+static int read_kernel(struct session *s, const char *file)
+{
+    struct kernel *k = &s->kernel[s->kernels];
+    const char *dash = strchr(file, '-');
+    char path[PATH];
+    if (!dash || s->kernels == KERNELS) return fprintf(stderr, "mutate: %s?\n", file), -1;
+    snprintf(k->target, sizeof k->target, "%.*s", (int)(dash - file), file);
+    snprintf(k->name, sizeof k->name, "%.*s/%.*s", (int)(dash - file), file,
+             (int)strcspn(dash + 1, "."), dash + 1);
+    snprintf(path, sizeof path, "%s/%s", s->o.cases, file);
+    k->run = read_all(path);
+    snprintf(path, sizeof path, "%s/%s.ptx", s->o.modules, k->name);
+    k->original = read_all(path);
+    k->mutant = calloc(MUTANTS, sizeof *k->mutant);
+    k->result = calloc(MUTANTS, sizeof *k->result);
+    if (!k->run || !k->original || !k->mutant || !k->result) return -1;
+    k->mutants = mutants_make(k->original, k->mutant);
+    if (k->mutants < 0) return -1;
+    choose(&s->o, k);
+    s->kernels++;
+    return 0;
+}
+
+static int read_kernels(struct session *s)
+{
+    struct dirent **entry;
+    int n = scandir(s->o.cases, &entry, NULL, alphasort), rc = n < 0 ? -1 : 0;
+    for (int i = 0; i < n; i++) {
+        size_t length = strlen(entry[i]->d_name);
+        if (!rc && length > 4 && !strcmp(entry[i]->d_name + length - 4, ".run"))
+            rc = read_kernel(s, entry[i]->d_name);
+        free(entry[i]);
+    }
+    if (n >= 0) free(entry);
+    return rc || s->kernels ? rc : (fprintf(stderr, "mutate: no case in %s\n", s->o.cases), -1);
+}
+
+/* ---- running ---- */
+
+static int write_text(const char *path, const char *text, const char *run)
+{
+    FILE *f = fopen(path, "w");
+    if (!f) return perror(path), -1;
+    fprintf(f, "%s\n%s", text, run);
+    return fclose(f);
+}
+
+/* The text of mutant `i` of the kernel; -1: the original. */
+static const char *text_of(const struct kernel *k, int i)
+{
+    return i < 0 ? k->original : k->mutant[i].text;
+}
+
+static int start(const struct session *s, struct job *j, const struct probe *p)
+{
+    const struct kernel *k = &s->kernel[j->kernel];
+    struct rlimit limit = {CPU_SECONDS, CPU_SECONDS};
+    snprintf(j->path, sizeof j->path, "%s/%d-%d.ptx", s->o.work, j->kernel, j->mutant);
+    if (write_text(j->path, text_of(k, j->mutant), k->run)) return -1;
+    j->output = tmpfile();
+    if (!j->output) return perror("mutate: tmpfile"), -1;
+    fflush(NULL);
+    j->child = fork();
+    if (j->child < 0) return perror("mutate: fork"), -1;
+    if (j->child == 0) {
+        dup2(fileno(j->output), STDOUT_FILENO);
+        if (!freopen("/dev/null", "w", stderr)) _exit(126);
+        setrlimit(RLIMIT_CPU, &limit);
+        setenv("HEWN_SIM_CHECK", p->level, 1);
+        execl(s->o.hewn, s->o.hewn, "run", j->path, "--json", "--seed", p->seed, (char *)NULL);
+        _exit(127);
+    }
+    return 0;
+}
+
+/* The text of a field; "" where it is absent. */
+static void field(const char *line, const char *key, char *out, size_t size)
+{
+    const char *at = strstr(line, key);
+    size_t n = 0;
+    if (at && *(at += strlen(key)) == ':') {
+        at += 1 + (at[1] == '"');
+        while (*at && !strchr("\",}", *at) && n + 1 < size) out[n++] = *at++;
+    }
+    out[n] = '\0';
+}
+
+/* What a run printed: FOUND, REFUSED (no text that the driver takes) or SURVIVED. */
+static enum fate judge(struct job *j, char said[NAME])
+{
+    char *line = NULL, verdict[16], severity[16], step[16] = "", kind[NAME], code[16] = "";
+    size_t capacity = 0;
+    enum fate fate = SURVIVED;
+    said[0] = '\0';
+    rewind(j->output);
+    while (getline(&line, &capacity, j->output) > 0) {
+        field(line, "\"verdict\"", verdict, sizeof verdict);
+        field(line, "\"severity\"", severity, sizeof severity);
+        if (!strcmp(verdict, "error") || !strcmp(verdict, "review")) fate = FOUND;
+        if (!said[0] && *severity && strcmp(severity, "advice") != 0) {
+            field(line, "\"kind\"", kind, sizeof kind);
+            snprintf(said, NAME, "%.60s", kind);
+        }
+        if (!strncmp(line, "{\"run\"", 6)) {
+            field(line, "\"step\"", step, sizeof step);
+            field(line, "\"result\"", code, sizeof code);
+        }
+    }
+    free(line);
+    fclose(j->output);
+    if (fate == FOUND) return fate;
+    if (!strcmp(step, "load")) fate = REFUSED;
+    snprintf(said, NAME, "%s %s", *step ? step : "never ended", code);
+    return fate;
+}
+
+static const struct reason *reason_for(struct session *s, const struct kernel *k,
+                                       const struct mutant *m)
+{
+    for (int i = 0; i < s->reasons; i++) {
+        struct reason *r = &s->reason[i];
+        if (fnmatch(r->target, k->target, 0) || strcmp(r->rule, m->rule) ||
+            fnmatch(r->label, m->label, 0) || fnmatch(r->pattern, m->was, FNM_NOESCAPE))
+            continue;
+        r->used = true;
+        return r;
+    }
+    return NULL;
+}
+
+static int assemble(const struct options *o, const struct kernel *k, const char *text,
+                    const char *name)
+{
+    char command[4 * PATH], path[PATH];
+    snprintf(path, sizeof path, "%s/%s.ptx", o->work, name);
+    if (write_text(path, text, "")) return -1;
+    snprintf(command, sizeof command, "'%s' -arch=%s '%s' -o '%s/%s.cubin' >'%s/log' 2>&1",
+             o->ptxas, k->target, path, o->work, name, o->work);
+    return system(command);
+}
+
+/* Whether ptxas makes the same machine code of the mutant as of the original. */
+static bool identical(const struct options *o, const struct kernel *k, const struct mutant *m)
+{
+    char command[PATH];
+    if (!o->ptxas || assemble(o, k, k->original, "original") || assemble(o, k, m->text, "mutant"))
+        return false;
+    snprintf(command, sizeof command, "cmp -s '%s/original.cubin' '%s/mutant.cubin'", o->work,
+             o->work);
+    return system(command) == 0;
+}
+
+static void settle(struct session *s, struct kernel *k, int i)
+{
+    struct result *r = &k->result[i];
+    const struct reason *reason = reason_for(s, k, &k->mutant[i]);
+    if (reason) {
+        r->fate = reason->legal ? LEGAL : OPEN;
+        r->reason = reason->why;
+    } else if (identical(&s->o, k, &k->mutant[i])) {
+        r->fate = IDENTICAL;
+    } else {
+        r->fate = SURVIVED;
+    }
+}
+
+static void print_mutant(const struct session *s, const struct kernel *k, int i)
+{
+    static const char *const fates[FATES] = {
+        "?", "found", "found at level 2", "refused", "identical", "legal", "open", "survived"};
+    const struct mutant *m = &k->mutant[i];
+    const struct result *r = &k->result[i];
+    printf("%s%s: %s:%ld [%s] %s: %.150s\n", r->fate == SURVIVED ? "FAIL " : "     ",
+           fates[r->fate], m->file, m->line, m->label, m->rule, m->was);
+    if (r->reason)
+        printf("       %s\n", r->reason);
+    else
+        printf("       said: %s\n", r->said);
+    if (r->fate == SURVIVED && s->o.keep) {
+        char path[PATH];
+        snprintf(path, sizeof path, "%s/%s-%d.ptx", s->o.keep, k->target, i);
+        (void)write_text(path, m->text, k->run);
+        printf("       left in %s\n", path);
+    }
+}
+
+/* Takes what the job's run said; starts its next probe, or frees it. */
+static int advance(struct session *s, struct job *j)
+{
+    struct kernel *k = &s->kernel[j->kernel];
+    struct result *r = &k->result[j->mutant];
+    enum fate fate = judge(j, r->said);
+    if (fate == SURVIVED && ++r->probe < PROBES) return start(s, j, &probes[r->probe]);
+    if (fate == FOUND)
+        r->fate = probes[r->probe].level[0] == '2' ? FOUND_LEVEL_2 : FOUND;
+    else if (fate == REFUSED)
+        r->fate = REFUSED;
+    else
+        settle(s, k, j->mutant);
+    unlink(j->path);
+    j->child = 0;
+    if (s->o.verbose || r->fate >= OPEN) print_mutant(s, k, j->mutant);
+    return fflush(stdout);
+}
+
+static int finish_one(struct session *s, struct job *jobs)
+{
+    pid_t child = wait(NULL);
+    if (child < 0) return perror("mutate: wait"), -1;
+    for (int i = 0; i < s->o.jobs; i++)
+        if (jobs[i].child == child) return advance(s, &jobs[i]);
+    return 0;
+}
+
+static bool any(const struct job *jobs, long count)
+{
+    for (long i = 0; i < count; i++)
+        if (jobs[i].child) return true;
+    return false;
+}
+
+static int run_mutants(struct session *s)
+{
+    struct job jobs[JOBS] = {{0}};
+    for (int k = 0; k < s->kernels; k++) {
+        for (int i = 0; i < s->kernel[k].mutants; i++) {
+            struct job *j = NULL;
+            while (!j) {
+                for (int n = 0; n < s->o.jobs && !j; n++)
+                    if (!jobs[n].child) j = &jobs[n];
+                if (!j && finish_one(s, jobs)) return -1;
+            }
+            *j = (struct job){.kernel = k, .mutant = i};
+            if (start(s, j, &probes[0])) return -1;
+        }
+    }
+    while (any(jobs, s->o.jobs))
+        if (finish_one(s, jobs)) return -1;
+    return 0;
+}
+
+/* The kernels as they are must be clean at level 1, or nothing that is found means anything. */
+static int run_originals(struct session *s)
+{
+    for (int k = 0; k < s->kernels; k++) {
+        for (int p = 0; p < PROBES; p++) {
+            struct job j = {.kernel = k, .mutant = -1};
+            char said[NAME];
+            if (start(s, &j, &probes[p]) || waitpid(j.child, NULL, 0) < 0) return -1;
+            if (judge(&j, said) == SURVIVED && !strncmp(said, "over", 4)) continue;
+            printf("FAIL %s as it is, level %s, seed %s: %s\n", s->kernel[k].name, probes[p].level,
+                   probes[p].seed, said);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* ---- telling ---- */
+
+static const char *const class_names[] = {
+#define X(name, what) #name,
+    MUTANT_CLASSES(X)
+#undef X
+};
+static const char *const class_means[] = {
+#define X(name, what) what,
+    MUTANT_CLASSES(X)
+#undef X
+};
+
+static void print_row(const struct kernel *k, int class, int total[FATES])
+{
+    int n[FATES] = {0}, all = 0;
+    for (int i = 0; i < k->mutants; i++) {
+        if (k->mutant[i].class != (enum mutant_class) class) continue;
+        n[k->result[i].fate]++;
+        all++;
+    }
+    for (int f = 0; f < FATES; f++) total[f] += n[f];
+    if (!all) return;
+    printf("%-24s%-8s%8d%8d%8d%10d%7d%6d%10d  %s\n", k->name, class_names[class], all - n[REFUSED],
+           n[FOUND], n[FOUND_LEVEL_2], n[IDENTICAL], n[LEGAL], n[OPEN], n[SURVIVED],
+           class_means[class]);
+}
+
+static int stale_reasons(const struct session *s)
+{
+    int stale = 0;
+    for (int i = 0; i < s->reasons; i++) {
+        const struct reason *r = &s->reason[i];
+        if (r->used || s->o.sample > 1 || s->o.only) continue;
+        printf("FAIL survivors.txt: nothing survives that this is a reason for: %s, %s, %s, %s\n",
+               r->target, r->rule, r->label, r->pattern);
+        stale++;
+    }
+    return stale;
+}
+
+static int report(const struct session *s)
+{
+    int n[FATES] = {0}, found, scored, failed;
+    printf("%-24s%-8s%8s%8s%8s%10s%7s%6s%10s\n", "kernel", "rules", "mutants", "found", "level 2",
+           "identical", "legal", "open", "survivors");
+    for (int k = 0; k < s->kernels; k++)
+        for (int c = 0; c < MUTANT_CLASS_COUNT; c++) print_row(&s->kernel[k], c, n);
+    found = n[FOUND] + n[FOUND_LEVEL_2];
+    scored = found + n[OPEN] + n[SURVIVED];
+    failed = n[SURVIVED] + stale_reasons(s);
+    printf("%d of %d found: %.1f %% (less %d identical, %d legal; %d that no driver takes)\n",
+           found, scored, scored ? 100.0 * found / scored : 0, n[IDENTICAL], n[LEGAL], n[REFUSED]);
+    if (found * 100 < scored * 97) {
+        printf("FAIL fewer than 97 of 100 are found\n");
+        failed++;
+    }
+    printf("mutate: %d passed, %d failed, %d skipped\n", found + n[IDENTICAL] + n[LEGAL] + n[OPEN],
+           failed, 0);
+    return failed ? 1 : 0;
+}
+
+static int parse(int argc, char **argv, struct options *o)
+{
+    int i = 1;
+    for (; i < argc && !strncmp(argv[i], "--", 2); i++) {
+        if (!strcmp(argv[i], "--verbose")) {
+            o->verbose = true;
+            continue;
+        }
+        if (i + 1 == argc) return -1;
+        if (!strcmp(argv[i], "--sample"))
+            o->sample = atoi(argv[++i]);
+        else if (!strcmp(argv[i], "--ptxas"))
+            o->ptxas = *argv[i + 1] ? argv[i + 1] : NULL, i++;
+        else if (!strcmp(argv[i], "--only"))
+            o->only = argv[++i];
+        else if (!strcmp(argv[i], "--keep"))
+            o->keep = argv[++i];
+        else
+            return -1;
+    }
+    if (argc - i != 3 || o->sample < 1) return -1;
+    o->hewn = argv[i];
+    o->modules = argv[i + 1];
+    o->cases = argv[i + 2];
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static struct session s = {.o = {.sample = 1, .work = "/tmp/hewn-mutate-XXXXXX"}};
+    char command[128];
+    int rc;
+    s.o.jobs = sysconf(_SC_NPROCESSORS_ONLN);
+    if (s.o.jobs < 1 || s.o.jobs > JOBS) s.o.jobs = s.o.jobs < 1 ? 1 : JOBS;
+    if (parse(argc, argv, &s.o))
+        return fprintf(stderr,
+                       "usage: mutate [--sample N] [--ptxas FILE] [--only TEXT] [--keep DIR] "
+                       "[--verbose] HEWN MODULES CASES\n"),
+               64;
+    if (!mkdtemp(s.o.work)) return perror("mutate: mkdtemp"), 1;
+    setenv("HEWN_SIM_THREADS", "1", 0); /* mutants run side by side instead */
+    rc = read_reasons(&s) || read_kernels(&s) || run_originals(&s) || run_mutants(&s) ? 1
+                                                                                      : report(&s);
+    snprintf(command, sizeof command, "rm -rf '%s'", s.o.work);
+    if (system(command)) perror(command);
+    return rc;
+}
