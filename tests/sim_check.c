@@ -560,6 +560,14 @@ static const struct order_case cases[] = {
      INIT(0, 1) INITED WGMMA_DESC LOAD("@lead", 0, 0) "\n" WAITS("all", 0, 0)
          WGMMA_ROUND LOAD("@lead", 0, 0) "\n" WAITS("all", 0, 1) WGMMA_ROUND,
      128, 0, 0, 1, 0, 0},
+    {"sparse wgmma reads half as much of A as of B", NULL,
+     WGMMA_DESC
+     "st.shared.u32 [a+3584], v; mov.b32 w, 0x44444444; wgmma.fence.sync.aligned;\n"
+     "{ .reg .pred scale; setp.ne.u32 scale, i, 0;\n"
+     "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.bf16.bf16 {f0,f1,f2,f3}, da, db, w, 0, "
+     "scale, 1, 1, 0, 0; }\n"
+     "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n",
+     128, 0, 0, 1, 0, 0},
     {"one instruction's lanes arrive in both CTAs", NULL,
      INIT(0, 2) "@lead fence.mbarrier_init.release.cluster;\n"
                 "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
