@@ -231,6 +231,17 @@ static void run_case(const struct order_case *c)
 /* This warp's lanes of column 0. */
 #define OWN_LANES "shl.b32 b, warp, 21; add.u32 c, taddr, b;\n"
 
+#define WGMMA_ROUND                      \
+    "wgmma.fence.sync.aligned;\n" WGMMA( \
+        "0") "\n"                        \
+             "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n"
+/* Every warp stores to its lanes of the columns, and has loaded them again. */
+#define LOADED                                          \
+    "tcgen05.st.sync.aligned.32x32b.x1.b32 [c], {v};\n" \
+    "tcgen05.wait::st.sync.aligned;\n"                  \
+    "tcgen05.ld.sync.aligned.32x32b.x1.b32 {w}, [c];\n" \
+    "tcgen05.wait::ld.sync.aligned;\n"
+
 static const struct order_case cases[] = {
     {"shared memory, no barrier", "race",
      "@w0 st.shared.u32 [a], v; //!\n"
@@ -544,6 +555,55 @@ static const struct order_case cases[] = {
                             "@lead cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes "
                             "[tile], [in], 512, "
                             "[bar]; //!\n" WAITS("w0", 0, 1) "-" WAITS("w0", 8, 0) DEALLOC,
+     128, 0, 0, 0, 0, 0},
+    {"one thread of a warpgroup frees the stage that its four warps waited for", NULL,
+     INIT(0, 1) INITED WGMMA_DESC LOAD("@lead", 0, 0) "\n" WAITS("all", 0, 0)
+         WGMMA_ROUND LOAD("@lead", 0, 0) "\n" WAITS("all", 0, 1) WGMMA_ROUND,
+     128, 0, 0, 1, 0, 0},
+    {"sparse wgmma reads half as much of A as of B", NULL,
+     WGMMA_DESC
+     "st.shared.u32 [a+3584], v; mov.b32 w, 0x44444444; wgmma.fence.sync.aligned;\n"
+     "{ .reg .pred scale; setp.ne.u32 scale, i, 0;\n"
+     "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.bf16.bf16 {f0,f1,f2,f3}, da, db, w, 0, "
+     "scale, 1, 1, 0, 0; }\n"
+     "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n",
+     128, 0, 0, 1, 0, 0},
+    {"one instruction's lanes arrive in both CTAs", NULL,
+     INIT(0, 2) "@lead fence.mbarrier_init.release.cluster;\n"
+                "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
+                "setp.lt.u32 q, lane, 2; and.b32 c, lane, 1; mov.u32 b, bar;\n"
+                "mapa.shared::cluster.u32 b, b, c;\n"
+                "@q mbarrier.arrive.release.cluster.shared::cluster.b64 _, [b];\n" WAITS(
+                    "all", 0, 0) "@q mbarrier.arrive.release.cluster.shared::cluster.b64 _, "
+                                 "[b];\n" WAITS("all", 0, 1) "barrier.cluster.arrive.aligned; "
+                                                             "barrier.cluster.wait.aligned;\n",
+     32, 2, 0, 0, 0, 0},
+    {"a CTA exits while its multicast still writes to the other", NULL,
+     INIT(0,
+          1) "@lead fence.mbarrier_init.release.cluster;\n"
+             "@lead mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 512;\n"
+             "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
+             "setp.eq.and.u32 q, rank, 0, lead; mov.b16 h, 3;\n"
+             "@q "
+             "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+             "[tile], [in], 512, [bar], h;\n" WAITS("all", 0, 0),
+     32, 2, 0, 0, 0, 0},
+    {"answer of try_cancel read with no wait", "race",
+     INIT(0, 1) INITED
+     "@lead mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 16;\n"
+     "@lead clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 "
+     "[tile], [bar]; //!\n"
+     "-@lead ld.shared.u32 w, [t]; //!\n" WAITS("all", 0, 0) "ld.shared.u32 w, [t];\n",
+     32, 0, 0, 0, 0, 0},
+    {"tcgen05: columns freed behind a relaxed cluster barrier", NULL,
+     ALLOC OWN_LANES LOADED
+     "barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.acquire.aligned;\n"
+     "@w0 tcgen05.dealloc.cta_group::1.sync.aligned.b32 taddr, 32;\n",
+     128, 0, 0, 0, 0, 0},
+    {"tcgen05: columns freed once the warps that read them have exited", NULL,
+     ALLOC OWN_LANES LOADED
+     "@!w0 exit;\nbarrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;\n"
+     "tcgen05.dealloc.cta_group::1.sync.aligned.b32 taddr, 32;\n",
      128, 0, 0, 0, 0, 0},
 };
 

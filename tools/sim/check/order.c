@@ -34,11 +34,17 @@ static enum order_class classify(const struct insn *in)
     static const struct {
         const char *start;
         enum order_class class;
-    } table[] = {{"tcgen05.mma", CLASS_MMA},       {"tcgen05.cp", CLASS_MMA},
-                 {"tcgen05.shift", CLASS_MMA},     {"tcgen05.commit", CLASS_COMMIT},
-                 {"tcgen05.ld", CLASS_TMEM_LD},    {"tcgen05.st", CLASS_TMEM_ST},
-                 {"wgmma.mma_async", CLASS_WGMMA}, {"cp.async.mbarrier.arrive", CLASS_CP_ARRIVE},
-                 {"st.async", CLASS_REMOTE_STORE}, {"red.async", CLASS_REMOTE_STORE}};
+    } table[] = {{"tcgen05.mma", CLASS_MMA},
+                 {"tcgen05.cp", CLASS_MMA},
+                 {"tcgen05.shift", CLASS_MMA},
+                 {"tcgen05.commit", CLASS_COMMIT},
+                 {"tcgen05.ld", CLASS_TMEM_LD},
+                 {"tcgen05.st", CLASS_TMEM_ST},
+                 {"wgmma.mma_async", CLASS_WGMMA},
+                 {"cp.async.mbarrier.arrive", CLASS_CP_ARRIVE},
+                 {"st.async", CLASS_REMOTE_STORE},
+                 {"red.async", CLASS_REMOTE_STORE},
+                 {"clusterlaunchcontrol.try_cancel", CLASS_COPY}};
     const char *name = in->row->name;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         if (strncmp(name, table[i].start, strlen(table[i].start)) == 0) return table[i].class;
@@ -200,10 +206,13 @@ static void on_cluster(struct order *o, struct order_warp *w, const struct event
         return;
     }
     point_turn(o, p, e->value);
-    if (!order_insn(o, e->in)->relaxed)
+    if (!order_insn(o, e->in)->relaxed) {
         order_release(w, &p->current, e->in);
-    else if (fenced)
-        order_keep(o, stamp_raise(&p->current, fenced, order_component(w, fenced)->number));
+        return;
+    }
+    order_keep(o, clock_join(&p->current.caused, &w->now.caused));
+    w->released = true; /* what comes now comes after */
+    if (fenced) order_keep(o, stamp_raise(&p->current, fenced, order_component(w, fenced)->number));
 }
 
 /* ---- mbarriers ---- */
@@ -334,7 +343,10 @@ static void on_bar_arrive(struct order *o, struct order_warp *w, const struct ev
     b->last = w;
     b->last_step = w->warp->steps;
     check_init(w, b, e);
-    order_tick(w);
+    /* Lanes that signal the barriers of several CTAs by one instruction do so at once (interpretation;
+     * libraries let the CTA that hears of one arrival rely on the others). */
+    if (w->arrive_step != w->warp->steps) order_tick(w);
+    w->arrive_step = w->warp->steps;
     protocol_arrive(o, w, b, e, &w->now.caused, order_here(w, e->in));
     if (!(e->in->flags & MBAR_RELAXED))
         order_release(w, &b->point.current, e->in);
@@ -569,13 +581,25 @@ static uint32_t groups_end(const struct order_groups *g, uint32_t lanes, uint64_
     return end;
 }
 
-/* A wgmma is an operation of the warpgroup: the other warps' parts are complete too. */
-static void wait_warpgroup(struct order_warp *w, uint32_t end)
+/* Under which number of its warp an action was issued; one no longer kept: the oldest that is, which
+ * orders rather too much than too little. */
+static uint32_t issued_at(const struct component *c, uint32_t number)
+{
+    if (c->number - number >= ISSUES_KEPT) number = c->number - ISSUES_KEPT + 1;
+    return c->issued[number % ISSUES_KEPT];
+}
+
+/* A wgmma is an operation of the warpgroup: the other warps' parts are complete too, so those warps have
+ * come as far as to issue them (one thread may speak for the four); what else they did is not visible. */
+static void wait_warpgroup(struct order *o, struct order_warp *w, uint32_t end)
 {
     struct order_warp *first = &w->cta->warps[w->warp->id & ~3U];
-    for (struct order_warp *other = first; other < first + 4; other++) {
+    for (struct order_warp *other = first; end && other < first + 4; other++) {
         uint32_t id = other->chain[COMPONENT_WGMMA];
-        if (other != w && id) order_learn(w, id, end);
+        if (other == w || !id) continue;
+        order_learn(w, id, end);
+        order_keep(o, clock_raise(&w->now.caused, other->chain[COMPONENT_WARP],
+                                  issued_at(order_component(w, id), end)));
     }
 }
 
@@ -596,7 +620,7 @@ static void on_group_wait(struct order *o, struct order_warp *w, const struct ev
     if (e->key == COMMIT_BULK) order_learn(w, w->chain[COMPONENT_BULK_READ], end);
     if (e->key == COMMIT_WGMMA) {
         regs_wait(w, end);
-        wait_warpgroup(w, end);
+        wait_warpgroup(o, w, end);
     }
     w->acquired = e->in;
 }
@@ -698,6 +722,8 @@ void order_event(struct order *o, const struct event *e)
         break;
     case EV_FENCE: on_fence(o, w, e); break;
     case EV_WARP_EXIT:
+        /* barrier.cluster waits for threads that have not exited: it comes after those that have. */
+        order_keep(o, clock_join(&w->cta->cluster->barrier.current.caused, &w->now.caused));
         if (!e->cta->warps_live) order_exit(o, e->cta);
         break;
     case EV_BARRIER_ARRIVE:

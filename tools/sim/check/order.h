@@ -78,6 +78,7 @@ struct order_warp {
     uint32_t chain[COMPONENT_CHAINS]; /* components; 0 until first used */
     bool released;         /* `now` was handed over: the next access needs a new number */
     uint32_t version;      /* changes whenever `now` does */
+    uint64_t arrive_step;  /* of the warp's last arrival at an mbarrier */
     struct stamp fenced;   /* `now` at the last fence: what relaxed writes release */
     struct stamp observed; /* what relaxed reads saw: the next fence acquires it */
     struct clock after;    /* `now` at the last tcgen05.fence::after_thread_sync */

@@ -166,6 +166,14 @@ static bool load_used(const struct actor *a, const struct component *p, epoch pr
            clock_get(&a->w->now.known, used) >= epoch_number(prior);
 }
 
+/* What must be over before this, whether or not memory says so (a relaxed cluster barrier): a load that
+ * has its values, and anything at all in columns that are given back. Libraries end their kernels so. */
+static bool is_over(const struct touch *t, const struct actor *a, const struct component *p,
+                    epoch prior)
+{
+    return (a->gives_back || p->kind == COMPONENT_TMEM_LD) && clock_knows(&t->now->caused, prior);
+}
+
 /* PTX ISA "tcgen05 Memory Consistency Model": what is complete, and behind which fences. */
 static enum standing judge_tensor(struct touch *t, epoch prior, bool wrote)
 {
@@ -177,6 +185,10 @@ static enum standing judge_tensor(struct touch *t, epoch prior, bool wrote)
             return STANDING_ORDERED;
         if (!clock_knows(&a->w->after, prior) || !fenced_before(a, p, prior))
             (void)report(t, prior, wrote, FIND_TMEM_WAIT, SEV_WARNING);
+        return STANDING_ORDERED;
+    }
+    if (is_over(t, a, p, prior)) {
+        if (a->o->level >= 2) (void)report(t, prior, wrote, FIND_TMEM_WAIT, SEV_WARNING);
         return STANDING_ORDERED;
     }
     if (load_used(a, p, prior)) {

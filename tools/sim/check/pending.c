@@ -93,6 +93,20 @@ static void on_issue(struct pending_table *c, const struct event *e)
     r->list = p;
 }
 
+/* A copy from global memory that completes in another CTA (its share of a multicast) belongs to that one,
+ * which waits for it; what it reads is nobody's shared memory. */
+static void on_bar(struct pending_table *c, const struct event *e)
+{
+    struct warp_record *r;
+    if (!e->warp || e->cta == e->warp->cta || !has_mod(e->in, "global")) return;
+    r = record_of(c, e->warp);
+    for (struct pending **at = &r->list; *at; at = &(*at)->next) {
+        if ((*at)->token != e->token) continue;
+        pending_drop(c, at);
+        return;
+    }
+}
+
 static void on_done(struct pending_table *c, const struct event *e)
 {
     struct warp_record *r;
@@ -163,6 +177,7 @@ void pending_event(struct pending_table *c, const struct event *e)
     case EV_WARP_START: record_reset(c, e->warp); break;
     case EV_WARP_EXIT: on_warp_exit(c, e); break;
     case EV_ASYNC_ISSUE: on_issue(c, e); break;
+    case EV_ASYNC_BAR: on_bar(c, e); break;
     case EV_ASYNC_DONE: on_done(c, e); break;
     case EV_GROUP_COMMIT: on_group_commit(c, e); break;
     case EV_GROUP_WAIT: on_group_wait(c, e); break;

@@ -88,8 +88,10 @@ static enum step cancel_lane(struct warp *w, const struct insn *in, uint32_t lan
     memcpy(async_payload(op), &request, sizeof request);
     for (uint32_t i = 0; i < request.count; i++) bulk_hold(request.to[i].place, &request.to[i].bar);
     async_submit(w->cta->group, op, NULL, LATENCY_LOAD);
-    for (uint32_t i = 0; i < request.count; i++)
+    for (uint32_t i = 0; i < request.count; i++) {
+        bulk_announce_bar(op, &request.to[i].bar);
         bulk_access_shared(op, ACCESS_WRITE, PROXY_ASYNC, request.to[i].place, RESPONSE_BYTES);
+    }
     return STEP_NEXT;
 }
 

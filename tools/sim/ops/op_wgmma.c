@@ -324,7 +324,7 @@ static enum step exec_mma_async(struct warp *w, const struct insn *in, uint32_t 
     async_hold(g, op, &w->async->wgmma_held);
     if (!m->a_in_regs) {
         const struct smem_operand rows = smem_from_row(&run->a, w->id % 4U * WGMMA_ROWS);
-        desc_publish(op, w->cta, &rows, WGMMA_ROWS, m->k);
+        desc_publish(op, w->cta, &rows, WGMMA_ROWS, m->a_k);
     }
     desc_publish(op, w->cta, &run->b, m->n, m->k);
     start_warpgroup(w, m);
