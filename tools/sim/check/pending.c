@@ -98,7 +98,7 @@ static void on_issue(struct pending_table *c, const struct event *e)
 static void on_bar(struct pending_table *c, const struct event *e)
 {
     struct warp_record *r;
-    if (!e->warp || e->cta == e->warp->cta || !has_mod(e->in, "global")) return;
+    if (!e->warp || e->cta == e->warp->cta || !insn_has_mod(e->in, "global")) return;
     r = record_of(c, e->warp);
     for (struct pending **at = &r->list; *at; at = &(*at)->next) {
         if ((*at)->token != e->token) continue;
