@@ -226,7 +226,8 @@ static bool bounded_row(double base)
     progress_ends();
     for (int i = 0; i < 2; i++)
         printf("accesses  %8u  %8s %8.3f %6s  %8s %8.1f        %.2e lane accesses\n", size[i], "",
-               s[i].cpu[0], "", "", s[i].mebibytes - base, BENCH_ACCESSES * (double)size[i]);
+               s[i].cpu[0], "", "", s[i].mebibytes - base,
+               (double)BENCH_ACCESSES * (double)size[i]);
     return !s[0].wrong && !s[1].wrong;
 }
 

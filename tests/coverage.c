@@ -55,8 +55,8 @@ void coverage_note(const char *text)
         char form[FORM], usage[FORM];
         const size_t length = strcspn(at, " \t;\n");
         (void)snprintf(form, sizeof form, "%.*s", (int)length, at);
-        const bool collector = take_collector(form, usage);
-        for (int i = 0; i <= collector; i++) {
+        const int forms = take_collector(form, usage) ? 2 : 1;
+        for (int i = 0; i < forms; i++) {
             struct form_count *c = form_entry(i ? usage : form);
             if (!c || seen[c - counts]) continue;
             seen[c - counts] = 1;

@@ -125,7 +125,7 @@ static double tolerance(const struct run_output *o, const double *bound, uint64_
 /* "[3,17]" */
 static void place(const struct run_buffer *b, uint64_t i, char *out, size_t size)
 {
-    uint64_t index[RUN_RANK];
+    uint64_t index[RUN_RANK] = {0};
     int n = 0;
     for (int d = b->rank - 1; d >= 0; d--) {
         index[d] = i % b->dim[d];

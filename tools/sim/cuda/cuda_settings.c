@@ -64,7 +64,7 @@ static bool check_report(void)
 /* Nor must they count because a suppression was misspelt. */
 static bool check_suppressions(void)
 {
-    struct suppress rules;
+    struct suppress rules = {0};
     char why[320];
 
     if (!suppress_read(&rules, why, sizeof why)) {

@@ -345,7 +345,7 @@ static void compare_note(struct compare *c, const struct ptx_note *from)
                  {"tmem", 4, compare_names},
                  {"handoff", 6, compare_handoff},
                  {"flow", 4, compare_flow}};
-    struct note n;
+    struct note n = {0};
     char place[48];
     split(&n, from->text);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {

@@ -202,7 +202,9 @@ static struct flow_cta *new_cta(struct flow *f)
         cta_free(c);
         return NULL;
     }
-    return f->ctas[f->cta_count++] = c;
+    f->ctas[f->cta_count] = c;
+    f->cta_count++;
+    return c;
 }
 
 static struct flow_cta *cta_of(struct flow *f, const struct cta *cta)
