@@ -133,7 +133,7 @@ lint:
 	@# one file a call: with several, clang-tidy 14 reports uninitialised va_lists that are not
 	$(Q)printf '%s\n' $(lint_src) | xargs -P "$$(nproc)" -I '{}' $(CLANG_TIDY) --quiet '{}' -- \
 	  -std=c11 -D_GNU_SOURCE -I$(SRC)/include $(sim_include) \
-	  -I$(SRC)/tools/hewn 2>/dev/null
+	  -I$(SRC)/tools/hewn -I$(SRC)/tools/mod 2>/dev/null
 	$(CLANG_FORMAT) --dry-run -Werror $(lint_src)
 
 format:

@@ -342,8 +342,7 @@ static bool window(const struct reader *r, int i, int n, char *out, size_t size,
     *end = s->end;
     if (s->wait && n == 2) { /* the loop's branch stands inside its braces */
         const char *bra = strstr(r->text + s->start, "@!");
-        length +=
-            snprintf(out + length, size - (size_t)length, "; %.*s", (int)strcspn(bra, ";"), bra);
+        snprintf(out + length, size - (size_t)length, "; %.*s", (int)strcspn(bra, ";"), bra);
         return true;
     }
     for (int k = 1; k < n; k++) {
@@ -434,9 +433,12 @@ int mutants_make(const char *text, struct mutant out[MUTANTS])
     struct reader r = {.text = text, .list = calloc(STATEMENTS, sizeof *r.list)};
     struct maker m = {.from = &r, .out = out};
     regex_t re[RULES], sync, data;
-    if (!r.list || read_text(&r) || compile(&sync, orders) || compile(&data, ordered)) return -1;
-    for (int k = 0; k < RULES; k++)
-        if (compile(&re[k], rules[k].pattern)) return -1;
+    bool bad = !r.list || read_text(&r) || compile(&sync, orders) || compile(&data, ordered);
+    for (int k = 0; k < RULES && !bad; k++) bad = compile(&re[k], rules[k].pattern) != 0;
+    if (bad) {
+        free(r.list);
+        return -1;
+    }
     for (int i = 0; i < r.count; i++) {
         for (int k = 0; k < RULES; k++) apply(&m, &rules[k], &re[k], i);
         swap_with_next(&m, &sync, &data, i);

@@ -499,7 +499,9 @@ static void test_moot_metadata(bool moot)
               moot ? 0 : 715);
     for (uint32_t i = 0; moot && i < 128; i++) {
         const float want = (float)i;
-        CHECK(!memcmp(&got[i], &want, sizeof want), "row %u: got 0x%08x", i, got[i]);
+        uint32_t bits;
+        memcpy(&bits, &want, sizeof bits);
+        CHECK(got[i] == bits, "row %u: want 0x%08x got 0x%08x", i, bits, got[i]);
     }
     free(t.at);
     (void)mem_free(out);

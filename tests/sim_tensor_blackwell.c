@@ -143,9 +143,10 @@ struct place {
 /* "Data Path Layout Organization", figure by figure. */
 static struct place d_place(const struct form *c, uint32_t m, uint32_t n)
 {
-    const uint32_t quarter = n / (c->n / 4), half = n / (c->n / 2);
     if (c->group == 2 && c->m == 256) return (struct place){m / 128, m % 128, n}; /* A */
-    if (c->group == 2 && c->sparse)                                               /* C */
+    if (c->n < 4) return (struct place){0, m, n}; /* no form has so few columns */
+    const uint32_t quarter = n / (c->n / 4), half = n / (c->n / 2);
+    if (c->group == 2 && c->sparse) /* C */
         return (struct place){m / 64, c->start + m % 64 / 16 * 32 + m % 16, n};
     if (c->group == 2) return (struct place){m / 64, m % 64 + 64 * half, n % (c->n / 2)}; /* B */
     if (c->m == 128) return (struct place){0, m, n};                                      /* D */
@@ -305,7 +306,7 @@ static void check_form(struct model *s, const uint32_t *after)
         for (uint32_t k = 0; k < stored_count(c) << c->sparse; k++)
             b_values[n][k] = b_value(s, n, k);
     for (uint32_t m = 0; m < c->m; m++) {
-        struct row row;
+        struct row row = {0};
         for (uint32_t n = 0, lane = 128; n < c->n; n++) {
             const struct place d = d_place(c, m, n);
             const uint32_t at = d.cta * CELLS + d.column * 128 + d.lane;

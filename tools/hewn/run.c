@@ -114,9 +114,10 @@ static int parse_options(int argc, char **argv, struct options *o)
 /* The device to simulate: asked for here, in the environment, in the notes, by the target. */
 static const char *device_for(const struct options *o)
 {
+    const char *wanted = getenv("HEWN_SIM_GPU");
     char target[RUN_NAME];
     if (o->gpu) return o->gpu;
-    if (getenv("HEWN_SIM_GPU") && *getenv("HEWN_SIM_GPU")) return getenv("HEWN_SIM_GPU");
+    if (wanted && *wanted) return wanted;
     if (o->run.gpu[0]) return o->run.gpu;
     if (!run_target(o->run.text, target)) return "b200";
     return hewn_target_runs_on(target, 9, 0)    ? "h200"
@@ -128,7 +129,7 @@ static const char *device_for(const struct options *o)
 static int describe(struct options *o)
 {
     struct run *r = &o->run;
-    char *source, statement[1024];
+    char *source = NULL, statement[1024];
     int rc;
     r->next = (struct run_launch){.grid = {1, 1, 1}, .block = {1, 1, 1}};
     rc = run_read(r, &source);
@@ -317,8 +318,8 @@ static int run_file(int argc, char **argv)
     struct options *o = calloc(1, sizeof *o);
     struct session *s = calloc(1, sizeof *s);
     int rc = o && s ? parse_options(argc, argv, o) : cli_fail("out of memory");
-    if (!rc && describe(o)) rc = 1;
-    if (!rc) {
+    if (!rc && o && describe(o)) rc = 1;
+    if (!rc && o && s) {
         s->o = o;
         rc = o->text ? write_text(o) : run_session(s);
     }

@@ -164,7 +164,7 @@ int run_compare(const struct run *r, const struct run_output *o, const void *got
     const struct run_buffer *b = &r->buffer[o->buffer];
     bool matmul = o->want.kind == INIT_MATMUL;
     void *want = malloc(b->count * run_dtypes[b->dtype].bytes);
-    double *bound = matmul ? malloc(b->count * sizeof *bound) : NULL;
+    double *bound = matmul ? calloc(b->count, sizeof *bound) : NULL;
     int rc;
     if (!want || (matmul && !bound))
         rc = run_fail(b->name, "no memory for what is expected");

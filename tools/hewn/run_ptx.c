@@ -72,7 +72,7 @@ static void exec_preprocessor(const struct run *r, const char *cc)
 
 static char *preprocess(const struct run *r, size_t *size)
 {
-    const char *cc = getenv("CC") && *getenv("CC") ? getenv("CC") : "cc";
+    const char *wanted = getenv("CC"), *cc = wanted && *wanted ? wanted : "cc";
     int ends[2], status = -1;
     char *text;
     pid_t child;
@@ -187,7 +187,7 @@ bool run_target(const char *text, char target[RUN_NAME])
 /* ".param .align 64 .b8 map[128]": `at` stands behind .param. Returns the end, or NULL. */
 static const char *scan_param(const char *at, struct run_param *p)
 {
-    char text[RUN_NAME];
+    char text[RUN_NAME] = "";
     uint64_t count = 1;
     memset(p, 0, sizeof *p);
     for (;;) {

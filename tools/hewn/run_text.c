@@ -516,13 +516,14 @@ static int say_map(struct words *w)
 
 /* ---- statements ---- */
 
-#define STATEMENTS(X)                                                                              \
-    X(gpu)                                                                                         \
-    X(entry)                                                                                       \
-    X(grid)                                                                                        \
-    X(block)                                                                                       \
-    X(cluster) X(shared) X(programmatic) X(cooperative) X(plain) X(buf) X(map) X(params) X(launch) \
-        X(expect) X(out)
+#define STATEMENTS(X) \
+    X(gpu)            \
+    X(entry)          \
+    X(grid)           \
+    X(block)          \
+    X(cluster)        \
+    X(shared)         \
+    X(programmatic) X(cooperative) X(plain) X(buf) X(map) X(params) X(launch) X(expect) X(out)
 
 static const struct {
     const char *word;

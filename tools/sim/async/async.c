@@ -290,6 +290,7 @@ void async_join(struct group *g, struct async_pipe *const held[], uint32_t count
         op->joined = all;
         all = op;
     }
+    if (!all) return; /* of no pipe */
     all->latency = latency;
     all->ready = g->now + delay(g, latency);
     all->pipe = pipe;

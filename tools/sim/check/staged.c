@@ -306,8 +306,8 @@ void staged_end(struct staged *s)
             advise(s, i, FIND_UNREAD_TILE,
                    "of the %llu bytes that this copy staged for products, %llu were never read: "
                    "too few k-steps, or a box larger than the tile that is used",
-                   (unsigned long long)(staged * CHUNK),
-                   (unsigned long long)(t->chunks_unread * CHUNK));
+                   (unsigned long long)staged * CHUNK,
+                   (unsigned long long)t->chunks_unread * CHUNK);
         if (t->repeats >= REPEATED_STAGES)
             advise(s, i, FIND_TILE_REPEAT,
                    "%u times this copy staged the very boxes that the stage before it held: a "

@@ -43,6 +43,7 @@ static bool add_rule(struct reader *r, const char *text)
         snprintf(r->why, r->size, "out of memory");
     } else if (!kind_named(rule.place, &rule.kind)) {
         snprintf(r->why, r->size, "'%s': '%s' is no kind of finding", text, rule.place);
+        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): freed below, or kept in s->rules */
     } else if (rule.kind == FIND_UNSUPPORTED) {
         snprintf(r->why, r->size,
                  "'%s': unsupported cannot be suppressed: what was not checked is not known to be "
@@ -115,7 +116,7 @@ bool suppress_read(struct suppress *s, char *why, size_t size)
 static bool same_file(const char *path, const char *file)
 {
     size_t n = strlen(file), all = path ? strlen(path) : 0;
-    if (all < n || strcmp(path + all - n, file) != 0) return false;
+    if (!path || all < n || strcmp(path + all - n, file) != 0) return false;
     return all == n || path[all - n - 1] == '/';
 }
 

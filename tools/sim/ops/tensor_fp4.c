@@ -175,6 +175,7 @@ static void multiply_column(const struct tensor_fp4 *p, const int16_t *a, const 
         if (!b) continue;
         for (uint32_t m = 0; m < p->m; m++) {
             const int8_t both = (int8_t)(ek[m] + e);
+            /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): set to 0 above */
             part[m] = (int16_t)(part[m] + ak[m] * b);
             top[m] = both > top[m] ? both : top[m];
         }
