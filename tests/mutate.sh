@@ -3,7 +3,8 @@
 # in check. A kernel family without a case in tests/mutate/ fails.
 . "$SRC/tests/lib.sh"
 out=$BUILD/tests/mutate.out
-unset HEWN_SIM_QUIET HEWN_LIBCUDA HEWN_SIM_GPU HEWN_SIM_CHECK
+unset HEWN_SIM_QUIET HEWN_SIM_GPU HEWN_SIM_CHECK
+export HEWN_LIBCUDA="$SIM" # also where a GPU answers
 ulimit -c 0
 sample=16
 [ "$SUITE" = all ] && sample=1

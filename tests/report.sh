@@ -7,7 +7,8 @@ rm -rf "$work"
 mkdir -p "$work"
 hewn=$BUILD/hewn out=$work/out report=$work/report.json
 zoo=$SRC/tests/zoo schema=$SRC/tests/report.schema.json words=$SRC/tools/sim/check/report.h
-unset HEWN_SIM_QUIET HEWN_LIBCUDA HEWN_SIM_GPU HEWN_SIM_SUPPRESS
+unset HEWN_SIM_QUIET HEWN_SIM_GPU HEWN_SIM_SUPPRESS
+export HEWN_LIBCUDA="$SIM" # also where a GPU answers
 
 # equal NAME FILE FILE: the same lines in both
 equal() { if diff "$2" "$3" >"$work/diff"; then ok; else fail "$1" "$(cat "$work/diff")"; fi; }

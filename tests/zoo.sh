@@ -25,7 +25,7 @@ want 'a refill without a proxy fence, at level 2' 'warning: proxy' "$work.log"
 
 # So is what lanes of one warp do without a bar.warp.sync.
 lanes() { # STATUS OPTION TEXT…
-    HEWN_SIM_CHECK=2 timeout 60 "$BUILD/hewn" run "$SRC/tests/zoo/ok-lanes-converged.ptx" $2 >"$work.log" 2>&1
+    HEWN_LIBCUDA=$SIM HEWN_SIM_CHECK=2 timeout 60 "$BUILD/hewn" run "$SRC/tests/zoo/ok-lanes-converged.ptx" $2 >"$work.log" 2>&1
     status "lanes of a warp at level 2 $2" "$1" $?
     shift 2
     for text; do want 'lanes of a warp at level 2' "$text" "$work.log"; done
