@@ -150,6 +150,7 @@ typedef struct hewn_family {
 } hewn_family;
 
 extern const hewn_family hewn_gemm_family;
+extern const hewn_family hewn_attention_family;
 
 /* True (1) when code for `target` runs on compute capability major.minor: "sm_90a" on 9.0 only,
  * "sm_100f" on 10.0, 10.3 and later minors of 10. Never decided by the major number alone. */
@@ -268,10 +269,11 @@ int hewn_launch(const hewn_context *context, hewn_function function, const hewn_
 
 /* ------------------------------------------------------------------------------------ gemm -- */
 
-typedef enum hewn_dtype { HEWN_F32 = 0, HEWN_F16 = 1, HEWN_BF16 = 2 } hewn_dtype;
+/* HEWN_E4M3: 8-bit floats of 4 exponent and 3 mantissa bits, no infinities; attention's inputs. */
+typedef enum hewn_dtype { HEWN_F32 = 0, HEWN_F16 = 1, HEWN_BF16 = 2, HEWN_E4M3 = 3 } hewn_dtype;
 
 size_t hewn_dtype_size(int dtype);      /* bytes; 0 for what is no dtype */
-const char *hewn_dtype_name(int dtype); /* "f32", "f16", "bf16"; NULL for what is no dtype */
+const char *hewn_dtype_name(int dtype); /* "f32", "f16", "bf16", "e4m3"; NULL for what is no dtype */
 
 /*
  * D[b] = A[b] * transpose(B[b])   for b in [0, batch)
@@ -319,6 +321,140 @@ int hewn_gemm_plan_describe(const hewn_gemm_plan *plan, hewn_gemm_plan_info *out
  * capture. The plan's context must be current. */
 int hewn_gemm_run(const hewn_gemm_plan *plan, hewn_deviceptr a, hewn_deviceptr b, hewn_deviceptr d,
                   hewn_stream stream, hewn_error *err);
+
+/* ------------------------------------------------------------------------------- attention -- */
+
+/*
+ * O = softmax(scale Q transpose(K) + mask) V, forward, for `batch` sequences: query head h uses KV
+ * head h / (q_heads / kv_heads). Sums are fp32, P is rounded to the input dtype (e4m3: P * 256).
+ *
+ * Head dimensions (qk_dim, v_dim): (64, 64), (96, 96), (128, 128), (192, 128), (256, 256),
+ * (512, 512). Any lengths >= 0, different for queries and keys. Rows that see no key give O = 0 and
+ * lse = -inf.
+ *
+ * A source is a set of keys and values with its own lengths, paging and mask. With two sources the
+ * softmax runs over both: a compressed or sparse set beside a sliding window, in one launch. Query i
+ * of q_len stands at p = i + kv_len - q_len of a source, aligned to the end, and sees keys j with
+ *   j >= p - window_left  (unless -1),   j <= p + window_right  (unless -1),   j <= p if causal.
+ *
+ * Strides are in elements; 0 stands for the contiguous tensor of `layout`. In bytes they are
+ * multiples of 16 and below 2^40. Packed sequences (q_packed, HEWN_KEYS_PACKED) lie behind each other
+ * in one tensor of q_tokens (tokens) rows; batch strides are unused then.
+ *
+ * NaN and infinity in Q stay in their rows, in K in the rows that see the key; in V they reach the
+ * rows of a tile of which any sees a key of the same 128-key block. Nothing crosses from one sequence
+ * to another, and what lies behind a sequence's last key (other sequences, unused rows of a page or
+ * of a padded cache) may hold anything.
+ */
+typedef enum hewn_layout {
+    HEWN_BSHD = 0, /* batch, sequence, head, dimension; packed: token, head, dimension */
+    HEWN_BHSD = 1  /* batch, head, sequence, dimension; packed: head, token, dimension */
+} hewn_layout;
+
+typedef enum hewn_keys {
+    HEWN_KEYS_FIXED = 0,   /* `length` keys in every sequence */
+    HEWN_KEYS_LENGTHS = 1, /* lengths[batch], each at most `length`; tensors padded or paged */
+    HEWN_KEYS_PACKED = 2   /* offsets[batch + 1] into `tokens` packed rows (cu_seqlens) */
+} hewn_keys;
+
+typedef enum hewn_scales { HEWN_SCALE_TENSOR = 0, HEWN_SCALE_HEAD = 1 } hewn_scales;
+
+typedef struct hewn_attention_source {
+    int keys;           /* hewn_keys */
+    int64_t length;     /* keys of a sequence, or the most of any */
+    int64_t tokens;     /* HEWN_KEYS_PACKED: rows of K and V */
+    int64_t page_size;  /* 0: not paged. Else 1..256: K and V are pools of pages, */
+    int64_t pages;      /* this many, a page where a sequence would be in the layout, */
+    int64_t table_width; /* and a block table of batch x table_width int32 says which; >= length / page_size */
+    int64_t k_token, k_head, k_batch; /* strides; k_batch between sequences or pages */
+    int64_t v_token, v_head, v_batch;
+    int causal;                        /* 0 or 1 */
+    int64_t window_left, window_right; /* keys seen before and after p; -1: all */
+    int window_lengths; /* 1: windows[batch] says how many keys up to its own position a query of a
+                           sequence sees (window_left + 1); source 0 only */
+} hewn_attention_source;
+
+typedef struct hewn_attention_desc {
+    size_t struct_size;
+    int64_t batch, q_heads, kv_heads; /* q_heads a multiple of kv_heads */
+    int64_t qk_dim, v_dim;            /* v_dim 0: qk_dim, or 128 for 192 */
+    int64_t q_length;                 /* queries of a sequence, or the most of any */
+    int q_packed;                     /* 1: cu_q holds batch + 1 offsets into q_tokens rows */
+    int64_t q_tokens;
+    int in, out; /* hewn_dtype: in HEWN_BF16, HEWN_F16 or HEWN_E4M3; out F32, F16 or BF16 */
+    int layout;  /* hewn_layout of every tensor whose strides are 0 */
+    int64_t q_token, q_head, q_batch;
+    int64_t o_token, o_head, o_batch;
+    double scale;     /* 0: 1 / sqrt(qk_dim); else above 0 and finite */
+    int sink;         /* 1: a learned logit a query head joins the denominator */
+    int unnormalised; /* 1: O = sum_j exp(scale q.k_j - row_max) V[j]; row_max is then an output */
+    int q_scales, k_scales, v_scales; /* hewn_scales, for HEWN_E4M3: value = scale * stored */
+    int64_t pack;   /* query heads of a tile; 0: chosen */
+    int64_t splits; /* parts that a row's keys are computed in, combined by a second kernel; 0: chosen */
+    int sources;    /* 1 or 2 */
+    hewn_attention_source source[2];
+} hewn_attention_desc;
+
+typedef struct hewn_attention_plan hewn_attention_plan;
+
+typedef struct hewn_attention_plan_info {
+    size_t struct_size;
+    const char *module; /* "attention_bf16_128_128" */
+    const char *target;
+    const char *origin;
+    uint32_t grid[3], block[3], cluster[3];
+    uint32_t dynamic_shared;
+    uint32_t tmem_columns;
+    uint32_t tile_rows, item_tiles, block_keys, slots;
+    uint32_t pack, splits;
+    uint64_t items;
+    uint64_t workspace; /* bytes that hewn_attention_args.workspace must have; 0 unless splits > 1 */
+} hewn_attention_plan_info;
+
+/* Device addresses. What a plan does not use must be 0. */
+typedef struct hewn_attention_args {
+    size_t struct_size;
+    hewn_deviceptr q, o;
+    hewn_deviceptr lse;     /* f32, or 0: not wanted. Element (b, h, i) at b * q_heads * q_length +
+                               h * q_length + i; packed: h * q_tokens + token */
+    hewn_deviceptr row_max; /* f32, laid out as lse; with `unnormalised` only, then required */
+    hewn_deviceptr sink;    /* f32[q_heads] */
+    hewn_deviceptr q_scale, k_scale, v_scale; /* f32, 1 or one a head; above 0, 0: one */
+    hewn_deviceptr cu_q;                      /* int32[batch + 1] */
+    hewn_deviceptr workspace;                 /* 16-byte aligned; used from launch to end of kernel */
+    struct hewn_attention_source_args {
+        hewn_deviceptr k, v;
+        hewn_deviceptr lengths; /* int32[batch], or offsets int32[batch + 1] */
+        hewn_deviceptr table;   /* int32[batch * table_width] */
+        hewn_deviceptr windows; /* int32[batch] */
+    } source[2];
+} hewn_attention_args;
+
+/* As for GEMM: plan once, run many times. */
+int hewn_attention_plan_create(hewn_context *context, const hewn_attention_desc *desc,
+                               hewn_attention_plan **out, hewn_error *err);
+void hewn_attention_plan_destroy(hewn_attention_plan *plan); /* NULL is allowed */
+int hewn_attention_plan_describe(const hewn_attention_plan *plan, hewn_attention_plan_info *out,
+                                 hewn_error *err);
+/* Enqueues the kernel, and with splits > 1 the combine kernel behind it. O must overlap no input. */
+int hewn_attention_run(const hewn_attention_plan *plan, const hewn_attention_args *args,
+                       hewn_stream stream, hewn_error *err);
+
+/* Host copies of the arrays that a run's addresses hold; NULL where the plan uses none. */
+typedef struct hewn_attention_tables {
+    size_t struct_size;
+    const int32_t *cu_q;
+    struct hewn_attention_source_tables {
+        const int32_t *lengths, *table, *windows;
+    } source[2];
+} hewn_attention_tables;
+
+/* The kernels read lengths, offsets and block tables on the device and treat what breaks the rules as
+ * empty or zero. This checks host copies and names array, index, value and rule: offsets start at 0,
+ * never fall, end within the tensor, no sequence is longer than `length`; lengths in 0..length; pages
+ * of the keys in use in 0..pages-1; windows >= 0. */
+int hewn_attention_check_tables(const hewn_attention_plan *plan, const hewn_attention_tables *tables,
+                                hewn_error *err);
 
 #ifdef __cplusplus
 }
