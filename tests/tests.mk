@@ -1,7 +1,7 @@
 # Test programs and how `make check` runs them. A program that links simulator objects is in sim_tests;
 # one that goes through libhewn.a or the driver API is in lib_tests. Scripts use tools.
 
-lib_tests := gemm tensormap golden badinput inject npy bench rates
+lib_tests := gemm combine tensormap golden badinput inject npy bench rates
 api_tests := driver_api driver_launch abi compiled
 tools     := launch zoo mutate
 sim_tests := sim_parse sim_exec sim_ops sim_async sim_tensor sim_tma sim_check recorded
