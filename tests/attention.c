@@ -54,11 +54,11 @@ static void run_case(struct session *s, const struct attention_case *c)
         if (run.done) {
             struct attention_figures f = attention_judge(&d);
             if (test_verbose() || s->options->one)
-                printf("      O %.4g ideal %.4g limit %.4g, 1 - cosine %.2g, lse %.2g; %s, pack %u, "
-                       "splits %u, %" PRIu64 " items; ran %.2f s, judged %.2f s\n",
-                       f.error, f.ideal, f.limit, 1 - f.cosine, f.lse, run.info.module,
-                       run.info.pack, run.info.splits, run.info.items, middle - begin,
-                       seconds() - middle);
+                printf(
+                    "      O %.4g ideal %.4g limit %.4g, 1 - cosine %.2g, lse %.2g; %s, pack %u, "
+                    "splits %u, %" PRIu64 " items; ran %.2f s, judged %.2f s\n",
+                    f.error, f.ideal, f.limit, 1 - f.cosine, f.lse, run.info.module, run.info.pack,
+                    run.info.splits, run.info.items, middle - begin, seconds() - middle);
         }
     } else {
         CHECK(false, "no host memory for the case");
@@ -115,7 +115,8 @@ static void check_numbers(void)
         number_store(HEWN_E4M3, v, &back);
         CHECK(isnan(v) ? (b & 0x7F) == 0x7F : back == byte, "e4m3 %#x", b);
     }
-    CHECK(number_round(HEWN_E4M3, 1e6) == 448 && number_round(HEWN_E4M3, 432.0) == 416 + 32, "e4m3");
+    CHECK(number_round(HEWN_E4M3, 1e6) == 448 && number_round(HEWN_E4M3, 432.0) == 416 + 32,
+          "e4m3");
 }
 
 static bool one_case(struct session *s, const char *text)

@@ -105,8 +105,7 @@ static void exact_scores(struct attention_data *d)
     for (int64_t h = 0; h < d->c.hkv; h++)
         for (int64_t j = 0; j < d->c.source[0].sk; j++)
             for (int64_t x = 0; x < d->c.qk; x++)
-                attention_store(&d->k[0],
-                                attention_kv_row(d, &d->k[0], 0, 0, h, j) + (size_t)x,
+                attention_store(&d->k[0], attention_kv_row(d, &d->k[0], 0, 0, h, j) + (size_t)x,
                                 (double)rng_below(&r, 6) - 4.0);
 }
 
@@ -288,9 +287,9 @@ static void nan_in_v(struct device *dev, const char *text)
             for (int64_t h = 0; h < d.c.hq; h++) {
                 bool same = same_row(&clean, &d, 0, h, i), nan = nan_row(&d, 0, h, i);
                 bool mine = h / (d.c.hq / d.c.hkv) == 0;
-                bool ok = mine && attention_visible(&d, 0, 0, i, j)  ? nan
-                          : mine && may_reach(&d, &r.info, i, j) ? nan || same
-                                                                   : same;
+                bool ok = mine && attention_visible(&d, 0, 0, i, j) ? nan
+                          : mine && may_reach(&d, &r.info, i, j)    ? nan || same
+                                                                    : same;
                 if (!ok && wrong++ == 0)
                     CHECK(false, "h=%lld token=%lld, NaN in V at key %lld: %s", (long long)h,
                           (long long)i, (long long)j, nan ? "reached" : "missing or changed");
@@ -310,7 +309,8 @@ static void nan_sequence(struct device *dev, const char *text)
     int64_t wrong = 0;
     if (start(&d, text) && run(dev, &d) && keep(&clean, &d)) {
         for (int64_t i = 0; i < attention_queries(&d, 1); i++)
-            for (int64_t h = 0; h < d.c.hq; h++) spoil_row(&d.q, attention_q_row(&d, &d.q, 1, h, i));
+            for (int64_t h = 0; h < d.c.hq; h++)
+                spoil_row(&d.q, attention_q_row(&d, &d.q, 1, h, i));
         for (int s = 0; s < d.c.sources; s++)
             for (int64_t j = 0; j < attention_keys(&d, s, 1); j++)
                 for (int64_t h = 0; h < d.c.hkv; h++) {
@@ -366,8 +366,10 @@ static void wrong_page(struct device *dev, const char *text)
             for (int64_t h = 0; done && h < d.c.hkv; h++)
                 for (int64_t j = d.c.source[0].page; j < 2 * d.c.source[0].page; j++)
                     for (int64_t x = 0; x < d.c.qk; x++) {
-                        attention_store(&d.k[0], attention_kv_row(&d, &d.k[0], 0, 0, h, j) + (size_t)x, 0);
-                        attention_store(&d.v[0], attention_kv_row(&d, &d.v[0], 0, 0, h, j) + (size_t)x, 0);
+                        attention_store(&d.k[0],
+                                        attention_kv_row(&d, &d.k[0], 0, 0, h, j) + (size_t)x, 0);
+                        attention_store(&d.v[0],
+                                        attention_kv_row(&d, &d.v[0], 0, 0, h, j) + (size_t)x, 0);
                     }
             if (done) attention_judge(&d);
         }
@@ -385,7 +387,8 @@ static const struct {
 } properties[] = {
     {"normalised inside and outside", normalised, "qk=64 sq=140 sk=300 causal=1 hq=2", 64},
     {"normalised inside and outside", normalised, "qk=128 sq=130 sk=400 sink=1 pattern=1", 128},
-    {"normalised inside and outside", normalised, "qk=256 in=f16 sq=70 sk=260 left=50 causal=1", 256},
+    {"normalised inside and outside", normalised, "qk=256 in=f16 sq=70 sk=260 left=50 causal=1",
+     256},
     {"normalised inside and outside", normalised, "qk=512 sq=40 sk=260 hq=4 hkv=1", 512},
     {"normalised inside and outside", normalised, "in=e4m3 qk=128 sq=40 sk=260 vs=1", 128},
     {"splits merge exactly", splits, "qk=128 out=f32 sq=9 sk=1000 hq=4 hkv=2", 128},
