@@ -18,6 +18,8 @@ struct tally {
     const struct attention_data *d;
     double error, ideal, reference, got, dot;
     double expected, fourths; /* variance of rounding, and its squares over their samples */
+    double roundings;         /* samples, each alike */
+    double scores;            /* what fp32 scores may bring, squared, over 2^-44 */
     double ideal_size, ideal_dot;
     int64_t rows, specials, rows_beyond, lse_beyond, max_beyond;
     double lse_error;
@@ -146,6 +148,8 @@ static void see_output(struct tally *t, const struct attention_row *r, double fa
     t->error += error;
     t->reference += norm;
     add_variance(t, variance, (double)r->columns);
+    double scores = r->score + (d->sink ? fabs((double)d->sink[r->h]) : 0);
+    if (norm > 0) t->scores += scores * scores * norm;
     if (r->poisoned && !specials) return;
     double bound = r->poisoned ? 0 : row_bound(d, r, factor, sqrt(norm));
     worst.excess = specials ? (double)INFINITY : error > 0 ? sqrt(error) / bound : 0;
@@ -167,7 +171,9 @@ static void see(void *user, const struct attention_row *r)
     if (d->row_max) factor = exp(r->max - see_row_max(t, r));
     if (r->empty) factor = 1;
     see_output(t, r, factor);
+    if (r->empty || r->poisoned) return;
     add_variance(t, factor * factor * r->variance, r->samples);
+    t->roundings += r->samples;
 }
 
 static void add(struct tally *t, const struct tally *u)
@@ -175,6 +181,7 @@ static void add(struct tally *t, const struct tally *u)
     t->error += u->error, t->ideal += u->ideal, t->reference += u->reference;
     t->ideal_size += u->ideal_size, t->ideal_dot += u->ideal_dot;
     t->got += u->got, t->dot += u->dot, t->expected += u->expected, t->fourths += u->fourths;
+    t->roundings += u->roundings, t->scores += u->scores;
     t->rows += u->rows, t->specials += u->specials, t->rows_beyond += u->rows_beyond;
     t->lse_beyond += u->lse_beyond, t->max_beyond += u->max_beyond;
     t->lse_error = fmax(t->lse_error, u->lse_error);
@@ -209,7 +216,7 @@ static void judge_output(const struct tally *t, const struct attention_figures *
     bool whole = f->error <= f->limit, each = t->rows_beyond == 0;
     CHECK(whole, "O     relative error %.4g, ideal kernel %.4g, limit %.4g (rule: %s); N %.0f",
           f->error, f->ideal, f->limit,
-          strict ? "1.25 x ideal + 2^-22" : "1.25 x expected, or 1 + 5/sqrt(N)", f->samples);
+          strict ? "1.25 x ideal + 2^-22" : "attention_judge.h, 1 + 5/sqrt(N)", f->samples);
     CHECK(
         each,
         "O     %lld/%lld rows beyond the bound (rule: attention_judge.h); nan/inf mismatches %lld",
@@ -252,16 +259,17 @@ struct attention_figures attention_judge(const struct attention_data *d)
     CHECK(ok, "no host memory for the reference");
     CHECK(t->rows == rows, "compared %lld rows of %lld", (long long)t->rows, (long long)rows);
     f.samples = t->fourths > 0 ? t->expected * t->expected / t->fourths : 0;
-    bool strict = usual(&d->c) && f.samples >= SAMPLES_FOR_STRICT;
+    bool strict = usual(&d->c) && t->roundings >= SAMPLES_FOR_STRICT;
     double norm = t->reference > 0 ? sqrt(t->reference) : 1;
     f.error = sqrt(t->error) / norm;
     f.ideal = sqrt(t->ideal) / norm;
     f.cosine = cosine(t->dot, t->got, t->reference);
     f.lse = t->lse_error;
     f.limit = 1.25 * f.ideal + 0x1p-22;
-    if (!strict && f.samples > 0)
+    if (!strict)
         f.limit =
-            fmax(1.25, 1 + 5 / sqrt(f.samples)) * fmax(f.ideal, sqrt(t->expected) / norm) + 0x1p-22;
+            fmax(1.25, 1 + 5 / sqrt(fmax(1, f.samples))) * fmax(f.ideal, sqrt(t->expected) / norm) +
+            0x1p-22 * (1 + sqrt(t->scores) / norm);
     judge_output(t, &f, strict);
     judge_rest(t, &f, strict);
     return f;

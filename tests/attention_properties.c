@@ -383,35 +383,37 @@ static const struct {
     const char *name;
     void (*check)(struct device *dev, const char *text);
     const char *text;
-    int64_t dim;
 } properties[] = {
-    {"normalised inside and outside", normalised, "qk=64 sq=140 sk=300 causal=1 hq=2", 64},
-    {"normalised inside and outside", normalised, "qk=128 sq=130 sk=400 sink=1 pattern=1", 128},
-    {"normalised inside and outside", normalised, "qk=256 in=f16 sq=70 sk=260 left=50 causal=1",
-     256},
-    {"normalised inside and outside", normalised, "qk=512 sq=40 sk=260 hq=4 hkv=1", 512},
-    {"normalised inside and outside", normalised, "in=e4m3 qk=128 sq=40 sk=260 vs=1", 128},
-    {"splits merge exactly", splits, "qk=128 out=f32 sq=9 sk=1000 hq=4 hkv=2", 128},
-    {"splits merge exactly", splits, "qk=512 out=f32 sq=5 sk=900", 512},
-    {"equal bits", determinism, "qk=128 sq=300 sk=500 causal=1 hq=4 hkv=2 b=2", 128},
-    {"equal bits", determinism, "qk=64 sq=5 sk=900 splits=3 hq=8 hkv=2", 64},
-    {"equal bits", determinism, "qk=512 sq=140 sk=300 causal=1", 512},
-    {"NaN in Q, in K", nan_in_q_and_k, "qk=64 sq=200 sk=300 causal=1 hq=2", 64},
-    {"NaN in Q, in K", nan_in_q_and_k, "qk=128 in=f16 sq=140 sk=400 left=40 right=30 hq=2", 128},
-    {"NaN in Q, in K", nan_in_q_and_k, "qk=256 in=e4m3 sq=60 sk=300 causal=1 hq=2", 256},
-    {"NaN in V", nan_in_v, "qk=128 sq=700 sk=700 causal=1 left=100 hq=2 hkv=2", 128},
-    {"NaN in V", nan_in_v, "qk=512 sq=200 sk=400 causal=1 hq=2 hkv=2", 512},
+    {"normalised inside and outside", normalised, "qk=64 sq=140 sk=300 causal=1 hq=2"},
+    {"normalised inside and outside", normalised, "qk=128 sq=130 sk=400 sink=1 pattern=1"},
+    {"normalised inside and outside", normalised, "qk=256 in=f16 sq=70 sk=260 left=50 causal=1"},
+    {"normalised inside and outside", normalised, "qk=512 sq=40 sk=260 hq=4 hkv=1"},
+    {"normalised inside and outside", normalised, "in=e4m3 qk=128 sq=40 sk=260 vs=1"},
+    {"splits merge exactly", splits, "qk=128 out=f32 sq=9 sk=1000 hq=4 hkv=2"},
+    {"splits merge exactly", splits, "qk=512 out=f32 sq=5 sk=900"},
+    {"equal bits", determinism, "qk=128 sq=300 sk=500 causal=1 hq=4 hkv=2 b=2"},
+    {"equal bits", determinism, "qk=64 sq=5 sk=900 splits=3 hq=8 hkv=2"},
+    {"equal bits", determinism, "qk=512 sq=140 sk=300 causal=1"},
+    {"NaN in Q, in K", nan_in_q_and_k, "qk=64 sq=200 sk=300 causal=1 hq=2"},
+    {"NaN in Q, in K", nan_in_q_and_k, "qk=128 in=f16 sq=140 sk=400 left=40 right=30 hq=2"},
+    {"NaN in Q, in K", nan_in_q_and_k, "qk=256 in=e4m3 sq=60 sk=300 causal=1 hq=2"},
+    {"NaN in V", nan_in_v, "qk=128 sq=700 sk=700 causal=1 left=100 hq=2 hkv=2"},
+    {"NaN in V", nan_in_v, "qk=512 sq=200 sk=400 causal=1 hq=2 hkv=2"},
     {"a packed sequence of NaN", nan_sequence,
-     "qk=128 packed=1 keys=2 b=3 sq=90 sk=200 hq=2 hkv=1 causal=1", 128},
-    {"a paged sequence of NaN", nan_sequence, "qk=64 page=16 keys=1 ragged=1 b=3 sq=50 sk=300", 64},
-    {"lengths below 0 and above the longest", wrong_lengths, "qk=128 keys=1 b=3 sq=50 sk=200", 128},
-    {"a page outside the pool", wrong_page, "qk=128 page=32 b=2 sq=50 sk=200 hkv=2 hq=2", 128},
+     "qk=128 packed=1 keys=2 b=3 sq=90 sk=200 hq=2 hkv=1 causal=1"},
+    {"a paged sequence of NaN", nan_sequence, "qk=64 page=16 keys=1 ragged=1 b=3 sq=50 sk=300"},
+    {"lengths below 0 and above the longest", wrong_lengths, "qk=128 keys=1 b=3 sq=50 sk=200"},
+    {"a page outside the pool", wrong_page, "qk=128 page=32 b=2 sq=50 sk=200 hkv=2 hq=2"},
 };
 
-void attention_properties(struct device *dev, int64_t dim)
+void attention_properties(struct device *dev, bool (*wanted)(void *, const struct attention_case *),
+                          void *user)
 {
-    for (size_t n = 0; n < sizeof properties / sizeof properties[0]; n++)
-        if (!dim || dim == properties[n].dim)
-            if (test_case("%s: %s", properties[n].name, properties[n].text))
-                properties[n].check(dev, properties[n].text);
+    for (size_t n = 0; n < sizeof properties / sizeof properties[0]; n++) {
+        const char *text = properties[n].text;
+        struct attention_case c;
+        char word[64];
+        if (attention_case_parse(&c, text, word) && !wanted(user, &c)) continue;
+        if (test_case("%s: %s", properties[n].name, text)) properties[n].check(dev, text);
+    }
 }
