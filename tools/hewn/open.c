@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-const hewn_family *const cli_families[] = {&hewn_gemm_family};
+const hewn_family *const cli_families[] = {&hewn_gemm_family, &hewn_attention_family};
 const size_t cli_family_count = sizeof cli_families / sizeof cli_families[0];
 
 bool cli_simulator(char *path, size_t size)
