@@ -17,10 +17,11 @@ $(test_bin)/%: $(O)/tests/%.o
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ -o $@ -ldl -lm -lpthread
 
+# Before the library, which they need.
+$(test_bin)/attention: $(patsubst $(SRC)/%.c,$(O)/%.o,$(wildcard $(SRC)/tests/attention_*.c))
 $(addprefix $(test_bin)/,$(lib_tests)): $(test_common) $(O)/tests/device.o $(lib)
 $(test_bin)/inject $(test_bin)/badinput: $(O)/tests/fake_driver.o
 $(test_bin)/mutate: $(O)/tests/mutate_text.o
-$(test_bin)/attention: $(patsubst $(SRC)/%.c,$(O)/%.o,$(wildcard $(SRC)/tests/attention_*.c))
 $(test_bin)/npy: $(O)/tools/hewn/npy.o
 $(test_bin)/safetensors: $(addprefix $(O)/tools/hewn/,safetensors.o npy.o)
 $(test_bin)/bench: $(O)/tests/bench_sim.o $(O)/tests/bench_work.o
