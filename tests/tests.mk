@@ -17,7 +17,7 @@ $(test_bin)/%: $(O)/tests/%.o
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ -o $@ -ldl -lm -lpthread
 
-# before the library, which its objects call
+# Before the library, which they need.
 $(test_bin)/attention: $(patsubst $(SRC)/%.c,$(O)/%.o,$(wildcard $(SRC)/tests/attention_*.c))
 $(addprefix $(test_bin)/,$(lib_tests)): $(test_common) $(O)/tests/device.o $(lib)
 $(test_bin)/inject $(test_bin)/badinput: $(O)/tests/fake_driver.o
