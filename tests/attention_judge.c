@@ -40,10 +40,15 @@ static double got_at(const struct attention_data *d, const struct attention_row 
 
 /* ---- lse and row_max ---- */
 
+static double size_of_scores(const struct attention_data *d, const struct attention_row *r)
+{
+    bool sink = d->sink && isfinite(d->sink[r->h]);
+    return r->score + (sink ? fabs((double)d->sink[r->h]) : 0);
+}
+
 static double slack_of_scores(const struct attention_data *d, const struct attention_row *r)
 {
-    double sink = d->sink ? fabs((double)d->sink[r->h]) : 0;
-    return 1e-5 + 0x1p-22 * (r->score + sink);
+    return 1e-5 + 0x1p-22 * size_of_scores(d, r);
 }
 
 static void see_lse(struct tally *t, const struct attention_row *r)
@@ -148,8 +153,7 @@ static void see_output(struct tally *t, const struct attention_row *r, double fa
     t->error += error;
     t->reference += norm;
     add_variance(t, variance, (double)r->columns);
-    double scores = r->score + (d->sink ? fabs((double)d->sink[r->h]) : 0);
-    if (norm > 0) t->scores += scores * scores * norm;
+    if (norm > 0) t->scores += size_of_scores(d, r) * size_of_scores(d, r) * norm;
     if (r->poisoned && !specials) return;
     double bound = r->poisoned ? 0 : row_bound(d, r, factor, sqrt(norm));
     worst.excess = specials ? (double)INFINITY : error > 0 ? sqrt(error) / bound : 0;
