@@ -17,6 +17,7 @@ $(test_bin)/%: $(O)/tests/%.o
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ -o $@ -ldl -lm -lpthread
 
+$(test_bin)/badinput: $(O)/tests/badinput_attention.o
 $(addprefix $(test_bin)/,$(lib_tests)): $(test_common) $(O)/tests/device.o $(lib)
 $(test_bin)/inject $(test_bin)/badinput: $(O)/tests/fake_driver.o
 $(test_bin)/mutate: $(O)/tests/mutate_text.o
