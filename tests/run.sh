@@ -50,12 +50,13 @@ on() { # GPU COMMAND…: on the simulator
 real() { env -u HEWN_LIBCUDA "$@"; }
 
 for t in abi $SIM_TESTS; do run "$t" "$bin/$t"; done
-for t in badinput inject npy; do run "$t" on b200 "$bin/$t"; done
+for t in badinput inject npy safetensors; do run "$t" on b200 "$bin/$t"; done
 for gpu in h200 b200; do
     run "driver_api on $gpu" on $gpu "$bin/driver_api"
     run "driver_launch on $gpu" on $gpu "$bin/driver_launch"
     run "tensormap on $gpu" on $gpu "$bin/tensormap"
     run "gemm on $gpu" on $gpu "$bin/gemm"
+    run "combine on $gpu" on $gpu env HEWN_SIM_STRICT=1 "$bin/combine"
     run "compiled on $gpu" on $gpu env HEWN_TEST_CUDA="$SRC/tests/cuda" "$bin/compiled"
 done
 run "golden on h200" on h200 "$bin/golden" "$SRC/tests/golden"
@@ -65,7 +66,7 @@ for t in "$SRC"/tests/*.sh; do
 done
 if real "$BUILD/hewn" info 2>/dev/null | grep -q '^driver: .*CUDA' &&
     ! real "$BUILD/hewn" info 2>/dev/null | head -n 1 | grep -q simulated; then
-    for t in driver_api driver_launch tensormap gemm; do run "$t on the GPU" real "$bin/$t"; done
+    for t in driver_api driver_launch tensormap gemm combine; do run "$t on the GPU" real "$bin/$t"; done
     run "compiled on the GPU" real env HEWN_TEST_CUDA="$SRC/tests/cuda" "$bin/compiled"
 else
     echo 'SKIP tests on a GPU: no CUDA device answers here'

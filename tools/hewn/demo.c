@@ -73,9 +73,10 @@ static void summarise(const struct product *p, struct error_summary *e)
 static int save(const struct demo_options *o, const char *name, int64_t rows, int64_t cols,
                 const void *data)
 {
+    const uint64_t shape[2] = {(uint64_t)rows, (uint64_t)cols};
     char path[4096], why[512];
     snprintf(path, sizeof path, "%s/%s", o->dir, name);
-    return npy_write(path, HEWN_F32, rows, cols, data, why, sizeof why) ? cli_fail("%s", why) : 0;
+    return npy_write(path, HEWN_F32, 2, shape, data, why, sizeof why) ? cli_fail("%s", why) : 0;
 }
 
 static void explain(const struct product *p, const hewn_device_info *d)

@@ -38,14 +38,14 @@ static int parse_options(int argc, char **argv, struct gemm_options *o)
 static int read_inputs(const struct gemm_options *o, struct npy *a, struct npy *b)
 {
     char why[512];
-    if (npy_read(o->a, a, why, sizeof why) || npy_read(o->b, b, why, sizeof why))
+    if (npy_read(o->a, 2, a, why, sizeof why) || npy_read(o->b, 2, b, why, sizeof why))
         return cli_fail("%s", why);
-    if (a->cols != b->cols)
+    if (a->dim[1] != b->dim[1])
         return cli_fail(
-            "%s is %lld x %lld and %s is %lld x %lld: the second dimensions (K) must be "
+            "%s is %llu x %llu and %s is %llu x %llu: the second dimensions (K) must be "
             "equal (C = A * transpose(B))",
-            o->a, (long long)a->rows, (long long)a->cols, o->b, (long long)b->rows,
-            (long long)b->cols);
+            o->a, (unsigned long long)a->dim[0], (unsigned long long)a->dim[1], o->b,
+            (unsigned long long)b->dim[0], (unsigned long long)b->dim[1]);
     return 0;
 }
 
@@ -64,8 +64,12 @@ static void print_result(const struct product *p, const hewn_device_info *device
 static int multiply(hewn_driver *driver, const struct gemm_options *o, const struct npy *a,
                     const struct npy *b)
 {
-    struct product p = {
-        .m = a->rows, .n = b->rows, .k = a->cols, .in = o->in_type, .out = o->out_type};
+    struct product p = {.m = (int64_t)a->dim[0],
+                        .n = (int64_t)b->dim[0],
+                        .k = (int64_t)a->dim[1],
+                        .in = o->in_type,
+                        .out = o->out_type};
+    const uint64_t shape[2] = {a->dim[0], b->dim[0]};
     size_t count_a = (size_t)(p.m * p.k), count_b = (size_t)(p.n * p.k);
     uint16_t *ha = calloc(count_a, sizeof *ha), *hb = calloc(count_b, sizeof *hb);
     hewn_device_info device = {.struct_size = sizeof device};
@@ -87,7 +91,7 @@ static int multiply(hewn_driver *driver, const struct gemm_options *o, const str
     }
     if (rc == 0) {
         print_result(&p, &device);
-        rc = npy_write(o->out, p.out, p.m, p.n, p.d, why, sizeof why) ? cli_fail("%s", why) : 0;
+        rc = npy_write(o->out, p.out, 2, shape, p.d, why, sizeof why) ? cli_fail("%s", why) : 0;
     }
     hewn_detach(context);
     free(ha);

@@ -58,9 +58,14 @@ static int parse_dtype(const struct reader *r, const char *header, int *dtype)
     return 0;
 }
 
-static int parse_shape(const struct reader *r, const char *header, int64_t shape[2])
+/* What a rank is called in messages. */
+static const char *const rank_names[NPY_RANK + 1] = {"a scalar", "a vector", "a matrix",
+                                                     "a stack of matrices", "[B,S,H,D]"};
+
+static int parse_shape(const struct reader *r, const char *header, struct npy *out)
 {
     const char *at = value_of(header, "shape");
+    char text[SHAPE_TEXT];
     int rank = 0;
     if (!at || *at++ != '(') return refuse(r, "the header has no 'shape' tuple");
     while (*(at += strspn(at, " ,")) && *at != ')') {
@@ -70,26 +75,25 @@ static int parse_shape(const struct reader *r, const char *header, int64_t shape
         if (end == at) return refuse(r, "the shape holds '%.8s', not a number", at);
         if (errno || extent < 0 || extent > INT64_C(1) << 40)
             return refuse(r, "dimension %d is %.*s, outside 0 … 2^40", rank, (int)(end - at), at);
-        if (rank < 2) shape[rank] = extent;
+        if (rank < out->rank) out->dim[rank] = (uint64_t)extent;
         rank++;
         at = end;
     }
-    if (rank != 2) return refuse(r, "the array has %d dimensions, a matrix has 2", rank);
-    if (!shape[0] || !shape[1])
-        return refuse(r, "shape (%lld, %lld): each dimension must be at least 1",
-                      (long long)shape[0], (long long)shape[1]);
+    if (rank != out->rank)
+        return refuse(r, "the array has %d dimensions, %s has %d", rank, rank_names[out->rank],
+                      out->rank);
+    npy_shape_text(text, sizeof text, rank, out->dim);
+    for (int i = 0; i < rank; i++)
+        if (!out->dim[i]) return refuse(r, "shape %s: each dimension must be at least 1", text);
     return 0;
 }
 
 static int parse_header(const struct reader *r, const char *header, struct npy *out)
 {
-    int64_t shape[2] = {0, 0};
     const char *order = value_of(header, "fortran_order");
-    if (parse_dtype(r, header, &out->dtype) || parse_shape(r, header, shape)) return -1;
+    if (parse_dtype(r, header, &out->dtype) || parse_shape(r, header, out)) return -1;
     if (!order || strncmp(order, "False", 5))
         return refuse(r, "fortran_order must be False (rows contiguous)");
-    out->rows = shape[0];
-    out->cols = shape[1];
     return 0;
 }
 
@@ -115,37 +119,42 @@ static int read_header(const struct reader *r, FILE *f, char *header)
     return 0;
 }
 
+uint64_t npy_bytes(size_t element, int rank, const uint64_t *dim)
+{
+    uint64_t bytes = element;
+    for (int i = 0; i < rank; i++) {
+        if (dim[i] && bytes > (UINT64_C(1) << 50) / dim[i]) return UINT64_MAX;
+        bytes *= dim[i];
+    }
+    return bytes;
+}
+
 static int read_data(const struct reader *r, FILE *f, struct npy *out)
 {
     struct stat st;
+    char shape[SHAPE_TEXT];
     long at = ftell(f);
-    size_t element = hewn_dtype_size(out->dtype);
-    uint64_t count, want, have;
-    if (out->cols < 1 || out->rows > (INT64_C(1) << 50) / out->cols)
-        return refuse(r, "shape (%lld, %lld) has too many elements", (long long)out->rows,
-                      (long long)out->cols);
-    count = (uint64_t)out->rows * (uint64_t)out->cols;
-    want = count * element;
+    uint64_t want = npy_bytes(hewn_dtype_size(out->dtype), out->rank, out->dim), have;
+    npy_shape_text(shape, sizeof shape, out->rank, out->dim);
+    if (want == UINT64_MAX) return refuse(r, "shape %s has too many elements", shape);
     if (at < 0 || fstat(fileno(f), &st)) return refuse(r, "%s", strerror(errno));
     have = (uint64_t)(st.st_size - at);
     if (have != want)
-        return refuse(
-            r, "the header says %llu bytes of data for shape (%lld, %lld), the file has %llu",
-            (unsigned long long)want, (long long)out->rows, (long long)out->cols,
-            (unsigned long long)have);
+        return refuse(r, "the header says %llu bytes of data for shape %s, the file has %llu",
+                      (unsigned long long)want, shape, (unsigned long long)have);
     out->data = malloc((size_t)want);
     if (!out->data) return refuse(r, "no memory for %llu bytes", (unsigned long long)want);
     if (fread(out->data, 1, (size_t)want, f) != want) return refuse(r, "%s", strerror(errno));
     return 0;
 }
 
-int npy_read(const char *path, struct npy *out, char *why, size_t why_size)
+int npy_read(const char *path, int rank, struct npy *out, char *why, size_t why_size)
 {
     struct reader r = {path, why, why_size};
     char *header = malloc(HEADER_MAX);
     FILE *f = fopen(path, "rb");
     int rc = -1;
-    memset(out, 0, sizeof *out);
+    *out = (struct npy){.rank = rank};
     if (!f)
         refuse(&r, "%s", strerror(errno));
     else if (!header)
@@ -164,8 +173,7 @@ void npy_free(struct npy *x)
     x->data = NULL;
 }
 
-/* "(3, 4)", "(3,)" */
-static void shape_text(char *out, size_t size, int rank, const uint64_t *dim)
+void npy_shape_text(char *out, size_t size, int rank, const uint64_t *dim)
 {
     int n = snprintf(out, size, "(");
     for (int i = 0; i < rank; i++)
@@ -183,7 +191,7 @@ static int parse_exactly(const struct reader *r, const char *header, const char 
     const char *type = value_of(header, "descr"), *shape = value_of(header, "shape"),
                *order = value_of(header, "fortran_order");
     char want[SHAPE_TEXT];
-    shape_text(want, sizeof want, rank, dim);
+    npy_shape_text(want, sizeof want, rank, dim);
     if (!type || !shape || !order)
         return refuse(r, "the header lacks 'descr', 'shape' or 'fortran_order'");
     /* The first character is the byte order, which a type of opaque bytes lacks. */
@@ -196,20 +204,13 @@ static int parse_exactly(const struct reader *r, const char *header, const char 
     return 0;
 }
 
-static uint64_t bytes_of(size_t element, int rank, const uint64_t *dim)
-{
-    uint64_t bytes = element;
-    for (int i = 0; i < rank; i++) bytes *= dim[i];
-    return bytes;
-}
-
 int npy_read_into(const char *path, const char *descr, size_t element, int rank,
                   const uint64_t *dim, void *data, char *why, size_t why_size)
 {
     struct reader r = {path, why, why_size};
     char *header = malloc(HEADER_MAX);
     FILE *f = fopen(path, "rb");
-    uint64_t bytes = bytes_of(element, rank, dim);
+    uint64_t bytes = npy_bytes(element, rank, dim);
     int rc = -1;
     if (!f)
         refuse(&r, "%s", strerror(errno));
@@ -230,9 +231,9 @@ static int write_all(FILE *f, const char *descr, size_t element, int rank, const
                      const void *data)
 {
     char header[256], shape[SHAPE_TEXT];
-    size_t bytes = (size_t)bytes_of(element, rank, dim);
+    size_t bytes = (size_t)npy_bytes(element, rank, dim);
     int n;
-    shape_text(shape, sizeof shape, rank, dim);
+    npy_shape_text(shape, sizeof shape, rank, dim);
     n = snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }",
                  descr, shape);
     size_t padded = ((size_t)n + 1 + 10 + 63) / 64 * 64 - 10;
@@ -248,12 +249,12 @@ static int write_all(FILE *f, const char *descr, size_t element, int rank, const
            fwrite(header, 1, padded, f) == padded && fwrite(data, 1, bytes, f) == bytes;
 }
 
-int npy_write(const char *path, int dtype, int64_t rows, int64_t cols, const void *data, char *why,
-              size_t why_size)
+int npy_write(const char *path, int dtype, int rank, const uint64_t *dim, const void *data,
+              char *why, size_t why_size)
 {
     static const char *const descr[] = {"<f4", "<f2", "<V2"};
-    const uint64_t dim[2] = {(uint64_t)rows, (uint64_t)cols};
-    return npy_write_array(path, descr[dtype], hewn_dtype_size(dtype), 2, dim, data, why, why_size);
+    return npy_write_array(path, descr[dtype], hewn_dtype_size(dtype), rank, dim, data, why,
+                           why_size);
 }
 
 int npy_write_array(const char *path, const char *descr, size_t element, int rank,
