@@ -100,7 +100,7 @@ $(mod): $(mod_obj)
 	$(Q)$(CC) $(LDFLAGS_ALL) $(mod_obj) -o $@
 
 # hewn run preprocesses as the module builder does.
-$(cli): $(cli_obj) $(addprefix $(O)/tools/mod/,ptx.o plan.o text.o) $(lib)
+$(cli): $(cli_obj) $(addprefix $(O)/tools/mod/,ptx.o plan.o plan_attention.o text.o) $(lib)
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ -o $@ -ldl -lm
 

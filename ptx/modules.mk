@@ -37,16 +37,25 @@ $(ptxas_note): force
 	$(Q)printf '%s\n' '$(ptxas)' | cmp -s - $@ || { printf '%s\n' '$(ptxas)' > $@; \
 	  test -n '$(ptxas)' || echo 'ptxas not found: modules ship PTX only'; }
 
-# $(call dtype,n,name): word n of gemm_<in>_<out>.
-dtype = $(word $(1),$(subst _, ,$(2)))
+# $(call part,n,name): part n of gemm_<in>_<out> or attention_<in>_<qk>_<v>. The modules of a family
+# share its text; attention_combine has its own. defines_<text>: what the text asks for beside ENTRY.
+part    = $(word $(1),$(subst _, ,$(2)))
+text_of = $(if $(filter attention_combine,$(1)),$(1),$(call part,1,$(1)))
+defines_gemm      = -DIN_TYPE=$(call part,2,$(1)) -DOUT_TYPE=$(call part,3,$(1))
+defines_attention = -DIN_TYPE=$(call part,2,$(1)) -DQK_DIM=$(call part,3,$(1)) \
+                    -DV_DIM=$(call part,4,$(1))
 
-define target_rules
-$(O)/modules/$(1)/%.i: $(SRC)/ptx/$(1)/gemm.ptx
+# $(1) target, $(2) module.
+define text_rule
+$(O)/modules/$(1)/$(2).i: $(SRC)/ptx/$(1)/$(call text_of,$(2)).ptx
 	$$(call say,CPP)
 	$(Q)mkdir -p $$(@D)
 	$(Q)$(CC) -E -undef -nostdinc -x assembler-with-cpp -MMD -MP -MF $$(@:.i=.d) -MT $$@ \
-	  -DENTRY=hewn_$$* -DIN_TYPE=$$(call dtype,2,$$*) -DOUT_TYPE=$$(call dtype,3,$$*) $$< -o $$@
+	  -DENTRY=hewn_$(2) $(call defines_$(call text_of,$(2)),$(2)) $$< -o $$@
+endef
+$(foreach m,$(module_list),$(eval $(call text_rule,$(patsubst %/,%,$(dir $(m))),$(notdir $(m)))))
 
+define target_rules
 $(BUILD)/modules/$(1)/%.ptx: $(O)/modules/$(1)/%.i $(mod)
 	$$(call say,PTX)
 	$(Q)mkdir -p $$(@D)

@@ -60,4 +60,11 @@
 
 #define SM100F_ATTENTION_CTAS_PER_SM 1
 
+/* The worksheet, as in gemm.plan.h: the lists of a variant. */
+#define SM100F_ATTENTION_ROLES(X, qk)
+#define SM100F_ATTENTION_SHARED(X, qk, v, e)
+#define SM100F_ATTENTION_TMEM(X, qk, v)
+#define SM100F_ATTENTION_HANDOFFS(X, qk, v, e)
+#define SM100F_ATTENTION_FLOWS(X, qk, v, e)
+
 #endif

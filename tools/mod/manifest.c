@@ -7,10 +7,18 @@
 
 #include "sha256.h"
 
-#include "../../ptx/inc/gemm.plan.h"
-
 #include <fnmatch.h>
 #include <string.h>
+
+static const struct family {
+    const char *name;
+    void (*write_problem)(FILE *out, const struct module_id *id);
+    void (*write_shape)(FILE *out, const struct module_id *id);
+    void (*write_limits)(FILE *out, const struct module_id *id);
+} families[] = {
+    {"gemm", gemm_write_problem, gemm_write_shape, gemm_write_limits},
+    {"attention", attention_write_problem, attention_write_shape, attention_write_limits},
+};
 
 struct manifest {
     struct module_id id;
@@ -23,6 +31,8 @@ struct manifest {
 static int check_text(const struct manifest *m)
 {
     const struct scan *s = &m->scan;
+    const char *const *maps = m->id.plan->maps;
+    const struct plan_scalar *scalars = m->id.plan->scalars;
     unsigned at = 0;
 
     if (strcmp(s->target, m->id.target) != 0)
@@ -30,29 +40,29 @@ static int check_text(const struct manifest *m)
     if (s->block[0] != m->id.plan->threads || s->block[1] != 1 || s->block[2] != 1)
         return complain(m->ptx_path, ".maxntid is %u, %u, %u, the plan says %u, 1, 1", s->block[0],
                         s->block[1], s->block[2], m->id.plan->threads);
-    for (size_t i = 0; plan_maps[i]; i++, at++)
-        if (at >= s->param_count || strcmp(s->params[at].name, plan_maps[i]) != 0)
-            return complain(m->ptx_path, "parameter %u is not %s", at, plan_maps[i]);
-    for (size_t i = 0; plan_scalars[i].name; i++, at++)
-        if (at >= s->param_count || strcmp(s->params[at].name, plan_scalars[i].name) != 0)
-            return complain(m->ptx_path, "parameter %u is not %s", at, plan_scalars[i].name);
+    for (size_t i = 0; maps[i]; i++, at++)
+        if (at >= s->param_count || strcmp(s->params[at].name, maps[i]) != 0)
+            return complain(m->ptx_path, "parameter %u is not %s", at, maps[i]);
+    for (size_t i = 0; scalars[i].name; i++, at++)
+        if (at >= s->param_count || strcmp(s->params[at].name, scalars[i].name) != 0)
+            return complain(m->ptx_path, "parameter %u is not %s", at, scalars[i].name);
     if (at != s->param_count) return complain(m->ptx_path, "has parameters the plan lacks");
     return 0;
 }
 
-static const char *scalar_rule(const char *name)
+static const char *scalar_rule(const struct plan *plan, const char *name)
 {
-    for (size_t i = 0; plan_scalars[i].name; i++)
-        if (strcmp(plan_scalars[i].name, name) == 0) return plan_scalars[i].rule;
+    for (const struct plan_scalar *s = plan->scalars; s->name; s++)
+        if (strcmp(s->name, name) == 0) return s->rule;
     return NULL;
 }
 
-static void write_parameters(FILE *out, const struct scan *s)
+static void write_parameters(FILE *out, const struct plan *plan, const struct scan *s)
 {
     fprintf(out, "  \"parameters\": [\n");
     for (unsigned i = 0; i < s->param_count; i++) {
         const struct scan_param *p = &s->params[i];
-        const char *rule = scalar_rule(p->name);
+        const char *rule = scalar_rule(plan, p->name);
         fprintf(out, "    {\"name\": \"%s\", \"type\": \"%s\", \"offset\": %u, \"size\": %u, ",
                 p->name, rule ? p->type : "tensor_map", p->offset, p->size);
         fprintf(out, "\"align\": %u", p->align);
@@ -60,50 +70,6 @@ static void write_parameters(FILE *out, const struct scan *s)
         fprintf(out, "}%s\n", i + 1 < s->param_count ? "," : "");
     }
     fprintf(out, "  ],\n  \"parameter_bytes\": %u,\n", s->param_bytes);
-}
-
-static void write_map(FILE *out, char tensor, const char *dtype, const char *dims,
-                      const unsigned box[2], const char *end)
-{
-    fprintf(
-        out,
-        "    {\"name\": \"map_%c\", \"tensor\": \"%c\", \"dtype\": \"%s\", \"rank\": 3,\n"
-        "     \"dims\": [%s], \"box\": [%u, %u, 1], \"element_strides\": [1, 1, 1],\n"
-        "     \"interleave\": \"none\", \"swizzle\": \"128B\", \"out_of_bounds\": \"zero\"}%s\n",
-        tensor + ('a' - 'A'), tensor, dtype, dims, box[0], box[1], end);
-}
-
-static void write_maps(FILE *out, const struct manifest *m)
-{
-    const struct plan *p = m->id.plan;
-    unsigned element = strcmp(m->id.out, "f32") == 0 ? 4 : 2;
-    unsigned box_a[2] = {p->tile_k, p->tile_m}, box_b[2] = {p->tile_k, p->tile_n};
-    unsigned box_d[2] = {128 / element, p->d_rows};
-
-    unsigned chunk = GEMM_D_CHUNK_BYTES / element;
-    char dims_d[64];
-
-    snprintf(dims_d, sizeof dims_d, "\"max(n - n %% %u, %u)\", \"m\", \"batch\"", chunk, chunk);
-    fprintf(out, "  \"tensor_maps\": [\n");
-    write_map(out, 'A', m->id.in, "\"k\", \"m\", \"step_a * (batch - 1) + 1\"", box_a, ",");
-    write_map(out, 'B', m->id.in, "\"k\", \"n\", \"step_b * (batch - 1) + 1\"", box_b, ",");
-    write_map(out, 'D', m->id.out, dims_d, box_d, "");
-    fprintf(out, "  ],\n");
-}
-
-static void write_shape(FILE *out, const struct plan *p)
-{
-    fprintf(out,
-            "  \"tile\": {\"m\": %u, \"n\": %u, \"k\": %u},\n"
-            "  \"stages\": %u,\n"
-            "  \"raster_rows\": %u,\n"
-            "  \"grid\": [\"min(tiles, sm_count * %u)\", \"1\", \"1\"],\n"
-            "  \"block\": [%u, 1, 1],\n"
-            "  \"cluster\": [%u, 1, 1],\n"
-            "  \"dynamic_shared\": %u,\n"
-            "  \"tmem_columns\": %u,\n",
-            p->tile_m, p->tile_n, p->tile_k, p->stages, p->raster_rows, p->ctas_per_sm, p->threads,
-            p->cluster, p->dynamic_shared, p->tmem_columns);
 }
 
 static int write_architectures(FILE *out, const struct manifest *m, int count, char **argv)
@@ -121,16 +87,6 @@ static int write_architectures(FILE *out, const struct manifest *m, int count, c
     }
     fprintf(out, "%s],\n", count ? "\n  " : "");
     return 0;
-}
-
-static void write_limits(FILE *out)
-{
-    static const char *const dims[] = {"m", "n", "k", "tiles"};
-
-    fprintf(out, "  \"limits\": {");
-    for (size_t i = 0; i < sizeof dims / sizeof *dims; i++)
-        fprintf(out, "\"%s\": [1, 2147483647], ", dims[i]);
-    fprintf(out, "\"address_multiple\": 16, \"row_stride_multiple\": 16},\n");
 }
 
 /* Lines "TARGET PATTERN text": the text, where target and name match. '#' begins a comment. */
@@ -160,18 +116,23 @@ static int write_validated(FILE *out, const struct module_id *id, const char *pa
 static int write_manifest(FILE *out, const struct manifest *m, const char *validated, int count,
                           char **argv)
 {
+    const struct plan *plan = m->id.plan;
+    const struct family *family = &families[0];
+    while (strcmp(family->name, plan->family) != 0) family++; /* plans name no other */
+
     fprintf(out, "{\n  \"name\": \"%s\",\n  \"family\": \"%s\",\n  \"target\": \"%s\",\n",
-            m->id.name, m->id.plan->family, m->id.target);
+            m->id.name, plan->family, m->id.target);
     fprintf(out, "  \"ptx_version\": \"%s\",\n  \"entry\": \"%s\",\n", m->scan.version,
             m->scan.entry);
-    fprintf(out, "  \"formula\": \"D[b] = A[b] * transpose(B[b])\",\n");
-    fprintf(out, "  \"dtypes\": {\"a\": \"%s\", \"b\": \"%s\", \"sum\": \"f32\", \"d\": \"%s\"},\n",
-            m->id.in, m->id.in, m->id.out);
-    write_parameters(out, &m->scan);
-    write_maps(out, m);
-    write_shape(out, m->id.plan);
+    family->write_problem(out, &m->id);
+    write_parameters(out, plan, &m->scan);
+    family->write_shape(out, &m->id);
+    fprintf(out,
+            "  \"block\": [%u, 1, 1],\n  \"cluster\": [%u, 1, 1],\n  \"dynamic_shared\": %u,\n"
+            "  \"tmem_columns\": %u,\n",
+            plan->threads, plan->cluster, plan->dynamic_shared, plan->tmem_columns);
     if (write_architectures(out, m, count, argv) != 0) return -1;
-    write_limits(out);
+    family->write_limits(out, &m->id);
     fprintf(out, "  \"sha256\": \"%s\",\n", m->sha256);
     if (write_validated(out, &m->id, validated) != 0) return -1;
     fprintf(out, "}\n");

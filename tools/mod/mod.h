@@ -32,7 +32,7 @@ int complain(const char *path, const char *format, ...) __attribute__((format(pr
 /* One line of a text, without its newline; advances *cursor. Returns 0 at the end. */
 int text_line(const char **cursor, const char **line, size_t *length);
 
-/* ---- plan.c: what ptx/<target>/gemm.plan.h says, as data ---- */
+/* ---- plan.c, plan_attention.c: what the plan headers below ptx/ say, as data ---- */
 
 struct plan_range { /* a role, a shared range or a range of TMEM columns */
     const char *name;
@@ -53,16 +53,29 @@ struct plan_scalar {
     const char *name, *rule;
 };
 
-struct plan {
-    const char *target, *family;
-    unsigned tile_m, tile_n, tile_k, stages, threads, dynamic_shared, tmem_columns, cluster,
-        ctas_per_sm, raster_rows, d_rows;
-    const struct plan_range *roles, *shared, *tmem; /* ended by a NULL name, as are the next */
-    const struct plan_handoff *handoffs;
-    const struct plan_flow *flows;
+struct gemm_shape {
+    unsigned tile_m, tile_n, tile_k, stages, raster_rows, d_rows;
 };
 
-/* A module's plan and dtypes ("gemm_bf16_f32": bf16 in, f32 out), or -1: not in modules.def. */
+struct attention_shape {
+    unsigned qk_dim, v_dim, element; /* the variant: head dimensions, bytes of an input element */
+    unsigned tile_rows, item_tiles, v_halves, row_bytes, v_keys, slots;
+};
+
+/* A kernel: of a module, or of several that differ in dtypes alone. */
+struct plan {
+    const char *target, *family, *text; /* ptx/<target>/<text>.ptx */
+    unsigned threads, dynamic_shared, tmem_columns, cluster, ctas_per_sm;
+    const char *const *maps;           /* tensor map parameters, ended by NULL */
+    const struct plan_scalar *scalars; /* ended by a NULL name, as are the next */
+    const struct plan_range *roles, *shared, *tmem;
+    const struct plan_handoff *handoffs;
+    const struct plan_flow *flows;
+    const struct gemm_shape *gemm;           /* NULL unless of that family, */
+    const struct attention_shape *attention; /* and so is this; attention_combine has neither */
+};
+
+/* A module's plan and dtypes, or -1: not in modules.def. `out` is empty where a parameter chooses. */
 struct module_id {
     const struct plan *plan;
     const char *target, *name;
@@ -70,8 +83,9 @@ struct module_id {
 };
 int plan_find(struct module_id *id, const char *target, const char *name);
 
-extern const char *const plan_maps[];           /* tensor map parameters, ended by NULL */
-extern const struct plan_scalar plan_scalars[]; /* ended by a NULL name */
+/* The plan of attention_<in>_<qk>_<v>, `element` bytes an input element, or NULL. */
+const struct plan *plan_attention(const char *target, unsigned qk, unsigned v, unsigned element);
+const struct plan *plan_attention_combine(const char *target);
 
 /* ---- ptx.c: preprocessed text as a driver takes it ---- */
 
@@ -83,7 +97,7 @@ int ptx_body(FILE *out, const struct text *text, const char *root);
 
 /* ---- scan.c: what a PTX text and a ptxas log say ---- */
 
-enum { SCAN_PARAMS = 16, SCAN_NAME = 64 };
+enum { SCAN_PARAMS = 64, SCAN_NAME = 64 };
 
 struct scan_param {
     char name[SCAN_NAME], type[8];
@@ -105,6 +119,17 @@ int scan_log(struct ptxas_log *log, const char *path);
 
 /* Splits "ARCH=FILE" in place; NULL when there is no '='. */
 char *split_pair(char *pair);
+
+/* ---- manifest_gemm.c, manifest_attention.c: what a manifest says of one family ---- */
+
+/* Formula and dtypes. */
+void gemm_write_problem(FILE *out, const struct module_id *id);
+void attention_write_problem(FILE *out, const struct module_id *id);
+/* The tensor maps, the tile and what else a launch needs of the kernel's shape, the grid. */
+void gemm_write_shape(FILE *out, const struct module_id *id);
+void attention_write_shape(FILE *out, const struct module_id *id);
+void gemm_write_limits(FILE *out, const struct module_id *id);
+void attention_write_limits(FILE *out, const struct module_id *id);
 
 /* ---- the commands ---- */
 

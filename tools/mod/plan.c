@@ -1,20 +1,18 @@
 /* The plan headers as data, their derived numbers checked. */
 #include "mod.h"
 
+#include "plan_tables.h"
+
 #include "../../ptx/modules.def"
 #include "../../ptx/sm_100f/gemm.plan.h"
 #include "../../ptx/sm_90a/gemm.plan.h"
 
 #include <string.h>
 
-#define NAME(name) #name,
-const char *const plan_maps[] = {GEMM_MAPS(NAME, NAME) NULL};
+static const char *const maps[] = PLAN_NAMES(GEMM_MAPS(PLAN_NAME, PLAN_NAME));
+static const struct plan_scalar scalars[] = PLAN_SCALARS(GEMM_SCALARS(PLAN_SCALAR));
 
-#define SCALAR(type, name, rule) {#name, rule},
-const struct plan_scalar plan_scalars[] = {GEMM_SCALARS(SCALAR){NULL, NULL}};
-
-_Static_assert(sizeof plan_scalars / sizeof *plan_scalars == GEMM_SCALAR_COUNT + 1,
-               "GEMM_SCALAR_COUNT");
+_Static_assert(sizeof scalars / sizeof *scalars == GEMM_SCALAR_COUNT + 1, "GEMM_SCALAR_COUNT");
 
 /* What every plan's layout must satisfy; p is its prefix. Two bytes an input element. */
 #define CHECK_PLAN(p)                                                                            \
@@ -53,65 +51,70 @@ _Static_assert(SM100F_GEMM_ACCUMULATORS *SM100F_GEMM_ACC_COLUMNS <= SM100F_GEMM_
                "TMEM_COLUMNS");
 _Static_assert(SM100F_GEMM_ACC_COLUMNS == SM100F_GEMM_TILE_N, "one fp32 column a column of D");
 
-#define ROLE(name, first, warps)           {#name, first, 1, warps},
-#define SHARED(name, offset, bytes, count) {#name, offset, bytes, count},
-#define TMEM(name, first, columns)         {#name, first, 1, columns},
-#define END           \
-    {                 \
-        NULL, 0, 0, 0 \
-    }
-#define HANDOFF(name, count, bytes, from, to) {#name, count, bytes, #from, #to},
-#define FLOW(name, writers, readers)          {#name, #writers, #readers},
-#define END_HANDOFFS           \
-    {                          \
-        NULL, 0, 0, NULL, NULL \
-    }
-#define END_FLOWS        \
-    {                    \
-        NULL, NULL, NULL \
+#define TABLES(p, t)                                                                             \
+    static const struct plan_range t##_roles[] = PLAN_RANGES(p##_ROLES(PLAN_ROLE));              \
+    static const struct plan_range t##_shared[] = PLAN_RANGES(p##_SHARED(PLAN_SHARED));          \
+    static const struct plan_range t##_tmem[] = PLAN_RANGES(p##_TMEM(PLAN_TMEM));                \
+    static const struct plan_handoff t##_handoffs[] = PLAN_HANDOFFS(p##_HANDOFFS(PLAN_HANDOFF)); \
+    static const struct plan_flow t##_flows[] = PLAN_FLOWS(p##_FLOWS(PLAN_FLOW));                \
+    static const struct gemm_shape t##_shape = {                                                 \
+        p##_TILE_M, p##_TILE_N, p##_TILE_K, p##_STAGES, p##_RASTER_ROWS, p##_D_ROWS,             \
+    };
+
+TABLES(SM90A_GEMM, sm_90a)
+TABLES(SM100F_GEMM, sm_100f)
+
+#define PLAN(p, t)                                                                                \
+    {                                                                                             \
+        .target = #t, .family = "gemm", .text = "gemm", .threads = p##_THREADS,                   \
+        .dynamic_shared = p##_DYNAMIC_SHARED, .tmem_columns = p##_TMEM_COLUMNS,                   \
+        .cluster = p##_CLUSTER, .ctas_per_sm = p##_CTAS_PER_SM, .maps = maps, .scalars = scalars, \
+        .roles = t##_roles, .shared = t##_shared, .tmem = t##_tmem, .handoffs = t##_handoffs,     \
+        .flows = t##_flows, .gemm = &t##_shape                                                    \
     }
 
-static const struct plan_range sm_90a_roles[] = {SM90A_GEMM_ROLES(ROLE) END};
-static const struct plan_range sm_90a_shared[] = {SM90A_GEMM_SHARED(SHARED) END};
-static const struct plan_range sm_90a_tmem[] = {SM90A_GEMM_TMEM(TMEM) END};
-static const struct plan_handoff sm_90a_handoffs[] = {SM90A_GEMM_HANDOFFS(HANDOFF) END_HANDOFFS};
-static const struct plan_flow sm_90a_flows[] = {SM90A_GEMM_FLOWS(FLOW) END_FLOWS};
-static const struct plan_range sm_100f_roles[] = {SM100F_GEMM_ROLES(ROLE) END};
-static const struct plan_range sm_100f_shared[] = {SM100F_GEMM_SHARED(SHARED) END};
-static const struct plan_range sm_100f_tmem[] = {SM100F_GEMM_TMEM(TMEM) END};
-static const struct plan_handoff sm_100f_handoffs[] = {SM100F_GEMM_HANDOFFS(HANDOFF) END_HANDOFFS};
-static const struct plan_flow sm_100f_flows[] = {SM100F_GEMM_FLOWS(FLOW) END_FLOWS};
+static const struct plan gemm_plans[] = {PLAN(SM90A_GEMM, sm_90a), PLAN(SM100F_GEMM, sm_100f)};
 
-#define PLAN(p, t)                                                                              \
-    {                                                                                           \
-        .target = #t, .family = "gemm", .tile_m = p##_TILE_M, .tile_n = p##_TILE_N,             \
-        .tile_k = p##_TILE_K, .stages = p##_STAGES, .threads = p##_THREADS,                     \
-        .dynamic_shared = p##_DYNAMIC_SHARED, .tmem_columns = p##_TMEM_COLUMNS,                 \
-        .cluster = p##_CLUSTER, .ctas_per_sm = p##_CTAS_PER_SM, .raster_rows = p##_RASTER_ROWS, \
-        .d_rows = p##_D_ROWS, .roles = t##_roles, .shared = t##_shared, .tmem = t##_tmem,       \
-        .handoffs = t##_handoffs, .flows = t##_flows                                            \
-    }
-
-static const struct plan plans[] = {PLAN(SM90A_GEMM, sm_90a), PLAN(SM100F_GEMM, sm_100f)};
+static const struct plan *plan_gemm(const char *target)
+{
+    for (size_t i = 0; i < sizeof gemm_plans / sizeof *gemm_plans; i++)
+        if (strcmp(gemm_plans[i].target, target) == 0) return &gemm_plans[i];
+    return NULL;
+}
 
 #define MODULE(target, name) {#target, #name},
 static const struct {
     const char *target, *name;
-} modules[] = {HEWN_GEMM_MODULES(MODULE)};
+} modules[] = {HEWN_GEMM_MODULES(MODULE) HEWN_ATTENTION_MODULES(MODULE)};
+
+static int find_plan(struct module_id *id)
+{
+    unsigned qk, v;
+    int end = 0;
+
+    if (strcmp(id->name, "attention_combine") == 0) {
+        id->plan = plan_attention_combine(id->target);
+    } else if (sscanf(id->name, "gemm_%7[a-z0-9]_%7[a-z0-9]%n", id->in, id->out, &end) == 2 &&
+               !id->name[end]) {
+        id->plan = plan_gemm(id->target);
+    } else if (sscanf(id->name, "attention_%7[a-z0-9]_%u_%u%n", id->in, &qk, &v, &end) == 3 &&
+               !id->name[end]) {
+        id->plan = plan_attention(id->target, qk, v, strcmp(id->in, "e4m3") == 0 ? 1 : 2);
+    } else {
+        return complain(id->name, "is none of gemm_<input dtype>_<output dtype>, "
+                                  "attention_<input dtype>_<qk_dim>_<v_dim>, attention_combine");
+    }
+    return id->plan ? 0 : complain(id->name, "has no plan for %s in tools/mod", id->target);
+}
 
 int plan_find(struct module_id *id, const char *target, const char *name)
 {
     memset(id, 0, sizeof *id);
     for (size_t i = 0; i < sizeof modules / sizeof *modules; i++) {
         if (strcmp(modules[i].target, target) != 0 || strcmp(modules[i].name, name) != 0) continue;
-        for (size_t p = 0; p < sizeof plans / sizeof *plans; p++)
-            if (strcmp(plans[p].target, target) == 0) id->plan = &plans[p];
         id->target = modules[i].target;
         id->name = modules[i].name;
-        if (!id->plan) return complain(target, "has no plan in tools/mod/plan.c");
-        if (sscanf(name, "gemm_%7[a-z0-9]_%7[a-z0-9]", id->in, id->out) != 2)
-            return complain(name, "is not gemm_<input dtype>_<output dtype>");
-        return 0;
+        return find_plan(id);
     }
     fprintf(stderr, "mod: no module %s for %s in ptx/modules.def\n", name, target);
     return -1;

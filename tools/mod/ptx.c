@@ -174,7 +174,7 @@ int make_ptx(int argc, char **argv)
     result = ptx_version(out, &text, path);
     if (result == 0) {
         fprintf(out, "// hewn %s for %s, from ptx/%s/%s.ptx\n", id.name, id.target, id.target,
-                id.plan->family);
+                id.plan->text);
         write_notes(out, id.plan);
         result = ptx_body(out, &text, root);
     }

@@ -1,0 +1,66 @@
+/* What a GEMM module's manifest says of its problem. */
+#include "mod.h"
+
+#include "../../ptx/inc/gemm.plan.h"
+
+#include <string.h>
+
+void gemm_write_problem(FILE *out, const struct module_id *id)
+{
+    fprintf(out, "  \"formula\": \"D[b] = A[b] * transpose(B[b])\",\n");
+    fprintf(out, "  \"dtypes\": {\"a\": \"%s\", \"b\": \"%s\", \"sum\": \"f32\", \"d\": \"%s\"},\n",
+            id->in, id->in, id->out);
+}
+
+static void write_map(FILE *out, char tensor, const char *dtype, const char *dims,
+                      const unsigned box[2], const char *end)
+{
+    fprintf(
+        out,
+        "    {\"name\": \"map_%c\", \"tensor\": \"%c\", \"dtype\": \"%s\", \"rank\": 3,\n"
+        "     \"dims\": [%s], \"box\": [%u, %u, 1], \"element_strides\": [1, 1, 1],\n"
+        "     \"interleave\": \"none\", \"swizzle\": \"128B\", \"out_of_bounds\": \"zero\"}%s\n",
+        tensor + ('a' - 'A'), tensor, dtype, dims, box[0], box[1], end);
+}
+
+static void write_maps(FILE *out, const struct module_id *id)
+{
+    const struct gemm_shape *p = id->plan->gemm;
+    unsigned element = strcmp(id->out, "f32") == 0 ? 4 : 2;
+    unsigned box_a[2] = {p->tile_k, p->tile_m}, box_b[2] = {p->tile_k, p->tile_n};
+    unsigned box_d[2] = {128 / element, p->d_rows};
+
+    unsigned chunk = GEMM_D_CHUNK_BYTES / element;
+    char dims_d[64];
+
+    snprintf(dims_d, sizeof dims_d, "\"max(n - n %% %u, %u)\", \"m\", \"batch\"", chunk, chunk);
+    fprintf(out, "  \"tensor_maps\": [\n");
+    write_map(out, 'A', id->in, "\"k\", \"m\", \"step_a * (batch - 1) + 1\"", box_a, ",");
+    write_map(out, 'B', id->in, "\"k\", \"n\", \"step_b * (batch - 1) + 1\"", box_b, ",");
+    write_map(out, 'D', id->out, dims_d, box_d, "");
+    fprintf(out, "  ],\n");
+}
+
+void gemm_write_shape(FILE *out, const struct module_id *id)
+{
+    const struct gemm_shape *p = id->plan->gemm;
+
+    write_maps(out, id);
+    fprintf(out,
+            "  \"tile\": {\"m\": %u, \"n\": %u, \"k\": %u},\n"
+            "  \"stages\": %u,\n"
+            "  \"raster_rows\": %u,\n"
+            "  \"grid\": [\"min(tiles, sm_count * %u)\", \"1\", \"1\"],\n",
+            p->tile_m, p->tile_n, p->tile_k, p->stages, p->raster_rows, id->plan->ctas_per_sm);
+}
+
+void gemm_write_limits(FILE *out, const struct module_id *id)
+{
+    static const char *const dims[] = {"m", "n", "k", "tiles"};
+
+    (void)id;
+    fprintf(out, "  \"limits\": {");
+    for (size_t i = 0; i < sizeof dims / sizeof *dims; i++)
+        fprintf(out, "\"%s\": [1, 2147483647], ", dims[i]);
+    fprintf(out, "\"address_multiple\": 16, \"row_stride_multiple\": 16},\n");
+}

@@ -1,0 +1,127 @@
+/* The attention plans as data: one plan a target and variant, its derived numbers checked. */
+#include "mod.h"
+
+#include "plan_tables.h"
+
+#include "../../ptx/sm_100f/attention.plan.h"
+
+#include <string.h>
+
+static const char *const maps[] = PLAN_NAMES(ATTENTION_MAPS(PLAN_NAME, PLAN_NAME));
+static const struct plan_scalar scalars[] = PLAN_SCALARS(ATTENTION_SCALARS(PLAN_SCALAR));
+
+_Static_assert(sizeof maps / sizeof *maps == ATTENTION_MAP_COUNT + 1, "ATTENTION_MAP_COUNT");
+_Static_assert(sizeof scalars / sizeof *scalars == ATTENTION_SCALAR_COUNT + 1,
+               "ATTENTION_SCALAR_COUNT");
+
+/* Every variant of a target: X(plan prefix, target, qk, v, bytes of an element). */
+#define VARIANTS(X, P, t) \
+    X(P, t, 64, 64, 2)    \
+    X(P, t, 96, 96, 2)    \
+    X(P, t, 128, 128, 2)  \
+    X(P, t, 192, 128, 2)  \
+    X(P, t, 256, 256, 2)  \
+    X(P, t, 512, 512, 2)  \
+    X(P, t, 64, 64, 1)    \
+    X(P, t, 96, 96, 1)    \
+    X(P, t, 128, 128, 1)  \
+    X(P, t, 192, 128, 1)  \
+    X(P, t, 256, 256, 1)  \
+    X(P, t, 512, 512, 1)
+
+/* What a variant must satisfy beside what the kernel asserts. A block of SM memory is 227 KB. */
+#define CHECK(P, t, qk, v, e)                                                                  \
+    _Static_assert(P##_ATTENTION_DYNAMIC_SHARED(qk, e) + P##_ATTENTION_STATIC_BYTES <= 232448, \
+                   "shared memory");                                                           \
+    _Static_assert(P##_ATTENTION_V_HALVES(v) * P##_ATTENTION_ITEM_V(v) == (v), "V_HALVES");    \
+    _Static_assert(P##_ATTENTION_THREADS(qk) % 32 == 0 && P##_ATTENTION_THREADS(qk) <= 1024,   \
+                   "THREADS");
+
+#define TABLES(P, t, qk, v, e)                                         \
+    static const struct plan_range t##_roles_##qk##_##v##_##e[] =      \
+        PLAN_RANGES(P##_ATTENTION_ROLES(PLAN_ROLE, qk));               \
+    static const struct plan_range t##_shared_##qk##_##v##_##e[] =     \
+        PLAN_RANGES(P##_ATTENTION_SHARED(PLAN_SHARED, qk, v, e));      \
+    static const struct plan_range t##_tmem_##qk##_##v##_##e[] =       \
+        PLAN_RANGES(P##_ATTENTION_TMEM(PLAN_TMEM, qk, v));             \
+    static const struct plan_handoff t##_handoffs_##qk##_##v##_##e[] = \
+        PLAN_HANDOFFS(P##_ATTENTION_HANDOFFS(PLAN_HANDOFF, qk, v, e)); \
+    static const struct plan_flow t##_flows_##qk##_##v##_##e[] =       \
+        PLAN_FLOWS(P##_ATTENTION_FLOWS(PLAN_FLOW, qk, v, e));          \
+    static const struct attention_shape t##_shape_##qk##_##v##_##e = { \
+        .qk_dim = qk,                                                  \
+        .v_dim = v,                                                    \
+        .element = e,                                                  \
+        .tile_rows = P##_ATTENTION_TILE_ROWS,                          \
+        .item_tiles = P##_ATTENTION_ITEM_TILES(qk),                    \
+        .v_halves = P##_ATTENTION_V_HALVES(v),                         \
+        .row_bytes = P##_ATTENTION_ROW_BYTES,                          \
+        .v_keys = P##_ATTENTION_V_KEYS,                                \
+        .slots = P##_ATTENTION_SLOTS(qk, e),                           \
+    };
+
+VARIANTS(CHECK, SM100F, sm_100f)
+VARIANTS(TABLES, SM100F, sm_100f)
+
+#define PLAN(P, t, qk, v, e)                                   \
+    {                                                          \
+        .target = #t,                                          \
+        .family = "attention",                                 \
+        .text = "attention",                                   \
+        .threads = P##_ATTENTION_THREADS(qk),                  \
+        .dynamic_shared = P##_ATTENTION_DYNAMIC_SHARED(qk, e), \
+        .tmem_columns = P##_ATTENTION_TMEM_COLUMNS,            \
+        .cluster = 1,                                          \
+        .ctas_per_sm = P##_ATTENTION_CTAS_PER_SM,              \
+        .maps = maps,                                          \
+        .scalars = scalars,                                    \
+        .roles = t##_roles_##qk##_##v##_##e,                   \
+        .shared = t##_shared_##qk##_##v##_##e,                 \
+        .tmem = t##_tmem_##qk##_##v##_##e,                     \
+        .handoffs = t##_handoffs_##qk##_##v##_##e,             \
+        .flows = t##_flows_##qk##_##v##_##e,                   \
+        .attention = &t##_shape_##qk##_##v##_##e,              \
+    },
+
+static const struct plan plans[] = {VARIANTS(PLAN, SM100F, sm_100f)};
+
+const struct plan *plan_attention(const char *target, unsigned qk, unsigned v, unsigned element)
+{
+    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
+        const struct attention_shape *s = plans[i].attention;
+        if (strcmp(plans[i].target, target) == 0 && s->qk_dim == qk && s->v_dim == v &&
+            s->element == element)
+            return &plans[i];
+    }
+    return NULL;
+}
+
+/* ---- the combine kernel: no maps, no roles -- */
+
+static const char *const no_maps[] = {NULL};
+static const struct plan_scalar combine_scalars[] =
+    PLAN_SCALARS(ATTENTION_COMBINE_SCALARS(PLAN_SCALAR));
+static const struct plan_range no_ranges[] = PLAN_RANGES();
+static const struct plan_handoff no_handoffs[] = PLAN_HANDOFFS();
+static const struct plan_flow no_flows[] = PLAN_FLOWS();
+
+_Static_assert(sizeof combine_scalars / sizeof *combine_scalars ==
+                   ATTENTION_COMBINE_SCALAR_COUNT + 1,
+               "ATTENTION_COMBINE_SCALAR_COUNT");
+
+#define COMBINE(t)                                                                              \
+    {                                                                                           \
+        .target = #t, .family = "attention", .text = "attention_combine",                       \
+        .threads = 32 * ATTENTION_COMBINE_ROWS, .cluster = 1, .maps = no_maps,                  \
+        .scalars = combine_scalars, .roles = no_ranges, .shared = no_ranges, .tmem = no_ranges, \
+        .handoffs = no_handoffs, .flows = no_flows                                              \
+    }
+
+static const struct plan combine_plans[] = {COMBINE(sm_90a), COMBINE(sm_100f)};
+
+const struct plan *plan_attention_combine(const char *target)
+{
+    for (size_t i = 0; i < sizeof combine_plans / sizeof *combine_plans; i++)
+        if (strcmp(combine_plans[i].target, target) == 0) return &combine_plans[i];
+    return NULL;
+}

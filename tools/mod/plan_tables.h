@@ -1,0 +1,49 @@
+/* The lists of a plan header as the tables of mod.h: PLAN_RANGES(ROLES(PLAN_ROLE)), and so on. */
+#ifndef MOD_PLAN_TABLES_H
+#define MOD_PLAN_TABLES_H
+
+#include "mod.h"
+
+#define PLAN_NAME(name)                            #name,
+#define PLAN_SCALAR(type, name, rule)              {#name, rule},
+#define PLAN_ROLE(name, first, warps)              {#name, first, 1, warps},
+#define PLAN_SHARED(name, offset, bytes, count)    {#name, offset, bytes, count},
+#define PLAN_TMEM(name, first, columns)            {#name, first, 1, columns},
+#define PLAN_HANDOFF(name, count, bytes, from, to) {#name, count, bytes, #from, #to},
+#define PLAN_FLOW(name, writers, readers)          {#name, #writers, #readers},
+
+/* Initialisers, each with the end that mod.h asks for; the list may be empty. */
+#define PLAN_NAMES(list) \
+    {                    \
+        list NULL        \
+    }
+#define PLAN_SCALARS(list) \
+    {                      \
+        list               \
+        {                  \
+            NULL, NULL     \
+        }                  \
+    }
+#define PLAN_RANGES(list) \
+    {                     \
+        list              \
+        {                 \
+            NULL, 0, 0, 0 \
+        }                 \
+    }
+#define PLAN_HANDOFFS(list)        \
+    {                              \
+        list                       \
+        {                          \
+            NULL, 0, 0, NULL, NULL \
+        }                          \
+    }
+#define PLAN_FLOWS(list)     \
+    {                        \
+        list                 \
+        {                    \
+            NULL, NULL, NULL \
+        }                    \
+    }
+
+#endif
