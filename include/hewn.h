@@ -336,6 +336,8 @@ int hewn_gemm_run(const hewn_gemm_plan *plan, hewn_deviceptr a, hewn_deviceptr b
  * softmax runs over both: a compressed or sparse set beside a sliding window, in one launch. Query i
  * of q_len stands at p = i + kv_len - q_len of a source, aligned to the end, and sees keys j with
  *   j >= p - window_left  (unless -1),   j <= p + window_right  (unless -1),   j <= p if causal.
+ * A zeroed description therefore sees j = p alone: no window is -1, -1. Lengths are below 2^29; batch,
+ * heads, tokens, pages, batch x table_width and the work items below 2^31.
  *
  * Strides are in elements; 0 stands for the contiguous tensor of `layout`. In bytes they are
  * multiples of 16 and below 2^40. Packed sequences (q_packed, HEWN_KEYS_PACKED) lie behind each other
@@ -371,7 +373,7 @@ typedef struct hewn_attention_source {
     int causal;                        /* 0 or 1 */
     int64_t window_left, window_right; /* keys seen before and after p; -1: all */
     int window_lengths; /* 1: windows[batch] says how many keys up to its own position a query of a
-                           sequence sees (window_left + 1); source 0 only */
+                           sequence sees (window_left + 1, so window_left must be -1); source 0 only */
 } hewn_attention_source;
 
 typedef struct hewn_attention_desc {
@@ -389,8 +391,9 @@ typedef struct hewn_attention_desc {
     int sink;         /* 1: a learned logit a query head joins the denominator */
     int unnormalised; /* 1: O = sum_j exp(scale q.k_j - row_max) V[j]; row_max is then an output */
     int q_scales, k_scales, v_scales; /* hewn_scales, for HEWN_E4M3: value = scale * stored */
-    int64_t pack;   /* query heads of a tile; 0: chosen */
-    int64_t splits; /* parts that a row's keys are computed in, combined by a second kernel; 0: chosen */
+    int64_t pack;   /* query heads of a tile, at most q_heads / kv_heads; 0: chosen */
+    int64_t splits; /* parts that a row's keys are computed in, combined by a second kernel; at most
+                       256, 1 if unnormalised; 0: chosen */
     int sources;    /* 1 or 2 */
     hewn_attention_source source[2];
 } hewn_attention_desc;
@@ -411,7 +414,8 @@ typedef struct hewn_attention_plan_info {
     uint64_t workspace; /* bytes that hewn_attention_args.workspace must have; 0 unless splits > 1 */
 } hewn_attention_plan_info;
 
-/* Device addresses. What a plan does not use must be 0. */
+/* Device addresses: q, o, k, v and workspace multiples of 16, the others of 4. What a plan does not use
+ * must be 0; k and v may be 0 where the source has no rows. */
 typedef struct hewn_attention_args {
     size_t struct_size;
     hewn_deviceptr q, o;
@@ -421,7 +425,7 @@ typedef struct hewn_attention_args {
     hewn_deviceptr sink;    /* f32[q_heads] */
     hewn_deviceptr q_scale, k_scale, v_scale; /* f32, 1 or one a head; above 0, 0: one */
     hewn_deviceptr cu_q;                      /* int32[batch + 1] */
-    hewn_deviceptr workspace;                 /* 16-byte aligned; used from launch to end of kernel */
+    hewn_deviceptr workspace;                 /* used from launch to the end of the last kernel */
     struct hewn_attention_source_args {
         hewn_deviceptr k, v;
         hewn_deviceptr lengths; /* int32[batch], or offsets int32[batch + 1] */
@@ -436,7 +440,9 @@ int hewn_attention_plan_create(hewn_context *context, const hewn_attention_desc 
 void hewn_attention_plan_destroy(hewn_attention_plan *plan); /* NULL is allowed */
 int hewn_attention_plan_describe(const hewn_attention_plan *plan, hewn_attention_plan_info *out,
                                  hewn_error *err);
-/* Enqueues the kernel, and with splits > 1 the combine kernel behind it. O must overlap no input. */
+/* Enqueues the kernel, and with splits > 1 the combine kernel behind it; nothing where there is no
+ * query. Allocates, loads and synchronises nothing; safe under stream capture. The plan's context must
+ * be current. O, lse, row_max and workspace must overlap neither each other nor an input. */
 int hewn_attention_run(const hewn_attention_plan *plan, const hewn_attention_args *args,
                        hewn_stream stream, hewn_error *err);
 
@@ -452,7 +458,7 @@ typedef struct hewn_attention_tables {
 /* The kernels read lengths, offsets and block tables on the device and treat what breaks the rules as
  * empty or zero. This checks host copies and names array, index, value and rule: offsets start at 0,
  * never fall, end within the tensor, no sequence is longer than `length`; lengths in 0..length; pages
- * of the keys in use in 0..pages-1; windows >= 0. */
+ * of the keys in use in 0..pages-1; windows in 0..2^29. */
 int hewn_attention_check_tables(const hewn_attention_plan *plan, const hewn_attention_tables *tables,
                                 hewn_error *err);
 

@@ -48,6 +48,9 @@ void hewn_error_set_no_module(const hewn_context *context, const hewn_family *fa
 /* The module as loaded in this context, loading it where it is not. The context must be current. */
 int hewn_context_load(hewn_context *context, const hewn_module *module,
                       const struct hewn_loaded **out, hewn_error *err);
+/* The same, its kernel allowed that many bytes of dynamic shared memory; any context may be current. */
+int hewn_load_kernel(hewn_context *context, const hewn_module *module, uint32_t dynamic_shared,
+                     const struct hewn_loaded **out, hewn_error *err);
 /* NULL while it is not loaded. */
 const struct hewn_loaded *hewn_context_find(const hewn_context *context, const hewn_module *module);
 /* Unloads and frees a whole list; the context must be current. */

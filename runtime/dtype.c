@@ -4,7 +4,10 @@
 static const struct {
     const char *name;
     size_t size;
-} dtypes[] = {[HEWN_F32] = {"f32", 4}, [HEWN_F16] = {"f16", 2}, [HEWN_BF16] = {"bf16", 2}};
+} dtypes[] = {[HEWN_F32] = {"f32", 4},
+              [HEWN_F16] = {"f16", 2},
+              [HEWN_BF16] = {"bf16", 2},
+              [HEWN_E4M3] = {"e4m3", 1}};
 
 static int is_dtype(int dtype)
 {

@@ -114,8 +114,10 @@ static int check_dtypes(const hewn_gemm_desc *d, hewn_error *err)
     if (d->in != HEWN_F16 && d->in != HEWN_BF16)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "in: dtype %d (%s) is neither f16 nor bf16", d->in,
                          in ? in : "unknown");
-    if (!hewn_dtype_name(d->out))
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: dtype %d is none of f32, f16, bf16", d->out);
+    const char *out = hewn_dtype_name(d->out);
+    if (d->out != HEWN_F32 && d->out != HEWN_F16 && d->out != HEWN_BF16)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: dtype %d (%s) is none of f32, f16, bf16",
+                         d->out, out ? out : "unknown");
     return HEWN_OK;
 }
 
@@ -291,17 +293,6 @@ static const struct kernel *find_kernel(const char *target)
     return NULL;
 }
 
-static int load_kernel(hewn_context *context, const hewn_module *module,
-                       const struct kernel *kernel, const struct hewn_loaded **out, hewn_error *err)
-{
-    int status = hewn_context_push(context, err);
-    if (status) return status;
-    status = hewn_context_load(context, module, out, err);
-    if (!status) status = hewn_allow_shared(context, (*out)->function, kernel->dynamic_shared, err);
-    hewn_context_pop(context);
-    return status;
-}
-
 static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_gemm_plan *plan,
                          const hewn_module **out, hewn_error *err)
 {
@@ -329,7 +320,9 @@ static int fill_plan(hewn_gemm_plan *plan, hewn_context *context, const hewn_gem
     if (!status) status = choose_kernel(context, d, plan, &module, err);
     if (!status)
         status = compute_scalars(plan->kernel, d, batch, plan->operands, &plan->scalars, err);
-    if (!status) status = load_kernel(context, module, plan->kernel, &plan->loaded, err);
+    if (!status)
+        status =
+            hewn_load_kernel(context, module, plan->kernel->dynamic_shared, &plan->loaded, err);
     if (status) return status;
     describe_maps(plan, d);
     configure(plan);

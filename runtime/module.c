@@ -274,6 +274,18 @@ int hewn_context_load(hewn_context *context, const hewn_module *module,
     return status;
 }
 
+int hewn_load_kernel(hewn_context *context, const hewn_module *module, uint32_t dynamic_shared,
+                     const struct hewn_loaded **out, hewn_error *err)
+{
+    int status = hewn_context_push(context, err);
+    if (status) return status;
+    status = hewn_context_load(context, module, out, err);
+    if (!status && dynamic_shared)
+        status = hewn_allow_shared(context, (*out)->function, dynamic_shared, err);
+    hewn_context_pop(context);
+    return status;
+}
+
 const char *hewn_module_origin(const hewn_context *context, const hewn_module *module)
 {
     const struct hewn_loaded *loaded =

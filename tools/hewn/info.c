@@ -30,7 +30,7 @@ static void print_modules_for(const hewn_device_info *d)
     for (size_t f = 0; f < cli_family_count; f++)
         for (size_t i = 0; i < cli_families[f]->module_count; i++) {
             const hewn_module *m = cli_families[f]->modules[i];
-            printf("  %-16s %-8s %s\n", m->name, m->target, form_for(m, d));
+            printf("  %-22s %-8s %s\n", m->name, m->target, form_for(m, d));
         }
 }
 
@@ -59,7 +59,7 @@ int cli_info(int argc, char **argv)
 int cli_modules(int argc, char **argv)
 {
     if (argc > 1) return cli_usage("modules", "'%s' is not understood", argv[1]);
-    printf("%-8s %-16s %-8s %9s  %-20s %s\n", "family", "module", "target", "ptx B", "cubins",
+    printf("%-9s %-22s %-8s %9s  %-20s %s\n", "family", "module", "target", "ptx B", "cubins",
            "sha256");
     for (size_t f = 0; f < cli_family_count; f++)
         for (size_t i = 0; i < cli_families[f]->module_count; i++) {
@@ -68,7 +68,7 @@ int cli_modules(int argc, char **argv)
             for (size_t k = 0, n = 0; k < m->image_count && n < sizeof cubins; k++)
                 n += (size_t)snprintf(cubins + n, sizeof cubins - n, "%s%s", k ? " " : "",
                                       m->images[k].arch);
-            printf("%-8s %-16s %-8s %9zu  %-20s %.16s\n", cli_families[f]->name, m->name, m->target,
+            printf("%-9s %-22s %-8s %9zu  %-20s %.16s\n", cli_families[f]->name, m->name, m->target,
                    m->ptx_size, cubins, m->sha256);
         }
     return 0;

@@ -85,8 +85,9 @@ void attention_write_limits(FILE *out, const struct module_id *id)
     if (id->plan->attention)
         fprintf(out,
                 "\"items\": [1, 2147483647], \"kv_len\": [0, %d], \"q_len\": [1, %d], "
-                "\"page_size\": [1, 256], ",
-                ATTENTION_UNBOUNDED - 1, ATTENTION_UNBOUNDED - 1);
+                "\"page_size\": [1, %d], \"splits\": [1, %d], ",
+                ATTENTION_UNBOUNDED - 1, ATTENTION_UNBOUNDED - 1, ATTENTION_MAX_PAGE,
+                ATTENTION_MAX_SPLITS);
     else
         fprintf(out, "\"rows\": [1, 4294967295], \"v_dim\": [32, 512], ");
     fprintf(out, "\"address_multiple\": 16, \"stride_multiple\": 16},\n");

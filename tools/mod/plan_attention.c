@@ -14,21 +14,6 @@ _Static_assert(sizeof maps / sizeof *maps == ATTENTION_MAP_COUNT + 1, "ATTENTION
 _Static_assert(sizeof scalars / sizeof *scalars == ATTENTION_SCALAR_COUNT + 1,
                "ATTENTION_SCALAR_COUNT");
 
-/* Every variant of a target: X(plan prefix, target, qk, v, bytes of an element). */
-#define VARIANTS(X, P, t) \
-    X(P, t, 64, 64, 2)    \
-    X(P, t, 96, 96, 2)    \
-    X(P, t, 128, 128, 2)  \
-    X(P, t, 192, 128, 2)  \
-    X(P, t, 256, 256, 2)  \
-    X(P, t, 512, 512, 2)  \
-    X(P, t, 64, 64, 1)    \
-    X(P, t, 96, 96, 1)    \
-    X(P, t, 128, 128, 1)  \
-    X(P, t, 192, 128, 1)  \
-    X(P, t, 256, 256, 1)  \
-    X(P, t, 512, 512, 1)
-
 /* What a variant must satisfy beside what the kernel asserts. A block of SM memory is 227 KB. */
 #define CHECK(P, t, qk, v, e)                                                                  \
     _Static_assert(P##_ATTENTION_DYNAMIC_SHARED(qk, e) + P##_ATTENTION_STATIC_BYTES <= 232448, \
@@ -60,8 +45,8 @@ _Static_assert(sizeof scalars / sizeof *scalars == ATTENTION_SCALAR_COUNT + 1,
         .slots = P##_ATTENTION_SLOTS(qk, e),                           \
     };
 
-VARIANTS(CHECK, SM100F, sm_100f)
-VARIANTS(TABLES, SM100F, sm_100f)
+ATTENTION_VARIANTS(CHECK, SM100F, sm_100f)
+ATTENTION_VARIANTS(TABLES, SM100F, sm_100f)
 
 #define PLAN(P, t, qk, v, e)                                   \
     {                                                          \
@@ -83,7 +68,7 @@ VARIANTS(TABLES, SM100F, sm_100f)
         .attention = &t##_shape_##qk##_##v##_##e,              \
     },
 
-static const struct plan plans[] = {VARIANTS(PLAN, SM100F, sm_100f)};
+static const struct plan plans[] = {ATTENTION_VARIANTS(PLAN, SM100F, sm_100f)};
 
 const struct plan *plan_attention(const char *target, unsigned qk, unsigned v, unsigned element)
 {

@@ -1,0 +1,452 @@
+/*
+ * Attention plans: a checked problem, the kernel for a device, and everything but the addresses. The
+ * kernels' side of the bargain is ptx/inc/attention.plan.h and the plan header of each target.
+ */
+#include "attention.h"
+
+#include "error.h"
+
+#include "../ptx/sm_100f/attention.plan.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MAX_ITEMS = INT32_MAX,  /* the kernels' item counter is 32-bit */
+    MAX_ROWS = INT32_MAX,   /* and the combine kernel's row number */
+    FEW_BLOCKS = 4,         /* with fewer key blocks than this an item is not worth splitting */
+    BLOCKS_OF_A_SPLIT = 2,  /* at least */
+    MAX_CHOSEN_SPLITS = 64, /* beyond, combining costs more than it gains */
+    LOG_BYTES = 4           /* an lse, a row maximum, a partial result's element: f32 */
+};
+
+static const struct attention_kernel kernels[] = {
+#define KERNEL(P, t, qk, v, e)                              \
+    {.target = #t,                                          \
+     .qk_dim = qk,                                          \
+     .v_dim = v,                                            \
+     .element = e,                                          \
+     .tile_rows = P##_ATTENTION_TILE_ROWS,                  \
+     .item_tiles = P##_ATTENTION_ITEM_TILES(qk),            \
+     .v_halves = P##_ATTENTION_V_HALVES(v),                 \
+     .v_keys = P##_ATTENTION_V_KEYS,                        \
+     .slots = P##_ATTENTION_SLOTS(qk, e),                   \
+     .row_bytes = P##_ATTENTION_ROW_BYTES,                  \
+     .threads = P##_ATTENTION_THREADS(qk),                  \
+     .dynamic_shared = P##_ATTENTION_DYNAMIC_SHARED(qk, e), \
+     .tmem_columns = P##_ATTENTION_TMEM_COLUMNS,            \
+     .ctas_per_sm = P##_ATTENTION_CTAS_PER_SM},
+    ATTENTION_VARIANTS(KERNEL, SM100F, sm_100f)
+#undef KERNEL
+};
+
+_Static_assert(offsetof(struct attention_scalars, box_v_1) + 4 +
+                       ATTENTION_MAP_COUNT * ATTENTION_MAP_BYTES ==
+                   ATTENTION_PARAM_BYTES,
+               "the scalars are not laid out as the kernel's parameters");
+_Static_assert(offsetof(struct attention_combine_scalars, out_type) + 4 ==
+                   ATTENTION_COMBINE_PARAM_BYTES,
+               "the scalars are not laid out as the combine kernel's parameters");
+_Static_assert(HEWN_F32 == ATTENTION_OUT_F32 && HEWN_F16 == ATTENTION_OUT_F16 &&
+                   HEWN_BF16 == ATTENTION_OUT_BF16,
+               "out_type has the values of hewn_dtype");
+
+static uint32_t ceil_div(uint64_t a, uint64_t b)
+{
+    return (uint32_t)((a + b - 1) / b);
+}
+
+static uint32_t lesser(uint64_t a, uint64_t b)
+{
+    return (uint32_t)(a < b ? a : b);
+}
+
+/* ---- work items -- */
+
+/* Packing fills the rows of a tile that query tokens alone leave idle. */
+static int choose_pack(const struct attention_kernel *k, struct attention_problem *p,
+                       hewn_error *err)
+{
+    if (p->pack > k->tile_rows)
+        return hewn_fail(err, HEWN_ERR_LIMIT, "pack: %u is more than the %u rows of a tile",
+                         p->pack, k->tile_rows);
+    if (p->pack) return HEWN_OK;
+    int few = p->q_length < k->tile_rows * k->item_tiles;
+    p->pack = few ? lesser(p->group, k->tile_rows) : 1;
+    return HEWN_OK;
+}
+
+/* Key blocks that an item visits at most; `tokens` query tokens see those around them. */
+static uint64_t blocks_of_item(const struct attention_problem *p, uint64_t tokens)
+{
+    uint64_t blocks = 0;
+    for (uint32_t i = 0; i < p->sources; i++) {
+        const struct attention_source *s = &p->source[i];
+        blocks +=
+            ceil_div(lesser(s->length, (uint64_t)s->left + s->right + tokens), ATTENTION_BLOCK);
+    }
+    return blocks;
+}
+
+/* Splits keep idle SMs busy where there are few items, each with many keys. */
+static uint32_t choose_splits(const struct attention_problem *p, uint64_t items, uint64_t blocks,
+                              uint64_t rows, uint32_t sm_count)
+{
+    if (p->splits) return p->splits;
+    if (p->unnormalised || !items || items >= sm_count || blocks < FEW_BLOCKS || rows > MAX_ROWS)
+        return 1;
+    uint32_t splits = lesser(sm_count / items, ceil_div(blocks, BLOCKS_OF_A_SPLIT));
+    return lesser(splits, MAX_CHOSEN_SPLITS);
+}
+
+/* Fixes pack, splits and the counts of the parameters that follow from them. */
+static int count_items(hewn_attention_plan *plan, hewn_error *err)
+{
+    const struct attention_kernel *k = plan->kernel;
+    struct attention_problem *p = &plan->problem;
+    struct attention_scalars *s = &plan->scalars;
+    int status = choose_pack(k, p, err);
+    if (status) return status;
+    uint32_t tokens = k->tile_rows / p->pack;
+    uint64_t rows = p->o.tokens * p->o.planes, items;
+    s->pack = p->pack;
+    s->tokens = tokens;
+    s->q_blocks = rows ? ceil_div(p->q_length, (uint64_t)tokens * k->item_tiles) : 0;
+    s->head_blocks = ceil_div(p->group, p->pack);
+    if (__builtin_mul_overflow(rows, p->q_heads, &rows)) rows = UINT64_MAX;
+    if (__builtin_mul_overflow((uint64_t)s->q_blocks * p->batch,
+                               (uint64_t)p->kv_heads * s->head_blocks, &items) ||
+        items > MAX_ITEMS / k->v_halves)
+        items = UINT64_MAX;
+    else
+        items *= k->v_halves;
+    p->splits = choose_splits(p, items, blocks_of_item(p, (uint64_t)tokens * k->item_tiles), rows,
+                              (uint32_t)plan->context->info.sm_count * k->ctas_per_sm);
+    if (items > MAX_ITEMS / p->splits)
+        return hewn_fail(
+            err, HEWN_ERR_LIMIT,
+            "q_length, batch, q_heads, splits: %u blocks of %u tokens, %u sequences, %u "
+            "KV heads of %u tiles, %u splits: more than %d work items",
+            s->q_blocks, tokens * k->item_tiles, p->batch, p->kv_heads, s->head_blocks, p->splits,
+            MAX_ITEMS);
+    if (p->splits > 1 && rows > MAX_ROWS)
+        return hewn_fail(
+            err, HEWN_ERR_LIMIT,
+            "splits: %u, but %u query heads of %llu rows are more than the %d that are "
+            "combined",
+            p->splits, p->q_heads, (unsigned long long)(p->o.tokens * p->o.planes), MAX_ROWS);
+    s->items = (uint32_t)items * p->splits;
+    s->splits = p->splits;
+    return HEWN_OK;
+}
+
+/* ---- parameters -- */
+
+static void fill_outputs(hewn_attention_plan *plan)
+{
+    const struct attention_problem *p = &plan->problem;
+    struct attention_scalars *s = &plan->scalars;
+    uint64_t heads = p->q_heads, tokens = p->q_tokens;
+    s->o_token = p->o.token;
+    s->o_head = p->o.head;
+    s->o_batch = p->q_packed ? 0 : p->o.plane;
+    s->lse_token = LOG_BYTES;
+    s->lse_head = LOG_BYTES * tokens;
+    s->lse_batch = p->q_packed ? 0 : LOG_BYTES * tokens * heads;
+    s->out_type = (uint32_t)p->out;
+    s->normalise = !p->unnormalised;
+    plan->lse_span = LOG_BYTES * tokens * heads * p->o.planes;
+}
+
+/* With splits the kernel writes parts, row by row of v_dim, and the combine kernel the outputs. */
+static void divert_outputs(hewn_attention_plan *plan)
+{
+    const struct attention_problem *p = &plan->problem;
+    struct attention_scalars *s = &plan->scalars;
+    uint64_t heads = p->q_heads, rows = heads * p->q_tokens * p->o.planes;
+    uint64_t row_bytes = (uint64_t)LOG_BYTES * p->v_dim;
+    plan->merge = (struct attention_combine_scalars){
+        .o_token = s->o_token,
+        .o_head = s->o_head,
+        .o_batch = s->o_batch,
+        .lse_token = s->lse_token,
+        .lse_head = s->lse_head,
+        .lse_batch = s->lse_batch,
+        .rows = (uint32_t)rows,
+        .q_tokens = p->q_tokens,
+        .q_heads = p->q_heads,
+        .v_dim = p->v_dim,
+        .splits = p->splits,
+        .out_type = (uint32_t)p->out,
+    };
+    s->o_token = heads * row_bytes;
+    s->o_head = row_bytes;
+    s->o_batch = p->q_packed ? 0 : heads * p->q_tokens * row_bytes;
+    s->o_split = rows * row_bytes;
+    s->lse_token = heads * LOG_BYTES;
+    s->lse_head = LOG_BYTES;
+    s->lse_batch = p->q_packed ? 0 : heads * p->q_tokens * LOG_BYTES;
+    s->lse_split = rows * LOG_BYTES;
+    s->out_type = ATTENTION_OUT_F32;
+    plan->part_o = s->o_split * p->splits;
+    plan->workspace = plan->part_o + s->lse_split * p->splits;
+}
+
+/* Rows of a box: `most`, or where keys are paged the largest power of two that divides a page. */
+static uint32_t box_rows(const struct attention_source *s, uint32_t most)
+{
+    uint32_t divides = s->page_size & (0U - s->page_size);
+    return divides ? lesser(divides, most) : most;
+}
+
+static void fill_sources(hewn_attention_plan *plan)
+{
+    const struct attention_problem *p = &plan->problem;
+    const struct attention_kernel *k = plan->kernel;
+    const struct attention_source none = {.page_size = 0};
+    struct attention_scalars *s = &plan->scalars;
+#define SOURCE(n, source)                                \
+    do {                                                 \
+        const struct attention_source *from = (source);  \
+        s->kv_len_##n = from->length;                    \
+        s->offsets_##n = from->keys == HEWN_KEYS_PACKED; \
+        s->left_##n = from->left;                        \
+        s->right_##n = from->right;                      \
+        s->page_size_##n = from->page_size;              \
+        s->table_width_##n = from->table_width;          \
+        s->box_k_##n = box_rows(from, ATTENTION_BLOCK);  \
+        s->box_v_##n = box_rows(from, k->v_keys);        \
+    } while (0)
+    SOURCE(0, &p->source[0]);
+    SOURCE(1, p->sources > 1 ? &p->source[1] : &none);
+#undef SOURCE
+}
+
+static void fill_scalars(hewn_attention_plan *plan)
+{
+    const struct attention_problem *p = &plan->problem;
+    struct attention_scalars *s = &plan->scalars;
+    s->scale_log2 = p->scale_log2;
+    s->batch = p->batch;
+    s->kv_heads = p->kv_heads;
+    s->group = p->group;
+    s->q_len = p->q_length;
+    s->q_tokens = p->q_tokens;
+    s->q_scale_step = p->q_scales == HEWN_SCALE_HEAD;
+    s->k_scale_step = p->k_scales == HEWN_SCALE_HEAD;
+    s->v_scale_step = p->v_scales == HEWN_SCALE_HEAD;
+    s->sources = p->sources;
+    fill_sources(plan);
+    fill_outputs(plan);
+    if (p->splits > 1) divert_outputs(plan);
+}
+
+/* ---- tensor maps -- */
+
+/* What every map has in common; tensor maps have no e4m3, whose bytes are as good. */
+static hewn_tensormap_desc map_of(const hewn_attention_plan *plan, const struct attention_tensor *t)
+{
+    static const int dtypes[] = {
+        [HEWN_F16] = HEWN_TM_F16, [HEWN_BF16] = HEWN_TM_BF16, [HEWN_E4M3] = HEWN_TM_U8};
+    uint32_t row = plan->kernel->row_bytes;
+    return (hewn_tensormap_desc){
+        .struct_size = sizeof(hewn_tensormap_desc),
+        .dtype = dtypes[plan->problem.in],
+        .dim = {t->columns},
+        .box = {row / (uint32_t)t->element},
+        .element_stride = {1, 1, 1, 1, 1},
+        .swizzle = HEWN_TM_SWIZZLE_128B,
+        .l2 = t->columns * t->element > row ? HEWN_TM_L2_256B : HEWN_TM_L2_128B,
+    };
+}
+
+static void describe_q(hewn_attention_plan *plan)
+{
+    const struct attention_problem *p = &plan->problem;
+    const struct attention_tensor *q = &p->q;
+    hewn_tensormap_desc *map = &plan->maps[0];
+    const uint64_t dim[] = {p->group, p->kv_heads, q->tokens, q->planes};
+    const uint64_t stride[] = {q->head, q->head * p->group, q->token, q->plane};
+    const uint32_t box[] = {p->pack, 1, plan->scalars.tokens, 1};
+    *map = map_of(plan, q);
+    map->rank = 5;
+    memcpy(&map->dim[1], dim, sizeof dim);
+    memcpy(map->stride, stride, sizeof stride);
+    memcpy(&map->box[1], box, sizeof box);
+}
+
+/* A tensor without rows is described as one row, of Q, from which nothing is ever read: the driver
+ * takes no map of nothing. */
+static void describe_keys(const hewn_attention_plan *plan, const struct attention_tensor *t,
+                          uint32_t rows, hewn_tensormap_desc *map)
+{
+    const uint64_t dim[] = {t->tokens, t->heads, t->planes}, one[] = {1, 1, 1};
+    const uint64_t stride[] = {t->token, t->head, t->plane};
+    const uint64_t near[] = {ATTENTION_ALIGN, ATTENTION_ALIGN, ATTENTION_ALIGN};
+    *map = map_of(plan, t);
+    map->rank = 4;
+    map->box[1] = rows;
+    map->box[2] = map->box[3] = 1;
+    memcpy(&map->dim[1], t->span ? dim : one, sizeof dim);
+    memcpy(map->stride, t->span ? stride : near, sizeof stride);
+}
+
+static void describe_maps(hewn_attention_plan *plan)
+{
+    const struct attention_source *s = plan->problem.source;
+    const struct attention_scalars *c = &plan->scalars;
+    describe_q(plan);
+    describe_keys(plan, &s[0].k, c->box_k_0, &plan->maps[1]);
+    describe_keys(plan, &s[0].v, c->box_v_0, &plan->maps[2]);
+    if (plan->problem.sources == 1) return;
+    describe_keys(plan, &s[1].k, c->box_k_1, &plan->maps[3]);
+    describe_keys(plan, &s[1].v, c->box_v_1, &plan->maps[4]);
+}
+
+/* ---- the launch -- */
+
+static void configure(hewn_attention_plan *plan)
+{
+    const struct attention_kernel *k = plan->kernel;
+    uint32_t resident = (uint32_t)plan->context->info.sm_count * k->ctas_per_sm;
+    plan->config = (hewn_cu_launch_config){
+        .grid_x = lesser(plan->scalars.items, resident),
+        .grid_y = 1,
+        .grid_z = 1,
+        .block_x = k->threads,
+        .block_y = 1,
+        .block_z = 1,
+        .shared_bytes = k->dynamic_shared,
+    };
+    plan->merge_config = (hewn_cu_launch_config){
+        .grid_x = ceil_div(plan->merge.rows, ATTENTION_COMBINE_ROWS),
+        .grid_y = 1,
+        .grid_z = 1,
+        .block_x = 32 * ATTENTION_COMBINE_ROWS,
+        .block_y = 1,
+        .block_z = 1,
+    };
+}
+
+static const struct attention_kernel *find_kernel(const char *target,
+                                                  const struct attention_problem *p)
+{
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
+        const struct attention_kernel *k = &kernels[i];
+        if (strcmp(k->target, target) == 0 && k->qk_dim == p->qk_dim && k->v_dim == p->v_dim &&
+            k->element == p->q.element)
+            return k;
+    }
+    return NULL;
+}
+
+static int choose_module(const hewn_context *context, const char *name, const hewn_module **out,
+                         hewn_error *err)
+{
+    *out = hewn_family_choose(&hewn_attention_family, name, context->info.cc_major,
+                              context->info.cc_minor);
+    if (*out) return HEWN_OK;
+    hewn_error_set_no_module(context, &hewn_attention_family, name, err);
+    return HEWN_ERR_NO_MODULE;
+}
+
+static int choose_kernel(hewn_attention_plan *plan, const hewn_module **out, hewn_error *err)
+{
+    const struct attention_problem *p = &plan->problem;
+    const hewn_context *context = plan->context;
+    char name[48];
+    snprintf(name, sizeof name, "attention_%s_%u_%u", hewn_dtype_name(p->in), p->qk_dim, p->v_dim);
+    int status = choose_module(context, name, out, err);
+    if (status) return status;
+    plan->kernel = find_kernel((*out)->target, p);
+    if (!plan->kernel) {
+        hewn_error_set_no_module(context, &hewn_attention_family, name, err);
+        return HEWN_ERR_NO_MODULE;
+    }
+    if (!context->driver->fn.tensor_map_encode_tiled)
+        return hewn_fail(err, HEWN_ERR_SYMBOL, "%s: the driver lacks cuTensorMapEncodeTiled", name);
+    return HEWN_OK;
+}
+
+static int load_combine(hewn_context *context, hewn_attention_plan *plan, hewn_error *err)
+{
+    const hewn_module *module = NULL;
+    int status = choose_module(context, "attention_combine", &module, err);
+    return status ? status : hewn_load_kernel(context, module, 0, &plan->combine, err);
+}
+
+static int fill_plan(hewn_attention_plan *plan, hewn_context *context,
+                     const hewn_attention_desc *desc, hewn_error *err)
+{
+    const hewn_module *module = NULL;
+    plan->context = context;
+    int status = hewn_attention_check(desc, &plan->problem, err);
+    if (!status) status = choose_kernel(plan, &module, err);
+    if (!status) status = count_items(plan, err);
+    if (!status)
+        status =
+            hewn_load_kernel(context, module, plan->kernel->dynamic_shared, &plan->loaded, err);
+    if (!status && plan->problem.splits > 1) status = load_combine(context, plan, err);
+    if (status) return status;
+    fill_scalars(plan);
+    describe_maps(plan);
+    configure(plan);
+    return HEWN_OK;
+}
+
+/* ---- the public functions -- */
+
+int hewn_attention_plan_create(hewn_context *context, const hewn_attention_desc *desc,
+                               hewn_attention_plan **out, hewn_error *err)
+{
+    if (!context) return hewn_fail(err, HEWN_ERR_ARGUMENT, "context: must not be NULL");
+    if (!out) return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: must not be NULL");
+    int status = hewn_check_struct(desc, sizeof *desc, "hewn_attention_desc", err);
+    if (status) return status;
+    hewn_attention_plan *plan = calloc(1, sizeof *plan);
+    if (!plan) return hewn_fail(err, HEWN_ERR_MEMORY, "out of host memory for the plan");
+    status = fill_plan(plan, context, desc, err);
+    if (status) {
+        free(plan);
+        return status;
+    }
+    *out = plan;
+    return HEWN_OK;
+}
+
+void hewn_attention_plan_destroy(hewn_attention_plan *plan)
+{
+    free(plan);
+}
+
+int hewn_attention_plan_describe(const hewn_attention_plan *plan, hewn_attention_plan_info *out,
+                                 hewn_error *err)
+{
+    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
+    int status = hewn_check_struct(out, sizeof *out, "hewn_attention_plan_info", err);
+    if (status) return status;
+    const struct attention_kernel *k = plan->kernel;
+    const hewn_cu_launch_config *c = &plan->config;
+    *out = (hewn_attention_plan_info){
+        .struct_size = out->struct_size,
+        .module = plan->loaded->module->name,
+        .target = plan->loaded->module->target,
+        .origin = plan->loaded->origin,
+        .grid = {c->grid_x, c->grid_y, c->grid_z},
+        .block = {c->block_x, c->block_y, c->block_z},
+        .cluster = {1, 1, 1},
+        .dynamic_shared = c->shared_bytes,
+        .tmem_columns = k->tmem_columns,
+        .tile_rows = k->tile_rows,
+        .item_tiles = k->item_tiles,
+        .block_keys = ATTENTION_BLOCK,
+        .slots = k->slots,
+        .pack = plan->problem.pack,
+        .splits = plan->problem.splits,
+        .items = plan->scalars.items,
+        .workspace = plan->workspace,
+    };
+    return HEWN_OK;
+}

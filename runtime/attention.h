@@ -1,0 +1,92 @@
+/*
+ * Attention as the files runtime/attention*.c share it. attention_check.c turns a description into
+ * a problem in bytes, attention.c a problem into a plan for one device, attention_run.c launches it;
+ * attention_tables.c holds arrays against a plan.
+ */
+#ifndef HEWN_RUNTIME_ATTENTION_H
+#define HEWN_RUNTIME_ATTENTION_H
+
+#include "context.h"
+
+#include "../ptx/inc/attention.plan.h"
+
+enum { ATTENTION_ALIGN = 16 /* bytes: base addresses and strides of tensors, the workspace */ };
+
+/* What the host must know of one variant of a target's kernel. */
+struct attention_kernel {
+    const char *target;
+    uint32_t qk_dim, v_dim, element;
+    uint32_t tile_rows, item_tiles, v_halves, v_keys, slots, row_bytes;
+    uint32_t threads, dynamic_shared, tmem_columns, ctas_per_sm;
+};
+
+/* columns x tokens x heads x planes elements; planes are sequences, or pages, or 1 packing. */
+struct attention_tensor {
+    const char *name; /* "q", "source[0].k" */
+    uint64_t element; /* bytes */
+    uint64_t columns, tokens, heads, planes;
+    uint64_t token, head, plane; /* bytes between them */
+    uint64_t span;               /* bytes from the first element to the end of the last, or 0 */
+};
+
+struct attention_source {
+    int keys; /* hewn_keys */
+    uint32_t length;
+    uint32_t page_size, pages, table_width;
+    uint32_t left, right; /* at most ATTENTION_UNBOUNDED */
+    int windows;
+    struct attention_tensor k, v;
+};
+
+struct attention_problem {
+    uint32_t batch, q_heads, kv_heads, group;
+    uint32_t qk_dim, v_dim;
+    uint32_t q_length;
+    uint32_t q_tokens; /* rows of a plane of Q and O: q_length, or all of the packing */
+    int q_packed;
+    int in, out;
+    float scale_log2;
+    int sink, unnormalised;
+    int q_scales, k_scales, v_scales;
+    uint32_t pack, splits; /* 0: to be chosen */
+    uint32_t sources;
+    struct attention_tensor q, o;
+    struct attention_source source[2];
+};
+
+/* The kernels' scalar parameters, in their order. */
+#define u64                 uint64_t
+#define u32                 uint32_t
+#define f32                 float
+#define X(type, name, rule) type name;
+struct attention_scalars {
+    ATTENTION_SCALARS(X)
+};
+struct attention_combine_scalars {
+    ATTENTION_COMBINE_SCALARS(X)
+};
+#undef X
+#undef f32
+#undef u32
+#undef u64
+
+struct hewn_attention_plan {
+    const hewn_context *context;
+    const struct attention_kernel *kernel;
+    const struct hewn_loaded *loaded;
+    const struct hewn_loaded *combine; /* NULL unless splits > 1 */
+    struct attention_problem problem;
+    hewn_tensormap_desc maps[ATTENTION_MAP_COUNT]; /* without address */
+    struct attention_scalars scalars;              /* without addresses */
+    struct attention_combine_scalars merge;        /* the same; splits > 1 only */
+    hewn_cu_launch_config config, merge_config;    /* without stream */
+    uint64_t lse_span;                             /* bytes of lse, and of row_max */
+    uint64_t part_o;                               /* bytes of the parts' O in the workspace, */
+    uint64_t workspace;                            /* and of all of it */
+};
+
+/* Checks every rule that does not depend on a device, and fills `p`. */
+int hewn_attention_check(const hewn_attention_desc *desc, struct attention_problem *p,
+                         hewn_error *err);
+
+#endif

@@ -1,0 +1,275 @@
+/* Attention: a run's addresses held against the plan, tensor maps encoded on the stack, the launch. */
+#include "attention.h"
+
+#include "error.h"
+
+enum {
+    WORD = 4, /* bytes: what f32 and int32 arrays are aligned to */
+    PARAMS = ATTENTION_MAP_COUNT + ATTENTION_SCALAR_COUNT
+};
+
+/* ---- addresses -- */
+
+enum need { UNUSED, OPTIONAL, NEEDED };
+
+struct address {
+    const char *name;
+    hewn_deviceptr at;
+    enum need need;
+    uint32_t align;
+};
+
+static enum need needed(int condition)
+{
+    return condition ? NEEDED : UNUSED;
+}
+
+static int check_address(const char *prefix, const struct address *a, hewn_error *err)
+{
+    if (a->need == NEEDED && a->at == 0)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s%s: address must not be 0", prefix, a->name);
+    if (a->need == UNUSED && a->at != 0)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                         "%s%s: address 0x%llx must be 0, for the plan uses none", prefix, a->name,
+                         a->at);
+    if (a->at % a->align)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s%s: address 0x%llx is not a multiple of %u",
+                         prefix, a->name, a->at, a->align);
+    return HEWN_OK;
+}
+
+static int check_list(const char *prefix, const struct address *list, size_t count, hewn_error *err)
+{
+    int status = HEWN_OK;
+    for (size_t i = 0; !status && i < count; i++) status = check_address(prefix, &list[i], err);
+    return status;
+}
+
+static int check_source(const struct attention_source *s, int used, const char *prefix,
+                        const struct hewn_attention_source_args *a, hewn_error *err)
+{
+    enum need keys = !used ? UNUSED : s->k.span ? NEEDED : OPTIONAL;
+    enum need table = !s->page_size ? UNUSED : s->length ? NEEDED : OPTIONAL;
+    const struct address list[] = {
+        {"k", a->k, keys, ATTENTION_ALIGN},
+        {"v", a->v, keys, ATTENTION_ALIGN},
+        {"lengths", a->lengths, needed(s->keys != HEWN_KEYS_FIXED), WORD},
+        {"table", a->table, table, WORD},
+        {"windows", a->windows, needed(s->windows), WORD},
+    };
+    return check_list(prefix, list, sizeof list / sizeof list[0], err);
+}
+
+static int check_addresses(const hewn_attention_plan *plan, const hewn_attention_args *a,
+                           hewn_error *err)
+{
+    const struct attention_problem *p = &plan->problem;
+    enum need scales = p->in == HEWN_E4M3 ? OPTIONAL : UNUSED;
+    const struct address list[] = {
+        {"q", a->q, NEEDED, ATTENTION_ALIGN},
+        {"o", a->o, NEEDED, ATTENTION_ALIGN},
+        {"lse", a->lse, OPTIONAL, WORD},
+        {"row_max", a->row_max, needed(p->unnormalised), WORD},
+        {"sink", a->sink, needed(p->sink), WORD},
+        {"q_scale", a->q_scale, scales, WORD},
+        {"k_scale", a->k_scale, scales, WORD},
+        {"v_scale", a->v_scale, scales, WORD},
+        {"cu_q", a->cu_q, needed(p->q_packed), WORD},
+        {"workspace", a->workspace, needed(plan->workspace > 0), ATTENTION_ALIGN},
+    };
+    int status = check_list("", list, sizeof list / sizeof list[0], err);
+    if (!status) status = check_source(&p->source[0], 1, "source[0].", &a->source[0], err);
+    if (!status)
+        status = check_source(&p->source[1], p->sources > 1, "source[1].", &a->source[1], err);
+    return status;
+}
+
+/* ---- overlap -- */
+
+/* Bytes that a run reads or writes. */
+struct range {
+    const char *name;
+    hewn_deviceptr at;
+    uint64_t span;
+    const struct attention_tensor *tensor; /* NULL: it fills the range */
+};
+
+/* Where a tensor lies within each period of `period` bytes: it begins anywhere and covers *covered.
+ * False where it has no such period. */
+static int has_period(const struct attention_tensor *t, uint64_t period, uint64_t *covered)
+{
+    const uint64_t count[] = {t->tokens, t->heads, t->planes};
+    const uint64_t stride[] = {t->token, t->head, t->plane};
+    *covered = t->columns * t->element;
+    for (int i = 0; i < 3; i++) {
+        if (count[i] == 1 || stride[i] % period == 0) continue;
+        if (count[i] - 1 > period / stride[i]) return 0;
+        *covered += (count[i] - 1) * stride[i];
+    }
+    return *covered <= period;
+}
+
+/* Two tensors that are different columns, or heads, of one larger one do not overlap though their
+ * ranges do: where one of their strides is the same, and neither leaves its part of it. */
+static int apart(const struct range *x, const struct range *y)
+{
+    if (x->at + x->span <= y->at || y->at + y->span <= x->at) return 1;
+    if (!x->tensor || !y->tensor) return 0;
+    const uint64_t periods[] = {x->tensor->token, x->tensor->head, x->tensor->plane};
+    for (int i = 0; i < 3; i++) {
+        uint64_t period = periods[i], x_covers, y_covers;
+        if (!period || !has_period(x->tensor, period, &x_covers) ||
+            !has_period(y->tensor, period, &y_covers))
+            continue;
+        uint64_t offset = (y->at % period + period - x->at % period) % period;
+        if (offset >= x_covers && offset + y_covers <= period) return 1;
+    }
+    return 0;
+}
+
+static int check_apart(const struct range *written, size_t writes, const struct range *read,
+                       size_t reads, hewn_error *err)
+{
+    for (size_t i = 0; i < writes; i++)
+        for (size_t j = 0; j < reads; j++) {
+            const struct range *w = &written[i], *r = &read[j];
+            if (w == r || !w->span || !r->span || !w->at || !r->at || apart(w, r)) continue;
+            return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                             "%s: %llu B at 0x%llx overlap %s, %llu B at 0x%llx", w->name,
+                             (unsigned long long)w->span, w->at, r->name,
+                             (unsigned long long)r->span, r->at);
+        }
+    return HEWN_OK;
+}
+
+static struct range range_of(const struct attention_tensor *t, hewn_deviceptr at)
+{
+    return (struct range){t->name, at, t->span, t};
+}
+
+/* What is written overlaps neither the tensors that are read nor each other. The small arrays are
+ * left to the caller. */
+static int check_ranges(const hewn_attention_plan *plan, const hewn_attention_args *a,
+                        hewn_error *err)
+{
+    const struct attention_problem *p = &plan->problem;
+    const struct range written[] = {
+        range_of(&p->o, a->o),
+        {"lse", a->lse, plan->lse_span, NULL},
+        {"row_max", a->row_max, plan->lse_span, NULL},
+        {"workspace", a->workspace, plan->workspace, NULL},
+    };
+    struct range read[] = {
+        range_of(&p->q, a->q),
+        range_of(&p->source[0].k, a->source[0].k),
+        range_of(&p->source[0].v, a->source[0].v),
+        range_of(&p->source[1].k, a->source[1].k),
+        range_of(&p->source[1].v, a->source[1].v),
+    };
+    enum { WRITES = sizeof written / sizeof written[0], READS = sizeof read / sizeof read[0] };
+    for (size_t i = 0; i < WRITES + READS; i++) {
+        const struct range *r = i < WRITES ? &written[i] : &read[i - WRITES];
+        if (r->span > UINT64_MAX - r->at)
+            return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                             "%s: address 0x%llx and %llu B run past the end of memory", r->name,
+                             r->at, (unsigned long long)r->span);
+    }
+    int status = check_apart(written, WRITES, read, READS, err);
+    return status ? status : check_apart(written, WRITES, written, WRITES, err);
+}
+
+/* ---- launch -- */
+
+static int encode_maps(const hewn_attention_plan *plan, const hewn_attention_args *a,
+                       hewn_cu_tensor_map maps[ATTENTION_MAP_COUNT], hewn_error *err)
+{
+    const struct attention_source *s = plan->problem.source;
+    const hewn_driver *driver = plan->context->driver;
+    const struct {
+        const struct attention_tensor *tensor;
+        hewn_deviceptr at;
+    } list[ATTENTION_MAP_COUNT] = {{&plan->problem.q, a->q},
+                                   {&s[0].k, a->source[0].k},
+                                   {&s[0].v, a->source[0].v},
+                                   {&s[1].k, a->source[1].k},
+                                   {&s[1].v, a->source[1].v}};
+    for (uint32_t i = 0; i < 1 + 2 * plan->problem.sources; i++) {
+        hewn_deviceptr at = list[i].tensor->span ? list[i].at : a->q;
+        hewn_cu_result r = hewn_tensormap_encode_raw(driver, &maps[i], &plan->maps[i], at);
+        if (r)
+            return hewn_fail_driver(err, driver, r, "cuTensorMapEncodeTiled", "%s at 0x%llx",
+                                    list[i].tensor->name, at);
+    }
+    return HEWN_OK;
+}
+
+static void set_addresses(const hewn_attention_plan *plan, const hewn_attention_args *a,
+                          struct attention_scalars *s)
+{
+    int parts = plan->problem.splits > 1;
+    s->o = parts ? a->workspace : a->o;
+    s->lse = parts ? a->workspace + plan->part_o : a->lse;
+    s->row_max = a->row_max;
+    s->sink = parts ? 0 : a->sink; /* the combine kernel adds it, once */
+    s->q_scale = a->q_scale;
+    s->k_scale = a->k_scale;
+    s->v_scale = a->v_scale;
+    s->cu_q = a->cu_q;
+    s->window = a->source[0].windows;
+    s->lengths_0 = a->source[0].lengths;
+    s->lengths_1 = a->source[1].lengths;
+    s->table_0 = a->source[0].table;
+    s->table_1 = a->source[1].table;
+}
+
+static int launch_kernel(const hewn_attention_plan *plan, const hewn_attention_args *args,
+                         hewn_stream stream, hewn_error *err)
+{
+    hewn_cu_tensor_map maps[ATTENTION_MAP_COUNT];
+    int status = encode_maps(plan, args, maps, err);
+    if (status) return status;
+    struct attention_scalars scalars = plan->scalars;
+    set_addresses(plan, args, &scalars);
+    void *params[PARAMS];
+    size_t n = 0;
+    for (; n < ATTENTION_MAP_COUNT; n++)
+        params[n] = &maps[n <= 2 * plan->problem.sources ? n : n - 2]; /* one source: twice */
+#define X(type, name, rule) params[n++] = &scalars.name;
+    ATTENTION_SCALARS(X)
+#undef X
+    hewn_cu_launch_config config = plan->config;
+    config.stream = stream;
+    return hewn_launch_config(plan->context->driver, &config, plan->loaded->function, params, err);
+}
+
+static int launch_combine(const hewn_attention_plan *plan, const hewn_attention_args *args,
+                          hewn_stream stream, hewn_error *err)
+{
+    struct attention_combine_scalars scalars = plan->merge;
+    scalars.part_o = args->workspace;
+    scalars.part_lse = args->workspace + plan->part_o;
+    scalars.o = args->o;
+    scalars.lse = args->lse;
+    scalars.sink = args->sink;
+    void *params[ATTENTION_COMBINE_SCALAR_COUNT];
+    size_t n = 0;
+#define X(type, name, rule) params[n++] = &scalars.name;
+    ATTENTION_COMBINE_SCALARS(X)
+#undef X
+    hewn_cu_launch_config config = plan->merge_config;
+    config.stream = stream;
+    return hewn_launch_config(plan->context->driver, &config, plan->combine->function, params, err);
+}
+
+int hewn_attention_run(const hewn_attention_plan *plan, const hewn_attention_args *args,
+                       hewn_stream stream, hewn_error *err)
+{
+    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
+    int status = hewn_check_struct(args, sizeof *args, "hewn_attention_args", err);
+    if (status || plan->scalars.items == 0) return status; /* no query: nothing to write */
+    status = check_addresses(plan, args, err);
+    if (!status) status = check_ranges(plan, args, err);
+    if (!status) status = launch_kernel(plan, args, stream, err);
+    if (!status && plan->problem.splits > 1) status = launch_combine(plan, args, stream, err);
+    return status;
+}
