@@ -51,6 +51,16 @@
 #define SM100F_ATTENTION_CORRECTION_WARP(qk) (4 * SM100F_ATTENTION_ITEM_TILES(qk))
 #define SM100F_ATTENTION_PRODUCER_WARP(qk)   (SM100F_ATTENTION_CORRECTION_WARP(qk) + 4)
 #define SM100F_ATTENTION_MMA_WARP(qk)        (SM100F_ATTENTION_CORRECTION_WARP(qk) + 5)
+#define SM100F_ATTENTION_SOFTMAX_REGS_2      192 /* with two tiles: 2 * 192 + 80 + 48 = 4 * 128 */
+#define SM100F_ATTENTION_CORRECTION_REGS_2   80
+#define SM100F_ATTENTION_ISSUE_REGS_2        48
+#define SM100F_ATTENTION_SOFTMAX_REGS_1      232 /* with one: 232 + 168 + 104 = 3 * 168 */
+#define SM100F_ATTENTION_ISSUE_REGS_1        104
+
+/* P is exp2 of at most THRESHOLD: rows are rescaled when their maximum has grown by more than that
+ * (log2). P of e4m3 is stored times 2^P_SHIFT, so that 1 is well inside its range of 448. */
+#define SM100F_ATTENTION_THRESHOLD 8
+#define SM100F_ATTENTION_P_SHIFT   8
 
 /* Tensor memory: two S of 128 columns, each overlaid by its P; then O of each tile. */
 #define SM100F_ATTENTION_TMEM_COLUMNS 512
