@@ -123,6 +123,9 @@ struct verdicts {
 int cli_count_verdicts(const char *report, long start, struct verdicts *v);
 /* --suppress RULE: adds to HEWN_SIM_SUPPRESS, whose rules they are. 0, or 1 after cli_fail. */
 int cli_suppress(const char *rule);
+/* The first lines of the first worksheet in `path`, which the simulator's HEWN_SIM_WORKSHEET wrote: the
+ * launch and its roles. 0, or 1 after cli_fail. */
+int cli_print_roles(const char *path);
 /* The file's size, after creating it where it is not there yet; -1. */
 long cli_report_size(const char *path);
 

@@ -66,18 +66,20 @@ int png_write(const char *path, const unsigned char *levels, uint32_t width, uin
               char *why, size_t why_size)
 {
     static const unsigned char signature[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
-    size_t line = (size_t)width + 1, size = line * height;
+    size_t line = ((size_t)width + 1) / 2 + 1, size = line * height; /* two levels a byte */
     unsigned char *raw = calloc(1, size); /* each line begins with 0: no filter */
     struct file png = {calloc(1, size + size / STORED_MAX * STORED_HEAD + 128), sizeof signature};
     FILE *f = raw && png.data ? fopen(path, "wb") : NULL;
     bool written = false;
     if (f) {
-        for (uint32_t i = 0; i < height; i++)
-            memcpy(raw + i * line + 1, levels + (size_t)i * width, width);
+        for (size_t i = 0; i < height; i++)
+            for (size_t j = 0; j < width; j++)
+                raw[i * line + 1 + j / 2] |=
+                    (unsigned char)(levels[i * width + j] << (j % 2 ? 0 : 4));
         memcpy(png.data, signature, sizeof signature);
         put32(png.data + png.at + 8, width);
         put32(png.data + png.at + 12, height);
-        png.data[png.at + 16] = 8; /* bits, of grey, deflate, not interlaced: 0 each */
+        png.data[png.at + 16] = 4; /* bits, of grey, deflate, not interlaced: 0 each */
         close_chunk(&png, "IHDR", 13);
         close_chunk(&png, "IDAT", store(png.data + png.at + 8, raw, size));
         close_chunk(&png, "IEND", 0);
