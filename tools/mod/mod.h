@@ -41,7 +41,7 @@ struct plan_range { /* a role, a shared range or a range of TMEM columns */
 
 struct plan_handoff { /* a barrier; who: roles joined by + */
     const char *name;
-    unsigned count, bytes;
+    unsigned count, least, most; /* bytes of a phase */
     const char *producers, *consumers;
 };
 

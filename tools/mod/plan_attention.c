@@ -30,7 +30,7 @@ _Static_assert(sizeof scalars / sizeof *scalars == ATTENTION_SCALAR_COUNT + 1,
     static const struct plan_range t##_tmem_##qk##_##v##_##e[] =       \
         PLAN_RANGES(P##_ATTENTION_TMEM(PLAN_TMEM, qk, v));             \
     static const struct plan_handoff t##_handoffs_##qk##_##v##_##e[] = \
-        PLAN_HANDOFFS(P##_ATTENTION_HANDOFFS(PLAN_HANDOFF, qk, v, e)); \
+        PLAN_HANDOFFS(P##_ATTENTION_HANDOFFS(PLAN_HANDOFF_SPAN, qk, v, e)); \
     static const struct plan_flow t##_flows_##qk##_##v##_##e[] =       \
         PLAN_FLOWS(P##_ATTENTION_FLOWS(PLAN_FLOW, qk, v, e));          \
     static const struct attention_shape t##_shape_##qk##_##v##_##e = { \

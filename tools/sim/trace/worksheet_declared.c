@@ -6,7 +6,7 @@
  *     //@ flow <storage> <writers> <readers>
  *
  * A barrier or storage is a name of a .shared variable or of a note. Count is that of each
- * mbarrier.init, bytes what every phase's copies bring. Producers (who arrive, commit or copy) and
+ * mbarrier.init, bytes what every phase's copies bring, a number or least..most. Producers (who arrive, commit or copy) and
  * consumers (who wait) are roles, joined with +. Writers and readers are agents, joined with +: a role,
  * or a role's operations as role.tma, .mma, .cp, .copy, .ld, .st, .remote (worksheet.h, AGENT_KINDS).
  *
@@ -134,8 +134,10 @@ static void compare_number(struct compare *c, const char *name, const char *what
                            const char *declared, const struct sheet_bounds *seen)
 {
     char text[80], wanted[80];
-    uint64_t value = strtoull(declared, NULL, 0);
-    if (seen->low > seen->high || (seen->low == value && seen->high == value)) return;
+    char *end;
+    uint64_t least = strtoull(declared, &end, 0), most = least;
+    if (!strncmp(end, "..", 2)) most = strtoull(end + 2, NULL, 0);
+    if (seen->low > seen->high || (seen->low >= least && seen->high <= most)) return;
     snprintf(wanted, sizeof wanted, "%s %s", what, declared);
     if (seen->low == seen->high)
         snprintf(text, sizeof text, "%s %" PRIu64, what, seen->low);

@@ -1,0 +1,280 @@
+#include "attention_grid.h"
+
+#include "attention_data.h"
+
+#include "hewn.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static int64_t least(int64_t x, int64_t y)
+{
+    return x < y ? x : y;
+}
+
+/* ---- the sample ---- */
+
+static const char *const sample[] = {
+    /* rows that see no key; no queries; no keys */
+    "qk=64 sq=200 sk=100 causal=1 b=2",
+    "qk=64 sq=130 sk=130 right=-1 left=0 win=-3 b=2",
+    "qk=128 sq=0 sk=64",
+    "qk=128 sq=40 sk=0 b=2 out=f32",
+    "qk=128 sq=40 sk=0 sink=1",
+    "qk=64 sq=70 sk=90 keys=1 ragged=2 b=6 causal=1 hq=2 hkv=1",
+    "qk=128 packed=1 keys=2 ragged=2 b=7 sq=150 sk=190 hq=2 hkv=2 causal=1 tail=9",
+    /* lengths around the tile and the block */
+    "qk=64 sq=1 sk=1",
+    "qk=64 sq=1 sk=129 hq=4 hkv=4 in=f16 out=f32",
+    "qk=128 sq=127 sk=127 causal=1",
+    "qk=128 sq=128 sk=128 hq=3 hkv=3 out=f16 in=f16",
+    "qk=128 sq=129 sk=129 causal=1 in=f16 out=f16",
+    "qk=128 sq=384 sk=1000 b=2 hq=2 hkv=1",
+    "qk=64 sq=1000 sk=1000 causal=1 out=f32",
+    "qk=128 sq=1024 sk=1024 causal=1",
+    /* masks */
+    "qk=128 sq=300 sk=300 left=77 right=31 b=2",
+    "qk=128 sq=300 sk=300 left=60 causal=1",
+    "qk=64 sq=257 sk=400 right=5",
+    "qk=128 sq=260 sk=700 causal=1 win=150 b=3",
+    "qk=64 sq=100 sk=500 win=130 right=9 b=3 in=f16",
+    /* layouts, strides, packing, paging */
+    "qk=128 layout=1 b=2 hq=4 hkv=2 sq=150 sk=170 causal=1",
+    "qk=64 pad=7 b=3 hq=6 hkv=2 sq=90 sk=210 out=f32",
+    "qk=128 pad=11 b=2 hq=2 hkv=2 sq=140 sk=260 layout=1 in=f16 out=f16",
+    "qk=128 packed=1 keys=2 ragged=1 b=4 sq=200 sk=300 hq=4 hkv=2 causal=1 layout=1",
+    "qk=64 packed=1 keys=1 ragged=2 b=5 sq=140 sk=300 hq=2 hkv=1 pad=3 tail=40",
+    "qk=128 page=16 keys=1 ragged=1 b=3 sq=70 sk=300 hq=4 hkv=1 causal=1",
+    "qk=128 page=64 keys=1 ragged=2 b=4 sq=17 sk=600 hq=4 hkv=2 layout=1",
+    "qk=64 page=256 keys=1 ragged=1 b=2 sq=130 sk=700 pad=5",
+    "qk=64 page=1 keys=0 b=2 sq=30 sk=140 in=f16",
+    "qk=128 page=48 keys=1 ragged=1 b=2 sq=60 sk=290 packed=1",
+    /* heads in a tile */
+    "qk=128 hq=16 hkv=1 sq=5 sk=300 pack=16 causal=1",
+    "qk=64 hq=24 hkv=2 sq=33 sk=200 pack=8 b=2 causal=1",
+    "qk=128 hq=7 hkv=1 sq=50 sk=150 pack=4 out=f32",
+    "qk=512 hq=16 hkv=1 sq=4 sk=200 pack=16",
+    /* splits */
+    "qk=128 hq=8 hkv=1 sq=1 sk=2000 splits=4 b=2",
+    "qk=64 hq=2 hkv=2 sq=3 sk=1500 splits=5 sink=1 keys=1 ragged=2 b=3 out=f32",
+    "qk=256 hq=2 hkv=1 sq=20 sk=900 splits=3 causal=1 in=f16 out=f16",
+    "qk=512 hq=2 hkv=1 sq=9 sk=700 splits=2 packed=1 ragged=1 b=2 tail=3",
+    /* sinks, two sources, raw sums */
+    "qk=128 sink=1 hq=4 hkv=2 sq=140 sk=260 causal=1 b=2",
+    "qk=64 sink=1 hq=2 hkv=2 sq=200 sk=100 causal=1",
+    "qk=128 sources=2 hq=2 hkv=1 sq=150 sk=300 causal=1 left=120 sk1=70 b=2",
+    "qk=64 sources=2 sq=100 sk=256 win=64 causal=1 sk1=200 keys1=1 ragged=2 b=4 sink=1",
+    "qk=512 sources=2 hq=4 hkv=1 sq=20 sk=180 page=64 keys=1 ragged=1 b=2 sk1=130 page1=32 keys1=1",
+    "qk=128 sources=2 packed=1 keys=2 keys1=2 ragged=2 b=5 sq=90 sk=140 sk1=60 causal=1 tail=5",
+    "qk=128 sources=2 sq=4 sk=700 sk1=500 splits=3 hq=4 hkv=1",
+    "qk=128 unnorm=1 out=f32 sq=140 sk=400 causal=1",
+    "qk=64 unnorm=1 sq=70 sk=300 hq=2 hkv=1 sink=1",
+    "qk=512 unnorm=1 out=f32 sq=30 sk=300 pattern=1",
+    /* values */
+    "qk=128 sq=130 sk=600 pattern=1",
+    "qk=64 sq=130 sk=600 pattern=2 in=f16 out=f16 causal=1",
+    "qk=256 sq=100 sk=500 pattern=1 peak=300",
+    "qk=128 sq=140 sk=400 pattern=3 causal=1",
+    "qk=64 sq=140 sk=400 pattern=3 in=f16 out=f32 left=60 right=20",
+    "qk=128 sq=100 sk=300 scale=350 lse=0",
+    /* e4m3 and its scales */
+    "in=e4m3 qk=128 sq=150 sk=300 causal=1 qs=1 ks=1 vs=1 hq=2 hkv=1",
+    "in=e4m3 qk=64 sq=100 sk=500 hq=4 hkv=2 qs=2 ks=2 vs=2 b=2 pad=9",
+    "in=e4m3 qk=256 sq=60 sk=200 page=32 keys=1 ragged=1 b=2",
+    "in=e4m3 qk=128 packed=1 keys=2 ragged=2 b=4 sq=100 sk=150 pattern=3 vs=2",
+};
+
+struct dims {
+    int64_t qk, v;
+};
+static const struct dims all_dims[] = {{64, 64},   {96, 96},   {128, 128},
+                                       {192, 128}, {256, 256}, {512, 512}};
+enum { DIMS = sizeof all_dims / sizeof all_dims[0] };
+static const int inputs[] = {HEWN_BF16, HEWN_F16, HEWN_E4M3};
+static const int outputs[] = {HEWN_BF16, HEWN_F32, HEWN_F16};
+
+/* A causal case of each module, two blocks of keys and two tiles of queries. */
+static void every_module(attention_visit *visit, void *user)
+{
+    for (int in = 0; in < 3; in++)
+        for (int n = 0; n < DIMS; n++) {
+            struct attention_case c;
+            attention_case_init(&c);
+            c.in = inputs[in], c.out = outputs[(in + n) % 3];
+            c.qk = all_dims[n].qk, c.v = all_dims[n].v;
+            c.hq = 2, c.hkv = 1 + n % 2, c.sq = 135, c.source[0].sk = 215;
+            c.source[0].causal = 1;
+            c.source[0].left = n % 3 == 2 ? 100 : -1;
+            visit(user, &c);
+        }
+}
+
+void attention_sample(attention_visit *visit, void *user)
+{
+    char word[64];
+    every_module(visit, user);
+    for (size_t n = 0; n < sizeof sample / sizeof sample[0]; n++) {
+        struct attention_case c;
+        if (!attention_case_parse(&c, sample[n], word)) {
+            fprintf(stderr, "attention: '%s' in the sample\n", word);
+            exit(2);
+        }
+        visit(user, &c);
+    }
+}
+
+/* ---- the grid ---- */
+
+enum mask { FULL, CAUSAL, WINDOW, SWA_LEN, MASKS };
+enum heads { MHA, GQA4, MQA16, HEADS };
+
+static void set_mask(struct attention_case *c, enum mask mask, int64_t length)
+{
+    struct attention_case_source *s = &c->source[0];
+    switch (mask) {
+    case CAUSAL: s->causal = 1; break;
+    case WINDOW: s->left = length / 4 + 3, s->right = length / 8; break;
+    case SWA_LEN: s->causal = 1, s->win = length / 3 + 1; break;
+    default: break;
+    }
+}
+
+/* From length 1000 on one KV head; there, MQA takes 64 query tokens of 16 heads, and 4096 keys meet
+ * 4096 queries of one head or the last 1024 of four. */
+static void set_heads(struct attention_case *c, enum heads heads, int64_t length)
+{
+    c->hkv = length < 384 ? 2 : 1;
+    c->hq = c->hkv * (heads == MHA ? 1 : heads == GQA4 ? 4 : 16);
+    c->b = length < 384 ? 2 : 1;
+    c->sq = length;
+    if (heads == GQA4) c->sq = least(length, 1024);
+    if (heads == MQA16) c->sq = length < 1000 ? length : 64, c->pack = 16;
+}
+
+static void grid_of(attention_visit *visit, void *user, const struct dims *dims, int64_t length,
+                    int index)
+{
+    for (int mask = 0; mask < MASKS; mask++)
+        for (int heads = 0; heads < HEADS; heads++) {
+            struct attention_case c;
+            attention_case_init(&c);
+            c.in = (index + mask + heads) % 2 ? HEWN_F16 : HEWN_BF16;
+            c.out = (index + mask) % 4 == 3 ? HEWN_F32 : c.in;
+            c.qk = dims->qk, c.v = dims->v;
+            c.source[0].sk = length;
+            set_heads(&c, (enum heads)heads, length);
+            set_mask(&c, (enum mask)mask, length);
+            visit(user, &c);
+        }
+}
+
+void attention_grid(attention_visit *visit, void *user)
+{
+    static const int64_t lengths[] = {1, 17, 127, 128, 129, 384, 1000, 1024, 4096};
+    static const int64_t fewer[] = {17, 129, 384, 1024};
+    for (int n = 0; n < DIMS; n++) {
+        const bool main_grid = all_dims[n].qk != 96 && all_dims[n].qk != 192;
+        for (int l = 0; l < (main_grid ? 9 : 4); l++)
+            grid_of(visit, user, &all_dims[n], main_grid ? lengths[l] : fewer[l], n + l);
+    }
+}
+
+/* ---- random cases ---- */
+
+static int64_t below(struct rng *r, int64_t bound)
+{
+    return rng_below(r, (uint32_t)bound);
+}
+
+static int64_t length(struct rng *r, int64_t most)
+{
+    switch (below(r, 8)) {
+    case 0: return below(r, 4);
+    case 1: return 126 + below(r, 5);
+    case 2: return least(most, 254 + below(r, 5));
+    case 3: return 1 + below(r, most);
+    default: return 1 + below(r, most / 3);
+    }
+}
+
+static void random_mask(struct rng *r, struct attention_case_source *s)
+{
+    int64_t kind = below(r, 6);
+    if (kind == 1 || kind == 2 || kind == 3) s->causal = 1;
+    if (kind == 2 || kind == 4) s->left = below(r, 3) ? below(r, s->sk + 2) : below(r, 3);
+    if (kind >= 4) s->right = below(r, 3) ? below(r, s->sk / 2 + 2) : 0;
+}
+
+static void random_source(struct rng *r, struct attention_case *c, int n)
+{
+    struct attention_case_source *s = &c->source[n];
+    static const int64_t pages[] = {16, 32, 64, 128, 256};
+    s->sk = length(r, 700);
+    s->keys = below(r, 3);
+    if (s->keys != HEWN_KEYS_PACKED && below(r, 3) == 0)
+        s->page = below(r, 2) ? pages[below(r, 5)] : 1 + below(r, 256);
+    random_mask(r, s);
+    if (n == 0 && below(r, 5) == 0) {
+        s->left = -1;
+        s->win = 1 + below(r, s->sk + 8);
+        if (below(r, 4) == 0) s->win = -s->win;
+    }
+}
+
+static void random_heads(struct rng *r, struct attention_case *c)
+{
+    static const int64_t groups[] = {1, 1, 2, 3, 4, 5, 8, 16};
+    c->hkv = 1 + below(r, 3);
+    c->hq = c->hkv * groups[below(r, 8)];
+    if (below(r, 3) == 0) c->pack = 1 + below(r, c->hq / c->hkv);
+}
+
+static void random_outputs(struct rng *r, struct attention_case *c)
+{
+    c->out = outputs[below(r, 3)];
+    c->lse = below(r, 8) != 0;
+    c->sink = below(r, 4) == 0;
+    if (below(r, 5) == 0) c->unnorm = 1, c->lse = 1;
+    if (!c->unnorm && below(r, 3) == 0) c->splits = 1 + below(r, 6);
+    if (c->unnorm) c->splits = 1;
+}
+
+static void random_values(struct rng *r, struct attention_case *c)
+{
+    c->pattern = below(r, 2) ? PATTERN_NORMAL : below(r, PATTERNS);
+    if (below(r, 4) == 0) c->peak = 30 + below(r, 400);
+    if (below(r, 5) == 0) c->scale = 20 + below(r, 300);
+    if (c->in == HEWN_E4M3) c->qs = below(r, 3), c->ks = below(r, 3), c->vs = below(r, 3);
+}
+
+/* Products of the case, in multiply-adds. */
+static int64_t work(const struct attention_case *c)
+{
+    int64_t keys = c->source[0].sk + (c->sources > 1 ? c->source[1].sk : 0);
+    return c->b * c->hq * c->sq * keys * 2 * c->qk;
+}
+
+void attention_random(struct rng *r, struct attention_case *c)
+{
+    do {
+        const struct dims *dims = &all_dims[below(r, DIMS)];
+        attention_case_init(c);
+        c->in = inputs[below(r, 5) % 3];
+        c->qk = dims->qk, c->v = below(r, 2) ? dims->v : 0;
+        c->b = 1 + below(r, 4);
+        c->sq = length(r, 400);
+        c->packed = below(r, 3) == 0;
+        c->ragged = below(r, 3);
+        c->tail = below(r, 3) ? 0 : below(r, 40);
+        c->layout = below(r, 2);
+        c->pad = below(r, 2) ? 1 + below(r, 1 << 20) : 0;
+        random_heads(r, c);
+        random_source(r, c, 0);
+        if (below(r, 4) == 0) {
+            c->sources = 2;
+            random_source(r, c, 1);
+        }
+        random_outputs(r, c);
+        random_values(r, c);
+    } while (work(c) > 60000000);
+}

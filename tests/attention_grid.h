@@ -1,0 +1,16 @@
+/* The lists of attention cases. Each calls visit(user, case) for one after the other. */
+#ifndef TESTS_ATTENTION_GRID_H
+#define TESTS_ATTENTION_GRID_H
+
+#include "attention_case.h"
+
+typedef void attention_visit(void *user, struct attention_case *c);
+
+/* A few of everything: every module, mask, layout, source, output. */
+void attention_sample(attention_visit *visit, void *user);
+/* Every head dimension, length, mask and head ratio. */
+void attention_grid(attention_visit *visit, void *user);
+/* A case of the whole contract, small. */
+void attention_random(struct rng *r, struct attention_case *c);
+
+#endif

@@ -1,0 +1,250 @@
+#include "attention_judge.h"
+
+#include "attention_number.h"
+#include "attention_reference.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAP = 32 };
+
+struct place {
+    double excess, want, got; /* excess: as a multiple of what is allowed */
+    int64_t b, h, i, column;
+};
+
+struct tally {
+    const struct attention_data *d;
+    double error, ideal, reference, got, dot, expected, samples;
+    int64_t rows, specials, rows_beyond, lse_beyond, max_beyond;
+    double lse_error;
+    struct place worst, worst_lse, worst_max;
+    char map[MAP + 1];
+    int64_t map_from;
+};
+
+static void keep_worst(struct place *worst, struct place p)
+{
+    if (p.excess > worst->excess || isnan(p.excess)) *worst = p;
+}
+
+static double got_at(const struct attention_data *d, const struct attention_row *r, int64_t column)
+{
+    return attention_load(&d->o, attention_q_row(d, &d->o, r->b, r->h, r->i) + (size_t)column);
+}
+
+/* ---- lse and row_max ---- */
+
+static double slack_of_scores(const struct attention_data *d, const struct attention_row *r)
+{
+    double sink = d->sink ? fabs((double)d->sink[r->h]) : 0;
+    return 1e-5 + 0x1p-22 * (r->score + sink);
+}
+
+static void see_lse(struct tally *t, const struct attention_row *r)
+{
+    const struct attention_data *d = t->d;
+    double got = (double)d->lse[attention_lse_index(d, r->b, r->h, r->i)], excess;
+    if (r->poisoned) {
+        excess = isnan(got) || got == (double)INFINITY ? 0 : (double)INFINITY;
+    } else if (isinf(r->lse)) {
+        excess = got == r->lse ? 0 : (double)INFINITY;
+    } else {
+        double error = fabs(got - r->lse);
+        excess = isfinite(got) ? error / slack_of_scores(d, r) : (double)INFINITY;
+        if (error > t->lse_error) t->lse_error = error;
+    }
+    if (excess > 1) t->lse_beyond++;
+    keep_worst(&t->worst_lse, (struct place){excess, r->lse, got, r->b, r->h, r->i, 0});
+}
+
+/* What the kernel's sums are relative to, for rows that are not normalised. */
+static double see_row_max(struct tally *t, const struct attention_row *r)
+{
+    const struct attention_data *d = t->d;
+    double got = (double)d->row_max[attention_lse_index(d, r->b, r->h, r->i)];
+    double slack = r->empty ? 0 : slack_of_scores(d, r), below = r->empty ? 0 : 8 * log(2.0);
+    if (r->poisoned) return r->max;
+    if (!(got <= r->max + slack && got >= r->max - below - slack)) {
+        t->max_beyond++;
+        keep_worst(&t->worst_max, (struct place){1, r->max, got, r->b, r->h, r->i, 0});
+        return r->max;
+    }
+    return got;
+}
+
+/* ---- O ---- */
+
+static bool is_special(double want, double got)
+{
+    return isnan(want) != isnan(got) || (!isnan(want) && isfinite(want) != isfinite(got));
+}
+
+/* One line of x and . around the worst element of a row: x is beyond its share of the row's bound. */
+static void draw_map(struct tally *t, const struct attention_row *r, double factor, double share)
+{
+    int64_t from = t->worst.column < MAP / 2 ? 0 : t->worst.column - MAP / 2;
+    int n = 0;
+    for (int64_t x = from; x < r->columns && n < MAP; x++) {
+        double want = r->poisoned ? (double)NAN : r->o[x] * factor, got = got_at(t->d, r, x);
+        bool bad = is_special(want, got) || fabs(got - want) > share;
+        t->map[n++] = bad ? 'x' : '.';
+    }
+    t->map[n] = '\0';
+    t->map_from = from;
+}
+
+static double row_bound(const struct attention_data *d, const struct attention_row *r,
+                        double factor, double norm)
+{
+    const struct number_format p = number_format(d->desc.in), o = number_format(d->desc.out);
+    double fp32 = 0x1p-20 + 0x1p-22 * r->score + 0x1p-27 * (double)r->keys;
+    return factor * ((ldexp(0.5, -p.fraction) + fp32) * r->reach + r->floor) +
+           ldexp(0.5, -o.fraction) * norm +
+           ldexp(0.5, o.least - o.fraction) * sqrt((double)r->columns);
+}
+
+static void see_output(struct tally *t, const struct attention_row *r, double factor)
+{
+    const struct attention_data *d = t->d;
+    const int out = d->desc.out;
+    double error = 0, norm = 0, biggest = 0;
+    struct place worst = {0, 0, 0, r->b, r->h, r->i, 0};
+    int64_t specials = 0;
+    for (int64_t x = 0; x < r->columns; x++) {
+        double want = r->poisoned ? (double)NAN : r->o[x] * factor, got = got_at(d, r, x);
+        if (out == HEWN_F16 && fabs(want) > 65000.0) continue; /* either side of overflow */
+        if (is_special(want, got)) {
+            if (specials++ == 0) worst = (struct place){0, want, got, r->b, r->h, r->i, x};
+            continue;
+        }
+        if (isnan(want)) continue;
+        double e = got - want, ideal = number_round(out, r->ideal[x] * factor) - want;
+        double step = 2 * number_half_step(out, want);
+        error += e * e;
+        norm += want * want;
+        t->ideal += ideal * ideal;
+        t->got += got * got;
+        t->dot += got * want;
+        t->expected += step * step / 12;
+        if (fabs(e) > biggest && !specials) {
+            biggest = fabs(e);
+            worst = (struct place){0, want, got, r->b, r->h, r->i, x};
+        }
+    }
+    t->error += error;
+    t->reference += norm;
+    if (r->poisoned && !specials) return;
+    double bound = r->poisoned ? 0 : row_bound(d, r, factor, sqrt(norm));
+    worst.excess = specials ? (double)INFINITY : error > 0 ? sqrt(error) / bound : 0;
+    t->specials += specials;
+    t->rows_beyond += worst.excess > 1;
+    if (!(worst.excess > t->worst.excess)) return;
+    t->worst = worst;
+    draw_map(t, r, factor, bound / sqrt((double)r->columns));
+}
+
+static void see(void *user, const struct attention_row *r)
+{
+    struct tally *t = user;
+    const struct attention_data *d = t->d;
+    double factor = 1 / (r->sum + r->sink);
+    t->rows++;
+    if (r->undefined) return;
+    if (d->c.lse) see_lse(t, r);
+    if (d->row_max) factor = exp(r->max - see_row_max(t, r));
+    if (r->empty) factor = 1;
+    see_output(t, r, factor);
+    t->expected += factor * factor * r->variance;
+    t->samples += fmin((double)r->columns, r->seen);
+}
+
+static void add(struct tally *t, const struct tally *u)
+{
+    t->error += u->error, t->ideal += u->ideal, t->reference += u->reference;
+    t->got += u->got, t->dot += u->dot, t->expected += u->expected, t->samples += u->samples;
+    t->rows += u->rows, t->specials += u->specials, t->rows_beyond += u->rows_beyond;
+    t->lse_beyond += u->lse_beyond, t->max_beyond += u->max_beyond;
+    t->lse_error = fmax(t->lse_error, u->lse_error);
+    if (u->worst.excess > t->worst.excess) {
+        t->worst = u->worst;
+        t->map_from = u->map_from;
+        memcpy(t->map, u->map, sizeof t->map);
+    }
+    keep_worst(&t->worst_lse, u->worst_lse);
+    keep_worst(&t->worst_max, u->worst_max);
+}
+
+/* ---- the rules ---- */
+
+enum { SAMPLES_FOR_STRICT = 400 };
+
+static bool usual(const struct attention_case *c)
+{
+    return c->pattern == PATTERN_NORMAL && c->peak == 100 && c->scale == 0 && !c->qs && !c->ks;
+}
+
+static void report_place(const char *what, const struct place *p)
+{
+    CHECK(false, "%s b=%lld h=%lld token=%lld column=%lld want %.9g got %.9g, %.3g x its bound",
+          what, (long long)p->b, (long long)p->h, (long long)p->i, (long long)p->column, p->want,
+          p->got, p->excess);
+}
+
+static void judge_output(const struct tally *t, const struct attention_figures *f, bool strict)
+{
+    int64_t columns = attention_v_dim(&t->d->c), rows = t->rows;
+    bool whole = f->error <= f->limit, each = t->rows_beyond == 0;
+    CHECK(whole, "O     relative error %.4g, ideal kernel %.4g, limit %.4g (rule: %s); %.0f samples",
+          f->error, f->ideal, f->limit,
+          strict ? "1.25 x ideal + 2^-22" : "1.25 x expected, or 1 + 5/sqrt(N)", t->samples);
+    CHECK(each,
+          "O     %lld/%lld rows beyond the bound (rule: attention_judge.h); nan/inf mismatches %lld",
+          (long long)t->rows_beyond, (long long)rows, (long long)t->specials);
+    if (whole && each) return;
+    report_place("worst", &t->worst);
+    CHECK(false, "map   row %lld, cols %lld.. of %lld: %s", (long long)t->worst.i,
+          (long long)t->map_from, (long long)columns, t->map);
+}
+
+static void judge_rest(const struct tally *t, const struct attention_figures *f, bool strict)
+{
+    const struct attention_case *c = &t->d->c;
+    if (strict && c->in != HEWN_E4M3 && c->out != HEWN_F32 && f->error <= f->limit)
+        CHECK(f->cosine >= 0.999998, "cosine %.8f below 0.999998", f->cosine);
+    CHECK(t->lse_beyond == 0, "lse   %lld/%lld beyond 1e-5 + 2^-22 |scores|",
+          (long long)t->lse_beyond, (long long)t->rows);
+    if (t->lse_beyond) report_place("worst lse", &t->worst_lse);
+    CHECK(t->max_beyond == 0, "row_max %lld/%lld outside [max - 8 ln 2, max]",
+          (long long)t->max_beyond, (long long)t->rows);
+    if (t->max_beyond) report_place("worst row_max", &t->worst_max);
+}
+
+struct attention_figures attention_judge(const struct attention_data *d)
+{
+    struct tally tallies[ATTENTION_THREADS], *t = &tallies[0];
+    void *users[ATTENTION_THREADS];
+    struct attention_figures f = {0};
+    int64_t rows = 0;
+    memset(tallies, 0, sizeof tallies);
+    for (int n = 0; n < ATTENTION_THREADS; n++) tallies[n].d = d, users[n] = &tallies[n];
+    for (int64_t b = 0; b < d->c.b; b++) rows += attention_queries(d, b) * d->c.hq;
+    bool ok = attention_reference(d, !usual(&d->c) || rows < 8 * SAMPLES_FOR_STRICT, see, users);
+    for (int n = 1; n < ATTENTION_THREADS; n++) add(t, &tallies[n]);
+    CHECK(ok, "no host memory for the reference");
+    CHECK(t->rows == rows, "compared %lld rows of %lld", (long long)t->rows, (long long)rows);
+    bool strict = usual(&d->c) && t->samples >= SAMPLES_FOR_STRICT;
+    double norm = t->reference > 0 ? sqrt(t->reference) : 1;
+    f.error = sqrt(t->error) / norm;
+    f.ideal = sqrt(t->ideal) / norm;
+    f.cosine = t->dot > 0 ? t->dot / sqrt(t->got * t->reference) : 0;
+    f.lse = t->lse_error;
+    f.limit = 1.25 * f.ideal + 0x1p-22;
+    if (!strict && t->samples > 0)
+        f.limit = fmax(1.25, 1 + 5 / sqrt(t->samples)) * fmax(f.ideal, sqrt(t->expected) / norm) +
+                  0x1p-22;
+    judge_output(t, &f, strict);
+    judge_rest(t, &f, strict);
+    return f;
+}

@@ -1,0 +1,275 @@
+#include "attention_reference.h"
+
+#include "attention_number.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LANES = 8 };
+
+/* Keys and values of one (sequence, KV head), both sources behind each other, in panels of LANES:
+ * keys[panel][dimension][lane] with lane the key, values[panel][key][lane] with lane the column. */
+struct panels {
+    const struct attention_data *d;
+    int64_t b, kv_head, count, of_source[2];
+    int64_t v;
+    double *keys, *key_norm, *values, *squares, *value_norm;
+    atomic_llong next_row;
+    bool variance;
+};
+
+struct worker {
+    struct panels *panels;
+    void (*see)(void *, const struct attention_row *);
+    void *user;
+    bool failed;
+};
+
+/* out[l] = sum over n of x[n] m[n][l] */
+static void product(const double *x, const double *m, int64_t n, double out[LANES])
+{
+    double sum[LANES] = {0};
+    for (int64_t i = 0; i < n; i++)
+        for (int l = 0; l < LANES; l++) sum[l] += x[i] * m[i * LANES + l];
+    memcpy(out, sum, sizeof sum);
+}
+
+/* ---- panels ---- */
+
+static void panels_free(struct panels *p)
+{
+    free(p->keys);
+    free(p->key_norm);
+    free(p->values);
+    free(p->squares);
+    free(p->value_norm);
+}
+
+static double load_key(const struct panels *p, const struct attention_tensor *t, size_t at,
+                       int64_t n)
+{
+    double norm = 0;
+    for (int64_t x = 0; x < t->columns; x++) {
+        double value = attention_load(t, at + (size_t)x);
+        p->keys[(n / LANES * t->columns + x) * LANES + n % LANES] = value;
+        norm += value * value;
+    }
+    return sqrt(norm);
+}
+
+static double load_value(const struct panels *p, const struct attention_tensor *t, size_t at,
+                         int64_t n, double scale)
+{
+    double norm = 0;
+    for (int64_t x = 0; x < t->columns; x++) {
+        double value = scale * attention_load(t, at + (size_t)x);
+        size_t to = (size_t)((x / LANES * p->count + n) * LANES + x % LANES);
+        p->values[to] = value;
+        if (p->squares) p->squares[to] = value * value;
+        norm += value * value;
+    }
+    return sqrt(norm);
+}
+
+static bool panels_new(struct panels *p, const struct attention_data *d, int64_t b, int64_t kv_head)
+{
+    p->b = b, p->kv_head = kv_head, p->count = 0;
+    for (int s = 0; s < 2; s++) {
+        p->of_source[s] = s < d->c.sources ? attention_keys(d, s, b) : 0;
+        p->count += p->of_source[s];
+    }
+    size_t padded = (size_t)(p->count + LANES);
+    p->keys = calloc(padded * (size_t)d->c.qk, sizeof(double));
+    p->values = calloc(padded * (size_t)p->v, sizeof(double));
+    p->squares = p->variance ? calloc(padded * (size_t)p->v, sizeof(double)) : NULL;
+    p->key_norm = calloc(padded, sizeof(double));
+    p->value_norm = calloc(padded, sizeof(double));
+    if (!p->keys || !p->values || !p->key_norm || !p->value_norm || (p->variance && !p->squares))
+        return false;
+    double scale = attention_value_scale(d, kv_head * (d->c.hq / d->c.hkv));
+    for (int s = 0; s < d->c.sources; s++)
+        for (int64_t j = 0; j < p->of_source[s]; j++) {
+            int64_t n = s ? p->of_source[0] + j : j;
+            p->key_norm[n] =
+                load_key(p, &d->k[s], attention_kv_row(d, &d->k[s], s, b, kv_head, j), n);
+            p->value_norm[n] =
+                load_value(p, &d->v[s], attention_kv_row(d, &d->v[s], s, b, kv_head, j), n, scale);
+        }
+    return true;
+}
+
+/* ---- rows ---- */
+
+struct scratch {
+    double *q, *s, *p, *rounded, *variance, *o, *ideal;
+    unsigned char *visible;
+    int64_t first, last; /* visible keys lie in [first, last) */
+};
+
+static bool scratch_new(struct scratch *w, const struct panels *p, int64_t qk)
+{
+    size_t n = (size_t)p->count + LANES, v = (size_t)p->v;
+    double *all = calloc((size_t)qk + 4 * n + 2 * v, sizeof *all);
+    w->visible = calloc(n, 1);
+    w->q = all;
+    if (!all || !w->visible) return false;
+    w->s = w->q + qk, w->p = w->s + n, w->rounded = w->p + n, w->variance = w->rounded + n;
+    w->o = w->variance + n, w->ideal = w->o + v;
+    return true;
+}
+
+static void look(struct scratch *w, const struct panels *p, int64_t i)
+{
+    const int64_t n0 = p->of_source[0];
+    w->first = p->count, w->last = 0;
+    for (int64_t n = 0; n < p->count; n++) {
+        w->visible[n] = n < n0 ? attention_visible(p->d, 0, p->b, i, n)
+                               : attention_visible(p->d, 1, p->b, i, n - n0);
+        if (!w->visible[n]) continue;
+        if (n < w->first) w->first = n;
+        w->last = n + 1;
+    }
+}
+
+/* Scores of the panels that have a visible key; the row's maximum and what is special. */
+static void score(struct scratch *w, const struct panels *p, struct attention_row *r)
+{
+    const struct attention_data *d = p->d;
+    const double scale = attention_score_scale(d, r->h);
+    double q_norm = 0, k_norm = 0;
+    size_t at = attention_q_row(d, &d->q, r->b, r->h, r->i);
+    for (int64_t x = 0; x < d->c.qk; x++) {
+        w->q[x] = attention_load(&d->q, at + (size_t)x);
+        q_norm += w->q[x] * w->q[x];
+    }
+    for (int64_t n = w->first / LANES * LANES; n < w->last; n += LANES)
+        product(w->q, p->keys + n * d->c.qk, d->c.qk, w->s + n);
+    r->max = -(double)INFINITY;
+    for (int64_t n = w->first; n < w->last; n++) {
+        w->s[n] *= scale;
+        if (!w->visible[n]) continue;
+        r->keys++;
+        if (isnan(w->s[n]) || w->s[n] == (double)INFINITY) r->poisoned = true;
+        if (w->s[n] > r->max) r->max = w->s[n];
+        if (p->key_norm[n] > k_norm) k_norm = p->key_norm[n];
+    }
+    r->empty = r->keys == 0;
+    r->undefined = !r->empty && !r->poisoned && isinf(r->max);
+    r->score = scale * sqrt(q_norm) * k_norm;
+}
+
+/* P, exactly and rounded; its sum, and what rounding may do. */
+static void weigh(struct scratch *w, const struct panels *p, struct attention_row *r)
+{
+    const int in = p->d->desc.in;
+    const double unit = in == HEWN_E4M3 ? 256.0 : 1.0;
+    const struct number_format f = number_format(in);
+    const double least = ldexp(1.0, f.least - f.fraction) / unit; /* the smallest step of P */
+    double squares = 0;
+    for (int64_t n = w->first; n < w->last; n++) {
+        const double e = w->visible[n] ? exp(w->s[n] - r->max) : 0.0;
+        w->p[n] = e;
+        w->rounded[n] = number_round(in, e * unit) / unit;
+        r->sum += e;
+        squares += e * e;
+        if (!w->visible[n]) continue;
+        r->reach += e * p->value_norm[n];
+        r->floor += least / 2 * p->value_norm[n];
+        if (!p->variance) continue;
+        /* a step is 2^-fraction of p's binade; 0.541 is the mean of its square over where in a
+         * binade p may stand, 1/12 what rounding to nearest makes of a step */
+        double step = e * ldexp(1.0, -f.fraction) * sqrt(0.541);
+        w->variance[n] = fmax(step, least) * fmax(step, least) / 12;
+    }
+    r->seen = squares > 0 ? r->sum * r->sum / squares : 0;
+}
+
+static void multiply(struct scratch *w, const struct panels *p, struct attention_row *r)
+{
+    const int64_t n = w->last - w->first;
+    double lanes[LANES];
+    for (int64_t x = 0; x < p->v; x += LANES) {
+        const int64_t at = (x / LANES * p->count + w->first) * LANES;
+        product(w->p + w->first, p->values + at, n, w->o + x);
+        product(w->rounded + w->first, p->values + at, n, w->ideal + x);
+        if (!p->variance) continue;
+        product(w->variance + w->first, p->squares + at, n, lanes);
+        for (int l = 0; l < LANES; l++) r->variance += lanes[l];
+    }
+}
+
+static void row(struct scratch *w, const struct panels *p, struct attention_row *r)
+{
+    const struct attention_data *d = p->d;
+    r->columns = p->v, r->o = w->o, r->ideal = w->ideal;
+    look(w, p, r->i);
+    score(w, p, r);
+    double sink = d->sink ? (double)d->sink[r->h] : -(double)INFINITY;
+    if (r->empty || r->poisoned || r->undefined) {
+        memset(w->o, 0, (size_t)p->v * sizeof *w->o);
+        memset(w->ideal, 0, (size_t)p->v * sizeof *w->ideal);
+        r->lse = r->empty ? sink : (double)NAN;
+        if (r->empty) r->max = 0;
+        return;
+    }
+    memset(w->variance + w->first, 0, (size_t)(w->last - w->first) * sizeof *w->variance);
+    weigh(w, p, r);
+    multiply(w, p, r);
+    r->sink = exp(sink - r->max);
+    r->lse = log(r->sum + r->sink) + r->max;
+}
+
+static void *work(void *argument)
+{
+    struct worker *me = argument;
+    struct panels *p = me->panels;
+    const int64_t group = p->d->c.hq / p->d->c.hkv;
+    const int64_t rows = attention_queries(p->d, p->b) * group;
+    struct scratch w = {0};
+    me->failed = !scratch_new(&w, p, p->d->c.qk);
+    while (!me->failed) {
+        const int64_t n = atomic_fetch_add(&p->next_row, 1);
+        if (n >= rows) break;
+        struct attention_row r = {.b = p->b, .h = p->kv_head * group + n % group, .i = n / group};
+        row(&w, p, &r);
+        me->see(me->user, &r);
+    }
+    free(w.q);
+    free(w.visible);
+    return NULL;
+}
+
+/* A second thread only where it earns its start. */
+static bool share(struct panels *p, struct worker workers[ATTENTION_THREADS])
+{
+    pthread_t threads[ATTENTION_THREADS];
+    const int64_t rows = attention_queries(p->d, p->b) * (p->d->c.hq / p->d->c.hkv);
+    int started = 1, wanted = rows * p->count * p->v > 1 << 20 ? ATTENTION_THREADS : 1;
+    bool ok = true;
+    atomic_store(&p->next_row, 0);
+    while (started < wanted && !pthread_create(&threads[started], NULL, work, &workers[started]))
+        started++;
+    work(&workers[0]);
+    for (int t = 1; t < started; t++) pthread_join(threads[t], NULL);
+    for (int t = 0; t < started; t++) ok = ok && !workers[t].failed;
+    return ok;
+}
+
+bool attention_reference(const struct attention_data *d, bool variance,
+                         void (*see)(void *user, const struct attention_row *row), void *const *user)
+{
+    struct panels p = {.d = d, .v = attention_v_dim(&d->c), .variance = variance};
+    struct worker workers[ATTENTION_THREADS];
+    bool ok = true;
+    for (int t = 0; t < ATTENTION_THREADS; t++)
+        workers[t] = (struct worker){.panels = &p, .see = see, .user = user[t]};
+    for (int64_t b = 0; ok && b < d->c.b; b++)
+        for (int64_t kv_head = 0; ok && kv_head < d->c.hkv; kv_head++) {
+            ok = panels_new(&p, d, b, kv_head) && share(&p, workers);
+            panels_free(&p);
+        }
+    return ok;
+}
