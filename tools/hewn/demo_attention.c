@@ -335,7 +335,9 @@ static int make_map(const struct attention_demo *a)
 {
     size_t places = a->length < MAP ? a->length : MAP;
     float *o = malloc((size_t)MAP_PARTS * places * DIM * sizeof *o);
-    int rc = o ? run_map(a, places, o) : cli_fail("no memory for the map");
+    int rc;
+    if (!o) return cli_fail("no memory for the map");
+    rc = run_map(a, places, o);
     if (rc == 0) rc = check_map(a, places, o);
     if (rc == 0) rc = draw_map(a, places, o);
     free(o);
@@ -351,7 +353,8 @@ static int save(const struct attention_demo *a)
     const uint16_t *in[] = {a->qk, a->qk, a->v};
     size_t count = a->length * HEADS * DIM;
     float *wide = malloc(count * sizeof *wide);
-    int rc = wide ? 0 : cli_fail("no memory for the arrays");
+    int rc = 0;
+    if (!wide) return cli_fail("no memory for the arrays");
     for (size_t i = 0; i < 3 && rc == 0; i++) {
         for (size_t j = 0; j < count; j++) wide[j] = (float)element_value(HEWN_BF16, in[i], j);
         rc = demo_save(a->common, names[i], 4, dim, wide);

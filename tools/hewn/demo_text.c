@@ -16,14 +16,11 @@
 #define PRIEST "That waked the Priest all shaven and shorn,\n" MAN
 #define COCK   "That fed the Cock that crowed in the morn,\n" PRIEST
 
-const char demo_text[] = "This is the House that Jack built.\n\n"
-                         "This is the Malt,\n" HOUSE
-                         "This is the Rat,\n" MALT
-                         "This is the Cat,\n" RAT
-                         "This is the Dog,\n" CAT
-                         "This is the Cow with the crumpled horn,\n" DOG
-                         "This is the Maiden all forlorn,\n" COW
-                         "This is the Man all tattered and torn,\n" MAIDEN
-                         "This is the Priest all shaven and shorn,\n" MAN
-                         "This is the Cock that crowed in the morn,\n" PRIEST
-                         "This is the Farmer who sowed the corn,\n" COCK;
+const char demo_text[] =
+    "This is the House that Jack built.\n\n"
+    "This is the Malt,\n" HOUSE "This is the Rat,\n" MALT "This is the Cat,\n" RAT
+    "This is the Dog,\n" CAT "This is the Cow with the crumpled horn,\n" DOG
+    "This is the Maiden all forlorn,\n" COW "This is the Man all tattered and torn,\n" MAIDEN
+    "This is the Priest all shaven and shorn,\n" MAN
+    "This is the Cock that crowed in the morn,\n" PRIEST
+    "This is the Farmer who sowed the corn,\n" COCK;
