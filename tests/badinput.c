@@ -3,8 +3,7 @@
  * names argument, value and rule, outputs untouched. The fake driver stands in for devices that are
  * not there, so this needs neither GPU nor simulator.
  */
-#include "fake_driver.h"
-#include "harness.h"
+#include "badinput.h"
 
 #include "driver_abi.h"
 
@@ -13,17 +12,16 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { POISON = 0xa5 };
-
 /* What a refusal must look like: the status it returned and filled in, and the words. */
-static void refused(int line, int got, int want, const hewn_error *err, const char *words)
+void refused(const char *file, int line, int got, int want, const hewn_error *err,
+             const char *words)
 {
     if (got != want)
-        test_fail(__FILE__, line, "status: want %s got %s (%s)", hewn_status_name(want),
+        test_fail(file, line, "status: want %s got %s (%s)", hewn_status_name(want),
                   hewn_status_name(got), err->message);
     if (err->status != got)
-        test_fail(__FILE__, line, "hewn_error.status: want %d got %d", got, err->status);
-    check_text(__FILE__, line, "message", err->message, words);
+        test_fail(file, line, "hewn_error.status: want %d got %d", got, err->status);
+    check_text(file, line, "message", err->message, words);
 }
 
 static void untouched(int line, const void *object, size_t size)
@@ -35,16 +33,6 @@ static void untouched(int line, const void *object, size_t size)
             return;
         }
 }
-
-/* One case: `call` is refused with this status and these words. `err` is filled by the call. */
-#define REFUSE(name, call, status, words)                \
-    do {                                                 \
-        if (test_case("%s", name)) {                     \
-            hewn_error err = {0};                        \
-            int got = (call);                            \
-            refused(__LINE__, got, status, &err, words); \
-        }                                                \
-    } while (0)
 
 /* ---- opening a driver -- */
 
@@ -169,7 +157,7 @@ static void contexts(void)
 
 /* ---- modules -- */
 
-static hewn_context *attach_fake(hewn_driver **driver, int cc_major, int cc_minor)
+hewn_context *attach_fake(hewn_driver **driver, int cc_major, int cc_minor)
 {
     hewn_context *context = NULL;
     fake_reset();
@@ -179,7 +167,7 @@ static hewn_context *attach_fake(hewn_driver **driver, int cc_major, int cc_mino
     return context;
 }
 
-static void detach_fake(hewn_driver *driver, hewn_context *context)
+void detach_fake(hewn_driver *driver, hewn_context *context)
 {
     hewn_detach(context);
     hewn_driver_close(driver);
@@ -369,10 +357,11 @@ static void refuse_map(int line, hewn_tensormap_desc *d, int cc_major, const cha
     hewn_tensormap out;
     hewn_error err = {0};
     memset(&out, POISON, sizeof out);
-    refused(line, hewn_tensormap_check(d, "A", cc_major, 0, &err), HEWN_ERR_ARGUMENT, &err, words);
+    refused(__FILE__, line, hewn_tensormap_check(d, "A", cc_major, 0, &err), HEWN_ERR_ARGUMENT,
+            &err, words);
     memset(&err, 0, sizeof err);
-    refused(line, hewn_tensormap_encode(context, d, "A", &out, &err), HEWN_ERR_ARGUMENT, &err,
-            words);
+    refused(__FILE__, line, hewn_tensormap_encode(context, d, "A", &out, &err), HEWN_ERR_ARGUMENT,
+            &err, words);
     untouched(line, &out, sizeof out);
     detach_fake(driver, context);
 }
@@ -604,7 +593,9 @@ static void gemm_problem(hewn_context *context)
              "m, n, batch: 16777216 x 8388608 tiles of 128 x 256, 1 times, are more than");
     BAD_GEMM(d.in = HEWN_F32, HEWN_ERR_ARGUMENT, "in: dtype 0 (f32) is neither f16 nor bf16");
     BAD_GEMM(d.in = 7, HEWN_ERR_ARGUMENT, "in: dtype 7 (unknown) is neither f16 nor bf16");
-    BAD_GEMM(d.out = -1, HEWN_ERR_ARGUMENT, "out: dtype -1 is none of f32, f16, bf16");
+    BAD_GEMM(d.out = -1, HEWN_ERR_ARGUMENT, "out: dtype -1 (unknown) is none of f32, f16, bf16");
+    BAD_GEMM(d.in = HEWN_E4M3, HEWN_ERR_ARGUMENT, "in: dtype 3 (e4m3) is neither f16 nor bf16");
+    BAD_GEMM(d.out = HEWN_E4M3, HEWN_ERR_ARGUMENT, "out: dtype 3 (e4m3) is none of f32, f16, bf16");
 }
 
 static void gemm_strides(hewn_context *context)
@@ -740,5 +731,6 @@ int main(int argc, char **argv)
     launches(9);
     launches(8);
     gemm();
+    attention();
     return test_end();
 }

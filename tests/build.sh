@@ -15,9 +15,10 @@ again=$(make -f "$SRC/Makefile" --no-print-directory BUILD="$out" MODE="$MODE" C
 if [ -z "$again" ]; then ok; else fail "make has work to do right after make" "$again"; fi
 
 if [ -n "$PTXAS" ]; then
-    for spec in sm_90a:sm_90a sm_100f:sm_100 sm_100f:sm_103; do
-        for name in gemm_bf16_f32 gemm_bf16_bf16 gemm_bf16_f16 gemm_f16_f32 gemm_f16_bf16 gemm_f16_f16; do
-            cubin=$BUILD/modules/${spec%%:*}/$name.${spec#*:}.cubin
+    for module in $(sed -n 's|^ *X(\([a-z0-9_]*\), *\([a-z0-9_]*\)).*|\1/\2|p' "$SRC/ptx/modules.def"); do
+        case $module in sm_90a/*) archs=sm_90a ;; *) archs='sm_100 sm_103' ;; esac
+        for arch in $archs; do
+            cubin=$BUILD/modules/$module.$arch.cubin
             if [ -s "$cubin" ]; then ok; else fail "no $cubin"; fi
         done
     done

@@ -51,11 +51,13 @@ struct held {
     hewn_driver *driver;
     hewn_context *context, *attached;
     hewn_gemm_plan *plan, *shared;
+    hewn_attention_plan *attention;
 };
 
 static void release(struct held *h)
 {
     fake.releasing = true;
+    hewn_attention_plan_destroy(h->attention);
     hewn_gemm_plan_destroy(h->shared);
     hewn_gemm_plan_destroy(h->plan);
     hewn_detach(h->attached);
@@ -129,7 +131,7 @@ static int run_all(struct held *h, hewn_error *err)
     return status;
 }
 
-static int walk(hewn_error *err)
+static int walk_gemm(hewn_error *err)
 {
     struct held h = {0};
     int status = open_all(&h, err);
@@ -137,6 +139,50 @@ static int walk(hewn_error *err)
     if (!status) status = run_all(&h, err);
     release(&h);
     return status;
+}
+
+/* Two modules loaded at plan time, two sources' maps encoded, two kernels launched. */
+static int walk_attention(hewn_error *err)
+{
+    struct held h = {0};
+    hewn_attention_desc desc = {.struct_size = sizeof desc,
+                                .batch = 1,
+                                .q_heads = 8,
+                                .kv_heads = 2,
+                                .qk_dim = 128,
+                                .q_length = 5,
+                                .in = HEWN_BF16,
+                                .splits = 3,
+                                .sources = 2,
+                                .source = {{.length = 1000}, {.length = 64}}};
+    hewn_attention_args args = {.struct_size = sizeof args,
+                                .q = 0x10000000,
+                                .o = 0x20000000,
+                                .workspace = 0x30000000,
+                                .source = {{.k = 0x40000000, .v = 0x50000000},
+                                           {.k = 0x60000000, .v = 0x70000000}}};
+    hewn_attention_plan_info info = {.struct_size = sizeof info};
+    int status = open_all(&h, err);
+    if (!status) status = hewn_attention_plan_create(h.attached, &desc, &h.attention, err);
+    if (!status) status = hewn_attention_plan_describe(h.attention, &info, err);
+    if (!status) status = hewn_attention_run(h.attention, &args, NULL, err);
+    release(&h);
+    return status;
+}
+
+/* A path through the library on a device that has its kernels. */
+struct walk {
+    const char *name;
+    int (*go)(hewn_error *err);
+    int cc_major, launches;
+};
+static const struct walk gemm = {"gemm", walk_gemm, 9, 3};
+static const struct walk attention = {"attention", walk_attention, 10, 2};
+
+static void reset_for(const struct walk *walk)
+{
+    fake_reset();
+    fake.cc_major = walk->cc_major;
 }
 
 static void check_released(hewn_cuda_context before)
@@ -156,15 +202,15 @@ static void check_error(int status, const hewn_error *err)
 
 /* ---- the cases -- */
 
-static void healthy(void)
+static void healthy(const struct walk *walk)
 {
     hewn_error err = {0};
-    if (!test_case("nothing fails")) return;
-    fake_reset();
+    if (!test_case("%s: nothing fails", walk->name)) return;
+    reset_for(walk);
     fake_set_current(fake_foreign_context());
-    int status = walk(&err);
+    int status = walk->go(&err);
     CHECK(status == HEWN_OK, "%s: %s", hewn_status_name(status), err.message);
-    CHECK_INT(fake.launches, 3);
+    CHECK_INT(fake.launches, walk->launches);
     check_released(fake_foreign_context());
 }
 
@@ -177,22 +223,23 @@ static bool may_pass(const char *name, bool releasing)
     return releasing;
 }
 
-static void each_call(int code)
+static void each_call(const struct walk *walk, int code)
 {
     for (long n = 1;; n++) {
         hewn_error err = {0};
-        fake_reset();
+        reset_for(walk);
         fake.fail_at = n;
         fake.fail_code = code;
         fake_set_current(fake_foreign_context());
-        int status = walk(&err);
+        int status = walk->go(&err);
         if (fake.calls < n) return; /* that was beyond the last one */
-        if (!test_case("call %ld, %s, fails with %d", n, fake.failed, code)) continue;
+        if (!test_case("%s: call %ld, %s, fails with %d", walk->name, n, fake.failed, code))
+            continue;
         check_released(fake_foreign_context());
         if (status == HEWN_OK) {
             /* releasing calls come last, after everything that could have failed */
-            CHECK(may_pass(fake.failed, fake.launches == 3), "%s failed and nobody says so",
-                  fake.failed);
+            CHECK(may_pass(fake.failed, fake.launches == walk->launches),
+                  "%s failed and nobody says so", fake.failed);
             continue;
         }
         check_error(status, &err);
@@ -203,7 +250,7 @@ static void each_call(int code)
 }
 
 /* With no context current to begin with, and a second failure in every clean-up. */
-static void each_function(void)
+static void each_function(const struct walk *walk)
 {
     static const char *const names[] = {"cuInit",
                                         "cuDriverGetVersion",
@@ -225,20 +272,20 @@ static void each_function(void)
                                         "cuTensorMapEncodeTiled"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         hewn_error err = {0};
-        if (!test_case("%s never works", names[i])) continue;
-        fake_reset();
+        if (!test_case("%s: %s never works", walk->name, names[i])) continue;
+        reset_for(walk);
         fake.fail_name = names[i];
         fake.fail_code = HEWN_CU_LAUNCH_FAILED;
-        check_error(walk(&err), &err);
+        check_error(walk->go(&err), &err);
         CHECK_TEXT(err.message, names[i]);
         CHECK_TEXT(err.message, "CUDA_ERROR_LAUNCH_FAILED (719): unspecified launch failure");
         check_released(NULL);
     }
 }
 
-static void each_symbol(void)
+static void each_symbol(const struct walk *walk)
 {
-    fake_reset();
+    reset_for(walk);
     hewn_driver *driver = NULL;
     hewn_error first = {0};
     int opened = fake_open(&driver, &first);
@@ -246,10 +293,10 @@ static void each_symbol(void)
     struct fake_driver asked = fake;
     for (int i = 0; i < asked.symbol_count; i++) {
         const char *name = asked.symbols[i];
-        if (!test_case("the driver lacks %s", name)) continue;
+        if (!test_case("%s: the driver lacks %s", walk->name, name)) continue;
         CHECK_INT(opened, HEWN_OK);
         hewn_error err = {0};
-        fake_reset();
+        reset_for(walk);
         fake.absent = name;
         driver = NULL;
         int status = fake_open(&driver, &err);
@@ -263,19 +310,19 @@ static void each_symbol(void)
         bool marker = strcmp(name, "hewn_sim_version") == 0;
         CHECK_TEXT(hewn_driver_missing(driver), marker ? "" : name);
         hewn_driver_close(driver);
-        status = walk(&err);
+        status = walk->go(&err);
         if (status) { /* an optional one that this walk needs */
             check_error(status, &err);
             CHECK_INT(status, HEWN_ERR_SYMBOL);
             CHECK_TEXT(err.message, name);
         } else {
-            CHECK_INT(fake.launches, 3);
+            CHECK_INT(fake.launches, walk->launches);
         }
         check_released(NULL);
     }
 }
 
-static void each_allocation(void)
+static void each_allocation(const struct walk *walk)
 {
     if (!OWN_CALLOC) {
         if (test_case("allocations refused")) test_skip("allocation is the sanitiser's here");
@@ -283,13 +330,13 @@ static void each_allocation(void)
     }
     for (long n = 1;; n++) {
         hewn_error err = {0};
-        fake_reset();
+        reset_for(walk);
         allocation = 0;
         refused_allocation = n;
-        int status = walk(&err);
+        int status = walk->go(&err);
         refused_allocation = 0;
         if (allocation < n) return; /* that was beyond the last one */
-        if (!test_case("allocation %ld is refused", n)) continue;
+        if (!test_case("%s: allocation %ld is refused", walk->name, n)) continue;
         check_released(NULL);
         check_error(status, &err);
         /* the fake driver's own allocations fail as a driver's would */
@@ -299,13 +346,13 @@ static void each_allocation(void)
     }
 }
 
-static void without_error(void)
+static void without_error(const struct walk *walk)
 {
-    if (!test_case("failures with no hewn_error to fill")) return;
+    if (!test_case("%s: failures with no hewn_error to fill", walk->name)) return;
     for (long n = 1; n == 1 || fake.calls >= n - 1; n++) {
-        fake_reset();
+        reset_for(walk);
         fake.fail_at = n;
-        walk(NULL);
+        walk->go(NULL);
         check_released(NULL);
     }
 }
@@ -462,13 +509,16 @@ int main(int argc, char **argv)
 {
     test_begin("inject", argc, argv);
     test_where("a driver made of functions");
-    healthy();
-    each_call(HEWN_CU_OUT_OF_MEMORY);
-    each_call(HEWN_CU_LAUNCH_FAILED);
-    each_function();
-    each_symbol();
-    each_allocation();
-    without_error();
+    static const struct walk *const walks[] = {&gemm, &attention};
+    for (size_t i = 0; i < sizeof walks / sizeof walks[0]; i++) {
+        healthy(walks[i]);
+        each_call(walks[i], HEWN_CU_OUT_OF_MEMORY);
+        each_call(walks[i], HEWN_CU_LAUNCH_FAILED);
+        each_function(walks[i]);
+        each_symbol(walks[i]);
+        each_allocation(walks[i]);
+        without_error(walks[i]);
+    }
     cubin_refused(0, true);
     cubin_refused(HEWN_CU_INVALID_IMAGE, true);
     cubin_refused(HEWN_CU_NO_BINARY_FOR_GPU, true);

@@ -23,6 +23,14 @@ int main(void)
     return hewn_gemm_plan_create(0, 0, &p, 0) < 0 ? 0 : 1;
 }
 EOF
+cat >"$work/attention_user.c" <<'EOF'
+#include "hewn.h"
+int main(void)
+{
+    hewn_attention_plan *p = 0;
+    return hewn_attention_plan_create(0, 0, &p, 0) < 0 ? 0 : 1;
+}
+EOF
 case $MODE in rel | dbg) ;; *)
     skip "symbols of a $MODE build are the sanitiser's as well as ours"
     finish
@@ -30,7 +38,7 @@ case $MODE in rel | dbg) ;; *)
     ;;
 esac
 
-for p in driver_only gemm_user; do
+for p in driver_only gemm_user attention_user; do
     if $CC -std=c11 -I"$SRC/include" "$work/$p.c" "$BUILD/libhewn.a" -ldl -o "$work/$p" 2>"$work/$p.err"; then ok
     else fail "$p does not link with -ldl alone" "$(cat "$work/$p.err")"; fi
     if "$work/$p"; then ok; else fail "$p does not run"; fi
@@ -45,8 +53,14 @@ if [ -z "$stray" ]; then ok; else fail "external symbols without the prefix hewn
 if $NM "$work/driver_only" | grep -q 'hewn_module_sm'; then
     fail "a program that calls no kernel family links kernels"
 else ok; fi
-if $NM "$work/gemm_user" | grep -q 'hewn_module_sm'; then ok
-else fail "a program that plans a product links no kernel"; fi
+# families USER OWN OTHER: the user's own kernels are linked, nothing of the other family is
+families() {
+    if $NM "$work/$1" | grep -q "hewn_module_sm_.*_$2_"; then ok; else fail "$1 links no $2 kernel"; fi
+    if $NM "$work/$1" | grep -q "hewn_.*$3"; then fail "$1 links $3" "$($NM "$work/$1" | grep "hewn_.*$3")"; else ok; fi
+    echo "$1: $(size "$work/$1" | awk 'NR == 2 {print $1 + $2}') bytes of text and data"
+}
+families gemm_user gemm attention
+families attention_user attention gemm
 
 text=$(find "$BUILD/obj/runtime" -name '*.o' -exec size {} + | awk '$1 ~ /^[0-9]+$/ && $NF !~ /TOTALS/ {t += $1} END {print t + 0}')
 echo "runtime text without kernels: $text bytes"

@@ -19,6 +19,7 @@ $(test_bin)/%: $(O)/tests/%.o
 
 # Before the library, which they need.
 $(test_bin)/attention: $(patsubst $(SRC)/%.c,$(O)/%.o,$(wildcard $(SRC)/tests/attention_*.c))
+$(test_bin)/badinput: $(O)/tests/badinput_attention.o
 $(addprefix $(test_bin)/,$(lib_tests)): $(test_common) $(O)/tests/device.o $(lib)
 $(test_bin)/inject $(test_bin)/badinput: $(O)/tests/fake_driver.o
 $(test_bin)/mutate: $(O)/tests/mutate_text.o
