@@ -96,7 +96,7 @@ fi
 rm -f "$report"
 for f in "$zoo"/*.ptx; do timeout 60 "$hewn" run "$f" --json 2>/dev/null; done >"$work/lines"
 timeout 60 "$hewn" run "$zoo/36-no-proxy-fence.ptx" --report "$report" --suppress proxy >"$out" 2>&1
-timeout 60 "$hewn" check --gpu b200 --schedules 2 --report "$report" "$hewn" demo -o "$work/demo" >"$out" 2>&1
+timeout 60 "$hewn" check --gpu b200 --schedules 2 --report "$report" "$hewn" demo gemm -o "$work/demo" >"$out" 2>&1
 timeout 60 "$hewn" check --gpu h200 --schedules 3 --report "$report" "$BUILD/tests/launch" "$work/none.ptx" >"$out" 2>&1
 cat "$report" >>"$work/lines"
 "$PYTHON" - "$schema" "$work/lines" >"$out" 2>&1 <<'END'

@@ -93,7 +93,7 @@ for gpu in h200 b200; do
         for threads in 1 2; do
             rm -f "$report"
             HEWN_SIM_GPU=$gpu HEWN_SIM_SEED=$seed HEWN_SIM_THREADS=$threads HEWN_SIM_REPORT=$report HEWN_LIBCUDA=$SIM \
-                "$BUILD/hewn" demo -o "$work/demo$threads" >"$out" 2>&1
+                "$BUILD/hewn" demo gemm -o "$work/demo$threads" >"$out" 2>&1
             status "demo on $gpu, seed $seed" 0 $?
             cp "$report" "$work/demo$threads/report"
         done

@@ -7,7 +7,7 @@ rm -rf "$work"
 mkdir -p "$work"
 hewn=$BUILD/hewn
 out=$work/out
-trace() { HEWN_LIBCUDA=$SIM HEWN_SIM_GPU=$1 HEWN_SIM_THREADS=$2 HEWN_SIM_TRACE=$3 "$hewn" demo -o "$work/demo" >"$out" 2>&1; }
+trace() { HEWN_LIBCUDA=$SIM HEWN_SIM_GPU=$1 HEWN_SIM_THREADS=$2 HEWN_SIM_TRACE=$3 "$hewn" demo gemm -o "$work/demo" >"$out" 2>&1; }
 share() { sed -n "s/.*\"busy $2\":\([0-9.]*\).*/\1/p" "$1"; }
 
 for gpu in h200 b200; do
