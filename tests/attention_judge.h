@@ -1,8 +1,9 @@
 /*
  * What a run of a case must have put out, against attention_reference.h. Per case:
  *
- *   O, whole   |O - ref| <= 1.25 |ideal - ref| + 2^-22 |ref|   (Euclidean norms over all finite rows; the
- *              floor is fp32's where the ideal kernel is exact, as when a row sees one key).
+ *   O, whole   |O - ref| <= 1.25 |ideal - ref| + 2^-22 |ref|   (Euclidean norms over all finite rows,
+ *              unnormalised ones as if they were normalised; the floor is fp32's where the ideal kernel
+ *              is exact, as when a row sees one key).
  *              P may be rounded relative to any reference that row_max may be; the ideal kernel takes
  *              the true maximum, where the largest P is exact. So where the inputs are not the usual
  *              ones, of unit variance and scale, or the rows have fewer than 400 roundings together, a
