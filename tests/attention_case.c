@@ -15,13 +15,13 @@ struct field {
     int64_t initial;
 };
 
-#define FIELD(kind, name, initial)                                                                 \
-    {                                                                                              \
-        #name, kind, offsetof(struct attention_case, name), initial                                \
+#define FIELD(kind, name, initial)                                  \
+    {                                                               \
+#name, kind, offsetof(struct attention_case, name), initial \
     }
-#define SOURCE_FIELD(text, s, name, initial)                                                       \
-    {                                                                                              \
-        text, NUMBER, offsetof(struct attention_case, source[s].name), initial                     \
+#define SOURCE_FIELD(text, s, name, initial)                                   \
+    {                                                                          \
+        text, NUMBER, offsetof(struct attention_case, source[s].name), initial \
     }
 
 static const struct field fields[] = {

@@ -29,13 +29,13 @@ struct attention_case_source {
 struct attention_case {
     int64_t in, out; /* hewn_dtype */
     int64_t qk, v, b, hq, hkv, sq;
-    int64_t packed;  /* Q and O packed */
-    int64_t ragged;  /* lengths: 0 all the longest, 1 drawn from 1.., 2 some of them 0 */
-    int64_t tail;    /* rows of a packing behind its last sequence */
-    int64_t layout;  /* hewn_layout */
-    int64_t pad;     /* 0: contiguous, strides left to the library; else strides drawn from this */
-    int64_t scale;   /* thousandths; 0: 1 / sqrt(qk) */
-    int64_t peak;    /* per cent: Q is this much larger */
+    int64_t packed; /* Q and O packed */
+    int64_t ragged; /* lengths: 0 all the longest, 1 drawn from 1.., 2 some of them 0 */
+    int64_t tail;   /* rows of a packing behind its last sequence */
+    int64_t layout; /* hewn_layout */
+    int64_t pad;    /* 0: contiguous, strides left to the library; else strides drawn from this */
+    int64_t scale;  /* thousandths; 0: 1 / sqrt(qk) */
+    int64_t peak;   /* per cent: Q is this much larger */
     int64_t sink, unnorm, lse;
     int64_t qs, ks, vs; /* attention_scaling */
     int64_t pack, splits;

@@ -3,16 +3,20 @@
  *
  *   O, whole   |O - ref| <= 1.25 |ideal - ref| + 2^-22 |ref|   (Euclidean norms over all finite rows; the
  *              floor is fp32's where the ideal kernel is exact, as when a row sees one key).
- *              P may be rounded relative to any reference that row_max may be, the ideal kernel takes
+ *              P may be rounded relative to any reference that row_max may be; the ideal kernel takes
  *              the true maximum, where the largest P is exact. So where the inputs are not the usual
- *              ones, of unit variance and scale, its error is the expected one over all references if
- *              that is larger; and where the case has fewer than 400 independent roundings, of N =
- *              sum over rows of min(columns, keys that count), 1.25 is 1 + 5 / sqrt(N), five standard
- *              deviations of the ratio of two such samples.
+ *              ones, of unit variance and scale, or the rows have fewer than 400 roundings together, a
+ *              row at most as many as columns or keys that count:
+ *                - its error is the one expected over all references if that is larger,
+ *                - 1.25 is at least 1 + 5 / sqrt(N), five standard deviations of the ratio of two samples
+ *                  of N roundings; N = (sum v)^2 / sum (v^2 / n) over rows with v the variance that
+ *                  rounding brings and n its roundings (Welch, Satterthwaite),
+ *                - the floor is 2^-22 (1 + scale |q| max|k| + |sink|): fp32 scores.
  *   O, a row   |O - ref| <= (u_P + e) sum_j p_j |V_j| + floor + u_O |ref|, u half a step of a type at 1,
  *              e = 2^-20 + 2^-22 scale |q| max|k| + 2^-27 keys for fp32 sums and exponentials, floor
  *              the smallest steps. No rounding exceeds it.
- *   cosine     >= 0.999998 for 16-bit inputs to 16-bit outputs, where the first rule holds as 1.25
+ *   cosine     >= 0.999998 with the usual inputs, where the ideal kernel's is (where P and O are both bf16
+ *              it is 0.9999973: each rounding brings a relative error of 1.66e-3)
  *   lse        within 1e-5 + 2^-22 (scale |q| max|k| + |sink|), -inf where no key is seen
  *   row_max    within the same of [max - 8 ln 2, max]; 0 where no key is seen
  *   NaN        in every column of a row with a NaN or +inf score and in its lse, nowhere else. Rows of
@@ -25,7 +29,9 @@
 #include "attention_data.h"
 
 struct attention_figures {
-    double error, ideal, limit, cosine, lse; /* relative errors of O; the worst of lse */
+    double error, ideal, limit, cosine; /* of O; errors are relative */
+    double samples;                     /* N */
+    double lse;                         /* the worst error */
 };
 
 /* Fails the current case where a rule is broken. */

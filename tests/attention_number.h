@@ -105,7 +105,7 @@ static inline void number_store(int dtype, double x, void *at)
             /* the leading 1 of a normal adds one to the exponent field */
             bits = (uint32_t)ldexp(m, f.fraction - e) + ((uint32_t)(e - f.least) << f.fraction);
         }
-        if (signbit(rounded)) bits |= 1U << width;
+        if (signbit(x)) bits |= 1U << width;
     }
     memcpy(at, &bits, hewn_dtype_size(dtype));
 }

@@ -105,8 +105,7 @@ static void exact_scores(struct attention_data *d)
     for (int64_t h = 0; h < d->c.hkv; h++)
         for (int64_t j = 0; j < d->c.source[0].sk; j++)
             for (int64_t x = 0; x < d->c.qk; x++)
-                attention_store(&d->k[0],
-                                attention_kv_row(d, &d->k[0], 0, 0, h, j) + (size_t)x,
+                attention_store(&d->k[0], attention_kv_row(d, &d->k[0], 0, 0, h, j) + (size_t)x,
                                 (double)rng_below(&r, 6) - 4.0);
 }
 
@@ -288,9 +287,9 @@ static void nan_in_v(struct device *dev, const char *text)
             for (int64_t h = 0; h < d.c.hq; h++) {
                 bool same = same_row(&clean, &d, 0, h, i), nan = nan_row(&d, 0, h, i);
                 bool mine = h / (d.c.hq / d.c.hkv) == 0;
-                bool ok = mine && attention_visible(&d, 0, 0, i, j)  ? nan
-                          : mine && may_reach(&d, &r.info, i, j) ? nan || same
-                                                                   : same;
+                bool ok = mine && attention_visible(&d, 0, 0, i, j) ? nan
+                          : mine && may_reach(&d, &r.info, i, j)    ? nan || same
+                                                                    : same;
                 if (!ok && wrong++ == 0)
                     CHECK(false, "h=%lld token=%lld, NaN in V at key %lld: %s", (long long)h,
                           (long long)i, (long long)j, nan ? "reached" : "missing or changed");
@@ -310,7 +309,8 @@ static void nan_sequence(struct device *dev, const char *text)
     int64_t wrong = 0;
     if (start(&d, text) && run(dev, &d) && keep(&clean, &d)) {
         for (int64_t i = 0; i < attention_queries(&d, 1); i++)
-            for (int64_t h = 0; h < d.c.hq; h++) spoil_row(&d.q, attention_q_row(&d, &d.q, 1, h, i));
+            for (int64_t h = 0; h < d.c.hq; h++)
+                spoil_row(&d.q, attention_q_row(&d, &d.q, 1, h, i));
         for (int s = 0; s < d.c.sources; s++)
             for (int64_t j = 0; j < attention_keys(&d, s, 1); j++)
                 for (int64_t h = 0; h < d.c.hkv; h++) {
@@ -366,8 +366,10 @@ static void wrong_page(struct device *dev, const char *text)
             for (int64_t h = 0; done && h < d.c.hkv; h++)
                 for (int64_t j = d.c.source[0].page; j < 2 * d.c.source[0].page; j++)
                     for (int64_t x = 0; x < d.c.qk; x++) {
-                        attention_store(&d.k[0], attention_kv_row(&d, &d.k[0], 0, 0, h, j) + (size_t)x, 0);
-                        attention_store(&d.v[0], attention_kv_row(&d, &d.v[0], 0, 0, h, j) + (size_t)x, 0);
+                        attention_store(&d.k[0],
+                                        attention_kv_row(&d, &d.k[0], 0, 0, h, j) + (size_t)x, 0);
+                        attention_store(&d.v[0],
+                                        attention_kv_row(&d, &d.v[0], 0, 0, h, j) + (size_t)x, 0);
                     }
             if (done) attention_judge(&d);
         }
@@ -381,34 +383,37 @@ static const struct {
     const char *name;
     void (*check)(struct device *dev, const char *text);
     const char *text;
-    int64_t dim;
 } properties[] = {
-    {"normalised inside and outside", normalised, "qk=64 sq=140 sk=300 causal=1 hq=2", 64},
-    {"normalised inside and outside", normalised, "qk=128 sq=130 sk=400 sink=1 pattern=1", 128},
-    {"normalised inside and outside", normalised, "qk=256 in=f16 sq=70 sk=260 left=50 causal=1", 256},
-    {"normalised inside and outside", normalised, "qk=512 sq=40 sk=260 hq=4 hkv=1", 512},
-    {"normalised inside and outside", normalised, "in=e4m3 qk=128 sq=40 sk=260 vs=1", 128},
-    {"splits merge exactly", splits, "qk=128 out=f32 sq=9 sk=1000 hq=4 hkv=2", 128},
-    {"splits merge exactly", splits, "qk=512 out=f32 sq=5 sk=900", 512},
-    {"equal bits", determinism, "qk=128 sq=300 sk=500 causal=1 hq=4 hkv=2 b=2", 128},
-    {"equal bits", determinism, "qk=64 sq=5 sk=900 splits=3 hq=8 hkv=2", 64},
-    {"equal bits", determinism, "qk=512 sq=140 sk=300 causal=1", 512},
-    {"NaN in Q, in K", nan_in_q_and_k, "qk=64 sq=200 sk=300 causal=1 hq=2", 64},
-    {"NaN in Q, in K", nan_in_q_and_k, "qk=128 in=f16 sq=140 sk=400 left=40 right=30 hq=2", 128},
-    {"NaN in Q, in K", nan_in_q_and_k, "qk=256 in=e4m3 sq=60 sk=300 causal=1 hq=2", 256},
-    {"NaN in V", nan_in_v, "qk=128 sq=700 sk=700 causal=1 left=100 hq=2 hkv=2", 128},
-    {"NaN in V", nan_in_v, "qk=512 sq=200 sk=400 causal=1 hq=2 hkv=2", 512},
+    {"normalised inside and outside", normalised, "qk=64 sq=140 sk=300 causal=1 hq=2"},
+    {"normalised inside and outside", normalised, "qk=128 sq=130 sk=400 sink=1 pattern=1"},
+    {"normalised inside and outside", normalised, "qk=256 in=f16 sq=70 sk=260 left=50 causal=1"},
+    {"normalised inside and outside", normalised, "qk=512 sq=40 sk=260 hq=4 hkv=1"},
+    {"normalised inside and outside", normalised, "in=e4m3 qk=128 sq=40 sk=260 vs=1"},
+    {"splits merge exactly", splits, "qk=128 out=f32 sq=9 sk=1000 hq=4 hkv=2"},
+    {"splits merge exactly", splits, "qk=512 out=f32 sq=5 sk=900"},
+    {"equal bits", determinism, "qk=128 sq=300 sk=500 causal=1 hq=4 hkv=2 b=2"},
+    {"equal bits", determinism, "qk=64 sq=5 sk=900 splits=3 hq=8 hkv=2"},
+    {"equal bits", determinism, "qk=512 sq=140 sk=300 causal=1"},
+    {"NaN in Q, in K", nan_in_q_and_k, "qk=64 sq=200 sk=300 causal=1 hq=2"},
+    {"NaN in Q, in K", nan_in_q_and_k, "qk=128 in=f16 sq=140 sk=400 left=40 right=30 hq=2"},
+    {"NaN in Q, in K", nan_in_q_and_k, "qk=256 in=e4m3 sq=60 sk=300 causal=1 hq=2"},
+    {"NaN in V", nan_in_v, "qk=128 sq=700 sk=700 causal=1 left=100 hq=2 hkv=2"},
+    {"NaN in V", nan_in_v, "qk=512 sq=200 sk=400 causal=1 hq=2 hkv=2"},
     {"a packed sequence of NaN", nan_sequence,
-     "qk=128 packed=1 keys=2 b=3 sq=90 sk=200 hq=2 hkv=1 causal=1", 128},
-    {"a paged sequence of NaN", nan_sequence, "qk=64 page=16 keys=1 ragged=1 b=3 sq=50 sk=300", 64},
-    {"lengths below 0 and above the longest", wrong_lengths, "qk=128 keys=1 b=3 sq=50 sk=200", 128},
-    {"a page outside the pool", wrong_page, "qk=128 page=32 b=2 sq=50 sk=200 hkv=2 hq=2", 128},
+     "qk=128 packed=1 keys=2 b=3 sq=90 sk=200 hq=2 hkv=1 causal=1"},
+    {"a paged sequence of NaN", nan_sequence, "qk=64 page=16 keys=1 ragged=1 b=3 sq=50 sk=300"},
+    {"lengths below 0 and above the longest", wrong_lengths, "qk=128 keys=1 b=3 sq=50 sk=200"},
+    {"a page outside the pool", wrong_page, "qk=128 page=32 b=2 sq=50 sk=200 hkv=2 hq=2"},
 };
 
-void attention_properties(struct device *dev, int64_t dim)
+void attention_properties(struct device *dev, bool (*wanted)(void *, const struct attention_case *),
+                          void *user)
 {
-    for (size_t n = 0; n < sizeof properties / sizeof properties[0]; n++)
-        if (!dim || dim == properties[n].dim)
-            if (test_case("%s: %s", properties[n].name, properties[n].text))
-                properties[n].check(dev, properties[n].text);
+    for (size_t n = 0; n < sizeof properties / sizeof properties[0]; n++) {
+        const char *text = properties[n].text;
+        struct attention_case c;
+        char word[64];
+        if (attention_case_parse(&c, text, word) && !wanted(user, &c)) continue;
+        if (test_case("%s: %s", properties[n].name, text)) properties[n].check(dev, text);
+    }
 }

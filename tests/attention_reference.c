@@ -16,9 +16,8 @@ struct panels {
     const struct attention_data *d;
     int64_t b, kv_head, count, of_source[2];
     int64_t v;
-    double *keys, *key_norm, *values, *squares, *value_norm;
+    double *keys, *key_norm, *values, *value_norm;
     atomic_llong next_row;
-    bool variance;
 };
 
 struct worker {
@@ -44,7 +43,6 @@ static void panels_free(struct panels *p)
     free(p->keys);
     free(p->key_norm);
     free(p->values);
-    free(p->squares);
     free(p->value_norm);
 }
 
@@ -66,9 +64,7 @@ static double load_value(const struct panels *p, const struct attention_tensor *
     double norm = 0;
     for (int64_t x = 0; x < t->columns; x++) {
         double value = scale * attention_load(t, at + (size_t)x);
-        size_t to = (size_t)((x / LANES * p->count + n) * LANES + x % LANES);
-        p->values[to] = value;
-        if (p->squares) p->squares[to] = value * value;
+        p->values[(x / LANES * p->count + n) * LANES + x % LANES] = value;
         norm += value * value;
     }
     return sqrt(norm);
@@ -84,11 +80,9 @@ static bool panels_new(struct panels *p, const struct attention_data *d, int64_t
     size_t padded = (size_t)(p->count + LANES);
     p->keys = calloc(padded * (size_t)d->c.qk, sizeof(double));
     p->values = calloc(padded * (size_t)p->v, sizeof(double));
-    p->squares = p->variance ? calloc(padded * (size_t)p->v, sizeof(double)) : NULL;
     p->key_norm = calloc(padded, sizeof(double));
     p->value_norm = calloc(padded, sizeof(double));
-    if (!p->keys || !p->values || !p->key_norm || !p->value_norm || (p->variance && !p->squares))
-        return false;
+    if (!p->keys || !p->values || !p->key_norm || !p->value_norm) return false;
     double scale = attention_value_scale(d, kv_head * (d->c.hq / d->c.hkv));
     for (int s = 0; s < d->c.sources; s++)
         for (int64_t j = 0; j < p->of_source[s]; j++) {
@@ -104,7 +98,7 @@ static bool panels_new(struct panels *p, const struct attention_data *d, int64_t
 /* ---- rows ---- */
 
 struct scratch {
-    double *q, *s, *p, *rounded, *variance, *o, *ideal;
+    double *q, *s, *p, *rounded, *o, *ideal;
     unsigned char *visible;
     int64_t first, last; /* visible keys lie in [first, last) */
 };
@@ -112,12 +106,12 @@ struct scratch {
 static bool scratch_new(struct scratch *w, const struct panels *p, int64_t qk)
 {
     size_t n = (size_t)p->count + LANES, v = (size_t)p->v;
-    double *all = calloc((size_t)qk + 4 * n + 2 * v, sizeof *all);
+    double *all = calloc((size_t)qk + 3 * n + 2 * v, sizeof *all);
     w->visible = calloc(n, 1);
     w->q = all;
     if (!all || !w->visible) return false;
-    w->s = w->q + qk, w->p = w->s + n, w->rounded = w->p + n, w->variance = w->rounded + n;
-    w->o = w->variance + n, w->ideal = w->o + v;
+    w->s = w->q + qk, w->p = w->s + n, w->rounded = w->p + n;
+    w->o = w->rounded + n, w->ideal = w->o + v;
     return true;
 }
 
@@ -168,36 +162,32 @@ static void weigh(struct scratch *w, const struct panels *p, struct attention_ro
     const double unit = in == HEWN_E4M3 ? 256.0 : 1.0;
     const struct number_format f = number_format(in);
     const double least = ldexp(1.0, f.least - f.fraction) / unit; /* the smallest step of P */
+    /* a step is 2^-fraction of p's binade; 0.541 is the mean of its square over where in a binade p
+     * may stand, 1/12 what rounding to nearest makes of a step */
+    const double relative = ldexp(sqrt(0.541), -f.fraction);
     double squares = 0;
     for (int64_t n = w->first; n < w->last; n++) {
         const double e = w->visible[n] ? exp(w->s[n] - r->max) : 0.0;
         w->p[n] = e;
         w->rounded[n] = number_round(in, e * unit) / unit;
-        r->sum += e;
-        squares += e * e;
         if (!w->visible[n]) continue;
+        const double step = fmax(e * relative, least) * p->value_norm[n];
+        r->sum += e;
         r->reach += e * p->value_norm[n];
         r->floor += least / 2 * p->value_norm[n];
-        if (!p->variance) continue;
-        /* a step is 2^-fraction of p's binade; 0.541 is the mean of its square over where in a
-         * binade p may stand, 1/12 what rounding to nearest makes of a step */
-        double step = e * ldexp(1.0, -f.fraction) * sqrt(0.541);
-        w->variance[n] = fmax(step, least) * fmax(step, least) / 12;
+        r->variance += step * step / 12;
+        squares += step * step * step * step / 144;
     }
-    r->seen = squares > 0 ? r->sum * r->sum / squares : 0;
+    r->samples = squares > 0 ? fmin((double)p->v, r->variance * r->variance / squares) : 0;
 }
 
-static void multiply(struct scratch *w, const struct panels *p, struct attention_row *r)
+static void multiply(struct scratch *w, const struct panels *p)
 {
     const int64_t n = w->last - w->first;
-    double lanes[LANES];
     for (int64_t x = 0; x < p->v; x += LANES) {
         const int64_t at = (x / LANES * p->count + w->first) * LANES;
         product(w->p + w->first, p->values + at, n, w->o + x);
         product(w->rounded + w->first, p->values + at, n, w->ideal + x);
-        if (!p->variance) continue;
-        product(w->variance + w->first, p->squares + at, n, lanes);
-        for (int l = 0; l < LANES; l++) r->variance += lanes[l];
     }
 }
 
@@ -215,9 +205,8 @@ static void row(struct scratch *w, const struct panels *p, struct attention_row 
         if (r->empty) r->max = 0;
         return;
     }
-    memset(w->variance + w->first, 0, (size_t)(w->last - w->first) * sizeof *w->variance);
     weigh(w, p, r);
-    multiply(w, p, r);
+    multiply(w, p);
     r->sink = exp(sink - r->max);
     r->lse = log(r->sum + r->sink) + r->max;
 }
@@ -258,10 +247,11 @@ static bool share(struct panels *p, struct worker workers[ATTENTION_THREADS])
     return ok;
 }
 
-bool attention_reference(const struct attention_data *d, bool variance,
-                         void (*see)(void *user, const struct attention_row *row), void *const *user)
+bool attention_reference(const struct attention_data *d,
+                         void (*see)(void *user, const struct attention_row *row),
+                         void *const *user)
 {
-    struct panels p = {.d = d, .v = attention_v_dim(&d->c), .variance = variance};
+    struct panels p = {.d = d, .v = attention_v_dim(&d->c)};
     struct worker workers[ATTENTION_THREADS];
     bool ok = true;
     for (int t = 0; t < ATTENTION_THREADS; t++)

@@ -21,10 +21,9 @@ struct attention_row {
     double lse;     /* ln(sum + sink) + max; empty: the sink, or -inf */
     /* sum_j exp(s_j - max) V_j, exactly and with P rounded; without 1 / (sum + sink) */
     const double *o, *ideal;
-    double seen; /* (sum p)^2 / sum p^2: how many keys count */
-    /* sum over the columns of the variance that rounding P brings into o, taken over all references
-     * that P may be relative to; only where asked for */
-    double variance;
+    /* The sum over the columns of the variance that rounding P brings into o, taken over all
+     * references that P may be relative to; and of how many independent roundings it is made. */
+    double variance, samples;
     double reach; /* sum_j p_j |V_j|, which bounds |o| */
     double floor; /* what the smallest step of P adds at most to |o| */
     double score; /* scale |q| max |k| of the keys seen: bounds what s is the sum of */
@@ -33,7 +32,8 @@ struct attention_row {
 
 /* Calls see(user[thread], row) for every row, from two threads. False when memory is short. */
 enum { ATTENTION_THREADS = 2 };
-bool attention_reference(const struct attention_data *d, bool variance,
-                         void (*see)(void *user, const struct attention_row *row), void *const *user);
+bool attention_reference(const struct attention_data *d,
+                         void (*see)(void *user, const struct attention_row *row),
+                         void *const *user);
 
 #endif

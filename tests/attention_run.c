@@ -37,8 +37,10 @@ static void copy_value(const char *line, const char *key, char *out, size_t size
     out[n] = '\0';
 }
 
-/* Every verdict since the last look is clean, and there is one where the simulator ran a kernel. */
-static void check_verdicts(bool launched)
+/* Every verdict since the last look is clean, and there is one where the simulator ran a kernel. A
+ * page that the pool lacks is a box outside the tensor, which the checker names: with `outside` that
+ * alone passes. */
+static void check_verdicts(bool launched, bool outside)
 {
     char *line = NULL, kind[48], message[360], first[440] = "", verdict[24];
     size_t room = 0;
@@ -46,14 +48,17 @@ static void check_verdicts(bool launched)
     FILE *f = report_path[0] ? fopen(report_path, "r") : NULL;
     while (f && getline(&line, &room, f) > 0) {
         copy_value(line, "\"severity\":\"", verdict, sizeof verdict);
+        copy_value(line, "\"kind\":\"", kind, sizeof kind);
+        if (outside && !strcmp(kind, "tma-oob-box")) continue;
         if (verdict[0] && strcmp(verdict, "advice") != 0 && !first[0]) {
-            copy_value(line, "\"kind\":\"", kind, sizeof kind);
             copy_value(line, "\"message\":\"", message, sizeof message);
             snprintf(first, sizeof first, "%s: %s", kind, message);
         }
         copy_value(line, "\"verdict\":\"", verdict, sizeof verdict);
         verdicts += verdict[0] != '\0';
-        CHECK(!verdict[0] || !strcmp(verdict, "clean"), "the checker says %s (%s)", verdict, first);
+        bool accepted = outside && !first[0] && !strcmp(verdict, "review");
+        CHECK(!verdict[0] || accepted || !strcmp(verdict, "clean"), "the checker says %s (%s)",
+              verdict, first);
     }
     free(line);
     if (f) fclose(f);
@@ -64,24 +69,24 @@ static void check_verdicts(bool launched)
 /* ---- buffers ---- */
 
 /* X(name, host pointer, bytes, fill) */
-#define BUFFERS(X)                                                                                 \
-    X(q, d->q.bytes, d->q.size, 0xFF)                                                              \
-    X(o, d->o.bytes, d->o.size, ATTENTION_POISON)                                                  \
-    X(lse, d->c.lse ? d->lse : NULL, d->lse_count * 4, ATTENTION_POISON)                           \
-    X(row_max, d->row_max, d->lse_count * 4, ATTENTION_POISON)                                     \
-    X(sink, d->sink, d->sink_count * 4, 0xFF)                                                      \
-    X(q_scale, d->q_scale, d->q_scale_count * 4, 0xFF)                                             \
-    X(k_scale, d->k_scale, d->k_scale_count * 4, 0xFF)                                             \
-    X(v_scale, d->v_scale, d->v_scale_count * 4, 0xFF)                                             \
-    X(cu_q, d->cu_q, d->cu_q_count * 4, 0x7F)                                                      \
-    X(source[0].k, d->k[0].bytes, d->k[0].size, 0xFF)                                              \
-    X(source[0].v, d->v[0].bytes, d->v[0].size, 0xFF)                                              \
-    X(source[0].lengths, d->lengths[0], d->lengths_count[0] * 4, 0x7F)                             \
-    X(source[0].table, d->table[0], d->table_count[0] * 4, 0x7F)                                   \
-    X(source[0].windows, d->windows, d->windows_count * 4, 0x7F)                                   \
-    X(source[1].k, d->k[1].bytes, d->k[1].size, 0xFF)                                              \
-    X(source[1].v, d->v[1].bytes, d->v[1].size, 0xFF)                                              \
-    X(source[1].lengths, d->lengths[1], d->lengths_count[1] * 4, 0x7F)                             \
+#define BUFFERS(X)                                                       \
+    X(q, d->q.bytes, d->q.size, 0xFF)                                    \
+    X(o, d->o.bytes, d->o.size, ATTENTION_POISON)                        \
+    X(lse, d->c.lse ? d->lse : NULL, d->lse_count * 4, ATTENTION_POISON) \
+    X(row_max, d->row_max, d->lse_count * 4, ATTENTION_POISON)           \
+    X(sink, d->sink, d->sink_count * 4, 0xFF)                            \
+    X(q_scale, d->q_scale, d->q_scale_count * 4, 0xFF)                   \
+    X(k_scale, d->k_scale, d->k_scale_count * 4, 0xFF)                   \
+    X(v_scale, d->v_scale, d->v_scale_count * 4, 0xFF)                   \
+    X(cu_q, d->cu_q, d->cu_q_count * 4, 0x7F)                            \
+    X(source[0].k, d->k[0].bytes, d->k[0].size, 0xFF)                    \
+    X(source[0].v, d->v[0].bytes, d->v[0].size, 0xFF)                    \
+    X(source[0].lengths, d->lengths[0], d->lengths_count[0] * 4, 0x7F)   \
+    X(source[0].table, d->table[0], d->table_count[0] * 4, 0x7F)         \
+    X(source[0].windows, d->windows, d->windows_count * 4, 0x7F)         \
+    X(source[1].k, d->k[1].bytes, d->k[1].size, 0xFF)                    \
+    X(source[1].v, d->v[1].bytes, d->v[1].size, 0xFF)                    \
+    X(source[1].lengths, d->lengths[1], d->lengths_count[1] * 4, 0x7F)   \
     X(source[1].table, d->table[1], d->table_count[1] * 4, 0x7F)
 
 #define COUNT(name, host, bytes, fill) +1
@@ -106,8 +111,8 @@ static bool upload_all(struct device *dev, const struct attention_data *d, struc
 {
     int n = 0;
     bool ok = true;
-#define UPLOAD(name, host, bytes, fill)                                                            \
-    ok = ok && upload(dev, &b->of[n], host, bytes, fill, &args->name);                             \
+#define UPLOAD(name, host, bytes, fill)                                \
+    ok = ok && upload(dev, &b->of[n], host, bytes, fill, &args->name); \
     n++;
     BUFFERS(UPLOAD)
 #undef UPLOAD
@@ -172,7 +177,7 @@ static bool launch(struct device *dev, struct attention_data *d, const hewn_atte
     CHECK(status == HEWN_OK, "run: %s", err.message);
     int rc = dev->synchronize();
     CHECK(rc == 0, "the kernel failed with CUresult %d", rc);
-    check_verdicts(run->info.items > 0 && dev->info.simulated);
+    check_verdicts(run->info.items > 0 && dev->info.simulated, run->tables_wrong);
     if (status || rc) return false;
     CHECK_INT(read_back(dev, d, args), 1);
     check_guards(dev, b);

@@ -9,7 +9,7 @@
 
 static struct {
     const char *program, *path;
-    char where[96], name[160];
+    char where[96], name[400];
     uint64_t seed;
     int only; /* --case, -1: all */
     bool list, verbose, skipped;

@@ -56,6 +56,9 @@ for gpu in h200 b200; do
     run "driver_launch on $gpu" on $gpu "$bin/driver_launch"
     run "tensormap on $gpu" on $gpu "$bin/tensormap"
     run "gemm on $gpu" on $gpu "$bin/gemm"
+    run "attention on $gpu" on $gpu "$bin/attention"
+    [ "$suite" = all ] && run "attention --grid on $gpu" on $gpu "$bin/attention" --grid
+    [ "$suite" = all ] && run "attention --random 2000 on $gpu" on $gpu "$bin/attention" --random 2000
     run "combine on $gpu" on $gpu env HEWN_SIM_STRICT=1 "$bin/combine"
     run "compiled on $gpu" on $gpu env HEWN_TEST_CUDA="$SRC/tests/cuda" "$bin/compiled"
 done

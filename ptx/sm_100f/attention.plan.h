@@ -83,7 +83,8 @@
     X(softmax, 0, SM100F_ATTENTION_CORRECTION_WARP(qk))                                            \
     X(correction, SM100F_ATTENTION_CORRECTION_WARP(qk), 4)                                         \
     X(producer, SM100F_ATTENTION_PRODUCER_WARP(qk), 1)                                             \
-    X(mma, SM100F_ATTENTION_MMA_WARP(qk), 1)
+    X(mma, SM100F_ATTENTION_MMA_WARP(qk), 1)                                                       \
+    X(idle, SM100F_ATTENTION_MMA_WARP(qk) + 1, 2)
 
 /* X(name, offset in dynamic shared memory, element bytes, elements) */
 #define SM100F_ATTENTION_SHARED(X, qk, v, e)                                                       \

@@ -15,7 +15,7 @@ enum {
     RUN_RANK = 5,
     RUN_BUFFERS = 16,
     RUN_MAPS = 8,
-    RUN_PARAMS = 32,
+    RUN_PARAMS = 64,
     RUN_LAUNCHES = 8,
     RUN_OUTPUTS = 16,
     RUN_DEFINES = 16

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORDS = 48, TEXT = 1024 };
+enum { WORDS = 96, TEXT = 1024 };
 
 /* A statement cut into words; the first is the statement's own. */
 struct words {
