@@ -17,7 +17,7 @@ static int64_t least(int64_t x, int64_t y)
 static const char *const sample[] = {
     /* rows that see no key; no queries; no keys */
     "qk=64 sq=200 sk=100 causal=1 b=2",
-    "qk=64 sq=130 sk=130 win=-3 b=2",
+    "qk=64 sq=130 sk=130 causal=1 win=-3 b=2",
     "qk=128 sq=0 sk=64",
     "qk=128 sq=40 sk=0 b=2 out=f32",
     "qk=128 sq=40 sk=0 sink=1",
