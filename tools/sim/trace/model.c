@@ -302,8 +302,8 @@ static void wait_over(struct model *m, struct run *r, const struct trace_phase *
     r->waited_until = item->end;
     r->waited_for = (uint8_t)blame(r->record, p);
     r->time = item->end;
-    next_item(r);
-    push(m, (uint32_t)(r - m->runs), r->time);
+    /* Of a launch that failed the wait may be the last that is known of the warp. */
+    if (next_item(r)) push(m, (uint32_t)(r - m->runs), r->time);
 }
 
 /* An arrival or delivery; the last wakes those that wait. */
