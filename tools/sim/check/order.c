@@ -27,6 +27,13 @@ void order_keep(struct order *o, bool done)
     if (!done) order_exhausted(o, NULL);
 }
 
+void order_sampled(struct order *o, enum sampled_reason reason, const struct insn *in)
+{
+    report_sampled(o->group->launch->report, reason,
+                   in ? ptx_file(o->kernel->module, in->src->pos) : NULL,
+                   in ? in->src->pos.line : 0);
+}
+
 /* ---- what instructions mean ---- */
 
 static enum order_class classify(const struct insn *in)
@@ -189,6 +196,9 @@ static void on_barrier(struct order *o, struct order_warp *w, const struct event
     struct sync_point *p = &w->cta->named[e->key % NAMED_BARRIERS];
     if (e->kind == EV_BARRIER_ARRIVE) {
         point_turn(o, p, e->value);
+        /* bar.arrive does not wait: what it counts in must follow from what it comes after. */
+        if (!clock_covers(&w->now.caused, &p->done.caused))
+            order_sampled(o, SAMPLED_GENERATIONS, e->in);
         order_release(w, &p->current, e->in);
     } else {
         point_pass(w, p, e->value, e->in);
@@ -699,6 +709,15 @@ static void on_tmem_wait(struct order_warp *w, const struct event *e)
     if (id) order_learn(w, id, order_component(w, id)->number);
 }
 
+/* A thread's strong access that brings a value: another order may bring another one. */
+static void on_strong_read(struct order *o, const struct event *e)
+{
+    struct order_insn *d = &o->insns[e->in - o->kernel->insns];
+    if (d->sampled || e->token || !(e->access & ACCESS_READ) || insn_starts(e->in, "red")) return;
+    d->sampled = true;
+    order_sampled(o, SAMPLED_READ, e->in);
+}
+
 /* ---- events ---- */
 
 void order_event(struct order *o, const struct event *e)
@@ -711,6 +730,7 @@ void order_event(struct order *o, const struct event *e)
         if (e->strong && (e->space == SPACE_GLOBAL || e->space == SPACE_SHARED)) {
             /* Reads take before the access is judged, writes hand over after it. */
             struct event part = *e;
+            on_strong_read(o, e);
             part.access = e->access & ACCESS_READ;
             order_flags(o, w, &part);
             order_access(o, e);

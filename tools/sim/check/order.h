@@ -16,6 +16,7 @@
 #include "async.h"
 #include "clock.h"
 #include "event.h"
+#include "report.h"
 #include "shadow.h"
 
 /*
@@ -181,6 +182,7 @@ enum order_class {
 struct order_insn {
     uint8_t class; /* enum order_class */
     bool acquire, release, relaxed, strong;
+    bool sampled; /* order_sampled has been told of it */
 };
 
 enum { MAPS_KEPT = 64, MAP_BYTES = 128 };
@@ -246,6 +248,8 @@ static inline struct component *order_component(const struct order_warp *w, uint
 }
 /* The warp has seen that action of the component complete. */
 void order_learn(struct order_warp *w, uint32_t component, uint32_t number);
+/* The verdict speaks only for this order from here on, because of that instruction. */
+void order_sampled(struct order *o, enum sampled_reason reason, const struct insn *in);
 /* Gives the warp a new number if its last one was handed over. */
 void order_tick(struct order_warp *w);
 /* The warp's present action, at that instruction. */

@@ -393,6 +393,7 @@ void tell_phase(struct order *o, struct order_warp *w, const struct order_bar *b
     struct finding *f = told_new(o, found, order_insn_index(o, in),
                                  other ? epoch_insn(other) : EPOCH_INSN_MAX, SEV_ERROR);
     const unsigned long long phase = b->point.generation;
+    order_sampled(o, SAMPLED_PHASES, in);
     if (!f) return;
     put_place(o, f, w, cited ? cited : in, NO_LANE);
     (void)name_shared(o->kernel, b->offset, object, sizeof object);
