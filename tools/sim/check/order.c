@@ -669,7 +669,10 @@ static void on_fence(struct order *o, struct order_warp *w, const struct event *
         break;
     case FENCE_PROXY_ASYNC:
         /* Every form, the one-way ones too (interpretation): both ways. */
-        order_keep(o, clock_copy(&w->now.bridged, &w->now.known));
+        order_keep(o, clock_copy(e->space == SPACE_SHARED   ? &w->now.bridged_shared
+                                 : e->space == SPACE_GLOBAL ? &w->now.bridged_global
+                                                            : &w->now.bridged,
+                                 &w->now.known));
         w->released = true;
         w->version++;
         break;
