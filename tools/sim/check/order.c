@@ -5,6 +5,7 @@
  */
 #include "order.h"
 #include "access.h"
+#include "deadlock.h"
 #include "launch_memory.h"
 #include "mbar.h"
 #include "order_regs.h"
@@ -281,6 +282,7 @@ static void on_bar_init(struct order *o, struct order_warp *w, const struct even
     protocol_init(b);
     b->copy_count = 0;
     b->last = NULL;
+    b->passed = b->committed = 0;
     b->live = true;
     b->init = epoch_make(w->chain[COMPONENT_WARP], own_number(w), order_insn_index(o, e->in));
     b->init_lane = first_lane(e->lanes);
@@ -330,6 +332,11 @@ static void on_async_arrive(struct order *o, struct order_warp *w, struct order_
     bool commit = order_insn(o, e->in)->class == CLASS_COMMIT;
     uint32_t chain = w->chain[commit ? COMPONENT_TENSOR : COMPONENT_CP_ASYNC];
     b->last = NULL;
+    if (commit && o->level >= 2) {
+        b->committed = b->point.generation + 1;
+        b->commit = e->in;
+        b->committer = w;
+    }
     if (!a) return;
     if (!chain) chain = w->chain[COMPONENT_WARP];
     protocol_arrive(o, w, b, e, &a->after,
@@ -379,6 +386,7 @@ static void on_bar_pass(struct order_warp *w, const struct event *e)
     if (!b) return;
     check_init(w, b, e);
     order_tick(w);
+    if (e->value != FRESH_PHASE && b->passed < e->value + 1) b->passed = e->value + 1;
     protocol_pass(w, b, e);
     if (!(e->in->flags & MBAR_RELAXED))
         order_acquire(w, &b->point.done, e->in);

@@ -114,6 +114,11 @@ struct order_bar {
     uint64_t last_step;
     struct bar_copy *copies; /* whose bytes are to come */
     uint32_t copy_count, copy_capacity;
+    /* Phases up to which somebody has waited, and (level 2) in which a tcgen05.commit arrived last: both plus
+     * 1, 0 none; the commit, and whose. */
+    uint64_t passed, committed;
+    const struct insn *commit;
+    struct order_warp *committer;
     struct protocol *protocol; /* protocol.c */
 };
 
@@ -281,7 +286,7 @@ void sync_point_clear(struct sync_point *p);
 
 /* ---- order_life.c ---- */
 
-/* The last warp of a CTA has exited. */
+/* The last warp of a CTA has exited: what may still arrive. */
 void order_exit(struct order *o, const struct cta *cta);
 
 /* ---- order_access.c ---- */

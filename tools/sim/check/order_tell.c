@@ -428,6 +428,17 @@ void tell_phase(struct order *o, struct order_warp *w, const struct order_bar *b
                theirs);
 }
 
+void tell_warning(struct order_warp *w, const struct insn *in, enum finding_kind kind,
+                  const char *object, const char *message)
+{
+    struct order *o = w->cta->cluster->order;
+    struct finding *f = told_new(o, kind, order_insn_index(o, in), EPOCH_INSN_MAX, SEV_WARNING);
+    if (!f) return;
+    put_place(o, f, w, in, NO_LANE);
+    (void)snprintf(f->object, sizeof f->object, "%.*s", (int)sizeof f->object - 1, object);
+    (void)snprintf(f->message, sizeof f->message, "%s", message);
+}
+
 void tell_alone(struct order_warp *w, const struct insn *in, uint32_t lane, enum finding_kind kind,
                 const char *object, const char *message, const struct insn *other, const char *note)
 {
