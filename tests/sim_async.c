@@ -734,7 +734,7 @@ static const struct bug {
      "mbarrier.init.shared::cta.b64 [bar], 1;\n"
      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 16;\n"
      "mbarrier.arrive.shared::cta.b64 _, [bar];\n",
-     "mbarrier-overrun", "bar[0]", 0},
+     "mbarrier-overrun", "bar[0]", 719},
     {"tx out of range",
      "mbarrier.init.shared::cta.b64 [bar], 1;\n"
      "mbarrier.expect_tx.shared::cta.b64 [bar], 1048575;\n"
@@ -805,7 +805,7 @@ static void check_remote_arrivals(uint64_t seed)
                  "over: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\nret;\n}\n";
     struct run r = {.grid = 2, .block = 1, .cluster = 2, .seed = seed};
     uint64_t p = 0;
-    CHECK_INT(run_kernel(&r, text, &p, 8), 0);
+    CHECK_INT(run_kernel(&r, text, &p, 8), 719);
     CHECK(run_found(&r, "mbarrier-overrun"), "findings: %s", r.findings);
     CHECK(strstr(r.findings, "at bar[0] of CTA rank 1, from a warp of CTA rank 0;"), "findings: %s",
           r.findings);

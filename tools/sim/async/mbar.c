@@ -309,20 +309,43 @@ static const char *from_where(struct mbar_who who, const struct cta *cta, char t
     return text;
 }
 
+/* "2 arrivals at full[1] of CTA rank 1, ...": more of them than its phase has pending. */
+enum { OVERFLOW_TEXT = 3 * OBJECT_TEXT };
+static const char *overflow(struct mbar_who who, const struct cta *cta, const struct mbar *b,
+                            const struct mbar_state *s, uint32_t count, char text[OVERFLOW_TEXT])
+{
+    char object[OBJECT_TEXT], from[OBJECT_TEXT];
+    (void)snprintf(text, OVERFLOW_TEXT,
+                   "%u arrival%s at %s%s; its phase %llu has %u of %u pending (tx-count %d)", count,
+                   count == 1 ? "" : "s", object_of(cta, b->offset, object),
+                   from_where(who, cta, from), (unsigned long long)b->phase, s->pending,
+                   s->expected, s->tx);
+    return text;
+}
+
+enum step mbar_bears(struct mbar_who who, struct cta *cta, uint32_t offset, uint32_t count)
+{
+    const struct mbar *b = live_at(who, cta, offset);
+    struct mbar_state s;
+    char object[OBJECT_TEXT], text[OVERFLOW_TEXT];
+    if (!b) return STEP_FAULT;
+    s = mbar_unpack(b->word);
+    if (count <= s.pending) return STEP_NEXT;
+    return sim_fault(who.warp, who.in, who.lane, 719, FIND_MBARRIER_OVERRUN, CAUSE_NONE,
+                     object_of(cta, offset, object), "%s", overflow(who, cta, b, &s, count, text));
+}
+
 static void take_arrivals(struct mbar_who who, struct cta *cta, struct mbar *b,
                           struct mbar_state *s, uint32_t count, bool drop)
 {
-    char text[OBJECT_TEXT], from[OBJECT_TEXT];
+    char object[OBJECT_TEXT], text[OVERFLOW_TEXT];
     publish(who, EV_MBAR_ARRIVE, cta, b->offset, count);
     note(b, who, count, 0);
     cta->group->progress++;
     if (count > s->pending) {
-        object_of(cta, b->offset, text);
         sim_find(cta->group, who.warp, who.in, who.lane, SEV_ERROR, FIND_MBARRIER_OVERRUN,
-                 CAUSE_NONE, text,
-                 "%u arrival%s at %s%s; its phase %llu has %u of %u pending (tx-count %d)", count,
-                 count == 1 ? "" : "s", text, from_where(who, cta, from),
-                 (unsigned long long)b->phase, s->pending, s->expected, s->tx);
+                 CAUSE_NONE, object_of(cta, b->offset, object), "%s",
+                 overflow(who, cta, b, s, count, text));
         count = s->pending; /* undefined; the surplus is dropped here */
     }
     s->pending -= count;
