@@ -6,7 +6,6 @@
  *   attention                 a sample that covers every variant, properties, 60 random cases
  *   attention --grid          every head dimension, length, mask and head ratio
  *   attention --random N      N random cases of the whole contract
- *   attention --small         thirty small cases, for many schedules (tests/attention.sh)
  *   attention --one "qk=128 sq=17 sk=1000 causal=1"     that case, with its figures
  *   --dim D: cases of that head dimension alone; --seed S --case N --list --verbose as everywhere
  */
@@ -26,7 +25,7 @@
 #include <time.h>
 
 struct options {
-    bool grid, small;
+    bool grid;
     int64_t random, dim; /* random -1: not asked for */
     const char *one, *hash;
     char path[512]; /* the program with what selects its cases, for the rerun line */
@@ -210,8 +209,6 @@ static int read_options(struct options *o, int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (take(o, "--grid", NULL, &i, argc, argv))
             o->grid = true;
-        else if (take(o, "--small", NULL, &i, argc, argv))
-            o->small = true;
         else if (take(o, "--random", &number, &i, argc, argv))
             o->random = strtoll(number, NULL, 0);
         else if (take(o, "--dim", &number, &i, argc, argv))
@@ -228,9 +225,8 @@ static void run_all(struct session *s)
 {
     const struct options *o = s->options;
     if (o->grid) attention_grid(visit, s);
-    if (o->small) attention_small(visit, s);
     if (o->random >= 0) random_cases(s, o->random);
-    if (o->grid || o->small || o->random >= 0) return;
+    if (o->grid || o->random >= 0) return;
     if (test_case("numbers")) check_numbers();
     skip_missing(&s->dev);
     attention_sample(visit, s);

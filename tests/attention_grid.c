@@ -116,61 +116,18 @@ static void every_module(attention_visit *visit, void *user)
         }
 }
 
-static void visit_texts(attention_visit *visit, void *user, const char *const *texts, size_t count)
+void attention_sample(attention_visit *visit, void *user)
 {
     char word[64];
-    for (size_t n = 0; n < count; n++) {
+    every_module(visit, user);
+    for (size_t n = 0; n < sizeof sample / sizeof sample[0]; n++) {
         struct attention_case c;
-        if (!attention_case_parse(&c, texts[n], word)) {
-            fprintf(stderr, "attention: '%s' in the case lists\n", word);
+        if (!attention_case_parse(&c, sample[n], word)) {
+            fprintf(stderr, "attention: '%s' in the sample\n", word);
             exit(2);
         }
         visit(user, &c);
     }
-}
-
-void attention_sample(attention_visit *visit, void *user)
-{
-    every_module(visit, user);
-    visit_texts(visit, user, sample, sizeof sample / sizeof sample[0]);
-}
-
-static const char *const small[] = {
-    "in=bf16 qk=64 sq=140 sk=150 hq=5 causal=1", /* more items than CTAs */
-    "in=bf16 qk=96 sq=20 sk=260 left=100 right=9",
-    "in=bf16 qk=128 sq=130 sk=260 hq=3 causal=1",
-    "in=bf16 qk=192 sq=140 sk=150 causal=1",
-    "in=bf16 qk=256 sq=30 sk=140 hq=5",
-    "in=bf16 qk=512 sq=20 sk=140 hq=3",
-    "in=f16 qk=64 sq=10 sk=400",
-    "in=f16 qk=96 sq=140 sk=20",
-    "in=f16 qk=128 sq=1 sk=1 out=f32",
-    "in=f16 qk=192 sq=30 sk=270 out=f16",
-    "in=f16 qk=256 sq=40 sk=130 causal=1",
-    "in=f16 qk=512 sq=130 sk=60 causal=1",
-    "in=e4m3 qk=64 sq=30 sk=300 qs=1 ks=2",
-    "in=e4m3 qk=96 sq=30 sk=130",
-    "in=e4m3 qk=128 sq=140 sk=150 causal=1 hq=3",
-    "in=e4m3 qk=192 sq=30 sk=150 vs=2",
-    "in=e4m3 qk=256 sq=10 sk=260",
-    "in=e4m3 qk=512 sq=20 sk=130 causal=1",
-    "qk=64 sq=40 sk=300 pattern=1",
-    "qk=256 sq=30 sk=300 pattern=2",
-    "qk=512 sq=10 sk=300 pattern=1",
-    "qk=128 packed=1 keys=2 ragged=2 b=5 sq=40 sk=140 causal=1",
-    "qk=128 page=16 keys=1 ragged=1 b=2 sq=5 sk=150 hq=4 hkv=2",
-    "qk=64 page=48 b=2 sq=5 sk=150",
-    "qk=128 sources=2 sq=20 sk=140 sk1=70 causal=1 left=60 sink=1",
-    "qk=64 splits=3 sq=2 sk=700 hq=8 hkv=2",
-    "qk=512 splits=2 sq=2 sk=300 sink=1",
-    "qk=128 unnorm=1 sq=20 sk=150 win=40 causal=1 b=2",
-    "qk=128 hq=16 hkv=1 pack=16 sq=9 sk=140 causal=1",
-    "qk=64 sq=200 sk=60 causal=1 b=2",
-};
-
-void attention_small(attention_visit *visit, void *user)
-{
-    visit_texts(visit, user, small, sizeof small / sizeof small[0]);
 }
 
 /* ---- the grid ---- */

@@ -10,8 +10,6 @@ typedef void attention_visit(void *user, struct attention_case *c);
 void attention_sample(attention_visit *visit, void *user);
 /* Every head dimension, length, mask and head ratio. */
 void attention_grid(attention_visit *visit, void *user);
-/* Thirty small ones that run every variant, for many schedules. */
-void attention_small(attention_visit *visit, void *user);
 /* A case of the whole contract, small. */
 void attention_random(struct rng *r, struct attention_case *c);
 
