@@ -12,28 +12,28 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A float format: fraction bits, exponent bits, exponent of the smallest normal, largest value. */
+/* A float format: fraction bits, exponent bits, exponent of the smallest normal, largest value;
+ * 2^least, and 1.5 * 2^(52 + least - fraction): a sum with it keeps multiples of the smallest step. */
 struct number_format {
     int fraction, exponent, least;
-    double most;
+    double most, normal, anchor;
 };
 
 static inline struct number_format number_format(int dtype)
 {
     switch (dtype) {
-    case HEWN_F16: return (struct number_format){10, 5, -14, 65504.0};
-    case HEWN_BF16: return (struct number_format){7, 8, -126, 0x1.fep127};
-    case HEWN_E4M3: return (struct number_format){3, 4, -6, 448.0};
-    default: return (struct number_format){23, 8, -126, 0x1.fffffep127};
+    case HEWN_F16: return (struct number_format){10, 5, -14, 65504.0, 0x1p-14, 0x1.8p28};
+    case HEWN_BF16: return (struct number_format){7, 8, -126, 0x1.fep127, 0x1p-126, 0x1.8p-81};
+    case HEWN_E4M3: return (struct number_format){3, 4, -6, 448.0, 0x1p-6, 0x1.8p43};
+    default: return (struct number_format){23, 8, -126, 0x1.fffffep127, 0x1p-126, 0x1.8p-97};
     }
 }
 
 /* Nearest even, the range left alone: below 2^least to multiples of 2^(least - fraction). */
-static inline double number_nearest(double x, int fraction, int least)
+static inline double number_nearest(double x, const struct number_format *f)
 {
-    const int drop = 52 - fraction;
-    const double magnitude = fabs(x), anchor = ldexp(1.5, 52 + least - fraction);
-    if (magnitude < ldexp(1.0, least)) return (x + anchor) - anchor;
+    const int drop = 52 - f->fraction;
+    if (fabs(x) < f->normal) return (x + f->anchor) - f->anchor;
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
     bits += (UINT64_C(1) << (drop - 1)) - 1 + (bits >> drop & 1);
@@ -46,7 +46,7 @@ static inline double number_round(int dtype, double x)
 {
     const struct number_format f = number_format(dtype);
     if (isnan(x) || isinf(x)) return x;
-    x = number_nearest(x, f.fraction, f.least);
+    x = number_nearest(x, &f);
     if (fabs(x) <= f.most) return x;
     return copysign(dtype == HEWN_E4M3 ? f.most : (double)INFINITY, x);
 }

@@ -27,13 +27,21 @@ struct worker {
     bool failed;
 };
 
-/* out[l] = sum over n of x[n] m[n][l] */
+/* out[l] = sum over n of x[n] m[n][l]. Pairs by hand: left to themselves compilers shuffle here. */
+typedef double pair __attribute__((vector_size(2 * sizeof(double)), may_alias));
+
 static void product(const double *x, const double *m, int64_t n, double out[LANES])
 {
-    double sum[LANES] = {0};
-    for (int64_t i = 0; i < n; i++)
-        for (int l = 0; l < LANES; l++) sum[l] += x[i] * m[i * LANES + l];
-    memcpy(out, sum, sizeof sum);
+    const pair *row = (const pair *)m; /* panels come from calloc, a row of one is 64 bytes */
+    pair a = {0}, b = {0}, c = {0}, d = {0};
+    for (int64_t i = 0; i < n; i++, row += LANES / 2) {
+        a += x[i] * row[0];
+        b += x[i] * row[1];
+        c += x[i] * row[2];
+        d += x[i] * row[3];
+    }
+    const pair sums[LANES / 2] = {a, b, c, d};
+    memcpy(out, sums, sizeof sums);
 }
 
 /* ---- panels ---- */
@@ -99,9 +107,15 @@ static bool panels_new(struct panels *p, const struct attention_data *d, int64_t
 
 struct scratch {
     double *q, *s, *p, *rounded, *o, *ideal;
+    double q_norm;
     unsigned char *visible;
     int64_t first, last; /* visible keys lie in [first, last) */
+    struct attention_row row;
+    bool plain; /* has finite scores: P and O are to be had */
 };
+
+/* Rows that go through the panels together, so that these are read from memory once for all. */
+enum { TOGETHER = 8 };
 
 static bool scratch_new(struct scratch *w, const struct panels *p, int64_t qk)
 {
@@ -128,19 +142,32 @@ static void look(struct scratch *w, const struct panels *p, int64_t i)
     }
 }
 
-/* Scores of the panels that have a visible key; the row's maximum and what is special. */
-static void score(struct scratch *w, const struct panels *p, struct attention_row *r)
+static void load_query(struct scratch *w, const struct panels *p)
 {
     const struct attention_data *d = p->d;
-    const double scale = attention_score_scale(d, r->h);
-    double q_norm = 0, k_norm = 0;
-    size_t at = attention_q_row(d, &d->q, r->b, r->h, r->i);
+    size_t at = attention_q_row(d, &d->q, w->row.b, w->row.h, w->row.i);
+    w->q_norm = 0;
     for (int64_t x = 0; x < d->c.qk; x++) {
         w->q[x] = attention_load(&d->q, at + (size_t)x);
-        q_norm += w->q[x] * w->q[x];
+        w->q_norm += w->q[x] * w->q[x];
     }
-    for (int64_t n = w->first / LANES * LANES; n < w->last; n += LANES)
-        product(w->q, p->keys + n * d->c.qk, d->c.qk, w->s + n);
+}
+
+/* The products of the panels that have a visible key, not yet scaled. */
+static void multiply_keys(struct scratch *w, int rows, const struct panels *p)
+{
+    const int64_t qk = p->d->c.qk;
+    for (int64_t n = 0; n < p->count; n += LANES)
+        for (int i = 0; i < rows; i++)
+            if (n + LANES > w[i].first && n < w[i].last)
+                product(w[i].q, p->keys + n * qk, qk, w[i].s + n);
+}
+
+/* Scores; the row's maximum and what is special. */
+static void score(struct scratch *w, const struct panels *p, struct attention_row *r)
+{
+    const double scale = attention_score_scale(p->d, r->h);
+    double k_norm = 0;
     r->max = -(double)INFINITY;
     for (int64_t n = w->first; n < w->last; n++) {
         w->s[n] *= scale;
@@ -152,7 +179,7 @@ static void score(struct scratch *w, const struct panels *p, struct attention_ro
     }
     r->empty = r->keys == 0;
     r->undefined = !r->empty && !r->poisoned && isinf(r->max);
-    r->score = scale * sqrt(q_norm) * k_norm;
+    r->score = scale * sqrt(w->q_norm) * k_norm;
 }
 
 /* P, exactly and rounded; its sum, and what rounding may do. */
@@ -181,34 +208,37 @@ static void weigh(struct scratch *w, const struct panels *p, struct attention_ro
     r->samples = squares > 0 ? fmin((double)p->v, r->variance * r->variance / squares) : 0;
 }
 
-static void multiply(struct scratch *w, const struct panels *p)
+static void multiply_values(struct scratch *w, int rows, const struct panels *p)
 {
-    const int64_t n = w->last - w->first;
-    for (int64_t x = 0; x < p->v; x += LANES) {
-        const int64_t at = (x / LANES * p->count + w->first) * LANES;
-        product(w->p + w->first, p->values + at, n, w->o + x);
-        product(w->rounded + w->first, p->values + at, n, w->ideal + x);
-    }
+    for (int64_t x = 0; x < p->v; x += LANES)
+        for (int i = 0; i < rows; i++) {
+            const int64_t first = w[i].first, n = w[i].last - first;
+            const double *values = p->values + (x / LANES * p->count + first) * LANES;
+            if (!w[i].plain) continue;
+            product(w[i].p + first, values, n, w[i].o + x);
+            product(w[i].rounded + first, values, n, w[i].ideal + x);
+        }
 }
 
-static void row(struct scratch *w, const struct panels *p, struct attention_row *r)
+/* What the scores alone decide; what a row without P has. */
+static void finish_scores(struct scratch *w, const struct panels *p)
 {
     const struct attention_data *d = p->d;
-    r->columns = p->v, r->o = w->o, r->ideal = w->ideal;
-    look(w, p, r->i);
-    score(w, p, r);
+    struct attention_row *r = &w->row;
     double sink = d->sink ? (double)d->sink[r->h] : -(double)INFINITY;
-    if (r->empty || r->poisoned || r->undefined) {
-        memset(w->o, 0, (size_t)p->v * sizeof *w->o);
-        memset(w->ideal, 0, (size_t)p->v * sizeof *w->ideal);
-        r->lse = r->empty ? sink : (double)NAN;
-        if (r->empty) r->max = 0;
+    r->columns = p->v, r->o = w->o, r->ideal = w->ideal;
+    score(w, p, r);
+    w->plain = !r->empty && !r->poisoned && !r->undefined;
+    if (w->plain) {
+        weigh(w, p, r);
+        r->sink = exp(sink - r->max);
+        r->lse = log(r->sum + r->sink) + r->max;
         return;
     }
-    weigh(w, p, r);
-    multiply(w, p);
-    r->sink = exp(sink - r->max);
-    r->lse = log(r->sum + r->sink) + r->max;
+    memset(w->o, 0, (size_t)p->v * sizeof *w->o);
+    memset(w->ideal, 0, (size_t)p->v * sizeof *w->ideal);
+    r->lse = r->empty ? sink : (double)NAN;
+    if (r->empty) r->max = 0;
 }
 
 static void *work(void *argument)
@@ -216,18 +246,28 @@ static void *work(void *argument)
     struct worker *me = argument;
     struct panels *p = me->panels;
     const int64_t group = p->d->c.hq / p->d->c.hkv;
-    const int64_t rows = attention_queries(p->d, p->b) * group;
-    struct scratch w = {0};
-    me->failed = !scratch_new(&w, p, p->d->c.qk);
-    while (!me->failed) {
-        const int64_t n = atomic_fetch_add(&p->next_row, 1);
-        if (n >= rows) break;
-        struct attention_row r = {.b = p->b, .h = p->kv_head * group + n % group, .i = n / group};
-        row(&w, p, &r);
-        me->see(me->user, &r);
+    const int64_t all = attention_queries(p->d, p->b) * group;
+    struct scratch w[TOGETHER];
+    memset(w, 0, sizeof w);
+    for (int i = 0; i < TOGETHER; i++) me->failed |= !scratch_new(&w[i], p, p->d->c.qk);
+    for (int64_t n; !me->failed && (n = atomic_fetch_add(&p->next_row, TOGETHER)) < all;) {
+        const int rows = all - n < TOGETHER ? (int)(all - n) : TOGETHER;
+        for (int i = 0; i < rows; i++) {
+            const int64_t row = n + i;
+            w[i].row = (struct attention_row){
+                .b = p->b, .h = p->kv_head * group + row % group, .i = row / group};
+            look(&w[i], p, w[i].row.i);
+            load_query(&w[i], p);
+        }
+        multiply_keys(w, rows, p);
+        for (int i = 0; i < rows; i++) finish_scores(&w[i], p);
+        multiply_values(w, rows, p);
+        for (int i = 0; i < rows; i++) me->see(me->user, &w[i].row);
     }
-    free(w.q);
-    free(w.visible);
+    for (int i = 0; i < TOGETHER; i++) {
+        free(w[i].q);
+        free(w[i].visible);
+    }
     return NULL;
 }
 
