@@ -444,13 +444,12 @@ bool attention_visible(const struct attention_data *d, int s, int64_t b, int64_t
 
 /* ---- outputs outside the rows ---- */
 
-static size_t touched_floats(const float *x, const unsigned char *owned, size_t count)
+static size_t touched_bytes(const float *x, const unsigned char *owned, size_t count)
 {
     size_t touched = 0;
-    unsigned char poison[sizeof(float)];
-    memset(poison, ATTENTION_POISON, sizeof poison);
-    for (size_t n = 0; x && n < count; n++)
-        touched += !owned[n] && memcmp(&x[n], poison, sizeof poison) != 0;
+    const unsigned char *bytes = (const unsigned char *)x;
+    for (size_t n = 0; x && n < count * sizeof *x; n++)
+        touched += !owned[n / sizeof *x] && bytes[n] != ATTENTION_POISON;
     return touched;
 }
 
@@ -476,8 +475,8 @@ size_t attention_touched(const struct attention_data *d, bool tail_free)
             own(d, d->c.b, i, o, lse);
         for (size_t n = 0; n < d->o.size; n++)
             touched += !o[n] && d->o.bytes[n] != ATTENTION_POISON;
-        touched += touched_floats(d->lse, lse, d->lse_count);
-        touched += touched_floats(d->row_max, lse, d->lse_count);
+        touched += touched_bytes(d->lse, lse, d->lse_count);
+        touched += touched_bytes(d->row_max, lse, d->lse_count);
     }
     free(o);
     free(lse);

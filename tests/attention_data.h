@@ -62,7 +62,7 @@ void attention_store(const struct attention_tensor *t, size_t element, double va
 /* The header's rule: does query i of sequence b see key j of source s? */
 bool attention_visible(const struct attention_data *d, int s, int64_t b, int64_t i, int64_t j);
 
-/* Bytes of O, and elements of lse and row_max, that are no row of a sequence but do not hold the
+/* Bytes of O, lse and row_max that are no row of a sequence but do not hold the
  * poison any more. Packed rows behind the last sequence count unless `tail_free`. */
 size_t attention_touched(const struct attention_data *d, bool tail_free);
 

@@ -182,16 +182,18 @@ static void see(void *user, const struct attention_row *r)
 {
     struct tally *t = user;
     const struct attention_data *d = t->d;
-    double normal = r->empty || r->poisoned ? 1 : 1 / (r->sum + r->sink), factor = normal;
+    bool finite = !r->empty && !r->poisoned;
+    double normal = finite ? 1 / (r->sum + r->sink) : 1, factor = normal;
     t->rows++;
     if (r->undefined) return;
     if (d->c.lse) see_lse(t, r);
-    if (d->row_max && !r->empty) factor = exp(r->max - see_row_max(t, r));
-    if (d->row_max && r->empty) see_row_max(t, r);
+    if (d->row_max) {
+        double reference = see_row_max(t, r);
+        if (finite) factor = exp(r->max - reference);
+    }
     /* rows count as if they were normalised */
-    double weight = normal / factor * (normal / factor);
-    see_output(t, r, factor, weight);
-    if (r->empty || r->poisoned) return;
+    see_output(t, r, factor, normal / factor * (normal / factor));
+    if (!finite) return;
     add_variance(t, normal * normal * r->variance, r->samples);
     t->roundings += r->samples;
 }

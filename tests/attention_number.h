@@ -12,19 +12,19 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A float format: fraction bits, exponent of the smallest normal, largest value. */
+/* A float format: fraction bits, exponent bits, exponent of the smallest normal, largest value. */
 struct number_format {
-    int fraction, least;
+    int fraction, exponent, least;
     double most;
 };
 
 static inline struct number_format number_format(int dtype)
 {
     switch (dtype) {
-    case HEWN_F16: return (struct number_format){10, -14, 65504.0};
-    case HEWN_BF16: return (struct number_format){7, -126, 0x1.fep127};
-    case HEWN_E4M3: return (struct number_format){3, -6, 448.0};
-    default: return (struct number_format){23, -126, 0x1.fffffep127};
+    case HEWN_F16: return (struct number_format){10, 5, -14, 65504.0};
+    case HEWN_BF16: return (struct number_format){7, 8, -126, 0x1.fep127};
+    case HEWN_E4M3: return (struct number_format){3, 4, -6, 448.0};
+    default: return (struct number_format){23, 8, -126, 0x1.fffffep127};
     }
 }
 
@@ -72,10 +72,9 @@ static inline double number_load(int dtype, const void *at)
         memcpy(&value, &bits, sizeof value);
         return (double)value;
     }
-    const int width = dtype == HEWN_F16 ? 15 : 7, exponent = width - f.fraction;
-    const uint32_t all = (1U << exponent) - 1, part = bits & ((1U << f.fraction) - 1);
+    const uint32_t all = (1U << f.exponent) - 1, part = bits & ((1U << f.fraction) - 1);
     const uint32_t e = bits >> f.fraction & all;
-    const double sign = bits >> width & 1 ? -1.0 : 1.0;
+    const double sign = bits >> (f.exponent + f.fraction) & 1 ? -1.0 : 1.0;
     if (dtype == HEWN_F16 && e == all) return part ? (double)NAN : sign * (double)INFINITY;
     if (dtype == HEWN_E4M3 && e == all && part == 7) return (double)NAN;
     if (e == 0) return sign * ldexp((double)part, f.least - f.fraction);
@@ -92,7 +91,6 @@ static inline void number_store(int dtype, double x, void *at)
         memcpy(&bits, &value, sizeof bits);
         if (dtype == HEWN_BF16) bits = isnan(x) ? 0x7FC0 : bits >> 16;
     } else {
-        const int width = dtype == HEWN_F16 ? 15 : 7;
         const double m = fabs(rounded);
         if (isnan(x)) {
             bits = dtype == HEWN_F16 ? 0x7E00 : 0x7F;
@@ -105,7 +103,7 @@ static inline void number_store(int dtype, double x, void *at)
             /* the leading 1 of a normal adds one to the exponent field */
             bits = (uint32_t)ldexp(m, f.fraction - e) + ((uint32_t)(e - f.least) << f.fraction);
         }
-        if (signbit(x)) bits |= 1U << width;
+        if (signbit(x)) bits |= 1U << (f.exponent + f.fraction);
     }
     memcpy(at, &bits, hewn_dtype_size(dtype));
 }

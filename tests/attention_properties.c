@@ -202,19 +202,19 @@ static void determinism(struct device *dev, const char *text)
 
 /* ---- NaN ---- */
 
-/* Rows of O and lse as one run left them. */
+/* Bytes of O and lse as one run left them. */
 struct outputs {
-    unsigned char *o;
-    float *lse;
+    unsigned char *o, *lse;
 };
 
 static bool keep(struct outputs *k, const struct attention_data *d)
 {
+    size_t lse = d->lse_count * sizeof(float);
     k->o = malloc(d->o.size);
-    k->lse = malloc(d->lse_count * sizeof *k->lse);
+    k->lse = malloc(lse);
     if (!k->o || !k->lse) return false;
     memcpy(k->o, d->o.bytes, d->o.size);
-    memcpy(k->lse, d->lse, d->lse_count * sizeof *k->lse);
+    memcpy(k->lse, d->lse, lse);
     return true;
 }
 
@@ -222,9 +222,10 @@ static bool same_row(const struct outputs *k, const struct attention_data *d, in
                      int64_t i)
 {
     size_t size = hewn_dtype_size(d->o.dtype), at = attention_q_row(d, &d->o, b, h, i) * size;
-    size_t lse = attention_lse_index(d, b, h, i);
+    size_t lse = attention_lse_index(d, b, h, i) * sizeof(float);
+    const unsigned char *bytes = (const unsigned char *)d->lse;
     return !memcmp(k->o + at, d->o.bytes + at, (size_t)d->o.columns * size) &&
-           !memcmp(&k->lse[lse], &d->lse[lse], sizeof(float));
+           !memcmp(k->lse + lse, bytes + lse, sizeof(float));
 }
 
 static bool nan_row(const struct attention_data *d, int64_t b, int64_t h, int64_t i)
