@@ -102,7 +102,7 @@ _Static_assert(sizeof combine_scalars / sizeof *combine_scalars ==
         .handoffs = no_handoffs, .flows = no_flows                                              \
     }
 
-static const struct plan combine_plans[] = {COMBINE(sm_100f)};
+static const struct plan combine_plans[] = {COMBINE(sm_90a), COMBINE(sm_100f)};
 
 const struct plan *plan_attention_combine(const char *target)
 {
