@@ -69,6 +69,10 @@ all: $(lib) $(cli) $(sim) modules
 .PHONY: all modules demo check check-all bench golden install uninstall dist lint format clean
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
+# As many jobs as cores, unless -j says otherwise; not with several goals, which may lean on their order.
+ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS))$(word 2,$(MAKECMDGOALS)),)
+MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 1)
+endif
 
 include $(SRC)/ptx/modules.mk
 include $(SRC)/tests/tests.mk

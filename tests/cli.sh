@@ -19,6 +19,7 @@ want "info on an H200" "gemm_f16_bf16 *sm_90a *ptx" "$out"
 run modules
 status "hewn modules" 0 $?
 for target in sm_90a sm_100f; do want "modules lists $target" "^gemm  *gemm_bf16_f32  *$target" "$out"; done
+want "modules lists attention" "^attention *attention_bf16_128_128  *sm_100f" "$out"
 run extract gemm_bf16_f32 --target sm_100f -o "$work/k.ptx"
 if cmp -s "$work/k.ptx" "$BUILD/modules/sm_100f/gemm_bf16_f32.ptx"; then ok; else fail "extract gives another text than the build"; fi
 run extract gemm_bf16_f32 --target sm_90a --what json
@@ -31,7 +32,30 @@ status "extract of an unknown name" 1 $?
 
 run demo -o "$work/demo"
 status "hewn demo" 0 $?
-want "demo is right" "^right:" "$out"
+want "demo's product is right" "^right:  every element" "$out"
+want "demo's attention is right" "^right:  O and its log-sum-exps" "$out"
+want "demo names the kernel" "^kernel: attention_bf16_128_128, .* for sm_100f" "$out"
+want "demo begins a worksheet" "^worksheet of hewn_attention_bf16_128_128" "$out"
+if ! "$PYTHON" -c 'import zlib' 2>/dev/null; then skip "the map of hewn demo: no Python with zlib"
+elif "$PYTHON" - "$work/demo/attention.png" 2>"$work/why" <<'END'; then ok; else fail "the map is no picture" "$(cat "$work/why")"; fi
+import struct, sys, zlib
+data = open(sys.argv[1], "rb").read()
+assert data[:8] == b"\x89PNG\r\n\x1a\n"
+at, chunks = 8, {}
+while at < len(data):
+    length, = struct.unpack(">I", data[at:at + 4])
+    body, crc = data[at + 4:at + 8 + length], data[at + 8 + length:at + 12 + length]
+    assert zlib.crc32(body) == struct.unpack(">I", crc)[0], "CRC"
+    chunks[body[:4]] = body[4:]
+    at += 12 + length
+width, height = struct.unpack(">II", chunks[b"IHDR"][:8])
+rows = zlib.decompress(chunks[b"IDAT"])
+assert (width, height, len(rows)) == (256, 256, 256 * 129), (width, height, len(rows))
+for y in range(height):  # the largest weight of a row is black; what the mask hides is white
+    row = rows[129 * y + 1:129 * y + 129]
+    levels = [row[x // 2] >> (4 - 4 * (x % 2)) & 15 for x in range(width)]
+    assert min(levels) == 0 and levels[y + 1:] == [15] * (width - 1 - y), y
+END
 run gemm "$work/demo/a.npy" "$work/demo/b.npy" -o "$work/c.npy"
 status "hewn gemm" 0 $?
 if cmp -s "$work/c.npy" "$work/demo/c.npy"; then ok; else fail "hewn gemm and hewn demo disagree on the same files"; fi
@@ -65,8 +89,38 @@ HEWN_LIBCUDA=$SIM HEWN_SIM_GPU=gtx480 "$hewn" info >"$out" 2>&1
 status "a GPU that is not simulated" 1 $?
 want "a GPU that is not simulated" "h200" "$out"
 
+# hewn attention: the demo's arrays give the demo's result; options change it; bad input is named
+attend() { run attention "$work/demo/q.npy" "$work/demo/k.npy" "$work/demo/v.npy" "$@"; }
+attend -o "$work/o.npy" --causal --lse "$work/lse.npy"
+status "hewn attention" 0 $?
+if cmp -s "$work/o.npy" "$work/demo/o.npy"; then ok; else fail "hewn attention and hewn demo disagree on the same files"; fi
+refused() { # NAME TEXT ARGUMENTS…
+    label=$1 text=$2
+    shift 2
+    run attention "$@"
+    if [ $? -eq 0 ]; then fail "$label: accepted"; else want "$label" "$text" "$out"; fi
+}
+q=$work/demo/q.npy
+refused "two files" "three .npy files or one .safetensors file" "$q" "$q" -o "$work/y.npy"
+refused "no output" "-o O.npy is missing" "$q" "$q" "$q"
+refused "a name for a .npy" "names a tensor of a .safetensors file" "$q" "$q" "$q" -o "$work/y.npy" --q x
+refused "no name for a tensor" "--v NAME is missing: which tensor of the file is V" x.safetensors --q a --k b -o "$work/y.npy"
+refused "a window of one number" "takes L,R" "$q" "$q" "$q" -o "$work/y.npy" --window 3
+refused "a window that ends in a letter" "takes L,R" "$q" "$q" "$q" -o "$work/y.npy" --window 3,4x
+refused "a window of -2" "takes L,R" "$q" "$q" "$q" -o "$work/y.npy" --window -2,0
+refused "a scale of 0" "takes a number above 0" "$q" "$q" "$q" -o "$work/y.npy" --scale 0
+refused "a scale that is no number" "takes a number above 0" "$q" "$q" "$q" -o "$work/y.npy" --scale nan
+refused "a layout of its own" "takes bshd or bhsd" "$q" "$q" "$q" -o "$work/y.npy" --layout sbhd
+refused "float32 inputs to the kernel" "takes bf16 or f16" "$q" "$q" "$q" -o "$work/y.npy" --in f32
+refused "float64 results" "takes f32, f16 or bf16" "$q" "$q" "$q" -o "$work/y.npy" --out f64
+refused "half a split" "takes a number, 0: chosen" "$q" "$q" "$q" -o "$work/y.npy" --splits 0.5
+refused "a matrix" "2 dimensions, \[B,S,H,D\] has 4" "$work/demo/a.npy" "$q" "$q" -o "$work/y.npy"
+refused "an absent file" "none.npy: No such file" "$q" "$q" "$work/none.npy" -o "$work/y.npy"
+refused "a sink that is no vector" "4 dimensions, a vector has 1" "$q" "$q" "$q" -o "$work/y.npy" --sink "$q"
+if [ -e "$work/y.npy" ]; then fail "a refused attention left an output file"; else ok; fi
+
 # hewn check: the program's status where all is clean, else its own
-"$hewn" check --gpu b200 "$hewn" demo -o "$work/checked" >"$out" 2>&1
+"$hewn" check --gpu b200 "$hewn" demo gemm -o "$work/checked" >"$out" 2>&1
 status "check of a clean program" 0 $?
 want "check counts launches" "1 launch: 1 clean" "$out"
 "$hewn" check sh -c 'exit 7' >"$out" 2>&1

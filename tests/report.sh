@@ -61,7 +61,7 @@ for rule in proxy proxy:36-no-proxy-fence.ptx "proxy:zoo/36-no-proxy-fence.ptx:$
     suppressed 0 --suppress "$rule"
     want "$rule: the text says so" "^  suppressed by $rule: 1 finding\$" "$out"
     want "$rule: the finding is listed" "\"kind\":\"proxy\".*,\"suppressed\":\"$rule\"}\$" "$report"
-    want "$rule: the verdict" '^{"verdict":"clean","kernel":"zoo","findings":0,"suppressed":1}$' "$report"
+    want "$rule: the verdict" '^{"verdict":"clean","kernel":"zoo","findings":0,"suppressed":1,"basis":"proved"}$' "$report"
 done
 for rule in race proxy:no-proxy-fence.ptx "proxy:36-no-proxy-fence.ptx:$((line + 1))"; do
     suppressed 1 --suppress "$rule"
@@ -96,7 +96,7 @@ fi
 rm -f "$report"
 for f in "$zoo"/*.ptx; do timeout 60 "$hewn" run "$f" --json 2>/dev/null; done >"$work/lines"
 timeout 60 "$hewn" run "$zoo/36-no-proxy-fence.ptx" --report "$report" --suppress proxy >"$out" 2>&1
-timeout 60 "$hewn" check --gpu b200 --schedules 2 --report "$report" "$hewn" demo -o "$work/demo" >"$out" 2>&1
+timeout 60 "$hewn" check --gpu b200 --schedules 2 --report "$report" "$hewn" demo gemm -o "$work/demo" >"$out" 2>&1
 timeout 60 "$hewn" check --gpu h200 --schedules 3 --report "$report" "$BUILD/tests/launch" "$work/none.ptx" >"$out" 2>&1
 cat "$report" >>"$work/lines"
 "$PYTHON" - "$schema" "$work/lines" >"$out" 2>&1 <<'END'

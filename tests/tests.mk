@@ -29,7 +29,7 @@ $(test_bin)/bench: $(O)/tests/bench_sim.o $(O)/tests/bench_work.o
 $(test_bin)/golden: $(patsubst $(SRC)/%.c,$(O)/%.o,$(wildcard $(SRC)/tests/golden_*.c))
 $(addprefix $(test_bin)/,$(api_tests)): $(test_common)
 $(addprefix $(test_bin)/,$(sim_tests)): $(test_common) $(sim_obj)
-$(test_bin)/sim_async $(test_bin)/sim_tma: $(O)/tests/sim_run.o
+$(test_bin)/sim_async $(test_bin)/sim_check $(test_bin)/sim_tma: $(O)/tests/sim_run.o
 $(test_bin)/sim_tensor: $(addprefix $(O)/tests/,sim_tensor_mma.o sim_tensor_warp.o sim_tensor_blackwell.o sim_tensor_copy.o tensor_model.o coverage.o)
 $(test_bin)/recorded: $(addprefix $(O)/tests/,mma_words.o tensor_model.o coverage.o)
 

@@ -7,7 +7,7 @@ rm -rf "$work"
 mkdir -p "$work"
 hewn=$BUILD/hewn
 out=$work/out
-trace() { HEWN_LIBCUDA=$SIM HEWN_SIM_GPU=$1 HEWN_SIM_THREADS=$2 HEWN_SIM_TRACE=$3 "$hewn" demo -o "$work/demo" >"$out" 2>&1; }
+trace() { HEWN_LIBCUDA=$SIM HEWN_SIM_GPU=$1 HEWN_SIM_THREADS=$2 HEWN_SIM_TRACE=$3 "$hewn" demo gemm -o "$work/demo" >"$out" 2>&1; }
 share() { sed -n "s/.*\"busy $2\":\([0-9.]*\).*/\1/p" "$1"; }
 
 for gpu in h200 b200; do
@@ -51,6 +51,11 @@ END
 else
     skip "no Python: the trace is not parsed as JSON"
 fi
+
+# A launch that hangs ends in its report, with a trace or without.
+HEWN_LIBCUDA=$SIM HEWN_SIM_TRACE=$work/hang.json "$hewn" run "$SRC/tests/zoo/12-wrong-parity.ptx" >"$out" 2>&1
+status "a launch that hangs, with a trace" 1 $?
+want "a launch that hangs, with a trace" "error: deadlock (phase)" "$out"
 
 "$hewn" timeline "$work/none.json" >"$out" 2>&1
 status "a trace that is not there" 1 $?

@@ -10,7 +10,7 @@ hewn=$BUILD/hewn
 out=$work/out
 size=600x774x530 # 5 x 4 tiles, 9 k-blocks, 5 tiles a CTA; rows of 3096 B end inside a 16-byte chunk
 
-sheet() { "$hewn" worksheet --gpu "$1" "$hewn" demo -o "$work/demo" --size $size >"$out" 2>&1; }
+sheet() { "$hewn" worksheet --gpu "$1" "$hewn" demo gemm -o "$work/demo" --size $size >"$out" 2>&1; }
 agree() { # GPU DECLARATIONS
     sheet "$1"
     status "hewn worksheet ($1)" 0 $?
@@ -34,7 +34,7 @@ for gpu in h200 b200; do
             [ $seed -gt 1 ] && [ $threads = 1 ] && continue
             rm -f "$work/again"
             HEWN_LIBCUDA=$SIM HEWN_SIM_GPU=$gpu HEWN_SIM_SEED=$seed HEWN_SIM_THREADS=$threads \
-                HEWN_SIM_WORKSHEET=$work/again "$hewn" demo -o "$work/demo" --size $size >/dev/null 2>&1
+                HEWN_SIM_WORKSHEET=$work/again "$hewn" demo gemm -o "$work/demo" --size $size >/dev/null 2>&1
             [ $seed$threads = 11 ] && mv "$work/again" "$work/$gpu.json" && continue
             if cmp -s "$work/$gpu.json" "$work/again"; then ok; else
                 fail "$gpu: the worksheet differs under seed $seed, $threads threads" "$(diff "$work/$gpu.json" "$work/again")"
@@ -49,9 +49,9 @@ want "wgmma of a warpgroup" '"role":"consumer_1".* wgmma.mma_async 2,880,' "$wor
 want "MMAs" '"role":"mma".* tcgen05.mma 720,' "$work/b200.json"
 want "tiles: a commit each, and one a k-block" '"role":"mma".* tcgen05.commit 200,' "$work/b200.json"
 
-HEWN_LIBCUDA=$SIM HEWN_SIM_GPU=b200 HEWN_SIM_WORKSHEET=$work/no/such/folder "$hewn" demo -o "$work/demo" >"$out" 2>&1
+HEWN_LIBCUDA=$SIM HEWN_SIM_GPU=b200 HEWN_SIM_WORKSHEET=$work/no/such/folder "$hewn" demo gemm -o "$work/demo" >"$out" 2>&1
 want "a file that cannot be written" 'HEWN_SIM_WORKSHEET=.*no/such/folder: ' "$out"
-"$hewn" worksheet --gpu b200 --launch 7 "$hewn" demo -o "$work/demo" >"$out" 2>&1
+"$hewn" worksheet --gpu b200 --launch 7 "$hewn" demo gemm -o "$work/demo" >"$out" 2>&1
 status "a launch that there is not" 1 $?
 want "a launch that there is not" 'no launch 7' "$out"
 "$hewn" worksheet --gpu b200 true >"$out" 2>&1

@@ -14,8 +14,13 @@
     X("info", info, "", "driver, devices, modules and where each runs")                            \
     X("gemm", gemm, "A.npy B.npy -o C.npy [--in bf16|f16] [--out f32|f16|bf16]",                   \
       "C = A * transpose(B); A is [M,K], B is [N,K]")                                              \
-    X("demo", demo, "[-o DIR] [--size MxNxK]",                                                     \
-      "a seeded product on the tensor cores, checked against float64")                             \
+    X("attention", attention,                                                                      \
+      "Q.npy K.npy V.npy -o O.npy | FILE.safetensors --q NAME --k NAME --v NAME -o O.npy\n"        \
+      "      [--causal] [--window L,R] [--sink S.npy] [--lse LSE.npy] [--scale X] [--splits N]\n"  \
+      "      [--layout bshd|bhsd] [--in bf16|f16] [--out f32|f16|bf16]",                           \
+      "O = softmax(Q * transpose(K) / sqrt(D) + mask) * V; Q, K, V are [B,S,H,D]")                 \
+    X("demo", demo, "[gemm|attention] [-o DIR] [--size MxNxK]",                                    \
+      "a seeded product, then attention over a text, each checked against float64")                \
     X("check", check, "[--gpu h200|b200|b300] [--schedules N] [--report FILE] [--suppress RULE]… PROGRAM ARGS…",      \
       "run a program on the simulator with every check on; under N seeds, findings folded")        \
     X("worksheet", worksheet, "[--gpu h200|b200|b300] [--launch N] PROGRAM ARGS…",                 \
@@ -57,6 +62,18 @@ int cli_dtype(const char *name);
 /* CUDA result -> text through the driver. */
 const char *cli_cuda_error(const hewn_driver *driver, int result);
 
+/* Driver functions that commands call beside hewn.h. */
+struct cli_calls {
+    int (*alloc)(hewn_deviceptr *, size_t);
+    int (*release)(hewn_deviceptr);
+    int (*to_device)(hewn_deviceptr, const void *, size_t);
+    int (*to_host)(void *, hewn_deviceptr, size_t);
+    int (*synchronize)(void);
+};
+/* False after cli_fail. */
+bool cli_load_calls(const hewn_driver *driver, struct cli_calls *calls);
+double cli_seconds(void); /* of a clock that never goes back */
+
 /* Every family linked into this program. */
 extern const hewn_family *const cli_families[];
 extern const size_t cli_family_count;
@@ -68,14 +85,31 @@ struct product {
     int in, out;              /* hewn_dtype */
     const uint16_t *a, *b;    /* m x k, n x k, of dtype `in`, rows contiguous */
     void *d;                  /* m x n of dtype `out` */
-    double seconds;           /* out: of the kernel, by device events */
+    double seconds;           /* out: of the kernel, by the host's clock */
     hewn_gemm_plan_info plan; /* out */
 };
 
 /* Copies in (padding rows to 16 bytes), runs, copies out. 0, or 1 after cli_fail. */
 int product_run(hewn_context *context, const hewn_driver *driver, struct product *p);
 
-/* float32/float16 elements to the kernel's 16-bit input type, rounding to nearest even. */
+/* ---- one attention on the device, used by attention and demo ---- */
+
+struct attended {
+    hewn_attention_desc desc;      /* one source of fixed length, strides 0, v_dim given */
+    const uint16_t *q, *k, *v;     /* contiguous, of desc.layout and dtype desc.in */
+    const float *sink;             /* desc.q_heads logits where desc.sink is set */
+    void *o;                       /* as Q, v_dim wide, of dtype desc.out */
+    float *lse;                    /* batch x q_heads x q_length, or NULL: not wanted */
+    double seconds;                /* out: of the kernels, by the host's clock */
+    hewn_attention_plan_info plan; /* out */
+};
+
+/* Copies in, runs, copies out. 0, or 1 after cli_fail. */
+int attended_run(hewn_context *context, const hewn_driver *driver, struct attended *a);
+/* Pairs of a query and a key that the mask lets meet, in all heads and sequences. */
+double attended_pairs(const hewn_attention_desc *desc);
+
+/* float32, float16 or bfloat16 elements to the kernel's 16-bit input type, rounding to nearest even. */
 void convert_inputs(int from, int to, const void *src, uint16_t *dst, size_t count);
 double element_value(int dtype, const void *data, size_t index);
 
@@ -83,12 +117,19 @@ double element_value(int dtype, const void *data, size_t index);
 
 struct verdicts {
     unsigned clean, review, incomplete, error;
+    unsigned proved, explored, sampled; /* the same, by how they were reached */
+    char why[256];                      /* of the first that was not proved */
 };
 /* Counts the verdict lines from `start` on: a report file may hold earlier runs. 0, or 1 after
  * cli_fail. */
 int cli_count_verdicts(const char *report, long start, struct verdicts *v);
+/* How they were reached, in a line that begins with `who`. */
+void cli_print_basis(FILE *out, const char *who, const struct verdicts *v);
 /* --suppress RULE: adds to HEWN_SIM_SUPPRESS, whose rules they are. 0, or 1 after cli_fail. */
 int cli_suppress(const char *rule);
+/* The first lines of the first worksheet in `path`, which the simulator's HEWN_SIM_WORKSHEET wrote: the
+ * launch and its roles. 0, or 1 after cli_fail. */
+int cli_print_roles(const char *path);
 /* The file's size, after creating it where it is not there yet; -1. */
 long cli_report_size(const char *path);
 

@@ -1,5 +1,7 @@
-/* hewn demo: seeded matrices, written as .npy, multiplied, and checked against float64. */
-#include "cli.h"
+/* hewn demo: seeded matrices, written as .npy, multiplied, and checked against float64; then attention
+ * over a text (demo_attention.c). */
+#include "demo.h"
+
 #include "npy.h"
 
 #include <errno.h>
@@ -11,6 +13,7 @@
 
 struct demo_options {
     const char *dir;
+    bool gemm, attention;
     long long m, n, k;
 };
 
@@ -25,15 +28,20 @@ static int parse_options(int argc, char **argv, struct demo_options *o)
                 o->n < 1 || o->k < 1 || o->m > 1 << 16 || o->n > 1 << 16 || o->k > 1 << 16)
                 return cli_usage("demo", "--size takes MxNxK, each from 1 to 65536, not '%s'",
                                  argv[i]);
+        } else if (!strcmp(argv[i], "gemm")) {
+            o->gemm = true;
+        } else if (!strcmp(argv[i], "attention")) {
+            o->attention = true;
         } else {
             return cli_usage("demo", "'%s' is not understood", argv[i]);
         }
     }
+    if (!o->gemm && !o->attention) o->gemm = o->attention = true;
     return 0;
 }
 
-/* Uniform in [-1, 1), from a 64-bit linear congruential generator (Knuth's constants). */
-static float *random_matrix(size_t count, uint64_t seed)
+/* A 64-bit linear congruential generator (Knuth's constants). */
+float *demo_random(size_t count, uint64_t seed)
 {
     float *x = malloc(count * sizeof *x);
     for (size_t i = 0; x && i < count; i++) {
@@ -70,13 +78,19 @@ static void summarise(const struct product *p, struct error_summary *e)
     e->relative = sqrt(difference / reference);
 }
 
-static int save(const struct demo_options *o, const char *name, int64_t rows, int64_t cols,
+int demo_save(const struct demo *d, const char *name, int rank, const uint64_t *dim,
+              const float *data)
+{
+    char path[4096], why[512];
+    snprintf(path, sizeof path, "%s/%s", d->dir, name);
+    return npy_write(path, HEWN_F32, rank, dim, data, why, sizeof why) ? cli_fail("%s", why) : 0;
+}
+
+static int save(const struct demo *d, const char *name, int64_t rows, int64_t cols,
                 const void *data)
 {
-    const uint64_t shape[2] = {(uint64_t)rows, (uint64_t)cols};
-    char path[4096], why[512];
-    snprintf(path, sizeof path, "%s/%s", o->dir, name);
-    return npy_write(path, HEWN_F32, 2, shape, data, why, sizeof why) ? cli_fail("%s", why) : 0;
+    const uint64_t dim[2] = {(uint64_t)rows, (uint64_t)cols};
+    return demo_save(d, name, 2, dim, data);
 }
 
 static void explain(const struct product *p, const hewn_device_info *d)
@@ -109,33 +123,29 @@ static int judge(const struct product *p, const hewn_device_info *d)
     return cli_fail("the product is wrong");
 }
 
-static int run_demo(hewn_driver *driver, const struct demo_options *o, struct product *p)
+static int demo_gemm(const struct demo *d, struct product *p)
 {
     size_t count_a = (size_t)(p->m * p->k), count_b = (size_t)(p->n * p->k);
-    float *fa = random_matrix(count_a, 1), *fb = random_matrix(count_b, 2);
+    float *fa = demo_random(count_a, 1), *fb = demo_random(count_b, 2);
     uint16_t *a = malloc(count_a * sizeof *a), *b = malloc(count_b * sizeof *b);
-    hewn_device_info device = {.struct_size = sizeof device};
-    hewn_context *context = NULL;
-    hewn_error err = {0};
     int rc = 1;
     p->d = malloc((size_t)(p->m * p->n) * sizeof(float));
     if (!fa || !fb || !a || !b || !p->d) {
         cli_fail("no memory for the matrices");
-    } else if (hewn_attach_primary(driver, 0, &context, &err) ||
-               hewn_device(context, &device, &err)) {
-        cli_fail("%s", err.message);
     } else {
         convert_inputs(HEWN_F32, p->in, fa, a, count_a);
         convert_inputs(HEWN_F32, p->in, fb, b, count_b);
         p->a = a, p->b = b;
-        rc = product_run(context, driver, p);
+        rc = product_run(d->context, d->driver, p);
     }
     if (rc == 0) {
-        explain(p, &device);
-        rc = judge(p, &device) | save(o, "a.npy", p->m, p->k, fa) |
-             save(o, "b.npy", p->n, p->k, fb) | save(o, "c.npy", p->m, p->n, p->d);
+        explain(p, &d->device);
+        rc = judge(p, &d->device) | save(d, "a.npy", p->m, p->k, fa) |
+             save(d, "b.npy", p->n, p->k, fb) | save(d, "c.npy", p->m, p->n, p->d);
     }
-    hewn_detach(context);
+    if (rc == 0)
+        printf("files:  %s/a.npy, b.npy, c.npy; your own: hewn gemm A.npy B.npy -o C.npy\n",
+               d->dir);
     free(fa);
     free(fb);
     free(a);
@@ -144,20 +154,31 @@ static int run_demo(hewn_driver *driver, const struct demo_options *o, struct pr
     return rc;
 }
 
+static int run_demos(hewn_driver *driver, const struct demo_options *o)
+{
+    struct demo d = {.dir = o->dir, .driver = driver, .device = {.struct_size = sizeof d.device}};
+    struct product p = {.m = o->m, .n = o->n, .k = o->k, .in = HEWN_BF16, .out = HEWN_F32};
+    hewn_error err = {0};
+    int rc = 0;
+    if (hewn_attach_primary(driver, 0, &d.context, &err) || hewn_device(d.context, &d.device, &err))
+        rc = cli_fail("%s", err.message);
+    if (rc == 0 && o->gemm) rc = demo_gemm(&d, &p);
+    if (rc == 0 && o->gemm && o->attention) putchar('\n');
+    if (rc == 0 && o->attention) rc = demo_attention(&d);
+    hewn_detach(d.context);
+    return rc;
+}
+
 int cli_demo(int argc, char **argv)
 {
-    struct demo_options o = {".", 300, 520, 200};
-    struct product p = {.in = HEWN_BF16, .out = HEWN_F32};
+    struct demo_options o = {.dir = ".", .m = 300, .n = 520, .k = 200};
     hewn_driver *driver;
     int rc = parse_options(argc, argv, &o);
     if (rc) return rc;
     if (mkdir(o.dir, 0777) && errno != EEXIST) return cli_fail("%s: %s", o.dir, strerror(errno));
     driver = cli_open_driver(stdout);
     if (!driver) return 1;
-    p.m = o.m, p.n = o.n, p.k = o.k;
-    rc = run_demo(driver, &o, &p);
+    rc = run_demos(driver, &o);
     hewn_driver_close(driver);
-    if (rc == 0)
-        printf("files:  %s/a.npy, b.npy, c.npy; your own: hewn gemm A.npy B.npy -o C.npy\n", o.dir);
     return rc;
 }

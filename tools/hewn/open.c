@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 const hewn_family *const cli_families[] = {&hewn_gemm_family, &hewn_attention_family};
@@ -81,6 +82,22 @@ bool cli_symbol(const hewn_driver *driver, const char *name, void *slot)
     if (!symbol) cli_fail("the driver has no %s", name);
     memcpy(slot, &symbol, sizeof symbol);
     return symbol != NULL;
+}
+
+bool cli_load_calls(const hewn_driver *driver, struct cli_calls *calls)
+{
+    return cli_symbol(driver, "cuMemAlloc_v2", &calls->alloc) &&
+           cli_symbol(driver, "cuMemFree_v2", &calls->release) &&
+           cli_symbol(driver, "cuMemcpyHtoD_v2", &calls->to_device) &&
+           cli_symbol(driver, "cuMemcpyDtoH_v2", &calls->to_host) &&
+           cli_symbol(driver, "cuCtxSynchronize", &calls->synchronize);
+}
+
+double cli_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 const char *cli_cuda_error(const hewn_driver *driver, int result)

@@ -4,24 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-struct calls {
-    int (*alloc)(hewn_deviceptr *, size_t);
-    int (*release)(hewn_deviceptr);
-    int (*to_device)(hewn_deviceptr, const void *, size_t);
-    int (*to_host)(void *, hewn_deviceptr, size_t);
-    int (*synchronize)(void);
-};
-
-static bool calls_load(const hewn_driver *driver, struct calls *c)
-{
-    return cli_symbol(driver, "cuMemAlloc_v2", &c->alloc) &&
-           cli_symbol(driver, "cuMemFree_v2", &c->release) &&
-           cli_symbol(driver, "cuMemcpyHtoD_v2", &c->to_device) &&
-           cli_symbol(driver, "cuMemcpyDtoH_v2", &c->to_host) &&
-           cli_symbol(driver, "cuCtxSynchronize", &c->synchronize);
-}
 
 /* TMA wants row strides of 16 bytes: elements a row takes on the device. */
 static int64_t padded(int64_t cols, size_t element)
@@ -38,8 +20,8 @@ struct slab {
     int64_t ld;
 };
 
-static int slab_new(const hewn_driver *driver, const struct calls *c, struct slab *s, int64_t rows,
-                    int64_t cols, size_t element)
+static int slab_new(const hewn_driver *driver, const struct cli_calls *c, struct slab *s,
+                    int64_t rows, int64_t cols, size_t element)
 {
     int rc;
     s->ld = padded(cols, element);
@@ -51,7 +33,7 @@ static int slab_new(const hewn_driver *driver, const struct calls *c, struct sla
     return 0;
 }
 
-static void slab_free(const struct calls *c, struct slab *s)
+static void slab_free(const struct cli_calls *c, struct slab *s)
 {
     if (s->device) c->release(s->device);
     free(s->host);
@@ -64,7 +46,7 @@ static void copy_rows(unsigned char *to, size_t to_pitch, const unsigned char *f
         memcpy(to + (size_t)i * to_pitch, from + (size_t)i * from_pitch, width);
 }
 
-static int upload(const hewn_driver *driver, const struct calls *c, struct slab *s,
+static int upload(const hewn_driver *driver, const struct cli_calls *c, struct slab *s,
                   const uint16_t *src, int64_t rows, int64_t cols)
 {
     size_t width = (size_t)cols * sizeof *src;
@@ -74,31 +56,24 @@ static int upload(const hewn_driver *driver, const struct calls *c, struct slab 
     return rc ? cli_fail("copy to the device: %s", cli_cuda_error(driver, rc)) : 0;
 }
 
-static double seconds_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Enqueues and waits, twice where that is cheap: a first launch also pays for set-up. */
-static int run_timed(const hewn_driver *driver, const struct calls *c, struct product *p,
+static int run_timed(const hewn_driver *driver, const struct cli_calls *c, struct product *p,
                      const hewn_gemm_plan *plan, const struct slab s[3], bool warm)
 {
     hewn_error err = {0};
     for (int pass = warm ? 0 : 1; pass < 2; pass++) {
-        double start = seconds_now();
+        double start = cli_seconds();
         int rc;
         if (hewn_gemm_run(plan, s[0].device, s[1].device, s[2].device, NULL, &err))
             return cli_fail("%s", err.message);
         rc = c->synchronize();
         if (rc) return cli_fail("the kernel failed: %s (%d)", cli_cuda_error(driver, rc), rc);
-        p->seconds = seconds_now() - start;
+        p->seconds = cli_seconds() - start;
     }
     return 0;
 }
 
-static int run_slabs(hewn_context *context, const hewn_driver *driver, const struct calls *c,
+static int run_slabs(hewn_context *context, const hewn_driver *driver, const struct cli_calls *c,
                      struct product *p, struct slab s[3])
 {
     hewn_gemm_desc desc = {.struct_size = sizeof desc,
@@ -133,11 +108,11 @@ static int run_slabs(hewn_context *context, const hewn_driver *driver, const str
 
 int product_run(hewn_context *context, const hewn_driver *driver, struct product *p)
 {
-    struct calls c;
+    struct cli_calls c;
     struct slab s[3] = {{0}, {0}, {0}};
     size_t in = hewn_dtype_size(p->in);
     int rc = 1;
-    if (!calls_load(driver, &c)) return 1;
+    if (!cli_load_calls(driver, &c)) return 1;
     if (!slab_new(driver, &c, &s[0], p->m, p->k, in) &&
         !slab_new(driver, &c, &s[1], p->n, p->k, in) &&
         !slab_new(driver, &c, &s[2], p->m, p->n, hewn_dtype_size(p->out)))

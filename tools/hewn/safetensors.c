@@ -233,7 +233,7 @@ enum member { DTYPE = 1, SHAPE = 2, OFFSETS = 4, MEMBERS = 7 };
 
 static int take_member(struct file *s, struct entry *e, unsigned *seen)
 {
-    const char *key, *text;
+    const char *key = "", *text = "";
     uint64_t offsets[2];
     unsigned member;
     if (take_string(s, &key)) return -1;
@@ -297,7 +297,7 @@ static struct entry *new_entry(struct file *s)
 
 static int parse_header(struct file *s)
 {
-    const char *name;
+    const char *name = "";
     struct entry *e;
     if (s->at >= s->end || *s->at != '{') return bad_json(s, "'{'");
     s->at++;

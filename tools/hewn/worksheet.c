@@ -279,6 +279,20 @@ static int print_sheets(const struct rows *r, const char *launch)
     return (int)different;
 }
 
+int cli_print_roles(const char *path)
+{
+    struct rows r = {0};
+    size_t first = 1, last;
+    int rc = read_rows(path, &r);
+    if (rc == 0 && r.count > 1) {
+        print_head(&r.rows[0]);
+        for (last = first; last < r.count && is(&r.rows[last], "roles");) last++;
+        if (last > first) print_table(&r.rows[first], last - first);
+    }
+    free_rows(&r);
+    return rc;
+}
+
 int cli_worksheet(int argc, char **argv)
 {
     char path[] = "/tmp/hewn-worksheet-XXXXXX", name[] = "check";

@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+"""hewn attention from files, against float64: attention_cli.py HEWN FOLDER.
+
+Standard library only. Arrays are small; each option is in at least one case. Tolerance of an element:
+P is rounded to the input type (2^-9 of bf16, 2^-12 of f16, of weights that sum to at most 1), the scores
+and sums are fp32, the result is rounded to its type."""
+import array
+import math
+import random
+import struct
+import subprocess
+import sys
+
+HEWN, FOLDER = sys.argv[1], sys.argv[2]
+NPY = {"f32": "<f4", "f16": "<f2", "bf16": "<V2"}
+ULP = {"f32": 2.0 ** -23, "f16": 2.0 ** -11, "bf16": 2.0 ** -8}
+
+
+def to_bytes(kind, values):
+    if kind == "f16":
+        return struct.pack("<%de" % len(values), *values)
+    data = struct.pack("<%df" % len(values), *values)
+    if kind == "bf16":
+        words = struct.unpack("<%dI" % len(values), data)
+        data = struct.pack("<%dH" % len(values), *((w + 0x7FFF + (w >> 16 & 1)) >> 16 for w in words))
+    return data
+
+
+def from_bytes(kind, data):
+    if kind == "bf16":
+        words = array.array("H", data)
+        data = array.array("I", (w << 16 for w in words)).tobytes()
+    code = "e" if kind == "f16" else "f"
+    return list(struct.unpack("<%d%s" % (len(data) // (2 if kind == "f16" else 4), code), data))
+
+
+def rounded(kind, values):
+    return from_bytes(kind, to_bytes(kind, values))
+
+
+def write_npy(name, kind, shape, values):
+    text = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (NPY[kind], tuple(shape))
+    text = text.ljust(118 - 1) + "\n"
+    path = "%s/%s" % (FOLDER, name)
+    with open(path, "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + to_bytes(kind, values))
+    return path
+
+
+def read_npy(path, kind):
+    data = open(path, "rb").read()
+    length, = struct.unpack("<H", data[8:10])
+    header = data[10:10 + length].decode()
+    assert "'%s'" % NPY[kind] in header, header
+    shape = [int(x) for x in header.split("(")[1].split(")")[0].split(",") if x.strip()]
+    return shape, from_bytes(kind, data[10 + length:])
+
+
+def write_safetensors(name, tensors):
+    entries, data = ['"__metadata__":{"format":"np"}'], b""
+    for key, (kind, shape, values) in tensors.items():
+        piece = to_bytes(kind, values)
+        entries.append('"%s":{"dtype":"%s","shape":%s,"data_offsets":[%d,%d]}' %
+                       (key, kind.upper(), list(shape), len(data), len(data) + len(piece)))
+        data += piece
+    header = ("{" + ",".join(entries) + "}").encode()
+    path = "%s/%s" % (FOLDER, name)
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(header)) + header + data)
+    return path
+
+
+class Case:
+    def __init__(self, b, s, t, heads, kv, d, v_dim=0, kind="f32", into=None, out="f32", bhsd=False,
+                 causal=False, window=(-1, -1), scale=0.0, sink=False, splits=0, safetensors=False):
+        self.__dict__.update(locals())
+        self.v_dim = v_dim or d
+        self.into = into or ("f16" if kind == "f16" else "bf16")
+
+    def shape(self, length, heads, dim):
+        return (self.b, heads, length, dim) if self.bhsd else (self.b, length, heads, dim)
+
+    def at(self, length, heads, dim, b, i, h):
+        return ((b * heads + h) * length + i if self.bhsd else (b * length + i) * heads + h) * dim
+
+    def sees(self, i, j):
+        p, (left, right) = i + self.t - self.s, self.window
+        return ((left < 0 or j >= p - left) and (right < 0 or j <= p + right) and
+                not (self.causal and j > p))
+
+    def row(self, q, k, v, sink, b, i, h):
+        """O and lse of one row, in float64."""
+        g = h // (self.heads // self.kv)
+        at = self.at(self.s, self.heads, self.d, b, i, h)
+        query = q[at:at + self.d]
+        scores = {}
+        for j in filter(lambda j: self.sees(i, j), range(self.t)):
+            at = self.at(self.t, self.kv, self.d, b, j, g)
+            scores[j] = math.fsum(map(float.__mul__, query, k[at:at + self.d])) * \
+                (self.scale or self.d ** -0.5)
+        extra = [sink[h]] if sink else []
+        if not scores and not extra:
+            return [0.0] * self.v_dim, -math.inf
+        most = max(list(scores.values()) + extra)
+        weights = {j: math.exp(x - most) for j, x in scores.items()}
+        total = math.fsum(list(weights.values()) + [math.exp(x - most) for x in extra])
+        o = [0.0] * self.v_dim
+        for j, w in weights.items():
+            at = self.at(self.t, self.kv, self.v_dim, b, j, g)
+            for c, x in enumerate(v[at:at + self.v_dim]):
+                o[c] += w * x / total
+        return o, most + math.log(total)
+
+    def files(self, arrays):
+        shapes = [self.shape(self.s, self.heads, self.d), self.shape(self.t, self.kv, self.d),
+                  self.shape(self.t, self.kv, self.v_dim)]
+        if self.safetensors:
+            return [write_safetensors("in.safetensors", {
+                "layer.0/" + n: (self.kind, shape, values)
+                for n, shape, values in zip("vkq", shapes[::-1], arrays[::-1])}),
+                "--q", "layer.0/q", "--k", "layer.0/k", "--v", "layer.0/v"]
+        return [write_npy(n + ".npy", self.kind, shape, values)
+                for n, shape, values in zip("qkv", shapes, arrays)]
+
+    def run(self, r):
+        counts = [self.s * self.heads * self.d, self.t * self.kv * self.d, self.t * self.kv * self.v_dim]
+        arrays = [[r.gauss(0, 1) for _ in range(self.b * n)] for n in counts]
+        sink = rounded("f32", [r.gauss(0, 2) for _ in range(self.heads)]) if self.sink else None
+        command = [HEWN, "attention"] + self.files(arrays)
+        command += ["-o", FOLDER + "/o.npy", "--lse", FOLDER + "/lse.npy", "--out", self.out]
+        command += ["--causal"] if self.causal else []
+        command += ["--window", "%d,%d" % self.window] if self.window != (-1, -1) else []
+        command += ["--scale", repr(self.scale)] if self.scale else []
+        command += ["--splits", str(self.splits)] if self.splits else []
+        command += ["--layout", "bhsd"] if self.bhsd else []
+        command += ["--in", self.into] if self.kind == "f32" and self.into != "bf16" else []
+        command += ["--sink", write_npy("sink.npy", "f32", (self.heads,), sink)] if sink else []
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+        if done.returncode:
+            return done.stdout.decode()
+        return self.compare([rounded(self.into, rounded(self.kind, x)) for x in arrays], sink)
+
+    def compare(self, arrays, sink):
+        shape, o = read_npy(FOLDER + "/o.npy", self.out)
+        lse_shape, lse = read_npy(FOLDER + "/lse.npy", "f32")
+        if tuple(shape) != self.shape(self.s, self.heads, self.v_dim):
+            return "O has shape %s" % shape
+        if lse_shape != [self.b, self.heads, self.s]:
+            return "lse has shape %s" % lse_shape
+        reach = max(abs(x) for x in arrays[2])  # of V
+        bound = reach * (ULP[self.into] + ULP[self.out] + 2.0 ** -18)
+        for b in range(self.b):
+            for h in range(self.heads):
+                for i in range(self.s):
+                    want, want_lse = self.row(*arrays, sink, b, i, h)
+                    at = self.at(self.s, self.heads, self.v_dim, b, i, h)
+                    for c, x in enumerate(want):
+                        if not abs(o[at + c] - x) <= bound:
+                            return "O of (%d,%d,%d) column %d: want %g got %g" % (b, i, h, c, x, o[at + c])
+                    got = lse[(b * self.heads + h) * self.s + i]
+                    if not (got == want_lse or abs(got - want_lse) <= 1e-5 * max(1.0, abs(want_lse))):
+                        return "lse of (%d,%d,%d): want %g got %g" % (b, i, h, want_lse, got)
+        return None
+
+
+CASES = {
+    "two sequences, more keys than queries": Case(2, 3, 140, 2, 2, 64),
+    "float16 files, causal, four heads on two": Case(1, 20, 20, 4, 2, 64, kind="f16", causal=True),
+    "float32 files to an f16 kernel, f16 result": Case(1, 9, 30, 2, 1, 64, into="f16", out="f16"),
+    "bf16 result, a scale of its own": Case(1, 9, 30, 2, 1, 64, out="bf16", scale=0.3),
+    "[B,H,S,D], a window": Case(2, 12, 40, 2, 1, 64, bhsd=True, window=(5, 2)),
+    "a window to the left, causal": Case(1, 30, 30, 1, 1, 96, window=(7, -1), causal=True),
+    "more queries than keys: rows that see none": Case(1, 25, 10, 2, 2, 128, causal=True),
+    "a sink": Case(1, 6, 40, 3, 3, 64, sink=True, causal=True),
+    "a sink, and rows that see nothing else": Case(1, 8, 4, 2, 2, 64, sink=True, causal=True),
+    "three splits": Case(1, 2, 300, 8, 1, 64, splits=3, causal=True),
+    "V narrower than K": Case(1, 5, 20, 1, 1, 192, v_dim=128),
+    "F16 tensors": Case(1, 5, 20, 2, 1, 64, kind="f16", safetensors=True),
+    "BF16 tensors": Case(1, 5, 20, 2, 1, 64, kind="bf16", safetensors=True, causal=True),
+    "F32 tensors": Case(1, 5, 20, 2, 2, 64, safetensors=True, bhsd=True),
+}
+
+
+# Shapes of Q, K, V (and the sink), and what must be said of them.
+REFUSED = {
+    "other batches": ([(2, 4, 1, 64), (1, 4, 1, 64), (1, 4, 1, 64)], "Q is (2, 4, 1, 64) and K is (1, 4, 1, 64): B must be equal"),
+    "other head dimensions": ([(1, 4, 1, 64), (1, 4, 1, 128), (1, 4, 1, 128)], "D must be equal"),
+    "V longer than K": ([(1, 4, 1, 64), (1, 4, 1, 64), (1, 5, 1, 64)], "K is (1, 4, 1, 64) and V is (1, 5, 1, 64): B, S and H must be equal"),
+    "V of other heads": ([(1, 4, 2, 64), (1, 4, 2, 64), (1, 4, 1, 64)], "B, S and H must be equal"),
+    "heads that do not divide": ([(1, 4, 3, 64), (1, 4, 2, 64), (1, 4, 2, 64)], "q_heads: 3 is not a multiple of kv_heads, 2"),
+    "a head dimension without a kernel": ([(1, 4, 1, 80), (1, 4, 1, 80), (1, 4, 1, 80)], "80"),
+    "a sink of other heads": ([(1, 4, 2, 64), (1, 4, 2, 64), (1, 4, 2, 64), (3,)], "holds 3 logits, Q has 2 heads"),
+}
+
+
+def refuse(shapes, rule):
+    paths = [write_npy(n + ".npy", "f32", shape, [0.0] * math.prod(shape)) for n, shape in zip("qkvs", shapes)]
+    command = [HEWN, "attention", *paths[:3], "-o", FOLDER + "/none.npy", *(["--sink", paths[3]] if paths[3:] else [])]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+    said = done.stdout.decode()
+    return None if done.returncode == 1 and rule in said else "status %d, said %s" % (done.returncode, said)
+
+
+def main():
+    r, passed, failed = random.Random(5), 0, 0
+    results = [(name, case.run(r)) for name, case in CASES.items()]
+    results += [(name, refuse(*what)) for name, what in REFUSED.items()]
+    for name, why in results:
+        passed, failed = passed + (why is None), failed + (why is not None)
+        if why:
+            print("FAIL attention_cli: %s: %s" % (name, why))
+    print("attention_cli: %d passed, %d failed, 0 skipped" % (passed, failed))
+    return failed != 0
+
+
+sys.exit(main())
