@@ -422,7 +422,7 @@ typedef struct hewn_attention_args {
     hewn_deviceptr lse;     /* f32, or 0: not wanted. Element (b, h, i) at b * q_heads * q_length +
                                h * q_length + i; packed: h * q_tokens + token */
     hewn_deviceptr row_max; /* f32, laid out as lse; with `unnormalised` only, then required */
-    hewn_deviceptr sink;    /* f32[q_heads] */
+    hewn_deviceptr sink;    /* f32[q_heads]; -inf: this head has none */
     hewn_deviceptr q_scale, k_scale, v_scale; /* f32, 1 or one a head; above 0, 0: one */
     hewn_deviceptr cu_q;                      /* int32[batch + 1] */
     hewn_deviceptr workspace;                 /* used from launch to the end of the last kernel */

@@ -90,5 +90,13 @@ $(O)/modules/%.o: $(O)/modules/%.c $(SRC)/include/hewn.h
 	$(call say,CC)
 	$(Q)$(CC) $(CFLAGS_ALL) -c $< -o $@
 
+# What ptxas said of each module: its time, registers and spills.
+.PHONY: assembly
+assembly: $(module_cubins)
+	$(Q)awk 'FNR == 1 { n = FILENAME; sub(".*/", "", n); sub(".log", "", n) } \
+	  / spill stores/ { spilled = $$5 } / registers/ { registers = $$5 } \
+	  /Compile time/ { printf "%-32s %7.0f ms  %3d registers  %d bytes spilled\n", n, $$(NF - 1), registers, spilled }' \
+	  $(module_cubins:$(BUILD)/modules/%.cubin=$(O)/modules/%.log)
+
 .SECONDARY: $(module_list:%=$(O)/modules/%.i) $(module_list:%=$(O)/modules/%.c)
 -include $(module_list:%=$(O)/modules/%.d)

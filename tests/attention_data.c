@@ -263,6 +263,8 @@ static bool draw_scalars(struct attention_data *d, struct rng *r)
     const struct attention_case *c = &d->c;
     bool ok = true;
     if (c->sink) ok = (d->sink = draw_floats(r, c->hq, -2.0, 6.0, &d->sink_count)) != NULL;
+    /* a head without a sink among others that have one */
+    if (ok && c->sink && c->hq > 2) d->sink[c->hq / 2] = -INFINITY;
     if (ok && c->qs)
         ok = (d->q_scale = draw_floats(r, c->qs == SCALING_HEAD ? c->hq : 1, 0.6, 1.7,
                                        &d->q_scale_count)) != NULL;

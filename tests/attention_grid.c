@@ -17,7 +17,7 @@ static int64_t least(int64_t x, int64_t y)
 static const char *const sample[] = {
     /* rows that see no key; no queries; no keys */
     "qk=64 sq=200 sk=100 causal=1 b=2",
-    "qk=64 sq=130 sk=130 win=-3 b=2",
+    "qk=64 sq=130 sk=130 causal=1 win=-3 b=2",
     "qk=128 sq=0 sk=64",
     "qk=128 sq=40 sk=0 b=2 out=f32",
     "qk=128 sq=40 sk=0 sink=1",
@@ -61,7 +61,8 @@ static const char *const sample[] = {
     "qk=512 hq=2 hkv=1 sq=9 sk=700 splits=2 packed=1 ragged=1 b=2 tail=3",
     /* sinks, two sources, raw sums */
     "qk=128 sink=1 hq=4 hkv=2 sq=140 sk=260 causal=1 b=2",
-    "qk=64 sink=1 hq=2 hkv=2 sq=200 sk=100 causal=1",
+    "qk=64 sink=1 hq=4 hkv=2 sq=200 sk=100 causal=1",
+    "qk=128 sink=1 hq=3 hkv=1 sq=3 sk=900 splits=4 keys=1 ragged=2 b=4",
     "qk=128 sources=2 hq=2 hkv=1 sq=150 sk=300 causal=1 left=120 sk1=70 b=2",
     "qk=64 sources=2 sq=100 sk=256 win=64 causal=1 sk1=200 keys1=1 ragged=2 b=4 sink=1",
     "qk=512 sources=2 hq=4 hkv=1 sq=20 sk=180 page=64 keys=1 ragged=1 b=2 sk1=130 page1=32 keys1=1",
@@ -93,7 +94,8 @@ enum { DIMS = sizeof all_dims / sizeof all_dims[0] };
 static const int inputs[] = {HEWN_BF16, HEWN_F16, HEWN_E4M3};
 static const int outputs[] = {HEWN_BF16, HEWN_F32, HEWN_F16};
 
-/* A causal case of each module, two blocks of keys and two tiles of queries. */
+/* Two cases of each module: causal, two blocks of keys and two tiles of queries; and one whose
+ * maximum grows from block to block. */
 static void every_module(attention_visit *visit, void *user)
 {
     for (int in = 0; in < 3; in++)
@@ -105,6 +107,11 @@ static void every_module(attention_visit *visit, void *user)
             c.hq = 2, c.hkv = 1 + n % 2, c.sq = 135, c.source[0].sk = 215;
             c.source[0].causal = 1;
             c.source[0].left = n % 3 == 2 ? 100 : -1;
+            visit(user, &c);
+            c.hq = c.hkv, c.sq = 40, c.source[0].sk = 420;
+            c.source[0].causal = 0, c.source[0].left = -1;
+            c.pattern = n % 2 ? PATTERN_SPIKES : PATTERN_RISING;
+            c.peak = 200;
             visit(user, &c);
         }
 }

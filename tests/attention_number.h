@@ -57,7 +57,7 @@ static inline double number_half_step(int dtype, double x)
     const struct number_format f = number_format(dtype);
     int e;
     frexp(x, &e);
-    e = e - 1 < f.least ? f.least : e - 1;
+    e = x == 0 || e - 1 < f.least ? f.least : e - 1;
     return ldexp(0.5, e - f.fraction);
 }
 

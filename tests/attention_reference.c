@@ -53,7 +53,7 @@ static double load_key(const struct panels *p, const struct attention_tensor *t,
     for (int64_t x = 0; x < t->columns; x++) {
         double value = attention_load(t, at + (size_t)x);
         p->keys[(n / LANES * t->columns + x) * LANES + n % LANES] = value;
-        norm += value * value;
+        if (isfinite(value)) norm += value * value;
     }
     return sqrt(norm);
 }

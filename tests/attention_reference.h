@@ -26,7 +26,7 @@ struct attention_row {
     double variance, samples;
     double reach; /* sum_j p_j |V_j|, which bounds |o| */
     double floor; /* what the smallest step of P adds at most to |o| */
-    double score; /* scale |q| max |k| of the keys seen: bounds what s is the sum of */
+    double score; /* scale |q| max |k| of the keys seen, their finite part: what s is the sum of */
     int64_t keys; /* seen */
 };
 

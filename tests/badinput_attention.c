@@ -167,6 +167,44 @@ static void plan_calls(hewn_context *context)
     hewn_attention_plan_destroy(NULL);
 }
 
+/* What is refused above, one step before it; and what is unused, whatever it holds. */
+#define GOOD(change)                                                                         \
+    do {                                                                                     \
+        hewn_attention_desc d = good_attention();                                            \
+        hewn_attention_source *s = &d.source[0];                                             \
+        hewn_attention_plan *plan = NULL;                                                    \
+        hewn_error err = {0};                                                                \
+        (void)s;                                                                             \
+        change;                                                                              \
+        if (test_case("attention: " #change " is legal"))                                    \
+            CHECK(!hewn_attention_plan_create(context, &d, &plan, &err), "%s", err.message); \
+        hewn_attention_plan_destroy(plan);                                                   \
+    } while (0)
+
+static void legal(hewn_context *context)
+{
+    GOOD(d.qk_dim = 192);
+    GOOD((d.batch = 1, d.q_length = (1 << 29) - 1));
+    GOOD(d.q_tokens = -1);
+    GOOD((d.q_packed = 1, d.q_tokens = INT32_MAX));
+    GOOD(d.pack = 4);
+    GOOD((d.q_heads = 512, d.pack = 128));
+    GOOD(d.splits = 256);
+    GOOD((d.splits = 1, d.unnormalised = 1));
+    GOOD(d.scale = 1e38);
+    GOOD(d.scale = 1e-38);
+    GOOD(d.q_head = (1LL << 37) - 8);
+    GOOD((d.batch = 1, d.o_token = 1028));
+    GOOD((d.layout = HEWN_BHSD, d.o_head = 100 * 128));
+    GOOD(s->k_token = s->k_head = s->k_batch = 8);
+    GOOD(s->v_batch = (1LL << 39) - 8);
+    GOOD((s->page_size = 256, s->pages = 1, s->table_width = 2));
+    GOOD((s->page_size = 16, s->length = 0));
+    GOOD((s->keys = HEWN_KEYS_PACKED, s->tokens = 0));
+    GOOD(s->tokens = s->pages = s->table_width = -1);
+    GOOD(s->window_left = s->window_right = INT64_MAX);
+}
+
 /* ---- addresses -- */
 
 static hewn_attention_args good_args(void)
@@ -215,7 +253,8 @@ static void addresses(hewn_context *context)
     BAD_RUN(, a.source[0].k = 0, "source[0].k: address must not be 0");
     BAD_RUN(, a.source[0].v += 2, "source[0].v: address 0x30000002 is not a multiple of 16");
     BAD_RUN(, a.source[1].k = AT_MORE, "source[1].k: address 0x60000000 must be 0");
-    BAD_RUN((d.sources = 2, d.splits = 1), a.source[1].k = AT_MORE, "source[1].v: address must not be 0");
+    BAD_RUN((d.sources = 2, d.splits = 1), a.source[1].k = AT_MORE,
+            "source[1].v: address must not be 0");
     BAD_RUN(, a.source[0].lengths = AT_MORE, "source[0].lengths: address 0x60000000 must be 0");
     BAD_RUN(d.source[0].keys = HEWN_KEYS_LENGTHS, , "source[0].lengths: address must not be 0");
     BAD_RUN(d.source[0].window_lengths = 1, , "source[0].windows: address must not be 0");
@@ -319,7 +358,7 @@ static void good_tables(struct tables *x)
                          .lengths = {300, 17},
                          .windows = {0, 1 << 29},
                          .offsets = {0, 0, 40}};
-    for (int i = 0; i < 38; i++) x->table[i] = 49 - i;
+    for (int i = 0; i < 38; i++) x->table[i] = (i + 40) % 50;
     x->table[19 + 2] = -1; /* behind the second sequence's 17 keys */
     x->t.struct_size = sizeof x->t;
     x->t.cu_q = x->cu_q;
@@ -408,6 +447,10 @@ static void choices(hewn_context *context)
         {"decoding, split by blocks", 1, 16, 1, 64, 1, 1000, -1, 0, 0, 16, 4, 4, 4 * 16 * 65 * 4},
         {"decoding, few blocks", 1, 16, 1, 64, 1, 384, -1, 0, 0, 16, 1, 1, 0},
         {"decoding in a window", 1, 16, 1, 64, 1, 65536, 100, 0, 0, 16, 1, 1, 0},
+        {"decoding in a window of four blocks", 1, 16, 1, 64, 1, 65536, 400, 0, 0, 16, 2, 2,
+         2 * 16 * 65 * 4},
+        {"a token too few to fill tiles", 200, 4, 1, 64, 255, 65536, -1, 0, 0, 4, 1, 800, 0},
+        {"tokens that fill tiles", 200, 4, 1, 64, 256, 65536, -1, 0, 0, 1, 1, 800, 0},
         {"decoding, unnormalised", 1, 16, 1, 64, 1, 65536, -1, 0, 1, 16, 1, 1, 0},
         {"halves of V", 1, 2, 2, 512, 128, 512, -1, 0, 0, 1, 2, 8, 2 * 256 * 513 * 4},
         {"asked for", 1, 2, 2, 256, 128, 128, -1, 3, 0, 1, 3, 6, 3 * 256 * 257 * 4},
@@ -448,6 +491,7 @@ void attention(void)
     options(context);
     strides(context);
     sources(context);
+    legal(context);
     plan_calls(context);
     addresses(context);
     overlaps(context);

@@ -36,7 +36,7 @@ comes_to() {
     launch_on "$1"
     want "$1" "$2" "$out"
     if [ "$3" != - ]; then want "$1: finding" "\"kind\":\"$3\",.*\"line\":[1-9]" "$report"; fi
-    if [ "$4" != - ]; then want "$1: verdict" "^{\"verdict\":\"$4\",\"kernel\":\"k\",\"findings\":[0-9]*}$" "$report"; fi
+    if [ "$4" != - ]; then want "$1: verdict" "^{\"verdict\":\"$4\",\"kernel\":\"k\",\"findings\":[0-9]*,\"basis\":" "$report"; fi
 }
 
 ptx clean '' 'st.global.u32 [%rd1], %r1;'
@@ -101,6 +101,32 @@ want 'no CTAs' 'launch 1 sync 0' "$out"
 launch_on clean 1 1025
 want 'too many threads' 'launch 1 sync 0' "$out"
 
+# How the verdict was reached: proved where the order cannot matter, else sampled, with the line that says why.
+# reached BASIS NAME [WHY] -- DECLARATIONS BODY, two warps a CTA, two CTAs
+reached() {
+    basis=$1 name=$2 why=$3
+    ptx "basis-$name" "$4" "$5"
+    launch_on "basis-$name" 2 64
+    case $basis in
+    proved) want "$name: proved" '"basis":"proved"}$' "$report" ;;
+    *) want "$name: sampled" "\"basis\":\"sampled\",\"why\":\"ptx input:[0-9]*: $why" "$report" ;;
+    esac
+}
+reached proved plain '' '' 'bar.sync 0; red.global.add.u32 [%rd1+4], 1;'
+reached sampled atom 'what this reads' '' 'atom.global.add.u32 %r3, [%rd1+4], 1;'
+reached sampled flag 'what this reads' '' 'ld.relaxed.gpu.global.u32 %r3, [%rd1+4];'
+reached sampled clock 'what this returns' '' 'mov.u32 %r3, %clock;'
+reached sampled columns 'which CTA of an SM' '.shared .align 16 .b32 base[4];' 'setp.gt.u32 %p1, %r1, 31; @%p1 bra END;
+tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [base], 32; ld.shared.u32 %r3, [base];
+tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, 32; END:'
+# A warp that only signals, twice: nothing keeps its second signal behind the first generation.
+pair='setp.gt.u32 %p1, %r1, 31; @%p1 bra WAITS; bar.arrive 1, 64; SECOND bar.arrive 1, 64; bra END;
+WAITS: bar.sync 1, 64; BACK bar.sync 1, 64; END:'
+reached sampled generations 'an arrival here' '' "$(echo "$pair" | sed 's/SECOND//; s/BACK//')"
+reached proved generations-kept '' '' "$(echo "$pair" | sed 's/SECOND/bar.sync 2, 64;/; s/BACK/bar.arrive 2, 64;/')"
+HEWN_SIM_CHECK=0 launch_on clean
+want 'unchecked: sampled' '"basis":"sampled","why":"nothing looked at the order' "$report"
+
 # settings: a bad value is named and fails cuInit; nothing is guessed
 refused() { # NAME VALUE
     env "$1=$2" HEWN_LIBCUDA="$SIM" "$launch" "$work/clean.ptx" >"$out" 2>&1
@@ -163,7 +189,7 @@ finding = {'severity': str, 'kind': str, 'cause': str, 'kernel': str, 'file': st
 for line in open(sys.argv[1]):
     entry = json.loads(line)
     if 'verdict' in entry:
-        assert set(entry) == {'verdict', 'kernel', 'findings'}, line
+        assert set(entry) - {'why', 'suppressed', 'schedules'} == {'verdict', 'kernel', 'findings', 'basis'}, line
         assert entry['verdict'] in ('clean', 'review', 'incomplete', 'error'), line
     else:
         for key, kind in finding.items():

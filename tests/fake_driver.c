@@ -245,13 +245,15 @@ static hewn_cu_result fake_func_load(hewn_cu_function function)
     return code;
 }
 
-static void record_launch(const unsigned shape[6], unsigned shared, unsigned attributes)
+static void record_launch(const unsigned shape[6], unsigned shared, unsigned attributes,
+                          void **params)
 {
     memcpy(fake.grid, shape, sizeof fake.grid);
     memcpy(fake.block, shape + 3, sizeof fake.block);
     fake.shared = shared;
     fake.attributes = attributes;
     fake.launches++;
+    if (fake.launching) fake.launching(params);
 }
 
 static hewn_cu_result fake_launch_kernel(hewn_cu_function function, unsigned grid_x,
@@ -260,9 +262,9 @@ static hewn_cu_result fake_launch_kernel(hewn_cu_function function, unsigned gri
                                          hewn_cu_stream stream, void **params, void **extra)
 {
     ENTER("cuLaunchKernel");
-    (void)function, (void)stream, (void)params, (void)extra;
+    (void)function, (void)stream, (void)extra;
     unsigned shape[] = {grid_x, grid_y, grid_z, block_x, block_y, block_z};
-    record_launch(shape, shared_bytes, 0);
+    record_launch(shape, shared_bytes, 0, params);
     return code;
 }
 
@@ -270,9 +272,9 @@ static hewn_cu_result fake_launch_kernel_ex(const hewn_cu_launch_config *c,
                                             hewn_cu_function function, void **params, void **extra)
 {
     ENTER("cuLaunchKernelEx");
-    (void)function, (void)params, (void)extra;
+    (void)function, (void)extra;
     unsigned shape[] = {c->grid_x, c->grid_y, c->grid_z, c->block_x, c->block_y, c->block_z};
-    record_launch(shape, c->shared_bytes, c->attribute_count);
+    record_launch(shape, c->shared_bytes, c->attribute_count, params);
     return code;
 }
 
@@ -284,18 +286,25 @@ static hewn_cu_result fake_tensor_map_encode_tiled(hewn_cu_tensor_map *map, int 
                                                    int swizzle, int l2, int oob)
 {
     ENTER("cuTensorMapEncodeTiled");
-    (void)dim, (void)stride, (void)box, (void)element_stride;
-    uint64_t words[] = {(uint64_t)(uintptr_t)address,
-                        rank,
-                        (uint64_t)dtype,
-                        (uint64_t)interleave,
-                        (uint64_t)swizzle,
-                        (uint64_t)l2,
-                        (uint64_t)oob};
+    struct fake_map told = {.address = (uint64_t)(uintptr_t)address,
+                            .rank = (uint8_t)rank,
+                            .dtype = (uint8_t)dtype,
+                            .interleave = (uint8_t)interleave,
+                            .swizzle = (uint8_t)swizzle,
+                            .l2 = (uint8_t)l2,
+                            .oob = (uint8_t)oob};
+    for (uint32_t i = 0; i < rank; i++) {
+        told.dim[i] = dim[i];
+        if (i + 1 < rank) told.stride[i] = stride[i];
+        told.box[i] = (uint16_t)box[i];
+        told.element_stride[i] = (uint16_t)element_stride[i];
+    }
     memset(map, 0, sizeof *map);
-    memcpy(map->opaque, words, sizeof words);
+    memcpy(map->opaque, &told, sizeof told);
     return code;
 }
+
+_Static_assert(sizeof(struct fake_map) <= sizeof(hewn_cu_tensor_map), "it must fit");
 
 static hewn_cu_result fake_get_error_name(hewn_cu_result error, const char **name)
 {

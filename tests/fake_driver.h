@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum { FAKE_MAX_SYMBOLS = 64 };
 
@@ -26,7 +27,8 @@ struct fake_driver {
                               will not release cannot be made to */
     /* what has happened */
     long calls, launches, loads;
-    const char *failed; /* the function that was last made to fail */
+    void (*launching)(void **params); /* told of every launch that is about to succeed; or NULL */
+    const char *failed;               /* the function that was last made to fail */
     unsigned grid[3], block[3], shared, attributes;
     /* what is held */
     int retained, modules;
@@ -36,6 +38,13 @@ struct fake_driver {
 };
 
 extern struct fake_driver fake;
+
+/* What the fake driver writes into a tensor map: the arguments it was given. */
+struct fake_map {
+    uint64_t address, dim[5], stride[4];
+    uint16_t box[5], element_stride[5];
+    uint8_t rank, dtype, interleave, swizzle, l2, oob;
+};
 
 /* Everything back to one healthy device of compute capability 9.0, nothing current on this thread. */
 void fake_reset(void);

@@ -54,7 +54,7 @@ try '.npy of another shape' 1 'y.npy: shape (2, 16), want (32,)' "$work/axpy.ptx
     --buf "y f32[32] file $work/y.npy"
 try 'JSON' 0 '{"run":".*axpy.ptx","seed":3,"step":"over","result":0,"simulated":true,"results":"right","message":""}' \
     "$work/axpy.ptx" --json --seed 3
-try 'JSON has the verdict' 0 '{"verdict":"clean","kernel":"axpy","findings":0}' "$work/axpy.ptx" --json
+try 'JSON has the verdict' 0 '{"verdict":"clean","kernel":"axpy","findings":0,"basis":"proved"}' "$work/axpy.ptx" --json
 try 'a finding' 1 'oob' "$work/axpy.ptx" --buf 'y f32[4]' --expect 'y zeros'
 try 'another entry' 1 "entry: 'saxpy' is none of the text's (axpy)" "$work/axpy.ptx" --entry saxpy
 try 'too few parameters' 1 'params: 2 are given, entry axpy has 3' "$work/axpy.ptx" --params 'x, y'

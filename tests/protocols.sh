@@ -24,6 +24,8 @@ for file in "$sources"/*.ptx; do
     for define in "" -DFIXED; do
         want=1
         [ -n "$define" ] && want=0
+        HEWN_LIBCUDA=$SIM "$hewn" run "$sources/$name.ptx" $define --json >"$work/out" 2>&1
+        want "$name $define: proved" '"verdict":.*"basis":"proved"}$' "$work/out"
         for seed in 1 2 3 4 5 6 7 8; do
             says "$name" "$define" $seed
             got=$?

@@ -61,7 +61,7 @@ for rule in proxy proxy:36-no-proxy-fence.ptx "proxy:zoo/36-no-proxy-fence.ptx:$
     suppressed 0 --suppress "$rule"
     want "$rule: the text says so" "^  suppressed by $rule: 1 finding\$" "$out"
     want "$rule: the finding is listed" "\"kind\":\"proxy\".*,\"suppressed\":\"$rule\"}\$" "$report"
-    want "$rule: the verdict" '^{"verdict":"clean","kernel":"zoo","findings":0,"suppressed":1}$' "$report"
+    want "$rule: the verdict" '^{"verdict":"clean","kernel":"zoo","findings":0,"suppressed":1,"basis":"proved"}$' "$report"
 done
 for rule in race proxy:no-proxy-fence.ptx "proxy:36-no-proxy-fence.ptx:$((line + 1))"; do
     suppressed 1 --suppress "$rule"

@@ -53,14 +53,17 @@ checked 1 12 race 1 64
 want 'race: some seeds, not all' 'under [1-9]* *[0-9]* *of 12 seeds: [0-9, ]*$' "$out"
 want 'race: the seeds in the report' '"kind":"oob".*"seeds":\[[0-9,]*\]}$' "$report"
 if [ "$(grep -c '"kind":"oob"' "$report")" = 1 ]; then ok; else fail 'race: equal findings are not folded' "$(cat "$report")"; fi
-if [ "$(grep -c '^{"verdict":"error","kernel":"k","findings":[0-9]*}$' "$report")" = 1 ]; then ok; else fail 'race: not one verdict' "$(cat "$report")"; fi
+if [ "$(grep -c '^{"verdict":"error","kernel":"k","findings":[0-9]*,"basis":"proved"}$' "$report")" = 1 ]; then ok; else fail 'race: not one verdict' "$(cat "$report")"; fi
 want 'race: the closing lines' '^hewn check: 12 schedules, seeds 1 to 12$' "$out"
 HEWN_SIM_SEED=100 checked 1 3 always
 want 'always: under every seed' 'under every seed' "$out"
 want 'always: seeds from HEWN_SIM_SEED on' '"seeds":\[100,101,102\]' "$report"
 checked 2 2 unmodelled
 checked 0 3 clean
-want 'clean: one verdict' '^{"verdict":"clean","kernel":"k","findings":0}$' "$report"
+want 'clean: one verdict' '^{"verdict":"clean","kernel":"k","findings":0,"basis":"proved"}$' "$report"
+checked 0 3 bulk
+want 'bulk: explored, how far, and why' '"findings":0,"basis":"explored","schedules":3,"why":"ptx input:[0-9]*: ' "$report"
+want 'bulk: in words' '^hewn check: 1 explored under these seeds: ptx input:[0-9]*: ' "$out"
 "$BUILD/hewn" check --schedules 2 sh -c 'test $HEWN_SIM_SEED = 1 || exit 9' >"$out" 2>&1
 status 'a program that fails under its second seed' 9 $?
 want 'a program that fails under its second seed' 'seed 2: program exit 9' "$out"

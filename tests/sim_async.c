@@ -734,7 +734,7 @@ static const struct bug {
      "mbarrier.init.shared::cta.b64 [bar], 1;\n"
      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 16;\n"
      "mbarrier.arrive.shared::cta.b64 _, [bar];\n",
-     "mbarrier-overrun", "bar[0]", 0},
+     "mbarrier-overrun", "bar[0]", 719},
     {"tx out of range",
      "mbarrier.init.shared::cta.b64 [bar], 1;\n"
      "mbarrier.expect_tx.shared::cta.b64 [bar], 1048575;\n"
@@ -789,6 +789,26 @@ static void check_bug(const struct bug *bug, uint64_t seed)
     snprintf(object, sizeof object, "\"object\":\"%s\"", bug->object);
     CHECK(strstr(r.findings, object), "no %s in: %s", object, r.findings);
     run_free(in);
+}
+
+/* A warp that arrives at another CTA's barrier once too often: both CTAs are named. */
+static void check_remote_arrivals(uint64_t seed)
+{
+    static const char text[] =
+        BUG_HEAD ".reg .b32 rank, far;\nmov.u32 rank, %cluster_ctarank;\n"
+                 "mbarrier.init.shared::cta.b64 [bar], 1;\nfence.mbarrier_init.release.cluster;\n"
+                 "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
+                 "mapa.shared::cluster.u32 far, r, 1;\nsetp.ne.u32 p, rank, 0; @p bra over;\n"
+                 "mbarrier.expect_tx.relaxed.cluster.shared::cluster.b64 [far], 16;\n"
+                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [far];\n"
+                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [far];\n"
+                 "over: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\nret;\n}\n";
+    struct run r = {.grid = 2, .block = 1, .cluster = 2, .seed = seed};
+    uint64_t p = 0;
+    CHECK_INT(run_kernel(&r, text, &p, 8), 719);
+    CHECK(run_found(&r, "mbarrier-overrun"), "findings: %s", r.findings);
+    CHECK(strstr(r.findings, "at bar[0] of CTA rank 1, from a warp of CTA rank 0;"), "findings: %s",
+          r.findings);
 }
 
 /* The lanes of a warp initialise one barrier alike: as good as one initialisation. */
@@ -963,6 +983,8 @@ int main(int argc, char **argv)
         if (!test_case("finding: %s", bugs[i].name)) continue;
         for (uint64_t seed = 0; seed < 10; seed++) check_bug(&bugs[i], seed);
     }
+    if (test_case("finding: an arrival from another CTA"))
+        for (uint64_t seed = 0; seed < 10; seed++) check_remote_arrivals(seed);
     if (test_case("init by all lanes of a warp")) check_init_by_warp(0, true);
     if (test_case("init by the lanes of a warp with different counts"))
         check_init_by_warp(1, false);

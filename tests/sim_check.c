@@ -6,27 +6,16 @@
  */
 #include "harness.h"
 
-#include "decode.h"
 #include "launch_memory.h"
-#include "machine.h"
 #include "mem.h"
+#include "sim_run.h"
 #include "tmap.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <string.h>
 
 enum { SEEDS = 12, BUFFER = 1 << 16 };
-
-static const struct gpu gpu = {.name = "test",
-                               .cc_major = 10,
-                               .sm_count = 4,
-                               .shared_optin = 232448,
-                               .shared_per_sm = 233472,
-                               .regs_per_sm = 65536,
-                               .threads_per_sm = 2048,
-                               .ctas_per_sm = 32,
-                               .clock_khz = 1000000};
 
 struct order_case {
     const char *name;
@@ -82,17 +71,6 @@ static char *build(const struct order_case *c, bool broken, uint32_t lines[2])
 }
 
 static void *buffers[2]; /* in, out */
-static char report_path[] = "/tmp/sim_check.XXXXXX";
-
-static void read_findings(char *to, size_t room)
-{
-    FILE *f = fopen(report_path, "r");
-    size_t n = f ? fread(to, 1, room - 1, f) : 0;
-    to[n] = '\0';
-    if (f) fclose(f);
-    if (truncate(report_path, 0)) perror(report_path);
-}
-
 /* A map of 256 words behind it, for tensor copies. */
 static void put_map(void *at)
 {
@@ -106,51 +84,22 @@ static void put_map(void *at)
     tmap_encode(&t, at);
 }
 
-/* `before`, `*after`: memory of the launch before; of this one, if wanted. */
-static int run_launch(const struct order_case *c, const char *text, uint64_t seed,
-                      const struct launch_memory *before, struct launch_memory **after,
-                      char *findings, size_t room)
+static struct run run_of(const struct order_case *c, uint64_t seed)
 {
-    _Alignas(64)
-        uint64_t params[8] = {(uint64_t)(uintptr_t)buffers[0], (uint64_t)(uintptr_t)buffers[1]};
-    struct ptx_module *module;
-    struct kernel *kernel;
-    struct ptx_diag diag = {{0}};
-    uint32_t cluster = c->cluster ? c->cluster : 1;
-    struct launch l = {.gpu = &gpu,
-                       .grid = {c->grid ? c->grid : cluster, 1, 1},
-                       .block = {c->block, 1, 1},
-                       .cluster = {cluster, 1, 1},
-                       .params = (const uint8_t *)params,
-                       .param_bytes = 16,
-                       .sm_count = gpu.sm_count,
-                       .host_threads = 1,
-                       .seed = seed,
-                       .check_level = c->level ? c->level : 1,
-                       .before = before,
-                       .keeps_memory = after != NULL};
-    int result;
-    if (ptx_parse(text, strlen(text), &module, &diag)) {
-        fprintf(stderr, "%s\n", diag.text);
-        return -1;
-    }
-    result = kernel_decode(module, &module->entries[0], &kernel, &diag);
-    if (result || kernel->unsupported) {
-        fprintf(stderr, "%s %s\n", diag.text, result ? "" : kernel->unsupported);
-        return -1;
-    }
+    return (struct run){.grid = c->grid ? c->grid : c->cluster,
+                        .block = c->block,
+                        .cluster = c->cluster,
+                        .level = c->level,
+                        .seed = seed};
+}
+
+static int run_text(struct run *r, const char *text)
+{
+    const uint64_t params[2] = {(uint64_t)(uintptr_t)buffers[0], (uint64_t)(uintptr_t)buffers[1]};
     for (int i = 0; i < 2; i++) memset(buffers[i], 0, BUFFER);
     put_map(buffers[0]);
     put_map((char *)buffers[0] + 4096);
-    l.kernel = kernel;
-    l.report = report_new("k", 1);
-    result = launch_run(&l);
-    report_end(l.report);
-    read_findings(findings, room);
-    kernel_free(kernel);
-    ptx_module_free(module);
-    if (after) *after = l.memory;
-    return result;
+    return run_kernel(r, text, params, sizeof params);
 }
 
 static bool cites(const char *findings, const char *kind, uint32_t line)
@@ -172,7 +121,6 @@ static bool cites(const char *findings, const char *kind, uint32_t line)
 
 static void run_case(const struct order_case *c)
 {
-    static char findings[1 << 16];
     for (int broken = c->kind ? 1 : 0; broken >= 0; broken--) {
         uint32_t lines[2];
         char *text = build(c, broken, lines);
@@ -181,18 +129,18 @@ static void run_case(const struct order_case *c)
             continue;
         }
         for (uint64_t seed = 0; seed < SEEDS && !test_case_failures(); seed++) {
-            int result =
-                run_launch(c, text, test_seed() + seed, NULL, NULL, findings, sizeof findings);
+            struct run r = run_of(c, test_seed() + seed);
+            int result = run_text(&r, text);
             const char *verdict = !broken ? "clean" : c->review ? "review" : "error";
             char want[64];
             snprintf(want, sizeof want, "\"verdict\":\"%s\"", verdict);
             CHECK_INT(result, 0);
-            CHECK(strstr(findings, want), "seed %llu: want %s got %s", (unsigned long long)seed,
-                  want, findings);
+            CHECK(strstr(r.findings, want), "seed %llu: want %s got %s", (unsigned long long)seed,
+                  want, r.findings);
             if (!broken) continue;
-            CHECK(cites(findings, c->kind, lines[0]) || cites(findings, c->kind, lines[1]),
+            CHECK(cites(r.findings, c->kind, lines[0]) || cites(r.findings, c->kind, lines[1]),
                   "seed %llu: want %s at line %u or %u, got %s", (unsigned long long)seed, c->kind,
-                  lines[0], lines[1], findings);
+                  lines[0], lines[1], r.findings);
         }
         free(text);
     }
@@ -617,44 +565,40 @@ static void run_dependent(const char *name, bool broken)
         "@w1 ld.global.u32 w, [out];\n",
         "ld.global.u32 w, [out]; //!\ngriddepcontrol.wait;\n"};
     struct order_case c = {.text = writer, .block = 32};
-    static char findings[1 << 14];
     uint32_t lines[2];
     struct launch_memory *before = NULL;
+    struct run first, second;
     char *text;
     if (!test_case("%s, %s", name, broken ? "broken" : "repaired")) return;
     text = build(&c, false, lines);
-    CHECK_INT(run_launch(&c, text, 1, NULL, &before, findings, sizeof findings), 0);
+    first = run_of(&c, 1);
+    first.after = &before;
+    CHECK_INT(run_text(&first, text), 0);
     free(text);
     c.text = readers[broken];
     c.block = 64;
     text = build(&c, false, lines);
-    CHECK_INT(run_launch(&c, text, 1, before, NULL, findings, sizeof findings), 0);
-    CHECK(broken == cites(findings, "race", lines[0]), "want %s got %s", broken ? "race" : "clean",
-          findings);
+    second = run_of(&c, 1);
+    second.before = before;
+    CHECK_INT(run_text(&second, text), 0);
+    CHECK(broken == cites(second.findings, "race", lines[0]), "want %s got %s",
+          broken ? "race" : "clean", second.findings);
     free(text);
     launch_memory_free(before);
 }
 
 int main(int argc, char **argv)
 {
-    int fd = mkstemp(report_path);
     test_begin("sim_check", argc, argv);
-    if (fd < 0) {
-        perror(report_path);
+    if (!run_begin()) {
+        perror("sim_check");
         return 1;
     }
-    close(fd);
-    setenv("HEWN_SIM_REPORT", report_path, 1);
-    setenv("HEWN_SIM_QUIET", "1", 1);
-    for (int i = 0; i < 2; i++) {
-        uint64_t address;
-        if (mem_alloc(BUFFER, &address)) abort();
-        buffers[i] = (void *)(uintptr_t)address;
-    }
+    for (int i = 0; i < 2; i++) buffers[i] = run_alloc(BUFFER);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) run_case(&cases[i]);
     run_dependent("a dependent launch reads before griddepcontrol.wait", true);
     run_dependent("a dependent launch reads before griddepcontrol.wait", false);
-    unlink(report_path);
+    run_end();
     mem_reset();
     return test_end();
 }

@@ -58,12 +58,15 @@ static int launch(struct run *r, const struct kernel *kernel, const void *params
                        .sm_count = r->sms ? r->sms : gpu.sm_count,
                        .host_threads = r->threads ? r->threads : 1,
                        .seed = r->seed,
-                       .check_level = 1,
+                       .check_level = r->level ? r->level : 1,
+                       .before = r->before,
+                       .keeps_memory = r->after != NULL,
                        .report = report_new("k", 1)};
     memcpy(block, params, param_bytes);
     const int result = launch_run(&l);
     report_end(l.report);
     read_findings(r);
+    if (r->after) *r->after = l.memory;
     return result;
 }
 

@@ -8,11 +8,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A launch in one dimension. 0: one CTA, 32 threads, no clusters, 4 SMs, one host thread. */
+struct launch_memory;
+
+/* A launch in one dimension. 0: one CTA, 32 threads, no clusters, 4 SMs, one host thread, checks of level 1. */
 struct run {
     uint32_t grid, block, cluster, dynamic_shared, sms, threads;
+    int level;
     uint64_t seed;
-    char findings[8192]; /* JSON lines of the last launch */
+    const struct launch_memory *before; /* what the launch before did, where this may overlap it */
+    struct launch_memory **after;       /* where not NULL: what this one did; the caller's */
+    char findings[1 << 14];             /* JSON lines of the last launch */
 };
 
 enum { RUN_PARAM_BYTES = 1024 };

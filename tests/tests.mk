@@ -1,7 +1,7 @@
 # Test programs and how `make check` runs them. A program that links simulator objects is in sim_tests;
 # one that goes through libhewn.a or the driver API is in lib_tests. Scripts use tools.
 
-lib_tests := gemm attention combine tensormap golden badinput inject npy safetensors bench rates
+lib_tests := gemm attention combine tensormap golden badinput inject params npy safetensors bench rates
 api_tests := driver_api driver_launch abi compiled
 tools     := launch zoo mutate
 sim_tests := sim_parse sim_exec sim_ops sim_async sim_tensor sim_tma sim_check recorded
@@ -21,7 +21,7 @@ $(test_bin)/%: $(O)/tests/%.o
 $(test_bin)/attention: $(patsubst $(SRC)/%.c,$(O)/%.o,$(wildcard $(SRC)/tests/attention_*.c))
 $(test_bin)/badinput: $(O)/tests/badinput_attention.o
 $(addprefix $(test_bin)/,$(lib_tests)): $(test_common) $(O)/tests/device.o $(lib)
-$(test_bin)/inject $(test_bin)/badinput: $(O)/tests/fake_driver.o
+$(addprefix $(test_bin)/,inject badinput params): $(O)/tests/fake_driver.o
 $(test_bin)/mutate: $(O)/tests/mutate_text.o
 $(test_bin)/npy: $(O)/tools/hewn/npy.o
 $(test_bin)/safetensors: $(addprefix $(O)/tools/hewn/,safetensors.o npy.o)
@@ -29,7 +29,7 @@ $(test_bin)/bench: $(O)/tests/bench_sim.o $(O)/tests/bench_work.o
 $(test_bin)/golden: $(patsubst $(SRC)/%.c,$(O)/%.o,$(wildcard $(SRC)/tests/golden_*.c))
 $(addprefix $(test_bin)/,$(api_tests)): $(test_common)
 $(addprefix $(test_bin)/,$(sim_tests)): $(test_common) $(sim_obj)
-$(test_bin)/sim_async $(test_bin)/sim_tma: $(O)/tests/sim_run.o
+$(test_bin)/sim_async $(test_bin)/sim_check $(test_bin)/sim_tma: $(O)/tests/sim_run.o
 $(test_bin)/sim_tensor: $(addprefix $(O)/tests/,sim_tensor_mma.o sim_tensor_warp.o sim_tensor_blackwell.o sim_tensor_copy.o tensor_model.o coverage.o)
 $(test_bin)/recorded: $(addprefix $(O)/tests/,mma_words.o tensor_model.o coverage.o)
 
@@ -72,6 +72,11 @@ zoo-gpu: all
 bench: all $(test_bin)/bench
 	$(Q)LD_LIBRARY_PATH=$(CUDA_HOME)/lib64:$$LD_LIBRARY_PATH $(test_bin)/bench 2>/dev/null || echo 'no GPU here: only the simulator is measured'
 	$(Q)HEWN_LIBCUDA=$(abspath $(sim)) $(test_bin)/bench
+
+# The cycle model's account of the attention kernels.
+.PHONY: account
+account: all
+	$(Q)BUILD=$(BUILD) sh $(SRC)/tests/model/attention.sh
 
 demo: all
 	$(Q)mkdir -p $(BUILD)/demo

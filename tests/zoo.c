@@ -9,6 +9,7 @@
  *     //@ zoo: …; want code N at STEP "REGEX"        a refused load, map or launch, and its message;
  *                                                    findings may be wanted behind it
  *     //@ zoo: …; want clean                         a legal idiom: no finding at all
+ *     //@ zoo: …; level 2; …                         asked, like its twin, at HEWN_SIM_CHECK=2
  *     //@ zoo: open WHY                              not found yet; counts as a failure, and as one
  *                                                    too when it is found after all
  *
@@ -42,7 +43,7 @@ struct want {
 
 struct zoo_case {
     const char *path;
-    char origin[NAME], open[256];
+    char origin[NAME], open[256], level[8];
     struct want want[WANTS];
     int wants;
     long mark[MARKS];
@@ -108,6 +109,8 @@ static int read_banner(struct zoo_case *z, char *text)
         part += strspn(part, " ");
         if (!strncmp(part, "want ", 5)) {
             if (read_want(z, part + 5)) return -1;
+        } else if (!strncmp(part, "level ", 6)) {
+            snprintf(z->level, sizeof z->level, "%s", part + 6);
         } else if (!strncmp(part, "open ", 5)) {
             snprintf(z->open, sizeof z->open, "%s", part + 5);
         } else if (!z->origin[0]) {
@@ -327,6 +330,7 @@ static int start(const struct options *o, struct job *j)
         setpgid(0, 0);
         dup2(fileno(j->output), STDOUT_FILENO);
         if (!freopen("/dev/null", "w", stderr)) _exit(126);
+        if (j->zoo->level[0]) setenv("HEWN_SIM_CHECK", j->zoo->level, 1);
         alarm(60); /* hewn run is interrupted rather than this test never ending */
         execl(o->hewn, o->hewn, "run", j->zoo->path, "--json", "--schedules", o->seeds,
               j->fixed ? "-DFIXED" : (char *)NULL, (char *)NULL);

@@ -23,17 +23,6 @@ HEWN_LIBCUDA=$SIM HEWN_SIM_CHECK=2 timeout 60 "$BUILD/hewn" run "$SRC/tests/zoo/
 status 'a refill without a proxy fence, at level 2' 1 $?
 want 'a refill without a proxy fence, at level 2' 'warning: proxy' "$work.log"
 
-# So is what lanes of one warp do without a bar.warp.sync.
-lanes() { # STATUS OPTION TEXT…
-    HEWN_LIBCUDA=$SIM HEWN_SIM_CHECK=2 timeout 60 "$BUILD/hewn" run "$SRC/tests/zoo/ok-lanes-converged.ptx" $2 >"$work.log" 2>&1
-    status "lanes of a warp at level 2 $2" "$1" $?
-    shift 2
-    for text; do want 'lanes of a warp at level 2' "$text" "$work.log"; done
-}
-lanes 1 '' 'warning: race' 'warning: async-reuse' 'no bar.warp.sync since' 'no bar.warp.sync has told'
-lanes 1 -DLATE 'warning: async-reuse'
-lanes 0 -DFIXED ' 0 review, 0 incomplete, 0 error'
-
 # The shipped kernels are clean: one case here, all of them in check-all.
 case=--case\ 37
 [ "$SUITE" = all ] && case=

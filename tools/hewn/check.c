@@ -132,6 +132,27 @@ static int run_child(const struct check_options *o, unsigned index, const char *
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+/* What stands behind `,"why":"` of a verdict's line, as far as there is room; our texts escape nothing but
+ * what a file's name holds. */
+static void take_why(struct verdicts *v, const char *line)
+{
+    const char *why = strstr(line, ",\"why\":\"");
+    if (!why || v->why[0]) return;
+    snprintf(v->why, sizeof v->why, "%s", why + 8);
+    v->why[strcspn(v->why, "\"")] = '\0';
+}
+
+void cli_print_basis(FILE *out, const char *who, const struct verdicts *v)
+{
+    const char *between = "";
+    fprintf(out, "%s: ", who);
+    if (v->proved) fprintf(out, "%u proved for every order", v->proved), between = ", ";
+    if (v->explored)
+        fprintf(out, "%s%u explored under these seeds", between, v->explored), between = ", ";
+    if (v->sampled) fprintf(out, "%s%u sampled, for the order that ran", between, v->sampled);
+    fprintf(out, "%s%s\n", v->why[0] ? ": " : "", v->why);
+}
+
 int cli_count_verdicts(const char *report, long start, struct verdicts *v)
 {
     FILE *f = fopen(report, "r");
@@ -145,6 +166,10 @@ int cli_count_verdicts(const char *report, long start, struct verdicts *v)
         v->review += !strncmp(line + 12, "review", 6);
         v->incomplete += !strncmp(line + 12, "incomplete", 10);
         v->error += !strncmp(line + 12, "error", 5);
+        v->proved += strstr(line, ",\"basis\":\"proved\"") != NULL;
+        v->explored += strstr(line, ",\"basis\":\"explored\"") != NULL;
+        v->sampled += strstr(line, ",\"basis\":\"sampled\"") != NULL;
+        take_why(v, line);
     }
     free(line);
     fclose(f);
@@ -180,6 +205,7 @@ static int judge(const struct verdicts *v, int status)
         stderr,
         "hewn check: %u launch%s: %u clean, %u review, %u incomplete, %u error; program exit %d\n",
         launches, launches == 1 ? "" : "es", v->clean, v->review, v->incomplete, v->error, status);
+    if (launches) cli_print_basis(stderr, "hewn check", v);
     if (v->error || v->review) return 1;
     if (v->incomplete) return 2;
     return status;

@@ -117,10 +117,14 @@ double element_value(int dtype, const void *data, size_t index);
 
 struct verdicts {
     unsigned clean, review, incomplete, error;
+    unsigned proved, explored, sampled; /* the same, by how they were reached */
+    char why[256];                      /* of the first that was not proved */
 };
 /* Counts the verdict lines from `start` on: a report file may hold earlier runs. 0, or 1 after
  * cli_fail. */
 int cli_count_verdicts(const char *report, long start, struct verdicts *v);
+/* How they were reached, in a line that begins with `who`. */
+void cli_print_basis(FILE *out, const char *who, const struct verdicts *v);
 /* --suppress RULE: adds to HEWN_SIM_SUPPRESS, whose rules they are. 0, or 1 after cli_fail. */
 int cli_suppress(const char *rule);
 /* The first lines of the first worksheet in `path`, which the simulator's HEWN_SIM_WORKSHEET wrote: the

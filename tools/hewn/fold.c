@@ -18,7 +18,8 @@ struct entry {
 
 struct launch_fold {
     char *kernel; /* JSON text of its name, with quotes */
-    unsigned worst;
+    unsigned worst, runs;
+    char *why; /* JSON text: what the first verdict that was not proved hangs on; NULL: all were */
     struct entry *entries;
     size_t count;
 };
@@ -44,6 +45,7 @@ void fold_free(struct fold *f)
         }
         free(l->entries);
         free(l->kernel);
+        free(l->why);
     }
     free(f->launches);
     free(f);
@@ -166,9 +168,12 @@ static bool add_finding(struct launch_fold *l, const char *line, uint64_t seed)
 static bool add_verdict(struct launch_fold *l, const char *line)
 {
     const char *verdict = field(line, "verdict"), *kernel = field(line, "kernel");
+    const char *why = field(line, "why");
     for (unsigned i = l->worst + 1; i < VERDICTS; i++)
         if (verdict && !strncmp(verdict + 1, verdict_order[i], strlen(verdict_order[i])))
             l->worst = i;
+    l->runs++;
+    if (!l->why && why && !(l->why = strndup(why, string_length(why)))) return false;
     if (!l->kernel) l->kernel = kernel ? strndup(kernel, string_length(kernel)) : strdup("\"\"");
     return l->kernel != NULL;
 }
@@ -215,7 +220,11 @@ int fold_write(const struct fold *f, FILE *out)
             fprintf(out, "{\"verdict\":\"%s\",\"kernel\":%s,\"findings\":%zu",
                     verdict_order[l->worst], l->kernel, l->count - unseen);
             if (unseen) fprintf(out, ",\"suppressed\":%zu", unseen);
-            fputs("}\n", out);
+            if (l->why)
+                fprintf(out, ",\"basis\":\"explored\",\"schedules\":%u,\"why\":%s}\n", l->runs,
+                        l->why);
+            else
+                fputs(",\"basis\":\"proved\"}\n", out);
         }
     }
     return fflush(out) || ferror(out) ? cli_fail("the report: %s", strerror(errno)) : 0;
@@ -305,8 +314,13 @@ void fold_print(const struct fold *f, FILE *out, unsigned runs)
             if (!hidden(&l->entries[j])) put_entry(out, &l->entries[j], runs);
         if (l->count) {
             put_string(out, l->kernel);
-            fprintf(out, ": %s, %zu finding%s\n", verdict_order[l->worst], shown,
+            fprintf(out, ": %s, %zu finding%s, ", verdict_order[l->worst], shown,
                     shown == 1 ? "" : "s");
+            if (l->why)
+                fprintf(out, "explored (%u schedules): ", l->runs), put_string(out, l->why);
+            else
+                fputs("proved", out);
+            fputs("\n", out);
             put_suppressed(out, l);
         }
     }

@@ -1,6 +1,7 @@
 /*
  * Reports of one program under several seeds, folded into one: a finding that came under more than one
- * seed stands once and says under which; each launch keeps its worst verdict. Launches are matched by
+ * seed stands once and says under which; each launch keeps its worst verdict, proved where it was under
+ * every seed, else explored under so many. Launches are matched by
  * their order, findings by severity, kind, cause, kernel, place and object, as report.c does.
  */
 #ifndef CLI_FOLD_H

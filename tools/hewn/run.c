@@ -266,6 +266,7 @@ static int conclude(const struct session *s)
     if (!s->o->json && s->on_gpu < s->runs)
         fprintf(stderr, "hewn run: %lu run%s: %u clean, %u review, %u incomplete, %u error\n",
                 s->runs, s->runs == 1 ? "" : "s", v->clean, v->review, v->incomplete, v->error);
+    if (!s->o->json && v->proved + v->sampled) cli_print_basis(stderr, "hewn run", v);
     if (!s->o->json && s->compared)
         fprintf(stderr, "hewn run: results right in %lu of %lu runs\n", s->compared - s->wrong,
                 s->runs);

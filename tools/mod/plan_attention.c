@@ -22,27 +22,27 @@ _Static_assert(sizeof scalars / sizeof *scalars == ATTENTION_SCALAR_COUNT + 1,
     _Static_assert(P##_ATTENTION_THREADS(qk) % 32 == 0 && P##_ATTENTION_THREADS(qk) <= 1024,   \
                    "THREADS");
 
-#define TABLES(P, t, qk, v, e)                                         \
-    static const struct plan_range t##_roles_##qk##_##v##_##e[] =      \
-        PLAN_RANGES(P##_ATTENTION_ROLES(PLAN_ROLE, qk));               \
-    static const struct plan_range t##_shared_##qk##_##v##_##e[] =     \
-        PLAN_RANGES(P##_ATTENTION_SHARED(PLAN_SHARED, qk, v, e));      \
-    static const struct plan_range t##_tmem_##qk##_##v##_##e[] =       \
-        PLAN_RANGES(P##_ATTENTION_TMEM(PLAN_TMEM, qk, v));             \
-    static const struct plan_handoff t##_handoffs_##qk##_##v##_##e[] = \
+#define TABLES(P, t, qk, v, e)                                              \
+    static const struct plan_range t##_roles_##qk##_##v##_##e[] =           \
+        PLAN_RANGES(P##_ATTENTION_ROLES(PLAN_ROLE, qk));                    \
+    static const struct plan_range t##_shared_##qk##_##v##_##e[] =          \
+        PLAN_RANGES(P##_ATTENTION_SHARED(PLAN_SHARED, qk, v, e));           \
+    static const struct plan_range t##_tmem_##qk##_##v##_##e[] =            \
+        PLAN_RANGES(P##_ATTENTION_TMEM(PLAN_TMEM, qk, v));                  \
+    static const struct plan_handoff t##_handoffs_##qk##_##v##_##e[] =      \
         PLAN_HANDOFFS(P##_ATTENTION_HANDOFFS(PLAN_HANDOFF_SPAN, qk, v, e)); \
-    static const struct plan_flow t##_flows_##qk##_##v##_##e[] =       \
-        PLAN_FLOWS(P##_ATTENTION_FLOWS(PLAN_FLOW, qk, v, e));          \
-    static const struct attention_shape t##_shape_##qk##_##v##_##e = { \
-        .qk_dim = qk,                                                  \
-        .v_dim = v,                                                    \
-        .element = e,                                                  \
-        .tile_rows = P##_ATTENTION_TILE_ROWS,                          \
-        .item_tiles = P##_ATTENTION_ITEM_TILES(qk),                    \
-        .v_halves = P##_ATTENTION_V_HALVES(v),                         \
-        .row_bytes = P##_ATTENTION_ROW_BYTES,                          \
-        .v_keys = P##_ATTENTION_V_KEYS,                                \
-        .slots = P##_ATTENTION_SLOTS(qk, e),                           \
+    static const struct plan_flow t##_flows_##qk##_##v##_##e[] =            \
+        PLAN_FLOWS(P##_ATTENTION_FLOWS(PLAN_FLOW, qk, v, e));               \
+    static const struct attention_shape t##_shape_##qk##_##v##_##e = {      \
+        .qk_dim = qk,                                                       \
+        .v_dim = v,                                                         \
+        .element = e,                                                       \
+        .tile_rows = P##_ATTENTION_TILE_ROWS,                               \
+        .item_tiles = P##_ATTENTION_ITEM_TILES(qk),                         \
+        .v_halves = P##_ATTENTION_V_HALVES(v),                              \
+        .row_bytes = P##_ATTENTION_ROW_BYTES,                               \
+        .v_keys = P##_ATTENTION_V_KEYS,                                     \
+        .slots = P##_ATTENTION_SLOTS(qk, e),                                \
     };
 
 ATTENTION_VARIANTS(CHECK, SM100F, sm_100f)

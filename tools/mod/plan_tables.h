@@ -12,40 +12,13 @@
 #define PLAN_HANDOFF(name, count, bytes, from, to) {#name, count, bytes, bytes, #from, #to},
 #define PLAN_HANDOFF_SPAN(name, count, least, most, from, to) \
     {#name, count, least, most, #from, #to},
-#define PLAN_FLOW(name, writers, readers)          {#name, #writers, #readers},
+#define PLAN_FLOW(name, writers, readers) {#name, #writers, #readers},
 
 /* Initialisers, each with the end that mod.h asks for; the list may be empty. */
-#define PLAN_NAMES(list) \
-    {                    \
-        list NULL        \
-    }
-#define PLAN_SCALARS(list) \
-    {                      \
-        list               \
-        {                  \
-            NULL, NULL     \
-        }                  \
-    }
-#define PLAN_RANGES(list) \
-    {                     \
-        list              \
-        {                 \
-            NULL, 0, 0, 0 \
-        }                 \
-    }
-#define PLAN_HANDOFFS(list)        \
-    {                              \
-        list                       \
-        {                          \
-            NULL, 0, 0, 0, NULL, NULL \
-        }                          \
-    }
-#define PLAN_FLOWS(list)     \
-    {                        \
-        list                 \
-        {                    \
-            NULL, NULL, NULL \
-        }                    \
-    }
+#define PLAN_NAMES(...)    {__VA_ARGS__ NULL}
+#define PLAN_SCALARS(...)  {__VA_ARGS__{NULL, NULL}}
+#define PLAN_RANGES(...)   {__VA_ARGS__{NULL, 0, 0, 0}}
+#define PLAN_HANDOFFS(...) {__VA_ARGS__{NULL, 0, 0, 0, NULL, NULL}}
+#define PLAN_FLOWS(...)    {__VA_ARGS__{NULL, NULL, NULL}}
 
 #endif

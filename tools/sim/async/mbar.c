@@ -299,20 +299,53 @@ enum step mbar_inval(struct mbar_who who, struct cta *cta, uint32_t offset)
     return STEP_NEXT;
 }
 
+/* " of CTA rank 1, from a warp of CTA rank 0" where they are not the same, else "". */
+static const char *from_where(struct mbar_who who, const struct cta *cta, char text[OBJECT_TEXT])
+{
+    text[0] = '\0';
+    if (who.warp->cta != cta)
+        (void)snprintf(text, OBJECT_TEXT, " of CTA rank %u, from a warp of CTA rank %u", cta->rank,
+                       who.warp->cta->rank);
+    return text;
+}
+
+/* "2 arrivals at full[1] of CTA rank 1, ...": more of them than its phase has pending. */
+enum { OVERFLOW_TEXT = 3 * OBJECT_TEXT };
+static const char *overflow(struct mbar_who who, const struct cta *cta, const struct mbar *b,
+                            const struct mbar_state *s, uint32_t count, char text[OVERFLOW_TEXT])
+{
+    char object[OBJECT_TEXT], from[OBJECT_TEXT];
+    (void)snprintf(text, OVERFLOW_TEXT,
+                   "%u arrival%s at %s%s; its phase %llu has %u of %u pending (tx-count %d)", count,
+                   count == 1 ? "" : "s", object_of(cta, b->offset, object),
+                   from_where(who, cta, from), (unsigned long long)b->phase, s->pending,
+                   s->expected, s->tx);
+    return text;
+}
+
+enum step mbar_bears(struct mbar_who who, struct cta *cta, uint32_t offset, uint32_t count)
+{
+    const struct mbar *b = live_at(who, cta, offset);
+    struct mbar_state s;
+    char object[OBJECT_TEXT], text[OVERFLOW_TEXT];
+    if (!b) return STEP_FAULT;
+    s = mbar_unpack(b->word);
+    if (count <= s.pending) return STEP_NEXT;
+    return sim_fault(who.warp, who.in, who.lane, 719, FIND_MBARRIER_OVERRUN, CAUSE_NONE,
+                     object_of(cta, offset, object), "%s", overflow(who, cta, b, &s, count, text));
+}
+
 static void take_arrivals(struct mbar_who who, struct cta *cta, struct mbar *b,
                           struct mbar_state *s, uint32_t count, bool drop)
 {
-    char text[OBJECT_TEXT];
+    char object[OBJECT_TEXT], text[OVERFLOW_TEXT];
     publish(who, EV_MBAR_ARRIVE, cta, b->offset, count);
     note(b, who, count, 0);
     cta->group->progress++;
     if (count > s->pending) {
-        object_of(cta, b->offset, text);
         sim_find(cta->group, who.warp, who.in, who.lane, SEV_ERROR, FIND_MBARRIER_OVERRUN,
-                 CAUSE_NONE, text,
-                 "%u arrival%s at %s, whose phase %llu has %u of %u pending (tx-count %d)", count,
-                 count == 1 ? "" : "s", text, (unsigned long long)b->phase, s->pending, s->expected,
-                 s->tx);
+                 CAUSE_NONE, object_of(cta, b->offset, object), "%s",
+                 overflow(who, cta, b, s, count, text));
         count = s->pending; /* undefined; the surplus is dropped here */
     }
     s->pending -= count;
@@ -325,7 +358,7 @@ static void move_tx(struct mbar_who who, struct cta *cta, struct mbar *b, struct
                     int64_t bytes)
 {
     int64_t tx = s->tx + bytes;
-    char text[OBJECT_TEXT];
+    char text[OBJECT_TEXT], from[OBJECT_TEXT];
     publish(who, bytes < 0 ? EV_MBAR_TX : EV_MBAR_EXPECT, cta, b->offset,
             (uint64_t)(bytes < 0 ? -bytes : bytes));
     note(b, who, 0, bytes);
@@ -333,8 +366,8 @@ static void move_tx(struct mbar_who who, struct cta *cta, struct mbar *b, struct
     if (tx > TX_LIMIT || tx < -TX_LIMIT) {
         object_of(cta, b->offset, text);
         sim_find(cta->group, who.warp, who.in, who.lane, SEV_ERROR, FIND_MBARRIER_TX, CAUSE_NONE,
-                 text, "tx-count of %s leaves its range: %d%+lld is beyond %c%d", text, s->tx,
-                 (long long)bytes, tx < 0 ? '-' : '+', TX_LIMIT);
+                 text, "tx-count of %s%s leaves its range: %d%+lld is beyond %c%d", text,
+                 from_where(who, cta, from), s->tx, (long long)bytes, tx < 0 ? '-' : '+', TX_LIMIT);
         tx = tx < 0 ? -TX_LIMIT : TX_LIMIT;
     }
     s->tx = (int32_t)tx;
@@ -420,7 +453,7 @@ enum step mbar_copy_landed(struct mbar_who who, struct cta *cta, uint32_t offset
                            uint64_t issue_phase)
 {
     const struct mbar *b = live_at(who, cta, offset);
-    char text[OBJECT_TEXT];
+    char text[OBJECT_TEXT], from[OBJECT_TEXT];
     if (!b) return STEP_FAULT;
     /* A copy may land at once, so a phase that it was not issued in never rightly counts it: the
      * phase of its issue completed without waiting for these bytes. */
@@ -431,10 +464,11 @@ enum step mbar_copy_landed(struct mbar_who who, struct cta *cta, uint32_t offset
         sim_find(
             cta->group, who.warp, expected ? expected : who.in, who.lane, SEV_ERROR,
             FIND_MBARRIER_TX, CAUSE_NONE, text,
-            "%u bytes of a copy (line %u) issued in phase %llu of %s land in phase %llu: phase "
+            "%u bytes of a copy (line %u) issued in phase %llu of %s%s land in phase %llu: phase "
             "%llu completed without them, so fewer bytes were expected than its copies bring",
             bytes, who.in->src->pos.line, (unsigned long long)issue_phase, text,
-            (unsigned long long)b->phase, (unsigned long long)issue_phase);
+            from_where(who, cta, from), (unsigned long long)b->phase,
+            (unsigned long long)issue_phase);
     }
     return mbar_complete_tx(who, cta, offset, bytes);
 }

@@ -65,6 +65,9 @@ struct mbar_who {
 };
 enum step mbar_init(struct mbar_who who, struct cta *cta, uint32_t offset, uint32_t count);
 enum step mbar_inval(struct mbar_who who, struct cta *cta, uint32_t offset);
+/* Whether the phase takes that many arrivals of threads at once; else the kernel ends with 719, as on an
+ * H200. What operations bring past it is an error, and dropped (mbar_arrive). */
+enum step mbar_bears(struct mbar_who who, struct cta *cta, uint32_t offset, uint32_t count);
 /* pending -= count; drop: later phases expect that many fewer. `state` (may be NULL) receives the
  * word before the arrival. */
 enum step mbar_arrive(struct mbar_who who, struct cta *cta, uint32_t offset, uint32_t count,

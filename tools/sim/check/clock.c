@@ -83,13 +83,17 @@ bool stamp_raise(struct stamp *s, uint32_t component, uint32_t number)
 bool stamp_join(struct stamp *into, const struct stamp *from)
 {
     return clock_join(&into->known, &from->known) && clock_join(&into->bridged, &from->bridged) &&
-           clock_join(&into->caused, &from->caused);
+           clock_join(&into->caused, &from->caused) &&
+           clock_join(&into->bridged_shared, &from->bridged_shared) &&
+           clock_join(&into->bridged_global, &from->bridged_global);
 }
 
 bool stamp_copy(struct stamp *to, const struct stamp *from)
 {
     return clock_copy(&to->known, &from->known) && clock_copy(&to->bridged, &from->bridged) &&
-           clock_copy(&to->caused, &from->caused);
+           clock_copy(&to->caused, &from->caused) &&
+           clock_copy(&to->bridged_shared, &from->bridged_shared) &&
+           clock_copy(&to->bridged_global, &from->bridged_global);
 }
 
 void stamp_free(struct stamp *s)
@@ -97,4 +101,6 @@ void stamp_free(struct stamp *s)
     clock_free(&s->known);
     clock_free(&s->bridged);
     clock_free(&s->caused);
+    clock_free(&s->bridged_shared);
+    clock_free(&s->bridged_global);
 }

@@ -80,6 +80,8 @@ void clock_free(struct clock *c);
  */
 struct stamp {
     struct clock known, bridged, caused;
+    /* What fences of shared or of global memory alone made visible there, besides `bridged`. */
+    struct clock bridged_shared, bridged_global;
 };
 
 bool stamp_raise(struct stamp *s, uint32_t component, uint32_t number);
@@ -92,6 +94,8 @@ static inline void stamp_clear(struct stamp *s)
     clock_clear(&s->known);
     clock_clear(&s->bridged);
     clock_clear(&s->caused);
+    clock_clear(&s->bridged_shared);
+    clock_clear(&s->bridged_global);
 }
 void stamp_free(struct stamp *s);
 

@@ -266,14 +266,16 @@ static void say_mbar_reason(struct text *t, const struct judgement *j, const str
 }
 
 /* "consumer (warp 1) waited for full 6 times, arrived at empty 6 times;" */
-static void say_ledger(struct text *t, const struct deadlock *d, const struct cta *c, uint32_t warp)
+/* False: nothing is known of the warp. */
+static bool say_ledger(struct text *t, const struct deadlock *d, const char *lead,
+                       const struct cta *c, uint32_t warp)
 {
     uint32_t told = 0, turns, arrivals;
     char name[NAME];
     for (const struct mbar *b = mbar_next(c, NULL); b; b = mbar_next(c, b)) {
         if (!check_ledger(d->group, c, b->offset, warp, &turns, &arrivals)) continue;
         if (told == LEDGER_LINES) break;
-        say(t, told++ ? ", " : " ");
+        say(t, told++ ? ", " : lead);
         if (told == 1) {
             say_warp(t, d, c, warp);
             say(t, " has ");
@@ -285,6 +287,7 @@ static void say_ledger(struct text *t, const struct deadlock *d, const struct ct
         say(t, " %s", name);
     }
     if (told) say(t, ".");
+    return told > 0;
 }
 
 static void say_missing(struct text *t, const struct deadlock *d, const struct judgement *j)
@@ -334,9 +337,8 @@ static void tell_mbar(struct text *t, const struct deadlock *d, const struct jud
     }
     if (j->missing) say_missing(t, d, j);
     if (j->cause == CAUSE_TRIP_COUNT && j->missing) {
-        say(t, " So far");
-        say_ledger(t, d, j->by->warp->cta, j->by->warp->id);
-        say_ledger(t, d, j->missing->cta, j->missing->id);
+        const bool told = say_ledger(t, d, " So far ", j->by->warp->cta, j->by->warp->id);
+        say_ledger(t, d, told ? " " : " So far ", j->missing->cta, j->missing->id);
     }
 }
 

@@ -10,7 +10,8 @@
 
 #define EVENTS(X)                                                                                  \
     X(ACCESS, "lanes access memory: space, address[], size, write/read/atomic, proxy, strong")     \
-    X(FENCE, "a fence: value = enum fence_kind; access: WRITE release, READ acquire, 0 both")      \
+    X(FENCE, "a fence: value = enum fence_kind; access: WRITE release, READ acquire, 0 both; space: of"  \
+            " FENCE_PROXY_ASYNC the only memory it is for")                                        \
     X(BARRIER_ARRIVE, "named barrier key: arrival; value = generation")                            \
     X(BARRIER_PASS, "named barrier key: a waiting warp goes on")                                   \
     X(WARP_SYNC, "lanes have met at a bar.warp.sync")                                              \

@@ -212,8 +212,7 @@ static void on_sync(struct lane_record *r, uint32_t lanes)
 /* fence.proxy.async.global is no matter of shared memory. */
 static void on_fence(struct lane_record *r, const struct event *e)
 {
-    for (uint32_t i = 0; i < e->in->src->mod_count; i++)
-        if (!strcmp(e->in->src->mods[i], "global")) return;
+    if (e->space == SPACE_GLOBAL) return;
     for (uint32_t rest = e->lanes; rest; rest &= rest - 1)
         for (uint32_t k = 0, lane = first_lane(rest); k < r->spans[lane]; k++)
             r->span[lane][k].fenced = true;

@@ -5,6 +5,7 @@
  */
 #include "order.h"
 #include "access.h"
+#include "deadlock.h"
 #include "launch_memory.h"
 #include "mbar.h"
 #include "order_regs.h"
@@ -25,6 +26,13 @@ void order_exhausted(struct order *o, const char *limit)
 void order_keep(struct order *o, bool done)
 {
     if (!done) order_exhausted(o, NULL);
+}
+
+void order_sampled(struct order *o, enum sampled_reason reason, const struct insn *in)
+{
+    report_sampled(o->group->launch->report, reason,
+                   in ? ptx_file(o->kernel->module, in->src->pos) : NULL,
+                   in ? in->src->pos.line : 0);
 }
 
 /* ---- what instructions mean ---- */
@@ -189,6 +197,9 @@ static void on_barrier(struct order *o, struct order_warp *w, const struct event
     struct sync_point *p = &w->cta->named[e->key % NAMED_BARRIERS];
     if (e->kind == EV_BARRIER_ARRIVE) {
         point_turn(o, p, e->value);
+        /* bar.arrive does not wait: what it counts in must follow from what it comes after. */
+        if (!clock_covers(&w->now.caused, &p->done.caused))
+            order_sampled(o, SAMPLED_GENERATIONS, e->in);
         order_release(w, &p->current, e->in);
     } else {
         point_pass(w, p, e->value, e->in);
@@ -271,6 +282,7 @@ static void on_bar_init(struct order *o, struct order_warp *w, const struct even
     protocol_init(b);
     b->copy_count = 0;
     b->last = NULL;
+    b->passed = b->committed = 0;
     b->live = true;
     b->init = epoch_make(w->chain[COMPONENT_WARP], own_number(w), order_insn_index(o, e->in));
     b->init_lane = first_lane(e->lanes);
@@ -320,6 +332,11 @@ static void on_async_arrive(struct order *o, struct order_warp *w, struct order_
     bool commit = order_insn(o, e->in)->class == CLASS_COMMIT;
     uint32_t chain = w->chain[commit ? COMPONENT_TENSOR : COMPONENT_CP_ASYNC];
     b->last = NULL;
+    if (commit && o->level >= 2) {
+        b->committed = b->point.generation + 1;
+        b->commit = e->in;
+        b->committer = w;
+    }
     if (!a) return;
     if (!chain) chain = w->chain[COMPONENT_WARP];
     protocol_arrive(o, w, b, e, &a->after,
@@ -369,6 +386,7 @@ static void on_bar_pass(struct order_warp *w, const struct event *e)
     if (!b) return;
     check_init(w, b, e);
     order_tick(w);
+    if (e->value != FRESH_PHASE && b->passed < e->value + 1) b->passed = e->value + 1;
     protocol_pass(w, b, e);
     if (!(e->in->flags & MBAR_RELAXED))
         order_acquire(w, &b->point.done, e->in);
@@ -659,7 +677,10 @@ static void on_fence(struct order *o, struct order_warp *w, const struct event *
         break;
     case FENCE_PROXY_ASYNC:
         /* Every form, the one-way ones too (interpretation): both ways. */
-        order_keep(o, clock_copy(&w->now.bridged, &w->now.known));
+        order_keep(o, clock_copy(e->space == SPACE_SHARED   ? &w->now.bridged_shared
+                                 : e->space == SPACE_GLOBAL ? &w->now.bridged_global
+                                                            : &w->now.bridged,
+                                 &w->now.known));
         w->released = true;
         w->version++;
         break;
@@ -699,6 +720,15 @@ static void on_tmem_wait(struct order_warp *w, const struct event *e)
     if (id) order_learn(w, id, order_component(w, id)->number);
 }
 
+/* A thread's strong access that brings a value: another order may bring another one. */
+static void on_strong_read(struct order *o, const struct event *e)
+{
+    struct order_insn *d = &o->insns[e->in - o->kernel->insns];
+    if (d->sampled || e->token || !(e->access & ACCESS_READ) || insn_starts(e->in, "red")) return;
+    d->sampled = true;
+    order_sampled(o, SAMPLED_READ, e->in);
+}
+
 /* ---- events ---- */
 
 void order_event(struct order *o, const struct event *e)
@@ -711,6 +741,7 @@ void order_event(struct order *o, const struct event *e)
         if (e->strong && (e->space == SPACE_GLOBAL || e->space == SPACE_SHARED)) {
             /* Reads take before the access is judged, writes hand over after it. */
             struct event part = *e;
+            on_strong_read(o, e);
             part.access = e->access & ACCESS_READ;
             order_flags(o, w, &part);
             order_access(o, e);

@@ -16,6 +16,7 @@
 #include "async.h"
 #include "clock.h"
 #include "event.h"
+#include "report.h"
 #include "shadow.h"
 
 /*
@@ -113,6 +114,11 @@ struct order_bar {
     uint64_t last_step;
     struct bar_copy *copies; /* whose bytes are to come */
     uint32_t copy_count, copy_capacity;
+    /* Phases up to which somebody has waited, and (level 2) in which a tcgen05.commit arrived last: both plus
+     * 1, 0 none; the commit, and whose. */
+    uint64_t passed, committed;
+    const struct insn *commit;
+    struct order_warp *committer;
     struct protocol *protocol; /* protocol.c */
 };
 
@@ -181,6 +187,7 @@ enum order_class {
 struct order_insn {
     uint8_t class; /* enum order_class */
     bool acquire, release, relaxed, strong;
+    bool sampled; /* order_sampled has been told of it */
 };
 
 enum { MAPS_KEPT = 64, MAP_BYTES = 128 };
@@ -246,6 +253,8 @@ static inline struct component *order_component(const struct order_warp *w, uint
 }
 /* The warp has seen that action of the component complete. */
 void order_learn(struct order_warp *w, uint32_t component, uint32_t number);
+/* The verdict speaks only for this order from here on, because of that instruction. */
+void order_sampled(struct order *o, enum sampled_reason reason, const struct insn *in);
 /* Gives the warp a new number if its last one was handed over. */
 void order_tick(struct order_warp *w);
 /* The warp's present action, at that instruction. */
@@ -277,7 +286,7 @@ void sync_point_clear(struct sync_point *p);
 
 /* ---- order_life.c ---- */
 
-/* The last warp of a CTA has exited. */
+/* The last warp of a CTA has exited: what may still arrive. */
 void order_exit(struct order *o, const struct cta *cta);
 
 /* ---- order_access.c ---- */

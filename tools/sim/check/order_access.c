@@ -124,13 +124,20 @@ static enum standing judge_map(const struct touch *t, const struct component *p,
     return report(t, prior, wrote, FIND_TENSORMAP_PROXY, SEV_ERROR);
 }
 
+/* A fence of this memory alone made it visible to the async proxy. */
+static bool bridged_here(const struct touch *t, const struct actor *a, epoch prior)
+{
+    return clock_knows(a->place == PLACE_SHARED ? &t->now->bridged_shared : &t->now->bridged_global,
+                       prior);
+}
+
 static enum standing judge(struct touch *t, epoch prior, bool wrote)
 {
     const struct actor *a = t->context;
     const struct component *p = order_component(a->w, epoch_component(prior));
     if (a->e->proxy == PROXY_TENSORMAP) return judge_map(t, p, prior, wrote);
     if (clock_knows(&t->now->known, prior)) { /* but not bridged */
-        if (!generic_component(p->kind)) return STANDING_ORDERED;
+        if (!generic_component(p->kind) || bridged_here(t, a, prior)) return STANDING_ORDERED;
         if (wrote) return report(t, prior, wrote, FIND_PROXY, SEV_ERROR);
         if (a->o->level >= 2) (void)report(t, prior, wrote, FIND_PROXY, SEV_WARNING);
         return STANDING_ACCEPTED;

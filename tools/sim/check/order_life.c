@@ -205,12 +205,30 @@ static bool seen(const struct order_cluster *c, uint32_t component, uint32_t num
     return false;
 }
 
+/* An arrival of tcgen05.commit comes after the operations that it tracks, how long after is not said, nor
+ * that two commits of a thread arrive in order (PTX ISA "tcgen05.commit"). */
+static void exit_commits(const struct order_cta *own)
+{
+    const struct kernel *kernel = own->cluster->order->kernel;
+    for (uint32_t i = 0; i < own->bar_slots; i++) {
+        const struct order_bar *b = own->bars[i];
+        char object[96];
+        if (!b || !b->live || b->committed <= b->passed) continue;
+        tell_warning(b->committer, b->commit, FIND_PENDING_AT_EXIT,
+                     name_shared(kernel, b->offset, object, sizeof object),
+                     "the CTA exits, but nobody has waited for the phase in which this commit "
+                     "arrives: that what it tracks is complete does not say that it has arrived, "
+                     "and the CTA has given the barrier's memory up");
+    }
+}
+
 /* Copies that nobody has seen complete may land in memory that the CTA has given up, whether or not
  * they happen to be over. */
 void order_exit(struct order *o, const struct cta *cta)
 {
     const struct order_cta *own = cta->order;
     const struct order_cluster *c = own ? own->cluster : NULL;
+    if (own) exit_commits(own);
     for (uint32_t id = 1; c && id < c->component_count; id++) {
         const struct component *copy = &c->components[id];
         char object[96];

@@ -119,6 +119,16 @@ static void who(const struct order *o, const struct order_warp *w, char text[SEV
     (void)snprintf(text, SEVERAL, "%s of CTA (%u,%u,%u)", name, id[0], id[1], id[2]);
 }
 
+/* "full_bar[1]", with its CTA where that is not the warp's. */
+static void barrier_of(const struct order *o, const struct order_bar *b, const struct order_warp *w,
+                       char text[SEVERAL])
+{
+    const uint32_t *id = b->cta->cta->id;
+    const size_t n = strlen(name_shared(o->kernel, b->offset, text, SEVERAL));
+    if (b->cta != w->cta)
+        (void)snprintf(text + n, SEVERAL - n, " of CTA (%u,%u,%u)", id[0], id[1], id[2]);
+}
+
 static void where(const struct order *o, const struct conflict *c, char text[SEVERAL])
 {
     if (c->place == PLACE_SHARED)
@@ -217,8 +227,8 @@ static const char *why(const struct conflict *c)
 {
     switch (c->kind) {
     case FIND_PROXY:
-        return "are ordered, but by different proxies with no fence.proxy.async between: the later "
-               "one may not see the earlier";
+        return "are ordered, but by different proxies with no fence.proxy.async of this memory "
+               "between: the later one may not see the earlier";
     case FIND_TENSORMAP_PROXY:
         return c->wrote ? "overlap: a copy may still be reading its tensor map there"
                         : "are not ordered for tensor maps: copies read them by a proxy of its own";
@@ -295,6 +305,7 @@ void tell_init(struct order_warp *w, const struct order_bar *b, const struct eve
     who(o, w, mine);
     who(o, by->warp, theirs);
     (void)snprintf(f->object, sizeof f->object, "%.*s", (int)sizeof f->object - 1, object);
+    barrier_of(o, b, w, object);
     (void)snprintf(
         f->message, sizeof f->message,
         "%s uses mbarrier %s, which %s, lane %u, initialises at line %u, and nothing makes the "
@@ -393,12 +404,14 @@ void tell_phase(struct order *o, struct order_warp *w, const struct order_bar *b
     struct finding *f = told_new(o, found, order_insn_index(o, in),
                                  other ? epoch_insn(other) : EPOCH_INSN_MAX, SEV_ERROR);
     const unsigned long long phase = b->point.generation;
+    order_sampled(o, SAMPLED_PHASES, in);
     if (!f) return;
     put_place(o, f, w, cited ? cited : in, NO_LANE);
     (void)name_shared(o->kernel, b->offset, object, sizeof object);
     who(o, w, mine);
     if (c) who(o, c->warp, theirs);
     (void)snprintf(f->object, sizeof f->object, "%.*s", (int)sizeof f->object - 1, object);
+    barrier_of(o, b, w, object);
     if (kind == TELL_COPIES_EARLY)
         (void)snprintf(f->message, sizeof f->message, phase_text(kind), mine, object, phase,
                        in->src->pos.line, theirs, line);
@@ -413,6 +426,17 @@ void tell_phase(struct order *o, struct order_warp *w, const struct order_bar *b
                kind == TELL_WAITS_LATE ? "%s signals the next phase here"
                                        : "%s signals the phase before here",
                theirs);
+}
+
+void tell_warning(struct order_warp *w, const struct insn *in, enum finding_kind kind,
+                  const char *object, const char *message)
+{
+    struct order *o = w->cta->cluster->order;
+    struct finding *f = told_new(o, kind, order_insn_index(o, in), EPOCH_INSN_MAX, SEV_WARNING);
+    if (!f) return;
+    put_place(o, f, w, in, NO_LANE);
+    (void)snprintf(f->object, sizeof f->object, "%.*s", (int)sizeof f->object - 1, object);
+    (void)snprintf(f->message, sizeof f->message, "%s", message);
 }
 
 void tell_alone(struct order_warp *w, const struct insn *in, uint32_t lane, enum finding_kind kind,

@@ -21,6 +21,9 @@ struct report {
     struct finding *findings;
     size_t count, capacity;
     bool truncated; /* memory ran out: some finding is missing */
+    enum sampled_reason sampled; /* SAMPLED_REASON_COUNT: proved */
+    const char *sampled_file;
+    uint32_t sampled_line;
 };
 
 static const char *const kind_texts[] = {
@@ -32,6 +35,12 @@ static const char *const kind_texts[] = {
 static const char *const cause_texts[] = {
 #define X(name, text) text,
     FINDING_CAUSES(X)
+#undef X
+};
+
+static const char *const sampled_texts[] = {
+#define X(name, text) text,
+    SAMPLED_REASONS(X)
 #undef X
 };
 
@@ -59,6 +68,8 @@ struct report *report_new(const char *kernel, uint64_t number)
         return NULL;
     }
     r->number = number;
+    r->sampled = SAMPLED_REASON_COUNT;
+    r->sampled_file = "";
     return r;
 }
 
@@ -111,6 +122,21 @@ void report_add(struct report *r, const struct finding *f)
         r->findings[r->count++] = *f;
     else
         r->truncated = true;
+    pthread_mutex_unlock(&r->lock);
+}
+
+void report_sampled(struct report *r, enum sampled_reason reason, const char *file, uint32_t line)
+{
+    int names;
+    if (!file) file = "";
+    pthread_mutex_lock(&r->lock);
+    names = strcmp(file, r->sampled_file);
+    if (reason < r->sampled || (reason == r->sampled && names < 0) ||
+        (reason == r->sampled && !names && line < r->sampled_line)) {
+        r->sampled = reason;
+        r->sampled_file = file;
+        r->sampled_line = line;
+    }
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -326,6 +352,30 @@ static void put_suppressed(struct text *t, const struct report *r)
     }
 }
 
+/* "FILE:LINE: why", of a verdict that is sampled. */
+static void put_why(struct text *t, const struct report *r)
+{
+    put_place(t, r->sampled_file, r->sampled_line);
+    put_text(t, sampled_texts[r->sampled]);
+}
+
+static void put_basis_json(struct text *t, const struct report *r)
+{
+    struct text why = {0};
+    if (r->sampled == SAMPLED_REASON_COUNT) {
+        put_text(t, ",\"basis\":\"proved\"");
+        return;
+    }
+    put_text(t, ",\"basis\":\"sampled\"");
+    put_why(&why, r);
+    put(&why, "", 1);
+    if (why.failed)
+        t->failed = true;
+    else
+        put_field(t, "why", why.bytes);
+    free(why.bytes);
+}
+
 /* One write a launch, so that several processes may share the file. */
 static void append_json(const struct report *r, enum verdict verdict, const char *path)
 {
@@ -341,6 +391,7 @@ static void append_json(const struct report *r, enum verdict verdict, const char
     put_json(&t, r->kernel);
     putf(&t, ",\"findings\":%zu", r->count - hidden);
     if (hidden) putf(&t, ",\"suppressed\":%zu", hidden);
+    put_basis_json(&t, r);
     put_text(&t, "}\n");
     error = t.failed ? ENOMEM : write_all(fd, &t);
     if (error) fprintf(stderr, "hewn-sim: HEWN_SIM_REPORT: %s: %s\n", path, strerror(error));
@@ -356,7 +407,10 @@ static void print_text(const struct report *r, enum verdict verdict)
         if (!r->findings[i].suppressed) put_finding_text(&t, r, &r->findings[i]);
     if (r->count) {
         put_text(&t, r->kernel);
-        putf(&t, ": %s, %zu finding%s\n", verdict_texts[verdict], shown, shown == 1 ? "" : "s");
+        putf(&t, ": %s, %zu finding%s, %s", verdict_texts[verdict], shown, shown == 1 ? "" : "s",
+             r->sampled == SAMPLED_REASON_COUNT ? "proved" : "sampled: ");
+        if (r->sampled != SAMPLED_REASON_COUNT) put_why(&t, r);
+        put_text(&t, "\n");
         put_suppressed(&t, r);
         if (!t.failed) (void)write_all(STDERR_FILENO, &t);
     }
@@ -374,6 +428,9 @@ enum verdict report_end(struct report *r)
     for (size_t i = 0; i < r->count; i++)
         r->findings[i].suppressed = suppress_match(&rules, &r->findings[i]);
     verdict = judge(r);
+    if (verdict == VERDICT_INCOMPLETE) report_sampled(r, SAMPLED_INCOMPLETE, NULL, 0);
+    /* That the phases depend on the order is itself shown for every order: an error stands. */
+    if (verdict == VERDICT_ERROR && r->sampled == SAMPLED_PHASES) r->sampled = SAMPLED_REASON_COUNT;
     if (r->count) qsort(r->findings, r->count, sizeof *r->findings, by_order);
     if (path && *path) append_json(r, verdict, path);
     if (!quiet || strcmp(quiet, "1") != 0) print_text(r, verdict);

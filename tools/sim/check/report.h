@@ -117,15 +117,39 @@ struct finding {
 
 enum verdict { VERDICT_CLEAN, VERDICT_REVIEW, VERDICT_INCOMPLETE, VERDICT_ERROR };
 
+/*
+ * Why a verdict speaks only for the order that ran, strongest reason first; without one it is proved:
+ * it holds for every order that the program allows (protocol.h). A wait with its failed polls is one
+ * event: code that does something else after a False is taken to come to the same.
+ */
+#define SAMPLED_REASONS(X)                                                                         \
+    X(UNCHECKED, "nothing looked at the order (HEWN_SIM_CHECK=0)")                                 \
+    X(INCOMPLETE, "part of it was not modelled, or not looked at")                                 \
+    X(GENERATIONS, "an arrival here may count in another generation of the named barrier")         \
+    X(READ, "what this reads may depend on when it reads")                                         \
+    X(CHANCE, "what this returns depends on the schedule")                                         \
+    X(COLUMNS, "which CTA of an SM gets its tensor memory first depends on the order")             \
+    X(PHASES, "which phase of the mbarrier is meant depends on the order")
+
+enum sampled_reason {
+#define X(name, text) SAMPLED_##name,
+    SAMPLED_REASONS(X)
+#undef X
+    SAMPLED_REASON_COUNT
+};
+
 struct report;
 
 /* One launch's report. `number` counts launches of the process from 1. */
 struct report *report_new(const char *kernel, uint64_t number);
 /* Copies the finding; folds it into an equal one (kind, cause, file, line, object). Thread-safe. */
 void report_add(struct report *r, const struct finding *f);
+/* The launch's verdict is sampled: `line` of `file` (NULL: no place) is why. Of several reasons the
+ * first in order stands, whichever came first in time. Thread-safe. */
+void report_sampled(struct report *r, enum sampled_reason reason, const char *file, uint32_t line);
 uint32_t report_count(const struct report *r, enum finding_severity severity);
 /* Writes everything (JSON to HEWN_SIM_REPORT, text to stderr unless HEWN_SIM_QUIET=1), ordered by
- * (group, seq), then the verdict; frees the report. */
+ * (group, seq), then the verdict and how it was reached; frees the report. */
 enum verdict report_end(struct report *r);
 
 const char *finding_kind_text(enum finding_kind kind);

@@ -474,10 +474,12 @@ static void *shared_at(struct warp *w, const struct insn *in, uint32_t lane, uin
     if (address > UINT32_MAX || !mem_shared(w, (uint32_t)address, &cta, &offset) ||
         size > cta->shared_bytes - offset || (cta != w->cta && !cluster))
         return shared_fault(w, in, lane, address, size, access, cluster);
-    if (cta != w->cta && !cta->warps_live)
-        sim_find(w->cta->group, w, in, lane, SEV_ERROR, FIND_CLUSTER_EXIT, CAUSE_NONE, "",
-                 "%s shared memory of CTA rank %u, whose threads have all exited",
-                 access_text(access), cta->rank);
+    if (cta != w->cta && !cta->warps_live) { /* 719: seen on an H200, tests/zoo/sglang-25574 */
+        (void)sim_fault(w, in, lane, 719, FIND_CLUSTER_EXIT, CAUSE_NONE, "",
+                        "%s shared memory of CTA rank %u, whose threads have all exited",
+                        access_text(access), cta->rank);
+        return NULL;
+    }
     return cta->shared + offset;
 }
 

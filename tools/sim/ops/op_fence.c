@@ -5,13 +5,14 @@
  */
 #include "access.h"
 
-/* imm[2]: enum fence_kind; flags: direction of a proxy fence, as event.access; imm[3]: bytes of the
- * range at [arg[0]], 0 for all memory. */
+/* imm[2]: enum fence_kind; flags: direction of a proxy fence, as event.access; space: the only memory that
+ * it is for, SPACE_NONE all; imm[3]: bytes of the range at [arg[0]], 0 for all memory. */
 static enum step fence(struct warp *w, const struct insn *in, uint32_t mask)
 {
     uint64_t address[WARP_LANES];
     struct event e = {.kind = EV_FENCE,
                       .access = (uint8_t)in->flags,
+                      .space = in->space,
                       .lanes = mask,
                       .warp = w,
                       .in = in,
@@ -48,6 +49,9 @@ int bind_fence_alias(struct decoder *dc, struct insn *out)
 
 int bind_fence_async(struct decoder *dc, struct insn *out)
 {
+    out->space = mod_has(dc, "global")                                          ? SPACE_GLOBAL
+                 : mod_has(dc, "shared::cta") || mod_has(dc, "shared::cluster") ? SPACE_SHARED
+                                                                                : SPACE_NONE;
     return bind_kind(dc, out, FENCE_PROXY_ASYNC);
 }
 

@@ -87,16 +87,43 @@ static void check_no_complete(struct warp *w, const struct insn *in, uint32_t la
              count, s.pending);
 }
 
+static uint32_t arrivals_of(struct warp *w, const struct insn *in, uint32_t lane)
+{
+    return in->arg[2].sink ? 1 : (uint32_t)arg_lane(w, in->arg[2], lane);
+}
+
+/*
+ * What the lanes of one instruction bring to a barrier counts together: 32 lanes at one that expects a single
+ * arrival end the kernel on an H200, and so does an arrival where only bytes are pending (tests/zoo,
+ * tvm-20250 and 08-parity-per-tile). `*done`: lanes that were looked at with an earlier one.
+ */
+static enum step bears(struct warp *w, const struct insn *in, uint32_t mask, uint32_t lane,
+                       struct cta *cta, uint32_t offset, uint32_t *done)
+{
+    const uint64_t address = arg_lane(w, in->arg[1], lane);
+    uint32_t count = 0;
+    if (*done >> lane & 1) return STEP_NEXT;
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+        const uint32_t other = first_lane(rest);
+        if (arg_lane(w, in->arg[1], other) != address) continue;
+        *done |= 1U << other;
+        count += arrivals_of(w, in, other);
+    }
+    return mbar_bears(thread(w, in, lane), cta, offset, count);
+}
+
 static enum step exec_arrive(struct warp *w, const struct insn *in, uint32_t mask)
 {
     bool drop = (in->flags & MBAR_DROP) != 0;
+    uint32_t done = 0;
     for (; mask; mask &= mask - 1) {
-        uint32_t offset, lane = first_lane(mask), count = 1;
+        uint32_t offset, lane = first_lane(mask);
+        const uint32_t count = arrivals_of(w, in, lane);
         uint64_t state;
         struct cta *cta;
         enum step step = locate(w, in, lane, 1, &cta, &offset);
+        if (step == STEP_NEXT) step = bears(w, in, mask, lane, cta, offset, &done);
         if (step != STEP_NEXT) return step;
-        if (!in->arg[2].sink) count = (uint32_t)arg_lane(w, in->arg[2], lane);
         if (in->flags & MBAR_NO_COMPLETE) check_no_complete(w, in, lane, cta, offset, count);
         step = mbar_arrive(thread(w, in, lane), cta, offset, count, drop, &state);
         if (step != STEP_NEXT) return step;
@@ -113,6 +140,7 @@ static enum step exec_arrive_expect(struct warp *w, const struct insn *in, uint3
         uint64_t state;
         struct cta *cta;
         enum step step = locate(w, in, lane, 1, &cta, &offset);
+        if (step == STEP_NEXT) step = mbar_bears(thread(w, in, lane), cta, offset, 1);
         if (step != STEP_NEXT) return step;
         step = mbar_arrive_expect_tx(thread(w, in, lane), cta, offset,
                                      (uint32_t)arg_lane(w, in->arg[2], lane), drop, &state);

@@ -11,9 +11,13 @@
  *
  * Tensor cores: the operations bring their own cycles (op_tcgen05_mma.c, op_wgmma.c). H200: measured
  * by tests/rates.c on an H200 (driver 580.159.04), its clock as nvidia-smi shows it during large
- * products; light or short kernels run at up to 1980 MHz instead. Blackwell: latency of the tensor
- * core from published microbenchmarks, device memory by the data sheet; what has no source there is
- * taken from Hopper.
+ * products; light or short kernels run at up to 1980 MHz instead. Blackwell: cycles and latency of the
+ * tensor core from published microbenchmarks, device memory by the data sheet. Its clock from published
+ * traces of two products of 4096^3 on a B200 (gau-nernst/learn-cuda at 1454f8b7, 02e_matmul_sm100,
+ * trace_v5 and trace_v6.json.gz): a step along K of 64 with M = N = 256 over a pair, 512 cycles, takes 338 and
+ * 328 ns there, medians over all tiles (1514 and 1561 MHz; 278 ns, 1843 MHz, where half of the SMs have
+ * nothing left to do). What has no source there is taken from Hopper. tests/model.sh holds the whole
+ * against products whose times were measured, here and elsewhere.
  */
 struct part {
     double clock_mhz;              /* held under a matrix load */
@@ -35,7 +39,7 @@ static const struct part hopper = {.clock_mhz = 1545,
                                    .store_done = 500,
                                    .tensor_latency = 67,
                                    .cta_start = 800};
-static const struct part blackwell = {.clock_mhz = 1850,
+static const struct part blackwell = {.clock_mhz = 1538,
                                       .load_l2 = 310,
                                       .load_memory = 845,
                                       .copy_bytes = 95.5,
@@ -237,8 +241,9 @@ static enum gap gap_before(const struct run *r, double idle_from)
 static void run_tensor(struct model *m, struct run *r, struct trace_op *op)
 {
     bool quarter = queue_of_op(op) == COMMIT_WGMMA; /* its warp's own; tcgen05: the SM's, whole */
+    bool pair = insn_has_mod(op->in, "cta_group::2"); /* ... and its peer's, in step with it */
     uint32_t q = quarter ? r->warp->id % QUARTERS : 0;
-    double share = quarter ? 1.0 / QUARTERS : 1.0;
+    double share = quarter ? 1.0 / QUARTERS : pair ? 2.0 : 1.0;
     double *unit = &r->sm->tensor[q], *done = &r->sm->tensor_done[q];
     op->begin = later(op->issued + ISSUE, *unit);
     if (op->kind == TRACE_MMA) {
@@ -302,8 +307,8 @@ static void wait_over(struct model *m, struct run *r, const struct trace_phase *
     r->waited_until = item->end;
     r->waited_for = (uint8_t)blame(r->record, p);
     r->time = item->end;
-    next_item(r);
-    push(m, (uint32_t)(r - m->runs), r->time);
+    /* Of a launch that failed the wait may be the last that is known of the warp. */
+    if (next_item(r)) push(m, (uint32_t)(r - m->runs), r->time);
 }
 
 /* An arrival or delivery; the last wakes those that wait. */
