@@ -31,14 +31,14 @@ static const struct attention_kernel kernels[] = {
      .tile_rows = P##_ATTENTION_TILE_ROWS,                  \
      .item_tiles = P##_ATTENTION_ITEM_TILES(qk),            \
      .v_halves = P##_ATTENTION_V_HALVES(v),                 \
-     .v_keys = P##_ATTENTION_V_KEYS,                        \
+     .box_v = P##_ATTENTION_BOX_V(v),                       \
      .slots = P##_ATTENTION_SLOTS(qk, e),                   \
      .row_bytes = P##_ATTENTION_ROW_BYTES,                  \
      .threads = P##_ATTENTION_THREADS(qk),                  \
      .dynamic_shared = P##_ATTENTION_DYNAMIC_SHARED(qk, e), \
      .tmem_columns = P##_ATTENTION_TMEM_COLUMNS,            \
      .ctas_per_sm = P##_ATTENTION_CTAS_PER_SM},
-    ATTENTION_VARIANTS(KERNEL, SM100F, sm_100f)
+    SM100F_ATTENTION_VARIANTS(KERNEL)
 #undef KERNEL
 };
 
@@ -217,7 +217,7 @@ static void fill_sources(hewn_attention_plan *plan)
         s->page_size_##n = from->page_size;              \
         s->table_width_##n = from->table_width;          \
         s->box_k_##n = box_rows(from, ATTENTION_BLOCK);  \
-        s->box_v_##n = box_rows(from, k->v_keys);        \
+        s->box_v_##n = box_rows(from, k->box_v);         \
     } while (0)
     SOURCE(0, &p->source[0]);
     SOURCE(1, p->sources > 1 ? &p->source[1] : &none);

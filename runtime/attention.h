@@ -16,7 +16,7 @@ enum { ATTENTION_ALIGN = 16 /* bytes: base addresses and strides of tensors, the
 struct attention_kernel {
     const char *target;
     uint32_t qk_dim, v_dim, element;
-    uint32_t tile_rows, item_tiles, v_halves, v_keys, slots, row_bytes;
+    uint32_t tile_rows, item_tiles, v_halves, box_v, slots, row_bytes;
     uint32_t threads, dynamic_shared, tmem_columns, ctas_per_sm;
 };
 

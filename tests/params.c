@@ -627,7 +627,7 @@ enum { HEWN_DTYPE_bf16 = HEWN_BF16, HEWN_DTYPE_f16 = HEWN_F16, HEWN_DTYPE_e4m3 =
 
 static void variants(void)
 {
-    ATTENTION_VARIANTS(VARIANTS, SM100F, sm_100f)
+    SM100F_ATTENTION_VARIANTS(VARIANTS)
 }
 
 int main(int argc, char **argv)

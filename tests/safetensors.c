@@ -187,7 +187,7 @@ static void reads(const char *what, const char *name, int dtype, size_t from, si
  * runs this too. */
 static void test_damage(void)
 {
-    enum { FILES = 6000 };
+    enum { FILES = 2000 };
     struct rng r = {test_seed()};
     size_t length = strlen(FULL), accepted = 0;
     if (!test_case("%d damaged files", FILES)) return;

@@ -73,6 +73,11 @@ bench: all $(test_bin)/bench
 	$(Q)LD_LIBRARY_PATH=$(CUDA_HOME)/lib64:$$LD_LIBRARY_PATH $(test_bin)/bench 2>/dev/null || echo 'no GPU here: only the simulator is measured'
 	$(Q)HEWN_LIBCUDA=$(abspath $(sim)) $(test_bin)/bench
 
+# The cycle model's account of the attention kernels.
+.PHONY: account
+account: all
+	$(Q)BUILD=$(BUILD) sh $(SRC)/tests/model/attention.sh
+
 demo: all
 	$(Q)mkdir -p $(BUILD)/demo
 	$(Q)$(cli) demo -o $(BUILD)/demo

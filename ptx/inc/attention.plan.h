@@ -57,21 +57,6 @@
 #define ATTENTION_MAX_SPLITS 256        /* at most 2^23 blocks: n * s / splits is exact in 32 bits */
 #define ATTENTION_MAX_PAGE   256
 
-/* Every variant of a target: X(plan prefix, target, qk, v, bytes of an element). */
-#define ATTENTION_VARIANTS(X, P, t)                                                                \
-    X(P, t, 64, 64, 2)                                                                             \
-    X(P, t, 96, 96, 2)                                                                             \
-    X(P, t, 128, 128, 2)                                                                           \
-    X(P, t, 192, 128, 2)                                                                           \
-    X(P, t, 256, 256, 2)                                                                           \
-    X(P, t, 512, 512, 2)                                                                           \
-    X(P, t, 64, 64, 1)                                                                             \
-    X(P, t, 96, 96, 1)                                                                             \
-    X(P, t, 128, 128, 1)                                                                           \
-    X(P, t, 192, 128, 1)                                                                           \
-    X(P, t, 256, 256, 1)                                                                           \
-    X(P, t, 512, 512, 1)
-
 #define ATTENTION_MAP_BYTES 128
 #define ATTENTION_MAP_ALIGN 64
 

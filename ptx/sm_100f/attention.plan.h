@@ -8,6 +8,21 @@
 
 #include "../inc/attention.plan.h"
 
+/* X(this prefix, target, qk, v, e): every variant; a module is one of an input dtype of e bytes. */
+#define SM100F_ATTENTION_VARIANTS(X)                                                               \
+    X(SM100F, sm_100f, 64, 64, 2)                                                                  \
+    X(SM100F, sm_100f, 96, 96, 2)                                                                  \
+    X(SM100F, sm_100f, 128, 128, 2)                                                                \
+    X(SM100F, sm_100f, 192, 128, 2)                                                                \
+    X(SM100F, sm_100f, 256, 256, 2)                                                                \
+    X(SM100F, sm_100f, 512, 512, 2)                                                                \
+    X(SM100F, sm_100f, 64, 64, 1)                                                                  \
+    X(SM100F, sm_100f, 96, 96, 1)                                                                  \
+    X(SM100F, sm_100f, 128, 128, 1)                                                                \
+    X(SM100F, sm_100f, 192, 128, 1)                                                                \
+    X(SM100F, sm_100f, 256, 256, 1)                                                                \
+    X(SM100F, sm_100f, 512, 512, 1)
+
 #define SM100F_ATTENTION_TILE_ROWS  128
 #define SM100F_ATTENTION_ROW_BYTES  128   /* of a swizzled row: 64 elements of 16 bits, 128 of 8 */
 #define SM100F_ATTENTION_SLOT_BYTES 16384 /* 128 rows; a ring slot, a sub-tile of Q */
@@ -34,6 +49,7 @@
 #define SM100F_ATTENTION_V_CHUNKS(v)    ((SM100F_ATTENTION_ITEM_V(v) + 127) / 128)
 #define SM100F_ATTENTION_V_SLOTS(v)     (2 * SM100F_ATTENTION_V_CHUNKS(v))
 /* TMA boxes of a V slot: each V_KEYS rows of ROW_BYTES. */
+#define SM100F_ATTENTION_BOX_V(v)      SM100F_ATTENTION_V_KEYS
 #define SM100F_ATTENTION_V_BOXES(v, e) ((v) * (e) >= 256 ? (e) : ((v) * (e) + 127) / 128)
 
 /* Dynamic shared memory, from its 1024-aligned start: Q's tiles, the staged output rows, the ring. */

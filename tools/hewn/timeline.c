@@ -354,6 +354,80 @@ static void print_shares(const char *summary, const char *start, const char *tit
     }
 }
 
+/* ---- what each role does with its time ---- */
+
+enum { REASONS = 24, REASONS_SHOWN = 5 };
+
+struct role_time {
+    const char *name; /* of its first track; `stem` characters of it are the role's */
+    size_t stem;
+    double warps, waited;
+    struct {
+        char name[NAME_ROOM];
+        double time;
+    } reasons[REASONS];
+    size_t reason_count;
+};
+
+/* A wait, under its barrier's name without the index. */
+static void add_wait(struct role_time *r, const struct slice *s)
+{
+    const char *name = strncmp(s->name, "wait ", 5) ? s->name : s->name + 5;
+    size_t length = strcspn(name, "["), i = 0;
+    r->waited += s->to - s->from;
+    while (i < r->reason_count &&
+           (strlen(r->reasons[i].name) != length || strncmp(r->reasons[i].name, name, length)))
+        i++;
+    if (i == REASONS) return;
+    if (i == r->reason_count) {
+        snprintf(r->reasons[i].name, NAME_ROOM, "%.*s", (int)length, name);
+        r->reasons[i].time = 0;
+        r->reason_count++;
+    }
+    r->reasons[i].time += s->to - s->from;
+}
+
+static void print_role(struct role_time *r, double span)
+{
+    double all = r->warps * span;
+    printf("  %-12.*s waits %5.1f %%", (int)r->stem, r->name, 100 * r->waited / all);
+    for (int shown = 0; shown < REASONS_SHOWN; shown++) {
+        size_t most = 0;
+        for (size_t i = 1; i < r->reason_count; i++)
+            if (r->reasons[i].time > r->reasons[most].time) most = i;
+        if (!r->reason_count || r->reasons[most].time < 0.001 * all) break;
+        printf("%s %s %.1f %%", shown ? "," : ":", r->reasons[most].name,
+               100 * r->reasons[most].time / all);
+        r->reasons[most].time = 0;
+    }
+    printf("\n");
+}
+
+/* Tracks of one role follow each other. */
+static void print_roles(const struct timeline *t)
+{
+    double from = 0, to = 0;
+    for (size_t i = 0; i < t->slice_count; i++) {
+        if (i == 0 || t->slices[i].from < from) from = t->slices[i].from;
+        if (i == 0 || t->slices[i].to > to) to = t->slices[i].to;
+    }
+    if (to <= from) return;
+    printf("roles of this CTA, of its time:\n");
+    for (size_t i = 0; i < t->track_count;) {
+        const struct track *first = &t->tracks[i];
+        struct role_time r = {.name = first->name, .stem = strcspn(first->name, "(")};
+        while (r.stem && first->name[r.stem - 1] == ' ') r.stem--;
+        for (; i < t->track_count && !strncmp(t->tracks[i].name, first->name, r.stem + 1); i++) {
+            if (t->tracks[i].tid >= WARP_TRACKS) continue;
+            r.warps++;
+            for (size_t k = 0; k < t->slice_count; k++)
+                if (t->slices[k].tid == t->tracks[i].tid && !strcmp(t->slices[k].cat, "wait"))
+                    add_wait(&r, &t->slices[k]);
+        }
+        if (r.warps > 0) print_role(&r, to - from);
+    }
+}
+
 /* ---- the command ---- */
 
 static bool whole(const char *given, unsigned *value)
@@ -407,6 +481,8 @@ int cli_timeline(int argc, char **argv)
         printf("%s\n%s\n", t.process, said);
         print_shares(t.summary, "busy ", "busy, of the launch's time:");
         print_shares(t.summary, "idle ", "tensor cores idle, for:");
+        qsort(t.tracks, t.track_count, sizeof *t.tracks, by_tid);
+        print_roles(&t);
         if (out) rc = draw(&t, out, said);
     }
     free(t.slices);

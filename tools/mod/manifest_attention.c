@@ -71,11 +71,11 @@ void attention_write_shape(FILE *out, const struct module_id *id)
     }
     write_maps(out, id);
     fprintf(out,
-            "  \"tile\": {\"rows\": %u, \"item_tiles\": %u, \"keys\": %d, \"v_keys\": %u},\n"
+            "  \"tile\": {\"rows\": %u, \"item_tiles\": %u, \"keys\": %d, \"box_v\": %u},\n"
             "  \"v_halves\": %u,\n"
             "  \"slots\": %u,\n"
             "  \"grid\": [\"min(items, sm_count * %u)\", \"1\", \"1\"],\n",
-            shape->tile_rows, shape->item_tiles, ATTENTION_BLOCK, shape->v_keys, shape->v_halves,
+            shape->tile_rows, shape->item_tiles, ATTENTION_BLOCK, shape->box_v, shape->v_halves,
             shape->slots, id->plan->ctas_per_sm);
 }
 

@@ -59,7 +59,7 @@ struct gemm_shape {
 
 struct attention_shape {
     unsigned qk_dim, v_dim, element; /* the variant: head dimensions, bytes of an input element */
-    unsigned tile_rows, item_tiles, v_halves, row_bytes, v_keys, slots;
+    unsigned tile_rows, item_tiles, v_halves, row_bytes, box_v, slots;
 };
 
 /* A kernel: of a module, or of several that differ in dtypes alone. */

@@ -41,12 +41,12 @@ _Static_assert(sizeof scalars / sizeof *scalars == ATTENTION_SCALAR_COUNT + 1,
         .item_tiles = P##_ATTENTION_ITEM_TILES(qk),                         \
         .v_halves = P##_ATTENTION_V_HALVES(v),                              \
         .row_bytes = P##_ATTENTION_ROW_BYTES,                               \
-        .v_keys = P##_ATTENTION_V_KEYS,                                     \
+        .box_v = P##_ATTENTION_BOX_V(v),                                    \
         .slots = P##_ATTENTION_SLOTS(qk, e),                                \
     };
 
-ATTENTION_VARIANTS(CHECK, SM100F, sm_100f)
-ATTENTION_VARIANTS(TABLES, SM100F, sm_100f)
+SM100F_ATTENTION_VARIANTS(CHECK)
+SM100F_ATTENTION_VARIANTS(TABLES)
 
 #define PLAN(P, t, qk, v, e)                                   \
     {                                                          \
@@ -68,7 +68,7 @@ ATTENTION_VARIANTS(TABLES, SM100F, sm_100f)
         .attention = &t##_shape_##qk##_##v##_##e,              \
     },
 
-static const struct plan plans[] = {ATTENTION_VARIANTS(PLAN, SM100F, sm_100f)};
+static const struct plan plans[] = {SM100F_ATTENTION_VARIANTS(PLAN)};
 
 const struct plan *plan_attention(const char *target, unsigned qk, unsigned v, unsigned element)
 {

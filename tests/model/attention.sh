@@ -1,0 +1,53 @@
+#!/bin/sh
+# The cycle model's account of the Blackwell attention kernels on 148 SMs, as `make account` prints it: where
+# the tensor cores' time goes and what each role waits for. bf16, 4,096 queries and keys, one sequence.
+#
+#     attention.sh [DIM HEADS]...     head dimensions and query heads; without: 64 128 192 256 512
+#
+# What the model leaves out: the rate of exp2 (16 a cycle and SM: 1,024 cycles for a step's 128 x 128 scores,
+# as many as its MMAs take at head dimension 128), bank conflicts, and the power that the clock follows.
+set -eu
+build=${BUILD:-build}
+work=$build/model
+mkdir -p "$work"
+[ $# -gt 0 ] || set -- 64 16 96 16 128 16 192 16 256 8 512 4
+
+account() { # QK V HEADS CAUSAL
+    qk=$1 v=$2 heads=$3 length=4096
+    name=attention_bf16_${qk}_$v
+    json=$build/modules/sm_100f/$name.json
+    shared=$(sed -n 's/.*"dynamic_shared": \([0-9]*\).*/\1/p' "$json")
+    block=$(sed -n 's/.*"block": \[\([0-9]*\).*/\1/p' "$json")
+    tiles=$((block / 128 - 2)) halves=$((v > 256 ? v / 256 : 1))
+    blocks=$((length / (128 * tiles)))
+    items=$((blocks * heads * halves))
+    right=$(($4 ? 0 : 536870912))
+    q=$((heads * qk * 2)) vb=$((heads * v * 2))
+    {
+        cat "$build/modules/sm_100f/$name.ptx"
+        echo "//@ run: gpu b200; grid $((items < 148 ? items : 148)); block $block; shared $shared"
+        echo "//@ run: buf q bf16[$((length * heads)),$qk] random; buf k bf16[$((length * heads)),$qk] random"
+        echo "//@ run: buf v bf16[$((length * heads)),$v] random; buf o bf16[$((length * heads)),$v]"
+        echo "//@ run: map map_q q dims=$qk,1,$heads,$length,1 strides=$((qk * 2)),$((qk * 2)),$q,$((q * length)) box=64,1,1,128,1 swizzle=128B l2=256B"
+        for s in 0 1; do
+            echo "//@ run: map map_k$s k dims=$qk,$length,$heads,1 strides=$q,$((qk * 2)),$((q * length)) box=64,128,1,1 swizzle=128B l2=256B"
+            echo "//@ run: map map_v$s v dims=$v,$length,$heads,1 strides=$vb,$((v * 2)),$((vb * length)) box=64,64,1,1 swizzle=128B l2=256B"
+        done
+        printf '//@ run: params map_q, map_k0, map_v0, map_k1, map_v1, o, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, '
+        printf '%s, %s, %s, 0, 4, %s, %s, 0, ' $vb $((v * 2)) $((vb * length)) $((length * 4)) $((heads * length * 4))
+        printf '%s, ' "$(awk "BEGIN { print 1.44269504 / sqrt($qk) }")"
+        printf '%s, %s, 1, %s, 1, 1, 1, 1, 128, %s, %s, 0, 0, 0, 2, 1, 1, ' $items $blocks $heads $length $length
+        printf '%s, 0, 0, 0, 536870912, 0, %s, 0, 0, 0, 0, 0, 128, 0, 64, 0\n' $length $right
+    } >"$work/$name.ptx"
+    HEWN_SIM_CHECK=0 HEWN_SIM_SMS=148 HEWN_SIM_QUIET=1 HEWN_SIM_TRACE=$work/trace.json "$build/hewn" run "$work/$name.ptx" >"$work/out" 2>&1 ||
+        { cat "$work/out" >&2; exit 1; }
+    echo "== head dimension $qk, $heads heads, $( [ "$4" = 1 ] && echo causal || echo full)"
+    "$build/hewn" timeline "$work/trace.json" | sed 1d
+}
+while [ $# -gt 1 ]; do
+    v=$1
+    [ "$1" = 192 ] && v=128
+    account "$1" $v "$2" 0
+    account "$1" $v "$2" 1
+    shift 2
+done
