@@ -286,14 +286,14 @@ static hewn_cu_function prepared(const char *ptx, const char *name)
     return f;
 }
 
-/* An arrival beyond the barrier's count is an error that no hardware code stands for: the launch ends
+/* An mbarrier initialised over a live one is an error that no hardware code stands for: the launch ends
  * well, and only HEWN_SIM_STRICT makes the next synchronising call fail, once. */
-static int synchronise_after_overrun(void)
+static int synchronise_after_clobber(void)
 {
     hewn_cu_function f = prepared(entry("mov.u32 %r1, never; mov.u32 %r0, %tid.x;\n"
                                         "setp.ne.u32 %p0, %r0, 0; @%p0 ret;\n"
                                         "mbarrier.init.shared.b64 [%r1], 1;\n"
-                                        "mbarrier.arrive.shared.b64 %rd1, [%r1], 2;"),
+                                        "mbarrier.init.shared.b64 [%r1], 2;"),
                                   "k");
     hewn_cu_deviceptr out = 0;
     void *params[] = {&out};
@@ -305,13 +305,13 @@ static int synchronise_after_overrun(void)
 static bool strict(void)
 {
     setenv("HEWN_SIM_STRICT", "1", 1);
-    return synchronise_after_overrun() == HEWN_CU_LAUNCH_FAILED && cu.cuCtxSynchronize() == 0;
+    return synchronise_after_clobber() == HEWN_CU_LAUNCH_FAILED && cu.cuCtxSynchronize() == 0;
 }
 
 static bool lenient(void)
 {
     setenv("HEWN_SIM_STRICT", "0", 1);
-    return synchronise_after_overrun() == 0;
+    return synchronise_after_clobber() == 0;
 }
 
 /* The report names what was asked for and what the limit is. */

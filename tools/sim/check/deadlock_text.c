@@ -275,7 +275,7 @@ static bool say_ledger(struct text *t, const struct deadlock *d, const char *lea
     for (const struct mbar *b = mbar_next(c, NULL); b; b = mbar_next(c, b)) {
         if (!check_ledger(d->group, c, b->offset, warp, &turns, &arrivals)) continue;
         if (told == LEDGER_LINES) break;
-        say(t, told++ ? ", " : lead);
+        say(t, "%s", told++ ? ", " : lead);
         if (told == 1) {
             say_warp(t, d, c, warp);
             say(t, " has ");
