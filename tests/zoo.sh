@@ -44,6 +44,8 @@ level_2 ok-warp-speaks 0 -DFIXED "$clean"
 level_2 ok-warp-speaks 0 '-DREAD -DFIXED' "$clean"
 level_2 ok-fresh-shared 1 '' 'warning: uninit' 'part only'
 level_2 ok-fresh-shared 0 -DFIXED "$clean"
+level_2 ok-commit-unwaited 1 '' 'warning: pending-at-exit' 'nobody waited'
+level_2 ok-commit-unwaited 0 -DFIXED "$clean"
 
 # The shipped kernels are clean: one case here, all of them in check-all.
 case=--case\ 37
