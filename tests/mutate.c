@@ -16,6 +16,7 @@
  *     legal | target | rule | label | pattern of the statement (fnmatch) | PTX ISA section | why
  *     open  | target | rule | label | pattern of the statement           | -               | why
  *
+ * target: sm_90a, or one kernel as <target>/<module>. label: the one above the statement, in what it stands in.
  * legal: that section allows the mutant, so it leaves the score; open: a known miss, which stays in it.
  */
 #include "mutate.h"
@@ -32,11 +33,14 @@
 
 enum { KERNELS = 32, REASONS = 512, NAME = 96, PATH = 1024, JOBS = 64, CPU_SECONDS = 20 };
 
-/* How a mutant is asked, until something is found: level, seed (completions mixed, early, late). */
+/* How a mutant is asked, until something is found: level, seed (completions mixed, early, late, mixed, ..).
+ * The last ones are for survivors without a reason: what shows only where a try_wait gives up, or a warp
+ * is far behind. */
 static const struct probe {
     const char *level, *seed;
-} probes[] = {{"1", "1"}, {"1", "2"}, {"1", "3"}, {"2", "1"}};
-enum { PROBES = sizeof probes / sizeof *probes };
+} probes[] = {{"1", "1"}, {"1", "2"}, {"1", "3"}, {"2", "1"}, {"1", "4"}, {"1", "5"},
+              {"1", "6"}, {"1", "7"}, {"1", "8"}, {"2", "2"}, {"2", "3"}, {"2", "4"}};
+enum { PROBES = sizeof probes / sizeof *probes, FIRST_PROBES = 4 };
 
 enum fate { WAITING, FOUND, FOUND_LEVEL_2, REFUSED, IDENTICAL, LEGAL, OPEN, SURVIVED, FATES };
 
@@ -58,6 +62,7 @@ struct kernel {
     struct mutant *mutant;
     struct result *result;
     int mutants;
+    bool assembled; /* the original */
 };
 
 struct job {
@@ -78,7 +83,7 @@ struct options {
 struct session {
     struct options o;
     struct kernel kernel[KERNELS];
-    int kernels;
+    int kernels, skipped;
     struct reason reason[REASONS];
     int reasons;
 };
@@ -170,10 +175,15 @@ static int read_kernel(struct session *s, const char *file)
     snprintf(k->target, sizeof k->target, "%.*s", (int)(dash - file), file);
     snprintf(k->name, sizeof k->name, "%.*s/%.*s", (int)(dash - file), file,
              (int)strcspn(dash + 1, "."), dash + 1);
+    snprintf(path, sizeof path, "%s/%s.ptx", s->o.modules, k->name);
+    if (access(path, R_OK)) {
+        printf("SKIP %s: this build has no such module\n", k->name);
+        s->skipped++;
+        return 0;
+    }
+    k->original = read_all(path);
     snprintf(path, sizeof path, "%s/%s", s->o.cases, file);
     k->run = read_all(path);
-    snprintf(path, sizeof path, "%s/%s.ptx", s->o.modules, k->name);
-    k->original = read_all(path);
     k->mutant = calloc(MUTANTS, sizeof *k->mutant);
     k->result = calloc(MUTANTS, sizeof *k->result);
     if (!k->run || !k->original || !k->mutant || !k->result) return -1;
@@ -282,8 +292,9 @@ static const struct reason *reason_for(struct session *s, const struct kernel *k
 {
     for (int i = 0; i < s->reasons; i++) {
         struct reason *r = &s->reason[i];
-        if (fnmatch(r->target, k->target, 0) || strcmp(r->rule, m->rule) ||
-            fnmatch(r->label, m->label, 0) || fnmatch(r->pattern, m->was, FNM_NOESCAPE))
+        if ((fnmatch(r->target, k->target, 0) && fnmatch(r->target, k->name, 0)) ||
+            strcmp(r->rule, m->rule) || fnmatch(r->label, m->label, 0) ||
+            fnmatch(r->pattern, m->was, FNM_NOESCAPE))
             continue;
         r->used = true;
         return r;
@@ -303,12 +314,16 @@ static int assemble(const struct options *o, const struct kernel *k, const char 
 }
 
 /* Whether ptxas makes the same machine code of the mutant as of the original. */
-static bool identical(const struct options *o, const struct kernel *k, const struct mutant *m)
+static bool identical(const struct session *s, struct kernel *k, const struct mutant *m)
 {
-    char command[PATH];
-    if (!o->ptxas || assemble(o, k, k->original, "original") || assemble(o, k, m->text, "mutant"))
-        return false;
-    snprintf(command, sizeof command, "cmp -s '%s/original.cubin' '%s/mutant.cubin'", o->work,
+    const struct options *o = &s->o;
+    char command[PATH], original[32];
+    if (!o->ptxas) return false;
+    snprintf(original, sizeof original, "original-%td", k - s->kernel);
+    if (!k->assembled && assemble(o, k, k->original, original)) return false;
+    k->assembled = true;
+    if (assemble(o, k, m->text, "mutant")) return false;
+    snprintf(command, sizeof command, "cmp -s '%s/%s.cubin' '%s/mutant.cubin'", o->work, original,
              o->work);
     return system(command) == 0;
 }
@@ -320,7 +335,7 @@ static void settle(struct session *s, struct kernel *k, int i)
     if (reason) {
         r->fate = reason->legal ? LEGAL : OPEN;
         r->reason = reason->why;
-    } else if (identical(&s->o, k, &k->mutant[i])) {
+    } else if (identical(s, k, &k->mutant[i])) {
         r->fate = IDENTICAL;
     } else {
         r->fate = SURVIVED;
@@ -353,7 +368,9 @@ static int advance(struct session *s, struct job *j)
     struct kernel *k = &s->kernel[j->kernel];
     struct result *r = &k->result[j->mutant];
     enum fate fate = judge(j, r->said);
-    if (fate == SURVIVED && ++r->probe < PROBES) return start(s, j, &probes[r->probe]);
+    if (fate == SURVIVED && ++r->probe < FIRST_PROBES) return start(s, j, &probes[r->probe]);
+    if (fate == SURVIVED && r->probe < PROBES && !reason_for(s, k, &k->mutant[j->mutant]))
+        return start(s, j, &probes[r->probe]);
     if (fate == FOUND)
         r->fate = probes[r->probe].level[0] == '2' ? FOUND_LEVEL_2 : FOUND;
     else if (fate == REFUSED)
@@ -402,11 +419,13 @@ static int run_mutants(struct session *s)
     return 0;
 }
 
-/* The kernels as they are must be clean at level 1, or nothing that is found means anything. */
+/* The kernels as they are must be clean, or nothing that is found means anything; a sample takes the first
+ * probes' word for it. */
 static int run_originals(struct session *s)
 {
+    const int asked = s->o.sample > 1 || s->o.only ? FIRST_PROBES : PROBES;
     for (int k = 0; k < s->kernels; k++) {
-        for (int p = 0; p < PROBES; p++) {
+        for (int p = 0; p < asked; p++) {
             struct job j = {.kernel = k, .mutant = -1};
             char said[NAME];
             if (start(s, &j, &probes[p]) || waitpid(j.child, NULL, 0) < 0) return -1;
@@ -442,7 +461,7 @@ static void print_row(const struct kernel *k, int class, int total[FATES])
     }
     for (int f = 0; f < FATES; f++) total[f] += n[f];
     if (!all) return;
-    printf("%-24s%-8s%8d%8d%8d%10d%7d%6d%10d  %s\n", k->name, class_names[class], all - n[REFUSED],
+    printf("%-33s%-8s%8d%8d%8d%10d%7d%6d%10d  %s\n", k->name, class_names[class], all - n[REFUSED],
            n[FOUND], n[FOUND_LEVEL_2], n[IDENTICAL], n[LEGAL], n[OPEN], n[SURVIVED],
            class_means[class]);
 }
@@ -463,7 +482,7 @@ static int stale_reasons(const struct session *s)
 static int report(const struct session *s)
 {
     int n[FATES] = {0}, found, scored, failed;
-    printf("%-24s%-8s%8s%8s%8s%10s%7s%6s%10s\n", "kernel", "rules", "mutants", "found", "level 2",
+    printf("%-33s%-8s%8s%8s%8s%10s%7s%6s%10s\n", "kernel", "rules", "mutants", "found", "level 2",
            "identical", "legal", "open", "survivors");
     for (int k = 0; k < s->kernels; k++)
         for (int c = 0; c < MUTANT_CLASS_COUNT; c++) print_row(&s->kernel[k], c, n);
@@ -477,7 +496,7 @@ static int report(const struct session *s)
         failed++;
     }
     printf("mutate: %d passed, %d failed, %d skipped\n", found + n[IDENTICAL] + n[LEGAL] + n[OPEN],
-           failed, 0);
+           failed, s->skipped);
     return failed ? 1 : 0;
 }
 

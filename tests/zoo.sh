@@ -23,6 +23,30 @@ HEWN_LIBCUDA=$SIM HEWN_SIM_CHECK=2 timeout 60 "$BUILD/hewn" run "$SRC/tests/zoo/
 status 'a refill without a proxy fence, at level 2' 1 $?
 want 'a refill without a proxy fence, at level 2' 'warning: proxy' "$work.log"
 
+# So is what lanes of one warp do without a bar.warp.sync, and what is read before it is written.
+level_2() { # CASE STATUS OPTIONS TEXT…
+    what="$1 at level 2 $3"
+    HEWN_LIBCUDA=$SIM HEWN_SIM_CHECK=2 timeout 60 "$BUILD/hewn" run "$SRC/tests/zoo/$1.ptx" $3 >"$work.log" 2>&1
+    status "$what" "$2" $?
+    shift 3
+    for text; do want "$what" "$text" "$work.log"; done
+}
+clean=' 0 review, 0 incomplete, 0 error'
+level_2 ok-lanes-converged 1 '' 'warning: race' 'warning: async-reuse' 'no bar.warp.sync since' 'no bar.warp.sync has told'
+level_2 ok-lanes-converged 1 -DLATE 'warning: async-reuse'
+level_2 ok-lanes-converged 0 -DFIXED "$clean"
+level_2 ok-warp-speaks 1 '' 'warning: race' 'neither arrived anywhere since'
+level_2 ok-warp-speaks 1 -DLATE 'warning: race' 'of warp 0 wrote'
+level_2 ok-warp-speaks 1 -DREAD 'warning: race' 'of warp 0 read'
+level_2 ok-warp-speaks 1 -DFENCE 'warning: proxy' 'comes after the last barrier'
+level_2 ok-warp-speaks 1 -DGLOBAL 'warning: proxy' 'of global memory'
+level_2 ok-warp-speaks 0 -DFIXED "$clean"
+level_2 ok-warp-speaks 0 '-DREAD -DFIXED' "$clean"
+level_2 ok-fresh-shared 1 '' 'warning: uninit' 'part only'
+level_2 ok-fresh-shared 0 -DFIXED "$clean"
+level_2 ok-commit-unwaited 1 '' 'warning: pending-at-exit' 'nobody waited'
+level_2 ok-commit-unwaited 0 -DFIXED "$clean"
+
 # The shipped kernels are clean: one case here, all of them in check-all.
 case=--case\ 37
 [ "$SUITE" = all ] && case=

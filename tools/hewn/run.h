@@ -14,7 +14,7 @@ enum {
     RUN_PATH = 512,
     RUN_RANK = 5,
     RUN_BUFFERS = 16,
-    RUN_MAPS = 8,
+    RUN_MAPS = 16,
     RUN_PARAMS = 64,
     RUN_LAUNCHES = 8,
     RUN_OUTPUTS = 16,

@@ -1,8 +1,9 @@
 /*
  * Order between lanes of one warp, which order.h does not look for: what some lanes write to shared memory
- * and another one hands to an asynchronous operation, and memory that one lane has waited for and others
- * write again. Lanes that run converged never show it, and much code relies on that; the ISA orders them
- * only by bar.warp.sync or a wider barrier. So this is asked at level 2 alone, and answers with warnings.
+ * and another one hands to an asynchronous operation or, by its arrival, to another warp; and memory that one
+ * lane has waited for and others write again. Lanes that run converged never show it, and much code relies
+ * on that; the ISA orders them only by bar.warp.sync or a wider barrier. So this is asked at level 2 alone,
+ * and answers with warnings.
  */
 #ifndef SIM_LANES_H
 #define SIM_LANES_H

@@ -249,6 +249,7 @@ static struct touch *begin(struct actor *a)
         o->touch_proxy = a->e->proxy;
     }
     t->async = a->e->proxy == PROXY_ASYNC && a->place != PLACE_TENSOR;
+    t->copies = self->kind == COMPONENT_COPY && a->place == PLACE_SHARED;
     t->now = &a->w->now;
     t->needs = needs(a);
     t->judge = a->place == PLACE_TENSOR ? judge_tensor : judge;
@@ -304,6 +305,29 @@ static void touch_shared(struct actor *a, struct touch *t, struct cta *cta, uint
     a->bytes = bytes;
     if (t->write && at < c->bar_high && at + bytes > c->bar_low) check_clobber(a, c, at, bytes);
     shadow_touch(t, c->shared, SHARED_CELL, at, bytes, 0);
+}
+
+/*
+ * Bytes of shared memory that nobody wrote, loaded or stored away by a plain bulk copy: a warning at level
+ * 2, for vector loads and rows that are masked later read padding too. Products and boxes of a tensor
+ * store may reach over what counts.
+ */
+static void tell_fresh(const struct actor *a, const struct touch *t)
+{
+    const struct event *e = a->e;
+    char object[96], message[320];
+    if (a->o->level < 2 || !t->unwritten || e->access != ACCESS_READ) return;
+    if (e->token ? a->class != CLASS_BULK || insn_has_mod(e->in, "tensor")
+                 : strncmp(e->in->row->name, "ld", 2) != 0 || e->proxy != PROXY_GENERIC)
+        return;
+    (void)name_shared(a->o->kernel, (uint32_t)a->at, object, sizeof object);
+    (void)snprintf(
+        message, sizeof message,
+        "reads shared memory of which %s was ever written (%u bytes from %s on). Cheapest "
+        "remedy: write it first, or read where it was written.",
+        t->written ? "part only" : "nothing", (uint32_t)a->bytes, object);
+    tell_warning(a->w, e->in, e->token ? first_lane(e->lanes) : NO_LANE, FIND_UNINIT, object,
+                 message);
 }
 
 /* Address as lanes and operations give it: rank and offset. */
@@ -421,6 +445,48 @@ static void tell_unwritten(const struct actor *a, const struct touch *t)
                FIND_TMEM_UNINIT, object, message, NULL, NULL);
 }
 
+/* The epoch's instruction; NULL where there is none. */
+static const struct insn *insn_of(const struct actor *a, epoch e)
+{
+    return e && epoch_insn(e) < a->o->kernel->insn_count ? &a->o->kernel->insns[epoch_insn(e)]
+                                                         : NULL;
+}
+
+/* PTX ISA "Data Path Layout Organization": an accumulator's cell holds one element of 32 bits, or one of 16
+ * in its low half, an operand's cell packed ones. Only tf32 has both alike. */
+static bool sum_as_operand(const struct actor *a, const struct order_cta *c, uint32_t column)
+{
+    for (uint32_t rest = a->e->key; rest; rest &= rest - 1) {
+        const epoch e = c->tensor[(size_t)column * TENSOR_ROW + first_lane(rest)].write;
+        const struct insn *in = insn_of(a, e);
+        if (!in || strncmp(in->row->name, "tcgen05.mma", 11) != 0) return false;
+    }
+    return a->e->key != 0;
+}
+
+static void tell_sums(const struct actor *a, const struct order_cta *c)
+{
+    const uint32_t first = (uint32_t)a->e->address & 0xFFFFU;
+    char object[96], message[400];
+    if (a->e->access != ACCESS_READ || strncmp(a->e->in->row->name, "tcgen05.mma", 11) != 0 ||
+        insn_has_mod(a->e->in, "kind::tf32"))
+        return;
+    for (uint32_t i = first; i < first + a->e->size && i < TMEM_COLUMNS; i++) {
+        if (!sum_as_operand(a, c, i)) continue;
+        (void)name_columns(a->o->kernel, i, 1, object, sizeof object);
+        (void)snprintf(message, sizeof message,
+                       "the operation reads %s as an operand of packed elements, but nothing was "
+                       "written there since a tcgen05.mma left its sums, one a cell. Cheapest "
+                       "remedy: tcgen05.st of all columns that the operand has, at the place that "
+                       "the operation is told.",
+                       object);
+        tell_alone(a->w, a->e->in, first_lane(a->e->lanes), FIND_TMEM_UNINIT, object, message,
+                   insn_of(a, c->tensor[(size_t)i * TENSOR_ROW + first_lane(a->e->key)].write),
+                   "the sums");
+        return;
+    }
+}
+
 static void access_tensor(struct actor *a)
 {
     struct order_cta *c = a->e->cta->order;
@@ -430,6 +496,7 @@ static void access_tensor(struct actor *a)
     t = begin(a);
     touch_tensor(a, t, c, (uint32_t)a->e->address & 0xFFFFU, (uint32_t)a->e->size, a->e->key);
     tell_unwritten(a, t);
+    tell_sums(a, c);
     end(a, t);
 }
 
@@ -471,6 +538,7 @@ static void access_memory(struct actor *a)
         touch_shared(a, t, e->cta, e->address & SHARED_OFFSET_MASK, e->size);
     else
         touch_global(a, t, e->address, e->size);
+    if (a->place == PLACE_SHARED) tell_fresh(a, t);
     end(a, t);
 }
 

@@ -214,7 +214,7 @@ static void exit_commits(const struct order_cta *own)
         const struct order_bar *b = own->bars[i];
         char object[96];
         if (!b || !b->live || b->committed <= b->passed) continue;
-        tell_warning(b->committer, b->commit, FIND_PENDING_AT_EXIT,
+        tell_warning(b->committer, b->commit, NO_LANE, FIND_PENDING_AT_EXIT,
                      name_shared(kernel, b->offset, object, sizeof object),
                      "the CTA exits, but nobody has waited for the phase in which this commit "
                      "arrives: that what it tracks is complete does not say that it has arrived, "

@@ -428,26 +428,28 @@ void tell_phase(struct order *o, struct order_warp *w, const struct order_bar *b
                theirs);
 }
 
-void tell_warning(struct order_warp *w, const struct insn *in, enum finding_kind kind,
-                  const char *object, const char *message)
-{
-    struct order *o = w->cta->cluster->order;
-    struct finding *f = told_new(o, kind, order_insn_index(o, in), EPOCH_INSN_MAX, SEV_WARNING);
-    if (!f) return;
-    put_place(o, f, w, in, NO_LANE);
-    (void)snprintf(f->object, sizeof f->object, "%.*s", (int)sizeof f->object - 1, object);
-    (void)snprintf(f->message, sizeof f->message, "%s", message);
-}
-
-void tell_alone(struct order_warp *w, const struct insn *in, uint32_t lane, enum finding_kind kind,
-                const char *object, const char *message, const struct insn *other, const char *note)
+static void tell_as(struct order_warp *w, const struct insn *in, uint32_t lane,
+                    enum finding_kind kind, enum finding_severity severity, const char *object,
+                    const char *message, const struct insn *other, const char *note)
 {
     struct order *o = w->cta->cluster->order;
     struct finding *f = told_new(o, kind, order_insn_index(o, in),
-                                 other ? order_insn_index(o, other) : EPOCH_INSN_MAX, SEV_ERROR);
+                                 other ? order_insn_index(o, other) : EPOCH_INSN_MAX, severity);
     if (!f) return;
     put_place(o, f, w, in, lane);
     (void)snprintf(f->object, sizeof f->object, "%.*s", (int)sizeof f->object - 1, object);
     (void)snprintf(f->message, sizeof f->message, "%s", message);
     if (other) relate(o, f, other, "%s", note);
+}
+
+void tell_alone(struct order_warp *w, const struct insn *in, uint32_t lane, enum finding_kind kind,
+                const char *object, const char *message, const struct insn *other, const char *note)
+{
+    tell_as(w, in, lane, kind, SEV_ERROR, object, message, other, note);
+}
+
+void tell_warning(struct order_warp *w, const struct insn *in, uint32_t lane,
+                  enum finding_kind kind, const char *object, const char *message)
+{
+    tell_as(w, in, lane, kind, SEV_WARNING, object, message, NULL, NULL);
 }

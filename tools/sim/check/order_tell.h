@@ -31,9 +31,9 @@ void tell_init(struct order_warp *w, const struct order_bar *b, const struct eve
 void tell_alone(struct order_warp *w, const struct insn *in, uint32_t lane, enum finding_kind kind,
                 const char *object, const char *message, const struct insn *other,
                 const char *note);
-/* The same with the severity of what practice accepts. */
-void tell_warning(struct order_warp *w, const struct insn *in, enum finding_kind kind,
-                  const char *object, const char *message);
+/* The same as a warning, with no other instruction. */
+void tell_warning(struct order_warp *w, const struct insn *in, uint32_t lane,
+                  enum finding_kind kind, const char *object, const char *message);
 /* How an mbarrier's phase depends on the order: see protocol.h. */
 enum tell_phase_kind {
     TELL_ARRIVES_EARLY, /* in: the arrival; other: of the phase before, not known to be over */

@@ -1,6 +1,7 @@
 /* Operations left behind (pending.h). */
 #include "pending.h"
 #include "async.h"
+#include "deadlock.h"
 
 #include <stdlib.h>
 
@@ -14,6 +15,17 @@ struct pending {
     bool bulk;
 };
 #define OPEN UINT64_MAX
+
+/* An mbarrier that commits arrive at: the last one whose phase no wait has passed. */
+struct arrived {
+    struct arrived *next;
+    struct cta *cta; /* NULL: unused */
+    uint32_t offset;
+    struct warp *by;
+    const struct insn *in; /* NULL: none */
+    bool complete;         /* its phase, which is: */
+    uint64_t phase;
+};
 
 struct warp_record {
     struct warp *warp; /* NULL: unused */
@@ -147,10 +159,68 @@ static void on_group_wait(struct pending_table *c, const struct event *e)
     }
 }
 
+/* ---- commits that nobody waits for ---- */
+
+static struct arrived *arrived_at(struct pending_table *c, struct cta *cta, uint32_t offset)
+{
+    struct arrived *a = c->arrived, *unused = NULL;
+    for (; a && (a->cta != cta || a->offset != offset); a = a->next)
+        if (!a->cta) unused = a;
+    if (a) return a;
+    a = unused;
+    if (!a) {
+        a = calloc(1, sizeof *a);
+        if (!a) {
+            c->exhausted = true;
+            return NULL;
+        }
+        a->next = c->arrived;
+        c->arrived = a;
+    }
+    a->cta = cta;
+    a->offset = offset;
+    a->in = NULL;
+    return a;
+}
+
+static void on_barrier(struct pending_table *c, const struct event *e)
+{
+    struct arrived *a;
+    if (c->group->launch->check_level < 2 || !e->cta || !(a = arrived_at(c, e->cta, e->key)))
+        return;
+    if (e->kind == EV_MBAR_ARRIVE && e->token && e->in && insn_starts(e->in, "tcgen05.commit")) {
+        a->in = e->in;
+        a->by = e->warp;
+        a->complete = false;
+    } else if (e->kind == EV_MBAR_PHASE && a->in && !a->complete) {
+        a->complete = true;
+        a->phase = e->value;
+    } else if (e->kind == EV_MBAR_PASS && a->complete && e->value != FRESH_PHASE &&
+               e->value >= a->phase) {
+        a->in = NULL;
+        a->complete = false;
+    }
+}
+
+static void arrived_exit(const struct pending_table *c, const struct cta *cta)
+{
+    for (struct arrived *a = c->arrived; a; a = a->next) {
+        if (a->cta != cta) continue;
+        if (a->in && a->complete && a->by && a->by->cta == cta)
+            sim_find(c->group, a->by, a->in, NO_LANE, SEV_WARNING, FIND_PENDING_AT_EXIT, CAUSE_NONE,
+                     "",
+                     "the CTA exits, and nobody waited for the last phase that this commit "
+                     "arrives in: here it has come in time, but nothing says so. Cheapest remedy: "
+                     "a wait for that phase before the CTA's last barrier.");
+        a->cta = NULL;
+    }
+}
+
 static void on_warp_exit(struct pending_table *c, const struct event *e)
 {
     struct cta *cta = e->cta;
     if (cta->warps_live) return;
+    arrived_exit(c, cta);
     for (uint32_t i = 0; i < cta->warp_count; i++) {
         struct warp *w = &cta->warps[i];
         struct warp_record *r = record_of(c, w);
@@ -178,6 +248,9 @@ void pending_event(struct pending_table *c, const struct event *e)
     case EV_WARP_EXIT: on_warp_exit(c, e); break;
     case EV_ASYNC_ISSUE: on_issue(c, e); break;
     case EV_ASYNC_BAR: on_bar(c, e); break;
+    case EV_MBAR_ARRIVE:
+    case EV_MBAR_PHASE:
+    case EV_MBAR_PASS: on_barrier(c, e); break;
     case EV_ASYNC_DONE: on_done(c, e); break;
     case EV_GROUP_COMMIT: on_group_commit(c, e); break;
     case EV_GROUP_WAIT: on_group_wait(c, e); break;
@@ -205,4 +278,9 @@ void pending_close(struct pending_table *c)
         free(p);
     }
     free(c->records);
+    while (c->arrived) {
+        struct arrived *next = c->arrived->next;
+        free(c->arrived);
+        c->arrived = next;
+    }
 }

@@ -241,7 +241,9 @@ static void block_free(struct shadow *s, uint32_t i)
 
 static enum standing stand(struct touch *t, epoch prior, bool wrote)
 {
-    if (epoch_component(prior) == epoch_component(t->self)) return STANDING_ORDERED;
+    if (epoch_component(prior) == epoch_component(t->self) &&
+        !(t->copies && t->write && wrote && epoch_number(prior) == epoch_number(t->self)))
+        return STANDING_ORDERED;
     if (clock_knows(t->needs, prior)) return STANDING_ORDERED;
     return t->judge(t, prior, wrote);
 }

@@ -75,6 +75,7 @@ struct touch {
     epoch self;
     bool write;
     bool async;
+    bool copies; /* what has the epoch of self is another copy of one phase, in no order with it */
     const struct stamp *now;   /* of whoever issued it */
     const struct clock *needs; /* prior accesses that this knows are no matter for judge */
     /* Any other prior access. ORDERED: fine after all; ACCEPTED: let pass. */
