@@ -34,7 +34,6 @@ level_2() { # CASE STATUS OPTIONS TEXT…
 clean=' 0 review, 0 incomplete, 0 error'
 level_2 ok-lanes-converged 1 '' 'warning: race' 'warning: async-reuse' 'no bar.warp.sync since' 'no bar.warp.sync has told'
 level_2 ok-lanes-converged 1 -DLATE 'warning: async-reuse'
-level_2 ok-lanes-converged 0 -DFIXED "$clean"
 level_2 ok-warp-speaks 1 '' 'warning: race' 'neither arrived anywhere since'
 level_2 ok-warp-speaks 1 -DLATE 'warning: race' 'of warp 0 wrote'
 level_2 ok-warp-speaks 1 -DREAD 'warning: race' 'of warp 0 read'
