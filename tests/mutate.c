@@ -34,12 +34,14 @@
 enum { KERNELS = 32, REASONS = 512, NAME = 96, PATH = 1024, JOBS = 64, CPU_SECONDS = 20 };
 
 /* How a mutant is asked, until something is found: level, seed (completions mixed, early, late, mixed, ..).
- * The last ones are for survivors without a reason: what shows only where a try_wait gives up, or a warp
+ * The last ones are not for what the ISA allows: what shows only where a try_wait gives up, or a warp
  * is far behind. */
 static const struct probe {
     const char *level, *seed;
-} probes[] = {{"1", "1"}, {"1", "2"}, {"1", "3"}, {"2", "1"}, {"1", "4"}, {"1", "5"},
-              {"1", "6"}, {"1", "7"}, {"1", "8"}, {"2", "2"}, {"2", "3"}, {"2", "4"}};
+} probes[] = {{"1", "1"},  {"1", "2"},  {"1", "3"},  {"2", "1"},  {"1", "4"},
+              {"1", "5"},  {"1", "6"},  {"1", "7"},  {"1", "8"},  {"1", "9"},
+              {"1", "10"}, {"1", "11"}, {"1", "12"}, {"1", "13"}, {"1", "14"},
+              {"1", "15"}, {"1", "16"}, {"2", "2"},  {"2", "3"},  {"2", "4"}};
 enum { PROBES = sizeof probes / sizeof *probes, FIRST_PROBES = 4 };
 
 enum fate { WAITING, FOUND, FOUND_LEVEL_2, REFUSED, IDENTICAL, LEGAL, OPEN, SURVIVED, FATES };
@@ -368,9 +370,11 @@ static int advance(struct session *s, struct job *j)
     struct kernel *k = &s->kernel[j->kernel];
     struct result *r = &k->result[j->mutant];
     enum fate fate = judge(j, r->said);
-    if (fate == SURVIVED && ++r->probe < FIRST_PROBES) return start(s, j, &probes[r->probe]);
-    if (fate == SURVIVED && r->probe < PROBES && !reason_for(s, k, &k->mutant[j->mutant]))
-        return start(s, j, &probes[r->probe]);
+    if (fate == SURVIVED && ++r->probe < PROBES) {
+        const struct reason *reason = reason_for(s, k, &k->mutant[j->mutant]);
+        if (r->probe < FIRST_PROBES || !reason || !reason->legal)
+            return start(s, j, &probes[r->probe]);
+    }
     if (fate == FOUND)
         r->fate = probes[r->probe].level[0] == '2' ? FOUND_LEVEL_2 : FOUND;
     else if (fate == REFUSED)
