@@ -7,6 +7,7 @@
 #include "harness.h"
 
 #include "../ptx/sm_100f/attention.plan.h"
+#include "../ptx/sm_90a/attention.plan.h"
 
 #include <math.h>
 #include <string.h>

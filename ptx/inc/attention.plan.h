@@ -19,7 +19,8 @@
  * blocks [n * s / splits, n * (s + 1) / splits) of these n.
  *
  * Work items, in the order in which the persistent CTAs take them (CTA c of the grid: items c,
- * 2 grid - 1 - c, 2 grid + c, 4 grid - 1 - c, ...):
+ * 2 grid - 1 - c, 2 grid + c, 4 grid - 1 - c, ...; on sm_90a of another order, by sections of KV
+ * heads: sm_90a/attention_load.inc):
  *   item = (((q_block * batch + sequence) * kv_heads + kv_head) * head_blocks + head_block)
  *          * v_halves + v_half) * splits + split,   the q_block counted from the last, which is the
  * longest under a causal mask. A q_block is ITEM_TILES tiles (the target's plan). v_halves is 2

@@ -4,6 +4,7 @@
 #include "plan_tables.h"
 
 #include "../../ptx/sm_100f/attention.plan.h"
+#include "../../ptx/sm_90a/attention.plan.h"
 
 #include <string.h>
 
@@ -45,6 +46,8 @@ _Static_assert(sizeof scalars / sizeof *scalars == ATTENTION_SCALAR_COUNT + 1,
         .slots = P##_ATTENTION_SLOTS(qk, e),                                \
     };
 
+SM90A_ATTENTION_VARIANTS(CHECK)
+SM90A_ATTENTION_VARIANTS(TABLES)
 SM100F_ATTENTION_VARIANTS(CHECK)
 SM100F_ATTENTION_VARIANTS(TABLES)
 
@@ -68,7 +71,7 @@ SM100F_ATTENTION_VARIANTS(TABLES)
         .attention = &t##_shape_##qk##_##v##_##e,              \
     },
 
-static const struct plan plans[] = {SM100F_ATTENTION_VARIANTS(PLAN)};
+static const struct plan plans[] = {SM90A_ATTENTION_VARIANTS(PLAN) SM100F_ATTENTION_VARIANTS(PLAN)};
 
 const struct plan *plan_attention(const char *target, unsigned qk, unsigned v, unsigned element)
 {
