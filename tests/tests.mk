@@ -1,7 +1,7 @@
 # Test programs and how `make check` runs them. A program that links simulator objects is in sim_tests;
 # one that goes through libhewn.a or the driver API is in lib_tests. Scripts use tools.
 
-lib_tests := gemm attention combine tensormap golden badinput inject params npy safetensors bench rates
+lib_tests := gemm attention combine tensormap golden badinput inject params npy safetensors bench bench_attention rates
 api_tests := driver_api driver_launch abi compiled
 tools     := launch zoo mutate
 sim_tests := sim_parse sim_exec sim_ops sim_async sim_tensor sim_tma sim_check recorded
@@ -71,6 +71,7 @@ zoo-gpu: all
 # On a GPU where one answers (beside cuBLAS where the toolkit has it), and on the simulator.
 bench: all $(test_bin)/bench
 	$(Q)LD_LIBRARY_PATH=$(CUDA_HOME)/lib64:$$LD_LIBRARY_PATH $(test_bin)/bench 2>/dev/null || echo 'no GPU here: only the simulator is measured'
+	$(Q)$(test_bin)/bench_attention $(SRC)/tests/bench_attention.py 2>/dev/null || true
 	$(Q)HEWN_LIBCUDA=$(abspath $(sim)) $(test_bin)/bench
 
 # The cycle model's account of the attention kernels.
