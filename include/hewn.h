@@ -295,6 +295,8 @@ typedef struct hewn_gemm_desc {
     int64_t lda, ldb, ldd; /* elements; 0: k, k, n */
     int64_t batch;         /* 0 is read as 1 */
     int64_t stride_a, stride_b, stride_d; /* elements between problems; unused when batch is 1 */
+    const char *variant; /* the kernel's, as hewn_gemm_plan_info names it; NULL: the cheapest here */
+    uint32_t parts;      /* CTAs of a cluster among which K is cut, 1 to 8; 0: as is cheapest */
 } hewn_gemm_desc;
 
 typedef struct hewn_gemm_plan hewn_gemm_plan;
@@ -307,7 +309,9 @@ typedef struct hewn_gemm_plan_info {
     uint32_t grid[3], block[3], cluster[3];
     uint32_t dynamic_shared;
     uint32_t tmem_columns;
-    uint32_t tile_m, tile_n, tile_k, stages;
+    uint32_t tile_m, tile_n, tile_k, stages; /* the tile of D that a CTA computes */
+    const char *variant; /* sm_90a: "plain", "pair", "split", "flat" (ptx/sm_90a/gemm.plan.h) */
+    uint32_t parts;
 } hewn_gemm_plan_info;
 
 /* Validates, chooses the kernel for the context's device, loads it where it is not yet loaded, and

@@ -37,11 +37,12 @@ $(ptxas_note): force
 	$(Q)printf '%s\n' '$(ptxas)' | cmp -s - $@ || { printf '%s\n' '$(ptxas)' > $@; \
 	  test -n '$(ptxas)' || echo 'ptxas not found: modules ship PTX only'; }
 
-# $(call part,n,name): part n of gemm_<in>_<out> or attention_<in>_<qk>_<v>. The modules of a family
+# $(call part,n,name): part n of gemm_<in>_<out>[_<variant>] or attention_<in>_<qk>_<v>. The modules of a family
 # share its text; attention_combine has its own. defines_<text>: what the text asks for beside ENTRY.
 part    = $(word $(1),$(subst _, ,$(2)))
 text_of = $(if $(filter attention_combine,$(1)),$(1),$(call part,1,$(1)))
-defines_gemm      = -DIN_TYPE=$(call part,2,$(1)) -DOUT_TYPE=$(call part,3,$(1))
+defines_gemm      = -DIN_TYPE=$(call part,2,$(1)) -DOUT_TYPE=$(call part,3,$(1)) \
+                    -DVARIANT=$(or $(call part,4,$(1)),plain)
 defines_attention = -DIN_TYPE=$(call part,2,$(1)) -DQK_DIM=$(call part,3,$(1)) \
                     -DV_DIM=$(call part,4,$(1))
 

@@ -54,6 +54,8 @@
     X(OPTIONAL, launch_kernel_ex, cuLaunchKernelEx, , 11060,                                       \
       (const hewn_cu_launch_config *config, hewn_cu_function function, void **params,              \
        void **extra))                                                                              \
+    X(OPTIONAL, occupancy_max_active_clusters, cuOccupancyMaxActiveClusters, , 11070,              \
+      (int *clusters, hewn_cu_function function, const hewn_cu_launch_config *config))             \
     X(OPTIONAL, tensor_map_encode_tiled, cuTensorMapEncodeTiled, , 12000,                          \
       (hewn_cu_tensor_map * map, int dtype, uint32_t rank, void *address, const uint64_t *dim,     \
        const uint64_t *stride, const uint32_t *box, const uint32_t *element_stride,                \

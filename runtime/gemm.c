@@ -6,47 +6,15 @@
 #include "context.h"
 
 #include "error.h"
+#include "gemm_kernels.h"
 
-#include "../ptx/sm_100f/gemm.plan.h"
-#include "../ptx/sm_90a/gemm.plan.h"
+#include "../ptx/inc/gemm.plan.h"
 
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* What the host must know of each target's kernel. */
-static const struct kernel {
-    const char *target;
-    uint32_t tile_m, tile_n, tile_k, stages;
-    uint32_t threads;
-    uint32_t d_rows; /* of an output box */
-    uint32_t dynamic_shared;
-    uint32_t tmem_columns;
-    uint32_t cluster; /* CTAs, along x */
-    uint32_t ctas_per_sm;
-    uint32_t raster_rows;
-} kernels[] = {
-#define KERNEL(name, PLAN)                         \
-    {.target = name,                               \
-     .tile_m = PLAN##_GEMM_TILE_M,                 \
-     .tile_n = PLAN##_GEMM_TILE_N,                 \
-     .tile_k = PLAN##_GEMM_TILE_K,                 \
-     .stages = PLAN##_GEMM_STAGES,                 \
-     .threads = PLAN##_GEMM_THREADS,               \
-     .d_rows = PLAN##_GEMM_D_ROWS,                 \
-     .dynamic_shared = PLAN##_GEMM_DYNAMIC_SHARED, \
-     .tmem_columns = PLAN##_GEMM_TMEM_COLUMNS,     \
-     .cluster = PLAN##_GEMM_CLUSTER,               \
-     .ctas_per_sm = PLAN##_GEMM_CTAS_PER_SM,       \
-     .raster_rows = PLAN##_GEMM_RASTER_ROWS},
-    KERNEL("sm_90a", SM90A) KERNEL("sm_100f", SM100F)
-#undef KERNEL
-};
-
-_Static_assert(SM90A_GEMM_CLUSTER == 1 && SM100F_GEMM_CLUSTER == 1,
-               "hewn_gemm_run launches without a cluster attribute");
 
 /* The kernel's scalar parameters, in its order. */
 #define u64 uint64_t
@@ -65,7 +33,10 @@ enum {
     D,
     OPERANDS,
     PARAMS = OPERANDS + GEMM_SCALAR_COUNT,
-    TMA_ALIGN = 16,        /* bytes: base addresses and strides */
+    ATTRIBUTES = 2, /* of a launch: cluster, programmatic */
+    PROGRAMMATIC_CC = 9,
+    PROGRAMMATIC_DRIVER = 12030, /* from this version stream capture takes the attribute, too */
+    TMA_ALIGN = 16,              /* bytes: base addresses and strides */
     MAX_EXTENT = INT32_MAX /* TMA coordinates and the kernel's tile counter are 32-bit, signed */
 };
 
@@ -88,10 +59,12 @@ struct operand {
 struct hewn_gemm_plan {
     const hewn_context *context;
     const struct hewn_loaded *loaded;
-    const struct kernel *kernel;
+    const struct hewn_gemm_kernel *kernel;
+    uint32_t parts; /* of K, the CTAs of a cluster that sum up one tile */
     struct operand operands[OPERANDS];
     hewn_tensormap_desc maps[OPERANDS]; /* without address */
     struct scalars scalars;
+    hewn_cu_launch_attribute attributes[ATTRIBUTES];
     hewn_cu_launch_config config; /* without stream */
 };
 
@@ -214,7 +187,7 @@ static uint32_t ceil_div(uint64_t a, uint32_t b)
     return (uint32_t)((a + b - 1) / b);
 }
 
-static int compute_scalars(const struct kernel *k, const hewn_gemm_desc *d, int64_t batch,
+static int compute_scalars(const struct hewn_gemm_kernel *k, const hewn_gemm_desc *d, int64_t batch,
                            const struct operand *operands, struct scalars *s, hewn_error *err)
 {
     s->d_pitch = operands[D].pitch;
@@ -222,14 +195,14 @@ static int compute_scalars(const struct kernel *k, const hewn_gemm_desc *d, int6
     s->m = (uint32_t)d->m;
     s->n = (uint32_t)d->n;
     s->k_blocks = ceil_div((uint64_t)d->k, k->tile_k);
-    s->tiles_m = ceil_div(s->m, k->tile_m);
-    s->tiles_n = ceil_div(s->n, k->tile_n);
+    uint32_t tile_m = k->tile_m * k->pair_m, tile_n = k->tile_n * k->pair_n;
+    s->tiles_m = ceil_div(s->m, tile_m);
+    s->tiles_n = ceil_div(s->n, tile_n);
     uint64_t tiles = (uint64_t)s->tiles_m * s->tiles_n;
     if (tiles > (uint64_t)(MAX_EXTENT / batch))
         return hewn_fail(err, HEWN_ERR_LIMIT,
                          "m, n, batch: %u x %u tiles of %u x %u, %lld times, are more than %d",
-                         s->tiles_m, s->tiles_n, k->tile_m, k->tile_n, (long long)batch,
-                         MAX_EXTENT);
+                         s->tiles_m, s->tiles_n, tile_m, tile_n, (long long)batch, MAX_EXTENT);
     s->tiles = (uint32_t)(tiles * (uint64_t)batch);
     s->step_a = operands[A].batch > 1;
     s->step_b = operands[B].batch > 1;
@@ -257,24 +230,61 @@ static void describe_map(const struct operand *o, int dtype, uint32_t box_column
 
 static void describe_maps(hewn_gemm_plan *plan, const hewn_gemm_desc *d)
 {
-    const struct kernel *k = plan->kernel;
+    const struct hewn_gemm_kernel *k = plan->kernel;
     const struct operand *o = plan->operands;
     uint32_t d_columns = GEMM_D_ROW_BYTES / (uint32_t)o[D].element;
-    describe_map(&o[A], d->in, k->tile_k, k->tile_m, &plan->maps[A]);
-    describe_map(&o[B], d->in, k->tile_k, k->tile_n, &plan->maps[B]);
+    describe_map(&o[A], d->in, k->tile_k, k->tile_m / k->pair_n, &plan->maps[A]);
+    describe_map(&o[B], d->in, k->tile_k, k->tile_n / k->pair_m, &plan->maps[B]);
     describe_map(&o[D], d->out, d_columns, k->d_rows, &plan->maps[D]);
     /* TMA stores whole chunks; the kernel stores the rest of a row itself (inc/gemm.plan.h). */
     uint64_t chunk = GEMM_D_CHUNK_BYTES / o[D].element, whole = o[D].columns / chunk * chunk;
     plan->maps[D].dim[0] = whole ? whole : chunk;
 }
 
-/* Persistent: as many CTAs as the device holds at once, each walking its share of the tiles. */
+/* Cluster, and programmatic dependent launch: the kernels touch no memory before griddepcontrol.wait,
+ * so their set-up may overlap the end of what comes before in the stream. */
+static void set_attributes(hewn_gemm_plan *plan, uint32_t cluster)
+{
+    const hewn_context *context = plan->context;
+    unsigned n = 0;
+    if (cluster > 1) {
+        plan->attributes[n].id = HEWN_CU_LAUNCH_CLUSTER_DIMENSION;
+        plan->attributes[n].value.cluster.x = cluster;
+        plan->attributes[n].value.cluster.y = 1;
+        plan->attributes[n++].value.cluster.z = 1;
+    }
+    if (context->driver->fn.launch_kernel_ex && context->info.cc_major >= PROGRAMMATIC_CC &&
+        context->driver->version >= PROGRAMMATIC_DRIVER) {
+        plan->attributes[n].id = HEWN_CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION;
+        plan->attributes[n++].value.flag = 1;
+    }
+    plan->config.attributes = plan->attributes;
+    plan->config.attribute_count = n;
+}
+
+/* Clusters that run at once: fewer than the SMs would make where parts of the chip hold numbers of SMs
+ * that the cluster does not divide. */
+static uint32_t resident_clusters(const hewn_gemm_plan *plan, uint32_t cluster)
+{
+    const struct hewn_gemm_kernel *k = plan->kernel;
+    const struct hewn_driver_table *fn = &plan->context->driver->fn;
+    uint32_t estimate =
+        k->ctas_per_sm * hewn_gemm_clusters((uint32_t)plan->context->info.sm_count, cluster);
+    int clusters = 0;
+    if (cluster == 1 || !fn->occupancy_max_active_clusters ||
+        fn->occupancy_max_active_clusters(&clusters, plan->loaded->function, &plan->config) ||
+        clusters < 1)
+        return estimate;
+    return (uint32_t)clusters;
+}
+
+/* Persistent: as many clusters as the device holds at once, each walking its share of the tiles. */
 static void configure(hewn_gemm_plan *plan)
 {
-    const struct kernel *k = plan->kernel;
-    uint32_t resident = (uint32_t)plan->context->info.sm_count * k->ctas_per_sm;
+    const struct hewn_gemm_kernel *k = plan->kernel;
+    uint32_t cluster = k->pair_m * k->pair_n * plan->parts, tiles = plan->scalars.tiles, resident;
     plan->config = (hewn_cu_launch_config){
-        .grid_x = plan->scalars.tiles < resident ? plan->scalars.tiles : resident,
+        .grid_x = cluster,
         .grid_y = 1,
         .grid_z = 1,
         .block_x = k->threads,
@@ -282,29 +292,47 @@ static void configure(hewn_gemm_plan *plan)
         .block_z = 1,
         .shared_bytes = k->dynamic_shared,
     };
+    set_attributes(plan, cluster);
+    resident = resident_clusters(plan, cluster);
+    plan->config.grid_x = cluster * (tiles < resident ? tiles : resident);
 }
 
 /* ---- choosing and loading the kernel -- */
 
-static const struct kernel *find_kernel(const char *target)
-{
-    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
-        if (strcmp(kernels[i].target, target) == 0) return &kernels[i];
-    return NULL;
-}
-
 static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_gemm_plan *plan,
                          const hewn_module **out, hewn_error *err)
 {
-    char name[32];
-    snprintf(name, sizeof name, "gemm_%s_%s", hewn_dtype_name(d->in), hewn_dtype_name(d->out));
+    const struct operand *o = plan->operands;
+    const struct hewn_gemm_extent extent = {.m = o[D].rows,
+                                            .n = o[D].columns,
+                                            .k = o[A].columns,
+                                            .batch = o[D].batch,
+                                            .in = (uint32_t)o[A].element,
+                                            .out = (uint32_t)o[D].element};
+    int clusters = context->limits.cluster_launch && context->driver->fn.launch_kernel_ex;
+    struct hewn_gemm_choice choice = {NULL, 0};
+    char name[48];
+    int n =
+        snprintf(name, sizeof name, "gemm_%s_%s", hewn_dtype_name(d->in), hewn_dtype_name(d->out));
+    /* The variants of a target run on the same devices: that of the plain module tells the target. */
     *out =
         hewn_family_choose(&hewn_gemm_family, name, context->info.cc_major, context->info.cc_minor);
-    plan->kernel = *out ? find_kernel((*out)->target) : NULL;
-    if (!plan->kernel) {
+    if (*out) {
+        int status = hewn_gemm_choose((*out)->target, d->variant, d->parts, &extent,
+                                      (uint32_t)context->info.sm_count, clusters, &choice, err);
+        if (status) return status;
+    }
+    if (choice.kernel && strcmp(choice.kernel->variant, "plain") != 0) {
+        snprintf(name + n, sizeof name - (size_t)n, "_%s", choice.kernel->variant);
+        *out = hewn_family_choose(&hewn_gemm_family, name, context->info.cc_major,
+                                  context->info.cc_minor);
+    }
+    if (!*out || !choice.kernel) {
         hewn_error_set_no_module(context, &hewn_gemm_family, name, err);
         return HEWN_ERR_NO_MODULE;
     }
+    plan->kernel = choice.kernel;
+    plan->parts = choice.parts;
     if (!context->driver->fn.tensor_map_encode_tiled)
         return hewn_fail(err, HEWN_ERR_SYMBOL, "%s: the driver lacks cuTensorMapEncodeTiled", name);
     return HEWN_OK;
@@ -359,7 +387,7 @@ int hewn_gemm_plan_describe(const hewn_gemm_plan *plan, hewn_gemm_plan_info *out
     if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
     int status = hewn_check_struct(out, sizeof *out, "hewn_gemm_plan_info", err);
     if (status) return status;
-    const struct kernel *k = plan->kernel;
+    const struct hewn_gemm_kernel *k = plan->kernel;
     const hewn_cu_launch_config *c = &plan->config;
     *out = (hewn_gemm_plan_info){
         .struct_size = out->struct_size,
@@ -368,13 +396,15 @@ int hewn_gemm_plan_describe(const hewn_gemm_plan *plan, hewn_gemm_plan_info *out
         .origin = plan->loaded->origin,
         .grid = {c->grid_x, c->grid_y, c->grid_z},
         .block = {c->block_x, c->block_y, c->block_z},
-        .cluster = {k->cluster, 1, 1},
+        .cluster = {k->pair_m * k->pair_n * plan->parts, 1, 1},
         .dynamic_shared = c->shared_bytes,
         .tmem_columns = k->tmem_columns,
         .tile_m = k->tile_m,
         .tile_n = k->tile_n,
         .tile_k = k->tile_k,
         .stages = k->stages,
+        .variant = k->variant,
+        .parts = plan->parts,
     };
     return HEWN_OK;
 }

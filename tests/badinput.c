@@ -590,7 +590,12 @@ static void gemm_problem(hewn_context *context)
     BAD_GEMM(d.k = 1LL << 31, HEWN_ERR_LIMIT, "k: 2147483648 is more than 2147483647");
     BAD_GEMM(d.batch = -1, HEWN_ERR_ARGUMENT, "batch: -1 is not at least 1");
     BAD_GEMM((d.m = d.n = INT32_MAX, d.ldd = 1LL << 31), HEWN_ERR_LIMIT,
-             "m, n, batch: 16777216 x 8388608 tiles of 128 x 256, 1 times, are more than");
+             "m, n, batch: 8388608 x 8388608 tiles of 256 x 256, 1 times, are more than");
+    BAD_GEMM(d.variant = "square", HEWN_ERR_ARGUMENT,
+             "variant, parts: no kernel for sm_90a is called \"square\"");
+    BAD_GEMM((d.variant = "pair", d.parts = 2), HEWN_ERR_ARGUMENT,
+             "is called \"pair\" and takes 2 parts of K");
+    BAD_GEMM(d.parts = 9, HEWN_ERR_ARGUMENT, "takes 9 parts of K");
     BAD_GEMM(d.in = HEWN_F32, HEWN_ERR_ARGUMENT, "in: dtype 0 (f32) is neither f16 nor bf16");
     BAD_GEMM(d.in = 7, HEWN_ERR_ARGUMENT, "in: dtype 7 (unknown) is neither f16 nor bf16");
     BAD_GEMM(d.out = -1, HEWN_ERR_ARGUMENT, "out: dtype -1 (unknown) is none of f32, f16, bf16");

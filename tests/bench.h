@@ -1,5 +1,5 @@
 /*
- * What the bench program's parts share: bench.c times a GPU beside cuBLAS, bench_sim.c the simulator
+ * What the bench program's parts share: bench_gemm.c times a GPU beside cuBLASLt, bench_sim.c the simulator
  * beside its peers (one process a sample), bench_work.c is what one such process runs.
  */
 #ifndef TESTS_BENCH_H
@@ -23,8 +23,14 @@ struct problem {
     hewn_gemm_plan *plan;
 };
 
+/* On a GPU: hewn_gemm beside cuBLASLt. Arguments: --sweep: with every kernel that could be chosen;
+ * --launches: time launches instead of graphs; MxNxK[:VARIANT/PARTS]: this product instead. */
+void bench_gemm(struct device *dev, int argc, char **argv);
+
 /* As many sets of random operands as three times the device's L2 holds, two at least. */
 bool problem_open(struct device *dev, struct problem *p, struct rng *r);
+/* Another plan for it: hewn_gemm_desc's variant and parts. */
+bool problem_plan(struct device *dev, struct problem *p, const char *variant, uint32_t parts);
 void problem_close(struct device *dev, struct problem *p);
 int problem_launch(const struct problem *p, int set);
 

@@ -352,6 +352,38 @@ static void edge_case(struct gemm_case *g, int shape, int variant)
     set_layout(&g->desc, variant ? shape % 4 : 0, variant ? shape % 3 : 0, variant ? shape % 5 : 0);
 }
 
+/* Every kernel that the library may choose on the device, with each number of parts of K that it takes;
+ * shapes around the edges of their tiles, several tiles a cluster, some with fewer rows or columns than
+ * one. Enough k-blocks of 64 for 8 parts, their number odd at times. */
+static const struct kernel_choice {
+    const char *variant;
+    uint32_t parts;
+} hopper_choices[] = {{"plain", 1}, {"pair", 1},  {"small", 1}, {"narrow", 1}, {"split", 1},
+                      {"split", 2}, {"split", 3}, {"split", 4}, {"split", 5},  {"split", 7},
+                      {"split", 8}, {"flat", 1},  {"flat", 2},  {"flat", 3},   {"flat", 4},
+                      {"flat", 6},  {"flat", 8}};
+static const int64_t choice_shapes[][3] = {{128, 256, 512},  {1, 1, 520},      {65, 129, 1000},
+                                           {257, 513, 576},  {300, 1030, 700}, {16, 2056, 640},
+                                           {1025, 136, 512}, {129, 255, 1100}};
+enum {
+    CHOICES = sizeof hopper_choices / sizeof hopper_choices[0],
+    CHOICE_SHAPES = sizeof choice_shapes / sizeof choice_shapes[0]
+};
+
+static void choice_case(struct gemm_case *g, int choice, int shape)
+{
+    const int64_t *s = choice_shapes[shape];
+    int turn = choice + shape;
+    g->desc.m = s[0], g->desc.n = s[1], g->desc.k = s[2];
+    g->desc.variant = hopper_choices[choice].variant;
+    g->desc.parts = hopper_choices[choice].parts;
+    g->desc.batch = turn % 4 == 3 ? 2 : 1;
+    g->desc.in = turn % 2 ? HEWN_F16 : HEWN_BF16;
+    g->desc.out = out_types[turn % 3];
+    g->pattern = (enum pattern)(turn / 3 % PATTERNS);
+    set_layout(&g->desc, shape % 3, shape % 2, turn % 3);
+}
+
 static int64_t ragged(struct rng *r, uint32_t limit)
 {
     switch (rng_below(r, 4)) {
@@ -396,12 +428,14 @@ static void maybe_run(struct device *dev, struct gemm_case *g)
 {
     const hewn_gemm_desc *s = &g->desc;
     g->seed = test_seed() * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)(test_case_number() + 1);
-    if (test_case("m=%lld n=%lld k=%lld lda=%lld ldb=%lld ldd=%lld batch=%lld%s%s %s -> %s %s",
+    char choice[24] = "";
+    if (s->variant) snprintf(choice, sizeof choice, " %s/%u", s->variant, s->parts);
+    if (test_case("m=%lld n=%lld k=%lld lda=%lld ldb=%lld ldd=%lld batch=%lld%s%s %s -> %s %s%s",
                   (long long)s->m, (long long)s->n, (long long)s->k, (long long)s->lda,
                   (long long)s->ldb, (long long)s->ldd, (long long)s->batch,
                   s->batch > 1 && !s->stride_a ? " one A" : "",
                   s->batch > 1 && !s->stride_b ? " one B" : "", hewn_dtype_name(s->in),
-                  hewn_dtype_name(s->out), pattern_names[g->pattern]))
+                  hewn_dtype_name(s->out), pattern_names[g->pattern], choice))
         run_case(dev, g);
 }
 
@@ -410,6 +444,7 @@ int main(int argc, char **argv)
     struct device dev;
     hewn_error err = {0};
     test_begin("gemm", argc, argv);
+    setenv("HEWN_SIM_SMS", "8", 0); /* the largest cluster on a simulated device */
     if (!device_open(&dev, &err)) {
         if (test_case("open")) CHECK(false, "%s", err.message);
         return test_end();
@@ -425,6 +460,11 @@ int main(int argc, char **argv)
     for (int i = 0; i < 16; i++) {
         struct gemm_case g = {0};
         long_case(&g, i);
+        maybe_run(&dev, &g);
+    }
+    for (int i = 0; dev.info.cc_major == 9 && i < CHOICES * CHOICE_SHAPES; i++) {
+        struct gemm_case g = {0};
+        choice_case(&g, i / CHOICE_SHAPES, i % CHOICE_SHAPES);
         maybe_run(&dev, &g);
     }
     for (int i = 0; i < RANDOM_CASES; i++) {

@@ -18,6 +18,7 @@ $(test_bin)/%: $(O)/tests/%.o
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ -o $@ -ldl -lm -lpthread
 
 # Before the library, which they need.
+$(test_bin)/bench: $(addprefix $(O)/tests/,bench_gemm.o bench_peer.o bench_sim.o bench_work.o)
 $(test_bin)/attention: $(patsubst $(SRC)/%.c,$(O)/%.o,$(wildcard $(SRC)/tests/attention_*.c))
 $(test_bin)/badinput: $(O)/tests/badinput_attention.o
 $(addprefix $(test_bin)/,$(lib_tests)): $(test_common) $(O)/tests/device.o $(lib)
@@ -25,7 +26,6 @@ $(addprefix $(test_bin)/,inject badinput params): $(O)/tests/fake_driver.o
 $(test_bin)/mutate: $(O)/tests/mutate_text.o
 $(test_bin)/npy: $(O)/tools/hewn/npy.o
 $(test_bin)/safetensors: $(addprefix $(O)/tools/hewn/,safetensors.o npy.o)
-$(test_bin)/bench: $(O)/tests/bench_sim.o $(O)/tests/bench_work.o
 $(test_bin)/golden: $(patsubst $(SRC)/%.c,$(O)/%.o,$(wildcard $(SRC)/tests/golden_*.c))
 $(addprefix $(test_bin)/,$(api_tests)): $(test_common)
 $(addprefix $(test_bin)/,$(sim_tests)): $(test_common) $(sim_obj)

@@ -10,23 +10,30 @@ hewn=$BUILD/hewn
 out=$work/out
 size=600x774x530 # 5 x 4 tiles, 9 k-blocks, 5 tiles a CTA; rows of 3096 B end inside a 16-byte chunk
 
-sheet() { "$hewn" worksheet --gpu "$1" "$hewn" demo gemm -o "$work/demo" --size $size >"$out" 2>&1; }
-agree() { # GPU DECLARATIONS
+sheet() { "$hewn" worksheet --gpu "$1" "$hewn" demo gemm -o "$work/demo" --size $size --variant ${2:-plain} >"$out" 2>&1; }
+agree() { # GPU DECLARATIONS STAGES PHASES
     sheet "$1"
     status "hewn worksheet ($1)" 0 $?
     want "$1: declared and seen" "^declared and seen agree: $2 declarations, 0 of them not wholly seen" "$out"
-    want "$1: the ring's phases" '^full_bar\[4\] .*| 11\.\.12$' "$out"
+    want "$1: the ring's phases" "^full_bar\[$3\] .*| $4\$" "$out"
     want "$1: bytes of a phase" '49,152 B' "$out"
     want "$1: a stage's lifetime" '^ring_a  *| TMA load (producer) *| full_bar\[s\] *| empty_bar\[s\]$' "$out"
     want "$1: a staged box's lifetime" '^stage_d .* cp.async.bulk.wait_group.read (line' "$out"
 }
-agree h200 11
+agree h200 13 3 15
 want "registers" '^producer  *| 0-3  *| 24 ' "$out"
-want "an empty slot's phase" '^empty_bar\[4\] *| 8 *| 8 arrivals' "$out"
-agree b200 18
+want "an empty slot's phase" '^empty_bar\[3\] *| 8 *| 8 arrivals' "$out"
+agree b200 18 4 "11\.\.12"
 want "accumulators" '^acc_1 *| 256-511 *| MMA (mma) -> tcgen05.ld (epilogue)' "$out"
 want "an accumulator's lifetime" '^acc_1 *| MMA (mma) *| acc_full\[s\] *| acc_empty\[s\]$' "$out"
 want "accumulators' phases" '^acc_full\[2\].*| 2\.\.3$' "$out"
+
+for variant in pair small narrow; do
+    sheet h200 $variant
+    status "hewn worksheet (h200, $variant)" 0 $?
+    want "$variant: declared and seen" '^declared and seen agree: 13 declarations, 0 of them not wholly seen' "$out"
+    want "$variant: an empty slot's phase" '^empty_bar\[[0-9]\] *| 16 *| 16 arrivals' "$out"
+done
 
 for gpu in h200 b200; do
     for seed in 1 2 3 4; do
@@ -34,7 +41,7 @@ for gpu in h200 b200; do
             [ $seed -gt 1 ] && [ $threads = 1 ] && continue
             rm -f "$work/again"
             HEWN_LIBCUDA=$SIM HEWN_SIM_GPU=$gpu HEWN_SIM_SEED=$seed HEWN_SIM_THREADS=$threads \
-                HEWN_SIM_WORKSHEET=$work/again "$hewn" demo gemm -o "$work/demo" --size $size >/dev/null 2>&1
+                HEWN_SIM_WORKSHEET=$work/again "$hewn" demo gemm -o "$work/demo" --size $size --variant plain >/dev/null 2>&1
             [ $seed$threads = 11 ] && mv "$work/again" "$work/$gpu.json" && continue
             if cmp -s "$work/$gpu.json" "$work/again"; then ok; else
                 fail "$gpu: the worksheet differs under seed $seed, $threads threads" "$(diff "$work/$gpu.json" "$work/again")"
@@ -91,7 +98,7 @@ edited() { # TARGET SED: the text edited, run, and found different
 told() { want "$edit" "^$1 *| $2 *| $3\$" "$out"; } # WHAT DECLARED SEEN: a line of the differences
 for target in sm_90a sm_100f; do
     edited $target 's/@ handoff full_bar 1 49152/@ handoff full_bar 2 49168/; /@ flow ring_a/d; /@ handoff empty_bar/d
-        s/@ flow ring_b producer.tma/@ flow ring_b producer/; s/\(@ shared ring_b .*\) 4$/\1 3/; s/\(@ flow stage_d .*\)/\1 twice/'
+        s/@ flow ring_b producer.tma/@ flow ring_b producer/; s/\(@ shared ring_b .*\) [34]$/\1 2/; s/\(@ flow stage_d .*\)/\1 twice/'
     told 'handoff full_bar' 'count 2' 'count 1'
     told 'handoff full_bar' 'bytes 49168' 'bytes 49152'
     told 'handoff empty_bar' 'nothing' 'all\|producer, mma'
@@ -116,6 +123,6 @@ status "a text without notes" 0 $?
 want "a text without notes" 'the source declares no worksheet' "$out"
 want "roles by what warps do" '^warp 0  *| 0  *| 24 ' "$out"
 want "roles by what warps do" '^warps 1-3  *| 1-3  *| 24 ' "$out"
-line=$(grep -n 'TMA_LOAD(%dst_a' "$SRC/ptx/sm_90a/gemm.ptx" | cut -d: -f1)
+line=$(grep -n 'LOAD_A(%dst_a, %k' "$SRC/ptx/sm_90a/gemm.ptx" | cut -d: -f1)
 want "storage by offset and line: 24 rows reach one pair of warps" "^shared+0x[0-9a-f]* (line $line) *| 0 *| 4,096 *| TMA load (warp 0) -> wgmma (warps 4-5)" "$out"
 finish

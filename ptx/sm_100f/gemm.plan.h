@@ -38,7 +38,11 @@
 #define SM100F_GEMM_ACCUMULATORS 2
 #define SM100F_GEMM_ACC_COLUMNS  256
 #define SM100F_GEMM_TMEM_COLUMNS 512
-#define SM100F_GEMM_CLUSTER      1
+
+/* Cluster: one CTA, which shares no loads and sums up all of K. */
+#define SM100F_GEMM_PAIR_M 1
+#define SM100F_GEMM_PAIR_N 1
+#define SM100F_GEMM_PARTS  1
 
 /* Grid: min(tiles, SMs * CTAS_PER_SM) CTAs, each walking tiles ctaid, ctaid + grid, ... */
 #define SM100F_GEMM_CTAS_PER_SM 1

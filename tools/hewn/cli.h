@@ -83,6 +83,7 @@ extern const size_t cli_family_count;
 struct product {
     int64_t m, n, k;
     int in, out;              /* hewn_dtype */
+    const char *variant;      /* as in hewn_gemm_desc */
     const uint16_t *a, *b;    /* m x k, n x k, of dtype `in`, rows contiguous */
     void *d;                  /* m x n of dtype `out` */
     double seconds;           /* out: of the kernel, by the host's clock */

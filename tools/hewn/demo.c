@@ -15,6 +15,7 @@ struct demo_options {
     const char *dir;
     bool gemm, attention;
     long long m, n, k;
+    const char *variant;
 };
 
 static int parse_options(int argc, char **argv, struct demo_options *o)
@@ -28,6 +29,8 @@ static int parse_options(int argc, char **argv, struct demo_options *o)
                 o->n < 1 || o->k < 1 || o->m > 1 << 16 || o->n > 1 << 16 || o->k > 1 << 16)
                 return cli_usage("demo", "--size takes MxNxK, each from 1 to 65536, not '%s'",
                                  argv[i]);
+        } else if (!strcmp(argv[i], "--variant") && i + 1 < argc) {
+            o->variant = argv[++i];
         } else if (!strcmp(argv[i], "gemm")) {
             o->gemm = true;
         } else if (!strcmp(argv[i], "attention")) {
@@ -157,7 +160,8 @@ static int demo_gemm(const struct demo *d, struct product *p)
 static int run_demos(hewn_driver *driver, const struct demo_options *o)
 {
     struct demo d = {.dir = o->dir, .driver = driver, .device = {.struct_size = sizeof d.device}};
-    struct product p = {.m = o->m, .n = o->n, .k = o->k, .in = HEWN_BF16, .out = HEWN_F32};
+    struct product p = {
+        .m = o->m, .n = o->n, .k = o->k, .in = HEWN_BF16, .out = HEWN_F32, .variant = o->variant};
     hewn_error err = {0};
     int rc = 0;
     if (hewn_attach_primary(driver, 0, &d.context, &err) || hewn_device(d.context, &d.device, &err))

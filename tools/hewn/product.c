@@ -85,7 +85,8 @@ static int run_slabs(hewn_context *context, const hewn_driver *driver, const str
                            .lda = s[0].ld,
                            .ldb = s[1].ld,
                            .ldd = s[2].ld,
-                           .batch = 1};
+                           .batch = 1,
+                           .variant = p->variant};
     hewn_gemm_plan *plan = NULL;
     hewn_error err = {0};
     size_t out = hewn_dtype_size(p->out);

@@ -27,7 +27,8 @@ static void write_maps(FILE *out, const struct module_id *id)
 {
     const struct gemm_shape *p = id->plan->gemm;
     unsigned element = strcmp(id->out, "f32") == 0 ? 4 : 2;
-    unsigned box_a[2] = {p->tile_k, p->tile_m}, box_b[2] = {p->tile_k, p->tile_n};
+    unsigned box_a[2] = {p->tile_k, p->tile_m / p->pair_n};
+    unsigned box_b[2] = {p->tile_k, p->tile_n / p->pair_m};
     unsigned box_d[2] = {128 / element, p->d_rows};
 
     unsigned chunk = GEMM_D_CHUNK_BYTES / element;
@@ -45,13 +46,22 @@ void gemm_write_shape(FILE *out, const struct module_id *id)
 {
     const struct gemm_shape *p = id->plan->gemm;
 
+    unsigned cluster = id->plan->cluster;
+
     write_maps(out, id);
     fprintf(out,
             "  \"tile\": {\"m\": %u, \"n\": %u, \"k\": %u},\n"
             "  \"stages\": %u,\n"
-            "  \"raster_rows\": %u,\n"
-            "  \"grid\": [\"min(tiles, sm_count * %u)\", \"1\", \"1\"],\n",
-            p->tile_m, p->tile_n, p->tile_k, p->stages, p->raster_rows, id->plan->ctas_per_sm);
+            "  \"raster_rows\": %u,\n",
+            p->tile_m * p->pair_m, p->tile_n * p->pair_n, p->tile_k, p->stages, p->raster_rows);
+    if (p->parts > 1) /* of K, from 1 on: so many times the cluster and the grid given here */
+        fprintf(out, "  \"parts\": %u,\n", p->parts);
+    if (cluster == 1)
+        fprintf(out, "  \"grid\": [\"min(tiles, sm_count * %u)\", \"1\", \"1\"],\n",
+                id->plan->ctas_per_sm);
+    else
+        fprintf(out, "  \"grid\": [\"%u * min(tiles, sm_count * %u / %u)\", \"1\", \"1\"],\n",
+                cluster, id->plan->ctas_per_sm, cluster);
 }
 
 void gemm_write_limits(FILE *out, const struct module_id *id)

@@ -54,7 +54,9 @@ struct plan_scalar {
 };
 
 struct gemm_shape {
-    unsigned tile_m, tile_n, tile_k, stages, raster_rows, d_rows;
+    unsigned tile_m, tile_n, tile_k; /* of a CTA */
+    unsigned pair_m, pair_n, parts;  /* CTAs that share loads, the most parts of K */
+    unsigned stages, raster_rows, d_rows;
 };
 
 struct attention_shape {

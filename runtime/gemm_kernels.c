@@ -1,0 +1,115 @@
+#include "gemm_kernels.h"
+
+#include "error.h"
+
+#include "../ptx/sm_100f/gemm.plan.h"
+#include "../ptx/sm_90a/gemm.plan.h"
+
+#include <string.h>
+
+/* C: the prefix of what a target's variants share, P: of this one. */
+#define KERNEL(name, variant_name, C, P)                                                        \
+    {                                                                                           \
+        .target = name, .variant = variant_name, .tile_m = P##_TILE_M, .tile_n = P##_TILE_N,    \
+        .tile_k = C##_TILE_K, .stages = P##_STAGES, .pair_m = P##_PAIR_M, .pair_n = P##_PAIR_N, \
+        .parts = P##_PARTS, .threads = C##_THREADS, .d_rows = C##_D_ROWS,                       \
+        .dynamic_shared = P##_DYNAMIC_SHARED, .tmem_columns = C##_TMEM_COLUMNS,                 \
+        .ctas_per_sm = C##_CTAS_PER_SM, .raster_rows = P##_RASTER_ROWS                          \
+    }
+
+static const struct hewn_gemm_kernel kernels[] = {
+    KERNEL("sm_90a", "plain", SM90A_GEMM, SM90A_GEMM),
+    KERNEL("sm_90a", "pair", SM90A_GEMM, SM90A_GEMM_PAIR),
+    KERNEL("sm_90a", "small", SM90A_GEMM, SM90A_GEMM_SMALL),
+    KERNEL("sm_90a", "narrow", SM90A_GEMM, SM90A_GEMM_NARROW),
+    KERNEL("sm_90a", "split", SM90A_GEMM, SM90A_GEMM_SPLIT),
+    KERNEL("sm_90a", "flat", SM90A_GEMM, SM90A_GEMM_FLAT),
+    KERNEL("sm_100f", "plain", SM100F_GEMM, SM100F_GEMM),
+};
+
+static uint64_t ceil_div(uint64_t a, uint64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* A cluster lies within a GPC, and GPCs have different numbers of SMs: an H200 of 132 SMs holds 66
+ * clusters of 2, 30 of 4, 15 of 8 (measured): all SMs, or ten elevenths of them. */
+uint32_t hewn_gemm_clusters(uint32_t sm_count, uint32_t cluster)
+{
+    return (cluster <= 2 ? sm_count : sm_count - sm_count / 11) / cluster;
+}
+
+/*
+ * Cost in SM cycles, fitted to an H200 and 16-bit operands; only the order matters, and other targets
+ * have one variant. With clusters of pair * parts CTAs, `tiles` of a pair's size, and
+ *     waves = ceil(tiles / clusters that fit),  blocks = ceil(k_blocks / parts):
+ *   multiply = tile_m * tile_n * tile_k / 2048 + BESIDE     a k-block on the tensor cores
+ *   inbound  = bytes of a k-block / SM_BYTES                a k-block into an SM
+ *   memory   = (A + B + D) / MEMORY_BYTES                   everything once from memory
+ *   l2       = (what all CTAs load, halves of pairs once + A + B + D) / L2_BYTES
+ *   cost     = max(memory, l2, waves * blocks * max(multiply, inbound)) + waves * tile
+ *   tile     = FILL + tile_m * tile_n / 32, with parts EXCHANGE more
+ * ..._BYTES: bytes a cycle, of an SM or of all.
+ */
+enum {
+    SM_BYTES = 60,
+    L2_BYTES = 6000,
+    MEMORY_BYTES = 2300,
+    BESIDE = 48,
+    FILL = 500,
+    EXCHANGE = 2000
+};
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t cost(const struct hewn_gemm_kernel *k, uint32_t parts,
+                     const struct hewn_gemm_extent *p, uint32_t sm_count)
+{
+    uint64_t pair = (uint64_t)k->pair_m * k->pair_n, area = (uint64_t)k->tile_m * k->tile_n;
+    uint64_t tiles = ceil_div(p->m, (uint64_t)k->tile_m * k->pair_m) *
+                     ceil_div(p->n, (uint64_t)k->tile_n * k->pair_n) * p->batch;
+    uint64_t waves = ceil_div(tiles, hewn_gemm_clusters(sm_count, (uint32_t)pair * parts));
+    uint64_t k_blocks = ceil_div(p->k, k->tile_k), row = (uint64_t)k->tile_k * p->in;
+    uint64_t multiply = area * k->tile_k / 2048 + BESIDE;
+    uint64_t inbound = (k->tile_m + k->tile_n) * row / SM_BYTES;
+    uint64_t once = p->batch * ((p->m + p->n) * p->k * p->in + p->m * p->n * p->out);
+    uint64_t loads =
+        tiles * pair * k_blocks * (k->tile_m / k->pair_n + k->tile_n / k->pair_m) * row;
+    uint64_t memory = larger(once / MEMORY_BYTES, (loads + once) / L2_BYTES);
+    uint64_t compute = waves * ceil_div(k_blocks, parts) * larger(multiply, inbound);
+    return larger(memory, compute) + waves * (FILL + area / 32 + (parts > 1 ? EXCHANGE : 0));
+}
+
+int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
+                     const struct hewn_gemm_extent *problem, uint32_t sm_count, int clusters,
+                     struct hewn_gemm_choice *out, hewn_error *err)
+{
+    uint64_t least = UINT64_MAX;
+    int known = 0;
+    out->kernel = NULL;
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
+        const struct hewn_gemm_kernel *k = &kernels[i];
+        if (strcmp(k->target, target) != 0) continue;
+        known = 1;
+        if (variant && strcmp(variant, k->variant) != 0) continue;
+        for (uint32_t p = 1; p <= k->parts; p++) {
+            uint32_t cluster = k->pair_m * k->pair_n * p;
+            if ((parts && p != parts) || (cluster > 1 && !clusters) ||
+                !hewn_gemm_clusters(sm_count, cluster) || ceil_div(problem->k, k->tile_k) < p)
+                continue;
+            uint64_t c = cost(k, p, problem, sm_count);
+            if (c >= least) continue;
+            least = c;
+            *out = (struct hewn_gemm_choice){k, p};
+        }
+    }
+    if (out->kernel || !known) return HEWN_OK;
+    return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                     "variant, parts: no kernel for %s is called \"%s\" and takes %u parts of K "
+                     "here (%d SMs, %llu k; clusters: %s)",
+                     target, variant ? variant : "", parts, (int)sm_count,
+                     (unsigned long long)problem->k, clusters ? "yes" : "no");
+}

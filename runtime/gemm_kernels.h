@@ -1,0 +1,44 @@
+/* The GEMM kernels as the host sees them, and which of them suits a problem best. */
+#ifndef HEWN_RUNTIME_GEMM_KERNELS_H
+#define HEWN_RUNTIME_GEMM_KERNELS_H
+
+#include "hewn.h"
+
+/* A variant of a target's kernel: its plan header's numbers. */
+struct hewn_gemm_kernel {
+    const char *target, *variant;
+    uint32_t tile_m, tile_n, tile_k, stages; /* the tile of a CTA */
+    uint32_t pair_m, pair_n;                 /* CTAs of a cluster that share loads: each 1 or 2 */
+    uint32_t parts;                          /* the most parts of K in a cluster */
+    uint32_t threads;
+    uint32_t d_rows; /* of an output box */
+    uint32_t dynamic_shared;
+    uint32_t tmem_columns;
+    uint32_t ctas_per_sm;
+    uint32_t raster_rows;
+};
+
+/* m, n, k, batch of a problem, and the bytes of one element of A or B, and of D. */
+struct hewn_gemm_extent {
+    uint64_t m, n, k, batch;
+    uint32_t in, out;
+};
+
+struct hewn_gemm_choice {
+    const struct hewn_gemm_kernel *kernel;
+    uint32_t parts; /* of K */
+};
+
+/* Clusters of that many CTAs, one CTA an SM, that run at once on a device of `sm_count` SMs; an
+ * estimate, where no driver is asked. */
+uint32_t hewn_gemm_clusters(uint32_t sm_count, uint32_t cluster);
+
+/* The kernel and the parts that cost least on `sm_count` SMs (gemm_kernels.c has the formula), among
+ * the target's variants, or of the one named `variant` unless that is NULL, with `parts` parts unless
+ * that is 0. HEWN_ERR_ARGUMENT where nothing fits; the kernel is NULL where the target has none.
+ * `clusters` 0: the device cannot launch any, so only kernels that need none. */
+int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
+                     const struct hewn_gemm_extent *problem, uint32_t sm_count, int clusters,
+                     struct hewn_gemm_choice *out, hewn_error *err);
+
+#endif

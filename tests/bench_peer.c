@@ -1,0 +1,139 @@
+#include "bench_peer.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Values and layouts of cublasLt.h, 12.x and 13.x. */
+enum {
+    CUDA_F32 = 0,
+    CUDA_BF16 = 14,
+    COMPUTE_32F = 68,
+    DESC_TRANSA = 3,
+    PREFERENCE_WORKSPACE = 1,
+    OP_T = 1,
+    ALGORITHMS = 32,
+    WORKSPACE = 64 << 20
+};
+
+struct heuristic { /* cublasLtMatmulHeuristicResult_t */
+    uint64_t algorithm[8];
+    size_t workspace;
+    int state;
+    float waves;
+    int reserved[4];
+};
+
+static struct {
+    int (*create)(void **);
+    int (*layout_create)(void **, int type, uint64_t rows, uint64_t cols, int64_t ld);
+    int (*layout_destroy)(void *);
+    int (*desc_create)(void **, int compute, int scale);
+    int (*desc_set)(void *, int attribute, const void *, size_t);
+    int (*desc_destroy)(void *);
+    int (*preference_create)(void **);
+    int (*preference_set)(void *, int attribute, const void *, size_t);
+    int (*preference_destroy)(void *);
+    int (*heuristic)(void *, void *desc, void *a, void *b, void *c, void *d, void *preference,
+                     int asked, struct heuristic *, int *found);
+    int (*matmul)(void *, void *desc, const void *alpha, const void *a, void *, const void *b,
+                  void *, const void *beta, const void *c, void *, void *d, void *,
+                  const void *algorithm, void *workspace, size_t, void *stream);
+    void *handle, *workspace;
+} lt;
+
+struct peer_product {
+    void *desc, *a, *b, *d;
+    struct heuristic algorithms[ALGORITHMS];
+    int count;
+};
+
+static bool resolve(void *library, const char *name, void *slot)
+{
+    void *symbol = dlsym(library, name);
+    memcpy(slot, &symbol, sizeof symbol);
+    return symbol != NULL;
+}
+
+static void *pointer(hewn_deviceptr at)
+{
+    void *p;
+    memcpy(&p, &at, sizeof p);
+    return p;
+}
+
+bool peer_open(struct device *dev)
+{
+    static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"};
+    void *library = NULL;
+    hewn_deviceptr workspace = 0;
+    for (size_t i = 0; i < 3 && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    if (!library) return false;
+    if (!resolve(library, "cublasLtCreate", &lt.create) ||
+        !resolve(library, "cublasLtMatrixLayoutCreate", &lt.layout_create) ||
+        !resolve(library, "cublasLtMatrixLayoutDestroy", &lt.layout_destroy) ||
+        !resolve(library, "cublasLtMatmulDescCreate", &lt.desc_create) ||
+        !resolve(library, "cublasLtMatmulDescSetAttribute", &lt.desc_set) ||
+        !resolve(library, "cublasLtMatmulDescDestroy", &lt.desc_destroy) ||
+        !resolve(library, "cublasLtMatmulPreferenceCreate", &lt.preference_create) ||
+        !resolve(library, "cublasLtMatmulPreferenceSetAttribute", &lt.preference_set) ||
+        !resolve(library, "cublasLtMatmulPreferenceDestroy", &lt.preference_destroy) ||
+        !resolve(library, "cublasLtMatmulAlgoGetHeuristic", &lt.heuristic) ||
+        !resolve(library, "cublasLtMatmul", &lt.matmul))
+        return false;
+    if (lt.create(&lt.handle) || dev->mem_alloc(&workspace, WORKSPACE)) return false;
+    lt.workspace = pointer(workspace);
+    return true;
+}
+
+/* The library is column-major: D^T (n x m) = (B as k x n, transposed) times (A as k x m). */
+struct peer_product *peer_product_new(int64_t m, int64_t n, int64_t k)
+{
+    struct peer_product *p = calloc(1, sizeof *p);
+    int transposed = OP_T;
+    size_t workspace = WORKSPACE;
+    void *preference = NULL;
+    if (!p) return NULL;
+    if (!lt.desc_create(&p->desc, COMPUTE_32F, CUDA_F32) &&
+        !lt.desc_set(p->desc, DESC_TRANSA, &transposed, sizeof transposed) &&
+        !lt.layout_create(&p->a, CUDA_BF16, (uint64_t)k, (uint64_t)m, k) &&
+        !lt.layout_create(&p->b, CUDA_BF16, (uint64_t)k, (uint64_t)n, k) &&
+        !lt.layout_create(&p->d, CUDA_BF16, (uint64_t)n, (uint64_t)m, n) &&
+        !lt.preference_create(&preference) &&
+        !lt.preference_set(preference, PREFERENCE_WORKSPACE, &workspace, sizeof workspace) &&
+        !lt.heuristic(lt.handle, p->desc, p->b, p->a, p->d, p->d, preference, ALGORITHMS,
+                      p->algorithms, &p->count) &&
+        p->count > 0) {
+        lt.preference_destroy(preference);
+        return p;
+    }
+    if (preference) lt.preference_destroy(preference);
+    peer_product_free(p);
+    return NULL;
+}
+
+void peer_product_free(struct peer_product *p)
+{
+    if (!p) return;
+    if (p->a) lt.layout_destroy(p->a);
+    if (p->b) lt.layout_destroy(p->b);
+    if (p->d) lt.layout_destroy(p->d);
+    if (p->desc) lt.desc_destroy(p->desc);
+    free(p);
+}
+
+int peer_algorithms(const struct peer_product *p)
+{
+    return p->count;
+}
+
+int peer_launch(const struct peer_product *p, int algorithm, hewn_deviceptr a, hewn_deviceptr b,
+                hewn_deviceptr d, void *stream)
+{
+    const struct heuristic *h = &p->algorithms[algorithm];
+    float one = 1, zero = 0;
+    if (h->state) return h->state;
+    return lt.matmul(lt.handle, p->desc, &one, pointer(b), p->b, pointer(a), p->a, &zero,
+                     pointer(d), p->d, pointer(d), p->d, h->algorithm, lt.workspace, WORKSPACE,
+                     stream);
+}
