@@ -20,7 +20,7 @@ struct report {
     uint64_t number;
     struct finding *findings;
     size_t count, capacity;
-    bool truncated; /* memory ran out: some finding is missing */
+    bool truncated;              /* memory ran out: some finding is missing */
     enum sampled_reason sampled; /* SAMPLED_REASON_COUNT: proved */
     const char *sampled_file;
     uint32_t sampled_line;

@@ -105,8 +105,8 @@ static uint32_t sum_groups(const struct fp4_sum *s, int32_t largest)
         const int32_t at = below_c && s->c_exponent - WINDOW > last ? s->c_exponent - WINDOW : last;
         const int64_t sum_g =
             cut(group_sum(s, g), s->scale[g] - FRACTION, at) * (1LL << (at - last));
-        const bool lost = last < UNDERFLOW_LAST && s->scale[g] < largest &&
-                          cut(sum_g, last, UNDERFLOW_LAST) == 0;
+        const bool lost =
+            last < UNDERFLOW_LAST && s->scale[g] < largest && cut(sum_g, last, UNDERFLOW_LAST) == 0;
         sum += sum_g;
         lasting += lost ? 0 : sum_g;
     }
