@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STATEMENTS = 4096, GROUPS = 8, LINE = 4096 };
+enum { STATEMENTS = 8192, GROUPS = 8, LINE = 4096 };
 
 struct rule {
     enum mutant_class class;
