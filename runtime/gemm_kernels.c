@@ -57,7 +57,7 @@ enum {
     MEMORY_BYTES = 2300,
     BESIDE = 48,
     FILL = 500,
-    EXCHANGE = 2000
+    EXCHANGE = 1200
 };
 
 static uint64_t larger(uint64_t a, uint64_t b)

@@ -10,8 +10,8 @@
  *   pair    | 128 x 256    | two, one below the other: half of B each  | large products
  *   small   | 128 x 128    | two, side by side: half of A each         | smaller ones
  *   narrow  | 128 x  64    | two, side by side: half of A each         | still smaller ones
- *   split   | 128 x 128    | parts of K                                | few tiles, long K
- *   flat    |  64 x 256    | parts of K                                | the same with m <= 64
+ *   split   | 128 x  64    | parts of K                                | few tiles, long K
+ *   flat    |  64 x 128    | parts of K                                | the same with m <= 64
  *
  * "Half of B each": each CTA of the pair loads half of the tile both need, and multicasts it.
  * Parts of K: 1 to 8 CTAs of a cluster sum up the same tile over
@@ -46,8 +46,8 @@
  * likewise, with the tiles of their CTAs together for a tile. */
 #define SM90A_GEMM_CTAS_PER_SM 1
 
-/* What a consumer warp gets from all parts, in the ring: 21 slots of 512 bytes (inc/parts.inc). */
-#define SM90A_GEMM_PARTIAL_BYTES 10752
+/* What a consumer warp gets from other parts: 12 slots of 512 bytes (inc/parts.inc). */
+#define SM90A_GEMM_PARTIAL_BYTES 6144
 
 /* Where a tile lies in D, with its last stage: first row and column, problem, and room for one. */
 #define SM90A_GEMM_PLACE_BYTES 16
@@ -144,39 +144,41 @@
 /* ---- split ---- */
 
 #define SM90A_GEMM_SPLIT_TILE_M         128
-#define SM90A_GEMM_SPLIT_TILE_N         128
+#define SM90A_GEMM_SPLIT_TILE_N         64
 #define SM90A_GEMM_SPLIT_GROUP_M        64
-#define SM90A_GEMM_SPLIT_GROUP_N        128
+#define SM90A_GEMM_SPLIT_GROUP_N        64
 #define SM90A_GEMM_SPLIT_PAIR_M         1
 #define SM90A_GEMM_SPLIT_PAIR_N         1
 #define SM90A_GEMM_SPLIT_PARTS          8
 #define SM90A_GEMM_SPLIT_STAGES         7
 #define SM90A_GEMM_SPLIT_A_BYTES        16384
-#define SM90A_GEMM_SPLIT_B_BYTES        16384
-#define SM90A_GEMM_SPLIT_STAGE_BYTES    32768
+#define SM90A_GEMM_SPLIT_B_BYTES        8192
+#define SM90A_GEMM_SPLIT_STAGE_BYTES    24576
 #define SM90A_GEMM_SPLIT_RING_A         0
 #define SM90A_GEMM_SPLIT_RING_B         114688
-#define SM90A_GEMM_SPLIT_PLACE          229376 /* RING_B + STAGES * B_BYTES */
-#define SM90A_GEMM_SPLIT_DYNAMIC_SHARED 229488
+#define SM90A_GEMM_SPLIT_PARTIAL        172032 /* RING_B + STAGES * B_BYTES */
+#define SM90A_GEMM_SPLIT_PLACE          221184 /* PARTIAL + 8 warps * PARTIAL_BYTES */
+#define SM90A_GEMM_SPLIT_DYNAMIC_SHARED 221296
 #define SM90A_GEMM_SPLIT_RASTER_ROWS    16
 
 /* ---- flat ---- */
 
 #define SM90A_GEMM_FLAT_TILE_M         64
-#define SM90A_GEMM_FLAT_TILE_N         256
+#define SM90A_GEMM_FLAT_TILE_N         128
 #define SM90A_GEMM_FLAT_GROUP_M        64
-#define SM90A_GEMM_FLAT_GROUP_N        128
+#define SM90A_GEMM_FLAT_GROUP_N        64
 #define SM90A_GEMM_FLAT_PAIR_M         1
 #define SM90A_GEMM_FLAT_PAIR_N         1
 #define SM90A_GEMM_FLAT_PARTS          8
-#define SM90A_GEMM_FLAT_STAGES         5
+#define SM90A_GEMM_FLAT_STAGES         7
 #define SM90A_GEMM_FLAT_A_BYTES        8192
-#define SM90A_GEMM_FLAT_B_BYTES        32768
-#define SM90A_GEMM_FLAT_STAGE_BYTES    40960
+#define SM90A_GEMM_FLAT_B_BYTES        16384
+#define SM90A_GEMM_FLAT_STAGE_BYTES    24576
 #define SM90A_GEMM_FLAT_RING_A         0
-#define SM90A_GEMM_FLAT_RING_B         40960
-#define SM90A_GEMM_FLAT_PLACE          204800 /* RING_B + STAGES * B_BYTES */
-#define SM90A_GEMM_FLAT_DYNAMIC_SHARED 204880
+#define SM90A_GEMM_FLAT_RING_B         57344
+#define SM90A_GEMM_FLAT_PARTIAL        172032
+#define SM90A_GEMM_FLAT_PLACE          221184
+#define SM90A_GEMM_FLAT_DYNAMIC_SHARED 221296
 #define SM90A_GEMM_FLAT_RASTER_ROWS    16
 
 /* ---- what gemm.ptx reads of a variant: PLAN(name) ---- */
@@ -204,7 +206,9 @@
     X(place, P##_PLACE, SM90A_GEMM_PLACE_BYTES, P##_STAGES)
 #define SM90A_GEMM_SHARED_WHOLE(X, P)                                                              \
     SM90A_GEMM_SHARED_ALL(X, P) X(stage_d, P##_STAGE_D, SM90A_GEMM_D_BYTES, 8 * P##_D_BUFFERS)
-#define SM90A_GEMM_SHARED_PARTS(X, P) SM90A_GEMM_SHARED_ALL(X, P)
+#define SM90A_GEMM_SHARED_PARTS(X, P)                                                              \
+    SM90A_GEMM_SHARED_ALL(X, P)                                                                    \
+    X(partial, P##_PARTIAL, SM90A_GEMM_PARTIAL_BYTES, SM90A_GEMM_CONSUMER_WARPS)
 
 /* X(name, first column, columns): this target has no tensor memory. */
 #define SM90A_GEMM_TMEM(X)
@@ -215,12 +219,11 @@
     X(full_bar, 1, P##_STAGE_BYTES, producer, consumer_0 + consumer_1)                             \
     X(empty_bar, SM90A_GEMM_CONSUMER_WARPS *P##_PAIR_M *P##_PAIR_N, 0, consumer_0 + consumer_1,    \
       producer)
-/* part_ready: arrivals of one part; part_full: bytes of a slot, of which there are 16 to 21 */
+/* part_full: bytes of a slot, of which there are 4 to 12; part_free: arrivals of one other part */
 #define SM90A_GEMM_HANDOFFS_PARTS(X, P)                                                            \
     SM90A_GEMM_HANDOFFS_WHOLE(X, P)                                                                \
-    X(part_ready, SM90A_GEMM_CONSUMER_WARPS, 0, consumer_0 + consumer_1, consumer_0 + consumer_1)  \
     X(part_full, 1, 512, consumer_0 + consumer_1, consumer_0 + consumer_1)                         \
-    X(part_done, SM90A_GEMM_CONSUMER_WARPS, 0, consumer_0 + consumer_1, producer)
+    X(part_free, 1, 0, consumer_0 + consumer_1, consumer_0 + consumer_1)
 
 #define SM90A_GEMM_FLOWS_WHOLE(X)                                                                  \
     X(ring_a, producer.tma, consumer_0.mma + consumer_1.mma)                                       \
@@ -228,10 +231,9 @@
     X(place, producer, consumer_0 + consumer_1)                                                    \
     X(stage_d, consumer_0 + consumer_1, consumer_0.tma + consumer_1.tma + consumer_0 + consumer_1)
 #define SM90A_GEMM_FLOWS_PARTS(X)                                                                  \
-    X(ring_a, producer.tma + consumer_0 + consumer_1,                                              \
-      consumer_0.mma + consumer_1.mma + consumer_0 + consumer_1)                                   \
-    X(ring_b, producer.tma + consumer_0 + consumer_1,                                              \
-      consumer_0.mma + consumer_1.mma + consumer_0 + consumer_1)                                   \
-    X(place, producer, consumer_0 + consumer_1)
+    X(ring_a, producer.tma, consumer_0.mma + consumer_1.mma)                                       \
+    X(ring_b, producer.tma, consumer_0.mma + consumer_1.mma)                                       \
+    X(place, producer, consumer_0 + consumer_1)                                                    \
+    X(partial, consumer_0 + consumer_1, consumer_0 + consumer_1)
 
 #endif

@@ -45,13 +45,13 @@ _Static_assert(sizeof scalars / sizeof *scalars == GEMM_SCALAR_COUNT + 1, "GEMM_
     _Static_assert(p##_PLACE == p##_STAGE_D + SM90A_GEMM_CONSUMER_WARPS * p##_D_BUFFERS * \
                                                   SM90A_GEMM_D_BYTES,                     \
                    "PLACE")
-#define CHECK_PARTS(p)                                                                  \
-    CHECK_HOPPER(p);                                                                    \
-    _Static_assert(p##_GROUP_N == 128, "partial sums of a warp are 16 x 128");          \
-    _Static_assert(p##_PAIR_M * p##_PAIR_N == 1, "all CTAs of the cluster are parts");  \
-    _Static_assert(SM90A_GEMM_CONSUMER_WARPS * SM90A_GEMM_PARTIAL_BYTES <= RING_END(p), \
-                   "partial sums go into the ring");                                    \
-    _Static_assert(p##_PLACE == RING_END(p), "PLACE")
+#define CHECK_PARTS(p)                                                                 \
+    CHECK_HOPPER(p);                                                                   \
+    _Static_assert(p##_GROUP_N == 64, "partial sums of a warp are 16 x 64");           \
+    _Static_assert(p##_PAIR_M * p##_PAIR_N == 1, "all CTAs of the cluster are parts"); \
+    _Static_assert(p##_PARTIAL == RING_END(p), "PARTIAL");                             \
+    _Static_assert(                                                                    \
+        p##_PLACE == p##_PARTIAL + SM90A_GEMM_CONSUMER_WARPS * SM90A_GEMM_PARTIAL_BYTES, "PLACE")
 
 CHECK_WHOLE(SM90A_GEMM);
 CHECK_WHOLE(SM90A_GEMM_PAIR);
@@ -62,7 +62,8 @@ CHECK_PARTS(SM90A_GEMM_FLAT);
 CHECK_PLAN(SM100F_GEMM, SM100F_GEMM);
 _Static_assert(SM100F_GEMM_STAGE_D == RING_END(SM100F_GEMM), "STAGE_D");
 
-_Static_assert(SM90A_GEMM_PARTIAL_BYTES == 21 * 512, "the most parts * (16 / parts rounded up)");
+_Static_assert(SM90A_GEMM_PARTIAL_BYTES == 12 * 512,
+               "the most (parts - 1) * (8 / parts rounded up)");
 _Static_assert(SM90A_GEMM_THREADS == 32 * (SM90A_GEMM_PRODUCER_WARPS + SM90A_GEMM_CONSUMER_WARPS),
                "THREADS");
 /* 65536 registers over the CTA, in steps of 8 a thread. */
