@@ -37,6 +37,7 @@ _Static_assert(sizeof scalars / sizeof *scalars == GEMM_SCALAR_COUNT + 1, "GEMM_
                    "GROUP_M, GROUP_N");                                                           \
     _Static_assert(p##_PAIR_M * p##_PAIR_N <= 2 && p##_PAIR_M * p##_PAIR_N * p##_PARTS <= 8,      \
                    "a portable cluster has at most 8 CTAs");                                      \
+    _Static_assert(32 * p##_STAGES <= SM90A_GEMM_THREADS, "a warp makes a stage's barriers");     \
     _Static_assert(p##_DYNAMIC_SHARED == p##_PLACE + p##_STAGES * SM90A_GEMM_PLACE_BYTES,         \
                    "DYNAMIC_SHARED")
 #define CHECK_WHOLE(p)                                                                    \
