@@ -279,8 +279,9 @@ const char *hewn_dtype_name(int dtype); /* "f32", "f16", "bf16", "e4m3"; NULL fo
  * D[b] = A[b] * transpose(B[b])   for b in [0, batch)
  *
  * A is m x k, B is n x k, D is m x n, each row-major with its own leading dimension (elements
- * between the starts of two rows). Products are exact, sums are fp32 in the tensor core's order;
- * one rounding to nearest-even gives D.
+ * between the starts of two rows). An operand with HEWN_MAJOR_MN lies transposed: A as k rows of m,
+ * B as k rows of n elements. Products are exact, sums are fp32 in the tensor core's order; one
+ * rounding to nearest-even gives D. sm_90a only, elsewhere HEWN_ERR_LIMIT: HEWN_MAJOR_MN.
  * Rules: m, n, k, batch in 1..2^31-1, and so the number of output tiles; base addresses and row
  * strides (bytes) multiples of 16; ld >= row length; batch strides multiples of 16 bytes (0 for A or
  * B: one matrix shared by the batch); no stride negative or 2^40 bytes and more.
@@ -288,15 +289,21 @@ const char *hewn_dtype_name(int dtype); /* "f32", "f16", "bf16", "e4m3"; NULL fo
  * each other (stride_d >= (m-1)*ldd + n) or side by side in the rows (stride_d >= n and
  * (batch-1)*stride_d + n <= ldd). A, B and D may be different columns of one matrix.
  */
+typedef enum hewn_major {
+    HEWN_MAJOR_K = 0, /* elements along k are neighbours */
+    HEWN_MAJOR_MN = 1 /* elements along m (of A) or n (of B) are */
+} hewn_major;
+
 typedef struct hewn_gemm_desc {
     size_t struct_size;
     int64_t m, n, k;
     int in, out;           /* hewn_dtype: HEWN_F16 or HEWN_BF16 in; any of the three out */
-    int64_t lda, ldb, ldd; /* elements; 0: k, k, n */
+    int64_t lda, ldb, ldd; /* elements; 0: the row's own length */
     int64_t batch;         /* 0 is read as 1 */
     int64_t stride_a, stride_b, stride_d; /* elements between problems; unused when batch is 1 */
     const char *variant; /* the kernel's, as hewn_gemm_plan_info names it; NULL: the cheapest here */
     uint32_t parts;      /* CTAs of a cluster among which K is cut, 1 to 8; 0: as is cheapest */
+    int major_a, major_b; /* hewn_major */
 } hewn_gemm_desc;
 
 typedef struct hewn_gemm_plan hewn_gemm_plan;

@@ -40,7 +40,7 @@ enum {
     MAX_EXTENT = INT32_MAX /* TMA coordinates and the kernel's tile counter are 32-bit, signed */
 };
 
-_Static_assert(offsetof(struct scalars, raster_rows) + 4 + 3 * GEMM_MAP_BYTES == GEMM_PARAM_BYTES,
+_Static_assert(offsetof(struct scalars, mode) + 4 + 3 * GEMM_MAP_BYTES == GEMM_PARAM_BYTES,
                "the scalars are not laid out as the kernel's parameters");
 
 static const uint64_t stride_end = UINT64_C(1) << 40; /* bytes; TMA's own limit */
@@ -92,6 +92,13 @@ static int check_dtypes(const hewn_gemm_desc *d, hewn_error *err)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: dtype %d (%s) is none of f32, f16, bf16",
                          d->out, out ? out : "unknown");
     return HEWN_OK;
+}
+
+static int check_major(const char *name, int major, hewn_error *err)
+{
+    if (major == HEWN_MAJOR_K || major == HEWN_MAJOR_MN) return HEWN_OK;
+    return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: %d is neither HEWN_MAJOR_K nor HEWN_MAJOR_MN",
+                     name, major);
 }
 
 /* `elements` becomes bytes, if TMA takes it as a stride. */
@@ -168,11 +175,16 @@ static int check_problem(const hewn_gemm_desc *d, int64_t batch, struct operand 
     if (!status) status = check_extent("n", d->n, err);
     if (!status) status = check_extent("k", d->k, err);
     if (!status) status = check_extent("batch", batch, err);
+    if (!status) status = check_major("major_a", d->major_a, err);
+    if (!status) status = check_major("major_b", d->major_b, err);
     if (status) return status;
     uint64_t m = (uint64_t)d->m, n = (uint64_t)d->n, k = (uint64_t)d->k;
     uint64_t in = hewn_dtype_size(d->in), out = hewn_dtype_size(d->out);
-    operands[A] = (struct operand){.name = 'A', .rows = m, .columns = k, .element = in};
-    operands[B] = (struct operand){.name = 'B', .rows = n, .columns = k, .element = in};
+    int mn_a = d->major_a == HEWN_MAJOR_MN, mn_b = d->major_b == HEWN_MAJOR_MN;
+    operands[A] =
+        (struct operand){.name = 'A', .rows = mn_a ? k : m, .columns = mn_a ? m : k, .element = in};
+    operands[B] =
+        (struct operand){.name = 'B', .rows = mn_b ? k : n, .columns = mn_b ? n : k, .element = in};
     operands[D] = (struct operand){.name = 'D', .rows = m, .columns = n, .element = out};
     status = check_operand(&operands[A], d->lda, batch, d->stride_a, err);
     if (!status) status = check_operand(&operands[B], d->ldb, batch, d->stride_b, err);
@@ -207,6 +219,8 @@ static int compute_scalars(const struct hewn_gemm_kernel *k, const hewn_gemm_des
     s->step_a = operands[A].batch > 1;
     s->step_b = operands[B].batch > 1;
     s->raster_rows = s->tiles_m < k->raster_rows ? s->tiles_m : k->raster_rows;
+    s->mode = (d->major_a == HEWN_MAJOR_MN ? GEMM_MODE_A_MN : 0) |
+              (d->major_b == HEWN_MAJOR_MN ? GEMM_MODE_B_MN : 0);
     return HEWN_OK;
 }
 
@@ -233,8 +247,14 @@ static void describe_maps(hewn_gemm_plan *plan, const hewn_gemm_desc *d)
     const struct hewn_gemm_kernel *k = plan->kernel;
     const struct operand *o = plan->operands;
     uint32_t d_columns = GEMM_D_ROW_BYTES / (uint32_t)o[D].element;
-    describe_map(&o[A], d->in, k->tile_k, k->tile_m / k->pair_n, &plan->maps[A]);
-    describe_map(&o[B], d->in, k->tile_k, k->tile_n / k->pair_m, &plan->maps[B]);
+    if (d->major_a == HEWN_MAJOR_MN)
+        describe_map(&o[A], d->in, GEMM_MN_BOX, k->tile_k, &plan->maps[A]);
+    else
+        describe_map(&o[A], d->in, k->tile_k, k->tile_m / k->pair_n, &plan->maps[A]);
+    if (d->major_b == HEWN_MAJOR_MN)
+        describe_map(&o[B], d->in, GEMM_MN_BOX, k->tile_k, &plan->maps[B]);
+    else
+        describe_map(&o[B], d->in, k->tile_k, k->tile_n / k->pair_m, &plan->maps[B]);
     describe_map(&o[D], d->out, d_columns, k->d_rows, &plan->maps[D]);
     /* TMA stores whole chunks; the kernel stores the rest of a row itself (inc/gemm.plan.h). */
     uint64_t chunk = GEMM_D_CHUNK_BYTES / o[D].element, whole = o[D].columns / chunk * chunk;
@@ -299,13 +319,24 @@ static void configure(hewn_gemm_plan *plan)
 
 /* ---- choosing and loading the kernel -- */
 
+/* Some targets' kernels do only part of the contract. */
+static int check_can(const struct hewn_gemm_kernel *k, const hewn_gemm_desc *d, hewn_error *err)
+{
+    const char *lacking = NULL;
+    if (!(k->can & GEMM_CAN_MN) && d->major_a == HEWN_MAJOR_MN) lacking = "major_a: MN-major A";
+    if (!(k->can & GEMM_CAN_MN) && d->major_b == HEWN_MAJOR_MN) lacking = "major_b: MN-major B";
+    if (!lacking) return HEWN_OK;
+    return hewn_fail(err, HEWN_ERR_LIMIT, "%s: the kernels for %s do not have it", lacking,
+                     k->target);
+}
+
 static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_gemm_plan *plan,
                          const hewn_module **out, hewn_error *err)
 {
     const struct operand *o = plan->operands;
     const struct hewn_gemm_extent extent = {.m = o[D].rows,
                                             .n = o[D].columns,
-                                            .k = o[A].columns,
+                                            .k = (uint64_t)d->k,
                                             .batch = o[D].batch,
                                             .in = (uint32_t)o[A].element,
                                             .out = (uint32_t)o[D].element};
@@ -333,6 +364,8 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
     }
     plan->kernel = choice.kernel;
     plan->parts = choice.parts;
+    int status = check_can(plan->kernel, d, err);
+    if (status) return status;
     if (!context->driver->fn.tensor_map_encode_tiled)
         return hewn_fail(err, HEWN_ERR_SYMBOL, "%s: the driver lacks cuTensorMapEncodeTiled", name);
     return HEWN_OK;

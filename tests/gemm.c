@@ -30,19 +30,22 @@ struct gemm_case {
     uint64_t seed;
 };
 
-/* Host side of one operand or result: `count` elements of all problems, rows of `ld`. */
+/* Host side of one operand or result, the elements of all problems: rows of `ld`, or, MN-major, columns
+ * of `ld`. */
 struct matrix {
     unsigned char *bytes;
     size_t size;
     int dtype;
     int64_t rows, cols, ld, stride, batch;
+    int major;
 };
 
-static struct matrix matrix_new(int dtype, int64_t rows, int64_t cols, int64_t ld, int64_t stride,
-                                int64_t batch)
+static struct matrix matrix_new(int dtype, int major, int64_t rows, int64_t cols, int64_t ld,
+                                int64_t stride, int64_t batch)
 {
-    struct matrix x = {NULL, 0, dtype, rows, cols, ld, stride, batch};
-    int64_t last = (batch - 1) * stride + (rows - 1) * ld + cols;
+    struct matrix x = {NULL, 0, dtype, rows, cols, ld, stride, batch, major};
+    int64_t stored = major == HEWN_MAJOR_MN ? cols : rows, across = rows + cols - stored;
+    int64_t last = (batch - 1) * stride + (stored - 1) * ld + across;
     x.size = (size_t)last * hewn_dtype_size(dtype);
     x.bytes = malloc(x.size);
     return x;
@@ -50,7 +53,8 @@ static struct matrix matrix_new(int dtype, int64_t rows, int64_t cols, int64_t l
 
 static size_t element(const struct matrix *x, int64_t b, int64_t r, int64_t c)
 {
-    return (size_t)(b * x->stride + r * x->ld + c) * hewn_dtype_size(x->dtype);
+    int64_t at = x->major == HEWN_MAJOR_MN ? c * x->ld + r : r * x->ld + c;
+    return (size_t)(b * x->stride + at) * hewn_dtype_size(x->dtype);
 }
 
 static double load(const struct matrix *x, int64_t b, int64_t r, int64_t c)
@@ -282,9 +286,9 @@ static void run_case(struct device *dev, const struct gemm_case *g)
     const hewn_gemm_desc *s = &g->desc;
     struct rng r = {g->seed};
     int64_t batch_a = s->stride_a ? s->batch : 1, batch_b = s->stride_b ? s->batch : 1;
-    struct matrix a = matrix_new(s->in, s->m, s->k, s->lda, s->stride_a, batch_a);
-    struct matrix b = matrix_new(s->in, s->n, s->k, s->ldb, s->stride_b, batch_b);
-    struct matrix d = matrix_new(s->out, s->m, s->n, s->ldd, s->stride_d, s->batch);
+    struct matrix a = matrix_new(s->in, s->major_a, s->m, s->k, s->lda, s->stride_a, batch_a);
+    struct matrix b = matrix_new(s->in, s->major_b, s->n, s->k, s->ldb, s->stride_b, batch_b);
+    struct matrix d = matrix_new(s->out, HEWN_MAJOR_K, s->m, s->n, s->ldd, s->stride_d, s->batch);
     if (a.bytes && b.bytes && d.bytes) {
         matrix_fill(&a, &r, g->pattern);
         matrix_fill(&b, &r, g->pattern);
@@ -319,12 +323,13 @@ static int64_t leading(int64_t cols, int dtype, int64_t extra)
 static void set_layout(hewn_gemm_desc *s, int64_t pad_a, int64_t pad_b, int64_t pad_d)
 {
     s->struct_size = sizeof *s;
-    s->lda = leading(s->k, s->in, pad_a);
-    s->ldb = leading(s->k, s->in, pad_b);
+    int mn_a = s->major_a == HEWN_MAJOR_MN, mn_b = s->major_b == HEWN_MAJOR_MN;
+    s->lda = leading(mn_a ? s->m : s->k, s->in, pad_a);
+    s->ldb = leading(mn_b ? s->n : s->k, s->in, pad_b);
     s->ldd = leading(s->n, s->out, pad_d);
     if (s->batch < 1) s->batch = 1;
-    s->stride_a = s->lda * s->m;
-    s->stride_b = s->ldb * s->n;
+    s->stride_a = s->lda * (mn_a ? s->k : s->m);
+    s->stride_b = s->ldb * (mn_b ? s->k : s->n);
     s->stride_d = s->ldd * s->m;
 }
 
@@ -380,6 +385,7 @@ static void choice_case(struct gemm_case *g, int choice, int shape)
     g->desc.batch = turn % 4 == 3 ? 2 : 1;
     g->desc.in = turn % 2 ? HEWN_F16 : HEWN_BF16;
     g->desc.out = out_types[turn % 3];
+    g->desc.major_a = (choice + shape * 3) % 4 / 2, g->desc.major_b = (choice + shape * 3) % 2;
     g->pattern = (enum pattern)(turn / 3 % PATTERNS);
     set_layout(&g->desc, shape % 3, shape % 2, turn % 3);
 }
@@ -394,7 +400,7 @@ static int64_t ragged(struct rng *r, uint32_t limit)
     }
 }
 
-static void random_case(struct gemm_case *g, struct rng *r)
+static void random_case(struct gemm_case *g, struct rng *r, bool majors)
 {
     hewn_gemm_desc *s = &g->desc;
     do {
@@ -405,6 +411,7 @@ static void random_case(struct gemm_case *g, struct rng *r)
     } while (s->m * s->n * s->k * s->batch > 24000000);
     s->in = rng_below(r, 2) ? HEWN_F16 : HEWN_BF16;
     s->out = out_types[rng_below(r, 3)];
+    if (majors) s->major_a = (int)rng_below(r, 2), s->major_b = (int)rng_below(r, 2);
     g->pattern = (enum pattern)rng_below(r, PATTERNS);
     set_layout(s, rng_below(r, 4), rng_below(r, 4), rng_below(r, 4));
     if (s->batch > 1 && rng_below(r, 3) == 0) s->stride_a = 0;
@@ -430,12 +437,13 @@ static void maybe_run(struct device *dev, struct gemm_case *g)
     g->seed = test_seed() * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)(test_case_number() + 1);
     char choice[24] = "";
     if (s->variant) snprintf(choice, sizeof choice, " %s/%u", s->variant, s->parts);
-    if (test_case("m=%lld n=%lld k=%lld lda=%lld ldb=%lld ldd=%lld batch=%lld%s%s %s -> %s %s%s",
-                  (long long)s->m, (long long)s->n, (long long)s->k, (long long)s->lda,
-                  (long long)s->ldb, (long long)s->ldd, (long long)s->batch,
-                  s->batch > 1 && !s->stride_a ? " one A" : "",
-                  s->batch > 1 && !s->stride_b ? " one B" : "", hewn_dtype_name(s->in),
-                  hewn_dtype_name(s->out), pattern_names[g->pattern], choice))
+    if (test_case(
+            "m=%lld n=%lld k=%lld lda=%lld ldb=%lld ldd=%lld batch=%lld%s%s%s%s %s -> %s %s%s",
+            (long long)s->m, (long long)s->n, (long long)s->k, (long long)s->lda, (long long)s->ldb,
+            (long long)s->ldd, (long long)s->batch, s->batch > 1 && !s->stride_a ? " one A" : "",
+            s->batch > 1 && !s->stride_b ? " one B" : "", s->major_a ? " MN-major A" : "",
+            s->major_b ? " MN-major B" : "", hewn_dtype_name(s->in), hewn_dtype_name(s->out),
+            pattern_names[g->pattern], choice))
         run_case(dev, g);
 }
 
@@ -469,7 +477,7 @@ int main(int argc, char **argv)
     }
     for (int i = 0; i < RANDOM_CASES; i++) {
         struct gemm_case g = {0};
-        random_case(&g, &r);
+        random_case(&g, &r, dev.info.cc_major == 9);
         maybe_run(&dev, &g);
     }
     device_close(&dev);

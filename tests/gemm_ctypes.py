@@ -149,7 +149,7 @@ def main():
     scalars = {"d": pointers["D"].value, "d_pitch": strides["D"][0], "d_plane": strides["D"][1],
                "m": m, "n": n, "k_blocks": -(-k // tile["k"]), "tiles_m": tiles_m,
                "tiles_n": tiles_n, "tiles": tiles_m * tiles_n * batch, "step_a": 1, "step_b": 1,
-               "raster_rows": min(tiles_m, manifest["raster_rows"])}
+               "raster_rows": min(tiles_m, manifest["raster_rows"]), "mode": 0}
     arguments = [c.create_string_buffer(maps[p["name"]], 128) if p["name"] in maps
                  else SCALAR[p["type"]](scalars[p["name"]]) for p in manifest["parameters"]]
     pointer_list = (c.c_void_p * len(arguments))(*(c.addressof(a) for a in arguments))

@@ -4,11 +4,15 @@
  *
  *   D[b] = A[b] * transpose(B[b]),  A: m x k, B: n x k, D: m x n, rows contiguous
  *
+ * That is, A and B are K-major; `mode` says where one is MN-major: A as k rows of m, B as k of n.
+ *
  * Parameters, in order: three tensor maps, then unsigned scalars of 64 and 32 bits, no gaps.
  *
  *   map    | tensor          | dimensions {0, 1, 2} | box {0, 1, 2}                 | swizzle
  *   map_a  | A, input dtype  | {k, m, batch or 1}   | {TILE_K, TILE_M, 1}           | 128 B
+ *          | MN-major        | {m, k, batch or 1}   | {64, TILE_K, 1}               | 128 B
  *   map_b  | B, input dtype  | {k, n, batch or 1}   | {TILE_K, TILE_N, 1}           | 128 B
+ *          | MN-major        | {n, k, batch or 1}   | {64, TILE_K, 1}               | 128 B
  *   map_d  | D, output dtype | {whole, m, batch}    | {128 B of columns, D_ROWS, 1} | 128 B
  *
  * TMA stores clip a row at multiples of 16 bytes only: what lies between the end of a ragged row
@@ -21,7 +25,7 @@
  * the target's own gemm.plan.h.
  *
  * GEMM_SCALARS(X): X(type, name, rule), the rule in C over the problem (m, n, k, batch), the tile
- * shape and earlier scalars. Beyond the rules: every value is at least 1 (steps: 0 or 1), and
+ * shape and earlier scalars. Beyond the rules: every value is at least 1 (steps: 0 or 1; mode: 0), and
  * m, n, k and `tiles` are below 2^31 (coordinates are signed 32-bit; the tile counter must not
  * wrap).
  */
@@ -49,10 +53,21 @@
     X(u32, tiles, "tiles_m * tiles_n * batch")                                                     \
     X(u32, step_a, "stride_a != 0")                                                                \
     X(u32, step_b, "stride_b != 0")                                                                \
-    X(u32, raster_rows, "min(tiles_m, raster_rows)")
+    X(u32, raster_rows, "min(tiles_m, raster_rows)")                                               \
+    X(u32, mode, "a_mn + 2 * b_mn")
 
-#define GEMM_SCALAR_COUNT 12
-#define GEMM_PARAM_BYTES  (3 * 128 + 3 * 8 + 9 * 4)
+#define GEMM_SCALAR_COUNT 13
+#define GEMM_PARAM_BYTES  (3 * 128 + 3 * 8 + 10 * 4)
+
+/* Bits of `mode`: the operand is MN-major. The kernel for sm_100f knows mode 0 alone. */
+#define GEMM_MODE_A_MN 1
+#define GEMM_MODE_B_MN 2
+
+/* Bits of a target's CAN, what its kernels do beyond K-major operands: MN-major ones. */
+#define GEMM_CAN_MN 1
+
+/* Elements of m or n in a box of an MN-major operand: one swizzle row. */
+#define GEMM_MN_BOX 64
 
 /* One row of a staged output box: a full 128-byte swizzle row. */
 #define GEMM_D_ROW_BYTES 128
