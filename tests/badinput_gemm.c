@@ -42,6 +42,12 @@ static void gemm_problem(hewn_context *context)
     BAD_GEMM(d.major_a = 2, HEWN_ERR_ARGUMENT,
              "major_a: 2 is neither HEWN_MAJOR_K nor HEWN_MAJOR_MN");
     BAD_GEMM(d.major_b = -1, HEWN_ERR_ARGUMENT, "major_b: -1 is neither");
+    BAD_GEMM(d.act = 4, HEWN_ERR_ARGUMENT, "act: 4 is no hewn_act");
+    BAD_GEMM(d.with = 16, HEWN_ERR_ARGUMENT, "with: 0x10 has bits that no HEWN_GEMM_... has");
+    BAD_GEMM((d.with = HEWN_GEMM_BIAS, d.bias_type = HEWN_F16), HEWN_ERR_ARGUMENT,
+             "bias_type: dtype 1 (f16) is neither f32 nor D's");
+    BAD_GEMM(d.ldc = 200, HEWN_ERR_ARGUMENT,
+             "ldc, stride_c: 200 and 0 of a C that `with` does not have");
     BAD_GEMM(d.in = HEWN_E4M3, HEWN_ERR_ARGUMENT, "in: dtype 3 (e4m3) is neither f16 nor bf16");
     BAD_GEMM(d.out = HEWN_E4M3, HEWN_ERR_ARGUMENT, "out: dtype 3 (e4m3) is none of f32, f16, bf16");
 }
@@ -60,6 +66,12 @@ static void gemm_strides(hewn_context *context)
              "A: row stride 9223372036854775807 elements of 2 B is not below 2^40 B");
     BAD_GEMM(d.ldd = 202, HEWN_ERR_ARGUMENT, "D: row stride 808 B is not a multiple of 16 B");
     BAD_GEMM(d.ldd = 100, HEWN_ERR_ARGUMENT, "D: leading dimension 100 is less than");
+    BAD_GEMM((d.with = HEWN_GEMM_C, d.ldc = 201), HEWN_ERR_ARGUMENT,
+             "C: row stride 804 B is not a multiple of 16 B");
+    BAD_GEMM((d.with = HEWN_GEMM_C, d.ldc = 100), HEWN_ERR_ARGUMENT,
+             "C: leading dimension 100 is less than the row's 200 elements");
+    BAD_GEMM((d.with = HEWN_GEMM_C, d.batch = 2, d.stride_d = 20000, d.stride_c = -4),
+             HEWN_ERR_ARGUMENT, "C: batch stride -4 elements is negative");
     BAD_GEMM(d.batch = 2, HEWN_ERR_ARGUMENT, "D: batch stride 0 elements makes problems overlap");
     BAD_GEMM((d.batch = 2, d.stride_d = 19996), HEWN_ERR_ARGUMENT,
              "D: batch stride 19996 elements makes problems overlap: a problem spans 20000");
@@ -125,6 +137,97 @@ static void gemm_addresses(hewn_context *context)
     hewn_gemm_plan_destroy(plan);
 }
 
+#define BAD_ARGS(change, words)                                                  \
+    do {                                                                         \
+        hewn_gemm_args a = good_args();                                          \
+        change;                                                                  \
+        REFUSE("gemm: args: " #change, hewn_gemm_run_with(plan, &a, NULL, &err), \
+               HEWN_ERR_ARGUMENT, words);                                        \
+    } while (0)
+
+static hewn_gemm_args good_args(void)
+{
+    return (hewn_gemm_args){.struct_size = sizeof(hewn_gemm_args),
+                            .a = 0x100000,
+                            .b = 0x200000,
+                            .d = 0x300000,
+                            .c = 0x400000,
+                            .bias = 0x500000,
+                            .scale_a = 0x600000,
+                            .scale_b = 0x600004,
+                            .alpha = 1,
+                            .beta = 1};
+}
+
+static void gemm_args(hewn_context *context)
+{
+    hewn_gemm_desc d = good_gemm();
+    hewn_gemm_plan *plan = NULL;
+    const long launches = fake.launches;
+    d.with = HEWN_GEMM_C | HEWN_GEMM_BIAS | HEWN_GEMM_SCALE_A | HEWN_GEMM_SCALE_B;
+    d.ldc = 208;
+    if (hewn_gemm_plan_create(context, &d, &plan, NULL)) return;
+    REFUSE("gemm: args: none", hewn_gemm_run_with(plan, NULL, NULL, &err), HEWN_ERR_ARGUMENT,
+           "hewn_gemm_args: must not be NULL");
+    BAD_ARGS(a.struct_size = 8, "hewn_gemm_args: struct_size 8");
+    BAD_ARGS(a.a = 0, "A: address must not be 0");
+    BAD_ARGS(a.c = 0, "C: address must not be 0");
+    BAD_ARGS(a.c += 8, "C: address 0x400008 is not a multiple of 16");
+    BAD_ARGS(a.c = UINT64_MAX - 15, "C: address 0xfffffffffffffff0 and 83168 B run past the end");
+    BAD_ARGS(a.c = a.d, "D: 80000 B at 0x300000 overlap C, 83168 B at 0x300000");
+    BAD_ARGS(a.c = a.d + 79984, "D: 80000 B at 0x300000 overlap C");
+    BAD_ARGS(a.bias = 0, "bias: address must not be 0");
+    BAD_ARGS(a.bias += 4, "bias: address 0x500004 is not a multiple of 16");
+    BAD_ARGS(a.bias = a.d + 79984, "D: 80000 B at 0x300000 overlap bias, 800 B at 0x313870");
+    BAD_ARGS(a.scale_a = 0, "scale_a: address must not be 0");
+    BAD_ARGS(a.scale_a += 2, "scale_a: address 0x600002 is not a multiple of 4");
+    BAD_ARGS(a.scale_b = a.d + 4, "overlap scale_b, 4 B at 0x300004");
+    REFUSE("gemm: args: run without bias",
+           hewn_gemm_run(plan, 0x100000, 0x200000, 0x300000, NULL, &err), HEWN_ERR_ARGUMENT,
+           "bias: address must not be 0");
+    CHECK_INT(fake.launches, launches);
+    if (test_case("gemm: args: C may be 0 where beta is")) {
+        hewn_gemm_args a = good_args();
+        hewn_error err = {0};
+        a.c = 0, a.beta = 0;
+        CHECK(!hewn_gemm_run_with(plan, &a, NULL, &err), "%s", err.message);
+    }
+    hewn_gemm_plan_destroy(plan);
+    d = good_gemm();
+    if (hewn_gemm_plan_create(context, &d, &plan, NULL)) return;
+    BAD_ARGS(a.beta = 0.5F, "beta: 0.5, but the plan is without C");
+    BAD_ARGS(a.beta = 0, "C: address 0x400000, but the plan is without it");
+    BAD_ARGS((a.beta = 0, a.c = 0), "bias: address 0x500000, but the plan is without it");
+    BAD_ARGS((a.beta = 0, a.c = a.bias = 0),
+             "scale_a: address 0x600000, but the plan is without it");
+    hewn_gemm_plan_destroy(plan);
+}
+
+/* C in D's place: the same elements, or refused. */
+static void gemm_in_place(hewn_context *context)
+{
+    hewn_gemm_desc d = good_gemm();
+    hewn_gemm_plan *plan = NULL;
+    d.with = HEWN_GEMM_C;
+    d.batch = 3;
+    d.stride_a = 6400;
+    d.stride_c = d.stride_d = 20000;
+    if (hewn_gemm_plan_create(context, &d, &plan, NULL)) return;
+    hewn_gemm_args a = good_args();
+    a.c = a.d;
+    a.bias = a.scale_a = a.scale_b = 0;
+    if (test_case("gemm: C is D")) {
+        hewn_error err = {0};
+        CHECK(!hewn_gemm_run_with(plan, &a, NULL, &err), "%s", err.message);
+    }
+    hewn_gemm_plan_destroy(plan);
+    d.stride_c = 0;
+    if (hewn_gemm_plan_create(context, &d, &plan, NULL)) return;
+    REFUSE("gemm: one C for all problems is D's first", hewn_gemm_run_with(plan, &a, NULL, &err),
+           HEWN_ERR_ARGUMENT, "overlap C");
+    hewn_gemm_plan_destroy(plan);
+}
+
 /* A, B and D as columns of one wide matrix: their ranges overlap, their elements do not. */
 static void gemm_columns(hewn_context *context)
 {
@@ -154,6 +257,16 @@ static void gemm_blackwell(hewn_context *context)
     BAD_GEMM((d.major_a = 1, d.m = 104), HEWN_ERR_LIMIT,
              "major_a: MN-major A: the kernels for sm_100f do not have it");
     BAD_GEMM(d.major_b = 1, HEWN_ERR_LIMIT, "major_b: MN-major B: the kernels for sm_100f");
+    BAD_GEMM(d.act = HEWN_ACT_RELU, HEWN_ERR_LIMIT, "act: activations: the kernels for sm_100f");
+    BAD_GEMM(d.with = HEWN_GEMM_BIAS, HEWN_ERR_LIMIT, "with: C, bias and scales: the kernels for");
+    hewn_gemm_desc d = good_gemm();
+    hewn_gemm_plan *plan = NULL;
+    hewn_gemm_args a = good_args();
+    if (hewn_gemm_plan_create(context, &d, &plan, NULL)) return;
+    a.c = a.bias = a.scale_a = a.scale_b = 0, a.beta = 0, a.alpha = 2;
+    REFUSE("gemm: alpha on sm_100f", hewn_gemm_run_with(plan, &a, NULL, &err), HEWN_ERR_LIMIT,
+           "alpha: 2: the kernels for sm_100f do not have any but 1");
+    hewn_gemm_plan_destroy(plan);
 }
 
 void gemm(void)
@@ -165,6 +278,8 @@ void gemm(void)
     gemm_calls(context);
     gemm_addresses(context);
     gemm_columns(context);
+    gemm_args(context);
+    gemm_in_place(context);
     detach_fake(driver, context);
     context = attach_fake(&driver, 10, 0);
     gemm_blackwell(context);

@@ -42,7 +42,7 @@
 
 #define SM90A_GEMM_TMEM_COLUMNS 0
 
-#define SM90A_GEMM_CAN GEMM_CAN_MN
+#define SM90A_GEMM_CAN (GEMM_CAN_MN | GEMM_CAN_FINISH)
 
 /* Grid: min(tiles, SMs * CTAS_PER_SM) CTAs, each walking tiles ctaid, ctaid + grid, ...; clusters
  * likewise, with the tiles of their CTAs together for a tile. */

@@ -7,7 +7,11 @@
 
 void gemm_write_problem(FILE *out, const struct module_id *id)
 {
-    fprintf(out, "  \"formula\": \"D[b] = A[b] * transpose(B[b])\",\n");
+    if (id->plan->gemm->can & GEMM_CAN_FINISH)
+        fprintf(out, "  \"formula\": \"D[b] = act(alpha * scale_a * scale_b * A[b] * "
+                     "transpose(B[b]) + beta * C[b] + bias)\",\n");
+    else
+        fprintf(out, "  \"formula\": \"D[b] = A[b] * transpose(B[b])\",\n");
     fprintf(out, "  \"dtypes\": {\"a\": \"%s\", \"b\": \"%s\", \"sum\": \"f32\", \"d\": \"%s\"},\n",
             id->in, id->in, id->out);
 }
