@@ -276,27 +276,60 @@ size_t hewn_dtype_size(int dtype);      /* bytes; 0 for what is no dtype */
 const char *hewn_dtype_name(int dtype); /* "f32", "f16", "bf16", "e4m3"; NULL for what is no dtype */
 
 /*
- * D[b] = A[b] * transpose(B[b])   for b in [0, batch)
+ * D[b] = act(alpha * scale_a * scale_b * A[b] * transpose(B[b]) + beta * C[b] + bias)
+ *                                                       for b in [0, batch); plain: A * transpose(B)
  *
  * A is m x k, B is n x k, D is m x n, each row-major with its own leading dimension (elements
- * between the starts of two rows). Products are exact, sums are fp32 in the tensor core's order;
- * one rounding to nearest-even gives D.
+ * between the starts of two rows). An operand with HEWN_MAJOR_MN lies transposed: A as k rows of m,
+ * B as k rows of n elements. Products are exact, sums are fp32 in the tensor core's order; what
+ * comes after is fp32, each operation rounded; one rounding to nearest-even gives D.
+ *
+ * alpha and beta are the host's, of each run; scale_a and scale_b one fp32 number each on the device;
+ * C is m x n of D's dtype, and not read where beta is 0; bias has n elements, one a column, of D's
+ * dtype or fp32, the same in every problem. relu(x) = max(x, 0); gelu is the form with tanh,
+ * x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); silu(x) = x / (1 + exp(-x)); NaN stays NaN, and
+ * -infinity becomes NaN in gelu and silu.
+ *
+ * sm_90a only, elsewhere HEWN_ERR_LIMIT: HEWN_MAJOR_MN, and all that is not plain.
+ *
  * Rules: m, n, k, batch in 1..2^31-1, and so the number of output tiles; base addresses and row
  * strides (bytes) multiples of 16; ld >= row length; batch strides multiples of 16 bytes (0 for A or
  * B: one matrix shared by the batch); no stride negative or 2^40 bytes and more.
- * D must overlap neither A nor B nor, between problems of the batch, itself. Its problems lie behind
- * each other (stride_d >= (m-1)*ldd + n) or side by side in the rows (stride_d >= n and
- * (batch-1)*stride_d + n <= ldd). A, B and D may be different columns of one matrix.
+ * C's rules are those of A and B; the scales' addresses are multiples of 4, that of bias of 16.
+ * D must overlap neither A nor B nor bias, scales nor, between problems of the batch, itself; C it may
+ * be, with the same strides, but not overlap. Its problems lie behind each other
+ * (stride_d >= (m-1)*ldd + n) or side by side in the rows (stride_d >= n and
+ * (batch-1)*stride_d + n <= ldd). A, B, C and D may be different columns of one matrix.
  */
+typedef enum hewn_major {
+    HEWN_MAJOR_K = 0, /* elements along k are neighbours */
+    HEWN_MAJOR_MN = 1 /* elements along m (of A) or n (of B) are */
+} hewn_major;
+
+typedef enum hewn_act {
+    HEWN_ACT_NONE = 0, HEWN_ACT_RELU = 1, HEWN_ACT_GELU = 2, HEWN_ACT_SILU = 3
+} hewn_act;
+
+/* What runs bring beside A, B and D. */
+typedef enum hewn_gemm_with {
+    HEWN_GEMM_C = 1, HEWN_GEMM_BIAS = 2, HEWN_GEMM_SCALE_A = 4, HEWN_GEMM_SCALE_B = 8
+} hewn_gemm_with;
+
 typedef struct hewn_gemm_desc {
     size_t struct_size;
     int64_t m, n, k;
     int in, out;           /* hewn_dtype: HEWN_F16 or HEWN_BF16 in; any of the three out */
-    int64_t lda, ldb, ldd; /* elements; 0: k, k, n */
+    int64_t lda, ldb, ldd; /* elements; 0: the row's own length */
     int64_t batch;         /* 0 is read as 1 */
     int64_t stride_a, stride_b, stride_d; /* elements between problems; unused when batch is 1 */
     const char *variant; /* the kernel's, as hewn_gemm_plan_info names it; NULL: the cheapest here */
     uint32_t parts;      /* CTAs of a cluster among which K is cut, 1 to 8; 0: as is cheapest */
+    int major_a, major_b; /* hewn_major */
+    int act;              /* hewn_act */
+    uint32_t with;        /* hewn_gemm_with, or'ed */
+    int64_t ldc;          /* elements; 0: n */
+    int64_t stride_c;     /* elements between problems, 0: one C for all; unused when batch is 1 */
+    int bias_type;        /* hewn_dtype: HEWN_F32 or `out` */
 } hewn_gemm_desc;
 
 typedef struct hewn_gemm_plan hewn_gemm_plan;
@@ -321,8 +354,19 @@ int hewn_gemm_plan_create(hewn_context *context, const hewn_gemm_desc *desc, hew
 void hewn_gemm_plan_destroy(hewn_gemm_plan *plan); /* NULL is allowed */
 int hewn_gemm_plan_describe(const hewn_gemm_plan *plan, hewn_gemm_plan_info *out, hewn_error *err);
 
+typedef struct hewn_gemm_args {
+    size_t struct_size;
+    hewn_deviceptr a, b, d;
+    hewn_deviceptr c, bias, scale_a, scale_b; /* those that the plan is with, the others 0; where beta
+                                                 is 0, C may be 0 */
+    float alpha, beta;
+} hewn_gemm_args;
+
 /* Enqueues the product on `stream`. Allocates, loads and synchronises nothing; safe under stream
  * capture. The plan's context must be current. */
+int hewn_gemm_run_with(const hewn_gemm_plan *plan, const hewn_gemm_args *args, hewn_stream stream,
+                       hewn_error *err);
+/* The same with alpha 1, beta 0 and neither bias nor scales. */
 int hewn_gemm_run(const hewn_gemm_plan *plan, hewn_deviceptr a, hewn_deviceptr b, hewn_deviceptr d,
                   hewn_stream stream, hewn_error *err);
 

@@ -1,184 +1,20 @@
-/*
- * GEMM: a plan checks the problem and fixes everything but the addresses; a run encodes three tensor
- * maps on the stack and launches. The kernels' side of the bargain is ptx/inc/gemm.plan.h and the
- * plan header of each target.
- */
-#include "context.h"
+/* GEMM plans: everything about a product but the addresses. */
+#include "gemm.h"
 
 #include "error.h"
-#include "gemm_kernels.h"
-
-#include "../ptx/inc/gemm.plan.h"
 
 #include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The kernel's scalar parameters, in its order. */
-#define u64 uint64_t
-#define u32 uint32_t
-struct scalars {
-#define X(type, name, rule) type name;
-    GEMM_SCALARS(X)
-#undef X
-};
-#undef u32
-#undef u64
-
 enum {
-    A,
-    B,
-    D,
-    OPERANDS,
-    PARAMS = OPERANDS + GEMM_SCALAR_COUNT,
-    ATTRIBUTES = 2, /* of a launch: cluster, programmatic */
     PROGRAMMATIC_CC = 9,
-    PROGRAMMATIC_DRIVER = 12030, /* from this version stream capture takes the attribute, too */
-    TMA_ALIGN = 16,              /* bytes: base addresses and strides */
-    MAX_EXTENT = INT32_MAX /* TMA coordinates and the kernel's tile counter are 32-bit, signed */
+    PROGRAMMATIC_DRIVER = 12030 /* from this version stream capture takes the attribute, too */
 };
 
-_Static_assert(offsetof(struct scalars, raster_rows) + 4 + 3 * GEMM_MAP_BYTES == GEMM_PARAM_BYTES,
+_Static_assert(offsetof(struct gemm_scalars, beta) + 4 + 3 * GEMM_MAP_BYTES == GEMM_PARAM_BYTES,
                "the scalars are not laid out as the kernel's parameters");
-
-static const uint64_t stride_end = UINT64_C(1) << 40; /* bytes; TMA's own limit */
-
-/* One matrix of the problem, or the row of `batch` such matrices. */
-struct operand {
-    char name;
-    uint64_t rows, columns;
-    uint64_t element; /* bytes */
-    uint64_t pitch;   /* bytes between rows */
-    uint64_t batch;   /* matrices behind the pointer: 1 where all problems share one */
-    uint64_t plane;   /* bytes between matrices */
-    uint64_t span;    /* bytes from the first element to the end of the last */
-};
-
-struct hewn_gemm_plan {
-    const hewn_context *context;
-    const struct hewn_loaded *loaded;
-    const struct hewn_gemm_kernel *kernel;
-    uint32_t parts; /* of K, the CTAs of a cluster that sum up one tile */
-    struct operand operands[OPERANDS];
-    hewn_tensormap_desc maps[OPERANDS]; /* without address */
-    struct scalars scalars;
-    hewn_cu_launch_attribute attributes[ATTRIBUTES];
-    hewn_cu_launch_config config; /* without stream */
-};
-
-/* ---- checking the problem -- */
-
-static int check_extent(const char *name, int64_t value, hewn_error *err)
-{
-    if (value < 1)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: %lld is not at least 1", name,
-                         (long long)value);
-    if (value > MAX_EXTENT)
-        return hewn_fail(err, HEWN_ERR_LIMIT, "%s: %lld is more than %d, the kernel's limit", name,
-                         (long long)value, MAX_EXTENT);
-    return HEWN_OK;
-}
-
-static int check_dtypes(const hewn_gemm_desc *d, hewn_error *err)
-{
-    const char *in = hewn_dtype_name(d->in);
-    if (d->in != HEWN_F16 && d->in != HEWN_BF16)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "in: dtype %d (%s) is neither f16 nor bf16", d->in,
-                         in ? in : "unknown");
-    const char *out = hewn_dtype_name(d->out);
-    if (d->out != HEWN_F32 && d->out != HEWN_F16 && d->out != HEWN_BF16)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: dtype %d (%s) is none of f32, f16, bf16",
-                         d->out, out ? out : "unknown");
-    return HEWN_OK;
-}
-
-/* `elements` becomes bytes, if TMA takes it as a stride. */
-static int check_stride(const struct operand *o, const char *what, int64_t elements,
-                        uint64_t *bytes, hewn_error *err)
-{
-    if (elements < 0)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%c: %s %lld elements is negative", o->name, what,
-                         (long long)elements);
-    if ((uint64_t)elements > (stride_end - 1) / o->element)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%c: %s %lld elements of %d B is not below 2^40 B",
-                         o->name, what, (long long)elements, (int)o->element);
-    *bytes = (uint64_t)elements * o->element;
-    if (*bytes % TMA_ALIGN)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%c: %s %llu B is not a multiple of %d B", o->name,
-                         what, (unsigned long long)*bytes, TMA_ALIGN);
-    return HEWN_OK;
-}
-
-/* Problems of one D may follow each other, or lie side by side in its rows; any other pattern is
- * refused, though a few more would be free of overlap. */
-static int check_problems_apart(const struct operand *d, int64_t stride, hewn_error *err)
-{
-    uint64_t row = d->columns * d->element;
-    uint64_t matrix = (d->rows - 1) * d->pitch + row;
-    if (d->plane >= matrix) return HEWN_OK;
-    if (d->plane >= row && d->plane <= (d->pitch - row) / (d->batch - 1)) return HEWN_OK;
-    return hewn_fail(err, HEWN_ERR_ARGUMENT,
-                     "D: batch stride %lld elements makes problems overlap: a problem spans %llu "
-                     "elements, a row %llu of its %llu",
-                     (long long)stride, (unsigned long long)(matrix / d->element),
-                     (unsigned long long)d->columns, (unsigned long long)(d->pitch / d->element));
-}
-
-/* Fills the derived fields of an operand whose name, rows, columns and element are set. */
-static int check_operand(struct operand *o, int64_t ld, int64_t batch, int64_t stride,
-                         hewn_error *err)
-{
-    if (ld == 0) ld = (int64_t)o->columns;
-    int status = check_stride(o, "row stride", ld, &o->pitch, err);
-    if (status) return status;
-    if ((uint64_t)ld < o->columns)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT,
-                         "%c: leading dimension %lld is less than the row's %llu elements", o->name,
-                         (long long)ld, (unsigned long long)o->columns);
-    o->batch = 1;
-    o->plane = o->pitch; /* with one matrix any legal stride will do */
-    if (batch > 1) {
-        uint64_t bytes;
-        status = check_stride(o, "batch stride", stride, &bytes, err);
-        if (status) return status;
-        if (bytes > 0 || o->name == 'D') {
-            o->batch = (uint64_t)batch;
-            o->plane = bytes;
-        }
-    }
-    uint64_t planes, rows;
-    if (__builtin_mul_overflow(o->batch - 1, o->plane, &planes) ||
-        __builtin_mul_overflow(o->rows - 1, o->pitch, &rows) ||
-        __builtin_add_overflow(planes, rows, &o->span) ||
-        __builtin_add_overflow(o->span, o->columns * o->element, &o->span))
-        return hewn_fail(err, HEWN_ERR_LIMIT, "%c: %llu rows of %llu B, %llu times: past 2^64 B",
-                         o->name, (unsigned long long)o->rows, (unsigned long long)o->pitch,
-                         (unsigned long long)o->batch);
-    if (o->batch > 1 && o->name == 'D') return check_problems_apart(o, stride, err);
-    return HEWN_OK;
-}
-
-static int check_problem(const hewn_gemm_desc *d, int64_t batch, struct operand operands[OPERANDS],
-                         hewn_error *err)
-{
-    int status = check_dtypes(d, err);
-    if (!status) status = check_extent("m", d->m, err);
-    if (!status) status = check_extent("n", d->n, err);
-    if (!status) status = check_extent("k", d->k, err);
-    if (!status) status = check_extent("batch", batch, err);
-    if (status) return status;
-    uint64_t m = (uint64_t)d->m, n = (uint64_t)d->n, k = (uint64_t)d->k;
-    uint64_t in = hewn_dtype_size(d->in), out = hewn_dtype_size(d->out);
-    operands[A] = (struct operand){.name = 'A', .rows = m, .columns = k, .element = in};
-    operands[B] = (struct operand){.name = 'B', .rows = n, .columns = k, .element = in};
-    operands[D] = (struct operand){.name = 'D', .rows = m, .columns = n, .element = out};
-    status = check_operand(&operands[A], d->lda, batch, d->stride_a, err);
-    if (!status) status = check_operand(&operands[B], d->ldb, batch, d->stride_b, err);
-    if (!status) status = check_operand(&operands[D], d->ldd, batch, d->stride_d, err);
-    return status;
-}
 
 /* ---- what does not depend on addresses -- */
 
@@ -187,11 +23,17 @@ static uint32_t ceil_div(uint64_t a, uint32_t b)
     return (uint32_t)((a + b - 1) / b);
 }
 
+static const uint32_t act_bits[] = {[HEWN_ACT_NONE] = 0,
+                                    [HEWN_ACT_RELU] = GEMM_FINISH_RELU,
+                                    [HEWN_ACT_GELU] = GEMM_FINISH_GELU,
+                                    [HEWN_ACT_SILU] = GEMM_FINISH_SILU};
+
 static int compute_scalars(const struct hewn_gemm_kernel *k, const hewn_gemm_desc *d, int64_t batch,
-                           const struct operand *operands, struct scalars *s, hewn_error *err)
+                           const struct gemm_operand *operands, struct gemm_scalars *s,
+                           hewn_error *err)
 {
-    s->d_pitch = operands[D].pitch;
-    s->d_plane = operands[D].plane;
+    s->d_pitch = operands[GEMM_D].pitch;
+    s->d_plane = operands[GEMM_D].plane;
     s->m = (uint32_t)d->m;
     s->n = (uint32_t)d->n;
     s->k_blocks = ceil_div((uint64_t)d->k, k->tile_k);
@@ -199,18 +41,26 @@ static int compute_scalars(const struct hewn_gemm_kernel *k, const hewn_gemm_des
     s->tiles_m = ceil_div(s->m, tile_m);
     s->tiles_n = ceil_div(s->n, tile_n);
     uint64_t tiles = (uint64_t)s->tiles_m * s->tiles_n;
-    if (tiles > (uint64_t)(MAX_EXTENT / batch))
+    if (tiles > (uint64_t)(GEMM_MAX_EXTENT / batch))
         return hewn_fail(err, HEWN_ERR_LIMIT,
                          "m, n, batch: %u x %u tiles of %u x %u, %lld times, are more than %d",
-                         s->tiles_m, s->tiles_n, tile_m, tile_n, (long long)batch, MAX_EXTENT);
+                         s->tiles_m, s->tiles_n, tile_m, tile_n, (long long)batch, GEMM_MAX_EXTENT);
     s->tiles = (uint32_t)(tiles * (uint64_t)batch);
-    s->step_a = operands[A].batch > 1;
-    s->step_b = operands[B].batch > 1;
+    s->step_a = operands[GEMM_A].batch > 1;
+    s->step_b = operands[GEMM_B].batch > 1;
     s->raster_rows = s->tiles_m < k->raster_rows ? s->tiles_m : k->raster_rows;
+    s->c_pitch = d->with & HEWN_GEMM_C ? operands[GEMM_C].pitch : 0;
+    s->c_plane = operands[GEMM_C].batch > 1 ? operands[GEMM_C].plane : 0;
+    s->mode = (d->major_a == HEWN_MAJOR_MN ? GEMM_MODE_A_MN : 0) |
+              (d->major_b == HEWN_MAJOR_MN ? GEMM_MODE_B_MN : 0);
+    s->finish = act_bits[d->act];
+    if (d->with & (HEWN_GEMM_SCALE_A | HEWN_GEMM_SCALE_B)) s->finish |= GEMM_FINISH_SCALE;
+    if (d->with & HEWN_GEMM_BIAS)
+        s->finish |= d->bias_type == HEWN_F32 ? GEMM_FINISH_BIAS_F32 : GEMM_FINISH_BIAS;
     return HEWN_OK;
 }
 
-static void describe_map(const struct operand *o, int dtype, uint32_t box_columns,
+static void describe_map(const struct gemm_operand *o, int dtype, uint32_t box_columns,
                          uint32_t box_rows, hewn_tensormap_desc *map)
 {
     static const int tm_dtypes[] = {
@@ -231,14 +81,21 @@ static void describe_map(const struct operand *o, int dtype, uint32_t box_column
 static void describe_maps(hewn_gemm_plan *plan, const hewn_gemm_desc *d)
 {
     const struct hewn_gemm_kernel *k = plan->kernel;
-    const struct operand *o = plan->operands;
-    uint32_t d_columns = GEMM_D_ROW_BYTES / (uint32_t)o[D].element;
-    describe_map(&o[A], d->in, k->tile_k, k->tile_m / k->pair_n, &plan->maps[A]);
-    describe_map(&o[B], d->in, k->tile_k, k->tile_n / k->pair_m, &plan->maps[B]);
-    describe_map(&o[D], d->out, d_columns, k->d_rows, &plan->maps[D]);
+    const struct gemm_operand *o = plan->operands;
+    uint32_t d_columns = GEMM_D_ROW_BYTES / (uint32_t)o[GEMM_D].element;
+    if (d->major_a == HEWN_MAJOR_MN)
+        describe_map(&o[GEMM_A], d->in, GEMM_MN_BOX, k->tile_k, &plan->maps[GEMM_A]);
+    else
+        describe_map(&o[GEMM_A], d->in, k->tile_k, k->tile_m / k->pair_n, &plan->maps[GEMM_A]);
+    if (d->major_b == HEWN_MAJOR_MN)
+        describe_map(&o[GEMM_B], d->in, GEMM_MN_BOX, k->tile_k, &plan->maps[GEMM_B]);
+    else
+        describe_map(&o[GEMM_B], d->in, k->tile_k, k->tile_n / k->pair_m, &plan->maps[GEMM_B]);
+    describe_map(&o[GEMM_D], d->out, d_columns, k->d_rows, &plan->maps[GEMM_D]);
     /* TMA stores whole chunks; the kernel stores the rest of a row itself (inc/gemm.plan.h). */
-    uint64_t chunk = GEMM_D_CHUNK_BYTES / o[D].element, whole = o[D].columns / chunk * chunk;
-    plan->maps[D].dim[0] = whole ? whole : chunk;
+    uint64_t chunk = GEMM_D_CHUNK_BYTES / o[GEMM_D].element,
+             whole = o[GEMM_D].columns / chunk * chunk;
+    plan->maps[GEMM_D].dim[0] = whole ? whole : chunk;
 }
 
 /* Cluster, and programmatic dependent launch: the kernels touch no memory before griddepcontrol.wait,
@@ -299,16 +156,29 @@ static void configure(hewn_gemm_plan *plan)
 
 /* ---- choosing and loading the kernel -- */
 
+/* Some targets' kernels do only part of the contract. */
+static int check_can(const struct hewn_gemm_kernel *k, const hewn_gemm_desc *d, hewn_error *err)
+{
+    const char *lacking = NULL;
+    if (!(k->can & GEMM_CAN_MN) && d->major_a == HEWN_MAJOR_MN) lacking = "major_a: MN-major A";
+    if (!(k->can & GEMM_CAN_MN) && d->major_b == HEWN_MAJOR_MN) lacking = "major_b: MN-major B";
+    if (!(k->can & GEMM_CAN_FINISH) && d->act != HEWN_ACT_NONE) lacking = "act: activations";
+    if (!(k->can & GEMM_CAN_FINISH) && d->with) lacking = "with: C, bias and scales";
+    if (!lacking) return HEWN_OK;
+    return hewn_fail(err, HEWN_ERR_LIMIT, "%s: the kernels for %s do not have it", lacking,
+                     k->target);
+}
+
 static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_gemm_plan *plan,
                          const hewn_module **out, hewn_error *err)
 {
-    const struct operand *o = plan->operands;
-    const struct hewn_gemm_extent extent = {.m = o[D].rows,
-                                            .n = o[D].columns,
-                                            .k = o[A].columns,
-                                            .batch = o[D].batch,
-                                            .in = (uint32_t)o[A].element,
-                                            .out = (uint32_t)o[D].element};
+    const struct gemm_operand *o = plan->operands;
+    const struct hewn_gemm_extent extent = {.m = o[GEMM_D].rows,
+                                            .n = o[GEMM_D].columns,
+                                            .k = (uint64_t)d->k,
+                                            .batch = o[GEMM_D].batch,
+                                            .in = (uint32_t)o[GEMM_A].element,
+                                            .out = (uint32_t)o[GEMM_D].element};
     int clusters = context->limits.cluster_launch && context->driver->fn.launch_kernel_ex;
     struct hewn_gemm_choice choice = {NULL, 0};
     char name[48];
@@ -333,6 +203,8 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
     }
     plan->kernel = choice.kernel;
     plan->parts = choice.parts;
+    int status = check_can(plan->kernel, d, err);
+    if (status) return status;
     if (!context->driver->fn.tensor_map_encode_tiled)
         return hewn_fail(err, HEWN_ERR_SYMBOL, "%s: the driver lacks cuTensorMapEncodeTiled", name);
     return HEWN_OK;
@@ -344,7 +216,8 @@ static int fill_plan(hewn_gemm_plan *plan, hewn_context *context, const hewn_gem
     int64_t batch = d->batch ? d->batch : 1;
     const hewn_module *module = NULL;
     plan->context = context;
-    int status = check_problem(d, batch, plan->operands, err);
+    plan->with = d->with;
+    int status = hewn_gemm_check(d, plan->operands, err);
     if (!status) status = choose_kernel(context, d, plan, &module, err);
     if (!status)
         status = compute_scalars(plan->kernel, d, batch, plan->operands, &plan->scalars, err);
@@ -352,6 +225,7 @@ static int fill_plan(hewn_gemm_plan *plan, hewn_context *context, const hewn_gem
         status =
             hewn_load_kernel(context, module, plan->kernel->dynamic_shared, &plan->loaded, err);
     if (status) return status;
+    plan->bias_span = (uint64_t)d->n * hewn_dtype_size(d->bias_type);
     describe_maps(plan, d);
     configure(plan);
     return HEWN_OK;
@@ -407,69 +281,4 @@ int hewn_gemm_plan_describe(const hewn_gemm_plan *plan, hewn_gemm_plan_info *out
         .parts = plan->parts,
     };
     return HEWN_OK;
-}
-
-/* Two operands of one pitch that keep to different columns (views of one wide matrix) do not
- * overlap though their ranges do. */
-static int columns_apart(const struct operand *x, hewn_deviceptr x_at, const struct operand *y,
-                         hewn_deviceptr y_at)
-{
-    uint64_t pitch = x->pitch;
-    if (pitch != y->pitch || x->plane % pitch || y->plane % pitch) return 0;
-    uint64_t offset = (y_at % pitch + pitch - x_at % pitch) % pitch; /* of y's rows within x's */
-    return offset >= x->columns * x->element && offset + y->columns * y->element <= pitch;
-}
-
-static int check_addresses(const hewn_gemm_plan *plan, const hewn_deviceptr at[OPERANDS],
-                           hewn_error *err)
-{
-    const struct operand *o = plan->operands;
-    for (int i = 0; i < OPERANDS; i++) {
-        if (at[i] == 0)
-            return hewn_fail(err, HEWN_ERR_ARGUMENT, "%c: address must not be 0", o[i].name);
-        if (at[i] % TMA_ALIGN)
-            return hewn_fail(err, HEWN_ERR_ARGUMENT, "%c: address 0x%llx is not a multiple of %d",
-                             o[i].name, at[i], TMA_ALIGN);
-        if (o[i].span > UINT64_MAX - at[i])
-            return hewn_fail(err, HEWN_ERR_ARGUMENT,
-                             "%c: address 0x%llx and %llu B run past the end of memory", o[i].name,
-                             at[i], (unsigned long long)o[i].span);
-    }
-    for (int i = A; i <= B; i++) {
-        int apart = at[i] + o[i].span <= at[D] || at[D] + o[D].span <= at[i];
-        if (apart || columns_apart(&o[i], at[i], &o[D], at[D])) continue;
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "D: %llu B at 0x%llx overlap %c, %llu B at 0x%llx",
-                         (unsigned long long)o[D].span, at[D], o[i].name,
-                         (unsigned long long)o[i].span, at[i]);
-    }
-    return HEWN_OK;
-}
-
-int hewn_gemm_run(const hewn_gemm_plan *plan, hewn_deviceptr a, hewn_deviceptr b, hewn_deviceptr d,
-                  hewn_stream stream, hewn_error *err)
-{
-    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
-    const hewn_driver *driver = plan->context->driver;
-    const hewn_deviceptr at[OPERANDS] = {a, b, d};
-    int status = check_addresses(plan, at, err);
-    if (status) return status;
-
-    hewn_cu_tensor_map maps[OPERANDS];
-    void *params[PARAMS];
-    for (int i = 0; i < OPERANDS; i++) {
-        hewn_cu_result r = hewn_tensormap_encode_raw(driver, &maps[i], &plan->maps[i], at[i]);
-        if (r)
-            return hewn_fail_driver(err, driver, r, "cuTensorMapEncodeTiled", "%c at 0x%llx",
-                                    plan->operands[i].name, at[i]);
-        params[i] = &maps[i];
-    }
-    struct scalars scalars = plan->scalars;
-    size_t n = OPERANDS;
-    scalars.d = d;
-#define X(type, name, rule) params[n++] = &scalars.name;
-    GEMM_SCALARS(X)
-#undef X
-    hewn_cu_launch_config config = plan->config;
-    config.stream = stream;
-    return hewn_launch_config(driver, &config, plan->loaded->function, params, err);
 }

@@ -14,7 +14,7 @@
         .tile_k = C##_TILE_K, .stages = P##_STAGES, .pair_m = P##_PAIR_M, .pair_n = P##_PAIR_N, \
         .parts = P##_PARTS, .threads = C##_THREADS, .d_rows = C##_D_ROWS,                       \
         .dynamic_shared = P##_DYNAMIC_SHARED, .tmem_columns = C##_TMEM_COLUMNS,                 \
-        .ctas_per_sm = C##_CTAS_PER_SM, .raster_rows = P##_RASTER_ROWS                          \
+        .ctas_per_sm = C##_CTAS_PER_SM, .raster_rows = P##_RASTER_ROWS, .can = C##_CAN          \
     }
 
 static const struct hewn_gemm_kernel kernels[] = {

@@ -16,6 +16,7 @@ struct hewn_gemm_kernel {
     uint32_t tmem_columns;
     uint32_t ctas_per_sm;
     uint32_t raster_rows;
+    uint32_t can; /* GEMM_CAN_... */
 };
 
 /* m, n, k, batch of a problem, and the bytes of one element of A or B, and of D. */

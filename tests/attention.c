@@ -11,7 +11,7 @@
  */
 #include "attention_grid.h"
 #include "attention_judge.h"
-#include "attention_number.h"
+#include "number.h"
 #include "attention_properties.h"
 #include "attention_run.h"
 #include "device.h"

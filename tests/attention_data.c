@@ -1,6 +1,6 @@
 #include "attention_data.h"
 
-#include "attention_number.h"
+#include "number.h"
 
 #include <math.h>
 #include <stdlib.h>

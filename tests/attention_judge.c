@@ -1,6 +1,6 @@
 #include "attention_judge.h"
 
-#include "attention_number.h"
+#include "number.h"
 #include "attention_reference.h"
 
 #include <math.h>

@@ -9,7 +9,7 @@
 #include "attention_properties.h"
 
 #include "attention_judge.h"
-#include "attention_number.h"
+#include "number.h"
 #include "attention_run.h"
 #include "harness.h"
 

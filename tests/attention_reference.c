@@ -1,6 +1,6 @@
 #include "attention_reference.h"
 
-#include "attention_number.h"
+#include "number.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -175,21 +175,12 @@ void detach_fake(hewn_driver *driver, hewn_context *context)
     CHECK_INT(fake.retained, 0);
 }
 
-static hewn_gemm_desc good_gemm(void)
-{
-    return (hewn_gemm_desc){.struct_size = sizeof(hewn_gemm_desc),
-                            .m = 100,
-                            .n = 200,
-                            .k = 64,
-                            .in = HEWN_BF16,
-                            .out = HEWN_F32};
-}
-
 static void no_module(int cc_major, int cc_minor)
 {
     hewn_driver *driver = NULL;
     hewn_context *context = attach_fake(&driver, cc_major, cc_minor);
-    hewn_gemm_desc desc = good_gemm();
+    hewn_gemm_desc desc = {
+        .struct_size = sizeof desc, .m = 100, .n = 200, .k = 64, .in = HEWN_BF16, .out = HEWN_F32};
     hewn_gemm_plan *plan = NULL;
     char name[64], words[96];
     snprintf(name, sizeof name, "no module for compute capability %d.%d: preload", cc_major,
@@ -566,157 +557,6 @@ static void launches(int cc_major)
            hewn_allow_shared(context, f, 232448, &err), HEWN_ERR_LIMIT,
            "bytes: 232448 B dynamic and 128 B static shared memory are more than the 232448 B");
     CHECK_INT(fake.launches, 0);
-    detach_fake(driver, context);
-}
-
-/* ---- gemm -- */
-
-#define BAD_GEMM(change, status, words)                                                           \
-    do {                                                                                          \
-        hewn_gemm_desc d = good_gemm();                                                           \
-        hewn_gemm_plan *plan = NULL;                                                              \
-        change;                                                                                   \
-        REFUSE("gemm: " #change, hewn_gemm_plan_create(context, &d, &plan, &err), status, words); \
-        CHECK(plan == NULL, "a plan came back");                                                  \
-    } while (0)
-
-static void gemm_problem(hewn_context *context)
-{
-    BAD_GEMM(d.struct_size = 0, HEWN_ERR_ARGUMENT, "hewn_gemm_desc: struct_size 0");
-    BAD_GEMM(d.m = 0, HEWN_ERR_ARGUMENT, "m: 0 is not at least 1");
-    BAD_GEMM(d.n = -5, HEWN_ERR_ARGUMENT, "n: -5 is not at least 1");
-    BAD_GEMM(d.k = 0, HEWN_ERR_ARGUMENT, "k: 0 is not at least 1");
-    BAD_GEMM(d.m = INT64_MAX, HEWN_ERR_LIMIT, "m: 9223372036854775807 is more than 2147483647");
-    BAD_GEMM(d.k = 1LL << 31, HEWN_ERR_LIMIT, "k: 2147483648 is more than 2147483647");
-    BAD_GEMM(d.batch = -1, HEWN_ERR_ARGUMENT, "batch: -1 is not at least 1");
-    BAD_GEMM((d.m = d.n = INT32_MAX, d.ldd = 1LL << 31), HEWN_ERR_LIMIT,
-             "m, n, batch: 8388608 x 8388608 tiles of 256 x 256, 1 times, are more than");
-    BAD_GEMM(d.variant = "square", HEWN_ERR_ARGUMENT,
-             "variant, parts: no kernel for sm_90a is called \"square\"");
-    BAD_GEMM((d.variant = "pair", d.parts = 2), HEWN_ERR_ARGUMENT,
-             "is called \"pair\" and takes 2 parts of K");
-    BAD_GEMM(d.parts = 9, HEWN_ERR_ARGUMENT, "takes 9 parts of K");
-    BAD_GEMM(d.in = HEWN_F32, HEWN_ERR_ARGUMENT, "in: dtype 0 (f32) is neither f16 nor bf16");
-    BAD_GEMM(d.in = 7, HEWN_ERR_ARGUMENT, "in: dtype 7 (unknown) is neither f16 nor bf16");
-    BAD_GEMM(d.out = -1, HEWN_ERR_ARGUMENT, "out: dtype -1 (unknown) is none of f32, f16, bf16");
-    BAD_GEMM(d.in = HEWN_E4M3, HEWN_ERR_ARGUMENT, "in: dtype 3 (e4m3) is neither f16 nor bf16");
-    BAD_GEMM(d.out = HEWN_E4M3, HEWN_ERR_ARGUMENT, "out: dtype 3 (e4m3) is none of f32, f16, bf16");
-}
-
-static void gemm_strides(hewn_context *context)
-{
-    BAD_GEMM(d.lda = 4100, HEWN_ERR_ARGUMENT, "A: row stride 8200 B is not a multiple of 16 B");
-    BAD_GEMM(d.k = 63, HEWN_ERR_ARGUMENT, "A: row stride 126 B is not a multiple of 16 B");
-    BAD_GEMM(d.ldb = 56, HEWN_ERR_ARGUMENT,
-             "B: leading dimension 56 is less than the row's 64 elements");
-    BAD_GEMM(d.lda = -64, HEWN_ERR_ARGUMENT, "A: row stride -64 elements is negative");
-    BAD_GEMM(d.lda = INT64_MAX, HEWN_ERR_ARGUMENT,
-             "A: row stride 9223372036854775807 elements of 2 B is not below 2^40 B");
-    BAD_GEMM(d.ldd = 202, HEWN_ERR_ARGUMENT, "D: row stride 808 B is not a multiple of 16 B");
-    BAD_GEMM(d.ldd = 100, HEWN_ERR_ARGUMENT, "D: leading dimension 100 is less than");
-    BAD_GEMM(d.batch = 2, HEWN_ERR_ARGUMENT, "D: batch stride 0 elements makes problems overlap");
-    BAD_GEMM((d.batch = 2, d.stride_d = 19996), HEWN_ERR_ARGUMENT,
-             "D: batch stride 19996 elements makes problems overlap: a problem spans 20000");
-    BAD_GEMM((d.batch = 3, d.ldd = 600, d.stride_d = 204), HEWN_ERR_ARGUMENT,
-             "D: batch stride 204 elements makes problems overlap");
-    BAD_GEMM((d.batch = 2, d.stride_d = 20000, d.stride_a = 100), HEWN_ERR_ARGUMENT,
-             "A: batch stride 200 B is not a multiple of 16 B");
-    BAD_GEMM((d.batch = 2, d.stride_d = 20000, d.stride_b = -64), HEWN_ERR_ARGUMENT,
-             "B: batch stride -64 elements is negative");
-    BAD_GEMM((d.m = d.batch = INT32_MAX, d.ldd = 1LL << 37, d.stride_d = 1LL << 37), HEWN_ERR_LIMIT,
-             "past 2^64 B");
-}
-
-static void gemm_calls(hewn_context *context)
-{
-    hewn_gemm_desc d = good_gemm();
-    hewn_gemm_plan *plan = NULL;
-    hewn_gemm_plan_info info = {.struct_size = 3};
-    REFUSE("gemm: no context", hewn_gemm_plan_create(NULL, &d, &plan, &err), HEWN_ERR_ARGUMENT,
-           "context: must not be NULL");
-    REFUSE("gemm: no problem", hewn_gemm_plan_create(context, NULL, &plan, &err), HEWN_ERR_ARGUMENT,
-           "hewn_gemm_desc: must not be NULL");
-    REFUSE("gemm: no output", hewn_gemm_plan_create(context, &d, NULL, &err), HEWN_ERR_ARGUMENT,
-           "out: must not be NULL");
-    REFUSE("gemm: run of no plan", hewn_gemm_run(NULL, 16, 16, 16, NULL, &err), HEWN_ERR_ARGUMENT,
-           "plan: must not be NULL");
-    if (hewn_gemm_plan_create(context, &d, &plan, NULL)) return;
-    REFUSE("gemm: describe without struct_size", hewn_gemm_plan_describe(plan, &info, &err),
-           HEWN_ERR_ARGUMENT, "hewn_gemm_plan_info: struct_size 3");
-    REFUSE("gemm: describe no plan", hewn_gemm_plan_describe(NULL, &info, &err), HEWN_ERR_ARGUMENT,
-           "plan: must not be NULL");
-    hewn_gemm_plan_destroy(plan);
-}
-
-static void gemm_addresses(hewn_context *context)
-{
-    enum { AT_A = 0x100000, AT_B = 0x200000, AT_D = 0x300000, A_BYTES = 100 * 64 * 2 };
-    hewn_gemm_desc d = good_gemm();
-    hewn_gemm_plan *plan = NULL;
-    if (hewn_gemm_plan_create(context, &d, &plan, NULL)) return;
-    REFUSE("gemm: A is 0", hewn_gemm_run(plan, 0, AT_B, AT_D, NULL, &err), HEWN_ERR_ARGUMENT,
-           "A: address must not be 0");
-    REFUSE("gemm: B askew", hewn_gemm_run(plan, AT_A, AT_B + 8, AT_D, NULL, &err),
-           HEWN_ERR_ARGUMENT, "B: address 0x200008 is not a multiple of 16");
-    REFUSE("gemm: D past the end of memory",
-           hewn_gemm_run(plan, AT_A, AT_B, UINT64_MAX - 79999 + 16, NULL, &err), HEWN_ERR_ARGUMENT,
-           "D: address 0xfffffffffffec790 and 80000 B run past the end of memory");
-    REFUSE("gemm: D is A", hewn_gemm_run(plan, AT_A, AT_B, AT_A, NULL, &err), HEWN_ERR_ARGUMENT,
-           "D: 80000 B at 0x100000 overlap A, 12800 B at 0x100000");
-    REFUSE("gemm: D begins in the last bytes of A",
-           hewn_gemm_run(plan, AT_A, AT_B, AT_A + A_BYTES - 16, NULL, &err), HEWN_ERR_ARGUMENT,
-           "overlap A");
-    REFUSE("gemm: D ends in the first bytes of B",
-           hewn_gemm_run(plan, AT_A, AT_B, AT_B - 80000 + 16, NULL, &err), HEWN_ERR_ARGUMENT,
-           "overlap B");
-    CHECK_INT(fake.launches, 0);
-    if (test_case("gemm: D right behind A, right before B")) {
-        hewn_error err = {0};
-        CHECK(!hewn_gemm_run(plan, AT_A, AT_B, AT_A + A_BYTES, NULL, &err), "%s", err.message);
-        CHECK(!hewn_gemm_run(plan, AT_A, AT_B, AT_B - 80000, NULL, &err), "%s", err.message);
-        CHECK_INT(fake.launches, 2);
-    }
-    hewn_gemm_plan_destroy(plan);
-}
-
-/* A, B and D as columns of one wide matrix: their ranges overlap, their elements do not. */
-static void gemm_columns(hewn_context *context)
-{
-    enum { AT = 0x100000, PITCH = 1024 };
-    hewn_gemm_desc d = good_gemm();
-    hewn_gemm_plan *plan = NULL;
-    d.n = 64;
-    d.lda = d.ldb = PITCH / 2;
-    d.ldd = PITCH / 4;
-    if (hewn_gemm_plan_create(context, &d, &plan, NULL)) return;
-    if (test_case("gemm: operands side by side in one matrix")) {
-        hewn_error err = {0};
-        CHECK(!hewn_gemm_run(plan, AT, AT + 128, AT + 256, NULL, &err), "%s", err.message);
-        CHECK(!hewn_gemm_run(plan, AT + 256, AT + 384, AT, NULL, &err), "%s", err.message);
-    }
-    REFUSE("gemm: operands side by side, one column too close",
-           hewn_gemm_run(plan, AT, AT + 128, AT + 240, NULL, &err), HEWN_ERR_ARGUMENT, "overlap B");
-    REFUSE("gemm: operands side by side, D runs into the next row of A",
-           hewn_gemm_run(plan, AT, AT + 128, AT + PITCH - 240, NULL, &err), HEWN_ERR_ARGUMENT,
-           "overlap A");
-    hewn_gemm_plan_destroy(plan);
-}
-
-static void gemm(void)
-{
-    hewn_driver *driver = NULL;
-    hewn_context *context = attach_fake(&driver, 9, 0);
-    gemm_problem(context);
-    gemm_strides(context);
-    gemm_calls(context);
-    gemm_addresses(context);
-    gemm_columns(context);
-    detach_fake(driver, context);
-    context = attach_fake(&driver, 9, 0);
-    fake.max_shared = 101376;
-    hewn_detach(context);
-    if (!hewn_attach_primary(driver, 0, &context, NULL))
-        BAD_GEMM(d.m = 1, HEWN_ERR_LIMIT, "are more than the 101376 B a block of this device");
     detach_fake(driver, context);
 }
 

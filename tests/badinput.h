@@ -25,5 +25,6 @@ hewn_context *attach_fake(hewn_driver **driver, int cc_major, int cc_minor);
 void detach_fake(hewn_driver *driver, hewn_context *context);
 
 void attention(void); /* badinput_attention.c */
+void gemm(void);      /* badinput_gemm.c */
 
 #endif

@@ -1,232 +1,17 @@
 /*
- * hewn_gemm against float64: seeded cases over shapes, leading dimensions, dtypes and batches, on
- * whatever driver HEWN_LIBCUDA names. Outputs are poisoned before and checked byte for byte outside
- * the result after; the unused tail of every A and B row holds NaN, so reading it shows.
- *
- * Tolerance of one element, ref = sum of a_k b_k, p_k its partial sums, u = 2^-24:
- *     |D - ref| <= E + H + half an ulp of the output type at ref
- *     E = u · Σ_k |p_k|                     fp32 additions one k at a time, to nearest
- *     H = Σ_blocks 17·2^-25·M + 2u·|p_end|  the tensor core: per block of 16 products it aligns these
- *         and the running sum to the largest exponent, truncates each at 25 fraction bits, adds, and
- *         truncates to fp32 (model of arXiv 2511.10909, reproduced on B200 and H200 by others). M is
- *         the largest |p| before the block or |a_k b_k| in it, where a subnormal operand counts as
- *         the smallest normal: alignment goes by exponents, which subnormals share.
- * Integer-valued inputs make every partial sum exact: there E = H = 0.
+ * hewn_gemm against float64: seeded cases over shapes, leading dimensions, majors, dtypes, batches and
+ * what comes after the sums, on whatever driver HEWN_LIBCUDA names. Outputs are poisoned before and
+ * checked byte for byte outside the result after; the unused tail of every row of an operand holds NaN,
+ * so reading it shows. The bounds and their reasons: gemm_judge.c.
  */
+#include "gemm_case.h"
+
 #include "device.h"
-#include "harness.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum pattern { UNIFORM, INTEGERS, MIXED_EXPONENTS, SPECIALS, PATTERNS };
-static const char *const pattern_names[] = {"uniform", "integers", "mixed exponents", "specials"};
-
-struct gemm_case {
-    hewn_gemm_desc desc;
-    enum pattern pattern;
-    uint64_t seed;
-};
-
-/* Host side of one operand or result: `count` elements of all problems, rows of `ld`. */
-struct matrix {
-    unsigned char *bytes;
-    size_t size;
-    int dtype;
-    int64_t rows, cols, ld, stride, batch;
-};
-
-static struct matrix matrix_new(int dtype, int64_t rows, int64_t cols, int64_t ld, int64_t stride,
-                                int64_t batch)
-{
-    struct matrix x = {NULL, 0, dtype, rows, cols, ld, stride, batch};
-    int64_t last = (batch - 1) * stride + (rows - 1) * ld + cols;
-    x.size = (size_t)last * hewn_dtype_size(dtype);
-    x.bytes = malloc(x.size);
-    return x;
-}
-
-static size_t element(const struct matrix *x, int64_t b, int64_t r, int64_t c)
-{
-    return (size_t)(b * x->stride + r * x->ld + c) * hewn_dtype_size(x->dtype);
-}
-
-static double load(const struct matrix *x, int64_t b, int64_t r, int64_t c)
-{
-    uint16_t h;
-    float f;
-    const unsigned char *p = x->bytes + element(x, b, r, c);
-    if (x->dtype == HEWN_F32) {
-        memcpy(&f, p, sizeof f);
-        return (double)f;
-    }
-    memcpy(&h, p, sizeof h);
-    return x->dtype == HEWN_F16 ? f16_to_double(h) : bf16_to_double(h);
-}
-
-static double draw(struct rng *r, enum pattern pattern)
-{
-    switch (pattern) {
-    case INTEGERS: return (double)rng_below(r, 9) - 4.0;
-    case MIXED_EXPONENTS: return ldexp((double)rng_unit(r), (int)rng_below(r, 17) - 10);
-    case SPECIALS:
-        switch (rng_below(r, 2048)) {
-        case 0: return (double)INFINITY;
-        case 1: return -(double)INFINITY;
-        case 2: return (double)NAN;
-        case 3: return ldexp(1.0, -24); /* subnormal in f16 */
-        default: return (double)rng_unit(r);
-        }
-    default: return (double)rng_unit(r);
-    }
-}
-
-/* Elements get random values; whatever lies between rows and problems gets NaN. */
-static void matrix_fill(struct matrix *x, struct rng *r, enum pattern pattern)
-{
-    memset(x->bytes, 0xFF, x->size); /* NaN in every dtype */
-    for (int64_t b = 0; b < x->batch; b++)
-        for (int64_t i = 0; i < x->rows; i++)
-            for (int64_t j = 0; j < x->cols; j++) {
-                double v = draw(r, pattern);
-                uint16_t h = x->dtype == HEWN_F16 ? double_to_f16(v) : double_to_bf16(v);
-                memcpy(x->bytes + element(x, b, i, j), &h, sizeof h);
-            }
-}
-
-static double round_to(int dtype, double v)
-{
-    if (dtype == HEWN_F32) return (double)(float)v;
-    return dtype == HEWN_F16 ? f16_to_double(double_to_f16(v)) : bf16_to_double(double_to_bf16(v));
-}
-
-/* Half an ulp at v: unit roundoff times the binade, no less than at the smallest normal. */
-static double half_ulp(int dtype, double v)
-{
-    int e, bits = dtype == HEWN_F32 ? 24 : dtype == HEWN_F16 ? 11 : 8;
-    int least = dtype == HEWN_F16 ? -13 : -125;
-    frexp(v, &e);
-    return ldexp(1.0, (e < least ? least : e) - bits - 1);
-}
-
-struct comparison {
-    int64_t beyond, specials, total;
-    double worst, want, got; /* of the element that exceeds its tolerance most */
-    int64_t b, row, col;
-    int64_t first_row, first_col;
-};
-
-static void compare_element(struct comparison *c, const struct matrix *d, int64_t b, int64_t i,
-                            int64_t j, double ref, double tolerance)
-{
-    double got = load(d, b, i, j), want = round_to(d->dtype, ref), excess;
-    c->total++;
-    if (isnan(want) != isnan(got) || isinf(want) != isinf(got) || (isinf(want) && want != got)) {
-        /* next to the overflow threshold either side is a correct rounding */
-        if (fabs(fabs(ref) - 65520.0) <= tolerance && d->dtype == HEWN_F16) return;
-        c->specials++;
-        excess = (double)INFINITY;
-    } else if (isnan(want) || isinf(want)) {
-        return;
-    } else {
-        excess = fabs(got - ref) / (tolerance + half_ulp(d->dtype, ref));
-        if (excess <= 1.0) return;
-        c->beyond++;
-    }
-    if (c->beyond + c->specials == 1) c->first_row = i, c->first_col = j;
-    if (excess > c->worst) {
-        c->worst = excess, c->want = want, c->got = got;
-        c->b = b, c->row = i, c->col = j;
-    }
-}
-
-/* Rows of both operands as doubles, and their magnitudes as the tensor core aligns them. */
-struct rows {
-    double *a, *a_size; /* one row of A */
-    double *b, *b_size; /* all of B, row by row */
-};
-
-static void row_of(const struct matrix *x, int64_t b, int64_t r, double *out, double *size)
-{
-    double least = x->dtype == HEWN_F16 ? 0x1p-14 : 0x1p-126;
-    for (int64_t j = 0; j < x->cols; j++) {
-        out[j] = load(x, b, r, j);
-        size[j] = out[j] != 0 ? fmax(fabs(out[j]), least) : 0.0;
-    }
-}
-
-enum { MMA_BLOCK = 16 };
-
-/* One element's reference and E + H. */
-static double reference(const struct rows *r, int64_t j, int64_t k, double *bound)
-{
-    double sum = 0, one_by_one = 0, by_block = 0, largest = 0;
-    for (int64_t x = 0; x < k; x++) {
-        double before = fabs(sum), size = r->a_size[x] * r->b_size[j * k + x];
-        if (x % MMA_BLOCK == 0) largest = before;
-        largest = size > largest ? size : largest;
-        sum += r->a[x] * r->b[j * k + x];
-        one_by_one += fabs(sum);
-        if (x % MMA_BLOCK == MMA_BLOCK - 1 || x == k - 1)
-            by_block += 17 * 0x1p-25 * largest + 0x1p-23 * fabs(sum);
-    }
-    *bound = 0x1p-24 * one_by_one + by_block;
-    return sum;
-}
-
-static void compare(struct comparison *c, const struct gemm_case *g, const struct matrix *a,
-                    const struct matrix *bm, const struct matrix *d)
-{
-    size_t k = (size_t)g->desc.k, n = (size_t)bm->rows;
-    double *store = malloc((2 * k + 2 * k * n) * sizeof *store), bound;
-    if (!store) return; /* the caller counts the compared elements */
-    struct rows r = {store, store + k, store + 2 * k, store + 2 * k + k * n};
-    for (int64_t b = 0; b < d->batch; b++) {
-        for (int64_t j = 0; j < bm->rows; j++)
-            row_of(bm, bm->batch > 1 ? b : 0, j, r.b + j * g->desc.k, r.b_size + j * g->desc.k);
-        for (int64_t i = 0; i < d->rows; i++) {
-            row_of(a, a->batch > 1 ? b : 0, i, r.a, r.a_size);
-            for (int64_t j = 0; j < d->cols; j++) {
-                double ref = reference(&r, j, g->desc.k, &bound);
-                compare_element(c, d, b, i, j, ref, g->pattern == INTEGERS ? 0.0 : bound);
-            }
-        }
-    }
-    free(store);
-}
-
-/* One line of x and . around the worst element. */
-static void difference_map(const struct matrix *d, const struct comparison *c, char *out)
-{
-    int64_t first = c->col - 16 < 0 ? 0 : c->col - 16;
-    int n = 0;
-    for (int64_t j = first; j < d->cols && j < first + 32; j++)
-        out[n++] = fabs(load(d, c->b, c->row, j)) > 0 ? (j == c->col ? 'x' : '.') : '0';
-    out[n] = '\0';
-}
-
-static void check_result(const struct gemm_case *g, const struct matrix *a, const struct matrix *b,
-                         const struct matrix *d)
-{
-    struct comparison c;
-    char map[40];
-    memset(&c, 0, sizeof c);
-    compare(&c, g, a, b, d);
-    CHECK(c.total == d->rows * d->cols * d->batch, "compared %lld elements", (long long)c.total);
-    if (c.beyond + c.specials == 0) return;
-    difference_map(d, &c, map);
-    CHECK(
-        false,
-        "D     %lld/%lld beyond the bound (rule: E + H, top of this file); nan/inf mismatches %lld",
-        (long long)c.beyond, (long long)c.total, (long long)c.specials);
-    CHECK(false,
-          "worst [%lld][%lld,%lld] want %.9g got %.9g, %.3g x its bound; first at [%lld,%lld]",
-          (long long)c.b, (long long)c.row, (long long)c.col, c.want, c.got, c.worst,
-          (long long)c.first_row, (long long)c.first_col);
-    CHECK(false, "map   row %lld around col %lld: %s", (long long)c.row, (long long)c.col, map);
-}
 
 /* Everything outside the result's elements still holds the poison. */
 static void check_untouched(const struct matrix *d, unsigned char poison)
@@ -234,72 +19,146 @@ static void check_untouched(const struct matrix *d, unsigned char poison)
     size_t width = (size_t)d->cols * hewn_dtype_size(d->dtype), at = 0, damaged = 0;
     for (int64_t b = 0; b < d->batch; b++)
         for (int64_t i = 0; i < d->rows; i++) {
-            size_t start = element(d, b, i, 0);
+            size_t start = matrix_at(d, b, i, 0);
             for (; at < start; at++) damaged += d->bytes[at] != poison;
             at = start + width;
         }
     CHECK(damaged == 0, "%zu bytes between the rows of D were written", damaged);
 }
 
-static bool upload(struct device *dev, struct guarded *g, const struct matrix *x)
+static bool upload(struct device *dev, struct guarded *g, const void *bytes, size_t size)
 {
-    return guarded_new(dev, g, x->size, 0xFF) && dev->to_device(g->data, x->bytes, x->size) == 0;
+    return guarded_new(dev, g, size, 0xFF) && dev->to_device(g->data, bytes, size) == 0;
 }
 
 enum { POISON = 0xA5 };
+enum {
+    BUFFER_A,
+    BUFFER_B,
+    BUFFER_C,
+    BUFFER_BIAS,
+    BUFFER_SCALE_A,
+    BUFFER_SCALE_B,
+    BUFFER_D,
+    BUFFERS
+};
+static const char *const buffer_names[] = {"A", "B", "C", "bias", "scale_a", "scale_b", "D"};
 
-static void run_on_device(struct device *dev, const struct gemm_case *g, const struct matrix *a,
-                          const struct matrix *b, struct matrix *d)
+static bool upload_all(struct device *dev, const struct gemm_case *g, const struct operands *o,
+                       struct guarded buffer[BUFFERS])
 {
-    struct guarded ga = {0}, gb = {0}, gd = {0};
+    const uint32_t with = g->desc.with;
+    bool own_c = with & HEWN_GEMM_C && !g->in_place;
+    return upload(dev, &buffer[BUFFER_A], o->a.bytes, o->a.size) &&
+           upload(dev, &buffer[BUFFER_B], o->b.bytes, o->b.size) &&
+           (!own_c || upload(dev, &buffer[BUFFER_C], o->c.bytes, o->c.size)) &&
+           (!(with & HEWN_GEMM_BIAS) ||
+            upload(dev, &buffer[BUFFER_BIAS], o->bias.bytes, o->bias.size)) &&
+           (!(with & HEWN_GEMM_SCALE_A) ||
+            upload(dev, &buffer[BUFFER_SCALE_A], &g->scale_a, sizeof g->scale_a)) &&
+           (!(with & HEWN_GEMM_SCALE_B) ||
+            upload(dev, &buffer[BUFFER_SCALE_B], &g->scale_b, sizeof g->scale_b)) &&
+           guarded_new(dev, &buffer[BUFFER_D], o->d.size, POISON) &&
+           dev->to_device(buffer[BUFFER_D].data, o->d.bytes, o->d.size) == 0;
+}
+
+static int launch(const struct gemm_case *g, const hewn_gemm_plan *plan,
+                  const struct guarded buffer[BUFFERS], hewn_error *err)
+{
+    if (!g->desc.with && g->alpha == 1)
+        return hewn_gemm_run(plan, buffer[BUFFER_A].data, buffer[BUFFER_B].data,
+                             buffer[BUFFER_D].data, NULL, err);
+    const hewn_gemm_args args = {.struct_size = sizeof args,
+                                 .a = buffer[BUFFER_A].data,
+                                 .b = buffer[BUFFER_B].data,
+                                 .d = buffer[BUFFER_D].data,
+                                 .c = buffer[g->in_place ? BUFFER_D : BUFFER_C].data,
+                                 .bias = buffer[BUFFER_BIAS].data,
+                                 .scale_a = buffer[BUFFER_SCALE_A].data,
+                                 .scale_b = buffer[BUFFER_SCALE_B].data,
+                                 .alpha = g->alpha,
+                                 .beta = g->beta};
+    return hewn_gemm_run_with(plan, &args, NULL, err);
+}
+
+static void run_on_device(struct device *dev, const struct gemm_case *g, struct operands *o)
+{
+    struct guarded buffer[BUFFERS];
     hewn_gemm_plan *plan = NULL;
     hewn_error err = {0};
-    const char *damage;
-    bool ready =
-        upload(dev, &ga, a) && upload(dev, &gb, b) && guarded_new(dev, &gd, d->size, POISON);
+    memset(buffer, 0, sizeof buffer);
+    bool ready = upload_all(dev, g, o, buffer);
     CHECK(ready, "no device memory for the case");
     if (ready && hewn_gemm_plan_create(dev->context, &g->desc, &plan, &err))
         CHECK(false, "plan: %s", err.message);
-    if (plan && hewn_gemm_run(plan, ga.data, gb.data, gd.data, NULL, &err))
-        CHECK(false, "run: %s", err.message);
+    if (plan && launch(g, plan, buffer, &err)) CHECK(false, "run: %s", err.message);
     int rc = plan ? dev->synchronize() : 0;
     CHECK(rc == 0, "the kernel failed with CUresult %d", rc);
     if (plan && rc == 0) {
-        CHECK_INT(dev->to_host(d->bytes, gd.data, d->size), 0);
-        damage = guarded_damage(dev, &gd);
-        CHECK(!damage, "D: %s", damage);
-        damage = guarded_damage(dev, &ga);
-        CHECK(!damage, "A: %s", damage);
+        CHECK_INT(dev->to_host(o->d.bytes, buffer[BUFFER_D].data, o->d.size), 0);
+        for (int i = 0; i < BUFFERS; i++) {
+            const char *damage = buffer[i].data ? guarded_damage(dev, &buffer[i]) : NULL;
+            CHECK(!damage, "%s: %s", buffer_names[i], damage);
+        }
     }
     hewn_gemm_plan_destroy(plan);
-    guarded_free(dev, &ga);
-    guarded_free(dev, &gb);
-    guarded_free(dev, &gd);
+    for (int i = 0; i < BUFFERS; i++) guarded_free(dev, &buffer[i]);
+}
+
+static struct operands operands_new(const hewn_gemm_desc *s)
+{
+    int64_t batch_a = s->stride_a ? s->batch : 1, batch_b = s->stride_b ? s->batch : 1;
+    int64_t batch_c = s->stride_c ? s->batch : 1;
+    struct operands o = {
+        .a = matrix_new(s->in, s->major_a, s->m, s->k, s->lda, s->stride_a, batch_a),
+        .b = matrix_new(s->in, s->major_b, s->n, s->k, s->ldb, s->stride_b, batch_b),
+        .d = matrix_new(s->out, HEWN_MAJOR_K, s->m, s->n, s->ldd, s->stride_d, s->batch)};
+    if (s->with & HEWN_GEMM_C)
+        o.c = matrix_new(s->out, HEWN_MAJOR_K, s->m, s->n, s->ldc, s->stride_c, batch_c);
+    if (s->with & HEWN_GEMM_BIAS)
+        o.bias = matrix_new(s->bias_type, HEWN_MAJOR_K, 1, s->n, s->n, 0, 1);
+    return o;
+}
+
+/* D is poison before; with C in its place, C's elements in poison. C is NaN throughout where it must not
+ * be read. */
+static void operands_fill(const struct gemm_case *g, struct operands *o)
+{
+    struct rng r = {g->seed};
+    matrix_fill(&o->a, &r, g->pattern);
+    matrix_fill(&o->b, &r, g->pattern);
+    memset(o->d.bytes, POISON, o->d.size);
+    if (o->bias.bytes) matrix_fill(&o->bias, &r, g->pattern);
+    if (!o->c.bytes) return;
+    matrix_fill(&o->c, &r, g->pattern);
+    if (g->beta == 0) memset(o->c.bytes, 0xFF, o->c.size);
+    size_t element = hewn_dtype_size(o->d.dtype);
+    for (int64_t b = 0; g->in_place && b < o->d.batch; b++)
+        for (int64_t i = 0; i < o->d.rows; i++)
+            memcpy(o->d.bytes + matrix_at(&o->d, b, i, 0), o->c.bytes + matrix_at(&o->c, b, i, 0),
+                   (size_t)o->d.cols * element);
 }
 
 static void run_case(struct device *dev, const struct gemm_case *g)
 {
-    const hewn_gemm_desc *s = &g->desc;
-    struct rng r = {g->seed};
-    int64_t batch_a = s->stride_a ? s->batch : 1, batch_b = s->stride_b ? s->batch : 1;
-    struct matrix a = matrix_new(s->in, s->m, s->k, s->lda, s->stride_a, batch_a);
-    struct matrix b = matrix_new(s->in, s->n, s->k, s->ldb, s->stride_b, batch_b);
-    struct matrix d = matrix_new(s->out, s->m, s->n, s->ldd, s->stride_d, s->batch);
-    if (a.bytes && b.bytes && d.bytes) {
-        matrix_fill(&a, &r, g->pattern);
-        matrix_fill(&b, &r, g->pattern);
-        memset(d.bytes, POISON, d.size);
-        run_on_device(dev, g, &a, &b, &d);
+    struct operands o = operands_new(&g->desc);
+    const uint32_t with = g->desc.with;
+    if (o.a.bytes && o.b.bytes && o.d.bytes && (o.c.bytes || !(with & HEWN_GEMM_C)) &&
+        (o.bias.bytes || !(with & HEWN_GEMM_BIAS))) {
+        operands_fill(g, &o);
+        run_on_device(dev, g, &o);
         if (!test_case_failures()) {
-            check_result(g, &a, &b, &d);
-            check_untouched(&d, POISON);
+            judge(g, &o);
+            check_untouched(&o.d, POISON);
         }
     } else {
         CHECK(false, "no host memory for the case");
     }
-    free(a.bytes);
-    free(b.bytes);
-    free(d.bytes);
+    free(o.a.bytes);
+    free(o.b.bytes);
+    free(o.c.bytes);
+    free(o.bias.bytes);
+    free(o.d.bytes);
 }
 
 /* ---- cases ---- */
@@ -319,13 +178,57 @@ static int64_t leading(int64_t cols, int dtype, int64_t extra)
 static void set_layout(hewn_gemm_desc *s, int64_t pad_a, int64_t pad_b, int64_t pad_d)
 {
     s->struct_size = sizeof *s;
-    s->lda = leading(s->k, s->in, pad_a);
-    s->ldb = leading(s->k, s->in, pad_b);
+    int mn_a = s->major_a == HEWN_MAJOR_MN, mn_b = s->major_b == HEWN_MAJOR_MN;
+    s->lda = leading(mn_a ? s->m : s->k, s->in, pad_a);
+    s->ldb = leading(mn_b ? s->n : s->k, s->in, pad_b);
     s->ldd = leading(s->n, s->out, pad_d);
     if (s->batch < 1) s->batch = 1;
-    s->stride_a = s->lda * s->m;
-    s->stride_b = s->ldb * s->n;
+    s->stride_a = s->lda * (mn_a ? s->k : s->m);
+    s->stride_b = s->ldb * (mn_b ? s->k : s->n);
     s->stride_d = s->ldd * s->m;
+}
+
+/* What comes after the sums: most of hewn.h's formula alone, some of it together, all of it. */
+static const struct finish {
+    const char *name;
+    uint32_t with;
+    int act;
+    float alpha, beta;
+    bool bias_f32, in_place, one_c;
+} finishes[] = {
+    {"", 0, HEWN_ACT_NONE, 1, 0, false, false, false},
+    {"alpha", 0, HEWN_ACT_NONE, -1.5F, 0, false, false, false},
+    {"scales", HEWN_GEMM_SCALE_A | HEWN_GEMM_SCALE_B, HEWN_ACT_NONE, 1, 0, false, false, false},
+    {"one scale, alpha", HEWN_GEMM_SCALE_B, HEWN_ACT_NONE, 0.3F, 0, false, false, false},
+    {"C", HEWN_GEMM_C, HEWN_ACT_NONE, 1, 0.7F, false, false, false},
+    {"C in place", HEWN_GEMM_C, HEWN_ACT_NONE, 1.25F, -1, false, true, false},
+    {"C unread", HEWN_GEMM_C, HEWN_ACT_NONE, 1, 0, false, false, false},
+    {"bias f32", HEWN_GEMM_BIAS, HEWN_ACT_NONE, 1, 0, true, false, false},
+    {"bias", HEWN_GEMM_BIAS, HEWN_ACT_NONE, 1, 0, false, false, false},
+    {"relu", 0, HEWN_ACT_RELU, 1, 0, false, false, false},
+    {"gelu", 0, HEWN_ACT_GELU, 0.1F, 0, false, false, false},
+    {"silu, one C", HEWN_GEMM_C, HEWN_ACT_SILU, 1, 2, false, false, true},
+    {"all, relu", 15, HEWN_ACT_RELU, -2, 0.5F, true, false, false},
+    {"all in place, gelu", 15, HEWN_ACT_GELU, 0.2F, 1, false, true, false},
+    {"all, silu", 15, HEWN_ACT_SILU, 0.5F, -0.25F, true, false, false},
+};
+enum { FINISHES = sizeof finishes / sizeof finishes[0] };
+
+/* The layout must be set. */
+static void set_finish(struct gemm_case *g, int index, int64_t pad_c)
+{
+    const struct finish *f = &finishes[index];
+    hewn_gemm_desc *s = &g->desc;
+    g->finish = f->name;
+    g->alpha = f->alpha, g->beta = f->beta;
+    g->scale_a = 0.75F, g->scale_b = -3.3F;
+    g->in_place = f->in_place;
+    s->with = f->with;
+    s->act = f->act;
+    s->bias_type = f->bias_f32 ? HEWN_F32 : s->out;
+    if (!(f->with & HEWN_GEMM_C)) return;
+    s->ldc = f->in_place ? s->ldd : leading(s->n, s->out, pad_c);
+    s->stride_c = f->in_place ? s->stride_d : f->one_c ? 0 : s->ldc * s->m;
 }
 
 static const int out_types[] = {HEWN_F32, HEWN_BF16, HEWN_F16};
@@ -380,8 +283,10 @@ static void choice_case(struct gemm_case *g, int choice, int shape)
     g->desc.batch = turn % 4 == 3 ? 2 : 1;
     g->desc.in = turn % 2 ? HEWN_F16 : HEWN_BF16;
     g->desc.out = out_types[turn % 3];
+    g->desc.major_a = (choice + shape * 3) % 4 / 2, g->desc.major_b = (choice + shape * 3) % 2;
     g->pattern = (enum pattern)(turn / 3 % PATTERNS);
     set_layout(&g->desc, shape % 3, shape % 2, turn % 3);
+    set_finish(g, (choice * 7 + shape * 4) % FINISHES, shape % 4);
 }
 
 static int64_t ragged(struct rng *r, uint32_t limit)
@@ -394,7 +299,7 @@ static int64_t ragged(struct rng *r, uint32_t limit)
     }
 }
 
-static void random_case(struct gemm_case *g, struct rng *r)
+static void random_case(struct gemm_case *g, struct rng *r, bool hopper)
 {
     hewn_gemm_desc *s = &g->desc;
     do {
@@ -405,10 +310,12 @@ static void random_case(struct gemm_case *g, struct rng *r)
     } while (s->m * s->n * s->k * s->batch > 24000000);
     s->in = rng_below(r, 2) ? HEWN_F16 : HEWN_BF16;
     s->out = out_types[rng_below(r, 3)];
+    if (hopper) s->major_a = (int)rng_below(r, 2), s->major_b = (int)rng_below(r, 2);
     g->pattern = (enum pattern)rng_below(r, PATTERNS);
     set_layout(s, rng_below(r, 4), rng_below(r, 4), rng_below(r, 4));
     if (s->batch > 1 && rng_below(r, 3) == 0) s->stride_a = 0;
     if (s->batch > 1 && rng_below(r, 3) == 0) s->stride_b = 0;
+    if (hopper) set_finish(g, (int)rng_below(r, FINISHES), rng_below(r, 4));
 }
 
 /* Two hundred tiles or more on the few SMs of the simulator, each ring phase wraps many times. */
@@ -430,12 +337,13 @@ static void maybe_run(struct device *dev, struct gemm_case *g)
     g->seed = test_seed() * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)(test_case_number() + 1);
     char choice[24] = "";
     if (s->variant) snprintf(choice, sizeof choice, " %s/%u", s->variant, s->parts);
-    if (test_case("m=%lld n=%lld k=%lld lda=%lld ldb=%lld ldd=%lld batch=%lld%s%s %s -> %s %s%s",
-                  (long long)s->m, (long long)s->n, (long long)s->k, (long long)s->lda,
-                  (long long)s->ldb, (long long)s->ldd, (long long)s->batch,
-                  s->batch > 1 && !s->stride_a ? " one A" : "",
-                  s->batch > 1 && !s->stride_b ? " one B" : "", hewn_dtype_name(s->in),
-                  hewn_dtype_name(s->out), pattern_names[g->pattern], choice))
+    if (test_case(
+            "m=%lld n=%lld k=%lld lda=%lld ldb=%lld ldd=%lld batch=%lld%s%s%s%s %s -> %s %s%s%s%s",
+            (long long)s->m, (long long)s->n, (long long)s->k, (long long)s->lda, (long long)s->ldb,
+            (long long)s->ldd, (long long)s->batch, s->batch > 1 && !s->stride_a ? " one A" : "",
+            s->batch > 1 && !s->stride_b ? " one B" : "", s->major_a ? " MN-major A" : "",
+            s->major_b ? " MN-major B" : "", hewn_dtype_name(s->in), hewn_dtype_name(s->out),
+            pattern_names[g->pattern], choice, *g->finish ? ", " : "", g->finish))
         run_case(dev, g);
 }
 
@@ -453,23 +361,23 @@ int main(int argc, char **argv)
     struct rng r = {test_seed()};
     for (int variant = 0; variant < 2; variant++)
         for (int i = 0; i < EDGE_SHAPES; i++) {
-            struct gemm_case g = {0};
+            struct gemm_case g = {.alpha = 1, .finish = ""};
             edge_case(&g, i, variant);
             maybe_run(&dev, &g);
         }
     for (int i = 0; i < 16; i++) {
-        struct gemm_case g = {0};
+        struct gemm_case g = {.alpha = 1, .finish = ""};
         long_case(&g, i);
         maybe_run(&dev, &g);
     }
     for (int i = 0; dev.info.cc_major == 9 && i < CHOICES * CHOICE_SHAPES; i++) {
-        struct gemm_case g = {0};
+        struct gemm_case g = {.alpha = 1, .finish = ""};
         choice_case(&g, i / CHOICE_SHAPES, i % CHOICE_SHAPES);
         maybe_run(&dev, &g);
     }
     for (int i = 0; i < RANDOM_CASES; i++) {
-        struct gemm_case g = {0};
-        random_case(&g, &r);
+        struct gemm_case g = {.alpha = 1, .finish = ""};
+        random_case(&g, &r, dev.info.cc_major == 9);
         maybe_run(&dev, &g);
     }
     device_close(&dev);

@@ -19,7 +19,7 @@ import sys
 
 DTYPE = {"f16": 6, "f32": 7, "bf16": 9}  # CUtensorMapDataType
 SIZE = {"f16": 2, "f32": 4, "bf16": 2}
-SCALAR = {"u32": c.c_uint32, "u64": c.c_uint64}
+SCALAR = {"u32": c.c_uint32, "u64": c.c_uint64, "f32": c.c_float}
 SWIZZLE = {"none": 0, "32B": 1, "64B": 2, "128B": 3}
 OUT_OF_BOUNDS = {"zero": 0, "nan": 1}
 MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -149,7 +149,9 @@ def main():
     scalars = {"d": pointers["D"].value, "d_pitch": strides["D"][0], "d_plane": strides["D"][1],
                "m": m, "n": n, "k_blocks": -(-k // tile["k"]), "tiles_m": tiles_m,
                "tiles_n": tiles_n, "tiles": tiles_m * tiles_n * batch, "step_a": 1, "step_b": 1,
-               "raster_rows": min(tiles_m, manifest["raster_rows"])}
+               "raster_rows": min(tiles_m, manifest["raster_rows"]), "mode": 0,
+               "c": 0, "c_pitch": 0, "c_plane": 0, "bias": 0, "scale_a": 0, "scale_b": 0, "finish": 0,
+               "alpha": 1.0, "beta": 0.0}
     arguments = [c.create_string_buffer(maps[p["name"]], 128) if p["name"] in maps
                  else SCALAR[p["type"]](scalars[p["name"]]) for p in manifest["parameters"]]
     pointer_list = (c.c_void_p * len(arguments))(*(c.addressof(a) for a in arguments))

@@ -127,7 +127,9 @@ static int run_all(struct held *h, hewn_error *err)
     if (!status) status = hewn_allow_shared(h->context, f, 100000, err);
     if (!status) status = hewn_launch(h->context, f, &shape, NULL, err);
     if (!status) status = hewn_gemm_run(h->plan, 0x100000, 0x200000, 0x300000, NULL, err);
-    if (!status) status = hewn_gemm_run(h->shared, 0x100000, 0x200000, 0x300000, NULL, err);
+    const hewn_gemm_args args = {
+        .struct_size = sizeof args, .a = 0x100000, .b = 0x200000, .d = 0x300000, .alpha = 1};
+    if (!status) status = hewn_gemm_run_with(h->shared, &args, NULL, err);
     return status;
 }
 

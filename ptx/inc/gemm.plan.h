@@ -4,11 +4,15 @@
  *
  *   D[b] = A[b] * transpose(B[b]),  A: m x k, B: n x k, D: m x n, rows contiguous
  *
- * Parameters, in order: three tensor maps, then unsigned scalars of 64 and 32 bits, no gaps.
+ * That is, A and B are K-major; `mode` says where one is MN-major: A as k rows of m, B as k of n.
+ *
+ * Parameters, in order: three tensor maps, then scalars of 64 and 32 bits, no gaps.
  *
  *   map    | tensor          | dimensions {0, 1, 2} | box {0, 1, 2}                 | swizzle
  *   map_a  | A, input dtype  | {k, m, batch or 1}   | {TILE_K, TILE_M, 1}           | 128 B
+ *          | MN-major        | {m, k, batch or 1}   | {64, TILE_K, 1}               | 128 B
  *   map_b  | B, input dtype  | {k, n, batch or 1}   | {TILE_K, TILE_N, 1}           | 128 B
+ *          | MN-major        | {n, k, batch or 1}   | {64, TILE_K, 1}               | 128 B
  *   map_d  | D, output dtype | {whole, m, batch}    | {128 B of columns, D_ROWS, 1} | 128 B
  *
  * TMA stores clip a row at multiples of 16 bytes only: what lies between the end of a ragged row
@@ -21,7 +25,7 @@
  * the target's own gemm.plan.h.
  *
  * GEMM_SCALARS(X): X(type, name, rule), the rule in C over the problem (m, n, k, batch), the tile
- * shape and earlier scalars. Beyond the rules: every value is at least 1 (steps: 0 or 1), and
+ * shape and other scalars. Beyond the rules: every value is at least 1 (where 0 means something, 0), and
  * m, n, k and `tiles` are below 2^31 (coordinates are signed 32-bit; the tile counter must not
  * wrap).
  */
@@ -41,6 +45,12 @@
     X(u64, d, "address of D")                                                                      \
     X(u64, d_pitch, "bytes between rows of D")                                                     \
     X(u64, d_plane, "bytes between problems of D")                                                 \
+    X(u64, c, "finish & 2 ? address of C : 0")                                                     \
+    X(u64, c_pitch, "bytes between rows of C")                                                     \
+    X(u64, c_plane, "bytes between problems of C")                                                 \
+    X(u64, bias, "finish & 12 ? address of bias : 0")                                              \
+    X(u64, scale_a, "address of an f32, or 0")                                                     \
+    X(u64, scale_b, "address of an f32, or 0")                                                     \
     X(u32, m, "m")                                                                                 \
     X(u32, n, "n")                                                                                 \
     X(u32, k_blocks, "(k + tile_k - 1) / tile_k")                                                  \
@@ -49,10 +59,38 @@
     X(u32, tiles, "tiles_m * tiles_n * batch")                                                     \
     X(u32, step_a, "stride_a != 0")                                                                \
     X(u32, step_b, "stride_b != 0")                                                                \
-    X(u32, raster_rows, "min(tiles_m, raster_rows)")
+    X(u32, raster_rows, "min(tiles_m, raster_rows)")                                               \
+    X(u32, mode, "a_mn + 2 * b_mn")                                                                \
+    X(u32, finish, "1 factors, 2 C, 4 bias, 8 f32 bias; 16, 32, 48 relu, gelu, silu")              \
+    X(f32, alpha, "finish & 1 ? alpha : any")                                                      \
+    X(f32, beta, "finish & 2 ? beta : any")
 
-#define GEMM_SCALAR_COUNT 12
-#define GEMM_PARAM_BYTES  (3 * 128 + 3 * 8 + 9 * 4)
+#define GEMM_SCALAR_COUNT 22
+#define GEMM_PARAM_BYTES  (3 * 128 + 9 * 8 + 11 * 4 + 2 * 4)
+
+/* Bits of `mode`: the operand is MN-major. The kernel for sm_100f knows mode 0 alone. */
+#define GEMM_MODE_A_MN 1
+#define GEMM_MODE_B_MN 2
+
+/* Bits of `finish`; with none, D is the sums, rounded. Else
+ *   D = act(alpha * scale_a * scale_b * sum + beta * C + bias[column])
+ * The factors with SCALE (of the scales, those that have an address), C of D's dtype, BIAS of D's dtype
+ * or, BIAS_F32, fp32; one of the activations or none. The kernel for sm_100f knows finish 0 alone. */
+#define GEMM_FINISH_SCALE    1
+#define GEMM_FINISH_C        2
+#define GEMM_FINISH_BIAS     4
+#define GEMM_FINISH_BIAS_F32 8
+#define GEMM_FINISH_ACT      0x30 /* which: */
+#define GEMM_FINISH_RELU     0x10
+#define GEMM_FINISH_GELU     0x20
+#define GEMM_FINISH_SILU     0x30
+
+/* Bits of a target's CAN, what its kernels do beyond sums of K-major operands: MN-major ones, finish. */
+#define GEMM_CAN_MN     1
+#define GEMM_CAN_FINISH 2
+
+/* Elements of m or n in a box of an MN-major operand: one swizzle row. */
+#define GEMM_MN_BOX 64
 
 /* One row of a staged output box: a full 128-byte swizzle row. */
 #define GEMM_D_ROW_BYTES 128

@@ -44,6 +44,8 @@
 #define SM100F_GEMM_PAIR_N 1
 #define SM100F_GEMM_PARTS  1
 
+#define SM100F_GEMM_CAN 0
+
 /* Grid: min(tiles, SMs * CTAS_PER_SM) CTAs, each walking tiles ctaid, ctaid + grid, ... */
 #define SM100F_GEMM_CTAS_PER_SM 1
 /* Tile rows walked together (see inc/raster.inc): 16 x 9.25 tiles of one wave on 148 SMs cover

@@ -42,6 +42,8 @@
 
 #define SM90A_GEMM_TMEM_COLUMNS 0
 
+#define SM90A_GEMM_CAN (GEMM_CAN_MN | GEMM_CAN_FINISH)
+
 /* Grid: min(tiles, SMs * CTAS_PER_SM) CTAs, each walking tiles ctaid, ctaid + grid, ...; clusters
  * likewise, with the tiles of their CTAs together for a tile. */
 #define SM90A_GEMM_CTAS_PER_SM 1

@@ -7,20 +7,30 @@
 
 void gemm_write_problem(FILE *out, const struct module_id *id)
 {
-    fprintf(out, "  \"formula\": \"D[b] = A[b] * transpose(B[b])\",\n");
+    if (id->plan->gemm->can & GEMM_CAN_FINISH)
+        fprintf(out, "  \"formula\": \"D[b] = act(alpha * scale_a * scale_b * A[b] * "
+                     "transpose(B[b]) + beta * C[b] + bias)\",\n");
+    else
+        fprintf(out, "  \"formula\": \"D[b] = A[b] * transpose(B[b])\",\n");
     fprintf(out, "  \"dtypes\": {\"a\": \"%s\", \"b\": \"%s\", \"sum\": \"f32\", \"d\": \"%s\"},\n",
             id->in, id->in, id->out);
 }
 
+/* dims_mn: of an MN-major operand, NULL where there is no such thing. */
 static void write_map(FILE *out, char tensor, const char *dtype, const char *dims,
-                      const unsigned box[2], const char *end)
+                      const unsigned box[2], const char *dims_mn, unsigned tile_k, const char *end)
 {
+    fprintf(out,
+            "    {\"name\": \"map_%c\", \"tensor\": \"%c\", \"dtype\": \"%s\", \"rank\": 3,\n"
+            "     \"dims\": [%s], \"box\": [%u, %u, 1], \"element_strides\": [1, 1, 1],\n",
+            tensor + ('a' - 'A'), tensor, dtype, dims, box[0], box[1]);
+    if (dims_mn)
+        fprintf(out, "     \"dims_mn\": [%s], \"box_mn\": [%u, %u, 1],\n", dims_mn, GEMM_MN_BOX,
+                tile_k);
     fprintf(
         out,
-        "    {\"name\": \"map_%c\", \"tensor\": \"%c\", \"dtype\": \"%s\", \"rank\": 3,\n"
-        "     \"dims\": [%s], \"box\": [%u, %u, 1], \"element_strides\": [1, 1, 1],\n"
         "     \"interleave\": \"none\", \"swizzle\": \"128B\", \"out_of_bounds\": \"zero\"}%s\n",
-        tensor + ('a' - 'A'), tensor, dtype, dims, box[0], box[1], end);
+        end);
 }
 
 static void write_maps(FILE *out, const struct module_id *id)
@@ -36,9 +46,12 @@ static void write_maps(FILE *out, const struct module_id *id)
 
     snprintf(dims_d, sizeof dims_d, "\"max(n - n %% %u, %u)\", \"m\", \"batch\"", chunk, chunk);
     fprintf(out, "  \"tensor_maps\": [\n");
-    write_map(out, 'A', id->in, "\"k\", \"m\", \"step_a * (batch - 1) + 1\"", box_a, ",");
-    write_map(out, 'B', id->in, "\"k\", \"n\", \"step_b * (batch - 1) + 1\"", box_b, ",");
-    write_map(out, 'D', id->out, dims_d, box_d, "");
+    int mn = (p->can & GEMM_CAN_MN) != 0;
+    write_map(out, 'A', id->in, "\"k\", \"m\", \"step_a * (batch - 1) + 1\"", box_a,
+              mn ? "\"m\", \"k\", \"step_a * (batch - 1) + 1\"" : NULL, p->tile_k, ",");
+    write_map(out, 'B', id->in, "\"k\", \"n\", \"step_b * (batch - 1) + 1\"", box_b,
+              mn ? "\"n\", \"k\", \"step_b * (batch - 1) + 1\"" : NULL, p->tile_k, ",");
+    write_map(out, 'D', id->out, dims_d, box_d, NULL, 0, "");
     fprintf(out, "  ],\n");
 }
 

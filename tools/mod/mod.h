@@ -57,6 +57,7 @@ struct gemm_shape {
     unsigned tile_m, tile_n, tile_k; /* of a CTA */
     unsigned pair_m, pair_n, parts;  /* CTAs that share loads, the most parts of K */
     unsigned stages, raster_rows, d_rows;
+    unsigned can; /* GEMM_CAN_... */
 };
 
 struct attention_shape {

@@ -90,7 +90,7 @@ _Static_assert(SM100F_GEMM_ACC_COLUMNS == SM100F_GEMM_TILE_N, "one fp32 column a
     static const struct plan_flow t##_flows[] = PLAN_FLOWS(flow_list);              \
     static const struct gemm_shape t##_shape = {                                    \
         p##_TILE_M, p##_TILE_N, c##_TILE_K,      p##_PAIR_M, p##_PAIR_N,            \
-        p##_PARTS,  p##_STAGES, p##_RASTER_ROWS, c##_D_ROWS,                        \
+        p##_PARTS,  p##_STAGES, p##_RASTER_ROWS, c##_D_ROWS, c##_CAN,               \
     };
 #define TABLES(p, t) \
     TABLES_OF(p, p, t, p##_SHARED(PLAN_SHARED), p##_HANDOFFS(PLAN_HANDOFF), p##_FLOWS(PLAN_FLOW))

@@ -1,5 +1,5 @@
 /*
- * Values of the dtypes of attention as doubles, and rounding to them, vectorisable: to nearest even,
+ * Values of hewn's dtypes as doubles, and rounding to them, vectorisable: to nearest even,
  * e4m3 saturating at 448. f32 and f16 outputs overflow to infinity. tests/attention.c compares the
  * 16-bit ones with harness.c's.
  */

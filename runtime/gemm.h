@@ -1,0 +1,71 @@
+/*
+ * GEMM as the files runtime/gemm*.c share it. gemm_check.c turns a description into operands in bytes,
+ * gemm_kernels.c chooses a kernel, gemm.c makes a plan of both, gemm_run.c launches it. The kernels'
+ * side of the bargain is ptx/inc/gemm.plan.h and the plan header of each target.
+ */
+#ifndef HEWN_RUNTIME_GEMM_H
+#define HEWN_RUNTIME_GEMM_H
+
+#include "context.h"
+
+#include "gemm_kernels.h"
+
+#include "../ptx/inc/gemm.plan.h"
+
+enum {
+    GEMM_A,
+    GEMM_B,
+    GEMM_D,
+    GEMM_TENSORS, /* those with a tensor map */
+    GEMM_C = GEMM_TENSORS,
+    GEMM_OPERANDS,
+    GEMM_ALIGN = 16, /* bytes: base addresses and strides */
+    GEMM_MAX_EXTENT =
+        INT32_MAX /* TMA coordinates and the kernel's tile counter are 32-bit, signed */
+};
+
+/* The kernel's scalar parameters, in its order. */
+#define u64                 uint64_t
+#define u32                 uint32_t
+#define f32                 float
+#define X(type, name, rule) type name;
+struct gemm_scalars {
+    GEMM_SCALARS(X)
+};
+#undef X
+#undef f32
+#undef u32
+#undef u64
+
+/* One matrix of the problem as it is stored, or the row of `batch` such matrices. */
+struct gemm_operand {
+    char name;
+    uint64_t rows, columns;
+    uint64_t element; /* bytes */
+    uint64_t pitch;   /* bytes between rows */
+    uint64_t batch;   /* matrices behind the pointer: 1 where all problems share one */
+    uint64_t plane;   /* bytes between matrices */
+    uint64_t span;    /* bytes from the first element to the end of the last */
+};
+
+enum { GEMM_ATTRIBUTES = 2 /* of a launch: cluster, programmatic */ };
+
+struct hewn_gemm_plan {
+    const hewn_context *context;
+    const struct hewn_loaded *loaded;
+    const struct hewn_gemm_kernel *kernel;
+    uint32_t parts; /* of K, the CTAs of a cluster that sum up one tile */
+    uint32_t with;  /* hewn_gemm_with */
+    struct gemm_operand operands[GEMM_OPERANDS]; /* C's only where `with` has it */
+    uint64_t bias_span;                          /* bytes */
+    hewn_tensormap_desc maps[GEMM_TENSORS];      /* without address */
+    struct gemm_scalars scalars;                 /* without addresses and factors */
+    hewn_cu_launch_attribute attributes[GEMM_ATTRIBUTES];
+    hewn_cu_launch_config config; /* without stream */
+};
+
+/* Checks every rule of a description that does not depend on a device, and fills `operands`. */
+int hewn_gemm_check(const hewn_gemm_desc *d, struct gemm_operand operands[GEMM_OPERANDS],
+                    hewn_error *err);
+
+#endif

@@ -1,0 +1,153 @@
+/* The rules of hewn.h that a GEMM's description must keep on any device, and its operands in bytes. */
+#include "gemm.h"
+
+#include "error.h"
+
+static const uint64_t stride_end = UINT64_C(1) << 40; /* bytes; TMA's own limit */
+
+static int check_extent(const char *name, int64_t value, hewn_error *err)
+{
+    if (value < 1)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: %lld is not at least 1", name,
+                         (long long)value);
+    if (value > GEMM_MAX_EXTENT)
+        return hewn_fail(err, HEWN_ERR_LIMIT, "%s: %lld is more than %d, the kernel's limit", name,
+                         (long long)value, GEMM_MAX_EXTENT);
+    return HEWN_OK;
+}
+
+static int check_dtypes(const hewn_gemm_desc *d, hewn_error *err)
+{
+    const char *in = hewn_dtype_name(d->in);
+    if (d->in != HEWN_F16 && d->in != HEWN_BF16)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "in: dtype %d (%s) is neither f16 nor bf16", d->in,
+                         in ? in : "unknown");
+    const char *out = hewn_dtype_name(d->out);
+    if (d->out != HEWN_F32 && d->out != HEWN_F16 && d->out != HEWN_BF16)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: dtype %d (%s) is none of f32, f16, bf16",
+                         d->out, out ? out : "unknown");
+    return HEWN_OK;
+}
+
+static int check_major(const char *name, int major, hewn_error *err)
+{
+    if (major == HEWN_MAJOR_K || major == HEWN_MAJOR_MN) return HEWN_OK;
+    return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: %d is neither HEWN_MAJOR_K nor HEWN_MAJOR_MN",
+                     name, major);
+}
+
+/* What the end of the sums is to do. */
+static int check_finish(const hewn_gemm_desc *d, hewn_error *err)
+{
+    const uint32_t known = HEWN_GEMM_C | HEWN_GEMM_BIAS | HEWN_GEMM_SCALE_A | HEWN_GEMM_SCALE_B;
+    if (d->with & ~known)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "with: 0x%x has bits that no HEWN_GEMM_... has",
+                         d->with);
+    if (d->act < HEWN_ACT_NONE || d->act > HEWN_ACT_SILU)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "act: %d is no hewn_act", d->act);
+    if (d->bias_type != HEWN_F32 && d->bias_type != d->out) {
+        const char *type = hewn_dtype_name(d->bias_type);
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "bias_type: dtype %d (%s) is neither f32 nor D's",
+                         d->bias_type, type ? type : "unknown");
+    }
+    if (d->with & HEWN_GEMM_C || (!d->ldc && !d->stride_c)) return HEWN_OK;
+    return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                     "ldc, stride_c: %lld and %lld of a C that `with` does not have",
+                     (long long)d->ldc, (long long)d->stride_c);
+}
+
+/* `elements` becomes bytes, if TMA takes it as a stride. */
+static int check_stride(const struct gemm_operand *o, const char *what, int64_t elements,
+                        uint64_t *bytes, hewn_error *err)
+{
+    if (elements < 0)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%c: %s %lld elements is negative", o->name, what,
+                         (long long)elements);
+    if ((uint64_t)elements > (stride_end - 1) / o->element)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%c: %s %lld elements of %d B is not below 2^40 B",
+                         o->name, what, (long long)elements, (int)o->element);
+    *bytes = (uint64_t)elements * o->element;
+    if (*bytes % GEMM_ALIGN)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%c: %s %llu B is not a multiple of %d B", o->name,
+                         what, (unsigned long long)*bytes, GEMM_ALIGN);
+    return HEWN_OK;
+}
+
+/* Problems of one D may follow each other, or lie side by side in its rows; any other pattern is
+ * refused, though a few more would be free of overlap. */
+static int check_problems_apart(const struct gemm_operand *d, int64_t stride, hewn_error *err)
+{
+    uint64_t row = d->columns * d->element;
+    uint64_t matrix = (d->rows - 1) * d->pitch + row;
+    if (d->plane >= matrix) return HEWN_OK;
+    if (d->plane >= row && d->plane <= (d->pitch - row) / (d->batch - 1)) return HEWN_OK;
+    return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                     "D: batch stride %lld elements makes problems overlap: a problem spans %llu "
+                     "elements, a row %llu of its %llu",
+                     (long long)stride, (unsigned long long)(matrix / d->element),
+                     (unsigned long long)d->columns, (unsigned long long)(d->pitch / d->element));
+}
+
+/* Fills the derived fields of an operand whose name, rows, columns and element are set. */
+static int check_operand(struct gemm_operand *o, int64_t ld, int64_t batch, int64_t stride,
+                         hewn_error *err)
+{
+    if (ld == 0) ld = (int64_t)o->columns;
+    int status = check_stride(o, "row stride", ld, &o->pitch, err);
+    if (status) return status;
+    if ((uint64_t)ld < o->columns)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                         "%c: leading dimension %lld is less than the row's %llu elements", o->name,
+                         (long long)ld, (unsigned long long)o->columns);
+    o->batch = 1;
+    o->plane = o->pitch; /* with one matrix any legal stride will do */
+    if (batch > 1) {
+        uint64_t bytes;
+        status = check_stride(o, "batch stride", stride, &bytes, err);
+        if (status) return status;
+        if (bytes > 0 || o->name == 'D') {
+            o->batch = (uint64_t)batch;
+            o->plane = bytes;
+        }
+    }
+    uint64_t planes, rows;
+    if (__builtin_mul_overflow(o->batch - 1, o->plane, &planes) ||
+        __builtin_mul_overflow(o->rows - 1, o->pitch, &rows) ||
+        __builtin_add_overflow(planes, rows, &o->span) ||
+        __builtin_add_overflow(o->span, o->columns * o->element, &o->span))
+        return hewn_fail(err, HEWN_ERR_LIMIT, "%c: %llu rows of %llu B, %llu times: past 2^64 B",
+                         o->name, (unsigned long long)o->rows, (unsigned long long)o->pitch,
+                         (unsigned long long)o->batch);
+    if (o->batch > 1 && o->name == 'D') return check_problems_apart(o, stride, err);
+    return HEWN_OK;
+}
+
+int hewn_gemm_check(const hewn_gemm_desc *d, struct gemm_operand operands[GEMM_OPERANDS],
+                    hewn_error *err)
+{
+    int64_t batch = d->batch ? d->batch : 1;
+    int status = check_dtypes(d, err);
+    if (!status) status = check_extent("m", d->m, err);
+    if (!status) status = check_extent("n", d->n, err);
+    if (!status) status = check_extent("k", d->k, err);
+    if (!status) status = check_extent("batch", batch, err);
+    if (!status) status = check_major("major_a", d->major_a, err);
+    if (!status) status = check_major("major_b", d->major_b, err);
+    if (!status) status = check_finish(d, err);
+    if (status) return status;
+    uint64_t m = (uint64_t)d->m, n = (uint64_t)d->n, k = (uint64_t)d->k;
+    uint64_t in = hewn_dtype_size(d->in), out = hewn_dtype_size(d->out);
+    int mn_a = d->major_a == HEWN_MAJOR_MN, mn_b = d->major_b == HEWN_MAJOR_MN;
+    operands[GEMM_A] = (struct gemm_operand){
+        .name = 'A', .rows = mn_a ? k : m, .columns = mn_a ? m : k, .element = in};
+    operands[GEMM_B] = (struct gemm_operand){
+        .name = 'B', .rows = mn_b ? k : n, .columns = mn_b ? n : k, .element = in};
+    operands[GEMM_D] = (struct gemm_operand){.name = 'D', .rows = m, .columns = n, .element = out};
+    operands[GEMM_C] = (struct gemm_operand){.name = 'C', .rows = m, .columns = n, .element = out};
+    status = check_operand(&operands[GEMM_A], d->lda, batch, d->stride_a, err);
+    if (!status) status = check_operand(&operands[GEMM_B], d->ldb, batch, d->stride_b, err);
+    if (!status) status = check_operand(&operands[GEMM_D], d->ldd, batch, d->stride_d, err);
+    if (!status && d->with & HEWN_GEMM_C)
+        status = check_operand(&operands[GEMM_C], d->ldc, batch, d->stride_c, err);
+    return status;
+}

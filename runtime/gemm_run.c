@@ -1,0 +1,155 @@
+/* A run of a GEMM plan: checks the addresses, encodes three tensor maps on the stack and launches. */
+#include "gemm.h"
+
+#include "error.h"
+
+enum { PARAMS = GEMM_TENSORS + GEMM_SCALAR_COUNT, SCALE_BYTES = 4 };
+
+/* Two operands of one pitch that keep to different columns (views of one wide matrix) do not
+ * overlap though their ranges do. */
+static int columns_apart(const struct gemm_operand *x, hewn_deviceptr x_at,
+                         const struct gemm_operand *y, hewn_deviceptr y_at)
+{
+    uint64_t pitch = x->pitch;
+    if (pitch != y->pitch || x->plane % pitch || y->plane % pitch) return 0;
+    uint64_t offset = (y_at % pitch + pitch - x_at % pitch) % pitch; /* of y's rows within x's */
+    return offset >= x->columns * x->element && offset + y->columns * y->element <= pitch;
+}
+
+static int ranges_apart(hewn_deviceptr x, uint64_t x_span, hewn_deviceptr y, uint64_t y_span)
+{
+    return x + x_span <= y || y + y_span <= x;
+}
+
+static int check_address(const char *name, hewn_deviceptr at, uint32_t align, uint64_t span,
+                         hewn_error *err)
+{
+    if (at == 0) return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: address must not be 0", name);
+    if (at % align)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: address 0x%llx is not a multiple of %u", name,
+                         at, align);
+    if (span > UINT64_MAX - at)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                         "%s: address 0x%llx and %llu B run past the end of memory", name, at,
+                         (unsigned long long)span);
+    return HEWN_OK;
+}
+
+static int overlap(const hewn_gemm_plan *plan, hewn_deviceptr d, const char *name,
+                   hewn_deviceptr at, uint64_t span, hewn_error *err)
+{
+    return hewn_fail(err, HEWN_ERR_ARGUMENT, "D: %llu B at 0x%llx overlap %s, %llu B at 0x%llx",
+                     (unsigned long long)plan->operands[GEMM_D].span, d, name,
+                     (unsigned long long)span, at);
+}
+
+static int check_matrix(const hewn_gemm_plan *plan, int i, hewn_deviceptr at, hewn_deviceptr d,
+                        hewn_error *err)
+{
+    const struct gemm_operand *o = &plan->operands[i], *od = &plan->operands[GEMM_D];
+    const char name[] = {o->name, '\0'};
+    int status = check_address(name, at, GEMM_ALIGN, o->span, err);
+    if (status || i == GEMM_D || ranges_apart(at, o->span, d, od->span) ||
+        columns_apart(o, at, od, d))
+        return status;
+    /* C may be D: each element is read by who writes it */
+    if (i == GEMM_C && at == d && o->pitch == od->pitch && o->plane == od->plane &&
+        o->batch == od->batch)
+        return HEWN_OK;
+    return overlap(plan, d, name, at, o->span, err);
+}
+
+/* A vector or number beside the matrices: there if the plan has it, and only then. */
+static int check_beside(const hewn_gemm_plan *plan, uint32_t bit, const char *name,
+                        hewn_deviceptr at, uint32_t align, uint64_t span, hewn_deviceptr d,
+                        hewn_error *err)
+{
+    if (!(plan->with & bit)) {
+        if (at == 0) return HEWN_OK;
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: address 0x%llx, but the plan is without it",
+                         name, at);
+    }
+    int status = check_address(name, at, align, span, err);
+    if (status || ranges_apart(at, span, d, plan->operands[GEMM_D].span)) return status;
+    return overlap(plan, d, name, at, span, err);
+}
+
+static int check_args(const hewn_gemm_plan *plan, const hewn_gemm_args *a, hewn_error *err)
+{
+    int status = check_matrix(plan, GEMM_A, a->a, a->d, err);
+    if (!status) status = check_matrix(plan, GEMM_B, a->b, a->d, err);
+    if (!status) status = check_matrix(plan, GEMM_D, a->d, a->d, err);
+    if (status) return status;
+    if (!(plan->with & HEWN_GEMM_C) && a->beta != 0)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "beta: %g, but the plan is without C",
+                         (double)a->beta);
+    if (!(plan->with & HEWN_GEMM_C) && a->c != 0)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "C: address 0x%llx, but the plan is without it",
+                         a->c);
+    if (a->beta != 0) status = check_matrix(plan, GEMM_C, a->c, a->d, err);
+    if (!status)
+        status = check_beside(plan, HEWN_GEMM_BIAS, "bias", a->bias, GEMM_ALIGN, plan->bias_span,
+                              a->d, err);
+    if (!status)
+        status = check_beside(plan, HEWN_GEMM_SCALE_A, "scale_a", a->scale_a, SCALE_BYTES,
+                              SCALE_BYTES, a->d, err);
+    if (!status)
+        status = check_beside(plan, HEWN_GEMM_SCALE_B, "scale_b", a->scale_b, SCALE_BYTES,
+                              SCALE_BYTES, a->d, err);
+    return status;
+}
+
+static int run(const hewn_gemm_plan *plan, const hewn_gemm_args *a, hewn_stream stream,
+               hewn_error *err)
+{
+    const hewn_driver *driver = plan->context->driver;
+    const hewn_deviceptr at[GEMM_TENSORS] = {[GEMM_A] = a->a, [GEMM_B] = a->b, [GEMM_D] = a->d};
+    struct gemm_scalars scalars = plan->scalars;
+    hewn_cu_tensor_map maps[GEMM_TENSORS];
+    void *params[PARAMS];
+    int status = check_args(plan, a, err);
+    if (status) return status;
+    if (a->alpha != 1) scalars.finish |= GEMM_FINISH_SCALE;
+    if (a->beta != 0) scalars.finish |= GEMM_FINISH_C;
+    if (scalars.finish && !(plan->kernel->can & GEMM_CAN_FINISH))
+        return hewn_fail(err, HEWN_ERR_LIMIT, "alpha: %g: the kernels for %s do not have any but 1",
+                         (double)a->alpha, plan->kernel->target);
+    scalars.d = a->d;
+    scalars.c = a->beta != 0 ? a->c : 0;
+    scalars.bias = a->bias;
+    scalars.scale_a = a->scale_a;
+    scalars.scale_b = a->scale_b;
+    scalars.alpha = a->alpha;
+    scalars.beta = a->beta;
+    for (int i = 0; i < GEMM_TENSORS; i++) {
+        hewn_cu_result r = hewn_tensormap_encode_raw(driver, &maps[i], &plan->maps[i], at[i]);
+        if (r)
+            return hewn_fail_driver(err, driver, r, "cuTensorMapEncodeTiled", "%c at 0x%llx",
+                                    plan->operands[i].name, at[i]);
+        params[i] = &maps[i];
+    }
+    size_t n = GEMM_TENSORS;
+#define X(type, name, rule) params[n++] = &scalars.name;
+    GEMM_SCALARS(X)
+#undef X
+    hewn_cu_launch_config config = plan->config;
+    config.stream = stream;
+    return hewn_launch_config(driver, &config, plan->loaded->function, params, err);
+}
+
+int hewn_gemm_run(const hewn_gemm_plan *plan, hewn_deviceptr a, hewn_deviceptr b, hewn_deviceptr d,
+                  hewn_stream stream, hewn_error *err)
+{
+    const hewn_gemm_args args = {.a = a, .b = b, .d = d, .alpha = 1};
+    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
+    return run(plan, &args, stream, err);
+}
+
+int hewn_gemm_run_with(const hewn_gemm_plan *plan, const hewn_gemm_args *args, hewn_stream stream,
+                       hewn_error *err)
+{
+    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
+    int status = hewn_check_struct(args, sizeof *args, "hewn_gemm_args", err);
+    if (status) return status;
+    return run(plan, args, stream, err);
+}

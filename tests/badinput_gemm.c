@@ -1,0 +1,293 @@
+/* Every bad input to hewn_gemm: the error names argument, value and rule, and nothing is launched. */
+#include "badinput.h"
+
+static hewn_gemm_desc good_gemm(void)
+{
+    return (hewn_gemm_desc){.struct_size = sizeof(hewn_gemm_desc),
+                            .m = 100,
+                            .n = 200,
+                            .k = 64,
+                            .in = HEWN_BF16,
+                            .out = HEWN_F32};
+}
+
+#define BAD_GEMM(change, status, words)                                                           \
+    do {                                                                                          \
+        hewn_gemm_desc d = good_gemm();                                                           \
+        hewn_gemm_plan *plan = NULL;                                                              \
+        change;                                                                                   \
+        REFUSE("gemm: " #change, hewn_gemm_plan_create(context, &d, &plan, &err), status, words); \
+        CHECK(plan == NULL, "a plan came back");                                                  \
+    } while (0)
+
+static void gemm_problem(hewn_context *context)
+{
+    BAD_GEMM(d.struct_size = 0, HEWN_ERR_ARGUMENT, "hewn_gemm_desc: struct_size 0");
+    BAD_GEMM(d.m = 0, HEWN_ERR_ARGUMENT, "m: 0 is not at least 1");
+    BAD_GEMM(d.n = -5, HEWN_ERR_ARGUMENT, "n: -5 is not at least 1");
+    BAD_GEMM(d.k = 0, HEWN_ERR_ARGUMENT, "k: 0 is not at least 1");
+    BAD_GEMM(d.m = INT64_MAX, HEWN_ERR_LIMIT, "m: 9223372036854775807 is more than 2147483647");
+    BAD_GEMM(d.k = 1LL << 31, HEWN_ERR_LIMIT, "k: 2147483648 is more than 2147483647");
+    BAD_GEMM(d.batch = -1, HEWN_ERR_ARGUMENT, "batch: -1 is not at least 1");
+    BAD_GEMM((d.m = d.n = INT32_MAX, d.ldd = 1LL << 31), HEWN_ERR_LIMIT,
+             "m, n, batch: 8388608 x 8388608 tiles of 256 x 256, 1 times, are more than");
+    BAD_GEMM(d.variant = "square", HEWN_ERR_ARGUMENT,
+             "variant, parts: no kernel for sm_90a is called \"square\"");
+    BAD_GEMM((d.variant = "pair", d.parts = 2), HEWN_ERR_ARGUMENT,
+             "is called \"pair\" and takes 2 parts of K");
+    BAD_GEMM(d.parts = 9, HEWN_ERR_ARGUMENT, "takes 9 parts of K");
+    BAD_GEMM(d.in = HEWN_F32, HEWN_ERR_ARGUMENT, "in: dtype 0 (f32) is neither f16 nor bf16");
+    BAD_GEMM(d.in = 7, HEWN_ERR_ARGUMENT, "in: dtype 7 (unknown) is neither f16 nor bf16");
+    BAD_GEMM(d.out = -1, HEWN_ERR_ARGUMENT, "out: dtype -1 (unknown) is none of f32, f16, bf16");
+    BAD_GEMM(d.major_a = 2, HEWN_ERR_ARGUMENT,
+             "major_a: 2 is neither HEWN_MAJOR_K nor HEWN_MAJOR_MN");
+    BAD_GEMM(d.major_b = -1, HEWN_ERR_ARGUMENT, "major_b: -1 is neither");
+    BAD_GEMM(d.act = 4, HEWN_ERR_ARGUMENT, "act: 4 is no hewn_act");
+    BAD_GEMM(d.with = 16, HEWN_ERR_ARGUMENT, "with: 0x10 has bits that no HEWN_GEMM_... has");
+    BAD_GEMM((d.with = HEWN_GEMM_BIAS, d.bias_type = HEWN_F16), HEWN_ERR_ARGUMENT,
+             "bias_type: dtype 1 (f16) is neither f32 nor D's");
+    BAD_GEMM(d.ldc = 200, HEWN_ERR_ARGUMENT,
+             "ldc, stride_c: 200 and 0 of a C that `with` does not have");
+    BAD_GEMM(d.in = HEWN_E4M3, HEWN_ERR_ARGUMENT, "in: dtype 3 (e4m3) is neither f16 nor bf16");
+    BAD_GEMM(d.out = HEWN_E4M3, HEWN_ERR_ARGUMENT, "out: dtype 3 (e4m3) is none of f32, f16, bf16");
+}
+
+static void gemm_strides(hewn_context *context)
+{
+    BAD_GEMM(d.lda = 4100, HEWN_ERR_ARGUMENT, "A: row stride 8200 B is not a multiple of 16 B");
+    BAD_GEMM(d.k = 63, HEWN_ERR_ARGUMENT, "A: row stride 126 B is not a multiple of 16 B");
+    BAD_GEMM(d.ldb = 56, HEWN_ERR_ARGUMENT,
+             "B: leading dimension 56 is less than the row's 64 elements");
+    BAD_GEMM(d.major_a = 1, HEWN_ERR_ARGUMENT, "A: row stride 200 B is not a multiple of 16 B");
+    BAD_GEMM((d.major_b = 1, d.ldb = 192), HEWN_ERR_ARGUMENT,
+             "B: leading dimension 192 is less than the row's 200 elements");
+    BAD_GEMM(d.lda = -64, HEWN_ERR_ARGUMENT, "A: row stride -64 elements is negative");
+    BAD_GEMM(d.lda = INT64_MAX, HEWN_ERR_ARGUMENT,
+             "A: row stride 9223372036854775807 elements of 2 B is not below 2^40 B");
+    BAD_GEMM(d.ldd = 202, HEWN_ERR_ARGUMENT, "D: row stride 808 B is not a multiple of 16 B");
+    BAD_GEMM(d.ldd = 100, HEWN_ERR_ARGUMENT, "D: leading dimension 100 is less than");
+    BAD_GEMM((d.with = HEWN_GEMM_C, d.ldc = 201), HEWN_ERR_ARGUMENT,
+             "C: row stride 804 B is not a multiple of 16 B");
+    BAD_GEMM((d.with = HEWN_GEMM_C, d.ldc = 100), HEWN_ERR_ARGUMENT,
+             "C: leading dimension 100 is less than the row's 200 elements");
+    BAD_GEMM((d.with = HEWN_GEMM_C, d.batch = 2, d.stride_d = 20000, d.stride_c = -4),
+             HEWN_ERR_ARGUMENT, "C: batch stride -4 elements is negative");
+    BAD_GEMM(d.batch = 2, HEWN_ERR_ARGUMENT, "D: batch stride 0 elements makes problems overlap");
+    BAD_GEMM((d.batch = 2, d.stride_d = 19996), HEWN_ERR_ARGUMENT,
+             "D: batch stride 19996 elements makes problems overlap: a problem spans 20000");
+    BAD_GEMM((d.batch = 3, d.ldd = 600, d.stride_d = 204), HEWN_ERR_ARGUMENT,
+             "D: batch stride 204 elements makes problems overlap");
+    BAD_GEMM((d.batch = 2, d.stride_d = 20000, d.stride_a = 100), HEWN_ERR_ARGUMENT,
+             "A: batch stride 200 B is not a multiple of 16 B");
+    BAD_GEMM((d.batch = 2, d.stride_d = 20000, d.stride_b = -64), HEWN_ERR_ARGUMENT,
+             "B: batch stride -64 elements is negative");
+    BAD_GEMM((d.m = d.batch = INT32_MAX, d.ldd = 1LL << 37, d.stride_d = 1LL << 37), HEWN_ERR_LIMIT,
+             "past 2^64 B");
+}
+
+static void gemm_calls(hewn_context *context)
+{
+    hewn_gemm_desc d = good_gemm();
+    hewn_gemm_plan *plan = NULL;
+    hewn_gemm_plan_info info = {.struct_size = 3};
+    REFUSE("gemm: no context", hewn_gemm_plan_create(NULL, &d, &plan, &err), HEWN_ERR_ARGUMENT,
+           "context: must not be NULL");
+    REFUSE("gemm: no problem", hewn_gemm_plan_create(context, NULL, &plan, &err), HEWN_ERR_ARGUMENT,
+           "hewn_gemm_desc: must not be NULL");
+    REFUSE("gemm: no output", hewn_gemm_plan_create(context, &d, NULL, &err), HEWN_ERR_ARGUMENT,
+           "out: must not be NULL");
+    REFUSE("gemm: run of no plan", hewn_gemm_run(NULL, 16, 16, 16, NULL, &err), HEWN_ERR_ARGUMENT,
+           "plan: must not be NULL");
+    if (hewn_gemm_plan_create(context, &d, &plan, NULL)) return;
+    REFUSE("gemm: describe without struct_size", hewn_gemm_plan_describe(plan, &info, &err),
+           HEWN_ERR_ARGUMENT, "hewn_gemm_plan_info: struct_size 3");
+    REFUSE("gemm: describe no plan", hewn_gemm_plan_describe(NULL, &info, &err), HEWN_ERR_ARGUMENT,
+           "plan: must not be NULL");
+    hewn_gemm_plan_destroy(plan);
+}
+
+static void gemm_addresses(hewn_context *context)
+{
+    enum { AT_A = 0x100000, AT_B = 0x200000, AT_D = 0x300000, A_BYTES = 100 * 64 * 2 };
+    hewn_gemm_desc d = good_gemm();
+    hewn_gemm_plan *plan = NULL;
+    if (hewn_gemm_plan_create(context, &d, &plan, NULL)) return;
+    REFUSE("gemm: A is 0", hewn_gemm_run(plan, 0, AT_B, AT_D, NULL, &err), HEWN_ERR_ARGUMENT,
+           "A: address must not be 0");
+    REFUSE("gemm: B askew", hewn_gemm_run(plan, AT_A, AT_B + 8, AT_D, NULL, &err),
+           HEWN_ERR_ARGUMENT, "B: address 0x200008 is not a multiple of 16");
+    REFUSE("gemm: D past the end of memory",
+           hewn_gemm_run(plan, AT_A, AT_B, UINT64_MAX - 79999 + 16, NULL, &err), HEWN_ERR_ARGUMENT,
+           "D: address 0xfffffffffffec790 and 80000 B run past the end of memory");
+    REFUSE("gemm: D is A", hewn_gemm_run(plan, AT_A, AT_B, AT_A, NULL, &err), HEWN_ERR_ARGUMENT,
+           "D: 80000 B at 0x100000 overlap A, 12800 B at 0x100000");
+    REFUSE("gemm: D begins in the last bytes of A",
+           hewn_gemm_run(plan, AT_A, AT_B, AT_A + A_BYTES - 16, NULL, &err), HEWN_ERR_ARGUMENT,
+           "overlap A");
+    REFUSE("gemm: D ends in the first bytes of B",
+           hewn_gemm_run(plan, AT_A, AT_B, AT_B - 80000 + 16, NULL, &err), HEWN_ERR_ARGUMENT,
+           "overlap B");
+    CHECK_INT(fake.launches, 0);
+    if (test_case("gemm: D right behind A, right before B")) {
+        hewn_error err = {0};
+        CHECK(!hewn_gemm_run(plan, AT_A, AT_B, AT_A + A_BYTES, NULL, &err), "%s", err.message);
+        CHECK(!hewn_gemm_run(plan, AT_A, AT_B, AT_B - 80000, NULL, &err), "%s", err.message);
+        CHECK_INT(fake.launches, 2);
+    }
+    hewn_gemm_plan_destroy(plan);
+}
+
+#define BAD_ARGS(change, words)                                                  \
+    do {                                                                         \
+        hewn_gemm_args a = good_args();                                          \
+        change;                                                                  \
+        REFUSE("gemm: args: " #change, hewn_gemm_run_with(plan, &a, NULL, &err), \
+               HEWN_ERR_ARGUMENT, words);                                        \
+    } while (0)
+
+static hewn_gemm_args good_args(void)
+{
+    return (hewn_gemm_args){.struct_size = sizeof(hewn_gemm_args),
+                            .a = 0x100000,
+                            .b = 0x200000,
+                            .d = 0x300000,
+                            .c = 0x400000,
+                            .bias = 0x500000,
+                            .scale_a = 0x600000,
+                            .scale_b = 0x600004,
+                            .alpha = 1,
+                            .beta = 1};
+}
+
+static void gemm_args(hewn_context *context)
+{
+    hewn_gemm_desc d = good_gemm();
+    hewn_gemm_plan *plan = NULL;
+    const long launches = fake.launches;
+    d.with = HEWN_GEMM_C | HEWN_GEMM_BIAS | HEWN_GEMM_SCALE_A | HEWN_GEMM_SCALE_B;
+    d.ldc = 208;
+    if (hewn_gemm_plan_create(context, &d, &plan, NULL)) return;
+    REFUSE("gemm: args: none", hewn_gemm_run_with(plan, NULL, NULL, &err), HEWN_ERR_ARGUMENT,
+           "hewn_gemm_args: must not be NULL");
+    BAD_ARGS(a.struct_size = 8, "hewn_gemm_args: struct_size 8");
+    BAD_ARGS(a.a = 0, "A: address must not be 0");
+    BAD_ARGS(a.c = 0, "C: address must not be 0");
+    BAD_ARGS(a.c += 8, "C: address 0x400008 is not a multiple of 16");
+    BAD_ARGS(a.c = UINT64_MAX - 15, "C: address 0xfffffffffffffff0 and 83168 B run past the end");
+    BAD_ARGS(a.c = a.d, "D: 80000 B at 0x300000 overlap C, 83168 B at 0x300000");
+    BAD_ARGS(a.c = a.d + 79984, "D: 80000 B at 0x300000 overlap C");
+    BAD_ARGS(a.bias = 0, "bias: address must not be 0");
+    BAD_ARGS(a.bias += 4, "bias: address 0x500004 is not a multiple of 16");
+    BAD_ARGS(a.bias = a.d + 79984, "D: 80000 B at 0x300000 overlap bias, 800 B at 0x313870");
+    BAD_ARGS(a.scale_a = 0, "scale_a: address must not be 0");
+    BAD_ARGS(a.scale_a += 2, "scale_a: address 0x600002 is not a multiple of 4");
+    BAD_ARGS(a.scale_b = a.d + 4, "overlap scale_b, 4 B at 0x300004");
+    REFUSE("gemm: args: run without bias",
+           hewn_gemm_run(plan, 0x100000, 0x200000, 0x300000, NULL, &err), HEWN_ERR_ARGUMENT,
+           "bias: address must not be 0");
+    CHECK_INT(fake.launches, launches);
+    if (test_case("gemm: args: C may be 0 where beta is")) {
+        hewn_gemm_args a = good_args();
+        hewn_error err = {0};
+        a.c = 0, a.beta = 0;
+        CHECK(!hewn_gemm_run_with(plan, &a, NULL, &err), "%s", err.message);
+    }
+    hewn_gemm_plan_destroy(plan);
+    d = good_gemm();
+    if (hewn_gemm_plan_create(context, &d, &plan, NULL)) return;
+    BAD_ARGS(a.beta = 0.5F, "beta: 0.5, but the plan is without C");
+    BAD_ARGS(a.beta = 0, "C: address 0x400000, but the plan is without it");
+    BAD_ARGS((a.beta = 0, a.c = 0), "bias: address 0x500000, but the plan is without it");
+    BAD_ARGS((a.beta = 0, a.c = a.bias = 0),
+             "scale_a: address 0x600000, but the plan is without it");
+    hewn_gemm_plan_destroy(plan);
+}
+
+/* C in D's place: the same elements, or refused. */
+static void gemm_in_place(hewn_context *context)
+{
+    hewn_gemm_desc d = good_gemm();
+    hewn_gemm_plan *plan = NULL;
+    d.with = HEWN_GEMM_C;
+    d.batch = 3;
+    d.stride_a = 6400;
+    d.stride_c = d.stride_d = 20000;
+    if (hewn_gemm_plan_create(context, &d, &plan, NULL)) return;
+    hewn_gemm_args a = good_args();
+    a.c = a.d;
+    a.bias = a.scale_a = a.scale_b = 0;
+    if (test_case("gemm: C is D")) {
+        hewn_error err = {0};
+        CHECK(!hewn_gemm_run_with(plan, &a, NULL, &err), "%s", err.message);
+    }
+    hewn_gemm_plan_destroy(plan);
+    d.stride_c = 0;
+    if (hewn_gemm_plan_create(context, &d, &plan, NULL)) return;
+    REFUSE("gemm: one C for all problems is D's first", hewn_gemm_run_with(plan, &a, NULL, &err),
+           HEWN_ERR_ARGUMENT, "overlap C");
+    hewn_gemm_plan_destroy(plan);
+}
+
+/* A, B and D as columns of one wide matrix: their ranges overlap, their elements do not. */
+static void gemm_columns(hewn_context *context)
+{
+    enum { AT = 0x100000, PITCH = 1024 };
+    hewn_gemm_desc d = good_gemm();
+    hewn_gemm_plan *plan = NULL;
+    d.n = 64;
+    d.lda = d.ldb = PITCH / 2;
+    d.ldd = PITCH / 4;
+    if (hewn_gemm_plan_create(context, &d, &plan, NULL)) return;
+    if (test_case("gemm: operands side by side in one matrix")) {
+        hewn_error err = {0};
+        CHECK(!hewn_gemm_run(plan, AT, AT + 128, AT + 256, NULL, &err), "%s", err.message);
+        CHECK(!hewn_gemm_run(plan, AT + 256, AT + 384, AT, NULL, &err), "%s", err.message);
+    }
+    REFUSE("gemm: operands side by side, one column too close",
+           hewn_gemm_run(plan, AT, AT + 128, AT + 240, NULL, &err), HEWN_ERR_ARGUMENT, "overlap B");
+    REFUSE("gemm: operands side by side, D runs into the next row of A",
+           hewn_gemm_run(plan, AT, AT + 128, AT + PITCH - 240, NULL, &err), HEWN_ERR_ARGUMENT,
+           "overlap A");
+    hewn_gemm_plan_destroy(plan);
+}
+
+/* What the kernel for sm_100f does not do. */
+static void gemm_blackwell(hewn_context *context)
+{
+    BAD_GEMM((d.major_a = 1, d.m = 104), HEWN_ERR_LIMIT,
+             "major_a: MN-major A: the kernels for sm_100f do not have it");
+    BAD_GEMM(d.major_b = 1, HEWN_ERR_LIMIT, "major_b: MN-major B: the kernels for sm_100f");
+    BAD_GEMM(d.act = HEWN_ACT_RELU, HEWN_ERR_LIMIT, "act: activations: the kernels for sm_100f");
+    BAD_GEMM(d.with = HEWN_GEMM_BIAS, HEWN_ERR_LIMIT, "with: C, bias and scales: the kernels for");
+    hewn_gemm_desc d = good_gemm();
+    hewn_gemm_plan *plan = NULL;
+    hewn_gemm_args a = good_args();
+    if (hewn_gemm_plan_create(context, &d, &plan, NULL)) return;
+    a.c = a.bias = a.scale_a = a.scale_b = 0, a.beta = 0, a.alpha = 2;
+    REFUSE("gemm: alpha on sm_100f", hewn_gemm_run_with(plan, &a, NULL, &err), HEWN_ERR_LIMIT,
+           "alpha: 2: the kernels for sm_100f do not have any but 1");
+    hewn_gemm_plan_destroy(plan);
+}
+
+void gemm(void)
+{
+    hewn_driver *driver = NULL;
+    hewn_context *context = attach_fake(&driver, 9, 0);
+    gemm_problem(context);
+    gemm_strides(context);
+    gemm_calls(context);
+    gemm_addresses(context);
+    gemm_columns(context);
+    gemm_args(context);
+    gemm_in_place(context);
+    detach_fake(driver, context);
+    context = attach_fake(&driver, 10, 0);
+    gemm_blackwell(context);
+    detach_fake(driver, context);
+    context = attach_fake(&driver, 9, 0);
+    fake.max_shared = 101376;
+    hewn_detach(context);
+    if (!hewn_attach_primary(driver, 0, &context, NULL))
+        BAD_GEMM(d.m = 1, HEWN_ERR_LIMIT, "are more than the 101376 B a block of this device");
+    detach_fake(driver, context);
+}
