@@ -17,15 +17,22 @@
         .ctas_per_sm = C##_CTAS_PER_SM, .raster_rows = P##_RASTER_ROWS, .can = C##_CAN          \
     }
 
+/* Of equal cost, the first: the one that needs no clusters comes behind those that share loads. */
 static const struct hewn_gemm_kernel kernels[] = {
-    KERNEL("sm_90a", "plain", SM90A_GEMM, SM90A_GEMM),
     KERNEL("sm_90a", "pair", SM90A_GEMM, SM90A_GEMM_PAIR),
     KERNEL("sm_90a", "small", SM90A_GEMM, SM90A_GEMM_SMALL),
     KERNEL("sm_90a", "narrow", SM90A_GEMM, SM90A_GEMM_NARROW),
     KERNEL("sm_90a", "split", SM90A_GEMM, SM90A_GEMM_SPLIT),
     KERNEL("sm_90a", "flat", SM90A_GEMM, SM90A_GEMM_FLAT),
+    KERNEL("sm_90a", "plain", SM90A_GEMM, SM90A_GEMM),
     KERNEL("sm_100f", "plain", SM100F_GEMM, SM100F_GEMM),
 };
+
+const struct hewn_gemm_kernel *hewn_gemm_kernels(size_t *count)
+{
+    *count = sizeof kernels / sizeof kernels[0];
+    return kernels;
+}
 
 static uint64_t ceil_div(uint64_t a, uint64_t b)
 {
@@ -46,13 +53,13 @@ uint32_t hewn_gemm_clusters(uint32_t sm_count, uint32_t cluster)
  *   multiply = tile_m * tile_n * tile_k / 2048 + BESIDE     a k-block on the tensor cores
  *   inbound  = bytes of a k-block / SM_BYTES                a k-block into an SM
  *   memory   = (A + B + D) / MEMORY_BYTES                   everything once from memory
- *   l2       = (what all CTAs load, halves of pairs once + A + B + D) / L2_BYTES
+ *   l2       = what all CTAs load, halves of pairs once, / L2_BYTES
  *   cost     = max(memory, l2, waves * blocks * max(multiply, inbound)) + waves * tile
  *   tile     = FILL + tile_m * tile_n / 32, with parts EXCHANGE more
  * ..._BYTES: bytes a cycle, of an SM or of all.
  */
 enum {
-    SM_BYTES = 60,
+    SM_BYTES = 52,
     L2_BYTES = 6000,
     MEMORY_BYTES = 2300,
     BESIDE = 48,
@@ -78,7 +85,7 @@ static uint64_t cost(const struct hewn_gemm_kernel *k, uint32_t parts,
     uint64_t once = p->batch * ((p->m + p->n) * p->k * p->in + p->m * p->n * p->out);
     uint64_t loads =
         tiles * pair * k_blocks * (k->tile_m / k->pair_n + k->tile_n / k->pair_m) * row;
-    uint64_t memory = larger(once / MEMORY_BYTES, (loads + once) / L2_BYTES);
+    uint64_t memory = larger(once / MEMORY_BYTES, loads / L2_BYTES);
     uint64_t compute = waves * ceil_div(k_blocks, parts) * larger(multiply, inbound);
     return larger(memory, compute) + waves * (FILL + area / 32 + (parts > 1 ? EXCHANGE : 0));
 }

@@ -30,6 +30,9 @@ struct hewn_gemm_choice {
     uint32_t parts; /* of K */
 };
 
+/* All of them, of every target. */
+const struct hewn_gemm_kernel *hewn_gemm_kernels(size_t *count);
+
 /* Clusters of that many CTAs, one CTA an SM, that run at once on a device of `sm_count` SMs; an
  * estimate, where no driver is asked. */
 uint32_t hewn_gemm_clusters(uint32_t sm_count, uint32_t cluster);

@@ -14,6 +14,8 @@
     X("info", info, "", "driver, devices, modules and where each runs")                            \
     X("gemm", gemm, "A.npy B.npy -o C.npy [--in bf16|f16] [--out f32|f16|bf16]",                   \
       "C = A * transpose(B); A is [M,K], B is [N,K]")                                              \
+    X("tune", tune, "MxNxK… [--in T] [--out T] [--batch N]",                                       \
+      "time every kernel that could run a product on this GPU; the fastest as a row of C")         \
     X("attention", attention,                                                                      \
       "Q.npy K.npy V.npy -o O.npy | FILE.safetensors --q NAME --k NAME --v NAME -o O.npy\n"        \
       "      [--causal] [--window L,R] [--sink S.npy] [--lse LSE.npy] [--scale X] [--splits N]\n"  \
