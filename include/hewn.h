@@ -269,11 +269,13 @@ int hewn_launch(const hewn_context *context, hewn_function function, const hewn_
 
 /* ------------------------------------------------------------------------------------ gemm -- */
 
-/* HEWN_E4M3: 8-bit floats of 4 exponent and 3 mantissa bits, no infinities; attention's inputs. */
-typedef enum hewn_dtype { HEWN_F32 = 0, HEWN_F16 = 1, HEWN_BF16 = 2, HEWN_E4M3 = 3 } hewn_dtype;
+/* 8-bit floats: HEWN_E4M3 of 4 exponent and 3 mantissa bits, no infinities; HEWN_E5M2 of 5 and 2. */
+typedef enum hewn_dtype {
+    HEWN_F32 = 0, HEWN_F16 = 1, HEWN_BF16 = 2, HEWN_E4M3 = 3, HEWN_E5M2 = 4
+} hewn_dtype;
 
 size_t hewn_dtype_size(int dtype);      /* bytes; 0 for what is no dtype */
-const char *hewn_dtype_name(int dtype); /* "f32", "f16", "bf16", "e4m3"; NULL for what is no dtype */
+const char *hewn_dtype_name(int dtype); /* "f32", "f16", "bf16", "e4m3", "e5m2", or NULL */
 
 /*
  * D[b] = act(alpha * scale_a * scale_b * A[b] * transpose(B[b]) + beta * C[b] + bias)
@@ -290,7 +292,11 @@ const char *hewn_dtype_name(int dtype); /* "f32", "f16", "bf16", "e4m3"; NULL fo
  * x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); silu(x) = x / (1 + exp(-x)); NaN stays NaN, and
  * -infinity becomes NaN in gelu and silu.
  *
- * sm_90a only, elsewhere HEWN_ERR_LIMIT: HEWN_MAJOR_MN, and all that is not plain.
+ * Inputs of 8 bits: A and B each e4m3 or e5m2, K-major. The tensor cores of sm_90a keep 13 fraction bits
+ * of such sums: with HEWN_ACCUMULATE_FULL only within 128 k, whose sums are added up in fp32; with
+ * HEWN_ACCUMULATE_FAST along all of k.
+ *
+ * sm_90a only, elsewhere HEWN_ERR_LIMIT: 8-bit inputs, HEWN_MAJOR_MN, and all that is not plain.
  *
  * Rules: m, n, k, batch in 1..2^31-1, and so the number of output tiles; base addresses and row
  * strides (bytes) multiples of 16; ld >= row length; batch strides multiples of 16 bytes (0 for A or
@@ -306,6 +312,8 @@ typedef enum hewn_major {
     HEWN_MAJOR_MN = 1 /* elements along m (of A) or n (of B) are */
 } hewn_major;
 
+typedef enum hewn_accumulate { HEWN_ACCUMULATE_FULL = 0, HEWN_ACCUMULATE_FAST = 1 } hewn_accumulate;
+
 typedef enum hewn_act {
     HEWN_ACT_NONE = 0, HEWN_ACT_RELU = 1, HEWN_ACT_GELU = 2, HEWN_ACT_SILU = 3
 } hewn_act;
@@ -318,13 +326,15 @@ typedef enum hewn_gemm_with {
 typedef struct hewn_gemm_desc {
     size_t struct_size;
     int64_t m, n, k;
-    int in, out;           /* hewn_dtype: HEWN_F16 or HEWN_BF16 in; any of the three out */
+    int in, out;           /* hewn_dtype: A's, of 16 or 8 bits; D's, of 32 or 16 */
     int64_t lda, ldb, ldd; /* elements; 0: the row's own length */
     int64_t batch;         /* 0 is read as 1 */
     int64_t stride_a, stride_b, stride_d; /* elements between problems; unused when batch is 1 */
     const char *variant; /* the kernel's, as hewn_gemm_plan_info names it; NULL: the cheapest here */
     uint32_t parts;      /* CTAs of a cluster among which K is cut, 1 to 8; 0: as is cheapest */
     int major_a, major_b; /* hewn_major */
+    int in_b;             /* B's hewn_dtype: `in`, or 0 for it; of 8 bits the other, too */
+    int accumulate;       /* hewn_accumulate; nothing to 16-bit inputs */
     int act;              /* hewn_act */
     uint32_t with;        /* hewn_gemm_with, or'ed */
     int64_t ldc;          /* elements; 0: n */
@@ -343,7 +353,7 @@ typedef struct hewn_gemm_plan_info {
     uint32_t dynamic_shared;
     uint32_t tmem_columns;
     uint32_t tile_m, tile_n, tile_k, stages; /* the tile of D that a CTA computes */
-    const char *variant; /* sm_90a: "plain", "pair", "split", "flat" (ptx/sm_90a/gemm.plan.h) */
+    const char *variant; /* sm_90a: "plain", "pair", "small", ... (ptx/sm_90a/gemm.plan.h) */
     uint32_t parts;
 } hewn_gemm_plan_info;
 

@@ -7,7 +7,8 @@ static const struct {
 } dtypes[] = {[HEWN_F32] = {"f32", 4},
               [HEWN_F16] = {"f16", 2},
               [HEWN_BF16] = {"bf16", 2},
-              [HEWN_E4M3] = {"e4m3", 1}};
+              [HEWN_E4M3] = {"e4m3", 1},
+              [HEWN_E5M2] = {"e5m2", 1}};
 
 static int is_dtype(int dtype)
 {

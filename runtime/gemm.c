@@ -23,6 +23,21 @@ static uint32_t ceil_div(uint64_t a, uint32_t b)
     return (uint32_t)((a + b - 1) / b);
 }
 
+static int dtype_b(const hewn_gemm_desc *d)
+{
+    return d->in_b ? d->in_b : d->in;
+}
+
+static uint32_t mode_of(const hewn_gemm_desc *d)
+{
+    if (hewn_dtype_size(d->in) == 1)
+        return (d->in == HEWN_E5M2 ? GEMM_MODE_A_E5M2 : 0) |
+               (dtype_b(d) == HEWN_E5M2 ? GEMM_MODE_B_E5M2 : 0) |
+               (d->accumulate == HEWN_ACCUMULATE_FULL ? GEMM_MODE_PROMOTE : 0);
+    return (d->major_a == HEWN_MAJOR_MN ? GEMM_MODE_A_MN : 0) |
+           (d->major_b == HEWN_MAJOR_MN ? GEMM_MODE_B_MN : 0);
+}
+
 static const uint32_t act_bits[] = {[HEWN_ACT_NONE] = 0,
                                     [HEWN_ACT_RELU] = GEMM_FINISH_RELU,
                                     [HEWN_ACT_GELU] = GEMM_FINISH_GELU,
@@ -36,7 +51,7 @@ static int compute_scalars(const struct hewn_gemm_kernel *k, const hewn_gemm_des
     s->d_plane = operands[GEMM_D].plane;
     s->m = (uint32_t)d->m;
     s->n = (uint32_t)d->n;
-    s->k_blocks = ceil_div((uint64_t)d->k, k->tile_k);
+    s->k_blocks = ceil_div((uint64_t)d->k, hewn_gemm_tile_k(k, operands[GEMM_A].element));
     uint32_t tile_m = k->tile_m * k->pair_m, tile_n = k->tile_n * k->pair_n;
     s->tiles_m = ceil_div(s->m, tile_m);
     s->tiles_n = ceil_div(s->n, tile_n);
@@ -51,8 +66,7 @@ static int compute_scalars(const struct hewn_gemm_kernel *k, const hewn_gemm_des
     s->raster_rows = s->tiles_m < k->raster_rows ? s->tiles_m : k->raster_rows;
     s->c_pitch = d->with & HEWN_GEMM_C ? operands[GEMM_C].pitch : 0;
     s->c_plane = operands[GEMM_C].batch > 1 ? operands[GEMM_C].plane : 0;
-    s->mode = (d->major_a == HEWN_MAJOR_MN ? GEMM_MODE_A_MN : 0) |
-              (d->major_b == HEWN_MAJOR_MN ? GEMM_MODE_B_MN : 0);
+    s->mode = mode_of(d);
     s->finish = act_bits[d->act];
     if (d->with & (HEWN_GEMM_SCALE_A | HEWN_GEMM_SCALE_B)) s->finish |= GEMM_FINISH_SCALE;
     if (d->with & HEWN_GEMM_BIAS)
@@ -63,8 +77,11 @@ static int compute_scalars(const struct hewn_gemm_kernel *k, const hewn_gemm_des
 static void describe_map(const struct gemm_operand *o, int dtype, uint32_t box_columns,
                          uint32_t box_rows, hewn_tensormap_desc *map)
 {
-    static const int tm_dtypes[] = {
-        [HEWN_F32] = HEWN_TM_F32, [HEWN_F16] = HEWN_TM_F16, [HEWN_BF16] = HEWN_TM_BF16};
+    static const int tm_dtypes[] = {[HEWN_F32] = HEWN_TM_F32,
+                                    [HEWN_F16] = HEWN_TM_F16,
+                                    [HEWN_BF16] = HEWN_TM_BF16,
+                                    [HEWN_E4M3] = HEWN_TM_U8,
+                                    [HEWN_E5M2] = HEWN_TM_U8};
     *map = (hewn_tensormap_desc){
         .struct_size = sizeof *map,
         .dtype = tm_dtypes[dtype],
@@ -83,14 +100,15 @@ static void describe_maps(hewn_gemm_plan *plan, const hewn_gemm_desc *d)
     const struct hewn_gemm_kernel *k = plan->kernel;
     const struct gemm_operand *o = plan->operands;
     uint32_t d_columns = GEMM_D_ROW_BYTES / (uint32_t)o[GEMM_D].element;
+    uint32_t tile_k = hewn_gemm_tile_k(k, o[GEMM_A].element);
     if (d->major_a == HEWN_MAJOR_MN)
-        describe_map(&o[GEMM_A], d->in, GEMM_MN_BOX, k->tile_k, &plan->maps[GEMM_A]);
+        describe_map(&o[GEMM_A], d->in, GEMM_MN_BOX, tile_k, &plan->maps[GEMM_A]);
     else
-        describe_map(&o[GEMM_A], d->in, k->tile_k, k->tile_m / k->pair_n, &plan->maps[GEMM_A]);
+        describe_map(&o[GEMM_A], d->in, tile_k, k->tile_m / k->pair_n, &plan->maps[GEMM_A]);
     if (d->major_b == HEWN_MAJOR_MN)
-        describe_map(&o[GEMM_B], d->in, GEMM_MN_BOX, k->tile_k, &plan->maps[GEMM_B]);
+        describe_map(&o[GEMM_B], d->in, GEMM_MN_BOX, tile_k, &plan->maps[GEMM_B]);
     else
-        describe_map(&o[GEMM_B], d->in, k->tile_k, k->tile_n / k->pair_m, &plan->maps[GEMM_B]);
+        describe_map(&o[GEMM_B], d->in, tile_k, k->tile_n / k->pair_m, &plan->maps[GEMM_B]);
     describe_map(&o[GEMM_D], d->out, d_columns, k->d_rows, &plan->maps[GEMM_D]);
     /* TMA stores whole chunks; the kernel stores the rest of a row itself (inc/gemm.plan.h). */
     uint64_t chunk = GEMM_D_CHUNK_BYTES / o[GEMM_D].element,
@@ -160,6 +178,7 @@ static void configure(hewn_gemm_plan *plan)
 static int check_can(const struct hewn_gemm_kernel *k, const hewn_gemm_desc *d, hewn_error *err)
 {
     const char *lacking = NULL;
+    if (!(k->can & GEMM_CAN_FP8) && hewn_dtype_size(d->in) == 1) lacking = "in: 8-bit inputs";
     if (!(k->can & GEMM_CAN_MN) && d->major_a == HEWN_MAJOR_MN) lacking = "major_a: MN-major A";
     if (!(k->can & GEMM_CAN_MN) && d->major_b == HEWN_MAJOR_MN) lacking = "major_b: MN-major B";
     if (!(k->can & GEMM_CAN_FINISH) && d->act != HEWN_ACT_NONE) lacking = "act: activations";
@@ -167,6 +186,17 @@ static int check_can(const struct hewn_gemm_kernel *k, const hewn_gemm_desc *d, 
     if (!lacking) return HEWN_OK;
     return hewn_fail(err, HEWN_ERR_LIMIT, "%s: the kernels for %s do not have it", lacking,
                      k->target);
+}
+
+enum { NAME = 48 };
+
+/* gemm_<in>_<out>[_<variant>] for this device, and that name; or NULL. */
+static const hewn_module *find_module(const hewn_context *context, char name[NAME], const char *in,
+                                      const char *out, const char *variant)
+{
+    snprintf(name, NAME, "gemm_%s_%s%s%s", in, out, *variant ? "_" : "", variant);
+    return hewn_family_choose(&hewn_gemm_family, name, context->info.cc_major,
+                              context->info.cc_minor);
 }
 
 static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_gemm_plan *plan,
@@ -181,30 +211,26 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
                                             .out = (uint32_t)o[GEMM_D].element};
     int clusters = context->limits.cluster_launch && context->driver->fn.launch_kernel_ex;
     struct hewn_gemm_choice choice = {NULL, 0};
-    char name[48];
-    int n =
-        snprintf(name, sizeof name, "gemm_%s_%s", hewn_dtype_name(d->in), hewn_dtype_name(d->out));
-    /* The variants of a target run on the same devices: that of the plain module tells the target. */
-    *out =
-        hewn_family_choose(&hewn_gemm_family, name, context->info.cc_major, context->info.cc_minor);
+    const char *in = hewn_dtype_size(d->in) == 1 ? "fp8" : hewn_dtype_name(d->in);
+    const char *dtype = hewn_dtype_name(d->out), *variant = "";
+    char name[NAME];
+    /* All modules of a target run on the same devices, and every target has this one. */
+    *out = find_module(context, name, "bf16", dtype, "");
     if (*out) {
         int status = hewn_gemm_choose((*out)->target, d->variant, d->parts, &extent,
                                       (uint32_t)context->info.sm_count, clusters, &choice, err);
+        if (!status && choice.kernel) status = check_can(choice.kernel, d, err);
         if (status) return status;
     }
-    if (choice.kernel && strcmp(choice.kernel->variant, "plain") != 0) {
-        snprintf(name + n, sizeof name - (size_t)n, "_%s", choice.kernel->variant);
-        *out = hewn_family_choose(&hewn_gemm_family, name, context->info.cc_major,
-                                  context->info.cc_minor);
-    }
+    if (choice.kernel && strcmp(choice.kernel->variant, "plain") != 0)
+        variant = choice.kernel->variant;
+    *out = find_module(context, name, in, dtype, variant);
     if (!*out || !choice.kernel) {
         hewn_error_set_no_module(context, &hewn_gemm_family, name, err);
         return HEWN_ERR_NO_MODULE;
     }
     plan->kernel = choice.kernel;
     plan->parts = choice.parts;
-    int status = check_can(plan->kernel, d, err);
-    if (status) return status;
     if (!context->driver->fn.tensor_map_encode_tiled)
         return hewn_fail(err, HEWN_ERR_SYMBOL, "%s: the driver lacks cuTensorMapEncodeTiled", name);
     return HEWN_OK;
@@ -275,7 +301,7 @@ int hewn_gemm_plan_describe(const hewn_gemm_plan *plan, hewn_gemm_plan_info *out
         .tmem_columns = k->tmem_columns,
         .tile_m = k->tile_m,
         .tile_n = k->tile_n,
-        .tile_k = k->tile_k,
+        .tile_k = hewn_gemm_tile_k(k, plan->operands[GEMM_A].element),
         .stages = k->stages,
         .variant = k->variant,
         .parts = plan->parts,

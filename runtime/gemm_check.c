@@ -18,10 +18,19 @@ static int check_extent(const char *name, int64_t value, hewn_error *err)
 
 static int check_dtypes(const hewn_gemm_desc *d, hewn_error *err)
 {
-    const char *in = hewn_dtype_name(d->in);
-    if (d->in != HEWN_F16 && d->in != HEWN_BF16)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "in: dtype %d (%s) is neither f16 nor bf16", d->in,
+    const char *in = hewn_dtype_name(d->in), *in_b = hewn_dtype_name(d->in_b);
+    const size_t size = hewn_dtype_size(d->in);
+    if (size != 2 && size != 1)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                         "in: dtype %d (%s) is none of f16, bf16, e4m3, e5m2", d->in,
                          in ? in : "unknown");
+    if (d->in_b && d->in_b != d->in && (size != 1 || hewn_dtype_size(d->in_b) != 1))
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "in_b: dtype %d (%s) does not go with `in`, %s",
+                         d->in_b, in_b ? in_b : "unknown", in);
+    if (d->accumulate != HEWN_ACCUMULATE_FULL && d->accumulate != HEWN_ACCUMULATE_FAST)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                         "accumulate: %d is neither HEWN_ACCUMULATE_FULL nor ..._FAST",
+                         d->accumulate);
     const char *out = hewn_dtype_name(d->out);
     if (d->out != HEWN_F32 && d->out != HEWN_F16 && d->out != HEWN_BF16)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: dtype %d (%s) is none of f32, f16, bf16",
@@ -29,8 +38,11 @@ static int check_dtypes(const hewn_gemm_desc *d, hewn_error *err)
     return HEWN_OK;
 }
 
-static int check_major(const char *name, int major, hewn_error *err)
+static int check_major(const char *name, int major, int dtype, hewn_error *err)
 {
+    if (major == HEWN_MAJOR_MN && hewn_dtype_size(dtype) == 1)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: HEWN_MAJOR_MN, but %s inputs are K-major",
+                         name, hewn_dtype_name(dtype));
     if (major == HEWN_MAJOR_K || major == HEWN_MAJOR_MN) return HEWN_OK;
     return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: %d is neither HEWN_MAJOR_K nor HEWN_MAJOR_MN",
                      name, major);
@@ -131,8 +143,8 @@ int hewn_gemm_check(const hewn_gemm_desc *d, struct gemm_operand operands[GEMM_O
     if (!status) status = check_extent("n", d->n, err);
     if (!status) status = check_extent("k", d->k, err);
     if (!status) status = check_extent("batch", batch, err);
-    if (!status) status = check_major("major_a", d->major_a, err);
-    if (!status) status = check_major("major_b", d->major_b, err);
+    if (!status) status = check_major("major_a", d->major_a, d->in, err);
+    if (!status) status = check_major("major_b", d->major_b, d->in, err);
     if (!status) status = check_finish(d, err);
     if (status) return status;
     uint64_t m = (uint64_t)d->m, n = (uint64_t)d->n, k = (uint64_t)d->k;

@@ -11,8 +11,8 @@
 #define KERNEL(name, variant_name, C, P)                                                        \
     {                                                                                           \
         .target = name, .variant = variant_name, .tile_m = P##_TILE_M, .tile_n = P##_TILE_N,    \
-        .tile_k = C##_TILE_K, .stages = P##_STAGES, .pair_m = P##_PAIR_M, .pair_n = P##_PAIR_N, \
-        .parts = P##_PARTS, .threads = C##_THREADS, .d_rows = C##_D_ROWS,                       \
+        .row_bytes = C##_ROW_BYTES, .stages = P##_STAGES, .pair_m = P##_PAIR_M,                 \
+        .pair_n = P##_PAIR_N, .parts = P##_PARTS, .threads = C##_THREADS, .d_rows = C##_D_ROWS, \
         .dynamic_shared = P##_DYNAMIC_SHARED, .tmem_columns = C##_TMEM_COLUMNS,                 \
         .ctas_per_sm = C##_CTAS_PER_SM, .raster_rows = P##_RASTER_ROWS, .can = C##_CAN          \
     }
@@ -39,6 +39,11 @@ static uint64_t ceil_div(uint64_t a, uint64_t b)
     return (a + b - 1) / b;
 }
 
+uint32_t hewn_gemm_tile_k(const struct hewn_gemm_kernel *kernel, uint64_t element)
+{
+    return (uint32_t)(kernel->row_bytes / element);
+}
+
 /* A cluster lies within a GPC, and GPCs have different numbers of SMs: an H200 of 132 SMs holds 66
  * clusters of 2, 30 of 4, 15 of 8 (measured): all SMs, or ten elevenths of them. */
 uint32_t hewn_gemm_clusters(uint32_t sm_count, uint32_t cluster)
@@ -47,10 +52,10 @@ uint32_t hewn_gemm_clusters(uint32_t sm_count, uint32_t cluster)
 }
 
 /*
- * Cost in SM cycles, fitted to an H200 and 16-bit operands; only the order matters, and other targets
- * have one variant. With clusters of pair * parts CTAs, `tiles` of a pair's size, and
+ * Cost in SM cycles, fitted to an H200; only the order matters, and other targets have one variant. With clusters of pair * parts CTAs, `tiles` of a pair's size, and
  *     waves = ceil(tiles / clusters that fit),  blocks = ceil(k_blocks / parts):
- *   multiply = tile_m * tile_n * tile_k / 2048 + BESIDE     a k-block on the tensor cores
+ *   multiply = tile_m * tile_n * row_bytes / 4096 + BESIDE  a k-block on the tensor cores, which take
+ *                                                           32 bytes of a row a step, whatever the dtype
  *   inbound  = bytes of a k-block / SM_BYTES                a k-block into an SM
  *   memory   = (A + B + D) / MEMORY_BYTES                   everything once from memory
  *   l2       = what all CTAs load, halves of pairs once, / L2_BYTES
@@ -79,8 +84,8 @@ static uint64_t cost(const struct hewn_gemm_kernel *k, uint32_t parts,
     uint64_t tiles = ceil_div(p->m, (uint64_t)k->tile_m * k->pair_m) *
                      ceil_div(p->n, (uint64_t)k->tile_n * k->pair_n) * p->batch;
     uint64_t waves = ceil_div(tiles, hewn_gemm_clusters(sm_count, (uint32_t)pair * parts));
-    uint64_t k_blocks = ceil_div(p->k, k->tile_k), row = (uint64_t)k->tile_k * p->in;
-    uint64_t multiply = area * k->tile_k / 2048 + BESIDE;
+    uint64_t k_blocks = ceil_div(p->k, hewn_gemm_tile_k(k, p->in)), row = k->row_bytes;
+    uint64_t multiply = area * row / 4096 + BESIDE;
     uint64_t inbound = (k->tile_m + k->tile_n) * row / SM_BYTES;
     uint64_t once = p->batch * ((p->m + p->n) * p->k * p->in + p->m * p->n * p->out);
     uint64_t loads =
@@ -105,7 +110,8 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
         for (uint32_t p = 1; p <= k->parts; p++) {
             uint32_t cluster = k->pair_m * k->pair_n * p;
             if ((parts && p != parts) || (cluster > 1 && !clusters) ||
-                !hewn_gemm_clusters(sm_count, cluster) || ceil_div(problem->k, k->tile_k) < p)
+                !hewn_gemm_clusters(sm_count, cluster) ||
+                ceil_div(problem->k, hewn_gemm_tile_k(k, problem->in)) < p)
                 continue;
             uint64_t c = cost(k, p, problem, sm_count);
             if (c >= least) continue;

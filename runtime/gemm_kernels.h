@@ -7,9 +7,10 @@
 /* A variant of a target's kernel: its plan header's numbers. */
 struct hewn_gemm_kernel {
     const char *target, *variant;
-    uint32_t tile_m, tile_n, tile_k, stages; /* the tile of a CTA */
-    uint32_t pair_m, pair_n;                 /* CTAs of a cluster that share loads: each 1 or 2 */
-    uint32_t parts;                          /* the most parts of K in a cluster */
+    uint32_t tile_m, tile_n, stages; /* the tile of a CTA */
+    uint32_t row_bytes;              /* of an operand's row in a k-block */
+    uint32_t pair_m, pair_n;         /* CTAs of a cluster that share loads: each 1 or 2 */
+    uint32_t parts;                  /* the most parts of K in a cluster */
     uint32_t threads;
     uint32_t d_rows; /* of an output box */
     uint32_t dynamic_shared;
@@ -32,6 +33,9 @@ struct hewn_gemm_choice {
 
 /* All of them, of every target. */
 const struct hewn_gemm_kernel *hewn_gemm_kernels(size_t *count);
+
+/* k of a k-block of elements of that many bytes. */
+uint32_t hewn_gemm_tile_k(const struct hewn_gemm_kernel *kernel, uint64_t element);
 
 /* Clusters of that many CTAs, one CTA an SM, that run at once on a device of `sm_count` SMs; an
  * estimate, where no driver is asked. */

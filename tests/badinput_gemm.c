@@ -36,8 +36,9 @@ static void gemm_problem(hewn_context *context)
     BAD_GEMM((d.variant = "pair", d.parts = 2), HEWN_ERR_ARGUMENT,
              "is called \"pair\" and takes 2 parts of K");
     BAD_GEMM(d.parts = 9, HEWN_ERR_ARGUMENT, "takes 9 parts of K");
-    BAD_GEMM(d.in = HEWN_F32, HEWN_ERR_ARGUMENT, "in: dtype 0 (f32) is neither f16 nor bf16");
-    BAD_GEMM(d.in = 7, HEWN_ERR_ARGUMENT, "in: dtype 7 (unknown) is neither f16 nor bf16");
+    BAD_GEMM(d.in = HEWN_F32, HEWN_ERR_ARGUMENT,
+             "in: dtype 0 (f32) is none of f16, bf16, e4m3, e5m2");
+    BAD_GEMM(d.in = 7, HEWN_ERR_ARGUMENT, "in: dtype 7 (unknown) is none of f16, bf16");
     BAD_GEMM(d.out = -1, HEWN_ERR_ARGUMENT, "out: dtype -1 (unknown) is none of f32, f16, bf16");
     BAD_GEMM(d.major_a = 2, HEWN_ERR_ARGUMENT,
              "major_a: 2 is neither HEWN_MAJOR_K nor HEWN_MAJOR_MN");
@@ -48,7 +49,16 @@ static void gemm_problem(hewn_context *context)
              "bias_type: dtype 1 (f16) is neither f32 nor D's");
     BAD_GEMM(d.ldc = 200, HEWN_ERR_ARGUMENT,
              "ldc, stride_c: 200 and 0 of a C that `with` does not have");
-    BAD_GEMM(d.in = HEWN_E4M3, HEWN_ERR_ARGUMENT, "in: dtype 3 (e4m3) is neither f16 nor bf16");
+    BAD_GEMM(d.in_b = HEWN_F16, HEWN_ERR_ARGUMENT,
+             "in_b: dtype 1 (f16) does not go with `in`, bf16");
+    BAD_GEMM(d.in_b = HEWN_E4M3, HEWN_ERR_ARGUMENT, "in_b: dtype 3 (e4m3) does not go with");
+    BAD_GEMM((d.in = HEWN_E4M3, d.in_b = HEWN_BF16), HEWN_ERR_ARGUMENT,
+             "in_b: dtype 2 (bf16) does not go with `in`, e4m3");
+    BAD_GEMM((d.in = HEWN_E4M3, d.in_b = 5), HEWN_ERR_ARGUMENT, "in_b: dtype 5 (unknown)");
+    BAD_GEMM((d.in = HEWN_E5M2, d.major_b = 1), HEWN_ERR_ARGUMENT,
+             "major_b: HEWN_MAJOR_MN, but e5m2 inputs are K-major");
+    BAD_GEMM(d.accumulate = 2, HEWN_ERR_ARGUMENT, "accumulate: 2 is neither HEWN_ACCUMULATE_FULL");
+    BAD_GEMM((d.in = HEWN_E4M3, d.parts = 2), HEWN_ERR_ARGUMENT, "takes 2 parts of K here");
     BAD_GEMM(d.out = HEWN_E4M3, HEWN_ERR_ARGUMENT, "out: dtype 3 (e4m3) is none of f32, f16, bf16");
 }
 
@@ -61,6 +71,8 @@ static void gemm_strides(hewn_context *context)
     BAD_GEMM(d.major_a = 1, HEWN_ERR_ARGUMENT, "A: row stride 200 B is not a multiple of 16 B");
     BAD_GEMM((d.major_b = 1, d.ldb = 192), HEWN_ERR_ARGUMENT,
              "B: leading dimension 192 is less than the row's 200 elements");
+    BAD_GEMM((d.in = HEWN_E4M3, d.k = 136), HEWN_ERR_ARGUMENT,
+             "A: row stride 136 B is not a multiple of 16 B");
     BAD_GEMM(d.lda = -64, HEWN_ERR_ARGUMENT, "A: row stride -64 elements is negative");
     BAD_GEMM(d.lda = INT64_MAX, HEWN_ERR_ARGUMENT,
              "A: row stride 9223372036854775807 elements of 2 B is not below 2^40 B");
@@ -257,6 +269,7 @@ static void gemm_blackwell(hewn_context *context)
     BAD_GEMM((d.major_a = 1, d.m = 104), HEWN_ERR_LIMIT,
              "major_a: MN-major A: the kernels for sm_100f do not have it");
     BAD_GEMM(d.major_b = 1, HEWN_ERR_LIMIT, "major_b: MN-major B: the kernels for sm_100f");
+    BAD_GEMM(d.in = HEWN_E4M3, HEWN_ERR_LIMIT, "in: 8-bit inputs: the kernels for sm_100f");
     BAD_GEMM(d.act = HEWN_ACT_RELU, HEWN_ERR_LIMIT, "act: activations: the kernels for sm_100f");
     BAD_GEMM(d.with = HEWN_GEMM_BIAS, HEWN_ERR_LIMIT, "with: C, bias and scales: the kernels for");
     hewn_gemm_desc d = good_gemm();

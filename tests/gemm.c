@@ -92,6 +92,9 @@ static void run_on_device(struct device *dev, const struct gemm_case *g, struct 
     if (ready && hewn_gemm_plan_create(dev->context, &g->desc, &plan, &err))
         CHECK(false, "plan: %s", err.message);
     if (plan && launch(g, plan, buffer, &err)) CHECK(false, "run: %s", err.message);
+    hewn_gemm_plan_info info = {.struct_size = sizeof info};
+    if (plan) CHECK_INT(hewn_gemm_plan_describe(plan, &info, &err), HEWN_OK);
+    o->parts = info.parts;
     int rc = plan ? dev->synchronize() : 0;
     CHECK(rc == 0, "the kernel failed with CUresult %d", rc);
     if (plan && rc == 0) {
@@ -111,7 +114,8 @@ static struct operands operands_new(const hewn_gemm_desc *s)
     int64_t batch_c = s->stride_c ? s->batch : 1;
     struct operands o = {
         .a = matrix_new(s->in, s->major_a, s->m, s->k, s->lda, s->stride_a, batch_a),
-        .b = matrix_new(s->in, s->major_b, s->n, s->k, s->ldb, s->stride_b, batch_b),
+        .b = matrix_new(s->in_b ? s->in_b : s->in, s->major_b, s->n, s->k, s->ldb, s->stride_b,
+                        batch_b),
         .d = matrix_new(s->out, HEWN_MAJOR_K, s->m, s->n, s->ldd, s->stride_d, s->batch)};
     if (s->with & HEWN_GEMM_C)
         o.c = matrix_new(s->out, HEWN_MAJOR_K, s->m, s->n, s->ldc, s->stride_c, batch_c);
@@ -289,6 +293,20 @@ static void choice_case(struct gemm_case *g, int choice, int shape)
     set_finish(g, (choice * 7 + shape * 4) % FINISHES, shape % 4);
 }
 
+/* The same of 8-bit inputs, k twice as long for as many k-blocks. */
+static void choice_case_8(struct gemm_case *g, int choice, int shape)
+{
+    static const int formats[] = {HEWN_E4M3, HEWN_E5M2};
+    int turn = choice + shape, format = (choice * 3 + shape) % 4;
+    choice_case(g, choice, shape);
+    g->desc.in = formats[format / 2], g->desc.in_b = formats[format % 2];
+    g->desc.k *= 2;
+    g->desc.major_a = g->desc.major_b = HEWN_MAJOR_K;
+    g->desc.accumulate = (choice + shape / 2) % 2 ? HEWN_ACCUMULATE_FAST : HEWN_ACCUMULATE_FULL;
+    set_layout(&g->desc, shape % 3, shape % 2, turn % 3);
+    set_finish(g, (choice * 7 + shape * 4) % FINISHES, shape % 4);
+}
+
 static int64_t ragged(struct rng *r, uint32_t limit)
 {
     switch (rng_below(r, 4)) {
@@ -310,7 +328,13 @@ static void random_case(struct gemm_case *g, struct rng *r, bool hopper)
     } while (s->m * s->n * s->k * s->batch > 24000000);
     s->in = rng_below(r, 2) ? HEWN_F16 : HEWN_BF16;
     s->out = out_types[rng_below(r, 3)];
-    if (hopper) s->major_a = (int)rng_below(r, 2), s->major_b = (int)rng_below(r, 2);
+    if (hopper && rng_below(r, 4) == 0) {
+        s->in = rng_below(r, 2) ? HEWN_E4M3 : HEWN_E5M2;
+        s->in_b = rng_below(r, 2) ? HEWN_E4M3 : HEWN_E5M2;
+        s->accumulate = (int)rng_below(r, 2);
+    } else if (hopper) {
+        s->major_a = (int)rng_below(r, 2), s->major_b = (int)rng_below(r, 2);
+    }
     g->pattern = (enum pattern)rng_below(r, PATTERNS);
     set_layout(s, rng_below(r, 4), rng_below(r, 4), rng_below(r, 4));
     if (s->batch > 1 && rng_below(r, 3) == 0) s->stride_a = 0;
@@ -337,13 +361,16 @@ static void maybe_run(struct device *dev, struct gemm_case *g)
     g->seed = test_seed() * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)(test_case_number() + 1);
     char choice[24] = "";
     if (s->variant) snprintf(choice, sizeof choice, " %s/%u", s->variant, s->parts);
-    if (test_case(
-            "m=%lld n=%lld k=%lld lda=%lld ldb=%lld ldd=%lld batch=%lld%s%s%s%s %s -> %s %s%s%s%s",
-            (long long)s->m, (long long)s->n, (long long)s->k, (long long)s->lda, (long long)s->ldb,
-            (long long)s->ldd, (long long)s->batch, s->batch > 1 && !s->stride_a ? " one A" : "",
-            s->batch > 1 && !s->stride_b ? " one B" : "", s->major_a ? " MN-major A" : "",
-            s->major_b ? " MN-major B" : "", hewn_dtype_name(s->in), hewn_dtype_name(s->out),
-            pattern_names[g->pattern], choice, *g->finish ? ", " : "", g->finish))
+    if (test_case("m=%lld n=%lld k=%lld lda=%lld ldb=%lld ldd=%lld batch=%lld%s%s%s%s %s%s%s%s -> "
+                  "%s %s%s%s%s",
+                  (long long)s->m, (long long)s->n, (long long)s->k, (long long)s->lda,
+                  (long long)s->ldb, (long long)s->ldd, (long long)s->batch,
+                  s->batch > 1 && !s->stride_a ? " one A" : "",
+                  s->batch > 1 && !s->stride_b ? " one B" : "", s->major_a ? " MN-major A" : "",
+                  s->major_b ? " MN-major B" : "", hewn_dtype_name(s->in), s->in_b ? " * " : "",
+                  s->in_b ? hewn_dtype_name(s->in_b) : "", s->accumulate ? " fast" : "",
+                  hewn_dtype_name(s->out), pattern_names[g->pattern], choice,
+                  *g->finish ? ", " : "", g->finish))
         run_case(dev, g);
 }
 
@@ -373,6 +400,11 @@ int main(int argc, char **argv)
     for (int i = 0; dev.info.cc_major == 9 && i < CHOICES * CHOICE_SHAPES; i++) {
         struct gemm_case g = {.alpha = 1, .finish = ""};
         choice_case(&g, i / CHOICE_SHAPES, i % CHOICE_SHAPES);
+        maybe_run(&dev, &g);
+    }
+    for (int i = 0; dev.info.cc_major == 9 && i < CHOICES * CHOICE_SHAPES / 2; i++) {
+        struct gemm_case g = {.alpha = 1, .finish = ""};
+        choice_case_8(&g, i % CHOICES, i / CHOICES * 2 + i % 2);
         maybe_run(&dev, &g);
     }
     for (int i = 0; i < RANDOM_CASES; i++) {

@@ -39,6 +39,7 @@ void matrix_fill(struct matrix *x, struct rng *r, enum pattern pattern);
 /* All operands of a case; C and bias without bytes where the case has none. */
 struct operands {
     struct matrix a, b, c, bias, d;
+    uint32_t parts; /* of K, as planned */
 };
 
 /* Fails the case unless every element of D is within its bound (top of gemm_judge.c). */

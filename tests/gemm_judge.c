@@ -8,15 +8,22 @@
  *         truncates to fp32 (model of arXiv 2511.10909, reproduced on B200 and H200 by others). M is
  *         the largest |p| before the block or |a_k b_k| in it, where a subnormal operand counts as
  *         the smallest normal: alignment goes by exponents, which subnormals share.
- *     T = E + H for plain products. Otherwise it goes through the formula of hewn.h, operation by
- *         operation, x what has been computed so far in float64:
+ *     T = E + H for plain products of 16 bits.
+ * Products of 8-bit floats are summed up with 13 fraction bits in place of 25, 32 of them an instruction,
+ * and the sum is cut to 13, too (measured: tools/sim/SEMANTICS.md, wgmma). M counts the error so far, too,
+ * which is no longer small, and sums begin anew with each part of K:
+ *     H8 = Σ_blocks 33·2^-13·(M + H8 so far) + 2^-13·(|p_end| + H8 so far)
+ *     T  = Σ_parts H8 + u·|s|                  HEWN_ACCUMULATE_FAST; s: the sum of the parts so far
+ *     T  = Σ_{parts, 128 k} H8 + u·(|s| + T)   HEWN_ACCUMULATE_FULL; each 128 k begin anew and are added
+ * Then T goes through the formula of hewn.h, operation by operation, x what has been computed so far in
+ * float64:
  *         times alpha · scale_a · scale_b = f:  |f| · T + 3u · |x|   (three roundings)
  *         plus beta · c, plus bias:              T + u · (|x| + T)    (one each)
- *         activation:                            S · T + |y| · (5u · |s| + 2^-21) + 2^-126
+ *         activation:                           S · T + |y| · (5u · |s| + 2^-21) + 2^-126
  *           S: the steepest slope, 1 of relu (which adds no error), 1.13 of gelu, 1.1 of silu; the rest
  *           is 1 / (1 + 2^s), whose exponent is rounded up to five times, and which is made by
  *           ex2.approx (2^-22 by the ISA), rcp.approx (2^-23), an addition and a product.
- * Integer-valued inputs make every partial sum exact: there E = H = 0.
+ * Integer-valued inputs make every partial sum exact: there E = H = H8 = 0.
  */
 #include "gemm_case.h"
 
@@ -72,9 +79,47 @@ static void row_of(const struct matrix *x, int64_t b, int64_t r, double *out, do
     }
 }
 
-enum { MMA_BLOCK = 16 };
+enum { MMA_BLOCK = 16, MMA_BLOCK_8 = 32, PROMOTED = 128 };
 
-/* One element's sum and E + H. */
+/* k from `first` to `end`, summed up by 8-bit instructions without a break: the sum, H8 added to it. */
+static double run_of_8(const struct rows *r, int64_t j, int64_t k, int64_t first, int64_t end,
+                       double *bound)
+{
+    double sum = 0, h = 0, largest = 0;
+    for (int64_t x = first; x < end; x++) {
+        double size = r->a_size[x] * r->b_size[j * k + x];
+        if ((x - first) % MMA_BLOCK_8 == 0) largest = fabs(sum) + h;
+        largest = size > largest ? size : largest;
+        sum += r->a[x] * r->b[j * k + x];
+        if ((x - first) % MMA_BLOCK_8 == MMA_BLOCK_8 - 1 || x == end - 1) {
+            h += 33 * 0x1p-13 * largest;
+            h += 0x1p-13 * (fabs(sum) + h);
+        }
+    }
+    *bound += h;
+    return sum;
+}
+
+/* One element's sum of 8-bit products and T. */
+static double sum_of_8(const struct gemm_case *g, uint32_t parts, const struct rows *r, int64_t j,
+                       double *bound)
+{
+    const int64_t k = g->desc.k, blocks = (k + PROMOTED - 1) / PROMOTED;
+    double sum = 0;
+    *bound = 0;
+    for (uint32_t p = 0; p < parts; p++) {
+        const int64_t first = blocks * p / parts, end = blocks * (p + 1) / parts;
+        const int64_t step = g->desc.accumulate == HEWN_ACCUMULATE_FULL ? 1 : end - first;
+        for (int64_t x = first; x < end; x += step) {
+            const int64_t last = (x + step) * PROMOTED;
+            sum += run_of_8(r, j, k, x * PROMOTED, last < k ? last : k, bound);
+            *bound += 0x1p-24 * (fabs(sum) + *bound);
+        }
+    }
+    return sum;
+}
+
+/* One element's sum of 16-bit products and E + H. */
 static double sum_of(const struct rows *r, int64_t j, int64_t k, double *bound)
 {
     double sum = 0, one_by_one = 0, by_block = 0, largest = 0;
@@ -142,7 +187,8 @@ static void compare(struct comparison *c, const struct gemm_case *g, const struc
         for (int64_t i = 0; i < d->rows; i++) {
             row_of(a, a->batch > 1 ? b : 0, i, r.a, r.a_size);
             for (int64_t j = 0; j < d->cols; j++) {
-                double x = sum_of(&r, j, g->desc.k, &bound);
+                double x = hewn_dtype_size(g->desc.in) == 1 ? sum_of_8(g, o->parts, &r, j, &bound)
+                                                            : sum_of(&r, j, g->desc.k, &bound);
                 if (g->pattern == INTEGERS) bound = 0;
                 x = finish(g, o, b, i, j, x, &bound);
                 compare_element(c, d, b, i, j, x, bound);

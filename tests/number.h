@@ -1,6 +1,6 @@
 /*
  * Values of hewn's dtypes as doubles, and rounding to them, vectorisable: to nearest even,
- * e4m3 saturating at 448. f32 and f16 outputs overflow to infinity. tests/attention.c compares the
+ * e4m3 saturating at 448; the others overflow to infinity. tests/attention.c compares the
  * 16-bit ones with harness.c's.
  */
 #ifndef TESTS_ATTENTION_NUMBER_H
@@ -25,6 +25,7 @@ static inline struct number_format number_format(int dtype)
     case HEWN_F16: return (struct number_format){10, 5, -14, 65504.0, 0x1p-14, 0x1.8p28};
     case HEWN_BF16: return (struct number_format){7, 8, -126, 0x1.fep127, 0x1p-126, 0x1.8p-81};
     case HEWN_E4M3: return (struct number_format){3, 4, -6, 448.0, 0x1p-6, 0x1.8p43};
+    case HEWN_E5M2: return (struct number_format){2, 5, -14, 57344.0, 0x1p-14, 0x1.8p36};
     default: return (struct number_format){23, 8, -126, 0x1.fffffep127, 0x1p-126, 0x1.8p-97};
     }
 }
@@ -75,7 +76,8 @@ static inline double number_load(int dtype, const void *at)
     const uint32_t all = (1U << f.exponent) - 1, part = bits & ((1U << f.fraction) - 1);
     const uint32_t e = bits >> f.fraction & all;
     const double sign = bits >> (f.exponent + f.fraction) & 1 ? -1.0 : 1.0;
-    if (dtype == HEWN_F16 && e == all) return part ? (double)NAN : sign * (double)INFINITY;
+    if ((dtype == HEWN_F16 || dtype == HEWN_E5M2) && e == all)
+        return part ? (double)NAN : sign * (double)INFINITY;
     if (dtype == HEWN_E4M3 && e == all && part == 7) return (double)NAN;
     if (e == 0) return sign * ldexp((double)part, f.least - f.fraction);
     return sign * ldexp((double)(part | 1U << f.fraction), f.least - f.fraction + (int)e - 1);
@@ -85,6 +87,7 @@ static inline void number_store(int dtype, double x, void *at)
 {
     const struct number_format f = number_format(dtype);
     const double rounded = number_round(dtype, x);
+    const uint32_t all = (1U << f.exponent) - 1;
     uint32_t bits;
     if (dtype == HEWN_F32 || dtype == HEWN_BF16) {
         float value = (float)rounded;
@@ -93,9 +96,9 @@ static inline void number_store(int dtype, double x, void *at)
     } else {
         const double m = fabs(rounded);
         if (isnan(x)) {
-            bits = dtype == HEWN_F16 ? 0x7E00 : 0x7F;
+            bits = dtype == HEWN_F16 ? 0x7E00 : dtype == HEWN_E5M2 ? 0x7E : 0x7F;
         } else if (isinf(m)) {
-            bits = 0x7C00;
+            bits = all << f.fraction; /* where there are any infinities */
         } else {
             int e;
             frexp(m, &e);

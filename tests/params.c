@@ -1,10 +1,9 @@
 /*
  * What a run of attention hands to the driver: every kernel parameter and every tensor map, against
- * numbers worked out by hand from the contract (ptx/inc/attention.plan.h). On the fake driver: it
- * needs neither GPU nor simulator.
+ * numbers worked out by hand from the contract (ptx/inc/attention.plan.h); params_gemm.c does so for
+ * products. On the fake driver: it needs neither GPU nor simulator.
  */
-#include "fake_driver.h"
-#include "harness.h"
+#include "params.h"
 
 #include "../ptx/sm_100f/attention.plan.h"
 #include "../ptx/sm_90a/attention.plan.h"
@@ -19,17 +18,8 @@ enum { AT_TABLE = 0x7000, AT_WINDOWS = 0x8000, AT_SCALE = 0x9000 };
 
 /* ---- what was told -- */
 
-struct scalar {
-    const char *name;
-    double value; /* 64-bit integers here are below 2^53 */
-};
-
 static struct scalar kernel[ATTENTION_SCALAR_COUNT], combine[ATTENTION_COMBINE_SCALAR_COUNT];
 static struct fake_map maps[ATTENTION_MAP_COUNT];
-
-typedef uint64_t u64;
-typedef uint32_t u32;
-typedef float f32;
 
 static void read_kernel(void **params)
 {
@@ -63,9 +53,8 @@ static void launching(void **params)
 
 /* ---- expectations -- */
 
-/* A list ends with a NULL name; a parameter that it does not name must be 0. */
-static void check_scalars(const char *what, const struct scalar *got, size_t count,
-                          const struct scalar *want)
+void check_scalars(const char *what, const struct scalar *got, size_t count,
+                   const struct scalar *want)
 {
     for (size_t i = 0; i < count; i++) {
         double value = 0;
@@ -76,7 +65,7 @@ static void check_scalars(const char *what, const struct scalar *got, size_t cou
     }
 }
 
-static void check_map(const char *name, const struct fake_map *got, const struct fake_map *want)
+void check_map(const char *name, const struct fake_map *got, const struct fake_map *want)
 {
     CHECK_INT(got->rank, want->rank);
     CHECK(got->address == want->address, "%s: at 0x%llx", name, (unsigned long long)got->address);
@@ -642,5 +631,6 @@ int main(int argc, char **argv)
     split(1);
     without_keys();
     variants();
+    gemm();
     return test_end();
 }

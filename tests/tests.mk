@@ -22,6 +22,7 @@ $(test_bin)/bench: $(addprefix $(O)/tests/,bench_gemm.o bench_peer.o bench_sim.o
 $(test_bin)/gemm: $(addprefix $(O)/tests/,gemm_matrix.o gemm_judge.o)
 $(test_bin)/attention: $(patsubst $(SRC)/%.c,$(O)/%.o,$(wildcard $(SRC)/tests/attention_*.c))
 $(test_bin)/badinput: $(addprefix $(O)/tests/,badinput_attention.o badinput_gemm.o)
+$(test_bin)/params: $(O)/tests/params_gemm.o
 $(addprefix $(test_bin)/,$(lib_tests)): $(test_common) $(O)/tests/device.o $(lib)
 $(addprefix $(test_bin)/,inject badinput params): $(O)/tests/fake_driver.o
 $(test_bin)/mutate: $(O)/tests/mutate_text.o

@@ -60,7 +60,7 @@
     X(u32, step_a, "stride_a != 0")                                                                \
     X(u32, step_b, "stride_b != 0")                                                                \
     X(u32, raster_rows, "min(tiles_m, raster_rows)")                                               \
-    X(u32, mode, "a_mn + 2 * b_mn")                                                                \
+    X(u32, mode, "16-bit: a_mn + 2 * b_mn; fp8: a_e5m2 + 2 * b_e5m2 + 4 * full")                   \
     X(u32, finish, "1 factors, 2 C, 4 bias, 8 f32 bias; 16, 32, 48 relu, gelu, silu")              \
     X(f32, alpha, "finish & 1 ? alpha : any")                                                      \
     X(f32, beta, "finish & 2 ? beta : any")
@@ -68,9 +68,13 @@
 #define GEMM_SCALAR_COUNT 22
 #define GEMM_PARAM_BYTES  (3 * 128 + 9 * 8 + 11 * 4 + 2 * 4)
 
-/* Bits of `mode`: the operand is MN-major. The kernel for sm_100f knows mode 0 alone. */
-#define GEMM_MODE_A_MN 1
-#define GEMM_MODE_B_MN 2
+/* Bits of `mode`. 16-bit inputs: the operand is MN-major. Of 8 bits: it is e5m2, not e4m3; sums are
+ * promoted, those of each k-block added in fp32. The kernel for sm_100f knows mode 0 alone. */
+#define GEMM_MODE_A_MN    1
+#define GEMM_MODE_B_MN    2
+#define GEMM_MODE_A_E5M2  1
+#define GEMM_MODE_B_E5M2  2
+#define GEMM_MODE_PROMOTE 4
 
 /* Bits of `finish`; with none, D is the sums, rounded. Else
  *   D = act(alpha * scale_a * scale_b * sum + beta * C + bias[column])
@@ -85,9 +89,11 @@
 #define GEMM_FINISH_GELU     0x20
 #define GEMM_FINISH_SILU     0x30
 
-/* Bits of a target's CAN, what its kernels do beyond sums of K-major operands: MN-major ones, finish. */
+/* Bits of a target's CAN, what its kernels do beyond sums of 16-bit K-major operands: MN-major ones,
+ * `finish`, 8-bit ones. */
 #define GEMM_CAN_MN     1
 #define GEMM_CAN_FINISH 2
+#define GEMM_CAN_FP8    4
 
 /* Elements of m or n in a box of an MN-major operand: one swizzle row. */
 #define GEMM_MN_BOX 64

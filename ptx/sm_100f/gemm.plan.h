@@ -12,6 +12,7 @@
 #define SM100F_GEMM_TILE_M 128
 #define SM100F_GEMM_TILE_N 256
 #define SM100F_GEMM_TILE_K 64
+#define SM100F_GEMM_ROW_BYTES 128
 #define SM100F_GEMM_STAGES 4
 
 /* Threads: four epilogue warps, the TMA producer warp, the MMA warp. */

@@ -24,8 +24,10 @@
 
 /* ---- all variants ---- */
 
-/* k-blocks of 128 bytes of bf16 or f16: one swizzle row. */
-#define SM90A_GEMM_TILE_K 64
+/* k-blocks of ROW_BYTES of an operand, TILE_K elements of 16 bits or twice as many of 8: one swizzle
+ * row. */
+#define SM90A_GEMM_ROW_BYTES 128
+#define SM90A_GEMM_TILE_K    64
 
 /* Threads: a producer warpgroup and two consumer warpgroups. */
 #define SM90A_GEMM_THREADS        384
@@ -42,7 +44,7 @@
 
 #define SM90A_GEMM_TMEM_COLUMNS 0
 
-#define SM90A_GEMM_CAN (GEMM_CAN_MN | GEMM_CAN_FINISH)
+#define SM90A_GEMM_CAN (GEMM_CAN_MN | GEMM_CAN_FINISH | GEMM_CAN_FP8)
 
 /* Grid: min(tiles, SMs * CTAS_PER_SM) CTAs, each walking tiles ctaid, ctaid + grid, ...; clusters
  * likewise, with the tiles of their CTAs together for a tile. */

@@ -33,12 +33,19 @@ static void write_map(FILE *out, char tensor, const char *dtype, const char *dim
         end);
 }
 
+static unsigned tile_k_of(const struct module_id *id)
+{
+    return id->plan->gemm->row_bytes / (strcmp(id->in, "fp8") == 0 ? 1 : 2);
+}
+
 static void write_maps(FILE *out, const struct module_id *id)
 {
     const struct gemm_shape *p = id->plan->gemm;
     unsigned element = strcmp(id->out, "f32") == 0 ? 4 : 2;
-    unsigned box_a[2] = {p->tile_k, p->tile_m / p->pair_n};
-    unsigned box_b[2] = {p->tile_k, p->tile_n / p->pair_m};
+    unsigned tile_k = tile_k_of(id);
+    const char *in = strcmp(id->in, "fp8") == 0 ? "u8" : id->in;
+    unsigned box_a[2] = {tile_k, p->tile_m / p->pair_n};
+    unsigned box_b[2] = {tile_k, p->tile_n / p->pair_m};
     unsigned box_d[2] = {128 / element, p->d_rows};
 
     unsigned chunk = GEMM_D_CHUNK_BYTES / element;
@@ -46,11 +53,11 @@ static void write_maps(FILE *out, const struct module_id *id)
 
     snprintf(dims_d, sizeof dims_d, "\"max(n - n %% %u, %u)\", \"m\", \"batch\"", chunk, chunk);
     fprintf(out, "  \"tensor_maps\": [\n");
-    int mn = (p->can & GEMM_CAN_MN) != 0;
-    write_map(out, 'A', id->in, "\"k\", \"m\", \"step_a * (batch - 1) + 1\"", box_a,
-              mn ? "\"m\", \"k\", \"step_a * (batch - 1) + 1\"" : NULL, p->tile_k, ",");
-    write_map(out, 'B', id->in, "\"k\", \"n\", \"step_b * (batch - 1) + 1\"", box_b,
-              mn ? "\"n\", \"k\", \"step_b * (batch - 1) + 1\"" : NULL, p->tile_k, ",");
+    int mn = (p->can & GEMM_CAN_MN) && strcmp(id->in, "fp8") != 0;
+    write_map(out, 'A', in, "\"k\", \"m\", \"step_a * (batch - 1) + 1\"", box_a,
+              mn ? "\"m\", \"k\", \"step_a * (batch - 1) + 1\"" : NULL, tile_k, ",");
+    write_map(out, 'B', in, "\"k\", \"n\", \"step_b * (batch - 1) + 1\"", box_b,
+              mn ? "\"n\", \"k\", \"step_b * (batch - 1) + 1\"" : NULL, tile_k, ",");
     write_map(out, 'D', id->out, dims_d, box_d, NULL, 0, "");
     fprintf(out, "  ],\n");
 }
@@ -66,7 +73,7 @@ void gemm_write_shape(FILE *out, const struct module_id *id)
             "  \"tile\": {\"m\": %u, \"n\": %u, \"k\": %u},\n"
             "  \"stages\": %u,\n"
             "  \"raster_rows\": %u,\n",
-            p->tile_m * p->pair_m, p->tile_n * p->pair_n, p->tile_k, p->stages, p->raster_rows);
+            p->tile_m * p->pair_m, p->tile_n * p->pair_n, tile_k_of(id), p->stages, p->raster_rows);
     if (p->parts > 1) /* of K, from 1 on: so many times the cluster and the grid given here */
         fprintf(out, "  \"parts\": %u,\n", p->parts);
     if (cluster == 1)

@@ -54,8 +54,9 @@ struct plan_scalar {
 };
 
 struct gemm_shape {
-    unsigned tile_m, tile_n, tile_k; /* of a CTA */
-    unsigned pair_m, pair_n, parts;  /* CTAs that share loads, the most parts of K */
+    unsigned tile_m, tile_n;        /* of a CTA */
+    unsigned row_bytes;             /* of an operand in a k-block */
+    unsigned pair_m, pair_n, parts; /* CTAs that share loads, the most parts of K */
     unsigned stages, raster_rows, d_rows;
     unsigned can; /* GEMM_CAN_... */
 };

@@ -20,7 +20,8 @@ _Static_assert(sizeof scalars / sizeof *scalars == GEMM_SCALAR_COUNT + 1, "GEMM_
     _Static_assert(p##_A_BYTES == p##_TILE_M * c##_TILE_K * 2, "A_BYTES");                       \
     _Static_assert(p##_B_BYTES == p##_TILE_N * c##_TILE_K * 2, "B_BYTES");                       \
     _Static_assert(p##_STAGE_BYTES == p##_A_BYTES + p##_B_BYTES, "STAGE_BYTES");                 \
-    _Static_assert(c##_TILE_K * 2 == 128, "a row of a stage is one 128-byte swizzle row");       \
+    _Static_assert(c##_ROW_BYTES == 128 && c##_TILE_K * 2 == c##_ROW_BYTES,                      \
+                   "a row of a stage is one 128-byte swizzle row");                              \
     _Static_assert(p##_TILE_M <= 256 && p##_TILE_N <= 256, "a TMA box side is at most 256");     \
     _Static_assert(p##_RING_B == p##_RING_A + p##_STAGES * p##_A_BYTES, "RING_B");               \
     _Static_assert(c##_D_BYTES == c##_D_ROWS * GEMM_D_ROW_BYTES, "D_BYTES");                     \
@@ -89,7 +90,7 @@ _Static_assert(SM100F_GEMM_ACC_COLUMNS == SM100F_GEMM_TILE_N, "one fp32 column a
     static const struct plan_handoff t##_handoffs[] = PLAN_HANDOFFS(handoff_list);  \
     static const struct plan_flow t##_flows[] = PLAN_FLOWS(flow_list);              \
     static const struct gemm_shape t##_shape = {                                    \
-        p##_TILE_M, p##_TILE_N, c##_TILE_K,      p##_PAIR_M, p##_PAIR_N,            \
+        p##_TILE_M, p##_TILE_N, c##_ROW_BYTES,   p##_PAIR_M, p##_PAIR_N,            \
         p##_PARTS,  p##_STAGES, p##_RASTER_ROWS, c##_D_ROWS, c##_CAN,               \
     };
 #define TABLES(p, t) \
