@@ -436,7 +436,7 @@ static void plain_launch(void)
     CHECK_INT(plan_all(&h, &err), HEWN_OK);
     CHECK_INT(hewn_gemm_run(h.plan, 0x100000, 0x200000, 0x300000, NULL, &err), HEWN_OK);
     CHECK_INT(fake.launches, 1);
-    CHECK_INT(fake.grid[0], 15); /* ceil(300/64) * ceil(520/256) tiles of the flat kernel */
+    CHECK_INT(fake.grid[0], 27); /* ceil(300/128) * ceil(520/64) tiles of the split kernel */
     CHECK_INT(run_all(&h, &err), HEWN_ERR_SYMBOL);
     CHECK_TEXT(err.message, "cuLaunchKernelEx");
     release(&h);
