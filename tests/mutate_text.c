@@ -33,14 +33,23 @@ struct rule {
     "^((mbarrier\\.(try_wait|test_wait|arrive|expect_tx|init)|tcgen05\\.commit|" \
     "cp\\.async\\.[^ ]*mbarrier)[^ ]* .*)\\[([^]]+)\\]([^]]*)$"
 
+/* What orders, but for the mbarrier. */
+#define ORDERS                                                            \
+    "fence|membar|bar\\.|barrier\\.|"                                     \
+    "cp\\.async\\.(bulk\\.)?(commit_group|wait_group|wait_all|mbarrier)|" \
+    "wgmma\\.(fence|commit|wait)|"                                        \
+    "tcgen05\\.(fence|wait|commit|alloc|dealloc|relinquish)|griddepcontrol|setmaxnreg"
+/* Statements that several rules change. */
+#define TX_OP          "^(mbarrier\\.[^ ]*(expect|complete)_tx[^ ]* .*), ([^,]+)$"
+#define RING_PLACE     "^((mad\\.lo|mul\\.wide|mul\\.lo)\\.u32 [^,]+), ([^,]*(slot|buffer)), (.*)$"
+#define COPY_IN        "^(cp\\.async\\.bulk[^ ]*\\.shared::cluster[^ ]*) \\[([^]]+)\\](.*)$"
+#define COPY_OUT       "^(cp\\.async\\.bulk[^ ]*\\.global\\.shared::cta.*), \\[([^]]+)\\]$"
+#define TMEM_OP        "^(tcgen05\\.(ld|st|mma)\\.[^[]*)\\[([^]+]+)\\](.*)$"
+#define TMEM_OP_OFFSET "^(tcgen05\\.(ld|st)\\.[^[]*)\\[([^]+]+)\\+([^]]+)\\](.*)$"
+
 static const struct rule rules[] = {
     {MUTANT_drop, "no wait", 2, "^" WAIT "[^ ]* ([^,]+), .*; @!\\2 bra .*$", ""},
-    {MUTANT_drop, "no instruction", 1,
-     "^(fence|membar|mbarrier\\.(init|arrive|expect_tx)|bar\\.|barrier\\.|"
-     "cp\\.async\\.(bulk\\.)?(commit_group|wait_group|wait_all|mbarrier)|wgmma\\.(fence|commit|"
-     "wait)|"
-     "tcgen05\\.(fence|wait|commit|alloc|dealloc|relinquish)|griddepcontrol|setmaxnreg)",
-     ""},
+    {MUTANT_drop, "no instruction", 1, "^(mbarrier\\.(init|arrive|expect_tx)|" ORDERS ")", ""},
     {MUTANT_weaken, "polled once", 2, "^(" WAIT "[^ ]* ([^,]+), .*); @!\\3 bra .*$", "\\g\\1;"},
     {MUTANT_weaken, "relaxed wait", 1, "^(" WAIT "(\\.parity)?)(\\.shared.*)$",
      "\\g\\1.relaxed.cta\\4;"},
@@ -79,9 +88,9 @@ static const struct rule rules[] = {
     {MUTANT_count, "eight registers more", 1, "^(setmaxnreg[^ ]*) (.*)$", "\\g\\1 (\\2) + 8;"},
     {MUTANT_count, "eight registers less", 1, "^(setmaxnreg\\.inc[^ ]*) (.*)$",
      "\\g\\1 (\\2) - 8;"},
-    {MUTANT_bytes, "a byte more", 1, "^(mbarrier\\.[^ ]*(expect|complete)_tx[^ ]* .*), ([^,]+)$",
+    {MUTANT_bytes, "a byte more", 1, TX_OP,
      "{ .reg .b32 mutant; add.s32 mutant, \\3, 1; \\g\\1, mutant; }"},
-    {MUTANT_bytes, "a byte less", 1, "^(mbarrier\\.[^ ]*(expect|complete)_tx[^ ]* .*), ([^,]+)$",
+    {MUTANT_bytes, "a byte less", 1, TX_OP,
      "{ .reg .b32 mutant; add.s32 mutant, \\3, -1; \\g\\1, mutant; }"},
     {MUTANT_parity, "waits for the other phase", 1,
      "^(" WAIT "\\.parity[^ ]*) ([^,]+, [^,]+), (.+)$",
@@ -96,34 +105,24 @@ static const struct rule rules[] = {
     {MUTANT_stage, "wraps to stage 1", 4, RING, RING_AS("1", "", "1", "1")},
     {MUTANT_stage, "begins at stage 1", 1, "^mov\\.u32 ([^,]*(slot|buffer)), 0$",
      "\\gmov.u32 \\1, 1;"},
-    {MUTANT_stage, "the next stage", 1,
-     "^((mad\\.lo|mul\\.wide|mul\\.lo)\\.u32 [^,]+), ([^,]*(slot|buffer)), (.*)$",
+    {MUTANT_stage, "the next stage", 1, RING_PLACE,
      "{ .reg .b32 mutant; add.u32 mutant, \\3, 1; \\g\\1, mutant, \\5; }"},
-    {MUTANT_stage, "the stage before", 1,
-     "^((mad\\.lo|mul\\.wide|mul\\.lo)\\.u32 [^,]+), ([^,]*(slot|buffer)), (.*)$",
+    {MUTANT_stage, "the stage before", 1, RING_PLACE,
      "{ .reg .b32 mutant; sub.u32 mutant, \\3, 1; \\g\\1, mutant, \\5; }"},
     {MUTANT_stage, "the next barrier's word", 1, BARRIER_OP, "\\g\\1[\\4 + 8]\\5;"},
     {MUTANT_stage, "the word before", 1, BARRIER_OP, "\\g\\1[\\4 + -8]\\5;"},
-    {MUTANT_offset, "a row further", 1,
-     "^(cp\\.async\\.bulk[^ ]*\\.shared::cluster[^ ]*) \\[([^]]+)\\](.*)$",
-     "\\g\\1 [\\2 + 128]\\3;"},
-    {MUTANT_offset, "a row before", 1,
-     "^(cp\\.async\\.bulk[^ ]*\\.shared::cluster[^ ]*) \\[([^]]+)\\](.*)$",
-     "\\g\\1 [\\2 + -128]\\3;"},
-    {MUTANT_offset, "a row further", 1,
-     "^(cp\\.async\\.bulk[^ ]*\\.global\\.shared::cta.*), \\[([^]]+)\\]$", "\\g\\1, [\\2 + 128];"},
-    {MUTANT_offset, "a row before", 1,
-     "^(cp\\.async\\.bulk[^ ]*\\.global\\.shared::cta.*), \\[([^]]+)\\]$", "\\g\\1, [\\2 + -128];"},
+    {MUTANT_offset, "a row further", 1, COPY_IN, "\\g\\1 [\\2 + 128]\\3;"},
+    {MUTANT_offset, "a row before", 1, COPY_IN, "\\g\\1 [\\2 + -128]\\3;"},
+    {MUTANT_offset, "a row further", 1, COPY_OUT, "\\g\\1, [\\2 + 128];"},
+    {MUTANT_offset, "a row before", 1, COPY_OUT, "\\g\\1, [\\2 + -128];"},
     {MUTANT_offset, "the next row", 1, "^((st|ld)\\.shared|stmatrix)(\\..*)\\[([^]]+)\\](.*)$",
      "\\g\\1\\3[\\4 + 128]\\5;"},
-    {MUTANT_offset, "a column further", 1, "^(tcgen05\\.(ld|st|mma)\\.[^[]*)\\[([^]+]+)\\](.*)$",
+    {MUTANT_offset, "a column further", 1, TMEM_OP,
      "{ .reg .b32 mutant; add.u32 mutant, \\3, 1; \\g\\1[mutant]\\4; }"},
-    {MUTANT_offset, "a column before", 1, "^(tcgen05\\.(ld|st|mma)\\.[^[]*)\\[([^]+]+)\\](.*)$",
+    {MUTANT_offset, "a column before", 1, TMEM_OP,
      "{ .reg .b32 mutant; sub.u32 mutant, \\3, 1; \\g\\1[mutant]\\4; }"},
-    {MUTANT_offset, "a column further", 1,
-     "^(tcgen05\\.(ld|st)\\.[^[]*)\\[([^]+]+)\\+([^]]+)\\](.*)$", "\\g\\1[\\3+ (\\4) + 1]\\5;"},
-    {MUTANT_offset, "a column before", 1,
-     "^(tcgen05\\.(ld|st)\\.[^[]*)\\[([^]+]+)\\+([^]]+)\\](.*)$", "\\g\\1[\\3+ (\\4) - 1]\\5;"},
+    {MUTANT_offset, "a column further", 1, TMEM_OP_OFFSET, "\\g\\1[\\3+ (\\4) + 1]\\5;"},
+    {MUTANT_offset, "a column before", 1, TMEM_OP_OFFSET, "\\g\\1[\\3+ (\\4) - 1]\\5;"},
     {MUTANT_offset, "A's next column", 1,
      "^(tcgen05\\.mma\\.[^ ]* \\[[^]]+\\]), \\[([^]]+)\\](.*)$",
      "{ .reg .b32 mutant; add.u32 mutant, \\2, 1; \\g\\1, [mutant]\\3; }"},
@@ -139,10 +138,7 @@ enum { RULES = sizeof rules / sizeof *rules };
 
 /* What orders, and what is ordered: at least one of two that are swapped is of the former. */
 static const char orders[] =
-    "^(fence|membar|mbarrier\\.(arrive|expect_tx|complete_tx|try_wait|test_wait)|bar\\.|barrier\\.|"
-    "cp\\.async\\.(bulk\\.)?(commit_group|wait_group|wait_all|mbarrier)|wgmma\\.(fence|commit|wait)"
-    "|"
-    "tcgen05\\.(fence|wait|commit|alloc|dealloc|relinquish)|griddepcontrol|setmaxnreg)";
+    "^(mbarrier\\.(arrive|expect_tx|complete_tx|try_wait|test_wait)|" ORDERS ")";
 static const char ordered[] =
     "^(cp\\.(async|reduce)|tcgen05\\.(ld|st|mma|cp)|wgmma\\.mma_async|(ld|st)\\.(shared|global)|"
     "st\\.async|stmatrix|ldmatrix|red|atom|mbarrier\\.init)";

@@ -18,7 +18,16 @@ struct scalar {
 /* A list ends with a NULL name; a parameter that it does not name must be 0. */
 void check_scalars(const char *what, const struct scalar *got, size_t count,
                    const struct scalar *want);
-void check_map(const char *name, const struct fake_map *got, const struct fake_map *want);
+
+/* A map's rank is how many of its dim are not 0. */
+struct want_map {
+    uint64_t at, dim[5], stride[4];
+    uint16_t box[5];
+};
+
+/* 128-byte swizzle, no interleave, element strides 1, zeros out of bounds. */
+void check_map(const char *name, const struct fake_map *got, const struct want_map *want, int dtype,
+               int l2);
 
 void gemm(void); /* params_gemm.c */
 

@@ -36,9 +36,17 @@ static hewn_gemm_args all_args(void)
                             .beta = -0.5F};
 }
 
+static int map_dtype(int dtype)
+{
+    return dtype == HEWN_F32    ? HEWN_TM_F32
+           : dtype == HEWN_F16  ? HEWN_TM_F16
+           : dtype == HEWN_BF16 ? HEWN_TM_BF16
+                                : HEWN_TM_U8;
+}
+
 /* args NULL: hewn_gemm_run. */
 static void run(const hewn_gemm_desc *desc, const hewn_gemm_args *args,
-                const struct scalar *scalars, const struct fake_map want[MAPS])
+                const struct scalar *scalars, const struct want_map want[MAPS])
 {
     static const char *const names[MAPS] = {"map_a", "map_b", "map_d"};
     hewn_driver *driver = NULL;
@@ -58,15 +66,20 @@ static void run(const hewn_gemm_desc *desc, const hewn_gemm_args *args,
     CHECK(status == HEWN_OK, "%s", err.message);
     CHECK_INT(fake.launches, 1);
     check_scalars("kernel", kernel, GEMM_SCALAR_COUNT, scalars);
-    for (int i = 0; want && i < MAPS; i++) check_map(names[i], &maps[i], &want[i]);
+    for (int i = 0; want && i < MAPS; i++)
+        check_map(names[i], &maps[i], &want[i], map_dtype(i == 2 ? desc->out : desc->in),
+                  HEWN_TM_L2_256B);
     hewn_gemm_plan_destroy(plan);
     hewn_detach(context);
     hewn_driver_close(driver);
 }
 
-#define MAP(at, d0, d1, d2, s0, s1, b0, b1, dtype)                                       \
-    {                                                                                    \
-        at, {d0, d1, d2}, {s0, s1}, {b0, b1, 1}, {0}, 3, dtype, 0, 0, HEWN_TM_L2_256B, 0 \
+#define MAP(at, d0, d1, d2, s0, s1, b0, b1) \
+    {                                       \
+        at, {d0, d1, d2}, {s0, s1},         \
+        {                                   \
+            b0, b1, 1                       \
+        }                                   \
     }
 
 /* A batch with one B; K-major; nothing after the sums. */
@@ -91,10 +104,9 @@ static void plain(void)
                                          {"tiles_m", 3}, {"tiles_n", 5},    {"tiles", 45},
                                          {"step_a", 1},  {"step_b", 0},     {"raster_rows", 3},
                                          {"alpha", 1},   {NULL, 0}};
-    static const struct fake_map want_maps[] = {
-        MAP(AT_A, 250, 300, 3, 512, 153600, 64, 128, HEWN_TM_BF16),
-        MAP(AT_B, 250, 1101, 1, 528, 528, 64, 256, HEWN_TM_BF16),
-        MAP(AT_D, 1100, 300, 3, 4416, 1324800, 32, 16, HEWN_TM_F32)};
+    static const struct want_map want_maps[] = {MAP(AT_A, 250, 300, 3, 512, 153600, 64, 128),
+                                                MAP(AT_B, 250, 1101, 1, 528, 528, 64, 256),
+                                                MAP(AT_D, 1100, 300, 3, 4416, 1324800, 32, 16)};
     if (test_case("gemm: plain")) run(&d, NULL, want, want_maps);
 }
 
@@ -128,10 +140,9 @@ static void majors_and_finish(void)
         {"tiles_n", 5},     {"tiles", 20},     {"step_a", 1},           {"step_b", 1},
         {"raster_rows", 2}, {"mode", 3},       {"finish", 0x27},        {"alpha", 1.5},
         {"beta", -0.5},     {NULL, 0}};
-    static const struct fake_map want_maps[] = {
-        MAP(AT_A, 304, 250, 2, 608, 152000, 64, 64, HEWN_TM_F16),
-        MAP(AT_B, 1104, 250, 2, 2224, 556000, 64, 64, HEWN_TM_F16),
-        MAP(AT_D, 1104, 304, 2, 2208, 671232, 64, 16, HEWN_TM_BF16)};
+    static const struct want_map want_maps[] = {MAP(AT_A, 304, 250, 2, 608, 152000, 64, 64),
+                                                MAP(AT_B, 1104, 250, 2, 2224, 556000, 64, 64),
+                                                MAP(AT_D, 1104, 304, 2, 2208, 671232, 64, 16)};
     if (test_case("gemm: MN-major, all that comes after")) run(&d, &args, want, want_maps);
 }
 
@@ -178,10 +189,9 @@ static void eight_bits(int accumulate)
         {"tiles_m", 1},     {"tiles_n", 8},    {"tiles", 8},
         {"raster_rows", 1}, {"alpha", 1},      {"mode", accumulate == HEWN_ACCUMULATE_FAST ? 2 : 6},
         {NULL, 0}};
-    static const struct fake_map want_maps[] = {
-        MAP(AT_A, 1000, 60, 1, 1008, 1008, 128, 64, HEWN_TM_U8),
-        MAP(AT_B, 1000, 1000, 1, 1024, 1024, 128, 128, HEWN_TM_U8),
-        MAP(AT_D, 1000, 60, 1, 2000, 2000, 64, 16, HEWN_TM_F16)};
+    static const struct want_map want_maps[] = {MAP(AT_A, 1000, 60, 1, 1008, 1008, 128, 64),
+                                                MAP(AT_B, 1000, 1000, 1, 1024, 1024, 128, 128),
+                                                MAP(AT_D, 1000, 60, 1, 2000, 2000, 64, 16)};
     if (test_case("gemm: e4m3 by e5m2, accumulate %d", accumulate)) run(&d, NULL, want, want_maps);
 }
 

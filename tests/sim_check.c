@@ -153,11 +153,18 @@ static void run_case(const struct order_case *c)
 #define WAITS(who, n, parity)                                                              \
     "{ .reg .pred done; @!" who " bra passed; again: mbarrier.try_wait.parity.shared::cta" \
     ".b64 done, [bar+" #n "], " #parity "; @!done bra again; passed: }\n"
+#define EXPECT(bytes) "@lead mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], " #bytes ";\n"
 #define LOAD(who, to, n)                                                            \
     who " mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar+" #n "], 512;\n" who    \
         " cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile+" #to \
         "], [in], 512, [bar+" #n "];"
-#define STORE "cp.async.bulk.global.shared::cta.bulk_group [out], [tile], 512;"
+#define CLUSTER_MEETS "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
+/* A copy by the tensor map at in; da: a word of that map a thread. */
+#define MAP_COPY                                                                          \
+    "@lead cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes " \
+    "[tile], [in, {i}], [bar]; //!\n"
+#define OWN_WORD "cvt.u64.u32 g, tid; shl.b64 g, g, 2; add.u64 da, in, g;\n"
+#define STORE    "cp.async.bulk.global.shared::cta.bulk_group [out], [tile], 512;"
 /* D of 4 registers, A and B from the tile; no swizzle. */
 #define WGMMA_DESC                                                             \
     "shr.u32 b, t, 4; cvt.u64.u32 da, b; or.b64 db, da, 0x0000000800400000;\n" \
@@ -179,10 +186,8 @@ static void run_case(const struct order_case *c)
 /* This warp's lanes of column 0. */
 #define OWN_LANES "shl.b32 b, warp, 21; add.u32 c, taddr, b;\n"
 
-#define WGMMA_ROUND                      \
-    "wgmma.fence.sync.aligned;\n" WGMMA( \
-        "0") "\n"                        \
-             "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n"
+#define WGMMA_DONE  "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n"
+#define WGMMA_ROUND "wgmma.fence.sync.aligned;\n" WGMMA("0") "\n" WGMMA_DONE
 /* Every warp stores to its lanes of the columns, and has loaded them again. */
 #define LOADED                                          \
     "tcgen05.st.sync.aligned.32x32b.x1.b32 [c], {v};\n" \
@@ -253,13 +258,10 @@ static const struct order_case cases[] = {
      "@w1 ld.shared.u32 w, [a+-128];\n",
      64, 0, 0, 0, 0, 0},
     {"cluster: remote store without the cluster barrier", "race",
-     "mapa.shared::cluster.u32 b, a, peer;\n"
-     "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
-     "st.shared::cluster.u32 [b], v; //!\n"
+     "mapa.shared::cluster.u32 b, a, peer;\n" CLUSTER_MEETS "st.shared::cluster.u32 [b], v; //!\n"
      "-barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;\n"
      "+barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;\n"
-     "ld.shared.u32 w, [a]; //!\n"
-     "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n",
+     "ld.shared.u32 w, [a]; //!\n" CLUSTER_MEETS,
      32, 2, 0, 0, 0, 0},
     {"copy: read before it has landed", "race",
      INIT(0, 1) INITED LOAD("@lead", 0, 0) " //!\n"
@@ -286,12 +288,11 @@ static const struct order_case cases[] = {
      64, 0, 0, 0, 0, 0},
     {"slot handed back before it is read", "async-reuse",
      INIT(0, 1) INIT(8, 32) INITED LOAD("@lead", 0, 0) "\n" WAITS(
-         "w1", 0, 0) "-@w1 mbarrier.arrive.shared::cta.b64 _, [bar+8];\n"
-                     "@w1 ld.shared.u32 w, [a+-128]; //!\n"
-                     "+@w1 mbarrier.arrive.shared::cta.b64 _, [bar+8];\n" WAITS(
-                         "lead", 8,
-                         0) "@lead mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 512;\n"
-                            "@lead cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes "
+         "w1", 0,
+         0) "-@w1 mbarrier.arrive.shared::cta.b64 _, [bar+8];\n"
+            "@w1 ld.shared.u32 w, [a+-128]; //!\n"
+            "+@w1 mbarrier.arrive.shared::cta.b64 _, [bar+8];\n" WAITS("lead", 8, 0)
+                EXPECT(512) "@lead cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes "
                             "[tile], [in], 512, "
                             "[bar]; //!\n" WAITS("all", 0, 1),
      64, 0, 0, 0, 0, 0},
@@ -299,12 +300,10 @@ static const struct order_case cases[] = {
      INIT(0, 1) INIT(8, 32) INITED LOAD("@lead", 0, 0) "\n" WAITS(
          "w1", 0, 0) "@w1 ld.shared.u32 w, [a+-128];\n"
                      "+@w1 fence.proxy.async.shared::cta;\n"
-                     "@w1 mbarrier.arrive.shared::cta.b64 _, [bar+8];\n" WAITS(
-                         "lead", 8,
-                         0) "@lead mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 512;\n"
-                            "@lead cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes "
-                            "[tile], [in], 512, "
-                            "[bar]; //!\n" WAITS("all", 0, 1),
+                     "@w1 mbarrier.arrive.shared::cta.b64 _, [bar+8];\n" WAITS("lead", 8, 0) EXPECT(
+                         512) "@lead cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes "
+                              "[tile], [in], 512, "
+                              "[bar]; //!\n" WAITS("all", 0, 1),
      64, 0, 0, 0, 1, 2},
     {"the same, as practice has it", NULL,
      INIT(0, 1) INIT(8, 32) INITED LOAD("@lead", 0, 0) "\n" WAITS(
@@ -371,8 +370,7 @@ static const struct order_case cases[] = {
                  "+@lead fence.mbarrier_init.release.cluster;\n"
                  "barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.acquire.aligned;\n"
                  "mov.u32 b, bar; mapa.shared::cluster.u32 b, b, peer;\n"
-                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [b]; //!\n"
-                 "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n",
+                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [b]; //!\n" CLUSTER_MEETS,
      64, 2, 0, 0, 0, 0},
     {"store over a live mbarrier", "mbarrier-clobber",
      INIT(0, 1) INITED "+@lead mbarrier.inval.shared::cta.b64 [bar];\n"
@@ -381,9 +379,7 @@ static const struct order_case cases[] = {
     {"wgmma on what was just stored, no proxy fence", "proxy",
      WGMMA_DESC "st.shared.u32 [a], v; //!\n"
                 "+fence.proxy.async.shared::cta;\n"
-                "bar.sync 0;\nwgmma.fence.sync.aligned;\n" WGMMA(
-                    "0") " //!\n"
-                         "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n",
+                "bar.sync 0;\nwgmma.fence.sync.aligned;\n" WGMMA("0") " //!\n" WGMMA_DONE,
      128, 0, 0, 1, 0, 0},
     {"wgmma: D read before the wait", "wgmma-wait",
      WGMMA_DESC "wgmma.fence.sync.aligned;\n" WGMMA("0") "\n"
@@ -396,9 +392,7 @@ static const struct order_case cases[] = {
     {"wgmma: D written after the fence", "wgmma-fence",
      WGMMA_DESC "-wgmma.fence.sync.aligned;\n"
                 "mov.f32 f2, 0f00000000;\n"
-                "+wgmma.fence.sync.aligned;\n" WGMMA("1") " //!\n" WGMMA(
-                    "1") "\n"
-                         "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n",
+                "+wgmma.fence.sync.aligned;\n" WGMMA("1") " //!\n" WGMMA("1") "\n" WGMMA_DONE,
      128, 0, 0, 1, 0, 0},
     {"wgmma: operands written again before the wait", "wgmma-wait",
      WGMMA_DESC "wgmma.fence.sync.aligned;\n" WGMMA("0") " //!\n"
@@ -408,22 +402,14 @@ static const struct order_case cases[] = {
                                                          "wgmma.wait_group.sync.aligned 0;\n",
      128, 0, 0, 1, 0, 0},
     {"tensor map written, then used with no fence", "tensormap-proxy",
-     INIT(0, 1) INITED
-     "cvt.u64.u32 g, tid; shl.b64 g, g, 2; add.u64 da, in, g;\n"
+     INIT(0, 1) INITED OWN_WORD
      "ld.global.u32 w, [da+4096]; st.global.u32 [da], w; //!\n"
      "bar.sync 0;\n"
-     "+@lead fence.proxy.tensormap::generic.acquire.cta [in], 128;\n"
-     "@lead mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 1024;\n"
-     "@lead cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [tile], "
-     "[in, {i}], [bar]; //!\n" WAITS("all", 0, 0),
+     "+@lead fence.proxy.tensormap::generic.acquire.cta [in], 128;\n" EXPECT(1024)
+         MAP_COPY WAITS("all", 0, 0),
      32, 0, 0, 0, 0, 0},
     {"tensor map written while a copy uses it", "tensormap-proxy",
-     INIT(0, 1) INITED
-     "cvt.u64.u32 g, tid; shl.b64 g, g, 2; add.u64 da, in, g;\n"
-     "ld.global.u32 w, [da+4096];\n"
-     "@lead mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 1024;\n"
-     "@lead cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [tile], "
-     "[in, {i}], [bar]; //!\n"
+     INIT(0, 1) INITED OWN_WORD "ld.global.u32 w, [da+4096];\n" EXPECT(1024) MAP_COPY
      "+" WAITS("all", 0, 0) "st.global.u32 [da], w; //!\n"
                             "-" WAITS("all", 0, 0),
      32, 0, 0, 0, 0, 0},
@@ -497,12 +483,10 @@ static const struct order_case cases[] = {
      INIT(0, 1) INIT(8, 1)
          INITED ALLOC MMA_DESC LOAD("@lead", 0, 0) "\n" WAITS("w0", 0, 0) "@lead " MMA(
              "0") " //!\n@lead " COMMIT "\n"
-                  "+" WAITS(
-                      "w0",
-                      8, 0) "@lead mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 512;\n"
-                            "@lead cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes "
-                            "[tile], [in], 512, "
-                            "[bar]; //!\n" WAITS("w0", 0, 1) "-" WAITS("w0", 8, 0) DEALLOC,
+                  "+" WAITS("w0", 8, 0) EXPECT(
+                      512) "@lead cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes "
+                           "[tile], [in], 512, "
+                           "[bar]; //!\n" WAITS("w0", 0, 1) "-" WAITS("w0", 8, 0) DEALLOC,
      128, 0, 0, 0, 0, 0},
     {"one thread of a warpgroup frees the stage that its four warps waited for", NULL,
      INIT(0, 1) INITED WGMMA_DESC LOAD("@lead", 0, 0) "\n" WAITS("all", 0, 0)
@@ -513,35 +497,29 @@ static const struct order_case cases[] = {
      "st.shared.u32 [a+3584], v; mov.b32 w, 0x44444444; wgmma.fence.sync.aligned;\n"
      "{ .reg .pred scale; setp.ne.u32 scale, i, 0;\n"
      "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.bf16.bf16 {f0,f1,f2,f3}, da, db, w, 0, "
-     "scale, 1, 1, 0, 0; }\n"
-     "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n",
+     "scale, 1, 1, 0, 0; }\n" WGMMA_DONE,
      128, 0, 0, 1, 0, 0},
     {"one instruction's lanes arrive in both CTAs", NULL,
-     INIT(0, 2) "@lead fence.mbarrier_init.release.cluster;\n"
-                "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
+     INIT(0, 2) "@lead fence.mbarrier_init.release.cluster;\n" CLUSTER_MEETS
                 "setp.lt.u32 q, lane, 2; and.b32 c, lane, 1; mov.u32 b, bar;\n"
                 "mapa.shared::cluster.u32 b, b, c;\n"
                 "@q mbarrier.arrive.release.cluster.shared::cluster.b64 _, [b];\n" WAITS(
                     "all", 0, 0) "@q mbarrier.arrive.release.cluster.shared::cluster.b64 _, "
-                                 "[b];\n" WAITS("all", 0, 1) "barrier.cluster.arrive.aligned; "
-                                                             "barrier.cluster.wait.aligned;\n",
+                                 "[b];\n" WAITS("all", 0, 1) CLUSTER_MEETS,
      32, 2, 0, 0, 0, 0},
     {"a CTA exits while its multicast still writes to the other", NULL,
-     INIT(0,
-          1) "@lead fence.mbarrier_init.release.cluster;\n"
-             "@lead mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 512;\n"
-             "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
-             "setp.eq.and.u32 q, rank, 0, lead; mov.b16 h, 3;\n"
-             "@q "
-             "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
-             "[tile], [in], 512, [bar], h;\n" WAITS("all", 0, 0),
+     INIT(0, 1) "@lead fence.mbarrier_init.release.cluster;\n" EXPECT(512) CLUSTER_MEETS
+     "setp.eq.and.u32 q, rank, 0, lead; mov.b16 h, 3;\n"
+     "@q "
+     "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+     "[tile], [in], 512, [bar], h;\n" WAITS("all", 0, 0),
      32, 2, 0, 0, 0, 0},
     {"answer of try_cancel read with no wait", "race",
-     INIT(0, 1) INITED
-     "@lead mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 16;\n"
-     "@lead clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 "
-     "[tile], [bar]; //!\n"
-     "-@lead ld.shared.u32 w, [t]; //!\n" WAITS("all", 0, 0) "ld.shared.u32 w, [t];\n",
+     INIT(0, 1) INITED EXPECT(
+         16) "@lead "
+             "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 "
+             "[tile], [bar]; //!\n"
+             "-@lead ld.shared.u32 w, [t]; //!\n" WAITS("all", 0, 0) "ld.shared.u32 w, [t];\n",
      32, 0, 0, 0, 0, 0},
     {"tcgen05: columns freed behind a relaxed cluster barrier", NULL,
      ALLOC OWN_LANES LOADED

@@ -15,8 +15,8 @@
  * ATTENTION_UNBOUNDED. With `window` the sequence's left is window[sequence] - 1.
  *
  * Blocks. Keys are taken in blocks of ATTENTION_BLOCK from multiples of it. A work item visits the
- * blocks of source 0 that any of its rows can see, then those of source 1; split s of `splits` takes
- * blocks [n * s / splits, n * (s + 1) / splits) of these n.
+ * blocks of source 0 that any of its rows can see, then those of source 1; split s of `splits`
+ * takes blocks [n * s / splits, n * (s + 1) / splits) of these n.
  *
  * Work items, in the order in which the persistent CTAs take them (CTA c of the grid: items c,
  * 2 grid - 1 - c, 2 grid + c, 4 grid - 1 - c, ...; on sm_90a of another order, by sections of KV
@@ -33,13 +33,14 @@
  *
  * Paging. page_size_N 0: none. Else key j of sequence b is row j % page_size of page
  * table_N[b * table_width_N + j / page_size]; a page outside the pool reads as zeros.
- * Loads are boxes of box_k_N (box_v_N) rows, a power of two: ATTENTION_BLOCK (the V slot's keys, the
- * target's plan), or where paged the largest power of two, at most that, that divides page_size.
+ * Loads are boxes of box_k_N (box_v_N) rows, a power of two: ATTENTION_BLOCK (the V slot's keys,
+ * the target's plan), or where paged the largest power of two, at most that, that divides
+ * page_size.
  *
- *   map   | tensor | dimensions                                          | box
- *   map_q | Q      | {qk_dim, group, kv_heads, q_len or tokens, batch}   | {128 B, pack, 1, tokens, 1}
- *   map_k | K      | {qk_dim, kv_len or tokens or page, kv_heads, batch or pages} | {128 B, box_k, 1, 1}
- *   map_v | V      | {v_dim,  likewise}                                  | {128 B, box_v, 1, 1}
+ * map   | dimensions, innermost first                                  | box
+ * map_q | {qk_dim, group, kv_heads, q_len or tokens, batch}            | {128 B, pack, 1, tokens, 1}
+ * map_k | {qk_dim, kv_len or tokens or page, kv_heads, batch or pages} | {128 B, box_k, 1, 1}
+ * map_v | {v_dim, likewise}                                            | {128 B, box_v, 1, 1}
  * map_k1, map_v1: source 1 (with one source: as source 0). Packed tokens: batch is 1. 128-byte
  * swizzle, no interleave, element strides 1, out of bounds reads as zero.
  *
@@ -55,7 +56,7 @@
 
 #define ATTENTION_BLOCK      128
 #define ATTENTION_UNBOUNDED  0x20000000 /* positions stay below 2^29: sums of two fit an int32 */
-#define ATTENTION_MAX_SPLITS 256        /* at most 2^23 blocks: n * s / splits is exact in 32 bits */
+#define ATTENTION_MAX_SPLITS 256        /* of at most 2^23 blocks: n * s is exact in 32 bits */
 #define ATTENTION_MAX_PAGE   256
 
 #define ATTENTION_MAP_BYTES 128
@@ -71,6 +72,14 @@
 #define ATTENTION_MAP_COUNT 5
 
 /* X(type, name, rule or meaning) */
+#define ATTENTION_O_STRIDES(X)                                                                     \
+    X(u64, o_token, "bytes between tokens of O")                                                   \
+    X(u64, o_head, "bytes between heads of O")                                                     \
+    X(u64, o_batch, "bytes between sequences of O")
+#define ATTENTION_LSE_STRIDES(X)                                                                   \
+    X(u64, lse_token, "bytes between tokens of lse and row_max")                                   \
+    X(u64, lse_head, "bytes between their heads")                                                  \
+    X(u64, lse_batch, "bytes between their sequences")
 #define ATTENTION_SCALARS(X)                                                                       \
     X(u64, o, "address of O")                                                                      \
     X(u64, lse, "address of the log-sum-exps, f32, or 0")                                          \
@@ -85,13 +94,9 @@
     X(u64, lengths_1, "the same of source 1")                                                      \
     X(u64, table_0, "address of source 0's block table, or 0")                                     \
     X(u64, table_1, "the same of source 1")                                                        \
-    X(u64, o_token, "bytes between tokens of O")                                                   \
-    X(u64, o_head, "bytes between heads of O")                                                     \
-    X(u64, o_batch, "bytes between sequences of O")                                                \
+    ATTENTION_O_STRIDES(X)                                                                         \
     X(u64, o_split, "bytes between splits of O")                                                   \
-    X(u64, lse_token, "bytes between tokens of lse and row_max")                                   \
-    X(u64, lse_head, "bytes between their heads")                                                  \
-    X(u64, lse_batch, "bytes between their sequences")                                             \
+    ATTENTION_LSE_STRIDES(X)                                                                       \
     X(u64, lse_split, "bytes between their splits")                                                \
     X(f32, scale_log2, "scale * log2(e), above 0")                                                 \
     X(u32, items, "q_blocks * batch * kv_heads * head_blocks * v_halves * splits")                 \
@@ -139,7 +144,8 @@
 /*
  * The combine kernel (attention_combine): partial results of `splits` splits, each normalised f32
  * rows of v_dim with its lse, merged by
- *   M = max_s lse_s,  w_s = exp(lse_s - M),  O = sum_s w_s O_s / (sum_s w_s + exp(sink - M)),
+ *   M = max(max_s lse_s, sink),  w_s = exp(lse_s - M),
+ *   O = sum_s w_s O_s / (sum_s w_s + exp(sink - M)),
  *   lse = M + ln(sum_s w_s + exp(sink - M)).
  * A row is (sequence or 0, token, query head), numbered (sequence * q_tokens + token) * q_heads +
  * head; part_o[split][row][v_dim], part_lse[split][row]. One warp a row; grid {ceil(rows /
@@ -153,12 +159,8 @@
     X(u64, o, "address of O")                                                                      \
     X(u64, lse, "address of the log-sum-exps, f32, or 0")                                          \
     X(u64, sink, "address of q_heads sink logits, f32, or 0")                                      \
-    X(u64, o_token, "bytes between tokens of O")                                                   \
-    X(u64, o_head, "bytes between heads of O")                                                     \
-    X(u64, o_batch, "bytes between sequences of O")                                                \
-    X(u64, lse_token, "bytes between tokens of lse")                                               \
-    X(u64, lse_head, "bytes between heads of lse")                                                 \
-    X(u64, lse_batch, "bytes between sequences of lse")                                            \
+    ATTENTION_O_STRIDES(X)                                                                         \
+    ATTENTION_LSE_STRIDES(X)                                                                       \
     X(u32, rows, "batch * q_tokens * q_heads (packed: q_tokens * q_heads)")                        \
     X(u32, q_tokens, "tokens of a sequence (packed: of the packing)")                              \
     X(u32, q_heads, "query heads")                                                                 \

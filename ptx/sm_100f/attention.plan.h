@@ -52,11 +52,11 @@
 #define SM100F_ATTENTION_BOX_V(v)      SM100F_ATTENTION_V_KEYS
 #define SM100F_ATTENTION_V_BOXES(v, e) ((v) * (e) >= 256 ? (e) : ((v) * (e) + 127) / 128)
 
-/* Dynamic shared memory, from its 1024-aligned start: Q's tiles, the staged output rows, the ring. */
+/* Dynamic shared memory, from its 1024-aligned start: Q's tiles, the ring, the staged output
+ * rows. */
 #define SM100F_ATTENTION_Q_BYTES(qk, e)                                                            \
     (SM100F_ATTENTION_ITEM_TILES(qk) * SM100F_ATTENTION_K_SLOTS(qk, e) * 16384)
-#define SM100F_ATTENTION_O_PITCH      144 /* a staged row: 128 bytes, and 16 against bank conflicts */
-#define SM100F_ATTENTION_O_BYTES      18432 /* 128 rows */
+#define SM100F_ATTENTION_O_PITCH      144 /* a staged row: 128 bytes, 16 against bank conflicts */
 #define SM100F_ATTENTION_STATIC_BYTES 4096  /* bound on barriers and row statistics */
 #define SM100F_ATTENTION_RING_MAX(qk, e)                                                           \
     ((232448 - 4096 - 18432 - SM100F_ATTENTION_Q_BYTES(qk, e)) / 16384)
@@ -68,7 +68,8 @@
 #define SM100F_ATTENTION_DYNAMIC_SHARED(qk, e) (SM100F_ATTENTION_STAGE_O(qk, e) + 18432)
 
 /* Threads: a warpgroup a softmax tile, a correction warpgroup, and one that holds the producer warp
- * and the MMA warp. Registers a thread after setmaxnreg: of 512 threads' 4 x 128, of 384's 3 x 168. */
+ * and the MMA warp. Registers a thread after setmaxnreg: of 512 threads' 4 x 128, of 384's
+ * 3 x 168. */
 #define SM100F_ATTENTION_THREADS(qk)         (128 * (SM100F_ATTENTION_ITEM_TILES(qk) + 2))
 #define SM100F_ATTENTION_CORRECTION_WARP(qk) (4 * SM100F_ATTENTION_ITEM_TILES(qk))
 #define SM100F_ATTENTION_PRODUCER_WARP(qk)   (SM100F_ATTENTION_CORRECTION_WARP(qk) + 4)
@@ -78,11 +79,6 @@
 #define SM100F_ATTENTION_ISSUE_REGS_2        48
 #define SM100F_ATTENTION_SOFTMAX_REGS_1      232 /* with one: 232 + 168 + 104 = 3 * 168 */
 #define SM100F_ATTENTION_ISSUE_REGS_1        104
-
-/* P is exp2 of at most THRESHOLD: rows are rescaled when their maximum has grown by more than that
- * (log2). P of e4m3 is stored times 2^P_SHIFT, so that 1 is well inside its range of 448. */
-#define SM100F_ATTENTION_THRESHOLD 8
-#define SM100F_ATTENTION_P_SHIFT   8
 
 /* Tensor memory: two S of 128 columns, each overlaid by its P; then O of each tile. */
 #define SM100F_ATTENTION_TMEM_COLUMNS 512

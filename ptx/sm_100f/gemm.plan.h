@@ -71,8 +71,8 @@
     X(acc_1, 256, SM100F_GEMM_ACC_COLUMNS)
 
 /* The worksheet, for `hewn worksheet` to hold against a run. X(barrier, arrivals, bytes of a phase,
- * who signals, who waits): roles. X(storage, writers, readers): a role's threads, its .tma, its .mma,
- * its .ld (tcgen05.ld). */
+ * who signals, who waits): roles. X(storage, writers, readers): a role's threads, its .tma, its
+ * .mma, its .ld (tcgen05.ld). */
 #define SM100F_GEMM_HANDOFFS(X)                                                                    \
     X(full_bar, 1, SM100F_GEMM_STAGE_BYTES, producer, mma)                                         \
     X(empty_bar, 1, 0, mma, producer)                                                              \

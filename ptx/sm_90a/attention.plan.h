@@ -22,9 +22,10 @@
 #define SM90A_ATTENTION_ITEM_V(v)      (v)
 #define SM90A_ATTENTION_V_HALVES(v)    1
 
-/* The ring: slots of UNITS units of 16 KB. A unit of K is 128 keys of 64 columns, a unit of V V_KEYS
- * keys of all columns in boxes of 64 columns: as many of either a block as the head dimension has
- * 64s. Two units a slot where both counts are even: a wait costs a consumer some 100 cycles. */
+/* The ring: slots of UNITS units of 16 KB. A unit of K is 128 keys of 64 columns, a unit of V
+ * V_KEYS keys of all columns in boxes of 64 columns: as many of either a block as the head
+ * dimension has 64s. Two units a slot where both counts are even: a wait costs a consumer some 100
+ * cycles. */
 #define SM90A_ATTENTION_UNIT_BYTES  16384
 #define SM90A_ATTENTION_UNITS(qk)   ((qk) % 128 ? 1 : 2)
 #define SM90A_ATTENTION_K_UNITS(qk) ((qk) / 64)
@@ -45,10 +46,11 @@
     (SM90A_ATTENTION_RING(qk) + SM90A_ATTENTION_SLOTS(qk, e) * SM90A_ATTENTION_UNITS(qk) * 16384)
 
 /* Threads: a warpgroup of loader, planner and two idle warps, then a consumer warpgroup a tile.
- * Registers a thread after setmaxnreg, of 3 * 168: 56 + 2 * 224, with a V of 256 columns 40 + 2 * 232. */
+ * Registers a thread after setmaxnreg, of 3 * 168: 56 + 2 * 224, with a V of 256 columns
+ * 40 + 2 * 232. */
 #define SM90A_ATTENTION_THREADS(qk) (128 * (SM90A_ATTENTION_ITEM_TILES(qk) + 1))
 
-/* A decoded work item, handed from the planner warp to all others: u32 words; pairs are by source. */
+/* A decoded work item, handed from the planner warp to all others: u32 words; pairs by source. */
 #define SM90A_ATTENTION_RECORDS      4
 #define SM90A_ATTENTION_RECORD_BYTES 96
 #define SM90A_ATTENTION_BLOCKS       0  /* blocks of the item, -1: no more items */

@@ -63,9 +63,16 @@ static int bad_json(const struct file *s, const char *wanted)
                   (unsigned char)*s->at, wanted);
 }
 
+/* Where in `set` the next character stands; -1: it is none of them, or the header ends. */
+static int next_of(const struct file *s, const char *set)
+{
+    const char *found = s->at < s->end && *s->at ? strchr(set, *s->at) : NULL;
+    return found ? (int)(found - set) : -1;
+}
+
 static void blanks(struct file *s)
 {
-    while (s->at < s->end && strchr(" \t\n\r", *s->at) && *s->at) s->at++;
+    while (next_of(s, " \t\n\r") >= 0) s->at++;
 }
 
 static bool take(struct file *s, char c)
@@ -81,10 +88,9 @@ static int32_t hex4(struct file *s)
 {
     int32_t value = 0;
     for (int i = 0; i < 4; i++, s->at++) {
-        static const char digits[] = "0123456789abcdef0123456789ABCDEF";
-        const char *d = s->at < s->end && *s->at ? strchr(digits, *s->at) : NULL;
-        if (!d) return -1;
-        value = value * 16 + (int32_t)(d - digits) % 16;
+        int digit = next_of(s, "0123456789abcdef0123456789ABCDEF");
+        if (digit < 0) return -1;
+        value = value * 16 + digit % 16;
     }
     return value;
 }
@@ -112,15 +118,14 @@ static char *put_utf8(char *to, int32_t c)
 /* What follows a backslash; it is never shorter than what it stands for. NULL after a message. */
 static char *take_escape(struct file *s, char *to)
 {
-    static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
-    const char *letter = s->at < s->end && *s->at ? strchr(letters, *s->at) : NULL;
+    const int letter = next_of(s, "\"\\/bfnrtu");
     int32_t c, low;
-    if (letter) {
+    if (letter < 0) return bad_json(s, "an escape"), NULL;
+    if (letter < 8) {
         s->at++;
-        *to++ = meanings[letter - letters];
+        *to++ = "\"\\/\b\f\n\r\t"[letter];
         return to;
     }
-    if (s->at >= s->end || *s->at != 'u') return bad_json(s, "an escape"), NULL;
     s->at++;
     c = hex4(s);
     if (c >= 0xD800 && c < 0xDC00) { /* a high surrogate: its low half must follow */

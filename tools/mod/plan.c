@@ -83,21 +83,25 @@ _Static_assert(SM100F_GEMM_ACC_COLUMNS == SM100F_GEMM_TILE_N, "one fp32 column a
 
 /* c: the prefix of what a target's variants share, p: the variant's, t: its tables'. The lists of a
  * target with one variant bear its name alone; KIND(P) gives those of the others. */
-#define TABLES_OF(c, p, t, shared_list, handoff_list, flow_list)                    \
+#define TABLES_OF(c, p, t)                                                          \
     static const struct plan_range t##_roles[] = PLAN_RANGES(c##_ROLES(PLAN_ROLE)); \
-    static const struct plan_range t##_shared[] = PLAN_RANGES(shared_list);         \
     static const struct plan_range t##_tmem[] = PLAN_RANGES(c##_TMEM(PLAN_TMEM));   \
-    static const struct plan_handoff t##_handoffs[] = PLAN_HANDOFFS(handoff_list);  \
-    static const struct plan_flow t##_flows[] = PLAN_FLOWS(flow_list);              \
     static const struct gemm_shape t##_shape = {                                    \
         p##_TILE_M, p##_TILE_N, c##_ROW_BYTES,   p##_PAIR_M, p##_PAIR_N,            \
         p##_PARTS,  p##_STAGES, p##_RASTER_ROWS, c##_D_ROWS, c##_CAN,               \
     };
-#define TABLES(p, t) \
-    TABLES_OF(p, p, t, p##_SHARED(PLAN_SHARED), p##_HANDOFFS(PLAN_HANDOFF), p##_FLOWS(PLAN_FLOW))
-#define TABLES_HOPPER(p, t, KIND)                                         \
-    TABLES_OF(SM90A_GEMM, p, t, SM90A_GEMM_SHARED_##KIND(PLAN_SHARED, p), \
-              SM90A_GEMM_HANDOFFS_##KIND(PLAN_HANDOFF, p), SM90A_GEMM_FLOWS_##KIND(PLAN_FLOW))
+#define TABLES(p, t)                                                                             \
+    TABLES_OF(p, p, t)                                                                           \
+    static const struct plan_range t##_shared[] = PLAN_RANGES(p##_SHARED(PLAN_SHARED));          \
+    static const struct plan_handoff t##_handoffs[] = PLAN_HANDOFFS(p##_HANDOFFS(PLAN_HANDOFF)); \
+    static const struct plan_flow t##_flows[] = PLAN_FLOWS(p##_FLOWS(PLAN_FLOW));
+#define TABLES_HOPPER(p, t, KIND)                                   \
+    TABLES_OF(SM90A_GEMM, p, t)                                     \
+    static const struct plan_range t##_shared[] =                   \
+        PLAN_RANGES(SM90A_GEMM_SHARED_##KIND(PLAN_SHARED, p));      \
+    static const struct plan_handoff t##_handoffs[] =               \
+        PLAN_HANDOFFS(SM90A_GEMM_HANDOFFS_##KIND(PLAN_HANDOFF, p)); \
+    static const struct plan_flow t##_flows[] = PLAN_FLOWS(SM90A_GEMM_FLOWS_##KIND(PLAN_FLOW));
 
 TABLES_HOPPER(SM90A_GEMM, sm_90a, WHOLE)
 TABLES_HOPPER(SM90A_GEMM_PAIR, sm_90a_pair, WHOLE)

@@ -321,6 +321,29 @@ static bool mark_watched(struct decode *d, struct insn *insns, uint32_t count)
     return true;
 }
 
+/* names: how many operands name each register, by offset / 4, counted to 2. */
+static void count_name(uint8_t *names, const struct arg *a)
+{
+    if (a->bank == BANK_REGS && !a->sink && names[a->offset / 4] < 2) names[a->offset / 4]++;
+}
+
+/* Polls whose answer goes to a register that is named nowhere else. */
+static bool mark_unread(struct decode *d, struct insn *insns, uint32_t count)
+{
+    uint8_t *names = arena_alloc(&d->scratch, d->regs_bytes / 4U + 1U);
+    if (!names) return false;
+    for (uint32_t i = 0; i < count; i++) {
+        if (insns[i].guard != NO_GUARD)
+            count_name(names, &(struct arg){.offset = insns[i].guard, .bank = BANK_REGS});
+        for (uint32_t j = 0; j < INSN_ARGS; j++) count_name(names, &insns[i].arg[j]);
+        for (uint32_t j = 0; j < insns[i].list_count; j++) count_name(names, &insns[i].list[j]);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        insns[i].unread = insns[i].row && insns[i].row->flags & OPF_POLL &&
+                          (insns[i].arg[0].sink || names[insns[i].arg[0].offset / 4] == 1);
+    return true;
+}
+
 static int finish_decode(struct decode *d)
 {
     struct kernel *k = d->dc.kernel;
@@ -351,7 +374,9 @@ static int decode_entry(struct decode *d)
         result = decode_insn(d, &entry->insns[i], &insns[i]);
     d->dc.kernel->insns = insns;
     d->dc.kernel->insn_count = entry->insn_count;
-    if (!result && !mark_watched(d, insns, entry->insn_count)) return out_of_memory(d);
+    if (!result &&
+        (!mark_watched(d, insns, entry->insn_count) || !mark_unread(d, insns, entry->insn_count)))
+        return out_of_memory(d);
     return result ? result : finish_decode(d);
 }
 

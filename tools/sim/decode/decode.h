@@ -53,6 +53,7 @@ struct insn {
     uint8_t guard_negated;
     bool watched;  /* names a register that some wgmma.mma_async uses or a tcgen05.ld delivers,
                       and is none of these itself */
+    bool unread;   /* a poll whose answer nothing reads, so that nothing can rest on it */
     uint8_t type;  /* enum ptx_type of the first type modifier */
     uint8_t type2; /* of the second, T_NONE if absent */
     uint8_t space; /* enum ptx_space of an address operand; SPACE_NONE = generic */

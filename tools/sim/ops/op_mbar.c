@@ -7,7 +7,7 @@
 
 /* Odds, one in so many, that a wait answers False at once where it could sleep: try_wait "may"
  * time out at any moment, test_wait never sleeps. Small enough that programs get on. */
-enum { EARLY_TRY = 16, EARLY_TEST = 4 };
+enum { EARLY_TRY = 16, EARLY_TEST = 2 };
 
 static enum step locate(struct warp *w, const struct insn *in, uint32_t lane, uint32_t index,
                         struct cta **cta, uint32_t *offset)
@@ -213,7 +213,7 @@ static uint32_t same_question(const struct warp *w, const struct insn *in, uint3
 
 /* True once every lane's phase has completed. Until then the fragment sleeps on the barrier of its
  * first unanswered lane; where nothing else can move (wait.expired) or chance has it, each lane gets
- * the answer of the moment. */
+ * the answer of the moment. An answer that nothing reads is no wait, though it be True. */
 static enum step exec_wait(struct warp *w, const struct insn *in, uint32_t mask)
 {
     struct question asked[WARP_LANES], *unanswered = NULL;
@@ -232,7 +232,7 @@ static enum step exec_wait(struct warp *w, const struct insn *in, uint32_t mask)
         return sim_block(w, WAIT_MBAR, unanswered->cta, unanswered->offset, unanswered->parity);
     }
     for (uint32_t i = 0; i < count; i++) {
-        if (asked[i].passed) publish_pass(w, in, lanes[i], &asked[i]);
+        if (asked[i].passed && !in->unread) publish_pass(w, in, lanes[i], &asked[i]);
     }
     arg_set_pred(w, in->arg[0], mask, truth);
     return STEP_NEXT;
