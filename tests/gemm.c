@@ -307,6 +307,21 @@ static void choice_case_8(struct gemm_case *g, int choice, int shape)
     set_finish(g, (choice * 7 + shape * 4) % FINISHES, shape % 4);
 }
 
+/* Sums of 8-bit products that grow along a long k: there sums that are not promoted are far beyond the
+ * bound of those that are. Each pair of formats, in the kernels that promote differently. */
+static void deep_case(struct gemm_case *g, int index)
+{
+    static const char *const variants[] = {"pair", "small", "narrow", "plain"};
+    g->desc.m = 40, g->desc.n = 264, g->desc.k = 6000;
+    g->desc.in = index / 2 ? HEWN_E5M2 : HEWN_E4M3;
+    g->desc.in_b = index % 2 ? HEWN_E5M2 : HEWN_E4M3;
+    g->desc.out = HEWN_F32;
+    g->desc.variant = variants[index];
+    g->desc.parts = 1;
+    g->pattern = POSITIVE;
+    set_layout(&g->desc, 0, 0, 0);
+}
+
 static int64_t ragged(struct rng *r, uint32_t limit)
 {
     switch (rng_below(r, 4)) {
@@ -405,6 +420,11 @@ int main(int argc, char **argv)
     for (int i = 0; dev.info.cc_major == 9 && i < CHOICES * CHOICE_SHAPES / 2; i++) {
         struct gemm_case g = {.alpha = 1, .finish = ""};
         choice_case_8(&g, i % CHOICES, i / CHOICES * 2 + i % 2);
+        maybe_run(&dev, &g);
+    }
+    for (int i = 0; dev.info.cc_major == 9 && i < 4; i++) {
+        struct gemm_case g = {.alpha = 1, .finish = ""};
+        deep_case(&g, i);
         maybe_run(&dev, &g);
     }
     for (int i = 0; i < RANDOM_CASES; i++) {

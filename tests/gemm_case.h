@@ -6,7 +6,8 @@
 
 #include "hewn.h"
 
-enum pattern { UNIFORM, INTEGERS, MIXED_EXPONENTS, SPECIALS, PATTERNS };
+/* POSITIVE: sums that grow, so that truncation of what is added to them shows. */
+enum pattern { UNIFORM, INTEGERS, MIXED_EXPONENTS, SPECIALS, POSITIVE, PATTERNS };
 extern const char *const pattern_names[];
 
 struct gemm_case {

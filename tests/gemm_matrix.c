@@ -5,7 +5,8 @@
 
 #include <stdlib.h>
 
-const char *const pattern_names[] = {"uniform", "integers", "mixed exponents", "specials"};
+const char *const pattern_names[] = {"uniform", "integers", "mixed exponents", "specials",
+                                     "positive"};
 
 struct matrix matrix_new(int dtype, int major, int64_t rows, int64_t cols, int64_t ld,
                          int64_t stride, int64_t batch)
@@ -42,6 +43,7 @@ static double draw(struct rng *r, enum pattern pattern)
         case 3: return ldexp(1.0, -24); /* subnormal in f16 */
         default: return (double)rng_unit(r);
         }
+    case POSITIVE: return fabs((double)rng_unit(r));
     default: return (double)rng_unit(r);
     }
 }

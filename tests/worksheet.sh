@@ -123,6 +123,6 @@ status "a text without notes" 0 $?
 want "a text without notes" 'the source declares no worksheet' "$out"
 want "roles by what warps do" '^warp 0  *| 0  *| 24 ' "$out"
 want "roles by what warps do" '^warps 1-2  *| 1-2  *| 24 ' "$out"
-line=$(grep -n 'LOAD_STAGE_A // signals' "$SRC/ptx/sm_90a/gemm_load.inc" | cut -d: -f1)
+line=$(grep -n 'LOAD_A(%dst_a, %k' "$SRC/ptx/sm_90a/gemm_load.inc" | cut -d: -f1)
 want "storage by offset and line: 24 rows reach one pair of warps" "^shared+0x[0-9a-f]* (line $line) *| 0 *| 4,096 *| TMA load (warp 0) -> wgmma (warps 4-5)" "$out"
 finish

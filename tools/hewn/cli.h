@@ -12,8 +12,10 @@
 /* name, function suffix, usage after the name, one line of help */
 #define CLI_COMMANDS(X)                                                                            \
     X("info", info, "", "driver, devices, modules and where each runs")                            \
-    X("gemm", gemm, "A.npy B.npy -o C.npy [--in bf16|f16] [--out f32|f16|bf16]",                   \
-      "C = A * transpose(B); A is [M,K], B is [N,K]")                                              \
+    X("gemm", gemm,                                                                                \
+      "A.npy B.npy -o D.npy [--trans-a] [--trans-b] [--in bf16|f16] [--out f32|f16|bf16]\n"        \
+      "      [--alpha X] [--c C.npy --beta X] [--bias BIAS.npy] [--act relu|gelu|silu]",           \
+      "D = act(alpha * A * transpose(B) + beta * C + bias); A is [M,K], B [N,K] (--trans: [K,..])") \
     X("tune", tune, "MxNxK… [--in T] [--out T] [--batch N]",                                       \
       "time every kernel that could run a product on this GPU; the fastest as a row of C")         \
     X("attention", attention,                                                                      \
@@ -82,11 +84,20 @@ extern const size_t cli_family_count;
 
 /* ---- one product on the device, used by gemm and demo ---- */
 
+struct finish { /* what comes after the sums, as in hewn.h */
+    float alpha, beta;
+    int act;
+    const void *c;     /* m x n of dtype `out`, or NULL */
+    const float *bias; /* n, or NULL */
+};
+
 struct product {
     int64_t m, n, k;
     int in, out;              /* hewn_dtype */
     const char *variant;      /* as in hewn_gemm_desc */
-    const uint16_t *a, *b;    /* m x k, n x k, of dtype `in`, rows contiguous */
+    const uint16_t *a, *b;    /* m x k, n x k, of dtype `in`, rows contiguous; MN-major: k x m, k x n */
+    int major_a, major_b;     /* hewn_major */
+    const struct finish *finish; /* NULL: the plain product */
     void *d;                  /* m x n of dtype `out` */
     double seconds;           /* out: of the kernel, by the host's clock */
     hewn_gemm_plan_info plan; /* out */

@@ -12,6 +12,8 @@ static int64_t padded(int64_t cols, size_t element)
     return (cols + unit - 1) / unit * unit;
 }
 
+enum { SLAB_A, SLAB_B, SLAB_D, SLAB_C, SLAB_BIAS, SLABS };
+
 /* A host matrix with rows contiguous, copied to a device matrix with rows padded; or back. */
 struct slab {
     hewn_deviceptr device;
@@ -47,25 +49,32 @@ static void copy_rows(unsigned char *to, size_t to_pitch, const unsigned char *f
 }
 
 static int upload(const hewn_driver *driver, const struct cli_calls *c, struct slab *s,
-                  const uint16_t *src, int64_t rows, int64_t cols)
+                  const void *src, int64_t rows, int64_t cols, size_t element)
 {
-    size_t width = (size_t)cols * sizeof *src;
+    size_t width = (size_t)cols * element;
     int rc;
-    copy_rows(s->host, (size_t)s->ld * sizeof *src, (const unsigned char *)src, width, width, rows);
+    copy_rows(s->host, (size_t)s->ld * element, src, width, width, rows);
     rc = c->to_device(s->device, s->host, s->bytes);
     return rc ? cli_fail("copy to the device: %s", cli_cuda_error(driver, rc)) : 0;
 }
 
 /* Enqueues and waits, twice where that is cheap: a first launch also pays for set-up. */
 static int run_timed(const hewn_driver *driver, const struct cli_calls *c, struct product *p,
-                     const hewn_gemm_plan *plan, const struct slab s[3], bool warm)
+                     const hewn_gemm_plan *plan, const struct slab s[SLABS], bool warm)
 {
+    const hewn_gemm_args args = {.struct_size = sizeof args,
+                                 .a = s[SLAB_A].device,
+                                 .b = s[SLAB_B].device,
+                                 .d = s[SLAB_D].device,
+                                 .c = s[SLAB_C].device,
+                                 .bias = s[SLAB_BIAS].device,
+                                 .alpha = p->finish ? p->finish->alpha : 1,
+                                 .beta = p->finish ? p->finish->beta : 0};
     hewn_error err = {0};
     for (int pass = warm ? 0 : 1; pass < 2; pass++) {
         double start = cli_seconds();
         int rc;
-        if (hewn_gemm_run(plan, s[0].device, s[1].device, s[2].device, NULL, &err))
-            return cli_fail("%s", err.message);
+        if (hewn_gemm_run_with(plan, &args, NULL, &err)) return cli_fail("%s", err.message);
         rc = c->synchronize();
         if (rc) return cli_fail("the kernel failed: %s (%d)", cli_cuda_error(driver, rc), rc);
         p->seconds = cli_seconds() - start;
@@ -73,26 +82,36 @@ static int run_timed(const hewn_driver *driver, const struct cli_calls *c, struc
     return 0;
 }
 
-static int run_slabs(hewn_context *context, const hewn_driver *driver, const struct cli_calls *c,
-                     struct product *p, struct slab s[3])
+static hewn_gemm_desc describe(const struct product *p, const struct slab s[SLABS])
 {
-    hewn_gemm_desc desc = {.struct_size = sizeof desc,
-                           .m = p->m,
-                           .n = p->n,
-                           .k = p->k,
-                           .in = p->in,
-                           .out = p->out,
-                           .lda = s[0].ld,
-                           .ldb = s[1].ld,
-                           .ldd = s[2].ld,
-                           .batch = 1,
-                           .variant = p->variant};
+    const struct finish *f = p->finish;
+    return (hewn_gemm_desc){.struct_size = sizeof(hewn_gemm_desc),
+                            .m = p->m,
+                            .n = p->n,
+                            .k = p->k,
+                            .in = p->in,
+                            .out = p->out,
+                            .lda = s[SLAB_A].ld,
+                            .ldb = s[SLAB_B].ld,
+                            .ldd = s[SLAB_D].ld,
+                            .ldc = s[SLAB_C].ld,
+                            .batch = 1,
+                            .variant = p->variant,
+                            .major_a = p->major_a,
+                            .major_b = p->major_b,
+                            .act = f ? f->act : HEWN_ACT_NONE,
+                            .with = (f && f->c ? HEWN_GEMM_C : 0U) |
+                                    (f && f->bias ? HEWN_GEMM_BIAS : 0U)};
+}
+
+static int run_slabs(hewn_context *context, const hewn_driver *driver, const struct cli_calls *c,
+                     struct product *p, struct slab s[SLABS])
+{
+    const hewn_gemm_desc desc = describe(p, s);
     hewn_gemm_plan *plan = NULL;
     hewn_error err = {0};
     size_t out = hewn_dtype_size(p->out);
     int rc = 1;
-    if (upload(driver, c, &s[0], p->a, p->m, p->k) || upload(driver, c, &s[1], p->b, p->n, p->k))
-        return 1;
     if (hewn_gemm_plan_create(context, &desc, &plan, &err)) return cli_fail("%s", err.message);
     p->plan.struct_size = sizeof p->plan;
     if (hewn_gemm_plan_describe(plan, &p->plan, &err))
@@ -101,24 +120,40 @@ static int run_slabs(hewn_context *context, const hewn_driver *driver, const str
         rc = run_timed(driver, c, p, plan, s, !hewn_driver_symbol(driver, "hewn_sim_version"));
     hewn_gemm_plan_destroy(plan);
     if (rc) return rc;
-    rc = c->to_host(s[2].host, s[2].device, s[2].bytes);
+    struct slab *d = &s[SLAB_D];
+    rc = c->to_host(d->host, d->device, d->bytes);
     if (rc) return cli_fail("copy from the device: %s", cli_cuda_error(driver, rc));
-    copy_rows(p->d, (size_t)p->n * out, s[2].host, (size_t)s[2].ld * out, (size_t)p->n * out, p->m);
+    copy_rows(p->d, (size_t)p->n * out, d->host, (size_t)d->ld * out, (size_t)p->n * out, p->m);
     return 0;
+}
+
+/* The matrix on the device, if there is one. */
+static int slab_fill(const hewn_driver *driver, const struct cli_calls *c, struct slab *s,
+                     const void *src, int64_t rows, int64_t cols, size_t element)
+{
+    if (!src) return 0;
+    int rc = slab_new(driver, c, s, rows, cols, element);
+    return rc ? rc : upload(driver, c, s, src, rows, cols, element);
 }
 
 int product_run(hewn_context *context, const hewn_driver *driver, struct product *p)
 {
     struct cli_calls c;
-    struct slab s[3] = {{0}, {0}, {0}};
-    size_t in = hewn_dtype_size(p->in);
+    struct slab s[SLABS];
+    const struct finish *f = p->finish;
+    const int64_t a_rows = p->major_a == HEWN_MAJOR_MN ? p->k : p->m, a_cols = p->m + p->k - a_rows;
+    const int64_t b_rows = p->major_b == HEWN_MAJOR_MN ? p->k : p->n, b_cols = p->n + p->k - b_rows;
+    const size_t in = hewn_dtype_size(p->in), out = hewn_dtype_size(p->out);
     int rc = 1;
+    memset(s, 0, sizeof s);
     if (!cli_load_calls(driver, &c)) return 1;
-    if (!slab_new(driver, &c, &s[0], p->m, p->k, in) &&
-        !slab_new(driver, &c, &s[1], p->n, p->k, in) &&
-        !slab_new(driver, &c, &s[2], p->m, p->n, hewn_dtype_size(p->out)))
+    if (!slab_fill(driver, &c, &s[SLAB_A], p->a, a_rows, a_cols, in) &&
+        !slab_fill(driver, &c, &s[SLAB_B], p->b, b_rows, b_cols, in) &&
+        !slab_fill(driver, &c, &s[SLAB_C], f ? f->c : NULL, p->m, p->n, out) &&
+        !slab_fill(driver, &c, &s[SLAB_BIAS], f ? f->bias : NULL, 1, p->n, sizeof *f->bias) &&
+        !slab_new(driver, &c, &s[SLAB_D], p->m, p->n, out))
         rc = run_slabs(context, driver, &c, p, s);
-    for (int i = 0; i < 3; i++) slab_free(&c, &s[i]);
+    for (int i = 0; i < SLABS; i++) slab_free(&c, &s[i]);
     return rc;
 }
 
