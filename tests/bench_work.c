@@ -368,7 +368,7 @@ static bool run_kernel(int index, unsigned n, struct engine *e, struct sample *s
 /* hewn_gemm; its results are what tests/gemm.c is for. */
 static bool run_gemm(unsigned n, struct sample *s)
 {
-    struct problem p = {.m = n, .n = n, .k = n};
+    struct problem p = {.m = n, .n = n, .k = n, .in = HEWN_BF16};
     struct rng r = {test_seed()};
     struct device dev;
     hewn_error err = {0};
