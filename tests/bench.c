@@ -1,7 +1,8 @@
 /*
  * Speed, as ratios against a named peer in the same run.
  *
- *   bench [--out FOLDER] [--attention-peer FILE] [--only SECTION] [--launches] [--sweep] [MxNxK[:VARIANT/PARTS]]…
+ *   bench [--out FOLDER] [--attention-peer FILE] [--only SECTION] [--launches] [--sweep]
+ *         [MxNxK[:VARIANT/PARTS]]…
  *
  * On a GPU: the tensor cores' ceiling, products beside cuBLASLt, attention beside cuDNN, the host cost of
  * one launch beside a raw cuLaunchKernelEx; tables in FOLDER (bench_report.h). --only: ceiling, gemm,
@@ -88,7 +89,7 @@ static void bench_host(struct bench *b)
     }
     double own = 1e6 * bench_median(ours, CHUNKS * 4), least = 1e6 * bench_median(raw, CHUNKS * 4);
     bench_note(
-        &b->report, "host",
+        &b->report, "",
         "one launch: hewn_gemm_run %.2f us, raw cuLaunchKernelEx %.2f us, difference %.2f us", own,
         least, own - least);
     problem_close(dev, &p);

@@ -1,8 +1,9 @@
 /*
  * hewn_attention beside cuDNN on a GPU, forward, bf16: the eighteen rows of the README's table, and causal
- * ragged batches. Random data; outputs compared first; both sides warmed up and in turn, ROUNDS times, so
- * many single launches each, timed by events; medians over all launches. A row's tensors are four times the
- * L2 or more, so that no launch finds what the one before left. FLOP: 4 * dim a query, head and key that it
+ * ragged batches. Random data; outputs compared first; then the sides in turn, single launches of about
+ * ROUND_SECONDS together, timed by events, WARM rounds that do not count, so that the power limit has settled
+ * the clock, and ROUNDS that do; medians over all launches. A row's tensors are four times the L2 or more,
+ * so that no launch finds what the one before left. FLOP: 4 * dim a query, head and key that it
  * sees; half of the square under the causal mask.
  */
 #include "bench.h"
@@ -12,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 8, LAUNCHES = 25, RAGGED = 8, WIDTH = 2048, TOKENS = 32768 };
+enum { WARM = 4, ROUNDS = 8, LAUNCHES = 200, RAGGED = 8, WIDTH = 2048, TOKENS = 32768 };
+#define ROUND_SECONDS 30e-3
 
 /* Both sides round P and O to bf16, each by 2^-9 at most: so far apart may the outputs be, by their norms. */
 #define FOUR_ROUNDINGS 0x1p-7
@@ -212,28 +214,44 @@ static void row_describe(const struct arena *a, const struct shape *s, struct be
     row->differ_limit = FOUR_ROUNDINGS;
 }
 
+enum { SIDES = 1 + CUDNN_WAYS };
+
+static bool time_side(struct arena *a, const struct shape *s, const hewn_attention_plan *plan,
+                      int side, double *us, int launches)
+{
+    return side ? cudnn_time(&a->peer, side - 1, us, launches)
+                : time_ours(a, s, plan, us, launches);
+}
+
+/* So many launches a round, by how long the last of three takes; 0 where they fail. */
+static int launches_of(struct arena *a, const struct shape *s, const hewn_attention_plan *plan,
+                       int side)
+{
+    double us[3];
+    if (!time_side(a, s, plan, side, us, 3)) return 0;
+    if (a->bench->dev.info.simulated) return 1;
+    return (int)fmin(LAUNCHES, fmax(2, 1e6 * ROUND_SECONDS / us[2]));
+}
+
 /* Medians of all launches, in seconds: [0] ours, [1 + way] the peer's. NAN where a side fails. */
 static void take_turns(struct arena *a, const struct shape *s, const hewn_attention_plan *plan,
-                       struct bench_row *row, double median[1 + CUDNN_WAYS])
+                       struct bench_row *row, double median[SIDES])
 {
-    static double us[1 + CUDNN_WAYS][ROUNDS * LAUNCHES];
+    static double us[SIDES][ROUNDS * LAUNCHES];
+    int sides = 1 + a->peer.ways, launches[SIDES];
     bool simulated = a->bench->dev.info.simulated;
-    int launches =
-        simulated ? 1 : (int)fmin(LAUNCHES, fmax(3, 0.06 / ROUNDS / (flop_of(s) / 5e14)));
-    int rounds = simulated ? 1 : ROUNDS, n = rounds * launches;
-    int sides = 1 + (a->has_peer ? a->peer.ways : 0);
-    bool there[1 + CUDNN_WAYS] = {true, true, true, true, true};
-    for (int round = 0; round < rounds; round++) {
-        double *at = us[0] + round * launches;
-        there[0] = there[0] && time_ours(a, s, plan, at, launches);
-        for (int way = 0; way < sides - 1; way++)
-            there[1 + way] = there[1 + way] &&
-                             cudnn_time(&a->peer, way, us[1 + way] + round * launches, launches);
+    for (int i = 0; i < sides; i++) launches[i] = launches_of(a, s, plan, i);
+    for (int round = simulated ? ROUNDS - 1 : -WARM; round < ROUNDS; round++)
+        for (int i = 0; i < sides; i++) {
+            double *at = us[i] + (round < 0 || simulated ? 0 : round * launches[i]);
+            if (launches[i] && !time_side(a, s, plan, i, at, launches[i])) launches[i] = 0;
+        }
+    for (int i = 0; i < sides; i++) {
+        int n = launches[i] * (simulated ? 1 : ROUNDS);
+        median[i] = n ? 1e-6 * bench_median(us[i], n) : (double)NAN;
+        if (i == 0 && n) row->spread = 1e-6 * (us[0][n * 9 / 10] - us[0][n / 10]) / median[0];
     }
-    for (int i = 0; i < sides; i++)
-        median[i] = there[i] ? 1e-6 * bench_median(us[i], n) : (double)NAN;
     row->ours = median[0];
-    row->spread = 1e-6 * (us[0][n * 9 / 10] - us[0][n / 10]) / median[0];
 }
 
 /* The peer's fastest way goes into the row; what the others took, into notes. */
@@ -242,7 +260,7 @@ static void bench_row_of(struct arena *a, const struct shape *s)
     struct bench_report *report = &a->bench->report;
     hewn_attention_plan *plan = NULL;
     struct bench_row row;
-    double differ[CUDNN_WAYS], median[1 + CUDNN_WAYS];
+    double differ[CUDNN_WAYS], median[SIDES];
     row_describe(a, s, &row);
     if (a->has_peer &&
         !(s->ragged ? cudnn_ragged(&a->peer, s->dim, s->heads, s->lengths, RAGGED)

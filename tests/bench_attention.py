@@ -6,14 +6,15 @@ versions, then an answer a line of input:
     fixed DIM HEADS CAUSAL LENGTH BATCH    ways NAME…
     ragged DIM HEADS LENGTH…               ways NAME…
     output NAME                            ok; the output is the file o
-    time NAME LAUNCHES                     microseconds of each, by events, after two that warm up
+    time NAME LAUNCHES                     microseconds of each on the GPU, by events, after four that warm up
 
 A line that begins with '#' says why a way is missing; "error …" answers what failed.
 """
 import os
 import sys
+from time import perf_counter
 
-GRAPH_CALLS = 4  # of a way in a graph, so that what the graph's own launch costs hardly counts
+CLOCK = 2e9  # cycles a second, at most
 
 
 def load(folder, name):
@@ -25,40 +26,29 @@ def load(folder, name):
 class Way:
     """One way to compute a shape: `call` returns the output, `shown` brings it into our layout."""
 
-    def __init__(self, call, shown=lambda o: o, graph=False):
-        self.shown, self.calls, self.run = shown, 1, call
-        self.result = call()
+    def __init__(self, call, shown=lambda o: o):
+        self.call, self.shown = call, shown
+        call()
         torch.cuda.synchronize()
-        if graph:
-            self.capture(call)
-
-    def capture(self, call):
-        side = torch.cuda.Stream()
-        with torch.cuda.stream(side):
-            for _ in range(3):
-                call()
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            for _ in range(GRAPH_CALLS):
-                self.result = call()
-        self.graph, self.calls, self.run = graph, GRAPH_CALLS, graph.replay
 
     def output(self):
-        result = self.run()
-        torch.cuda.synchronize()
-        return self.shown(self.result if result is None else result)
+        return self.shown(self.call())
 
     def time(self, launches):
         events = [torch.cuda.Event(enable_timing=True) for _ in range(launches + 1)]
+        begin = perf_counter()
         for _ in range(2):
-            self.run()
+            self.call()
+        # The GPU sleeps until the host has enqueued all: what a call costs the host stays out.
+        torch.cuda._sleep(int(CLOCK * (perf_counter() - begin) * launches))
+        for _ in range(2):
+            self.call()
         for event in events[:-1]:
             event.record()
-            self.run()
+            self.call()
         events[-1].record()
         torch.cuda.synchronize()
-        return [1e3 * a.elapsed_time(b) / self.calls for a, b in zip(events, events[1:])]
+        return [1e3 * a.elapsed_time(b) for a, b in zip(events, events[1:])]
 
 
 def sdpa(q, k, v, causal):
@@ -85,7 +75,6 @@ def way_padded(q, k, v, lengths):
     return Way(
         lambda: sdpa(*wide, True),
         lambda o: torch.cat([row[:, :length].transpose(0, 1) for row, length in zip(o, lengths)]),
-        graph=True,
     )
 
 
@@ -93,7 +82,7 @@ def way_varlen(q, k, v, lengths):
     ends = torch.tensor([0] + lengths, device="cuda").cumsum(0).int()
     longest = max(lengths)
     call = torch.ops.aten._cudnn_attention_forward
-    return Way(lambda: call(q, k, v, None, ends, ends, longest, longest, False, 0.0, True, False)[0], graph=True)
+    return Way(lambda: call(q, k, v, None, ends, ends, longest, longest, False, 0.0, True, False)[0])
 
 
 def way_sequences(q, k, v, lengths):
@@ -101,7 +90,6 @@ def way_sequences(q, k, v, lengths):
     return Way(
         lambda: [sdpa(*part, True) for part in zip(*parts)],
         lambda o: torch.cat([x[0].transpose(0, 1) for x in o]),
-        graph=True,
     )
 
 

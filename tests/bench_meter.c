@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Values of nvml.h. */
-enum { CLOCK_SM = 1, CLOCK_MEMORY = 2, TEXT = 96 };
+enum { CLOCK_SM = 1, CLOCK_MEMORY = 2, REASON_POWER_CAP = 4, TEXT = 96 };
 
 struct nvml {
     int (*init)(void);
@@ -32,7 +32,9 @@ static bool open_library(struct nvml *nvml, struct bench_meter *m)
            resolve(library, "nvmlDeviceGetEnforcedPowerLimit", &nvml->power_limit) &&
            resolve(library, "nvmlDeviceGetMaxClockInfo", &nvml->clock_limit) &&
            resolve(library, "nvmlDeviceGetClockInfo", &m->clock) &&
-           resolve(library, "nvmlDeviceGetPowerUsage", &m->power) && !nvml->init();
+           resolve(library, "nvmlDeviceGetPowerUsage", &m->power) &&
+           resolve(library, "nvmlDeviceGetCurrentClocksThrottleReasons", &m->reasons) &&
+           !nvml->init();
 }
 
 static void *find_gpu(const struct nvml *nvml, struct device *dev)
@@ -72,22 +74,26 @@ void bench_meter_open(struct bench_meter *m, struct device *dev, struct bench_re
 void bench_meter_sample(struct bench_meter *m)
 {
     unsigned sm = 0, memory = 0, milliwatts = 0;
+    unsigned long long reasons = 0;
     if (!m->gpu || m->clock(m->gpu, CLOCK_SM, &sm) || m->clock(m->gpu, CLOCK_MEMORY, &memory) ||
-        m->power(m->gpu, &milliwatts))
+        m->power(m->gpu, &milliwatts) || m->reasons(m->gpu, &reasons))
         return;
     if (!m->samples || sm < m->sm_least) m->sm_least = sm;
     if (sm > m->sm_most) m->sm_most = sm;
     if (memory > m->memory_most) m->memory_most = memory;
     if (milliwatts / 1000 > m->watts_most) m->watts_most = milliwatts / 1000;
+    m->capped += (reasons & REASON_POWER_CAP) != 0;
     m->samples++;
 }
 
 void bench_meter_note(struct bench_meter *m, struct bench_report *r, const char *section)
 {
     if (m->samples)
-        bench_note(r, section,
-                   "seen in %d samples: SM clock %u to %u MHz, memory %u MHz, %u W at most",
-                   m->samples, m->sm_least, m->sm_most, m->memory_most, m->watts_most);
-    m->samples = 0;
+        bench_note(
+            r, section,
+            "seen in %d samples: SM clock %u to %u MHz, held down by the power limit in %d; memory "
+            "%u MHz; mean power of a second %u W at most",
+            m->samples, m->sm_least, m->sm_most, m->capped, m->memory_most, m->watts_most);
+    m->samples = m->capped = 0;
     m->sm_most = m->memory_most = m->watts_most = 0;
 }
