@@ -199,7 +199,7 @@ static double flop_of(const struct shape *s)
 static void row_describe(const struct arena *a, const struct shape *s, struct bench_row *row)
 {
     memset(row, 0, sizeof *row);
-    snprintf(row->section, sizeof row->section, "%s", s->ragged ? "ragged" : "attention");
+    snprintf(row->section, sizeof row->section, "attention");
     if (s->ragged)
         snprintf(row->shape, sizeof row->shape, "dim %lld, %lld heads, causal", (long long)s->dim,
                  (long long)s->heads);
@@ -254,68 +254,98 @@ static void take_turns(struct arena *a, const struct shape *s, const hewn_attent
     row->ours = median[0];
 }
 
-/* The peer's fastest way goes into the row; what the others took, into notes. */
-static void bench_row_of(struct arena *a, const struct shape *s)
+/* Compares one shape: a row a way of the peer's, or one without a peer; how many. */
+static int contest(struct arena *a, const struct shape *s, struct bench_row rows[CUDNN_WAYS])
 {
-    struct bench_report *report = &a->bench->report;
     hewn_attention_plan *plan = NULL;
-    struct bench_row row;
     double differ[CUDNN_WAYS], median[SIDES];
-    row_describe(a, s, &row);
-    if (a->has_peer &&
-        !(s->ragged ? cudnn_ragged(&a->peer, s->dim, s->heads, s->lengths, RAGGED)
-                    : cudnn_fixed(&a->peer, s->dim, s->heads, s->causal, s->length, s->batch)))
-        a->peer.ways = 0;
+    int count = 0;
+    bool given =
+        a->has_peer &&
+        (s->ragged ? cudnn_ragged(&a->peer, s->dim, s->heads, s->lengths, RAGGED)
+                   : cudnn_fixed(&a->peer, s->dim, s->heads, s->causal, s->length, s->batch));
+    if (!given) a->peer.ways = 0;
     if (plan_open(a, s, &plan)) {
+        count = given ? a->peer.ways : 1;
         for (int way = 0; way < a->peer.ways; way++) differ[way] = disagreement(a, s, plan, way);
-        take_turns(a, s, plan, &row, median);
-        for (int way = 0; way < a->peer.ways; way++) {
-            bool wrong = differ[way] > row.differ_limit, slower = row.theirs <= median[1 + way];
-            if (slower || isnan(median[1 + way]) || (wrong && a->peer.ways > 1)) continue;
-            row.theirs = median[1 + way];
-            row.differ = differ[way];
-            snprintf(row.peer, sizeof row.peer, "%s", a->peer.way[way]);
+        row_describe(a, s, &rows[0]);
+        take_turns(a, s, plan, &rows[0], median);
+        for (int way = 0; given && way < count; way++) {
+            rows[way] = rows[0];
+            rows[way].theirs = median[1 + way];
+            rows[way].differ = differ[way];
+            snprintf(rows[way].peer, sizeof rows[way].peer, "%s", a->peer.way[way]);
         }
-        bench_add(report, &row);
-        for (int way = 0; s->ragged && way < a->peer.ways; way++)
-            bench_note(report, row.section, "%s: %s %.1f µs, outputs differ by %.1e", row.shape,
-                       a->peer.way[way], 1e6 * median[1 + way], differ[way]);
-        if (*a->peer.reason)
-            bench_note(report, row.section, "%s: not %s", row.shape, a->peer.reason);
     }
     if (a->workspace) a->bench->dev.mem_free(a->workspace);
     a->workspace = 0;
     hewn_attention_plan_destroy(plan);
+    return count;
 }
 
-void bench_attention(struct bench *b)
+static const int64_t dims[3][2] = {{64, 32}, {128, 16}, {256, 8}};
+
+static void bench_equal(struct arena *a, int64_t shrink)
 {
-    static const int64_t dims[3][2] = {{64, 32}, {128, 16}, {256, 8}};
     static const int64_t lengths[3][2] = {{1024, 16}, {4096, 4}, {16384, 1}};
-    int64_t shrink = b->dev.info.simulated ? 64 : 1; /* there, only that all of it runs counts */
-    struct arena a;
-    bool open = arena_open(&a, b);
-    for (int i = 0; open && i < 18; i++) {
+    struct bench_row rows[CUDNN_WAYS];
+    for (int i = 0; i < 18; i++) {
         struct shape s = {.dim = dims[i / 6][0],
                           .heads = dims[i / 6][1],
                           .causal = i / 3 % 2,
                           .length = lengths[i % 3][0] / shrink,
                           .batch = lengths[i % 3][1]};
-        bench_row_of(&a, &s);
+        if (contest(a, &s, rows)) bench_add(&a->bench->report, &rows[0]);
     }
-    bench_section_ends(&b->report);
-    bench_meter_note(&b->meter, &b->report, "attention");
-    for (int i = 0; open && i < 3; i++) {
+    bench_section_ends(&a->bench->report);
+    bench_meter_note(&a->bench->meter, &a->bench->report, "attention");
+}
+
+/* Adds the rows of one way, in a section of its own. */
+static void add_way(struct bench_report *report, struct bench_row rows[3][CUDNN_WAYS],
+                    const int counts[3], const char *way)
+{
+    int added = 0;
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < counts[i]; j++) {
+            struct bench_row *row = &rows[i][j];
+            if (strcmp(row->peer, way) != 0) continue;
+            snprintf(row->section, sizeof row->section, "ragged, %s", way);
+            bench_add(report, row);
+            added++;
+        }
+    if (added) bench_section_ends(report);
+}
+
+static void bench_ragged(struct arena *a, int64_t shrink)
+{
+    static const char *const ways[] = {"cuDNN-padded", "cuDNN-varlen", "cuDNN-sequences", "none"};
+    struct bench_report *report = &a->bench->report;
+    struct bench_row rows[3][CUDNN_WAYS];
+    int counts[3];
+    for (int i = 0; i < 3; i++) {
         struct shape s = {.dim = dims[i][0], .heads = dims[i][1], .causal = true, .ragged = true};
         s.batch = RAGGED;
         s.length = ragged_lengths[0] / shrink;
         for (int j = 0; j < RAGGED; j++) s.tokens += s.lengths[j] = ragged_lengths[j] / shrink;
-        bench_row_of(&a, &s);
+        counts[i] = contest(a, &s, rows[i]);
+        if (*a->peer.reason) bench_fact(report, "ragged: not %s", a->peer.reason);
     }
-    bench_section_ends(&b->report);
-    bench_note(&b->report, "ragged",
-               "8 sequences: 16384, 2 × 4096, 3 × 2048, 1536, 512, packed; real causal pairs alone "
-               "count as FLOP");
-    bench_meter_note(&b->meter, &b->report, "ragged");
+    bench_fact(report,
+               "ragged: 8 sequences of 16384, 4096, 4096, 2048, 2048, 2048, 1536 and 512; only "
+               "causal pairs that exist count as FLOP");
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++)
+        add_way(report, rows, counts, ways[i]);
+    bench_meter_note(&a->bench->meter, report, "");
+}
+
+void bench_attention(struct bench *b)
+{
+    int64_t shrink = b->dev.info.simulated ? 64 : 1; /* there, only that all of it runs counts */
+    struct arena a;
+    if (arena_open(&a, b)) {
+        bench_equal(&a, shrink);
+        bench_ragged(&a, shrink);
+    }
     arena_close(&a);
 }

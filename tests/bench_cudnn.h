@@ -33,7 +33,7 @@ bool cudnn_fixed(struct cudnn *c, int64_t dim, int64_t heads, bool causal, int64
 bool cudnn_ragged(struct cudnn *c, int64_t dim, int64_t heads, const int64_t *lengths, int count);
 /* The output of a way, in the layout of the inputs. */
 bool cudnn_output(struct cudnn *c, int way, uint16_t *o, size_t count);
-/* Microseconds of single launches, after two that warm up. */
+/* Microseconds of single launches, warmed up. */
 bool cudnn_time(struct cudnn *c, int way, double *us, int launches);
 void cudnn_close(struct cudnn *c);
 

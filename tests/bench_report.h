@@ -14,7 +14,7 @@
 
 /* One comparison. Times are seconds a launch, NAN where a side is missing. */
 struct bench_row {
-    char section[24]; /* rows of a section follow one another */
+    char section[32]; /* rows of a section follow one another */
     char shape[64];
     char dtype[8];
     double ours, theirs;
@@ -28,7 +28,7 @@ struct bench_row {
 };
 
 struct bench_note { /* a fact where section is "" */
-    char section[24], text[232];
+    char section[32], text[224];
 };
 
 struct bench_report {
