@@ -12,10 +12,25 @@
 #include "device.h"
 #include "harness.h"
 
+#include <string.h>
+
 double bench_now(void);
 /* Sorts `v`. */
 double bench_median(double *v, int n);
 void bench_resolve(const hewn_driver *driver, const char *name, void *slot);
+
+/* What runs under load before anything counts: a device that draws more than its power limit lowers its
+ * clock in steps, for the most part of a second. */
+#define BENCH_WARM_SECONDS 1.0
+
+/* As bf16_to_double, for outputs of 10^8 values. */
+static inline double bench_bf16(uint16_t bits)
+{
+    uint32_t wide = (uint32_t)bits << 16;
+    float value;
+    memcpy(&value, &wide, sizeof value);
+    return (double)value;
+}
 
 /* A run of the bench on a GPU. */
 struct bench {

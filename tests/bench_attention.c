@@ -1,8 +1,8 @@
 /*
  * hewn_attention beside cuDNN on a GPU, forward, bf16: the eighteen rows of the README's table, and causal
  * ragged batches. Random data; outputs compared first; then the sides in turn, single launches of about
- * ROUND_SECONDS together, timed by events, WARM rounds that do not count, so that the power limit has settled
- * the clock, and ROUNDS that do; medians over all launches. A row's tensors are four times the L2 or more,
+ * ROUND_SECONDS together, timed by events, for BENCH_WARM_SECONDS before they count and ROUNDS times after;
+ * medians over all launches. A row's tensors are four times the L2 or more,
  * so that no launch finds what the one before left. FLOP: 4 * dim a query, head and key that it
  * sees; half of the square under the causal mask.
  */
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WARM = 4, ROUNDS = 8, LAUNCHES = 200, RAGGED = 8, WIDTH = 2048, TOKENS = 32768 };
+enum { ROUNDS = 8, LAUNCHES = 200, RAGGED = 8, WIDTH = 2048, TOKENS = 32768 };
 #define ROUND_SECONDS 30e-3
 
 /* Both sides round P and O to bf16, each by 2^-9 at most: so far apart may the outputs be, by their norms. */
@@ -179,7 +179,7 @@ static double disagreement(struct arena *a, const struct shape *s, const hewn_at
         dev->to_host(a->ours, a->o, bytes) || !cudnn_output(&a->peer, way, a->theirs, count))
         return (double)INFINITY;
     for (size_t i = 0; i < count; i++) {
-        double x = bf16_to_double(a->ours[i]), y = bf16_to_double(a->theirs[i]);
+        double x = bench_bf16(a->ours[i]), y = bench_bf16(a->theirs[i]);
         difference += (x - y) * (x - y);
         whole += y * y;
     }
@@ -239,15 +239,17 @@ static void take_turns(struct arena *a, const struct shape *s, const hewn_attent
 {
     static double us[SIDES][ROUNDS * LAUNCHES];
     int sides = 1 + a->peer.ways, launches[SIDES];
-    bool simulated = a->bench->dev.info.simulated;
+    double begin = bench_now();
+    int rounds = a->bench->dev.info.simulated ? 1 : ROUNDS;
     for (int i = 0; i < sides; i++) launches[i] = launches_of(a, s, plan, i);
-    for (int round = simulated ? ROUNDS - 1 : -WARM; round < ROUNDS; round++)
-        for (int i = 0; i < sides; i++) {
-            double *at = us[i] + (round < 0 || simulated ? 0 : round * launches[i]);
-            if (launches[i] && !time_side(a, s, plan, i, at, launches[i])) launches[i] = 0;
-        }
+    for (int round = 0; round < rounds;) {
+        for (int i = 0; i < sides; i++)
+            if (launches[i] && !time_side(a, s, plan, i, us[i] + round * launches[i], launches[i]))
+                launches[i] = 0;
+        if (round || rounds == 1 || bench_now() - begin > BENCH_WARM_SECONDS) round++;
+    }
     for (int i = 0; i < sides; i++) {
-        int n = launches[i] * (simulated ? 1 : ROUNDS);
+        int n = launches[i] * rounds;
         median[i] = n ? 1e-6 * bench_median(us[i], n) : (double)NAN;
         if (i == 0 && n) row->spread = 1e-6 * (us[0][n * 9 / 10] - us[0][n / 10]) / median[0];
     }

@@ -1,8 +1,7 @@
 /*
  * hewn_gemm beside cuBLASLt on a GPU, at the shapes of the README's table, on bf16 and on e4m3 with sums
  * promoted to fp32 and without. Random inputs, buffers rotated past L2, outputs compared first; then chunks of
- * launches timed by events, the sides alternating without a pause, of which the first WARM_SECONDS do not
- * count: by then the power limit has settled the clock. Medians over chunks. The peer runs the fastest of
+ * launches timed by events, the sides alternating without a pause, for BENCH_WARM_SECONDS before they count. Medians over chunks. The peer runs the fastest of
  * the algorithms that its heuristic offers, found by trying each.
  */
 #include "bench.h"
@@ -15,7 +14,6 @@
 
 enum { CHUNKS = 15 };
 #define CHUNK_SECONDS 10e-3
-#define WARM_SECONDS  0.25
 
 /* The driver's functions that time needs. A side's launches are captured into a graph, so that what they
  * cost the host (some of either side's take longer than the smallest products) stays out. */
@@ -232,9 +230,9 @@ static double disagreement(struct device *dev, const struct side *ours, const st
     if (!x || !y || !output_of(dev, ours, x, count) || !output_of(dev, peer, y, count))
         worst = (double)INFINITY;
     for (size_t i = 0; worst < (double)INFINITY && i < count; i += step) {
-        double difference = fabs(bf16_to_double(x[i]) - bf16_to_double(y[i]));
+        double difference = fabs(bench_bf16(x[i]) - bench_bf16(y[i]));
         if (!(difference <= worst)) worst = isnan(difference) ? (double)INFINITY : difference;
-        largest = fmax(largest, fabs(bf16_to_double(y[i])));
+        largest = fmax(largest, fabs(bench_bf16(y[i])));
     }
     free(x);
     free(y);
@@ -295,7 +293,7 @@ static void compare(const struct contest *c, size_t step)
             if (there[j])
                 times[j][i] =
                     chunk(c->timing, &sides[j], i == CHUNKS / 2 ? &c->bench->meter : NULL);
-        if (i || bench_now() - begin > WARM_SECONDS) i++;
+        if (i || bench_now() - begin > BENCH_WARM_SECONDS) i++;
     }
     side_close(c->timing, &sides[0]);
     side_close(c->timing, &sides[1]);
