@@ -103,8 +103,8 @@ enum bench_work {
 };
 
 /* Runs work `index` of `size` once to warm up and once timed, on the simulator (peer < 0) or a peer.
- * Prints "wall cpu own wrong" to `out`: seconds, of all threads and of the launching one, and the words
- * of the result that are not what a scalar reference gives. Exit status. */
+ * Prints "wall cpu own waited wrong" to `out`: seconds, CPU seconds of all threads and of the launching one,
+ * what that one waited for a core, and the words of the result that are not what a scalar reference gives. Exit status. */
 int bench_work(int index, unsigned size, int peer, int out);
 
 /* The simulator's whole table. Exit status. */
