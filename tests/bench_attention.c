@@ -260,7 +260,7 @@ static void take_turns(struct arena *a, const struct shape *s, const hewn_attent
 static int contest(struct arena *a, const struct shape *s, struct bench_row rows[CUDNN_WAYS])
 {
     hewn_attention_plan *plan = NULL;
-    double differ[CUDNN_WAYS], median[SIDES];
+    double differ[CUDNN_WAYS] = {0}, median[SIDES] = {0};
     int count = 0;
     bool given =
         a->has_peer &&

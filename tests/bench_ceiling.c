@@ -22,10 +22,10 @@ static double multiply(struct bench *b, void *kernel, hewn_deviceptr out, bool e
                              .grid = {(uint32_t)b->dev.info.sm_count, 1, 1},
                              .block = {256, 1, 1},
                              .dynamic_shared = STAGES * WGMMA_STAGE_BYTES};
-    int launches = b->dev.info.simulated ? 2 : LAUNCHES;
+    int launches = b->dev.info.simulated ? 2 : LAUNCHES, counted = launches / 2;
     double start = 0, flop = 2.0 * 128 * 256 * (e4m3 ? 128 : 64) * STAGES * turns;
     for (int i = 0; i < launches; i++) {
-        if (i == launches / 2) {
+        if (i == launches - counted) {
             if (b->dev.synchronize()) return (double)NAN;
             start = bench_now();
         }
@@ -35,7 +35,7 @@ static double multiply(struct bench *b, void *kernel, hewn_deviceptr out, bool e
     if (!b->dev.info.simulated) usleep(300000); /* late among the launches that count */
     bench_meter_sample(&b->meter);
     if (b->dev.synchronize()) return (double)NAN;
-    return flop * b->dev.info.sm_count * (launches - launches / 2) / (bench_now() - start);
+    return flop * b->dev.info.sm_count * counted / (bench_now() - start);
 }
 
 static double ceiling_of(struct bench *b, bool e4m3)

@@ -56,7 +56,7 @@ void bench_meter_open(struct bench_meter *m, struct device *dev, struct bench_re
     int cuda = hewn_driver_version(dev->driver);
     memset(m, 0, sizeof *m);
     if (open_library(&nvml, m)) m->gpu = find_gpu(&nvml, dev);
-    if (m->gpu) {
+    if (m->gpu && nvml.driver_version && nvml.power_limit && nvml.clock_limit) {
         nvml.driver_version(driver, sizeof driver);
         nvml.power_limit(m->gpu, &watts);
         nvml.clock_limit(m->gpu, CLOCK_SM, &sm);
