@@ -124,14 +124,17 @@ static void put_bar(const struct scale *s, const struct bench_row *row, double y
     put_text(out, RIGHT + 12, y, "", text);
 }
 
-static void put_section_line(const struct bench_report *r, const char *section, double y,
-                             const char *peer, FILE *out)
+static void put_section_line(const struct bench_report *r, const struct bench_row *first, double y,
+                             FILE *out)
 {
     double mean, least;
-    char text[128] = "";
-    put_text(out, 16, y, "section", section);
-    if (bench_section_mean(r, section, &mean, &least))
-        snprintf(text, sizeof text, "%s: mean %.3f, least %.2f", peer, mean, least);
+    bool named = strstr(first->section, first->peer) != NULL;
+    char text[128];
+    snprintf(text, sizeof text, "%s%s%s", first->section, named ? "" : ", ",
+             named ? "" : first->peer);
+    put_text(out, 16, y, "section", text);
+    if (!bench_section_mean(r, first->section, &mean, &least)) return;
+    snprintf(text, sizeof text, "mean %.3f, least %.2f", mean, least);
     put_text(out, RIGHT + 12, y, "section", text);
 }
 
@@ -146,7 +149,7 @@ void bench_plot(const struct bench_report *r, FILE *out)
         const struct bench_row *row = &r->rows[i];
         if (begins_section(r, i)) {
             y += 2 * LINE - 6;
-            put_section_line(r, row->section, y, row->peer, out);
+            put_section_line(r, row, y, out);
             y += 6;
         }
         y += LINE;

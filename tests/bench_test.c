@@ -130,10 +130,11 @@ static void test_plot(const struct bench_report *r)
     CHECK_INT(count_of(text, "<rect class=\"less\""), 1);
     CHECK(more > 0 && fabs(more - 2 * less) < 0.2, "bars from 1 to 1.5 and to 0.75: %g and %g px",
           more, less);
-    CHECK_TEXT(text, "a, \"b\" &lt;&amp;&gt;</text>");
+    CHECK_TEXT(text, "a, \"b\" &lt;&amp;&gt;, cuBLASLt</text>");
     CHECK_TEXT(text, "outputs differ from cuBLASLt</text>");
     CHECK_TEXT(text, ">not compared</text>");
-    CHECK_TEXT(text, "cuBLASLt: mean 1.061, least 0.75</text>");
+    CHECK_TEXT(text, ">gemm bf16, cuBLASLt</text>");
+    CHECK_TEXT(text, ">mean 1.061, least 0.75</text>");
     CHECK_TEXT(text, "prefers-color-scheme: dark");
     CHECK(!strstr(text, "href") && !strstr(text, "url(") && !strstr(text, "@import"),
           "the plot refers to something outside");
