@@ -1,36 +1,76 @@
 /*
- * What the bench program's parts share: bench_gemm.c times a GPU beside cuBLASLt, bench_sim.c the simulator
- * beside its peers (one process a sample), bench_work.c is what one such process runs.
+ * What the bench program's parts share. On a GPU: bench_ceiling.c finds what its tensor cores can do,
+ * bench_gemm.c times products beside cuBLASLt, bench_attention.c attention beside cuDNN; bench_report.c
+ * prints and keeps the rows. On the simulator: bench_sim.c times it beside its peers (one process a
+ * sample), bench_work.c is what one such process runs.
  */
 #ifndef TESTS_BENCH_H
 #define TESTS_BENCH_H
 
+#include "bench_meter.h"
+#include "bench_report.h"
 #include "device.h"
 #include "harness.h"
+
+#include <string.h>
 
 double bench_now(void);
 /* Sorts `v`. */
 double bench_median(double *v, int n);
 void bench_resolve(const hewn_driver *driver, const char *name, void *slot);
 
+/* What runs under load before anything counts: a device that draws more than its power limit lowers its
+ * clock in steps, for the most part of a second. */
+#define BENCH_WARM_SECONDS 1.0
+
+/* As bf16_to_double, for outputs of 10^8 values. */
+static inline double bench_bf16(uint16_t bits)
+{
+    uint32_t wide = (uint32_t)bits << 16;
+    float value;
+    memcpy(&value, &wide, sizeof value);
+    return (double)value;
+}
+
+/* A run of the bench on a GPU. */
+struct bench {
+    struct device dev;
+    struct bench_report report;
+    struct bench_meter meter;
+    double ceiling_16, ceiling_8; /* FLOP/s on bf16 and on e4m3; NAN: not measured */
+    const char *attention_peer;   /* bench_attention.py; NULL: no peer */
+    bool sweep, launches;         /* bench_gemm's */
+};
+
+/* Measures b->ceiling_*. */
+void bench_ceiling(struct bench *b);
+/* hewn_gemm beside cuBLASLt, bf16 and e4m3, at the README's shapes; with `sweep` also every kernel that
+ * could be chosen, with `launches` timing launches instead of graphs. */
+void bench_gemm(struct bench *b);
+/* The same for one product, "MxNxK[:VARIANT/PARTS]", on bf16. */
+void bench_gemm_named(struct bench *b, const char *name);
+/* hewn_attention beside cuDNN: eighteen rows of equal lengths, and long causal ragged batches. */
+void bench_attention(struct bench *b);
+
 enum { MAX_SETS = 64 };
 
-/* One product: row-major A m x k, B n x k, D m x n, all bf16, as several sets of buffers. */
+/* One product: row-major A m x k and B n x k of type `in`, D m x n in bf16, as several sets of buffers. */
 struct problem {
     int64_t m, n, k;
+    int in;    /* HEWN_BF16 or HEWN_E4M3 */
+    bool fast; /* e4m3: sums stay in the tensor core, not promoted to fp32 on the way */
     int sets;
     hewn_deviceptr a[MAX_SETS], b[MAX_SETS], d[MAX_SETS];
     hewn_gemm_plan *plan;
 };
 
-/* On a GPU: hewn_gemm beside cuBLASLt. Arguments: --sweep: with every kernel that could be chosen;
- * --launches: time launches instead of graphs; MxNxK[:VARIANT/PARTS]: this product instead. */
-void bench_gemm(struct device *dev, int argc, char **argv);
-
-/* As many sets of random operands as three times the device's L2 holds, two at least. */
+/* As many sets of random operands as three times the device's L2 holds, two at least, and a plan. */
 bool problem_open(struct device *dev, struct problem *p, struct rng *r);
+/* The operands alone. */
+bool problem_buffers(struct device *dev, struct problem *p, struct rng *r);
 /* Another plan for it: hewn_gemm_desc's variant and parts. */
-bool problem_plan(struct device *dev, struct problem *p, const char *variant, uint32_t parts);
+bool problem_plan(struct device *dev, struct problem *p, const char *variant, uint32_t parts,
+                  hewn_error *err);
 void problem_close(struct device *dev, struct problem *p);
 int problem_launch(const struct problem *p, int set);
 
@@ -63,8 +103,8 @@ enum bench_work {
 };
 
 /* Runs work `index` of `size` once to warm up and once timed, on the simulator (peer < 0) or a peer.
- * Prints "wall cpu own wrong" to `out`: seconds, of all threads and of the launching one, and the words
- * of the result that are not what a scalar reference gives. Exit status. */
+ * Prints "wall cpu own waited wrong" to `out`: seconds, CPU seconds of all threads and of the launching one,
+ * what that one waited for a core, and the words of the result that are not what a scalar reference gives. Exit status. */
 int bench_work(int index, unsigned size, int peer, int out);
 
 /* The simulator's whole table. Exit status. */

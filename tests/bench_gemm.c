@@ -1,7 +1,8 @@
 /*
- * hewn_gemm beside cuBLASLt on a GPU, at the shapes of the README's table. Random inputs, buffers rotated
- * past L2, both sides warmed up, chunks of launches timed by events, the sides alternating; medians over
- * chunks. The peer runs the fastest of the algorithms that its heuristic offers, found by trying each.
+ * hewn_gemm beside cuBLASLt on a GPU, at the shapes of the README's table, on bf16 and on e4m3 with sums
+ * promoted to fp32 and without. Random inputs, buffers rotated past L2, outputs compared first; then chunks of
+ * launches timed by events, the sides alternating without a pause, for BENCH_WARM_SECONDS before they count. Medians over chunks. The peer runs the fastest of
+ * the algorithms that its heuristic offers, found by trying each.
  */
 #include "bench.h"
 #include "bench_peer.h"
@@ -12,6 +13,7 @@
 #include <string.h>
 
 enum { CHUNKS = 15 };
+#define CHUNK_SECONDS 10e-3
 
 /* The driver's functions that time needs. A side's launches are captured into a graph, so that what they
  * cost the host (some of either side's take longer than the smallest products) stays out. */
@@ -47,53 +49,63 @@ static bool timing_open(const hewn_driver *driver, struct timing *t)
            !t->event_create(&t->stop, 0);
 }
 
-static hewn_deviceptr random_buffer(struct device *dev, size_t count, struct rng *r)
+/* Random sign and mantissa, exponent -3 … 0. */
+static hewn_deviceptr random_buffer(struct device *dev, int type, size_t count, struct rng *r)
 {
+    uint64_t keep = type == HEWN_E4M3 ? 0x9F9F9F9F9F9F9F9FULL : 0x81FF81FF81FF81FFULL;
+    uint64_t set = type == HEWN_E4M3 ? 0x2020202020202020ULL : 0x3E003E003E003E00ULL;
+    size_t bytes = count * hewn_dtype_size(type);
     hewn_deviceptr p = 0;
-    uint16_t *h = malloc(count * sizeof *h);
-    if (h && dev->mem_alloc(&p, count * sizeof *h) == 0) {
-        for (size_t i = 0; i < count; i += 4) {
-            /* random sign and mantissa, exponent -3 … 0 */
-            uint64_t bits = (rng_next(r) & 0x81FF81FF81FF81FFULL) | 0x3E003E003E003E00ULL;
-            memcpy(h + i, &bits, (count - i < 4 ? count - i : 4) * sizeof *h);
+    unsigned char *h = malloc(bytes);
+    if (h && dev->mem_alloc(&p, bytes) == 0) {
+        for (size_t i = 0; i < bytes; i += 8) {
+            uint64_t bits = (rng_next(r) & keep) | set;
+            memcpy(h + i, &bits, bytes - i < 8 ? bytes - i : 8);
         }
-        dev->to_device(p, h, count * sizeof *h);
+        dev->to_device(p, h, bytes);
     }
     free(h);
     return p;
 }
 
-bool problem_open(struct device *dev, struct problem *p, struct rng *r)
+bool problem_buffers(struct device *dev, struct problem *p, struct rng *r)
 {
-    int64_t bytes = 2 * (p->m * p->k + p->n * p->k + p->m * p->n);
+    int64_t bytes = (int64_t)hewn_dtype_size(p->in) * (p->m * p->k + p->n * p->k) + 2 * p->m * p->n;
     int64_t sets = 3 * (int64_t)(dev->info.l2_bytes > 0 ? dev->info.l2_bytes : 1) / bytes + 2;
     p->sets = sets > MAX_SETS ? MAX_SETS : (int)sets;
     for (int i = 0; i < p->sets; i++) {
-        p->a[i] = random_buffer(dev, (size_t)(p->m * p->k), r);
-        p->b[i] = random_buffer(dev, (size_t)(p->n * p->k), r);
+        p->a[i] = random_buffer(dev, p->in, (size_t)(p->m * p->k), r);
+        p->b[i] = random_buffer(dev, p->in, (size_t)(p->n * p->k), r);
         if (dev->mem_alloc(&p->d[i], (size_t)(2 * p->m * p->n))) p->d[i] = 0;
         if (!p->a[i] || !p->b[i] || !p->d[i]) return false;
     }
-    return problem_plan(dev, p, NULL, 0);
+    return true;
 }
 
-bool problem_plan(struct device *dev, struct problem *p, const char *variant, uint32_t parts)
+bool problem_open(struct device *dev, struct problem *p, struct rng *r)
+{
+    hewn_error err = {0};
+    if (!problem_buffers(dev, p, r)) return false;
+    if (problem_plan(dev, p, NULL, 0, &err)) return true;
+    fprintf(stderr, "plan: %s\n", err.message);
+    return false;
+}
+
+bool problem_plan(struct device *dev, struct problem *p, const char *variant, uint32_t parts,
+                  hewn_error *err)
 {
     hewn_gemm_desc desc = {.struct_size = sizeof desc,
                            .m = p->m,
                            .n = p->n,
                            .k = p->k,
-                           .in = HEWN_BF16,
+                           .in = p->in,
                            .out = HEWN_BF16,
                            .batch = 1,
                            .variant = variant,
                            .parts = parts};
-    hewn_error err = {0};
     hewn_gemm_plan_destroy(p->plan);
     p->plan = NULL;
-    if (!hewn_gemm_plan_create(dev->context, &desc, &p->plan, &err)) return true;
-    fprintf(stderr, "plan: %s\n", err.message);
-    return false;
+    return !hewn_gemm_plan_create(dev->context, &desc, &p->plan, err);
 }
 
 void problem_close(struct device *dev, struct problem *p)
@@ -134,14 +146,15 @@ static bool launch_all(const struct timing *t, const struct side *s)
     return true;
 }
 
-/* Seconds per launch, of s->count launches. */
-static double chunk(const struct timing *t, const struct side *s)
+/* Seconds per launch, of s->count launches. A meter is read while they run. */
+static double chunk(const struct timing *t, const struct side *s, struct bench_meter *meter)
 {
     float ms = 0;
     t->record(t->start, t->stream);
     if (t->launches ? !launch_all(t, s) : t->graph_launch(s->exec, t->stream))
         return (double)INFINITY;
     t->record(t->stop, t->stream);
+    if (meter) bench_meter_sample(meter);
     if (t->wait(t->stop)) return (double)INFINITY;
     t->elapsed(&ms, t->start, t->stop);
     return (double)ms * 1e-3 / s->count;
@@ -170,74 +183,132 @@ static bool side_fit(const struct timing *t, struct side *s, double seconds)
 {
     double once;
     if (!side_open(t, s, 4)) return false;
-    chunk(t, s);
-    once = chunk(t, s);
+    chunk(t, s, NULL);
+    once = chunk(t, s, NULL);
     side_close(t, s);
     return side_open(t, s, (int)fmin(400, fmax(2, seconds / once)));
 }
 
+/* The fastest that runs; a first launch of each by itself, so that what loads then loads outside a capture.
+ * Where none runs, `status` is the first one's. */
 static int best_algorithm(const struct timing *t, const struct problem *p,
-                          const struct peer_product *peer)
+                          const struct peer_product *peer, int *status)
 {
     double least = (double)INFINITY;
     int best = 0;
+    *status = 0;
     for (int i = 0; i < peer_algorithms(peer); i++) {
         struct side s = {p, peer, i, 0, NULL};
-        if (side_fit(t, &s, 1e-3)) {
-            double time = fmin(chunk(t, &s), chunk(t, &s));
+        int failed = launch(&s, 0, t->stream);
+        if (failed && !*status) *status = failed;
+        if (!failed && side_fit(t, &s, 1e-3)) {
+            double time = fmin(chunk(t, &s, NULL), chunk(t, &s, NULL));
             if (time < least) least = time, best = i;
         }
         side_close(t, &s);
     }
+    if (least < (double)INFINITY) *status = 0;
     return best;
 }
 
+/* What a side puts out of the first set, read into `host`; the output is NaN before. */
+static bool output_of(struct device *dev, const struct side *s, uint16_t *host, size_t count)
+{
+    memset(host, 0xFF, count * sizeof *host);
+    return !dev->to_device(s->problem->d[0], host, count * sizeof *host) && !launch(s, 0, NULL) &&
+           !dev->synchronize() && !dev->to_host(host, s->problem->d[0], count * sizeof *host);
+}
+
 /* Largest difference between the two sides' outputs, relative to the largest output; of every `step`-th
- * element. */
+ * element. Infinite where a side fails or puts out NaN. */
 static double disagreement(struct device *dev, const struct side *ours, const struct side *peer,
                            size_t step)
 {
-    const struct problem *p = ours->problem;
-    size_t count = (size_t)(p->m * p->n);
+    size_t count = (size_t)(ours->problem->m * ours->problem->n);
     uint16_t *x = calloc(count, sizeof *x), *y = calloc(count, sizeof *y);
-    double worst = 0, largest = 0;
-    if (!x || !y || launch(ours, 0, NULL) || dev->synchronize() ||
-        dev->to_host(x, p->d[0], 2 * count) || launch(peer, 0, NULL) || dev->synchronize() ||
-        dev->to_host(y, p->d[0], 2 * count))
-        worst = (double)INFINITY;
-    for (size_t i = 0; worst < (double)INFINITY && i < count; i += step) {
-        double difference = fabs(bf16_to_double(x[i]) - bf16_to_double(y[i]));
-        worst = difference <= worst ? worst : difference; /* NaN stays */
-        largest = fmax(largest, fabs(bf16_to_double(y[i])));
+    double worst = (double)INFINITY, largest = 0;
+    if (x && y && output_of(dev, ours, x, count) && output_of(dev, peer, y, count)) {
+        worst = 0;
+        for (size_t i = 0; worst < (double)INFINITY && i < count; i += step) {
+            double difference = fabs(bench_bf16(x[i]) - bench_bf16(y[i]));
+            if (!(difference <= worst)) worst = isnan(difference) ? (double)INFINITY : difference;
+            largest = fmax(largest, fabs(bench_bf16(y[i])));
+        }
     }
     free(x);
     free(y);
     return worst / (largest > 0 ? largest : 1);
 }
 
-/* One row; the peer may be missing. Returns peer time / hewn time, or NAN. */
-static double compare(struct device *dev, const struct timing *t, const struct problem *p,
-                      const struct peer_product *product, int algorithm, size_t step)
+/* ---- rows ---- */
+
+/* What a row compares: a product, how the peer computes it, and in which section it is printed. */
+struct contest {
+    struct bench *bench;
+    const struct timing *timing;
+    struct problem *problem;
+    struct peer_product *peer; /* NULL: none */
+    int algorithm;
+    const char *section;
+};
+
+/* Both sides round their sums to bf16 once; sums that differ in their last bits may round to neighbours,
+ * 2^-7 of the largest value apart at most. On e4m3 the tensor core adds 32 products at a time to a sum of
+ * which it keeps 13 fraction bits; a side promotes it to fp32 every 128 or, with fast sums, not at all. */
+static double differ_limit(const struct problem *p)
 {
-    struct side ours = {p, NULL, 0, 0, NULL}, peer = {p, product, algorithm, 0, NULL};
-    double t_ours[CHUNKS], t_peer[CHUNKS], flop = 2.0 * (double)p->m * (double)p->n * (double)p->k;
-    double differ = product ? disagreement(dev, &ours, &peer, step) : (double)NAN;
+    double additions = p->in != HEWN_E4M3 ? 0 : p->fast ? (double)p->k / 32 : 4;
+    return 0x1p-7 + 2 * additions * 0x1p-13;
+}
+
+static void row_describe(const struct contest *c, struct bench_row *row)
+{
+    const struct problem *p = c->problem;
     hewn_gemm_plan_info info = {.struct_size = sizeof info};
-    bool open = side_fit(t, &ours, 3e-3) && (!product || side_open(t, &peer, ours.count));
-    for (int i = -1; open && i < CHUNKS; i++) { /* the first warms up */
-        t_ours[i < 0 ? 0 : i] = chunk(t, &ours);
-        t_peer[i < 0 ? 0 : i] = product ? chunk(t, &peer) : (double)NAN;
+    snprintf(row->section, sizeof row->section, "%s", c->section);
+    snprintf(row->shape, sizeof row->shape, "%lld × %lld × %lld", (long long)p->m, (long long)p->n,
+             (long long)p->k);
+    snprintf(row->dtype, sizeof row->dtype, "%s", hewn_dtype_name(p->in));
+    snprintf(row->peer, sizeof row->peer, "%s", c->peer ? "cuBLASLt" : "none");
+    row->flop = 2.0 * (double)p->m * (double)p->n * (double)p->k;
+    row->ceiling = p->in == HEWN_E4M3 ? c->bench->ceiling_8 : c->bench->ceiling_16;
+    row->differ_limit = differ_limit(p);
+    if (p->plan && !hewn_gemm_plan_describe(p->plan, &info, NULL))
+        snprintf(row->variant, sizeof row->variant, "%s/%u", info.variant, info.parts);
+}
+
+/* Adds one row; either side may be missing, not both. Compares every `step`-th element of the outputs. */
+static void compare(const struct contest *c, size_t step)
+{
+    struct bench_row row = {
+        .ours = (double)NAN, .theirs = (double)NAN, .spread = (double)NAN, .differ = (double)NAN};
+    struct side sides[2] = {{.problem = c->problem},
+                            {.problem = c->problem, .peer = c->peer, .algorithm = c->algorithm}};
+    bool there[2] = {c->problem->plan != NULL, c->peer != NULL}, open;
+    struct side *first = &sides[there[0] ? 0 : 1],
+                *second = there[0] && there[1] ? &sides[1] : NULL;
+    double times[2][CHUNKS], begin;
+    row_describe(c, &row);
+    if (!there[0] && !there[1]) return;
+    if (second) row.differ = disagreement(&c->bench->dev, first, second, step);
+    open = side_fit(c->timing, first, CHUNK_SECONDS) &&
+           (!second || side_open(c->timing, second, first->count));
+    begin = bench_now();
+    for (int i = 0; open && i < CHUNKS;) {
+        for (int j = 0; j < 2; j++)
+            if (there[j])
+                times[j][i] =
+                    chunk(c->timing, &sides[j], i == CHUNKS / 2 ? &c->bench->meter : NULL);
+        if (i || bench_now() - begin > BENCH_WARM_SECONDS) i++;
     }
-    side_close(t, &ours);
-    side_close(t, &peer);
-    if (!open || hewn_gemm_plan_describe(p->plan, &info, NULL)) return (double)NAN;
-    double o = bench_median(t_ours, CHUNKS), q = bench_median(t_peer, CHUNKS);
-    double spread = (t_ours[CHUNKS * 9 / 10] - t_ours[CHUNKS / 10]) / o;
-    printf("%6lld x %5lld x %5lld  %9.1f %8.1f  %9.1f %8.1f  %6.3f  %6.1f%%  %8.1e  %s/%u\n",
-           (long long)p->m, (long long)p->n, (long long)p->k, 1e6 * o, 1e-12 * flop / o, 1e6 * q,
-           1e-12 * flop / q, q / o, 100 * spread, differ, info.variant, info.parts);
-    fflush(stdout);
-    return q / o;
+    side_close(c->timing, &sides[0]);
+    side_close(c->timing, &sides[1]);
+    if (open && there[1]) row.theirs = bench_median(times[1], CHUNKS);
+    if (open && there[0]) {
+        row.ours = bench_median(times[0], CHUNKS);
+        row.spread = (times[0][CHUNKS * 9 / 10] - times[0][CHUNKS / 10]) / row.ours;
+    }
+    bench_add(&c->bench->report, &row);
 }
 
 static const struct {
@@ -247,70 +318,113 @@ static const struct {
                {"split", 3}, {"split", 4}, {"split", 5}, {"split", 7},  {"split", 8}, {"flat", 1},
                {"flat", 2},  {"flat", 3},  {"flat", 4},  {"flat", 6},   {"flat", 8}};
 
-static double bench_shape(struct device *dev, const struct timing *t, bool peer, bool sweep,
-                          struct problem *p)
+static void sweep(const struct contest *c)
 {
-    struct peer_product *product = peer ? peer_product_new(p->m, p->n, p->k) : NULL;
-    int algorithm = product ? best_algorithm(t, p, product) : 0;
-    double ratio = compare(dev, t, p, product, algorithm, 1);
-    for (size_t i = 0; sweep && i < sizeof choices / sizeof choices[0]; i++)
-        if (problem_plan(dev, p, choices[i].variant, choices[i].parts))
-            compare(dev, t, p, product, algorithm, 97);
-    peer_product_free(product);
-    return ratio;
+    hewn_error err = {0};
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
+        if (problem_plan(&c->bench->dev, c->problem, choices[i].variant, choices[i].parts, &err))
+            compare(c, 97);
+        else
+            fprintf(stderr, "plan: %s\n", err.message);
+    }
 }
 
-/* "MxNxK[:VARIANT/PARTS]" */
-static void bench_named(struct device *dev, const struct timing *t, bool peer, struct rng *r,
-                        const char *name)
+/* ---- sections ---- */
+
+static const int64_t shapes[][3] = {{1024, 1024, 1024}, {2048, 2048, 2048},   {4096, 4096, 4096},
+                                    {8192, 8192, 8192}, {16384, 16384, 4096}, {4096, 7168, 2048},
+                                    {128, 4096, 7168},  {64, 8192, 8192}};
+enum { SHAPES = sizeof shapes / sizeof shapes[0] };
+
+/* Factors that would show in the outputs if a side left them out, so many bytes apart. */
+enum { SCALE_APART = 256 };
+static const float scales[2] = {0.75F, 1.5F};
+
+/* One product in one form. Says in `err` why we do not compute it, where we do not. */
+static void bench_shape(const struct contest *form, struct rng *r, hewn_deviceptr scale_at,
+                        const char *variant, uint32_t parts, hewn_error *err)
 {
-    struct problem p = {0};
+    struct contest c = *form;
+    struct problem *p = c.problem;
+    int status = 0;
+    struct peer_form peer = {.m = p->m,
+                             .n = p->n,
+                             .k = p->k,
+                             .e4m3 = p->in == HEWN_E4M3,
+                             .fast = p->fast,
+                             .scale_a = scale_at,
+                             .scale_b = scale_at + SCALE_APART};
+    if (problem_buffers(&c.bench->dev, p, r)) {
+        problem_plan(&c.bench->dev, p, variant, parts, err);
+        c.peer = peer_version() ? peer_product_new(&peer) : NULL;
+        c.algorithm = c.peer ? best_algorithm(c.timing, p, c.peer, &status) : 0;
+        if (status) bench_note(&c.bench->report, c.section, "cuBLASLt: status %d", status);
+        compare(&c, 1);
+        if (c.bench->sweep && p->in == HEWN_BF16) sweep(&c);
+        peer_product_free(c.peer);
+    }
+    problem_close(&c.bench->dev, p);
+}
+
+static void bench_form(struct bench *b, const struct timing *t, const char *section, int in,
+                       bool fast)
+{
+    struct rng r = {test_seed()};
+    hewn_deviceptr scale_at = 0;
+    hewn_error err = {0};
+    if (b->dev.mem_alloc(&scale_at, 2 * SCALE_APART) ||
+        b->dev.to_device(scale_at, &scales[0], sizeof scales[0]) ||
+        b->dev.to_device(scale_at + SCALE_APART, &scales[1], sizeof scales[1]))
+        return;
+    for (size_t i = 0; i < SHAPES; i++) {
+        struct problem p = {
+            .m = shapes[i][0], .n = shapes[i][1], .k = shapes[i][2], .in = in, .fast = fast};
+        struct contest c = {.bench = b, .timing = t, .problem = &p, .section = section};
+        bench_shape(&c, &r, scale_at, NULL, 0, &err);
+    }
+    b->dev.mem_free(scale_at);
+    bench_section_ends(&b->report);
+    if (err.status) bench_note(&b->report, section, "hewn_gemm: %.200s", err.message);
+    bench_meter_note(&b->meter, &b->report, section);
+}
+
+static bool begin(struct bench *b, struct timing *t)
+{
+    if (!timing_open(b->dev.driver, t)) return false;
+    t->launches = b->launches;
+    if (peer_open(&b->dev))
+        bench_fact(&b->report,
+                   "products: peer cuBLASLt %zu, the fastest algorithm of its heuristic; %s",
+                   peer_version(), t->launches ? "launches one by one" : "graphs of launches");
+    else
+        bench_fact(&b->report, "products: no cuBLASLt found");
+    return true;
+}
+
+void bench_gemm_named(struct bench *b, const char *name)
+{
+    struct problem p = {.in = HEWN_BF16};
+    struct timing t = {0};
+    struct contest c = {.bench = b, .timing = &t, .problem = &p, .section = "gemm bf16"};
+    struct rng r = {test_seed()};
     long long m, n, k;
     char variant[16] = "";
     unsigned parts = 0;
+    hewn_error err = {0};
     if (sscanf(name, "%lldx%lldx%lld:%15[a-z0-9]/%u", &m, &n, &k, variant, &parts) < 3) {
         fprintf(stderr, "bench: %s is not MxNxK[:VARIANT/PARTS]\n", name);
         return;
     }
     p.m = m, p.n = n, p.k = k;
-    if (problem_open(dev, &p, r) && problem_plan(dev, &p, variant[0] ? variant : NULL, parts))
-        bench_shape(dev, t, peer, false, &p);
-    problem_close(dev, &p);
+    if (begin(b, &t)) bench_shape(&c, &r, 0, variant[0] ? variant : NULL, parts, &err);
+    if (err.status) fprintf(stderr, "plan: %s\n", err.message);
 }
 
-void bench_gemm(struct device *dev, int argc, char **argv)
+void bench_gemm(struct bench *b)
 {
-    static const int64_t shapes[][3] = {{1024, 1024, 1024},   {2048, 2048, 2048},
-                                        {4096, 4096, 4096},   {8192, 8192, 8192},
-                                        {16384, 16384, 4096}, {4096, 7168, 2048},
-                                        {128, 4096, 7168},    {64, 8192, 8192}};
-    enum { SHAPES = sizeof shapes / sizeof shapes[0] };
     struct timing t = {0};
-    struct rng r = {test_seed()};
-    bool peer = peer_open(dev), sweep = false;
-    double logarithms = 0;
-    int named = 0;
-    if (!timing_open(dev->driver, &t)) return;
-    for (int i = 1; i < argc; i++) {
-        sweep |= !strcmp(argv[i], "--sweep");
-        t.launches |= !strcmp(argv[i], "--launches");
-    }
-    printf("GEMM, bf16 in and out, on %s; peer: %s; %s\n", dev->info.name,
-           peer ? "cuBLASLt, the fastest algorithm of its heuristic" : "none found",
-           t.launches ? "launches" : "graphs of launches");
-    printf("%22s  %9s %8s  %9s %8s  %6s  %7s  %8s  %s\n", "m x n x k", "hewn us", "TFLOP/s",
-           "peer us", "TFLOP/s", "ratio", "spread", "differ", "variant/parts");
-    for (int i = 1; i < argc; i++)
-        if (argv[i][0] != '-') named++, bench_named(dev, &t, peer, &r, argv[i]);
-    if (named > 0) return;
-    for (size_t i = 0; i < SHAPES; i++) {
-        struct problem p = {.m = shapes[i][0], .n = shapes[i][1], .k = shapes[i][2]};
-        if (problem_open(dev, &p, &r)) logarithms += log(bench_shape(dev, &t, peer, sweep, &p));
-        problem_close(dev, &p);
-    }
-    printf(
-        "geometric mean of the ratios %.3f. ratio: peer time / hewn time (above 1 hewn is faster); "
-        "spread: of hewn's times, 10th to 90th percentile; differ: largest difference / largest "
-        "value\n",
-        exp(logarithms / SHAPES));
+    if (!begin(b, &t)) return;
+    bench_form(b, &t, "gemm bf16", HEWN_BF16, false);
+    bench_form(b, &t, "gemm e4m3", HEWN_E4M3, false);
+    bench_form(b, &t, "gemm e4m3, fast sums", HEWN_E4M3, true);
 }

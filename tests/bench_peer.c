@@ -9,7 +9,11 @@ enum {
     CUDA_F32 = 0,
     CUDA_BF16 = 14,
     COMPUTE_32F = 68,
+    CUDA_E4M3 = 28,
     DESC_TRANSA = 3,
+    DESC_A_SCALE = 17,
+    DESC_B_SCALE = 18,
+    DESC_FAST = 25,
     PREFERENCE_WORKSPACE = 1,
     OP_T = 1,
     ALGORITHMS = 32,
@@ -39,6 +43,7 @@ static struct {
     int (*matmul)(void *, void *desc, const void *alpha, const void *a, void *, const void *b,
                   void *, const void *beta, const void *c, void *, void *d, void *,
                   const void *algorithm, void *workspace, size_t, void *stream);
+    size_t (*version)(void);
     void *handle, *workspace;
 } lt;
 
@@ -79,6 +84,7 @@ bool peer_open(struct device *dev)
         !resolve(library, "cublasLtMatmulPreferenceSetAttribute", &lt.preference_set) ||
         !resolve(library, "cublasLtMatmulPreferenceDestroy", &lt.preference_destroy) ||
         !resolve(library, "cublasLtMatmulAlgoGetHeuristic", &lt.heuristic) ||
+        !resolve(library, "cublasLtGetVersion", &lt.version) ||
         !resolve(library, "cublasLtMatmul", &lt.matmul))
         return false;
     if (lt.create(&lt.handle) || dev->mem_alloc(&workspace, WORKSPACE)) return false;
@@ -86,28 +92,48 @@ bool peer_open(struct device *dev)
     return true;
 }
 
+size_t peer_version(void)
+{
+    return lt.version ? lt.version() : 0;
+}
+
+/* What the library calls A is our B. */
+static bool set_form(struct peer_product *p, const struct peer_form *form)
+{
+    int transposed = OP_T;
+    signed char fast = form->fast;
+    void *a = pointer(form->scale_b), *b = pointer(form->scale_a);
+    if (lt.desc_create(&p->desc, COMPUTE_32F, CUDA_F32) ||
+        lt.desc_set(p->desc, DESC_TRANSA, &transposed, sizeof transposed))
+        return false;
+    return !form->e4m3 || (!lt.desc_set(p->desc, DESC_FAST, &fast, sizeof fast) &&
+                           !lt.desc_set(p->desc, DESC_A_SCALE, &a, sizeof a) &&
+                           !lt.desc_set(p->desc, DESC_B_SCALE, &b, sizeof b));
+}
+
 /* The library is column-major: D^T (n x m) = (B as k x n, transposed) times (A as k x m). */
-struct peer_product *peer_product_new(int64_t m, int64_t n, int64_t k)
+static bool set_layouts(struct peer_product *p, const struct peer_form *form)
+{
+    uint64_t m = (uint64_t)form->m, n = (uint64_t)form->n, k = (uint64_t)form->k;
+    int in = form->e4m3 ? CUDA_E4M3 : CUDA_BF16;
+    return !lt.layout_create(&p->a, in, k, m, form->k) &&
+           !lt.layout_create(&p->b, in, k, n, form->k) &&
+           !lt.layout_create(&p->d, CUDA_BF16, n, m, form->n);
+}
+
+struct peer_product *peer_product_new(const struct peer_form *form)
 {
     struct peer_product *p = calloc(1, sizeof *p);
-    int transposed = OP_T;
     size_t workspace = WORKSPACE;
     void *preference = NULL;
-    if (!p) return NULL;
-    if (!lt.desc_create(&p->desc, COMPUTE_32F, CUDA_F32) &&
-        !lt.desc_set(p->desc, DESC_TRANSA, &transposed, sizeof transposed) &&
-        !lt.layout_create(&p->a, CUDA_BF16, (uint64_t)k, (uint64_t)m, k) &&
-        !lt.layout_create(&p->b, CUDA_BF16, (uint64_t)k, (uint64_t)n, k) &&
-        !lt.layout_create(&p->d, CUDA_BF16, (uint64_t)n, (uint64_t)m, n) &&
-        !lt.preference_create(&preference) &&
-        !lt.preference_set(preference, PREFERENCE_WORKSPACE, &workspace, sizeof workspace) &&
-        !lt.heuristic(lt.handle, p->desc, p->b, p->a, p->d, p->d, preference, ALGORITHMS,
-                      p->algorithms, &p->count) &&
-        p->count > 0) {
-        lt.preference_destroy(preference);
-        return p;
-    }
+    bool ok = p && set_form(p, form) && set_layouts(p, form) &&
+              !lt.preference_create(&preference) &&
+              !lt.preference_set(preference, PREFERENCE_WORKSPACE, &workspace, sizeof workspace) &&
+              !lt.heuristic(lt.handle, p->desc, p->b, p->a, p->d, p->d, preference, ALGORITHMS,
+                            p->algorithms, &p->count) &&
+              p->count > 0;
     if (preference) lt.preference_destroy(preference);
+    if (ok) return p;
     peer_product_free(p);
     return NULL;
 }

@@ -6,10 +6,20 @@
 
 /* False where no cuBLASLt is found. */
 bool peer_open(struct device *dev);
+/* As cublasLtGetVersion gives it: 130100 for 13.1.0. */
+size_t peer_version(void);
 
-/* One product D = A * transpose(B), row-major, contiguous, bf16 in and out, sums in fp32. */
+/* One product D = scale_a * scale_b * A * transpose(B), row-major, contiguous, sums in fp32, D in bf16.
+ * e4m3: A and B in it, scales one float each in device memory; else bf16, no scales. fast: without the
+ * promotion of partial sums that the library calls accuracy. */
+struct peer_form {
+    int64_t m, n, k;
+    bool e4m3, fast;
+    hewn_deviceptr scale_a, scale_b;
+};
 struct peer_product;
-struct peer_product *peer_product_new(int64_t m, int64_t n, int64_t k);
+/* NULL where the library has no algorithm for it. */
+struct peer_product *peer_product_new(const struct peer_form *form);
 void peer_product_free(struct peer_product *p);
 /* Algorithms that the library's heuristic offers for it, best guess first, 32 at most. */
 int peer_algorithms(const struct peer_product *p);

@@ -294,7 +294,8 @@ static const struct engine peers[PEER_COUNT] = {[PEER_GPGPUSIM] = {gpgpusim_open
 
 struct sample {
     double wall, cpu;
-    double own; /* CPU seconds of the launching thread, of those in `cpu` */
+    double own;    /* CPU seconds of the launching thread, of those in `cpu` */
+    double waited; /* of `wall`, while the launching thread could run and had no core */
     size_t wrong;
 };
 
@@ -306,8 +307,19 @@ static double cpu_seconds(int whose)
            1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
+/* Seconds that this thread was ready to run and waited for a core; 0 where the kernel does not say. */
+static double waited_seconds(void)
+{
+    FILE *f = fopen("/proc/thread-self/schedstat", "r");
+    unsigned long long ran, waited = 0;
+    if (f && fscanf(f, "%llu %llu", &ran, &waited) != 2) waited = 0;
+    if (f) fclose(f);
+    return 1e-9 * (double)waited;
+}
+
 static void sample_begin(struct sample *s)
 {
+    s->waited = -waited_seconds();
     s->cpu = -cpu_seconds(RUSAGE_SELF);
     s->own = -cpu_seconds(RUSAGE_THREAD);
     s->wall = -bench_now();
@@ -318,6 +330,7 @@ static void sample_end(struct sample *s)
     s->wall += bench_now();
     s->own += cpu_seconds(RUSAGE_THREAD);
     s->cpu += cpu_seconds(RUSAGE_SELF);
+    s->waited += waited_seconds();
 }
 
 /* Multiples of 1/8 in [-1, 1): every sum of their products is exact in any order. */
@@ -368,7 +381,7 @@ static bool run_kernel(int index, unsigned n, struct engine *e, struct sample *s
 /* hewn_gemm; its results are what tests/gemm.c is for. */
 static bool run_gemm(unsigned n, struct sample *s)
 {
-    struct problem p = {.m = n, .n = n, .k = n};
+    struct problem p = {.m = n, .n = n, .k = n, .in = HEWN_BF16};
     struct rng r = {test_seed()};
     struct device dev;
     hewn_error err = {0};
@@ -390,11 +403,12 @@ int bench_work(int index, unsigned size, int peer, int out)
 {
     struct engine engine = peer < 0 ? simulator : peers[peer];
     struct sample s = {0};
-    char line[96];
+    char line[128];
     int length, kept = dup(out), nowhere = open("/dev/null", O_WRONLY);
     /* Peers print as they go. */
     if (kept < 0 || nowhere < 0 || dup2(nowhere, out) < 0) return 1;
     if (kernels[index].ptx ? !run_kernel(index, size, &engine, &s) : !run_gemm(size, &s)) return 1;
-    length = snprintf(line, sizeof line, "%.9f %.9f %.9f %zu\n", s.wall, s.cpu, s.own, s.wrong);
+    length = snprintf(line, sizeof line, "%.9f %.9f %.9f %.9f %zu\n", s.wall, s.cpu, s.own,
+                      s.waited, s.wrong);
     return write(kept, line, (size_t)length) == length ? 0 : 1;
 }

@@ -5,12 +5,13 @@
  */
 #include "device.h"
 #include "harness.h"
+#include "wgmma_loop.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { RESULTS = 4, MAX_CTAS = 4096, REGS = 128 };
+enum { RESULTS = 4, MAX_CTAS = 4096 };
 
 static const char copy_text[] =
     ".version 8.0\n.target sm_90a\n.address_size 64\n"
@@ -53,59 +54,6 @@ static const char copy_text[] =
     " mul.wide.u32 %d10, %r8, 32; add.u64 %d0, %d0, %d10;\n"
     " st.global.v2.u64 [%d0], {%d8, %d4}; st.global.u64 [%d0+16], %d9;\n"
     "end: ret;\n}\n";
-
-/* n times 4 wgmma m64n256k16 in a group; at most `depth` groups in flight. */
-static void multiply_text(char *out, size_t size, unsigned depth)
-{
-    size_t used = (size_t)snprintf(
-        out, size,
-        ".version 8.0\n.target sm_90a\n.address_size 64\n"
-        ".extern .shared .align 1024 .b8 smem[];\n"
-        ".visible .entry k(.param .u64 out, .param .u64 base, .param .u64 span, .param .u32 chunk, "
-        ".param .u32 stages, .param .u32 n)\n.maxntid 256, 1, 1\n.minnctapersm 1\n{\n"
-        " .reg .pred p, keep; .reg .b32 %%r<16>; .reg .b64 %%d<16>; .reg .f32 %%f<%d>;\n"
-        " mov.u32 %%r0, %%tid.x; mov.u32 %%r1, smem; mov.u32 %%r2, %%r0;\n"
-        "fill: mul.lo.u32 %%r3, %%r2, 0x9E3779B1; shr.u32 %%r4, %%r3, 7; xor.b32 %%r3, %%r3, "
-        "%%r4;\n"
-        " and.b32 %%r3, %%r3, 0x81FF81FF; or.b32 %%r3, %%r3, 0x3E003E00;\n"
-        " shl.b32 %%r4, %%r2, 2; add.u32 %%r4, %%r1, %%r4; st.shared.b32 [%%r4], %%r3;\n"
-        " add.u32 %%r2, %%r2, 256; setp.lt.u32 p, %%r2, 16384; @p bra fill;\n"
-        " fence.proxy.async.shared::cta; bar.sync 0;\n"
-        " and.b32 %%r5, %%r0, 128; shl.b32 %%r5, %%r5, 6; add.u32 %%r5, %%r5, %%r1;\n"
-        " and.b32 %%r5, %%r5, 0x3FFFF; shr.u32 %%r5, %%r5, 4; cvt.u64.u32 %%d1, %%r5;\n"
-        " or.b64 %%d1, %%d1, 0x4000004000010000;\n"
-        " add.u32 %%r6, %%r1, 32768; and.b32 %%r6, %%r6, 0x3FFFF; shr.u32 %%r6, %%r6, 4;\n"
-        " cvt.u64.u32 %%d2, %%r6; or.b64 %%d2, %%d2, 0x4000004000010000;\n"
-        " ld.param.u32 %%r3, [n]; mov.u32 %%r2, 0; setp.ne.u32 keep, %%r3, 0;\n",
-        REGS);
-    for (int i = 0; i < REGS; i++)
-        used += (size_t)snprintf(out + used, size - used, " mov.f32 %%f%d, 0f00000000;\n", i);
-    used += (size_t)snprintf(out + used, size - used,
-                             " mov.u64 %%d4, %%globaltimer; mov.u64 %%d5, %%clock64;\n"
-                             "loop: wgmma.fence.sync.aligned;\n");
-    for (int step = 0; step < 4; step++) {
-        used += (size_t)snprintf(out + used, size - used,
-                                 " wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {");
-        for (int i = 0; i < REGS; i++)
-            used += (size_t)snprintf(out + used, size - used, "%s%%f%d", i ? ", " : "", i);
-        used += (size_t)snprintf(out + used, size - used, "}, %%d1, %%d2, keep, 1, 1, 0, 0;\n");
-    }
-    used += (size_t)snprintf(
-        out + used, size - used,
-        " wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned %u;\n"
-        " add.u32 %%r2, %%r2, 1; setp.lt.u32 p, %%r2, %%r3; @p bra loop;\n"
-        " wgmma.wait_group.sync.aligned 0;\n"
-        " mov.u64 %%d8, %%clock64; mov.u64 %%d9, %%globaltimer; sub.u64 %%d8, %%d8, %%d5;\n"
-        " mov.f32 %%f0, %%f0;\n",
-        depth);
-    for (int i = 1; i < REGS; i++)
-        used += (size_t)snprintf(out + used, size - used, " add.f32 %%f0, %%f0, %%f%d;\n", i);
-    snprintf(out + used, size - used,
-             " setp.ne.u32 p, %%r0, 0; @p bra end;\n"
-             " ld.param.u64 %%d0, [out]; mov.u32 %%r8, %%ctaid.x; mul.wide.u32 %%d10, %%r8, 32;\n"
-             " add.u64 %%d0, %%d0, %%d10; st.global.v2.u64 [%%d0], {%%d8, %%d4};\n"
-             " st.global.u64 [%%d0+16], %%d9; st.global.f32 [%%d0+24], %%f0;\nend: ret;\n}\n");
-}
 
 struct job {
     const char *text;
@@ -201,23 +149,23 @@ static bool copies(struct device *d, hewn_deviceptr out, hewn_deviceptr base, ui
     return true;
 }
 
-static bool products(struct device *d, hewn_deviceptr out, uint32_t ctas)
+static bool products(struct device *d, hewn_deviceptr out, uint32_t ctas, bool e4m3)
 {
-    static char text[1 << 16];
+    static char text[WGMMA_TEXT];
     for (unsigned depth = 0; depth < 2; depth++) {
         for (uint32_t groups = 2; groups >= 1; groups--) {
             struct job job = {.text = text,
                               .n = depth ? 20000 : 2000,
                               .ctas = ctas,
                               .threads = 128 * groups,
-                              .shared = 64 * KIB};
+                              .shared = WGMMA_STAGE_BYTES};
             struct answer a;
-            multiply_text(text, sizeof text, depth);
+            wgmma_loop_text(text, e4m3, 1, depth);
             if (!measure(d, out, 0, job, &a)) return false;
-            printf(
-                "wgmma m64n256k16 x 4, %u in flight behind, %u warpgroups, %3u CTAs: %7.1f cycles, "
-                "%4.0f MHz\n",
-                depth, groups, ctas, a.cycles / job.n, a.clock_mhz);
+            printf("wgmma %s x 4, %u in flight behind, %u warpgroups, %3u CTAs: %7.1f cycles, "
+                   "%4.0f MHz\n",
+                   e4m3 ? "m64n256k32 e4m3" : "m64n256k16 bf16", depth, groups, ctas,
+                   a.cycles / job.n, a.clock_mhz);
         }
     }
     return true;
@@ -267,8 +215,9 @@ int main(void)
         copies(&d, out, base, whole, "in flight", 1, 16 * KIB, 12, 2000) &&
         copies(&d, out, base, whole, "in flight", 1, 48 * KIB, 4, 1000) &&
         copies(&d, out, base, whole, "in flight", sms, 16 * KIB, 12, 2000) &&
-        copies(&d, out, base, whole, "in flight", sms, 48 * KIB, 4, 600) && products(&d, out, 1) &&
-        products(&d, out, sms) && turn_around(&d, out, base, sms))
+        copies(&d, out, base, whole, "in flight", sms, 48 * KIB, 4, 600) &&
+        products(&d, out, 1, false) && products(&d, out, sms, false) &&
+        products(&d, out, sms, true) && turn_around(&d, out, base, sms))
         rc = 0;
 done:
     if (rc) fprintf(stderr, "rates: a step failed\n");

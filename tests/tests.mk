@@ -1,7 +1,7 @@
 # Test programs and how `make check` runs them. A program that links simulator objects is in sim_tests;
 # one that goes through libhewn.a or the driver API is in lib_tests. Scripts use tools.
 
-lib_tests := gemm attention combine tensormap golden badinput inject params npy safetensors bench bench_attention rates
+lib_tests := gemm attention combine tensormap golden badinput inject params npy safetensors bench bench_test rates
 api_tests := driver_api driver_launch abi compiled
 tools     := launch zoo mutate
 sim_tests := sim_parse sim_exec sim_ops sim_async sim_tensor sim_tma sim_check recorded
@@ -18,8 +18,11 @@ $(test_bin)/%: $(O)/tests/%.o
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ -o $@ -ldl -lm -lpthread
 
 # Before the library, which they need.
-$(test_bin)/bench: $(addprefix $(O)/tests/,bench_gemm.o bench_peer.o bench_sim.o bench_work.o)
 $(test_bin)/gemm: $(addprefix $(O)/tests/,gemm_matrix.o gemm_judge.o)
+$(test_bin)/bench: $(addprefix $(O)/tests/,bench_attention.o bench_ceiling.o bench_cudnn.o bench_gemm.o bench_meter.o \
+  bench_peer.o bench_plot.o bench_report.o bench_sim.o bench_work.o wgmma_loop.o)
+$(test_bin)/bench_test: $(addprefix $(O)/tests/,bench_plot.o bench_report.o)
+$(test_bin)/rates: $(O)/tests/wgmma_loop.o
 $(test_bin)/attention: $(patsubst $(SRC)/%.c,$(O)/%.o,$(wildcard $(SRC)/tests/attention_*.c))
 $(test_bin)/badinput: $(addprefix $(O)/tests/,badinput_attention.o badinput_gemm.o)
 $(test_bin)/params: $(O)/tests/params_gemm.o
@@ -70,10 +73,11 @@ zoo: $(cli) $(sim) $(test_bin)/zoo
 zoo-gpu: all
 	$(Q)BUILD=$(abspath $(BUILD)) SRC=$(SRC) CUDA_HOME='$(CUDA_HOME)' sh $(SRC)/tests/zoo/hardware.sh
 
-# On a GPU where one answers (beside cuBLAS where the toolkit has it), and on the simulator.
+# On a GPU where one answers, beside cuBLASLt (the toolkit's) and cuDNN (PyTorch's), into build/bench; and on
+# the simulator.
 bench: all $(test_bin)/bench
-	$(Q)LD_LIBRARY_PATH=$(CUDA_HOME)/lib64:$$LD_LIBRARY_PATH $(test_bin)/bench 2>/dev/null || echo 'no GPU here: only the simulator is measured'
-	$(Q)$(test_bin)/bench_attention $(SRC)/tests/bench_attention.py 2>/dev/null || true
+	$(Q)LD_LIBRARY_PATH=$(CUDA_HOME)/lib64:$$LD_LIBRARY_PATH $(test_bin)/bench --out $(BUILD)/bench \
+	  --attention-peer $(SRC)/tests/bench_attention.py
 	$(Q)HEWN_LIBCUDA=$(abspath $(sim)) $(test_bin)/bench
 
 # The cycle model's account of the attention kernels.

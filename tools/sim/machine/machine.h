@@ -115,6 +115,8 @@ struct trace;
 struct launch_memory; /* launch_memory.h */
 struct worksheet;
 
+enum { MEM_HINTS = 4 };
+
 struct warp {
     uint8_t *bank[2]; /* [BANK_REGS] mutable, [BANK_CONST] shared by all warps of the kernel */
     struct cta *cta;
@@ -126,7 +128,7 @@ struct warp {
     struct warp_async *async;
     struct call_stack *calls; /* NULL before its first call */
     uint8_t *local;       /* local memory, WARP_LANES x kernel local_bytes, or NULL */
-    const void *mem_hint; /* mem.h: the allocation last touched */
+    const void *mem_hints[MEM_HINTS]; /* mem.h: allocations touched of late, the newest first */
     uint32_t carry;       /* the condition code's carry flag, bit = lane (add.cc and its kin) */
     uint64_t steps;       /* instructions executed, all fragments */
     uint64_t blocked_steps; /* of these, such as only fell asleep, to be executed again */
@@ -218,8 +220,12 @@ struct sm {
  */
 enum temper { TEMPER_TORN, TEMPER_MIXED, TEMPER_EAGER, TEMPER_LAZY, TEMPER_COUNT };
 
+enum { GROUP_ALIGN = 128 };
+
 struct group {
-    struct launch *launch;
+    /* Groups lie behind one another and are run by different host threads: no cache line, nor the pair
+     * that a processor fetches, holds parts of two. */
+    _Alignas(GROUP_ALIGN) struct launch *launch;
     uint32_t index;
     enum temper temper;
     bool ranked;        /* warps run by rank, a hash of their place and this salt */

@@ -373,8 +373,20 @@ static struct region *lookup(struct warp *w, uint64_t address, uint64_t size)
     pthread_rwlock_rdlock(&heap.lock);
     r = region_find(address, size);
     pthread_rwlock_unlock(&heap.lock);
-    if (r) w->mem_hint = r;
+    if (r) {
+        memmove(w->mem_hints + 1, w->mem_hints, (MEM_HINTS - 1) * sizeof *w->mem_hints);
+        w->mem_hints[0] = r;
+    }
     return r;
+}
+
+/* As lookup, but the lock, which all host threads share, is taken only where none of the allocations that
+ * the warp touched of late holds the bytes. */
+static const struct region *known_or_found(struct warp *w, uint64_t address, uint64_t size)
+{
+    for (int i = 0; i < MEM_HINTS && w->mem_hints[i]; i++)
+        if (region_holds(w->mem_hints[i], address, size)) return w->mem_hints[i];
+    return lookup(w, address, size);
 }
 
 static bool in_image(const uint8_t *image, uint64_t bytes, uint64_t address, uint64_t size)
@@ -408,9 +420,7 @@ static void *fault_at(struct warp *w, const struct insn *in, uint32_t lane, uint
 static void *global_at(struct warp *w, const struct insn *in, uint32_t lane, uint64_t address,
                        uint32_t size, enum access_kind access)
 {
-    const struct region *hint = w->mem_hint;
-    if (hint && region_holds(hint, address, size)) return (void *)(uintptr_t)address;
-    if (lookup(w, address, size)) return (void *)(uintptr_t)address;
+    if (known_or_found(w, address, size)) return (void *)(uintptr_t)address;
     if (in_images(w, address, size, access)) return (void *)(uintptr_t)address;
     if ((address & WINDOW_MASK) == SHARED_WINDOW || (address & WINDOW_MASK) == LOCAL_WINDOW ||
         (address & WINDOW_MASK) == PARAM_WINDOW) {
@@ -591,7 +601,6 @@ bool mem_lanes(struct warp *w, const struct insn *in, uint32_t mask, enum ptx_sp
                bool cluster, uint8_t *host[WARP_LANES])
 {
     struct extent e = measure(address, mask);
-    const struct region *hint = w->mem_hint;
     if (e.bits % size == 0 && space == SPACE_SHARED) {
         const struct cta *cta = w->cta;
         uint64_t base = (uint64_t)cta->rank << SHARED_RANK_SHIFT;
@@ -602,8 +611,8 @@ bool mem_lanes(struct warp *w, const struct insn *in, uint32_t mask, enum ptx_sp
             return true;
         }
     } else if (e.bits % size == 0 && space != SPACE_LOCAL && space != SPACE_PARAM) {
-        if (!hint || !region_holds(hint, e.low, size)) hint = lookup(w, e.low, size);
-        if (hint && region_holds(hint, e.high, size)) {
+        const struct region *r = known_or_found(w, e.low, size);
+        if (r && region_holds(r, e.high, size)) {
             for (uint32_t l = 0; l < WARP_LANES; l++) host[l] = (uint8_t *)(uintptr_t)address[l];
             return true;
         }

@@ -409,8 +409,9 @@ static int groups_open(struct launch *l)
     uint32_t count = l->sm_count / size;
     if (count == 0) count = 1;
     if (count > clusters) count = clusters;
-    l->groups = calloc(count, sizeof *l->groups);
+    l->groups = aligned_alloc(GROUP_ALIGN, count * sizeof *l->groups);
     if (!l->groups) return -1;
+    memset(l->groups, 0, count * sizeof *l->groups);
     l->group_count = count;
     for (uint32_t i = 0; i < count; i++) {
         struct group *g = &l->groups[i];
