@@ -59,6 +59,7 @@ struct problem {
     int64_t m, n, k;
     int in;    /* HEWN_BF16 or HEWN_E4M3 */
     bool fast; /* e4m3: sums stay in the tensor core, not promoted to fp32 on the way */
+    hewn_deviceptr scale_a, scale_b; /* of e4m3, one float each; 0: none */
     int sets;
     hewn_deviceptr a[MAX_SETS], b[MAX_SETS], d[MAX_SETS];
     hewn_gemm_plan *plan;

@@ -100,6 +100,8 @@ bool problem_plan(struct device *dev, struct problem *p, const char *variant, ui
                            .k = p->k,
                            .in = p->in,
                            .out = HEWN_BF16,
+                           .accumulate = p->fast ? HEWN_ACCUMULATE_FAST : HEWN_ACCUMULATE_FULL,
+                           .with = p->scale_a ? HEWN_GEMM_SCALE_A | HEWN_GEMM_SCALE_B : 0,
                            .batch = 1,
                            .variant = variant,
                            .parts = parts};
@@ -118,9 +120,22 @@ void problem_close(struct device *dev, struct problem *p)
     hewn_gemm_plan_destroy(p->plan);
 }
 
+static int run(const struct problem *p, int set, void *stream)
+{
+    hewn_gemm_args args = {.struct_size = sizeof args,
+                           .a = p->a[set],
+                           .b = p->b[set],
+                           .d = p->d[set],
+                           .scale_a = p->scale_a,
+                           .scale_b = p->scale_b,
+                           .alpha = 1};
+    if (p->scale_a) return hewn_gemm_run_with(p->plan, &args, stream, NULL);
+    return hewn_gemm_run(p->plan, p->a[set], p->b[set], p->d[set], stream, NULL);
+}
+
 int problem_launch(const struct problem *p, int set)
 {
-    return hewn_gemm_run(p->plan, p->a[set], p->b[set], p->d[set], NULL, NULL);
+    return run(p, set, NULL);
 }
 
 /* One side of a comparison. */
@@ -136,7 +151,7 @@ static int launch(const struct side *s, int set, void *stream)
 {
     const struct problem *p = s->problem;
     if (s->peer) return peer_launch(s->peer, s->algorithm, p->a[set], p->b[set], p->d[set], stream);
-    return hewn_gemm_run(p->plan, p->a[set], p->b[set], p->d[set], stream, NULL);
+    return run(p, set, stream);
 }
 
 static bool launch_all(const struct timing *t, const struct side *s)
@@ -341,8 +356,8 @@ enum { SCALE_APART = 256 };
 static const float scales[2] = {0.75F, 1.5F};
 
 /* One product in one form. Says in `err` why we do not compute it, where we do not. */
-static void bench_shape(const struct contest *form, struct rng *r, hewn_deviceptr scale_at,
-                        const char *variant, uint32_t parts, hewn_error *err)
+static void bench_shape(const struct contest *form, struct rng *r, const char *variant,
+                        uint32_t parts, hewn_error *err)
 {
     struct contest c = *form;
     struct problem *p = c.problem;
@@ -352,8 +367,8 @@ static void bench_shape(const struct contest *form, struct rng *r, hewn_devicept
                              .k = p->k,
                              .e4m3 = p->in == HEWN_E4M3,
                              .fast = p->fast,
-                             .scale_a = scale_at,
-                             .scale_b = scale_at + SCALE_APART};
+                             .scale_a = p->scale_a,
+                             .scale_b = p->scale_b};
     if (problem_buffers(&c.bench->dev, p, r)) {
         problem_plan(&c.bench->dev, p, variant, parts, err);
         c.peer = peer_version() ? peer_product_new(&peer) : NULL;
@@ -380,7 +395,8 @@ static void bench_form(struct bench *b, const struct timing *t, const char *sect
         struct problem p = {
             .m = shapes[i][0], .n = shapes[i][1], .k = shapes[i][2], .in = in, .fast = fast};
         struct contest c = {.bench = b, .timing = t, .problem = &p, .section = section};
-        bench_shape(&c, &r, scale_at, NULL, 0, &err);
+        if (in == HEWN_E4M3) p.scale_a = scale_at, p.scale_b = scale_at + SCALE_APART;
+        bench_shape(&c, &r, NULL, 0, &err);
     }
     b->dev.mem_free(scale_at);
     bench_section_ends(&b->report);
@@ -416,7 +432,7 @@ void bench_gemm_named(struct bench *b, const char *name)
         return;
     }
     p.m = m, p.n = n, p.k = k;
-    if (begin(b, &t)) bench_shape(&c, &r, 0, variant[0] ? variant : NULL, parts, &err);
+    if (begin(b, &t)) bench_shape(&c, &r, variant[0] ? variant : NULL, parts, &err);
     if (err.status) fprintf(stderr, "plan: %s\n", err.message);
 }
 
