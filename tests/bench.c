@@ -1,7 +1,7 @@
 /*
  * Speed, as ratios against a named peer in the same run. On a GPU: hewn_gemm beside cuBLASLt
- * (bench_gemm.c), and the host cost of one launch beside a raw cuLaunchKernelEx. On the simulator:
- * bench_sim.c.
+ * (bench_gemm.c), and what plans and runs cost the host (bench_host.c; --host: that alone). On the
+ * simulator: bench_sim.c.
  */
 #include "bench.h"
 
@@ -10,8 +10,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-enum { CHUNKS = 15 };
 
 double bench_now(void)
 {
@@ -38,54 +36,6 @@ void bench_resolve(const hewn_driver *driver, const char *name, void *slot)
     memcpy(slot, &symbol, sizeof symbol);
 }
 
-/* ---- host cost of a launch ---- */
-
-static const char empty_ptx[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
-                                ".visible .entry nothing(.param .align 64 .b8 maps[384],\n"
-                                ".param .align 4 .b8 rest[36])\n{\n ret;\n}\n";
-
-struct raw_config { /* CUlaunchConfig */
-    unsigned grid[3], block[3], shared;
-    void *stream, *attributes;
-    unsigned attribute_count;
-};
-
-/* Interleaved batches of both, so that clock drift hits both alike; microseconds per launch. */
-static void bench_host(struct device *dev)
-{
-    int (*load)(void **, const void *), (*find)(void **, void *, const char *);
-    int (*launch)(const struct raw_config *, void *, void **, void **);
-    void *module = NULL, *function = NULL;
-    struct problem p = {.m = 128, .n = 256, .k = 64};
-    struct raw_config config = {.grid = {1, 1, 1}, .block = {32, 1, 1}};
-    static unsigned char maps[384], rest[36];
-    void *params[] = {maps, rest};
-    struct rng r = {test_seed()};
-    double ours[CHUNKS * 4], raw[CHUNKS * 4];
-    enum { BATCH = 400 };
-    bench_resolve(dev->driver, "cuModuleLoadData", &load);
-    bench_resolve(dev->driver, "cuModuleGetFunction", &find);
-    bench_resolve(dev->driver, "cuLaunchKernelEx", &launch);
-    if (!load || !find || !launch || load(&module, empty_ptx) ||
-        find(&function, module, "nothing") || !problem_open(dev, &p, &r))
-        return;
-    for (int i = 0; i < CHUNKS * 4; i++) {
-        double start = bench_now();
-        for (int j = 0; j < BATCH; j++) launch(&config, function, params, NULL);
-        raw[i] = (bench_now() - start) / BATCH;
-        dev->synchronize();
-        start = bench_now();
-        for (int j = 0; j < BATCH; j++) problem_launch(&p, 0);
-        ours[i] = (bench_now() - start) / BATCH;
-        dev->synchronize();
-    }
-    double a = 1e6 * bench_median(ours, CHUNKS * 4), b = 1e6 * bench_median(raw, CHUNKS * 4);
-    printf("host cost of one launch: hewn_gemm_run %.2f us, raw cuLaunchKernelEx %.2f us, "
-           "difference %.2f us\n",
-           a, b, a - b);
-    problem_close(dev, &p);
-}
-
 int main(int argc, char **argv)
 {
     struct device dev;
@@ -102,8 +52,8 @@ int main(int argc, char **argv)
         device_close(&dev);
         return bench_simulator();
     }
-    bench_gemm(&dev, argc, argv);
-    bench_host(&dev);
+    if (argc < 2 || strcmp(argv[1], "--host") != 0) bench_gemm(&dev, argc, argv);
     device_close(&dev);
+    bench_host();
     return 0;
 }

@@ -1,6 +1,7 @@
 /*
- * What the bench program's parts share: bench_gemm.c times a GPU beside cuBLASLt, bench_sim.c the simulator
- * beside its peers (one process a sample), bench_work.c is what one such process runs.
+ * What the bench program's parts share: bench_gemm.c times a GPU beside cuBLASLt, bench_host.c the host's
+ * side of plans and runs, bench_sim.c the simulator beside its peers (one process a sample), bench_work.c
+ * is what one such process runs.
  */
 #ifndef TESTS_BENCH_H
 #define TESTS_BENCH_H
@@ -26,6 +27,9 @@ struct problem {
 /* On a GPU: hewn_gemm beside cuBLASLt. Arguments: --sweep: with every kernel that could be chosen;
  * --launches: time launches instead of graphs; MxNxK[:VARIANT/PARTS]: this product instead. */
 void bench_gemm(struct device *dev, int argc, char **argv);
+
+/* Planning and running beside raw launches, host time. */
+void bench_host(void);
 
 /* As many sets of random operands as three times the device's L2 holds, two at least. */
 bool problem_open(struct device *dev, struct problem *p, struct rng *r);

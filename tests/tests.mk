@@ -1,7 +1,7 @@
 # Test programs and how `make check` runs them. A program that links simulator objects is in sim_tests;
 # one that goes through libhewn.a or the driver API is in lib_tests. Scripts use tools.
 
-lib_tests := gemm attention combine tensormap golden badinput inject params npy safetensors bench bench_attention rates
+lib_tests := gemm attention combine tensormap golden badinput inject params host npy safetensors bench bench_attention rates
 api_tests := driver_api driver_launch abi compiled
 tools     := launch zoo mutate
 sim_tests := sim_parse sim_exec sim_ops sim_async sim_tensor sim_tma sim_check recorded
@@ -18,9 +18,10 @@ $(test_bin)/%: $(O)/tests/%.o
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ -o $@ -ldl -lm -lpthread
 
 # Before the library, which they need.
-$(test_bin)/bench: $(addprefix $(O)/tests/,bench_gemm.o bench_peer.o bench_sim.o bench_work.o)
+$(test_bin)/bench: $(addprefix $(O)/tests/,bench_gemm.o bench_host.o bench_peer.o bench_sim.o bench_work.o)
 $(test_bin)/attention: $(patsubst $(SRC)/%.c,$(O)/%.o,$(wildcard $(SRC)/tests/attention_*.c))
 $(test_bin)/badinput: $(O)/tests/badinput_attention.o
+$(addprefix $(test_bin)/,host bench): $(addprefix $(O)/tests/,host_work.o counting_driver.o)
 $(addprefix $(test_bin)/,$(lib_tests)): $(test_common) $(O)/tests/device.o $(lib)
 $(addprefix $(test_bin)/,inject badinput params): $(O)/tests/fake_driver.o
 $(test_bin)/mutate: $(O)/tests/mutate_text.o
