@@ -24,6 +24,7 @@ $(test_bin)/badinput: $(O)/tests/badinput_attention.o
 $(addprefix $(test_bin)/,host bench): $(addprefix $(O)/tests/,host_work.o counting_driver.o)
 $(addprefix $(test_bin)/,$(lib_tests)): $(test_common) $(O)/tests/device.o $(lib)
 $(addprefix $(test_bin)/,inject badinput params): $(O)/tests/fake_driver.o
+$(addprefix $(test_bin)/,gemm attention): $(O)/tests/digest.o
 $(test_bin)/mutate: $(O)/tests/mutate_text.o
 $(test_bin)/npy: $(O)/tools/hewn/npy.o
 $(test_bin)/safetensors: $(addprefix $(O)/tools/hewn/,safetensors.o npy.o)
@@ -58,6 +59,11 @@ cuda-ptx:
 # Conformance vectors, recorded on a GPU: tests/golden/*.bin.
 golden: all $(test_bin)/golden
 	$(Q)$(test_bin)/golden --record $(SRC)/tests/golden
+
+# Digests of results, recorded on a GPU: tests/golden/results-*.txt.
+.PHONY: golden-gemm golden-attention
+golden-gemm golden-attention: golden-%: all $(test_bin)/gemm $(test_bin)/attention
+	$(Q)env -u HEWN_LIBCUDA $(test_bin)/$* --record $(SRC)/tests/golden/results-$*.txt
 
 # The zoo: real bugs in small, under 20 seeds each, and their repaired twins.
 .PHONY: zoo
