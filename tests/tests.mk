@@ -75,6 +75,11 @@ zoo: $(cli) $(sim) $(test_bin)/zoo
 zoo-gpu: all
 	$(Q)BUILD=$(abspath $(BUILD)) SRC=$(SRC) CUDA_HOME='$(CUDA_HOME)' sh $(SRC)/tests/zoo/hardware.sh
 
+# The suites on a GPU under compute-sanitizer.
+.PHONY: sanitize
+sanitize: all tests
+	$(Q)BUILD=$(abspath $(BUILD)) CUDA_HOME='$(CUDA_HOME)' sh $(SRC)/tests/sanitize.sh
+
 # On a GPU where one answers (beside cuBLAS where the toolkit has it), and on the simulator.
 bench: all $(test_bin)/bench
 	$(Q)LD_LIBRARY_PATH=$(CUDA_HOME)/lib64:$$LD_LIBRARY_PATH $(test_bin)/bench 2>/dev/null || echo 'no GPU here: only the simulator is measured'
