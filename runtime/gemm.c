@@ -1,6 +1,6 @@
 /*
- * GEMM: a plan checks the problem and fixes everything but the addresses; a run encodes three tensor
- * maps on the stack and launches. The kernels' side of the bargain is ptx/inc/gemm.plan.h and the
+ * GEMM: a plan checks the problem and fixes everything but the addresses; a run puts them into three
+ * tensor maps on the stack and launches. The kernels' side of the bargain is ptx/inc/gemm.plan.h and the
  * plan header of each target.
  */
 #include "context.h"
@@ -62,7 +62,7 @@ struct hewn_gemm_plan {
     const struct hewn_gemm_kernel *kernel;
     uint32_t parts; /* of K, the CTAs of a cluster that sum up one tile */
     struct operand operands[OPERANDS];
-    hewn_tensormap_desc maps[OPERANDS]; /* without address */
+    struct hewn_map maps[OPERANDS];
     struct scalars scalars;
     hewn_cu_launch_attribute attributes[ATTRIBUTES];
     hewn_cu_launch_config config; /* without stream */
@@ -233,12 +233,24 @@ static void describe_maps(hewn_gemm_plan *plan, const hewn_gemm_desc *d)
     const struct hewn_gemm_kernel *k = plan->kernel;
     const struct operand *o = plan->operands;
     uint32_t d_columns = GEMM_D_ROW_BYTES / (uint32_t)o[D].element;
-    describe_map(&o[A], d->in, k->tile_k, k->tile_m / k->pair_n, &plan->maps[A]);
-    describe_map(&o[B], d->in, k->tile_k, k->tile_n / k->pair_m, &plan->maps[B]);
-    describe_map(&o[D], d->out, d_columns, k->d_rows, &plan->maps[D]);
+    describe_map(&o[A], d->in, k->tile_k, k->tile_m / k->pair_n, &plan->maps[A].desc);
+    describe_map(&o[B], d->in, k->tile_k, k->tile_n / k->pair_m, &plan->maps[B].desc);
+    describe_map(&o[D], d->out, d_columns, k->d_rows, &plan->maps[D].desc);
     /* TMA stores whole chunks; the kernel stores the rest of a row itself (inc/gemm.plan.h). */
     uint64_t chunk = GEMM_D_CHUNK_BYTES / o[D].element, whole = o[D].columns / chunk * chunk;
-    plan->maps[D].dim[0] = whole ? whole : chunk;
+    plan->maps[D].desc.dim[0] = whole ? whole : chunk;
+}
+
+static int prepare_maps(hewn_gemm_plan *plan, hewn_error *err)
+{
+    const hewn_driver *driver = plan->context->driver;
+    for (int i = 0; i < OPERANDS; i++) {
+        hewn_cu_result r = hewn_map_prepare(driver, &plan->maps[i]);
+        if (r)
+            return hewn_fail_driver(err, driver, r, "cuTensorMapEncodeTiled", "%c",
+                                    plan->operands[i].name);
+    }
+    return HEWN_OK;
 }
 
 /* Cluster, and programmatic dependent launch: the kernels touch no memory before griddepcontrol.wait,
@@ -354,7 +366,7 @@ static int fill_plan(hewn_gemm_plan *plan, hewn_context *context, const hewn_gem
     if (status) return status;
     describe_maps(plan, d);
     configure(plan);
-    return HEWN_OK;
+    return prepare_maps(plan, err);
 }
 
 /* ---- the public functions -- */
@@ -457,9 +469,9 @@ int hewn_gemm_run(const hewn_gemm_plan *plan, hewn_deviceptr a, hewn_deviceptr b
     hewn_cu_tensor_map maps[OPERANDS];
     void *params[PARAMS];
     for (int i = 0; i < OPERANDS; i++) {
-        hewn_cu_result r = hewn_tensormap_encode_raw(driver, &maps[i], &plan->maps[i], at[i]);
+        hewn_cu_result r = hewn_map_place(driver, &plan->maps[i], at[i], &maps[i]);
         if (r)
-            return hewn_fail_driver(err, driver, r, "cuTensorMapEncodeTiled", "%c at 0x%llx",
+            return hewn_fail_driver(err, driver, r, hewn_map_call(driver), "%c at 0x%llx",
                                     plan->operands[i].name, at[i]);
         params[i] = &maps[i];
     }

@@ -173,6 +173,8 @@ static void enter(long *counter, const char *name)
        const uint64_t *stride, const uint32_t *box, const uint32_t *element_stride,                \
        int interleave, int swizzle, int l2, int oob),                                              \
       (map, dtype, rank, address, dim, stride, box, element_stride, interleave, swizzle, l2, oob)) \
+    X(tensor_map_replace_address, encodes, (hewn_cu_tensor_map * map, void *address),              \
+      (map, address))                                                                              \
     X(get_error_name, other, (hewn_cu_result code, const char **name), (code, name))               \
     X(get_error_string, other, (hewn_cu_result code, const char **text), (code, text))
 

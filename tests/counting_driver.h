@@ -13,9 +13,10 @@
 
 /* What is counted, on the thread that began, from counting_begin to counting_end. */
 struct counts {
-    long encodes, launches, loads; /* cuTensorMapEncodeTiled; cuLaunchKernel(Ex); cuModuleLoad… */
-    long other;                    /* any other call of the driver, */
-    const char *first_other;       /* the first of them */
+    long encodes;         /* cuTensorMapEncodeTiled, cuTensorMapReplaceAddress */
+    long launches, loads; /* cuLaunchKernel(Ex); cuModuleLoad… */
+    long other;           /* any other call of the driver, */
+    const char *first_other; /* the first of them */
     long allocations, frees, maps; /* made outside the driver's functions */
     long inside;                   /* allocations by the driver's own code */
 };
