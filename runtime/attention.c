@@ -267,7 +267,7 @@ static void describe_q(hewn_attention_plan *plan)
 {
     const struct attention_problem *p = &plan->problem;
     const struct attention_tensor *q = &p->q;
-    hewn_tensormap_desc *map = &plan->maps[0];
+    hewn_tensormap_desc *map = &plan->maps[0].desc;
     const uint64_t dim[] = {p->group, p->kv_heads, q->tokens, q->planes};
     const uint64_t stride[] = {q->head, q->head * p->group, q->token, q->plane};
     const uint32_t box[] = {p->pack, 1, plan->scalars.tokens, 1};
@@ -299,11 +299,24 @@ static void describe_maps(hewn_attention_plan *plan)
     const struct attention_source *s = plan->problem.source;
     const struct attention_scalars *c = &plan->scalars;
     describe_q(plan);
-    describe_keys(plan, &s[0].k, c->box_k_0, &plan->maps[1]);
-    describe_keys(plan, &s[0].v, c->box_v_0, &plan->maps[2]);
+    describe_keys(plan, &s[0].k, c->box_k_0, &plan->maps[1].desc);
+    describe_keys(plan, &s[0].v, c->box_v_0, &plan->maps[2].desc);
     if (plan->problem.sources == 1) return;
-    describe_keys(plan, &s[1].k, c->box_k_1, &plan->maps[3]);
-    describe_keys(plan, &s[1].v, c->box_v_1, &plan->maps[4]);
+    describe_keys(plan, &s[1].k, c->box_k_1, &plan->maps[3].desc);
+    describe_keys(plan, &s[1].v, c->box_v_1, &plan->maps[4].desc);
+}
+
+static int prepare_maps(hewn_attention_plan *plan, hewn_error *err)
+{
+    static const char *const names[ATTENTION_MAP_COUNT] = {"q", "source[0].k", "source[0].v",
+                                                           "source[1].k", "source[1].v"};
+    const hewn_driver *driver = plan->context->driver;
+    if (plan->scalars.items == 0) return HEWN_OK; /* no query: the driver takes no map of nothing */
+    for (uint32_t i = 0; i < 1 + 2 * plan->problem.sources; i++) {
+        hewn_cu_result r = hewn_map_prepare(driver, &plan->maps[i]);
+        if (r) return hewn_fail_driver(err, driver, r, "cuTensorMapEncodeTiled", "%s", names[i]);
+    }
+    return HEWN_OK;
 }
 
 /* ---- the launch -- */
@@ -394,7 +407,7 @@ static int fill_plan(hewn_attention_plan *plan, hewn_context *context,
     fill_scalars(plan);
     describe_maps(plan);
     configure(plan);
-    return HEWN_OK;
+    return prepare_maps(plan, err);
 }
 
 /* ---- the public functions -- */

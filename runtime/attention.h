@@ -76,13 +76,13 @@ struct hewn_attention_plan {
     const struct hewn_loaded *loaded;
     const struct hewn_loaded *combine; /* NULL unless splits > 1 */
     struct attention_problem problem;
-    hewn_tensormap_desc maps[ATTENTION_MAP_COUNT]; /* without address */
-    struct attention_scalars scalars;              /* without addresses */
-    struct attention_combine_scalars merge;        /* the same; splits > 1 only */
-    hewn_cu_launch_config config, merge_config;    /* without stream */
-    uint64_t lse_span;                             /* bytes of lse, and of row_max */
-    uint64_t part_o;                               /* bytes of the parts' O in the workspace, */
-    uint64_t workspace;                            /* and of all of it */
+    struct hewn_map maps[ATTENTION_MAP_COUNT];
+    struct attention_scalars scalars;           /* without addresses */
+    struct attention_combine_scalars merge;     /* the same; splits > 1 only */
+    hewn_cu_launch_config config, merge_config; /* without stream */
+    uint64_t lse_span;                          /* bytes of lse, and of row_max */
+    uint64_t part_o;                            /* bytes of the parts' O in the workspace, */
+    uint64_t workspace;                         /* and of all of it */
 };
 
 /* Checks every rule that does not depend on a device, and fills `p`. */

@@ -1,4 +1,4 @@
-/* Attention: a run's addresses held against the plan, tensor maps encoded on the stack, the launch. */
+/* Attention: a run's addresses held against the plan and put into tensor maps on the stack, the launch. */
 #include "attention.h"
 
 #include "error.h"
@@ -180,8 +180,8 @@ static int check_ranges(const hewn_attention_plan *plan, const hewn_attention_ar
 
 /* ---- launch -- */
 
-static int encode_maps(const hewn_attention_plan *plan, const hewn_attention_args *a,
-                       hewn_cu_tensor_map maps[ATTENTION_MAP_COUNT], hewn_error *err)
+static int place_maps(const hewn_attention_plan *plan, const hewn_attention_args *a,
+                      hewn_cu_tensor_map maps[ATTENTION_MAP_COUNT], hewn_error *err)
 {
     const struct attention_source *s = plan->problem.source;
     const hewn_driver *driver = plan->context->driver;
@@ -195,9 +195,9 @@ static int encode_maps(const hewn_attention_plan *plan, const hewn_attention_arg
                                    {&s[1].v, a->source[1].v}};
     for (uint32_t i = 0; i < 1 + 2 * plan->problem.sources; i++) {
         hewn_deviceptr at = list[i].tensor->span ? list[i].at : a->q;
-        hewn_cu_result r = hewn_tensormap_encode_raw(driver, &maps[i], &plan->maps[i], at);
+        hewn_cu_result r = hewn_map_place(driver, &plan->maps[i], at, &maps[i]);
         if (r)
-            return hewn_fail_driver(err, driver, r, "cuTensorMapEncodeTiled", "%s at 0x%llx",
+            return hewn_fail_driver(err, driver, r, hewn_map_call(driver), "%s at 0x%llx",
                                     list[i].tensor->name, at);
     }
     return HEWN_OK;
@@ -226,7 +226,7 @@ static int launch_kernel(const hewn_attention_plan *plan, const hewn_attention_a
                          hewn_stream stream, hewn_error *err)
 {
     hewn_cu_tensor_map maps[ATTENTION_MAP_COUNT];
-    int status = encode_maps(plan, args, maps, err);
+    int status = place_maps(plan, args, maps, err);
     if (status) return status;
     struct attention_scalars scalars = plan->scalars;
     set_addresses(plan, args, &scalars);

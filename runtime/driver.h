@@ -60,6 +60,8 @@
       (hewn_cu_tensor_map * map, int dtype, uint32_t rank, void *address, const uint64_t *dim,     \
        const uint64_t *stride, const uint32_t *box, const uint32_t *element_stride,                \
        int interleave, int swizzle, int l2, int oob))                                              \
+    X(OPTIONAL, tensor_map_replace_address, cuTensorMapReplaceAddress, , 12000,                    \
+      (hewn_cu_tensor_map * map, void *address))                                                   \
     X(OPTIONAL, get_error_name, cuGetErrorName, , 6000,                                            \
       (hewn_cu_result code, const char **name))                                                    \
     X(OPTIONAL, get_error_string, cuGetErrorString, , 6000,                                        \

@@ -102,18 +102,30 @@ static void describe_maps(hewn_gemm_plan *plan, const hewn_gemm_desc *d)
     uint32_t d_columns = GEMM_D_ROW_BYTES / (uint32_t)o[GEMM_D].element;
     uint32_t tile_k = hewn_gemm_tile_k(k, o[GEMM_A].element);
     if (d->major_a == HEWN_MAJOR_MN)
-        describe_map(&o[GEMM_A], d->in, GEMM_MN_BOX, tile_k, &plan->maps[GEMM_A]);
+        describe_map(&o[GEMM_A], d->in, GEMM_MN_BOX, tile_k, &plan->maps[GEMM_A].desc);
     else
-        describe_map(&o[GEMM_A], d->in, tile_k, k->tile_m / k->pair_n, &plan->maps[GEMM_A]);
+        describe_map(&o[GEMM_A], d->in, tile_k, k->tile_m / k->pair_n, &plan->maps[GEMM_A].desc);
     if (d->major_b == HEWN_MAJOR_MN)
-        describe_map(&o[GEMM_B], d->in, GEMM_MN_BOX, tile_k, &plan->maps[GEMM_B]);
+        describe_map(&o[GEMM_B], d->in, GEMM_MN_BOX, tile_k, &plan->maps[GEMM_B].desc);
     else
-        describe_map(&o[GEMM_B], d->in, tile_k, k->tile_n / k->pair_m, &plan->maps[GEMM_B]);
-    describe_map(&o[GEMM_D], d->out, d_columns, k->d_rows, &plan->maps[GEMM_D]);
+        describe_map(&o[GEMM_B], d->in, tile_k, k->tile_n / k->pair_m, &plan->maps[GEMM_B].desc);
+    describe_map(&o[GEMM_D], d->out, d_columns, k->d_rows, &plan->maps[GEMM_D].desc);
     /* TMA stores whole chunks; the kernel stores the rest of a row itself (inc/gemm.plan.h). */
     uint64_t chunk = GEMM_D_CHUNK_BYTES / o[GEMM_D].element,
              whole = o[GEMM_D].columns / chunk * chunk;
-    plan->maps[GEMM_D].dim[0] = whole ? whole : chunk;
+    plan->maps[GEMM_D].desc.dim[0] = whole ? whole : chunk;
+}
+
+static int prepare_maps(hewn_gemm_plan *plan, hewn_error *err)
+{
+    const hewn_driver *driver = plan->context->driver;
+    for (int i = 0; i < GEMM_TENSORS; i++) {
+        hewn_cu_result r = hewn_map_prepare(driver, &plan->maps[i]);
+        if (r)
+            return hewn_fail_driver(err, driver, r, "cuTensorMapEncodeTiled", "%c",
+                                    plan->operands[i].name);
+    }
+    return HEWN_OK;
 }
 
 /* Cluster, and programmatic dependent launch: the kernels touch no memory before griddepcontrol.wait,
@@ -254,7 +266,7 @@ static int fill_plan(hewn_gemm_plan *plan, hewn_context *context, const hewn_gem
     plan->bias_span = (uint64_t)d->n * hewn_dtype_size(d->bias_type);
     describe_maps(plan, d);
     configure(plan);
-    return HEWN_OK;
+    return prepare_maps(plan, err);
 }
 
 /* ---- the public functions -- */

@@ -58,8 +58,8 @@ struct hewn_gemm_plan {
     uint32_t with;  /* hewn_gemm_with */
     struct gemm_operand operands[GEMM_OPERANDS]; /* C's only where `with` has it */
     uint64_t bias_span;                          /* bytes */
-    hewn_tensormap_desc maps[GEMM_TENSORS];      /* without address */
-    struct gemm_scalars scalars;                 /* without addresses and factors */
+    struct hewn_map maps[GEMM_TENSORS];
+    struct gemm_scalars scalars; /* without addresses and factors */
     hewn_cu_launch_attribute attributes[GEMM_ATTRIBUTES];
     hewn_cu_launch_config config; /* without stream */
 };

@@ -1,4 +1,4 @@
-/* A run of a GEMM plan: checks the addresses, encodes three tensor maps on the stack and launches. */
+/* A run of a GEMM plan: checks the addresses, puts them into three tensor maps on the stack and launches. */
 #include "gemm.h"
 
 #include "error.h"
@@ -122,9 +122,9 @@ static int run(const hewn_gemm_plan *plan, const hewn_gemm_args *a, hewn_stream 
     scalars.alpha = a->alpha;
     scalars.beta = a->beta;
     for (int i = 0; i < GEMM_TENSORS; i++) {
-        hewn_cu_result r = hewn_tensormap_encode_raw(driver, &maps[i], &plan->maps[i], at[i]);
+        hewn_cu_result r = hewn_map_place(driver, &plan->maps[i], at[i], &maps[i]);
         if (r)
-            return hewn_fail_driver(err, driver, r, "cuTensorMapEncodeTiled", "%c at 0x%llx",
+            return hewn_fail_driver(err, driver, r, hewn_map_call(driver), "%c at 0x%llx",
                                     plan->operands[i].name, at[i]);
         params[i] = &maps[i];
     }

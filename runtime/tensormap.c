@@ -227,6 +227,31 @@ hewn_cu_result hewn_tensormap_encode_raw(const hewn_driver *driver, hewn_cu_tens
                                               d->oob);
 }
 
+hewn_cu_result hewn_map_prepare(const hewn_driver *driver, struct hewn_map *map)
+{
+    enum { SOMEWHERE = 1 << 20 }; /* aligned as any map asks */
+    hewn_cu_tensor_map encoded;
+    if (!driver->fn.tensor_map_replace_address) return HEWN_CU_SUCCESS;
+    hewn_cu_result r = hewn_tensormap_encode_raw(driver, &encoded, &map->desc, SOMEWHERE);
+    if (!r) memcpy(map->encoded, &encoded, sizeof encoded);
+    return r;
+}
+
+hewn_cu_result hewn_map_place(const hewn_driver *driver, const struct hewn_map *map,
+                              hewn_deviceptr address, hewn_cu_tensor_map *out)
+{
+    if (!driver->fn.tensor_map_replace_address)
+        return hewn_tensormap_encode_raw(driver, out, &map->desc, address);
+    memcpy(out, map->encoded, sizeof *out);
+    return driver->fn.tensor_map_replace_address(out, hewn_as_pointer(address));
+}
+
+const char *hewn_map_call(const hewn_driver *driver)
+{
+    return driver->fn.tensor_map_replace_address ? "cuTensorMapReplaceAddress"
+                                                 : "cuTensorMapEncodeTiled";
+}
+
 int hewn_tensormap_encode(const hewn_context *context, const hewn_tensormap_desc *desc,
                           const char *what, hewn_tensormap *out, hewn_error *err)
 {

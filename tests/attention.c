@@ -7,7 +7,8 @@
  *   attention --grid          every head dimension, length, mask and head ratio
  *   attention --random N      N random cases of the whole contract
  *   attention --one "qk=128 sq=17 sk=1000 causal=1"     that case, with its figures
- *   --dim D: cases of that head dimension alone; --seed S --case N --list --verbose as everywhere
+ *   --dim D: cases of that head dimension alone; --seed S --case N --list --verbose as everywhere;
+ *   --record, --digests FILE: digest.h
  */
 #include "attention_grid.h"
 #include "attention_judge.h"
@@ -15,6 +16,7 @@
 #include "attention_properties.h"
 #include "attention_run.h"
 #include "device.h"
+#include "digest.h"
 #include "harness.h"
 
 #include <inttypes.h>
@@ -76,6 +78,33 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static const char *hold(const struct attention_data *d, uint32_t splits)
+{
+    char choice[DIGEST_CHOICE];
+    uint64_t digest = digest_bytes(DIGEST_BEGIN, d->o.bytes, d->o.size);
+    snprintf(choice, sizeof choice, "splits/%u", splits);
+    digest = digest_bytes(digest, d->lse, d->lse_count * sizeof *d->lse);
+    if (d->row_max) digest = digest_bytes(digest, d->row_max, d->lse_count * sizeof *d->row_max);
+    return digest_case(digest, choice);
+}
+
+/* The bits of the outputs against the recording, once more where other splits were recorded. */
+static void hold_digest(struct session *s, const struct attention_case *c,
+                        const struct attention_data *d, uint32_t splits)
+{
+    const char *recorded = hold(d, splits);
+    struct attention_case other = *c;
+    struct attention_data again;
+    struct attention_run run = {0};
+    if (!recorded) return;
+    if (sscanf(recorded, "splits/%" SCNd64, &other.splits) != 1) other.splits = 0;
+    if (attention_data_new(&again, &other)) {
+        attention_run(&s->dev, &again, &run);
+        if (run.done) hold(&again, run.info.splits);
+    }
+    attention_data_free(&again);
+}
+
 static void run_case(struct session *s, const struct attention_case *c)
 {
     struct attention_data d;
@@ -92,6 +121,7 @@ static void run_case(struct session *s, const struct attention_case *c)
                     "splits %u, %" PRIu64 " items; ran %.2f s, judged %.2f s\n",
                     f.error, f.ideal, f.limit, 1 - f.cosine, f.lse, run.info.module, run.info.pack,
                     run.info.splits, run.info.items, middle - begin, seconds() - middle);
+            if (!test_case_failures()) hold_digest(s, c, &d, run.info.splits);
         }
     } else {
         CHECK(false, "no host memory for the case");
@@ -240,7 +270,7 @@ int main(int argc, char **argv)
     struct session s = {.options = &options};
     hewn_error err = {0};
     int status = 2;
-    argc = read_options(&options, argc, argv);
+    argc = read_options(&options, digest_options(argc, argv), argv);
     test_begin("attention", argc, argv);
     attention_report_begin();
     if (!device_open(&s.dev, &err)) {
@@ -249,10 +279,12 @@ int main(int argc, char **argv)
         return test_end();
     }
     test_where("sm_%d%d, %s", s.dev.info.cc_major, s.dev.info.cc_minor, s.dev.info.name);
+    digest_device(&s.dev);
     if (options.hash) {
         status = print_hash(&s, options.hash);
     } else if (!options.one || one_case(&s, options.one)) {
         if (!options.one) run_all(&s);
+        digest_end();
         status = -1;
     }
     device_close(&s.dev);

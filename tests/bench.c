@@ -4,8 +4,8 @@
  *   bench [--out FOLDER] [--attention-peer FILE] [--only SECTION] [--launches] [--sweep]
  *         [MxNxK[:VARIANT/PARTS]]…
  *
- * On a GPU: the tensor cores' ceiling, products beside cuBLASLt, attention beside cuDNN, the host cost of
- * one launch beside a raw cuLaunchKernelEx; tables in FOLDER (bench_report.h). --only: ceiling, gemm,
+ * On a GPU: the tensor cores' ceiling, products beside cuBLASLt, attention beside cuDNN, what plans and
+ * runs cost the host; tables in FOLDER (bench_report.h). --only: ceiling, gemm,
  * attention or host; --launches and --sweep as bench.h says; products named instead of all. On the
  * simulator: bench_sim.c, but where --only names a section, that section, whose times mean nothing there.
  */
@@ -17,8 +17,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-enum { CHUNKS = 15 };
 
 double bench_now(void)
 {
@@ -43,56 +41,6 @@ void bench_resolve(const hewn_driver *driver, const char *name, void *slot)
 {
     void *symbol = hewn_driver_symbol(driver, name);
     memcpy(slot, &symbol, sizeof symbol);
-}
-
-/* ---- host cost of a launch ---- */
-
-static const char empty_ptx[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
-                                ".visible .entry nothing(.param .align 64 .b8 maps[384],\n"
-                                ".param .align 4 .b8 rest[36])\n{\n ret;\n}\n";
-
-struct raw_config { /* CUlaunchConfig */
-    unsigned grid[3], block[3], shared;
-    void *stream, *attributes;
-    unsigned attribute_count;
-};
-
-/* Interleaved batches of both, so that clock drift hits both alike; microseconds per launch. */
-static void bench_host(struct bench *b)
-{
-    struct device *dev = &b->dev;
-    int (*load)(void **, const void *), (*find)(void **, void *, const char *);
-    int (*launch)(const struct raw_config *, void *, void **, void **);
-    void *module = NULL, *function = NULL;
-    struct problem p = {.m = 128, .n = 256, .k = 64, .in = HEWN_BF16};
-    struct raw_config config = {.grid = {1, 1, 1}, .block = {32, 1, 1}};
-    static unsigned char maps[384], rest[36];
-    void *params[] = {maps, rest};
-    struct rng r = {test_seed()};
-    double ours[CHUNKS * 4], raw[CHUNKS * 4];
-    enum { BATCH = 400 };
-    bench_resolve(dev->driver, "cuModuleLoadData", &load);
-    bench_resolve(dev->driver, "cuModuleGetFunction", &find);
-    bench_resolve(dev->driver, "cuLaunchKernelEx", &launch);
-    if (!load || !find || !launch || load(&module, empty_ptx) ||
-        find(&function, module, "nothing") || !problem_open(dev, &p, &r))
-        return;
-    for (int i = 0; i < CHUNKS * 4; i++) {
-        double start = bench_now();
-        for (int j = 0; j < BATCH; j++) launch(&config, function, params, NULL);
-        raw[i] = (bench_now() - start) / BATCH;
-        dev->synchronize();
-        start = bench_now();
-        for (int j = 0; j < BATCH; j++) problem_launch(&p, 0);
-        ours[i] = (bench_now() - start) / BATCH;
-        dev->synchronize();
-    }
-    double own = 1e6 * bench_median(ours, CHUNKS * 4), least = 1e6 * bench_median(raw, CHUNKS * 4);
-    bench_note(
-        &b->report, "",
-        "one launch: hewn_gemm_run %.2f us, raw cuLaunchKernelEx %.2f us, difference %.2f us", own,
-        least, own - least);
-    problem_close(dev, &p);
 }
 
 static const char *value_of(int argc, char **argv, const char *name)
@@ -125,7 +73,7 @@ static int bench_gpu(struct bench *b, const char *only, const char *out, int arg
     if (!named) {
         if (!only || !strcmp(only, "gemm")) bench_gemm(b);
         if (!only || !strcmp(only, "attention")) bench_attention(b);
-        if (!only || !strcmp(only, "host")) bench_host(b);
+        if (!only || !strcmp(only, "host")) bench_host(&b->report);
     }
     if (out) good = bench_write(&b->report, out);
     if (b->report.wrong) printf("%d rows whose outputs differ\n", b->report.wrong);

@@ -1,8 +1,8 @@
 /*
  * What the bench program's parts share. On a GPU: bench_ceiling.c finds what its tensor cores can do,
- * bench_gemm.c times products beside cuBLASLt, bench_attention.c attention beside cuDNN; bench_report.c
- * prints and keeps the rows. On the simulator: bench_sim.c times it beside its peers (one process a
- * sample), bench_work.c is what one such process runs.
+ * bench_gemm.c times products beside cuBLASLt, bench_attention.c attention beside cuDNN, bench_host.c the
+ * host's side of plans and runs; bench_report.c prints and keeps the rows. On the simulator: bench_sim.c
+ * times it beside its peers (one process a sample), bench_work.c is what one such process runs.
  */
 #ifndef TESTS_BENCH_H
 #define TESTS_BENCH_H
@@ -51,6 +51,8 @@ void bench_gemm(struct bench *b);
 void bench_gemm_named(struct bench *b, const char *name);
 /* hewn_attention beside cuDNN: eighteen rows of equal lengths, and long causal ragged batches. */
 void bench_attention(struct bench *b);
+/* Planning and running beside raw launches, host time, as notes of the report; the attached device's. */
+void bench_host(struct bench_report *report);
 
 enum { MAX_SETS = 64 };
 

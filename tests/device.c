@@ -13,8 +13,13 @@ static bool lookup(const hewn_driver *driver, const char *name, void *slot)
 
 bool device_open(struct device *d, hewn_error *why)
 {
+    return device_open_with(d, NULL, why);
+}
+
+bool device_open_with(struct device *d, const hewn_driver_options *options, hewn_error *why)
+{
     memset(d, 0, sizeof *d);
-    if (hewn_driver_open(NULL, &d->driver, why)) return false;
+    if (hewn_driver_open(options, &d->driver, why)) return false;
     if (hewn_attach_primary(d->driver, 0, &d->context, why)) goto fail;
     d->info.struct_size = sizeof d->info;
     if (hewn_device(d->context, &d->info, why)) goto fail;

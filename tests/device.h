@@ -20,6 +20,8 @@ struct device {
 
 /* False (with the reason in `why`) when no driver, device or context can be had. */
 bool device_open(struct device *d, hewn_error *why);
+/* The same through `options` (NULL: as device_open). */
+bool device_open_with(struct device *d, const hewn_driver_options *options, hewn_error *why);
 void device_close(struct device *d);
 
 /* A device buffer of `size` bytes between two guards of 4 KiB, all filled with `pattern`. */

@@ -304,6 +304,14 @@ static hewn_cu_result fake_tensor_map_encode_tiled(hewn_cu_tensor_map *map, int 
     return code;
 }
 
+static hewn_cu_result fake_replace_address(hewn_cu_tensor_map *map, void *address)
+{
+    ENTER("cuTensorMapReplaceAddress");
+    uint64_t told = (uint64_t)(uintptr_t)address;
+    memcpy((char *)map->opaque + offsetof(struct fake_map, address), &told, sizeof told);
+    return code;
+}
+
 _Static_assert(sizeof(struct fake_map) <= sizeof(hewn_cu_tensor_map), "it must fit");
 
 static hewn_cu_result fake_get_error_name(hewn_cu_result error, const char **name)
@@ -356,6 +364,7 @@ static hewn_cu_result fake_get_error_string(hewn_cu_result error, const char **s
     X(cuLaunchKernel, fake_launch_kernel)                     \
     X(cuLaunchKernelEx, fake_launch_kernel_ex)                \
     X(cuTensorMapEncodeTiled, fake_tensor_map_encode_tiled)   \
+    X(cuTensorMapReplaceAddress, fake_replace_address)        \
     X(cuGetErrorName, fake_get_error_name)                    \
     X(cuGetErrorString, fake_get_error_string)
 

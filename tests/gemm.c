@@ -2,11 +2,13 @@
  * hewn_gemm against float64: seeded cases over shapes, leading dimensions, majors, dtypes, batches and
  * what comes after the sums, on whatever driver HEWN_LIBCUDA names. Outputs are poisoned before and
  * checked byte for byte outside the result after; the unused tail of every row of an operand holds NaN,
- * so reading it shows. The bounds and their reasons: gemm_judge.c.
+ * so reading it shows. The bounds and their reasons: gemm_judge.c. With --digests every case must also give
+ * the bits that a GPU gave (digest.h).
  */
 #include "gemm_case.h"
 
 #include "device.h"
+#include "digest.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -81,7 +83,9 @@ static int launch(const struct gemm_case *g, const hewn_gemm_plan *plan,
     return hewn_gemm_run_with(plan, &args, NULL, err);
 }
 
-static void run_on_device(struct device *dev, const struct gemm_case *g, struct operands *o)
+/* `choice`: the kernel that ran, and its parts of K. */
+static void run_on_device(struct device *dev, const struct gemm_case *g, struct operands *o,
+                          char choice[DIGEST_CHOICE])
 {
     struct guarded buffer[BUFFERS];
     hewn_gemm_plan *plan = NULL;
@@ -95,6 +99,7 @@ static void run_on_device(struct device *dev, const struct gemm_case *g, struct 
     hewn_gemm_plan_info info = {.struct_size = sizeof info};
     if (plan) CHECK_INT(hewn_gemm_plan_describe(plan, &info, &err), HEWN_OK);
     o->parts = info.parts;
+    if (info.variant) snprintf(choice, DIGEST_CHOICE, "%.16s/%u", info.variant, info.parts);
     int rc = plan ? dev->synchronize() : 0;
     CHECK(rc == 0, "the kernel failed with CUresult %d", rc);
     if (plan && rc == 0) {
@@ -143,17 +148,34 @@ static void operands_fill(const struct gemm_case *g, struct operands *o)
                    (size_t)o->d.cols * element);
 }
 
+static void hold_digest(struct device *dev, const struct gemm_case *g, struct operands *o,
+                        char choice[DIGEST_CHOICE])
+{
+    const char *recorded = digest_case(digest_bytes(DIGEST_BEGIN, o->d.bytes, o->d.size), choice);
+    struct gemm_case other = *g;
+    char variant[DIGEST_CHOICE];
+    if (!recorded) return;
+    if (sscanf(recorded, "%23[^/]/%u", variant, &other.desc.parts) != 2) variant[0] = '\0';
+    other.desc.variant = variant;
+    operands_fill(&other, o);
+    run_on_device(dev, &other, o, choice);
+    if (!test_case_failures())
+        digest_case(digest_bytes(DIGEST_BEGIN, o->d.bytes, o->d.size), choice);
+}
+
 static void run_case(struct device *dev, const struct gemm_case *g)
 {
+    char choice[DIGEST_CHOICE] = "";
     struct operands o = operands_new(&g->desc);
     const uint32_t with = g->desc.with;
     if (o.a.bytes && o.b.bytes && o.d.bytes && (o.c.bytes || !(with & HEWN_GEMM_C)) &&
         (o.bias.bytes || !(with & HEWN_GEMM_BIAS))) {
         operands_fill(g, &o);
-        run_on_device(dev, g, &o);
+        run_on_device(dev, g, &o, choice);
         if (!test_case_failures()) {
             judge(g, &o);
             check_untouched(&o.d, POISON);
+            hold_digest(dev, g, &o, choice);
         }
     } else {
         CHECK(false, "no host memory for the case");
@@ -246,7 +268,11 @@ static const int64_t edge_shapes[][3] = {
     {100, 60, 4095}, {7, 9, 2048},    {128, 256, 8},   {128, 256, 7},   {384, 768, 192},
     {640, 1280, 64}, {513, 1025, 32}, {1100, 900, 24}, {129, 2049, 16}, {2049, 17, 48},
     {896, 1792, 64}, {1, 4097, 8},    {4097, 1, 8}};
-enum { EDGE_SHAPES = sizeof edge_shapes / sizeof edge_shapes[0], RANDOM_CASES = 220 };
+enum {
+    EDGE_SHAPES = sizeof edge_shapes / sizeof edge_shapes[0],
+    RANDOM_CASES = 220,
+    FULL_CASES = 120
+};
 
 static void edge_case(struct gemm_case *g, int shape, int variant)
 {
@@ -255,7 +281,7 @@ static void edge_case(struct gemm_case *g, int shape, int variant)
     g->desc.k = edge_shapes[shape][2];
     g->desc.in = (shape + variant) % 2 ? HEWN_F16 : HEWN_BF16;
     g->desc.out = out_types[(shape / 2 + variant) % 3];
-    g->pattern = (enum pattern)((shape + variant) % PATTERNS);
+    g->pattern = (enum pattern)((shape + variant) % PLAIN_PATTERNS);
     set_layout(&g->desc, variant ? shape % 4 : 0, variant ? shape % 3 : 0, variant ? shape % 5 : 0);
 }
 
@@ -287,9 +313,17 @@ static void choice_case(struct gemm_case *g, int choice, int shape)
     g->desc.batch = turn % 4 == 3 ? 2 : 1;
     g->desc.in = turn % 2 ? HEWN_F16 : HEWN_BF16;
     g->desc.out = out_types[turn % 3];
-    g->desc.major_a = (choice + shape * 3) % 4 / 2, g->desc.major_b = (choice + shape * 3) % 2;
-    g->pattern = (enum pattern)(turn / 3 % PATTERNS);
+    g->pattern = (enum pattern)(turn / 3 % PLAIN_PATTERNS);
     set_layout(&g->desc, shape % 3, shape % 2, turn % 3);
+}
+
+/* The same with majors, and with something behind the sums. */
+static void choice_case_full(struct gemm_case *g, int choice, int shape)
+{
+    choice_case(g, choice, shape);
+    g->desc.major_a = (choice + shape * 3) % 4 / 2, g->desc.major_b = (choice + shape * 3) % 2;
+    g->pattern = (enum pattern)((choice + shape) / 3 % PATTERNS);
+    set_layout(&g->desc, shape % 3, shape % 2, (choice + shape) % 3);
     set_finish(g, (choice * 7 + shape * 4) % FINISHES, shape % 4);
 }
 
@@ -332,9 +366,8 @@ static int64_t ragged(struct rng *r, uint32_t limit)
     }
 }
 
-static void random_case(struct gemm_case *g, struct rng *r, bool hopper)
+static void random_shape(hewn_gemm_desc *s, struct rng *r)
 {
-    hewn_gemm_desc *s = &g->desc;
     do {
         s->m = ragged(r, 700);
         s->n = ragged(r, 700);
@@ -343,18 +376,37 @@ static void random_case(struct gemm_case *g, struct rng *r, bool hopper)
     } while (s->m * s->n * s->k * s->batch > 24000000);
     s->in = rng_below(r, 2) ? HEWN_F16 : HEWN_BF16;
     s->out = out_types[rng_below(r, 3)];
-    if (hopper && rng_below(r, 4) == 0) {
-        s->in = rng_below(r, 2) ? HEWN_E4M3 : HEWN_E5M2;
-        s->in_b = rng_below(r, 2) ? HEWN_E4M3 : HEWN_E5M2;
-        s->accumulate = (int)rng_below(r, 2);
-    } else if (hopper) {
-        s->major_a = (int)rng_below(r, 2), s->major_b = (int)rng_below(r, 2);
-    }
-    g->pattern = (enum pattern)rng_below(r, PATTERNS);
+}
+
+static void random_layout(hewn_gemm_desc *s, struct rng *r)
+{
     set_layout(s, rng_below(r, 4), rng_below(r, 4), rng_below(r, 4));
     if (s->batch > 1 && rng_below(r, 3) == 0) s->stride_a = 0;
     if (s->batch > 1 && rng_below(r, 3) == 0) s->stride_b = 0;
-    if (hopper) set_finish(g, (int)rng_below(r, FINISHES), rng_below(r, 4));
+}
+
+static void random_case(struct gemm_case *g, struct rng *r)
+{
+    random_shape(&g->desc, r);
+    g->pattern = (enum pattern)rng_below(r, PLAIN_PATTERNS);
+    random_layout(&g->desc, r);
+}
+
+/* Of the whole contract, which sm_90a has. */
+static void random_case_full(struct gemm_case *g, struct rng *r)
+{
+    hewn_gemm_desc *s = &g->desc;
+    random_shape(s, r);
+    if (rng_below(r, 4) == 0) {
+        s->in = rng_below(r, 2) ? HEWN_E4M3 : HEWN_E5M2;
+        s->in_b = rng_below(r, 2) ? HEWN_E4M3 : HEWN_E5M2;
+        s->accumulate = (int)rng_below(r, 2);
+    } else {
+        s->major_a = (int)rng_below(r, 2), s->major_b = (int)rng_below(r, 2);
+    }
+    g->pattern = (enum pattern)rng_below(r, PATTERNS);
+    random_layout(s, r);
+    set_finish(g, (int)rng_below(r, FINISHES), rng_below(r, 4));
 }
 
 /* Two hundred tiles or more on the few SMs of the simulator, each ring phase wraps many times. */
@@ -373,7 +425,6 @@ static void long_case(struct gemm_case *g, int index)
 static void maybe_run(struct device *dev, struct gemm_case *g)
 {
     const hewn_gemm_desc *s = &g->desc;
-    g->seed = test_seed() * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)(test_case_number() + 1);
     char choice[24] = "";
     if (s->variant) snprintf(choice, sizeof choice, " %s/%u", s->variant, s->parts);
     if (test_case("m=%lld n=%lld k=%lld lda=%lld ldb=%lld ldd=%lld batch=%lld%s%s%s%s %s%s%s%s -> "
@@ -385,14 +436,18 @@ static void maybe_run(struct device *dev, struct gemm_case *g)
                   s->major_b ? " MN-major B" : "", hewn_dtype_name(s->in), s->in_b ? " * " : "",
                   s->in_b ? hewn_dtype_name(s->in_b) : "", s->accumulate ? " fast" : "",
                   hewn_dtype_name(s->out), pattern_names[g->pattern], choice,
-                  *g->finish ? ", " : "", g->finish))
+                  *g->finish ? ", " : "", g->finish)) {
+        const char *name = test_case_name(); /* which case came before does not count */
+        g->seed = digest_bytes(test_seed(), name, strlen(name));
         run_case(dev, g);
+    }
 }
 
 int main(int argc, char **argv)
 {
     struct device dev;
     hewn_error err = {0};
+    argc = digest_options(argc, argv);
     test_begin("gemm", argc, argv);
     setenv("HEWN_SIM_SMS", "8", 0); /* the largest cluster on a simulated device */
     if (!device_open(&dev, &err)) {
@@ -400,6 +455,7 @@ int main(int argc, char **argv)
         return test_end();
     }
     test_where("sm_%d%d, %s", dev.info.cc_major, dev.info.cc_minor, dev.info.name);
+    digest_device(&dev);
     struct rng r = {test_seed()};
     for (int variant = 0; variant < 2; variant++)
         for (int i = 0; i < EDGE_SHAPES; i++) {
@@ -417,6 +473,17 @@ int main(int argc, char **argv)
         choice_case(&g, i / CHOICE_SHAPES, i % CHOICE_SHAPES);
         maybe_run(&dev, &g);
     }
+    for (int i = 0; i < RANDOM_CASES; i++) {
+        struct gemm_case g = {.alpha = 1, .finish = ""};
+        random_case(&g, &r);
+        maybe_run(&dev, &g);
+    }
+    r = (struct rng){test_seed() + 1};
+    for (int i = 0; dev.info.cc_major == 9 && i < CHOICES * CHOICE_SHAPES / 2; i++) {
+        struct gemm_case g = {.alpha = 1, .finish = ""};
+        choice_case_full(&g, i % CHOICES, i / CHOICES * 2 + i % 2);
+        maybe_run(&dev, &g);
+    }
     for (int i = 0; dev.info.cc_major == 9 && i < CHOICES * CHOICE_SHAPES / 2; i++) {
         struct gemm_case g = {.alpha = 1, .finish = ""};
         choice_case_8(&g, i % CHOICES, i / CHOICES * 2 + i % 2);
@@ -427,11 +494,12 @@ int main(int argc, char **argv)
         deep_case(&g, i);
         maybe_run(&dev, &g);
     }
-    for (int i = 0; i < RANDOM_CASES; i++) {
+    for (int i = 0; dev.info.cc_major == 9 && i < FULL_CASES; i++) {
         struct gemm_case g = {.alpha = 1, .finish = ""};
-        random_case(&g, &r, dev.info.cc_major == 9);
+        random_case_full(&g, &r);
         maybe_run(&dev, &g);
     }
+    digest_end();
     device_close(&dev);
     return test_end();
 }

@@ -7,7 +7,15 @@
 #include "hewn.h"
 
 /* POSITIVE: sums that grow, so that truncation of what is added to them shows. */
-enum pattern { UNIFORM, INTEGERS, MIXED_EXPONENTS, SPECIALS, POSITIVE, PATTERNS };
+enum pattern {
+    UNIFORM,
+    INTEGERS,
+    MIXED_EXPONENTS,
+    SPECIALS,
+    PLAIN_PATTERNS,
+    POSITIVE = PLAIN_PATTERNS,
+    PATTERNS
+};
 extern const char *const pattern_names[];
 
 struct gemm_case {

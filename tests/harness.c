@@ -143,6 +143,12 @@ int test_case_number(void)
 {
     return run.number;
 }
+
+const char *test_case_name(void)
+{
+    return run.name;
+}
+
 int test_case_failures(void)
 {
     return run.failures;

@@ -37,6 +37,8 @@ bool test_verbose(void);
 bool test_filtered(void);
 /* The running case's number, from 0; -1 outside a case. */
 int test_case_number(void);
+/* Its name; "" outside a case. */
+const char *test_case_name(void);
 /* Failed checks of the current case so far. */
 int test_case_failures(void);
 

@@ -55,8 +55,9 @@ for gpu in h200 b200; do
     run "driver_api on $gpu" on $gpu "$bin/driver_api"
     run "driver_launch on $gpu" on $gpu "$bin/driver_launch"
     run "tensormap on $gpu" on $gpu "$bin/tensormap"
-    run "gemm on $gpu" on $gpu "$bin/gemm"
-    run "attention on $gpu" on $gpu "$bin/attention"
+    run "gemm on $gpu" on $gpu "$bin/gemm" --digests "$SRC/tests/golden/results-gemm.txt"
+    run "attention on $gpu" on $gpu "$bin/attention" --digests "$SRC/tests/golden/results-attention.txt"
+    run "host on $gpu" on $gpu "$bin/host"
     [ "$suite" = all ] && run "attention --grid on $gpu" on $gpu "$bin/attention" --grid
     [ "$suite" = all ] && run "attention --random 2000 on $gpu" on $gpu "$bin/attention" --random 2000
     run "combine on $gpu" on $gpu env HEWN_SIM_STRICT=1 "$bin/combine"
@@ -64,12 +65,15 @@ for gpu in h200 b200; do
 done
 run "golden on h200" on h200 "$bin/golden" "$SRC/tests/golden"
 for t in "$SRC"/tests/*.sh; do
-    case $t in */run.sh | */lib.sh) continue ;; esac
+    case $t in */run.sh | */lib.sh | */sanitize.sh) continue ;; esac
     run "$(basename "$t" .sh)" env SIM="$sim" SUITE="$suite" HEWN_SIM_QUIET=1 sh "$t"
 done
 if real "$BUILD/hewn" info 2>/dev/null | grep -q '^driver: .*CUDA' &&
     ! real "$BUILD/hewn" info 2>/dev/null | head -n 1 | grep -q simulated; then
-    for t in driver_api driver_launch tensormap gemm combine; do run "$t on the GPU" real "$bin/$t"; done
+    for t in driver_api driver_launch tensormap combine host; do run "$t on the GPU" real "$bin/$t"; done
+    for t in gemm attention; do
+        run "$t on the GPU" real "$bin/$t" --digests "$SRC/tests/golden/results-$t.txt"
+    done
     run "compiled on the GPU" real env HEWN_TEST_CUDA="$SRC/tests/cuda" "$bin/compiled"
 else
     echo 'SKIP tests on a GPU: no CUDA device answers here'

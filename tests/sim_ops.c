@@ -541,15 +541,24 @@ static double cosine(double a)
     return cos(cut_turns(a));
 }
 
+static double inverse(double a)
+{
+    return 1 / a;
+}
+
 static const struct {
     const char *ptx;
     double (*want)(double);
     double low, high;
-} functions[] = {
-    {"ex2.approx.f32 %d, %a;", exp2, -140, 128},   {"lg2.approx.f32 %d, %a;", log2, 0, 1e30},
-    {"sin.approx.f32 %d, %a;", sine, -100, 100},   {"cos.approx.f32 %d, %a;", cosine, -100, 100},
-    {"tanh.approx.f32 %d, %a;", tanh, -10, 10},    {"sqrt.approx.f32 %d, %a;", sqrt, 0, 1e30},
-    {"ex2.approx.ftz.f32 %d, %a;", exp2, -120, 10}};
+    int bits; /* the error is at most 2^-bits of the result */
+} functions[] = {{"ex2.approx.f32 %d, %a;", exp2, -140, 128, 22},
+                 {"lg2.approx.f32 %d, %a;", log2, 0, 1e30, 22},
+                 {"sin.approx.f32 %d, %a;", sine, -100, 100, 23},
+                 {"cos.approx.f32 %d, %a;", cosine, -100, 100, 23},
+                 {"tanh.approx.f32 %d, %a;", tanh, -10, 10, 23},
+                 {"sqrt.approx.f32 %d, %a;", sqrt, 0, 1e30, 23},
+                 {"ex2.approx.ftz.f32 %d, %a;", exp2, -120, 10, 22},
+                 {"rcp.approx.f32 %d, %a;", inverse, -100, 100, 23}};
 
 static void check_function(size_t index, struct rng *rng)
 {
@@ -565,7 +574,7 @@ static void check_function(size_t index, struct rng *rng)
     CHECK_INT(run_ptx(text, &r, NULL, 0), 0);
     for (uint32_t i = 0; i < THREADS; i++) {
         double want = functions[index].want(F(a[3 * i])), got = F(d[i]);
-        CHECK(fabs(got - want) <= ldexp(fabs(want), -23) + 0x1p-149,
+        CHECK(fabs(got - want) <= ldexp(fabs(want), -functions[index].bits) + 0x1p-149,
               "%s  a=%.9g want %.9g got %.9g", op.ptx, F(a[3 * i]), want, got);
     }
     CHECK_INT(mem_free(in) | mem_free(out), 0);

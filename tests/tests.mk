@@ -1,7 +1,7 @@
 # Test programs and how `make check` runs them. A program that links simulator objects is in sim_tests;
 # one that goes through libhewn.a or the driver API is in lib_tests. Scripts use tools.
 
-lib_tests := gemm attention combine tensormap golden badinput inject params npy safetensors bench bench_test rates
+lib_tests := gemm attention combine tensormap golden badinput inject params host npy safetensors bench bench_test rates
 api_tests := driver_api driver_launch abi compiled
 tools     := launch zoo mutate
 sim_tests := sim_parse sim_exec sim_ops sim_async sim_tensor sim_tma sim_check recorded
@@ -19,15 +19,17 @@ $(test_bin)/%: $(O)/tests/%.o
 
 # Before the library, which they need.
 $(test_bin)/gemm: $(addprefix $(O)/tests/,gemm_matrix.o gemm_judge.o)
-$(test_bin)/bench: $(addprefix $(O)/tests/,bench_attention.o bench_ceiling.o bench_cudnn.o bench_gemm.o bench_meter.o \
+$(test_bin)/bench: $(addprefix $(O)/tests/,bench_attention.o bench_ceiling.o bench_cudnn.o bench_gemm.o bench_host.o bench_meter.o \
   bench_peer.o bench_plot.o bench_report.o bench_sim.o bench_work.o wgmma_loop.o)
 $(test_bin)/bench_test: $(addprefix $(O)/tests/,bench_plot.o bench_report.o)
 $(test_bin)/rates: $(O)/tests/wgmma_loop.o
 $(test_bin)/attention: $(patsubst $(SRC)/%.c,$(O)/%.o,$(wildcard $(SRC)/tests/attention_*.c))
 $(test_bin)/badinput: $(addprefix $(O)/tests/,badinput_attention.o badinput_gemm.o)
 $(test_bin)/params: $(O)/tests/params_gemm.o
+$(addprefix $(test_bin)/,host bench): $(addprefix $(O)/tests/,host_work.o counting_driver.o)
 $(addprefix $(test_bin)/,$(lib_tests)): $(test_common) $(O)/tests/device.o $(lib)
 $(addprefix $(test_bin)/,inject badinput params): $(O)/tests/fake_driver.o
+$(addprefix $(test_bin)/,gemm attention): $(O)/tests/digest.o
 $(test_bin)/mutate: $(O)/tests/mutate_text.o
 $(test_bin)/npy: $(O)/tools/hewn/npy.o
 $(test_bin)/safetensors: $(addprefix $(O)/tools/hewn/,safetensors.o npy.o)
@@ -63,6 +65,11 @@ cuda-ptx:
 golden: all $(test_bin)/golden
 	$(Q)$(test_bin)/golden --record $(SRC)/tests/golden
 
+# Digests of results, recorded on a GPU: tests/golden/results-*.txt.
+.PHONY: golden-gemm golden-attention
+golden-gemm golden-attention: golden-%: all $(test_bin)/gemm $(test_bin)/attention
+	$(Q)env -u HEWN_LIBCUDA $(test_bin)/$* --record $(SRC)/tests/golden/results-$*.txt
+
 # The zoo: real bugs in small, under 20 seeds each, and their repaired twins.
 .PHONY: zoo
 zoo: $(cli) $(sim) $(test_bin)/zoo
@@ -72,6 +79,11 @@ zoo: $(cli) $(sim) $(test_bin)/zoo
 .PHONY: zoo-gpu
 zoo-gpu: all
 	$(Q)BUILD=$(abspath $(BUILD)) SRC=$(SRC) CUDA_HOME='$(CUDA_HOME)' sh $(SRC)/tests/zoo/hardware.sh
+
+# The suites on a GPU under compute-sanitizer.
+.PHONY: sanitize
+sanitize: all tests
+	$(Q)BUILD=$(abspath $(BUILD)) CUDA_HOME='$(CUDA_HOME)' sh $(SRC)/tests/sanitize.sh
 
 # On a GPU where one answers, beside cuBLASLt (the toolkit's) and cuDNN (PyTorch's), into build/bench; and on
 # the simulator.

@@ -102,6 +102,8 @@ bool commit_reached(const struct warp *w, enum commit_kind kind, uint64_t groups
 
 /* ---- per-warp state ---- */
 
+enum wgmma_step { WGMMA_WAIT, WGMMA_COMMIT, WGMMA_FENCE, WGMMA_STEPS };
+
 struct warp_async {
     struct async_pipe wgmma;      /* the warpgroup's operations, in its first warp */
     struct async_pipe wgmma_held; /* this warp's, until all four warps have issued theirs */
@@ -109,6 +111,11 @@ struct warp_async {
     uint32_t tmem_ld_pending, tmem_st_pending;
     struct commit_lane *lanes; /* WARP_LANES entries, at first use; async.c */
     bool wgmma_fenced;         /* a wgmma.fence came since registers were last touched */
+    bool wgmma_uneven;         /* it was said that the warpgroup's warps do not execute alike: */
+    struct wgmma_steps {
+        uint32_t count; /* executed */
+        const struct insn *last;
+    } wgmma_steps[WGMMA_STEPS];
 };
 
 struct warp_async *warp_async_new(void);

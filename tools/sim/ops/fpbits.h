@@ -20,6 +20,7 @@
 /* What arithmetic makes of NaN operands and of invalid operations; f64 keeps the sign and payload of a
  * NaN operand and has its own for invalid operations alone. */
 #define F32_NAN_BITS 0x7FFFFFFFU
+#define F32_INFINITY_BITS 0x7F800000U
 #define F64_NAN_BITS 0xFFF8000000000000ULL
 #define F16_NAN_BITS 0x7FFFU /* and bf16's */
 

@@ -1,10 +1,11 @@
 /*
  * Arithmetic of f32, f32x2 and f64. f32 operations come in three forms: as written; to nearest with
- * .ftz or .sat; and any rounding mode, from a double result rounded to odd (fpbits.h). .approx and
- * .full forms are rounded correctly, where hardware is off by up to 2 ulp (PTX ISA states the
- * bounds): their last bits differ from a device's.
+ * .ftz or .sat; and any rounding mode, from a double result rounded to odd (fpbits.h). rcp and div
+ * .approx and .full of f32 are an H200's (interpolate.h); sqrt.approx is rounded correctly, where
+ * hardware is off by up to 2 ulp (PTX ISA states the bound): its last bits differ from a device's.
  */
 #include "fpflags.h"
+#include "interpolate.h"
 #include "lanes.h"
 
 #include <fenv.h>
@@ -251,19 +252,21 @@ FAMILY(bind_div_float, div, F64_DIV, NULL, NULL)
 FAMILY(bind_sqrt, sqrt, F64_SQRT, NULL, NULL)
 FAMILY(bind_rcp, rcp, F64_RCP, NULL, NULL)
 
-/* a * rcp(b), whose reciprocal is zero above 2^126 (PTX ISA "div"): 0 then, NaN for an infinite a. */
-LANE_INLINE float div_approx(float a, float b)
+#define FTZ ((flags & FLAG_FTZ) != 0)
+FLOAT_BODY(rcp_approx, 32, uint32_t, FLOAT_LOOP1, flags_out(approx_rcp(FA, FTZ), flags))
+FLOAT_BODY(div_approx, 32, uint32_t, FLOAT_LOOP2, flags_out(approx_div(FA, FB, FTZ, false), flags))
+FLOAT_BODY(div_full, 32, uint32_t, FLOAT_LOOP2, flags_out(approx_div(FA, FB, FTZ, true), flags))
+
+int bind_rcp_approx(struct decoder *dc, struct insn *out)
 {
-    const float zero = f32_from(f32_bits(b) & 0x80000000U);
-    const bool beyond = (fabsf(b) > 0x1p126f) & (fabsf(b) <= 0x1.fffffep127f);
-    return beyond ? a * zero : a / b;
+    out->flags = flags_of(dc);
+    return bind_lanes(dc, out, &rcp_approx);
 }
-FLOAT_BODY(div_approx_f32, 32, uint32_t, FLOAT_LOOP2, flags_out(div_approx(FA, FB), flags))
 
 int bind_div_approx(struct decoder *dc, struct insn *out)
 {
     out->flags = flags_of(dc);
-    return bind_lanes(dc, out, &div_approx_f32);
+    return bind_lanes(dc, out, mod_has(dc, "full") ? &div_full : &div_approx);
 }
 
 int bind_rcp_approx_f64(struct decoder *dc, struct insn *out)

@@ -1,18 +1,21 @@
 /*
- * Floating-point functions of one value, minimum and maximum, signs and classes. The .approx
- * functions are computed in double and rounded once, so they are within 0.5 ulp (and a hair), where
- * hardware's are allowed, of f32: ex2 2 ulp, lg2 an absolute 2^-22, rsqrt 2^-22.4 relative, sin and
- * cos an absolute 2^-20.5 in [-pi, pi], tanh 2^-11 relative (PTX ISA, the instructions' notes).
+ * Floating-point functions of one value, minimum and maximum, signs and classes. Of the .approx
+ * functions ex2 and lg2 of f32 are an H200's (interpolate.h); the others are computed in double and
+ * rounded once, so they are within 0.5 ulp (and a hair), where hardware's are allowed, of f32: rsqrt
+ * 2^-22.4 relative, sin and cos an absolute 2^-20.5 in [-pi, pi], tanh 2^-11 relative (PTX ISA, the
+ * instructions' notes).
  */
 #include "fpflags.h"
+#include "interpolate.h"
 #include "lanes.h"
 
 #define F32_FUNCTION(name, expr) LANE_OP1(name, float, float, flags_out((float)(expr), in->flags))
 
 #define X_IN ((double)flags_in(a, in->flags))
 F32_FUNCTION(rsqrt_f32, 1.0 / sqrt(X_IN))
-F32_FUNCTION(ex2_f32, f64_exp2(X_IN))
-F32_FUNCTION(lg2_f32, log2(X_IN))
+#define FTZ ((in->flags & FLAG_FTZ) != 0)
+F32_FUNCTION(ex2_f32, approx_ex2(flags_in(a, in->flags), FTZ))
+F32_FUNCTION(lg2_f32, approx_lg2(flags_in(a, in->flags), FTZ))
 
 /* The angle in turns, as hardware has it: a product with 1/2pi that is cut to f32, subnormals flushed.
  * What is left of it by whole turns is exact; the rest is in -1/2 to 1/2. */

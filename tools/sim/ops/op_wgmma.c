@@ -32,6 +32,7 @@ struct wgmma_run {
     uint64_t b_desc;
     struct smem_operand a, b;
     bool accumulate;
+    struct wgmma_steps steps[WGMMA_STEPS]; /* of the warp before it */
 };
 
 /* ---- binding ---- */
@@ -215,15 +216,40 @@ static bool mismatch(const struct async_op *op, const struct async_op *first)
     return true;
 }
 
+static const char *const step_names[] = {
+    [WGMMA_WAIT] = "wgmma.wait_group",
+    [WGMMA_COMMIT] = "wgmma.commit_group",
+    [WGMMA_FENCE] = "wgmma.fence",
+};
+
+/* The rule is the same for fence, commit_group and wait_group: .aligned speaks of the warpgroup. Hardware
+ * lets a warp wait once more than the others; compute-sanitizer's synccheck does not. */
+static void check_steps(struct group *g, struct async_op *op, struct async_op *first)
+{
+    const struct wgmma_run *run = async_payload(op), *other = async_payload(first);
+    for (int kind = 0; kind < WGMMA_STEPS && !first->warp->async->wgmma_uneven; kind++) {
+        const struct wgmma_steps *a = &run->steps[kind], *b = &other->steps[kind];
+        const bool more = a->count > b->count;
+        if (a->count == b->count) continue;
+        first->warp->async->wgmma_uneven = true;
+        sim_find(g, more ? op->warp : first->warp, more ? a->last : b->last, NO_LANE, SEV_ERROR,
+                 FIND_COLLECTIVE_PARTIAL, CAUSE_NONE, "",
+                 "all warps of a warpgroup must execute the same %s: before the wgmma of line %u "
+                 "warp %u has executed %u, warp %u %u",
+                 step_names[kind], first->in->src->pos.line, op->warp->id, a->count,
+                 first->warp->id, b->count);
+    }
+}
+
 static bool run_mma_async(struct group *g, struct async_op *first)
 {
     const struct wgmma *m = first->in->aux;
     float a[TENSOR_PRODUCT_K * TENSOR_FRAGMENT], b[TENSOR_MAX_MN * TENSOR_PRODUCT_K];
     const struct wgmma_run *gathered = NULL; /* whose B is in b: as a rule one for all four warps */
-    (void)g;
     for (struct async_op *op = first; op; op = op->joined) {
         const struct wgmma_run *run = async_payload(op);
         if (op->in != first->in) return mismatch(op, first);
+        check_steps(g, op, first);
         if (!take_whole_a(m, op, a)) return true;
         if ((!gathered || gathered->b_desc != run->b_desc) &&
             !desc_gather(op, op->cta, "B", &run->b, (enum tensor_format)m->format_b, m->n, m->k,
@@ -313,6 +339,7 @@ static enum step exec_mma_async(struct warp *w, const struct insn *in, uint32_t 
     struct wgmma_run *run = async_payload(op);
     run->accumulate = arg_pred(w, in->arg[m->sparse ? 5 : 3]) & 1U;
     run->b_desc = arg_lane(w, in->arg[2], 0);
+    memcpy(run->steps, w->async->wgmma_steps, sizeof run->steps);
     if ((!m->a_in_regs && decode_operand(w, in, "A", arg_lane(w, in->arg[1], 0), m->format_a,
                                          m->trans_a, &run->a) == STEP_FAULT) ||
         decode_operand(w, in, "B", run->b_desc, m->format_b, m->trans_b, &run->b) == STEP_FAULT) {
@@ -333,9 +360,16 @@ static enum step exec_mma_async(struct warp *w, const struct insn *in, uint32_t 
 
 /* ---- fence, commit, wait ---- */
 
+static void count_step(struct warp *w, const struct insn *in, enum wgmma_step kind)
+{
+    w->async->wgmma_steps[kind].count++;
+    w->async->wgmma_steps[kind].last = in;
+}
+
 static enum step exec_fence(struct warp *w, const struct insn *in, uint32_t mask)
 {
     w->async->wgmma_fenced = true;
+    count_step(w, in, WGMMA_FENCE);
     observe(w->cta->group, &(struct event){.kind = EV_FENCE,
                                            .lanes = mask,
                                            .warp = w,
@@ -348,6 +382,7 @@ static enum step exec_fence(struct warp *w, const struct insn *in, uint32_t mask
 static enum step exec_commit(struct warp *w, const struct insn *in, uint32_t mask)
 {
     const uint64_t number = commit_close(w, COMMIT_WGMMA, mask);
+    count_step(w, in, WGMMA_COMMIT);
     sim_wake(w->cta, WAIT_GROUPS, COMMIT_WGMMA); /* other warps of the warpgroup wait for it */
     observe(w->cta->group, &(struct event){.kind = EV_GROUP_COMMIT,
                                            .lanes = mask,
@@ -377,6 +412,7 @@ static enum step exec_wait(struct warp *w, const struct insn *in, uint32_t mask)
     const uint64_t pending = arg_lane(w, in->arg[0], 0);
     if (!commit_done(w, COMMIT_WGMMA, mask, pending, false) || !group_reached(w, pending))
         return sim_block(w, WAIT_GROUPS, w->cta, COMMIT_WGMMA, pending);
+    count_step(w, in, WGMMA_WAIT);
     observe(w->cta->group, &(struct event){.kind = EV_GROUP_WAIT,
                                            .lanes = mask,
                                            .warp = w,
