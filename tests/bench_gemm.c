@@ -200,12 +200,11 @@ static double disagreement(struct device *dev, const struct side *ours, const st
     const struct problem *p = ours->problem;
     size_t count = (size_t)(p->m * p->n);
     uint16_t *x = calloc(count, sizeof *x), *y = calloc(count, sizeof *y);
-    double worst = 0, largest = 0;
-    if (!x || !y || launch(ours, 0, NULL) || dev->synchronize() ||
-        dev->to_host(x, p->d[0], 2 * count) || launch(peer, 0, NULL) || dev->synchronize() ||
-        dev->to_host(y, p->d[0], 2 * count))
-        worst = (double)INFINITY;
-    for (size_t i = 0; worst < (double)INFINITY && i < count; i += step) {
+    const bool have = x && y && !launch(ours, 0, NULL) && !dev->synchronize() &&
+                      !dev->to_host(x, p->d[0], 2 * count) && !launch(peer, 0, NULL) &&
+                      !dev->synchronize() && !dev->to_host(y, p->d[0], 2 * count);
+    double worst = have ? 0 : (double)INFINITY, largest = 0;
+    for (size_t i = 0; have && i < count; i += step) {
         double difference = fabs(bf16_to_double(x[i]) - bf16_to_double(y[i]));
         worst = difference <= worst ? worst : difference; /* NaN stays */
         largest = fmax(largest, fabs(bf16_to_double(y[i])));
