@@ -282,7 +282,7 @@ static void on_bar_init(struct order *o, struct order_warp *w, const struct even
     protocol_init(b);
     b->copy_count = 0;
     b->last = NULL;
-    b->passed = b->committed = 0;
+    b->passed = b->committed = b->reached = 0;
     b->live = true;
     b->init = epoch_make(w->chain[COMPONENT_WARP], own_number(w), order_insn_index(o, e->in));
     b->init_lane = first_lane(e->lanes);
@@ -364,6 +364,12 @@ static void on_bar_arrive(struct order *o, struct order_warp *w, const struct ev
      * libraries let the CTA that hears of one arrival rely on the others). */
     if (w->arrive_step != w->warp->steps) order_tick(w);
     w->arrive_step = w->warp->steps;
+    if (w->cta != b->cta) {
+        b->reached = b->point.generation + 1;
+        b->reach = e->in;
+        b->reacher = w;
+        b->reach_number = order_component(w, w->chain[COMPONENT_WARP])->number;
+    }
     protocol_arrive(o, w, b, e, &w->now.caused, order_here(w, e->in));
     if (!(e->in->flags & MBAR_RELAXED))
         order_release(w, &b->point.current, e->in);

@@ -119,6 +119,12 @@ struct order_bar {
     uint64_t passed, committed;
     const struct insn *commit;
     struct order_warp *committer;
+    /* The last arrival of a thread of another CTA: its phase, as above; the instruction, whose, and which of
+     * that warp's numbers. */
+    uint64_t reached;
+    const struct insn *reach;
+    struct order_warp *reacher;
+    uint32_t reach_number;
     struct protocol *protocol; /* protocol.c */
 };
 

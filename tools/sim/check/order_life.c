@@ -222,13 +222,45 @@ static void exit_commits(const struct order_cta *own)
     }
 }
 
+/* Whether some warp of the CTA is ordered behind what the other warp did up to `number`. */
+static bool knows(const struct order_cta *own, const struct order_warp *other, uint32_t number)
+{
+    for (uint32_t i = 0; i < CTA_WARPS; i++)
+        if (clock_get(&own->warps[i].now.known, other->chain[COMPONENT_WARP]) >= number)
+            return true;
+    return false;
+}
+
+/* Arrivals from other CTAs: a relaxed barrier.cluster.arrive behind one lets the CTA exit before it comes. */
+static void exit_arrivals(const struct order_cta *own)
+{
+    const struct kernel *kernel = own->cluster->order->kernel;
+    for (uint32_t i = 0; i < own->bar_slots; i++) {
+        const struct order_bar *b = own->bars[i];
+        char object[96];
+        if (!b || !b->live || b->reached <= b->passed || knows(own, b->reacher, b->reach_number))
+            continue;
+        tell_alone(
+            b->reacher, b->reach, NO_LANE, FIND_CLUSTER_EXIT,
+            name_shared(kernel, b->offset, object, sizeof object),
+            "the CTA of this mbarrier exits, and nothing there says that this arrival has come: "
+            "nobody has waited for its phase, nor acquired what this thread has released since. "
+            "Cheapest remedy: barrier.cluster.arrive.release behind it, and the CTA waits before "
+            "it exits.",
+            NULL, NULL);
+    }
+}
+
 /* Copies that nobody has seen complete may land in memory that the CTA has given up, whether or not
  * they happen to be over. */
 void order_exit(struct order *o, const struct cta *cta)
 {
     const struct order_cta *own = cta->order;
     const struct order_cluster *c = own ? own->cluster : NULL;
-    if (own) exit_commits(own);
+    if (own) {
+        exit_commits(own);
+        exit_arrivals(own);
+    }
     for (uint32_t id = 1; c && id < c->component_count; id++) {
         const struct component *copy = &c->components[id];
         char object[96];

@@ -13,6 +13,7 @@ struct wgmma_reg {
     uint32_t insn; /* that operation's instruction */
     bool result;   /* as part of D, else of A */
     bool touched;  /* by other instructions, since the last wgmma.fence */
+    bool written;  /* by anything, ever: registers hold garbage when a kernel begins */
     uint32_t toucher;
     uint32_t loaded; /* by that tcgen05.ld, in numbers of the warp's chain; 0 none, or used since */
 };
@@ -40,12 +41,20 @@ static struct wgmma_reg *reg_of(struct wgmma_regs *r, struct arg a)
     return &r->at[a.offset / SLOT_ALIGN];
 }
 
+/* Whether D is added to: scale-d. */
+static bool accumulates(const struct order_warp *w, const struct insn *in)
+{
+    const int scale_d = strcmp(in->row->name, "wgmma.mma_async.sp") ? 3 : 5;
+    return arg_pred(w->warp, in->arg[scale_d]) & 1U;
+}
+
 void regs_issue(struct order *o, struct order_warp *w, const struct insn *in)
 {
     struct wgmma_regs *r = regs_of(o, w);
     const uint32_t number = order_component(w, w->chain[COMPONENT_WGMMA])->number;
     const uint32_t a_regs = in->src->operands[1].kind == OPD_VECTOR ? A_REGISTERS : 0;
     const struct wgmma_reg *stale = NULL;
+    bool fresh = false;
     if (!r) return;
     for (uint32_t i = 0; i < in->list_count; i++) {
         struct wgmma_reg *reg = reg_of(r, in->list[i]);
@@ -54,7 +63,15 @@ void regs_issue(struct order *o, struct order_warp *w, const struct insn *in)
         reg->busy = number;
         reg->insn = order_insn_index(o, in);
         reg->result = i + a_regs < in->list_count;
+        fresh |= !reg->written && (!reg->result || accumulates(w, in));
+        reg->written = true;
     }
+    if (fresh)
+        tell_alone(
+            w, in, NO_LANE, FIND_UNINIT, "",
+            "wgmma.mma_async takes in registers that nothing has written, which hold anything. "
+            "Cheapest remedy: scale-d false where D begins, or values written first.",
+            NULL, NULL);
     if (!stale) return;
     tell_alone(w, in, NO_LANE, FIND_WGMMA_FENCE, "",
                "wgmma.mma_async uses registers that another instruction has read or written since "
@@ -122,6 +139,7 @@ static void touch_register(struct order *o, struct order_warp *w, const struct e
                    "the operation in flight");
     }
     reg->touched = true;
+    reg->written |= wrote;
     reg->toucher = order_insn_index(o, e->in);
 }
 
@@ -136,6 +154,7 @@ static bool plain_copy(struct wgmma_regs *r, const struct insn *in)
     from = reg_of(r, in->arg[1]);
     if (!to || !from || in->arg[0].bits != in->arg[1].bits) return false;
     *to = *from;
+    to->written = true; /* by the copy; writes to a register that no wgmma names are not told of */
     return true;
 }
 
