@@ -52,7 +52,8 @@ uint32_t hewn_gemm_clusters(uint32_t sm_count, uint32_t cluster)
 }
 
 /*
- * Cost in SM cycles, fitted to an H200; only the order matters, and other targets have one variant. With clusters of pair * parts CTAs, `tiles` of a pair's size, and
+ * Cost in SM cycles, fitted to an H200 and 16-bit inputs; only the order matters, and other targets have
+ * one variant. With clusters of pair * parts CTAs, `tiles` of a pair's size, and
  *     waves = ceil(tiles / clusters that fit),  blocks = ceil(k_blocks / parts):
  *   multiply = tile_m * tile_n * row_bytes / 4096 + BESIDE  a k-block on the tensor cores, which take
  *                                                           32 bytes of a row a step, whatever the dtype
@@ -61,7 +62,10 @@ uint32_t hewn_gemm_clusters(uint32_t sm_count, uint32_t cluster)
  *   l2       = what all CTAs load, halves of pairs once, / L2_BYTES
  *   cost     = max(memory, l2, waves * blocks * max(multiply, inbound)) + waves * tile
  *   tile     = FILL + tile_m * tile_n / 32, with parts EXCHANGE more
- * ..._BYTES: bytes a cycle, of an SM or of all.
+ * ..._BYTES: bytes a cycle, of an SM or of all. Promoted sums of 8-bit inputs cost no more here: a
+ * consumer's half of the products, its waits and its additions (for 128 columns some 256 + 100 + 64 cycles
+ * a k-block) take no longer than both consumers' products on the tensor cores. That is reckoned, not
+ * measured.
  */
 enum {
     SM_BYTES = 52,
