@@ -391,7 +391,7 @@ static const struct order_case cases[] = {
      128, 0, 0, 1, 0, 0},
     {"wgmma: D written after the fence", "wgmma-fence",
      WGMMA_DESC "-wgmma.fence.sync.aligned;\n"
-                "mov.f32 f2, 0f00000000;\n"
+                "mov.f32 f0, 0f00000000;\nmov.f32 f1, f0;\nmov.f32 f2, f0;\nmov.f32 f3, f0;\n"
                 "+wgmma.fence.sync.aligned;\n" WGMMA("1") " //!\n" WGMMA("1") "\n" WGMMA_DONE,
      128, 0, 0, 1, 0, 0},
     {"wgmma: operands written again before the wait", "wgmma-wait",
