@@ -30,6 +30,23 @@ want "extract of an ambiguous name" "choose with --target" "$out"
 run extract nothing
 status "extract of an unknown name" 1 $?
 
+gpu=h200 run tune 128x256x512
+status "hewn tune" 0 $?
+want "tune prints a row of C" '^{128, 256, 512, 1, HEWN_BF16, HEWN_BF16, "[a-z]*", [0-9]*}, /\*' "$out"
+want "tune says that a simulator's times are none" "say nothing about a GPU" "$out"
+gpu=h200 run tune 64x64x256 --in e4m3 --out f32 --batch 2
+status "hewn tune of 8 bits" 0 $?
+want "tune of 8 bits" '^{64, 64, 256, 2, HEWN_E4M3, HEWN_F32, ' "$out"
+run tune 8x8x7
+status "tune of what no kernel takes" 1 $?
+want "tune of what no kernel takes" "A: row stride 14 B is not a multiple of 16 B" "$out"
+gpu=h200 run tune 100000x100000x100000 --batch 1000000
+status "tune of what no device holds" 1 $?
+run tune 8x8
+status "tune of no product" 64 $?
+run tune 8x8x8 --out q
+status "tune of no dtype" 64 $?
+
 run demo -o "$work/demo"
 status "hewn demo" 0 $?
 want "demo's product is right" "^right:  every element" "$out"

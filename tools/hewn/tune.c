@@ -46,6 +46,25 @@ struct choice {
     double seconds;
 };
 
+static hewn_gemm_plan *plan_choice(const struct tune *t, const struct tuned *p, const char *variant,
+                                   uint32_t parts, hewn_error *err)
+{
+    const hewn_gemm_desc desc = {.struct_size = sizeof desc,
+                                 .m = p->m,
+                                 .n = p->n,
+                                 .k = p->k,
+                                 .in = t->in,
+                                 .out = t->out,
+                                 .batch = t->batch,
+                                 .stride_a = p->m * p->k,
+                                 .stride_b = p->n * p->k,
+                                 .stride_d = p->m * p->n,
+                                 .variant = variant,
+                                 .parts = parts};
+    hewn_gemm_plan *plan = NULL;
+    return hewn_gemm_plan_create(t->context, &desc, &plan, err) ? NULL : plan;
+}
+
 /* ---- buffers ---- */
 
 /* Random signs and mantissas, exponents close to 1: nothing overflows, no bit pattern repeats. */
@@ -83,12 +102,20 @@ static void release_buffers(const struct tune *t, struct tuned *p)
     }
 }
 
+/* The library's own rules come first: what they let pass has extents below 2^31. */
 static int allocate_buffers(const struct tune *t, struct tuned *p)
 {
-    uint64_t state = 1, in = hewn_dtype_size(t->in), out = hewn_dtype_size(t->out);
-    uint64_t bytes = (uint64_t)t->batch * ((uint64_t)(p->m + p->n) * (uint64_t)p->k * in +
-                                           (uint64_t)(p->m * p->n) * out);
-    uint64_t sets = 3 * (uint64_t)t->device.l2_bytes / bytes + 2;
+    const double limit = 0x1p46; /* bytes: more than any device has, and far from overflow */
+    double m = (double)p->m, n = (double)p->n, k = (double)p->k;
+    uint64_t state = 1, out = hewn_dtype_size(t->out);
+    hewn_error err = {0};
+    hewn_gemm_plan *plan = plan_choice(t, p, NULL, 0, &err);
+    if (!plan) return cli_fail("%s", err.message);
+    hewn_gemm_plan_destroy(plan);
+    double bytes =
+        (double)t->batch * ((m + n) * k * (double)hewn_dtype_size(t->in) + m * n * (double)out);
+    if (bytes > limit) return cli_fail("no device holds the %.0f bytes of the operands", bytes);
+    uint64_t sets = 3 * (uint64_t)t->device.l2_bytes / (uint64_t)bytes + 2;
     p->sets = t->device.simulated ? 1 : sets > SETS ? SETS : (int)sets;
     for (int i = 0; i < p->sets; i++) {
         if (random_operand(t, t->batch * p->m * p->k, &p->a[i], &state) ||
@@ -101,25 +128,6 @@ static int allocate_buffers(const struct tune *t, struct tuned *p)
 }
 
 /* ---- time ---- */
-
-static hewn_gemm_plan *plan_choice(const struct tune *t, const struct tuned *p, const char *variant,
-                                   uint32_t parts, hewn_error *err)
-{
-    const hewn_gemm_desc desc = {.struct_size = sizeof desc,
-                                 .m = p->m,
-                                 .n = p->n,
-                                 .k = p->k,
-                                 .in = t->in,
-                                 .out = t->out,
-                                 .batch = t->batch,
-                                 .stride_a = p->m * p->k,
-                                 .stride_b = p->n * p->k,
-                                 .stride_d = p->m * p->n,
-                                 .variant = variant,
-                                 .parts = parts};
-    hewn_gemm_plan *plan = NULL;
-    return hewn_gemm_plan_create(t->context, &desc, &plan, err) ? NULL : plan;
-}
 
 /* Seconds a launch, of `count` in a row; negative after cli_fail. */
 static double time_chunk(const struct tune *t, const struct tuned *p, const hewn_gemm_plan *plan,
@@ -258,13 +266,21 @@ static int parse_product(const char *text, struct tuned *p)
     return 0;
 }
 
+/* cli_dtype knows those of files only. */
+static int dtype_named(const char *name)
+{
+    for (int i = HEWN_F32; hewn_dtype_name(i); i++)
+        if (!strcmp(name, hewn_dtype_name(i))) return i;
+    return -1;
+}
+
 static int parse(int argc, char **argv, struct tune *t, struct tuned *products, int *count)
 {
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--in") && i + 1 < argc) {
-            t->in = cli_dtype(argv[++i]);
+            t->in = dtype_named(argv[++i]);
         } else if (!strcmp(argv[i], "--out") && i + 1 < argc) {
-            t->out = cli_dtype(argv[++i]);
+            t->out = dtype_named(argv[++i]);
         } else if (!strcmp(argv[i], "--batch") && i + 1 < argc) {
             t->batch = atoll(argv[++i]);
         } else if (argv[i][0] == '-') {
