@@ -11,7 +11,9 @@
  *     success it is left as it was.
  *   - Nothing here prints, exits, or creates a CUDA context unless the name says so.
  *   - Objects are immutable once created and may be shared by threads; an hewn_error may not.
- *   - Structs that begin with `struct_size` may grow: set it to sizeof(the struct) and zero the rest.
+ *   - Structs that begin with `struct_size` may grow at their end: set it to sizeof(the struct) and zero
+ *     the rest. A library older than its caller refuses what it does not know unless that is 0; a
+ *     caller older than its library is refused by its struct_size, and is to be compiled again.
  */
 #ifndef HEWN_H
 #define HEWN_H
@@ -284,7 +286,9 @@ const char *hewn_dtype_name(int dtype); /* "f32", "f16", "bf16", "e4m3", "e5m2",
  * A is m x k, B is n x k, D is m x n, each row-major with its own leading dimension (elements
  * between the starts of two rows). An operand with HEWN_MAJOR_MN lies transposed: A as k rows of m,
  * B as k rows of n elements. Products are exact, sums are fp32 in the tensor core's order; what
- * comes after is fp32, each operation rounded; one rounding to nearest-even gives D.
+ * comes after is fp32: alpha * scale_a, that * scale_b and that * the sum are rounded each, + beta * C once,
+ * + bias once; gelu and silu use the approximations of 2^x (2 ulp) and 1/x (1 ulp). One rounding to
+ * nearest-even gives D.
  *
  * alpha and beta are the host's, of each run; scale_a and scale_b one fp32 number each on the device;
  * C is m x n of D's dtype, and not read where beta is 0; bias has n elements, one a column, of D's
@@ -303,8 +307,8 @@ const char *hewn_dtype_name(int dtype); /* "f32", "f16", "bf16", "e4m3", "e5m2",
  * strides (bytes) multiples of 16; ld >= row length; batch strides multiples of 16 bytes (0 for A or
  * B: one matrix shared by the batch); no stride negative or 2^40 bytes and more.
  * C's rules are those of A and B; the scales' addresses are multiples of 4, that of bias of 16.
- * D must overlap neither A nor B nor bias, scales nor, between problems of the batch, itself; C it may
- * be, with the same strides, but not overlap. Its problems lie behind each other
+ * D must overlap neither A nor B nor, between problems of the batch, itself; bias and scales lie outside
+ * all of D, the gaps between its rows included; C it may be, with the same strides, but not overlap. Its problems lie behind each other
  * (stride_d >= (m-1)*ldd + n) or side by side in the rows (stride_d >= n and
  * (batch-1)*stride_d + n <= ldd). A, B, C and D may be different columns of one matrix.
  */
@@ -333,6 +337,7 @@ typedef struct hewn_gemm_desc {
     int64_t stride_a, stride_b, stride_d; /* elements between problems; unused when batch is 1 */
     const char *variant; /* the kernel's, as hewn_gemm_plan_info names it; NULL: the cheapest here */
     uint32_t parts;      /* CTAs of a cluster among which K is cut, 1 to 8; 0: as is cheapest */
+    uint32_t reserved;   /* 0: so that nothing new hides in what an older library takes for padding */
     int major_a, major_b; /* hewn_major */
     int in_b;             /* B's hewn_dtype: `in`, or 0 for it; of 8 bits the other, too */
     int accumulate;       /* hewn_accumulate; nothing to 16-bit inputs */
@@ -341,6 +346,7 @@ typedef struct hewn_gemm_desc {
     int64_t ldc;          /* elements; 0: n */
     int64_t stride_c;     /* elements between problems, 0: one C for all; unused when batch is 1 */
     int bias_type;        /* hewn_dtype: HEWN_F32 or `out` */
+    uint32_t reserved_2;  /* 0 */
 } hewn_gemm_desc;
 
 typedef struct hewn_gemm_plan hewn_gemm_plan;

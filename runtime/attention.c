@@ -407,7 +407,11 @@ static int fill_plan(hewn_attention_plan *plan, hewn_context *context,
     fill_scalars(plan);
     describe_maps(plan);
     configure(plan);
-    return prepare_maps(plan, err);
+    status = hewn_context_push(context, err); /* the driver answers for the current one */
+    if (status) return status;
+    status = prepare_maps(plan, err);
+    hewn_context_pop(context);
+    return status;
 }
 
 /* ---- the public functions -- */

@@ -13,6 +13,8 @@ enum {
     PROGRAMMATIC_DRIVER = 12030 /* from this version stream capture takes the attribute, too */
 };
 
+_Static_assert(offsetof(hewn_gemm_desc, reserved_2) + sizeof(uint32_t) == sizeof(hewn_gemm_desc),
+               "no padding at the end, where a new member would not be seen by an older library");
 _Static_assert(offsetof(struct gemm_scalars, beta) + 4 + 3 * GEMM_MAP_BYTES == GEMM_PARAM_BYTES,
                "the scalars are not laid out as the kernel's parameters");
 
@@ -219,6 +221,8 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
                                             .n = o[GEMM_D].columns,
                                             .k = (uint64_t)d->k,
                                             .batch = o[GEMM_D].batch,
+                                            .batch_a = o[GEMM_A].batch,
+                                            .batch_b = o[GEMM_B].batch,
                                             .in = (uint32_t)o[GEMM_A].element,
                                             .out = (uint32_t)o[GEMM_D].element};
     int clusters = context->limits.cluster_launch && context->driver->fn.launch_kernel_ex;
@@ -265,8 +269,12 @@ static int fill_plan(hewn_gemm_plan *plan, hewn_context *context, const hewn_gem
     if (status) return status;
     plan->bias_span = (uint64_t)d->n * hewn_dtype_size(d->bias_type);
     describe_maps(plan, d);
+    status = hewn_context_push(context, err); /* the driver answers for the current one */
+    if (status) return status;
     configure(plan);
-    return prepare_maps(plan, err);
+    status = prepare_maps(plan, err);
+    hewn_context_pop(context);
+    return status;
 }
 
 /* ---- the public functions -- */

@@ -138,6 +138,9 @@ int hewn_gemm_check(const hewn_gemm_desc *d, struct gemm_operand operands[GEMM_O
                     hewn_error *err)
 {
     int64_t batch = d->batch ? d->batch : 1;
+    if (d->reserved || d->reserved_2)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "reserved, reserved_2: %u and %u are not 0",
+                         d->reserved, d->reserved_2);
     int status = check_dtypes(d, err);
     if (!status) status = check_extent("m", d->m, err);
     if (!status) status = check_extent("n", d->n, err);

@@ -91,7 +91,8 @@ static uint64_t cost(const struct hewn_gemm_kernel *k, uint32_t parts,
     uint64_t k_blocks = ceil_div(p->k, hewn_gemm_tile_k(k, p->in)), row = k->row_bytes;
     uint64_t multiply = area * row / 4096 + BESIDE;
     uint64_t inbound = (k->tile_m + k->tile_n) * row / SM_BYTES;
-    uint64_t once = p->batch * ((p->m + p->n) * p->k * p->in + p->m * p->n * p->out);
+    uint64_t once =
+        (p->batch_a * p->m + p->batch_b * p->n) * p->k * p->in + p->batch * p->m * p->n * p->out;
     uint64_t loads =
         tiles * pair * k_blocks * (k->tile_m / k->pair_n + k->tile_n / k->pair_m) * row;
     uint64_t memory = larger(once / MEMORY_BYTES, loads / L2_BYTES);

@@ -20,9 +20,10 @@ struct hewn_gemm_kernel {
     uint32_t can; /* GEMM_CAN_... */
 };
 
-/* m, n, k, batch of a problem, and the bytes of one element of A or B, and of D. */
+/* m, n, k, batch of a problem, matrices that A and B are (1: one for the whole batch), and the bytes of one
+ * element of A or B, and of D. */
 struct hewn_gemm_extent {
-    uint64_t m, n, k, batch;
+    uint64_t m, n, k, batch, batch_a, batch_b;
     uint32_t in, out;
 };
 

@@ -44,6 +44,8 @@ static void gemm_problem(hewn_context *context)
              "major_a: 2 is neither HEWN_MAJOR_K nor HEWN_MAJOR_MN");
     BAD_GEMM(d.major_b = -1, HEWN_ERR_ARGUMENT, "major_b: -1 is neither");
     BAD_GEMM(d.act = 4, HEWN_ERR_ARGUMENT, "act: 4 is no hewn_act");
+    BAD_GEMM(d.reserved = 1, HEWN_ERR_ARGUMENT, "reserved, reserved_2: 1 and 0 are not 0");
+    BAD_GEMM(d.reserved_2 = 7, HEWN_ERR_ARGUMENT, "reserved, reserved_2: 0 and 7 are not 0");
     BAD_GEMM(d.with = 16, HEWN_ERR_ARGUMENT, "with: 0x10 has bits that no HEWN_GEMM_... has");
     BAD_GEMM((d.with = HEWN_GEMM_BIAS, d.bias_type = HEWN_F16), HEWN_ERR_ARGUMENT,
              "bias_type: dtype 1 (f16) is neither f32 nor D's");

@@ -260,8 +260,9 @@ static int parse_product(const char *text, struct tuned *p)
 {
     long long m, n, k;
     char rest;
-    if (sscanf(text, "%lldx%lldx%lld%c", &m, &n, &k, &rest) != 3 || m < 1 || n < 1 || k < 1)
-        return cli_usage("tune", "'%s' is not MxNxK", text);
+    if (sscanf(text, "%lldx%lldx%lld%c", &m, &n, &k, &rest) != 3 || m < 1 || n < 1 || k < 1 ||
+        m > INT32_MAX || n > INT32_MAX || k > INT32_MAX)
+        return cli_usage("tune", "'%s' is not MxNxK, each 1 to 2^31-1", text);
     *p = (struct tuned){.m = m, .n = n, .k = k};
     return 0;
 }
@@ -276,13 +277,15 @@ static int dtype_named(const char *name)
 
 static int parse(int argc, char **argv, struct tune *t, struct tuned *products, int *count)
 {
+    int batch = 0;
+    char rest;
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--in") && i + 1 < argc) {
             t->in = dtype_named(argv[++i]);
         } else if (!strcmp(argv[i], "--out") && i + 1 < argc) {
             t->out = dtype_named(argv[++i]);
         } else if (!strcmp(argv[i], "--batch") && i + 1 < argc) {
-            t->batch = atoll(argv[++i]);
+            t->batch = sscanf(argv[++i], "%d%c", &batch, &rest) == 1 ? batch : 0;
         } else if (argv[i][0] == '-') {
             return cli_usage("tune", "'%s' is not understood", argv[i]);
         } else if (*count == PRODUCTS) {
