@@ -178,7 +178,7 @@ static void compare(struct comparison *c, const struct gemm_case *g, const struc
 {
     const struct matrix *a = &o->a, *bm = &o->b, *d = &o->d;
     size_t k = (size_t)g->desc.k, n = (size_t)bm->rows;
-    double *store = malloc((2 * k + 2 * k * n) * sizeof *store), bound;
+    double *store = calloc(2 * k + 2 * k * n, sizeof *store), bound;
     if (!store) return; /* the caller counts the compared elements */
     struct rows r = {store, store + k, store + 2 * k, store + 2 * k + k * n};
     for (int64_t b = 0; b < d->batch; b++) {

@@ -115,7 +115,7 @@ static int allocate_buffers(const struct tune *t, struct tuned *p)
     double bytes =
         (double)t->batch * ((m + n) * k * (double)hewn_dtype_size(t->in) + m * n * (double)out);
     if (bytes > limit) return cli_fail("no device holds the %.0f bytes of the operands", bytes);
-    uint64_t sets = 3 * (uint64_t)t->device.l2_bytes / (uint64_t)bytes + 2;
+    uint64_t sets = (uint64_t)(3.0 * (double)t->device.l2_bytes / bytes) + 2;
     p->sets = t->device.simulated ? 1 : sets > SETS ? SETS : (int)sets;
     for (int i = 0; i < p->sets; i++) {
         if (random_operand(t, t->batch * p->m * p->k, &p->a[i], &state) ||
@@ -305,7 +305,7 @@ static int parse(int argc, char **argv, struct tune *t, struct tuned *products, 
 int cli_tune(int argc, char **argv)
 {
     struct tune t = {.in = HEWN_BF16, .out = HEWN_BF16, .batch = 1};
-    struct tuned products[PRODUCTS];
+    struct tuned products[PRODUCTS] = {{0}};
     int count = 0, rc = parse(argc, argv, &t, products, &count);
     if (rc) return rc;
     rc = open_device(&t);

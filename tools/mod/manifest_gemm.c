@@ -25,7 +25,7 @@ static void write_map(FILE *out, char tensor, const char *dtype, const char *dim
             "     \"dims\": [%s], \"box\": [%u, %u, 1], \"element_strides\": [1, 1, 1],\n",
             tensor + ('a' - 'A'), tensor, dtype, dims, box[0], box[1]);
     if (dims_mn)
-        fprintf(out, "     \"dims_mn\": [%s], \"box_mn\": [%u, %u, 1],\n", dims_mn, GEMM_MN_BOX,
+        fprintf(out, "     \"dims_mn\": [%s], \"box_mn\": [%d, %u, 1],\n", dims_mn, GEMM_MN_BOX,
                 tile_k);
     fprintf(
         out,
