@@ -289,8 +289,7 @@ static enum fate judge(struct job *j, char said[NAME])
     return fate;
 }
 
-static const struct reason *reason_for(struct session *s, const struct kernel *k,
-                                       const struct mutant *m)
+static struct reason *reason_for(struct session *s, const struct kernel *k, const struct mutant *m)
 {
     for (int i = 0; i < s->reasons; i++) {
         struct reason *r = &s->reason[i];
@@ -298,7 +297,6 @@ static const struct reason *reason_for(struct session *s, const struct kernel *k
             strcmp(r->rule, m->rule) || fnmatch(r->label, m->label, 0) ||
             fnmatch(r->pattern, m->was, FNM_NOESCAPE))
             continue;
-        r->used = true;
         return r;
     }
     return NULL;
@@ -333,8 +331,9 @@ static bool identical(const struct session *s, struct kernel *k, const struct mu
 static void settle(struct session *s, struct kernel *k, int i)
 {
     struct result *r = &k->result[i];
-    const struct reason *reason = reason_for(s, k, &k->mutant[i]);
+    struct reason *reason = reason_for(s, k, &k->mutant[i]);
     if (reason) {
+        reason->used = true;
         r->fate = reason->legal ? LEGAL : OPEN;
         r->reason = reason->why;
     } else if (identical(s, k, &k->mutant[i])) {
