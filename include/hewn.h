@@ -308,9 +308,10 @@ const char *hewn_dtype_name(int dtype); /* "f32", "f16", "bf16", "e4m3", "e5m2",
  * B: one matrix shared by the batch); no stride negative or 2^40 bytes and more.
  * C's rules are those of A and B; the scales' addresses are multiples of 4, that of bias of 16.
  * D must overlap neither A nor B nor, between problems of the batch, itself; bias and scales lie outside
- * all of D, the gaps between its rows included; C it may be, with the same strides, but not overlap. Its problems lie behind each other
- * (stride_d >= (m-1)*ldd + n) or side by side in the rows (stride_d >= n and
- * (batch-1)*stride_d + n <= ldd). A, B, C and D may be different columns of one matrix.
+ * all of D, the gaps between its rows included; C it may be, with the same strides, but not overlap.
+ * Its problems lie behind each other (stride_d >= (m-1)*ldd + n) or side by side in the rows
+ * (stride_d >= n and (batch-1)*stride_d + n <= ldd). A, B, C and D may be different columns of one
+ * matrix.
  */
 typedef enum hewn_major {
     HEWN_MAJOR_K = 0, /* elements along k are neighbours */

@@ -11,7 +11,7 @@
 /* return hewn_fail_driver(err, driver, code, call, format, …): HEWN_ERR_DRIVER, in the words
  * "<what>: <call> failed: CUDA_ERROR_… (code): text", where the formatted part says what was being
  * done and to which object. */
-#define hewn_fail_driver(err, driver, code, call, ...) \
+#define hewn_fail_driver(err, driver, code, call, ...)                                             \
     (hewn_error_set_driver(err, driver, code, call, __VA_ARGS__), HEWN_ERR_DRIVER)
 
 __attribute__((format(printf, 3, 4))) void hewn_error_set(hewn_error *err, int status,

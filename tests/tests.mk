@@ -20,9 +20,9 @@ $(test_bin)/%: $(O)/tests/%.o
 # Before the library, which they need.
 $(test_bin)/gemm: $(addprefix $(O)/tests/,gemm_matrix.o gemm_judge.o)
 $(test_bin)/bench: $(addprefix $(O)/tests/,bench_attention.o bench_ceiling.o bench_cudnn.o bench_gemm.o bench_host.o bench_meter.o \
-  bench_peer.o bench_plot.o bench_report.o bench_sim.o bench_work.o wgmma_loop.o)
+  bench_peer.o bench_plot.o bench_report.o bench_sim.o bench_work.o golden_text.o wgmma_loop.o)
 $(test_bin)/bench_test: $(addprefix $(O)/tests/,bench_plot.o bench_report.o)
-$(test_bin)/rates: $(O)/tests/wgmma_loop.o
+$(test_bin)/rates: $(addprefix $(O)/tests/,golden_text.o wgmma_loop.o)
 $(test_bin)/attention: $(patsubst $(SRC)/%.c,$(O)/%.o,$(wildcard $(SRC)/tests/attention_*.c))
 $(test_bin)/badinput: $(addprefix $(O)/tests/,badinput_attention.o badinput_gemm.o)
 $(test_bin)/params: $(O)/tests/params_gemm.o

@@ -1,26 +1,8 @@
 #include "wgmma_loop.h"
 
-#include <stdarg.h>
-#include <stdio.h>
+#include "golden_text.h"
 
 enum { REGS = 128 };
-
-struct text {
-    char *at;
-    size_t left;
-};
-
-static void put(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void put(struct text *t, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    int length = vsnprintf(t->at, t->left, format, args);
-    va_end(args);
-    if (length < 0 || (size_t)length >= t->left) length = 0;
-    t->at += length;
-    t->left -= (size_t)length;
-}
 
 /* Random sign and mantissa, two random bits of exponent; then %d1, %d2: descriptors of A and B, 128-byte
  * swizzle, 8 rows every 1,024 bytes. */
