@@ -93,7 +93,7 @@ static void describe_map(const struct gemm_operand *o, int dtype, uint32_t box_c
         .box = {box_columns, box_rows, 1},
         .element_stride = {1, 1, 1},
         .swizzle = HEWN_TM_SWIZZLE_128B,
-        .l2 = HEWN_TM_L2_256B,
+        .l2 = HEWN_TM_L2_128B,
     };
 }
 
@@ -188,7 +188,7 @@ static void configure(hewn_gemm_plan *plan)
 
 /* ---- choosing and loading the kernel -- */
 
-/* Some targets' kernels do only part of the contract. */
+/* Some kernels do only part of the contract. */
 static int check_can(const struct hewn_gemm_kernel *k, const hewn_gemm_desc *d, hewn_error *err)
 {
     const char *lacking = NULL;
@@ -198,8 +198,8 @@ static int check_can(const struct hewn_gemm_kernel *k, const hewn_gemm_desc *d, 
     if (!(k->can & GEMM_CAN_FINISH) && d->act != HEWN_ACT_NONE) lacking = "act: activations";
     if (!(k->can & GEMM_CAN_FINISH) && d->with) lacking = "with: C, bias and scales";
     if (!lacking) return HEWN_OK;
-    return hewn_fail(err, HEWN_ERR_LIMIT, "%s: the kernels for %s do not have it", lacking,
-                     k->target);
+    return hewn_fail(err, HEWN_ERR_LIMIT, "%s: kernel %s for %s does not have it", lacking,
+                     k->variant, k->target);
 }
 
 enum { NAME = 48 };

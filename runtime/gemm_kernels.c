@@ -14,12 +14,13 @@
         .row_bytes = C##_ROW_BYTES, .stages = P##_STAGES, .pair_m = P##_PAIR_M,                 \
         .pair_n = P##_PAIR_N, .parts = P##_PARTS, .threads = C##_THREADS, .d_rows = C##_D_ROWS, \
         .dynamic_shared = P##_DYNAMIC_SHARED, .tmem_columns = C##_TMEM_COLUMNS,                 \
-        .ctas_per_sm = C##_CTAS_PER_SM, .raster_rows = P##_RASTER_ROWS, .can = C##_CAN          \
+        .ctas_per_sm = C##_CTAS_PER_SM, .raster_rows = P##_RASTER_ROWS, .can = P##_CAN          \
     }
 
 /* Of equal cost, the first: the one that needs no clusters comes behind those that share loads. */
 static const struct hewn_gemm_kernel kernels[] = {
     KERNEL("sm_90a", "pair", SM90A_GEMM, SM90A_GEMM_PAIR),
+    KERNEL("sm_90a", "wide", SM90A_GEMM, SM90A_GEMM_WIDE),
     KERNEL("sm_90a", "small", SM90A_GEMM, SM90A_GEMM_SMALL),
     KERNEL("sm_90a", "narrow", SM90A_GEMM, SM90A_GEMM_NARROW),
     KERNEL("sm_90a", "split", SM90A_GEMM, SM90A_GEMM_SPLIT),
@@ -68,7 +69,7 @@ uint32_t hewn_gemm_clusters(uint32_t sm_count, uint32_t cluster)
  * measured.
  */
 enum {
-    SM_BYTES = 52,
+    SM_BYTES = 44,
     L2_BYTES = 6000,
     MEMORY_BYTES = 2300,
     BESIDE = 48,
@@ -111,6 +112,8 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
         const struct hewn_gemm_kernel *k = &kernels[i];
         if (strcmp(k->target, target) != 0) continue;
         known = 1;
+        /* Only where there is no other: then the caller says what it lacks. */
+        int lacks = problem->in == 1 && !(k->can & GEMM_CAN_FP8);
         if (variant && strcmp(variant, k->variant) != 0) continue;
         for (uint32_t p = 1; p <= k->parts; p++) {
             uint32_t cluster = k->pair_m * k->pair_n * p;
@@ -118,7 +121,7 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
                 !hewn_gemm_clusters(sm_count, cluster) ||
                 ceil_div(problem->k, hewn_gemm_tile_k(k, problem->in)) < p)
                 continue;
-            uint64_t c = cost(k, p, problem, sm_count);
+            uint64_t c = lacks ? UINT64_MAX - 1 : cost(k, p, problem, sm_count);
             if (c >= least) continue;
             least = c;
             *out = (struct hewn_gemm_choice){k, p};

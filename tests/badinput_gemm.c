@@ -30,7 +30,7 @@ static void gemm_problem(hewn_context *context)
     BAD_GEMM(d.k = 1LL << 31, HEWN_ERR_LIMIT, "k: 2147483648 is more than 2147483647");
     BAD_GEMM(d.batch = -1, HEWN_ERR_ARGUMENT, "batch: -1 is not at least 1");
     BAD_GEMM((d.m = d.n = INT32_MAX, d.ldd = 1LL << 31), HEWN_ERR_LIMIT,
-             "m, n, batch: 8388608 x 8388608 tiles of 256 x 256, 1 times, are more than");
+             "m, n, batch: 8388608 x 5592406 tiles of 256 x 384, 1 times, are more than");
     BAD_GEMM(d.variant = "square", HEWN_ERR_ARGUMENT,
              "variant, parts: no kernel for sm_90a is called \"square\"");
     BAD_GEMM((d.variant = "pair", d.parts = 2), HEWN_ERR_ARGUMENT,
@@ -61,6 +61,8 @@ static void gemm_problem(hewn_context *context)
              "major_b: HEWN_MAJOR_MN, but e5m2 inputs are K-major");
     BAD_GEMM(d.accumulate = 2, HEWN_ERR_ARGUMENT, "accumulate: 2 is neither HEWN_ACCUMULATE_FULL");
     BAD_GEMM((d.in = HEWN_E4M3, d.parts = 2), HEWN_ERR_ARGUMENT, "takes 2 parts of K here");
+    BAD_GEMM((d.in = HEWN_E4M3, d.variant = "wide"), HEWN_ERR_LIMIT,
+             "in: 8-bit inputs: kernel wide for sm_90a does not have it");
     BAD_GEMM(d.out = HEWN_E4M3, HEWN_ERR_ARGUMENT, "out: dtype 3 (e4m3) is none of f32, f16, bf16");
 }
 
@@ -269,11 +271,11 @@ static void gemm_columns(hewn_context *context)
 static void gemm_blackwell(hewn_context *context)
 {
     BAD_GEMM((d.major_a = 1, d.m = 104), HEWN_ERR_LIMIT,
-             "major_a: MN-major A: the kernels for sm_100f do not have it");
-    BAD_GEMM(d.major_b = 1, HEWN_ERR_LIMIT, "major_b: MN-major B: the kernels for sm_100f");
-    BAD_GEMM(d.in = HEWN_E4M3, HEWN_ERR_LIMIT, "in: 8-bit inputs: the kernels for sm_100f");
-    BAD_GEMM(d.act = HEWN_ACT_RELU, HEWN_ERR_LIMIT, "act: activations: the kernels for sm_100f");
-    BAD_GEMM(d.with = HEWN_GEMM_BIAS, HEWN_ERR_LIMIT, "with: C, bias and scales: the kernels for");
+             "major_a: MN-major A: kernel plain for sm_100f does not have it");
+    BAD_GEMM(d.major_b = 1, HEWN_ERR_LIMIT, "major_b: MN-major B: kernel plain for sm_100f");
+    BAD_GEMM(d.in = HEWN_E4M3, HEWN_ERR_LIMIT, "in: 8-bit inputs: kernel plain for sm_100f");
+    BAD_GEMM(d.act = HEWN_ACT_RELU, HEWN_ERR_LIMIT, "act: activations: kernel plain for sm_100f");
+    BAD_GEMM(d.with = HEWN_GEMM_BIAS, HEWN_ERR_LIMIT, "with: C, bias and scales: kernel plain for");
     hewn_gemm_desc d = good_gemm();
     hewn_gemm_plan *plan = NULL;
     hewn_gemm_args a = good_args();

@@ -2,7 +2,7 @@
  * Speed, as ratios against a named peer in the same run.
  *
  *   bench [--out FOLDER] [--attention-peer FILE] [--only SECTION] [--launches] [--sweep]
- *         [MxNxK[:VARIANT/PARTS]]…
+ *         [[e4m3:|e4m3-fast:]MxNxK[:VARIANT/PARTS]]…
  *
  * On a GPU: the tensor cores' ceiling, products beside cuBLASLt, attention beside cuDNN, what plans and
  * runs cost the host; tables in FOLDER (bench_report.h). --only: ceiling, gemm,
@@ -60,7 +60,8 @@ static bool has(int argc, char **argv, const char *name)
 static bool is_product(const char *text)
 {
     long long m, n, k;
-    return sscanf(text, "%lldx%lldx%lld", &m, &n, &k) == 3;
+    const char *colon = strncmp(text, "e4m3", 4) ? NULL : strchr(text, ':');
+    return sscanf(colon ? colon + 1 : text, "%lldx%lldx%lld", &m, &n, &k) == 3;
 }
 
 static int bench_gpu(struct bench *b, const char *only, const char *out, int argc, char **argv)

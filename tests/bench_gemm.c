@@ -418,21 +418,35 @@ static bool begin(struct bench *b, struct timing *t)
     return true;
 }
 
+/* What may stand before a product's name. */
+static const struct {
+    const char *prefix, *section;
+    int in;
+    bool fast;
+} forms[] = {{"", "gemm bf16", HEWN_BF16, false},
+             {"e4m3:", "gemm e4m3", HEWN_E4M3, false},
+             {"e4m3-fast:", "gemm e4m3, fast sums", HEWN_E4M3, true}};
+enum { FORMS = sizeof forms / sizeof forms[0] };
+
 void bench_gemm_named(struct bench *b, const char *name)
 {
-    struct problem p = {.in = HEWN_BF16};
+    struct problem p = {0};
     struct timing t = {0};
-    struct contest c = {.bench = b, .timing = &t, .problem = &p, .section = "gemm bf16"};
+    struct contest c = {.bench = b, .timing = &t, .problem = &p};
     struct rng r = {test_seed()};
     long long m, n, k;
     char variant[16] = "";
     unsigned parts = 0;
     hewn_error err = {0};
-    if (sscanf(name, "%lldx%lldx%lld:%15[a-z0-9]/%u", &m, &n, &k, variant, &parts) < 3) {
-        fprintf(stderr, "bench: %s is not MxNxK[:VARIANT/PARTS]\n", name);
+    size_t form = FORMS - 1;
+    while (form && strncmp(name, forms[form].prefix, strlen(forms[form].prefix)) != 0) form--;
+    c.section = forms[form].section;
+    if (sscanf(name + strlen(forms[form].prefix), "%lldx%lldx%lld:%15[a-z0-9]/%u", &m, &n, &k,
+               variant, &parts) < 3) {
+        fprintf(stderr, "bench: %s is not [e4m3:|e4m3-fast:]MxNxK[:VARIANT/PARTS]\n", name);
         return;
     }
-    p.m = m, p.n = n, p.k = k;
+    p.m = m, p.n = n, p.k = k, p.in = forms[form].in, p.fast = forms[form].fast;
     if (begin(b, &t)) bench_shape(&c, &r, variant[0] ? variant : NULL, parts, &err);
     if (err.status) fprintf(stderr, "plan: %s\n", err.message);
 }
@@ -441,7 +455,6 @@ void bench_gemm(struct bench *b)
 {
     struct timing t = {0};
     if (!begin(b, &t)) return;
-    bench_form(b, &t, "gemm bf16", HEWN_BF16, false);
-    bench_form(b, &t, "gemm e4m3", HEWN_E4M3, false);
-    bench_form(b, &t, "gemm e4m3, fast sums", HEWN_E4M3, true);
+    for (size_t i = 0; i < FORMS; i++)
+        bench_form(b, &t, forms[i].section, forms[i].in, forms[i].fast);
 }

@@ -294,12 +294,13 @@ static const struct kernel_choice {
 } hopper_choices[] = {{"plain", 1}, {"pair", 1},  {"small", 1}, {"narrow", 1}, {"split", 1},
                       {"split", 2}, {"split", 3}, {"split", 4}, {"split", 5},  {"split", 7},
                       {"split", 8}, {"flat", 1},  {"flat", 2},  {"flat", 3},   {"flat", 4},
-                      {"flat", 6},  {"flat", 8}};
+                      {"flat", 6},  {"flat", 8},  {"wide", 1}};
 static const int64_t choice_shapes[][3] = {{128, 256, 512},  {1, 1, 520},      {65, 129, 1000},
                                            {257, 513, 576},  {300, 1030, 700}, {16, 2056, 640},
                                            {1025, 136, 512}, {129, 255, 1100}};
 enum {
-    CHOICES = sizeof hopper_choices / sizeof hopper_choices[0],
+    /* the last one's kernel has no 8-bit inputs */
+    CHOICES = sizeof hopper_choices / sizeof hopper_choices[0] - 1,
     CHOICE_SHAPES = sizeof choice_shapes / sizeof choice_shapes[0]
 };
 
@@ -497,6 +498,11 @@ int main(int argc, char **argv)
     for (int i = 0; dev.info.cc_major == 9 && i < FULL_CASES; i++) {
         struct gemm_case g = {.alpha = 1, .finish = ""};
         random_case_full(&g, &r);
+        maybe_run(&dev, &g);
+    }
+    for (int i = 0; dev.info.cc_major == 9 && i < 2 * CHOICE_SHAPES; i++) {
+        struct gemm_case g = {.alpha = 1, .finish = ""};
+        (i < CHOICE_SHAPES ? choice_case : choice_case_full)(&g, CHOICES, i % CHOICE_SHAPES);
         maybe_run(&dev, &g);
     }
     digest_end();

@@ -2,12 +2,13 @@
  * The plans of the sm_90a GEMM: tiles, rings, shared memory, threads. #defines only, included by
  * gemm.ptx, by the runtime and by tools/mod. Bytes unless a name says otherwise.
  *
- * One text, six variants: -DVARIANT=name picks the numbers SM90A_GEMM_<NAME>_*; plain's have no
+ * One text, seven variants: -DVARIANT=name picks the numbers SM90A_GEMM_<NAME>_*; plain's have no
  * name. Numbers without a variant's name that stand in the first section hold for all.
  *
  *   variant | a CTA's tile | in a cluster                              | for
  *   plain   | 128 x 256    | one CTA                                   | drivers without clusters
  *   pair    | 128 x 256    | two, one below the other: half of B each  | large products
+ *   wide    | 256 x 192    | two, side by side: half of A each         | the largest, 16-bit inputs
  *   small   | 128 x 128    | two, side by side: half of A each         | smaller ones
  *   narrow  | 128 x  64    | two, side by side: half of A each         | still smaller ones
  *   split   | 128 x  64    | parts of K                                | few tiles, long K
@@ -44,8 +45,6 @@
 
 #define SM90A_GEMM_TMEM_COLUMNS 0
 
-#define SM90A_GEMM_CAN (GEMM_CAN_MN | GEMM_CAN_FINISH | GEMM_CAN_FP8)
-
 /* Grid: min(tiles, SMs * CTAS_PER_SM) CTAs, each walking tiles ctaid, ctaid + grid, ...; clusters
  * likewise, with the tiles of their CTAs together for a tile. */
 #define SM90A_GEMM_CTAS_PER_SM 1
@@ -62,6 +61,7 @@
 
 /* ---- plain ---- */
 
+#define SM90A_GEMM_CAN            (GEMM_CAN_MN | GEMM_CAN_FINISH | GEMM_CAN_FP8)
 #define SM90A_GEMM_TILE_M         128
 #define SM90A_GEMM_TILE_N         256
 #define SM90A_GEMM_GROUP_M        64
@@ -69,21 +69,22 @@
 #define SM90A_GEMM_PAIR_M         1
 #define SM90A_GEMM_PAIR_N         1
 #define SM90A_GEMM_PARTS          1
-#define SM90A_GEMM_D_BUFFERS      4
-#define SM90A_GEMM_STAGES         3
+#define SM90A_GEMM_D_BUFFERS      2
+#define SM90A_GEMM_STAGES         4
 #define SM90A_GEMM_A_BYTES        16384  /* TILE_M * TILE_K * 2 */
 #define SM90A_GEMM_B_BYTES        32768  /* TILE_N * TILE_K * 2 */
 #define SM90A_GEMM_STAGE_BYTES    49152  /* A_BYTES + B_BYTES: what one FULL phase waits for */
 #define SM90A_GEMM_RING_A         0
-#define SM90A_GEMM_RING_B         49152  /* RING_A + STAGES * A_BYTES */
-#define SM90A_GEMM_STAGE_D        147456 /* RING_B + STAGES * B_BYTES */
-#define SM90A_GEMM_PLACE          212992 /* STAGE_D + 8 warps * D_BUFFERS * D_BYTES */
-#define SM90A_GEMM_DYNAMIC_SHARED 213040 /* PLACE + STAGES * PLACE_BYTES */
+#define SM90A_GEMM_RING_B         65536  /* RING_A + STAGES * A_BYTES */
+#define SM90A_GEMM_STAGE_D        196608 /* RING_B + STAGES * B_BYTES */
+#define SM90A_GEMM_PLACE          229376 /* STAGE_D + 8 warps * D_BUFFERS * D_BYTES */
+#define SM90A_GEMM_DYNAMIC_SHARED 229440 /* PLACE + STAGES * PLACE_BYTES */
 /* 16 x 8.25 tiles of one wave on 132 SMs cover about 2048 x 2112 of D, the squarest in L2. */
 #define SM90A_GEMM_RASTER_ROWS 16
 
 /* ---- pair ---- */
 
+#define SM90A_GEMM_PAIR_CAN            SM90A_GEMM_CAN
 #define SM90A_GEMM_PAIR_TILE_M         128
 #define SM90A_GEMM_PAIR_TILE_N         256
 #define SM90A_GEMM_PAIR_GROUP_M        64
@@ -91,20 +92,44 @@
 #define SM90A_GEMM_PAIR_PAIR_M         2
 #define SM90A_GEMM_PAIR_PAIR_N         1
 #define SM90A_GEMM_PAIR_PARTS          1
-#define SM90A_GEMM_PAIR_D_BUFFERS      4
-#define SM90A_GEMM_PAIR_STAGES         3
+#define SM90A_GEMM_PAIR_D_BUFFERS      2
+#define SM90A_GEMM_PAIR_STAGES         4
 #define SM90A_GEMM_PAIR_A_BYTES        16384
 #define SM90A_GEMM_PAIR_B_BYTES        32768
 #define SM90A_GEMM_PAIR_STAGE_BYTES    49152
 #define SM90A_GEMM_PAIR_RING_A         0
-#define SM90A_GEMM_PAIR_RING_B         49152
-#define SM90A_GEMM_PAIR_STAGE_D        147456
-#define SM90A_GEMM_PAIR_PLACE          212992
-#define SM90A_GEMM_PAIR_DYNAMIC_SHARED 213040
+#define SM90A_GEMM_PAIR_RING_B         65536
+#define SM90A_GEMM_PAIR_STAGE_D        196608
+#define SM90A_GEMM_PAIR_PLACE          229376
+#define SM90A_GEMM_PAIR_DYNAMIC_SHARED 229440
 #define SM90A_GEMM_PAIR_RASTER_ROWS    8 /* 8 x 8.25 tiles of 256 x 256 */
+
+/* ---- wide ---- */
+
+/* Sums of 192 registers leave no room for those that are promoted. */
+#define SM90A_GEMM_WIDE_CAN            (GEMM_CAN_MN | GEMM_CAN_FINISH)
+#define SM90A_GEMM_WIDE_TILE_M         256
+#define SM90A_GEMM_WIDE_TILE_N         192
+#define SM90A_GEMM_WIDE_GROUP_M        128
+#define SM90A_GEMM_WIDE_GROUP_N        192
+#define SM90A_GEMM_WIDE_PAIR_M         1
+#define SM90A_GEMM_WIDE_PAIR_N         2
+#define SM90A_GEMM_WIDE_PARTS          1
+#define SM90A_GEMM_WIDE_D_BUFFERS      3
+#define SM90A_GEMM_WIDE_STAGES         3
+#define SM90A_GEMM_WIDE_A_BYTES        32768
+#define SM90A_GEMM_WIDE_B_BYTES        24576
+#define SM90A_GEMM_WIDE_STAGE_BYTES    57344
+#define SM90A_GEMM_WIDE_RING_A         0
+#define SM90A_GEMM_WIDE_RING_B         98304
+#define SM90A_GEMM_WIDE_STAGE_D        172032
+#define SM90A_GEMM_WIDE_PLACE          221184
+#define SM90A_GEMM_WIDE_DYNAMIC_SHARED 221232
+#define SM90A_GEMM_WIDE_RASTER_ROWS    8 /* 8 x 8.25 tiles of 256 x 384 */
 
 /* ---- small ---- */
 
+#define SM90A_GEMM_SMALL_CAN            SM90A_GEMM_CAN
 #define SM90A_GEMM_SMALL_TILE_M         128
 #define SM90A_GEMM_SMALL_TILE_N         128
 #define SM90A_GEMM_SMALL_GROUP_M        64
@@ -126,6 +151,7 @@
 
 /* ---- narrow ---- */
 
+#define SM90A_GEMM_NARROW_CAN            SM90A_GEMM_CAN
 #define SM90A_GEMM_NARROW_TILE_M         128
 #define SM90A_GEMM_NARROW_TILE_N         64
 #define SM90A_GEMM_NARROW_GROUP_M        64
@@ -147,6 +173,7 @@
 
 /* ---- split ---- */
 
+#define SM90A_GEMM_SPLIT_CAN            SM90A_GEMM_CAN
 #define SM90A_GEMM_SPLIT_TILE_M         128
 #define SM90A_GEMM_SPLIT_TILE_N         64
 #define SM90A_GEMM_SPLIT_GROUP_M        64
@@ -167,6 +194,7 @@
 
 /* ---- flat ---- */
 
+#define SM90A_GEMM_FLAT_CAN            SM90A_GEMM_CAN
 #define SM90A_GEMM_FLAT_TILE_M         64
 #define SM90A_GEMM_FLAT_TILE_N         128
 #define SM90A_GEMM_FLAT_GROUP_M        64
@@ -189,6 +217,7 @@
 
 #define SM90A_GEMM_PLAN_plain(name) SM90A_GEMM_##name
 #define SM90A_GEMM_PLAN_pair(name)  SM90A_GEMM_PAIR_##name
+#define SM90A_GEMM_PLAN_wide(name)  SM90A_GEMM_WIDE_##name
 #define SM90A_GEMM_PLAN_small(name) SM90A_GEMM_SMALL_##name
 #define SM90A_GEMM_PLAN_narrow(name) SM90A_GEMM_NARROW_##name
 #define SM90A_GEMM_PLAN_split(name) SM90A_GEMM_SPLIT_##name

@@ -31,15 +31,16 @@ _Static_assert(sizeof scalars / sizeof *scalars == GEMM_SCALAR_COUNT + 1, "GEMM_
 
 #define RING_END(p) (p##_RING_B + p##_STAGES * p##_B_BYTES)
 
-/* Two consumer warpgroups of 64 rows share the tile, behind one another or side by side. */
-#define CHECK_HOPPER(p)                                                                           \
-    CHECK_PLAN(SM90A_GEMM, p);                                                                    \
-    _Static_assert(p##_GROUP_M == 64 && 2 * p##_GROUP_M * p##_GROUP_N == p##_TILE_M * p##_TILE_N, \
-                   "GROUP_M, GROUP_N");                                                           \
-    _Static_assert(p##_PAIR_M * p##_PAIR_N <= 2 && p##_PAIR_M * p##_PAIR_N * p##_PARTS <= 8,      \
-                   "a portable cluster has at most 8 CTAs");                                      \
-    _Static_assert(32 * p##_STAGES <= SM90A_GEMM_THREADS, "a warp makes a stage's barriers");     \
-    _Static_assert(p##_DYNAMIC_SHARED == p##_PLACE + p##_STAGES * SM90A_GEMM_PLACE_BYTES,         \
+/* Two consumer warpgroups of one or two blocks of 64 rows share the tile, behind one another or side by side. */
+#define CHECK_HOPPER(p)                                                                       \
+    CHECK_PLAN(SM90A_GEMM, p);                                                                \
+    _Static_assert(p##_GROUP_M % 64 == 0 &&                                                   \
+                       2 * p##_GROUP_M * p##_GROUP_N == p##_TILE_M * p##_TILE_N,              \
+                   "GROUP_M, GROUP_N");                                                       \
+    _Static_assert(p##_PAIR_M * p##_PAIR_N <= 2 && p##_PAIR_M * p##_PAIR_N * p##_PARTS <= 8,  \
+                   "a portable cluster has at most 8 CTAs");                                  \
+    _Static_assert(32 * p##_STAGES <= SM90A_GEMM_THREADS, "a warp makes a stage's barriers"); \
+    _Static_assert(p##_DYNAMIC_SHARED == p##_PLACE + p##_STAGES * SM90A_GEMM_PLACE_BYTES,     \
                    "DYNAMIC_SHARED")
 #define CHECK_WHOLE(p)                                                                    \
     CHECK_HOPPER(p);                                                                      \
@@ -57,6 +58,7 @@ _Static_assert(sizeof scalars / sizeof *scalars == GEMM_SCALAR_COUNT + 1, "GEMM_
 
 CHECK_WHOLE(SM90A_GEMM);
 CHECK_WHOLE(SM90A_GEMM_PAIR);
+CHECK_WHOLE(SM90A_GEMM_WIDE);
 CHECK_WHOLE(SM90A_GEMM_SMALL);
 CHECK_WHOLE(SM90A_GEMM_NARROW);
 CHECK_PARTS(SM90A_GEMM_SPLIT);
@@ -88,7 +90,7 @@ _Static_assert(SM100F_GEMM_ACC_COLUMNS == SM100F_GEMM_TILE_N, "one fp32 column a
     static const struct plan_range t##_tmem[] = PLAN_RANGES(c##_TMEM(PLAN_TMEM));   \
     static const struct gemm_shape t##_shape = {                                    \
         p##_TILE_M, p##_TILE_N, c##_ROW_BYTES,   p##_PAIR_M, p##_PAIR_N,            \
-        p##_PARTS,  p##_STAGES, p##_RASTER_ROWS, c##_D_ROWS, c##_CAN,               \
+        p##_PARTS,  p##_STAGES, p##_RASTER_ROWS, c##_D_ROWS, p##_CAN,               \
     };
 #define TABLES(p, t)                                                                             \
     TABLES_OF(p, p, t)                                                                           \
@@ -105,6 +107,7 @@ _Static_assert(SM100F_GEMM_ACC_COLUMNS == SM100F_GEMM_TILE_N, "one fp32 column a
 
 TABLES_HOPPER(SM90A_GEMM, sm_90a, WHOLE)
 TABLES_HOPPER(SM90A_GEMM_PAIR, sm_90a_pair, WHOLE)
+TABLES_HOPPER(SM90A_GEMM_WIDE, sm_90a_wide, WHOLE)
 TABLES_HOPPER(SM90A_GEMM_SMALL, sm_90a_small, WHOLE)
 TABLES_HOPPER(SM90A_GEMM_NARROW, sm_90a_narrow, WHOLE)
 TABLES_HOPPER(SM90A_GEMM_SPLIT, sm_90a_split, PARTS)
@@ -128,6 +131,7 @@ static const struct {
     struct plan plan;
 } gemm_plans[] = {PLAN(SM90A_GEMM, SM90A_GEMM, sm_90a, "sm_90a", ""),
                   PLAN(SM90A_GEMM, SM90A_GEMM_PAIR, sm_90a_pair, "sm_90a", "pair"),
+                  PLAN(SM90A_GEMM, SM90A_GEMM_WIDE, sm_90a_wide, "sm_90a", "wide"),
                   PLAN(SM90A_GEMM, SM90A_GEMM_SMALL, sm_90a_small, "sm_90a", "small"),
                   PLAN(SM90A_GEMM, SM90A_GEMM_NARROW, sm_90a_narrow, "sm_90a", "narrow"),
                   PLAN(SM90A_GEMM, SM90A_GEMM_SPLIT, sm_90a_split, "sm_90a", "split"),
