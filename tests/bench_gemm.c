@@ -330,9 +330,9 @@ static void compare(const struct contest *c, size_t step)
 static const struct {
     const char *variant;
     uint32_t parts;
-} choices[] = {{"plain", 1}, {"pair", 1},  {"small", 1}, {"narrow", 1}, {"split", 1}, {"split", 2},
-               {"split", 3}, {"split", 4}, {"split", 5}, {"split", 7},  {"split", 8}, {"flat", 1},
-               {"flat", 2},  {"flat", 3},  {"flat", 4},  {"flat", 6},   {"flat", 8}};
+} choices[] = {{"plain", 1}, {"pair", 1},  {"wide", 1},  {"small", 1}, {"narrow", 1}, {"split", 1},
+               {"split", 2}, {"split", 3}, {"split", 4}, {"split", 5}, {"split", 7},  {"split", 8},
+               {"flat", 1},  {"flat", 2},  {"flat", 3},  {"flat", 4},  {"flat", 6},   {"flat", 8}};
 
 static void sweep(const struct contest *c)
 {

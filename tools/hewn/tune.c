@@ -174,7 +174,8 @@ static int try_choice(const struct tune *t, const struct tuned *p, struct choice
 {
     hewn_error err = {0};
     hewn_gemm_plan *plan = plan_choice(t, p, c.variant, c.parts, &err);
-    if (!plan && err.status != HEWN_ERR_ARGUMENT && err.status != HEWN_ERR_NO_MODULE)
+    if (!plan && err.status != HEWN_ERR_ARGUMENT && err.status != HEWN_ERR_LIMIT &&
+        err.status != HEWN_ERR_NO_MODULE)
         return cli_fail("%s", err.message);
     if (!plan) return 0;
     if (isatty(STDERR_FILENO))
