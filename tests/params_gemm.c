@@ -68,7 +68,7 @@ static void run(const hewn_gemm_desc *desc, const hewn_gemm_args *args,
     check_scalars("kernel", kernel, GEMM_SCALAR_COUNT, scalars);
     for (int i = 0; want && i < MAPS; i++)
         check_map(names[i], &maps[i], &want[i], map_dtype(i == 2 ? desc->out : desc->in),
-                  HEWN_TM_L2_256B);
+                  HEWN_TM_L2_128B);
     hewn_gemm_plan_destroy(plan);
     hewn_detach(context);
     hewn_driver_close(driver);
