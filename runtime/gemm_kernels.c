@@ -56,8 +56,8 @@ uint32_t hewn_gemm_clusters(uint32_t sm_count, uint32_t cluster)
  * Cost in SM cycles, fitted to an H200 and 16-bit inputs; only the order matters, and other targets have
  * one variant. With clusters of pair * parts CTAs, `tiles` of a pair's size, and
  *     waves = ceil(tiles / clusters that fit),  blocks = ceil(k_blocks / parts):
- *   multiply = tile_m * tile_n * row_bytes / 4096 + BESIDE  a k-block on the tensor cores, which take
- *                                                           32 bytes of a row a step, whatever the dtype
+ *   multiply = tile_m * tile_n * row_bytes / 4096           a k-block on the tensor cores, which take 32
+ *              + BESIDE * (tile_m / 128, rounded up)        bytes of a row a step, whatever the dtype
  *   inbound  = bytes of a k-block / SM_BYTES                a k-block into an SM
  *   memory   = (A + B + D) / MEMORY_BYTES                   everything once from memory
  *   l2       = what all CTAs load, halves of pairs once, / L2_BYTES
@@ -90,7 +90,7 @@ static uint64_t cost(const struct hewn_gemm_kernel *k, uint32_t parts,
                      ceil_div(p->n, (uint64_t)k->tile_n * k->pair_n) * p->batch;
     uint64_t waves = ceil_div(tiles, hewn_gemm_clusters(sm_count, (uint32_t)pair * parts));
     uint64_t k_blocks = ceil_div(p->k, hewn_gemm_tile_k(k, p->in)), row = k->row_bytes;
-    uint64_t multiply = area * row / 4096 + BESIDE;
+    uint64_t multiply = area * row / 4096 + BESIDE * ceil_div(k->tile_m, 128);
     uint64_t inbound = (k->tile_m + k->tile_n) * row / SM_BYTES;
     uint64_t once =
         (p->batch_a * p->m + p->batch_b * p->n) * p->k * p->in + p->batch * p->m * p->n * p->out;

@@ -69,16 +69,16 @@
 #define SM90A_GEMM_PAIR_M         1
 #define SM90A_GEMM_PAIR_N         1
 #define SM90A_GEMM_PARTS          1
-#define SM90A_GEMM_D_BUFFERS      4
-#define SM90A_GEMM_STAGES         3
+#define SM90A_GEMM_D_BUFFERS      2
+#define SM90A_GEMM_STAGES         4
 #define SM90A_GEMM_A_BYTES        16384  /* TILE_M * TILE_K * 2 */
 #define SM90A_GEMM_B_BYTES        32768  /* TILE_N * TILE_K * 2 */
 #define SM90A_GEMM_STAGE_BYTES    49152  /* A_BYTES + B_BYTES: what one FULL phase waits for */
 #define SM90A_GEMM_RING_A         0
-#define SM90A_GEMM_RING_B         49152  /* RING_A + STAGES * A_BYTES */
-#define SM90A_GEMM_STAGE_D        147456 /* RING_B + STAGES * B_BYTES */
-#define SM90A_GEMM_PLACE          212992 /* STAGE_D + 8 warps * D_BUFFERS * D_BYTES */
-#define SM90A_GEMM_DYNAMIC_SHARED 213040 /* PLACE + STAGES * PLACE_BYTES */
+#define SM90A_GEMM_RING_B         65536  /* RING_A + STAGES * A_BYTES */
+#define SM90A_GEMM_STAGE_D        196608 /* RING_B + STAGES * B_BYTES */
+#define SM90A_GEMM_PLACE          229376 /* STAGE_D + 8 warps * D_BUFFERS * D_BYTES */
+#define SM90A_GEMM_DYNAMIC_SHARED 229440 /* PLACE + STAGES * PLACE_BYTES */
 /* 16 x 8.25 tiles of one wave on 132 SMs cover about 2048 x 2112 of D, the squarest in L2. */
 #define SM90A_GEMM_RASTER_ROWS 16
 
@@ -92,16 +92,16 @@
 #define SM90A_GEMM_PAIR_PAIR_M         2
 #define SM90A_GEMM_PAIR_PAIR_N         1
 #define SM90A_GEMM_PAIR_PARTS          1
-#define SM90A_GEMM_PAIR_D_BUFFERS      4
-#define SM90A_GEMM_PAIR_STAGES         3
+#define SM90A_GEMM_PAIR_D_BUFFERS      2
+#define SM90A_GEMM_PAIR_STAGES         4
 #define SM90A_GEMM_PAIR_A_BYTES        16384
 #define SM90A_GEMM_PAIR_B_BYTES        32768
 #define SM90A_GEMM_PAIR_STAGE_BYTES    49152
 #define SM90A_GEMM_PAIR_RING_A         0
-#define SM90A_GEMM_PAIR_RING_B         49152
-#define SM90A_GEMM_PAIR_STAGE_D        147456
-#define SM90A_GEMM_PAIR_PLACE          212992
-#define SM90A_GEMM_PAIR_DYNAMIC_SHARED 213040
+#define SM90A_GEMM_PAIR_RING_B         65536
+#define SM90A_GEMM_PAIR_STAGE_D        196608
+#define SM90A_GEMM_PAIR_PLACE          229376
+#define SM90A_GEMM_PAIR_DYNAMIC_SHARED 229440
 #define SM90A_GEMM_PAIR_RASTER_ROWS    8 /* 8 x 8.25 tiles of 256 x 256 */
 
 /* ---- wide ---- */
