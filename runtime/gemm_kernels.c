@@ -112,7 +112,6 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
         const struct hewn_gemm_kernel *k = &kernels[i];
         if (strcmp(k->target, target) != 0) continue;
         known = 1;
-        /* Only where there is no other: then the caller says what it lacks. */
         int lacks = problem->in == 1 && !(k->can & GEMM_CAN_FP8);
         if (variant && strcmp(variant, k->variant) != 0) continue;
         for (uint32_t p = 1; p <= k->parts; p++) {
@@ -121,6 +120,7 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
                 !hewn_gemm_clusters(sm_count, cluster) ||
                 ceil_div(problem->k, hewn_gemm_tile_k(k, problem->in)) < p)
                 continue;
+            /* One that lacks something only where there is no other: then the caller says what. */
             uint64_t c = lacks ? UINT64_MAX - 1 : cost(k, p, problem, sm_count);
             if (c >= least) continue;
             least = c;

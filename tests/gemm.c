@@ -299,8 +299,9 @@ static const int64_t choice_shapes[][3] = {{128, 256, 512},  {1, 1, 520},      {
                                            {257, 513, 576},  {300, 1030, 700}, {16, 2056, 640},
                                            {1025, 136, 512}, {129, 255, 1100}};
 enum {
-    /* the last one's kernel has no 8-bit inputs */
-    CHOICES = sizeof hopper_choices / sizeof hopper_choices[0] - 1,
+    WIDE =
+        sizeof hopper_choices / sizeof hopper_choices[0] - 1, /* its kernel has no 8-bit inputs */
+    CHOICES = WIDE,
     CHOICE_SHAPES = sizeof choice_shapes / sizeof choice_shapes[0]
 };
 
@@ -327,6 +328,25 @@ static void choice_case_full(struct gemm_case *g, int choice, int shape)
     set_layout(&g->desc, shape % 3, shape % 2, (choice + shape) % 3);
     set_finish(g, (choice * 7 + shape * 4) % FINISHES, shape % 4);
 }
+
+/* Tiles of one, two and three k-blocks, several a cluster, in the kernels that store one tile while they
+ * multiply the next; some warps' rows lie below D. */
+static void short_case(struct gemm_case *g, int index)
+{
+    static const char *const variants[] = {"plain", "pair", "wide"};
+    static const int64_t shapes[][3] = {
+        {640, 1000, 8}, {300, 1541, 65}, {1030, 400, 64}, {257, 769, 130}};
+    const int64_t *s = shapes[index % 4];
+    g->desc.m = s[0], g->desc.n = s[1], g->desc.k = s[2];
+    g->desc.variant = variants[index / 4];
+    g->desc.parts = 1;
+    g->desc.batch = 1 + index % 2;
+    g->desc.in = HEWN_BF16;
+    g->desc.out = index % 3 ? HEWN_BF16 : HEWN_F16;
+    g->pattern = UNIFORM;
+    set_layout(&g->desc, index % 3, 0, index % 2);
+}
+enum { SHORT_CASES = 3 * 4 };
 
 /* The same of 8-bit inputs, k twice as long for as many k-blocks. */
 static void choice_case_8(struct gemm_case *g, int choice, int shape)
@@ -502,7 +522,12 @@ int main(int argc, char **argv)
     }
     for (int i = 0; dev.info.cc_major == 9 && i < 2 * CHOICE_SHAPES; i++) {
         struct gemm_case g = {.alpha = 1, .finish = ""};
-        (i < CHOICE_SHAPES ? choice_case : choice_case_full)(&g, CHOICES, i % CHOICE_SHAPES);
+        (i < CHOICE_SHAPES ? choice_case : choice_case_full)(&g, WIDE, i % CHOICE_SHAPES);
+        maybe_run(&dev, &g);
+    }
+    for (int i = 0; dev.info.cc_major == 9 && i < SHORT_CASES; i++) {
+        struct gemm_case g = {.alpha = 1, .finish = ""};
+        short_case(&g, i);
         maybe_run(&dev, &g);
     }
     digest_end();

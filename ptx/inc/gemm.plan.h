@@ -89,7 +89,7 @@
 #define GEMM_FINISH_GELU     0x20
 #define GEMM_FINISH_SILU     0x30
 
-/* Bits of a target's CAN, what its kernels do beyond sums of 16-bit K-major operands: MN-major ones,
+/* Bits of a kernel's CAN, what it does beyond sums of 16-bit K-major operands: MN-major ones,
  * `finish`, 8-bit ones. */
 #define GEMM_CAN_MN     1
 #define GEMM_CAN_FINISH 2

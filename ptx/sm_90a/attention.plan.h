@@ -23,9 +23,9 @@
 #define SM90A_ATTENTION_V_HALVES(v)    1
 
 /* The ring: slots of UNITS units of 16 KB. A unit of K is 128 keys of 64 columns, a unit of V
- * V_KEYS keys of all columns in boxes of 64 columns (of 256 columns, the whole slot: a box of V is
- * not smaller than 8 KB): as many of either a block as the head dimension has 64s. Two units a slot
- * where both counts are even: a wait costs a consumer some 100 cycles. */
+ * V_KEYS keys of all columns in boxes of 64 columns, of 256 columns a whole slot (a box of V is not
+ * smaller than 8 KB). A block has as many 16 KB of either as the head dimension has 64s: K_UNITS,
+ * V_UNITS. Two a slot where both counts are even: a wait costs a consumer some 100 cycles. */
 #define SM90A_ATTENTION_UNIT_BYTES  16384
 #define SM90A_ATTENTION_UNITS(qk)   ((qk) % 128 ? 1 : 2)
 #define SM90A_ATTENTION_K_UNITS(qk) ((qk) / 64)

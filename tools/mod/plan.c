@@ -31,10 +31,11 @@ _Static_assert(sizeof scalars / sizeof *scalars == GEMM_SCALAR_COUNT + 1, "GEMM_
 
 #define RING_END(p) (p##_RING_B + p##_STAGES * p##_B_BYTES)
 
-/* Two consumer warpgroups of one or two blocks of 64 rows share the tile, behind one another or side by side. */
+/* Two consumer warpgroups of one or two blocks of 64 rows share the tile, behind one another or side by
+ * side. */
 #define CHECK_HOPPER(p)                                                                       \
     CHECK_PLAN(SM90A_GEMM, p);                                                                \
-    _Static_assert(p##_GROUP_M % 64 == 0 &&                                                   \
+    _Static_assert((p##_GROUP_M == 64 || p##_GROUP_M == 128) &&                               \
                        2 * p##_GROUP_M * p##_GROUP_N == p##_TILE_M * p##_TILE_N,              \
                    "GROUP_M, GROUP_N");                                                       \
     _Static_assert(p##_PAIR_M * p##_PAIR_N <= 2 && p##_PAIR_M * p##_PAIR_N * p##_PARTS <= 8,  \
@@ -42,11 +43,13 @@ _Static_assert(sizeof scalars / sizeof *scalars == GEMM_SCALAR_COUNT + 1, "GEMM_
     _Static_assert(32 * p##_STAGES <= SM90A_GEMM_THREADS, "a warp makes a stage's barriers"); \
     _Static_assert(p##_DYNAMIC_SHARED == p##_PLACE + p##_STAGES * SM90A_GEMM_PLACE_BYTES,     \
                    "DYNAMIC_SHARED")
-#define CHECK_WHOLE(p)                                                                    \
-    CHECK_HOPPER(p);                                                                      \
-    _Static_assert(p##_STAGE_D == RING_END(p), "STAGE_D");                                \
-    _Static_assert(p##_PLACE == p##_STAGE_D + SM90A_GEMM_CONSUMER_WARPS * p##_D_BUFFERS * \
-                                                  SM90A_GEMM_D_BYTES,                     \
+#define CHECK_WHOLE(p)                                                                             \
+    CHECK_HOPPER(p);                                                                               \
+    _Static_assert(p##_D_BUFFERS >= (p##_GROUP_N == 192 ? 3 : 2), "boxes staged at once");         \
+    _Static_assert(p##_GROUP_M == 64 || !(p##_CAN & GEMM_CAN_FP8), "registers for promoted sums"); \
+    _Static_assert(p##_STAGE_D == RING_END(p), "STAGE_D");                                         \
+    _Static_assert(p##_PLACE == p##_STAGE_D + SM90A_GEMM_CONSUMER_WARPS * p##_D_BUFFERS *          \
+                                                  SM90A_GEMM_D_BYTES,                              \
                    "PLACE")
 #define CHECK_PARTS(p)                                                                 \
     CHECK_HOPPER(p);                                                                   \
