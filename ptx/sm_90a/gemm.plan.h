@@ -52,7 +52,7 @@
 /* What a consumer warp gets from other parts: 12 slots of 512 bytes (inc/parts.inc). */
 #define SM90A_GEMM_PARTIAL_BYTES 6144
 
-/* Where a tile lies in D, with its last stage: first row and column, problem, and room for one. */
+/* Where a tile lies in D, with its last stage: first row and column, problem; whether one follows. */
 #define SM90A_GEMM_PLACE_BYTES 16
 
 /* Of all variants: GROUP_M x GROUP_N of the tile is a consumer warpgroup's. The rings hold STAGES
