@@ -11,11 +11,12 @@ static struct {
     const char *program, *path;
     char where[96], name[400];
     uint64_t seed;
-    int only; /* --case, -1: all */
+    int only;          /* --case, -1: all */
+    int share, shares; /* --share: cases whose number leaves `share` */
     bool list, verbose, skipped;
     int number, failures; /* of the current case */
     int passed, failed, skips;
-} run = {.only = -1, .number = -1, .seed = 0x5eed17};
+} run = {.only = -1, .shares = 1, .number = -1, .seed = 0x5eed17};
 
 static void close_case(void)
 {
@@ -34,9 +35,17 @@ static void close_case(void)
 
 static void usage(const char *argument)
 {
-    fprintf(stderr, "%s: '%s' is not understood; options: --seed S --case N --list --verbose\n",
+    fprintf(stderr,
+            "%s: '%s' is not understood; options: --seed S --case N --share I/N --list --verbose\n",
             run.program, argument);
     exit(2);
+}
+
+static void set_share(const char *argument)
+{
+    if (sscanf(argument, "%d/%d", &run.share, &run.shares) != 2 || run.shares < 1 ||
+        run.share < 0 || run.share >= run.shares)
+        usage(argument);
 }
 
 void test_begin(const char *program, int argc, char **argv)
@@ -52,6 +61,8 @@ void test_begin(const char *program, int argc, char **argv)
             run.seed = strtoull(argv[++i], NULL, 0);
         else if (!strcmp(argv[i], "--case") && i + 1 < argc)
             run.only = atoi(argv[++i]);
+        else if (!strcmp(argv[i], "--share") && i + 1 < argc)
+            set_share(argv[++i]);
         else
             usage(argv[i]);
     }
@@ -69,7 +80,8 @@ bool test_case(const char *format, ...)
     vsnprintf(run.name, sizeof run.name, format, args);
     va_end(args);
     if (run.list) printf("%4d  %s\n", run.number, run.name);
-    if (run.list || (run.only >= 0 && run.only != run.number)) {
+    if (run.list || (run.only >= 0 && run.only != run.number) ||
+        run.number % run.shares != run.share) {
         run.name[0] = '\0';
         return false;
     }
@@ -132,7 +144,7 @@ uint64_t test_seed(void)
 }
 bool test_filtered(void)
 {
-    return run.list || run.only >= 0;
+    return run.list || run.only >= 0 || run.shares > 1;
 }
 
 bool test_verbose(void)

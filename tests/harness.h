@@ -3,12 +3,13 @@
  *
  *   int main(int argc, char **argv)
  *   {
- *       test_begin("gemm", argc, argv);          // --seed S  --case N  --list  --verbose
+ *       test_begin("gemm", argc, argv);          // --seed S --case N --share I/N --list --verbose
  *       if (test_case("ragged edges")) CHECK(x == 3, "x is %d", x);
  *       return test_end();                       // "N passed, N failed, N skipped"
  *   }
  *
- * A case passes when every CHECK in it held. Checks print on failure only; a case that cannot run here
+ * --share I/N: every N-th case from the I-th on, for N processes side by side. A case passes when every CHECK
+ * in it held. Checks print on failure only; a case that cannot run here
  * calls test_skip with what is missing.
  */
 #ifndef TESTS_HARNESS_H
@@ -33,7 +34,7 @@ int test_end(void);
 
 uint64_t test_seed(void);
 bool test_verbose(void);
-/* --case or --list: some cases do not run. */
+/* --case, --share or --list: some cases do not run. */
 bool test_filtered(void);
 /* The running case's number, from 0; -1 outside a case. */
 int test_case_number(void);
