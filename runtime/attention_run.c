@@ -48,6 +48,7 @@ static int check_list(const char *prefix, const struct address *list, size_t cou
 static int check_source(const struct attention_source *s, int used, const char *prefix,
                         const struct hewn_attention_source_args *a, hewn_error *err)
 {
+    if (!used && !(a->k | a->v | a->lengths | a->table | a->windows)) return HEWN_OK;
     enum need keys = !used ? UNUSED : s->k.span ? NEEDED : OPTIONAL;
     enum need table = !s->page_size ? UNUSED : s->length ? NEEDED : OPTIONAL;
     const struct address list[] = {
@@ -127,24 +128,41 @@ static int apart(const struct range *x, const struct range *y)
     return 0;
 }
 
-static int check_apart(const struct range *written, size_t writes, const struct range *read,
-                       size_t reads, hewn_error *err)
+/* Adds a range to `count` others, where there is one. */
+static size_t add_range(struct range *list, size_t count, const char *name, hewn_deviceptr at,
+                        uint64_t span, const struct attention_tensor *tensor)
 {
-    for (size_t i = 0; i < writes; i++)
-        for (size_t j = 0; j < reads; j++) {
-            const struct range *w = &written[i], *r = &read[j];
-            if (w == r || !w->span || !r->span || !w->at || !r->at || apart(w, r)) continue;
+    if (!at || !span) return count;
+    list[count] = (struct range){name, at, span, tensor};
+    return count + 1;
+}
+
+static size_t add_tensor(struct range *list, size_t count, const struct attention_tensor *t,
+                         hewn_deviceptr at)
+{
+    return add_range(list, count, t->name, at, t->span, t);
+}
+
+static int check_ends(const struct range *list, size_t count, hewn_error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        if (list[i].span > UINT64_MAX - list[i].at)
+            return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                             "%s: address 0x%llx and %llu B run past the end of memory",
+                             list[i].name, list[i].at, (unsigned long long)list[i].span);
+    return HEWN_OK;
+}
+
+static int check_apart(const struct range *w, const struct range *list, size_t count,
+                       hewn_error *err)
+{
+    for (const struct range *r = list; r < list + count; r++)
+        if (!apart(w, r))
             return hewn_fail(err, HEWN_ERR_ARGUMENT,
                              "%s: %llu B at 0x%llx overlap %s, %llu B at 0x%llx", w->name,
                              (unsigned long long)w->span, w->at, r->name,
                              (unsigned long long)r->span, r->at);
-        }
     return HEWN_OK;
-}
-
-static struct range range_of(const struct attention_tensor *t, hewn_deviceptr at)
-{
-    return (struct range){t->name, at, t->span, t};
 }
 
 /* What is written overlaps neither the tensors that are read nor each other. The small arrays are
@@ -153,29 +171,23 @@ static int check_ranges(const hewn_attention_plan *plan, const hewn_attention_ar
                         hewn_error *err)
 {
     const struct attention_problem *p = &plan->problem;
-    const struct range written[] = {
-        range_of(&p->o, a->o),
-        {"lse", a->lse, plan->lse_span, NULL},
-        {"row_max", a->row_max, plan->lse_span, NULL},
-        {"workspace", a->workspace, plan->workspace, NULL},
-    };
-    struct range read[] = {
-        range_of(&p->q, a->q),
-        range_of(&p->source[0].k, a->source[0].k),
-        range_of(&p->source[0].v, a->source[0].v),
-        range_of(&p->source[1].k, a->source[1].k),
-        range_of(&p->source[1].v, a->source[1].v),
-    };
-    enum { WRITES = sizeof written / sizeof written[0], READS = sizeof read / sizeof read[0] };
-    for (size_t i = 0; i < WRITES + READS; i++) {
-        const struct range *r = i < WRITES ? &written[i] : &read[i - WRITES];
-        if (r->span > UINT64_MAX - r->at)
-            return hewn_fail(err, HEWN_ERR_ARGUMENT,
-                             "%s: address 0x%llx and %llu B run past the end of memory", r->name,
-                             r->at, (unsigned long long)r->span);
+    struct range written[4], read[5];
+    size_t writes = add_tensor(written, 0, &p->o, a->o);
+    writes = add_range(written, writes, "lse", a->lse, plan->lse_span, NULL);
+    writes = add_range(written, writes, "row_max", a->row_max, plan->lse_span, NULL);
+    writes = add_range(written, writes, "workspace", a->workspace, plan->workspace, NULL);
+    size_t reads = add_tensor(read, 0, &p->q, a->q);
+    for (uint32_t i = 0; i < p->sources; i++) {
+        reads = add_tensor(read, reads, &p->source[i].k, a->source[i].k);
+        reads = add_tensor(read, reads, &p->source[i].v, a->source[i].v);
     }
-    int status = check_apart(written, WRITES, read, READS, err);
-    return status ? status : check_apart(written, WRITES, written, WRITES, err);
+    int status = check_ends(written, writes, err);
+    if (!status) status = check_ends(read, reads, err);
+    for (size_t i = 0; !status && i < writes; i++) {
+        status = check_apart(&written[i], read, reads, err);
+        if (!status) status = check_apart(&written[i], written + i + 1, writes - i - 1, err);
+    }
+    return status;
 }
 
 /* ---- launch -- */
