@@ -1,13 +1,13 @@
 /*
  * Speed, as ratios against a named peer in the same run.
  *
- *   bench [--out FOLDER] [--attention-peer FILE] [--only SECTION] [--launches] [--sweep]
+ *   bench [--out FOLDER] [--attention-peer FILE] [--only SECTION] [--launches] [--sweep] [--profile]
  *         [[e4m3:|e4m3-fast:]MxNxK[:VARIANT/PARTS]]…
  *
  * On a GPU: the tensor cores' ceiling, products beside cuBLASLt, attention beside cuDNN, what plans and
  * runs cost the host; tables in FOLDER (bench_report.h). --only: ceiling, gemm,
- * attention or host; --launches and --sweep as bench.h says; products named instead of all. On the
- * simulator: bench_sim.c, but where --only names a section, that section, whose times mean nothing there.
+ * attention or host; --launches, --sweep and --profile as bench.h says; products named instead of all. On
+ * the simulator: bench_sim.c, but where --only names a section, that section, whose times mean nothing there.
  */
 #include "bench.h"
 
@@ -94,6 +94,7 @@ int main(int argc, char **argv)
     b.attention_peer = value_of(argc, argv, "--attention-peer");
     b.sweep = has(argc, argv, "--sweep");
     b.launches = has(argc, argv, "--launches");
+    b.profile = has(argc, argv, "--profile");
     if (!device_open(&b.dev, &err)) {
         printf("no GPU here: %s\n", err.message);
         return getenv("HEWN_LIBCUDA") ? 1 : 0;

@@ -39,13 +39,17 @@ struct bench {
     struct bench_meter meter;
     double ceiling_16, ceiling_8; /* FLOP/s on bf16 and on e4m3; NAN: not measured */
     const char *attention_peer;   /* bench_attention.py; NULL: no peer */
-    bool sweep, launches;         /* bench_gemm's */
+    bool sweep, launches, profile; /* bench_gemm's */
 };
 
 /* Measures b->ceiling_*. */
 void bench_ceiling(struct bench *b);
 /* hewn_gemm beside cuBLASLt, bf16 and e4m3, at the README's shapes; with `sweep` also every kernel that
- * could be chosen, with `launches` timing launches instead of graphs. */
+ * could be chosen, with `launches` timing launches instead of graphs. With `profile` it times nothing: one
+ * launch of each side between cuProfilerStart and cuProfilerStop, for a profiler that counts cycles better
+ * than a device at its power limit keeps time:
+ *     ncu --profile-from-start off --clock-control none --metrics sm__cycles_elapsed.max \
+ *         build/tests/bench --only gemm --profile 8192x8192x8192 */
 void bench_gemm(struct bench *b);
 /* The same for one product, "MxNxK[:VARIANT/PARTS]", on bf16. */
 void bench_gemm_named(struct bench *b, const char *name);

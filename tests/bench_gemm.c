@@ -327,6 +327,29 @@ static void compare(const struct contest *c, size_t step)
     bench_add(&c->bench->report, &row);
 }
 
+/* One launch of each side for a profiler, behind one that loads what must be. */
+static void profile(const struct contest *c)
+{
+    struct side sides[2] = {{.problem = c->problem},
+                            {.problem = c->problem, .peer = c->peer, .algorithm = c->algorithm}};
+    bool there[2] = {c->problem->plan != NULL, c->peer != NULL};
+    int (*start)(void), (*stop)(void);
+    bench_resolve(c->bench->dev.driver, "cuProfilerStart", &start);
+    bench_resolve(c->bench->dev.driver, "cuProfilerStop", &stop);
+    if (!start || !stop) {
+        bench_note(&c->bench->report, c->section, "no cuProfilerStart: nothing to profile");
+        return;
+    }
+    for (int j = 0; j < 2; j++)
+        if (there[j]) launch(&sides[j], 1, NULL);
+    c->bench->dev.synchronize();
+    start();
+    for (int j = 0; j < 2; j++)
+        if (there[j]) launch(&sides[j], 0, NULL);
+    c->bench->dev.synchronize();
+    stop();
+}
+
 static const struct {
     const char *variant;
     uint32_t parts;
@@ -375,8 +398,11 @@ static void bench_shape(const struct contest *form, struct rng *r, const char *v
         c.peer = peer_version() ? peer_product_new(&peer) : NULL;
         c.algorithm = c.peer ? best_algorithm(c.timing, p, c.peer, &status) : 0;
         if (status) bench_note(&c.bench->report, c.section, "cuBLASLt: status %d", status);
-        compare(&c, 1);
-        if (c.bench->sweep && p->in == HEWN_BF16) sweep(&c);
+        if (c.bench->profile)
+            profile(&c);
+        else
+            compare(&c, 1);
+        if (c.bench->sweep && !c.bench->profile && p->in == HEWN_BF16) sweep(&c);
         peer_product_free(c.peer);
     }
     problem_close(&c.bench->dev, p);
