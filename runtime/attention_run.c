@@ -16,7 +16,7 @@ struct address {
     const char *name;
     hewn_deviceptr at;
     enum need need;
-    uint32_t align; /* a power of two: a run does twenty of these, and a division takes longer */
+    uint32_t align; /* a power of two: a run does up to twenty of these */
 };
 
 static enum need needed(int condition)
@@ -183,10 +183,10 @@ static int check_ranges(const hewn_attention_plan *plan, const hewn_attention_ar
     }
     int status = check_ends(written, writes, err);
     if (!status) status = check_ends(read, reads, err);
-    for (size_t i = 0; !status && i < writes; i++) {
+    for (size_t i = 0; !status && i < writes; i++)
         status = check_apart(&written[i], read, reads, err);
-        if (!status) status = check_apart(&written[i], written + i + 1, writes - i - 1, err);
-    }
+    for (size_t i = 0; !status && i < writes; i++)
+        status = check_apart(&written[i], written + i + 1, writes - i - 1, err);
     return status;
 }
 

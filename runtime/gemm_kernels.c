@@ -64,7 +64,7 @@ uint32_t hewn_gemm_clusters(uint32_t sm_count, uint32_t cluster)
  *   cost     = max(memory, l2, waves * blocks * max(multiply, inbound)) + waves * tile
  *   tile     = FILL + tile_m * tile_n / 32, with parts EXCHANGE more
  * ..._BYTES: bytes a cycle, of an SM or of all; SM_BYTES is such that 64 x 8192 x 8192 goes to flat (36.7
- * us) and not to narrow (44.4). Promoted sums of 8-bit inputs cost no more here, though they take 5 to 15 %
+ * us) and not to narrow (44.4). Promoted sums of 8-bit inputs cost no more here, though they take 2 to 16 %
  * longer than fast ones: small, which promotes all its columns at once, takes longer still than pair.
  */
 enum {

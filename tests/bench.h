@@ -37,8 +37,8 @@ struct bench {
     struct device dev;
     struct bench_report report;
     struct bench_meter meter;
-    double ceiling_16, ceiling_8; /* FLOP/s on bf16 and on e4m3; NAN: not measured */
-    const char *attention_peer;   /* bench_attention.py; NULL: no peer */
+    double ceiling_16, ceiling_8;  /* FLOP/s on bf16 and on e4m3; NAN: not measured */
+    const char *attention_peer;    /* bench_attention.py; NULL: no peer */
     bool sweep, launches, profile; /* bench_gemm's */
 };
 

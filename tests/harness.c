@@ -43,7 +43,8 @@ static void usage(const char *argument)
 
 static void set_share(const char *argument)
 {
-    if (sscanf(argument, "%d/%d", &run.share, &run.shares) != 2 || run.shares < 1 ||
+    char more;
+    if (sscanf(argument, "%d/%d%c", &run.share, &run.shares, &more) != 2 || run.shares < 1 ||
         run.share < 0 || run.share >= run.shares)
         usage(argument);
 }

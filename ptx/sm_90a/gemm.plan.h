@@ -39,7 +39,8 @@
 #define SM90A_GEMM_PRODUCER_REGS 24
 #define SM90A_GEMM_CONSUMER_REGS 240
 
-/* Output boxes: each consumer warp stores its own 16 rows, 128 bytes wide; D_BUFFERS at once. */
+/* Output boxes: each consumer warp stores its own 16 rows, 128 bytes wide; up to D_BUFFERS at
+ * once, or in turn. */
 #define SM90A_GEMM_D_ROWS    16
 #define SM90A_GEMM_D_BYTES   2048 /* D_ROWS * GEMM_D_ROW_BYTES */
 
