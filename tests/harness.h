@@ -8,9 +8,9 @@
  *       return test_end();                       // "N passed, N failed, N skipped"
  *   }
  *
- * --share I/N: every N-th case from the I-th on, for N processes side by side. A case passes when every CHECK
- * in it held. Checks print on failure only; a case that cannot run here
- * calls test_skip with what is missing.
+ * --share I/N: every N-th case from the I-th on, for N processes side by side. A case passes when every
+ * CHECK in it held. Checks print on failure only; a case that cannot run here calls test_skip with what is
+ * missing.
  */
 #ifndef TESTS_HARNESS_H
 #define TESTS_HARNESS_H
