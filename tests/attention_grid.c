@@ -83,6 +83,10 @@ static const char *const sample[] = {
     "in=e4m3 qk=64 sq=100 sk=500 hq=4 hkv=2 qs=2 ks=2 vs=2 b=2 pad=9",
     "in=e4m3 qk=256 sq=60 sk=200 page=32 keys=1 ragged=1 b=2",
     "in=e4m3 qk=128 packed=1 keys=2 ragged=2 b=4 sq=100 sk=150 pattern=3 vs=2",
+    /* more blocks of queries than are taken together: sequences with few, many, none; more than a warp */
+    "qk=64 packed=1 keys=2 ragged=2 b=9 sq=1400 sk=1400 hq=2 hkv=2 causal=1",
+    "qk=64 packed=1 keys=2 ragged=2 b=40 sq=600 sk=600 causal=1",
+    "qk=64 keys=1 ragged=1 b=3 sq=700 sk=700 hq=2 hkv=2 causal=1",
 };
 
 struct dims {
