@@ -22,7 +22,7 @@ unset HEWN_SIM_QUIET HEWN_SIM_CHECK
 
 # What a log says in few words: the tool's first complaint, or what hewn run said.
 summary() { # LOG STATUS TOOL
-    complaint=$(grep -m 1 -E '^=+ *(Error|Warning|Invalid|Program hit|Barrier error|Uninit|Race|Potential|Illegal|Hardware|Misaligned|Fatal|Missing|Divergent|Internal|Unknown|Trace)' "$1" |
+    complaint=$(grep -m 1 -E '^=+ *(Error|Warning|Invalid|Program hit|Barrier error|Uninit|Race|Potential|Illegal|Hardware|Misaligned|Fatal|Missing|Divergent|Warpgroup|Internal|Unknown|Trace)' "$1" |
         sed -E 's/^=+ *//; s/0x[0-9a-f]{6,}/0x…/g; s/\|/or/g')
     where=$(grep -m 1 -oE 'at zoo(\(\))?\+0x[0-9a-f]+|at zoo[^ ]*' "$1")
     case $complaint$where in *"$where"*"$where") where= ;; esac
