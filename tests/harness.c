@@ -70,19 +70,14 @@ void test_begin(const char *program, int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
 }
 
-bool test_case(const char *format, ...)
+/* Begins the next case; whether it runs. `mine`: it falls to this share. */
+static bool enter(bool mine, const char *format, va_list args)
 {
-    va_list args;
-    close_case();
-    run.number++;
     run.failures = 0;
     run.skipped = false;
-    va_start(args, format);
     vsnprintf(run.name, sizeof run.name, format, args);
-    va_end(args);
     if (run.list) printf("%4d  %s\n", run.number, run.name);
-    if (run.list || (run.only >= 0 && run.only != run.number) ||
-        run.number % run.shares != run.share) {
+    if (run.list || (run.only >= 0 && run.only != run.number) || !mine) {
         run.name[0] = '\0';
         return false;
     }
@@ -91,6 +86,28 @@ bool test_case(const char *format, ...)
     else if (isatty(STDERR_FILENO))
         fprintf(stderr, "\r\033[K%s %d: %.60s", run.program, run.number, run.name);
     return true;
+}
+
+bool test_case(const char *format, ...)
+{
+    va_list args;
+    close_case();
+    run.number++;
+    va_start(args, format);
+    bool runs = enter(run.number % run.shares == run.share, format, args);
+    va_end(args);
+    return runs;
+}
+
+bool test_summary(const char *format, ...)
+{
+    va_list args;
+    close_case();
+    run.number++;
+    va_start(args, format);
+    bool runs = enter(run.only < 0, format, args);
+    va_end(args);
+    return runs;
 }
 
 void test_skip(const char *format, ...)

@@ -22,6 +22,8 @@
 void test_begin(const char *program, int argc, char **argv);
 /* Starts the next case; false when the filter leaves it out. */
 bool test_case(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* A case about those before it, at the end: every share has its own, over its own; left out by --case. */
+bool test_summary(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Ends the current case as skipped; `why` names what is missing. */
 void test_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Where the cases run, for failure headers: "sm_90a on sim h200". */

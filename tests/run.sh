@@ -26,20 +26,44 @@ add_line() { # log status label
     passed=$((passed + $4)) failed=$((failed + $5)) skipped=$((skipped + $6))
 }
 
+# begin LABEL: its log in $log. show LABEL STATUS: what is in it, and its counts.
+begin() {
+    log=$logs/$(printf '%s' "$1" | tr -c 'A-Za-z0-9_\n' '-').log
+    [ -t 2 ] && printf '\r\033[K… %s' "$1" >&2
+}
+show() {
+    [ -t 2 ] && printf '\r\033[K' >&2
+    grep -A 7 '^FAIL' "$log" | head -n 60
+    grep '^SKIP' "$log" | sort | uniq -c | sed 's/^ *\([0-9]*\) SKIP/SKIP (\1)/' | head -n 20
+    printf '%-52s %s  (%ss)\n' "$1" "$(tail -n 1 "$log" | sed 's/^.*: //')" "$(($(date +%s) - start))"
+    add_line "$log" "$2" "$1"
+}
+
 # run LABEL COMMAND…: one test program, its output kept in a log; failures and skips are shown.
 run() {
     label=$1
     shift
-    log=$logs/$(printf '%s' "$label" | tr -c 'A-Za-z0-9_\n' '-').log
     start=$(date +%s)
-    [ -t 2 ] && printf '\r\033[K… %s' "$label" >&2
+    begin "$label"
     if [ -t 2 ]; then "$@" >"$log"; else "$@" >"$log" 2>"$log.err"; fi
-    status=$?
-    [ -t 2 ] && printf '\r\033[K' >&2
-    grep -A 7 '^FAIL' "$log" | head -n 60
-    grep '^SKIP' "$log" | sort | uniq -c | sed 's/^ *\([0-9]*\) SKIP/SKIP (\1)/' | head -n 20
-    printf '%-52s %s  (%ss)\n' "$label" "$(tail -n 1 "$log" | sed 's/^.*: //')" "$(($(date +%s) - start))"
-    add_line "$log" $status "$label"
+    show "$label" $?
+}
+
+# run_halves LABEL COMMAND…: a program that keeps one core busy most of the time, as two processes that
+# have half of the cases each.
+run_halves() {
+    label=$1
+    shift
+    start=$(date +%s)
+    begin "$label, second half"
+    "$@" --share 1/2 >"$log" 2>"$log.err" &
+    second=$!
+    begin "$label, first half"
+    "$@" --share 0/2 >"$log" 2>"$log.err"
+    show "$label, first half" $?
+    begin "$label, second half"
+    wait $second
+    show "$label, second half" $?
 }
 
 on() { # GPU COMMAND…: on the simulator
@@ -55,7 +79,7 @@ for gpu in h200 b200; do
     run "driver_api on $gpu" on $gpu "$bin/driver_api"
     run "driver_launch on $gpu" on $gpu "$bin/driver_launch"
     run "tensormap on $gpu" on $gpu "$bin/tensormap"
-    run "gemm on $gpu" on $gpu "$bin/gemm" --digests "$SRC/tests/golden/results-gemm.txt"
+    run_halves "gemm on $gpu" on $gpu "$bin/gemm" --digests "$SRC/tests/golden/results-gemm.txt"
     run "attention on $gpu" on $gpu "$bin/attention" --digests "$SRC/tests/golden/results-attention.txt"
     run "host on $gpu" on $gpu "$bin/host"
     [ "$suite" = all ] && run "attention --grid on $gpu" on $gpu "$bin/attention" --grid
