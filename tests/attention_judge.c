@@ -23,7 +23,6 @@ struct tally {
     const struct attention_data *d;
     struct sums sums;
     double expected, fourths; /* variance of rounding, and its squares over their samples */
-    double roundings;         /* samples, each alike */
     double scores;            /* what fp32 scores may bring, squared, over 2^-44 */
     int64_t rows, specials, rows_beyond, lse_beyond, max_beyond;
     double lse_error;
@@ -195,14 +194,13 @@ static void see(void *user, const struct attention_row *r)
     see_output(t, r, factor, normal / factor * (normal / factor));
     if (!finite) return;
     add_variance(t, normal * normal * r->variance, r->samples);
-    t->roundings += r->samples;
 }
 
 static void add(struct tally *t, const struct tally *u)
 {
     add_sums(&t->sums, &u->sums, 1);
     t->expected += u->expected, t->fourths += u->fourths;
-    t->roundings += u->roundings, t->scores += u->scores;
+    t->scores += u->scores;
     t->rows += u->rows, t->specials += u->specials, t->rows_beyond += u->rows_beyond;
     t->lse_beyond += u->lse_beyond, t->max_beyond += u->max_beyond;
     t->lse_error = fmax(t->lse_error, u->lse_error);
@@ -280,7 +278,8 @@ struct attention_figures attention_judge(const struct attention_data *d)
     CHECK(ok, "no host memory for the reference");
     CHECK(t->rows == rows, "compared %lld rows of %lld", (long long)t->rows, (long long)rows);
     f.samples = t->fourths > 0 ? t->expected * t->expected / t->fourths : 0;
-    bool strict = usual(&d->c) && t->roundings >= SAMPLES_FOR_STRICT;
+    bool strict =
+        usual(&d->c) && f.samples >= SAMPLES_FOR_STRICT && t->sums.ideal >= t->expected / 2;
     double norm = t->sums.reference > 0 ? sqrt(t->sums.reference) : 1;
     f.error = sqrt(t->sums.error) / norm;
     f.ideal = sqrt(t->sums.ideal) / norm;

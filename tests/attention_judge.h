@@ -6,12 +6,14 @@
  *              is exact, as when a row sees one key).
  *              P may be rounded relative to any reference that row_max may be; the ideal kernel takes
  *              the true maximum, where the largest P is exact. So where the inputs are not the usual
- *              ones, of unit variance and scale, or the rows have fewer than 400 roundings together, a
- *              row at most as many as columns or keys that count:
+ *              ones, of unit variance and scale, where the roundings are fewer than 400, or where exact
+ *              ones spare the ideal kernel more than half of the variance expected over all references,
+ *              as in rows of two or three keys:
  *                - its error is the one expected over all references if that is larger,
  *                - 1.25 is at least 1 + 5 / sqrt(N), five standard deviations of the ratio of two samples
  *                  of N roundings; N = (sum v)^2 / sum (v^2 / n) over rows with v the variance that
- *                  rounding brings and n its roundings (Welch, Satterthwaite),
+ *                  rounding brings and n its roundings, at most as many as columns or keys that count
+ *                  (Welch, Satterthwaite),
  *                - the floor is 2^-22 (1 + scale |q| max|k| + |sink|): fp32 scores.
  *   O, a row   |O - ref| <= (u_P + e) sum_j p_j |V_j| + floor + u_O |ref|, u half a step of a type at 1,
  *              e = 2^-20 + 2^-22 scale |q| max|k| + 2^-27 keys for fp32 sums and exponentials, floor
