@@ -70,14 +70,17 @@ void test_begin(const char *program, int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
 }
 
-/* Begins the next case; whether it runs. `mine`: it falls to this share. */
-static bool enter(bool mine, const char *format, va_list args)
+/* Begins the next case; whether it runs. `every`: in every share. */
+static bool enter(bool every, const char *format, va_list args)
 {
+    close_case();
+    run.number++;
     run.failures = 0;
     run.skipped = false;
     vsnprintf(run.name, sizeof run.name, format, args);
     if (run.list) printf("%4d  %s\n", run.number, run.name);
-    if (run.list || (run.only >= 0 && run.only != run.number) || !mine) {
+    bool mine = every || run.number % run.shares == run.share;
+    if (run.list || !mine || (run.only >= 0 && (every || run.only != run.number))) {
         run.name[0] = '\0';
         return false;
     }
@@ -91,10 +94,8 @@ static bool enter(bool mine, const char *format, va_list args)
 bool test_case(const char *format, ...)
 {
     va_list args;
-    close_case();
-    run.number++;
     va_start(args, format);
-    bool runs = enter(run.number % run.shares == run.share, format, args);
+    bool runs = enter(false, format, args);
     va_end(args);
     return runs;
 }
@@ -102,10 +103,8 @@ bool test_case(const char *format, ...)
 bool test_summary(const char *format, ...)
 {
     va_list args;
-    close_case();
-    run.number++;
     va_start(args, format);
-    bool runs = enter(run.only < 0, format, args);
+    bool runs = enter(true, format, args);
     va_end(args);
     return runs;
 }
