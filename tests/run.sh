@@ -52,18 +52,15 @@ run() {
 # run_halves LABEL COMMAND…: a program that keeps one core busy most of the time, as two processes that
 # have half of the cases each.
 run_halves() {
-    label=$1
+    both=$1
     shift
-    start=$(date +%s)
-    begin "$label, second half"
+    begin "$both, second half"
     "$@" --share 1/2 >"$log" 2>"$log.err" &
     second=$!
-    begin "$label, first half"
-    "$@" --share 0/2 >"$log" 2>"$log.err"
-    show "$label, first half" $?
-    begin "$label, second half"
+    run "$both, first half" "$@" --share 0/2
+    begin "$both, second half"
     wait $second
-    show "$label, second half" $?
+    show "$both, second half" $?
 }
 
 on() { # GPU COMMAND…: on the simulator
