@@ -1,7 +1,7 @@
 /*
  * The part of the CUDA driver's binary interface that hewn uses: types, constants and layouts, under
  * names of our own, so that it may stand beside cuda.h. The runtime calls through it, the simulated
- * driver implements it; tests/abi.c checks every constant and layout against a real cuda.h where one
+ * driver implements it; tests/runtime/abi.c checks every constant and layout against a real cuda.h where one
  * is found. Source: CUDA Driver API reference, 13.0.
  */
 #ifndef HEWN_DRIVER_ABI_H

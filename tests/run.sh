@@ -82,11 +82,11 @@ for gpu in h200 b200; do
     [ "$suite" = all ] && run "attention --grid on $gpu" on $gpu "$bin/attention" --grid
     [ "$suite" = all ] && run "attention --random 2000 on $gpu" on $gpu "$bin/attention" --random 2000
     run "combine on $gpu" on $gpu env HEWN_SIM_STRICT=1 "$bin/combine"
-    run "compiled on $gpu" on $gpu env HEWN_TEST_CUDA="$SRC/tests/cuda" "$bin/compiled"
+    run "compiled on $gpu" on $gpu env HEWN_TEST_CUDA="$SRC/tests/driver/nvcc" "$bin/compiled"
 done
 run "golden on h200" on h200 "$bin/golden" "$SRC/tests/golden"
-for t in "$SRC"/tests/*.sh; do
-    case $t in */run.sh | */lib.sh | */sanitize.sh) continue ;; esac
+for t in "$SRC"/tests/*/*.sh; do
+    case $t in */lib.sh | */sanitize.sh | */account.sh | */hardware.sh) continue ;; esac
     run "$(basename "$t" .sh)" env SIM="$sim" SUITE="$suite" HEWN_SIM_QUIET=1 sh "$t"
 done
 if real "$BUILD/hewn" info 2>/dev/null | grep -q '^driver: .*CUDA' &&
@@ -95,7 +95,7 @@ if real "$BUILD/hewn" info 2>/dev/null | grep -q '^driver: .*CUDA' &&
     for t in gemm attention; do
         run "$t on the GPU" real "$bin/$t" --digests "$SRC/tests/golden/results-$t.txt"
     done
-    run "compiled on the GPU" real env HEWN_TEST_CUDA="$SRC/tests/cuda" "$bin/compiled"
+    run "compiled on the GPU" real env HEWN_TEST_CUDA="$SRC/tests/driver/nvcc" "$bin/compiled"
 else
     echo 'SKIP tests on a GPU: no CUDA device answers here'
     skipped=$((skipped + 1))

@@ -1,48 +1,47 @@
-# Test programs and how `make check` runs them. A program that links simulator objects is in sim_tests;
-# one that goes through libhewn.a or the driver API is in lib_tests. Scripts use tools.
-
-lib_tests := gemm attention combine tensormap golden badinput inject params host npy safetensors bench bench_test rates
-api_tests := driver_api driver_launch abi compiled
-tools     := launch zoo mutate
-sim_tests := sim_parse sim_exec sim_ops sim_async sim_tensor sim_tma sim_check recorded
+# Test programs, and the targets that run them. A file with `int main` in a room of tests/ is a program, named
+# after the file: build/tests/NAME. Files NAME_*.c beside it belong to it; all others are at the disposal of every
+# program (tests.a), except what replaces malloc. Programs of the rooms sim and check link the simulator's
+# objects, those of driver nothing of ours, the others the library.
 
 test_bin := $(BUILD)/tests
-test_common := $(O)/tests/harness.o
-tests_src := $(wildcard $(SRC)/tests/*.c)
+tests_src := $(wildcard $(SRC)/tests/*/*.c)
+test_main := $(shell grep -l '^int main' $(tests_src))
+test_object = $(patsubst $(SRC)/%.c,$(O)/%.o,$(1))
+test_programs := $(patsubst %.c,$(test_bin)/%,$(notdir $(test_main)))
+# The files of a program beside its main one, by the latter's path; the programs of some rooms, by name.
+test_own = $(filter-out $(test_main),$(filter $(1:.c=)_%.c,$(tests_src)))
+in_rooms = $(foreach room,$(1),$(patsubst %.c,%,$(notdir $(filter $(SRC)/tests/$(room)/%,$(test_main)))))
+sim_tests := $(call in_rooms,sim check)
+lib_tests := $(filter-out $(sim_tests) $(call in_rooms,driver),$(notdir $(test_programs)))
 
-$(O)/tests/%.o: EXTRA := $(SIM_CFLAGS) -I$(SRC)/tools/hewn
-$(O)/tests/abi.o: EXTRA += $(if $(CUDA_HOME),-isystem $(CUDA_HOME)/include)
-$(test_bin)/%: $(O)/tests/%.o
-	$(call say,LD)
-	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS_ALL) $^ -o $@ -ldl -lm -lpthread
+test_parts := $(O)/tests/tests.a
+replaces_malloc := $(SRC)/tests/lib/counting_driver.c
+test_shared := $(filter-out $(test_main) $(replaces_malloc) $(foreach m,$(test_main),$(call test_own,$(m))),$(tests_src))
 
-# Before the library, which they need.
-$(test_bin)/gemm: $(addprefix $(O)/tests/,gemm_matrix.o gemm_judge.o)
-$(test_bin)/bench: $(addprefix $(O)/tests/,bench_attention.o bench_ceiling.o bench_cudnn.o bench_gemm.o bench_host.o bench_meter.o \
-  bench_peer.o bench_plot.o bench_report.o bench_sim.o bench_work.o golden_text.o wgmma_loop.o)
-$(test_bin)/bench_test: $(addprefix $(O)/tests/,bench_plot.o bench_report.o)
-$(test_bin)/rates: $(addprefix $(O)/tests/,golden_text.o wgmma_loop.o)
-$(test_bin)/attention: $(patsubst $(SRC)/%.c,$(O)/%.o,$(wildcard $(SRC)/tests/attention_*.c))
-$(test_bin)/badinput: $(addprefix $(O)/tests/,badinput_attention.o badinput_gemm.o)
-$(test_bin)/params: $(O)/tests/params_gemm.o
-$(addprefix $(test_bin)/,host bench): $(addprefix $(O)/tests/,host_work.o counting_driver.o)
-$(addprefix $(test_bin)/,$(lib_tests)): $(test_common) $(O)/tests/device.o $(lib)
-$(addprefix $(test_bin)/,inject badinput params): $(O)/tests/fake_driver.o
-$(addprefix $(test_bin)/,gemm attention): $(O)/tests/digest.o
-$(test_bin)/mutate: $(O)/tests/mutate_text.o
-$(test_bin)/npy: $(O)/tools/hewn/npy.o
-$(test_bin)/safetensors: $(addprefix $(O)/tools/hewn/,safetensors.o npy.o)
-$(test_bin)/golden: $(patsubst $(SRC)/%.c,$(O)/%.o,$(wildcard $(SRC)/tests/golden_*.c))
-$(addprefix $(test_bin)/,$(api_tests)): $(test_common)
-$(addprefix $(test_bin)/,$(sim_tests)): $(test_common) $(sim_obj)
-$(test_bin)/sim_async $(test_bin)/sim_check $(test_bin)/sim_tma: $(O)/tests/sim_run.o
-$(test_bin)/sim_tensor: $(addprefix $(O)/tests/,sim_tensor_mma.o sim_tensor_warp.o sim_tensor_blackwell.o sim_tensor_copy.o tensor_model.o coverage.o)
-$(test_bin)/recorded: $(addprefix $(O)/tests/,mma_words.o tensor_model.o coverage.o)
+$(O)/tests/%.o: EXTRA := $(SIM_CFLAGS) -I$(SRC)/tools/hewn -I$(SRC)/tests
+$(O)/tests/runtime/abi.o: EXTRA += $(if $(CUDA_HOME),-isystem $(CUDA_HOME)/include)
 
-test_programs := $(addprefix $(test_bin)/,$(lib_tests) $(api_tests) $(sim_tests) $(tools))
+$(test_parts): $(call test_object,$(test_shared)) $(SRC)/tests/tests.mk
+	$(call say,AR)
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $(filter %.o,$^)
 
-.SECONDARY: $(patsubst $(SRC)/%.c,$(O)/%.o,$(tests_src))
+$(addprefix $(test_bin)/,$(sim_tests)): $(sim_obj)
+$(addprefix $(test_bin)/,host bench): $(call test_object,$(replaces_malloc))
+$(test_bin)/bench_test: $(addprefix $(O)/tests/bench/,bench_plot.o bench_report.o)
+$(addprefix $(test_bin)/,npy safetensors): $(addprefix $(O)/tools/hewn/,safetensors.o npy.o)
+$(addprefix $(test_bin)/,$(lib_tests)): $(lib)
+
+# $(1): the main file of a program. Archives stand behind the objects that need them.
+define test_program
+$(test_bin)/$(basename $(notdir $(1))): $(call test_object,$(1) $(call test_own,$(1))) $(test_parts)
+	$$(call say,LD)
+	$(Q)mkdir -p $$(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) $$(filter %.o,$$^) $(test_parts) $$(filter $(lib),$$^) -o $$@ -ldl -lm -lpthread
+endef
+$(foreach source,$(test_main),$(eval $(call test_program,$(source))))
+
+.SECONDARY: $(call test_object,$(tests_src))
 .PHONY: tests
 tests: $(test_programs)
 
@@ -55,10 +54,10 @@ check: all tests
 check-all: all tests
 	$(run_tests) all
 
-# tests/cuda/*.ptx, from the sources beside them. Any device of compute capability 9.0 or later.
+# tests/driver/nvcc/*.ptx, from the sources beside them. Any device of compute capability 9.0 or later.
 .PHONY: cuda-ptx
 cuda-ptx:
-	$(Q)for f in $(SRC)/tests/cuda/*.cu; do \
+	$(Q)for f in $(SRC)/tests/driver/nvcc/*.cu; do \
 	  $(CUDA_HOME)/bin/nvcc -arch=compute_90 -std=c++17 -ptx $$f -o $${f%.cu}.ptx || exit 1; done
 
 # Conformance vectors, recorded on a GPU: tests/golden/*.bin.
@@ -83,22 +82,22 @@ zoo-gpu: all
 # The suites on a GPU under compute-sanitizer.
 .PHONY: sanitize
 sanitize: all tests
-	$(Q)BUILD=$(abspath $(BUILD)) CUDA_HOME='$(CUDA_HOME)' sh $(SRC)/tests/sanitize.sh
+	$(Q)BUILD=$(abspath $(BUILD)) CUDA_HOME='$(CUDA_HOME)' sh $(SRC)/tests/bench/sanitize.sh
 
 # On a GPU where one answers, beside cuBLASLt (the toolkit's) and cuDNN (PyTorch's), into build/bench; and on
 # the simulator.
 bench: all $(test_bin)/bench
 	$(Q)LD_LIBRARY_PATH=$(CUDA_HOME)/lib64:$$LD_LIBRARY_PATH $(test_bin)/bench --out $(BUILD)/bench \
-	  --attention-peer $(SRC)/tests/bench_attention.py
+	  --attention-peer $(SRC)/tests/bench/bench_attention.py
 	$(Q)HEWN_LIBCUDA=$(abspath $(sim)) $(test_bin)/bench
 
 # The cycle model's account of the attention kernels.
 .PHONY: account
 account: all
-	$(Q)BUILD=$(BUILD) sh $(SRC)/tests/model/attention.sh
+	$(Q)BUILD=$(BUILD) sh $(SRC)/tests/bench/account.sh
 
 demo: all
 	$(Q)mkdir -p $(BUILD)/demo
 	$(Q)$(cli) demo -o $(BUILD)/demo
 
--include $(patsubst $(SRC)/%.c,$(O)/%.d,$(tests_src))
+-include $(patsubst %.o,%.d,$(call test_object,$(tests_src)))

@@ -1,5 +1,5 @@
 /*
- * The CUDA runtime calls that the programs of tests/others.md make, over the driver API: what lets a
+ * The CUDA runtime calls that the programs of tests/others/others.md make, over the driver API: what lets a
  * program compiled by nvcc with `-cudart none` run on any libcuda.so.1. Device memory starts as bytes
  * 0x7f (huge or NaN as a number), so that an output nobody wrote shows.
  */

@@ -10,13 +10,13 @@
  * clocks of their own.
  *
  * Tensor cores: the operations bring their own cycles (op_tcgen05_mma.c, op_wgmma.c). H200: measured
- * by tests/rates.c on an H200 (driver 580.159.04), its clock as nvidia-smi shows it during large
+ * by tests/bench/rates.c on an H200 (driver 580.159.04), its clock as nvidia-smi shows it during large
  * products; light or short kernels run at up to 1980 MHz instead. Blackwell: cycles and latency of the
  * tensor core from published microbenchmarks, device memory by the data sheet. Its clock from published
  * traces of two products of 4096^3 on a B200 (gau-nernst/learn-cuda at 1454f8b7, 02e_matmul_sm100,
  * trace_v5 and trace_v6.json.gz): a step along K of 64 with M = N = 256 over a pair, 512 cycles, takes 338 and
  * 328 ns there, medians over all tiles (1514 and 1561 MHz; 278 ns, 1843 MHz, where half of the SMs have
- * nothing left to do). What has no source there is taken from Hopper. tests/model.sh holds the whole
+ * nothing left to do). What has no source there is taken from Hopper. tests/bench/model.sh holds the whole
  * against products whose times were measured, here and elsewhere.
  */
 struct part {

@@ -1,0 +1,420 @@
+/*
+ * Properties of hewn_attention that need more than one run or damaged inputs:
+ *   - normalised O is unnormalised O * exp(row_max - lse)
+ *   - merging splits costs no more than fp32 sums
+ *   - equal inputs give equal bits, on any number of SMs
+ *   - NaN stays where hewn.h says
+ *   - what breaks the rules of lengths and tables is empty or zero
+ */
+#include "attention_properties.h"
+
+#include "attention_judge.h"
+#include "lib/number.h"
+#include "attention_run.h"
+#include "lib/harness.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool start(struct attention_data *d, const char *text)
+{
+    struct attention_case c;
+    char word[64];
+    bool ok = attention_case_parse(&c, text, word);
+    CHECK(ok, "'%s' is not understood", word);
+    memset(d, 0, sizeof *d);
+    if (ok) ok = attention_data_new(d, &c);
+    CHECK(ok, "no host memory for the case");
+    return ok;
+}
+
+static bool run(struct device *dev, struct attention_data *d)
+{
+    struct attention_run r = {0};
+    attention_run(dev, d, &r);
+    return r.done;
+}
+
+static double output(const struct attention_data *d, int64_t b, int64_t h, int64_t i, int64_t x)
+{
+    return attention_load(&d->o, attention_q_row(d, &d->o, b, h, i) + (size_t)x);
+}
+
+/* ---- one output rounding ---- */
+
+/* lse is fp32 itself: exp(row_max - lse) is known to 2^-18 where |lse| < 64. */
+static void compare_normalised(const struct attention_data *raw, const struct attention_data *n)
+{
+    int64_t beyond = 0, elements = 0;
+    for (int64_t b = 0; b < n->c.b; b++)
+        for (int64_t h = 0; h < n->c.hq; h++)
+            for (int64_t i = 0; i < attention_queries(n, b); i++) {
+                size_t at = attention_lse_index(n, b, h, i);
+                double factor = isinf(raw->lse[at])
+                                    ? 1.0
+                                    : exp((double)raw->row_max[at] - (double)raw->lse[at]);
+                for (int64_t x = 0; x < n->o.columns; x++) {
+                    double want = output(raw, b, h, i, x) * factor, got = output(n, b, h, i, x);
+                    double bound = number_half_step(n->o.dtype, want) + 0x1p-18 * fabs(want);
+                    elements++;
+                    if (fabs(got - want) <= bound) continue;
+                    if (beyond++ == 0)
+                        CHECK(false,
+                              "b=%lld h=%lld token=%lld column=%lld want %.9g got %.9g (rule: one "
+                              "output rounding and 2^-18 of lse's)",
+                              (long long)b, (long long)h, (long long)i, (long long)x, want, got);
+                }
+            }
+    CHECK(beyond == 0, "%lld of %lld elements beyond", (long long)beyond, (long long)elements);
+}
+
+static void normalised(struct device *dev, const char *text)
+{
+    struct attention_data raw, n;
+    char all[ATTENTION_TEXT];
+    snprintf(all, sizeof all, "%s unnorm=1 out=f32 splits=1", text);
+    if (start(&raw, all) && run(dev, &raw)) {
+        static const char *const outs[] = {"f32", "f16", "bf16"};
+        for (int o = 0; o < 3; o++) {
+            snprintf(all, sizeof all, "%s out=%s splits=1", text, outs[o]);
+            if (start(&n, all) && run(dev, &n)) compare_normalised(&raw, &n);
+            attention_data_free(&n);
+        }
+    }
+    attention_data_free(&raw);
+}
+
+/* ---- splits ---- */
+
+/* Scores that are multiples of ln 2, so that P is a power of two relative to any maximum and rounding
+ * it changes nothing: Q has one 1 in a row, K small integers, the scale is ln 2. */
+static void exact_scores(struct attention_data *d)
+{
+    struct rng r = {(uint64_t)d->c.data};
+    d->desc.scale = log(2.0);
+    d->c.scale = 1; /* d->desc.scale counts */
+    for (int64_t h = 0; h < d->c.hq; h++)
+        for (int64_t i = 0; i < d->c.sq; i++)
+            for (int64_t x = 0; x < d->c.qk; x++)
+                attention_store(&d->q, attention_q_row(d, &d->q, 0, h, i) + (size_t)x,
+                                x == (h + i) % d->c.qk ? 1.0 : 0.0);
+    for (int64_t h = 0; h < d->c.hkv; h++)
+        for (int64_t j = 0; j < d->c.source[0].sk; j++)
+            for (int64_t x = 0; x < d->c.qk; x++)
+                attention_store(&d->k[0], attention_kv_row(d, &d->k[0], 0, 0, h, j) + (size_t)x,
+                                (double)rng_below(&r, 6) - 4.0);
+}
+
+/* Sums of `keys` terms in fp32, in whatever order, of numbers of the size of 1. */
+static void compare_splits(const struct attention_data *one, const struct attention_data *many)
+{
+    double bound = 0x1p-20 + 0x1p-25 * (double)one->c.source[0].sk, worst = 0, lse = 0;
+    for (int64_t h = 0; h < one->c.hq; h++)
+        for (int64_t i = 0; i < one->c.sq; i++) {
+            size_t at = attention_lse_index(one, 0, h, i);
+            lse = fmax(lse, fabs((double)one->lse[at] - (double)many->lse[at]));
+            for (int64_t x = 0; x < one->o.columns; x++)
+                worst = fmax(worst, fabs(output(one, 0, h, i, x) - output(many, 0, h, i, x)));
+        }
+    CHECK(worst <= bound, "O differs by %.3g, bound %.3g", worst, bound);
+    CHECK(lse <= 0x1p-20, "lse differs by %.3g, bound 2^-20", lse);
+}
+
+static void splits(struct device *dev, const char *text)
+{
+    struct attention_data one, many;
+    char all[ATTENTION_TEXT];
+    snprintf(all, sizeof all, "%s splits=1", text);
+    if (start(&one, all)) {
+        exact_scores(&one);
+        bool ran = run(dev, &one);
+        if (ran) attention_judge(&one);
+        for (int n = 2; ran && n < 8; n += 2) {
+            snprintf(all, sizeof all, "%s splits=%d", text, n);
+            if (start(&many, all)) {
+                exact_scores(&many);
+                if (run(dev, &many)) compare_splits(&one, &many);
+            }
+            attention_data_free(&many);
+        }
+    }
+    attention_data_free(&one);
+}
+
+/* ---- bits ---- */
+
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size)
+{
+    const unsigned char *p = bytes;
+    for (size_t n = 0; p && n < size; n++) hash = (hash ^ p[n]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+static uint64_t hash_outputs(const struct attention_data *d)
+{
+    uint64_t hash = hash_bytes(UINT64_C(0xcbf29ce484222325), d->o.bytes, d->o.size);
+    hash = hash_bytes(hash, d->lse, d->lse_count * sizeof(float));
+    return hash_bytes(hash, d->row_max, d->row_max ? d->lse_count * sizeof(float) : 0);
+}
+
+bool attention_hash(struct device *dev, const struct attention_case *c, uint64_t *hash)
+{
+    struct attention_data d;
+    bool ok = attention_data_new(&d, c) && run(dev, &d);
+    if (ok) *hash = hash_outputs(&d);
+    attention_data_free(&d);
+    return ok;
+}
+
+/* The hash that another process gets on `sms` SMs: the simulator reads the number once a process. */
+static bool hash_elsewhere(const char *text, int sms, uint64_t *hash)
+{
+    char command[ATTENTION_TEXT + 128], line[64];
+    snprintf(command, sizeof command,
+             "env -u HEWN_SIM_REPORT HEWN_SIM_SMS=%d '/proc/%ld/exe' --hash '%s'", sms,
+             (long)getpid(), text);
+    FILE *f = popen(command, "r");
+    bool ok = f && fgets(line, sizeof line, f) && sscanf(line, "hash %" SCNx64, hash) == 1;
+    return f && pclose(f) == 0 && ok;
+}
+
+static void determinism(struct device *dev, const char *text)
+{
+    struct attention_data d;
+    static const int sms[] = {1, 3, 16};
+    if (!start(&d, text) || !run(dev, &d)) {
+        attention_data_free(&d);
+        return;
+    }
+    uint64_t first = hash_outputs(&d), other = 0;
+    if (run(dev, &d)) CHECK(hash_outputs(&d) == first, "a second run gives other bits");
+    for (int n = 0; dev->info.simulated && n < 3; n++) {
+        bool ok = hash_elsewhere(text, sms[n], &other);
+        CHECK(ok, "on %d SMs: no hash", sms[n]);
+        CHECK(!ok || other == first, "on %d SMs: other bits", sms[n]);
+    }
+    attention_data_free(&d);
+}
+
+/* ---- NaN ---- */
+
+/* Bytes of O and lse as one run left them. */
+struct outputs {
+    unsigned char *o, *lse;
+};
+
+static bool keep(struct outputs *k, const struct attention_data *d)
+{
+    size_t lse = d->lse_count * sizeof(float);
+    k->o = malloc(d->o.size);
+    k->lse = malloc(lse);
+    if (!k->o || !k->lse) return false;
+    memcpy(k->o, d->o.bytes, d->o.size);
+    memcpy(k->lse, d->lse, lse);
+    return true;
+}
+
+static bool same_row(const struct outputs *k, const struct attention_data *d, int64_t b, int64_t h,
+                     int64_t i)
+{
+    size_t size = hewn_dtype_size(d->o.dtype), at = attention_q_row(d, &d->o, b, h, i) * size;
+    size_t lse = attention_lse_index(d, b, h, i) * sizeof(float);
+    const unsigned char *bytes = (const unsigned char *)d->lse;
+    return !memcmp(k->o + at, d->o.bytes + at, (size_t)d->o.columns * size) &&
+           !memcmp(k->lse + lse, bytes + lse, sizeof(float));
+}
+
+static bool nan_row(const struct attention_data *d, int64_t b, int64_t h, int64_t i)
+{
+    int64_t nans = 0;
+    for (int64_t x = 0; x < d->o.columns; x++) nans += isnan(output(d, b, h, i, x));
+    return nans == d->o.columns;
+}
+
+static void spoil_row(const struct attention_tensor *t, size_t row)
+{
+    for (int64_t x = 0; x < t->columns; x++) attention_store(t, row + (size_t)x, (double)NAN);
+}
+
+/* A NaN in a row of Q, a row of K, one after the other: the reference says which rows they reach. */
+static void nan_in_q_and_k(struct device *dev, const char *text)
+{
+    struct attention_data d;
+    if (start(&d, text)) {
+        size_t q = attention_q_row(&d, &d.q, 0, d.c.hq - 1, d.c.sq / 2) + 5;
+        attention_store(&d.q, q, (double)NAN);
+        if (run(dev, &d)) attention_judge(&d);
+        attention_store(&d.q, q, 0.5);
+        size_t k = attention_kv_row(&d, &d.k[0], 0, 0, 0, d.c.source[0].sk / 3) + 9;
+        attention_store(&d.k[0], k, (double)NAN);
+        if (run(dev, &d)) attention_judge(&d);
+        if (d.c.in != HEWN_E4M3) {
+            attention_store(&d.k[0], k, (double)INFINITY);
+            if (run(dev, &d)) attention_judge(&d);
+        }
+    }
+    attention_data_free(&d);
+}
+
+/* Does a row of i's tile see a key of key j's block? */
+static bool may_reach(const struct attention_data *d, const hewn_attention_plan_info *info,
+                      int64_t i, int64_t j)
+{
+    int64_t tokens = info->tile_rows / info->pack, first = i / tokens * tokens;
+    int64_t block = j / info->block_keys * info->block_keys;
+    for (int64_t t = first; t < first + tokens && t < attention_queries(d, 0); t++)
+        for (int64_t key = block; key < block + info->block_keys; key++)
+            if (attention_visible(d, 0, 0, t, key)) return true;
+    return false;
+}
+
+/* NaN in a row of V: certain where the key is seen, possible in the rows hewn.h names, and without
+ * any effect beyond. */
+static void nan_in_v(struct device *dev, const char *text)
+{
+    struct attention_data d;
+    struct outputs clean = {0};
+    struct attention_run r = {0};
+    int64_t wrong = 0;
+    if (start(&d, text) && run(dev, &d) && keep(&clean, &d)) {
+        int64_t j = d.c.source[0].sk * 2 / 5;
+        spoil_row(&d.v[0], attention_kv_row(&d, &d.v[0], 0, 0, 0, j));
+        attention_run(dev, &d, &r);
+        for (int64_t i = 0; r.done && i < d.c.sq; i++)
+            for (int64_t h = 0; h < d.c.hq; h++) {
+                bool same = same_row(&clean, &d, 0, h, i), nan = nan_row(&d, 0, h, i);
+                bool mine = h / (d.c.hq / d.c.hkv) == 0;
+                bool ok = mine && attention_visible(&d, 0, 0, i, j) ? nan
+                          : mine && may_reach(&d, &r.info, i, j)    ? nan || same
+                                                                    : same;
+                if (!ok && wrong++ == 0)
+                    CHECK(false, "h=%lld token=%lld, NaN in V at key %lld: %s", (long long)h,
+                          (long long)i, (long long)j, nan ? "reached" : "missing or changed");
+            }
+        CHECK(wrong == 0, "%lld rows wrong", (long long)wrong);
+    }
+    free(clean.o);
+    free(clean.lse);
+    attention_data_free(&d);
+}
+
+/* Sequence 1 is NaN all over: the others keep their bits. */
+static void nan_sequence(struct device *dev, const char *text)
+{
+    struct attention_data d;
+    struct outputs clean = {0};
+    int64_t wrong = 0;
+    if (start(&d, text) && run(dev, &d) && keep(&clean, &d)) {
+        for (int64_t i = 0; i < attention_queries(&d, 1); i++)
+            for (int64_t h = 0; h < d.c.hq; h++)
+                spoil_row(&d.q, attention_q_row(&d, &d.q, 1, h, i));
+        for (int s = 0; s < d.c.sources; s++)
+            for (int64_t j = 0; j < attention_keys(&d, s, 1); j++)
+                for (int64_t h = 0; h < d.c.hkv; h++) {
+                    spoil_row(&d.k[s], attention_kv_row(&d, &d.k[s], s, 1, h, j));
+                    spoil_row(&d.v[s], attention_kv_row(&d, &d.v[s], s, 1, h, j));
+                }
+        bool ran = run(dev, &d);
+        for (int64_t b = 0; ran && b < d.c.b; b++)
+            for (int64_t i = 0; b != 1 && i < attention_queries(&d, b); i++)
+                for (int64_t h = 0; h < d.c.hq; h++) wrong += !same_row(&clean, &d, b, h, i);
+        CHECK(wrong == 0, "%lld rows of other sequences changed", (long long)wrong);
+    }
+    free(clean.o);
+    free(clean.lse);
+    attention_data_free(&d);
+}
+
+/* ---- tables that break the rules ---- */
+
+static void run_wrong(struct device *dev, struct attention_data *d, bool *done)
+{
+    struct attention_run r = {.tables_wrong = true};
+    attention_run(dev, d, &r);
+    *done = r.done;
+}
+
+static void wrong_lengths(struct device *dev, const char *text)
+{
+    struct attention_data d;
+    bool done = false;
+    if (start(&d, text)) {
+        d.lengths[0][0] = -5;
+        d.lengths[0][1] = (int32_t)d.c.source[0].sk + 100;
+        run_wrong(dev, &d, &done);
+        if (done) attention_judge(&d);
+    }
+    attention_data_free(&d);
+}
+
+/* A page in use that the pool does not have is zeros: for the reference a spare page of zeros. */
+static void wrong_page(struct device *dev, const char *text)
+{
+    struct attention_data d;
+    bool done = false;
+    if (start(&d, text)) {
+        int32_t pages = (int32_t)d.desc.source[0].pages, spare = 0;
+        for (size_t n = 0; n < d.table_count[0]; n++)
+            if (d.table[0][n] == spare) spare++, n = (size_t)-1;
+        for (int n = 0; n < 2; n++) {
+            d.table[0][1] = n ? -3 : pages + 7;
+            run_wrong(dev, &d, &done);
+            d.table[0][1] = spare;
+            for (int64_t h = 0; done && h < d.c.hkv; h++)
+                for (int64_t j = d.c.source[0].page; j < 2 * d.c.source[0].page; j++)
+                    for (int64_t x = 0; x < d.c.qk; x++) {
+                        attention_store(&d.k[0],
+                                        attention_kv_row(&d, &d.k[0], 0, 0, h, j) + (size_t)x, 0);
+                        attention_store(&d.v[0],
+                                        attention_kv_row(&d, &d.v[0], 0, 0, h, j) + (size_t)x, 0);
+                    }
+            if (done) attention_judge(&d);
+        }
+    }
+    attention_data_free(&d);
+}
+
+/* ---- the list ---- */
+
+static const struct {
+    const char *name;
+    void (*check)(struct device *dev, const char *text);
+    const char *text;
+} properties[] = {
+    {"normalised inside and outside", normalised, "qk=64 sq=140 sk=300 causal=1 hq=2"},
+    {"normalised inside and outside", normalised, "qk=128 sq=130 sk=400 sink=1 pattern=1"},
+    {"normalised inside and outside", normalised, "qk=256 in=f16 sq=70 sk=260 left=50 causal=1"},
+    {"normalised inside and outside", normalised, "qk=512 sq=40 sk=260 hq=4 hkv=1"},
+    {"normalised inside and outside", normalised, "in=e4m3 qk=128 sq=40 sk=260 vs=1"},
+    {"splits merge exactly", splits, "qk=128 out=f32 sq=9 sk=1000 hq=4 hkv=2"},
+    {"splits merge exactly", splits, "qk=512 out=f32 sq=5 sk=900"},
+    {"equal bits", determinism, "qk=128 sq=300 sk=500 causal=1 hq=4 hkv=2 b=2"},
+    {"equal bits", determinism, "qk=64 sq=5 sk=900 splits=3 hq=8 hkv=2"},
+    {"equal bits", determinism, "qk=512 sq=140 sk=300 causal=1"},
+    {"NaN in Q, in K", nan_in_q_and_k, "qk=64 sq=200 sk=300 causal=1 hq=2"},
+    {"NaN in Q, in K", nan_in_q_and_k, "qk=128 in=f16 sq=140 sk=400 left=40 right=30 hq=2"},
+    {"NaN in Q, in K", nan_in_q_and_k, "qk=256 in=e4m3 sq=60 sk=300 causal=1 hq=2"},
+    {"NaN in V", nan_in_v, "qk=128 sq=700 sk=700 causal=1 left=100 hq=2 hkv=2"},
+    {"NaN in V", nan_in_v, "qk=512 sq=200 sk=400 causal=1 hq=2 hkv=2"},
+    {"a packed sequence of NaN", nan_sequence,
+     "qk=128 packed=1 keys=2 b=3 sq=90 sk=200 hq=2 hkv=1 causal=1"},
+    {"a paged sequence of NaN", nan_sequence, "qk=64 page=16 keys=1 ragged=1 b=3 sq=50 sk=300"},
+    {"lengths below 0 and above the longest", wrong_lengths, "qk=128 keys=1 b=3 sq=50 sk=200"},
+    {"a page outside the pool", wrong_page, "qk=128 page=32 b=2 sq=50 sk=200 hkv=2 hq=2"},
+};
+
+void attention_properties(struct device *dev, bool (*wanted)(void *, const struct attention_case *),
+                          void *user)
+{
+    for (size_t n = 0; n < sizeof properties / sizeof properties[0]; n++) {
+        const char *text = properties[n].text;
+        struct attention_case c;
+        char word[64];
+        if (attention_case_parse(&c, text, word) && !wanted(user, &c)) continue;
+        if (test_case("%s: %s", properties[n].name, text)) properties[n].check(dev, text);
+    }
+}

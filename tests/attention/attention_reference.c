@@ -1,0 +1,305 @@
+#include "attention_reference.h"
+
+#include "lib/number.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LANES = 8 };
+
+/* Keys and values of one (sequence, KV head), both sources behind each other, in panels of LANES:
+ * keys[panel][dimension][lane] with lane the key, values[panel][key][lane] with lane the column. */
+struct panels {
+    const struct attention_data *d;
+    int64_t b, kv_head, count, of_source[2];
+    int64_t v;
+    double *keys, *key_norm, *values, *value_norm;
+    atomic_llong next_row;
+};
+
+struct worker {
+    struct panels *panels;
+    void (*see)(void *, const struct attention_row *);
+    void *user;
+    bool failed;
+};
+
+/* out[l] = sum over n of x[n] m[n][l]. Pairs by hand: left to themselves compilers shuffle here. */
+typedef double pair __attribute__((vector_size(2 * sizeof(double)), may_alias));
+
+static void product(const double *x, const double *m, int64_t n, double out[LANES])
+{
+    const pair *row = (const pair *)m; /* panels come from calloc, a row of one is 64 bytes */
+    pair a = {0}, b = {0}, c = {0}, d = {0};
+    for (int64_t i = 0; i < n; i++, row += LANES / 2) {
+        a += x[i] * row[0];
+        b += x[i] * row[1];
+        c += x[i] * row[2];
+        d += x[i] * row[3];
+    }
+    const pair sums[LANES / 2] = {a, b, c, d};
+    memcpy(out, sums, sizeof sums);
+}
+
+/* ---- panels ---- */
+
+static void panels_free(struct panels *p)
+{
+    free(p->keys);
+    free(p->key_norm);
+    free(p->values);
+    free(p->value_norm);
+}
+
+static double load_key(const struct panels *p, const struct attention_tensor *t, size_t at,
+                       int64_t n)
+{
+    double norm = 0;
+    for (int64_t x = 0; x < t->columns; x++) {
+        double value = attention_load(t, at + (size_t)x);
+        p->keys[(n / LANES * t->columns + x) * LANES + n % LANES] = value;
+        if (isfinite(value)) norm += value * value;
+    }
+    return sqrt(norm);
+}
+
+static double load_value(const struct panels *p, const struct attention_tensor *t, size_t at,
+                         int64_t n, double scale)
+{
+    double norm = 0;
+    for (int64_t x = 0; x < t->columns; x++) {
+        double value = scale * attention_load(t, at + (size_t)x);
+        p->values[(x / LANES * p->count + n) * LANES + x % LANES] = value;
+        norm += value * value;
+    }
+    return sqrt(norm);
+}
+
+static bool panels_new(struct panels *p, const struct attention_data *d, int64_t b, int64_t kv_head)
+{
+    p->b = b, p->kv_head = kv_head, p->count = 0;
+    for (int s = 0; s < 2; s++) {
+        p->of_source[s] = s < d->c.sources ? attention_keys(d, s, b) : 0;
+        p->count += p->of_source[s];
+    }
+    size_t padded = (size_t)(p->count + LANES);
+    p->keys = calloc(padded * (size_t)d->c.qk, sizeof(double));
+    p->values = calloc(padded * (size_t)p->v, sizeof(double));
+    p->key_norm = calloc(padded, sizeof(double));
+    p->value_norm = calloc(padded, sizeof(double));
+    if (!p->keys || !p->values || !p->key_norm || !p->value_norm) return false;
+    double scale = attention_value_scale(d, kv_head * (d->c.hq / d->c.hkv));
+    for (int s = 0; s < d->c.sources; s++)
+        for (int64_t j = 0; j < p->of_source[s]; j++) {
+            int64_t n = s ? p->of_source[0] + j : j;
+            p->key_norm[n] =
+                load_key(p, &d->k[s], attention_kv_row(d, &d->k[s], s, b, kv_head, j), n);
+            p->value_norm[n] =
+                load_value(p, &d->v[s], attention_kv_row(d, &d->v[s], s, b, kv_head, j), n, scale);
+        }
+    return true;
+}
+
+/* ---- rows ---- */
+
+struct scratch {
+    double *q, *s, *p, *rounded, *o, *ideal;
+    double q_norm;
+    unsigned char *visible;
+    int64_t first, last; /* visible keys lie in [first, last) */
+    struct attention_row row;
+    bool plain; /* has finite scores: P and O are to be had */
+};
+
+/* Rows that go through the panels together, so that these are read from memory once for all. */
+enum { TOGETHER = 8 };
+
+static bool scratch_new(struct scratch *w, const struct panels *p, int64_t qk)
+{
+    size_t n = (size_t)p->count + LANES, v = (size_t)p->v;
+    double *all = calloc((size_t)qk + 3 * n + 2 * v, sizeof *all);
+    w->visible = calloc(n, 1);
+    w->q = all;
+    if (!all || !w->visible) return false;
+    w->s = w->q + qk, w->p = w->s + n, w->rounded = w->p + n;
+    w->o = w->rounded + n, w->ideal = w->o + v;
+    return true;
+}
+
+static void look(struct scratch *w, const struct panels *p, int64_t i)
+{
+    const int64_t n0 = p->of_source[0];
+    w->first = p->count, w->last = 0;
+    for (int64_t n = 0; n < p->count; n++) {
+        w->visible[n] = n < n0 ? attention_visible(p->d, 0, p->b, i, n)
+                               : attention_visible(p->d, 1, p->b, i, n - n0);
+        if (!w->visible[n]) continue;
+        if (n < w->first) w->first = n;
+        w->last = n + 1;
+    }
+}
+
+static void load_query(struct scratch *w, const struct panels *p)
+{
+    const struct attention_data *d = p->d;
+    size_t at = attention_q_row(d, &d->q, w->row.b, w->row.h, w->row.i);
+    w->q_norm = 0;
+    for (int64_t x = 0; x < d->c.qk; x++) {
+        w->q[x] = attention_load(&d->q, at + (size_t)x);
+        w->q_norm += w->q[x] * w->q[x];
+    }
+}
+
+/* The products of the panels that have a visible key, not yet scaled. */
+static void multiply_keys(struct scratch *w, int rows, const struct panels *p)
+{
+    const int64_t qk = p->d->c.qk;
+    for (int64_t n = 0; n < p->count; n += LANES)
+        for (int i = 0; i < rows; i++)
+            if (n + LANES > w[i].first && n < w[i].last)
+                product(w[i].q, p->keys + n * qk, qk, w[i].s + n);
+}
+
+/* Scores; the row's maximum and what is special. */
+static void score(struct scratch *w, const struct panels *p, struct attention_row *r)
+{
+    const double scale = attention_score_scale(p->d, r->h);
+    double k_norm = 0;
+    r->max = -(double)INFINITY;
+    for (int64_t n = w->first; n < w->last; n++) {
+        w->s[n] *= scale;
+        if (!w->visible[n]) continue;
+        r->keys++;
+        if (isnan(w->s[n]) || w->s[n] == (double)INFINITY) r->poisoned = true;
+        if (w->s[n] > r->max) r->max = w->s[n];
+        if (p->key_norm[n] > k_norm) k_norm = p->key_norm[n];
+    }
+    r->empty = r->keys == 0;
+    r->undefined = !r->empty && !r->poisoned && isinf(r->max);
+    r->score = scale * sqrt(w->q_norm) * k_norm;
+}
+
+/* P, exactly and rounded; its sum, and what rounding may do. */
+static void weigh(struct scratch *w, const struct panels *p, struct attention_row *r)
+{
+    const int in = p->d->desc.in;
+    const double unit = in == HEWN_E4M3 ? 256.0 : 1.0;
+    const struct number_format f = number_format(in);
+    const double least = ldexp(1.0, f.least - f.fraction) / unit; /* the smallest step of P */
+    /* a step is 2^-fraction of p's binade; 0.541 is the mean of its square over where in a binade p
+     * may stand, 1/12 what rounding to nearest makes of a step */
+    const double relative = ldexp(sqrt(0.541), -f.fraction);
+    double squares = 0;
+    for (int64_t n = w->first; n < w->last; n++) {
+        const double e = w->visible[n] ? exp(w->s[n] - r->max) : 0.0;
+        w->p[n] = e;
+        w->rounded[n] = number_round(in, e * unit) / unit;
+        if (!w->visible[n]) continue;
+        const double step = fmax(e * relative, least) * p->value_norm[n];
+        r->sum += e;
+        r->reach += e * p->value_norm[n];
+        r->floor += least / 2 * p->value_norm[n];
+        r->variance += step * step / 12;
+        squares += step * step * step * step / 144;
+    }
+    r->samples = squares > 0 ? fmin((double)p->v, r->variance * r->variance / squares) : 0;
+}
+
+static void multiply_values(struct scratch *w, int rows, const struct panels *p)
+{
+    for (int64_t x = 0; x < p->v; x += LANES)
+        for (int i = 0; i < rows; i++) {
+            const int64_t first = w[i].first, n = w[i].last - first;
+            const double *values = p->values + (x / LANES * p->count + first) * LANES;
+            if (!w[i].plain) continue;
+            product(w[i].p + first, values, n, w[i].o + x);
+            product(w[i].rounded + first, values, n, w[i].ideal + x);
+        }
+}
+
+/* What the scores alone decide; what a row without P has. */
+static void finish_scores(struct scratch *w, const struct panels *p)
+{
+    const struct attention_data *d = p->d;
+    struct attention_row *r = &w->row;
+    double sink = d->sink ? (double)d->sink[r->h] : -(double)INFINITY;
+    r->columns = p->v, r->o = w->o, r->ideal = w->ideal;
+    score(w, p, r);
+    w->plain = !r->empty && !r->poisoned && !r->undefined;
+    if (w->plain) {
+        weigh(w, p, r);
+        r->sink = exp(sink - r->max);
+        r->lse = log(r->sum + r->sink) + r->max;
+        return;
+    }
+    memset(w->o, 0, (size_t)p->v * sizeof *w->o);
+    memset(w->ideal, 0, (size_t)p->v * sizeof *w->ideal);
+    r->lse = r->empty ? sink : (double)NAN;
+    if (r->empty) r->max = 0;
+}
+
+static void *work(void *argument)
+{
+    struct worker *me = argument;
+    struct panels *p = me->panels;
+    const int64_t group = p->d->c.hq / p->d->c.hkv;
+    const int64_t all = attention_queries(p->d, p->b) * group;
+    struct scratch w[TOGETHER];
+    memset(w, 0, sizeof w);
+    for (int i = 0; i < TOGETHER; i++) me->failed |= !scratch_new(&w[i], p, p->d->c.qk);
+    for (int64_t n; !me->failed && (n = atomic_fetch_add(&p->next_row, TOGETHER)) < all;) {
+        const int rows = all - n < TOGETHER ? (int)(all - n) : TOGETHER;
+        for (int i = 0; i < rows; i++) {
+            const int64_t row = n + i;
+            w[i].row = (struct attention_row){
+                .b = p->b, .h = p->kv_head * group + row % group, .i = row / group};
+            look(&w[i], p, w[i].row.i);
+            load_query(&w[i], p);
+        }
+        multiply_keys(w, rows, p);
+        for (int i = 0; i < rows; i++) finish_scores(&w[i], p);
+        multiply_values(w, rows, p);
+        for (int i = 0; i < rows; i++) me->see(me->user, &w[i].row);
+    }
+    for (int i = 0; i < TOGETHER; i++) {
+        free(w[i].q);
+        free(w[i].visible);
+    }
+    return NULL;
+}
+
+/* A second thread only where it earns its start. */
+static bool share(struct panels *p, struct worker workers[ATTENTION_THREADS])
+{
+    pthread_t threads[ATTENTION_THREADS];
+    const int64_t rows = attention_queries(p->d, p->b) * (p->d->c.hq / p->d->c.hkv);
+    int started = 1, wanted = rows * p->count * p->v > 1 << 20 ? ATTENTION_THREADS : 1;
+    bool ok = true;
+    atomic_store(&p->next_row, 0);
+    while (started < wanted && !pthread_create(&threads[started], NULL, work, &workers[started]))
+        started++;
+    work(&workers[0]);
+    for (int t = 1; t < started; t++) pthread_join(threads[t], NULL);
+    for (int t = 0; t < started; t++) ok = ok && !workers[t].failed;
+    return ok;
+}
+
+bool attention_reference(const struct attention_data *d,
+                         void (*see)(void *user, const struct attention_row *row),
+                         void *const *user)
+{
+    struct panels p = {.d = d, .v = attention_v_dim(&d->c)};
+    struct worker workers[ATTENTION_THREADS];
+    bool ok = true;
+    for (int t = 0; t < ATTENTION_THREADS; t++)
+        workers[t] = (struct worker){.panels = &p, .see = see, .user = user[t]};
+    for (int64_t b = 0; ok && b < d->c.b; b++)
+        for (int64_t kv_head = 0; ok && kv_head < d->c.hkv; kv_head++) {
+            ok = panels_new(&p, d, b, kv_head) && share(&p, workers);
+            panels_free(&p);
+        }
+    return ok;
+}

@@ -1,0 +1,536 @@
+/*
+ * hewn_gemm against float64: seeded cases over shapes, leading dimensions, majors, dtypes, batches and
+ * what comes after the sums, on whatever driver HEWN_LIBCUDA names. Outputs are poisoned before and
+ * checked byte for byte outside the result after; the unused tail of every row of an operand holds NaN,
+ * so reading it shows. The bounds and their reasons: gemm_judge.c. With --digests every case must also give
+ * the bits that a GPU gave (digest.h).
+ */
+#include "gemm_case.h"
+
+#include "lib/device.h"
+#include "lib/digest.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Everything outside the result's elements still holds the poison. */
+static void check_untouched(const struct matrix *d, unsigned char poison)
+{
+    size_t width = (size_t)d->cols * hewn_dtype_size(d->dtype), at = 0, damaged = 0;
+    for (int64_t b = 0; b < d->batch; b++)
+        for (int64_t i = 0; i < d->rows; i++) {
+            size_t start = matrix_at(d, b, i, 0);
+            for (; at < start; at++) damaged += d->bytes[at] != poison;
+            at = start + width;
+        }
+    CHECK(damaged == 0, "%zu bytes between the rows of D were written", damaged);
+}
+
+static bool upload(struct device *dev, struct guarded *g, const void *bytes, size_t size)
+{
+    return guarded_new(dev, g, size, 0xFF) && dev->to_device(g->data, bytes, size) == 0;
+}
+
+enum { POISON = 0xA5 };
+enum {
+    BUFFER_A,
+    BUFFER_B,
+    BUFFER_C,
+    BUFFER_BIAS,
+    BUFFER_SCALE_A,
+    BUFFER_SCALE_B,
+    BUFFER_D,
+    BUFFERS
+};
+static const char *const buffer_names[] = {"A", "B", "C", "bias", "scale_a", "scale_b", "D"};
+
+static bool upload_all(struct device *dev, const struct gemm_case *g, const struct operands *o,
+                       struct guarded buffer[BUFFERS])
+{
+    const uint32_t with = g->desc.with;
+    bool own_c = with & HEWN_GEMM_C && !g->in_place;
+    return upload(dev, &buffer[BUFFER_A], o->a.bytes, o->a.size) &&
+           upload(dev, &buffer[BUFFER_B], o->b.bytes, o->b.size) &&
+           (!own_c || upload(dev, &buffer[BUFFER_C], o->c.bytes, o->c.size)) &&
+           (!(with & HEWN_GEMM_BIAS) ||
+            upload(dev, &buffer[BUFFER_BIAS], o->bias.bytes, o->bias.size)) &&
+           (!(with & HEWN_GEMM_SCALE_A) ||
+            upload(dev, &buffer[BUFFER_SCALE_A], &g->scale_a, sizeof g->scale_a)) &&
+           (!(with & HEWN_GEMM_SCALE_B) ||
+            upload(dev, &buffer[BUFFER_SCALE_B], &g->scale_b, sizeof g->scale_b)) &&
+           guarded_new(dev, &buffer[BUFFER_D], o->d.size, POISON) &&
+           dev->to_device(buffer[BUFFER_D].data, o->d.bytes, o->d.size) == 0;
+}
+
+static int launch(const struct gemm_case *g, const hewn_gemm_plan *plan,
+                  const struct guarded buffer[BUFFERS], hewn_error *err)
+{
+    if (!g->desc.with && g->alpha == 1)
+        return hewn_gemm_run(plan, buffer[BUFFER_A].data, buffer[BUFFER_B].data,
+                             buffer[BUFFER_D].data, NULL, err);
+    const hewn_gemm_args args = {.struct_size = sizeof args,
+                                 .a = buffer[BUFFER_A].data,
+                                 .b = buffer[BUFFER_B].data,
+                                 .d = buffer[BUFFER_D].data,
+                                 .c = buffer[g->in_place ? BUFFER_D : BUFFER_C].data,
+                                 .bias = buffer[BUFFER_BIAS].data,
+                                 .scale_a = buffer[BUFFER_SCALE_A].data,
+                                 .scale_b = buffer[BUFFER_SCALE_B].data,
+                                 .alpha = g->alpha,
+                                 .beta = g->beta};
+    return hewn_gemm_run_with(plan, &args, NULL, err);
+}
+
+/* `choice`: the kernel that ran, and its parts of K. */
+static void run_on_device(struct device *dev, const struct gemm_case *g, struct operands *o,
+                          char choice[DIGEST_CHOICE])
+{
+    struct guarded buffer[BUFFERS];
+    hewn_gemm_plan *plan = NULL;
+    hewn_error err = {0};
+    memset(buffer, 0, sizeof buffer);
+    bool ready = upload_all(dev, g, o, buffer);
+    CHECK(ready, "no device memory for the case");
+    if (ready && hewn_gemm_plan_create(dev->context, &g->desc, &plan, &err))
+        CHECK(false, "plan: %s", err.message);
+    if (plan && launch(g, plan, buffer, &err)) CHECK(false, "run: %s", err.message);
+    hewn_gemm_plan_info info = {.struct_size = sizeof info};
+    if (plan) CHECK_INT(hewn_gemm_plan_describe(plan, &info, &err), HEWN_OK);
+    o->parts = info.parts;
+    if (info.variant) snprintf(choice, DIGEST_CHOICE, "%.16s/%u", info.variant, info.parts);
+    int rc = plan ? dev->synchronize() : 0;
+    CHECK(rc == 0, "the kernel failed with CUresult %d", rc);
+    if (plan && rc == 0) {
+        CHECK_INT(dev->to_host(o->d.bytes, buffer[BUFFER_D].data, o->d.size), 0);
+        for (int i = 0; i < BUFFERS; i++) {
+            const char *damage = buffer[i].data ? guarded_damage(dev, &buffer[i]) : NULL;
+            CHECK(!damage, "%s: %s", buffer_names[i], damage);
+        }
+    }
+    hewn_gemm_plan_destroy(plan);
+    for (int i = 0; i < BUFFERS; i++) guarded_free(dev, &buffer[i]);
+}
+
+static struct operands operands_new(const hewn_gemm_desc *s)
+{
+    int64_t batch_a = s->stride_a ? s->batch : 1, batch_b = s->stride_b ? s->batch : 1;
+    int64_t batch_c = s->stride_c ? s->batch : 1;
+    struct operands o = {
+        .a = matrix_new(s->in, s->major_a, s->m, s->k, s->lda, s->stride_a, batch_a),
+        .b = matrix_new(s->in_b ? s->in_b : s->in, s->major_b, s->n, s->k, s->ldb, s->stride_b,
+                        batch_b),
+        .d = matrix_new(s->out, HEWN_MAJOR_K, s->m, s->n, s->ldd, s->stride_d, s->batch)};
+    if (s->with & HEWN_GEMM_C)
+        o.c = matrix_new(s->out, HEWN_MAJOR_K, s->m, s->n, s->ldc, s->stride_c, batch_c);
+    if (s->with & HEWN_GEMM_BIAS)
+        o.bias = matrix_new(s->bias_type, HEWN_MAJOR_K, 1, s->n, s->n, 0, 1);
+    return o;
+}
+
+/* D is poison before; with C in its place, C's elements in poison. C is NaN throughout where it must not
+ * be read. */
+static void operands_fill(const struct gemm_case *g, struct operands *o)
+{
+    struct rng r = {g->seed};
+    matrix_fill(&o->a, &r, g->pattern);
+    matrix_fill(&o->b, &r, g->pattern);
+    memset(o->d.bytes, POISON, o->d.size);
+    if (o->bias.bytes) matrix_fill(&o->bias, &r, g->pattern);
+    if (!o->c.bytes) return;
+    matrix_fill(&o->c, &r, g->pattern);
+    if (g->beta == 0) memset(o->c.bytes, 0xFF, o->c.size);
+    size_t element = hewn_dtype_size(o->d.dtype);
+    for (int64_t b = 0; g->in_place && b < o->d.batch; b++)
+        for (int64_t i = 0; i < o->d.rows; i++)
+            memcpy(o->d.bytes + matrix_at(&o->d, b, i, 0), o->c.bytes + matrix_at(&o->c, b, i, 0),
+                   (size_t)o->d.cols * element);
+}
+
+static void hold_digest(struct device *dev, const struct gemm_case *g, struct operands *o,
+                        char choice[DIGEST_CHOICE])
+{
+    const char *recorded = digest_case(digest_bytes(DIGEST_BEGIN, o->d.bytes, o->d.size), choice);
+    struct gemm_case other = *g;
+    char variant[DIGEST_CHOICE];
+    if (!recorded) return;
+    if (sscanf(recorded, "%23[^/]/%u", variant, &other.desc.parts) != 2) variant[0] = '\0';
+    other.desc.variant = variant;
+    operands_fill(&other, o);
+    run_on_device(dev, &other, o, choice);
+    if (!test_case_failures())
+        digest_case(digest_bytes(DIGEST_BEGIN, o->d.bytes, o->d.size), choice);
+}
+
+static void run_case(struct device *dev, const struct gemm_case *g)
+{
+    char choice[DIGEST_CHOICE] = "";
+    struct operands o = operands_new(&g->desc);
+    const uint32_t with = g->desc.with;
+    if (o.a.bytes && o.b.bytes && o.d.bytes && (o.c.bytes || !(with & HEWN_GEMM_C)) &&
+        (o.bias.bytes || !(with & HEWN_GEMM_BIAS))) {
+        operands_fill(g, &o);
+        run_on_device(dev, g, &o, choice);
+        if (!test_case_failures()) {
+            judge(g, &o);
+            check_untouched(&o.d, POISON);
+            hold_digest(dev, g, &o, choice);
+        }
+    } else {
+        CHECK(false, "no host memory for the case");
+    }
+    free(o.a.bytes);
+    free(o.b.bytes);
+    free(o.c.bytes);
+    free(o.bias.bytes);
+    free(o.d.bytes);
+}
+
+/* ---- cases ---- */
+
+static int64_t round_up(int64_t x, int64_t unit)
+{
+    return (x + unit - 1) / unit * unit;
+}
+
+/* Leading dimension: rows padded to 16 bytes, then by `extra` more such units. */
+static int64_t leading(int64_t cols, int dtype, int64_t extra)
+{
+    int64_t unit = 16 / (int64_t)hewn_dtype_size(dtype);
+    return round_up(cols, unit) + extra * unit;
+}
+
+static void set_layout(hewn_gemm_desc *s, int64_t pad_a, int64_t pad_b, int64_t pad_d)
+{
+    s->struct_size = sizeof *s;
+    int mn_a = s->major_a == HEWN_MAJOR_MN, mn_b = s->major_b == HEWN_MAJOR_MN;
+    s->lda = leading(mn_a ? s->m : s->k, s->in, pad_a);
+    s->ldb = leading(mn_b ? s->n : s->k, s->in, pad_b);
+    s->ldd = leading(s->n, s->out, pad_d);
+    if (s->batch < 1) s->batch = 1;
+    s->stride_a = s->lda * (mn_a ? s->k : s->m);
+    s->stride_b = s->ldb * (mn_b ? s->k : s->n);
+    s->stride_d = s->ldd * s->m;
+}
+
+/* What comes after the sums: most of hewn.h's formula alone, some of it together, all of it. */
+static const struct finish {
+    const char *name;
+    uint32_t with;
+    int act;
+    float alpha, beta;
+    bool bias_f32, in_place, one_c;
+} finishes[] = {
+    {"", 0, HEWN_ACT_NONE, 1, 0, false, false, false},
+    {"alpha", 0, HEWN_ACT_NONE, -1.5F, 0, false, false, false},
+    {"scales", HEWN_GEMM_SCALE_A | HEWN_GEMM_SCALE_B, HEWN_ACT_NONE, 1, 0, false, false, false},
+    {"one scale, alpha", HEWN_GEMM_SCALE_B, HEWN_ACT_NONE, 0.3F, 0, false, false, false},
+    {"C", HEWN_GEMM_C, HEWN_ACT_NONE, 1, 0.7F, false, false, false},
+    {"C in place", HEWN_GEMM_C, HEWN_ACT_NONE, 1.25F, -1, false, true, false},
+    {"C unread", HEWN_GEMM_C, HEWN_ACT_NONE, 1, 0, false, false, false},
+    {"bias f32", HEWN_GEMM_BIAS, HEWN_ACT_NONE, 1, 0, true, false, false},
+    {"bias", HEWN_GEMM_BIAS, HEWN_ACT_NONE, 1, 0, false, false, false},
+    {"relu", 0, HEWN_ACT_RELU, 1, 0, false, false, false},
+    {"gelu", 0, HEWN_ACT_GELU, 0.1F, 0, false, false, false},
+    {"silu, one C", HEWN_GEMM_C, HEWN_ACT_SILU, 1, 2, false, false, true},
+    {"all, relu", 15, HEWN_ACT_RELU, -2, 0.5F, true, false, false},
+    {"all in place, gelu", 15, HEWN_ACT_GELU, 0.2F, 1, false, true, false},
+    {"all, silu", 15, HEWN_ACT_SILU, 0.5F, -0.25F, true, false, false},
+};
+enum { FINISHES = sizeof finishes / sizeof finishes[0] };
+
+/* The layout must be set. */
+static void set_finish(struct gemm_case *g, int index, int64_t pad_c)
+{
+    const struct finish *f = &finishes[index];
+    hewn_gemm_desc *s = &g->desc;
+    g->finish = f->name;
+    g->alpha = f->alpha, g->beta = f->beta;
+    g->scale_a = 0.75F, g->scale_b = -3.3F;
+    g->in_place = f->in_place;
+    s->with = f->with;
+    s->act = f->act;
+    s->bias_type = f->bias_f32 ? HEWN_F32 : s->out;
+    if (!(f->with & HEWN_GEMM_C)) return;
+    s->ldc = f->in_place ? s->ldd : leading(s->n, s->out, pad_c);
+    s->stride_c = f->in_place ? s->stride_d : f->one_c ? 0 : s->ldc * s->m;
+}
+
+static const int out_types[] = {HEWN_F32, HEWN_BF16, HEWN_F16};
+
+/* Shapes where kernels break: single elements, one off each tile edge, many k-blocks, many tiles. */
+static const int64_t edge_shapes[][3] = {
+    {1, 1, 8},       {1, 1, 1},       {1, 8, 8},       {8, 1, 16},      {2, 3, 5},
+    {127, 255, 63},  {128, 256, 64},  {129, 257, 65},  {129, 264, 72},  {64, 128, 256},
+    {65, 129, 40},   {192, 384, 96},  {255, 511, 127}, {256, 512, 128}, {257, 513, 129},
+    {1, 1000, 100},  {1000, 1, 100},  {300, 200, 520}, {31, 33, 1024},  {16, 16, 4096},
+    {100, 60, 4095}, {7, 9, 2048},    {128, 256, 8},   {128, 256, 7},   {384, 768, 192},
+    {640, 1280, 64}, {513, 1025, 32}, {1100, 900, 24}, {129, 2049, 16}, {2049, 17, 48},
+    {896, 1792, 64}, {1, 4097, 8},    {4097, 1, 8}};
+enum {
+    EDGE_SHAPES = sizeof edge_shapes / sizeof edge_shapes[0],
+    RANDOM_CASES = 220,
+    FULL_CASES = 120
+};
+
+static void edge_case(struct gemm_case *g, int shape, int variant)
+{
+    g->desc.m = edge_shapes[shape][0];
+    g->desc.n = edge_shapes[shape][1];
+    g->desc.k = edge_shapes[shape][2];
+    g->desc.in = (shape + variant) % 2 ? HEWN_F16 : HEWN_BF16;
+    g->desc.out = out_types[(shape / 2 + variant) % 3];
+    g->pattern = (enum pattern)((shape + variant) % PLAIN_PATTERNS);
+    set_layout(&g->desc, variant ? shape % 4 : 0, variant ? shape % 3 : 0, variant ? shape % 5 : 0);
+}
+
+/* Every kernel that the library may choose on the device, with each number of parts of K that it takes;
+ * shapes around the edges of their tiles, several tiles a cluster, some with fewer rows or columns than
+ * one. Enough k-blocks of 64 for 8 parts, their number odd at times. */
+static const struct kernel_choice {
+    const char *variant;
+    uint32_t parts;
+} hopper_choices[] = {{"plain", 1}, {"pair", 1},  {"small", 1}, {"narrow", 1}, {"split", 1},
+                      {"split", 2}, {"split", 3}, {"split", 4}, {"split", 5},  {"split", 7},
+                      {"split", 8}, {"flat", 1},  {"flat", 2},  {"flat", 3},   {"flat", 4},
+                      {"flat", 6},  {"flat", 8},  {"wide", 1}};
+static const int64_t choice_shapes[][3] = {{128, 256, 512},  {1, 1, 520},      {65, 129, 1000},
+                                           {257, 513, 576},  {300, 1030, 700}, {16, 2056, 640},
+                                           {1025, 136, 512}, {129, 255, 1100}};
+enum {
+    WIDE =
+        sizeof hopper_choices / sizeof hopper_choices[0] - 1, /* its kernel has no 8-bit inputs */
+    CHOICES = WIDE,
+    CHOICE_SHAPES = sizeof choice_shapes / sizeof choice_shapes[0]
+};
+
+static void choice_case(struct gemm_case *g, int choice, int shape)
+{
+    const int64_t *s = choice_shapes[shape];
+    int turn = choice + shape;
+    g->desc.m = s[0], g->desc.n = s[1], g->desc.k = s[2];
+    g->desc.variant = hopper_choices[choice].variant;
+    g->desc.parts = hopper_choices[choice].parts;
+    g->desc.batch = turn % 4 == 3 ? 2 : 1;
+    g->desc.in = turn % 2 ? HEWN_F16 : HEWN_BF16;
+    g->desc.out = out_types[turn % 3];
+    g->pattern = (enum pattern)(turn / 3 % PLAIN_PATTERNS);
+    set_layout(&g->desc, shape % 3, shape % 2, turn % 3);
+}
+
+/* The same with majors, and with something behind the sums. */
+static void choice_case_full(struct gemm_case *g, int choice, int shape)
+{
+    choice_case(g, choice, shape);
+    g->desc.major_a = (choice + shape * 3) % 4 / 2, g->desc.major_b = (choice + shape * 3) % 2;
+    g->pattern = (enum pattern)((choice + shape) / 3 % PATTERNS);
+    set_layout(&g->desc, shape % 3, shape % 2, (choice + shape) % 3);
+    set_finish(g, (choice * 7 + shape * 4) % FINISHES, shape % 4);
+}
+
+/* Tiles of one, two and three k-blocks, several a cluster, in the kernels that store one tile while they
+ * multiply the next; some warps' rows lie below D. */
+static void short_case(struct gemm_case *g, int index)
+{
+    static const char *const variants[] = {"plain", "pair", "wide"};
+    static const int64_t shapes[][3] = {
+        {640, 1000, 8}, {300, 1541, 65}, {1030, 400, 64}, {257, 769, 130}};
+    const int64_t *s = shapes[index % 4];
+    g->desc.m = s[0], g->desc.n = s[1], g->desc.k = s[2];
+    g->desc.variant = variants[index / 4];
+    g->desc.parts = 1;
+    g->desc.batch = 1 + index % 2;
+    g->desc.in = HEWN_BF16;
+    g->desc.out = index % 3 ? HEWN_BF16 : HEWN_F16;
+    g->pattern = UNIFORM;
+    set_layout(&g->desc, index % 3, 0, index % 2);
+}
+enum { SHORT_CASES = 3 * 4 };
+
+/* The same of 8-bit inputs, k twice as long for as many k-blocks. */
+static void choice_case_8(struct gemm_case *g, int choice, int shape)
+{
+    static const int formats[] = {HEWN_E4M3, HEWN_E5M2};
+    int turn = choice + shape, format = (choice * 3 + shape) % 4;
+    choice_case(g, choice, shape);
+    g->desc.in = formats[format / 2], g->desc.in_b = formats[format % 2];
+    g->desc.k *= 2;
+    g->desc.major_a = g->desc.major_b = HEWN_MAJOR_K;
+    g->desc.accumulate = (choice + shape / 2) % 2 ? HEWN_ACCUMULATE_FAST : HEWN_ACCUMULATE_FULL;
+    set_layout(&g->desc, shape % 3, shape % 2, turn % 3);
+    set_finish(g, (choice * 7 + shape * 4) % FINISHES, shape % 4);
+}
+
+/* Sums of 8-bit products that grow along a long k: there sums that are not promoted are far beyond the
+ * bound of those that are. Each pair of formats, in the kernels that promote differently. */
+static void deep_case(struct gemm_case *g, int index)
+{
+    static const char *const variants[] = {"pair", "small", "narrow", "plain"};
+    g->desc.m = 40, g->desc.n = 264, g->desc.k = 6000;
+    g->desc.in = index / 2 ? HEWN_E5M2 : HEWN_E4M3;
+    g->desc.in_b = index % 2 ? HEWN_E5M2 : HEWN_E4M3;
+    g->desc.out = HEWN_F32;
+    g->desc.variant = variants[index];
+    g->desc.parts = 1;
+    g->pattern = POSITIVE;
+    set_layout(&g->desc, 0, 0, 0);
+}
+
+static int64_t ragged(struct rng *r, uint32_t limit)
+{
+    switch (rng_below(r, 4)) {
+    case 0: return 1 + rng_below(r, 16);
+    case 1: return 1 + rng_below(r, limit);
+    case 2: return round_up(1 + rng_below(r, limit), 8);
+    default: return 1 + rng_below(r, limit / 4);
+    }
+}
+
+static void random_shape(hewn_gemm_desc *s, struct rng *r)
+{
+    do {
+        s->m = ragged(r, 700);
+        s->n = ragged(r, 700);
+        s->k = ragged(r, rng_below(r, 8) ? 512 : 4096);
+        s->batch = rng_below(r, 4) ? 1 : 1 + rng_below(r, 5);
+    } while (s->m * s->n * s->k * s->batch > 24000000);
+    s->in = rng_below(r, 2) ? HEWN_F16 : HEWN_BF16;
+    s->out = out_types[rng_below(r, 3)];
+}
+
+static void random_layout(hewn_gemm_desc *s, struct rng *r)
+{
+    set_layout(s, rng_below(r, 4), rng_below(r, 4), rng_below(r, 4));
+    if (s->batch > 1 && rng_below(r, 3) == 0) s->stride_a = 0;
+    if (s->batch > 1 && rng_below(r, 3) == 0) s->stride_b = 0;
+}
+
+static void random_case(struct gemm_case *g, struct rng *r)
+{
+    random_shape(&g->desc, r);
+    g->pattern = (enum pattern)rng_below(r, PLAIN_PATTERNS);
+    random_layout(&g->desc, r);
+}
+
+/* Of the whole contract, which sm_90a has. */
+static void random_case_full(struct gemm_case *g, struct rng *r)
+{
+    hewn_gemm_desc *s = &g->desc;
+    random_shape(s, r);
+    if (rng_below(r, 4) == 0) {
+        s->in = rng_below(r, 2) ? HEWN_E4M3 : HEWN_E5M2;
+        s->in_b = rng_below(r, 2) ? HEWN_E4M3 : HEWN_E5M2;
+        s->accumulate = (int)rng_below(r, 2);
+    } else {
+        s->major_a = (int)rng_below(r, 2), s->major_b = (int)rng_below(r, 2);
+    }
+    g->pattern = (enum pattern)rng_below(r, PATTERNS);
+    random_layout(s, r);
+    set_finish(g, (int)rng_below(r, FINISHES), rng_below(r, 4));
+}
+
+/* Two hundred tiles or more on the few SMs of the simulator, each ring phase wraps many times. */
+static void long_case(struct gemm_case *g, int index)
+{
+    g->desc.m = 128 * (3 + index) + 1;
+    g->desc.n = 256 * (2 + index % 3) - 8;
+    g->desc.k = 320 - 64 * (index % 4);
+    g->desc.batch = index % 2 ? 2 : 1;
+    g->desc.in = index % 2 ? HEWN_F16 : HEWN_BF16;
+    g->desc.out = out_types[index % 3];
+    g->pattern = index % 2 ? UNIFORM : INTEGERS;
+    set_layout(&g->desc, 0, 0, 0);
+}
+
+static void maybe_run(struct device *dev, struct gemm_case *g)
+{
+    const hewn_gemm_desc *s = &g->desc;
+    char choice[24] = "";
+    if (s->variant) snprintf(choice, sizeof choice, " %s/%u", s->variant, s->parts);
+    if (test_case("m=%lld n=%lld k=%lld lda=%lld ldb=%lld ldd=%lld batch=%lld%s%s%s%s %s%s%s%s -> "
+                  "%s %s%s%s%s",
+                  (long long)s->m, (long long)s->n, (long long)s->k, (long long)s->lda,
+                  (long long)s->ldb, (long long)s->ldd, (long long)s->batch,
+                  s->batch > 1 && !s->stride_a ? " one A" : "",
+                  s->batch > 1 && !s->stride_b ? " one B" : "", s->major_a ? " MN-major A" : "",
+                  s->major_b ? " MN-major B" : "", hewn_dtype_name(s->in), s->in_b ? " * " : "",
+                  s->in_b ? hewn_dtype_name(s->in_b) : "", s->accumulate ? " fast" : "",
+                  hewn_dtype_name(s->out), pattern_names[g->pattern], choice,
+                  *g->finish ? ", " : "", g->finish)) {
+        const char *name = test_case_name(); /* which case came before does not count */
+        g->seed = digest_bytes(test_seed(), name, strlen(name));
+        run_case(dev, g);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct device dev;
+    hewn_error err = {0};
+    argc = digest_options(argc, argv);
+    test_begin("gemm", argc, argv);
+    setenv("HEWN_SIM_SMS", "8", 0); /* the largest cluster on a simulated device */
+    if (!device_open(&dev, &err)) {
+        if (test_case("open")) CHECK(false, "%s", err.message);
+        return test_end();
+    }
+    test_where("sm_%d%d, %s", dev.info.cc_major, dev.info.cc_minor, dev.info.name);
+    digest_device(&dev);
+    struct rng r = {test_seed()};
+    for (int variant = 0; variant < 2; variant++)
+        for (int i = 0; i < EDGE_SHAPES; i++) {
+            struct gemm_case g = {.alpha = 1, .finish = ""};
+            edge_case(&g, i, variant);
+            maybe_run(&dev, &g);
+        }
+    for (int i = 0; i < 16; i++) {
+        struct gemm_case g = {.alpha = 1, .finish = ""};
+        long_case(&g, i);
+        maybe_run(&dev, &g);
+    }
+    for (int i = 0; dev.info.cc_major == 9 && i < CHOICES * CHOICE_SHAPES; i++) {
+        struct gemm_case g = {.alpha = 1, .finish = ""};
+        choice_case(&g, i / CHOICE_SHAPES, i % CHOICE_SHAPES);
+        maybe_run(&dev, &g);
+    }
+    for (int i = 0; i < RANDOM_CASES; i++) {
+        struct gemm_case g = {.alpha = 1, .finish = ""};
+        random_case(&g, &r);
+        maybe_run(&dev, &g);
+    }
+    r = (struct rng){test_seed() + 1};
+    for (int i = 0; dev.info.cc_major == 9 && i < CHOICES * CHOICE_SHAPES / 2; i++) {
+        struct gemm_case g = {.alpha = 1, .finish = ""};
+        choice_case_full(&g, i % CHOICES, i / CHOICES * 2 + i % 2);
+        maybe_run(&dev, &g);
+    }
+    for (int i = 0; dev.info.cc_major == 9 && i < CHOICES * CHOICE_SHAPES / 2; i++) {
+        struct gemm_case g = {.alpha = 1, .finish = ""};
+        choice_case_8(&g, i % CHOICES, i / CHOICES * 2 + i % 2);
+        maybe_run(&dev, &g);
+    }
+    for (int i = 0; dev.info.cc_major == 9 && i < 4; i++) {
+        struct gemm_case g = {.alpha = 1, .finish = ""};
+        deep_case(&g, i);
+        maybe_run(&dev, &g);
+    }
+    for (int i = 0; dev.info.cc_major == 9 && i < FULL_CASES; i++) {
+        struct gemm_case g = {.alpha = 1, .finish = ""};
+        random_case_full(&g, &r);
+        maybe_run(&dev, &g);
+    }
+    for (int i = 0; dev.info.cc_major == 9 && i < 2 * CHOICE_SHAPES; i++) {
+        struct gemm_case g = {.alpha = 1, .finish = ""};
+        (i < CHOICE_SHAPES ? choice_case : choice_case_full)(&g, WIDE, i % CHOICE_SHAPES);
+        maybe_run(&dev, &g);
+    }
+    for (int i = 0; dev.info.cc_major == 9 && i < SHORT_CASES; i++) {
+        struct gemm_case g = {.alpha = 1, .finish = ""};
+        short_case(&g, i);
+        maybe_run(&dev, &g);
+    }
+    digest_end();
+    device_close(&dev);
+    return test_end();
+}
