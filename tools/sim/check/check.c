@@ -5,12 +5,12 @@
  *   consumed.c  which mbarrier phases were waited for
  *   staged.c    tiles that copies staged: their layout, and advice
  *   order.c     happens-before, and by it memory, tensor memory, registers and the phases of mbarriers
- *   lanes.c     order between lanes of one warp, at level 2
+ *   order_lanes.c  order between lanes of one warp, at level 2
  *   launch_memory.c  global memory across clusters and launches
  */
 #include "consumed.h"
 #include "deadlock.h"
-#include "lanes.h"
+#include "order_lanes.h"
 #include "launch_memory.h"
 #include "order.h"
 #include "pending.h"

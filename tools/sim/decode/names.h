@@ -6,7 +6,7 @@
  *     //@ role <name> <first_warp> <warp_count>
  *     //@ shared <name> <offset_in_dynamic_shared> <element_bytes> <count>
  *     //@ tmem <name> <first_column> <columns>
- * Notes of other kinds are left alone; those that declare a worksheet: trace/worksheet_declared.c.
+ * Notes of other kinds are left alone; those that declare a worksheet: worksheet/worksheet_declared.c.
  */
 #ifndef SIM_NAMES_H
 #define SIM_NAMES_H

@@ -5,8 +5,8 @@
  * on that; the ISA orders them only by bar.warp.sync or a wider barrier. So this is asked at level 2 alone,
  * and answers with warnings.
  */
-#ifndef SIM_LANES_H
-#define SIM_LANES_H
+#ifndef SIM_ORDER_LANES_H
+#define SIM_ORDER_LANES_H
 
 #include "event.h"
 

@@ -4,7 +4,7 @@
  * from its own arrivals or from a lane that it has met. An arrival at an mbarrier counts as a handover of
  * all that its lanes did (hides, never invents), and so do lists that are full.
  */
-#include "lanes.h"
+#include "order_lanes.h"
 
 #include "async.h"
 #include "mem.h"
