@@ -6,10 +6,10 @@
  */
 #include "lib/harness.h"
 
-#include "launch_memory.h"
-#include "mem.h"
+#include "check/launch_memory.h"
+#include "machine/mem.h"
 #include "sim/sim_run.h"
-#include "tmap.h"
+#include "async/tmap.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -38,7 +38,7 @@ static void test_exports(void)
     CHECK(cu.symbol, "%s is not exported", #symbol);
 #define PROC(base, symbol, since)
 #define STUB(base, symbol, since) CHECK(cu.symbol || !simulated, "%s is not exported", #symbol);
-#include "cuda_api.def"
+#include "cuda/cuda_api.def"
 #undef API
 #undef ALIAS
 #undef PROC

@@ -21,7 +21,7 @@ static struct {
     hewn_cu_result(*symbol) parameters;
 #define PROC(base, symbol, since)
 #define STUB(base, symbol, since) hewn_cu_result (*symbol)(void);
-#include "cuda_api.def"
+#include "cuda/cuda_api.def"
 #undef API
 #undef ALIAS
 #undef PROC
@@ -46,7 +46,7 @@ static bool load_library(const char *path)
 #define ALIAS(base, symbol, since, target, parameters, arguments) TAKE(symbol)
 #define PROC(base, symbol, since)
 #define STUB(base, symbol, since) TAKE(symbol)
-#include "cuda_api.def"
+#include "cuda/cuda_api.def"
 #undef API
 #undef ALIAS
 #undef PROC

@@ -4,7 +4,7 @@
  * instruction descriptor of a tcgen05.mma can ask for (PTX ISA "Matrix Shape", "Instruction descriptor"),
  * and how many cases ran it. A run of all cases fails where one of them has none.
  */
-#include "decode.h"
+#include "decode/decode.h"
 #include "tensor_model.h"
 
 #include <stdarg.h>

@@ -11,7 +11,7 @@
 #include "mma_words.h"
 #include "tensor_model.h"
 
-#include "mem.h"
+#include "machine/mem.h"
 
 #include <stdlib.h>
 #include <string.h>

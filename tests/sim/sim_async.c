@@ -5,7 +5,7 @@
  */
 #include "lib/harness.h"
 #include "sim_run.h"
-#include "tmap.h"
+#include "async/tmap.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
  * cause, name and line.
  */
 #include "lib/harness.h"
-#include "mem.h"
-#include "tmap.h"
+#include "machine/mem.h"
+#include "async/tmap.h"
 
 #include <stdio.h>
 #include <stdlib.h>

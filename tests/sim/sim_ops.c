@@ -6,8 +6,8 @@
  */
 #include "lib/harness.h"
 
-#include "driver.h"
-#include "mem.h"
+#include "cuda/driver.h"
+#include "machine/mem.h"
 
 #include <fenv.h>
 #include <math.h>

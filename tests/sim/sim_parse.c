@@ -4,9 +4,9 @@
  */
 #include "lib/harness.h"
 
-#include "decode.h"
-#include "machine.h"
-#include "names.h"
+#include "decode/decode.h"
+#include "machine/machine.h"
+#include "decode/names.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 #include "sim_run.h"
 
-#include "decode.h"
-#include "machine.h"
-#include "mem.h"
+#include "decode/decode.h"
+#include "machine/machine.h"
+#include "machine/mem.h"
 
 #include <stdio.h>
 #include <stdlib.h>

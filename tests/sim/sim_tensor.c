@@ -9,7 +9,7 @@
  */
 #include "tensor_model.h"
 
-#include "mem.h"
+#include "machine/mem.h"
 
 #include <math.h>
 #include <stdlib.h>

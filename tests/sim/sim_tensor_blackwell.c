@@ -5,7 +5,7 @@
  */
 #include "tensor_model.h"
 
-#include "mem.h"
+#include "machine/mem.h"
 
 #include <math.h>
 #include <stdlib.h>

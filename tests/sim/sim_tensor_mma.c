@@ -1,7 +1,7 @@
 /* tcgen05.mma and wgmma against the models of tensor_model.h, in double. */
 #include "tensor_model.h"
 
-#include "mem.h"
+#include "machine/mem.h"
 
 #include <math.h>
 #include <stdlib.h>

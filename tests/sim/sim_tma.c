@@ -5,7 +5,7 @@
  */
 #include "lib/harness.h"
 #include "sim_run.h"
-#include "tmap_copy.h"
+#include "async/tmap_copy.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* Shared by the tests of the tensor cores (tensor_model.h). */
 #include "tensor_model.h"
 
-#include "driver.h"
+#include "cuda/driver.h"
 #include "lib/harness.h"
-#include "mem.h"
+#include "machine/mem.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #define TESTS_TENSOR_MODEL_H
 
 #include "lib/harness.h"
-#include "tensor.h"
+#include "ops/tensor.h"
 
 #include <stdio.h>
 

@@ -3,8 +3,8 @@
  * first-in first-out pipes, of which only the head is in the heap; commit groups per lane.
  * Operations are recycled in size classes, so that a kernel in its main loop allocates nothing.
  */
-#include "async.h"
-#include "event.h"
+#include "async/async.h"
+#include "machine/event.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
 #ifndef SIM_ASYNC_H
 #define SIM_ASYNC_H
 
-#include "machine.h"
+#include "machine/machine.h"
 
 /* Does stage `op->stage` of the operation. Returns true when the operation is over; false to be
  * called again, with the stage counted up, for the next one (a bulk store: 0 reads its source, 1

@@ -1,6 +1,6 @@
 /* Operand addresses, barriers and announcements of asynchronous copies: bulk.h. */
-#include "bulk.h"
-#include "mem.h"
+#include "async/bulk.h"
+#include "machine/mem.h"
 
 uint64_t bulk_address(const struct warp *w, const struct insn *in, uint32_t lane, uint32_t index,
                       uint32_t n)

@@ -5,8 +5,8 @@
 #ifndef SIM_BULK_H
 #define SIM_BULK_H
 
-#include "event.h"
-#include "mbar.h"
+#include "machine/event.h"
+#include "async/mbar.h"
 
 /* Cycles, by the loaded latencies of shared/facts.md's cost model: a copy from global memory; each
  * half of a copy to global memory; between shared memories of a cluster. */

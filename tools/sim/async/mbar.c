@@ -3,10 +3,10 @@
  * The word in shared memory is the barrier; the record beside it knows what the word should be, how
  * often the phase turned, and who came.
  */
-#include "mbar.h"
-#include "event.h"
-#include "mem.h"
-#include "names.h"
+#include "async/mbar.h"
+#include "machine/event.h"
+#include "machine/mem.h"
+#include "decode/names.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #ifndef SIM_MBAR_H
 #define SIM_MBAR_H
 
-#include "async.h"
+#include "async/async.h"
 
 enum { MBAR_MAX_COUNT = (1 << 20) - 1, MBAR_ARRIVALS_KEPT = 16 };
 

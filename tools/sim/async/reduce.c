@@ -1,6 +1,6 @@
 /* Element-wise reductions: one function per operation and type, found by name. */
-#include "reduce.h"
-#include "tensor.h"
+#include "async/reduce.h"
+#include "ops/tensor.h"
 
 #include <math.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #ifndef SIM_REDUCE_H
 #define SIM_REDUCE_H
 
-#include "module.h"
+#include "ptx/module.h"
 
 #include <stddef.h>
 

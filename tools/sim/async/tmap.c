@@ -2,8 +2,8 @@
  * Tensor maps: the driver's rules (CUDA Driver API, cuTensorMapEncodeTiled / Im2col), and our own
  * packing of the 128 opaque bytes. What a box copy does with a map: tmap_copy.c.
  */
-#include "tmap.h"
-#include "tmap_copy.h"
+#include "async/tmap.h"
+#include "async/tmap_copy.h"
 
 #include <stdarg.h>
 #include <stdio.h>

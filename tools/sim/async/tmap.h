@@ -4,7 +4,7 @@
 #ifndef SIM_TMAP_H
 #define SIM_TMAP_H
 
-#include "machine.h"
+#include "machine/machine.h"
 
 /* Decoded form; lives bit-packed in the 128 opaque bytes with a magic and a checksum, so that
  * garbage is told from a map (finding tma-desc). */

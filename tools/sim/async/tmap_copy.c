@@ -1,7 +1,7 @@
 /* Box copies: a walk over the rows of a box, and what loads, stores and reductions do per row. */
-#include "tmap_copy.h"
-#include "bulk.h"
-#include "mem.h"
+#include "async/tmap_copy.h"
+#include "async/bulk.h"
+#include "machine/mem.h"
 
 #include <stdio.h>
 

@@ -13,9 +13,9 @@
 #ifndef SIM_TMAP_COPY_H
 #define SIM_TMAP_COPY_H
 
-#include "event.h"
-#include "reduce.h"
-#include "tmap.h"
+#include "machine/event.h"
+#include "async/reduce.h"
+#include "async/tmap.h"
 
 /* Driver enum values that have rules of their own. */
 enum tmap_dtype {

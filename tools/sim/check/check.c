@@ -8,14 +8,14 @@
  *   order_lanes.c  order between lanes of one warp, at level 2
  *   launch_memory.c  global memory across clusters and launches
  */
-#include "consumed.h"
-#include "deadlock.h"
-#include "order_lanes.h"
-#include "launch_memory.h"
-#include "order.h"
-#include "pending.h"
-#include "protocol.h"
-#include "staged.h"
+#include "check/consumed.h"
+#include "check/deadlock.h"
+#include "check/order_lanes.h"
+#include "check/launch_memory.h"
+#include "check/order.h"
+#include "check/pending.h"
+#include "check/protocol.h"
+#include "check/staged.h"
 
 #include <stdlib.h>
 

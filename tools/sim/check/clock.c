@@ -1,5 +1,5 @@
 /* Vector clocks (clock.h). */
-#include "clock.h"
+#include "check/clock.h"
 
 #include <stdlib.h>
 #include <string.h>

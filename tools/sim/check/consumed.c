@@ -1,6 +1,6 @@
 /* Phases that waits have passed (consumed.h). */
-#include "consumed.h"
-#include "deadlock.h"
+#include "check/consumed.h"
+#include "check/deadlock.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
 #ifndef SIM_CONSUMED_H
 #define SIM_CONSUMED_H
 
-#include "event.h"
+#include "machine/event.h"
 
 /* Open addressing by CTA and offset, at most half full. */
 struct consumed_table {

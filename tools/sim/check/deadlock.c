@@ -4,7 +4,7 @@
  * warps have left or stand elsewhere. A wait whose missing arrival is explained by another wait
  * weighs little; the one that nothing else explains is the cause.
  */
-#include "deadlock.h"
+#include "check/deadlock.h"
 
 #include <stdlib.h>
 

@@ -5,9 +5,9 @@
 #ifndef SIM_DEADLOCK_H
 #define SIM_DEADLOCK_H
 
-#include "exec.h"
-#include "mbar.h"
-#include "names.h"
+#include "machine/exec.h"
+#include "async/mbar.h"
+#include "decode/names.h"
 
 /* A sleeping fragment. */
 struct waiter {

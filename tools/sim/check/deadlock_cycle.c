@@ -2,7 +2,7 @@
  * Roles that wait for each other: each would signal what another waits for, but only after its own
  * wait. Told apart from a barrier that simply has no producer.
  */
-#include "deadlock.h"
+#include "check/deadlock.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
  * Who could still signal an mbarrier: the code a sleeping warp would go on with, and the addresses its
  * registers hold.
  */
-#include "deadlock.h"
+#include "check/deadlock.h"
 
 #include <stdlib.h>
 

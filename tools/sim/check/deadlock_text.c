@@ -1,5 +1,5 @@
 /* A deadlock in words: who waits, for what, what has come of it, who should have and where they are. */
-#include "deadlock.h"
+#include "check/deadlock.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* Global memory across clusters and launches (launch_memory.h). */
-#include "launch_memory.h"
-#include "order.h"
+#include "check/launch_memory.h"
+#include "check/order.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -9,8 +9,8 @@
 #ifndef SIM_LAUNCH_MEMORY_H
 #define SIM_LAUNCH_MEMORY_H
 
-#include "machine.h"
-#include "shadow.h"
+#include "machine/machine.h"
+#include "check/shadow.h"
 
 struct launch_memory;
 

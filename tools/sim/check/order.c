@@ -3,14 +3,14 @@
  * of these rules is in the PTX ISA's "Memory Consistency Model", "Asynchronous operations", and the
  * sections of the instructions named below.
  */
-#include "order.h"
-#include "access.h"
-#include "deadlock.h"
-#include "launch_memory.h"
-#include "mbar.h"
-#include "order_regs.h"
-#include "order_tell.h"
-#include "protocol.h"
+#include "check/order.h"
+#include "ops/access.h"
+#include "check/deadlock.h"
+#include "check/launch_memory.h"
+#include "async/mbar.h"
+#include "check/order_regs.h"
+#include "check/order_tell.h"
+#include "check/protocol.h"
 
 #include <stdlib.h>
 

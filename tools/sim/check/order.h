@@ -13,11 +13,11 @@
 #ifndef SIM_ORDER_H
 #define SIM_ORDER_H
 
-#include "async.h"
-#include "clock.h"
-#include "event.h"
-#include "report.h"
-#include "shadow.h"
+#include "async/async.h"
+#include "check/clock.h"
+#include "machine/event.h"
+#include "check/report.h"
+#include "check/shadow.h"
 
 /*
  * Components. Those of one warp up to COMPONENT_CHAINS are chains: operations that count as over in

@@ -3,11 +3,11 @@
  * after it, by what its issuer knew when it was issued. A pair that is not is told whichever ran
  * first, so what is found does not depend on the schedule that ran.
  */
-#include "access.h"
-#include "launch_memory.h"
-#include "mem.h"
-#include "names.h"
-#include "order_tell.h"
+#include "ops/access.h"
+#include "check/launch_memory.h"
+#include "machine/mem.h"
+#include "decode/names.h"
+#include "check/order_tell.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Flags in memory: what strong accesses hand over through a location (order.h). */
-#include "order.h"
+#include "check/order.h"
 
 #include <stdlib.h>
 

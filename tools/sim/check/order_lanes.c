@@ -4,10 +4,10 @@
  * from its own arrivals or from a lane that it has met. An arrival at an mbarrier counts as a handover of
  * all that its lanes did (hides, never invents), and so do lists that are full.
  */
-#include "order_lanes.h"
+#include "check/order_lanes.h"
 
-#include "async.h"
-#include "mem.h"
+#include "async/async.h"
+#include "machine/mem.h"
 
 #include <stdlib.h>
 #include <string.h>

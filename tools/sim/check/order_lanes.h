@@ -8,7 +8,7 @@
 #ifndef SIM_ORDER_LANES_H
 #define SIM_ORDER_LANES_H
 
-#include "event.h"
+#include "machine/event.h"
 
 struct lanes;
 

@@ -1,10 +1,10 @@
 /* The records of clusters, CTAs and warps: made when a warp starts, used again for the next cluster in the
  * same place (order.h). */
-#include "launch_memory.h"
-#include "names.h"
-#include "order.h"
-#include "order_tell.h"
-#include "protocol.h"
+#include "check/launch_memory.h"
+#include "decode/names.h"
+#include "check/order.h"
+#include "check/order_tell.h"
+#include "check/protocol.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* Registers of operations in flight (order_regs.h). */
-#include "order_regs.h"
-#include "order_tell.h"
+#include "check/order_regs.h"
+#include "check/order_tell.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #ifndef SIM_ORDER_REGS_H
 #define SIM_ORDER_REGS_H
 
-#include "order.h"
+#include "check/order.h"
 
 /* The instruction that is being issued. */
 void regs_issue(struct order *o, struct order_warp *w, const struct insn *in);

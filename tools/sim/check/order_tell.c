@@ -1,7 +1,7 @@
 /* Findings about order, in words (order_tell.h). */
-#include "order_tell.h"
-#include "mbar.h"
-#include "names.h"
+#include "check/order_tell.h"
+#include "async/mbar.h"
+#include "decode/names.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #ifndef SIM_ORDER_TELL_H
 #define SIM_ORDER_TELL_H
 
-#include "order.h"
+#include "check/order.h"
 
 enum conflict_place { PLACE_SHARED, PLACE_GLOBAL, PLACE_TENSOR };
 

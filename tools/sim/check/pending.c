@@ -1,7 +1,7 @@
 /* Operations left behind (pending.h). */
-#include "pending.h"
-#include "async.h"
-#include "deadlock.h"
+#include "check/pending.h"
+#include "async/async.h"
+#include "check/deadlock.h"
 
 #include <stdlib.h>
 

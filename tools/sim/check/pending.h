@@ -7,7 +7,7 @@
 #ifndef SIM_PENDING_H
 #define SIM_PENDING_H
 
-#include "event.h"
+#include "machine/event.h"
 
 struct pending_table {
     struct group *group;

@@ -1,8 +1,8 @@
 /* Phases that depend on the order: protocol.h. */
-#include "protocol.h"
-#include "deadlock.h"
-#include "mbar.h"
-#include "order_tell.h"
+#include "check/protocol.h"
+#include "check/deadlock.h"
+#include "async/mbar.h"
+#include "check/order_tell.h"
 
 #include <stdlib.h>
 

@@ -14,7 +14,7 @@
 #ifndef SIM_PROTOCOL_H
 #define SIM_PROTOCOL_H
 
-#include "order.h"
+#include "check/order.h"
 
 struct protocol;
 

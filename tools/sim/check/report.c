@@ -2,9 +2,9 @@
  * A launch's report: findings folded, ordered and written, as JSON lines for programs and as text for
  * people. What it says does not depend on which host thread was first.
  */
-#include "report.h"
+#include "check/report.h"
 
-#include "suppress.h"
+#include "check/suppress.h"
 
 #include <errno.h>
 #include <fcntl.h>

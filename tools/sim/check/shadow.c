@@ -1,5 +1,5 @@
 /* Shadow memory (shadow.h). */
-#include "shadow.h"
+#include "check/shadow.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #ifndef SIM_SHADOW_H
 #define SIM_SHADOW_H
 
-#include "clock.h"
+#include "check/clock.h"
 
 enum {
     SHARED_CELL = 16, /* bytes */

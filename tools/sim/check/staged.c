@@ -1,6 +1,6 @@
-#include "staged.h"
-#include "names.h"
-#include "report.h"
+#include "check/staged.h"
+#include "decode/names.h"
+#include "check/report.h"
 
 #include <stdarg.h>
 #include <stdio.h>

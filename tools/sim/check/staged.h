@@ -6,7 +6,7 @@
 #ifndef SIM_STAGED_H
 #define SIM_STAGED_H
 
-#include "event.h"
+#include "machine/event.h"
 
 struct staged;
 

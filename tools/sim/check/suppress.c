@@ -1,5 +1,5 @@
 /* How suppressions are read, and which finding one names. */
-#include "suppress.h"
+#include "check/suppress.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -13,7 +13,7 @@
 #ifndef SIM_SUPPRESS_H
 #define SIM_SUPPRESS_H
 
-#include "report.h"
+#include "check/report.h"
 
 #include <stddef.h>
 

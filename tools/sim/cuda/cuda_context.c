@@ -1,5 +1,5 @@
 /* Contexts: the primary one and created ones, the stack of each thread, and a context's end. */
-#include "driver.h"
+#include "cuda/driver.h"
 
 #include <stdlib.h>
 

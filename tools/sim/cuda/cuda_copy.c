@@ -1,5 +1,5 @@
 /* Copies and fills, linear and pitched, at once or in a stream. */
-#include "driver.h"
+#include "cuda/driver.h"
 
 #include <stdlib.h>
 

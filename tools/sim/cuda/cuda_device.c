@@ -1,5 +1,5 @@
 /* The one device and what it says about itself. */
-#include "driver.h"
+#include "cuda/driver.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* cuGetProcAddress, older names, and the functions of the real library that are not modelled. */
-#include "driver.h"
+#include "cuda/driver.h"
 
 typedef void api_function(void);
 
@@ -15,7 +15,7 @@ static const struct api_row {
 #define ALIAS(base, symbol, since, ...) ROW(base, symbol, since)
 #define PROC(base, symbol, since)       ROW(base, symbol, since)
 #define STUB(base, symbol, since)       ROW(base, symbol, since)
-#include "cuda_api.def"
+#include "cuda/cuda_api.def"
 #undef API
 #undef ALIAS
 #undef PROC
@@ -83,7 +83,7 @@ int cuGetProcAddress(const char *name, void **function, int version, uint64_t fl
         return target arguments;                                  \
     }
 #define STUB(base, symbol, since)
-#include "cuda_api.def"
+#include "cuda/cuda_api.def"
 #undef ALIAS
 #undef STUB
 
@@ -104,4 +104,4 @@ static int not_modelled(bool *named, const char *name)
         static bool named;                    \
         return not_modelled(&named, #symbol); \
     }
-#include "cuda_api.def"
+#include "cuda/cuda_api.def"

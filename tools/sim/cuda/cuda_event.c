@@ -1,6 +1,6 @@
 /* Events. Their clock is the host's: streams execute at once, so time between two events is what
  * the simulation took, not a prediction of the device's. */
-#include "driver.h"
+#include "cuda/driver.h"
 
 #include <stdlib.h>
 #include <time.h>

@@ -1,5 +1,5 @@
 /* Functions: attributes, parameters, and how many CTAs and clusters fit the device. */
-#include "driver.h"
+#include "cuda/driver.h"
 
 enum {
     MAX_THREADS = 1024,

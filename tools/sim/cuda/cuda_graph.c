@@ -3,7 +3,7 @@
  * order, and a graph is that list. Call order respects every dependency that streams and events
  * express, so replaying it in order is one of the orders that the graph allows.
  */
-#include "driver.h"
+#include "cuda/driver.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
  * Every handle that programs hold, in one open-addressing table: a stale, foreign or mistyped
  * handle is told from a live one without reading through it.
  */
-#include "driver.h"
+#include "cuda/driver.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* Start-up, the lock around every call, what a call needs before it may go on, and shut-down. */
-#include "driver.h"
+#include "cuda/driver.h"
 #include "hewn.h"
 
 #include <pthread.h>

@@ -3,9 +3,9 @@
  * What a launch may ask is in the Driver API reference at cuLaunchKernelEx and, for the directives,
  * in the PTX ISA's "Performance-Tuning Directives" and "Cluster Dimension Directives".
  */
-#include "driver.h"
-#include "launch_memory.h"
-#include "trace.h"
+#include "cuda/driver.h"
+#include "check/launch_memory.h"
+#include "trace/trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>

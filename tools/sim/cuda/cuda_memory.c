@@ -1,5 +1,5 @@
 /* Allocations of every kind, and what a pointer is. */
-#include "driver.h"
+#include "cuda/driver.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* From image to module: telling what an image is, compiling PTX, JIT logs, globals, lookups. */
-#include "driver.h"
+#include "cuda/driver.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* The environment, read once by cuInit: every HEWN_SIM_ variable that the driver itself obeys. */
-#include "driver.h"
+#include "cuda/driver.h"
 
-#include "suppress.h"
+#include "check/suppress.h"
 
 #include <errno.h>
 #include <stdio.h>

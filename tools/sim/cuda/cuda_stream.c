@@ -1,5 +1,5 @@
 /* Streams, and the work that they execute at once or record. */
-#include "driver.h"
+#include "cuda/driver.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* Encoding of tensor maps. The driver says no more than "invalid argument"; the rule that was
  * broken goes to stderr, since whoever debugs on the simulator wants to know it. */
-#include "driver.h"
-#include "tmap.h"
+#include "cuda/driver.h"
+#include "async/tmap.h"
 
 enum { MAP_ALIGN = 64, RANK_MAX = 5 };
 

@@ -10,8 +10,8 @@
 #define SIM_DRIVER_H
 
 #include "driver_abi.h"
-#include "mem.h"
-#include "module.h"
+#include "machine/mem.h"
+#include "ptx/module.h"
 
 /* What programs may rely on: "driver 13.0". */
 enum { DRIVER_VERSION = 13000, PTX_VERSION_MAX = 90 };
@@ -25,7 +25,7 @@ enum { DRIVER_VERSION = 13000, PTX_VERSION_MAX = 90 };
 #define PROC(base, symbol, since)
 #define STUB(base, symbol, since) \
     __attribute__((visibility("default"))) hewn_cu_result symbol(void);
-#include "cuda_api.def"
+#include "cuda/cuda_api.def"
 #undef API
 #undef ALIAS
 #undef PROC

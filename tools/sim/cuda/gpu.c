@@ -2,7 +2,7 @@
  * The devices that the simulator can be (HEWN_SIM_GPU): what programs may ask of each, and what the
  * machine enforces. Numbers as the devices' own drivers give them.
  */
-#include "driver.h"
+#include "cuda/driver.h"
 
 #define KIB(n) ((n)*1024U)
 #define MIB(n) ((uint64_t)(n) << 20)

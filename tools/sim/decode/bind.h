@@ -5,7 +5,7 @@
 #ifndef SIM_BIND_H
 #define SIM_BIND_H
 
-#include "decode.h"
+#include "decode/decode.h"
 
 enum {
     ROW_BUCKETS = 1024,

@@ -1,5 +1,5 @@
-#include "bind.h"
-#include "machine.h"
+#include "decode/bind.h"
+#include "machine/machine.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "bind.h"
+#include "decode/bind.h"
 
 #include <stdio.h>
 #include <string.h>

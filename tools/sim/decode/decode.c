@@ -1,6 +1,6 @@
-#include "bind.h"
-#include "machine.h"
-#include "names.h"
+#include "decode/bind.h"
+#include "machine/machine.h"
+#include "decode/names.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -14,7 +14,7 @@
 #ifndef SIM_DECODE_H
 #define SIM_DECODE_H
 
-#include "module.h"
+#include "ptx/module.h"
 
 #include <stddef.h>
 

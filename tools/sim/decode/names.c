@@ -1,5 +1,5 @@
-#include "names.h"
-#include "machine.h"
+#include "decode/names.h"
+#include "machine/machine.h"
 
 #include <inttypes.h>
 #include <stdio.h>

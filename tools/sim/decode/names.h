@@ -11,7 +11,7 @@
 #ifndef SIM_NAMES_H
 #define SIM_NAMES_H
 
-#include "decode.h"
+#include "decode/decode.h"
 
 #include <stddef.h>
 

@@ -4,18 +4,18 @@
  *   OP(name, modifiers, operands, min_sm, arch, flags, bind, semantics)
  * in the notation of struct op_row (decode.h). Rows with one name are tried in order.
  */
-#include "decode.h"
+#include "decode/decode.h"
 
 #include <string.h>
 
 #define OP(name, mods, args, min_sm, arch, flags, bind, doc) bind_fn bind;
-#include "ops_list.h"
+#include "decode/ops_list.h"
 #undef OP
 
 #define OP(name, mods, args, min_sm, arch, flags, bind, doc) \
     {name, mods, args, min_sm, arch, flags, bind, doc},
 const struct op_row op_rows[] = {
-#include "ops_list.h"
+#include "decode/ops_list.h"
 };
 #undef OP
 

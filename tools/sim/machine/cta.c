@@ -2,9 +2,9 @@
  * Clusters, CTAs and warps: how many fit, how they start, how they are put away. A group keeps
  * finished clusters (all of one shape) and starts the next in the same memory, poisoned again.
  */
-#include "call.h"
-#include "mbar.h"
-#include "trace.h"
+#include "ops/call.h"
+#include "async/mbar.h"
+#include "trace/trace.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
 #ifndef SIM_EVENT_H
 #define SIM_EVENT_H
 
-#include "machine.h"
+#include "machine/machine.h"
 
 #define EVENTS(X)                                                                                  \
     X(ACCESS, "lanes access memory: space, address[], size, write/read/atomic, proxy, strong")     \

@@ -15,9 +15,9 @@
  * until something changes. A loop that counts or reads the clock never repeats its state and runs to
  * its bound.
  */
-#include "exec.h"
-#include "async.h"
-#include "tcgen05.h"
+#include "machine/exec.h"
+#include "async/async.h"
+#include "ops/tcgen05.h"
 
 enum {
     SPIN_BRANCHES = 1024, /* a fragment is looked at after every so many backward branches … */

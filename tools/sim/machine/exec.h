@@ -5,8 +5,8 @@
 #ifndef SIM_EXEC_H
 #define SIM_EXEC_H
 
-#include "event.h"
-#include "machine.h"
+#include "machine/event.h"
+#include "machine/machine.h"
 
 /* ---- fragments (exec.c) ---- */
 

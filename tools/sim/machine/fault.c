@@ -1,5 +1,5 @@
 /* Findings that a warp or a group meets while it runs, on their way to the launch's report. */
-#include "exec.h"
+#include "machine/exec.h"
 
 #include <stdarg.h>
 

@@ -10,7 +10,7 @@
 #ifndef SIM_LANES_H
 #define SIM_LANES_H
 
-#include "machine.h"
+#include "machine/machine.h"
 
 #if defined(__x86_64__)
 #define TARGET_WIDE __attribute__((target("avx2,fma")))

@@ -15,8 +15,8 @@
 #ifndef SIM_MACHINE_H
 #define SIM_MACHINE_H
 
-#include "decode.h"
-#include "report.h"
+#include "decode/decode.h"
+#include "check/report.h"
 
 #include <stdbool.h>
 #include <stdint.h>

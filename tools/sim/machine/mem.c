@@ -8,9 +8,9 @@
  * lookups that hit a warp's hint go without the lock. Records return to the C heap only when
  * the simulator goes (freed ones are reused), so that a stale hint is only ever a miss.
  */
-#include "mem.h"
-#include "async.h"
-#include "lanes.h"
+#include "machine/mem.h"
+#include "async/async.h"
+#include "machine/lanes.h"
 
 #include <inttypes.h>
 #include <pthread.h>

@@ -5,7 +5,7 @@
 #ifndef SIM_MEM_H
 #define SIM_MEM_H
 
-#include "event.h"
+#include "machine/event.h"
 
 /* ---- allocations (thread-safe) ---- */
 

@@ -1,5 +1,5 @@
 /* The line that shows how far a launch is: HEWN_SIM_PROGRESS=1, on a terminal only. */
-#include "exec.h"
+#include "machine/exec.h"
 
 #include <stdlib.h>
 #include <time.h>

@@ -8,8 +8,8 @@
  * their bound. A poll that comes round with the same registers while nothing else has happened is
  * stuck; when all that sleep are stuck, or wait for what cannot be polled, it is a deadlock.
  */
-#include "async.h"
-#include "exec.h"
+#include "async/async.h"
+#include "machine/exec.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #ifndef SIM_ACCESS_H
 #define SIM_ACCESS_H
 
-#include "event.h"
+#include "machine/event.h"
 
 /* insn.flags of ld, st, ldu, atom, red. */
 enum {

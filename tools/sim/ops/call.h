@@ -2,7 +2,7 @@
 #ifndef SIM_CALL_H
 #define SIM_CALL_H
 
-#include "exec.h"
+#include "machine/exec.h"
 
 struct call_stack;
 

@@ -2,8 +2,8 @@
 #ifndef SIM_FPFLAGS_H
 #define SIM_FPFLAGS_H
 
-#include "fpbits.h"
-#include "lanes.h"
+#include "ops/fpbits.h"
+#include "machine/lanes.h"
 
 enum {
     FLAG_FTZ = 1,

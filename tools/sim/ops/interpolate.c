@@ -1,4 +1,4 @@
-#include "interpolate.h"
+#include "ops/interpolate.h"
 
 /* Solved from what an H200 answers for every mantissa: in each segment one triple alone, of integers this
  * coarse, gives all 131,072 results (65,536 of rcp). */

@@ -12,8 +12,8 @@
 #ifndef SIM_INTERPOLATE_H
 #define SIM_INTERPOLATE_H
 
-#include "fpbits.h"
-#include "lanes.h"
+#include "ops/fpbits.h"
+#include "machine/lanes.h"
 
 struct segment {
     int32_t c0, c1, c2;

@@ -3,10 +3,10 @@
  * (the ISA leaves the order open). 128-bit ones are plain: launches with atomics that reach across
  * clusters run on one host thread (OPF_GLOBAL_SYNC), and shared memory belongs to one anyway.
  */
-#include "access.h"
-#include "fpbits.h"
-#include "lanes.h"
-#include "mem.h"
+#include "ops/access.h"
+#include "ops/fpbits.h"
+#include "machine/lanes.h"
+#include "machine/mem.h"
 
 /* The new value from the old one and the operand, in the low bits. `ftz`: in global memory. */
 typedef uint64_t update_fn(uint64_t old, uint64_t b, bool ftz);

@@ -5,7 +5,7 @@
  * .aligned), the warp counts once all its live lanes have come. Without a thread count it is for
  * every thread that has not exited: exits lower what it waits for (PTX ISA exit).
  */
-#include "exec.h"
+#include "machine/exec.h"
 
 enum barrier_reduce { REDUCE_NONE, REDUCE_POPC, REDUCE_AND, REDUCE_OR };
 

@@ -4,9 +4,9 @@
  * of the lane. Where a function may be called while it runs, its registers of the outer activation
  * are kept there too.
  */
-#include "bind.h"
-#include "call.h"
-#include "mem.h"
+#include "decode/bind.h"
+#include "ops/call.h"
+#include "machine/mem.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

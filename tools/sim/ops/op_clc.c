@@ -7,8 +7,8 @@
  * fail at any time). The response is opaque; ours: word 0 to 2 the first CTA's %ctaid, word 3 1 for a
  * cluster taken, 0 for a failure.
  */
-#include "bulk.h"
-#include "exec.h"
+#include "async/bulk.h"
+#include "machine/exec.h"
 
 enum { RESPONSE_BYTES = 16 };
 

@@ -2,9 +2,9 @@
  * Copies without a tensor map (PTX ISA "Asynchronous copy"): cp.async, cp.async.bulk,
  * cp.reduce.async.bulk, st.async, red.async, and their commit groups.
  */
-#include "bulk.h"
-#include "mem.h"
-#include "reduce.h"
+#include "async/bulk.h"
+#include "machine/mem.h"
+#include "async/reduce.h"
 
 enum { BULK_ALIGN = 16 };
 

@@ -1,5 +1,5 @@
 /* Branches, ends of threads, sleeping, and the register pool. */
-#include "exec.h"
+#include "machine/exec.h"
 
 enum {
     WARPGROUP = 4,

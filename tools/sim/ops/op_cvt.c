@@ -4,8 +4,8 @@
  * the result to the register. The conversions of inner loops (to f16x2 and bf16x2, between f32 and
  * the 16-bit formats or 32-bit integers) have bodies of their own.
  */
-#include "fpflags.h"
-#include "lanes.h"
+#include "ops/fpflags.h"
+#include "machine/lanes.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  * them at once, so a fence changes no value; the checker hears of it. (What passes between host
  * threads does so by strong accesses and atomics, which order themselves.)
  */
-#include "access.h"
+#include "ops/access.h"
 
 /* imm[2]: enum fence_kind; flags: direction of a proxy fence, as event.access; space: the only memory that
  * it is for, SPACE_NONE all; imm[3]: bytes of the range at [arg[0]], 0 for all memory. */

@@ -4,9 +4,9 @@
  * .approx and .full of f32 are an H200's (interpolate.h); sqrt.approx is rounded correctly, where
  * hardware is off by up to 2 ulp (PTX ISA states the bound): its last bits differ from a device's.
  */
-#include "fpflags.h"
-#include "interpolate.h"
-#include "lanes.h"
+#include "ops/fpflags.h"
+#include "ops/interpolate.h"
+#include "machine/lanes.h"
 
 #include <fenv.h>
 

@@ -3,7 +3,7 @@
  * for both signs. Quotient and remainder by zero are all ones, as an H200 has it (unspecified in the
  * ISA).
  */
-#include "lanes.h"
+#include "machine/lanes.h"
 
 __extension__ typedef unsigned __int128 uint128_t;
 __extension__ typedef __int128 int128_t;

@@ -2,7 +2,7 @@
  * Logic, shifts, bit fields and permutations. Shift amounts are unsigned 32-bit and clamp at the
  * width (PTX ISA "Logic and Shift Instructions").
  */
-#include "lanes.h"
+#include "machine/lanes.h"
 
 typedef const struct lane_op *const size_table[9]; /* by bytes of the first type */
 

@@ -5,9 +5,9 @@
  * 2^-22.4 relative, sin and cos an absolute 2^-20.5 in [-pi, pi], tanh 2^-11 relative (PTX ISA, the
  * instructions' notes).
  */
-#include "fpflags.h"
-#include "interpolate.h"
-#include "lanes.h"
+#include "ops/fpflags.h"
+#include "ops/interpolate.h"
+#include "machine/lanes.h"
 
 #define F32_FUNCTION(name, expr) LANE_OP1(name, float, float, flags_out((float)(expr), in->flags))
 

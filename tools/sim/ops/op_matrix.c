@@ -7,9 +7,9 @@
  *   m16n16.trans.*     register r: byte j is row 4q + j, column g + 8r (two registers a matrix)
  *   stmatrix m16n8.b8  byte j is row 2q + j%2, column g + 8(j/2) of the eight rows that are stored
  */
-#include "access.h"
-#include "mem.h"
-#include "tensor.h"
+#include "ops/access.h"
+#include "machine/mem.h"
+#include "ops/tensor.h"
 
 enum { ROWS = 8, ROW_BYTES = 16, MAX_ROWS = WARP_LANES };
 

@@ -2,8 +2,8 @@
  * mbarrier instructions (PTX ISA "mbarrier.*" sections): operand handling per lane around the
  * operations of mbar.h. Flags: enum mbar_flag.
  */
-#include "bulk.h"
-#include "mem.h"
+#include "async/bulk.h"
+#include "machine/mem.h"
 
 /* Odds, one in so many, that a wait answers False at once where it could sleep: try_wait "may"
  * time out at any moment, test_wait never sleeps. Small enough that programs get on. */

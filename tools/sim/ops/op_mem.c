@@ -3,9 +3,9 @@
  * A warp's access is resolved as a whole (mem_lanes), then moved by a routine for the pair (element
  * in memory, element in register). Cache operators and eviction hints change nothing here.
  */
-#include "access.h"
-#include "lanes.h"
-#include "mem.h"
+#include "ops/access.h"
+#include "machine/lanes.h"
+#include "machine/mem.h"
 
 /* ---- shared by the memory instructions ---- */
 

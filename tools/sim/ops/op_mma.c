@@ -10,9 +10,9 @@
  *   wmma f16 of f32 sums, f32 of f16 sums   the f32 sum, rounded; the f32 sum of C widened
  *   m8n8k4 f16     f32 additions: the four products in order, then C; of f16 sums C, then two pairs
  */
-#include "fpbits.h"
-#include "machine.h"
-#include "tensor.h"
+#include "ops/fpbits.h"
+#include "machine/machine.h"
+#include "ops/tensor.h"
 
 #include <fenv.h>
 #include <stdio.h>

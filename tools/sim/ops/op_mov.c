@@ -2,8 +2,8 @@
  * mov in all its forms, selp, slct, and the instructions that compute with addresses: cvta,
  * isspacep, mapa, getctarank.
  */
-#include "exec.h"
-#include "lanes.h"
+#include "machine/exec.h"
+#include "machine/lanes.h"
 
 /* ---- mov ---- */
 

@@ -3,8 +3,8 @@
  * is the negation of the opposite ordered one (ge). The comparison of a type is one routine that
  * returns a word, bit = lane.
  */
-#include "fpbits.h"
-#include "lanes.h"
+#include "ops/fpbits.h"
+#include "machine/lanes.h"
 
 enum relation { REL_LT, REL_GT, REL_LE, REL_GE, REL_EQ, REL_NE, REL_NUM };
 

@@ -9,8 +9,8 @@
  * request to an older one's that waits and could be served [interpretation]. CTAs that hold columns
  * and wait for each other still do.
  */
-#include "mem.h"
-#include "tcgen05.h"
+#include "machine/mem.h"
+#include "ops/tcgen05.h"
 
 #include <stdlib.h>
 

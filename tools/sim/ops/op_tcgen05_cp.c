@@ -3,7 +3,7 @@
  * memory (the K-major layouts of matrix descriptors) to lanes of tensor memory, in every CTA of the
  * group from its own to its own; chunks of 6- or 4-bit codes become bytes on the way.
  */
-#include "op_tcgen05_mma.h"
+#include "ops/op_tcgen05_mma.h"
 
 enum { UNIT_WORDS = 4 }; /* a 128-bit unit is four columns of a lane */
 

@@ -3,7 +3,7 @@
  * "Data Movement Shape". Each warp has a pipe of loads and one of stores. Loads write their registers
  * when they complete; stores read theirs at issue (a later write of the register does not reach them).
  */
-#include "tcgen05.h"
+#include "ops/tcgen05.h"
 
 enum tmem_shape { SHAPE_32X32B, SHAPE_16X64B, SHAPE_16X128B, SHAPE_16X256B, SHAPE_16X32BX2 };
 

@@ -3,10 +3,10 @@
  * accumulate Operations". An operation runs at its completion (op_tcgen05_run.c), in the order of issue
  * of its warp, on the memories of one CTA or of a pair.
  */
-#include "op_tcgen05_mma.h"
+#include "ops/op_tcgen05_mma.h"
 
-#include "mbar.h"
-#include "mem.h"
+#include "async/mbar.h"
+#include "machine/mem.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -5,8 +5,8 @@
 #ifndef SIM_OP_TCGEN05_MMA_H
 #define SIM_OP_TCGEN05_MMA_H
 
-#include "smem_desc.h"
-#include "tcgen05.h"
+#include "ops/smem_desc.h"
+#include "ops/tcgen05.h"
 
 /* From KIND_MXF8F6F4 on with block scaling. */
 enum mma_kind {

@@ -3,7 +3,7 @@
  * block scales, the product lane by lane of D. PTX ISA "Data Path Layout Organization", "Block Scaling",
  * "Sparse Matrices", "Zero-Column Mask Descriptor".
  */
-#include "op_tcgen05_mma.h"
+#include "ops/op_tcgen05_mma.h"
 
 #include <math.h>
 

@@ -6,9 +6,9 @@
  * and element strides less 1 in 32, 8 and 3 bits, the rank less 1 in 3 bits, strides in units of 16
  * bytes in 36 bits. The rules of a whole map are checked when a copy uses it.
  */
-#include "access.h"
-#include "mem.h"
-#include "tmap_copy.h"
+#include "ops/access.h"
+#include "machine/mem.h"
+#include "async/tmap_copy.h"
 
 enum { MAP_BYTES = 128, MAP_ALIGN = 64 };
 

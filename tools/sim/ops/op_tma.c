@@ -2,9 +2,9 @@
  * Tensor copies (PTX ISA "cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor",
  * "cp.async.bulk.prefetch.tensor").
  */
-#include "bulk.h"
-#include "mem.h"
-#include "tmap_copy.h"
+#include "async/bulk.h"
+#include "machine/mem.h"
+#include "async/tmap_copy.h"
 
 #include <stdio.h>
 

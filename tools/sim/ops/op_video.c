@@ -3,7 +3,7 @@
  * a part of each source, or on two or four parts at a time, widened by the source's own type; then
  * saturation, and what becomes of c: a second operation, or the parts that the result leaves alone.
  */
-#include "lanes.h"
+#include "machine/lanes.h"
 
 #include <ctype.h>
 

@@ -3,7 +3,7 @@
  * instruction, for each set of lanes that gave the same mask (PTX ISA: "Parallel Synchronization and
  * Communication Instructions").
  */
-#include "exec.h"
+#include "machine/exec.h"
 
 /* Does the collective for `lanes`, which share one member mask. */
 typedef void collective(struct warp *w, const struct insn *in, uint32_t lanes);

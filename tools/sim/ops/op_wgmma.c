@@ -5,7 +5,7 @@
  * give shared memory back on the word of one). Each warp multiplies its own 16 of the 64 rows; registers
  * are read and written when the operation completes.
  */
-#include "smem_desc.h"
+#include "ops/smem_desc.h"
 
 #include <inttypes.h>
 

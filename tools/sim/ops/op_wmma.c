@@ -8,9 +8,9 @@
  *   m8n8k*     A one tile of 8 rows, B one of 8 columns
  * A fragment may have more registers than that takes: they repeat it.
  */
-#include "access.h"
-#include "mem.h"
-#include "tensor.h"
+#include "ops/access.h"
+#include "machine/mem.h"
+#include "ops/tensor.h"
 
 #include <stdio.h>
 

@@ -3,8 +3,8 @@
  * 4 bytes for int and char, 8 for long, pointers and double. Text stays in the group, in the order in
  * which its lanes called, until the launch is over.
  */
-#include "call.h"
-#include "mem.h"
+#include "ops/call.h"
+#include "machine/mem.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Shared-memory matrix descriptors (smem_desc.h). */
-#include "smem_desc.h"
+#include "ops/smem_desc.h"
 
 #include <inttypes.h>
 

@@ -6,9 +6,9 @@
 #ifndef SIM_SMEM_DESC_H
 #define SIM_SMEM_DESC_H
 
-#include "async.h"
-#include "event.h"
-#include "tensor.h"
+#include "async/async.h"
+#include "machine/event.h"
+#include "ops/tensor.h"
 
 /* DESC_TCGEN05_WRAP: operands of K = 96, whose leading offset may be an absolute address. */
 enum desc_kind { DESC_WGMMA, DESC_TCGEN05, DESC_TCGEN05_WRAP };

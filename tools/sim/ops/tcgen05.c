@@ -1,5 +1,5 @@
 /* Shared by the tcgen05 instructions (tcgen05.h). */
-#include "tcgen05.h"
+#include "ops/tcgen05.h"
 
 uint32_t tcgen05_bind_group(const struct decoder *dc, uint32_t index)
 {

@@ -6,9 +6,9 @@
 #ifndef SIM_TCGEN05_H
 #define SIM_TCGEN05_H
 
-#include "async.h"
-#include "event.h"
-#include "names.h"
+#include "async/async.h"
+#include "machine/event.h"
+#include "decode/names.h"
 
 enum { TMEM_CHUNK = 32, TMEM_CHUNKS = TMEM_COLUMNS / TMEM_CHUNK };
 

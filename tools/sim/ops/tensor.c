@@ -5,7 +5,7 @@
  * of neighbouring lines make an 8 x 8 block of 16-bit elements, which is transposed where the wanted
  * order asks for it and then converted.
  */
-#include "tensor.h"
+#include "ops/tensor.h"
 
 enum { CHUNK = 16, LINES = 8 };
 

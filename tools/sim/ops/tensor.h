@@ -14,7 +14,7 @@
 #ifndef SIM_TENSOR_H
 #define SIM_TENSOR_H
 
-#include "machine.h"
+#include "machine/machine.h"
 
 enum {
     TENSOR_MAX_M = 128,

@@ -3,7 +3,7 @@
  * recorded words (SEMANTICS.md, "Sums"). An E2M1 element counts in halves, a product in quarters; with the
  * significands of its two scale factors, in eighths each, a product counts in 2^-8 of its scales.
  */
-#include "tensor.h"
+#include "ops/tensor.h"
 
 enum {
     ABSENT = -100,    /* exponent of a zero element: its products never are the largest */

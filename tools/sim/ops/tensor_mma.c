@@ -3,8 +3,8 @@
  * compiler's generic vectors. Products are exact, terms are truncated to integers, integers are added:
  * nothing depends on the width or on the order of the terms.
  */
-#include "fpbits.h"
-#include "tensor.h"
+#include "ops/fpbits.h"
+#include "ops/tensor.h"
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>

@@ -11,7 +11,7 @@
  * before, of smaller ones it has all groups of row q. With 16 all four threads: rows q and q + 8 in
  * turn, groups 0 to 7 in the first two.
  */
-#include "tensor.h"
+#include "ops/tensor.h"
 
 /* The thread of a quad and the first bit that hold a group's metadata. */
 static void locate(uint32_t element_bits, uint32_t groups, uint32_t selector, uint32_t row,

@@ -1,4 +1,4 @@
-#include "arena.h"
+#include "ptx/arena.h"
 
 #include <stdarg.h>
 #include <stdio.h>

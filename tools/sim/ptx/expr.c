@@ -1,4 +1,4 @@
-#include "parse.h"
+#include "ptx/parse.h"
 
 #include <inttypes.h>
 

@@ -1,4 +1,4 @@
-#include "lex.h"
+#include "ptx/lex.h"
 
 #include <limits.h>
 #include <locale.h>

@@ -5,7 +5,7 @@
 #ifndef SIM_LEX_H
 #define SIM_LEX_H
 
-#include "module.h"
+#include "ptx/module.h"
 
 #include <stddef.h>
 

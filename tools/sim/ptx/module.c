@@ -1,4 +1,4 @@
-#include "module.h"
+#include "ptx/module.h"
 
 #include <stdlib.h>
 #include <string.h>

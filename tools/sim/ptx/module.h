@@ -8,7 +8,7 @@
 #ifndef SIM_MODULE_H
 #define SIM_MODULE_H
 
-#include "arena.h"
+#include "ptx/arena.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,7 +7,7 @@
 #ifndef SIM_PARSE_H
 #define SIM_PARSE_H
 
-#include "lex.h"
+#include "ptx/lex.h"
 
 enum {
     MAX_SCOPES = 256,

@@ -3,7 +3,7 @@
  * stand and which functions they name; when everything is declared, each entry is read, the functions
  * that it can reach before it (module.h, struct ptx_function).
  */
-#include "parse.h"
+#include "ptx/parse.h"
 
 #include <string.h>
 

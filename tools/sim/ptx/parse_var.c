@@ -1,5 +1,5 @@
-#include "parse.h"
-#include "machine.h"
+#include "ptx/parse.h"
+#include "machine/machine.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The cycle model: model.h. */
-#include "model.h"
+#include "trace/model.h"
 
-#include "exec.h"
+#include "machine/exec.h"
 
 #include <stdlib.h>
 

@@ -12,7 +12,7 @@
 #ifndef SIM_TRACE_MODEL_H
 #define SIM_TRACE_MODEL_H
 
-#include "record.h"
+#include "trace/record.h"
 
 /* What keeps a tensor core waiting; name, text */
 #define GAPS(X)                                             \

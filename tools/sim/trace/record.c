@@ -1,5 +1,5 @@
 /* Events into a record: record.h. */
-#include "record.h"
+#include "trace/record.h"
 
 #include <stdlib.h>
 

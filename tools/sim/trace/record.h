@@ -8,8 +8,8 @@
 #ifndef SIM_TRACE_RECORD_H
 #define SIM_TRACE_RECORD_H
 
-#include "async.h"
-#include "event.h"
+#include "async/async.h"
+#include "machine/event.h"
 
 enum { TRACE_NONE = -1, GROUP_ENDS = 16 };
 

@@ -8,10 +8,10 @@
  *            completion; "phase" of a barrier, from its first moment to its completion
  * and, a launch, an instant event "launch" whose args say what the model found.
  */
-#include "exec.h"
-#include "model.h"
-#include "names.h"
-#include "trace.h"
+#include "machine/exec.h"
+#include "trace/model.h"
+#include "decode/names.h"
+#include "trace/trace.h"
 
 #include <errno.h>
 #include <pthread.h>

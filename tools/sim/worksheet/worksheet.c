@@ -1,6 +1,6 @@
 /* The worksheet's counts and storage, and how the groups' sheets become one: worksheet.h. */
-#include "worksheet.h"
-#include "trace.h"
+#include "worksheet/worksheet.h"
+#include "trace/trace.h"
 
 #include <errno.h>
 #include <pthread.h>

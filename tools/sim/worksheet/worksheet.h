@@ -12,8 +12,8 @@
 #ifndef SIM_WORKSHEET_H
 #define SIM_WORKSHEET_H
 
-#include "names.h"
-#include "record.h"
+#include "decode/names.h"
+#include "trace/record.h"
 
 #include <stdio.h>
 

@@ -15,7 +15,7 @@
  * did not come up in this run (an edge case, a second accumulator) is listed, and is no difference.
  * Where notes of a kind are there at all, they have to be complete.
  */
-#include "worksheet.h"
+#include "worksheet/worksheet.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
  * (read) it contributed to, is what stood between: that wait, not a later one, since the warp's own
  * order ends at the access's issue.
  */
-#include "deadlock.h"
-#include "worksheet.h"
+#include "check/deadlock.h"
+#include "worksheet/worksheet.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
  * A worksheet's rows as JSON lines. Each is an object of texts and numbers alone: "worksheet" names
  * its table, "launch" the launch of the process; the other keys are the table's columns in order.
  */
-#include "worksheet.h"
+#include "worksheet/worksheet.h"
 
 #include <inttypes.h>
 

@@ -1,5 +1,5 @@
 /* A sheet in the order and under the names that readers want: worksheet.h. */
-#include "worksheet.h"
+#include "worksheet/worksheet.h"
 
 #include <stdlib.h>
 
