@@ -1,5 +1,4 @@
 #include "decode/bind.h"
-#include "machine/machine.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,5 +1,4 @@
 #include "decode/bind.h"
-#include "machine/machine.h"
 #include "decode/names.h"
 
 #include <stdarg.h>

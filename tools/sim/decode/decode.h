@@ -15,8 +15,12 @@
 #define SIM_DECODE_H
 
 #include "ptx/module.h"
+#include "ptx/window.h"
 
 #include <stddef.h>
+
+enum { WARP_LANES = 32 };
+#define FULL_MASK 0xFFFFFFFFU
 
 struct warp;
 struct insn;

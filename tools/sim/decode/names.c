@@ -1,5 +1,4 @@
 #include "decode/names.h"
-#include "machine/machine.h"
 
 #include <inttypes.h>
 #include <stdio.h>

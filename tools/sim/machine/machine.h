@@ -23,25 +23,12 @@
 #include <string.h>
 
 enum {
-    WARP_LANES = 32,
     CTA_WARPS = 32,
     CLUSTER_CTAS = 16,
     NAMED_BARRIERS = 16,
-    SHARED_RESERVED = 1024, /* the system's part at the start of every CTA's window, as on sm_90+ */
     TMEM_LANES = 128,
     TMEM_COLUMNS = 512
 };
-#define FULL_MASK 0xFFFFFFFFU
-
-/* Address windows. A shared address is rank<<24 | offset (as hardware lays clusters out); generic
- * addresses add the window's base. Global addresses are host addresses inside registered
- * allocations (mem.h). */
-#define SHARED_WINDOW 0x00C1000000000000ULL
-#define LOCAL_WINDOW 0x00C2000000000000ULL
-#define PARAM_WINDOW 0x00C3000000000000ULL
-#define WINDOW_MASK 0xFFFF000000000000ULL
-#define SHARED_RANK_SHIFT 24
-#define SHARED_OFFSET_MASK 0x00FFFFFFU
 
 /* What a simulated device is (HEWN_SIM_GPU); the driver part fills it, the machine reads it. */
 struct gpu {

@@ -1,5 +1,5 @@
 #include "ptx/parse.h"
-#include "machine/machine.h"
+#include "ptx/window.h"
 
 #include <inttypes.h>
 #include <string.h>
