@@ -1,6 +1,6 @@
 /* Element-wise reductions: one function per operation and type, found by name. */
 #include "async/reduce.h"
-#include "ops/tensor.h"
+#include "machine/half.h"
 
 #include <math.h>
 #include <string.h>

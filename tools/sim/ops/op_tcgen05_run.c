@@ -232,13 +232,6 @@ static void gather_scales(struct share *s)
 
 /* ---- cells of D ---- */
 
-static float float_of(uint32_t bits)
-{
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
 static uint32_t *cell_at(const struct share *s, const struct block *x, uint32_t n, uint32_t m)
 {
     return &s->cta->sm->tmem[x->column + n][x->lane + m];

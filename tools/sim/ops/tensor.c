@@ -100,26 +100,12 @@ void tensor_unpack(uint32_t bits, const uint8_t from[16], uint8_t to[16])
     memcpy(to, code, sizeof code);
 }
 
-static inline float float_of(uint32_t bits)
-{
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
-static inline uint32_t bits_of(float f)
-{
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    return bits;
-}
-
 /* e4m3: bias 7, no infinities, 0x7F and 0xFF are NaN. */
 static float widen_e4m3(uint8_t v)
 {
     const uint32_t sign = (v & 0x80U) << 24, exponent = v >> 3 & 15U, fraction = v & 7U;
     if ((v & 0x7FU) == 0x7FU) return float_of(0x7FFFFFFFU);
-    if (!exponent) return float_of(bits_of((float)fraction / 512.0F) | sign);
+    if (!exponent) return float_of(float_pattern((float)fraction / 512.0F) | sign);
     return float_of((exponent + 120U) << 23 | fraction << 20 | sign);
 }
 
@@ -143,38 +129,6 @@ static float widen_nibble(enum tensor_format format, uint32_t v)
 static float widen_e5m2(uint8_t v)
 {
     return half_to_float((uint16_t)(v << 8));
-}
-
-float half_to_float(uint16_t h)
-{
-    return float_of(half_bits(h));
-}
-float bf16_to_float(uint16_t h)
-{
-    return float_of((uint32_t)h << 16);
-}
-
-uint16_t float_to_half(float f)
-{
-    const uint32_t bits = bits_of(f), sign = bits >> 16 & 0x8000U, magnitude = bits & 0x7FFFFFFFU;
-    if (magnitude > 0x7F800000U) return 0x7FFF;
-    if (magnitude >= 0x477FF000U) return (uint16_t)(sign | 0x7C00U); /* 65520 and above */
-    if (magnitude < 0x33000000U) return (uint16_t)sign;              /* below 2^-25 */
-    const uint32_t exponent = magnitude >> 23;
-    const bool normal = exponent >= 113U;
-    const uint32_t fraction =
-        normal ? magnitude - (112U << 23) : (magnitude & 0x7FFFFFU) | 0x800000U;
-    const uint32_t drop = normal ? 13U : 126U - exponent;
-    const uint32_t kept = fraction >> drop, rest = fraction & ((1U << drop) - 1U);
-    const uint32_t tie = 1U << (drop - 1U);
-    return (uint16_t)(sign | (kept + (rest > tie || (rest == tie && (kept & 1U)) ? 1U : 0U)));
-}
-
-uint16_t float_to_bf16(float f)
-{
-    const uint32_t bits = bits_of(f);
-    if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return 0x7FFF;
-    return (uint16_t)((bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16);
 }
 
 void tensor_convert(enum tensor_format format, const void *src, uint32_t count, float *dst)

@@ -14,6 +14,7 @@
 #ifndef SIM_TENSOR_H
 #define SIM_TENSOR_H
 
+#include "machine/half.h"
 #include "machine/machine.h"
 
 enum {
@@ -216,28 +217,5 @@ void tensor_popcount(const struct tensor_bits *p, uint32_t *const *acc, bool acc
 
 /* As tensor_convert, for f16 and bf16. */
 void tensor_widen(bool bf16, const uint16_t *src, uint32_t count, float *dst);
-
-/* The float pattern of a half; branch-free so that loops over it vectorise. No float subnormal arises
- * on the way, so a caller's flush-to-zero mode does no harm. */
-static inline uint32_t half_bits(uint16_t h)
-{
-    const uint32_t sign = (h & 0x8000U) << 16, shifted = (h & 0x7FFFU) << 13;
-    const uint32_t rebias = 112U << 23, top = 0x0F800000U; /* exponent of infinities and NaN */
-    const uint32_t least = 113U << 23; /* 2^-14: a subnormal is (least | fraction) - least */
-    const uint32_t special = (shifted & top) == top ? rebias : 0U;
-    const uint32_t offset = least | shifted;
-    float one, two;
-    uint32_t tiny;
-    memcpy(&one, &offset, sizeof one);
-    memcpy(&two, &least, sizeof two);
-    one -= two;
-    memcpy(&tiny, &one, sizeof tiny);
-    return ((shifted & top) ? shifted + rebias + special : tiny) | sign;
-}
-
-float half_to_float(uint16_t h);
-uint16_t float_to_half(float f); /* round to nearest even */
-float bf16_to_float(uint16_t h);
-uint16_t float_to_bf16(float f); /* round to nearest even, NaN 0x7FFF */
 
 #endif
