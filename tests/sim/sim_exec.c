@@ -6,6 +6,7 @@
 #include "lib/harness.h"
 #include "machine/mem.h"
 #include "async/tmap.h"
+#include "ops/table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +56,7 @@ static void launch(struct trial *t, const struct kernel *k)
     uint64_t address = (uint64_t)(uintptr_t)out;
     struct launch l = {.kernel = k,
                        .gpu = &test_gpu,
+                       .hooks = &op_hooks,
                        .grid = {t->grid ? t->grid : 1, 1, 1},
                        .block = {t->block ? t->block : 32, 1, 1},
                        .cluster = {t->cluster ? t->cluster : 1, 1, 1},
@@ -89,7 +91,7 @@ static bool run(struct trial *t)
     t->result = -1;
     t->report[0] = '\0';
     if (n >= (int)sizeof text || ptx_parse(text, (size_t)n, &m, &diag) ||
-        kernel_decode(m, &m->entries[0], &k, &diag)) {
+        kernel_decode(m, &m->entries[0], op_binders, &k, &diag)) {
         CHECK(false, "the kernel does not load: %s", diag.text);
     } else if (k->unsupported) {
         CHECK(false, "not modelled: %s", k->unsupported);

@@ -5,6 +5,7 @@
  * with the host's.
  */
 #include "lib/harness.h"
+#include "ops/table.h"
 
 #include "cuda/driver.h"
 #include "machine/mem.h"
@@ -38,7 +39,7 @@ static int run_ptx(const char *text, const struct run *r, char *findings, size_t
     int result = -1;
     memcpy(params, r->param, sizeof params);
     if (ptx_parse(text, strlen(text), &module, &diag) ||
-        kernel_decode(module, &module->entries[0], &kernel, &diag)) {
+        kernel_decode(module, &module->entries[0], op_binders, &kernel, &diag)) {
         test_fail(__FILE__, __LINE__, "does not load: %s", diag.text);
         ptx_module_free(module);
         return -1;
@@ -49,6 +50,7 @@ static int run_ptx(const char *text, const struct run *r, char *findings, size_t
     } else {
         struct launch l = {.kernel = kernel,
                            .gpu = gpu_named("b200"),
+                           .hooks = &op_hooks,
                            .grid = {r->ctas, 1, 1},
                            .block = {r->threads, 1, 1},
                            .cluster = {r->cluster, 1, 1},

@@ -3,6 +3,7 @@
  * errors. Nothing is executed here.
  */
 #include "lib/harness.h"
+#include "ops/table.h"
 
 #include "decode/decode.h"
 #include "machine/machine.h"
@@ -37,7 +38,8 @@ static struct kernel *decode(const struct ptx_module *m)
     struct ptx_diag diag = {""};
 
     if (!m || !m->entry_count) return NULL;
-    CHECK(kernel_decode(m, &m->entries[0], &k, &diag) == 0, "does not decode: %s", diag.text);
+    CHECK(kernel_decode(m, &m->entries[0], op_binders, &k, &diag) == 0, "does not decode: %s",
+          diag.text);
     return k;
 }
 
@@ -50,7 +52,7 @@ static void refused(const char *name, const char *text, const char *want)
 
     if (!test_case("refused: %s", name)) return;
     if (!ptx_parse(text, strlen(text), &m, &diag) && m->entry_count)
-        kernel_decode(m, &m->entries[0], &k, &diag);
+        kernel_decode(m, &m->entries[0], op_binders, &k, &diag);
     CHECK(!strcmp(diag.text, want), "want \"%s\" got \"%s\"", want, diag.text);
     kernel_free(k);
     ptx_module_free(m);
@@ -591,7 +593,7 @@ static void mutate(const char *what, const char *text)
         if (ptx_parse(copy, length, &m, &diag) == 0) {
             struct kernel *k = NULL;
             for (uint32_t i = 0; i < m->entry_count; i++) {
-                if (!kernel_decode(m, &m->entries[i], &k, &diag)) kernel_free(k);
+                if (!kernel_decode(m, &m->entries[i], op_binders, &k, &diag)) kernel_free(k);
             }
             ptx_module_free(m);
         } else {

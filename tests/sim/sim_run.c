@@ -1,4 +1,5 @@
 #include "sim_run.h"
+#include "ops/table.h"
 
 #include "decode/decode.h"
 #include "machine/machine.h"
@@ -49,6 +50,7 @@ static int launch(struct run *r, const struct kernel *kernel, const void *params
     _Alignas(64) unsigned char block[RUN_PARAM_BYTES] = {0};
     struct launch l = {.kernel = kernel,
                        .gpu = &gpu,
+                       .hooks = &op_hooks,
                        .grid = {r->grid ? r->grid : 1, 1, 1},
                        .block = {r->block ? r->block : 32, 1, 1},
                        .cluster = {r->cluster ? r->cluster : 1, 1, 1},
@@ -77,7 +79,7 @@ int run_kernel(struct run *r, const char *text, const void *params, uint32_t par
     struct ptx_diag diag = {{0}};
     int result = -1;
     if (param_bytes > RUN_PARAM_BYTES || ptx_parse(text, strlen(text), &module, &diag) ||
-        kernel_decode(module, &module->entries[0], &kernel, &diag))
+        kernel_decode(module, &module->entries[0], op_binders, &kernel, &diag))
         fprintf(stderr, "%s\n", diag.text);
     else if (kernel->unsupported)
         fprintf(stderr, "%s\n", kernel->unsupported);

@@ -4,6 +4,7 @@
  * .ws, .ashift, data-path layouts A to G; ld.red, narrow conversions.
  */
 #include "tensor_model.h"
+#include "ops/table.h"
 
 #include "machine/mem.h"
 
@@ -789,7 +790,7 @@ static int decode_for(const char *target, const char *text)
     fprintf(f, "%s\nret;\n}\n", text);
     (void)fclose(f);
     if (!ptx_parse(t.at, strlen(t.at), &module, &diag) &&
-        !kernel_decode(module, &module->entries[0], &kernel, &diag))
+        !kernel_decode(module, &module->entries[0], op_binders, &kernel, &diag))
         result = kernel->unsupported != NULL;
     kernel_free(kernel);
     ptx_module_free(module);

@@ -4,6 +4,7 @@
  * golden_warp_mma.c hold the forms of sm_90a against an H200.
  */
 #include "tensor_model.h"
+#include "ops/table.h"
 
 #include "machine/mem.h"
 
@@ -264,7 +265,7 @@ static void test_refusal(const struct refusal *r)
     fprintf(f, "%s\nret;\n}\n", r->body);
     (void)fclose(f);
     if (ptx_parse(t.at, strlen(t.at), &module, &diag) ||
-        kernel_decode(module, &module->entries[0], &kernel, &diag))
+        kernel_decode(module, &module->entries[0], op_binders, &kernel, &diag))
         CHECK_TEXT(diag.text, r->says);
     else
         CHECK_TEXT(kernel->unsupported ? kernel->unsupported : "", r->says);

@@ -1,5 +1,6 @@
 /* Shared by the tests of the tensor cores (tensor_model.h). */
 #include "tensor_model.h"
+#include "ops/table.h"
 
 #include "cuda/driver.h"
 #include "lib/harness.h"
@@ -36,7 +37,7 @@ int run_ptx(const char *text, const struct run *r, char *findings, size_t size)
     memcpy(params, r->param, sizeof params);
     coverage_note(text);
     if (ptx_parse(text, strlen(text), &module, &diag) ||
-        kernel_decode(module, &module->entries[0], &kernel, &diag)) {
+        kernel_decode(module, &module->entries[0], op_binders, &kernel, &diag)) {
         test_fail(__FILE__, __LINE__, "the kernel does not load: %s", diag.text);
         ptx_module_free(module);
         return -1;
@@ -46,6 +47,7 @@ int run_ptx(const char *text, const struct run *r, char *findings, size_t size)
     if (!kernel->unsupported) {
         struct launch l = {.kernel = kernel,
                            .gpu = gpu_named(r->gpu),
+                           .hooks = &op_hooks,
                            .grid = {r->cluster * (r->clusters ? r->clusters : 1), 1, 1},
                            .block = {r->threads, 1, 1},
                            .cluster = {r->cluster, 1, 1},

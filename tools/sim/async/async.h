@@ -108,7 +108,7 @@ struct warp_async {
     struct async_pipe wgmma;      /* the warpgroup's operations, in its first warp */
     struct async_pipe wgmma_held; /* this warp's, until all four warps have issued theirs */
     struct async_pipe tensor, tmem_ld, tmem_st; /* tensor: mma, cp, shift, commit in order */
-    uint32_t tmem_ld_pending, tmem_st_pending;
+    uint32_t tmem_st_pending;
     struct commit_lane *lanes; /* WARP_LANES entries, at first use; async.c */
     bool wgmma_fenced;         /* a wgmma.fence came since registers were last touched */
     bool wgmma_uneven;         /* it was said that the warpgroup's warps do not execute alike: */

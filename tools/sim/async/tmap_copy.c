@@ -194,13 +194,14 @@ static bool box_mapped(const struct tmap *t, const int32_t *coord)
 }
 
 /* Host pointer to the inside part of a row; NULL after a fault. */
-static uint8_t *row_host(struct group *g, const struct async_op *op, const struct tmap *t,
-                         const struct box_row *row, bool mapped, enum access_kind access)
+static uint8_t *row_host(const struct async_op *op, const struct tmap *t, const struct box_row *row,
+                         bool mapped, enum access_kind access)
 {
     char what[48];
     if (mapped) return (uint8_t *)(uintptr_t)row->global;
     snprintf(what, sizeof what, "row %u of the box", row->index);
-    return mem_global(g, op, row->global, global_bytes(t, row->hi - row->lo), access, what);
+    return mem_global(op->warp, op->in, op->lane, row->global, global_bytes(t, row->hi - row->lo),
+                      access, what);
 }
 
 void tmap_announce(const struct async_op *op, const struct tmap *t, const int32_t *coord,
@@ -321,8 +322,8 @@ static void pack_row(const struct tmap *t, uint8_t *dst, const uint8_t *src, uin
     for (uint32_t i = 0; i < bytes; i += 16, dst += data) memcpy(dst, src + i, data);
 }
 
-bool tmap_load(struct group *g, const struct async_op *op, const struct tmap *t,
-               const int32_t *coord, uint8_t *window, uint32_t offset)
+bool tmap_load(const struct async_op *op, const struct tmap *t, const int32_t *coord,
+               uint8_t *window, uint32_t offset)
 {
     struct swizzle_shape shape = tmap_swizzle_shape(t->swizzle);
     uint32_t bytes = tmap_row_bytes(t), pitch = tmap_row_pitch(t);
@@ -334,7 +335,7 @@ bool tmap_load(struct group *g, const struct async_op *op, const struct tmap *t,
         uint8_t built[ROW_MAX];
         const uint8_t *src = NULL;
         if (row.hi > row.lo) {
-            src = row_host(g, op, t, &row, mapped, ACCESS_READ);
+            src = row_host(op, t, &row, mapped, ACCESS_READ);
             if (!src) return false;
         }
         if (!src || row.hi - row.lo < bytes || !plain) {
@@ -363,8 +364,8 @@ static struct tmap tmap_whole_chunks(const struct tmap *t)
     return whole;
 }
 
-bool tmap_store(struct group *g, const struct async_op *op, const struct tmap *map,
-                const int32_t *coord, const uint8_t *dense)
+bool tmap_store(const struct async_op *op, const struct tmap *map, const int32_t *coord,
+                const uint8_t *dense)
 {
     const struct tmap whole = tmap_whole_chunks(map), *t = &whole;
     uint32_t bytes = tmap_row_bytes(t);
@@ -374,15 +375,15 @@ bool tmap_store(struct group *g, const struct async_op *op, const struct tmap *m
     for (walk_begin(&walk, t, coord); walk_next(&walk, &row); dense += bytes) {
         uint8_t *dst;
         if (row.hi == row.lo) continue;
-        dst = row_host(g, op, t, &row, mapped, ACCESS_WRITE);
+        dst = row_host(op, t, &row, mapped, ACCESS_WRITE);
         if (!dst) return false;
         pack_row(t, dst, dense + row.lo, row.hi - row.lo);
     }
     return true;
 }
 
-bool tmap_reduce(struct group *g, const struct async_op *op, const struct tmap *map,
-                 const int32_t *coord, const uint8_t *dense, reduce_fn *reduce)
+bool tmap_reduce(const struct async_op *op, const struct tmap *map, const int32_t *coord,
+                 const uint8_t *dense, reduce_fn *reduce)
 {
     const struct tmap whole = tmap_whole_chunks(map), *t = &whole;
     uint32_t bytes = tmap_row_bytes(t);
@@ -392,7 +393,7 @@ bool tmap_reduce(struct group *g, const struct async_op *op, const struct tmap *
     for (walk_begin(&walk, t, coord); walk_next(&walk, &row); dense += bytes) {
         uint8_t *dst;
         if (row.hi == row.lo) continue;
-        dst = row_host(g, op, t, &row, mapped, ACCESS_ATOMIC);
+        dst = row_host(op, t, &row, mapped, ACCESS_ATOMIC);
         if (!dst) return false;
         reduce(dst, dense + row.lo, row.hi - row.lo);
     }

@@ -79,15 +79,15 @@ uint32_t tmap_box_span(const struct tmap *t);
 
 /* Copies between global memory and `window`, a CTA's shared memory, at `offset`. Each is one stage of
  * `op`; false after a fault. */
-bool tmap_load(struct group *g, const struct async_op *op, const struct tmap *t,
+bool tmap_load(const struct async_op *op, const struct tmap *t,
                const int32_t *coord, uint8_t *window, uint32_t offset);
 /* Shared memory to a dense box without swizzle (tmap_box_bytes). */
 void tmap_unswizzle(const struct tmap *t, const uint8_t *window, uint32_t offset, uint8_t *dense);
 /* A dense box to global memory; elements outside the tensor are skipped. */
-bool tmap_store(struct group *g, const struct async_op *op, const struct tmap *t,
+bool tmap_store(const struct async_op *op, const struct tmap *t,
                 const int32_t *coord, const uint8_t *dense);
 /* The same through a reduction. */
-bool tmap_reduce(struct group *g, const struct async_op *op, const struct tmap *t,
+bool tmap_reduce(const struct async_op *op, const struct tmap *t,
                  const int32_t *coord, const uint8_t *dense, reduce_fn *reduce);
 
 /* Announces the global ranges of the box that lie inside the tensor, joined where they touch. */

@@ -4,6 +4,7 @@
  * in the PTX ISA's "Performance-Tuning Directives" and "Cluster Dimension Directives".
  */
 #include "cuda/driver.h"
+#include "ops/table.h"
 #include "check/launch_memory.h"
 #include "trace/trace.h"
 
@@ -267,6 +268,7 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
     const struct CUfunc_st *f = request->function;
     struct launch launch = {.kernel = f->kernel,
                             .gpu = &settings->gpu,
+                            .hooks = &op_hooks,
                             .dynamic_shared = request->dynamic_shared,
                             .params = request->params,
                             .param_bytes = f->kernel->entry->param_bytes,

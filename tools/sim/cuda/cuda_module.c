@@ -1,5 +1,6 @@
 /* From image to module: telling what an image is, compiling PTX, JIT logs, globals, lookups. */
 #include "cuda/driver.h"
+#include "ops/table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -235,7 +236,7 @@ static int build_function(struct CUmod_st *module, uint32_t index, struct jit *j
     struct CUfunc_st *f = &module->functions[index];
     const struct ptx_entry *entry = &module->ptx->entries[index];
     struct ptx_diag diag = {""};
-    int rc = kernel_decode(module->ptx, entry, &f->kernel, &diag);
+    int rc = kernel_decode(module->ptx, entry, op_binders, &f->kernel, &diag);
 
     f->module = module;
     f->carveout = -1;

@@ -23,6 +23,7 @@ struct constant_entry {
 
 struct decode {
     struct decoder dc; /* first: bind functions get a pointer to it */
+    bind_fn *const *binders; /* by row */
     struct ptx_diag *diag;
     struct arena scratch;
 

@@ -54,8 +54,8 @@ static bool join_name(const struct ptx_insn *src, uint32_t parts, char name[NAME
 
 bool op_row_valid(const struct op_row *row, char *why, size_t why_size)
 {
-    if (!row->bind || !row->doc || !*row->doc) {
-        snprintf(why, why_size, "no bind function or no semantics");
+    if (!row->doc || !*row->doc) {
+        snprintf(why, why_size, "no semantics");
         return false;
     }
     return mods_pattern_valid(row->mods, why, why_size) &&
@@ -264,7 +264,7 @@ static int decode_insn(struct decode *d, const struct ptx_insn *src, struct insn
     if (out->row->flags & OPF_GLOBAL_SYNC) d->dc.kernel->global_sync = true;
     if (!strncmp(out->row->name, "tcgen05.", 8)) d->dc.kernel->uses_tmem = true;
     d->why[0] = 0;
-    result = out->row->bind(&d->dc, out);
+    result = d->binders[out->row - op_rows](&d->dc, out);
     if (d->no_memory) return out_of_memory(d);
     if (result == -2) return malformed(d, src->pos, src->text);
     return result || !out->fn ? not_modelled(d, src->pos, src->text) : 0;
@@ -380,7 +380,7 @@ static int decode_entry(struct decode *d)
 }
 
 int kernel_decode(const struct ptx_module *module, const struct ptx_entry *entry,
-                  struct kernel **out, struct ptx_diag *diag)
+                  bind_fn *const binders[], struct kernel **out, struct ptx_diag *diag)
 {
     struct decode *d = calloc(1, sizeof *d);
     struct kernel *k = calloc(1, sizeof *k);
@@ -393,6 +393,7 @@ int kernel_decode(const struct ptx_module *module, const struct ptx_entry *entry
         d->dc.module = module;
         d->dc.entry = entry;
         d->dc.kernel = k;
+        d->binders = binders;
         d->diag = diag;
         result = decode_entry(d);
     } else {

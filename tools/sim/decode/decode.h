@@ -83,6 +83,7 @@ enum op_flag {
 };
 
 struct decoder;
+/* Of one row: picks fn, sets flags and aux. 0, or what bind_unsupported or bind_invalid returns. */
 typedef int bind_fn(struct decoder *dc, struct insn *out);
 
 /*
@@ -124,7 +125,6 @@ struct op_row {
     uint16_t min_sm;   /* 0, 90, 100 */
     uint16_t arch;     /* 0 any, 'a': sm_90a only, 'f': needs an a or f target of family 10 */
     uint32_t flags;    /* enum op_flag */
-    bind_fn *bind;     /* picks fn, sets flags/aux */
     const char *doc;   /* one line of semantics, with its ISA section where it is not plain */
 };
 
@@ -214,10 +214,10 @@ struct kernel {
     uint32_t role_count, buffer_count, column_count;
 };
 
-/* 0; -1 out of memory; -2 with diag: malformed (module load fails with 218). What is merely not
- * modelled leaves kernel->unsupported set and returns 0. */
+/* `binders`: of each of op_rows, in that order. 0; -1 out of memory; -2 with diag: malformed (module load
+ * fails with 218). What is merely not modelled leaves kernel->unsupported set and returns 0. */
 int kernel_decode(const struct ptx_module *module, const struct ptx_entry *entry,
-                  struct kernel **out, struct ptx_diag *diag);
+                  bind_fn *const binders[], struct kernel **out, struct ptx_diag *diag);
 void kernel_free(struct kernel *kernel);
 
 /* Checks a row's own notation. False with the reason in `why`. */

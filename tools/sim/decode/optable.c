@@ -1,19 +1,16 @@
 /*
  * The opcode table: decoder, coverage list and documentation in one. Each family keeps its rows in a
- * .def file beside its handlers; a row is
+ * .def file; a row is
  *   OP(name, modifiers, operands, min_sm, arch, flags, bind, semantics)
- * in the notation of struct op_row (decode.h). Rows with one name are tried in order.
+ * in the notation of struct op_row (decode.h). Rows with one name are tried in order. `bind` names a
+ * function of the handlers' room (ops/table.c).
  */
 #include "decode/decode.h"
 
 #include <string.h>
 
-#define OP(name, mods, args, min_sm, arch, flags, bind, doc) bind_fn bind;
-#include "decode/ops_list.h"
-#undef OP
-
 #define OP(name, mods, args, min_sm, arch, flags, bind, doc) \
-    {name, mods, args, min_sm, arch, flags, bind, doc},
+    {name, mods, args, min_sm, arch, flags, doc},
 const struct op_row op_rows[] = {
 #include "decode/ops_list.h"
 };

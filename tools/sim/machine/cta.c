@@ -2,8 +2,9 @@
  * Clusters, CTAs and warps: how many fit, how they start, how they are put away. A group keeps
  * finished clusters (all of one shape) and starts the next in the same memory, poisoned again.
  */
-#include "ops/call.h"
-#include "async/mbar.h"
+#include "machine/calls.h"
+#include "machine/exec.h"
+#include "machine/hooks.h"
 #include "trace/trace.h"
 
 #include <stdlib.h>
@@ -99,11 +100,11 @@ static size_t local_size(const struct launch *l)
     return round_up((size_t)WARP_LANES * l->kernel->entry->local_bytes, LINE);
 }
 
-static void cta_free(struct cta *c)
+static void cta_free(const struct machine_hooks *hooks, struct cta *c)
 {
     if (!c) return;
     for (uint32_t i = 0; c->warps && i < c->warp_count; i++) {
-        warp_async_free(c->warps[i].async);
+        hooks->warp_free(c->warps[i].async);
         calls_free(c->warps[i].calls);
     }
     /* The first warp's pointers are the blocks that all share. */
@@ -113,14 +114,14 @@ static void cta_free(struct cta *c)
     }
     free(c->warps);
     free(c->shared);
-    mbar_table_free(c->mbars);
+    hooks->mbars_free(c->mbars);
     free(c);
 }
 
 static void cluster_free(struct cluster *cl)
 {
-    if (!cl) return;
-    for (uint32_t r = 0; r < cl->cta_count; r++) cta_free(cl->ctas[r]);
+    const struct machine_hooks *hooks = cl->group->launch->hooks;
+    for (uint32_t r = 0; r < cl->cta_count; r++) cta_free(hooks, cl->ctas[r]);
     free(cl);
 }
 
@@ -141,7 +142,7 @@ static int cta_alloc_warps(const struct launch *l, struct cta *c)
         struct warp *w = &c->warps[i];
         w->bank[BANK_REGS] = regs_block + i * regs;
         if (local) w->local = local_block + i * local;
-        w->async = warp_async_new();
+        w->async = l->hooks->warp_new();
         if (!w->async) return -1;
     }
     return 0;
@@ -155,9 +156,9 @@ static struct cta *cta_alloc(const struct launch *l)
     c->shared_bytes = launch_shared_bytes(l);
     c->dynamic_offset = launch_dynamic_offset(l);
     c->shared = aligned_alloc(BLOCK_ALIGN, round_up(c->shared_bytes, BLOCK_ALIGN));
-    c->mbars = mbar_table_new(c->shared_bytes);
+    c->mbars = l->hooks->mbars_new(c->shared_bytes);
     if (!c->shared || !c->mbars || cta_alloc_warps(l, c)) {
-        cta_free(c);
+        cta_free(l->hooks, c);
         return NULL;
     }
     return c;
@@ -325,7 +326,7 @@ static void warp_start(struct cta *c, uint32_t id)
     w->frags[0].mask = w->live;
     w->frags[0].pc = l->kernel->entry->start;
     calls_reset(w->calls);
-    warp_async_reset(w->async);
+    l->hooks->warp_reset(w->async);
     memset(w->bank[BANK_REGS], POISON, l->kernel->regs_bytes);
     if (w->local) memset(w->local, POISON, local_size(l));
     fill_specials(w);
@@ -347,7 +348,7 @@ static void cta_start(struct cta *c)
     }
     c->linear = (c->id[2] * l->grid[1] + c->id[1]) * l->grid[0] + c->id[0];
     memset(c->barriers, 0, sizeof c->barriers);
-    mbar_table_reset(c->mbars);
+    l->hooks->mbars_reset(c->mbars);
     memset(c->shared, POISON, c->shared_bytes);
     c->warps_live = c->warp_count;
     c->pool_free = 0;
@@ -392,31 +393,6 @@ int group_fill(struct group *g)
     return 0;
 }
 
-static const struct insn *first_alloc(const struct kernel *k)
-{
-    for (uint32_t i = 0; i < k->insn_count; i++) {
-        if (insn_starts(&k->insns[i], "tcgen05.alloc")) return &k->insns[i];
-    }
-    return NULL;
-}
-
-/* Tensor memory that a CTA never freed: the next one would find it taken. */
-static void tmem_reclaim(struct group *g, struct cta *c)
-{
-    for (uint32_t i = 0; i < TMEM_COLUMNS / 32; i++) {
-        if (c->sm->tmem_owner[i] != c) continue;
-        c->sm->tmem_owner[i] = NULL;
-        c->sm->tmem_base[i] = c->sm->tmem_chunks[i] = 0;
-    }
-    sim_find(g, &c->warps[0], first_alloc(g->launch->kernel), NO_LANE, SEV_ERROR, FIND_TMEM_LEAK,
-             CAUSE_NONE, "",
-             "the CTA exits with %u tensor-memory columns allocated; every tcgen05.alloc needs a "
-             "tcgen05.dealloc before the CTA ends",
-             c->tmem_held);
-    if (!g->result) g->result = 721;
-    sim_wake_all(g, WAIT_TMEM_ALLOC);
-}
-
 bool cluster_drained(const struct cluster *c)
 {
     for (uint32_t r = 0; r < c->cta_count; r++) {
@@ -429,7 +405,7 @@ void cluster_retire(struct group *g, uint32_t slot)
 {
     struct cluster *c = g->resident[slot];
     for (uint32_t r = 0; r < c->cta_count; r++) {
-        if (c->ctas[r]->tmem_held) tmem_reclaim(g, c->ctas[r]);
+        g->launch->hooks->cta_retire(c->ctas[r]);
     }
     /* In order: the scheduler's walk over residents does not depend on who ended first. */
     g->resident_count--;
@@ -474,7 +450,7 @@ void group_close(struct group *g)
         next = o->next;
         o->destroy(o);
     }
-    async_heap_free(g);
+    if (g->heap) g->launch->hooks->group_close(g);
     for (uint32_t i = 0; i < g->resident_count; i++) cluster_free(g->resident[i]);
     for (uint32_t i = 0; g->pool && i < g->pool->count; i++) cluster_free(g->pool->clusters[i]);
     for (uint32_t i = 0; g->sms && i < g->sm_count; i++) free(g->sms[i].tmem);

@@ -16,8 +16,7 @@
  * its bound.
  */
 #include "machine/exec.h"
-#include "async/async.h"
-#include "ops/tcgen05.h"
+#include "machine/hooks.h"
 
 enum {
     SPIN_BRANCHES = 1024, /* a fragment is looked at after every so many backward branches … */
@@ -296,7 +295,7 @@ static enum step run_frag(struct warp *w, uint64_t budget, uint32_t stop)
             s = STEP_NEXT;
         } else if (mask != w->live && (in->row->flags & OPF_ALIGNED)) {
             s = aligned_partial(w, in, mask);
-        } else if (w->async->tmem_ld_pending && tcgen05_awaits_load(w, in)) {
+        } else if (w->loading && w->cta->group->launch->hooks->awaits_load(w, in)) {
             s = sim_block(w, WAIT_TENSOR, w->cta, 0, 0);
         } else {
             if (in->watched) publish_registers(w, in, mask);

@@ -69,8 +69,14 @@ void progress_cta(struct launch *l);
 /* Erases it. */
 void progress_end(struct launch *l);
 
-/* ---- barriers (op_bar.c) ---- */
+/* ---- barriers (barrier.c) ---- */
 
+/* Completes the named barrier when all that it expects have arrived. */
+void barrier_check(struct cta *c, uint32_t id);
+/* The warp has come to it with all its live lanes. */
+void barrier_count_warp(struct warp *w, uint32_t id);
+/* Completes the phase of the cluster barrier when every thread has arrived. */
+void cluster_barrier_check(struct cluster *cl);
 /* `lanes` of `w` have exited (w->live is already smaller): releases barriers that waited on them. */
 void barriers_exit(struct warp *w, uint32_t lanes);
 

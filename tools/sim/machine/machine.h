@@ -90,12 +90,13 @@ struct frag {
     bool deferred; /* others of the warp go first: it has looped for long */
 };
 
-struct call_stack; /* call.h */
+struct call_stack; /* calls.h */
 struct warp_async; /* async.h: commit groups, tensor pipes, in-flight registers */
 struct mbar_table; /* mbar.h */
 struct async_op;
 struct async_heap;
 struct launch;
+struct machine_hooks;
 struct order_warp; /* order.h: the checker's records */
 struct order_cta;
 struct trace;
@@ -113,6 +114,7 @@ struct warp {
     struct frag frags[WARP_LANES];
     uint32_t reg_quota;   /* registers per thread, moved by setmaxnreg */
     struct warp_async *async;
+    uint32_t loading; /* loads in flight whose registers are still to come (tcgen05.ld) */
     struct call_stack *calls; /* NULL before its first call */
     uint8_t *local;       /* local memory, WARP_LANES x kernel local_bytes, or NULL */
     const void *mem_hints[MEM_HINTS]; /* mem.h: allocations touched of late, the newest first */
@@ -129,9 +131,11 @@ struct warp {
 };
 #define NO_SLOT UINT32_MAX
 
+enum barrier_reduce { REDUCE_NONE, REDUCE_POPC, REDUCE_AND, REDUCE_OR };
+
 struct named_barrier {
     bool whole;        /* no count given: every thread of the CTA that has not exited */
-    uint8_t reduce;    /* enum barrier_reduce (op_bar.c) of the current generation */
+    uint8_t reduce;    /* enum barrier_reduce of the current generation */
     uint32_t expected; /* threads, 0 while idle */
     uint32_t arrived;  /* threads */
     uint64_t generation;
@@ -252,6 +256,7 @@ struct group {
 struct launch {
     const struct kernel *kernel;
     const struct gpu *gpu;
+    const struct machine_hooks *hooks; /* hooks.h */
     uint32_t grid[3], block[3], cluster[3];
     uint32_t dynamic_shared;
     const uint8_t *params; /* param_bytes, 64-byte aligned */

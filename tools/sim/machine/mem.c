@@ -9,7 +9,6 @@
  * the simulator goes (freed ones are reused), so that a stale hint is only ever a miss.
  */
 #include "machine/mem.h"
-#include "async/async.h"
 #include "machine/lanes.h"
 
 #include <inttypes.h>
@@ -625,14 +624,13 @@ bool mem_lanes(struct warp *w, const struct insn *in, uint32_t mask, enum ptx_sp
     return true;
 }
 
-void *mem_global(struct group *g, const struct async_op *op, uint64_t address, uint64_t size,
-                 enum access_kind access, const char *what)
+void *mem_global(struct warp *w, const struct insn *in, uint32_t lane, uint64_t address,
+                 uint64_t size, enum access_kind access, const char *what)
 {
     const struct region *r;
-    (void)g; /* allocations belong to the device, not to a group */
     pthread_rwlock_rdlock(&heap.lock);
     r = region_find(address, size);
     pthread_rwlock_unlock(&heap.lock);
     if (r) return (void *)(uintptr_t)address;
-    return fault_at(op->warp, op->in, op->lane, address, size, access, "global", what);
+    return fault_at(w, in, lane, address, size, access, "global", what);
 }

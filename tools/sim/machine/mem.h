@@ -47,10 +47,10 @@ bool mem_lanes(struct warp *w, const struct insn *in, uint32_t mask, enum ptx_sp
                const uint64_t address[WARP_LANES], uint32_t size, enum access_kind access,
                bool cluster, uint8_t *host[WARP_LANES]);
 
-/* As mem_at for global ranges that an asynchronous operation touches; `what` completes the message
- * ("row 3 of the box"). */
-void *mem_global(struct group *g, const struct async_op *op, uint64_t address, uint64_t size,
-                 enum access_kind access, const char *what);
+/* As mem_at for global ranges that an asynchronous operation touches, on behalf of `lane` of `w`, which
+ * issued it by `in`; `what` completes the message ("row 3 of the box"). */
+void *mem_global(struct warp *w, const struct insn *in, uint32_t lane, uint64_t address,
+                 uint64_t size, enum access_kind access, const char *what);
 
 /* The CTA and window offset behind a shared address. False when it lies outside every window. */
 bool mem_shared(const struct warp *w, uint32_t address, struct cta **cta, uint32_t *offset);

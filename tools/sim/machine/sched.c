@@ -8,8 +8,8 @@
  * their bound. A poll that comes round with the same registers while nothing else has happened is
  * stuck; when all that sleep are stuck, or wait for what cannot be polled, it is a deadlock.
  */
-#include "async/async.h"
 #include "machine/exec.h"
+#include "machine/hooks.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -235,13 +235,14 @@ static void warp_finished(struct group *g, struct warp *w)
 
 static void run_async(struct group *g)
 {
-    if (async_next(g) <= g->now && async_advance(g) && g->spinning) sim_wake_all(g, WAIT_SPIN);
+    const struct machine_hooks *hooks = g->launch->hooks;
+    if (hooks->next(g) <= g->now && hooks->advance(g) && g->spinning) sim_wake_all(g, WAIT_SPIN);
 }
 
 /* No warp can run: moves the clock to where one can. */
 static enum turn group_idle(struct group *g)
 {
-    uint64_t next = async_next(g);
+    uint64_t next = g->launch->hooks->next(g);
     if (g->next_sleep < next) next = g->next_sleep;
     if (next != UINT64_MAX) {
         if (next > g->now) g->now = next;

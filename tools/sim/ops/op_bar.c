@@ -1,13 +1,8 @@
 /*
- * Barriers of a CTA (bar, barrier.cta) and of a cluster (barrier.cluster).
- *
- * A named barrier counts warps, 32 threads each. Where lanes of a warp come apart (barrier without
- * .aligned), the warp counts once all its live lanes have come. Without a thread count it is for
- * every thread that has not exited: exits lower what it waits for (PTX ISA exit).
+ * Barriers of a CTA (bar, barrier.cta) and of a cluster (barrier.cluster). Their state:
+ * machine/barrier.c.
  */
 #include "machine/exec.h"
-
-enum barrier_reduce { REDUCE_NONE, REDUCE_POPC, REDUCE_AND, REDUCE_OR };
 
 enum { BARRIER_MOST = 1024 /* threads */ };
 
@@ -25,73 +20,11 @@ static void publish(struct warp *w, const struct insn *in, enum event_kind kind,
     observe(g, &e);
 }
 
-/* ---- state ---- */
-
 static uint32_t live_warps(const struct cta *c)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < c->warp_count; i++) n += c->warps[i].live != 0;
     return n;
-}
-
-static void barrier_complete(struct cta *c, uint32_t id)
-{
-    struct named_barrier *b = &c->barriers[id];
-    uint32_t result = b->votes;
-    uint64_t generation = b->generation + 1;
-    if (b->reduce == REDUCE_AND) result = b->votes == b->voters;
-    if (b->reduce == REDUCE_OR) result = b->votes != 0;
-    memset(b, 0, sizeof *b);
-    b->generation = generation;
-    b->result = result;
-    sim_wake(c, WAIT_BARRIER, id);
-}
-
-static void barrier_check(struct cta *c, uint32_t id)
-{
-    const struct named_barrier *b = &c->barriers[id];
-    if (b->expected && b->arrived >= b->expected) barrier_complete(c, id);
-}
-
-/* The warp has come with all its live lanes. */
-static void count_warp(struct warp *w, uint32_t id)
-{
-    struct named_barrier *b = &w->cta->barriers[id];
-    b->lanes[w->id] = 0;
-    b->arrived += WARP_LANES;
-    b->warps_arrived |= 1ULL << w->id;
-}
-
-static void cluster_check(struct cluster *cl)
-{
-    if (!cl->live_threads || cl->arrived_threads != cl->live_threads) return;
-    cl->phase++;
-    cl->arrived_threads = 0;
-    for (uint32_t r = 0; r < cl->cta_count; r++) {
-        for (uint32_t i = 0; i < cl->ctas[r]->warp_count; i++) {
-            cl->ctas[r]->warps[i].cluster_arrived = 0;
-        }
-    }
-    sim_wake(cl->ctas[0], WAIT_CLUSTER, 0);
-}
-
-void barriers_exit(struct warp *w, uint32_t lanes)
-{
-    struct cta *c = w->cta;
-    struct cluster *cl = c->cluster;
-    for (uint32_t id = 0; id < NAMED_BARRIERS; id++) {
-        struct named_barrier *b = &c->barriers[id];
-        if (!b->expected) continue;
-        if (b->lanes[w->id] && !(w->live & ~b->lanes[w->id]))
-            count_warp(w, id);
-        else if (!w->live && b->whole && !(b->warps_arrived >> w->id & 1))
-            b->expected -= WARP_LANES;
-        barrier_check(c, id);
-    }
-    cl->live_threads -= (uint32_t)__builtin_popcount(lanes);
-    cl->arrived_threads -= (uint32_t)__builtin_popcount(lanes & w->cluster_arrived);
-    w->cluster_arrived &= ~lanes;
-    cluster_check(cl);
 }
 
 /* ---- named barriers: arriving and waiting ---- */
@@ -159,7 +92,7 @@ static void arrive(struct warp *w, const struct insn *in, uint32_t mask,
     b->lanes[w->id] |= mask;
     c->group->progress++;
     if (c->group->observer) publish(w, in, EV_BARRIER_ARRIVE, mask, call->id, b->generation);
-    if (!(w->live & ~b->lanes[w->id])) count_warp(w, call->id);
+    if (!(w->live & ~b->lanes[w->id])) barrier_count_warp(w, call->id);
     barrier_check(c, call->id);
 }
 
@@ -288,7 +221,7 @@ static enum step exec_cluster_arrive(struct warp *w, const struct insn *in, uint
     w->last_barrier = in;
     w->cta->group->progress++;
     if (w->cta->group->observer) publish(w, in, EV_CLUSTER_ARRIVE, mask, 0, cl->phase);
-    cluster_check(cl);
+    cluster_barrier_check(cl);
     return STEP_NEXT;
 }
 

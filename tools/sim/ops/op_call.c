@@ -5,8 +5,10 @@
  * are kept there too.
  */
 #include "decode/bind.h"
-#include "ops/call.h"
+#include "machine/calls.h"
+#include "machine/exec.h"
 #include "machine/mem.h"
+#include "ops/print.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -130,7 +132,7 @@ static const struct callee *callees(struct decode *d)
     return all;
 }
 
-/* ---- one lane's stack ---- */
+/* ---- what a lane's stack holds ---- */
 
 struct record {
     const struct call_site *site;
@@ -139,52 +141,12 @@ struct record {
     uint32_t return_pc;
 };
 
-struct call_stack {
-    struct {
-        uint8_t *bytes;
-        size_t used, capacity;
-    } lane[WARP_LANES];
-};
-
-void calls_reset(struct call_stack *stack)
-{
-    for (uint32_t l = 0; stack && l < WARP_LANES; l++) stack->lane[l].used = 0;
-}
-
-void calls_free(struct call_stack *stack)
-{
-    for (uint32_t l = 0; stack && l < WARP_LANES; l++) free(stack->lane[l].bytes);
-    free(stack);
-}
-
-/* Room for `size` more bytes of the lane, or NULL. */
-static uint8_t *push(struct warp *w, uint32_t lane, size_t size)
-{
-    struct call_stack *s = w->calls;
-    size_t capacity;
-    uint8_t *bytes;
-
-    if (!s) s = w->calls = calloc(1, sizeof *s);
-    if (!s) return NULL;
-    capacity = s->lane[lane].capacity ? s->lane[lane].capacity : 256;
-    while (capacity - s->lane[lane].used < size) capacity *= 2;
-    if (capacity != s->lane[lane].capacity) {
-        bytes = realloc(s->lane[lane].bytes, capacity);
-        if (!bytes) return NULL;
-        s->lane[lane].bytes = bytes;
-        s->lane[lane].capacity = capacity;
-    }
-    s->lane[lane].used += size;
-    return s->lane[lane].bytes + s->lane[lane].used - size;
-}
-
 static bool top(const struct warp *w, uint32_t lane, struct record *out)
 {
-    const struct call_stack *s = w->calls;
+    const uint8_t *at = calls_top(w, lane, sizeof *out);
 
-    if (!s || s->lane[lane].used < sizeof *out) return false;
-    memcpy(out, s->lane[lane].bytes + s->lane[lane].used - sizeof *out, sizeof *out);
-    return true;
+    if (at) memcpy(out, at, sizeof *out);
+    return at != NULL;
 }
 
 /* ---- values ---- */
@@ -285,7 +247,7 @@ static enum step enter(struct warp *w, const struct insn *in, const struct calle
         return sim_fault(w, in, lane, HARDWARE_STACK_ERROR, FIND_OOB, CAUSE_NONE, "",
                          "the call of '%s' needs %u bytes of stack at %llu of %u", f->name,
                          f->frame_bytes, (unsigned long long)frame, e->local_bytes);
-    at = push(w, lane, callee->saved_bytes + sizeof record);
+    at = calls_push(w, lane, callee->saved_bytes + sizeof record);
     if (!at) return sim_fault(w, in, lane, 2, FIND_OOB, CAUSE_NONE, "", "out of memory for calls");
     save_slots(w, callee, lane, at);
     memcpy(at + callee->saved_bytes, &record, sizeof record);
@@ -345,15 +307,13 @@ static void leave(struct warp *w, uint32_t lane, const struct record *r)
 {
     const struct callee *c = r->callee;
     const struct call_site *site = r->site;
-    struct call_stack *s = w->calls;
     uint64_t frame = arg_lane(w, site->frame, lane);
     uint64_t held[2] = {0, 0};
 
     /* A value in a register of the callee would be lost with it. */
     for (uint32_t i = 0; i < c->function->ret_count && i < 2; i++)
         if (!c->rets[i].in_frame) held[i] = arg_lane(w, c->rets[i].arg, lane);
-    s->lane[lane].used -= sizeof *r + c->saved_bytes;
-    restore_slots(w, c, lane, s->lane[lane].bytes + s->lane[lane].used);
+    restore_slots(w, c, lane, calls_pop(w, lane, sizeof *r + c->saved_bytes));
     for (uint32_t i = 0; i < site->call->ret_count && i < c->function->ret_count; i++) {
         const struct place *to = &site->rets[i];
 

@@ -100,7 +100,7 @@ static enum step cp_lane(struct warp *w, const struct insn *in, uint32_t lane)
     op = async_new(w, in, lane, run_cp, sizeof c);
     if (!op) return bulk_no_memory(w, in, lane);
     if (c.src_size) {
-        c.src = mem_global(g, op, address, c.src_size, ACCESS_READ, "source of cp.async");
+        c.src = mem_global(w, in, lane, address, c.src_size, ACCESS_READ, "source of cp.async");
         if (!c.src) return discard(op);
     }
     *(struct cp_copy *)async_payload(op) = c;
@@ -284,7 +284,7 @@ static enum step load_lane_to(struct warp *w, const struct insn *in, uint32_t la
     struct async_op *op = async_new(w, in, lane, run_in, sizeof *c);
     if (!op) return bulk_no_memory(w, in, lane);
     if (c->size) {
-        c->src = mem_global(g, op, source, c->size, ACCESS_READ, "source of the bulk copy");
+        c->src = mem_global(w, in, lane, source, c->size, ACCESS_READ, "source of the bulk copy");
         if (!c->src) return discard(op);
     } else {
         c->src = bulk_host(c->dst); /* nothing to read: an address that is valid */
@@ -436,7 +436,7 @@ static enum step store_lane(struct warp *w, const struct insn *in, uint32_t lane
     if (form->mask_arg) c.mask = (uint32_t)arg_lane(w, in->arg[form->mask_arg], lane) & 0xFFFFU;
     op = async_new(w, in, lane, run_out, sizeof c + c.size);
     if (!op) return bulk_no_memory(w, in, lane);
-    c.dst = mem_global(w->cta->group, op, target, c.size, access, "destination of the bulk copy");
+    c.dst = mem_global(w, in, lane, target, c.size, access, "destination of the bulk copy");
     if (!c.dst) return discard(op);
     *(struct bulk_out *)async_payload(op) = c;
     async_in_group(op, COMMIT_BULK);

@@ -316,3 +316,29 @@ int bind_tcgen05_relinquish(struct decoder *dc, struct insn *out)
     out->fn = exec_relinquish;
     return 0;
 }
+
+static const struct insn *first_alloc(const struct kernel *k)
+{
+    for (uint32_t i = 0; i < k->insn_count; i++) {
+        if (k->insns[i].fn == exec_alloc) return &k->insns[i];
+    }
+    return NULL;
+}
+
+void tcgen05_retire(struct cta *c)
+{
+    struct group *g = c->group;
+    if (!c->tmem_held) return;
+    for (uint32_t i = 0; i < TMEM_CHUNKS; i++) {
+        if (c->sm->tmem_owner[i] != c) continue;
+        c->sm->tmem_owner[i] = NULL;
+        c->sm->tmem_base[i] = c->sm->tmem_chunks[i] = 0;
+    }
+    sim_find(g, &c->warps[0], first_alloc(g->launch->kernel), NO_LANE, SEV_ERROR, FIND_TMEM_LEAK,
+             CAUSE_NONE, "",
+             "the CTA exits with %u tensor-memory columns allocated; every tcgen05.alloc needs a "
+             "tcgen05.dealloc before the CTA ends",
+             c->tmem_held);
+    if (!g->result) g->result = 721;
+    sim_wake_all(g, WAIT_TMEM_ALLOC);
+}

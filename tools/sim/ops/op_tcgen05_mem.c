@@ -221,7 +221,7 @@ static bool run_ld(struct group *g, struct async_op *op)
         }
     }
     if (a->red) reduce_loaded(w, op->in);
-    w->async->tmem_ld_pending--;
+    w->loading--;
     return true;
 }
 
@@ -289,7 +289,7 @@ static enum step exec_ld(struct warp *w, const struct insn *in, uint32_t mask)
     if (!op) return tcgen05_no_memory(w, in);
     run = async_payload(op);
     run->base = own_lane(w, access_base(w, in)) << 16 | tmem_column(access_base(w, in));
-    w->async->tmem_ld_pending++;
+    w->loading++;
     op->cost.cycles = ((const struct tmem_access *)in->aux)->columns;
     async_submit(w->cta->group, op, &w->async->tmem_ld, access_latency(in->aux));
     publish_access(op, run->base, ACCESS_READ);
@@ -351,8 +351,7 @@ int bind_tcgen05_st(struct decoder *dc, struct insn *out)
 /* insn.flags: 1 for stores. */
 static enum step exec_wait(struct warp *w, const struct insn *in, uint32_t mask)
 {
-    const struct warp_async *wa = w->async;
-    if (in->flags ? wa->tmem_st_pending : wa->tmem_ld_pending)
+    if (in->flags ? w->async->tmem_st_pending : w->loading)
         return sim_block(w, WAIT_TENSOR, w->cta, in->flags, 0);
     observe(w->cta->group, &(struct event){.kind = EV_TMEM_WAIT,
                                            .lanes = mask,

@@ -165,7 +165,8 @@ static enum step check_start(struct warp *w, const struct insn *in, uint32_t lan
 static bool run_load(struct group *g, struct async_op *op)
 {
     struct tma_load *l = async_payload(op);
-    if (tmap_load(g, op, &l->map, l->coord, l->dst.cta->shared, l->dst.offset)) {
+    (void)g;
+    if (tmap_load(op, &l->map, l->coord, l->dst.cta->shared, l->dst.offset)) {
         bulk_signal(op, &l->bar, tmap_signal_bytes(&l->map));
     }
     bulk_release(l->dst, &l->bar);
@@ -328,14 +329,15 @@ static enum step exec_load(struct warp *w, const struct insn *in, uint32_t mask)
 static bool run_store(struct group *g, struct async_op *op)
 {
     struct tma_store *s = async_payload(op);
+    (void)g;
     if (op->stage == 0) {
         tmap_unswizzle(&s->map, s->src.cta->shared, s->src.offset, s->box);
         return false;
     }
     if (s->reduce)
-        tmap_reduce(g, op, &s->map, s->coord, s->box, s->reduce);
+        tmap_reduce(op, &s->map, s->coord, s->box, s->reduce);
     else
-        tmap_store(g, op, &s->map, s->coord, s->box);
+        tmap_store(op, &s->map, s->coord, s->box);
     return true;
 }
 

@@ -3,7 +3,7 @@
  * 4 bytes for int and char, 8 for long, pointers and double. Text stays in the group, in the order in
  * which its lanes called, until the launch is over.
  */
-#include "ops/call.h"
+#include "ops/print.h"
 #include "machine/mem.h"
 
 #include <stdio.h>

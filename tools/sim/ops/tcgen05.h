@@ -62,6 +62,10 @@ void tcgen05_release(struct cta *issuer, struct cta *other);
  * interlocks do; what the wait adds is that tensor memory may be written again. */
 bool tcgen05_awaits_load(const struct warp *w, const struct insn *in);
 
+/* Takes back the tensor memory that a CTA held when its threads had exited, a finding: the next CTA would
+ * find it taken. */
+void tcgen05_retire(struct cta *c);
+
 /* The launch ends for want of host memory. */
 enum step tcgen05_no_memory(struct warp *w, const struct insn *in);
 
