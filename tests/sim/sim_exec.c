@@ -6,6 +6,7 @@
 #include "lib/harness.h"
 #include "machine/mem.h"
 #include "async/tmap.h"
+#include "check/check.h"
 #include "ops/table.h"
 
 #include <stdio.h>
@@ -66,10 +67,12 @@ static void launch(struct trial *t, const struct kernel *k)
                        .host_threads = t->threads ? t->threads : 1,
                        .seed = t->seed,
                        .check_level = t->level ? t->level : 1};
+    struct check check = {0};
+    struct report *report = report_new("k", 1);
     memcpy(params, &address, sizeof address);
-    l.report = report_new("k", 1);
+    check_attach(&check, &l, report);
     t->result = launch_run(&l);
-    report_end(l.report);
+    report_end(report);
     read_report(t->report);
 }
 

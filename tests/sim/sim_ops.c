@@ -5,6 +5,7 @@
  * with the host's.
  */
 #include "lib/harness.h"
+#include "check/check.h"
 #include "ops/table.h"
 
 #include "cuda/driver.h"
@@ -60,9 +61,11 @@ static int run_ptx(const char *text, const struct run *r, char *findings, size_t
                            .host_threads = 1,
                            .seed = test_seed() + number,
                            .check_level = 1};
-        l.report = report_new("ops", ++number);
+        struct check check = {0};
+        struct report *report = report_new("ops", ++number);
+        check_attach(&check, &l, report);
         result = launch_run(&l);
-        (void)report_end(l.report);
+        (void)report_end(report);
     }
     if (findings) {
         FILE *f = fopen(report_path, "rb");

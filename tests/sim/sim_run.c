@@ -1,4 +1,5 @@
 #include "sim_run.h"
+#include "check/check.h"
 #include "ops/table.h"
 
 #include "decode/decode.h"
@@ -60,15 +61,15 @@ static int launch(struct run *r, const struct kernel *kernel, const void *params
                        .sm_count = r->sms ? r->sms : gpu.sm_count,
                        .host_threads = r->threads ? r->threads : 1,
                        .seed = r->seed,
-                       .check_level = r->level ? r->level : 1,
-                       .before = r->before,
-                       .keeps_memory = r->after != NULL,
-                       .report = report_new("k", 1)};
+                       .check_level = r->level ? r->level : 1};
+    struct check check = {.before = r->before, .keeps_memory = r->after != NULL};
+    struct report *report = report_new("k", 1);
     memcpy(block, params, param_bytes);
+    check_attach(&check, &l, report);
     const int result = launch_run(&l);
-    report_end(l.report);
+    report_end(report);
     read_findings(r);
-    if (r->after) *r->after = l.memory;
+    if (r->after) *r->after = check.memory;
     return result;
 }
 

@@ -1,5 +1,6 @@
 /* Shared by the tests of the tensor cores (tensor_model.h). */
 #include "tensor_model.h"
+#include "check/check.h"
 #include "ops/table.h"
 
 #include "cuda/driver.h"
@@ -58,9 +59,11 @@ int run_ptx(const char *text, const struct run *r, char *findings, size_t size)
                            .host_threads = 1,
                            .seed = rng_next(&rng),
                            .check_level = 1};
-        l.report = report_new("k", ++number);
+        struct check check = {0};
+        struct report *report = report_new("k", ++number);
+        check_attach(&check, &l, report);
         result = launch_run(&l);
-        (void)report_end(l.report);
+        (void)report_end(report);
     }
     if (findings) {
         FILE *f = fopen(report_path, "r");

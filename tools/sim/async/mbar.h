@@ -34,6 +34,9 @@ struct mbar {
     uint64_t word; /* what the last operation left in memory: other contents were stored over it */
 };
 
+/* In events and records: the phase before a new barrier's first. */
+#define FRESH_PHASE UINT64_MAX
+
 struct mbar_table *mbar_table_new(uint32_t shared_bytes);
 void mbar_table_free(struct mbar_table *t);
 /* Forgets every barrier, for the next CTA in the same memory. */

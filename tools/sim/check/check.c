@@ -8,6 +8,7 @@
  *   order_lanes.c  order between lanes of one warp, at level 2
  *   launch_memory.c  global memory across clusters and launches
  */
+#include "check/check.h"
 #include "check/consumed.h"
 #include "check/deadlock.h"
 #include "check/order_lanes.h"
@@ -99,7 +100,7 @@ static bool reads_chance(const struct ptx_insn *in)
 
 /* Instructions whose results are the schedule's, whatever synchronises it: that one stands in the text is
  * enough. */
-static void note_chance(const struct launch *l)
+static void note_chance(const struct check *c, const struct launch *l)
 {
     static const char *const names[] = {"activemask", "mbarrier.pending_count",
                                         "clusterlaunchcontrol.try_cancel"};
@@ -111,35 +112,54 @@ static void note_chance(const struct launch *l)
         for (size_t n = 0; n < sizeof names / sizeof *names; n++)
             chance |= insn_starts(in, names[n]);
         if (!chance && !columns) continue;
-        report_sampled(l->report, chance ? SAMPLED_CHANCE : SAMPLED_COLUMNS,
+        report_sampled(c->report, chance ? SAMPLED_CHANCE : SAMPLED_COLUMNS,
                        ptx_file(l->kernel->module, in->src->pos), in->src->pos.line);
     }
 }
 
-void check_launch_end(struct launch *l)
+static void watch_end(struct watcher *w, struct launch *l)
 {
+    struct check *c = (struct check *)w;
     if (l->check_level > 0)
-        note_chance(l);
+        note_chance(c, l);
     else
-        report_sampled(l->report, SAMPLED_UNCHECKED, NULL, 0);
-    if (!l->memory) return;
-    launch_memory_judge(l->memory, l);
-    if (l->keeps_memory) return;
-    launch_memory_free(l->memory);
-    l->memory = NULL;
+        report_sampled(c->report, SAMPLED_UNCHECKED, NULL, 0);
+    if (!c->memory) return;
+    launch_memory_judge(c->memory, l);
+    if (c->keeps_memory) return;
+    launch_memory_free(c->memory);
+    c->memory = NULL;
 }
 
-struct observer *check_new(struct group *g, int level)
+static void watch_deadlock(struct watcher *w, struct group *g)
 {
+    (void)w;
+    deadlock_report(g);
+}
+
+static struct observer *watch_open(struct watcher *w, struct group *g)
+{
+    const int level = g->launch->check_level;
     struct checker *c = calloc(1, sizeof *c);
     if (!c) return NULL;
     c->base = (struct observer){
         .on_event = on_event, .on_end = on_end, .destroy = destroy, .accesses = true};
     c->group = g;
-    if (pending_open(&c->pending, g) && consumed_open(&c->consumed)) c->order = order_new(g, level);
+    if (pending_open(&c->pending, g) && consumed_open(&c->consumed))
+        c->order = order_new(g, (struct check *)w);
     if (c->order) c->staged = staged_new(g);
     if (c->staged && level >= 2) c->lanes = lanes_new(g);
     if (c->staged && (level < 2 || c->lanes)) return &c->base;
     destroy(&c->base);
     return NULL;
+}
+
+void check_attach(struct check *c, struct launch *l, struct report *report)
+{
+    c->watcher = (struct watcher){.open = l->check_level > 0 ? watch_open : NULL,
+                                  .on_deadlock = watch_deadlock,
+                                  .on_end = watch_end};
+    c->report = report;
+    l->sink = report_sink(report);
+    launch_watch(l, &c->watcher);
 }

@@ -377,7 +377,7 @@ static void report(const struct deadlock *d, const struct judgement *j)
                         .lane = (int32_t)first_lane(j->by->frag->mask)};
     memcpy(f.cta, w->cta->id, sizeof f.cta);
     deadlock_tell(d, j, &f);
-    report_add(g->launch->report, &f);
+    sim_report(g->launch, &f);
 }
 
 void deadlock_report(struct group *g)

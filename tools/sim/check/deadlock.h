@@ -50,11 +50,13 @@ bool deadlock_may_signal(const struct kernel *k, const struct waiter *o, uint32_
  * other in a circle, become CAUSE_CYCLE with weight `to` (deadlock_cycle.c). */
 void deadlock_circles(const struct deadlock *d, struct judgement *all, uint32_t from, uint32_t to);
 
+/* Explains a group in which nothing can run any more: one finding. */
+void deadlock_report(struct group *g);
+
 /* ---- check.c ---- */
 
 /* Whether any wait passed that phase, or a later one, of the mbarrier at `owner`:`offset`; true as
- * well when nobody observed. FRESH_PHASE is the one before a new barrier's first. */
-#define FRESH_PHASE UINT64_MAX
+ * well when nobody observed. */
 bool check_consumed(const struct group *g, const struct cta *owner, uint32_t offset,
                     uint64_t phase);
 

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdio.h>
 
 enum { NAME = 96, WAITS_TOLD = 12, LEDGER_LINES = 8 };
 

@@ -363,7 +363,7 @@ static void report_limit(const struct launch *l, const char *what)
                    "the order of accesses of different clusters was checked only up to a point: "
                    "%s ran out",
                    what);
-    report_add(l->report, &f);
+    sim_report(l, &f);
 }
 
 void launch_memory_judge(struct launch_memory *m, const struct launch *l)
@@ -380,7 +380,7 @@ void launch_memory_judge(struct launch_memory *m, const struct launch *l)
             judge_piece(&v, m, (m->pages[i].number - 1) * GLOBAL_PAGE + (uint64_t)j * GLOBAL_CELL,
                         GLOBAL_CELL, &m->pages[i].pieces[j]);
     }
-    for (uint32_t i = 0; i < v.count; i++) report_add(l->report, &v.pairs[i].finding);
+    for (uint32_t i = 0; i < v.count; i++) sim_report(l, &v.pairs[i].finding);
     if (m->failed) report_limit(l, m->most ? "room for the record" : "host memory");
     if (v.full) report_limit(l, "room for findings");
     free(v.pairs);

@@ -30,7 +30,7 @@ void order_keep(struct order *o, bool done)
 
 void order_sampled(struct order *o, enum sampled_reason reason, const struct insn *in)
 {
-    report_sampled(o->group->launch->report, reason,
+    report_sampled(o->check->report, reason,
                    in ? ptx_file(o->kernel->module, in->src->pos) : NULL,
                    in ? in->src->pos.line : 0);
 }
@@ -790,19 +790,20 @@ void order_event(struct order *o, const struct event *e)
     }
 }
 
-struct order *order_new(struct group *g, int level)
+struct order *order_new(struct group *g, struct check *check)
 {
     struct order *o = calloc(1, sizeof *o);
     if (!o) return NULL;
     /* Groups are opened one after the other. */
-    if (!g->launch->memory) g->launch->memory = launch_memory_new(ORDER_MEMORY_MOST);
-    if (!g->launch->memory) {
+    if (!check->memory) check->memory = launch_memory_new(ORDER_MEMORY_MOST);
+    if (!check->memory) {
         free(o);
         return NULL;
     }
     o->group = g;
+    o->check = check;
     o->kernel = g->launch->kernel;
-    o->level = level;
+    o->level = g->launch->check_level;
     o->insns = calloc(o->kernel->insn_count + 1, sizeof *o->insns);
     if (!o->insns) {
         free(o);

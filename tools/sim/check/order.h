@@ -16,7 +16,7 @@
 #include "async/async.h"
 #include "check/clock.h"
 #include "machine/event.h"
-#include "check/report.h"
+#include "check/check.h"
 #include "check/shadow.h"
 
 /*
@@ -209,6 +209,7 @@ struct issuing {
 
 struct order {
     struct group *group;
+    struct check *check;
     const struct kernel *kernel;
     int level;
     struct order_cluster *clusters;
@@ -230,7 +231,7 @@ struct order {
 /* ---- order.c ---- */
 
 /* NULL when memory is exhausted. */
-struct order *order_new(struct group *g, int level);
+struct order *order_new(struct group *g, struct check *check);
 void order_free(struct order *o);
 void order_event(struct order *o, const struct event *e);
 /* Nothing comes any more: tells what there is to tell. */

@@ -343,7 +343,7 @@ static void touch_window(struct actor *a, struct touch *t, uint64_t address, uin
 static void check_before(const struct actor *a, const struct touch *t, uint64_t address,
                          uint64_t bytes)
 {
-    const struct launch_memory *m = a->o->group->launch->before;
+    const struct launch_memory *m = a->o->check->before;
     const uint32_t grid = a->w->cta->cluster->grid;
     char message[480];
     bool wrote;
@@ -364,7 +364,7 @@ static void check_before(const struct actor *a, const struct touch *t, uint64_t 
 
 static void touch_global(struct actor *a, struct touch *t, uint64_t address, uint64_t bytes)
 {
-    if (a->o->group->launch->before) check_before(a, t, address, bytes);
+    if (a->o->check->before) check_before(a, t, address, bytes);
     a->bytes = bytes;
     while (bytes) {
         const uint64_t in_page = address % GLOBAL_PAGE, room = GLOBAL_PAGE - in_page;

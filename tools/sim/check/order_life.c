@@ -83,7 +83,7 @@ static bool insn_strong(void *context, uint32_t index)
 static void cluster_end(struct order_cluster *c)
 {
     struct order *o = c->order;
-    struct launch_memory *m = o->group->launch->memory;
+    struct launch_memory *m = o->check->memory;
     if (m) launch_memory_take(m, &c->shadow, c->linear, c->talks, insn_strong, o);
 }
 

@@ -10,11 +10,13 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 struct report {
+    struct finding_sink sink; /* first */
     pthread_mutex_t lock;
     char *kernel;
     uint64_t number;
@@ -57,6 +59,11 @@ const char *finding_cause_text(enum finding_cause cause)
     return cause_texts[cause];
 }
 
+static void sink_add(struct finding_sink *s, const struct finding *f)
+{
+    report_add((struct report *)s, f);
+}
+
 struct report *report_new(const char *kernel, uint64_t number)
 {
     struct report *r = calloc(1, sizeof *r);
@@ -67,10 +74,16 @@ struct report *report_new(const char *kernel, uint64_t number)
         free(r);
         return NULL;
     }
+    r->sink.add = sink_add;
     r->number = number;
     r->sampled = SAMPLED_REASON_COUNT;
     r->sampled_file = "";
     return r;
+}
+
+struct finding_sink *report_sink(struct report *r)
+{
+    return &r->sink;
 }
 
 /* ---- collecting ---- */

@@ -5,8 +5,10 @@
  */
 #include "cuda/driver.h"
 #include "ops/table.h"
+#include "check/check.h"
 #include "check/launch_memory.h"
 #include "trace/trace.h"
+#include "worksheet/worksheet.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -277,8 +279,11 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
                             .sm_count = settings->gpu.sm_count,
                             .host_threads = settings->host_threads,
                             .seed = settings->seed,
-                            .check_level = settings->check_level,
-                            .keeps_memory = true};
+                            .check_level = settings->check_level};
+    struct check check = {.keeps_memory = true};
+    struct report *report;
+    struct trace *timeline = NULL;
+    struct worksheet *worksheet = NULL;
     const char *trace = getenv("HEWN_SIM_TRACE"), *sheet = getenv("HEWN_SIM_WORKSHEET");
     enum verdict verdict;
     int result;
@@ -290,18 +295,19 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
         if (mem_alloc(GRID_WORKSPACE, &launch.grid_workspace)) return HEWN_CU_OUT_OF_MEMORY;
         memset((void *)(uintptr_t)launch.grid_workspace, 0, GRID_WORKSPACE);
     }
-    launch.report = report_new(f->kernel->entry->name, ++driver.launches);
-    if (!launch.report) return HEWN_CU_OUT_OF_MEMORY;
-    if (request->overlaps && driver.memory_stream == request->stream) launch.before = driver.memory;
-    if (trace && *trace) launch.trace = trace_new();
-    if (sheet && *sheet) launch.worksheet = worksheet_new(&launch);
+    report = report_new(f->kernel->entry->name, ++driver.launches);
+    if (!report) return HEWN_CU_OUT_OF_MEMORY;
+    if (request->overlaps && driver.memory_stream == request->stream) check.before = driver.memory;
+    check_attach(&check, &launch, report);
+    if (trace && *trace) timeline = trace_attach(&launch);
+    if (sheet && *sheet) worksheet = worksheet_attach(&launch);
     result = launch_run(&launch);
-    keep_memory(launch.memory, request->stream);
-    if (launch.trace) trace_end(launch.trace, &launch, driver.launches, trace);
-    if (launch.worksheet) worksheet_end(launch.worksheet, driver.launches, sheet);
+    keep_memory(check.memory, request->stream);
+    if (timeline) trace_end(timeline, &launch, driver.launches, trace);
+    if (worksheet) worksheet_end(worksheet, driver.launches, sheet);
     if (launch.grid_workspace) mem_free(launch.grid_workspace);
     print_keep(launch.printed, launch.printed_bytes);
-    verdict = report_end(launch.report);
+    verdict = report_end(report);
     if (settings->strict && verdict == VERDICT_ERROR) context->strict_fault = HEWN_CU_LAUNCH_FAILED;
     return context_take(context, result);
 }

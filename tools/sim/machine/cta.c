@@ -5,7 +5,6 @@
 #include "machine/calls.h"
 #include "machine/exec.h"
 #include "machine/hooks.h"
-#include "trace/trace.h"
 
 #include <stdlib.h>
 
@@ -438,9 +437,9 @@ int group_open(struct group *g)
     g->pool = calloc(1, sizeof *g->pool + g->resident_limit * sizeof(struct cluster *));
     if (!g->sms || !g->resident || !g->runnable || !g->pool) return -1;
     for (uint32_t i = 0; i < size; i++) g->sms[i].id = g->index * size + i;
-    if (l->check_level > 0 && !watch(g, check_new(g, l->check_level))) return -1;
-    if (l->trace && !watch(g, trace_observer(l->trace, g))) return -1;
-    if (l->worksheet && !watch(g, worksheet_observer(l->worksheet, g))) return -1;
+    for (struct watcher *w = l->watchers; w; w = w->next) {
+        if (w->open && !watch(g, w->open(w, g))) return -1;
+    }
     return 0;
 }
 

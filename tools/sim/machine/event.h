@@ -61,6 +61,9 @@ enum fence_kind {
     FENCE_PROXY_ALIAS
 };
 
+/* Barriers of every kind, for whoever counts them. */
+enum barrier_kind { BARRIER_MBAR, BARRIER_NAMED, BARRIER_CLUSTER };
+
 struct async_cost;
 
 struct event {
@@ -108,9 +111,23 @@ static inline bool observes_accesses(const struct group *g)
     return false;
 }
 
-/* The checker for one group, or NULL when memory is exhausted. */
-struct observer *check_new(struct group *g, int level);
-/* Its groups are closed: reports what only shows in all of them together. */
-void check_launch_end(struct launch *l);
+/* Who watches a launch. Any function but `open` may be NULL, `open` too where no group is to be observed. */
+struct watcher {
+    /* The observer of one group, called as groups open. NULL: no memory. */
+    struct observer *(*open)(struct watcher *w, struct group *g);
+    /* Nothing in the group can run any more: says why, a finding. */
+    void (*on_deadlock)(struct watcher *w, struct group *g);
+    /* The launch is over, its groups closed. */
+    void (*on_end)(struct watcher *w, struct launch *l);
+    struct watcher *next; /* of the same launch */
+};
+
+/* Adds a watcher, before launch_run. Of each group the first one's observer hears of an event first. */
+static inline void launch_watch(struct launch *l, struct watcher *w)
+{
+    struct watcher **at = &l->watchers;
+    while (*at) at = &(*at)->next;
+    *at = w;
+}
 
 #endif

@@ -80,9 +80,4 @@ void cluster_barrier_check(struct cluster *cl);
 /* `lanes` of `w` have exited (w->live is already smaller): releases barriers that waited on them. */
 void barriers_exit(struct warp *w, uint32_t lanes);
 
-/* ---- deadlock.c ---- */
-
-/* Explains a group in which nothing can run any more: one finding. */
-void deadlock_report(struct group *g);
-
 #endif

@@ -2,6 +2,12 @@
 #include "machine/exec.h"
 
 #include <stdarg.h>
+#include <stdio.h>
+
+void sim_report(const struct launch *l, const struct finding *f)
+{
+    if (l->sink) l->sink->add(l->sink, f);
+}
 
 static void vfind(struct group *g, const struct warp *w, const struct insn *in, uint32_t lane,
                   struct finding *f, const char *object, const char *format, va_list args)
@@ -26,7 +32,7 @@ static void vfind(struct group *g, const struct warp *w, const struct insn *in, 
     }
     snprintf(f->object, sizeof f->object, "%s", object ? object : "");
     vsnprintf(f->message, sizeof f->message, format, args);
-    report_add(l->report, f);
+    sim_report(l, f);
 }
 
 enum step sim_fault(struct warp *w, const struct insn *in, uint32_t lane, int result,

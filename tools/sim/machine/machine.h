@@ -16,7 +16,7 @@
 #define SIM_MACHINE_H
 
 #include "decode/decode.h"
-#include "check/report.h"
+#include "machine/finding.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -99,9 +99,7 @@ struct launch;
 struct machine_hooks;
 struct order_warp; /* order.h: the checker's records */
 struct order_cta;
-struct trace;
-struct launch_memory; /* launch_memory.h */
-struct worksheet;
+struct watcher; /* event.h */
 
 enum { MEM_HINTS = 4 };
 
@@ -265,16 +263,11 @@ struct launch {
     uint8_t *globals, *consts; /* the module's images */
     uint32_t sm_count, host_threads;
     uint64_t seed;
-    int check_level;
+    int check_level;        /* 0, 1 or 2: how much is to be looked at (HEWN_SIM_CHECK) */
+    struct finding_sink *sink; /* for findings; NULL: nobody wants them */
+    struct watcher *watchers;  /* event.h: a list; NULL: nobody watches (launch_watch) */
     struct group *groups;
     uint32_t group_count;
-    struct trace *trace; /* trace.h; NULL: no timeline */
-    struct launch_memory *memory; /* what the checker keeps of global memory … */
-    bool keeps_memory; /* … until the caller frees it; else until the end of the launch */
-    const struct launch_memory *before; /* of a launch that may not be over yet (programmatic
-                                           dependent launch), or NULL */
-    struct worksheet *worksheet; /* trace.h; NULL: none */
-    struct report *report; /* of this launch, made and ended by the caller; has its own lock */
     uint32_t ctas_done;    /* for the progress line; __atomic, as is the next */
     uint64_t shown;        /* nanoseconds of the monotonic clock at which it was last drawn or the
                               launch began; 0: not wanted */
@@ -341,7 +334,7 @@ void sim_wake_all(struct group *g, enum wait_kind kind);
 uint32_t sim_random(struct group *g, uint32_t bound);
 
 /* Runs a launch to its end: returns the CUresult, also left in launch->result. The caller has filled
- * everything above `groups`, and `report`. */
+ * everything above `groups`. */
 int launch_run(struct launch *launch);
 
 /* ---- fragments (exec.c) ---- */
@@ -357,6 +350,9 @@ enum step frag_exit(struct warp *w, uint32_t lanes);
 int frag_converge(struct warp *w, uint32_t need);
 
 /* ---- faults ---- */
+
+/* Hands a finding that is complete to the launch's sink. */
+void sim_report(const struct launch *l, const struct finding *f);
 
 /* Records a finding of error severity and ends the launch with `result`. Returns STEP_FAULT. */
 enum step sim_fault(struct warp *w, const struct insn *in, uint32_t lane, int result,

@@ -1,6 +1,7 @@
 /* The line that shows how far a launch is: HEWN_SIM_PROGRESS=1, on a terminal only. */
 #include "machine/exec.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>

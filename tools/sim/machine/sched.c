@@ -331,7 +331,15 @@ static void group_finish(struct group *g)
 
 static void deadlocked(struct group *g)
 {
-    deadlock_report(g);
+    bool told = false;
+    for (struct watcher *w = g->launch->watchers; w; w = w->next) {
+        if (!w->on_deadlock) continue;
+        w->on_deadlock(w, g);
+        told = true;
+    }
+    if (!told)
+        sim_find(g, NULL, NULL, NO_LANE, SEV_ERROR, FIND_DEADLOCK, CAUSE_NONE, "",
+                 "no warp can run any more");
     g->result = 702;
     g->failed = true;
     group_finish(g);
@@ -464,7 +472,9 @@ int launch_run(struct launch *l)
         if (!l->result) l->result = l->groups[i].result;
         group_close(&l->groups[i]);
     }
-    check_launch_end(l);
+    for (struct watcher *w = l->watchers; w; w = w->next) {
+        if (w->on_end) w->on_end(w, l);
+    }
     free(l->groups);
     l->groups = NULL;
     l->group_count = 0;

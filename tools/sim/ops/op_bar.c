@@ -4,6 +4,8 @@
  */
 #include "machine/exec.h"
 
+#include <stdio.h>
+
 enum { BARRIER_MOST = 1024 /* threads */ };
 
 static void publish(struct warp *w, const struct insn *in, enum event_kind kind, uint32_t lanes,

@@ -5,6 +5,8 @@
  */
 #include "ops/tcgen05.h"
 
+#include <stdio.h>
+
 enum tmem_shape { SHAPE_32X32B, SHAPE_16X64B, SHAPE_16X128B, SHAPE_16X256B, SHAPE_16X32BX2 };
 
 /* Indexed by enum tmem_shape: registers and columns for x1, and the largest x. */

@@ -8,6 +8,7 @@
 #include "ops/smem_desc.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 enum { WGMMA_ROWS = 16, WARPGROUP_WARPS = 4 };
 

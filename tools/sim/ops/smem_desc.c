@@ -2,6 +2,7 @@
 #include "ops/smem_desc.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 enum { BAD_SWIZZLE = 0xFF };
 

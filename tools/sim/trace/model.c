@@ -246,12 +246,12 @@ static void run_tensor(struct model *m, struct run *r, struct trace_op *op)
     double share = quarter ? 1.0 / QUARTERS : pair ? 2.0 : 1.0;
     double *unit = &r->sm->tensor[q], *done = &r->sm->tensor_done[q];
     op->begin = later(op->issued + ISSUE, *unit);
-    if (op->kind == TRACE_MMA) {
+    if (op->kind == ASYNC_MMA) {
         m->result.gaps[gap_before(r, *unit)] += (op->begin - *unit) * share;
         m->result.busy[UNIT_TENSOR] += op->cost.cycles * share;
         r->multiplied = true;
     }
-    if (op->kind == TRACE_COMMIT) {
+    if (op->kind == ASYNC_COMMIT) {
         op->done = later(*done, op->begin) + ARRIVE;
     } else {
         *unit = op->begin + op->cost.cycles;
@@ -263,13 +263,13 @@ static void run_tensor(struct model *m, struct run *r, struct trace_op *op)
 static void run_op(struct model *m, struct run *r, struct trace_op *op)
 {
     switch (op->kind) {
-    case TRACE_LOAD:
-    case TRACE_CP_ASYNC: run_load(m, r, op); break;
-    case TRACE_STORE: run_store(m, r, op); break;
-    case TRACE_MMA:
-    case TRACE_TENSOR_COPY:
-    case TRACE_COMMIT: run_tensor(m, r, op); break;
-    case TRACE_REMOTE:
+    case ASYNC_LOAD:
+    case ASYNC_CP_ASYNC: run_load(m, r, op); break;
+    case ASYNC_STORE: run_store(m, r, op); break;
+    case ASYNC_MMA:
+    case ASYNC_TENSOR_COPY:
+    case ASYNC_COMMIT: run_tensor(m, r, op); break;
+    case ASYNC_REMOTE:
         op->begin = op->issued;
         op->read = op->done = op->issued + 200;
         break;
@@ -286,9 +286,9 @@ static enum gap blame(const struct record *r, const struct trace_phase *p)
 {
     if (p->by_op == TRACE_NONE) return GAP_WARPS;
     switch (r->ops[p->by_op].kind) {
-    case TRACE_LOAD:
-    case TRACE_CP_ASYNC:
-    case TRACE_REMOTE: return GAP_LOAD;
+    case ASYNC_LOAD:
+    case ASYNC_CP_ASYNC:
+    case ASYNC_REMOTE: return GAP_LOAD;
     default: return GAP_WARPS;
     }
 }
@@ -346,7 +346,7 @@ static void issue(struct model *m, struct run *r, struct trace_item *item)
 static void drain(struct run *r, struct trace_item *item)
 {
     const int q = item->queue;
-    enum trace_op_kind kind = TRACE_STORE;
+    enum async_kind kind = ASYNC_STORE;
     int32_t at;
     if (!r->drained_count[q]) r->drained[q] = r->warp->first_op[q];
     at = r->drained[q];
@@ -359,13 +359,13 @@ static void drain(struct run *r, struct trace_item *item)
         }
         if (over > item->end) {
             item->end = over;
-            kind = (enum trace_op_kind)op->kind;
+            kind = (enum async_kind)op->kind;
         }
         at = op->next;
     }
     if (item->end <= r->time) return;
     r->time = r->waited_until = item->end;
-    r->waited_for = kind == TRACE_CP_ASYNC ? GAP_LOAD : kind == TRACE_MMA ? GAP_ISSUE : GAP_WARPS;
+    r->waited_for = kind == ASYNC_CP_ASYNC ? GAP_LOAD : kind == ASYNC_MMA ? GAP_ISSUE : GAP_WARPS;
 }
 
 static void cluster_ended(struct model *m, struct run *r, double at);

@@ -5,17 +5,21 @@
 
 static const struct {
     const char *track, *text;
-} op_texts[] = {
-#define X(name, track, text) {track, text},
-    TRACE_OPS(X)
-#undef X
-};
+} op_texts[ASYNC_KINDS] = {[ASYNC_LOAD] = {"TMA", "load"},
+                           [ASYNC_STORE] = {"TMA", "store"},
+                           [ASYNC_CP_ASYNC] = {"TMA", "cp.async"},
+                           [ASYNC_REMOTE] = {"TMA", "remote"},
+                           [ASYNC_MMA] = {"MMA", "mma"},
+                           [ASYNC_TENSOR_COPY] = {"MMA", "copy"},
+                           [ASYNC_COMMIT] = {"MMA", "commit"},
+                           [ASYNC_TMEM_LOAD] = {"TMEM", "ld"},
+                           [ASYNC_TMEM_STORE] = {"TMEM", "st"}};
 
-const char *trace_op_text(enum trace_op_kind kind)
+const char *trace_op_text(enum async_kind kind)
 {
     return op_texts[kind].text;
 }
-const char *trace_op_track(enum trace_op_kind kind)
+const char *trace_op_track(enum async_kind kind)
 {
     return op_texts[kind].track;
 }
@@ -91,7 +95,7 @@ static void add_item(struct record *r, const struct event *e, struct trace_item 
 
 /* ---- barriers ---- */
 
-static int32_t new_barrier(struct record *r, const struct cta *c, enum trace_barrier_kind kind,
+static int32_t new_barrier(struct record *r, const struct cta *c, enum barrier_kind kind,
                            uint32_t key)
 {
     struct trace_cta *owner = &r->ctas[c->record];
@@ -108,7 +112,7 @@ static int32_t new_barrier(struct record *r, const struct cta *c, enum trace_bar
 }
 
 /* The newest of that place: an mbarrier may be initialised there again. */
-static int32_t find_barrier(struct record *r, const struct cta *c, enum trace_barrier_kind kind,
+static int32_t find_barrier(struct record *r, const struct cta *c, enum barrier_kind kind,
                             uint32_t key)
 {
     for (int32_t at = r->ctas[c->record].barriers; at != TRACE_NONE; at = r->barriers[at].next) {
@@ -162,35 +166,14 @@ static const struct cta *cluster_owner(const struct cta *c)
 
 /* ---- operations ---- */
 
-enum trace_op_kind trace_op_kind_of(const struct insn *in)
-{
-    static const struct {
-        const char *start;
-        enum trace_op_kind kind;
-    } names[] = {{"wgmma", TRACE_MMA},
-                 {"tcgen05.mma", TRACE_MMA},
-                 {"tcgen05.commit", TRACE_COMMIT},
-                 {"tcgen05.ld", TRACE_TMEM_LOAD},
-                 {"tcgen05.st", TRACE_TMEM_STORE},
-                 {"tcgen05.", TRACE_TENSOR_COPY},
-                 {"st.async", TRACE_REMOTE},
-                 {"red.async", TRACE_REMOTE}};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (insn_starts(in, names[i].start)) return names[i].kind;
-    }
-    if (insn_has_mod(in, "bulk_group")) return TRACE_STORE;
-    return insn_starts(in, "cp.async.bulk") || insn_starts(in, "cp.reduce") ? TRACE_LOAD
-                                                                            : TRACE_CP_ASYNC;
-}
-
 int queue_of_op(const struct trace_op *op)
 {
     switch (op->kind) {
-    case TRACE_STORE: return COMMIT_BULK;
-    case TRACE_CP_ASYNC: return COMMIT_CP_ASYNC;
-    case TRACE_MMA: return insn_starts(op->in, "wgmma") ? COMMIT_WGMMA : QUEUES;
-    case TRACE_TMEM_LOAD: return QUEUE_TMEM_LOAD;
-    case TRACE_TMEM_STORE: return QUEUE_TMEM_STORE;
+    case ASYNC_STORE: return COMMIT_BULK;
+    case ASYNC_CP_ASYNC: return COMMIT_CP_ASYNC;
+    case ASYNC_MMA: return insn_starts(op->in, "wgmma") ? COMMIT_WGMMA : QUEUES;
+    case ASYNC_TMEM_LOAD: return QUEUE_TMEM_LOAD;
+    case ASYNC_TMEM_STORE: return QUEUE_TMEM_STORE;
     default: return QUEUES;
     }
 }
@@ -201,7 +184,7 @@ static void issue(struct record *r, const struct event *e)
     int32_t at = ADD(r, op);
     int queue;
     if (at == TRACE_NONE) return;
-    r->ops[at] = (struct trace_op){.kind = (uint8_t)trace_op_kind_of(e->in),
+    r->ops[at] = (struct trace_op){.kind = (uint8_t)async_kind_of(e->in),
                                    .lane = (uint16_t)first_lane(e->lanes),
                                    .warp = (int32_t)e->warp->record,
                                    .signals = TRACE_NONE,

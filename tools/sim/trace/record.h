@@ -9,28 +9,10 @@
 #define SIM_TRACE_RECORD_H
 
 #include "async/async.h"
+#include "async/kind.h"
 #include "machine/event.h"
 
 enum { TRACE_NONE = -1, GROUP_ENDS = 16 };
-
-/* name, track of the timeline, text */
-#define TRACE_OPS(X)                                                               \
-    X(LOAD, "TMA", "load")   /* bulk and tensor copies into shared memory */       \
-    X(STORE, "TMA", "store") /* bulk and tensor copies and reductions out of it */ \
-    X(CP_ASYNC, "TMA", "cp.async")                                                 \
-    X(REMOTE, "TMA", "remote")    /* within a cluster */                           \
-    X(MMA, "MMA", "mma")          /* tcgen05.mma, wgmma */                         \
-    X(TENSOR_COPY, "MMA", "copy") /* tcgen05.cp, tcgen05.shift */                  \
-    X(COMMIT, "MMA", "commit")                                                     \
-    X(TMEM_LOAD, "TMEM", "ld")                                                     \
-    X(TMEM_STORE, "TMEM", "st")
-
-enum trace_op_kind {
-#define X(name, track, text) TRACE_##name,
-    TRACE_OPS(X)
-#undef X
-        TRACE_OP_KINDS
-};
 
 /* What a warp's waits cover, in issue order. The first three are enum commit_kind. */
 enum trace_queue { QUEUE_TMEM_LOAD = COMMIT_KINDS, QUEUE_TMEM_STORE, QUEUES };
@@ -68,10 +50,8 @@ struct trace_signal {
     int32_t phase, next;
 };
 
-enum trace_barrier_kind { BARRIER_MBAR, BARRIER_NAMED, BARRIER_CLUSTER };
-
 struct trace_barrier {
-    uint8_t kind;        /* enum trace_barrier_kind */
+    uint8_t kind;        /* enum barrier_kind */
     int32_t cta;         /* owner; of a cluster barrier its CTA of rank 0 */
     uint32_t key;        /* mbarrier: window offset; named barrier: its number */
     int32_t next;        /* of the CTA */
@@ -134,9 +114,8 @@ void record_free(struct record *r);
 
 /* enum trace_queue or commit_kind; QUEUES: waits of its warp do not cover it. */
 int queue_of_op(const struct trace_op *op);
-/* Of an asynchronous operation's instruction. */
-enum trace_op_kind trace_op_kind_of(const struct insn *in);
-const char *trace_op_text(enum trace_op_kind kind);
-const char *trace_op_track(enum trace_op_kind kind);
+/* "load", and the timeline's track for it, "TMA" */
+const char *trace_op_text(enum async_kind kind);
+const char *trace_op_track(enum async_kind kind);
 
 #endif

@@ -27,20 +27,15 @@ enum {
 };
 
 struct trace {
+    struct watcher watcher; /* first */
     pthread_mutex_t lock;
     struct record **records;
     uint32_t count, capacity;
 };
 
-struct trace *trace_new(void)
+static struct observer *watch_open(struct watcher *w, struct group *g)
 {
-    struct trace *t = calloc(1, sizeof *t);
-    if (t) pthread_mutex_init(&t->lock, NULL);
-    return t;
-}
-
-struct observer *trace_observer(struct trace *t, struct group *g)
-{
+    struct trace *t = (struct trace *)w;
     struct record *r = record_new(g), **grown;
     uint32_t capacity;
     if (!r) return NULL;
@@ -59,6 +54,16 @@ struct observer *trace_observer(struct trace *t, struct group *g)
     t->records[t->count++] = r;
     pthread_mutex_unlock(&t->lock);
     return &r->base;
+}
+
+struct trace *trace_attach(struct launch *l)
+{
+    struct trace *t = calloc(1, sizeof *t);
+    if (!t) return NULL;
+    pthread_mutex_init(&t->lock, NULL);
+    t->watcher.open = watch_open;
+    launch_watch(l, &t->watcher);
+    return t;
 }
 
 /* Groups open in any order. */
@@ -142,7 +147,7 @@ static void item_name(const struct writer *w, const struct trace_item *item, cha
     char name[96];
     switch (item->kind) {
     case ITEM_ISSUE:
-        snprintf(text, size, "%s", trace_op_text((enum trace_op_kind)r->ops[item->ref].kind));
+        snprintf(text, size, "%s", trace_op_text((enum async_kind)r->ops[item->ref].kind));
         break;
     case ITEM_ARRIVE:
     case ITEM_PASS:
@@ -189,17 +194,17 @@ static uint32_t side_track(const struct writer *w, const struct trace_op *op, co
 
 static void put_ops(const struct writer *w, const struct trace_cta *c)
 {
-    double busy[TRACE_OP_KINDS][SIDE_BY_SIDE];
+    double busy[ASYNC_KINDS][SIDE_BY_SIDE];
     char name[64];
     memset(busy, 0, sizeof busy);
     for (size_t i = 0; i < w->record->op_count; i++) {
         const struct trace_op *op = &w->record->ops[i];
-        const enum trace_op_kind kind = (enum trace_op_kind)op->kind;
-        bool tensor = kind == TRACE_MMA || kind == TRACE_TENSOR_COPY;
+        const enum async_kind kind = (enum async_kind)op->kind;
+        bool tensor = kind == ASYNC_MMA || kind == ASYNC_TENSOR_COPY;
         double end = tensor ? op->begin + op->cost.cycles : op->done;
         uint32_t track, tid;
         if (op->warp < c->first_warp || op->warp >= c->first_warp + (int32_t)c->warp_count ||
-            kind == TRACE_COMMIT)
+            kind == ASYNC_COMMIT)
             continue;
         track = side_track(w, op, busy[kind]);
         tid = TRACK_OPS + (uint32_t)SIDE_BY_SIDE * (uint32_t)kind + track;

@@ -1,6 +1,6 @@
 /* The worksheet's counts and storage, and how the groups' sheets become one: worksheet.h. */
+#include "async/async.h"
 #include "worksheet/worksheet.h"
-#include "trace/trace.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -141,7 +141,7 @@ uint32_t sheet_insn(const struct sheet *s, const struct insn *in)
 
 enum agent_kind agent_of(const struct event *e)
 {
-    return e->token ? (enum agent_kind)(AGENT_LOAD + (int)trace_op_kind_of(e->in)) : AGENT_THREADS;
+    return e->token ? (enum agent_kind)(AGENT_LOAD + (int)async_kind_of(e->in)) : AGENT_THREADS;
 }
 
 /* ---- sets of agents: few, so a cell holds a number ---- */
@@ -209,6 +209,7 @@ static void touch_tmem(struct sheet *s, struct flow *f, const struct event *e)
 /* ---- one group ---- */
 
 struct worksheet {
+    struct watcher watcher; /* first */
     struct sheet sheet; /* of the groups that have ended */
     pthread_mutex_t lock;
 };
@@ -403,7 +404,18 @@ static void destroy(struct observer *base)
     free(base);
 }
 
-struct worksheet *worksheet_new(const struct launch *l)
+static struct observer *watch_open(struct watcher *w, struct group *g)
+{
+    struct group_sheet *o = calloc(1, sizeof *o);
+    if (!o) return NULL;
+    o->base = (struct observer){
+        .on_event = on_event, .on_end = on_end, .destroy = destroy, .accesses = true};
+    o->into = (struct worksheet *)w;
+    o->launch = g->launch;
+    return &o->base;
+}
+
+struct worksheet *worksheet_attach(struct launch *l)
 {
     struct worksheet *w = calloc(1, sizeof *w);
     if (!w) return NULL;
@@ -413,18 +425,9 @@ struct worksheet *worksheet_new(const struct launch *l)
         return NULL;
     }
     pthread_mutex_init(&w->lock, NULL);
+    w->watcher.open = watch_open;
+    launch_watch(l, &w->watcher);
     return w;
-}
-
-struct observer *worksheet_observer(struct worksheet *w, struct group *g)
-{
-    struct group_sheet *o = calloc(1, sizeof *o);
-    if (!o) return NULL;
-    o->base = (struct observer){
-        .on_event = on_event, .on_end = on_end, .destroy = destroy, .accesses = true};
-    o->into = w;
-    o->launch = g->launch;
-    return &o->base;
 }
 
 void worksheet_end(struct worksheet *w, uint64_t number, const char *path)

@@ -13,13 +13,14 @@
 #define SIM_WORKSHEET_H
 
 #include "decode/names.h"
-#include "trace/record.h"
+#include "async/kind.h"
+#include "machine/event.h"
 
 #include <stdio.h>
 
 /*
  * Who touches storage or signals a barrier: a warp's threads themselves, or an operation that they
- * issued, by kind: name in notes, what tables call it. The rest follow enum trace_op_kind.
+ * issued, by kind: name in notes, what tables call it. The rest follow enum async_kind.
  */
 #define AGENT_KINDS(X)            \
     X(THREADS, "", "")            \
@@ -39,7 +40,7 @@ enum agent_kind {
 #undef X
         AGENTS
 };
-_Static_assert(AGENTS == TRACE_OP_KINDS + 1, "agents follow enum trace_op_kind");
+_Static_assert(AGENTS == ASYNC_KINDS + 1, "agents follow enum async_kind");
 
 enum { SHEET_GRAIN = 4 /* bytes of shared memory told apart */, SHEET_SETS = 1 << 16 };
 #define NO_INSN UINT32_MAX
@@ -66,7 +67,7 @@ struct sheet_bounds {
     uint64_t low, high; /* low > high: none yet */
 };
 
-/* A barrier, over all CTAs; barriers are enum trace_barrier_kind. */
+/* A barrier, over all CTAs; barriers are enum barrier_kind. */
 struct sheet_barrier {
     uint8_t kind;
     uint32_t key;  /* mbarrier: window offset; named barrier: its number */
@@ -201,5 +202,13 @@ void sheet_write(const struct sheet_view *v, uint64_t number, FILE *out);
 
 /* Writes each difference between notes and sheet, what the run did not show, and the sum. */
 void sheet_compare(const struct sheet_view *v, uint64_t number, FILE *out);
+
+/* ---- for whoever launches (worksheet.c) ---- */
+
+/* Makes a worksheet of the launch, which it watches. NULL: no memory. */
+struct worksheet *worksheet_attach(struct launch *l);
+/* The launch is over: appends the sheet's rows to the file as JSON lines; `number` counts launches of the
+ * process. What cannot be written is said on stderr. Frees the worksheet. */
+void worksheet_end(struct worksheet *w, uint64_t number, const char *path);
 
 #endif

@@ -7,9 +7,10 @@
  * (read) it contributed to, is what stood between: that wait, not a later one, since the warp's own
  * order ends at the access's issue.
  */
-#include "check/deadlock.h"
+#include "async/mbar.h"
 #include "worksheet/worksheet.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum {

@@ -86,7 +86,7 @@ static void label(const struct insn *in, char *out, size_t size)
                                        "cp.reduce.async.bulk", "cp.reduce.async.bulk.tensor"};
     const char *name = in->row->name;
     if (ONE_OF(name, bulk))
-        snprintf(out, size, "TMA %s", trace_op_kind_of(in) == TRACE_LOAD ? "load" : "store");
+        snprintf(out, size, "TMA %s", async_kind_of(in) == ASYNC_LOAD ? "load" : "store");
     else if (ONE_OF(name, with_part))
         snprintf(out, size, "%s.%s", name, part_behind(in));
     else if (ONE_OF(name, with_space) && in->space != SPACE_NONE)

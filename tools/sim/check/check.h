@@ -1,0 +1,25 @@
+/* The checker, as a launch has it. */
+#ifndef SIM_CHECK_H
+#define SIM_CHECK_H
+
+#include "check/report.h"
+#include "machine/event.h"
+
+struct launch_memory;
+
+struct check {
+    struct watcher watcher; /* first */
+    struct report *report;
+    struct launch_memory *memory; /* what the launch did to global memory … */
+    bool keeps_memory; /* … until the caller frees it; else until the end of the launch */
+    const struct launch_memory *before; /* of a launch that may not be over yet (programmatic
+                                           dependent launch), or NULL */
+};
+
+/*
+ * Has the launch checked as its check_level says, and its findings go to `report`, which the caller made and
+ * will end. Level 0 explains deadlocks and no more. `c` is the caller's: zero but for keeps_memory and before.
+ */
+void check_attach(struct check *c, struct launch *l, struct report *report);
+
+#endif
