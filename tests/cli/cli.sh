@@ -8,6 +8,19 @@ hewn=$BUILD/hewn
 out=$work/out
 run() { HEWN_LIBCUDA=$SIM HEWN_SIM_GPU=${gpu:-b200} "$hewn" "$@" >"$out" 2>&1; }
 
+# Help: the list, each command's own page, and the hint under a wrong option.
+run help
+status "hewn help" 0 $?
+for command in $(sed -n 's/^  \([a-z]*\)  .*/\1/p' "$out"); do
+    run "$command" --help
+    status "hewn $command --help" 0 $?
+    want "hewn $command --help" "^usage: hewn $command" "$out"
+done
+run help nothing
+status "help on an unknown command" 64 $?
+run gemm --nothing
+want "a wrong option" "'hewn help gemm' lists the options" "$out"
+
 run info
 status "hewn info" 0 $?
 want "info names the driver" "^driver: simulated" "$out"

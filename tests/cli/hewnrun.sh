@@ -67,7 +67,7 @@ try 'a bad swizzle' 1 "swizzle: '96B' is none of none, 32B" "$work/axpy.ptx" --m
 try 'an unknown statement' 64 "'--colour' is not understood" "$work/axpy.ptx" --colour red
 try 'a bad device' 64 "gpu takes h200, b200 or b300, not 'tpu'" "$work/axpy.ptx" --gpu tpu
 try 'no file' 64 'a PTX file is missing'
-try 'the notation' 0 'A statement says one thing' --help
+try 'the notation' 0 'A statement describes one part of a run' --help
 sed 's/^    ret;/    tcgen05.nonsense;\n    ret;/' "$work/axpy.ptx" >"$work/unknown.ptx"
 try 'what is not modelled' 2 'not modelled: tcgen05.nonsense' "$work/unknown.ptx"
 sed 's/^    ret;/    ret/' "$work/axpy.ptx" >"$work/broken.ptx"

@@ -9,41 +9,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* name, function suffix, usage after the name, one line of help */
-#define CLI_COMMANDS(X)                                                                            \
-    X("info", info, "", "driver, devices, modules and where each runs")                            \
-    X("gemm", gemm,                                                                                \
-      "A.npy B.npy -o D.npy [--trans-a] [--trans-b] [--in bf16|f16] [--out f32|f16|bf16]\n"        \
-      "      [--alpha X] [--c C.npy --beta X] [--bias BIAS.npy] [--act relu|gelu|silu]",           \
-      "D = act(alpha * A * transpose(B) + beta * C + bias); A is [M,K], B [N,K] (--trans: [K,..])") \
-    X("tune", tune, "MxNxK… [--in T] [--out T] [--batch N]",                                       \
-      "time every kernel that could run a product on this GPU; the fastest as a row of C")         \
-    X("attention", attention,                                                                      \
-      "Q.npy K.npy V.npy -o O.npy | FILE.safetensors --q NAME --k NAME --v NAME -o O.npy\n"        \
-      "      [--causal] [--window L,R] [--sink S.npy] [--lse LSE.npy] [--scale X] [--splits N]\n"  \
-      "      [--layout bshd|bhsd] [--in bf16|f16] [--out f32|f16|bf16]",                           \
-      "O = softmax(Q * transpose(K) / sqrt(D) + mask) * V; Q, K, V are [B,S,H,D]")                 \
-    X("demo", demo, "[gemm|attention] [-o DIR] [--size MxNxK]",                                    \
-      "a seeded product, then attention over a text, each checked against float64")                \
-    X("check", check, "[--gpu h200|b200|b300] [--schedules N] [--report FILE] [--suppress RULE]… PROGRAM ARGS…",      \
-      "run a program on the simulator with every check on; under N seeds, findings folded")        \
-    X("worksheet", worksheet, "[--gpu h200|b200|b300] [--launch N] PROGRAM ARGS…",                 \
-      "the same, then who issues, stores, signals and waits, beside what the source declares")     \
-    X("run", run,                                                                                  \
-      "FILE.ptx [--gpu G] [--seed N | --schedules N] [--json] [--report F] [--suppress RULE]… [--text F] [-D NAME[=V]]… "     \
-      "[--WORD STATEMENT]…",                                                                       \
-      "run a PTX file without host code; its own lines //@ run: say how, options override them")   \
-    X("timeline", timeline, "TRACE [-o FILE.svg] [--launch N] [--cta N] [--from US] [--to US]",    \
-      "where a launch's time goes by the cycle model, and a picture; HEWN_SIM_TRACE=TRACE writes " \
-      "it")                                                                                        \
-    X("modules", modules, "", "list the kernels in this build")                                    \
-    X("extract", extract, "NAME [--target T] [--what ptx|json|cubin] [-o FILE]",                   \
-      "write out one module")
-
-/* Each returns the program's exit status. argv[0] is the command's name. */
-#define X(name, function, usage, help) int cli_##function(int argc, char **argv);
-CLI_COMMANDS(X)
-#undef X
+/* The commands (usage.def). Each returns the program's exit status. argv[0] is the command's name. */
+#define COMMAND(name, synopsis, text) int cli_##name(int argc, char **argv);
+#include "usage.def"
 
 enum { EXIT_USAGE = 64 };
 

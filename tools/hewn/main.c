@@ -1,5 +1,6 @@
-/* hewn: the command line. Commands are listed once, in CLI_COMMANDS (cli.h). */
+/* hewn: the command line. Its commands and their options are told in usage.def. */
 #include "cli.h"
+#include "usage.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -9,11 +10,9 @@
 static const struct {
     const char *name;
     int (*run)(int, char **);
-    const char *usage, *help;
 } commands[] = {
-#define X(name, function, usage, help) {name, cli_##function, usage, help},
-    CLI_COMMANDS(X)
-#undef X
+#define COMMAND(name, synopsis, text) {#name, cli_##name},
+#include "usage.def"
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
@@ -29,6 +28,14 @@ int cli_fail(const char *format, ...)
     return 1;
 }
 
+static void print_synopsis(FILE *to, const char *command)
+{
+    for (size_t i = 0; i < usage_row_count; i++)
+        if (usage_rows[i].kind == USAGE_COMMAND && !strcmp(usage_rows[i].command, command))
+            fprintf(to, "usage: hewn %s%s%s\n", command, *usage_rows[i].value ? " " : "",
+                    usage_rows[i].value);
+}
+
 int cli_usage(const char *command, const char *format, ...)
 {
     va_list args;
@@ -37,21 +44,46 @@ int cli_usage(const char *command, const char *format, ...)
     va_start(args, format);
     vfprintf(stderr, format, args);
     va_end(args);
-    for (size_t i = 0; i < COMMANDS; i++)
-        if (!strcmp(commands[i].name, command))
-            fprintf(stderr, "\nusage: hewn %s %s\n", command, commands[i].usage);
+    fputc('\n', stderr);
+    print_synopsis(stderr, command);
+    fprintf(stderr, "'hewn help %s' lists the options.\n", command);
     return EXIT_USAGE;
 }
 
-static void help(FILE *to)
+static void print_commands(FILE *to)
 {
-    fprintf(to, "hewn %d.%d.%d: hand-written PTX for NVIDIA tensor cores\n\n", HEWN_VERSION_MAJOR,
-            HEWN_VERSION_MINOR, HEWN_VERSION_PATCH);
-    for (size_t i = 0; i < COMMANDS; i++)
-        fprintf(to, "  hewn %s %s\n      %s\n", commands[i].name, commands[i].usage,
-                commands[i].help);
-    fprintf(to, "\nHEWN_LIBCUDA=FILE chooses the driver library; without it and without a GPU the\n"
-                "simulated driver is used (HEWN_SIM_GPU=h200|b200|b300).\n");
+    fprintf(to,
+            "hewn %d.%d.%d: hand-written PTX for NVIDIA tensor cores\n\nusage: hewn COMMAND "
+            "[ARGUMENT]…\n\n",
+            HEWN_VERSION_MAJOR, HEWN_VERSION_MINOR, HEWN_VERSION_PATCH);
+    for (size_t i = 0; i < usage_row_count; i++)
+        if (usage_rows[i].kind == USAGE_COMMAND)
+            fprintf(to, "  %-10s %s\n", usage_rows[i].command, usage_rows[i].text);
+    fprintf(
+        to,
+        "\n'hewn help COMMAND' lists a command's options.\n"
+        "HEWN_LIBCUDA=FILE selects the driver library. Without it, and without a GPU, hewn uses\n"
+        "its simulated driver (HEWN_SIM_GPU=h200|b200|b300).\n");
+}
+
+/* False: no such command. */
+static bool print_help(const char *command)
+{
+    bool found = false;
+    for (size_t i = 0; i < usage_row_count; i++) {
+        const struct usage_row *r = &usage_rows[i];
+        if (strcmp(r->command, command)) continue;
+        if (r->kind == USAGE_COMMAND) {
+            print_synopsis(stdout, command);
+            printf("%s\n\n", r->text);
+            found = true;
+        } else if (r->kind == USAGE_OPTION) {
+            printf("  %s%s%s\n      %s\n", r->option, *r->value ? " " : "", r->value, r->text);
+        } else {
+            printf("\n%s", r->text);
+        }
+    }
+    return found;
 }
 
 /* Output that could not be written is a failure, whatever the command says. */
@@ -61,22 +93,36 @@ static int written(int status)
     return failed && !status ? cli_fail("stdout: %s", strerror(errno)) : status;
 }
 
+static bool is_help(const char *word)
+{
+    return !strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help");
+}
+
+static int unknown(const char *command)
+{
+    cli_fail("'%s' is not a command; 'hewn help' lists the commands", command);
+    return EXIT_USAGE;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
-        help(stderr);
+        print_commands(stderr);
         return EXIT_USAGE;
     }
-    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
-        help(stdout);
-        return 0;
+    if (argc == 3 && (is_help(argv[1]) || !strcmp(argv[2], "--help"))) {
+        const char *command = is_help(argv[1]) ? argv[2] : argv[1];
+        return print_help(command) ? written(0) : unknown(command);
+    }
+    if (is_help(argv[1])) {
+        print_commands(stdout);
+        return written(0);
     }
     if (!strcmp(argv[1], "--version")) {
         printf("hewn %d.%d.%d\n", HEWN_VERSION_MAJOR, HEWN_VERSION_MINOR, HEWN_VERSION_PATCH);
-        return 0;
+        return written(0);
     }
     for (size_t i = 0; i < COMMANDS; i++)
         if (!strcmp(commands[i].name, argv[1])) return written(commands[i].run(argc - 1, argv + 1));
-    cli_fail("'%s' is no command; 'hewn help' lists them", argv[1]);
-    return EXIT_USAGE;
+    return unknown(argv[1]);
 }

@@ -314,7 +314,7 @@ static int run_session(struct session *s)
     return rc;
 }
 
-static int run_file(int argc, char **argv)
+int cli_run(int argc, char **argv)
 {
     struct options *o = calloc(1, sizeof *o);
     struct session *s = calloc(1, sizeof *s);
@@ -328,10 +328,4 @@ static int run_file(int argc, char **argv)
     free(o);
     free(s);
     return rc;
-}
-
-int cli_run(int argc, char **argv)
-{
-    if (argc == 2 && !strcmp(argv[1], "--help")) return run_help(), 0;
-    return run_file(argc, argv);
 }

@@ -2,7 +2,7 @@
  * hewn run: a PTX file without host code. What a run needs is said in statements, one notation for two
  * places: a line  //@ run: STATEMENT; STATEMENT …  of the PTX itself, and an option  --WORD "REST"  on
  * the command line, which comes later and so overrides. A line  //@ run NAME: …  counts only where
- * macro NAME was defined by -D. The notation is described in one place, run_help.
+ * macro NAME was defined by -D. The notation is described in usage.def.
  */
 #ifndef CLI_RUN_H
 #define CLI_RUN_H
@@ -126,9 +126,6 @@ void run_say(const char *where, const char *format, ...) __attribute__((format(p
 #define run_fail(...) (run_say(__VA_ARGS__), -1)
 
 /* ---- run_text.c: statements ---- */
-
-/* Prints the notation. */
-void run_help(void);
 
 /* One statement ("buf a f32[4,32] random"); `where` says where it stands. 0 or -1. */
 int run_statement(struct run *r, const char *where, const char *statement);

@@ -1,4 +1,4 @@
-/* The notation of hewn run: what it is, told to who asks (run_help), and how it is read. */
+/* How the statements of hewn run are read. Their notation is told in usage.def. */
 #include "run.h"
 
 #include <ctype.h>
@@ -42,68 +42,6 @@ int run_map_named(const struct run *r, const char *name)
     for (int i = 0; i < r->maps; i++)
         if (!strcmp(r->map[i].name, name)) return i;
     return -1;
-}
-
-/* ---- help ---- */
-
-static const char notation[] =
-    "A statement says one thing about a run. It stands in the PTX itself, in a line\n"
-    "\n"
-    "    //@ run: STATEMENT; STATEMENT; ...\n"
-    "\n"
-    "or on the command line as --WORD \"REST\", which comes later and so overrides. A line that "
-    "begins with\n"
-    "//@ run NAME: counts only where -DNAME was given. Text that uses #include, #define or #if "
-    "goes through\n"
-    "`cc -E` first (CC names another).\n"
-    "\n"
-    "  gpu h200|b200|b300            which device to simulate (else the one that the target asks "
-    "for)\n"
-    "  entry NAME                    (else the only entry of the text)\n"
-    "  grid X[,Y[,Z]]   block X[,Y[,Z]]   cluster X[,Y[,Z]]     (1)\n"
-    "  shared BYTES                  dynamic shared memory (0)\n"
-    "  programmatic, cooperative     launch attributes; `plain` takes them away\n"
-    "  buf NAME TYPE[SHAPE] [INIT]   global memory; shape as in NumPy, the last dimension the "
-    "fastest\n"
-    "  map NAME BUF KEY=VALUE…       a tensor map over a buffer; dimension 0 is the fastest here:\n"
-    "      box=…                     (needed, but for im2col)\n"
-    "      dims=… strides=…          elements; bytes (those of the buffer); rank by dims\n"
-    "      step=… (element strides)  swizzle=none|32B|64B|128B|128B_ATOM_32B|…  "
-    "interleave=none|16B|32B\n"
-    "      oob=zero|nan  l2=none|64B|128B|256B  offset=BYTES  type=TYPE|tf32|…\n"
-    "      lower=… upper=… channels=N pixels=N       an im2col map in place of box=\n"
-    "  params P, P, …                in the entry's order: a buffer (its address), BUF+BYTES, a "
-    "map\n"
-    "                                (its 128 bytes, or its address in global memory where the\n"
-    "                                parameter has 8 bytes), or a number of the parameter's type\n"
-    "  launch                        enqueue a launch as described so far; what follows changes "
-    "the\n"
-    "                                next. Without any, one launch as described in the end.\n"
-    "  expect BUF INIT [tol=X]       after all launches BUF must hold INIT: equal, or with tol "
-    "within\n"
-    "                                X * (1 + |wanted|) of it\n"
-    "  out BUF FILE.npy              write BUF\n"
-    "\n"
-    "  INIT  zeros | random [LOW HIGH [SEED]] | iota [START [STEP]] | const VALUE | file FILE.npy "
-    "|\n"
-    "        same BUF (as that buffer began) | matmul A B (A * transpose(B), products and sums in\n"
-    "        float64; the tolerance is then K * 2^-23 times the sum of |products|, plus one "
-    "rounding)\n"
-    "  TYPE  u8 s8 u16 s16 u32 s32 u64 s64 f16 bf16 f32 f64\n"
-    "\n"
-    "Without --gpu the run is on the GPU that answers, with results and no verdict; else on the "
-    "simulator, as the device\n"
-    "that the text's target asks for. --schedules N runs under the seeds 1 to N and folds what is "
-    "found; --seed N under\n"
-    "that one. --json prints the findings, the verdicts, and a line for each run. --text FILE "
-    "writes the text that the\n"
-    "driver would get, and runs nothing. Exit status: 1 a finding, a refused launch or a wrong "
-    "result; 2 something was not\n"
-    "modelled; else 0.\n";
-
-void run_help(void)
-{
-    fputs(notation, stdout);
 }
 
 /* ---- values ---- */
