@@ -1,10 +1,11 @@
 # Test programs, and the targets that run them. A file with `int main` in a room of tests/ is a program, named
 # after the file: build/tests/NAME. Files NAME_*.c beside it belong to it; all others are at the disposal of every
-# program (tests.a), except what replaces malloc. Programs of the rooms sim and check link the simulator's
+# program (tests.a), except what replaces functions of libc. Programs of the rooms sim and check link the simulator's
 # objects, those of driver nothing of ours, the others the library.
 
 test_bin := $(BUILD)/tests
-tests_src := $(wildcard $(SRC)/tests/*/*.c)
+preloaded := $(SRC)/tests/oracle/tee.c
+tests_src := $(filter-out $(preloaded),$(wildcard $(SRC)/tests/*/*.c))
 test_main := $(shell grep -l '^int main' $(tests_src))
 test_object = $(patsubst $(SRC)/%.c,$(O)/%.o,$(1))
 test_programs := $(patsubst %.c,$(test_bin)/%,$(notdir $(test_main)))
@@ -78,6 +79,14 @@ zoo: $(cli) $(sim) $(test_bin)/zoo
 .PHONY: zoo-gpu
 zoo-gpu: all
 	$(Q)BUILD=$(abspath $(BUILD)) SRC=$(SRC) CUDA_HOME='$(CUDA_HOME)' sh $(SRC)/tests/zoo/hardware.sh
+
+# What this build's kernels and checker do, recorded into OUT; two records compared. Options: oracle.py --help.
+.PHONY: oracle-record oracle-compare
+oracle-record: all tests
+	$(Q)CC='$(CC)' $(PYTHON) $(SRC)/tests/oracle/oracle.py record $(OUT) --build $(BUILD) --source $(SRC) \
+	  --ptxas '$(PTXAS)' $(OPTIONS)
+oracle-compare:
+	$(Q)$(PYTHON) $(SRC)/tests/oracle/oracle.py compare $(OLD) $(NEW) $(OPTIONS)
 
 # The suites on a GPU under compute-sanitizer.
 .PHONY: sanitize

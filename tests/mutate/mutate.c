@@ -4,10 +4,13 @@
  *
  *     mutate [options] HEWN MODULES CASES   every kernel that has a file CASES/<target>-<module>.run
  *       --sample N      every N-th mutant only
- *       --ptxas FILE    survivors with the machine code of the original are no mutants
+ *       --ptxas FILE    survivors with the machine code of the original are no mutants; without it, a survivor
+ *                       that has no reason (below) is skipped
  *       --only TEXT     mutants whose target, class, rule, label or statement contains TEXT
  *       --keep DIR      leave the texts of survivors there
  *       --verbose       every mutant and what was said of it
+ *       --report FILE   a line a mutant, with tabs: kernel and mutant; place and fate; probe; the report's lines
+ *       --jobs N        how many run side by side; the number of processors otherwise
  *
  * A .run file holds the lines that hewn run needs (a problem small enough to run often, whose rings go
  * round at least three times in several tiles a CTA). A mutant is found by a verdict `error` or `review`
@@ -44,7 +47,22 @@ static const struct probe {
               {"1", "15"}, {"1", "16"}, {"2", "2"},  {"2", "3"},  {"2", "4"}};
 enum { PROBES = sizeof probes / sizeof *probes, FIRST_PROBES = 4 };
 
-enum fate { WAITING, FOUND, FOUND_LEVEL_2, REFUSED, IDENTICAL, LEGAL, OPEN, SURVIVED, FATES };
+/* The columns of the table; OPEN and those after it are printed each. */
+enum fate {
+    WAITING,
+    FOUND,
+    FOUND_LEVEL_2,
+    REFUSED,
+    IDENTICAL,
+    LEGAL,
+    OPEN,
+    UNDECIDED, /* identical or a survivor: there is no ptxas to tell */
+    SURVIVED,
+    FATES
+};
+static const char *const fate_names[FATES] = {"?",       "found",     "found at level 2",
+                                              "refused", "identical", "legal",
+                                              "open",    "undecided", "survived"};
 
 struct result {
     enum fate fate;
@@ -78,6 +96,7 @@ struct options {
     const char *hewn, *modules, *cases, *ptxas, *only, *keep;
     char work[64];
     int sample;
+    FILE *report;
     long jobs;
     bool verbose;
 };
@@ -260,6 +279,21 @@ static void field(const char *line, const char *key, char *out, size_t size)
     out[n] = '\0';
 }
 
+/* All that a run printed, with a tab before each line in place of its end. */
+static char *lines_of(FILE *f)
+{
+    char *line = NULL, *all = NULL;
+    size_t capacity = 0, size = 0;
+    ssize_t n;
+    FILE *out = open_memstream(&all, &size);
+    if (!out) return NULL;
+    rewind(f);
+    while ((n = getline(&line, &capacity, f)) > 0)
+        fprintf(out, "\t%.*s", (int)(n - (line[n - 1] == '\n')), line);
+    free(line);
+    return fclose(out) ? NULL : all;
+}
+
 /* What a run printed: FOUND, REFUSED (no text that the driver takes) or SURVIVED. */
 static enum fate judge(struct job *j, char said[NAME])
 {
@@ -318,7 +352,6 @@ static bool identical(const struct session *s, struct kernel *k, const struct mu
 {
     const struct options *o = &s->o;
     char command[PATH], original[32];
-    if (!o->ptxas) return false;
     snprintf(original, sizeof original, "original-%td", k - s->kernel);
     if (!k->assembled && assemble(o, k, k->original, original)) return false;
     k->assembled = true;
@@ -336,21 +369,34 @@ static void settle(struct session *s, struct kernel *k, int i)
         reason->used = true;
         r->fate = reason->legal ? LEGAL : OPEN;
         r->reason = reason->why;
-    } else if (identical(s, k, &k->mutant[i])) {
-        r->fate = IDENTICAL;
+    } else if (!s->o.ptxas) {
+        r->fate = UNDECIDED;
     } else {
-        r->fate = SURVIVED;
+        r->fate = identical(s, k, &k->mutant[i]) ? IDENTICAL : SURVIVED;
     }
+}
+
+static void report_mutant(const struct session *s, const struct kernel *k, int i, const char *lines)
+{
+    const struct mutant *m = &k->mutant[i];
+    const struct result *r = &k->result[i];
+    const struct probe *p = &probes[r->probe < PROBES ? r->probe : PROBES - 1];
+    fprintf(s->o.report, "%s [%s] %s: %s\t%s:%ld %s\tlevel %s, seed %s%s\n", k->name, m->label,
+            m->rule, m->was, m->file, m->line, fate_names[r->fate], p->level, p->seed, lines);
 }
 
 static void print_mutant(const struct session *s, const struct kernel *k, int i)
 {
-    static const char *const fates[FATES] = {
-        "?", "found", "found at level 2", "refused", "identical", "legal", "open", "survived"};
     const struct mutant *m = &k->mutant[i];
     const struct result *r = &k->result[i];
+    if (r->fate == UNDECIDED) {
+        printf(
+            "SKIP %s %s:%ld [%s] %s: %.150s: no ptxas tells whether it changes the machine code\n",
+            k->name, m->file, m->line, m->label, m->rule, m->was);
+        return;
+    }
     printf("%s%s: %s:%ld [%s] %s: %.150s\n", r->fate == SURVIVED ? "FAIL " : "     ",
-           fates[r->fate], m->file, m->line, m->label, m->rule, m->was);
+           fate_names[r->fate], m->file, m->line, m->label, m->rule, m->was);
     if (r->reason)
         printf("       %s\n", r->reason);
     else
@@ -368,11 +414,15 @@ static int advance(struct session *s, struct job *j)
 {
     struct kernel *k = &s->kernel[j->kernel];
     struct result *r = &k->result[j->mutant];
+    char *lines = s->o.report ? lines_of(j->output) : NULL;
     enum fate fate = judge(j, r->said);
+    if (s->o.report && !lines) return perror("mutate"), -1;
     if (fate == SURVIVED && ++r->probe < PROBES) {
         const struct reason *reason = reason_for(s, k, &k->mutant[j->mutant]);
-        if (r->probe < FIRST_PROBES || !reason || !reason->legal)
+        if (r->probe < FIRST_PROBES || !reason || !reason->legal) {
+            free(lines);
             return start(s, j, &probes[r->probe]);
+        }
     }
     if (fate == FOUND)
         r->fate = probes[r->probe].level[0] == '2' ? FOUND_LEVEL_2 : FOUND;
@@ -383,6 +433,8 @@ static int advance(struct session *s, struct job *j)
     unlink(j->path);
     j->child = 0;
     if (s->o.verbose || r->fate >= OPEN) print_mutant(s, k, j->mutant);
+    if (lines) report_mutant(s, k, j->mutant, lines);
+    free(lines);
     return fflush(stdout);
 }
 
@@ -499,7 +551,7 @@ static int report(const struct session *s)
         failed++;
     }
     printf("mutate: %d passed, %d failed, %d skipped\n", found + n[IDENTICAL] + n[LEGAL] + n[OPEN],
-           failed, s->skipped);
+           failed, s->skipped + n[UNDECIDED]);
     return failed ? 1 : 0;
 }
 
@@ -520,10 +572,14 @@ static int parse(int argc, char **argv, struct options *o)
             o->only = argv[++i];
         else if (!strcmp(argv[i], "--keep"))
             o->keep = argv[++i];
-        else
+        else if (!strcmp(argv[i], "--jobs"))
+            o->jobs = atol(argv[++i]);
+        else if (!strcmp(argv[i], "--report")) {
+            if (!(o->report = fopen(argv[++i], "w"))) return perror(argv[i]), -1;
+        } else
             return -1;
     }
-    if (argc - i != 3 || o->sample < 1) return -1;
+    if (argc - i != 3 || o->sample < 1 || o->jobs < 1) return -1;
     o->hewn = argv[i];
     o->modules = argv[i + 1];
     o->cases = argv[i + 2];
@@ -536,17 +592,19 @@ int main(int argc, char **argv)
     char command[128];
     int rc;
     s.o.jobs = sysconf(_SC_NPROCESSORS_ONLN);
-    if (s.o.jobs < 1 || s.o.jobs > JOBS) s.o.jobs = s.o.jobs < 1 ? 1 : JOBS;
+    if (s.o.jobs < 1) s.o.jobs = 1;
     if (parse(argc, argv, &s.o))
-        return fprintf(stderr,
-                       "usage: mutate [--sample N] [--ptxas FILE] [--only TEXT] [--keep DIR] "
-                       "[--verbose] HEWN MODULES CASES\n"),
+        return fprintf(stderr, "usage: mutate [--sample N] [--ptxas FILE] [--only TEXT] [--keep "
+                               "DIR] [--verbose] "
+                               "[--report FILE] [--jobs N] HEWN MODULES CASES\n"),
                64;
+    if (s.o.jobs > JOBS) s.o.jobs = JOBS;
     if (!mkdtemp(s.o.work)) return perror("mutate: mkdtemp"), 1;
     setenv("HEWN_SIM_THREADS", "1", 0); /* mutants run side by side instead */
     rc = read_reasons(&s) || read_kernels(&s) || run_originals(&s) || run_mutants(&s) ? 1
                                                                                       : report(&s);
     snprintf(command, sizeof command, "rm -rf '%s'", s.o.work);
     if (system(command)) perror(command);
+    if (s.o.report && fclose(s.o.report)) return perror("mutate: the report"), 1;
     return rc;
 }
