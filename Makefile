@@ -11,6 +11,13 @@ AR          ?= ar
 NM          ?= nm
 CUDA_HOME   ?= $(firstword $(wildcard /usr/local/cuda) $(CUDA_PATH))
 PTXAS       ?= $(firstword $(wildcard $(CUDA_HOME)/bin/ptxas) $(shell command -v ptxas 2>/dev/null))
+# A ptxas that does not run (it is not there, or made for another machine) counts as none.
+ifneq ($(PTXAS),)
+ifeq ($(shell $(PTXAS) --version 2>/dev/null | grep ptxas),)
+$(info $(PTXAS) does not run as ptxas, and counts as absent)
+override PTXAS :=
+endif
+endif
 PYTHON      ?= python3
 CLANG_TIDY  ?= clang-tidy
 CPPCHECK    ?= cppcheck

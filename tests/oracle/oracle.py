@@ -294,6 +294,19 @@ def read_names(path):
     return [(old, new) for old, new in rows]
 
 
+def show_difference(key, gone, come, options):
+    """The first few lines on either side, from shortly before they begin to differ."""
+    print("  " + key)
+    begin = 0
+    if gone and come:
+        begin = len(os.path.commonprefix([min(gone), min(come)])) - 40
+    for sign, lines in (("-", gone), ("+", come)):
+        for line, n in sorted(lines.items())[:3]:
+            start = max(0, begin)
+            print("    %s %s%s%s" % (sign, "%d times " % n if n > 1 else "", "… " if start else "",
+                                     line[start:start + options.width]))
+
+
 def compare_part(part, options):
     old_path, new_path = (pathlib.Path(d) / part for d in (options.old, options.new))
     if not old_path.exists() and not new_path.exists():
@@ -312,10 +325,7 @@ def compare_part(part, options):
         for key in keys[:options.show]:
             print("  %s: %s" % (title, key))
     for key in differ[:options.show]:
-        print("  " + key)
-        for sign, lines in (("-", old[key] - new[key]), ("+", new[key] - old[key])):
-            for line, n in sorted(lines.items())[:3]:
-                print("    %s %s%s" % (sign, "%d times " % n if n > 1 else "", line[:options.width]))
+        show_difference(key, old[key] - new[key], new[key] - old[key], options)
     return len(differ) + len(gone) + (0 if options.allow_new else len(come))
 
 
