@@ -55,12 +55,6 @@ check: all tests
 check-all: all tests
 	$(run_tests) all
 
-# tests/driver/nvcc/*.ptx, from the sources beside them. Any device of compute capability 9.0 or later.
-.PHONY: cuda-ptx
-cuda-ptx:
-	$(Q)for f in $(SRC)/tests/driver/nvcc/*.cu; do \
-	  $(CUDA_HOME)/bin/nvcc -arch=compute_90 -std=c++17 -ptx $$f -o $${f%.cu}.ptx || exit 1; done
-
 # Conformance vectors, recorded on a GPU: tests/golden/*.bin.
 golden: all $(test_bin)/golden
 	$(Q)$(test_bin)/golden --record $(SRC)/tests/golden

@@ -1,6 +1,6 @@
 /*
- * PTX that nvcc made from tests/driver/nvcc, run as it is through the driver API: each kernel against a
- * reference in C. `make cuda-ptx` makes the texts again where nvcc is found.
+ * PTX that nvcc made, tests/driver/nvcc/NAME.ptx, run as it is through the driver API: each kernel against a
+ * reference in C. The first line of a text says how it was made.
  */
 #include "lib/driver_table.h"
 
