@@ -1,17 +1,19 @@
 /*
- * The CUDA runtime calls that the programs of tests/others/others.md make, over the driver API: what lets a
- * program compiled by nvcc with `-cudart none` run on any libcuda.so.1. Device memory starts as bytes
- * 0x7f (huge or NaN as a number), so that an output nobody wrote shows.
+ * The CUDA runtime calls that the programs of others.md make, over the driver API. others.sh builds
+ * libcudart.so.13 from this file, so a program that is linked with the shared runtime records its
+ * launches, on any libcuda.so.1.
  */
-#include "cudart.h"
+#include "others/others_record.h"
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { POISON = 0x7f, RUNTIME_VERSION = 13000 };
+enum { RUNTIME_VERSION = 13000 };
 
 static cudaError_t last_error;
 
@@ -22,12 +24,29 @@ static cudaError_t result(CUresult rc)
     return (cudaError_t)rc;
 }
 
+static int synchronize(void)
+{
+    return (int)cuCtxSynchronize();
+}
+
+static int to_host(void *to, CUdeviceptr from, size_t bytes)
+{
+    return (int)cuMemcpyDtoH(to, from, bytes);
+}
+
+static int to_device(CUdeviceptr to, const void *from, size_t bytes)
+{
+    return (int)cuMemcpyHtoD(to, from, bytes);
+}
+
 static void start(void)
 {
+    static const struct record_calls calls = {synchronize, to_host, to_device};
     static bool started;
     CUcontext context;
     if (started) return;
     started = true;
+    record_through(&calls);
     if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context))
         fprintf(stderr, "cudart: the driver does not start\n");
 }
@@ -293,7 +312,7 @@ cudaError_t cudaMalloc(void **p, size_t bytes)
     start();
     cudaError_t rc = result(cuMemAlloc(&address, bytes ? bytes : 1));
     if (rc) return rc;
-    cuMemsetD8(address, POISON, bytes ? bytes : 1);
+    cuMemsetD8(address, RECORD_POISON, bytes ? bytes : 1);
     record_allocated(address, bytes ? bytes : 1);
     *p = (void *)(uintptr_t)address;
     return rc;

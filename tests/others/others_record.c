@@ -1,9 +1,5 @@
-/*
- * The record of a program that another project wrote: which buffers each launch changed, and a hash of
- * their contents. Two drivers that give the same lines gave the same results, bit for bit, whatever
- * addresses they handed out.
- */
-#include "cudart.h"
+/* The record of what each launch wrote: see the header. */
+#include "others_record.h"
 
 #include <inttypes.h>
 #include <stdint.h>
@@ -12,12 +8,13 @@
 #include <string.h>
 
 typedef struct buffer {
-    CUdeviceptr address;
+    hewn_cu_deviceptr address;
     size_t bytes;
     unsigned number;
     unsigned char *before;
 } buffer;
 
+static const struct record_calls *device;
 static buffer *buffers;
 static unsigned buffer_count, buffer_next, launch_next;
 
@@ -27,7 +24,12 @@ static const char *record_file(void)
     return name && name[0] ? name : NULL;
 }
 
-void record_allocated(CUdeviceptr address, size_t bytes)
+void record_through(const struct record_calls *calls)
+{
+    device = calls;
+}
+
+void record_allocated(hewn_cu_deviceptr address, size_t bytes)
 {
     buffer *grown = realloc(buffers, (buffer_count + 1) * sizeof *grown);
     if (!grown) return;
@@ -35,7 +37,7 @@ void record_allocated(CUdeviceptr address, size_t bytes)
     buffers[buffer_count++] = (buffer){.address = address, .bytes = bytes, .number = buffer_next++};
 }
 
-void record_freed(CUdeviceptr address)
+void record_freed(hewn_cu_deviceptr address)
 {
     for (unsigned i = 0; i < buffer_count; i++) {
         if (buffers[i].address != address) continue;
@@ -48,7 +50,7 @@ void record_freed(CUdeviceptr address)
 static unsigned char *contents(const buffer *b)
 {
     unsigned char *bytes = malloc(b->bytes);
-    if (bytes && cuMemcpyDtoH(bytes, b->address, b->bytes) != CUDA_SUCCESS) {
+    if (bytes && device->to_host(bytes, b->address, b->bytes) != 0) {
         free(bytes);
         bytes = NULL;
     }
@@ -58,7 +60,7 @@ static unsigned char *contents(const buffer *b)
 void record_before(void)
 {
     if (!record_file()) return;
-    cuCtxSynchronize();
+    device->synchronize();
     for (unsigned i = 0; i < buffer_count; i++) {
         free(buffers[i].before);
         buffers[i].before = contents(&buffers[i]);
@@ -95,7 +97,7 @@ static void force(const buffer *b, unsigned char *bytes)
 {
     FILE *f = contents_file("OTHERS_FORCE", b, "rb");
     if (!f) return;
-    if (fread(bytes, 1, b->bytes, f) == b->bytes) cuMemcpyHtoD(b->address, bytes, b->bytes);
+    if (fread(bytes, 1, b->bytes, f) == b->bytes) device->to_device(b->address, bytes, b->bytes);
     fclose(f);
 }
 
@@ -104,8 +106,8 @@ void record_after(void)
     const char *name = record_file();
     FILE *f = name ? fopen(name, "a") : NULL;
     if (!f) return;
-    CUresult rc = cuCtxSynchronize();
-    if (rc) fprintf(f, "%u failed: driver error %d\n", launch_next, (int)rc);
+    int rc = device->synchronize();
+    if (rc) fprintf(f, "%u failed: driver error %d\n", launch_next, rc);
     for (unsigned i = 0; !rc && i < buffer_count; i++) {
         const buffer *b = &buffers[i];
         unsigned char *now = contents(b);
