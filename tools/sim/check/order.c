@@ -30,8 +30,7 @@ void order_keep(struct order *o, bool done)
 
 void order_sampled(struct order *o, enum sampled_reason reason, const struct insn *in)
 {
-    report_sampled(o->check->report, reason,
-                   in ? ptx_file(o->kernel->module, in->src->pos) : NULL,
+    report_sampled(o->check->report, reason, in ? ptx_file(o->kernel->module, in->src->pos) : NULL,
                    in ? in->src->pos.line : 0);
 }
 

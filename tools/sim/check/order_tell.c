@@ -57,8 +57,7 @@ static struct finding *told_new(struct order *o, enum finding_kind kind, uint32_
 
 void tell_end(struct order *o)
 {
-    for (uint32_t i = 0; i < o->told_count; i++)
-        sim_report(o->group->launch, &o->told[i].finding);
+    for (uint32_t i = 0; i < o->told_count; i++) sim_report(o->group->launch, &o->told[i].finding);
     free(o->told);
     o->told = NULL;
     o->told_count = 0;

@@ -5,15 +5,12 @@
 
 static const struct {
     const char *track, *text;
-} op_texts[ASYNC_KINDS] = {[ASYNC_LOAD] = {"TMA", "load"},
-                           [ASYNC_STORE] = {"TMA", "store"},
-                           [ASYNC_CP_ASYNC] = {"TMA", "cp.async"},
-                           [ASYNC_REMOTE] = {"TMA", "remote"},
-                           [ASYNC_MMA] = {"MMA", "mma"},
-                           [ASYNC_TENSOR_COPY] = {"MMA", "copy"},
-                           [ASYNC_COMMIT] = {"MMA", "commit"},
-                           [ASYNC_TMEM_LOAD] = {"TMEM", "ld"},
-                           [ASYNC_TMEM_STORE] = {"TMEM", "st"}};
+} op_texts[ASYNC_KINDS] = {
+    [ASYNC_LOAD] = {"TMA", "load"},         [ASYNC_STORE] = {"TMA", "store"},
+    [ASYNC_CP_ASYNC] = {"TMA", "cp.async"}, [ASYNC_REMOTE] = {"TMA", "remote"},
+    [ASYNC_MMA] = {"MMA", "mma"},           [ASYNC_TENSOR_COPY] = {"MMA", "copy"},
+    [ASYNC_COMMIT] = {"MMA", "commit"},     [ASYNC_TMEM_LOAD] = {"TMEM", "ld"},
+    [ASYNC_TMEM_STORE] = {"TMEM", "st"}};
 
 const char *trace_op_text(enum async_kind kind)
 {

@@ -210,7 +210,7 @@ static void touch_tmem(struct sheet *s, struct flow *f, const struct event *e)
 
 struct worksheet {
     struct watcher watcher; /* first */
-    struct sheet sheet; /* of the groups that have ended */
+    struct sheet sheet;     /* of the groups that have ended */
     pthread_mutex_t lock;
 };
 
