@@ -236,7 +236,7 @@ static struct order_bar **bar_slot(struct order_bar **bars, uint32_t slots, uint
 
 struct order_bar *order_bar_at(const struct cta *cta, uint32_t offset)
 {
-    const struct order_cta *c = cta->order;
+    const struct order_cta *c = order_cta_of(cta);
     return c && c->bar_slots ? *bar_slot(c->bars, c->bar_slots, offset) : NULL;
 }
 
@@ -270,7 +270,7 @@ static struct order_bar *bar_make(struct order_cta *c, uint32_t offset)
 
 static void on_bar_init(struct order *o, struct order_warp *w, const struct event *e)
 {
-    struct order_cta *c = e->cta->order;
+    struct order_cta *c = order_cta_of(e->cta);
     struct order_bar *b = bar_make(c, e->key);
     if (!b) {
         order_exhausted(o, NULL);
@@ -738,7 +738,7 @@ static void on_strong_read(struct order *o, const struct event *e)
 
 void order_event(struct order *o, const struct event *e)
 {
-    struct order_warp *w = e->warp ? e->warp->order : NULL;
+    struct order_warp *w = e->warp ? order_warp_of(e->warp) : NULL;
     if (e->kind == EV_WARP_START && !o->exhausted) order_begin(o, e);
     if (!w || o->exhausted) return;
     switch (e->kind) {

@@ -237,10 +237,20 @@ void order_event(struct order *o, const struct event *e);
 /* Nothing comes any more: tells what there is to tell. */
 void order_end(struct order *o);
 
+/* What is kept of a warp and of a CTA; NULL before it is seen to start. */
+static inline struct order_warp *order_warp_of(const struct warp *w)
+{
+    return w->kept[SLOT_CHECK].at;
+}
+static inline struct order_cta *order_cta_of(const struct cta *c)
+{
+    return c->kept[SLOT_CHECK].at;
+}
+
 /* For those who look at barriers: what a warp knows, and the record of an mbarrier (NULL: none yet). */
 static inline const struct stamp *order_known(const struct warp *w)
 {
-    return &w->order->now;
+    return &order_warp_of(w)->now;
 }
 struct order_bar *order_bar_at(const struct cta *cta, uint32_t offset);
 

@@ -297,7 +297,7 @@ static void check_clobber(const struct actor *a, const struct order_cta *c, uint
 static void touch_shared(struct actor *a, struct touch *t, struct cta *cta, uint64_t at,
                          uint64_t bytes)
 {
-    struct order_cta *c = cta->order;
+    struct order_cta *c = order_cta_of(cta);
     if (!c || at >= cta->shared_bytes) return;
     if (bytes > cta->shared_bytes - at) bytes = cta->shared_bytes - at;
     a->cta = c;
@@ -489,7 +489,7 @@ static void tell_sums(const struct actor *a, const struct order_cta *c)
 
 static void access_tensor(struct actor *a)
 {
-    struct order_cta *c = a->e->cta->order;
+    struct order_cta *c = order_cta_of(a->e->cta);
     struct touch *t;
     if (!c || !tensor_ready(a->o, c)) return;
     a->place = PLACE_TENSOR;
@@ -502,7 +502,7 @@ static void access_tensor(struct actor *a)
 
 void order_tmem_alloc(struct order *o, const struct event *e)
 {
-    struct order_cta *c = e->cta->order;
+    struct order_cta *c = order_cta_of(e->cta);
     if (!c || !tensor_ready(o, c)) return;
     memset(c->tensor + e->address * TENSOR_ROW, 0, e->size * TENSOR_ROW * sizeof *c->tensor);
     o->touch.self = 0;
@@ -510,8 +510,8 @@ void order_tmem_alloc(struct order *o, const struct event *e)
 
 void order_tmem_dealloc(struct order *o, const struct event *e)
 {
-    struct order_cta *c = e->cta->order;
-    struct order_warp *w = e->warp->order;
+    struct order_cta *c = order_cta_of(e->cta);
+    struct order_warp *w = order_warp_of(e->warp);
     struct actor a = {.o = o, .w = w, .e = e, .place = PLACE_TENSOR, .gives_back = true};
     struct touch *t;
     if (!c || !w || !tensor_ready(o, c)) return;
@@ -544,7 +544,7 @@ static void access_memory(struct actor *a)
 
 void order_access(struct order *o, const struct event *e)
 {
-    struct actor a = {.o = o, .w = e->warp->order, .e = e};
+    struct actor a = {.o = o, .w = order_warp_of(e->warp), .e = e};
     if (!e->in || !e->lanes) return;
     if (!e->tensor && e->space != SPACE_SHARED && e->space != SPACE_GLOBAL) return;
     a.strong = e->strong || order_insn(o, e->in)->strong;

@@ -99,7 +99,8 @@ void order_flags(struct order *o, struct order_warp *w, const struct event *e)
     if (e->space == SPACE_GLOBAL && (d->acquire || d->release)) w->cta->cluster->talks = true;
     for (uint32_t m = e->addresses ? e->lanes : 1; m; m &= m - 1) {
         uint64_t address = e->addresses ? e->addresses[first_lane(m)] : e->address;
-        const struct order_cta *cta = e->space == SPACE_SHARED && e->cta ? e->cta->order : NULL;
+        const struct order_cta *cta =
+            e->space == SPACE_SHARED && e->cta ? order_cta_of(e->cta) : NULL;
         if (cta) address &= SHARED_OFFSET_MASK;
         if (e->access & ACCESS_READ) flag_read(o, w, cta, address, e->in);
         if (e->access & ACCESS_WRITE) flag_write(o, w, cta, address, e->in);

@@ -155,7 +155,7 @@ static struct order_cta *cta_begin(struct order_cluster *c, struct cta *cta)
     }
     (*at)->cta = cta;
     (*at)->cluster = c;
-    cta->order = *at;
+    cta->kept[SLOT_CHECK].at = *at;
     return *at;
 }
 
@@ -177,7 +177,7 @@ void order_begin(struct order *o, const struct event *e)
     if (!self) return;
     order_component(w, self)->number = 1;
     order_keep(o, stamp_raise_generic(&w->now, self, 1));
-    e->warp->order = w;
+    e->warp->kept[SLOT_CHECK].at = w;
 }
 
 void order_clusters_end(struct order *o)
@@ -255,7 +255,7 @@ static void exit_arrivals(const struct order_cta *own)
  * they happen to be over. */
 void order_exit(struct order *o, const struct cta *cta)
 {
-    const struct order_cta *own = cta->order;
+    const struct order_cta *own = order_cta_of(cta);
     const struct order_cluster *c = own ? own->cluster : NULL;
     if (own) {
         exit_commits(own);

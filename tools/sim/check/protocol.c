@@ -281,9 +281,9 @@ void protocol_stuck(struct order *o)
         for (uint32_t r = 0; r < c->cta_count; r++) {
             for (uint32_t n = 0; n < c->ctas[r]->warp_count; n++) {
                 const struct warp *w = &c->ctas[r]->warps[n];
-                for (uint32_t j = 0; w->order && j < w->frag_count; j++) {
-                    if (w->frags[j].wait.kind == WAIT_MBAR)
-                        check_sleeper(o, w->order, &w->frags[j]);
+                struct order_warp *known = order_warp_of(w);
+                for (uint32_t j = 0; known && j < w->frag_count; j++) {
+                    if (w->frags[j].wait.kind == WAIT_MBAR) check_sleeper(o, known, &w->frags[j]);
                 }
             }
         }

@@ -97,9 +97,14 @@ struct async_op;
 struct async_heap;
 struct launch;
 struct machine_hooks;
-struct order_warp; /* order.h: the checker's records */
-struct order_cta;
 struct watcher; /* event.h */
+
+/* What observers keep with a warp or a CTA, each in a slot of its own that nobody else looks at. */
+enum observer_slot { SLOT_CHECK, SLOT_TRACE, OBSERVER_SLOTS };
+union kept {
+    void *at;
+    uint32_t number;
+};
 
 enum { MEM_HINTS = 4 };
 
@@ -124,8 +129,7 @@ struct warp {
     uint32_t cluster_arrived; /* lanes that arrived in the cluster barrier's current phase */
     uint32_t cluster_armed;   /* lanes that arrived and have not waited yet */
     const struct insn *last_barrier; /* the barrier instruction it last passed, for reports */
-    struct order_warp *order; /* set and read by the checker alone, as is cta.order */
-    uint32_t record; /* its number in the timeline's record, while one is made */
+    union kept kept[OBSERVER_SLOTS]; /* zero when it starts */
 };
 #define NO_SLOT UINT32_MAX
 
@@ -176,8 +180,7 @@ struct cta {
     struct tmem_pair tmem_pair;
     uint32_t cta_group;     /* cta_group of the first tcgen05 instruction, 0 none yet */
     uint64_t in_flight;     /* async operations that still touch this CTA's memory or barriers */
-    struct order_cta *order;
-    uint32_t record;        /* as a warp's */
+    union kept kept[OBSERVER_SLOTS]; /* zero in fresh memory; stays for the next CTA there */
 };
 
 struct cluster {

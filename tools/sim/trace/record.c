@@ -57,6 +57,16 @@ static void start_cta(struct record *r, const struct cta *c)
 }
 
 /* How often it fell asleep before an instruction is the schedule's affair. */
+/* Places in the record. */
+static uint32_t warp_index(const struct warp *w)
+{
+    return w->kept[SLOT_TRACE].number;
+}
+static uint32_t cta_index(const struct cta *c)
+{
+    return c->kept[SLOT_TRACE].number;
+}
+
 static uint64_t progress(const struct warp *w)
 {
     return w->steps - w->blocked_steps;
@@ -69,17 +79,17 @@ static void start_warp(struct record *r, struct warp *w)
     if (w->id == 0) start_cta(r, w->cta);
     at = ADD(r, warp);
     if (r->exhausted) return;
-    w->cta->record = (uint32_t)r->cta_count - 1;
-    w->record = (uint32_t)at;
-    r->ctas[w->cta->record].warp_count++;
+    w->cta->kept[SLOT_TRACE].number = (uint32_t)r->cta_count - 1;
+    w->kept[SLOT_TRACE].number = (uint32_t)at;
+    r->ctas[cta_index(w->cta)].warp_count++;
     t = &r->warps[at];
-    *t = (struct trace_warp){.cta = (int32_t)w->cta->record, .id = w->id, .steps = progress(w)};
+    *t = (struct trace_warp){.cta = (int32_t)cta_index(w->cta), .id = w->id, .steps = progress(w)};
     for (int q = 0; q < QUEUES; q++) t->first_op[q] = t->last_op[q] = TRACE_NONE;
 }
 
 static void add_item(struct record *r, const struct event *e, struct trace_item item)
 {
-    struct trace_warp *t = &r->warps[e->warp->record];
+    struct trace_warp *t = &r->warps[warp_index(e->warp)];
     size_t capacity = t->item_capacity;
     if (++r->item_count > RECORD_ITEMS) r->exhausted = true;
     if (r->exhausted || !room(r, (void **)&t->items, t->item_count, &capacity, sizeof item)) return;
@@ -95,11 +105,11 @@ static void add_item(struct record *r, const struct event *e, struct trace_item 
 static int32_t new_barrier(struct record *r, const struct cta *c, enum barrier_kind kind,
                            uint32_t key)
 {
-    struct trace_cta *owner = &r->ctas[c->record];
+    struct trace_cta *owner = &r->ctas[cta_index(c)];
     int32_t at = ADD(r, barrier);
     if (at == TRACE_NONE) return at;
     r->barriers[at] = (struct trace_barrier){.kind = (uint8_t)kind,
-                                             .cta = (int32_t)c->record,
+                                             .cta = (int32_t)cta_index(c),
                                              .key = key,
                                              .next = owner->barriers,
                                              .first = TRACE_NONE,
@@ -112,7 +122,7 @@ static int32_t new_barrier(struct record *r, const struct cta *c, enum barrier_k
 static int32_t find_barrier(struct record *r, const struct cta *c, enum barrier_kind kind,
                             uint32_t key)
 {
-    for (int32_t at = r->ctas[c->record].barriers; at != TRACE_NONE; at = r->barriers[at].next) {
+    for (int32_t at = r->ctas[cta_index(c)].barriers; at != TRACE_NONE; at = r->barriers[at].next) {
         if (r->barriers[at].kind == kind && r->barriers[at].key == key) return at;
     }
     return new_barrier(r, c, kind, key);
@@ -177,13 +187,13 @@ int queue_of_op(const struct trace_op *op)
 
 static void issue(struct record *r, const struct event *e)
 {
-    struct trace_warp *t = &r->warps[e->warp->record];
+    struct trace_warp *t = &r->warps[warp_index(e->warp)];
     int32_t at = ADD(r, op);
     int queue;
     if (at == TRACE_NONE) return;
     r->ops[at] = (struct trace_op){.kind = (uint8_t)async_kind_of(e->in),
                                    .lane = (uint16_t)first_lane(e->lanes),
-                                   .warp = (int32_t)e->warp->record,
+                                   .warp = (int32_t)warp_index(e->warp),
                                    .signals = TRACE_NONE,
                                    .next = TRACE_NONE,
                                    .cost = e->cost ? *e->cost : (struct async_cost){0},
@@ -235,7 +245,7 @@ static void signal_phase(struct record *r, const struct event *e, int32_t phase)
 
 static void group_commit(struct record *r, const struct event *e)
 {
-    struct trace_warp *t = &r->warps[e->warp->record];
+    struct trace_warp *t = &r->warps[warp_index(e->warp)];
     t->ends[e->key][t->groups[e->key]++ % GROUP_ENDS] = t->op_count[e->key];
 }
 
@@ -250,7 +260,7 @@ static void drain(struct record *r, const struct event *e, int queue, int32_t up
 
 static void group_wait(struct record *r, const struct event *e)
 {
-    const struct trace_warp *t = &r->warps[e->warp->record];
+    const struct trace_warp *t = &r->warps[warp_index(e->warp)];
     uint64_t groups = t->groups[e->key];
     uint32_t upto = 0;
     /* Further back than the ends kept: long over. */
@@ -307,7 +317,7 @@ static void on_event(struct observer *o, const struct event *e)
     case EV_GROUP_WAIT: group_wait(r, e); break;
     case EV_TMEM_WAIT: {
         int queue = e->value ? QUEUE_TMEM_STORE : QUEUE_TMEM_LOAD;
-        drain(r, e, queue, (int32_t)r->warps[e->warp->record].op_count[queue]);
+        drain(r, e, queue, (int32_t)r->warps[warp_index(e->warp)].op_count[queue]);
         break;
     }
     default: break;
