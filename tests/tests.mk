@@ -27,7 +27,9 @@ $(test_parts): $(call test_object,$(test_shared)) $(SRC)/tests/tests.mk
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $(filter %.o,$^)
 
-$(addprefix $(test_bin)/,$(sim_tests)): $(sim_obj)
+$(addprefix $(test_bin)/,$(filter-out sim_bare,$(sim_tests))): $(sim_obj)
+# Without observers and driver.
+$(test_bin)/sim_bare: $(foreach room,ptx decode machine async ops,$(filter $(O)/tools/sim/$(room)/%,$(sim_obj)))
 $(addprefix $(test_bin)/,host bench): $(call test_object,$(replaces_malloc))
 $(test_bin)/bench_test: $(addprefix $(O)/tests/bench/,bench_plot.o bench_report.o)
 $(addprefix $(test_bin)/,npy safetensors): $(addprefix $(O)/tools/hewn/,safetensors.o npy.o)
