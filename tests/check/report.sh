@@ -6,14 +6,14 @@ work=$BUILD/tests/report
 rm -rf "$work"
 mkdir -p "$work"
 hewn=$BUILD/hewn out=$work/out report=$work/report.json
-zoo=$SRC/tests/zoo schema=$SRC/tests/check/report.schema.json words=$SRC/tools/sim/check/report.h
+zoo=$SRC/tests/zoo schema=$SRC/tests/check/report.schema.json words=$SRC/tools/sim/machine/finding.h
 unset HEWN_SIM_QUIET HEWN_SIM_GPU HEWN_SIM_SUPPRESS
 export HEWN_LIBCUDA="$SIM" # also where a GPU answers
 
 # equal NAME FILE FILE: the same lines in both
 equal() { if diff "$2" "$3" >"$work/diff"; then ok; else fail "$1" "$(cat "$work/diff")"; fi; }
 
-# ---- every word of report.h: in the schema; those that are said: in the zoo ----
+# ---- every word of finding.h: in the schema; those that are said: in the zoo ----
 listed() { sed -n "s/^ *X([A-Z_]*, \"\([a-z-]*\)\"$1.*/\1/p" "$words" | sort; }
 in_schema() { # NAME: the words of that enum
     awk -v name="\"$1\": { \"enum\"" 'index($0, name) { on = 1; next } on && /\]/ { exit } on' "$schema" |
@@ -24,9 +24,9 @@ listed ')' >"$work/causes"
 sed -n 's/^static const char \*const severity_texts\[\] = {\(.*\)};/\1/p' "$SRC/tools/sim/check/report.c" |
     tr -d '" ' | tr ',' '\n' | sort >"$work/severity"
 for list in kinds causes severity; do
-    if [ -s "$work/$list" ]; then ok; else fail "report.h: no $list read"; fi
+    if [ -s "$work/$list" ]; then ok; else fail "finding.h: no $list read"; fi
     in_schema "$(echo $list | sed 's/s$//')" >"$work/$list.schema"
-    equal "$list: report.h (<) and the schema (>) differ" "$work/$list" "$work/$list.schema"
+    equal "$list: finding.h (<) and the schema (>) differ" "$work/$list" "$work/$list.schema"
 done
 
 # Kinds that nothing emits are those that README calls reserved; all others have a case of the zoo.
