@@ -8,6 +8,8 @@
 
 #include "machine/machine.h"
 
+struct async_op;
+
 /* Does stage `op->stage` of the operation. Returns true when the operation is over; false to be
  * called again, with the stage counted up, for the next one (a bulk store: 0 reads its source, 1
  * writes). Once stage 0 is done the sources count as read (`.read` waits). */

@@ -1,5 +1,5 @@
 /*
- * Order between lanes of one warp (lanes.h). PTX ISA "bar.warp.sync": participating threads' accesses are
+ * Order between lanes of one warp (order_lanes.h). PTX ISA "bar.warp.sync": participating threads' accesses are
  * ordered; "Async Proxy": the writer's fence comes before the barrier. Other warps learn of a lane's accesses
  * from its own arrivals or from a lane that it has met. An arrival at an mbarrier counts as a handover of
  * all that its lanes did (hides, never invents), and so do lists that are full.

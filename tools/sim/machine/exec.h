@@ -1,6 +1,6 @@
 /*
- * What the executor, the scheduler, CTA set-up, barriers and the deadlock report share; nobody else
- * includes this.
+ * The machine's inside: fragments, scheduling, residency, barriers. For its own files, the handlers that
+ * reshape fragments or arrive at barriers, and those who explain a deadlock or time a launch.
  */
 #ifndef SIM_EXEC_H
 #define SIM_EXEC_H

@@ -93,7 +93,6 @@ struct frag {
 struct call_stack; /* calls.h */
 struct warp_async; /* async.h: commit groups, tensor pipes, in-flight registers */
 struct mbar_table; /* mbar.h */
-struct async_op;
 struct async_heap;
 struct launch;
 struct machine_hooks;
