@@ -84,13 +84,15 @@ static bool fills(const struct kernel *k, const struct insn *in)
 {
     const struct insn *end = k->insns + k->insn_count;
     for (in++; in < end; in++) {
-        if (insn_starts(in, "cp.async") || insn_starts(in, "mbarrier.arrive.expect_tx") ||
+        if (insn_starts(in, "cp.async") || insn_starts(in, "cp.reduce.async") ||
+            insn_starts(in, "mbarrier.arrive.expect_tx") ||
+            insn_starts(in, "mbarrier.arrive_drop.expect_tx") ||
             insn_starts(in, "mbarrier.expect_tx")) {
             return true;
         }
         if (insn_starts(in, "mbarrier.arrive") || insn_starts(in, "tcgen05.") ||
-            insn_starts(in, "wgmma.") || insn_starts(in, "ld") || insn_starts(in, "exit") ||
-            insn_starts(in, "ret")) {
+            insn_starts(in, "wgmma.") || insn_starts(in, "ld") ||
+            insn_starts(in, "wmma.load") || insn_starts(in, "exit") || insn_starts(in, "ret")) {
             return false;
         }
     }

@@ -318,7 +318,9 @@ static void tell_fresh(const struct actor *a, const struct touch *t)
     char object[96], message[320];
     if (a->o->level < 2 || !t->unwritten || e->access != ACCESS_READ) return;
     if (e->token ? a->class != CLASS_BULK || insn_has_mod(e->in, "tensor")
-                 : strncmp(e->in->row->name, "ld", 2) != 0 || e->proxy != PROXY_GENERIC)
+                 : (strncmp(e->in->row->name, "ld", 2) != 0 &&
+                    strncmp(e->in->row->name, "wmma.load", 9) != 0) ||
+                       e->proxy != PROXY_GENERIC)
         return;
     (void)name_shared(a->o->kernel, (uint32_t)a->at, object, sizeof object);
     (void)snprintf(

@@ -369,7 +369,8 @@ static void on_sync(struct lane_record *r, uint32_t lanes)
 static bool releases(const struct insn *in)
 {
     const char *name = in->row->name;
-    return strncmp(name, "cp.async.bulk", 13) != 0 && strncmp(name, "tcgen05.mma", 11) != 0;
+    return strncmp(name, "cp.async.bulk", 13) != 0 && strncmp(name, "cp.reduce.async", 15) != 0 &&
+           strncmp(name, "tcgen05.mma", 11) != 0;
 }
 
 /* fence.proxy.async.global is no matter of shared memory. */
