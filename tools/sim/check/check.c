@@ -111,6 +111,8 @@ static void note_chance(const struct check *c, const struct launch *l)
         bool chance = reads_chance(in->src);
         for (size_t n = 0; n < sizeof names / sizeof *names; n++)
             chance |= insn_starts(in, names[n]);
+        (void)same_answer(chance, in->is.chance);
+        (void)same_answer(columns, shared && in->is.class == INSN_TMEM_ALLOC);
         if (!chance && !columns) continue;
         report_sampled(c->report, chance ? SAMPLED_CHANCE : SAMPLED_COLUMNS,
                        ptx_file(l->kernel->module, in->src->pos), in->src->pos.line);

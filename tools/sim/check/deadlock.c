@@ -74,9 +74,32 @@ static bool in_loop(const struct kernel *k, const struct insn *in)
 {
     uint32_t pc = (uint32_t)(in - k->insns);
     for (uint32_t i = pc; i < k->insn_count; i++) {
-        if (strcmp(k->insns[i].row->name, "bra") == 0 && k->insns[i].target <= pc) return true;
+        if (same_answer(strcmp(k->insns[i].row->name, "bra") == 0,
+                        k->insns[i].is.control == CONTROL_BRANCH) &&
+            k->insns[i].target <= pc)
+            return true;
     }
     return false;
+}
+
+static bool starts_copies(const struct insn *in)
+{
+    return in->is.engine == ENGINE_CP_ASYNC || in->is.engine == ENGINE_BULK ||
+           in->is.signals == SIGNALS_EXPECT || in->is.signals == SIGNALS_EXPECT_ARRIVAL;
+}
+
+/* What the other side of a ring does next: takes what was copied, or is done with it. */
+static bool uses_data(const struct insn *in)
+{
+    switch (in->is.engine) {
+    case ENGINE_WGMMA:
+    case ENGINE_TENSOR:
+    case ENGINE_TMEM: return true;
+    case ENGINE_THREAD: break;
+    default: return false;
+    }
+    return in->is.class == INSN_LOAD || in->is.signals == SIGNALS_ARRIVAL ||
+           in->is.control == CONTROL_EXIT || in->is.control == CONTROL_RETURN;
 }
 
 /* Whether the code after the wait starts copies: the filling side of a ring. */
@@ -84,6 +107,18 @@ static bool fills(const struct kernel *k, const struct insn *in)
 {
     const struct insn *end = k->insns + k->insn_count;
     for (in++; in < end; in++) {
+        (void)same_answer(
+            insn_starts(in, "cp.async") || insn_starts(in, "cp.reduce.async") ||
+                insn_starts(in, "mbarrier.arrive.expect_tx") ||
+                insn_starts(in, "mbarrier.arrive_drop.expect_tx") ||
+                insn_starts(in, "mbarrier.expect_tx"),
+            starts_copies(in));
+        (void)same_answer(
+            insn_starts(in, "mbarrier.arrive") || insn_starts(in, "tcgen05.") ||
+                insn_starts(in, "wgmma.") || insn_starts(in, "ld") ||
+                insn_starts(in, "wmma.load") || insn_starts(in, "exit") ||
+                insn_starts(in, "ret"),
+            uses_data(in) || in->is.signals == SIGNALS_EXPECT_ARRIVAL);
         if (insn_starts(in, "cp.async") || insn_starts(in, "cp.reduce.async") ||
             insn_starts(in, "mbarrier.arrive.expect_tx") ||
             insn_starts(in, "mbarrier.arrive_drop.expect_tx") ||

@@ -61,6 +61,24 @@ static enum order_class classify(const struct insn *in)
     return strncmp(name, "cp.async", 8) == 0 ? CLASS_CP_ASYNC : CLASS_OTHER;
 }
 
+static enum order_class class_of(const struct insn *in)
+{
+    switch ((enum insn_class)in->is.class) {
+    case INSN_MMA: return in->is.engine == ENGINE_WGMMA ? CLASS_WGMMA : CLASS_MMA;
+    case INSN_TENSOR_COPY: return CLASS_MMA;
+    case INSN_COMMIT: return in->is.engine == ENGINE_TENSOR ? CLASS_COMMIT : CLASS_CP_ARRIVE;
+    case INSN_TMEM_LOAD: return CLASS_TMEM_LD;
+    case INSN_TMEM_STORE: return CLASS_TMEM_ST;
+    case INSN_REMOTE_STORE: return CLASS_REMOTE_STORE;
+    case INSN_CANCEL: return CLASS_COPY;
+    case INSN_COPY:
+    case INSN_COPY_RED:
+        if (in->is.engine == ENGINE_CP_ASYNC) return CLASS_CP_ASYNC;
+        return in->is.signals == SIGNALS_BYTES ? CLASS_COPY : CLASS_BULK;
+    default: return CLASS_OTHER;
+    }
+}
+
 /* Accesses that do not race with their like: strong ones, atomics, reductions of copies. */
 static bool strong(const struct insn *in)
 {
@@ -81,6 +99,16 @@ static struct order_insn describe(const struct insn *in)
     d.release = both || insn_has_mod(in, "release");
     d.relaxed = insn_has_mod(in, "relaxed");
     d.strong = strong(in);
+    /* Groups and hints of copies are no operations, whatever their names begin with. */
+    if (class_of(in) == CLASS_OTHER)
+        (void)same_answer(in->is.engine == ENGINE_CP_ASYNC || in->is.engine == ENGINE_BULK,
+                          d.class != CLASS_OTHER);
+    else
+        (void)same_answer(d.class, class_of(in));
+    (void)same_answer(d.acquire, in->is.acquire);
+    (void)same_answer(d.release, in->is.release);
+    (void)same_answer(d.relaxed, in->is.relaxed);
+    (void)same_answer(d.strong, in->is.strong);
     return d;
 }
 
@@ -633,6 +661,9 @@ static void on_group_wait(struct order *o, struct order_warp *w, const struct ev
     uint32_t id = w->chain[chain];
     if (!g || !id) return;
     end = groups_end(g, e->key == COMMIT_WGMMA ? 1 : e->lanes, e->value);
+    (void)same_answer(strcmp(e->in->row->name, "cp.async.wait_all") == 0,
+                      e->in->is.waits == WAITS_ISSUED);
+    (void)same_answer(insn_has_mod(e->in, "read"), e->in->is.sources);
     if (strcmp(e->in->row->name, "cp.async.wait_all") == 0) end = order_component(w, id)->number;
     if (e->key == COMMIT_CP_ASYNC) {
         order_keep(o, stamp_raise_generic(&w->now, id, end)); /* generic proxy: not bridged */
@@ -729,6 +760,8 @@ static void on_tmem_wait(struct order_warp *w, const struct event *e)
 static void on_strong_read(struct order *o, const struct event *e)
 {
     struct order_insn *d = &o->insns[e->in - o->kernel->insns];
+    (void)same_answer(!e->token && insn_starts(e->in, "red"),
+                      !e->token && e->in->is.class == INSN_RED);
     if (d->sampled || e->token || !(e->access & ACCESS_READ) || insn_starts(e->in, "red")) return;
     d->sampled = true;
     order_sampled(o, SAMPLED_READ, e->in);

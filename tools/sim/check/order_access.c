@@ -56,7 +56,8 @@ static enum finding_kind kind_of(const struct touch *t, const struct actor *a,
 {
     const bool issued = knows_issue(a->w, p, prior);
     if (a->e->proxy == PROXY_TENSORMAP ||
-        strncmp(a->e->in->row->name, "tensormap.", strlen("tensormap.")) == 0)
+        same_answer(strncmp(a->e->in->row->name, "tensormap.", strlen("tensormap.")) == 0,
+                    a->e->in->is.class == INSN_TENSORMAP))
         return FIND_TENSORMAP_PROXY;
     if (p->kind == COMPONENT_WGMMA && issued) return FIND_WGMMA_WAIT;
     if (p->kind == COMPONENT_WARP || p->kind == COMPONENT_REMOTE_STORE)
@@ -317,6 +318,12 @@ static void tell_fresh(const struct actor *a, const struct touch *t)
     const struct event *e = a->e;
     char object[96], message[320];
     if (a->o->level < 2 || !t->unwritten || e->access != ACCESS_READ) return;
+    if (e->token)
+        (void)same_answer(insn_has_mod(e->in, "tensor"), e->in->is.shape == SHAPE_BOX);
+    else
+        (void)same_answer(strncmp(e->in->row->name, "ld", 2) == 0 ||
+                              strncmp(e->in->row->name, "wmma.load", 9) == 0,
+                          e->in->is.class == INSN_LOAD);
     if (e->token ? a->class != CLASS_BULK || insn_has_mod(e->in, "tensor")
                  : (strncmp(e->in->row->name, "ld", 2) != 0 &&
                     strncmp(e->in->row->name, "wmma.load", 9) != 0) ||
@@ -461,7 +468,9 @@ static bool sum_as_operand(const struct actor *a, const struct order_cta *c, uin
     for (uint32_t rest = a->e->key; rest; rest &= rest - 1) {
         const epoch e = c->tensor[(size_t)column * TENSOR_ROW + first_lane(rest)].write;
         const struct insn *in = insn_of(a, e);
-        if (!in || strncmp(in->row->name, "tcgen05.mma", 11) != 0) return false;
+        if (!in ||
+            !same_answer(strncmp(in->row->name, "tcgen05.mma", 11) == 0, in->is.class == INSN_MMA))
+            return false;
     }
     return a->e->key != 0;
 }
@@ -470,6 +479,9 @@ static void tell_sums(const struct actor *a, const struct order_cta *c)
 {
     const uint32_t first = (uint32_t)a->e->address & 0xFFFFU;
     char object[96], message[400];
+    (void)same_answer(strncmp(a->e->in->row->name, "tcgen05.mma", 11) == 0,
+                      a->e->in->is.class == INSN_MMA);
+    (void)same_answer(insn_has_mod(a->e->in, "kind::tf32"), a->e->in->is.cells);
     if (a->e->access != ACCESS_READ || strncmp(a->e->in->row->name, "tcgen05.mma", 11) != 0 ||
         insn_has_mod(a->e->in, "kind::tf32"))
         return;

@@ -270,7 +270,10 @@ static void read_range(struct lanes *l, struct lane_record *r, const struct even
             r->spans[i] = 0;
         }
     }
-    if (strncmp(e->in->row->name, "cp.", 3) != 0 || r->holds == HOLDS) return;
+    if (!same_answer(strncmp(e->in->row->name, "cp.", 3) == 0,
+                     e->in->is.class == INSN_COPY || e->in->is.class == INSN_COPY_RED) ||
+        r->holds == HOLDS)
+        return;
     r->hold[r->holds++] =
         (struct hold){.token = e->token, .low = low, .high = high, .lane = lane, .in = e->in};
 }
@@ -369,8 +372,10 @@ static void on_sync(struct lane_record *r, uint32_t lanes)
 static bool releases(const struct insn *in)
 {
     const char *name = in->row->name;
-    return strncmp(name, "cp.async.bulk", 13) != 0 && strncmp(name, "cp.reduce.async", 15) != 0 &&
-           strncmp(name, "tcgen05.mma", 11) != 0;
+    bool named = strncmp(name, "cp.async.bulk", 13) != 0 &&
+                 strncmp(name, "cp.reduce.async", 15) != 0 && strncmp(name, "tcgen05.mma", 11) != 0;
+    return same_answer(named, in->is.engine != ENGINE_BULK &&
+                                  (in->is.engine != ENGINE_TENSOR || in->is.class != INSN_MMA));
 }
 
 /* fence.proxy.async.global is no matter of shared memory. */

@@ -79,6 +79,17 @@ static void on_issue(struct pending_table *c, const struct event *e)
     struct warp_record *r;
     struct pending *p;
     /* Remote stores belong to whoever receives them. */
+    if (e->warp && e->in) {
+        (void)same_answer(insn_starts(e->in, "st.async") || insn_starts(e->in, "red.async"),
+                          e->in->is.class == INSN_REMOTE_STORE);
+        (void)same_answer(insn_starts(e->in, "tcgen05.commit"),
+                          e->in->is.class == INSN_COMMIT && e->in->is.engine == ENGINE_TENSOR);
+        (void)same_answer(insn_starts(e->in, "tcgen05.mma") || insn_starts(e->in, "tcgen05.cp") ||
+                              insn_starts(e->in, "tcgen05.shift"),
+                          e->in->is.engine == ENGINE_TENSOR && e->in->is.class != INSN_COMMIT);
+        (void)same_answer(insn_has_mod(e->in, "bulk_group"),
+                          e->in->is.engine == ENGINE_BULK && e->in->is.signals == SIGNALS_NOTHING);
+    }
     if (!e->warp || !e->in || insn_starts(e->in, "st.async") || insn_starts(e->in, "red.async"))
         return;
     r = record_of(c, e->warp);
@@ -110,6 +121,7 @@ static void on_issue(struct pending_table *c, const struct event *e)
 static void on_bar(struct pending_table *c, const struct event *e)
 {
     struct warp_record *r;
+    (void)same_answer(insn_has_mod(e->in, "global"), e->in->is.moves == MOVES_IN);
     if (!e->warp || e->cta == e->warp->cta || !insn_has_mod(e->in, "global")) return;
     r = record_of(c, e->warp);
     for (struct pending **at = &r->list; *at; at = &(*at)->next) {
@@ -188,6 +200,9 @@ static void on_barrier(struct pending_table *c, const struct event *e)
     struct arrived *a;
     if (c->group->launch->check_level < 2 || !e->cta || !(a = arrived_at(c, e->cta, e->key)))
         return;
+    if (e->kind == EV_MBAR_ARRIVE && e->token && e->in)
+        (void)same_answer(insn_starts(e->in, "tcgen05.commit"),
+                          e->in->is.class == INSN_COMMIT && e->in->is.engine == ENGINE_TENSOR);
     if (e->kind == EV_MBAR_ARRIVE && e->token && e->in && insn_starts(e->in, "tcgen05.commit")) {
         a->in = e->in;
         a->by = e->warp;

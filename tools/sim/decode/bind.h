@@ -55,6 +55,8 @@ struct decode {
 /* Matches `count` modifiers to the row's pattern and fills dc->mod. */
 bool match_mods(struct decoder *dc, const char *pattern, const char *const *mods, uint32_t count);
 bool mods_pattern_valid(const char *pattern, char *why, size_t size);
+/* The row's traits, with what modifiers and operands add. */
+void resolve_traits(const struct decoder *dc, struct insn *out);
 
 /* ---- bind_args.c ---- */
 

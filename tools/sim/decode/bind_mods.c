@@ -130,6 +130,70 @@ enum ptx_type mod_type(const struct decoder *dc, uint32_t index)
     return ptx_type_named(dc->mod[index], strlen(dc->mod[index]));
 }
 
+/* ---- traits ---- */
+
+static bool has_mod(const struct ptx_insn *src, const char *mod)
+{
+    for (uint32_t i = 0; i < src->mod_count; i++)
+        if (!strcmp(src->mods[i], mod)) return true;
+    return false;
+}
+
+/* Atomics without a qualifier are relaxed (PTX ISA "atom"), volatile accesses too ("volatile"). */
+static bool written_strong(const struct ptx_insn *src)
+{
+    static const char *const mods[] = {"volatile", "relaxed", "acquire",
+                                       "release",  "acq_rel", "mmio"};
+
+    for (size_t i = 0; i < sizeof mods / sizeof mods[0]; i++)
+        if (has_mod(src, mods[i])) return true;
+    return false;
+}
+
+static bool reads_chance(const struct ptx_insn *src)
+{
+    for (uint32_t i = 0; i < src->operand_count; i++) {
+        const struct operand *op = &src->operands[i];
+
+        if (op->kind == OPD_SREG &&
+            (op->reg == SR_SMID || (op->reg >= SR_CLOCK && op->reg <= SR_GLOBALTIMER_HI)))
+            return true;
+    }
+    return false;
+}
+
+/* The argument of the first predicate that is read. No pattern with pairs asks. */
+static uint8_t predicate_argument(const char *pattern)
+{
+    uint8_t arg = 0;
+
+    for (const char *p = pattern; *p; p += *p == ' ', arg++) {
+        size_t length = strcspn(p, " ");
+
+        if (length == 1 && *p == 'p') return arg;
+        p += length;
+    }
+    return 0;
+}
+
+void resolve_traits(const struct decoder *dc, struct insn *out)
+{
+    const struct ptx_insn *src = dc->src;
+    const bool both = has_mod(src, "acq_rel");
+    struct traits *is = &out->is;
+
+    *is = dc->row->is;
+    is->strong = is->order == ORDER_STRONG || (is->order == ORDER_WRITTEN && written_strong(src));
+    is->acquire = both || has_mod(src, "acquire");
+    is->release = both || has_mod(src, "release");
+    is->relaxed = has_mod(src, "relaxed");
+    is->chance |= reads_chance(src);
+    is->sources = is->class == INSN_WAIT && has_mod(src, "read");
+    is->pair = has_mod(src, "cta_group::2");
+    is->cells = has_mod(src, "kind::tf32");
+    if (is->class == INSN_MMA) is->adds = predicate_argument(dc->row->args);
+}
+
 /* ---- what others ask ---- */
 
 bool insn_starts(const struct insn *in, const char *start)

@@ -262,7 +262,9 @@ static int decode_insn(struct decode *d, const struct ptx_insn *src, struct insn
     set_guard(d, out);
     out->row = d->dc.row;
     if (out->row->flags & OPF_GLOBAL_SYNC) d->dc.kernel->global_sync = true;
-    if (!strncmp(out->row->name, "tcgen05.", 8)) d->dc.kernel->uses_tmem = true;
+    resolve_traits(&d->dc, out);
+    if (out->is.engine == ENGINE_TENSOR || out->is.engine == ENGINE_TMEM)
+        d->dc.kernel->uses_tmem = true;
     d->why[0] = 0;
     result = d->binders[out->row - op_rows](&d->dc, out);
     if (d->no_memory) return out_of_memory(d);
@@ -288,8 +290,9 @@ static bool start_decode(struct decode *d)
 /* Instructions that could meet a wgmma or tcgen05.ld in its registers: the checker is told of them. */
 static bool is_delayed(const struct insn *in)
 {
-    return in->row &&
-           (!strcmp(in->row->name, "wgmma.mma_async") || !strncmp(in->row->name, "tcgen05.ld", 10));
+    return in->is.class == INSN_TMEM_LOAD ||
+           (in->is.class == INSN_MMA && in->is.engine == ENGINE_WGMMA &&
+            !strcmp(in->row->name, "wgmma.mma_async"));
 }
 
 static bool names_marked(const struct insn *in, const uint8_t *marked)
@@ -338,7 +341,7 @@ static bool mark_unread(struct decode *d, struct insn *insns, uint32_t count)
         for (uint32_t j = 0; j < insns[i].list_count; j++) count_name(names, &insns[i].list[j]);
     }
     for (uint32_t i = 0; i < count; i++)
-        insns[i].unread = insns[i].row && insns[i].row->flags & OPF_POLL &&
+        insns[i].unread = insns[i].row && insns[i].is.waits == WAITS_PHASE &&
                           (insns[i].arg[0].sink || names[insns[i].arg[0].offset / 4] == 1);
     return true;
 }

@@ -14,6 +14,7 @@
 #ifndef SIM_DECODE_H
 #define SIM_DECODE_H
 
+#include "decode/traits.h"
 #include "ptx/module.h"
 #include "ptx/window.h"
 
@@ -69,6 +70,7 @@ struct insn {
                        function says */
     const struct arg *list; /* vector operands, flattened in order */
     const void *aux;        /* family-specific decoded form, in the kernel's arena */
+    struct traits is;       /* the row's, with what modifiers and operands add */
     const struct op_row *row;
     const struct ptx_insn *src;
 };
@@ -76,10 +78,8 @@ struct insn {
 enum op_flag {
     OPF_ALIGNED = 1,  /* .aligned or .sync collective over the whole warp: executor converges the
                          warp's live lanes at this pc first, and a partial guard is a finding */
-    OPF_BRANCH = 2,
-    OPF_GLOBAL_SYNC = 4, /* lets CTAs of different clusters talk (global atomics, strong accesses):
-                            the launch then runs on one host thread, clusters interleaved */
-    OPF_POLL = 8      /* may answer False and be tried again: mbarrier waits, test_wait */
+    OPF_GLOBAL_SYNC = 2 /* lets CTAs of different clusters talk (global atomics, strong accesses):
+                           the launch then runs on one host thread, clusters interleaved */
 };
 
 struct decoder;
@@ -125,6 +125,7 @@ struct op_row {
     uint16_t min_sm;   /* 0, 90, 100 */
     uint16_t arch;     /* 0 any, 'a': sm_90a only, 'f': needs an a or f target of family 10 */
     uint32_t flags;    /* enum op_flag */
+    struct traits is;  /* row_traits.h */
     const char *doc;   /* one line of semantics, with its ISA section where it is not plain */
 };
 

@@ -1,16 +1,17 @@
 /*
  * The opcode table: decoder, coverage list and documentation in one. Each family keeps its rows in a
  * .def file; a row is
- *   OP(name, modifiers, operands, min_sm, arch, flags, bind, semantics)
- * in the notation of struct op_row (decode.h). Rows with one name are tried in order. `bind` names a
- * function of the handlers' room (ops/table.c).
+ *   OP(name, modifiers, operands, min_sm, arch, flags, traits, bind, semantics)
+ * in the notation of struct op_row (decode.h), traits in that of row_traits.h. Rows with one name are
+ * tried in order. `bind` names a function of the handlers' room (ops/table.c).
  */
 #include "decode/decode.h"
+#include "decode/row_traits.h"
 
 #include <string.h>
 
-#define OP(name, mods, args, min_sm, arch, flags, bind, doc) \
-    {name, mods, args, min_sm, arch, flags, doc},
+#define OP(name, mods, args, min_sm, arch, flags, traits, bind, doc) \
+    {name, mods, args, min_sm, arch, flags, TRAITS traits, doc},
 const struct op_row op_rows[] = {
 #include "decode/ops_list.h"
 };

@@ -4,11 +4,11 @@
 #include "async/mbar.h"
 #include "ops/tcgen05.h"
 
-#define OP(name, mods, args, min_sm, arch, flags, bind, doc) bind_fn bind;
+#define OP(name, mods, args, min_sm, arch, flags, traits, bind, doc) bind_fn bind;
 #include "decode/ops_list.h"
 #undef OP
 
-#define OP(name, mods, args, min_sm, arch, flags, bind, doc) bind,
+#define OP(name, mods, args, min_sm, arch, flags, traits, bind, doc) bind,
 bind_fn *const op_binders[] = {
 #include "decode/ops_list.h"
 };

@@ -85,6 +85,11 @@ static void label(const struct insn *in, char *out, size_t size)
     static const char *const bulk[] = {"cp.async.bulk", "cp.async.bulk.tensor",
                                        "cp.reduce.async.bulk", "cp.reduce.async.bulk.tensor"};
     const char *name = in->row->name;
+    (void)same_answer(ONE_OF(name, bulk),
+                      in->is.class == INSN_COPY_RED ||
+                          (in->is.class == INSN_COPY && in->is.engine == ENGINE_BULK));
+    (void)same_answer(ONE_OF(name, with_part), in->is.shown == SHOWN_PART);
+    (void)same_answer(ONE_OF(name, with_space), in->is.shown == SHOWN_SPACE);
     if (ONE_OF(name, bulk))
         snprintf(out, size, "TMA %s", async_kind_of(in) == ASYNC_LOAD ? "load" : "store");
     else if (ONE_OF(name, with_part))
@@ -272,6 +277,7 @@ static bool of_handoff(const struct sheet_link *l, const struct view_handoff *h)
 
 static bool has_mod(const struct insn *in, const char *mod)
 {
+    (void)same_answer(insn_has_mod(in, "read"), in->is.sources);
     for (uint32_t i = 0; i < in->src->mod_count; i++)
         if (!strcmp(in->src->mods[i], mod)) return true;
     return false;
