@@ -87,34 +87,16 @@ static void destroy(struct observer *o)
     free(c);
 }
 
-static bool reads_chance(const struct ptx_insn *in)
-{
-    for (uint32_t i = 0; i < in->operand_count; i++) {
-        const struct operand *op = &in->operands[i];
-        if (op->kind == OPD_SREG &&
-            (op->reg == SR_SMID || (op->reg >= SR_CLOCK && op->reg <= SR_GLOBALTIMER_HI)))
-            return true;
-    }
-    return false;
-}
-
 /* Instructions whose results are the schedule's, whatever synchronises it: that one stands in the text is
- * enough. */
+ * enough. Which columns an allocation gets depends on the CTAs that share the SM. */
 static void note_chance(const struct check *c, const struct launch *l)
 {
-    static const char *const names[] = {"activemask", "mbarrier.pending_count",
-                                        "clusterlaunchcontrol.try_cancel"};
     const bool shared = l->grid[0] * l->grid[1] * l->grid[2] > 1 && launch_residency(l) > 1;
     for (uint32_t i = 0; i < l->kernel->insn_count; i++) {
         const struct insn *in = &l->kernel->insns[i];
-        const bool columns = shared && insn_starts(in, "tcgen05.alloc");
-        bool chance = reads_chance(in->src);
-        for (size_t n = 0; n < sizeof names / sizeof *names; n++)
-            chance |= insn_starts(in, names[n]);
-        (void)same_answer(chance, in->is.chance);
-        (void)same_answer(columns, shared && in->is.class == INSN_TMEM_ALLOC);
-        if (!chance && !columns) continue;
-        report_sampled(c->report, chance ? SAMPLED_CHANCE : SAMPLED_COLUMNS,
+        const bool columns = shared && in->is.class == INSN_TMEM_ALLOC;
+        if (!in->is.chance && !columns) continue;
+        report_sampled(c->report, in->is.chance ? SAMPLED_CHANCE : SAMPLED_COLUMNS,
                        ptx_file(l->kernel->module, in->src->pos), in->src->pos.line);
     }
 }

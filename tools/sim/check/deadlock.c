@@ -74,10 +74,7 @@ static bool in_loop(const struct kernel *k, const struct insn *in)
 {
     uint32_t pc = (uint32_t)(in - k->insns);
     for (uint32_t i = pc; i < k->insn_count; i++) {
-        if (same_answer(strcmp(k->insns[i].row->name, "bra") == 0,
-                        k->insns[i].is.control == CONTROL_BRANCH) &&
-            k->insns[i].target <= pc)
-            return true;
+        if (k->insns[i].is.control == CONTROL_BRANCH && k->insns[i].target <= pc) return true;
     }
     return false;
 }
@@ -107,29 +104,8 @@ static bool fills(const struct kernel *k, const struct insn *in)
 {
     const struct insn *end = k->insns + k->insn_count;
     for (in++; in < end; in++) {
-        (void)same_answer(
-            insn_starts(in, "cp.async") || insn_starts(in, "cp.reduce.async") ||
-                insn_starts(in, "mbarrier.arrive.expect_tx") ||
-                insn_starts(in, "mbarrier.arrive_drop.expect_tx") ||
-                insn_starts(in, "mbarrier.expect_tx"),
-            starts_copies(in));
-        (void)same_answer(
-            insn_starts(in, "mbarrier.arrive") || insn_starts(in, "tcgen05.") ||
-                insn_starts(in, "wgmma.") || insn_starts(in, "ld") ||
-                insn_starts(in, "wmma.load") || insn_starts(in, "exit") ||
-                insn_starts(in, "ret"),
-            uses_data(in) || in->is.signals == SIGNALS_EXPECT_ARRIVAL);
-        if (insn_starts(in, "cp.async") || insn_starts(in, "cp.reduce.async") ||
-            insn_starts(in, "mbarrier.arrive.expect_tx") ||
-            insn_starts(in, "mbarrier.arrive_drop.expect_tx") ||
-            insn_starts(in, "mbarrier.expect_tx")) {
-            return true;
-        }
-        if (insn_starts(in, "mbarrier.arrive") || insn_starts(in, "tcgen05.") ||
-            insn_starts(in, "wgmma.") || insn_starts(in, "ld") ||
-            insn_starts(in, "wmma.load") || insn_starts(in, "exit") || insn_starts(in, "ret")) {
-            return false;
-        }
+        if (starts_copies(in)) return true;
+        if (uses_data(in)) return false;
     }
     return false;
 }

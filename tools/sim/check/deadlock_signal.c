@@ -9,15 +9,8 @@
 /* Instructions that bring arrivals or bytes. */
 static bool signals(const struct insn *in)
 {
-    bool named =
-           insn_starts(in, "mbarrier.arrive") || insn_starts(in, "mbarrier.complete_tx") ||
-           insn_starts(in, "tcgen05.commit") || insn_starts(in, "cp.async.mbarrier.arrive") ||
-           insn_starts(in, "st.async") || insn_starts(in, "red.async") ||
-           insn_starts(in, "clusterlaunchcontrol.try_cancel") ||
-           insn_has_mod(in, "mbarrier::complete_tx::bytes");
-    return same_answer(named, in->is.signals == SIGNALS_ARRIVAL ||
-                                  in->is.signals == SIGNALS_EXPECT_ARRIVAL ||
-                                  in->is.signals == SIGNALS_BYTES);
+    return in->is.signals == SIGNALS_ARRIVAL || in->is.signals == SIGNALS_EXPECT_ARRIVAL ||
+           in->is.signals == SIGNALS_BYTES;
 }
 
 /* The smallest named range of shared memory that holds `offset`, or NULL. */
@@ -82,16 +75,11 @@ static void visit(struct walk *w, uint32_t pc)
 static void visit_next(struct walk *w, uint32_t pc)
 {
     const struct insn *in = &w->kernel->insns[pc];
-    const char *name = in->row->name;
-    bool bra = strcmp(name, "bra") == 0, brx = strcmp(name, "brx.idx") == 0;
-    bool ends = strcmp(name, "exit") == 0 || strcmp(name, "ret") == 0 || strcmp(name, "trap") == 0 ||
-                strcmp(name, "brkpt") == 0;
-    (void)same_answer(bra, in->is.control == CONTROL_BRANCH);
-    (void)same_answer(brx, in->is.control == CONTROL_TABLE);
-    (void)same_answer(ends, in->is.control >= CONTROL_RETURN);
-    if (bra) visit(w, in->target);
-    for (uint32_t i = 0; brx && i < in->list_count; i++) visit(w, in->list[i].offset);
-    if (in->guard != NO_GUARD || !(bra || brx || ends)) visit(w, pc + 1);
+    const bool table = in->is.control == CONTROL_TABLE;
+    const bool falls = in->is.control == CONTROL_NEXT || in->is.control == CONTROL_CALL;
+    if (in->is.control == CONTROL_BRANCH) visit(w, in->target);
+    for (uint32_t i = 0; table && i < in->list_count; i++) visit(w, in->list[i].offset);
+    if (in->guard != NO_GUARD || falls) visit(w, pc + 1);
 }
 
 bool deadlock_may_signal(const struct kernel *k, const struct waiter *o, uint32_t offset)

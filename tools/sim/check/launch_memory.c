@@ -296,10 +296,8 @@ static bool same_store(const struct launch *l, uint64_t a, uint64_t b)
 {
     const struct insn *x = insn_of(l, a), *y = insn_of(l, b);
     struct arg p, q;
-    if (x) (void)same_answer(strcmp(x->row->name, "st") == 0, x->is.class == INSN_STORE);
-    if (y) (void)same_answer(strcmp(y->row->name, "st") == 0, y->is.class == INSN_STORE);
-    if (!x || !y || strcmp(x->row->name, "st") != 0 || strcmp(y->row->name, "st") != 0 ||
-        x->list_count != 1 || y->list_count != 1)
+    if (!x || !y || x->is.class != INSN_STORE || y->is.class != INSN_STORE || x->list_count != 1 ||
+        y->list_count != 1)
         return false;
     p = x->list[0];
     q = y->list[0];

@@ -36,31 +36,6 @@ void order_sampled(struct order *o, enum sampled_reason reason, const struct ins
 
 /* ---- what instructions mean ---- */
 
-static enum order_class classify(const struct insn *in)
-{
-    static const struct {
-        const char *start;
-        enum order_class class;
-    } table[] = {{"tcgen05.mma", CLASS_MMA},
-                 {"tcgen05.cp", CLASS_MMA},
-                 {"tcgen05.shift", CLASS_MMA},
-                 {"tcgen05.commit", CLASS_COMMIT},
-                 {"tcgen05.ld", CLASS_TMEM_LD},
-                 {"tcgen05.st", CLASS_TMEM_ST},
-                 {"wgmma.mma_async", CLASS_WGMMA},
-                 {"cp.async.mbarrier.arrive", CLASS_CP_ARRIVE},
-                 {"st.async", CLASS_REMOTE_STORE},
-                 {"red.async", CLASS_REMOTE_STORE},
-                 {"clusterlaunchcontrol.try_cancel", CLASS_COPY}};
-    const char *name = in->row->name;
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        if (strncmp(name, table[i].start, strlen(table[i].start)) == 0) return table[i].class;
-    }
-    if (strncmp(name, "cp.async.bulk", 13) == 0 || strncmp(name, "cp.reduce.async.bulk", 20) == 0)
-        return insn_has_mod(in, "bulk_group") ? CLASS_BULK : CLASS_COPY;
-    return strncmp(name, "cp.async", 8) == 0 ? CLASS_CP_ASYNC : CLASS_OTHER;
-}
-
 static enum order_class class_of(const struct insn *in)
 {
     switch ((enum insn_class)in->is.class) {
@@ -77,46 +52,6 @@ static enum order_class class_of(const struct insn *in)
         return in->is.signals == SIGNALS_BYTES ? CLASS_COPY : CLASS_BULK;
     default: return CLASS_OTHER;
     }
-}
-
-/* Accesses that do not race with their like: strong ones, atomics, reductions of copies. */
-static bool strong(const struct insn *in)
-{
-    const char *name = in->row->name;
-    if (strncmp(name, "cp.reduce", 9) == 0 || strncmp(name, "red.async", 9) == 0) return true;
-    if (strcmp(name, "ld") != 0 && strcmp(name, "st") != 0 && strncmp(name, "atom", 4) != 0 &&
-        strncmp(name, "red", 3) != 0)
-        return false;
-    return (in->flags & ACC_STRONG) != 0;
-}
-
-/* Atomics without a qualifier are relaxed (PTX ISA "atom"), volatile accesses too ("volatile"). */
-static struct order_insn describe(const struct insn *in)
-{
-    struct order_insn d = {.class = (uint8_t)classify(in)};
-    bool both = insn_has_mod(in, "acq_rel");
-    d.acquire = both || insn_has_mod(in, "acquire");
-    d.release = both || insn_has_mod(in, "release");
-    d.relaxed = insn_has_mod(in, "relaxed");
-    d.strong = strong(in);
-    /* Groups and hints of copies are no operations, whatever their names begin with. */
-    if (class_of(in) == CLASS_OTHER)
-        (void)same_answer(in->is.engine == ENGINE_CP_ASYNC || in->is.engine == ENGINE_BULK,
-                          d.class != CLASS_OTHER);
-    else
-        (void)same_answer(d.class, class_of(in));
-    (void)same_answer(d.acquire, in->is.acquire);
-    (void)same_answer(d.release, in->is.release);
-    (void)same_answer(d.relaxed, in->is.relaxed);
-    (void)same_answer(d.strong, in->is.strong);
-    return d;
-}
-
-const struct order_insn *order_insn(struct order *o, const struct insn *in)
-{
-    struct order_insn *d = &o->insns[in - o->kernel->insns];
-    if (d->class == CLASS_UNKNOWN) *d = describe(in);
-    return d;
 }
 
 /* ---- components ---- */
@@ -244,7 +179,7 @@ static void on_cluster(struct order *o, struct order_warp *w, const struct event
         return;
     }
     point_turn(o, p, e->value);
-    if (!order_insn(o, e->in)->relaxed) {
+    if (!e->in->is.relaxed) {
         order_release(w, &p->current, e->in);
         return;
     }
@@ -356,7 +291,7 @@ static void on_async_arrive(struct order *o, struct order_warp *w, struct order_
                             const struct event *e)
 {
     const struct order_arrival *a = arrival_of(w->cta->cluster, e->token);
-    bool commit = order_insn(o, e->in)->class == CLASS_COMMIT;
+    bool commit = class_of(e->in) == CLASS_COMMIT;
     uint32_t chain = w->chain[commit ? COMPONENT_TENSOR : COMPONENT_CP_ASYNC];
     b->last = NULL;
     if (commit && o->level >= 2) {
@@ -559,7 +494,7 @@ static void on_issue(struct order *o, struct order_warp *w, const struct event *
                                         [CLASS_REMOTE_STORE] = {0, 0}};
     enum order_class class;
     if (!e->in) return;
-    class = (enum order_class)order_insn(o, e->in)->class;
+    class = class_of(e->in);
     order_tick(w);
     o->issuing =
         (struct issuing){.token = e->token, .warp = w, .in = e->in, .class = (uint8_t) class};
@@ -661,14 +596,11 @@ static void on_group_wait(struct order *o, struct order_warp *w, const struct ev
     uint32_t id = w->chain[chain];
     if (!g || !id) return;
     end = groups_end(g, e->key == COMMIT_WGMMA ? 1 : e->lanes, e->value);
-    (void)same_answer(strcmp(e->in->row->name, "cp.async.wait_all") == 0,
-                      e->in->is.waits == WAITS_ISSUED);
-    (void)same_answer(insn_has_mod(e->in, "read"), e->in->is.sources);
-    if (strcmp(e->in->row->name, "cp.async.wait_all") == 0) end = order_component(w, id)->number;
+    if (e->in->is.waits == WAITS_ISSUED) end = order_component(w, id)->number;
     if (e->key == COMMIT_CP_ASYNC) {
         order_keep(o, stamp_raise_generic(&w->now, id, end)); /* generic proxy: not bridged */
         w->version++;
-    } else if (!insn_has_mod(e->in, "read")) {
+    } else if (!e->in->is.sources) {
         order_learn(w, id, end);
     }
     if (e->key == COMMIT_BULK) order_learn(w, w->chain[COMPONENT_BULK_READ], end);
@@ -759,11 +691,9 @@ static void on_tmem_wait(struct order_warp *w, const struct event *e)
 /* A thread's strong access that brings a value: another order may bring another one. */
 static void on_strong_read(struct order *o, const struct event *e)
 {
-    struct order_insn *d = &o->insns[e->in - o->kernel->insns];
-    (void)same_answer(!e->token && insn_starts(e->in, "red"),
-                      !e->token && e->in->is.class == INSN_RED);
-    if (d->sampled || e->token || !(e->access & ACCESS_READ) || insn_starts(e->in, "red")) return;
-    d->sampled = true;
+    bool *sampled = &o->sampled[e->in - o->kernel->insns];
+    if (*sampled || e->token || !(e->access & ACCESS_READ) || e->in->is.class == INSN_RED) return;
+    *sampled = true;
     order_sampled(o, SAMPLED_READ, e->in);
 }
 
@@ -836,8 +766,8 @@ struct order *order_new(struct group *g, struct check *check)
     o->check = check;
     o->kernel = g->launch->kernel;
     o->level = g->launch->check_level;
-    o->insns = calloc(o->kernel->insn_count + 1, sizeof *o->insns);
-    if (!o->insns) {
+    o->sampled = calloc(o->kernel->insn_count + 1, sizeof *o->sampled);
+    if (!o->sampled) {
         free(o);
         return NULL;
     }
@@ -859,6 +789,6 @@ void order_free(struct order *o)
     if (!o) return;
     order_end(o);
     order_clusters_free(o);
-    free(o->insns);
+    free(o->sampled);
     free(o);
 }

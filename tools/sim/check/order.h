@@ -175,9 +175,8 @@ struct order_cluster {
     struct shadow shadow;
 };
 
-/* What an instruction means here, worked out once. */
+/* What an operation is filed under. */
 enum order_class {
-    CLASS_UNKNOWN,
     CLASS_OTHER,
     CLASS_MMA,    /* tcgen05.mma, cp, shift */
     CLASS_COMMIT, /* tcgen05.commit */
@@ -190,12 +189,6 @@ enum order_class {
     CLASS_COPY,      /* completes on an mbarrier */
     CLASS_REMOTE_STORE
 };
-struct order_insn {
-    uint8_t class; /* enum order_class */
-    bool acquire, release, relaxed, strong;
-    bool sampled; /* order_sampled has been told of it */
-};
-
 enum { MAPS_KEPT = 64, MAP_BYTES = 128 };
 
 /* The operation whose issue is being announced. */
@@ -213,7 +206,7 @@ struct order {
     const struct kernel *kernel;
     int level;
     struct order_cluster *clusters;
-    struct order_insn *insns; /* [kernel->insn_count] */
+    bool *sampled; /* [kernel->insn_count]: order_sampled has been told of it */
     struct issuing issuing;
     struct touch touch; /* order_access.c */
     uint32_t touch_version;
@@ -261,7 +254,6 @@ void order_keep(struct order *o, bool done);
 /* The warp hands over what it knows; takes what was handed over. */
 void order_release(struct order_warp *w, struct stamp *to, const struct insn *in);
 void order_acquire(struct order_warp *w, const struct stamp *from, const struct insn *in);
-const struct order_insn *order_insn(struct order *o, const struct insn *in);
 /* The component of a warp's chain, made at first use; 0 when a bound is reached. */
 uint32_t order_chain(struct order_warp *w, enum component_kind kind);
 static inline struct component *order_component(const struct order_warp *w, uint32_t id)

@@ -55,9 +55,7 @@ static enum finding_kind kind_of(const struct touch *t, const struct actor *a,
                                  const struct component *p, epoch prior, bool wrote)
 {
     const bool issued = knows_issue(a->w, p, prior);
-    if (a->e->proxy == PROXY_TENSORMAP ||
-        same_answer(strncmp(a->e->in->row->name, "tensormap.", strlen("tensormap.")) == 0,
-                    a->e->in->is.class == INSN_TENSORMAP))
+    if (a->e->proxy == PROXY_TENSORMAP || a->e->in->is.class == INSN_TENSORMAP)
         return FIND_TENSORMAP_PROXY;
     if (p->kind == COMPONENT_WGMMA && issued) return FIND_WGMMA_WAIT;
     if (p->kind == COMPONENT_WARP || p->kind == COMPONENT_REMOTE_STORE)
@@ -96,7 +94,7 @@ static bool prior_strong(const struct actor *a, epoch prior)
 {
     const uint32_t index = epoch_insn(prior);
     const struct insn *in = index < a->o->kernel->insn_count ? &a->o->kernel->insns[index] : NULL;
-    return in && order_insn(a->o, in)->strong;
+    return in && in->is.strong;
 }
 
 /* The place is part of a tensor map that some copy has used. */
@@ -318,16 +316,8 @@ static void tell_fresh(const struct actor *a, const struct touch *t)
     const struct event *e = a->e;
     char object[96], message[320];
     if (a->o->level < 2 || !t->unwritten || e->access != ACCESS_READ) return;
-    if (e->token)
-        (void)same_answer(insn_has_mod(e->in, "tensor"), e->in->is.shape == SHAPE_BOX);
-    else
-        (void)same_answer(strncmp(e->in->row->name, "ld", 2) == 0 ||
-                              strncmp(e->in->row->name, "wmma.load", 9) == 0,
-                          e->in->is.class == INSN_LOAD);
-    if (e->token ? a->class != CLASS_BULK || insn_has_mod(e->in, "tensor")
-                 : (strncmp(e->in->row->name, "ld", 2) != 0 &&
-                    strncmp(e->in->row->name, "wmma.load", 9) != 0) ||
-                       e->proxy != PROXY_GENERIC)
+    if (e->token ? a->class != CLASS_BULK || e->in->is.shape == SHAPE_BOX
+                 : e->in->is.class != INSN_LOAD || e->proxy != PROXY_GENERIC)
         return;
     (void)name_shared(a->o->kernel, (uint32_t)a->at, object, sizeof object);
     (void)snprintf(
@@ -468,9 +458,7 @@ static bool sum_as_operand(const struct actor *a, const struct order_cta *c, uin
     for (uint32_t rest = a->e->key; rest; rest &= rest - 1) {
         const epoch e = c->tensor[(size_t)column * TENSOR_ROW + first_lane(rest)].write;
         const struct insn *in = insn_of(a, e);
-        if (!in ||
-            !same_answer(strncmp(in->row->name, "tcgen05.mma", 11) == 0, in->is.class == INSN_MMA))
-            return false;
+        if (!in || in->is.class != INSN_MMA) return false;
     }
     return a->e->key != 0;
 }
@@ -479,12 +467,7 @@ static void tell_sums(const struct actor *a, const struct order_cta *c)
 {
     const uint32_t first = (uint32_t)a->e->address & 0xFFFFU;
     char object[96], message[400];
-    (void)same_answer(strncmp(a->e->in->row->name, "tcgen05.mma", 11) == 0,
-                      a->e->in->is.class == INSN_MMA);
-    (void)same_answer(insn_has_mod(a->e->in, "kind::tf32"), a->e->in->is.cells);
-    if (a->e->access != ACCESS_READ || strncmp(a->e->in->row->name, "tcgen05.mma", 11) != 0 ||
-        insn_has_mod(a->e->in, "kind::tf32"))
-        return;
+    if (a->e->access != ACCESS_READ || a->e->in->is.class != INSN_MMA || a->e->in->is.cells) return;
     for (uint32_t i = first; i < first + a->e->size && i < TMEM_COLUMNS; i++) {
         if (!sum_as_operand(a, c, i)) continue;
         (void)name_columns(a->o->kernel, i, 1, object, sizeof object);
@@ -561,7 +544,7 @@ void order_access(struct order *o, const struct event *e)
     struct actor a = {.o = o, .w = order_warp_of(e->warp), .e = e};
     if (!e->in || !e->lanes) return;
     if (!e->tensor && e->space != SPACE_SHARED && e->space != SPACE_GLOBAL) return;
-    a.strong = e->strong || order_insn(o, e->in)->strong;
+    a.strong = e->strong || e->in->is.strong;
     if (e->token) {
         if (o->issuing.token != e->token) return;
         a.component = e->access & ACCESS_WRITE ? o->issuing.write : o->issuing.read;

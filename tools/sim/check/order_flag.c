@@ -72,7 +72,7 @@ static void flag_read(struct order *o, struct order_warp *w, const struct order_
 {
     const struct order_flag *f = flag_find(w->cta->cluster, cta, address);
     if (!f) return;
-    if (order_insn(o, in)->acquire)
+    if (in->is.acquire)
         order_acquire(w, &f->released, in);
     else
         order_keep(o, stamp_join(&w->observed, &f->released));
@@ -81,7 +81,7 @@ static void flag_read(struct order *o, struct order_warp *w, const struct order_
 static void flag_write(struct order *o, struct order_warp *w, const struct order_cta *cta,
                        uint64_t address, const struct insn *in)
 {
-    bool release = order_insn(o, in)->release;
+    bool release = in->is.release;
     struct order_flag *f;
     if (!release && !w->fenced.known.count) return;
     f = flag_make(w->cta->cluster, cta, address);
@@ -95,8 +95,8 @@ static void flag_write(struct order *o, struct order_warp *w, const struct order
 
 void order_flags(struct order *o, struct order_warp *w, const struct event *e)
 {
-    const struct order_insn *d = order_insn(o, e->in);
-    if (e->space == SPACE_GLOBAL && (d->acquire || d->release)) w->cta->cluster->talks = true;
+    const struct traits *is = &e->in->is;
+    if (e->space == SPACE_GLOBAL && (is->acquire || is->release)) w->cta->cluster->talks = true;
     for (uint32_t m = e->addresses ? e->lanes : 1; m; m &= m - 1) {
         uint64_t address = e->addresses ? e->addresses[first_lane(m)] : e->address;
         const struct order_cta *cta =

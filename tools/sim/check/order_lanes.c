@@ -270,9 +270,7 @@ static void read_range(struct lanes *l, struct lane_record *r, const struct even
             r->spans[i] = 0;
         }
     }
-    if (!same_answer(strncmp(e->in->row->name, "cp.", 3) == 0,
-                     e->in->is.class == INSN_COPY || e->in->is.class == INSN_COPY_RED) ||
-        r->holds == HOLDS)
+    if ((e->in->is.class != INSN_COPY && e->in->is.class != INSN_COPY_RED) || r->holds == HOLDS)
         return;
     r->hold[r->holds++] =
         (struct hold){.token = e->token, .low = low, .high = high, .lane = lane, .in = e->in};
@@ -371,11 +369,8 @@ static void on_sync(struct lane_record *r, uint32_t lanes)
  * not. */
 static bool releases(const struct insn *in)
 {
-    const char *name = in->row->name;
-    bool named = strncmp(name, "cp.async.bulk", 13) != 0 &&
-                 strncmp(name, "cp.reduce.async", 15) != 0 && strncmp(name, "tcgen05.mma", 11) != 0;
-    return same_answer(named, in->is.engine != ENGINE_BULK &&
-                                  (in->is.engine != ENGINE_TENSOR || in->is.class != INSN_MMA));
+    return in->is.engine != ENGINE_BULK &&
+           (in->is.class != INSN_MMA || in->is.engine != ENGINE_TENSOR);
 }
 
 /* fence.proxy.async.global is no matter of shared memory. */

@@ -76,7 +76,7 @@ static void cta_reset(struct order_cta *c)
 static bool insn_strong(void *context, uint32_t index)
 {
     struct order *o = context;
-    return index < o->kernel->insn_count && order_insn(o, &o->kernel->insns[index])->strong;
+    return index < o->kernel->insn_count && o->kernel->insns[index].is.strong;
 }
 
 /* What the cluster did to global memory goes to the launch. */

@@ -44,8 +44,7 @@ static struct wgmma_reg *reg_of(struct wgmma_regs *r, struct arg a)
 /* Whether D is added to: scale-d. */
 static bool accumulates(const struct order_warp *w, const struct insn *in)
 {
-    const int scale_d = strcmp(in->row->name, "wgmma.mma_async.sp") ? 3 : 5;
-    return arg_pred(w->warp, in->arg[same_answer(scale_d, in->is.adds)]) & 1U;
+    return arg_pred(w->warp, in->arg[in->is.adds]) & 1U;
 }
 
 void regs_issue(struct order *o, struct order_warp *w, const struct insn *in)
@@ -149,10 +148,7 @@ static bool plain_copy(struct wgmma_regs *r, const struct insn *in)
 {
     const struct wgmma_reg *from;
     struct wgmma_reg *to;
-    /* Of a clock, mov is no copy of a register. */
-    (void)same_answer(strcmp(in->row->name, "mov") == 0 && !in->row->is.chance,
-                      in->is.class == INSN_MOVE);
-    if (strcmp(in->row->name, "mov") != 0 || in->list_count > 1) return false;
+    if (in->is.class != INSN_MOVE || in->list_count > 1) return false;
     to = reg_of(r, in->arg[0]);
     from = reg_of(r, in->arg[1]);
     if (!to || !from || in->arg[0].bits != in->arg[1].bits) return false;

@@ -62,6 +62,17 @@ static void record_reset(struct pending_table *c, struct warp *w)
 
 /* ---- events ---- */
 
+static bool tensor_commit(const struct insn *in)
+{
+    return in->is.class == INSN_COMMIT && in->is.engine == ENGINE_TENSOR;
+}
+
+/* What completes bytes on an mbarrier is in no group. */
+static bool in_bulk_group(const struct insn *in)
+{
+    return in->is.engine == ENGINE_BULK && in->is.signals == SIGNALS_NOTHING;
+}
+
 static void check_commit(struct pending_table *c, const struct warp_record *r,
                          const struct event *e)
 {
@@ -79,24 +90,11 @@ static void on_issue(struct pending_table *c, const struct event *e)
     struct warp_record *r;
     struct pending *p;
     /* Remote stores belong to whoever receives them. */
-    if (e->warp && e->in) {
-        (void)same_answer(insn_starts(e->in, "st.async") || insn_starts(e->in, "red.async"),
-                          e->in->is.class == INSN_REMOTE_STORE);
-        (void)same_answer(insn_starts(e->in, "tcgen05.commit"),
-                          e->in->is.class == INSN_COMMIT && e->in->is.engine == ENGINE_TENSOR);
-        (void)same_answer(insn_starts(e->in, "tcgen05.mma") || insn_starts(e->in, "tcgen05.cp") ||
-                              insn_starts(e->in, "tcgen05.shift"),
-                          e->in->is.engine == ENGINE_TENSOR && e->in->is.class != INSN_COMMIT);
-        (void)same_answer(insn_has_mod(e->in, "bulk_group"),
-                          e->in->is.engine == ENGINE_BULK && e->in->is.signals == SIGNALS_NOTHING);
-    }
-    if (!e->warp || !e->in || insn_starts(e->in, "st.async") || insn_starts(e->in, "red.async"))
-        return;
+    if (!e->warp || !e->in || e->in->is.class == INSN_REMOTE_STORE) return;
     r = record_of(c, e->warp);
-    if (insn_starts(e->in, "tcgen05.commit"))
+    if (tensor_commit(e->in))
         check_commit(c, r, e);
-    else if (insn_starts(e->in, "tcgen05.mma") || insn_starts(e->in, "tcgen05.cp") ||
-             insn_starts(e->in, "tcgen05.shift"))
+    else if (e->in->is.engine == ENGINE_TENSOR)
         r->issued |= e->lanes;
     p = c->free;
     if (p)
@@ -112,7 +110,7 @@ static void on_issue(struct pending_table *c, const struct event *e)
                           .bulk_group = OPEN,
                           .in = e->in,
                           .lane = first_lane(e->lanes),
-                          .bulk = insn_has_mod(e->in, "bulk_group")};
+                          .bulk = in_bulk_group(e->in)};
     r->list = p;
 }
 
@@ -121,8 +119,7 @@ static void on_issue(struct pending_table *c, const struct event *e)
 static void on_bar(struct pending_table *c, const struct event *e)
 {
     struct warp_record *r;
-    (void)same_answer(insn_has_mod(e->in, "global"), e->in->is.moves == MOVES_IN);
-    if (!e->warp || e->cta == e->warp->cta || !insn_has_mod(e->in, "global")) return;
+    if (!e->warp || e->cta == e->warp->cta || e->in->is.moves != MOVES_IN) return;
     r = record_of(c, e->warp);
     for (struct pending **at = &r->list; *at; at = &(*at)->next) {
         if ((*at)->token != e->token) continue;
@@ -200,10 +197,7 @@ static void on_barrier(struct pending_table *c, const struct event *e)
     struct arrived *a;
     if (c->group->launch->check_level < 2 || !e->cta || !(a = arrived_at(c, e->cta, e->key)))
         return;
-    if (e->kind == EV_MBAR_ARRIVE && e->token && e->in)
-        (void)same_answer(insn_starts(e->in, "tcgen05.commit"),
-                          e->in->is.class == INSN_COMMIT && e->in->is.engine == ENGINE_TENSOR);
-    if (e->kind == EV_MBAR_ARRIVE && e->token && e->in && insn_starts(e->in, "tcgen05.commit")) {
+    if (e->kind == EV_MBAR_ARRIVE && e->token && e->in && tensor_commit(e->in)) {
         a->in = e->in;
         a->by = e->warp;
         a->complete = false;

@@ -238,8 +238,8 @@ static void on_tile(struct staged *s, const struct event *e)
 
 static void on_copy(struct staged *s, const struct event *e)
 {
-    const bool copy = same_answer(strncmp(e->in->row->name, "cp.", 3) == 0,
-                                  e->in->is.class == INSN_COPY || e->in->is.class == INSN_COPY_RED);
+    /* not of remote stores and cancels */
+    const bool copy = e->in->is.class == INSN_COPY || e->in->is.class == INSN_COPY_RED;
     struct staged_cta *c = e->warp && copy ? find_or_make(s, e->warp->cta) : NULL;
     if (!c) return;
     stage_begins(s, c, e);

@@ -176,6 +176,17 @@ static uint8_t predicate_argument(const char *pattern)
     return 0;
 }
 
+/* The first modifier behind the row's name, but for the `cta` of a barrier. */
+static uint8_t part_behind(const struct decoder *dc)
+{
+    const struct ptx_insn *src = dc->src;
+    uint32_t part = 1;
+
+    for (const char *p = dc->row->name; *p; p++) part += *p == '.';
+    if (part + 1 < src->mod_count && !strcmp(src->mods[part], "cta")) part++;
+    return (uint8_t)part;
+}
+
 void resolve_traits(const struct decoder *dc, struct insn *out)
 {
     const struct ptx_insn *src = dc->src;
@@ -191,19 +202,6 @@ void resolve_traits(const struct decoder *dc, struct insn *out)
     is->sources = is->class == INSN_WAIT && has_mod(src, "read");
     is->pair = has_mod(src, "cta_group::2");
     is->cells = has_mod(src, "kind::tf32");
+    if (is->shown == SHOWN_PART) is->part = part_behind(dc);
     if (is->class == INSN_MMA) is->adds = predicate_argument(dc->row->args);
-}
-
-/* ---- what others ask ---- */
-
-bool insn_starts(const struct insn *in, const char *start)
-{
-    return strncmp(in->row->name, start, strlen(start)) == 0;
-}
-
-bool insn_has_mod(const struct insn *in, const char *mod)
-{
-    for (uint32_t i = 0; i < in->src->mod_count; i++)
-        if (strcmp(in->src->mods[i], mod) == 0) return true;
-    return false;
 }

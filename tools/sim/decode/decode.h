@@ -134,13 +134,6 @@ extern const uint32_t op_row_count;
 /* Whether PTX has instructions whose first part is `mnemonic`, modelled or not. */
 bool op_known(const char *mnemonic);
 
-/* ---- which instruction it is ---- */
-
-/* Whether its row's name ("mbarrier.try_wait") begins with `start`. */
-bool insn_starts(const struct insn *in, const char *start);
-/* Whether one of the parts of its opcode, as written, is `mod`. */
-bool insn_has_mod(const struct insn *in, const char *mod);
-
 /* ---- for bind functions ---- */
 
 struct decoder {

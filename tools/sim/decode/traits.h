@@ -8,7 +8,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 /* X(name, meaning) */
 #define INSN_CLASSES(X)                                                                         \
@@ -133,13 +132,7 @@ struct traits {
     bool pair;                      /* done by both CTAs of a pair, .cta_group::2 */
     bool cells;   /* MMA: an element of an operand fills a cell of tensor memory, as a sum does */
     uint8_t adds; /* MMA: the argument that says whether D is added to */
+    uint8_t part; /* SHOWN_PART: which of the opcode's parts as written */
 };
-
-/* Names and traits, asked the same question, until the names go. */
-static inline int same_answer(int by_name, int by_traits)
-{
-    if (by_name != by_traits) abort();
-    return by_traits;
-}
 
 #endif

@@ -9,9 +9,8 @@
 
 /* insn.flags of ld, st, ldu, atom, red. */
 enum {
-    ACC_STRONG = 1,  /* volatile, relaxed, acquire, release, mmio; atomics always */
-    ACC_CLUSTER = 2, /* .shared::cluster: another CTA's shared memory is allowed */
-    ACC_SIGNED = 4   /* narrow loads extend the sign */
+    ACC_CLUSTER = 1, /* .shared::cluster: another CTA's shared memory is allowed */
+    ACC_SIGNED = 2   /* narrow loads extend the sign */
 };
 
 /* base + offset for all 32 lanes (32-bit address registers are zero-extended). */
@@ -33,6 +32,6 @@ static inline void access_changed(struct group *g)
 
 /* Sets space and the flags above from the modifiers; true when CTAs of different clusters may talk
  * through the access (then kernel->global_sync is set). */
-bool access_bind(struct decoder *dc, struct insn *out, bool atomic);
+bool access_bind(struct decoder *dc, struct insn *out);
 
 #endif

@@ -257,7 +257,7 @@ static int bind_form(struct decoder *dc, struct insn *out, uint32_t address, uin
     enum ptx_type type = (enum ptx_type)out->type;
     struct atom_form *f = bind_alloc(dc, sizeof *f);
     if (!f) return -1;
-    (void)access_bind(dc, out, true);
+    (void)access_bind(dc, out);
     f->bytes = ptx_type_bits(type) / 8;
     f->count = mod_has(dc, "v2") ? 2 : mod_has(dc, "v4") ? 4 : mod_has(dc, "v8") ? 8 : 1;
     f->address = address;

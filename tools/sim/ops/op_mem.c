@@ -69,7 +69,7 @@ void access_publish(struct warp *w, const struct insn *in, uint32_t mask, enum p
     }
 }
 
-bool access_bind(struct decoder *dc, struct insn *out, bool atomic)
+bool access_bind(struct decoder *dc, struct insn *out)
 {
     static const struct {
         const char *text;
@@ -79,16 +79,12 @@ bool access_bind(struct decoder *dc, struct insn *out, bool atomic)
                   {"shared::cta", SPACE_SHARED}, {"shared::cluster", SPACE_SHARED},
                   {"global", SPACE_GLOBAL},      {"const", SPACE_CONST},
                   {"local", SPACE_LOCAL}};
-    bool strong = atomic || mod_has(dc, "volatile") || mod_has(dc, "relaxed") ||
-                  mod_has(dc, "acquire") || mod_has(dc, "release") || mod_has(dc, "acq_rel") ||
-                  mod_has(dc, "mmio");
     out->space = SPACE_NONE;
     for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++)
         if (mod_has(dc, spaces[i].text)) out->space = (uint8_t)spaces[i].space;
-    if (strong) out->flags |= ACC_STRONG;
     if (mod_has(dc, "shared::cluster")) out->flags |= ACC_CLUSTER;
     if (ptx_type_kind(out->type) == 's') out->flags |= ACC_SIGNED;
-    if (!strong || mod_has(dc, "cta") || mod_has(dc, "cluster") ||
+    if (!out->is.strong || mod_has(dc, "cta") || mod_has(dc, "cluster") ||
         (out->space != SPACE_GLOBAL && out->space != SPACE_NONE))
         return false;
     dc->kernel->global_sync = true;
@@ -226,14 +222,14 @@ static bool contiguous(uint8_t *const host[WARP_LANES], uint32_t bytes)
 static bool as_block(const struct mem_form *f, const struct insn *in, uint32_t mask,
                      uint8_t *const host[WARP_LANES])
 {
-    return mask == FULL_MASK && f->count == 1 && !(in->flags & ACC_STRONG) &&
+    return mask == FULL_MASK && f->count == 1 && !in->is.strong &&
            8 * f->bytes == f->part[0].reg.bits && contiguous(host, f->bytes);
 }
 
 static enum step ld(struct warp *w, const struct insn *in, uint32_t mask)
 {
     const struct mem_form *f = in->aux;
-    bool strong = in->flags & ACC_STRONG;
+    bool strong = in->is.strong;
     uint64_t address[WARP_LANES];
     uint8_t *host[WARP_LANES];
     access_addresses(w, in->arg[1], in->imm[0], address);
@@ -272,7 +268,7 @@ static enum step ld_param(struct warp *w, const struct insn *in, uint32_t mask)
 static enum step st(struct warp *w, const struct insn *in, uint32_t mask)
 {
     const struct mem_form *f = in->aux;
-    bool strong = in->flags & ACC_STRONG, changed = false;
+    bool strong = in->is.strong, changed = false;
     uint64_t address[WARP_LANES];
     uint8_t *host[WARP_LANES];
     access_addresses(w, in->arg[0], in->imm[0], address);
@@ -357,7 +353,7 @@ static int bind_form(struct decoder *dc, struct insn *out)
 
 int bind_ld(struct decoder *dc, struct insn *out)
 {
-    (void)access_bind(dc, out, false);
+    (void)access_bind(dc, out);
     out->fn = out->space == SPACE_PARAM && (out->arg[1].sink || out->arg[1].bank == BANK_CONST)
                   ? ld_param
                   : ld;
@@ -366,7 +362,7 @@ int bind_ld(struct decoder *dc, struct insn *out)
 
 int bind_st(struct decoder *dc, struct insn *out)
 {
-    (void)access_bind(dc, out, false);
+    (void)access_bind(dc, out);
     out->flags &= (uint16_t)~ACC_SIGNED; /* stores truncate */
     out->fn = out->space == SPACE_PARAM ? st_param : st;
     return bind_form(dc, out);

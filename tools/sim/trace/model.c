@@ -241,8 +241,7 @@ static enum gap gap_before(const struct run *r, double idle_from)
 static void run_tensor(struct model *m, struct run *r, struct trace_op *op)
 {
     bool quarter = queue_of_op(op) == COMMIT_WGMMA; /* its warp's own; tcgen05: the SM's, whole */
-    bool pair = same_answer(insn_has_mod(op->in, "cta_group::2"),
-                            op->in->is.pair); /* ... and its peer's, in step with it */
+    bool pair = op->in->is.pair;                    /* ... and its peer's, in step with it */
     uint32_t q = quarter ? r->warp->id % QUARTERS : 0;
     double share = quarter ? 1.0 / QUARTERS : pair ? 2.0 : 1.0;
     double *unit = &r->sm->tensor[q], *done = &r->sm->tensor_done[q];

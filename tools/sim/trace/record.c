@@ -178,10 +178,7 @@ int queue_of_op(const struct trace_op *op)
     switch (op->kind) {
     case ASYNC_STORE: return COMMIT_BULK;
     case ASYNC_CP_ASYNC: return COMMIT_CP_ASYNC;
-    case ASYNC_MMA:
-        return same_answer(insn_starts(op->in, "wgmma"), op->in->is.engine == ENGINE_WGMMA)
-                   ? COMMIT_WGMMA
-                   : QUEUES;
+    case ASYNC_MMA: return op->in->is.engine == ENGINE_WGMMA ? COMMIT_WGMMA : QUEUES;
     case ASYNC_TMEM_LOAD: return QUEUE_TMEM_LOAD;
     case ASYNC_TMEM_STORE: return QUEUE_TMEM_STORE;
     default: return QUEUES;
@@ -257,8 +254,7 @@ static void drain(struct record *r, const struct event *e, int queue, int32_t up
     add_item(r, e,
              (struct trace_item){.kind = ITEM_DRAIN,
                                  .queue = (uint8_t)queue,
-                                 .read_only = e->in && same_answer(insn_has_mod(e->in, "read"),
-                                                                   e->in->is.sources),
+                                 .read_only = e->in && e->in->is.sources,
                                  .ref = upto});
 }
 

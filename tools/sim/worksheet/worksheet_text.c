@@ -60,41 +60,15 @@ static char *bounds_text(const struct sheet_bounds *b, char *out, size_t size)
 
 /* ---- roles ---- */
 
-/* The opcode's part behind the table's name for it, or "". */
-static const char *part_behind(const struct insn *in)
-{
-    uint32_t parts = 1;
-    for (const char *c = in->row->name; *c; c++) parts += *c == '.';
-    if (parts < in->src->mod_count && !strcmp(in->src->mods[parts], "cta")) parts++;
-    return parts < in->src->mod_count ? in->src->mods[parts] : "";
-}
-
-static bool one_of(const char *name, const char *const *names, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!strcmp(name, names[i])) return true;
-    return false;
-}
-#define ONE_OF(name, names) one_of(name, names, sizeof(names) / sizeof *(names))
-
 /* What a table calls an instruction that a warp executes or issues. */
 static void label(const struct insn *in, char *out, size_t size)
 {
-    static const char *const with_space[] = {"ld", "st", "atom", "red"};
-    static const char *const with_part[] = {"bar", "barrier", "fence", "fence.proxy"};
-    static const char *const bulk[] = {"cp.async.bulk", "cp.async.bulk.tensor",
-                                       "cp.reduce.async.bulk", "cp.reduce.async.bulk.tensor"};
     const char *name = in->row->name;
-    (void)same_answer(ONE_OF(name, bulk),
-                      in->is.class == INSN_COPY_RED ||
-                          (in->is.class == INSN_COPY && in->is.engine == ENGINE_BULK));
-    (void)same_answer(ONE_OF(name, with_part), in->is.shown == SHOWN_PART);
-    (void)same_answer(ONE_OF(name, with_space), in->is.shown == SHOWN_SPACE);
-    if (ONE_OF(name, bulk))
-        snprintf(out, size, "TMA %s", async_kind_of(in) == ASYNC_LOAD ? "load" : "store");
-    else if (ONE_OF(name, with_part))
-        snprintf(out, size, "%s.%s", name, part_behind(in));
-    else if (ONE_OF(name, with_space) && in->space != SPACE_NONE)
+    if (in->is.engine == ENGINE_BULK && in->is.moves != MOVES_NOTHING)
+        snprintf(out, size, "TMA %s", in->is.moves == MOVES_OUT ? "store" : "load");
+    else if (in->is.shown == SHOWN_PART)
+        snprintf(out, size, "%s.%s", name, in->src->mods[in->is.part]);
+    else if (in->is.shown == SHOWN_SPACE && in->space != SPACE_NONE)
         snprintf(out, size, "%s.%s", name, in->space == SPACE_SHARED ? "shared" : "global");
     else
         snprintf(out, size, "%s", name);
@@ -275,14 +249,6 @@ static bool of_handoff(const struct sheet_link *l, const struct view_handoff *h)
     }
 }
 
-static bool has_mod(const struct insn *in, const char *mod)
-{
-    (void)same_answer(insn_has_mod(in, "read"), in->is.sources);
-    for (uint32_t i = 0; i < in->src->mod_count; i++)
-        if (!strcmp(in->src->mods[i], mod)) return true;
-    return false;
-}
-
 /* A wait for the warp's own operations, with its first line: macros repeat them. */
 static void own_wait_text(const struct sheet_view *v, size_t link, char *out, size_t size)
 {
@@ -295,13 +261,13 @@ static void own_wait_text(const struct sheet_view *v, size_t link, char *out, si
         const struct insn *other = &v->kernel->insns[o->by == BY_GROUP ? o->id : 0];
         if (o->by != BY_GROUP || o->what != l->what || o->tensor != l->tensor ||
             o->named != l->named || o->range != l->range || other->row != in->row ||
-            has_mod(other, "read") != has_mod(in, "read") || i == link)
+            other->is.sources != in->is.sources || i == link)
             continue;
         more = true;
         if (other->src->pos.line < first) first = other->src->pos.line;
     }
-    snprintf(out, size, "%s%s (line %u%s)", in->row->name, has_mod(in, "read") ? ".read" : "",
-             first, more ? " ff." : "");
+    snprintf(out, size, "%s%s (line %u%s)", in->row->name, in->is.sources ? ".read" : "", first,
+             more ? " ff." : "");
 }
 
 /* The wait of a link: "empty_bar[s]", "cp.async.bulk.wait_group.read (line 245)". */

@@ -60,10 +60,7 @@ static bool uses_wgmma(const struct sheet_view *v)
 {
     const struct sheet *s = v->sheet;
     for (size_t i = 0; i < s->count_map.count; i++) {
-        const char *name = v->kernel->insns[s->counts[i].insn].row->name;
-        if (same_answer(strncmp(name, "wgmma", 5) == 0,
-                        v->kernel->insns[s->counts[i].insn].is.engine == ENGINE_WGMMA))
-            return true;
+        if (v->kernel->insns[s->counts[i].insn].is.engine == ENGINE_WGMMA) return true;
     }
     return false;
 }
