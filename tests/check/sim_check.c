@@ -172,6 +172,9 @@ static void run_case(const struct order_case *c)
 #define WGMMA(keep)                                                                    \
     "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {f0,f1,f2,f3}, da, db, " keep \
     ", 1, 1, 0, 0;"
+#define WGMMA_SPARSE(keep)                                                                      \
+    "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.bf16.bf16 {f0,f1,f2,f3}, da, db, w, 0, " keep \
+    ", 1, 1, 0, 0;"
 /* M 128, N 8, K 16 of bf16; A 4096 bytes, B in the same bytes. */
 #define MMA_DESC                                                               \
     "shr.u32 b, t, 4; cvt.u64.u32 da, b; or.b64 da, da, 0x0000400800800000;\n" \
@@ -388,6 +391,14 @@ static const struct order_case cases[] = {
                                                          "+wgmma.wait_group.sync.aligned 0;\n"
                                                          "add.f32 f4, f0, f1; //!\n"
                                                          "wgmma.wait_group.sync.aligned 0;\n",
+     128, 0, 0, 1, 0, 0},
+    {"sparse wgmma: D read before the wait", "wgmma-wait",
+     WGMMA_DESC "mov.b32 w, 0x44444444; wgmma.fence.sync.aligned;\n" WGMMA_SPARSE(
+         "0") "\n"
+              "wgmma.commit_group.sync.aligned;\n"
+              "+wgmma.wait_group.sync.aligned 0;\n"
+              "add.f32 f4, f0, f1; //!\n"
+              "wgmma.wait_group.sync.aligned 0;\n",
      128, 0, 0, 1, 0, 0},
     {"wgmma: D written after the fence", "wgmma-fence",
      WGMMA_DESC "-wgmma.fence.sync.aligned;\n"

@@ -291,8 +291,7 @@ static bool start_decode(struct decode *d)
 static bool is_delayed(const struct insn *in)
 {
     return in->is.class == INSN_TMEM_LOAD ||
-           (in->is.class == INSN_MMA && in->is.engine == ENGINE_WGMMA &&
-            !strcmp(in->row->name, "wgmma.mma_async"));
+           (in->is.class == INSN_MMA && in->is.engine == ENGINE_WGMMA);
 }
 
 static bool names_marked(const struct insn *in, const uint8_t *marked)
