@@ -17,6 +17,8 @@
 #include "async/reduce.h"
 #include "async/tmap.h"
 
+struct async_op;
+
 /* Driver enum values that have rules of their own. */
 enum tmap_dtype {
     TMAP_F16 = 6, /* the types below are integers */
