@@ -84,7 +84,27 @@ static void test_table(void)
         char why[160] = "";
         CHECK(op_row_valid(&op_rows[i], why, sizeof why), "row '%s' \"%s\" \"%s\": %s",
               op_rows[i].name, op_rows[i].mods, op_rows[i].args, why);
+        CHECK(op_listed(&op_rows[i]), "'%s' is not in mnemonics.def", op_rows[i].name);
     }
+}
+
+/* By the first part of a name, known or not; and the list of what no row is of. */
+static void test_mnemonics(void)
+{
+    static const char *const want[] = {"st.bulk", "multimem.ld_reduce", "tex", "pmevent"};
+    static const char *const modelled[] = {"ld", "brkpt", "redux.sync", "tcgen05.wait", "mma"};
+    uint32_t found = 0;
+
+    if (!test_case("instructions that PTX has, with a row or without")) return;
+    CHECK(op_known("ld") && op_known("multimem") && op_known("clusterlaunchcontrol"), "known");
+    CHECK(!op_known("frobnicate") && !op_known("l") && !op_known("ldgsts"), "unknown");
+    for (uint32_t i = 0; op_unmodelled(i); i++) {
+        const char *name = op_unmodelled(i);
+        for (size_t j = 0; j < sizeof want / sizeof want[0]; j++) found += !strcmp(name, want[j]);
+        for (size_t j = 0; j < sizeof modelled / sizeof modelled[0]; j++)
+            CHECK(strcmp(name, modelled[j]) != 0, "%s has a row", name);
+    }
+    CHECK_INT(found, sizeof want / sizeof want[0]);
 }
 
 static void test_types(void)
@@ -628,6 +648,7 @@ int main(int argc, char **argv)
 {
     test_begin("sim_parse", argc, argv);
     test_table();
+    test_mnemonics();
     test_types();
     test_params();
     test_shared();

@@ -133,6 +133,10 @@ extern const struct op_row op_rows[];
 extern const uint32_t op_row_count;
 /* Whether PTX has instructions whose first part is `mnemonic`, modelled or not. */
 bool op_known(const char *mnemonic);
+/* Whether the row is of an instruction that mnemonics.def has. */
+bool op_listed(const struct op_row *row);
+/* The index-th instruction of PTX that no row is of, in the order of mnemonics.def; NULL behind the last. */
+const char *op_unmodelled(uint32_t index);
 
 /* ---- for bind functions ---- */
 

@@ -19,22 +19,41 @@ const struct op_row op_rows[] = {
 
 const uint32_t op_row_count = sizeof op_rows / sizeof op_rows[0];
 
-/* First parts of the instructions that PTX has (ISA 9.0, "Instruction Set"; cctl by ptxas) and no row
- * begins with; every other name is none of PTX's. */
-static const char *const unmodelled[] = {"alloca",   "brkpt",   "cctl",         "istypep",
-                                         "multimem", "pmevent", "stackrestore", "stacksave",
-                                         "suld",     "suq",     "sured",        "sust",
-                                         "tex",      "tld4",    "txq"};
+static const char *const mnemonics[] = {
+#define M(name) name,
+#include "decode/mnemonics.def"
+#undef M
+};
+
+/* Whether `name` is `start` or goes on behind it with another part. */
+static bool goes_on(const char *name, const char *start)
+{
+    size_t length = strlen(start);
+
+    return !strncmp(name, start, length) && (!name[length] || strchr(".:", name[length]));
+}
 
 bool op_known(const char *mnemonic)
 {
-    size_t length = strlen(mnemonic);
-
-    for (size_t i = 0; i < sizeof unmodelled / sizeof unmodelled[0]; i++)
-        if (!strcmp(unmodelled[i], mnemonic)) return true;
-    for (uint32_t i = 0; i < op_row_count; i++)
-        if (!strncmp(op_rows[i].name, mnemonic, length) &&
-            (op_rows[i].name[length] == '.' || !op_rows[i].name[length]))
-            return true;
+    for (size_t i = 0; i < sizeof mnemonics / sizeof mnemonics[0]; i++)
+        if (goes_on(mnemonics[i], mnemonic)) return true;
     return false;
+}
+
+bool op_listed(const struct op_row *row)
+{
+    for (size_t i = 0; i < sizeof mnemonics / sizeof mnemonics[0]; i++)
+        if (goes_on(row->name, mnemonics[i])) return true;
+    return false;
+}
+
+const char *op_unmodelled(uint32_t index)
+{
+    for (size_t i = 0; i < sizeof mnemonics / sizeof mnemonics[0]; i++) {
+        uint32_t row = 0;
+
+        while (row < op_row_count && !goes_on(op_rows[row].name, mnemonics[i])) row++;
+        if (row == op_row_count && index-- == 0) return mnemonics[i];
+    }
+    return NULL;
 }
