@@ -5,6 +5,7 @@
 #include "attention.h"
 
 #include "error.h"
+#include "structs.h"
 
 #include "../ptx/sm_100f/attention.plan.h"
 #include "../ptx/sm_90a/attention.plan.h"
@@ -235,9 +236,9 @@ static void fill_scalars(hewn_attention_plan *plan)
     s->group = p->group;
     s->q_len = p->q_length;
     s->q_tokens = p->q_tokens;
-    s->q_scale_step = p->q_scales == HEWN_SCALE_HEAD;
-    s->k_scale_step = p->k_scales == HEWN_SCALE_HEAD;
-    s->v_scale_step = p->v_scales == HEWN_SCALE_HEAD;
+    s->q_scale_step = p->q_scales == HEWN_SCALES_HEAD;
+    s->k_scale_step = p->k_scales == HEWN_SCALES_HEAD;
+    s->v_scale_step = p->v_scales == HEWN_SCALES_HEAD;
     s->sources = p->sources;
     fill_sources(plan);
     fill_outputs(plan);
@@ -249,8 +250,9 @@ static void fill_scalars(hewn_attention_plan *plan)
 /* What every map has in common; tensor maps have no e4m3, whose bytes are as good. */
 static hewn_tensormap_desc map_of(const hewn_attention_plan *plan, const struct attention_tensor *t)
 {
-    static const int dtypes[] = {
-        [HEWN_F16] = HEWN_TM_F16, [HEWN_BF16] = HEWN_TM_BF16, [HEWN_E4M3] = HEWN_TM_U8};
+    static const int dtypes[] = {[HEWN_F16] = HEWN_TENSORMAP_F16,
+                                 [HEWN_BF16] = HEWN_TENSORMAP_BF16,
+                                 [HEWN_E4M3] = HEWN_TENSORMAP_U8};
     uint32_t row = plan->kernel->row_bytes;
     return (hewn_tensormap_desc){
         .struct_size = sizeof(hewn_tensormap_desc),
@@ -258,8 +260,8 @@ static hewn_tensormap_desc map_of(const hewn_attention_plan *plan, const struct 
         .dim = {t->columns},
         .box = {row / (uint32_t)t->element},
         .element_stride = {1, 1, 1, 1, 1},
-        .swizzle = HEWN_TM_SWIZZLE_128B,
-        .l2 = t->columns * t->element > row ? HEWN_TM_L2_256B : HEWN_TM_L2_128B,
+        .swizzle = HEWN_TENSORMAP_SWIZZLE_128B,
+        .l2 = t->columns * t->element > row ? HEWN_TENSORMAP_L2_256B : HEWN_TENSORMAP_L2_128B,
     };
 }
 
@@ -421,11 +423,12 @@ int hewn_attention_plan_create(hewn_context *context, const hewn_attention_desc 
 {
     if (!context) return hewn_fail(err, HEWN_ERR_ARGUMENT, "context: must not be NULL");
     if (!out) return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: must not be NULL");
-    int status = hewn_check_struct(desc, sizeof *desc, "hewn_attention_desc", err);
+    hewn_attention_desc d;
+    int status = hewn_struct_take(HEWN_STRUCT_hewn_attention_desc, desc, &d, err);
     if (status) return status;
     hewn_attention_plan *plan = calloc(1, sizeof *plan);
     if (!plan) return hewn_fail(err, HEWN_ERR_MEMORY, "out of host memory for the plan");
-    status = fill_plan(plan, context, desc, err);
+    status = fill_plan(plan, context, &d, err);
     if (status) {
         free(plan);
         return status;
@@ -443,12 +446,9 @@ int hewn_attention_plan_describe(const hewn_attention_plan *plan, hewn_attention
                                  hewn_error *err)
 {
     if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
-    int status = hewn_check_struct(out, sizeof *out, "hewn_attention_plan_info", err);
-    if (status) return status;
     const struct attention_kernel *k = plan->kernel;
     const hewn_cu_launch_config *c = &plan->config;
-    *out = (hewn_attention_plan_info){
-        .struct_size = out->struct_size,
+    const hewn_attention_plan_info info = {
         .module = plan->loaded->module->name,
         .target = plan->loaded->module->target,
         .origin = plan->loaded->origin,
@@ -466,5 +466,5 @@ int hewn_attention_plan_describe(const hewn_attention_plan *plan, hewn_attention
         .items = plan->scalars.items,
         .workspace = plan->workspace,
     };
-    return HEWN_OK;
+    return hewn_struct_give(HEWN_STRUCT_hewn_attention_plan_info, &info, out, err);
 }

@@ -1,7 +1,7 @@
 /*
  * Attention as the files runtime/attention*.c share it. attention_check.c turns a description into
  * a problem in bytes, attention.c a problem into a plan for one device, attention_run.c launches it;
- * attention_tables.c holds arrays against a plan.
+ * attention_tables.c compares arrays with a plan.
  */
 #ifndef HEWN_RUNTIME_ATTENTION_H
 #define HEWN_RUNTIME_ATTENTION_H
@@ -85,7 +85,8 @@ struct hewn_attention_plan {
     uint64_t workspace;                         /* and of all of it */
 };
 
-/* Checks every rule that does not depend on a device, and fills `p`. */
+/* Checks every rule that does not depend on a device, and fills `p`. The description is the library's
+ * copy; the sources it points at are the caller's. */
 int hewn_attention_check(const hewn_attention_desc *desc, struct attention_problem *p,
                          hewn_error *err);
 

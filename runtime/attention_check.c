@@ -2,6 +2,7 @@
 #include "attention.h"
 
 #include "error.h"
+#include "structs.h"
 
 #include <float.h>
 #include <string.h>
@@ -90,7 +91,7 @@ static int add_extent(uint64_t *span, uint64_t count, uint64_t stride)
 /* Fills strides and span of a tensor whose other fields are set; its extents are below 2^31 each. */
 static int check_tensor(struct attention_tensor *t, struct strides s, int layout, hewn_error *err)
 {
-    int bshd = layout == HEWN_BSHD;
+    int bshd = layout == HEWN_LAYOUT_BSHD;
     uint64_t token = bshd ? t->heads * t->columns : t->columns;
     uint64_t head = bshd ? t->columns : t->tokens * t->columns;
     uint64_t plane;
@@ -202,7 +203,7 @@ static int check_queries(const hewn_attention_desc *d, struct attention_problem 
     if (!status) status = check_choice("", "q_packed", d->q_packed, 1, err);
     if (!status && d->q_packed)
         status = check_count("", "q_tokens", d->q_tokens, 0, INT32_MAX, err);
-    if (!status) status = check_choice("", "layout", d->layout, HEWN_BHSD, err);
+    if (!status) status = check_choice("", "layout", d->layout, HEWN_LAYOUT_BHSD, err);
     if (status) return status;
     p->q_packed = d->q_packed;
     p->q_length = (uint32_t)d->q_length;
@@ -240,7 +241,7 @@ static int check_options(const hewn_attention_desc *d, struct attention_problem 
     int status = check_choice("", "sink", d->sink, 1, err);
     if (!status) status = check_choice("", "unnormalised", d->unnormalised, 1, err);
     for (int i = 0; !status && i < 3; i++) {
-        status = check_choice("", scales[i].name, scales[i].value, HEWN_SCALE_HEAD, err);
+        status = check_choice("", scales[i].name, scales[i].value, HEWN_SCALES_HEAD, err);
         if (!status && scales[i].value && d->in != HEWN_E4M3)
             return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: %d needs e4m3 inputs, `in` is %s",
                              scales[i].name, scales[i].value, hewn_dtype_name(d->in));
@@ -273,29 +274,33 @@ static const char *const prefixes[] = {"source[0].", "source[1]."};
 static const char *const k_names[] = {"source[0].k", "source[1].k"};
 static const char *const v_names[] = {"source[0].v", "source[1].v"};
 
+/* A window of the description counts the query's own position, the kernel's limit does not. */
+static int check_window(const char *prefix, const char *name, int64_t keys, uint32_t *limit,
+                        hewn_error *err)
+{
+    if (keys < 0)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                         "%s%s: %lld is not at least 0, which stands for all keys", prefix, name,
+                         (long long)keys);
+    *limit = keys == 0 || keys > ATTENTION_UNBOUNDED ? ATTENTION_UNBOUNDED : (uint32_t)keys - 1;
+    return HEWN_OK;
+}
+
 static int check_mask(const hewn_attention_source *d, int index, struct attention_source *s,
                       hewn_error *err)
 {
     const char *prefix = prefixes[index];
     int status = check_choice(prefix, "causal", d->causal, 1, err);
-    if (!status) status = check_choice(prefix, "window_lengths", d->window_lengths, 1 - index, err);
-    if (!status)
-        status = check_least((struct where){prefix, "window_left"}, d->window_left, -1, err);
-    if (!status)
-        status = check_least((struct where){prefix, "window_right"}, d->window_right, -1, err);
+    if (!status) status = check_choice(prefix, "windows", d->windows, 1 - index, err);
+    if (!status) status = check_window(prefix, "window_back", d->window_back, &s->left, err);
+    if (!status) status = check_window(prefix, "window_ahead", d->window_ahead, &s->right, err);
     if (status) return status;
-    if (d->window_lengths && d->window_left != -1)
+    if (d->windows && d->window_back)
         return hewn_fail(err, HEWN_ERR_ARGUMENT,
-                         "%swindow_left: %lld beside window_lengths, which take its place: must be "
-                         "-1",
-                         prefix, (long long)d->window_left);
-    const int64_t unbounded = ATTENTION_UNBOUNDED;
-    int no_left = d->window_left < 0 || d->window_left > unbounded;
-    int no_right = d->window_right < 0 || d->window_right > unbounded;
-    s->left = (uint32_t)(no_left ? unbounded : d->window_left);
-    s->right = (uint32_t)(no_right ? unbounded : d->window_right);
+                         "%swindow_back: %lld must be 0 beside `windows`, which take its place",
+                         prefix, (long long)d->window_back);
     if (d->causal) s->right = 0;
-    s->windows = d->window_lengths;
+    s->windows = d->windows;
     return HEWN_OK;
 }
 
@@ -324,10 +329,9 @@ static int check_paging(const hewn_attention_source *d, const char *prefix,
     return HEWN_OK;
 }
 
-static int check_source(const hewn_attention_desc *desc, int index, struct attention_problem *p,
-                        hewn_error *err)
+static int check_source(const hewn_attention_desc *desc, const hewn_attention_source *d, int index,
+                        struct attention_problem *p, hewn_error *err)
 {
-    const hewn_attention_source *d = &desc->source[index];
     const char *prefix = prefixes[index];
     struct attention_source *s = &p->source[index];
     int packed = d->keys == HEWN_KEYS_PACKED;
@@ -373,9 +377,12 @@ int hewn_attention_check(const hewn_attention_desc *desc, struct attention_probl
     if (!status) status = check_queries(desc, p, err);
     if (!status) status = check_options(desc, p, err);
     if (status) return status;
-    if (desc->sources != 1 && desc->sources != 2)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "sources: %d is neither 1 nor 2", desc->sources);
-    p->sources = (uint32_t)desc->sources;
-    for (int i = 0; !status && i < desc->sources; i++) status = check_source(desc, i, p, err);
+    if (!desc->source[0]) return hewn_fail(err, HEWN_ERR_ARGUMENT, "source[0]: must not be NULL");
+    p->sources = desc->source[1] ? 2 : 1;
+    for (int i = 0; !status && i < (int)p->sources; i++) {
+        hewn_attention_source source;
+        status = hewn_struct_take(HEWN_STRUCT_hewn_attention_source, desc->source[i], &source, err);
+        if (!status) status = check_source(desc, &source, i, p, err);
+    }
     return status;
 }

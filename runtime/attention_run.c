@@ -1,7 +1,9 @@
-/* Attention: a run's addresses held against the plan and put into tensor maps on the stack, the launch. */
+/* Attention: a run compares its addresses with the plan, puts them into tensor maps on the stack, and
+ * launches. */
 #include "attention.h"
 
 #include "error.h"
+#include "structs.h"
 
 enum {
     WORD = 4, /* bytes: what f32 and int32 arrays are aligned to */
@@ -30,8 +32,8 @@ static int check_address(const char *prefix, const struct address *a, hewn_error
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s%s: address must not be 0", prefix, a->name);
     if (a->need == UNUSED && a->at != 0)
         return hewn_fail(err, HEWN_ERR_ARGUMENT,
-                         "%s%s: address 0x%llx must be 0, for the plan uses none", prefix, a->name,
-                         a->at);
+                         "%s%s: address 0x%llx must be 0, because the plan uses none", prefix,
+                         a->name, a->at);
     if (a->at & (a->align - 1))
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s%s: address 0x%llx is not a multiple of %u",
                          prefix, a->name, a->at, a->align);
@@ -46,7 +48,7 @@ static int check_list(const char *prefix, const struct address *list, size_t cou
 }
 
 static int check_source(const struct attention_source *s, int used, const char *prefix,
-                        const struct hewn_attention_source_args *a, hewn_error *err)
+                        const hewn_attention_source_args *a, hewn_error *err)
 {
     if (!used && !(a->k | a->v | a->lengths | a->table | a->windows)) return HEWN_OK;
     enum need keys = !used ? UNUSED : s->k.span ? NEEDED : OPTIONAL;
@@ -79,9 +81,9 @@ static int check_addresses(const hewn_attention_plan *plan, const hewn_attention
         {"workspace", a->workspace, needed(plan->workspace > 0), ATTENTION_ALIGN},
     };
     int status = check_list("", list, sizeof list / sizeof list[0], err);
-    if (!status) status = check_source(&p->source[0], 1, "source[0].", &a->source[0], err);
+    if (!status) status = check_source(&p->source[0], 1, "source[0].", a->source[0], err);
     if (!status)
-        status = check_source(&p->source[1], p->sources > 1, "source[1].", &a->source[1], err);
+        status = check_source(&p->source[1], p->sources > 1, "source[1].", a->source[1], err);
     return status;
 }
 
@@ -178,8 +180,8 @@ static int check_ranges(const hewn_attention_plan *plan, const hewn_attention_ar
     writes = add_range(written, writes, "workspace", a->workspace, plan->workspace, NULL);
     size_t reads = add_tensor(read, 0, &p->q, a->q);
     for (uint32_t i = 0; i < p->sources; i++) {
-        reads = add_tensor(read, reads, &p->source[i].k, a->source[i].k);
-        reads = add_tensor(read, reads, &p->source[i].v, a->source[i].v);
+        reads = add_tensor(read, reads, &p->source[i].k, a->source[i]->k);
+        reads = add_tensor(read, reads, &p->source[i].v, a->source[i]->v);
     }
     int status = check_ends(written, writes, err);
     if (!status) status = check_ends(read, reads, err);
@@ -201,10 +203,10 @@ static int place_maps(const hewn_attention_plan *plan, const hewn_attention_args
         const struct attention_tensor *tensor;
         hewn_deviceptr at;
     } list[ATTENTION_MAP_COUNT] = {{&plan->problem.q, a->q},
-                                   {&s[0].k, a->source[0].k},
-                                   {&s[0].v, a->source[0].v},
-                                   {&s[1].k, a->source[1].k},
-                                   {&s[1].v, a->source[1].v}};
+                                   {&s[0].k, a->source[0]->k},
+                                   {&s[0].v, a->source[0]->v},
+                                   {&s[1].k, a->source[1]->k},
+                                   {&s[1].v, a->source[1]->v}};
     for (uint32_t i = 0; i < 1 + 2 * plan->problem.sources; i++) {
         hewn_deviceptr at = list[i].tensor->span ? list[i].at : a->q;
         hewn_cu_result r = hewn_map_place(driver, &plan->maps[i], at, &maps[i]);
@@ -227,11 +229,11 @@ static void set_addresses(const hewn_attention_plan *plan, const hewn_attention_
     s->k_scale = a->k_scale;
     s->v_scale = a->v_scale;
     s->cu_q = a->cu_q;
-    s->window = a->source[0].windows;
-    s->lengths_0 = a->source[0].lengths;
-    s->lengths_1 = a->source[1].lengths;
-    s->table_0 = a->source[0].table;
-    s->table_1 = a->source[1].table;
+    s->window = a->source[0]->windows;
+    s->lengths_0 = a->source[0]->lengths;
+    s->lengths_1 = a->source[1]->lengths;
+    s->table_0 = a->source[0]->table;
+    s->table_1 = a->source[1]->table;
 }
 
 static int launch_kernel(const hewn_attention_plan *plan, const hewn_attention_args *args,
@@ -273,15 +275,33 @@ static int launch_combine(const hewn_attention_plan *plan, const hewn_attention_
     return hewn_launch_config(plan->context->driver, &config, plan->combine->function, params, err);
 }
 
-int hewn_attention_run(const hewn_attention_plan *plan, const hewn_attention_args *args,
-                       hewn_stream stream, hewn_error *err)
+/* Copies the arguments; `copy` then points at both sources, zero where the caller gave none. */
+static int take_args(const hewn_attention_args *args, hewn_attention_args *copy,
+                     hewn_attention_source_args sources[2], hewn_error *err)
 {
+    int status = hewn_struct_take(HEWN_STRUCT_hewn_attention_args, args, copy, err);
+    for (int i = 0; !status && i < 2; i++) {
+        const hewn_attention_source_args *given = copy->source[i];
+        sources[i] = (hewn_attention_source_args){0};
+        copy->source[i] = &sources[i];
+        if (given)
+            status =
+                hewn_struct_take(HEWN_STRUCT_hewn_attention_source_args, given, &sources[i], err);
+    }
+    return status;
+}
+
+int hewn_attention_plan_run(const hewn_attention_plan *plan, const hewn_attention_args *args,
+                            hewn_stream stream, hewn_error *err)
+{
+    hewn_attention_args a;
+    hewn_attention_source_args sources[2];
     if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
-    int status = hewn_check_struct(args, sizeof *args, "hewn_attention_args", err);
+    int status = take_args(args, &a, sources, err);
     if (status || plan->scalars.items == 0) return status; /* no query: nothing to write */
-    status = check_addresses(plan, args, err);
-    if (!status) status = check_ranges(plan, args, err);
-    if (!status) status = launch_kernel(plan, args, stream, err);
-    if (!status && plan->problem.splits > 1) status = launch_combine(plan, args, stream, err);
+    status = check_addresses(plan, &a, err);
+    if (!status) status = check_ranges(plan, &a, err);
+    if (!status) status = launch_kernel(plan, &a, stream, err);
+    if (!status && plan->problem.splits > 1) status = launch_combine(plan, &a, stream, err);
     return status;
 }

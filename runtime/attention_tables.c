@@ -1,7 +1,8 @@
-/* Attention: host copies of offsets, lengths, block tables and windows held against a plan. */
+/* Attention: host copies of offsets, lengths, block tables and windows, compared with a plan. */
 #include "attention.h"
 
 #include "error.h"
+#include "structs.h"
 
 struct array {
     const char *prefix, *name;
@@ -13,7 +14,7 @@ static int check_given(struct array a, int used, hewn_error *err)
     if (used && !a.values)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s%s: must not be NULL", a.prefix, a.name);
     if (!used && a.values)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s%s: must be NULL, for the plan uses none",
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s%s: must be NULL, because the plan uses none",
                          a.prefix, a.name);
     return HEWN_OK;
 }
@@ -71,7 +72,7 @@ static int check_table(struct array a, const struct attention_source *s, uint32_
 }
 
 static int check_source(const struct attention_problem *p, int index,
-                        const struct hewn_attention_source_tables *t, hewn_error *err)
+                        const hewn_attention_source_tables *t, hewn_error *err)
 {
     const struct attention_source *s = &p->source[index];
     const char *prefix = index ? "source[1]." : "source[0].";
@@ -91,17 +92,24 @@ static int check_source(const struct attention_problem *p, int index,
     return status;
 }
 
-int hewn_attention_check_tables(const hewn_attention_plan *plan,
-                                const hewn_attention_tables *tables, hewn_error *err)
+int hewn_attention_plan_check_tables(const hewn_attention_plan *plan,
+                                     const hewn_attention_tables *tables, hewn_error *err)
 {
     if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
-    int status = hewn_check_struct(tables, sizeof *tables, "hewn_attention_tables", err);
+    hewn_attention_tables t;
+    int status = hewn_struct_take(HEWN_STRUCT_hewn_attention_tables, tables, &t, err);
     if (status) return status;
     const struct attention_problem *p = &plan->problem;
-    const struct array cu_q = {"", "cu_q", tables->cu_q};
+    const struct array cu_q = {"", "cu_q", t.cu_q};
     status = check_given(cu_q, p->q_packed, err);
     if (!status && p->q_packed)
         status = check_offsets(cu_q, p->batch, p->q_tokens, p->q_length, err);
-    for (int i = 0; !status && i < 2; i++) status = check_source(p, i, &tables->source[i], err);
+    for (int i = 0; !status && i < 2; i++) {
+        hewn_attention_source_tables source = {0};
+        if (t.source[i])
+            status = hewn_struct_take(HEWN_STRUCT_hewn_attention_source_tables, t.source[i],
+                                      &source, err);
+        if (!status) status = check_source(p, i, &source, err);
+    }
     return status;
 }

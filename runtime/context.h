@@ -14,7 +14,7 @@ struct hewn_limits {
     int cluster_launch, cooperative_launch;
 };
 
-/* A module loaded into a context; immutable once on the context's list, freed by hewn_detach. */
+/* A module loaded into a context; immutable once on the context's list, freed by hewn_context_detach. */
 struct hewn_loaded {
     struct hewn_loaded *next;
     const hewn_module *module;
@@ -26,7 +26,7 @@ struct hewn_loaded {
 struct hewn_context {
     const hewn_driver *driver;
     hewn_cu_context cu;
-    hewn_cu_context previous; /* what hewn_attach_primary found current; only if owned */
+    hewn_cu_context previous; /* what hewn_context_attach_primary found current; only if owned */
     hewn_cu_device device;
     int owned; /* the primary context was retained here */
     hewn_device_info info;

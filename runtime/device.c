@@ -2,6 +2,7 @@
 #include "context.h"
 
 #include "error.h"
+#include "structs.h"
 
 #include <stdlib.h>
 
@@ -81,19 +82,8 @@ static int find_device(const hewn_driver *driver, int ordinal, hewn_cu_device *o
     return HEWN_OK;
 }
 
-/* Copies what this library knows and leaves the caller's struct_size as it was. */
-static int copy_info(const hewn_device_info *from, hewn_device_info *out, hewn_error *err)
-{
-    int status = hewn_check_struct(out, sizeof *out, "hewn_device_info", err);
-    if (status) return status;
-    size_t size = out->struct_size;
-    *out = *from;
-    out->struct_size = size;
-    return HEWN_OK;
-}
-
-int hewn_driver_device(const hewn_driver *driver, int ordinal, hewn_device_info *out,
-                       hewn_error *err)
+int hewn_driver_describe_device(const hewn_driver *driver, int ordinal, hewn_device_info *out,
+                                hewn_error *err)
 {
     if (!driver) return hewn_fail(err, HEWN_ERR_ARGUMENT, "driver: must not be NULL");
     hewn_cu_device device = 0;
@@ -102,13 +92,14 @@ int hewn_driver_device(const hewn_driver *driver, int ordinal, hewn_device_info 
     struct device_facts facts = {0};
     status = query_device(driver, device, ordinal, &facts, err);
     if (status) return status;
-    return copy_info(&facts.info, out, err);
+    return hewn_struct_give(HEWN_STRUCT_hewn_device_info, &facts.info, out, err);
 }
 
-int hewn_device(const hewn_context *context, hewn_device_info *out, hewn_error *err)
+int hewn_context_describe_device(const hewn_context *context, hewn_device_info *out,
+                                 hewn_error *err)
 {
     if (!context) return hewn_fail(err, HEWN_ERR_ARGUMENT, "context: must not be NULL");
-    return copy_info(&context->info, out, err);
+    return hewn_struct_give(HEWN_STRUCT_hewn_device_info, &context->info, out, err);
 }
 
 /* A CUdevice is its ordinal in every driver so far, but only the driver may say so. */
@@ -154,7 +145,7 @@ static void free_context(hewn_context *context)
     free(context);
 }
 
-int hewn_attach(hewn_driver *driver, hewn_context **out, hewn_error *err)
+int hewn_context_attach(hewn_driver *driver, hewn_context **out, hewn_error *err)
 {
     if (!driver) return hewn_fail(err, HEWN_ERR_ARGUMENT, "driver: must not be NULL");
     if (!out) return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: must not be NULL");
@@ -164,7 +155,7 @@ int hewn_attach(hewn_driver *driver, hewn_context **out, hewn_error *err)
     if (!current)
         return hewn_fail(err, HEWN_ERR_NO_DEVICE,
                          "no CUDA context is current on this thread: make one current, or use "
-                         "hewn_attach_primary");
+                         "hewn_context_attach_primary");
     hewn_cu_device device = 0;
     r = driver->fn.ctx_get_device(&device);
     if (r) return hewn_fail_driver(err, driver, r, "cuCtxGetDevice", "attach");
@@ -174,7 +165,8 @@ int hewn_attach(hewn_driver *driver, hewn_context **out, hewn_error *err)
     return create_context(driver, current, device, ordinal, out, err);
 }
 
-int hewn_attach_primary(hewn_driver *driver, int ordinal, hewn_context **out, hewn_error *err)
+int hewn_context_attach_primary(hewn_driver *driver, int ordinal, hewn_context **out,
+                                hewn_error *err)
 {
     if (!driver) return hewn_fail(err, HEWN_ERR_ARGUMENT, "driver: must not be NULL");
     if (!out) return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: must not be NULL");
@@ -209,7 +201,7 @@ int hewn_attach_primary(hewn_driver *driver, int ordinal, hewn_context **out, he
 }
 
 /* Nothing here can be reported; each step is tried whatever became of the one before. */
-void hewn_detach(hewn_context *context)
+void hewn_context_detach(hewn_context *context)
 {
     if (!context) return;
     const struct hewn_driver_table *fn = &context->driver->fn;

@@ -2,6 +2,7 @@
 #include "driver.h"
 
 #include "error.h"
+#include "structs.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -124,20 +125,19 @@ static int start(struct hewn_driver *driver, hewn_error *err)
 
 int hewn_driver_open(const hewn_driver_options *options, hewn_driver **out, hewn_error *err)
 {
-    static const hewn_driver_options defaults = {.struct_size = sizeof defaults};
+    hewn_driver_options o = {.struct_size = sizeof o};
     if (!out) return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: must not be NULL");
-    if (!options) options = &defaults;
-    int status = hewn_check_struct(options, sizeof *options, "hewn_driver_options", err);
+    int status =
+        options ? hewn_struct_take(HEWN_STRUCT_hewn_driver_options, options, &o, err) : HEWN_OK;
     if (status) return status;
-    if (options->resolve && options->path)
+    if (o.resolve && o.path)
         return hewn_fail(err, HEWN_ERR_ARGUMENT,
-                         "path: '%s' given together with a resolver; only one may be",
-                         options->path);
+                         "path: '%s' is given together with `resolve`; give only one", o.path);
     struct hewn_driver *driver = calloc(1, sizeof *driver);
     if (!driver) return hewn_fail(err, HEWN_ERR_MEMORY, "out of host memory for the driver");
-    driver->resolve = options->resolve;
-    driver->user = options->user;
-    if (!driver->resolve) status = open_library(driver, options->path, err);
+    driver->resolve = o.resolve;
+    driver->user = o.user;
+    if (!driver->resolve) status = open_library(driver, o.path, err);
     if (!status) status = resolve_all(driver, err);
     if (!status) status = start(driver, err);
     if (status) {

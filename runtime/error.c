@@ -4,9 +4,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
-
-enum { STRUCT_SIZE_MAX = 4096 }; /* larger is taken for an unset field, not for a struct to come */
 
 const char *hewn_status_name(int status)
 {
@@ -56,22 +53,4 @@ void hewn_error_set_driver(hewn_error *err, const hewn_driver *driver, int code,
              name ? name : "CUresult", code, text ? ": " : "", text ? text : "");
     err->status = HEWN_ERR_DRIVER;
     err->driver_code = code;
-}
-
-int hewn_check_struct(const void *object, size_t known, const char *what, hewn_error *err)
-{
-    if (!object) return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: must not be NULL", what);
-    size_t size;
-    memcpy(&size, object, sizeof size); /* struct_size is the first member of each such struct */
-    if (size < known || size > STRUCT_SIZE_MAX)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: struct_size %zu is not sizeof(%s), %zu", what,
-                         size, what, known);
-    const unsigned char *bytes = object;
-    for (size_t i = known; i < size; i++)
-        if (bytes[i])
-            return hewn_fail(err, HEWN_ERR_ARGUMENT,
-                             "%s: struct_size %zu, but byte %zu is not 0 and this library knows "
-                             "only the first %zu",
-                             what, size, i, known);
-    return HEWN_OK;
 }

@@ -2,6 +2,7 @@
 #include "gemm.h"
 
 #include "error.h"
+#include "structs.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -13,8 +14,6 @@ enum {
     PROGRAMMATIC_DRIVER = 12030 /* from this version stream capture takes the attribute, too */
 };
 
-_Static_assert(offsetof(hewn_gemm_desc, reserved_2) + sizeof(uint32_t) == sizeof(hewn_gemm_desc),
-               "no padding at the end, where a new member would not be seen by an older library");
 _Static_assert(offsetof(struct gemm_scalars, beta) + 4 + 3 * GEMM_MAP_BYTES == GEMM_PARAM_BYTES,
                "the scalars are not laid out as the kernel's parameters");
 
@@ -66,12 +65,12 @@ static int compute_scalars(const struct hewn_gemm_kernel *k, const hewn_gemm_des
     s->step_a = operands[GEMM_A].batch > 1;
     s->step_b = operands[GEMM_B].batch > 1;
     s->raster_rows = s->tiles_m < k->raster_rows ? s->tiles_m : k->raster_rows;
-    s->c_pitch = d->with & HEWN_GEMM_C ? operands[GEMM_C].pitch : 0;
+    s->c_pitch = d->with & HEWN_GEMM_WITH_C ? operands[GEMM_C].pitch : 0;
     s->c_plane = operands[GEMM_C].batch > 1 ? operands[GEMM_C].plane : 0;
     s->mode = mode_of(d);
     s->finish = act_bits[d->act];
-    if (d->with & (HEWN_GEMM_SCALE_A | HEWN_GEMM_SCALE_B)) s->finish |= GEMM_FINISH_SCALE;
-    if (d->with & HEWN_GEMM_BIAS)
+    if (d->with & (HEWN_GEMM_WITH_SCALE_A | HEWN_GEMM_WITH_SCALE_B)) s->finish |= GEMM_FINISH_SCALE;
+    if (d->with & HEWN_GEMM_WITH_BIAS)
         s->finish |= d->bias_type == HEWN_F32 ? GEMM_FINISH_BIAS_F32 : GEMM_FINISH_BIAS;
     return HEWN_OK;
 }
@@ -79,11 +78,11 @@ static int compute_scalars(const struct hewn_gemm_kernel *k, const hewn_gemm_des
 static void describe_map(const struct gemm_operand *o, int dtype, uint32_t box_columns,
                          uint32_t box_rows, hewn_tensormap_desc *map)
 {
-    static const int tm_dtypes[] = {[HEWN_F32] = HEWN_TM_F32,
-                                    [HEWN_F16] = HEWN_TM_F16,
-                                    [HEWN_BF16] = HEWN_TM_BF16,
-                                    [HEWN_E4M3] = HEWN_TM_U8,
-                                    [HEWN_E5M2] = HEWN_TM_U8};
+    static const int tm_dtypes[] = {[HEWN_F32] = HEWN_TENSORMAP_F32,
+                                    [HEWN_F16] = HEWN_TENSORMAP_F16,
+                                    [HEWN_BF16] = HEWN_TENSORMAP_BF16,
+                                    [HEWN_E4M3] = HEWN_TENSORMAP_U8,
+                                    [HEWN_E5M2] = HEWN_TENSORMAP_U8};
     *map = (hewn_tensormap_desc){
         .struct_size = sizeof *map,
         .dtype = tm_dtypes[dtype],
@@ -92,8 +91,8 @@ static void describe_map(const struct gemm_operand *o, int dtype, uint32_t box_c
         .stride = {o->pitch, o->plane},
         .box = {box_columns, box_rows, 1},
         .element_stride = {1, 1, 1},
-        .swizzle = HEWN_TM_SWIZZLE_128B,
-        .l2 = HEWN_TM_L2_128B,
+        .swizzle = HEWN_TENSORMAP_SWIZZLE_128B,
+        .l2 = HEWN_TENSORMAP_L2_128B,
     };
 }
 
@@ -196,7 +195,7 @@ static int check_can(const struct hewn_gemm_kernel *k, const hewn_gemm_desc *d, 
     if (!(k->can & GEMM_CAN_MN) && d->major_a == HEWN_MAJOR_MN) lacking = "major_a: MN-major A";
     if (!(k->can & GEMM_CAN_MN) && d->major_b == HEWN_MAJOR_MN) lacking = "major_b: MN-major B";
     if (!(k->can & GEMM_CAN_FINISH) && d->act != HEWN_ACT_NONE) lacking = "act: activations";
-    if (!(k->can & GEMM_CAN_FINISH) && d->with) lacking = "with: C, bias and scales";
+    if (!(k->can & GEMM_CAN_FINISH) && d->with) lacking = "with: alpha, C, bias and scales";
     if (!lacking) return HEWN_OK;
     return hewn_fail(err, HEWN_ERR_LIMIT, "%s: kernel %s for %s does not have it", lacking,
                      k->variant, k->target);
@@ -284,11 +283,12 @@ int hewn_gemm_plan_create(hewn_context *context, const hewn_gemm_desc *desc, hew
 {
     if (!context) return hewn_fail(err, HEWN_ERR_ARGUMENT, "context: must not be NULL");
     if (!out) return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: must not be NULL");
-    int status = hewn_check_struct(desc, sizeof *desc, "hewn_gemm_desc", err);
+    hewn_gemm_desc d;
+    int status = hewn_struct_take(HEWN_STRUCT_hewn_gemm_desc, desc, &d, err);
     if (status) return status;
     hewn_gemm_plan *plan = calloc(1, sizeof *plan);
     if (!plan) return hewn_fail(err, HEWN_ERR_MEMORY, "out of host memory for the plan");
-    status = fill_plan(plan, context, desc, err);
+    status = fill_plan(plan, context, &d, err);
     if (status) {
         free(plan);
         return status;
@@ -305,12 +305,9 @@ void hewn_gemm_plan_destroy(hewn_gemm_plan *plan)
 int hewn_gemm_plan_describe(const hewn_gemm_plan *plan, hewn_gemm_plan_info *out, hewn_error *err)
 {
     if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
-    int status = hewn_check_struct(out, sizeof *out, "hewn_gemm_plan_info", err);
-    if (status) return status;
     const struct hewn_gemm_kernel *k = plan->kernel;
     const hewn_cu_launch_config *c = &plan->config;
-    *out = (hewn_gemm_plan_info){
-        .struct_size = out->struct_size,
+    const hewn_gemm_plan_info info = {
         .module = plan->loaded->module->name,
         .target = plan->loaded->module->target,
         .origin = plan->loaded->origin,
@@ -326,5 +323,5 @@ int hewn_gemm_plan_describe(const hewn_gemm_plan *plan, hewn_gemm_plan_info *out
         .variant = k->variant,
         .parts = plan->parts,
     };
-    return HEWN_OK;
+    return hewn_struct_give(HEWN_STRUCT_hewn_gemm_plan_info, &info, out, err);
 }

@@ -51,10 +51,11 @@ static int check_major(const char *name, int major, int dtype, hewn_error *err)
 /* What the end of the sums is to do. */
 static int check_finish(const hewn_gemm_desc *d, hewn_error *err)
 {
-    const uint32_t known = HEWN_GEMM_C | HEWN_GEMM_BIAS | HEWN_GEMM_SCALE_A | HEWN_GEMM_SCALE_B;
+    const uint32_t known = HEWN_GEMM_WITH_C | HEWN_GEMM_WITH_BIAS | HEWN_GEMM_WITH_SCALE_A |
+                           HEWN_GEMM_WITH_SCALE_B | HEWN_GEMM_WITH_ALPHA;
     if (d->with & ~known)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "with: 0x%x has bits that no HEWN_GEMM_... has",
-                         d->with);
+        return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                         "with: 0x%x has bits that no HEWN_GEMM_WITH_... has", d->with);
     if (d->act < HEWN_ACT_NONE || d->act > HEWN_ACT_SILU)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "act: %d is no hewn_act", d->act);
     if (d->bias_type != HEWN_F32 && d->bias_type != d->out) {
@@ -62,7 +63,7 @@ static int check_finish(const hewn_gemm_desc *d, hewn_error *err)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "bias_type: dtype %d (%s) is neither f32 nor D's",
                          d->bias_type, type ? type : "unknown");
     }
-    if (d->with & HEWN_GEMM_C || (!d->ldc && !d->stride_c)) return HEWN_OK;
+    if (d->with & HEWN_GEMM_WITH_C || (!d->ldc && !d->stride_c)) return HEWN_OK;
     return hewn_fail(err, HEWN_ERR_ARGUMENT,
                      "ldc, stride_c: %lld and %lld of a C that `with` does not have",
                      (long long)d->ldc, (long long)d->stride_c);
@@ -138,9 +139,6 @@ int hewn_gemm_check(const hewn_gemm_desc *d, struct gemm_operand operands[GEMM_O
                     hewn_error *err)
 {
     int64_t batch = d->batch ? d->batch : 1;
-    if (d->reserved || d->reserved_2)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "reserved, reserved_2: %u and %u are not 0",
-                         d->reserved, d->reserved_2);
     int status = check_dtypes(d, err);
     if (!status) status = check_extent("m", d->m, err);
     if (!status) status = check_extent("n", d->n, err);
@@ -162,7 +160,7 @@ int hewn_gemm_check(const hewn_gemm_desc *d, struct gemm_operand operands[GEMM_O
     status = check_operand(&operands[GEMM_A], d->lda, batch, d->stride_a, err);
     if (!status) status = check_operand(&operands[GEMM_B], d->ldb, batch, d->stride_b, err);
     if (!status) status = check_operand(&operands[GEMM_D], d->ldd, batch, d->stride_d, err);
-    if (!status && d->with & HEWN_GEMM_C)
+    if (!status && d->with & HEWN_GEMM_WITH_C)
         status = check_operand(&operands[GEMM_C], d->ldc, batch, d->stride_c, err);
     return status;
 }

@@ -1,7 +1,8 @@
-/* A run of a GEMM plan: checks the addresses, puts them into three tensor maps on the stack and launches. */
+/* A run of a GEMM plan: checks the addresses, puts them into three tensor maps on the stack, launches. */
 #include "gemm.h"
 
 #include "error.h"
+#include "structs.h"
 
 enum { PARAMS = GEMM_TENSORS + GEMM_SCALAR_COUNT, SCALE_BYTES = 4 };
 
@@ -80,46 +81,46 @@ static int check_args(const hewn_gemm_plan *plan, const hewn_gemm_args *a, hewn_
     if (!status) status = check_matrix(plan, GEMM_B, a->b, a->d, err);
     if (!status) status = check_matrix(plan, GEMM_D, a->d, a->d, err);
     if (status) return status;
-    if (!(plan->with & HEWN_GEMM_C) && a->beta != 0)
+    if (!(plan->with & HEWN_GEMM_WITH_ALPHA) && a->alpha != 0 && a->alpha != 1)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                         "alpha: %g, but the plan is without it: describe it with "
+                         "HEWN_GEMM_WITH_ALPHA",
+                         (double)a->alpha);
+    if (!(plan->with & HEWN_GEMM_WITH_C) && a->beta != 0)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "beta: %g, but the plan is without C",
                          (double)a->beta);
-    if (!(plan->with & HEWN_GEMM_C) && a->c != 0)
+    if (!(plan->with & HEWN_GEMM_WITH_C) && a->c != 0)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "C: address 0x%llx, but the plan is without it",
                          a->c);
     if (a->beta != 0) status = check_matrix(plan, GEMM_C, a->c, a->d, err);
     if (!status)
-        status = check_beside(plan, HEWN_GEMM_BIAS, "bias", a->bias, GEMM_ALIGN, plan->bias_span,
-                              a->d, err);
+        status = check_beside(plan, HEWN_GEMM_WITH_BIAS, "bias", a->bias, GEMM_ALIGN,
+                              plan->bias_span, a->d, err);
     if (!status)
-        status = check_beside(plan, HEWN_GEMM_SCALE_A, "scale_a", a->scale_a, SCALE_BYTES,
+        status = check_beside(plan, HEWN_GEMM_WITH_SCALE_A, "scale_a", a->scale_a, SCALE_BYTES,
                               SCALE_BYTES, a->d, err);
     if (!status)
-        status = check_beside(plan, HEWN_GEMM_SCALE_B, "scale_b", a->scale_b, SCALE_BYTES,
+        status = check_beside(plan, HEWN_GEMM_WITH_SCALE_B, "scale_b", a->scale_b, SCALE_BYTES,
                               SCALE_BYTES, a->d, err);
     return status;
 }
 
-static int run(const hewn_gemm_plan *plan, const hewn_gemm_args *a, hewn_stream stream,
-               hewn_error *err)
+static int launch(const hewn_gemm_plan *plan, const hewn_gemm_args *a, hewn_stream stream,
+                  hewn_error *err)
 {
     const hewn_driver *driver = plan->context->driver;
     const hewn_deviceptr at[GEMM_TENSORS] = {[GEMM_A] = a->a, [GEMM_B] = a->b, [GEMM_D] = a->d};
     struct gemm_scalars scalars = plan->scalars;
     hewn_cu_tensor_map maps[GEMM_TENSORS];
     void *params[PARAMS];
-    int status = check_args(plan, a, err);
-    if (status) return status;
-    if (a->alpha != 1) scalars.finish |= GEMM_FINISH_SCALE;
+    scalars.alpha = plan->with & HEWN_GEMM_WITH_ALPHA ? a->alpha : 1;
+    if (scalars.alpha != 1) scalars.finish |= GEMM_FINISH_SCALE;
     if (a->beta != 0) scalars.finish |= GEMM_FINISH_C;
-    if (scalars.finish && !(plan->kernel->can & GEMM_CAN_FINISH))
-        return hewn_fail(err, HEWN_ERR_LIMIT, "alpha: %g: the kernels for %s do not have any but 1",
-                         (double)a->alpha, plan->kernel->target);
     scalars.d = a->d;
     scalars.c = a->beta != 0 ? a->c : 0;
     scalars.bias = a->bias;
     scalars.scale_a = a->scale_a;
     scalars.scale_b = a->scale_b;
-    scalars.alpha = a->alpha;
     scalars.beta = a->beta;
     for (int i = 0; i < GEMM_TENSORS; i++) {
         hewn_cu_result r = hewn_map_place(driver, &plan->maps[i], at[i], &maps[i]);
@@ -137,19 +138,12 @@ static int run(const hewn_gemm_plan *plan, const hewn_gemm_args *a, hewn_stream 
     return hewn_launch_config(driver, &config, plan->loaded->function, params, err);
 }
 
-int hewn_gemm_run(const hewn_gemm_plan *plan, hewn_deviceptr a, hewn_deviceptr b, hewn_deviceptr d,
-                  hewn_stream stream, hewn_error *err)
-{
-    const hewn_gemm_args args = {.a = a, .b = b, .d = d, .alpha = 1};
-    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
-    return run(plan, &args, stream, err);
-}
-
-int hewn_gemm_run_with(const hewn_gemm_plan *plan, const hewn_gemm_args *args, hewn_stream stream,
+int hewn_gemm_plan_run(const hewn_gemm_plan *plan, const hewn_gemm_args *args, hewn_stream stream,
                        hewn_error *err)
 {
+    hewn_gemm_args a;
     if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
-    int status = hewn_check_struct(args, sizeof *args, "hewn_gemm_args", err);
-    if (status) return status;
-    return run(plan, args, stream, err);
+    int status = hewn_struct_take(HEWN_STRUCT_hewn_gemm_args, args, &a, err);
+    if (!status) status = check_args(plan, &a, err);
+    return status ? status : launch(plan, &a, stream, err);
 }

@@ -2,6 +2,7 @@
 #include "context.h"
 
 #include "error.h"
+#include "structs.h"
 
 #include <stdint.h>
 
@@ -115,32 +116,33 @@ int hewn_launch_config(const hewn_driver *driver, const hewn_cu_launch_config *c
     return r ? hewn_fail_driver(err, driver, r, "cuLaunchKernel", "launch") : HEWN_OK;
 }
 
-int hewn_launch(const hewn_context *context, hewn_function function, const hewn_launch_desc *desc,
-                void **params, hewn_error *err)
+int hewn_function_launch(const hewn_context *context, hewn_function function,
+                         const hewn_launch_desc *desc, void **params, hewn_error *err)
 {
     if (!context) return hewn_fail(err, HEWN_ERR_ARGUMENT, "context: must not be NULL");
     if (!function) return hewn_fail(err, HEWN_ERR_ARGUMENT, "function: must not be NULL");
-    int status = hewn_check_struct(desc, sizeof *desc, "hewn_launch_desc", err);
-    if (!status) status = check_shape(context, desc, err);
+    hewn_launch_desc d;
+    int status = hewn_struct_take(HEWN_STRUCT_hewn_launch_desc, desc, &d, err);
+    if (!status) status = check_shape(context, &d, err);
     if (status) return status;
     hewn_cu_launch_attribute attributes[MAX_ATTRIBUTES] = {{0}};
     hewn_cu_launch_config config = {
-        .grid_x = desc->grid[0],
-        .grid_y = desc->grid[1],
-        .grid_z = desc->grid[2],
-        .block_x = desc->block[0],
-        .block_y = desc->block[1],
-        .block_z = desc->block[2],
-        .shared_bytes = desc->dynamic_shared,
-        .stream = desc->stream,
+        .grid_x = d.grid[0],
+        .grid_y = d.grid[1],
+        .grid_z = d.grid[2],
+        .block_x = d.block[0],
+        .block_y = d.block[1],
+        .block_z = d.block[2],
+        .shared_bytes = d.dynamic_shared,
+        .stream = d.stream,
         .attributes = attributes,
-        .attribute_count = set_attributes(desc, attributes),
+        .attribute_count = set_attributes(&d, attributes),
     };
     return hewn_launch_config(context->driver, &config, function, params, err);
 }
 
-int hewn_allow_shared(const hewn_context *context, hewn_function function, uint32_t bytes,
-                      hewn_error *err)
+int hewn_function_allow_shared(const hewn_context *context, hewn_function function, uint32_t bytes,
+                               hewn_error *err)
 {
     if (!context) return hewn_fail(err, HEWN_ERR_ARGUMENT, "context: must not be NULL");
     if (!function) return hewn_fail(err, HEWN_ERR_ARGUMENT, "function: must not be NULL");

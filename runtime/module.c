@@ -243,7 +243,7 @@ static int load_all(hewn_context *context, const hewn_family *family, hewn_error
     return HEWN_OK;
 }
 
-int hewn_preload(hewn_context *context, const hewn_family *family, hewn_error *err)
+int hewn_family_preload(hewn_context *context, const hewn_family *family, hewn_error *err)
 {
     if (!context) return hewn_fail(err, HEWN_ERR_ARGUMENT, "context: must not be NULL");
     if (!family) return hewn_fail(err, HEWN_ERR_ARGUMENT, "family: must not be NULL");
@@ -281,7 +281,7 @@ int hewn_load_kernel(hewn_context *context, const hewn_module *module, uint32_t 
     if (status) return status;
     status = hewn_context_load(context, module, out, err);
     if (!status && dynamic_shared)
-        status = hewn_allow_shared(context, (*out)->function, dynamic_shared, err);
+        status = hewn_function_allow_shared(context, (*out)->function, dynamic_shared, err);
     hewn_context_pop(context);
     return status;
 }

@@ -8,6 +8,7 @@
 #include "context.h"
 
 #include "error.h"
+#include "structs.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -26,7 +27,7 @@ static const uint64_t stride_end = UINT64_C(1) << 40;
 
 enum kind { INTEGER, FLOATING, PACKED_8, PACKED_16 };
 
-/* In the order of hewn_tm_dtype. box_bytes_16: bytes that 16 elements take in shared memory (the
+/* In the order of hewn_tensormap_dtype. box_bytes_16: bytes that 16 elements take in shared memory (the
  * ALIGN16B types spread theirs). */
 static const struct dtype {
     const char *name;
@@ -82,7 +83,7 @@ static int is_packed(const struct dtype *type)
 /* The alignment that interleave and dtype ask of the address and of every stride. */
 static uint32_t alignment(const hewn_tensormap_desc *d)
 {
-    int wide = d->interleave == HEWN_TM_INTERLEAVE_32B || dtypes[d->dtype].kind == PACKED_16;
+    int wide = d->interleave == HEWN_TENSORMAP_INTERLEAVE_32B || dtypes[d->dtype].kind == PACKED_16;
     return wide ? 32 : 16;
 }
 
@@ -116,11 +117,11 @@ static int check_modes(const hewn_tensormap_desc *d, const char *what, int cc_ma
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: swizzle %s does not go with dtype %s", what,
                          swizzle->name, type->name);
     /* The reference says so of 16U6 alone; refused for the other packed types (interpretation). */
-    if (is_packed(type) && d->interleave != HEWN_TM_INTERLEAVE_NONE)
+    if (is_packed(type) && d->interleave != HEWN_TENSORMAP_INTERLEAVE_NONE)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: interleave %d does not go with dtype %s",
                          what, d->interleave, type->name);
     /* The reference asks for swizzle 32B with interleave 32B; driver 580 takes any. */
-    if (d->oob == HEWN_TM_OOB_NAN && type->kind != FLOATING)
+    if (d->oob == HEWN_TENSORMAP_OOB_NAN && type->kind != FLOATING)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: oob NaN needs a floating-point dtype, not %s",
                          what, type->name);
     return HEWN_OK;
@@ -188,7 +189,7 @@ static int check_box(const hewn_tensormap_desc *d, const char *what, hewn_error 
         return hewn_fail(err, HEWN_ERR_ARGUMENT,
                          "%s: box[0] %u of dtype %s is %u.%u B, not a multiple of 16 B", what,
                          d->box[0], type->name, bits / 8, bits % 8 * 10 / 8);
-    if (d->interleave != HEWN_TM_INTERLEAVE_NONE) return HEWN_OK;
+    if (d->interleave != HEWN_TENSORMAP_INTERLEAVE_NONE) return HEWN_OK;
     uint32_t span = swizzles[d->swizzle].span;
     if (span && bits / 8 > span)
         return hewn_fail(err, HEWN_ERR_ARGUMENT,
@@ -197,25 +198,30 @@ static int check_box(const hewn_tensormap_desc *d, const char *what, hewn_error 
     return HEWN_OK;
 }
 
-int hewn_tensormap_check(const hewn_tensormap_desc *desc, const char *what, int cc_major,
-                         int cc_minor, hewn_error *err)
+static int check(const hewn_tensormap_desc *desc, const char *what, int cc_major, int cc_minor,
+                 hewn_error *err)
 {
-    if (!what) what = "tensor";
-    int status = hewn_check_struct(desc, sizeof *desc, "hewn_tensormap_desc", err);
-    if (status) return status;
     if (cc_major < 9)
         return hewn_fail(err, HEWN_ERR_ARGUMENT,
                          "%s: tensor maps need compute capability 9.0, the device has %d.%d", what,
                          cc_major, cc_minor);
-    status = check_modes(desc, what, cc_major, err);
+    int status = check_modes(desc, what, cc_major, err);
     if (status) return status;
-    int least = desc->interleave == HEWN_TM_INTERLEAVE_NONE ? 1 : 3;
+    int least = desc->interleave == HEWN_TENSORMAP_INTERLEAVE_NONE ? 1 : 3;
     if (desc->rank < least || desc->rank > 5)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: rank %d is not in %d..5%s", what, desc->rank,
                          least, least == 3 ? ", which interleave needs" : "");
     status = check_global(desc, what, err);
     if (status) return status;
     return check_box(desc, what, err);
+}
+
+int hewn_tensormap_check(const hewn_tensormap_desc *desc, const char *what, int cc_major,
+                         int cc_minor, hewn_error *err)
+{
+    hewn_tensormap_desc d;
+    int status = hewn_struct_take(HEWN_STRUCT_hewn_tensormap_desc, desc, &d, err);
+    return status ? status : check(&d, what ? what : "tensor", cc_major, cc_minor, err);
 }
 
 hewn_cu_result hewn_tensormap_encode_raw(const hewn_driver *driver, hewn_cu_tensor_map *map,
@@ -261,12 +267,12 @@ int hewn_tensormap_encode(const hewn_context *context, const hewn_tensormap_desc
     if ((uintptr_t)out % _Alignof(hewn_cu_tensor_map))
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: address %p is not a multiple of %zu",
                          (void *)out, _Alignof(hewn_cu_tensor_map));
-    int status =
-        hewn_tensormap_check(desc, what, context->info.cc_major, context->info.cc_minor, err);
+    hewn_tensormap_desc full;
+    int status = hewn_struct_take(HEWN_STRUCT_hewn_tensormap_desc, desc, &full, err);
+    if (!status) status = check(&full, what, context->info.cc_major, context->info.cc_minor, err);
     if (status) return status;
     if (!context->driver->fn.tensor_map_encode_tiled)
         return hewn_fail(err, HEWN_ERR_SYMBOL, "%s: the driver lacks cuTensorMapEncodeTiled", what);
-    hewn_tensormap_desc full = *desc;
     for (int i = 0; i < full.rank; i++)
         if (full.element_stride[i] == 0) full.element_stride[i] = 1;
     hewn_cu_tensor_map map;

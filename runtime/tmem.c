@@ -46,8 +46,8 @@ static uint64_t place(hewn_tmem_region *regions, size_t count, int assign)
     return at;
 }
 
-int hewn_tmem_plan_regions(hewn_tmem_region *regions, size_t count, uint32_t ctas_per_sm,
-                           hewn_tmem_plan *out, hewn_error *err)
+int hewn_tmem_place(hewn_tmem_region *regions, size_t count, uint32_t ctas_per_sm,
+                    hewn_tmem_plan *out, hewn_error *err)
 {
     if (!regions) return hewn_fail(err, HEWN_ERR_ARGUMENT, "regions: must not be NULL");
     if (!out) return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: must not be NULL");

@@ -50,7 +50,7 @@ static const struct field fields[] = {
     FIELD(NUMBER, packed, 0),
     FIELD(NUMBER, ragged, 0),
     FIELD(NUMBER, tail, 0),
-    FIELD(NUMBER, layout, HEWN_BSHD),
+    FIELD(NUMBER, layout, HEWN_LAYOUT_BSHD),
     FIELD(NUMBER, pad, 0),
     FIELD(NUMBER, scale, 0),
     FIELD(NUMBER, peak, 100),

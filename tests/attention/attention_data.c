@@ -39,13 +39,13 @@ static int32_t *draw_offsets(struct rng *r, const struct attention_case *c, int6
 static bool draw_source(struct attention_data *d, int s, struct rng *r)
 {
     const struct attention_case_source *cs = &d->c.source[s];
-    hewn_attention_source *ds = &d->desc.source[s];
+    hewn_attention_source *ds = &d->source[s];
     ds->keys = (int)cs->keys;
     ds->length = cs->sk;
     ds->causal = (int)cs->causal;
-    ds->window_left = cs->left;
-    ds->window_right = cs->right;
-    ds->window_lengths = cs->win != 0;
+    ds->window_back = cs->left + 1; /* a case leaves out the query's own position; -1: all */
+    ds->window_ahead = cs->right + 1;
+    ds->windows = cs->win != 0;
     if (cs->keys == HEWN_KEYS_PACKED) {
         d->lengths[s] = draw_offsets(r, &d->c, cs->sk);
         d->lengths_count[s] = (size_t)d->c.b + 1;
@@ -67,7 +67,7 @@ static bool draw_source(struct attention_data *d, int s, struct rng *r)
 static bool draw_pages(struct attention_data *d, int s, struct rng *r)
 {
     const struct attention_case_source *cs = &d->c.source[s];
-    hewn_attention_source *ds = &d->desc.source[s];
+    hewn_attention_source *ds = &d->source[s];
     int64_t used = 0, next = 0;
     ds->page_size = cs->page;
     ds->table_width = at_least_1((cs->sk + cs->page - 1) / cs->page + (d->c.ragged ? 2 : 0));
@@ -134,7 +134,8 @@ static void draw_strides(struct attention_tensor *t, struct rng *r)
 
 static void contiguous(struct attention_tensor *t, int64_t layout)
 {
-    int inner = layout == HEWN_BSHD ? HEAD : TOKEN, outer = layout == HEWN_BSHD ? TOKEN : HEAD;
+    int inner = layout == HEWN_LAYOUT_BSHD ? HEAD : TOKEN,
+        outer = layout == HEWN_LAYOUT_BSHD ? TOKEN : HEAD;
     t->stride[inner] = t->columns;
     t->stride[outer] = t->columns * t->extent[inner];
     t->stride[BATCH] = t->columns * t->extent[inner] * t->extent[outer];
@@ -181,7 +182,7 @@ static bool query_tensors(struct attention_data *d, struct rng *r)
 static bool key_tensors(struct attention_data *d, int s, struct rng *r)
 {
     const struct attention_case *c = &d->c;
-    hewn_attention_source *ds = &d->desc.source[s];
+    hewn_attention_source *ds = &d->source[s];
     bool packed = c->source[s].keys == HEWN_KEYS_PACKED, paged = c->source[s].page != 0;
     int64_t tokens = paged ? ds->page_size : packed ? ds->tokens : ds->length;
     int64_t batch = paged ? ds->pages : packed ? 1 : c->b;
@@ -317,8 +318,8 @@ static void describe(struct attention_data *d)
                                     .k_scales = c->ks == SCALING_HEAD,
                                     .v_scales = c->vs == SCALING_HEAD,
                                     .pack = c->pack,
-                                    .splits = c->splits,
-                                    .sources = (int)c->sources};
+                                    .splits = c->splits};
+    for (int s = 0; s < 2; s++) d->source[s].struct_size = sizeof d->source[s];
 }
 
 bool attention_data_new(struct attention_data *d, const struct attention_case *c)
@@ -394,7 +395,7 @@ size_t attention_kv_row(const struct attention_data *d, const struct attention_t
     int64_t token = j, batch = b;
     if (cs->keys == HEWN_KEYS_PACKED) token = d->lengths[s][b] + j, batch = 0;
     if (cs->page) {
-        batch = d->table[s][b * d->desc.source[s].table_width + j / cs->page];
+        batch = d->table[s][b * d->source[s].table_width + j / cs->page];
         token = j % cs->page;
     }
     return (size_t)(token * t->stride[TOKEN] + h * t->stride[HEAD] + batch * t->stride[BATCH]);
@@ -433,12 +434,12 @@ double attention_value_scale(const struct attention_data *d, int64_t head)
 
 bool attention_visible(const struct attention_data *d, int s, int64_t b, int64_t i, int64_t j)
 {
-    const hewn_attention_source *ds = &d->desc.source[s];
+    const hewn_attention_source *ds = &d->source[s];
     int64_t p = i + attention_keys(d, s, b) - attention_queries(d, b);
     if (j < 0 || j >= attention_keys(d, s, b)) return false;
-    if (ds->window_lengths && j < p - ((int64_t)d->windows[b] - 1)) return false;
-    if (!ds->window_lengths && ds->window_left != -1 && j < p - ds->window_left) return false;
-    if (ds->window_right != -1 && j > p + ds->window_right) return false;
+    if (ds->windows && j <= p - d->windows[b]) return false;
+    if (ds->window_back && j <= p - ds->window_back) return false;
+    if (ds->window_ahead && j >= p + ds->window_ahead) return false;
     return !ds->causal || j <= p;
 }
 

@@ -22,7 +22,8 @@ struct attention_tensor {
 
 struct attention_data {
     struct attention_case c;
-    hewn_attention_desc desc;
+    hewn_attention_desc desc; /* without its sources, the next field */
+    hewn_attention_source source[2];
     struct attention_tensor q, o, k[2], v[2];
     int32_t *cu_q, *lengths[2], *table[2], *windows; /* NULL where unused */
     size_t cu_q_count, lengths_count[2], table_count[2], windows_count;

@@ -357,7 +357,7 @@ static void wrong_page(struct device *dev, const char *text)
     struct attention_data d;
     bool done = false;
     if (start(&d, text)) {
-        int32_t pages = (int32_t)d.desc.source[0].pages, spare = 0;
+        int32_t pages = (int32_t)d.source[0].pages, spare = 0;
         for (size_t n = 0; n < d.table_count[0]; n++)
             if (d.table[0][n] == spare) spare++, n = (size_t)-1;
         for (int n = 0; n < 2; n++) {

@@ -68,28 +68,28 @@ static void check_verdicts(bool launched, bool outside)
 
 /* ---- buffers ---- */
 
-/* X(name, host pointer, bytes, fill) */
-#define BUFFERS(X)                                                       \
-    X(q, d->q.bytes, d->q.size, 0xFF)                                    \
-    X(o, d->o.bytes, d->o.size, ATTENTION_POISON)                        \
-    X(lse, d->c.lse ? d->lse : NULL, d->lse_count * 4, ATTENTION_POISON) \
-    X(row_max, d->row_max, d->lse_count * 4, ATTENTION_POISON)           \
-    X(sink, d->sink, d->sink_count * 4, 0xFF)                            \
-    X(q_scale, d->q_scale, d->q_scale_count * 4, 0xFF)                   \
-    X(k_scale, d->k_scale, d->k_scale_count * 4, 0xFF)                   \
-    X(v_scale, d->v_scale, d->v_scale_count * 4, 0xFF)                   \
-    X(cu_q, d->cu_q, d->cu_q_count * 4, 0x7F)                            \
-    X(source[0].k, d->k[0].bytes, d->k[0].size, 0xFF)                    \
-    X(source[0].v, d->v[0].bytes, d->v[0].size, 0xFF)                    \
-    X(source[0].lengths, d->lengths[0], d->lengths_count[0] * 4, 0x7F)   \
-    X(source[0].table, d->table[0], d->table_count[0] * 4, 0x7F)         \
-    X(source[0].windows, d->windows, d->windows_count * 4, 0x7F)         \
-    X(source[1].k, d->k[1].bytes, d->k[1].size, 0xFF)                    \
-    X(source[1].v, d->v[1].bytes, d->v[1].size, 0xFF)                    \
-    X(source[1].lengths, d->lengths[1], d->lengths_count[1] * 4, 0x7F)   \
-    X(source[1].table, d->table[1], d->table_count[1] * 4, 0x7F)
+/* X(name, where its address goes, host pointer, bytes, fill) */
+#define BUFFERS(X)                                                                        \
+    X(q, args->q, d->q.bytes, d->q.size, 0xFF)                                            \
+    X(o, args->o, d->o.bytes, d->o.size, ATTENTION_POISON)                                \
+    X(lse, args->lse, d->c.lse ? d->lse : NULL, d->lse_count * 4, ATTENTION_POISON)       \
+    X(row_max, args->row_max, d->row_max, d->lse_count * 4, ATTENTION_POISON)             \
+    X(sink, args->sink, d->sink, d->sink_count * 4, 0xFF)                                 \
+    X(q_scale, args->q_scale, d->q_scale, d->q_scale_count * 4, 0xFF)                     \
+    X(k_scale, args->k_scale, d->k_scale, d->k_scale_count * 4, 0xFF)                     \
+    X(v_scale, args->v_scale, d->v_scale, d->v_scale_count * 4, 0xFF)                     \
+    X(cu_q, args->cu_q, d->cu_q, d->cu_q_count * 4, 0x7F)                                 \
+    X(source[0].k, source[0].k, d->k[0].bytes, d->k[0].size, 0xFF)                        \
+    X(source[0].v, source[0].v, d->v[0].bytes, d->v[0].size, 0xFF)                        \
+    X(source[0].lengths, source[0].lengths, d->lengths[0], d->lengths_count[0] * 4, 0x7F) \
+    X(source[0].table, source[0].table, d->table[0], d->table_count[0] * 4, 0x7F)         \
+    X(source[0].windows, source[0].windows, d->windows, d->windows_count * 4, 0x7F)       \
+    X(source[1].k, source[1].k, d->k[1].bytes, d->k[1].size, 0xFF)                        \
+    X(source[1].v, source[1].v, d->v[1].bytes, d->v[1].size, 0xFF)                        \
+    X(source[1].lengths, source[1].lengths, d->lengths[1], d->lengths_count[1] * 4, 0x7F) \
+    X(source[1].table, source[1].table, d->table[1], d->table_count[1] * 4, 0x7F)
 
-#define COUNT(name, host, bytes, fill) +1
+#define COUNT(name, field, host, bytes, fill) +1
 enum { BUFFER_COUNT = 0 BUFFERS(COUNT) };
 #undef COUNT
 
@@ -107,12 +107,12 @@ static bool upload(struct device *dev, struct guarded *g, const void *host, size
 }
 
 static bool upload_all(struct device *dev, const struct attention_data *d, struct buffers *b,
-                       hewn_attention_args *args)
+                       hewn_attention_args *args, hewn_attention_source_args source[2])
 {
     int n = 0;
     bool ok = true;
-#define UPLOAD(name, host, bytes, fill)                                \
-    ok = ok && upload(dev, &b->of[n], host, bytes, fill, &args->name); \
+#define UPLOAD(name, field, host, bytes, fill)                    \
+    ok = ok && upload(dev, &b->of[n], host, bytes, fill, &field); \
     n++;
     BUFFERS(UPLOAD)
 #undef UPLOAD
@@ -122,7 +122,7 @@ static bool upload_all(struct device *dev, const struct attention_data *d, struc
 static void check_guards(struct device *dev, const struct buffers *b)
 {
     static const char *const names[] = {
-#define NAME(name, host, bytes, fill) #name,
+#define NAME(name, field, host, bytes, fill) #name,
         BUFFERS(NAME)
 #undef NAME
     };
@@ -153,27 +153,36 @@ static bool read_back(struct device *dev, struct attention_data *d, const hewn_a
 static void check_tables(const struct attention_data *d, const hewn_attention_plan *plan)
 {
     hewn_error err = {0};
+    hewn_attention_source_tables source[2];
     hewn_attention_tables tables = {.struct_size = sizeof tables, .cu_q = d->cu_q};
     for (int s = 0; s < 2; s++) {
-        tables.source[s].lengths = d->lengths[s];
-        tables.source[s].table = d->table[s];
+        source[s] = (hewn_attention_source_tables){.struct_size = sizeof source[s],
+                                                   .lengths = d->lengths[s],
+                                                   .table = d->table[s],
+                                                   .windows = s == 0 ? d->windows : NULL};
+        tables.source[s] = &source[s];
     }
-    tables.source[0].windows = d->windows;
-    CHECK(hewn_attention_check_tables(plan, &tables, &err) == HEWN_OK, "tables: %s", err.message);
+    CHECK(hewn_attention_plan_check_tables(plan, &tables, &err) == HEWN_OK, "tables: %s",
+          err.message);
 }
 
 static bool launch(struct device *dev, struct attention_data *d, const hewn_attention_plan *plan,
                    struct attention_run *run, struct buffers *b, hewn_attention_args *args)
 {
     hewn_error err = {0};
-    bool ready = upload_all(dev, d, b, args);
+    hewn_attention_source_args source[2] = {{0}};
+    for (int s = 0; s < d->c.sources; s++) {
+        source[s].struct_size = sizeof source[s];
+        args->source[s] = &source[s];
+    }
+    bool ready = upload_all(dev, d, b, args, source);
     if (ready && run->info.workspace) {
         ready = guarded_new(dev, &b->workspace, (size_t)run->info.workspace, 0xFF);
         args->workspace = b->workspace.data;
     }
     CHECK(ready, "no device memory for the case");
     if (!ready) return false;
-    int status = hewn_attention_run(plan, args, NULL, &err);
+    int status = hewn_attention_plan_run(plan, args, NULL, &err);
     CHECK(status == HEWN_OK, "run: %s", err.message);
     int rc = dev->synchronize();
     CHECK(rc == 0, "the kernel failed with CUresult %d", rc);
@@ -196,7 +205,9 @@ void attention_run(struct device *dev, struct attention_data *d, struct attentio
     attention_poison(d);
     run->done = false;
     run->info = (hewn_attention_plan_info){.struct_size = sizeof run->info};
-    int status = hewn_attention_plan_create(dev->context, &d->desc, &plan, &err);
+    hewn_attention_desc desc = d->desc;
+    for (int s = 0; s < d->c.sources; s++) desc.source[s] = &d->source[s];
+    int status = hewn_attention_plan_create(dev->context, &desc, &plan, &err);
     if (status == HEWN_ERR_NO_MODULE && dev->info.cc_major < 10) {
         test_skip("%s", err.message);
         return;

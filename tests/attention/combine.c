@@ -164,7 +164,7 @@ static bool launch(struct device *dev, hewn_function f, const struct combine_cas
         ATTENTION_COMBINE_SCALARS(X)
 #undef X
     };
-    if (hewn_launch(dev->context, f, &shape, params, &err)) {
+    if (hewn_function_launch(dev->context, f, &shape, params, &err)) {
         CHECK(false, "%s", err.message);
         return false;
     }
@@ -396,7 +396,7 @@ static hewn_function find_kernel(struct device *dev)
 {
     const hewn_family *family = &hewn_attention_family;
     hewn_error err = {0};
-    if (hewn_preload(dev->context, family, &err)) {
+    if (hewn_family_preload(dev->context, family, &err)) {
         CHECK(false, "%s", err.message);
         return NULL;
     }

@@ -11,6 +11,7 @@
 #include "bench_report.h"
 #include "lib/device.h"
 #include "lib/harness.h"
+#include "lib/plans.h"
 
 #include <string.h>
 

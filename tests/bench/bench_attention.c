@@ -100,24 +100,21 @@ static void arena_close(struct arena *a)
 
 static bool plan_open(struct arena *a, const struct shape *s, hewn_attention_plan **plan)
 {
-    hewn_attention_desc desc = {.struct_size = sizeof desc,
-                                .batch = s->batch,
-                                .q_heads = s->heads,
-                                .kv_heads = s->heads,
-                                .qk_dim = s->dim,
-                                .q_length = s->length,
-                                .in = HEWN_BF16,
-                                .out = HEWN_BF16,
-                                .layout = s->ragged ? HEWN_BSHD : HEWN_BHSD,
-                                .q_packed = s->ragged,
-                                .q_tokens = s->ragged ? s->tokens : 0,
-                                .sources = 1,
-                                .source = {{.length = s->length,
-                                            .keys = s->ragged ? HEWN_KEYS_PACKED : HEWN_KEYS_FIXED,
-                                            .tokens = s->ragged ? s->tokens : 0,
-                                            .causal = s->causal,
-                                            .window_left = -1,
-                                            .window_right = -1}}};
+    hewn_attention_desc desc = {
+        .struct_size = sizeof desc,
+        .batch = s->batch,
+        .q_heads = s->heads,
+        .kv_heads = s->heads,
+        .qk_dim = s->dim,
+        .q_length = s->length,
+        .in = HEWN_BF16,
+        .out = HEWN_BF16,
+        .layout = s->ragged ? HEWN_LAYOUT_BSHD : HEWN_LAYOUT_BHSD,
+        .q_packed = s->ragged,
+        .q_tokens = s->ragged ? s->tokens : 0,
+        .source = {SOURCE(.length = s->length,
+                          .keys = s->ragged ? HEWN_KEYS_PACKED : HEWN_KEYS_FIXED,
+                          .tokens = s->ragged ? s->tokens : 0, .causal = s->causal)}};
     hewn_attention_plan_info info = {.struct_size = sizeof info};
     int32_t ends[RAGGED + 1] = {0};
     hewn_error err = {0};
@@ -140,8 +137,8 @@ static int attend(const struct arena *a, const struct shape *s, const hewn_atten
         .o = a->o,
         .cu_q = s->ragged ? a->ends : 0,
         .workspace = a->workspace,
-        .source = {{.k = a->k, .v = a->v, .lengths = s->ragged ? a->ends : 0}}};
-    return hewn_attention_run(plan, &args, NULL, NULL);
+        .source = {SOURCE_ARGS(.k = a->k, .v = a->v, .lengths = s->ragged ? a->ends : 0)}};
+    return hewn_attention_plan_run(plan, &args, NULL, NULL);
 }
 
 static bool time_ours(const struct arena *a, const struct shape *s, const hewn_attention_plan *plan,

@@ -29,7 +29,7 @@ static double multiply(struct bench *b, void *kernel, hewn_deviceptr out, bool e
             if (b->dev.synchronize()) return (double)NAN;
             start = bench_now();
         }
-        if (hewn_launch(b->dev.context, (hewn_function)kernel, &desc, params, NULL))
+        if (hewn_function_launch(b->dev.context, (hewn_function)kernel, &desc, params, NULL))
             return (double)NAN;
     }
     if (!b->dev.info.simulated) usleep(300000); /* late among the launches that count */
@@ -50,8 +50,8 @@ static double ceiling_of(struct bench *b, bool e4m3)
     if (!text || !load || !find) goto done;
     wgmma_loop_text(text, e4m3, STAGES, 1);
     if (!load(&module, text) && !find(&kernel, module, "k") &&
-        !hewn_allow_shared(b->dev.context, (hewn_function)kernel, STAGES * WGMMA_STAGE_BYTES,
-                           NULL) &&
+        !hewn_function_allow_shared(b->dev.context, (hewn_function)kernel,
+                                    STAGES * WGMMA_STAGE_BYTES, NULL) &&
         !b->dev.mem_alloc(&out, (size_t)b->dev.info.sm_count * RESULT_BYTES))
         rate = multiply(b, kernel, out, e4m3);
 done:

@@ -102,7 +102,7 @@ bool problem_plan(struct device *dev, struct problem *p, const char *variant, ui
                            .in = p->in,
                            .out = HEWN_BF16,
                            .accumulate = p->fast ? HEWN_ACCUMULATE_FAST : HEWN_ACCUMULATE_FULL,
-                           .with = p->scale_a ? HEWN_GEMM_SCALE_A | HEWN_GEMM_SCALE_B : 0,
+                           .with = p->scale_a ? HEWN_GEMM_WITH_SCALE_A | HEWN_GEMM_WITH_SCALE_B : 0,
                            .batch = 1,
                            .variant = variant,
                            .parts = parts};
@@ -130,8 +130,8 @@ static int run(const struct problem *p, int set, void *stream)
                            .scale_a = p->scale_a,
                            .scale_b = p->scale_b,
                            .alpha = 1};
-    if (p->scale_a) return hewn_gemm_run_with(p->plan, &args, stream, NULL);
-    return hewn_gemm_run(p->plan, p->a[set], p->b[set], p->d[set], stream, NULL);
+    if (p->scale_a) return hewn_gemm_plan_run(p->plan, &args, stream, NULL);
+    return plain_product(p->plan, p->a[set], p->b[set], p->d[set], stream, NULL);
 }
 
 int problem_launch(const struct problem *p, int set)

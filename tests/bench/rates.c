@@ -82,7 +82,7 @@ static bool load(struct device *d, const char *text, uint32_t shared, void **k)
     symbol = hewn_driver_symbol(d->driver, "cuModuleGetFunction");
     memcpy(&get, &symbol, sizeof get);
     return load_data && get && !load_data(&module, text) && !get(k, module, "k") &&
-           !hewn_allow_shared(d->context, (hewn_function)*k, shared, &err);
+           !hewn_function_allow_shared(d->context, (hewn_function)*k, shared, &err);
 }
 
 /* The second run counts: the first warms caches and clocks. */
@@ -103,7 +103,8 @@ static bool measure(struct device *d, hewn_deviceptr out, hewn_deviceptr base, s
         j.n = j.n / 100 + j.stages; /* its times mean nothing: see that all runs */
     if (!load(d, j.text, j.shared, &k)) return false;
     for (int run = 0; run < 2; run++) {
-        if (hewn_launch(d->context, (hewn_function)k, &desc, params, &err) || d->synchronize())
+        if (hewn_function_launch(d->context, (hewn_function)k, &desc, params, &err) ||
+            d->synchronize())
             return false;
     }
     if (d->to_host(result, out, sizeof result)) return false;

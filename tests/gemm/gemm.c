@@ -9,6 +9,7 @@
 
 #include "lib/device.h"
 #include "lib/digest.h"
+#include "lib/plans.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -50,15 +51,15 @@ static bool upload_all(struct device *dev, const struct gemm_case *g, const stru
                        struct guarded buffer[BUFFERS])
 {
     const uint32_t with = g->desc.with;
-    bool own_c = with & HEWN_GEMM_C && !g->in_place;
+    bool own_c = with & HEWN_GEMM_WITH_C && !g->in_place;
     return upload(dev, &buffer[BUFFER_A], o->a.bytes, o->a.size) &&
            upload(dev, &buffer[BUFFER_B], o->b.bytes, o->b.size) &&
            (!own_c || upload(dev, &buffer[BUFFER_C], o->c.bytes, o->c.size)) &&
-           (!(with & HEWN_GEMM_BIAS) ||
+           (!(with & HEWN_GEMM_WITH_BIAS) ||
             upload(dev, &buffer[BUFFER_BIAS], o->bias.bytes, o->bias.size)) &&
-           (!(with & HEWN_GEMM_SCALE_A) ||
+           (!(with & HEWN_GEMM_WITH_SCALE_A) ||
             upload(dev, &buffer[BUFFER_SCALE_A], &g->scale_a, sizeof g->scale_a)) &&
-           (!(with & HEWN_GEMM_SCALE_B) ||
+           (!(with & HEWN_GEMM_WITH_SCALE_B) ||
             upload(dev, &buffer[BUFFER_SCALE_B], &g->scale_b, sizeof g->scale_b)) &&
            guarded_new(dev, &buffer[BUFFER_D], o->d.size, POISON) &&
            dev->to_device(buffer[BUFFER_D].data, o->d.bytes, o->d.size) == 0;
@@ -67,8 +68,8 @@ static bool upload_all(struct device *dev, const struct gemm_case *g, const stru
 static int launch(const struct gemm_case *g, const hewn_gemm_plan *plan,
                   const struct guarded buffer[BUFFERS], hewn_error *err)
 {
-    if (!g->desc.with && g->alpha == 1)
-        return hewn_gemm_run(plan, buffer[BUFFER_A].data, buffer[BUFFER_B].data,
+    if (!g->desc.with)
+        return plain_product(plan, buffer[BUFFER_A].data, buffer[BUFFER_B].data,
                              buffer[BUFFER_D].data, NULL, err);
     const hewn_gemm_args args = {.struct_size = sizeof args,
                                  .a = buffer[BUFFER_A].data,
@@ -80,7 +81,7 @@ static int launch(const struct gemm_case *g, const hewn_gemm_plan *plan,
                                  .scale_b = buffer[BUFFER_SCALE_B].data,
                                  .alpha = g->alpha,
                                  .beta = g->beta};
-    return hewn_gemm_run_with(plan, &args, NULL, err);
+    return hewn_gemm_plan_run(plan, &args, NULL, err);
 }
 
 /* `choice`: the kernel that ran, and its parts of K. */
@@ -122,9 +123,9 @@ static struct operands operands_new(const hewn_gemm_desc *s)
         .b = matrix_new(s->in_b ? s->in_b : s->in, s->major_b, s->n, s->k, s->ldb, s->stride_b,
                         batch_b),
         .d = matrix_new(s->out, HEWN_MAJOR_K, s->m, s->n, s->ldd, s->stride_d, s->batch)};
-    if (s->with & HEWN_GEMM_C)
+    if (s->with & HEWN_GEMM_WITH_C)
         o.c = matrix_new(s->out, HEWN_MAJOR_K, s->m, s->n, s->ldc, s->stride_c, batch_c);
-    if (s->with & HEWN_GEMM_BIAS)
+    if (s->with & HEWN_GEMM_WITH_BIAS)
         o.bias = matrix_new(s->bias_type, HEWN_MAJOR_K, 1, s->n, s->n, 0, 1);
     return o;
 }
@@ -168,8 +169,8 @@ static void run_case(struct device *dev, const struct gemm_case *g)
     char choice[DIGEST_CHOICE] = "";
     struct operands o = operands_new(&g->desc);
     const uint32_t with = g->desc.with;
-    if (o.a.bytes && o.b.bytes && o.d.bytes && (o.c.bytes || !(with & HEWN_GEMM_C)) &&
-        (o.bias.bytes || !(with & HEWN_GEMM_BIAS))) {
+    if (o.a.bytes && o.b.bytes && o.d.bytes && (o.c.bytes || !(with & HEWN_GEMM_WITH_C)) &&
+        (o.bias.bytes || !(with & HEWN_GEMM_WITH_BIAS))) {
         operands_fill(g, &o);
         run_on_device(dev, g, &o, choice);
         if (!test_case_failures()) {
@@ -224,16 +225,17 @@ static const struct finish {
 } finishes[] = {
     {"", 0, HEWN_ACT_NONE, 1, 0, false, false, false},
     {"alpha", 0, HEWN_ACT_NONE, -1.5F, 0, false, false, false},
-    {"scales", HEWN_GEMM_SCALE_A | HEWN_GEMM_SCALE_B, HEWN_ACT_NONE, 1, 0, false, false, false},
-    {"one scale, alpha", HEWN_GEMM_SCALE_B, HEWN_ACT_NONE, 0.3F, 0, false, false, false},
-    {"C", HEWN_GEMM_C, HEWN_ACT_NONE, 1, 0.7F, false, false, false},
-    {"C in place", HEWN_GEMM_C, HEWN_ACT_NONE, 1.25F, -1, false, true, false},
-    {"C unread", HEWN_GEMM_C, HEWN_ACT_NONE, 1, 0, false, false, false},
-    {"bias f32", HEWN_GEMM_BIAS, HEWN_ACT_NONE, 1, 0, true, false, false},
-    {"bias", HEWN_GEMM_BIAS, HEWN_ACT_NONE, 1, 0, false, false, false},
+    {"scales", HEWN_GEMM_WITH_SCALE_A | HEWN_GEMM_WITH_SCALE_B, HEWN_ACT_NONE, 1, 0, false, false,
+     false},
+    {"one scale, alpha", HEWN_GEMM_WITH_SCALE_B, HEWN_ACT_NONE, 0.3F, 0, false, false, false},
+    {"C", HEWN_GEMM_WITH_C, HEWN_ACT_NONE, 1, 0.7F, false, false, false},
+    {"C in place", HEWN_GEMM_WITH_C, HEWN_ACT_NONE, 1.25F, -1, false, true, false},
+    {"C unread", HEWN_GEMM_WITH_C, HEWN_ACT_NONE, 1, 0, false, false, false},
+    {"bias f32", HEWN_GEMM_WITH_BIAS, HEWN_ACT_NONE, 1, 0, true, false, false},
+    {"bias", HEWN_GEMM_WITH_BIAS, HEWN_ACT_NONE, 1, 0, false, false, false},
     {"relu", 0, HEWN_ACT_RELU, 1, 0, false, false, false},
     {"gelu", 0, HEWN_ACT_GELU, 0.1F, 0, false, false, false},
-    {"silu, one C", HEWN_GEMM_C, HEWN_ACT_SILU, 1, 2, false, false, true},
+    {"silu, one C", HEWN_GEMM_WITH_C, HEWN_ACT_SILU, 1, 2, false, false, true},
     {"all, relu", 15, HEWN_ACT_RELU, -2, 0.5F, true, false, false},
     {"all in place, gelu", 15, HEWN_ACT_GELU, 0.2F, 1, false, true, false},
     {"all, silu", 15, HEWN_ACT_SILU, 0.5F, -0.25F, true, false, false},
@@ -249,10 +251,10 @@ static void set_finish(struct gemm_case *g, int index, int64_t pad_c)
     g->alpha = f->alpha, g->beta = f->beta;
     g->scale_a = 0.75F, g->scale_b = -3.3F;
     g->in_place = f->in_place;
-    s->with = f->with;
+    s->with = f->with | (f->alpha != 1 ? HEWN_GEMM_WITH_ALPHA : 0U);
     s->act = f->act;
     s->bias_type = f->bias_f32 ? HEWN_F32 : s->out;
-    if (!(f->with & HEWN_GEMM_C)) return;
+    if (!(f->with & HEWN_GEMM_WITH_C)) return;
     s->ldc = f->in_place ? s->ldd : leading(s->n, s->out, pad_c);
     s->stride_c = f->in_place ? s->stride_d : f->one_c ? 0 : s->ldc * s->m;
 }

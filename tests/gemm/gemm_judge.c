@@ -157,17 +157,17 @@ static double finish(const struct gemm_case *g, const struct operands *o, int64_
 {
     const uint32_t with = g->desc.with;
     double factor = (double)g->alpha;
-    if (with & HEWN_GEMM_SCALE_A) factor *= (double)g->scale_a;
-    if (with & HEWN_GEMM_SCALE_B) factor *= (double)g->scale_b;
+    if (with & HEWN_GEMM_WITH_SCALE_A) factor *= (double)g->scale_a;
+    if (with & HEWN_GEMM_WITH_SCALE_B) factor *= (double)g->scale_b;
     if (factor != 1) {
         x *= factor;
         *bound = fabs(factor) * *bound + 3 * 0x1p-24 * fabs(x);
     }
-    if (with & HEWN_GEMM_C && g->beta != 0) {
+    if (with & HEWN_GEMM_WITH_C && g->beta != 0) {
         x += (double)g->beta * matrix_load(&o->c, o->c.batch > 1 ? b : 0, i, j);
         *bound += 0x1p-24 * (fabs(x) + *bound);
     }
-    if (with & HEWN_GEMM_BIAS) {
+    if (with & HEWN_GEMM_WITH_BIAS) {
         x += matrix_load(&o->bias, 0, 0, j);
         *bound += 0x1p-24 * (fabs(x) + *bound);
     }

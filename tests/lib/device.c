@@ -20,9 +20,9 @@ bool device_open_with(struct device *d, const hewn_driver_options *options, hewn
 {
     memset(d, 0, sizeof *d);
     if (hewn_driver_open(options, &d->driver, why)) return false;
-    if (hewn_attach_primary(d->driver, 0, &d->context, why)) goto fail;
+    if (hewn_context_attach_primary(d->driver, 0, &d->context, why)) goto fail;
     d->info.struct_size = sizeof d->info;
-    if (hewn_device(d->context, &d->info, why)) goto fail;
+    if (hewn_context_describe_device(d->context, &d->info, why)) goto fail;
     if (lookup(d->driver, "cuMemAlloc_v2", &d->mem_alloc) &&
         lookup(d->driver, "cuMemFree_v2", &d->mem_free) &&
         lookup(d->driver, "cuMemcpyHtoD_v2", &d->to_device) &&
@@ -37,7 +37,7 @@ fail:
 
 void device_close(struct device *d)
 {
-    hewn_detach(d->context);
+    hewn_context_detach(d->context);
     hewn_driver_close(d->driver);
     memset(d, 0, sizeof *d);
 }

@@ -402,17 +402,17 @@ int fake_open(hewn_driver **out, hewn_error *err)
     return hewn_driver_open(&options, out, err);
 }
 
-hewn_cuda_context fake_current(void)
+hewn_cu_context fake_current(void)
 {
     return stack[depth];
 }
 
-hewn_cuda_context fake_foreign_context(void)
+hewn_cu_context fake_foreign_context(void)
 {
-    return (hewn_cuda_context)(void *)&foreign_context;
+    return (hewn_cu_context)(void *)&foreign_context;
 }
 
-void fake_set_current(hewn_cuda_context context)
+void fake_set_current(hewn_cu_context context)
 {
     stack[depth] = context;
 }

@@ -8,6 +8,8 @@
 
 #include "hewn.h"
 
+#include "driver_abi.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -53,9 +55,9 @@ void *fake_resolve(void *user, const char *symbol);
 int fake_open(hewn_driver **out, hewn_error *err);
 
 /* This thread's current context; and a context that is not device 0's primary one. */
-hewn_cuda_context fake_current(void);
-hewn_cuda_context fake_foreign_context(void);
-void fake_set_current(hewn_cuda_context context);
+hewn_cu_context fake_current(void);
+hewn_cu_context fake_foreign_context(void);
+void fake_set_current(hewn_cu_context context);
 /* How many contexts lie below this thread's current one. */
 int fake_stack_depth(void);
 

@@ -1,6 +1,7 @@
 #include "host_work.h"
 
 #include "lib/harness.h"
+#include "lib/plans.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,13 +77,9 @@ static int plan_attention(struct device *dev, struct host_work *w, hewn_error *e
         .in = HEWN_BF16,
         .out = HEWN_BF16,
         .splits = w->kind == HOST_ATTENTION_SPLIT ? SPLITS : 1,
-        .sources = 1,
-        .source = {{.keys = packed ? HEWN_KEYS_PACKED : HEWN_KEYS_FIXED,
-                    .length = LENGTH,
-                    .tokens = packed ? BATCH * LENGTH : 0,
-                    .causal = w->kind == HOST_ATTENTION_CAUSAL,
-                    .window_left = -1,
-                    .window_right = -1}},
+        .source = {SOURCE(.keys = packed ? HEWN_KEYS_PACKED : HEWN_KEYS_FIXED, .length = LENGTH,
+                          .tokens = packed ? BATCH * LENGTH : 0,
+                          .causal = w->kind == HOST_ATTENTION_CAUSAL)},
     };
     return hewn_attention_plan_create(dev->context, &desc, &w->attention, err);
 }
@@ -174,7 +171,7 @@ void host_work_close(struct device *dev, struct host_work *w)
 
 int host_work_run(const struct host_work *w, hewn_stream stream, hewn_error *err)
 {
-    if (w->gemm) return hewn_gemm_run(w->gemm, w->in[0], w->in[1], w->out, stream, err);
+    if (w->gemm) return plain_product(w->gemm, w->in[0], w->in[1], w->out, stream, err);
     bool packed = w->kind == HOST_ATTENTION_PACKED;
     hewn_attention_args args = {
         .struct_size = sizeof args,
@@ -183,6 +180,6 @@ int host_work_run(const struct host_work *w, hewn_stream stream, hewn_error *err
         .lse = w->lse,
         .cu_q = packed ? w->offsets : 0,
         .workspace = w->workspace,
-        .source = {{.k = w->in[1], .v = w->in[2], .lengths = packed ? w->offsets : 0}}};
-    return hewn_attention_run(w->attention, &args, stream, err);
+        .source = {SOURCE_ARGS(.k = w->in[1], .v = w->in[2], .lengths = packed ? w->offsets : 0)}};
+    return hewn_attention_plan_run(w->attention, &args, stream, err);
 }

@@ -48,11 +48,11 @@ hewn_cu_deviceptr copied_buffer(const void *from, size_t bytes);
 hewn_cu_deviceptr random_buffer(int dtype, size_t count, uint64_t seed, double scale);
 
 struct tensor {
-    int dtype; /* hewn_tm_dtype */
+    int dtype; /* hewn_tensormap_dtype */
     unsigned rank;
     uint64_t dims[5], strides[4]; /* elements; bytes, from the second dimension on */
     uint32_t box[5];
-    int swizzle, l2; /* hewn_tm_swizzle, hewn_tm_l2 */
+    int swizzle, l2; /* hewn_tensormap_swizzle, hewn_tensormap_l2 */
 };
 void tensor_map(hewn_cu_tensor_map *map, hewn_cu_deviceptr at, const struct tensor *t);
 

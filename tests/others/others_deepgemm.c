@@ -15,8 +15,8 @@ static void rows_map(hewn_cu_tensor_map *map, hewn_cu_deviceptr at, int dtype, u
                              .dims = {cols, rows},
                              .strides = {cols * size},
                              .box = {128 / size, TILE},
-                             .swizzle = HEWN_TM_SWIZZLE_128B,
-                             .l2 = HEWN_TM_L2_256B};
+                             .swizzle = HEWN_TENSORMAP_SWIZZLE_128B,
+                             .l2 = HEWN_TENSORMAP_L2_256B};
     tensor_map(map, at, &t);
 }
 
@@ -29,9 +29,9 @@ static void bf16_product(const struct problem *p, const char *entry, unsigned cl
     uint32_t m = M, n = N, k = K;
     void *params[] = {&groups, &m, &n, &k, &maps[0], &maps[1], &maps[2]};
 
-    rows_map(&maps[0], a, HEWN_TM_BF16, 2, M, K);
-    rows_map(&maps[1], b, HEWN_TM_BF16, 2, N, K);
-    rows_map(&maps[2], d, HEWN_TM_BF16, 2, M, N);
+    rows_map(&maps[0], a, HEWN_TENSORMAP_BF16, 2, M, K);
+    rows_map(&maps[1], b, HEWN_TENSORMAP_BF16, 2, N, K);
+    rows_map(&maps[2], d, HEWN_TENSORMAP_BF16, 2, M, N);
     launch(&(struct launch){.function = entry_of(p->name, entry),
                             .grid = {SMS},
                             .block = {THREADS},
@@ -55,19 +55,19 @@ void run_deepgemm_fp8(const struct problem *p)
     hewn_cu_deviceptr a_scales = random_buffer(HEWN_F32, M * GROUPS, 3, 1.0);
     hewn_cu_deviceptr b_scales = random_buffer(HEWN_F32, N / 128 * GROUPS, 4, 1.0);
     hewn_cu_deviceptr d = device_buffer(M * N * 2);
-    const struct tensor scales = {.dtype = HEWN_TM_F32,
+    const struct tensor scales = {.dtype = HEWN_TENSORMAP_F32,
                                   .rank = 2,
                                   .dims = {M, GROUPS},
                                   .strides = {M * sizeof(float)},
                                   .box = {TILE, 1},
-                                  .l2 = HEWN_TM_L2_256B};
+                                  .l2 = HEWN_TENSORMAP_L2_256B};
     hewn_cu_tensor_map maps[4];
     uint32_t m = M, n = N, k = K;
     void *params[] = {&b_scales, &groups, &m, &n, &k, &maps[0], &maps[1], &maps[2], &maps[3]};
 
-    rows_map(&maps[0], a, HEWN_TM_U8, 1, M, K);
-    rows_map(&maps[1], b, HEWN_TM_U8, 1, N, K);
-    rows_map(&maps[2], d, HEWN_TM_BF16, 2, M, N);
+    rows_map(&maps[0], a, HEWN_TENSORMAP_U8, 1, M, K);
+    rows_map(&maps[1], b, HEWN_TENSORMAP_U8, 1, N, K);
+    rows_map(&maps[2], d, HEWN_TENSORMAP_BF16, 2, M, N);
     tensor_map(&maps[3], a_scales, &scales);
     launch(&(struct launch){.function = entry_of(p->name, "sm90_fp8_gemm_1d2d_impl"),
                             .grid = {SMS},

@@ -178,16 +178,16 @@ void tensor_map(hewn_cu_tensor_map *map, hewn_cu_deviceptr at, const struct tens
     static const uint32_t steps[] = {1, 1, 1, 1, 1};
 
     must((int)cu.cuTensorMapEncodeTiled(map, t->dtype, t->rank, (void *)(uintptr_t)at, t->dims,
-                                        t->strides, t->box, steps, HEWN_TM_INTERLEAVE_NONE,
-                                        t->swizzle, t->l2, HEWN_TM_OOB_ZERO),
+                                        t->strides, t->box, steps, HEWN_TENSORMAP_INTERLEAVE_NONE,
+                                        t->swizzle, t->l2, HEWN_TENSORMAP_OOB_ZERO),
          "cuTensorMapEncodeTiled");
 }
 
 struct tensor paneled(int dtype, uint64_t rows, uint64_t cols, uint32_t box_rows, uint32_t box_cols,
                       int swizzle)
 {
-    const uint32_t size = dtype == HEWN_TM_U8 ? 1 : dtype == HEWN_TM_F32 ? 4 : 2;
-    const uint32_t bytes = swizzle == HEWN_TM_SWIZZLE_64B ? 64 : 128, panel = bytes / size;
+    const uint32_t size = dtype == HEWN_TENSORMAP_U8 ? 1 : dtype == HEWN_TENSORMAP_F32 ? 4 : 2;
+    const uint32_t bytes = swizzle == HEWN_TENSORMAP_SWIZZLE_64B ? 64 : 128, panel = bytes / size;
 
     return (struct tensor){.dtype = dtype,
                            .rank = 3,

@@ -38,14 +38,15 @@ static const struct kernel {
 static void operand_map(hewn_cu_tensor_map *map, hewn_cu_deviceptr at, const struct kernel *k,
                         unsigned rows, unsigned tile)
 {
-    struct tensor t = {.dtype = HEWN_TM_BF16,
+    struct tensor t = {.dtype = HEWN_TENSORMAP_BF16,
                        .rank = 2,
                        .dims = {K, rows},
                        .strides = {K * ELEMENT},
                        .box = {TILE_K, tile},
-                       .swizzle = HEWN_TM_SWIZZLE_128B};
+                       .swizzle = HEWN_TENSORMAP_SWIZZLE_128B};
 
-    if (k->rank > 2) t = paneled(HEWN_TM_BF16, rows, K, tile, TILE_K, HEWN_TM_SWIZZLE_128B);
+    if (k->rank > 2)
+        t = paneled(HEWN_TENSORMAP_BF16, rows, K, tile, TILE_K, HEWN_TENSORMAP_SWIZZLE_128B);
     for (unsigned i = t.rank; i < k->rank; i++) t.dims[i] = t.box[i] = 1;
     t.rank = k->rank;
     tensor_map(map, at, &t);
@@ -55,7 +56,8 @@ static void operand_map(hewn_cu_tensor_map *map, hewn_cu_deviceptr at, const str
 static void result_map(hewn_cu_tensor_map *map, hewn_cu_deviceptr at, const struct kernel *k)
 {
     const unsigned rows = k->padding ? 64 : k->tile_m;
-    struct tensor t = paneled(HEWN_TM_BF16, N, M, k->tile_n, rows, HEWN_TM_SWIZZLE_NONE);
+    struct tensor t =
+        paneled(HEWN_TENSORMAP_BF16, N, M, k->tile_n, rows, HEWN_TENSORMAP_SWIZZLE_NONE);
 
     t.box[0] += k->padding;
     tensor_map(map, at, &t);

@@ -111,13 +111,13 @@ static struct tensor tensor_of(int heads, uint32_t tile)
 {
     const uint64_t head = WIDTH * ELEMENT, row = head * (uint64_t)heads;
 
-    return (struct tensor){.dtype = HEWN_TM_F16,
+    return (struct tensor){.dtype = HEWN_TENSORMAP_F16,
                            .rank = 4,
                            .dims = {WIDTH, ROWS, (uint64_t)heads, BATCH},
                            .strides = {row, head, row * ROWS},
                            .box = {WIDTH, tile, 1, 1},
-                           .swizzle = HEWN_TM_SWIZZLE_128B,
-                           .l2 = HEWN_TM_L2_128B};
+                           .swizzle = HEWN_TENSORMAP_SWIZZLE_128B,
+                           .l2 = HEWN_TENSORMAP_L2_128B};
 }
 
 static void set_shape(int shape[4], int heads)

@@ -53,7 +53,7 @@ static struct layout heads(hewn_cu_deviceptr data, uint64_t batch, uint64_t head
 {
     struct layout l = {.data = data, .dims = {batch, head_count, rows, cols}};
 
-    map_tiles(&l, HEWN_TM_BF16, rows, cols, head_count, batch, tile);
+    map_tiles(&l, HEWN_TENSORMAP_BF16, rows, cols, head_count, batch, tile);
     return l;
 }
 
@@ -109,7 +109,7 @@ static hewn_cu_deviceptr twisted_buffer(struct twister *t, size_t count)
 void run_kittens_level(const struct problem *p)
 {
     enum { SIZE = 256, BYTES = SIZE * SIZE * ELEMENT };
-    static const struct tile tile = {64, 64, HEWN_TM_SWIZZLE_128B};
+    static const struct tile tile = {64, 64, HEWN_TENSORMAP_SWIZZLE_128B};
     static struct twister random;
     twister_seed(&random, 42);
     hewn_cu_deviceptr a = twisted_buffer(&random, SIZE * SIZE);
@@ -120,9 +120,9 @@ void run_kittens_level(const struct problem *p)
     struct {
         struct layout a, b, c;
         int size;
-    } globals = {matrix(a, HEWN_TM_BF16, SIZE, SIZE, tile),
-                 matrix(b, HEWN_TM_BF16, SIZE, SIZE, tile),
-                 matrix(c, HEWN_TM_BF16, SIZE, SIZE, tile), SIZE};
+    } globals = {matrix(a, HEWN_TENSORMAP_BF16, SIZE, SIZE, tile),
+                 matrix(b, HEWN_TENSORMAP_BF16, SIZE, SIZE, tile),
+                 matrix(c, HEWN_TENSORMAP_BF16, SIZE, SIZE, tile), SIZE};
     void *params[] = {&globals};
     struct launch l = {.function = entry_of(p->name, "kernel14matmul_globals"),
                        .grid = {SIZE / 64, SIZE / 64},
@@ -145,15 +145,15 @@ void run_kittens_level(const struct problem *p)
 void run_kittens_product(const struct problem *p)
 {
     enum { SIZE = 512 };
-    static const struct tile bf16[3] = {{64, 64, HEWN_TM_SWIZZLE_128B},
-                                        {64, 64, HEWN_TM_SWIZZLE_128B},
-                                        {64, 64, HEWN_TM_SWIZZLE_128B}};
-    static const struct tile fp8[3] = {{64, 128, HEWN_TM_SWIZZLE_128B},
-                                       {256, 128, HEWN_TM_SWIZZLE_128B},
-                                       {64, 256, HEWN_TM_SWIZZLE_128B}};
+    static const struct tile bf16[3] = {{64, 64, HEWN_TENSORMAP_SWIZZLE_128B},
+                                        {64, 64, HEWN_TENSORMAP_SWIZZLE_128B},
+                                        {64, 64, HEWN_TENSORMAP_SWIZZLE_128B}};
+    static const struct tile fp8[3] = {{64, 128, HEWN_TENSORMAP_SWIZZLE_128B},
+                                       {256, 128, HEWN_TENSORMAP_SWIZZLE_128B},
+                                       {64, 256, HEWN_TENSORMAP_SWIZZLE_128B}};
     const bool is_fp8 = p->variant == HEWN_E4M3;
     const struct tile *tiles = is_fp8 ? fp8 : bf16;
-    const int dtype = is_fp8 ? HEWN_TM_U8 : HEWN_TM_BF16;
+    const int dtype = is_fp8 ? HEWN_TENSORMAP_U8 : HEWN_TENSORMAP_BF16;
     hewn_cu_deviceptr a = random_buffer(p->variant, SIZE * SIZE, 1, 1.0);
     hewn_cu_deviceptr b = random_buffer(p->variant, SIZE * SIZE, 2, 1.0);
     hewn_cu_deviceptr c = device_buffer(SIZE * SIZE * hewn_dtype_size(p->variant));
@@ -175,14 +175,14 @@ void run_kittens_product(const struct problem *p)
 static void attention(const struct problem *p, const char *entry, uint32_t width)
 {
     enum { BATCH = 2, HEADS = 2, ROWS = 384, CTA_ROWS = 3 * 64, ALL = BATCH * HEADS * ROWS };
-    const struct tile query = {64, width, HEWN_TM_SWIZZLE_128B};
-    const struct tile key = {128, width, HEWN_TM_SWIZZLE_128B};
+    const struct tile query = {64, width, HEWN_TENSORMAP_SWIZZLE_128B};
+    const struct tile key = {128, width, HEWN_TENSORMAP_SWIZZLE_128B};
     hewn_cu_deviceptr q = random_buffer(HEWN_BF16, (size_t)ALL * width, 1, 1.0);
     hewn_cu_deviceptr k = random_buffer(HEWN_BF16, (size_t)ALL * width, 2, 1.0);
     hewn_cu_deviceptr v = random_buffer(HEWN_BF16, (size_t)ALL * width, 3, 1.0);
     hewn_cu_deviceptr o = device_buffer((size_t)ALL * width * ELEMENT);
     hewn_cu_deviceptr sums = device_buffer(ALL * sizeof(float));
-    const struct tensor vectors = {.dtype = HEWN_TM_F32,
+    const struct tensor vectors = {.dtype = HEWN_TENSORMAP_F32,
                                    .rank = 4,
                                    .dims = {ROWS, 1, HEADS, BATCH},
                                    .strides = {ROWS * 4, ROWS * 4, ROWS * 4 * HEADS},
@@ -216,8 +216,8 @@ void run_kittens_attention(const struct problem *p)
 /* ---- Blackwell, for model.sh ---- */
 
 enum {
-    WIDE = HEWN_TM_SWIZZLE_128B,
-    SMALL = HEWN_TM_SWIZZLE_64B,
+    WIDE = HEWN_TENSORMAP_SWIZZLE_128B,
+    SMALL = HEWN_TENSORMAP_SWIZZLE_64B,
     /* four stages of two tiles of A and one of B, four halves of a tile of C, room to align */
     PIPE_SHARED = 4 * (2 * 128 + 128) * 128 + 2 * 2 * 128 * 64 + 1024
 };
@@ -260,7 +260,7 @@ static const struct b200_kernel {
 
 void run_kittens_b200(const struct problem *p)
 {
-    enum { SIZE = 4096, DTYPE = HEWN_TM_BF16 };
+    enum { SIZE = 4096, DTYPE = HEWN_TENSORMAP_BF16 };
     static const struct tile a_tile = {128, 64, WIDE};
     const struct b200_kernel *k = &b200_kernels[p->variant];
     const size_t bytes = (size_t)SIZE * SIZE * ELEMENT;

@@ -26,7 +26,8 @@ void run_learn(const struct problem *p)
     int m = SIZE, n = SIZE, depth = SIZE, clock_count = 0;
     void *params[] = {&maps[0], &maps[1], &c, &m, &n, &depth, &clocks, &clock_count};
     const unsigned rows = TILE_M + k->tile_n / k->ctas;
-    struct tensor t = paneled(HEWN_TM_BF16, SIZE, SIZE, TILE_M, k->tile_k, HEWN_TM_SWIZZLE_128B);
+    struct tensor t =
+        paneled(HEWN_TENSORMAP_BF16, SIZE, SIZE, TILE_M, k->tile_k, HEWN_TENSORMAP_SWIZZLE_128B);
 
     tensor_map(&maps[0], a, &t);
     t.box[1] = k->tile_n / k->ctas; /* each CTA of a pair loads half of B */

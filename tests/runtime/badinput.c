@@ -81,9 +81,9 @@ static void opening(void)
     truncated_library();
     bad_environment();
     REFUSE("path and resolver together", hewn_driver_open(&both, &driver, &err), HEWN_ERR_ARGUMENT,
-           "path: 'x' given together with a resolver");
+           "path: 'x' is given together with `resolve`");
     REFUSE("options without struct_size", hewn_driver_open(&unset, &driver, &err),
-           HEWN_ERR_ARGUMENT, "hewn_driver_options: struct_size 0 is not sizeof");
+           HEWN_ERR_ARGUMENT, "hewn_driver_options: struct_size 0 is not in 32..4096");
     REFUSE("nowhere to put the driver", hewn_driver_open(NULL, NULL, &err), HEWN_ERR_ARGUMENT,
            "out: must not be NULL");
     fake_reset();
@@ -116,7 +116,7 @@ static void grown_struct(void)
     options.later = 1;
     REFUSE("options of a later header, its new field set",
            hewn_driver_open(&options.known, &driver, &err), HEWN_ERR_ARGUMENT,
-           "is not 0 and this library knows only the first");
+           "is not 0, but this library (0.2.0) knows only the first 32 bytes");
 }
 
 /* ---- contexts -- */
@@ -129,27 +129,27 @@ static void contexts(void)
     memset(&info, POISON, sizeof info);
     fake_reset();
     if (fake_open(&driver, NULL)) return;
-    REFUSE("no current context", hewn_attach(driver, &context, &err), HEWN_ERR_NO_DEVICE,
+    REFUSE("no current context", hewn_context_attach(driver, &context, &err), HEWN_ERR_NO_DEVICE,
            "no CUDA context is current on this thread");
-    REFUSE("attach without driver", hewn_attach(NULL, &context, &err), HEWN_ERR_ARGUMENT,
+    REFUSE("attach without driver", hewn_context_attach(NULL, &context, &err), HEWN_ERR_ARGUMENT,
            "driver: must not be NULL");
-    REFUSE("attach to nowhere", hewn_attach(driver, NULL, &err), HEWN_ERR_ARGUMENT,
+    REFUSE("attach to nowhere", hewn_context_attach(driver, NULL, &err), HEWN_ERR_ARGUMENT,
            "out: must not be NULL");
-    REFUSE("negative ordinal", hewn_attach_primary(driver, -1, &context, &err), HEWN_ERR_ARGUMENT,
-           "ordinal: -1 is not in 0..0");
-    REFUSE("ordinal past the last device", hewn_driver_device(driver, 1, &info, &err),
+    REFUSE("negative ordinal", hewn_context_attach_primary(driver, -1, &context, &err),
+           HEWN_ERR_ARGUMENT, "ordinal: -1 is not in 0..0");
+    REFUSE("ordinal past the last device", hewn_driver_describe_device(driver, 1, &info, &err),
            HEWN_ERR_ARGUMENT, "ordinal: 1 is not in 0..0");
     REFUSE("device info without struct_size",
-           (info.struct_size = 8, hewn_driver_device(driver, 0, &info, &err)), HEWN_ERR_ARGUMENT,
-           "hewn_device_info: struct_size 8 is not sizeof");
+           (info.struct_size = 8, hewn_driver_describe_device(driver, 0, &info, &err)),
+           HEWN_ERR_ARGUMENT, "hewn_device_info: struct_size 8 is not in 152..4096");
     untouched(__LINE__, info.name, sizeof info.name);
-    REFUSE("device info of no context", hewn_device(NULL, &info, &err), HEWN_ERR_ARGUMENT,
-           "context: must not be NULL");
+    REFUSE("device info of no context", hewn_context_describe_device(NULL, &info, &err),
+           HEWN_ERR_ARGUMENT, "context: must not be NULL");
     hewn_driver_close(driver);
     fake_reset();
     fake.device_count = 0;
     if (fake_open(&driver, NULL)) return;
-    REFUSE("a driver without devices", hewn_attach_primary(driver, 0, &context, &err),
+    REFUSE("a driver without devices", hewn_context_attach_primary(driver, 0, &context, &err),
            HEWN_ERR_NO_DEVICE, "ordinal: 0, but the driver has no device");
     CHECK(context == NULL, "a context came back");
     hewn_driver_close(driver);
@@ -163,13 +163,14 @@ hewn_context *attach_fake(hewn_driver **driver, int cc_major, int cc_minor)
     fake_reset();
     fake.cc_major = cc_major;
     fake.cc_minor = cc_minor;
-    if (fake_open(driver, NULL) || hewn_attach_primary(*driver, 0, &context, NULL)) return NULL;
+    if (fake_open(driver, NULL) || hewn_context_attach_primary(*driver, 0, &context, NULL))
+        return NULL;
     return context;
 }
 
 void detach_fake(hewn_driver *driver, hewn_context *context)
 {
-    hewn_detach(context);
+    hewn_context_detach(context);
     hewn_driver_close(driver);
     CHECK_INT(fake.modules, 0);
     CHECK_INT(fake.retained, 0);
@@ -187,7 +188,7 @@ static void no_module(int cc_major, int cc_minor)
              cc_minor);
     snprintf(words, sizeof words, "has compute capability %d.%d; shipped for: sm_90a, sm_100f",
              cc_major, cc_minor);
-    REFUSE(name, hewn_preload(context, &hewn_gemm_family, &err), HEWN_ERR_NO_MODULE, words);
+    REFUSE(name, hewn_family_preload(context, &hewn_gemm_family, &err), HEWN_ERR_NO_MODULE, words);
     snprintf(name, sizeof name, "no module for compute capability %d.%d: plan", cc_major, cc_minor);
     REFUSE(name, hewn_gemm_plan_create(context, &desc, &plan, &err), HEWN_ERR_NO_MODULE, words);
     CHECK(plan == NULL, "a plan came back");
@@ -225,7 +226,7 @@ static int preload_one(hewn_context *context, const hewn_module *module, hewn_er
 {
     const hewn_module *const modules[] = {module};
     const hewn_family family = {"family", modules, 1};
-    int status = hewn_preload(context, &family, err);
+    int status = hewn_family_preload(context, &family, err);
     CHECK(hewn_module_origin(context, module) == NULL, "the module counts as loaded");
     CHECK(hewn_module_function(context, module) == NULL, "the module has a function");
     return status;
@@ -301,9 +302,9 @@ static void modules(void)
     hewn_driver *driver = NULL;
     hewn_context *context = attach_fake(&driver, 9, 0);
     const hewn_module *good = hewn_gemm_family.modules[0]; /* the list begins with sm_90a */
-    REFUSE("preload of no family", hewn_preload(context, NULL, &err), HEWN_ERR_ARGUMENT,
+    REFUSE("preload of no family", hewn_family_preload(context, NULL, &err), HEWN_ERR_ARGUMENT,
            "family: must not be NULL");
-    REFUSE("preload into no context", hewn_preload(NULL, &hewn_gemm_family, &err),
+    REFUSE("preload into no context", hewn_family_preload(NULL, &hewn_gemm_family, &err),
            HEWN_ERR_ARGUMENT, "context: must not be NULL");
     corrupt_text(context, good);
     corrupt_cubin(context, good);
@@ -322,12 +323,12 @@ static hewn_tensormap_desc good_map(void)
 {
     return (hewn_tensormap_desc){.struct_size = sizeof(hewn_tensormap_desc),
                                  .address = 0x10000,
-                                 .dtype = HEWN_TM_BF16,
+                                 .dtype = HEWN_TENSORMAP_BF16,
                                  .rank = 3,
                                  .dim = {4100, 300, 7},
                                  .stride = {8208, 8208 * 300},
                                  .box = {64, 128, 1},
-                                 .swizzle = HEWN_TM_SWIZZLE_128B};
+                                 .swizzle = HEWN_TENSORMAP_SWIZZLE_128B};
 }
 
 static hewn_tensormap_desc packed_map(int dtype)
@@ -395,17 +396,19 @@ static void tensor_map_box(void)
     BAD_MAP(good_map(), 9, d.element_stride[1] = 9, "A: element_stride[1] 9 is not in 1..8");
     BAD_MAP(good_map(), 9, d.box[0] = 60, "A: box[0] 60 of dtype BF16 is 120.0 B, not a multiple");
     BAD_MAP(good_map(), 9, d.box[0] = 72, "is 144 B, more than the 128 B of swizzle 128B");
-    BAD_MAP(good_map(), 9, d.swizzle = HEWN_TM_SWIZZLE_64B, "more than the 64 B of swizzle 64B");
-    BAD_MAP(good_map(), 9, d.swizzle = HEWN_TM_SWIZZLE_32B, "more than the 32 B of swizzle 32B");
+    BAD_MAP(good_map(), 9, d.swizzle = HEWN_TENSORMAP_SWIZZLE_64B,
+            "more than the 64 B of swizzle 64B");
+    BAD_MAP(good_map(), 9, d.swizzle = HEWN_TENSORMAP_SWIZZLE_32B,
+            "more than the 32 B of swizzle 32B");
 }
 
 static void tensor_map_modes(void)
 {
-    BAD_MAP(good_map(), 9, (d.dtype = HEWN_TM_U16, d.oob = HEWN_TM_OOB_NAN),
+    BAD_MAP(good_map(), 9, (d.dtype = HEWN_TENSORMAP_U16, d.oob = HEWN_TENSORMAP_OOB_NAN),
             "A: oob NaN needs a floating-point dtype, not U16");
-    BAD_MAP(good_map(), 9, d.swizzle = HEWN_TM_SWIZZLE_128B_ATOM_32B,
+    BAD_MAP(good_map(), 9, d.swizzle = HEWN_TENSORMAP_SWIZZLE_128B_ATOM_32B,
             "A: swizzle 128B_ATOM_32B needs compute capability 10.0");
-    BAD_MAP(good_map(), 9, (d.interleave = HEWN_TM_INTERLEAVE_16B, d.rank = 2),
+    BAD_MAP(good_map(), 9, (d.interleave = HEWN_TENSORMAP_INTERLEAVE_16B, d.rank = 2),
             "A: rank 2 is not in 3..5, which interleave needs");
     BAD_MAP(good_map(), 9,
             (d.rank = 3, d.box[1] = d.box[2] = 256, d.dim[2] = 256, d.stride[1] = 1 << 20),
@@ -413,29 +416,33 @@ static void tensor_map_modes(void)
     BAD_MAP(good_map(), 9,
             (d.box[1] = d.box[2] = 256, d.element_stride[1] = d.element_stride[2] = 5),
             "A: a box of 332928 B is more than 233472 B"); /* 51 of 256 rows: rounded down */
-    BAD_MAP(good_map(), 9, (d.interleave = HEWN_TM_INTERLEAVE_16B, d.box[0] = 3),
+    BAD_MAP(good_map(), 9, (d.interleave = HEWN_TENSORMAP_INTERLEAVE_16B, d.box[0] = 3),
             "A: box[0] 3 of dtype BF16 is 6.0 B, not a multiple of 16 B");
     BAD_MAP(good_map(), 9,
-            (d.interleave = HEWN_TM_INTERLEAVE_32B, d.swizzle = HEWN_TM_SWIZZLE_32B,
+            (d.interleave = HEWN_TENSORMAP_INTERLEAVE_32B, d.swizzle = HEWN_TENSORMAP_SWIZZLE_32B,
              d.stride[0] = 8224, d.address += 16),
             "A: address 0x10010 is not a multiple of 32");
-    BAD_MAP(good_map(), 9, (d.interleave = HEWN_TM_INTERLEAVE_32B, d.swizzle = HEWN_TM_SWIZZLE_32B),
+    BAD_MAP(good_map(), 9,
+            (d.interleave = HEWN_TENSORMAP_INTERLEAVE_32B, d.swizzle = HEWN_TENSORMAP_SWIZZLE_32B),
             "A: row stride 8208 B is not a multiple of 32 B");
-    BAD_MAP(packed_map(HEWN_TM_16U4_ALIGN8B), 9, d.rank = 2,
+    BAD_MAP(packed_map(HEWN_TENSORMAP_16U4_ALIGN8B), 9, d.rank = 2,
             "A: dtype 16U4_ALIGN8B needs compute capability 10.0");
-    BAD_MAP(packed_map(HEWN_TM_16U4_ALIGN8B), 10, d.dim[0] = 255,
+    BAD_MAP(packed_map(HEWN_TENSORMAP_16U4_ALIGN8B), 10, d.dim[0] = 255,
             "A: dim[0] 255 is not a multiple of 2, which dtype 16U4_ALIGN8B needs");
-    BAD_MAP(packed_map(HEWN_TM_16U4_ALIGN8B), 10, d.box[0] = 16,
+    BAD_MAP(packed_map(HEWN_TENSORMAP_16U4_ALIGN8B), 10, d.box[0] = 16,
             "A: box[0] 16 of dtype 16U4_ALIGN8B is 8.0 B, not a multiple of 16 B");
-    BAD_MAP(packed_map(HEWN_TM_16U4_ALIGN16B), 10, d.dim[0] = 192, "is not a multiple of 128");
-    BAD_MAP(packed_map(HEWN_TM_16U6_ALIGN16B), 10, d.box[0] = 64, "A: box[0] 64 must be 128");
-    BAD_MAP(packed_map(HEWN_TM_16U6_ALIGN16B), 10, d.stride[0] = 208, "not a multiple of 32 B");
-    BAD_MAP(packed_map(HEWN_TM_16U4_ALIGN16B), 10, d.swizzle = HEWN_TM_SWIZZLE_64B,
+    BAD_MAP(packed_map(HEWN_TENSORMAP_16U4_ALIGN16B), 10, d.dim[0] = 192,
+            "is not a multiple of 128");
+    BAD_MAP(packed_map(HEWN_TENSORMAP_16U6_ALIGN16B), 10, d.box[0] = 64,
+            "A: box[0] 64 must be 128");
+    BAD_MAP(packed_map(HEWN_TENSORMAP_16U6_ALIGN16B), 10, d.stride[0] = 208,
+            "not a multiple of 32 B");
+    BAD_MAP(packed_map(HEWN_TENSORMAP_16U4_ALIGN16B), 10, d.swizzle = HEWN_TENSORMAP_SWIZZLE_64B,
             "A: swizzle 64B does not go with dtype 16U4_ALIGN16B");
-    BAD_MAP(packed_map(HEWN_TM_16U6_ALIGN16B), 10,
-            (d.interleave = HEWN_TM_INTERLEAVE_16B, d.rank = 3, d.dim[2] = 1, d.box[2] = 1),
+    BAD_MAP(packed_map(HEWN_TENSORMAP_16U6_ALIGN16B), 10,
+            (d.interleave = HEWN_TENSORMAP_INTERLEAVE_16B, d.rank = 3, d.dim[2] = 1, d.box[2] = 1),
             "A: interleave 1 does not go with dtype 16U6_ALIGN16B");
-    BAD_MAP(packed_map(HEWN_TM_16U4_ALIGN8B), 10, d.oob = HEWN_TM_OOB_NAN,
+    BAD_MAP(packed_map(HEWN_TENSORMAP_16U4_ALIGN8B), 10, d.oob = HEWN_TENSORMAP_OOB_NAN,
             "A: oob NaN needs a floating-point dtype, not 16U4_ALIGN8B");
 }
 
@@ -472,7 +479,7 @@ static int plan_columns(uint32_t first, uint32_t second, uint32_t align, uint32_
     hewn_tmem_region regions[] = {{"acc", first, 0, 7777}, {"scale", second, align, 7777}};
     hewn_tmem_plan plan;
     memset(&plan, POISON, sizeof plan);
-    int status = hewn_tmem_plan_regions(regions, 2, ctas, &plan, err);
+    int status = hewn_tmem_place(regions, 2, ctas, &plan, err);
     CHECK(regions[0].column == 7777 && regions[1].column == 7777, "a region was placed");
     untouched(__LINE__, &plan, sizeof plan);
     return status;
@@ -492,16 +499,16 @@ static void tensor_memory(void)
            "2 regions take 608 columns, gaps included; an SM has 512");
     REFUSE("tmem: two CTAs that would starve each other", plan_columns(256, 32, 1, 2, &err),
            HEWN_ERR_LIMIT, "ctas_per_sm: 2 CTAs of 512 columns each");
-    REFUSE("tmem: no regions", hewn_tmem_plan_regions(NULL, 1, 0, &plan, &err), HEWN_ERR_ARGUMENT,
+    REFUSE("tmem: no regions", hewn_tmem_place(NULL, 1, 0, &plan, &err), HEWN_ERR_ARGUMENT,
            "regions: must not be NULL");
-    REFUSE("tmem: none of them", hewn_tmem_plan_regions(&one, 0, 0, &plan, &err), HEWN_ERR_ARGUMENT,
+    REFUSE("tmem: none of them", hewn_tmem_place(&one, 0, 0, &plan, &err), HEWN_ERR_ARGUMENT,
            "count: 0 regions");
-    REFUSE("tmem: no output", hewn_tmem_plan_regions(&one, 1, 0, NULL, &err), HEWN_ERR_ARGUMENT,
+    REFUSE("tmem: no output", hewn_tmem_place(&one, 1, 0, NULL, &err), HEWN_ERR_ARGUMENT,
            "out: must not be NULL");
     if (test_case("tmem: regions by alignment, then in order")) {
         hewn_tmem_region r[] = {
             {"s", 20, 4, 0}, {"acc", 100, 128, 0}, {"p", 8, 4, 0}, {"x", 1, 0, 0}};
-        CHECK_INT(hewn_tmem_plan_regions(r, 4, 2, &plan, NULL), HEWN_OK);
+        CHECK_INT(hewn_tmem_place(r, 4, 2, &plan, NULL), HEWN_OK);
         CHECK_INT(r[1].column, 0);
         CHECK_INT(r[0].column, 100);
         CHECK_INT(r[2].column, 120);
@@ -518,7 +525,8 @@ static void tensor_memory(void)
     do {                                                                                         \
         hewn_launch_desc d = {.struct_size = sizeof d, .grid = {8, 1, 1}, .block = {128, 1, 1}}; \
         change;                                                                                  \
-        REFUSE("launch: " #change, hewn_launch(context, f, &d, NULL, &err), status, words);      \
+        REFUSE("launch: " #change, hewn_function_launch(context, f, &d, NULL, &err), status,     \
+               words);                                                                           \
     } while (0)
 
 static void launches(int cc_major)
@@ -547,14 +555,14 @@ static void launches(int cc_major)
     BAD_LAUNCH((d.cluster[0] = d.cluster[1] = d.grid[1] = 8, d.cluster[2] = 1), HEWN_ERR_ARGUMENT,
                "cluster: 8x8x1 is 64 CTAs, more than 16");
     BAD_LAUNCH(d.dynamic_shared = 232449, HEWN_ERR_LIMIT, "dynamic_shared: 232449 B is more than");
-    REFUSE("launch: no function", hewn_launch(context, NULL, NULL, NULL, &err), HEWN_ERR_ARGUMENT,
-           "function: must not be NULL");
-    REFUSE("launch: no shape", hewn_launch(context, f, NULL, NULL, &err), HEWN_ERR_ARGUMENT,
-           "hewn_launch_desc: must not be NULL");
-    REFUSE("launch: no context", hewn_launch(NULL, f, NULL, NULL, &err), HEWN_ERR_ARGUMENT,
+    REFUSE("launch: no function", hewn_function_launch(context, NULL, NULL, NULL, &err),
+           HEWN_ERR_ARGUMENT, "function: must not be NULL");
+    REFUSE("launch: no shape", hewn_function_launch(context, f, NULL, NULL, &err),
+           HEWN_ERR_ARGUMENT, "hewn_launch_desc: must not be NULL");
+    REFUSE("launch: no context", hewn_function_launch(NULL, f, NULL, NULL, &err), HEWN_ERR_ARGUMENT,
            "context: must not be NULL");
     REFUSE("shared memory, static and dynamic, above the limit",
-           hewn_allow_shared(context, f, 232448, &err), HEWN_ERR_LIMIT,
+           hewn_function_allow_shared(context, f, 232448, &err), HEWN_ERR_LIMIT,
            "bytes: 232448 B dynamic and 128 B static shared memory are more than the 232448 B");
     CHECK_INT(fake.launches, 0);
     detach_fake(driver, context);

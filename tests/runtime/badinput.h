@@ -4,6 +4,7 @@
 
 #include "lib/fake_driver.h"
 #include "lib/harness.h"
+#include "lib/plans.h"
 
 enum { POISON = 0xa5 };
 

@@ -10,8 +10,11 @@ enum { SPAN_Q = 2 * 100 * 8 * 128 * 2, SPAN_O = 2 * 100 * 8 * 128 * 4 };
 enum { AT_Q = 0x10000000, AT_K = 0x20000000, AT_V = 0x30000000, AT_O = 0x40000000 };
 enum { AT_LSE = 0x50000000, AT_MORE = 0x60000000 };
 
-static hewn_attention_desc good_attention(void)
+/* The description has the first source; a case that wants the second one points source[1] at it. */
+static hewn_attention_desc good_attention(hewn_attention_source source[2])
 {
+    source[0] = (hewn_attention_source){.struct_size = sizeof source[0], .length = 300};
+    source[1] = (hewn_attention_source){.struct_size = sizeof source[1], .length = 40};
     return (hewn_attention_desc){
         .struct_size = sizeof(hewn_attention_desc),
         .batch = 2,
@@ -20,16 +23,16 @@ static hewn_attention_desc good_attention(void)
         .qk_dim = 128,
         .q_length = 100,
         .in = HEWN_BF16,
-        .sources = 1,
-        .source = {{.length = 300, .window_left = -1, .window_right = -1},
-                   {.length = 40, .window_left = -1, .window_right = -1}},
+        .source = {&source[0]},
     };
 }
 
+#define TWO (d.source[1] = &s[1])
+
 #define BAD(change, status, words)                                                          \
     do {                                                                                    \
-        hewn_attention_desc d = good_attention();                                           \
-        hewn_attention_source *s = &d.source[0];                                            \
+        hewn_attention_source s[2];                                                         \
+        hewn_attention_desc d = good_attention(s);                                          \
         hewn_attention_plan *plan = NULL;                                                   \
         (void)s;                                                                            \
         change;                                                                             \
@@ -85,8 +88,10 @@ static void options(hewn_context *context)
         "splits: 2, but unnormalised results are not combined");
     BAD((d.splits = 2, d.q_length = 300, d.batch = 1 << 20), HEWN_ERR_LIMIT,
         "splits: 2, but 8 query heads of 314572800 rows are more than the 2147483647");
-    BAD(d.sources = 0, HEWN_ERR_ARGUMENT, "sources: 0 is neither 1 nor 2");
-    BAD(d.sources = 3, HEWN_ERR_ARGUMENT, "sources: 3 is neither 1 nor 2");
+    BAD(d.source[0] = NULL, HEWN_ERR_ARGUMENT, "source[0]: must not be NULL");
+    BAD((TWO, d.source[0] = NULL), HEWN_ERR_ARGUMENT, "source[0]: must not be NULL");
+    BAD(s[0].struct_size = 0, HEWN_ERR_ARGUMENT, "hewn_attention_source: struct_size 0");
+    BAD((TWO, s[1].struct_size = 8), HEWN_ERR_ARGUMENT, "hewn_attention_source: struct_size 8");
 }
 
 static void strides(hewn_context *context)
@@ -104,48 +109,50 @@ static void strides(hewn_context *context)
     BAD(d.o_head = 64, HEWN_ERR_ARGUMENT,
         "o_head: 256 B makes rows of O overlap: what it steps over covers 512 B");
     BAD(d.o_batch = 1024, HEWN_ERR_ARGUMENT, "makes rows of O overlap");
-    BAD((d.layout = HEWN_BHSD, d.o_head = 99 * 128), HEWN_ERR_ARGUMENT,
+    BAD((d.layout = HEWN_LAYOUT_BHSD, d.o_head = 99 * 128), HEWN_ERR_ARGUMENT,
         "o_head: 50688 B makes rows of O overlap: what it steps over covers 51200 B");
-    BAD(s->k_token = 252, HEWN_ERR_ARGUMENT, "source[0].k_token: 504 B is not a multiple of 16 B");
-    BAD(s->v_head = -1, HEWN_ERR_ARGUMENT, "source[0].v_head: -1 elements is negative");
-    BAD((d.sources = 2, d.source[1].v_batch = 1LL << 60), HEWN_ERR_ARGUMENT,
+    BAD(s[0].k_token = 252, HEWN_ERR_ARGUMENT,
+        "source[0].k_token: 504 B is not a multiple of 16 B");
+    BAD(s[0].v_head = -1, HEWN_ERR_ARGUMENT, "source[0].v_head: -1 elements is negative");
+    BAD((TWO, s[1].v_batch = 1LL << 60), HEWN_ERR_ARGUMENT,
         "source[1].v_batch: 1152921504606846976 elements of 2 B is not below 2^40 B");
-    BAD((s->length = (1 << 29) - 1, d.q_heads = d.kv_heads = 64), HEWN_ERR_LIMIT,
+    BAD((s[0].length = (1 << 29) - 1, d.q_heads = d.kv_heads = 64), HEWN_ERR_LIMIT,
         "source[0].k_batch: 4398046502912 elements of 2 B is not below 2^40 B");
-    BAD((s->keys = HEWN_KEYS_PACKED, s->tokens = INT32_MAX, s->k_token = 1LL << 38), HEWN_ERR_LIMIT,
-        "source[0].k: 2147483647 tokens, 2 heads, 1 planes: past 2^64 B");
+    BAD((s[0].keys = HEWN_KEYS_PACKED, s[0].tokens = INT32_MAX, s[0].k_token = 1LL << 38),
+        HEWN_ERR_LIMIT, "source[0].k: 2147483647 tokens, 2 heads, 1 planes: past 2^64 B");
 }
 
 static void sources(hewn_context *context)
 {
-    BAD(s->keys = 3, HEWN_ERR_ARGUMENT, "source[0].keys: 3 is not in 0..2");
-    BAD(s->length = -1, HEWN_ERR_ARGUMENT, "source[0].length: -1 is not at least 0");
-    BAD((d.sources = 2, d.source[1].length = 1LL << 29), HEWN_ERR_LIMIT,
+    BAD(s[0].keys = 3, HEWN_ERR_ARGUMENT, "source[0].keys: 3 is not in 0..2");
+    BAD(s[0].length = -1, HEWN_ERR_ARGUMENT, "source[0].length: -1 is not at least 0");
+    BAD((TWO, s[1].length = 1LL << 29), HEWN_ERR_LIMIT,
         "source[1].length: 536870912 is more than 536870911");
-    BAD((s->keys = HEWN_KEYS_PACKED, s->tokens = -7), HEWN_ERR_ARGUMENT,
+    BAD((s[0].keys = HEWN_KEYS_PACKED, s[0].tokens = -7), HEWN_ERR_ARGUMENT,
         "source[0].tokens: -7 is not at least 0");
-    BAD(s->causal = 2, HEWN_ERR_ARGUMENT, "source[0].causal: 2 is not in 0..1");
-    BAD(s->window_left = -2, HEWN_ERR_ARGUMENT, "source[0].window_left: -2 is not at least -1");
-    BAD(s->window_right = INT64_MIN, HEWN_ERR_ARGUMENT,
-        "source[0].window_right: -9223372036854775808 is not at least -1");
-    BAD((s->window_lengths = 1, s->window_left = 5), HEWN_ERR_ARGUMENT,
-        "source[0].window_left: 5 beside window_lengths, which take its place: must be -1");
-    BAD((d.sources = 2, d.source[1].window_lengths = 1), HEWN_ERR_ARGUMENT,
-        "source[1].window_lengths: 1 is not in 0..0");
-    BAD(s->page_size = -1, HEWN_ERR_ARGUMENT, "source[0].page_size: -1 is not at least 0");
-    BAD(s->page_size = 257, HEWN_ERR_ARGUMENT, "source[0].page_size: 257 is not in 0..256");
-    BAD((s->page_size = 16, s->keys = HEWN_KEYS_PACKED), HEWN_ERR_ARGUMENT,
+    BAD(s[0].causal = 2, HEWN_ERR_ARGUMENT, "source[0].causal: 2 is not in 0..1");
+    BAD(s[0].window_back = -1, HEWN_ERR_ARGUMENT,
+        "source[0].window_back: -1 is not at least 0, which stands for all keys");
+    BAD(s[0].window_ahead = INT64_MIN, HEWN_ERR_ARGUMENT,
+        "source[0].window_ahead: -9223372036854775808 is not at least 0");
+    BAD((s[0].windows = 1, s[0].window_back = 5), HEWN_ERR_ARGUMENT,
+        "source[0].window_back: 5 must be 0 beside `windows`, which take its place");
+    BAD((TWO, s[1].windows = 1), HEWN_ERR_ARGUMENT, "source[1].windows: 1 is not in 0..0");
+    BAD(s[0].page_size = -1, HEWN_ERR_ARGUMENT, "source[0].page_size: -1 is not at least 0");
+    BAD(s[0].page_size = 257, HEWN_ERR_ARGUMENT, "source[0].page_size: 257 is not in 0..256");
+    BAD((s[0].page_size = 16, s[0].keys = HEWN_KEYS_PACKED), HEWN_ERR_ARGUMENT,
         "source[0].page_size: 16, but packed keys have no pages");
-    BAD(s->page_size = 16, HEWN_ERR_ARGUMENT, "source[0].pages: 0 is not at least 1");
-    BAD((s->page_size = 16, s->pages = 50, s->table_width = 18), HEWN_ERR_ARGUMENT,
+    BAD(s[0].page_size = 16, HEWN_ERR_ARGUMENT, "source[0].pages: 0 is not at least 1");
+    BAD((s[0].page_size = 16, s[0].pages = 50, s[0].table_width = 18), HEWN_ERR_ARGUMENT,
         "source[0].table_width: 18 is less than the 19 pages of 300 keys");
-    BAD((s->page_size = 16, s->pages = 50, s->table_width = 1 << 30), HEWN_ERR_LIMIT,
+    BAD((s[0].page_size = 16, s[0].pages = 50, s[0].table_width = 1 << 30), HEWN_ERR_LIMIT,
         "source[0].table_width: 1073741824 is more than 1073741823");
 }
 
 static void plan_calls(hewn_context *context)
 {
-    hewn_attention_desc d = good_attention();
+    hewn_attention_source s[2];
+    hewn_attention_desc d = good_attention(s);
     hewn_attention_plan *plan = NULL;
     hewn_attention_plan_info info;
     memset(&info, POISON, sizeof info);
@@ -170,8 +177,8 @@ static void plan_calls(hewn_context *context)
 /* What is refused above, one step before it; and what is unused, whatever it holds. */
 #define GOOD(change)                                                                         \
     do {                                                                                     \
-        hewn_attention_desc d = good_attention();                                            \
-        hewn_attention_source *s = &d.source[0];                                             \
+        hewn_attention_source s[2];                                                          \
+        hewn_attention_desc d = good_attention(s);                                           \
         hewn_attention_plan *plan = NULL;                                                    \
         hewn_error err = {0};                                                                \
         (void)s;                                                                             \
@@ -195,40 +202,44 @@ static void legal(hewn_context *context)
     GOOD(d.scale = 1e-38);
     GOOD(d.q_head = (1LL << 37) - 8);
     GOOD((d.batch = 1, d.o_token = 1028));
-    GOOD((d.layout = HEWN_BHSD, d.o_head = 100 * 128));
-    GOOD(s->k_token = s->k_head = s->k_batch = 8);
-    GOOD(s->v_batch = (1LL << 39) - 8);
-    GOOD((s->page_size = 256, s->pages = 1, s->table_width = 2));
-    GOOD((s->page_size = 16, s->length = 0));
-    GOOD((s->keys = HEWN_KEYS_PACKED, s->tokens = 0));
-    GOOD(s->tokens = s->pages = s->table_width = -1);
-    GOOD(s->window_left = s->window_right = INT64_MAX);
+    GOOD((d.layout = HEWN_LAYOUT_BHSD, d.o_head = 100 * 128));
+    GOOD(s[0].k_token = s[0].k_head = s[0].k_batch = 8);
+    GOOD(s[0].v_batch = (1LL << 39) - 8);
+    GOOD((s[0].page_size = 256, s[0].pages = 1, s[0].table_width = 2));
+    GOOD((s[0].page_size = 16, s[0].length = 0));
+    GOOD((s[0].keys = HEWN_KEYS_PACKED, s[0].tokens = 0));
+    GOOD(s[0].tokens = s[0].pages = s[0].table_width = -1);
+    GOOD(s[0].window_back = s[0].window_ahead = INT64_MAX);
 }
 
 /* ---- addresses -- */
 
-static hewn_attention_args good_args(void)
+static hewn_attention_args good_args(hewn_attention_source_args k[2])
 {
+    k[0] = (hewn_attention_source_args){.struct_size = sizeof k[0], .k = AT_K, .v = AT_V};
+    k[1] = (hewn_attention_source_args){.struct_size = sizeof k[1]};
     return (hewn_attention_args){.struct_size = sizeof(hewn_attention_args),
                                  .q = AT_Q,
                                  .o = AT_O,
                                  .lse = AT_LSE,
-                                 .source = {{.k = AT_K, .v = AT_V}}};
+                                 .source = {&k[0], &k[1]}};
 }
 
 /* One run of a plan made from `d` and the changes to it, with arguments and the changes to them. */
-#define BAD_RUN(plan_change, change, words)                                         \
-    do {                                                                            \
-        hewn_attention_desc d = good_attention();                                   \
-        hewn_attention_args a = good_args();                                        \
-        hewn_attention_plan *plan = NULL;                                           \
-        plan_change;                                                                \
-        change;                                                                     \
-        if (hewn_attention_plan_create(context, &d, &plan, NULL))                   \
-            test_fail(__FILE__, __LINE__, "no plan with " #plan_change);            \
-        REFUSE("attention run: " #plan_change ", " #change,                         \
-               hewn_attention_run(plan, &a, NULL, &err), HEWN_ERR_ARGUMENT, words); \
-        hewn_attention_plan_destroy(plan);                                          \
+#define BAD_RUN(plan_change, change, words)                                              \
+    do {                                                                                 \
+        hewn_attention_source s[2];                                                      \
+        hewn_attention_desc d = good_attention(s);                                       \
+        hewn_attention_source_args k[2];                                                 \
+        hewn_attention_args a = good_args(k);                                            \
+        hewn_attention_plan *plan = NULL;                                                \
+        plan_change;                                                                     \
+        change;                                                                          \
+        if (hewn_attention_plan_create(context, &d, &plan, NULL))                        \
+            test_fail(__FILE__, __LINE__, "no plan with " #plan_change);                 \
+        REFUSE("attention run: " #plan_change ", " #change,                              \
+               hewn_attention_plan_run(plan, &a, NULL, &err), HEWN_ERR_ARGUMENT, words); \
+        hewn_attention_plan_destroy(plan);                                               \
     } while (0)
 
 static void addresses(hewn_context *context)
@@ -239,7 +250,8 @@ static void addresses(hewn_context *context)
     BAD_RUN(, a.o = 0, "o: address must not be 0");
     BAD_RUN(, a.o += 4, "o: address 0x40000004 is not a multiple of 16");
     BAD_RUN(, a.lse += 2, "lse: address 0x50000002 is not a multiple of 4");
-    BAD_RUN(, a.row_max = AT_MORE, "row_max: address 0x60000000 must be 0, for the plan uses none");
+    BAD_RUN(, a.row_max = AT_MORE,
+            "row_max: address 0x60000000 must be 0, because the plan uses none");
     BAD_RUN(d.unnormalised = 1, , "row_max: address must not be 0");
     BAD_RUN(d.sink = 1, , "sink: address must not be 0");
     BAD_RUN(, a.sink = AT_MORE, "sink: address 0x60000000 must be 0");
@@ -250,16 +262,18 @@ static void addresses(hewn_context *context)
     BAD_RUN(d.splits = 2, , "workspace: address must not be 0");
     BAD_RUN(d.splits = 2, a.workspace = AT_MORE + 8, "workspace: address 0x60000008 is not a");
     BAD_RUN(d.splits = 1, a.workspace = AT_MORE, "workspace: address 0x60000000 must be 0");
-    BAD_RUN(, a.source[0].k = 0, "source[0].k: address must not be 0");
-    BAD_RUN(, a.source[0].v += 2, "source[0].v: address 0x30000002 is not a multiple of 16");
-    BAD_RUN(, a.source[1].k = AT_MORE, "source[1].k: address 0x60000000 must be 0");
-    BAD_RUN((d.sources = 2, d.splits = 1), a.source[1].k = AT_MORE,
-            "source[1].v: address must not be 0");
-    BAD_RUN(, a.source[0].lengths = AT_MORE, "source[0].lengths: address 0x60000000 must be 0");
-    BAD_RUN(d.source[0].keys = HEWN_KEYS_LENGTHS, , "source[0].lengths: address must not be 0");
-    BAD_RUN(d.source[0].window_lengths = 1, , "source[0].windows: address must not be 0");
-    BAD_RUN(, a.source[0].table = AT_MORE, "source[0].table: address 0x60000000 must be 0");
-    BAD_RUN((d.source[0].page_size = d.source[0].pages = d.source[0].table_width = 32), ,
+    BAD_RUN(, a.source[0] = NULL, "source[0].k: address must not be 0");
+    BAD_RUN(, k[0].struct_size = 47, "hewn_attention_source_args: struct_size 47");
+    BAD_RUN((TWO, d.splits = 1), a.source[1] = NULL, "source[1].k: address must not be 0");
+    BAD_RUN(, k[0].k = 0, "source[0].k: address must not be 0");
+    BAD_RUN(, k[0].v += 2, "source[0].v: address 0x30000002 is not a multiple of 16");
+    BAD_RUN(, k[1].k = AT_MORE, "source[1].k: address 0x60000000 must be 0");
+    BAD_RUN((TWO, d.splits = 1), k[1].k = AT_MORE, "source[1].v: address must not be 0");
+    BAD_RUN(, k[0].lengths = AT_MORE, "source[0].lengths: address 0x60000000 must be 0");
+    BAD_RUN(s[0].keys = HEWN_KEYS_LENGTHS, , "source[0].lengths: address must not be 0");
+    BAD_RUN(s[0].windows = 1, , "source[0].windows: address must not be 0");
+    BAD_RUN(, k[0].table = AT_MORE, "source[0].table: address 0x60000000 must be 0");
+    BAD_RUN((s[0].page_size = s[0].pages = s[0].table_width = 32), ,
             "source[0].table: address must not be 0");
 }
 
@@ -280,35 +294,37 @@ static void overlaps(hewn_context *context)
 static void allowed(hewn_context *context)
 {
     enum { QKVO = (8 + 2 + 2 + 2 * 8) * 128 }; /* elements a token of bf16; O's are f32 */
-    hewn_attention_desc d = good_attention();
-    hewn_attention_args a = good_args();
+    hewn_attention_source s[2];
+    hewn_attention_desc d = good_attention(s);
+    hewn_attention_source_args k[2];
+    hewn_attention_args a = good_args(k);
     hewn_attention_plan *plan = NULL;
     hewn_error err = {0};
     if (!test_case("attention run: neighbours and columns of one tensor do not overlap")) return;
     fake.launches = 0;
     CHECK(!hewn_attention_plan_create(context, &d, &plan, &err), "%s", err.message);
     a.o = AT_V - SPAN_O;
-    CHECK(!hewn_attention_run(plan, &a, NULL, &err), "%s", err.message);
+    CHECK(!hewn_attention_plan_run(plan, &a, NULL, &err), "%s", err.message);
     a.o = AT_Q + SPAN_Q;
-    CHECK(!hewn_attention_run(plan, &a, NULL, &err), "%s", err.message);
+    CHECK(!hewn_attention_plan_run(plan, &a, NULL, &err), "%s", err.message);
     hewn_attention_plan_destroy(plan);
-    d.q_token = d.source[0].k_token = d.source[0].v_token = QKVO;
+    d.q_token = s[0].k_token = s[0].v_token = QKVO;
     d.o_token = QKVO / 2;
     d.q_batch = 300 * QKVO;
     d.o_batch = 300 * QKVO / 2;
-    d.source[0].k_batch = d.source[0].v_batch = 300 * QKVO;
+    s[0].k_batch = s[0].v_batch = 300 * QKVO;
     CHECK(!hewn_attention_plan_create(context, &d, &plan, &err), "%s", err.message);
-    a = good_args();
-    a.source[0].k = AT_Q + 8 * 256;
-    a.source[0].v = AT_Q + 10 * 256;
+    a = good_args(k);
+    k[0].k = AT_Q + 8 * 256;
+    k[0].v = AT_Q + 10 * 256;
     a.o = AT_Q + 12 * 256;
-    CHECK(!hewn_attention_run(plan, &a, NULL, &err), "%s", err.message);
+    CHECK(!hewn_attention_plan_run(plan, &a, NULL, &err), "%s", err.message);
     CHECK_INT(fake.launches, 3);
     a.o -= 16;
-    CHECK_INT(hewn_attention_run(plan, &a, NULL, &err), HEWN_ERR_ARGUMENT);
+    CHECK_INT(hewn_attention_plan_run(plan, &a, NULL, &err), HEWN_ERR_ARGUMENT);
     CHECK_TEXT(err.message, "overlap source[0].v");
     a.o += 32; /* into the next token's Q */
-    CHECK_INT(hewn_attention_run(plan, &a, NULL, &err), HEWN_ERR_ARGUMENT);
+    CHECK_INT(hewn_attention_plan_run(plan, &a, NULL, &err), HEWN_ERR_ARGUMENT);
     CHECK_TEXT(err.message, "overlap q");
     hewn_attention_plan_destroy(plan);
 }
@@ -325,7 +341,8 @@ static void empty(hewn_context *context)
         {"length is 0", 0, 100, 0, 0, 1},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        hewn_attention_desc d = good_attention();
+        hewn_attention_source s[2];
+        hewn_attention_desc d = good_attention(s);
         hewn_attention_args a = {.struct_size = sizeof a};
         hewn_attention_plan *plan = NULL;
         hewn_error err = {0};
@@ -333,11 +350,11 @@ static void empty(hewn_context *context)
         d.q_packed = rows[i].packed;
         d.q_length = rows[i].q_length;
         d.q_tokens = rows[i].q_tokens;
-        d.source[0].length = rows[i].length;
+        s[0].length = rows[i].length;
         fake.launches = 0;
         CHECK(!hewn_attention_plan_create(context, &d, &plan, &err), "%s", err.message);
         if (rows[i].launches) a.q = AT_Q, a.o = AT_O;
-        CHECK(!hewn_attention_run(plan, &a, NULL, &err), "%s", err.message);
+        CHECK(!hewn_attention_plan_run(plan, &a, NULL, &err), "%s", err.message);
         CHECK_INT(fake.launches, rows[i].launches);
         hewn_attention_plan_destroy(plan);
     }
@@ -349,6 +366,7 @@ static void empty(hewn_context *context)
  * queries packed. Copies, so that a case may spoil them. */
 struct tables {
     int32_t cu_q[3], lengths[2], table[2 * 19], windows[2], offsets[3];
+    hewn_attention_source_tables source[2];
     hewn_attention_tables t;
 };
 
@@ -362,37 +380,41 @@ static void good_tables(struct tables *x)
     x->table[19 + 2] = -1; /* behind the second sequence's 17 keys */
     x->t.struct_size = sizeof x->t;
     x->t.cu_q = x->cu_q;
-    x->t.source[0].lengths = x->lengths;
-    x->t.source[0].table = x->table;
-    x->t.source[0].windows = x->windows;
-    x->t.source[1].lengths = x->offsets;
+    x->source[0] = (hewn_attention_source_tables){.struct_size = sizeof x->source[0],
+                                                  .lengths = x->lengths,
+                                                  .table = x->table,
+                                                  .windows = x->windows};
+    x->source[1] =
+        (hewn_attention_source_tables){.struct_size = sizeof x->source[1], .lengths = x->offsets};
+    for (int i = 0; i < 2; i++) x->t.source[i] = &x->source[i];
 }
 
 static hewn_attention_plan *table_plan(hewn_context *context)
 {
-    hewn_attention_desc d = good_attention();
+    hewn_attention_source s[2];
+    hewn_attention_desc d = good_attention(s);
     hewn_attention_plan *plan = NULL;
     d.q_packed = 1;
     d.q_tokens = 150;
-    d.sources = 2;
-    d.source[0].keys = HEWN_KEYS_LENGTHS;
-    d.source[0].page_size = 16;
-    d.source[0].pages = 50;
-    d.source[0].table_width = 19;
-    d.source[0].window_lengths = 1;
-    d.source[1].keys = HEWN_KEYS_PACKED;
-    d.source[1].tokens = 40;
+    d.source[1] = &s[1];
+    s[0].keys = HEWN_KEYS_LENGTHS;
+    s[0].page_size = 16;
+    s[0].pages = 50;
+    s[0].table_width = 19;
+    s[0].windows = 1;
+    s[1].keys = HEWN_KEYS_PACKED;
+    s[1].tokens = 40;
     hewn_attention_plan_create(context, &d, &plan, NULL);
     return plan;
 }
 
-#define BAD_TABLE(change, words)                                                            \
-    do {                                                                                    \
-        struct tables x;                                                                    \
-        good_tables(&x);                                                                    \
-        change;                                                                             \
-        REFUSE("attention tables: " #change, hewn_attention_check_tables(plan, &x.t, &err), \
-               HEWN_ERR_ARGUMENT, words);                                                   \
+#define BAD_TABLE(change, words)                                                                 \
+    do {                                                                                         \
+        struct tables x;                                                                         \
+        good_tables(&x);                                                                         \
+        change;                                                                                  \
+        REFUSE("attention tables: " #change, hewn_attention_plan_check_tables(plan, &x.t, &err), \
+               HEWN_ERR_ARGUMENT, words);                                                        \
     } while (0)
 
 static void tables(hewn_context *context)
@@ -402,14 +424,16 @@ static void tables(hewn_context *context)
         struct tables x;
         hewn_error err = {0};
         good_tables(&x);
-        CHECK(!hewn_attention_check_tables(plan, &x.t, &err), "%s", err.message);
+        CHECK(!hewn_attention_plan_check_tables(plan, &x.t, &err), "%s", err.message);
     }
-    REFUSE("attention tables: none given", hewn_attention_check_tables(plan, NULL, &err),
+    REFUSE("attention tables: none given", hewn_attention_plan_check_tables(plan, NULL, &err),
            HEWN_ERR_ARGUMENT, "hewn_attention_tables: must not be NULL");
     BAD_TABLE(x.t.struct_size = 1, "hewn_attention_tables: struct_size 1");
+    BAD_TABLE(x.source[1].struct_size = 1, "hewn_attention_source_tables: struct_size 1");
+    BAD_TABLE(x.t.source[1] = NULL, "source[1].lengths: must not be NULL");
     BAD_TABLE(x.t.cu_q = NULL, "cu_q: must not be NULL");
-    BAD_TABLE(x.t.source[0].table = NULL, "source[0].table: must not be NULL");
-    BAD_TABLE(x.t.source[1].windows = x.windows, "source[1].windows: must be NULL");
+    BAD_TABLE(x.source[0].table = NULL, "source[0].table: must not be NULL");
+    BAD_TABLE(x.source[1].windows = x.windows, "source[1].windows: must be NULL");
     BAD_TABLE(x.cu_q[0] = 1, "cu_q[0]: 1 is not 0");
     BAD_TABLE(x.cu_q[2] = 99, "cu_q[2]: 99 is less than [1], 100");
     BAD_TABLE(x.cu_q[2] = 151, "cu_q[2]: 151 is more than the 150 rows there are");
@@ -423,7 +447,7 @@ static void tables(hewn_context *context)
     BAD_TABLE(x.windows[0] = -1, "source[0].windows[0]: -1 is not in 0..536870912");
     BAD_TABLE(x.offsets[1] = 41, "source[1].lengths[1]: 41 is more than the 40 rows there are");
     BAD_TABLE(x.offsets[1] = -1, "source[1].lengths[1]: -1 is less than [0], 0");
-    REFUSE("attention tables: of no plan", hewn_attention_check_tables(NULL, NULL, &err),
+    REFUSE("attention tables: of no plan", hewn_attention_plan_check_tables(NULL, NULL, &err),
            HEWN_ERR_ARGUMENT, "plan: must not be NULL");
     hewn_attention_plan_destroy(plan);
 }
@@ -457,7 +481,8 @@ static void choices(hewn_context *context)
         {"a group beyond a tile", 1, 300, 1, 64, 2, 100, -1, 0, 0, 128, 1, 3, 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        hewn_attention_desc d = good_attention();
+        hewn_attention_source s[2];
+        hewn_attention_desc d = good_attention(s);
         hewn_attention_plan_info info = {.struct_size = sizeof info};
         hewn_attention_plan *plan = NULL;
         hewn_error err = {0};
@@ -469,9 +494,9 @@ static void choices(hewn_context *context)
         d.q_length = rows[i].q_length;
         d.splits = rows[i].splits;
         d.unnormalised = rows[i].unnormalised;
-        d.source[0].length = rows[i].length;
-        d.source[0].window_left = rows[i].left;
-        d.source[0].causal = 1;
+        s[0].length = rows[i].length;
+        s[0].window_back = rows[i].left + 1;
+        s[0].causal = 1;
         CHECK(!hewn_attention_plan_create(context, &d, &plan, &err), "%s", err.message);
         hewn_attention_plan_describe(plan, &info, NULL);
         CHECK_INT(info.pack, rows[i].want_pack);
@@ -495,8 +520,8 @@ void attention(void)
     plan_calls(context);
     addresses(context);
     overlaps(context);
-    REFUSE("attention run: no plan", hewn_attention_run(NULL, NULL, NULL, &err), HEWN_ERR_ARGUMENT,
-           "plan: must not be NULL");
+    REFUSE("attention run: no plan", hewn_attention_plan_run(NULL, NULL, NULL, &err),
+           HEWN_ERR_ARGUMENT, "plan: must not be NULL");
     CHECK_INT(fake.launches, 0);
     allowed(context);
     empty(context);
@@ -508,8 +533,8 @@ void attention(void)
     detach_fake(driver, context);
     context = attach_fake(&driver, 10, 0);
     fake.max_shared = 101376;
-    hewn_detach(context);
-    if (!hewn_attach_primary(driver, 0, &context, NULL))
+    hewn_context_detach(context);
+    if (!hewn_context_attach_primary(driver, 0, &context, NULL))
         BAD(d.batch = 1, HEWN_ERR_LIMIT, "are more than the 101376 B a block of this device");
     detach_fake(driver, context);
 }

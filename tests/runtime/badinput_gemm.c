@@ -1,6 +1,8 @@
 /* Every bad input to hewn_gemm: the error names argument, value and rule, and nothing is launched. */
 #include "badinput.h"
 
+#include <math.h>
+
 static hewn_gemm_desc good_gemm(void)
 {
     return (hewn_gemm_desc){.struct_size = sizeof(hewn_gemm_desc),
@@ -44,10 +46,8 @@ static void gemm_problem(hewn_context *context)
              "major_a: 2 is neither HEWN_MAJOR_K nor HEWN_MAJOR_MN");
     BAD_GEMM(d.major_b = -1, HEWN_ERR_ARGUMENT, "major_b: -1 is neither");
     BAD_GEMM(d.act = 4, HEWN_ERR_ARGUMENT, "act: 4 is no hewn_act");
-    BAD_GEMM(d.reserved = 1, HEWN_ERR_ARGUMENT, "reserved, reserved_2: 1 and 0 are not 0");
-    BAD_GEMM(d.reserved_2 = 7, HEWN_ERR_ARGUMENT, "reserved, reserved_2: 0 and 7 are not 0");
-    BAD_GEMM(d.with = 16, HEWN_ERR_ARGUMENT, "with: 0x10 has bits that no HEWN_GEMM_... has");
-    BAD_GEMM((d.with = HEWN_GEMM_BIAS, d.bias_type = HEWN_F16), HEWN_ERR_ARGUMENT,
+    BAD_GEMM(d.with = 32, HEWN_ERR_ARGUMENT, "with: 0x20 has bits that no HEWN_GEMM_WITH_... has");
+    BAD_GEMM((d.with = HEWN_GEMM_WITH_BIAS, d.bias_type = HEWN_F16), HEWN_ERR_ARGUMENT,
              "bias_type: dtype 1 (f16) is neither f32 nor D's");
     BAD_GEMM(d.ldc = 200, HEWN_ERR_ARGUMENT,
              "ldc, stride_c: 200 and 0 of a C that `with` does not have");
@@ -82,11 +82,11 @@ static void gemm_strides(hewn_context *context)
              "A: row stride 9223372036854775807 elements of 2 B is not below 2^40 B");
     BAD_GEMM(d.ldd = 202, HEWN_ERR_ARGUMENT, "D: row stride 808 B is not a multiple of 16 B");
     BAD_GEMM(d.ldd = 100, HEWN_ERR_ARGUMENT, "D: leading dimension 100 is less than");
-    BAD_GEMM((d.with = HEWN_GEMM_C, d.ldc = 201), HEWN_ERR_ARGUMENT,
+    BAD_GEMM((d.with = HEWN_GEMM_WITH_C, d.ldc = 201), HEWN_ERR_ARGUMENT,
              "C: row stride 804 B is not a multiple of 16 B");
-    BAD_GEMM((d.with = HEWN_GEMM_C, d.ldc = 100), HEWN_ERR_ARGUMENT,
+    BAD_GEMM((d.with = HEWN_GEMM_WITH_C, d.ldc = 100), HEWN_ERR_ARGUMENT,
              "C: leading dimension 100 is less than the row's 200 elements");
-    BAD_GEMM((d.with = HEWN_GEMM_C, d.batch = 2, d.stride_d = 20000, d.stride_c = -4),
+    BAD_GEMM((d.with = HEWN_GEMM_WITH_C, d.batch = 2, d.stride_d = 20000, d.stride_c = -4),
              HEWN_ERR_ARGUMENT, "C: batch stride -4 elements is negative");
     BAD_GEMM(d.batch = 2, HEWN_ERR_ARGUMENT, "D: batch stride 0 elements makes problems overlap");
     BAD_GEMM((d.batch = 2, d.stride_d = 19996), HEWN_ERR_ARGUMENT,
@@ -112,7 +112,7 @@ static void gemm_calls(hewn_context *context)
            "hewn_gemm_desc: must not be NULL");
     REFUSE("gemm: no output", hewn_gemm_plan_create(context, &d, NULL, &err), HEWN_ERR_ARGUMENT,
            "out: must not be NULL");
-    REFUSE("gemm: run of no plan", hewn_gemm_run(NULL, 16, 16, 16, NULL, &err), HEWN_ERR_ARGUMENT,
+    REFUSE("gemm: run of no plan", plain_product(NULL, 16, 16, 16, NULL, &err), HEWN_ERR_ARGUMENT,
            "plan: must not be NULL");
     if (hewn_gemm_plan_create(context, &d, &plan, NULL)) return;
     REFUSE("gemm: describe without struct_size", hewn_gemm_plan_describe(plan, &info, &err),
@@ -128,26 +128,26 @@ static void gemm_addresses(hewn_context *context)
     hewn_gemm_desc d = good_gemm();
     hewn_gemm_plan *plan = NULL;
     if (hewn_gemm_plan_create(context, &d, &plan, NULL)) return;
-    REFUSE("gemm: A is 0", hewn_gemm_run(plan, 0, AT_B, AT_D, NULL, &err), HEWN_ERR_ARGUMENT,
+    REFUSE("gemm: A is 0", plain_product(plan, 0, AT_B, AT_D, NULL, &err), HEWN_ERR_ARGUMENT,
            "A: address must not be 0");
-    REFUSE("gemm: B askew", hewn_gemm_run(plan, AT_A, AT_B + 8, AT_D, NULL, &err),
+    REFUSE("gemm: B askew", plain_product(plan, AT_A, AT_B + 8, AT_D, NULL, &err),
            HEWN_ERR_ARGUMENT, "B: address 0x200008 is not a multiple of 16");
     REFUSE("gemm: D past the end of memory",
-           hewn_gemm_run(plan, AT_A, AT_B, UINT64_MAX - 79999 + 16, NULL, &err), HEWN_ERR_ARGUMENT,
+           plain_product(plan, AT_A, AT_B, UINT64_MAX - 79999 + 16, NULL, &err), HEWN_ERR_ARGUMENT,
            "D: address 0xfffffffffffec790 and 80000 B run past the end of memory");
-    REFUSE("gemm: D is A", hewn_gemm_run(plan, AT_A, AT_B, AT_A, NULL, &err), HEWN_ERR_ARGUMENT,
+    REFUSE("gemm: D is A", plain_product(plan, AT_A, AT_B, AT_A, NULL, &err), HEWN_ERR_ARGUMENT,
            "D: 80000 B at 0x100000 overlap A, 12800 B at 0x100000");
     REFUSE("gemm: D begins in the last bytes of A",
-           hewn_gemm_run(plan, AT_A, AT_B, AT_A + A_BYTES - 16, NULL, &err), HEWN_ERR_ARGUMENT,
+           plain_product(plan, AT_A, AT_B, AT_A + A_BYTES - 16, NULL, &err), HEWN_ERR_ARGUMENT,
            "overlap A");
     REFUSE("gemm: D ends in the first bytes of B",
-           hewn_gemm_run(plan, AT_A, AT_B, AT_B - 80000 + 16, NULL, &err), HEWN_ERR_ARGUMENT,
+           plain_product(plan, AT_A, AT_B, AT_B - 80000 + 16, NULL, &err), HEWN_ERR_ARGUMENT,
            "overlap B");
     CHECK_INT(fake.launches, 0);
     if (test_case("gemm: D right behind A, right before B")) {
         hewn_error err = {0};
-        CHECK(!hewn_gemm_run(plan, AT_A, AT_B, AT_A + A_BYTES, NULL, &err), "%s", err.message);
-        CHECK(!hewn_gemm_run(plan, AT_A, AT_B, AT_B - 80000, NULL, &err), "%s", err.message);
+        CHECK(!plain_product(plan, AT_A, AT_B, AT_A + A_BYTES, NULL, &err), "%s", err.message);
+        CHECK(!plain_product(plan, AT_A, AT_B, AT_B - 80000, NULL, &err), "%s", err.message);
         CHECK_INT(fake.launches, 2);
     }
     hewn_gemm_plan_destroy(plan);
@@ -157,7 +157,7 @@ static void gemm_addresses(hewn_context *context)
     do {                                                                         \
         hewn_gemm_args a = good_args();                                          \
         change;                                                                  \
-        REFUSE("gemm: args: " #change, hewn_gemm_run_with(plan, &a, NULL, &err), \
+        REFUSE("gemm: args: " #change, hewn_gemm_plan_run(plan, &a, NULL, &err), \
                HEWN_ERR_ARGUMENT, words);                                        \
     } while (0)
 
@@ -180,10 +180,11 @@ static void gemm_args(hewn_context *context)
     hewn_gemm_desc d = good_gemm();
     hewn_gemm_plan *plan = NULL;
     const long launches = fake.launches;
-    d.with = HEWN_GEMM_C | HEWN_GEMM_BIAS | HEWN_GEMM_SCALE_A | HEWN_GEMM_SCALE_B;
+    d.with =
+        HEWN_GEMM_WITH_C | HEWN_GEMM_WITH_BIAS | HEWN_GEMM_WITH_SCALE_A | HEWN_GEMM_WITH_SCALE_B;
     d.ldc = 208;
     if (hewn_gemm_plan_create(context, &d, &plan, NULL)) return;
-    REFUSE("gemm: args: none", hewn_gemm_run_with(plan, NULL, NULL, &err), HEWN_ERR_ARGUMENT,
+    REFUSE("gemm: args: none", hewn_gemm_plan_run(plan, NULL, NULL, &err), HEWN_ERR_ARGUMENT,
            "hewn_gemm_args: must not be NULL");
     BAD_ARGS(a.struct_size = 8, "hewn_gemm_args: struct_size 8");
     BAD_ARGS(a.a = 0, "A: address must not be 0");
@@ -199,18 +200,21 @@ static void gemm_args(hewn_context *context)
     BAD_ARGS(a.scale_a += 2, "scale_a: address 0x600002 is not a multiple of 4");
     BAD_ARGS(a.scale_b = a.d + 4, "overlap scale_b, 4 B at 0x300004");
     REFUSE("gemm: args: run without bias",
-           hewn_gemm_run(plan, 0x100000, 0x200000, 0x300000, NULL, &err), HEWN_ERR_ARGUMENT,
+           plain_product(plan, 0x100000, 0x200000, 0x300000, NULL, &err), HEWN_ERR_ARGUMENT,
            "bias: address must not be 0");
     CHECK_INT(fake.launches, launches);
     if (test_case("gemm: args: C may be 0 where beta is")) {
         hewn_gemm_args a = good_args();
         hewn_error err = {0};
         a.c = 0, a.beta = 0;
-        CHECK(!hewn_gemm_run_with(plan, &a, NULL, &err), "%s", err.message);
+        CHECK(!hewn_gemm_plan_run(plan, &a, NULL, &err), "%s", err.message);
     }
     hewn_gemm_plan_destroy(plan);
     d = good_gemm();
     if (hewn_gemm_plan_create(context, &d, &plan, NULL)) return;
+    BAD_ARGS(a.alpha = 0.5F,
+             "alpha: 0.5, but the plan is without it: describe it with HEWN_GEMM_WITH_ALPHA");
+    BAD_ARGS(a.alpha = NAN, "alpha: nan, but the plan is without it");
     BAD_ARGS(a.beta = 0.5F, "beta: 0.5, but the plan is without C");
     BAD_ARGS(a.beta = 0, "C: address 0x400000, but the plan is without it");
     BAD_ARGS((a.beta = 0, a.c = 0), "bias: address 0x500000, but the plan is without it");
@@ -224,7 +228,7 @@ static void gemm_in_place(hewn_context *context)
 {
     hewn_gemm_desc d = good_gemm();
     hewn_gemm_plan *plan = NULL;
-    d.with = HEWN_GEMM_C;
+    d.with = HEWN_GEMM_WITH_C;
     d.batch = 3;
     d.stride_a = 6400;
     d.stride_c = d.stride_d = 20000;
@@ -234,12 +238,12 @@ static void gemm_in_place(hewn_context *context)
     a.bias = a.scale_a = a.scale_b = 0;
     if (test_case("gemm: C is D")) {
         hewn_error err = {0};
-        CHECK(!hewn_gemm_run_with(plan, &a, NULL, &err), "%s", err.message);
+        CHECK(!hewn_gemm_plan_run(plan, &a, NULL, &err), "%s", err.message);
     }
     hewn_gemm_plan_destroy(plan);
     d.stride_c = 0;
     if (hewn_gemm_plan_create(context, &d, &plan, NULL)) return;
-    REFUSE("gemm: one C for all problems is D's first", hewn_gemm_run_with(plan, &a, NULL, &err),
+    REFUSE("gemm: one C for all problems is D's first", hewn_gemm_plan_run(plan, &a, NULL, &err),
            HEWN_ERR_ARGUMENT, "overlap C");
     hewn_gemm_plan_destroy(plan);
 }
@@ -256,13 +260,13 @@ static void gemm_columns(hewn_context *context)
     if (hewn_gemm_plan_create(context, &d, &plan, NULL)) return;
     if (test_case("gemm: operands side by side in one matrix")) {
         hewn_error err = {0};
-        CHECK(!hewn_gemm_run(plan, AT, AT + 128, AT + 256, NULL, &err), "%s", err.message);
-        CHECK(!hewn_gemm_run(plan, AT + 256, AT + 384, AT, NULL, &err), "%s", err.message);
+        CHECK(!plain_product(plan, AT, AT + 128, AT + 256, NULL, &err), "%s", err.message);
+        CHECK(!plain_product(plan, AT + 256, AT + 384, AT, NULL, &err), "%s", err.message);
     }
     REFUSE("gemm: operands side by side, one column too close",
-           hewn_gemm_run(plan, AT, AT + 128, AT + 240, NULL, &err), HEWN_ERR_ARGUMENT, "overlap B");
+           plain_product(plan, AT, AT + 128, AT + 240, NULL, &err), HEWN_ERR_ARGUMENT, "overlap B");
     REFUSE("gemm: operands side by side, D runs into the next row of A",
-           hewn_gemm_run(plan, AT, AT + 128, AT + PITCH - 240, NULL, &err), HEWN_ERR_ARGUMENT,
+           plain_product(plan, AT, AT + 128, AT + PITCH - 240, NULL, &err), HEWN_ERR_ARGUMENT,
            "overlap A");
     hewn_gemm_plan_destroy(plan);
 }
@@ -275,15 +279,9 @@ static void gemm_blackwell(hewn_context *context)
     BAD_GEMM(d.major_b = 1, HEWN_ERR_LIMIT, "major_b: MN-major B: kernel plain for sm_100f");
     BAD_GEMM(d.in = HEWN_E4M3, HEWN_ERR_LIMIT, "in: 8-bit inputs: kernel plain for sm_100f");
     BAD_GEMM(d.act = HEWN_ACT_RELU, HEWN_ERR_LIMIT, "act: activations: kernel plain for sm_100f");
-    BAD_GEMM(d.with = HEWN_GEMM_BIAS, HEWN_ERR_LIMIT, "with: C, bias and scales: kernel plain for");
-    hewn_gemm_desc d = good_gemm();
-    hewn_gemm_plan *plan = NULL;
-    hewn_gemm_args a = good_args();
-    if (hewn_gemm_plan_create(context, &d, &plan, NULL)) return;
-    a.c = a.bias = a.scale_a = a.scale_b = 0, a.beta = 0, a.alpha = 2;
-    REFUSE("gemm: alpha on sm_100f", hewn_gemm_run_with(plan, &a, NULL, &err), HEWN_ERR_LIMIT,
-           "alpha: 2: the kernels for sm_100f do not have any but 1");
-    hewn_gemm_plan_destroy(plan);
+    BAD_GEMM(d.with = HEWN_GEMM_WITH_BIAS, HEWN_ERR_LIMIT,
+             "with: alpha, C, bias and scales: kernel plain for");
+    BAD_GEMM(d.with = HEWN_GEMM_WITH_ALPHA, HEWN_ERR_LIMIT, "with: alpha, C, bias and scales");
 }
 
 void gemm(void)
@@ -303,8 +301,8 @@ void gemm(void)
     detach_fake(driver, context);
     context = attach_fake(&driver, 9, 0);
     fake.max_shared = 101376;
-    hewn_detach(context);
-    if (!hewn_attach_primary(driver, 0, &context, NULL))
+    hewn_context_detach(context);
+    if (!hewn_context_attach_primary(driver, 0, &context, NULL))
         BAD_GEMM(d.m = 1, HEWN_ERR_LIMIT, "are more than the 101376 B a block of this device");
     detach_fake(driver, context);
 }

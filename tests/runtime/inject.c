@@ -6,6 +6,7 @@
  */
 #include "lib/fake_driver.h"
 #include "lib/harness.h"
+#include "lib/plans.h"
 
 #include "driver_abi.h"
 
@@ -60,8 +61,8 @@ static void release(struct held *h)
     hewn_attention_plan_destroy(h->attention);
     hewn_gemm_plan_destroy(h->shared);
     hewn_gemm_plan_destroy(h->plan);
-    hewn_detach(h->attached);
-    hewn_detach(h->context);
+    hewn_context_detach(h->attached);
+    hewn_context_detach(h->context);
     hewn_driver_close(h->driver);
     fake.releasing = false;
 }
@@ -70,10 +71,10 @@ static int open_all(struct held *h, hewn_error *err)
 {
     hewn_device_info info = {.struct_size = sizeof info};
     int status = fake_open(&h->driver, err);
-    if (!status) status = hewn_driver_device(h->driver, 0, &info, err);
-    if (!status) status = hewn_attach_primary(h->driver, 0, &h->context, err);
-    if (!status) status = hewn_device(h->context, &info, err);
-    if (!status) status = hewn_attach(h->driver, &h->attached, err);
+    if (!status) status = hewn_driver_describe_device(h->driver, 0, &info, err);
+    if (!status) status = hewn_context_attach_primary(h->driver, 0, &h->context, err);
+    if (!status) status = hewn_context_describe_device(h->context, &info, err);
+    if (!status) status = hewn_context_attach(h->driver, &h->attached, err);
     return status;
 }
 
@@ -96,7 +97,7 @@ static int plan_all(struct held *h, hewn_error *err)
                             .stride_d = 4096};
     hewn_gemm_plan_info info = {.struct_size = sizeof info};
     /* one context is preloaded, the other loads at plan time */
-    int status = hewn_preload(h->context, &hewn_gemm_family, err);
+    int status = hewn_family_preload(h->context, &hewn_gemm_family, err);
     if (!status) status = hewn_gemm_plan_create(h->context, &single, &h->plan, err);
     if (!status) status = hewn_gemm_plan_create(h->attached, &batch, &h->shared, err);
     if (!status) status = hewn_gemm_plan_describe(h->plan, &info, err);
@@ -108,12 +109,12 @@ static int run_all(struct held *h, hewn_error *err)
     hewn_tensormap map;
     hewn_tensormap_desc tensor = {.struct_size = sizeof tensor,
                                   .address = 0x10000,
-                                  .dtype = HEWN_TM_F32,
+                                  .dtype = HEWN_TENSORMAP_F32,
                                   .rank = 2,
                                   .dim = {64, 64},
                                   .stride = {256},
                                   .box = {32, 8},
-                                  .swizzle = HEWN_TM_SWIZZLE_128B};
+                                  .swizzle = HEWN_TENSORMAP_SWIZZLE_128B};
     hewn_launch_desc shape = {.struct_size = sizeof shape,
                               .grid = {8, 1, 1},
                               .block = {128, 1, 1},
@@ -124,12 +125,12 @@ static int run_all(struct held *h, hewn_error *err)
     for (size_t i = 0; i < hewn_gemm_family.module_count && !f; i++)
         f = hewn_module_function(h->context, hewn_gemm_family.modules[i]);
     int status = hewn_tensormap_encode(h->context, &tensor, "A", &map, err);
-    if (!status) status = hewn_allow_shared(h->context, f, 100000, err);
-    if (!status) status = hewn_launch(h->context, f, &shape, NULL, err);
-    if (!status) status = hewn_gemm_run(h->plan, 0x100000, 0x200000, 0x300000, NULL, err);
+    if (!status) status = hewn_function_allow_shared(h->context, f, 100000, err);
+    if (!status) status = hewn_function_launch(h->context, f, &shape, NULL, err);
+    if (!status) status = plain_product(h->plan, 0x100000, 0x200000, 0x300000, NULL, err);
     const hewn_gemm_args args = {
         .struct_size = sizeof args, .a = 0x100000, .b = 0x200000, .d = 0x300000, .alpha = 1};
-    if (!status) status = hewn_gemm_run_with(h->shared, &args, NULL, err);
+    if (!status) status = hewn_gemm_plan_run(h->shared, &args, NULL, err);
     return status;
 }
 
@@ -155,19 +156,18 @@ static int walk_attention(hewn_error *err)
                                 .q_length = 5,
                                 .in = HEWN_BF16,
                                 .splits = 3,
-                                .sources = 2,
-                                .source = {{.length = 1000}, {.length = 64}}};
+                                .source = {SOURCE(.length = 1000), SOURCE(.length = 64)}};
     hewn_attention_args args = {.struct_size = sizeof args,
                                 .q = 0x10000000,
                                 .o = 0x20000000,
                                 .workspace = 0x30000000,
-                                .source = {{.k = 0x40000000, .v = 0x50000000},
-                                           {.k = 0x60000000, .v = 0x70000000}}};
+                                .source = {SOURCE_ARGS(.k = 0x40000000, .v = 0x50000000),
+                                           SOURCE_ARGS(.k = 0x60000000, .v = 0x70000000)}};
     hewn_attention_plan_info info = {.struct_size = sizeof info};
     int status = open_all(&h, err);
     if (!status) status = hewn_attention_plan_create(h.attached, &desc, &h.attention, err);
     if (!status) status = hewn_attention_plan_describe(h.attention, &info, err);
-    if (!status) status = hewn_attention_run(h.attention, &args, NULL, err);
+    if (!status) status = hewn_attention_plan_run(h.attention, &args, NULL, err);
     release(&h);
     return status;
 }
@@ -187,7 +187,7 @@ static void reset_for(const struct walk *walk)
     fake.cc_major = walk->cc_major;
 }
 
-static void check_released(hewn_cuda_context before)
+static void check_released(hewn_cu_context before)
 {
     CHECK_INT(fake.retained, 0);
     CHECK_INT(fake.modules, 0);
@@ -387,7 +387,7 @@ static void cubin_refused(int code, bool falls_back)
     CHECK_INT(open_all(&h, &err), HEWN_OK);
     fake.fail_name = code ? "cuModuleLoadData" : NULL;
     fake.fail_code = code;
-    int status = hewn_preload(h.context, &family, &err);
+    int status = hewn_family_preload(h.context, &family, &err);
     const char *origin = hewn_module_origin(h.context, &module);
     if (falls_back) {
         CHECK(status == HEWN_OK, "%s", err.message);
@@ -417,7 +417,7 @@ static void jit_log(void)
     fake.fail_name = "cuModuleLoadDataEx";
     fake.fail_code = HEWN_CU_INVALID_PTX;
     fake.jit_log = "ptxas application ptx input, line 7; error   :\n  Unknown symbol 'x'\n";
-    CHECK_INT(hewn_preload(h.context, &family, &err), HEWN_ERR_DRIVER);
+    CHECK_INT(hewn_family_preload(h.context, &family, &err), HEWN_ERR_DRIVER);
     CHECK_INT(err.driver_code, HEWN_CU_INVALID_PTX);
     CHECK_TEXT(err.message, module.name);
     CHECK_TEXT(err.message, "line 7; error : Unknown symbol 'x'");
@@ -434,7 +434,7 @@ static void plain_launch(void)
     fake.absent = "cuLaunchKernelEx";
     CHECK_INT(open_all(&h, &err), HEWN_OK);
     CHECK_INT(plan_all(&h, &err), HEWN_OK);
-    CHECK_INT(hewn_gemm_run(h.plan, 0x100000, 0x200000, 0x300000, NULL, &err), HEWN_OK);
+    CHECK_INT(plain_product(h.plan, 0x100000, 0x200000, 0x300000, NULL, &err), HEWN_OK);
     CHECK_INT(fake.launches, 1);
     CHECK_INT(fake.grid[0], 27); /* ceil(300/128) * ceil(520/64) tiles of the split kernel */
     CHECK_INT(run_all(&h, &err), HEWN_ERR_SYMBOL);

@@ -73,7 +73,8 @@ void check_map(const char *name, const struct fake_map *got, const struct want_m
     CHECK_INT(got->rank, rank);
     CHECK(got->address == want->at, "%s: at 0x%llx", name, (unsigned long long)got->address);
     CHECK(got->dtype == dtype, "%s: dtype %d, want %d", name, got->dtype, dtype);
-    CHECK(got->swizzle == HEWN_TM_SWIZZLE_128B && !got->interleave && !got->oob, "%s: modes", name);
+    CHECK(got->swizzle == HEWN_TENSORMAP_SWIZZLE_128B && !got->interleave && !got->oob, "%s: modes",
+          name);
     CHECK(got->l2 == l2, "%s: l2 %d, want %d", name, got->l2, l2);
     for (int i = 0; i < rank; i++) {
         CHECK(got->dim[i] == want->dim[i], "%s: dim[%d] %llu, want %llu", name, i,
@@ -109,13 +110,13 @@ static void run(const hewn_attention_desc *desc, const hewn_attention_args *args
     memset(combine, 0, sizeof combine);
     memset(maps, 0, sizeof maps);
     int status = fake_open(&driver, &err);
-    if (!status) status = hewn_attach_primary(driver, 0, &context, &err);
+    if (!status) status = hewn_context_attach_primary(driver, 0, &context, &err);
     if (!status) status = hewn_attention_plan_create(context, desc, &plan, &err);
-    if (!status) status = hewn_attention_run(plan, args, NULL, &err);
+    if (!status) status = hewn_attention_plan_run(plan, args, NULL, &err);
     CHECK(status == HEWN_OK, "%s", err.message);
     CHECK_INT(fake.launches, launches);
     hewn_attention_plan_destroy(plan);
-    hewn_detach(context);
+    hewn_context_detach(context);
     hewn_driver_close(driver);
 }
 
@@ -133,17 +134,13 @@ static void padded(void)
                              .in = HEWN_F16,
                              .out = HEWN_BF16,
                              .splits = 1,
-                             .sources = 1,
-                             .source = {{.keys = HEWN_KEYS_LENGTHS,
-                                         .length = 300,
-                                         .causal = 1,
-                                         .window_left = 40,
-                                         .window_right = 7}}};
+                             .source = {SOURCE(.keys = HEWN_KEYS_LENGTHS, .length = 300,
+                                               .causal = 1, .window_back = 41, .window_ahead = 8)}};
     hewn_attention_args a = {.struct_size = sizeof a,
                              .q = AT_Q,
                              .o = AT_O,
                              .lse = AT_LSE,
-                             .source = {{.k = AT_K0, .v = AT_V0, .lengths = AT_LEN0}}};
+                             .source = {SOURCE_ARGS(.k = AT_K0, .v = AT_V0, .lengths = AT_LEN0)}};
     static const struct scalar want[] = {
         {"o", AT_O},       {"lse", AT_LSE},    {"lengths_0", AT_LEN0},
         {"o_token", 1536}, {"o_head", 256},    {"o_batch", 76800},
@@ -165,40 +162,36 @@ static void padded(void)
     if (!test_case("padded, one source")) return;
     run(&d, &a, 1);
     check_scalars("kernel", kernel, ATTENTION_SCALAR_COUNT, want);
-    check_maps(want_maps, 1, HEWN_TM_F16, HEWN_TM_L2_256B);
+    check_maps(want_maps, 1, HEWN_TENSORMAP_F16, HEWN_TENSORMAP_L2_256B);
 }
 
 /* Heads outermost, explicit strides; unnormalised; window lengths; no mask to the right. */
 static void strided(void)
 {
-    hewn_attention_desc d = {.struct_size = sizeof d,
-                             .batch = 2,
-                             .q_heads = 2,
-                             .kv_heads = 2,
-                             .qk_dim = 64,
-                             .q_length = 600,
-                             .in = HEWN_BF16,
-                             .out = HEWN_F32,
-                             .layout = HEWN_BHSD,
-                             .o_token = 72,
-                             .o_head = 50000,
-                             .o_batch = 200000,
-                             .scale = 2,
-                             .sink = 1,
-                             .unnormalised = 1,
-                             .sources = 1,
-                             .source = {{.length = 700,
-                                         .k_token = 80,
-                                         .v_batch = 1000000,
-                                         .window_left = -1,
-                                         .window_right = -1,
-                                         .window_lengths = 1}}};
-    hewn_attention_args a = {.struct_size = sizeof a,
-                             .q = AT_Q,
-                             .o = AT_O,
-                             .row_max = AT_MAX,
-                             .sink = AT_SINK,
-                             .source = {{.k = AT_K0, .v = AT_V0, .windows = AT_WINDOWS}}};
+    hewn_attention_desc d = {
+        .struct_size = sizeof d,
+        .batch = 2,
+        .q_heads = 2,
+        .kv_heads = 2,
+        .qk_dim = 64,
+        .q_length = 600,
+        .in = HEWN_BF16,
+        .out = HEWN_F32,
+        .layout = HEWN_LAYOUT_BHSD,
+        .o_token = 72,
+        .o_head = 50000,
+        .o_batch = 200000,
+        .scale = 2,
+        .sink = 1,
+        .unnormalised = 1,
+        .source = {SOURCE(.length = 700, .k_token = 80, .v_batch = 1000000, .windows = 1)}};
+    hewn_attention_args a = {
+        .struct_size = sizeof a,
+        .q = AT_Q,
+        .o = AT_O,
+        .row_max = AT_MAX,
+        .sink = AT_SINK,
+        .source = {SOURCE_ARGS(.k = AT_K0, .v = AT_V0, .windows = AT_WINDOWS)}};
     static const struct scalar want[] = {
         {"o", AT_O},
         {"row_max", AT_MAX},
@@ -241,38 +234,31 @@ static void strided(void)
     if (!test_case("strides of its own, window lengths, unnormalised")) return;
     run(&d, &a, 1);
     check_scalars("kernel", kernel, ATTENTION_SCALAR_COUNT, want);
-    check_maps(want_maps, 1, HEWN_TM_BF16, HEWN_TM_L2_128B);
+    check_maps(want_maps, 1, HEWN_TENSORMAP_BF16, HEWN_TENSORMAP_L2_128B);
 }
 
 /* e4m3; packed queries; pages of 48 keys beside packed keys; V's columns in two halves. */
 static void two_sources(void)
 {
-    hewn_attention_desc d = {.struct_size = sizeof d,
-                             .batch = 4,
-                             .q_heads = 8,
-                             .kv_heads = 2,
-                             .qk_dim = 512,
-                             .q_length = 90,
-                             .q_packed = 1,
-                             .q_tokens = 200,
-                             .in = HEWN_E4M3,
-                             .out = HEWN_F16,
-                             .q_scales = HEWN_SCALE_HEAD,
-                             .v_scales = HEWN_SCALE_HEAD,
-                             .pack = 3,
-                             .splits = 1,
-                             .sources = 2,
-                             .source = {{.length = 1000,
-                                         .page_size = 48,
-                                         .pages = 500,
-                                         .table_width = 21,
-                                         .window_left = 1LL << 40,
-                                         .window_right = 5},
-                                        {.keys = HEWN_KEYS_PACKED,
-                                         .length = 333,
-                                         .tokens = 777,
-                                         .window_left = 0,
-                                         .window_right = 0}}};
+    hewn_attention_desc d = {
+        .struct_size = sizeof d,
+        .batch = 4,
+        .q_heads = 8,
+        .kv_heads = 2,
+        .qk_dim = 512,
+        .q_length = 90,
+        .q_packed = 1,
+        .q_tokens = 200,
+        .in = HEWN_E4M3,
+        .out = HEWN_F16,
+        .q_scales = HEWN_SCALES_HEAD,
+        .v_scales = HEWN_SCALES_HEAD,
+        .pack = 3,
+        .splits = 1,
+        .source = {SOURCE(.length = 1000, .page_size = 48, .pages = 500, .table_width = 21,
+                          .window_back = 1LL << 40, .window_ahead = 6),
+                   SOURCE(.keys = HEWN_KEYS_PACKED, .length = 333, .tokens = 777, .window_back = 1,
+                          .window_ahead = 1)}};
     hewn_attention_args a = {.struct_size = sizeof a,
                              .q = AT_Q,
                              .o = AT_O,
@@ -281,8 +267,8 @@ static void two_sources(void)
                              .k_scale = AT_SCALE + 256,
                              .v_scale = AT_SCALE + 512,
                              .cu_q = AT_CU,
-                             .source = {{.k = AT_K0, .v = AT_V0, .table = AT_TABLE},
-                                        {.k = AT_K1, .v = AT_V1, .lengths = AT_LEN1}}};
+                             .source = {SOURCE_ARGS(.k = AT_K0, .v = AT_V0, .table = AT_TABLE),
+                                        SOURCE_ARGS(.k = AT_K1, .v = AT_V1, .lengths = AT_LEN1)}};
     static const struct scalar want[] = {
         {"o", AT_O},
         {"lse", AT_LSE},
@@ -336,7 +322,7 @@ static void two_sources(void)
     if (!test_case("packed, paged, two sources, e4m3")) return;
     run(&d, &a, 1);
     check_scalars("kernel", kernel, ATTENTION_SCALAR_COUNT, want);
-    check_maps(want_maps, 2, HEWN_TM_U8, HEWN_TM_L2_256B);
+    check_maps(want_maps, 2, HEWN_TENSORMAP_U8, HEWN_TENSORMAP_L2_256B);
 }
 
 /* Parts go to the workspace, without the sink; what was asked for goes to the combine kernel. */
@@ -354,8 +340,7 @@ static void split(int packed)
                              .out = HEWN_F16,
                              .sink = 1,
                              .splits = 5,
-                             .sources = 1,
-                             .source = {{.length = 1000, .window_left = -1, .causal = 1}}};
+                             .source = {SOURCE(.length = 1000, .causal = 1)}};
     hewn_attention_args a = {.struct_size = sizeof a,
                              .q = AT_Q,
                              .o = AT_O,
@@ -363,7 +348,7 @@ static void split(int packed)
                              .sink = AT_SINK,
                              .cu_q = packed ? AT_CU : 0,
                              .workspace = AT_WORK,
-                             .source = {{.k = AT_K0, .v = AT_V0}}};
+                             .source = {SOURCE_ARGS(.k = AT_K0, .v = AT_V0)}};
     double rows = packed ? 60 : 80, plane = packed ? 0 : 40;
     const struct scalar want[] = {
         {"o", AT_WORK},
@@ -438,17 +423,18 @@ static void without_keys(void)
                              .qk_dim = 192,
                              .q_length = 1,
                              .in = HEWN_BF16,
-                             .sources = 2,
-                             .source = {{.length = 0, .page_size = 7},
-                                        {.keys = HEWN_KEYS_PACKED, .length = 9}}};
-    hewn_attention_args a = {
-        .struct_size = sizeof a, .q = AT_Q, .o = AT_O, .source = {{0}, {.lengths = AT_LEN1}}};
+                             .source = {SOURCE(.length = 0, .page_size = 7),
+                                        SOURCE(.keys = HEWN_KEYS_PACKED, .length = 9)}};
+    hewn_attention_args a = {.struct_size = sizeof a,
+                             .q = AT_Q,
+                             .o = AT_O,
+                             .source = {NULL, SOURCE_ARGS(.lengths = AT_LEN1)}};
     if (!test_case("no keys at all")) return;
     run(&d, &a, 1);
     for (int i = 1; i < ATTENTION_MAP_COUNT; i++) {
         struct want_map want = {AT_Q, {i % 2 ? 192 : 128, 1, 1, 1}, {16, 16, 16}, {64, 0, 1, 1}};
         want.box[1] = i < 3 ? 1 : i == 3 ? 128 : 64;
-        check_map("an empty map", &maps[i], &want, HEWN_TM_BF16, HEWN_TM_L2_256B);
+        check_map("an empty map", &maps[i], &want, HEWN_TENSORMAP_BF16, HEWN_TENSORMAP_L2_256B);
     }
 }
 
@@ -468,14 +454,13 @@ static void variant(const char *module, int in, int64_t qk, int64_t v, unsigned 
                              .v_dim = v,
                              .q_length = 1,
                              .in = in,
-                             .sources = 1,
-                             .source = {{.length = 1}}};
+                             .source = {SOURCE(.length = 1)}};
     hewn_error err = {0};
     if (!test_case("%s", module)) return;
     fake_reset();
     fake.cc_major = 10;
     int status = fake_open(&driver, &err);
-    if (!status) status = hewn_attach_primary(driver, 0, &context, &err);
+    if (!status) status = hewn_context_attach_primary(driver, 0, &context, &err);
     if (!status) status = hewn_attention_plan_create(context, &d, &plan, &err);
     if (!status) status = hewn_attention_plan_describe(plan, &info, &err);
     CHECK(status == HEWN_OK, "%s", err.message);
@@ -485,7 +470,7 @@ static void variant(const char *module, int in, int64_t qk, int64_t v, unsigned 
     CHECK_INT(info.block[0], threads);
     CHECK_INT(info.slots, slots);
     hewn_attention_plan_destroy(plan);
-    hewn_detach(context);
+    hewn_context_detach(context);
     hewn_driver_close(driver);
 }
 

@@ -4,6 +4,7 @@
 
 #include "lib/fake_driver.h"
 #include "lib/harness.h"
+#include "lib/plans.h"
 
 /* The types of the kernels' parameter lists. */
 typedef uint64_t u64;

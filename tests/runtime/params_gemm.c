@@ -38,13 +38,13 @@ static hewn_gemm_args all_args(void)
 
 static int map_dtype(int dtype)
 {
-    return dtype == HEWN_F32    ? HEWN_TM_F32
-           : dtype == HEWN_F16  ? HEWN_TM_F16
-           : dtype == HEWN_BF16 ? HEWN_TM_BF16
-                                : HEWN_TM_U8;
+    return dtype == HEWN_F32    ? HEWN_TENSORMAP_F32
+           : dtype == HEWN_F16  ? HEWN_TENSORMAP_F16
+           : dtype == HEWN_BF16 ? HEWN_TENSORMAP_BF16
+                                : HEWN_TENSORMAP_U8;
 }
 
-/* args NULL: hewn_gemm_run. */
+/* args NULL: plain_product. */
 static void run(const hewn_gemm_desc *desc, const hewn_gemm_args *args,
                 const struct scalar *scalars, const struct want_map want[MAPS])
 {
@@ -58,19 +58,19 @@ static void run(const hewn_gemm_desc *desc, const hewn_gemm_args *args,
     memset(kernel, 0, sizeof kernel);
     memset(maps, 0, sizeof maps);
     int status = fake_open(&driver, &err);
-    if (!status) status = hewn_attach_primary(driver, 0, &context, &err);
+    if (!status) status = hewn_context_attach_primary(driver, 0, &context, &err);
     if (!status) status = hewn_gemm_plan_create(context, desc, &plan, &err);
     if (!status)
-        status = args ? hewn_gemm_run_with(plan, args, NULL, &err)
-                      : hewn_gemm_run(plan, AT_A, AT_B, AT_D, NULL, &err);
+        status = args ? hewn_gemm_plan_run(plan, args, NULL, &err)
+                      : plain_product(plan, AT_A, AT_B, AT_D, NULL, &err);
     CHECK(status == HEWN_OK, "%s", err.message);
     CHECK_INT(fake.launches, 1);
     check_scalars("kernel", kernel, GEMM_SCALAR_COUNT, scalars);
     for (int i = 0; want && i < MAPS; i++)
         check_map(names[i], &maps[i], &want[i], map_dtype(i == 2 ? desc->out : desc->in),
-                  HEWN_TM_L2_128B);
+                  HEWN_TENSORMAP_L2_128B);
     hewn_gemm_plan_destroy(plan);
-    hewn_detach(context);
+    hewn_context_detach(context);
     hewn_driver_close(driver);
 }
 
@@ -128,8 +128,9 @@ static void majors_and_finish(void)
                               .major_a = HEWN_MAJOR_MN,
                               .major_b = HEWN_MAJOR_MN,
                               .act = HEWN_ACT_GELU,
-                              .with = HEWN_GEMM_C | HEWN_GEMM_BIAS | HEWN_GEMM_SCALE_A |
-                                      HEWN_GEMM_SCALE_B,
+                              .with = HEWN_GEMM_WITH_C | HEWN_GEMM_WITH_BIAS |
+                                      HEWN_GEMM_WITH_SCALE_A | HEWN_GEMM_WITH_SCALE_B |
+                                      HEWN_GEMM_WITH_ALPHA,
                               .ldc = 1120,
                               .bias_type = HEWN_BF16};
     const hewn_gemm_args args = all_args();
@@ -157,7 +158,7 @@ static void nothing_to_add(void)
                               .out = HEWN_F32,
                               .variant = "plain",
                               .act = HEWN_ACT_RELU,
-                              .with = HEWN_GEMM_C | HEWN_GEMM_BIAS};
+                              .with = HEWN_GEMM_WITH_C | HEWN_GEMM_WITH_BIAS};
     hewn_gemm_args args = all_args();
     static const struct scalar want[] = {{"d", AT_D},       {"d_pitch", 1024}, {"d_plane", 1024},
                                          {"c_pitch", 1024}, {"bias", AT_BIAS}, {"m", 128},

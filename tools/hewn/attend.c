@@ -15,7 +15,7 @@ static void sizes(const struct attended *a, struct block b[BLOCKS])
     const hewn_attention_desc *d = &a->desc;
     size_t in = hewn_dtype_size(d->in), out = hewn_dtype_size(d->out);
     size_t queries = (size_t)(d->batch * d->q_heads * d->q_length),
-           keys = (size_t)(d->batch * d->kv_heads * d->source[0].length);
+           keys = (size_t)(d->batch * d->kv_heads * a->source.length);
     b[Q].bytes = queries * (size_t)d->qk_dim * in;
     b[K].bytes = keys * (size_t)d->qk_dim * in;
     b[V].bytes = keys * (size_t)d->v_dim * in;
@@ -60,18 +60,20 @@ static int run_timed(const hewn_driver *driver, const struct cli_calls *c, struc
                      const hewn_attention_plan *plan, const struct block b[BLOCKS])
 {
     bool simulated = hewn_driver_symbol(driver, "hewn_sim_version") != NULL;
+    const hewn_attention_source_args keys = {
+        .struct_size = sizeof keys, .k = b[K].device, .v = b[V].device};
     hewn_attention_args args = {.struct_size = sizeof args,
                                 .q = b[Q].device,
                                 .o = b[O].device,
                                 .lse = b[LSE].device,
                                 .sink = b[SINK].device,
                                 .workspace = b[WORKSPACE].device,
-                                .source = {{.k = b[K].device, .v = b[V].device}}};
+                                .source = {&keys}};
     hewn_error err = {0};
     for (int pass = simulated ? 1 : 0; pass < 2; pass++) {
         double start = cli_seconds();
         int rc;
-        if (hewn_attention_run(plan, &args, NULL, &err)) return cli_fail("%s", err.message);
+        if (hewn_attention_plan_run(plan, &args, NULL, &err)) return cli_fail("%s", err.message);
         rc = c->synchronize();
         if (rc) return cli_fail("the kernel failed: %s (%d)", cli_cuda_error(driver, rc), rc);
         a->seconds = cli_seconds() - start;
@@ -87,6 +89,7 @@ int attended_run(hewn_context *context, const hewn_driver *driver, struct attend
     hewn_error err = {0};
     int rc = 1;
     if (!cli_load_calls(driver, &c)) return 1;
+    a->desc.source[0] = &a->source;
     if (hewn_attention_plan_create(context, &a->desc, &plan, &err))
         return cli_fail("%s", err.message);
     a->plan.struct_size = sizeof a->plan;
@@ -104,14 +107,15 @@ int attended_run(hewn_context *context, const hewn_driver *driver, struct attend
     return rc;
 }
 
-double attended_pairs(const hewn_attention_desc *d)
+double attended_pairs(const struct attended *a)
 {
-    const hewn_attention_source *s = &d->source[0];
+    const hewn_attention_desc *d = &a->desc;
+    const hewn_attention_source *s = &a->source;
     double pairs = 0;
     for (int64_t i = 0; i < d->q_length; i++) {
         int64_t p = i + s->length - d->q_length, first = 0, end = s->length;
-        if (s->window_left >= 0 && p - s->window_left > first) first = p - s->window_left;
-        if (s->window_right >= 0 && p + s->window_right + 1 < end) end = p + s->window_right + 1;
+        if (s->window_back && p + 1 - s->window_back > first) first = p + 1 - s->window_back;
+        if (s->window_ahead && p + s->window_ahead < end) end = p + s->window_ahead;
         if (s->causal && p + 1 < end) end = p + 1;
         if (end > first) pairs += (double)(end - first);
     }

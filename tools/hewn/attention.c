@@ -69,9 +69,9 @@ static int parse_scale(struct attention_options *o, const char *text)
 static int parse_layout(struct attention_options *o, const char *text)
 {
     if (!strcmp(text, "bshd"))
-        o->layout = HEWN_BSHD;
+        o->layout = HEWN_LAYOUT_BSHD;
     else if (!strcmp(text, "bhsd"))
-        o->layout = HEWN_BHSD;
+        o->layout = HEWN_LAYOUT_BHSD;
     else
         return cli_usage("attention", "--layout takes bshd or bhsd, not '%s'", text);
     return 0;
@@ -182,7 +182,7 @@ struct axes {
 
 static struct axes axes_of(int layout)
 {
-    return layout == HEWN_BSHD ? (struct axes){0, 1, 2, 3} : (struct axes){0, 2, 1, 3};
+    return layout == HEWN_LAYOUT_BSHD ? (struct axes){0, 1, 2, 3} : (struct axes){0, 2, 1, 3};
 }
 
 static int shapes_differ(const struct attention_options *o, const struct arrays *a, int i, int j,
@@ -192,10 +192,11 @@ static int shapes_differ(const struct attention_options *o, const struct arrays 
     npy_shape_text(one, sizeof one, 4, a->in[i].dim);
     npy_shape_text(other, sizeof other, 4, a->in[j].dim);
     return cli_fail("%s is %s and %s is %s: %s (--layout %s)", input_names[i], one, input_names[j],
-                    other, rule, o->layout == HEWN_BSHD ? "bshd: [B,S,H,D]" : "bhsd: [B,H,S,D]");
+                    other, rule,
+                    o->layout == HEWN_LAYOUT_BSHD ? "bshd: [B,S,H,D]" : "bhsd: [B,H,S,D]");
 }
 
-/* What the plan cannot know, for it is told one number for both arrays. */
+/* What the plan cannot know, because it gets one number for both arrays. */
 static int check_shapes(const struct attention_options *o, const struct arrays *a)
 {
     struct axes x = axes_of(o->layout);
@@ -210,10 +211,16 @@ static int check_shapes(const struct attention_options *o, const struct arrays *
     return 0;
 }
 
-static hewn_attention_desc describe(const struct attention_options *o, const struct arrays *a)
+static struct attended describe(const struct attention_options *o, const struct arrays *a)
 {
     struct axes x = axes_of(o->layout);
     bool halves = true;
+    struct attended run = {
+        .source = {.struct_size = sizeof run.source,
+                   .length = (int64_t)a->in[K].dim[x.length],
+                   .causal = o->causal,
+                   .window_back = o->left + 1, /* the option leaves out the query's own position */
+                   .window_ahead = o->right + 1}};
     hewn_attention_desc d = {.struct_size = sizeof d,
                              .batch = (int64_t)a->in[Q].dim[x.batch],
                              .q_heads = (int64_t)a->in[Q].dim[x.heads],
@@ -226,15 +233,11 @@ static hewn_attention_desc describe(const struct attention_options *o, const str
                              .layout = o->layout,
                              .scale = o->scale,
                              .sink = o->sink != NULL,
-                             .splits = o->splits,
-                             .sources = 1};
-    d.source[0] = (hewn_attention_source){.length = (int64_t)a->in[K].dim[x.length],
-                                          .causal = o->causal,
-                                          .window_left = o->left,
-                                          .window_right = o->right};
+                             .splits = o->splits};
     for (int i = 0; i < INPUTS; i++) halves = halves && a->in[i].dtype == HEWN_F16;
     if (d.in < 0) d.in = halves ? HEWN_F16 : HEWN_BF16;
-    return d;
+    run.desc = d;
+    return run;
 }
 
 /* ---- the run ---- */
@@ -282,12 +285,12 @@ static void host_free(struct host *h)
 static void print_result(const struct attended *a, const hewn_device_info *device)
 {
     const hewn_attention_desc *d = &a->desc;
-    double flop = 2 * attended_pairs(d) * (double)(d->qk_dim + d->v_dim);
+    double flop = 2 * attended_pairs(a) * (double)(d->qk_dim + d->v_dim);
     printf("kernel: %s for %s (%s), grid %u, %u keys a block, %u heads a tile, %u split%s, on %s\n",
            a->plan.module, a->plan.target, a->plan.origin, a->plan.grid[0], a->plan.block_keys,
            a->plan.pack, a->plan.splits, a->plan.splits == 1 ? "" : "s", device->name);
     printf("%lld x %lld queries, %lld keys, %lld heads on %lld: ", (long long)d->batch,
-           (long long)d->q_length, (long long)d->source[0].length, (long long)d->q_heads,
+           (long long)d->q_length, (long long)a->source.length, (long long)d->q_heads,
            (long long)d->kv_heads);
     if (device->simulated)
         printf("%.2f s simulating\n", a->seconds);
@@ -313,7 +316,7 @@ static int write_results(const struct attention_options *o, const struct arrays 
 
 static int attend(hewn_driver *driver, const struct attention_options *o, const struct arrays *a)
 {
-    struct attended run = {.desc = describe(o, a)};
+    struct attended run = describe(o, a);
     struct host h = {.o = NULL};
     hewn_device_info device = {.struct_size = sizeof device};
     hewn_context *context = NULL;
@@ -321,8 +324,8 @@ static int attend(hewn_driver *driver, const struct attention_options *o, const 
     int rc = 1;
     if (!host_new(&h, o, a, &run.desc)) {
         cli_fail("no memory for the arrays");
-    } else if (hewn_attach_primary(driver, 0, &context, &err) ||
-               hewn_device(context, &device, &err)) {
+    } else if (hewn_context_attach_primary(driver, 0, &context, &err) ||
+               hewn_context_describe_device(context, &device, &err)) {
         cli_fail("%s", err.message);
     } else {
         run.q = h.in[Q], run.k = h.in[K], run.v = h.in[V];
@@ -333,7 +336,7 @@ static int attend(hewn_driver *driver, const struct attention_options *o, const 
         print_result(&run, &device);
         rc = write_results(o, a, &run);
     }
-    hewn_detach(context);
+    hewn_context_detach(context);
     host_free(&h);
     return rc;
 }
@@ -341,7 +344,7 @@ static int attend(hewn_driver *driver, const struct attention_options *o, const 
 int cli_attention(int argc, char **argv)
 {
     struct attention_options o = {
-        .in_type = -1, .out_type = HEWN_F32, .layout = HEWN_BSHD, .left = -1, .right = -1};
+        .in_type = -1, .out_type = HEWN_F32, .layout = HEWN_LAYOUT_BSHD, .left = -1, .right = -1};
     struct arrays a = {.in = {{.dtype = 0}}};
     hewn_driver *driver;
     int rc = parse_options(argc, argv, &o);

@@ -77,7 +77,8 @@ int product_run(hewn_context *context, const hewn_driver *driver, struct product
 /* ---- one attention on the device, used by attention and demo ---- */
 
 struct attended {
-    hewn_attention_desc desc;      /* one source of fixed length, strides 0, v_dim given */
+    hewn_attention_desc desc;      /* strides 0, v_dim given, its source the next field */
+    hewn_attention_source source;  /* of fixed length, strides 0 */
     const uint16_t *q, *k, *v;     /* contiguous, of desc.layout and dtype desc.in */
     const float *sink;             /* desc.q_heads logits where desc.sink is set */
     void *o;                       /* as Q, v_dim wide, of dtype desc.out */
@@ -89,7 +90,7 @@ struct attended {
 /* Copies in, runs, copies out. 0, or 1 after cli_fail. */
 int attended_run(hewn_context *context, const hewn_driver *driver, struct attended *a);
 /* Pairs of a query and a key that the mask lets meet, in all heads and sequences. */
-double attended_pairs(const hewn_attention_desc *desc);
+double attended_pairs(const struct attended *a);
 
 /* float32, float16 or bfloat16 elements to the kernel's 16-bit input type, rounding to nearest even. */
 void convert_inputs(int from, int to, const void *src, uint16_t *dst, size_t count);

@@ -164,12 +164,13 @@ static int run_demos(hewn_driver *driver, const struct demo_options *o)
         .m = o->m, .n = o->n, .k = o->k, .in = HEWN_BF16, .out = HEWN_F32, .variant = o->variant};
     hewn_error err = {0};
     int rc = 0;
-    if (hewn_attach_primary(driver, 0, &d.context, &err) || hewn_device(d.context, &d.device, &err))
+    if (hewn_context_attach_primary(driver, 0, &d.context, &err) ||
+        hewn_context_describe_device(d.context, &d.device, &err))
         rc = cli_fail("%s", err.message);
     if (rc == 0 && o->gemm) rc = demo_gemm(&d, &p);
     if (rc == 0 && o->gemm && o->attention) putchar('\n');
     if (rc == 0 && o->attention) rc = demo_attention(&d);
-    hewn_detach(d.context);
+    hewn_context_detach(d.context);
     return rc;
 }
 

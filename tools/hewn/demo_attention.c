@@ -184,22 +184,21 @@ static int judge(const struct attention_demo *a, struct errors *e)
 
 /* ---- the run ---- */
 
-static hewn_attention_desc describe(size_t batch, size_t length, size_t heads)
+static struct attended describe(size_t batch, size_t length, size_t heads)
 {
-    hewn_attention_desc d = {.struct_size = sizeof d,
-                             .batch = (int64_t)batch,
-                             .q_heads = (int64_t)heads,
-                             .kv_heads = (int64_t)heads,
-                             .qk_dim = DIM,
-                             .v_dim = DIM,
-                             .q_length = (int64_t)length,
-                             .in = HEWN_BF16,
-                             .out = HEWN_F32,
-                             .layout = HEWN_BSHD,
-                             .sources = 1};
-    d.source[0] = (hewn_attention_source){
-        .length = (int64_t)length, .causal = 1, .window_left = -1, .window_right = -1};
-    return d;
+    return (struct attended){.desc = {.struct_size = sizeof(hewn_attention_desc),
+                                      .batch = (int64_t)batch,
+                                      .q_heads = (int64_t)heads,
+                                      .kv_heads = (int64_t)heads,
+                                      .qk_dim = DIM,
+                                      .v_dim = DIM,
+                                      .q_length = (int64_t)length,
+                                      .in = HEWN_BF16,
+                                      .out = HEWN_F32,
+                                      .layout = HEWN_LAYOUT_BSHD},
+                             .source = {.struct_size = sizeof(hewn_attention_source),
+                                        .length = (int64_t)length,
+                                        .causal = 1}};
 }
 
 /* Runs with the simulator's worksheet in `path`, "" where there is none: on a GPU, or where the caller's
@@ -269,7 +268,10 @@ static int run_map(const struct attention_demo *a, size_t places, float *o)
     size_t count = (size_t)MAP_PARTS * places * DIM;
     uint16_t *qk = malloc(count * sizeof *qk), *v = malloc(count * sizeof *v);
     float *units = calloc(count, sizeof *units);
-    struct attended r = {.desc = describe(MAP_PARTS, places, 1), .q = qk, .k = qk, .v = v, .o = o};
+    struct attended r = describe(MAP_PARTS, places, 1);
+    r.q = r.k = qk;
+    r.v = v;
+    r.o = o;
     int rc = 1;
     if (!qk || !v || !units) {
         cli_fail("no memory for the map");
@@ -372,13 +374,12 @@ static int save(const struct attention_demo *a)
 static int run_and_judge(struct attention_demo *a)
 {
     char sheet[] = "/tmp/hewn-worksheet-XXXXXX";
-    struct attended r = {.desc = describe(1, a->length, HEADS),
-                         .q = a->qk,
-                         .k = a->qk,
-                         .v = a->v,
-                         .o = a->o,
-                         .lse = a->lse};
+    struct attended r = describe(1, a->length, HEADS);
     struct errors e;
+    r.q = r.k = a->qk;
+    r.v = a->v;
+    r.o = a->o;
+    r.lse = a->lse;
     int rc = run(a, &r, sheet);
     if (rc == 0) rc = judge(a, &e);
     if (rc == 0) {

@@ -158,8 +158,8 @@ static int multiply(hewn_driver *driver, const struct gemm_options *o, const str
         if (x[i].data && !(data[i] = converted(&x[i], types[i]))) rc = 1;
     if (rc || !p.d) {
         rc = cli_fail("no memory for the matrices");
-    } else if (hewn_attach_primary(driver, 0, &context, &err) ||
-               hewn_device(context, &device, &err)) {
+    } else if (hewn_context_attach_primary(driver, 0, &context, &err) ||
+               hewn_context_describe_device(context, &device, &err)) {
         rc = cli_fail("%s", err.message);
     } else {
         p.a = data[FILE_A], p.b = data[FILE_B];
@@ -170,7 +170,7 @@ static int multiply(hewn_driver *driver, const struct gemm_options *o, const str
         print_result(&p, &device);
         rc = npy_write(o->out, p.out, 2, shape, p.d, why, sizeof why) ? cli_fail("%s", why) : 0;
     }
-    hewn_detach(context);
+    hewn_context_detach(context);
     for (int i = 0; i < FILES; i++) free(data[i]);
     free(p.d);
     return rc;

@@ -45,7 +45,7 @@ int cli_info(int argc, char **argv)
     for (int i = 0; i < hewn_driver_device_count(driver); i++) {
         hewn_device_info d = {.struct_size = sizeof d};
         hewn_error err = {0};
-        if (hewn_driver_device(driver, i, &d, &err)) {
+        if (hewn_driver_describe_device(driver, i, &d, &err)) {
             cli_fail("device %d: %s", i, err.message);
             continue;
         }

@@ -68,13 +68,13 @@ static int run_timed(const hewn_driver *driver, const struct cli_calls *c, struc
                                  .d = s[SLAB_D].device,
                                  .c = s[SLAB_C].device,
                                  .bias = s[SLAB_BIAS].device,
-                                 .alpha = p->finish ? p->finish->alpha : 1,
+                                 .alpha = p->finish ? p->finish->alpha : 0,
                                  .beta = p->finish ? p->finish->beta : 0};
     hewn_error err = {0};
     for (int pass = warm ? 0 : 1; pass < 2; pass++) {
         double start = cli_seconds();
         int rc;
-        if (hewn_gemm_run_with(plan, &args, NULL, &err)) return cli_fail("%s", err.message);
+        if (hewn_gemm_plan_run(plan, &args, NULL, &err)) return cli_fail("%s", err.message);
         rc = c->synchronize();
         if (rc) return cli_fail("the kernel failed: %s (%d)", cli_cuda_error(driver, rc), rc);
         p->seconds = cli_seconds() - start;
@@ -100,8 +100,9 @@ static hewn_gemm_desc describe(const struct product *p, const struct slab s[SLAB
                             .major_a = p->major_a,
                             .major_b = p->major_b,
                             .act = f ? f->act : HEWN_ACT_NONE,
-                            .with = (f && f->c ? HEWN_GEMM_C : 0U) |
-                                    (f && f->bias ? HEWN_GEMM_BIAS : 0U)};
+                            .with = (f && f->c ? HEWN_GEMM_WITH_C : 0U) |
+                                    (f && f->bias ? HEWN_GEMM_WITH_BIAS : 0U) |
+                                    (f && f->alpha != 1 ? HEWN_GEMM_WITH_ALPHA : 0U)};
 }
 
 static int run_slabs(hewn_context *context, const hewn_driver *driver, const struct cli_calls *c,

@@ -21,20 +21,20 @@ enum {
     RUN_DEFINES = 16
 };
 
-/* name, bytes, the type in .npy headers, enum hewn_tm_dtype (-1: no tensor map has it) */
+/* name, bytes, the type in .npy headers, enum hewn_tensormap_dtype (-1: no tensor map has it) */
 #define RUN_DTYPES(X)               \
-    X(u8, 1, "|u1", HEWN_TM_U8)     \
+    X(u8, 1, "|u1", HEWN_TENSORMAP_U8)     \
     X(s8, 1, "|i1", -1)             \
-    X(u16, 2, "<u2", HEWN_TM_U16)   \
+    X(u16, 2, "<u2", HEWN_TENSORMAP_U16)   \
     X(s16, 2, "<i2", -1)            \
-    X(u32, 4, "<u4", HEWN_TM_U32)   \
-    X(s32, 4, "<i4", HEWN_TM_I32)   \
-    X(u64, 8, "<u8", HEWN_TM_U64)   \
-    X(s64, 8, "<i8", HEWN_TM_I64)   \
-    X(f16, 2, "<f2", HEWN_TM_F16)   \
-    X(bf16, 2, "<V2", HEWN_TM_BF16) \
-    X(f32, 4, "<f4", HEWN_TM_F32)   \
-    X(f64, 8, "<f8", HEWN_TM_F64)
+    X(u32, 4, "<u4", HEWN_TENSORMAP_U32)   \
+    X(s32, 4, "<i4", HEWN_TENSORMAP_I32)   \
+    X(u64, 8, "<u8", HEWN_TENSORMAP_U64)   \
+    X(s64, 8, "<i8", HEWN_TENSORMAP_I64)   \
+    X(f16, 2, "<f2", HEWN_TENSORMAP_F16)   \
+    X(bf16, 2, "<V2", HEWN_TENSORMAP_BF16) \
+    X(f32, 4, "<f4", HEWN_TENSORMAP_F32)   \
+    X(f64, 8, "<f8", HEWN_TENSORMAP_F64)
 
 enum run_dtype {
 #define X(name, bytes, npy, tm) RUN_##name,

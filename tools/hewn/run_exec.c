@@ -61,8 +61,8 @@ static int open_session(struct session *s, bool quiet)
     if (!s->driver) return refuse(s, 0, "no driver");
     s->out->simulated = hewn_driver_symbol(s->driver, "hewn_sim_version") != NULL;
     s->device.struct_size = sizeof s->device;
-    if (hewn_attach_primary(s->driver, 0, &s->context, &err) ||
-        hewn_device(s->context, &s->device, &err))
+    if (hewn_context_attach_primary(s->driver, 0, &s->context, &err) ||
+        hewn_context_describe_device(s->context, &s->device, &err))
         return refuse(s, 0, "%s", err.message);
 #define X(name, parameters) \
     if (!cli_symbol(s->driver, #name, &s->name)) return refuse(s, 0, "the driver lacks " #name);
@@ -240,8 +240,9 @@ static int enqueue(struct session *s, const struct run_launch *l)
     memcpy(d.block, l->block, sizeof d.block);
     memcpy(d.cluster, l->cluster, sizeof d.cluster);
     /* Too much is asked for all the same: the simulator then has a finding for it. */
-    if (l->shared) (void)hewn_allow_shared(s->context, (hewn_function)f, l->shared, &limit);
-    if (hewn_launch(s->context, (hewn_function)f, &d, a.at, &err))
+    if (l->shared)
+        (void)hewn_function_allow_shared(s->context, (hewn_function)f, l->shared, &limit);
+    if (hewn_function_launch(s->context, (hewn_function)f, &d, a.at, &err))
         return refuse(s, HEWN_CU_INVALID_VALUE, "%s: %s", entry,
                       limit.message[0] ? limit.message : err.message);
     return 0;
@@ -301,7 +302,7 @@ void run_execute(struct run *r, bool quiet, struct run_outcome *out)
     struct session s = {.run = r, .out = out};
     memset(out, 0, sizeof *out);
     (void)steps(&s, quiet);
-    hewn_detach(s.context);
+    hewn_context_detach(s.context);
     hewn_driver_close(s.driver);
     for (int i = 0; i < r->buffers; i++) {
         free(r->buffer[i].start);

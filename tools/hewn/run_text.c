@@ -318,7 +318,7 @@ static const char *const swizzle_names[] = {
 static const char *const interleave_names[] = {"none", "16B", "32B"};
 static const char *const l2_names[] = {"none", "64B", "128B", "256B"};
 static const char *const oob_names[] = {"zero", "nan"};
-/* In the order of hewn_tm_dtype. */
+/* In the order of hewn_tensormap_dtype. */
 static const char *const type_names[] = {
     "u8",  "u16",  "u32",     "s32",  "u64",      "s64",          "f16",           "f32",
     "f64", "bf16", "f32_ftz", "tf32", "tf32_ftz", "16U4_ALIGN8B", "16U4_ALIGN16B", "16U6_ALIGN16B"};

@@ -136,9 +136,13 @@ static double time_chunk(const struct tune *t, const struct tuned *p, const hewn
     hewn_error err = {0};
     float ms = 0;
     int rc = t->record(t->start, NULL);
-    for (int i = 0; rc == 0 && i < count; i++)
-        rc = hewn_gemm_run(plan, p->a[i % p->sets], p->b[i % p->sets], p->d[i % p->sets], NULL,
-                           &err);
+    for (int i = 0; rc == 0 && i < count; i++) {
+        const hewn_gemm_args args = {.struct_size = sizeof args,
+                                     .a = p->a[i % p->sets],
+                                     .b = p->b[i % p->sets],
+                                     .d = p->d[i % p->sets]};
+        rc = hewn_gemm_plan_run(plan, &args, NULL, &err);
+    }
     if (rc == 0) rc = t->record(t->stop, NULL);
     if (rc == 0) rc = t->wait(t->stop);
     if (rc == 0) rc = t->elapsed(&ms, t->start, t->stop);
@@ -247,8 +251,8 @@ static int open_device(struct tune *t)
     TUNE_EVENTS(X)
 #undef X
     t->device.struct_size = sizeof t->device;
-    if (hewn_attach_primary(t->driver, 0, &t->context, &err) ||
-        hewn_device(t->context, &t->device, &err))
+    if (hewn_context_attach_primary(t->driver, 0, &t->context, &err) ||
+        hewn_context_describe_device(t->context, &t->device, &err))
         return cli_fail("%s", err.message);
     if (t->create(&t->start, 0) || t->create(&t->stop, 0)) return cli_fail("no events");
     printf("/* %s, %d SMs, driver %d%s; {m, n, k, batch, in, out, variant, parts} */\n",
@@ -313,7 +317,7 @@ int cli_tune(int argc, char **argv)
     for (int i = 0; rc == 0 && i < count; i++) rc = tune_product(&t, &products[i]);
     if (t.start) t.destroy(t.start);
     if (t.stop) t.destroy(t.stop);
-    hewn_detach(t.context);
+    hewn_context_detach(t.context);
     hewn_driver_close(t.driver);
     return rc;
 }
