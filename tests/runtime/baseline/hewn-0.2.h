@@ -1,0 +1,613 @@
+/*
+ * hewn: hand-written PTX kernels for NVIDIA tensor cores, loaded through the CUDA driver API alone.
+ *
+ * The only public header. It compiles as C99, C11 and C++, beside cuda.h in either order.
+ *
+ * Names. A function is hewn_OBJECT_VERB, or hewn_OBJECT_PROPERTY where it only reads. From version
+ * 0.2 on, names, constants and fields are added and never changed; a function found wanting gets a
+ * new one beside it.
+ *
+ * Ownership. The caller owns every buffer, CUDA context and stream. The library owns what a
+ * _create, _open or _attach function returned, until the matching _destroy, _close or _detach, each
+ * of which accepts NULL. Strings and arrays passed in are read during the call only, except where a
+ * comment says otherwise. Strings that the library returns live as long as the object they were
+ * asked of.
+ *
+ * Errors. A function that can fail returns HEWN_OK (0) or a negative hewn_status. On failure
+ * nothing is changed, and `err` (may be NULL) holds a sentence that names argument, value and rule.
+ * On success `err` is left as it was. Nothing here prints, exits, or creates a CUDA context unless
+ * its name says so.
+ *
+ * Structs. A struct that begins with `struct_size` may grow at its end in later versions:
+ *   - Set struct_size to sizeof(the struct) and every field that you do not use to 0. Zero is
+ *     always the default, so a struct full of zeros asks for nothing special.
+ *   - A caller older than the library passes a shorter struct; the fields it lacks count as 0. A
+ *     struct shorter than in version 0.2 is refused.
+ *   - A caller newer than the library passes a longer struct; bytes that the library does not know
+ *     must be 0, else the call fails with HEWN_ERR_ARGUMENT, which names struct and byte.
+ *   - Where the library fills a struct, the caller sets struct_size alone. The library never writes
+ *     past struct_size; bytes that it does not know become 0.
+ *   - No struct is larger than 4096 bytes.
+ * All other structs are frozen: they never change.
+ *
+ * Threads. Any number of threads may call any functions at the same time, on the same objects, with
+ * these exceptions; a comment at a function names any further one:
+ *   - An object must not be destroyed, closed or detached while another thread uses it, or uses an
+ *     object made from it.
+ *   - An hewn_error, and every struct or array that a call fills, belongs to one call at a time.
+ *   - The CUDA context that is "current on this thread" concerns that thread alone.
+ */
+#ifndef HEWN_H
+#define HEWN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
+#endif
+
+/* The version of this header. */
+#define HEWN_VERSION_MAJOR 0
+#define HEWN_VERSION_MINOR 2
+#define HEWN_VERSION_PATCH 0
+
+/* The version of the library: 10000 * major + 100 * minor + patch, so 200 for 0.2.0. */
+int hewn_version(void);
+
+/* The driver's handles, by cuda.h's names of their structs: a CUstream is a hewn_stream. */
+typedef struct CUstream_st *hewn_stream;
+typedef struct CUfunc_st *hewn_function;
+typedef unsigned long long hewn_deviceptr; /* CUdeviceptr */
+
+/* ---------------------------------------------------------------------------------- errors -- */
+
+typedef enum hewn_status {
+    HEWN_OK = 0,
+    HEWN_ERR_ARGUMENT = -1,  /* an argument breaks a documented rule */
+    HEWN_ERR_NO_DRIVER = -2, /* no driver library, or it cannot be opened */
+    HEWN_ERR_SYMBOL = -3,    /* the driver lacks a function that this call needs */
+    HEWN_ERR_DRIVER = -4,    /* a driver call failed; hewn_error.driver_code says how */
+    HEWN_ERR_NO_DEVICE = -5, /* no CUDA device, or no current context */
+    HEWN_ERR_NO_MODULE = -6, /* this device runs none of the shipped targets */
+    HEWN_ERR_IMAGE = -7,     /* an embedded or given module image is corrupt */
+    HEWN_ERR_MEMORY = -8,    /* host memory exhausted */
+    HEWN_ERR_LIMIT = -9      /* the request is legal but exceeds what device or kernel can hold */
+} hewn_status;
+
+typedef struct hewn_error { /* frozen */
+    int status;      /* a hewn_status */
+    int driver_code; /* the CUresult behind HEWN_ERR_DRIVER, else 0 */
+    char message[480];
+} hewn_error;
+
+/* "HEWN_ERR_ARGUMENT" for -1, and so on; "HEWN_ERR_UNKNOWN" for a number that is no hewn_status. */
+const char *hewn_status_name(int status);
+
+/* ---------------------------------------------------------------------------------- driver -- */
+
+typedef struct hewn_driver hewn_driver;
+
+typedef struct hewn_driver_options {
+    size_t struct_size;
+    /* Library to open; NULL: the environment's HEWN_LIBCUDA, else "libcuda.so.1". */
+    const char *path;
+    /* Called instead of opening a library: returns the function named by its exported symbol (for
+     * example "cuMemAlloc_v2"), or NULL. Kept for hewn_driver_symbol. `path` must then be NULL. */
+    void *(*resolve)(void *user, const char *symbol);
+    void *user; /* passed to `resolve` */
+} hewn_driver_options;
+
+/* Opens the driver library, resolves its functions, and calls cuInit(0). `options` may be NULL.
+ * Reads the environment: no thread may change it meanwhile. */
+int hewn_driver_open(const hewn_driver_options *options, hewn_driver **out, hewn_error *err);
+/* Every context attached through this driver must be detached before. */
+void hewn_driver_close(hewn_driver *driver);
+
+/* The path of the opened library as the loader resolved it, or "(resolver)". */
+const char *hewn_driver_path(const hewn_driver *driver);
+/* The driver's CUDA version, as 1000 * major + 10 * minor. */
+int hewn_driver_version(const hewn_driver *driver);
+int hewn_driver_device_count(const hewn_driver *driver);
+/* The optional functions that this driver lacks, comma-separated; "" where it has them all. */
+const char *hewn_driver_missing(const hewn_driver *driver);
+/* A function of the driver by its exported name, for what this header does not offer (memory,
+ * streams, graphs); NULL where the driver lacks it. */
+void *hewn_driver_symbol(const hewn_driver *driver, const char *symbol);
+
+typedef struct hewn_device_info {
+    size_t struct_size;
+    char name[96];
+    int ordinal;
+    int cc_major, cc_minor; /* compute capability */
+    int sm_count;
+    int max_shared_per_block; /* bytes: the opt-in limit of dynamic + static shared memory */
+    int shared_per_sm;        /* bytes */
+    int registers_per_sm;
+    int l2_bytes;
+    int clock_khz;
+    int simulated; /* 1 when the driver is hewn's simulator, else 0 */
+    uint64_t memory_bytes;
+} hewn_device_info;
+
+/* Describes device `ordinal`, in 0..hewn_driver_device_count - 1. Needs no context. */
+int hewn_driver_describe_device(const hewn_driver *driver, int ordinal, hewn_device_info *out,
+                                hewn_error *err);
+
+/* --------------------------------------------------------------------------------- context -- */
+
+typedef struct hewn_context hewn_context;
+
+/* Attaches to the CUDA context that is current on this thread; it must outlive the result. */
+int hewn_context_attach(hewn_driver *driver, hewn_context **out, hewn_error *err);
+/* Retains the primary context of device `ordinal`, makes it current on this thread, and attaches to
+ * it. hewn_context_detach makes the previous context current again, where this one still is, and
+ * releases the primary one. */
+int hewn_context_attach_primary(hewn_driver *driver, int ordinal, hewn_context **out,
+                                hewn_error *err);
+/* Unloads the modules that this context loaded. No kernel of theirs may be in flight. Afterwards a
+ * plan of this context may only be destroyed. */
+void hewn_context_detach(hewn_context *context);
+/* Describes the context's device. */
+int hewn_context_describe_device(const hewn_context *context, hewn_device_info *out,
+                                 hewn_error *err);
+
+/* --------------------------------------------------------------------------------- modules -- */
+
+/* One compiled form of a module: a cubin for one architecture. */
+typedef struct hewn_image {
+    const char *arch; /* "sm_90a", "sm_100", "sm_103" */
+    const void *data;
+    size_t size;
+} hewn_image;
+
+/* One kernel as shipped: its PTX text always, cubins where ptxas was there at build time. */
+typedef struct hewn_module {
+    const char *name;   /* "gemm_bf16_f32" */
+    const char *target; /* "sm_90a" or "sm_100f" */
+    const char *entry;  /* the kernel's symbol in the module */
+    const char *ptx;    /* NUL-terminated */
+    size_t ptx_size;    /* without the NUL */
+    const char *manifest; /* JSON, NUL-terminated */
+    size_t manifest_size;
+    const hewn_image *images;
+    size_t image_count;
+    const char *sha256; /* of the PTX text, 64 hex digits */
+} hewn_module;
+
+/* The kernels behind one group of functions. Naming a family links its kernels; others stay out. */
+typedef struct hewn_family {
+    const char *name; /* "gemm" */
+    const hewn_module *const *modules;
+    size_t module_count;
+} hewn_family;
+
+extern const hewn_family hewn_gemm_family;
+extern const hewn_family hewn_attention_family;
+
+/* True (1) when code for `target` runs on compute capability major.minor: "sm_90a" on 9.0 only,
+ * "sm_100f" on 10.0, 10.3 and later minors of 10. Never decided by the major number alone. */
+int hewn_target_runs_on(const char *target, int cc_major, int cc_minor);
+
+/* Loads every module of a family that this device can run, so that no later call loads anything.
+ * Idempotent. HEWN_ERR_NO_MODULE lists the device's capability and what the family ships. */
+int hewn_family_preload(hewn_context *context, const hewn_family *family, hewn_error *err);
+
+/* Where a module of this context came from: "cubin sm_90a", "ptx" (compiled by the driver), or
+ * NULL while it is not loaded. */
+const char *hewn_module_origin(const hewn_context *context, const hewn_module *module);
+/* A loaded module's kernel, for hewn_function_launch and the driver's own functions; NULL while it
+ * is not loaded. It lives until hewn_context_detach. */
+hewn_function hewn_module_function(const hewn_context *context, const hewn_module *module);
+
+/* ----------------------------------------------------------------------------- tensor maps -- */
+
+/* Layout and alignment of CUtensorMap: 128 opaque bytes, 64-byte aligned. */
+#if defined(__cplusplus) && __cplusplus >= 201103L
+#define HEWN_ALIGNED_64 alignas(64)
+#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#define HEWN_ALIGNED_64 _Alignas(64)
+#else
+#define HEWN_ALIGNED_64 /* C99 cannot say it: the caller aligns, and hewn_tensormap_encode checks */
+#endif
+typedef struct hewn_tensormap { /* frozen */
+    HEWN_ALIGNED_64 uint64_t opaque[16];
+} hewn_tensormap;
+
+typedef enum hewn_tensormap_dtype { /* values are the driver's CUtensorMapDataType */
+    HEWN_TENSORMAP_U8 = 0, HEWN_TENSORMAP_U16, HEWN_TENSORMAP_U32, HEWN_TENSORMAP_I32,
+    HEWN_TENSORMAP_U64, HEWN_TENSORMAP_I64, HEWN_TENSORMAP_F16, HEWN_TENSORMAP_F32,
+    HEWN_TENSORMAP_F64, HEWN_TENSORMAP_BF16, HEWN_TENSORMAP_F32_FTZ, HEWN_TENSORMAP_TF32,
+    HEWN_TENSORMAP_TF32_FTZ, HEWN_TENSORMAP_16U4_ALIGN8B, HEWN_TENSORMAP_16U4_ALIGN16B,
+    HEWN_TENSORMAP_16U6_ALIGN16B
+} hewn_tensormap_dtype;
+
+typedef enum hewn_tensormap_interleave {
+    HEWN_TENSORMAP_INTERLEAVE_NONE = 0, HEWN_TENSORMAP_INTERLEAVE_16B, HEWN_TENSORMAP_INTERLEAVE_32B
+} hewn_tensormap_interleave;
+
+typedef enum hewn_tensormap_swizzle {
+    HEWN_TENSORMAP_SWIZZLE_NONE = 0, HEWN_TENSORMAP_SWIZZLE_32B, HEWN_TENSORMAP_SWIZZLE_64B,
+    HEWN_TENSORMAP_SWIZZLE_128B, HEWN_TENSORMAP_SWIZZLE_128B_ATOM_32B,
+    HEWN_TENSORMAP_SWIZZLE_128B_ATOM_32B_FLIP_8B, HEWN_TENSORMAP_SWIZZLE_128B_ATOM_64B
+} hewn_tensormap_swizzle;
+
+typedef enum hewn_tensormap_l2 {
+    HEWN_TENSORMAP_L2_NONE = 0, HEWN_TENSORMAP_L2_64B, HEWN_TENSORMAP_L2_128B,
+    HEWN_TENSORMAP_L2_256B
+} hewn_tensormap_l2;
+
+typedef enum hewn_tensormap_oob {
+    HEWN_TENSORMAP_OOB_ZERO = 0, HEWN_TENSORMAP_OOB_NAN
+} hewn_tensormap_oob;
+
+/* A tiled tensor map. Dimension 0 is the fastest; sizes in elements, strides in bytes. */
+typedef struct hewn_tensormap_desc {
+    size_t struct_size;
+    hewn_deviceptr address;
+    int dtype;                  /* hewn_tensormap_dtype */
+    int rank;                   /* 1..5 */
+    uint64_t dim[5];            /* extent of each dimension in memory */
+    uint64_t stride[4];         /* byte stride of dimensions 1..rank-1 */
+    uint32_t box[5];            /* extent of the box that one copy moves */
+    uint32_t element_stride[5]; /* 0: 1 */
+    int interleave;             /* hewn_tensormap_interleave */
+    int swizzle;                /* hewn_tensormap_swizzle */
+    int l2;                     /* hewn_tensormap_l2: promotion */
+    int oob;                    /* hewn_tensormap_oob: what a copy reads outside the tensor */
+} hewn_tensormap_desc;
+
+/* Checks every rule that cuTensorMapEncodeTiled enforces on a device of compute capability
+ * cc_major.cc_minor, without a driver. A case that the driver's reference leaves open is refused.
+ * `what` names the tensor in messages ("A"); NULL: "tensor". */
+int hewn_tensormap_check(const hewn_tensormap_desc *desc, const char *what, int cc_major,
+                         int cc_minor, hewn_error *err);
+/* Checks, then encodes. */
+int hewn_tensormap_encode(const hewn_context *context, const hewn_tensormap_desc *desc,
+                          const char *what, hewn_tensormap *out, hewn_error *err);
+
+/* -------------------------------------------------------------------- tensor memory (TMEM) -- */
+
+/* A named range of TMEM columns that a kernel wants. */
+typedef struct hewn_tmem_region { /* frozen */
+    const char *name;             /* for messages; may be NULL */
+    uint32_t columns;             /* 1..512 */
+    uint32_t align;               /* a power of two in columns; 0: 1 */
+    uint32_t column;              /* filled: the first column, from the allocation's base */
+} hewn_tmem_region;
+
+typedef struct hewn_tmem_plan { /* frozen */
+    uint32_t columns;           /* what to allocate: a power of two, 32..512 */
+    uint32_t used;              /* columns that the regions cover, gaps included */
+    uint32_t ctas_per_sm;       /* CTAs whose allocations fit one SM together */
+} hewn_tmem_plan;
+
+/* For kernels of your own: places `count` regions (largest alignment first, then given order) and
+ * computes the allocation. HEWN_ERR_LIMIT where they need more than 512 columns, or where
+ * `ctas_per_sm` CTAs (0: any number) do not fit an SM together and so could block each other in
+ * tcgen05.alloc. */
+int hewn_tmem_place(hewn_tmem_region *regions, size_t count, uint32_t ctas_per_sm,
+                    hewn_tmem_plan *out, hewn_error *err);
+
+/* ---------------------------------------------------------------------------------- launch -- */
+
+typedef struct hewn_launch_desc {
+    size_t struct_size;
+    uint32_t grid[3], block[3];
+    uint32_t cluster[3];     /* all 0: no cluster attribute */
+    uint32_t dynamic_shared; /* bytes; above 48 KiB see hewn_function_allow_shared */
+    int cooperative;         /* 0 or 1 */
+    int programmatic;        /* 0 or 1: may start before its predecessor in the stream ends */
+    hewn_stream stream;
+} hewn_launch_desc;
+
+/* Raises a function's limit of dynamic shared memory. Static and dynamic together may not exceed
+ * the opt-in limit of the device. Not for launch paths: no thread may launch this function
+ * meanwhile. */
+int hewn_function_allow_shared(const hewn_context *context, hewn_function function, uint32_t bytes,
+                               hewn_error *err);
+/* Checks the shape against the device's limits and launches. `params` as for cuLaunchKernelEx. The
+ * context must be current on this thread. */
+int hewn_function_launch(const hewn_context *context, hewn_function function,
+                         const hewn_launch_desc *desc, void **params, hewn_error *err);
+
+/* ------------------------------------------------------------------- element types, plans -- */
+
+/* HEWN_E4M3 has 4 exponent and 3 mantissa bits and no infinities, HEWN_E5M2 5 and 2. */
+typedef enum hewn_dtype {
+    HEWN_F32 = 0, HEWN_F16 = 1, HEWN_BF16 = 2, HEWN_E4M3 = 3, HEWN_E5M2 = 4
+} hewn_dtype;
+
+size_t hewn_dtype_size(int dtype);      /* bytes; 0 for a number that is no hewn_dtype */
+const char *hewn_dtype_name(int dtype); /* "f32", "f16", "bf16", "e4m3", "e5m2", or NULL */
+
+/*
+ * Every kernel family has the same four functions:
+ *   ..._plan_create    checks the description, chooses the kernel for the context's device, loads
+ *                      it where it is not yet loaded, and computes everything that does not depend
+ *                      on addresses. Any context may be current.
+ *   ..._plan_describe  says what was chosen. Strings live until the context is detached.
+ *   ..._plan_run       enqueues the work on `stream`. It allocates, loads and synchronises nothing
+ *                      and is safe inside stream capture. The plan's context must be current on
+ *                      this thread. `args` is read during the call only. Runs of one plan may
+ *                      overlap in time, from several threads and on several streams, where their
+ *                      outputs (and workspaces) are different memory.
+ *   ..._plan_destroy   frees the plan. Runs that are still in flight are not affected.
+ * A plan is immutable.
+ */
+
+/* ------------------------------------------------------------------------------------ gemm -- */
+
+/*
+ * D[b] = act(alpha * scale_a * scale_b * A[b] * transpose(B[b]) + beta * C[b] + bias)
+ *                                                    for b in [0, batch); plain: A * transpose(B)
+ *
+ * A is m x k, B is n x k, D is m x n. Each is row-major with its own leading dimension: the
+ * elements between the starts of two rows. An operand with HEWN_MAJOR_MN is stored transposed: A as
+ * k rows of m elements, B as k rows of n.
+ *
+ * Products are exact; sums are fp32, in the tensor core's order. The epilogue is fp32. It rounds
+ * after each of these steps: alpha * scale_a; times scale_b; times the sum; + beta * C; + bias.
+ * gelu and silu use approximations of 2^x (2 ulp) and 1/x (1 ulp). The result is rounded once to
+ * D's type, to nearest even.
+ *
+ * alpha and beta are numbers of the host, given with each run. scale_a and scale_b are one fp32
+ * number each on the device. C is m x n of D's type; it is not read where beta is 0. bias has n
+ * elements, one a column, of D's type or fp32, the same in every problem. relu(x) = max(x, 0); gelu
+ * is the tanh form, x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); silu(x) = x / (1 + exp(-x)). NaN
+ * stays NaN; -infinity becomes NaN in gelu and silu.
+ *
+ * 8-bit inputs: A and B are each e4m3 or e5m2, and K-major. The tensor cores of sm_90a keep 13
+ * fraction bits of sums of 8-bit products. With HEWN_ACCUMULATE_FULL they add up 128 elements of k
+ * at a time, and those sums are added in fp32. With HEWN_ACCUMULATE_FAST they add up all of k:
+ * terms that are small beside the running sum are lost, a tenth of the total for 6000 products of
+ * numbers between 0 and 1.
+ *
+ * On sm_90a only, HEWN_ERR_LIMIT elsewhere: 8-bit inputs, HEWN_MAJOR_MN, activations, and every bit
+ * of `with`.
+ *
+ * Sizes: m, n, k, batch and the number of output tiles are in 1..2^31-1. Base addresses and row
+ * strides (in bytes) are multiples of 16, also C's and bias's; the addresses of the scales are
+ * multiples of 4. A leading dimension is at least the row's length. Batch strides are multiples of
+ * 16 bytes; 0 for A, B or C means one matrix for the whole batch. No stride is negative or reaches
+ * 2^40 bytes.
+ *
+ * Overlap: D overlaps neither A nor B. The problems of D do not overlap each other: they follow
+ * each other (stride_d >= (m-1)*ldd + n) or lie side by side in the rows (stride_d >= n and
+ * (batch-1)*stride_d + n <= ldd). C is D itself, with the same strides, or does not overlap it.
+ * bias and scales lie outside of D, the gaps between its rows included. A, B, C and D may be
+ * different columns of one matrix.
+ */
+typedef enum hewn_major {
+    HEWN_MAJOR_K = 0, /* elements along k are neighbours */
+    HEWN_MAJOR_MN = 1 /* elements along m (of A) or n (of B) are neighbours */
+} hewn_major;
+
+typedef enum hewn_accumulate { HEWN_ACCUMULATE_FULL = 0, HEWN_ACCUMULATE_FAST = 1 } hewn_accumulate;
+
+typedef enum hewn_act {
+    HEWN_ACT_NONE = 0, HEWN_ACT_RELU = 1, HEWN_ACT_GELU = 2, HEWN_ACT_SILU = 3
+} hewn_act;
+
+/* What a run brings beside A, B and D. */
+typedef enum hewn_gemm_with {
+    HEWN_GEMM_WITH_C = 1, /* C and beta */
+    HEWN_GEMM_WITH_BIAS = 2,
+    HEWN_GEMM_WITH_SCALE_A = 4,
+    HEWN_GEMM_WITH_SCALE_B = 8,
+    HEWN_GEMM_WITH_ALPHA = 16
+} hewn_gemm_with;
+
+typedef struct hewn_gemm_desc {
+    size_t struct_size;
+    int64_t m, n, k;
+    int64_t batch;        /* problems; 0: 1 */
+    int in;               /* hewn_dtype of A: 16 or 8 bits */
+    int in_b;             /* hewn_dtype of B; 0: `in`. With 8 bits it may be the other 8-bit type */
+    int out;              /* hewn_dtype of D and C: F32, F16 or BF16 */
+    int bias_type;        /* hewn_dtype of bias: HEWN_F32 or `out` */
+    int major_a, major_b; /* hewn_major */
+    int accumulate;       /* hewn_accumulate; ignored for 16-bit inputs */
+    int act;              /* hewn_act */
+    uint32_t with;        /* hewn_gemm_with, or'ed */
+    uint32_t parts;       /* CTAs of a cluster that share the sum over k, 1..8; 0: chosen */
+    int64_t lda, ldb, ldc, ldd;                     /* elements; 0: the row's own length */
+    int64_t stride_a, stride_b, stride_c, stride_d; /* elements between problems; unused if batch
+                                                       is 1 */
+    const char *variant; /* of the kernel, as hewn_gemm_plan_info names it; NULL: chosen */
+} hewn_gemm_desc;
+
+typedef struct hewn_gemm_plan hewn_gemm_plan;
+
+typedef struct hewn_gemm_plan_info {
+    size_t struct_size;
+    const char *module;  /* "gemm_bf16_f32" */
+    const char *target;  /* "sm_90a" */
+    const char *origin;  /* as hewn_module_origin */
+    const char *variant; /* sm_90a: "plain", "pair", "small", ... (ptx/sm_90a/gemm.plan.h) */
+    uint32_t grid[3], block[3], cluster[3];
+    uint32_t dynamic_shared; /* bytes */
+    uint32_t tmem_columns;
+    uint32_t tile_m, tile_n, tile_k; /* the tile of D that a CTA computes, and k of one stage */
+    uint32_t stages;
+    uint32_t parts;
+} hewn_gemm_plan_info;
+
+/* Device addresses, 0 where the plan has no use for one; with beta 0, C may be 0. */
+typedef struct hewn_gemm_args {
+    size_t struct_size;
+    hewn_deviceptr a, b, d;
+    hewn_deviceptr c, bias, scale_a, scale_b;
+    float alpha; /* with HEWN_GEMM_WITH_ALPHA; without it 0 or 1, and 1 is used */
+    float beta;  /* with HEWN_GEMM_WITH_C; without it 0 */
+} hewn_gemm_args;
+
+int hewn_gemm_plan_create(hewn_context *context, const hewn_gemm_desc *desc, hewn_gemm_plan **out,
+                          hewn_error *err);
+void hewn_gemm_plan_destroy(hewn_gemm_plan *plan);
+int hewn_gemm_plan_describe(const hewn_gemm_plan *plan, hewn_gemm_plan_info *out, hewn_error *err);
+int hewn_gemm_plan_run(const hewn_gemm_plan *plan, const hewn_gemm_args *args, hewn_stream stream,
+                       hewn_error *err);
+
+/* ------------------------------------------------------------------------------- attention -- */
+
+/*
+ * O = softmax(scale * Q * transpose(K) + mask) * V, forward, for `batch` sequences. Query head h
+ * uses KV head h / (q_heads / kv_heads). Sums are fp32; P is rounded to the input type; for e4m3,
+ * 256 * P is.
+ *
+ * Head dimensions (qk_dim, v_dim): (64, 64), (96, 96), (128, 128), (192, 128), (256, 256),
+ * (512, 512). Lengths may be 0 and may differ between queries and keys. A row that sees no key
+ * gives O = 0 and lse = -infinity.
+ *
+ * A source is a set of keys and values with its own lengths, paging and mask. With two sources the
+ * softmax runs over both in one launch: for example a compressed set beside a sliding window.
+ *
+ * Masks. Queries are aligned to the end of a source's keys: query i of q_len stands at position
+ * p = i + kv_len - q_len. It sees key j of the source where all of these hold:
+ *   j > p - window_back, unless window_back is 0;
+ *   j < p + window_ahead, unless window_ahead is 0;
+ *   j <= p, if causal is 1.
+ * So a window counts the query's own position: 1 means that key alone, 0 means no limit.
+ *
+ * Sizes: lengths are below 2^29; batch, heads, tokens, pages, batch * table_width and the number of
+ * work items are below 2^31. Strides are in elements; 0 means the contiguous tensor of `layout`. In
+ * bytes they are multiples of 16 and below 2^40. Packed sequences (q_packed, HEWN_KEYS_PACKED)
+ * follow each other in one tensor of q_tokens (tokens) rows; batch strides are ignored then.
+ *
+ * NaN and infinity: in Q they stay in their rows; in K they reach the rows that see the key; in V
+ * they reach every row of a tile in which some row sees a key of the same block of 128 keys.
+ * Nothing crosses from one sequence to another. Memory behind a sequence's last key (other
+ * sequences, unused rows of a page or of a padded cache) may hold anything.
+ */
+typedef enum hewn_layout {
+    HEWN_LAYOUT_BSHD = 0, /* batch, sequence, head, dimension; packed: token, head, dimension */
+    HEWN_LAYOUT_BHSD = 1  /* batch, head, sequence, dimension; packed: head, token, dimension */
+} hewn_layout;
+
+typedef enum hewn_keys {
+    HEWN_KEYS_FIXED = 0,   /* `length` keys in every sequence */
+    HEWN_KEYS_LENGTHS = 1, /* lengths[batch], each at most `length`; tensors padded or paged */
+    HEWN_KEYS_PACKED = 2   /* offsets[batch + 1] into `tokens` packed rows (cu_seqlens) */
+} hewn_keys;
+
+typedef enum hewn_scales { HEWN_SCALES_TENSOR = 0, HEWN_SCALES_HEAD = 1 } hewn_scales;
+
+typedef struct hewn_attention_source {
+    size_t struct_size;
+    int keys;            /* hewn_keys */
+    int causal;          /* 0 or 1 */
+    int windows;         /* 1: a run gives window_back for each sequence, and there 0 means no key
+                            at all; the field here must be 0. Only for the first source */
+    int64_t length;      /* keys of a sequence, or the largest number of any */
+    int64_t tokens;      /* HEWN_KEYS_PACKED: rows of K and V */
+    int64_t page_size;   /* keys of a page, 1..256: K and V are pools of pages; 0: not paged */
+    int64_t pages;       /* pages in the pool, each laid out as a sequence is in `layout` */
+    int64_t table_width; /* entries of a sequence in the block table; >= length / page_size */
+    int64_t k_token, k_head, k_batch; /* strides; k_batch between sequences or pages */
+    int64_t v_token, v_head, v_batch;
+    int64_t window_back;  /* keys seen up to the query's own position, itself included; 0: all */
+    int64_t window_ahead; /* keys seen from the query's own position on, itself included; 0: all */
+} hewn_attention_source;
+
+typedef struct hewn_attention_desc {
+    size_t struct_size;
+    int64_t batch, q_heads, kv_heads; /* q_heads is a multiple of kv_heads */
+    int64_t qk_dim, v_dim;            /* v_dim 0: qk_dim, or 128 for 192 */
+    int64_t q_length;                 /* queries of a sequence, or the largest number of any */
+    int64_t q_tokens;                 /* q_packed: rows of Q and O */
+    int64_t q_token, q_head, q_batch; /* strides */
+    int64_t o_token, o_head, o_batch;
+    double scale;     /* above 0 and finite; 0: 1 / sqrt(qk_dim) */
+    int64_t pack;     /* query heads of a tile, at most q_heads / kv_heads; 0: chosen */
+    int64_t splits;   /* parts in which a row's keys are computed, at most 256, 1 if unnormalised; a
+                         second kernel combines them. 0: chosen */
+    int in;           /* hewn_dtype: HEWN_BF16, HEWN_F16 or HEWN_E4M3 */
+    int out;          /* hewn_dtype: HEWN_F32, HEWN_F16 or HEWN_BF16 */
+    int layout;       /* hewn_layout of every tensor whose strides are 0 */
+    int q_packed;     /* 1: cu_q holds batch + 1 offsets into q_tokens rows */
+    int sink;         /* 1: a learned logit for each query head joins the denominator */
+    int unnormalised; /* 1: O = sum_j exp(scale q.k_j - row_max) V[j]; row_max is then an output */
+    int q_scales, k_scales, v_scales; /* hewn_scales, for HEWN_E4M3: value = scale * stored */
+    const hewn_attention_source *source[2]; /* the second may be NULL */
+} hewn_attention_desc;
+
+typedef struct hewn_attention_plan hewn_attention_plan;
+
+typedef struct hewn_attention_plan_info {
+    size_t struct_size;
+    const char *module; /* "attention_bf16_128_128" */
+    const char *target; /* "sm_90a" */
+    const char *origin; /* as hewn_module_origin */
+    uint32_t grid[3], block[3], cluster[3];
+    uint32_t dynamic_shared; /* bytes */
+    uint32_t tmem_columns;
+    uint32_t tile_rows, item_tiles, block_keys, slots; /* ptx/inc/attention.plan.h */
+    uint32_t pack, splits;
+    uint64_t items;     /* work items */
+    uint64_t workspace; /* bytes that a run's `workspace` must have; 0 unless splits > 1 */
+} hewn_attention_plan_info;
+
+typedef struct hewn_attention_source_args {
+    size_t struct_size;
+    hewn_deviceptr k, v;    /* may be 0 where the source has no rows */
+    hewn_deviceptr lengths; /* int32[batch], or offsets int32[batch + 1] */
+    hewn_deviceptr table;   /* int32[batch * table_width] */
+    hewn_deviceptr windows; /* int32[batch] */
+} hewn_attention_source_args;
+
+/* Device addresses: those of q, o, k, v and workspace are multiples of 16, the others of 4. An
+ * address that the plan has no use for is 0. */
+typedef struct hewn_attention_args {
+    size_t struct_size;
+    hewn_deviceptr q, o;
+    hewn_deviceptr lse;     /* f32, or 0: not wanted. Element (b, h, i) at b * q_heads * q_length +
+                               h * q_length + i; packed: h * q_tokens + token */
+    hewn_deviceptr row_max; /* f32, laid out as lse; required with `unnormalised`, else 0 */
+    hewn_deviceptr sink;    /* f32[q_heads]; -infinity: this head has none */
+    hewn_deviceptr q_scale, k_scale, v_scale; /* f32, one or one a head, above 0; 0: scale 1 */
+    hewn_deviceptr cu_q;                      /* int32[batch + 1] */
+    hewn_deviceptr workspace; /* in use from the launch to the end of the last kernel */
+    const hewn_attention_source_args *source[2]; /* as in the description */
+} hewn_attention_args;
+
+int hewn_attention_plan_create(hewn_context *context, const hewn_attention_desc *desc,
+                               hewn_attention_plan **out, hewn_error *err);
+void hewn_attention_plan_destroy(hewn_attention_plan *plan);
+int hewn_attention_plan_describe(const hewn_attention_plan *plan, hewn_attention_plan_info *out,
+                                 hewn_error *err);
+/* Enqueues the kernel and, with splits > 1, the kernel that combines; nothing where there is no
+ * query. O, lse, row_max and workspace overlap neither each other nor an input. */
+int hewn_attention_plan_run(const hewn_attention_plan *plan, const hewn_attention_args *args,
+                            hewn_stream stream, hewn_error *err);
+
+/* Host copies of the arrays that a run's addresses hold; NULL where the plan has none. */
+typedef struct hewn_attention_source_tables {
+    size_t struct_size;
+    const int32_t *lengths, *table, *windows;
+} hewn_attention_source_tables;
+
+typedef struct hewn_attention_tables {
+    size_t struct_size;
+    const int32_t *cu_q;
+    const hewn_attention_source_tables *source[2]; /* as in the description */
+} hewn_attention_tables;
+
+/* The kernels read lengths, offsets, block tables and windows on the device. A value there that
+ * breaks the rules counts as empty or zero. This checks host copies and names array, index, value
+ * and rule: offsets start at 0, never fall and end within the tensor; no sequence is longer than
+ * `length`; lengths are in 0..length, pages of keys in use in 0..pages-1, windows in 0..2^29. */
+int hewn_attention_plan_check_tables(const hewn_attention_plan *plan,
+                                     const hewn_attention_tables *tables, hewn_error *err);
+
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
+#ifdef __cplusplus
+}
+#endif
+
+#endif
