@@ -304,9 +304,9 @@ typedef struct hewn_launch_desc {
     hewn_stream stream;
 } hewn_launch_desc;
 
-/* Raises a function's limit of dynamic shared memory. Static and dynamic together may not exceed
- * the opt-in limit of the device. Not for launch paths: no thread may launch this function
- * meanwhile. */
+/* Sets a function's limit of dynamic shared memory. Static and dynamic together may not exceed the
+ * opt-in limit of the device. Not for launch paths. A launch at the same time sees the old limit or
+ * the new one. */
 int hewn_function_allow_shared(const hewn_context *context, hewn_function function, uint32_t bytes,
                                hewn_error *err);
 /* Checks the shape against the device's limits and launches. `params` as for cuLaunchKernelEx. The

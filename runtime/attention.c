@@ -1,6 +1,6 @@
 /*
- * Attention plans: a checked problem, the kernel for a device, and everything but the addresses. The
- * kernels' side of the bargain is ptx/inc/attention.plan.h and the plan header of each target.
+ * Attention plans: a checked problem, the kernel for a device, and everything except the addresses.
+ * What the kernels expect is in ptx/inc/attention.plan.h and the plan header of each target.
  */
 #include "attention.h"
 
@@ -80,7 +80,7 @@ static int choose_pack(const struct attention_kernel *k, struct attention_proble
     return HEWN_OK;
 }
 
-/* Key blocks that an item visits at most; `tokens` query tokens see those around them. */
+/* The most key blocks that an item visits, when its queries are `tokens` neighbours. */
 static uint64_t blocks_of_item(const struct attention_problem *p, uint64_t tokens)
 {
     uint64_t blocks = 0;
@@ -247,7 +247,7 @@ static void fill_scalars(hewn_attention_plan *plan)
 
 /* ---- tensor maps -- */
 
-/* What every map has in common; tensor maps have no e4m3, whose bytes are as good. */
+/* What all maps have in common. Tensor maps have no e4m3, so it is copied as bytes. */
 static hewn_tensormap_desc map_of(const hewn_attention_plan *plan, const struct attention_tensor *t)
 {
     static const int dtypes[] = {[HEWN_F16] = HEWN_TENSORMAP_F16,
@@ -280,8 +280,8 @@ static void describe_q(hewn_attention_plan *plan)
     memcpy(&map->box[1], box, sizeof box);
 }
 
-/* A tensor without rows is described as one row, of Q, from which nothing is ever read: the driver
- * takes no map of nothing. */
+/* The driver refuses a map without elements. So a tensor without rows is described as one row of Q,
+ * from which nothing is ever read. */
 static void describe_keys(const hewn_attention_plan *plan, const struct attention_tensor *t,
                           uint32_t rows, hewn_tensormap_desc *map)
 {
@@ -313,7 +313,7 @@ static int prepare_maps(hewn_attention_plan *plan, hewn_error *err)
     static const char *const names[ATTENTION_MAP_COUNT] = {"q", "source[0].k", "source[0].v",
                                                            "source[1].k", "source[1].v"};
     const hewn_driver *driver = plan->context->driver;
-    if (plan->scalars.items == 0) return HEWN_OK; /* no query: the driver takes no map of nothing */
+    if (plan->scalars.items == 0) return HEWN_OK; /* no query: a map would be empty */
     for (uint32_t i = 0; i < 1 + 2 * plan->problem.sources; i++) {
         hewn_cu_result r = hewn_map_prepare(driver, &plan->maps[i]);
         if (r) return hewn_fail_driver(err, driver, r, "cuTensorMapEncodeTiled", "%s", names[i]);

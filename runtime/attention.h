@@ -1,6 +1,6 @@
 /*
- * Attention as the files runtime/attention*.c share it. attention_check.c turns a description into
- * a problem in bytes, attention.c a problem into a plan for one device, attention_run.c launches it;
+ * What the files runtime/attention*.c share. attention_check.c turns a description into a problem in
+ * bytes, attention.c a problem into a plan for one device, attention_run.c launches it;
  * attention_tables.c compares arrays with a plan.
  */
 #ifndef HEWN_RUNTIME_ATTENTION_H

@@ -112,8 +112,8 @@ static int check_tensor(struct attention_tensor *t, struct strides s, int layout
     return HEWN_OK;
 }
 
-/* Rows of O must not share bytes: in the order of their strides, each dimension must step over all
- * that the smaller ones cover. A few more patterns would be free of overlap. */
+/* Rows of O must not share bytes. In the order of their strides, each dimension must step over all that
+ * the smaller ones cover. This refuses a few patterns that do not overlap either. */
 static int check_rows_apart(const struct attention_tensor *o, hewn_error *err)
 {
     struct {
@@ -191,8 +191,7 @@ static int check_dimensions(const hewn_attention_desc *d, struct attention_probl
     double scale = d->scale == 0 ? found->scale : d->scale, in_log2 = scale * log2_e;
     if (!(in_log2 >= (double)FLT_MIN && in_log2 <= (double)FLT_MAX))
         return hewn_fail(err, HEWN_ERR_ARGUMENT,
-                         "scale: %g is not above 0, finite, and so in f32 after times log2(e)",
-                         d->scale);
+                         "scale: %g times log2(e) is not above 0 and finite in f32", d->scale);
     p->scale_log2 = (float)in_log2;
     return HEWN_OK;
 }
@@ -249,7 +248,7 @@ static int check_options(const hewn_attention_desc *d, struct attention_problem 
     if (!status) status = check_least((struct where){"", "pack"}, d->pack, 0, err);
     if (!status && d->pack > p->group)
         return hewn_fail(err, HEWN_ERR_ARGUMENT,
-                         "pack: %lld query heads a tile are more than share a KV head, %u",
+                         "pack: %lld is more than the %u query heads that share a KV head",
                          (long long)d->pack, p->group);
     if (!status) status = check_count("", "splits", d->splits, 0, ATTENTION_MAX_SPLITS, err);
     if (status) return status;
@@ -269,7 +268,7 @@ static int check_options(const hewn_attention_desc *d, struct attention_problem 
 
 /* ---- sources -- */
 
-/* One of two constants for each, so that a name outlives the check. */
+/* Constants, because problems keep pointers to them. */
 static const char *const prefixes[] = {"source[0].", "source[1]."};
 static const char *const k_names[] = {"source[0].k", "source[1].k"};
 static const char *const v_names[] = {"source[0].v", "source[1].v"};

@@ -112,8 +112,8 @@ static int has_period(const struct attention_tensor *t, uint64_t period, uint64_
     return *covered <= period;
 }
 
-/* Two tensors that are different columns, or heads, of one larger one do not overlap though their
- * ranges do: where one of their strides is the same, and neither leaves its part of it. */
+/* Two tensors may be different columns or heads of a larger one: their ranges overlap, they do not.
+ * That is so where they share a stride and each stays within its part of it. */
 static int apart(const struct range *x, const struct range *y)
 {
     if (x->at + x->span <= y->at || y->at + y->span <= x->at) return 1;

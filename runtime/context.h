@@ -1,4 +1,4 @@
-/* A context as the runtime's files share it. Everything but the list of modules is fixed at attach. */
+/* A context as the runtime's files share it. Only the list of modules changes after it is attached. */
 #ifndef HEWN_RUNTIME_CONTEXT_H
 #define HEWN_RUNTIME_CONTEXT_H
 
@@ -14,7 +14,7 @@ struct hewn_limits {
     int cluster_launch, cooperative_launch;
 };
 
-/* A module loaded into a context; immutable once on the context's list, freed by hewn_context_detach. */
+/* A module loaded into a context; immutable once on the list, freed by hewn_context_detach. */
 struct hewn_loaded {
     struct hewn_loaded *next;
     const hewn_module *module;
@@ -35,7 +35,7 @@ struct hewn_context {
     _Atomic(struct hewn_loaded *) loaded; /* newest first; read without the lock */
 };
 
-/* Makes the context current for a while, whatever is current now. Failure changes nothing. */
+/* Makes the context current until the pop. Failure changes nothing. */
 int hewn_context_push(const hewn_context *context, hewn_error *err);
 void hewn_context_pop(const hewn_context *context);
 
@@ -61,8 +61,9 @@ void hewn_loaded_free(const hewn_driver *driver, struct hewn_loaded *list);
 hewn_cu_result hewn_tensormap_encode_raw(const hewn_driver *driver, hewn_cu_tensor_map *map,
                                          const hewn_tensormap_desc *desc, hewn_deviceptr address);
 
-/* A tensor map but for its address. Where the driver can replace that (CUDA 12.0; a fifth of the time that
- * encoding takes), a plan encodes the map once. No alignment: plans are allocated like anything else. */
+/* A tensor map without its address. Where the driver can replace that (CUDA 12.0), a plan encodes the
+ * map once, because replacing takes a fifth of the time of encoding. Not aligned, because plans are
+ * not. */
 struct hewn_map {
     hewn_tensormap_desc desc; /* without address; element strides not 0 */
     unsigned char encoded[sizeof(hewn_cu_tensor_map)];
@@ -70,7 +71,7 @@ struct hewn_map {
 
 /* Fills `encoded` from the description, neither of which is checked. */
 hewn_cu_result hewn_map_prepare(const hewn_driver *driver, struct hewn_map *map);
-/* The map at `address`, into `out`; hewn_map_call names what the driver is asked for that. */
+/* The map at `address`, into `out`. hewn_map_call: the driver function that does this, for messages. */
 hewn_cu_result hewn_map_place(const hewn_driver *driver, const struct hewn_map *map,
                               hewn_deviceptr address, hewn_cu_tensor_map *out);
 const char *hewn_map_call(const hewn_driver *driver);

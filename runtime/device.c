@@ -1,4 +1,4 @@
-/* Devices and contexts: what the device says of itself; attaching to a context and letting go. */
+/* Devices and contexts: properties of a device, attaching to a context, detaching. */
 #include "context.h"
 
 #include "error.h"
@@ -29,7 +29,7 @@ struct device_facts {
     X(MAX_BLOCK_DIM_Z, limits.block[2])                             \
     X(MAX_THREADS_PER_BLOCK, limits.threads_per_block)
 
-/* Absent before the driver and device that brought the feature: then the answer is "no". */
+/* Attributes that older drivers do not know: then the device lacks the feature. */
 #define DEVICE_FEATURES(X)                   \
     X(CLUSTER_LAUNCH, limits.cluster_launch) \
     X(COOPERATIVE_LAUNCH, limits.cooperative_launch)
@@ -200,7 +200,7 @@ int hewn_context_attach_primary(hewn_driver *driver, int ordinal, hewn_context *
     return HEWN_OK;
 }
 
-/* Nothing here can be reported; each step is tried whatever became of the one before. */
+/* Errors cannot be reported here, so each step is tried even if an earlier one failed. */
 void hewn_context_detach(hewn_context *context)
 {
     if (!context) return;

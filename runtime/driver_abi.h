@@ -200,7 +200,7 @@ typedef struct hewn_cu_launch_config {
 #define HEWN_CU_PARAM_BUFFER_SIZE ((void *)2)
 
 /* CUtensorMap: 128 bytes, the encoder wants its output 64-byte aligned. Enum values are those of
- * hewn_tm_* in hewn.h. */
+ * hewn_tensormap_* in hewn.h. */
 typedef struct hewn_cu_tensor_map {
     _Alignas(64) uint64_t opaque[16];
 } hewn_cu_tensor_map;

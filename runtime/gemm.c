@@ -1,4 +1,4 @@
-/* GEMM plans: everything about a product but the addresses. */
+/* GEMM plans: everything about a product except the addresses. */
 #include "gemm.h"
 
 #include "error.h"
@@ -150,8 +150,8 @@ static void set_attributes(hewn_gemm_plan *plan, uint32_t cluster)
     plan->config.attribute_count = n;
 }
 
-/* Clusters that run at once: fewer than the SMs would make where parts of the chip hold numbers of SMs
- * that the cluster does not divide. */
+/* Clusters that run at once. A cluster lies within one part of the chip, so SMs are left over where a
+ * part's number of SMs is not a multiple of the cluster. */
 static uint32_t resident_clusters(const hewn_gemm_plan *plan, uint32_t cluster)
 {
     const struct hewn_gemm_kernel *k = plan->kernel;
@@ -229,7 +229,7 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
     const char *in = hewn_dtype_size(d->in) == 1 ? "fp8" : hewn_dtype_name(d->in);
     const char *dtype = hewn_dtype_name(d->out), *variant = "";
     char name[NAME];
-    /* All modules of a target run on the same devices, and every target has this one. */
+    /* Every target has this module, and all modules of a target run on the same devices. */
     *out = find_module(context, name, "bf16", dtype, "");
     if (*out) {
         int status = hewn_gemm_choose((*out)->target, d->variant, d->parts, &extent,

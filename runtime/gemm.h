@@ -1,7 +1,7 @@
 /*
- * GEMM as the files runtime/gemm*.c share it. gemm_check.c turns a description into operands in bytes,
- * gemm_kernels.c chooses a kernel, gemm.c makes a plan of both, gemm_run.c launches it. The kernels'
- * side of the bargain is ptx/inc/gemm.plan.h and the plan header of each target.
+ * What the files runtime/gemm*.c share. gemm_check.c turns a description into operands in bytes,
+ * gemm_kernels.c chooses a kernel, gemm.c makes a plan of both, gemm_run.c launches it. What the
+ * kernels expect is in ptx/inc/gemm.plan.h and the plan header of each target.
  */
 #ifndef HEWN_RUNTIME_GEMM_H
 #define HEWN_RUNTIME_GEMM_H

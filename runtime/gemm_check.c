@@ -48,7 +48,7 @@ static int check_major(const char *name, int major, int dtype, hewn_error *err)
                      name, major);
 }
 
-/* What the end of the sums is to do. */
+/* The fields of the epilogue. */
 static int check_finish(const hewn_gemm_desc *d, hewn_error *err)
 {
     const uint32_t known = HEWN_GEMM_WITH_C | HEWN_GEMM_WITH_BIAS | HEWN_GEMM_WITH_SCALE_A |
@@ -57,16 +57,17 @@ static int check_finish(const hewn_gemm_desc *d, hewn_error *err)
         return hewn_fail(err, HEWN_ERR_ARGUMENT,
                          "with: 0x%x has bits that no HEWN_GEMM_WITH_... has", d->with);
     if (d->act < HEWN_ACT_NONE || d->act > HEWN_ACT_SILU)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "act: %d is no hewn_act", d->act);
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "act: %d is not in 0..%d", d->act, HEWN_ACT_SILU);
     if (d->bias_type != HEWN_F32 && d->bias_type != d->out) {
         const char *type = hewn_dtype_name(d->bias_type);
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "bias_type: dtype %d (%s) is neither f32 nor D's",
                          d->bias_type, type ? type : "unknown");
     }
     if (d->with & HEWN_GEMM_WITH_C || (!d->ldc && !d->stride_c)) return HEWN_OK;
-    return hewn_fail(err, HEWN_ERR_ARGUMENT,
-                     "ldc, stride_c: %lld and %lld of a C that `with` does not have",
-                     (long long)d->ldc, (long long)d->stride_c);
+    return hewn_fail(
+        err, HEWN_ERR_ARGUMENT,
+        "ldc, stride_c: %lld and %lld must be 0, because `with` lacks HEWN_GEMM_WITH_C",
+        (long long)d->ldc, (long long)d->stride_c);
 }
 
 /* `elements` becomes bytes, if TMA takes it as a stride. */
@@ -86,8 +87,8 @@ static int check_stride(const struct gemm_operand *o, const char *what, int64_t 
     return HEWN_OK;
 }
 
-/* Problems of one D may follow each other, or lie side by side in its rows; any other pattern is
- * refused, though a few more would be free of overlap. */
+/* Problems of one D may follow each other, or lie side by side in its rows. Other patterns are refused,
+ * also the few that do not overlap. */
 static int check_problems_apart(const struct gemm_operand *d, int64_t stride, hewn_error *err)
 {
     uint64_t row = d->columns * d->element;

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* C: the prefix of what a target's variants share, P: of this one. */
+/* C: prefix of the constants that a target's variants share. P: prefix of this variant's. */
 #define KERNEL(name, variant_name, C, P)                                                        \
     {                                                                                           \
         .target = name, .variant = variant_name, .tile_m = P##_TILE_M, .tile_n = P##_TILE_N,    \
@@ -17,7 +17,8 @@
         .ctas_per_sm = C##_CTAS_PER_SM, .raster_rows = P##_RASTER_ROWS, .can = P##_CAN          \
     }
 
-/* Of equal cost, the first: the one that needs no clusters comes behind those that share loads. */
+/* Of equal cost, the first one is chosen: the one without clusters comes after those that share
+ * loads. */
 static const struct hewn_gemm_kernel kernels[] = {
     KERNEL("sm_90a", "pair", SM90A_GEMM, SM90A_GEMM_PAIR),
     KERNEL("sm_90a", "wide", SM90A_GEMM, SM90A_GEMM_WIDE),
@@ -119,7 +120,8 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
                 !hewn_gemm_clusters(sm_count, cluster) ||
                 ceil_div(problem->k, hewn_gemm_tile_k(k, problem->in)) < p)
                 continue;
-            /* One that lacks something only where there is no other: then the caller says what. */
+            /* A kernel that lacks something is chosen only if there is no other; the caller then says
+             * what it lacks. */
             uint64_t c = lacks ? UINT64_MAX - 1 : cost(k, p, problem, sm_count);
             if (c >= least) continue;
             least = c;

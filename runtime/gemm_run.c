@@ -1,4 +1,4 @@
-/* A run of a GEMM plan: checks the addresses, puts them into three tensor maps on the stack, launches. */
+/* A run of a GEMM plan: checks addresses, puts them into three tensor maps on the stack, launches. */
 #include "gemm.h"
 
 #include "error.h"
@@ -6,8 +6,8 @@
 
 enum { PARAMS = GEMM_TENSORS + GEMM_SCALAR_COUNT, SCALE_BYTES = 4 };
 
-/* Two operands of one pitch that keep to different columns (views of one wide matrix) do not
- * overlap though their ranges do. */
+/* Two operands of one pitch may be different columns of a wide matrix: their ranges overlap, they do
+ * not. */
 static int columns_apart(const struct gemm_operand *x, hewn_deviceptr x_at,
                          const struct gemm_operand *y, hewn_deviceptr y_at)
 {
@@ -53,22 +53,22 @@ static int check_matrix(const hewn_gemm_plan *plan, int i, hewn_deviceptr at, he
     if (status || i == GEMM_D || ranges_apart(at, o->span, d, od->span) ||
         columns_apart(o, at, od, d))
         return status;
-    /* C may be D: each element is read by who writes it */
+    /* C may be D: the thread that writes an element has read it */
     if (i == GEMM_C && at == d && o->pitch == od->pitch && o->plane == od->plane &&
         o->batch == od->batch)
         return HEWN_OK;
     return overlap(plan, d, name, at, o->span, err);
 }
 
-/* A vector or number beside the matrices: there if the plan has it, and only then. */
+/* A vector or a number beside the matrices: required if the plan has it, else 0. */
 static int check_beside(const hewn_gemm_plan *plan, uint32_t bit, const char *name,
                         hewn_deviceptr at, uint32_t align, uint64_t span, hewn_deviceptr d,
                         hewn_error *err)
 {
     if (!(plan->with & bit)) {
         if (at == 0) return HEWN_OK;
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: address 0x%llx, but the plan is without it",
-                         name, at);
+        return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                         "%s: address 0x%llx must be 0, because the plan uses none", name, at);
     }
     int status = check_address(name, at, align, span, err);
     if (status || ranges_apart(at, span, d, plan->operands[GEMM_D].span)) return status;
@@ -83,15 +83,15 @@ static int check_args(const hewn_gemm_plan *plan, const hewn_gemm_args *a, hewn_
     if (status) return status;
     if (!(plan->with & HEWN_GEMM_WITH_ALPHA) && a->alpha != 0 && a->alpha != 1)
         return hewn_fail(err, HEWN_ERR_ARGUMENT,
-                         "alpha: %g, but the plan is without it: describe it with "
-                         "HEWN_GEMM_WITH_ALPHA",
+                         "alpha: %g must be 0 or 1, because the plan lacks HEWN_GEMM_WITH_ALPHA",
                          (double)a->alpha);
     if (!(plan->with & HEWN_GEMM_WITH_C) && a->beta != 0)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "beta: %g, but the plan is without C",
+        return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                         "beta: %g must be 0, because the plan lacks HEWN_GEMM_WITH_C",
                          (double)a->beta);
     if (!(plan->with & HEWN_GEMM_WITH_C) && a->c != 0)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "C: address 0x%llx, but the plan is without it",
-                         a->c);
+        return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                         "C: address 0x%llx must be 0, because the plan uses none", a->c);
     if (a->beta != 0) status = check_matrix(plan, GEMM_C, a->c, a->d, err);
     if (!status)
         status = check_beside(plan, HEWN_GEMM_WITH_BIAS, "bias", a->bias, GEMM_ALIGN,

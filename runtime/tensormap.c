@@ -2,8 +2,8 @@
  * Tiled tensor maps: the rules of cuTensorMapEncodeTiled (CUDA Driver API, "Tensor Map Object
  * Management"), checked before the driver's bare "invalid argument", and the encoding.
  *
- * Where the reference leaves a case open the check refuses it, so that the driver takes whatever
- * passes; each such place says "interpretation".
+ * A case that the reference leaves open is refused, so the driver accepts everything that passes. Each
+ * such place says "interpretation".
  */
 #include "context.h"
 
@@ -166,8 +166,8 @@ static int check_box(const hewn_tensormap_desc *d, const char *what, hewn_error 
         if (d->box[i] == 0 || d->box[i] > MAX_BOX)
             return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: box[%d] %u is not in 1..%d", what, i,
                              d->box[i], MAX_BOX);
-        /* The driver ignores element_stride[0] without interleave; it is held to the rule all the
-         * same, for a value there is a mistake (interpretation). */
+        /* The driver ignores element_stride[0] without interleave. The rule applies to it all the
+         * same, because a value there is a mistake (interpretation). */
         if (d->element_stride[i] > MAX_ELEMENT_STRIDE)
             return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: element_stride[%d] %u is not in 1..%d",
                              what, i, d->element_stride[i], MAX_ELEMENT_STRIDE);
@@ -175,15 +175,15 @@ static int check_box(const hewn_tensormap_desc *d, const char *what, hewn_error 
     if (type->kind == PACKED_16 && d->box[0] != P16_BOX)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: box[0] %u must be %d for dtype %s", what,
                          d->box[0], P16_BOX, type->name);
-    /* Measured: the driver divides by the stride rounding down, in dimension 0 too, so that a box
-     * smaller than its stride makes the product 0; the slices of interleave do not count. */
+    /* Measured: the driver divides by the stride and rounds down, in dimension 0 too. So a box smaller
+     * than its stride makes the product 0. The slices of interleave do not count. */
     uint64_t bytes = type->box_bytes_16;
     for (int i = 0; i < d->rank; i++)
         bytes *= d->box[i] / (d->element_stride[i] ? d->element_stride[i] : 1);
     if (bytes / 16 > MAX_BOX_BYTES)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: a box of %llu B is more than %d B", what,
                          (unsigned long long)(bytes / 16), MAX_BOX_BYTES);
-    /* Measured: with interleave too, of which the reference says nothing. */
+    /* Measured: with interleave too, which the reference does not mention. */
     uint32_t bits = d->box[0] * type->box_bytes_16 * 8 / 16;
     if (bits % 128)
         return hewn_fail(err, HEWN_ERR_ARGUMENT,

@@ -1,7 +1,7 @@
 /*
  * Tensor memory (PTX ISA, "Tensor Memory Allocation"): 512 columns an SM, allocated in powers of two
- * from 32. A CTA that finds too few free columns waits in tcgen05.alloc, so CTAs that share an SM
- * must together fit, or they starve each other.
+ * from 32. A CTA that finds too few free columns waits in tcgen05.alloc. So the allocations of
+ * CTAs that share an SM must fit together, or the CTAs block each other.
  */
 #include "error.h"
 

@@ -69,18 +69,23 @@ static void shapes(hewn_context *context)
 
 static void options(hewn_context *context)
 {
-    BAD(d.scale = -1, HEWN_ERR_ARGUMENT, "scale: -1 is not above 0, finite");
-    BAD(d.scale = (double)NAN, HEWN_ERR_ARGUMENT, "scale: nan is not above 0, finite");
-    BAD(d.scale = (double)INFINITY, HEWN_ERR_ARGUMENT, "scale: inf is not above 0, finite");
-    BAD(d.scale = 1e39, HEWN_ERR_ARGUMENT, "scale: 1e+39 is not above 0, finite, and so in f32");
-    BAD(d.scale = 1e-39, HEWN_ERR_ARGUMENT, "scale: 1e-39 is not above 0, finite, and so in f32");
+    BAD(d.scale = -1, HEWN_ERR_ARGUMENT,
+        "scale: -1 times log2(e) is not above 0 and finite in f32");
+    BAD(d.scale = (double)NAN, HEWN_ERR_ARGUMENT,
+        "scale: nan times log2(e) is not above 0 and finite in f32");
+    BAD(d.scale = (double)INFINITY, HEWN_ERR_ARGUMENT,
+        "scale: inf times log2(e) is not above 0 and finite in f32");
+    BAD(d.scale = 1e39, HEWN_ERR_ARGUMENT,
+        "scale: 1e+39 times log2(e) is not above 0 and finite in f32");
+    BAD(d.scale = 1e-39, HEWN_ERR_ARGUMENT,
+        "scale: 1e-39 times log2(e) is not above 0 and finite in f32");
     BAD(d.sink = 2, HEWN_ERR_ARGUMENT, "sink: 2 is not in 0..1");
     BAD(d.unnormalised = -1, HEWN_ERR_ARGUMENT, "unnormalised: -1 is not in 0..1");
     BAD(d.q_scales = 1, HEWN_ERR_ARGUMENT, "q_scales: 1 needs e4m3 inputs, `in` is bf16");
     BAD((d.in = HEWN_E4M3, d.v_scales = 5), HEWN_ERR_ARGUMENT, "v_scales: 5 is not in 0..1");
     BAD(d.pack = -1, HEWN_ERR_ARGUMENT, "pack: -1 is not at least 0");
     BAD(d.pack = 5, HEWN_ERR_ARGUMENT,
-        "pack: 5 query heads a tile are more than share a KV head, 4");
+        "pack: 5 is more than the 4 query heads that share a KV head");
     BAD((d.q_heads = 512, d.pack = 200), HEWN_ERR_LIMIT, "pack: 200 is more than the 128 rows");
     BAD(d.splits = -1, HEWN_ERR_ARGUMENT, "splits: -1 is not at least 0");
     BAD(d.splits = 257, HEWN_ERR_LIMIT, "splits: 257 is more than 256");

@@ -45,12 +45,12 @@ static void gemm_problem(hewn_context *context)
     BAD_GEMM(d.major_a = 2, HEWN_ERR_ARGUMENT,
              "major_a: 2 is neither HEWN_MAJOR_K nor HEWN_MAJOR_MN");
     BAD_GEMM(d.major_b = -1, HEWN_ERR_ARGUMENT, "major_b: -1 is neither");
-    BAD_GEMM(d.act = 4, HEWN_ERR_ARGUMENT, "act: 4 is no hewn_act");
+    BAD_GEMM(d.act = 4, HEWN_ERR_ARGUMENT, "act: 4 is not in 0..3");
     BAD_GEMM(d.with = 32, HEWN_ERR_ARGUMENT, "with: 0x20 has bits that no HEWN_GEMM_WITH_... has");
     BAD_GEMM((d.with = HEWN_GEMM_WITH_BIAS, d.bias_type = HEWN_F16), HEWN_ERR_ARGUMENT,
              "bias_type: dtype 1 (f16) is neither f32 nor D's");
     BAD_GEMM(d.ldc = 200, HEWN_ERR_ARGUMENT,
-             "ldc, stride_c: 200 and 0 of a C that `with` does not have");
+             "ldc, stride_c: 200 and 0 must be 0, because `with` lacks HEWN_GEMM_WITH_C");
     BAD_GEMM(d.in_b = HEWN_F16, HEWN_ERR_ARGUMENT,
              "in_b: dtype 1 (f16) does not go with `in`, bf16");
     BAD_GEMM(d.in_b = HEWN_E4M3, HEWN_ERR_ARGUMENT, "in_b: dtype 3 (e4m3) does not go with");
@@ -213,13 +213,13 @@ static void gemm_args(hewn_context *context)
     d = good_gemm();
     if (hewn_gemm_plan_create(context, &d, &plan, NULL)) return;
     BAD_ARGS(a.alpha = 0.5F,
-             "alpha: 0.5, but the plan is without it: describe it with HEWN_GEMM_WITH_ALPHA");
-    BAD_ARGS(a.alpha = NAN, "alpha: nan, but the plan is without it");
-    BAD_ARGS(a.beta = 0.5F, "beta: 0.5, but the plan is without C");
-    BAD_ARGS(a.beta = 0, "C: address 0x400000, but the plan is without it");
-    BAD_ARGS((a.beta = 0, a.c = 0), "bias: address 0x500000, but the plan is without it");
+             "alpha: 0.5 must be 0 or 1, because the plan lacks HEWN_GEMM_WITH_ALPHA");
+    BAD_ARGS(a.alpha = NAN, "alpha: nan must be 0 or 1");
+    BAD_ARGS(a.beta = 0.5F, "beta: 0.5 must be 0, because the plan lacks HEWN_GEMM_WITH_C");
+    BAD_ARGS(a.beta = 0, "C: address 0x400000 must be 0, because the plan uses none");
+    BAD_ARGS((a.beta = 0, a.c = 0), "bias: address 0x500000 must be 0, because the plan uses none");
     BAD_ARGS((a.beta = 0, a.c = a.bias = 0),
-             "scale_a: address 0x600000, but the plan is without it");
+             "scale_a: address 0x600000 must be 0, because the plan uses none");
     hewn_gemm_plan_destroy(plan);
 }
 
