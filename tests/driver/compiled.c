@@ -741,7 +741,7 @@ static void test_fat(void)
     } wrapper = {0x466243B1, 1, &fat, NULL};
     hewn_cu_module m = NULL;
 
-    if (!simulated || !test_case("a fat binary with PTX, plain and compressed")) return;
+    if (!simulated || !test_case("a fat binary with PTX, plain, damaged and absent")) return;
     memcpy(fat.text, text, sizeof text);
     fat.header_bytes = (uint32_t)((char *)fat.text - (char *)&fat.kind);
     fat.text_bytes = sizeof text;
@@ -750,8 +750,8 @@ static void test_fat(void)
     if (m) CHECK_INT(cu.cuModuleUnload(m), 0);
     CHECK_INT(cu.cuModuleLoadData(&m, &fat), 0);
     if (m) CHECK_INT(cu.cuModuleUnload(m), 0);
-    fat.flags = 0x2000;
-    CHECK_INT(cu.cuModuleLoadData(&m, &wrapper), HEWN_CU_NO_BINARY_FOR_GPU);
+    fat.flags = 0x2000; /* not LZ4 at all */
+    CHECK_INT(cu.cuModuleLoadData(&m, &wrapper), HEWN_CU_INVALID_IMAGE);
     fat.flags = 0;
     fat.kind = 2;
     CHECK_INT(cu.cuModuleLoadData(&m, &wrapper), HEWN_CU_NO_BINARY_FOR_GPU);

@@ -251,6 +251,31 @@ static void test_targets(void)
     }
 }
 
+/* Which of a fat binary's compressed texts a device takes; tests/sim/fatbin/README.md says how the
+ * file was made. */
+static void test_fat_targets(void)
+{
+    const char *slash = strrchr(__FILE__, '/'), *want;
+    hewn_cu_module module = NULL;
+    hewn_cu_function f;
+    int major = 0, minor = 0;
+    char path[512];
+
+    if (!test_case("a fat binary of several targets")) return;
+    cu.cuDeviceComputeCapability(&major, &minor, 0);
+    want = major == 9 ? "on_90a" : major == 10 && minor == 0 ? "on_100f" : "on_103a";
+    if (major != 9 && (major != 10 || (minor != 0 && minor != 3))) {
+        test_skip("the file has no text for compute capability %d.%d alone", major, minor);
+        return;
+    }
+    snprintf(path, sizeof path, "%.*s/targets.fatbin", (int)(slash - __FILE__), __FILE__);
+    CHECK_INT(cu.cuModuleLoad(&module, path), 0);
+    if (!module) return;
+    CHECK_INT(cu.cuModuleGetFunction(&f, module, want), 0);
+    CHECK_INT(cu.cuModuleGetFunction(&f, module, "on_90"), HEWN_CU_NOT_FOUND);
+    CHECK_INT(cu.cuModuleUnload(module), 0);
+}
+
 static void test_globals(void)
 {
     hewn_cu_module module;
@@ -730,6 +755,7 @@ int main(int argc, char **argv)
     test_contexts();
     test_module_errors();
     test_targets();
+    test_fat_targets();
     test_globals();
     test_libraries();
     test_functions();

@@ -2,6 +2,8 @@
 #include "cuda/driver.h"
 #include "ops/table.h"
 
+#include "ptx/fatbin.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -111,86 +113,6 @@ static int classify(const char *image, struct jit *jit)
     return 0;
 }
 
-/* ---- fat binaries ----
- * A wrapper points to a container: a header, then entries, each with a header of its own. nvcc writes
- * them; the format has no specification but the headers that CUDA's compilers put into their output.
- */
-
-enum { FAT_PTX = 1, FAT_COMPRESSED = 0xA000 /* LZ4, zstd */ };
-
-struct fat_wrapper {
-    uint32_t magic, version;
-    uint64_t data;
-    uint64_t unused;
-};
-
-struct fat_header {
-    uint32_t magic;
-    uint16_t version, bytes;
-    uint64_t size;
-};
-
-struct fat_entry {
-    uint16_t kind, version;
-    uint32_t header_bytes;
-    uint64_t size;
-    uint32_t compressed_size, unused;
-    uint16_t minor, major;
-    uint32_t arch;
-    uint32_t name_offset, name_bytes;
-    uint64_t flags;
-};
-
-static const char FAT_WRAPPER[] = "\xB1\x43\x62\x46", FAT_CONTAINER[] = "\x50\xED\x55\xBA";
-
-/* The container's PTX that runs here with the highest architecture, as a text of its own in *out.
- * 209 with a message where there is none. */
-static int fat_ptx(const char *image, char **out, struct jit *jit)
-{
-    struct fat_wrapper wrapper;
-    struct fat_header header;
-    struct fat_entry entry;
-    const char *at, *end, *best = NULL;
-    uint64_t best_size = 0;
-    uint32_t best_arch = 0;
-    bool compressed = false;
-
-    if (begins_with(image, FAT_WRAPPER)) {
-        memcpy(&wrapper, image, sizeof wrapper);
-        image = (const char *)(uintptr_t)wrapper.data;
-        if (!image || !begins_with(image, FAT_CONTAINER))
-            return reject(jit, HEWN_CU_INVALID_IMAGE, "the fat binary's wrapper leads nowhere");
-    }
-    memcpy(&header, image, sizeof header);
-    at = image + header.bytes;
-    end = at + header.size;
-    for (; (size_t)(end - at) >= sizeof entry; at += entry.header_bytes + entry.size) {
-        memcpy(&entry, at, sizeof entry);
-        if (entry.header_bytes < sizeof entry || entry.size > (uint64_t)(end - at) ||
-            entry.header_bytes > (uint64_t)(end - at) - entry.size)
-            return reject(jit, HEWN_CU_INVALID_IMAGE, "the fat binary's entries overlap its end");
-        if (entry.kind != FAT_PTX ||
-            entry.arch > 10U * driver.settings.gpu.cc_major + driver.settings.gpu.cc_minor)
-            continue;
-        compressed = compressed || entry.flags & FAT_COMPRESSED;
-        if (entry.flags & FAT_COMPRESSED || entry.arch < best_arch) continue;
-        best = at + entry.header_bytes;
-        best_size = entry.size;
-        best_arch = entry.arch;
-    }
-    if (!best)
-        return reject(jit, HEWN_CU_NO_BINARY_FOR_GPU,
-                      compressed
-                          ? "the fat binary's PTX is compressed, which this simulated device "
-                            "does not read; compile with nvcc -Xfatbin -no-compress"
-                          : "the fat binary has no PTX for this simulated device");
-    *out = malloc(best_size + 1);
-    if (!*out) return HEWN_CU_OUT_OF_MEMORY;
-    memcpy(*out, best, best_size);
-    (*out)[best_size] = '\0';
-    return 0;
-}
-
 /* Splits "sm_103a": 103, and the suffix as returned; NULL for what is no target. */
 static const char *target_split(const char *target, uint32_t *arch)
 {
@@ -216,6 +138,68 @@ bool target_runs(const char *target, const struct gpu *gpu)
     if (!strcmp(suffix, "f")) return major == gpu->cc_major && minor <= gpu->cc_minor;
     if (*suffix) return false;
     return major < gpu->cc_major || (major == gpu->cc_major && minor <= gpu->cc_minor);
+}
+
+/* ---- fat binaries ---- */
+
+struct fat_wrapper { /* points to a container; nvcc writes them */
+    uint32_t magic, version;
+    uint64_t data;
+    uint64_t unused;
+};
+
+static const char FAT_WRAPPER[] = "\xB1\x43\x62\x46", FAT_CONTAINER[] = "\x50\xED\x55\xBA";
+
+/* How well an entry's PTX fits this device, 0: not at all. An exact architecture with its own
+ * features comes first, then a family's, then the newest portable one. */
+static unsigned fat_fit(const struct fatbin_entry *entry)
+{
+    unsigned arch = entry->arch;
+    char target[24];
+
+    if (entry->kind != FATBIN_PTX || arch > 999) return 0;
+    snprintf(target, sizeof target, "sm_%u%.1s", arch, &entry->suffix);
+    if (!target_runs(target, &driver.settings.gpu)) return 0;
+    return arch + (entry->suffix == 'a' ? 2000 : entry->suffix == 'f' ? 1000 : 0);
+}
+
+/* The container's PTX that fits this device best, as a text of its own in *out; 209 with a message
+ * where there is none. `size`: as for fatbin_open. */
+static int fat_ptx(const char *image, size_t size, char **out, struct jit *jit)
+{
+    struct fat_wrapper wrapper;
+    struct fatbin fat;
+    struct fatbin_entry entry, best = {.kind = 0};
+    unsigned best_fit = 0;
+    int rc;
+
+    if (begins_with(image, FAT_WRAPPER)) {
+        memcpy(&wrapper, image, sizeof wrapper);
+        image = (const char *)(uintptr_t)wrapper.data;
+        size = SIZE_MAX;
+        if (!image || !begins_with(image, FAT_CONTAINER))
+            return reject(jit, HEWN_CU_INVALID_IMAGE, "the fat binary's wrapper leads nowhere");
+    }
+    if (fatbin_open(&fat, image, size))
+        return reject(jit, HEWN_CU_INVALID_IMAGE, "the fat binary is shorter than it says");
+    while ((rc = fatbin_next(&fat, &entry)) > 0)
+        if (fat_fit(&entry) > best_fit) {
+            best = entry;
+            best_fit = fat_fit(&entry);
+        }
+    if (rc < 0)
+        return reject(jit, HEWN_CU_INVALID_IMAGE, "the fat binary's entries overlap its end");
+    if (best_fit == 0)
+        return reject(jit, HEWN_CU_NO_BINARY_FOR_GPU,
+                      "the fat binary has no PTX for this simulated device");
+    rc = fatbin_unpack(&best, out);
+    if (rc == FATBIN_NO_MEMORY) return HEWN_CU_OUT_OF_MEMORY;
+    return rc ? reject(jit, HEWN_CU_INVALID_IMAGE,
+                       rc == FATBIN_TOO_LARGE
+                           ? "the fat binary's PTX becomes too large: 256 MiB and 1000 times the "
+                             "stored bytes at most"
+                           : "the fat binary's compressed PTX is damaged")
+              : 0;
 }
 
 /* ---- building a module ---- */
@@ -331,7 +315,7 @@ void module_unload(struct CUmod_st *module)
     free(module);
 }
 
-int module_load(struct CUctx_st *context, const char *image, struct CUmod_st **out,
+int module_load(struct CUctx_st *context, const char *image, size_t size, struct CUmod_st **out,
                 unsigned option_count, const int *options, void **values)
 {
     struct jit jit = {0};
@@ -347,7 +331,7 @@ int module_load(struct CUctx_st *context, const char *image, struct CUmod_st **o
     module->context = context;
     rc = 0;
     if (begins_with(image, FAT_WRAPPER) || begins_with(image, FAT_CONTAINER))
-        rc = fat_ptx(image, &text, &jit);
+        rc = fat_ptx(image, size, &text, &jit);
     if (text) image = text;
     if (!rc) rc = classify(image, &jit);
     if (!rc) rc = build(module, image, &jit);
@@ -364,7 +348,7 @@ int module_load(struct CUctx_st *context, const char *image, struct CUmod_st **o
 }
 
 /* A whole file, NUL-terminated; NULL with *rc set. */
-static char *read_image(const char *path, int *rc)
+static char *read_image(const char *path, size_t *bytes, int *rc)
 {
     FILE *f = fopen(path, "rb");
     char *text = NULL;
@@ -388,19 +372,21 @@ static char *read_image(const char *path, int *rc)
         return NULL;
     }
     text[size] = '\0';
+    *bytes = size;
     return text;
 }
 
 static int load_file(struct CUctx_st *context, const char *path, struct CUmod_st **out,
                      unsigned count, const int *options, void **values)
 {
+    size_t size;
     char *image;
     int rc;
 
     if (!out || !path) return HEWN_CU_INVALID_VALUE;
-    image = read_image(path, &rc);
+    image = read_image(path, &size, &rc);
     if (!image) return rc;
-    rc = module_load(context, image, out, count, options, values);
+    rc = module_load(context, image, size, out, count, options, values);
     free(image);
     return rc;
 }
@@ -424,7 +410,7 @@ int cuModuleLoadDataEx(hewn_cu_module *module, const void *image, unsigned count
 {
     struct call call CALL_SCOPE;
     if (call_enter(&call, CALL_UNSAFE)) return call.rc;
-    return module_load(call.context, image, module, count, options, values);
+    return module_load(call.context, image, SIZE_MAX, module, count, options, values);
 }
 
 int cuModuleLoadFatBinary(hewn_cu_module *module, const void *image)
@@ -559,7 +545,7 @@ int cuLibraryLoadData(hewn_cu_library *library, const void *image, int *options,
     (void)library_values;
     if (call_enter(&call, NEED_INIT)) return call.rc;
     if (!library || (library_count && !library_options)) return HEWN_CU_INVALID_VALUE;
-    rc = module_load(NULL, image, &module, count, options, values);
+    rc = module_load(NULL, image, SIZE_MAX, &module, count, options, values);
     if (!rc) *library = library_of(module);
     return rc;
 }

@@ -204,7 +204,8 @@ int context_take(struct CUctx_st *context, int result);
 
 /* ---- modules and functions ---- */
 
-int module_load(struct CUctx_st *context, const char *image, struct CUmod_st **out,
+/* `size` bytes of image; SIZE_MAX: a text ends with its NUL, a fat binary says itself. */
+int module_load(struct CUctx_st *context, const char *image, size_t size, struct CUmod_st **out,
                 unsigned option_count, const int *options, void **values);
 void module_unload(struct CUmod_st *module);
 /* True when code for `target` ("sm_90a") runs on the device: exact for `a`, the same family and no
