@@ -18,6 +18,14 @@ $(info $(PTXAS) does not run as ptxas, and counts as absent)
 override PTXAS :=
 endif
 endif
+# It stores cubins compressed; without it, or with one too old to be asked for small files, they lie as they are.
+FATBINARY   ?= $(firstword $(wildcard $(dir $(PTXAS))fatbinary) $(shell command -v fatbinary 2>/dev/null))
+ifneq ($(FATBINARY),)
+ifeq ($(shell $(FATBINARY) --help 2>&1 | grep compress-mode),)
+$(info $(FATBINARY) does not run as fatbinary with --compress-mode, and counts as absent)
+override FATBINARY :=
+endif
+endif
 PYTHON      ?= python3
 CLANG_TIDY  ?= clang-tidy
 CPPCHECK    ?= cppcheck
@@ -85,7 +93,7 @@ include $(SRC)/ptx/modules.mk
 include $(SRC)/tests/tests.mk
 
 $(O)/tools/sim/%.o: EXTRA := $(SIM_CFLAGS)
-$(O)/tools/mod/%.o $(O)/tools/hewn/%.o: EXTRA := -I$(SRC)/runtime -I$(SRC)/tools/mod
+$(O)/tools/mod/%.o $(O)/tools/hewn/%.o: EXTRA := -I$(SRC)/runtime -I$(SRC)/tools/mod -I$(SRC)/tools/sim
 
 $(O)/%.o: $(SRC)/%.c
 	$(call say,CC)
@@ -110,8 +118,9 @@ $(mod): $(mod_obj)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) $(mod_obj) -o $@
 
-# hewn run preprocesses as the module builder does.
-$(cli): $(cli_obj) $(addprefix $(O)/tools/mod/,ptx.o plan.o plan_attention.o text.o) $(lib)
+# hewn run preprocesses as the module builder does; hewn extract unpacks what is stored compressed.
+$(cli): $(cli_obj) $(addprefix $(O)/tools/mod/,ptx.o plan.o plan_attention.o text.o) \
+    $(addprefix $(O)/tools/sim/ptx/,fatbin.o lz4.o zstd.o) $(lib)
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ -o $@ -ldl -lm
 

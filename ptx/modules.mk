@@ -1,10 +1,25 @@
-# Modules: kernel text -> preprocessed text -> PTX -> cubins -> manifest -> C -> object.
+# Modules: kernel text -> preprocessed text -> PTX -> cubins -> manifest -> images -> C -> object.
 # Included by the Makefile. Sets `modules` (phony), module_obj (objects for the library) and
 # module_products (what ships as files).
 
-module_list := $(shell sed -n 's|^ *X(\([a-z0-9_]*\), *\([a-z0-9_]*\)).*|\1/\2|p' \
-                 $(SRC)/ptx/modules.def)
-targets     := $(sort $(patsubst %/,%,$(dir $(module_list))))
+every_module := $(shell sed -n 's|^ *X(\([a-z0-9_]*\), *\([a-z0-9_]*\)).*|\1/\2|p' \
+                  $(SRC)/ptx/modules.def)
+# $(call part,n,name): part n of gemm_<in>_<out>[_<variant>] or attention_<in>_<qk>_<v>.
+part = $(word $(1),$(subst _, ,$(2)))
+family_of = $(call part,1,$(notdir $(1)))
+
+# What is built: all of these, or those that HEWN_TARGETS and HEWN_FAMILIES name.
+every_target  := $(sort $(patsubst %/,%,$(dir $(every_module))))
+every_family  := $(sort $(foreach m,$(every_module),$(call family_of,$(m))))
+HEWN_TARGETS  ?= $(every_target)
+HEWN_FAMILIES ?= $(every_family)
+# $(call chosen,VARIABLE,all there are): its words, each of which must be one of them.
+chosen = $(if $(strip $($(1))),,$(error $(1) is empty: name one or more of: $(2)))$(strip \
+           $(foreach w,$($(1)),$(if $(filter $(w),$(2)),$(w),$(error $(1)=$(w): not one of: $(2)))))
+targets  := $(call chosen,HEWN_TARGETS,$(every_target))
+families := $(call chosen,HEWN_FAMILIES,$(every_family))
+of_families = $(foreach m,$(2),$(if $(filter $(1),$(call family_of,$(m))),$(m)))
+module_list := $(call of_families,$(families),$(filter $(targets:%=%/%),$(every_module)))
 
 # The real architectures of a target, and how ptxas spells each: an `f` target keeps its features
 # only under an `f` spelling, and its cubin then runs on that and later parts of the family.
@@ -19,27 +34,53 @@ ptxas := $(PTXAS)
 cubins = $(if $(ptxas),$(foreach a,$(archs_$(patsubst %/,%,$(dir $(1)))), \
            $(BUILD)/modules/$(1).$(a).cubin))
 
+# Kernels that differ in dtypes alone share a bundle: their texts, one behind the other, assembled as one
+# cubin. Compressed, it takes hardly more room than one of them. bf16 and f16 are "half".
+dtype_class  = $(if $(filter bf16 f16,$(1)),half,$(1))
+bundle_gemm  = gemm_$(call dtype_class,$(call part,2,$(1)))_$(or $(call part,4,$(1)),plain)
+bundle_attention = attention_$(call dtype_class,$(call part,2,$(1)))$(patsubst %,_%_$(call part,4,$(1)),$(call part,3,$(1)))
+bundle_of    = $(dir $(1))$(call bundle_$(call family_of,$(1)),$(notdir $(1)))
+bundle_list := $(if $(ptxas),$(sort $(foreach m,$(module_list),$(call bundle_of,$(m)))))
+$(foreach m,$(module_list),$(eval members_$(call bundle_of,$(m)) += $(m)))
+# $(call images,target/bundle): one for each architecture, as <bundle>.<arch>
+images = $(foreach a,$(archs_$(patsubst %/,%,$(dir $(1)))),$(1).$(a))
+image_list := $(foreach b,$(bundle_list),$(call images,$(b)))
+
 module_ptx      := $(module_list:%=$(BUILD)/modules/%.ptx)
 module_cubins   := $(foreach m,$(module_list),$(call cubins,$(m)))
 module_json     := $(module_list:%=$(BUILD)/modules/%.json)
-module_obj      := $(module_list:%=$(O)/modules/%.o)
+module_obj      := $(module_list:%=$(O)/modules/%.o) $(image_list:%=$(O)/images/%.o) \
+                   $(every_family:%=$(O)/modules/%.o)
 module_products := $(module_ptx) $(module_cubins) $(module_json)
 
-mod_obj += $(O)/runtime/sha256.o
+mod_obj += $(O)/runtime/sha256.o $(addprefix $(O)/tools/sim/ptx/,fatbin.o lz4.o zstd.o)
 
 modules: $(module_products) $(module_obj)
 
-# Changes when ptxas does, so that manifests and objects follow.
-ptxas_note := $(O)/modules/ptxas
-.PHONY: force
-$(ptxas_note): force
-	$(Q)mkdir -p $(@D)
-	$(Q)printf '%s\n' '$(ptxas)' | cmp -s - $@ || { printf '%s\n' '$(ptxas)' > $@; \
-	  test -n '$(ptxas)' || echo 'ptxas not found: modules ship PTX only'; }
+# What stores cubins compressed; it lies beside ptxas.
+fatbinary := $(if $(ptxas),$(FATBINARY))
+compressed   := cubins are stored compressed, by $(fatbinary)
+uncompressed := fatbinary not found: cubins are stored uncompressed
+without      := ptxas not found: modules ship PTX only
+as_stored    := $(if $(fatbinary),$(compressed),$(if $(ptxas),$(uncompressed),$(without)))
 
-# $(call part,n,name): part n of gemm_<in>_<out>[_<variant>] or attention_<in>_<qk>_<v>. The modules of a family
-# share its text; attention_combine has its own. defines_<text>: what the text asks for beside ENTRY.
-part    = $(word $(1),$(subst _, ,$(2)))
+# $(call note,words,command): the target holds these words; when they are new, the command runs.
+note = $(Q)mkdir -p $(@D) && printf '%s\n' '$(1)' | cmp -s - $@ || { printf '%s\n' '$(1)' > $@; $(2); }
+.PHONY: force
+# Changes when the tools do, so that manifests and objects follow.
+ptxas_note := $(O)/modules/ptxas
+$(ptxas_note): force
+	$(call note,$(ptxas) $(fatbinary),echo '$(as_stored)')
+
+# A family's list of modules, which may be empty.
+$(every_family:%=$(O)/modules/%.list): $(O)/modules/%.list: force
+	$(call note,$(call of_families,$*,$(module_list)),:)
+$(every_family:%=$(O)/modules/%.c): $(O)/modules/%.c: $(O)/modules/%.list $(mod)
+	$(call say,EMBED)
+	$(Q)$(mod) family $* $@ $(call of_families,$*,$(module_list))
+
+# The modules of a family share its text; attention_combine has its own. defines_<text>: what the text asks
+# for beside ENTRY.
 text_of = $(if $(filter attention_combine,$(1)),$(1),$(call part,1,$(1)))
 defines_gemm      = -DIN_TYPE=$(call part,2,$(1)) -DOUT_TYPE=$(call part,3,$(1)) \
                     -DVARIANT=$(or $(call part,4,$(1)),plain)
@@ -68,28 +109,74 @@ $(BUILD)/modules/$(1)/%.json: $(BUILD)/modules/$(1)/%.ptx $(SRC)/ptx/validated.t
 	$(Q)$(mod) manifest $(1) $$* $$< $(SRC)/ptx/validated.txt $$@ \
 	  $(if $(ptxas),$$(foreach a,$(archs_$(1)),$$(a)=$(O)/modules/$(1)/$$*.$$(a).log))
 
-$(O)/modules/$(1)/%.c: $(BUILD)/modules/$(1)/%.ptx $(BUILD)/modules/$(1)/%.json $(mod)
-	$$(call say,EMBED)
-	$(Q)$(mod) embed $(1) $$* $$(word 1,$$^) $$(word 2,$$^) $$@ \
-	  $(if $(ptxas),$$(foreach a,$(archs_$(1)),$$(a)=$(BUILD)/modules/$(1)/$$*.$$(a).cubin))
+$(O)/modules/$(1)/%.fatbin: $(BUILD)/modules/$(1)/%.ptx $(mod)
+	$$(call say,PACK)
+	$(Q)$(mod) pack $(1) $$< $$@
 endef
 $(foreach t,$(targets),$(eval $(call target_rules,$(t))))
 
-# $(1) target, $(2) architecture. What ptxas accepts but warns of is an error: see tools/mod/scan.c.
+# $(1) target, $(2) architecture, $(3) where the log goes. What ptxas accepts but warns of is an error: see
+# tools/mod/scan.c.
+define assemble
+	$$(call say,PTXAS)
+	$(Q)$(ptxas) -v -arch=$(ptxas_arch_$(2)) $$< -o $$@ > $(3)/$(1)/$$*.$(2).log 2>&1 || \
+	  { cat $(3)/$(1)/$$*.$(2).log >&2; exit 1; }
+	$(Q)$(mod) vet $(3)/$(1)/$$*.$(2).log
+endef
 define arch_rules
 $(BUILD)/modules/$(1)/%.$(2).cubin: $(BUILD)/modules/$(1)/%.ptx $(ptxas_note) $(mod)
-	$$(call say,PTXAS)
-	$(Q)$(ptxas) -v -arch=$(ptxas_arch_$(2)) $$< -o $$@ > $(O)/modules/$(1)/$$*.$(2).log 2>&1 || \
-	  { cat $(O)/modules/$(1)/$$*.$(2).log >&2; exit 1; }
-	$(Q)$(mod) vet $(O)/modules/$(1)/$$*.$(2).log
+$(call assemble,$(1),$(2),$(O)/modules)
+
+$(O)/images/$(1)/%.$(2).cubin: $(O)/images/$(1)/%.ptx $(ptxas_note) $(mod)
+$(call assemble,$(1),$(2),$(O)/images)
+	$(Q)$(mod) same $$@ $$(filter %.cubin,$$^)
+
+$(O)/images/$(1)/%.$(2).fatbin: $(O)/images/$(1)/%.$(2).cubin $(ptxas_note)
+	$$(call say,FATBIN)
+	$(Q)$(fatbinary) --create $$@ -64 --compress-all --compress-mode=size \
+	  --image3=kind=elf,sm=$(patsubst sm_%,%,$(ptxas_arch_$(2))),file=$$<
+
+$(O)/images/$(1)/%.$(2).c: $(O)/images/$(1)/%.$(2).$(if $(fatbinary),fatbin,cubin) $(ptxas_note) $(mod)
+	$$(call say,EMBED)
+	$(Q)$(mod) image $(1) $$* $(2) $$< $$@
 endef
 $(foreach t,$(targets),$(foreach a,$(archs_$(t)),$(eval $(call arch_rules,$(t),$(a)))))
 
-$(foreach m,$(module_list),$(eval $(BUILD)/modules/$(m).json: $(call cubins,$(m))))
+# $(1) target/bundle: its text.
+define bundle_rule
+$(O)/images/$(1).ptx: $(members_$(1):%=$(BUILD)/modules/%.ptx) $(mod)
+	$$(call say,PTX)
+	$(Q)mkdir -p $$(@D)
+	$(Q)$(mod) bundle $$@ $$(filter %.ptx,$$^)
+endef
+$(foreach b,$(bundle_list),$(eval $(call bundle_rule,$(b))))
 
-$(O)/modules/%.o: $(O)/modules/%.c $(SRC)/include/hewn.h
+# $(1) target/bundle, $(2) architecture: the cubins whose machine code it must have. Where that is one, it is
+# the bundle.
+define image_rule
+$(O)/images/$(1).$(2).cubin: $(members_$(1):%=$(BUILD)/modules/%.$(2).cubin)
+endef
+define copy_recipe
+
+	$(Q)mkdir -p $$(@D)
+	$(Q)cp $$< $$@
+endef
+$(foreach b,$(bundle_list),$(foreach a,$(archs_$(patsubst %/,%,$(dir $(b)))), \
+  $(eval $(call image_rule,$(b),$(a))$(if $(word 2,$(members_$(b))),,$(copy_recipe)))))
+
+# $(1) module.
+define module_rules
+$(BUILD)/modules/$(1).json: $(call cubins,$(1))
+$(O)/modules/$(1).c: $(addprefix $(BUILD)/modules/$(1).,ptx json) $(O)/modules/$(1).fatbin $(ptxas_note) $(mod)
+	$$(call say,EMBED)
+	$(Q)$(mod) embed $(patsubst %/,%,$(dir $(1))) $(notdir $(1)) $$(wordlist 1,3,$$^) $$@ \
+	  $(if $(ptxas),$(subst .,_,$(notdir $(call images,$(call bundle_of,$(1))))))
+endef
+$(foreach m,$(module_list),$(eval $(call module_rules,$(m))))
+
+$(module_obj): $(O)/%.o: $(O)/%.c $(SRC)/include/hewn.h $(SRC)/runtime/module.h
 	$(call say,CC)
-	$(Q)$(CC) $(CFLAGS_ALL) -c $< -o $@
+	$(Q)$(CC) $(CFLAGS_ALL) -I$(SRC)/runtime -c $< -o $@
 
 # What ptxas said of each module: its time, registers and spills.
 .PHONY: assembly
@@ -99,5 +186,6 @@ assembly: $(module_cubins)
 	  /Compile time/ { printf "%-32s %7.0f ms  %3d registers  %d bytes spilled\n", n, $$(NF - 1), registers, spilled }' \
 	  $(module_cubins:$(BUILD)/modules/%.cubin=$(O)/modules/%.log)
 
-.SECONDARY: $(module_list:%=$(O)/modules/%.i) $(module_list:%=$(O)/modules/%.c)
+.SECONDARY: $(module_list:%=$(O)/modules/%.i) $(module_obj:.o=.c) $(module_list:%=$(O)/modules/%.fatbin) \
+  $(bundle_list:%=$(O)/images/%.ptx) $(image_list:%=$(O)/images/%.cubin) $(image_list:%=$(O)/images/%.fatbin)
 -include $(module_list:%=$(O)/modules/%.d)

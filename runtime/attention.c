@@ -361,10 +361,10 @@ static const struct attention_kernel *find_kernel(const char *target,
 static int choose_module(const hewn_context *context, const char *name, const hewn_module **out,
                          hewn_error *err)
 {
-    *out = hewn_family_choose(&hewn_attention_family, name, context->info.cc_major,
+    *out = hewn_family_choose(hewn_attention_family(), name, context->info.cc_major,
                               context->info.cc_minor);
     if (*out) return HEWN_OK;
-    hewn_error_set_no_module(context, &hewn_attention_family, name, err);
+    hewn_error_set_no_module(context, hewn_attention_family(), name, err);
     return HEWN_ERR_NO_MODULE;
 }
 
@@ -378,7 +378,7 @@ static int choose_kernel(hewn_attention_plan *plan, const hewn_module **out, hew
     if (status) return status;
     plan->kernel = find_kernel((*out)->target, p);
     if (!plan->kernel) {
-        hewn_error_set_no_module(context, &hewn_attention_family, name, err);
+        hewn_error_set_no_module(context, hewn_attention_family(), name, err);
         return HEWN_ERR_NO_MODULE;
     }
     if (!context->driver->fn.tensor_map_encode_tiled)

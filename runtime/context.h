@@ -3,6 +3,7 @@
 #define HEWN_RUNTIME_CONTEXT_H
 
 #include "driver.h"
+#include "module.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,7 +19,9 @@ struct hewn_limits {
 struct hewn_loaded {
     struct hewn_loaded *next;
     const hewn_module *module;
+    const struct hewn_image *image; /* the cubin; NULL: the text was loaded */
     hewn_cu_module handle;
+    int shared; /* another node, made earlier, unloads the handle */
     hewn_cu_function function;
     char origin[24];
 };

@@ -208,7 +208,7 @@ static const hewn_module *find_module(const hewn_context *context, char name[NAM
                                       const char *out, const char *variant)
 {
     snprintf(name, NAME, "gemm_%s_%s%s%s", in, out, *variant ? "_" : "", variant);
-    return hewn_family_choose(&hewn_gemm_family, name, context->info.cc_major,
+    return hewn_family_choose(hewn_gemm_family(), name, context->info.cc_major,
                               context->info.cc_minor);
 }
 
@@ -241,7 +241,7 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
         variant = choice.kernel->variant;
     *out = find_module(context, name, in, dtype, variant);
     if (!*out || !choice.kernel) {
-        hewn_error_set_no_module(context, &hewn_gemm_family, name, err);
+        hewn_error_set_no_module(context, hewn_gemm_family(), name, err);
         return HEWN_ERR_NO_MODULE;
     }
     plan->kernel = choice.kernel;

@@ -3,6 +3,7 @@
 
 #include "error.h"
 #include "sha256.h"
+#include "structs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,62 +11,27 @@
 
 enum {
     JIT_LOG_BYTES = 4096,
-    JIT_LOG_SHOWN = 220, /* what fits an hewn_error beside the rest of the sentence */
-    ELF64_HEADER_BYTES = 64
+    JIT_LOG_SHOWN = 220 /* what fits an hewn_error beside the rest of the sentence */
 };
 
 /* ---- images -- */
 
-static int corrupt(const hewn_module *module, const char *what, hewn_error *err)
+/* The bytes must be those that the build embedded: cuModuleLoadData has no size and would read past
+ * the end of an image that is cut short. */
+static int check_image(const hewn_module *module, const struct hewn_image *image, hewn_error *err)
 {
-    return hewn_fail(err, HEWN_ERR_IMAGE, "module %s (%s): corrupt image: %s", module->name,
-                     module->target, what);
-}
-
-static int check_text(const hewn_module *module, hewn_error *err)
-{
-    static const char start[] = ".version";
-    if (!module->ptx || module->ptx_size == 0) return corrupt(module, "no PTX text", err);
-    if (module->ptx[module->ptx_size] != '\0' || strlen(module->ptx) != module->ptx_size)
-        return corrupt(module, "the PTX text does not end where its size says", err);
-    if (strncmp(module->ptx, start, sizeof start - 1) != 0)
-        return corrupt(module, "the PTX text does not start with .version", err);
     char hex[HEWN_SHA256_HEX];
-    hewn_sha256(module->ptx, module->ptx_size, hex);
-    if (!module->sha256 || strcmp(hex, module->sha256) != 0)
-        return corrupt(module, "the PTX text does not have the recorded SHA-256", err);
-    return HEWN_OK;
-}
-
-static uint64_t read_le(const unsigned char *p, int bytes)
-{
-    uint64_t value = 0;
-    for (int i = bytes; i-- > 0;) value = value << 8 | p[i];
-    return value;
-}
-
-/* The tables that the ELF header points at (System V ABI, "ELF Header") must lie in the file: so a
- * truncated cubin is told before the driver reads past its end, for cuModuleLoadData has no size. */
-static int check_cubin(const hewn_module *module, const hewn_image *image, hewn_error *err)
-{
-    const unsigned char *elf = image->data;
-    if (!elf || image->size < ELF64_HEADER_BYTES || memcmp(elf, "\177ELF\2\1", 6) != 0)
-        return corrupt(module, "a cubin is not a 64-bit little-endian ELF file", err);
-    static const struct {
-        int offset, entry_size, entry_count;
-    } tables[] = {{32, 54, 56}, {40, 58, 60}}; /* program and section headers */
-    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
-        uint64_t offset = read_le(elf + tables[i].offset, 8);
-        uint64_t bytes =
-            read_le(elf + tables[i].entry_size, 2) * read_le(elf + tables[i].entry_count, 2);
-        if (offset > image->size || bytes > image->size - offset)
-            return corrupt(module, "a cubin is shorter than its ELF header says", err);
+    if (image->data && image->size && image->sha256) {
+        hewn_sha256(image->data, image->size, hex);
+        if (strcmp(hex, image->sha256) == 0) return HEWN_OK;
     }
-    return HEWN_OK;
+    return hewn_fail(err, HEWN_ERR_IMAGE,
+                     "module %s (%s): corrupt image: %s does not have the recorded SHA-256",
+                     module->name, module->target, image->arch);
 }
 
 /* A cubin serves the number it was made for; the target of the module has settled the rest. */
-static int image_is_for(const hewn_image *image, const hewn_device_info *device)
+static int image_is_for(const struct hewn_image *image, const hewn_device_info *device)
 {
     char arch[24];
     int n = snprintf(arch, sizeof arch, "sm_%d%d", device->cc_major, device->cc_minor);
@@ -93,8 +59,10 @@ static int load_text(const hewn_context *context, const hewn_module *module, hew
                      hewn_error *err)
 {
     const struct hewn_driver_table *fn = &context->driver->fn;
+    int status = check_image(module, &module->ptx, err);
+    if (status) return status;
     if (!fn->module_load_data_ex) {
-        hewn_cu_result r = fn->module_load_data(handle, module->ptx);
+        hewn_cu_result r = fn->module_load_data(handle, module->ptx.data);
         if (r)
             return hewn_fail_driver(err, context->driver, r, "cuModuleLoadData", "module %s (%s)",
                                     module->name, module->target);
@@ -103,7 +71,7 @@ static int load_text(const hewn_context *context, const hewn_module *module, hew
     char log[JIT_LOG_BYTES] = "";
     int options[] = {HEWN_CU_JIT_ERROR_LOG_BUFFER, HEWN_CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {log, hewn_as_pointer(sizeof log - 1)};
-    hewn_cu_result r = fn->module_load_data_ex(handle, module->ptx, 2, options, values);
+    hewn_cu_result r = fn->module_load_data_ex(handle, module->ptx.data, 2, options, values);
     if (!r) return HEWN_OK;
     char line[JIT_LOG_SHOWN];
     log[sizeof log - 1] = '\0';
@@ -117,19 +85,37 @@ static int load_text(const hewn_context *context, const hewn_module *module, hew
     return HEWN_ERR_DRIVER;
 }
 
-/* The cubin for this very device first. The text where there is none, or where the driver cannot
- * read it: 200 and 209 from the simulator and from parts it was not made for, 222 from a driver
- * older than the assembler. Any other failure is a failure. */
-static int load_image(const hewn_context *context, const hewn_module *module,
+/* A module of the list that was loaded from this image, or NULL. */
+static const struct hewn_loaded *loaded_from(const struct hewn_loaded *list,
+                                             const struct hewn_image *image)
+{
+    while (list && list->image != image) list = list->next;
+    return list;
+}
+
+/* The cubin for this very device first; it may already be there, loaded for another module. The text
+ * where there is no cubin, or where the driver cannot read it: 200 and 209 from the simulator and from
+ * parts it was not made for, 222 from a driver older than the assembler. Any other failure is a
+ * failure. `fresh`: modules loaded, but not yet on the context's list. */
+static int load_image(const hewn_context *context, const struct hewn_loaded *fresh,
                       struct hewn_loaded *loaded, hewn_error *err)
 {
+    const hewn_module *module = loaded->module;
     for (size_t i = 0; i < module->image_count; i++) {
-        const hewn_image *image = &module->images[i];
+        const struct hewn_image *image = module->images[i];
         if (!image_is_for(image, &context->info)) continue;
-        int status = check_cubin(module, image, err);
+        const struct hewn_loaded *other = loaded_from(fresh, image);
+        if (!other) other = loaded_from(atomic_load(&context->loaded), image);
+        int status = other ? HEWN_OK : check_image(module, image, err);
         if (status) return status;
-        hewn_cu_result r = context->driver->fn.module_load_data(&loaded->handle, image->data);
+        hewn_cu_result r = HEWN_CU_SUCCESS;
+        if (other)
+            loaded->handle = other->handle;
+        else
+            r = context->driver->fn.module_load_data(&loaded->handle, image->data);
         if (r == HEWN_CU_SUCCESS) {
+            loaded->image = image;
+            loaded->shared = other != NULL;
             snprintf(loaded->origin, sizeof loaded->origin, "cubin %.15s", image->arch);
             return HEWN_OK;
         }
@@ -163,16 +149,14 @@ static int find_entry(const hewn_context *context, struct hewn_loaded *loaded, h
 }
 
 /* Loads one module into a node of its own. The context must be current. */
-static int load(const hewn_context *context, const hewn_module *module, struct hewn_loaded **out,
-                hewn_error *err)
+static int load(const hewn_context *context, const hewn_module *module,
+                const struct hewn_loaded *fresh, struct hewn_loaded **out, hewn_error *err)
 {
-    int status = check_text(module, err);
-    if (status) return status;
     struct hewn_loaded *loaded = calloc(1, sizeof *loaded);
     if (!loaded)
         return hewn_fail(err, HEWN_ERR_MEMORY, "out of host memory for module %s", module->name);
     loaded->module = module;
-    status = load_image(context, module, loaded, err);
+    int status = load_image(context, fresh, loaded, err);
     if (status) {
         free(loaded);
         return status;
@@ -190,7 +174,7 @@ void hewn_loaded_free(const hewn_driver *driver, struct hewn_loaded *list)
 {
     while (list) {
         struct hewn_loaded *next = list->next;
-        driver->fn.module_unload(list->handle);
+        if (!list->shared) driver->fn.module_unload(list->handle);
         free(list);
         list = next;
     }
@@ -227,7 +211,7 @@ static int load_all(hewn_context *context, const hewn_family *family, hewn_error
         usable++;
         if (hewn_context_find(context, m)) continue;
         struct hewn_loaded *loaded = NULL;
-        int status = load(context, m, &loaded, err);
+        int status = load(context, m, fresh, &loaded, err);
         if (status) {
             hewn_loaded_free(context->driver, fresh);
             return status;
@@ -266,7 +250,7 @@ int hewn_context_load(hewn_context *context, const hewn_module *module,
     *out = hewn_context_find(context, module); /* another thread may have been faster */
     if (!*out) {
         struct hewn_loaded *loaded = NULL;
-        status = load(context, module, &loaded, err);
+        status = load(context, module, NULL, &loaded, err);
         if (!status) publish(context, loaded);
         *out = loaded;
     }
@@ -284,6 +268,50 @@ int hewn_load_kernel(hewn_context *context, const hewn_module *module, uint32_t 
         status = hewn_function_allow_shared(context, (*out)->function, dynamic_shared, err);
     hewn_context_pop(context);
     return status;
+}
+
+/* ---- what there is -- */
+
+const char *hewn_family_name(const hewn_family *family)
+{
+    return family ? family->name : NULL;
+}
+
+size_t hewn_family_count(const hewn_family *family)
+{
+    return family ? family->module_count : 0;
+}
+
+const hewn_module *hewn_family_module(const hewn_family *family, size_t index)
+{
+    return index < hewn_family_count(family) ? family->modules[index] : NULL;
+}
+
+int hewn_module_describe(const hewn_module *module, hewn_module_info *out, hewn_error *err)
+{
+    if (!module) return hewn_fail(err, HEWN_ERR_ARGUMENT, "module: must not be NULL");
+    const hewn_module_info info = {.name = module->name,
+                                   .target = module->target,
+                                   .entry = module->entry,
+                                   .sha256 = module->sha256,
+                                   .ptx_size = module->ptx_size,
+                                   .manifest = module->manifest,
+                                   .manifest_size = module->manifest_size,
+                                   .image_count = module->image_count + 1};
+    return hewn_struct_give(HEWN_STRUCT_hewn_module_info, &info, out, err);
+}
+
+int hewn_module_image(const hewn_module *module, size_t index, hewn_image_info *out,
+                      hewn_error *err)
+{
+    if (!module) return hewn_fail(err, HEWN_ERR_ARGUMENT, "module: must not be NULL");
+    if (index > module->image_count)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "index: %zu, but module %s has %zu images", index,
+                         module->name, module->image_count + 1);
+    const struct hewn_image *image =
+        index < module->image_count ? module->images[index] : &module->ptx;
+    const hewn_image_info info = {.arch = image->arch, .data = image->data, .size = image->size};
+    return hewn_struct_give(HEWN_STRUCT_hewn_image_info, &info, out, err);
 }
 
 const char *hewn_module_origin(const hewn_context *context, const hewn_module *module)

@@ -10,6 +10,8 @@
 #define HEWN_STRUCTS(X)                       \
     X(hewn_driver_options, user)              \
     X(hewn_device_info, memory_bytes)         \
+    X(hewn_module_info, image_count)          \
+    X(hewn_image_info, size)                  \
     X(hewn_tensormap_desc, oob)               \
     X(hewn_launch_desc, stream)               \
     X(hewn_gemm_desc, variant)                \

@@ -81,6 +81,11 @@ void hewn_error_set_no_module(const hewn_context *context, const hewn_family *fa
 {
     char targets[160] = "";
     size_t used = 0;
+    if (family->module_count == 0) {
+        hewn_error_set(err, HEWN_ERR_NO_MODULE, "%s: this library was built without the family",
+                       family->name);
+        return;
+    }
     for (size_t i = 0; i < family->module_count; i++) {
         const hewn_module *module = family->modules[i];
         if (name && strcmp(module->name, name) != 0) continue;

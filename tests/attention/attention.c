@@ -38,15 +38,21 @@ struct session {
     const struct options *options;
 };
 
+/* Module `index` of the family, described; false behind the last one. */
+static bool module_at(size_t index, hewn_module_info *out)
+{
+    *out = (hewn_module_info){.struct_size = sizeof *out};
+    return !hewn_module_describe(hewn_family_module(hewn_attention_family(), index), out, NULL);
+}
+
 /* The module that a case needs, of the family that the library ships for this device's target. */
 static bool has_module(const struct device *dev, const char *name)
 {
-    for (size_t n = 0; n < hewn_attention_family.module_count; n++) {
-        const hewn_module *m = hewn_attention_family.modules[n];
-        if (hewn_target_runs_on(m->target, dev->info.cc_major, dev->info.cc_minor) &&
-            !strcmp(m->name, name))
+    hewn_module_info m;
+    for (size_t n = 0; module_at(n, &m); n++)
+        if (hewn_target_runs_on(m.target, dev->info.cc_major, dev->info.cc_minor) &&
+            !strcmp(m.name, name))
             return true;
-    }
     return false;
 }
 
@@ -61,10 +67,10 @@ static const char *module_of(const struct attention_case *c, char name[64])
  * target ships all. */
 static void skip_missing(const struct device *dev)
 {
-    for (size_t n = 0; n < hewn_attention_family.module_count; n++) {
-        const hewn_module *m = hewn_attention_family.modules[n];
-        if (strcmp(m->target, "sm_100f") != 0 || has_module(dev, m->name)) continue;
-        if (!test_case("%s", m->name)) continue;
+    hewn_module_info m;
+    for (size_t n = 0; module_at(n, &m); n++) {
+        if (strcmp(m.target, "sm_100f") != 0 || has_module(dev, m.name)) continue;
+        if (!test_case("%s", m.name)) continue;
         CHECK(dev->info.cc_major < 10, "no module for this device");
         test_skip("no such module for compute capability %d.%d", dev->info.cc_major,
                   dev->info.cc_minor);

@@ -394,15 +394,18 @@ static void run_all(struct device *dev, hewn_function f)
 /* The module of this device, loaded; NULL after a failed check. */
 static hewn_function find_kernel(struct device *dev)
 {
-    const hewn_family *family = &hewn_attention_family;
+    const hewn_family *family = hewn_attention_family();
     hewn_error err = {0};
     if (hewn_family_preload(dev->context, family, &err)) {
         CHECK(false, "%s", err.message);
         return NULL;
     }
-    for (size_t i = 0; i < family->module_count; i++) {
-        hewn_function f = hewn_module_function(dev->context, family->modules[i]);
-        if (f && !strcmp(family->modules[i]->name, "attention_combine")) return f;
+    for (size_t i = 0; i < hewn_family_count(family); i++) {
+        const hewn_module *m = hewn_family_module(family, i);
+        hewn_module_info info = {.struct_size = sizeof info};
+        hewn_function f = hewn_module_function(dev->context, m);
+        if (f && !hewn_module_describe(m, &info, NULL) && !strcmp(info.name, "attention_combine"))
+            return f;
     }
     CHECK(false, "no attention_combine for this device");
     return NULL;

@@ -6,6 +6,7 @@
 #include "badinput.h"
 
 #include "driver_abi.h"
+#include "module.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -188,7 +189,7 @@ static void no_module(int cc_major, int cc_minor)
              cc_minor);
     snprintf(words, sizeof words, "has compute capability %d.%d; shipped for: sm_90a, sm_100f",
              cc_major, cc_minor);
-    REFUSE(name, hewn_family_preload(context, &hewn_gemm_family, &err), HEWN_ERR_NO_MODULE, words);
+    REFUSE(name, hewn_family_preload(context, hewn_gemm_family(), &err), HEWN_ERR_NO_MODULE, words);
     snprintf(name, sizeof name, "no module for compute capability %d.%d: plan", cc_major, cc_minor);
     REFUSE(name, hewn_gemm_plan_create(context, &desc, &plan, &err), HEWN_ERR_NO_MODULE, words);
     CHECK(plan == NULL, "a plan came back");
@@ -235,62 +236,78 @@ static int preload_one(hewn_context *context, const hewn_module *module, hewn_er
 static void corrupt_text(hewn_context *context, const hewn_module *good)
 {
     hewn_module bad = *good;
-    char *text = malloc(good->ptx_size + 1);
-    if (!text) return;
-    memcpy(text, good->ptx, good->ptx_size + 1);
-    text[good->ptx_size / 2] ^= 1;
-    bad.ptx = text;
+    char *data = malloc(good->ptx.size);
+    if (!data) return;
+    memcpy(data, good->ptx.data, good->ptx.size);
+    bad.image_count = 0;
+    bad.ptx.data = data;
+    data[good->ptx.size / 2] ^= 1;
     REFUSE("module text with one bit flipped", preload_one(context, &bad, &err), HEWN_ERR_IMAGE,
-           "corrupt image: the PTX text does not have the recorded SHA-256");
-    text[good->ptx_size / 2] = '\0';
+           "corrupt image: ptx does not have the recorded SHA-256");
+    data[good->ptx.size / 2] ^= 1;
+    bad.ptx.size--;
     REFUSE("module text cut short", preload_one(context, &bad, &err), HEWN_ERR_IMAGE,
-           "the PTX text does not end where its size says");
-    free(text);
-    bad = *good;
-    bad.ptx_size--;
-    REFUSE("module text longer than its size", preload_one(context, &bad, &err), HEWN_ERR_IMAGE,
-           "the PTX text does not end where its size says");
-    bad = *good;
-    bad.ptx_size = 0;
-    REFUSE("module without text", preload_one(context, &bad, &err), HEWN_ERR_IMAGE, "no PTX text");
-    bad = *good;
-    bad.ptx = "# 1 \"gemm.ptx\"\n";
-    bad.ptx_size = strlen(bad.ptx);
-    REFUSE("module text that is no PTX", preload_one(context, &bad, &err), HEWN_ERR_IMAGE,
-           "does not start with .version");
-    bad = *good;
-    bad.sha256 = NULL;
+           "corrupt image: ptx does not have the recorded SHA-256");
+    bad.ptx.size = 0;
+    REFUSE("module text of no bytes", preload_one(context, &bad, &err), HEWN_ERR_IMAGE, "SHA-256");
+    bad.ptx = (struct hewn_image){.arch = "ptx", .size = 1, .sha256 = good->ptx.sha256};
+    REFUSE("module without text", preload_one(context, &bad, &err), HEWN_ERR_IMAGE, "SHA-256");
+    bad.ptx = good->ptx;
+    bad.ptx.sha256 = NULL;
     REFUSE("module without hash", preload_one(context, &bad, &err), HEWN_ERR_IMAGE, "SHA-256");
     bad = *good;
     bad.entry = "no_such_kernel";
     REFUSE("module without its entry", preload_one(context, &bad, &err), HEWN_ERR_DRIVER,
            "entry no_such_kernel: cuModuleGetFunction failed: CUDA_ERROR_NOT_FOUND (500)");
+    free(data);
 }
 
 static void corrupt_cubin(hewn_context *context, const hewn_module *good)
 {
-    /* 64 bytes of header that say: 2 section headers of 64 bytes from byte 64 */
-    unsigned char elf[192] = {0x7f, 'E', 'L', 'F', 2, 1, 1};
-    elf[40] = 64;
-    elf[58] = 64;
-    elf[60] = 2;
-    hewn_image image = {"sm_90a", elf, sizeof elf};
+    static const char data[] = "a cubin";
+    struct hewn_image image = {"sm_90a", data, sizeof data, good->sha256};
+    const struct hewn_image *const images[] = {&image};
     hewn_module bad = *good;
-    bad.images = &image;
+    bad.images = images;
     bad.image_count = 1;
-    image.size = 191;
-    REFUSE("cubin cut short", preload_one(context, &bad, &err), HEWN_ERR_IMAGE,
-           "a cubin is shorter than its ELF header says");
-    image.size = 40;
-    REFUSE("cubin shorter than a header", preload_one(context, &bad, &err), HEWN_ERR_IMAGE,
-           "not a 64-bit little-endian ELF file");
-    image.size = sizeof elf;
-    elf[47] = 0xff; /* the section headers at 2^63 and beyond */
-    REFUSE("cubin whose header points nowhere", preload_one(context, &bad, &err), HEWN_ERR_IMAGE,
-           "a cubin is shorter than its ELF header says");
-    elf[0] = 'M';
-    REFUSE("cubin that is none", preload_one(context, &bad, &err), HEWN_ERR_IMAGE,
-           "not a 64-bit little-endian ELF file");
+    REFUSE("cubin that is another", preload_one(context, &bad, &err), HEWN_ERR_IMAGE,
+           "corrupt image: sm_90a does not have the recorded SHA-256");
+}
+
+/* Calls about what there is that have no answer. */
+static void nothing_there(const hewn_module *good)
+{
+    hewn_module_info info = {.struct_size = sizeof info};
+    hewn_image_info image = {.struct_size = sizeof image};
+    REFUSE("no module to describe", hewn_module_describe(NULL, &info, &err), HEWN_ERR_ARGUMENT,
+           "module: must not be NULL");
+    REFUSE("no place for a description", hewn_module_describe(good, NULL, &err), HEWN_ERR_ARGUMENT,
+           "hewn_module_info: must not be NULL");
+    REFUSE("no module with an image", hewn_module_image(NULL, 0, &image, &err), HEWN_ERR_ARGUMENT,
+           "module: must not be NULL");
+    REFUSE("an image behind the last one",
+           hewn_module_image(good, good->image_count + 1, &image, &err), HEWN_ERR_ARGUMENT,
+           "but module gemm_bf16_f32 has");
+    if (!test_case("a family's modules, and none behind them")) return;
+    const hewn_family *family = hewn_gemm_family();
+    CHECK_TEXT(hewn_family_name(family), "gemm");
+    CHECK(hewn_family_module(family, 0) == good, "the first module is another one");
+    CHECK(hewn_family_module(family, hewn_family_count(family)) == NULL, "one too many");
+    CHECK(hewn_family_module(NULL, 0) == NULL && hewn_family_count(NULL) == 0, "of no family");
+    CHECK_INT(hewn_module_describe(good, &info, NULL), HEWN_OK);
+    CHECK_INT(info.image_count, good->image_count + 1);
+    CHECK_INT(hewn_module_image(good, good->image_count, &image, NULL), HEWN_OK);
+    CHECK_TEXT(image.arch, "ptx");
+    CHECK(image.data == good->ptx.data && image.size == good->ptx.size, "other data");
+}
+
+/* A library built without a family has it empty. */
+static void empty_family(hewn_context *context)
+{
+    const hewn_module *const none[] = {NULL};
+    const hewn_family family = {"gemm", none, 0};
+    REFUSE("preload of a family that is not built", hewn_family_preload(context, &family, &err),
+           HEWN_ERR_NO_MODULE, "gemm: this library was built without the family");
 }
 
 static void modules(void)
@@ -301,13 +318,15 @@ static void modules(void)
     no_module(12, 0);
     hewn_driver *driver = NULL;
     hewn_context *context = attach_fake(&driver, 9, 0);
-    const hewn_module *good = hewn_gemm_family.modules[0]; /* the list begins with sm_90a */
+    const hewn_module *good = hewn_gemm_family()->modules[0]; /* the list begins with sm_90a */
     REFUSE("preload of no family", hewn_family_preload(context, NULL, &err), HEWN_ERR_ARGUMENT,
            "family: must not be NULL");
-    REFUSE("preload into no context", hewn_family_preload(NULL, &hewn_gemm_family, &err),
+    REFUSE("preload into no context", hewn_family_preload(NULL, hewn_gemm_family(), &err),
            HEWN_ERR_ARGUMENT, "context: must not be NULL");
     corrupt_text(context, good);
     corrupt_cubin(context, good);
+    nothing_there(good);
+    empty_family(context);
     fake.fail_name = "cuModuleLoadDataEx";
     hewn_module no_cubin = *good;
     no_cubin.image_count = 0;

@@ -9,6 +9,8 @@
 #include "lib/plans.h"
 
 #include "driver_abi.h"
+#include "module.h"
+#include "sha256.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -97,7 +99,7 @@ static int plan_all(struct held *h, hewn_error *err)
                             .stride_d = 4096};
     hewn_gemm_plan_info info = {.struct_size = sizeof info};
     /* one context is preloaded, the other loads at plan time */
-    int status = hewn_family_preload(h->context, &hewn_gemm_family, err);
+    int status = hewn_family_preload(h->context, hewn_gemm_family(), err);
     if (!status) status = hewn_gemm_plan_create(h->context, &single, &h->plan, err);
     if (!status) status = hewn_gemm_plan_create(h->attached, &batch, &h->shared, err);
     if (!status) status = hewn_gemm_plan_describe(h->plan, &info, err);
@@ -122,8 +124,8 @@ static int run_all(struct held *h, hewn_error *err)
                               .dynamic_shared = 100000,
                               .programmatic = 1};
     hewn_function f = NULL;
-    for (size_t i = 0; i < hewn_gemm_family.module_count && !f; i++)
-        f = hewn_module_function(h->context, hewn_gemm_family.modules[i]);
+    for (size_t i = 0; i < hewn_family_count(hewn_gemm_family()) && !f; i++)
+        f = hewn_module_function(h->context, hewn_family_module(hewn_gemm_family(), i));
     int status = hewn_tensormap_encode(h->context, &tensor, "A", &map, err);
     if (!status) status = hewn_function_allow_shared(h->context, f, 100000, err);
     if (!status) status = hewn_function_launch(h->context, f, &shape, NULL, err);
@@ -364,23 +366,32 @@ static void without_error(const struct walk *walk)
 /* The first module of the family that the fake device runs. */
 static const hewn_module *shipped(void)
 {
-    for (size_t i = 0; i < hewn_gemm_family.module_count; i++)
-        if (hewn_target_runs_on(hewn_gemm_family.modules[i]->target, fake.cc_major, fake.cc_minor))
-            return hewn_gemm_family.modules[i];
+    const hewn_family *family = hewn_gemm_family();
+    for (size_t i = 0; i < family->module_count; i++)
+        if (hewn_target_runs_on(family->modules[i]->target, fake.cc_major, fake.cc_minor))
+            return family->modules[i];
     return NULL;
+}
+
+/* An image as the build would embed it. */
+static const struct hewn_image *image_of(const char *arch, const void *data, size_t size)
+{
+    static struct hewn_image image;
+    static char sha256[HEWN_SHA256_HEX];
+    hewn_sha256(data, size, sha256);
+    image = (struct hewn_image){arch, data, size, sha256};
+    return &image;
 }
 
 static void cubin_refused(int code, bool falls_back)
 {
-    /* enough of an ELF file for the runtime's own check */
-    static const unsigned char elf[64] = {0x7f, 'E', 'L', 'F', 2, 1, 1};
-    const hewn_image image = {"sm_90a", elf, sizeof elf};
+    const struct hewn_image *const images[] = {image_of("sm_90a", "cubin", 5)};
     hewn_error err = {0};
     struct held h = {0};
     if (!test_case("a cubin is refused with %d", code)) return;
     fake_reset();
     hewn_module module = *shipped();
-    module.images = &image;
+    module.images = images;
     module.image_count = 1;
     const hewn_module *const modules[] = {&module};
     const hewn_family family = {"family", modules, 1};
@@ -400,6 +411,38 @@ static void cubin_refused(int code, bool falls_back)
     fake.fail_name = NULL;
     release(&h);
     check_released(NULL);
+}
+
+/* Two modules of one cubin: it is loaded once, and unloaded once. */
+static void cubin_shared(void)
+{
+    const struct hewn_image *const images[] = {image_of("sm_90a", "cubin", 5)};
+    hewn_error err = {0};
+    struct held h = {0};
+    if (!test_case("modules of one cubin load it once")) return;
+    fake_reset();
+    hewn_module pair[2] = {*shipped(), *shipped()};
+    const hewn_module *const modules[] = {&pair[0], &pair[1]};
+    const hewn_family both = {"family", modules, 2}, first = {"family", modules, 1};
+    pair[1].name = "another";
+    for (int i = 0; i < 2; i++) {
+        pair[i].images = images;
+        pair[i].image_count = 1;
+    }
+    for (int one_first = 0; one_first < 2; one_first++) {
+        CHECK_INT(open_all(&h, &err), HEWN_OK);
+        int before = fake.modules;
+        if (one_first) CHECK_INT(hewn_family_preload(h.context, &first, &err), HEWN_OK);
+        CHECK_INT(hewn_family_preload(h.context, &both, &err), HEWN_OK);
+        CHECK_INT(fake.modules - before, 1);
+        for (int i = 0; i < 2; i++) {
+            CHECK_TEXT(hewn_module_origin(h.context, &pair[i]), "cubin sm_90a");
+            CHECK(hewn_module_function(h.context, &pair[i]) != NULL, "module %d: no function", i);
+        }
+        release(&h);
+        check_released(NULL);
+        h = (struct held){0};
+    }
 }
 
 static void jit_log(void)
@@ -489,7 +532,7 @@ static void threads(void)
     struct held h = {0};
     struct planner planners[THREADS] = {{0}};
     int started = 0;
-    if (!test_case("%d threads plan at once: each module is loaded once", THREADS)) return;
+    if (!test_case("%d threads plan at once: each image is loaded once", THREADS)) return;
     fake_reset();
     CHECK_INT(open_all(&h, &err), HEWN_OK);
     for (; started < THREADS; started++) {
@@ -502,7 +545,7 @@ static void threads(void)
         pthread_join(planners[i].thread, NULL);
         CHECK(planners[i].bad == 0, "thread %d: %d plans failed", i, planners[i].bad);
     }
-    CHECK_INT(fake.loads, 6);
+    CHECK_INT(fake.loads, shipped()->image_count ? 1 : 6); /* the six are in one cubin */
     release(&h);
     check_released(NULL);
 }
@@ -526,6 +569,7 @@ int main(int argc, char **argv)
     cubin_refused(HEWN_CU_NO_BINARY_FOR_GPU, true);
     cubin_refused(HEWN_CU_UNSUPPORTED_PTX_VERSION, true);
     cubin_refused(HEWN_CU_OUT_OF_MEMORY, false);
+    cubin_shared();
     jit_log();
     plain_launch();
     detach_elsewhere();

@@ -46,9 +46,9 @@ struct cli_calls {
 bool cli_load_calls(const hewn_driver *driver, struct cli_calls *calls);
 double cli_seconds(void); /* of a clock that never goes back */
 
-/* Every family linked into this program. */
-extern const hewn_family *const cli_families[];
-extern const size_t cli_family_count;
+/* Every module of every family linked into this program, in turn; NULL behind the last one. `family`
+ * (which may be NULL) gets its family's name. */
+const hewn_module *cli_module(size_t index, const char **family);
 
 /* ---- one product on the device, used by gemm and demo ---- */
 

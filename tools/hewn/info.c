@@ -1,6 +1,8 @@
 /* hewn info: what there is to run on. hewn modules, hewn extract: what there is to run. */
 #include "cli.h"
 
+#include "ptx/fatbin.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,25 +15,45 @@ static void print_device(const hewn_device_info *d)
            (double)d->memory_bytes / 1073741824.0);
 }
 
-/* What a module would run as on a device: the cubin where one matches, else the PTX. */
-static const char *form_for(const hewn_module *m, const hewn_device_info *d)
+static hewn_module_info describe(const hewn_module *m)
 {
+    hewn_module_info info = {.struct_size = sizeof info};
+    hewn_module_describe(m, &info, NULL);
+    return info;
+}
+
+/* The form at `index`, false behind the last one. */
+static bool image_at(const hewn_module *m, size_t index, hewn_image_info *out)
+{
+    *out = (hewn_image_info){.struct_size = sizeof *out};
+    return hewn_module_image(m, index, out, NULL) == HEWN_OK;
+}
+
+static bool is_text(const hewn_image_info *image)
+{
+    return !strcmp(image->arch, "ptx");
+}
+
+/* What a module would run as on a device: the cubin where one matches, else the PTX. */
+static const char *form_for(const hewn_module *m, const char *target, const hewn_device_info *d)
+{
+    hewn_image_info image;
     char arch[16];
-    if (!hewn_target_runs_on(m->target, d->cc_major, d->cc_minor)) return "-";
+    if (!hewn_target_runs_on(target, d->cc_major, d->cc_minor)) return "-";
     if (d->simulated) return "ptx";
     snprintf(arch, sizeof arch, "sm_%d%d", d->cc_major, d->cc_minor);
-    for (size_t i = 0; i < m->image_count; i++)
-        if (!strncmp(m->images[i].arch, arch, strlen(arch))) return "cubin";
+    for (size_t i = 0; image_at(m, i, &image); i++)
+        if (!strncmp(image.arch, arch, strlen(arch))) return "cubin";
     return "ptx";
 }
 
 static void print_modules_for(const hewn_device_info *d)
 {
-    for (size_t f = 0; f < cli_family_count; f++)
-        for (size_t i = 0; i < cli_families[f]->module_count; i++) {
-            const hewn_module *m = cli_families[f]->modules[i];
-            printf("  %-22s %-8s %s\n", m->name, m->target, form_for(m, d));
-        }
+    const hewn_module *m;
+    for (size_t i = 0; (m = cli_module(i, NULL)) != NULL; i++) {
+        hewn_module_info info = describe(m);
+        printf("  %-22s %-8s %s\n", info.name, info.target, form_for(m, info.target, d));
+    }
 }
 
 int cli_info(int argc, char **argv)
@@ -58,19 +80,22 @@ int cli_info(int argc, char **argv)
 
 int cli_modules(int argc, char **argv)
 {
+    const hewn_module *m;
+    const char *family;
     if (argc > 1) return cli_usage("modules", "'%s' is not understood", argv[1]);
     printf("%-9s %-22s %-8s %9s  %-20s %s\n", "family", "module", "target", "ptx B", "cubins",
            "sha256");
-    for (size_t f = 0; f < cli_family_count; f++)
-        for (size_t i = 0; i < cli_families[f]->module_count; i++) {
-            const hewn_module *m = cli_families[f]->modules[i];
-            char cubins[64] = "none";
-            for (size_t k = 0, n = 0; k < m->image_count && n < sizeof cubins; k++)
+    for (size_t i = 0; (m = cli_module(i, &family)) != NULL; i++) {
+        hewn_module_info info = describe(m);
+        hewn_image_info image;
+        char cubins[64] = "none";
+        for (size_t k = 0, n = 0; image_at(m, k, &image) && n < sizeof cubins; k++)
+            if (!is_text(&image))
                 n += (size_t)snprintf(cubins + n, sizeof cubins - n, "%s%s", k ? " " : "",
-                                      m->images[k].arch);
-            printf("%-9s %-22s %-8s %9zu  %-20s %.16s\n", cli_families[f]->name, m->name, m->target,
-                   m->ptx_size, cubins, m->sha256);
-        }
+                                      image.arch);
+        printf("%-9s %-22s %-8s %9zu  %-20s %.16s\n", family, info.name, info.target, info.ptx_size,
+               cubins, info.sha256);
+    }
     return 0;
 }
 
@@ -80,15 +105,14 @@ struct extract_options {
 
 static const hewn_module *find_module(const struct extract_options *o, int *matches)
 {
-    const hewn_module *found = NULL;
+    const hewn_module *m, *found = NULL;
     *matches = 0;
-    for (size_t f = 0; f < cli_family_count; f++)
-        for (size_t i = 0; i < cli_families[f]->module_count; i++) {
-            const hewn_module *m = cli_families[f]->modules[i];
-            if (strcmp(m->name, o->name) || (o->target && strcmp(m->target, o->target))) continue;
-            found = m;
-            ++*matches;
-        }
+    for (size_t i = 0; (m = cli_module(i, NULL)) != NULL; i++) {
+        hewn_module_info info = describe(m);
+        if (strcmp(info.name, o->name) || (o->target && strcmp(info.target, o->target))) continue;
+        found = m;
+        ++*matches;
+    }
     return found;
 }
 
@@ -103,13 +127,32 @@ static int write_out(const char *path, const void *data, size_t size)
     return 0;
 }
 
+/* Writes what an image holds: the PTX text of `text_size` bytes, or the cubin. */
+static int write_image(const hewn_image_info *image, size_t text_size, const char *out)
+{
+    struct fatbin fat;
+    struct fatbin_entry entry;
+    char *data = NULL;
+    int rc;
+    if (fatbin_open(&fat, image->data, image->size)) /* stored as it is */
+        return write_out(out, image->data, image->size);
+    if (fatbin_next(&fat, &entry) != 1 || fatbin_unpack(&entry, &data))
+        return cli_fail("the image for %s cannot be unpacked", image->arch);
+    rc = write_out(out, data, is_text(image) ? text_size : entry.bytes);
+    free(data);
+    return rc;
+}
+
+/* "ptx"; "cubin": the first; "sm_103": that one. */
 static int extract_image(const hewn_module *m, const char *what, const char *out)
 {
-    for (size_t i = 0; i < m->image_count; i++) /* "cubin": the first; "sm_103": that one */
-        if (!strcmp(what, "cubin") || !strcmp(what, m->images[i].arch))
-            return write_out(out, m->images[i].data, m->images[i].size);
-    return cli_fail("%s for %s holds no '%s' (built without ptxas: PTX only)", m->name, m->target,
-                    what);
+    hewn_module_info info = describe(m);
+    hewn_image_info image;
+    for (size_t i = 0; image_at(m, i, &image); i++)
+        if (!strcmp(what, image.arch) || (!strcmp(what, "cubin") && !is_text(&image)))
+            return write_image(&image, info.ptx_size, out);
+    return cli_fail("%s for %s holds no '%s' (built without ptxas: PTX only)", info.name,
+                    info.target, what);
 }
 
 int cli_extract(int argc, char **argv)
@@ -137,7 +180,7 @@ int cli_extract(int argc, char **argv)
                         o.target ? o.target : "");
     if (matches > 1)
         return cli_fail("'%s' exists for %d targets; choose with --target", o.name, matches);
-    if (!strcmp(o.what, "ptx")) return write_out(o.out, m->ptx, m->ptx_size);
-    if (!strcmp(o.what, "json")) return write_out(o.out, m->manifest, m->manifest_size);
+    if (!strcmp(o.what, "json"))
+        return write_out(o.out, describe(m).manifest, describe(m).manifest_size);
     return extract_image(m, o.what, o.out);
 }

@@ -8,8 +8,17 @@
 #include <time.h>
 #include <unistd.h>
 
-const hewn_family *const cli_families[] = {&hewn_gemm_family, &hewn_attention_family};
-const size_t cli_family_count = sizeof cli_families / sizeof cli_families[0];
+const hewn_module *cli_module(size_t index, const char **family)
+{
+    const hewn_family *const families[] = {hewn_gemm_family(), hewn_attention_family()};
+    for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
+        size_t count = hewn_family_count(families[i]);
+        if (family) *family = hewn_family_name(families[i]);
+        if (index < count) return hewn_family_module(families[i], index);
+        index -= count;
+    }
+    return NULL;
+}
 
 bool cli_simulator(char *path, size_t size)
 {

@@ -1,4 +1,4 @@
-/* A module as C: its PTX text, manifest and cubins as arrays behind one hewn_module. */
+/* What the library holds, as C: modules, images that several modules share, families. */
 #include "mod.h"
 
 #include "sha256.h"
@@ -27,76 +27,124 @@ static int check_ascii(const struct text *text, const char *path)
     return 0;
 }
 
-/* Writes the cubins of argv[0..count) ("ARCH=FILE"); leaves the architecture names in argv. */
-static int write_images(FILE *out, int count, char **argv)
+static const char bytes_of_image[] = "static _Alignas(16) const unsigned char data[]";
+
+/* ---- images ---- */
+
+int make_image(int argc, char **argv)
 {
-    for (int i = 0; i < count; i++) {
-        char declaration[64];
-        struct text cubin;
-        const char *path = split_pair(argv[i]);
-        if (!path || text_read(&cubin, path) != 0) return -1;
-        snprintf(declaration, sizeof declaration,
-                 "static _Alignas(16) const unsigned char cubin_%d[]", i);
-        write_array(out, declaration, &cubin, 0);
-        text_free(&cubin);
+    const char *target = argv[0], *name = argv[1], *arch = argv[2], *path = argv[3];
+    char sha256[HEWN_SHA256_HEX];
+    struct text image;
+    FILE *out;
+
+    (void)argc;
+    if (text_read(&image, path) != 0) return -1;
+    out = text_create(argv[4]);
+    if (!out) {
+        text_free(&image);
+        return -1;
     }
-    if (count == 0) return 0;
-    fprintf(out, "static const hewn_image images[] = {\n");
-    for (int i = 0; i < count; i++)
-        fprintf(out, "    {\"%s\", cubin_%d, sizeof cubin_%d},\n", argv[i], i, i);
-    fprintf(out, "};\n\n");
-    return 0;
+    hewn_sha256(image.data, image.size, sha256);
+    fprintf(out, "#include \"module.h\"\n\n");
+    write_array(out, bytes_of_image, &image, 0);
+    fprintf(out,
+            "extern const struct hewn_image hewn_image_%s_%s_%s;\n"
+            "const struct hewn_image hewn_image_%s_%s_%s = {\"%s\", data, sizeof data, \"%s\"};\n",
+            target, name, arch, target, name, arch, arch, sha256);
+    text_free(&image);
+    return text_close(out, argv[4]);
 }
 
-static int write_module(FILE *out, const struct module_id *id, const struct text *ptx,
-                        const struct text *manifest, const char *entry, int count, char **argv)
-{
-    char sha256[HEWN_SHA256_HEX];
+/* ---- modules ---- */
 
-    hewn_sha256(ptx->data, ptx->size, sha256);
-    fprintf(out, "#include \"hewn.h\"\n\n");
-    write_array(out, "static const char ptx[]", ptx, 1);
+/* The images by reference: argv[0..count) are their names. */
+static void write_images(FILE *out, const char *target, int count, char **argv)
+{
+    if (count == 0) return;
+    fprintf(out, "extern const struct hewn_image");
+    for (int i = 0; i < count; i++)
+        fprintf(out, "%s hewn_image_%s_%s", i ? "," : "", target, argv[i]);
+    fprintf(out, ";\nstatic const struct hewn_image *const images[] = {");
+    for (int i = 0; i < count; i++)
+        fprintf(out, "%s&hewn_image_%s_%s", i ? ", " : "", target, argv[i]);
+    fprintf(out, "};\n\n");
+}
+
+static void write_module(FILE *out, const struct module_id *id, const struct text *ptx,
+                         const struct text *manifest, const struct text *packed, const char *entry)
+{
+    char text_sha256[HEWN_SHA256_HEX], data_sha256[HEWN_SHA256_HEX];
+
+    hewn_sha256(ptx->data, ptx->size, text_sha256);
+    hewn_sha256(packed->data, packed->size, data_sha256);
+    write_array(out, bytes_of_image, packed, 0);
     write_array(out, "static const char manifest[]", manifest, 1);
-    if (write_images(out, count, argv) != 0) return -1;
     fprintf(out,
             "extern const hewn_module hewn_module_%s_%s;\n"
             "const hewn_module hewn_module_%s_%s = {\n"
             "    .name = \"%s\",\n"
             "    .target = \"%s\",\n"
             "    .entry = \"%s\",\n"
-            "    .ptx = ptx,\n"
-            "    .ptx_size = sizeof ptx - 1,\n"
             "    .manifest = manifest,\n"
             "    .manifest_size = sizeof manifest - 1,\n"
-            "    .images = %s,\n"
-            "    .image_count = %d,\n"
             "    .sha256 = \"%s\",\n"
-            "};\n",
-            id->target, id->name, id->target, id->name, id->name, id->target, entry,
-            count ? "images" : "NULL", count, sha256);
-    return 0;
+            "    .ptx_size = %zu,\n"
+            "    .ptx = {\"ptx\", data, sizeof data, \"%s\"},\n",
+            id->target, id->name, id->target, id->name, id->name, id->target, entry, text_sha256,
+            ptx->size, data_sha256);
 }
 
 int make_embed(int argc, char **argv)
 {
-    const char *ptx_path = argv[2], *manifest_path = argv[3], *out_path = argv[4];
-    struct text ptx = {NULL, 0}, manifest = {NULL, 0};
+    const char *ptx_path = argv[2], *manifest_path = argv[3], *packed_path = argv[4];
+    struct text ptx = {NULL, 0}, manifest = {NULL, 0}, packed = {NULL, 0};
     struct module_id id;
     struct scan scan;
     FILE *out;
-    int result = -1;
+    int images = argc - 6, result = -1;
 
     if (plan_find(&id, argv[0], argv[1]) != 0) return -1;
     if (text_read(&ptx, ptx_path) == 0 && text_read(&manifest, manifest_path) == 0 &&
-        check_ascii(&ptx, ptx_path) == 0 && check_ascii(&manifest, manifest_path) == 0 &&
-        scan_ptx(&scan, &ptx, ptx_path) == 0) {
-        out = text_create(out_path);
+        text_read(&packed, packed_path) == 0 && check_ascii(&ptx, ptx_path) == 0 &&
+        check_ascii(&manifest, manifest_path) == 0 && scan_ptx(&scan, &ptx, ptx_path) == 0) {
+        out = text_create(argv[5]);
         if (out) {
-            result = write_module(out, &id, &ptx, &manifest, scan.entry, argc - 5, argv + 5);
-            if (text_close(out, out_path) != 0) result = -1;
+            fprintf(out, "#include \"module.h\"\n\n");
+            write_images(out, id.target, images, argv + 6);
+            write_module(out, &id, &ptx, &manifest, &packed, scan.entry);
+            fprintf(out, "    .images = %s,\n    .image_count = %d,\n};\n",
+                    images ? "images" : "NULL", images);
+            result = text_close(out, argv[5]);
         }
     }
     text_free(&ptx);
     text_free(&manifest);
+    text_free(&packed);
     return result;
+}
+
+/* ---- families ---- */
+
+/* argv: the family, the file, and its modules as TARGET/NAME. */
+int make_family(int argc, char **argv)
+{
+    const char *family = argv[0];
+    FILE *out = text_create(argv[1]);
+
+    if (!out) return -1;
+    fprintf(out, "#include \"module.h\"\n\n");
+    for (int i = 2; i < argc; i++) {
+        char *slash = strchr(argv[i], '/');
+        if (slash) *slash = '_';
+        fprintf(out, "extern const hewn_module hewn_module_%s;\n", argv[i]);
+    }
+    fprintf(out, "\nstatic const hewn_module *const modules[] = {\n");
+    for (int i = 2; i < argc; i++) fprintf(out, "    &hewn_module_%s,\n", argv[i]);
+    fprintf(out,
+            "    NULL};\n\n"
+            "static const hewn_family family = {\"%s\", modules, %d};\n\n"
+            "const hewn_family *hewn_%s_family(void)\n{\n    return &family;\n}\n",
+            family, argc - 2, family);
+    return text_close(out, argv[1]);
 }

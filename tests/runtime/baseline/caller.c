@@ -171,6 +171,16 @@ static int describe_by_context(hewn_device_info *x)
     return hewn_context_describe_device(context, x, &err);
 }
 
+static int describe_module(hewn_module_info *x)
+{
+    return hewn_module_describe(hewn_family_module(hewn_gemm_family(), 0), x, &err);
+}
+
+static int describe_image(hewn_image_info *x)
+{
+    return hewn_module_image(hewn_family_module(hewn_gemm_family(), 0), 0, x, &err);
+}
+
 static int describe_gemm(hewn_gemm_plan_info *x)
 {
     return hewn_gemm_plan_describe(gemm_plan, x, &err);
@@ -201,6 +211,8 @@ static int describe_attention(hewn_attention_plan_info *x)
 #define GIVES(X)                             \
     X(hewn_device_info, describe_by_driver)  \
     X(hewn_device_info, describe_by_context) \
+    X(hewn_module_info, describe_module)     \
+    X(hewn_image_info, describe_image)       \
     X(hewn_gemm_plan_info, describe_gemm)    \
     X(hewn_attention_plan_info, describe_attention)
 

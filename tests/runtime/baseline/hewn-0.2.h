@@ -46,6 +46,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+/* What follows is what the shared library exports. */
 #ifdef __GNUC__
 #pragma GCC visibility push(default)
 #endif
@@ -157,36 +158,47 @@ int hewn_context_describe_device(const hewn_context *context, hewn_device_info *
 
 /* --------------------------------------------------------------------------------- modules -- */
 
-/* One compiled form of a module: a cubin for one architecture. */
-typedef struct hewn_image {
-    const char *arch; /* "sm_90a", "sm_100", "sm_103" */
-    const void *data;
-    size_t size;
-} hewn_image;
+/* A kernel as shipped, and the kernels behind one group of functions. Both are part of the library and
+ * constant: any thread may use them at any time. */
+typedef struct hewn_module hewn_module;
+typedef struct hewn_family hewn_family;
 
-/* One kernel as shipped: its PTX text always, cubins where ptxas was there at build time. */
-typedef struct hewn_module {
+/* Naming a family links its kernels; others stay out. A library that was built without a family has
+ * these functions all the same: the family then has no modules, and its plans cannot be created
+ * (HEWN_ERR_NO_MODULE). */
+const hewn_family *hewn_gemm_family(void);
+const hewn_family *hewn_attention_family(void);
+
+const char *hewn_family_name(const hewn_family *family); /* "gemm" */
+size_t hewn_family_count(const hewn_family *family);
+/* The module at `index`, NULL from hewn_family_count on. */
+const hewn_module *hewn_family_module(const hewn_family *family, size_t index);
+
+typedef struct hewn_module_info {
+    size_t struct_size;
     const char *name;   /* "gemm_bf16_f32" */
     const char *target; /* "sm_90a" or "sm_100f" */
     const char *entry;  /* the kernel's symbol in the module */
-    const char *ptx;    /* NUL-terminated */
-    size_t ptx_size;    /* without the NUL */
-    const char *manifest; /* JSON, NUL-terminated */
-    size_t manifest_size;
-    const hewn_image *images;
-    size_t image_count;
     const char *sha256; /* of the PTX text, 64 hex digits */
-} hewn_module;
+    size_t ptx_size;    /* bytes of the PTX text */
+    const char *manifest; /* JSON, NUL-terminated */
+    size_t manifest_size; /* without the NUL */
+    size_t image_count;   /* forms that hewn_module_image knows, 1 or more */
+} hewn_module_info;
 
-/* The kernels behind one group of functions. Naming a family links its kernels; others stay out. */
-typedef struct hewn_family {
-    const char *name; /* "gemm" */
-    const hewn_module *const *modules;
-    size_t module_count;
-} hewn_family;
+int hewn_module_describe(const hewn_module *module, hewn_module_info *out, hewn_error *err);
 
-extern const hewn_family hewn_gemm_family;
-extern const hewn_family hewn_attention_family;
+/* One form of a module: a cubin for one architecture, or the PTX text. */
+typedef struct hewn_image_info {
+    size_t struct_size;
+    const char *arch; /* "sm_90a", "sm_100", "sm_103"; "ptx": the text */
+    const void *data; /* as cuModuleLoadData takes it: a fat binary, or a plain cubin */
+    size_t size;
+} hewn_image_info;
+
+/* The form at `index`: the cubins, then the text. A cubin may hold kernels of other modules, too. */
+int hewn_module_image(const hewn_module *module, size_t index, hewn_image_info *out,
+                      hewn_error *err);
 
 /* True (1) when code for `target` runs on compute capability major.minor: "sm_90a" on 9.0 only,
  * "sm_100f" on 10.0, 10.3 and later minors of 10. Never decided by the major number alone. */

@@ -17,6 +17,8 @@
 enum fatbin_kind { FATBIN_PTX = 1, FATBIN_ELF = 2 };
 
 enum fatbin_flag {
+    FATBIN_64_BIT = 0x1,
+    FATBIN_LINUX = 0x10,
     FATBIN_LZ4 = 0x2000,
     FATBIN_ZSTD = 0x8000,
     FATBIN_A = 0x100000, /* the architecture has the suffix a, */
