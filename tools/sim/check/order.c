@@ -4,6 +4,7 @@
  * sections of the instructions named below.
  */
 #include "check/order.h"
+#include "check/check.h"
 #include "ops/access.h"
 #include "check/deadlock.h"
 #include "check/launch_memory.h"

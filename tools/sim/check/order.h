@@ -15,9 +15,11 @@
 
 #include "async/async.h"
 #include "check/clock.h"
-#include "machine/event.h"
-#include "check/check.h"
+#include "check/report.h"
 #include "check/shadow.h"
+#include "machine/event.h"
+
+struct check;
 
 /*
  * Components. Those of one warp up to COMPONENT_CHAINS are chains: operations that count as over in

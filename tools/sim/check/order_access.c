@@ -4,6 +4,7 @@
  * first, so what is found does not depend on the schedule that ran.
  */
 #include "ops/access.h"
+#include "check/check.h"
 #include "check/launch_memory.h"
 #include "machine/mem.h"
 #include "decode/names.h"

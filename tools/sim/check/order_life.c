@@ -1,5 +1,6 @@
 /* The records of clusters, CTAs and warps: made when a warp starts, used again for the next cluster in the
  * same place (order.h). */
+#include "check/check.h"
 #include "check/launch_memory.h"
 #include "decode/names.h"
 #include "check/order.h"
