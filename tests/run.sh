@@ -70,7 +70,7 @@ on() { # GPU COMMAND…: on the simulator
 }
 real() { env -u HEWN_LIBCUDA "$@"; }
 
-for t in abi bench_test $SIM_TESTS; do run "$t" "$bin/$t"; done
+for t in abi bench_test fold $SIM_TESTS; do run "$t" "$bin/$t"; done
 for t in badinput inject params npy safetensors; do run "$t" on b200 "$bin/$t"; done
 for gpu in h200 b200; do
     run "driver_api on $gpu" on $gpu "$bin/driver_api"

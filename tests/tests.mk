@@ -20,6 +20,7 @@ replaces_malloc := $(SRC)/tests/lib/counting_driver.c
 test_shared := $(filter-out $(test_main) $(replaces_malloc) $(foreach m,$(test_main),$(call test_own,$(m))),$(tests_src))
 
 $(O)/tests/%.o: EXTRA := $(SIM_CFLAGS) -I$(SRC)/tools/hewn -I$(SRC)/tests
+$(O)/tests/package/fold.o: EXTRA += -I$(SRC)/tools/mod
 $(O)/tests/runtime/abi.o: EXTRA += $(if $(CUDA_HOME),-isystem $(CUDA_HOME)/include)
 
 $(test_parts): $(call test_object,$(test_shared)) $(SRC)/tests/tests.mk
@@ -32,6 +33,7 @@ $(addprefix $(test_bin)/,$(filter-out sim_bare,$(sim_tests))): $(sim_obj)
 $(test_bin)/sim_bare: $(foreach room,ptx decode machine async ops,$(filter $(O)/tools/sim/$(room)/%,$(sim_obj)))
 $(addprefix $(test_bin)/,host bench): $(call test_object,$(replaces_malloc))
 $(test_bin)/bench_test: $(addprefix $(O)/tests/bench/,bench_plot.o bench_report.o)
+$(test_bin)/fold: $(O)/tools/mod/fold.o
 $(addprefix $(test_bin)/,npy safetensors): $(addprefix $(O)/tools/hewn/,safetensors.o npy.o)
 $(addprefix $(test_bin)/,$(lib_tests)): $(lib)
 

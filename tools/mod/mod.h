@@ -104,6 +104,11 @@ int ptx_version(FILE *out, const struct text *text, const char *path);
  * names become relative to `root`; NULL leaves them as they are. */
 int ptx_body(FILE *out, const struct text *text, const char *root);
 
+/* ---- fold.c ---- */
+
+/* Writes a line of PTX, its constant expressions as their values. */
+void fold_line(FILE *out, const char *line, size_t length);
+
 /* ---- scan.c: what a PTX text and a ptxas log say ---- */
 
 enum { SCAN_PARAMS = 64, SCAN_NAME = 64 };

@@ -149,7 +149,8 @@ int ptx_body(FILE *out, const struct text *text, const char *root)
         while (length > 0 && isspace((unsigned char)line[length - 1])) length--;
         if (length > 0 && !is_version(line, length)) {
             write_position(out, &written, &at);
-            fprintf(out, "%.*s\n", (int)length, line);
+            fold_line(out, line, length);
+            fputc('\n', out);
             written.line++;
         }
         at.line++;
