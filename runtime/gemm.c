@@ -14,7 +14,8 @@ enum {
     PROGRAMMATIC_DRIVER = 12030 /* from this version stream capture takes the attribute, too */
 };
 
-_Static_assert(offsetof(struct gemm_scalars, beta) + 4 + 3 * GEMM_MAP_BYTES == GEMM_PARAM_BYTES,
+_Static_assert(offsetof(struct gemm_scalars, beta) + 4 + GEMM_MAP_COUNT * MAP_BYTES ==
+                   GEMM_PARAM_BYTES,
                "the scalars are not laid out as the kernel's parameters");
 
 /* ---- what does not depend on addresses -- */

@@ -7,28 +7,26 @@
 
 #include <string.h>
 
-/* C: prefix of the constants that a target's variants share. P: prefix of this variant's. */
-#define KERNEL(name, variant_name, C, P)                                                        \
-    {                                                                                           \
-        .target = name, .variant = variant_name, .tile_m = P##_TILE_M, .tile_n = P##_TILE_N,    \
-        .row_bytes = C##_ROW_BYTES, .stages = P##_STAGES, .pair_m = P##_PAIR_M,                 \
-        .pair_n = P##_PAIR_N, .parts = P##_PARTS, .threads = C##_THREADS, .d_rows = C##_D_ROWS, \
-        .dynamic_shared = P##_DYNAMIC_SHARED, .tmem_columns = C##_TMEM_COLUMNS,                 \
-        .ctas_per_sm = C##_CTAS_PER_SM, .raster_rows = P##_RASTER_ROWS, .can = P##_CAN          \
-    }
+#define KERNEL(P, t, v, kind)                      \
+    {.target = #t,                                 \
+     .variant = #v,                                \
+     .tile_m = P##_GEMM_TILE_M(v),                 \
+     .tile_n = P##_GEMM_TILE_N(v),                 \
+     .row_bytes = GEMM_ROW_BYTES,                  \
+     .stages = P##_GEMM_STAGES(v),                 \
+     .pair_m = P##_GEMM_PAIR_M(v),                 \
+     .pair_n = P##_GEMM_PAIR_N(v),                 \
+     .parts = P##_GEMM_PARTS(v),                   \
+     .threads = P##_GEMM_THREADS,                  \
+     .d_rows = P##_GEMM_D_ROWS,                    \
+     .dynamic_shared = P##_GEMM_DYNAMIC_SHARED(v), \
+     .tmem_columns = P##_GEMM_TMEM_COLUMNS,        \
+     .ctas_per_sm = P##_GEMM_CTAS_PER_SM,          \
+     .raster_rows = P##_GEMM_RASTER_ROWS(v),       \
+     .can = P##_GEMM_CAN(v)},
 
-/* Of equal cost, the first one is chosen: the one without clusters comes after those that share
- * loads. */
-static const struct hewn_gemm_kernel kernels[] = {
-    KERNEL("sm_90a", "pair", SM90A_GEMM, SM90A_GEMM_PAIR),
-    KERNEL("sm_90a", "wide", SM90A_GEMM, SM90A_GEMM_WIDE),
-    KERNEL("sm_90a", "small", SM90A_GEMM, SM90A_GEMM_SMALL),
-    KERNEL("sm_90a", "narrow", SM90A_GEMM, SM90A_GEMM_NARROW),
-    KERNEL("sm_90a", "split", SM90A_GEMM, SM90A_GEMM_SPLIT),
-    KERNEL("sm_90a", "flat", SM90A_GEMM, SM90A_GEMM_FLAT),
-    KERNEL("sm_90a", "plain", SM90A_GEMM, SM90A_GEMM),
-    KERNEL("sm_100f", "plain", SM100F_GEMM, SM100F_GEMM),
-};
+static const struct hewn_gemm_kernel kernels[] = {SM90A_GEMM_VARIANTS(KERNEL)
+                                                      SM100F_GEMM_VARIANTS(KERNEL)};
 
 const struct hewn_gemm_kernel *hewn_gemm_kernels(size_t *count)
 {

@@ -54,87 +54,86 @@
 #ifndef HEWN_PTX_ATTENTION_PLAN_H
 #define HEWN_PTX_ATTENTION_PLAN_H
 
+#include "common.plan.h"
+
 #define ATTENTION_BLOCK      128
 #define ATTENTION_UNBOUNDED  0x20000000 /* positions stay below 2^29: sums of two fit an int32 */
 #define ATTENTION_MAX_SPLITS 256        /* of at most 2^23 blocks: n * s is exact in 32 bits */
 #define ATTENTION_MAX_PAGE   256
 
-#define ATTENTION_MAP_BYTES 128
-#define ATTENTION_MAP_ALIGN 64
-
 /* FIRST(name) NEXT(name) ...: in PTX, only NEXT writes a comma. */
-#define ATTENTION_MAPS(FIRST, NEXT)                                                                \
-    FIRST(map_q)                                                                                   \
-    NEXT(map_k0)                                                                                   \
-    NEXT(map_v0)                                                                                   \
-    NEXT(map_k1)                                                                                   \
+#define ATTENTION_MAPS(FIRST, NEXT) \
+    FIRST(map_q)                    \
+    NEXT(map_k0)                    \
+    NEXT(map_v0)                    \
+    NEXT(map_k1)                    \
     NEXT(map_v1)
-#define ATTENTION_MAP_COUNT 5
+#define ATTENTION_MAP_COUNT (ATTENTION_MAPS(MAP_ONE, MAP_ONE))
 
 /* X(type, name, rule or meaning) */
-#define ATTENTION_O_STRIDES(X)                                                                     \
-    X(u64, o_token, "bytes between tokens of O")                                                   \
-    X(u64, o_head, "bytes between heads of O")                                                     \
+#define ATTENTION_O_STRIDES(X)                   \
+    X(u64, o_token, "bytes between tokens of O") \
+    X(u64, o_head, "bytes between heads of O")   \
     X(u64, o_batch, "bytes between sequences of O")
-#define ATTENTION_LSE_STRIDES(X)                                                                   \
-    X(u64, lse_token, "bytes between tokens of lse and row_max")                                   \
-    X(u64, lse_head, "bytes between their heads")                                                  \
+#define ATTENTION_LSE_STRIDES(X)                                 \
+    X(u64, lse_token, "bytes between tokens of lse and row_max") \
+    X(u64, lse_head, "bytes between their heads")                \
     X(u64, lse_batch, "bytes between their sequences")
-#define ATTENTION_SCALARS(X)                                                                       \
-    X(u64, o, "address of O")                                                                      \
-    X(u64, lse, "address of the log-sum-exps, f32, or 0")                                          \
-    X(u64, row_max, "address of the row maxima, f32, or 0")                                        \
-    X(u64, sink, "address of q_heads sink logits, f32, or 0")                                      \
-    X(u64, q_scale, "address of Q's scales, f32, or 0")                                            \
-    X(u64, k_scale, "address of K's scales, f32, or 0")                                            \
-    X(u64, v_scale, "address of V's scales, f32, or 0")                                            \
-    X(u64, cu_q, "address of batch + 1 query offsets, or 0")                                       \
-    X(u64, window, "address of batch window lengths of source 0, or 0")                            \
-    X(u64, lengths_0, "address of key lengths or offsets of source 0, or 0")                       \
-    X(u64, lengths_1, "the same of source 1")                                                      \
-    X(u64, table_0, "address of source 0's block table, or 0")                                     \
-    X(u64, table_1, "the same of source 1")                                                        \
-    ATTENTION_O_STRIDES(X)                                                                         \
-    X(u64, o_split, "bytes between splits of O")                                                   \
-    ATTENTION_LSE_STRIDES(X)                                                                       \
-    X(u64, lse_split, "bytes between their splits")                                                \
-    X(f32, scale_log2, "scale * log2(e), above 0")                                                 \
-    X(u32, items, "q_blocks * batch * kv_heads * head_blocks * v_halves * splits")                 \
-    X(u32, q_blocks, "(q_len + tokens * item_tiles - 1) / (tokens * item_tiles)")                  \
-    X(u32, batch, "batch")                                                                         \
-    X(u32, kv_heads, "kv_heads")                                                                   \
-    X(u32, head_blocks, "(group + pack - 1) / pack")                                               \
-    X(u32, splits, "splits")                                                                       \
-    X(u32, group, "q_heads / kv_heads")                                                            \
-    X(u32, pack, "query heads in a tile")                                                          \
-    X(u32, tokens, "tile_rows / pack")                                                             \
-    X(u32, q_len, "queries of a sequence, or the most of any")                                     \
-    X(u32, q_tokens, "rows of Q and O: q_len, or all tokens of the packing")                       \
-    X(u32, q_scale_step, "1: a scale a query head, 0: one for all")                                \
-    X(u32, k_scale_step, "1: a scale a KV head, 0: one for all")                                   \
-    X(u32, v_scale_step, "1: a scale a KV head, 0: one for all")                                   \
-    X(u32, out_type, "ATTENTION_OUT_F32, _F16 or _BF16")                                           \
-    X(u32, normalise, "1: divide by the sum")                                                      \
-    X(u32, sources, "1 or 2")                                                                      \
-    X(u32, kv_len_0, "keys of a sequence in source 0, or the most of any")                         \
-    X(u32, kv_len_1, "the same of source 1")                                                       \
-    X(u32, offsets_0, "1: lengths_0 are offsets")                                                  \
-    X(u32, offsets_1, "1: lengths_1 are offsets")                                                  \
-    X(u32, left_0, "keys seen before a query's position in source 0")                              \
-    X(u32, left_1, "the same in source 1")                                                         \
-    X(u32, right_0, "keys seen after a query's position in source 0")                              \
-    X(u32, right_1, "the same in source 1")                                                        \
-    X(u32, page_size_0, "keys in a page of source 0, or 0")                                        \
-    X(u32, page_size_1, "the same of source 1")                                                    \
-    X(u32, table_width_0, "entries of a sequence in table_0")                                      \
-    X(u32, table_width_1, "the same in table_1")                                                   \
-    X(u32, box_k_0, "rows of a box of map_k0")                                                     \
-    X(u32, box_k_1, "rows of a box of map_k1")                                                     \
-    X(u32, box_v_0, "rows of a box of map_v0")                                                     \
+#define ATTENTION_SCALARS(X)                                                       \
+    X(u64, o, "address of O")                                                      \
+    X(u64, lse, "address of the log-sum-exps, f32, or 0")                          \
+    X(u64, row_max, "address of the row maxima, f32, or 0")                        \
+    X(u64, sink, "address of q_heads sink logits, f32, or 0")                      \
+    X(u64, q_scale, "address of Q's scales, f32, or 0")                            \
+    X(u64, k_scale, "address of K's scales, f32, or 0")                            \
+    X(u64, v_scale, "address of V's scales, f32, or 0")                            \
+    X(u64, cu_q, "address of batch + 1 query offsets, or 0")                       \
+    X(u64, window, "address of batch window lengths of source 0, or 0")            \
+    X(u64, lengths_0, "address of key lengths or offsets of source 0, or 0")       \
+    X(u64, lengths_1, "the same of source 1")                                      \
+    X(u64, table_0, "address of source 0's block table, or 0")                     \
+    X(u64, table_1, "the same of source 1")                                        \
+    ATTENTION_O_STRIDES(X)                                                         \
+    X(u64, o_split, "bytes between splits of O")                                   \
+    ATTENTION_LSE_STRIDES(X)                                                       \
+    X(u64, lse_split, "bytes between their splits")                                \
+    X(f32, scale_log2, "scale * log2(e), above 0")                                 \
+    X(u32, items, "q_blocks * batch * kv_heads * head_blocks * v_halves * splits") \
+    X(u32, q_blocks, "(q_len + tokens * item_tiles - 1) / (tokens * item_tiles)")  \
+    X(u32, batch, "batch")                                                         \
+    X(u32, kv_heads, "kv_heads")                                                   \
+    X(u32, head_blocks, "(group + pack - 1) / pack")                               \
+    X(u32, splits, "splits")                                                       \
+    X(u32, group, "q_heads / kv_heads")                                            \
+    X(u32, pack, "query heads in a tile")                                          \
+    X(u32, tokens, "tile_rows / pack")                                             \
+    X(u32, q_len, "queries of a sequence, or the most of any")                     \
+    X(u32, q_tokens, "rows of Q and O: q_len, or all tokens of the packing")       \
+    X(u32, q_scale_step, "1: a scale a query head, 0: one for all")                \
+    X(u32, k_scale_step, "1: a scale a KV head, 0: one for all")                   \
+    X(u32, v_scale_step, "1: a scale a KV head, 0: one for all")                   \
+    X(u32, out_type, "ATTENTION_OUT_F32, _F16 or _BF16")                           \
+    X(u32, normalise, "1: divide by the sum")                                      \
+    X(u32, sources, "1 or 2")                                                      \
+    X(u32, kv_len_0, "keys of a sequence in source 0, or the most of any")         \
+    X(u32, kv_len_1, "the same of source 1")                                       \
+    X(u32, offsets_0, "1: lengths_0 are offsets")                                  \
+    X(u32, offsets_1, "1: lengths_1 are offsets")                                  \
+    X(u32, left_0, "keys seen before a query's position in source 0")              \
+    X(u32, left_1, "the same in source 1")                                         \
+    X(u32, right_0, "keys seen after a query's position in source 0")              \
+    X(u32, right_1, "the same in source 1")                                        \
+    X(u32, page_size_0, "keys in a page of source 0, or 0")                        \
+    X(u32, page_size_1, "the same of source 1")                                    \
+    X(u32, table_width_0, "entries of a sequence in table_0")                      \
+    X(u32, table_width_1, "the same in table_1")                                   \
+    X(u32, box_k_0, "rows of a box of map_k0")                                     \
+    X(u32, box_k_1, "rows of a box of map_k1")                                     \
+    X(u32, box_v_0, "rows of a box of map_v0")                                     \
     X(u32, box_v_1, "rows of a box of map_v1")
 
-#define ATTENTION_SCALAR_COUNT 55
-#define ATTENTION_PARAM_BYTES  (5 * 128 + 21 * 8 + 34 * 4)
+#define ATTENTION_SCALAR_COUNT (ATTENTION_SCALARS(SCALAR_ONE))
+#define ATTENTION_PARAM_BYTES  (ATTENTION_MAP_COUNT * MAP_BYTES ATTENTION_SCALARS(SCALAR_BYTES))
 
 /* out_type: the values of hewn_dtype. */
 #define ATTENTION_OUT_F32  0
@@ -153,21 +152,21 @@
  * 32, at most 512. Rows of padding in a packing hold whatever the parts hold.
  */
 #define ATTENTION_COMBINE_ROWS 4
-#define ATTENTION_COMBINE_SCALARS(X)                                                               \
-    X(u64, part_o, "address of the parts' O, f32")                                                 \
-    X(u64, part_lse, "address of the parts' lse, f32")                                             \
-    X(u64, o, "address of O")                                                                      \
-    X(u64, lse, "address of the log-sum-exps, f32, or 0")                                          \
-    X(u64, sink, "address of q_heads sink logits, f32, or 0")                                      \
-    ATTENTION_O_STRIDES(X)                                                                         \
-    ATTENTION_LSE_STRIDES(X)                                                                       \
-    X(u32, rows, "batch * q_tokens * q_heads (packed: q_tokens * q_heads)")                        \
-    X(u32, q_tokens, "tokens of a sequence (packed: of the packing)")                              \
-    X(u32, q_heads, "query heads")                                                                 \
-    X(u32, v_dim, "columns of O")                                                                  \
-    X(u32, splits, "splits")                                                                       \
+#define ATTENTION_COMBINE_SCALARS(X)                                        \
+    X(u64, part_o, "address of the parts' O, f32")                          \
+    X(u64, part_lse, "address of the parts' lse, f32")                      \
+    X(u64, o, "address of O")                                               \
+    X(u64, lse, "address of the log-sum-exps, f32, or 0")                   \
+    X(u64, sink, "address of q_heads sink logits, f32, or 0")               \
+    ATTENTION_O_STRIDES(X)                                                  \
+    ATTENTION_LSE_STRIDES(X)                                                \
+    X(u32, rows, "batch * q_tokens * q_heads (packed: q_tokens * q_heads)") \
+    X(u32, q_tokens, "tokens of a sequence (packed: of the packing)")       \
+    X(u32, q_heads, "query heads")                                          \
+    X(u32, v_dim, "columns of O")                                           \
+    X(u32, splits, "splits")                                                \
     X(u32, out_type, "ATTENTION_OUT_F32, _F16 or _BF16")
-#define ATTENTION_COMBINE_SCALAR_COUNT 17
-#define ATTENTION_COMBINE_PARAM_BYTES  (11 * 8 + 6 * 4)
+#define ATTENTION_COMBINE_SCALAR_COUNT (ATTENTION_COMBINE_SCALARS(SCALAR_ONE))
+#define ATTENTION_COMBINE_PARAM_BYTES  (0 ATTENTION_COMBINE_SCALARS(SCALAR_BYTES))
 
 #endif

@@ -32,41 +32,41 @@
 #ifndef HEWN_PTX_GEMM_PLAN_H
 #define HEWN_PTX_GEMM_PLAN_H
 
-#define GEMM_MAP_BYTES 128
-#define GEMM_MAP_ALIGN 64
+#include "common.plan.h"
 
 /* FIRST(name) NEXT(name) ...: in PTX, only NEXT writes a comma. */
-#define GEMM_MAPS(FIRST, NEXT)                                                                     \
-    FIRST(map_a)                                                                                   \
-    NEXT(map_b)                                                                                    \
+#define GEMM_MAPS(FIRST, NEXT) \
+    FIRST(map_a)               \
+    NEXT(map_b)                \
     NEXT(map_d)
 
-#define GEMM_SCALARS(X)                                                                            \
-    X(u64, d, "address of D")                                                                      \
-    X(u64, d_pitch, "bytes between rows of D")                                                     \
-    X(u64, d_plane, "bytes between problems of D")                                                 \
-    X(u64, c, "finish & 2 ? address of C : 0")                                                     \
-    X(u64, c_pitch, "bytes between rows of C")                                                     \
-    X(u64, c_plane, "bytes between problems of C")                                                 \
-    X(u64, bias, "finish & 12 ? address of bias : 0")                                              \
-    X(u64, scale_a, "address of an f32, or 0")                                                     \
-    X(u64, scale_b, "address of an f32, or 0")                                                     \
-    X(u32, m, "m")                                                                                 \
-    X(u32, n, "n")                                                                                 \
-    X(u32, k_blocks, "(k + tile_k - 1) / tile_k")                                                  \
-    X(u32, tiles_m, "(m + tile_m - 1) / tile_m")                                                   \
-    X(u32, tiles_n, "(n + tile_n - 1) / tile_n")                                                   \
-    X(u32, tiles, "tiles_m * tiles_n * batch")                                                     \
-    X(u32, step_a, "stride_a != 0")                                                                \
-    X(u32, step_b, "stride_b != 0")                                                                \
-    X(u32, raster_rows, "min(tiles_m, raster_rows)")                                               \
-    X(u32, mode, "16-bit: a_mn + 2 * b_mn; fp8: a_e5m2 + 2 * b_e5m2 + 4 * full")                   \
-    X(u32, finish, "1 factors, 2 C, 4 bias, 8 f32 bias; 16, 32, 48 relu, gelu, silu")              \
-    X(f32, alpha, "finish & 1 ? alpha : any")                                                      \
+#define GEMM_SCALARS(X)                                                               \
+    X(u64, d, "address of D")                                                         \
+    X(u64, d_pitch, "bytes between rows of D")                                        \
+    X(u64, d_plane, "bytes between problems of D")                                    \
+    X(u64, c, "finish & 2 ? address of C : 0")                                        \
+    X(u64, c_pitch, "bytes between rows of C")                                        \
+    X(u64, c_plane, "bytes between problems of C")                                    \
+    X(u64, bias, "finish & 12 ? address of bias : 0")                                 \
+    X(u64, scale_a, "address of an f32, or 0")                                        \
+    X(u64, scale_b, "address of an f32, or 0")                                        \
+    X(u32, m, "m")                                                                    \
+    X(u32, n, "n")                                                                    \
+    X(u32, k_blocks, "(k + tile_k - 1) / tile_k")                                     \
+    X(u32, tiles_m, "(m + tile_m - 1) / tile_m")                                      \
+    X(u32, tiles_n, "(n + tile_n - 1) / tile_n")                                      \
+    X(u32, tiles, "tiles_m * tiles_n * batch")                                        \
+    X(u32, step_a, "stride_a != 0")                                                   \
+    X(u32, step_b, "stride_b != 0")                                                   \
+    X(u32, raster_rows, "min(tiles_m, raster_rows)")                                  \
+    X(u32, mode, "16-bit: a_mn + 2 * b_mn; fp8: a_e5m2 + 2 * b_e5m2 + 4 * full")      \
+    X(u32, finish, "1 factors, 2 C, 4 bias, 8 f32 bias; 16, 32, 48 relu, gelu, silu") \
+    X(f32, alpha, "finish & 1 ? alpha : any")                                         \
     X(f32, beta, "finish & 2 ? beta : any")
 
-#define GEMM_SCALAR_COUNT 22
-#define GEMM_PARAM_BYTES  (3 * 128 + 9 * 8 + 11 * 4 + 2 * 4)
+#define GEMM_MAP_COUNT    (GEMM_MAPS(MAP_ONE, MAP_ONE))
+#define GEMM_SCALAR_COUNT (GEMM_SCALARS(SCALAR_ONE))
+#define GEMM_PARAM_BYTES  (GEMM_MAP_COUNT * MAP_BYTES GEMM_SCALARS(SCALAR_BYTES))
 
 /* Bits of `mode`. 16-bit inputs: the operand is MN-major. Of 8 bits: it is e5m2, not e4m3; sums are
  * promoted, those of each k-block added in fp32. The kernel for sm_100f knows mode 0 alone. */
@@ -95,12 +95,20 @@
 #define GEMM_CAN_FINISH 2
 #define GEMM_CAN_FP8    4
 
-/* Elements of m or n in a box of an MN-major operand: one swizzle row. */
-#define GEMM_MN_BOX 64
+/* Bytes of A's or B's row in a k-block, and elements of a row of an MN-major box: one swizzle row. */
+#define GEMM_ROW_BYTES SWIZZLE_BYTES
+#define GEMM_MN_BOX    (SWIZZLE_BYTES / 2)
 
-/* One row of a staged output box: a full 128-byte swizzle row. */
-#define GEMM_D_ROW_BYTES 128
+/* One row of a staged output box: one swizzle row. */
+#define GEMM_D_ROW_BYTES SWIZZLE_BYTES
 /* What a TMA store writes whole. */
 #define GEMM_D_CHUNK_BYTES 16
+
+/* Parts of K (inc/parts.inc): a warp's sums are GEMM_PART_BLOCKS blocks of 8 columns, and a block is a
+ * slot of 16 bytes a lane. A part gets ceil(blocks / parts) of them from each of the others: of up to
+ * 8 parts, 7 send the most. */
+#define GEMM_PART_BLOCKS     8
+#define GEMM_PART_SLOT_BYTES 512
+#define GEMM_PART_SLOTS      12
 
 #endif

@@ -9,18 +9,18 @@
 #include "../inc/attention.plan.h"
 
 /* X(this prefix, target, qk, v, e): every variant; a module is one of an input dtype of e bytes. */
-#define SM100F_ATTENTION_VARIANTS(X)                                                               \
-    X(SM100F, sm_100f, 64, 64, 2)                                                                  \
-    X(SM100F, sm_100f, 96, 96, 2)                                                                  \
-    X(SM100F, sm_100f, 128, 128, 2)                                                                \
-    X(SM100F, sm_100f, 192, 128, 2)                                                                \
-    X(SM100F, sm_100f, 256, 256, 2)                                                                \
-    X(SM100F, sm_100f, 512, 512, 2)                                                                \
-    X(SM100F, sm_100f, 64, 64, 1)                                                                  \
-    X(SM100F, sm_100f, 96, 96, 1)                                                                  \
-    X(SM100F, sm_100f, 128, 128, 1)                                                                \
-    X(SM100F, sm_100f, 192, 128, 1)                                                                \
-    X(SM100F, sm_100f, 256, 256, 1)                                                                \
+#define SM100F_ATTENTION_VARIANTS(X) \
+    X(SM100F, sm_100f, 64, 64, 2)    \
+    X(SM100F, sm_100f, 96, 96, 2)    \
+    X(SM100F, sm_100f, 128, 128, 2)  \
+    X(SM100F, sm_100f, 192, 128, 2)  \
+    X(SM100F, sm_100f, 256, 256, 2)  \
+    X(SM100F, sm_100f, 512, 512, 2)  \
+    X(SM100F, sm_100f, 64, 64, 1)    \
+    X(SM100F, sm_100f, 96, 96, 1)    \
+    X(SM100F, sm_100f, 128, 128, 1)  \
+    X(SM100F, sm_100f, 192, 128, 1)  \
+    X(SM100F, sm_100f, 256, 256, 1)  \
     X(SM100F, sm_100f, 512, 512, 1)
 
 #define SM100F_ATTENTION_TILE_ROWS  128
@@ -54,16 +54,16 @@
 
 /* Dynamic shared memory, from its 1024-aligned start: Q's tiles, the ring, the staged output
  * rows. */
-#define SM100F_ATTENTION_Q_BYTES(qk, e)                                                            \
+#define SM100F_ATTENTION_Q_BYTES(qk, e) \
     (SM100F_ATTENTION_ITEM_TILES(qk) * SM100F_ATTENTION_K_SLOTS(qk, e) * 16384)
-#define SM100F_ATTENTION_O_PITCH      144 /* a staged row: 128 bytes, 16 against bank conflicts */
-#define SM100F_ATTENTION_STATIC_BYTES 4096  /* bound on barriers and row statistics */
-#define SM100F_ATTENTION_RING_MAX(qk, e)                                                           \
+#define SM100F_ATTENTION_O_PITCH      144  /* a staged row: 128 bytes, 16 against bank conflicts */
+#define SM100F_ATTENTION_STATIC_BYTES 4096 /* bound on barriers and row statistics */
+#define SM100F_ATTENTION_RING_MAX(qk, e) \
     ((232448 - 4096 - 18432 - SM100F_ATTENTION_Q_BYTES(qk, e)) / 16384)
-#define SM100F_ATTENTION_SLOTS(qk, e)                                                              \
+#define SM100F_ATTENTION_SLOTS(qk, e) \
     (SM100F_ATTENTION_RING_MAX(qk, e) < 10 ? SM100F_ATTENTION_RING_MAX(qk, e) : 10)
-#define SM100F_ATTENTION_RING(qk, e)    (SM100F_ATTENTION_Q_BYTES(qk, e))
-#define SM100F_ATTENTION_STAGE_O(qk, e)                                                            \
+#define SM100F_ATTENTION_RING(qk, e) (SM100F_ATTENTION_Q_BYTES(qk, e))
+#define SM100F_ATTENTION_STAGE_O(qk, e) \
     (SM100F_ATTENTION_RING(qk, e) + SM100F_ATTENTION_SLOTS(qk, e) * 16384)
 #define SM100F_ATTENTION_DYNAMIC_SHARED(qk, e) (SM100F_ATTENTION_STAGE_O(qk, e) + 18432)
 
@@ -91,59 +91,59 @@
 /* The worksheet, for `hewn worksheet`: lists as in gemm.plan.h, here of a variant. */
 
 /* X(name, first warp, warps) */
-#define SM100F_ATTENTION_ROLES(X, qk)                                                              \
-    X(softmax, 0, SM100F_ATTENTION_CORRECTION_WARP(qk))                                            \
-    X(correction, SM100F_ATTENTION_CORRECTION_WARP(qk), 4)                                         \
-    X(producer, SM100F_ATTENTION_PRODUCER_WARP(qk), 1)                                             \
-    X(mma, SM100F_ATTENTION_MMA_WARP(qk), 1)                                                       \
+#define SM100F_ATTENTION_ROLES(X, qk)                      \
+    X(softmax, 0, SM100F_ATTENTION_CORRECTION_WARP(qk))    \
+    X(correction, SM100F_ATTENTION_CORRECTION_WARP(qk), 4) \
+    X(producer, SM100F_ATTENTION_PRODUCER_WARP(qk), 1)     \
+    X(mma, SM100F_ATTENTION_MMA_WARP(qk), 1)               \
     X(idle, SM100F_ATTENTION_MMA_WARP(qk) + 1, 2)
 
 /* X(name, offset in dynamic shared memory, element bytes, elements) */
-#define SM100F_ATTENTION_SHARED(X, qk, v, e)                                                       \
-    X(tile_q, 0, SM100F_ATTENTION_K_SLOTS(qk, e) * 16384, SM100F_ATTENTION_ITEM_TILES(qk))         \
-    X(ring, SM100F_ATTENTION_RING(qk, e), 16384, SM100F_ATTENTION_SLOTS(qk, e))                    \
+#define SM100F_ATTENTION_SHARED(X, qk, v, e)                                               \
+    X(tile_q, 0, SM100F_ATTENTION_K_SLOTS(qk, e) * 16384, SM100F_ATTENTION_ITEM_TILES(qk)) \
+    X(ring, SM100F_ATTENTION_RING(qk, e), 16384, SM100F_ATTENTION_SLOTS(qk, e))            \
     X(stage_o, SM100F_ATTENTION_STAGE_O(qk, e), SM100F_ATTENTION_O_PITCH, 128)
 
 /* X(name, first column, columns); P lies over the first columns of its S. */
-#define SM100F_ATTENTION_TMEM(X, qk, v)                                                            \
-    X(s_0, 0, SM100F_ATTENTION_S_COLUMNS)                                                          \
-    X(s_1, 128, SM100F_ATTENTION_S_COLUMNS)                                                        \
+#define SM100F_ATTENTION_TMEM(X, qk, v)     \
+    X(s_0, 0, SM100F_ATTENTION_S_COLUMNS)   \
+    X(s_1, 128, SM100F_ATTENTION_S_COLUMNS) \
     SM100F_ATTENTION_JOIN(SM100F_ATTENTION_TMEM_O_, SM100F_ATTENTION_TILES_##qk)(X, v)
 #define SM100F_ATTENTION_TMEM_O_1(X, v) X(o_0, 256, SM100F_ATTENTION_ITEM_V(v))
-#define SM100F_ATTENTION_TMEM_O_2(X, v)                                                            \
-    X(o_0, 256, SM100F_ATTENTION_ITEM_V(v))                                                        \
+#define SM100F_ATTENTION_TMEM_O_2(X, v)     \
+    X(o_0, 256, SM100F_ATTENTION_ITEM_V(v)) \
     X(o_1, 384, SM100F_ATTENTION_ITEM_V(v))
 
 /* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits) */
-#define SM100F_ATTENTION_HANDOFFS(X, qk, v, e)                                                     \
-    X(q_full, 1, 128, SM100F_ATTENTION_K_SLOTS(qk, e) * 16384, producer, mma)                      \
-    X(q_empty, 1, 0, 0, mma, producer)                                                             \
-    X(full, 1, 0, 16384, producer, mma)                                                            \
-    X(empty, 1, 0, 0, mma, producer)                                                               \
-    X(tail_bar, 1, 128, 16384, producer, producer)                                                 \
-    X(s_full, 1, 0, 0, mma, softmax)                                                               \
-    X(scale_full, 4, 0, 0, softmax, correction)                                                    \
-    X(p_full, 8, 0, 0, softmax + correction, mma)                                                  \
-    X(p_rest, 4, 0, 0, softmax, mma)                                                               \
-    X(o_done, 1, 0, 0, mma, correction)                                                            \
-    X(sum_full, 4, 0, 0, softmax, correction)                                                      \
+#define SM100F_ATTENTION_HANDOFFS(X, qk, v, e)                                \
+    X(q_full, 1, 128, SM100F_ATTENTION_K_SLOTS(qk, e) * 16384, producer, mma) \
+    X(q_empty, 1, 0, 0, mma, producer)                                        \
+    X(full, 1, 0, 16384, producer, mma)                                       \
+    X(empty, 1, 0, 0, mma, producer)                                          \
+    X(tail_bar, 1, 128, 16384, producer, producer)                            \
+    X(s_full, 1, 0, 0, mma, softmax)                                          \
+    X(scale_full, 4, 0, 0, softmax, correction)                               \
+    X(p_full, 8, 0, 0, softmax + correction, mma)                             \
+    X(p_rest, 4, 0, 0, softmax, mma)                                          \
+    X(o_done, 1, 0, 0, mma, correction)                                       \
+    X(sum_full, 4, 0, 0, softmax, correction)                                 \
     X(sum_empty, 4, 0, 0, correction, softmax)
 
 /* X(storage, writers, readers) */
-#define SM100F_ATTENTION_FLOWS(X, qk, v, e)                                                        \
-    X(tile_q, producer.tma, mma.mma)                                                               \
-    X(ring, producer.tma + producer, mma.mma)                                                      \
-    X(stage_o, correction, correction.tma)                                                         \
-    X(row_scale, softmax, correction)                                                              \
-    X(row_sum, softmax, correction)                                                                \
-    X(row_top, softmax, correction)                                                                \
-    X(tmem_base, mma, softmax + correction + producer + mma)                                       \
-    X(s_0, mma.mma + softmax.st, softmax.ld + mma.mma)                                             \
-    X(s_1, mma.mma + softmax.st, softmax.ld + mma.mma)                                             \
+#define SM100F_ATTENTION_FLOWS(X, qk, v, e)                  \
+    X(tile_q, producer.tma, mma.mma)                         \
+    X(ring, producer.tma + producer, mma.mma)                \
+    X(stage_o, correction, correction.tma)                   \
+    X(row_scale, softmax, correction)                        \
+    X(row_sum, softmax, correction)                          \
+    X(row_top, softmax, correction)                          \
+    X(tmem_base, mma, softmax + correction + producer + mma) \
+    X(s_0, mma.mma + softmax.st, softmax.ld + mma.mma)       \
+    X(s_1, mma.mma + softmax.st, softmax.ld + mma.mma)       \
     SM100F_ATTENTION_JOIN(SM100F_ATTENTION_FLOWS_O_, SM100F_ATTENTION_TILES_##qk)(X)
 #define SM100F_ATTENTION_FLOWS_O_1(X) X(o_0, mma.mma + correction.st, correction.ld)
-#define SM100F_ATTENTION_FLOWS_O_2(X)                                                              \
-    X(o_0, mma.mma + correction.st, correction.ld)                                                 \
+#define SM100F_ATTENTION_FLOWS_O_2(X)              \
+    X(o_0, mma.mma + correction.st, correction.ld) \
     X(o_1, mma.mma + correction.st, correction.ld)
 
 #define SM100F_ATTENTION_JOIN_(a, b) a##b

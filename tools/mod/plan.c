@@ -12,134 +12,101 @@
 static const char *const maps[] = PLAN_NAMES(GEMM_MAPS(PLAN_NAME, PLAN_NAME));
 static const struct plan_scalar scalars[] = PLAN_SCALARS(GEMM_SCALARS(PLAN_SCALAR));
 
-_Static_assert(sizeof scalars / sizeof *scalars == GEMM_SCALAR_COUNT + 1, "GEMM_SCALAR_COUNT");
-
-/* What every plan's layout must satisfy; p is its prefix, c that of what a target's variants share.
- * Two bytes an input element. */
-#define CHECK_PLAN(c, p)                                                                         \
-    _Static_assert(p##_A_BYTES == p##_TILE_M * c##_TILE_K * 2, "A_BYTES");                       \
-    _Static_assert(p##_B_BYTES == p##_TILE_N * c##_TILE_K * 2, "B_BYTES");                       \
-    _Static_assert(p##_STAGE_BYTES == p##_A_BYTES + p##_B_BYTES, "STAGE_BYTES");                 \
-    _Static_assert(c##_ROW_BYTES == 128 && c##_TILE_K * 2 == c##_ROW_BYTES,                      \
-                   "a row of a stage is one 128-byte swizzle row");                              \
-    _Static_assert(p##_TILE_M <= 256 && p##_TILE_N <= 256, "a TMA box side is at most 256");     \
-    _Static_assert(p##_RING_B == p##_RING_A + p##_STAGES * p##_A_BYTES, "RING_B");               \
-    _Static_assert(c##_D_BYTES == c##_D_ROWS * GEMM_D_ROW_BYTES, "D_BYTES");                     \
-    _Static_assert(c##_D_BYTES % 1024 == 0, "a swizzled box repeats every 1024 bytes");          \
-    _Static_assert(p##_RING_A % 1024 == 0 && p##_A_BYTES % 1024 == 0 && p##_B_BYTES % 1024 == 0, \
-                   "tiles begin on 1024 bytes")
-
-#define RING_END(p) (p##_RING_B + p##_STAGES * p##_B_BYTES)
+/* What every plan must satisfy: P is its target's prefix, v its variant. */
+#define CHECK(P, t, v, kind)                                                              \
+    _Static_assert(P##_GEMM_TILE_M(v) <= 256 && P##_GEMM_TILE_N(v) <= 256,                \
+                   "a TMA box side is at most 256");                                      \
+    _Static_assert(P##_GEMM_D_BYTES % SWIZZLE_REPEAT == 0 &&                              \
+                       P##_GEMM_A_BYTES(v) % SWIZZLE_REPEAT == 0 &&                       \
+                       P##_GEMM_B_BYTES(v) % SWIZZLE_REPEAT == 0,                         \
+                   "tiles and boxes begin where the swizzle repeats");                    \
+    _Static_assert(P##_GEMM_DYNAMIC_SHARED(v) + P##_GEMM_STATIC_BYTES <= SM_SHARED_BYTES, \
+                   "shared memory");
 
 /* Two consumer warpgroups of one or two blocks of 64 rows share the tile, behind one another or side by
  * side. */
-#define CHECK_HOPPER(p)                                                                       \
-    CHECK_PLAN(SM90A_GEMM, p);                                                                \
-    _Static_assert((p##_GROUP_M == 64 || p##_GROUP_M == 128) &&                               \
-                       2 * p##_GROUP_M * p##_GROUP_N == p##_TILE_M * p##_TILE_N,              \
-                   "GROUP_M, GROUP_N");                                                       \
-    _Static_assert(p##_PAIR_M * p##_PAIR_N <= 2 && p##_PAIR_M * p##_PAIR_N * p##_PARTS <= 8,  \
-                   "a portable cluster has at most 8 CTAs");                                  \
-    _Static_assert(32 * p##_STAGES <= SM90A_GEMM_THREADS, "a warp makes a stage's barriers"); \
-    _Static_assert(p##_DYNAMIC_SHARED == p##_PLACE + p##_STAGES * SM90A_GEMM_PLACE_BYTES,     \
-                   "DYNAMIC_SHARED")
-#define CHECK_WHOLE(p)                                                                             \
-    CHECK_HOPPER(p);                                                                               \
-    _Static_assert(p##_D_BUFFERS >= (p##_GROUP_N == 192 ? 3 : 2), "boxes staged at once");         \
-    _Static_assert(p##_GROUP_M == 64 || !(p##_CAN & GEMM_CAN_FP8), "registers for promoted sums"); \
-    _Static_assert(p##_STAGE_D == RING_END(p), "STAGE_D");                                         \
-    _Static_assert(p##_PLACE == p##_STAGE_D + SM90A_GEMM_CONSUMER_WARPS * p##_D_BUFFERS *          \
-                                                  SM90A_GEMM_D_BYTES,                              \
-                   "PLACE")
-#define CHECK_PARTS(p)                                                                 \
-    CHECK_HOPPER(p);                                                                   \
-    _Static_assert(p##_GROUP_N == 64, "partial sums of a warp are 16 x 64");           \
-    _Static_assert(p##_PAIR_M * p##_PAIR_N == 1, "all CTAs of the cluster are parts"); \
-    _Static_assert(p##_PARTIAL == RING_END(p), "PARTIAL");                             \
-    _Static_assert(                                                                    \
-        p##_PLACE == p##_PARTIAL + SM90A_GEMM_CONSUMER_WARPS * SM90A_GEMM_PARTIAL_BYTES, "PLACE")
+#define CHECK_HOPPER(P, t, v, kind)                                                      \
+    _Static_assert((P##_GEMM_GROUP_M(v) == 64 || P##_GEMM_GROUP_M(v) == 128) &&          \
+                       2 * P##_GEMM_GROUP_M(v) * P##_GEMM_GROUP_N(v) ==                  \
+                           P##_GEMM_TILE_M(v) * P##_GEMM_TILE_N(v),                      \
+                   "GROUP_M");                                                           \
+    _Static_assert(P##_GEMM_PAIR_M(v) * P##_GEMM_PAIR_N(v) <= 2 &&                       \
+                       P##_GEMM_PAIR_M(v) * P##_GEMM_PAIR_N(v) * P##_GEMM_PARTS(v) <= 8, \
+                   "a portable cluster has at most 8 CTAs");                             \
+    _Static_assert(32 * P##_GEMM_STAGES(v) <= P##_GEMM_THREADS,                          \
+                   "a warp makes a stage's barriers");                                   \
+    CHECK_##kind(P, v)
+#define CHECK_WHOLE(P, v)                                                         \
+    _Static_assert(P##_GEMM_PARTS(v) == 1, "PARTS");                              \
+    _Static_assert(P##_GEMM_D_BUFFERS(v) >= (P##_GEMM_GROUP_N(v) == 192 ? 3 : 2), \
+                   "boxes staged at once");
+#define CHECK_PARTS(P, v)                                                                     \
+    _Static_assert(P##_GEMM_GROUP_N(v) == 8 * GEMM_PART_BLOCKS, "a warp's sums are 16 x 64"); \
+    _Static_assert(P##_GEMM_PAIR_M(v) * P##_GEMM_PAIR_N(v) == 1,                              \
+                   "all CTAs of the cluster are parts");
 
-CHECK_WHOLE(SM90A_GEMM);
-CHECK_WHOLE(SM90A_GEMM_PAIR);
-CHECK_WHOLE(SM90A_GEMM_WIDE);
-CHECK_WHOLE(SM90A_GEMM_SMALL);
-CHECK_WHOLE(SM90A_GEMM_NARROW);
-CHECK_PARTS(SM90A_GEMM_SPLIT);
-CHECK_PARTS(SM90A_GEMM_FLAT);
-CHECK_PLAN(SM100F_GEMM, SM100F_GEMM);
-_Static_assert(SM100F_GEMM_STAGE_D == RING_END(SM100F_GEMM), "STAGE_D");
+SM90A_GEMM_VARIANTS(CHECK)
+SM90A_GEMM_VARIANTS(CHECK_HOPPER)
+SM100F_GEMM_VARIANTS(CHECK)
 
-_Static_assert(SM90A_GEMM_PARTIAL_BYTES == 12 * 512,
-               "the most (parts - 1) * (8 / parts rounded up)");
-_Static_assert(SM90A_GEMM_THREADS == 32 * (SM90A_GEMM_PRODUCER_WARPS + SM90A_GEMM_CONSUMER_WARPS),
-               "THREADS");
-/* 65536 registers over the CTA, in steps of 8 a thread. */
-_Static_assert(SM90A_GEMM_PRODUCER_REGS + 2 * SM90A_GEMM_CONSUMER_REGS <=
-                   3 * (65536 / SM90A_GEMM_THREADS / 8 * 8),
-               "register pool");
-_Static_assert(SM100F_GEMM_DYNAMIC_SHARED == SM100F_GEMM_STAGE_D + SM100F_GEMM_EPILOGUE_WARPS *
-                                                                       SM100F_GEMM_D_BUFFERS *
-                                                                       SM100F_GEMM_D_BYTES,
-               "DYNAMIC_SHARED");
-_Static_assert(SM100F_GEMM_EPILOGUE_WARPS *SM100F_GEMM_D_ROWS == SM100F_GEMM_TILE_M, "D_ROWS");
-_Static_assert(SM100F_GEMM_ACCUMULATORS *SM100F_GEMM_ACC_COLUMNS <= SM100F_GEMM_TMEM_COLUMNS,
-               "TMEM_COLUMNS");
-_Static_assert(SM100F_GEMM_ACC_COLUMNS == SM100F_GEMM_TILE_N, "one fp32 column a column of D");
+/* Of 2 to 8 parts, 7 send the most slots to each: (parts - 1) * ceil(blocks / parts). */
+_Static_assert(GEMM_PART_SLOTS == 6 * ((GEMM_PART_BLOCKS + 6) / 7), "GEMM_PART_SLOTS");
+_Static_assert(SM90A_GEMM_CONSUMER_REGS % 8 == 0, "setmaxnreg moves registers in steps of 8");
+_Static_assert(SM100F_GEMM_EPILOGUE_WARPS *SM100F_GEMM_D_ROWS == SM100F_GEMM_TILE_M(plain),
+               "D_ROWS");
+_Static_assert(SM100F_GEMM_TMEM_COLUMNS <= 512, "TMEM_COLUMNS");
 
-/* c: the prefix of what a target's variants share, p: the variant's, t: its tables'. The lists of a
- * target with one variant bear its name alone; KIND(P) gives those of the others. */
-#define TABLES_OF(c, p, t)                                                          \
-    static const struct plan_range t##_roles[] = PLAN_RANGES(c##_ROLES(PLAN_ROLE)); \
-    static const struct plan_range t##_tmem[] = PLAN_RANGES(c##_TMEM(PLAN_TMEM));   \
-    static const struct gemm_shape t##_shape = {                                    \
-        p##_TILE_M, p##_TILE_N, c##_ROW_BYTES,   p##_PAIR_M, p##_PAIR_N,            \
-        p##_PARTS,  p##_STAGES, p##_RASTER_ROWS, c##_D_ROWS, p##_CAN,               \
+#define TABLES(P, t, v, kind)                                                                      \
+    static const struct plan_range t##_##v##_roles[] = PLAN_RANGES(P##_GEMM_ROLES(PLAN_ROLE));     \
+    static const struct plan_range t##_##v##_tmem[] = PLAN_RANGES(P##_GEMM_TMEM(PLAN_TMEM));       \
+    static const struct plan_range t##_##v##_shared[] =                                            \
+        PLAN_RANGES(P##_GEMM_SHARED(PLAN_SHARED, v, kind));                                        \
+    static const struct plan_handoff t##_##v##_handoffs[] =                                        \
+        PLAN_HANDOFFS(P##_GEMM_HANDOFFS(PLAN_HANDOFF, v, kind));                                   \
+    static const struct plan_flow t##_##v##_flows[] = PLAN_FLOWS(P##_GEMM_FLOWS(PLAN_FLOW, kind)); \
+    static const struct gemm_shape t##_##v##_shape = {                                             \
+        .tile_m = P##_GEMM_TILE_M(v),                                                              \
+        .tile_n = P##_GEMM_TILE_N(v),                                                              \
+        .row_bytes = GEMM_ROW_BYTES,                                                               \
+        .pair_m = P##_GEMM_PAIR_M(v),                                                              \
+        .pair_n = P##_GEMM_PAIR_N(v),                                                              \
+        .parts = P##_GEMM_PARTS(v),                                                                \
+        .stages = P##_GEMM_STAGES(v),                                                              \
+        .raster_rows = P##_GEMM_RASTER_ROWS(v),                                                    \
+        .d_rows = P##_GEMM_D_ROWS,                                                                 \
+        .can = P##_GEMM_CAN(v),                                                                    \
     };
-#define TABLES(p, t)                                                                             \
-    TABLES_OF(p, p, t)                                                                           \
-    static const struct plan_range t##_shared[] = PLAN_RANGES(p##_SHARED(PLAN_SHARED));          \
-    static const struct plan_handoff t##_handoffs[] = PLAN_HANDOFFS(p##_HANDOFFS(PLAN_HANDOFF)); \
-    static const struct plan_flow t##_flows[] = PLAN_FLOWS(p##_FLOWS(PLAN_FLOW));
-#define TABLES_HOPPER(p, t, KIND)                                   \
-    TABLES_OF(SM90A_GEMM, p, t)                                     \
-    static const struct plan_range t##_shared[] =                   \
-        PLAN_RANGES(SM90A_GEMM_SHARED_##KIND(PLAN_SHARED, p));      \
-    static const struct plan_handoff t##_handoffs[] =               \
-        PLAN_HANDOFFS(SM90A_GEMM_HANDOFFS_##KIND(PLAN_HANDOFF, p)); \
-    static const struct plan_flow t##_flows[] = PLAN_FLOWS(SM90A_GEMM_FLOWS_##KIND(PLAN_FLOW));
 
-TABLES_HOPPER(SM90A_GEMM, sm_90a, WHOLE)
-TABLES_HOPPER(SM90A_GEMM_PAIR, sm_90a_pair, WHOLE)
-TABLES_HOPPER(SM90A_GEMM_WIDE, sm_90a_wide, WHOLE)
-TABLES_HOPPER(SM90A_GEMM_SMALL, sm_90a_small, WHOLE)
-TABLES_HOPPER(SM90A_GEMM_NARROW, sm_90a_narrow, WHOLE)
-TABLES_HOPPER(SM90A_GEMM_SPLIT, sm_90a_split, PARTS)
-TABLES_HOPPER(SM90A_GEMM_FLAT, sm_90a_flat, PARTS)
-TABLES(SM100F_GEMM, sm_100f)
+SM90A_GEMM_VARIANTS(TABLES)
+SM100F_GEMM_VARIANTS(TABLES)
 
-#define PLAN(c, p, t, real, name)                                                             \
-    {                                                                                         \
-        name,                                                                                 \
-        {                                                                                     \
-            .target = real, .family = "gemm", .text = "gemm", .threads = c##_THREADS,         \
-            .dynamic_shared = p##_DYNAMIC_SHARED, .tmem_columns = c##_TMEM_COLUMNS,           \
-            .cluster = p##_PAIR_M * p##_PAIR_N, .ctas_per_sm = c##_CTAS_PER_SM, .maps = maps, \
-            .scalars = scalars, .roles = t##_roles, .shared = t##_shared, .tmem = t##_tmem,   \
-            .handoffs = t##_handoffs, .flows = t##_flows, .gemm = &t##_shape                  \
-        }                                                                                     \
-    }
+#define PLAN(P, t, v, kind)                                     \
+    {                                                           \
+        #v,                                                     \
+        {                                                       \
+            .target = #t,                                       \
+            .family = "gemm",                                   \
+            .text = "gemm",                                     \
+            .threads = P##_GEMM_THREADS,                        \
+            .dynamic_shared = P##_GEMM_DYNAMIC_SHARED(v),       \
+            .tmem_columns = P##_GEMM_TMEM_COLUMNS,              \
+            .cluster = P##_GEMM_PAIR_M(v) * P##_GEMM_PAIR_N(v), \
+            .ctas_per_sm = P##_GEMM_CTAS_PER_SM,                \
+            .maps = maps,                                       \
+            .scalars = scalars,                                 \
+            .roles = t##_##v##_roles,                           \
+            .shared = t##_##v##_shared,                         \
+            .tmem = t##_##v##_tmem,                             \
+            .handoffs = t##_##v##_handoffs,                     \
+            .flows = t##_##v##_flows,                           \
+            .gemm = &t##_##v##_shape,                           \
+        },                                                      \
+    },
 
 static const struct {
-    const char *variant; /* as the module's name has it: "" none */
+    const char *variant;
     struct plan plan;
-} gemm_plans[] = {PLAN(SM90A_GEMM, SM90A_GEMM, sm_90a, "sm_90a", ""),
-                  PLAN(SM90A_GEMM, SM90A_GEMM_PAIR, sm_90a_pair, "sm_90a", "pair"),
-                  PLAN(SM90A_GEMM, SM90A_GEMM_WIDE, sm_90a_wide, "sm_90a", "wide"),
-                  PLAN(SM90A_GEMM, SM90A_GEMM_SMALL, sm_90a_small, "sm_90a", "small"),
-                  PLAN(SM90A_GEMM, SM90A_GEMM_NARROW, sm_90a_narrow, "sm_90a", "narrow"),
-                  PLAN(SM90A_GEMM, SM90A_GEMM_SPLIT, sm_90a_split, "sm_90a", "split"),
-                  PLAN(SM90A_GEMM, SM90A_GEMM_FLAT, sm_90a_flat, "sm_90a", "flat"),
-                  PLAN(SM100F_GEMM, SM100F_GEMM, sm_100f, "sm_100f", "")};
+} gemm_plans[] = {SM90A_GEMM_VARIANTS(PLAN) SM100F_GEMM_VARIANTS(PLAN)};
 
 static const struct plan *plan_gemm(const char *target, const char *variant)
 {
@@ -165,7 +132,7 @@ static int find_plan(struct module_id *id)
         id->plan = plan_attention_combine(id->target);
     } else if (sscanf(id->name, "gemm_%7[a-z0-9]_%7[a-z0-9]_%15[a-z0-9]", id->in, id->out,
                       variant) >= 2) {
-        id->plan = plan_gemm(id->target, variant);
+        id->plan = plan_gemm(id->target, *variant ? variant : "plain");
     } else if (sscanf(id->name, "attention_%7[a-z0-9]_%u_%u%n", id->in, &qk, &v, &end) == 3 &&
                !id->name[end]) {
         id->plan = plan_attention(id->target, qk, v, strcmp(id->in, "e4m3") == 0 ? 1 : 2);

@@ -11,10 +11,6 @@
 static const char *const maps[] = PLAN_NAMES(ATTENTION_MAPS(PLAN_NAME, PLAN_NAME));
 static const struct plan_scalar scalars[] = PLAN_SCALARS(ATTENTION_SCALARS(PLAN_SCALAR));
 
-_Static_assert(sizeof maps / sizeof *maps == ATTENTION_MAP_COUNT + 1, "ATTENTION_MAP_COUNT");
-_Static_assert(sizeof scalars / sizeof *scalars == ATTENTION_SCALAR_COUNT + 1,
-               "ATTENTION_SCALAR_COUNT");
-
 /* What a variant must satisfy beside what the kernel asserts. A block of SM memory is 227 KB. */
 #define CHECK(P, t, qk, v, e)                                                                  \
     _Static_assert(P##_ATTENTION_DYNAMIC_SHARED(qk, e) + P##_ATTENTION_STATIC_BYTES <= 232448, \
@@ -92,10 +88,6 @@ static const struct plan_scalar combine_scalars[] =
 static const struct plan_range no_ranges[] = PLAN_RANGES();
 static const struct plan_handoff no_handoffs[] = PLAN_HANDOFFS();
 static const struct plan_flow no_flows[] = PLAN_FLOWS();
-
-_Static_assert(sizeof combine_scalars / sizeof *combine_scalars ==
-                   ATTENTION_COMBINE_SCALAR_COUNT + 1,
-               "ATTENTION_COMBINE_SCALAR_COUNT");
 
 #define COMBINE(t)                                                                              \
     {                                                                                           \
