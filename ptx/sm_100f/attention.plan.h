@@ -23,68 +23,86 @@
     X(SM100F, sm_100f, 256, 256, 1)  \
     X(SM100F, sm_100f, 512, 512, 1)
 
+/* Slots of the ring and sub-tiles of Q are TILE_ROWS swizzle rows. A V slot has half a block's keys, as
+ * P is handed over, of V_COLUMNS columns. */
 #define SM100F_ATTENTION_TILE_ROWS  128
-#define SM100F_ATTENTION_ROW_BYTES  128   /* of a swizzled row: 64 elements of 16 bits, 128 of 8 */
-#define SM100F_ATTENTION_SLOT_BYTES 16384 /* 128 rows; a ring slot, a sub-tile of Q */
-#define SM100F_ATTENTION_V_KEYS     64    /* keys of a V slot: half a block, as P is handed over */
-#define SM100F_ATTENTION_V_PARTS    2     /* V slots, and parts of P, of a block */
-#define SM100F_ATTENTION_V_COLUMNS  128   /* columns of a V slot */
+#define SM100F_ATTENTION_ROW_BYTES  SWIZZLE_BYTES
+#define SM100F_ATTENTION_SLOT_BYTES (SM100F_ATTENTION_TILE_ROWS * SM100F_ATTENTION_ROW_BYTES)
+#define SM100F_ATTENTION_V_KEYS     64
+#define SM100F_ATTENTION_V_PARTS    (ATTENTION_BLOCK / SM100F_ATTENTION_V_KEYS)
+#define SM100F_ATTENTION_V_COLUMNS  128
 
-/* Query tiles of a work item. Two, a softmax warpgroup each, as long as both O and both S fit the
- * 512 TMEM columns; beyond, one tile with S double-buffered. */
-#define SM100F_ATTENTION_ITEM_TILES(qk) ((qk) <= 192 ? 2 : 1)
-#define SM100F_ATTENTION_TILES_64       2 /* the same, for what the preprocessor chooses */
+/* Query tiles of a work item. Two, a softmax warpgroup each, as long as both O and both S fit the 512
+ * columns of tensor memory; beyond, one tile with S double-buffered. */
+#define SM100F_ATTENTION_ITEM_TILES(qk) SM100F_ATTENTION_JOIN(SM100F_ATTENTION_TILES_, qk)
+#define SM100F_ATTENTION_TILES_64       2
 #define SM100F_ATTENTION_TILES_96       2
 #define SM100F_ATTENTION_TILES_128      2
 #define SM100F_ATTENTION_TILES_192      2
 #define SM100F_ATTENTION_TILES_256      1
 #define SM100F_ATTENTION_TILES_512      1
-/* Columns of V in a work item: O of 128 rows and 512 columns would fill TMEM alone, so head
+/* Columns of V in a work item: O of 128 rows and 512 columns would fill tensor memory alone, so head
  * dimension 512 is computed in two halves of V's columns, S in each. */
 #define SM100F_ATTENTION_ITEM_V(v)   ((v) <= 256 ? (v) : 256)
 #define SM100F_ATTENTION_V_HALVES(v) ((v) / SM100F_ATTENTION_ITEM_V(v))
 
 /* Slots that one block of K takes, each ROW_BYTES of the head dimension; and one block of V. */
-#define SM100F_ATTENTION_K_SLOTS(qk, e) (((qk) * (e) + 127) / 128)
-#define SM100F_ATTENTION_V_CHUNKS(v)    ((SM100F_ATTENTION_ITEM_V(v) + 127) / 128)
-#define SM100F_ATTENTION_V_SLOTS(v)     (2 * SM100F_ATTENTION_V_CHUNKS(v))
-/* TMA boxes of a V slot: each V_KEYS rows of ROW_BYTES. */
-#define SM100F_ATTENTION_BOX_V(v)      SM100F_ATTENTION_V_KEYS
-#define SM100F_ATTENTION_V_BOXES(v, e) ((v) * (e) >= 256 ? (e) : ((v) * (e) + 127) / 128)
+#define SM100F_ATTENTION_K_SLOTS(qk, e) \
+    (((qk) * (e) + SM100F_ATTENTION_ROW_BYTES - 1) / SM100F_ATTENTION_ROW_BYTES)
+#define SM100F_ATTENTION_V_CHUNKS(v) \
+    ((SM100F_ATTENTION_ITEM_V(v) + SM100F_ATTENTION_V_COLUMNS - 1) / SM100F_ATTENTION_V_COLUMNS)
+#define SM100F_ATTENTION_V_SLOTS(v) (SM100F_ATTENTION_V_PARTS * SM100F_ATTENTION_V_CHUNKS(v))
+/* TMA boxes of a V slot, each V_KEYS rows of ROW_BYTES: what V_COLUMNS columns take, or all of V's. */
+#define SM100F_ATTENTION_BOX_V(v) SM100F_ATTENTION_V_KEYS
+#define SM100F_ATTENTION_V_BOXES(v, e)                                                             \
+    (SM100F_ATTENTION_K_SLOTS((v) < SM100F_ATTENTION_V_COLUMNS ? (v) : SM100F_ATTENTION_V_COLUMNS, \
+                              e))
 
-/* Dynamic shared memory, from its 1024-aligned start: Q's tiles, the ring, the staged output
- * rows. */
-#define SM100F_ATTENTION_Q_BYTES(qk, e) \
-    (SM100F_ATTENTION_ITEM_TILES(qk) * SM100F_ATTENTION_K_SLOTS(qk, e) * 16384)
-#define SM100F_ATTENTION_O_PITCH      144  /* a staged row: 128 bytes, 16 against bank conflicts */
-#define SM100F_ATTENTION_STATIC_BYTES 4096 /* bound on barriers and row statistics */
-#define SM100F_ATTENTION_RING_MAX(qk, e) \
-    ((232448 - 4096 - 18432 - SM100F_ATTENTION_Q_BYTES(qk, e)) / 16384)
+/* Dynamic shared memory, from its 1024-aligned start: Q's tiles, the ring, the staged output rows of a
+ * tile. The ring has as many slots as fit, at most 10. */
+#define SM100F_ATTENTION_Q_TILE(qk, e) \
+    (SM100F_ATTENTION_K_SLOTS(qk, e) * SM100F_ATTENTION_SLOT_BYTES)
+#define SM100F_ATTENTION_O_PITCH       (SWIZZLE_BYTES + 16) /* 16 against bank conflicts */
+#define SM100F_ATTENTION_STAGE_O_BYTES (SM100F_ATTENTION_TILE_ROWS * SM100F_ATTENTION_O_PITCH)
+#define SM100F_ATTENTION_STATIC_BYTES  4096 /* bound on barriers and row statistics */
+#define SM100F_ATTENTION_RING(qk, e) \
+    (SM100F_ATTENTION_ITEM_TILES(qk) * SM100F_ATTENTION_Q_TILE(qk, e))
+#define SM100F_ATTENTION_RING_MAX(qk, e)                                                 \
+    ((SM_SHARED_BYTES - SM100F_ATTENTION_STATIC_BYTES - SM100F_ATTENTION_STAGE_O_BYTES - \
+      SM100F_ATTENTION_RING(qk, e)) /                                                    \
+     SM100F_ATTENTION_SLOT_BYTES)
 #define SM100F_ATTENTION_SLOTS(qk, e) \
     (SM100F_ATTENTION_RING_MAX(qk, e) < 10 ? SM100F_ATTENTION_RING_MAX(qk, e) : 10)
-#define SM100F_ATTENTION_RING(qk, e) (SM100F_ATTENTION_Q_BYTES(qk, e))
 #define SM100F_ATTENTION_STAGE_O(qk, e) \
-    (SM100F_ATTENTION_RING(qk, e) + SM100F_ATTENTION_SLOTS(qk, e) * 16384)
-#define SM100F_ATTENTION_DYNAMIC_SHARED(qk, e) (SM100F_ATTENTION_STAGE_O(qk, e) + 18432)
+    (SM100F_ATTENTION_RING(qk, e) + SM100F_ATTENTION_SLOTS(qk, e) * SM100F_ATTENTION_SLOT_BYTES)
+#define SM100F_ATTENTION_DYNAMIC_SHARED(qk, e) \
+    (SM100F_ATTENTION_STAGE_O(qk, e) + SM100F_ATTENTION_STAGE_O_BYTES)
 
-/* Threads: a warpgroup a softmax tile, a correction warpgroup, and one that holds the producer warp
- * and the MMA warp. Registers a thread after setmaxnreg: of 512 threads' 4 x 128, of 384's
- * 3 x 168. */
-#define SM100F_ATTENTION_THREADS(qk)         (128 * (SM100F_ATTENTION_ITEM_TILES(qk) + 2))
+/* Threads: a softmax warpgroup a tile, a correction warpgroup, and one that holds the producer warp and
+ * the MMA warp. */
+#define SM100F_ATTENTION_WARPGROUPS(qk)      (SM100F_ATTENTION_ITEM_TILES(qk) + 2)
+#define SM100F_ATTENTION_THREADS(qk)         (128 * SM100F_ATTENTION_WARPGROUPS(qk))
 #define SM100F_ATTENTION_CORRECTION_WARP(qk) (4 * SM100F_ATTENTION_ITEM_TILES(qk))
 #define SM100F_ATTENTION_PRODUCER_WARP(qk)   (SM100F_ATTENTION_CORRECTION_WARP(qk) + 4)
 #define SM100F_ATTENTION_MMA_WARP(qk)        (SM100F_ATTENTION_CORRECTION_WARP(qk) + 5)
-#define SM100F_ATTENTION_SOFTMAX_REGS_2      192 /* with two tiles: 2 * 192 + 80 + 48 = 4 * 128 */
-#define SM100F_ATTENTION_CORRECTION_REGS_2   80
-#define SM100F_ATTENTION_ISSUE_REGS_2        48
-#define SM100F_ATTENTION_SOFTMAX_REGS_1      232 /* with one: 232 + 168 + 104 = 3 * 168 */
-#define SM100F_ATTENTION_ISSUE_REGS_1        104
 
-/* Tensor memory: two S of 128 columns, each overlaid by its P; then O of each tile. */
+/* Registers a thread after setmaxnreg; the issuing warpgroup has what the others leave. With one tile
+ * the correction keeps what it was launched with. */
+#define SM100F_ATTENTION_LAUNCH_REGS(qk)  SM_REGISTERS_8(SM100F_ATTENTION_THREADS(qk))
+#define SM100F_ATTENTION_SOFTMAX_REGS(qk) (SM100F_ATTENTION_ITEM_TILES(qk) == 2 ? 192 : 232)
+#define SM100F_ATTENTION_CORRECTION_REGS(qk) \
+    (SM100F_ATTENTION_ITEM_TILES(qk) == 2 ? 80 : SM100F_ATTENTION_LAUNCH_REGS(qk))
+#define SM100F_ATTENTION_ISSUE_REGS(qk)                                    \
+    (SM100F_ATTENTION_WARPGROUPS(qk) * SM100F_ATTENTION_LAUNCH_REGS(qk) -  \
+     SM100F_ATTENTION_ITEM_TILES(qk) * SM100F_ATTENTION_SOFTMAX_REGS(qk) - \
+     SM100F_ATTENTION_CORRECTION_REGS(qk))
+
+/* Tensor memory: two S of 128 columns, each overlaid by its P; then O of each tile, O_STEP columns apart
+ * where there are two. */
 #define SM100F_ATTENTION_TMEM_COLUMNS 512
-#define SM100F_ATTENTION_S_COLUMNS    128
-#define SM100F_ATTENTION_O_COLUMN     256
-#define SM100F_ATTENTION_O_STEP       128 /* columns between the tiles' O, where there are two */
+#define SM100F_ATTENTION_S_COLUMNS    ATTENTION_BLOCK
+#define SM100F_ATTENTION_O_COLUMN     (2 * SM100F_ATTENTION_S_COLUMNS)
+#define SM100F_ATTENTION_O_STEP       128
 
 #define SM100F_ATTENTION_CTAS_PER_SM 1
 
@@ -99,34 +117,37 @@
     X(idle, SM100F_ATTENTION_MMA_WARP(qk) + 1, 2)
 
 /* X(name, offset in dynamic shared memory, element bytes, elements) */
-#define SM100F_ATTENTION_SHARED(X, qk, v, e)                                               \
-    X(tile_q, 0, SM100F_ATTENTION_K_SLOTS(qk, e) * 16384, SM100F_ATTENTION_ITEM_TILES(qk)) \
-    X(ring, SM100F_ATTENTION_RING(qk, e), 16384, SM100F_ATTENTION_SLOTS(qk, e))            \
-    X(stage_o, SM100F_ATTENTION_STAGE_O(qk, e), SM100F_ATTENTION_O_PITCH, 128)
+#define SM100F_ATTENTION_SHARED(X, qk, v, e)                                      \
+    X(tile_q, 0, SM100F_ATTENTION_Q_TILE(qk, e), SM100F_ATTENTION_ITEM_TILES(qk)) \
+    X(ring, SM100F_ATTENTION_RING(qk, e), SM100F_ATTENTION_SLOT_BYTES,            \
+      SM100F_ATTENTION_SLOTS(qk, e))                                              \
+    X(stage_o, SM100F_ATTENTION_STAGE_O(qk, e), SM100F_ATTENTION_O_PITCH,         \
+      SM100F_ATTENTION_TILE_ROWS)
 
 /* X(name, first column, columns); P lies over the first columns of its S. */
-#define SM100F_ATTENTION_TMEM(X, qk, v)     \
-    X(s_0, 0, SM100F_ATTENTION_S_COLUMNS)   \
-    X(s_1, 128, SM100F_ATTENTION_S_COLUMNS) \
-    SM100F_ATTENTION_JOIN(SM100F_ATTENTION_TMEM_O_, SM100F_ATTENTION_TILES_##qk)(X, v)
-#define SM100F_ATTENTION_TMEM_O_1(X, v) X(o_0, 256, SM100F_ATTENTION_ITEM_V(v))
-#define SM100F_ATTENTION_TMEM_O_2(X, v)     \
-    X(o_0, 256, SM100F_ATTENTION_ITEM_V(v)) \
-    X(o_1, 384, SM100F_ATTENTION_ITEM_V(v))
+#define SM100F_ATTENTION_TMEM(X, qk, v)                            \
+    X(s_0, 0, SM100F_ATTENTION_S_COLUMNS)                          \
+    X(s_1, SM100F_ATTENTION_S_COLUMNS, SM100F_ATTENTION_S_COLUMNS) \
+    SM100F_ATTENTION_JOIN(SM100F_ATTENTION_TMEM_O_, SM100F_ATTENTION_ITEM_TILES(qk))(X, v)
+#define SM100F_ATTENTION_TMEM_O_1(X, v) \
+    X(o_0, SM100F_ATTENTION_O_COLUMN, SM100F_ATTENTION_ITEM_V(v))
+#define SM100F_ATTENTION_TMEM_O_2(X, v)                           \
+    X(o_0, SM100F_ATTENTION_O_COLUMN, SM100F_ATTENTION_ITEM_V(v)) \
+    X(o_1, SM100F_ATTENTION_O_COLUMN + SM100F_ATTENTION_O_STEP, SM100F_ATTENTION_ITEM_V(v))
 
 /* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits) */
-#define SM100F_ATTENTION_HANDOFFS(X, qk, v, e)                                \
-    X(q_full, 1, 128, SM100F_ATTENTION_K_SLOTS(qk, e) * 16384, producer, mma) \
-    X(q_empty, 1, 0, 0, mma, producer)                                        \
-    X(full, 1, 0, 16384, producer, mma)                                       \
-    X(empty, 1, 0, 0, mma, producer)                                          \
-    X(tail_bar, 1, 128, 16384, producer, producer)                            \
-    X(s_full, 1, 0, 0, mma, softmax)                                          \
-    X(scale_full, 4, 0, 0, softmax, correction)                               \
-    X(p_full, 8, 0, 0, softmax + correction, mma)                             \
-    X(p_rest, 4, 0, 0, softmax, mma)                                          \
-    X(o_done, 1, 0, 0, mma, correction)                                       \
-    X(sum_full, 4, 0, 0, softmax, correction)                                 \
+#define SM100F_ATTENTION_HANDOFFS(X, qk, v, e)                           \
+    X(q_full, 1, 128, SM100F_ATTENTION_Q_TILE(qk, e), producer, mma)     \
+    X(q_empty, 1, 0, 0, mma, producer)                                   \
+    X(full, 1, 0, SM100F_ATTENTION_SLOT_BYTES, producer, mma)            \
+    X(empty, 1, 0, 0, mma, producer)                                     \
+    X(tail_bar, 1, 128, SM100F_ATTENTION_SLOT_BYTES, producer, producer) \
+    X(s_full, 1, 0, 0, mma, softmax)                                     \
+    X(scale_full, 4, 0, 0, softmax, correction)                          \
+    X(p_full, 8, 0, 0, softmax + correction, mma)                        \
+    X(p_rest, 4, 0, 0, softmax, mma)                                     \
+    X(o_done, 1, 0, 0, mma, correction)                                  \
+    X(sum_full, 4, 0, 0, softmax, correction)                            \
     X(sum_empty, 4, 0, 0, correction, softmax)
 
 /* X(storage, writers, readers) */
@@ -140,7 +161,7 @@
     X(tmem_base, mma, softmax + correction + producer + mma) \
     X(s_0, mma.mma + softmax.st, softmax.ld + mma.mma)       \
     X(s_1, mma.mma + softmax.st, softmax.ld + mma.mma)       \
-    SM100F_ATTENTION_JOIN(SM100F_ATTENTION_FLOWS_O_, SM100F_ATTENTION_TILES_##qk)(X)
+    SM100F_ATTENTION_JOIN(SM100F_ATTENTION_FLOWS_O_, SM100F_ATTENTION_ITEM_TILES(qk))(X)
 #define SM100F_ATTENTION_FLOWS_O_1(X) X(o_0, mma.mma + correction.st, correction.ld)
 #define SM100F_ATTENTION_FLOWS_O_2(X)              \
     X(o_0, mma.mma + correction.st, correction.ld) \

@@ -11,13 +11,29 @@
 static const char *const maps[] = PLAN_NAMES(ATTENTION_MAPS(PLAN_NAME, PLAN_NAME));
 static const struct plan_scalar scalars[] = PLAN_SCALARS(ATTENTION_SCALARS(PLAN_SCALAR));
 
-/* What a variant must satisfy beside what the kernel asserts. A block of SM memory is 227 KB. */
-#define CHECK(P, t, qk, v, e)                                                                  \
-    _Static_assert(P##_ATTENTION_DYNAMIC_SHARED(qk, e) + P##_ATTENTION_STATIC_BYTES <= 232448, \
-                   "shared memory");                                                           \
-    _Static_assert(P##_ATTENTION_V_HALVES(v) * P##_ATTENTION_ITEM_V(v) == (v), "V_HALVES");    \
-    _Static_assert(P##_ATTENTION_THREADS(qk) % 32 == 0 && P##_ATTENTION_THREADS(qk) <= 1024,   \
-                   "THREADS");
+/* What a variant must satisfy beside what the plan headers compute. */
+#define CHECK(P, t, qk, v, e)                                                               \
+    _Static_assert(P##_ATTENTION_DYNAMIC_SHARED(qk, e) + P##_ATTENTION_STATIC_BYTES <=      \
+                       SM_SHARED_BYTES,                                                     \
+                   "shared memory");                                                        \
+    _Static_assert(P##_ATTENTION_V_HALVES(v) * P##_ATTENTION_ITEM_V(v) == (v), "V_HALVES"); \
+    _Static_assert(P##_ATTENTION_THREADS(qk) <= 1024, "THREADS");
+#define CHECK_HOPPER(P, t, qk, v, e)                                                             \
+    _Static_assert(P##_ATTENTION_CONSUMER_REGS(qk, v) % 8 == 0, "registers move in steps of 8"); \
+    _Static_assert(P##_ATTENTION_SLOT_V(qk, v) * P##_ATTENTION_V_BOX(v) *                        \
+                           P##_ATTENTION_V_BOXES(v) ==                                           \
+                       P##_ATTENTION_SLOT(qk),                                                   \
+                   "units of V fill a slot");
+#define CHECK_BLACKWELL(P, t, qk, v, e)                                                \
+    _Static_assert(P##_ATTENTION_O_COLUMN +                                            \
+                           (P##_ATTENTION_ITEM_TILES(qk) - 1) * P##_ATTENTION_O_STEP + \
+                           P##_ATTENTION_ITEM_V(v) <=                                  \
+                       P##_ATTENTION_TMEM_COLUMNS,                                     \
+                   "S and O of every tile fit the tensor memory");                     \
+    _Static_assert(P##_ATTENTION_ITEM_TILES(qk) == 1 ||                                \
+                       P##_ATTENTION_ITEM_V(v) <= P##_ATTENTION_O_STEP,                \
+                   "O_STEP");                                                          \
+    _Static_assert(P##_ATTENTION_ISSUE_REGS(qk) % 8 == 0, "registers move in steps of 8");
 
 #define TABLES(P, t, qk, v, e)                                              \
     static const struct plan_range t##_roles_##qk##_##v##_##e[] =           \
@@ -43,8 +59,10 @@ static const struct plan_scalar scalars[] = PLAN_SCALARS(ATTENTION_SCALARS(PLAN_
     };
 
 SM90A_ATTENTION_VARIANTS(CHECK)
+SM90A_ATTENTION_VARIANTS(CHECK_HOPPER)
 SM90A_ATTENTION_VARIANTS(TABLES)
 SM100F_ATTENTION_VARIANTS(CHECK)
+SM100F_ATTENTION_VARIANTS(CHECK_BLACKWELL)
 SM100F_ATTENTION_VARIANTS(TABLES)
 
 #define PLAN(P, t, qk, v, e)                                   \
