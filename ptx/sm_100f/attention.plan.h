@@ -139,14 +139,14 @@
 #define SM100F_ATTENTION_HANDOFFS(X, qk, v, e)                           \
     X(q_full, 1, 128, SM100F_ATTENTION_Q_TILE(qk, e), producer, mma)     \
     X(q_empty, 1, 0, 0, mma, producer)                                   \
-    X(full, 1, 0, SM100F_ATTENTION_SLOT_BYTES, producer, mma)            \
-    X(empty, 1, 0, 0, mma, producer)                                     \
-    X(tail_bar, 1, 128, SM100F_ATTENTION_SLOT_BYTES, producer, producer) \
+    X(full_bar, 1, 0, SM100F_ATTENTION_SLOT_BYTES, producer, mma)            \
+    X(empty_bar, 1, 0, 0, mma, producer)                                     \
+    X(tail_full, 1, 128, SM100F_ATTENTION_SLOT_BYTES, producer, producer) \
     X(s_full, 1, 0, 0, mma, softmax)                                     \
     X(scale_full, 4, 0, 0, softmax, correction)                          \
     X(p_full, 8, 0, 0, softmax + correction, mma)                        \
-    X(p_rest, 4, 0, 0, softmax, mma)                                     \
-    X(o_done, 1, 0, 0, mma, correction)                                  \
+    X(p_rest_full, 4, 0, 0, softmax, mma)                                     \
+    X(o_full, 1, 0, 0, mma, correction)                                  \
     X(sum_full, 4, 0, 0, softmax, correction)                            \
     X(sum_empty, 4, 0, 0, correction, softmax)
 

@@ -57,14 +57,14 @@
 #define SM90A_ATTENTION_DYNAMIC_SHARED(qk, e) \
     (SM90A_ATTENTION_RING(qk) + SM90A_ATTENTION_SLOTS(qk, e) * SM90A_ATTENTION_SLOT(qk))
 
-/* Threads: a warpgroup of loader, planner and two idle warps, then a consumer warpgroup a tile.
+/* Threads: a warpgroup of producer, planner and two idle warps, then a consumer warpgroup a tile.
  * Registers a thread after setmaxnreg: the consumers share what the loading warpgroup leaves. */
 #define SM90A_ATTENTION_WARPGROUPS(qk) (SM90A_ATTENTION_ITEM_TILES(qk) + 1)
 #define SM90A_ATTENTION_THREADS(qk)    (128 * SM90A_ATTENTION_WARPGROUPS(qk))
-#define SM90A_ATTENTION_LOADER_REGS(v) ((v) == 256 ? 40 : 56)
+#define SM90A_ATTENTION_PRODUCER_REGS(v) ((v) == 256 ? 40 : 56)
 #define SM90A_ATTENTION_CONSUMER_REGS(qk, v)                                         \
     ((SM90A_ATTENTION_WARPGROUPS(qk) * SM_REGISTERS_8(SM90A_ATTENTION_THREADS(qk)) - \
-      SM90A_ATTENTION_LOADER_REGS(v)) /                                              \
+      SM90A_ATTENTION_PRODUCER_REGS(v)) /                                              \
      SM90A_ATTENTION_ITEM_TILES(qk))
 
 /* A decoded work item, handed from the planner warp to all others: offsets of u32 words. A pair is one
@@ -98,7 +98,7 @@
 
 /* X(name, first warp, warps) */
 #define SM90A_ATTENTION_ROLES(X, qk) \
-    X(loader, 0, 1)                  \
+    X(producer, 0, 1)                  \
     X(planner, 1, 1)                 \
     X(idle, 2, 2)                    \
     X(consumer, 4, 4 * SM90A_ATTENTION_ITEM_TILES(qk))
@@ -113,18 +113,18 @@
 
 /* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits) */
 #define SM90A_ATTENTION_HANDOFFS(X, qk, v, e)                                                     \
-    X(full_bar, 1, 0, SM90A_ATTENTION_SLOT(qk), loader, consumer)                                 \
-    X(empty_bar, SM90A_ATTENTION_ITEM_TILES(qk), 0, 0, consumer, loader)                          \
-    X(q_full_bar, 1, 0, SM90A_ATTENTION_Q_TILE(qk), planner, consumer)                            \
-    X(q_empty_bar, 1, 0, 0, consumer, planner)                                                    \
-    X(record_full_bar, 1, 0, 0, planner, loader + consumer)                                       \
-    X(record_empty_bar, 4 * SM90A_ATTENTION_ITEM_TILES(qk) + 1, 0, 0, loader + consumer, planner) \
-    X(raw_bar, 1, 0, SM90A_ATTENTION_SLOT(qk), loader, loader)
+    X(full_bar, 1, 0, SM90A_ATTENTION_SLOT(qk), producer, consumer)                                 \
+    X(empty_bar, SM90A_ATTENTION_ITEM_TILES(qk), 0, 0, consumer, producer)                          \
+    X(q_full, 1, 0, SM90A_ATTENTION_Q_TILE(qk), planner, consumer)                            \
+    X(q_empty, 1, 0, 0, consumer, planner)                                                    \
+    X(record_full, 1, 0, 0, planner, producer + consumer)                                       \
+    X(record_empty, 4 * SM90A_ATTENTION_ITEM_TILES(qk) + 1, 0, 0, producer + consumer, planner) \
+    X(tail_full, 1, 0, SM90A_ATTENTION_SLOT(qk), producer, producer)
 
 /* X(storage, writers, readers) */
 #define SM90A_ATTENTION_FLOWS(X, qk, v, e)     \
     X(tile_q, planner.tma, consumer.mma)       \
-    X(ring, loader.tma + loader, consumer.mma) \
-    X(records, planner, loader + consumer)
+    X(ring, producer.tma + producer, consumer.mma) \
+    X(records, planner, producer + consumer)
 
 #endif

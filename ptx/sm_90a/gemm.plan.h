@@ -160,10 +160,10 @@
       consumer_0 + consumer_1, producer)                                                    \
     SM90A_GEMM_HANDOFFS_##kind(X)
 #define SM90A_GEMM_HANDOFFS_WHOLE(X)
-/* part_full: bytes of a slot, of which there are 4 to 12; part_free: arrivals of one other part */
+/* part_full: bytes of a slot, of which there are 4 to 12; part_empty: arrivals of one other part */
 #define SM90A_GEMM_HANDOFFS_PARTS(X)                                                        \
     X(part_full, 1, GEMM_PART_SLOT_BYTES, consumer_0 + consumer_1, consumer_0 + consumer_1) \
-    X(part_free, 1, 0, consumer_0 + consumer_1, consumer_0 + consumer_1)
+    X(part_empty, 1, 0, consumer_0 + consumer_1, consumer_0 + consumer_1)
 
 #define SM90A_GEMM_FLOWS(X, kind)                            \
     X(ring_a, producer.tma, consumer_0.mma + consumer_1.mma) \
