@@ -5,8 +5,9 @@
 #ifndef HEWN_PTX_COMMON_PLAN_H
 #define HEWN_PTX_COMMON_PLAN_H
 
-/* Of an SM, on both targets: the shared memory that one CTA may have (227 KB), the registers, and those
- * of a thread where one CTA of so many threads has the SM. setmaxnreg moves registers in steps of 8. */
+/* Of an SM, on both targets: the shared memory that one CTA may have (227 KB), the registers, and
+ * those of a thread where one CTA of so many threads has the SM. setmaxnreg moves registers in
+ * steps of 8. */
 #define SM_SHARED_BYTES         232448
 #define SM_REGISTERS            65536
 #define SM_REGISTERS_8(threads) (SM_REGISTERS / (threads) / 8 * 8)

@@ -25,9 +25,9 @@
  * the target's own gemm.plan.h.
  *
  * GEMM_SCALARS(X): X(type, name, rule), the rule in C over the problem (m, n, k, batch), the tile
- * shape and other scalars. Beyond the rules: every value is at least 1 (where 0 means something, 0), and
- * m, n, k and `tiles` are below 2^31 (coordinates are signed 32-bit; the tile counter must not
- * wrap).
+ * shape and other scalars. Beyond the rules: every value is at least 1 (where 0 means something,
+ * 0), and m, n, k and `tiles` are below 2^31 (coordinates are signed 32-bit; the tile counter must
+ * not wrap).
  */
 #ifndef HEWN_PTX_GEMM_PLAN_H
 #define HEWN_PTX_GEMM_PLAN_H
@@ -78,8 +78,9 @@
 
 /* Bits of `finish`; with none, D is the sums, rounded. Else
  *   D = act(alpha * scale_a * scale_b * sum + beta * C + bias[column])
- * The factors with SCALE (of the scales, those that have an address), C of D's dtype, BIAS of D's dtype
- * or, BIAS_F32, fp32; one of the activations or none. The kernel for sm_100f knows finish 0 alone. */
+ * The factors with SCALE (of the scales, those that have an address), C of D's dtype, BIAS of D's
+ * dtype or, BIAS_F32, fp32; one of the activations or none. The kernel for sm_100f knows finish 0
+ * alone. */
 #define GEMM_FINISH_SCALE    1
 #define GEMM_FINISH_C        2
 #define GEMM_FINISH_BIAS     4
@@ -95,7 +96,7 @@
 #define GEMM_CAN_FINISH 2
 #define GEMM_CAN_FP8    4
 
-/* Bytes of A's or B's row in a k-block, and elements of a row of an MN-major box: one swizzle row. */
+/* Bytes of A's or B's row in a k-block, and elements of an MN-major box's row: one swizzle row. */
 #define GEMM_ROW_BYTES SWIZZLE_BYTES
 #define GEMM_MN_BOX    (SWIZZLE_BYTES / 2)
 
@@ -104,9 +105,9 @@
 /* What a TMA store writes whole. */
 #define GEMM_D_CHUNK_BYTES 16
 
-/* Parts of K (inc/parts.inc): a warp's sums are GEMM_PART_BLOCKS blocks of 8 columns, and a block is a
- * slot of 16 bytes a lane. A part gets ceil(blocks / parts) of them from each of the others: of up to
- * 8 parts, 7 send the most. */
+/* Parts of K (inc/parts.inc): a warp's sums are GEMM_PART_BLOCKS blocks of 8 columns, and a block
+ * is a slot of 16 bytes a lane. A part gets ceil(blocks / parts) of them from each of the others:
+ * of up to 8 parts, 7 send the most. */
 #define GEMM_PART_BLOCKS     8
 #define GEMM_PART_SLOT_BYTES 512
 #define GEMM_PART_SLOTS      12

@@ -23,8 +23,8 @@
     X(SM100F, sm_100f, 256, 256, 1)  \
     X(SM100F, sm_100f, 512, 512, 1)
 
-/* Slots of the ring and sub-tiles of Q are TILE_ROWS swizzle rows. A V slot has half a block's keys, as
- * P is handed over, of V_COLUMNS columns. */
+/* Slots of the ring and sub-tiles of Q are TILE_ROWS swizzle rows. A V slot has half a block's
+ * keys, as P is handed over, of V_COLUMNS columns. */
 #define SM100F_ATTENTION_TILE_ROWS  128
 #define SM100F_ATTENTION_ROW_BYTES  SWIZZLE_BYTES
 #define SM100F_ATTENTION_SLOT_BYTES (SM100F_ATTENTION_TILE_ROWS * SM100F_ATTENTION_ROW_BYTES)
@@ -32,8 +32,8 @@
 #define SM100F_ATTENTION_V_PARTS    (ATTENTION_BLOCK / SM100F_ATTENTION_V_KEYS)
 #define SM100F_ATTENTION_V_COLUMNS  128
 
-/* Query tiles of a work item. Two, a softmax warpgroup each, as long as both O and both S fit the 512
- * columns of tensor memory; beyond, one tile with S double-buffered. */
+/* Query tiles of a work item. Two, a softmax warpgroup each, as long as both O and both S fit the
+ * 512 columns of tensor memory; beyond, one tile with S double-buffered. */
 #define SM100F_ATTENTION_ITEM_TILES(qk) SM100F_ATTENTION_JOIN(SM100F_ATTENTION_TILES_, qk)
 #define SM100F_ATTENTION_TILES_64       2
 #define SM100F_ATTENTION_TILES_96       2
@@ -41,8 +41,8 @@
 #define SM100F_ATTENTION_TILES_192      2
 #define SM100F_ATTENTION_TILES_256      1
 #define SM100F_ATTENTION_TILES_512      1
-/* Columns of V in a work item: O of 128 rows and 512 columns would fill tensor memory alone, so head
- * dimension 512 is computed in two halves of V's columns, S in each. */
+/* Columns of V in a work item: O of 128 rows and 512 columns would fill tensor memory alone, so
+ * head dimension 512 is computed in two halves of V's columns, S in each. */
 #define SM100F_ATTENTION_ITEM_V(v)   ((v) <= 256 ? (v) : 256)
 #define SM100F_ATTENTION_V_HALVES(v) ((v) / SM100F_ATTENTION_ITEM_V(v))
 
@@ -52,14 +52,14 @@
 #define SM100F_ATTENTION_V_CHUNKS(v) \
     ((SM100F_ATTENTION_ITEM_V(v) + SM100F_ATTENTION_V_COLUMNS - 1) / SM100F_ATTENTION_V_COLUMNS)
 #define SM100F_ATTENTION_V_SLOTS(v) (SM100F_ATTENTION_V_PARTS * SM100F_ATTENTION_V_CHUNKS(v))
-/* TMA boxes of a V slot, each V_KEYS rows of ROW_BYTES: what V_COLUMNS columns take, or all of V's. */
+/* TMA boxes of a V slot, each V_KEYS rows of ROW_BYTES: for V_COLUMNS columns, or all of V's. */
 #define SM100F_ATTENTION_BOX_V(v) SM100F_ATTENTION_V_KEYS
 #define SM100F_ATTENTION_V_BOXES(v, e)                                                             \
     (SM100F_ATTENTION_K_SLOTS((v) < SM100F_ATTENTION_V_COLUMNS ? (v) : SM100F_ATTENTION_V_COLUMNS, \
                               e))
 
-/* Dynamic shared memory, from its 1024-aligned start: Q's tiles, the ring, the staged output rows of a
- * tile. The ring has as many slots as fit, at most 10. */
+/* Dynamic shared memory, from its 1024-aligned start: Q's tiles, the ring, the staged output rows
+ * of a tile. The ring has as many slots as fit, at most 10. */
 #define SM100F_ATTENTION_Q_TILE(qk, e) \
     (SM100F_ATTENTION_K_SLOTS(qk, e) * SM100F_ATTENTION_SLOT_BYTES)
 #define SM100F_ATTENTION_O_PITCH       (SWIZZLE_BYTES + 16) /* 16 against bank conflicts */
@@ -78,16 +78,16 @@
 #define SM100F_ATTENTION_DYNAMIC_SHARED(qk, e) \
     (SM100F_ATTENTION_STAGE_O(qk, e) + SM100F_ATTENTION_STAGE_O_BYTES)
 
-/* Threads: a softmax warpgroup a tile, a correction warpgroup, and one that holds the producer warp and
- * the MMA warp. */
+/* Threads: a softmax warpgroup a tile, a correction warpgroup, and one that holds the producer warp
+ * and the MMA warp. */
 #define SM100F_ATTENTION_WARPGROUPS(qk)      (SM100F_ATTENTION_ITEM_TILES(qk) + 2)
 #define SM100F_ATTENTION_THREADS(qk)         (128 * SM100F_ATTENTION_WARPGROUPS(qk))
 #define SM100F_ATTENTION_CORRECTION_WARP(qk) (4 * SM100F_ATTENTION_ITEM_TILES(qk))
 #define SM100F_ATTENTION_PRODUCER_WARP(qk)   (SM100F_ATTENTION_CORRECTION_WARP(qk) + 4)
 #define SM100F_ATTENTION_MMA_WARP(qk)        (SM100F_ATTENTION_CORRECTION_WARP(qk) + 5)
 
-/* Registers a thread after setmaxnreg; the issuing warpgroup has what the others leave. With one tile
- * the correction keeps what it was launched with. */
+/* Registers a thread after setmaxnreg; the issuing warpgroup has what the others leave. With one
+ * tile the correction keeps what it was launched with. */
 #define SM100F_ATTENTION_LAUNCH_REGS(qk)  SM_REGISTERS_8(SM100F_ATTENTION_THREADS(qk))
 #define SM100F_ATTENTION_SOFTMAX_REGS(qk) (SM100F_ATTENTION_ITEM_TILES(qk) == 2 ? 192 : 232)
 #define SM100F_ATTENTION_CORRECTION_REGS(qk) \
@@ -97,8 +97,8 @@
      SM100F_ATTENTION_ITEM_TILES(qk) * SM100F_ATTENTION_SOFTMAX_REGS(qk) - \
      SM100F_ATTENTION_CORRECTION_REGS(qk))
 
-/* Tensor memory: two S of 128 columns, each overlaid by its P; then O of each tile, O_STEP columns apart
- * where there are two. */
+/* Tensor memory: two S of 128 columns, each overlaid by its P; then O of each tile, O_STEP columns
+ * apart where there are two. */
 #define SM100F_ATTENTION_TMEM_COLUMNS 512
 #define SM100F_ATTENTION_S_COLUMNS    ATTENTION_BLOCK
 #define SM100F_ATTENTION_O_COLUMN     (2 * SM100F_ATTENTION_S_COLUMNS)
@@ -136,18 +136,18 @@
     X(o_1, SM100F_ATTENTION_O_COLUMN + SM100F_ATTENTION_O_STEP, SM100F_ATTENTION_ITEM_V(v))
 
 /* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits) */
-#define SM100F_ATTENTION_HANDOFFS(X, qk, v, e)                           \
-    X(q_full, 1, 128, SM100F_ATTENTION_Q_TILE(qk, e), producer, mma)     \
-    X(q_empty, 1, 0, 0, mma, producer)                                   \
-    X(full_bar, 1, 0, SM100F_ATTENTION_SLOT_BYTES, producer, mma)            \
-    X(empty_bar, 1, 0, 0, mma, producer)                                     \
+#define SM100F_ATTENTION_HANDOFFS(X, qk, v, e)                            \
+    X(q_full, 1, 128, SM100F_ATTENTION_Q_TILE(qk, e), producer, mma)      \
+    X(q_empty, 1, 0, 0, mma, producer)                                    \
+    X(full_bar, 1, 0, SM100F_ATTENTION_SLOT_BYTES, producer, mma)         \
+    X(empty_bar, 1, 0, 0, mma, producer)                                  \
     X(tail_full, 1, 128, SM100F_ATTENTION_SLOT_BYTES, producer, producer) \
-    X(s_full, 1, 0, 0, mma, softmax)                                     \
-    X(scale_full, 4, 0, 0, softmax, correction)                          \
-    X(p_full, 8, 0, 0, softmax + correction, mma)                        \
-    X(p_rest_full, 4, 0, 0, softmax, mma)                                     \
-    X(o_full, 1, 0, 0, mma, correction)                                  \
-    X(sum_full, 4, 0, 0, softmax, correction)                            \
+    X(s_full, 1, 0, 0, mma, softmax)                                      \
+    X(scale_full, 4, 0, 0, softmax, correction)                           \
+    X(p_full, 8, 0, 0, softmax + correction, mma)                         \
+    X(p_rest_full, 4, 0, 0, softmax, mma)                                 \
+    X(o_full, 1, 0, 0, mma, correction)                                   \
+    X(sum_full, 4, 0, 0, softmax, correction)                             \
     X(sum_empty, 4, 0, 0, correction, softmax)
 
 /* X(storage, writers, readers) */

@@ -1,7 +1,7 @@
 /*
  * The plan of the sm_100f GEMM: tile, ring, shared memory, tensor memory, threads. #defines only,
- * included by gemm.ptx, by the runtime and by tools/mod. Bytes unless a name says otherwise. There is
- * one variant, plain; the form is that of sm_90a/gemm.plan.h.
+ * included by gemm.ptx, by the runtime and by tools/mod. Bytes unless a name says otherwise. There
+ * is one variant, plain; the form is that of sm_90a/gemm.plan.h.
  */
 #ifndef HEWN_SM100F_GEMM_PLAN_H
 #define HEWN_SM100F_GEMM_PLAN_H

@@ -27,10 +27,11 @@
 #define SM90A_ATTENTION_K_CHUNKS(qk) ((qk) / SM90A_ATTENTION_CHUNK)
 #define SM90A_ATTENTION_V_BOXES(v)   ((v) / SM90A_ATTENTION_CHUNK)
 
-/* The ring: slots of UNITS units of 16 KB. A unit of K is the block's keys of one chunk, a unit of V
- * V_KEYS keys of all columns in boxes of a chunk; of 256 columns it is a whole slot, since a box of V is
- * not smaller than 8 KB. A block has as many units of either as the head dimension has chunks: K_UNITS,
- * V_UNITS. A slot has two where both counts are even: a wait costs a consumer some 100 cycles. */
+/* The ring: slots of UNITS units of 16 KB. A unit of K is the block's keys of one chunk, a unit of
+ * V V_KEYS keys of all columns in boxes of a chunk; of 256 columns it is a whole slot, since a box
+ * of V is not smaller than 8 KB. A block has as many units of either as the head dimension has
+ * chunks: K_UNITS, V_UNITS. A slot has two where both counts are even: a wait costs a consumer some
+ * 100 cycles. */
 #define SM90A_ATTENTION_UNIT_BYTES  (ATTENTION_BLOCK * SWIZZLE_BYTES)
 #define SM90A_ATTENTION_UNITS(qk)   ((qk) % 128 ? 1 : 2)
 #define SM90A_ATTENTION_SLOT(qk)    (SM90A_ATTENTION_UNITS(qk) * SM90A_ATTENTION_UNIT_BYTES)
@@ -43,8 +44,8 @@
 #define SM90A_ATTENTION_SLOT_V(qk, v) \
     (SM90A_ATTENTION_SLOT(qk) / (SM90A_ATTENTION_V_BOX(v) * SM90A_ATTENTION_V_BOXES(v)))
 
-/* Dynamic shared memory, from its 1024-aligned start: Q's tiles, each in chunks; the ring of as many
- * slots as fit, at most 12. */
+/* Dynamic shared memory, from its 1024-aligned start: Q's tiles, each in chunks; the ring of as
+ * many slots as fit, at most 12. */
 #define SM90A_ATTENTION_Q_CHUNK      (SM90A_ATTENTION_TILE_ROWS * SWIZZLE_BYTES)
 #define SM90A_ATTENTION_Q_TILE(qk)   (SM90A_ATTENTION_K_CHUNKS(qk) * SM90A_ATTENTION_Q_CHUNK)
 #define SM90A_ATTENTION_RING(qk)     (SM90A_ATTENTION_ITEM_TILES(qk) * SM90A_ATTENTION_Q_TILE(qk))
@@ -59,35 +60,35 @@
 
 /* Threads: a warpgroup of producer, planner and two idle warps, then a consumer warpgroup a tile.
  * Registers a thread after setmaxnreg: the consumers share what the loading warpgroup leaves. */
-#define SM90A_ATTENTION_WARPGROUPS(qk) (SM90A_ATTENTION_ITEM_TILES(qk) + 1)
-#define SM90A_ATTENTION_THREADS(qk)    (128 * SM90A_ATTENTION_WARPGROUPS(qk))
+#define SM90A_ATTENTION_WARPGROUPS(qk)   (SM90A_ATTENTION_ITEM_TILES(qk) + 1)
+#define SM90A_ATTENTION_THREADS(qk)      (128 * SM90A_ATTENTION_WARPGROUPS(qk))
 #define SM90A_ATTENTION_PRODUCER_REGS(v) ((v) == 256 ? 40 : 56)
 #define SM90A_ATTENTION_CONSUMER_REGS(qk, v)                                         \
     ((SM90A_ATTENTION_WARPGROUPS(qk) * SM_REGISTERS_8(SM90A_ATTENTION_THREADS(qk)) - \
-      SM90A_ATTENTION_PRODUCER_REGS(v)) /                                              \
+      SM90A_ATTENTION_PRODUCER_REGS(v)) /                                            \
      SM90A_ATTENTION_ITEM_TILES(qk))
 
-/* A decoded work item, handed from the planner warp to all others: offsets of u32 words. A pair is one
- * word of source 0 and one of source 1. Stores of two words rely on QUERIES behind TOKEN and on KV_HEAD
- * behind SEQUENCE. */
+/* A decoded work item, handed from the planner warp to all others: offsets of u32 words. A pair is
+ * one word of source 0 and one of source 1. Stores of two words rely on QUERIES behind TOKEN and on
+ * KV_HEAD behind SEQUENCE. */
 /* clang-format off */
 #define SM90A_ATTENTION_RECORDS      4
-#define SM90A_ATTENTION_BLOCKS       0                              /* of the item; -1: no more items */
+#define SM90A_ATTENTION_BLOCKS       0                              /* of the item, or -1: none */
 #define SM90A_ATTENTION_BLOCKS_0     (SM90A_ATTENTION_BLOCKS + 4)   /* those of source 0 */
-#define SM90A_ATTENTION_KEY          (SM90A_ATTENTION_BLOCKS_0 + 4) /* pair: first key of the first block */
+#define SM90A_ATTENTION_KEY          (SM90A_ATTENTION_BLOCKS_0 + 4) /* pair: first key */
 #define SM90A_ATTENTION_KEYS         (SM90A_ATTENTION_KEY + 8)      /* pair: keys of the sequence */
 #define SM90A_ATTENTION_ALIGN        (SM90A_ATTENTION_KEYS + 8)     /* pair: position of query 0 */
 #define SM90A_ATTENTION_BASE         (SM90A_ATTENTION_ALIGN + 8)    /* pair: row of key 0 */
-#define SM90A_ATTENTION_PLANE        (SM90A_ATTENTION_BASE + 8)     /* pair: sequence coordinate of K, V */
+#define SM90A_ATTENTION_PLANE        (SM90A_ATTENTION_BASE + 8)     /* pair: coordinate in K, V */
 #define SM90A_ATTENTION_LEFT         (SM90A_ATTENTION_PLANE + 8)    /* pair: the window */
 #define SM90A_ATTENTION_RIGHT        (SM90A_ATTENTION_LEFT + 8)     /* pair: the window */
-#define SM90A_ATTENTION_TOKEN        (SM90A_ATTENTION_RIGHT + 8)    /* first query token of the item */
+#define SM90A_ATTENTION_TOKEN        (SM90A_ATTENTION_RIGHT + 8)    /* first query token */
 #define SM90A_ATTENTION_QUERIES      (SM90A_ATTENTION_TOKEN + 4)    /* of the sequence */
 #define SM90A_ATTENTION_SEQUENCE     (SM90A_ATTENTION_QUERIES + 4)
 #define SM90A_ATTENTION_KV_HEAD      (SM90A_ATTENTION_SEQUENCE + 4)
 #define SM90A_ATTENTION_HEAD_BLOCK   (SM90A_ATTENTION_KV_HEAD + 4)
 #define SM90A_ATTENTION_SPLIT        (SM90A_ATTENTION_HEAD_BLOCK + 4)
-#define SM90A_ATTENTION_Q_BASE       (SM90A_ATTENTION_SPLIT + 4)    /* row of query 0 in Q and O */
+#define SM90A_ATTENTION_Q_BASE       (SM90A_ATTENTION_SPLIT + 4)    /* row of query 0 */
 #define SM90A_ATTENTION_RECORD_BYTES ((SM90A_ATTENTION_Q_BASE + 4 + 15) / 16 * 16)
 /* clang-format on */
 
@@ -98,7 +99,7 @@
 
 /* X(name, first warp, warps) */
 #define SM90A_ATTENTION_ROLES(X, qk) \
-    X(producer, 0, 1)                  \
+    X(producer, 0, 1)                \
     X(planner, 1, 1)                 \
     X(idle, 2, 2)                    \
     X(consumer, 4, 4 * SM90A_ATTENTION_ITEM_TILES(qk))
@@ -112,18 +113,18 @@
 #define SM90A_ATTENTION_TMEM(X, qk, v)
 
 /* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits) */
-#define SM90A_ATTENTION_HANDOFFS(X, qk, v, e)                                                     \
-    X(full_bar, 1, 0, SM90A_ATTENTION_SLOT(qk), producer, consumer)                                 \
-    X(empty_bar, SM90A_ATTENTION_ITEM_TILES(qk), 0, 0, consumer, producer)                          \
-    X(q_full, 1, 0, SM90A_ATTENTION_Q_TILE(qk), planner, consumer)                            \
-    X(q_empty, 1, 0, 0, consumer, planner)                                                    \
+#define SM90A_ATTENTION_HANDOFFS(X, qk, v, e)                                                   \
+    X(full_bar, 1, 0, SM90A_ATTENTION_SLOT(qk), producer, consumer)                             \
+    X(empty_bar, SM90A_ATTENTION_ITEM_TILES(qk), 0, 0, consumer, producer)                      \
+    X(q_full, 1, 0, SM90A_ATTENTION_Q_TILE(qk), planner, consumer)                              \
+    X(q_empty, 1, 0, 0, consumer, planner)                                                      \
     X(record_full, 1, 0, 0, planner, producer + consumer)                                       \
     X(record_empty, 4 * SM90A_ATTENTION_ITEM_TILES(qk) + 1, 0, 0, producer + consumer, planner) \
     X(tail_full, 1, 0, SM90A_ATTENTION_SLOT(qk), producer, producer)
 
 /* X(storage, writers, readers) */
-#define SM90A_ATTENTION_FLOWS(X, qk, v, e)     \
-    X(tile_q, planner.tma, consumer.mma)       \
+#define SM90A_ATTENTION_FLOWS(X, qk, v, e)         \
+    X(tile_q, planner.tma, consumer.mma)           \
     X(ring, producer.tma + producer, consumer.mma) \
     X(records, planner, producer + consumer)
 

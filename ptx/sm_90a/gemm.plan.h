@@ -14,8 +14,8 @@
  *   flat    |  64 x 128    | parts of K                                | the same with m <= 64
  *
  * "Half of B each": each CTA of the pair loads half of the tile that both need, and multicasts it.
- * Parts of K: 1 to 8 CTAs of a cluster sum up the same tile over
- * [k_blocks * part / parts, k_blocks * (part + 1) / parts) and add up through shared memory.
+ * Parts of K: 1 to 8 CTAs of a cluster sum up the same tile over [k_blocks * part / parts, k_blocks
+ * * (part + 1) / parts) and add up through shared memory.
  */
 #ifndef HEWN_SM90A_GEMM_PLAN_H
 #define HEWN_SM90A_GEMM_PLAN_H
@@ -24,8 +24,8 @@
 
 /* ---- all variants: SM90A_GEMM_<NAME>; ALL(NAME) in the kernel ---- */
 
-/* Threads: a producer warpgroup and two consumer warpgroups. Registers a thread after setmaxnreg: the
- * consumers share what the producer leaves of the CTA's. */
+/* Threads: a producer warpgroup and two consumer warpgroups. Registers a thread after setmaxnreg:
+ * the consumers share what the producer leaves of the CTA's. */
 #define SM90A_GEMM_PRODUCER_WARPS 4
 #define SM90A_GEMM_CONSUMER_WARPS 8
 #define SM90A_GEMM_THREADS        (32 * (SM90A_GEMM_PRODUCER_WARPS + SM90A_GEMM_CONSUMER_WARPS))
@@ -38,7 +38,7 @@
 #define SM90A_GEMM_D_ROWS  16
 #define SM90A_GEMM_D_BYTES (SM90A_GEMM_D_ROWS * GEMM_D_ROW_BYTES)
 
-/* Where a tile lies in D, with its last stage: first row and column, problem; whether one follows. */
+/* Where a tile lies in D: first row and column, problem; and whether a tile follows. */
 #define SM90A_GEMM_PLACE_BYTES 16
 
 #define SM90A_GEMM_TMEM_COLUMNS 0
@@ -51,8 +51,9 @@
 
 /* ---- a variant: SM90A_GEMM_<NAME>(variant); PLAN(NAME) in the kernel ---- */
 
-/* X(prefix, target, variant, kind): every variant; kind PARTS: parts of K, else WHOLE. Of equal cost the
- * runtime takes the first: `plain`, which needs no clusters, comes behind those that share loads. */
+/* X(prefix, target, variant, kind): every variant; kind PARTS: parts of K, else WHOLE. Of equal
+ * cost the runtime takes the first: `plain`, which needs no clusters, comes behind those that share
+ * loads. */
 #define SM90A_GEMM_VARIANTS(X)      \
     X(SM90A, sm_90a, pair, WHOLE)   \
     X(SM90A, sm_90a, wide, WHOLE)   \
@@ -63,10 +64,10 @@
     X(SM90A, sm_90a, plain, WHOLE)
 
 /* TILE_M, TILE_N: a CTA's tile. GROUP_M: rows of it that a consumer warpgroup computes, 64 or 128.
- * PAIR_M, PAIR_N: tiles of a cluster that shares loads. PARTS: the most parts of K. D_BUFFERS: boxes of
- * output that a warp stages. STAGES: k-blocks in the rings. RASTER_ROWS: rows of tiles (a cluster's)
- * that are walked together, see inc/raster.inc: one wave of clusters on 132 SMs covers a part of D about
- * 2048 rows high and as wide, which reads least from L2. */
+ * PAIR_M, PAIR_N: tiles of a cluster that shares loads. PARTS: the most parts of K. D_BUFFERS:
+ * boxes of output that a warp stages. STAGES: k-blocks in the rings. RASTER_ROWS: rows of tiles (a
+ * cluster's) that are walked together, see inc/raster.inc: one wave of clusters on 132 SMs covers a
+ * part of D about 2048 rows high and as wide, which reads least from L2. */
 /* clang-format off */
 /*                       TILE_M N  GROUP_M  PAIR_M N  PARTS  D_BUFFERS  STAGES  RASTER_ROWS */
 #define SM90A_GEMM_plain  128, 256,     64,     1, 1,     1,         2,      4,          16
@@ -116,8 +117,8 @@
 #define SM90A_GEMM_PARTIAL_BYTES(v) \
     (SM90A_GEMM_PARTS(v) > 1 ? GEMM_PART_SLOTS * GEMM_PART_SLOT_BYTES : 0)
 
-/* Dynamic shared memory, from its 1024-aligned start: A's ring, B's, the staged boxes of output or the
- * partial sums, a warp's behind another's, and the places. */
+/* Dynamic shared memory, from its 1024-aligned start: A's ring, B's, the staged boxes of output or
+ * the partial sums, a warp's behind another's, and the places. */
 #define SM90A_GEMM_RING_A     0
 #define SM90A_GEMM_RING_B(v)  (SM90A_GEMM_RING_A + SM90A_GEMM_STAGES(v) * SM90A_GEMM_A_BYTES(v))
 #define SM90A_GEMM_STAGE_D(v) (SM90A_GEMM_RING_B(v) + SM90A_GEMM_STAGES(v) * SM90A_GEMM_B_BYTES(v))
