@@ -378,7 +378,7 @@ int hewn_attention_check(const hewn_attention_desc *desc, struct attention_probl
     if (status) return status;
     if (!desc->source[0]) return hewn_fail(err, HEWN_ERR_ARGUMENT, "source[0]: must not be NULL");
     p->sources = desc->source[1] ? 2 : 1;
-    for (int i = 0; !status && i < (int)p->sources; i++) {
+    for (int i = 0; !status && i < 2 && desc->source[i]; i++) {
         hewn_attention_source source;
         status = hewn_struct_take(HEWN_STRUCT_hewn_attention_source, desc->source[i], &source, err);
         if (!status) status = check_source(desc, &source, i, p, err);
