@@ -57,7 +57,7 @@ refused() { # NAME DECLARATIONS DIRECTIVES FORM
 }
 
 planted opcode '' '' 'stacksave.u64 %rd2;'
-planted modifier '' '' 'redux.sync.min.abs.NaN.f32 %f1, %f2, 0xffffffff;'
+planted modifier '' '' 'st.async.mmio.release.sys.global.b32 [%rd1], %r2;'
 planted types '' '' 'wmma.mma.sync.aligned.row.col.m16n16k8.f64.f64.f64.f64 {%d0, %d1, %d2, %d3, %d4, %d5, %d6, %d7}, {%d0, %d1, %d2, %d3}, {%d0, %d1, %d2, %d3}, {%d0, %d1, %d2, %d3, %d4, %d5, %d6, %d7};'
 planted fill '' '' 'st.bulk.weak.shared::cta [%r1], 64, 0;'
 planted register '' '' 'mov.u32 %r2, %pm3;'
