@@ -353,6 +353,44 @@ static void test_votes(void)
     }
 }
 
+/* Lanes of one mask: floats, which of them count, and what each form brings. PTX ISA "redux.sync". */
+static void test_redux_float(void)
+{
+    static const struct {
+        const char *form;
+        uint32_t lane[4], want; /* lane l has lane[l % 4] */
+    } cases[] = {
+        {"min", {0x3F800000, 0xBF800000, 0x40000000, 0x00000001}, 0xBF800000},
+        {"max", {0x3F800000, 0xBF800000, 0xC0400000, 0x00000001}, 0x3F800000},
+        {"min.abs", {0x3F800000, 0xBF000000, 0xC0400000, 0x40000000}, 0x3F000000},
+        {"max.abs", {0x3F800000, 0xBF800000, 0xC0400000, 0x00000001}, 0x40400000},
+        {"min", {0x00000000, 0x80000000, 0x00000000, 0x3F800000}, 0x80000000},
+        {"max", {0x80000000, 0x00000000, 0x80000000, 0xBF800000}, 0x00000000},
+        {"max", {0x80000001, 0x80000002, 0x80000001, 0x80000003}, 0x80000001}, /* subnormals stay */
+        {"min", {0xFF800000, 0x7F800000, 0x3F800000, 0x3F800000}, 0xFF800000},
+        {"min", {0x7FC00001, 0x40000000, 0xFFC00000, 0x3F800000}, 0x3F800000},
+        {"max", {0x7FC00001, 0x7FC00001, 0xFFC00000, 0x7FC00001}, 0x7FFFFFFF},
+        {"min.NaN", {0x3F800000, 0x40000000, 0xFFC00000, 0x3F800000}, 0x7FFFFFFF},
+        {"max.abs.NaN", {0x3F800000, 0xC0000000, 0x3F800000, 0x3F800000}, 0x40000000},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char body[640];
+        struct trial t = {.body = body};
+        if (!test_case("redux.sync.%s.f32, case %zu", cases[i].form, i)) continue;
+        (void)snprintf(body, sizeof body,
+                       "and.b32 %%r1, %%r0, 3; mov.u32 %%r2, %u;\n"
+                       "setp.eq.u32 %%p0, %%r1, 1; @%%p0 mov.u32 %%r2, %u;\n"
+                       "setp.eq.u32 %%p0, %%r1, 2; @%%p0 mov.u32 %%r2, %u;\n"
+                       "setp.eq.u32 %%p0, %%r1, 3; @%%p0 mov.u32 %%r2, %u;\n"
+                       "redux.sync.%s.f32 %%r3, %%r2, 0xffffffff; st.global.u32 [%%d1], %%r3;\n",
+                       cases[i].lane[0], cases[i].lane[1], cases[i].lane[2], cases[i].lane[3],
+                       cases[i].form);
+        expect_clean(&t);
+        CHECK(strstr(t.report, "\"basis\":\"proved\"") != NULL, "%s", t.report);
+        for (uint32_t lane = 0; lane < 32; lane++) CHECK_INT(out[lane], cases[i].want);
+    }
+}
+
 /* ---- barriers ---- */
 
 static const char arrive_sync_body[] =
@@ -822,6 +860,7 @@ int main(int argc, char **argv)
     test_divergence();
     test_shfl();
     test_votes();
+    test_redux_float();
     test_barriers();
     test_hangs();
     test_parity();

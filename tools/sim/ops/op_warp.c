@@ -220,6 +220,46 @@ int bind_redux(struct decoder *dc, struct insn *out)
     return 0;
 }
 
+/* insn.flags of redux.sync on f32 */
+enum { REDUX_MAX = 1, REDUX_ABS = 2, REDUX_NAN = 4 };
+
+/* Unsigned numbers in the order of the floats, -0 before +0. */
+static uint32_t float_key(uint32_t bits)
+{
+    return bits >> 31 ? ~bits : bits | 0x80000000U;
+}
+
+/* PTX ISA "redux.sync": without .NaN those that are no NaN count; a NaN that comes out is canonical. */
+static void redux_float(struct warp *w, const struct insn *in, uint32_t lanes)
+{
+    const uint32_t magnitude = 0x7FFFFFFFU, infinity = 0x7F800000U, canonical = 0x7FFFFFFFU;
+    const uint32_t keep = in->flags & REDUX_ABS ? magnitude : FULL_MASK;
+    uint32_t a = 0;
+    bool any = false, nan = false;
+    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+        const uint32_t b = (uint32_t)arg_lane(w, in->arg[1], first_lane(rest)) & keep;
+        const bool greater = float_key(b) > float_key(a);
+        if ((b & magnitude) > infinity) {
+            nan = true;
+            continue;
+        }
+        if (!any || greater == !!(in->flags & REDUX_MAX)) a = b;
+        any = true;
+    }
+    if (!any || (nan && in->flags & REDUX_NAN)) a = canonical;
+    set_lanes(w, in->arg[0], lanes, a);
+}
+COLLECTIVE(redux_float, 2)
+
+int bind_redux_float(struct decoder *dc, struct insn *out)
+{
+    out->flags =
+        (uint16_t)((mod_has(dc, "max") ? REDUX_MAX : 0) | (mod_has(dc, "abs") ? REDUX_ABS : 0) |
+                   (mod_has(dc, "NaN") ? REDUX_NAN : 0));
+    out->fn = exec_redux_float;
+    return 0;
+}
+
 /* ---- shfl ---- */
 
 enum shuffle { SHFL_UP, SHFL_DOWN, SHFL_BFLY, SHFL_IDX };
