@@ -29,13 +29,13 @@ struct report {
 };
 
 static const char *const kind_texts[] = {
-#define X(name, text, severity) text,
+#define X(name, text, severity, meaning) text,
     FINDING_KINDS(X)
 #undef X
 };
 
 static const char *const cause_texts[] = {
-#define X(name, text) text,
+#define X(name, text, meaning) text,
     FINDING_CAUSES(X)
 #undef X
 };

@@ -1,4 +1,4 @@
-/* The environment, read once by cuInit: every HEWN_SIM_ variable that the driver itself obeys. */
+/* The environment, read once by cuInit. settings.def lists the variables. */
 #include "cuda/driver.h"
 
 #include "check/suppress.h"
@@ -7,9 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-/* Persistent kernels should loop on a device of the default size, and a test should end soon. */
-enum { DEFAULT_SMS = 4, MAX_SMS = 1024, MAX_HOST_THREADS = 256 };
 
 /* An integer variable within [low, high]; absent or empty leaves *value alone. */
 static bool read_number(const char *name, uint64_t low, uint64_t high, uint64_t *value)
@@ -92,25 +89,43 @@ static bool start_trace(void)
     return true;
 }
 
+/* The numbers of settings.def. */
+struct numbers {
+#define NUMBER(field, name, low, high, initial, meaning) uint64_t field;
+#include "cuda/settings.def"
+};
+
+/* A value below `low` was not given: the host's cores, up to `high`. */
+static uint64_t or_cores(uint64_t value, uint64_t low, uint64_t high)
+{
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+    if (value >= low) return value;
+    return cores < 1 ? low : (uint64_t)cores < high ? (uint64_t)cores : high;
+}
+
+static bool read_numbers(struct numbers *n)
+{
+#define NUMBER(field, name, low, high, initial, meaning)        \
+    n->field = (initial);                                       \
+    if (!read_number(name, low, high, &n->field)) return false; \
+    n->field = or_cores(n->field, low, high);
+#include "cuda/settings.def"
+    return true;
+}
+
 bool settings_read(struct settings *out)
 {
-    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t sms = DEFAULT_SMS, check = 1, strict = 0, quiet = 0, seed = 1;
-    uint64_t threads = cpus < 1 ? 1 : cpus > MAX_HOST_THREADS ? MAX_HOST_THREADS : (uint64_t)cpus;
+    struct numbers n;
 
-    if (!read_gpu(&out->gpu) || !read_number("HEWN_SIM_SMS", 1, MAX_SMS, &sms) ||
-        !read_number("HEWN_SIM_SEED", 0, UINT64_MAX, &seed) ||
-        !read_number("HEWN_SIM_THREADS", 1, MAX_HOST_THREADS, &threads) ||
-        !read_number("HEWN_SIM_CHECK", 0, 2, &check) ||
-        !read_number("HEWN_SIM_STRICT", 0, 1, &strict) ||
-        !read_number("HEWN_SIM_QUIET", 0, 1, &quiet) || !check_report() || !check_suppressions() ||
+    if (!read_gpu(&out->gpu) || !read_numbers(&n) || !check_report() || !check_suppressions() ||
         !start_trace())
         return false;
-    out->gpu.sm_count = (uint32_t)sms;
-    out->seed = seed;
-    out->host_threads = (uint32_t)threads;
-    out->check_level = (int)check;
-    out->strict = strict != 0;
-    out->quiet = quiet != 0;
+    out->gpu.sm_count = (uint32_t)n.sms;
+    out->seed = n.seed;
+    out->host_threads = (uint32_t)n.threads;
+    out->check_level = (int)n.check;
+    out->strict = n.strict != 0;
+    out->quiet = n.quiet != 0;
     return true;
 }

@@ -6,74 +6,97 @@
 
 enum finding_severity { SEV_ERROR, SEV_WARNING, SEV_ADVICE };
 
-/* kind as printed, default severity. Add, never rename. */
+/* Kind as printed, usual severity, meaning. Add, never rename. */
 #define FINDING_KINDS(X)                                                                           \
-    X(DEADLOCK, "deadlock", SEV_ERROR)                                                             \
-    X(MBARRIER_UNINIT, "mbarrier-uninit", SEV_ERROR)                                               \
-    X(MBARRIER_OVERRUN, "mbarrier-overrun", SEV_ERROR)                                             \
-    X(MBARRIER_TX, "mbarrier-tx", SEV_ERROR)                                                       \
-    X(MBARRIER_PHASE, "mbarrier-phase", SEV_ERROR)                                                 \
-    X(MBARRIER_CLOBBER, "mbarrier-clobber", SEV_ERROR)                                             \
-    X(MBARRIER_INIT_ORDER, "mbarrier-init-order", SEV_ERROR)                                       \
-    X(RACE, "race", SEV_ERROR)                                                                     \
-    X(PROXY, "proxy", SEV_ERROR)                                                                   \
-    X(ASYNC_REUSE, "async-reuse", SEV_ERROR)                                                       \
-    X(TENSORMAP_PROXY, "tensormap-proxy", SEV_ERROR)                                               \
-    X(TMEM_RACE, "tmem-race", SEV_ERROR)                                                           \
-    X(TMEM_WAIT, "tmem-wait", SEV_ERROR)                                                           \
-    X(TMEM_UNINIT, "tmem-uninit", SEV_ERROR)                                                       \
-    X(TMEM_BOUNDS, "tmem-bounds", SEV_ERROR)                                                       \
-    X(TMEM_LANE, "tmem-lane", SEV_ERROR)                                                           \
-    X(TMEM_ALLOC, "tmem-alloc", SEV_ERROR)                                                         \
-    X(TMEM_DEALLOC, "tmem-dealloc", SEV_ERROR)                                                     \
-    X(TMEM_LEAK, "tmem-leak", SEV_ERROR)                                                           \
-    X(MMA_DESC, "mma-desc", SEV_ERROR)                                                             \
-    X(WGMMA_FENCE, "wgmma-fence", SEV_ERROR)                                                       \
-    X(WGMMA_WAIT, "wgmma-wait", SEV_ERROR)                                                         \
-    X(COLLECTIVE_PARTIAL, "collective-partial", SEV_ERROR)                                         \
-    X(BARRIER_ID, "barrier-id", SEV_ERROR)                                                         \
-    X(CLUSTER_EXIT, "cluster-exit", SEV_ERROR)                                                     \
-    X(CLUSTER_CANCEL, "cluster-cancel", SEV_ERROR)                                                 \
-    X(PENDING_AT_EXIT, "pending-at-exit", SEV_ERROR)                                               \
-    X(COMMIT_EMPTY, "commit-empty", SEV_WARNING)                                                   \
-    X(OOB, "oob", SEV_ERROR)                                                                       \
-    X(MISALIGNED, "misaligned", SEV_ERROR)                                                         \
-    X(USE_AFTER_FREE, "use-after-free", SEV_ERROR)                                                 \
-    X(UNINIT, "uninit", SEV_ERROR)                                                                 \
-    X(SMEM_LIMIT, "smem-limit", SEV_ERROR)                                                         \
-    X(TMA_DESC, "tma-desc", SEV_ERROR)                                                             \
-    X(TMA_OOB_BOX, "tma-oob-box", SEV_WARNING)                                                     \
-    X(UNREAD_TILE, "unread-tile", SEV_ADVICE)                                                      \
-    X(TILE_REPEAT, "tile-repeat", SEV_ADVICE)                                                      \
-    X(SERIALISED, "serialised", SEV_ADVICE)                                                        \
-    X(FENCE_UNNEEDED, "fence-unneeded", SEV_ADVICE)                                                \
-    X(SETMAXNREG, "setmaxnreg", SEV_ERROR)                                                         \
-    X(TRAP, "trap", SEV_ERROR)                                                                     \
-    X(UNSUPPORTED, "unsupported", SEV_ERROR)
+    X(DEADLOCK, "deadlock", SEV_ERROR, "No warp can continue. The cause says why.")                \
+    X(MBARRIER_UNINIT, "mbarrier-uninit", SEV_ERROR, "An mbarrier is used before mbarrier.init.")  \
+    X(MBARRIER_OVERRUN, "mbarrier-overrun", SEV_ERROR,                                             \
+      "More arrivals come than the phase has pending.")                                            \
+    X(MBARRIER_TX, "mbarrier-tx", SEV_ERROR,                                                       \
+      "The bytes that arrive differ from the bytes expected.")                                     \
+    X(MBARRIER_PHASE, "mbarrier-phase", SEV_ERROR,                                                 \
+      "A wait passes, or may pass, on a newer or an older phase than it means.")                   \
+    X(MBARRIER_CLOBBER, "mbarrier-clobber", SEV_ERROR, "A live mbarrier is overwritten.")          \
+    X(MBARRIER_INIT_ORDER, "mbarrier-init-order", SEV_ERROR,                                       \
+      "An mbarrier is used where its initialisation is not yet visible.")                          \
+    X(RACE, "race", SEV_ERROR, "Nothing orders two accesses, of which at least one is a write.")   \
+    X(PROXY, "proxy", SEV_ERROR,                                                                   \
+      "Ordered accesses use the generic and the async proxy without a proxy fence.")               \
+    X(ASYNC_REUSE, "async-reuse", SEV_ERROR,                                                       \
+      "Memory is used again while an asynchronous operation may still access it.")                 \
+    X(TENSORMAP_PROXY, "tensormap-proxy", SEV_ERROR,                                               \
+      "A changed tensor map is used without the tensor map proxy fence.")                          \
+    X(TMEM_RACE, "tmem-race", SEV_ERROR, "Nothing orders two accesses to tensor memory.")          \
+    X(TMEM_WAIT, "tmem-wait", SEV_ERROR,                                                           \
+      "An operation on tensor memory is not waited for. Warning: only a fence is missing.")        \
+    X(TMEM_UNINIT, "tmem-uninit", SEV_ERROR,                                                       \
+      "Columns of tensor memory are read that nothing has written.")                               \
+    X(TMEM_BOUNDS, "tmem-bounds", SEV_ERROR, "An access lies outside the allocated columns.")      \
+    X(TMEM_LANE, "tmem-lane", SEV_ERROR,                                                           \
+      "A warp names lanes of tensor memory that belong to another warp.")                          \
+    X(TMEM_ALLOC, "tmem-alloc", SEV_ERROR, "An allocation of tensor memory breaks a rule.")        \
+    X(TMEM_DEALLOC, "tmem-dealloc", SEV_ERROR,                                                     \
+      "Columns are freed while in use, or used after they were freed.")                            \
+    X(TMEM_LEAK, "tmem-leak", SEV_ERROR, "A CTA exits and has not freed its columns.")             \
+    X(MMA_DESC, "mma-desc", SEV_ERROR, "A matrix or instruction descriptor breaks a rule.")        \
+    X(WGMMA_FENCE, "wgmma-fence", SEV_ERROR,                                                       \
+      "wgmma uses registers without the wgmma.fence that must come before.")                       \
+    X(WGMMA_WAIT, "wgmma-wait", SEV_ERROR,                                                         \
+      "An accumulator or operand is touched before the wait that allows it.")                      \
+    X(COLLECTIVE_PARTIAL, "collective-partial", SEV_ERROR,                                         \
+      "Not all threads of the warp or CTA execute a collective instruction together.")             \
+    X(BARRIER_ID, "barrier-id", SEV_ERROR, "One named barrier is used with two thread counts.")    \
+    X(CLUSTER_EXIT, "cluster-exit", SEV_ERROR,                                                     \
+      "A CTA exits while another CTA still uses its shared memory.")                               \
+    X(CLUSTER_CANCEL, "cluster-cancel", SEV_ERROR,                                                 \
+      "A cluster is requested after a request failed, or a failed answer is read.")                \
+    X(PENDING_AT_EXIT, "pending-at-exit", SEV_ERROR,                                               \
+      "A CTA exits while a copy that uses its shared memory is in flight.")                        \
+    X(COMMIT_EMPTY, "commit-empty", SEV_WARNING, "tcgen05.commit has no operation to wait for.")   \
+    X(OOB, "oob", SEV_ERROR, "An address lies outside every allocation and variable.")             \
+    X(MISALIGNED, "misaligned", SEV_ERROR, "An address is not a multiple of the access size.")     \
+    X(USE_AFTER_FREE, "use-after-free", SEV_ERROR, "Memory is used after it was freed.")           \
+    X(UNINIT, "uninit", SEV_ERROR,                                                                 \
+      "wgmma reads unwritten registers. Warning, level 2 only: unwritten shared memory.")          \
+    X(SMEM_LIMIT, "smem-limit", SEV_ERROR,                                                         \
+      "A launch wants more shared memory than the function or the device allows.")                 \
+    X(TMA_DESC, "tma-desc", SEV_ERROR, "A tensor map, or a copy through it, breaks a rule.")       \
+    X(TMA_OOB_BOX, "tma-oob-box", SEV_WARNING, "A box lies wholly outside its tensor.")            \
+    X(UNREAD_TILE, "unread-tile", SEV_ADVICE, "Staged bytes are never read.")                      \
+    X(TILE_REPEAT, "tile-repeat", SEV_ADVICE, "The same box is loaded again.")                     \
+    X(SERIALISED, "serialised", SEV_ADVICE,                                                        \
+      "Each asynchronous operation is waited for right after its issue.")                          \
+    X(FENCE_UNNEEDED, "fence-unneeded", SEV_ADVICE, "Reserved. Not reported yet.")                 \
+    X(SETMAXNREG, "setmaxnreg", SEV_ERROR, "setmaxnreg breaks a rule.")                            \
+    X(TRAP, "trap", SEV_ERROR, "The kernel executed trap.")                                        \
+    X(UNSUPPORTED, "unsupported", SEV_ERROR,                                                       \
+      "Not modelled, or a bound was reached. The verdict is incomplete.")
 
 enum finding_kind {
-#define X(name, text, severity) FIND_##name,
+#define X(name, text, severity, meaning) FIND_##name,
     FINDING_KINDS(X)
 #undef X
     FIND_COUNT
 };
 
+/* Cause of a deadlock as printed, meaning. Add, never rename. */
 #define FINDING_CAUSES(X)                                                                          \
-    X(NONE, "")                                                                                    \
-    X(ARRIVAL_COUNT, "arrival-count")                                                              \
-    X(NO_PRODUCER, "no-producer")                                                                  \
-    X(PHASE, "phase")                                                                              \
-    X(TX_BYTES, "tx-bytes")                                                                        \
-    X(PARTICIPANTS, "participants")                                                                \
-    X(EXITED, "exited")                                                                            \
-    X(CYCLE, "cycle")                                                                              \
-    X(TRIP_COUNT, "trip-count")                                                                    \
-    X(TMEM_ALLOC, "tmem-alloc")                                                                    \
-    X(SETMAXNREG, "setmaxnreg")                                                                    \
-    X(CLUSTER, "cluster")
+    X(NONE, "", "")                                                                                \
+    X(ARRIVAL_COUNT, "arrival-count", "Fewer arrivals come than the barrier expects.")             \
+    X(NO_PRODUCER, "no-producer",                                                                  \
+      "Nothing in the program arrives on the barrier or copies to it.")                            \
+    X(PHASE, "phase", "The wait names the wrong parity.")                                          \
+    X(TX_BYTES, "tx-bytes", "Fewer bytes come than the barrier expects.")                          \
+    X(PARTICIPANTS, "participants", "Not all threads of a barrier or collective reach it.")        \
+    X(EXITED, "exited", "A warp or CTA that should arrive has exited.")                            \
+    X(CYCLE, "cycle", "Warps wait for each other.")                                                \
+    X(TRIP_COUNT, "trip-count", "The loops of two roles run a different number of times.")         \
+    X(TMEM_ALLOC, "tmem-alloc", "tcgen05.alloc waits for columns that nobody frees.")              \
+    X(SETMAXNREG, "setmaxnreg", "setmaxnreg.inc waits for registers that nobody releases.")        \
+    X(CLUSTER, "cluster", "A CTA of the cluster does not reach the cluster barrier.")
 
 enum finding_cause {
-#define X(name, text) CAUSE_##name,
+#define X(name, text, meaning) CAUSE_##name,
     FINDING_CAUSES(X)
 #undef X
     CAUSE_COUNT
