@@ -1,4 +1,4 @@
-# hewn: see README.md. Useful targets: all demo check check-all zoo bench golden install uninstall dist lint clean
+# hewn: see README.md. Useful targets: all demo check check-all zoo bench golden docs install uninstall dist lint clean
 # Variables: MODE=rel|dbg|asan|ubsan|tsan|cov  V=1  BUILD=dir  CC=gcc|clang  PTXAS=path (empty: no cubins)
 
 MODE  ?= rel
@@ -39,6 +39,7 @@ bindir     = $(PREFIX)/bin
 libdir     = $(PREFIX)/lib
 includedir = $(PREFIX)/include
 datadir    = $(PREFIX)/share/hewn
+mandir     = $(PREFIX)/share/man/man1
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
 OPT_rel   := -O2 -g -DNDEBUG
@@ -80,8 +81,8 @@ cli := $(BUILD)/hewn
 sim := $(BUILD)/sim/libcuda.so.1
 mod := $(BUILD)/mod
 
-all: $(lib) $(cli) $(sim) modules
-.PHONY: all modules demo check check-all bench golden install uninstall dist lint format clean
+all: $(lib) $(cli) $(sim) modules $(BUILD)/hewn.1
+.PHONY: all modules demo check check-all bench golden docs install uninstall dist lint format clean
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
 # As many jobs as cores, unless -j says otherwise; not with several goals, which may lean on their order.
@@ -124,28 +125,47 @@ $(cli): $(cli_obj) $(addprefix $(O)/tools/mod/,ptx.o fold.o plan.o plan_attentio
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ -o $@ -ldl -lm
 
+# The manuals' tables and the man page are made from the lists in the code.
+docs_tool := $(BUILD)/docs
+docs_obj  := $(patsubst $(SRC)/%.c,$(O)/%.o,$(wildcard $(SRC)/tools/docs/*.c) $(SRC)/tools/hewn/usage.c)
+manuals   := $(patsubst $(SRC)/%,%,$(shell grep -l '^<!-- generated: ' $(wildcard $(addprefix $(SRC)/, \
+               *.md tools/sim/*.md tests/*.md tests/*/*.md ptx/*.md runtime/*.md))))
+$(O)/tools/docs/%.o: EXTRA := -I$(SRC)/tools/sim -I$(SRC)
+
+$(docs_tool): $(docs_obj)
+	$(call say,LD)
+	$(Q)$(CC) $(LDFLAGS_ALL) $^ -o $@
+
+$(BUILD)/hewn.1: $(docs_tool)
+	$(call say,MAN)
+	$(Q)$(docs_tool) --man > $@
+
+docs: all
+	$(Q)cd $(SRC) && $(abspath $(docs_tool)) $(abspath $(BUILD)) $(manuals)
+
 # The simulator goes where neither linker nor loader finds it by accident.
 install: all
 	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(includedir) $(DESTDIR)$(libdir)/pkgconfig \
-	  $(DESTDIR)$(libdir)/hewn/sim $(DESTDIR)$(datadir)
+	  $(DESTDIR)$(libdir)/hewn/sim $(DESTDIR)$(datadir) $(DESTDIR)$(mandir)
 	install -m 644 $(SRC)/include/hewn.h $(DESTDIR)$(includedir)/
 	install -m 644 $(lib) $(DESTDIR)$(libdir)/
 	install -m 755 $(sim) $(DESTDIR)$(libdir)/hewn/sim/
 	install -m 755 $(cli) $(DESTDIR)$(bindir)/
+	install -m 644 $(BUILD)/hewn.1 $(DESTDIR)$(mandir)/
 	cp -R $(BUILD)/modules $(DESTDIR)$(datadir)/
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' $(SRC)/runtime/hewn.pc.in \
 	  > $(DESTDIR)$(libdir)/pkgconfig/hewn.pc
 
 uninstall:
 	rm -f $(DESTDIR)$(includedir)/hewn.h $(DESTDIR)$(libdir)/libhewn.a $(DESTDIR)$(bindir)/hewn
-	rm -f $(DESTDIR)$(libdir)/pkgconfig/hewn.pc
+	rm -f $(DESTDIR)$(libdir)/pkgconfig/hewn.pc $(DESTDIR)$(mandir)/hewn.1
 	rm -rf $(DESTDIR)$(libdir)/hewn $(DESTDIR)$(datadir)
 
 dist:
 	git -C $(SRC) archive --prefix=hewn-$(VERSION)/ -o $(abspath $(BUILD))/hewn-$(VERSION).tar.gz HEAD
 
 # Static analysis and format, with the configuration in the tree.
-lint_src := $(runtime_src) $(sim_src) $(cli_src) $(mod_src) $(wildcard $(SRC)/tests/*/*.c)
+lint_src := $(runtime_src) $(sim_src) $(cli_src) $(mod_src) $(wildcard $(SRC)/tools/docs/*.c) $(wildcard $(SRC)/tests/*/*.c)
 lint:
 	$(CPPCHECK) --quiet --std=c11 --enable=warning,performance,portability --inline-suppr \
 	  --suppressions-list=$(SRC)/.cppcheck --error-exitcode=1 -D_GNU_SOURCE -I$(SRC)/include \
@@ -162,4 +182,4 @@ format:
 clean:
 	rm -rf $(BUILD)
 
--include $(runtime_obj:.o=.d) $(sim_obj:.o=.d) $(cli_obj:.o=.d) $(mod_obj:.o=.d)
+-include $(runtime_obj:.o=.d) $(sim_obj:.o=.d) $(cli_obj:.o=.d) $(mod_obj:.o=.d) $(docs_obj:.o=.d)

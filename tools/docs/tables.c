@@ -1,0 +1,282 @@
+/* The tables of the manuals, each from the list that the code itself is made of. */
+#include "docs.h"
+
+#include "check/report.h"
+#include "tools/hewn/usage.h"
+
+#include <ctype.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LIST = 32, WORD = 64, LINE = 512 };
+
+/* ---- the checker ---- */
+
+static bool findings(struct text *t)
+{
+    static const char *const severities[] = {"error", "warning", "advice"};
+    text_add(t, "\n| kind | severity | meaning |\n|---|---|---|\n");
+#define X(name, text, severity, meaning) \
+    text_add(t, "| `%s` | %s | %s |\n", text, severities[severity], meaning);
+    FINDING_KINDS(X)
+#undef X
+    text_add(t, "\n");
+    return true;
+}
+
+static bool causes(struct text *t)
+{
+    text_add(t, "\n| cause | meaning |\n|---|---|\n");
+#define X(name, text, meaning) \
+    if (*(text)) text_add(t, "| `%s` | %s |\n", text, meaning);
+    FINDING_CAUSES(X)
+#undef X
+    text_add(t, "\n");
+    return true;
+}
+
+static bool sampled(struct text *t)
+{
+    text_add(t, "\n");
+#define X(name, text) text_add(t, "- %s\n", text);
+    SAMPLED_REASONS(X)
+#undef X
+    text_add(t, "\n");
+    return true;
+}
+
+/* ---- the environment ---- */
+
+void environment_each(struct text *t, environment_row *row)
+{
+    char initial[24];
+    row(t, "HEWN_LIBCUDA", "libcuda.so.1", "Driver library that the runtime opens.");
+#define TEXT(name, start, meaning) row(t, name, start, meaning);
+#define NUMBER(field, name, low, high, start, meaning)           \
+    (void)snprintf(initial, sizeof initial, "%d", (int)(start)); \
+    row(t, name, (int)(start) < (int)(low) ? "cores" : initial, meaning);
+#include "cuda/settings.def"
+}
+
+static void environment_line(struct text *t, const char *name, const char *initial,
+                             const char *meaning)
+{
+    text_add(t, "| `%s` | %s | ", name, initial);
+    for (; *meaning; meaning++) text_add(t, "%s%c", *meaning == '|' ? "\\" : "", *meaning);
+    text_add(t, " |\n");
+}
+
+static bool environment(struct text *t)
+{
+    text_add(t, "\n| variable | default | meaning |\n|---|---|---|\n");
+    environment_each(t, environment_line);
+    text_add(t, "\n");
+    return true;
+}
+
+/* ---- the command line ---- */
+
+static bool commands(struct text *t)
+{
+    text_add(t, "\n| command | what it does |\n|---|---|\n");
+    for (size_t i = 0; i < usage_row_count; i++)
+        if (usage_rows[i].kind == USAGE_COMMAND)
+            text_add(t, "| `hewn %s` | %s |\n", usage_rows[i].command, usage_rows[i].text);
+    text_add(t, "\n");
+    return true;
+}
+
+/* ---- instructions ---- */
+
+static bool seen(const char *const *names, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(names[i], name)) return true;
+    return false;
+}
+
+static void instruction_line(struct text *t, const char *family, const char *const *names,
+                             size_t count)
+{
+    size_t different = 0;
+    for (size_t i = 0; i < count; i++) different += !seen(names, i, names[i]);
+    text_add(t, "| %s | %zu | %zu | ", family, count, different);
+    for (size_t i = 0; i < count; i++)
+        if (!seen(names, i, names[i])) text_add(t, "%s`%s`", i ? " " : "", names[i]);
+    text_add(t, " |\n");
+}
+
+#define OP(name, ...) name,
+static const char *const arithmetic[] = {
+#include "decode/ops_arith.def"
+};
+static const char *const memory[] = {
+#include "decode/ops_memory.def"
+};
+static const char *const control[] = {
+#include "decode/ops_control.def"
+};
+static const char *const asynchronous[] = {
+#include "decode/ops_async.def"
+};
+static const char *const tensor[] = {
+#include "decode/ops_tensor.def"
+};
+#undef OP
+
+static bool instructions(struct text *t)
+{
+    text_add(t, "\n| family | rows | instructions | names |\n|---|---|---|---|\n");
+#define FAMILY(list) instruction_line(t, #list, list, sizeof(list) / sizeof *(list));
+    FAMILY(arithmetic)
+    FAMILY(memory)
+    FAMILY(control)
+    FAMILY(asynchronous)
+    FAMILY(tensor)
+#undef FAMILY
+    text_add(t, "\n");
+    return true;
+}
+
+/* ---- kernels ---- */
+
+/* Words without repetition. */
+struct words {
+    char word[LIST][WORD];
+    size_t count;
+};
+
+static void add_word(struct words *w, const char *word)
+{
+    for (size_t i = 0; i < w->count; i++)
+        if (!strcmp(w->word[i], word)) return;
+    if (w->count < LIST) (void)snprintf(w->word[w->count++], WORD, "%s", word);
+}
+
+static void print_words(struct text *t, const struct words *w, const char *between)
+{
+    for (size_t i = 0; i < w->count; i++) text_add(t, "%s%s", i ? between : "", w->word[i]);
+}
+
+/* A row of the table of kernels: the modules of one text on one target. */
+struct kernels {
+    const char *kernel, *target;
+    struct words in, out, forms, where; /* forms: variants, or head dimensions */
+};
+
+/* gemm_<in>_<out>[_<variant>], attention_<in>_<qk>_<v>, attention_combine */
+static void add_module(struct kernels *k, const char *name)
+{
+    char part[5][WORD] = {"", "", "", "", ""}, form[2 * WORD];
+    const int parts =
+        sscanf(name, "%63[^_]_%63[^_]_%63[^_]_%63[^_]", part[0], part[1], part[2], part[3]);
+    if (parts < 3) return;
+    add_word(&k->in, part[1]);
+    if (!strcmp(part[0], "gemm")) {
+        add_word(&k->out, part[2]);
+        add_word(&k->forms, parts == 4 ? part[3] : "plain");
+    } else {
+        (void)snprintf(form, sizeof form, strcmp(part[2], part[3]) ? "%s/%s" : "%s", part[2],
+                       part[3]);
+        add_word(&k->forms, form);
+    }
+}
+
+/* Adds what validated.txt says of a module: "TARGET  PATTERN  where". */
+static void add_validated(struct words *where, const char *list, const char *target,
+                          const char *name)
+{
+    char line[LINE], on[WORD], pattern[WORD];
+    int at;
+    for (; *list; list += strcspn(list, "\n"), list += *list == '\n') {
+        (void)snprintf(line, sizeof line, "%.*s", (int)strcspn(list, "\n"), list);
+        if (*line == '#' || sscanf(line, "%63s %63s %n", on, pattern, &at) < 2) continue;
+        if (!strcmp(on, target) && !fnmatch(pattern, name, 0)) add_word(where, line + at);
+    }
+}
+
+static struct kernels *row_of(struct kernels *rows, size_t *count, const char *target,
+                              const char *name)
+{
+    const char *kernel = !strncmp(name, "gemm_", 5)           ? "hewn_gemm"
+                         : !strcmp(name, "attention_combine") ? "attention_combine"
+                                                              : "hewn_attention";
+    for (size_t i = 0; i < *count; i++)
+        if (!strcmp(rows[i].kernel, kernel) && !strcmp(rows[i].target, target)) return &rows[i];
+    if (*count == LIST) return NULL;
+    rows[*count] = (struct kernels){.kernel = kernel, .target = target};
+    return &rows[(*count)++];
+}
+
+#include "ptx/modules.def"
+
+static bool kernels(struct text *t)
+{
+    static const struct {
+        const char *target, *name;
+    } modules[] = {
+#define X(target, name) {#target, #name},
+        HEWN_GEMM_MODULES(X) HEWN_ATTENTION_MODULES(X)
+#undef X
+    };
+    static struct kernels rows[LIST];
+    struct text validated = {0};
+    size_t count = 0;
+    const bool good = text_file(&validated, "ptx/validated.txt");
+
+    memset(rows, 0, sizeof rows);
+    for (size_t i = 0; good && i < sizeof modules / sizeof *modules; i++) {
+        struct kernels *k = row_of(rows, &count, modules[i].target, modules[i].name);
+        if (!k) continue;
+        add_module(k, modules[i].name);
+        add_validated(&k->where, validated.data, modules[i].target, modules[i].name);
+    }
+    text_add(
+        t, "\n| kernel | target | inputs | variants, or head dimensions of QK/V | validated on |\n"
+           "|---|---|---|---|---|\n");
+    for (size_t i = 0; i < count; i++) {
+        text_add(t, "| `%s` | `%s` | ", rows[i].kernel, rows[i].target);
+        print_words(t, &rows[i].in, ", ");
+        text_add(t, " | ");
+        print_words(t, &rows[i].forms, ", ");
+        text_add(t, " | ");
+        print_words(t, &rows[i].where, "; ");
+        text_add(t, " |\n");
+    }
+    text_add(t, "\n");
+    text_free(&validated);
+    return good;
+}
+
+/* ---- by name ---- */
+
+#define TABLES(X)   \
+    X(findings)     \
+    X(causes)       \
+    X(sampled)      \
+    X(environment)  \
+    X(commands)     \
+    X(instructions) \
+    X(kernels)
+
+static const struct {
+    const char *name;
+    bool (*add)(struct text *t);
+} tables[] = {
+#define X(name) {#name, name},
+    TABLES(X)
+#undef X
+};
+
+bool table_add(struct text *t, const char *name)
+{
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        if (!strcmp(tables[i].name, name)) return tables[i].add(t);
+    return false;
+}
+
+void table_names(struct text *t)
+{
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) text_add(t, " %s", tables[i].name);
+}
