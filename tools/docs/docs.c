@@ -8,7 +8,9 @@
  * Run it in the root of the source tree. A marked part is
  *
  *     <!-- generated: NAME -->          a table that the code knows (tables.c)
- *     <!-- generated: $ COMMAND -->     what the command prints, on the simulator; hewn is BUILD/hewn
+ *     <!-- generated: $ COMMAND -->     what the command prints, on the simulator; hewn is BUILD/hewn. A
+ *                                       comment behind it (# make demo) is shown in its place. Numbers of
+ *                                       seconds become "…", because they differ from run to run.
  *     …
  *     <!-- end -->
  */
@@ -93,31 +95,54 @@ static void add_line(struct text *t, const char *line, size_t size)
             for (length = room; length > 0 && line[from + length] != ' ';) length--;
             if (length <= indent) length = room;
         }
-        text_add(t, "    %*s%.*s\n", from ? (int)indent : 0, "", (int)length, line + from);
+        text_add(t, length ? "    %*s%.*s\n" : "\n", from ? (int)indent : 0, "", (int)length,
+                 line + from);
         from += length;
         while (from < size && line[from] == ' ') from++;
     } while (from < size);
 }
 
+/* Replaces BUILD's path by "build" and numbers of seconds by "…". */
+static void add_stable(struct text *t, const char *at, const char *build)
+{
+    while (*at) {
+        const size_t number = strspn(at, "0123456789.");
+        if (!strncmp(at, build, strlen(build))) {
+            text_add(t, "build");
+            at += strlen(build);
+        } else if (number && !strncmp(at + number, " s ", 3)) {
+            text_add(t, "…");
+            at += number;
+        } else {
+            text_bytes(t, at, number ? number : 1);
+            at += number ? number : 1;
+        }
+    }
+}
+
 static bool add_output(struct text *t, const char *build, const char *command)
 {
+    static const char format[] =
+        "export CC=cc BUILD='%s' PATH='%s':\"$PATH\" HEWN_SIM_QUIET=0 "
+        "HEWN_LIBCUDA='%s/sim/libcuda.so.1'; unset HEWN_SIM_GPU; { %s\n} 2>&1";
+    const char *shown = strstr(command, " # ");
     char whole[COMMAND_ROOM];
-    struct text out = {0};
+    struct text raw = {0}, out = {0};
     FILE *f;
-    const int n =
-        snprintf(whole, sizeof whole,
-                 "PATH='%s':\"$PATH\" HEWN_LIBCUDA='%s/sim/libcuda.so.1' HEWN_SIM_QUIET=0 %s 2>&1",
-                 build, build, command);
+    const int n = snprintf(whole, sizeof whole, format, build, build, build, command);
     if (n < 0 || (size_t)n >= sizeof whole || !(f = popen(whole, "r"))) return false;
-    if (!read_stream(&out, f)) t->failed = true;
+    if (!read_stream(&raw, f)) t->failed = true;
     (void)pclose(f); /* a finding makes the status 1, and is what is shown */
-    text_add(t, "\n    $ %s\n", command);
+    if (raw.data) add_stable(&out, raw.data, build);
+    text_add(t, "\n    $ %s\n", shown ? shown + 3 : command);
     for (const char *at = out.data; at && *at;) {
         const size_t size = strcspn(at, "\n");
         if (strncmp(at, "driver: ", 8) != 0) add_line(t, at, size);
         at += size + (at[size] == '\n');
     }
     text_add(t, "\n");
+    t->failed |= out.failed;
+    text_free(&raw);
     text_free(&out);
     return true;
 }

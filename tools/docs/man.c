@@ -83,9 +83,10 @@ void man_page(struct text *t)
         t, ".SH NAME\nhewn \\- run, check and measure hand\\-written PTX for NVIDIA tensor cores\n"
            ".SH SYNOPSIS\n.B hewn\n.IR command \" [\" argument \" ...]\"\n"
            ".SH DESCRIPTION\n"
-           "hewn computes matrix products and attention with kernels written in PTX, on a GPU\n"
-           "or on a simulated one. It also runs other programs on the simulated driver and\n"
-           "reports hangs, races and other faults by file and line.\n"
+           "hewn computes matrix products and attention with kernels in PTX,\n"
+           "on a GPU or on a simulated one.\n"
+           "It also runs other programs on the simulated driver,\n"
+           "and reports hangs, races and other faults by file and line.\n"
            ".SH COMMANDS\n");
     for (size_t i = 0; i < usage_row_count; i++) add_row(t, &usage_rows[i]);
     text_add(t, ".SH ENVIRONMENT\n");

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LIST = 32, WORD = 64, LINE = 512 };
+enum { LIST = 32, WORD = 128, LINE = 512 };
 
 /* ---- the checker ---- */
 
@@ -170,7 +170,7 @@ static void add_module(struct kernels *k, const char *name)
 {
     char part[5][WORD] = {"", "", "", "", ""}, form[2 * WORD];
     const int parts =
-        sscanf(name, "%63[^_]_%63[^_]_%63[^_]_%63[^_]", part[0], part[1], part[2], part[3]);
+        sscanf(name, "%127[^_]_%127[^_]_%127[^_]_%127[^_]", part[0], part[1], part[2], part[3]);
     if (parts < 3) return;
     add_word(&k->in, part[1]);
     if (!strcmp(part[0], "gemm")) {
@@ -191,7 +191,7 @@ static void add_validated(struct words *where, const char *list, const char *tar
     int at;
     for (; *list; list += strcspn(list, "\n"), list += *list == '\n') {
         (void)snprintf(line, sizeof line, "%.*s", (int)strcspn(list, "\n"), list);
-        if (*line == '#' || sscanf(line, "%63s %63s %n", on, pattern, &at) < 2) continue;
+        if (*line == '#' || sscanf(line, "%127s %127s %n", on, pattern, &at) < 2) continue;
         if (!strcmp(on, target) && !fnmatch(pattern, name, 0)) add_word(where, line + at);
     }
 }
