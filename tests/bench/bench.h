@@ -45,7 +45,7 @@ struct bench {
 
 /* Measures b->ceiling_*. */
 void bench_ceiling(struct bench *b);
-/* hewn_gemm beside cuBLASLt, bf16 and e4m3, at the README's shapes; with `sweep` also every kernel that
+/* hewn_gemm beside cuBLASLt, bf16 and e4m3, at the shapes of tests/BENCH.md; with `sweep` also every kernel that
  * could be chosen, with `launches` timing launches instead of graphs. With `profile` it times nothing: one
  * launch of each side between cuProfilerStart and cuProfilerStop, for a profiler that counts cycles better
  * than a device at its power limit keeps time:

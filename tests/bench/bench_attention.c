@@ -1,5 +1,5 @@
 /*
- * hewn_attention beside cuDNN on a GPU, forward, bf16: the eighteen rows of the README's table, and causal
+ * hewn_attention beside cuDNN on a GPU, forward, bf16: the eighteen rows of the table in tests/BENCH.md, and causal
  * ragged batches. Random data; outputs compared first; then the sides in turn, single launches of about
  * ROUND_SECONDS together, timed by events, for BENCH_WARM_SECONDS before they count and ROUNDS times after;
  * medians over all launches. A row's tensors are four times the L2 or more,

@@ -1,5 +1,5 @@
 /*
- * hewn_gemm beside cuBLASLt on a GPU, at the shapes of the README's table, on bf16 and on e4m3 with sums
+ * hewn_gemm beside cuBLASLt on a GPU, at the shapes of the table in tests/BENCH.md, on bf16 and on e4m3 with sums
  * promoted to fp32 and without. Random inputs, buffers rotated past L2, outputs compared first; then chunks
  * of launches timed by events, the sides alternating without a pause, for BENCH_WARM_SECONDS before they
  * count. Medians over chunks. The peer runs the fastest of the algorithms that its heuristic offers, found

@@ -3,7 +3,7 @@
  * terminal as they come and at the end in a folder:
  *
  *   bench.csv   facts and notes as lines that begin with '#', a line of names, a line a row (RFC 4180)
- *   bench.md    a table a section, as README.md prints them
+ *   bench.md    a table a section, as tests/BENCH.md prints them
  *   bench.svg   the ratios as bars around 1 (bench_plot.c)
  */
 #ifndef TESTS_BENCH_REPORT_H

@@ -5,7 +5,7 @@
  * runs one small CTA.
  *
  * Peer: GPGPU-Sim in its functional mode, which interprets PTX instruction by instruction as we do.
- * HEWN_BENCH_GPGPUSIM, else GPGPUSIM_ROOT, names its tree, built (README, "Speed").
+ * HEWN_BENCH_GPGPUSIM, else GPGPUSIM_ROOT, names its tree, built (tests/BENCH.md).
  */
 #include "bench.h"
 

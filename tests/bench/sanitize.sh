@@ -1,6 +1,6 @@
 #!/bin/sh
 # The suites under compute-sanitizer, on a GPU alone: every case under memcheck, racecheck and synccheck, a line
-# for each tool and suite, "gemm under memcheck: 438 cases, 0 errors". `make sanitize`; not part of `make check`,
+# for each tool and suite, "gemm under memcheck: N cases, 0 errors". `make sanitize`; not part of `make check`,
 # for a tool makes a launch tens to hundreds of times as slow.
 #
 #     BUILD=… sh tests/bench/sanitize.sh
