@@ -47,7 +47,7 @@ fi
 
 if quiet_make BUILD="$out" PTXAS="$PTXAS" PREFIX=/usr DESTDIR="$work/root" install; then ok
 else fail "make install" "$(tail -n 5 "$log")"; fi
-for f in include/hewn.h lib/libhewn.a lib/pkgconfig/hewn.pc bin/hewn lib/hewn/sim/libcuda.so.1; do
+for f in include/hewn.h lib/libhewn.a lib/pkgconfig/hewn.pc bin/hewn share/man/man1/hewn.1 lib/hewn/sim/libcuda.so.1; do
     if [ -e "$work/root/usr/$f" ]; then ok; else fail "install leaves no $f"; fi
 done
 if command -v pkg-config >/dev/null 2>&1; then
