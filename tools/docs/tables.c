@@ -96,15 +96,25 @@ static bool seen(const char *const *names, size_t count, const char *name)
     return false;
 }
 
-static void instruction_line(struct text *t, const char *family, const char *const *names,
-                             size_t count)
+static size_t count_different(const char *const *names, size_t count)
 {
     size_t different = 0;
     for (size_t i = 0; i < count; i++) different += !seen(names, i, names[i]);
-    text_add(t, "| %s | %zu | %zu | ", family, count, different);
+    return different;
+}
+
+static void add_names(struct text *t, const char *const *names, size_t count)
+{
     for (size_t i = 0; i < count; i++)
         if (!seen(names, i, names[i])) text_add(t, "%s`%s`", i ? " " : "", names[i]);
     text_add(t, " |\n");
+}
+
+static void instruction_line(struct text *t, const char *family, const char *const *names,
+                             size_t count)
+{
+    text_add(t, "| %s | %zu | %zu | ", family, count, count_different(names, count));
+    add_names(t, names, count);
 }
 
 #define OP(name, ...) name,
@@ -135,6 +145,47 @@ static bool instructions(struct text *t)
     FAMILY(asynchronous)
     FAMILY(tensor)
 #undef FAMILY
+    text_add(t, "\n");
+    return true;
+}
+
+/* ---- the driver API ---- */
+
+static const char *const modelled[] = {
+#define API(base, ...)   #base,
+#define ALIAS(base, ...) #base,
+#define PROC(base, ...)  #base,
+#define STUB(base, ...)
+#include "cuda/cuda_api.def"
+#undef API
+#undef ALIAS
+#undef PROC
+#undef STUB
+};
+static const char *const stubs[] = {
+#define API(base, ...)
+#define ALIAS(base, ...)
+#define PROC(base, ...)
+#define STUB(base, ...) #base,
+#include "cuda/cuda_api.def"
+#undef API
+#undef ALIAS
+#undef PROC
+#undef STUB
+};
+
+static bool functions(struct text *t)
+{
+    enum { MODELLED = sizeof modelled / sizeof *modelled, STUBS = sizeof stubs / sizeof *stubs };
+    const char *only[STUBS]; /* of the others an older version alone is a stub */
+    size_t count = 0;
+    for (size_t i = 0; i < STUBS; i++)
+        if (!seen(modelled, MODELLED, stubs[i])) only[count++] = stubs[i];
+    text_add(t, "\n| functions | number | names |\n|---|---|---|\n");
+    text_add(t, "| modelled | %zu | ", count_different(modelled, MODELLED));
+    add_names(t, modelled, MODELLED);
+    text_add(t, "| return 801 | %zu | ", count_different(only, count));
+    add_names(t, only, count);
     text_add(t, "\n");
     return true;
 }
@@ -258,6 +309,7 @@ static bool kernels(struct text *t)
     X(environment)  \
     X(commands)     \
     X(instructions) \
+    X(functions)    \
     X(kernels)
 
 static const struct {
