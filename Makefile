@@ -130,7 +130,7 @@ docs_tool := $(BUILD)/docs
 docs_obj  := $(patsubst $(SRC)/%.c,$(O)/%.o,$(wildcard $(SRC)/tools/docs/*.c) $(SRC)/tools/hewn/usage.c)
 manuals   := $(patsubst $(SRC)/%,%,$(shell grep -l '^<!-- generated: ' $(wildcard $(addprefix $(SRC)/, \
                *.md tools/sim/*.md tests/*.md tests/*/*.md ptx/*.md runtime/*.md))))
-$(O)/tools/docs/%.o: EXTRA := -I$(SRC)/tools/sim -I$(SRC)
+$(O)/tools/docs/%.o: EXTRA := -I$(SRC)/tools/sim -I$(SRC)/tools/hewn
 
 $(docs_tool): $(docs_obj)
 	$(call say,LD)

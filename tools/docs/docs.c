@@ -29,7 +29,7 @@ static const char begin_mark[] = "<!-- generated: ", end_mark[] = "<!-- end -->\
 
 void text_bytes(struct text *t, const char *data, size_t size)
 {
-    if (t->size + size + 1 > t->capacity) {
+    if (!t->data || t->size + size + 1 > t->capacity) {
         const size_t capacity = 2 * (t->size + size + 1);
         char *more = realloc(t->data, capacity);
         if (!more) {

@@ -2,7 +2,7 @@
 #include "docs.h"
 
 #include "hewn.h"
-#include "tools/hewn/usage.h"
+#include "usage.h"
 
 #include <string.h>
 

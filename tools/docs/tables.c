@@ -2,7 +2,7 @@
 #include "docs.h"
 
 #include "check/report.h"
-#include "tools/hewn/usage.h"
+#include "usage.h"
 
 #include <ctype.h>
 #include <fnmatch.h>
@@ -260,7 +260,7 @@ static struct kernels *row_of(struct kernels *rows, size_t *count, const char *t
     return &rows[(*count)++];
 }
 
-#include "ptx/modules.def"
+#include "../../ptx/modules.def"
 
 static bool kernels(struct text *t)
 {
