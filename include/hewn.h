@@ -46,7 +46,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* What follows is what the shared library exports. */
 #ifdef __GNUC__
 #pragma GCC visibility push(default)
 #endif
@@ -158,8 +157,8 @@ int hewn_context_describe_device(const hewn_context *context, hewn_device_info *
 
 /* --------------------------------------------------------------------------------- modules -- */
 
-/* A kernel as shipped, and the kernels behind one group of functions. Both are part of the library and
- * constant: any thread may use them at any time. */
+/* A kernel as shipped, and the kernels behind one group of functions. Both are part of the library
+ * and constant. */
 typedef struct hewn_module hewn_module;
 typedef struct hewn_family hewn_family;
 
@@ -183,7 +182,7 @@ typedef struct hewn_module_info {
     size_t ptx_size;    /* bytes of the PTX text */
     const char *manifest; /* JSON, NUL-terminated */
     size_t manifest_size; /* without the NUL */
-    size_t image_count;   /* forms that hewn_module_image knows, 1 or more */
+    size_t image_count;   /* forms that hewn_module_describe_image knows: 1 or more */
 } hewn_module_info;
 
 int hewn_module_describe(const hewn_module *module, hewn_module_info *out, hewn_error *err);
@@ -197,8 +196,8 @@ typedef struct hewn_image_info {
 } hewn_image_info;
 
 /* The form at `index`: the cubins, then the text. A cubin may hold kernels of other modules, too. */
-int hewn_module_image(const hewn_module *module, size_t index, hewn_image_info *out,
-                      hewn_error *err);
+int hewn_module_describe_image(const hewn_module *module, size_t index, hewn_image_info *out,
+                               hewn_error *err);
 
 /* True (1) when code for `target` runs on compute capability major.minor: "sm_90a" on 9.0 only,
  * "sm_100f" on 10.0, 10.3 and later minors of 10. Never decided by the major number alone. */

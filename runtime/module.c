@@ -290,19 +290,19 @@ const hewn_module *hewn_family_module(const hewn_family *family, size_t index)
 int hewn_module_describe(const hewn_module *module, hewn_module_info *out, hewn_error *err)
 {
     if (!module) return hewn_fail(err, HEWN_ERR_ARGUMENT, "module: must not be NULL");
-    const hewn_module_info info = {.name = module->name,
-                                   .target = module->target,
-                                   .entry = module->entry,
-                                   .sha256 = module->sha256,
-                                   .ptx_size = module->ptx_size,
-                                   .manifest = module->manifest,
-                                   .manifest_size = module->manifest_size,
-                                   .image_count = module->image_count + 1};
+    hewn_module_info info = {.name = module->name,
+                             .target = module->target,
+                             .entry = module->entry,
+                             .sha256 = module->sha256,
+                             .ptx_size = module->ptx_size,
+                             .manifest = module->manifest,
+                             .manifest_size = module->manifest_size,
+                             .image_count = module->image_count + 1};
     return hewn_struct_give(HEWN_STRUCT_hewn_module_info, &info, out, err);
 }
 
-int hewn_module_image(const hewn_module *module, size_t index, hewn_image_info *out,
-                      hewn_error *err)
+int hewn_module_describe_image(const hewn_module *module, size_t index, hewn_image_info *out,
+                               hewn_error *err)
 {
     if (!module) return hewn_fail(err, HEWN_ERR_ARGUMENT, "module: must not be NULL");
     if (index > module->image_count)
@@ -310,7 +310,7 @@ int hewn_module_image(const hewn_module *module, size_t index, hewn_image_info *
                          module->name, module->image_count + 1);
     const struct hewn_image *image =
         index < module->image_count ? module->images[index] : &module->ptx;
-    const hewn_image_info info = {.arch = image->arch, .data = image->data, .size = image->size};
+    hewn_image_info info = {.arch = image->arch, .data = image->data, .size = image->size};
     return hewn_struct_give(HEWN_STRUCT_hewn_image_info, &info, out, err);
 }
 

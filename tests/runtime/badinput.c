@@ -283,10 +283,10 @@ static void nothing_there(const hewn_module *good)
            "module: must not be NULL");
     REFUSE("no place for a description", hewn_module_describe(good, NULL, &err), HEWN_ERR_ARGUMENT,
            "hewn_module_info: must not be NULL");
-    REFUSE("no module with an image", hewn_module_image(NULL, 0, &image, &err), HEWN_ERR_ARGUMENT,
-           "module: must not be NULL");
+    REFUSE("no module with an image", hewn_module_describe_image(NULL, 0, &image, &err),
+           HEWN_ERR_ARGUMENT, "module: must not be NULL");
     REFUSE("an image behind the last one",
-           hewn_module_image(good, good->image_count + 1, &image, &err), HEWN_ERR_ARGUMENT,
+           hewn_module_describe_image(good, good->image_count + 1, &image, &err), HEWN_ERR_ARGUMENT,
            "but module gemm_bf16_f32 has");
     if (!test_case("a family's modules, and none behind them")) return;
     const hewn_family *family = hewn_gemm_family();
@@ -296,7 +296,7 @@ static void nothing_there(const hewn_module *good)
     CHECK(hewn_family_module(NULL, 0) == NULL && hewn_family_count(NULL) == 0, "of no family");
     CHECK_INT(hewn_module_describe(good, &info, NULL), HEWN_OK);
     CHECK_INT(info.image_count, good->image_count + 1);
-    CHECK_INT(hewn_module_image(good, good->image_count, &image, NULL), HEWN_OK);
+    CHECK_INT(hewn_module_describe_image(good, good->image_count, &image, NULL), HEWN_OK);
     CHECK_TEXT(image.arch, "ptx");
     CHECK(image.data == good->ptx.data && image.size == good->ptx.size, "other data");
 }

@@ -26,7 +26,7 @@ static hewn_module_info describe(const hewn_module *m)
 static bool image_at(const hewn_module *m, size_t index, hewn_image_info *out)
 {
     *out = (hewn_image_info){.struct_size = sizeof *out};
-    return hewn_module_image(m, index, out, NULL) == HEWN_OK;
+    return hewn_module_describe_image(m, index, out, NULL) == HEWN_OK;
 }
 
 static bool is_text(const hewn_image_info *image)

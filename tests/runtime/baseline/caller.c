@@ -178,7 +178,7 @@ static int describe_module(hewn_module_info *x)
 
 static int describe_image(hewn_image_info *x)
 {
-    return hewn_module_image(hewn_family_module(hewn_gemm_family(), 0), 0, x, &err);
+    return hewn_module_describe_image(hewn_family_module(hewn_gemm_family(), 0), 0, x, &err);
 }
 
 static int describe_gemm(hewn_gemm_plan_info *x)
