@@ -1,5 +1,7 @@
-# hewn: see README.md. Useful targets: all demo check check-all zoo bench golden docs install uninstall dist lint clean
+# hewn: see README.md. Useful targets: all demo check check-all zoo bench golden docs sizes install uninstall dist
+# lint clean
 # Variables: MODE=rel|dbg|asan|ubsan|tsan|cov  V=1  BUILD=dir  CC=gcc|clang  PTXAS=path (empty: no cubins)
+#   HEWN_TARGETS='sm_90a sm_100f'  HEWN_FAMILIES='gemm attention'  what the library holds (all, if not given)
 
 MODE  ?= rel
 BUILD ?= build$(if $(filter-out rel,$(MODE)),-$(MODE))
@@ -77,11 +79,12 @@ cli_obj     := $(cli_src:$(SRC)/%.c=$(O)/%.o)
 mod_obj     := $(mod_src:$(SRC)/%.c=$(O)/%.o)
 
 lib := $(BUILD)/libhewn.a
+so  := $(BUILD)/libhewn.so.0
 cli := $(BUILD)/hewn
 sim := $(BUILD)/sim/libcuda.so.1
 mod := $(BUILD)/mod
 
-all: $(lib) $(cli) $(sim) modules $(BUILD)/hewn.1
+all: $(lib) $(so) $(cli) $(sim) modules $(BUILD)/hewn.1
 .PHONY: all modules demo check check-all bench golden docs install uninstall dist lint format clean
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
@@ -107,12 +110,19 @@ $(lib): $(runtime_obj) $(module_obj)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $^
 
+# A sanitiser's own symbols come with the program.
+no_undefined := $(if $(filter asan tsan ubsan,$(MODE)),,-Wl,-z,defs)
+$(so): $(runtime_obj) $(module_obj) $(SRC)/runtime/exports.map
+	$(call say,LD)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=$(SRC)/runtime/exports.map $(no_undefined) \
+	  $(LDFLAGS_ALL) $(filter %.o,$^) -o $@ -ldl -lpthread
+
 $(sim): $(sim_obj) $(SRC)/tools/sim/cuda/exports.map
 	$(call say,LD)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=$(SRC)/tools/sim/cuda/exports.map \
-	  $(if $(filter asan tsan ubsan,$(MODE)),,-Wl,-z,defs) \
-	  $(LDFLAGS_ALL) $(sim_obj) -o $@ -lm -lpthread
+	  $(no_undefined) $(LDFLAGS_ALL) $(sim_obj) -o $@ -lm -lpthread
 
 $(mod): $(mod_obj)
 	$(call say,LD)
@@ -149,15 +159,20 @@ install: all
 	  $(DESTDIR)$(libdir)/hewn/sim $(DESTDIR)$(datadir) $(DESTDIR)$(mandir)
 	install -m 644 $(SRC)/include/hewn.h $(DESTDIR)$(includedir)/
 	install -m 644 $(lib) $(DESTDIR)$(libdir)/
+	install -m 755 $(so) $(DESTDIR)$(libdir)/
+	ln -sf $(notdir $(so)) $(DESTDIR)$(libdir)/libhewn.so
 	install -m 755 $(sim) $(DESTDIR)$(libdir)/hewn/sim/
 	install -m 755 $(cli) $(DESTDIR)$(bindir)/
 	install -m 644 $(BUILD)/hewn.1 $(DESTDIR)$(mandir)/
-	cp -R $(BUILD)/modules $(DESTDIR)$(datadir)/
+	install -d $(targets:%=$(DESTDIR)$(datadir)/modules/%)
+	$(foreach t,$(targets),install -m 644 $(filter $(BUILD)/modules/$(t)/%,$(module_products)) \
+	  $(DESTDIR)$(datadir)/modules/$(t)/ &&) true
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' $(SRC)/runtime/hewn.pc.in \
 	  > $(DESTDIR)$(libdir)/pkgconfig/hewn.pc
 
 uninstall:
-	rm -f $(DESTDIR)$(includedir)/hewn.h $(DESTDIR)$(libdir)/libhewn.a $(DESTDIR)$(bindir)/hewn
+	rm -f $(DESTDIR)$(includedir)/hewn.h $(DESTDIR)$(bindir)/hewn
+	rm -f $(DESTDIR)$(libdir)/libhewn.a $(DESTDIR)$(libdir)/libhewn.so $(DESTDIR)$(libdir)/libhewn.so.0
 	rm -f $(DESTDIR)$(libdir)/pkgconfig/hewn.pc $(DESTDIR)$(mandir)/hewn.1
 	rm -rf $(DESTDIR)$(libdir)/hewn $(DESTDIR)$(datadir)
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What a program linked with libhewn.a drags in: libc and the dynamic loader, no C++, no cudart, only
+# What a program linked with libhewn.a drags in and what libhewn.so.0 exports: libc and the dynamic loader, no C++, no cudart, only
 # the kernel families it calls; and how large the runtime is without kernels.
 . "$SRC/tests/lib/lib.sh"
 work=$BUILD/tests/link
@@ -50,6 +50,24 @@ foreign=$($NM -u "$work/gemm_user" | grep -E ' (_Z|__cxa_throw|__gxx|cuda[A-Z])'
 if [ -z "$foreign" ]; then ok; else fail "C++ or cudart symbols" "$foreign"; fi
 stray=$($NM -g --defined-only "$BUILD/libhewn.a" | awk 'NF == 3 {print $3}' | grep -v '^hewn_')
 if [ -z "$stray" ]; then ok; else fail "external symbols without the prefix hewn_" "$stray"; fi
+# The shared library exports the functions that hewn.h declares and nothing else; it is made of what is in
+# the archive.
+so=$BUILD/libhewn.so.0
+$NM -D --defined-only "$so" | awk '{print $NF}' | sort >"$work/exported"
+sed -n 's/^[a-z].*[ *]\(hewn_[a-z_]*\)(.*/\1/p' "$SRC/include/hewn.h" | sort -u >"$work/declared"
+if [ -s "$work/exported" ] && ! grep -v '^hewn_' "$work/exported"; then ok; else fail "$so exports more than hewn_"; fi
+if diff "$work/declared" "$work/exported" >"$work/exports.diff"; then ok
+else fail "$so exports (>) other functions than hewn.h declares (<)" "$(cat "$work/exports.diff")"; fi
+if readelf -d "$so" | grep -q 'SONAME.*\[libhewn\.so\.0\]'; then ok; else fail "$so has no soname libhewn.so.0"; fi
+if readelf -d "$so" | grep -q TEXTREL; then fail "$so has text relocations"; else ok; fi
+extra=$(ldd "$so" | awk '{print $1}' | grep -v -E '^(linux-vdso|libc\.so|libdl\.so|/lib.*/ld-linux|libpthread\.so)')
+if [ -z "$extra" ]; then ok; else fail "$so needs more than libc and libdl" "$extra"; fi
+if $CC -std=c11 -I"$SRC/include" "$work/gemm_user.c" "$so" -o "$work/shared_user" && LD_LIBRARY_PATH=$BUILD "$work/shared_user"; then ok
+else fail "a program linked with $so does not run"; fi
+if $CC -shared -Wl,--whole-archive "$BUILD/libhewn.a" -Wl,--no-whole-archive -ldl -o "$work/whole.so" 2>"$work/whole.err" &&
+    $NM -D --defined-only "$work/whole.so" | awk '{print $NF}' | grep '^hewn_' | sort | diff "$work/declared" - >/dev/null; then ok
+else fail "no shared library can be made of libhewn.a" "$(cat "$work/whole.err")"; fi
+
 if $NM "$work/driver_only" | grep -q 'hewn_module_sm'; then
     fail "a program that calls no kernel family links kernels"
 else ok; fi

@@ -14,14 +14,7 @@ case $MODE in rel | dbg) ;; *)
     exit
     ;;
 esac
-library=$BUILD/libhewn.so.0
-if [ ! -e "$library" ]; then
-    library=$work/libhewn.so.0
-    $CC -shared -Wl,-soname,libhewn.so.0 -Wl,-z,defs -Wl,--whole-archive "$BUILD/libhewn.a" \
-        -Wl,--no-whole-archive -ldl -lpthread -o "$library" 2>"$work/err" ||
-        fail "a shared library from libhewn.a" "$(cat "$work/err")"
-fi
-HEWN_LIBCUDA=$SIM HEWN_SIM_GPU=h200 "$PYTHON" "$SRC/tests/runtime/hewn_ctypes.py" "$library" >"$work/log" 2>&1
+HEWN_LIBCUDA=$SIM HEWN_SIM_GPU=h200 "$PYTHON" "$SRC/tests/runtime/hewn_ctypes.py" "$BUILD/libhewn.so.0" >"$work/log" 2>&1
 status "hewn_ctypes.py" 0 $?
 version=$(awk '/define HEWN_VERSION_/ {v = v s $3; s = "."} END {print v}' "$SRC/include/hewn.h")
 want "the version" "^hewn $version on" "$work/log"
