@@ -50,14 +50,20 @@ $(foreach source,$(test_main),$(eval $(call test_program,$(source))))
 .PHONY: tests
 tests: $(test_programs)
 
-run_tests = $(Q)BUILD=$(BUILD) SRC=$(SRC) CC='$(CC)' PTXAS='$(PTXAS)' NM='$(NM)' PYTHON='$(PYTHON)' \
-  CUDA_HOME='$(CUDA_HOME)' MODE=$(MODE) SIM_TESTS='$(sim_tests)' sh $(SRC)/tests/run.sh
+test_settings = BUILD=$(BUILD) SRC=$(SRC) CC='$(CC)' PTXAS='$(PTXAS)' FATBINARY='$(FATBINARY)' NM='$(NM)' \
+  PYTHON='$(PYTHON)' CUDA_HOME='$(CUDA_HOME)' MODE=$(MODE) SIM_TESTS='$(sim_tests)'
+run_tests = $(Q)$(test_settings) sh $(SRC)/tests/run.sh
 
 check: all tests
 	$(run_tests) check
 
 check-all: all tests
 	$(run_tests) all
+
+# What a program weighs that links one family, of all targets and of one.
+.PHONY: sizes
+sizes: all
+	$(Q)$(test_settings) SIM='$(abspath $(sim))' sh $(SRC)/tests/package/sizes.sh
 
 # Conformance vectors, recorded on a GPU: tests/golden/*.bin.
 golden: all $(test_bin)/golden
