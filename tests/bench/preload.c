@@ -39,7 +39,7 @@ static double time_once(hewn_driver *driver, const hewn_family *family, hewn_err
 
 static int time_family(hewn_driver *driver, const char *name, const hewn_family *family, int runs)
 {
-    double times[RUNS_MOST];
+    double times[RUNS_MOST] = {0};
     hewn_error err = {0};
     for (int i = 0; i < runs; i++) {
         times[i] = time_once(driver, family, &err);

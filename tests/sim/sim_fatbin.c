@@ -88,7 +88,7 @@ static int decode_guarded(decoder *decode, const uint8_t *in, size_t size, size_
 static void test_mode(const char *mode, uint64_t flag)
 {
     static struct file plain, packed;
-    struct fatbin_entry want[ENTRIES_MOST], got[ENTRIES_MOST];
+    struct fatbin_entry want[ENTRIES_MOST] = {{0}}, got[ENTRIES_MOST] = {{0}};
     char name[32], *text = NULL;
 
     if (!test_case("--compress-mode=%s", mode)) return;
@@ -108,7 +108,8 @@ static void test_mode(const char *mode, uint64_t flag)
         /* plain data is padded to a multiple of 8 */
         CHECK(got[i].bytes <= want[i].bytes && want[i].bytes - got[i].bytes < 8,
               "entry %d: %zu bytes, plain %zu", i, got[i].bytes, want[i].bytes);
-        CHECK(!memcmp(text, want[i].data, got[i].bytes), "entry %d differs from the plain one", i);
+        CHECK(want[i].data && !memcmp(text, want[i].data, got[i].bytes),
+              "entry %d differs from the plain one", i);
         CHECK_INT(text[got[i].bytes], 0);
         free(text);
         text = NULL;
@@ -119,7 +120,7 @@ static void test_mode(const char *mode, uint64_t flag)
 static void test_large(void)
 {
     static struct file files[2];
-    struct fatbin_entry e[ENTRIES_MOST];
+    struct fatbin_entry e[ENTRIES_MOST] = {{0}};
     struct ptx_module *module = NULL;
     struct ptx_diag diag = {""};
     char *texts[2] = {NULL, NULL};
@@ -149,7 +150,7 @@ static const char *const damaged[] = {"small_speed", "small_balance", "small_siz
 static void test_truncated(const char *name)
 {
     static struct file f;
-    struct fatbin_entry e[ENTRIES_MOST];
+    struct fatbin_entry e[ENTRIES_MOST] = {{0}};
     struct fatbin fat;
     size_t count;
 
@@ -176,11 +177,11 @@ static void test_cut_entries(const char *name)
     for (size_t size = FATBIN_HEADER_BYTES; size < f.size; size++) {
         uint64_t bytes = size - FATBIN_HEADER_BYTES;
         uint8_t *copy = exact_copy(f.bytes, size);
-        int rc, walked = 0;
+        int walked = 0;
 
         memcpy(copy + 8, &bytes, sizeof bytes);
         CHECK_INT(fatbin_open(&fat, copy, size), 0);
-        while ((rc = fatbin_next(&fat, &e)) > 0) walked++;
+        while (fatbin_next(&fat, &e) > 0) walked++;
         CHECK(walked < 2, "%zu bytes hold both entries", size);
         free(copy);
     }
