@@ -5,13 +5,12 @@
 work=$BUILD/tests/build
 rm -rf "$work"
 mkdir -p "$work"
-out=$(cd "$BUILD" && pwd)
 log=$work/log
-# From the same folder as the build: the paths in its dependency files are relative to it.
+# From the same folder as the build and with the same BUILD: dependency files name both.
 unset MAKEFLAGS MAKELEVEL # of the make that runs this: its -j asks for a jobserver
 quiet_make() { make -f "$SRC/Makefile" --no-print-directory MODE="$MODE" CC="$CC" FATBINARY="$FATBINARY" "$@" >"$log" 2>&1; }
 
-again=$(make -f "$SRC/Makefile" --no-print-directory BUILD="$out" MODE="$MODE" CC="$CC" PTXAS="$PTXAS" FATBINARY="$FATBINARY" all 2>&1 | grep -v 'Nothing to be done')
+again=$(make -f "$SRC/Makefile" --no-print-directory BUILD="$BUILD" MODE="$MODE" CC="$CC" PTXAS="$PTXAS" FATBINARY="$FATBINARY" all 2>&1 | grep -v 'Nothing to be done')
 if [ -z "$again" ]; then ok; else fail "make has work to do right after make" "$again"; fi
 
 if [ -n "$PTXAS" ]; then
@@ -52,7 +51,7 @@ if [ "$SUITE" = all ]; then
     want "build without a toolkit says so" "ptxas not found" "$log"
 fi
 
-if quiet_make BUILD="$out" PTXAS="$PTXAS" PREFIX=/usr DESTDIR="$work/root" install; then ok
+if quiet_make BUILD="$BUILD" PTXAS="$PTXAS" PREFIX=/usr DESTDIR="$work/root" install; then ok
 else fail "make install" "$(tail -n 5 "$log")"; fi
 for f in include/hewn.h lib/libhewn.a lib/libhewn.so lib/libhewn.so.0 lib/pkgconfig/hewn.pc bin/hewn share/man/man1/hewn.1 \
     lib/hewn/sim/libcuda.so.1; do
@@ -92,6 +91,6 @@ else
     skip "pkg-config file: no pkg-config"
 fi
 if "$work/root/usr/bin/hewn" modules | grep -q gemm_bf16_f32; then ok; else fail "the installed hewn lists no modules"; fi
-if quiet_make BUILD="$out" PREFIX=/usr DESTDIR="$work/root" uninstall && [ -z "$(find "$work/root" ! -type d)" ]; then ok
+if quiet_make BUILD="$BUILD" PREFIX=/usr DESTDIR="$work/root" uninstall && [ -z "$(find "$work/root" ! -type d)" ]; then ok
 else fail "uninstall leaves files" "$(find "$work/root" ! -type d)"; fi
 finish
