@@ -6,6 +6,7 @@
 work=$BUILD/tests/opcodes
 rm -rf "$work"
 mkdir -p "$work"
+work=$(cd "$work" && pwd) # judge reads it from another directory
 
 # Words that are printed or are features of the host, never compared with an instruction: FILE WORD…
 printed='
