@@ -26,41 +26,80 @@ add_line() { # log status label
     passed=$((passed + $4)) failed=$((failed + $5)) skipped=$((skipped + $6))
 }
 
-# begin LABEL: its log in $log. show LABEL STATUS: what is in it, and its counts.
-begin() {
-    log=$logs/$(printf '%s' "$1" | tr -c 'A-Za-z0-9_\n' '-').log
-    [ -t 2 ] && printf '\r\033[K… %s' "$1" >&2
-}
-show() {
-    [ -t 2 ] && printf '\r\033[K' >&2
-    grep -A 7 '^FAIL' "$log" | head -n 60
-    grep '^SKIP' "$log" | sort | uniq -c | sed 's/^ *\([0-9]*\) SKIP/SKIP (\1)/' | head -n 20
-    printf '%-52s %s  (%ss)\n' "$1" "$(tail -n 1 "$log" | sed 's/^.*: //')" "$(($(date +%s) - start))"
-    add_line "$log" "$2" "$1"
-}
-
+# Runs stand in lists, which are functions. Several lanes (processes) work on a list side by side: each goes
+# through it in order and does the runs that no other lane has claimed. This process goes through the list as well
+# and shows each run once it has ended, so the output is in the order of the list.
+#
 # run LABEL COMMAND…: one test program, its output kept in a log; failures and skips are shown.
 run() {
     label=$1
     shift
-    start=$(date +%s)
-    begin "$label"
-    if [ -t 2 ]; then "$@" >"$log"; else "$@" >"$log" 2>"$log.err"; fi
-    show "$label" $?
+    number=$((number + 1))
+    log=$logs/$(printf '%s' "$label" | tr -c 'A-Za-z0-9_\n' '-').log
+    ended=$logs/queue/$number.ended
+    if [ "$lane" ]; then
+        if mkdir "$logs/queue/$number" 2>/dev/null; then work "$@"; fi
+    else
+        show
+    fi
 }
 
-# run_halves LABEL COMMAND…: a program that keeps one core busy most of the time, as two processes that
-# have half of the cases each.
+# One run, in a lane. Its status and its seconds are in $ended afterwards.
+work() {
+    start=$(date +%s)
+    "$@" >"$log" 2>"$log.err" &
+    child=$!
+    wait $child
+    printf '%s %s\n' $? "$(($(date +%s) - start))" >"$ended.part"
+    mv "$ended.part" "$ended"
+}
+
+# Whether a lane still runs. One that was killed leaves its run without an end.
+working() {
+    for worker in $workers; do
+        if kill -0 "$worker" 2>/dev/null; then return 0; fi
+    done
+    return 1
+}
+
+show() {
+    [ -t 2 ] && printf '\r\033[K… %s' "$label" >&2
+    while [ ! -f "$ended" ] && working; do sleep 0.1; done
+    [ -f "$ended" ] || echo '255 0' >"$ended"
+    [ -t 2 ] && printf '\r\033[K' >&2
+    read -r status seconds <"$ended"
+    grep -A 7 '^FAIL' "$log" | head -n 60
+    grep '^SKIP' "$log" | sort | uniq -c | sed 's/^ *\([0-9]*\) SKIP/SKIP (\1)/' | head -n 20
+    printf '%-52s %s  (%ss)\n' "$label" "$(tail -n 1 "$log" | sed 's/^.*: //')" "$seconds"
+    add_line "$log" "$status" "$label"
+}
+
+# run_all LANES LIST: the runs that the function LIST names.
+run_all() {
+    rm -rf "$logs/queue"
+    mkdir -p "$logs/queue"
+    workers= number=0
+    for lane in $(seq "$1"); do
+        (
+            child=
+            trap 'kill $child 2>/dev/null; exit 1' TERM
+            $2
+        ) &
+        workers="$workers $!"
+    done
+    trap 'kill $workers 2>/dev/null; exit 130' INT TERM HUP
+    lane=
+    $2
+    wait
+    trap - INT TERM HUP
+}
+
+# run_halves LABEL COMMAND…: as two runs that have half of the cases each.
 run_halves() {
     both=$1
     shift
-    begin "$both, second half"
-    "$@" --share 1/2 >"$log" 2>"$log.err" &
-    second=$!
     run "$both, first half" "$@" --share 0/2
-    begin "$both, second half"
-    wait $second
-    show "$both, second half" $?
+    run "$both, second half" "$@" --share 1/2
 }
 
 on() { # GPU COMMAND…: on the simulator
@@ -70,32 +109,43 @@ on() { # GPU COMMAND…: on the simulator
 }
 real() { env -u HEWN_LIBCUDA "$@"; }
 
-for t in abi bench_test fold $SIM_TESTS; do run "$t" "$bin/$t"; done
-for t in badinput inject params npy safetensors; do run "$t" on b200 "$bin/$t"; done
-for gpu in h200 b200; do
-    run "driver_api on $gpu" on $gpu "$bin/driver_api"
-    run "driver_launch on $gpu" on $gpu "$bin/driver_launch"
-    run "tensormap on $gpu" on $gpu "$bin/tensormap"
-    run_halves "gemm on $gpu" on $gpu "$bin/gemm" --digests "$SRC/tests/golden/results-gemm.txt"
-    run "attention on $gpu" on $gpu "$bin/attention" --digests "$SRC/tests/golden/results-attention.txt"
-    run "host on $gpu" on $gpu "$bin/host"
-    [ "$suite" = all ] && run "attention --grid on $gpu" on $gpu "$bin/attention" --grid
-    [ "$suite" = all ] && run "attention --random 2000 on $gpu" on $gpu "$bin/attention" --random 2000
-    run "combine on $gpu" on $gpu env HEWN_SIM_STRICT=1 "$bin/combine"
-    run "compiled on $gpu" on $gpu env HEWN_TEST_CUDA="$SRC/tests/driver/nvcc" "$bin/compiled"
-done
-run "golden on h200" on h200 "$bin/golden" "$SRC/tests/golden"
-for t in "$SRC"/tests/*/*.sh; do
-    case $t in */lib.sh | */sanitize.sh | */account.sh | */hardware.sh) continue ;; esac
-    run "$(basename "$t" .sh)" env SIM="$sim" SUITE="$suite" HEWN_SIM_QUIET=1 sh "$t"
-done
-if real "$BUILD/hewn" info 2>/dev/null | grep -q '^driver: .*CUDA' &&
-    ! real "$BUILD/hewn" info 2>/dev/null | head -n 1 | grep -q simulated; then
+on_simulator() {
+    for t in abi bench_test fold $SIM_TESTS; do run "$t" "$bin/$t"; done
+    for t in badinput inject params npy safetensors; do run "$t" on b200 "$bin/$t"; done
+    for gpu in h200 b200; do
+        run "driver_api on $gpu" on $gpu "$bin/driver_api"
+        run "driver_launch on $gpu" on $gpu "$bin/driver_launch"
+        run "tensormap on $gpu" on $gpu "$bin/tensormap"
+        run_halves "gemm on $gpu" on $gpu "$bin/gemm" --digests "$SRC/tests/golden/results-gemm.txt"
+        run "attention on $gpu" on $gpu "$bin/attention" --digests "$SRC/tests/golden/results-attention.txt"
+        run "host on $gpu" on $gpu "$bin/host"
+        [ "$suite" = all ] && run "attention --grid on $gpu" on $gpu "$bin/attention" --grid
+        [ "$suite" = all ] && run "attention --random 2000 on $gpu" on $gpu "$bin/attention" --random 2000
+        run "combine on $gpu" on $gpu env HEWN_SIM_STRICT=1 "$bin/combine"
+        run "compiled on $gpu" on $gpu env HEWN_TEST_CUDA="$SRC/tests/driver/nvcc" "$bin/compiled"
+    done
+    run "golden on h200" on h200 "$bin/golden" "$SRC/tests/golden"
+    for t in "$SRC"/tests/*/*.sh; do
+        case $t in */lib.sh | */sanitize.sh | */account.sh | */hardware.sh) continue ;; esac
+        run "$(basename "$t" .sh)" env SIM="$sim" SUITE="$suite" HEWN_SIM_QUIET=1 sh "$t"
+    done
+}
+
+on_gpu() {
     for t in driver_api driver_launch tensormap combine host; do run "$t on the GPU" real "$bin/$t"; done
     for t in gemm attention; do
         run "$t on the GPU" real "$bin/$t" --digests "$SRC/tests/golden/results-$t.txt"
     done
     run "compiled on the GPU" real env HEWN_TEST_CUDA="$SRC/tests/driver/nvcc" "$bin/compiled"
+}
+
+# More lanes than this gain nothing: many runs keep several cores busy themselves.
+lanes=$(nproc 2>/dev/null || echo 1)
+[ "$lanes" -le 4 ] || lanes=4
+run_all "$lanes" on_simulator
+if real "$BUILD/hewn" info 2>/dev/null | grep -q '^driver: .*CUDA' &&
+    ! real "$BUILD/hewn" info 2>/dev/null | head -n 1 | grep -q simulated; then
+    run_all 1 on_gpu
 else
     echo 'SKIP tests on a GPU: no CUDA device answers here'
     skipped=$((skipped + 1))
