@@ -181,15 +181,19 @@ dist:
 
 # Static analysis and format, with the configuration in the tree.
 lint_src := $(runtime_src) $(sim_src) $(cli_src) $(mod_src) $(wildcard $(SRC)/tools/docs/*.c) $(wildcard $(SRC)/tests/*/*.c)
-lint:
-	$(CPPCHECK) --quiet --std=c11 --enable=warning,performance,portability --inline-suppr \
+.PHONY: lint lint-cppcheck lint-tidy lint-format
+lint: lint-cppcheck lint-tidy lint-format
+lint-cppcheck:
+	$(Q)$(CPPCHECK) --quiet -j "$$(nproc)" --std=c11 --enable=warning,performance,portability --inline-suppr \
 	  --suppressions-list=$(SRC)/.cppcheck --error-exitcode=1 -D_GNU_SOURCE -I$(SRC)/include \
 	  $(sim_include) -I$(SRC)/tools/hewn -I$(SRC)/tests $(lint_src)
+lint-tidy:
 	@# one file a call: with several, clang-tidy 14 reports uninitialised va_lists that are not
 	$(Q)printf '%s\n' $(lint_src) | xargs -P "$$(nproc)" -I '{}' $(CLANG_TIDY) --quiet '{}' -- \
 	  -std=c11 -D_GNU_SOURCE -I$(SRC)/include $(sim_include) \
 	  -I$(SRC)/tools/hewn -I$(SRC)/tools/mod -I$(SRC)/tests 2>/dev/null
-	$(CLANG_FORMAT) --dry-run -Werror $(lint_src)
+lint-format:
+	$(Q)$(CLANG_FORMAT) --dry-run -Werror $(lint_src)
 
 format:
 	$(CLANG_FORMAT) -i $(lint_src)

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs every test and adds up the closing lines. Called by make, which sets BUILD SRC CC PTXAS NM PYTHON
-# CUDA_HOME MODE SIM_TESTS; `run.sh check` or `run.sh all`.
+# CUDA_HOME MODE SIM_TESTS; `run.sh check`, `run.sh all`, or `run.sh share` for a part that a sanitised build
+# can do in minutes.
 #
 # Each test program ends with "name on where: N passed, N failed, N skipped". A program that ends
 # without such a line, or with a status that contradicts it, counts as one failure.
@@ -131,6 +132,21 @@ on_simulator() {
     done
 }
 
+# Every program, most of them with some of their cases. No scripts: most need an unsanitised interpreter.
+a_share() {
+    for t in abi bench_test fold badinput params npy safetensors; do run "$t" on b200 "$bin/$t"; done
+    for t in $SIM_TESTS; do run "$t, a share" "$bin/$t" --share 0/4; done
+    for gpu in h200 b200; do
+        for t in driver_api driver_launch tensormap; do run "$t on $gpu" on $gpu "$bin/$t"; done
+        run "gemm on $gpu, a share" on $gpu "$bin/gemm" --share 0/40
+        run "attention on $gpu, a share" on $gpu "$bin/attention" --share 0/20
+        run "combine on $gpu, a share" on $gpu "$bin/combine" --share 0/4
+        run "compiled on $gpu" on $gpu env HEWN_TEST_CUDA="$SRC/tests/driver/nvcc" "$bin/compiled"
+    done
+    run "golden on h200, a share" on h200 "$bin/golden" "$SRC/tests/golden" --share 0/16
+    run "zoo, one seed" "$bin/zoo" --open skip --seeds 1 "$BUILD/hewn" "$SRC"/tests/zoo/*.ptx
+}
+
 on_gpu() {
     for t in driver_api driver_launch tensormap combine host; do run "$t on the GPU" real "$bin/$t"; done
     for t in gemm attention; do
@@ -142,8 +158,14 @@ on_gpu() {
 # More lanes than this gain nothing: many runs keep several cores busy themselves.
 lanes=$(nproc 2>/dev/null || echo 1)
 [ "$lanes" -le 4 ] || lanes=4
-run_all "$lanes" on_simulator
-if real "$BUILD/hewn" info 2>/dev/null | grep -q '^driver: .*CUDA' &&
+if [ "$suite" = share ]; then
+    run_all "$lanes" a_share
+else
+    run_all "$lanes" on_simulator
+fi
+if [ "$suite" = share ]; then
+    :
+elif real "$BUILD/hewn" info 2>/dev/null | grep -q '^driver: .*CUDA' &&
     ! real "$BUILD/hewn" info 2>/dev/null | head -n 1 | grep -q simulated; then
     run_all 1 on_gpu
 else

@@ -65,6 +65,11 @@ check-all: all tests
 sizes: all
 	$(Q)$(test_settings) SIM='$(abspath $(sim))' sh $(SRC)/tests/package/sizes.sh
 
+# For MODE=asan and MODE=ubsan.
+.PHONY: check-share
+check-share: all tests
+	$(run_tests) share
+
 # Conformance vectors, recorded on a GPU: tests/golden/*.bin.
 golden: all $(test_bin)/golden
 	$(Q)$(test_bin)/golden --record $(SRC)/tests/golden
