@@ -135,16 +135,49 @@ static const char *const tensor[] = {
 };
 #undef OP
 
+#define FAMILIES(FAMILY) \
+    FAMILY(arithmetic)   \
+    FAMILY(memory)       \
+    FAMILY(control)      \
+    FAMILY(asynchronous) \
+    FAMILY(tensor)
+
 static bool instructions(struct text *t)
 {
     text_add(t, "\n| family | rows | instructions | names |\n|---|---|---|---|\n");
 #define FAMILY(list) instruction_line(t, #list, list, sizeof(list) / sizeof *(list));
-    FAMILY(arithmetic)
-    FAMILY(memory)
-    FAMILY(control)
-    FAMILY(asynchronous)
-    FAMILY(tensor)
+    FAMILIES(FAMILY)
 #undef FAMILY
+    text_add(t, "\n");
+    return true;
+}
+
+/* Whether a row of `names` is of the instruction `start`, or of one of its forms. */
+static bool begun(const char *const *names, size_t count, const char *start)
+{
+    const size_t length = strlen(start);
+    for (size_t i = 0; i < count; i++)
+        if (!strncmp(names[i], start, length) &&
+            (!names[i][length] || strchr(".:", names[i][length])))
+            return true;
+    return false;
+}
+
+static bool unmodelled(struct text *t)
+{
+    static const char *const all[] = {
+#define M(name) name,
+#include "decode/mnemonics.def"
+#undef M
+    };
+    text_add(t, "\n");
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        bool found = false;
+#define FAMILY(list) found |= begun(list, sizeof(list) / sizeof *(list), all[i]);
+        FAMILIES(FAMILY)
+#undef FAMILY
+        if (!found) text_add(t, "`%s`\n", all[i]);
+    }
     text_add(t, "\n");
     return true;
 }
@@ -309,6 +342,7 @@ static bool kernels(struct text *t)
     X(environment)  \
     X(commands)     \
     X(instructions) \
+    X(unmodelled)   \
     X(functions)    \
     X(kernels)
 
