@@ -307,13 +307,13 @@ static int check_paging(const hewn_attention_source *d, const char *prefix,
                         const struct attention_problem *p, struct attention_source *s,
                         hewn_error *err)
 {
-    int64_t needed = (d->length + d->page_size - 1) / d->page_size;
     if (d->page_size > ATTENTION_MAX_PAGE)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "%spage_size: %lld is not in 0..%d", prefix,
                          (long long)d->page_size, ATTENTION_MAX_PAGE);
     if (d->keys == HEWN_KEYS_PACKED)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "%spage_size: %lld, but packed keys have no pages",
                          prefix, (long long)d->page_size);
+    int64_t needed = (d->length + d->page_size - 1) / d->page_size;
     int status = check_count(prefix, "pages", d->pages, d->length > 0, INT32_MAX, err);
     if (!status)
         status = check_count(prefix, "table_width", d->table_width, 0, INT32_MAX / p->batch, err);

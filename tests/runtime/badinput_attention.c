@@ -145,6 +145,8 @@ static void sources(hewn_context *context)
     BAD((TWO, s[1].windows = 1), HEWN_ERR_ARGUMENT, "source[1].windows: 1 is not in 0..0");
     BAD(s[0].page_size = -1, HEWN_ERR_ARGUMENT, "source[0].page_size: -1 is not at least 0");
     BAD(s[0].page_size = 257, HEWN_ERR_ARGUMENT, "source[0].page_size: 257 is not in 0..256");
+    BAD(s[0].page_size = INT64_MAX, HEWN_ERR_ARGUMENT,
+        "source[0].page_size: 9223372036854775807 is");
     BAD((s[0].page_size = 16, s[0].keys = HEWN_KEYS_PACKED), HEWN_ERR_ARGUMENT,
         "source[0].page_size: 16, but packed keys have no pages");
     BAD(s[0].page_size = 16, HEWN_ERR_ARGUMENT, "source[0].pages: 0 is not at least 1");
