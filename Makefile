@@ -153,6 +153,9 @@ $(BUILD)/hewn.1: $(docs_tool)
 docs: all
 	$(Q)cd $(SRC) && $(abspath $(docs_tool)) $(abspath $(BUILD)) $(manuals)
 
+# The targets that the families have modules for.
+installed := $(sort $(patsubst %/,%,$(dir $(module_list))))
+
 # The simulator goes where neither linker nor loader finds it by accident.
 install: all
 	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(includedir) $(DESTDIR)$(libdir)/pkgconfig \
@@ -164,8 +167,8 @@ install: all
 	install -m 755 $(sim) $(DESTDIR)$(libdir)/hewn/sim/
 	install -m 755 $(cli) $(DESTDIR)$(bindir)/
 	install -m 644 $(BUILD)/hewn.1 $(DESTDIR)$(mandir)/
-	install -d $(targets:%=$(DESTDIR)$(datadir)/modules/%)
-	$(foreach t,$(targets),install -m 644 $(filter $(BUILD)/modules/$(t)/%,$(module_products)) \
+	install -d $(installed:%=$(DESTDIR)$(datadir)/modules/%)
+	$(foreach t,$(installed),install -m 644 $(filter $(BUILD)/modules/$(t)/%,$(module_products)) \
 	  $(DESTDIR)$(datadir)/modules/$(t)/ &&) true
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' $(SRC)/runtime/hewn.pc.in \
 	  > $(DESTDIR)$(libdir)/pkgconfig/hewn.pc
@@ -177,6 +180,7 @@ uninstall:
 	rm -rf $(DESTDIR)$(libdir)/hewn $(DESTDIR)$(datadir)
 
 dist:
+	$(Q)mkdir -p $(BUILD)
 	git -C $(SRC) archive --prefix=hewn-$(VERSION)/ -o $(abspath $(BUILD))/hewn-$(VERSION).tar.gz HEAD
 
 # Static analysis and format, with the configuration in the tree.

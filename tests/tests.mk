@@ -54,20 +54,26 @@ test_settings = BUILD=$(BUILD) SRC=$(SRC) CC='$(CC)' PTXAS='$(PTXAS)' FATBINARY=
   PYTHON='$(PYTHON)' CUDA_HOME='$(CUDA_HOME)' MODE=$(MODE) SIM_TESTS='$(sim_tests)'
 run_tests = $(Q)$(test_settings) sh $(SRC)/tests/run.sh
 
-check: all tests
+# The tests are of the whole library.
+lacking := $(strip $(filter-out $(targets),$(every_target)) $(filter-out $(families),$(every_family)))
+.PHONY: whole
+whole:
+	$(if $(lacking),$(error the tests need all targets and families; HEWN_TARGETS and HEWN_FAMILIES leave out: $(lacking)),@:)
+
+check: whole all tests
 	$(run_tests) check
 
-check-all: all tests
+check-all: whole all tests
 	$(run_tests) all
 
 # What a program weighs that links one family, of all targets and of one.
 .PHONY: sizes
-sizes: all
+sizes: whole all
 	$(Q)$(test_settings) SIM='$(abspath $(sim))' sh $(SRC)/tests/package/sizes.sh
 
 # For MODE=asan and MODE=ubsan.
 .PHONY: check-share
-check-share: all tests
+check-share: whole all tests
 	$(run_tests) share
 
 # Conformance vectors, recorded on a GPU: tests/golden/*.bin.
@@ -114,8 +120,9 @@ bench: all $(test_bin)/bench
 account: all
 	$(Q)BUILD=$(BUILD) sh $(SRC)/tests/bench/account.sh
 
+# The simulated GPU is one that the library has kernels for.
 demo: all
 	$(Q)mkdir -p $(BUILD)/demo
-	$(Q)$(cli) demo -o $(BUILD)/demo
+	$(Q)$(if $(filter sm_100f,$(targets)),,HEWN_SIM_GPU=$${HEWN_SIM_GPU:-h200} )$(cli) demo -o $(BUILD)/demo
 
 -include $(patsubst %.o,%.d,$(call test_object,$(tests_src)))

@@ -46,6 +46,12 @@ for bad in HEWN_TARGETS=sm_80 HEWN_FAMILIES=conv HEWN_TARGETS= HEWN_FAMILIES=; d
     want "make $bad" "${bad%=*}.*: $there" "$log"
 done
 
+for less in HEWN_TARGETS=sm_90a HEWN_FAMILIES=attention; do
+    if quiet_make BUILD="$work/none" -n $less check; then fail "make $less check passes"; else ok; fi
+    case $less in HEWN_T*) lacks=sm_100f ;; *) lacks=gemm ;; esac
+    want "make $less check" "leave out: $lacks" "$log"
+done
+
 if [ "$SUITE" = all ]; then
     if quiet_make BUILD="$work/bare" PTXAS= CUDA_HOME=/nonexistent all; then ok; else fail "build without a toolkit" "$(tail -n 5 "$log")"; fi
     want "build without a toolkit says so" "ptxas not found" "$log"

@@ -39,7 +39,10 @@ static int parse_options(int argc, char **argv, struct demo_options *o)
             return cli_usage("demo", "'%s' is not understood", argv[i]);
         }
     }
-    if (!o->gemm && !o->attention) o->gemm = o->attention = true;
+    if (!o->gemm && !o->attention) { /* what the library holds */
+        o->attention = hewn_family_count(hewn_attention_family()) > 0;
+        o->gemm = !o->attention || hewn_family_count(hewn_gemm_family()) > 0;
+    }
     return 0;
 }
 
