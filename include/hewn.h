@@ -15,8 +15,8 @@
  *
  * Errors. A function that can fail returns HEWN_OK (0) or a negative hewn_status. On failure
  * nothing is changed, and `err` (may be NULL) holds a sentence that names argument, value and rule.
- * On success `err` is left as it was. Nothing here prints, exits, or creates a CUDA context unless
- * its name says so.
+ * On success `err` is left as it was. A function that has no status answers NULL or 0 where it is
+ * asked of NULL. Nothing here prints, exits, or creates a CUDA context unless its name says so.
  *
  * Structs. A struct that begins with `struct_size` may grow at its end in later versions:
  *   - Set struct_size to sizeof(the struct) and every field that you do not use to 0. Zero is
@@ -96,7 +96,8 @@ typedef struct hewn_driver_options {
     /* Library to open; NULL: the environment's HEWN_LIBCUDA, else "libcuda.so.1". */
     const char *path;
     /* Called instead of opening a library: returns the function named by its exported symbol (for
-     * example "cuMemAlloc_v2"), or NULL. Kept for hewn_driver_symbol. `path` must then be NULL. */
+     * example "cuMemAlloc_v2"), or NULL. Kept for hewn_driver_symbol, so any
+     * thread may call it. `path` must then be NULL. */
     void *(*resolve)(void *user, const char *symbol);
     void *user; /* passed to `resolve` */
 } hewn_driver_options;

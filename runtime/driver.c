@@ -158,25 +158,26 @@ void hewn_driver_close(hewn_driver *driver)
 
 const char *hewn_driver_path(const hewn_driver *driver)
 {
+    if (!driver) return NULL;
     return driver->path ? driver->path : "(resolver)";
 }
 
 int hewn_driver_version(const hewn_driver *driver)
 {
-    return driver->version;
+    return driver ? driver->version : 0;
 }
 
 int hewn_driver_device_count(const hewn_driver *driver)
 {
-    return driver->device_count;
+    return driver ? driver->device_count : 0;
 }
 
 const char *hewn_driver_missing(const hewn_driver *driver)
 {
-    return driver->missing;
+    return driver ? driver->missing : NULL;
 }
 
 void *hewn_driver_symbol(const hewn_driver *driver, const char *symbol)
 {
-    return lookup(driver, symbol);
+    return driver && symbol ? lookup(driver, symbol) : NULL;
 }

@@ -79,6 +79,13 @@ static int check_shape(const hewn_context *context, const hewn_launch_desc *d, h
     return has_cluster(d) ? check_cluster(context, d, err) : HEWN_OK;
 }
 
+/* Other values are left to later versions. */
+static int check_flag(const char *name, int value, hewn_error *err)
+{
+    if (value == 0 || value == 1) return HEWN_OK;
+    return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: %d is neither 0 nor 1", name, value);
+}
+
 static unsigned set_attributes(const hewn_launch_desc *d, hewn_cu_launch_attribute *attributes)
 {
     unsigned n = 0;
@@ -123,6 +130,8 @@ int hewn_function_launch(const hewn_context *context, hewn_function function,
     if (!function) return hewn_fail(err, HEWN_ERR_ARGUMENT, "function: must not be NULL");
     hewn_launch_desc d;
     int status = hewn_struct_take(HEWN_STRUCT_hewn_launch_desc, desc, &d, err);
+    if (!status) status = check_flag("cooperative", d.cooperative, err);
+    if (!status) status = check_flag("programmatic", d.programmatic, err);
     if (!status) status = check_shape(context, &d, err);
     if (status) return status;
     hewn_cu_launch_attribute attributes[MAX_ATTRIBUTES] = {{0}};

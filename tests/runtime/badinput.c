@@ -294,6 +294,9 @@ static void nothing_there(const hewn_module *good)
     CHECK(hewn_family_module(family, 0) == good, "the first module is another one");
     CHECK(hewn_family_module(family, hewn_family_count(family)) == NULL, "one too many");
     CHECK(hewn_family_module(NULL, 0) == NULL && hewn_family_count(NULL) == 0, "of no family");
+    CHECK(!hewn_driver_path(NULL) && !hewn_driver_missing(NULL) && !hewn_driver_version(NULL) &&
+              !hewn_driver_device_count(NULL) && !hewn_driver_symbol(NULL, "cuInit"),
+          "of no driver");
     CHECK_INT(hewn_module_describe(good, &info, NULL), HEWN_OK);
     CHECK_INT(info.image_count, good->image_count + 1);
     CHECK_INT(hewn_module_describe_image(good, good->image_count, &image, NULL), HEWN_OK);
@@ -563,6 +566,8 @@ static void launches(int cc_major)
         return;
     }
     BAD_LAUNCH(d.struct_size = 4, HEWN_ERR_ARGUMENT, "hewn_launch_desc: struct_size 4");
+    BAD_LAUNCH(d.cooperative = 2, HEWN_ERR_ARGUMENT, "cooperative: 2 is neither 0 nor 1");
+    BAD_LAUNCH(d.programmatic = -1, HEWN_ERR_ARGUMENT, "programmatic: -1 is neither 0 nor 1");
     BAD_LAUNCH(d.grid[0] = 0, HEWN_ERR_ARGUMENT, "grid.x: 0 is not in 1..2147483647");
     BAD_LAUNCH(d.grid[1] = 65536, HEWN_ERR_ARGUMENT, "grid.y: 65536 is not in 1..65535");
     BAD_LAUNCH(d.block[1] = 0, HEWN_ERR_ARGUMENT, "block.y: 0 is not in 1..1024");
