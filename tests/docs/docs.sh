@@ -1,6 +1,6 @@
 #!/bin/sh
 # The manuals: their generated parts are as the code says, their links, paths, commands, options and variables
-# exist, their C compiles, README.md is short, and the man page is clean. A planted manual with one mistake of
+# exist, their C compiles and their programs run, README.md is short, and the man page is clean. A planted manual with one mistake of
 # each sort shows that the checks can fail.
 . "$SRC/tests/lib/lib.sh"
 mkdir -p "$BUILD/tests/docs"
@@ -176,7 +176,7 @@ status 'mistakes found in a planted manual' 13 "$(wc -l <"$work/out" | tr -d ' '
 # ---- README.md, and the C in the manuals ----
 lines=$(wc -l <README.md)
 if [ "$lines" -le 200 ]; then ok; else fail "README.md has $lines lines, 200 at most"; fi
-blocks=0
+blocks=0 programs=0
 while read -r manual; do
     rm -f "$work"/block*.c
     awk -v out="$work/block" '/^```c$/ { on = 1; n++; next } /^```$/ { on = 0 } on { print > (out n ".c") }' "$manual"
@@ -186,9 +186,16 @@ while read -r manual; do
         # shellcheck disable=SC2086
         if $CC -std=c11 -Wall -Wextra -Werror -Iinclude -Itests -c "$block" -o "$work/block.o" 2>"$work/out"; then ok
         else fail "a block of C in $manual does not compile" "$(cat "$work/out")"; fi
+        if ! grep -q '^int main' "$block" || ! grep -q '<hewn.h>' "$block"; then continue; fi
+        case $MODE in rel | dbg) ;; *) skip "the program in $manual: no sanitiser is linked to it"; continue ;; esac
+        programs=$((programs + 1))
+        if $CC -std=c11 -Iinclude "$block" "$build/libhewn.a" -ldl -o "$work/program" >"$work/out" 2>&1 &&
+            HEWN_LIBCUDA=$SIM HEWN_SIM_STRICT=1 "$work/program" >"$work/out" 2>&1; then ok
+        else fail "the program in $manual does not run on the simulator" "$(cat "$work/out")"; fi
     done
 done <"$work/manuals"
 if [ "$blocks" -gt 0 ]; then ok; else fail 'no block of C was found'; fi
+case $MODE in rel | dbg) if [ $programs -gt 0 ]; then ok; else fail 'no complete program was found'; fi ;; esac
 
 # ---- every room, command, option and variable is told ----
 for room in tests/*/ tools/sim/*/; do
