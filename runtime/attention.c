@@ -44,8 +44,7 @@ static const struct attention_kernel kernels[] = {
 #undef KERNEL
 };
 
-_Static_assert(offsetof(struct attention_scalars, box_v_1) + 4 +
-                       ATTENTION_MAP_COUNT * MAP_BYTES ==
+_Static_assert(offsetof(struct attention_scalars, box_v_1) + 4 + ATTENTION_MAP_COUNT * MAP_BYTES ==
                    ATTENTION_PARAM_BYTES,
                "the scalars are not laid out as the kernel's parameters");
 _Static_assert(offsetof(struct attention_combine_scalars, out_type) + 4 ==

@@ -4,14 +4,14 @@
  * The only public header. It compiles as C99, C11 and C++, beside cuda.h in either order.
  *
  * Names. A function is hewn_OBJECT_VERB, or hewn_OBJECT_PROPERTY where it only reads. From version
- * 0.2 on, names, constants and fields are added and never changed; a function found wanting gets a
- * new one beside it.
+ * 0.2 on, names, constants and fields are added and never changed. A mistake found later gets a new
+ * function beside the old one.
  *
  * Ownership. The caller owns every buffer, CUDA context and stream. The library owns what a
  * _create, _open or _attach function returned, until the matching _destroy, _close or _detach, each
  * of which accepts NULL. Strings and arrays passed in are read during the call only, except where a
- * comment says otherwise. Strings that the library returns live as long as the object they were
- * asked of.
+ * comment says otherwise. A string that the library returns lives as long as the object that was
+ * passed to the call.
  *
  * Errors. A function that can fail returns HEWN_OK (0) or a negative hewn_status. On failure
  * nothing is changed, and `err` (may be NULL) holds a sentence that names argument, value and rule.
@@ -30,12 +30,12 @@
  *   - No struct is larger than 4096 bytes.
  * All other structs are frozen: they never change.
  *
- * Threads. Any number of threads may call any functions at the same time, on the same objects, with
- * these exceptions; a comment at a function names any further one:
+ * Threads. Any number of threads may call any functions at the same time, on the same objects.
+ * These are the exceptions; a comment at a function names any further one:
  *   - An object must not be destroyed, closed or detached while another thread uses it, or uses an
  *     object made from it.
  *   - An hewn_error, and every struct or array that a call fills, belongs to one call at a time.
- *   - The CUDA context that is "current on this thread" concerns that thread alone.
+ * "This thread" is the calling thread; each thread has a current CUDA context of its own.
  */
 #ifndef HEWN_H
 #define HEWN_H
@@ -115,8 +115,8 @@ int hewn_driver_version(const hewn_driver *driver);
 int hewn_driver_device_count(const hewn_driver *driver);
 /* The optional functions that this driver lacks, comma-separated; "" where it has them all. */
 const char *hewn_driver_missing(const hewn_driver *driver);
-/* A function of the driver by its exported name, for what this header does not offer (memory,
- * streams, graphs); NULL where the driver lacks it. */
+/* A function of the driver by its exported name: for example one for memory, streams or graphs,
+ * which this header does not offer. NULL where the driver lacks it. */
 void *hewn_driver_symbol(const hewn_driver *driver, const char *symbol);
 
 typedef struct hewn_device_info {
@@ -145,8 +145,8 @@ typedef struct hewn_context hewn_context;
 /* Attaches to the CUDA context that is current on this thread; it must outlive the result. */
 int hewn_context_attach(hewn_driver *driver, hewn_context **out, hewn_error *err);
 /* Retains the primary context of device `ordinal`, makes it current on this thread, and attaches to
- * it. hewn_context_detach makes the previous context current again, where this one still is, and
- * releases the primary one. */
+ * it. hewn_context_detach releases it. If it is then still current, the previous context becomes
+ * current again. */
 int hewn_context_attach_primary(hewn_driver *driver, int ordinal, hewn_context **out,
                                 hewn_error *err);
 /* Unloads the modules that this context loaded. No kernel of theirs may be in flight. Afterwards a
@@ -163,9 +163,9 @@ int hewn_context_describe_device(const hewn_context *context, hewn_device_info *
 typedef struct hewn_module hewn_module;
 typedef struct hewn_family hewn_family;
 
-/* Naming a family links its kernels; others stay out. A library that was built without a family has
- * these functions all the same: the family then has no modules, and its plans cannot be created
- * (HEWN_ERR_NO_MODULE). */
+/* A program that calls one of these links the kernels of that family alone. A library that was
+ * built without a family still has its function. The family then has no modules, and its plans
+ * cannot be created (HEWN_ERR_NO_MODULE). */
 const hewn_family *hewn_gemm_family(void);
 const hewn_family *hewn_attention_family(void);
 
@@ -283,7 +283,7 @@ int hewn_tensormap_encode(const hewn_context *context, const hewn_tensormap_desc
 
 /* -------------------------------------------------------------------- tensor memory (TMEM) -- */
 
-/* A named range of TMEM columns that a kernel wants. */
+/* A named range of TMEM columns that a kernel needs. */
 typedef struct hewn_tmem_region { /* frozen */
     const char *name;             /* for messages; may be NULL */
     uint32_t columns;             /* 1..512 */
@@ -292,14 +292,14 @@ typedef struct hewn_tmem_region { /* frozen */
 } hewn_tmem_region;
 
 typedef struct hewn_tmem_plan { /* frozen */
-    uint32_t columns;           /* what to allocate: a power of two, 32..512 */
+    uint32_t columns;           /* to allocate: a power of two, 32..512 */
     uint32_t used;              /* columns that the regions cover, gaps included */
     uint32_t ctas_per_sm;       /* CTAs whose allocations fit one SM together */
 } hewn_tmem_plan;
 
 /* For kernels of your own: places `count` regions (largest alignment first, then given order) and
  * computes the allocation. HEWN_ERR_LIMIT where they need more than 512 columns, or where
- * `ctas_per_sm` CTAs (0: any number) do not fit an SM together and so could block each other in
+ * `ctas_per_sm` CTAs (0: any number) do not fit an SM together. Such CTAs could block each other in
  * tcgen05.alloc. */
 int hewn_tmem_place(hewn_tmem_region *regions, size_t count, uint32_t ctas_per_sm,
                     hewn_tmem_plan *out, hewn_error *err);
@@ -374,9 +374,9 @@ const char *hewn_dtype_name(int dtype); /* "f32", "f16", "bf16", "e4m3", "e5m2",
  *
  * 8-bit inputs: A and B are each e4m3 or e5m2, and K-major. The tensor cores of sm_90a keep 13
  * fraction bits of sums of 8-bit products. With HEWN_ACCUMULATE_FULL they add up 128 elements of k
- * at a time, and those sums are added in fp32. With HEWN_ACCUMULATE_FAST they add up all of k:
- * terms that are small beside the running sum are lost, a tenth of the total for 6000 products of
- * numbers between 0 and 1.
+ * at a time, and those sums are added in fp32. With HEWN_ACCUMULATE_FAST they add up all of k.
+ * Terms that are small beside the running sum are then lost: a tenth of the total if 6000 products
+ * of numbers between 0 and 1 are summed.
  *
  * On sm_90a only, HEWN_ERR_LIMIT elsewhere: 8-bit inputs, HEWN_MAJOR_MN, activations, and every bit
  * of `with`.
@@ -468,8 +468,8 @@ int hewn_gemm_plan_run(const hewn_gemm_plan *plan, const hewn_gemm_args *args, h
 
 /*
  * O = softmax(scale * Q * transpose(K) + mask) * V, forward, for `batch` sequences. Query head h
- * uses KV head h / (q_heads / kv_heads). Sums are fp32; P is rounded to the input type; for e4m3,
- * 256 * P is.
+ * uses KV head h / (q_heads / kv_heads). Sums are fp32. P is rounded to the input type; with e4m3,
+ * 256 * P is rounded.
  *
  * Head dimensions (qk_dim, v_dim): (64, 64), (96, 96), (128, 128), (192, 128), (256, 256),
  * (512, 512). Lengths may be 0 and may differ between queries and keys. A row that sees no key
@@ -490,8 +490,8 @@ int hewn_gemm_plan_run(const hewn_gemm_plan *plan, const hewn_gemm_args *args, h
  * bytes they are multiples of 16 and below 2^40. Packed sequences (q_packed, HEWN_KEYS_PACKED)
  * follow each other in one tensor of q_tokens (tokens) rows; batch strides are ignored then.
  *
- * NaN and infinity: in Q they stay in their rows; in K they reach the rows that see the key; in V
- * they reach every row of a tile in which some row sees a key of the same block of 128 keys.
+ * NaN and infinity: in Q they stay in their rows; in K they reach the rows that see the key. In V
+ * they reach a whole tile of rows, if one of its rows sees a key of the same block of 128 keys.
  * Nothing crosses from one sequence to another. Memory behind a sequence's last key (other
  * sequences, unused rows of a page or of a padded cache) may hold anything.
  */
@@ -609,9 +609,10 @@ typedef struct hewn_attention_tables {
 } hewn_attention_tables;
 
 /* The kernels read lengths, offsets, block tables and windows on the device. A value there that
- * breaks the rules counts as empty or zero. This checks host copies and names array, index, value
- * and rule: offsets start at 0, never fall and end within the tensor; no sequence is longer than
- * `length`; lengths are in 0..length, pages of keys in use in 0..pages-1, windows in 0..2^29. */
+ * breaks the rules counts as empty or zero. This checks host copies; its message names array,
+ * index, value and rule. Offsets start at 0, never fall and end within the tensor. No sequence is
+ * longer than `length`. Lengths are in 0..length, pages of keys in use in 0..pages-1, windows in
+ * 0..2^29. */
 int hewn_attention_plan_check_tables(const hewn_attention_plan *plan,
                                      const hewn_attention_tables *tables, hewn_error *err);
 
