@@ -8,8 +8,8 @@
 #include "machine/event.h"
 #include "async/mbar.h"
 
-/* Cycles, by the loaded latencies of shared/facts.md's cost model: a copy from global memory; each
- * half of a copy to global memory; between shared memories of a cluster. */
+/* Cycles under load: a copy from global memory; each half of a copy to global memory; a copy between
+ * shared memories of a cluster. */
 static const struct async_latency LATENCY_LOAD = {800, 400};
 static const struct async_latency LATENCY_STORE = {400, 200};
 static const struct async_latency LATENCY_CLUSTER = {200, 60};

@@ -118,11 +118,6 @@ uint32_t tmap_signal_bytes(const struct tmap *t)
                                          : bytes;
 }
 
-uint32_t tmap_swizzle(uint32_t swizzle, uint32_t address)
-{
-    return tmap_swizzle_by(tmap_swizzle_shape(swizzle), address);
-}
-
 /* ---- validation ---- */
 
 struct judge {

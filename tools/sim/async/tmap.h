@@ -37,8 +37,6 @@ void tmap_encode(const struct tmap *t, void *opaque128);
 bool tmap_decode(const void *opaque128, struct tmap *out);
 uint32_t tmap_elem_bytes(uint32_t dtype);
 
-/* The XOR that a swizzle mode (enum of the driver, 0..6) applies to an absolute shared address. */
-uint32_t tmap_swizzle(uint32_t swizzle, uint32_t address);
 /* Bytes of the box in shared memory, and those that one copy of it counts on its mbarrier: both with the
  * out-of-bounds part, the second without the padding of 4- and 6-bit types (CUTLASS expects so many). */
 uint32_t tmap_box_bytes(const struct tmap *t);

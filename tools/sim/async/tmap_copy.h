@@ -8,7 +8,7 @@
  * Interleaved: an element of dimension 0 is a slice of 16 or 32 bytes, of the last but one
  * dimension (the slices of a pixel) a copy takes one position, im2col as well, whatever the box or the
  * channels say, and rows are dense in spite of a swizzle. All this, the fill
- * and the conversions were measured on an H200: tests/golden_tma.c.
+ * and the conversions were measured on an H200: tests/golden/golden_tma.c.
  */
 #ifndef SIM_TMAP_COPY_H
 #define SIM_TMAP_COPY_H

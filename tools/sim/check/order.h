@@ -4,7 +4,7 @@
  * what is said when two accesses are not ordered (order_tell.c).
  *
  * One order_cluster has clocks of its own: clusters share nothing but global memory, which
- * order_global.c looks at across them. In program order is a warp, not a lane: races between lanes of
+ * launch_memory.c looks at across them. In program order is a warp, not a lane: races between lanes of
  * one warp are not looked for.
  *
  * The rules are those of the PTX ISA's memory consistency model, "Asynchronous operations" and "Proxies"

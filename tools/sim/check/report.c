@@ -153,13 +153,6 @@ void report_sampled(struct report *r, enum sampled_reason reason, const char *fi
     pthread_mutex_unlock(&r->lock);
 }
 
-uint32_t report_count(const struct report *r, enum finding_severity severity)
-{
-    uint32_t n = 0;
-    for (size_t i = 0; i < r->count; i++) n += r->findings[i].severity == severity;
-    return n;
-}
-
 static enum verdict judge(const struct report *r)
 {
     enum verdict v = r->truncated ? VERDICT_INCOMPLETE : VERDICT_CLEAN;

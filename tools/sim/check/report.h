@@ -44,7 +44,6 @@ struct finding_sink *report_sink(struct report *r);
 /* The launch's verdict is sampled: `line` of `file` (NULL: no place) is why. Of several reasons the
  * first in order stands, whichever came first in time. Thread-safe. */
 void report_sampled(struct report *r, enum sampled_reason reason, const char *file, uint32_t line);
-uint32_t report_count(const struct report *r, enum finding_severity severity);
 /* Writes everything (JSON to HEWN_SIM_REPORT, text to stderr unless HEWN_SIM_QUIET=1), ordered by
  * (group, seq), then the verdict and how it was reached; frees the report. */
 enum verdict report_end(struct report *r);

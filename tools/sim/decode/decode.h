@@ -1,5 +1,5 @@
 /*
- * From parsed instructions to executable ones: opcode lookup in optable.h, operand binding to
+ * From parsed instructions to executable ones: opcode lookup in optable.c, operand binding to
  * register-file slots, constants materialised as 32-lane broadcasts.
  *
  * Register file of a warp: every PTX register owns a slot, laid out lane-major:
@@ -87,9 +87,9 @@ struct decoder;
 typedef int bind_fn(struct decoder *dc, struct insn *out);
 
 /*
- * One row of optable.h. `mods` describes what may follow the mnemonic, in order:
+ * One row of optable.c. `mods` describes what may follow the mnemonic, in order:
  *   word        must stand here             a|b|c   one of these must
- *   [a|b]       one of these may            @int    shorthand for a list of types (see decode.c)
+ *   [a|b]       one of these may            @int    shorthand for a list of types (bind_mods.c)
  * `args` describes the operands, in order, separated by spaces:
  *   =0 =1  destination register of the first/second type modifier's width; =0w twice that width
  *   0 1 0w source (register or constant) likewise

@@ -1,7 +1,7 @@
 /*
- * What happened, for whoever watches: handlers publish typed events, the checker (check.c) and later
- * the timeline consume them, and neither can change a result. Publishing costs one test when nobody
- * watches. One event describes one warp-level action.
+ * What happened: handlers publish typed events; the observers that a launch attaches (checker, timeline,
+ * worksheet) consume them and cannot change a result. Publishing costs one test when nobody watches. One
+ * event describes one warp-level action.
  */
 #ifndef SIM_EVENT_H
 #define SIM_EVENT_H

@@ -56,7 +56,6 @@ static void start_cta(struct record *r, const struct cta *c)
                                      .barriers = TRACE_NONE};
 }
 
-/* How often it fell asleep before an instruction is the schedule's affair. */
 /* Places in the record. */
 static uint32_t warp_index(const struct warp *w)
 {
@@ -67,6 +66,7 @@ static uint32_t cta_index(const struct cta *c)
     return c->kept[SLOT_TRACE].number;
 }
 
+/* How often it fell asleep before an instruction is the schedule's affair. */
 static uint64_t progress(const struct warp *w)
 {
     return w->steps - w->blocked_steps;
