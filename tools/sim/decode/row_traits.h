@@ -31,7 +31,7 @@
 #define LANES                    (.class = INSN_LANES)
 #define CONTROL(control)         (.class = INSN_CONTROL, CONTROL_##control)
 #define RESOURCE(engine)         (.class = INSN_RESOURCE, ENGINE_##engine)
-#define GRID                     (.class = INSN_GRID, .waits = WAITS_GRID)
+#define GRID(waits)              (.class = INSN_GRID, WAITS_##waits)
 #define LOAD(order, shown)       (.class = INSN_LOAD, ORDER_##order, SHOWN_##shown)
 #define STORE(order, shown)      (.class = INSN_STORE, ORDER_##order, SHOWN_##shown)
 #define ATOMIC(order, shown)     (.class = INSN_ATOMIC, ORDER_##order, SHOWN_##shown)
