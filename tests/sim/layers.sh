@@ -22,9 +22,15 @@ judge() {
             seen[name] = FILENAME
             have[room "/" name] = 1
         }
-        /^[ \t]*#[ \t]*include[ \t]*"/ {
+        /^[ \t]*#[ \t]*include/ {
             target = $0
-            sub(/^[^"]*"/, "", target); sub(/".*/, "", target)
+            system_header = target ~ /^[^"]*</
+            sub(/^[^"<]*["<]/, "", target); sub(/[">].*/, "", target)
+            if (system_header) {
+                if (target ~ /^([a-z]+|sys\/[a-z]+)[.]h$/ && !("cuda/" target in outside)) next
+                print FILENAME ":" FNR ": no header of the system: <" target ">"
+                next
+            }
             if (room "/" target in outside) next
             if (split(target, to, "/") != 2 || !(to[1] in rank)) print FILENAME ":" FNR ": names no room: " target
             else if (to[1] != room && rank[to[1]] >= rank[room])
@@ -56,6 +62,7 @@ plant 'to a sibling' worksheet/worksheet.h '#include "trace/record.h"' 'leads fr
 plant 'no room' check/order.c '#include "order.h"' 'names no room: order.h'
 plant 'out of the tree' ops/op_mem.c '#include "../runtime/driver.h"' 'names no room'
 plant 'the API, elsewhere than in cuda' machine/mem.c '#include "driver_abi.h"' 'names no room: driver_abi.h'
+plant 'in angle brackets' machine/mem.c '#include <check/report.h>' 'no header of the system: <check/report.h>'
 plant 'nothing there' machine/mem.c '#include "ptx/nothing.h"' 'what is not there: ptx/nothing.h'
 plant 'two headers of one name' check/calls.h '/* */' 'has the name of ./'
 plant 'a room of no rank' extra/extra.c '/* */' 'in no room'

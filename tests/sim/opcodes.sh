@@ -1,6 +1,6 @@
 #!/bin/sh
 # Outside decode and ops nobody asks an instruction for its name, its modifiers or its handler: what it is stands in
-# its traits (tools/sim/decode/traits.h). Opcodes are read from the table. The parser is left out, because calls,
+# its traits (tools/sim/decode/traits.h). Opcodes are read from decode's lists. The parser is left out, because calls,
 # labels and video operands have a syntax of their own.
 . "$SRC/tests/lib/lib.sh"
 work=$BUILD/tests/opcodes
@@ -21,9 +21,12 @@ worksheet/worksheet.h cp cp.async mma tcgen05.cp ld tcgen05.ld st tcgen05.st
 worksheet/worksheet_text.c barrier row->name src->mods
 worksheet/worksheet_view.c wgmma
 '
-# The table's names, one a line.
+# The names of the table and of all that PTX has, one a line.
 names() {
-    cat "$1"/decode/ops_*.def | sed -n 's/^ *[A-Z_]*("\([a-z][a-z0-9_.:]*\)".*/\1/p' | sort -u
+    {
+        cat "$1"/decode/ops_*.def | sed -n 's/^ *[A-Z_]*("\([a-z][a-z0-9_.:]*\)".*/\1/p'
+        tr ' ' '\n' <"$1/decode/mnemonics.def" | sed -n 's/^M("\(.*\)")$/\1/p'
+    } | sort -u
 }
 # judge TREE: each breach in a line of its own.
 judge() {
@@ -61,7 +64,7 @@ judge() {
             }
             n = split("row->name row->mods src->mods op_rows", asked, " ")
             for (i = 1; i <= n; i++) if (index(code, asked[i])) told(asked[i])
-            if (code ~ /->fn *[!=]=/) told("->fn")
+            if (code ~ /(->|[.])fn *[!=]=/) told("fn")
         }' "$work/names" "$work/printed")
 }
 
@@ -83,10 +86,12 @@ plant() {
 }
 plant 'a comparison' check/order.c 'bool f(const char *s) { return strcmp(s, "redux.sync") == 0; }' redux.sync
 plant 'a comparison of the beginning' trace/record.c 'bool f(const char *s) { return !strncmp(s, "tcgen05.", 8); }' tcgen05.
+plant 'of an instruction without a row' check/order.c 'bool f(const char *s) { return !strcmp(s, "multimem.st"); }' multimem.st
 plant 'a table' async/kind.c 'static const char *const names[] = {"st.async"};' st.async
 plant 'behind a comment' check/order.c 'int i; /* "ld" */ const char *s = "ld";' ld
 plant 'the row' machine/exec.c 'const char *f(const struct insn *in) { return in->row->name; }' 'row->name'
 plant 'modifiers' check/pending.c 'const char *f(const struct insn *in) { return in->src->mods[1]; }' 'src->mods'
-plant 'a handler' check/pending.c 'bool f(const struct insn *in) { return in->fn == exec_alloc; }' '->fn'
+plant 'a handler' check/pending.c 'bool f(const struct insn *in) { return in->fn == exec_alloc; }' fn
+plant 'a handler, in an array' check/pending.c 'bool f(const struct insn *in) { return in[1].fn != exec_alloc; }' fn
 plant 'a row of the table' cuda/cuda_module.c 'bool f(const struct insn *in) { return in->row == &op_rows[3]; }' op_rows
 finish
