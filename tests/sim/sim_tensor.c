@@ -116,65 +116,73 @@ static void model_place(uint32_t shape, uint32_t t, uint32_t r, uint32_t split, 
     }
 }
 
-/* One load and one store of a shape at a random place, all four warps. */
-static void test_shape(uint32_t shape, uint32_t times, bool halves)
+/* A form of tcgen05.ld and .st, and where it goes. */
+struct placed {
+    uint32_t shape, times, regs, split, column, lane;
+    bool halves;
+};
+
+/* The kernel: all cells as given, a load, a store of its complement, all cells as they are then. */
+static char *shape_text(const struct placed *p)
 {
-    const struct shape *s = &shapes[shape];
-    const uint32_t regs = s->regs * times, scale = halves ? 2 : 1;
-    const uint32_t split = shape == 4 ? rng_below(&rng, 65) : 0;
-    const uint32_t width = s->columns * times * scale + split;
-    const uint32_t column = rng_below(&rng, 512 - width + 1);
-    const uint32_t lane = s->lanes == 16 ? 16 * rng_below(&rng, 2) : 0;
-    const uint64_t in = device_buffer(CELLS * 4), out = device_buffer(CELLS * 4);
-    const uint64_t loaded = device_buffer(128 * 4 * regs);
-    uint32_t *cells = host(in), *after = host(out), *got = host(loaded);
+    const char *name = shapes[p->shape].name;
     char immediate[16] = "";
     struct text t;
     FILE *f = text_open(&t);
-    for (uint32_t i = 0; i < CELLS; i++) cells[i] = (uint32_t)rng_next(&rng);
-    if (shape == 4) (void)snprintf(immediate, sizeof immediate, ",%u", split);
+    if (p->shape == 4) (void)snprintf(immediate, sizeof immediate, ",%u", p->split);
     emit_header(f, "sm_100a", "");
     emit_tmem_open(f, 1);
     fprintf(f, "ld.param.u64 %%d0,[p0];\n");
     emit_columns(f, true, 512, "LA");
-    fprintf(f, "add.u32 %%r8,%%r3,%u;\ntcgen05.ld.sync.aligned.%s.x%u%s.b32 ", lane << 16 | column,
-            s->name, times, halves ? ".pack::16b" : "");
-    emit_list(f, "%v", 0, regs);
+    fprintf(f, "add.u32 %%r8,%%r3,%u;\ntcgen05.ld.sync.aligned.%s.x%u%s.b32 ",
+            p->lane << 16 | p->column, name, p->times, p->halves ? ".pack::16b" : "");
+    emit_list(f, "%v", 0, p->regs);
     fprintf(f,
             ",[%%r8]%s;\ntcgen05.wait::ld.sync.aligned;\nld.param.u64 %%d2,[p2];\n"
             "mul.wide.u32 %%d3,%%r0,%u; add.u64 %%d2,%%d2,%%d3;\n",
-            immediate, regs * 4);
-    for (uint32_t i = 0; i < regs; i++)
+            immediate, p->regs * 4);
+    for (uint32_t i = 0; i < p->regs; i++)
         fprintf(f, "st.global.b32 [%%d2+%u],%%v%u; not.b32 %%v%u,%%v%u;\n", i * 4, i, i, i);
-    fprintf(f, "tcgen05.st.sync.aligned.%s.x%u%s.b32 [%%r8]%s,", s->name, times,
-            halves ? ".unpack::16b" : "", immediate);
-    emit_list(f, "%v", 0, regs);
+    fprintf(f, "tcgen05.st.sync.aligned.%s.x%u%s.b32 [%%r8]%s,", name, p->times,
+            p->halves ? ".unpack::16b" : "", immediate);
+    emit_list(f, "%v", 0, p->regs);
     fprintf(f, ";\ntcgen05.wait::st.sync.aligned;\nld.param.u64 %%d0,[p1];\n");
     emit_columns(f, false, 512, "LB");
     emit_tmem_close(f, 1);
     (void)fclose(f);
-    CHECK_INT(run_ptx(t.at, &(struct run){"b200", 1, 128, 0, {in, out, loaded}, 0}, NULL, 0), 0);
+    return t.at;
+}
+
+/* The cell of a thread's register; a pair of halves begins there. */
+static uint32_t cell_at(const struct placed *p, uint32_t thread, uint32_t r)
+{
+    uint32_t x, c;
+    model_place(p->shape, thread % 32, r, p->halves ? 0 : p->split, &x, &c);
+    if (p->halves) c = c * 2 + (p->shape == 4 ? thread % 32 / 16 * p->split : 0);
+    return (p->column + c) * 128 + thread / 32 * 32 + p->lane + x;
+}
+
+static void check_loaded(const struct placed *p, const uint32_t *cells, const uint32_t *got)
+{
     for (uint32_t thread = 0; thread < 128; thread++) {
-        for (uint32_t r = 0; r < regs; r++) {
-            uint32_t x, c;
-            model_place(shape, thread % 32, r, halves ? 0 : split, &x, &c);
-            if (halves) c = c * 2 + (shape == 4 ? thread % 32 / 16 * split : 0);
-            uint32_t *cell = &cells[(column + c) * 128 + thread / 32 * 32 + lane + x];
-            const uint32_t want = halves ? (cell[0] & 0xFFFFU) | cell[128] << 16 : cell[0];
-            CHECK(got[thread * regs + r] == want, "thread %u register %u: want %08x got %08x",
-                  thread, r, want, got[thread * regs + r]);
+        for (uint32_t r = 0; r < p->regs; r++) {
+            const uint32_t *cell = &cells[cell_at(p, thread, r)];
+            const uint32_t want = p->halves ? (cell[0] & 0xFFFFU) | cell[128] << 16 : cell[0];
+            CHECK(got[thread * p->regs + r] == want, "thread %u register %u: want %08x got %08x",
+                  thread, r, want, got[thread * p->regs + r]);
         }
     }
-    /* the stores, after all loads: halves that overlap hold the same */
+}
+
+/* The stores, after all loads: halves that overlap hold the same. */
+static void check_stored(const struct placed *p, const uint32_t *cells, const uint32_t *after)
+{
     static uint32_t want[CELLS];
     memcpy(want, cells, sizeof want);
     for (uint32_t thread = 0; thread < 128; thread++) {
-        for (uint32_t r = 0; r < regs; r++) {
-            uint32_t x, c;
-            model_place(shape, thread % 32, r, halves ? 0 : split, &x, &c);
-            if (halves) c = c * 2 + (shape == 4 ? thread % 32 / 16 * split : 0);
-            const uint32_t at = (column + c) * 128 + thread / 32 * 32 + lane + x;
-            if (halves) {
+        for (uint32_t r = 0; r < p->regs; r++) {
+            const uint32_t at = cell_at(p, thread, r);
+            if (p->halves) {
                 want[at] = (cells[at] & 0xFFFF0000U) | (~cells[at] & 0xFFFFU);
                 want[at + 128] = (cells[at + 128] & 0xFFFF0000U) | (~cells[at + 128] & 0xFFFFU);
             } else {
@@ -185,7 +193,26 @@ static void test_shape(uint32_t shape, uint32_t times, bool halves)
     for (uint32_t i = 0; i < CELLS; i++)
         CHECK(after[i] == want[i], "column %u lane %u: want %08x got %08x", i / 128, i % 128,
               want[i], after[i]);
-    free(t.at);
+}
+
+/* One load and one store of a shape at a random place, all four warps. */
+static void test_shape(uint32_t shape, uint32_t times, bool halves)
+{
+    const struct shape *s = &shapes[shape];
+    struct placed p = {.shape = shape, .times = times, .regs = s->regs * times, .halves = halves};
+    const uint64_t in = device_buffer(CELLS * 4), out = device_buffer(CELLS * 4);
+    const uint64_t loaded = device_buffer(128 * 4 * p.regs);
+    uint32_t *cells = host(in);
+    char *text;
+    p.split = shape == 4 ? rng_below(&rng, 65) : 0;
+    p.column = rng_below(&rng, 512 - (s->columns * times * (halves ? 2 : 1) + p.split) + 1);
+    p.lane = s->lanes == 16 ? 16 * rng_below(&rng, 2) : 0;
+    for (uint32_t i = 0; i < CELLS; i++) cells[i] = (uint32_t)rng_next(&rng);
+    text = shape_text(&p);
+    CHECK_INT(run_ptx(text, &(struct run){"b200", 1, 128, 0, {in, out, loaded}, 0}, NULL, 0), 0);
+    check_loaded(&p, cells, host(loaded));
+    check_stored(&p, cells, host(out));
+    free(text);
     (void)mem_free(in);
     (void)mem_free(out);
     (void)mem_free(loaded);

@@ -178,25 +178,14 @@ static void test_mma(const struct mma *c)
     (void)mem_free(images);
 }
 
-void mma_cases(void)
+/* Types, operands in tensor memory, signs, masks: 16 mixes for each M. */
+static void mma_variants(const struct mma *base)
 {
-    static const struct mma base = {.group = 1,
-                                    .m = 128,
-                                    .n = 64,
-                                    .steps = 1,
-                                    .a = BF16,
-                                    .b = BF16,
-                                    .swizzle_a = 3,
-                                    .swizzle_b = 3};
-    struct mma c = base;
-    for (c.n = 8; c.n <= 256; c.n += 8)
-        if (test_case("mma 128x%ux16 bf16", c.n)) test_mma(&c);
-    for (c.n = 16, c.group = 2, c.m = 256; c.n <= 256; c.n += 48)
-        if (test_case("mma 256x%ux16 pair", c.n)) test_mma(&c);
+    struct mma c;
     for (uint32_t group = 1; group <= 2; group++) {
         for (uint32_t m = 64 * group; m <= 128 * group; m += 64 * group) {
             for (uint32_t v = 0; v < 16; v++) {
-                c = base;
+                c = *base;
                 c.group = group;
                 c.m = m;
                 c.n = v % 3 == 0 ? 256 : 16 * (1 + rng_below(&rng, 15));
@@ -216,6 +205,24 @@ void mma_cases(void)
             }
         }
     }
+}
+
+void mma_cases(void)
+{
+    static const struct mma base = {.group = 1,
+                                    .m = 128,
+                                    .n = 64,
+                                    .steps = 1,
+                                    .a = BF16,
+                                    .b = BF16,
+                                    .swizzle_a = 3,
+                                    .swizzle_b = 3};
+    struct mma c = base;
+    for (c.n = 8; c.n <= 256; c.n += 8)
+        if (test_case("mma 128x%ux16 bf16", c.n)) test_mma(&c);
+    for (c.n = 16, c.group = 2, c.m = 256; c.n <= 256; c.n += 48)
+        if (test_case("mma 256x%ux16 pair", c.n)) test_mma(&c);
+    mma_variants(&base);
     for (uint32_t mn = 0; mn < 4; mn++) {
         for (uint32_t swizzle = 0; swizzle < 4; swizzle++) {
             c = base;
