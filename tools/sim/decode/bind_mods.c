@@ -203,5 +203,6 @@ void resolve_traits(const struct decoder *dc, struct insn *out)
     is->pair = has_mod(src, "cta_group::2");
     is->cells = has_mod(src, "kind::tf32");
     if (is->shown == SHOWN_PART) is->part = part_behind(dc);
+    if (is->shown == SHOWN_PART && is->part >= src->mod_count) is->shown = SHOWN_NAME;
     if (is->class == INSN_MMA) is->adds = predicate_argument(dc->row->args);
 }
