@@ -241,6 +241,9 @@ struct group {
     struct warp **runnable; /* warps with a fragment that can run */
     uint32_t runnable_count, runnable_capacity;
     uint32_t poll_step;    /* cycles by which the clock moves when only polls are left */
+    uint64_t time_step;    /* cycles by which it moves when the polls wait for nothing but time */
+    uint64_t clock_held;   /* what the program's clocks show while only polls are left: sched.c */
+    uint32_t clock_reads;  /* since it was set, or since polls were last answered and one before */
     uint64_t poll_progress; /* `progress` when poll_step was last reset */
     uint64_t changes;      /* of memory, while somebody spins */
     uint64_t next_sleep;   /* clock at which the first nanosleep ends, UINT64_MAX none */
@@ -278,6 +281,16 @@ struct launch {
     size_t printed_bytes;
     int result;            /* CUresult: 0, or the first fault */
 };
+
+/* What a program's clock shows, in cycles. It stands still while only polls are left, but not for a loop
+ * that does nothing but look at it. */
+enum { CLOCK_READS_HELD = 4096 };
+static inline uint64_t group_clock(struct group *g)
+{
+    if (g->poll_progress != g->progress || !g->clock_held) return g->now;
+    if (++g->clock_reads > CLOCK_READS_HELD) g->clock_held = g->now;
+    return g->clock_held;
+}
 
 /* ---- operands ---- */
 

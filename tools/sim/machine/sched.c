@@ -4,9 +4,14 @@
  *
  * The progress rule. When no warp can run, the clock jumps to the next asynchronous operation or to
  * the end of the next nanosleep. When there is neither, waits that a program polls (mbarriers) are answered
- * False and the clock moves on, by ever larger steps, so that bounded retries and clock loops reach
- * their bound. A poll that comes round with the same registers while nothing else has happened is
- * stuck; when all that sleep are stuck, or wait for what cannot be polled, it is a deadlock.
+ * False, so that bounded retries reach their bound. A poll that comes round with the same registers while
+ * nothing else has happened is stuck; when all that sleep are stuck, or wait for what cannot be polled,
+ * it is a deadlock.
+ *
+ * A loop that reads a clock between its polls would never come round. So the program's clocks stand still
+ * while only polls are left. When all polls are stuck and a clock was read, time may still end the wait:
+ * the clock leaps, each time twice as far, and the polls are tried again. It is a deadlock when the
+ * clock has passed every bound that a program can mean (TIME_STEP_LAST).
  */
 #include "machine/exec.h"
 #include "machine/hooks.h"
@@ -21,6 +26,8 @@ enum {
     POLL_STEP_FIRST = 256,   /* cycles */
     POLL_STEP_LAST = 1 << 21 /* about a millisecond */
 };
+#define TIME_STEP_FIRST (1ULL << 20)
+#define TIME_STEP_LAST  (1ULL << 52) /* about a month */
 
 /* ---- random ---- */
 
@@ -161,7 +168,7 @@ static void wake_sleepers(struct group *g)
  * same state and no progress since, led back here. The state to compare with is renewed after 1, 2,
  * 4, … answers (Brent's cycle search), so that loops over several barriers are seen through as well.
  */
-static bool poll_expires(const struct group *g, struct warp *w, struct frag *f)
+static bool poll_expires(const struct group *g, const struct warp *w, struct frag *f)
 {
     struct wait *t = &f->wait;
     uint64_t state;
@@ -184,7 +191,9 @@ static bool poll_expires(const struct group *g, struct warp *w, struct frag *f)
     return true;
 }
 
-static bool expire_polls(struct group *g)
+/* Does `act` to every poll that sleeps; true when any of them said so. */
+static bool for_each_poll(struct group *g,
+                          bool (*act)(struct group *g, struct warp *w, struct frag *f))
 {
     bool any = false;
     for (uint32_t i = 0; i < g->resident_count; i++) {
@@ -192,16 +201,46 @@ static bool expire_polls(struct group *g)
         for (uint32_t r = 0; r < c->cta_count; r++) {
             for (uint32_t n = 0; n < c->ctas[r]->warp_count; n++) {
                 struct warp *w = &c->ctas[r]->warps[n];
-                for (uint32_t j = 0; j < w->frag_count; j++) {
-                    struct frag *f = &w->frags[j];
-                    if (f->wait.kind != WAIT_MBAR || !poll_expires(g, w, f)) continue;
-                    frag_wake(w, f);
-                    f->wait.expired = any = true;
-                }
+                for (uint32_t j = 0; j < w->frag_count; j++)
+                    if (w->frags[j].wait.kind == WAIT_MBAR) any |= act(g, w, &w->frags[j]);
             }
         }
     }
     return any;
+}
+
+static bool expire_poll(struct group *g, struct warp *w, struct frag *f)
+{
+    if (!poll_expires(g, w, f)) return false;
+    frag_wake(w, f);
+    f->wait.expired = true;
+    return true;
+}
+
+static bool try_again(struct group *g, struct warp *w, struct frag *f)
+{
+    (void)g;
+    (void)w;
+    f->wait.last_poll = 0;
+    f->wait.stuck = false;
+    return true;
+}
+
+static void hold_clock(struct group *g)
+{
+    g->clock_held = g->now;
+    g->clock_reads = 0;
+}
+
+/* Everything is stuck. Whether time can still end a wait: then its polls are answered again, later. */
+static bool let_time_pass(struct group *g)
+{
+    if (!g->clock_reads || g->time_step > TIME_STEP_LAST || !for_each_poll(g, try_again))
+        return false;
+    g->now += g->time_step;
+    g->time_step *= 2;
+    hold_clock(g);
+    return for_each_poll(g, expire_poll);
 }
 
 /* ---- a group's turn ---- */
@@ -254,9 +293,14 @@ static enum turn group_idle(struct group *g)
         retire_clusters(g, true);
         return TURN_RAN;
     }
-    if (g->poll_progress != g->progress) g->poll_step = POLL_STEP_FIRST;
+    if (g->poll_progress != g->progress) {
+        g->poll_step = POLL_STEP_FIRST;
+        g->time_step = TIME_STEP_FIRST;
+        hold_clock(g);
+    }
     g->poll_progress = g->progress;
-    if (!expire_polls(g)) return TURN_STUCK;
+    if (!for_each_poll(g, expire_poll)) return TURN_STUCK;
+    if (g->clock_reads) g->clock_reads = 1;
     g->now += g->poll_step;
     if (g->poll_step < POLL_STEP_LAST) g->poll_step *= 2;
     return TURN_RAN;
@@ -351,7 +395,7 @@ static void group_run(struct group *g)
 {
     enum turn t;
     do t = group_turn(g);
-    while (t == TURN_RAN);
+    while (t == TURN_RAN || (t == TURN_STUCK && let_time_pass(g)));
     if (t == TURN_STUCK)
         deadlocked(g);
     else
@@ -373,6 +417,8 @@ static void run_together(struct launch *l)
             if (t == TURN_OVER) group_finish(g);
             if (g->failed) return;
         }
+        for (uint32_t i = 0; !ran && i < l->group_count; i++)
+            if (!l->groups[i].done && let_time_pass(&l->groups[i])) ran = true;
         if (!ran) break;
     }
     for (uint32_t i = 0; i < l->group_count; i++) {

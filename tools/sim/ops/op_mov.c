@@ -156,9 +156,9 @@ int bind_mov_unpack(struct decoder *dc, struct insn *out)
 /* Clocks: the group's cycles; the global timer: nanoseconds at the part's clock rate. */
 static enum step mov_clock(struct warp *w, const struct insn *in, uint32_t mask)
 {
-    const struct group *g = w->cta->group;
-    uint64_t khz = g->launch->gpu->clock_khz, value = g->now;
-    uint64_t ns = khz ? g->now / khz * 1000000U + g->now % khz * 1000000U / khz : g->now;
+    struct group *g = w->cta->group;
+    uint64_t khz = g->launch->gpu->clock_khz, now = group_clock(g), value = now;
+    uint64_t ns = khz ? now / khz * 1000000U + now % khz * 1000000U / khz : now;
     switch (in->arg[1].offset) {
     case SR_CLOCK_HI: value >>= 32; break;
     case SR_GLOBALTIMER:
