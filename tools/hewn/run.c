@@ -238,7 +238,7 @@ static int relay(const struct session *s, long start)
 
 static int run_seed(struct session *s, unsigned long seed)
 {
-    struct run_outcome out;
+    struct run_outcome out = {0};
     bool quiet = s->o->json || s->runs;
     long start = cli_report_size(s->report);
     int rc;
