@@ -264,22 +264,45 @@ def record(options):
 def without_lines(line):
     """Lines of kernel sources are replaced, since a comment moves them; others stay."""
     line = re.sub(r'("file":"ptx/[^"]*","line":)\d+', r"\1*", line)
-    line = re.sub(r"(\bptx/[\w./-]+\.\w+:)\d+", r"\1*", line)
+    line = re.sub(r"(\bptx/[\w./-]+\.\w+(?::|, line ))\d+", r"\1*", line)
     if '"file":"ptx/' in line:
-        line = re.sub(r"\bat line \d+", "at line *", line)
+        line = re.sub(r"\bline \d+", "line *", line)
     return line
 
 
-def read_part(path, options, renamed):
+def folded(text):
+    """Sums and products of plain numbers are replaced by their values, as the module builder does."""
+    def value(found):
+        try:
+            return str(eval(found.group(0).replace("/", "//")))  # digits and operators alone
+        except (SyntaxError, ZeroDivisionError):
+            return found.group(0)
+    before = None
+    while before != text:
+        before = text
+        text = re.sub(r"\((\d+)\)", r"\1", text)
+        text = re.sub(r"(?<![\w.])\d+(?: [*/+-] \d+)+(?![\w.])", value, text)
+    return text
+
+
+def renamed(text, key, names):
+    for old, new, scope in names:
+        if key.startswith(scope):
+            text = re.sub(r"(?<!\w)%s(?!\w)" % re.escape(old), new.replace("\\", r"\\"), text)
+    return text
+
+
+def read_part(path, options, names):
     """key -> Counter of lines, as far as they are compared."""
     said = collections.defaultdict(collections.Counter)
     with open(path) as f:
         for row in f:
             key, n, line = row.rstrip("\n").split("\t", 2)
-            for old, new in renamed:
-                key, line = key.replace(old, new), line.replace(old, new)
+            key, line = renamed(key, key, names), renamed(line, key, names)
             if options.ignore_lines:
                 line = without_lines(line)
+            if options.fold:
+                key, line = folded(key), folded(line)
             if options.ignore_registers:
                 key, line = (re.sub(r"%[a-z_]\w*", "%*", t) for t in (key, line))
             said[key][line] += int(n)
@@ -287,11 +310,11 @@ def read_part(path, options, renamed):
 
 
 def read_names(path):
-    """Pairs of old and new from a file with one pair a line."""
+    """Rows of a file: old name, new name, and how the keys begin that this is about (all, if left out)."""
     if not path:
         return []
     rows = [row.split() for row in open(path) if row.strip() and not row.startswith("#")]
-    return [(old, new) for old, new in rows]
+    return [(old, new, scope[0] if scope else "") for old, new, *scope in rows]
 
 
 def show_difference(key, gone, come, options):
@@ -352,8 +375,9 @@ def arguments():
     p = verbs.add_parser("compare")
     p.add_argument("old")
     p.add_argument("new")
-    p.add_argument("--map", help="a file of pairs, old and new: names in OLD that have changed")
+    p.add_argument("--map", help="a file of names in OLD that have changed: old, new, and how keys begin")
     p.add_argument("--ignore-lines", action="store_true", help="line numbers of files below ptx/")
+    p.add_argument("--fold", action="store_true", help="compare constant expressions by their values")
     p.add_argument("--ignore-registers", action="store_true", help="names of registers")
     p.add_argument("--allow-new", action="store_true", help="keys that NEW alone has are no difference")
     p.add_argument("--show", type=int, default=10, help="how many keys are shown a part")
