@@ -46,7 +46,13 @@ static size_t size_of(enum hewn_struct type, const void *object, hewn_error *err
 
 int hewn_struct_take(enum hewn_struct type, const void *from, void *to, hewn_error *err)
 {
-    size_t known = structs[type].known, size = size_of(type, from, err);
+    size_t known = structs[type].known, size = 0;
+    if (from) memcpy(&size, from, sizeof size);
+    if (size == known) { /* the caller's version is this one: a run takes its arguments here */
+        memcpy(to, from, known);
+        return HEWN_OK;
+    }
+    size = size_of(type, from, err);
     if (!size) return HEWN_ERR_ARGUMENT;
     const unsigned char *bytes = from;
     for (size_t i = known; i < size; i++)
