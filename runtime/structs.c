@@ -47,10 +47,12 @@ static size_t size_of(enum hewn_struct type, const void *object, hewn_error *err
 int hewn_struct_take(enum hewn_struct type, const void *from, void *to, hewn_error *err)
 {
     size_t known = structs[type].known, size = 0;
-    if (from) memcpy(&size, from, sizeof size);
-    if (size == known) { /* the caller's version is this one: a run takes its arguments here */
-        memcpy(to, from, known);
-        return HEWN_OK;
+    if (from) {
+        memcpy(&size, from, sizeof size);
+        if (size == known) { /* the caller's version is this one; runs take their arguments here */
+            memcpy(to, from, known);
+            return HEWN_OK;
+        }
     }
     size = size_of(type, from, err);
     if (!size) return HEWN_ERR_ARGUMENT;
