@@ -168,6 +168,8 @@ typedef struct hewn_family hewn_family;
  * cannot be created (HEWN_ERR_NO_MODULE). */
 const hewn_family *hewn_gemm_family(void);
 const hewn_family *hewn_attention_family(void);
+const hewn_family *hewn_decode_family(void); /* the decode schedule of hewn_attention_* */
+const hewn_family *hewn_mla_family(void);
 
 const char *hewn_family_name(const hewn_family *family); /* "gemm" */
 size_t hewn_family_count(const hewn_family *family);
@@ -469,7 +471,8 @@ int hewn_gemm_plan_run(const hewn_gemm_plan *plan, const hewn_gemm_args *args, h
 /*
  * O = softmax(scale * Q * transpose(K) + mask) * V, forward, for `batch` sequences. Query head h
  * uses KV head h / (q_heads / kv_heads). Sums are fp32. P is rounded to the input type; with e4m3,
- * 256 * P is rounded.
+ * 256 * P is rounded. With bf16 on sm_90a, values of V lose bits below 2^-42 in size, and may
+ * overflow above 2^40 where a row's scores rise by more than 90 within 128 keys.
  *
  * Head dimensions (qk_dim, v_dim): (64, 64), (96, 96), (128, 128), (192, 128), (256, 256),
  * (512, 512). Lengths may be 0 and may differ between queries and keys. A row that sees no key
@@ -482,13 +485,22 @@ int hewn_gemm_plan_run(const hewn_gemm_plan *plan, const hewn_gemm_args *args, h
  * p = i + kv_len - q_len. It sees key j of the source where all of these hold:
  *   j > p - window_back, unless window_back is 0;
  *   j < p + window_ahead, unless window_ahead is 0;
- *   j <= p, if causal is 1.
+ *   j <= p, if causal is 1;
+ *   bit j - (kv_len - q_len) of the query's `tree` mask is set, if tree is 1 and that number is not
+ *     negative.
  * So a window counts the query's own position: 1 means that key alone, 0 means no limit.
  *
  * Sizes: lengths are below 2^29; batch, heads, tokens, pages, batch * table_width and the number of
  * work items are below 2^31. Strides are in elements; 0 means the contiguous tensor of `layout`. In
  * bytes they are multiples of 16 and below 2^40. Packed sequences (q_packed, HEWN_KEYS_PACKED)
  * follow each other in one tensor of q_tokens (tokens) rows; batch strides are ignored then.
+ *
+ * Schedules. Two sets of kernels compute this. The prefill schedule takes items of 128 query rows or
+ * so. The decode schedule (sm_90a; one source, 16-bit inputs, not `unnormalised`) takes 16 to 64
+ * rows of a KV head at a time, and every SM an equal share of all keys, found on the device from the
+ * lengths of the run; a second kernel combines rows whose keys were shared. It is chosen where the
+ * query rows of a sequence and KV head, q_length * q_heads / kv_heads, are at most 64 and `splits`
+ * and `pack` are 0; for the head dimensions 96 and 512 of sm_90a always.
  *
  * NaN and infinity: in Q they stay in their rows; in K they reach the rows that see the key. In V
  * they reach a whole tile of rows, if one of its rows sees a key of the same block of 128 keys.
@@ -507,6 +519,12 @@ typedef enum hewn_keys {
 } hewn_keys;
 
 typedef enum hewn_scales { HEWN_SCALES_TENSOR = 0, HEWN_SCALES_HEAD = 1 } hewn_scales;
+
+typedef enum hewn_schedule {
+    HEWN_SCHEDULE_CHOSEN = 0,
+    HEWN_SCHEDULE_PREFILL = 1, /* for many query rows */
+    HEWN_SCHEDULE_DECODE = 2   /* for few query rows and many keys; sm_90a only */
+} hewn_schedule;
 
 typedef struct hewn_attention_source {
     size_t struct_size;
@@ -545,6 +563,8 @@ typedef struct hewn_attention_desc {
     int unnormalised; /* 1: O = sum_j exp(scale q.k_j - row_max) V[j]; row_max is then an output */
     int q_scales, k_scales, v_scales; /* hewn_scales, for HEWN_E4M3: value = scale * stored */
     const hewn_attention_source *source[2]; /* the second may be NULL */
+    int schedule;     /* hewn_schedule */
+    int tree;         /* 1: a run gives a mask of the drafted keys; decode schedule only */
 } hewn_attention_desc;
 
 typedef struct hewn_attention_plan hewn_attention_plan;
@@ -558,9 +578,11 @@ typedef struct hewn_attention_plan_info {
     uint32_t dynamic_shared; /* bytes */
     uint32_t tmem_columns;
     uint32_t tile_rows, item_tiles, block_keys, slots; /* ptx/inc/attention.plan.h */
-    uint32_t pack, splits;
+    uint32_t pack, splits; /* splits 0: the device splits, by the lengths */
     uint64_t items;     /* work items */
-    uint64_t workspace; /* bytes that a run's `workspace` must have; 0 unless splits > 1 */
+    uint64_t workspace; /* bytes that a run's `workspace` must have */
+    int schedule;       /* hewn_schedule: HEWN_SCHEDULE_PREFILL or HEWN_SCHEDULE_DECODE */
+    int gather;         /* 1: keys are fetched row by row, because pages are small; decode only */
 } hewn_attention_plan_info;
 
 typedef struct hewn_attention_source_args {
@@ -584,6 +606,10 @@ typedef struct hewn_attention_args {
     hewn_deviceptr cu_q;                      /* int32[batch + 1] */
     hewn_deviceptr workspace; /* in use from the launch to the end of the last kernel */
     const hewn_attention_source_args *source[2]; /* as in the description */
+    /* uint64_t, a multiple of 8: one a query, at b * q_length + i; packed: at its token. The last
+       q_len keys of a sequence are those of its queries (drafted tokens), bit i of a mask is query
+       i's own. At most 64 queries a sequence, causal 0, window_ahead 0, one source. */
+    hewn_deviceptr tree;
 } hewn_attention_args;
 
 int hewn_attention_plan_create(hewn_context *context, const hewn_attention_desc *desc,
@@ -591,8 +617,8 @@ int hewn_attention_plan_create(hewn_context *context, const hewn_attention_desc 
 void hewn_attention_plan_destroy(hewn_attention_plan *plan);
 int hewn_attention_plan_describe(const hewn_attention_plan *plan, hewn_attention_plan_info *out,
                                  hewn_error *err);
-/* Enqueues the kernel and, with splits > 1, the kernel that combines; nothing where there is no
- * query. O, lse, row_max and workspace overlap neither each other nor an input. */
+/* Enqueues the kernel and, where rows may be split, the kernel that combines; nothing where there is
+ * no query. O, lse, row_max and workspace overlap neither each other nor an input. */
 int hewn_attention_plan_run(const hewn_attention_plan *plan, const hewn_attention_args *args,
                             hewn_stream stream, hewn_error *err);
 
@@ -615,6 +641,101 @@ typedef struct hewn_attention_tables {
  * 0..2^29. */
 int hewn_attention_plan_check_tables(const hewn_attention_plan *plan,
                                      const hewn_attention_tables *tables, hewn_error *err);
+
+/* ------------------------------------------------------------------------------------- mla -- */
+
+/*
+ * Decode of multi-head latent attention (MLA), for `batch` sequences:
+ *
+ *   O[i] = sum_j exp(scale q_i.c_j) C[j][0..511] / (sum_j exp(scale q_i.c_j) + exp(sink))
+ *
+ * A row c_j of the cache is one token's latent vector, 512 elements, and behind it 64 rotary ones. All
+ * 576 are the key, and the first 512 are the value too; every query head sees the same cache. Queries
+ * have 576 elements, rows of O 512. This is not a source of hewn_attention, because there is one tensor
+ * instead of two, because caches of packed records and lists of keys belong here and not there, and
+ * because the kernel loads a key once for all heads and once for both of its uses.
+ *
+ * Sums are fp32. P is rounded to the input type. Rows of a tile are queries and heads together, so any
+ * number of heads is possible; a tile is 64 rows.
+ *
+ * Lengths may be 0 and may differ. A row that sees no key gives O = 0 and lse = -infinity, or the
+ * sink's logit. With `causal`, query i of q_length sees key j < n - (q_length - 1 - i) of n keys.
+ *
+ * Sizes: batch and batch * table_width are below 2^31, `length` is below 2^29, q_heads is at most 128,
+ * q_length at most 16. Strides are in elements; 0 means contiguous: q and o [batch, query, head, 576 or
+ * 512], the cache [batch or page, key, 576]. In bytes they are multiples of 16 and below 2^40. The rows
+ * of a sequence's queries lie equally far apart: with q_length above 1, q_token is q_heads * q_head.
+ *
+ * Lengths and block tables are read on the device, when the kernel runs: only their largest values are
+ * part of a plan, and a captured graph may be replayed with others. A length below 0 counts as 0, one
+ * above `length` as `length`; a page outside the pool reads as zeros. Memory behind a sequence's last
+ * key (unused rows of a page or of a padded cache) may hold anything.
+ *
+ * NaN and infinity: in Q they stay in their rows. In the cache they reach all rows of a tile if one of
+ * its rows sees a key of the same block of 64 keys. Nothing crosses from one sequence to another.
+ *
+ * On sm_90a only, HEWN_ERR_NO_MODULE elsewhere.
+ */
+typedef enum hewn_mla_cache {
+    HEWN_MLA_CACHE_PLAIN = 0 /* rows of 576 elements of the type `in` */
+} hewn_mla_cache;
+
+typedef struct hewn_mla_desc {
+    size_t struct_size;
+    int64_t batch, q_heads;   /* q_heads in 1..128 */
+    int64_t q_length;         /* queries of a sequence, 1..16 */
+    int64_t length;           /* keys of a sequence, or the largest number of any */
+    int64_t page_size;        /* keys of a page, 1..256: the cache is a pool of pages; 0: not paged */
+    int64_t pages;            /* pages in the pool */
+    int64_t table_width;      /* entries of a sequence in the block table; >= length / page_size */
+    int64_t kv_token, kv_batch; /* strides; kv_batch between sequences or pages */
+    int64_t q_token, q_head, q_batch;
+    int64_t o_token, o_head, o_batch;
+    double scale; /* above 0 and finite; 0: 1 / sqrt(576). Models that absorb their projections have a
+                     scale of their own, such as 1 / sqrt(192) */
+    int in;       /* hewn_dtype of Q and of the cache: HEWN_BF16 or HEWN_F16 */
+    int out;      /* hewn_dtype: HEWN_F32, HEWN_F16 or HEWN_BF16 */
+    int cache;    /* hewn_mla_cache */
+    int lengths;  /* 1: a run gives lengths[batch]; 0: every sequence has `length` keys */
+    int causal;   /* 0 or 1 */
+    int sink;     /* 1: a learned logit for each query head joins the denominator */
+} hewn_mla_desc;
+
+typedef struct hewn_mla_plan hewn_mla_plan;
+
+typedef struct hewn_mla_plan_info {
+    size_t struct_size;
+    const char *module; /* "mla_bf16" */
+    const char *target; /* "sm_90a" */
+    const char *origin; /* as hewn_module_origin */
+    uint32_t grid[3], block[3], cluster[3];
+    uint32_t dynamic_shared; /* bytes */
+    uint32_t tile_rows, block_keys;
+    uint32_t row_tiles; /* tiles of a sequence */
+    uint32_t shares;    /* CTAs of a tile, which share the keys of all sequences */
+    uint64_t workspace; /* bytes that a run's `workspace` must have; it needs no initial values */
+} hewn_mla_plan_info;
+
+/* Device addresses: those of q, kv, o and workspace are multiples of 16, the others of 4. An address
+ * that the plan has no use for is 0. */
+typedef struct hewn_mla_args {
+    size_t struct_size;
+    hewn_deviceptr q, kv, o; /* kv: the cache; may be 0 where it has no rows */
+    hewn_deviceptr lse;      /* f32, or 0: not wanted. Element (b, h, i) at (b * q_heads + h) * q_length
+                                + i */
+    hewn_deviceptr sink;     /* f32[q_heads]; -infinity: this head has none */
+    hewn_deviceptr lengths;  /* int32[batch] */
+    hewn_deviceptr table;    /* int32[batch * table_width] */
+    hewn_deviceptr workspace; /* in use from the launch to the end of the last kernel */
+} hewn_mla_args;
+
+int hewn_mla_plan_create(hewn_context *context, const hewn_mla_desc *desc, hewn_mla_plan **out,
+                         hewn_error *err);
+void hewn_mla_plan_destroy(hewn_mla_plan *plan);
+int hewn_mla_plan_describe(const hewn_mla_plan *plan, hewn_mla_plan_info *out, hewn_error *err);
+/* O, lse and workspace overlap neither each other nor q nor the cache. */
+int hewn_mla_plan_run(const hewn_mla_plan *plan, const hewn_mla_args *args, hewn_stream stream,
+                      hewn_error *err);
 
 #ifdef __GNUC__
 #pragma GCC visibility pop

@@ -4,7 +4,8 @@
 
 every_module := $(shell sed -n 's|^ *X(\([a-z0-9_]*\), *\([a-z0-9_]*\)).*|\1/\2|p' \
                   $(SRC)/ptx/modules.def)
-# $(call part,n,name): part n of gemm_<in>_<out>[_<variant>] or attention_<in>_<qk>_<v>.
+# $(call part,n,name): part n of gemm_<in>_<out>[_<variant>], attention_<in>_<qk>_<v>,
+# decode_<in>_<qk>_<v>_<rows> or mla_<in>.
 part = $(word $(1),$(subst _, ,$(2)))
 family_of = $(call part,1,$(notdir $(1)))
 
@@ -39,6 +40,8 @@ cubins = $(if $(ptxas),$(foreach a,$(archs_$(patsubst %/,%,$(dir $(1)))), \
 dtype_class  = $(if $(filter bf16 f16,$(1)),half,$(1))
 bundle_gemm  = gemm_$(call dtype_class,$(call part,2,$(1)))_$(or $(call part,4,$(1)),plain)
 bundle_attention = attention_$(call dtype_class,$(call part,2,$(1)))$(patsubst %,_%_$(call part,4,$(1)),$(call part,3,$(1)))
+bundle_decode = decode_$(call dtype_class,$(call part,2,$(1)))$(patsubst %,_%_$(call part,4,$(1))_$(call part,5,$(1)),$(call part,3,$(1)))
+bundle_mla   = mla_$(call dtype_class,$(call part,2,$(1)))
 bundle_of    = $(dir $(1))$(call bundle_$(call family_of,$(1)),$(notdir $(1)))
 bundle_list := $(if $(ptxas),$(sort $(foreach m,$(module_list),$(call bundle_of,$(m)))))
 $(foreach m,$(module_list),$(eval members_$(call bundle_of,$(m)) += $(m)))
@@ -79,13 +82,15 @@ $(every_family:%=$(O)/modules/%.c): $(O)/modules/%.c: $(O)/modules/%.list $(mod)
 	$(call say,EMBED)
 	$(Q)$(mod) family $* $@ $(call of_families,$*,$(module_list))
 
-# The modules of a family share its text; attention_combine has its own. defines_<text>: what the text asks
+# The modules of a family share its text; a combine kernel has its own. defines_<text>: what the text asks
 # for beside ENTRY.
-text_of = $(if $(filter attention_combine,$(1)),$(1),$(call part,1,$(1)))
+text_of = $(if $(filter %_combine,$(1)),$(1),$(call part,1,$(1)))
 defines_gemm      = -DIN_TYPE=$(call part,2,$(1)) -DOUT_TYPE=$(call part,3,$(1)) \
                     -DVARIANT=$(or $(call part,4,$(1)),plain)
 defines_attention = -DIN_TYPE=$(call part,2,$(1)) -DQK_DIM=$(call part,3,$(1)) \
                     -DV_DIM=$(call part,4,$(1))
+defines_decode    = $(defines_attention) -DTILE_ROWS=$(call part,5,$(1))
+defines_mla       = -DIN_TYPE=$(call part,2,$(1))
 
 # $(1) target, $(2) module.
 define text_rule

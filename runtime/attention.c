@@ -357,6 +357,11 @@ static const struct attention_kernel *find_kernel(const char *target,
     return NULL;
 }
 
+static void module_name(char name[48], const struct attention_problem *p)
+{
+    snprintf(name, 48, "attention_%s_%u_%u", hewn_dtype_name(p->in), p->qk_dim, p->v_dim);
+}
+
 static int choose_module(const hewn_context *context, const char *name, const hewn_module **out,
                          hewn_error *err)
 {
@@ -372,7 +377,7 @@ static int choose_kernel(hewn_attention_plan *plan, const hewn_module **out, hew
     const struct attention_problem *p = &plan->problem;
     const hewn_context *context = plan->context;
     char name[48];
-    snprintf(name, sizeof name, "attention_%s_%u_%u", hewn_dtype_name(p->in), p->qk_dim, p->v_dim);
+    module_name(name, p);
     int status = choose_module(context, name, out, err);
     if (status) return status;
     plan->kernel = find_kernel((*out)->target, p);
@@ -392,12 +397,26 @@ static int load_combine(hewn_context *context, hewn_attention_plan *plan, hewn_e
     return status ? status : hewn_load_kernel(context, module, 0, &plan->combine, err);
 }
 
+/* The prefill schedule has a kernel for the problem on this device. */
+static int has_prefill(const hewn_context *context, const struct attention_problem *p)
+{
+    char name[48];
+    module_name(name, p);
+    const hewn_module *module = hewn_family_choose(hewn_attention_family(), name,
+                                                   context->info.cc_major, context->info.cc_minor);
+    return module && find_kernel(module->target, p);
+}
+
 static int fill_plan(hewn_attention_plan *plan, hewn_context *context,
                      const hewn_attention_desc *desc, hewn_error *err)
 {
     const hewn_module *module = NULL;
     plan->context = context;
-    int status = hewn_attention_check(desc, &plan->problem, err);
+    int decode = 0, status = hewn_attention_check(desc, &plan->problem, err);
+    if (!status)
+        status = hewn_decode_wanted(context, &plan->problem, has_prefill(context, &plan->problem),
+                                    &decode, err);
+    if (!status && decode) return hewn_decode_fill(plan, context, err);
     if (!status) status = choose_kernel(plan, &module, err);
     if (!status) status = count_items(plan, err);
     if (!status)
@@ -447,7 +466,7 @@ int hewn_attention_plan_describe(const hewn_attention_plan *plan, hewn_attention
     if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
     const struct attention_kernel *k = plan->kernel;
     const hewn_cu_launch_config *c = &plan->config;
-    const hewn_attention_plan_info info = {
+    hewn_attention_plan_info info = {
         .module = plan->loaded->module->name,
         .target = plan->loaded->module->target,
         .origin = plan->loaded->origin,
@@ -455,15 +474,20 @@ int hewn_attention_plan_describe(const hewn_attention_plan *plan, hewn_attention
         .block = {c->block_x, c->block_y, c->block_z},
         .cluster = {1, 1, 1},
         .dynamic_shared = c->shared_bytes,
-        .tmem_columns = k->tmem_columns,
-        .tile_rows = k->tile_rows,
-        .item_tiles = k->item_tiles,
-        .block_keys = ATTENTION_BLOCK,
-        .slots = k->slots,
-        .pack = plan->problem.pack,
-        .splits = plan->problem.splits,
-        .items = plan->scalars.items,
         .workspace = plan->workspace,
     };
+    if (plan->decode.kernel) {
+        hewn_decode_describe(plan, &info);
+    } else {
+        info.tmem_columns = k->tmem_columns;
+        info.tile_rows = k->tile_rows;
+        info.item_tiles = k->item_tiles;
+        info.block_keys = ATTENTION_BLOCK;
+        info.slots = k->slots;
+        info.pack = plan->problem.pack;
+        info.splits = plan->problem.splits;
+        info.items = plan->scalars.items;
+        info.schedule = HEWN_SCHEDULE_PREFILL;
+    }
     return hewn_struct_give(HEWN_STRUCT_hewn_attention_plan_info, &info, out, err);
 }

@@ -7,6 +7,7 @@
 #define HEWN_RUNTIME_ATTENTION_H
 
 #include "context.h"
+#include "decode.h"
 
 #include "../ptx/inc/attention.plan.h"
 
@@ -46,8 +47,9 @@ struct attention_problem {
     int q_packed;
     int in, out;
     float scale_log2;
-    int sink, unnormalised;
+    int sink, unnormalised, tree;
     int q_scales, k_scales, v_scales;
+    int schedule;          /* hewn_schedule as asked for */
     uint32_t pack, splits; /* 0: to be chosen */
     uint32_t sources;
     struct attention_tensor q, o;
@@ -83,11 +85,25 @@ struct hewn_attention_plan {
     uint64_t lse_span;                          /* bytes of lse, and of row_max */
     uint64_t part_o;                            /* bytes of the parts' O in the workspace, */
     uint64_t workspace;                         /* and of all of it */
+    struct decode_plan decode; /* with a kernel: this schedule; then of the above only context,
+                                  problem, loaded, config, lse_span and workspace count */
 };
 
 /* Checks every rule that does not depend on a device, and fills `p`. The description is the library's
  * copy; the sources it points at are the caller's. */
 int hewn_attention_check(const hewn_attention_desc *desc, struct attention_problem *p,
                          hewn_error *err);
+
+/* ---- decode.c, decode_run.c -- */
+
+/* Whether the decode schedule is taken; has_prefill: the other one has a kernel too. */
+int hewn_decode_wanted(const hewn_context *context, const struct attention_problem *p,
+                       int has_prefill, int *wanted, hewn_error *err);
+/* Plans it: context and problem are set. */
+int hewn_decode_fill(hewn_attention_plan *plan, hewn_context *context, hewn_error *err);
+void hewn_decode_describe(const hewn_attention_plan *plan, hewn_attention_plan_info *info);
+/* Launches it: the arguments are checked, and there are queries. */
+int hewn_decode_run(const hewn_attention_plan *plan, const hewn_attention_args *args,
+                    hewn_stream stream, hewn_error *err);
 
 #endif

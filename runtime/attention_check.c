@@ -364,13 +364,31 @@ static int check_source(const hewn_attention_desc *desc, const hewn_attention_so
                         err);
 }
 
+/* A tree mask says itself which of the last keys a query sees. */
+static int check_tree(const struct attention_problem *p, hewn_error *err)
+{
+    if (!p->tree) return HEWN_OK;
+    if (p->q_length > 64)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                         "tree: 1, but q_length, %u, is more than the 64 bits of a mask",
+                         p->q_length);
+    if (p->sources > 1 || p->source[0].right != ATTENTION_UNBOUNDED)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                         "tree: 1 needs one source, causal 0 and window_ahead 0");
+    return HEWN_OK;
+}
+
 int hewn_attention_check(const hewn_attention_desc *desc, struct attention_problem *p,
                          hewn_error *err)
 {
     memset(p, 0, sizeof *p);
     p->in = desc->in;
     p->out = desc->out;
+    p->schedule = desc->schedule;
     int status = check_dtypes(desc, err);
+    if (!status) status = check_choice("", "schedule", desc->schedule, HEWN_SCHEDULE_DECODE, err);
+    if (!status) status = check_choice("", "tree", desc->tree, 1, err);
+    p->tree = desc->tree;
     if (!status) status = check_heads(desc, p, err);
     if (!status) status = check_dimensions(desc, p, err);
     if (!status) status = check_queries(desc, p, err);
@@ -383,5 +401,5 @@ int hewn_attention_check(const hewn_attention_desc *desc, struct attention_probl
         status = hewn_struct_take(HEWN_STRUCT_hewn_attention_source, desc->source[i], &source, err);
         if (!status) status = check_source(desc, &source, i, p, err);
     }
-    return status;
+    return status ? status : check_tree(p, err);
 }

@@ -78,6 +78,7 @@ static int check_addresses(const hewn_attention_plan *plan, const hewn_attention
         {"k_scale", a->k_scale, scales, WORD},
         {"v_scale", a->v_scale, scales, WORD},
         {"cu_q", a->cu_q, needed(p->q_packed), WORD},
+        {"tree", a->tree, needed(p->tree), 2 * WORD},
         {"workspace", a->workspace, needed(plan->workspace > 0), ATTENTION_ALIGN},
     };
     int status = check_list("", list, sizeof list / sizeof list[0], err);
@@ -298,9 +299,11 @@ int hewn_attention_plan_run(const hewn_attention_plan *plan, const hewn_attentio
     hewn_attention_source_args sources[2];
     if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
     int status = take_args(args, &a, sources, err);
-    if (status || plan->scalars.items == 0) return status; /* no query: nothing to write */
+    uint64_t items = plan->decode.kernel ? plan->decode.tiles : plan->scalars.items;
+    if (status || items == 0) return status; /* no query: nothing to write */
     status = check_addresses(plan, &a, err);
     if (!status) status = check_ranges(plan, &a, err);
+    if (!status && plan->decode.kernel) return hewn_decode_run(plan, &a, stream, err);
     if (!status) status = launch_kernel(plan, &a, stream, err);
     if (!status && plan->problem.splits > 1) status = launch_combine(plan, &a, stream, err);
     return status;

@@ -36,19 +36,24 @@ typedef struct CUgraphExec_st *hewn_cu_graph_exec;
     X(INVALID_CONTEXT, 201, "invalid device context")                                              \
     X(NO_BINARY_FOR_GPU, 209, "no kernel image is available for execution on the device")          \
     X(UNSUPPORTED_LIMIT, 215, "limit is not supported on this architecture")                       \
+    X(PEER_ACCESS_UNSUPPORTED, 217, "these two devices cannot reach each other's memory")           \
     X(INVALID_PTX, 218, "a PTX JIT compilation failed")                                            \
     X(UNSUPPORTED_PTX_VERSION, 222, "PTX was compiled with an unsupported toolchain")              \
+    X(UNSUPPORTED_EXEC_AFFINITY, 224, "the kind of execution affinity is not supported")           \
     X(CONTAINED, 226, "invalid access of peer GPU memory over nvlink or a hardware error")         \
     X(INVALID_SOURCE, 300, "device kernel image is invalid")                                       \
     X(FILE_NOT_FOUND, 301, "file not found")                                                       \
     X(OPERATING_SYSTEM, 304, "OS call failed or operation not supported on this OS")               \
     X(INVALID_HANDLE, 400, "invalid resource handle")                                              \
     X(ILLEGAL_STATE, 401, "the operation cannot be performed in the present state")                \
+    X(LOSSY_QUERY, 402, "the answer would leave out what edges say")                               \
     X(NOT_FOUND, 500, "named symbol not found")                                                    \
     X(NOT_READY, 600, "device not ready")                                                          \
     X(ILLEGAL_ADDRESS, 700, "an illegal memory access was encountered")                            \
     X(LAUNCH_OUT_OF_RESOURCES, 701, "too many resources requested for launch")                     \
     X(LAUNCH_TIMEOUT, 702, "the launch timed out and was terminated")                              \
+    X(PEER_ACCESS_ALREADY_ENABLED, 704, "access to the peer is enabled already")                   \
+    X(PEER_ACCESS_NOT_ENABLED, 705, "access to the peer is not enabled")                           \
     X(PRIMARY_CONTEXT_ACTIVE, 708, "cannot set while device is active in this process")            \
     X(CONTEXT_IS_DESTROYED, 709, "context is destroyed")                                           \
     X(ASSERT, 710, "device-side assert triggered")                                                 \
@@ -73,6 +78,7 @@ typedef struct CUgraphExec_st *hewn_cu_graph_exec;
     X(STREAM_CAPTURE_IMPLICIT, 906, "legacy stream would depend on a capturing stream")            \
     X(CAPTURED_EVENT, 907, "event was last recorded in a capturing stream")                        \
     X(STREAM_CAPTURE_WRONG_THREAD, 908, "thread-local capture ended by another thread")            \
+    X(GRAPH_EXEC_UPDATE_FAILURE, 910, "the graph does not fit the instance that it would update")  \
     X(EXTERNAL_DEVICE, 911, "an async error has occurred in external entity outside of CUDA")      \
     X(INVALID_CLUSTER_SIZE, 912, "invalid cluster size")                                           \
     X(UNKNOWN, 999, "unknown error")
@@ -103,6 +109,8 @@ enum {
     X(COMPUTE_PREEMPTION_SUPPORTED, 90) X(CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 91)             \
     X(COOPERATIVE_LAUNCH, 95) X(MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 97)                             \
     X(HOST_REGISTER_SUPPORTED, 99) X(VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 102)                     \
+    X(HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 103) X(GENERIC_COMPRESSION_SUPPORTED, 107)      \
+    X(CAN_USE_64_BIT_STREAM_MEM_OPS, 122) X(CAN_USE_STREAM_WAIT_VALUE_NOR, 123)                    \
     X(MAX_BLOCKS_PER_MULTIPROCESSOR, 106) X(MAX_PERSISTING_L2_CACHE_SIZE, 108)                     \
     X(MAX_ACCESS_POLICY_WINDOW_SIZE, 109) X(RESERVED_SHARED_MEMORY_PER_BLOCK, 111)                 \
     X(MEMORY_POOLS_SUPPORTED, 115) X(CLUSTER_LAUNCH, 120) X(MEM_SYNC_DOMAIN_COUNT, 126)            \
@@ -145,6 +153,7 @@ enum {
 #define X(name, value) HEWN_CU_LAUNCH_##name = value,
     HEWN_CU_LAUNCH_ATTRIBUTES(X)
 #undef X
+    HEWN_CU_LAUNCH_COUNT
 };
 
 /* CU_POINTER_ATTRIBUTE_ name, value */
@@ -258,6 +267,107 @@ typedef struct hewn_cu_memcpy2d {
     size_t dst_pitch;
     size_t width, height;
 } hewn_cu_memcpy2d;
+
+/* CUDA_MEMCPY3D; arrays ignore pitches and heights */
+typedef struct hewn_cu_memcpy3d {
+    size_t src_x, src_y, src_z, src_level;
+    int src_type;
+    const void *src_host;
+    hewn_cu_deviceptr src_device;
+    void *src_array, *src_reserved;
+    size_t src_pitch, src_height;
+    size_t dst_x, dst_y, dst_z, dst_level;
+    int dst_type;
+    void *dst_host;
+    hewn_cu_deviceptr dst_device;
+    void *dst_array, *dst_reserved;
+    size_t dst_pitch, dst_height;
+    size_t width, height, depth;
+} hewn_cu_memcpy3d;
+
+typedef struct CUarray_st *hewn_cu_array;
+typedef struct CUmipmappedArray_st *hewn_cu_mipmapped_array;
+
+enum { /* CUarray_format, of one channel */
+       HEWN_CU_FORMAT_U8 = 1,
+       HEWN_CU_FORMAT_U16 = 2,
+       HEWN_CU_FORMAT_U32 = 3,
+       HEWN_CU_FORMAT_S8 = 8,
+       HEWN_CU_FORMAT_S16 = 9,
+       HEWN_CU_FORMAT_S32 = 10,
+       HEWN_CU_FORMAT_F16 = 16,
+       HEWN_CU_FORMAT_F32 = 32
+};
+
+enum { /* CUDA_ARRAY3D_… */
+       HEWN_CU_ARRAY_LAYERED = 1,
+       HEWN_CU_ARRAY_SURFACE = 2,
+       HEWN_CU_ARRAY_CUBEMAP = 4,
+       HEWN_CU_ARRAY_GATHER = 8
+};
+
+/* CUDA_ARRAY_DESCRIPTOR, CUDA_ARRAY3D_DESCRIPTOR; sizes in elements, 0 for a dimension that is not there */
+typedef struct hewn_cu_array_desc {
+    size_t width, height;
+    int format;
+    unsigned channels;
+} hewn_cu_array_desc;
+typedef struct hewn_cu_array3d_desc {
+    size_t width, height, depth;
+    int format;
+    unsigned channels, flags;
+} hewn_cu_array3d_desc;
+
+enum { /* CUresourcetype */
+       HEWN_CU_RESOURCE_ARRAY = 0,
+       HEWN_CU_RESOURCE_MIPMAPPED_ARRAY = 1,
+       HEWN_CU_RESOURCE_LINEAR = 2,
+       HEWN_CU_RESOURCE_PITCH2D = 3
+};
+/* CUDA_RESOURCE_DESC */
+typedef struct hewn_cu_resource_desc {
+    int type;
+    union {
+        hewn_cu_array array;
+        hewn_cu_mipmapped_array mipmapped;
+        struct {
+            hewn_cu_deviceptr address;
+            int format;
+            unsigned channels;
+            size_t bytes;
+        } linear;
+        struct {
+            hewn_cu_deviceptr address;
+            int format;
+            unsigned channels;
+            size_t width, height, pitch;
+        } pitch2d;
+        int reserved[32];
+    } of;
+    unsigned flags;
+} hewn_cu_resource_desc;
+
+enum { /* CU_TRSF_… */
+       HEWN_CU_TEXTURE_AS_INTEGER = 1,
+       HEWN_CU_TEXTURE_NORMALIZED = 2,
+       HEWN_CU_TEXTURE_SRGB = 16
+};
+/* CUDA_TEXTURE_DESC */
+typedef struct hewn_cu_texture_desc {
+    int address_mode[3],
+        filter; /* CUaddress_mode wrap 0, clamp, mirror, border; CUfilter_mode point 0, linear */
+    unsigned flags, anisotropy;
+    int level_filter;
+    float level_bias, least_level, most_level, border[4];
+    int reserved[12];
+} hewn_cu_texture_desc;
+
+/* CUDA_RESOURCE_VIEW_DESC */
+typedef struct hewn_cu_resource_view_desc {
+    int format;
+    size_t width, height, depth;
+    unsigned first_level, last_level, first_layer, last_layer, reserved[16];
+} hewn_cu_resource_view_desc;
 
 enum { /* CUdriverProcAddressQueryResult, the last argument of cuGetProcAddress_v2 */
     HEWN_CU_PROC_FOUND = 0,

@@ -7,23 +7,26 @@
 
 /* Struct, and the last field that it had in version 0.2. A new field goes behind the last one and makes
  * the struct longer: the bytes that an older caller leaves out must not be padding of its own. */
-#define HEWN_STRUCTS(X)                       \
-    X(hewn_driver_options, user)              \
-    X(hewn_device_info, memory_bytes)         \
-    X(hewn_module_info, image_count)          \
-    X(hewn_image_info, size)                  \
-    X(hewn_tensormap_desc, oob)               \
-    X(hewn_launch_desc, stream)               \
-    X(hewn_gemm_desc, variant)                \
-    X(hewn_gemm_plan_info, parts)             \
-    X(hewn_gemm_args, beta)                   \
-    X(hewn_attention_source, window_ahead)    \
-    X(hewn_attention_desc, source)            \
-    X(hewn_attention_plan_info, workspace)    \
-    X(hewn_attention_source_args, windows)    \
-    X(hewn_attention_args, source)            \
-    X(hewn_attention_source_tables, windows)  \
-    X(hewn_attention_tables, source)
+#define HEWN_STRUCTS(X)                      \
+    X(hewn_driver_options, user)             \
+    X(hewn_device_info, memory_bytes)        \
+    X(hewn_module_info, image_count)         \
+    X(hewn_image_info, size)                 \
+    X(hewn_tensormap_desc, oob)              \
+    X(hewn_launch_desc, stream)              \
+    X(hewn_gemm_desc, variant)               \
+    X(hewn_gemm_plan_info, parts)            \
+    X(hewn_gemm_args, beta)                  \
+    X(hewn_attention_source, window_ahead)   \
+    X(hewn_attention_desc, source)           \
+    X(hewn_attention_plan_info, workspace)   \
+    X(hewn_attention_source_args, windows)   \
+    X(hewn_attention_args, source)           \
+    X(hewn_attention_source_tables, windows) \
+    X(hewn_attention_tables, source)         \
+    X(hewn_mla_desc, sink)                   \
+    X(hewn_mla_plan_info, workspace)         \
+    X(hewn_mla_args, workspace)
 
 enum hewn_struct {
 #define X(type, last) HEWN_STRUCT_##type,

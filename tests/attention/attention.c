@@ -35,6 +35,7 @@ struct options {
 
 struct session {
     struct device dev;
+    bool decode; /* cases of the decode schedule alone count, too */
     const struct options *options;
 };
 
@@ -54,6 +55,13 @@ static bool has_module(const struct device *dev, const char *name)
             !strcmp(m.name, name))
             return true;
     return false;
+}
+
+/* The decode schedule takes what the device's target has no prefill kernel for. */
+static bool decode_takes(const struct device *dev, const struct attention_case *c)
+{
+    return dev->info.cc_major == 9 && (c->qk == 96 || c->qk == 512) && c->in != HEWN_E4M3 &&
+           c->sources == 1 && !c->unnorm && !c->splits && !c->pack;
 }
 
 static const char *module_of(const struct attention_case *c, char name[64])
@@ -84,11 +92,15 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static const char *hold(const struct attention_data *d, uint32_t splits)
+static const char *hold(const struct session *s, const struct attention_data *d,
+                        const hewn_attention_plan_info *info)
 {
     char choice[DIGEST_CHOICE];
     uint64_t digest = digest_bytes(DIGEST_BEGIN, d->o.bytes, d->o.size);
-    snprintf(choice, sizeof choice, "splits/%u", splits);
+    if (info->schedule == HEWN_SCHEDULE_DECODE)
+        snprintf(choice, sizeof choice, "decode/%d", s->dev.info.sm_count);
+    else
+        snprintf(choice, sizeof choice, "splits/%u", info->splits);
     digest = digest_bytes(digest, d->lse, d->lse_count * sizeof *d->lse);
     if (d->row_max) digest = digest_bytes(digest, d->row_max, d->lse_count * sizeof *d->row_max);
     return digest_case(digest, choice);
@@ -96,17 +108,17 @@ static const char *hold(const struct attention_data *d, uint32_t splits)
 
 /* The bits of the outputs against the recording, once more where other splits were recorded. */
 static void hold_digest(struct session *s, const struct attention_case *c,
-                        const struct attention_data *d, uint32_t splits)
+                        const struct attention_data *d, const hewn_attention_plan_info *info)
 {
-    const char *recorded = hold(d, splits);
+    const char *recorded = hold(s, d, info);
     struct attention_case other = *c;
     struct attention_data again;
     struct attention_run run = {0};
-    if (!recorded) return;
+    if (!recorded || !strncmp(recorded, "decode/", 7)) return; /* of another number of SMs */
     if (sscanf(recorded, "splits/%" SCNd64, &other.splits) != 1) other.splits = 0;
     if (attention_data_new(&again, &other)) {
         attention_run(&s->dev, &again, &run);
-        if (run.done) hold(&again, run.info.splits);
+        if (run.done) hold(s, &again, &run.info);
     }
     attention_data_free(&again);
 }
@@ -127,7 +139,7 @@ static void run_case(struct session *s, const struct attention_case *c)
                     "splits %u, %" PRIu64 " items; ran %.2f s, judged %.2f s\n",
                     f.error, f.ideal, f.limit, 1 - f.cosine, f.lse, run.info.module, run.info.pack,
                     run.info.splits, run.info.items, middle - begin, seconds() - middle);
-            if (!test_case_failures()) hold_digest(s, c, &d, run.info.splits);
+            if (!test_case_failures()) hold_digest(s, c, &d, &run.info);
         }
     } else {
         CHECK(false, "no host memory for the case");
@@ -140,8 +152,9 @@ static bool wanted(void *user, const struct attention_case *c)
     const struct session *s = user;
     char module[64];
     if (s->options->one) return true;
+    if ((c->tree || c->schedule == HEWN_SCHEDULE_DECODE) && s->dev.info.cc_major != 9) return false;
     return (!s->options->dim || c->qk == s->options->dim) &&
-           has_module(&s->dev, module_of(c, module));
+           (has_module(&s->dev, module_of(c, module)) || (s->decode && decode_takes(&s->dev, c)));
 }
 
 static void visit(void *user, struct attention_case *c)
@@ -268,6 +281,8 @@ static void run_all(struct session *s)
     attention_sample(visit, s);
     attention_properties(&s->dev, wanted, s);
     random_cases(s, 60);
+    s->decode = true;
+    attention_few_rows(visit, s);
 }
 
 int main(int argc, char **argv)

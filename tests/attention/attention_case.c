@@ -62,6 +62,8 @@ static const struct field fields[] = {
     FIELD(NUMBER, vs, SCALING_NONE),
     FIELD(NUMBER, pack, 0),
     FIELD(NUMBER, splits, 0),
+    FIELD(NUMBER, schedule, 0),
+    FIELD(NUMBER, tree, 0),
     FIELD(NUMBER, pattern, PATTERN_NORMAL),
     FIELD(NUMBER, data, 1),
 };

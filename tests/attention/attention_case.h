@@ -14,6 +14,8 @@ enum attention_pattern {
     PATTERN_RISING,   /* later keys are larger: the running maximum grows all along */
     PATTERN_SPIKES,   /* one key in 61 is 8 times as large: it jumps */
     PATTERN_SPECIALS, /* NaN and, where the dtype has it, infinity in a few rows of Q and K */
+    PATTERN_STEPS,    /* scores rise by peak / 100 from each 128 keys to the next */
+    PATTERN_JUMP,     /* scores of the last third of the keys are peak / 100 higher */
     PATTERNS
 };
 
@@ -35,12 +37,13 @@ struct attention_case {
     int64_t layout; /* hewn_layout */
     int64_t pad;    /* 0: contiguous, strides left to the library; else strides drawn from this */
     int64_t scale;  /* thousandths; 0: 1 / sqrt(qk) */
-    int64_t peak;   /* per cent: Q is this much larger */
+    int64_t peak;   /* per cent: Q is this much larger, except where the pattern uses it */
     int64_t sink, unnorm, lse;
-    int64_t qs, ks, vs; /* attention_scaling */
-    int64_t pack, splits;
-    int64_t pattern; /* attention_pattern */
-    int64_t data;    /* seed of everything drawn */
+    int64_t tree;                   /* 1: masks of the last sq keys */
+    int64_t qs, ks, vs;             /* attention_scaling */
+    int64_t pack, splits, schedule; /* hewn_schedule */
+    int64_t pattern;                /* attention_pattern */
+    int64_t data;                   /* seed of everything drawn */
     int64_t sources;
     struct attention_case_source source[2];
 };

@@ -228,6 +228,35 @@ static double key_factor(int64_t pattern, int64_t j, int64_t keys)
     return pattern == PATTERN_SPIKES && j % 61 == 60 ? 8.0 : 1.0;
 }
 
+/* What a pattern adds to the scores of key j of a sequence of so many; the scale is the usual one. */
+static double score_lift(const struct attention_case *c, int64_t j, int64_t keys)
+{
+    double peak = (double)c->peak / 100.0;
+    int64_t block = j / 128;
+    if (c->pattern == PATTERN_STEPS) return peak * (double)block;
+    return c->pattern == PATTERN_JUMP && j >= keys - keys / 3 ? peak : 0;
+}
+
+/* The last column of Q is a constant where that of K lifts the scores. It is the last because tensor
+ * cores truncate their sums: a large one should not be added to many times. */
+enum { LIFT = 16 };
+
+static bool lifts(const struct attention_case *c)
+{
+    return c->pattern == PATTERN_STEPS || c->pattern == PATTERN_JUMP;
+}
+
+static void fill_k_row(struct attention_data *d, int s, size_t at, int64_t j, int64_t keys,
+                       struct rng *r)
+{
+    const struct attention_case *c = &d->c;
+    fill_row(&d->k[s], at, key_factor(c->pattern, j, keys), r);
+    if (c->pattern == PATTERN_SPECIALS && rng_below(r, 4) == 0) maybe_special(&d->k[s], at, r);
+    if (lifts(c))
+        attention_store(&d->k[s], at + (size_t)c->qk - 1,
+                        score_lift(c, j, keys) * sqrt((double)c->qk) / LIFT);
+}
+
 static void fill(struct attention_data *d, struct rng *r)
 {
     const struct attention_case *c = &d->c;
@@ -235,16 +264,15 @@ static void fill(struct attention_data *d, struct rng *r)
         for (int64_t i = 0; i < attention_queries(d, b); i++)
             for (int64_t h = 0; h < c->hq; h++) {
                 size_t at = attention_q_row(d, &d->q, b, h, i);
-                fill_row(&d->q, at, (double)c->peak / 100.0, r);
+                fill_row(&d->q, at, lifts(c) ? 1.0 : (double)c->peak / 100.0, r);
+                if (lifts(c)) attention_store(&d->q, at + (size_t)c->qk - 1, LIFT);
                 if (c->pattern == PATTERN_SPECIALS) maybe_special(&d->q, at, r);
             }
         for (int s = 0; s < c->sources; s++)
             for (int64_t j = 0; j < attention_keys(d, s, b); j++)
                 for (int64_t h = 0; h < c->hkv; h++) {
                     size_t at = attention_kv_row(d, &d->k[s], s, b, h, j);
-                    fill_row(&d->k[s], at, key_factor(c->pattern, j, attention_keys(d, s, b)), r);
-                    if (c->pattern == PATTERN_SPECIALS && rng_below(r, 4) == 0)
-                        maybe_special(&d->k[s], at, r);
+                    fill_k_row(d, s, at, j, attention_keys(d, s, b), r);
                     fill_row(&d->v[s], attention_kv_row(d, &d->v[s], s, b, h, j), 1.0, r);
                 }
     }
@@ -318,8 +346,22 @@ static void describe(struct attention_data *d)
                                     .k_scales = c->ks == SCALING_HEAD,
                                     .v_scales = c->vs == SCALING_HEAD,
                                     .pack = c->pack,
-                                    .splits = c->splits};
+                                    .splits = c->splits,
+                                    .schedule = (int)c->schedule,
+                                    .tree = (int)c->tree};
     for (int s = 0; s < 2; s++) d->source[s].struct_size = sizeof d->source[s];
+}
+
+/* A mask a query: its own token, and any of the others. */
+static bool draw_tree(struct attention_data *d, struct rng *r)
+{
+    int64_t rows = d->c.packed ? d->desc.q_tokens : d->c.b * d->c.sq;
+    if (!d->c.tree) return true;
+    d->tree_count = (size_t)rows;
+    d->tree = calloc((size_t)rows, sizeof *d->tree);
+    for (int64_t n = 0; d->tree && n < rows; n++)
+        d->tree[n] = rng_next(r) | (uint64_t)1 << (n % 64);
+    return d->tree != NULL;
 }
 
 bool attention_data_new(struct attention_data *d, const struct attention_case *c)
@@ -340,7 +382,8 @@ bool attention_data_new(struct attention_data *d, const struct attention_case *c
         if (!draw_source(d, s, &r) || (c->source[s].page && !draw_pages(d, s, &r)) ||
             !key_tensors(d, s, &strides))
             return false;
-    if (!draw_windows(d, &r) || !draw_scalars(d, &r) || !outputs(d)) return false;
+    if (!draw_windows(d, &r) || !draw_tree(d, &r) || !draw_scalars(d, &r) || !outputs(d))
+        return false;
     fill(d, &r);
     return true;
 }
@@ -357,6 +400,7 @@ void attention_data_free(struct attention_data *d)
     free(d->o.bytes);
     free(d->cu_q);
     free(d->windows);
+    free(d->tree);
     free(d->sink);
     free(d->q_scale);
     free(d->k_scale);
@@ -440,7 +484,11 @@ bool attention_visible(const struct attention_data *d, int s, int64_t b, int64_t
     if (ds->windows && j <= p - d->windows[b]) return false;
     if (ds->window_back && j <= p - ds->window_back) return false;
     if (ds->window_ahead && j >= p + ds->window_ahead) return false;
-    return !ds->causal || j <= p;
+    if (ds->causal && j > p) return false;
+    int64_t drafted = j - p + i; /* number among the last keys */
+    if (!d->tree || drafted < 0) return true;
+    int64_t row = d->cu_q ? d->cu_q[b] + i : b * d->c.sq + i;
+    return d->tree[row] >> drafted & 1;
 }
 
 /* ---- outputs outside the rows ---- */

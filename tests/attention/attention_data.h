@@ -27,6 +27,8 @@ struct attention_data {
     struct attention_tensor q, o, k[2], v[2];
     int32_t *cu_q, *lengths[2], *table[2], *windows; /* NULL where unused */
     size_t cu_q_count, lengths_count[2], table_count[2], windows_count;
+    uint64_t *tree; /* NULL where unused */
+    size_t tree_count;
     float *sink, *q_scale, *k_scale, *v_scale; /* NULL where unused */
     size_t sink_count, q_scale_count, k_scale_count, v_scale_count;
     float *lse, *row_max; /* out; row_max NULL unless unnormalised */

@@ -87,6 +87,70 @@ static const char *const sample[] = {
     "qk=64 packed=1 keys=2 ragged=2 b=9 sq=1400 sk=1400 hq=2 hkv=2 causal=1",
     "qk=64 packed=1 keys=2 ragged=2 b=40 sq=600 sk=600 causal=1",
     "qk=64 keys=1 ragged=1 b=3 sq=700 sk=700 hq=2 hkv=2 causal=1",
+    /* references that grow: from block to block, in the last one, by more than P has room for, with
+       rows that see nothing yet, into a sink, and where they are an output */
+    "qk=64 sq=130 sk=700 peak=2000 pattern=4 splits=1",
+    "qk=128 sq=130 sk=700 peak=2000 pattern=4 splits=1 causal=1",
+    "qk=256 v=256 sq=130 sk=700 peak=2000 pattern=4 splits=1",
+    "qk=64 sq=130 sk=900 peak=10000 pattern=4 splits=1",
+    "qk=128 sq=130 sk=900 peak=10000 pattern=4 splits=1 out=f32",
+    "qk=192 v=128 sq=130 sk=900 peak=10000 pattern=4 splits=1",
+    "in=f16 out=f16 qk=64 sq=130 sk=900 peak=700 pattern=4 splits=1",
+    "in=f16 out=f32 qk=128 sq=130 sk=900 peak=2000 pattern=4 splits=1",
+    "qk=64 sq=200 sk=900 peak=5500 pattern=5 splits=1 sink=1",
+    "qk=128 sq=200 sk=384 peak=5500 pattern=5 splits=1",
+    "qk=128 sq=200 sk=384 peak=8500 pattern=5 splits=1 hq=2 hkv=1",
+    "qk=128 sq=200 sk=600 peak=30000 pattern=5 splits=1",
+    "qk=64 sq=200 sk=600 peak=30000 pattern=5 splits=1 left=150 right=20",
+    "qk=128 sq=200 sk=900 peak=6400 splits=1",
+    "qk=64 sq=200 sk=900 peak=6400 splits=1 win=-3 b=3",
+    "in=f16 out=f16 qk=128 sq=200 sk=900 peak=1600 splits=1",
+    "in=f16 out=f32 qk=64 sq=200 sk=900 peak=6400 splits=1 left=300",
+    "qk=64 unnorm=1 sq=130 sk=700 peak=2000 pattern=4",
+    "qk=128 unnorm=1 out=f32 sq=130 sk=700 peak=300 pattern=4",
+    "in=f16 out=f32 qk=128 unnorm=1 sq=130 sk=700 peak=12000 pattern=5",
+    /* pages asked for ahead: by shift and by division, boxes of four rows, in one source of two */
+    "qk=64 page=4 keys=1 ragged=1 b=2 sq=70 sk=500 hq=4 hkv=2",
+    "qk=128 page=200 keys=1 ragged=2 b=2 sq=130 sk=700 hq=2 hkv=2",
+    "qk=128 page=256 keys=1 b=2 sq=130 sk=700 hq=2 hkv=2 sources=2 sk1=333 page1=8 keys1=1",
+    "qk=64 page=24 keys=1 ragged=2 b=2 sq=130 sk=400 hq=2 hkv=2 sources=2 sk1=333 keys1=1",
+    "qk=64 keys=1 ragged=2 b=2 sq=130 sk=400 hq=2 hkv=2 sources=2 sk1=333 page1=16 keys1=1",
+};
+
+/* Few rows, where sm_90a shares the keys among its SMs by the lengths. */
+static const char *const few_rows[] = {
+    "qk=128 sq=1 sk=100 hq=4",
+    "qk=128 sq=1 sk=3000 hq=16 hkv=4 keys=1 ragged=2 b=5 out=f32",
+    "qk=128 sq=1 sk=900 hq=1 b=3 in=f16 out=f16",
+    "qk=128 sq=1 sk=700 hq=5 page=16 keys=1 ragged=1 b=3",
+    "qk=128 sq=1 sk=700 hq=4 page=1 keys=1 ragged=2 b=3 sink=1",
+    "qk=128 sq=3 sk=500 hq=8 hkv=2 page=13 keys=1 ragged=2 b=5 causal=1",
+    "qk=128 sq=2 sk=600 hq=12 hkv=1 page=256 keys=1 ragged=1 b=2 layout=1",
+    "qk=128 sq=1 sk=500 hq=2 page=128 keys=0 b=2 pad=3",
+    "qk=128 sq=4 sk=500 hq=16 hkv=1 causal=1 b=2 sink=1",
+    "qk=128 sq=9 sk=400 pattern=3 causal=1 in=f16",
+    "qk=128 sq=2 sk=1200 hq=8 pattern=1 peak=300 b=2",
+    "qk=128 sq=5 sk=3 hq=2 sink=1 b=3 causal=1",
+    "qk=128 sq=8 sk=700 hq=4 hkv=1 left=200 right=2 b=2",
+    "qk=64 sq=4 sk=900 hq=16 hkv=1 causal=1 b=2 packed=1 keys=2 ragged=2 tail=4",
+    "qk=64 sq=1 sk=140 hq=2 b=500 packed=1 keys=2 ragged=2",
+    "qk=64 sq=1 sk=40 hq=2 sink=1 b=700 keys=1 ragged=2",
+    "qk=64 sq=6 sk=500 hq=4 causal=1 win=-90 b=4",
+    "qk=96 sq=4 sk=300 hq=10 hkv=1 causal=1 b=2 page=61 keys=1 ragged=1",
+    "qk=96 sq=2 sk=300 hq=10 hkv=2 packed=1 b=5 keys=2 ragged=2 in=f16",
+    "qk=96 sq=150 sk=200 hq=2 causal=1 out=f32",
+    "qk=192 sq=2 sk=300 hq=10 hkv=2 b=2 page=64 keys=1 ragged=1 in=f16 out=f32",
+    "qk=192 sq=3 sk=400 hq=20 hkv=1 b=2 causal=1",
+    "qk=256 sq=2 sk=300 hq=32 hkv=2 left=100 right=3 b=2",
+    "qk=256 sq=1 sk=800 hq=8 hkv=2 page=32 keys=1 ragged=2 b=4",
+    "qk=512 sq=2 sk=300 hq=8 hkv=2 win=-100 causal=1 b=4",
+    "qk=512 sq=40 sk=300 hq=2 hkv=2 causal=1 pattern=1 in=f16",
+    "qk=128 sq=70 sk=100 causal=1 hq=2 sink=1 schedule=2",
+    "qk=128 sq=1 sk=900 hq=4 schedule=1",
+    "qk=128 sq=7 sk=600 hq=4 hkv=2 b=3 tree=1 keys=1 ragged=2",
+    "qk=64 sq=64 sk=300 hq=1 b=2 tree=1 in=f16 left=90",
+    "qk=128 sq=12 sk=260 hq=8 hkv=2 b=4 tree=1 packed=1 keys=2 ragged=2 tail=3 out=f32",
+    "qk=256 sq=16 sk=400 hq=16 hkv=1 b=2 tree=1 page=16 keys=1 ragged=1 sink=1",
 };
 
 struct dims {
@@ -120,18 +184,28 @@ static void every_module(attention_visit *visit, void *user)
         }
 }
 
-void attention_sample(attention_visit *visit, void *user)
+static void visit_texts(attention_visit *visit, void *user, const char *const *texts, size_t count)
 {
     char word[64];
-    every_module(visit, user);
-    for (size_t n = 0; n < sizeof sample / sizeof sample[0]; n++) {
+    for (size_t n = 0; n < count; n++) {
         struct attention_case c;
-        if (!attention_case_parse(&c, sample[n], word)) {
+        if (!attention_case_parse(&c, texts[n], word)) {
             fprintf(stderr, "attention: '%s' in the sample\n", word);
             exit(2);
         }
         visit(user, &c);
     }
+}
+
+void attention_sample(attention_visit *visit, void *user)
+{
+    every_module(visit, user);
+    visit_texts(visit, user, sample, sizeof sample / sizeof sample[0]);
+}
+
+void attention_few_rows(attention_visit *visit, void *user)
+{
+    visit_texts(visit, user, few_rows, sizeof few_rows / sizeof few_rows[0]);
 }
 
 /* ---- the grid ---- */

@@ -8,6 +8,8 @@ typedef void attention_visit(void *user, struct attention_case *c);
 
 /* A few of everything: every module, mask, layout, source, output. */
 void attention_sample(attention_visit *visit, void *user);
+/* Few query rows, and head dimensions that only the decode schedule has on sm_90a. */
+void attention_few_rows(attention_visit *visit, void *user);
 /* Every head dimension, length, mask and head ratio. */
 void attention_grid(attention_visit *visit, void *user);
 /* A case of the whole contract, small. */

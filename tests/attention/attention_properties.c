@@ -185,14 +185,18 @@ static bool hash_elsewhere(const char *text, int sms, uint64_t *hash)
 static void determinism(struct device *dev, const char *text)
 {
     struct attention_data d;
+    struct attention_run first_run = {0};
     static const int sms[] = {1, 3, 16};
-    if (!start(&d, text) || !run(dev, &d)) {
+    if (start(&d, text)) attention_run(dev, &d, &first_run);
+    if (!first_run.done) {
         attention_data_free(&d);
         return;
     }
+    /* the decode schedule shares keys among SMs: its bits follow their number */
+    bool elsewhere = dev->info.simulated && first_run.info.schedule != HEWN_SCHEDULE_DECODE;
     uint64_t first = hash_outputs(&d), other = 0;
     if (run(dev, &d)) CHECK(hash_outputs(&d) == first, "a second run gives other bits");
-    for (int n = 0; dev->info.simulated && n < 3; n++) {
+    for (int n = 0; elsewhere && n < 3; n++) {
         bool ok = hash_elsewhere(text, sms[n], &other);
         CHECK(ok, "on %d SMs: no hash", sms[n]);
         CHECK(!ok || other == first, "on %d SMs: other bits", sms[n]);

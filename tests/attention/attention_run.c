@@ -79,6 +79,7 @@ static void check_verdicts(bool launched, bool outside)
     X(k_scale, args->k_scale, d->k_scale, d->k_scale_count * 4, 0xFF)                     \
     X(v_scale, args->v_scale, d->v_scale, d->v_scale_count * 4, 0xFF)                     \
     X(cu_q, args->cu_q, d->cu_q, d->cu_q_count * 4, 0x7F)                                 \
+    X(tree, args->tree, d->tree, d->tree_count * 8, 0x7F)                                 \
     X(source[0].k, source[0].k, d->k[0].bytes, d->k[0].size, 0xFF)                        \
     X(source[0].v, source[0].v, d->v[0].bytes, d->v[0].size, 0xFF)                        \
     X(source[0].lengths, source[0].lengths, d->lengths[0], d->lengths_count[0] * 4, 0x7F) \

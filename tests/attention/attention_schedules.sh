@@ -45,13 +45,18 @@ in=bf16 qk=128 sq=200 sk=100 causal=1 out=f16
 in=bf16 qk=128 sq=100 sk=300 unnorm=1 out=f32
 in=bf16 qk=64 b=2 sq=50 sk=200 sources=2 sk1=140
 in=bf16 qk=256 sq=50 sk=200 sources=2 sk1=300 causal=1
+in=bf16 qk=128 b=3 sq=1 sk=1500 hq=8 hkv=2 keys=1 ragged=2
+in=f16 qk=128 b=2 sq=3 sk=700 hq=20 keys=1 page=5 ragged=1 causal=1 sink=1
+in=bf16 qk=64 b=5 sq=2 sk=600 hq=4 hkv=4 packed=1 keys=2 ragged=2
+in=bf16 qk=256 b=2 sq=2 sk=500 hq=32 hkv=2 keys=1 page=32 ragged=1 left=300
+in=f16 qk=192 v=128 b=2 sq=1 sk=800 hq=5 out=f32
 EOT
 }
 
 count=0
 shapes >"$work/shapes"
 for gpu in b200 h200; do
-    [ $gpu = h200 ] && sed -i -e '/e4m3/d' -e '/qk=96/d' -e '/qk=512/d' "$work/shapes"
+    [ $gpu = h200 ] && sed -i -e '/e4m3/d' "$work/shapes"
     while read -r shape; do
         count=$((count + 1))
         timeout 900 "$hewn" check --gpu $gpu --schedules $seeds "$attention" --one "$shape" >"$out" 2>&1

@@ -1,6 +1,6 @@
 /*
- * hewn_attention beside cuDNN on a GPU, forward, bf16: the eighteen rows of the table in tests/BENCH.md, and causal
- * ragged batches. Random data; outputs compared first; then the sides in turn, single launches of about
+ * hewn_attention beside cuDNN on a GPU, forward, bf16: the eighteen rows of the table in tests/BENCH.md, rows whose
+ * scores are larger, and causal ragged batches. Random data; outputs compared first; then the sides in turn, single launches of about
  * ROUND_SECONDS together, timed by events, for BENCH_WARM_SECONDS before they count and ROUNDS times after;
  * medians over all launches. A row's tensors are four times the L2 or more,
  * so that no launch finds what the one before left. FLOP: 4 * dim a query, head and key that it
@@ -23,6 +23,7 @@ static const int64_t ragged_lengths[RAGGED] = {16384, 4096, 4096, 2048, 2048, 20
 
 struct shape {
     int64_t dim, heads, length, batch; /* length: the longest */
+    int64_t deviation;                 /* of Q and K; 0: 1 */
     bool causal, ragged;
     int64_t lengths[RAGGED], tokens;
 };
@@ -96,6 +97,12 @@ static void arena_close(struct arena *a)
     free(a->theirs);
 }
 
+/* Q and K of this deviation have scores its square times as large; so does the scale. */
+static int64_t times_of(const struct shape *s)
+{
+    return s->deviation ? s->deviation * s->deviation : 1;
+}
+
 /* ---- our side ---- */
 
 static bool plan_open(struct arena *a, const struct shape *s, hewn_attention_plan **plan)
@@ -107,6 +114,7 @@ static bool plan_open(struct arena *a, const struct shape *s, hewn_attention_pla
         .kv_heads = s->heads,
         .qk_dim = s->dim,
         .q_length = s->length,
+        .scale = (double)times_of(s) / sqrt((double)s->dim),
         .in = HEWN_BF16,
         .out = HEWN_BF16,
         .layout = s->ragged ? HEWN_LAYOUT_BSHD : HEWN_LAYOUT_BHSD,
@@ -203,6 +211,12 @@ static void row_describe(const struct arena *a, const struct shape *s, struct be
     else
         snprintf(row->shape, sizeof row->shape, "dim %lld, %s, %lldk × %lld", (long long)s->dim,
                  s->causal ? "causal" : "full", (long long)s->length / 1024, (long long)s->batch);
+    if (s->deviation) {
+        size_t at = strlen(row->shape);
+        snprintf(row->section, sizeof row->section, "attention, deviations");
+        snprintf(row->shape + at, sizeof row->shape - at, ", deviation %lld",
+                 (long long)s->deviation);
+    }
     snprintf(row->dtype, sizeof row->dtype, "bf16");
     snprintf(row->peer, sizeof row->peer, "none");
     row->ours = row->theirs = row->spread = row->differ = (double)NAN;
@@ -260,9 +274,9 @@ static int contest(struct arena *a, const struct shape *s, struct bench_row rows
     double differ[CUDNN_WAYS] = {0}, median[SIDES] = {0};
     int count = 0;
     bool given =
-        a->has_peer &&
-        (s->ragged ? cudnn_ragged(&a->peer, s->dim, s->heads, s->lengths, RAGGED)
-                   : cudnn_fixed(&a->peer, s->dim, s->heads, s->causal, s->length, s->batch));
+        a->has_peer && (s->ragged ? cudnn_ragged(&a->peer, s->dim, s->heads, s->lengths, RAGGED)
+                                  : cudnn_fixed(&a->peer, s->dim, s->heads, s->causal, s->length,
+                                                s->batch, times_of(s)));
     if (!given) a->peer.ways = 0;
     if (plan_open(a, s, &plan)) {
         count = given ? a->peer.ways : 1;
@@ -298,6 +312,24 @@ static void bench_equal(struct arena *a, int64_t shrink)
     }
     bench_section_ends(&a->bench->report);
     bench_meter_note(&a->bench->meter, &a->bench->report, "attention");
+}
+
+/* The time should not depend on the scores. */
+static void bench_deviations(struct arena *a, int64_t shrink)
+{
+    static const int64_t deviations[4] = {1, 2, 4, 8};
+    struct bench_row rows[CUDNN_WAYS];
+    for (int i = 0; i < 24; i++) {
+        struct shape s = {.dim = dims[i / 8][0],
+                          .heads = dims[i / 8][1],
+                          .causal = i / 4 % 2,
+                          .length = 8192 / shrink,
+                          .batch = 2,
+                          .deviation = deviations[i % 4]};
+        if (contest(a, &s, rows)) bench_add(&a->bench->report, &rows[0]);
+    }
+    bench_section_ends(&a->bench->report);
+    bench_meter_note(&a->bench->meter, &a->bench->report, "attention, deviations");
 }
 
 /* Adds the rows of one way, in a section of its own. */
@@ -344,6 +376,7 @@ void bench_attention(struct bench *b)
     struct arena a;
     if (arena_open(&a, b)) {
         bench_equal(&a, shrink);
+        bench_deviations(&a, shrink);
         bench_ragged(&a, shrink);
     }
     arena_close(&a);

@@ -3,7 +3,8 @@
 bench_attention.py FOLDER: Q, K and V are the files q, k and v there, bf16. First a line that names the
 versions, then an answer a line of input:
 
-    fixed DIM HEADS CAUSAL LENGTH BATCH    ways NAME…
+    fixed DIM HEADS CAUSAL LENGTH BATCH TIMES
+                                           ways NAME…; scores are TIMES as large as usual
     ragged DIM HEADS LENGTH…               ways NAME…
     output NAME                            ok; the output is the file o
     time NAME LAUNCHES                     microseconds of each on the GPU, after one or two that warm up
@@ -57,15 +58,15 @@ class Profiled(Way):
         return [sum(kernels) / launches] * launches
 
 
-def sdpa(q, k, v, causal):
+def sdpa(q, k, v, causal, scale=None):
     with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
-        return scaled_dot_product_attention(q, k, v, is_causal=causal)
+        return scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)
 
 
-def fixed(dim, heads, causal, length, batch):
+def fixed(dim, heads, causal, length, batch, times):
     count = batch * heads * length * dim
     q, k, v = (x[:count].view(batch, heads, length, dim) for x in data)
-    return {"cuDNN": Way(lambda: sdpa(q, k, v, bool(causal)))}
+    return {"cuDNN": Way(lambda: sdpa(q, k, v, bool(causal), times / dim**0.5))}
 
 
 def padded(packed, lengths):

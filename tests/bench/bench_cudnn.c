@@ -92,10 +92,10 @@ static bool read_ways(struct cudnn *c)
 }
 
 bool cudnn_fixed(struct cudnn *c, int64_t dim, int64_t heads, bool causal, int64_t length,
-                 int64_t batch)
+                 int64_t batch, int64_t times)
 {
-    fprintf(c->to, "fixed %lld %lld %d %lld %lld\n", (long long)dim, (long long)heads, causal,
-            (long long)length, (long long)batch);
+    fprintf(c->to, "fixed %lld %lld %d %lld %lld %lld\n", (long long)dim, (long long)heads, causal,
+            (long long)length, (long long)batch, (long long)times);
     return read_ways(c);
 }
 

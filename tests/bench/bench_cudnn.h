@@ -26,9 +26,10 @@ struct cudnn {
  * cuDNN or a GPU is missing, `about` then says what. */
 bool cudnn_open(struct cudnn *c, const char *script, const uint16_t *q, const uint16_t *k,
                 const uint16_t *v, size_t count);
-/* Every sequence `length` long, tensors [batch, heads, length, dim], from the first values of Q, K, V. */
+/* Every sequence `length` long, tensors [batch, heads, length, dim], from the first values of Q, K, V;
+ * scores `times` as large as the usual scale gives. */
 bool cudnn_fixed(struct cudnn *c, int64_t dim, int64_t heads, bool causal, int64_t length,
-                 int64_t batch);
+                 int64_t batch, int64_t times);
 /* Causal sequences of these lengths behind one another, tensors [tokens, heads, dim]. */
 bool cudnn_ragged(struct cudnn *c, int64_t dim, int64_t heads, const int64_t *lengths, int count);
 /* The output of a way, in the layout of the inputs. */

@@ -6,6 +6,7 @@
 #ifndef TESTS_DRIVER_TABLE_H
 #define TESTS_DRIVER_TABLE_H
 
+#include "cuda/graph_abi.h"
 #include "driver_abi.h"
 #include "harness.h"
 

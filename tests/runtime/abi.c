@@ -12,6 +12,7 @@
 #endif
 #endif
 
+#include "cuda/graph_abi.h"
 #include "driver_abi.h"
 #include "lib/harness.h"
 
@@ -130,6 +131,70 @@ SAME_OFFSET(hewn_cu_launch_config, stream, CUlaunchConfig, hStream);
 SAME_OFFSET(hewn_cu_launch_config, attributes, CUlaunchConfig, attrs);
 SAME_FIELD(hewn_cu_launch_config, attribute_count, CUlaunchConfig, numAttrs);
 
+SAME_SIZE(hewn_cu_memcpy3d, CUDA_MEMCPY3D);
+SAME_FIELD(hewn_cu_memcpy3d, src_x, CUDA_MEMCPY3D, srcXInBytes);
+SAME_FIELD(hewn_cu_memcpy3d, src_z, CUDA_MEMCPY3D, srcZ);
+SAME_FIELD(hewn_cu_memcpy3d, src_level, CUDA_MEMCPY3D, srcLOD);
+SAME_FIELD(hewn_cu_memcpy3d, src_type, CUDA_MEMCPY3D, srcMemoryType);
+SAME_FIELD(hewn_cu_memcpy3d, src_array, CUDA_MEMCPY3D, srcArray);
+SAME_FIELD(hewn_cu_memcpy3d, src_pitch, CUDA_MEMCPY3D, srcPitch);
+SAME_FIELD(hewn_cu_memcpy3d, src_height, CUDA_MEMCPY3D, srcHeight);
+SAME_FIELD(hewn_cu_memcpy3d, dst_x, CUDA_MEMCPY3D, dstXInBytes);
+SAME_FIELD(hewn_cu_memcpy3d, dst_type, CUDA_MEMCPY3D, dstMemoryType);
+SAME_FIELD(hewn_cu_memcpy3d, dst_device, CUDA_MEMCPY3D, dstDevice);
+SAME_FIELD(hewn_cu_memcpy3d, dst_array, CUDA_MEMCPY3D, dstArray);
+SAME_FIELD(hewn_cu_memcpy3d, dst_height, CUDA_MEMCPY3D, dstHeight);
+SAME_FIELD(hewn_cu_memcpy3d, width, CUDA_MEMCPY3D, WidthInBytes);
+SAME_FIELD(hewn_cu_memcpy3d, depth, CUDA_MEMCPY3D, Depth);
+SAME_SIZE(hewn_cu_array_desc, CUDA_ARRAY_DESCRIPTOR);
+SAME_FIELD(hewn_cu_array_desc, width, CUDA_ARRAY_DESCRIPTOR, Width);
+SAME_FIELD(hewn_cu_array_desc, height, CUDA_ARRAY_DESCRIPTOR, Height);
+SAME_FIELD(hewn_cu_array_desc, format, CUDA_ARRAY_DESCRIPTOR, Format);
+SAME_FIELD(hewn_cu_array_desc, channels, CUDA_ARRAY_DESCRIPTOR, NumChannels);
+SAME_SIZE(hewn_cu_array3d_desc, CUDA_ARRAY3D_DESCRIPTOR);
+SAME_FIELD(hewn_cu_array3d_desc, width, CUDA_ARRAY3D_DESCRIPTOR, Width);
+SAME_FIELD(hewn_cu_array3d_desc, depth, CUDA_ARRAY3D_DESCRIPTOR, Depth);
+SAME_FIELD(hewn_cu_array3d_desc, format, CUDA_ARRAY3D_DESCRIPTOR, Format);
+SAME_FIELD(hewn_cu_array3d_desc, channels, CUDA_ARRAY3D_DESCRIPTOR, NumChannels);
+SAME_FIELD(hewn_cu_array3d_desc, flags, CUDA_ARRAY3D_DESCRIPTOR, Flags);
+SAME_SIZE(hewn_cu_resource_desc, CUDA_RESOURCE_DESC);
+SAME_FIELD(hewn_cu_resource_desc, type, CUDA_RESOURCE_DESC, resType);
+SAME_FIELD(hewn_cu_resource_desc, of.array, CUDA_RESOURCE_DESC, res.array.hArray);
+SAME_FIELD(hewn_cu_resource_desc, of.linear.address, CUDA_RESOURCE_DESC, res.linear.devPtr);
+SAME_FIELD(hewn_cu_resource_desc, of.linear.bytes, CUDA_RESOURCE_DESC, res.linear.sizeInBytes);
+SAME_FIELD(hewn_cu_resource_desc, of.pitch2d.format, CUDA_RESOURCE_DESC, res.pitch2D.format);
+SAME_FIELD(hewn_cu_resource_desc, of.pitch2d.width, CUDA_RESOURCE_DESC, res.pitch2D.width);
+SAME_FIELD(hewn_cu_resource_desc, of.pitch2d.pitch, CUDA_RESOURCE_DESC, res.pitch2D.pitchInBytes);
+SAME_FIELD(hewn_cu_resource_desc, flags, CUDA_RESOURCE_DESC, flags);
+SAME_SIZE(hewn_cu_texture_desc, CUDA_TEXTURE_DESC);
+SAME_FIELD(hewn_cu_texture_desc, address_mode, CUDA_TEXTURE_DESC, addressMode);
+SAME_FIELD(hewn_cu_texture_desc, filter, CUDA_TEXTURE_DESC, filterMode);
+SAME_FIELD(hewn_cu_texture_desc, flags, CUDA_TEXTURE_DESC, flags);
+SAME_FIELD(hewn_cu_texture_desc, level_filter, CUDA_TEXTURE_DESC, mipmapFilterMode);
+SAME_FIELD(hewn_cu_texture_desc, level_bias, CUDA_TEXTURE_DESC, mipmapLevelBias);
+SAME_FIELD(hewn_cu_texture_desc, least_level, CUDA_TEXTURE_DESC, minMipmapLevelClamp);
+SAME_FIELD(hewn_cu_texture_desc, most_level, CUDA_TEXTURE_DESC, maxMipmapLevelClamp);
+SAME_FIELD(hewn_cu_texture_desc, border, CUDA_TEXTURE_DESC, borderColor);
+SAME_SIZE(hewn_cu_resource_view_desc, CUDA_RESOURCE_VIEW_DESC);
+SAME_FIELD(hewn_cu_resource_view_desc, format, CUDA_RESOURCE_VIEW_DESC, format);
+SAME_FIELD(hewn_cu_resource_view_desc, width, CUDA_RESOURCE_VIEW_DESC, width);
+SAME_FIELD(hewn_cu_resource_view_desc, depth, CUDA_RESOURCE_VIEW_DESC, depth);
+SAME_FIELD(hewn_cu_resource_view_desc, first_level, CUDA_RESOURCE_VIEW_DESC, firstMipmapLevel);
+SAME_FIELD(hewn_cu_resource_view_desc, last_layer, CUDA_RESOURCE_VIEW_DESC, lastLayer);
+SAME_VALUE(HEWN_CU_FORMAT_U8, CU_AD_FORMAT_UNSIGNED_INT8);
+SAME_VALUE(HEWN_CU_FORMAT_S32, CU_AD_FORMAT_SIGNED_INT32);
+SAME_VALUE(HEWN_CU_FORMAT_F16, CU_AD_FORMAT_HALF);
+SAME_VALUE(HEWN_CU_FORMAT_F32, CU_AD_FORMAT_FLOAT);
+SAME_VALUE(HEWN_CU_RESOURCE_MIPMAPPED_ARRAY, CU_RESOURCE_TYPE_MIPMAPPED_ARRAY);
+SAME_VALUE(HEWN_CU_RESOURCE_LINEAR, CU_RESOURCE_TYPE_LINEAR);
+SAME_VALUE(HEWN_CU_RESOURCE_PITCH2D, CU_RESOURCE_TYPE_PITCH2D);
+SAME_VALUE(HEWN_CU_ARRAY_LAYERED, CUDA_ARRAY3D_LAYERED);
+SAME_VALUE(HEWN_CU_ARRAY_SURFACE, CUDA_ARRAY3D_SURFACE_LDST);
+SAME_VALUE(HEWN_CU_ARRAY_CUBEMAP, CUDA_ARRAY3D_CUBEMAP);
+SAME_VALUE(HEWN_CU_ARRAY_GATHER, CUDA_ARRAY3D_TEXTURE_GATHER);
+SAME_VALUE(HEWN_CU_TEXTURE_AS_INTEGER, CU_TRSF_READ_AS_INTEGER);
+SAME_VALUE(HEWN_CU_TEXTURE_NORMALIZED, CU_TRSF_NORMALIZED_COORDINATES);
+SAME_VALUE(HEWN_CU_TEXTURE_SRGB, CU_TRSF_SRGB);
 SAME_SIZE(hewn_cu_memcpy2d, CUDA_MEMCPY2D);
 SAME_FIELD(hewn_cu_memcpy2d, src_x, CUDA_MEMCPY2D, srcXInBytes);
 SAME_FIELD(hewn_cu_memcpy2d, src_type, CUDA_MEMCPY2D, srcMemoryType);
@@ -143,6 +208,87 @@ SAME_FIELD(hewn_cu_memcpy2d, dst_device, CUDA_MEMCPY2D, dstDevice);
 SAME_FIELD(hewn_cu_memcpy2d, dst_pitch, CUDA_MEMCPY2D, dstPitch);
 SAME_FIELD(hewn_cu_memcpy2d, width, CUDA_MEMCPY2D, WidthInBytes);
 SAME_FIELD(hewn_cu_memcpy2d, height, CUDA_MEMCPY2D, Height);
+
+/* graphs */
+#if CUDA_VERSION >= 13000
+#define X(name, value, word) SAME_VALUE(HEWN_CU_NODE_##name, CU_GRAPH_NODE_TYPE_##name);
+HEWN_CU_NODE_TYPES(X)
+#undef X
+SAME_VALUE(HEWN_CU_INSTANTIATE_AUTO_FREE, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
+SAME_VALUE(HEWN_CU_INSTANTIATE_UPLOAD, CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD);
+SAME_VALUE(HEWN_CU_INSTANTIATE_DEVICE_LAUNCH, CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH);
+SAME_VALUE(HEWN_CU_INSTANTIATE_STRUCTURE, CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE);
+SAME_VALUE(HEWN_CU_INSTANTIATE_UNSUPPORTED, CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED);
+SAME_VALUE(HEWN_CU_UPDATE_TOPOLOGY, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
+SAME_VALUE(HEWN_CU_UPDATE_NODE_TYPE, CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED);
+SAME_VALUE(HEWN_CU_UPDATE_FUNCTION, CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED);
+SAME_VALUE(HEWN_CU_UPDATE_PARAMETERS, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED);
+SAME_VALUE(HEWN_CU_UPDATE_NOT_SUPPORTED, CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED);
+SAME_VALUE(HEWN_CU_UPDATE_ATTRIBUTES, CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED);
+SAME_VALUE(HEWN_CU_COND_SWITCH, CU_GRAPH_COND_TYPE_SWITCH);
+SAME_VALUE(HEWN_CU_COND_ASSIGN_DEFAULT, CU_GRAPH_COND_ASSIGN_DEFAULT);
+SAME_VALUE(HEWN_CU_EDGE_PROGRAMMATIC, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC);
+SAME_VALUE(HEWN_CU_PORT_LAUNCH_ORDER, CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER);
+SAME_VALUE(HEWN_CU_CAPTURE_SET_DEPENDENCIES, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+SAME_VALUE(HEWN_CU_USER_OBJECT_NO_SYNC, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
+SAME_VALUE(HEWN_CU_USER_OBJECT_MOVE, CU_GRAPH_USER_OBJECT_MOVE);
+SAME_VALUE(HEWN_CU_CHILD_MOVE, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE);
+SAME_VALUE(HEWN_CU_MEM_OP_FLUSH, CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES);
+SAME_VALUE(HEWN_CU_MEM_OP_WRITE_64, CU_STREAM_MEM_OP_WRITE_VALUE_64);
+SAME_VALUE(HEWN_CU_MEM_OP_BARRIER, CU_STREAM_MEM_OP_BARRIER);
+SAME_VALUE(HEWN_CU_WAIT_NOR, CU_STREAM_WAIT_VALUE_NOR);
+SAME_VALUE(HEWN_CU_WAIT_FLUSH, CU_STREAM_WAIT_VALUE_FLUSH);
+SAME_SIZE(hewn_cu_edge, CUgraphEdgeData);
+SAME_FIELD(hewn_cu_edge, type, CUgraphEdgeData, type);
+SAME_SIZE(hewn_cu_kernel_node, CUDA_KERNEL_NODE_PARAMS);
+SAME_FIELD(hewn_cu_kernel_node, grid_x, CUDA_KERNEL_NODE_PARAMS, gridDimX);
+SAME_FIELD(hewn_cu_kernel_node, block_z, CUDA_KERNEL_NODE_PARAMS, blockDimZ);
+SAME_FIELD(hewn_cu_kernel_node, params, CUDA_KERNEL_NODE_PARAMS, kernelParams);
+SAME_FIELD(hewn_cu_kernel_node, kernel, CUDA_KERNEL_NODE_PARAMS, kern);
+SAME_SIZE(hewn_cu_memcpy3d, CUDA_MEMCPY3D);
+SAME_FIELD(hewn_cu_memcpy3d, src_type, CUDA_MEMCPY3D, srcMemoryType);
+SAME_FIELD(hewn_cu_memcpy3d, src_device, CUDA_MEMCPY3D, srcDevice);
+SAME_FIELD(hewn_cu_memcpy3d, src_height, CUDA_MEMCPY3D, srcHeight);
+SAME_FIELD(hewn_cu_memcpy3d, dst_type, CUDA_MEMCPY3D, dstMemoryType);
+SAME_FIELD(hewn_cu_memcpy3d, dst_device, CUDA_MEMCPY3D, dstDevice);
+SAME_FIELD(hewn_cu_memcpy3d, dst_pitch, CUDA_MEMCPY3D, dstPitch);
+SAME_FIELD(hewn_cu_memcpy3d, depth, CUDA_MEMCPY3D, Depth);
+SAME_SIZE(hewn_cu_memcpy_node, CUDA_MEMCPY_NODE_PARAMS);
+SAME_FIELD(hewn_cu_memcpy_node, copy, CUDA_MEMCPY_NODE_PARAMS, copyParams);
+SAME_SIZE(hewn_cu_memset_node, CUDA_MEMSET_NODE_PARAMS_v2);
+SAME_FIELD(hewn_cu_memset_node, element_size, CUDA_MEMSET_NODE_PARAMS_v2, elementSize);
+SAME_FIELD(hewn_cu_memset_node, context, CUDA_MEMSET_NODE_PARAMS_v2, ctx);
+SAME_SIZE(hewn_cu_host_node, CUDA_HOST_NODE_PARAMS);
+SAME_SIZE(hewn_cu_child_node, CUDA_CHILD_GRAPH_NODE_PARAMS);
+SAME_SIZE(hewn_cu_location, CUmemLocation);
+SAME_SIZE(hewn_cu_access, CUmemAccessDesc);
+SAME_FIELD(hewn_cu_access, flags, CUmemAccessDesc, flags);
+SAME_SIZE(hewn_cu_pool_props, CUmemPoolProps);
+SAME_FIELD(hewn_cu_pool_props, location, CUmemPoolProps, location);
+SAME_FIELD(hewn_cu_pool_props, usage, CUmemPoolProps, usage);
+SAME_SIZE(hewn_cu_memory, CUmemGenericAllocationHandle);
+SAME_SIZE(hewn_cu_memory_props, CUmemAllocationProp);
+SAME_FIELD(hewn_cu_memory_props, handle_types, CUmemAllocationProp, requestedHandleTypes);
+SAME_FIELD(hewn_cu_memory_props, usage, CUmemAllocationProp, allocFlags.usage);
+SAME_VALUE(HEWN_CU_ON_DEVICE, CU_MEM_LOCATION_TYPE_DEVICE);
+SAME_VALUE(HEWN_CU_ON_HOST_NUMA_CURRENT, CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT);
+SAME_SIZE(hewn_cu_alloc_node, CUDA_MEM_ALLOC_NODE_PARAMS);
+SAME_FIELD(hewn_cu_alloc_node, address, CUDA_MEM_ALLOC_NODE_PARAMS, dptr);
+SAME_SIZE(hewn_cu_mem_op, CUstreamBatchMemOpParams);
+SAME_OFFSET(hewn_cu_mem_op, value.value, CUstreamBatchMemOpParams, waitValue.value64);
+SAME_OFFSET(hewn_cu_mem_op, value.flags, CUstreamBatchMemOpParams, writeValue.flags);
+SAME_OFFSET(hewn_cu_mem_op, plain.flags, CUstreamBatchMemOpParams, memoryBarrier.flags);
+SAME_SIZE(hewn_cu_mem_op_node, CUDA_BATCH_MEM_OP_NODE_PARAMS);
+SAME_SIZE(hewn_cu_conditional_node, CUDA_CONDITIONAL_NODE_PARAMS);
+SAME_FIELD(hewn_cu_conditional_node, graphs, CUDA_CONDITIONAL_NODE_PARAMS, phGraph_out);
+SAME_SIZE(hewn_cu_node_params, CUgraphNodeParams);
+SAME_OFFSET(hewn_cu_node_params, kernel, CUgraphNodeParams, kernel);
+SAME_OFFSET(hewn_cu_node_params, reserved2, CUgraphNodeParams, reserved2);
+SAME_SIZE(hewn_cu_instantiate_params, CUDA_GRAPH_INSTANTIATE_PARAMS);
+SAME_FIELD(hewn_cu_instantiate_params, result, CUDA_GRAPH_INSTANTIATE_PARAMS, result_out);
+SAME_SIZE(hewn_cu_update_result, CUgraphExecUpdateResultInfo);
+SAME_FIELD(hewn_cu_update_result, error_from, CUgraphExecUpdateResultInfo, errorFromNode);
+#endif
 
 /* ---- handles: one type under two names, so that they mix without a cast ---- */
 

@@ -609,5 +609,6 @@ int main(int argc, char **argv)
     launches(8);
     gemm();
     attention();
+    mla();
     return test_end();
 }

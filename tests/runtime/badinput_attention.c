@@ -89,6 +89,20 @@ static void options(hewn_context *context)
     BAD((d.q_heads = 512, d.pack = 200), HEWN_ERR_LIMIT, "pack: 200 is more than the 128 rows");
     BAD(d.splits = -1, HEWN_ERR_ARGUMENT, "splits: -1 is not at least 0");
     BAD(d.splits = 257, HEWN_ERR_LIMIT, "splits: 257 is more than 256");
+    BAD(d.schedule = 3, HEWN_ERR_ARGUMENT, "schedule: 3 is not in 0..2");
+    BAD(d.schedule = -1, HEWN_ERR_ARGUMENT, "schedule: -1 is not in 0..2");
+    BAD(d.tree = 2, HEWN_ERR_ARGUMENT, "tree: 2 is not in 0..1");
+    BAD((d.tree = 1, d.q_length = 65), HEWN_ERR_ARGUMENT,
+        "tree: 1, but q_length, 65, is more than the 64 bits of a mask");
+    BAD((d.tree = 1, d.q_length = 4), HEWN_ERR_LIMIT,
+        "tree: 1 needs the decode schedule: the decode schedule is not there for this device");
+    BAD(d.schedule = HEWN_SCHEDULE_DECODE, HEWN_ERR_LIMIT,
+        "schedule: 2 (decode): the decode schedule is not there for this device");
+    BAD((d.schedule = HEWN_SCHEDULE_DECODE, d.splits = 2), HEWN_ERR_LIMIT,
+        "schedule: 2 (decode): the device chooses the splits of the decode schedule: they must be "
+        "0");
+    BAD((d.schedule = HEWN_SCHEDULE_DECODE, d.unnormalised = 1), HEWN_ERR_LIMIT,
+        "schedule: 2 (decode): unnormalised results need the prefill schedule");
     BAD((d.splits = 2, d.unnormalised = 1), HEWN_ERR_ARGUMENT,
         "splits: 2, but unnormalised results are not combined");
     BAD((d.splits = 2, d.q_length = 300, d.batch = 1 << 20), HEWN_ERR_LIMIT,

@@ -36,6 +36,17 @@ static bool causes(struct text *t)
     return true;
 }
 
+static bool idioms(struct text *t)
+{
+    text_add(t, "\n| idiom | counted at level | meaning | PTX ISA |\n|---|---|---|---|\n");
+#define X(name, text, level, meaning, section) \
+    text_add(t, "| `%s` | %d | %s | %s |\n", text, level, meaning, section);
+    IDIOMS(X)
+#undef X
+    text_add(t, "\n");
+    return true;
+}
+
 static bool sampled(struct text *t)
 {
     text_add(t, "\n");
@@ -255,6 +266,10 @@ static void add_module(struct kernels *k, const char *name)
     char part[5][WORD] = {"", "", "", "", ""}, form[2 * WORD];
     const int parts =
         sscanf(name, "%127[^_]_%127[^_]_%127[^_]_%127[^_]", part[0], part[1], part[2], part[3]);
+    if (parts == 2 && !strcmp(part[0], "mla") && strcmp(part[1], "combine") != 0) {
+        add_word(&k->in, part[1]);
+        add_word(&k->forms, "576/512");
+    }
     if (parts < 3) return;
     add_word(&k->in, part[1]);
     if (!strcmp(part[0], "gemm")) {
@@ -284,6 +299,7 @@ static struct kernels *row_of(struct kernels *rows, size_t *count, const char *t
                               const char *name)
 {
     const char *kernel = !strncmp(name, "gemm_", 5)           ? "hewn_gemm"
+                         : !strncmp(name, "mla_", 4)          ? "hewn_mla"
                          : !strcmp(name, "attention_combine") ? "attention_combine"
                                                               : "hewn_attention";
     for (size_t i = 0; i < *count; i++)
@@ -301,7 +317,7 @@ static bool kernels(struct text *t)
         const char *target, *name;
     } modules[] = {
 #define X(target, name) {#target, #name},
-        HEWN_GEMM_MODULES(X) HEWN_ATTENTION_MODULES(X)
+        HEWN_GEMM_MODULES(X) HEWN_ATTENTION_MODULES(X) HEWN_DECODE_MODULES(X) HEWN_MLA_MODULES(X)
 #undef X
     };
     static struct kernels rows[LIST];
@@ -339,6 +355,7 @@ static bool kernels(struct text *t)
     X(findings)     \
     X(causes)       \
     X(sampled)      \
+    X(idioms)       \
     X(environment)  \
     X(commands)     \
     X(instructions) \

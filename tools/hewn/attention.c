@@ -145,7 +145,7 @@ static int parse_options(int argc, char **argv, struct attention_options *o)
             continue;
         }
         rc = i + 1 < argc && argv[i][0] == '-' ? parse_valued(o, argv[i], argv[i + 1]) : -1;
-        if (rc < 0) return cli_usage("attention", "'%s' is not understood", argv[i]);
+        if (rc < 0) return cli_unknown("attention", argv[i]);
         if (rc) return rc;
         i++;
     }

@@ -17,6 +17,8 @@ enum { EXIT_USAGE = 64 };
 
 /* "hewn: …" on stderr. Returns 1. */
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* cli_usage for a word that is no option of the command, with the option that comes close. */
+int cli_unknown(const char *command, const char *word);
 /* The same plus the command's usage. Returns EXIT_USAGE. */
 int cli_usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -102,12 +104,20 @@ struct verdicts {
     unsigned clean, review, incomplete, error;
     unsigned proved, explored, sampled; /* the same, by how they were reached */
     char why[256];                      /* of the first that was not proved */
+    /* Lines with idioms: of each kernel as many as one launch had at most; of further kernels none. */
+    struct {
+        char name[96];
+        unsigned idioms;
+    } kernel[32];
+    unsigned kernels;
 };
 /* Counts the verdict lines from `start` on: a report file may hold earlier runs. 0, or 1 after
  * cli_fail. */
 int cli_count_verdicts(const char *report, long start, struct verdicts *v);
 /* How they were reached, in a line that begins with `who`. */
 void cli_print_basis(FILE *out, const char *who, const struct verdicts *v);
+/* "; 3 idioms by the letter (--pedantic)", where there are any. */
+void cli_print_idioms(FILE *out, const struct verdicts *v);
 /* --suppress RULE: adds to HEWN_SIM_SUPPRESS, whose rules they are. 0, or 1 after cli_fail. */
 int cli_suppress(const char *rule);
 /* The first lines of the first worksheet in `path`, which the simulator's HEWN_SIM_WORKSHEET wrote: the

@@ -36,7 +36,7 @@ static int parse_options(int argc, char **argv, struct demo_options *o)
         } else if (!strcmp(argv[i], "attention")) {
             o->attention = true;
         } else {
-            return cli_usage("demo", "'%s' is not understood", argv[i]);
+            return cli_unknown("demo", argv[i]);
         }
     }
     if (!o->gemm && !o->attention) { /* what the library holds */

@@ -73,7 +73,7 @@ static int parse_options(int argc, char **argv, struct gemm_options *o)
         else if (argv[i][0] != '-' && !o->file[FILE_B])
             o->file[FILE_B] = argv[i];
         else
-            return cli_usage("gemm", "'%s' is not understood", argv[i]);
+            return cli_unknown("gemm", argv[i]);
     }
     if (!o->file[FILE_A] || !o->file[FILE_B])
         return cli_usage("gemm", "two input files are needed");

@@ -50,6 +50,64 @@ int cli_usage(const char *command, const char *format, ...)
     return EXIT_USAGE;
 }
 
+/* ---- what was meant ---- */
+
+enum { LONGEST_WORD = 32, CLOSE = 2 };
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Characters to insert, delete, change or swap with their neighbour; LONGEST_WORD for long words. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t rows[LONGEST_WORD][LONGEST_WORD], m = strlen(a), n = strlen(b);
+
+    if (m >= LONGEST_WORD || n >= LONGEST_WORD) return LONGEST_WORD;
+    for (size_t i = 0; i <= m; i++)
+        for (size_t j = 0; j <= n; j++) {
+            size_t d = i ? j ? rows[i - 1][j - 1] + (a[i - 1] != b[j - 1]) : i : j;
+
+            if (i && j) d = least(d, least(rows[i - 1][j], rows[i][j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                d = least(d, rows[i - 2][j - 2] + 1);
+            rows[i][j] = d;
+        }
+    return rows[m][n];
+}
+
+/* The command (`command` NULL) or option of a command that comes closest to `word`, or NULL. */
+static const char *meant(const char *command, const char *word)
+{
+    const char *best = NULL;
+    size_t most = CLOSE + 1;
+
+    for (size_t i = 0; i < usage_row_count; i++) {
+        const struct usage_row *r = &usage_rows[i];
+        const char *name = command ? r->option : r->command;
+        size_t d;
+
+        if (command ? r->kind != USAGE_OPTION || strcmp(r->command, command)
+                    : r->kind != USAGE_COMMAND)
+            continue;
+        d = distance(word, name);
+        if (d < most && d < strlen(name)) {
+            best = name;
+            most = d;
+        }
+    }
+    return best;
+}
+
+int cli_unknown(const char *command, const char *word)
+{
+    const char *close = meant(command, word);
+
+    if (!close) return cli_usage(command, "'%s' is not understood", word);
+    return cli_usage(command, "'%s' is not understood; did you mean %s?", word, close);
+}
+
 static void print_commands(FILE *to)
 {
     fprintf(to,
@@ -100,7 +158,13 @@ static bool is_help(const char *word)
 
 static int unknown(const char *command)
 {
-    cli_fail("'%s' is not a command; 'hewn help' lists the commands", command);
+    const char *close = meant(NULL, command);
+
+    if (close)
+        cli_fail("'%s' is not a command; did you mean %s? 'hewn help' lists the commands", command,
+                 close);
+    else
+        cli_fail("'%s' is not a command; 'hewn help' lists the commands", command);
     return EXIT_USAGE;
 }
 
@@ -110,7 +174,7 @@ int main(int argc, char **argv)
         print_commands(stderr);
         return EXIT_USAGE;
     }
-    if (argc == 3 && (is_help(argv[1]) || !strcmp(argv[2], "--help"))) {
+    if (argc > 2 && (is_help(argv[1]) || !strcmp(argv[2], "--help"))) {
         const char *command = is_help(argv[1]) ? argv[2] : argv[1];
         return print_help(command) ? written(0) : unknown(command);
     }

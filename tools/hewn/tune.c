@@ -292,7 +292,7 @@ static int parse(int argc, char **argv, struct tune *t, struct tuned *products, 
         } else if (!strcmp(argv[i], "--batch") && i + 1 < argc) {
             t->batch = sscanf(argv[++i], "%d%c", &batch, &rest) == 1 ? batch : 0;
         } else if (argv[i][0] == '-') {
-            return cli_usage("tune", "'%s' is not understood", argv[i]);
+            return cli_unknown("tune", argv[i]);
         } else if (*count == PRODUCTS) {
             return cli_usage("tune", "at most %d products at once", PRODUCTS);
         } else {

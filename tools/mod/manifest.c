@@ -18,6 +18,8 @@ static const struct family {
 } families[] = {
     {"gemm", gemm_write_problem, gemm_write_shape, gemm_write_limits},
     {"attention", attention_write_problem, attention_write_shape, attention_write_limits},
+    {"decode", decode_write_problem, decode_write_shape, decode_write_limits},
+    {"mla", mla_write_problem, mla_write_shape, mla_write_limits},
 };
 
 struct manifest {

@@ -37,7 +37,7 @@ int complain(const char *path, const char *format, ...) __attribute__((format(pr
 /* One line of a text, without its newline; advances *cursor. Returns 0 at the end. */
 int text_line(const char **cursor, const char **line, size_t *length);
 
-/* ---- plan.c, plan_attention.c: what the plan headers below ptx/ say, as data ---- */
+/* ---- plan.c, plan_attention.c, plan_decode.c, plan_mla.c: what the plan headers below ptx/ say, as data ---- */
 
 struct plan_range { /* a role, a shared range or a range of TMEM columns */
     const char *name;
@@ -71,6 +71,11 @@ struct attention_shape {
     unsigned tile_rows, item_tiles, v_halves, row_bytes, box_v, slots;
 };
 
+struct decode_shape {
+    unsigned qk_dim, v_dim, element, tile_rows; /* the variant */
+    unsigned slots;
+};
+
 /* A kernel: of a module, or of several that differ in dtypes alone. */
 struct plan {
     const char *target, *family, *text; /* ptx/<target>/<text>.ptx */
@@ -81,7 +86,8 @@ struct plan {
     const struct plan_handoff *handoffs;
     const struct plan_flow *flows;
     const struct gemm_shape *gemm;           /* NULL unless of that family, */
-    const struct attention_shape *attention; /* and so is this; attention_combine has neither */
+    const struct attention_shape *attention; /* and so are these; others have none */
+    const struct decode_shape *decode;
 };
 
 /* A module's plan and dtypes, or -1: not in modules.def. `out` is empty where a parameter chooses. */
@@ -95,6 +101,14 @@ int plan_find(struct module_id *id, const char *target, const char *name);
 /* The plan of attention_<in>_<qk>_<v>, `element` bytes an input element, or NULL. */
 const struct plan *plan_attention(const char *target, unsigned qk, unsigned v, unsigned element);
 const struct plan *plan_attention_combine(const char *target);
+/* The plan of mla_<in>, or NULL. */
+const struct plan *plan_mla(const char *target);
+const struct plan *plan_mla_combine(const char *target);
+
+/* The plan of decode_<in>_<qk>_<v>_<rows>, or NULL. */
+const struct plan *plan_decode(const char *target, unsigned qk, unsigned v, unsigned element,
+                               unsigned rows);
+const struct plan *plan_decode_combine(const char *target);
 
 /* ---- ptx.c: preprocessed text as a driver takes it ---- */
 
@@ -134,16 +148,22 @@ int scan_log(struct ptxas_log *log, const char *path);
 /* Splits "ARCH=FILE" in place; NULL when there is no '='. */
 char *split_pair(char *pair);
 
-/* ---- manifest_gemm.c, manifest_attention.c: what a manifest says of one family ---- */
+/* ---- manifest_gemm.c, manifest_attention.c, manifest_decode.c, plan_mla.c: what a manifest says of one family ---- */
 
 /* Formula and dtypes. */
 void gemm_write_problem(FILE *out, const struct module_id *id);
 void attention_write_problem(FILE *out, const struct module_id *id);
+void decode_write_problem(FILE *out, const struct module_id *id);
+void mla_write_problem(FILE *out, const struct module_id *id);
 /* The tensor maps, the tile and what else a launch needs of the kernel's shape, the grid. */
 void gemm_write_shape(FILE *out, const struct module_id *id);
 void attention_write_shape(FILE *out, const struct module_id *id);
+void decode_write_shape(FILE *out, const struct module_id *id);
+void mla_write_shape(FILE *out, const struct module_id *id);
 void gemm_write_limits(FILE *out, const struct module_id *id);
 void attention_write_limits(FILE *out, const struct module_id *id);
+void decode_write_limits(FILE *out, const struct module_id *id);
+void mla_write_limits(FILE *out, const struct module_id *id);
 
 /* ---- the commands ---- */
 

@@ -120,11 +120,12 @@ static const struct plan *plan_gemm(const char *target, const char *variant)
 #define MODULE(target, name) {#target, #name},
 static const struct {
     const char *target, *name;
-} modules[] = {HEWN_GEMM_MODULES(MODULE) HEWN_ATTENTION_MODULES(MODULE)};
+} modules[] = {HEWN_GEMM_MODULES(MODULE) HEWN_ATTENTION_MODULES(MODULE) HEWN_DECODE_MODULES(MODULE)
+                   HEWN_MLA_MODULES(MODULE)};
 
 static int find_plan(struct module_id *id)
 {
-    unsigned qk, v;
+    unsigned qk, v, rows;
     char variant[16] = "";
     int end = 0;
 
@@ -136,9 +137,21 @@ static int find_plan(struct module_id *id)
     } else if (sscanf(id->name, "attention_%7[a-z0-9]_%u_%u%n", id->in, &qk, &v, &end) == 3 &&
                !id->name[end]) {
         id->plan = plan_attention(id->target, qk, v, strcmp(id->in, "e4m3") == 0 ? 1 : 2);
+    } else if (strcmp(id->name, "decode_combine") == 0) {
+        id->plan = plan_decode_combine(id->target);
+    } else if (sscanf(id->name, "decode_%7[a-z0-9]_%u_%u_%u%n", id->in, &qk, &v, &rows, &end) ==
+                   4 &&
+               !id->name[end]) {
+        id->plan = plan_decode(id->target, qk, v, strcmp(id->in, "e4m3") == 0 ? 1 : 2, rows);
+    } else if (strcmp(id->name, "mla_combine") == 0) {
+        id->plan = plan_mla_combine(id->target);
+    } else if (sscanf(id->name, "mla_%7[a-z0-9]%n", id->in, &end) == 1 && !id->name[end]) {
+        id->plan = plan_mla(id->target);
     } else {
         return complain(id->name, "is none of gemm_<input dtype>_<output dtype>[_<variant>], "
-                                  "attention_<input dtype>_<qk_dim>_<v_dim>, attention_combine");
+                                  "attention_<input dtype>_<qk_dim>_<v_dim>, attention_combine, "
+                                  "decode_<input dtype>_<qk_dim>_<v_dim>_<rows>, decode_combine, "
+                                  "mla_<input dtype>, mla_combine");
     }
     return id->plan ? 0 : complain(id->name, "has no plan for %s in tools/mod", id->target);
 }

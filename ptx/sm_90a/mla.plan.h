@@ -1,0 +1,83 @@
+/*
+ * The plan of the sm_90a MLA decode: tiles, slots, shared memory, threads. #defines only, included by
+ * mla.ptx, by the runtime and by tools/mod. Bytes unless a name says otherwise.
+ */
+#ifndef HEWN_SM90A_MLA_PLAN_H
+#define HEWN_SM90A_MLA_PLAN_H
+
+#include "../inc/mla.plan.h"
+
+/* A chunk is 64 columns of 64 rows: of Q, or of a block of keys. A slot is a block. It is freed in
+ * PIECES: chunks 0-3 and 4-7, the left and the right half of V, and 8. It is announced in LOADS: chunks
+ * 0-1, 2-3, 4-5, 6-7 and 8. */
+#define SM90A_MLA_CHUNK       (MLA_BLOCK * SWIZZLE_BYTES)
+#define SM90A_MLA_CHUNKS      (MLA_QK_DIM / 64)
+#define SM90A_MLA_HALF_CHUNKS (MLA_V_DIM / 128)
+#define SM90A_MLA_HALF        (SM90A_MLA_HALF_CHUNKS * SM90A_MLA_CHUNK)
+#define SM90A_MLA_SLOT        (SM90A_MLA_CHUNKS * SM90A_MLA_CHUNK)
+#define SM90A_MLA_SLOTS       2
+#define SM90A_MLA_PIECES      3
+#define SM90A_MLA_LOADS       5
+
+/* Dynamic shared memory, from its 1024-aligned start. */
+#define SM90A_MLA_TILE_Q         (MLA_TILE_ROWS * 2 * MLA_QK_DIM)
+#define SM90A_MLA_RING           SM90A_MLA_TILE_Q
+#define SM90A_MLA_TILE_P         (SM90A_MLA_RING + SM90A_MLA_SLOTS * SM90A_MLA_SLOT)
+#define SM90A_MLA_TILE_P_BYTES   (MLA_TILE_ROWS * 2 * MLA_BLOCK)
+#define SM90A_MLA_DYNAMIC_SHARED (SM90A_MLA_TILE_P + SM90A_MLA_TILE_P_BYTES)
+#define SM90A_MLA_STATIC_BYTES   3072 /* bound on barriers, records and row statistics */
+
+/* Threads: a warpgroup of two producers, planner and an idle warp, then two consumer warpgroups.
+ * Registers a thread after setmaxnreg. */
+#define SM90A_MLA_THREADS       384
+#define SM90A_MLA_PRODUCER_REGS 56
+#define SM90A_MLA_CONSUMER_REGS 224
+
+/* A decoded work item, handed from the planner to all others: offsets of u32 words. */
+#define SM90A_MLA_RECORDS      2
+#define SM90A_MLA_BLOCKS       0 /* of the item, or -1: none */
+#define SM90A_MLA_KEY          4 /* its first key */
+#define SM90A_MLA_KEYS         8 /* of the sequence */
+#define SM90A_MLA_SEQUENCE     12
+#define SM90A_MLA_PART         16 /* the slot of a part; -1: the item is a whole sequence */
+#define SM90A_MLA_RECORD_BYTES 32
+
+#define SM90A_MLA_CTAS_PER_SM 1
+
+/* The worksheet, for `hewn worksheet`: lists as in gemm.plan.h. */
+
+/* X(name, first warp, warps) */
+#define SM90A_MLA_ROLES(X) \
+    X(producer, 0, 2)      \
+    X(planner, 2, 1)       \
+    X(idle, 3, 1)          \
+    X(consumer, 4, 8)
+
+/* X(name, offset in dynamic shared memory, element bytes, elements) */
+#define SM90A_MLA_SHARED(X)                                  \
+    X(tile_q, 0, SM90A_MLA_TILE_Q, 1)                        \
+    X(ring, SM90A_MLA_RING, SM90A_MLA_SLOT, SM90A_MLA_SLOTS) \
+    X(tile_p, SM90A_MLA_TILE_P, SM90A_MLA_TILE_P_BYTES, 1)
+
+/* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits) */
+#define SM90A_MLA_HANDOFFS(X)                                  \
+    X(full_bar, 32, 0, SM90A_MLA_HALF / 2, producer, consumer) \
+    X(empty_bar, 1, 0, 0, consumer, producer)                  \
+    X(q_full, 1, 0, SM90A_MLA_TILE_Q, planner, consumer)       \
+    X(q_empty, 8, 0, 0, consumer, planner)                     \
+    X(record_full, 1, 0, 0, planner, producer + consumer)      \
+    X(record_empty, 10, 0, 0, producer + consumer, planner)
+
+/* X(storage, writers, readers) */
+#define SM90A_MLA_FLOWS(X)                                                                       \
+    X(tile_q, planner.tma, consumer + consumer.mma)                                              \
+    X(ring, producer.tma + producer.cp, consumer.mma)                                            \
+    X(tile_p, consumer, consumer.mma)                                                            \
+    X(row_stats, consumer, consumer)                                                             \
+    X(row_sums, consumer, consumer)                                                              \
+    X(sequence_sums, producer + planner + idle + consumer, producer + planner + idle + consumer) \
+    X(split_sums, producer + planner + idle + consumer, producer + planner + idle + consumer)    \
+    X(split_found, producer + planner + idle + consumer, producer + planner + idle + consumer)   \
+    X(records, planner, producer + consumer)
+
+#endif

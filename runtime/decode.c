@@ -1,0 +1,368 @@
+/*
+ * Plans of the decode schedule: when it is taken, its kernel, and everything except the addresses.
+ */
+#include "attention.h"
+
+#include "error.h"
+
+#include "../ptx/sm_90a/decode.plan.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    MOST_ROWS = 64,     /* query rows of a KV head: with more, prefill's wide tiles are faster */
+    LEAST_BOX = 16,     /* rows: smaller boxes are slower than rows fetched one by one */
+    COMBINE_CTAS = 1056 /* of the combine kernel, that a device holds at a time */
+};
+
+static const struct decode_kernel kernels[] = {
+#define KERNEL(P, t, qk, v, e, n)      \
+    {.target = #t,                     \
+     .qk_dim = qk,                     \
+     .v_dim = v,                       \
+     .element = e,                     \
+     .rows = n,                        \
+     .slots = P##_DECODE_SLOTS(qk, n), \
+     .threads = P##_DECODE_THREADS,    \
+     .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, n)},
+    SM90A_DECODE_VARIANTS(KERNEL)
+#undef KERNEL
+};
+
+_Static_assert(offsetof(struct decode_scalars, groups) + 4 + DECODE_MAP_COUNT * MAP_BYTES ==
+                   DECODE_PARAM_BYTES,
+               "the scalars are not laid out as the kernel's parameters");
+_Static_assert(offsetof(struct split_combine_scalars, out_type) + 4 == SPLIT_COMBINE_PARAM_BYTES,
+               "the scalars are not laid out as the combine kernel's parameters");
+_Static_assert(DECODE_UNBOUNDED == ATTENTION_UNBOUNDED, "one limit of positions");
+
+static uint32_t ceil_div(uint64_t a, uint64_t b)
+{
+    return (uint32_t)((a + b - 1) / b);
+}
+
+static uint32_t lesser(uint64_t a, uint64_t b)
+{
+    return (uint32_t)(a < b ? a : b);
+}
+
+/* ---- the choice -- */
+
+/* The variant with the fewest rows that hold those of a KV head, else the one with the most. */
+static const struct decode_kernel *find_kernel(const struct attention_problem *p)
+{
+    const struct decode_kernel *found = NULL;
+    uint64_t rows = (uint64_t)p->group * p->q_length;
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
+        const struct decode_kernel *k = &kernels[i];
+        if (k->qk_dim != p->qk_dim || k->v_dim != p->v_dim || k->element != p->q.element) continue;
+        if (!found || (found->rows < rows && k->rows > found->rows) ||
+            (k->rows >= rows && k->rows < found->rows))
+            found = k;
+    }
+    return found;
+}
+
+static const hewn_module *find_module(const hewn_context *context, const char *name)
+{
+    return hewn_family_choose(hewn_decode_family(), name, context->info.cc_major,
+                              context->info.cc_minor);
+}
+
+static void module_name(char name[48], const struct attention_problem *p,
+                        const struct decode_kernel *k)
+{
+    snprintf(name, 48, "decode_%s_%u_%u_%u", hewn_dtype_name(p->in), k->qk_dim, k->v_dim, k->rows);
+}
+
+/* The least key blocks and rows of a tile, once the variant is known. */
+static void count_rows(const struct attention_problem *p, const struct decode_kernel *k,
+                       struct decode_scalars *s)
+{
+    s->pack = p->pack ? p->pack : lesser(p->group, k->rows);
+    s->tokens = lesser(k->rows / s->pack, p->q_length);
+    if (!s->tokens) s->tokens = 1;
+    s->head_blocks = ceil_div(p->group, s->pack);
+}
+
+/* How keys are fetched. Of 96 columns, rows have 192 bytes: half of every other box would be empty. */
+static void choose_boxes(const struct attention_problem *p, struct decode_scalars *s)
+{
+    uint32_t page = p->source[0].page_size, divides = page & (0U - page);
+    s->box = divides ? lesser(divides, DECODE_BLOCK) : DECODE_BLOCK;
+    s->gather = p->qk_dim == 96 || (page && s->box < LEAST_BOX);
+}
+
+/* Key blocks of a sequence at most: those that any of its queries can see. */
+static uint64_t most_blocks(const struct attention_problem *p)
+{
+    const struct attention_source *source = &p->source[0];
+    uint64_t window = (uint64_t)source->left + source->right + p->q_length;
+    uint64_t blocks = ceil_div(source->length, DECODE_BLOCK);
+    /* a window may begin and end within a block */
+    uint64_t seen = window / DECODE_BLOCK + 2;
+    return source->windows || blocks < seen ? blocks : seen;
+}
+
+/* Units of all tiles at most, or UINT64_MAX. */
+static uint64_t count_units(const struct attention_problem *p, const struct decode_scalars *s,
+                            uint64_t *tiles)
+{
+    uint64_t units;
+    if (__builtin_mul_overflow((uint64_t)p->batch * p->kv_heads,
+                               (uint64_t)s->head_blocks * ceil_div(p->q_length, s->tokens),
+                               tiles) ||
+        __builtin_mul_overflow(*tiles, most_blocks(p) + SPLIT_OVERHEAD, &units))
+        return UINT64_MAX;
+    return units;
+}
+
+/* What stands against the schedule: NULL, or a sentence. */
+static const char *refusal(const hewn_context *context, const struct attention_problem *p)
+{
+    const struct decode_kernel *k = find_kernel(p);
+    char name[48];
+    struct decode_scalars s;
+    uint64_t tiles;
+    if (p->sources > 1) return "two sources need the prefill schedule";
+    if (p->unnormalised) return "unnormalised results need the prefill schedule";
+    if (p->splits) return "the device chooses the splits of the decode schedule: they must be 0";
+    if (!k) return "the decode schedule has no kernel for these head dimensions and types";
+    if (p->pack > k->rows) return "pack is more than the rows of a tile";
+    module_name(name, p, k);
+    if (!find_module(context, name)) return "the decode schedule is not there for this device";
+    count_rows(p, k, &s);
+    if (count_units(p, &s, &tiles) > SPLIT_MAX_UNITS)
+        return "more blocks of keys than the kernel can count";
+    return NULL;
+}
+
+int hewn_decode_wanted(const hewn_context *context, const struct attention_problem *p,
+                       int has_prefill, int *wanted, hewn_error *err)
+{
+    const char *against = p->schedule == HEWN_SCHEDULE_PREFILL ? "" : refusal(context, p);
+    int few = (uint64_t)p->group * p->q_length <= MOST_ROWS && !p->pack;
+    *wanted = 0;
+    if (p->schedule == HEWN_SCHEDULE_DECODE && against)
+        return hewn_fail(err, HEWN_ERR_LIMIT, "schedule: %d (decode): %s", p->schedule, against);
+    if (p->tree && against)
+        return hewn_fail(err, HEWN_ERR_LIMIT, "tree: 1 needs the decode schedule%s%s",
+                         *against ? ": " : "", against);
+    *wanted = !against && (few || !has_prefill || p->tree || p->schedule == HEWN_SCHEDULE_DECODE);
+    return HEWN_OK;
+}
+
+/* ---- parameters -- */
+
+static void fill_scalars(hewn_attention_plan *plan)
+{
+    const struct attention_problem *p = &plan->problem;
+    const struct attention_source *source = &p->source[0];
+    struct decode_scalars *s = &plan->decode.scalars;
+    uint64_t heads = p->q_heads, tokens = p->q_tokens;
+    s->scale_log2 = p->scale_log2;
+    s->batch = p->batch;
+    s->kv_heads = p->kv_heads;
+    s->group = p->group;
+    s->q_len = p->q_length;
+    s->kv_len = source->length;
+    s->offsets = source->keys == HEWN_KEYS_PACKED;
+    s->left = source->left;
+    s->right = source->right;
+    s->page_size = source->page_size;
+    s->pages = source->pages;
+    s->table_width = source->table_width;
+    s->out_type = (uint32_t)p->out;
+    s->k_token = source->k.token;
+    s->k_head = source->k.head;
+    s->k_plane = source->k.plane;
+    s->v_token = source->v.token;
+    s->v_head = source->v.head;
+    s->v_plane = source->v.plane;
+    s->o_token = p->o.token;
+    s->o_head = p->o.head;
+    s->o_batch = p->q_packed ? 0 : p->o.plane;
+    s->lse_token = sizeof(float);
+    s->lse_head = sizeof(float) * tokens;
+    s->lse_batch = p->q_packed ? 0 : sizeof(float) * tokens * heads;
+    plan->lse_span = sizeof(float) * tokens * heads * p->o.planes;
+}
+
+/* Two slots a CTA for parts of tiles, and its record. */
+static void fill_parts(hewn_attention_plan *plan)
+{
+    const struct decode_scalars *s = &plan->decode.scalars;
+    struct split_combine_scalars *m = &plan->decode.merge;
+    uint64_t ctas = plan->config.grid_x, rows = s->tokens * s->pack;
+    uint64_t part_o = 2 * ctas * rows * plan->problem.v_dim * sizeof(float);
+    uint64_t part_lse =
+        (2 * ctas * rows * sizeof(float) + ATTENTION_ALIGN - 1) / ATTENTION_ALIGN * ATTENTION_ALIGN;
+    plan->decode.part_lse = part_o;
+    plan->decode.records = part_o + part_lse;
+    plan->workspace = plan->decode.records + ctas * SPLIT_RECORD_BYTES;
+    m->o_token = s->o_token;
+    m->o_head = s->o_head;
+    m->o_batch = s->o_batch;
+    m->lse_token = s->lse_token;
+    m->lse_head = s->lse_head;
+    m->lse_batch = s->lse_batch;
+    m->rows = (uint32_t)rows;
+    m->pack = s->pack;
+    m->groups = s->groups;
+    m->v_dim = plan->problem.v_dim;
+    m->out_type = s->out_type;
+    /* few rows a CTA while the device holds all CTAs at once */
+    m->step = 1;
+    while (m->step < SPLIT_COMBINE_WARPS && ctas * ceil_div(rows, m->step) > COMBINE_CTAS)
+        m->step *= 2;
+    plan->decode.merge_config = (hewn_cu_launch_config){
+        .grid_x = (uint32_t)ctas,
+        .grid_y = ceil_div(rows, m->step),
+        .grid_z = 1,
+        .block_x = 32 * SPLIT_COMBINE_WARPS,
+        .block_y = 1,
+        .block_z = 1,
+        .attributes = plan->decode.overlap,
+        .attribute_count = plan->context->driver->fn.launch_kernel_ex != NULL,
+    };
+}
+
+static hewn_tensormap_desc map_of(const hewn_attention_plan *plan, const struct attention_tensor *t)
+{
+    return (hewn_tensormap_desc){
+        .struct_size = sizeof(hewn_tensormap_desc),
+        .dtype = plan->problem.in == HEWN_F16 ? HEWN_TENSORMAP_F16 : HEWN_TENSORMAP_BF16,
+        .dim = {t->columns},
+        .box = {SM90A_DECODE_CHUNK},
+        .element_stride = {1, 1, 1, 1, 1},
+        .swizzle = HEWN_TENSORMAP_SWIZZLE_128B,
+        .l2 = HEWN_TENSORMAP_L2_128B, /* 256 is slower by 3 to 7 %: LEDGER.md */
+    };
+}
+
+static void describe_q(hewn_attention_plan *plan)
+{
+    const struct attention_problem *p = &plan->problem;
+    const struct decode_scalars *s = &plan->decode.scalars;
+    const struct attention_tensor *q = &p->q;
+    hewn_tensormap_desc *map = &plan->decode.maps[0].desc;
+    const uint64_t dim[] = {p->group, p->kv_heads, q->tokens, q->planes};
+    const uint64_t stride[] = {q->head, q->head * p->group, q->token, q->plane};
+    const uint32_t box[] = {s->pack, 1, s->tokens, 1};
+    *map = map_of(plan, q);
+    map->rank = 5;
+    memcpy(&map->dim[1], dim, sizeof dim);
+    memcpy(map->stride, stride, sizeof stride);
+    memcpy(&map->box[1], box, sizeof box);
+}
+
+/* The driver refuses a map without elements: a tensor without rows is described as one row. */
+static void describe_keys(hewn_attention_plan *plan, const struct attention_tensor *t,
+                          hewn_tensormap_desc *map)
+{
+    const uint64_t dim[] = {t->tokens, t->heads, t->planes}, one[] = {1, 1, 1};
+    const uint64_t stride[] = {t->token, t->head, t->plane};
+    const uint64_t near[] = {ATTENTION_ALIGN, ATTENTION_ALIGN, ATTENTION_ALIGN};
+    *map = map_of(plan, t);
+    map->rank = 4;
+    map->box[1] = plan->decode.scalars.box;
+    map->box[2] = map->box[3] = 1;
+    memcpy(&map->dim[1], t->span ? dim : one, sizeof dim);
+    memcpy(map->stride, t->span ? stride : near, sizeof stride);
+}
+
+static int prepare_maps(hewn_attention_plan *plan, hewn_error *err)
+{
+    static const char *const names[DECODE_MAP_COUNT] = {"q", "source[0].k", "source[0].v"};
+    const struct attention_source *source = &plan->problem.source[0];
+    const hewn_driver *driver = plan->context->driver;
+    if (!plan->decode.tiles) return HEWN_OK;
+    describe_q(plan);
+    describe_keys(plan, &source->k, &plan->decode.maps[1].desc);
+    describe_keys(plan, &source->v, &plan->decode.maps[2].desc);
+    for (uint32_t i = 0; i < DECODE_MAP_COUNT; i++) {
+        hewn_cu_result r = hewn_map_prepare(driver, &plan->decode.maps[i]);
+        if (r) return hewn_fail_driver(err, driver, r, "cuTensorMapEncodeTiled", "%s", names[i]);
+    }
+    return HEWN_OK;
+}
+
+/* ---- the plan -- */
+
+static int load(hewn_attention_plan *plan, hewn_context *context, int splits, hewn_error *err)
+{
+    const struct decode_kernel *k = plan->decode.kernel;
+    char name[48];
+    module_name(name, &plan->problem, k);
+    if (!context->driver->fn.tensor_map_encode_tiled)
+        return hewn_fail(err, HEWN_ERR_SYMBOL, "%s: the driver lacks cuTensorMapEncodeTiled", name);
+    int status = hewn_load_kernel(context, find_module(context, name), k->dynamic_shared,
+                                  &plan->loaded, err);
+    if (status || !splits) return status;
+    const hewn_module *combine = find_module(context, "decode_combine");
+    if (!combine) {
+        hewn_error_set_no_module(context, hewn_decode_family(), "decode_combine", err);
+        return HEWN_ERR_NO_MODULE;
+    }
+    return hewn_load_kernel(context, combine, 0, &plan->decode.combine, err);
+}
+
+/* CTAs, and the groups that they are divided into: one a KV head and head block, where that leaves few
+ * SMs without work. Not where rows are fetched one by one: measured, that is then slower. */
+static uint32_t count_ctas(const struct attention_problem *p, struct decode_scalars *s,
+                           uint64_t units, uint32_t sms)
+{
+    uint64_t planes = (uint64_t)p->kv_heads * s->head_blocks;
+    s->groups = 1;
+    if (!s->gather && planes <= sms && sms / planes * planes * 16 >= (uint64_t)sms * 15)
+        s->groups = (uint32_t)planes;
+    return lesser(units, sms / s->groups * s->groups);
+}
+
+int hewn_decode_fill(hewn_attention_plan *plan, hewn_context *context, hewn_error *err)
+{
+    struct decode_plan *d = &plan->decode;
+    d->kernel = find_kernel(&plan->problem);
+    count_rows(&plan->problem, d->kernel, &d->scalars);
+    choose_boxes(&plan->problem, &d->scalars);
+    uint64_t units = count_units(&plan->problem, &d->scalars, &d->tiles);
+    plan->config = (hewn_cu_launch_config){
+        .grid_x = count_ctas(&plan->problem, &d->scalars, units, (uint32_t)context->info.sm_count),
+        .grid_y = 1,
+        .grid_z = 1,
+        .block_x = d->kernel->threads,
+        .block_y = 1,
+        .block_z = 1,
+        .shared_bytes = d->kernel->dynamic_shared,
+        .attributes = d->overlap,
+        .attribute_count = context->driver->fn.launch_kernel_ex != NULL,
+    };
+    d->overlap[0].id = HEWN_CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION;
+    d->overlap[0].value.flag = 1;
+    int splits = d->tiles && most_blocks(&plan->problem) > 1;
+    int status = load(plan, context, splits, err);
+    if (status) return status;
+    fill_scalars(plan);
+    if (splits) fill_parts(plan);
+    status = hewn_context_push(context, err); /* the driver answers for the current one */
+    if (status) return status;
+    status = prepare_maps(plan, err);
+    hewn_context_pop(context);
+    return status;
+}
+
+void hewn_decode_describe(const hewn_attention_plan *plan, hewn_attention_plan_info *info)
+{
+    const struct decode_plan *d = &plan->decode;
+    info->tile_rows = d->kernel->rows;
+    info->item_tiles = 1;
+    info->block_keys = DECODE_BLOCK;
+    info->slots = d->kernel->slots;
+    info->pack = d->scalars.pack;
+    info->splits = d->combine ? 0 : 1;
+    info->items = d->tiles;
+    info->schedule = HEWN_SCHEDULE_DECODE;
+    info->gather = d->scalars.gather != 0;
+}

@@ -1,0 +1,47 @@
+/*
+ * The decode schedule of attention. decode.c chooses it and plans it, decode_run.c launches it. What
+ * the kernels expect is in ptx/inc/decode.plan.h and split.plan.h.
+ */
+#ifndef HEWN_RUNTIME_DECODE_H
+#define HEWN_RUNTIME_DECODE_H
+
+#include "context.h"
+
+#include "../ptx/inc/decode.plan.h"
+
+/* What the host must know of one variant of the kernel. */
+struct decode_kernel {
+    const char *target;
+    uint32_t qk_dim, v_dim, element, rows;
+    uint32_t slots, threads, dynamic_shared;
+};
+
+/* The kernels' scalar parameters, in their order. */
+#define u64                 uint64_t
+#define u32                 uint32_t
+#define f32                 float
+#define X(type, name, rule) type name;
+struct decode_scalars {
+    DECODE_SCALARS(X)
+};
+struct split_combine_scalars {
+    SPLIT_COMBINE_SCALARS(X)
+};
+#undef X
+#undef f32
+#undef u32
+#undef u64
+
+struct decode_plan {
+    const struct decode_kernel *kernel;
+    const struct hewn_loaded *combine; /* NULL: no tile can be split */
+    struct hewn_map maps[DECODE_MAP_COUNT];
+    struct decode_scalars scalars;       /* without addresses */
+    struct split_combine_scalars merge;  /* the same */
+    hewn_cu_launch_config merge_config;  /* without stream */
+    hewn_cu_launch_attribute overlap[1]; /* of both: they may begin before the kernel ahead ends */
+    uint64_t tiles;                      /* at most */
+    uint64_t part_lse, records;          /* bytes from the workspace's beginning */
+};
+
+#endif

@@ -1,0 +1,86 @@
+/* A run of the decode schedule: addresses into maps and parameters on the stack, two launches. */
+#include "attention.h"
+
+#include "error.h"
+
+enum { PARAMS = DECODE_MAP_COUNT + DECODE_SCALAR_COUNT };
+
+static int place_maps(const hewn_attention_plan *plan, const hewn_attention_args *a,
+                      hewn_cu_tensor_map maps[DECODE_MAP_COUNT], hewn_error *err)
+{
+    const struct attention_source *s = &plan->problem.source[0];
+    const hewn_driver *driver = plan->context->driver;
+    const struct attention_tensor *const tensors[DECODE_MAP_COUNT] = {&plan->problem.q, &s->k,
+                                                                      &s->v};
+    const hewn_deviceptr at[DECODE_MAP_COUNT] = {a->q, a->source[0]->k, a->source[0]->v};
+    for (uint32_t i = 0; i < DECODE_MAP_COUNT; i++) {
+        hewn_deviceptr base = tensors[i]->span ? at[i] : a->q;
+        hewn_cu_result r = hewn_map_place(driver, &plan->decode.maps[i], base, &maps[i]);
+        if (r)
+            return hewn_fail_driver(err, driver, r, hewn_map_call(driver), "%s at 0x%llx",
+                                    tensors[i]->name, base);
+    }
+    return HEWN_OK;
+}
+
+static void set_addresses(const hewn_attention_plan *plan, const hewn_attention_args *a,
+                          struct decode_scalars *s)
+{
+    s->k = a->source[0]->k;
+    s->v = a->source[0]->v;
+    s->o = a->o;
+    s->lse = a->lse;
+    s->sink = a->sink;
+    s->cu_q = a->cu_q;
+    s->window = a->source[0]->windows;
+    s->lengths = a->source[0]->lengths;
+    s->table = a->source[0]->table;
+    s->tree = a->tree;
+    if (!plan->decode.combine) return;
+    s->part_o = a->workspace;
+    s->part_lse = a->workspace + plan->decode.part_lse;
+    s->records = a->workspace + plan->decode.records;
+}
+
+static int launch_combine(const hewn_attention_plan *plan, const struct decode_scalars *from,
+                          hewn_stream stream, hewn_error *err)
+{
+    struct split_combine_scalars scalars = plan->decode.merge;
+    scalars.part_o = from->part_o;
+    scalars.part_lse = from->part_lse;
+    scalars.records = from->records;
+    scalars.o = from->o;
+    scalars.lse = from->lse;
+    scalars.sink = from->sink;
+    void *params[SPLIT_COMBINE_SCALAR_COUNT];
+    size_t n = 0;
+#define X(type, name, rule) params[n++] = &scalars.name;
+    SPLIT_COMBINE_SCALARS(X)
+#undef X
+    hewn_cu_launch_config config = plan->decode.merge_config;
+    config.stream = stream;
+    return hewn_launch_config(plan->context->driver, &config, plan->decode.combine->function,
+                              params, err);
+}
+
+int hewn_decode_run(const hewn_attention_plan *plan, const hewn_attention_args *args,
+                    hewn_stream stream, hewn_error *err)
+{
+    hewn_cu_tensor_map maps[DECODE_MAP_COUNT];
+    int status = place_maps(plan, args, maps, err);
+    if (status) return status;
+    struct decode_scalars scalars = plan->decode.scalars;
+    set_addresses(plan, args, &scalars);
+    void *params[PARAMS];
+    size_t n = 0;
+    for (; n < DECODE_MAP_COUNT; n++) params[n] = &maps[n];
+#define X(type, name, rule) params[n++] = &scalars.name;
+    DECODE_SCALARS(X)
+#undef X
+    hewn_cu_launch_config config = plan->config;
+    config.stream = stream;
+    status =
+        hewn_launch_config(plan->context->driver, &config, plan->loaded->function, params, err);
+    if (!status && plan->decode.combine) status = launch_combine(plan, &scalars, stream, err);
+    return status;
+}

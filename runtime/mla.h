@@ -1,0 +1,63 @@
+/*
+ * What the files runtime/mla*.c share. mla_check.c turns a description into a problem in bytes, mla.c a
+ * problem into a plan for one device and launches it.
+ */
+#ifndef HEWN_RUNTIME_MLA_H
+#define HEWN_RUNTIME_MLA_H
+
+#include "context.h"
+
+#include "../ptx/inc/mla.plan.h"
+
+enum { MLA_ALIGN = 16 /* bytes: base addresses and strides of tensors, the workspace */ };
+
+/* Rows that are reached by three strides, in bytes. */
+struct mla_tensor {
+    const char *name;
+    uint64_t row;               /* bytes of a row */
+    uint64_t count[3], step[3]; /* heads, tokens, planes; of the cache: 1, tokens, planes */
+    uint64_t span;              /* bytes from the first element to the end of the last, or 0 */
+};
+
+struct mla_problem {
+    uint32_t batch, q_heads, q_length, rows, length;
+    uint32_t page_size, planes, table_width;
+    int in, out, lengths, causal, sink;
+    float scale_log2;
+    struct mla_tensor q, kv, o;
+};
+
+/* The kernel's scalar parameters, in their order. */
+#define u64                 uint64_t
+#define u32                 uint32_t
+#define f32                 float
+#define X(type, name, rule) type name;
+struct mla_scalars {
+    MLA_SCALARS(X)
+};
+struct mla_combine_scalars {
+    SPLIT_COMBINE_SCALARS(X)
+};
+#undef X
+#undef f32
+#undef u32
+#undef u64
+
+struct hewn_mla_plan {
+    const hewn_context *context;
+    const struct hewn_loaded *loaded;
+    const struct hewn_loaded *combine; /* NULL: no sequence can be split */
+    struct mla_problem problem;
+    struct hewn_map maps[MLA_MAP_COUNT];
+    struct mla_scalars scalars;                 /* without addresses */
+    struct mla_combine_scalars merge;           /* the same */
+    hewn_cu_launch_config config, merge_config; /* without stream */
+    hewn_cu_launch_attribute overlap[1]; /* of both: they may begin before the kernel ahead ends */
+    uint64_t part_lse, records, firsts;  /* places in the workspace, in bytes; firsts may be 0 */
+    uint64_t lse_span, workspace;        /* bytes */
+};
+
+/* Checks every rule that does not depend on a device, and fills `p`. */
+int hewn_mla_check(const hewn_mla_desc *desc, struct mla_problem *p, hewn_error *err);
+
+#endif

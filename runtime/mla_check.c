@@ -1,0 +1,184 @@
+/* MLA: the rules of hewn_mla_desc, and the description in bytes. */
+#include "mla.h"
+
+#include "error.h"
+
+#include <float.h>
+#include <string.h>
+
+static const uint64_t stride_end = UINT64_C(1) << 40; /* bytes; TMA's own limit */
+static const double log2_e = 1.4426950408889634;
+static const double default_scale = 1.0 / 24.0; /* 1 / sqrt(MLA_QK_DIM) */
+
+enum { MAX_HEADS = 128, MAX_QUERIES = 16 };
+
+static int check_range(const char *name, int64_t value, int64_t least, int64_t most,
+                       hewn_error *err)
+{
+    if (value >= least && value <= most) return HEWN_OK;
+    return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: %lld is not in %lld..%lld", name,
+                     (long long)value, (long long)least, (long long)most);
+}
+
+/* ---- tensors -- */
+
+static int check_stride(const char *name, const char *what, int64_t elements, uint64_t contiguous,
+                        uint64_t element, uint64_t *bytes, hewn_error *err)
+{
+    if (elements < 0)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s_%s: %lld elements is negative", name, what,
+                         (long long)elements);
+    uint64_t value = elements ? (uint64_t)elements : contiguous;
+    if (value > (stride_end - 1) / element)
+        return hewn_fail(err, elements ? HEWN_ERR_ARGUMENT : HEWN_ERR_LIMIT,
+                         "%s_%s: %llu elements of %d B is not below 2^40 B", name, what,
+                         (unsigned long long)value, (int)element);
+    *bytes = value * element;
+    if (*bytes % MLA_ALIGN)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s_%s: %llu B is not a multiple of %d B", name,
+                         what, (unsigned long long)*bytes, MLA_ALIGN);
+    return HEWN_OK;
+}
+
+/* Fills rows, strides and span of a tensor whose counts are set, each below 2^31. */
+static int check_tensor(struct mla_tensor *t, int dtype, uint64_t columns, const int64_t given[3],
+                        hewn_error *err)
+{
+    static const char *const what[] = {"head", "token", "batch"};
+    uint64_t element = hewn_dtype_size(dtype), next = columns;
+    t->row = t->span = columns * element;
+    for (int i = 0; i < 3; i++) {
+        uint64_t step, all;
+        int used = t->count[i] > 1;
+        if (used) {
+            int status = check_stride(t->name, what[i], given[i], next, element, &t->step[i], err);
+            if (status) return status;
+        } else {
+            t->step[i] = MLA_ALIGN; /* any legal stride will do */
+        }
+        next = used && given[i] ? (uint64_t)given[i] : next;
+        if (__builtin_mul_overflow(next, t->count[i], &next)) next = UINT64_MAX;
+        if (!t->count[i]) continue;
+        if (__builtin_mul_overflow(t->count[i] - 1, t->step[i], &step) ||
+            __builtin_add_overflow(t->span, used ? step : 0, &all))
+            return hewn_fail(err, HEWN_ERR_LIMIT, "%s: reaches past 2^64 B", t->name);
+        t->span = all;
+    }
+    if (!t->count[0] || !t->count[1] || !t->count[2]) t->span = 0;
+    return HEWN_OK;
+}
+
+/* Rows of O must not share bytes. In the order of their strides, each dimension must step over all that
+ * the smaller ones cover. This refuses a few patterns that do not overlap either. */
+static int check_rows_apart(const struct mla_tensor *o, hewn_error *err)
+{
+    static const char *const what[] = {"head", "token", "batch"};
+    uint64_t covered = o->row;
+    int left[3] = {o->count[0] > 1, o->count[1] > 1, o->count[2] > 1};
+    for (;;) {
+        int next = -1;
+        for (int i = 0; i < 3; i++)
+            if (left[i] && (next < 0 || o->step[i] < o->step[next])) next = i;
+        if (next < 0) return HEWN_OK;
+        if (o->step[next] < covered)
+            return hewn_fail(
+                err, HEWN_ERR_ARGUMENT,
+                "o_%s: %llu B makes rows of O overlap: what it steps over covers %llu B",
+                what[next], (unsigned long long)o->step[next], (unsigned long long)covered);
+        covered += (o->count[next] - 1) * o->step[next];
+        left[next] = 0;
+    }
+}
+
+static int check_q(const hewn_mla_desc *d, struct mla_problem *p, hewn_error *err)
+{
+    const int64_t q[] = {d->q_head, d->q_token, d->q_batch};
+    const int64_t o[] = {d->o_head, d->o_token, d->o_batch};
+    p->q = (struct mla_tensor){.name = "q", .count = {p->q_heads, p->q_length, p->batch}};
+    p->o = p->q;
+    p->o.name = "o";
+    int status = check_tensor(&p->q, d->in, MLA_QK_DIM, q, err);
+    if (!status) status = check_tensor(&p->o, d->out, MLA_V_DIM, o, err);
+    if (!status) status = check_rows_apart(&p->o, err);
+    if (status || p->q_length == 1 || p->q_heads == 1) return status;
+    if (p->q.step[1] != p->q_heads * p->q.step[0])
+        return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                         "q_token: %llu B is not q_heads, %u, times q_head, %llu B",
+                         (unsigned long long)p->q.step[1], p->q_heads,
+                         (unsigned long long)p->q.step[0]);
+    return HEWN_OK;
+}
+
+static int check_cache(const hewn_mla_desc *d, struct mla_problem *p, hewn_error *err)
+{
+    const int64_t given[] = {0, d->kv_token, d->kv_batch};
+    int status = check_range("length", d->length, 0, MLA_MAX_KEYS, err);
+    if (!status) status = check_range("page_size", d->page_size, 0, MLA_MAX_PAGE, err);
+    if (status) return status;
+    p->length = (uint32_t)d->length;
+    p->page_size = (uint32_t)d->page_size;
+    p->planes = p->batch;
+    p->kv = (struct mla_tensor){.name = "kv", .count = {1, p->length, p->batch}};
+    if (d->page_size) {
+        int64_t needed = (d->length + d->page_size - 1) / d->page_size;
+        status = check_range("pages", d->pages, d->length > 0, INT32_MAX, err);
+        if (!status)
+            status = check_range("table_width", d->table_width, 0, INT32_MAX / p->batch, err);
+        if (status) return status;
+        if (d->table_width < needed)
+            return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                             "table_width: %lld is less than the %lld pages of %lld keys",
+                             (long long)d->table_width, (long long)needed, (long long)d->length);
+        p->planes = (uint32_t)d->pages;
+        p->table_width = (uint32_t)d->table_width;
+        p->kv.count[1] = p->page_size;
+        p->kv.count[2] = p->planes;
+    }
+    return check_tensor(&p->kv, d->in, MLA_QK_DIM, given, err);
+}
+
+/* ---- the rest -- */
+
+static int check_options(const hewn_mla_desc *d, struct mla_problem *p, hewn_error *err)
+{
+    const char *in = hewn_dtype_name(d->in), *out = hewn_dtype_name(d->out);
+    if (d->in != HEWN_F16 && d->in != HEWN_BF16)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "in: dtype %d (%s) is neither bf16 nor f16", d->in,
+                         in ? in : "unknown");
+    if (d->out != HEWN_F32 && d->out != HEWN_F16 && d->out != HEWN_BF16)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: dtype %d (%s) is none of f32, f16, bf16",
+                         d->out, out ? out : "unknown");
+    int status = check_range("cache", d->cache, 0, HEWN_MLA_CACHE_PLAIN, err);
+    if (!status) status = check_range("lengths", d->lengths, 0, 1, err);
+    if (!status) status = check_range("causal", d->causal, 0, 1, err);
+    if (!status) status = check_range("sink", d->sink, 0, 1, err);
+    if (status) return status;
+    double scale = d->scale == 0 ? default_scale : d->scale, in_log2 = scale * log2_e;
+    if (!(in_log2 >= (double)FLT_MIN && in_log2 <= (double)FLT_MAX))
+        return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                         "scale: %g times log2(e) is not above 0 and finite in f32", d->scale);
+    p->scale_log2 = (float)in_log2;
+    p->in = d->in;
+    p->out = d->out;
+    p->lengths = d->lengths;
+    p->causal = d->causal;
+    p->sink = d->sink;
+    return HEWN_OK;
+}
+
+int hewn_mla_check(const hewn_mla_desc *desc, struct mla_problem *p, hewn_error *err)
+{
+    memset(p, 0, sizeof *p);
+    int status = check_options(desc, p, err);
+    if (!status) status = check_range("batch", desc->batch, 1, INT32_MAX, err);
+    if (!status) status = check_range("q_heads", desc->q_heads, 1, MAX_HEADS, err);
+    if (!status) status = check_range("q_length", desc->q_length, 1, MAX_QUERIES, err);
+    if (status) return status;
+    p->batch = (uint32_t)desc->batch;
+    p->q_heads = (uint32_t)desc->q_heads;
+    p->q_length = (uint32_t)desc->q_length;
+    p->rows = p->q_heads * p->q_length;
+    status = check_q(desc, p, err);
+    if (!status) status = check_cache(desc, p, err);
+    return status;
+}

@@ -1,0 +1,299 @@
+/* MLA decode against float64: heads, queries, pages, lengths, tails that hold NaN, nonsense. */
+#include "mla_case.h"
+
+#include "lib/harness.h"
+#include "lib/verdict.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* FNV-1a of all outputs so far, for --digest: bits depend neither on seed nor on host threads. */
+static uint64_t digest = 0xcbf29ce484222325U;
+
+static void add_digest(const void *data, size_t size)
+{
+    const unsigned char *bytes = data;
+    for (size_t i = 0; i < size; i++) digest = (digest ^ bytes[i]) * 0x100000001b3U;
+}
+
+/* ---- a run -- */
+
+struct buffers {
+    struct guarded q, kv, o, lse, sink, lengths, table, workspace;
+};
+
+static bool upload(struct device *dev, struct guarded *g, const void *host, size_t size,
+                   hewn_deviceptr *address)
+{
+    if (!guarded_new(dev, g, size, 0xFF)) return false;
+    *address = g->data;
+    return size == 0 || dev->to_device(g->data, host, size) == 0;
+}
+
+static bool upload_all(struct device *dev, const struct mla_data *d, struct buffers *b,
+                       hewn_mla_args *a, size_t workspace)
+{
+    const struct mla_case *c = &d->c;
+    bool ok = upload(dev, &b->q, d->q, d->q_count * 2, &a->q) &&
+              upload(dev, &b->kv, d->kv, d->kv_count * 2, &a->kv) &&
+              upload(dev, &b->o, d->o, d->o_bytes, &a->o);
+    if (ok && c->lse) ok = upload(dev, &b->lse, d->lse, d->lse_count * 4, &a->lse);
+    if (ok && c->sink) ok = upload(dev, &b->sink, d->sink, (size_t)c->heads * 4, &a->sink);
+    if (ok && c->ragged)
+        ok = upload(dev, &b->lengths, d->lengths, (size_t)c->batch * 4, &a->lengths);
+    if (ok && c->page) ok = upload(dev, &b->table, d->table, d->table_count * 4, &a->table);
+    if (ok && workspace) {
+        ok = guarded_new(dev, &b->workspace, workspace, 0xFF);
+        a->workspace = b->workspace.data;
+    }
+    return ok;
+}
+
+static void check_guards(struct device *dev, const struct buffers *b)
+{
+    const struct {
+        const char *name;
+        const struct guarded *g;
+    } list[] = {{"q", &b->q},         {"kv", &b->kv},
+                {"o", &b->o},         {"lse", &b->lse},
+                {"sink", &b->sink},   {"lengths", &b->lengths},
+                {"table", &b->table}, {"workspace", &b->workspace}};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        const char *damage = list[i].g->base ? guarded_damage(dev, list[i].g) : NULL;
+        CHECK(!damage, "%s: %s", list[i].name, damage);
+    }
+}
+
+static void free_all(struct device *dev, struct buffers *b)
+{
+    struct guarded *list[] = {&b->q,    &b->kv,      &b->o,     &b->lse,
+                              &b->sink, &b->lengths, &b->table, &b->workspace};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) guarded_free(dev, list[i]);
+}
+
+/* True where the outputs are on the host. */
+static bool launch(struct device *dev, struct mla_data *d, const hewn_mla_plan *plan,
+                   struct buffers *b)
+{
+    hewn_error err = {0};
+    hewn_mla_plan_info info = {.struct_size = sizeof info};
+    hewn_mla_args a = {.struct_size = sizeof a};
+    int status = hewn_mla_plan_describe(plan, &info, &err);
+    CHECK(status == HEWN_OK, "describe: %s", err.message);
+    memset(d->o, MLA_POISON, d->o_bytes);
+    memset(d->lse, MLA_POISON, d->lse_count * 4);
+    bool ready = upload_all(dev, d, b, &a, (size_t)info.workspace);
+    CHECK(ready, "no device memory for the case");
+    if (!ready) return false;
+    status = hewn_mla_plan_run(plan, &a, NULL, &err);
+    CHECK(status == HEWN_OK, "run: %s", err.message);
+    int rc = dev->synchronize();
+    CHECK(rc == 0, "the kernel failed with CUresult %d", rc);
+    verdict_check(dev->info.simulated, d->c.wrong == MLA_BAD_PAGES);
+    if (status || rc) return false;
+    bool back = dev->to_host(d->o, a.o, d->o_bytes) == 0 &&
+                (!a.lse || dev->to_host(d->lse, a.lse, d->lse_count * 4) == 0);
+    CHECK(back, "cannot read the outputs");
+    add_digest(d->o, d->o_bytes);
+    if (a.lse) add_digest(d->lse, d->lse_count * 4);
+    check_guards(dev, b);
+    return back;
+}
+
+static void run_data(struct device *dev, struct mla_data *d, const hewn_mla_plan *plan)
+{
+    struct buffers b;
+    memset(&b, 0, sizeof b);
+    if (launch(dev, d, plan, &b)) {
+        struct mla_figures f = mla_judge(d);
+        if (test_verbose())
+            printf("    error %.3g, of rounding alone %.3g, lse %.2g\n", f.error, f.ideal, f.lse);
+    }
+    free_all(dev, &b);
+}
+
+/* `runs` of one plan, each with other data: lengths, tables, a dirty workspace of its own. */
+static void run_case(struct device *dev, struct mla_case c, int runs)
+{
+    hewn_mla_plan *plan = NULL;
+    for (int i = 0; i < runs; i++, c.seed++) {
+        struct mla_data d;
+        hewn_error err = {0};
+        bool ready = mla_data_new(&d, &c);
+        int status = HEWN_OK;
+        CHECK(ready, "no host memory for the case");
+        if (ready && !plan) status = hewn_mla_plan_create(dev->context, &d.desc, &plan, &err);
+        if (status == HEWN_ERR_NO_MODULE)
+            test_skip("%s", err.message);
+        else
+            CHECK(status == HEWN_OK, "plan: %s", err.message);
+        if (plan) run_data(dev, &d, plan);
+        mla_data_free(&d);
+    }
+    hewn_mla_plan_destroy(plan);
+}
+
+static void try_runs(struct device *dev, struct mla_case c, int runs)
+{
+    static uint64_t seed;
+    char name[200];
+    c.seed = ++seed * 0x9E3779B97F4A7C15U;
+    mla_case_name(&c, name, sizeof name);
+    if (test_case("%s%s", name, runs > 1 ? ", run again with others" : "")) run_case(dev, c, runs);
+}
+
+static void try_case(struct device *dev, struct mla_case c)
+{
+    try_runs(dev, c, 1);
+}
+
+/* ---- the cases -- */
+
+static const struct mla_case usual = {.batch = 2,
+                                      .heads = 16,
+                                      .queries = 1,
+                                      .length = 200,
+                                      .page = 64,
+                                      .in = HEWN_BF16,
+                                      .out = HEWN_BF16,
+                                      .lse = 1,
+                                      .ragged = 0,
+                                      .sharp = 1};
+
+/* The ends of blocks, and items of no block, one, two and three. */
+static void lengths(struct device *dev)
+{
+    static const int list[] = {0, 1, 63, 64, 65, 127, 128, 129, 1000};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        struct mla_case c = usual;
+        c.length = list[i];
+        c.page = i % 2 ? 64 : 0;
+        try_case(dev, c);
+    }
+}
+
+static void heads(struct device *dev)
+{
+    static const int list[] = {1, 8, 17, 64, 100, 128};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        struct mla_case c = usual;
+        c.heads = list[i];
+        c.queries = 1 << i % 3;
+        c.causal = i % 2 == 0;
+        c.length = 130;
+        c.out = i % 2 ? HEWN_F32 : HEWN_BF16;
+        c.in = i % 3 == 2 ? HEWN_F16 : HEWN_BF16;
+        try_case(dev, c);
+    }
+}
+
+static void pages(struct device *dev)
+{
+    static const int list[] = {1, 8, 16, 24, 61, 128, 256};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        struct mla_case c = usual;
+        c.batch = 3;
+        c.length = 300;
+        c.page = list[i];
+        c.ragged = 1;
+        c.spread = i % 2 == 1;
+        c.out = i % 2 ? HEWN_F16 : HEWN_F32;
+        try_case(dev, c);
+    }
+}
+
+static void others(struct device *dev)
+{
+    struct mla_case c = usual;
+    c.batch = 9; /* several items a CTA, of every length */
+    c.length = 260;
+    c.ragged = c.sink = 1;
+    try_case(dev, c);
+    c.queries = 4;
+    c.causal = 1;
+    c.page = 0;
+    c.spread = 1;
+    try_case(dev, c);
+    c = usual;
+    c.sharp = 8;
+    c.length = 700;
+    c.out = HEWN_F32;
+    try_case(dev, c);
+    c.sharp = 1;
+    c.batch = 6;
+    c.length = 150;
+    c.ragged = 1;
+    c.wrong = MLA_BAD_LENGTHS;
+    try_case(dev, c);
+    c.wrong = MLA_RIGHT;
+    c.batch = 3;
+    c.length = 900; /* now whole, now over several CTAs */
+    try_runs(dev, c, 4);
+    c.batch = 6;
+    c.length = 150;
+    c.wrong = MLA_BAD_PAGES;
+    c.page = 16;
+    try_case(dev, c);
+    c.page = 7;
+    try_case(dev, c);
+}
+
+static void at_random(struct device *dev, int count)
+{
+    struct rng r = {test_seed()};
+    static const int page[] = {0, 1, 16, 61, 64, 128, 256};
+    for (int i = 0; i < count; i++) {
+        struct mla_case c = usual;
+        c.batch = 1 + (int)rng_below(&r, 6);
+        c.heads = 1 + (int)rng_below(&r, 128);
+        c.queries = 1 + (int)rng_below(&r, 4);
+        c.length = (int)rng_below(&r, rng_below(&r, 4) ? 300 : 1200);
+        c.page = page[rng_below(&r, 7)];
+        c.in = rng_below(&r, 2) ? HEWN_BF16 : HEWN_F16;
+        c.out = (int)rng_below(&r, 3);
+        c.causal = (int)rng_below(&r, 2);
+        c.sink = (int)rng_below(&r, 2);
+        c.lse = (int)rng_below(&r, 2);
+        c.ragged = (int)rng_below(&r, 2);
+        c.spread = (int)rng_below(&r, 2);
+        c.sharp = rng_below(&r, 3) ? 1 : 6;
+        if (c.ragged) c.wrong = rng_below(&r, 5) ? MLA_RIGHT : MLA_BAD_LENGTHS;
+        if (c.page && !rng_below(&r, 6)) c.wrong = MLA_BAD_PAGES;
+        try_case(dev, c);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct device dev;
+    hewn_error err = {0};
+    int random = 0, kept = 1, show = 0;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--random") == 0 && i + 1 < argc)
+            random = atoi(argv[++i]);
+        else if (strcmp(argv[i], "--digest") == 0)
+            show = 1;
+        else
+            argv[kept++] = argv[i];
+    }
+    test_begin("mla", kept, argv);
+    verdict_begin("mla");
+    if (!device_open(&dev, &err)) {
+        fprintf(stderr, "mla: %s\n", err.message);
+        return 1;
+    }
+    test_where("%s", dev.info.name);
+    if (random) {
+        at_random(&dev, random);
+    } else {
+        lengths(&dev);
+        heads(&dev);
+        pages(&dev);
+        others(&dev);
+    }
+    if (show) printf("digest %016llx\n", (unsigned long long)digest);
+    device_close(&dev);
+    verdict_end();
+    return test_end();
+}

@@ -1,0 +1,65 @@
+/*
+ * The MLA cases, their data on the host, and the judge.
+ *
+ * Per case, against one softmax in float64 over every key that a row sees:
+ *
+ *   O, an element  |O - ref| <= (u_P + e) sum_j p_j |v_j| + u_O |ref| + floor, u half a step of a type at
+ *                  1, e = 2^-20 + 2^-22 scale |q| max|c| + 2^-27 keys for fp32 sums and exponentials,
+ *                  floor the smallest steps of both types
+ *   O, whole       |O - ref| <= 1.25 |ideal - ref| (Euclidean norms), where the ideal kernel is float64
+ *                  but rounds P, relative to the row's maximum, and O. Only where P has 2^14 roundings or
+ *                  more and scores deviate by about 1, as in attention_judge.h
+ *   lse            within 1e-5 + 2^-22 (scale |q| max|c| + |sink|), -inf where no key is seen
+ *   padding        of O and lse untouched
+ */
+#ifndef TESTS_MLA_CASE_H
+#define TESTS_MLA_CASE_H
+
+#include "lib/device.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { MLA_QK = 576, MLA_V = 512, MLA_POISON = 0xA5 };
+
+enum mla_wrong { MLA_RIGHT, MLA_BAD_LENGTHS, MLA_BAD_PAGES };
+
+struct mla_case {
+    int batch, heads, queries, length;
+    int page;    /* 0: not paged */
+    int in, out; /* hewn_dtype */
+    int causal, sink, lse;
+    int ragged;  /* lengths from 0 to `length`, both among them; else all have `length` */
+    int spread;  /* strides larger than contiguous */
+    float sharp; /* about the scores' standard deviation */
+    enum mla_wrong wrong;
+    uint64_t seed;
+};
+
+struct mla_data {
+    struct mla_case c;
+    hewn_mla_desc desc;
+    uint16_t *q, *kv;
+    unsigned char *o;
+    float *lse, *sink;
+    int32_t *lengths, *table;
+    size_t q_count, kv_count, o_bytes, lse_count, table_count; /* of elements, but for o */
+};
+
+void mla_case_name(const struct mla_case *c, char *out, size_t size);
+bool mla_data_new(struct mla_data *d, const struct mla_case *c);
+void mla_data_free(struct mla_data *d);
+/* The offset of a cache row in elements, or -1: outside the pool. */
+int64_t mla_row(const struct mla_data *d, int sequence, int key);
+int mla_keys(const struct mla_data *d, int sequence);
+double mla_value(int dtype, uint16_t bits);
+
+struct mla_figures {
+    double error, ideal; /* relative, of the whole O */
+    double lse;
+};
+/* Fails the current case where a rule is broken. */
+struct mla_figures mla_judge(const struct mla_data *d);
+
+#endif

@@ -1,0 +1,74 @@
+/* What the manifests of the decode modules say of their problem: ptx/inc/decode.plan.h. */
+#include "mod.h"
+
+#include "../../ptx/inc/decode.plan.h"
+
+void decode_write_problem(FILE *out, const struct module_id *id)
+{
+    const struct decode_shape *shape = id->plan->decode;
+
+    if (!shape) {
+        fprintf(out, "  \"formula\": \"O = sum_p 2^(lse_p - M) * O_p / "
+                     "(sum_p 2^(lse_p - M) + 2^(sink - M)), M = max_p lse_p\",\n");
+        fprintf(out,
+                "  \"dtypes\": {\"part_o\": \"f32\", \"sum\": \"f32\", \"o\": \"out_type\"},\n");
+        return;
+    }
+    fprintf(out, "  \"formula\": \"O = softmax(scale * Q * transpose(K) + mask) * V\",\n");
+    fprintf(out,
+            "  \"dtypes\": {\"q\": \"%s\", \"k\": \"%s\", \"p\": \"%s\", \"v\": \"%s\", "
+            "\"sum\": \"f32\", \"o\": \"out_type\"},\n",
+            id->in, id->in, id->in, id->in);
+    fprintf(out, "  \"qk_dim\": %u,\n  \"v_dim\": %u,\n", shape->qk_dim, shape->v_dim);
+}
+
+static void write_map(FILE *out, const struct module_id *id, const char *name, const char *tensor,
+                      unsigned columns, const char *end)
+{
+    fprintf(
+        out,
+        "    {\"name\": \"%s\", \"tensor\": \"%s\", \"dtype\": \"%s\", \"rank\": 4,\n"
+        "     \"dims\": [%u, \"kv_len, tokens or page_size\", \"kv_heads\", "
+        "\"batch, 1 or pages\"], \"box\": [%d, \"box\", 1, 1], "
+        "\"element_strides\": [1, 1, 1, 1],\n"
+        "     \"interleave\": \"none\", \"swizzle\": \"128B\", \"out_of_bounds\": \"zero\"}%s\n",
+        name, tensor, id->in, columns, SWIZZLE_BYTES / 2, end);
+}
+
+void decode_write_shape(FILE *out, const struct module_id *id)
+{
+    const struct decode_shape *shape = id->plan->decode;
+
+    if (!shape) {
+        fprintf(out, "  \"tensor_maps\": [],\n"
+                     "  \"grid\": [\"records\", \"(rows + step - 1) / step\", \"1\"],\n");
+        return;
+    }
+    fprintf(out, "  \"tensor_maps\": [\n");
+    fprintf(out,
+            "    {\"name\": \"%s\", \"tensor\": \"Q\", \"dtype\": \"%s\", \"rank\": 5,\n"
+            "     \"dims\": [%u, \"group\", \"kv_heads\", \"q_tokens\", \"batch or 1\"], "
+            "\"box\": [%d, \"pack\", 1, \"tokens\", 1], \"element_strides\": [1, 1, 1, 1, 1],\n"
+            "     \"interleave\": \"none\", \"swizzle\": \"128B\", \"out_of_bounds\": \"zero\"},\n",
+            id->plan->maps[0], id->in, shape->qk_dim, SWIZZLE_BYTES / 2);
+    write_map(out, id, id->plan->maps[1], "K", shape->qk_dim, ",");
+    write_map(out, id, id->plan->maps[2], "V", shape->v_dim, "");
+    fprintf(out,
+            "  ],\n  \"tile\": {\"rows\": %u, \"keys\": %d},\n"
+            "  \"slots\": %u,\n"
+            "  \"grid\": [\"sm_count * %u\", \"1\", \"1\"],\n",
+            shape->tile_rows, DECODE_BLOCK, shape->slots, id->plan->ctas_per_sm);
+}
+
+void decode_write_limits(FILE *out, const struct module_id *id)
+{
+    fprintf(out, "  \"limits\": {");
+    if (id->plan->decode)
+        fprintf(out,
+                "\"units\": [0, %d], \"kv_len\": [0, %d], \"q_len\": [1, %d], "
+                "\"page_size\": [1, 256], ",
+                SPLIT_MAX_UNITS, DECODE_UNBOUNDED - 1, DECODE_UNBOUNDED - 1);
+    else
+        fprintf(out, "\"rows\": [1, 64], \"v_dim\": [32, 512], ");
+    fprintf(out, "\"address_multiple\": 16, \"stride_multiple\": 16},\n");
+}

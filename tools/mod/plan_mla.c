@@ -1,0 +1,135 @@
+/* The MLA plan as data, its derived numbers checked, and what its manifests say of the problem. */
+#include "mod.h"
+
+#include "plan_tables.h"
+
+#include "../../ptx/sm_90a/mla.plan.h"
+
+#include <string.h>
+
+static const char *const maps[] = PLAN_NAMES(MLA_MAPS(PLAN_NAME, PLAN_NAME));
+static const struct plan_scalar scalars[] = PLAN_SCALARS(MLA_SCALARS(PLAN_SCALAR));
+
+_Static_assert(SM90A_MLA_DYNAMIC_SHARED + SM90A_MLA_STATIC_BYTES <= SM_SHARED_BYTES,
+               "shared memory");
+_Static_assert(SM90A_MLA_CHUNK % SWIZZLE_REPEAT == 0 && SM90A_MLA_TILE_P % SWIZZLE_REPEAT == 0,
+               "tiles begin where the swizzle repeats");
+_Static_assert(SM90A_MLA_PRODUCER_REGS + 2 * SM90A_MLA_CONSUMER_REGS <= SM_REGISTERS / 128,
+               "registers");
+
+static const struct plan_range roles[] = PLAN_RANGES(SM90A_MLA_ROLES(PLAN_ROLE));
+static const struct plan_range shared[] = PLAN_RANGES(SM90A_MLA_SHARED(PLAN_SHARED));
+static const struct plan_range no_tmem[] = PLAN_RANGES();
+static const struct plan_handoff handoffs[] = PLAN_HANDOFFS(SM90A_MLA_HANDOFFS(PLAN_HANDOFF_SPAN));
+static const struct plan_flow flows[] = PLAN_FLOWS(SM90A_MLA_FLOWS(PLAN_FLOW));
+
+static const struct plan plan = {
+    .target = "sm_90a",
+    .family = "mla",
+    .text = "mla",
+    .threads = SM90A_MLA_THREADS,
+    .dynamic_shared = SM90A_MLA_DYNAMIC_SHARED,
+    .cluster = 1,
+    .ctas_per_sm = SM90A_MLA_CTAS_PER_SM,
+    .maps = maps,
+    .scalars = scalars,
+    .roles = roles,
+    .shared = shared,
+    .tmem = no_tmem,
+    .handoffs = handoffs,
+    .flows = flows,
+};
+
+const struct plan *plan_mla(const char *target)
+{
+    return strcmp(target, plan.target) == 0 ? &plan : NULL;
+}
+
+/* ---- the combine kernel: no maps, no roles -- */
+
+static const char *const no_maps[] = {NULL};
+static const struct plan_scalar combine_scalars[] =
+    PLAN_SCALARS(SPLIT_COMBINE_SCALARS(PLAN_SCALAR));
+static const struct plan_handoff no_handoffs[] = PLAN_HANDOFFS();
+static const struct plan_flow no_flows[] = PLAN_FLOWS();
+
+static const struct plan combine = {
+    .target = "sm_90a",
+    .family = "mla",
+    .text = "mla_combine",
+    .threads = 32 * SPLIT_COMBINE_WARPS,
+    .cluster = 1,
+    .maps = no_maps,
+    .scalars = combine_scalars,
+    .roles = no_tmem,
+    .shared = no_tmem,
+    .tmem = no_tmem,
+    .handoffs = no_handoffs,
+    .flows = no_flows,
+};
+
+const struct plan *plan_mla_combine(const char *target)
+{
+    return strcmp(target, combine.target) == 0 ? &combine : NULL;
+}
+
+/* ---- the manifest: ptx/inc/mla.plan.h -- */
+
+void mla_write_problem(FILE *out, const struct module_id *id)
+{
+    if (id->plan == &combine) {
+        fprintf(out, "  \"formula\": \"O = sum_p 2^(lse_p - M) * O_p / "
+                     "(sum_p 2^(lse_p - M) + 2^(sink - M)), M = max_p lse_p\",\n");
+        fprintf(out,
+                "  \"dtypes\": {\"part_o\": \"f32\", \"sum\": \"f32\", \"o\": \"out_type\"},\n");
+        return;
+    }
+    fprintf(out,
+            "  \"formula\": \"O = softmax(scale * Q * transpose(C) + mask) * C[.., 0..%d]\",\n",
+            MLA_V_DIM - 1);
+    fprintf(out,
+            "  \"dtypes\": {\"q\": \"%s\", \"c\": \"%s\", \"p\": \"%s\", \"sum\": \"f32\", "
+            "\"o\": \"out_type\"},\n",
+            id->in, id->in, id->in);
+    fprintf(out, "  \"qk_dim\": %d,\n  \"v_dim\": %d,\n", MLA_QK_DIM, MLA_V_DIM);
+}
+
+static void write_map(FILE *out, const struct module_id *id, const char *name, const char *tensor,
+                      const char *dims, const char *box, const char *comma)
+{
+    fprintf(
+        out,
+        "    {\"name\": \"%s\", \"tensor\": \"%s\", \"dtype\": \"%s\", \"rank\": 3,\n"
+        "     \"dims\": [%d, %s], \"box\": [64, %s, 1], \"element_strides\": [1, 1, 1],\n"
+        "     \"interleave\": \"none\", \"swizzle\": \"128B\", \"out_of_bounds\": \"zero\"}%s\n",
+        name, tensor, id->in, MLA_QK_DIM, dims, box, comma);
+}
+
+void mla_write_shape(FILE *out, const struct module_id *id)
+{
+    if (id->plan == &combine) {
+        fprintf(out, "  \"tensor_maps\": [],\n"
+                     "  \"grid\": [\"records\", \"(rows + step - 1) / step\", \"1\"],\n");
+        return;
+    }
+    fprintf(out, "  \"tensor_maps\": [\n");
+    write_map(out, id, maps[0], "Q", "\"rows\", \"batch\"", "64", ",");
+    write_map(out, id, maps[1], "C", "\"kv_len or page_size\", \"planes\"", "\"box or 64\"", "");
+    fprintf(out,
+            "  ],\n  \"tile\": {\"rows\": %d, \"keys\": %d},\n  \"slots\": %d,\n"
+            "  \"grid\": [\"groups * shares\", \"1\", \"1\"],\n",
+            MLA_TILE_ROWS, MLA_BLOCK, SM90A_MLA_SLOTS);
+}
+
+void mla_write_limits(FILE *out, const struct module_id *id)
+{
+    if (id->plan == &combine)
+        fprintf(out, "  \"limits\": {\"rows\": [1, 64], \"v_dim\": [32, 512], "
+                     "\"address_multiple\": 16, \"stride_multiple\": 16},\n");
+    else
+        fprintf(
+            out,
+            "  \"limits\": {\"kv_len\": [0, %d], \"page_size\": [0, %d], \"address_multiple\": 16, "
+            "\"stride_multiple\": 16},\n",
+            MLA_MAX_KEYS, MLA_MAX_PAGE);
+}
