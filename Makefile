@@ -118,11 +118,19 @@ $(so): $(runtime_obj) $(module_obj) $(SRC)/runtime/exports.map
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=$(SRC)/runtime/exports.map $(no_undefined) \
 	  $(LDFLAGS_ALL) $(filter %.o,$^) -o $@ -ldl -lpthread
 
-$(sim): $(sim_obj) $(SRC)/tools/sim/cuda/exports.map
+# The names of per_thread.txt as further names of functions that cuda_api.def has, for the linker.
+per_thread := $(O)/tools/sim/cuda/per_thread.ld
+$(per_thread): $(SRC)/tools/sim/cuda/per_thread.txt $(SRC)/tools/sim/cuda/cuda_api.def
+	$(Q)mkdir -p $(@D)
+	$(Q)awk -F'[(, ]+' 'NR == FNR { if (/^(API|ALIAS|STUB)/) has[$$3] = 1; next } \
+	  /^cu/ { name = $$1; sub(/_pt[ds][sz]$$/, "", name); if (name in has) print $$1 " = " name ";" }' \
+	  $(SRC)/tools/sim/cuda/cuda_api.def $(SRC)/tools/sim/cuda/per_thread.txt >$@
+
+$(sim): $(sim_obj) $(SRC)/tools/sim/cuda/exports.map $(per_thread)
 	$(call say,LD)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=$(SRC)/tools/sim/cuda/exports.map \
-	  $(no_undefined) $(LDFLAGS_ALL) $(sim_obj) -o $@ -lm -lpthread
+	  $(no_undefined) $(LDFLAGS_ALL) $(sim_obj) $(per_thread) -o $@ -lm -lpthread
 
 $(mod): $(mod_obj)
 	$(call say,LD)

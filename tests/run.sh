@@ -116,15 +116,23 @@ on_simulator() {
     for gpu in h200 b200; do
         run "driver_api on $gpu" on $gpu "$bin/driver_api"
         run "driver_launch on $gpu" on $gpu "$bin/driver_launch"
+        run "driver_texture on $gpu" on $gpu "$bin/driver_texture"
+        run "driver_graph on $gpu" on $gpu "$bin/driver_graph"
+        run "driver_stream on $gpu" on $gpu "$bin/driver_stream"
+        run "driver_memory on $gpu" on $gpu "$bin/driver_memory"
+        run "driver_link on $gpu" on $gpu "$bin/driver_link"
         run "tensormap on $gpu" on $gpu "$bin/tensormap"
         run_halves "gemm on $gpu" on $gpu "$bin/gemm" --digests "$SRC/tests/golden/results-gemm.txt"
         run "attention on $gpu" on $gpu "$bin/attention" --digests "$SRC/tests/golden/results-attention.txt"
         run "host on $gpu" on $gpu "$bin/host"
+        [ $gpu = h200 ] && run "mla on $gpu" on $gpu "$bin/mla"
+        [ $gpu = h200 ] && [ "$suite" = all ] && run "mla --random 300 on $gpu" on $gpu "$bin/mla" --random 300
         [ "$suite" = all ] && run "attention --grid on $gpu" on $gpu "$bin/attention" --grid
         [ "$suite" = all ] && run "attention --random 2000 on $gpu" on $gpu "$bin/attention" --random 2000
         run "combine on $gpu" on $gpu env HEWN_SIM_STRICT=1 "$bin/combine"
         run "compiled on $gpu" on $gpu env HEWN_TEST_CUDA="$SRC/tests/driver/nvcc" "$bin/compiled"
     done
+    [ "$suite" = all ] && run "layout --all" "$bin/layout" --all
     run "golden on h200" on h200 "$bin/golden" "$SRC/tests/golden"
     for t in "$SRC"/tests/*/*.sh; do
         case $t in */lib.sh | */sanitize.sh | */account.sh | */hardware.sh) continue ;; esac
@@ -137,18 +145,19 @@ a_share() {
     for t in abi bench_test fold badinput params npy safetensors; do run "$t" on b200 "$bin/$t"; done
     for t in $SIM_TESTS; do run "$t, a share" "$bin/$t" --share 0/4; done
     for gpu in h200 b200; do
-        for t in driver_api driver_launch tensormap; do run "$t on $gpu" on $gpu "$bin/$t"; done
+        for t in driver_api driver_launch driver_graph driver_stream driver_memory driver_link driver_texture tensormap; do run "$t on $gpu" on $gpu "$bin/$t"; done
         run "gemm on $gpu, a share" on $gpu "$bin/gemm" --share 0/40
         run "attention on $gpu, a share" on $gpu "$bin/attention" --share 0/20
         run "combine on $gpu, a share" on $gpu "$bin/combine" --share 0/4
         run "compiled on $gpu" on $gpu env HEWN_TEST_CUDA="$SRC/tests/driver/nvcc" "$bin/compiled"
     done
+    run "mla on h200, a share" on h200 "$bin/mla" --share 0/4
     run "golden on h200, a share" on h200 "$bin/golden" "$SRC/tests/golden" --share 0/16
     run "zoo, one seed" "$bin/zoo" --open skip --seeds 1 "$BUILD/hewn" "$SRC"/tests/zoo/*.ptx
 }
 
 on_gpu() {
-    for t in driver_api driver_launch tensormap combine host; do run "$t on the GPU" real "$bin/$t"; done
+    for t in driver_api driver_launch driver_graph driver_stream driver_memory driver_link driver_texture tensormap combine mla host; do run "$t on the GPU" real "$bin/$t"; done
     for t in gemm attention; do
         run "$t on the GPU" real "$bin/$t" --digests "$SRC/tests/golden/results-$t.txt"
     done

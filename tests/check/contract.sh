@@ -119,10 +119,15 @@ reached sampled clock 'what this returns' '' 'mov.u32 %r3, %clock;'
 reached sampled columns 'which CTA of an SM' '.shared .align 16 .b32 base[4];' 'setp.gt.u32 %p1, %r1, 31; @%p1 bra END;
 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [base], 32; ld.shared.u32 %r3, [base];
 tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, 32; END:'
+# A lane writes what the others read next, in step.
+reached sampled lanes 'lanes of a warp are in order' '.shared .b32 word[2];' 'shr.u32 %r2, %r1, 5; mov.u32 %r3, word; mad.lo.u32 %r2, %r2, 4, %r3;
+and.b32 %r3, %r1, 31; setp.eq.u32 %p1, %r3, 0; @%p1 st.shared.u32 [%r2], %r1; ld.shared.u32 %r3, [%r2];'
+want 'lanes: the idiom is counted' '"findings":0,"idioms":1,' "$report"
 # A warp that only signals, twice: nothing keeps its second signal behind the first generation.
 pair='setp.gt.u32 %p1, %r1, 31; @%p1 bra WAITS; bar.arrive 1, 64; SECOND bar.arrive 1, 64; bra END;
 WAITS: bar.sync 1, 64; BACK bar.sync 1, 64; END:'
-reached sampled generations 'an arrival here' '' "$(echo "$pair" | sed 's/SECOND//; s/BACK//')"
+reached proved generations '' '' "$(echo "$pair" | sed 's/SECOND//; s/BACK//')"
+want 'generations: an error in every order' '"severity":"error","kind":"barrier-id"' "$report"
 reached proved generations-kept '' '' "$(echo "$pair" | sed 's/SECOND/bar.sync 2, 64;/; s/BACK/bar.arrive 2, 64;/')"
 HEWN_SIM_CHECK=0 launch_on clean
 want 'unchecked: sampled' '"basis":"sampled","why":"nothing looked at the order' "$report"
@@ -189,7 +194,7 @@ finding = {'severity': str, 'kind': str, 'cause': str, 'kernel': str, 'file': st
 for line in open(sys.argv[1]):
     entry = json.loads(line)
     if 'verdict' in entry:
-        assert set(entry) - {'why', 'suppressed', 'schedules'} == {'verdict', 'kernel', 'findings', 'basis'}, line
+        assert set(entry) - {'why', 'suppressed', 'schedules', 'idioms'} == {'verdict', 'kernel', 'findings', 'basis'}, line
         assert entry['verdict'] in ('clean', 'review', 'incomplete', 'error'), line
     else:
         for key, kind in finding.items():

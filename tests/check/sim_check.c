@@ -427,8 +427,8 @@ static const struct order_case cases[] = {
     {"two CTAs write the same words", "race",
      "mov.u32 b, %ctaid.x; mad.lo.u32 b, b, 32, tid;\n"
      "-and.b32 b, b, 31;\n"
-     "mul.wide.u32 g, b, 4; add.u64 g, g, out; st.global.u32 [g], v; //!\n"
-     "st.global.u32 [out+512], 1;\n",
+     "mul.wide.u32 g, b, 4; add.u64 g, g, out; mov.u32 w, %ctaid.x; st.global.u32 [g], w; //!\n"
+     "st.global.u32 [out+512], 1; st.global.u32 [out+516], v;\n",
      32, 0, 4, 0, 0, 0},
     {"a CTA reads what another writes", "race",
      "mov.u32 b, %ctaid.x; mul.wide.u32 g, b, 4; add.u64 g, g, out;\n"
@@ -466,7 +466,7 @@ static const struct order_case cases[] = {
          "all", 8, 0) "+tcgen05.fence::after_thread_sync;\n"
                       "tcgen05.ld.sync.aligned.32x32b.x1.b32 {w}, [c]; //!\n"
                       "tcgen05.wait::ld.sync.aligned;\n" DEALLOC,
-     128, 0, 0, 0, 1, 0},
+     128, 0, 0, 0, 1, 2},
     {"tcgen05: sum begun on what nobody wrote", "tmem-uninit",
      INIT(8, 1) INITED ALLOC MMA_DESC
      "-@lead " MMA("1") " //!\n"
@@ -489,7 +489,7 @@ static const struct order_case cases[] = {
                      "+tcgen05.wait::ld.sync.aligned;\n"
                      "add.u32 v, w, 1;\nbar.sync 0;\n"
                      "@w0 tcgen05.dealloc.cta_group::1.sync.aligned.b32 taddr, 32; //!\n",
-     128, 0, 0, 0, 1, 0},
+     128, 0, 0, 0, 1, 2},
     {"tcgen05: operands refilled with no wait for the commit", "async-reuse",
      INIT(0, 1) INIT(8, 1)
          INITED ALLOC MMA_DESC LOAD("@lead", 0, 0) "\n" WAITS("w0", 0, 0) "@lead " MMA(

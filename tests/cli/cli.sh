@@ -149,6 +149,25 @@ refused "an absent file" "none.npy: No such file" "$q" "$q" "$work/none.npy" -o 
 refused "a sink that is no vector" "4 dimensions, a vector has 1" "$q" "$q" "$q" -o "$work/y.npy" --sink "$q"
 if [ -e "$work/y.npy" ]; then fail "a refused attention left an output file"; else ok; fi
 
+# What was meant; help of every command, whatever follows; nothing checked.
+"$hewn" chekc >"$out" 2>&1
+status 'a command with a slip' 64 $?
+want 'a command with a slip' "'chekc' is not a command; did you mean check?" "$out"
+"$hewn" xyzzy >"$out" 2>&1
+status 'an unknown command' 64 $?
+if grep -q 'did you mean' "$out"; then fail 'an unknown command: a wild guess' "$(cat "$out")"; else ok; fi
+"$hewn" demo --sizee 3 >"$out" 2>&1
+status 'an option with a slip' 64 $?
+want 'an option with a slip' "'--sizee' is not understood; did you mean --size?" "$out"
+for command in $("$hewn" --help | sed -n 's/^  \([a-z][a-z]*\)  *.*/\1/p'); do
+    "$hewn" "$command" --help more >"$out" 2>&1
+    status "hewn $command --help" 0 $?
+    want "hewn $command --help" "^usage: hewn $command" "$out"
+done
+"$hewn" check true >"$out" 2>&1
+status 'nothing checked' 2 $?
+want 'nothing checked' 'nothing was checked: no kernel was launched' "$out"
+
 # hewn check: the program's status where all is clean, else its own
 "$hewn" check --gpu b200 "$hewn" demo gemm -o "$work/checked" >"$out" 2>&1
 status "check of a clean program" 0 $?

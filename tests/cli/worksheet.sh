@@ -62,7 +62,7 @@ want "a file that cannot be written" 'HEWN_SIM_WORKSHEET=.*no/such/folder: ' "$o
 status "a launch that there is not" 1 $?
 want "a launch that there is not" 'no launch 7' "$out"
 "$hewn" worksheet --gpu b200 true >"$out" 2>&1
-status "a program that launches nothing" 1 $?
+status "a program that launches nothing" 2 $?
 "$hewn" worksheet --gpu b100 true >"$out" 2>&1
 status "a GPU that there is not" 64 $?
 

@@ -204,13 +204,13 @@ static void test_unmodelled(void)
         test_skip("a real device runs it");
         return;
     }
-    module = load(entry("txq.width.b32 %r0, [%rd0];"));
+    module = load(entry("sured.b.add.1d.u32.trap [%rd0, {%r0}], %r0;"));
     f = function(module, "k");
     CHECK_INT(cu.cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL),
               HEWN_CU_NOT_SUPPORTED);
     CHECK_INT(cu.cuCtxSynchronize(), 0);
     CHECK_INT(cu.cuModuleUnload(module), 0);
-    CHECK_INT(cu.cuArrayCreate_v2(), HEWN_CU_NOT_SUPPORTED);
+    CHECK_INT(cu.cuTexRefCreate(), HEWN_CU_NOT_SUPPORTED);
 }
 
 static void test_other_context(void)

@@ -110,14 +110,14 @@ static void test_faults(uint32_t *out)
         "again: mbarrier.try_wait.parity.shared::cta.b64 %p1, [ready], 0;\n@!%p1 bra again;\nret;";
     struct counter c;
     if (test_case("a fault, with a sink for findings and without")) {
-        c = (struct counter){.sink = {count}};
+        c = (struct counter){.sink = {.add = count}};
         CHECK_INT(run(outside, out, NULL), 700);
         CHECK_INT(run(outside, out, &c.sink), 700);
         CHECK(c.count > 0, "no finding");
         CHECK_INT(c.last.kind, FIND_OOB);
     }
     if (test_case("a deadlock that nobody explains")) {
-        c = (struct counter){.sink = {count}};
+        c = (struct counter){.sink = {.add = count}};
         CHECK_INT(run(hang, out, NULL), 702);
         CHECK_INT(run(hang, out, &c.sink), 702);
         CHECK_INT(c.last.kind, FIND_DEADLOCK);

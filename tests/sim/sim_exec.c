@@ -201,7 +201,7 @@ static const char early_body[] = "rem.u32 %r1, %r0, 3; setp.eq.u32 %p0, %r1, 0;\
                                  "@%p0 st.global.u32 [%d1], 0xaaaa;\n"
                                  "@%p0 exit;\n"
                                  "mul.lo.u32 %r2, %r0, %r0;\n"
-                                 "bar.sync 0;\n"
+                                 "barrier.sync 0;\n"
                                  "st.global.u32 [%d1], %r2;\n";
 
 /* Odd lanes wait, by plain loads, for what even lanes of the same warp store later in the code. */

@@ -9,6 +9,7 @@
  *     //@ zoo: …; want code N at STEP "REGEX"        a refused load, map or launch, and its message;
  *                                                    findings may be wanted behind it
  *     //@ zoo: …; want clean                         a legal idiom: no finding at all
+ *     //@ zoo: …; idioms N [M]                        so many lines with idioms, in the twin M, else N too
  *     //@ zoo: …; level 2; …                         asked, like its twin, at HEWN_SIM_CHECK=2
  *     //@ zoo: open WHY                              not found yet; counts as a failure, and as one
  *                                                    too when it is found after all
@@ -44,6 +45,8 @@ struct want {
 struct zoo_case {
     const char *path;
     char origin[NAME], open[256], level[8];
+    bool counted; /* how many idioms there are: [1] of the twin */
+    unsigned idioms[2];
     struct want want[WANTS];
     int wants;
     long mark[MARKS];
@@ -111,6 +114,11 @@ static int read_banner(struct zoo_case *z, char *text)
             if (read_want(z, part + 5)) return -1;
         } else if (!strncmp(part, "level ", 6)) {
             snprintf(z->level, sizeof z->level, "%s", part + 6);
+        } else if (!strncmp(part, "idioms ", 7)) {
+            int n = sscanf(part + 7, "%u %u", &z->idioms[0], &z->idioms[1]);
+            if (n < 1) return bad_banner(z, part);
+            if (n == 1) z->idioms[1] = z->idioms[0];
+            z->counted = true;
         } else if (!strncmp(part, "open ", 5)) {
             snprintf(z->open, sizeof z->open, "%s", part + 5);
         } else if (!z->origin[0]) {
@@ -212,6 +220,7 @@ static int rank_wanted(const struct zoo_case *z)
 struct seed {
     unsigned found, noted; /* bits: wants met; gots said */
     int verdict, findings;
+    unsigned idioms;
 };
 
 static void take_finding(struct job *j, struct seed *s, const char *line)
@@ -282,6 +291,9 @@ static void judge_seed(struct job *j, const struct seed *s, const char *line)
     field(line, "result", code, sizeof code);
     field(line, "message", message, sizeof message);
     j->result.seeds++;
+    if (z->counted && s->idioms != z->idioms[j->fixed])
+        fail(&j->result, "seed %s: %u lines with idioms, want %u", number, s->idioms,
+             z->idioms[j->fixed]);
     if (j->fixed || !strcmp(z->want[0].severity, "clean")) {
         judge_clean(j, s, number, step, results, message);
         return;
@@ -303,11 +315,14 @@ static void read_output(struct job *j)
     struct seed s = {0};
     rewind(j->output);
     while (getline(&line, &capacity, j->output) > 0) {
-        char verdict[16];
+        char verdict[16], count[16];
         if (!strncmp(line, "{\"severity\"", 11)) take_finding(j, &s, line);
         if (!strncmp(line, "{\"verdict\"", 10)) {
             field(line, "verdict", verdict, sizeof verdict);
             if (rank_of(verdict) > s.verdict) s.verdict = rank_of(verdict);
+            *count = '\0';
+            field(line, "idioms", count, sizeof count);
+            s.idioms += (unsigned)strtoul(count, NULL, 10);
         }
         if (!strncmp(line, "{\"run\"", 6)) {
             judge_seed(j, &s, line);

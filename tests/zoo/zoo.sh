@@ -44,6 +44,82 @@ level_2 ok-warp-speaks 0 '-DREAD -DFIXED' "$clean"
 level_2 ok-commit-unwaited 1 '' 'warning: pending-at-exit' 'nobody waited'
 level_2 ok-commit-unwaited 0 -DFIXED "$clean"
 
+# At level 1 they are counted, and the closing line says so.
+for f in load-without-fence ok-box-beside ok-grid-ticket; do
+    HEWN_LIBCUDA=$SIM timeout 60 "$BUILD/hewn" run "$SRC/tests/zoo/$f.ptx" >"$work.log" 2>&1
+    status "$f, counted" 0 $?
+    want "$f, counted" "1 clean,$clean; 1 idiom by the letter (--pedantic)$" "$work.log"
+    HEWN_LIBCUDA=$SIM timeout 60 "$BUILD/hewn" run "$SRC/tests/zoo/$f.ptx" --pedantic >"$work.log" 2>&1
+    status "$f, --pedantic" 1 $?
+    want "$f, --pedantic" "$f.ptx:[0-9]*: warning: " "$work.log"
+done
+
+# Other forms of the cases, told by a define.
+form() { # CASE STATUS OPTIONS TEXT…
+    what="$1 $3"
+    HEWN_LIBCUDA=$SIM HEWN_SIM_CHECK=1 timeout 60 "$BUILD/hewn" run "$SRC/tests/zoo/$1.ptx" $3 >"$work.log" 2>&1
+    status "$what" "$2" $?
+    shift 3
+    for text; do want "$what" "$text" "$work.log"; done
+}
+form ok-init-fenced-again 0 -DLATE "$clean"
+form ok-init-fenced-again 0 -DALL "$clean"
+form ok-heap-again 0 -DTOGETHER "$clean"
+form ok-halves-take-turns 0 -DONE "$clean"
+for d in -DSHARED -DATOMIC; do
+    form more-clock-flag 1 $d 'error: deadlock (no-producer)'
+    form more-clock-flag 0 "$d -DFIXED" "$clean"
+done
+for d in -DNAMED -DCLUSTER; do
+    form more-exited-barrier 1 $d 'warning: collective-partial'
+    form more-exited-barrier 0 "$d -DFIXED" "$clean"
+done
+for d in -DATOMIC -DREAD -DARRIVE -DCOPY -DMULTICAST; do
+    form more-peer-early 1 $d 'error: cluster-start'
+    form more-peer-early 0 "$d -DFIXED" "$clean"
+done
+form more-peer-leaves 1 -DWRITE 'error: cluster-exit'
+form more-peer-leaves 1 -DRELAXED 'error: cluster-exit'
+form more-peer-leaves 0 '-DWRITE -DFIXED' "$clean"
+for d in -DSYNC -DAHEAD; do
+    form more-barrier-shared 1 $d 'error: barrier-id'
+    form more-barrier-shared 0 "$d -DFIXED" "$clean"
+done
+for d in '' -DCALL -DSHUFFLE -DGLOBAL -DTREE -DBACK; do
+    form ok-lanes-in-step 0 "$d" 'lanes of a warp are in order here only as long as they run together' "$clean"
+    form ok-lanes-in-step 0 "$d -DFIXED" 'proved for every order' "$clean"
+done
+level_2 ok-lanes-in-step 1 '' 'warning: race'
+level_2 ok-lanes-in-step 1 -DGLOBAL 'warning: race' 'bytes of global memory that another lane'
+for d in -DAFTER -DGLOBAL '-DAFTER -DGLOBAL'; do
+    form more-lanes-apart 1 "$d" 'error: race'
+    form more-lanes-apart 0 "$d -DFIXED" "$clean"
+done
+form more-exited-shuffle 1 -DDECIDES 'error: collective-partial'
+form more-exited-shuffle 1 -DMASKED 'error: collective-partial'
+form more-exited-shuffle 0 '-DDECIDES -DFIXED' "$clean"
+form more-exited-matrix 1 -DLAST 'error: collective-partial'
+form more-exited-matrix 1 -DLOADS 'error: collective-partial'
+form more-exited-matrix 0 '-DLOADS -DFIXED' "$clean"
+
+# Who is to blame for a hang of seven roles.
+hang() { # NUMBER CAUSE OBJECT
+    form more-seven-roles 1 "-DHANG=$1" "error: deadlock ($2): $3"
+}
+hang 2 trip-count empty
+hang 3 trip-count sched_full
+hang 4 trip-count o_scaled
+hang 5 no-producer o_free
+hang 6 arrival-count o_scaled
+hang 7 arrival-count sched_empty
+hang 8 no-producer p_full
+hang 9 tx-bytes full
+hang 10 trip-count o_free
+hang 11 trip-count full
+hang 12 trip-count stats
+hang 13 participants 'barrier 1'
+hang 14 trip-count empty
+
 # The shipped kernels are clean: one case here, all of them in check-all.
 case=--case\ 37
 [ "$SUITE" = all ] && case=

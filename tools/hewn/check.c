@@ -64,13 +64,15 @@ static int parse_options(int argc, char **argv, struct check_options *o)
             o->gpu = argv[++i];
         else if (!strcmp(argv[i], "--report") && i + 1 < argc)
             o->report = argv[++i];
+        else if (!strcmp(argv[i], "--pedantic"))
+            setenv("HEWN_SIM_CHECK", "2", 1);
         else if (!strcmp(argv[i], "--suppress") && i + 1 < argc) {
             if (cli_suppress(argv[++i])) return 1;
         } else if (!strcmp(argv[i], "--schedules") && i + 1 < argc) {
             int rc = parse_schedules(argv[++i], o);
             if (rc) return rc;
         } else
-            return cli_usage("check", "'%s' is not understood", argv[i]);
+            return cli_unknown("check", argv[i]);
     }
     if (i >= argc) return cli_usage("check", "a program is missing");
     if (o->gpu && strcmp(o->gpu, "h200") && strcmp(o->gpu, "b200") && strcmp(o->gpu, "b300"))
@@ -153,6 +155,28 @@ void cli_print_basis(FILE *out, const char *who, const struct verdicts *v)
     fprintf(out, "%s%s\n", v->why[0] ? ": " : "", v->why);
 }
 
+/* A verdict's `,"kernel":"NAME"` and `,"idioms":N`. */
+static void take_idioms(struct verdicts *v, const char *line)
+{
+    const char *name = strstr(line, ",\"kernel\":\""), *count = strstr(line, ",\"idioms\":");
+    char kernel[sizeof v->kernel[0].name];
+    unsigned i = 0, n = count ? (unsigned)strtoul(count + 10, NULL, 10) : 0;
+    if (!name || !n) return;
+    snprintf(kernel, sizeof kernel, "%s", name + 11);
+    kernel[strcspn(kernel, "\"")] = '\0';
+    while (i < v->kernels && strcmp(v->kernel[i].name, kernel)) i++;
+    if (i == sizeof v->kernel / sizeof v->kernel[0]) return;
+    if (i == v->kernels) memcpy(v->kernel[v->kernels++].name, kernel, sizeof kernel);
+    if (n > v->kernel[i].idioms) v->kernel[i].idioms = n;
+}
+
+void cli_print_idioms(FILE *out, const struct verdicts *v)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < v->kernels; i++) n += v->kernel[i].idioms;
+    if (n) fprintf(out, "; %u idiom%s by the letter (--pedantic)", n, n == 1 ? "" : "s");
+}
+
 int cli_count_verdicts(const char *report, long start, struct verdicts *v)
 {
     FILE *f = fopen(report, "r");
@@ -170,6 +194,7 @@ int cli_count_verdicts(const char *report, long start, struct verdicts *v)
         v->explored += strstr(line, ",\"basis\":\"explored\"") != NULL;
         v->sampled += strstr(line, ",\"basis\":\"sampled\"") != NULL;
         take_why(v, line);
+        take_idioms(v, line);
     }
     free(line);
     fclose(f);
@@ -203,11 +228,16 @@ static int judge(const struct verdicts *v, int status)
     unsigned launches = v->clean + v->review + v->incomplete + v->error;
     fprintf(
         stderr,
-        "hewn check: %u launch%s: %u clean, %u review, %u incomplete, %u error; program exit %d\n",
+        "hewn check: %u launch%s: %u clean, %u review, %u incomplete, %u error; program exit %d",
         launches, launches == 1 ? "" : "es", v->clean, v->review, v->incomplete, v->error, status);
+    cli_print_idioms(stderr, v);
+    fputs("\n", stderr);
     if (launches) cli_print_basis(stderr, "hewn check", v);
+    if (!launches)
+        fputs("hewn check: nothing was checked: no kernel was launched on the simulated driver\n",
+              stderr);
     if (v->error || v->review) return 1;
-    if (v->incomplete) return 2;
+    if (v->incomplete || (!launches && !status)) return 2;
     return status;
 }
 

@@ -19,6 +19,7 @@ struct entry {
 struct launch_fold {
     char *kernel; /* JSON text of its name, with quotes */
     unsigned worst, runs;
+    unsigned long idioms; /* the most that one run had */
     char *why; /* JSON text: what the first verdict that was not proved hangs on; NULL: all were */
     struct entry *entries;
     size_t count;
@@ -168,7 +169,9 @@ static bool add_finding(struct launch_fold *l, const char *line, uint64_t seed)
 static bool add_verdict(struct launch_fold *l, const char *line)
 {
     const char *verdict = field(line, "verdict"), *kernel = field(line, "kernel");
-    const char *why = field(line, "why");
+    const char *why = field(line, "why"), *idioms = field(line, "idioms");
+    const unsigned long count = idioms ? strtoul(idioms, NULL, 10) : 0;
+    if (count > l->idioms) l->idioms = count;
     for (unsigned i = l->worst + 1; i < VERDICTS; i++)
         if (verdict && !strncmp(verdict + 1, verdict_order[i], strlen(verdict_order[i])))
             l->worst = i;
@@ -220,6 +223,7 @@ int fold_write(const struct fold *f, FILE *out)
             fprintf(out, "{\"verdict\":\"%s\",\"kernel\":%s,\"findings\":%zu",
                     verdict_order[l->worst], l->kernel, l->count - unseen);
             if (unseen) fprintf(out, ",\"suppressed\":%zu", unseen);
+            if (l->idioms) fprintf(out, ",\"idioms\":%lu", l->idioms);
             if (l->why)
                 fprintf(out, ",\"basis\":\"explored\",\"schedules\":%u,\"why\":%s}\n", l->runs,
                         l->why);

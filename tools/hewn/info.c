@@ -59,7 +59,7 @@ static void print_modules_for(const hewn_device_info *d)
 int cli_info(int argc, char **argv)
 {
     hewn_driver *driver;
-    if (argc > 1) return cli_usage("info", "'%s' is not understood", argv[1]);
+    if (argc > 1) return cli_unknown("info", argv[1]);
     driver = cli_open_driver(stdout);
     if (!driver) return 1;
     if (hewn_driver_missing(driver)[0])
@@ -82,7 +82,7 @@ int cli_modules(int argc, char **argv)
 {
     const hewn_module *m;
     const char *family;
-    if (argc > 1) return cli_usage("modules", "'%s' is not understood", argv[1]);
+    if (argc > 1) return cli_unknown("modules", argv[1]);
     printf("%-9s %-22s %-8s %9s  %-20s %s\n", "family", "module", "target", "ptx B", "cubins",
            "sha256");
     for (size_t i = 0; (m = cli_module(i, &family)) != NULL; i++) {
@@ -170,7 +170,7 @@ int cli_extract(int argc, char **argv)
         else if (argv[i][0] != '-' && !o.name)
             o.name = argv[i];
         else
-            return cli_usage("extract", "'%s' is not understood", argv[i]);
+            return cli_unknown("extract", argv[i]);
     }
     if (!o.name)
         return cli_usage("extract", "a module's name is missing ('hewn modules' lists them)");

@@ -65,7 +65,7 @@ static int known_option(struct options *o, const char *name, const char *value)
         if (number(name, value, &o->schedules)) return EXIT_USAGE;
         return o->schedules ? 0 : cli_usage("run", "--schedules takes 1 or more");
     }
-    if (!run_is_word(name + 2)) return cli_usage("run", "'%s' is not understood", name);
+    if (!run_is_word(name + 2)) return cli_unknown("run", name);
     if (o->words == (int)(sizeof o->word / sizeof o->word[0]))
         return cli_usage("run", "more than %d statements", o->words);
     o->word[o->words] = name + 2;
@@ -86,6 +86,8 @@ static int parse_options(int argc, char **argv, struct options *o)
         int rc = 0;
         if (!strcmp(argv[i], "--json")) {
             o->json = true;
+        } else if (!strcmp(argv[i], "--pedantic")) {
+            setenv("HEWN_SIM_CHECK", "2", 1);
         } else if (!strncmp(argv[i], "-D", 2)) {
             const char *name = argv[i][2] ? argv[i] + 2 : i + 1 < argc ? argv[++i] : "";
             if (!*name || strlen(name) >= RUN_NAME || o->run.define_count == RUN_DEFINES)
@@ -263,9 +265,12 @@ static int conclude(const struct session *s)
 {
     const struct verdicts *v = &s->verdicts;
     if (s->fold) fold_print(s->fold, stderr, (unsigned)s->runs);
-    if (!s->o->json && s->on_gpu < s->runs)
-        fprintf(stderr, "hewn run: %lu run%s: %u clean, %u review, %u incomplete, %u error\n",
+    if (!s->o->json && s->on_gpu < s->runs) {
+        fprintf(stderr, "hewn run: %lu run%s: %u clean, %u review, %u incomplete, %u error",
                 s->runs, s->runs == 1 ? "" : "s", v->clean, v->review, v->incomplete, v->error);
+        cli_print_idioms(stderr, v);
+        fputs("\n", stderr);
+    }
     if (!s->o->json && v->proved + v->sampled) cli_print_basis(stderr, "hewn run", v);
     if (!s->o->json && s->compared)
         fprintf(stderr, "hewn run: results right in %lu of %lu runs\n", s->compared - s->wrong,
@@ -299,9 +304,10 @@ static int write_text(const struct options *o)
 static int run_session(struct session *s)
 {
     int rc;
-    s->temporary = !s->o->report;
-    snprintf(s->report, sizeof s->report, "%s",
-             s->o->report ? s->o->report : "/tmp/hewn-run-XXXXXX");
+    const char *wanted = getenv("HEWN_SIM_REPORT"); /* of hewn check, around this run */
+    if (s->o->report) wanted = s->o->report;
+    s->temporary = !wanted || !*wanted;
+    snprintf(s->report, sizeof s->report, "%s", s->temporary ? "/tmp/hewn-run-XXXXXX" : wanted);
     if (s->temporary) {
         int fd = mkstemp(s->report);
         if (fd < 0) return cli_fail("%s: %s", s->report, strerror(errno));

@@ -141,6 +141,8 @@ int run_map_named(const struct run *r, const char *name);
 /* Reads r->path, preprocesses it where it uses directives, and leaves r->text; `source` receives the
  * file as it is, for its notes. The caller frees both. */
 int run_read(struct run *r, char **source);
+/* A copy of r->text that says by a line marker where it comes from; NULL where it says so itself, or cannot. */
+char *run_named_text(const struct run *r);
 /* The word after .target, and whether the text declares one. */
 bool run_target(const char *text, char target[RUN_NAME]);
 

@@ -78,7 +78,9 @@ static int load(struct session *s)
     void *values[2] = {log, NULL};
     uintptr_t size = sizeof log;
     memcpy(&values[1], &size, sizeof size);
-    rc = s->cuModuleLoadDataEx(&s->module, s->run->text, 2, options, values);
+    char *named = s->out->simulated ? run_named_text(s->run) : NULL;
+    rc = s->cuModuleLoadDataEx(&s->module, named ? named : s->run->text, 2, options, values);
+    free(named);
     if (!rc) return 0;
     log[strcspn(log, "\n")] = '\0';
     if (run_target(s->run->text, target) &&

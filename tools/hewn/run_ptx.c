@@ -176,6 +176,22 @@ static const char *directive(const char *at, const char *name)
     return NULL;
 }
 
+char *run_named_text(const struct run *r)
+{
+    const char *version = directive(r->text, ".version"),
+               *end = version ? strchr(version, '\n') : NULL;
+    size_t size = strlen(r->text) + strlen(r->path) + 32;
+    unsigned line = 2;
+    char *copy;
+    if (!end || strstr(r->text, "\n#") || strpbrk(r->path, "\"\n")) return NULL;
+    for (const char *at = r->text; at < end; at++) line += *at == '\n';
+    copy = malloc(size);
+    if (copy)
+        snprintf(copy, size, "%.*s\n# %u \"%s\"\n%s", (int)(end - r->text), r->text, line, r->path,
+                 end + 1);
+    return copy;
+}
+
 bool run_target(const char *text, char target[RUN_NAME])
 {
     const char *at = directive(text, ".target");

@@ -458,7 +458,7 @@ static int parse(int argc, char **argv, struct timeline *t, const char **in, con
                    end != value && !*end) {
             i++;
         } else {
-            return cli_usage("timeline", "'%s' is not understood", argv[i]);
+            return cli_unknown("timeline", argv[i]);
         }
     }
     if (!*in) return cli_usage("timeline", "no trace given");

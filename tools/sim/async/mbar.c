@@ -215,6 +215,7 @@ static struct mbar *live_at(struct mbar_who who, struct cta *cta, uint32_t offse
 {
     struct mbar *b = mbar_at(cta, offset);
     char text[OBJECT_TEXT];
+    if (cta != who.warp->cta) publish(who, EV_MBAR_REACH, cta, offset, 0);
     if (b && b->live && b->word == word_read(cta, offset)) return b;
     object_of(cta, offset, text);
     if (b && b->live) {

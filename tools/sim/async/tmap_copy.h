@@ -23,6 +23,8 @@ struct async_op;
 enum tmap_dtype {
     TMAP_F16 = 6, /* the types below are integers */
     TMAP_F32 = 7,
+    TMAP_F64,
+    TMAP_BF16,
     TMAP_F32_FTZ = 10,
     TMAP_TF32,
     TMAP_TF32_FTZ = 12,
@@ -73,6 +75,12 @@ uint32_t tmap_extent(const struct tmap *t, uint32_t d); /* elements the box deli
 
 /* Where a copy starts: coordinates, then the offsets of im2col loads. */
 enum { TMAP_COORDS = 8, TMAP_OFFSETS = 5 };
+
+/* One copy of a box, for EV_TILE. */
+struct tmap_tile {
+    const struct tmap *map;
+    const int32_t *coord;
+};
 
 /* True when no element of the box lies inside the tensor. */
 bool tmap_outside(const struct tmap *t, const int32_t *coord);

@@ -3,20 +3,24 @@
  *
  *   pending.c   operations left behind, commits of nothing
  *   consumed.c  which mbarrier phases were waited for
- *   staged.c    tiles that copies staged: their layout, and advice
+ *   staged.c    tiles that copies staged: what became of them, and advice
+ *   layout.c    products whose descriptors do not fit such tiles
  *   order.c     happens-before, and by it memory, tensor memory, registers and the phases of mbarriers
  *   order_lanes.c  order between lanes of one warp, at level 2
- *   launch_memory.c  global memory across clusters and launches
+ *   world.c     what clusters that can talk know of one another
+ *   launch_memory.c  global memory across clusters that cannot, and across launches
  */
 #include "check/check.h"
 #include "check/consumed.h"
 #include "check/deadlock.h"
+#include "check/generations.h"
 #include "check/order_lanes.h"
 #include "check/launch_memory.h"
 #include "check/order.h"
 #include "check/pending.h"
 #include "check/protocol.h"
 #include "check/staged.h"
+#include "check/world.h"
 
 #include <stdlib.h>
 
@@ -76,6 +80,19 @@ bool check_ledger(const struct group *g, const struct cta *owner, uint32_t offse
     return b && protocol_ledger(b, warp, turns, arrivals);
 }
 
+bool check_went_on(const struct group *g, const struct cta *owner, uint32_t offset,
+                   const struct warp *w, const struct insn *at, uint32_t key)
+{
+    const struct order_bar *b = checker_of(g) ? order_bar_at(owner, offset) : NULL;
+    return b && order_warp_of(w) && protocol_went_on(b, order_warp_of(w), at, key);
+}
+
+uint64_t check_came_before(const struct group *g, const struct cta *cta, uint32_t id)
+{
+    const struct order_cta *c = checker_of(g) ? order_cta_of(cta) : NULL;
+    return c ? generations_before(c, id, cta->barriers[id].generation) : 0;
+}
+
 static void destroy(struct observer *o)
 {
     struct checker *c = (struct checker *)o;
@@ -108,6 +125,9 @@ static void watch_end(struct watcher *w, struct launch *l)
         note_chance(c, l);
     else
         report_sampled(c->report, SAMPLED_UNCHECKED, NULL, 0);
+    if (c->world && c->memory) launch_memory_take_world(c->memory, c->world, l->kernel);
+    world_free(c->world);
+    c->world = NULL;
     if (!c->memory) return;
     launch_memory_judge(c->memory, l);
     if (c->keeps_memory) return;

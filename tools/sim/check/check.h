@@ -6,12 +6,14 @@
 #include "machine/event.h"
 
 struct launch_memory;
+struct world;
 
 struct check {
     struct watcher watcher; /* first */
     struct report *report;
     struct launch_memory *memory; /* what the launch did to global memory … */
-    bool keeps_memory; /* … until the caller frees it; else until the end of the launch */
+    struct world *world; /* what its clusters do to one another, where they can (world.h) */
+    bool keeps_memory;   /* … until the caller frees it; else until the end of the launch */
     const struct launch_memory *before; /* of a launch that may not be over yet (programmatic
                                            dependent launch), or NULL */
 };

@@ -1,5 +1,5 @@
 /* Vector clocks (clock.h). */
-#include "check/clock.h"
+#include "check/horizon.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +47,16 @@ bool clock_join(struct clock *into, const struct clock *from)
     return true;
 }
 
+bool clock_join_met(struct clock *into, const struct clock *a, const struct clock *b)
+{
+    const uint32_t count = a->count < b->count ? a->count : b->count;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t least = a->at[i] < b->at[i] ? a->at[i] : b->at[i];
+        if (least && !clock_raise(into, i, least)) return false;
+    }
+    return true;
+}
+
 bool clock_copy(struct clock *to, const struct clock *from)
 {
     if (to == from) return true;
@@ -85,22 +95,65 @@ bool stamp_join(struct stamp *into, const struct stamp *from)
     return clock_join(&into->known, &from->known) && clock_join(&into->bridged, &from->bridged) &&
            clock_join(&into->caused, &from->caused) &&
            clock_join(&into->bridged_shared, &from->bridged_shared) &&
-           clock_join(&into->bridged_global, &from->bridged_global);
+           clock_join(&into->bridged_global, &from->bridged_global) &&
+           clock_join(&into->fenced, &from->fenced) && horizon_join(&into->abroad, from->abroad) &&
+           horizon_join(&into->abroad_bridged, from->abroad_bridged) &&
+           horizon_join(&into->abroad_fenced, from->abroad_fenced) &&
+           horizon_join(&into->abroad_observed, from->abroad_observed) &&
+           horizon_join(&into->abroad_seen, from->abroad_seen);
 }
 
 bool stamp_copy(struct stamp *to, const struct stamp *from)
 {
+    horizon_set(&to->abroad, from->abroad);
+    horizon_set(&to->abroad_bridged, from->abroad_bridged);
+    horizon_set(&to->abroad_fenced, from->abroad_fenced);
+    horizon_set(&to->abroad_observed, from->abroad_observed);
+    horizon_set(&to->abroad_seen, from->abroad_seen);
     return clock_copy(&to->known, &from->known) && clock_copy(&to->bridged, &from->bridged) &&
            clock_copy(&to->caused, &from->caused) &&
            clock_copy(&to->bridged_shared, &from->bridged_shared) &&
-           clock_copy(&to->bridged_global, &from->bridged_global);
+           clock_copy(&to->bridged_global, &from->bridged_global) &&
+           clock_copy(&to->fenced, &from->fenced);
+}
+
+bool stamp_fence(struct stamp *s)
+{
+    horizon_set(&s->abroad_fenced, s->abroad);
+    return clock_copy(&s->fenced, &s->known);
+}
+
+bool stamp_join_fenced(struct stamp *into, const struct stamp *from)
+{
+    return clock_join(&into->known, &from->fenced) && clock_join(&into->caused, &from->fenced) &&
+           clock_join_met(&into->bridged, &from->bridged, &from->fenced) &&
+           clock_join_met(&into->bridged_shared, &from->bridged_shared, &from->fenced) &&
+           clock_join_met(&into->bridged_global, &from->bridged_global, &from->fenced) &&
+           horizon_join(&into->abroad, from->abroad_fenced);
+}
+
+void stamp_clear(struct stamp *s)
+{
+    clock_clear(&s->known);
+    clock_clear(&s->bridged);
+    clock_clear(&s->caused);
+    clock_clear(&s->bridged_shared);
+    clock_clear(&s->bridged_global);
+    clock_clear(&s->fenced);
+    horizon_set(&s->abroad, NULL);
+    horizon_set(&s->abroad_bridged, NULL);
+    horizon_set(&s->abroad_fenced, NULL);
+    horizon_set(&s->abroad_observed, NULL);
+    horizon_set(&s->abroad_seen, NULL);
 }
 
 void stamp_free(struct stamp *s)
 {
+    stamp_clear(s);
     clock_free(&s->known);
     clock_free(&s->bridged);
     clock_free(&s->caused);
     clock_free(&s->bridged_shared);
     clock_free(&s->bridged_global);
+    clock_free(&s->fenced);
 }

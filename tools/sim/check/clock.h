@@ -17,14 +17,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* component << 50 | number << 20 | instruction; 0: no action. */
+/* component << 44 | number << 20 | instruction; 0: no action. */
 typedef uint64_t epoch;
 
-enum { EPOCH_INSN_BITS = 20, EPOCH_NUMBER_BITS = 30, EPOCH_COMPONENT_BITS = 14 };
+enum { EPOCH_INSN_BITS = 20, EPOCH_NUMBER_BITS = 24, EPOCH_COMPONENT_BITS = 20 };
 #define EPOCH_INSN_MAX   ((1U << EPOCH_INSN_BITS) - 1)
 #define EPOCH_NUMBER_MAX ((1U << EPOCH_NUMBER_BITS) - 1)
-/* Components are 1 to this; the largest code of the field marks what is no epoch (shadow.h). */
+/* Components of a world (world.h) are 1 to this; the largest code of the field marks what is no epoch
+ * (shadow.h). A cluster has fewer, for its clocks have an entry for each. */
 #define COMPONENT_MAX ((1U << EPOCH_COMPONENT_BITS) - 2)
+enum { CLUSTER_COMPONENTS_MAX = (1 << 14) - 2 };
 
 static inline epoch epoch_make(uint32_t component, uint32_t number, uint32_t insn)
 {
@@ -63,6 +65,8 @@ static inline bool clock_knows(const struct clock *c, epoch e)
 /* Those that may need memory return false when there is none; the clock then stays as it was. */
 bool clock_raise(struct clock *c, uint32_t component, uint32_t number); /* entry := max */
 bool clock_join(struct clock *into, const struct clock *from);          /* every entry := max */
+/* The same with what both `a` and `b` know. */
+bool clock_join_met(struct clock *into, const struct clock *a, const struct clock *b);
 bool clock_copy(struct clock *to, const struct clock *from);
 /* Everything that `b` knows, `a` knows. */
 bool clock_covers(const struct clock *a, const struct clock *b);
@@ -71,6 +75,8 @@ static inline void clock_clear(struct clock *c)
     c->count = 0;
 }
 void clock_free(struct clock *c);
+
+struct horizon;
 
 /*
  * What a release hands over: `known`, and of that `bridged`, generic accesses that a proxy fence has
@@ -82,6 +88,16 @@ struct stamp {
     struct clock known, bridged, caused;
     /* What fences of shared or of global memory alone made visible there, besides `bridged`. */
     struct clock bridged_shared, bridged_global;
+    /* known and bridged of other clusters, of which global memory is all that matters (horizon.h). */
+    struct horizon *abroad, *abroad_bridged;
+    /* What a fence of .gpu scope has covered, by whichever thread: practice lets each thread fence what it
+     * stored, then one thread raises the flag behind a barrier of the CTA; by the letter that one would have
+     * to fence. */
+    struct clock fenced;
+    struct horizon *abroad_fenced;
+    /* What relaxed reads have shown to be over, for a fence to acquire: likewise by whichever thread. Of that,
+     * what atomics have shown (order_access.c, judge_seen). */
+    struct horizon *abroad_observed, *abroad_seen;
 };
 
 bool stamp_raise(struct stamp *s, uint32_t component, uint32_t number);
@@ -89,14 +105,11 @@ bool stamp_raise(struct stamp *s, uint32_t component, uint32_t number);
 bool stamp_raise_generic(struct stamp *s, uint32_t component, uint32_t number);
 bool stamp_join(struct stamp *into, const struct stamp *from);
 bool stamp_copy(struct stamp *to, const struct stamp *from);
-static inline void stamp_clear(struct stamp *s)
-{
-    clock_clear(&s->known);
-    clock_clear(&s->bridged);
-    clock_clear(&s->caused);
-    clock_clear(&s->bridged_shared);
-    clock_clear(&s->bridged_global);
-}
+/* A fence of .gpu scope covers what is known. */
+bool stamp_fence(struct stamp *s);
+/* Joins what was covered, as known. */
+bool stamp_join_fenced(struct stamp *into, const struct stamp *from);
+void stamp_clear(struct stamp *s);
 void stamp_free(struct stamp *s);
 
 #endif

@@ -22,7 +22,8 @@ enum weight {
     TOO_FEW = 40,          /* arrivals came, fewer than counted, and no other waiter would */
     SURE = 50,
     RESOURCES = SURE,
-    LEFT = 55, /* who should come has exited */
+    LEFT = 55,    /* who should come has exited */
+    WENT_ON = 57, /* who should come has been round its loop and did not */
     LANES_APART = 60,
     SIBLING = 65,
     SAME_AS_EVER = 70, /* everyone came who came before, and that is not enough */
@@ -31,6 +32,26 @@ enum weight {
 };
 
 /* ---- gathering ---- */
+
+/* What a spinning loop at that pc looks at: the first strong read of the smallest loop around it that has
+ * one; the pc itself where none has. */
+static uint32_t polled_at(const struct kernel *k, uint32_t pc)
+{
+    uint32_t best = UINT32_MAX, found = pc;
+    for (uint32_t i = pc; i < k->insn_count; i++) {
+        const struct insn *in = &k->insns[i];
+        if (in->is.control != CONTROL_BRANCH || in->target > pc || i - in->target >= best) continue;
+        for (uint32_t n = in->target; n <= i; n++) {
+            const struct insn *read = &k->insns[n];
+            if (!read->is.strong || (read->is.class != INSN_LOAD && read->is.class != INSN_ATOMIC))
+                continue;
+            best = i - in->target;
+            found = n;
+            break;
+        }
+    }
+    return found;
+}
 
 static uint32_t sleepers(const struct deadlock *d, struct waiter *out)
 {
@@ -43,10 +64,12 @@ static uint32_t sleepers(const struct deadlock *d, struct waiter *out)
             for (uint32_t j = 0; j < cl->ctas[r]->warp_count; j++) {
                 struct warp *w = &cl->ctas[r]->warps[j];
                 for (uint32_t f = 0; f < w->frag_count; f++, n++) {
+                    const struct frag *frag = &w->frags[f];
                     if (!out) continue;
                     out[n].warp = w;
-                    out[n].frag = &w->frags[f];
-                    out[n].in = &k->insns[w->frags[f].pc];
+                    out[n].frag = frag;
+                    out[n].in =
+                        &k->insns[frag->wait.kind == WAIT_SPIN ? polled_at(k, frag->pc) : frag->pc];
                 }
             }
         }
@@ -122,14 +145,10 @@ static bool arrived_now(const struct mbar *b, const struct mbar_arrival *a)
     return false;
 }
 
-/* One that arrived in the phase before and has not yet in this one. */
-static const struct mbar_arrival *absent(const struct mbar *b)
+/* Arrived in the phase before and has not yet in this one. */
+static bool absent(const struct mbar *b, const struct mbar_arrival *a)
 {
-    for (uint32_t i = 0; i < b->kept_before; i++) {
-        const struct mbar_arrival *a = &b->before[i];
-        if (a->count && !arrived_now(b, a)) return a;
-    }
-    return NULL;
+    return a->count && !arrived_now(b, a);
 }
 
 static const struct insn *expecting(const struct mbar *b)
@@ -179,47 +198,32 @@ static bool others_may_come(const struct deadlock *d, const struct wait *t, cons
     return false;
 }
 
-/* Everyone who came in earlier phases may come again: where is the one that has not? */
+/* Everyone who came in earlier phases may come again: where is one that has not? */
 static void judge_absent(const struct deadlock *d, struct judgement *j,
                          const struct mbar_arrival *a)
 {
     const struct kernel *k = d->group->launch->kernel;
+    const struct wait *t = &j->by->frag->wait;
     const struct warp *w = &a->cta->warps[a->warp];
     const struct waiter *at = wait_of(d, w);
+    const bool went_on =
+        at && check_went_on(d->group, t->cta, t->key, w, at->in, at->frag->wait.key);
+    const bool after = at && !in_loop(k, at->in) &&
+                       (at->frag->wait.kind == WAIT_BARRIER || at->frag->wait.kind == WAIT_CLUSTER);
+    const uint32_t weight = !at ? LEFT : went_on ? WENT_ON : after ? LOOPS_PART : EXPLAINED;
+    if (j->missing && weight <= j->weight) return;
     j->missing = w;
-    j->cause = CAUSE_TRIP_COUNT;
-    if (!at) {
-        j->weight = LEFT;
-    } else if ((at->frag->wait.kind == WAIT_BARRIER || at->frag->wait.kind == WAIT_CLUSTER) &&
-               !in_loop(k, at->in)) {
-        j->weight = LOOPS_PART;
-    } else {
-        j->cause = CAUSE_CYCLE;
-        j->weight = EXPLAINED;
-    }
+    j->weight = weight;
+    j->went_on = went_on;
+    j->cause = weight == EXPLAINED ? CAUSE_CYCLE : CAUSE_TRIP_COUNT;
 }
 
-static void judge_mbar(const struct deadlock *d, struct judgement *j)
+/* Nobody who came before is missing: too few come, or none ever did. */
+static void judge_arrivals(const struct deadlock *d, struct judgement *j)
 {
     const struct wait *t = &j->by->frag->wait;
-    const struct mbar *b = mbar_at(t->cta, t->key);
-    const struct mbar_arrival *a;
-    struct mbar_state s;
-    if (!b || !b->live) return;
-    s = mbar_load(t->cta, t->key);
-    a = absent(b);
-    j->bar = b;
-    if (s.pending == 0) {
-        j->cause = CAUSE_TX_BYTES;
-        j->weight = BYTES;
-        if (expecting(b)) j->guilty = expecting(b);
-    } else if (b->phase && !any_arrival(b) &&
-               !check_consumed(d->group, t->cta, t->key, b->phase - 1)) {
-        j->cause = CAUSE_PHASE;
-        j->weight = SKIPPED;
-    } else if (a) {
-        judge_absent(d, j, a);
-    } else if ((j->sibling = sibling_ahead(t->cta, b)) != NULL) {
+    const struct mbar *b = j->bar;
+    if ((j->sibling = sibling_ahead(t->cta, b)) != NULL) {
         j->cause = CAUSE_CLUSTER;
         j->weight = SIBLING;
     } else if (any_arrival(b)) {
@@ -232,6 +236,28 @@ static void judge_mbar(const struct deadlock *d, struct judgement *j)
         j->cause = CAUSE_NO_PRODUCER;
         j->weight = others_may_come(d, t, b) ? NEVER_STARTED : NOBODY;
     }
+}
+
+static void judge_mbar(const struct deadlock *d, struct judgement *j)
+{
+    const struct wait *t = &j->by->frag->wait;
+    const struct mbar *b = mbar_at(t->cta, t->key);
+    if (!b || !b->live) return;
+    j->bar = b;
+    if (mbar_load(t->cta, t->key).pending == 0) {
+        j->cause = CAUSE_TX_BYTES;
+        j->weight = BYTES;
+        if (expecting(b)) j->guilty = expecting(b);
+        return;
+    }
+    if (b->phase && !any_arrival(b) && !check_consumed(d->group, t->cta, t->key, b->phase - 1)) {
+        j->cause = CAUSE_PHASE;
+        j->weight = SKIPPED;
+        return;
+    }
+    for (uint32_t i = 0; i < b->kept_before; i++)
+        if (absent(b, &b->before[i])) judge_absent(d, j, &b->before[i]);
+    if (!j->missing) judge_arrivals(d, j);
 }
 
 /* ---- other waits ---- */
@@ -249,20 +275,36 @@ uint32_t deadlock_came(const struct deadlock *d, const struct waiter *by)
     return came;
 }
 
+/* The warp that a barrier misses, of those that live: one that came in the generation before, else one whose code
+ * still has that barrier, else any. */
+static const struct warp *missing_at(const struct deadlock *d, const struct cta *c, uint32_t id)
+{
+    const struct kernel *k = d->group->launch->kernel;
+    const uint64_t arrived = c->barriers[id].warps_arrived,
+                   before = check_came_before(d->group, c, id);
+    const struct warp *found = NULL;
+    uint32_t best = 0;
+    for (uint32_t i = 0; i < c->warp_count; i++) {
+        const struct warp *w = &c->warps[i];
+        const struct waiter *at = w->live ? wait_of(d, w) : NULL;
+        const uint32_t rank = before >> i & 1 ? 3 : at && deadlock_may_come(k, at, id) ? 2 : 1;
+        if (!w->live || arrived >> i & 1 || rank < best) continue;
+        found = w;
+        best = rank;
+    }
+    return found;
+}
+
 static void judge_barrier(const struct deadlock *d, struct judgement *j)
 {
     const struct wait *t = &j->by->frag->wait;
     const struct named_barrier *b = &t->cta->barriers[t->key];
     uint32_t coming = 0;
-    for (uint32_t i = 0; i < t->cta->warp_count; i++) {
-        const struct warp *w = &t->cta->warps[i];
-        if (b->warps_arrived >> i & 1) continue;
-        if (!w->live) continue;
-        coming += WARP_LANES;
-        j->missing = w;
-    }
+    for (uint32_t i = 0; i < t->cta->warp_count; i++)
+        if (t->cta->warps[i].live && !(b->warps_arrived >> i & 1)) coming += WARP_LANES;
     j->cause = CAUSE_PARTICIPANTS;
     j->weight = STANDS_ELSEWHERE;
+    j->missing = missing_at(d, t->cta, t->key);
     if (b->arrived + coming < b->expected) {
         j->missing = NULL;
         j->weight = LEFT;
@@ -381,13 +423,11 @@ static void report(const struct deadlock *d, const struct judgement *j)
                         .kind = j->kind,
                         .cause = j->cause,
                         .kernel = k->entry->name,
-                        .file = ptx_file(k->module, j->guilty->src->pos),
-                        .instr = j->guilty->src->text,
-                        .line = j->guilty->src->pos.line,
                         .group = g->index,
                         .seq = g->finding_seq++,
                         .warp = (int32_t)w->id,
                         .lane = (int32_t)first_lane(j->by->frag->mask)};
+    finding_at(&f, k->module, j->guilty->src);
     memcpy(f.cta, w->cta->id, sizeof f.cta);
     deadlock_tell(d, j, &f);
     sim_report(g->launch, &f);

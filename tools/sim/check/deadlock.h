@@ -27,6 +27,7 @@ struct judgement {
     const struct insn *guilty;  /* instruction to cite */
     const struct warp *missing; /* a warp that came before and does not come now, or NULL */
     const struct cta *sibling; /* another CTA of the cluster whose barrier there got its arrivals */
+    bool went_on;              /* `missing` came round its loop and did not come here */
     uint32_t missing_lanes;    /* WAIT_CONVERGE */
 };
 
@@ -46,6 +47,9 @@ uint32_t deadlock_came(const struct deadlock *d, const struct waiter *by);
  * (deadlock_signal.c): by the code ahead of it and the addresses in its registers now. */
 bool deadlock_may_signal(const struct kernel *k, const struct waiter *o, uint32_t offset);
 
+/* Whether the code ahead of the waiter has a barrier instruction that may mean that number. */
+bool deadlock_may_come(const struct kernel *k, const struct waiter *o, uint32_t id);
+
 /* Waits of weight `from` for barriers at which nobody arrived, and whose possible signallers wait for each
  * other in a circle, become CAUSE_CYCLE with weight `to` (deadlock_cycle.c). */
 void deadlock_circles(const struct deadlock *d, struct judgement *all, uint32_t from, uint32_t to);
@@ -64,5 +68,12 @@ bool check_consumed(const struct group *g, const struct cta *owner, uint32_t off
  * false where neither, and when nobody observed. */
 bool check_ledger(const struct group *g, const struct cta *owner, uint32_t offset, uint32_t warp,
                   uint32_t *turns, uint32_t *arrivals);
+
+/* Whether the warp, asleep at `at` for the object `key`, should have arrived at the mbarrier before it came round to that wait. */
+bool check_went_on(const struct group *g, const struct cta *owner, uint32_t offset,
+                   const struct warp *w, const struct insn *at, uint32_t key);
+
+/* Bit = warp of the CTA: those that its named barrier counted in the generation before this; 0 unknown. */
+uint64_t check_came_before(const struct group *g, const struct cta *cta, uint32_t id);
 
 #endif

@@ -82,7 +82,10 @@ static void visit_next(struct walk *w, uint32_t pc)
     if (in->guard != NO_GUARD || falls) visit(w, pc + 1);
 }
 
-bool deadlock_may_signal(const struct kernel *k, const struct waiter *o, uint32_t offset)
+/* Whether `has` holds for an instruction that the waiter may still come to, its own included. */
+static bool ahead(const struct kernel *k, const struct waiter *o, uint32_t key,
+                  bool (*has)(const struct kernel *, const struct waiter *, const struct insn *,
+                              uint32_t key))
 {
     struct walk w = {.kernel = k};
     bool found = false;
@@ -91,11 +94,39 @@ bool deadlock_may_signal(const struct kernel *k, const struct waiter *o, uint32_
     if (w.seen && w.stack) visit(&w, o->frag->pc);
     while (w.depth && !found) {
         uint32_t pc = w.stack[--w.depth];
-        const struct insn *in = &k->insns[pc];
-        found = signals(in) && names_barrier(k, o, in, offset);
+        found = has(k, o, &k->insns[pc], key);
         visit_next(&w, pc);
     }
     free(w.seen);
     free(w.stack);
     return found;
+}
+
+static bool signals_it(const struct kernel *k, const struct waiter *o, const struct insn *in,
+                       uint32_t offset)
+{
+    return signals(in) && names_barrier(k, o, in, offset);
+}
+
+bool deadlock_may_signal(const struct kernel *k, const struct waiter *o, uint32_t offset)
+{
+    return ahead(k, o, offset, signals_it);
+}
+
+/* The number is the first 32-bit source; one in a register may be any. */
+static bool meets_at(const struct kernel *k, const struct waiter *o, const struct insn *in,
+                     uint32_t id)
+{
+    (void)k;
+    if (in->is.class != INSN_BARRIER) return false;
+    for (uint32_t i = in->row->args[0] == '='; i < 2; i++)
+        if (!in->arg[i].sink && in->arg[i].bits == 32)
+            return in->arg[i].bank != BANK_CONST ||
+                   arg_lane(o->warp, in->arg[i], first_lane(o->frag->mask)) == id;
+    return false;
+}
+
+bool deadlock_may_come(const struct kernel *k, const struct waiter *o, uint32_t id)
+{
+    return ahead(k, o, id, meets_at);
 }

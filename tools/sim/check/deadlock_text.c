@@ -310,6 +310,11 @@ static void say_missing(struct text *t, const struct deadlock *d, const struct j
         say(t, " (line %u)", line_of(o->in));
         break;
     }
+    if (j->went_on) {
+        say(t, ". It has been at that wait since it last arrived here, and went round without "
+               "arriving: some way through its loop leaves the arrival out.");
+        return;
+    }
     say(t, j->cause == CAUSE_TRIP_COUNT ? ", after its loop: the two loops do not make the same "
                                           "number of turns."
                                         : ".");

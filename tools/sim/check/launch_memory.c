@@ -1,6 +1,8 @@
 /* Global memory across clusters and launches (launch_memory.h). */
 #include "check/launch_memory.h"
+#include "check/constant.h"
 #include "check/order.h"
+#include "check/world.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -8,8 +10,8 @@
 
 enum { PAIRS_MOST = 64, PAGES_FIRST = 256, BLOCKS_FIRST = 64 };
 
-/* cluster + 1 << 24 | talks << 20 … : lower ones are kept. 0: none. */
-enum { WHO_CLUSTER = 24, WHO_TALKS = 1 << 20, WHO_INSN = (1 << 20) - 1 };
+/* cluster + 1 << 24 | instruction: lower ones are kept. 0: none. */
+enum { WHO_CLUSTER = 24, WHO_INSN = (1 << 20) - 1 };
 
 /* parts: 0, or the block of the four parts of a split piece. */
 struct piece {
@@ -29,8 +31,8 @@ struct launch_memory {
     struct piece (*blocks)[CELL_PARTS]; /* [0] unused */
     uint32_t block_count, block_capacity;
     uint64_t bytes, most;
-    bool failed;
-    char *kernel; /* after judging */
+    bool failed, judged; /* judged: of a world */
+    char *kernel;        /* after judging */
     uint32_t *lines, line_count;
 };
 
@@ -138,11 +140,25 @@ static void note(uint64_t who[2], uint64_t one)
 
 struct taking {
     struct launch_memory *m;
-    uint64_t base; /* cluster and talks of an entry */
-    bool (*strong)(void *context, uint32_t insn);
-    void *context;
+    const struct world *world; /* NULL: all is `cluster`'s */
+    uint32_t cluster;
+    const struct kernel *kernel;
     const struct shadow *shadow;
 };
+
+/* Strong accesses of one cluster and of another do not race if both are of such a scope. */
+static bool strong(const struct taking *t, epoch e)
+{
+    const struct insn *in =
+        epoch_insn(e) < t->kernel->insn_count ? &t->kernel->insns[epoch_insn(e)] : NULL;
+    return in && in->is.strong && in->is.scope >= SCOPE_GPU;
+}
+
+static uint64_t who_is(const struct taking *t, epoch e)
+{
+    const uint32_t cluster = t->world ? world_actor_of(t->world, e)->cluster : t->cluster;
+    return ((uint64_t)cluster + 1) << WHO_CLUSTER | epoch_insn(e);
+}
 
 /* One access of a piece of `size` bytes, all of p or a part of it at offset `at`. */
 static void put(struct launch_memory *m, struct piece *p, uint32_t whole, uint32_t at,
@@ -181,31 +197,40 @@ static void take_cell(void *context, uint64_t address, uint32_t bytes, const str
     const uint32_t at = (uint32_t)(address % GLOBAL_CELL);
     struct piece *pieces = page_pieces(t->m, address);
     struct piece *p;
-    epoch reader = shadow_a_reader(t->shadow, c);
+    uint64_t writers = c->write, readers = c->read;
     if (!pieces) {
         t->m->failed = true;
         return;
     }
     p = &pieces[address % GLOBAL_PAGE / GLOBAL_CELL];
-    if (c->write)
-        put(t->m, p, GLOBAL_CELL, at, bytes,
-            t->strong(t->context, epoch_insn(c->write)) ? SORT_STRONG : SORT_WRITE,
-            t->base | epoch_insn(c->write));
-    if (reader && !t->strong(t->context, epoch_insn(reader)))
-        put(t->m, p, GLOBAL_CELL, at, bytes, SORT_READ, t->base | epoch_insn(reader));
+    while (writers) {
+        const epoch e = shadow_take(t->shadow, &writers);
+        put(t->m, p, GLOBAL_CELL, at, bytes, strong(t, e) ? SORT_STRONG : SORT_WRITE, who_is(t, e));
+        if (t->world) break;
+    }
+    while (readers) {
+        const epoch e = shadow_take(t->shadow, &readers);
+        if (strong(t, e)) continue;
+        put(t->m, p, GLOBAL_CELL, at, bytes, SORT_READ, who_is(t, e));
+        break;
+    }
 }
 
-void launch_memory_take(struct launch_memory *m, const struct shadow *s, uint32_t cluster,
-                        bool talks, bool (*strong)(void *context, uint32_t insn), void *context)
+void launch_memory_take(struct launch_memory *m, const struct shadow *s,
+                        const struct kernel *kernel, uint32_t cluster)
 {
-    struct taking t = {.m = m,
-                       .base = ((uint64_t)cluster + 1) << WHO_CLUSTER | (talks ? WHO_TALKS : 0),
-                       .strong = strong,
-                       .context = context,
-                       .shadow = s};
+    struct taking t = {.m = m, .cluster = cluster, .kernel = kernel, .shadow = s};
     pthread_mutex_lock(&m->lock);
     shadow_walk(s, take_cell, &t);
     pthread_mutex_unlock(&m->lock);
+}
+
+void launch_memory_take_world(struct launch_memory *m, const struct world *w,
+                              const struct kernel *kernel)
+{
+    struct taking t = {.m = m, .world = w, .kernel = kernel, .shadow = &w->shadow};
+    m->judged = true;
+    shadow_walk(&w->shadow, take_cell, &t);
 }
 
 /* ---- judging ---- */
@@ -248,11 +273,7 @@ static void fill_finding(const struct launch *l, struct finding *f, uint64_t add
     f->file = f->instr = "";
     cta_of(l, a, f->cta);
     cta_of(l, b, id);
-    if (in) {
-        f->file = ptx_file(l->kernel->module, in->src->pos);
-        f->line = in->src->pos.line;
-        f->instr = in->src->text;
-    }
+    if (in) finding_at(f, l->kernel->module, in->src);
     (void)snprintf(f->object, sizeof f->object, "global memory");
     (void)snprintf(f->message, sizeof f->message,
                    "the cluster of CTA (%u,%u,%u) %s %u bytes of global memory (0x%llx) that the "
@@ -291,29 +312,17 @@ static void found(struct verdicts *v, uint64_t address, uint32_t bytes, uint64_t
     v->count++;
 }
 
-/* Both store the same constant. */
-static bool same_store(const struct launch *l, uint64_t a, uint64_t b)
-{
-    const struct insn *x = insn_of(l, a), *y = insn_of(l, b);
-    struct arg p, q;
-    if (!x || !y || x->is.class != INSN_STORE || y->is.class != INSN_STORE || x->list_count != 1 ||
-        y->list_count != 1)
-        return false;
-    p = x->list[0];
-    q = y->list[0];
-    return p.bank == BANK_CONST && q.bank == BANK_CONST && x->type == y->type && p.bits == q.bits &&
-           memcmp(l->kernel->consts + p.offset, l->kernel->consts + q.offset, p.bits / 8U) == 0;
-}
-
-/* A pair of different clusters that did not both talk, one of each sort. */
+/* A pair of different clusters, one of each sort. */
 static bool clash(struct verdicts *v, uint64_t address, uint32_t bytes, const struct piece *p,
                   enum memory_sort x, enum memory_sort y)
 {
     for (int i = 0; i < 2; i++) {
         for (int j = 0; j < 2; j++) {
             uint64_t a = p->who[x][i], b = p->who[y][j];
-            if (!a || !b || a >> WHO_CLUSTER == b >> WHO_CLUSTER || (a & b & WHO_TALKS)) continue;
-            if (x != SORT_READ && same_store(v->launch, a, b)) continue;
+            if (!a || !b || a >> WHO_CLUSTER == b >> WHO_CLUSTER) continue;
+            if (x != SORT_READ &&
+                same_constant(v->launch->kernel, insn_of(v->launch, a), insn_of(v->launch, b)))
+                continue;
             found(v, address, bytes, a, x != SORT_READ, b, y != SORT_READ);
             return true;
         }
@@ -375,7 +384,7 @@ void launch_memory_judge(struct launch_memory *m, const struct launch *l)
     }
     /* By address, so that the piece that is cited does not depend on the table. */
     if (m->page_slots) qsort(m->pages, m->page_slots, sizeof *m->pages, by_number);
-    for (uint32_t i = 0; i < m->page_slots; i++) {
+    for (uint32_t i = 0; i < m->page_slots && !m->judged; i++) {
         for (uint32_t j = 0; m->pages[i].number && j < PAGE_CELLS; j++)
             judge_piece(&v, m, (m->pages[i].number - 1) * GLOBAL_PAGE + (uint64_t)j * GLOBAL_CELL,
                         GLOBAL_CELL, &m->pages[i].pieces[j]);

@@ -3,8 +3,8 @@
  *
  * Each piece remembers, of every sort of access, the two lowest clusters that made it: enough to find a
  * pair if there is one, and the same whatever the order in which clusters and host threads came.
- * Clusters that may have synchronised with one another (each has released or acquired something through
- * global memory) are not compared: which accesses that orders is not followed across clusters.
+ * Clusters that can talk to one another have been compared when the accesses were made (world.h): of those
+ * the record is kept for the launch behind.
  */
 #ifndef SIM_LAUNCH_MEMORY_H
 #define SIM_LAUNCH_MEMORY_H
@@ -13,16 +13,25 @@
 #include "check/shadow.h"
 
 struct launch_memory;
+struct world;
 
-enum memory_sort { SORT_WRITE, SORT_READ, SORT_STRONG, SORTS }; /* strong: strong or atomic writes */
+enum memory_sort {
+    SORT_WRITE,
+    SORT_READ,
+    SORT_STRONG,
+    SORTS
+}; /* strong: strong or atomic writes */
 
 /* NULL when memory is exhausted. At most `most` bytes are used for it (0: no bound). */
 struct launch_memory *launch_memory_new(uint64_t most);
 void launch_memory_free(struct launch_memory *m);
 
-/* A cluster's pieces; `strong` says of an instruction that its writes are. Thread-safe. */
-void launch_memory_take(struct launch_memory *m, const struct shadow *s, uint32_t cluster,
-                        bool talks, bool (*strong)(void *context, uint32_t insn), void *context);
+/* A cluster's pieces. Thread-safe. */
+void launch_memory_take(struct launch_memory *m, const struct shadow *s,
+                        const struct kernel *kernel, uint32_t cluster);
+/* Those of all clusters of a world, which has judged them. */
+void launch_memory_take_world(struct launch_memory *m, const struct world *w,
+                              const struct kernel *kernel);
 /* The launch is over: reports what conflicts. */
 void launch_memory_judge(struct launch_memory *m, const struct launch *l);
 

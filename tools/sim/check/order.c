@@ -6,13 +6,17 @@
 #include "check/order.h"
 #include "check/check.h"
 #include "ops/access.h"
+#include "check/converged.h"
 #include "check/deadlock.h"
+#include "check/generations.h"
 #include "check/launch_memory.h"
 #include "async/mbar.h"
 #include "check/order_regs.h"
 #include "check/order_tell.h"
 #include "check/protocol.h"
+#include "check/undefined.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { LAUNCH_TIMEOUT = 702 /* the result of a deadlock */ };
@@ -60,7 +64,7 @@ static enum order_class class_of(const struct insn *in)
 static uint32_t component_new(struct order_warp *w, enum component_kind kind)
 {
     struct order_cluster *c = w->cta->cluster;
-    if (c->component_count > COMPONENT_MAX) {
+    if (c->component_count > CLUSTER_COMPONENTS_MAX) {
         order_exhausted(c->order, "components of a cluster's clocks");
         return 0;
     }
@@ -82,6 +86,21 @@ uint32_t order_chain(struct order_warp *w, enum component_kind kind)
 {
     if (!w->chain[kind]) w->chain[kind] = component_new(w, kind);
     return w->chain[kind];
+}
+
+uint32_t order_actor(struct order_warp *w, uint32_t component)
+{
+    struct component *c = order_component(w, component);
+    const struct cta *cta = w->cta->cta;
+    struct actor a = {.cluster = w->cta->cluster->linear,
+                      .component = component,
+                      .kind = c->kind,
+                      .warp = (uint8_t)w->warp->id};
+    if (c->actor) return c->actor;
+    memcpy(a.cta, cta->id, sizeof a.cta);
+    c->actor = world_actor(w->cta->cluster->order->world, a);
+    if (!c->actor) order_exhausted(w->cta->cluster->order, "warps that access global memory");
+    return c->actor;
 }
 
 static uint32_t own_number(const struct order_warp *w)
@@ -155,16 +174,50 @@ static void point_pass(struct order_warp *w, struct sync_point *p, uint64_t pass
 
 /* ---- named barriers and the cluster's ---- */
 
+/*
+ * PTX ISA "barrier": .aligned says that all threads of the warp execute it, else it is undefined; __syncthreads
+ * compiles to it. Since compute capability 7.0 hardware waits for the threads that have not exited, and the
+ * CUDA C++ Programming Guide says so: no order of the program goes wrong, hence no error. It is a warning because the
+ * lanes that left have often left work undone, which nothing else can see.
+ */
+static void check_exited(struct order_warp *w, const struct event *e)
+{
+    const uint32_t gone = w->warp->born & ~e->lanes;
+    char message[400];
+    if (!gone || !(e->in->row->flags & OPF_ALIGNED)) return;
+    (void)snprintf(message, sizeof message,
+                   "%d lanes of this warp have exited (0x%08x), and an aligned barrier is for all "
+                   "threads of a warp (PTX ISA, barrier). Hardware since sm_70 waits for those "
+                   "that are left, so it does not hang; what the lanes that left should have done "
+                   "is missing. Cheapest remedy: the lanes stay and skip their work. If they have "
+                   "none: barrier.sync without .aligned, or --suppress collective-partial.",
+                   __builtin_popcount(gone), gone);
+    tell_warning(w, e->in, first_lane(e->lanes), FIND_COLLECTIVE_PARTIAL, "", message);
+}
+
+/* For reports of hangs. */
+static void note_pass(struct order_warp *w, const struct insn *in, uint32_t key)
+{
+    struct order_passes *p = w->passes;
+    if (!p) p = w->passes = calloc(1, sizeof *p);
+    order_keep(w->cta->cluster->order, p != NULL);
+    if (!p) return;
+    if (p->count && p->at[(p->count - 1) % PASSES_KEPT].step == w->warp->steps) return;
+    p->at[p->count % PASSES_KEPT].in = in;
+    p->at[p->count % PASSES_KEPT].key = key;
+    p->at[p->count++ % PASSES_KEPT].step = w->warp->steps;
+}
+
 static void on_barrier(struct order *o, struct order_warp *w, const struct event *e)
 {
     struct sync_point *p = &w->cta->named[e->key % NAMED_BARRIERS];
     if (e->kind == EV_BARRIER_ARRIVE) {
+        check_exited(w, e);
         point_turn(o, p, e->value);
-        /* bar.arrive does not wait: what it counts in must follow from what it comes after. */
-        if (!clock_covers(&w->now.caused, &p->done.caused))
-            order_sampled(o, SAMPLED_GENERATIONS, e->in);
+        generations_arrive(o, w, e, &p->done.caused);
         order_release(w, &p->current, e->in);
     } else {
+        note_pass(w, e->in, e->key);
         point_pass(w, p, e->value, e->in);
     }
 }
@@ -179,6 +232,7 @@ static void on_cluster(struct order *o, struct order_warp *w, const struct event
         point_pass(w, p, e->value, e->in);
         return;
     }
+    check_exited(w, e);
     point_turn(o, p, e->value);
     if (!e->in->is.relaxed) {
         order_release(w, &p->current, e->in);
@@ -303,8 +357,15 @@ static void on_async_arrive(struct order *o, struct order_warp *w, struct order_
     if (!a) return;
     if (!chain) chain = w->chain[COMPONENT_WARP];
     protocol_arrive(o, w, b, e, &a->after,
-                    epoch_make(chain, clock_get(&a->after, chain), order_insn_index(o, e->in)));
+                    epoch_make(chain, clock_get(&a->after, chain), order_insn_index(o, e->in)),
+                    a->step);
     order_keep(o, stamp_join(&b->point.current, &a->brings));
+}
+
+/* How far a fence must reach that goes with a relaxed operation on the barrier. */
+static enum reach order_reach_of(const struct order_warp *w, const struct order_bar *b)
+{
+    return w->cta->cluster->cluster->cta_count > 1 || w->cta != b->cta ? REACH_CLUSTER : REACH_CTA;
 }
 
 static void on_bar_arrive(struct order *o, struct order_warp *w, const struct event *e)
@@ -333,11 +394,13 @@ static void on_bar_arrive(struct order *o, struct order_warp *w, const struct ev
         b->reacher = w;
         b->reach_number = order_component(w, w->chain[COMPONENT_WARP])->number;
     }
-    protocol_arrive(o, w, b, e, &w->now.caused, order_here(w, e->in));
-    if (!(e->in->flags & MBAR_RELAXED))
+    protocol_arrive(o, w, b, e, &w->now.caused, order_here(w, e->in), w->warp->steps);
+    if (!(e->in->flags & MBAR_RELAXED)) {
         order_release(w, &b->point.current, e->in);
-    else
+    } else {
+        order_keep(o, stamp_join(&b->point.current, &w->fenced[order_reach_of(w, b)]));
         w->released = true; /* what comes now comes after */
+    }
 }
 
 static void on_bar_phase(struct order *o, const struct event *e)
@@ -355,12 +418,16 @@ static void on_bar_pass(struct order_warp *w, const struct event *e)
     if (!b) return;
     check_init(w, b, e);
     order_tick(w);
+    note_pass(w, e->in, e->key);
     if (e->value != FRESH_PHASE && b->passed < e->value + 1) b->passed = e->value + 1;
     protocol_pass(w, b, e);
-    if (!(e->in->flags & MBAR_RELAXED))
+    if (!(e->in->flags & MBAR_RELAXED)) {
         order_acquire(w, &b->point.done, e->in);
-    else
-        order_keep(w->cta->cluster->order, clock_join(&w->now.caused, &b->point.done.caused));
+    } else {
+        struct order *o = w->cta->cluster->order;
+        order_keep(o, clock_join(&w->now.caused, &b->point.done.caused));
+        order_keep(o, stamp_join(&w->observed[order_reach_of(w, b)], &b->point.done));
+    }
     w->released = true;
 }
 
@@ -474,6 +541,7 @@ static void on_issue_arrival(struct order *o, struct order_warp *w, const struct
         return;
     }
     order_keep(o, clock_copy(&a->after, &w->now.caused));
+    a->step = w->warp->steps;
     if (id) order_keep(o, clock_raise(&a->after, id, order_component(w, id)->number));
     if (class == CLASS_COMMIT) {
         order_release(w, &a->brings, e->in);
@@ -622,8 +690,9 @@ static void on_init_fence(struct order_warp *w, uint32_t lanes)
     order_component(w, id)->number = own_number(w);
     for (uint32_t i = 0; i < c->bar_slots; i++) {
         struct order_bar *b = c->bars[i];
-        if (b && b->live && epoch_component(b->init) == self && lanes >> b->init_lane & 1)
-            b->init_fenced = own_number(w);
+        if (b && b->live && !b->init_fenced && epoch_component(b->init) == self &&
+            lanes >> b->init_lane & 1)
+            b->init_fenced = own_number(w); /* the first is enough: later ones take nothing back */
     }
 }
 
@@ -637,25 +706,21 @@ static void fence_chain(struct order_warp *w, enum component_kind chain, enum co
 static void on_fence(struct order *o, struct order_warp *w, const struct event *e)
 {
     switch (e->value) {
-    case FENCE_MEMBAR:
-        w->cta->cluster->talks = true;
-        order_keep(o, stamp_join(&w->now, &w->observed));
-        order_keep(o, stamp_copy(&w->fenced, &w->now));
-        w->released = true; /* what comes now is not under the fence */
-        w->version++;
-        break;
+    case FENCE_MEMBAR: order_membar(o, w, e); break;
     case FENCE_PROXY_ASYNC:
         /* Every form, the one-way ones too (interpretation): both ways. */
         order_keep(o, clock_copy(e->space == SPACE_SHARED   ? &w->now.bridged_shared
                                  : e->space == SPACE_GLOBAL ? &w->now.bridged_global
                                                             : &w->now.bridged,
                                  &w->now.known));
+        if (e->space != SPACE_SHARED) horizon_set(&w->now.abroad_bridged, w->now.abroad);
         w->released = true;
         w->version++;
         break;
     case FENCE_PROXY_TENSORMAP:
         /* Release and acquire forms alike, and for every map (interpretation: hides, never invents). */
-        order_keep(o, clock_join(&w->cta->described, &w->now.known));
+        order_keep(o, clock_join(&w->cta->described, &w->now.known) &&
+                          horizon_join(&w->cta->described_abroad, w->now.abroad));
         w->released = true;
         w->version++;
         break;
@@ -689,13 +754,18 @@ static void on_tmem_wait(struct order_warp *w, const struct event *e)
     if (id) order_learn(w, id, order_component(w, id)->number);
 }
 
+void order_read(struct order *o, const struct insn *in)
+{
+    bool *sampled = &o->sampled[in - o->kernel->insns];
+    if (*sampled) return;
+    *sampled = true;
+    order_sampled(o, SAMPLED_READ, in);
+}
+
 /* A thread's strong access that brings a value: another order may bring another one. */
 static void on_strong_read(struct order *o, const struct event *e)
 {
-    bool *sampled = &o->sampled[e->in - o->kernel->insns];
-    if (*sampled || e->token || !(e->access & ACCESS_READ) || e->in->is.class == INSN_RED) return;
-    *sampled = true;
-    order_sampled(o, SAMPLED_READ, e->in);
+    if (!e->token && (e->access & ACCESS_READ) && e->in->is.class != INSN_RED) order_read(o, e->in);
 }
 
 /* ---- events ---- */
@@ -705,6 +775,7 @@ void order_event(struct order *o, const struct event *e)
     struct order_warp *w = e->warp ? order_warp_of(e->warp) : NULL;
     if (e->kind == EV_WARP_START && !o->exhausted) order_begin(o, e);
     if (!w || o->exhausted) return;
+    converged_event(o, w, e);
     switch (e->kind) {
     case EV_ACCESS:
         if (e->strong && (e->space == SPACE_GLOBAL || e->space == SPACE_SHARED)) {
@@ -736,6 +807,9 @@ void order_event(struct order *o, const struct event *e)
         if (b) b->live = false;
         break;
     }
+    case EV_MBAR_REACH:
+        if (order_cta_of(e->cta)) order_touch_peer(w, order_cta_of(e->cta), e);
+        break;
     case EV_MBAR_ARRIVE: on_bar_arrive(o, w, e); break;
     case EV_MBAR_PHASE: on_bar_phase(o, e); break;
     case EV_MBAR_PASS: on_bar_pass(w, e); break;
@@ -746,9 +820,12 @@ void order_event(struct order *o, const struct event *e)
     case EV_GROUP_WAIT: on_group_wait(o, w, e); break;
     case EV_TMEM_WAIT: on_tmem_wait(w, e); break;
     case EV_GRID_WAIT: on_grid_wait(w, e); break;
+    case EV_HEAP_FREE: order_heap_free(o, e); break;
     case EV_TMEM_ALLOC: order_tmem_alloc(o, e); break;
     case EV_TMEM_DEALLOC: order_tmem_dealloc(o, e); break;
     case EV_REGISTERS: regs_touch(o, w, e); break;
+    case EV_EXCHANGE:
+    case EV_VALUES: undefined_event(o, w, e); break;
     default: break;
     }
 }
@@ -759,16 +836,22 @@ struct order *order_new(struct group *g, struct check *check)
     if (!o) return NULL;
     /* Groups are opened one after the other. */
     if (!check->memory) check->memory = launch_memory_new(ORDER_MEMORY_MOST);
-    if (!check->memory) {
+    if (g->launch->kernel->global_sync && !check->world)
+        check->world = world_new(ORDER_MEMORY_MOST);
+    if (!check->memory || (g->launch->kernel->global_sync && !check->world)) {
         free(o);
         return NULL;
     }
+    o->world = check->world;
     o->group = g;
     o->check = check;
     o->kernel = g->launch->kernel;
     o->level = g->launch->check_level;
     o->sampled = calloc(o->kernel->insn_count + 1, sizeof *o->sampled);
-    if (!o->sampled) {
+    o->told_of = calloc(o->kernel->insn_count + 1, sizeof *o->told_of);
+    if (!o->sampled || !o->told_of) {
+        free(o->sampled);
+        free(o->told_of);
         free(o);
         return NULL;
     }
@@ -791,5 +874,6 @@ void order_free(struct order *o)
     order_end(o);
     order_clusters_free(o);
     free(o->sampled);
+    free(o->told_of);
     free(o);
 }

@@ -3,8 +3,9 @@
  * (order.c keeps it, event by event), the shadow of memory that is judged by it (order_access.c), and
  * what is said when two accesses are not ordered (order_tell.c).
  *
- * One order_cluster has clocks of its own: clusters share nothing but global memory, which
- * launch_memory.c looks at across them. In program order is a warp, not a lane: races between lanes of
+ * One order_cluster has clocks of its own: clusters share nothing but global memory. Where they can talk
+ * through it, world.h has its shadow and the flags by which they synchronise, and what they know of one
+ * another is a horizon; where they cannot, launch_memory.c compares them when all is over. In program order is a warp, not a lane: races between lanes of
  * one warp are not looked for.
  *
  * The rules are those of the PTX ISA's memory consistency model, "Asynchronous operations" and "Proxies"
@@ -17,6 +18,7 @@
 #include "check/clock.h"
 #include "check/report.h"
 #include "check/shadow.h"
+#include "check/world.h"
 #include "machine/event.h"
 
 struct check;
@@ -58,6 +60,7 @@ struct component {
     uint8_t kind;
     struct order_warp *warp;
     uint32_t number; /* of its latest action; a warp's own: under which accesses are filed now */
+    uint32_t actor;  /* of the world; 0 before its first access to global memory */
     /* The issuing warp's own number when action n was issued: issued[n % ISSUES_KEPT]. */
     uint32_t issued[ISSUES_KEPT];
     /* Slots: where the copies of `number` complete, and what the first of them wrote over. */
@@ -74,21 +77,50 @@ struct order_groups {
     uint32_t end[WARP_LANES][GROUPS_KEPT]; /* of group n (from 0): [n % GROUPS_KEPT] */
 };
 
+/* A warp's last generic reads ([0]) and writes ([1]) in another CTA's shared memory: its number, by which
+ * instruction. */
+struct order_reach {
+    uint32_t number[2];
+    const struct insn *in[2];
+};
+
+/* The last waits that a warp passed, as far as they are kept. */
+enum { PASSES_KEPT = 128 };
+struct order_passes {
+    struct {
+        const struct insn *in;
+        uint32_t key; /* the mbarrier's offset, the barrier's number */
+        uint64_t step;
+    } at[PASSES_KEPT];
+    uint32_t count;
+};
+/* Between whom a flag hands over: it takes a scope that includes both. */
+enum reach { REACH_CTA, REACH_CLUSTER, REACH_GPU, REACHES };
+
 struct order_warp {
     struct warp *warp;
     struct order_cta *cta;
     struct stamp now;
     uint32_t chain[COMPONENT_CHAINS]; /* components; 0 until first used */
-    bool released;         /* `now` was handed over: the next access needs a new number */
-    uint32_t version;      /* changes whenever `now` does */
-    uint64_t arrive_step;  /* of the warp's last arrival at an mbarrier */
-    struct stamp fenced;   /* `now` at the last fence: what relaxed writes release */
-    struct stamp observed; /* what relaxed reads saw: the next fence acquires it */
-    struct clock after;    /* `now` at the last tcgen05.fence::after_thread_sync */
+    bool released;        /* `now` was handed over: the next access needs a new number */
+    uint32_t version;     /* changes whenever `now` does */
+    uint64_t arrive_step; /* of the warp's last arrival at an mbarrier */
+    /* By the scope that is needed (enum reach): `now` at the last fence, which relaxed writes release;
+     * what relaxed reads saw, which the next fence acquires. */
+    struct stamp fenced[REACHES], observed[REACHES];
+    struct horizon *posted, *posted_bridged; /* of fenced[REACH_GPU], once they are wanted */
+    const struct insn
+        *lent;          /* order_flag.lent of what relaxed reads saw, for the next fence; NULL */
+    struct clock after; /* `now` at the last tcgen05.fence::after_thread_sync */
     struct order_groups *groups[COMMIT_KINDS];
     uint32_t *slots, slot_count, slot_capacity; /* components */
     struct wgmma_regs *regs;                    /* order_regs.c */
-    const struct insn *acquired, *handed_over;  /* the last instructions that did, for reports */
+    struct undefined *undefined;                /* undefined.c; NULL: nothing was */
+    struct order_reach *reaches;                /* [CLUSTER_CTAS], by rank; NULL: none yet */
+    struct order_passes *passes;                /* NULL: none yet */
+    struct converged *converged;                /* converged.c; NULL: no access yet */
+    uint32_t running; /* bit = rank: it has seen that CTA run, or was told that it had not */
+    const struct insn *acquired, *handed_over; /* the last instructions that did, for reports */
 };
 
 /* A barrier that many arrive at: `current` gathers what they release, `done` is what the last complete
@@ -135,20 +167,29 @@ struct order_cta {
     struct order_cluster *cluster;
     struct order_warp warps[CTA_WARPS];
     struct sync_point named[NAMED_BARRIERS];
+    struct generations *generations[NAMED_BARRIERS]; /* generations.c; NULL: not used yet */
     struct order_bar **bars; /* open addressing by offset, at most half full */
     uint32_t bar_slots, bar_count;
     uint32_t bar_low, bar_high; /* bytes in which live barriers lie */
-    struct clock described; /* what a fence.proxy.tensormap of the CTA has made visible to copies */
-    struct cell *shared;    /* SHARED_CELL bytes each */
+    /* What a fence.proxy.tensormap of the CTA has made visible to copies, of other clusters too. */
+    struct clock described;
+    struct horizon *described_abroad;
+    struct cell *shared; /* SHARED_CELL bytes each */
     uint32_t shared_cells;
     struct cell *tensor; /* [TMEM_COLUMNS][TMEM_BLOCKS], from the first allocation on */
 };
 
-/* Strong writes of one location and what they release. */
+/* Strong writes of one location and what they release within the cluster. */
 struct order_flag {
     const struct order_cta *cta; /* of shared memory; NULL: global */
     uint64_t address;
-    struct stamp released;
+    struct stamp released; /* with a scope that includes the cluster, or its only CTA */
+    struct stamp
+        *narrow; /* [cluster's CTAs], to threads of the same CTA; NULL where it has but one */
+    const struct order_warp
+        *writer;             /* whose store was the last to take the place of what was there */
+    uint32_t turn;           /* of the world's record of the location */
+    const struct insn *lent; /* the last write that handed over what only others had fenced; NULL */
     bool used;
 };
 
@@ -157,6 +198,7 @@ struct order_arrival {
     uint64_t token;
     struct stamp brings;
     struct clock after; /* what it comes after */
+    uint64_t step;      /* of the warp, when it was issued */
 };
 
 struct order_cluster {
@@ -169,7 +211,6 @@ struct order_cluster {
     struct order_cta *ctas[CLUSTER_CTAS];
     struct sync_point barrier; /* barrier.cluster */
     uint32_t grid;             /* component GRID of some warp; 0 none has waited yet */
-    bool talks;                /* has released or acquired something through global memory */
     struct order_flag *flags;  /* open addressing, at most half full */
     uint32_t flag_slots, flag_count;
     struct order_arrival *arrivals;
@@ -202,13 +243,17 @@ struct issuing {
     uint32_t read, write; /* components under which its accesses are filed; 0 none */
 };
 
+enum told_of { TOLD_IN_STEP = 1, TOLD_APART = 2, TOLD_LENT = 4 };
+
 struct order {
     struct group *group;
     struct check *check;
+    struct world *world; /* of the launch; NULL where clusters cannot talk */
     const struct kernel *kernel;
     int level;
     struct order_cluster *clusters;
-    bool *sampled; /* [kernel->insn_count]: order_sampled has been told of it */
+    bool *sampled;    /* [kernel->insn_count]: order_sampled has been told of it */
+    uint8_t *told_of; /* likewise: what has been told of it, enum told_of */
     struct issuing issuing;
     struct touch touch; /* order_access.c */
     uint32_t touch_version;
@@ -262,10 +307,14 @@ static inline struct component *order_component(const struct order_warp *w, uint
 {
     return &w->cta->cluster->components[id];
 }
+/* The component's number in the world; 0 when a bound is reached. */
+uint32_t order_actor(struct order_warp *w, uint32_t component);
 /* The warp has seen that action of the component complete. */
 void order_learn(struct order_warp *w, uint32_t component, uint32_t number);
 /* The verdict speaks only for this order from here on, because of that instruction. */
 void order_sampled(struct order *o, enum sampled_reason reason, const struct insn *in);
+/* The same of an instruction that brings a value which another order may have changed. */
+void order_read(struct order *o, const struct insn *in);
 /* Gives the warp a new number if its last one was handed over. */
 void order_tick(struct order_warp *w);
 /* The warp's present action, at that instruction. */
@@ -279,6 +328,17 @@ static inline uint32_t order_insn_index(const struct order *o, const struct insn
 }
 
 /* ---- order_flag.c ---- */
+
+void flag_free(struct order_flag *f);
+/* How far a strong access or a fence reaches. */
+static inline enum reach order_reach(const struct insn *in)
+{
+    return in->is.scope >= SCOPE_GPU       ? REACH_GPU
+           : in->is.scope == SCOPE_CLUSTER ? REACH_CLUSTER
+                                           : REACH_CTA;
+}
+/* membar and fence. */
+void order_membar(struct order *o, struct order_warp *w, const struct event *e);
 
 /* A strong access to shared or global memory. */
 void order_flags(struct order *o, struct order_warp *w, const struct event *e);
@@ -299,12 +359,16 @@ void sync_point_clear(struct sync_point *p);
 
 /* The last warp of a CTA has exited: what may still arrive. */
 void order_exit(struct order *o, const struct cta *cta);
+/* The warp's instruction accesses shared memory of another CTA, or an mbarrier there. */
+void order_touch_peer(struct order_warp *w, const struct order_cta *other, const struct event *e);
 
 /* ---- order_access.c ---- */
 
 void order_access(struct order *o, const struct event *e);
 /* Columns of tensor memory are handed out, or back. */
 void order_tmem_alloc(struct order *o, const struct event *e);
+/* A write of all of it, as far as others go; then nothing is known of that memory: it may be given again. */
+void order_heap_free(struct order *o, const struct event *e);
 void order_tmem_dealloc(struct order *o, const struct event *e);
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include "ops/access.h"
 #include "check/check.h"
+#include "check/constant.h"
 #include "check/launch_memory.h"
 #include "machine/mem.h"
 #include "decode/names.h"
@@ -16,7 +17,7 @@
 enum { TENSOR_ROW = TENSOR_BLOCKS }; /* cells of one column */
 
 /* The access at hand; touch.context. */
-struct actor {
+struct accessor {
     struct order *o;
     struct order_warp *w;
     const struct event *e;
@@ -24,8 +25,9 @@ struct actor {
     enum conflict_place place;
     uint32_t component;
     enum order_class class;
-    bool strong;     /* atomic or strong: those do not race with one another */
-    bool gives_back; /* tcgen05.dealloc */
+    bool strong;           /* atomic or strong: those do not race with one another … */
+    enum insn_scope least; /* … if of this scope at least */
+    bool gives_back;       /* tcgen05.dealloc, free */
     uint64_t at, bytes;
 };
 
@@ -52,10 +54,11 @@ static bool knows_issue(const struct order_warp *w, const struct component *p, e
  * the generation that was read: one that the reader had waited for is being replaced too early
  * (async-reuse), a first one is read too early (race).
  */
-static enum finding_kind kind_of(const struct touch *t, const struct actor *a,
+static enum finding_kind kind_of(const struct touch *t, const struct accessor *a,
                                  const struct component *p, epoch prior, bool wrote)
 {
     const bool issued = knows_issue(a->w, p, prior);
+    if (a->gives_back) return FIND_USE_AFTER_FREE;
     if (a->e->proxy == PROXY_TENSORMAP || a->e->in->is.class == INSN_TENSORMAP)
         return FIND_TENSORMAP_PROXY;
     if (p->kind == COMPONENT_WGMMA && issued) return FIND_WGMMA_WAIT;
@@ -71,7 +74,7 @@ static enum finding_kind kind_of(const struct touch *t, const struct actor *a,
 static enum standing report(const struct touch *t, epoch prior, bool wrote, enum finding_kind kind,
                             enum finding_severity severity)
 {
-    const struct actor *a = t->context;
+    const struct accessor *a = t->context;
     const struct conflict c = {
         .kind = kind,
         .severity = severity,
@@ -91,15 +94,41 @@ static enum standing report(const struct touch *t, epoch prior, bool wrote, enum
     return STANDING_REPORTED;
 }
 
-static bool prior_strong(const struct actor *a, epoch prior)
+/* An idiom (finding.h): counted, and a warning at level 2. */
+static void accept(const struct touch *t, epoch prior, bool wrote, enum finding_kind kind,
+                   enum idiom idiom)
 {
-    const uint32_t index = epoch_insn(prior);
-    const struct insn *in = index < a->o->kernel->insn_count ? &a->o->kernel->insns[index] : NULL;
-    return in && in->is.strong;
+    const struct accessor *a = t->context;
+    sim_idiom(a->o->group, a->e->in, idiom);
+    if (a->o->level >= 2) (void)report(t, prior, wrote, kind, SEV_WARNING);
+}
+
+static const struct insn *insn_at(const struct order *o, uint32_t index)
+{
+    return index < o->kernel->insn_count ? &o->kernel->insns[index] : NULL;
+}
+
+/* Whether the two are morally strong as far as scopes go (PTX ISA "Morally strong operations"). That they
+ * overlap completely is not asked for (interpretation): halves of one word are updated side by side. */
+static bool both_strong(const struct accessor *a, epoch prior, enum insn_scope least)
+{
+    const struct insn *in = insn_at(a->o, epoch_insn(prior));
+    return a->strong && in && in->is.strong && in->is.scope >= least && a->e->in->is.scope >= least;
+}
+
+/*
+ * PTX ISA "Causality order": a strong write comes before all that follow a strong read which has observed it,
+ * though no other access of its thread does. The last CTA of a reduction resets its counter so, by a plain
+ * store. (Interpretation: atomics and stores of one place have one order, so older ones are seen too.)
+ */
+static bool settled(const struct touch *t, epoch prior)
+{
+    const struct accessor *a = t->context;
+    return t->settled && !a->strong && !t->async && t->is_strong(t, prior);
 }
 
 /* The place is part of a tensor map that some copy has used. */
-static bool in_map(const struct actor *a, uint64_t at)
+static bool in_map(const struct accessor *a, uint64_t at)
 {
     for (uint32_t i = 0; a->place == PLACE_GLOBAL && i < a->o->map_count; i++) {
         if (at - a->o->maps[i] < MAP_BYTES) return true;
@@ -125,37 +154,175 @@ static enum standing judge_map(const struct touch *t, const struct component *p,
 }
 
 /* A fence of this memory alone made it visible to the async proxy. */
-static bool bridged_here(const struct touch *t, const struct actor *a, epoch prior)
+static bool bridged_here(const struct touch *t, const struct accessor *a, epoch prior)
 {
     return clock_knows(a->place == PLACE_SHARED ? &t->now->bridged_shared : &t->now->bridged_global,
                        prior);
 }
 
+/* A store of what is there already; or of the constant that the earlier store wrote, though other lanes change
+ * something elsewhere. */
+static bool stores_same(const struct accessor *a, epoch prior)
+{
+    if (a->component != a->w->chain[COMPONENT_WARP] || !a->e->addresses ||
+        a->e->access != ACCESS_WRITE)
+        return false;
+    return a->e->value || same_constant(a->o->kernel, insn_at(a->o, epoch_insn(prior)), a->e->in);
+}
+
 static enum standing judge(struct touch *t, epoch prior, bool wrote)
 {
-    const struct actor *a = t->context;
+    const struct accessor *a = t->context;
     const struct component *p = order_component(a->w, epoch_component(prior));
     if (a->e->proxy == PROXY_TENSORMAP) return judge_map(t, p, prior, wrote);
     if (clock_knows(&t->now->known, prior)) { /* but not bridged */
         if (!generic_component(p->kind) || bridged_here(t, a, prior)) return STANDING_ORDERED;
         if (wrote) return report(t, prior, wrote, FIND_PROXY, SEV_ERROR);
-        if (a->o->level >= 2) (void)report(t, prior, wrote, FIND_PROXY, SEV_WARNING);
+        accept(t, prior, wrote, FIND_PROXY, IDIOM_REFILL_UNFENCED);
         return STANDING_ACCEPTED;
     }
+    if (settled(t, prior)) return STANDING_ORDERED;
     /* Morally strong: both strong or atomic, by one proxy. */
-    if (a->strong && t->async != generic_component(p->kind) && prior_strong(a, prior))
+    if (t->async != generic_component(p->kind) &&
+        both_strong(a, prior, p->warp->cta == a->w->cta ? SCOPE_CTA : SCOPE_CLUSTER))
         return STANDING_ACCEPTED;
     /* Threads that store one value to one place do no harm by it, whichever comes last. */
-    if (wrote && a->component == a->w->chain[COMPONENT_WARP] && p->kind == COMPONENT_WARP &&
-        a->e->addresses && a->e->access == ACCESS_WRITE && a->e->value)
-        return STANDING_ACCEPTED;
+    if (wrote && p->kind == COMPONENT_WARP && stores_same(a, prior)) return STANDING_ACCEPTED;
     if (t->write && !wrote && !generic_component(p->kind) && in_map(a, t->at))
         return report(t, prior, wrote, FIND_TENSORMAP_PROXY, SEV_ERROR);
     return report(t, prior, wrote, kind_of(t, a, p, prior, wrote), SEV_ERROR);
 }
 
+/* ---- other clusters ---- */
+
+static epoch at_home(const struct actor *p, epoch prior)
+{
+    return epoch_make(p->component, epoch_number(prior), epoch_insn(prior));
+}
+
+static bool horizon_knows(const struct horizon *h, const struct actor *p, epoch prior)
+{
+    const struct clock *c = horizon_of(h, p->cluster);
+    return c && clock_get(c, p->component) >= epoch_number(prior);
+}
+
+/* touch.knows of global memory that clusters share. */
+static bool knows_abroad(const struct touch *t, epoch prior, bool needed)
+{
+    const struct accessor *a = t->context;
+    const struct actor *p = world_actor_of(a->o->world, prior);
+    if (p->cluster == a->w->cta->cluster->linear)
+        return clock_knows(needed ? t->needs : &t->now->known, at_home(p, prior));
+    if (needed && a->e->proxy == PROXY_TENSORMAP)
+        return horizon_knows(a->w->cta->described_abroad, p, prior);
+    return horizon_knows(
+        needed && a->e->proxy == PROXY_ASYNC ? t->now->abroad_bridged : t->now->abroad, p, prior);
+}
+
+static enum standing report_abroad(const struct touch *t, epoch prior, bool wrote,
+                                   enum finding_kind kind, enum finding_severity severity)
+{
+    const struct accessor *a = t->context;
+    const struct conflict c = {
+        .kind = kind,
+        .severity = severity,
+        .place = PLACE_GLOBAL,
+        .warp = a->w,
+        .in = a->e->in,
+        .lane = a->e->token ? first_lane(a->e->lanes) : NO_LANE,
+        .async = t->async,
+        .wrote = t->write,
+        .at = t->at,
+        .bytes = a->bytes,
+        .prior = prior,
+        .prior_wrote = wrote,
+        .abroad = world_actor_of(a->o->world, prior),
+    };
+    tell_conflict(a->o, &c);
+    return STANDING_REPORTED;
+}
+
+static void accept_abroad(const struct touch *t, epoch prior, bool wrote, enum finding_kind kind,
+                          enum idiom idiom)
+{
+    const struct accessor *a = t->context;
+    sim_idiom(a->o->group, a->e->in, idiom);
+    if (a->o->level >= 2) (void)report_abroad(t, prior, wrote, kind, SEV_WARNING);
+}
+
+/* As judge, of an access of another cluster. */
+static enum standing judge_other(struct touch *t, const struct actor *p, epoch prior, bool wrote)
+{
+    const struct accessor *a = t->context;
+    if (a->e->proxy == PROXY_TENSORMAP)
+        return report_abroad(t, prior, wrote, FIND_TENSORMAP_PROXY, SEV_ERROR);
+    if (horizon_knows(t->now->abroad, p, prior)) { /* but not bridged */
+        if (!generic_component(p->kind)) return STANDING_ORDERED;
+        if (wrote) return report_abroad(t, prior, wrote, FIND_PROXY, SEV_ERROR);
+        accept_abroad(t, prior, wrote, FIND_PROXY, IDIOM_REFILL_UNFENCED);
+        return STANDING_ACCEPTED;
+    }
+    if (settled(t, prior)) return STANDING_ORDERED;
+    /* By one proxy or two (interpretation): reductions of copies and of threads meet in the same cache. */
+    if (both_strong(a, prior, SCOPE_GPU)) return STANDING_ACCEPTED;
+    if (wrote && p->kind == COMPONENT_WARP && stores_same(a, prior)) return STANDING_ACCEPTED;
+    if (t->write && !wrote && !generic_component(p->kind) && in_map(a, t->at))
+        return report_abroad(t, prior, wrote, FIND_TENSORMAP_PROXY, SEV_ERROR);
+    return report_abroad(t, prior, wrote, a->gives_back ? FIND_USE_AFTER_FREE : FIND_RACE,
+                         SEV_ERROR);
+}
+
+/*
+ * An atomic has shown that the earlier access is over, and was released, but nothing acquires it: the ticket
+ * of the last CTA of a reduction, say. The letter asks for a fence. Without one stores cannot go wrong,
+ * for they wait for the branch on what the atomic brought; nor can a load, unless its SM may have a copy of the
+ * line of before.
+ */
+static bool judge_seen(const struct touch *t, const struct actor *p, epoch prior)
+{
+    const struct accessor *a = t->context;
+    const uint8_t *lines;
+    if (t->async || !generic_component(p->kind)) return false;
+    if (settled(t, prior) || both_strong(a, prior, SCOPE_GPU)) return false; /* no race */
+    if (!horizon_knows(t->now->abroad_seen, p, prior)) return false;
+    if (t->write || a->strong) return true; /* a strong load passes that copy by */
+    lines = world_lines(a->o->world, t->at);
+    return lines && !(lines[t->at % GLOBAL_PAGE / GLOBAL_CELL] & LINE_STALE);
+}
+
+static enum standing judge_abroad(struct touch *t, epoch prior, bool wrote)
+{
+    const struct accessor *a = t->context;
+    const struct actor *p = world_actor_of(a->o->world, prior);
+    if (judge_seen(t, p, prior)) {
+        accept_abroad(t, prior, wrote, FIND_RACE, IDIOM_TICKET_UNFENCED);
+        return STANDING_ACCEPTED;
+    }
+    if (p->cluster == a->w->cta->cluster->linear) return judge(t, at_home(p, prior), wrote);
+    return judge_other(t, p, prior, wrote);
+}
+
+/* touch.is_strong: of a scope that makes it so for everybody who can come to it. */
+static bool is_strong(const struct touch *t, epoch prior)
+{
+    const struct accessor *a = t->context;
+    const struct insn *in = insn_at(a->o, epoch_insn(prior));
+    return in && in->is.strong && in->is.scope >= a->least;
+}
+
+/* touch.reads_strong: reductions in another order may have left another value. */
+static void reads_strong(const struct touch *t, epoch prior, epoch newest)
+{
+    const struct accessor *a = t->context;
+    const struct insn *in = insn_at(a->o, epoch_insn(prior));
+    const struct insn *other = insn_at(a->o, epoch_insn(newest));
+    if (!in || !other || in->is.class == INSN_STORE) return;
+    if (in->is.mixes || in->row != other->row || in->type != other->type)
+        order_read(a->o, a->e->in);
+}
+
 /* Libraries leave this fence out behind tcgen05.wait; it is asked for at level 2 only. */
-static bool fenced_before(const struct actor *a, const struct component *p, epoch prior)
+static bool fenced_before(const struct accessor *a, const struct component *p, epoch prior)
 {
     const bool store = p->kind == COMPONENT_TMEM_ST;
     uint32_t fenced;
@@ -166,7 +333,7 @@ static bool fenced_before(const struct actor *a, const struct component *p, epoc
 
 /* A load whose registers were used is over, whatever the ISA says of the order of memory: practice
  * does without tcgen05.wait::ld there. */
-static bool load_used(const struct actor *a, const struct component *p, epoch prior)
+static bool load_used(const struct accessor *a, const struct component *p, epoch prior)
 {
     uint32_t used = p->warp->chain[COMPONENT_LD_USED];
     return p->kind == COMPONENT_TMEM_LD && used &&
@@ -175,7 +342,7 @@ static bool load_used(const struct actor *a, const struct component *p, epoch pr
 
 /* What must be over before this, whether or not memory says so (a relaxed cluster barrier): a load that
  * has its values, and anything at all in columns that are given back. Libraries end their kernels so. */
-static bool is_over(const struct touch *t, const struct actor *a, const struct component *p,
+static bool is_over(const struct touch *t, const struct accessor *a, const struct component *p,
                     epoch prior)
 {
     return (a->gives_back || p->kind == COMPONENT_TMEM_LD) && clock_knows(&t->now->caused, prior);
@@ -184,22 +351,24 @@ static bool is_over(const struct touch *t, const struct actor *a, const struct c
 /* PTX ISA "tcgen05 Memory Consistency Model": what is complete, and behind which fences. */
 static enum standing judge_tensor(struct touch *t, epoch prior, bool wrote)
 {
-    const struct actor *a = t->context;
+    const struct accessor *a = t->context;
     struct component *p = order_component(a->w, epoch_component(prior));
     uint32_t fenced = p->warp->chain[COMPONENT_TENSOR_FENCED];
     if (clock_knows(&t->now->known, prior)) {
         if (a->gives_back || (p->warp == a->w && p->kind != COMPONENT_TENSOR))
             return STANDING_ORDERED;
-        if (!clock_knows(&a->w->after, prior) || !fenced_before(a, p, prior))
-            (void)report(t, prior, wrote, FIND_TMEM_WAIT, SEV_WARNING);
+        if (!clock_knows(&a->w->after, prior))
+            accept(t, prior, wrote, FIND_TMEM_WAIT, IDIOM_AFTER_MISSING);
+        else if (!fenced_before(a, p, prior))
+            accept(t, prior, wrote, FIND_TMEM_WAIT, IDIOM_BEFORE_MISSING);
         return STANDING_ORDERED;
     }
     if (is_over(t, a, p, prior)) {
-        if (a->o->level >= 2) (void)report(t, prior, wrote, FIND_TMEM_WAIT, SEV_WARNING);
+        accept(t, prior, wrote, FIND_TMEM_WAIT, IDIOM_COLUMNS_LEFT);
         return STANDING_ORDERED;
     }
     if (load_used(a, p, prior)) {
-        (void)report(t, prior, wrote, FIND_TMEM_WAIT, SEV_WARNING);
+        accept(t, prior, wrote, FIND_TMEM_WAIT, IDIOM_LOAD_USED);
         return STANDING_ORDERED;
     }
     if (a->gives_back) return report(t, prior, wrote, FIND_TMEM_DEALLOC, SEV_ERROR);
@@ -219,7 +388,7 @@ static enum standing judge_tensor(struct touch *t, epoch prior, bool wrote)
 static const struct clock nothing;
 
 /* The clock whose knowledge of a prior access settles it. */
-static const struct clock *needs(const struct actor *a)
+static const struct clock *needs(const struct accessor *a)
 {
     if (a->place == PLACE_TENSOR) return a->o->level < 2 ? &a->w->after : &nothing;
     if (a->e->proxy == PROXY_TENSORMAP) return &a->w->cta->described;
@@ -227,22 +396,26 @@ static const struct clock *needs(const struct actor *a)
 }
 
 /* The order's one touch: what it remembers of cells holds for an operation's next event too. */
-static struct touch *begin(struct actor *a)
+static struct touch *begin(struct accessor *a)
 {
     struct order *o = a->o;
     struct touch *t = &o->touch;
     struct order_cluster *c = a->w->cta->cluster;
+    struct world *world = a->place == PLACE_GLOBAL ? o->world : NULL;
+    struct shadow *shadow = world ? &world->shadow : &c->shadow;
     const struct component *self = order_component(a->w, a->component);
     const bool write = (a->e->access & ACCESS_WRITE) != 0 || a->gives_back;
-    const epoch e = epoch_make(a->component, self->number, order_insn_index(o, a->e->in));
-    const bool collected = shadow_collect(&c->shadow);
-    if (collected || t->self != e || t->write != write || t->shadow != &c->shadow ||
-        o->touch_version != a->w->version || o->touch_strong != a->strong ||
+    const epoch e = epoch_make(world ? order_actor(a->w, a->component) : a->component, self->number,
+                               order_insn_index(o, a->e->in));
+    (void)shadow_collect(shadow);
+    if (t->collections != shadow->collections || t->self != e || t->write != write ||
+        t->shadow != shadow || o->touch_version != a->w->version || o->touch_strong != a->strong ||
         o->touch_place != (int)a->place || o->touch_proxy != a->e->proxy) {
         memset(t->memo, 0, sizeof t->memo);
         t->self = e;
         t->write = write;
-        t->shadow = &c->shadow;
+        t->shadow = shadow;
+        t->collections = shadow->collections;
         o->touch_version = a->w->version;
         o->touch_strong = a->strong;
         o->touch_place = (int)a->place;
@@ -252,26 +425,32 @@ static struct touch *begin(struct actor *a)
     t->copies = self->kind == COMPONENT_COPY && a->place == PLACE_SHARED;
     t->now = &a->w->now;
     t->needs = needs(a);
-    t->judge = a->place == PLACE_TENSOR ? judge_tensor : judge;
+    t->knows = world ? knows_abroad : NULL;
+    t->judge = a->place == PLACE_TENSOR ? judge_tensor : world ? judge_abroad : judge;
+    t->is_strong = is_strong;
+    t->reads_strong = reads_strong;
+    a->least = world ? SCOPE_GPU : c->cluster->cta_count > 1 ? SCOPE_CLUSTER : SCOPE_CTA;
+    t->strong = a->strong && a->e->in->is.scope >= a->least;
     t->context = a;
     t->replaces = 0;
-    t->unwritten = t->written = false;
+    t->lost = t->unwritten = t->written = false;
     return t;
 }
 
-static void end(struct actor *a, const struct touch *t)
+static void finish(struct accessor *a, const struct touch *t)
 {
     struct component *self = order_component(a->w, a->component);
     if (self->kind == COMPONENT_COPY && t->write && !self->over && a->place == PLACE_SHARED)
         self->over = t->replaces;
     if (t->shadow->failed)
         order_exhausted(a->o, t->shadow->most ? "room for the shadow of global memory" : NULL);
+    if (t->lost) order_exhausted(a->o, "accesses of one place that are kept");
 }
 
 /* ---- shared memory ---- */
 
 /* PTX ISA "Lifecycle of the mbarrier object": no ordinary access to a live one. */
-static void check_clobber(const struct actor *a, const struct order_cta *c, uint64_t at,
+static void check_clobber(const struct accessor *a, const struct order_cta *c, uint64_t at,
                           uint64_t bytes)
 {
     char object[96], message[320];
@@ -294,11 +473,12 @@ static void check_clobber(const struct actor *a, const struct order_cta *c, uint
     }
 }
 
-static void touch_shared(struct actor *a, struct touch *t, struct cta *cta, uint64_t at,
+static void touch_shared(struct accessor *a, struct touch *t, struct cta *cta, uint64_t at,
                          uint64_t bytes)
 {
     struct order_cta *c = order_cta_of(cta);
     if (!c || at >= cta->shared_bytes) return;
+    if (c != a->w->cta) order_touch_peer(a->w, c, a->e);
     if (bytes > cta->shared_bytes - at) bytes = cta->shared_bytes - at;
     a->cta = c;
     a->at = at;
@@ -312,7 +492,7 @@ static void touch_shared(struct actor *a, struct touch *t, struct cta *cta, uint
  * 2, for vector loads and rows that are masked later read padding too. Products and boxes of a tensor
  * store may reach over what counts.
  */
-static void tell_fresh(const struct actor *a, const struct touch *t)
+static void tell_fresh(const struct accessor *a, const struct touch *t)
 {
     const struct event *e = a->e;
     char object[96], message[320];
@@ -320,6 +500,7 @@ static void tell_fresh(const struct actor *a, const struct touch *t)
     if (e->token ? a->class != CLASS_BULK || e->in->is.shape == SHAPE_BOX
                  : e->in->is.class != INSN_LOAD || e->proxy != PROXY_GENERIC)
         return;
+    sim_idiom(a->o->group, e->in, IDIOM_PADDING_READ);
     (void)name_shared(a->o->kernel, (uint32_t)a->at, object, sizeof object);
     (void)snprintf(
         message, sizeof message,
@@ -331,7 +512,7 @@ static void tell_fresh(const struct actor *a, const struct touch *t)
 }
 
 /* Address as lanes and operations give it: rank and offset. */
-static void touch_window(struct actor *a, struct touch *t, uint64_t address, uint64_t bytes)
+static void touch_window(struct accessor *a, struct touch *t, uint64_t address, uint64_t bytes)
 {
     struct cta *cta;
     uint32_t offset;
@@ -340,7 +521,7 @@ static void touch_window(struct actor *a, struct touch *t, uint64_t address, uin
 }
 
 /* PTX ISA "griddepcontrol": before its wait, nothing that the grid before wrote may be there yet. */
-static void check_before(const struct actor *a, const struct touch *t, uint64_t address,
+static void check_before(const struct accessor *a, const struct touch *t, uint64_t address,
                          uint64_t bytes)
 {
     const struct launch_memory *m = a->o->check->before;
@@ -362,7 +543,26 @@ static void check_before(const struct actor *a, const struct touch *t, uint64_t 
     tell_alone(a->w, a->e->in, NO_LANE, FIND_RACE, "global memory", message, NULL, NULL);
 }
 
-static void touch_global(struct actor *a, struct touch *t, uint64_t address, uint64_t bytes)
+/* Which lines an SM may hold in its own cache, and which of these are old. */
+static void note_lines(const struct accessor *a, const struct touch *t, uint64_t address,
+                       uint64_t bytes)
+{
+    uint8_t *lines = world_lines(a->o->world, address);
+    const uint64_t first = address % GLOBAL_PAGE / GLOBAL_CELL;
+    const uint64_t last = (address + bytes - 1) % GLOBAL_PAGE / GLOBAL_CELL;
+    if (!lines) {
+        order_exhausted(a->o, NULL);
+        return;
+    }
+    for (uint64_t i = first; i <= last; i++) {
+        if (t->write)
+            lines[i] |= lines[i] & LINE_LOADED ? LINE_STALE : 0;
+        else if (!t->async && !a->strong)
+            lines[i] |= LINE_LOADED;
+    }
+}
+
+static void touch_global(struct accessor *a, struct touch *t, uint64_t address, uint64_t bytes)
 {
     if (a->o->check->before) check_before(a, t, address, bytes);
     a->bytes = bytes;
@@ -373,14 +573,52 @@ static void touch_global(struct actor *a, struct touch *t, uint64_t address, uin
         if (!cells) return;
         a->at = address;
         shadow_touch(t, cells, GLOBAL_CELL, in_page, part, address - in_page);
+        if (a->o->world) note_lines(a, t, address, part);
         address += part;
         bytes -= part;
     }
 }
 
+/* A page's share of what is given back. */
+static void forget_page(struct accessor *a, struct touch *t, uint64_t address, uint64_t bytes)
+{
+    const uint64_t in_page = address % GLOBAL_PAGE, first = in_page / GLOBAL_CELL;
+    const uint64_t cells = (in_page + bytes + GLOBAL_CELL - 1) / GLOBAL_CELL - first;
+    struct cell *page = shadow_page_there(t->shadow, address);
+    if (!page) return;
+    a->at = address;
+    a->bytes = bytes;
+    shadow_touch(t, page, GLOBAL_CELL, in_page, bytes, address - in_page);
+    memset(page + first, 0, cells * sizeof *page);
+    if (a->o->world) memset(world_lines(a->o->world, address) + first, 0, cells);
+}
+
+void order_heap_free(struct order *o, const struct event *e)
+{
+    struct event write = *e;
+    struct accessor a = {.o = o,
+                         .w = order_warp_of(e->warp),
+                         .e = &write,
+                         .place = PLACE_GLOBAL,
+                         .gives_back = true};
+    const uint64_t end = e->address + e->size;
+    struct touch *t;
+    write.access = ACCESS_WRITE;
+    write.space = SPACE_GLOBAL;
+    order_tick(a.w);
+    a.component = a.w->chain[COMPONENT_WARP];
+    t = begin(&a);
+    for (uint64_t at = e->address; at < end; at += GLOBAL_PAGE - at % GLOBAL_PAGE) {
+        const uint64_t room = GLOBAL_PAGE - at % GLOBAL_PAGE;
+        forget_page(&a, t, at, end - at < room ? end - at : room);
+    }
+    finish(&a, t);
+    o->touch.self = 0; /* what it remembers of cells holds no more */
+}
+
 /* Lanes whose pieces follow one another make one range. */
-static void touch_lanes(struct actor *a, struct touch *t,
-                        void (*range)(struct actor *, struct touch *, uint64_t, uint64_t))
+static void touch_lanes(struct accessor *a, struct touch *t,
+                        void (*range)(struct accessor *, struct touch *, uint64_t, uint64_t))
 {
     const struct event *e = a->e;
     uint64_t start = 0, bytes = 0;
@@ -410,7 +648,7 @@ static bool tensor_ready(struct order *o, struct order_cta *c)
 }
 
 /* e->address: lane and column; e->size: columns; e->key: blocks of 16 lanes, from lane 0 on. */
-static void touch_tensor(struct actor *a, struct touch *t, struct order_cta *c, uint32_t column,
+static void touch_tensor(struct accessor *a, struct touch *t, struct order_cta *c, uint32_t column,
                          uint32_t columns, uint32_t blocks)
 {
     a->cta = c;
@@ -427,7 +665,7 @@ static void touch_tensor(struct actor *a, struct touch *t, struct order_cta *c, 
     }
 }
 
-static void tell_unwritten(const struct actor *a, const struct touch *t)
+static void tell_unwritten(const struct accessor *a, const struct touch *t)
 {
     char object[96], message[320];
     if (!(a->e->access & ACCESS_READ) || !t->unwritten) return;
@@ -446,15 +684,14 @@ static void tell_unwritten(const struct actor *a, const struct touch *t)
 }
 
 /* The epoch's instruction; NULL where there is none. */
-static const struct insn *insn_of(const struct actor *a, epoch e)
+static const struct insn *insn_of(const struct accessor *a, epoch e)
 {
-    return e && epoch_insn(e) < a->o->kernel->insn_count ? &a->o->kernel->insns[epoch_insn(e)]
-                                                         : NULL;
+    return e ? insn_at(a->o, epoch_insn(e)) : NULL;
 }
 
 /* PTX ISA "Data Path Layout Organization": an accumulator's cell holds one element of 32 bits, or one of 16
  * in its low half, an operand's cell packed ones. Only tf32 has both alike. */
-static bool sum_as_operand(const struct actor *a, const struct order_cta *c, uint32_t column)
+static bool sum_as_operand(const struct accessor *a, const struct order_cta *c, uint32_t column)
 {
     for (uint32_t rest = a->e->key; rest; rest &= rest - 1) {
         const epoch e = c->tensor[(size_t)column * TENSOR_ROW + first_lane(rest)].write;
@@ -464,7 +701,7 @@ static bool sum_as_operand(const struct actor *a, const struct order_cta *c, uin
     return a->e->key != 0;
 }
 
-static void tell_sums(const struct actor *a, const struct order_cta *c)
+static void tell_sums(const struct accessor *a, const struct order_cta *c)
 {
     const uint32_t first = (uint32_t)a->e->address & 0xFFFFU;
     char object[96], message[400];
@@ -485,7 +722,7 @@ static void tell_sums(const struct actor *a, const struct order_cta *c)
     }
 }
 
-static void access_tensor(struct actor *a)
+static void access_tensor(struct accessor *a)
 {
     struct order_cta *c = order_cta_of(a->e->cta);
     struct touch *t;
@@ -495,7 +732,7 @@ static void access_tensor(struct actor *a)
     touch_tensor(a, t, c, (uint32_t)a->e->address & 0xFFFFU, (uint32_t)a->e->size, a->e->key);
     tell_unwritten(a, t);
     tell_sums(a, c);
-    end(a, t);
+    finish(a, t);
 }
 
 void order_tmem_alloc(struct order *o, const struct event *e)
@@ -510,7 +747,7 @@ void order_tmem_dealloc(struct order *o, const struct event *e)
 {
     struct order_cta *c = order_cta_of(e->cta);
     struct order_warp *w = order_warp_of(e->warp);
-    struct actor a = {.o = o, .w = w, .e = e, .place = PLACE_TENSOR, .gives_back = true};
+    struct accessor a = {.o = o, .w = w, .e = e, .place = PLACE_TENSOR, .gives_back = true};
     struct touch *t;
     if (!c || !w || !tensor_ready(o, c)) return;
     order_tick(w);
@@ -518,12 +755,12 @@ void order_tmem_dealloc(struct order *o, const struct event *e)
     t = begin(&a);
     touch_tensor(&a, t, c, (uint32_t)e->address, (uint32_t)e->size, (1U << TENSOR_BLOCKS) - 1U);
     order_tmem_alloc(o, e);
-    end(&a, t);
+    finish(&a, t);
 }
 
 /* ---- all of them ---- */
 
-static void access_memory(struct actor *a)
+static void access_memory(struct accessor *a)
 {
     const struct event *e = a->e;
     struct touch *t;
@@ -537,12 +774,12 @@ static void access_memory(struct actor *a)
     else
         touch_global(a, t, e->address, e->size);
     if (a->place == PLACE_SHARED) tell_fresh(a, t);
-    end(a, t);
+    finish(a, t);
 }
 
 void order_access(struct order *o, const struct event *e)
 {
-    struct actor a = {.o = o, .w = order_warp_of(e->warp), .e = e};
+    struct accessor a = {.o = o, .w = order_warp_of(e->warp), .e = e};
     if (!e->in || !e->lanes) return;
     if (!e->tensor && e->space != SPACE_SHARED && e->space != SPACE_GLOBAL) return;
     a.strong = e->strong || e->in->is.strong;

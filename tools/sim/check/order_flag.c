@@ -2,6 +2,7 @@
 #include "check/order.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { FLAGS_FIRST = 64, FLAGS_MOST = 1 << 14 };
 
@@ -52,57 +53,281 @@ static struct order_flag *flag_make(struct order_cluster *c, const struct order_
     return f;
 }
 
-static const struct order_flag *flag_find(const struct order_cluster *c,
-                                          const struct order_cta *cta, uint64_t address)
+static struct order_flag *flag_find(const struct order_cluster *c, const struct order_cta *cta,
+                                    uint64_t address)
 {
-    const struct order_flag *f;
+    struct order_flag *f;
     if (!c->flag_slots) return NULL;
     f = flag_slot(c->flags, c->flag_slots, cta, address);
     if (!f->used && c->flag_count >= FLAGS_MOST) f = flag_slot(c->flags, c->flag_slots, NULL, 0);
     return f->used ? f : NULL;
 }
 
-/*
- * PTX ISA "Release and acquire patterns": a release write, or a fence and then a strong write, hands
- * over; an acquire read, or a strong read and then a fence, takes. Scopes count as wide enough
- * (interpretation). `read` comes before `write` for one instruction that does both.
- */
-static void flag_read(struct order *o, struct order_warp *w, const struct order_cta *cta,
-                      uint64_t address, const struct insn *in)
+static void flag_clear(struct order_flag *f, uint32_t ctas)
 {
-    const struct order_flag *f = flag_find(w->cta->cluster, cta, address);
-    if (!f) return;
-    if (in->is.acquire)
-        order_acquire(w, &f->released, in);
-    else
-        order_keep(o, stamp_join(&w->observed, &f->released));
+    stamp_clear(&f->released);
+    for (uint32_t i = 0; f->narrow && i < ctas; i++) stamp_clear(&f->narrow[i]);
 }
 
-static void flag_write(struct order *o, struct order_warp *w, const struct order_cta *cta,
-                       uint64_t address, const struct insn *in)
+void flag_free(struct order_flag *f)
 {
-    bool release = in->is.release;
-    struct order_flag *f;
-    if (!release && !w->fenced.known.count) return;
-    f = flag_make(w->cta->cluster, cta, address);
-    if (!f)
-        order_exhausted(o, NULL);
-    else if (release)
-        order_release(w, &f->released, in);
+    stamp_free(&f->released);
+    for (uint32_t i = 0; f->narrow && i < CLUSTER_CTAS; i++) stamp_free(&f->narrow[i]);
+    free(f->narrow);
+}
+
+/* ---- fences ---- */
+
+/* By the letter the fence of a release is of the thread that raises the flag: told once somebody acquires. */
+static void tell_lent(struct order *o, const struct order_warp *w, const struct insn **lent)
+{
+    if (!*lent) return;
+    sim_idiom(o->group, *lent, IDIOM_RELEASE_LENT);
+    if (o->level >= 2 && !(o->told_of[order_insn_index(o, *lent)] & TOLD_LENT)) {
+        o->told_of[order_insn_index(o, *lent)] |= TOLD_LENT;
+        sim_find(o->group, w->warp, *lent, NO_LANE, SEV_WARNING, FIND_RACE, CAUSE_NONE, "",
+                 "hands over what other threads have fenced before a barrier; this thread has not "
+                 "fenced since. Cheapest remedy: fence.acq_rel.gpu by this thread, ahead of this "
+                 "and behind the barrier.");
+    }
+    *lent = NULL;
+}
+
+/* What relaxed reads of this warp, and of those that met it at a barrier, have seen. */
+static void take_observed(struct order *o, struct order_warp *w, const struct insn *in)
+{
+    const struct horizon *before = w->now.abroad;
+    order_keep(o, world_take(w->cta->cluster->linear, &w->now, w->now.abroad_observed, NULL));
+    if (w->now.abroad == before) return;
+    sim_idiom(o->group, in, IDIOM_ACQUIRE_LENT);
+    if (o->level < 2 || o->told_of[order_insn_index(o, in)] & TOLD_LENT) return;
+    o->told_of[order_insn_index(o, in)] |= TOLD_LENT;
+    sim_find(o->group, w->warp, in, NO_LANE, SEV_WARNING, FIND_RACE, CAUSE_NONE, "",
+             "fences for what another thread has read before a barrier. By the letter the fence of "
+             "an acquire is of the thread that reads the flag. Cheapest remedy: fence.acq_rel.gpu "
+             "by that thread, behind its read and ahead of the barrier.");
+}
+
+/* PTX ISA "membar, fence": .acquire and .release are half of it each. */
+void order_membar(struct order *o, struct order_warp *w, const struct event *e)
+{
+    const enum reach reach = order_reach(e->in);
+    for (uint32_t i = REACH_CTA; i <= reach && e->access != ACCESS_WRITE; i++) {
+        order_keep(o, stamp_join(&w->now, &w->observed[i]));
+        stamp_clear(&w->observed[i]);
+        w->acquired = e->in;
+    }
+    if (e->access != ACCESS_WRITE) tell_lent(o, w, &w->lent);
+    if (reach == REACH_GPU && e->access != ACCESS_WRITE) take_observed(o, w, e->in);
+    if (reach == REACH_GPU && e->access != ACCESS_READ) {
+        order_keep(o, stamp_fence(&w->now));
+        horizon_set(&w->posted, NULL);
+        horizon_set(&w->posted_bridged, NULL);
+    }
+    for (uint32_t i = REACH_CTA; i <= reach && e->access != ACCESS_READ; i++)
+        order_keep(o, stamp_copy(&w->fenced[i], &w->now));
+    w->released = true; /* what comes now is not under the fence */
+    w->version++;
+}
+
+/* ---- accesses ---- */
+
+/*
+ * PTX ISA "Release and acquire patterns": a release write, or a fence and then a strong write, hands
+ * over; an acquire read, or a strong read and then a fence, takes. The scope of each must include the
+ * other's thread. What is handed over goes on through atomics of others ("Observation order"), and ends
+ * with a strong store of another thread.
+ */
+struct flag_access {
+    struct order *o;
+    struct order_warp *w;
+    const struct order_cta *cta; /* of shared memory; NULL: global */
+    uint64_t address;
+    const struct insn *in;
+    enum reach reach;
+};
+
+static bool alone(const struct order_warp *w)
+{
+    return w->cta->cluster->cluster->cta_count == 1;
+}
+
+static bool changes(const struct insn *in)
+{
+    return in->is.class == INSN_ATOMIC || in->is.class == INSN_RED || in->is.class == INSN_COPY_RED;
+}
+
+/* The cluster's record, less what a store of another cluster has ended. */
+static struct order_flag *flag_of(const struct flag_access *a, const struct world_flag *everywhere)
+{
+    struct order_flag *f = flag_find(a->w->cta->cluster, a->cta, a->address);
+    if (f && everywhere && f->turn != everywhere->turn) {
+        flag_clear(f, CLUSTER_CTAS);
+        f->turn = everywhere->turn;
+    }
+    return f;
+}
+
+static struct world_flag *world_flag_of(const struct flag_access *a)
+{
+    return a->o->world && !a->cta ? world_flag_find(a->o->world, a->address) : NULL;
+}
+
+static void take(const struct flag_access *a, enum reach needed, const struct stamp *from)
+{
+    if (a->reach < needed) return;
+    if (a->in->is.acquire)
+        order_acquire(a->w, from, a->in);
     else
-        order_keep(o, stamp_join(&f->released, &w->fenced));
+        order_keep(a->o, stamp_join(&a->w->observed[needed], from));
+}
+
+static void flag_read(const struct flag_access *a)
+{
+    struct world_flag *everywhere = world_flag_of(a);
+    const struct order_flag *f = flag_of(a, everywhere);
+    const struct insn *lent = everywhere && everywhere->lent ? everywhere->lent
+                              : f                            ? f->lent
+                                                             : NULL;
+    if (lent) a->w->lent = lent;
+    if (a->in->is.acquire) tell_lent(a->o, a->w, &a->w->lent);
+    if (f && alone(a->w)) {
+        take(a, REACH_CTA, &f->released);
+    } else if (f) {
+        if (f->narrow) take(a, REACH_CTA, &f->narrow[a->w->cta->cta->rank]);
+        take(a, REACH_CLUSTER, &f->released);
+    }
+    if (!everywhere || a->reach < REACH_GPU) return;
+    order_keep(a->o, world_take(a->w->cta->cluster->linear,
+                                a->in->is.acquire ? &a->w->now : &a->w->observed[REACH_GPU],
+                                everywhere->known, everywhere->bridged));
+    a->w->version++;
+    if (a->in->is.acquire) {
+        a->w->acquired = a->in;
+        return;
+    }
+    order_keep(a->o, world_join(a->o->world, &a->w->now.abroad_observed, everywhere->known));
+    if (changes(a->in))
+        order_keep(a->o, world_join(a->o->world, &a->w->now.abroad_seen, everywhere->known));
+}
+
+static void give(const struct flag_access *a, enum reach needed, struct stamp *to)
+{
+    if (a->reach < needed) return;
+    if (a->in->is.release)
+        order_release(a->w, to, a->in);
+    else
+        order_keep(a->o, stamp_join(to, &a->w->fenced[needed]));
+}
+
+static bool narrow_make(struct order_flag *f)
+{
+    if (!f->narrow) f->narrow = calloc(CLUSTER_CTAS, sizeof *f->narrow);
+    return f->narrow != NULL;
+}
+
+static void write_here(const struct flag_access *a, struct order_flag *f)
+{
+    if (!changes(a->in) && f->writer != a->w) flag_clear(f, CLUSTER_CTAS);
+    if (!changes(a->in)) f->writer = a->w;
+    if (alone(a->w)) {
+        give(a, REACH_CTA, &f->released);
+    } else if (narrow_make(f)) {
+        give(a, REACH_CTA, &f->narrow[a->w->cta->cta->rank]);
+        give(a, REACH_CLUSTER, &f->released);
+    } else {
+        order_exhausted(a->o, NULL);
+    }
+}
+
+/* What other threads have fenced, and handed to this one, counts as fenced by it. False: there is no such thing. */
+static bool join_fenced(const struct flag_access *a)
+{
+    struct order_warp *w = a->w;
+    struct stamp *gpu = &w->fenced[REACH_GPU];
+    if (clock_covers(&gpu->known, &w->now.fenced) &&
+        (gpu->abroad == w->now.abroad || gpu->abroad == w->now.abroad_fenced ||
+         !w->now.abroad_fenced))
+        return false;
+    for (int i = 0; i < REACHES; i++) order_keep(a->o, stamp_join_fenced(&w->fenced[i], &w->now));
+    horizon_set(&w->posted, NULL);
+    horizon_set(&w->posted_bridged, NULL);
+    return true;
+}
+
+static bool post_fenced(const struct flag_access *a)
+{
+    struct order_warp *w = a->w;
+    return w->posted || world_post(w->cta->cluster->linear, &w->fenced[REACH_GPU], &w->posted,
+                                   &w->posted_bridged);
+}
+
+static bool hand_over(const struct flag_access *a, struct world_flag *f)
+{
+    struct order_warp *w = a->w;
+    if (a->reach < REACH_GPU) return true;
+    if (!a->in->is.release)
+        return post_fenced(a) && world_join(a->o->world, &f->known, w->posted) &&
+               world_join(a->o->world, &f->bridged, w->posted_bridged);
+    w->released = true;
+    w->handed_over = a->in;
+    return world_post(w->cta->cluster->linear, &w->now, &f->known, &f->bridged);
+}
+
+static void write_everywhere(const struct flag_access *a, struct world_flag *f)
+{
+    if (!changes(a->in)) {
+        const uint32_t writer = order_actor(a->w, a->w->chain[COMPONENT_WARP]);
+        if (f->writer != writer) {
+            horizon_set(&f->known, NULL);
+            horizon_set(&f->bridged, NULL);
+            f->turn++;
+        }
+        f->writer = writer;
+    }
+    order_keep(a->o, hand_over(a, f));
+}
+
+static void flag_write(const struct flag_access *a)
+{
+    struct order_warp *w = a->w;
+    const bool gives = a->in->is.release || w->fenced[REACH_CTA].known.count || w->now.fenced.count;
+    struct world_flag *everywhere = world_flag_of(a);
+    struct order_flag *f = flag_of(a, everywhere);
+    bool lent;
+    if (gives && !everywhere && a->o->world && !a->cta) {
+        everywhere = world_flag_make(a->o->world, a->address);
+        if (!everywhere) order_exhausted(a->o, NULL);
+    }
+    if (gives && !f) {
+        f = flag_make(w->cta->cluster, a->cta, a->address);
+        if (!f) order_exhausted(a->o, NULL);
+    }
+    lent = gives && !a->in->is.release && join_fenced(a);
+    if (f && (lent || !changes(a->in))) f->lent = lent ? a->in : NULL;
+    if (everywhere && (lent || !changes(a->in))) everywhere->lent = lent ? a->in : NULL;
+    if (everywhere) write_everywhere(a, everywhere);
+    if (!f) return;
+    write_here(a, f);
+    if (everywhere) f->turn = everywhere->turn;
+}
+
+/* A reduction shows its thread nothing, nor does an atomic whose answer goes nowhere. */
+static bool brings_value(const struct event *e)
+{
+    return (e->access & ACCESS_READ) && e->in->is.class != INSN_RED &&
+           e->in->is.class != INSN_COPY_RED && !e->in->unread;
 }
 
 void order_flags(struct order *o, struct order_warp *w, const struct event *e)
 {
-    const struct traits *is = &e->in->is;
-    if (e->space == SPACE_GLOBAL && (is->acquire || is->release)) w->cta->cluster->talks = true;
+    struct flag_access a = {.o = o, .w = w, .in = e->in, .reach = order_reach(e->in)};
+    const bool brings = brings_value(e);
     for (uint32_t m = e->addresses ? e->lanes : 1; m; m &= m - 1) {
-        uint64_t address = e->addresses ? e->addresses[first_lane(m)] : e->address;
-        const struct order_cta *cta =
-            e->space == SPACE_SHARED && e->cta ? order_cta_of(e->cta) : NULL;
-        if (cta) address &= SHARED_OFFSET_MASK;
-        if (e->access & ACCESS_READ) flag_read(o, w, cta, address, e->in);
-        if (e->access & ACCESS_WRITE) flag_write(o, w, cta, address, e->in);
+        a.address = e->addresses ? e->addresses[first_lane(m)] : e->address;
+        a.cta = e->space == SPACE_SHARED && e->cta ? order_cta_of(e->cta) : NULL;
+        if (a.cta) a.address &= SHARED_OFFSET_MASK;
+        if (brings) flag_read(&a);
+        if (e->access & ACCESS_WRITE) flag_write(&a);
     }
 }

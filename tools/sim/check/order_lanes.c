@@ -96,6 +96,7 @@ static bool overlap(uint64_t low, uint64_t high, uint64_t from, uint64_t to)
 static void tell_written(struct lanes *l, const struct event *e, const struct span *s,
                          uint32_t lane)
 {
+    sim_idiom(l->group, e->in, IDIOM_LANES_SPEAK);
     sim_find(
         l->group, e->warp, e->in, first_lane(e->lanes), SEV_WARNING,
         s->fenced ? FIND_RACE : FIND_PROXY, CAUSE_NONE, "",
@@ -109,6 +110,7 @@ static void tell_written(struct lanes *l, const struct event *e, const struct sp
 static void tell_unfenced(struct lanes *l, const struct event *e, const struct span *s,
                           uint32_t lane)
 {
+    sim_idiom(l->group, e->in, IDIOM_LANES_SPEAK);
     sim_find(
         l->group, e->warp, e->in, lane, SEV_WARNING, FIND_PROXY, CAUSE_NONE, "",
         "the asynchronous operation reads bytes %llu to %llu of shared memory, which this lane "
@@ -119,6 +121,7 @@ static void tell_unfenced(struct lanes *l, const struct event *e, const struct s
 
 static void tell_waited(struct lanes *l, const struct event *e, const struct hold *h, uint32_t lane)
 {
+    sim_idiom(l->group, e->in, IDIOM_LANES_SPEAK);
     sim_find(l->group, e->warp, e->in, lane, SEV_WARNING, FIND_ASYNC_REUSE, CAUSE_NONE, "",
              "writes shared memory that a bulk operation of lane %u (line %u) reads: that lane has "
              "waited for it, but no bar.warp.sync has told this one. Lanes that run converged hide "
@@ -129,6 +132,7 @@ static void tell_waited(struct lanes *l, const struct event *e, const struct hol
 static void tell_lanes(struct lanes *l, const struct event *e, const struct span *s,
                        uint32_t writer, uint32_t lane)
 {
+    sim_idiom(l->group, e->in, IDIOM_LANES_SPEAK);
     sim_find(
         l->group, e->warp, e->in, lane, SEV_WARNING, FIND_RACE, CAUSE_NONE, "",
         "%s bytes of shared memory that lane %u of this warp wrote (line %u), with no "
@@ -161,6 +165,7 @@ static void tell_warps(struct lanes *l, const struct event *e, const struct span
                        const struct lane_record *other, uint32_t other_lane, uint32_t lane,
                        const char *did)
 {
+    sim_idiom(l->group, e->in, IDIOM_LANES_SPEAK);
     sim_find(l->group, e->warp, e->in, lane, SEV_WARNING, s->told ? FIND_PROXY : FIND_RACE,
              CAUSE_NONE, "", "%s bytes of shared memory that lane %u of warp %u %s (line %u). %s",
              e->access & ACCESS_WRITE ? "writes" : "reads", other_lane, other->id, did,
@@ -405,7 +410,8 @@ static void on_group(struct lane_record *r, const struct event *e)
 static void on_arrive(struct lanes *l, struct lane_record *r, const struct event *e)
 {
     if (e->token) return;
-    if (r->before & ~e->lanes)
+    if (r->before & ~e->lanes) {
+        sim_idiom(l->group, e->in, IDIOM_LANES_SPEAK);
         sim_find(
             l->group, e->warp, e->in, first_lane(e->lanes), SEV_WARNING, FIND_TMEM_WAIT, CAUSE_NONE,
             "",
@@ -413,6 +419,7 @@ static void on_arrive(struct lanes *l, struct lane_record *r, const struct event
             "bar.warp.sync since: its loads and stores of tensor memory are not handed over. "
             "Cheapest remedy: bar.warp.sync between the fences and the arrival.",
             first_lane(r->before & ~e->lanes));
+    }
     r->before = 0;
     on_sync(r, e->lanes);
 }

@@ -7,6 +7,7 @@
 #include "check/order_tell.h"
 #include "check/protocol.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 void sync_point_clear(struct sync_point *p)
@@ -35,12 +36,20 @@ static void bar_free(struct order_bar *b)
 static void warp_clear(struct order_warp *w)
 {
     stamp_free(&w->now);
-    stamp_free(&w->fenced);
-    stamp_free(&w->observed);
+    for (int i = 0; i < REACHES; i++) {
+        stamp_free(&w->fenced[i]);
+        stamp_free(&w->observed[i]);
+    }
+    horizon_drop(w->posted);
+    horizon_drop(w->posted_bridged);
     clock_free(&w->after);
     for (int i = 0; i < COMMIT_KINDS; i++) free(w->groups[i]);
     free(w->slots);
     free(w->regs);
+    free(w->undefined);
+    free(w->reaches);
+    free(w->converged);
+    free(w->passes);
     *w = (struct order_warp){0};
 }
 
@@ -48,8 +57,12 @@ static void cta_free(struct order_cta *c)
 {
     if (!c) return;
     for (uint32_t i = 0; i < CTA_WARPS; i++) warp_clear(&c->warps[i]);
-    for (uint32_t i = 0; i < NAMED_BARRIERS; i++) point_free(&c->named[i]);
+    for (uint32_t i = 0; i < NAMED_BARRIERS; i++) {
+        point_free(&c->named[i]);
+        free(c->generations[i]);
+    }
     clock_free(&c->described);
+    horizon_drop(c->described_abroad);
     for (uint32_t i = 0; i < c->bar_slots; i++) {
         if (c->bars[i]) bar_free(c->bars[i]);
     }
@@ -63,29 +76,27 @@ static void cta_reset(struct order_cta *c)
 {
     if (!c) return;
     for (uint32_t i = 0; i < CTA_WARPS; i++) warp_clear(&c->warps[i]);
-    for (uint32_t i = 0; i < NAMED_BARRIERS; i++) sync_point_clear(&c->named[i]);
+    for (uint32_t i = 0; i < NAMED_BARRIERS; i++) {
+        sync_point_clear(&c->named[i]);
+        free(c->generations[i]);
+        c->generations[i] = NULL;
+    }
     for (uint32_t i = 0; i < c->bar_slots; i++) {
         if (c->bars[i]) bar_free(c->bars[i]);
         c->bars[i] = NULL;
     }
     c->bar_count = c->bar_low = c->bar_high = 0;
     clock_clear(&c->described);
+    horizon_set(&c->described_abroad, NULL);
     if (c->shared) memset(c->shared, 0, c->shared_cells * sizeof *c->shared);
     if (c->tensor) memset(c->tensor, 0, TENSOR_CELLS * sizeof *c->tensor);
-}
-
-static bool insn_strong(void *context, uint32_t index)
-{
-    struct order *o = context;
-    return index < o->kernel->insn_count && o->kernel->insns[index].is.strong;
 }
 
 /* What the cluster did to global memory goes to the launch. */
 static void cluster_end(struct order_cluster *c)
 {
-    struct order *o = c->order;
-    struct launch_memory *m = o->check->memory;
-    if (m) launch_memory_take(m, &c->shadow, c->linear, c->talks, insn_strong, o);
+    struct launch_memory *m = c->order->check->memory;
+    if (m && !c->order->world) launch_memory_take(m, &c->shadow, c->order->kernel, c->linear);
 }
 
 /* Ready for another cluster in the same place. */
@@ -93,10 +104,9 @@ static void cluster_reset(struct order_cluster *c)
 {
     cluster_end(c);
     for (uint32_t i = 0; i < CLUSTER_CTAS; i++) cta_reset(c->ctas[i]);
-    for (uint32_t i = 0; i < c->flag_slots; i++) stamp_free(&c->flags[i].released);
+    for (uint32_t i = 0; i < c->flag_slots; i++) flag_free(&c->flags[i]);
     if (c->flag_slots) memset(c->flags, 0, c->flag_slots * sizeof *c->flags);
     c->flag_count = c->arrival_count = c->grid = 0;
-    c->talks = false;
     c->component_count = 1;
     sync_point_clear(&c->barrier);
     shadow_reset(&c->shadow);
@@ -105,7 +115,7 @@ static void cluster_reset(struct order_cluster *c)
 static void cluster_free(struct order_cluster *c)
 {
     for (uint32_t i = 0; i < CLUSTER_CTAS; i++) cta_free(c->ctas[i]);
-    for (uint32_t i = 0; i < c->flag_slots; i++) stamp_free(&c->flags[i].released);
+    for (uint32_t i = 0; i < c->flag_slots; i++) flag_free(&c->flags[i]);
     for (uint32_t i = 0; i < c->arrival_capacity; i++) {
         stamp_free(&c->arrivals[i].brings);
         clock_free(&c->arrivals[i].after);
@@ -223,6 +233,47 @@ static void exit_commits(const struct order_cta *own)
     }
 }
 
+/* PTX ISA "mapa", CUDA "Distributed Shared Memory": all CTAs of the cluster must have started. Whoever comes
+ * after anything that a warp of that CTA did knows it. */
+static bool knows_running(const struct order_warp *w, const struct order_cta *other)
+{
+    for (uint32_t i = 0; i < CTA_WARPS; i++) {
+        const uint32_t self = other->warps[i].chain[COMPONENT_WARP];
+        if (self && clock_get(&w->now.caused, self)) return true;
+    }
+    return false;
+}
+
+void order_touch_peer(struct order_warp *w, const struct order_cta *other, const struct event *e)
+{
+    const uint32_t rank = other->cta->rank;
+    struct order_reach *reach;
+    char message[400];
+    if (!(w->running >> rank & 1) && !knows_running(w, other)) {
+        (void)snprintf(message, sizeof message,
+                       "%s shared memory of CTA rank %u of the cluster, and nothing says that "
+                       "this CTA has started: its shared memory may still be another's. Cheapest "
+                       "remedy: barrier.cluster.arrive and wait by all threads of the cluster "
+                       "before the first such access.",
+                       e->kind != EV_ACCESS         ? "uses an mbarrier in"
+                       : (e->access & ACCESS_WRITE) ? "writes"
+                                                    : "reads",
+                       rank);
+        tell_alone(w, e->in, NO_LANE, FIND_CLUSTER_START, "", message, NULL, NULL);
+    }
+    w->running |= 1U << rank;
+    if (e->token || e->kind != EV_ACCESS) return;
+    if (!w->reaches) w->reaches = calloc(CLUSTER_CTAS, sizeof *w->reaches);
+    order_keep(w->cta->cluster->order, w->reaches != NULL);
+    if (!w->reaches) return;
+    reach = &w->reaches[rank];
+    for (int i = 0; i < 2; i++) {
+        if (!(e->access & (i ? ACCESS_WRITE : ACCESS_READ))) continue;
+        reach->number[i] = order_component(w, w->chain[COMPONENT_WARP])->number;
+        reach->in[i] = e->in;
+    }
+}
+
 /* Whether some warp of the CTA is ordered behind what the other warp did up to `number`. */
 static bool knows(const struct order_cta *own, const struct order_warp *other, uint32_t number)
 {
@@ -252,6 +303,43 @@ static void exit_arrivals(const struct order_cta *own)
     }
 }
 
+/* Whether some warp of the CTA comes after what the other warp did up to `number`, whatever memory says. */
+static bool follows(const struct order_cta *own, const struct order_warp *other, uint32_t number)
+{
+    for (uint32_t i = 0; i < CTA_WARPS; i++)
+        if (clock_get(&own->warps[i].now.caused, other->chain[COMPONENT_WARP]) >= number)
+            return true;
+    return false;
+}
+
+/* Loads and stores from another CTA: a load that has its value is over, a store is when it is visible. */
+static void exit_reach(const struct order_cta *own, struct order_warp *w)
+{
+    const struct order_reach *reach = &w->reaches[own->cta->rank];
+    for (int i = 0; i < 2; i++) {
+        if (!reach->number[i] ||
+            (i ? knows(own, w, reach->number[i]) : follows(own, w, reach->number[i])))
+            continue;
+        tell_alone(w, reach->in[i], NO_LANE, FIND_CLUSTER_EXIT, "",
+                   i ? "the CTA whose shared memory this writes exits, and nothing there says that "
+                       "it has. Cheapest remedy: barrier.cluster.arrive.release behind it, and the "
+                       "CTA waits before it exits."
+                     : "the CTA whose shared memory this reads exits, and nothing there says that "
+                       "it has. Cheapest remedy: barrier.cluster.arrive behind it, and the CTA "
+                       "waits before it exits.",
+                   NULL, NULL);
+    }
+}
+
+static void exit_reaches(const struct order_cta *own)
+{
+    for (uint32_t r = 0; r < CLUSTER_CTAS; r++) {
+        struct order_cta *other = own->cluster->ctas[r];
+        for (uint32_t i = 0; other && other != own && i < CTA_WARPS; i++)
+            if (other->warps[i].reaches) exit_reach(own, &other->warps[i]);
+    }
+}
+
 /* Copies that nobody has seen complete may land in memory that the CTA has given up, whether or not
  * they happen to be over. */
 void order_exit(struct order *o, const struct cta *cta)
@@ -261,6 +349,7 @@ void order_exit(struct order *o, const struct cta *cta)
     if (own) {
         exit_commits(own);
         exit_arrivals(own);
+        exit_reaches(own);
     }
     for (uint32_t id = 1; c && id < c->component_count; id++) {
         const struct component *copy = &c->components[id];

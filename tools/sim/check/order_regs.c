@@ -89,6 +89,15 @@ void regs_load(struct order *o, struct order_warp *w, const struct insn *in)
     }
 }
 
+static void tell_used(struct order *o, struct order_warp *w, const struct insn *in)
+{
+    sim_idiom(o->group, in, IDIOM_LOAD_USED);
+    if (o->level < 2) return;
+    sim_find(o->group, w->warp, in, NO_LANE, SEV_WARNING, FIND_TMEM_WAIT, CAUSE_NONE, "",
+             "uses a register of tcgen05.ld before a tcgen05.wait::ld has said that it holds what "
+             "was loaded. Cheapest remedy: tcgen05.wait::ld.sync.aligned before this.");
+}
+
 /* Loads complete in order: a register in use stands for all loads up to its own. */
 static void use_loaded(struct order *o, struct order_warp *w, const struct insn *in,
                        struct wgmma_reg *reg)
@@ -96,11 +105,7 @@ static void use_loaded(struct order *o, struct order_warp *w, const struct insn 
     uint32_t used;
     if (!reg || !reg->loaded) return;
     /* PTX ISA "tcgen05.ld": asynchronous, so the letter asks for the wait even here. */
-    if (o->level >= 2 && clock_get(&w->now.known, w->chain[COMPONENT_TMEM_LD]) < reg->loaded)
-        sim_find(
-            o->group, w->warp, in, NO_LANE, SEV_WARNING, FIND_TMEM_WAIT, CAUSE_NONE, "",
-            "uses a register of tcgen05.ld before a tcgen05.wait::ld has said that it holds what "
-            "was loaded. Cheapest remedy: tcgen05.wait::ld.sync.aligned before this.");
+    if (clock_get(&w->now.known, w->chain[COMPONENT_TMEM_LD]) < reg->loaded) tell_used(o, w, in);
     used = order_chain(w, COMPONENT_LD_USED);
     if (used) order_learn(w, used, reg->loaded);
     reg->loaded = 0;

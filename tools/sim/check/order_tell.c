@@ -79,11 +79,7 @@ static void put_place(struct order *o, struct finding *f, const struct order_war
 {
     f->kernel = o->kernel->entry->name;
     f->file = f->instr = "";
-    if (in) {
-        f->file = ptx_file(o->kernel->module, in->src->pos);
-        f->line = in->src->pos.line;
-        f->instr = in->src->text;
-    }
+    if (in) finding_at(f, o->kernel->module, in->src);
     f->group = o->group->index;
     f->seq = o->group->finding_seq++;
     memcpy(f->cta, w->warp->cta->id, sizeof f->cta);
@@ -116,6 +112,14 @@ static void who(const struct order *o, const struct order_warp *w, char text[SEV
     const uint32_t *id = w->warp->cta->id;
     (void)name_warp(o->kernel, w->warp->id, name, sizeof name);
     (void)snprintf(text, SEVERAL, "%s of CTA (%u,%u,%u)", name, id[0], id[1], id[2]);
+}
+
+/* The same of an earlier access of another cluster. */
+static void who_abroad(const struct order *o, const struct actor *a, char text[SEVERAL])
+{
+    char name[48];
+    (void)name_warp(o->kernel, a->warp, name, sizeof name);
+    (void)snprintf(text, SEVERAL, "%s of CTA (%u,%u,%u)", name, a->cta[0], a->cta[1], a->cta[2]);
 }
 
 /* "full_bar[1]", with its CTA where that is not the warp's. */
@@ -169,6 +173,40 @@ static const char *fix_wait(uint8_t kind)
     case COMPONENT_REMOTE_STORE: return "a wait for the mbarrier phase on which the copy completes";
     default: return NULL;
     }
+}
+
+/* A relaxed access has read a flag that says that the earlier access is over. */
+static bool seen_unfenced(const struct conflict *c)
+{
+    const struct clock *seen = horizon_of(c->warp->now.abroad_observed, c->abroad->cluster);
+    return seen && clock_get(seen, c->abroad->component) >= epoch_number(c->prior);
+}
+
+/* Clusters: PTX ISA "Release and acquire patterns". */
+static const char *fix_abroad(const struct conflict *c)
+{
+    const uint8_t kind = c->abroad->kind;
+    if (c->kind == FIND_PROXY)
+        return "fence.proxy.async by the thread that made the generic access, after it and before "
+               "the release, or by the one that issues the copy, after the acquire";
+    if (c->kind == FIND_TENSORMAP_PROXY)
+        return "fence.proxy.tensormap::generic.release.gpu by the writer before it releases, and "
+               "fence.proxy.tensormap::generic.acquire.gpu behind the acquire";
+    if (kind == COMPONENT_BULK_DONE)
+        return "cp.async.bulk.commit_group and cp.async.bulk.wait_group (not .read) by the thread "
+               "that issued it, then a release of .gpu scope, and an acquire before this access";
+    if (kind == COMPONENT_BULK_READ)
+        return "cp.async.bulk.commit_group and cp.async.bulk.wait_group.read by the thread that "
+               "issued it, then a release of .gpu scope, and an acquire before this access";
+    if (seen_unfenced(c))
+        return "fence.acq_rel.gpu behind the relaxed load or atomic that has read the flag, or "
+               ".acquire.gpu on it: without one what comes behind may still see the memory of "
+               "before";
+    return "behind the earlier access a release of .gpu scope (st.release, red.release, or "
+           "fence.acq_rel.gpu and then a strong store or atomic; a CTA barrier before it if "
+           "another "
+           "thread releases), and before this one an acquire that reads what the release wrote; or "
+           "atomics for both; or two launches";
 }
 
 static const char *fix_for(const struct conflict *c, const struct component *prior)
@@ -243,7 +281,11 @@ static const char *why(const struct conflict *c)
                      "of it or ::after_thread_sync behind it"
                    : "overlap: the earlier was issued, but nothing waits for it to complete";
     case FIND_TMEM_DEALLOC: return "overlap: the columns are given back while they may be in use";
-    default: return "are not ordered: nothing leads from one to the other, whichever ran first";
+    default:
+        return c->abroad ? "are not ordered: no release and acquire of .gpu scope lead from one "
+                           "cluster to the other, whichever ran first"
+                         : "are not ordered: nothing leads from one to the other, whichever ran "
+                           "first";
     }
 }
 
@@ -257,6 +299,7 @@ static void note_sides(const struct order *o, struct finding *f, const struct co
     } else {
         relate(o, f, NULL, "the later side has waited for nobody so far");
     }
+    if (!p) return;
     who(o, p->warp, text);
     if (p->warp->handed_over)
         relate(o, f, p->warp->handed_over, "%s last signalled to others here", text);
@@ -266,7 +309,9 @@ static void note_sides(const struct order *o, struct finding *f, const struct co
 
 void tell_conflict(struct order *o, const struct conflict *c)
 {
-    const struct component *p = order_component(c->warp, epoch_component(c->prior));
+    const struct component *p =
+        c->abroad ? NULL : order_component(c->warp, epoch_component(c->prior));
+    const bool async = !generic_component(c->abroad ? c->abroad->kind : p->kind);
     const struct insn *other = insn_at(o, epoch_insn(c->prior));
     char object[SEVERAL], mine[SEVERAL], theirs[SEVERAL];
     struct finding *f =
@@ -275,18 +320,20 @@ void tell_conflict(struct order *o, const struct conflict *c)
     put_place(o, f, c->warp, c->in, c->lane);
     where(o, c, object);
     who(o, c->warp, mine);
-    who(o, p->warp, theirs);
+    if (c->abroad)
+        who_abroad(o, c->abroad, theirs);
+    else
+        who(o, p->warp, theirs);
     (void)snprintf(f->object, sizeof f->object, "%.*s", (int)sizeof f->object - 1, object);
     (void)snprintf(f->message, sizeof f->message,
                    "%s %s %llu %s%s at %s (0x%llx), which %s %s at line %u; the two %s. Cheapest "
                    "remedy: %s.",
-                   mine, verb(c->wrote, c->async), (unsigned long long)c->bytes,
-                   c->place == PLACE_TENSOR ? "column" : "byte", c->bytes == 1 ? "" : "s", object,
-                   (unsigned long long)c->at, theirs,
-                   verb(c->prior_wrote, !generic_component(p->kind)),
-                   other ? other->src->pos.line : 0, why(c), fix_for(c, p));
-    relate(o, f, other, "the earlier access: %s %s", theirs,
-           verb(c->prior_wrote, !generic_component(p->kind)));
+                   mine, c->kind == FIND_USE_AFTER_FREE ? "frees" : verb(c->wrote, c->async),
+                   (unsigned long long)c->bytes, c->place == PLACE_TENSOR ? "column" : "byte",
+                   c->bytes == 1 ? "" : "s", object, (unsigned long long)c->at, theirs,
+                   verb(c->prior_wrote, async), other ? other->src->pos.line : 0, why(c),
+                   c->abroad ? fix_abroad(c) : fix_for(c, p));
+    relate(o, f, other, "the earlier access: %s %s", theirs, verb(c->prior_wrote, async));
     note_sides(o, f, c, p);
 }
 

@@ -21,6 +21,8 @@ struct conflict {
     uint64_t at, bytes;          /* offset, address, or column and columns */
     epoch prior;                 /* the earlier one */
     bool prior_wrote;
+    const struct actor
+        *abroad;     /* whose that was, of another cluster (world.h); NULL: of this one */
     const char *fix; /* the cheapest ordering; NULL: by kind and place */
 };
 

@@ -170,13 +170,18 @@ static void on_group_wait(struct pending_table *c, const struct event *e)
 
 /* ---- commits that nobody waits for ---- */
 
-static struct arrived *arrived_at(struct pending_table *c, struct cta *cta, uint32_t offset)
+static struct arrived *arrived_at(const struct pending_table *c, const struct cta *cta,
+                                  uint32_t offset)
 {
-    struct arrived *a = c->arrived, *unused = NULL;
-    for (; a && (a->cta != cta || a->offset != offset); a = a->next)
-        if (!a->cta) unused = a;
-    if (a) return a;
-    a = unused;
+    struct arrived *a = c->arrived;
+    while (a && (a->cta != cta || a->offset != offset)) a = a->next;
+    return a;
+}
+
+static struct arrived *arrived_new(struct pending_table *c, struct cta *cta, uint32_t offset)
+{
+    struct arrived *a = c->arrived;
+    while (a && a->cta) a = a->next;
     if (!a) {
         a = calloc(1, sizeof *a);
         if (!a) {
@@ -188,23 +193,21 @@ static struct arrived *arrived_at(struct pending_table *c, struct cta *cta, uint
     }
     a->cta = cta;
     a->offset = offset;
-    a->in = NULL;
     return a;
 }
 
 static void on_barrier(struct pending_table *c, const struct event *e)
 {
-    struct arrived *a;
-    if (c->group->launch->check_level < 2 || !e->cta || !(a = arrived_at(c, e->cta, e->key)))
-        return;
-    if (e->kind == EV_MBAR_ARRIVE && e->token && e->in && tensor_commit(e->in)) {
+    struct arrived *a = e->cta ? arrived_at(c, e->cta, e->key) : NULL;
+    if (e->kind == EV_MBAR_ARRIVE && e->token && e->cta && e->in && tensor_commit(e->in)) {
+        if (!a && !(a = arrived_new(c, e->cta, e->key))) return;
         a->in = e->in;
         a->by = e->warp;
         a->complete = false;
-    } else if (e->kind == EV_MBAR_PHASE && a->in && !a->complete) {
+    } else if (a && e->kind == EV_MBAR_PHASE && a->in && !a->complete) {
         a->complete = true;
         a->phase = e->value;
-    } else if (e->kind == EV_MBAR_PASS && a->complete && e->value != FRESH_PHASE &&
+    } else if (a && e->kind == EV_MBAR_PASS && a->complete && e->value != FRESH_PHASE &&
                e->value >= a->phase) {
         a->in = NULL;
         a->complete = false;
@@ -215,13 +218,14 @@ static void arrived_exit(const struct pending_table *c, const struct cta *cta)
 {
     for (struct arrived *a = c->arrived; a; a = a->next) {
         if (a->cta != cta) continue;
-        if (a->in && a->complete && a->by && a->by->cta == cta)
-            sim_find(c->group, a->by, a->in, NO_LANE, SEV_WARNING, FIND_PENDING_AT_EXIT, CAUSE_NONE,
-                     "",
-                     "the CTA exits, and nobody waited for the last phase that this commit "
-                     "arrives in: here it has come in time, but nothing says so. Cheapest remedy: "
-                     "a wait for that phase before the CTA's last barrier.");
         a->cta = NULL;
+        if (!a->in || !a->complete || !a->by || a->by->cta != cta) continue;
+        sim_idiom(c->group, a->in, IDIOM_COMMIT_UNWAITED);
+        if (c->group->launch->check_level < 2) continue;
+        sim_find(c->group, a->by, a->in, NO_LANE, SEV_WARNING, FIND_PENDING_AT_EXIT, CAUSE_NONE, "",
+                 "the CTA exits, and nobody waited for the last phase that this commit arrives in: "
+                 "here it has come in time, but nothing says so. Cheapest remedy: a wait for that "
+                 "phase before the CTA's last barrier.");
     }
 }
 
@@ -237,6 +241,7 @@ static void on_warp_exit(struct pending_table *c, const struct event *e)
             /* CUTLASS's epilogues, ThunderKittens and DeepGEMM end with stores that nobody waits for, and are
              * right on an H200 and a B200: hardware keeps the memory until they have read it. The ISA
              * does not promise it. */
+            if (p->bulk) sim_idiom(c->group, p->in, IDIOM_STORE_UNWAITED);
             if (p->bulk && c->group->launch->check_level < 2) continue;
             sim_find(c->group, w, p->in, p->lane, p->bulk ? SEV_WARNING : SEV_ERROR,
                      FIND_PENDING_AT_EXIT, CAUSE_NONE, "",

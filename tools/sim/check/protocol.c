@@ -25,11 +25,13 @@ struct protocol {
     const struct order_warp *by;
     const struct insn *in;
     uint32_t lane;
-    uint64_t token, turn;
+    uint32_t waited; /* lanes of that warp that a wait for its phase has let pass since */
+    uint64_t token, turn, phase;
     uint64_t turns; /* phases completed */
     struct ledger {
         uint32_t waits, arrivals; /* phases it waited for, arrivals it brought */
         uint64_t waited;          /* the last of them, plus 1 */
+        uint64_t steps[2];        /* of the warp at its last arrival and the one before; 0 none */
     } ledger[CTA_WARPS];          /* of the owner's warps */
     bool told;                    /* once a barrier is enough: what follows would follow from it */
 };
@@ -84,10 +86,45 @@ bool protocol_ledger(const struct order_bar *b, uint32_t warp, uint32_t *waits, 
 }
 
 static void note_arrival(struct order *o, struct order_warp *w, struct order_bar *b,
-                         const struct event *e)
+                         const struct event *e, uint64_t step)
 {
     struct protocol *p = record_of(o, b);
-    if (p && w->cta == b->cta) p->ledger[w->warp->id].arrivals += (uint32_t)e->value;
+    struct ledger *l = p && w->cta == b->cta ? &p->ledger[w->warp->id] : NULL;
+    if (!l) return;
+    l->arrivals += (uint32_t)e->value;
+    if (l->steps[0] >= step)
+        return; /* lanes of one instruction; an operation overtaken by a later one */
+    l->steps[1] = l->steps[0];
+    l->steps[0] = step;
+}
+
+#define ANY_KEY UINT32_MAX
+
+/* How often the warp passed the wait after the step `from` and up to `to`; false: not all of that is kept. */
+static bool passes_between(const struct order_warp *w, const struct insn *in, uint32_t key,
+                           uint64_t from, uint64_t to, uint32_t *passes)
+{
+    const struct order_passes *p = w->passes;
+    const uint32_t kept = !p ? 0 : p->count < PASSES_KEPT ? p->count : PASSES_KEPT;
+    *passes = 0;
+    for (uint32_t i = 0; i < kept; i++) {
+        if (p->at[i].in != in || (key != ANY_KEY && p->at[i].key != key)) continue;
+        *passes += p->at[i].step > from && p->at[i].step <= to;
+    }
+    return p && (p->count <= PASSES_KEPT || p->at[p->count % PASSES_KEPT].step <= from);
+}
+
+bool protocol_went_on(const struct order_bar *b, const struct order_warp *w, const struct insn *at,
+                      uint32_t key)
+{
+    const struct ledger *l = b->protocol ? &b->protocol->ledger[w->warp->id] : NULL;
+    uint32_t before = 1, since;
+    if (!l || w->cta != b->cta || !l->steps[0]) return false;
+    /* Of a ring's first turn nothing is known to compare with: it must be the same slot. */
+    if (!l->steps[1]) return passes_between(w, at, key, l->steps[0], UINT64_MAX, &since) && since;
+    return passes_between(w, at, ANY_KEY, l->steps[1], l->steps[0], &before) &&
+           passes_between(w, at, ANY_KEY, l->steps[0], UINT64_MAX, &since) && since &&
+           since >= before;
 }
 
 static bool same_action(epoch a, epoch b)
@@ -133,12 +170,14 @@ static epoch stray(const struct parties *p, const struct clock *after)
     return 0;
 }
 
-/* Lanes that arrive by one and the same instruction, one after the other, but in different phases. */
+/* Lanes that arrive by one and the same instruction, one after the other, but in different phases, and not
+ * because the later one has waited for the phase before. */
 static bool spills(const struct protocol *p, const struct order_warp *w, const struct event *e)
 {
     if (p->by != w || p->in != e->in || p->lane >= first_lane(e->lanes) || p->turn == p->turns)
         return false;
-    return !e->token || e->token - p->token < WARP_LANES;
+    if (!e->token) return (e->lanes & ~p->waited) != 0;
+    return e->token - p->token < WARP_LANES;
 }
 
 static void arrived(struct order *o, struct order_warp *w, struct order_bar *b,
@@ -152,8 +191,10 @@ static void arrived(struct order *o, struct order_warp *w, struct order_bar *b,
     p->by = w;
     p->in = e->in;
     p->lane = first_lane(e->lanes);
+    p->waited = 0;
     p->token = e->token;
     p->turn = p->turns;
+    p->phase = b->point.generation;
 }
 
 /* Something counts in the current phase: it must come after all of the phase before. */
@@ -174,9 +215,9 @@ static void counts(struct order *o, struct order_warp *w, struct order_bar *b,
 }
 
 void protocol_arrive(struct order *o, struct order_warp *w, struct order_bar *b,
-                     const struct event *e, const struct clock *after, epoch self)
+                     const struct event *e, const struct clock *after, epoch self, uint64_t step)
 {
-    note_arrival(o, w, b, e);
+    note_arrival(o, w, b, e, step);
     if (!protocol_of(o, b)) return;
     if (e->token) arrived(o, w, b, e);
     counts(o, w, b, e->in, TELL_ARRIVES_EARLY, after, self);
@@ -186,7 +227,7 @@ void protocol_arrive(struct order *o, struct order_warp *w, struct order_bar *b,
 void protocol_arrive_lane(struct order *o, struct order_warp *w, struct order_bar *b,
                           const struct event *e)
 {
-    note_arrival(o, w, b, e);
+    note_arrival(o, w, b, e, w->warp->steps);
     if (protocol_of(o, b)) arrived(o, w, b, e);
 }
 
@@ -208,6 +249,7 @@ void protocol_pass(struct order_warp *w, struct order_bar *b, const struct event
         l->waits++;
         l->waited = e->value + 1;
     }
+    if (p->by == w && e->value != FRESH_PHASE && e->value >= p->phase) p->waited |= e->lanes;
     if (p->told) return;
     other = e->in->flags & MBAR_PARITY ? stray(&p->older, &w->now.caused) : 0;
     if (other) {

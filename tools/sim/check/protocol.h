@@ -23,7 +23,8 @@ void protocol_free(struct protocol *p);
 void protocol_init(struct order_bar *b);
 /* An arrival (EV_MBAR_ARRIVE) that comes after `after`, filed as `self`. */
 void protocol_arrive(struct order *o, struct order_warp *w, struct order_bar *b,
-                     const struct event *e, const struct clock *after, epoch self);
+                     const struct event *e, const struct clock *after, epoch self,
+                     uint64_t step);
 /* The same of a further lane of that instruction. */
 void protocol_arrive_lane(struct order *o, struct order_warp *w, struct order_bar *b,
                           const struct event *e);
@@ -34,6 +35,10 @@ void protocol_copy(struct order *o, struct order_warp *w, struct order_bar *b,
 void protocol_pass(struct order_warp *w, struct order_bar *b, const struct event *e);
 /* Phases that a warp of the barrier's CTA waited for, and arrivals it brought; false: neither. */
 bool protocol_ledger(const struct order_bar *b, uint32_t warp, uint32_t *waits, uint32_t *arrivals);
+/* Whether the warp, which sleeps at the wait `at` for the object `key`, has passed it as often since its last arrival as it did between
+ * the one before and that: it came round, and did not arrive. */
+bool protocol_went_on(const struct order_bar *b, const struct order_warp *w, const struct insn *at,
+                      uint32_t key);
 /* The current phase is complete: hands what it comes after to b->point.current. */
 void protocol_phase(struct order *o, struct order_bar *b);
 /* The launch is stuck: waits for a phase that may not be the one they mean. */

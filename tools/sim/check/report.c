@@ -5,6 +5,8 @@
 #include "check/report.h"
 
 #include "check/suppress.h"
+#include "ptx/demangle.h"
+#include "ptx/module.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* A line with idioms, of whatever names: it counts once. */
+struct idiom_line {
+    const char *file;
+    uint32_t line;
+};
 
 struct report {
     struct finding_sink sink; /* first */
@@ -26,6 +34,8 @@ struct report {
     enum sampled_reason sampled; /* SAMPLED_REASON_COUNT: proved */
     const char *sampled_file;
     uint32_t sampled_line;
+    struct idiom_line *idioms; /* ascending by place */
+    uint32_t idiom_count, idiom_capacity;
 };
 
 static const char *const kind_texts[] = {
@@ -64,6 +74,12 @@ static void sink_add(struct finding_sink *s, const struct finding *f)
     report_add((struct report *)s, f);
 }
 
+static void sink_idiom(struct finding_sink *s, enum idiom idiom, const char *file, uint32_t line)
+{
+    (void)idiom;
+    report_idiom((struct report *)s, file, line);
+}
+
 struct report *report_new(const char *kernel, uint64_t number)
 {
     struct report *r = calloc(1, sizeof *r);
@@ -75,6 +91,7 @@ struct report *report_new(const char *kernel, uint64_t number)
         return NULL;
     }
     r->sink.add = sink_add;
+    r->sink.idiom = sink_idiom;
     r->number = number;
     r->sampled = SAMPLED_REASON_COUNT;
     r->sampled_file = "";
@@ -150,6 +167,45 @@ void report_sampled(struct report *r, enum sampled_reason reason, const char *fi
         r->sampled_file = file;
         r->sampled_line = line;
     }
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* The place of that line among those that are there, ascending. */
+static uint32_t idiom_place(const struct report *r, const char *file, uint32_t line)
+{
+    uint32_t low = 0, high = r->idiom_count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        const struct idiom_line *l = &r->idioms[middle];
+        if (l->line < line || (l->line == line && strcmp(l->file, file) < 0))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void idiom_add(struct report *r, const char *file, uint32_t line)
+{
+    const uint32_t at = idiom_place(r, file, line);
+    if (at < r->idiom_count && r->idioms[at].line == line && !strcmp(r->idioms[at].file, file))
+        return;
+    if (r->idiom_count == r->idiom_capacity) {
+        const uint32_t capacity = r->idiom_capacity ? 2 * r->idiom_capacity : 8;
+        struct idiom_line *grown = realloc(r->idioms, capacity * sizeof *grown);
+        if (!grown) return;
+        r->idioms = grown;
+        r->idiom_capacity = capacity;
+    }
+    memmove(&r->idioms[at + 1], &r->idioms[at], (r->idiom_count - at) * sizeof *r->idioms);
+    r->idioms[at] = (struct idiom_line){.file = file, .line = line};
+    r->idiom_count++;
+}
+
+void report_idiom(struct report *r, const char *file, uint32_t line)
+{
+    pthread_mutex_lock(&r->lock);
+    idiom_add(r, file ? file : "", line);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -277,7 +333,12 @@ static void put_finding_json(struct text *t, const struct report *r, const struc
         put_field(t, "note", f->related[i].note);
         put_text(t, "}");
     }
-    putf(t, "],\"repeats\":%u", f->repeats);
+    for (const struct ptx_loc *l = f->loc ? f->loc->inlined_at : NULL; l; l = l->inlined_at) {
+        put_text(t, l == f->loc->inlined_at && !f->related_count ? "{\"file\":" : ",{\"file\":");
+        put_json(t, l->file);
+        putf(t, ",\"line\":%u,\"note\":\"inlined here\"}", l->line);
+    }
+    putf(t, "],\"repeats\":%u,\"ptx_line\":%u", f->repeats, f->ptx_line);
     if (f->suppressed) put_field(t, "suppressed", f->suppressed);
     put_text(t, "}\n");
 }
@@ -292,6 +353,7 @@ static void put_place(struct text *t, const char *file, uint32_t line)
 
 static void put_finding_text(struct text *t, const struct report *r, const struct finding *f)
 {
+    char name[DEMANGLED_BYTES];
     put_place(t, f->file, f->line);
     putf(t, "%s: %s", severity_texts[f->severity], kind_texts[f->kind]);
     if (f->cause != CAUSE_NONE) putf(t, " (%s)", cause_texts[f->cause]);
@@ -299,7 +361,7 @@ static void put_finding_text(struct text *t, const struct report *r, const struc
     put_text(t, "\n    ");
     put_text(t, f->message);
     put_text(t, "\n    in ");
-    put_text(t, f->kernel ? f->kernel : r->kernel);
+    put_text(t, demangle(f->kernel ? f->kernel : r->kernel, name, sizeof name));
     putf(t, ", launch %llu", (unsigned long long)r->number);
     if (f->warp >= 0) {
         putf(t, ", CTA (%u,%u,%u), warp %d", f->cta[0], f->cta[1], f->cta[2], f->warp);
@@ -310,7 +372,13 @@ static void put_finding_text(struct text *t, const struct report *r, const struc
     if (f->instr && *f->instr) {
         put_text(t, "    at ");
         put_text(t, f->instr);
+        if (f->loc) putf(t, " (line %u of the PTX)", f->ptx_line);
         put_text(t, "\n");
+    }
+    for (const struct ptx_loc *l = f->loc ? f->loc->inlined_at : NULL; l; l = l->inlined_at) {
+        put_text(t, "  ");
+        put_place(t, l->file, l->line);
+        put_text(t, "note: inlined here\n");
     }
     for (uint32_t i = 0; i < f->related_count; i++) {
         put_text(t, "  ");
@@ -397,6 +465,7 @@ static void append_json(const struct report *r, enum verdict verdict, const char
     put_json(&t, r->kernel);
     putf(&t, ",\"findings\":%zu", r->count - hidden);
     if (hidden) putf(&t, ",\"suppressed\":%zu", hidden);
+    if (r->idiom_count) putf(&t, ",\"idioms\":%u", r->idiom_count);
     put_basis_json(&t, r);
     put_text(&t, "}\n");
     error = t.failed ? ENOMEM : write_all(fd, &t);
@@ -409,13 +478,17 @@ static void print_text(const struct report *r, enum verdict verdict)
 {
     struct text t = {0};
     size_t shown = r->count - count_suppressed(r);
+    char name[DEMANGLED_BYTES];
     for (size_t i = 0; i < r->count; i++)
         if (!r->findings[i].suppressed) put_finding_text(&t, r, &r->findings[i]);
     if (r->count) {
-        put_text(&t, r->kernel);
+        put_text(&t, demangle(r->kernel, name, sizeof name));
         putf(&t, ": %s, %zu finding%s, %s", verdict_texts[verdict], shown, shown == 1 ? "" : "s",
              r->sampled == SAMPLED_REASON_COUNT ? "proved" : "sampled: ");
         if (r->sampled != SAMPLED_REASON_COUNT) put_why(&t, r);
+        if (r->idiom_count)
+            putf(&t, "; %u idiom%s by the letter (--pedantic)", r->idiom_count,
+                 r->idiom_count == 1 ? "" : "s");
         put_text(&t, "\n");
         put_suppressed(&t, r);
         if (!t.failed) (void)write_all(STDERR_FILENO, &t);
@@ -435,13 +508,16 @@ enum verdict report_end(struct report *r)
         r->findings[i].suppressed = suppress_match(&rules, &r->findings[i]);
     verdict = judge(r);
     if (verdict == VERDICT_INCOMPLETE) report_sampled(r, SAMPLED_INCOMPLETE, NULL, 0);
-    /* That the phases depend on the order is itself shown for every order: an error stands. */
-    if (verdict == VERDICT_ERROR && r->sampled == SAMPLED_PHASES) r->sampled = SAMPLED_REASON_COUNT;
+    /* That phases or generations depend on the order is itself shown for every order: an error stands. */
+    if (verdict == VERDICT_ERROR &&
+        (r->sampled == SAMPLED_PHASES || r->sampled == SAMPLED_GENERATIONS))
+        r->sampled = SAMPLED_REASON_COUNT;
     if (r->count) qsort(r->findings, r->count, sizeof *r->findings, by_order);
     if (path && *path) append_json(r, verdict, path);
     if (!quiet || strcmp(quiet, "1") != 0) print_text(r, verdict);
     suppress_free(&rules);
     pthread_mutex_destroy(&r->lock);
+    free(r->idioms);
     free(r->findings);
     free(r->kernel);
     free(r);

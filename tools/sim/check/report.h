@@ -21,6 +21,7 @@ enum verdict { VERDICT_CLEAN, VERDICT_REVIEW, VERDICT_INCOMPLETE, VERDICT_ERROR 
     X(UNCHECKED, "nothing looked at the order (HEWN_SIM_CHECK=0)")                                 \
     X(INCOMPLETE, "part of it was not modelled, or not looked at")                                 \
     X(GENERATIONS, "an arrival here may count in another generation of the named barrier")         \
+    X(LANES, "lanes of a warp are in order here only as long as they run together")                \
     X(READ, "what this reads may depend on when it reads")                                         \
     X(CHANCE, "what this returns depends on the schedule")                                         \
     X(COLUMNS, "which CTA of an SM gets its tensor memory first depends on the order")             \
@@ -44,6 +45,9 @@ struct finding_sink *report_sink(struct report *r);
 /* The launch's verdict is sampled: `line` of `file` (NULL: no place) is why. Of several reasons the
  * first in order stands, whichever came first in time. Thread-safe. */
 void report_sampled(struct report *r, enum sampled_reason reason, const char *file, uint32_t line);
+/* A line has an idiom (finding.h, IDIOMS); the verdict counts the lines that have one. `file` must live until the
+ * report's end. Thread-safe. */
+void report_idiom(struct report *r, const char *file, uint32_t line);
 /* Writes everything (JSON to HEWN_SIM_REPORT, text to stderr unless HEWN_SIM_QUIET=1), ordered by
  * (group, seq), then the verdict and how it was reached; frees the report. */
 enum verdict report_end(struct report *r);

@@ -5,13 +5,24 @@
 #include <string.h>
 
 enum { COLLECT_FIRST = 1 << 15, BLOCKS_FIRST = 64, READERS_FIRST = 256, PAGES_FIRST = 64 };
+/* Lists longer than the first are filtered when they have doubled; none is longer than the second. */
+enum { FILTER_FIRST = 64, LIST_MOST = 1 << 14 };
 
-/* Codes beside epochs: the component that none has, and an index. */
-#define CODE ((uint64_t)(COMPONENT_MAX + 1) << (EPOCH_NUMBER_BITS + EPOCH_INSN_BITS))
+/* Codes beside epochs: the component that none has, and an index; of lists what they are, and whether
+ * weak or strong accesses found no room in them. */
+#define CODE        ((uint64_t)(COMPONENT_MAX + 1) << (EPOCH_NUMBER_BITS + EPOCH_INSN_BITS))
+#define LIST        ((uint64_t)1 << 40)
+#define MORE_WEAK   ((uint64_t)1 << 41)
+#define MORE_STRONG ((uint64_t)1 << 42)
+#define MORE        (MORE_WEAK | MORE_STRONG)
 
 static bool coded(uint64_t v)
 {
     return v >= CODE;
+}
+static bool split(uint64_t write)
+{
+    return coded(write) && !(write & LIST);
 }
 static uint32_t code_index(uint64_t v)
 {
@@ -92,6 +103,12 @@ static bool pages_grow(struct shadow *s)
     return true;
 }
 
+struct cell *shadow_page_there(const struct shadow *s, uint64_t address)
+{
+    return s->page_slots ? page_slot(s->pages, s->page_slots, address / GLOBAL_PAGE + 1)->cells
+                         : NULL;
+}
+
 struct cell *shadow_page(struct shadow *s, uint64_t address)
 {
     const uint64_t number = address / GLOBAL_PAGE + 1, room = PAGE_CELLS * sizeof(struct cell);
@@ -117,68 +134,196 @@ struct cell *shadow_page(struct shadow *s, uint64_t address)
     return page->cells;
 }
 
-/* ---- lists of readers ---- */
+/* ---- sets of accesses ---- */
 
-static uint32_t reader_new(struct shadow *s, epoch by, uint32_t next)
+epoch shadow_take(const struct shadow *s, uint64_t *set)
+{
+    const epoch one = *set;
+    const struct shadow_reader *r;
+    if (!coded(one)) {
+        *set = 0;
+        return one;
+    }
+    r = &s->readers[code_index(one)];
+    *set = r->next ? CODE | LIST | r->next : 0;
+    return r->by;
+}
+
+static uint32_t reader_place(struct shadow *s)
 {
     uint32_t i = s->reader_free;
     if (i) {
         s->reader_free = s->readers[i].next;
-    } else {
-        if (!s->reader_count) s->reader_count = 1;
-        if (s->reader_count >= s->reader_capacity) {
-            void *grown =
-                grow(s, s->readers, &s->reader_capacity, READERS_FIRST, sizeof *s->readers);
-            if (!grown) {
-                s->failed = true;
-                return 0;
-            }
-            s->readers = grown;
-        }
-        i = s->reader_count++;
+        return i;
     }
-    s->readers[i] = (struct shadow_reader){.by = by, .next = next};
+    if (!s->reader_count) s->reader_count = 1;
+    if (s->reader_count >= s->reader_capacity) {
+        void *grown = grow(s, s->readers, &s->reader_capacity, READERS_FIRST, sizeof *s->readers);
+        if (!grown) {
+            s->failed = true;
+            return 0;
+        }
+        s->readers = grown;
+    }
+    return s->reader_count++;
+}
+
+/* `by` in front of the list `next` (0: none). 0: no memory. */
+static uint32_t reader_new(struct touch *t, epoch by, uint32_t next)
+{
+    struct shadow *s = t->shadow;
+    const uint32_t i = reader_place(s), weak = !t->is_strong(t, by);
+    if (!i) return 0;
+    s->readers[i] = (struct shadow_reader){.by = by, .next = next, .length = 1, .weak = weak};
+    if (next) {
+        s->readers[i].length += s->readers[next].length;
+        s->readers[i].weak += s->readers[next].weak;
+        s->readers[i].filter_at = s->readers[next].filter_at;
+    }
     s->reader_live++;
     return i;
 }
 
-/* The readers of `set` whom the newcomer need not stand in for, and the newcomer: whoever is ordered
- * after it is ordered after those it knows. */
-static uint64_t reader_add(struct touch *t, uint64_t set)
+static bool knows(const struct touch *t, epoch prior, bool needed)
 {
-    struct shadow *s = t->shadow;
-    uint32_t list = 0, i = coded(set) ? code_index(set) : 0;
-    struct shadow_reader one = {.by = coded(set) ? 0 : set};
-    if (!set) return t->self;
-    if (i) one = s->readers[i];
-    for (;;) {
-        if (epoch_component(one.by) == epoch_component(t->self)) {
-            if (epoch_number(one.by) == epoch_number(t->self)) return set;
-        } else if (!clock_knows(&t->now->known, one.by)) {
-            list = reader_new(s, one.by, list);
-        }
-        if (!one.next) break;
-        one = s->readers[one.next];
-    }
-    if (!list) return t->self;
-    list = reader_new(s, t->self, list);
-    return list ? CODE | list : t->self;
+    if (t->knows) return t->knows(t, prior, needed);
+    return clock_knows(needed ? t->needs : &t->now->known, prior);
 }
 
-epoch shadow_a_reader(const struct shadow *s, const struct cell *c)
+/* Whether an access must be kept beside the newcomer: whoever is ordered after that one is ordered after
+ * those it knows. But what is strong need not be ordered after a strong newcomer, and may race with a
+ * weak access that this one knows; and of one warp's atomics each kind counts (touch.reads_strong). */
+static bool stays(const struct touch *t, epoch one)
 {
-    return coded(c->read) ? s->readers[code_index(c->read)].by : c->read;
+    const bool own = epoch_component(one) == epoch_component(t->self);
+    if (!own && !knows(t, one, false)) return true;
+    if (own && t->write && epoch_insn(one) != epoch_insn(t->self)) return t->strong;
+    return t->strong && !t->is_strong(t, one);
+}
+
+/* The same action, which already says all. */
+static bool stands_in(const struct touch *t, epoch one)
+{
+    if (epoch_component(one) != epoch_component(t->self) ||
+        epoch_number(one) != epoch_number(t->self))
+        return false;
+    if (t->write && epoch_insn(one) != epoch_insn(t->self)) return false;
+    return t->strong || !t->is_strong(t, one);
+}
+
+/* The first member was there before the newest write; so were those behind it. */
+static bool set_older(const struct shadow *s, uint64_t set)
+{
+    return coded(set) && s->readers[code_index(set)].older;
+}
+
+/* A list of the same members in the same order on top of another one. */
+static uint32_t list_of(struct touch *t, const epoch *members, uint32_t count, bool older,
+                        uint32_t list)
+{
+    while (count) {
+        list = reader_new(t, members[--count], list);
+        if (list) t->shadow->readers[list].older = older;
+    }
+    return list;
+}
+
+static bool all_stay(const struct touch *t, uint64_t set)
+{
+    while (set) {
+        if (!stays(t, shadow_take(t->shadow, &set))) return false;
+    }
+    return true;
+}
+
+/* The members of a set that stay, as a list, the newest first. */
+static uint32_t set_filter(struct touch *t, uint64_t set)
+{
+    epoch kept[LIST_MOST];
+    uint32_t count = 0, newer = 0, list;
+    if (coded(set) && all_stay(t, set)) return code_index(set);
+    while (set && count < LIST_MOST) {
+        const bool older = set_older(t->shadow, set);
+        const epoch one = shadow_take(t->shadow, &set);
+        if (!stays(t, one)) continue;
+        kept[count++] = one;
+        if (!older) newer = count;
+    }
+    list = list_of(t, kept + newer, count - newer, true, 0);
+    return list_of(t, kept, newer, false, list);
+}
+
+static bool set_stands_in(const struct touch *t, uint64_t set)
+{
+    while (set) {
+        if (stands_in(t, shadow_take(t->shadow, &set))) return true;
+    }
+    return false;
+}
+
+/* A set as it is kept: of one, that one alone. */
+static uint64_t set_of(const struct shadow *s, uint32_t list, uint64_t more)
+{
+    if (!list) return 0;
+    if (s->readers[list].length == 1 && !more) return s->readers[list].by;
+    return CODE | LIST | more | list;
+}
+
+/* The set, less those for whom the newcomer stands in, and the newcomer. */
+static uint64_t set_add(struct touch *t, uint64_t set)
+{
+    struct shadow *s = t->shadow;
+    const uint32_t head = coded(set) ? code_index(set) : 0;
+    const uint64_t more = coded(set) ? set & MORE : 0;
+    uint32_t list = head, filter_at = head ? s->readers[head].filter_at : 0;
+    if (!set) return t->self;
+    if (head && s->readers[head].length >= LIST_MOST)
+        return set | (t->strong ? MORE_STRONG : MORE_WEAK);
+    if (head && s->readers[head].length < s->readers[head].filter_at) {
+        if (stands_in(t, s->readers[head].by)) return set;
+    } else {
+        if (set_stands_in(t, set)) return set;
+        list = set_filter(t, set);
+        if (!list && !more) return t->self;
+        filter_at = 0;
+        if (list)
+            filter_at = s->readers[list].length < FILTER_FIRST ? 0 : 2 * s->readers[list].length;
+    }
+    list = reader_new(t, t->self, list);
+    if (!list) return t->self;
+    s->readers[list].filter_at = filter_at;
+    return set_of(s, list, more);
+}
+
+/* What a strong write leaves of the reads before it: they are older than it. */
+static uint64_t set_keep(struct touch *t, uint64_t set)
+{
+    const uint64_t more = coded(set) ? set & MORE : 0;
+    epoch kept[LIST_MOST];
+    uint32_t count = 0;
+    while (set && !set_older(t->shadow, set) && count < LIST_MOST) {
+        const epoch one = shadow_take(t->shadow, &set);
+        if (stays(t, one)) kept[count++] = one;
+    }
+    count = list_of(t, kept, count, true, coded(set) ? code_index(set) : 0);
+    return count ? CODE | LIST | more | count : 0;
+}
+
+static void mark_set(struct shadow *s, uint64_t set)
+{
+    if (!coded(set)) return;
+    for (uint32_t i = code_index(set); i && !s->readers[i].marked; i = s->readers[i].next)
+        s->readers[i].marked = true;
 }
 
 static void mark(struct shadow *s, const struct cell *c)
 {
-    if (coded(c->write)) {
+    if (split(c->write)) {
         for (int i = 0; i < CELL_PARTS; i++) mark(s, &s->blocks[code_index(c->write)][i]);
         return;
     }
-    if (!coded(c->read)) return;
-    for (uint32_t i = code_index(c->read); i && !s->readers[i].marked; i = s->readers[i].next)
-        s->readers[i].marked = true;
+    mark_set(s, c->write);
+    mark_set(s, c->read);
 }
 
 bool shadow_collect(struct shadow *s)
@@ -192,6 +337,7 @@ bool shadow_collect(struct shadow *s)
     for (uint32_t i = 0; i < s->array_count; i++) {
         for (uint32_t j = 0; j < s->arrays[i].count; j++) mark(s, &s->arrays[i].cells[j]);
     }
+    s->collections++;
     s->reader_free = s->reader_live = 0;
     for (uint32_t i = 1; i < s->reader_count; i++) {
         struct shadow_reader *r = &s->readers[i];
@@ -244,46 +390,96 @@ static enum standing stand(struct touch *t, epoch prior, bool wrote)
     if (epoch_component(prior) == epoch_component(t->self) &&
         !(t->copies && t->write && wrote && epoch_number(prior) == epoch_number(t->self)))
         return STANDING_ORDERED;
-    if (clock_knows(t->needs, prior)) return STANDING_ORDERED;
+    if (knows(t, prior, true)) return STANDING_ORDERED;
     return t->judge(t, prior, wrote);
 }
 
-/* A write after reads: each must be over; and where one of them is, so is the write it saw. */
+/* Nothing in a set can race with a strong access, and it is too long to look all the same. */
+static bool all_strong(const struct touch *t, uint64_t set)
+{
+    const struct shadow_reader *r = coded(set) ? &t->shadow->readers[code_index(set)] : NULL;
+    return t->strong && r && !r->weak && r->length >= FILTER_FIRST;
+}
+
+/* A write after reads: each must be over; and where one of them is that came after the writes, so are these:
+ * a strong read comes after the strong writes that it has seen (PTX ISA "Causality order"). */
 static bool judge_readers(struct touch *t, const struct cell *c)
 {
-    const struct shadow *s = t->shadow;
     bool covered = false;
-    uint32_t i = coded(c->read) ? code_index(c->read) : 0;
-    t->replaces = c->write;
-    if (!i) return c->read && stand(t, c->read, false) == STANDING_ORDERED;
-    for (; i; i = s->readers[i].next)
-        covered |= stand(t, s->readers[i].by, false) == STANDING_ORDERED;
+    uint64_t set = c->read, writes = c->write;
+    t->replaces = writes ? shadow_take(t->shadow, &writes) : 0;
+    if (all_strong(t, set)) return false;
+    while (set) {
+        const bool older = set_older(t->shadow, set);
+        covered |= stand(t, shadow_take(t->shadow, &set), false) == STANDING_ORDERED && !older;
+    }
     return covered;
+}
+
+static bool behind(const struct touch *t, epoch one)
+{
+    return epoch_component(one) == epoch_component(t->self) || knows(t, one, false);
+}
+
+/* The newcomer comes after a read that came after the writes. */
+static bool behind_reader(const struct touch *t, uint64_t set)
+{
+    while (set && !set_older(t->shadow, set)) {
+        if (behind(t, shadow_take(t->shadow, &set))) return true;
+    }
+    return false;
+}
+
+/* A read, or a write that comes after no read. What is strong has come after the older strong writes. */
+static void judge_writers(struct touch *t, const struct cell *c)
+{
+    uint64_t set = c->write;
+    epoch newest = 0;
+    if (all_strong(t, set)) return;
+    t->settled = !t->strong && behind_reader(t, c->read);
+    while (set) {
+        const epoch one = shadow_take(t->shadow, &set);
+        (void)stand(t, one, true);
+        if (!t->is_strong(t, one)) continue;
+        if (!newest) newest = one;
+        if (!t->write && !t->strong) t->reads_strong(t, one, newest);
+        t->settled |= behind(t, one);
+    }
+    t->settled = false;
+}
+
+/* Accesses that found no room in the set, and that this one would have to be compared with. */
+static bool may_miss(const struct touch *t, uint64_t set)
+{
+    return coded(set) && (set & (t->strong ? MORE_WEAK : MORE));
 }
 
 static struct cell judge_cell(struct touch *t, struct cell c)
 {
-    bool covered = t->write && judge_readers(t, &c);
-    if (c.write && !covered) (void)stand(t, c.write, true);
-    if (t->write) return (struct cell){.write = t->self};
-    c.read = reader_add(t, c.read);
+    const bool covered = t->write && judge_readers(t, &c);
+    if (c.write && !covered) judge_writers(t, &c);
+    t->lost |= may_miss(t, c.write) || (t->write && may_miss(t, c.read));
+    if (!t->write)
+        c.read = set_add(t, c.read);
+    else if (!t->strong)
+        c = (struct cell){.write = t->self};
+    else
+        c = (struct cell){.write = set_add(t, c.write), .read = set_keep(t, c.read)};
     return c;
 }
 
-static struct touch_memo *memo_of(struct touch *t, struct cell c)
+/* In two words and not as one, for a load of both waits until stores of the two have left the core. */
+static struct cell outcome(struct touch *t, uint64_t write, uint64_t read)
 {
-    uint64_t h = (c.write + 0x9E3779B97F4A7C15ULL * c.read) * 0xD1B54A32D192ED03ULL;
-    return &t->memo[h >> 61];
-}
-
-static struct cell outcome(struct touch *t, struct cell c)
-{
-    struct touch_memo *m = memo_of(t, c);
-    t->unwritten |= !c.write;
-    t->written |= c.write != 0;
-    if (m->used && m->was.write == c.write && m->was.read == c.read) return m->becomes;
-    *m = (struct touch_memo){.was = c, .becomes = judge_cell(t, c), .used = true};
-    return m->becomes;
+    const uint64_t h = (write + 0x9E3779B97F4A7C15ULL * read) * 0xD1B54A32D192ED03ULL;
+    struct touch_memo *m = &t->memo[h >> 61];
+    t->unwritten |= !write;
+    t->written |= write != 0;
+    if (m->was.write != write || m->was.read != read || !m->used) {
+        const struct cell c = {.write = write, .read = read};
+        *m = (struct touch_memo){.was = c, .becomes = judge_cell(t, c), .used = true};
+    }
+    return (struct cell){.write = m->becomes.write, .read = m->becomes.read};
 }
 
 static void touch_part(struct touch *t, struct cell *c, uint32_t size, uint32_t from, uint32_t to);
@@ -300,7 +496,7 @@ static void touch_parts(struct touch *t, struct cell *c, uint32_t size, uint32_t
                    to < high ? to - low : part);
     }
     parts = t->shadow->blocks[block];
-    if (coded(parts[0].write)) return;
+    if (split(parts[0].write)) return;
     for (uint32_t i = 1; i < CELL_PARTS; i++) {
         if (parts[i].write != parts[0].write || parts[i].read != parts[0].read) return;
     }
@@ -314,12 +510,12 @@ static void touch_part(struct touch *t, struct cell *c, uint32_t size, uint32_t 
     struct shadow *s = t->shadow;
     const bool whole = from == 0 && to == size;
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a split cell has its block */
-    struct cell was = *c, next;
-    struct cell copy;
+    const struct cell was = {.write = c->write, .read = c->read};
+    struct cell next, copy;
     const ptrdiff_t in_block =
         s->blocks && c >= s->blocks[0] && c < s->blocks[s->block_count] ? c - s->blocks[0] : -1;
-    if (!coded(was.write)) {
-        next = outcome(t, was);
+    if (!split(was.write)) {
+        next = outcome(t, was.write, was.read);
         if (whole || (next.write == was.write && next.read == was.read)) {
             *c = next;
             return;
@@ -346,12 +542,12 @@ void shadow_touch_cells(struct touch *t, struct cell *cells, uint32_t count)
             *c = becomes;
             continue;
         }
-        if (coded(c->write)) {
+        if (split(c->write)) {
             touch_part(t, c, CELL_PARTS, 0, CELL_PARTS);
             continue;
         }
         was = *c;
-        becomes = *c = outcome(t, was);
+        becomes = *c = outcome(t, was.write, was.read);
         known = true;
     }
 }
@@ -373,7 +569,7 @@ void shadow_touch(struct touch *t, struct cell *cells, uint32_t size, uint64_t f
             touch_part(t, c, size, (uint32_t)(at - low),
                        (uint32_t)((end < high ? end : high) - low));
             becomes = *c;
-            known = at == low && end >= high && !coded(was.write);
+            known = at == low && end >= high && !split(was.write);
         }
         at = high;
     }
@@ -389,7 +585,7 @@ struct walk {
 
 static void walk_cell(const struct walk *w, uint64_t address, uint32_t bytes, const struct cell *c)
 {
-    if (!coded(c->write)) {
+    if (!split(c->write)) {
         if (c->write || c->read) w->each(w->context, address, bytes, c);
         return;
     }

@@ -1,6 +1,10 @@
 /*
  * Shadow memory: for each piece of memory the last write and the reads since, as epochs (clock.h).
  *
+ * Strong accesses do not race with one another, ordered or not (PTX ISA "Race-freedom"). So a strong write
+ * does not stand in for what came before it: beside it stay the writes and reads that a later access
+ * may still race with, which makes two sets of a piece.
+ *
  * A piece is a cell of fixed size, split into four, and those again down to bytes, only where accesses
  * differ; cells whose parts become equal are joined again. What many cells have in common costs little:
  * a range is one loop in which a cell that was like one seen before becomes what that one became, and
@@ -21,8 +25,8 @@ enum {
     CELL_PARTS = 4
 };
 
-/* write: an epoch, 0, or split; read: an epoch, 0, or a list (both are codes of an impossible
- * component, in shadow.c). */
+/* Each an epoch, 0, or a list of epochs; write may be split instead (lists and splits are codes of an
+ * impossible component, in shadow.c). */
 struct cell {
     epoch write;
     uint64_t read;
@@ -30,8 +34,11 @@ struct cell {
 
 struct shadow_reader {
     epoch by;
-    uint32_t next; /* 0: the last; free ones: the next free one */
-    bool marked;
+    uint32_t next;                    /* 0: the last; free ones: the next free one */
+    uint32_t length : 30, marked : 1; /* length from here on */
+    uint32_t older : 1;               /* a read from before the newest write, as all that follow */
+    uint32_t weak;                    /* of these, weak accesses */
+    uint32_t filter_at;               /* length at which a newcomer looks whom it stands in for */
 };
 
 struct shadow_page {
@@ -52,6 +59,7 @@ struct shadow {
         uint32_t count;
     } * arrays; /* outside: shared and tensor memory */
     uint32_t array_count, array_capacity;
+    uint32_t collections; /* lists of before the last one are gone */
     uint64_t bytes, most; /* allocated here; may be */
     bool failed;          /* memory, or `most` */
 };
@@ -66,6 +74,9 @@ bool shadow_collect(struct shadow *s);
 /* The cells of the page of global memory that holds `address`; NULL when there is no room. */
 struct cell *shadow_page(struct shadow *s, uint64_t address);
 
+/* The same, of a page that has been touched; else NULL. */
+struct cell *shadow_page_there(const struct shadow *s, uint64_t address);
+
 /* How a prior access stands to the one that comes now. */
 enum standing { STANDING_ORDERED, STANDING_ACCEPTED, STANDING_REPORTED };
 
@@ -74,15 +85,24 @@ struct touch {
     struct shadow *shadow;
     epoch self;
     bool write;
+    bool strong; /* does not race with those that is_strong says are strong */
     bool async;
     bool copies; /* what has the epoch of self is another copy of one phase, in no order with it */
     const struct stamp *now;   /* of whoever issued it */
     const struct clock *needs; /* prior accesses that this knows are no matter for judge */
     /* Any other prior access. ORDERED: fine after all; ACCEPTED: let pass. */
     enum standing (*judge)(struct touch *t, epoch prior, bool wrote);
+    bool (*is_strong)(const struct touch *t, epoch prior);
+    /* A plain read comes after a strong write; `newest` is the newest of those there. */
+    void (*reads_strong)(const struct touch *t, epoch prior, epoch newest);
+    /* Whether `needs`, or (needed false) now->known, knows the prior access. NULL: as clock_knows says. */
+    bool (*knows)(const struct touch *t, epoch prior, bool needed);
     void *context;
-    uint64_t at;             /* where: shared offset, global address; for judge */
-    epoch replaces;          /* the write that judge's reader came after; 0: none */
+    uint64_t at;          /* where: shared offset, global address; for judge */
+    bool settled;         /* self comes after a strong access that came after this one; for judge */
+    epoch replaces;       /* the write that judge's reader came after; 0: none */
+    bool lost;            /* some prior accesses were too many to be kept */
+    uint32_t collections; /* of the shadow, when the memo was begun */
     bool unwritten, written; /* of what it read: some was never written, some was */
     struct touch_memo {
         struct cell was, becomes;
@@ -102,7 +122,7 @@ void shadow_walk(const struct shadow *s,
                  void (*each)(void *context, uint64_t address, uint32_t bytes,
                               const struct cell *c),
                  void *context);
-/* A reader of the cell, where there is one. */
-epoch shadow_a_reader(const struct shadow *s, const struct cell *c);
+/* Takes the first epoch off a set, cell.write or cell.read of a cell that is not split; 0: it is empty. */
+epoch shadow_take(const struct shadow *s, uint64_t *set);
 
 #endif

@@ -1,4 +1,7 @@
 #include "check/staged.h"
+#include "async/async.h"
+#include "async/tmap_copy.h"
+#include "check/layout.h"
 #include "decode/names.h"
 #include "check/report.h"
 
@@ -7,22 +10,22 @@
 #include <stdlib.h>
 
 enum {
-    CHUNK = 16, /* bytes; swizzles move such chunks */
-    CHUNK_READ = 1,
-    CHUNK_OPERAND = 2,
     /* A loop of so many loads, each waited for before anything else is issued, is no start-up. */
     SERIAL_LOADS = 3,
     /* Once may be two problems of a batch that share a matrix. */
     REPEATED_STAGES = 2,
     /* Advice where at least one in so many bytes of the tiles that products read is never read:
      * less may be the masked end of a ragged K. */
-    UNREAD_PART = 8
+    UNREAD_PART = 8,
+    OUTSIDE_KEPT = 4, /* boxes of a stage that lie outside; further ones count with these */
+    COORDS = 5
 };
 
-/* 16 bytes of shared memory. */
-struct chunk {
-    uint32_t by; /* 1 + index of the copy that staged it, 0: none */
-    uint8_t swizzle, flags;
+/* A box that lies wholly outside its tensor: all of it is fill. */
+struct outside {
+    const struct insn *in;
+    uint32_t lane, coords;
+    int32_t coord[COORDS];
 };
 
 /* The boxes that a warp has issued for one phase of one barrier; a multicast copy counts for the
@@ -34,14 +37,16 @@ struct stage {
     uint64_t before;       /* of the stage before it */
     const struct insn *in; /* NULL: no stage yet */
     bool open;             /* its warp has not waited for it yet */
+    bool inside;           /* some box of it reaches into its tensor */
+    uint8_t outside_count;
+    struct outside outside[OUTSIDE_KEPT];
 };
 
 /* A resident CTA. */
 struct staged_cta {
     struct staged_cta *next;
     const struct cta *cta;
-    struct chunk *chunks;
-    uint32_t count;
+    struct chunks chunks;
     struct stage stage[CTA_WARPS];
 };
 
@@ -56,6 +61,8 @@ struct staged {
     struct group *group;
     const struct kernel *kernel;
     struct staged_cta *ctas, *last;
+    struct boxes boxes;
+    struct layout *layout;
     struct tally *tallies; /* [kernel->insn_count] */
     bool exhausted;
 };
@@ -82,10 +89,10 @@ static struct staged_cta *find_or_make(struct staged *s, const struct cta *cta)
     if (c) return c;
     c = calloc(1, sizeof *c);
     if (c) {
-        c->count = cta->shared_bytes / CHUNK + 1;
-        c->chunks = calloc(c->count, sizeof *c->chunks);
+        c->chunks.count = cta->shared_bytes / CHUNK + 1;
+        c->chunks.at = calloc(c->chunks.count, sizeof *c->chunks.at);
     }
-    if (!c || !c->chunks) {
+    if (!c || !c->chunks.at) {
         free(c);
         s->exhausted = true;
         return NULL;
@@ -101,10 +108,12 @@ static struct staged_cta *find_or_make(struct staged *s, const struct cta *cta)
 /* What was staged there is gone. */
 static void retire(struct staged *s, struct chunk *c)
 {
-    if (c->by) {
-        struct tally *t = &s->tallies[c->by - 1];
+    if (c->box) {
+        struct box *box = s->boxes.at[c->box];
+        struct tally *t = &s->tallies[index_of(s, box->in)];
         t->chunks_operand += (c->flags & CHUNK_OPERAND) != 0;
         t->chunks_unread += !(c->flags & CHUNK_READ);
+        if (!--box->live) box_drop(&s->boxes, box);
     }
     *c = (struct chunk){0};
 }
@@ -113,67 +122,55 @@ static void mark(struct staged_cta *c, uint64_t address, uint64_t size, uint8_t 
 {
     uint64_t first = (address & SHARED_OFFSET_MASK) / CHUNK;
     uint64_t last = ((address & SHARED_OFFSET_MASK) + (size ? size - 1 : 0)) / CHUNK;
-    for (; first <= last && first < c->count; first++) c->chunks[first].flags |= flags;
+    for (; first <= last && first < c->chunks.count; first++) c->chunks.at[first].flags |= flags;
+}
+
+/* Nothing is left of what was staged in chunks [first, last]; of each box it is looked at while all of it
+ * is there. */
+static void clear(struct staged *s, struct staged_cta *c, uint64_t first, uint64_t last)
+{
+    if (last >= c->chunks.count) last = c->chunks.count - 1;
+    for (uint64_t i = first; i <= last; i++) {
+        struct box *box = c->chunks.at[i].box ? s->boxes.at[c->chunks.at[i].box] : NULL;
+        if (box && !box->closed) layout_close(s->layout, box, &c->chunks);
+    }
+    for (uint64_t i = first; i <= last; i++)
+        if (c->chunks.at[i].box || c->chunks.at[i].flags) retire(s, &c->chunks.at[i]);
 }
 
 static void overwrite(struct staged *s, struct staged_cta *c, uint64_t address, uint64_t size)
 {
     uint64_t first = (address & SHARED_OFFSET_MASK) / CHUNK;
     uint64_t last = ((address & SHARED_OFFSET_MASK) + (size ? size - 1 : 0)) / CHUNK;
-    for (; first <= last && first < c->count; first++) {
-        if (c->chunks[first].by) retire(s, &c->chunks[first]);
-    }
+    bool staged = false;
+    for (uint64_t i = first; i <= last && i < c->chunks.count; i++)
+        staged |= c->chunks.at[i].box != 0;
+    if (staged) clear(s, c, first, last);
 }
 
 static void stage_box(struct staged *s, struct staged_cta *c, const struct event *e)
 {
     uint64_t first = e->address / CHUNK, last = (e->address + e->size - 1) / CHUNK;
-    for (; first <= last && first < c->count; first++) {
-        retire(s, &c->chunks[first]);
-        c->chunks[first] =
-            (struct chunk){.by = index_of(s, e->in) + 1, .swizzle = (uint8_t)e->value};
+    struct box *box;
+    clear(s, c, first, last);
+    box = box_new(&s->boxes, e);
+    if (!box) {
+        s->exhausted = true;
+        return;
+    }
+    for (; first <= last && first < c->chunks.count; first++) {
+        c->chunks.at[first] = (struct chunk){.box = box->number};
+        box->live++;
     }
 }
 
 /* ---- operands ---- */
 
-static const char *swizzle_text(uint32_t swizzle)
-{
-    static const char *const texts[] = {"no swizzle",
-                                        "the 32-byte swizzle",
-                                        "the 64-byte swizzle",
-                                        "the 128-byte swizzle",
-                                        "the 128-byte swizzle of 32-byte atoms",
-                                        "the 128-byte swizzle of flipped 32-byte atoms",
-                                        "the 128-byte swizzle of 64-byte atoms"};
-    return swizzle < sizeof texts / sizeof texts[0] ? texts[swizzle] : "an unknown swizzle";
-}
-
-/* An operand's descriptor must name the swizzle with which the tile was laid down. */
-static void check_layout(struct staged *s, const struct event *e, const struct chunk *c,
-                         uint32_t offset)
-{
-    uint32_t swizzle = e->key - 1;
-    const struct insn *by = &s->kernel->insns[c->by - 1];
-    char name[96];
-    if (c->swizzle == swizzle) return;
-    name_shared(s->kernel, offset, name, sizeof name);
-    sim_find(s->group, e->warp, e->in, first_lane(e->lanes), SEV_ERROR, FIND_MMA_DESC, CAUSE_NONE,
-             name,
-             "the matrix descriptor of an operand at %s names %s, but the tensor copy at line %u "
-             "laid it down with %s: tensor map and descriptor must agree",
-             name, swizzle_text(swizzle), by->src->pos.line, swizzle_text(c->swizzle));
-}
-
-static void read_operand(struct staged *s, struct staged_cta *c, const struct event *e)
+static void read_operand(struct staged_cta *c, const struct event *e)
 {
     uint32_t ranges = (uint32_t)__builtin_popcount(e->lanes);
-    for (uint32_t i = 0; i < ranges; i++) {
-        uint32_t offset = (uint32_t)e->addresses[i] & SHARED_OFFSET_MASK;
-        const struct chunk *first = &c->chunks[offset / CHUNK < c->count ? offset / CHUNK : 0];
-        if (first->by) check_layout(s, e, first, offset);
-        mark(c, offset, e->size, CHUNK_READ | CHUNK_OPERAND);
-    }
+    for (uint32_t i = 0; i < ranges; i++)
+        mark(c, e->addresses[i], e->size, CHUNK_READ | CHUNK_OPERAND);
 }
 
 static void on_access(struct staged *s, const struct event *e)
@@ -183,7 +180,7 @@ static void on_access(struct staged *s, const struct event *e)
     c = find(s, e->cta);
     if (!c) return;
     if (e->key && e->addresses) {
-        read_operand(s, c, e);
+        read_operand(c, e);
     } else if (e->addresses) {
         for (uint32_t rest = e->lanes; rest; rest &= rest - 1) {
             uint64_t at = e->addresses[first_lane(rest)];
@@ -201,11 +198,47 @@ static void on_access(struct staged *s, const struct event *e)
 
 /* ---- loads in time ---- */
 
+static void note_outside(struct stage *g, const struct event *e)
+{
+    const struct tmap *t = e->tile->map;
+    struct outside *o = &g->outside[g->outside_count];
+    if (!tmap_outside(t, e->tile->coord)) {
+        g->inside = true;
+        return;
+    }
+    for (uint32_t i = 0; i < g->outside_count; i++)
+        if (g->outside[i].in == e->in) return;
+    if (g->outside_count == OUTSIDE_KEPT) return;
+    *o = (struct outside){.in = e->in, .lane = e->lanes ? first_lane(e->lanes) : NO_LANE};
+    o->coords = t->rows4 ? COORDS : t->rank;
+    memcpy(o->coord, e->tile->coord, o->coords * sizeof *o->coord);
+    g->outside_count++;
+}
+
+/* Tiles at the edge of a problem, a partner's in a cluster too, are filled in part only. A stage of nothing but
+ * fill is most often a wrong coordinate. */
+static void tell_outside(struct staged *s, const struct stage *g, struct warp *w)
+{
+    for (uint32_t i = 0; i < g->outside_count; i++) {
+        const struct outside *o = &g->outside[i];
+        char text[96] = "";
+        int used = 0;
+        if (g->inside) sim_idiom(s->group, o->in, IDIOM_BOX_BESIDE);
+        if (g->inside && s->group->launch->check_level < 2) continue;
+        for (uint32_t d = 0; d < o->coords; d++)
+            used += snprintf(text + used, sizeof text - (size_t)used, "%s%d", d ? ", " : "",
+                             o->coord[d]);
+        sim_find(s->group, w, o->in, o->lane, SEV_WARNING, FIND_TMA_OOB_BOX, CAUSE_NONE, "",
+                 "box at {%s} lies wholly outside the tensor: all of it is fill", text);
+    }
+}
+
 static void stage_ends(struct staged *s, const struct stage *g)
 {
     struct tally *t;
     if (!g->in) return;
     t = &s->tallies[index_of(s, g->in)];
+    tell_outside(s, g, t->warp);
     t->repeats += g->boxes && g->boxes == g->before;
     t->overlapped += g->open;
 }
@@ -234,6 +267,7 @@ static void on_tile(struct staged *s, const struct event *e)
     stage_box(s, c, e);
     g = &own->stage[e->warp->id];
     g->boxes += mix(e->key);
+    note_outside(g, e);
 }
 
 static void on_copy(struct staged *s, const struct event *e)
@@ -244,6 +278,12 @@ static void on_copy(struct staged *s, const struct event *e)
     if (!c) return;
     stage_begins(s, c, e);
     s->tallies[index_of(s, e->in)].warp = e->warp;
+}
+
+static void on_product(struct staged *s, const struct event *e)
+{
+    const struct staged_cta *c = find(s, e->cta);
+    if (c) layout_product(s->layout, e, &c->chunks);
 }
 
 /* The warp itself waits for what it issued last. */
@@ -259,11 +299,13 @@ static void on_pass(struct staged *s, const struct event *e)
 
 /* ---- ends ---- */
 
-static void close_cta(struct staged *s, struct staged_cta *c)
+/* `look`: the CTA came to its end. */
+static void close_cta(struct staged *s, struct staged_cta *c, bool look)
 {
-    for (uint32_t i = 0; i < c->count; i++) retire(s, &c->chunks[i]);
+    if (look) clear(s, c, 0, c->chunks.count - 1);
+    for (uint32_t i = 0; i < c->chunks.count; i++) retire(s, &c->chunks.at[i]);
     for (uint32_t w = 0; w < CTA_WARPS; w++) stage_ends(s, &c->stage[w]);
-    free(c->chunks);
+    free(c->chunks.at);
     free(c);
 }
 
@@ -276,7 +318,7 @@ static void cta_exits(struct staged *s, const struct cta *cta)
         struct staged_cta *c = *at;
         *at = c->next;
         s->last = NULL;
-        close_cta(s, c);
+        close_cta(s, c, true);
     }
 }
 
@@ -298,7 +340,7 @@ void staged_end(struct staged *s)
     while (s->ctas) {
         struct staged_cta *c = s->ctas;
         s->ctas = c->next;
-        close_cta(s, c);
+        close_cta(s, c, false);
     }
     for (uint32_t i = 0; i < s->kernel->insn_count; i++) {
         const struct tally *t = &s->tallies[i];
@@ -332,6 +374,10 @@ void staged_event(struct staged *s, const struct event *e)
     case EV_ACCESS: on_access(s, e); break;
     case EV_ASYNC_BAR: on_copy(s, e); break;
     case EV_TILE: on_tile(s, e); break;
+    case EV_PRODUCT: on_product(s, e); break;
+    case EV_GROUP_WAIT:
+        if (e->key == COMMIT_WGMMA) layout_wait(s->layout, e);
+        break;
     case EV_MBAR_PASS: on_pass(s, e); break;
     case EV_WARP_EXIT: cta_exits(s, e->cta); break;
     default: break;
@@ -345,8 +391,9 @@ struct staged *staged_new(struct group *g)
     s->group = g;
     s->kernel = g->launch->kernel;
     s->tallies = calloc(s->kernel->insn_count + 1U, sizeof *s->tallies);
-    if (s->tallies) return s;
-    free(s);
+    s->layout = layout_new(g, &s->boxes);
+    if (s->tallies && s->layout) return s;
+    staged_free(s);
     return NULL;
 }
 
@@ -356,9 +403,11 @@ void staged_free(struct staged *s)
     while (s->ctas) {
         struct staged_cta *c = s->ctas;
         s->ctas = c->next;
-        free(c->chunks);
+        free(c->chunks.at);
         free(c);
     }
+    layout_free(s->layout);
+    boxes_free(&s->boxes);
     free(s->tallies);
     free(s);
 }

@@ -1,7 +1,7 @@
 /*
- * What tensor copies staged in shared memory, and what became of it: operands whose matrix descriptor
- * names another swizzle than the copy (mma-desc), and advice: parts of a tile that no product ever read
- * (unread-tile), the same boxes staged again (tile-repeat), loads that overlap with nothing (serialised).
+ * What tensor copies staged in shared memory, and what became of it. Keeps the boxes (boxes.h) for those who
+ * judge layouts (layout.h), and gives advice: parts of a tile that no product ever read (unread-tile), the
+ * same boxes staged again (tile-repeat), loads that overlap with nothing (serialised).
  */
 #ifndef SIM_STAGED_H
 #define SIM_STAGED_H

@@ -1,5 +1,5 @@
 /* Contexts: the primary one and created ones, the stack of each thread, and a context's end. */
-#include "cuda/driver.h"
+#include "cuda/array.h"
 
 #include <stdlib.h>
 
@@ -49,15 +49,23 @@ void context_clear(struct CUctx_st *context)
     size_t at = 0;
     void *object;
 
-    capture_leave(&context->legacy_stream);
-    capture_leave(&context->thread_stream);
+    deferred_clear(context);
+    stream_clear(&context->legacy_stream);
+    stream_clear(&context->thread_stream);
     while ((object = handle_next(HANDLE_STREAM, context, &at))) stream_destroy(object);
-    for (at = 0; (object = handle_next(HANDLE_EVENT, context, &at));) {
-        handle_drop(object);
-        free(object);
-    }
+    for (at = 0; (object = handle_next(HANDLE_EVENT, context, &at));) event_destroy(object);
+    for (at = 0; (object = handle_next(HANDLE_LINK, context, &at));) link_destroy(object);
     for (at = 0; (object = handle_next(HANDLE_MODULE, context, &at));) module_unload(object);
     for (at = 0; (object = handle_next(HANDLE_MEMORY, context, &at));) memory_release(object);
+    for (at = 0; (object = handle_next(HANDLE_TEXTURE, context, &at));)
+        texture_object_destroy(object);
+    for (at = 0; (object = handle_next(HANDLE_MIPMAPPED, context, &at));) mipmapped_destroy(object);
+    for (at = 0; (object = handle_next(HANDLE_ARRAY, context, &at));) array_destroy(object);
+    for (struct context_value *v; (v = context->values);) {
+        context->values = v->next;
+        v->next = driver.ended;
+        driver.ended = v;
+    }
     context->fault = 0;
     context->strict_fault = 0;
     memcpy(context->limits, default_limits, sizeof default_limits);
@@ -303,7 +311,10 @@ int cuCtxGetId(hewn_cu_context context, unsigned long long *id)
 int cuCtxSynchronize(void)
 {
     struct call call CALL_SCOPE;
-    return call_enter(&call, CALL_SYNC);
+
+    if (call_enter(&call, CALL_SYNC)) return call.rc;
+    deferred_finish_context(call.context);
+    return call.context->fault;
 }
 
 int cuCtxSynchronize_v2(hewn_cu_context context)
@@ -312,6 +323,7 @@ int cuCtxSynchronize_v2(hewn_cu_context context)
     int fault;
 
     if (enter_named(&call, context, CALL_SYNC)) return call.rc;
+    deferred_finish_context(call.context);
     if (call.context->fault) return call.context->fault;
     fault = call.context->strict_fault;
     call.context->strict_fault = 0;

@@ -8,23 +8,28 @@ static uint64_t address_of(const void *host)
     return (uint64_t)(uintptr_t)host;
 }
 
-/* Bytes from the first to the last of `rows` rows; false where that does not fit 64 bits. */
-static bool span(size_t width, size_t rows, size_t pitch, uint64_t *out)
+/* Bytes from the first to the last of `count` equal pieces; false where that does not fit 64 bits. */
+static bool span(uint64_t piece, size_t count, size_t pitch, uint64_t *out)
 {
     uint64_t before;
 
     *out = 0;
-    if (!width || !rows) return true;
-    return !__builtin_mul_overflow((uint64_t)pitch, (uint64_t)(rows - 1), &before) &&
-           !__builtin_add_overflow(before, (uint64_t)width, out);
+    if (!piece || !count) return true;
+    return !__builtin_mul_overflow((uint64_t)pitch, (uint64_t)(count - 1), &before) &&
+           !__builtin_add_overflow(before, piece, out);
+}
+
+static bool span_3d(const struct copy_request *c, size_t pitch, size_t slice, uint64_t *out)
+{
+    return span(c->width, c->height, pitch, out) && span(*out, c->depth, slice, out);
 }
 
 int copy_check(const struct copy_request *copy)
 {
     uint64_t dst_bytes, src_bytes;
 
-    if (!span(copy->width, copy->height, copy->dst_pitch, &dst_bytes) ||
-        !span(copy->width, copy->height, copy->src_pitch, &src_bytes))
+    if (!span_3d(copy, copy->dst_pitch, copy->dst_slice, &dst_bytes) ||
+        !span_3d(copy, copy->src_pitch, copy->src_slice, &src_bytes))
         return HEWN_CU_INVALID_VALUE;
     return memory_holds(address_of(copy->dst), dst_bytes, copy->dst_device) &&
                    memory_holds(address_of(copy->src), src_bytes, copy->src_device)
@@ -34,8 +39,10 @@ int copy_check(const struct copy_request *copy)
 
 void copy_execute(const struct copy_request *copy)
 {
-    for (size_t row = 0; row < copy->height && copy->width; row++)
-        memmove(copy->dst + row * copy->dst_pitch, copy->src + row * copy->src_pitch, copy->width);
+    for (size_t slice = 0; slice < copy->depth && copy->width; slice++)
+        for (size_t row = 0; row < copy->height; row++)
+            memmove(copy->dst + slice * copy->dst_slice + row * copy->dst_pitch,
+                    copy->src + slice * copy->src_slice + row * copy->src_pitch, copy->width);
 }
 
 int fill_check(const struct fill_request *fill)
@@ -65,8 +72,7 @@ void fill_execute(const struct fill_request *fill)
 
 /* ---- entering ---- */
 
-/* Copies at once (a synchronising call), or in `stream` when `async`. */
-static int copy(const struct copy_request *request, bool async, hewn_cu_stream stream)
+int copy_submit(const struct copy_request *request, bool async, hewn_cu_stream stream)
 {
     struct call call CALL_SCOPE;
     struct work work = {.kind = WORK_COPY, .copy = *request};
@@ -77,7 +83,14 @@ static int copy(const struct copy_request *request, bool async, hewn_cu_stream s
     s = async ? stream_named(call.context, stream) : &call.context->legacy_stream;
     if (!s) return HEWN_CU_INVALID_HANDLE;
     rc = copy_check(request);
-    return rc ? rc : stream_submit(s, &work);
+    /* What a graph will have allocated by then is not there yet. */
+    if (rc && s->capture &&
+        (graph_memory_around(address_of(request->dst), 1) ||
+         graph_memory_around(address_of(request->src), 1)))
+        rc = 0;
+    if (!rc) rc = stream_submit(s, &work);
+    if (!rc && !async) deferred_finish_stream(s);
+    return rc;
 }
 
 static struct copy_request linear(uint64_t dst, bool dst_device, uint64_t src, bool src_device,
@@ -88,108 +101,58 @@ static struct copy_request linear(uint64_t dst, bool dst_device, uint64_t src, b
                                  .dst_device = dst_device,
                                  .src_device = src_device,
                                  .width = bytes,
-                                 .height = 1};
+                                 .height = 1,
+                                 .depth = 1};
 }
 
 int cuMemcpy(hewn_cu_deviceptr dst, hewn_cu_deviceptr src, size_t bytes)
 {
     struct copy_request r = linear(dst, false, src, false, bytes);
-    return copy(&r, false, NULL);
+    return copy_submit(&r, false, NULL);
 }
 
 int cuMemcpyAsync(hewn_cu_deviceptr dst, hewn_cu_deviceptr src, size_t bytes, hewn_cu_stream stream)
 {
     struct copy_request r = linear(dst, false, src, false, bytes);
-    return copy(&r, true, stream);
+    return copy_submit(&r, true, stream);
 }
 
 int cuMemcpyHtoD_v2(hewn_cu_deviceptr dst, const void *src, size_t bytes)
 {
     struct copy_request r = linear(dst, true, address_of(src), false, bytes);
-    return copy(&r, false, NULL);
+    return copy_submit(&r, false, NULL);
 }
 
 int cuMemcpyHtoDAsync_v2(hewn_cu_deviceptr dst, const void *src, size_t bytes,
                          hewn_cu_stream stream)
 {
     struct copy_request r = linear(dst, true, address_of(src), false, bytes);
-    return copy(&r, true, stream);
+    return copy_submit(&r, true, stream);
 }
 
 int cuMemcpyDtoH_v2(void *dst, hewn_cu_deviceptr src, size_t bytes)
 {
     struct copy_request r = linear(address_of(dst), false, src, true, bytes);
-    return copy(&r, false, NULL);
+    return copy_submit(&r, false, NULL);
 }
 
 int cuMemcpyDtoHAsync_v2(void *dst, hewn_cu_deviceptr src, size_t bytes, hewn_cu_stream stream)
 {
     struct copy_request r = linear(address_of(dst), false, src, true, bytes);
-    return copy(&r, true, stream);
+    return copy_submit(&r, true, stream);
 }
 
 int cuMemcpyDtoD_v2(hewn_cu_deviceptr dst, hewn_cu_deviceptr src, size_t bytes)
 {
     struct copy_request r = linear(dst, true, src, true, bytes);
-    return copy(&r, false, NULL);
+    return copy_submit(&r, false, NULL);
 }
 
 int cuMemcpyDtoDAsync_v2(hewn_cu_deviceptr dst, hewn_cu_deviceptr src, size_t bytes,
                          hewn_cu_stream stream)
 {
     struct copy_request r = linear(dst, true, src, true, bytes);
-    return copy(&r, true, stream);
-}
-
-/* ---- pitched copies ---- */
-
-/* One side's first byte; false for arrays, which are not modelled. */
-static bool side(int type, const void *host, hewn_cu_deviceptr device, size_t x, size_t y,
-                 size_t pitch, uint64_t *address, bool *in_device)
-{
-    if (type != HEWN_CU_MEMORY_HOST && type != HEWN_CU_MEMORY_DEVICE &&
-        type != HEWN_CU_MEMORY_UNIFIED)
-        return false;
-    *in_device = type == HEWN_CU_MEMORY_DEVICE;
-    *address = (type == HEWN_CU_MEMORY_HOST ? address_of(host) : device) + y * pitch + x;
-    return true;
-}
-
-static int copy_2d(const hewn_cu_memcpy2d *c, bool async, hewn_cu_stream stream)
-{
-    struct copy_request r;
-    uint64_t dst, src;
-    bool dst_device, src_device;
-
-    if (!c) return HEWN_CU_INVALID_VALUE;
-    if (!side(c->dst_type, c->dst_host, c->dst_device, c->dst_x, c->dst_y, c->dst_pitch, &dst,
-              &dst_device) ||
-        !side(c->src_type, c->src_host, c->src_device, c->src_x, c->src_y, c->src_pitch, &src,
-              &src_device)) {
-        bool array = c->dst_type == HEWN_CU_MEMORY_ARRAY || c->src_type == HEWN_CU_MEMORY_ARRAY;
-        return array ? HEWN_CU_NOT_SUPPORTED : HEWN_CU_INVALID_VALUE;
-    }
-    if (c->height > 1 && (c->dst_pitch < c->width + c->dst_x || c->src_pitch < c->width + c->src_x))
-        return HEWN_CU_INVALID_VALUE;
-    r = linear(dst, dst_device, src, src_device, c->width);
-    r.height = c->height;
-    r.dst_pitch = c->dst_pitch;
-    r.src_pitch = c->src_pitch;
-    return copy(&r, async, stream);
-}
-
-int cuMemcpy2D_v2(const hewn_cu_memcpy2d *c)
-{
-    return copy_2d(c, false, NULL);
-}
-int cuMemcpy2DUnaligned_v2(const hewn_cu_memcpy2d *c)
-{
-    return copy_2d(c, false, NULL);
-}
-
-int cuMemcpy2DAsync_v2(const hewn_cu_memcpy2d *c, hewn_cu_stream stream)
-{
-    return copy_2d(c, true, stream);
+    return copy_submit(&r, true, stream);
 }
 
 /* ---- fills: those without a stream go to the legacy one and do not wait for the host ---- */
@@ -212,6 +175,7 @@ static int fill(hewn_cu_deviceptr dst, size_t pitch, uint32_t value, uint32_t el
     s = async ? stream_named(call.context, stream) : &call.context->legacy_stream;
     if (!s) return HEWN_CU_INVALID_HANDLE;
     rc = fill_check(&work.fill);
+    if (rc && s->capture && graph_memory_around(dst, 1)) rc = 0;
     return rc ? rc : stream_submit(s, &work);
 }
 

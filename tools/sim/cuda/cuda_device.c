@@ -56,6 +56,11 @@ enum {
     X(COOPERATIVE_LAUNCH, 1)                                     \
     X(MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, gpu->shared_optin)      \
     X(HOST_REGISTER_SUPPORTED, 1)                                \
+    X(VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1)                    \
+    X(HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1)            \
+    X(GENERIC_COMPRESSION_SUPPORTED, 1)                          \
+    X(CAN_USE_64_BIT_STREAM_MEM_OPS, 1)                          \
+    X(CAN_USE_STREAM_WAIT_VALUE_NOR, 1)                          \
     X(MAX_BLOCKS_PER_MULTIPROCESSOR, gpu->ctas_per_sm)           \
     X(MAX_ACCESS_POLICY_WINDOW_SIZE, 0x08000000)                 \
     X(RESERVED_SHARED_MEMORY_PER_BLOCK, SHARED_RESERVED)         \
@@ -181,4 +186,94 @@ int cuDeviceCanAccessPeer(int *can, hewn_cu_device device, hewn_cu_device peer)
     if (peer) return HEWN_CU_INVALID_DEVICE;
     *can = 0;
     return 0;
+}
+
+/* ---- peers: there is one device, which is none of its own ---- */
+
+int cuDeviceGetP2PAttribute(int *value, int attribute, hewn_cu_device device, hewn_cu_device peer)
+{
+    enum { FIRST = 1, LAST = 5 };
+    struct call call CALL_SCOPE;
+
+    (void)device;
+    (void)peer;
+    if (call_enter(&call, NEED_INIT)) return call.rc;
+    if (!value || attribute < FIRST || attribute > LAST) return HEWN_CU_INVALID_VALUE;
+    return HEWN_CU_INVALID_DEVICE;
+}
+
+int cuDeviceGetP2PAtomicCapabilities(unsigned *capabilities, const int *operations, unsigned count,
+                                     hewn_cu_device device, hewn_cu_device peer)
+{
+    int unused;
+
+    if (!capabilities || !operations || !count) return HEWN_CU_INVALID_VALUE;
+    return cuDeviceGetP2PAttribute(&unused, 1, device, peer);
+}
+
+int cuCtxEnablePeerAccess(hewn_cu_context peer, unsigned flags)
+{
+    struct call call CALL_SCOPE;
+
+    if (call_enter(&call, CALL_PLAIN)) return call.rc;
+    if (flags) return HEWN_CU_INVALID_VALUE;
+    if (!peer || !handle_get(peer, HANDLE_CONTEXT)) return HEWN_CU_INVALID_CONTEXT;
+    return peer == call.context ? HEWN_CU_INVALID_DEVICE : HEWN_CU_PEER_ACCESS_UNSUPPORTED;
+}
+
+int cuCtxDisablePeerAccess(hewn_cu_context peer)
+{
+    struct call call CALL_SCOPE;
+
+    if (call_enter(&call, CALL_PLAIN)) return call.rc;
+    if (!peer || !handle_get(peer, HANDLE_CONTEXT)) return HEWN_CU_INVALID_CONTEXT;
+    return HEWN_CU_PEER_ACCESS_NOT_ENABLED;
+}
+
+/* ---- what few programs ask ---- */
+
+/* Across PCIe no atomic operation of the device is one for the host too. */
+int cuDeviceGetHostAtomicCapabilities(unsigned *capabilities, const int *operations, unsigned count,
+                                      hewn_cu_device device)
+{
+    struct call call CALL_SCOPE;
+
+    if (enter_device(&call, device, capabilities)) return call.rc;
+    if (!operations || !count) return HEWN_CU_INVALID_VALUE;
+    memset(capabilities, 0, count * sizeof *capabilities);
+    return 0;
+}
+
+/* Texels of a texture over linear memory. */
+int cuDeviceGetTexture1DLinearMaxWidth(size_t *width, int format, unsigned channels,
+                                       hewn_cu_device device)
+{
+    enum { MAX_TEXELS = 1 << 28 };
+    struct call call CALL_SCOPE;
+
+    if (enter_device(&call, device, width)) return call.rc;
+    if (format < 1 || (channels != 1 && channels != 2 && channels != 4))
+        return HEWN_CU_INVALID_VALUE;
+    *width = MAX_TEXELS;
+    return 0;
+}
+
+/* Contexts bound to some of the SMs need a service that shares the device among processes. */
+int cuDeviceGetExecAffinitySupport(int *supported, int type, hewn_cu_device device)
+{
+    struct call call CALL_SCOPE;
+
+    if (enter_device(&call, device, supported)) return call.rc;
+    if (type) return HEWN_CU_INVALID_VALUE;
+    *supported = 0;
+    return 0;
+}
+
+int cuCtxGetExecAffinity(void *affinity, int type)
+{
+    struct call call CALL_SCOPE;
+
+    if (call_enter(&call, CALL_PLAIN)) return call.rc;
+    if (!affinity || type) return HEWN_CU_INVALID_VALUE;
+    return HEWN_CU_UNSUPPORTED_EXEC_AFFINITY;
 }

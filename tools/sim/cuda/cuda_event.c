@@ -14,11 +14,23 @@ static uint64_t clock_ns(void)
     return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
 }
 
-void event_record(struct CUevent_st *event, const struct CUstream_st *stream)
+int event_record(struct CUevent_st *event, const struct CUstream_st *stream)
 {
-    event->capture = stream->capture;
-    event->recorded = !stream->capture;
+    if (stream && stream->capture) {
+        event->recorded = false;
+        return capture_event(event, stream);
+    }
+    event_leaves(event);
+    event->recorded = true;
     event->time_ns = clock_ns();
+    return 0;
+}
+
+void event_destroy(struct CUevent_st *event)
+{
+    handle_drop(event);
+    event_leaves(event);
+    free(event);
 }
 
 /* Enters a call about an event. */
@@ -57,8 +69,7 @@ int cuEventDestroy_v2(hewn_cu_event event)
     struct CUevent_st *e;
 
     if (enter_event(&call, CALL_RELEASE, event, &e)) return call.rc;
-    handle_drop(e);
-    free(e);
+    event_destroy(e);
     return call.context->fault;
 }
 
@@ -79,17 +90,18 @@ int cuEventRecordWithFlags(hewn_cu_event event, hewn_cu_stream stream, unsigned 
     s = stream_named(call.context, stream);
     if (!s || e->context != call.context) return HEWN_CU_INVALID_HANDLE;
     if (flags > EXTERNAL) return HEWN_CU_INVALID_VALUE;
-    if (flags && s->capture) return HEWN_CU_NOT_SUPPORTED; /* event nodes are not modelled */
     rc = capture_implicit(s);
-    if (!rc) event_record(e, s);
-    return rc;
+    if (rc) return rc;
+    if (flags && s->capture) return capture_external(s, e, true);
+    if (!s->capture && deferred_before(s)) return deferred_record(s, e);
+    return event_record(e, s);
 }
 
 /* All work before it is done by the time it is recorded; an event never recorded counts as done. */
 static int ask(struct CUevent_st *event)
 {
     if (!event->capture) return 0;
-    graph_invalidate(event->capture);
+    capture_invalidate(event->capture);
     return HEWN_CU_CAPTURED_EVENT;
 }
 
@@ -98,8 +110,11 @@ int cuEventQuery(hewn_cu_event event)
     struct call call CALL_SCOPE;
     struct CUevent_st *e;
 
+    int rc;
+
     if (enter_event(&call, CALL_PLAIN, event, &e)) return call.rc;
-    return ask(e);
+    rc = ask(e);
+    return rc ? rc : deferred_event(e) ? HEWN_CU_NOT_READY : 0;
 }
 
 int cuEventSynchronize(hewn_cu_event event)
@@ -112,6 +127,8 @@ int cuEventSynchronize(hewn_cu_event event)
     rc = ask(e);
     if (rc) return rc;
     launch_settled();
+    deferred_finish_event(e);
+    if (call.context->fault) return call.context->fault;
     rc = call.context->strict_fault;
     call.context->strict_fault = 0;
     return rc;
@@ -127,6 +144,7 @@ int cuEventElapsedTime_v2(float *milliseconds, hewn_cu_event start, hewn_cu_even
     if (!milliseconds) return HEWN_CU_INVALID_VALUE;
     if (!b || !a->recorded || !b->recorded || (a->flags | b->flags) & HEWN_CU_EVENT_DISABLE_TIMING)
         return HEWN_CU_INVALID_HANDLE;
+    if (deferred_event(a) || deferred_event(b)) return HEWN_CU_NOT_READY;
     *milliseconds = (float)((double)(int64_t)(b->time_ns - a->time_ns) / 1e6);
     return 0;
 }
@@ -142,10 +160,12 @@ int cuStreamWaitEvent(hewn_cu_stream stream, hewn_cu_event event, unsigned flags
     s = stream_named(call.context, stream);
     if (!s) return HEWN_CU_INVALID_HANDLE;
     if (flags > EXTERNAL) return HEWN_CU_INVALID_VALUE;
-    if (e->capture) return capture_join(s, e->capture);
+    if (flags && s->capture) return capture_external(s, e, false);
+    if (e->capture) return capture_join(s, e);
     if (s->capture && e->recorded) { /* a captured graph may not depend on work outside it */
-        graph_invalidate(s->capture);
+        capture_invalidate(s->capture);
         return HEWN_CU_STREAM_CAPTURE_ISOLATION;
     }
+    if (!s->capture && (deferred_event(e) || deferred_before(s))) return deferred_wait(s, e);
     return 0;
 }

@@ -33,7 +33,8 @@ uint32_t function_registers(const struct CUfunc_st *f)
 
     if (e->maxnreg) return e->maxnreg;
     if (!threads) return 0;
-    regs = driver.settings.gpu.regs_per_sm / (threads * ctas) / REGS_STEP * REGS_STEP;
+    regs = (uint32_t)(driver.settings.gpu.regs_per_sm / ((uint64_t)threads * ctas));
+    regs = regs / REGS_STEP * REGS_STEP;
     return regs > REGS_MAX ? REGS_MAX : regs;
 }
 

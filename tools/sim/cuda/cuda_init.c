@@ -1,5 +1,5 @@
 /* Start-up, the lock around every call, what a call needs before it may go on, and shut-down. */
-#include "cuda/driver.h"
+#include "cuda/array.h"
 #include "hewn.h"
 
 #include <pthread.h>
@@ -91,6 +91,16 @@ static int check_needs(struct call *call, unsigned needs)
     return 0;
 }
 
+void driver_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void driver_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
 int call_enter(struct call *call, unsigned needs)
 {
     *call = (struct call){0};
@@ -100,12 +110,29 @@ int call_enter(struct call *call, unsigned needs)
     call->context = context_current();
     if (needs & (UNSAFE_IN_CAPTURE | SYNCHRONISES | SHOWS_PRINTED)) print_flush();
     if (needs & (UNSAFE_IN_CAPTURE | SYNCHRONISES)) launch_settled();
+    if (driver.deferred) deferred_progress();
     return call->rc = check_needs(call, needs);
+}
+
+/* Their owner may call the driver from here, so the lock is free by now. */
+static void tell_ended(struct context_value *ended, bool tell)
+{
+    for (struct context_value *v; (v = ended);) {
+        ended = v->next;
+        if (tell && v->end) v->end(v->context, v->key, v->value);
+        free(v);
+    }
 }
 
 void call_leave(struct call *call)
 {
-    if (call->locked) pthread_mutex_unlock(&lock);
+    struct context_value *ended;
+
+    if (!call->locked) return;
+    ended = driver.ended;
+    driver.ended = NULL;
+    pthread_mutex_unlock(&lock);
+    tell_ended(ended, true);
 }
 
 /* Filling fresh memory touches it, so what the host can hold bounds what the device lends. */
@@ -191,9 +218,14 @@ __attribute__((destructor)) static void shut_down(void)
     launch_settled();
     while ((context = handle_next(HANDLE_CONTEXT, NULL, &at))) context_clear(context);
     for (at = 0; (object = handle_next(HANDLE_MODULE, NULL, &at));) module_unload(object);
-    for (at = 0; (object = handle_next(HANDLE_EXEC, NULL, &at));) exec_destroy(object);
-    for (at = 0; (object = handle_next(HANDLE_GRAPH, NULL, &at));) graph_destroy(object);
+    graphs_free_all();
+    user_objects_free_all();
+    pools_free_all();
+    virtual_free_all();
     for (at = 0; (context = handle_next(HANDLE_CONTEXT, NULL, &at));) free(context);
+    tell_ended(driver.ended, false); /* whoever put them there may be gone */
+    driver.ended = NULL;
+    texture_drop_all();
     handle_free_all();
     mem_reset();
     pthread_mutex_unlock(&lock);

@@ -4,6 +4,7 @@
  * in the PTX ISA's "Performance-Tuning Directives" and "Cluster Dimension Directives".
  */
 #include "cuda/driver.h"
+#include "ptx/demangle.h"
 #include "ops/table.h"
 #include "check/check.h"
 #include "check/launch_memory.h"
@@ -19,14 +20,14 @@ enum { PORTABLE_CLUSTER = 8, PARAM_ALIGN = 64, GRID_WORKSPACE = 256 /* bytes */ 
 /* What a caller asks for, before it is checked. */
 struct shape {
     struct launch_request request;
-    bool cluster_given, cluster_preferred;
+    bool cluster_preferred;
     uint32_t preferred[3];
     hewn_cu_event event; /* recorded when the launch is over, or NULL */
 };
 
 /* A finding about a launch that cannot begin, reported like those of a run. */
 static void report_refusal(const struct CUfunc_st *f, enum finding_kind kind, struct src_pos pos,
-                           const char *instr, const char *message)
+                           const struct ptx_insn *src, const char *instr, const char *message)
 {
     struct finding finding = {.severity = SEV_ERROR, .kind = kind, .cause = CAUSE_NONE};
     struct report *report = report_new(f->kernel->entry->name, ++driver.launches);
@@ -34,8 +35,9 @@ static void report_refusal(const struct CUfunc_st *f, enum finding_kind kind, st
     if (!report) return;
     finding.kernel = f->kernel->entry->name;
     finding.file = ptx_file(f->module->ptx, pos);
-    finding.line = pos.line;
+    finding.line = finding.ptx_line = pos.line;
     finding.instr = instr;
+    if (src) finding_at(&finding, f->module->ptx, src);
     finding.warp = finding.lane = -1;
     snprintf(finding.message, sizeof finding.message, "%s", message);
     report_add(report, &finding);
@@ -87,30 +89,26 @@ static int check_shared(const struct launch_request *r)
              "fit the device",
              r->dynamic_shared, f->max_dynamic_shared, e->shared_bytes,
              driver.settings.gpu.shared_optin);
-    report_refusal(f, FIND_SMEM_LIMIT, e->pos, "", text);
+    report_refusal(f, FIND_SMEM_LIMIT, e->pos, NULL, "", text);
     return HEWN_CU_INVALID_VALUE;
 }
 
 /* Settles r->cluster from the attribute and what the source fixes. */
-static int settle_cluster(struct shape *shape)
+static int settle_cluster(struct launch_request *r)
 {
-    struct launch_request *r = &shape->request;
     const struct ptx_entry *e = r->function->kernel->entry;
     uint32_t fixed[3], size;
 
     if (function_cluster(r->function, fixed)) {
-        if (shape->cluster_given && memcmp(fixed, r->cluster, sizeof fixed) != 0)
+        if (r->cluster_given && memcmp(fixed, r->cluster, sizeof fixed) != 0)
             return HEWN_CU_INVALID_CLUSTER_SIZE;
         memcpy(r->cluster, fixed, sizeof fixed);
-    } else if (!shape->cluster_given) {
+    } else if (!r->cluster_given) {
         if (e->explicit_cluster) return HEWN_CU_INVALID_CLUSTER_SIZE;
         r->cluster[0] = r->cluster[1] = r->cluster[2] = 1;
     }
     for (int i = 0; i < 3; i++) {
         if (!r->cluster[i] || r->cluster[i] > CLUSTER_CTAS || r->grid[i] % r->cluster[i])
-            return HEWN_CU_INVALID_CLUSTER_SIZE;
-        if (shape->cluster_preferred &&
-            (!shape->preferred[i] || shape->preferred[i] % r->cluster[i]))
             return HEWN_CU_INVALID_CLUSTER_SIZE;
     }
     size = r->cluster[0] * r->cluster[1] * r->cluster[2];
@@ -138,20 +136,89 @@ static int check_modelled(const struct CUfunc_st *f)
     const struct kernel *k = f->kernel;
 
     if (!k->unsupported) return 0;
-    report_refusal(f, FIND_UNSUPPORTED, k->unsupported_pos,
+    report_refusal(f, FIND_UNSUPPORTED, k->unsupported_pos, k->unsupported_insn,
                    k->unsupported_text ? k->unsupported_text : "", k->unsupported);
     return HEWN_CU_NOT_SUPPORTED;
 }
 
-static int check(struct shape *shape)
+static int check_preferred(const struct shape *shape)
 {
-    int rc = check_dims(&shape->request);
+    for (int i = 0; i < 3 && shape->cluster_preferred; i++)
+        if (!shape->preferred[i] || shape->preferred[i] % shape->request.cluster[i])
+            return HEWN_CU_INVALID_CLUSTER_SIZE;
+    return 0;
+}
 
-    if (!rc) rc = check_modelled(shape->request.function);
-    if (!rc) rc = check_threads(&shape->request);
-    if (!rc) rc = check_shared(&shape->request);
-    if (!rc) rc = settle_cluster(shape);
-    if (!rc) rc = check_residency(&shape->request);
+/* With .blocksareclusters the caller counts clusters; from here on the grid counts CTAs. */
+static int count_ctas(struct launch_request *r)
+{
+    const struct ptx_entry *e = r->function->kernel->entry;
+
+    for (int i = 0; i < 3 && e->blocks_are_clusters; i++) {
+        if (r->grid[i] > MAX_GRID_X / e->reqnctapercluster[i]) return HEWN_CU_INVALID_VALUE;
+        r->grid[i] *= e->reqnctapercluster[i];
+    }
+    return 0;
+}
+
+/* A launch that fails before anything runs, in words; what has a report of its own is NULL. */
+static void note_refused(const struct launch_request *r, int rc, const char *why)
+{
+    static const char *said_why;
+    static const struct ptx_entry *said_entry;
+    const struct ptx_entry *e = r->function->kernel->entry;
+    char name[DEMANGLED_BYTES];
+
+    if (!why || (said_why == why && said_entry == e)) return;
+    said_why = why;
+    said_entry = e;
+    driver_note(
+        "%s does not launch (%d): %s; grid %u,%u,%u block %u,%u,%u cluster %u,%u,%u, %u bytes "
+        "of dynamic shared memory",
+        demangle(e->name, name, sizeof name), rc, why, r->grid[0], r->grid[1], r->grid[2],
+        r->block[0], r->block[1], r->block[2], r->cluster[0], r->cluster[1], r->cluster[2],
+        r->dynamic_shared);
+}
+
+/* What holds whatever the launch's attributes are: a node's may be set after the node was made. */
+static int check_plain(struct launch_request *r)
+{
+    const char *why = "the grid has more clusters than a grid has CTAs";
+    int rc = count_ctas(r);
+
+    if (!rc) {
+        why = "a dimension of grid or block is 0, or more than the device takes";
+        rc = check_dims(r);
+    }
+    if (!rc) {
+        why = NULL;
+        rc = check_modelled(r->function);
+    }
+    if (!rc) {
+        rc = check_threads(r);
+        why = rc == HEWN_CU_INVALID_VALUE ? "the source fixes another block (.reqntid, .maxntid)"
+                                          : "the block needs more registers than an SM has";
+    }
+    if (!rc) {
+        why = NULL;
+        rc = check_shared(r);
+    }
+    if (rc) note_refused(r, rc, why);
+    return rc;
+}
+
+int launch_settle(struct launch_request *r)
+{
+    const char *why = "the cluster does not fit the grid, the source or the device";
+    int rc = settle_cluster(r);
+
+    if (!rc) {
+        rc = check_residency(r);
+        why = rc == HEWN_CU_COOPERATIVE_LAUNCH_TOO_LARGE
+                  ? "a cooperative grid must fit the device as a whole"
+                  : "one CTA or cluster needs more than the device has";
+    }
+    if (rc) note_refused(r, rc, why);
     return rc;
 }
 
@@ -227,7 +294,7 @@ static int take_attribute(struct shape *shape, const hewn_cu_launch_attribute *a
         return 0;
     case HEWN_CU_LAUNCH_CLUSTER_DIMENSION:
         take_dims(shape->request.cluster, &a->value);
-        shape->cluster_given = true;
+        shape->request.cluster_given = true;
         return 0;
     case HEWN_CU_LAUNCH_PREFERRED_CLUSTER_DIMENSION:
         take_dims(shape->preferred, &a->value);
@@ -312,6 +379,12 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
     return context_take(context, result);
 }
 
+int launch_describe(struct launch_request *r, void **params, void **extra)
+{
+    int rc = check_plain(r);
+    return rc ? rc : take_params(r, params, extra);
+}
+
 static int launch_on(struct call *call, hewn_cu_stream stream, struct shape *shape, void **params,
                      void **extra)
 {
@@ -324,7 +397,9 @@ static int launch_on(struct call *call, hewn_cu_stream stream, struct shape *sha
     /* A kernel belongs to its module's context (interpretation: the handle is none of the stream's). */
     home = shape->request.function->module->context;
     if (home && home != s->context) return HEWN_CU_INVALID_HANDLE;
-    rc = check(shape);
+    rc = check_plain(&shape->request);
+    if (!rc) rc = launch_settle(&shape->request);
+    if (!rc) rc = check_preferred(shape);
     if (!rc) rc = take_params(&shape->request, params, extra);
     if (rc) return rc;
     shape->request.stream = s;

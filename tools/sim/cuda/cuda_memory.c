@@ -12,7 +12,7 @@ static const void *key_of(uint64_t address)
 }
 
 /* The tracked range that begins at `address`, or NULL. */
-static struct memory *memory_named(uint64_t address)
+struct memory *memory_named(uint64_t address)
 {
     return address ? handle_get(key_of(address), HANDLE_MEMORY) : NULL;
 }
@@ -33,7 +33,7 @@ bool memory_holds(uint64_t address, uint64_t bytes, bool device)
     return !device && address && !mem_range(address, 1, &base, &size);
 }
 
-static int track(struct CUctx_st *context, uint64_t address, uint64_t bytes, enum memory_kind kind,
+int memory_track(struct CUctx_st *context, uint64_t address, uint64_t bytes, enum memory_kind kind,
                  unsigned flags)
 {
     struct memory *m = calloc(1, sizeof *m);
@@ -55,6 +55,7 @@ void memory_release(struct memory *m)
     void *host = (void *)(uintptr_t)m->address;
 
     handle_drop(key_of(m->address));
+    if (m->pool) pool_give(m->pool, m->bytes);
     switch (m->kind) {
     case MEMORY_DEVICE:
     case MEMORY_MANAGED: mem_free(m->address); break;
@@ -63,6 +64,7 @@ void memory_release(struct memory *m)
         free(host);
         break;
     case MEMORY_REGISTERED: mem_unregister(host); break;
+    case MEMORY_GRAPH: graph_memory_release(m->address); break;
     }
     free(m);
 }
@@ -78,7 +80,7 @@ static int allocate(struct CUctx_st *context, hewn_cu_deviceptr *out, uint64_t b
     if (!out || !bytes) return HEWN_CU_INVALID_VALUE;
     rc = mem_alloc(bytes, &address);
     if (rc) return rc;
-    rc = track(context, address, bytes, kind, 0);
+    rc = memory_track(context, address, bytes, kind, 0);
     if (rc) {
         mem_free(address);
         return rc;
@@ -127,10 +129,28 @@ int cuMemAllocManaged(hewn_cu_deviceptr *address, size_t bytes, unsigned flags)
 {
     enum { ATTACH_GLOBAL = 1, ATTACH_HOST = 2 };
     struct call call CALL_SCOPE;
+    int rc;
 
     if (call_enter(&call, CALL_UNSAFE)) return call.rc;
     if (flags != ATTACH_GLOBAL && flags != ATTACH_HOST) return HEWN_CU_INVALID_VALUE;
-    return allocate(call.context, address, bytes, MEMORY_MANAGED);
+    rc = allocate(call.context, address, bytes, MEMORY_MANAGED);
+    /* Its pages come from the host's system, which clears them; programs rely on it. */
+    if (!rc) memset((void *)(uintptr_t)*address, 0, bytes);
+    return rc;
+}
+
+int memory_from_pool(struct CUctx_st *context, struct CUmemPoolHandle_st *pool, uint64_t bytes,
+                     hewn_cu_deviceptr *address)
+{
+    int rc = pool_take(pool, bytes);
+
+    if (rc) return rc;
+    rc = allocate(context, address, bytes, MEMORY_DEVICE);
+    if (rc)
+        pool_give(pool, bytes);
+    else
+        memory_named(*address)->pool = pool;
+    return rc;
 }
 
 /* Stream order is call order here, so the asynchronous forms take effect at once. */
@@ -142,16 +162,18 @@ int cuMemAllocAsync(hewn_cu_deviceptr *address, size_t bytes, hewn_cu_stream str
     if (call_enter(&call, CALL_PLAIN)) return call.rc;
     s = stream_named(call.context, stream);
     if (!s) return HEWN_CU_INVALID_HANDLE;
-    if (s->capture) return HEWN_CU_NOT_SUPPORTED; /* memory nodes of graphs are not modelled */
-    return allocate(call.context, address, bytes, MEMORY_DEVICE);
+    if (!address || !bytes) return HEWN_CU_INVALID_VALUE;
+    if (s->capture) return capture_alloc(s, bytes, address);
+    return memory_from_pool(call.context, pool_current(), bytes, address);
 }
 
-static int release(hewn_cu_deviceptr address)
+int memory_free(hewn_cu_deviceptr address)
 {
     struct memory *m = memory_named(address);
 
     if (!address) return 0;
-    if (!m || (m->kind != MEMORY_DEVICE && m->kind != MEMORY_MANAGED)) return HEWN_CU_INVALID_VALUE;
+    if (!m || m->kind == MEMORY_PINNED || m->kind == MEMORY_REGISTERED)
+        return HEWN_CU_INVALID_VALUE;
     memory_release(m);
     return 0;
 }
@@ -162,7 +184,8 @@ int cuMemFree_v2(hewn_cu_deviceptr address)
     int rc;
 
     if (call_enter(&call, CALL_RELEASE | UNSAFE_IN_CAPTURE)) return call.rc;
-    rc = release(address);
+    deferred_finish_context(call.context);
+    rc = memory_free(address);
     return call.context->fault ? call.context->fault : rc;
 }
 
@@ -175,8 +198,12 @@ int cuMemFreeAsync(hewn_cu_deviceptr address, hewn_cu_stream stream)
     if (call_enter(&call, CALL_RELEASE)) return call.rc;
     s = stream_named(call.context, stream);
     if (!s) return HEWN_CU_INVALID_HANDLE;
-    if (s->capture) return HEWN_CU_NOT_SUPPORTED;
-    rc = release(address);
+    if (s->capture) return capture_free(s, address);
+    if (deferred_before(s)) {
+        struct work work = {.kind = WORK_FREE, .freed = address};
+        return deferred_work(s, &work);
+    }
+    rc = memory_free(address);
     return call.context->fault ? call.context->fault : rc;
 }
 
@@ -205,7 +232,7 @@ int cuMemHostAlloc(void **host, size_t bytes, unsigned flags)
     if (posix_memalign(&memory, HOST_PAGE, bytes)) return HEWN_CU_OUT_OF_MEMORY;
     rc = mem_register(memory, bytes);
     if (!rc) {
-        rc = track(call.context, (uint64_t)(uintptr_t)memory, bytes, MEMORY_PINNED, flags);
+        rc = memory_track(call.context, (uint64_t)(uintptr_t)memory, bytes, MEMORY_PINNED, flags);
         if (rc) mem_unregister(memory);
     }
     if (rc) {
@@ -271,7 +298,7 @@ int cuMemHostRegister_v2(void *host, size_t bytes, unsigned flags)
         return HEWN_CU_HOST_MEMORY_ALREADY_REGISTERED;
     rc = mem_register(host, bytes);
     if (rc) return rc;
-    rc = track(call.context, first, bytes, MEMORY_REGISTERED, flags);
+    rc = memory_track(call.context, first, bytes, MEMORY_REGISTERED, flags);
     if (rc) mem_unregister(host);
     return rc;
 }
@@ -319,7 +346,7 @@ static size_t pointer_value(int attribute, hewn_cu_deviceptr address, const stru
     case HEWN_CU_POINTER_HOST_POINTER:
         v->pointer = host || managed ? (void *)(uintptr_t)address : NULL;
         return sizeof(void *);
-    case HEWN_CU_POINTER_SYNC_MEMOPS: v->word = 0; return sizeof v->word;
+    case HEWN_CU_POINTER_SYNC_MEMOPS: v->word = m ? m->sync_memops : 0; return sizeof v->word;
     case HEWN_CU_POINTER_BUFFER_ID: v->wide = m ? m->id : 0; return sizeof v->wide;
     case HEWN_CU_POINTER_IS_MANAGED: v->word = managed; return sizeof v->word;
     case HEWN_CU_POINTER_DEVICE_ORDINAL: v->number = 0; return sizeof v->number;
@@ -328,7 +355,7 @@ static size_t pointer_value(int attribute, hewn_cu_deviceptr address, const stru
     case HEWN_CU_POINTER_MAPPED: v->word = 1; return sizeof v->word;
     case HEWN_CU_POINTER_ALLOWED_HANDLE_TYPES: v->wide = 0; return sizeof v->wide;
     case HEWN_CU_POINTER_ACCESS_FLAGS: v->number = 3; return sizeof v->number; /* read, write */
-    case HEWN_CU_POINTER_MEMPOOL_HANDLE: v->pointer = NULL; return sizeof(void *);
+    case HEWN_CU_POINTER_MEMPOOL_HANDLE: v->pointer = m ? m->pool : NULL; return sizeof(void *);
     default: return 0;
     }
 }
@@ -368,5 +395,18 @@ int cuPointerGetAttributes(unsigned count, int *attributes, void **values,
         if (!known && attributes[i] == HEWN_CU_POINTER_DEVICE_ORDINAL) v.number = NO_DEVICE;
         memcpy(values[i], &v, size);
     }
+    return 0;
+}
+
+/* Copies are synchronous or not by their call alone here. */
+int cuPointerSetAttribute(const void *value, int attribute, hewn_cu_deviceptr address)
+{
+    struct call call CALL_SCOPE;
+    struct memory *m;
+
+    if (call_enter(&call, CALL_PLAIN)) return call.rc;
+    m = memory_around(address);
+    if (!value || !m || attribute != HEWN_CU_POINTER_SYNC_MEMOPS) return HEWN_CU_INVALID_VALUE;
+    memcpy(&m->sync_memops, value, sizeof m->sync_memops);
     return 0;
 }

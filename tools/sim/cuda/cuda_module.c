@@ -88,7 +88,15 @@ static const char *skip_blank(const char *p)
     }
 }
 
-/* 0 for PTX text that this driver takes, its version not newer than 9.0. A text that begins with
+static unsigned line_of(const char *text, const char *at)
+{
+    unsigned line = 1;
+
+    for (; text < at; text++) line += *text == '\n';
+    return line;
+}
+
+/* 0 for PTX text that this driver takes, its version not newer than PTX_VERSION_MAX. A text that begins with
  * anything but .version, a line marker included, is not recognised, as on the real driver. */
 static int classify(const char *image, struct jit *jit)
 {
@@ -106,8 +114,9 @@ static int classify(const char *image, struct jit *jit)
     if (sscanf(text, ".version %u.%u", &major, &minor) == 2 &&
         (major > PTX_VERSION_MAX / 10 || major * 10 + minor > PTX_VERSION_MAX)) {
         snprintf(jit->message, sizeof jit->message,
-                 ".version %u.%u is newer than this driver's %d.%d", major, minor,
-                 PTX_VERSION_MAX / 10, PTX_VERSION_MAX % 10);
+                 "ptx input, line %u; error: .version %u.%u is newer than %d.%d, the newest that "
+                 "this driver takes",
+                 line_of(image, text), major, minor, PTX_VERSION_MAX / 10, PTX_VERSION_MAX % 10);
         return HEWN_CU_UNSUPPORTED_PTX_VERSION;
     }
     return 0;
@@ -163,6 +172,19 @@ static unsigned fat_fit(const struct fatbin_entry *entry)
     return arch + (entry->suffix == 'a' ? 2000 : entry->suffix == 'f' ? 1000 : 0);
 }
 
+/* Said once: the program cannot know that a driver which runs PTX alone is behind this. */
+static void note_machine_code(unsigned arch)
+{
+    static bool said;
+
+    if (said) return;
+    said = true;
+    driver_note("the program holds machine code only (sm_%u), which the simulator cannot run; let "
+                "nvcc keep "
+                "the PTX as well: -gencode arch=compute_%u,code=compute_%u",
+                arch, arch, arch);
+}
+
 /* The container's PTX that fits this device best, as a text of its own in *out; 209 with a message
  * where there is none. `size`: as for fatbin_open. */
 static int fat_ptx(const char *image, size_t size, char **out, struct jit *jit)
@@ -170,10 +192,12 @@ static int fat_ptx(const char *image, size_t size, char **out, struct jit *jit)
     struct fat_wrapper wrapper;
     struct fatbin fat;
     struct fatbin_entry entry, best = {.kind = 0};
-    unsigned best_fit = 0;
+    unsigned best_fit = 0, machine_code = 0;
+    bool text = false,
+         wrapped = begins_with(image, FAT_WRAPPER); /* by nvcc, not by a loader of ours */
     int rc;
 
-    if (begins_with(image, FAT_WRAPPER)) {
+    if (wrapped) {
         memcpy(&wrapper, image, sizeof wrapper);
         image = (const char *)(uintptr_t)wrapper.data;
         size = SIZE_MAX;
@@ -182,13 +206,17 @@ static int fat_ptx(const char *image, size_t size, char **out, struct jit *jit)
     }
     if (fatbin_open(&fat, image, size))
         return reject(jit, HEWN_CU_INVALID_IMAGE, "the fat binary is shorter than it says");
-    while ((rc = fatbin_next(&fat, &entry)) > 0)
+    while ((rc = fatbin_next(&fat, &entry)) > 0) {
         if (fat_fit(&entry) > best_fit) {
             best = entry;
             best_fit = fat_fit(&entry);
         }
+        text |= entry.kind == FATBIN_PTX;
+        if (entry.kind == FATBIN_ELF) machine_code = entry.arch;
+    }
     if (rc < 0)
         return reject(jit, HEWN_CU_INVALID_IMAGE, "the fat binary's entries overlap its end");
+    if (wrapped && machine_code && !text && rc == 0) note_machine_code(machine_code);
     if (best_fit == 0)
         return reject(jit, HEWN_CU_NO_BINARY_FOR_GPU,
                       "the fat binary has no PTX for this simulated device");
@@ -285,12 +313,12 @@ static void relocate(const struct CUmod_st *module)
     }
 }
 
-static int build(struct CUmod_st *module, const char *text, struct jit *jit)
+static int build(struct CUmod_st *module, const char *name, const char *text, struct jit *jit)
 {
     struct ptx_diag diag = {""};
     int rc;
 
-    if (ptx_parse(text, strlen(text), &module->ptx, &diag))
+    if (ptx_parse_file(name, text, strlen(text), &module->ptx, &diag))
         return reject(jit, HEWN_CU_INVALID_PTX, diag.text);
     rc = check_target(module->ptx, jit);
     if (!rc) rc = build_functions(module, jit);
@@ -315,8 +343,39 @@ void module_unload(struct CUmod_st *module)
     free(module);
 }
 
+int module_text(const char *image, size_t size, char **out)
+{
+    struct jit jit = {0};
+
+    if (size >= sizeof(uint32_t) &&
+        (begins_with(image, FAT_WRAPPER) || begins_with(image, FAT_CONTAINER)))
+        return fat_ptx(image, size, out, &jit);
+    *out = malloc(size + 1);
+    if (!*out) return HEWN_CU_OUT_OF_MEMORY;
+    memcpy(*out, image, size);
+    (*out)[size] = '\0';
+    return 0;
+}
+
+void module_log(unsigned option_count, const int *options, void **values, const char *message)
+{
+    struct jit jit = {0};
+    if (!read_options(&jit, option_count, options, values)) write_log(&jit.error, message);
+}
+
+/* Programs on CUDA's runtime do not see the JIT log; what it says is said once. A loader that is told 209 tries
+ * another image. */
+static void note_refused_load(int rc, const char *message)
+{
+    static char said[sizeof((struct jit *)0)->message];
+
+    if (!*message || rc == HEWN_CU_NO_BINARY_FOR_GPU || !strcmp(said, message)) return;
+    snprintf(said, sizeof said, "%s", message);
+    driver_note("a module does not load (%d): %s", rc, message);
+}
+
 int module_load(struct CUctx_st *context, const char *image, size_t size, struct CUmod_st **out,
-                unsigned option_count, const int *options, void **values)
+                const char *name, unsigned option_count, const int *options, void **values)
 {
     struct jit jit = {0};
     struct CUmod_st *module;
@@ -334,12 +393,13 @@ int module_load(struct CUctx_st *context, const char *image, size_t size, struct
         rc = fat_ptx(image, size, &text, &jit);
     if (text) image = text;
     if (!rc) rc = classify(image, &jit);
-    if (!rc) rc = build(module, image, &jit);
+    if (!rc) rc = build(module, name, image, &jit);
     free(text);
     if (!rc) rc = handle_add(module, HANDLE_MODULE, module, context);
     write_log(&jit.info, "");
     write_log(&jit.error, jit.message);
     if (rc) {
+        note_refused_load(rc, jit.message);
         module_unload(module);
         return rc;
     }
@@ -348,7 +408,7 @@ int module_load(struct CUctx_st *context, const char *image, size_t size, struct
 }
 
 /* A whole file, NUL-terminated; NULL with *rc set. */
-static char *read_image(const char *path, size_t *bytes, int *rc)
+char *file_read(const char *path, size_t *bytes, int *rc)
 {
     FILE *f = fopen(path, "rb");
     char *text = NULL;
@@ -384,9 +444,9 @@ static int load_file(struct CUctx_st *context, const char *path, struct CUmod_st
     int rc;
 
     if (!out || !path) return HEWN_CU_INVALID_VALUE;
-    image = read_image(path, &size, &rc);
+    image = file_read(path, &size, &rc);
     if (!image) return rc;
-    rc = module_load(context, image, size, out, count, options, values);
+    rc = module_load(context, image, size, out, path, count, options, values);
     free(image);
     return rc;
 }
@@ -410,7 +470,7 @@ int cuModuleLoadDataEx(hewn_cu_module *module, const void *image, unsigned count
 {
     struct call call CALL_SCOPE;
     if (call_enter(&call, CALL_UNSAFE)) return call.rc;
-    return module_load(call.context, image, SIZE_MAX, module, count, options, values);
+    return module_load(call.context, image, SIZE_MAX, module, NULL, count, options, values);
 }
 
 int cuModuleLoadFatBinary(hewn_cu_module *module, const void *image)
@@ -545,7 +605,7 @@ int cuLibraryLoadData(hewn_cu_library *library, const void *image, int *options,
     (void)library_values;
     if (call_enter(&call, NEED_INIT)) return call.rc;
     if (!library || (library_count && !library_options)) return HEWN_CU_INVALID_VALUE;
-    rc = module_load(NULL, image, SIZE_MAX, &module, count, options, values);
+    rc = module_load(NULL, image, SIZE_MAX, &module, NULL, count, options, values);
     if (!rc) *library = library_of(module);
     return rc;
 }

@@ -5,6 +5,11 @@
 
 enum { PRIORITY_HIGHEST = -5 };
 
+int stream_priority(int asked)
+{
+    return asked > 0 ? 0 : asked < PRIORITY_HIGHEST ? PRIORITY_HIGHEST : asked;
+}
+
 struct CUstream_st *stream_named(struct CUctx_st *context, hewn_cu_stream handle)
 {
     struct CUstream_st *stream;
@@ -15,11 +20,23 @@ struct CUstream_st *stream_named(struct CUctx_st *context, hewn_cu_stream handle
     return stream && stream->context == context ? stream : NULL;
 }
 
-void stream_destroy(struct CUstream_st *stream)
+void stream_clear(struct CUstream_st *stream)
 {
     capture_leave(stream);
+    free(stream->shown_nodes);
+    free(stream->shown_edges);
+    free(stream->attributes);
+    stream->shown_nodes = NULL;
+    stream->shown_edges = NULL;
+    stream->attributes = NULL;
+}
+
+void stream_destroy(struct CUstream_st *stream)
+{
+    stream_clear(stream);
     handle_drop(stream);
-    free(stream);
+    stream->destroyed = deferred_of(stream);
+    if (!stream->destroyed) free(stream);
 }
 
 /* ---- work ---- */
@@ -27,24 +44,34 @@ void stream_destroy(struct CUstream_st *stream)
 void work_free(struct work *work)
 {
     if (work->kind == WORK_LAUNCH) free(work->launch.params);
+    if (work->kind == WORK_MEM_OPS) free(work->mem_ops.ops);
+    if (work->kind == WORK_HOST && work->host.owned) free(work->host.user);
 }
 
 /* The function runs inside the driver and may not call it back (Driver API, cuLaunchHostFunc). */
-static void run_host(void (*function)(void *user), void *user)
+void host_execute(void (*function)(void *user), void *user)
 {
+    bool inside = call_in_callback;
+
     call_in_callback = true;
     function(user);
-    call_in_callback = false;
+    call_in_callback = inside;
 }
 
-int work_run(struct CUctx_st *context, const struct work *work)
+int work_run(struct CUctx_st *context, struct work *work)
 {
     if (work->kind != WORK_LAUNCH) launch_settled();
     switch (work->kind) {
     case WORK_LAUNCH: return launch_execute(context, &work->launch);
     case WORK_COPY: copy_execute(&work->copy); break;
     case WORK_FILL: fill_execute(&work->fill); break;
-    case WORK_HOST: run_host(work->host.function, work->host.user); break;
+    case WORK_HOST: host_execute(work->host.function, work->host.user); break;
+    case WORK_MEM_OPS:
+        return mem_ops_execute(work->mem_ops.count, work->mem_ops.ops, &work->mem_ops.next);
+    case WORK_GRAPH:
+        if (!handle_get(work->exec, HANDLE_EXEC)) return HEWN_CU_INVALID_HANDLE;
+        return graph_execute(context, work->exec);
+    case WORK_FREE: return memory_free(work->freed);
     }
     return 0;
 }
@@ -53,21 +80,18 @@ int stream_submit(struct CUstream_st *stream, struct work *work)
 {
     int rc = capture_implicit(stream);
 
-    if (!rc && stream->capture) {
-        rc = graph_append(stream->capture, work);
-        if (!rc) return 0; /* the graph owns it now */
-    } else if (!rc) {
-        rc = work_run(stream->context, work);
-    }
+    if (!rc && stream->capture) return capture_work(stream, work);
+    if (!rc && driver.deferred && deferred_before(stream)) return deferred_work(stream, work);
+    if (!rc) rc = work_run(stream->context, work);
+    if (rc == HEWN_CU_NOT_READY) return deferred_work(stream, work);
     work_free(work);
     return rc;
 }
 
 /* ---- the API ---- */
 
-/* Enters a call about a stream. */
-static int enter_stream(struct call *call, unsigned needs, hewn_cu_stream handle,
-                        struct CUstream_st **stream)
+int enter_stream(struct call *call, unsigned needs, hewn_cu_stream handle,
+                 struct CUstream_st **stream)
 {
     int rc = call_enter(call, needs);
 
@@ -81,7 +105,6 @@ int cuStreamCreate(hewn_cu_stream *stream, unsigned flags)
     return cuStreamCreateWithPriority(stream, flags, 0);
 }
 
-/* Priorities outside the range are clamped to it. */
 int cuStreamCreateWithPriority(hewn_cu_stream *stream, unsigned flags, int priority)
 {
     struct call call CALL_SCOPE;
@@ -93,7 +116,7 @@ int cuStreamCreateWithPriority(hewn_cu_stream *stream, unsigned flags, int prior
     if (!fresh) return HEWN_CU_OUT_OF_MEMORY;
     fresh->context = call.context;
     fresh->flags = flags;
-    fresh->priority = priority > 0 ? 0 : priority < PRIORITY_HIGHEST ? PRIORITY_HIGHEST : priority;
+    fresh->priority = stream_priority(priority);
     fresh->id = ++driver.next_id + 2; /* 1 and 2 are the default streams */
     if (handle_add(fresh, HANDLE_STREAM, fresh, call.context)) {
         free(fresh);
@@ -121,7 +144,7 @@ static int refuse_capturing(struct CUstream_st *stream)
     int rc = capture_implicit(stream);
 
     if (rc || !stream->capture) return rc;
-    graph_invalidate(stream->capture);
+    capture_invalidate(stream->capture);
     return HEWN_CU_STREAM_CAPTURE_UNSUPPORTED;
 }
 
@@ -135,6 +158,8 @@ int cuStreamSynchronize(hewn_cu_stream stream)
     rc = refuse_capturing(s);
     if (rc) return rc;
     launch_settled();
+    deferred_finish_stream(s);
+    if (call.context->fault) return call.context->fault;
     rc = call.context->strict_fault;
     call.context->strict_fault = 0;
     return rc;
@@ -145,8 +170,11 @@ int cuStreamQuery(hewn_cu_stream stream)
     struct call call CALL_SCOPE;
     struct CUstream_st *s;
 
+    int rc;
+
     if (enter_stream(&call, CALL_PLAIN, stream, &s)) return call.rc;
-    return refuse_capturing(s);
+    rc = refuse_capturing(s);
+    return rc ? rc : deferred_before(s) ? HEWN_CU_NOT_READY : 0;
 }
 
 int cuStreamGetFlags(hewn_cu_stream stream, unsigned *flags)

@@ -4,17 +4,20 @@
  *
  * One lock serialises the whole API: a call holds it from call_enter to its return, launches
  * included. Streams execute at once, in call order, which is one of the schedules that hardware may
- * choose; a fault of a launch stays in its context and surfaces at a later call, as there.
+ * choose; only work behind a wait for a value in memory is kept (cuda_deferred.c). A fault of a
+ * launch stays in its context and surfaces at a later call, as there.
  */
 #ifndef SIM_DRIVER_H
 #define SIM_DRIVER_H
 
 #include "driver_abi.h"
+#include "cuda/graph_abi.h"
 #include "machine/mem.h"
 #include "ptx/module.h"
 
 /* What programs may rely on: "driver 13.0". */
-enum { DRIVER_VERSION = 13000, PTX_VERSION_MAX = 90 };
+/* CUDA 13.N brought PTX 9.N. */
+enum { DRIVER_VERSION = 13050, PTX_VERSION_MAX = 95 };
 
 /* ---- exported functions ---- */
 
@@ -61,7 +64,17 @@ enum handle_kind {
     HANDLE_FUNCTION, /* a CUkernel is the CUfunction of a library's module */
     HANDLE_MEMORY,
     HANDLE_GRAPH,
+    HANDLE_NODE,
     HANDLE_EXEC,
+    HANDLE_ARRAY,
+    HANDLE_MIPMAPPED,
+    HANDLE_TEXTURE,      /* surfaces too */
+    HANDLE_CONDITION,    /* by the address of its word */
+    HANDLE_GRAPH_MEMORY, /* by its address and 1, which no allocation has */
+    HANDLE_USER_OBJECT,
+    HANDLE_POOL,
+    HANDLE_LINK,
+    HANDLE_PHYSICAL,
     HANDLE_KINDS
 };
 
@@ -80,14 +93,37 @@ void handle_free_all(void);
 
 enum { LIMIT_COUNT = 7 };
 
+struct edge {
+    struct CUgraphNode_st *node; /* the one at the other end */
+    hewn_cu_edge data;
+};
+
+struct edges {
+    struct edge *at;
+    uint32_t count, room;
+};
+
 struct CUstream_st {
     struct CUctx_st *context;
     unsigned flags;
     int priority;
     unsigned long long id;
     bool legacy;
-    struct CUgraph_st *capture; /* records into this graph, or NULL */
-    bool capture_origin;        /* the stream whose capture began it */
+    bool destroyed;            /* by the program, but work of it is pending */
+    struct capture *capture;   /* takes part in it, or NULL */
+    struct edges last;         /* what the next node that it records will depend on */
+    hewn_cu_node *shown_nodes; /* the same, as a program was shown it */
+    hewn_cu_edge *shown_edges;
+    hewn_cu_launch_value *attributes; /* as programs set them, or NULL */
+};
+
+/* What CUDA's runtime library keeps with a context; `end` hears when the context goes. */
+typedef void context_value_end(struct CUctx_st *context, void *key, void *value);
+struct context_value {
+    struct context_value *next;
+    struct CUctx_st *context;
+    void *key, *value;
+    context_value_end *end; /* or NULL */
 };
 
 struct CUctx_st {
@@ -100,13 +136,15 @@ struct CUctx_st {
     int cache_config, shared_config;
     uint32_t retained; /* primary context */
     struct CUstream_st legacy_stream, thread_stream;
+    struct context_value *values;
 };
 
 struct CUevent_st {
     struct CUctx_st *context;
     unsigned flags;
     bool recorded;
-    struct CUgraph_st *capture; /* last recorded in a capturing stream */
+    struct capture *capture; /* last recorded in a stream that takes part in it */
+    struct edges last;       /* what it stands for there */
     uint64_t time_ns;
 };
 
@@ -125,10 +163,19 @@ struct CUfunc_st {
     uint32_t required_cluster[3]; /* set at run time; 0 none */
 };
 
-enum memory_kind { MEMORY_DEVICE, MEMORY_MANAGED, MEMORY_PINNED, MEMORY_REGISTERED };
+enum memory_kind { MEMORY_DEVICE, MEMORY_MANAGED, MEMORY_PINNED, MEMORY_REGISTERED, MEMORY_GRAPH };
+
+/* What a program said of managed memory. */
+struct advice {
+    bool read_mostly, device_reads, host_reads;
+    hewn_cu_location preferred, prefetched;
+};
 
 struct memory {
     struct CUctx_st *context;
+    struct CUmemPoolHandle_st *pool; /* that lent it, or NULL */
+    struct advice advice;
+    unsigned sync_memops; /* a pointer attribute, kept to be read back */
     uint64_t address;
     uint64_t bytes;
     unsigned long long id;
@@ -162,11 +209,19 @@ struct call {
 /* Takes the lock and checks `needs`; non-zero when the caller must return call->rc. */
 int call_enter(struct call *call, unsigned needs);
 void call_leave(struct call *call);
+/* For whoever waits in the middle of a call. */
+void driver_lock(void);
+void driver_unlock(void);
 /* struct call call CALL_SCOPE;   leaves the call on every way out of the function */
 #define CALL_SCOPE __attribute__((cleanup(call_leave)))
 
 /* True while this thread runs a stream's host function, which may not call the driver. */
 extern _Thread_local bool call_in_callback;
+
+/* What graphs have of the device's memory, in bytes. */
+struct graph_memory_use {
+    uint64_t used, used_high, reserved, reserved_high;
+};
 
 /* The one process-wide state; touched under the lock. */
 struct driver {
@@ -179,7 +234,13 @@ struct driver {
     size_t printed_bytes;
     struct launch_memory *memory; /* of the last launch, until something waits for it; or NULL */
     const void *memory_stream;
-    uint32_t captures; /* in progress: while there are none, nobody searches for one */
+    struct capture *captures; /* in progress */
+    struct graph_memory_use graph_memory;
+    struct CUmemPoolHandle_st *default_pool, *pool; /* of the device; pool NULL: the default one */
+    struct reservation *reservations;
+    struct deferred *deferred; /* work that cannot run yet, in the order of submission */
+    bool progressing;
+    struct context_value *ended; /* of contexts that went: told when the lock is free */
 };
 extern struct driver driver;
 
@@ -206,8 +267,15 @@ int context_take(struct CUctx_st *context, int result);
 
 /* `size` bytes of image; SIZE_MAX: a text ends with its NUL, a fat binary says itself. */
 int module_load(struct CUctx_st *context, const char *image, size_t size, struct CUmod_st **out,
-                unsigned option_count, const int *options, void **values);
+                const char *name, unsigned option_count, const int *options, void **values);
 void module_unload(struct CUmod_st *module);
+/* The PTX of an image, a copy to be freed: of a fat binary the text that fits the device best. */
+int module_text(const char *image, size_t size, char **out);
+/* Puts a message where the options have the log of errors. */
+void module_log(unsigned option_count, const int *options, void **values, const char *message);
+/* A file with a NUL behind it, to be freed; NULL and *rc. */
+char *file_read(const char *path, size_t *bytes, int *rc);
+void link_destroy(struct CUlinkState_st *link);
 /* True when code for `target` ("sm_90a") runs on the device: exact for `a`, the same family and no
  * newer a member for `f`, no newer an architecture for a plain one. */
 bool target_runs(const char *target, const struct gpu *gpu);
@@ -228,24 +296,34 @@ uint32_t function_clusters(const struct CUfunc_st *f, uint32_t size, uint32_t th
 
 /* ---- work: what a stream executes, or records while it captures ---- */
 
-enum work_kind { WORK_LAUNCH, WORK_COPY, WORK_FILL, WORK_HOST };
+enum work_kind {
+    WORK_LAUNCH,
+    WORK_COPY,
+    WORK_FILL,
+    WORK_HOST,
+    WORK_MEM_OPS,
+    WORK_GRAPH,
+    WORK_FREE
+};
 
 struct launch_request {
     struct CUfunc_st *function;
     uint32_t grid[3], block[3], cluster[3];
     uint32_t dynamic_shared;
+    bool cluster_given; /* by an attribute */
     bool cooperative;
     bool overlaps; /* programmatic stream serialization: may begin before the launch before ends */
     const void *stream; /* an identity, not to be followed */
-    uint8_t *params; /* owned, 64-byte aligned */
+    uint8_t *params;    /* owned, 64-byte aligned */
 };
 
 struct copy_request {
     uint8_t *dst;
     const uint8_t *src;
     bool dst_device, src_device; /* must lie in device-visible memory; else the host's is allowed */
-    size_t width, height;        /* bytes, rows */
+    size_t width, height, depth; /* bytes, rows, slices */
     size_t dst_pitch, src_pitch;
+    size_t dst_slice, src_slice;
 };
 
 struct fill_request {
@@ -264,27 +342,80 @@ struct work {
         struct {
             void (*function)(void *user);
             void *user;
+            bool owned; /* `user` is freed with the work */
         } host;
+        struct {
+            unsigned count, next; /* next: the first that has not run */
+            hewn_cu_mem_op *ops;  /* owned */
+        } mem_ops;
+        struct CUgraphExec_st *exec; /* looked up before it is used */
+        uint64_t freed;
     };
 };
 
 /* Executes it now, or hands it to the stream's capture. Takes ownership of what the work owns. */
 int stream_submit(struct CUstream_st *stream, struct work *work);
-int work_run(struct CUctx_st *context, const struct work *work);
+/* 600 where a wait for a value is not over. */
+int work_run(struct CUctx_st *context, struct work *work);
 void work_free(struct work *work);
 int launch_execute(struct CUctx_st *context, const struct launch_request *request);
+/* Checks what function, grid, block and shared memory settle, and copies the parameters. */
+int launch_describe(struct launch_request *request, void **params, void **extra);
+/* Settles and checks what attributes ask for besides. */
+int launch_settle(struct launch_request *request);
 /* No launch can overlap what has run so far. */
 void launch_settled(void);
 /* 0 when what the work names exists (still, when a graph replays it), else the error. */
 int copy_check(const struct copy_request *copy);
+/* The copy that CUDA_MEMCPY3D means; arrays must exist. */
+int copy3d_request(const hewn_cu_memcpy3d *c, struct copy_request *out);
+/* A whole call: copies at once (and synchronises), or in `stream` when `async`. */
+int copy_submit(const struct copy_request *request, bool async, hewn_cu_stream stream);
 int fill_check(const struct fill_request *fill);
+int mem_ops_check(unsigned count, const hewn_cu_mem_op *ops, unsigned flags);
 void copy_execute(const struct copy_request *copy);
 void fill_execute(const struct fill_request *fill);
+/* From *next on, which moves; 600 where a wait is not over yet. */
+int mem_ops_execute(unsigned count, const hewn_cu_mem_op *ops, unsigned *next);
+int graph_execute(struct CUctx_st *context, struct CUgraphExec_st *exec);
+/* Calls a function of the program's, which may not call the driver. */
+void host_execute(void (*function)(void *user), void *user);
 
 /* The stream behind a handle (NULL and the special ones included), or NULL. */
 struct CUstream_st *stream_named(struct CUctx_st *context, hewn_cu_stream handle);
+/* The range's nearest priority. */
+int stream_priority(int asked);
 void stream_destroy(struct CUstream_st *stream);
-void event_record(struct CUevent_st *event, const struct CUstream_st *stream);
+/* What a stream holds, which goes before the stream or its context does. */
+void stream_clear(struct CUstream_st *stream);
+void event_destroy(struct CUevent_st *event);
+/* In a capturing stream the event stands for what was recorded so far; `stream` NULL: in none. */
+int event_record(struct CUevent_st *event, const struct CUstream_st *stream);
+/* Enters a call about a stream. */
+int enter_stream(struct call *call, unsigned needs, hewn_cu_stream handle,
+                 struct CUstream_st **stream);
+
+/* ---- work that cannot run yet: cuda_deferred.c ---- */
+
+/* True when what the stream does next has to wait for something pending. */
+bool deferred_before(const struct CUstream_st *stream);
+/* True when work of the stream itself is pending. */
+bool deferred_of(const struct CUstream_st *stream);
+/* True when a record of the event is pending. */
+bool deferred_event(const struct CUevent_st *event);
+/* Takes over what the work owns. */
+int deferred_work(struct CUstream_st *stream, struct work *work);
+int deferred_record(struct CUstream_st *stream, struct CUevent_st *event);
+int deferred_wait(struct CUstream_st *stream, struct CUevent_st *event);
+/* Runs what can run by now. */
+void deferred_progress(void);
+/* Forgets all work of the context. */
+void deferred_clear(const struct CUctx_st *context);
+/* The host waits until nothing before the stream's next work, of the context, or of the event's record
+ * is pending. The lock is free meanwhile. */
+void deferred_finish_stream(const struct CUstream_st *stream);
+void deferred_finish_context(const struct CUctx_st *context);
+void deferred_finish_event(const struct CUevent_st *event);
 
 /* ---- captures and graphs ---- */
 
@@ -292,18 +423,56 @@ void event_record(struct CUevent_st *event, const struct CUstream_st *stream);
 bool capture_forbids(void);
 /* 906 when `stream` is the legacy stream and would have to wait for a capturing one, else 0. */
 int capture_implicit(const struct CUstream_st *stream);
-int graph_append(struct CUgraph_st *graph, struct work *work);
-void graph_invalidate(struct CUgraph_st *graph);
+void capture_invalidate(struct capture *capture);
+/* Records what the work does, and takes over what it owns. */
+int capture_work(struct CUstream_st *stream, struct work *work);
+/* A node of any kind: capture_node makes it; once it is filled in, capture_node_done puts it behind
+ * what the stream did. capture_failed takes it away again if rc is an error, and returns that. */
+int capture_node(struct CUstream_st *stream, int type, struct CUgraphNode_st **out);
+int capture_node_done(struct CUstream_st *stream, struct CUgraphNode_st *node);
+int capture_failed(struct CUgraphNode_st *node, int rc);
+int capture_event(struct CUevent_st *event, const struct CUstream_st *stream);
+/* Nodes for an event that is recorded or waited for by whoever launches the graph. */
+int capture_external(struct CUstream_st *stream, struct CUevent_st *event, bool record);
+/* Nodes for memory allocated and freed in stream order. */
+int capture_alloc(struct CUstream_st *stream, size_t bytes, hewn_cu_deviceptr *address);
+int capture_free(struct CUstream_st *stream, hewn_cu_deviceptr address);
+void event_leaves(struct CUevent_st *event);
 void graph_destroy(struct CUgraph_st *graph);
 void exec_destroy(struct CUgraphExec_st *exec);
+/* All graphs, instances and user objects, when the driver goes. */
+void graphs_free_all(void);
+void user_objects_free_all(void);
 /* A stream goes away, or joins the capture of an event it waits for. */
 void capture_leave(struct CUstream_st *stream);
-int capture_join(struct CUstream_st *stream, struct CUgraph_st *graph);
+int capture_join(struct CUstream_st *stream, const struct CUevent_st *event);
 
 /* ---- memory ---- */
 
-/* Frees one tracked range of any kind. */
+/* Tracks a range of any kind, or frees one. */
+int memory_track(struct CUctx_st *context, uint64_t address, uint64_t bytes, enum memory_kind kind,
+                 unsigned flags);
 void memory_release(struct memory *m);
+/* The tracked range that begins at `address`, or NULL. */
+struct memory *memory_named(uint64_t address);
+/* True for bytes that a graph has the addresses of, allocated or not. */
+bool graph_memory_around(uint64_t address, uint64_t bytes);
+int memory_from_pool(struct CUctx_st *context, struct CUmemPoolHandle_st *pool, uint64_t bytes,
+                     hewn_cu_deviceptr *address);
+
+/* ---- pools and virtual memory ---- */
+
+/* The device's pool for allocations that name none, or NULL: no memory. */
+struct CUmemPoolHandle_st *pool_current(void);
+/* Counts an allocation in (0 or 2; 2 for NULL too) and out. */
+int pool_take(struct CUmemPoolHandle_st *pool, uint64_t bytes);
+void pool_give(struct CUmemPoolHandle_st *pool, uint64_t bytes);
+void pools_free_all(void);
+void virtual_free_all(void);
+/* Frees device memory of any kind: 0, or 1 for what is none. */
+int memory_free(hewn_cu_deviceptr address);
+/* Takes the pages of a graph's allocation back. */
+void graph_memory_release(uint64_t address);
 /* True when [address, address+bytes) lies in one range of device-visible memory; without `device`
  * also when it begins in none, and so is plain host memory. */
 bool memory_holds(uint64_t address, uint64_t bytes, bool device);

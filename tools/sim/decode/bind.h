@@ -54,6 +54,12 @@ struct decode {
 
 /* Matches `count` modifiers to the row's pattern and fills dc->mod. */
 bool match_mods(struct decoder *dc, const char *pattern, const char *const *mods, uint32_t count);
+/* Puts an opcode's parts into the order of the row, where ptxas takes them in the order given: `sorted`
+ * gets them. False if they are not the row's. */
+bool sort_mods(const struct op_row *row, const char *const *mods, uint32_t count,
+               const char **sorted);
+/* Whether the order of these two among each other has a meaning. */
+bool mods_ordered(const char *a, const char *b);
 bool mods_pattern_valid(const char *pattern, char *why, size_t size);
 /* The row's traits, with what modifiers and operands add. */
 void resolve_traits(const struct decoder *dc, struct insn *out);

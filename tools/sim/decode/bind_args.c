@@ -272,7 +272,10 @@ static bool is_dynamic(uint32_t sreg)
 static uint32_t sreg_bits(uint32_t sreg)
 {
     if (sreg == SR_IS_EXPLICIT_CLUSTER) return 1;
-    return sreg == SR_GRIDID || sreg == SR_CLOCK64 || sreg == SR_GLOBALTIMER ? 64 : 32;
+    return sreg == SR_GRIDID || sreg == SR_CLOCK64 || sreg == SR_GLOBALTIMER ||
+                   sreg == SR_CURRENT_GRAPH_EXEC
+               ? 64
+               : 32;
 }
 
 static bool special_arg(struct decode *d, uint32_t rank, const struct want *want, uint32_t sreg,

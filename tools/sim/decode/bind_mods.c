@@ -81,6 +81,154 @@ bool match_mods(struct decoder *dc, const char *pattern, const char *const *mods
     return match_groups(dc, pattern, 0, mods, count);
 }
 
+/* ---- any order ---- */
+
+static const char *const opcodes[] = {
+#define W(name) name,
+#include "decode/opcodes.def"
+#undef W
+};
+
+/* How many parts of `name` the modifiers begin with; 0 if not with all. */
+static uint32_t begins(const char *name, const char *const *mods, uint32_t count)
+{
+    uint32_t parts = 0;
+
+    for (;; parts++) {
+        size_t length = strcspn(name, ".");
+
+        if (parts == count || strlen(mods[parts]) != length || memcmp(mods[parts], name, length))
+            return 0;
+        if (!name[length]) return parts + 1;
+        name += length + 1;
+    }
+}
+
+/* How many of an opcode's parts come first and in order. */
+static uint32_t fixed_parts(const char *const *mods, uint32_t count)
+{
+    uint32_t most = 1;
+
+    for (size_t i = 0; i < sizeof opcodes / sizeof opcodes[0]; i++) {
+        uint32_t parts = begins(opcodes[i], mods, count);
+        if (parts > most) most = parts;
+    }
+    return most;
+}
+
+/* Words of one class mean something by their order among each other. */
+enum mod_class { CLASS_FREE, CLASS_TYPE, CLASS_SPACE, CLASS_LAYOUT, CLASS_EVICTION, CLASS_BITS };
+
+static enum mod_class mod_class(const char *mod)
+{
+    static const struct {
+        const char *text;
+        enum mod_class class;
+    } words[] = {{"b1", CLASS_TYPE},
+                 {"s4", CLASS_TYPE},
+                 {"u4", CLASS_TYPE},
+                 {"s2", CLASS_TYPE},
+                 {"u2", CLASS_TYPE},
+                 {"b8x16", CLASS_TYPE},
+                 {"b6x16_p32", CLASS_TYPE},
+                 {"b4x16_p64", CLASS_TYPE},
+                 {"global", CLASS_SPACE},
+                 {"shared", CLASS_SPACE},
+                 {"shared::cta", CLASS_SPACE},
+                 {"shared::cluster", CLASS_SPACE},
+                 {"row", CLASS_LAYOUT},
+                 {"col", CLASS_LAYOUT},
+                 {"L2::evict_last", CLASS_EVICTION},
+                 {"L2::evict_normal", CLASS_EVICTION},
+                 {"L2::evict_first", CLASS_EVICTION},
+                 {"L2::evict_unchanged", CLASS_EVICTION},
+                 {"and", CLASS_BITS},
+                 {"or", CLASS_BITS},
+                 {"xor", CLASS_BITS},
+                 {"popc", CLASS_BITS}};
+
+    if (ptx_type_named(mod, strlen(mod)) != T_NONE) return CLASS_TYPE;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (!strcmp(words[i].text, mod)) return words[i].class;
+    return CLASS_FREE;
+}
+
+bool mods_ordered(const char *a, const char *b)
+{
+    return mod_class(a) != CLASS_FREE && mod_class(a) == mod_class(b);
+}
+
+/* A row's name and pattern against modifiers in any order. */
+struct any_order {
+    const char *const *mods;
+    const char **sorted;         /* [count]: the modifiers in the row's order */
+    uint32_t count, used, taken; /* used: a bit for each; taken: how many */
+};
+
+/* Whether modifier i may be the next: those of one class come in turn. */
+static bool may_take(const struct any_order *a, uint32_t i)
+{
+    enum mod_class class = mod_class(a->mods[i]);
+
+    if (a->used & 1U << i) return false;
+    for (uint32_t before = 0; class != CLASS_FREE && before < i; before++)
+        if (!(a->used & 1U << before) && mod_class(a->mods[before]) == class) return false;
+    return true;
+}
+
+/* Whether all are taken, and the opcode's own parts stand where ptxas wants them. */
+static bool sorted_well(const struct any_order *a)
+{
+    uint32_t fixed = a->taken == a->count ? fixed_parts(a->sorted, a->count) : 0;
+
+    for (uint32_t i = 0; i < fixed; i++)
+        if (strcmp(a->sorted[i], a->mods[i]) != 0) return false;
+    return fixed > 0;
+}
+
+static bool sort_groups(struct any_order *a, const char *p)
+{
+    size_t length;
+    bool optional;
+
+    while (*p == ' ') p++;
+    if (!*p) return sorted_well(a);
+    length = strcspn(p, " ");
+    optional = *p == '[';
+    for (uint32_t i = 0; i < a->count; i++) {
+        if (!may_take(a, i) || !alternative(p + optional, p + length - optional, a->mods[i]))
+            continue;
+        a->sorted[a->taken++] = a->mods[i];
+        a->used |= 1U << i;
+        if (sort_groups(a, p + length)) return true;
+        a->used &= ~(1U << i);
+        a->taken--;
+    }
+    return optional && sort_groups(a, p + length);
+}
+
+bool sort_mods(const struct op_row *row, const char *const *mods, uint32_t count,
+               const char **sorted)
+{
+    struct any_order a = {.mods = mods, .sorted = sorted, .count = count};
+    const char *p = row->name;
+
+    if (count > 32) return false;
+    for (;;) { /* the name's parts, each of which must be there */
+        size_t length = strcspn(p, ".");
+        uint32_t i = 0;
+
+        while (i < count &&
+               (!may_take(&a, i) || strlen(mods[i]) != length || memcmp(mods[i], p, length) != 0))
+            i++;
+        if (i == count) return false;
+        a.used |= 1U << i;
+        sorted[a.taken++] = mods[i];
+        if (!p[length]) return sort_groups(&a, row->mods);
+        p += length + 1;
+    }
+}
+
 bool mods_pattern_valid(const char *pattern, char *why, size_t size)
 {
     uint32_t groups = 0;
@@ -150,6 +298,25 @@ static bool written_strong(const struct ptx_insn *src)
     return false;
 }
 
+/* Sums of floats are rounded one by one; what wraps, swaps or compares looks at what is there. */
+static bool order_shows(const struct ptx_insn *src)
+{
+    static const char *const mods[] = {"inc", "dec", "exch", "cas",   "f32",
+                                       "f64", "f16", "bf16", "f16x2", "bf16x2"};
+
+    for (size_t i = 0; i < sizeof mods / sizeof mods[0]; i++)
+        if (has_mod(src, mods[i])) return !has_mod(src, "min") && !has_mod(src, "max");
+    return false;
+}
+
+/* PTX ISA "atom", "red": .gpu where nothing is said; "volatile": as .sys. */
+static enum insn_scope written_scope(const struct ptx_insn *src)
+{
+    if (has_mod(src, "sys") || has_mod(src, "volatile") || has_mod(src, "mmio")) return SCOPE_SYS;
+    if (has_mod(src, "cluster")) return SCOPE_CLUSTER;
+    return has_mod(src, "cta") ? SCOPE_CTA : SCOPE_GPU;
+}
+
 static bool reads_chance(const struct ptx_insn *src)
 {
     for (uint32_t i = 0; i < src->operand_count; i++) {
@@ -195,6 +362,9 @@ void resolve_traits(const struct decoder *dc, struct insn *out)
 
     *is = dc->row->is;
     is->strong = is->order == ORDER_STRONG || (is->order == ORDER_WRITTEN && written_strong(src));
+    if (is->strong || is->class == INSN_FENCE) is->scope = (uint8_t)written_scope(src);
+    is->mixes = (is->class == INSN_ATOMIC || is->class == INSN_RED || is->class == INSN_COPY_RED) &&
+                order_shows(src);
     is->acquire = both || has_mod(src, "acquire");
     is->release = both || has_mod(src, "release");
     is->relaxed = has_mod(src, "relaxed");

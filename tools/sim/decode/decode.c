@@ -1,12 +1,13 @@
 #include "decode/bind.h"
 #include "decode/names.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_BYTES = 128 };
+enum { NAME_BYTES = 128, MOST_PARTS = 32 };
 
 /* How far an attempt at a row got; the best one gives the message. */
 enum outcome { OUT_UNKNOWN, OUT_OPERANDS, OUT_TARGET, OUT_MATCH };
@@ -21,14 +22,21 @@ static uint32_t name_bucket(const char *name)
     return (h ^ h >> 15) % ROW_BUCKETS;
 }
 
+static uint32_t name_parts(const char *name)
+{
+    uint32_t parts = 1;
+
+    for (; *name; name++) parts += *name == '.';
+    return parts;
+}
+
 static bool index_rows(struct decode *d)
 {
     d->row_next = arena_alloc(&d->scratch, (op_row_count + 1) * sizeof *d->row_next);
     if (!d->row_next) return false;
     for (uint32_t i = op_row_count; i-- > 0;) { /* backwards: a chain keeps the table's order */
-        uint32_t bucket = name_bucket(op_rows[i].name), parts = 1;
+        uint32_t bucket = name_bucket(op_rows[i].name), parts = name_parts(op_rows[i].name);
 
-        for (const char *p = op_rows[i].name; *p; p++) parts += *p == '.';
         if (parts > d->longest_name) d->longest_name = parts;
         d->row_next[i] = d->row_heads[bucket];
         d->row_heads[bucket] = i + 1;
@@ -116,11 +124,13 @@ static int out_of_memory(struct decode *d)
 }
 
 /* Keeps the first instruction or directive that cannot run; the module loads all the same. */
-static int not_modelled(struct decode *d, struct src_pos pos, const char *text)
+static int not_modelled(struct decode *d, const struct ptx_insn *src, struct src_pos pos,
+                        const char *text)
 {
     struct kernel *k = d->dc.kernel;
 
     if (k->unsupported) return 0;
+    k->unsupported_insn = src;
     k->unsupported_pos = pos;
     k->unsupported_text = text;
     k->unsupported = arena_printf(&k->arena, "not modelled: %s at %s:%u%s%s%s", text,
@@ -182,8 +192,8 @@ static enum outcome try_row(struct decode *d, const struct op_row *row, uint32_t
     return target_allows(d, row) ? OUT_MATCH : OUT_TARGET;
 }
 
-/* The row for d->dc.src: longest name first, rows of one name in order. */
-static enum outcome find_row(struct decode *d, struct insn *out)
+/* The row for d->dc.src as it is written: longest name first, rows of one name in order. */
+static enum outcome find_written(struct decode *d, struct insn *out)
 {
     const struct ptx_insn *src = d->dc.src;
     uint32_t parts = src->mod_count < d->longest_name ? src->mod_count : d->longest_name;
@@ -203,6 +213,52 @@ static enum outcome find_row(struct decode *d, struct insn *out)
             memcpy(why, d->why, sizeof why);
         }
     }
+    memcpy(d->why, why, sizeof why);
+    return best;
+}
+
+/* A copy of the instruction with its parts in another order; its text stays as it is written. */
+static const struct ptx_insn *reordered(struct decode *d, const struct ptx_insn *src,
+                                        const char *const *mods)
+{
+    struct ptx_insn *copy = arena_alloc(&d->dc.kernel->arena, sizeof *copy);
+    const char **own = arena_alloc(&d->dc.kernel->arena, src->mod_count * sizeof *own);
+
+    if (!copy || !own) {
+        d->no_memory = true;
+        return NULL;
+    }
+    memcpy(own, mods, src->mod_count * sizeof *own);
+    *copy = *src;
+    copy->mods = own;
+    return copy;
+}
+
+/* The row for d->dc.src, its modifiers in the order of the table or in another that ptxas takes. */
+static enum outcome find_row(struct decode *d, struct insn *out)
+{
+    const struct ptx_insn *src = d->dc.src;
+    const char *sorted[MOST_PARTS];
+    char why[WHY_BYTES];
+    size_t first = strlen(src->mods[0]);
+    enum outcome best = find_written(d, out);
+
+    memcpy(why, d->why, sizeof why);
+    if (best == OUT_MATCH || src->mod_count > MOST_PARTS) return best;
+    for (uint32_t i = 0; i < op_row_count && !d->no_memory; i++) {
+        enum outcome got;
+
+        if (strncmp(op_rows[i].name, src->mods[0], first) || isalnum(op_rows[i].name[first]))
+            continue;
+        if (!sort_mods(&op_rows[i], src->mods, src->mod_count, sorted)) continue;
+        d->dc.src = reordered(d, src, sorted);
+        if (!d->dc.src) break;
+        got = try_row(d, &op_rows[i], name_parts(op_rows[i].name), out);
+        if (got == OUT_MATCH) return got;
+        if (got > best) memcpy(why, d->why, sizeof why);
+        if (got > best) best = got;
+    }
+    d->dc.src = src;
     memcpy(d->why, why, sizeof why);
     return best;
 }
@@ -253,11 +309,11 @@ static int decode_insn(struct decode *d, const struct ptx_insn *src, struct insn
     if (d->no_memory) return out_of_memory(d);
     if (got == OUT_UNKNOWN && !op_known(src->mods[0])) {
         refuse(d, 0, "no PTX instruction is named '%.40s'", src->mods[0]);
-        return malformed(d, src->pos, src->text);
+        return malformed(d, src->ptx_pos, src->text);
     }
     if (got == OUT_UNKNOWN || (got == OUT_OPERANDS && operands_beyond(src)))
-        return not_modelled(d, src->pos, src->text);
-    if (got != OUT_MATCH) return malformed(d, src->pos, src->text);
+        return not_modelled(d, src, src->pos, src->text);
+    if (got != OUT_MATCH) return malformed(d, src->ptx_pos, src->text);
     if (!keep_list(d, out)) return out_of_memory(d);
     set_guard(d, out);
     out->row = d->dc.row;
@@ -268,8 +324,8 @@ static int decode_insn(struct decode *d, const struct ptx_insn *src, struct insn
     d->why[0] = 0;
     result = d->binders[out->row - op_rows](&d->dc, out);
     if (d->no_memory) return out_of_memory(d);
-    if (result == -2) return malformed(d, src->pos, src->text);
-    return result || !out->fn ? not_modelled(d, src->pos, src->text) : 0;
+    if (result == -2) return malformed(d, src->ptx_pos, src->text);
+    return result || !out->fn ? not_modelled(d, src, src->pos, src->text) : 0;
 }
 
 /* ---- an entry ---- */
@@ -328,7 +384,7 @@ static void count_name(uint8_t *names, const struct arg *a)
     if (a->bank == BANK_REGS && !a->sink && names[a->offset / 4] < 2) names[a->offset / 4]++;
 }
 
-/* Polls whose answer goes to a register that is named nowhere else. */
+/* Polls and atomics whose answer goes to a register that is named nowhere else. */
 static bool mark_unread(struct decode *d, struct insn *insns, uint32_t count)
 {
     uint8_t *names = arena_alloc(&d->scratch, d->regs_bytes / 4U + 1U);
@@ -340,7 +396,9 @@ static bool mark_unread(struct decode *d, struct insn *insns, uint32_t count)
         for (uint32_t j = 0; j < insns[i].list_count; j++) count_name(names, &insns[i].list[j]);
     }
     for (uint32_t i = 0; i < count; i++)
-        insns[i].unread = insns[i].row && insns[i].is.waits == WAITS_PHASE &&
+        insns[i].unread = insns[i].row &&
+                          (insns[i].is.waits == WAITS_PHASE ||
+                           (insns[i].is.class == INSN_ATOMIC && !insns[i].list_count)) &&
                           (insns[i].arg[0].sink || names[insns[i].arg[0].offset / 4] == 1);
     return true;
 }
@@ -370,7 +428,7 @@ static int decode_entry(struct decode *d)
     if (!start_decode(d)) return out_of_memory(d);
     insns = arena_alloc(&d->dc.kernel->arena, (entry->insn_count + 1) * sizeof *insns);
     if (!insns) return out_of_memory(d);
-    if (entry->unmodelled) result = not_modelled(d, entry->unmodelled_pos, entry->unmodelled);
+    if (entry->unmodelled) result = not_modelled(d, NULL, entry->unmodelled_pos, entry->unmodelled);
     for (uint32_t i = 0; i < entry->insn_count && !result; i++)
         result = decode_insn(d, &entry->insns[i], &insns[i]);
     d->dc.kernel->insns = insns;

@@ -56,17 +56,19 @@ struct insn {
     exec_fn *fn;
     uint32_t guard; /* byte offset of the guard predicate in the register file, or NO_GUARD */
     uint8_t guard_negated;
-    bool watched;  /* names a register that some wgmma.mma_async uses or a tcgen05.ld delivers,
+    bool watched; /* names a register that some wgmma.mma_async uses or a tcgen05.ld delivers,
                       and is none of these itself */
-    bool unread;   /* a poll whose answer nothing reads, so that nothing can rest on it */
-    uint8_t type;  /* enum ptx_type of the first type modifier */
-    uint8_t type2; /* of the second, T_NONE if absent */
-    uint8_t space; /* enum ptx_space of an address operand; SPACE_NONE = generic */
+    bool
+        unread; /* a poll or an atomic whose answer nothing reads, so that nothing can rest on it */
+    uint8_t type;   /* enum ptx_type of the first type modifier */
+    uint8_t type2;  /* of the second, T_NONE if absent */
+    uint8_t space;  /* enum ptx_space of an address operand; SPACE_NONE = generic */
     uint16_t flags; /* per family, documented where the family's bind function sets them */
     uint16_t list_count;
-    uint32_t target; /* branches: instruction index */
+    uint32_t target;           /* branches: instruction index */
     struct arg arg[INSN_ARGS]; /* operands in the order of the row's operand pattern */
-    int64_t imm[6]; /* [n]: byte offset of the n-th address operand (from 0); or as the family's bind
+    int64_t
+        imm[6]; /* [n]: byte offset of the n-th address operand (from 0); or as the family's bind
                        function says */
     const struct arg *list; /* vector operands, flattened in order */
     const void *aux;        /* family-specific decoded form, in the kernel's arena */
@@ -76,10 +78,11 @@ struct insn {
 };
 
 enum op_flag {
-    OPF_ALIGNED = 1,  /* .aligned or .sync collective over the whole warp: executor converges the
+    OPF_ALIGNED = 1,    /* .aligned or .sync collective over the whole warp: executor converges the
                          warp's live lanes at this pc first, and a partial guard is a finding */
-    OPF_GLOBAL_SYNC = 2 /* lets CTAs of different clusters talk (global atomics, strong accesses):
-                           the launch then runs on one host thread, clusters interleaved */
+    OPF_GLOBAL_SYNC = 2, /* lets CTAs of different clusters talk (global atomics, strong accesses):
+                            the launch then runs on one host thread, clusters interleaved */
+    OPF_EXITS = 4 /* of an OPF_ALIGNED one: does without lanes that have exited. Others need all 32 */
 };
 
 struct decoder;
@@ -122,11 +125,11 @@ struct op_row {
     const char *name; /* "mbarrier.try_wait" */
     const char *mods;
     const char *args;
-    uint16_t min_sm;   /* 0, 90, 100 */
-    uint16_t arch;     /* 0 any, 'a': sm_90a only, 'f': needs an a or f target of family 10 */
-    uint32_t flags;    /* enum op_flag */
-    struct traits is;  /* row_traits.h */
-    const char *doc;   /* one line of semantics, with its ISA section where it is not plain */
+    uint16_t min_sm;  /* 0, 90, 100 */
+    uint16_t arch;    /* 0 any, 'a': sm_90a only, 'f': needs an a or f target of family 10 */
+    uint32_t flags;   /* enum op_flag */
+    struct traits is; /* row_traits.h */
+    const char *doc;  /* one line of semantics, with its ISA section where it is not plain */
 };
 
 extern const struct op_row op_rows[];
@@ -135,6 +138,8 @@ extern const uint32_t op_row_count;
 bool op_known(const char *mnemonic);
 /* Whether the row is of an instruction that mnemonics.def has. */
 bool op_listed(const struct op_row *row);
+/* Bit i: insn.arg[i] is a result. *list: so are the elements of insn.list. */
+uint32_t row_results(const struct op_row *row, bool *list);
 /* The index-th instruction of PTX that no row is of, in the order of mnemonics.def; NULL behind the last. */
 const char *op_unmodelled(uint32_t index);
 
@@ -143,10 +148,10 @@ const char *op_unmodelled(uint32_t index);
 struct decoder {
     const struct ptx_module *module;
     const struct ptx_entry *entry;
-    const struct ptx_insn *src;   /* the instruction being bound */
+    const struct ptx_insn *src; /* the instruction being bound */
     const struct op_row *row;
     struct kernel *kernel;
-    const char *mod[24];          /* text matched by each group of row->mods; NULL: absent */
+    const char *mod[24]; /* text matched by each group of row->mods; NULL: absent */
     uint32_t mod_count;
 };
 
@@ -163,8 +168,7 @@ bool operand_constant(const struct decoder *dc, uint32_t operand, int64_t *value
 int bind_unsupported(struct decoder *dc, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Rejects as malformed PTX: the module does not load (218). Returns -2. */
-int bind_invalid(struct decoder *dc, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+int bind_invalid(struct decoder *dc, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void *bind_alloc(struct decoder *dc, size_t size);
 
 /* ---- an entry, ready to run ---- */
@@ -196,16 +200,17 @@ struct kernel {
     const struct ptx_entry *entry;
     const struct insn *insns;
     uint32_t insn_count;
-    uint32_t regs_bytes;  /* register file of one warp */
+    uint32_t regs_bytes; /* register file of one warp */
     const uint8_t *consts;
     uint32_t consts_bytes;
     const uint32_t *sreg_offset; /* SR_COUNT: slot of a used constant special register, or ~0 */
     const struct addr_slot *addr_slots;
     uint32_t addr_slot_count;
     const struct callee *callees; /* op_call.c: [entry->function_count], NULL without calls */
-    bool global_sync;     /* some instruction has OPF_GLOBAL_SYNC */
+    bool global_sync;             /* some instruction has OPF_GLOBAL_SYNC */
     bool uses_tmem;
     const char *unsupported; /* message of the first instruction that cannot run, or NULL */
+    const struct ptx_insn *unsupported_insn; /* NULL: a directive */
     struct src_pos unsupported_pos;
     const char *unsupported_text;
     const struct name_range *roles, *buffers, *columns; /* from `//@` notes and .shared variables */

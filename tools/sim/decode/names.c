@@ -1,4 +1,5 @@
 #include "decode/names.h"
+#include "ptx/demangle.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -86,11 +87,17 @@ int names_collect(struct kernel *kernel, struct ptx_diag *diag)
 
     for (uint32_t i = 0; i < e->note_count && !result; i++)
         result = collect_note(kernel, &l, &e->notes[i], diag);
-    for (uint32_t i = 0; i < e->shared_count && !result; i++)
+    for (uint32_t i = 0; i < e->shared_count && !result; i++) {
+        char plain[DEMANGLED_BYTES];
+        const char *name = e->shared[i]->name;
+
+        demangle(name, plain, sizeof plain);
+        if (strcmp(plain, name) != 0) name = arena_strndup(&kernel->arena, plain, strlen(plain));
+        if (!name) result = -1;
         l.buffers[kernel->buffer_count++] =
-            (struct name_range){e->shared[i]->name,
-                                SHARED_RESERVED + (uint32_t)e->shared[i]->offset,
+            (struct name_range){name, SHARED_RESERVED + (uint32_t)e->shared[i]->offset,
                                 (uint32_t)e->shared[i]->bytes, e->shared[i]->elem_bytes};
+    }
     if (result == -1) snprintf(diag->text, sizeof diag->text, "out of memory");
     kernel->roles = l.roles;
     kernel->buffers = l.buffers;

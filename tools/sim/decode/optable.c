@@ -47,6 +47,23 @@ bool op_listed(const struct op_row *row)
     return false;
 }
 
+uint32_t row_results(const struct op_row *row, bool *list)
+{
+    uint32_t mask = 0, index = 0;
+    *list = row->args[0] == '=' && row->args[1] == '{' && !strstr(row->args, " {");
+    for (const char *p = row->args; *p; index++) {
+        const bool dest = *p == '=';
+        if (dest) mask |= 1U << index;
+        for (; *p && *p != ' '; p++) {
+            if (*p != '|') continue;
+            index++;
+            if (dest) mask |= 1U << index;
+        }
+        while (*p == ' ') p++;
+    }
+    return mask;
+}
+
 const char *op_unmodelled(uint32_t index)
 {
     for (size_t i = 0; i < sizeof mnemonics / sizeof mnemonics[0]; i++) {

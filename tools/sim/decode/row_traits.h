@@ -26,9 +26,11 @@
 
 #define ALU                      (.class = INSN_ALU)
 #define SAMPLE                   (.class = INSN_ALU, .chance = true)
+#define PICK                     (.class = INSN_ALU, .picks = true)
 #define MOVE                     (.class = INSN_MOVE)
 #define MATRIX                   (.class = INSN_MATRIX)
 #define LANES                    (.class = INSN_LANES)
+#define EXCHANGE                 (.class = INSN_LANES, .exchanges = true)
 #define CONTROL(control)         (.class = INSN_CONTROL, CONTROL_##control)
 #define RESOURCE(engine)         (.class = INSN_RESOURCE, ENGINE_##engine)
 #define GRID(waits)              (.class = INSN_GRID, WAITS_##waits)

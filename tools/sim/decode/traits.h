@@ -54,6 +54,9 @@ enum insn_order {
     ORDER_STRONG
 };
 
+/* Whom a strong access or a fence is for (PTX ISA "Scope"); each includes those before it. */
+enum insn_scope { SCOPE_NONE, SCOPE_CTA, SCOPE_CLUSTER, SCOPE_GPU, SCOPE_SYS };
+
 /* The part of the SM whose operations it starts, groups, fences or waits for, and which they cost. */
 enum insn_engine {
     ENGINE_THREAD,   /* its own lanes: costs an issue slot */
@@ -124,12 +127,17 @@ struct traits {
     uint8_t shown;   /* enum insn_shown */
     bool chance;     /* its result is the schedule's, whatever the program synchronises; also of a
                         clock or %smid among the operands */
+    bool picks;     /* brings its second argument where its fourth, a predicate, is true, else its third */
+    bool exchanges; /* brings each lane the value that another one holds */
 
     /* Filled by the decoder, false in rows. */
     bool strong;                    /* by order and modifiers */
+    uint8_t scope;                  /* of what is strong, and of fences: enum insn_scope */
     bool acquire, release, relaxed; /* .acq_rel is both of the first */
-    bool sources;                   /* WAIT: until the sources are read, .read */
-    bool pair;                      /* done by both CTAs of a pair, .cta_group::2 */
+    bool
+        mixes; /* of several at one place the order shows in what they leave (rounding, wrapping) */
+    bool sources; /* WAIT: until the sources are read, .read */
+    bool pair;    /* done by both CTAs of a pair, .cta_group::2 */
     bool cells;   /* MMA: an element of an operand fills a cell of tensor memory, as a sum does */
     uint8_t adds; /* MMA: the argument that says whether D is added to */
     uint8_t part; /* SHOWN_PART: which of the opcode's parts as written */

@@ -56,7 +56,7 @@ uint32_t launch_registers(const struct launch *l)
     if (e->maxnreg) return e->maxnreg;
     if (!threads) threads = product(e->maxntid);
     if (!threads) return 0;
-    r = l->gpu->regs_per_sm / (threads * ctas) / 8 * 8;
+    r = (uint32_t)(l->gpu->regs_per_sm / ((uint64_t)threads * ctas) / 8 * 8);
     return r < MAX_REGISTERS ? r : MAX_REGISTERS;
 }
 
@@ -255,7 +255,11 @@ static uint64_t special_value(const struct warp *w, uint32_t r, uint32_t lane)
     case SR_ENVREG1: return l->grid_workspace >> 32;
     case SR_ENVREG2: return (uint32_t)l->grid_workspace;
     case SR_DYNAMIC_SMEM_SIZE: return l->dynamic_shared;
-    default: return 0; /* the clocks, which no slot holds */
+    case SR_RESERVED_END:
+    case SR_RESERVED_CAP: return SHARED_RESERVED;
+    case SR_RESERVED_0: return l->gpu->cc_major >= 10 ? 64 : 0; /* as ptxas puts it into code */
+    case SR_RESERVED_1: return SHARED_SCRATCH;
+    default: return 0; /* no graph launched by a device; the clocks, which no slot holds */
     }
 #undef DIMS
 }
@@ -277,7 +281,8 @@ static void fill_specials(struct warp *w)
             continue;
         }
         for (uint32_t lane = 0; lane < WARP_LANES; lane++) {
-            store_lane(slot, r == SR_GRIDID ? 8 : 4, lane, special_value(w, r, lane));
+            store_lane(slot, r == SR_GRIDID || r == SR_CURRENT_GRAPH_EXEC ? 8 : 4, lane,
+                       special_value(w, r, lane));
         }
     }
 }
@@ -319,6 +324,7 @@ static void warp_start(struct cta *c, uint32_t id)
     memcpy(&w->bank[BANK_CONST], &l->kernel->consts, sizeof w->bank[BANK_CONST]);
     w->id = id;
     w->live = lanes >= WARP_LANES ? FULL_MASK : (1U << lanes) - 1;
+    w->born = w->live;
     w->reg_quota = launch_registers(l);
     w->run_slot = NO_SLOT;
     w->frag_count = 1;
@@ -454,6 +460,7 @@ void group_close(struct group *g)
     for (uint32_t i = 0; g->pool && i < g->pool->count; i++) cluster_free(g->pool->clusters[i]);
     for (uint32_t i = 0; g->sms && i < g->sm_count; i++) free(g->sms[i].tmem);
     free(g->pool);
+    free(g->idioms);
     free(g->printed);
     free(g->runnable);
     free(g->resident);

@@ -18,6 +18,7 @@
     X(CLUSTER_ARRIVE, "cluster barrier arrival; value = phase")                                    \
     X(CLUSTER_PASS, "cluster barrier passed")                                                      \
     X(MBAR_INIT, "mbarrier at cta:key initialised; value = count")                                 \
+    X(MBAR_REACH, "another CTA's mbarrier is about to be used, if it is one")                      \
     X(MBAR_INVAL, "mbarrier invalidated")                                                          \
     X(MBAR_EXPECT, "expected bytes raised; value = bytes")                                         \
     X(MBAR_ARRIVE, "value = arrivals; token = async operation behind it, 0 for a thread's own")    \
@@ -26,8 +27,10 @@
     X(MBAR_PASS, "a wait returned True; value = phase number")                                     \
     X(ASYNC_ISSUE, "operation token issued; its accesses are announced before the next one's")     \
     X(ASYNC_BAR, "operation token will complete bytes on mbarrier cta:key in phase value")         \
-    X(TILE, "a tensor copy stages a box in shared memory: address, size; value = swizzle mode, key = "  \
-            "identity of the box")                                                                 \
+    X(TILE, "a tensor copy stages a box in shared memory: address, size; key = identity of the box; "  \
+            "tile")                                                                                \
+    X(PRODUCT, "a matrix product, or a copy of scale factors, is issued: its operands in shared memory "  \
+               "of cta; product")                                                                  \
     X(ASYNC_READ, "operation token has read its sources")                                          \
     X(ASYNC_DONE, "operation token complete")                                                      \
     X(GROUP_COMMIT, "commit group closed; key = enum commit_kind, value = its number")             \
@@ -35,9 +38,14 @@
     X(TMEM_ALLOC, "columns allocated: address = first, size = count")                              \
     X(TMEM_DEALLOC, "columns freed")                                                               \
     X(TMEM_WAIT, "tcgen05.wait passed; value 0 = ld, 1 = st")                                      \
+    X(HEAP_FREE, "device code gives memory back: address, size")                                   \
     X(SETMAXNREG, "value = registers per thread")                                                  \
     X(GRID_WAIT, "griddepcontrol.wait passed")                                                     \
     X(REGISTERS, "an instruction is about to touch registers of wgmma or tcgen05.ld (insn.watched)")\
+    X(EXCHANGE, "lanes get values that others hold: addresses[lane] = whose, NO_LANE: undefined; only where"  \
+            " some are, or some register of the warp may be")                                       \
+    X(VALUES, "an instruction is about to run in a warp some of whose registers may be undefined; lanes:"    \
+            " those whose guard holds, perhaps none of the fragment's")                             \
     X(WARP_START, "a warp begins")                                                                 \
     X(WARP_EXIT, "lanes exit")
 
@@ -65,6 +73,8 @@ enum fence_kind {
 enum barrier_kind { BARRIER_MBAR, BARRIER_NAMED, BARRIER_CLUSTER };
 
 struct async_cost;
+struct tmap_tile;
+struct product;
 
 struct event {
     uint8_t kind;      /* enum event_kind */
@@ -79,7 +89,7 @@ struct event {
     struct warp *warp; /* who; for asynchronous operations the issuer */
     const struct insn *in;
     struct cta *cta;   /* whose shared/tensor memory or barrier */
-    uint32_t key; /* ACCESS to shared memory by a product: 1 + swizzle mode of its descriptor */
+    uint32_t key; /* ACCESS to shared memory through a matrix descriptor: 1 */
     uint64_t value;
     uint64_t token;    /* async operation: group-unique sequence number, 0 none */
     const uint64_t *addresses; /* ACCESS by lanes: 32 addresses in `space`'s own terms; else NULL. With
@@ -88,6 +98,8 @@ struct event {
                           (or addresses: a map for each lane) */
     uint64_t size;     /* bytes (per lane where addresses is set) */
     const struct async_cost *cost; /* ASYNC_ISSUE */
+    const struct tmap_tile *tile;  /* TILE; async/tmap_copy.h */
+    const struct product *product; /* PRODUCT; ops/smem_desc.h */
 };
 
 struct observer {

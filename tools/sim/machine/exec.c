@@ -12,15 +12,17 @@
  * Spinning: a loop that polls memory never calls a handler that could sleep. After SPIN_BRANCHES
  * backward branches the fragment is watched: when it comes back to the same branch with the same
  * registers and no memory changed meanwhile (group->changes), it would go round for ever, and sleeps
- * until something changes. A loop that counts or reads the clock never repeats its state and runs to
- * its bound.
+ * until something changes. A loop that counts never repeats its state and runs to its bound. One that
+ * reads a clock would not either, so its clocks stand still while it is watched; then time may end the
+ * loop, and it looks again every LOOK_CYCLES, and when nothing else can run any more (sched.c).
  */
 #include "machine/exec.h"
 #include "machine/hooks.h"
 
 enum {
     SPIN_BRANCHES = 1024, /* a fragment is looked at after every so many backward branches … */
-    SPIN_SHARE = 256 /* … for this fraction of the branches so far, to find long cycles too */
+    SPIN_SHARE = 256, /* … for this fraction of the branches so far, to find long cycles too */
+    LOOK_CYCLES = 1 << 14
 };
 
 /* ---- waking and hashing ---- */
@@ -161,30 +163,57 @@ void frag_unwatch(struct warp *w, struct frag *f)
     spin_count(w->cta->group, -1);
 }
 
+uint64_t frag_clock(struct warp *w)
+{
+    struct frag *f = warp_frag(w);
+    if (!f->watch_left) return group_clock(w->cta->group);
+    if (!f->watch_clock) {
+        f->watch_clock = group_clock(w->cta->group);
+        f->watch_hash = 0;
+    }
+    return f->watch_clock;
+}
+
+/* It went round its loop and nothing has changed. */
+static void spin_sleep(struct warp *w, struct frag *f)
+{
+    struct group *g = w->cta->group;
+    f->watch_left = 0; /* its count in `spinning` carries over to the sleep */
+    f->wait.kind = WAIT_SPIN;
+    f->wait.ready = false;
+    f->wait.cta = w->cta;
+    f->wait.since = g->now;
+    f->wait.timed = f->watch_clock != 0;
+    f->wait.value = g->now + LOOK_CYCLES;
+    if (f->wait.timed && f->wait.value < g->next_look) g->next_look = f->wait.value;
+}
+
+static void watch_state(struct warp *w, struct frag *f, uint32_t from)
+{
+    f->watch_pc = from;
+    f->watch_hash = frag_state(w, f);
+    f->watch_changes = changes_seen(w->cta->group);
+}
+
 /* A backward branch of the current fragment, which already stands at its target. */
 static void looped(struct warp *w, struct frag *f, uint32_t from)
 {
     struct group *g = w->cta->group;
-    if (f->watch_left) {
+    if (f->watch_left && !f->watch_hash) {
+        watch_state(w, f, from); /* the clock has only now come to a stand */
+    } else if (f->watch_left) {
         if (f->watch_pc == from && f->watch_changes == changes_seen(g) &&
-            f->watch_hash == frag_state(w, f)) {
-            f->watch_left = 0; /* its count in `spinning` carries over to the sleep */
-            f->wait.kind = WAIT_SPIN;
-            f->wait.ready = false;
-            f->wait.cta = w->cta;
-            f->wait.since = g->now;
-        } else if (--f->watch_left == 0) {
+            f->watch_hash == frag_state(w, f))
+            spin_sleep(w, f);
+        else if (--f->watch_left == 0)
             spin_count(g, -1);
-        }
-        return;
+    } else if (++f->back % SPIN_BRANCHES == 0) {
+        f->deferred = w->frag_count > 1;
+        f->watch_left = f->back / SPIN_SHARE;
+        f->watch_clock = 0;
+        watch_state(w, f, from);
+        spin_count(g, 1);
     }
-    if (++f->back % SPIN_BRANCHES != 0) return;
-    f->deferred = w->frag_count > 1;
-    f->watch_left = f->back / SPIN_SHARE;
-    f->watch_pc = from;
-    f->watch_hash = frag_state(w, f);
-    f->watch_changes = changes_seen(g);
-    spin_count(g, 1);
 }
 
 enum step frag_branch(struct warp *w, uint32_t taken, uint32_t target)
@@ -241,10 +270,22 @@ int frag_converge(struct warp *w, uint32_t need)
 
 /* ---- running ---- */
 
-/* An OPF_ALIGNED instruction that not every live lane is about to execute. */
+/* An OPF_ALIGNED instruction that needs lanes which are no more. */
+static enum step aligned_short(struct warp *w, const struct insn *in)
+{
+    return sim_fault(w, in, NO_LANE, 715, FIND_COLLECTIVE_PARTIAL, CAUSE_NONE, "",
+                     "%d of the 32 lanes of this warp %s (lanes 0x%08x are left); all of them must "
+                     "execute this warp-wide instruction, each has its part of what it works on. "
+                     "Cheapest remedy: keep whole warps, and leave out what the lanes do besides.",
+                     __builtin_popcount(~w->live),
+                     w->born == FULL_MASK ? "have exited" : "have exited or never were", w->live);
+}
+
+/* An OPF_ALIGNED instruction that not all 32 lanes are about to execute; STEP_NEXT: it may go on. */
 static enum step aligned_partial(struct warp *w, const struct insn *in, uint32_t mask)
 {
     struct frag *f = warp_frag(w);
+    if (mask == w->live) return in->row->flags & OPF_EXITS ? STEP_NEXT : aligned_short(w, in);
     if (mask == f->mask) {
         frag_converge(w, w->live);
         return STEP_BLOCK;
@@ -264,11 +305,31 @@ static uint32_t guard_mask(const struct warp *w, const struct insn *in)
     return in->guard_negated ? ~bits : bits;
 }
 
-/* Tells the checker that the instruction touches registers that a wgmma may be using. */
+/* Tells the checker that the instruction touches registers that a wgmma may be using, or that it may touch
+ * some that hold undefined values. */
 static void publish_registers(struct warp *w, const struct insn *in, uint32_t mask)
 {
     struct event e = {.kind = EV_REGISTERS, .lanes = mask, .warp = w, .in = in, .cta = w->cta};
-    observe(w->cta->group, &e);
+    if (in->watched && mask) observe(w->cta->group, &e);
+    e.kind = EV_VALUES;
+    if (w->undefined) observe(w->cta->group, &e);
+}
+
+/* The instruction of the current fragment, for the lanes whose guard holds. */
+static inline enum step run_insn(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    if (!mask) { /* the guard may be false for no good reason */
+        publish_registers(w, in, mask);
+        return STEP_NEXT;
+    }
+    if (mask != FULL_MASK && (in->row->flags & OPF_ALIGNED)) {
+        enum step s = aligned_partial(w, in, mask);
+        if (s != STEP_NEXT) return s;
+    }
+    if (w->loading && w->cta->group->launch->hooks->awaits_load(w, in))
+        return sim_block(w, WAIT_TENSOR, w->cta, 0, 0);
+    if (in->watched | w->undefined) publish_registers(w, in, mask);
+    return in->fn(w, in, mask);
 }
 
 /* Runs the current fragment until `stop`, `budget` instructions, or something that asks for a new
@@ -291,16 +352,7 @@ static enum step run_frag(struct warp *w, uint64_t budget, uint32_t stop)
         n++;
         w->steps++;
         if (in->guard != NO_GUARD) mask &= guard_mask(w, in);
-        if (mask == 0) {
-            s = STEP_NEXT;
-        } else if (mask != w->live && (in->row->flags & OPF_ALIGNED)) {
-            s = aligned_partial(w, in, mask);
-        } else if (w->loading && w->cta->group->launch->hooks->awaits_load(w, in)) {
-            s = sim_block(w, WAIT_TENSOR, w->cta, 0, 0);
-        } else {
-            if (in->watched) publish_registers(w, in, mask);
-            s = in->fn(w, in, mask);
-        }
+        s = (mask | w->undefined) ? run_insn(w, in, mask) : STEP_NEXT;
         if (s == STEP_NEXT) {
             if (f->wait.kind != WAIT_NONE) wait_clear(f);
             f->pc++;

@@ -29,6 +29,8 @@ uint64_t frag_state(const struct warp *w, const struct frag *f);
 void frag_split(struct warp *w, uint32_t lanes, uint32_t pc);
 /* Ends the watch for spinning, if one is on. */
 void frag_unwatch(struct warp *w, struct frag *f);
+/* What the current fragment's clocks show, in cycles: of one that is watched they stand still. */
+uint64_t frag_clock(struct warp *w);
 
 /* ---- scheduler (sched.c) ---- */
 

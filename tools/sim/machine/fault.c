@@ -3,6 +3,16 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+void finding_at(struct finding *f, const struct ptx_module *module, const struct ptx_insn *src)
+{
+    f->file = ptx_file(module, src->pos);
+    f->line = src->pos.line;
+    f->ptx_line = src->ptx_pos.line;
+    f->loc = src->loc;
+    f->instr = src->text;
+}
 
 void sim_report(const struct launch *l, const struct finding *f)
 {
@@ -17,9 +27,7 @@ static void vfind(struct group *g, const struct warp *w, const struct insn *in, 
     f->file = "";
     f->instr = "";
     if (in) {
-        f->file = ptx_file(l->kernel->module, in->src->pos);
-        f->line = in->src->pos.line;
-        f->instr = in->src->text;
+        finding_at(f, l->kernel->module, in->src);
     }
     f->group = g->index;
     f->seq = g->finding_seq++;
@@ -33,6 +41,19 @@ static void vfind(struct group *g, const struct warp *w, const struct insn *in, 
     snprintf(f->object, sizeof f->object, "%s", object ? object : "");
     vsnprintf(f->message, sizeof f->message, format, args);
     sim_report(l, f);
+}
+
+void sim_idiom(struct group *g, const struct insn *in, enum idiom idiom)
+{
+    const struct launch *l = g->launch;
+    const struct kernel *k = l->kernel;
+    uint32_t *told;
+    if (!l->sink || !l->sink->idiom) return;
+    if (!g->idioms) g->idioms = calloc(k->insn_count, sizeof *g->idioms);
+    told = g->idioms ? &g->idioms[in - k->insns] : NULL; /* no memory: told more than once */
+    if (told && (*told & 1U << idiom)) return;
+    if (told) *told |= 1U << idiom;
+    l->sink->idiom(l->sink, idiom, ptx_file(k->module, in->src->pos), in->src->pos.line);
 }
 
 enum step sim_fault(struct warp *w, const struct insn *in, uint32_t lane, int result,

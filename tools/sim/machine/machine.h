@@ -75,6 +75,7 @@ struct wait {
     uint64_t poll_progress; /* group->progress then */
     uint32_t polls, poll_window; /* answers False since, and after how many the hash is renewed */
     bool stuck;         /* a poll that came round to the same state with nothing changed between */
+    bool timed;         /* WAIT_SPIN: time alone may end it; value: clock at which to look again */
     uint64_t since;     /* group clock when it fell asleep */
 };
 
@@ -87,6 +88,7 @@ struct frag {
     uint32_t back;
     uint32_t watch_pc, watch_left;
     uint64_t watch_hash, watch_changes;
+    uint64_t watch_clock; /* what its clocks show while it is watched; 0: it has read none since */
     bool deferred; /* others of the warp go first: it has looped for long */
 };
 
@@ -112,6 +114,8 @@ struct warp {
     struct cta *cta;
     uint32_t id;      /* in its CTA */
     uint32_t live;    /* lanes that have not exited */
+    uint32_t born;    /* lanes that it began with */
+    bool undefined;   /* EV_EXCHANGE has said that registers of it hold what the ISA leaves undefined */
     uint32_t frag_count, current;
     struct frag frags[WARP_LANES];
     uint32_t reg_quota;   /* registers per thread, moved by setmaxnreg */
@@ -238,6 +242,7 @@ struct group {
     struct observer *observer; /* event.h: first of a list; NULL when nobody watches */
     uint64_t lane_steps;
     uint64_t finding_seq;  /* orders this group's findings */
+    uint32_t *idioms;      /* [kernel->insn_count]: bit = enum idiom that has been counted there; NULL: none */
     struct warp **runnable; /* warps with a fragment that can run */
     uint32_t runnable_count, runnable_capacity;
     uint32_t poll_step;    /* cycles by which the clock moves when only polls are left */
@@ -247,6 +252,7 @@ struct group {
     uint64_t poll_progress; /* `progress` when poll_step was last reset */
     uint64_t changes;      /* of memory, while somebody spins */
     uint64_t next_sleep;   /* clock at which the first nanosleep ends, UINT64_MAX none */
+    uint64_t next_look;    /* clock at which the first WAIT_SPIN that is timed looks again, likewise */
     uint32_t draining;     /* clusters without live warps that have operations in flight */
     struct machine_pool *pool; /* cta.c: CTAs to use again */
     char *printed;         /* text of vprintf so far, not terminated */
@@ -368,6 +374,8 @@ int frag_converge(struct warp *w, uint32_t need);
 
 /* Hands a finding that is complete to the launch's sink. */
 void sim_report(const struct launch *l, const struct finding *f);
+/* Where a finding points: file, lines and text of an instruction. */
+void finding_at(struct finding *f, const struct ptx_module *module, const struct ptx_insn *src);
 
 /* Records a finding of error severity and ends the launch with `result`. Returns STEP_FAULT. */
 enum step sim_fault(struct warp *w, const struct insn *in, uint32_t lane, int result,
@@ -381,5 +389,7 @@ enum step sim_fault(struct warp *w, const struct insn *in, uint32_t lane, int re
 void sim_find(struct group *g, struct warp *w, const struct insn *in, uint32_t lane,
               enum finding_severity severity, enum finding_kind kind, enum finding_cause cause,
               const char *object, const char *format, ...) __attribute__((format(printf, 9, 10)));
+/* Counts an idiom at that instruction, once a group. Warnings of level 2 are the caller's. */
+void sim_idiom(struct group *g, const struct insn *in, enum idiom idiom);
 
 #endif

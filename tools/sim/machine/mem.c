@@ -21,7 +21,8 @@ enum {
     GUARD_BYTES = 65536, /* inaccessible, after every allocation */
     PAGE_BYTES = 4096,
     FRESH_BYTE = 0xC5,
-    FREED_KEPT = 256,
+    FREED_KEPT = 256, /* freed ones that are recognised; their places are not given again */
+    SPARES_KEPT = 1024,
     NEAR_BYTES = 1 << 20 /* how far off an allocation is still worth naming */
 };
 
@@ -31,13 +32,17 @@ static const uint64_t reserve_bases[] = {0x1000000000ULL, 0x200000000000ULL, 0};
 static const uint64_t reserve_sizes[] = {1ULL << 38, 1ULL << 36, 1ULL << 33, 1ULL << 30};
 
 /* Who may give it back. */
-enum owner { OWNER_DRIVER, OWNER_HOST, OWNER_HEAP };
+enum owner { OWNER_DRIVER, OWNER_HOST, OWNER_HEAP, OWNER_MAPPED };
 
 struct region {
     uint64_t base, bytes;
     enum owner owner;
-    uint64_t span; /* bytes made accessible; 0 for the host's own memory */
+    uint64_t span; /* bytes made accessible; 0 for the host's own memory and mapped pages */
     struct region *spare_next;
+};
+
+struct range {
+    uint64_t base, span;
 };
 
 static struct {
@@ -47,9 +52,18 @@ static struct {
     struct region *spare;
     struct {
         uint64_t base, bytes;
+        uint64_t span;   /* of the heap of device code; else 0 */
     } freed[FREED_KEPT]; /* ring */
     uint32_t freed_next;
+    /* Places of the heap of device code that are no longer in `freed`, to be given again: kernels that allocate
+     * and free in loops run on hardware for as long as they like. */
+    struct {
+        uint64_t base, span;
+    } spares[SPARES_KEPT];
+    uint32_t spare_count;
     uint64_t start, end, cursor; /* the reserved range */
+    struct range *reserved;      /* by mem_reserve */
+    uint32_t reserved_count, reserved_room;
     uint64_t in_use, limit;
 } heap = {.lock = PTHREAD_RWLOCK_INITIALIZER, .limit = UINT64_MAX};
 
@@ -111,6 +125,28 @@ static bool reserve(void)
     return false;
 }
 
+/* The end of the first reservation in the way of `need` bytes at `at`, or 0. */
+static uint64_t reservation_in(uint64_t at, uint64_t need)
+{
+    for (uint32_t i = 0; i < heap.reserved_count; i++) {
+        const struct range *r = &heap.reserved[i];
+        if (r->base < at + need && at < r->base + r->span) return r->base + r->span + GUARD_BYTES;
+    }
+    return 0;
+}
+
+/* A place that was freed long ago and has just that size; 0. */
+static uint64_t place_again(uint64_t span)
+{
+    for (uint32_t i = 0; i < heap.spare_count; i++) {
+        const uint64_t base = heap.spares[i].base;
+        if (heap.spares[i].span != span) continue;
+        heap.spares[i] = heap.spares[--heap.spare_count];
+        return base;
+    }
+    return 0;
+}
+
 /* A place for `span` bytes and their guard: fresh addresses while there are any, so that freed ones
  * stay recognisable; then the first gap. 0 when there is none. */
 static uint64_t place(uint64_t span)
@@ -122,13 +158,18 @@ static uint64_t place(uint64_t span)
         heap.cursor += need;
         return at;
     }
+    heap.spare_count = 0; /* what follows may give their places to others */
+    for (uint32_t i = 0; i < FREED_KEPT; i++) heap.freed[i].span = 0;
     for (uint32_t i = 0; i < heap.count; i++) {
         const struct region *r = heap.live[i];
         if (!r->span) continue;
-        if (r->base - at >= need) return at;
-        at = r->base + r->span + GUARD_BYTES;
+        for (uint64_t past; r->base > at && r->base - at >= need; at = past)
+            if (!(past = reservation_in(at, need))) return at;
+        if (at < r->base + r->span) at = r->base + r->span + GUARD_BYTES;
     }
-    return heap.end - at >= need ? at : 0;
+    for (uint64_t past; at < heap.end && heap.end - at >= need; at = past)
+        if (!(past = reservation_in(at, need))) return at;
+    return 0;
 }
 
 static bool insert(uint64_t base, uint64_t bytes, uint64_t span, enum owner owner)
@@ -158,8 +199,13 @@ static void retire(uint32_t index)
     struct region *r = heap.live[index];
     memmove(heap.live + index, heap.live + index + 1, (heap.count - index - 1) * sizeof *heap.live);
     heap.count--;
+    if (heap.freed[heap.freed_next].span && heap.spare_count < SPARES_KEPT) {
+        heap.spares[heap.spare_count].base = heap.freed[heap.freed_next].base;
+        heap.spares[heap.spare_count++].span = heap.freed[heap.freed_next].span;
+    }
     heap.freed[heap.freed_next].base = r->base;
     heap.freed[heap.freed_next].bytes = r->bytes;
+    heap.freed[heap.freed_next].span = r->owner == OWNER_HEAP ? r->span : 0;
     heap.freed_next = (heap.freed_next + 1) % FREED_KEPT;
     if (r->span) {
         void *pages = (void *)(uintptr_t)r->base;
@@ -179,7 +225,10 @@ static int alloc_locked(uint64_t size, enum owner owner, uint64_t *address)
     uint64_t span, at;
     if (size > heap.limit - heap.in_use || size > UINT64_MAX / 2) return 2;
     span = round_up(size, PAGE_BYTES);
-    if (!reserve() || !(at = place(span))) return 2;
+    if (!reserve()) return 2;
+    at = owner == OWNER_HEAP ? place_again(span) : 0;
+    if (!at) at = place(span);
+    if (!at) return 2;
     if (mprotect((void *)(uintptr_t)at, span, PROT_READ | PROT_WRITE) != 0) return 2;
     if (!insert(at, size, span, owner)) {
         (void)mprotect((void *)(uintptr_t)at, span, PROT_NONE);
@@ -257,6 +306,102 @@ int mem_unregister(void *host)
     return remove_at((uint64_t)(uintptr_t)host, OWNER_HOST);
 }
 
+/* ---- reserved addresses and pages put there ---- */
+
+static int reserve_locked(uint64_t span, uint64_t align, uint64_t *address)
+{
+    uint64_t at;
+    if (heap.reserved_count == heap.reserved_room) {
+        uint32_t room = heap.reserved_room ? 2 * heap.reserved_room : 16;
+        struct range *grown = realloc(heap.reserved, room * sizeof *grown);
+        if (!grown) return 2;
+        heap.reserved = grown;
+        heap.reserved_room = room;
+    }
+    if (!reserve() || !(at = place(span + align))) return 2;
+    /* The whole place is kept, so that what lies before the aligned part is nobody's either. */
+    heap.reserved[heap.reserved_count++] = (struct range){round_up(at, align), span};
+    *address = round_up(at, align);
+    return 0;
+}
+
+int mem_reserve(uint64_t bytes, uint64_t align, uint64_t *address)
+{
+    int result;
+    if (!bytes || bytes > UINT64_MAX / 4 || align < PAGE_BYTES || align & (align - 1) ||
+        align > UINT64_MAX / 4)
+        return 1;
+    pthread_rwlock_wrlock(&heap.lock);
+    result = reserve_locked(round_up(bytes, PAGE_BYTES), align, address);
+    pthread_rwlock_unlock(&heap.lock);
+    return result;
+}
+
+int mem_unreserve(uint64_t address)
+{
+    int result = 1;
+    pthread_rwlock_wrlock(&heap.lock);
+    for (uint32_t i = 0; i < heap.reserved_count && result; i++) {
+        if (heap.reserved[i].base != address) continue;
+        heap.reserved[i] = heap.reserved[--heap.reserved_count];
+        result = 0;
+    }
+    pthread_rwlock_unlock(&heap.lock);
+    return result;
+}
+
+int mem_map(uint64_t address, uint64_t bytes, int file, uint64_t offset)
+{
+    void *at = (void *)(uintptr_t)address;
+    int flags = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
+
+    if (mmap(at, round_up(bytes, PAGE_BYTES), PROT_READ | PROT_WRITE, flags | MAP_FIXED, file,
+             (off_t)offset) == MAP_FAILED)
+        return 2;
+    if (file < 0) memset(at, FRESH_BYTE, bytes);
+    return 0;
+}
+
+void mem_unmap(uint64_t address, uint64_t bytes)
+{
+    /* May only fail by leaving the pages there; lookups no longer find them. */
+    (void)mmap((void *)(uintptr_t)address, round_up(bytes, PAGE_BYTES), PROT_NONE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+int mem_show(uint64_t address, uint64_t bytes)
+{
+    int result;
+    pthread_rwlock_wrlock(&heap.lock);
+    result = insert(address, bytes, 0, OWNER_MAPPED) ? 0 : 2;
+    pthread_rwlock_unlock(&heap.lock);
+    return result;
+}
+
+int mem_hide(uint64_t address)
+{
+    return remove_at(address, OWNER_MAPPED);
+}
+
+int mem_charge(uint64_t bytes)
+{
+    int result = 2;
+    pthread_rwlock_wrlock(&heap.lock);
+    if (bytes <= heap.limit - heap.in_use) {
+        heap.in_use += bytes;
+        result = 0;
+    }
+    pthread_rwlock_unlock(&heap.lock);
+    return result;
+}
+
+void mem_discharge(uint64_t bytes)
+{
+    pthread_rwlock_wrlock(&heap.lock);
+    heap.in_use -= bytes;
+    pthread_rwlock_unlock(&heap.lock);
+}
+
 bool mem_range(uint64_t address, uint64_t size, uint64_t *base, uint64_t *bytes)
 {
     const struct region *r;
@@ -290,6 +435,10 @@ void mem_reset(void)
         free(r);
     }
     memset(heap.freed, 0, sizeof heap.freed);
+    free(heap.reserved);
+    heap.reserved = NULL;
+    heap.reserved_count = heap.reserved_room = 0;
+    heap.spare_count = 0;
     if (heap.start) munmap((void *)(uintptr_t)heap.start, heap.end - heap.start);
     heap.start = heap.end = heap.cursor = 0;
     pthread_rwlock_unlock(&heap.lock);
@@ -435,6 +584,14 @@ static void *global_at(struct warp *w, const struct insn *in, uint32_t lane, uin
     return fault_at(w, in, lane, address, size, access, "global", NULL);
 }
 
+/* The system's memory that it lends to kernels which ask where it lies. */
+static bool in_scratch(const struct warp *w, uint32_t at)
+{
+    const struct kernel *k = w->cta->group->launch->kernel;
+
+    return at >= SHARED_SCRATCH && k->sreg_offset[SR_RESERVED_1] != UINT32_MAX;
+}
+
 bool mem_shared(const struct warp *w, uint32_t address, struct cta **cta, uint32_t *offset)
 {
     uint32_t rank = address >> SHARED_RANK_SHIFT, at = address & SHARED_OFFSET_MASK;
@@ -443,7 +600,7 @@ bool mem_shared(const struct warp *w, uint32_t address, struct cta **cta, uint32
     if (rank != owner->rank) {
         if (rank >= cluster->cta_count || !(owner = cluster->ctas[rank])) return false;
     }
-    if (at < SHARED_RESERVED || at >= owner->shared_bytes) return false;
+    if (at >= owner->shared_bytes || (at < SHARED_RESERVED && !in_scratch(w, at))) return false;
     *cta = owner;
     *offset = at;
     return true;

@@ -23,6 +23,19 @@ int mem_unregister(void *host);
 /* The allocation that holds [address, address+size), or false. */
 bool mem_range(uint64_t address, uint64_t size, uint64_t *base, uint64_t *bytes);
 uint64_t mem_in_use(void);
+/* Addresses without memory behind them, kept from other allocations: 0, 1 (bad size or alignment,
+ * which is a power of two of at least a page), 2. */
+int mem_reserve(uint64_t bytes, uint64_t align, uint64_t *address);
+int mem_unreserve(uint64_t address);
+/* Pages for reserved addresses: fresh ones (`file` is -1), or those of a file from `offset` on. Device
+ * code sees them from mem_show to mem_hide, which name one range of bytes inside the pages. */
+int mem_map(uint64_t address, uint64_t bytes, int file, uint64_t offset);
+void mem_unmap(uint64_t address, uint64_t bytes);
+int mem_show(uint64_t address, uint64_t bytes);
+int mem_hide(uint64_t address);
+/* Counts memory that mem_alloc did not lend: 2 where it is over the limit. */
+int mem_charge(uint64_t bytes);
+void mem_discharge(uint64_t bytes);
 /* Gives back everything, the reserved range included; no launch may be running. */
 void mem_reset(void);
 void mem_set_limit(uint64_t bytes);

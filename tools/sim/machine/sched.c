@@ -9,9 +9,9 @@
  * it is a deadlock.
  *
  * A loop that reads a clock between its polls would never come round. So the program's clocks stand still
- * while only polls are left. When all polls are stuck and a clock was read, time may still end the wait:
- * the clock leaps, each time twice as far, and the polls are tried again. It is a deadlock when the
- * clock has passed every bound that a program can mean (TIME_STEP_LAST).
+ * while only polls are left, and for a loop that is watched (exec.c). When all polls are stuck and a clock
+ * was read, time may still end the wait: the clock leaps, each time twice as far, and the polls are tried
+ * again. It is a deadlock when the clock has passed every bound that a program can mean (TIME_STEP_LAST).
  */
 #include "machine/exec.h"
 #include "machine/hooks.h"
@@ -26,7 +26,7 @@ enum {
     POLL_STEP_FIRST = 256,   /* cycles */
     POLL_STEP_LAST = 1 << 21 /* about a millisecond */
 };
-#define TIME_STEP_FIRST (1ULL << 20)
+#define TIME_STEP_FIRST (1ULL << 14)
 #define TIME_STEP_LAST  (1ULL << 52) /* about a month */
 
 /* ---- random ---- */
@@ -139,25 +139,56 @@ void spin_count(struct group *g, int delta)
     for (uint32_t i = 0; i < l->group_count; i++) l->groups[i].spinning += (uint32_t)delta;
 }
 
-/* Ends the nanosleeps that are due and finds the next. */
-static void wake_sleepers(struct group *g)
+/* Does `act` to every fragment that sleeps for that reason; true when any of them said so. */
+static bool for_each_wait(struct group *g, enum wait_kind kind,
+                          bool (*act)(struct group *g, struct warp *w, struct frag *f))
 {
-    g->next_sleep = UINT64_MAX;
+    bool any = false;
     for (uint32_t i = 0; i < g->resident_count; i++) {
         const struct cluster *c = g->resident[i];
         for (uint32_t r = 0; r < c->cta_count; r++) {
             for (uint32_t n = 0; n < c->ctas[r]->warp_count; n++) {
                 struct warp *w = &c->ctas[r]->warps[n];
-                for (uint32_t j = 0; j < w->frag_count; j++) {
-                    struct frag *f = &w->frags[j];
-                    if (f->wait.kind != WAIT_SLEEP || f->wait.ready) continue;
-                    if (f->wait.value <= g->now)
-                        frag_wake(w, f);
-                    else if (f->wait.value < g->next_sleep)
-                        g->next_sleep = f->wait.value;
-                }
+                for (uint32_t j = 0; j < w->frag_count; j++)
+                    if (w->frags[j].wait.kind == kind) any |= act(g, w, &w->frags[j]);
             }
         }
+    }
+    return any;
+}
+
+/* Wakes it if its time has come; *next: the first time that has not. */
+static bool wake_due(const struct group *g, struct warp *w, struct frag *f, uint64_t *next)
+{
+    if (f->wait.ready) return false;
+    if (f->wait.value <= g->now) {
+        frag_wake(w, f);
+        return true;
+    }
+    if (f->wait.value < *next) *next = f->wait.value;
+    return false;
+}
+
+static bool end_sleep(struct group *g, struct warp *w, struct frag *f)
+{
+    return wake_due(g, w, f, &g->next_sleep);
+}
+
+static bool look_again(struct group *g, struct warp *w, struct frag *f)
+{
+    return f->wait.timed && wake_due(g, w, f, &g->next_look);
+}
+
+/* Ends the nanosleeps that are due and finds the next; likewise loops that look at the time. */
+static void wake_sleepers(struct group *g)
+{
+    if (g->next_sleep <= g->now) {
+        g->next_sleep = UINT64_MAX;
+        for_each_wait(g, WAIT_SLEEP, end_sleep);
+    }
+    if (g->next_look <= g->now) {
+        g->next_look = UINT64_MAX;
+        for_each_wait(g, WAIT_SPIN, look_again);
     }
 }
 
@@ -191,24 +222,6 @@ static bool poll_expires(const struct group *g, const struct warp *w, struct fra
     return true;
 }
 
-/* Does `act` to every poll that sleeps; true when any of them said so. */
-static bool for_each_poll(struct group *g,
-                          bool (*act)(struct group *g, struct warp *w, struct frag *f))
-{
-    bool any = false;
-    for (uint32_t i = 0; i < g->resident_count; i++) {
-        const struct cluster *c = g->resident[i];
-        for (uint32_t r = 0; r < c->cta_count; r++) {
-            for (uint32_t n = 0; n < c->ctas[r]->warp_count; n++) {
-                struct warp *w = &c->ctas[r]->warps[n];
-                for (uint32_t j = 0; j < w->frag_count; j++)
-                    if (w->frags[j].wait.kind == WAIT_MBAR) any |= act(g, w, &w->frags[j]);
-            }
-        }
-    }
-    return any;
-}
-
 static bool expire_poll(struct group *g, struct warp *w, struct frag *f)
 {
     if (!poll_expires(g, w, f)) return false;
@@ -235,12 +248,16 @@ static void hold_clock(struct group *g)
 /* Everything is stuck. Whether time can still end a wait: then its polls are answered again, later. */
 static bool let_time_pass(struct group *g)
 {
-    if (!g->clock_reads || g->time_step > TIME_STEP_LAST || !for_each_poll(g, try_again))
-        return false;
+    bool polls;
+    if (g->time_step > TIME_STEP_LAST) return false;
+    polls = g->clock_reads && for_each_wait(g, WAIT_MBAR, try_again);
+    if (!polls && g->next_look == UINT64_MAX) return false;
     g->now += g->time_step;
     g->time_step *= 2;
     hold_clock(g);
-    return for_each_poll(g, expire_poll);
+    if (polls) polls = for_each_wait(g, WAIT_MBAR, expire_poll);
+    wake_sleepers(g);
+    return polls || g->runnable_count;
 }
 
 /* ---- a group's turn ---- */
@@ -286,7 +303,7 @@ static enum turn group_idle(struct group *g)
     if (next != UINT64_MAX) {
         if (next > g->now) g->now = next;
         run_async(g);
-        if (g->next_sleep <= g->now) wake_sleepers(g);
+        wake_sleepers(g);
         return TURN_RAN;
     }
     if (g->draining) {
@@ -299,7 +316,7 @@ static enum turn group_idle(struct group *g)
         hold_clock(g);
     }
     g->poll_progress = g->progress;
-    if (!for_each_poll(g, expire_poll)) return TURN_STUCK;
+    if (!for_each_wait(g, WAIT_MBAR, expire_poll)) return TURN_STUCK;
     if (g->clock_reads) g->clock_reads = 1;
     g->now += g->poll_step;
     if (g->poll_step < POLL_STEP_LAST) g->poll_step *= 2;
@@ -362,7 +379,7 @@ static enum turn group_turn(struct group *g)
         if (!w->live) warp_finished(g, w);
     }
     run_async(g);
-    if (g->next_sleep <= g->now) wake_sleepers(g);
+    wake_sleepers(g);
     return TURN_RAN;
 }
 
@@ -479,7 +496,8 @@ static int groups_open(struct launch *l)
             g->ranked = sim_random(g, 2);
             g->rank_salt = random_next(&g->rng);
         }
-        g->next_sleep = UINT64_MAX;
+        g->next_sleep = g->next_look = UINT64_MAX;
+        g->poll_progress = UINT64_MAX; /* no poll was answered yet */
         g->next_cluster = i;
         if (group_open(g)) return -1;
     }

@@ -51,6 +51,12 @@ static uint64_t add_f32(uint64_t old, uint64_t b, bool ftz)
     return f32_bits(f32_canonical(x + y));
 }
 
+static uint64_t add_f32_noftz(uint64_t old, uint64_t b, bool ftz)
+{
+    (void)ftz;
+    return add_f32(old, b, false);
+}
+
 static uint64_t min_f32(uint64_t old, uint64_t b, bool ftz)
 {
     (void)ftz;
@@ -264,6 +270,7 @@ static int bind_form(struct decoder *dc, struct insn *out, uint32_t address, uin
     f->swap = mod_has(dc, "cas");
     for (size_t i = 0; i < sizeof updates / sizeof *updates; i++)
         if (updates[i].type == type && mod_has(dc, updates[i].op)) f->update = updates[i].update;
+    if (type == T_F32 && mod_has(dc, "noftz") && mod_has(dc, "add")) f->update = add_f32_noftz;
     if (!f->update && !f->swap && type != T_B128)
         return bind_unsupported(dc, "%s of %s", dc->row->name, ptx_type_text(type));
     if (lists && out->list_count != lists * f->count)

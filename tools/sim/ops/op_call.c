@@ -421,6 +421,17 @@ static enum step exec_malloc(struct warp *w, const struct insn *in, uint32_t mas
     return STEP_NEXT;
 }
 
+/* While the memory is still there: what others may be doing to it is looked at first. */
+static void publish_free(struct warp *w, const struct insn *in, uint32_t lane, uint64_t address)
+{
+    struct event e = {
+        .kind = EV_HEAP_FREE, .lanes = 1U << lane, .warp = w, .in = in, .cta = w->cta};
+
+    if (!address || !w->cta->group->observer) return;
+    if (!mem_range(address, 1, &e.address, &e.size) || e.address != address) return;
+    observe(w->cta->group, &e);
+}
+
 static enum step exec_free(struct warp *w, const struct insn *in, uint32_t mask)
 {
     const struct call_site *site = in->aux;
@@ -429,11 +440,28 @@ static enum step exec_free(struct warp *w, const struct insn *in, uint32_t mask)
         uint32_t lane = first_lane(rest);
         uint64_t address = argument(w, site, 0, lane);
 
+        publish_free(w, in, lane, address);
         if (address && mem_heap_free(address))
             return sim_fault(w, in, lane, 700, FIND_USE_AFTER_FREE, CAUSE_NONE, "",
                              "frees 0x%" PRIx64 ", which no malloc of device code has returned, or "
                              "which is free already",
                              address);
+    }
+    return STEP_NEXT;
+}
+
+/* cudaGraphSetConditional(handle, value): the handle of a condition is the address of its word. */
+static enum step exec_set_condition(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    const struct call_site *site = in->aux;
+
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+        uint32_t lane = first_lane(rest), value = (uint32_t)argument(w, site, 1, lane);
+        void *at = mem_at(w, in, lane, SPACE_GLOBAL, argument(w, site, 0, lane), sizeof value,
+                          sizeof value, ACCESS_WRITE, false);
+
+        if (!at) return STEP_FAULT;
+        memcpy(at, &value, sizeof value);
     }
     return STEP_NEXT;
 }
@@ -483,6 +511,8 @@ static int bind_system(struct decoder *dc, struct insn *out, const struct ptx_ca
     } else if (!strcmp(call->callee, "free") && call->arg_count == 1) {
         out->fn = exec_free;
         dc->kernel->global_sync = true;
+    } else if (!strcmp(call->callee, "cudaGraphSetConditional") && call->arg_count == 2) {
+        out->fn = exec_set_condition;
     } else {
         return bind_unsupported(dc, "'%s' has no body in this module", call->callee);
     }

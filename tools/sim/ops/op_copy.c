@@ -531,8 +531,8 @@ int bind_bulk_reduce(struct decoder *dc, struct insn *out)
 {
     bool half = mod_has(dc, "f16") || mod_has(dc, "bf16");
     uint32_t op_group = mod_has(dc, "L2::cache_hint") ? 4 : 3;
-    if (mod_is(dc, op_group, "add") && half != mod_has(dc, "noftz")) {
-        return bind_invalid(dc, "add.f16 and add.bf16 take .noftz, other types do not");
+    if (mod_is(dc, op_group, "add") && half != mod_has(dc, "noftz") && !mod_has(dc, "f32")) {
+        return bind_invalid(dc, "add.f16 and add.bf16 need .noftz; of other types f32 may have it");
     }
     if (mod_is(dc, op_group, "add") && mod_has(dc, "s64")) {
         return bind_invalid(dc, "there is no add.s64; add.u64 gives the same bits");
@@ -574,8 +574,11 @@ static enum step async_store_lane(struct warp *w, const struct insn *in, uint32_
     if (step == STEP_NEXT) step = bar_operand(w, in, lane, 2, 1, s.dst.cta, &s.bar);
     if (step != STEP_NEXT) return step;
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t value = arg_lane(w, in->list_count ? in->list[i] : in->arg[1], lane);
-        memcpy(s.bytes + (size_t)i * elem, &value, elem);
+        const struct arg from = in->list_count ? in->list[i] : in->arg[1];
+        uint64_t value[2] = {arg_lane(w, from, lane), 0};
+        if (elem == sizeof value && !from.sink) /* two halves, each of all lanes */
+            memcpy(&value[1], (const uint64_t *)arg_src(w, from) + WARP_LANES + lane, 8);
+        memcpy(s.bytes + (size_t)i * elem, value, elem);
     }
     op = async_new(w, in, lane, run_async_store, sizeof s);
     if (!op) return bulk_no_memory(w, in, lane);

@@ -466,11 +466,12 @@ static enum step cvt_from_narrow(struct warp *w, const struct insn *in, uint32_t
 {
     const struct fp_format *f = narrow_format(in->type2);
     const uint32_t bits = narrow_bits(in->type2);
+    const enum ptx_type half = in->type == T_BF16X2 ? T_BF16 : T_F16;
     for (; mask; mask &= mask - 1) {
         uint32_t l = first_lane(mask), a = (uint32_t)arg_lane(w, in->arg[1], l), r = 0;
         for (uint32_t i = 0; i < 2; i++) {
             double d = fp_decode(a >> (bits * i) & ((1U << bits) - 1U), f);
-            r |= (uint32_t)double_to_type(d, T_F16, in->flags) << (16 * i);
+            r |= (uint32_t)double_to_type(d, half, in->flags) << (16 * i);
         }
         arg_set_lane(w, in->arg[0], l, r);
     }

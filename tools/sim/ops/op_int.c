@@ -156,6 +156,22 @@ LANE_OP2(mul_wide_s16, int32_t, int16_t, int16_t, (int32_t)a *b)
 LANE_OP2(mul_wide_u32, uint64_t, uint32_t, uint32_t, (uint64_t)a *b)
 LANE_OP2(mul_wide_s32, int64_t, int32_t, int32_t, (int64_t)a *b)
 
+/* The product of polynomials whose coefficients are bits, 127 bits of it. */
+static uint128_t carryless(uint64_t a, uint64_t b)
+{
+    uint128_t product = 0;
+    for (; b; b &= b - 1) product ^= (uint128_t)a << __builtin_ctzll(b);
+    return product;
+}
+
+LANE_OP3(clmad_lo, uint64_t, uint64_t, uint64_t, uint64_t, (uint64_t)carryless(a, b) ^ c)
+LANE_OP3(clmad_hi, uint64_t, uint64_t, uint64_t, uint64_t, (uint64_t)(carryless(a, b) >> 64) ^ c)
+
+int bind_clmad(struct decoder *dc, struct insn *out)
+{
+    return bind_lanes(dc, out, mod_has(dc, "hi") ? &clmad_hi : &clmad_lo);
+}
+
 LANE_OP3(mad_lo_u16, uint16_t, uint16_t, uint16_t, uint16_t, (uint32_t)a *b + c)
 LANE_OP3(mad_lo_u32, uint32_t, uint32_t, uint32_t, uint32_t, a *b + c)
 LANE_OP3(mad_lo_u64, uint64_t, uint64_t, uint64_t, uint64_t, a *b + c)

@@ -7,6 +7,8 @@
 #include "machine/lanes.h"
 #include "machine/mem.h"
 
+#include <stdlib.h>
+
 /* ---- shared by the memory instructions ---- */
 
 void access_addresses(const struct warp *w, struct arg base, int64_t offset,
@@ -327,6 +329,10 @@ static int bind_form(struct decoder *dc, struct insn *out)
     if (out->list_count != want)
         return bind_invalid(dc, "%u registers, but the instruction moves %u elements",
                             (unsigned)out->list_count, want);
+    if (bytes * want > 16 &&
+        strtoul(dc->module->target + strcspn(dc->module->target, "0123456789"), NULL, 10) < 100)
+        return bind_invalid(dc, "%u bytes a thread need .target sm_100 or higher, not %s",
+                            bytes * want, dc->module->target);
     if (bytes * want > 32)
         return bind_invalid(dc, "%u bytes a thread; an access has at most 32", bytes * want);
     for (uint32_t i = 0; i < want; i++) {
@@ -366,6 +372,45 @@ int bind_st(struct decoder *dc, struct insn *out)
     out->flags &= (uint16_t)~ACC_SIGNED; /* stores truncate */
     out->fn = out->space == SPACE_PARAM ? st_param : st;
     return bind_form(dc, out);
+}
+
+/* ---- st.bulk: [a], bytes, 0 ---- */
+
+enum { BULK_STEP = 8, BULK_MOST = 1 << 24 }; /* PTX ISA "st.bulk" */
+
+static enum step st_bulk(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    uint64_t address[WARP_LANES];
+    access_addresses(w, in->arg[0], in->imm[0], address);
+    for (; mask; mask &= mask - 1) {
+        const uint32_t l = first_lane(mask);
+        const uint64_t bytes = arg_lane(w, in->arg[1], l);
+        void *host;
+        if (bytes % BULK_STEP || bytes > BULK_MOST)
+            return sim_fault(w, in, l, 715, FIND_MISALIGNED, CAUSE_NONE, "",
+                             "st.bulk of %llu bytes: a multiple of %d up to %d is needed",
+                             (unsigned long long)bytes, BULK_STEP, BULK_MOST);
+        if (!bytes) continue;
+        host = mem_at(w, in, l, SPACE_SHARED, address[l], (uint32_t)bytes, BULK_STEP, ACCESS_WRITE,
+                      false);
+        if (!host) return STEP_FAULT;
+        if (w->cta->group->observer)
+            access_publish(w, in, 1U << l, SPACE_SHARED, address, (uint32_t)bytes, ACCESS_WRITE,
+                           false, false);
+        memset(host, 0, bytes);
+    }
+    access_changed(w->cta->group);
+    return STEP_NEXT;
+}
+
+int bind_st_bulk(struct decoder *dc, struct insn *out)
+{
+    int64_t value = 1;
+    (void)access_bind(dc, out);
+    if (!operand_constant(dc, 2, &value) || value)
+        return bind_invalid(dc, "st.bulk stores zeros: its third operand is 0");
+    out->fn = st_bulk;
+    return 0;
 }
 
 /* ---- advice ---- */

@@ -354,10 +354,19 @@ static enum step exec_mma_f64(struct warp *w, const struct insn *in, uint32_t ma
 
 /* ---- binding ---- */
 
+static uint32_t operand_registers(const struct decoder *dc, uint32_t operand)
+{
+    const struct operand *o = &dc->src->operands[operand];
+    return o->kind == OPD_VECTOR ? o->count : 1;
+}
+
 static int check_registers(struct decoder *dc, const struct insn *out, const struct mma *m)
 {
-    const uint32_t wanted =
-        (uint32_t)(m->d_regs + m->c_regs) * m->tiles + m->first_all + m->second_all;
+    const uint32_t d = (uint32_t)m->d_regs * m->tiles, c = (uint32_t)m->c_regs * m->tiles;
+    const uint32_t wanted = d + c + m->first_all + m->second_all;
+    if (operand_registers(dc, 0) != d || operand_registers(dc, 3) != c)
+        return bind_invalid(dc, "D has %u registers and C %u, not %u and %u", d, c,
+                            operand_registers(dc, 0), operand_registers(dc, 3));
     if (out->list_count == wanted) return 0;
     return bind_invalid(dc, "D, A, B and C have %u registers in all, not %u", wanted,
                         (unsigned)out->list_count);
@@ -461,6 +470,7 @@ int bind_mma_quarters(struct decoder *dc, struct insn *out)
     m->c_regs = m->half_c ? 4 : 8;
     m->d_regs = m->half_d ? 4 : 8;
     m->tiles = 1;
+    if (m->half_d && !m->half_c) return bind_invalid(dc, "D must be f32 where C is");
     return check_registers(dc, out, m);
 }
 

@@ -156,8 +156,8 @@ int bind_mov_unpack(struct decoder *dc, struct insn *out)
 /* Clocks: the group's cycles; the global timer: nanoseconds at the part's clock rate. */
 static enum step mov_clock(struct warp *w, const struct insn *in, uint32_t mask)
 {
-    struct group *g = w->cta->group;
-    uint64_t khz = g->launch->gpu->clock_khz, now = group_clock(g), value = now;
+    const struct group *g = w->cta->group;
+    uint64_t khz = g->launch->gpu->clock_khz, now = frag_clock(w), value = now;
     uint64_t ns = khz ? now / khz * 1000000U + now % khz * 1000000U / khz : now;
     switch (in->arg[1].offset) {
     case SR_CLOCK_HI: value >>= 32; break;
@@ -167,8 +167,6 @@ static enum step mov_clock(struct warp *w, const struct insn *in, uint32_t mask)
     default: break;
     }
     for (; mask; mask &= mask - 1) arg_set_lane(w, in->arg[0], first_lane(mask), value);
-    /* The clock stands still during a turn: a loop that reads it has yet to see it move. */
-    frag_unwatch(w, warp_frag(w));
     return STEP_NEXT;
 }
 

@@ -233,6 +233,11 @@ static int bind_compare(struct decoder *dc, struct insn *out, enum ptx_type type
         if (!mod_is(dc, 0, names[i].name)) continue;
         if (names[i].floating && kind != 'f' && kind != 'v')
             return bind_invalid(dc, ".%s compares floating-point values", names[i].name);
+        if (kind == 'b' && names[i].relation != REL_EQ && names[i].relation != REL_NE)
+            return bind_invalid(dc, ".%s does not compare bits", names[i].name);
+        if (kind == 's' && (names[i].name[0] == 'h' || !strcmp(names[i].name, "lo") ||
+                            !strcmp(names[i].name, "ls")))
+            return bind_invalid(dc, ".%s compares unsigned values", names[i].name);
         out->flags = names[i].relation;
         if (names[i].negate) out->flags |= CMP_NEGATE;
         /* Integers have no NaN: compare for equality instead of two orders. */

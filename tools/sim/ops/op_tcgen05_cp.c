@@ -121,6 +121,9 @@ static void announce_cp(const struct async_op *op, const struct cp_run *r)
     for (uint32_t i = 0; op->cta->group->observer && i < cta_group; i++) {
         struct cta *cta = tcgen05_cta(op->cta, cta_group, i);
         desc_publish(op, cta, &r->source, s->rows, s->units * 16U);
+        desc_publish_product(op, cta,
+                             &(struct product){.a = {&r->source, TF_U8, s->rows, s->units * 16U},
+                                               .copy = true});
         tmem_publish(op, cta, ACCESS_WRITE, r->address, s->units * (uint32_t)UNIT_WORDS,
                      cp_blocks(s, tmem_lane(r->address)), true);
     }

@@ -111,7 +111,9 @@ static void check_quarter(struct warp *w, const struct insn *in, uint32_t addres
                           const char *shape)
 {
     const uint32_t named = tmem_lane(address) / WARP_LANES % 4U, own = w->id % 4U;
-    if (named == own || (named == 0 && w->cta->group->launch->check_level < 2)) return;
+    if (named == own) return;
+    if (named == 0) sim_idiom(w->cta->group, in, IDIOM_QUARTER_LEFT_OUT);
+    if (named == 0 && w->cta->group->launch->check_level < 2) return;
     sim_find(
         w->cta->group, w, in, NO_LANE, named ? SEV_ERROR : SEV_WARNING, FIND_TMEM_LANE, CAUSE_NONE,
         "",

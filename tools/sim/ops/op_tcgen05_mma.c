@@ -517,6 +517,7 @@ static enum step commit_address(struct warp *w, const struct insn *in, uint32_t 
     if (given >> 32)
         return sim_fault(w, in, lane, 717, FIND_OOB, CAUSE_NONE, "",
                          "0x%016" PRIx64 " is no generic address of shared memory", given);
+    sim_idiom(w->cta->group, in, IDIOM_COMMIT_WINDOW);
     if (w->cta->group->launch->check_level >= 2)
         sim_find(w->cta->group, w, in, lane, SEV_WARNING, FIND_OOB, CAUSE_NONE, "",
                  "0x%08x is a shared address, and no generic one: .shared::cluster is missing",

@@ -567,14 +567,22 @@ static void announce_share(const struct async_op *op, const struct mma_run *r, s
     const uint32_t blocks = row_blocks(r, &l, NULL), n = r->n / f->cta_group;
     const uint32_t columns = l.bank_lanes ? r->n / l.banks : r->n;
     const uint32_t b_columns = r->b_shift ? (n + r->b_shift + 15U) / 16U * 16U : n;
+    const enum tensor_format a = (enum tensor_format)r->format_a,
+                             b = (enum tensor_format)r->format_b;
+    const struct product product = {
+        .a = {f->a_in_tmem ? NULL : &r->a, a, l.rows, r->stored_k / tensor_format_pack(a)},
+        .b = {&r->b, b, b_columns, r->k / tensor_format_pack(b)},
+        .sparse = f->sparse,
+        .accumulate = r->accumulate,
+        .d = r->d,
+    };
     if (f->a_in_tmem)
         tmem_publish(op, cta, f->a_shift ? ACCESS_ATOMIC : ACCESS_READ, r->a_tmem, mma_a_columns(r),
                      blocks, true);
     else
-        desc_publish(op, cta, &r->a, l.rows,
-                     r->stored_k / tensor_format_pack((enum tensor_format)r->format_a));
-    desc_publish(op, cta, &r->b, b_columns,
-                 r->k / tensor_format_pack((enum tensor_format)r->format_b));
+        desc_publish(op, cta, &r->a, product.a.mn, product.a.k);
+    desc_publish(op, cta, &r->b, product.b.mn, product.b.k);
+    desc_publish_product(op, cta, &product);
     if (f->sparse)
         tmem_publish(op, cta, ACCESS_READ, r->meta + r->selector,
                      f->kind == KIND_F16 || f->kind == KIND_TF32 ? 1 : 2, blocks, false);

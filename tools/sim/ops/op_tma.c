@@ -176,6 +176,7 @@ static bool run_load(struct group *g, struct async_op *op)
 /* Tells which box of which tensor comes to lie where, and how. */
 static void publish_tile(const struct async_op *op, const struct tma_load *l)
 {
+    const struct tmap_tile tile = {&l->map, l->coord};
     uint64_t hash = l->map.address;
     if (!op->cta->group->observer) return;
     for (uint32_t d = 0; d < l->map.rank; d++)
@@ -186,10 +187,10 @@ static void publish_tile(const struct async_op *op, const struct tma_load *l)
                                             .in = op->in,
                                             .cta = l->dst.cta,
                                             .key = (uint32_t)(hash >> 32),
-                                            .value = l->map.swizzle,
                                             .token = op->token,
                                             .address = l->dst.offset,
-                                            .size = tmap_box_span(&l->map)});
+                                            .size = tmap_box_span(&l->map),
+                                            .tile = &tile});
 }
 
 /* The box's start alone tells copies of the same box. */
@@ -283,20 +284,6 @@ static enum step check_bar_rank(struct warp *w, const struct insn *in, uint32_t 
                      at, dst, form->pair ? " or its pair" : "");
 }
 
-static void warn_outside(struct warp *w, const struct insn *in, uint32_t lane, const struct tmap *t,
-                         const int32_t *coord)
-{
-    char text[96];
-    int used = 0;
-    if (!tmap_outside(t, coord)) return;
-    text[0] = '\0';
-    for (uint32_t d = 0; d < (t->rows4 ? 5 : t->rank); d++) {
-        used += snprintf(text + used, sizeof text - (size_t)used, "%s%d", d ? ", " : "", coord[d]);
-    }
-    sim_find(w->cta->group, w, in, lane, SEV_WARNING, FIND_TMA_OOB_BOX, CAUSE_NONE, "",
-             "box at {%s} lies wholly outside the tensor: all of it is fill", text);
-}
-
 static enum step load_lane(struct warp *w, const struct insn *in, uint32_t lane)
 {
     const struct tma_form *form = in->aux;
@@ -308,7 +295,6 @@ static enum step load_lane(struct warp *w, const struct insn *in, uint32_t lane)
     if (step == STEP_NEXT) step = bulk_shared_address(w, in, lane, 0, 0, &shared);
     if (step == STEP_NEXT) step = bulk_shared_address(w, in, lane, 2, 2, &bar);
     if (step != STEP_NEXT) return step;
-    warn_outside(w, in, lane, &load.map, load.coord);
     if (form->mask_arg) return load_multicast(w, in, lane, &load, shared, bar, map_address);
     step = check_bar_rank(w, in, lane, shared, bar);
     if (step != STEP_NEXT) return step;

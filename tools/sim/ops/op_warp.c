@@ -285,18 +285,33 @@ static uint32_t shfl_source(enum shuffle mode, uint32_t lane, uint32_t b, uint32
     return *in_range ? (uint32_t)j : lane;
 }
 
+/* from[lane]: whose value it gets, NO_LANE where that is undefined. */
+static void publish_exchange(struct warp *w, const struct insn *in, uint32_t lanes,
+                             const uint64_t *from)
+{
+    const struct event e = {
+        .kind = EV_EXCHANGE, .lanes = lanes, .warp = w, .in = in, .cta = w->cta, .addresses = from};
+    w->undefined = true;
+    observe(w->cta->group, &e);
+}
+
 static void shfl(struct warp *w, const struct insn *in, uint32_t lanes)
 {
     uint32_t source[WARP_LANES], pred = 0;
+    uint64_t from[WARP_LANES];
+    bool undefined = w->undefined;
     memcpy(source, arg_src(w, in->arg[2]), sizeof source); /* the destination may be the same */
     for (uint32_t rest = lanes; rest; rest &= rest - 1) {
-        uint32_t lane = first_lane(rest), from;
+        uint32_t lane = first_lane(rest), other;
         bool in_range;
-        from = shfl_source((enum shuffle)in->flags, lane, (uint32_t)arg_lane(w, in->arg[3], lane),
-                           (uint32_t)arg_lane(w, in->arg[4], lane), &in_range);
-        arg_set_lane(w, in->arg[0], lane, lanes >> from & 1 ? source[from] : SHFL_POISON);
+        other = shfl_source((enum shuffle)in->flags, lane, (uint32_t)arg_lane(w, in->arg[3], lane),
+                            (uint32_t)arg_lane(w, in->arg[4], lane), &in_range);
+        from[lane] = other < WARP_LANES && lanes >> other & 1 ? other : NO_LANE;
+        undefined |= from[lane] == NO_LANE;
+        arg_set_lane(w, in->arg[0], lane, from[lane] == NO_LANE ? SHFL_POISON : source[other]);
         pred |= (uint32_t)in_range << lane;
     }
+    if (undefined && w->cta->group->observer) publish_exchange(w, in, lanes, from);
     arg_set_pred(w, in->arg[1], lanes, pred);
 }
 

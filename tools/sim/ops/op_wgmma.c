@@ -319,6 +319,22 @@ static void start_warpgroup(struct warp *w, const struct wgmma *m)
                (struct async_latency){32U + m->n / 2U, m->n / 4U});
 }
 
+/* Once for the four warps, whose descriptors are the same. */
+static void publish_product(struct async_op *op, const struct wgmma *m)
+{
+    const struct wgmma_run *run = async_payload(op);
+    if (op->warp->id % WARPGROUP_WARPS) return;
+    desc_publish_product(op, op->cta,
+                         &(struct product){
+                             .a = {m->a_in_regs ? NULL : &run->a, (enum tensor_format)m->format_a,
+                                   WGMMA_ROWS * WARPGROUP_WARPS, m->a_k},
+                             .b = {&run->b, (enum tensor_format)m->format_b, m->n, m->k},
+                             .sparse = m->sparse,
+                             .accumulate = run->accumulate,
+                             .d = op->in->list[0].offset,
+                         });
+}
+
 static enum step exec_mma_async(struct warp *w, const struct insn *in, uint32_t mask)
 {
     const struct wgmma *m = in->aux;
@@ -355,6 +371,7 @@ static enum step exec_mma_async(struct warp *w, const struct insn *in, uint32_t 
         desc_publish(op, w->cta, &rows, WGMMA_ROWS, m->a_k);
     }
     desc_publish(op, w->cta, &run->b, m->n, m->k);
+    publish_product(op, m);
     start_warpgroup(w, m);
     return STEP_NEXT;
 }

@@ -82,7 +82,7 @@ bool desc_decode(enum desc_kind kind, uint64_t desc, struct smem_operand *out, c
 struct batch {
     const struct async_op *op;
     struct cta *cta;
-    uint32_t count, bytes, swizzle;
+    uint32_t count, bytes;
     uint64_t address[WARP_LANES];
 };
 
@@ -99,7 +99,7 @@ static void flush(struct batch *b)
                                .in = b->op->in,
                                .cta = b->cta,
                                .token = b->op->token,
-                               .key = 1 + b->swizzle,
+                               .key = 1,
                                .addresses = b->address,
                                .size = b->bytes,
                            });
@@ -117,10 +117,22 @@ static void add_range(void *context, uint32_t offset, uint32_t bytes)
 void desc_publish(const struct async_op *op, struct cta *cta, const struct smem_operand *o,
                   uint32_t mn, uint32_t k)
 {
-    struct batch b = {.op = op, .cta = cta, .swizzle = o->swizzle};
+    struct batch b = {.op = op, .cta = cta};
     if (!observes_accesses(cta->group)) return;
     tensor_ranges(o, mn, k, add_range, &b);
     flush(&b);
+}
+
+void desc_publish_product(const struct async_op *op, struct cta *cta, const struct product *p)
+{
+    if (!observes_accesses(cta->group)) return;
+    observe(cta->group, &(struct event){.kind = EV_PRODUCT,
+                                        .lanes = 1U << op->lane,
+                                        .warp = op->warp,
+                                        .in = op->in,
+                                        .cta = cta,
+                                        .token = op->token,
+                                        .product = p});
 }
 
 bool desc_gather(const struct async_op *op, struct cta *cta, const char *name,

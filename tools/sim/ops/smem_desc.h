@@ -28,4 +28,24 @@ bool desc_gather(const struct async_op *op, struct cta *cta, const char *name,
 void desc_publish(const struct async_op *op, struct cta *cta, const struct smem_operand *o,
                   uint32_t mn, uint32_t k);
 
+/* One operand of a product. */
+struct product_operand {
+    const struct smem_operand *o; /* NULL: not in shared memory */
+    enum tensor_format format;
+    uint32_t mn, k; /* rows of A or columns of B; k in containers of elem_bytes */
+};
+
+/* What EV_PRODUCT tells: a product, or a copy from shared to tensor memory, which has an `a` alone of bytes
+ * in rows. */
+struct product {
+    struct product_operand a, b;
+    bool sparse; /* of A half of each row is stored */
+    bool copy;
+    bool accumulate;
+    uint32_t d; /* which accumulators: first register, or address in tensor memory */
+};
+
+/* Announces a product of a submitted operation in the memory of `cta`. */
+void desc_publish_product(const struct async_op *op, struct cta *cta, const struct product *p);
+
 #endif

@@ -32,14 +32,15 @@ static int look(const struct lexer *lex, size_t ahead)
     return (size_t)(lex->end - lex->at) > ahead ? (unsigned char)lex->at[ahead] : -1;
 }
 
-bool lex_start(struct lexer *lex, struct arena *arena, const char *text, size_t length)
+bool lex_start(struct lexer *lex, struct arena *arena, const char *name, const char *text,
+               size_t length)
 {
     *lex = (struct lexer){.arena = arena, .at = text, .end = text + length, .line_start = true};
     lex->pos.line = 1;
     lex->files = arena_grow(arena, NULL, 0, &lex->file_capacity, sizeof *lex->files);
     if (!lex->files) return false;
-    lex->files[lex->file_count++] = "ptx input";
-    return true;
+    lex->files[lex->file_count] = name ? arena_strndup(arena, name, strlen(name)) : "ptx input";
+    return lex->files[lex->file_count++] != NULL;
 }
 
 static struct token bad(struct lexer *lex, struct token tok, const char *why)
@@ -64,6 +65,13 @@ static uint32_t file_index(struct lexer *lex, const char *text, size_t length)
     lex->files = files;
     files[lex->file_count] = arena_strndup(lex->arena, text, length);
     return files[lex->file_count] ? lex->file_count++ : MAX_FILES;
+}
+
+uint32_t lex_file(struct lexer *lex, const char *name, size_t length)
+{
+    uint32_t index = file_index(lex, name, length);
+
+    return index == MAX_FILES ? 0 : index;
 }
 
 static void skip_blanks(struct lexer *lex)

@@ -56,7 +56,10 @@ struct lexer {
 };
 
 /* False when memory is exhausted. */
-bool lex_start(struct lexer *lex, struct arena *arena, const char *text, size_t length);
+bool lex_start(struct lexer *lex, struct arena *arena, const char *name, const char *text,
+               size_t length);
+/* Index of a file name, added if new; 0 when there are too many or no memory. */
+uint32_t lex_file(struct lexer *lex, const char *name, size_t length);
 struct token lex_next(struct lexer *lex);
 /* The source between two points as one line: comments dropped, blanks folded, long texts cut. */
 const char *lex_slice(struct lexer *lex, const char *begin, const char *end);

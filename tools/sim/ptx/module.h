@@ -154,6 +154,9 @@ struct operand {
     X(CLUSTER_CTARANK, "%cluster_ctarank") X(CLUSTER_NCTARANK, "%cluster_nctarank")                \
     X(TOTAL_SMEM_SIZE, "%total_smem_size") X(DYNAMIC_SMEM_SIZE, "%dynamic_smem_size")              \
     X(AGGR_SMEM_SIZE, "%aggr_smem_size")                                                           \
+    X(RESERVED_BEGIN, "%reserved_smem_offset_begin") X(RESERVED_END, "%reserved_smem_offset_end")  \
+    X(RESERVED_CAP, "%reserved_smem_offset_cap") X(RESERVED_0, "%reserved_smem_offset_0")          \
+    X(RESERVED_1, "%reserved_smem_offset_1") X(CURRENT_GRAPH_EXEC, "%current_graph_exec")          \
     X(ENVREG1, "%envreg1") X(ENVREG2, "%envreg2")                                                  \
     X(CLOCK, "%clock") X(CLOCK_HI, "%clock_hi") X(CLOCK64, "%clock64")                             \
     X(GLOBALTIMER, "%globaltimer") X(GLOBALTIMER_LO, "%globaltimer_lo")                            \
@@ -183,8 +186,19 @@ struct ptx_call {
     uint32_t ret_count, arg_count;
 };
 
-struct ptx_insn {
+/* A line of the source that the text was compiled from (`.loc`). */
+struct ptx_loc {
+    const char *file;
     struct src_pos pos;
+    uint32_t line, column;
+    const struct ptx_loc *inlined_at; /* the call in whose place the compiler put the code, or NULL */
+    const struct ptx_loc *before;     /* the `.loc` before it in the body */
+};
+
+struct ptx_insn {
+    struct src_pos pos;        /* in the source that the text was compiled from, else as ptx_pos */
+    struct src_pos ptx_pos;    /* in the text */
+    const struct ptx_loc *loc; /* NULL: the text says nothing */
     const char *text;   /* "mbarrier.init.shared.b64 [full_bar+8], 1" for messages */
     uint32_t guard;     /* register index of @p, or NO_REG */
     bool guard_negated;
@@ -256,6 +270,7 @@ struct ptx_entry {
     const char *unmodelled; /* a directive whose effect is not modelled, or NULL */
     struct src_pos unmodelled_pos;
     bool explicit_cluster;
+    bool blocks_are_clusters; /* the launch counts clusters of reqnctapercluster */
 };
 
 struct ptx_module {
@@ -281,6 +296,9 @@ struct ptx_diag {
  * frees a module it got with ptx_module_free. Target and version are read, not judged.
  */
 int ptx_parse(const char *text, size_t length, struct ptx_module **out, struct ptx_diag *diag);
+/* The same, `name` for the text in messages and reports; NULL: "ptx input". */
+int ptx_parse_file(const char *name, const char *text, size_t length, struct ptx_module **out,
+                   struct ptx_diag *diag);
 void ptx_module_free(struct ptx_module *module);
 const struct ptx_entry *ptx_find_entry(const struct ptx_module *module, const char *name);
 const char *ptx_file(const struct ptx_module *module, struct src_pos pos);

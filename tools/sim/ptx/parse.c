@@ -131,12 +131,7 @@ static bool body_directive(struct parser *p, struct token tok)
 
     if (space != SPACE_NONE) return parse_variables(p, space, false);
     if (token_is(&tok, "reg")) return parse_reg_directive(p);
-    if (token_is(&tok, "loc")) { /* numbers, then names or constants: no semicolon ends it */
-        while (peek(p)->kind == TOK_INT || at_punct(p, ',') || at_punct(p, '+') ||
-               (peek(p)->kind == TOK_NAME && p->tok.pos.line == tok.pos.line))
-            next(p);
-        return true;
-    }
+    if (token_is(&tok, "loc")) return parse_loc(p);
     if (token_is(&tok, "pragma") || token_is(&tok, "callprototype") ||
         token_is(&tok, "calltargets"))
         return skip_past(p, ';');
@@ -188,7 +183,7 @@ static bool close_body(struct parser *p, const struct token *brace)
             return true;
     last = add_instruction(p);
     if (!last) return false;
-    last->pos = brace->pos;
+    last->pos = last->ptx_pos = brace->pos;
     last->text = "ret";
     last->mods = ret;
     last->mod_count = 1;
@@ -215,6 +210,7 @@ bool parse_body(struct parser *p)
     struct token brace;
 
     p->label_pending = false;
+    p->loc = p->loc_last = NULL;
     if (!expect(p, '{') || !scope_open(p)) return false;
     while (p->depth >= 2) {
         brace = *peek(p);
@@ -225,7 +221,11 @@ bool parse_body(struct parser *p)
 
 /* ---- performance and launch directives of an entry ---- */
 
-static bool parse_dimensions(struct parser *p, const char *what, int64_t high, uint32_t out[3])
+/* The assembler takes any count. What no device has is kept as one more than the most that one has,
+ * so that the launch fails. */
+enum { MOST_THREADS = 1025, MOST_CTAS = 65, MOST_REGS = 255 };
+
+static bool parse_dimensions(struct parser *p, const char *what, uint32_t most, uint32_t out[3])
 {
     uint32_t n = 0;
     int64_t value;
@@ -233,18 +233,18 @@ static bool parse_dimensions(struct parser *p, const char *what, int64_t high, u
     out[0] = out[1] = out[2] = 1;
     do {
         if (n == 3) return parse_fail(p, peek(p)->pos, "more than three values for %s", what);
-        if (!parse_bounded(p, what, 1, high, &value)) return false;
-        out[n++] = (uint32_t)value;
+        if (!parse_bounded(p, what, 1, INT32_MAX, &value)) return false;
+        out[n++] = value < most ? (uint32_t)value : most;
     } while (accept(p, ','));
     return true;
 }
 
-static bool parse_count(struct parser *p, const char *what, int64_t high, uint32_t *out)
+static bool parse_count(struct parser *p, const char *what, uint32_t most, uint32_t *out)
 {
     int64_t value;
 
-    if (!parse_bounded(p, what, 1, high, &value)) return false;
-    *out = (uint32_t)value;
+    if (!parse_bounded(p, what, 1, INT32_MAX, &value)) return false;
+    *out = value < most ? (uint32_t)value : most;
     return true;
 }
 
@@ -253,26 +253,40 @@ static bool entry_directive(struct parser *p, struct token tok)
     struct ptx_entry *e = p->entry;
     uint32_t ignored;
 
-    if (token_is(&tok, "maxntid")) return parse_dimensions(p, ".maxntid", 1024, e->maxntid);
-    if (token_is(&tok, "reqntid")) return parse_dimensions(p, ".reqntid", 1024, e->reqntid);
+    if (token_is(&tok, "maxntid")) return parse_dimensions(p, ".maxntid", MOST_THREADS, e->maxntid);
+    if (token_is(&tok, "reqntid")) return parse_dimensions(p, ".reqntid", MOST_THREADS, e->reqntid);
     if (token_is(&tok, "reqnctapercluster"))
-        return parse_dimensions(p, ".reqnctapercluster", 16, e->reqnctapercluster);
+        return parse_dimensions(p, ".reqnctapercluster", MOST_CTAS, e->reqnctapercluster);
     if (token_is(&tok, "minnctapersm"))
-        return parse_count(p, ".minnctapersm", 64, &e->minnctapersm);
-    if (token_is(&tok, "maxnctapersm")) return parse_count(p, ".maxnctapersm", 64, &ignored);
-    if (token_is(&tok, "maxnreg")) return parse_count(p, ".maxnreg", 255, &e->maxnreg);
+        return parse_count(p, ".minnctapersm", MOST_CTAS, &e->minnctapersm);
+    if (token_is(&tok, "maxnctapersm")) return parse_count(p, ".maxnctapersm", MOST_CTAS, &ignored);
+    if (token_is(&tok, "local_maxnreg"))
+        return parse_count(p, ".local_maxnreg", MOST_REGS, &ignored);
+    if (token_is(&tok, "maxnreg")) return parse_count(p, ".maxnreg", MOST_REGS, &e->maxnreg);
     if (token_is(&tok, "maxclusterrank"))
-        return parse_count(p, ".maxclusterrank", 16, &e->maxclusterrank);
+        return parse_count(p, ".maxclusterrank", MOST_CTAS, &e->maxclusterrank);
     if (token_is(&tok, "explicitcluster")) return e->explicit_cluster = true;
-    if (token_is(&tok, "blocksareclusters")) {
-        e->unmodelled = ".blocksareclusters"; /* the grid would count clusters */
-        e->unmodelled_pos = tok.pos;
-        return true;
-    }
-    if (token_is(&tok, "noreturn")) return true;
+    if (token_is(&tok, "blocksareclusters")) return e->blocks_are_clusters = true;
     if (token_is(&tok, "pragma")) return skip_past(p, ';');
     return parse_fail(p, tok.pos, "unknown directive '.%.*s' of an entry", (int)tok.length,
                       tok.text);
+}
+
+/* Directives that exclude or need each other. */
+static bool directives_agree(struct parser *p, const struct token *name)
+{
+    const struct ptx_entry *e = p->entry;
+
+    if (e->maxntid[0] && e->reqntid[0])
+        return parse_fail(p, name->pos, "entry '%s' has both .maxntid and .reqntid", e->name);
+    if (e->maxclusterrank && e->reqnctapercluster[0])
+        return parse_fail(p, name->pos,
+                          "entry '%s' has both .maxclusterrank and .reqnctapercluster", e->name);
+    if (e->blocks_are_clusters && (!e->reqntid[0] || !e->reqnctapercluster[0]))
+        return parse_fail(p, name->pos,
+                          "entry '%s': .blocksareclusters needs .reqntid and .reqnctapercluster",
+                          e->name);
+    return true;
 }
 
 static bool new_entry(struct parser *p, const struct token *name)
@@ -306,6 +320,7 @@ bool parse_entry(struct parser *p, uint32_t *first_note)
     if (at_punct(p, '(') && !parse_entry_params(p)) return false;
     while (peek(p)->kind == TOK_DOT)
         if (!entry_directive(p, next(p))) return false;
+    if (!directives_agree(p, &name)) return false;
     if (!accept(p, ';')) {
         if (!parse_body(p) || !place_shared(p) || !place_stack(p) || !keep_body(p)) return false;
         p->entry->note_count = p->lex.note_count - *first_note;
@@ -392,7 +407,8 @@ static bool module_directive(struct parser *p, struct token tok, uint32_t *first
         if (peek(p)->kind == TOK_DOT || peek(p)->kind == TOK_NAME) next(p);
         return expect(p, '{') && skip_block(p, '{', '}');
     }
-    if (token_is(&tok, "pragma") || token_is(&tok, "alias")) return skip_past(p, ';');
+    if (token_is(&tok, "pragma")) return skip_past(p, ';');
+    if (token_is(&tok, "alias")) return parse_alias(p);
     return parse_fail(p, tok.pos, "unknown directive '.%.*s'", (int)tok.length, tok.text);
 }
 
@@ -414,6 +430,12 @@ static bool parse_module(struct parser *p)
 
 int ptx_parse(const char *text, size_t length, struct ptx_module **out, struct ptx_diag *diag)
 {
+    return ptx_parse_file(NULL, text, length, out, diag);
+}
+
+int ptx_parse_file(const char *name, const char *text, size_t length, struct ptx_module **out,
+                   struct ptx_diag *diag)
+{
     struct parser *p = calloc(1, sizeof *p);
     struct ptx_module *module = calloc(1, sizeof *module);
     bool ok = false;
@@ -426,7 +448,9 @@ int ptx_parse(const char *text, size_t length, struct ptx_module **out, struct p
         p->module = module;
         p->arena = &module->arena;
         p->routines_wait = memmem(text, length, ".func", 5) != NULL;
-        ok = lex_start(&p->lex, p->arena, text, length) ? parse_module(p) : parse_memory(p);
+        ok = lex_start(&p->lex, p->arena, name, text, length)
+                 ? loc_read_files(p, text, length) && parse_module(p)
+                 : parse_memory(p);
         module->files = p->lex.files;
         module->file_count = p->lex.file_count;
         module->globals = p->globals;

@@ -70,10 +70,16 @@ struct routine {
     struct text_place place; /* behind `.func` or `.entry` */
     struct src_pos pos;
     uint32_t first_note; /* entries */
+    uint32_t alias;      /* 1 + the function that it is another name of; 0: none */
     bool has_body, calls_pointers;
     uint32_t *uses; /* indices of the functions its body names */
     uint32_t use_count, use_capacity;
     enum { ROUTINE_NEW, ROUTINE_OPEN, ROUTINE_DONE } state; /* while an entry gathers functions */
+};
+
+struct loc_file {
+    uint64_t number;
+    uint32_t index; /* into lexer.files */
 };
 
 struct parser {
@@ -115,6 +121,9 @@ struct parser {
     uint32_t insn_capacity;
     struct ptx_var **own_shared; /* declared in its body */
     uint32_t own_shared_count, own_shared_capacity;
+    const struct ptx_loc *loc, *loc_last; /* in force; the body's last one that names a line */
+    struct loc_file *loc_files;
+    uint32_t loc_file_count, loc_file_capacity;
     bool label_pending; /* a label stands behind the last instruction */
 };
 
@@ -148,6 +157,8 @@ bool parse_entry(struct parser *p, uint32_t *first_note);
 bool note_function(struct parser *p);
 /* From behind `.entry`, in a module with functions: remembers where it stands. */
 bool note_entry(struct parser *p, uint32_t *first_note);
+/* `.alias a, f;` from behind the directive: a is another name of f. */
+bool parse_alias(struct parser *p);
 /* Reads the entries so remembered. */
 bool parse_waiting(struct parser *p);
 /* The functions that the entry just begun can reach, into its instructions and registers. */
@@ -161,6 +172,13 @@ bool parse_call(struct parser *p, struct ptx_insn *insn);
 bool lower_frame(struct parser *p);
 /* What `mov` and tables of function pointers get for a function. */
 uint64_t function_address(const struct symbol *symbol);
+
+/* ---- loc.c ---- */
+
+/* Every `.file` of the text. */
+bool loc_read_files(struct parser *p, const char *text, size_t length);
+/* From behind `.loc`. */
+bool parse_loc(struct parser *p);
 
 /* ---- expr.c ---- */
 
@@ -183,6 +201,8 @@ bool scope_close(struct parser *p); /* settles or hands on its fixups */
 struct symbol *scope_declare(struct parser *p, const struct token *name, enum symbol_kind kind);
 /* The innermost symbol of that name; *reg is set for registers (ranges included). */
 const struct symbol *scope_find(const struct parser *p, const struct token *name, uint32_t *reg);
+/* The innermost symbol of exactly that name, to be changed. */
+struct symbol *scope_symbol(const struct parser *p, const struct token *name);
 /* An OPD_NAME that may mean a label; the operand must stay where it is. */
 bool scope_fixup(struct parser *p, struct operand *operand, struct src_pos pos, bool branch);
 bool unknown_name(struct parser *p, const struct token *name);

@@ -136,6 +136,27 @@ bool note_function(struct parser *p)
     return true;
 }
 
+bool parse_alias(struct parser *p)
+{
+    struct symbol *symbols[2];
+    struct token name;
+
+    for (int i = 0; i < 2; i++) {
+        if ((i && !expect(p, ',')) || !expect_name(p, "a function", &name)) return false;
+        symbols[i] = scope_symbol(p, &name);
+        if (!symbols[i]) return unknown_name(p, &name);
+        if (symbols[i]->kind != SYM_FUNC)
+            return parse_fail(p, name.pos, "'%s' is not a function", symbols[i]->name);
+    }
+    if (p->functions[symbols[0]->first].has_body)
+        return parse_fail(p, name.pos, "'%s' has a body and is no alias", symbols[0]->name);
+    if (symbols[0]->first == symbols[1]->first)
+        return parse_fail(p, name.pos, "'%s' is an alias of itself", symbols[0]->name);
+    p->functions[symbols[0]->first].alias = symbols[1]->first + 1;
+    symbols[0]->first = symbols[1]->first;
+    return expect(p, ';');
+}
+
 bool note_entry(struct parser *p, uint32_t *first_note)
 {
     struct routine r = {.place = here(p), .first_note = *first_note}, *all;
@@ -192,15 +213,20 @@ static bool parse_formals(struct parser *p, const struct ptx_formal **out, uint3
     return expect(p, ')');
 }
 
+/* How calls save registers, and that a function does not come back, change nothing here. */
 static bool function_directives(struct parser *p)
 {
     while (peek(p)->kind == TOK_DOT) {
         struct token tok = next(p);
+        int64_t ignored;
 
         if (token_is(&tok, "pragma")) {
             if (!skip_past(p, ';')) return false;
-        } else if (accept(p, '(') && !skip_block(p, '(', ')')) {
-            return false;
+        } else if (token_is(&tok, "abi_preserve") || token_is(&tok, "abi_preserve_control")) {
+            if (!parse_bounded(p, "the number of registers", 0, INT32_MAX, &ignored)) return false;
+        } else if (!token_is(&tok, "noreturn")) {
+            return parse_fail(p, tok.pos, "unknown directive '.%.*s' of a function",
+                              (int)tok.length, tok.text);
         }
     }
     return true;
@@ -225,6 +251,7 @@ static bool gather(struct parser *p, uint32_t index)
     struct text_place back;
     struct ptx_function *f;
 
+    if (r->alias) return gather(p, r->alias - 1); /* named before `.alias` was read */
     if (!r->has_body || r->state == ROUTINE_DONE) return true;
     if (r->state == ROUTINE_OPEN) return p->entry->recursive = true;
     if (++p->nesting > MAX_DEPTH) return parse_fail(p, r->pos, "calls are nested too deeply");
@@ -265,7 +292,7 @@ static bool begin_frame(struct parser *p)
     if (!operands || !insn) return parse_memory(p);
     operands[0] = (struct operand){.kind = OPD_REG, .reg = p->entry->frame_reg};
     operands[1] = (struct operand){.kind = OPD_INT};
-    insn->pos = p->entry->pos;
+    insn->pos = insn->ptx_pos = p->entry->pos;
     insn->text = "entry frame";
     insn->mods = mods;
     insn->mod_count = 2;
@@ -359,7 +386,7 @@ static bool call_target(struct parser *p, struct ptx_call *call)
     symbol = scope_find(p, &name, &reg);
     if (!symbol) return unknown_name(p, &name);
     if (symbol->kind == SYM_FUNC) {
-        call->callee = symbol->name;
+        call->callee = p->functions[symbol->first].name; /* an alias calls what it stands for */
         return true;
     }
     if (reg == NO_REG)
@@ -428,6 +455,8 @@ static bool frame_address(struct parser *p, const struct ptx_var *var, int64_t a
     operands[1] = (struct operand){.kind = OPD_REG, .reg = p->entry->frame_reg};
     operands[2] = (struct operand){.kind = OPD_INT, .imm = (int64_t)var->offset + addend};
     *add = (struct ptx_insn){.pos = user.pos,
+                             .ptx_pos = user.ptx_pos,
+                             .loc = user.loc,
                              .text = user.text,
                              .guard = NO_REG,
                              .mods = mods,

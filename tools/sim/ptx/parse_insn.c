@@ -19,15 +19,7 @@ static const struct {
 static const struct {
     const char *name, *suffix;
     unsigned count; /* 0: no number */
-} other_regs[] = {{"%pm", "", 8},
-                  {"%pm", "_64", 8},
-                  {"%envreg", "", 32},
-                  {"%reserved_smem_offset_", "", 2},
-                  {"%reserved_smem_offset_begin", "", 0},
-                  {"%reserved_smem_offset_end", "", 0},
-                  {"%reserved_smem_offset_cap", "", 0},
-                  {"%aggr_smem_size", "", 0},
-                  {"%current_graph_exec", "", 0}};
+} other_regs[] = {{"%pm", "", 8}, {"%pm", "_64", 8}, {"%envreg", "", 32}};
 
 static bool other_register(const struct token *name)
 {
@@ -325,32 +317,6 @@ static bool parse_guard(struct parser *p, struct ptx_insn *insn)
     return true;
 }
 
-static bool is_one_of(const char *mod, const char *const *list, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!strcmp(mod, list[i])) return true;
-    return false;
-}
-
-/* libcu++ writes atom.add.acquire.gpu.u32, and the assembler takes it: the operation goes behind
- * semantics and scope, where the PTX ISA has it. */
-static void order_atomic(const char **mods, uint16_t count)
-{
-    static const char *const first[] = {"relaxed", "acquire", "release", "acq_rel"};
-    static const char *const operations[] = {"add", "min", "max",  "and", "or",
-                                             "xor", "inc", "exch", "cas", "dec"};
-    static const char *const scope[] = {"cta", "cluster", "gpu", "sys"};
-    const char *operation;
-    uint16_t n = 2;
-
-    if (count < 4 || (strcmp(mods[0], "atom") != 0 && strcmp(mods[0], "red") != 0)) return;
-    operation = mods[1];
-    if (!is_one_of(mods[2], first, 4) || !is_one_of(operation, operations, 10)) return;
-    while (n < count - 1 && (is_one_of(mods[n], first, 4) || is_one_of(mods[n], scope, 4))) n++;
-    memmove(&mods[1], &mods[2], (n - 2U) * sizeof *mods);
-    mods[n - 1] = operation;
-}
-
 /* The opcode's dot-separated parts, its first already read. */
 static bool parse_mods(struct parser *p, const struct token *name, struct ptx_insn *insn)
 {
@@ -365,7 +331,6 @@ static bool parse_mods(struct parser *p, const struct token *name, struct ptx_in
         if (peek(p)->kind != TOK_DOT) break;
         tok = next(p);
     }
-    order_atomic(mods, count);
     copy = arena_alloc(p->arena, count * sizeof *copy);
     if (!copy) return parse_memory(p);
     memcpy(copy, mods, count * sizeof *copy);
@@ -380,7 +345,9 @@ static bool finish_instruction(struct parser *p, const struct token *name, const
 {
     const char *end;
 
-    insn->pos = name->pos;
+    insn->ptx_pos = name->pos;
+    insn->loc = p->loc;
+    insn->pos = p->loc ? p->loc->pos : name->pos;
     if (!parse_mods(p, name, insn) || !parse_operands(p, insn)) return false;
     for (end = p->lex.at; end > start && (end[-1] == ';' || (unsigned char)end[-1] <= ' ');) end--;
     insn->text = lex_slice(&p->lex, start, end);

@@ -6,6 +6,7 @@
 
 enum {
     MAX_DIMS = 8,
+    MAX_VECTOR_BITS = 128,
     MAX_ALIGN = 1 << 12,
     MAX_STATIC_SHARED = 48 * 1024, /* the assembler's limit for every target */
     MAX_CONST = 64 * 1024,
@@ -155,7 +156,7 @@ static bool pointer_attribute(struct parser *p)
     return alignment(p, &ignored);
 }
 
-/* Textures are not modelled: what reads one fails the launch, the variable itself is a name. */
+/* Texture references are not modelled, only objects: what reads one fails, the variable is a name. */
 static bool opaque_type(const struct token *tok)
 {
     return token_is(tok, "texref") || token_is(tok, "samplerref") || token_is(tok, "surfref");
@@ -190,6 +191,9 @@ static bool parse_type(struct parser *p, struct declarator *d)
         }
     }
     if (d->var.type == T_NONE) return unexpected(p, "a type");
+    if (lanes > 4 ||
+        lanes * ptx_type_bits(d->var.type) > (lanes > 1 ? MAX_VECTOR_BITS : UINT32_MAX))
+        return parse_fail(p, peek(p)->pos, "a vector of more than %d bits", (int)MAX_VECTOR_BITS);
     d->dim[MAX_DIMS] = lanes;
     d->var.elem_bytes = ptx_type_bits(d->var.type) / 8U * lanes;
     if (!d->var.align) d->var.align = d->var.elem_bytes;

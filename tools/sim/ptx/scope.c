@@ -138,6 +138,11 @@ const struct symbol *scope_find(const struct parser *p, const struct token *name
     return exact;
 }
 
+struct symbol *scope_symbol(const struct parser *p, const struct token *name)
+{
+    return find(p, name->text, name->length, false);
+}
+
 bool scope_fixup(struct parser *p, struct operand *operand, struct src_pos pos, bool branch)
 {
     struct fixup *f = arena_alloc(&p->scratch, sizeof *f);

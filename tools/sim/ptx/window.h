@@ -12,7 +12,9 @@
 #define SHARED_RANK_SHIFT 24
 #define SHARED_OFFSET_MASK 0x00FFFFFFU
 
-/* The system's part at the start of every CTA's window, as on sm_90+. */
-enum { SHARED_RESERVED = 1024 };
+/* The system's part at the start of every CTA's window, as on sm_90+. From SHARED_SCRATCH on
+ * (%reserved_smem_offset_1; interpretation: where a driver puts it is its own affair) kernels that
+ * ask for it may use it: cooperative_groups wants 288 bytes for groups of several warps. */
+enum { SHARED_RESERVED = 1024, SHARED_SCRATCH = 512 };
 
 #endif

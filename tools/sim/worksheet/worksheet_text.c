@@ -254,7 +254,7 @@ static void own_wait_text(const struct sheet_view *v, size_t link, char *out, si
 {
     const struct sheet_link *l = &v->sheet->links[link];
     const struct insn *in = &v->kernel->insns[l->id];
-    uint32_t first = in->src->pos.line;
+    uint32_t first = in->src->ptx_pos.line;
     bool more = false;
     for (size_t i = 0; i < v->sheet->link_map.count; i++) {
         const struct sheet_link *o = &v->sheet->links[i];
@@ -264,7 +264,7 @@ static void own_wait_text(const struct sheet_view *v, size_t link, char *out, si
             other->is.sources != in->is.sources || i == link)
             continue;
         more = true;
-        if (other->src->pos.line < first) first = other->src->pos.line;
+        if (other->src->ptx_pos.line < first) first = other->src->ptx_pos.line;
     }
     snprintf(out, size, "%s%s (line %u%s)", in->row->name, in->is.sources ? ".read" : "", first,
              more ? " ff." : "");

@@ -165,7 +165,7 @@ static void name_made(const struct sheet_view *v, char out[VIEW_NAME], uint32_t 
 {
     size_t used = strlen(out);
     if (made == NO_INSN) return;
-    snprintf(out + used, VIEW_NAME - used, " (line %u)", v->kernel->insns[made].src->pos.line);
+    snprintf(out + used, VIEW_NAME - used, " (line %u)", v->kernel->insns[made].src->ptx_pos.line);
 }
 
 /* Warps and the rest of their roles. */

@@ -1,0 +1,270 @@
+#!/bin/sh
+# Programs that nvcc built, with the static and the shared runtime library, run on the simulated driver unchanged.
+. "$SRC/tests/lib/lib.sh"
+nvcc=$CUDA_HOME/bin/nvcc
+if [ ! -x "$nvcc" ]; then
+    skip "nvcc programs: no nvcc at CUDA_HOME"
+    finish
+    exit
+fi
+case $MODE in rel | dbg) ;; *)
+    skip "nvcc programs: they do not carry the sanitiser of MODE=$MODE"
+    finish
+    exit
+    ;;
+esac
+dir=$BUILD/tests/cudart
+mkdir -p "$dir"
+
+cat >"$dir/features.cu" <<'PROGRAM'
+#include <cstdio>
+#include <cooperative_groups.h>
+#include <cuda_runtime.h>
+
+#define TRY(call)                                                                                   \
+    do {                                                                                            \
+        cudaError_t e = (call);                                                                     \
+        if (e != cudaSuccess) {                                                                     \
+            printf("%s: %s\n", #call, cudaGetErrorString(e));                                       \
+            return 1;                                                                               \
+        }                                                                                           \
+    } while (0)
+
+__constant__ float factor;
+__device__ int launches;
+
+__global__ void scale(const float *in, float *out, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = factor * in[i];
+    if (i == 0) atomicAdd(&launches, 1);
+}
+
+__global__ void total(const float *in, float *out, int n)
+{
+    extern __shared__ float part[];
+    float sum = 0;
+    for (int i = threadIdx.x; i < n; i += blockDim.x) sum += in[i];
+    part[threadIdx.x] = sum;
+    cooperative_groups::this_thread_block().sync();
+    if (threadIdx.x == 0) {
+        for (int i = 1; i < (int)blockDim.x; i++) sum += part[i];
+        *out = sum;
+        printf("total %.0f of %d\n", sum, n);
+    }
+}
+
+int main()
+{
+    const int n = 1000;
+    float host[n], three = 3, *in, *out, *managed;
+    int count = 0, blocks = 0;
+    cudaStream_t stream;
+    cudaEvent_t begin, end;
+    cudaDeviceProp prop;
+    for (int i = 0; i < n; i++) host[i] = (float)i;
+    TRY(cudaGetDeviceProperties(&prop, 0));
+    TRY(cudaMalloc(&in, sizeof host));
+    TRY(cudaMallocAsync(&out, sizeof host, 0));
+    TRY(cudaMallocManaged(&managed, sizeof(float)));
+    TRY(cudaStreamCreate(&stream));
+    TRY(cudaEventCreate(&begin));
+    TRY(cudaEventCreate(&end));
+    TRY(cudaMemcpyToSymbol(factor, &three, sizeof three));
+    TRY(cudaMemcpyAsync(in, host, sizeof host, cudaMemcpyHostToDevice, stream));
+    TRY(cudaEventRecord(begin, stream));
+    scale<<<4, 256, 0, stream>>>(in, out, n);
+    total<<<1, 64, 64 * sizeof(float), stream>>>(out, managed, n);
+    TRY(cudaGetLastError());
+    TRY(cudaEventRecord(end, stream));
+    TRY(cudaStreamSynchronize(stream));
+    TRY(cudaMemcpyFromSymbol(&count, launches, sizeof count));
+    TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, total, 64, 0));
+    TRY(cudaFree(in));
+    TRY(cudaFreeAsync(out, 0));
+    printf("%d launch, %.0f, blocks %d\n", count, *managed, blocks > 0);
+    scale<<<1, 2048>>>(in, out, n);
+    printf("too many threads: %s\n", cudaGetErrorName(cudaGetLastError()));
+    TRY(cudaDeviceReset());
+    TRY(cudaMalloc(&in, 16));
+    return 0;
+}
+PROGRAM
+
+cat >"$dir/graphs.cu" <<'PROGRAM'
+#include <cstdio>
+#include <cuda_runtime.h>
+
+#define TRY(call)                                                                                   \
+    do {                                                                                            \
+        cudaError_t e = (call);                                                                     \
+        if (e != cudaSuccess) {                                                                     \
+            printf("line %d: %s: %s\n", __LINE__, #call, cudaGetErrorString(e));                    \
+            return 1;                                                                               \
+        }                                                                                           \
+    } while (0)
+
+__global__ void add(int *at, int n)
+{
+    *at += n;
+}
+
+__global__ void count_down(int *at, cudaGraphConditionalHandle handle)
+{
+    cudaGraphSetConditional(handle, --*at > 0);
+}
+
+static void CUDART_CB told(void *user)
+{
+    ++*(int *)user;
+}
+
+static void CUDART_CB called(cudaStream_t, cudaError_t status, void *user)
+{
+    *(int *)user += status == cudaSuccess ? 10 : 0;
+}
+
+/* *at = 5, += 1, copied to host */
+static int explicit_graph(int *at, cudaStream_t stream)
+{
+    int host = 0, n = 1, calls = 0;
+    void *args[] = {&at, &n};
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    cudaGraphNode_t set, kernel, copy, tell;
+    cudaMemsetParams fill = {};
+    cudaKernelNodeParams params = {}, back = {};
+    cudaHostNodeParams note = {told, &calls};
+    cudaLaunchAttributeValue value = {};
+    fill.dst = at, fill.value = 5, fill.elementSize = 4, fill.width = 1, fill.height = 1;
+    params.func = (void *)add;
+    params.gridDim = params.blockDim = dim3(1);
+    params.kernelParams = args;
+    TRY(cudaGraphCreate(&graph, 0));
+    TRY(cudaGraphAddMemsetNode(&set, graph, NULL, 0, &fill));
+    TRY(cudaGraphAddKernelNode(&kernel, graph, &set, 1, &params));
+    TRY(cudaGraphAddMemcpyNode1D(&copy, graph, &kernel, 1, &host, at, 4, cudaMemcpyDeviceToHost));
+    TRY(cudaGraphAddHostNode(&tell, graph, &copy, 1, &note));
+    TRY(cudaGraphKernelNodeGetParams(kernel, &back));
+    TRY(cudaGraphKernelNodeGetAttribute(kernel, cudaLaunchAttributePriority, &value));
+    TRY(cudaGraphInstantiate(&exec, graph, 0));
+    TRY(cudaGraphLaunch(exec, stream));
+    n = 2;
+    TRY(cudaGraphExecKernelNodeSetParams(exec, kernel, &params));
+    TRY(cudaGraphLaunch(exec, stream));
+    TRY(cudaStreamSynchronize(stream));
+    printf("explicit %d, %d calls, function %s\n", host, calls, back.func == (void *)add ? "kept" : "lost");
+    TRY(cudaGraphExecDestroy(exec));
+    TRY(cudaGraphDestroy(graph));
+    return 0;
+}
+
+static int loop_graph(int *at, cudaStream_t stream)
+{
+    int host = 7;
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    cudaGraphNode_t node;
+    cudaGraphConditionalHandle handle;
+    cudaGraphNodeParams loop = {cudaGraphNodeTypeConditional};
+    TRY(cudaMemcpy(at, &host, 4, cudaMemcpyHostToDevice));
+    TRY(cudaGraphCreate(&graph, 0));
+    TRY(cudaGraphConditionalHandleCreate(&handle, graph, 1, cudaGraphCondAssignDefault));
+    loop.conditional.handle = handle;
+    loop.conditional.type = cudaGraphCondTypeWhile;
+    loop.conditional.size = 1;
+#if CUDART_VERSION >= 13000
+    TRY(cudaGraphAddNode(&node, graph, NULL, NULL, 0, &loop));
+#else
+    TRY(cudaGraphAddNode(&node, graph, NULL, 0, &loop));
+#endif
+    TRY(cudaStreamBeginCaptureToGraph(stream, loop.conditional.phGraph_out[0], NULL, NULL, 0,
+                                      cudaStreamCaptureModeGlobal));
+    count_down<<<1, 1, 0, stream>>>(at, handle);
+    TRY(cudaStreamEndCapture(stream, NULL));
+    TRY(cudaGraphInstantiate(&exec, graph, 0));
+    TRY(cudaGraphLaunch(exec, stream));
+    TRY(cudaMemcpyAsync(&host, at, 4, cudaMemcpyDeviceToHost, stream));
+    TRY(cudaStreamSynchronize(stream));
+    printf("loop ended at %d\n", host);
+    TRY(cudaGraphExecDestroy(exec));
+    TRY(cudaGraphDestroy(graph));
+    return 0;
+}
+
+static int captured_graph(int *at, cudaStream_t stream)
+{
+    int host = 0, calls = 0, *scratch, four = 4;
+    cudaGraph_t graph, again;
+    cudaGraphExec_t exec;
+    cudaGraphExecUpdateResultInfo info;
+    cudaMemPool_t pool;
+    unsigned long long keep = 1 << 20, used = 1;
+    for (int n = 1; n <= 2; n++) {
+        TRY(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+        TRY(cudaMemsetAsync(at, 0, 4, stream));
+        add<<<1, 1, 0, stream>>>(at, n);
+        TRY(cudaMemcpyAsync(&host, at, 4, cudaMemcpyDeviceToHost, stream));
+        TRY(cudaStreamEndCapture(stream, n == 1 ? &graph : &again));
+    }
+    TRY(cudaGraphInstantiate(&exec, graph, 0));
+    TRY(cudaGraphExecUpdate(exec, again, &info));
+    TRY(cudaGraphLaunch(exec, stream));
+    TRY(cudaStreamAddCallback(stream, called, &calls, 0));
+    TRY(cudaDeviceGetDefaultMemPool(&pool, 0));
+    TRY(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep));
+    TRY(cudaMallocFromPoolAsync((void **)&scratch, 4, pool, stream));
+    TRY(cudaMemcpyAsync(scratch, &four, 4, cudaMemcpyHostToDevice, stream));
+    TRY(cudaFreeAsync(scratch, stream));
+    TRY(cudaStreamSynchronize(stream));
+    TRY(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
+    printf("captured %d, %d by callback, pool used %llu\n", host, calls, used);
+    TRY(cudaGraphExecDestroy(exec));
+    TRY(cudaGraphDestroy(graph));
+    TRY(cudaGraphDestroy(again));
+    return 0;
+}
+
+int main()
+{
+    int *at;
+    cudaStream_t stream;
+    TRY(cudaMalloc(&at, 4));
+    TRY(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    return explicit_graph(at, stream) || loop_graph(at, stream) || captured_graph(at, stream);
+}
+PROGRAM
+
+runs() { # LABEL PROGRAM [library path]
+    if LD_LIBRARY_PATH=$(dirname "$SIM")${3:+:$3} HEWN_SIM_GPU=h200 "$2" >"$dir/out" 2>&1; then ok
+    else fail "$1" "$(cat "$dir/out")"; fi
+    want "$1" "total 1498500 of 1000" "$dir/out"
+    want "$1" "1 launch, 1498500, blocks 1" "$dir/out"
+    want "$1" "too many threads: cudaErrorInvalid" "$dir/out"
+}
+built() { # NAME OPTIONS…
+    name=$1
+    shift
+    if "$nvcc" "$@" -o "$dir/$name" "$dir/${source:-features}.cu" >"$dir/log" 2>&1; then return 0; fi
+    fail "nvcc $*" "$(cat "$dir/log")"
+    return 1
+}
+
+built static -arch=compute_90 && runs "static runtime library" "$dir/static"
+built shared -arch=compute_90 -cudart shared && runs "shared runtime library" "$dir/shared" "$CUDA_HOME/lib64"
+built plain -arch=compute_90 --no-compress && runs "PTX stored plain" "$dir/plain"
+source=graphs
+if built graphs -arch=compute_90 --cudart shared; then
+    LD_LIBRARY_PATH=$(dirname "$SIM"):$CUDA_HOME/lib64 HEWN_SIM_GPU=h200 "$dir/graphs" >"$dir/out" 2>&1
+    status "graphs" 0 $?
+    want "graphs" "explicit 7, 2 calls, function kept" "$dir/out"
+    want "graphs" "loop ended at 0" "$dir/out"
+    want "graphs" "captured 2, 10 by callback, pool used 0" "$dir/out"
+fi
+source=features
+if built cubin -gencode arch=compute_90,code=sm_90; then
+    LD_LIBRARY_PATH=$(dirname "$SIM") HEWN_SIM_QUIET=0 HEWN_SIM_GPU=h200 "$dir/cubin" >"$dir/out" 2>&1
+    status "machine code alone" 1 $?
+    want "machine code alone" "hewn-sim: .*holds machine code only.*code=compute_90" "$dir/out"
+fi
+finish

@@ -1,0 +1,257 @@
+/* Memory beyond plain allocations: pools, advice about managed memory, virtual memory. */
+#include "lib/driver_table.h"
+
+#include <stdint.h>
+#include <unistd.h>
+
+enum { WORDS = 64, BYTES = 4 * WORDS };
+
+static hewn_cu_stream stream;
+
+/* ---- pools ---- */
+
+static uint64_t pool_value(hewn_cu_pool pool, int attribute)
+{
+    uint64_t value = 0;
+    CHECK_INT(cu.cuMemPoolGetAttribute(pool, attribute, &value), 0);
+    return value;
+}
+
+static void test_pools(void)
+{
+    enum { THRESHOLD = 4, RESERVED = 5, USED = 7, USED_HIGH = 8, LAST_BUT_ONE = 64 };
+    hewn_cu_pool_props props = {.type = 1, .location = {.type = HEWN_CU_ON_DEVICE}};
+    hewn_cu_pool first = NULL, pool = NULL, got = NULL;
+    hewn_cu_location place = {HEWN_CU_ON_DEVICE, 0};
+    hewn_cu_deviceptr a = 0, b = 0;
+    uint64_t keep = UINT64_MAX, zero = 0;
+    int flags = -1;
+
+    if (!test_case("pools lend memory and count it")) return;
+    CHECK_INT(cu.cuDeviceGetDefaultMemPool(&first, 0), 0);
+    CHECK_INT(cu.cuDeviceGetMemPool(&got, 0), 0);
+    CHECK(got == first, "the device begins with another pool than its default one");
+    CHECK_INT(cu.cuMemPoolDestroy(first), HEWN_CU_INVALID_VALUE);
+    CHECK_INT(cu.cuMemPoolCreate(&pool, &props), 0);
+    CHECK_INT(cu.cuMemPoolSetAttribute(pool, THRESHOLD, &keep), 0);
+    CHECK_INT(cu.cuMemAllocFromPoolAsync(&a, BYTES, pool, stream), 0);
+    CHECK_INT(cu.cuPointerGetAttribute(&got, HEWN_CU_POINTER_MEMPOOL_HANDLE, a), 0);
+    CHECK(got == pool, "the pointer is of another pool");
+    CHECK(pool_value(pool, USED) >= BYTES, "%llu used", (unsigned long long)pool_value(pool, USED));
+    CHECK_INT(cu.cuDeviceSetMemPool(0, pool), 0);
+    CHECK_INT(cu.cuMemAllocAsync(&b, BYTES, stream), 0);
+    CHECK(pool_value(pool, USED) >= 2 * BYTES, "the current pool did not lend");
+    CHECK_INT(cu.cuMemsetD32Async(b, 3, WORDS, stream), 0);
+    CHECK_INT(cu.cuMemFreeAsync(a, stream), 0);
+    CHECK_INT(cu.cuStreamSynchronize(stream), 0);
+    CHECK_INT(count_wrong(b, 3, WORDS), 0);
+    CHECK_INT(cu.cuMemFreeAsync(b, stream), 0);
+    CHECK_INT(cu.cuStreamSynchronize(stream), 0);
+    CHECK_INT(pool_value(pool, USED), 0);
+    CHECK(pool_value(pool, USED_HIGH) >= 2 * BYTES, "the high mark is lower");
+    CHECK(pool_value(pool, RESERVED) >= 2 * BYTES, "the threshold was not kept");
+    CHECK_INT(cu.cuMemPoolTrimTo(pool, 0), 0);
+    CHECK_INT(pool_value(pool, RESERVED), 0);
+    CHECK_INT(cu.cuMemPoolSetAttribute(pool, USED_HIGH, &zero), 0);
+    CHECK_INT(pool_value(pool, USED_HIGH), 0);
+    CHECK_INT(cu.cuMemPoolSetAttribute(pool, USED, &zero), HEWN_CU_INVALID_VALUE);
+    CHECK_INT(cu.cuMemPoolGetAttribute(pool, LAST_BUT_ONE, &zero), HEWN_CU_INVALID_VALUE);
+    CHECK_INT(cu.cuMemPoolGetAccess(&flags, pool, &place), 0);
+    CHECK_INT(flags, 3);
+    place.id = 77;
+    CHECK_INT(cu.cuMemPoolGetAccess(&flags, pool, &place), HEWN_CU_INVALID_VALUE);
+    CHECK_INT(cu.cuMemPoolDestroy(pool), 0);
+    CHECK_INT(cu.cuDeviceGetMemPool(&got, 0), 0);
+    CHECK(got == first, "a destroyed pool is still the device's");
+    props.location.id = 77;
+    CHECK_INT(cu.cuMemPoolCreate(&pool, &props), HEWN_CU_INVALID_VALUE);
+}
+
+/* A pool that goes before its memory does. */
+static void test_pool_end(void)
+{
+    hewn_cu_pool_props props = {.type = 1, .location = {.type = HEWN_CU_ON_DEVICE}};
+    hewn_cu_pool pool = NULL;
+    hewn_cu_deviceptr a = 0;
+
+    if (!test_case("memory outlives its pool")) return;
+    CHECK_INT(cu.cuMemPoolCreate(&pool, &props), 0);
+    CHECK_INT(cu.cuMemAllocFromPoolAsync(&a, BYTES, pool, stream), 0);
+    CHECK_INT(cu.cuMemPoolDestroy(pool), 0);
+    CHECK_INT(cu.cuMemsetD32Async(a, 4, WORDS, stream), 0);
+    CHECK_INT(cu.cuStreamSynchronize(stream), 0);
+    CHECK_INT(count_wrong(a, 4, WORDS), 0);
+    CHECK_INT(cu.cuMemFreeAsync(a, stream), 0);
+    CHECK_INT(cu.cuStreamSynchronize(stream), 0);
+    if (simulated)
+        CHECK_INT(cu.cuMemAllocFromPoolAsync(&a, BYTES, pool, stream), HEWN_CU_INVALID_VALUE);
+}
+
+/* ---- managed memory ---- */
+
+static void test_advice(void)
+{
+    enum { SET_READ_MOSTLY = 1, SET_PREFERRED = 3, SET_ACCESSED_BY = 5 };
+    enum { READ_MOSTLY = 1, PREFERRED = 2, ACCESSED_BY = 3, PREFETCHED = 4 };
+    const hewn_cu_location device = {HEWN_CU_ON_DEVICE, 0}, host = {HEWN_CU_ON_HOST, 0};
+    hewn_cu_deviceptr at = 0, plain = buffer(BYTES);
+    int value = -9, readers[2] = {-9, -9};
+    unsigned *words;
+
+    if (!test_case("advice about managed memory is kept")) return;
+    CHECK_INT(cu.cuMemAllocManaged(&at, BYTES, 1), 0);
+    words = (unsigned *)(uintptr_t)at;
+    CHECK(!words[0] && !words[WORDS - 1], "managed memory does not begin cleared");
+    CHECK_INT(cu.cuMemAdvise_v2(at, BYTES, SET_READ_MOSTLY, device), 0);
+    CHECK_INT(cu.cuMemAdvise_v2(at, BYTES, SET_PREFERRED, device), 0);
+    CHECK_INT(cu.cuMemAdvise_v2(at, BYTES, SET_ACCESSED_BY, device), 0);
+    CHECK_INT(cu.cuMemPrefetchAsync_v2(at, BYTES, host, 0, stream), 0);
+    CHECK_INT(cu.cuStreamSynchronize(stream), 0);
+    CHECK_INT(cu.cuMemRangeGetAttribute(&value, 4, READ_MOSTLY, at, BYTES), 0);
+    CHECK_INT(value, 1);
+    CHECK_INT(cu.cuMemRangeGetAttribute(&value, 4, PREFERRED, at, BYTES), 0);
+    CHECK_INT(value, 0);
+    CHECK_INT(cu.cuMemRangeGetAttribute(&value, 4, PREFETCHED, at, BYTES), 0);
+    CHECK_INT(value, -1);
+    CHECK_INT(cu.cuMemRangeGetAttribute(readers, 8, ACCESSED_BY, at, BYTES), 0);
+    CHECK(readers[0] == 0 && readers[1] == -2, "%d, %d", readers[0], readers[1]);
+    CHECK_INT(cu.cuMemRangeGetAttribute(&value, 4, 99, at, BYTES), HEWN_CU_INVALID_VALUE);
+    if (simulated) /* systems that share page tables take any memory */
+        CHECK_INT(cu.cuMemAdvise_v2(plain, BYTES, SET_READ_MOSTLY, device), HEWN_CU_INVALID_VALUE);
+    CHECK_INT(cu.cuMemFree_v2(at), 0);
+    CHECK_INT(cu.cuMemFree_v2(plain), 0);
+}
+
+/* ---- virtual memory ---- */
+
+struct mapped {
+    hewn_cu_memory_props props;
+    size_t granule;
+    hewn_cu_deviceptr address;
+    hewn_cu_memory a, b;
+};
+
+static int allow(hewn_cu_deviceptr address, size_t bytes, int flags)
+{
+    const hewn_cu_access access = {{HEWN_CU_ON_DEVICE, 0}, flags};
+    return cu.cuMemSetAccess(address, bytes, &access, 1);
+}
+
+static void test_virtual(void)
+{
+    struct mapped m = {.props = {.type = 1, .location = {.type = HEWN_CU_ON_DEVICE}}};
+    const hewn_cu_location place = {HEWN_CU_ON_DEVICE, 0};
+    unsigned long long flags = 9;
+    hewn_cu_memory again = 0;
+    unsigned words;
+
+    if (!test_case("addresses, memory and access apart")) return;
+    CHECK_INT(cu.cuMemGetAllocationGranularity(&m.granule, &m.props, 0), 0);
+    CHECK(m.granule && !(m.granule & (m.granule - 1)), "granularity %zu", m.granule);
+    words = (unsigned)(m.granule / 4);
+    CHECK_INT(cu.cuMemCreate(&m.a, m.granule - 1, &m.props, 0), HEWN_CU_INVALID_VALUE);
+    CHECK_INT(cu.cuMemCreate(&m.a, m.granule, &m.props, 0), 0);
+    CHECK_INT(cu.cuMemCreate(&m.b, m.granule, &m.props, 0), 0);
+    CHECK_INT(cu.cuMemAddressReserve(&m.address, 3 * m.granule, 0, 0, 0), 0);
+    CHECK_INT(cu.cuMemMap(m.address, m.granule, 0, m.a, 0), 0);
+    CHECK_INT(cu.cuMemMap(m.address, m.granule, 0, m.b, 0), HEWN_CU_INVALID_VALUE);
+    CHECK_INT(cu.cuMemMap(m.address + m.granule, m.granule, 0, m.b, 0), 0);
+    CHECK_INT(cu.cuMemMap(m.address + 2 * m.granule, m.granule, 0, m.a, 0), 0); /* a again */
+    CHECK_INT(allow(m.address, 3 * m.granule, 3), 0);
+    CHECK_INT(cu.cuMemGetAccess(&flags, &place, m.address + m.granule), 0);
+    CHECK_INT((int)flags, 3);
+    /* one fill over two pieces, and one piece seen at two addresses */
+    CHECK_INT(cu.cuMemsetD32_v2(m.address, 17, 2 * words), 0);
+    CHECK_INT(cu.cuCtxSynchronize(), 0);
+    CHECK_INT(count_wrong(m.address + 2 * m.granule, 17, words), 0);
+    CHECK_INT(cu.cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)(m.address + 8)), 0);
+    CHECK(again == m.a, "another handle");
+    CHECK_INT(cu.cuMemRelease(again), 0);
+    CHECK_INT(cu.cuMemRelease(m.a), 0); /* mappings keep the memory */
+    CHECK_INT(cu.cuMemsetD32_v2(m.address, 18, 1), 0);
+    CHECK_INT(cu.cuMemUnmap(m.address + 1, m.granule), HEWN_CU_INVALID_VALUE);
+    CHECK_INT(cu.cuMemUnmap(m.address + m.granule, m.granule), 0);
+    CHECK_INT(cu.cuMemsetD32_v2(m.address + m.granule, 18, 1), HEWN_CU_INVALID_VALUE);
+    CHECK_INT(count_wrong(m.address + 2 * m.granule, 18, 1), 0);
+    CHECK_INT(cu.cuMemAddressFree(m.address, 3 * m.granule), HEWN_CU_INVALID_VALUE);
+    CHECK_INT(cu.cuMemUnmap(m.address, m.granule), 0);
+    CHECK_INT(cu.cuMemUnmap(m.address + 2 * m.granule, m.granule), 0);
+    CHECK_INT(cu.cuMemRelease(m.b), 0);
+    if (simulated) CHECK_INT(cu.cuMemRelease(m.b), HEWN_CU_INVALID_VALUE);
+    CHECK_INT(cu.cuMemAddressFree(m.address, 3 * m.granule), 0);
+}
+
+static void test_shared_memory(void)
+{
+    struct mapped m = {
+        .props = {.type = 1, .handle_types = 1, .location = {.type = HEWN_CU_ON_DEVICE}}};
+    int file = -1;
+
+    if (!test_case("memory goes to another process as a file")) return;
+    CHECK_INT(cu.cuMemGetAllocationGranularity(&m.granule, &m.props, 1), 0);
+    CHECK_INT(cu.cuMemCreate(&m.a, m.granule, &m.props, 0), 0);
+    CHECK_INT(cu.cuMemExportToShareableHandle(&file, m.a, 1, 0), 0);
+    CHECK(file >= 0, "file %d", file);
+    CHECK_INT(cu.cuMemImportFromShareableHandle(&m.b, (void *)(intptr_t)file, 1), 0);
+    close(file);
+    CHECK_INT(cu.cuMemAddressReserve(&m.address, 2 * m.granule, 0, 0, 0), 0);
+    CHECK_INT(cu.cuMemMap(m.address, m.granule, 0, m.a, 0), 0);
+    CHECK_INT(cu.cuMemMap(m.address + m.granule, m.granule, 0, m.b, 0), 0);
+    CHECK_INT(allow(m.address, 2 * m.granule, 3), 0);
+    CHECK_INT(cu.cuMemsetD32_v2(m.address, 19, WORDS), 0);
+    CHECK_INT(cu.cuCtxSynchronize(), 0);
+    CHECK_INT(count_wrong(m.address + m.granule, 19, WORDS), 0);
+    CHECK_INT(cu.cuMemUnmap(m.address, 2 * m.granule), 0);
+    CHECK_INT(cu.cuMemAddressFree(m.address, 2 * m.granule), 0);
+    CHECK_INT(cu.cuMemRelease(m.a), 0);
+    CHECK_INT(cu.cuMemRelease(m.b), 0);
+}
+
+/* ---- what a device says of others ---- */
+
+static void test_peers(void)
+{
+    enum { ACCESS_SUPPORTED = 2, SM_COUNT = 0, FLOAT = 0x20 };
+    int value = -1, count = 0;
+    size_t width = 0;
+
+    if (!test_case("peers, and what few programs ask")) return;
+    CHECK_INT(cu.cuDeviceGetCount(&count), 0);
+    CHECK_INT(cu.cuDeviceGetP2PAttribute(&value, ACCESS_SUPPORTED, 0, 0), HEWN_CU_INVALID_DEVICE);
+    CHECK_INT(cu.cuDeviceGetP2PAttribute(&value, ACCESS_SUPPORTED, 0, count),
+              HEWN_CU_INVALID_DEVICE);
+    CHECK_INT(cu.cuCtxEnablePeerAccess(NULL, 0), HEWN_CU_INVALID_CONTEXT);
+    CHECK_INT(cu.cuCtxDisablePeerAccess(NULL), HEWN_CU_INVALID_CONTEXT);
+    CHECK_INT(cu.cuDeviceGetExecAffinitySupport(&value, SM_COUNT, 0), 0);
+    CHECK_INT(cu.cuDeviceGetTexture1DLinearMaxWidth(&width, FLOAT, 1, 0), 0);
+    CHECK(width >= 1 << 27, "%zu texels", width);
+    CHECK_INT(cu.cuDeviceGetTexture1DLinearMaxWidth(&width, FLOAT, 3, 0), HEWN_CU_INVALID_VALUE);
+}
+
+int main(int argc, char **argv)
+{
+    const char *path = getenv("HEWN_LIBCUDA");
+    char name[96] = "";
+
+    test_begin("driver_memory", argc, argv);
+    if (!load_library(path && *path ? path : "libcuda.so.1")) {
+        if (test_case("a driver library")) test_skip("%s", dlerror());
+        return test_end();
+    }
+    if (cu.cuInit(0) || cu.cuDevicePrimaryCtxRetain(&primary, 0) || cu.cuCtxSetCurrent(primary)) {
+        if (test_case("a device")) test_skip("no context can be had");
+        return test_end();
+    }
+    cu.cuDeviceGetName(name, sizeof name, 0);
+    test_where("%s", name);
+    CHECK_INT(cu.cuStreamCreate(&stream, HEWN_CU_STREAM_NON_BLOCKING), 0);
+    test_pools();
+    test_pool_end();
+    test_advice();
+    test_virtual();
+    test_shared_memory();
+    test_peers();
+    CHECK_INT(cu.cuStreamDestroy_v2(stream), 0);
+    cu.cuDevicePrimaryCtxRelease_v2(0);
+    return test_end();
+}

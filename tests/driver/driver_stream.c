@@ -1,0 +1,242 @@
+/* Streams: callbacks, waits for values in memory, attributes, events of a whole context. */
+#include "lib/driver_table.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <time.h>
+
+static hewn_cu_stream stream;
+
+struct told {
+    hewn_cu_stream stream;
+    int status, calls, refused;
+};
+
+static void tell(hewn_cu_stream from, hewn_cu_result status, void *user)
+{
+    struct told *told = user;
+    int version = 0;
+
+    told->stream = from;
+    told->status = status;
+    told->calls++;
+    told->refused = cu.cuMemAlloc_v2((hewn_cu_deviceptr *)&version, 0);
+}
+
+static void test_callbacks(void)
+{
+    struct told told = {.status = -1};
+    hewn_cu_graph graph = NULL;
+
+    if (!test_case("callbacks run in stream order and may not call the driver")) return;
+    CHECK_INT(cu.cuStreamAddCallback(stream, tell, &told, 0), 0);
+    CHECK_INT(cu.cuStreamSynchronize(stream), 0);
+    CHECK(told.calls == 1 && told.stream == stream, "%d calls", told.calls);
+    CHECK_INT(told.status, 0);
+    CHECK_INT(told.refused, HEWN_CU_NOT_PERMITTED);
+    CHECK_INT(cu.cuStreamAddCallback(stream, NULL, NULL, 0), HEWN_CU_INVALID_VALUE);
+    CHECK_INT(cu.cuStreamAddCallback(stream, tell, &told, 1), HEWN_CU_INVALID_VALUE);
+    CHECK_INT(cu.cuLaunchHostFunc(stream, NULL, NULL), HEWN_CU_INVALID_VALUE);
+    CHECK_INT(cu.cuStreamBeginCapture_v2(stream, HEWN_CU_CAPTURE_RELAXED), 0);
+    CHECK_INT(cu.cuStreamAddCallback(stream, tell, &told, 0), HEWN_CU_STREAM_CAPTURE_UNSUPPORTED);
+    CHECK_INT(cu.cuStreamEndCapture(stream, &graph), HEWN_CU_STREAM_CAPTURE_INVALIDATED);
+    CHECK_INT(told.calls, 1);
+}
+
+static void test_values(void)
+{
+    hewn_cu_deviceptr at = buffer(16);
+    uint64_t wide = 0;
+    hewn_cu_mem_op ops[3] = {
+        {.value = {HEWN_CU_MEM_OP_WRITE_32, at, 9, 0, 0}},
+        {.value = {HEWN_CU_MEM_OP_WAIT_32, at, 9, HEWN_CU_WAIT_EQ, 0}},
+        {.value = {HEWN_CU_MEM_OP_WRITE_64, at + 8, 1ULL << 40, 0, 0}},
+    };
+
+    if (!test_case("values are written and waited for in stream order")) return;
+    CHECK_INT(cu.cuStreamWriteValue32_v2(stream, at, 5, 0), 0);
+    CHECK_INT(cu.cuStreamWaitValue32_v2(stream, at, 5, HEWN_CU_WAIT_GEQ), 0);
+    CHECK_INT(cu.cuStreamWaitValue32_v2(stream, at, 4, HEWN_CU_WAIT_GEQ), 0);
+    CHECK_INT(cu.cuStreamWaitValue32_v2(stream, at, 4, HEWN_CU_WAIT_AND), 0);
+    CHECK_INT(cu.cuStreamWaitValue32_v2(stream, at, 4, HEWN_CU_WAIT_NOR), 0);
+    CHECK_INT(cu.cuStreamWaitValue32_v2(stream, at, 0x80000006U, HEWN_CU_WAIT_GEQ), 0); /* wraps */
+    CHECK_INT(cu.cuStreamBatchMemOp_v2(stream, 3, ops, 0), 0);
+    CHECK_INT(cu.cuStreamWaitValue64_v2(stream, at + 8, 1ULL << 40, HEWN_CU_WAIT_EQ), 0);
+    CHECK_INT(cu.cuStreamSynchronize(stream), 0);
+    CHECK_INT(count_wrong(at, 9, 1), 0);
+    CHECK_INT(cu.cuMemcpyDtoH_v2(&wide, at + 8, 8), 0);
+    CHECK(wide == 1ULL << 40, "0x%llx", (unsigned long long)wide);
+    CHECK_INT(cu.cuStreamWriteValue32_v2(stream, at + 2, 0, 0), HEWN_CU_INVALID_VALUE);
+    CHECK_INT(cu.cuStreamBatchMemOp_v2(stream, 0, ops, 0), HEWN_CU_INVALID_VALUE);
+    CHECK_INT(cu.cuMemFree_v2(at), 0);
+}
+
+static void test_waiting(void)
+{
+    hewn_cu_deviceptr flag = buffer(4), out = buffer(4), scratch = 0;
+    hewn_cu_stream other = NULL, third = NULL;
+    hewn_cu_event event = NULL;
+    struct told told = {.status = -1};
+
+    if (!test_case("work behind a wait runs once the value is written")) return;
+    CHECK_INT(cu.cuMemsetD32_v2(flag, 0, 1), 0);
+    CHECK_INT(cu.cuMemsetD32_v2(out, 1, 1), 0);
+    CHECK_INT(cu.cuMemAllocAsync(&scratch, 256, stream), 0);
+    CHECK_INT(cu.cuCtxSynchronize(), 0);
+    CHECK_INT(cu.cuStreamCreate(&other, HEWN_CU_STREAM_NON_BLOCKING), 0);
+    CHECK_INT(cu.cuStreamCreate(&third, HEWN_CU_STREAM_NON_BLOCKING), 0);
+    CHECK_INT(cu.cuEventCreate(&event, 0), 0);
+    CHECK_INT(cu.cuStreamWaitValue32_v2(stream, flag, 1, HEWN_CU_WAIT_EQ), 0);
+    CHECK_INT(cu.cuMemsetD32Async(out, 2, 1, stream), 0);
+    CHECK_INT(cu.cuStreamAddCallback(stream, tell, &told, 0), 0);
+    CHECK_INT(cu.cuMemFreeAsync(scratch, stream), 0);
+    CHECK_INT(cu.cuEventRecord(event, stream), 0);
+    CHECK_INT(cu.cuStreamWaitEvent(other, event, 0), 0);
+    CHECK_INT(cu.cuMemsetD32Async(out, 3, 1, other), 0);
+    CHECK_INT(cu.cuStreamQuery(stream), HEWN_CU_NOT_READY);
+    CHECK_INT(cu.cuStreamQuery(other), HEWN_CU_NOT_READY);
+    CHECK_INT(cu.cuEventQuery(event), HEWN_CU_NOT_READY);
+    CHECK_INT(told.calls, 0);
+    CHECK_INT(cu.cuStreamQuery(third), 0);
+    CHECK_INT(count_wrong(out, 1, 1), 0); /* a copy that waits for its own stream alone */
+    CHECK_INT(cu.cuStreamWriteValue32_v2(third, flag, 1, 0), 0);
+    CHECK_INT(cu.cuEventSynchronize(event), 0);
+    CHECK_INT(cu.cuStreamSynchronize(other), 0);
+    CHECK_INT(told.calls, 1);
+    CHECK_INT(count_wrong(out, 3, 1), 0);
+    CHECK_INT(cu.cuStreamQuery(stream), 0);
+    CHECK_INT(cu.cuEventDestroy_v2(event), 0);
+    CHECK_INT(cu.cuStreamDestroy_v2(other), 0);
+    CHECK_INT(cu.cuStreamDestroy_v2(third), 0);
+    CHECK_INT(cu.cuMemFree_v2(flag), 0);
+    CHECK_INT(cu.cuMemFree_v2(out), 0);
+}
+
+static void *write_later(void *word)
+{
+    const struct timespec pause = {.tv_nsec = 20000000};
+
+    nanosleep(&pause, NULL);
+    __atomic_store_n((unsigned *)word, 7, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+/* The host's own write ends the wait, of a stream that orders itself with the legacy one. */
+static void test_host_write(void)
+{
+    hewn_cu_deviceptr out = buffer(4), flag = 0;
+    hewn_cu_stream ordered = NULL;
+    hewn_cu_graph graph = NULL;
+    hewn_cu_graph_exec exec = NULL;
+    pthread_t thread;
+    void *word = NULL;
+
+    if (!test_case("the host writes what a stream waits for")) return;
+    CHECK_INT(cu.cuMemHostAlloc(&word, 4, 0), 0);
+    CHECK_INT(cu.cuMemHostGetDevicePointer_v2(&flag, word, 0), 0);
+    *(unsigned *)word = 0;
+    CHECK_INT(cu.cuStreamCreate(&ordered, 0), 0);
+    CHECK_INT(cu.cuStreamBeginCapture_v2(ordered, HEWN_CU_CAPTURE_THREAD_LOCAL), 0);
+    CHECK_INT(cu.cuMemsetD32Async(out, 5, 1, ordered), 0);
+    CHECK_INT(cu.cuStreamEndCapture(ordered, &graph), 0);
+    CHECK_INT(cu.cuGraphInstantiateWithFlags(&exec, graph, 0), 0);
+    CHECK_INT(cu.cuStreamWaitValue32_v2(ordered, flag, 7, HEWN_CU_WAIT_EQ), 0);
+    CHECK_INT(cu.cuGraphLaunch(exec, ordered), 0);
+    CHECK_INT(cu.cuMemsetD32Async(out, 6, 1, NULL), 0); /* the legacy stream comes after it */
+    CHECK_INT(cu.cuStreamQuery(NULL), HEWN_CU_NOT_READY);
+    CHECK_INT(cu.cuStreamDestroy_v2(ordered), 0); /* its work goes on */
+    CHECK_INT(pthread_create(&thread, NULL, write_later, word), 0);
+    CHECK_INT(cu.cuCtxSynchronize(), 0);
+    CHECK_INT(pthread_join(thread, NULL), 0);
+    CHECK_INT(count_wrong(out, 6, 1), 0);
+    CHECK_INT(cu.cuGraphExecDestroy(exec), 0);
+    CHECK_INT(cu.cuGraphDestroy(graph), 0);
+    CHECK_INT(cu.cuMemFreeHost(word), 0);
+    CHECK_INT(cu.cuMemFree_v2(out), 0);
+}
+
+/* Nobody ever writes the value. */
+static void test_never(void)
+{
+    hewn_cu_context context = NULL;
+    hewn_cu_deviceptr flag;
+    hewn_cu_stream lost = NULL;
+
+    if (!test_case("a context ends with work that still waits")) return;
+    if (!simulated) {
+        test_skip("hangs a real device");
+        return;
+    }
+    CHECK_INT(cu.cuCtxCreate_v2(&context, 0, 0), 0);
+    flag = buffer(4);
+    CHECK_INT(cu.cuMemsetD32_v2(flag, 0, 1), 0);
+    CHECK_INT(cu.cuStreamCreate(&lost, 0), 0);
+    CHECK_INT(cu.cuStreamWaitValue32_v2(lost, flag, 1, HEWN_CU_WAIT_EQ), 0);
+    CHECK_INT(cu.cuMemsetD32Async(flag, 3, 1, lost), 0);
+    CHECK_INT(cu.cuStreamDestroy_v2(lost), 0);
+    CHECK_INT(cu.cuCtxDestroy_v2(context), 0);
+}
+
+static void test_attributes(void)
+{
+    hewn_cu_stream other = NULL;
+    hewn_cu_launch_value value = {0};
+
+    if (!test_case("attributes of streams")) return;
+    CHECK_INT(cu.cuStreamCreate(&other, 0), 0);
+    value.flag = 2; /* spin */
+    CHECK_INT(cu.cuStreamSetAttribute(stream, HEWN_CU_LAUNCH_SYNCHRONIZATION_POLICY, &value), 0);
+    CHECK_INT(cu.cuStreamCopyAttributes(other, stream), 0);
+    value.flag = 0;
+    CHECK_INT(cu.cuStreamGetAttribute(other, HEWN_CU_LAUNCH_SYNCHRONIZATION_POLICY, &value), 0);
+    CHECK_INT(value.flag, 2);
+    CHECK_INT(cu.cuStreamGetAttribute(other, 99, &value), HEWN_CU_INVALID_VALUE);
+    CHECK_INT(cu.cuStreamDestroy_v2(other), 0);
+}
+
+static void test_context_events(void)
+{
+    hewn_cu_event event = NULL;
+    int version = 0;
+
+    if (!test_case("an event of a whole context")) return;
+    cu.cuDriverGetVersion(&version);
+    if (version < 12050) {
+        test_skip("the driver is older");
+        return;
+    }
+    CHECK_INT(cu.cuEventCreate(&event, 0), 0);
+    CHECK_INT(cu.cuCtxRecordEvent(primary, event), 0);
+    CHECK_INT(cu.cuCtxWaitEvent(primary, event), 0);
+    CHECK_INT(cu.cuEventSynchronize(event), 0);
+    CHECK_INT(cu.cuEventDestroy_v2(event), 0);
+}
+
+int main(int argc, char **argv)
+{
+    const char *path = getenv("HEWN_LIBCUDA");
+    char name[96] = "";
+
+    test_begin("driver_stream", argc, argv);
+    if (!load_library(path && *path ? path : "libcuda.so.1")) {
+        if (test_case("a driver library")) test_skip("%s", dlerror());
+        return test_end();
+    }
+    if (cu.cuInit(0) || cu.cuDevicePrimaryCtxRetain(&primary, 0) || cu.cuCtxSetCurrent(primary)) {
+        if (test_case("a device")) test_skip("no context can be had");
+        return test_end();
+    }
+    cu.cuDeviceGetName(name, sizeof name, 0);
+    test_where("%s", name);
+    CHECK_INT(cu.cuStreamCreate(&stream, HEWN_CU_STREAM_NON_BLOCKING), 0);
+    test_callbacks();
+    test_values();
+    test_waiting();
+    test_host_write();
+    test_never();
+    test_attributes();
+    test_context_events();
+    CHECK_INT(cu.cuStreamDestroy_v2(stream), 0);
+    cu.cuDevicePrimaryCtxRelease_v2(0);
+    return test_end();
+}

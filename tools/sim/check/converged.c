@@ -1,0 +1,252 @@
+/*
+ * Order between lanes by convergence alone: converged.h. A few of the last accesses of each warp are kept, until
+ * lanes meet. What orders lanes in a roundabout way (an mbarrier, an atomic) counts as a meeting of the lanes
+ * that execute it, and accesses that are not kept any more are forgotten: this hides, and never invents.
+ */
+#include "check/converged.h"
+
+#include "check/order_tell.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { KEPT = 8 }; /* accesses of a warp; as many reads besides */
+enum { PLACE_BITS = 6, PLACES = 1 << PLACE_BITS };
+
+struct lane_access {
+    const struct insn *in;
+    uint64_t low, high; /* all of it lies between */
+    uint32_t lanes;
+    uint32_t met; /* lanes that have met since */
+    uint32_t size;
+    uint8_t space;
+    bool write;
+    uint64_t address[WARP_LANES];
+};
+
+struct ring {
+    struct lane_access at[KEPT];
+    uint32_t count, next;
+};
+
+struct converged {
+    struct ring writes, reads;
+};
+
+/* Which lanes of an access have bytes whose address hashes to a place: most pairs of lanes need not be compared. */
+struct lane_places {
+    bool made;
+    uint32_t grain; /* an address without its lowest bits is hashed: as many as the size has */
+    uint32_t lanes[PLACES];
+};
+
+static struct converged *converged_of(struct order *o, struct order_warp *w)
+{
+    if (!w->converged) w->converged = calloc(1, sizeof *w->converged);
+    order_keep(o, w->converged != NULL);
+    return w->converged;
+}
+
+static void keep(struct ring *r, const struct event *e, uint64_t low, uint64_t high)
+{
+    struct lane_access *a = &r->at[r->next];
+    r->next = (r->next + 1) % KEPT;
+    if (r->count < KEPT) r->count++;
+    a->in = e->in;
+    a->low = low;
+    a->high = high;
+    a->lanes = e->lanes;
+    a->met = 0;
+    a->size = (uint32_t)e->size;
+    a->space = e->space;
+    a->write = (e->access & ACCESS_WRITE) != 0;
+    memcpy(a->address, e->addresses, sizeof a->address);
+}
+
+static void meet(struct ring *r, uint32_t lanes, uint32_t all)
+{
+    bool over = true;
+    for (uint32_t i = 0; i < r->count; i++) {
+        r->at[i].met |= lanes;
+        over &= (all & ~r->at[i].met) == 0;
+    }
+    if (over) r->count = r->next = 0;
+}
+
+static uint32_t *place_of(struct lane_places *p, uint64_t grain)
+{
+    return &p->lanes[grain * 0x9E3779B97F4A7C15ULL >> (64 - PLACE_BITS)];
+}
+
+static void make_places(struct lane_places *p, const struct event *e)
+{
+    memset(p, 0, sizeof *p);
+    while (2ULL << p->grain <= e->size) p->grain++;
+    for (uint32_t rest = e->lanes; rest; rest &= rest - 1) {
+        const uint32_t lane = first_lane(rest);
+        const uint64_t first = e->addresses[lane], last = first + e->size - 1;
+        for (uint64_t g = first >> p->grain; g <= last >> p->grain; g++)
+            *place_of(p, g) |= 1U << lane;
+    }
+    p->made = true;
+}
+
+/* near[lane of e]: the lanes of `a` that may have some of its bytes; true if any may but the lane itself. */
+static bool lanes_near(struct lane_places *p, const struct lane_access *a, const struct event *e,
+                       uint32_t near[WARP_LANES])
+{
+    bool any = false;
+    if (!p->made) make_places(p, e);
+    memset(near, 0, WARP_LANES * sizeof *near);
+    for (uint32_t rest = a->lanes; rest; rest &= rest - 1) {
+        const uint32_t other = first_lane(rest);
+        const uint64_t first = a->address[other], last = first + a->size - 1;
+        uint32_t lanes = 0;
+        for (uint64_t g = first >> p->grain; g <= last >> p->grain; g++) lanes |= *place_of(p, g);
+        lanes &= ~(1U << other);
+        any |= lanes != 0;
+        for (; lanes; lanes &= lanes - 1) near[first_lane(lanes)] |= 1U << other;
+    }
+    return any;
+}
+
+/* A lane whose bytes of the earlier access another lane now has, and the two have not met since: one that has come
+ * apart from the fragment rather than one of it; NO_LANE. */
+static uint32_t crossed(const struct lane_access *a, const struct event *e, struct lane_places *p)
+{
+    const uint32_t apart = e->warp->live & ~warp_frag(e->warp)->mask;
+    uint32_t found = NO_LANE, near[WARP_LANES];
+    if (!lanes_near(p, a, e, near)) return NO_LANE;
+    for (uint32_t rest = e->lanes; rest; rest &= rest - 1) {
+        const uint32_t lane = first_lane(rest);
+        const uint64_t low = e->addresses[lane], high = low + e->size;
+        uint32_t others = near[lane];
+        if (low >= a->high || high <= a->low) continue;
+        if (a->met >> lane & 1) others &= ~a->met;
+        for (; others; others &= others - 1) {
+            const uint32_t other = first_lane(others);
+            const uint64_t at = a->address[other];
+            if (at >= high || low >= at + a->size) continue;
+            if (apart >> other & 1) return other;
+            found = other;
+        }
+    }
+    return found;
+}
+
+static const char *did(bool write, bool past)
+{
+    return write ? past ? "wrote" : "writes" : past ? "read" : "reads";
+}
+
+/* Nothing orders lanes that have come apart, on any hardware. */
+static void tell_apart(struct order *o, struct order_warp *w, const struct event *e,
+                       const struct lane_access *a, uint32_t other)
+{
+    char message[400];
+    uint8_t *told = &o->told_of[order_insn_index(o, e->in)];
+    if (*told & TOLD_APART) return;
+    *told |= TOLD_APART | TOLD_IN_STEP;
+    (void)snprintf(message, sizeof message,
+                   "%s bytes of %s memory that lane %u of this warp %s at line %u. The two have "
+                   "come apart at a branch and have not met since: which of them is first is open. "
+                   "Cheapest remedy: bar.warp.sync by both, between the two.",
+                   did(e->access & ACCESS_WRITE, false),
+                   e->space == SPACE_SHARED ? "shared" : "global", other, did(a->write, true),
+                   a->in->src->pos.line);
+    tell_alone(w, e->in, NO_LANE, FIND_RACE, "", message, a->in, "the other access");
+}
+
+static void tell_in_step(struct order *o, const struct event *e, const struct lane_access *a)
+{
+    uint8_t *told = &o->told_of[order_insn_index(o, e->in)];
+    if (*told & TOLD_IN_STEP) return;
+    *told |= TOLD_IN_STEP;
+    order_sampled(o, SAMPLED_LANES, e->in);
+    sim_idiom(o->group, e->in, IDIOM_LANES_IN_STEP);
+    if (o->level < 2 || e->space == SPACE_SHARED) return; /* order_lanes.c */
+    sim_find(o->group, e->warp, e->in, NO_LANE, SEV_WARNING, FIND_RACE, CAUSE_NONE, "",
+             "%s bytes of global memory that another lane of this warp %s at line %u, with no "
+             "bar.warp.sync between. Lanes that run converged hide it. Cheapest remedy: "
+             "bar.warp.sync between the two.",
+             did(e->access & ACCESS_WRITE, false), did(a->write, true), a->in->src->pos.line);
+}
+
+static void check(struct order *o, struct order_warp *w, const struct ring *r,
+                  const struct event *e, uint64_t low, uint64_t high, struct lane_places *p)
+{
+    for (uint32_t i = 0; i < r->count; i++) {
+        const struct lane_access *a = &r->at[i];
+        uint32_t other;
+        if (a->space != e->space || low >= a->high || high <= a->low) continue;
+        if (a->write && e->access == ACCESS_WRITE && e->value) continue; /* what is there already */
+        other = crossed(a, e, p);
+        if (other == NO_LANE) continue;
+        if (e->warp->live & ~warp_frag(e->warp)->mask & 1U << other)
+            tell_apart(o, w, e, a, other);
+        else
+            tell_in_step(o, e, a);
+    }
+}
+
+static void on_access(struct order *o, struct order_warp *w, const struct event *e)
+{
+    struct converged *c = converged_of(o, w);
+    struct lane_places places;
+    const bool write = (e->access & ACCESS_WRITE) != 0;
+    uint64_t low = UINT64_MAX, high = 0;
+    if (!c) return;
+    places.made = false;
+    for (uint32_t rest = e->lanes; rest; rest &= rest - 1) {
+        const uint64_t at = e->addresses[first_lane(rest)];
+        if (at < low) low = at;
+        if (at + e->size > high) high = at + e->size;
+    }
+    if (!(o->told_of[order_insn_index(o, e->in)] & TOLD_APART)) {
+        check(o, w, &c->writes, e, low, high, &places);
+        if (write) check(o, w, &c->reads, e, low, high, &places);
+    }
+    if (write)
+        keep(&c->writes, e, low, high);
+    else
+        keep(&c->reads, e, low, high);
+}
+
+/* Another lane may get the same bytes: what was done to them is no matter any more. */
+static void forget(struct ring *r, uint64_t low, uint64_t high)
+{
+    for (uint32_t i = 0; i < r->count; i++)
+        if (r->at[i].space == SPACE_GLOBAL && low < r->at[i].high && high > r->at[i].low)
+            r->at[i].met = UINT32_MAX;
+}
+
+void converged_event(struct order *o, struct order_warp *w, const struct event *e)
+{
+    switch (e->kind) {
+    case EV_ACCESS:
+        if (e->token || !e->addresses || e->tensor || !e->in) return;
+        if (e->space != SPACE_SHARED && e->space != SPACE_GLOBAL) return;
+        if (!e->strong && !e->in->is.strong) {
+            on_access(o, w, e);
+            return;
+        }
+        break;
+    case EV_HEAP_FREE:
+        if (!w->converged) return;
+        forget(&w->converged->writes, e->address, e->address + e->size);
+        forget(&w->converged->reads, e->address, e->address + e->size);
+        return;
+    case EV_WARP_SYNC:
+    case EV_BARRIER_ARRIVE:
+    case EV_BARRIER_PASS:
+    case EV_CLUSTER_ARRIVE:
+    case EV_CLUSTER_PASS:
+    case EV_MBAR_ARRIVE:
+    case EV_MBAR_PASS:
+    case EV_GROUP_WAIT: break;
+    default: return;
+    }
+    if (!w->converged) return;
+    meet(&w->converged->writes, e->lanes, e->warp->live);
+    meet(&w->converged->reads, e->lanes, e->warp->live);
+}

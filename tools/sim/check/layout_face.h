@@ -1,0 +1,84 @@
+/*
+ * How one operand of a product lies in the boxes that copies staged: its face. It depends on the descriptor
+ * and on how the boxes lie, not on their coordinates.
+ */
+#ifndef SIM_LAYOUT_FACE_H
+#define SIM_LAYOUT_FACE_H
+
+#include "check/layout.h"
+#include "ops/smem_desc.h"
+
+enum { FACE_BOXES = 16, FACE_LINES = 256, FACE_ENTRIES = 4096, NO_ENTRY = 0xFFFF };
+
+enum face_fault {
+    FACE_FITS,
+    FACE_SAME_BYTES, /* two elements are the same bytes */
+    FACE_DISAGREES,  /* a coordinate changes along the rows and along k */
+    FACE_SHUFFLED,   /* a base offset that the tile does not have moves chunks */
+    FACE_SWIZZLE     /* another swizzle than the copy's */
+};
+
+/* A box under an operand. */
+struct face_box {
+    uint32_t chunk; /* some chunk of it */
+    uint64_t shape;
+    uint8_t use; /* BOX_* */
+    uint32_t left_from;
+    uint64_t apart; /* how its coordinates differ from those of the first box */
+};
+
+struct face {
+    bool known, whole; /* some, all of its chunks have an origin */
+    uint8_t fault;     /* enum face_fault */
+    /* of a fault: two chunks, counted along the rows and along k */
+    uint16_t line[2], part[2];
+    uint8_t dim; /* FACE_DISAGREES: of the tensor */
+    uint32_t boxes;
+    struct face_box box[FACE_BOXES];
+    bool flipped;    /* the base offset moves chunks, perhaps only along k */
+    bool strayed;    /* it jumps from a box to what is not of its tensor */
+    uint32_t behind; /* BOX_LEFT: the chunk at which it goes on */
+    /* Along k, where it stays in one dimension of one tensor: */
+    bool along_k;
+    uint8_t k_dim;
+    uint32_t k_box; /* index of the box it begins in */
+    struct box_place first;
+    uint64_t k_order; /* equal for equal steps */
+};
+
+/* One chunk of an operand. */
+struct face_entry {
+    struct box *box; /* NULL: unknown */
+    uint32_t chunk;
+    struct box_place place;
+};
+
+/* Chunks of an operand: lines of the major direction, parts of 16 bytes along it. */
+struct face_view {
+    struct smem_operand o;
+    uint32_t lines, parts, per_chunk;
+    bool copy;                /* rows of bytes, no product */
+    struct face_entry *entry; /* [lines][parts] */
+};
+
+struct face_scratch {
+    struct face_entry entry[FACE_ENTRIES];
+    uint32_t *stamp; /* [stamps] by chunk: the look in which it was seen last, and where */
+    uint16_t *seen;
+    uint32_t stamps, look;
+    bool exhausted;
+};
+
+/* Sets lines and parts. False where the operand is larger than any product's. */
+bool face_view(struct face_view *v, struct face_scratch *s, const struct product_operand *p,
+               bool copy);
+/* The box of one chunk, NULL for none. */
+struct box *face_box_at(const struct face_view *v, uint32_t line, uint32_t part,
+                        const struct boxes *boxes, const struct chunks *chunks);
+/* How a box's coordinates differ from another's. */
+uint64_t face_apart(const struct box *box, const struct box *from);
+/* Looks at every chunk. */
+void face_look(struct face *f, struct face_view *v, struct face_scratch *s,
+               const struct boxes *boxes, const struct chunks *chunks);
+
+#endif

@@ -1,0 +1,149 @@
+/* Undefined values on their way through registers: undefined.h. */
+#include "check/undefined.h"
+
+#include "check/order_tell.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { REGISTERS_KEPT = 32 }; /* further ones are not followed */
+
+struct undefined_register {
+    uint32_t offset, lanes; /* which register; in which lanes its value is undefined */
+    const struct insn *in;  /* the shuffle */
+};
+
+struct undefined {
+    struct undefined_register at[REGISTERS_KEPT];
+    uint32_t count;
+};
+
+/* What an instruction takes in: lanes in which some of it is undefined, and since which shuffle. */
+struct taken {
+    uint32_t lanes;
+    const struct insn *in;
+};
+
+static const struct undefined_register *find(const struct undefined *u, struct arg a)
+{
+    if (a.sink || a.bank != BANK_REGS) return NULL;
+    for (uint32_t i = 0; i < u->count; i++)
+        if (u->at[i].offset == a.offset) return &u->at[i];
+    return NULL;
+}
+
+static void take(const struct undefined *u, struct arg a, uint32_t lanes, struct taken *t)
+{
+    const struct undefined_register *r = find(u, a);
+    if (!r || !(r->lanes & lanes)) return;
+    t->lanes |= r->lanes & lanes;
+    t->in = r->in;
+}
+
+/* In these lanes the register gets a value that is undefined where `t` says. */
+static void put(struct undefined *u, struct arg a, uint32_t lanes, const struct taken *t)
+{
+    struct undefined_register *r = NULL;
+    if (a.sink || a.bank != BANK_REGS) return;
+    for (uint32_t i = 0; i < u->count && !r; i++)
+        if (u->at[i].offset == a.offset) r = &u->at[i];
+    if (!r) {
+        if (!t->lanes || u->count == REGISTERS_KEPT) return;
+        r = &u->at[u->count++];
+        *r = (struct undefined_register){.offset = a.offset};
+    }
+    r->lanes = (r->lanes & ~lanes) | (t->lanes & lanes);
+    if (t->in) r->in = t->in;
+    if (!r->lanes) *r = u->at[--u->count];
+}
+
+/* Whether its result is in registers alone, so that what it takes in may still be dropped. */
+static bool only_computes(const struct insn *in)
+{
+    return in->is.class == INSN_ALU || in->is.class == INSN_MOVE || in->is.class == INSN_LANES;
+}
+
+static void tell_used(struct order_warp *w, const struct insn *in, const struct taken *t,
+                      const char *how)
+{
+    char message[480];
+    (void)snprintf(message, sizeof message,
+                   "brings values of lanes that do not execute it: they have exited, never were, "
+                   "or are not in the member mask. What this lane gets is undefined, and line %u "
+                   "%s. Cheapest remedy: keep the lanes until then, or shuffle among those that "
+                   "are left (a mask, a width, a predicate on what comes out of range).",
+                   in->src->pos.line, how);
+    tell_alone(w, t->in, first_lane(t->lanes), FIND_COLLECTIVE_PARTIAL, "", message, in,
+               "the undefined value is used here");
+}
+
+/* The arguments that a lane's value depends on: of a choice the one that is chosen. */
+static void take_arguments(const struct undefined *u, const struct event *e, uint32_t dests,
+                           struct taken *t)
+{
+    const struct insn *in = e->in;
+    for (uint32_t i = 0; i < INSN_ARGS; i++) {
+        uint32_t lanes = e->lanes;
+        if (dests >> i & 1) continue;
+        if (in->is.picks && i < 3) {
+            const uint32_t first = arg_pred(e->warp, in->arg[3]);
+            lanes &= i == 1 ? first : ~first;
+        }
+        take(u, in->arg[i], lanes, t);
+    }
+}
+
+static void on_values(struct order_warp *w, struct undefined *u, const struct event *e)
+{
+    const struct insn *in = e->in;
+    struct taken taken = {0}, guard = {0};
+    bool list;
+    const uint32_t dests = row_results(in->row, &list);
+    if (in->guard != NO_GUARD)
+        take(u, (struct arg){.offset = in->guard, .bits = 1}, warp_frag(e->warp)->mask, &guard);
+    if (guard.lanes && !only_computes(in)) tell_used(w, in, &guard, "depends on it");
+    if (in->is.exchanges) return;
+    take_arguments(u, e, dests, &taken);
+    for (uint32_t i = 0; !list && i < in->list_count; i++) take(u, in->list[i], e->lanes, &taken);
+    if (taken.lanes && !only_computes(in) && in->is.class != INSN_CONTROL)
+        tell_used(w, in, &taken, in->is.class == INSN_STORE ? "stores it" : "uses it");
+    if (in->is.class == INSN_LANES && taken.lanes) taken.lanes = e->lanes;
+    if (!only_computes(in)) taken = (struct taken){0};
+    taken.lanes |= guard.lanes;
+    if (guard.lanes) taken.in = guard.in;
+    for (uint32_t i = 0; i < INSN_ARGS; i++)
+        if (dests >> i & 1) put(u, in->arg[i], e->lanes | guard.lanes, &taken);
+    for (uint32_t i = 0; list && i < in->list_count; i++)
+        put(u, in->list[i], e->lanes | guard.lanes, &taken);
+}
+
+/* arg[0] gets what arg[2] holds in the lanes that e->addresses names. */
+static void on_exchange(struct undefined *u, const struct event *e)
+{
+    const struct undefined_register *from = find(u, e->in->arg[2]);
+    const uint32_t there = from ? from->lanes : 0;
+    struct taken taken = {.in = there ? from->in : e->in};
+    for (uint32_t rest = e->lanes; rest; rest &= rest - 1) {
+        const uint32_t lane = first_lane(rest);
+        const uint64_t other = e->addresses[lane];
+        if (other == NO_LANE) taken.in = e->in;
+        if (other == NO_LANE || there >> other & 1) taken.lanes |= 1U << lane;
+    }
+    put(u, e->in->arg[0], e->lanes, &taken);
+}
+
+void undefined_event(struct order *o, struct order_warp *w, const struct event *e)
+{
+    if (!w->undefined) {
+        if (e->kind != EV_EXCHANGE) return;
+        w->undefined = calloc(1, sizeof *w->undefined);
+        if (!w->undefined) {
+            order_exhausted(o, NULL);
+            return;
+        }
+    }
+    if (e->kind == EV_EXCHANGE)
+        on_exchange(w->undefined, e);
+    else if (w->undefined->count)
+        on_values(w, w->undefined, e);
+}
