@@ -230,20 +230,7 @@ static void test_peers(void)
 
 int main(int argc, char **argv)
 {
-    const char *path = getenv("HEWN_LIBCUDA");
-    char name[96] = "";
-
-    test_begin("driver_memory", argc, argv);
-    if (!load_library(path && *path ? path : "libcuda.so.1")) {
-        if (test_case("a driver library")) test_skip("%s", dlerror());
-        return test_end();
-    }
-    if (cu.cuInit(0) || cu.cuDevicePrimaryCtxRetain(&primary, 0) || cu.cuCtxSetCurrent(primary)) {
-        if (test_case("a device")) test_skip("no context can be had");
-        return test_end();
-    }
-    cu.cuDeviceGetName(name, sizeof name, 0);
-    test_where("%s", name);
+    if (!driver_begin("driver_memory", argc, argv)) return test_end();
     CHECK_INT(cu.cuStreamCreate(&stream, HEWN_CU_STREAM_NON_BLOCKING), 0);
     test_pools();
     test_pool_end();

@@ -56,6 +56,27 @@ static bool load_library(const char *path)
     return true;
 }
 
+/* Begins the test `name` in a primary context of the library that HEWN_LIBCUDA names. False where
+ * there is no library or no device: a case was skipped, and the program ends. */
+static inline bool driver_begin(const char *name, int argc, char **argv)
+{
+    const char *path = getenv("HEWN_LIBCUDA");
+    char device[96] = "";
+
+    test_begin(name, argc, argv);
+    if (!load_library(path && *path ? path : "libcuda.so.1")) {
+        if (test_case("a driver library")) test_skip("%s", dlerror());
+        return false;
+    }
+    if (cu.cuInit(0) || cu.cuDevicePrimaryCtxRetain(&primary, 0) || cu.cuCtxSetCurrent(primary)) {
+        if (test_case("a device")) test_skip("no context can be had");
+        return false;
+    }
+    cu.cuDeviceGetName(device, sizeof device, 0);
+    test_where("%s", device);
+    return true;
+}
+
 /* Two entries that any device of compute capability 9.0 or later runs, and module variables. */
 static const char text[] =
     ".version 8.0\n.target sm_90\n.address_size 64\n"

@@ -10,16 +10,19 @@
 #include <fnmatch.h>
 #include <string.h>
 
-static const struct family {
-    const char *name;
+static const struct writers {
+    const char *text; /* a plan's */
     void (*write_problem)(FILE *out, const struct module_id *id);
     void (*write_shape)(FILE *out, const struct module_id *id);
     void (*write_limits)(FILE *out, const struct module_id *id);
-} families[] = {
+} all_writers[] = {
     {"gemm", gemm_write_problem, gemm_write_shape, gemm_write_limits},
     {"attention", attention_write_problem, attention_write_shape, attention_write_limits},
+    {"attention_combine", attention_write_problem, attention_write_shape, attention_write_limits},
     {"decode", decode_write_problem, decode_write_shape, decode_write_limits},
+    {"decode_combine", combine_write_problem, combine_write_shape, combine_write_limits},
     {"mla", mla_write_problem, mla_write_shape, mla_write_limits},
+    {"mla_combine", combine_write_problem, combine_write_shape, combine_write_limits},
 };
 
 struct manifest {
@@ -119,22 +122,22 @@ static int write_manifest(FILE *out, const struct manifest *m, const char *valid
                           char **argv)
 {
     const struct plan *plan = m->id.plan;
-    const struct family *family = &families[0];
-    while (strcmp(family->name, plan->family) != 0) family++; /* plans name no other */
+    const struct writers *writers = &all_writers[0];
+    while (strcmp(writers->text, plan->text) != 0) writers++; /* plans name no other */
 
     fprintf(out, "{\n  \"name\": \"%s\",\n  \"family\": \"%s\",\n  \"target\": \"%s\",\n",
             m->id.name, plan->family, m->id.target);
     fprintf(out, "  \"ptx_version\": \"%s\",\n  \"entry\": \"%s\",\n", m->scan.version,
             m->scan.entry);
-    family->write_problem(out, &m->id);
+    writers->write_problem(out, &m->id);
     write_parameters(out, plan, &m->scan);
-    family->write_shape(out, &m->id);
+    writers->write_shape(out, &m->id);
     fprintf(out,
             "  \"block\": [%u, 1, 1],\n  \"cluster\": [%u, 1, 1],\n  \"dynamic_shared\": %u,\n"
             "  \"tmem_columns\": %u,\n",
             plan->threads, plan->cluster, plan->dynamic_shared, plan->tmem_columns);
     if (write_architectures(out, m, count, argv) != 0) return -1;
-    family->write_limits(out, &m->id);
+    writers->write_limits(out, &m->id);
     fprintf(out, "  \"sha256\": \"%s\",\n", m->sha256);
     if (write_validated(out, &m->id, validated) != 0) return -1;
     fprintf(out, "}\n");

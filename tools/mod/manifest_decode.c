@@ -7,13 +7,6 @@ void decode_write_problem(FILE *out, const struct module_id *id)
 {
     const struct decode_shape *shape = id->plan->decode;
 
-    if (!shape) {
-        fprintf(out, "  \"formula\": \"O = sum_p 2^(lse_p - M) * O_p / "
-                     "(sum_p 2^(lse_p - M) + 2^(sink - M)), M = max_p lse_p\",\n");
-        fprintf(out,
-                "  \"dtypes\": {\"part_o\": \"f32\", \"sum\": \"f32\", \"o\": \"out_type\"},\n");
-        return;
-    }
     fprintf(out, "  \"formula\": \"O = softmax(scale * Q * transpose(K) + mask) * V\",\n");
     fprintf(out,
             "  \"dtypes\": {\"q\": \"%s\", \"k\": \"%s\", \"p\": \"%s\", \"v\": \"%s\", "
@@ -39,11 +32,6 @@ void decode_write_shape(FILE *out, const struct module_id *id)
 {
     const struct decode_shape *shape = id->plan->decode;
 
-    if (!shape) {
-        fprintf(out, "  \"tensor_maps\": [],\n"
-                     "  \"grid\": [\"records\", \"(rows + step - 1) / step\", \"1\"],\n");
-        return;
-    }
     fprintf(out, "  \"tensor_maps\": [\n");
     fprintf(out,
             "    {\"name\": \"%s\", \"tensor\": \"Q\", \"dtype\": \"%s\", \"rank\": 5,\n"
@@ -62,13 +50,9 @@ void decode_write_shape(FILE *out, const struct module_id *id)
 
 void decode_write_limits(FILE *out, const struct module_id *id)
 {
-    fprintf(out, "  \"limits\": {");
-    if (id->plan->decode)
-        fprintf(out,
-                "\"units\": [0, %d], \"kv_len\": [0, %d], \"q_len\": [1, %d], "
-                "\"page_size\": [1, 256], ",
-                SPLIT_MAX_UNITS, DECODE_UNBOUNDED - 1, DECODE_UNBOUNDED - 1);
-    else
-        fprintf(out, "\"rows\": [1, 64], \"v_dim\": [32, 512], ");
-    fprintf(out, "\"address_multiple\": 16, \"stride_multiple\": 16},\n");
+    (void)id;
+    fprintf(out,
+            "  \"limits\": {\"units\": [0, %d], \"kv_len\": [0, %d], \"q_len\": [1, %d], "
+            "\"page_size\": [1, 256], \"address_multiple\": 16, \"stride_multiple\": 16},\n",
+            SPLIT_MAX_UNITS, DECODE_UNBOUNDED - 1, DECODE_UNBOUNDED - 1);
 }

@@ -103,12 +103,12 @@ const struct plan *plan_attention(const char *target, unsigned qk, unsigned v, u
 const struct plan *plan_attention_combine(const char *target);
 /* The plan of mla_<in>, or NULL. */
 const struct plan *plan_mla(const char *target);
-const struct plan *plan_mla_combine(const char *target);
 
 /* The plan of decode_<in>_<qk>_<v>_<rows>, or NULL. */
 const struct plan *plan_decode(const char *target, unsigned qk, unsigned v, unsigned element,
                                unsigned rows);
-const struct plan *plan_decode_combine(const char *target);
+/* The plan of the combine kernel `text`, decode_combine or mla_combine, or NULL. */
+const struct plan *plan_combine(const char *target, const char *text);
 
 /* ---- ptx.c: preprocessed text as a driver takes it ---- */
 
@@ -148,20 +148,23 @@ int scan_log(struct ptxas_log *log, const char *path);
 /* Splits "ARCH=FILE" in place; NULL when there is no '='. */
 char *split_pair(char *pair);
 
-/* ---- manifest_gemm.c, manifest_attention.c, manifest_decode.c, plan_mla.c: what a manifest says of one family ---- */
+/* ---- manifest_*.c, plan_mla.c, plan_combine.c: what a manifest says of one text ---- */
 
 /* Formula and dtypes. */
 void gemm_write_problem(FILE *out, const struct module_id *id);
 void attention_write_problem(FILE *out, const struct module_id *id);
+void combine_write_problem(FILE *out, const struct module_id *id);
 void decode_write_problem(FILE *out, const struct module_id *id);
 void mla_write_problem(FILE *out, const struct module_id *id);
 /* The tensor maps, the tile and what else a launch needs of the kernel's shape, the grid. */
 void gemm_write_shape(FILE *out, const struct module_id *id);
 void attention_write_shape(FILE *out, const struct module_id *id);
+void combine_write_shape(FILE *out, const struct module_id *id);
 void decode_write_shape(FILE *out, const struct module_id *id);
 void mla_write_shape(FILE *out, const struct module_id *id);
 void gemm_write_limits(FILE *out, const struct module_id *id);
 void attention_write_limits(FILE *out, const struct module_id *id);
+void combine_write_limits(FILE *out, const struct module_id *id);
 void decode_write_limits(FILE *out, const struct module_id *id);
 void mla_write_limits(FILE *out, const struct module_id *id);
 

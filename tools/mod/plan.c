@@ -137,14 +137,12 @@ static int find_plan(struct module_id *id)
     } else if (sscanf(id->name, "attention_%7[a-z0-9]_%u_%u%n", id->in, &qk, &v, &end) == 3 &&
                !id->name[end]) {
         id->plan = plan_attention(id->target, qk, v, strcmp(id->in, "e4m3") == 0 ? 1 : 2);
-    } else if (strcmp(id->name, "decode_combine") == 0) {
-        id->plan = plan_decode_combine(id->target);
     } else if (sscanf(id->name, "decode_%7[a-z0-9]_%u_%u_%u%n", id->in, &qk, &v, &rows, &end) ==
                    4 &&
                !id->name[end]) {
         id->plan = plan_decode(id->target, qk, v, strcmp(id->in, "e4m3") == 0 ? 1 : 2, rows);
-    } else if (strcmp(id->name, "mla_combine") == 0) {
-        id->plan = plan_mla_combine(id->target);
+    } else if (strcmp(id->name, "decode_combine") == 0 || strcmp(id->name, "mla_combine") == 0) {
+        id->plan = plan_combine(id->target, id->name);
     } else if (sscanf(id->name, "mla_%7[a-z0-9]%n", id->in, &end) == 1 && !id->name[end]) {
         id->plan = plan_mla(id->target);
     } else {

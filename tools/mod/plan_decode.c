@@ -79,31 +79,3 @@ const struct plan *plan_decode(const char *target, unsigned qk, unsigned v, unsi
     }
     return NULL;
 }
-
-/* ---- the combine kernel: no maps, no roles -- */
-
-static const char *const no_maps[] = {NULL};
-static const struct plan_scalar combine_scalars[] =
-    PLAN_SCALARS(SPLIT_COMBINE_SCALARS(PLAN_SCALAR));
-static const struct plan_handoff no_handoffs[] = PLAN_HANDOFFS();
-static const struct plan_flow no_flows[] = PLAN_FLOWS();
-
-static const struct plan combine = {
-    .target = "sm_90a",
-    .family = "decode",
-    .text = "decode_combine",
-    .threads = 32 * SPLIT_COMBINE_WARPS,
-    .cluster = 1,
-    .maps = no_maps,
-    .scalars = combine_scalars,
-    .roles = no_ranges,
-    .shared = no_ranges,
-    .tmem = no_ranges,
-    .handoffs = no_handoffs,
-    .flows = no_flows,
-};
-
-const struct plan *plan_decode_combine(const char *target)
-{
-    return strcmp(target, combine.target) == 0 ? &combine : NULL;
-}

@@ -45,45 +45,10 @@ const struct plan *plan_mla(const char *target)
     return strcmp(target, plan.target) == 0 ? &plan : NULL;
 }
 
-/* ---- the combine kernel: no maps, no roles -- */
-
-static const char *const no_maps[] = {NULL};
-static const struct plan_scalar combine_scalars[] =
-    PLAN_SCALARS(SPLIT_COMBINE_SCALARS(PLAN_SCALAR));
-static const struct plan_handoff no_handoffs[] = PLAN_HANDOFFS();
-static const struct plan_flow no_flows[] = PLAN_FLOWS();
-
-static const struct plan combine = {
-    .target = "sm_90a",
-    .family = "mla",
-    .text = "mla_combine",
-    .threads = 32 * SPLIT_COMBINE_WARPS,
-    .cluster = 1,
-    .maps = no_maps,
-    .scalars = combine_scalars,
-    .roles = no_tmem,
-    .shared = no_tmem,
-    .tmem = no_tmem,
-    .handoffs = no_handoffs,
-    .flows = no_flows,
-};
-
-const struct plan *plan_mla_combine(const char *target)
-{
-    return strcmp(target, combine.target) == 0 ? &combine : NULL;
-}
-
 /* ---- the manifest: ptx/inc/mla.plan.h -- */
 
 void mla_write_problem(FILE *out, const struct module_id *id)
 {
-    if (id->plan == &combine) {
-        fprintf(out, "  \"formula\": \"O = sum_p 2^(lse_p - M) * O_p / "
-                     "(sum_p 2^(lse_p - M) + 2^(sink - M)), M = max_p lse_p\",\n");
-        fprintf(out,
-                "  \"dtypes\": {\"part_o\": \"f32\", \"sum\": \"f32\", \"o\": \"out_type\"},\n");
-        return;
-    }
     fprintf(out,
             "  \"formula\": \"O = softmax(scale * Q * transpose(C) + mask) * C[.., 0..%d]\",\n",
             MLA_V_DIM - 1);
@@ -107,11 +72,6 @@ static void write_map(FILE *out, const struct module_id *id, const char *name, c
 
 void mla_write_shape(FILE *out, const struct module_id *id)
 {
-    if (id->plan == &combine) {
-        fprintf(out, "  \"tensor_maps\": [],\n"
-                     "  \"grid\": [\"records\", \"(rows + step - 1) / step\", \"1\"],\n");
-        return;
-    }
     fprintf(out, "  \"tensor_maps\": [\n");
     write_map(out, id, maps[0], "Q", "\"rows\", \"batch\"", "64", ",");
     write_map(out, id, maps[1], "C", "\"kv_len or page_size\", \"planes\"", "\"box or 64\"", "");
@@ -123,12 +83,8 @@ void mla_write_shape(FILE *out, const struct module_id *id)
 
 void mla_write_limits(FILE *out, const struct module_id *id)
 {
-    if (id->plan == &combine)
-        fprintf(out, "  \"limits\": {\"rows\": [1, 64], \"v_dim\": [32, 512], "
-                     "\"address_multiple\": 16, \"stride_multiple\": 16},\n");
-    else
-        fprintf(
-            out,
+    (void)id;
+    fprintf(out,
             "  \"limits\": {\"kv_len\": [0, %d], \"page_size\": [0, %d], \"address_multiple\": 16, "
             "\"stride_multiple\": 16},\n",
             MLA_MAX_KEYS, MLA_MAX_PAGE);
