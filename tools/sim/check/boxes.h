@@ -1,6 +1,7 @@
 /*
- * Which bytes of shared memory tensor copies staged, and from where in the tensor. Swizzles keep chunks of
- * 16 bytes whole: a chunk points to the copy that staged it, and a formula tells the rest.
+ * Where the bytes of shared memory come from: which tensor copy staged them, from which
+ * coordinates. Every swizzle moves chunks of 16 bytes as a whole. So a chunk only names its copy,
+ * and the address gives the coordinates.
  */
 #ifndef SIM_BOXES_H
 #define SIM_BOXES_H
@@ -19,9 +20,9 @@ enum {
 enum {
     BOX_LINES_MN = 1, /* its rows are rows of A or columns of B */
     BOX_LINES_K = 2,  /* its rows are steps of k */
-    BOX_SKIPPED = 4,  /* one operand left out some of what lies between its rows */
-    BOX_LEFT = 8,     /* one operand began below the first row, and went on behind the last */
-    BOX_AGAIN = 16    /* the same product was added twice to one sum */
+    BOX_SKIPPED = 4,  /* one operand skipped chunks between its rows */
+    BOX_LEFT = 8,     /* one operand began after the first row and continued past the last */
+    BOX_AGAIN = 16    /* the same product was added twice to one accumulator */
 };
 
 /* 16 bytes of shared memory. */
@@ -30,7 +31,7 @@ struct chunk {
     uint8_t flags;
 };
 
-/* One copy of a box, as long as one of its chunks is there. */
+/* The box of one copy. Lives until its last chunk is overwritten. */
 struct box {
     const struct insn *in;   /* the copy */
     const struct cta *cta;   /* whose memory */
@@ -38,14 +39,14 @@ struct box {
     uint32_t next_free;
     uint32_t start, span; /* bytes */
     uint32_t live;        /* chunks */
-    bool closed;          /* its end was looked at */
+    bool closed;          /* layout_close was called */
     struct tmap map;
     int32_t coord[TMAP_COORDS];
     uint32_t pitch, bytes,
-        rows; /* of a row of dimension 0: from row to row, without the gap; how many */
+        rows; /* of dimension 0: bytes from row to row, bytes in a row, how many rows */
     uint32_t extent[BOX_RANK];
-    uint64_t shape; /* equal for boxes that lie alike */
-    /* what products did with it */
+    uint64_t shape; /* equal for boxes of the same layout */
+    /* how products used it */
     uint8_t use, elem_bytes;
     uint32_t left_from; /* BOX_LEFT: the first row read */
     const struct insn *reader;
@@ -59,31 +60,33 @@ struct boxes {
 };
 
 void boxes_free(struct boxes *b);
-/* NULL: no memory. */
+/* NULL when memory is exhausted. */
 struct box *box_new(struct boxes *b, const struct event *tile);
-/* No chunk of it is left. */
+/* The last chunk of the box was overwritten. */
 void box_drop(struct boxes *b, struct box *box);
 
-/* Where a chunk lies in its box: bytes along dimension 0, then elements along the others, all from the
- * box's start; `row` counts rows. */
+/* Where a chunk lies in its box: bytes along dimension 0, elements along the others, both from the
+ * start of the box; `row` is the number of its row. */
 struct box_place {
     int32_t at[BOX_RANK];
     uint32_t row;
 };
-/* False where the box has a gap there, or nothing is known about its order. */
+/* False if the address is in a gap of the box, or the order of the box is not modelled. */
 bool box_place(const struct box *box, uint32_t address, struct box_place *out);
 /* The chunk that holds a place. */
 uint32_t box_address(const struct box *box, uint32_t row, uint32_t byte);
-/* Whether the rows are those of a plain rectangle, so that coordinates can be told. */
+/* Whether the box is a plain rectangle (not im2col, not gathered), so that coordinates are
+ * known. */
 bool box_plain(const struct box *box);
-/* Of one tensor, as far as can be told. */
+/* Whether both boxes are of one tensor: same address and rank. */
 static inline bool box_same_tensor(const struct box *a, const struct box *b)
 {
     return a->map.address == b->map.address && a->map.rank == b->map.rank;
 }
-/* The place's coordinate in the tensor; along dimension 0 in bytes, as they stand in shared memory. */
+/* The tensor coordinate of the place in dimension d; in bytes along dimension 0. */
 int64_t box_coordinate(const struct box *box, const struct box_place *p, uint32_t d);
-/* "{64, 8}": the tensor's coordinates of the element `byte` bytes into the place. */
+/* Writes the tensor coordinates of the element `byte` bytes into the place, for example "{64,
+ * 8}". */
 void box_text(const struct box *box, const struct box_place *p, uint32_t byte, char *text,
               size_t size);
 const char *swizzle_text(uint32_t swizzle);

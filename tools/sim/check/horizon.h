@@ -1,29 +1,31 @@
 /*
- * What is known of other clusters: a clock for each of those that have handed something over.
+ * A horizon is what one cluster knows of the others: a vector clock for each cluster that it has
+ * heard of.
  *
- * A horizon never changes once made; joining makes another one, which shares what is alike. So a flag
- * that thousands of clusters add to costs each of them one path of a tree, and a cluster that takes all of
- * it over copies a pointer. Only one thread handles horizons: clusters that can talk run on one.
+ * Horizons are immutable trees. Joining two makes a new one, which shares their equal parts. So
+ * each of thousands of clusters that add to one flag pays for one path of the tree, and a cluster
+ * that acquires the flag copies a pointer. Horizons are not thread-safe: clusters that synchronise
+ * through global memory run on one thread.
  */
 #ifndef SIM_HORIZON_H
 #define SIM_HORIZON_H
 
 #include "check/clock.h"
 
-struct horizon; /* NULL: nothing is known of anybody */
+struct horizon; /* NULL: empty */
 
-/* One more, one fewer reference. */
+/* Reference counting; both take NULL. */
 struct horizon *horizon_keep(struct horizon *h);
 void horizon_drop(struct horizon *h);
 
-/* *into := both of them. False when there is no memory; *into then stays as it was. */
+/* *into := the join of *into and from. False when memory is exhausted; *into is then unchanged. */
 bool horizon_join(struct horizon **into, struct horizon *from);
-/* The same with one cluster's clock, which is copied. */
+/* The same with the clock of one cluster, which is copied. */
 bool horizon_add(struct horizon **into, uint32_t cluster, const struct clock *known);
-/* *into := from. */
+/* *into := from; the reference that *into held is dropped. */
 void horizon_set(struct horizon **into, struct horizon *from);
 
-/* NULL: nothing is known of it. */
+/* The clock of that cluster. NULL when the horizon has none. */
 const struct clock *horizon_of(const struct horizon *h, uint32_t cluster);
 
 #endif

@@ -1,15 +1,15 @@
 /*
- * Happens-before in one group: what every warp, barrier and asynchronous operation knows of the others
- * (order.c keeps it, event by event), the shadow of memory that is judged by it (order_access.c), and
- * what is said when two accesses are not ordered (order_tell.c).
+ * Happens-before in one group. order.c keeps, event by event, what every warp, barrier and
+ * asynchronous operation knows of the others. order_access.c compares each access with the shadow
+ * of memory. order_tell.c reports two accesses that are not ordered.
  *
- * One order_cluster has clocks of its own: clusters share nothing but global memory. Where they can talk
- * through it, world.h has its shadow and the flags by which they synchronise, and what they know of one
- * another is a horizon; where they cannot, launch_memory.c compares them when all is over. In program order is a warp, not a lane: races between lanes of
- * one warp are not looked for.
+ * Each order_cluster has its own clocks, because clusters share global memory only. If a kernel can
+ * synchronise through global memory, world.h has its shadow and flags, and a horizon holds what one
+ * cluster knows of the others. In other kernels launch_memory.c compares the clusters at the end. A
+ * warp is one thread of the order: converged.h and order_lanes.h look at the lanes of a warp.
  *
- * The rules are those of the PTX ISA's memory consistency model, "Asynchronous operations" and "Proxies"
- * as far as they go; the words "interpretation" below mark where they do not.
+ * The rules come from the PTX ISA: the memory consistency model, "Asynchronous operations" and
+ * "Proxies". Where the ISA leaves a rule open, the comment says "interpretation".
  */
 #ifndef SIM_ORDER_H
 #define SIM_ORDER_H
@@ -24,10 +24,11 @@
 struct check;
 
 /*
- * Components. Those of one warp up to COMPONENT_CHAINS are chains: operations that count as over in
- * order, so that one number stands for all before it. A copy that completes on an mbarrier has a slot
- * instead: all copies of one warp for one phase of one barrier share a number, for the phase is over
- * once all are; a slot is used again when its warp has seen it complete.
+ * Components of a clock. Those of one warp up to COMPONENT_CHAINS are chains: their operations
+ * complete in order, so one number stands for all earlier ones. A copy that completes on an
+ * mbarrier has a slot instead. All copies of one warp for one phase of one barrier share a number,
+ * because the phase completes only when all of them have. A slot is free again once its warp has
+ * seen it complete.
  */
 #define COMPONENT_KINDS(X)                                                                       \
     X(WARP, "the warp itself")                                                                   \
@@ -77,14 +78,14 @@ struct order_groups {
     uint32_t end[WARP_LANES][GROUPS_KEPT]; /* of group n (from 0): [n % GROUPS_KEPT] */
 };
 
-/* A warp's last generic reads ([0]) and writes ([1]) in another CTA's shared memory: its number, by which
- * instruction. */
+/* A warp's last generic read ([0]) and write ([1]) in another CTA's shared memory: the warp's
+ * number then, and the instruction. */
 struct order_reach {
     uint32_t number[2];
     const struct insn *in[2];
 };
 
-/* The last waits that a warp passed, as far as they are kept. */
+/* The last waits that a warp passed, at most PASSES_KEPT. */
 enum { PASSES_KEPT = 128 };
 struct order_passes {
     struct {
@@ -94,7 +95,7 @@ struct order_passes {
     } at[PASSES_KEPT];
     uint32_t count;
 };
-/* Between whom a flag hands over: it takes a scope that includes both. */
+/* How far two threads are apart. Synchronisation needs a scope that includes both. */
 enum reach { REACH_CTA, REACH_CLUSTER, REACH_GPU, REACHES };
 
 struct order_warp {
@@ -105,13 +106,13 @@ struct order_warp {
     bool released;        /* `now` was handed over: the next access needs a new number */
     uint32_t version;     /* changes whenever `now` does */
     uint64_t arrive_step; /* of the warp's last arrival at an mbarrier */
-    /* By the scope that is needed (enum reach): `now` at the last fence, which relaxed writes release;
+    /* By enum reach. fenced: `now` at the last fence, which later relaxed writes release. observed:
      * what relaxed reads saw, which the next fence acquires. */
     struct stamp fenced[REACHES], observed[REACHES];
-    struct horizon *posted, *posted_bridged; /* of fenced[REACH_GPU], once they are wanted */
-    const struct insn
-        *lent;          /* order_flag.lent of what relaxed reads saw, for the next fence; NULL */
-    struct clock after; /* `now` at the last tcgen05.fence::after_thread_sync */
+    struct horizon *posted,
+        *posted_bridged;     /* fenced[REACH_GPU] for other clusters; made when needed */
+    const struct insn *lent; /* order_flag.lent of the flag that relaxed reads saw; NULL: none */
+    struct clock after;      /* `now` at the last tcgen05.fence::after_thread_sync */
     struct order_groups *groups[COMMIT_KINDS];
     uint32_t *slots, slot_count, slot_capacity; /* components */
     struct wgmma_regs *regs;                    /* order_regs.c */
@@ -119,13 +120,13 @@ struct order_warp {
     struct order_reach *reaches;                /* [CLUSTER_CTAS], by rank; NULL: none yet */
     struct order_passes *passes;                /* NULL: none yet */
     struct converged *converged;                /* converged.c; NULL: no access yet */
-    uint32_t running; /* bit = rank: it has seen that CTA run, or was told that it had not */
-    const struct insn *acquired, *handed_over; /* the last instructions that did, for reports */
+    uint32_t running; /* bit = rank: the CTA is known to run, or its absence was reported */
+    const struct insn *acquired, *handed_over; /* its last acquire and release, for reports */
 };
 
-/* A barrier that many arrive at: `current` gathers what they release, `done` is what the last complete
- * generation or phase hands to those who waited. Gathering never starts again: whoever passes a later
- * phase came after the earlier ones too. */
+/* A barrier with many arrivals. `current` joins what they release; `done` is what a wait for the
+ * last complete generation or phase acquires. `current` is never cleared: a later phase comes after
+ * all earlier ones. */
 struct sync_point {
     uint64_t generation;
     struct stamp current, done;
@@ -148,13 +149,13 @@ struct order_bar {
     uint64_t last_step;
     struct bar_copy *copies; /* whose bytes are to come */
     uint32_t copy_count, copy_capacity;
-    /* Phases up to which somebody has waited, and (level 2) in which a tcgen05.commit arrived last: both plus
-     * 1, 0 none; the commit, and whose. */
+    /* passed: the last phase that a wait has passed. committed (level 2): the last phase at which a
+     * tcgen05.commit arrived, with that commit and its warp. Both plus 1; 0: none. */
     uint64_t passed, committed;
     const struct insn *commit;
     struct order_warp *committer;
-    /* The last arrival of a thread of another CTA: its phase, as above; the instruction, whose, and which of
-     * that warp's numbers. */
+    /* The last arrival from another CTA: its phase plus 1, the instruction, the warp and the warp's
+     * number. */
     uint64_t reached;
     const struct insn *reach;
     struct order_warp *reacher;
@@ -171,7 +172,8 @@ struct order_cta {
     struct order_bar **bars; /* open addressing by offset, at most half full */
     uint32_t bar_slots, bar_count;
     uint32_t bar_low, bar_high; /* bytes in which live barriers lie */
-    /* What a fence.proxy.tensormap of the CTA has made visible to copies, of other clusters too. */
+    /* What the last fence.proxy.tensormap made visible to tensor copies: of this cluster, and of
+     * others. */
     struct clock described;
     struct horizon *described_abroad;
     struct cell *shared; /* SHARED_CELL bytes each */
@@ -183,17 +185,17 @@ struct order_cta {
 struct order_flag {
     const struct order_cta *cta; /* of shared memory; NULL: global */
     uint64_t address;
-    struct stamp released; /* with a scope that includes the cluster, or its only CTA */
     struct stamp
-        *narrow; /* [cluster's CTAs], to threads of the same CTA; NULL where it has but one */
-    const struct order_warp
-        *writer;             /* whose store was the last to take the place of what was there */
-    uint32_t turn;           /* of the world's record of the location */
-    const struct insn *lent; /* the last write that handed over what only others had fenced; NULL */
+        released; /* with .cluster scope or wider, or any scope if the cluster has one CTA */
+    struct stamp
+        *narrow; /* [CTAs of the cluster]: with .cta scope; NULL if the cluster has one CTA */
+    const struct order_warp *writer; /* of the last store that ended a release sequence */
+    uint32_t turn;                   /* of the world's record of the location */
+    const struct insn *lent; /* the last write that relied on a fence of another warp; NULL: none */
     bool used;
 };
 
-/* A tcgen05.commit or cp.async.mbarrier.arrive on its way. */
+/* A tcgen05.commit or cp.async.mbarrier.arrive that has been issued but has not arrived. */
 struct order_arrival {
     uint64_t token;
     struct stamp brings;
@@ -218,7 +220,7 @@ struct order_cluster {
     struct shadow shadow;
 };
 
-/* What an operation is filed under. */
+/* The class of an asynchronous operation: decides its component. */
 enum order_class {
     CLASS_OTHER,
     CLASS_MMA,    /* tcgen05.mma, cp, shift */
@@ -234,13 +236,13 @@ enum order_class {
 };
 enum { MAPS_KEPT = 64, MAP_BYTES = 128 };
 
-/* The operation whose issue is being announced. */
+/* The operation that is being issued. */
 struct issuing {
     uint64_t token;
     struct order_warp *warp;
     const struct insn *in;
     uint8_t class;
-    uint32_t read, write; /* components under which its accesses are filed; 0 none */
+    uint32_t read, write; /* components of its reads and writes; 0: none */
 };
 
 enum told_of { TOLD_IN_STEP = 1, TOLD_APART = 2, TOLD_LENT = 4 };
@@ -248,12 +250,12 @@ enum told_of { TOLD_IN_STEP = 1, TOLD_APART = 2, TOLD_LENT = 4 };
 struct order {
     struct group *group;
     struct check *check;
-    struct world *world; /* of the launch; NULL where clusters cannot talk */
+    struct world *world; /* of the launch; NULL if clusters cannot synchronise */
     const struct kernel *kernel;
     int level;
     struct order_cluster *clusters;
-    bool *sampled;    /* [kernel->insn_count]: order_sampled has been told of it */
-    uint8_t *told_of; /* likewise: what has been told of it, enum told_of */
+    bool *sampled;    /* [kernel->insn_count]: order_sampled was called for it */
+    uint8_t *told_of; /* [kernel->insn_count]: what was reported for it, bits of enum told_of */
     struct issuing issuing;
     struct touch touch; /* order_access.c */
     uint32_t touch_version;
@@ -263,8 +265,8 @@ struct order {
     uint32_t map_count;
     struct told *told; /* order_tell.c */
     uint32_t told_count, told_capacity;
-    bool exhausted;    /* memory, or a bound: what is not seen is not reported as clean */
-    const char *limit; /* which bound, NULL: memory */
+    bool exhausted;    /* memory or a bound ran out: the verdict cannot be clean */
+    const char *limit; /* the bound's name; NULL: host memory */
     bool ended;
 };
 
@@ -274,10 +276,10 @@ struct order {
 struct order *order_new(struct group *g, struct check *check);
 void order_free(struct order *o);
 void order_event(struct order *o, const struct event *e);
-/* Nothing comes any more: tells what there is to tell. */
+/* The group has ended: reports what is left to report. */
 void order_end(struct order *o);
 
-/* What is kept of a warp and of a CTA; NULL before it is seen to start. */
+/* The records of a warp and of a CTA; NULL before it starts. */
 static inline struct order_warp *order_warp_of(const struct warp *w)
 {
     return w->kept[SLOT_CHECK].at;
@@ -287,7 +289,7 @@ static inline struct order_cta *order_cta_of(const struct cta *c)
     return c->kept[SLOT_CHECK].at;
 }
 
-/* For those who look at barriers: what a warp knows, and the record of an mbarrier (NULL: none yet). */
+/* What a warp knows, and the record of an mbarrier (NULL: none yet), for the checks of barriers. */
 static inline const struct stamp *order_known(const struct warp *w)
 {
     return &order_warp_of(w)->now;
@@ -296,30 +298,30 @@ struct order_bar *order_bar_at(const struct cta *cta, uint32_t offset);
 
 /* ---- for the rest of the checker ---- */
 
-/* Notes a failed allocation. */
+/* done: whether an allocation succeeded; if not, host memory counts as exhausted. */
 void order_keep(struct order *o, bool done);
-/* The warp hands over what it knows; takes what was handed over. */
+/* The warp releases what it knows into `to`; acquires what `from` holds. */
 void order_release(struct order_warp *w, struct stamp *to, const struct insn *in);
 void order_acquire(struct order_warp *w, const struct stamp *from, const struct insn *in);
-/* The component of a warp's chain, made at first use; 0 when a bound is reached. */
+/* The component of one of the warp's chains, made at first use. 0 when a bound is reached. */
 uint32_t order_chain(struct order_warp *w, enum component_kind kind);
 static inline struct component *order_component(const struct order_warp *w, uint32_t id)
 {
     return &w->cta->cluster->components[id];
 }
-/* The component's number in the world; 0 when a bound is reached. */
+/* The component's actor in the world. 0 when a bound is reached. */
 uint32_t order_actor(struct order_warp *w, uint32_t component);
-/* The warp has seen that action of the component complete. */
+/* The warp now knows that action `number` of the component is complete. */
 void order_learn(struct order_warp *w, uint32_t component, uint32_t number);
-/* The verdict speaks only for this order from here on, because of that instruction. */
+/* From here on the verdict is sampled, because of that instruction. */
 void order_sampled(struct order *o, enum sampled_reason reason, const struct insn *in);
-/* The same of an instruction that brings a value which another order may have changed. */
+/* The same for an instruction that reads a value which may differ in another order. */
 void order_read(struct order *o, const struct insn *in);
-/* Gives the warp a new number if its last one was handed over. */
+/* Gives the warp a new number if its last one was released. */
 void order_tick(struct order_warp *w);
-/* The warp's present action, at that instruction. */
+/* The epoch of the warp's current action, at that instruction. */
 epoch order_here(const struct order_warp *w, const struct insn *in);
-/* From here on nothing can be called clean; `limit` names the bound, NULL: host memory. */
+/* From here on the verdict cannot be clean. `limit` names the bound; NULL: host memory. */
 void order_exhausted(struct order *o, const char *limit);
 static inline uint32_t order_insn_index(const struct order *o, const struct insn *in)
 {
@@ -330,7 +332,7 @@ static inline uint32_t order_insn_index(const struct order *o, const struct insn
 /* ---- order_flag.c ---- */
 
 void flag_free(struct order_flag *f);
-/* How far a strong access or a fence reaches. */
+/* The reach of a strong access or a fence, by its scope. */
 static inline enum reach order_reach(const struct insn *in)
 {
     return in->is.scope >= SCOPE_GPU       ? REACH_GPU
@@ -350,14 +352,12 @@ void order_flags(struct order *o, struct order_warp *w, const struct event *e);
 
 /* EV_WARP_START */
 void order_begin(struct order *o, const struct event *e);
-/* What clusters did to global memory goes to the launch's record. */
+/* Passes the clusters' accesses to global memory to the launch's record. */
 void order_clusters_end(struct order *o);
 void order_clusters_free(struct order *o);
 void sync_point_clear(struct sync_point *p);
 
-/* ---- order_life.c ---- */
-
-/* The last warp of a CTA has exited: what may still arrive. */
+/* The last warp of a CTA has exited: looks for arrivals that may still come. */
 void order_exit(struct order *o, const struct cta *cta);
 /* The warp's instruction accesses shared memory of another CTA, or an mbarrier there. */
 void order_touch_peer(struct order_warp *w, const struct order_cta *other, const struct event *e);
@@ -365,10 +365,11 @@ void order_touch_peer(struct order_warp *w, const struct order_cta *other, const
 /* ---- order_access.c ---- */
 
 void order_access(struct order *o, const struct event *e);
-/* Columns of tensor memory are handed out, or back. */
+/* Columns of tensor memory are allocated, or freed. */
 void order_tmem_alloc(struct order *o, const struct event *e);
-/* A write of all of it, as far as others go; then nothing is known of that memory: it may be given again. */
-void order_heap_free(struct order *o, const struct event *e);
 void order_tmem_dealloc(struct order *o, const struct event *e);
+/* free() on the device: counts as a write of the whole block. Its shadow is then cleared, because
+ * the heap may give the block out again. */
+void order_heap_free(struct order *o, const struct event *e);
 
 #endif

@@ -1,13 +1,14 @@
 /*
- * What the clusters of a launch have to do with one another: one shadow of global memory for all of them,
- * and the flags by which they synchronise. Only kernels in which clusters can talk have a world
- * (kernel->global_sync); their clusters run on one thread. Others have a shadow for each cluster, which
- * launch_memory.c compares when all is over.
+ * Synchronisation between the clusters of a launch: one shadow of global memory for all clusters,
+ * and the flags through which they synchronise. A launch has a world only if its kernel can
+ * synchronise through global memory (kernel->global_sync). Its clusters then run on one thread. In
+ * other launches each cluster has its own shadow, and launch_memory.c compares the shadows at the
+ * end.
  *
- * PTX ISA "Memory Consistency Model": two accesses of different clusters are ordered only by causality, that
- * is by release and acquire patterns of .gpu or .sys scope on one location, of which the second observes
- * the first, and by what orders the threads of a cluster. Not followed: the order of fence.sc, which alone
- * never orders accesses here.
+ * PTX ISA "Memory Consistency Model": two accesses of different clusters are ordered by causality
+ * order alone. It is made of release and acquire patterns of .gpu or .sys scope on one location,
+ * where the acquire observes the release, and of what orders the threads inside a cluster. The
+ * order between two fence.sc is not modelled: it never orders accesses here.
  */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
@@ -15,25 +16,26 @@
 #include "check/horizon.h"
 #include "check/shadow.h"
 
-/* A component of some cluster that has touched global memory, alive or gone. Epochs of the world's shadow
- * have its number for their component. */
+/* A component (order.h) of a cluster that has accessed global memory. The cluster may have ended.
+ * The epochs in the world's shadow name an actor's number as their component. */
 struct actor {
     uint32_t cluster, component;
     uint32_t cta[3];
     uint8_t kind, warp;
 };
 
-/* A location by which clusters synchronise, and what whoever reads it now may take over. */
+/* A location through which clusters synchronise, and the knowledge that an acquire of it takes
+ * over. */
 struct world_flag {
     uint64_t address;
     struct horizon *known, *bridged;
     const struct insn *lent; /* as order_flag.lent */
-    uint32_t turn;   /* changes when a plain strong store takes the place of what was handed over */
+    uint32_t turn;   /* changes when a strong store, not an atomic, ends the release sequence */
     uint32_t writer; /* actor of the last such store */
     bool used;
 };
 
-/* What is known of the copies that an SM may have of a line, by cells of GLOBAL_CELL bytes. */
+/* Whether an SM may hold an old copy of a line in its L1, for cells of GLOBAL_CELL bytes. */
 enum { LINE_LOADED = 1 /* by a plain load */, LINE_STALE = 2 /* and written since */ };
 
 struct world_lines {
@@ -41,7 +43,7 @@ struct world_lines {
     uint8_t line[PAGE_CELLS];
 };
 
-/* Joins that were made of late: many flags have one history. */
+/* A cache of recent joins: many flags have the same history. */
 enum { JOINS_KEPT = 256 };
 struct world_join {
     struct horizon *a, *b, *both;
@@ -58,31 +60,32 @@ struct world {
     struct world_join joins[JOINS_KEPT];
 };
 
-/* NULL: no memory. At most `most` bytes are used for the shadow. */
+/* NULL when memory is exhausted. The shadow uses at most `most` bytes. */
 struct world *world_new(uint64_t most);
 void world_free(struct world *w);
 
-/* 0: no memory, or too many. */
+/* The actor's number. 0 when memory is exhausted or there are too many. */
 uint32_t world_actor(struct world *w, struct actor a);
 static inline const struct actor *world_actor_of(const struct world *w, epoch e)
 {
     return &w->actors[epoch_component(e)];
 }
 
-/* The location's record; NULL: there is none yet, or no memory for it. */
+/* The location's record. find: NULL when there is none yet; make: NULL when memory is exhausted. */
 struct world_flag *world_flag_find(const struct world *w, uint64_t address);
 struct world_flag *world_flag_make(struct world *w, uint64_t address);
 
-/* The lines of the page of that address; NULL: no memory. */
+/* The lines of the page that holds the address. NULL when memory is exhausted. */
 uint8_t *world_lines(struct world *w, uint64_t address);
 
-/* horizon_join, cheap where the same was done before. */
+/* horizon_join with a cache of recent joins. */
 bool world_join(struct world *w, struct horizon **into, struct horizon *from);
 
-/* What a stamp of the cluster is to others: `bridged` as far as global memory goes. False: no memory. */
+/* Turns a stamp of the cluster into horizons that other clusters can take over; `bridged` is the
+ * part that counts for global memory. False when memory is exhausted. */
 bool world_post(uint32_t cluster, const struct stamp *s, struct horizon **known,
                 struct horizon **bridged);
-/* Joins to a stamp of the cluster what is handed over to it. */
+/* Joins the horizons to a stamp of the cluster. False when memory is exhausted. */
 bool world_take(uint32_t cluster, struct stamp *s, struct horizon *known, struct horizon *bridged);
 
 #endif
