@@ -1,9 +1,9 @@
 /*
- * Lanes of one warp that are in order only because they run together: one writes and another reads the same bytes,
- * or the other way round, with no bar.warp.sync nor a wider barrier between. Hardware before Volta promised
- * that order, since then nothing does (PTX ISA "bar.warp.sync"). Much code relies on it: an idiom, counted, and the
- * verdict is not proved. order_lanes.h says more at level 2. Where the lanes have come apart at a branch, it is a
- * race.
+ * Lanes of one warp that are ordered only because they run together: one lane writes and another
+ * reads the same bytes, or the other way round, without a bar.warp.sync or a wider barrier between.
+ * Hardware before Volta promised that order; since Volta nothing does (PTX ISA "bar.warp.sync").
+ * Much code relies on it, so it is an idiom: it is counted, and the verdict is not proved. If the
+ * lanes have diverged at a branch, it is a race. order_lanes.h reports more at level 2.
  */
 #ifndef SIM_CONVERGED_H
 #define SIM_CONVERGED_H

@@ -1,10 +1,11 @@
-/* The words of layout findings. */
+/* The texts of layout findings. */
 #ifndef SIM_LAYOUT_TELL_H
 #define SIM_LAYOUT_TELL_H
 
 #include "check/layout_face.h"
 
-/* An operand of a product that is judged; of a box at its end, the upper part alone. */
+/* The operand that a finding is about. For a finding about a box at its end only the first five
+ * fields are set. */
 struct layout_case {
     struct layout *layout;
     struct group *group;
@@ -17,23 +18,26 @@ struct layout_case {
 };
 
 void layout_tell_type(const struct layout_case *c, const struct box *box);
-/* `v` is the operand's; it is looked at again, with parts of the descriptor changed. */
+/* `v`: the operand's view. It is looked at again with parts of the descriptor changed, to name the
+ * wrong field. */
 void layout_tell_order(const struct layout_case *c, struct face_view *v, const struct face *f);
 void layout_tell_steps(const struct layout_case *c, const struct box *a, const struct box *b);
 void layout_tell_start(const struct layout_case *c, const struct box *a, int32_t a_first,
                        const struct box *b, int32_t b_first);
-/* `name`, "A" or "B": of one sum, k was taken again, or the same k of other rows. */
+/* One accumulator took the same k of operand `name` ("A" or "B") again, or the same k of other
+ * rows. */
 void layout_tell_overlap(const struct layout_case *c, const struct box *box, const char *name,
                          int32_t moved);
-/* From one product of a sum to another A and B moved by different parts of k. */
+/* Between two products of one accumulator A and B moved by different amounts along k. */
 void layout_tell_apart(const struct layout_case *c, const struct box *a, int32_t a_moved,
                        const struct box *b, int32_t b_moved);
 void layout_tell_slide(const struct layout_case *c, const struct box *box, const char *name,
                        int32_t moved);
-/* `along_k`: what was left out is a part of k, else of the rows. */
+/* A part of the box was skipped: steps of k if `along_k`, else rows. */
 void layout_tell_gap(const struct layout_case *c, const struct box *box, const char *what,
                      uint32_t at, bool along_k);
-/* Nobody read the box: an operand of `in` jumped over it; it lies in k behind `below`. */
+/* Nothing read the box. jump: an operand of `in` jumped over it. skip: it follows `below` along
+ * k. */
 void layout_tell_jump(const struct layout_case *c, const struct box *box, const struct insn *in,
                       struct warp *w);
 void layout_tell_skip(const struct layout_case *c, const struct box *box, const struct box *below);

@@ -1,7 +1,8 @@
 /*
- * Values that the ISA leaves undefined: what a shuffle brings from a lane that does not execute it (PTX ISA
- * "shfl.sync"). Such a value may be computed with and dropped, as the upper lanes of a reduction do. It is an
- * error when it comes to memory, to an address, to an operation of another unit, or to what a thread does next.
+ * Values that the ISA leaves undefined: a shuffle that reads a lane which does not execute it (PTX
+ * ISA "shfl.sync"). A program may compute with such a value and drop it, as the upper lanes of a
+ * reduction do. It is an error if the value reaches memory, an address, an operand of another unit,
+ * or a branch.
  */
 #ifndef SIM_UNDEFINED_H
 #define SIM_UNDEFINED_H
