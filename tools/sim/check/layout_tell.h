@@ -4,8 +4,8 @@
 
 #include "check/layout_face.h"
 
-/* The operand that a finding is about. For a finding about a box at its end only the first five
- * fields are set. */
+/* The operand that a finding is about. For a finding about a box at its end only the fields
+ * up to `scratch` are set. */
 struct layout_case {
     struct layout *layout;
     struct group *group;
