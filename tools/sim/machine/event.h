@@ -56,6 +56,20 @@ enum event_kind {
     EV_COUNT
 };
 
+/* How the addresses of a warp's access lie. */
+enum span_shape {
+    SPAN_APART, /* anyhow */
+    SPAN_ONE,   /* all 32 lanes at one address */
+    SPAN_ROW    /* all 32 lanes, each right behind the one before */
+};
+
+/* The lowest and the highest address of an active lane; aligned: all are multiples of the size. */
+struct lane_span {
+    uint64_t low, high;
+    enum span_shape shape;
+    bool aligned;
+};
+
 enum access_kind { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_ATOMIC = 3 };
 enum proxy { PROXY_GENERIC, PROXY_ASYNC, PROXY_TENSORMAP };
 enum fence_kind {
@@ -94,6 +108,7 @@ struct event {
     uint64_t token;    /* async operation: group-unique sequence number, 0 none */
     const uint64_t *addresses; /* ACCESS by lanes: 32 addresses in `space`'s own terms; else NULL. With
                                   a token they are an operation's ranges, `lanes` saying how many */
+    const struct lane_span *span; /* of those addresses; NULL with a token */
     uint64_t address;  /* ACCESS without lanes; FENCE_PROXY_TENSORMAP: the map, where size is not 0
                           (or addresses: a map for each lane) */
     uint64_t size;     /* bytes (per lane where addresses is set) */

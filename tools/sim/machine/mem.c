@@ -723,56 +723,111 @@ const void *mem_peek(struct warp *w, uint32_t lane, uint64_t address)
     return NULL;
 }
 
-/* The addresses of the active lanes in one look: lowest, highest, and all their bits. */
-struct extent {
-    uint64_t low, high, bits;
-};
+/* ---- a warp's access as a whole ---- */
 
-LANE_INLINE struct extent measure_lanes(const uint64_t address[WARP_LANES], uint32_t mask)
+LANE_INLINE bool in_steps(const uint64_t address[WARP_LANES], uint32_t step)
 {
-    uint64_t first = address[first_lane(mask)];
-    struct extent e = {first, first, 0};
+    const uint64_t first = address[0];
+    uint64_t off = 0;
+    LANES(l) off |= (address[l] - first) ^ (uint64_t)(l * step);
+    return off == 0;
+}
+
+/* Distances from the first lane are compared as signed numbers, which processors do faster. Addresses further
+ * apart than half the address space may come out with high < low. */
+LANE_INLINE struct lane_span measure_any(const uint64_t address[WARP_LANES], uint32_t mask,
+                                         uint32_t size)
+{
+    const uint64_t first = address[first_lane(mask)];
+    int64_t low = 0, high = 0, bits = 0;
     LANES(l)
     {
-        uint64_t a = mask >> l & 1U ? address[l] : first;
-        e.low = a < e.low ? a : e.low;
-        e.high = a > e.high ? a : e.high;
-        e.bits |= a;
+        const int64_t off = mask >> l & 1U ? (int64_t)(address[l] - first) : 0;
+        low = off < low ? off : low;
+        high = off > high ? off : high;
+        bits |= off;
     }
-    return e;
+    return (struct lane_span){.low = first + (uint64_t)low,
+                              .high = first + (uint64_t)high,
+                              .aligned = ((first | (uint64_t)bits) & (size - 1)) == 0};
 }
 
-static TARGET_WIDE struct extent measure_wide(const uint64_t address[WARP_LANES], uint32_t mask)
+LANE_INLINE struct lane_span measure_lanes(const uint64_t address[WARP_LANES], uint32_t mask,
+                                           uint32_t size)
 {
-    return measure_lanes(address, mask);
+    const uint64_t step = address[1] - address[0], last = address[WARP_LANES - 1];
+    if (mask == FULL_MASK && (step == 0 || step == size) &&
+        last - address[0] == (WARP_LANES - 1) * step && in_steps(address, (uint32_t)step))
+        return (struct lane_span){.low = address[0],
+                                  .high = last,
+                                  .shape = step ? SPAN_ROW : SPAN_ONE,
+                                  .aligned = (address[0] & (size - 1)) == 0};
+    return mask == FULL_MASK ? measure_any(address, FULL_MASK, size)
+                             : measure_any(address, mask, size);
 }
 
-static struct extent measure(const uint64_t address[WARP_LANES], uint32_t mask)
+static TARGET_WIDE struct lane_span measure_wide(const uint64_t address[WARP_LANES], uint32_t mask,
+                                                 uint32_t size)
 {
-    return lanes_wide() ? measure_wide(address, mask) : measure_lanes(address, mask);
+    return measure_lanes(address, mask, size);
+}
+
+struct lane_span mem_measure(const uint64_t address[WARP_LANES], uint32_t mask, uint32_t size)
+{
+    return lanes_wide() ? measure_wide(address, mask, size) : measure_lanes(address, mask, size);
+}
+
+uint8_t *mem_span(struct warp *w, enum ptx_space space, const struct lane_span *span, uint32_t size)
+{
+    uint64_t low = span->low, high = span->high;
+    const struct region *r;
+    if (!span->aligned || high < low) return NULL;
+    if (space == SPACE_NONE && ((low | high) & WINDOW_MASK) != 0) {
+        if ((low & WINDOW_MASK) != SHARED_WINDOW || (high & WINDOW_MASK) != SHARED_WINDOW)
+            return NULL;
+        low &= ~WINDOW_MASK;
+        high &= ~WINDOW_MASK;
+        space = SPACE_SHARED;
+    }
+    if (space == SPACE_SHARED) {
+        const struct cta *cta = w->cta;
+        const uint64_t base = (uint64_t)cta->rank << SHARED_RANK_SHIFT;
+        const uint64_t end = base + cta->shared_bytes;
+        if (low < base + SHARED_RESERVED || high >= end || end - high < size) return NULL;
+        return cta->shared + (low - base);
+    }
+    if (space == SPACE_LOCAL || space == SPACE_PARAM) return NULL;
+    r = known_or_found(w, low, size);
+    return r && region_holds(r, high, size) ? (uint8_t *)(uintptr_t)low : NULL;
+}
+
+/* Local variables of all lanes: each has its own behind one address. */
+static bool local_lanes(const struct warp *w, const uint64_t address[WARP_LANES],
+                        const struct lane_span *span, uint32_t size, uint8_t *host[WARP_LANES])
+{
+    const uint64_t room = w->cta->group->launch->kernel->entry->local_bytes;
+    const uint64_t window = span->low & WINDOW_MASK;
+    const uint64_t high = span->high - window;
+    if (!span->aligned || !w->local || (window && window != LOCAL_WINDOW) ||
+        span->high < span->low || high >= room || room - high < size)
+        return false;
+    for (uint32_t l = 0; l < WARP_LANES; l++) host[l] = w->local + l * room + (address[l] - window);
+    return true;
 }
 
 bool mem_lanes(struct warp *w, const struct insn *in, uint32_t mask, enum ptx_space space,
-               const uint64_t address[WARP_LANES], uint32_t size, enum access_kind access,
-               bool cluster, uint8_t *host[WARP_LANES])
+               const uint64_t address[WARP_LANES], const struct lane_span *span, uint32_t size,
+               enum access_kind access, bool cluster, uint8_t *host[WARP_LANES])
 {
-    struct extent e = measure(address, mask);
-    if (e.bits % size == 0 && space == SPACE_SHARED) {
-        const struct cta *cta = w->cta;
-        uint64_t base = (uint64_t)cta->rank << SHARED_RANK_SHIFT;
-        if (e.low >= base + SHARED_RESERVED && e.high < base + cta->shared_bytes &&
-            base + cta->shared_bytes - e.high >= size) {
-            for (uint32_t l = 0; l < WARP_LANES; l++)
-                host[l] = cta->shared + (address[l] & SHARED_OFFSET_MASK);
-            return true;
-        }
-    } else if (e.bits % size == 0 && space != SPACE_LOCAL && space != SPACE_PARAM) {
-        const struct region *r = known_or_found(w, e.low, size);
-        if (r && region_holds(r, e.high, size)) {
-            for (uint32_t l = 0; l < WARP_LANES; l++) host[l] = (uint8_t *)(uintptr_t)address[l];
-            return true;
-        }
+    uint8_t *run = mem_span(w, space, span, size);
+    if (run) {
+        for (uint32_t l = 0; l < WARP_LANES; l++) host[l] = run + (address[l] - span->low);
+        return true;
     }
+    if ((space == SPACE_LOCAL ||
+         (space == SPACE_NONE && (span->low & WINDOW_MASK) == LOCAL_WINDOW)) &&
+        local_lanes(w, address, span, size, host))
+        return true;
     for (; mask; mask &= mask - 1) {
         uint32_t l = first_lane(mask);
         host[l] = mem_at(w, in, l, space, address[l], size, size, access, cluster);

@@ -54,11 +54,20 @@ void *mem_at(struct warp *w, const struct insn *in, uint32_t lane, enum ptx_spac
 /* One byte to read at a generic address, or NULL: no fault, for reports. */
 const void *mem_peek(struct warp *w, uint32_t lane, uint64_t address);
 
-/* As mem_at for all lanes of `mask` at once, aligned to `size` (a power of two): host[lane] for each,
- * the others' unspecified. False after sim_fault. */
+/* How the addresses of the lanes of `mask` (not 0) lie, of `size` bytes each, a power of two. */
+struct lane_span mem_measure(const uint64_t address[WARP_LANES], uint32_t mask, uint32_t size);
+
+/* Host pointer of the bytes at span->low, where all of the span is aligned and lies in one allocation or in
+ * the CTA's own shared memory: then lanes are as far apart in host memory as their addresses are. NULL:
+ * ask mem_lanes. */
+uint8_t *mem_span(struct warp *w, enum ptx_space space, const struct lane_span *span,
+                  uint32_t size);
+
+/* As mem_at for all lanes of `mask` at once, aligned to `size`: host[lane] for each, the others'
+ * unspecified. `span` is what mem_measure says of them. False after sim_fault. */
 bool mem_lanes(struct warp *w, const struct insn *in, uint32_t mask, enum ptx_space space,
-               const uint64_t address[WARP_LANES], uint32_t size, enum access_kind access,
-               bool cluster, uint8_t *host[WARP_LANES]);
+               const uint64_t address[WARP_LANES], const struct lane_span *span, uint32_t size,
+               enum access_kind access, bool cluster, uint8_t *host[WARP_LANES]);
 
 /* As mem_at for global ranges that an asynchronous operation touches, on behalf of `lane` of `w`, which
  * issued it by `in`; `what` completes the message ("row 3 of the box"). */

@@ -18,10 +18,15 @@ void access_addresses(const struct warp *w, struct arg base, int64_t offset,
                       uint64_t address[WARP_LANES]);
 
 /* Publishes EV_ACCESS, one for each space that generic addresses turn out to be in. Call it when
- * the group has an observer. `unchanged`: a write that left memory as it was. */
+ * the group has an observer. `span`: what mem_measure says of the addresses; `unchanged`: a write that left memory as
+ * it was. */
 void access_publish(struct warp *w, const struct insn *in, uint32_t mask, enum ptx_space space,
-                    const uint64_t address[WARP_LANES], uint32_t size, enum access_kind access,
-                    bool strong, bool unchanged);
+                    const uint64_t address[WARP_LANES], const struct lane_span *span, uint32_t size,
+                    enum access_kind access, bool strong, bool unchanged);
+
+/* The same of a weak access whose addresses were not measured before. */
+void access_tell(struct warp *w, const struct insn *in, uint32_t mask, enum ptx_space space,
+                 const uint64_t address[WARP_LANES], uint32_t size, enum access_kind access);
 
 /* Some byte of memory has another value than before. */
 static inline void access_changed(struct group *g)

@@ -163,13 +163,15 @@ static bool resolve(struct warp *w, const struct insn *in, uint32_t mask,
 {
     const struct atom_form *f = in->aux;
     uint32_t size = f->bytes * f->count;
+    struct lane_span span;
     access_addresses(w, in->arg[f->address], in->imm[0], address);
-    if (!mem_lanes(w, in, mask, (enum ptx_space)in->space, address, size, ACCESS_ATOMIC,
+    span = mem_measure(address, mask, size);
+    if (!mem_lanes(w, in, mask, (enum ptx_space)in->space, address, &span, size, ACCESS_ATOMIC,
                    in->flags & ACC_CLUSTER, host))
         return false;
     if (w->cta->group->observer)
-        access_publish(w, in, mask, (enum ptx_space)in->space, address, size, ACCESS_ATOMIC, true,
-                       false);
+        access_publish(w, in, mask, (enum ptx_space)in->space, address, &span, size, ACCESS_ATOMIC,
+                       true, false);
     return true;
 }
 

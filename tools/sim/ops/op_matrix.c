@@ -57,13 +57,15 @@ static bool locate_rows(struct warp *w, const struct insn *in, struct arg base,
     const uint32_t count = in->flags & MATRIX_COUNT;
     const uint32_t lanes = FULL_MASK >> (WARP_LANES - rows_of(in) * count);
     uint64_t address[WARP_LANES];
+    struct lane_span span;
     access_addresses(w, base, in->imm[0], address);
-    if (!mem_lanes(w, in, lanes, (enum ptx_space)in->space, address, ROW_BYTES, access, false,
-                   host))
+    span = mem_measure(address, lanes, ROW_BYTES);
+    if (!mem_lanes(w, in, lanes, (enum ptx_space)in->space, address, &span, ROW_BYTES, access,
+                   false, host))
         return false;
     if (w->cta->group->observer)
-        access_publish(w, in, lanes, (enum ptx_space)in->space, address, ROW_BYTES, access, false,
-                       false);
+        access_publish(w, in, lanes, (enum ptx_space)in->space, address, &span, ROW_BYTES, access,
+                       false, false);
     return true;
 }
 

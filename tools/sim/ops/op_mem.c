@@ -11,10 +11,9 @@
 
 /* ---- shared by the memory instructions ---- */
 
-void access_addresses(const struct warp *w, struct arg base, int64_t offset,
-                      uint64_t address[WARP_LANES])
+LANE_INLINE void add_lanes(const struct warp *w, struct arg base, uint64_t add,
+                           uint64_t address[WARP_LANES])
 {
-    uint64_t add = (uint64_t)offset;
     if (base.sink) {
         LANES(l) address[l] = add;
     } else if (base.bits == 64) {
@@ -27,6 +26,22 @@ void access_addresses(const struct warp *w, struct arg base, int64_t offset,
     }
 }
 
+static TARGET_WIDE void add_wide(const struct warp *w, struct arg base, uint64_t add,
+                                 uint64_t address[WARP_LANES])
+{
+    add_lanes(w, base, add, address);
+}
+
+/* Wide stores where mem_measure has wide loads: processors do not forward two stores to one load. */
+void access_addresses(const struct warp *w, struct arg base, int64_t offset,
+                      uint64_t address[WARP_LANES])
+{
+    if (lanes_wide())
+        add_wide(w, base, (uint64_t)offset, address);
+    else
+        add_lanes(w, base, (uint64_t)offset, address);
+}
+
 static enum ptx_space space_behind(uint64_t generic)
 {
     switch (generic & WINDOW_MASK) {
@@ -37,38 +52,71 @@ static enum ptx_space space_behind(uint64_t generic)
     }
 }
 
-void access_publish(struct warp *w, const struct insn *in, uint32_t mask, enum ptx_space space,
-                    const uint64_t address[WARP_LANES], uint32_t size, enum access_kind access,
-                    bool strong, bool unchanged)
+/* The part of an access that lies in one space. */
+static void publish_part(struct event *e, const struct lane_span *span)
 {
+    e->span = span;
+    if (e->space == SPACE_SHARED) {
+        uint32_t offset;
+        (void)mem_shared(e->warp, (uint32_t)e->addresses[first_lane(e->lanes)], &e->cta, &offset);
+    }
+    observe(e->warp->cta->group, e);
+}
+
+/* Generic addresses of several spaces, or windows to be taken off: one event for each space. */
+static void publish_parts(const struct event *all, enum ptx_space space)
+{
+    const uint64_t *address = all->addresses;
     uint64_t own[WARP_LANES] = {0};
+    struct event e = *all;
+    uint32_t mask = all->lanes;
+    e.addresses = own;
     while (mask) {
-        uint64_t first = address[first_lane(mask)];
-        enum ptx_space part = space == SPACE_NONE ? space_behind(first) : space;
-        struct event e = {.kind = EV_ACCESS,
-                          .space = (uint8_t)part,
-                          .access = (uint8_t)access,
-                          .proxy = PROXY_GENERIC,
-                          .strong = strong,
-                          .warp = w,
-                          .in = in,
-                          .value = unchanged,
-                          .addresses = own,
-                          .size = size};
+        const uint64_t first = address[first_lane(mask)];
+        const enum ptx_space part = space == SPACE_NONE ? space_behind(first) : space;
+        const bool keeps = part == SPACE_GLOBAL || part == SPACE_CONST;
+        struct lane_span span;
+        e.space = (uint8_t)part;
+        e.lanes = 0;
+        e.cta = NULL;
         for (uint32_t m = mask; m; m &= m - 1) {
             uint32_t l = first_lane(m);
             if (space == SPACE_NONE && space_behind(address[l]) != part) continue;
             e.lanes |= 1U << l;
-            own[l] = part == SPACE_GLOBAL || part == SPACE_CONST ? address[l]
-                                                                 : address[l] & ~WINDOW_MASK;
+            own[l] = keeps ? address[l] : address[l] & ~WINDOW_MASK;
         }
-        if (part == SPACE_SHARED) {
-            uint32_t offset;
-            (void)mem_shared(w, (uint32_t)own[first_lane(e.lanes)], &e.cta, &offset);
-        }
-        observe(w->cta->group, &e);
+        span = mem_measure(own, e.lanes, (uint32_t)e.size);
+        publish_part(&e, &span);
         mask &= ~e.lanes;
     }
+}
+
+void access_publish(struct warp *w, const struct insn *in, uint32_t mask, enum ptx_space space,
+                    const uint64_t address[WARP_LANES], const struct lane_span *span, uint32_t size,
+                    enum access_kind access, bool strong, bool unchanged)
+{
+    struct event e = {.kind = EV_ACCESS,
+                      .space = (uint8_t)(space == SPACE_NONE ? SPACE_GLOBAL : space),
+                      .access = (uint8_t)access,
+                      .proxy = PROXY_GENERIC,
+                      .strong = strong,
+                      .lanes = mask,
+                      .warp = w,
+                      .in = in,
+                      .value = unchanged,
+                      .addresses = address,
+                      .size = size};
+    if (((span->low | span->high) & WINDOW_MASK) == 0 && span->low <= span->high)
+        publish_part(&e, span);
+    else
+        publish_parts(&e, space);
+}
+
+void access_tell(struct warp *w, const struct insn *in, uint32_t mask, enum ptx_space space,
+                 const uint64_t address[WARP_LANES], uint32_t size, enum access_kind access)
+{
+    const struct lane_span span = mem_measure(address, mask, size);
+    access_publish(w, in, mask, space, address, &span, size, access, false, false);
 }
 
 bool access_bind(struct decoder *dc, struct insn *out)
@@ -212,37 +260,52 @@ struct mem_form {
     } part[8];
 };
 
-/* True when lane l's address is lane 0's plus l * bytes. */
-static bool contiguous(uint8_t *const host[WARP_LANES], uint32_t bytes)
+/* One part, register and element of one size, not strong: lanes in a row are a plain copy. */
+static bool is_plain(const struct mem_form *f, const struct insn *in)
 {
-    uintptr_t base = (uintptr_t)host[0], off = 0;
-    LANES(l) off |= (uintptr_t)host[l] - base - (uintptr_t)l * bytes;
-    return off == 0;
+    return f->count == 1 && !in->is.strong && 8 * f->bytes == f->part[0].reg.bits;
 }
 
-/* One part, register and element of one size, every lane active, strong or not: a plain copy. */
-static bool as_block(const struct mem_form *f, const struct insn *in, uint32_t mask,
-                     uint8_t *const host[WARP_LANES])
+/* One element to all lanes. */
+static void splat(void *reg, const uint8_t *from, uint32_t bytes)
 {
-    return mask == FULL_MASK && f->count == 1 && !in->is.strong &&
-           8 * f->bytes == f->part[0].reg.bits && contiguous(host, f->bytes);
+#define SPLAT(T)                    \
+    {                               \
+        T v, *d = reg;              \
+        memcpy(&v, from, sizeof v); \
+        LANES(l) d[l] = v;          \
+        break;                      \
+    }
+    switch (bytes) {
+    case 2: SPLAT(uint16_t)
+    case 4: SPLAT(uint32_t)
+    default: SPLAT(uint64_t)
+    }
+#undef SPLAT
 }
 
 static enum step ld(struct warp *w, const struct insn *in, uint32_t mask)
 {
     const struct mem_form *f = in->aux;
+    const enum ptx_space space = (enum ptx_space)in->space;
     bool strong = in->is.strong;
     uint64_t address[WARP_LANES];
-    uint8_t *host[WARP_LANES];
+    uint8_t *host[WARP_LANES], *run = NULL;
+    struct lane_span span;
     access_addresses(w, in->arg[1], in->imm[0], address);
-    if (!mem_lanes(w, in, mask, (enum ptx_space)in->space, address, f->bytes, ACCESS_READ,
-                   in->flags & ACC_CLUSTER, host))
+    span = mem_measure(address, mask, f->bytes);
+    if (span.shape != SPAN_APART && is_plain(f, in)) run = mem_span(w, space, &span, f->bytes);
+    if (!run && !mem_lanes(w, in, mask, space, address, &span, f->bytes, ACCESS_READ,
+                           in->flags & ACC_CLUSTER, host))
         return STEP_FAULT;
     if (w->cta->group->observer)
-        access_publish(w, in, mask, (enum ptx_space)in->space, address, f->bytes, ACCESS_READ,
-                       strong, false);
-    if (as_block(f, in, mask, host)) {
-        memcpy(arg_dst(w, f->part[0].reg), host[0], (size_t)WARP_LANES * f->bytes);
+        access_publish(w, in, mask, space, address, &span, f->bytes, ACCESS_READ, strong, false);
+    if (run && span.shape == SPAN_ROW) {
+        memcpy(arg_dst(w, f->part[0].reg), run, (size_t)WARP_LANES * f->bytes);
+        return STEP_NEXT;
+    }
+    if (run) {
+        splat(arg_dst(w, f->part[0].reg), run, f->bytes);
         return STEP_NEXT;
     }
     for (uint32_t i = 0; i < f->count; i++) {
@@ -261,6 +324,10 @@ static enum step ld_param(struct warp *w, const struct insn *in, uint32_t mask)
     uint8_t *p = mem_at(w, in, lane, SPACE_PARAM, address, f->bytes, f->bytes, ACCESS_READ, false);
     uint8_t *host[WARP_LANES];
     if (!p) return STEP_FAULT;
+    if (mask == FULL_MASK && is_plain(f, in)) {
+        splat(arg_dst(w, f->part[0].reg), p, f->bytes);
+        return STEP_NEXT;
+    }
     LANES(l) host[l] = p;
     for (uint32_t i = 0; i < f->count; i++)
         f->part[i].move->load(arg_dst(w, f->part[i].reg), host, f->part[i].at, mask);
@@ -270,18 +337,22 @@ static enum step ld_param(struct warp *w, const struct insn *in, uint32_t mask)
 static enum step st(struct warp *w, const struct insn *in, uint32_t mask)
 {
     const struct mem_form *f = in->aux;
+    const enum ptx_space space = (enum ptx_space)in->space;
     bool strong = in->is.strong, changed = false;
     uint64_t address[WARP_LANES];
-    uint8_t *host[WARP_LANES];
+    uint8_t *host[WARP_LANES], *run = NULL;
+    struct lane_span span;
     access_addresses(w, in->arg[0], in->imm[0], address);
-    if (!mem_lanes(w, in, mask, (enum ptx_space)in->space, address, f->bytes, ACCESS_WRITE,
-                   in->flags & ACC_CLUSTER, host))
+    span = mem_measure(address, mask, f->bytes);
+    if (span.shape == SPAN_ROW && is_plain(f, in)) run = mem_span(w, space, &span, f->bytes);
+    if (!run && !mem_lanes(w, in, mask, space, address, &span, f->bytes, ACCESS_WRITE,
+                           in->flags & ACC_CLUSTER, host))
         return STEP_FAULT;
-    if (as_block(f, in, mask, host)) {
+    if (run) {
         const void *source = arg_src(w, f->part[0].reg);
         size_t bytes = (size_t)WARP_LANES * f->bytes;
-        changed = memcmp(host[0], source, bytes) != 0;
-        if (changed) memcpy(host[0], source, bytes);
+        changed = memcmp(run, source, bytes) != 0;
+        if (changed) memcpy(run, source, bytes);
     } else {
         for (uint32_t i = 0; i < f->count; i++) {
             const struct move *m = f->part[i].move;
@@ -290,8 +361,8 @@ static enum step st(struct warp *w, const struct insn *in, uint32_t mask)
         }
     }
     if (w->cta->group->observer)
-        access_publish(w, in, mask, (enum ptx_space)in->space, address, f->bytes, ACCESS_WRITE,
-                       strong, !changed);
+        access_publish(w, in, mask, space, address, &span, f->bytes, ACCESS_WRITE, strong,
+                       !changed);
     if (changed) access_changed(w->cta->group);
     return STEP_NEXT;
 }
@@ -395,8 +466,7 @@ static enum step st_bulk(struct warp *w, const struct insn *in, uint32_t mask)
                       false);
         if (!host) return STEP_FAULT;
         if (w->cta->group->observer)
-            access_publish(w, in, 1U << l, SPACE_SHARED, address, (uint32_t)bytes, ACCESS_WRITE,
-                           false, false);
+            access_tell(w, in, 1U << l, SPACE_SHARED, address, (uint32_t)bytes, ACCESS_WRITE);
         memset(host, 0, bytes);
     }
     access_changed(w->cta->group);

@@ -227,33 +227,18 @@ static uint64_t window_of(struct decoder *dc)
 
 /* imm[1]: the window to add to a non-generic address, or for .to the bits to clear. An address that
  * already has its window (a variable's, taken as generic) stays as it is. */
-static enum step cvta(struct warp *w, const struct insn *in, uint32_t mask)
-{
-    uint64_t window = (uint64_t)in->imm[1];
-    for (; mask; mask &= mask - 1) {
-        uint32_t l = first_lane(mask);
-        arg_set_lane(w, in->arg[0], l, arg_lane(w, in->arg[1], l) | window);
-    }
-    return STEP_NEXT;
-}
-
-static enum step cvta_to(struct warp *w, const struct insn *in, uint32_t mask)
-{
-    uint64_t window = (uint64_t)in->imm[1];
-    for (; mask; mask &= mask - 1) {
-        uint32_t l = first_lane(mask);
-        uint64_t a = arg_lane(w, in->arg[1], l);
-        if (window && (a & WINDOW_MASK) == window) a &= ~WINDOW_MASK;
-        arg_set_lane(w, in->arg[0], l, a);
-    }
-    return STEP_NEXT;
-}
+#define CVTA(n, T)                                     \
+    LANE_OP1(cvta_##n, T, T, a | (uint64_t)in->imm[1]) \
+    LANE_OP1(cvta_to_##n, T, T, (a & WINDOW_MASK) == (uint64_t)in->imm[1] ? a & ~WINDOW_MASK : a)
+CVTA(32, uint32_t)
+CVTA(64, uint64_t)
 
 int bind_cvta(struct decoder *dc, struct insn *out)
 {
+    const bool to = mod_has(dc, "to");
     out->imm[1] = (int64_t)window_of(dc);
-    out->fn = mod_has(dc, "to") ? cvta_to : cvta;
-    return 0;
+    if (out->arg[0].bits == 32) return bind_lanes(dc, out, to ? &cvta_to_32 : &cvta_32);
+    return bind_lanes(dc, out, to ? &cvta_to_64 : &cvta_64);
 }
 
 /* A window, or what lies in none: the module's constants, and everything else as global. */

@@ -142,8 +142,7 @@ static enum step exec_replace(struct warp *w, const struct insn *in, uint32_t ma
         if (replace_lane(w, in, lane, address[lane]) == STEP_FAULT) return STEP_FAULT;
     }
     if (w->cta->group->observer)
-        access_publish(w, in, mask, (enum ptx_space)in->space, address, MAP_BYTES, ACCESS_WRITE,
-                       false, false);
+        access_tell(w, in, mask, (enum ptx_space)in->space, address, MAP_BYTES, ACCESS_WRITE);
     access_changed(w->cta->group);
     return STEP_NEXT;
 }
@@ -210,8 +209,8 @@ static enum step exec_cp_fence(struct warp *w, const struct insn *in, uint32_t m
                               .address = dst[lane],
                               .size = MAP_BYTES,
                               .value = FENCE_PROXY_TENSORMAP};
-        access_publish(w, in, 1U << lane, SPACE_SHARED, src, MAP_BYTES, ACCESS_READ, false, false);
-        access_publish(w, in, 1U << lane, SPACE_GLOBAL, dst, MAP_BYTES, ACCESS_WRITE, false, false);
+        access_tell(w, in, 1U << lane, SPACE_SHARED, src, MAP_BYTES, ACCESS_READ);
+        access_tell(w, in, 1U << lane, SPACE_GLOBAL, dst, MAP_BYTES, ACCESS_WRITE);
         observe(w->cta->group, &fence);
     }
     access_changed(w->cta->group);

@@ -232,7 +232,7 @@ static enum step exec_tex(struct warp *w, const struct insn *in, uint32_t mask)
         for (uint32_t c = 0; c < DEST; c++)
             arg_set_lane(w, in->list[c], first_lane(m), result[first_lane(m)][c]);
     if (texels && w->cta->group->observer)
-        access_publish(w, in, texels, SPACE_GLOBAL, address, bytes, ACCESS_READ, false, false);
+        access_tell(w, in, texels, SPACE_GLOBAL, address, bytes, ACCESS_READ);
     return STEP_NEXT;
 }
 
@@ -365,8 +365,8 @@ static enum step exec_surface(struct warp *w, const struct insn *in, uint32_t ma
     }
     if (inside && form->store) access_changed(w->cta->group);
     if (inside && w->cta->group->observer)
-        access_publish(w, in, inside, SPACE_GLOBAL, address, bytes,
-                       form->store ? ACCESS_WRITE : ACCESS_READ, false, false);
+        access_tell(w, in, inside, SPACE_GLOBAL, address, bytes,
+                    form->store ? ACCESS_WRITE : ACCESS_READ);
     return STEP_NEXT;
 }
 

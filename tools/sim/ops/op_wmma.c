@@ -57,6 +57,7 @@ static bool places(struct warp *w, const struct insn *in, uint32_t mask, struct 
 {
     const struct wmma *f = in->aux;
     uint64_t address[WARP_LANES];
+    struct lane_span span;
     access_addresses(w, base, in->imm[0], address);
     for (uint32_t lane = 0; lane < WARP_LANES; lane++) {
         uint32_t row, col;
@@ -65,12 +66,13 @@ static bool places(struct warp *w, const struct insn *in, uint32_t mask, struct 
         line = (f->columns ? col : row) * ld * f->element_bits / 8U;
         address[lane] += line + (f->columns ? row : col) * f->part_bytes;
     }
-    if (!mem_lanes(w, in, mask, (enum ptx_space)in->space, address, f->part_bytes, access, false,
-                   host))
+    span = mem_measure(address, mask, f->part_bytes);
+    if (!mem_lanes(w, in, mask, (enum ptx_space)in->space, address, &span, f->part_bytes, access,
+                   false, host))
         return false;
     if (w->cta->group->observer)
-        access_publish(w, in, mask, (enum ptx_space)in->space, address, f->part_bytes, access,
-                       false, false);
+        access_publish(w, in, mask, (enum ptx_space)in->space, address, &span, f->part_bytes,
+                       access, false, false);
     return true;
 }
 
