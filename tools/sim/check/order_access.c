@@ -411,7 +411,7 @@ static struct touch *begin(struct accessor *a)
     if (t->collections != shadow->collections || t->self != e || t->write != write ||
         t->shadow != shadow || o->touch_version != a->w->version || o->touch_strong != a->strong ||
         o->touch_place != (int)a->place || o->touch_proxy != a->e->proxy) {
-        memset(t->memo, 0, sizeof t->memo);
+        shadow_forget(t);
         t->self = e;
         t->write = write;
         t->shadow = shadow;
@@ -622,6 +622,10 @@ static void touch_lanes(struct accessor *a, struct touch *t,
 {
     const struct event *e = a->e;
     uint64_t start = 0, bytes = 0;
+    if (e->span && e->span->shape != SPAN_APART) {
+        range(a, t, e->span->low, e->span->high - e->span->low + e->size);
+        return;
+    }
     for (uint32_t m = e->lanes; m; m &= m - 1) {
         const uint64_t at = e->addresses[first_lane(m)];
         if (bytes && at == start + bytes) {

@@ -174,7 +174,8 @@ static uint32_t reader_new(struct touch *t, epoch by, uint32_t next)
     struct shadow *s = t->shadow;
     const uint32_t i = reader_place(s), weak = !t->is_strong(t, by);
     if (!i) return 0;
-    s->readers[i] = (struct shadow_reader){.by = by, .next = next, .length = 1, .weak = weak};
+    s->readers[i] = (struct shadow_reader){
+        .by = by, .next = next, .length = 1, .is_weak = weak & 1U, .weak = weak};
     if (next) {
         s->readers[i].length += s->readers[next].length;
         s->readers[i].weak += s->readers[next].weak;
@@ -193,22 +194,41 @@ static bool knows(const struct touch *t, epoch prior, bool needed)
 /* Whether an access must be kept beside the newcomer: whoever is ordered after that one is ordered after
  * those it knows. But what is strong need not be ordered after a strong newcomer, and may race with a
  * weak access that this one knows; and of one warp's atomics each kind counts (touch.reads_strong). */
-static bool stays(const struct touch *t, epoch one)
+static bool stays(const struct touch *t, epoch one, bool weak)
 {
     const bool own = epoch_component(one) == epoch_component(t->self);
     if (!own && !knows(t, one, false)) return true;
     if (own && t->write && epoch_insn(one) != epoch_insn(t->self)) return t->strong;
-    return t->strong && !t->is_strong(t, one);
+    return t->strong && weak;
 }
 
 /* The same action, which already says all. */
-static bool stands_in(const struct touch *t, epoch one)
+static bool stands_in(const struct touch *t, epoch one, bool weak)
 {
-    if (epoch_component(one) != epoch_component(t->self) ||
-        epoch_number(one) != epoch_number(t->self))
-        return false;
+    if ((one ^ t->self) >> EPOCH_INSN_BITS != 0) return false;
     if (t->write && epoch_insn(one) != epoch_insn(t->self)) return false;
-    return t->strong || !t->is_strong(t, one);
+    return t->strong || weak;
+}
+
+/* What a newcomer is to a set: nothing new; or its members all stay, or not all. */
+enum scan { SCAN_THERE, SCAN_ALL_STAY, SCAN_SOME_GO };
+
+static enum scan set_scan(const struct touch *t, uint64_t set)
+{
+    bool all = true;
+    if (!coded(set)) {
+        const bool weak = !t->is_strong(t, set);
+        return stands_in(t, set, weak) ? SCAN_THERE
+               : stays(t, set, weak)   ? SCAN_ALL_STAY
+                                       : SCAN_SOME_GO;
+    }
+    for (uint32_t i = code_index(set); i;) {
+        const struct shadow_reader *r = &t->shadow->readers[i];
+        if (stands_in(t, r->by, r->is_weak)) return SCAN_THERE;
+        all = all && stays(t, r->by, r->is_weak);
+        i = r->next;
+    }
+    return all ? SCAN_ALL_STAY : SCAN_SOME_GO;
 }
 
 /* The first member was there before the newest write; so were those behind it. */
@@ -228,37 +248,20 @@ static uint32_t list_of(struct touch *t, const epoch *members, uint32_t count, b
     return list;
 }
 
-static bool all_stay(const struct touch *t, uint64_t set)
-{
-    while (set) {
-        if (!stays(t, shadow_take(t->shadow, &set))) return false;
-    }
-    return true;
-}
-
 /* The members of a set that stay, as a list, the newest first. */
 static uint32_t set_filter(struct touch *t, uint64_t set)
 {
     epoch kept[LIST_MOST];
     uint32_t count = 0, newer = 0, list;
-    if (coded(set) && all_stay(t, set)) return code_index(set);
     while (set && count < LIST_MOST) {
         const bool older = set_older(t->shadow, set);
         const epoch one = shadow_take(t->shadow, &set);
-        if (!stays(t, one)) continue;
+        if (!stays(t, one, !t->is_strong(t, one))) continue;
         kept[count++] = one;
         if (!older) newer = count;
     }
     list = list_of(t, kept + newer, count - newer, true, 0);
     return list_of(t, kept, newer, false, list);
-}
-
-static bool set_stands_in(const struct touch *t, uint64_t set)
-{
-    while (set) {
-        if (stands_in(t, shadow_take(t->shadow, &set))) return true;
-    }
-    return false;
 }
 
 /* A set as it is kept: of one, that one alone. */
@@ -280,10 +283,11 @@ static uint64_t set_add(struct touch *t, uint64_t set)
     if (head && s->readers[head].length >= LIST_MOST)
         return set | (t->strong ? MORE_STRONG : MORE_WEAK);
     if (head && s->readers[head].length < s->readers[head].filter_at) {
-        if (stands_in(t, s->readers[head].by)) return set;
+        if (stands_in(t, s->readers[head].by, s->readers[head].is_weak)) return set;
     } else {
-        if (set_stands_in(t, set)) return set;
-        list = set_filter(t, set);
+        const enum scan scan = set_scan(t, set);
+        if (scan == SCAN_THERE) return set;
+        if (!head || scan == SCAN_SOME_GO) list = set_filter(t, set);
         if (!list && !more) return t->self;
         filter_at = 0;
         if (list)
@@ -303,7 +307,7 @@ static uint64_t set_keep(struct touch *t, uint64_t set)
     uint32_t count = 0;
     while (set && !set_older(t->shadow, set) && count < LIST_MOST) {
         const epoch one = shadow_take(t->shadow, &set);
-        if (stays(t, one)) kept[count++] = one;
+        if (stays(t, one, !t->is_strong(t, one))) kept[count++] = one;
     }
     count = list_of(t, kept, count, true, coded(set) ? code_index(set) : 0);
     return count ? CODE | LIST | more | count : 0;
@@ -468,16 +472,31 @@ static struct cell judge_cell(struct touch *t, struct cell c)
     return c;
 }
 
+/*
+ * A weak read where the last access was one too, of the same warp and time, behind a write that it knows:
+ * judge_cell would leave the cell as it is. Loops read one place again and again.
+ */
+static bool read_again(const struct touch *t, uint64_t write, uint64_t read)
+{
+    if (t->write || t->strong || coded(read) || coded(write) ||
+        (read ^ t->self) >> EPOCH_INSN_BITS != 0 || t->is_strong(t, read))
+        return false;
+    if (!write) return true;
+    return !t->is_strong(t, write) &&
+           (epoch_component(write) == epoch_component(t->self) || knows(t, write, true));
+}
+
 /* In two words and not as one, for a load of both waits until stores of the two have left the core. */
 static struct cell outcome(struct touch *t, uint64_t write, uint64_t read)
 {
-    const uint64_t h = (write + 0x9E3779B97F4A7C15ULL * read) * 0xD1B54A32D192ED03ULL;
-    struct touch_memo *m = &t->memo[h >> 61];
+    struct touch_memo *m;
     t->unwritten |= !write;
     t->written |= write != 0;
-    if (m->was.write != write || m->was.read != read || !m->used) {
+    if (read_again(t, write, read)) return (struct cell){.write = write, .read = read};
+    m = &t->memo[(write + 0x9E3779B97F4A7C15ULL * read) * 0xD1B54A32D192ED03ULL >> 61];
+    if (m->was.write != write || m->was.read != read || m->round != t->round) {
         const struct cell c = {.write = write, .read = read};
-        *m = (struct touch_memo){.was = c, .becomes = judge_cell(t, c), .used = true};
+        *m = (struct touch_memo){.was = c, .becomes = judge_cell(t, c), .round = t->round};
     }
     return (struct cell){.write = m->becomes.write, .read = m->becomes.read};
 }
@@ -601,8 +620,11 @@ void shadow_walk(const struct shadow *s,
 {
     const struct walk w = {s, each, context};
     for (uint32_t i = 0; i < s->page_slots; i++) {
-        for (uint32_t j = 0; s->pages[i].number && j < PAGE_CELLS; j++)
+        for (uint32_t j = 0; s->pages[i].number && j < PAGE_CELLS; j++) {
+            const struct cell *c = &s->pages[i].cells[j];
+            if (!c->write && !c->read) continue;
             walk_cell(&w, (s->pages[i].number - 1) * GLOBAL_PAGE + (uint64_t)j * GLOBAL_CELL,
-                      GLOBAL_CELL, &s->pages[i].cells[j]);
+                      GLOBAL_CELL, c);
+        }
     }
 }

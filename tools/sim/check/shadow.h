@@ -35,10 +35,11 @@ struct cell {
 struct shadow_reader {
     epoch by;
     uint32_t next;                    /* 0: the last; free ones: the next free one */
-    uint32_t length : 30, marked : 1; /* length from here on */
+    uint32_t length : 29, marked : 1; /* length from here on */
     uint32_t older : 1;               /* a read from before the newest write, as all that follow */
-    uint32_t weak;                    /* of these, weak accesses */
-    uint32_t filter_at;               /* length at which a newcomer looks whom it stands in for */
+    uint32_t is_weak : 1;
+    uint32_t weak;      /* of these, weak accesses */
+    uint32_t filter_at; /* length at which a newcomer looks whom it stands in for */
 };
 
 struct shadow_page {
@@ -106,9 +107,16 @@ struct touch {
     bool unwritten, written; /* of what it read: some was never written, some was */
     struct touch_memo {
         struct cell was, becomes;
-        bool used;
+        uint64_t round; /* of no other is it anything */
     } memo[8];
+    uint64_t round;
 };
+
+/* What the touch remembers of cells holds no more: it is another access's from here on. */
+static inline void shadow_forget(struct touch *t)
+{
+    t->round++;
+}
 
 /* Bytes [first, first + bytes) of cells of `size` bytes, the first of which is cells[0]; touch.at is
  * `base` more than the place among them. */
