@@ -76,7 +76,7 @@ bool clock_covers(const struct clock *a, const struct clock *b)
 
 void clock_free(struct clock *c)
 {
-    free(c->at);
+    if (c->at) free(c->at);
     *c = (struct clock){0};
 }
 

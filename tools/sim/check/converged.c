@@ -20,8 +20,9 @@ struct lane_access {
     uint32_t met; /* lanes that have met since */
     uint32_t size;
     uint8_t space;
+    uint8_t shape; /* enum span_shape */
     bool write;
-    uint64_t address[WARP_LANES];
+    uint64_t address[WARP_LANES]; /* of SPAN_APART only */
 };
 
 struct ring {
@@ -47,6 +48,12 @@ static struct converged *converged_of(struct order *o, struct order_warp *w)
     return w->converged;
 }
 
+static uint64_t address_of(const struct lane_access *a, uint32_t lane)
+{
+    if (a->shape == SPAN_APART) return a->address[lane];
+    return a->shape == SPAN_ROW ? a->low + (uint64_t)lane * a->size : a->low;
+}
+
 static void keep(struct ring *r, const struct event *e, uint64_t low, uint64_t high)
 {
     struct lane_access *a = &r->at[r->next];
@@ -60,7 +67,8 @@ static void keep(struct ring *r, const struct event *e, uint64_t low, uint64_t h
     a->size = (uint32_t)e->size;
     a->space = e->space;
     a->write = (e->access & ACCESS_WRITE) != 0;
-    memcpy(a->address, e->addresses, sizeof a->address);
+    a->shape = (uint8_t)e->span->shape;
+    if (a->shape == SPAN_APART) memcpy(a->address, e->addresses, sizeof a->address);
 }
 
 static void meet(struct ring *r, uint32_t lanes, uint32_t all)
@@ -100,7 +108,7 @@ static bool lanes_near(struct lane_places *p, const struct lane_access *a, const
     memset(near, 0, WARP_LANES * sizeof *near);
     for (uint32_t rest = a->lanes; rest; rest &= rest - 1) {
         const uint32_t other = first_lane(rest);
-        const uint64_t first = a->address[other], last = first + a->size - 1;
+        const uint64_t first = address_of(a, other), last = first + a->size - 1;
         uint32_t lanes = 0;
         for (uint64_t g = first >> p->grain; g <= last >> p->grain; g++) lanes |= *place_of(p, g);
         lanes &= ~(1U << other);
@@ -116,6 +124,10 @@ static uint32_t crossed(const struct lane_access *a, const struct event *e, stru
 {
     const uint32_t apart = e->warp->live & ~warp_frag(e->warp)->mask;
     uint32_t found = NO_LANE, near[WARP_LANES];
+    /* A row upon the same row: each lane has its own bytes again. */
+    if (a->shape == SPAN_ROW && e->span->shape == SPAN_ROW && a->low == e->span->low &&
+        a->size == e->size)
+        return NO_LANE;
     if (!lanes_near(p, a, e, near)) return NO_LANE;
     for (uint32_t rest = e->lanes; rest; rest &= rest - 1) {
         const uint32_t lane = first_lane(rest);
@@ -125,7 +137,7 @@ static uint32_t crossed(const struct lane_access *a, const struct event *e, stru
         if (a->met >> lane & 1) others &= ~a->met;
         for (; others; others &= others - 1) {
             const uint32_t other = first_lane(others);
-            const uint64_t at = a->address[other];
+            const uint64_t at = address_of(a, other);
             if (at >= high || low >= at + a->size) continue;
             if (apart >> other & 1) return other;
             found = other;
@@ -194,14 +206,9 @@ static void on_access(struct order *o, struct order_warp *w, const struct event 
     struct converged *c = converged_of(o, w);
     struct lane_places places;
     const bool write = (e->access & ACCESS_WRITE) != 0;
-    uint64_t low = UINT64_MAX, high = 0;
+    const uint64_t low = e->span->low, high = e->span->high + e->size;
     if (!c) return;
     places.made = false;
-    for (uint32_t rest = e->lanes; rest; rest &= rest - 1) {
-        const uint64_t at = e->addresses[first_lane(rest)];
-        if (at < low) low = at;
-        if (at + e->size > high) high = at + e->size;
-    }
     if (!(o->told_of[order_insn_index(o, e->in)] & TOLD_APART)) {
         check(o, w, &c->writes, e, low, high, &places);
         if (write) check(o, w, &c->reads, e, low, high, &places);
@@ -210,6 +217,13 @@ static void on_access(struct order *o, struct order_warp *w, const struct event 
         keep(&c->writes, e, low, high);
     else
         keep(&c->reads, e, low, high);
+}
+
+void converged_clear(struct converged *c)
+{
+    if (!c) return;
+    c->writes.count = c->writes.next = 0;
+    c->reads.count = c->reads.next = 0;
 }
 
 /* Another lane may get the same bytes: what was done to them is no matter any more. */

@@ -13,4 +13,7 @@
 /* Every event of the warp. */
 void converged_event(struct order *o, struct order_warp *w, const struct event *e);
 
+/* For another warp in the same place; NULL: there is nothing to clear. */
+void converged_clear(struct converged *c);
+
 #endif

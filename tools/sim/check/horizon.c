@@ -29,6 +29,7 @@ void horizon_drop(struct horizon *h)
 void horizon_set(struct horizon **into, struct horizon *from)
 {
     struct horizon *old = *into;
+    if (old == from) return;
     *into = horizon_keep(from);
     horizon_drop(old);
 }

@@ -1,6 +1,7 @@
 /* The records of clusters, CTAs and warps: made when a warp starts, used again for the next cluster in the
  * same place (order.h). */
 #include "check/check.h"
+#include "check/converged.h"
 #include "check/launch_memory.h"
 #include "decode/names.h"
 #include "check/order.h"
@@ -35,6 +36,7 @@ static void bar_free(struct order_bar *b)
 
 static void warp_clear(struct order_warp *w)
 {
+    if (!w->warp) return; /* none has run here */
     stamp_free(&w->now);
     for (int i = 0; i < REACHES; i++) {
         stamp_free(&w->fenced[i]);
@@ -51,6 +53,22 @@ static void warp_clear(struct order_warp *w)
     free(w->converged);
     free(w->passes);
     *w = (struct order_warp){0};
+}
+
+/* For another warp in the same place, which will need as much memory. */
+static void warp_renew(struct order_warp *w)
+{
+    struct warp *warp = w->warp; /* says that there is something to free */
+    struct stamp now = w->now;
+    struct converged *converged = w->converged;
+    w->now = (struct stamp){0};
+    w->converged = NULL;
+    warp_clear(w);
+    stamp_clear(&now);
+    converged_clear(converged);
+    w->warp = warp;
+    w->now = now;
+    w->converged = converged;
 }
 
 static void cta_free(struct order_cta *c)
@@ -75,7 +93,7 @@ static void cta_free(struct order_cta *c)
 static void cta_reset(struct order_cta *c)
 {
     if (!c) return;
-    for (uint32_t i = 0; i < CTA_WARPS; i++) warp_clear(&c->warps[i]);
+    for (uint32_t i = 0; i < CTA_WARPS; i++) warp_renew(&c->warps[i]);
     for (uint32_t i = 0; i < NAMED_BARRIERS; i++) {
         sync_point_clear(&c->named[i]);
         free(c->generations[i]);
@@ -181,7 +199,7 @@ void order_begin(struct order *o, const struct event *e)
         return;
     }
     w = &cta->warps[e->warp->id];
-    warp_clear(w);
+    warp_renew(w);
     w->warp = e->warp;
     w->cta = cta;
     self = order_chain(w, COMPONENT_WARP);
