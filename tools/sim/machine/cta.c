@@ -6,6 +6,7 @@
 #include "machine/exec.h"
 #include "machine/hooks.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 
 enum {
@@ -207,13 +208,7 @@ static uint32_t rank_dim(const struct launch *l, uint32_t r, uint32_t d)
     return d == 0 ? r % n[0] : d == 1 ? r / n[0] % n[1] : r / n[0] / n[1];
 }
 
-static uint32_t tid_dim(const struct launch *l, uint32_t t, uint32_t d)
-{
-    const uint32_t *n = l->block;
-    return d == 0 ? t % n[0] : d == 1 ? t / n[0] % n[1] : t / n[0] / n[1];
-}
-
-/* A special register that keeps its value for the warp's life. */
+/* A special register that keeps its value for the warp's life; those of fill_tids excepted. */
 static uint64_t special_value(const struct warp *w, uint32_t r, uint32_t lane)
 {
     const struct cta *c = w->cta;
@@ -226,7 +221,6 @@ static uint64_t special_value(const struct warp *w, uint32_t r, uint32_t lane)
         return value_of_d;              \
     }
     switch (r) {
-        DIMS(TID, tid_dim(l, w->id * WARP_LANES + lane, d))
         DIMS(NTID, l->block[d])
         DIMS(CTAID, c->id[d])
         DIMS(NCTAID, l->grid[d])
@@ -264,25 +258,72 @@ static uint64_t special_value(const struct warp *w, uint32_t r, uint32_t lane)
 #undef DIMS
 }
 
-static void store_lane(uint8_t *slot, uint32_t bytes, uint32_t lane, uint64_t value)
+static void spread(uint8_t *slot, uint32_t bytes, uint64_t value)
 {
-    memcpy(slot + (size_t)lane * bytes, &value, bytes);
+    uint64_t wide[WARP_LANES];
+    uint32_t narrow[WARP_LANES];
+    for (uint32_t lane = 0; lane < WARP_LANES; lane++) {
+        wide[lane] = value;
+        narrow[lane] = (uint32_t)value;
+    }
+    memcpy(slot, bytes == sizeof *wide ? (const void *)wide : narrow, (size_t)bytes * WARP_LANES);
+}
+
+/* %tid.x, y and z: lane by lane without a division. */
+static void fill_tids(struct warp *w)
+{
+    const struct launch *l = w->cta->group->launch;
+    const uint32_t *at = l->kernel->sreg_offset, *n = l->block, first = w->id * WARP_LANES;
+    uint32_t id[3] = {first % n[0], first / n[0] % n[1], first / n[0] / n[1]};
+    uint32_t value[3][WARP_LANES];
+    for (uint32_t lane = 0; lane < WARP_LANES; lane++) {
+        for (uint32_t d = 0; d < 3; d++) value[d][lane] = id[d];
+        if (++id[0] < n[0]) continue;
+        id[0] = 0;
+        if (++id[1] < n[1]) continue;
+        id[1] = 0;
+        id[2]++;
+    }
+    for (uint32_t d = 0; d < 3; d++)
+        if (at[SR_TID_X + d] != UINT32_MAX)
+            memcpy(w->bank[BANK_REGS] + at[SR_TID_X + d], value[d], sizeof value[d]);
+}
+
+/* Lanes differ in it. */
+static bool special_of_lane(uint32_t r)
+{
+    switch (r) {
+    case SR_LANEID:
+    case SR_LANEMASK_EQ:
+    case SR_LANEMASK_LE:
+    case SR_LANEMASK_LT:
+    case SR_LANEMASK_GE:
+    case SR_LANEMASK_GT: return true;
+    default: return false;
+    }
 }
 
 static void fill_specials(struct warp *w)
 {
     const struct kernel *k = w->cta->group->launch->kernel;
+    fill_tids(w);
     for (uint32_t r = 0; r < SR_COUNT; r++) {
         uint8_t *slot = w->bank[BANK_REGS] + k->sreg_offset[r];
         if (k->sreg_offset[r] == UINT32_MAX) continue;
+        if (r == SR_TID_X || r == SR_TID_Y || r == SR_TID_Z) continue;
         if (r == SR_IS_EXPLICIT_CLUSTER) {
             uint32_t bits = special_value(w, r, 0) ? FULL_MASK : 0;
             memcpy(slot, &bits, sizeof bits);
             continue;
         }
+        if (!special_of_lane(r)) {
+            spread(slot, r == SR_GRIDID || r == SR_CURRENT_GRAPH_EXEC ? 8 : 4,
+                   special_value(w, r, 0));
+            continue;
+        }
         for (uint32_t lane = 0; lane < WARP_LANES; lane++) {
-            store_lane(slot, r == SR_GRIDID || r == SR_CURRENT_GRAPH_EXEC ? 8 : 4, lane,
-                       special_value(w, r, lane));
+            const uint32_t value = (uint32_t)special_value(w, r, lane);
+            memcpy(slot + lane * sizeof value, &value, sizeof value);
         }
     }
 }
@@ -301,11 +342,16 @@ static void fill_addresses(struct warp *w)
         case SPACE_CONST: at += (uint64_t)(uintptr_t)l->consts; break;
         default: at += (uint64_t)(uintptr_t)l->globals; break;
         }
-        at += (uint64_t)s->addend;
-        for (uint32_t lane = 0; lane < WARP_LANES; lane++) {
-            store_lane(w->bank[BANK_REGS] + s->offset, s->bits / 8U, lane, at);
-        }
+        spread(w->bank[BANK_REGS] + s->offset, s->bits / 8U, at + (uint64_t)s->addend);
     }
+}
+
+/* All of it but the fragments, which are large and of which a warp begins with one. */
+static void warp_zero(struct warp *w)
+{
+    const size_t frags = offsetof(struct warp, frags), end = frags + sizeof w->frags;
+    memset(w, 0, frags + sizeof w->frags[0]);
+    memset((uint8_t *)w + end, 0, sizeof *w - end);
 }
 
 static void warp_start(struct cta *c, uint32_t id)
@@ -314,12 +360,15 @@ static void warp_start(struct cta *c, uint32_t id)
     const struct launch *l = g->launch;
     struct warp *w = &c->warps[id];
     uint32_t lanes = product(l->block) - id * WARP_LANES;
-    struct warp fresh = {.bank = {w->bank[BANK_REGS], NULL},
-                         .async = w->async,
-                         .calls = w->calls,
-                         .local = w->local,
-                         .cta = c};
-    *w = fresh;
+    uint8_t *const registers = w->bank[BANK_REGS], *const local = w->local;
+    struct warp_async *const async = w->async;
+    struct call_stack *const calls = w->calls;
+    warp_zero(w);
+    w->bank[BANK_REGS] = registers;
+    w->async = async;
+    w->calls = calls;
+    w->local = local;
+    w->cta = c;
     /* Handlers only read this bank; its type is shared with the mutable one. */
     memcpy(&w->bank[BANK_CONST], &l->kernel->consts, sizeof w->bank[BANK_CONST]);
     w->id = id;
