@@ -157,39 +157,45 @@ LANE_OP1(sqrt_f64, double, double, f64_result(sqrt(a), a, 0, 0))
 
 enum f64_op { F64_ADD, F64_SUB, F64_MUL, F64_FMA, F64_DIV, F64_RCP, F64_SQRT };
 
-/* No wider type to round from: the processor's own mode, set around each operation. volatile keeps
- * the compiler from moving or folding it. */
-static double f64_by(enum f64_op op, double a, double b, double c, enum round_mode mode)
+/* No wider type to round from: the processor's own mode, set around the lanes' operations. volatile keeps
+ * the compiler from moving or folding them. */
+static void f64_by(enum f64_op op, enum round_mode mode, uint32_t mask,
+                   volatile double (*x)[WARP_LANES], volatile double r[WARP_LANES])
 {
     static const int modes[] = {[ROUND_NEAREST] = FE_TONEAREST,
                                 [ROUND_ZERO] = FE_TOWARDZERO,
                                 [ROUND_DOWN] = FE_DOWNWARD,
                                 [ROUND_UP] = FE_UPWARD};
-    volatile double x = a, y = b, z = c, r = 0;
     fesetround(modes[mode]);
-    switch (op) {
-    case F64_ADD: r = x + y; break;
-    case F64_SUB: r = x - y; break;
-    case F64_MUL: r = x * y; break;
-    case F64_FMA: r = fma(x, y, z); break;
-    case F64_DIV: r = x / y; break;
-    case F64_RCP: r = 1.0 / x; break;
-    case F64_SQRT: r = sqrt(x); break;
+    for (; mask; mask &= mask - 1) {
+        const uint32_t l = first_lane(mask);
+        switch (op) {
+        case F64_ADD: r[l] = x[0][l] + x[1][l]; break;
+        case F64_SUB: r[l] = x[0][l] - x[1][l]; break;
+        case F64_MUL: r[l] = x[0][l] * x[1][l]; break;
+        case F64_FMA: r[l] = fma(x[0][l], x[1][l], x[2][l]); break;
+        case F64_DIV: r[l] = x[0][l] / x[1][l]; break;
+        case F64_RCP: r[l] = 1.0 / x[0][l]; break;
+        case F64_SQRT: r[l] = sqrt(x[0][l]); break;
+        }
     }
     fesetround(FE_TONEAREST);
-    return op == F64_DIV ? f64_result(r, b, a, 0) : f64_result(r, a, b, c);
 }
 
-/* imm[2]: enum f64_op. Absent operands read as the scratch of their sinks. */
+/* imm[2]: enum f64_op. */
 static enum step f64_modes(struct warp *w, const struct insn *in, uint32_t mask)
 {
-    enum f64_op op = (enum f64_op)in->imm[2];
+    const enum f64_op op = (enum f64_op)in->imm[2];
+    const uint32_t count = op == F64_FMA ? 3 : op == F64_RCP || op == F64_SQRT ? 1 : 2;
+    volatile double x[3][WARP_LANES], r[WARP_LANES];
+    for (uint32_t i = 0; i < 3; i++)
+        LANES(l) x[i][l] = i < count ? f64_from(arg_lane(w, in->arg[i + 1], l)) : 0;
+    f64_by(op, flags_round(in->flags), mask, x, r);
     for (; mask; mask &= mask - 1) {
-        uint32_t l = first_lane(mask);
-        double a = f64_from(arg_lane(w, in->arg[1], l)), b = 0, c = 0;
-        if (op != F64_RCP && op != F64_SQRT) b = f64_from(arg_lane(w, in->arg[2], l));
-        if (op == F64_FMA) c = f64_from(arg_lane(w, in->arg[3], l));
-        arg_set_lane(w, in->arg[0], l, f64_bits(f64_by(op, a, b, c, flags_round(in->flags))));
+        const uint32_t l = first_lane(mask);
+        const double d = op == F64_DIV ? f64_result(r[l], x[1][l], x[0][l], 0)
+                                       : f64_result(r[l], x[0][l], x[1][l], x[2][l]);
+        arg_set_lane(w, in->arg[0], l, f64_bits(d));
     }
     return STEP_NEXT;
 }
