@@ -4,6 +4,7 @@
  * Communication Instructions").
  */
 #include "machine/exec.h"
+#include "machine/lanes.h"
 
 /* Does the collective for `lanes`, which share one member mask. */
 typedef void collective(struct warp *w, const struct insn *in, uint32_t lanes);
@@ -22,6 +23,10 @@ static enum step members(struct warp *w, const struct insn *in, uint32_t mask, s
                          uint32_t *need)
 {
     *need = 0;
+    if (arg.bank == BANK_CONST && !(mask & ~(uint32_t)arg_lane(w, arg, 0))) {
+        *need = (uint32_t)arg_lane(w, arg, 0);
+        return STEP_NEXT;
+    }
     for (uint32_t rest = mask; rest; rest &= rest - 1) {
         uint32_t lane = first_lane(rest), m = (uint32_t)arg_lane(w, arg, lane);
         if (!(m >> lane & 1)) {
@@ -41,6 +46,10 @@ static enum step together(struct warp *w, const struct insn *in, uint32_t mask, 
     if (need & w->live & ~mask) {
         return mask_fault(w, in, first_lane(need & w->live & ~mask),
                           "the guard is false for a lane of the member mask", need, mask);
+    }
+    if (arg.bank == BANK_CONST) { /* one for all */
+        run(w, in, mask);
+        return STEP_NEXT;
     }
     while (mask) {
         uint32_t lanes = 0, m = (uint32_t)arg_lane(w, arg, first_lane(mask));
@@ -297,21 +306,28 @@ static void publish_exchange(struct warp *w, const struct insn *in, uint32_t lan
 
 static void shfl(struct warp *w, const struct insn *in, uint32_t lanes)
 {
-    uint32_t source[WARP_LANES], pred = 0;
-    uint64_t from[WARP_LANES];
-    bool undefined = w->undefined;
+    const uint32_t *by = arg_src(w, in->arg[3]), *bounds = arg_src(w, in->arg[4]);
+    uint32_t source[WARP_LANES], value[WARP_LANES], other[WARP_LANES], pred = 0, none = 0;
     memcpy(source, arg_src(w, in->arg[2]), sizeof source); /* the destination may be the same */
-    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
-        uint32_t lane = first_lane(rest), other;
+    LANES(l)
+    {
         bool in_range;
-        other = shfl_source((enum shuffle)in->flags, lane, (uint32_t)arg_lane(w, in->arg[3], lane),
-                            (uint32_t)arg_lane(w, in->arg[4], lane), &in_range);
-        from[lane] = other < WARP_LANES && lanes >> other & 1 ? other : NO_LANE;
-        undefined |= from[lane] == NO_LANE;
-        arg_set_lane(w, in->arg[0], lane, from[lane] == NO_LANE ? SHFL_POISON : source[other]);
-        pred |= (uint32_t)in_range << lane;
+        const uint32_t from = shfl_source((enum shuffle)in->flags, l, by[l], bounds[l], &in_range);
+        const bool there = from < WARP_LANES && lanes >> (from & 31U) & 1U;
+        other[l] = there ? from : NO_LANE;
+        value[l] = there ? source[from & 31U] : SHFL_POISON;
+        pred |= (uint32_t)in_range << l;
+        none |= (uint32_t)!there << l;
     }
-    if (undefined && w->cta->group->observer) publish_exchange(w, in, lanes, from);
+    if (!in->arg[0].sink) {
+        uint32_t *d = arg_dst(w, in->arg[0]);
+        LANES(l) d[l] = lanes >> l & 1U ? value[l] : d[l];
+    }
+    if ((w->undefined || (none & lanes)) && w->cta->group->observer) {
+        uint64_t from[WARP_LANES];
+        LANES(l) from[l] = other[l];
+        publish_exchange(w, in, lanes, from);
+    }
     arg_set_pred(w, in->arg[1], lanes, pred);
 }
 
