@@ -839,10 +839,6 @@ bool mem_lanes(struct warp *w, const struct insn *in, uint32_t mask, enum ptx_sp
 void *mem_global(struct warp *w, const struct insn *in, uint32_t lane, uint64_t address,
                  uint64_t size, enum access_kind access, const char *what)
 {
-    const struct region *r;
-    pthread_rwlock_rdlock(&heap.lock);
-    r = region_find(address, size);
-    pthread_rwlock_unlock(&heap.lock);
-    if (r) return (void *)(uintptr_t)address;
+    if (known_or_found(w, address, size)) return (void *)(uintptr_t)address;
     return fault_at(w, in, lane, address, size, access, "global", what);
 }
