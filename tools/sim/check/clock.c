@@ -132,6 +132,11 @@ bool stamp_join_fenced(struct stamp *into, const struct stamp *from)
            horizon_join(&into->abroad, from->abroad_fenced);
 }
 
+static void forget(struct horizon **h)
+{
+    if (*h) horizon_set(h, NULL);
+}
+
 void stamp_clear(struct stamp *s)
 {
     clock_clear(&s->known);
@@ -140,11 +145,11 @@ void stamp_clear(struct stamp *s)
     clock_clear(&s->bridged_shared);
     clock_clear(&s->bridged_global);
     clock_clear(&s->fenced);
-    horizon_set(&s->abroad, NULL);
-    horizon_set(&s->abroad_bridged, NULL);
-    horizon_set(&s->abroad_fenced, NULL);
-    horizon_set(&s->abroad_observed, NULL);
-    horizon_set(&s->abroad_seen, NULL);
+    forget(&s->abroad);
+    forget(&s->abroad_bridged);
+    forget(&s->abroad_fenced);
+    forget(&s->abroad_observed);
+    forget(&s->abroad_seen);
 }
 
 void stamp_free(struct stamp *s)

@@ -506,15 +506,20 @@ static void touch_part(struct touch *t, struct cell *c, uint32_t size, uint32_t 
 /* Bytes [from, to) of the parts of a split cell; joined again when they are all alike. */
 static void touch_parts(struct touch *t, struct cell *c, uint32_t size, uint32_t from, uint32_t to)
 {
-    const uint32_t block = code_index(c->write), part = size / CELL_PARTS;
-    struct cell *parts;
-    for (uint32_t i = 0; i < CELL_PARTS; i++) {
-        uint32_t low = i * part, high = low + part;
-        if (from >= high || to <= low) continue;
-        touch_part(t, &t->shadow->blocks[block][i], part, from > low ? from - low : 0,
-                   to < high ? to - low : part);
+    const uint32_t block = code_index(c->write), part = size / CELL_PARTS, only = from / part;
+    struct cell *parts = t->shadow->blocks[block];
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a split cell has its block */
+    if (from == only * part && to == from + part && !split(parts[only].write)) {
+        parts[only] = outcome(t, parts[only].write, parts[only].read); /* no block moves */
+    } else {
+        for (uint32_t i = 0; i < CELL_PARTS; i++) {
+            uint32_t low = i * part, high = low + part;
+            if (from >= high || to <= low) continue;
+            touch_part(t, &t->shadow->blocks[block][i], part, from > low ? from - low : 0,
+                       to < high ? to - low : part);
+        }
+        parts = t->shadow->blocks[block];
     }
-    parts = t->shadow->blocks[block];
     if (split(parts[0].write)) return;
     for (uint32_t i = 1; i < CELL_PARTS; i++) {
         if (parts[i].write != parts[0].write || parts[i].read != parts[0].read) return;
