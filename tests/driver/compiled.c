@@ -710,6 +710,37 @@ static void test_registers(void)
     CHECK_INT(cu.cuModuleUnload(m), 0);
 }
 
+static void test_vectors(void)
+{
+    static const char ptx[] =
+        ".version 8.0\n.target sm_90\n.address_size 64\n"
+        /* (y, x - y) */
+        ".func (.reg .v2 .b32 to) turned (.reg .v2 .b32 from)\n{\n"
+        "  mov.b32 to.x, from.y; sub.s32 to.y, from.x, from.y; ret;\n}\n"
+        ".visible .entry k(.param .u64 out)\n{\n"
+        "  .reg .v2 .b32 v<3>; .reg .b32 i; .reg .b64 a;\n  mov.u32 i, %tid.x;\n"
+        "  mov.v2.b32 v1, {i, 100}; call (v2), turned, (v1); call (v2), turned, (v2);\n"
+        "  ld.param.u64 a, [out]; mad.wide.u32 a, i, 8, a;\n"
+        "  st.global.v2.b32 [a], v2; ret;\n}\n";
+    int got[2 * LANES], want[2 * LANES];
+    hewn_cu_deviceptr out;
+    hewn_cu_module m;
+    void *params[] = {&out};
+
+    if (!test_case("parameters in vectors of registers")) return;
+    for (int i = 0; i < LANES; i++) {
+        want[2 * i] = i - 100;
+        want[2 * i + 1] = 200 - i;
+    }
+    m = load(ptx);
+    if (!m) return;
+    out = buffer(sizeof got);
+    CHECK_INT(cu.cuLaunchKernel(function(m, "k"), 1, 1, 1, LANES, 1, 1, 0, NULL, params, NULL), 0);
+    take(got, out, sizeof got);
+    same_ints(got, want, 2 * LANES);
+    CHECK_INT(cu.cuModuleUnload(m), 0);
+}
+
 /* ---- fat binaries ---- */
 
 static void test_fat(void)
@@ -799,6 +830,7 @@ int main(int argc, char **argv)
     test_map("tma_const");
     test_map("tma_global");
     test_registers();
+    test_vectors();
     test_fat();
     cu.cuDevicePrimaryCtxRelease_v2(0);
     return test_end();

@@ -549,6 +549,17 @@ static void test_decode_errors(void)
     refused("no brackets", BODY("ld.global.u32 %r1, %rd1;"),
             "ptx input, line 6; error: operand 2: not an address in brackets: "
             "ld.global.u32 %r1, %rd1");
+    refused("addend of a destination", BODY("add.u32 %r1 + 1, %r2, 3;"),
+            "ptx input, line 6; error: operand 1: '%r1' takes no addend");
+    refused("addend of a float", BODY("add.f32 %f1, %f2 + 1, %f2;"),
+            "ptx input, line 6; error: operand 2: '%f2' takes no addend");
+    refused("component", HEAD ".entry k() { .reg .v2 .b32 v<3>; mov.b32 v1.x, v2.z; ret; }",
+            "ptx input, line 4; error: 'v2' has no component '.z'");
+    refused("vector of a range", HEAD ".entry k() { .reg .v2 .b32 v<3>; mov.b32 v3.x, 0; ret; }",
+            "ptx input, line 4; error: expected ',' or ';', found '.x'");
+    refused("move of vectors of two lengths",
+            HEAD ".entry k() { .reg .v2 .b32 v; .reg .v4 .b32 w; mov.v2.b32 v, w; ret; }",
+            "ptx input, line 4; error: operand 2 of mov.v2 is no vector of 2 elements");
     refused("another state space", HEAD ".shared .b32 s;\n" OPEN "ld.global.u32 %r1, [s]; }",
             "ptx input, line 7; error: operand 2: 's' is not in a state space of this instruction: "
             "ld.global.u32 %r1, [s]");

@@ -12,18 +12,18 @@
 enum {
     MAX_SCOPES = 256,
     MAX_REGS = 1 << 18, /* of one entry */
+    MAX_LANES = 4,      /* of a register */
     MAX_DEPTH = 64,     /* of parentheses and nested initialisers */
     MAX_PARAM_BYTES = 32764,
     SYMBOL_BUCKETS = 4096
 };
 
 enum symbol_kind {
-    SYM_REG,    /* first: register index */
-    SYM_RANGE,  /* `%r<8>`: name is the prefix; registers first … first+count-1 */
-    SYM_VECTOR, /* `.reg .v4`: components first … first+count-1 */
+    SYM_REG,   /* registers first … first+lanes-1 */
+    SYM_RANGE, /* `%r<8>`: name is the prefix; registers first … first+count*lanes-1 */
     SYM_VAR,
     SYM_LABEL, /* first: instruction index; items: of a .branchtargets list */
-    SYM_FUNC /* first: its routine */
+    SYM_FUNC   /* first: its routine */
 };
 
 struct symbol {
@@ -32,6 +32,7 @@ struct symbol {
     enum symbol_kind kind;
     uint32_t depth; /* 0 = module */
     uint32_t first, count;
+    uint32_t lanes; /* of each register: 1, but 2 or 4 of `.v2` and `.v4` */
     struct ptx_var *var;
     const struct operand *items; /* SYM_LABEL of .branchtargets: count OPD_LABELs */
     struct src_pos pos;
@@ -103,7 +104,7 @@ struct parser {
     struct shared_var *shared; /* of module scope, in order */
     uint32_t shared_count, shared_capacity;
 
-    bool routines_wait; /* entries are read at the end: the module has functions */
+    bool routines_wait;                  /* entries are read at the end: the module has functions */
     struct routine *functions, *waiting; /* by SYM_FUNC's first; entries in order */
     uint32_t function_count, function_capacity, waiting_count, waiting_capacity;
     bool *pointed; /* [function_count]: its address stands in an initial value */
@@ -167,11 +168,15 @@ bool parse_functions(struct parser *p);
 bool place_stack(struct parser *p);
 /* `call`, from behind its modifiers to the semicolon. */
 bool parse_call(struct parser *p, struct ptx_insn *insn);
-/* Variables in frames: `.param` ones become local ones, and in a function addresses are computed
- * from the frame register before the last instruction. */
-bool lower_frame(struct parser *p);
 /* What `mov` and tables of function pointers get for a function. */
 uint64_t function_address(const struct symbol *symbol);
+
+/* ---- lower.c ---- */
+
+/* The last instruction, in terms that the decoder has: variables in frames (`.param` ones become local
+ * ones, and in a function addresses are computed from the frame register), sums as operands, moves of
+ * vectors. */
+bool lower_instruction(struct parser *p);
 
 /* ---- loc.c ---- */
 
@@ -199,7 +204,8 @@ bool parse_bounded(struct parser *p, const char *what, int64_t low, int64_t high
 bool scope_open(struct parser *p);
 bool scope_close(struct parser *p); /* settles or hands on its fixups */
 struct symbol *scope_declare(struct parser *p, const struct token *name, enum symbol_kind kind);
-/* The innermost symbol of that name; *reg is set for registers (ranges included). */
+/* The innermost symbol of that name; *reg is set for registers (ranges included): the first of a
+ * vector's. */
 const struct symbol *scope_find(const struct parser *p, const struct token *name, uint32_t *reg);
 /* The innermost symbol of exactly that name, to be changed. */
 struct symbol *scope_symbol(const struct parser *p, const struct token *name);
@@ -213,8 +219,8 @@ bool parse_reg_directive(struct parser *p);
 /* From behind the state-space directive to the semicolon. */
 bool parse_variables(struct parser *p, enum ptx_space space, bool is_extern);
 bool parse_entry_params(struct parser *p);
-/* One `.param` or `.reg` of a function, placed in its frame. */
-bool parse_formal(struct parser *p, struct ptx_formal *out);
+/* One `.param` or `.reg` of a function, placed in its frame: out[0 … *count-1], MAX_LANES at most. */
+bool parse_formal(struct parser *p, struct ptx_formal *out, uint32_t *count);
 /* A register that no name reaches; NO_REG after parse_fail. */
 uint32_t hidden_register(struct parser *p, const char *name, enum ptx_type type);
 /* The variable as the current entry sees it (module-scope .shared ones are copied per entry). */

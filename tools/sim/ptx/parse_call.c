@@ -195,15 +195,17 @@ bool parse_waiting(struct parser *p)
 /* `(` formals `)`, either list of a function. */
 static bool parse_formals(struct parser *p, const struct ptx_formal **out, uint32_t *count)
 {
-    struct ptx_formal items[MAX_CALL_ITEMS], *copy;
-    uint32_t n = 0;
+    struct ptx_formal items[MAX_CALL_ITEMS + MAX_LANES], *copy;
+    uint32_t n = 0, more = 0;
 
     if (!at_punct(p, ')')) do {
-            if (n == MAX_CALL_ITEMS)
-                return parse_fail(p, peek(p)->pos, "more than %d parameters of a function",
+            struct src_pos pos = peek(p)->pos;
+
+            if (!parse_formal(p, &items[n], &more)) return false;
+            n += more;
+            if (n > MAX_CALL_ITEMS)
+                return parse_fail(p, pos, "more than %d parameters of a function",
                                   (int)MAX_CALL_ITEMS);
-            if (!parse_formal(p, &items[n])) return false;
-            n++;
         } while (accept(p, ','));
     copy = arena_alloc(p->arena, (n + 1U) * sizeof *copy);
     if (!copy) return parse_memory(p);
@@ -347,25 +349,46 @@ bool place_stack(struct parser *p)
 
 /* ---- calls ---- */
 
-/* From behind `(`: places, registers and constants. */
+/* A place, a register or a constant: items[0 … *count-1]. A vector is as many as it has components. */
+static bool call_item(struct parser *p, struct operand *items, uint32_t *count)
+{
+    struct src_pos pos = peek(p)->pos;
+    struct operand item = {0};
+    const struct operand *from = &item;
+
+    *count = 1;
+    if (!parse_operand(p, &item)) return false;
+    if (item.kind == OPD_VECTOR) {
+        *count = item.count;
+        from = item.items;
+    }
+    if (*count > MAX_LANES)
+        return parse_fail(p, pos, "more than %d registers in braces", (int)MAX_LANES);
+    for (uint32_t i = 0; i < *count; i++) {
+        items[i] = from[i];
+        if (items[i].kind == OPD_NAME)
+            return parse_fail(p, pos, "unknown name '%s'", items[i].name);
+        if (items[i].kind == OPD_VAR && (!items[i].var->call_param || items[i].imm))
+            return parse_fail(p, pos, "'%s' is no parameter of a call", items[i].var->name);
+        if (items[i].kind > OPD_VAR && items[i].kind != OPD_SINK)
+            return parse_fail(p, pos, "not a parameter, a register or a constant");
+    }
+    return true;
+}
+
+/* From behind `(`. */
 static bool call_list(struct parser *p, const struct operand **out, uint32_t *count)
 {
-    struct operand items[MAX_CALL_ITEMS] = {{0}}, *copy;
-    uint32_t n = 0;
+    struct operand items[MAX_CALL_ITEMS + MAX_LANES] = {{0}}, *copy;
+    uint32_t n = 0, more = 0;
 
     if (!at_punct(p, ')')) do {
             struct src_pos pos = peek(p)->pos;
 
-            if (n == MAX_CALL_ITEMS)
+            if (!call_item(p, &items[n], &more)) return false;
+            n += more;
+            if (n > MAX_CALL_ITEMS)
                 return parse_fail(p, pos, "more than %d parameters of a call", (int)MAX_CALL_ITEMS);
-            if (!parse_operand(p, &items[n])) return false;
-            if (items[n].kind == OPD_NAME)
-                return parse_fail(p, pos, "unknown name '%s'", items[n].name);
-            if (items[n].kind == OPD_VAR && (!items[n].var->call_param || items[n].imm))
-                return parse_fail(p, pos, "'%s' is no parameter of a call", items[n].var->name);
-            if (items[n].kind > OPD_VAR && items[n].kind != OPD_SINK)
-                return parse_fail(p, pos, "not a parameter, a register or a constant");
-            n++;
         } while (accept(p, ','));
     copy = arena_alloc(p->arena, (n + 1U) * sizeof *copy);
     if (!copy) return parse_memory(p);
@@ -389,7 +412,7 @@ static bool call_target(struct parser *p, struct ptx_call *call)
         call->callee = p->functions[symbol->first].name; /* an alias calls what it stands for */
         return true;
     }
-    if (reg == NO_REG)
+    if (reg == NO_REG || symbol->lanes > 1)
         return parse_fail(p, name.pos, "'%s' is neither a function nor a register", symbol->name);
     target = arena_alloc(p->arena, sizeof *target);
     if (!target) return parse_memory(p);
@@ -417,86 +440,4 @@ bool parse_call(struct parser *p, struct ptx_insn *insn)
         }
     }
     return at_punct(p, ';') ? expect(p, ';') : unexpected(p, "',' or ';'");
-}
-
-/* ---- variables in frames ---- */
-
-static bool is_param(const char *mod)
-{
-    return !strcmp(mod, "param") || !strcmp(mod, "param::func");
-}
-
-/* ld.param and st.param of a frame are local accesses. */
-static bool name_local(struct parser *p, struct ptx_insn *insn)
-{
-    const char **mods = arena_alloc(p->arena, insn->mod_count * sizeof *mods);
-
-    if (!mods) return parse_memory(p);
-    for (uint16_t i = 0; i < insn->mod_count; i++)
-        mods[i] = is_param(insn->mods[i]) ? "local" : insn->mods[i];
-    insn->mods = mods;
-    return true;
-}
-
-/* `*out` = frame + offset of `var`, computed by an instruction that goes before `insn`. */
-static bool frame_address(struct parser *p, const struct ptx_var *var, int64_t addend,
-                          const struct ptx_insn *insn, struct operand *out)
-{
-    static const char *const mods[] = {"add", "s64"};
-    struct operand *operands = arena_alloc(p->arena, 3 * sizeof *operands);
-    uint32_t reg = hidden_register(p, var->name, T_B64);
-    struct ptx_insn user = *insn, *add;
-
-    if (!operands) return parse_memory(p);
-    if (reg == NO_REG || !add_instruction(p)) return false;
-    add = &p->insns[p->entry->insn_count - 2];
-    p->insns[p->entry->insn_count - 1] = user;
-    operands[0] = (struct operand){.kind = OPD_REG, .reg = reg};
-    operands[1] = (struct operand){.kind = OPD_REG, .reg = p->entry->frame_reg};
-    operands[2] = (struct operand){.kind = OPD_INT, .imm = (int64_t)var->offset + addend};
-    *add = (struct ptx_insn){.pos = user.pos,
-                             .ptx_pos = user.ptx_pos,
-                             .loc = user.loc,
-                             .text = user.text,
-                             .guard = NO_REG,
-                             .mods = mods,
-                             .mod_count = 2,
-                             .operands = operands,
-                             .operand_count = 3};
-    *out = operands[0];
-    return true;
-}
-
-static bool in_frame(const struct operand *o)
-{
-    return o->kind == OPD_VAR && o->var->space == SPACE_LOCAL;
-}
-
-bool lower_frame(struct parser *p)
-{
-    uint32_t count = p->insns[p->entry->insn_count - 1].operand_count;
-
-    for (uint32_t i = 0; i < count; i++) {
-        struct ptx_insn *insn = &p->insns[p->entry->insn_count - 1];
-        const struct operand *old = &insn->operands[i];
-        const struct operand *var = old->kind == OPD_ADDRESS ? &old->items[0] : old;
-        struct operand *operands, *items;
-
-        if (!in_frame(var)) continue;
-        if (var->var->call_param && !name_local(p, insn)) return false;
-        if (!p->function) continue;
-        operands = arena_alloc(p->arena, count * sizeof *operands);
-        items = arena_alloc(p->arena, (old->count + 1U) * sizeof *items);
-        if (!operands || !items) return parse_memory(p);
-        memcpy(operands, insn->operands, count * sizeof *operands);
-        if (old->kind == OPD_ADDRESS) {
-            memcpy(items, old->items, old->count * sizeof *items);
-            operands[i].items = items;
-            if (!frame_address(p, var->var, 0, insn, &items[0])) return false;
-        } else if (!frame_address(p, var->var, var->imm, insn, &operands[i])) {
-            return false;
-        }
-        p->insns[p->entry->insn_count - 1].operands = operands;
-    }
-    return true;
 }

@@ -71,30 +71,31 @@ static bool special_register(struct parser *p, const struct token *name, struct 
     return true;
 }
 
-/* `v.x`, or all of `v` as a vector. */
-static bool vector_register(struct parser *p, const struct symbol *symbol, struct operand *out)
+/* `v.x`, or all of `v` as a vector; its components are registers first … first+lanes-1. */
+static bool vector_register(struct parser *p, const struct token *name, uint32_t first,
+                            uint32_t lanes, struct operand *out)
 {
-    struct operand items[4] = {{0}};
+    struct operand items[MAX_LANES] = {{0}};
     struct token tok = *peek(p);
 
     if (tok.kind == TOK_DOT) {
         static const char names[] = "xyzwrgba";
         const char *at = tok.length == 1 ? strchr(names, tok.text[0]) : NULL;
-        uint32_t lane = at ? (uint32_t)(at - names) % 4U : 4;
+        uint32_t lane = at ? (uint32_t)(at - names) % MAX_LANES : MAX_LANES;
 
-        if (!at || lane >= symbol->count)
-            return parse_fail(p, tok.pos, "'%s' has no component '.%.*s'", symbol->name,
-                              (int)tok.length, tok.text);
+        if (!at || lane >= lanes)
+            return parse_fail(p, tok.pos, "'%.*s' has no component '.%.*s'", (int)name->length,
+                              name->text, (int)tok.length, tok.text);
         next(p);
         out->kind = OPD_REG;
-        out->reg = symbol->first + lane;
+        out->reg = first + lane;
         return true;
     }
-    for (uint32_t i = 0; i < symbol->count; i++)
-        items[i] = (struct operand){.kind = OPD_REG, .reg = symbol->first + i};
+    for (uint32_t i = 0; i < lanes; i++)
+        items[i] = (struct operand){.kind = OPD_REG, .reg = first + i};
     out->kind = OPD_VECTOR;
-    out->count = (uint16_t)symbol->count;
-    out->items = keep(p, items, symbol->count);
+    out->count = (uint16_t)lanes;
+    out->items = keep(p, items, lanes);
     return out->items != NULL;
 }
 
@@ -134,10 +135,10 @@ static bool named_operand(struct parser *p, struct operand *out)
     switch (symbol->kind) {
     case SYM_REG:
     case SYM_RANGE:
+        if (symbol->lanes > 1) return vector_register(p, &name, reg, symbol->lanes, out);
         out->kind = OPD_REG;
         out->reg = reg;
         return true;
-    case SYM_VECTOR: return vector_register(p, symbol, out);
     case SYM_VAR:
         out->kind = OPD_VAR;
         out->var = use_variable(p, symbol->var);
@@ -249,6 +250,17 @@ bool parse_operand(struct parser *p, struct operand *out)
     return parse_literal(p, out);
 }
 
+/* `r + 1` where no address is meant: operand.imm, which lower.c adds. */
+static bool addend(struct parser *p, struct operand *out)
+{
+    struct constant c = {0, false};
+
+    if (out->kind != OPD_REG || !at_punct(p, '+')) return true;
+    if (!parse_constant(p, &c)) return false;
+    out->imm = c.value;
+    return true;
+}
+
 /* `.b1` or `.h32` behind a register of a video instruction: operand.name. */
 static bool part_selector(struct parser *p, struct operand *out)
 {
@@ -275,6 +287,7 @@ static bool parse_operands(struct parser *p, struct ptx_insn *insn)
         if (count + 1 == MAX_OPERANDS) return parse_fail(p, pos[count], "too many operands");
         if (!parse_operand(p, &items[count])) return false;
         if (video && !part_selector(p, &items[count])) return false;
+        if (!addend(p, &items[count])) return false;
         count++;
     } while (accept(p, ','));
     operands = keep(p, items, count);
@@ -351,7 +364,7 @@ static bool finish_instruction(struct parser *p, const struct token *name, const
     if (!parse_mods(p, name, insn) || !parse_operands(p, insn)) return false;
     for (end = p->lex.at; end > start && (end[-1] == ';' || (unsigned char)end[-1] <= ' ');) end--;
     insn->text = lex_slice(&p->lex, start, end);
-    return insn->text ? lower_frame(p) : parse_memory(p);
+    return insn->text ? lower_instruction(p) : parse_memory(p);
 }
 
 bool parse_guarded(struct parser *p)

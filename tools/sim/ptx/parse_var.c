@@ -52,8 +52,19 @@ static bool add_register(struct parser *p, const char *name, enum ptx_type type)
     return true;
 }
 
+/* One register of a declaration, or the components of a vector. */
+static bool add_lanes(struct parser *p, const char *name, enum ptx_type type, uint32_t lanes)
+{
+    if (!name) return parse_memory(p);
+    if (lanes == 1) return add_register(p, name, type);
+    for (uint32_t i = 0; i < lanes; i++)
+        if (!add_register(p, arena_printf(p->arena, "%s.%c", name, "xyzw"[i]), type)) return false;
+    return true;
+}
+
 /* `%r<8>`, from the number on. */
-static bool register_range(struct parser *p, const struct token *name, enum ptx_type type)
+static bool register_range(struct parser *p, const struct token *name, enum ptx_type type,
+                           uint32_t lanes)
 {
     struct token count = next(p); /* no expression: '>' would go on with it */
     struct symbol *symbol;
@@ -66,8 +77,10 @@ static bool register_range(struct parser *p, const struct token *name, enum ptx_
     if (!symbol) return false;
     symbol->first = p->entry->reg_count;
     symbol->count = (uint32_t)count.value;
+    symbol->lanes = lanes;
     for (uint32_t i = 0; i < symbol->count; i++)
-        if (!add_register(p, arena_printf(p->arena, "%s%u", symbol->name, i), type)) return false;
+        if (!add_lanes(p, arena_printf(p->arena, "%s%u", symbol->name, i), type, lanes))
+            return false;
     return true;
 }
 
@@ -76,15 +89,12 @@ static bool declare_register(struct parser *p, const struct token *name, enum pt
 {
     struct symbol *symbol;
 
-    symbol = scope_declare(p, name, lanes > 1 ? SYM_VECTOR : SYM_REG);
+    symbol = scope_declare(p, name, SYM_REG);
     if (!symbol) return false;
     symbol->first = p->entry->reg_count;
-    symbol->count = lanes;
-    if (lanes == 1) return add_register(p, symbol->name, type);
-    for (uint32_t i = 0; i < lanes; i++)
-        if (!add_register(p, arena_printf(p->arena, "%s.%c", symbol->name, "xyzw"[i]), type))
-            return false;
-    return true;
+    symbol->count = 1;
+    symbol->lanes = lanes;
+    return add_lanes(p, symbol->name, type, lanes);
 }
 
 uint32_t hidden_register(struct parser *p, const char *name, enum ptx_type type)
@@ -98,22 +108,33 @@ static uint32_t vector_lanes(const struct token *tok)
     return token_is(tok, "v2") ? 2 : token_is(tok, "v4") ? 4 : token_is(tok, "v8") ? 8 : 0;
 }
 
+/* `.u32` or `.v2 .u32` of a register. */
+static bool register_type(struct parser *p, enum ptx_type *type, uint32_t *lanes)
+{
+    struct token tok;
+
+    *lanes = vector_lanes(peek(p));
+    if (*lanes) next(p);
+    tok = next(p);
+    *type = tok.kind == TOK_DOT ? ptx_type_named(tok.text, tok.length) : T_NONE;
+    if (*type == T_NONE || *lanes > 4 || (*lanes && *type == T_PRED))
+        return parse_fail(p, tok.pos, "malformed register type '%.*s'", (int)tok.length, tok.text);
+    if (!*lanes) *lanes = 1;
+    return true;
+}
+
 bool parse_reg_directive(struct parser *p)
 {
-    uint32_t lanes = vector_lanes(peek(p));
-    struct token tok, name;
+    struct token name;
     enum ptx_type type;
+    uint32_t lanes;
 
-    if (lanes) next(p);
-    tok = next(p);
-    type = tok.kind == TOK_DOT ? ptx_type_named(tok.text, tok.length) : T_NONE;
-    if (type == T_NONE || lanes > 4 || (lanes && type == T_PRED))
-        return parse_fail(p, tok.pos, "malformed register type '%.*s'", (int)tok.length, tok.text);
+    if (!register_type(p, &type, &lanes)) return false;
     do {
         if (!expect_name(p, "a register name", &name)) return false;
-        if (!lanes && accept(p, '<')) {
-            if (!register_range(p, &name, type)) return false;
-        } else if (!declare_register(p, &name, type, lanes ? lanes : 1)) {
+        if (accept(p, '<')) {
+            if (!register_range(p, &name, type, lanes)) return false;
+        } else if (!declare_register(p, &name, type, lanes)) {
             return false;
         }
     } while (accept(p, ','));
@@ -549,27 +570,28 @@ bool parse_entry_params(struct parser *p)
     return expect(p, ')');
 }
 
-static bool register_formal(struct parser *p, struct ptx_formal *out)
+/* A vector is as many formals as it has components. */
+static bool register_formal(struct parser *p, struct ptx_formal *out, uint32_t *count)
 {
-    struct token tok = next(p), name;
-    enum ptx_type type = tok.kind == TOK_DOT ? ptx_type_named(tok.text, tok.length) : T_NONE;
+    struct token name;
+    enum ptx_type type;
 
-    if (type == T_NONE)
-        return parse_fail(p, tok.pos, "malformed register type '%.*s'", (int)tok.length, tok.text);
-    if (!expect_name(p, "a parameter name", &name) || !declare_register(p, &name, type, 1))
+    if (!register_type(p, &type, count) || !expect_name(p, "a parameter name", &name) ||
+        !declare_register(p, &name, type, *count))
         return false;
-    *out = (struct ptx_formal){NULL, p->entry->reg_count - 1};
+    for (uint32_t i = 0; i < *count; i++)
+        out[i] = (struct ptx_formal){NULL, p->entry->reg_count - *count + i};
     return true;
 }
 
-bool parse_formal(struct parser *p, struct ptx_formal *out)
+bool parse_formal(struct parser *p, struct ptx_formal *out, uint32_t *count)
 {
     struct declarator d = {0};
     struct token tok = next(p);
     const struct symbol *symbol;
     uint32_t reg;
 
-    if (tok.kind == TOK_DOT && token_is(&tok, "reg")) return register_formal(p, out);
+    if (tok.kind == TOK_DOT && token_is(&tok, "reg")) return register_formal(p, out, count);
     if (tok.kind != TOK_DOT || !token_is(&tok, "param"))
         return parse_fail(p, tok.pos, "expected .param, found '%.*s'", (int)tok.length, tok.text);
     d.var.space = SPACE_PARAM;
@@ -579,6 +601,7 @@ bool parse_formal(struct parser *p, struct ptx_formal *out)
     if (!declare_variable(p, &d)) return false;
     symbol = scope_find(p, &d.name, &reg);
     *out = (struct ptx_formal){symbol->var, NO_REG};
+    *count = 1;
     return true;
 }
 

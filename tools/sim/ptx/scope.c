@@ -119,7 +119,7 @@ static const struct symbol *find_ranged(const struct parser *p, const struct tok
         while (s && number >= s->count) s = match(s->chain, name->text, cut, true);
         if (!s || (best && best->depth >= s->depth)) continue;
         best = s;
-        *reg = s->first + (uint32_t)number;
+        *reg = s->first + (uint32_t)number * s->lanes;
     }
     return best;
 }
