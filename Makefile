@@ -50,9 +50,10 @@ OPT_asan  := -O1 -g -fsanitize=address -fno-omit-frame-pointer
 OPT_ubsan := -O1 -g -fsanitize=undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 OPT_tsan  := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
 OPT_cov   := -O0 -g --coverage
+OPT_fuzz  := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 OPT := $(OPT_$(MODE))
 ifeq ($(OPT),)
-$(error MODE=$(MODE) is none of rel dbg asan ubsan tsan cov)
+$(error MODE=$(MODE) is none of rel dbg asan ubsan tsan cov fuzz)
 endif
 
 CFLAGS_ALL := -std=c11 $(WARN) $(OPT) -fPIC -fvisibility=hidden -D_GNU_SOURCE \
@@ -61,7 +62,7 @@ CFLAGS_ALL := -std=c11 $(WARN) $(OPT) -fPIC -fvisibility=hidden -D_GNU_SOURCE \
 sim_rooms   := ptx decode machine async ops check trace worksheet cuda
 sim_include := -I$(SRC)/tools/sim -I$(SRC)/runtime
 SIM_CFLAGS := -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math $(sim_include)
-ifneq ($(filter dbg asan ubsan tsan cov,$(MODE)),)
+ifneq ($(filter dbg asan ubsan tsan cov fuzz,$(MODE)),)
 SIM_CFLAGS := -ffp-contract=off $(sim_include)
 endif
 LDFLAGS_ALL := $(OPT) $(LDFLAGS)
@@ -111,7 +112,7 @@ $(lib): $(runtime_obj) $(module_obj)
 	$(Q)$(AR) rcs $@ $^
 
 # A sanitiser's own symbols come with the program.
-no_undefined := $(if $(filter asan tsan ubsan,$(MODE)),,-Wl,-z,defs)
+no_undefined := $(if $(filter asan tsan ubsan fuzz,$(MODE)),,-Wl,-z,defs)
 $(so): $(runtime_obj) $(module_obj) $(SRC)/runtime/exports.map
 	$(call say,LD)
 	$(Q)mkdir -p $(@D)

@@ -12,7 +12,7 @@ test_programs := $(patsubst %.c,$(test_bin)/%,$(notdir $(test_main)))
 # The files of a program beside its main one, by the latter's path; the programs of some rooms, by name.
 test_own = $(filter-out $(test_main),$(filter $(1:.c=)_%.c,$(tests_src)))
 in_rooms = $(foreach room,$(1),$(patsubst %.c,%,$(notdir $(filter $(SRC)/tests/$(room)/%,$(test_main)))))
-sim_tests := $(call in_rooms,sim check)
+sim_tests := $(call in_rooms,sim check fuzz)
 lib_tests := $(filter-out $(sim_tests) $(call in_rooms,driver),$(notdir $(test_programs)))
 
 test_parts := $(O)/tests/tests.a
@@ -34,6 +34,9 @@ $(test_bin)/sim_bare: $(foreach room,ptx decode machine async ops,$(filter $(O)/
 $(addprefix $(test_bin)/,host bench): $(call test_object,$(replaces_malloc))
 $(test_bin)/bench_test: $(addprefix $(O)/tests/bench/,bench_plot.o bench_report.o)
 $(test_bin)/fold: $(O)/tools/mod/fold.o
+# What the fuzzed readers of the command line are made of.
+fuzz_cli := $(O)/runtime/dtype.o $(addprefix $(O)/tools/hewn/,run_text.o npy.o safetensors.o)
+$(test_bin)/fuzz: $(fuzz_cli)
 $(addprefix $(test_bin)/,npy safetensors): $(addprefix $(O)/tools/hewn/,safetensors.o npy.o)
 $(addprefix $(test_bin)/,$(lib_tests)): $(lib)
 
@@ -45,6 +48,12 @@ $(test_bin)/$(basename $(notdir $(1))): $(call test_object,$(1) $(call test_own,
 	$(Q)$(CC) $(LDFLAGS_ALL) $$(filter %.o,$$^) $(test_parts) $$(filter $(lib),$$^) -o $$@ -ldl -lm -lpthread
 endef
 $(foreach source,$(test_main),$(eval $(call test_program,$(source))))
+
+# libFuzzer's program, for MODE=fuzz: the same readers, its main function.
+$(test_bin)/fuzzer: $(call test_object,$(filter $(SRC)/tests/fuzz/fuzz_%.c,$(tests_src))) $(fuzz_cli) $(sim_obj)
+	$(call say,LD)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) -fsanitize=fuzzer $(sort $^) -o $@ -ldl -lm -lpthread
 
 .SECONDARY: $(call test_object,$(tests_src))
 .PHONY: tests
@@ -75,6 +84,11 @@ sizes: whole all
 .PHONY: check-share
 check-share: whole all tests
 	$(run_tests) share
+
+# libFuzzer on every reader of foreign bytes, SECONDS_EACH seconds each: tests/fuzz/fuzz.sh.
+.PHONY: fuzz
+fuzz: $(test_bin)/fuzz
+	$(Q)$(test_settings) BUILD=$(abspath $(BUILD)) SRC=$(abspath $(SRC)) SUITE=all sh $(SRC)/tests/fuzz/fuzz.sh
 
 # Conformance vectors, recorded on a GPU: tests/golden/*.bin.
 golden: all $(test_bin)/golden

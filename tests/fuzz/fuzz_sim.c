@@ -1,0 +1,126 @@
+/* Readers of the simulated driver. */
+#include "fuzz/fuzz.h"
+
+#include "async/tmap.h"
+#include "async/tmap_copy.h"
+#include "decode/decode.h"
+#include "ops/table.h"
+#include "ptx/demangle.h"
+#include "ptx/fatbin.h"
+#include "ptx/lz4.h"
+#include "ptx/module.h"
+#include "ptx/zstd.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- PTX ---- */
+
+static void decode_entry(const struct ptx_module *m, const struct ptx_entry *entry)
+{
+    struct ptx_diag diag = {""};
+    struct kernel *kernel = NULL;
+    char name[256];
+    int rc = kernel_decode(m, entry, op_binders, &kernel, &diag);
+
+    if (rc && !*diag.text) abort(); /* refused without a reason */
+    if (!rc) kernel_free(kernel);
+    demangle(entry->name, name, sizeof name);
+    if (!memchr(name, 0, sizeof name)) abort();
+}
+
+void fuzz_ptx(const uint8_t *data, size_t size)
+{
+    struct ptx_diag diag = {""};
+    struct ptx_module *m = NULL;
+
+    if (ptx_parse((const char *)data, size, &m, &diag)) {
+        if (!*diag.text) abort();
+        return;
+    }
+    for (uint32_t i = 0; i < m->entry_count; i++) decode_entry(m, &m->entries[i]);
+    ptx_module_free(m);
+}
+
+/* ---- fat binaries ---- */
+
+enum { UNPACKED_MOST = 1 << 22 }; /* what one run takes of an entry that claims more */
+
+void fuzz_fatbin(const uint8_t *data, size_t size)
+{
+    struct fatbin f;
+    struct fatbin_entry entry;
+
+    if (fatbin_open(&f, data, size)) return;
+    while (fatbin_next(&f, &entry) > 0) {
+        char *text = NULL;
+        if (entry.stored > size) abort();
+        if (entry.bytes > UNPACKED_MOST || fatbin_unpack(&entry, &text)) continue;
+        if (strlen(text) > entry.bytes) abort();
+        free(text);
+    }
+}
+
+typedef int decode_fn(const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size);
+
+static void decode(decode_fn *by, const uint8_t *data, size_t size)
+{
+    size_t out_size;
+    uint8_t *out;
+
+    if (size < 2) return;
+    out_size = (size_t)(data[0] | data[1] << 8);
+    out = malloc(out_size + 1);
+    if (!out) return;
+    by(data + 2, size - 2, out, out_size);
+    free(out);
+}
+
+void fuzz_lz4(const uint8_t *data, size_t size)
+{
+    decode(lz4_decode, data, size);
+}
+
+void fuzz_zstd(const uint8_t *data, size_t size)
+{
+    decode(zstd_decode, data, size);
+}
+
+/* ---- tensor maps ---- */
+
+enum { MAP_BYTES = 128 };
+
+static void use_map(const struct tmap *t)
+{
+    int32_t coord[TMAP_COORDS + TMAP_OFFSETS] = {0};
+
+    for (int i = 0; i < TMAP_COORDS; i++) coord[i] = INT32_MIN + i * 0x11111111;
+    if (tmap_rows(t) && tmap_row_pitch(t) < tmap_row_bytes(t)) abort();
+    (void)tmap_box_bytes(t);
+    (void)tmap_signal_bytes(t);
+    (void)tmap_box_span(t);
+    (void)tmap_outside(t, coord);
+}
+
+/* 128 bytes as they are; or a description, which comes back as it was where the rules take it. */
+void fuzz_tmap(const uint8_t *data, size_t size)
+{
+    struct tmap t, back;
+    uint8_t map[MAP_BYTES] = {0}, again[MAP_BYTES];
+    char why[256] = "";
+
+    memcpy(map, data, size < sizeof map ? size : sizeof map);
+    if (tmap_decode(map, &t) && !tmap_validate(&t, 10, NULL, 0)) use_map(&t);
+    if (size < sizeof t) return;
+    memcpy(&t, data, sizeof t);
+    if (tmap_validate(&t, 10, why, sizeof why)) {
+        if (!*why) abort();
+        return;
+    }
+    use_map(&t);
+    tmap_encode(&t, map);
+    if (!tmap_decode(map, &back) || back.address != t.address || back.rank != t.rank) abort();
+    tmap_encode(&back, again);
+    if (memcmp(map, again, sizeof map) != 0) abort();
+}
