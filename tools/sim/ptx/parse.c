@@ -324,7 +324,7 @@ bool parse_entry(struct parser *p, uint32_t *first_note)
     if (!accept(p, ';')) {
         if (!parse_body(p) || !place_shared(p) || !place_stack(p) || !keep_body(p)) return false;
         p->entry->note_count = p->lex.note_count - *first_note;
-        p->entry->notes = p->lex.notes + *first_note;
+        if (p->entry->note_count) p->entry->notes = p->lex.notes + *first_note;
         *first_note = p->lex.note_count;
         p->module->entry_count++;
     }
