@@ -207,6 +207,131 @@ static void test_shared_memory(void)
     CHECK_INT(cu.cuMemRelease(m.b), 0);
 }
 
+/* ---- multicast objects ---- */
+
+/* Lane i at mc + 16 i: stores, reductions, loads with a reduction; out[4 i …] has what they saw. */
+static const char multimem[] =
+    ".version 8.2\n.target sm_90\n.address_size 64\n"
+    ".visible .entry use(.param .u64 mc, .param .u64 out)\n{\n"
+    "  .reg .b32 %r<9>; .reg .b64 %rd<6>; .reg .f32 %f<3>;\n"
+    "  ld.param.u64 %rd0, [mc]; ld.param.u64 %rd1, [out]; mov.u32 %r0, %tid.x;\n"
+    "  mul.wide.u32 %rd2, %r0, 16; add.u64 %rd0, %rd0, %rd2; add.u64 %rd1, %rd1, %rd2;\n"
+    "  mul.lo.u32 %r1, %r0, 3;\n"
+    "  multimem.st.weak.global.u32 [%rd0], %r1;\n"
+    "  multimem.red.relaxed.gpu.global.add.u32 [%rd0], 5;\n"
+    "  multimem.red.max.u32 [%rd0], 20;\n"
+    "  multimem.ld_reduce.acquire.sys.global.add.u32 %r2, [%rd0];\n"
+    "  st.global.u32 [%rd1], %r2;\n"
+    "  mov.f32 %f0, 0f3FC00000; multimem.st.release.sys.global.v2.f32 [%rd0+8], {%f0, %f0};\n"
+    "  multimem.red.release.gpu.global.add.v2.f32 [%rd0+8], {%f0, 0f40000000};\n"
+    "  multimem.ld_reduce.add.v2.f32 {%f1, %f2}, [%rd0+8];\n"
+    "  st.global.v2.f32 [%rd1+8], {%f1, %f2};\n"
+    "  multimem.ld_reduce.relaxed.gpu.max.acc::f32.v2.f16x2 {%r3, %r4}, [%rd0+8];\n"
+    "  multimem.ld_reduce.weak.global.or.b64 %rd3, [%rd0+8];\n"
+    "  mov.b64 %rd4, {%r3, %r4}; sub.u64 %rd4, %rd4, %rd3; cvt.u32.u64 %r5, %rd4;\n"
+    "  st.global.u32 [%rd1+4], %r5; ret;\n}\n";
+
+struct team {
+    struct mapped unicast;
+    hewn_cu_memory object;
+    hewn_cu_deviceptr address; /* of the object, three granules, of which two are mapped */
+};
+
+/* Two granules of memory, the second one first in the object. */
+static void bind_team(struct team *t)
+{
+    hewn_cu_multicast_props props = {.devices = 1};
+    struct mapped *m = &t->unicast;
+    size_t bytes;
+
+    CHECK_INT(cu.cuMulticastGetGranularity(&m->granule, &props, 0), 0);
+    bytes = props.bytes = 2 * m->granule;
+    CHECK_INT(cu.cuMemCreate(&m->a, bytes, &m->props, 0), 0);
+    CHECK_INT(cu.cuMemAddressReserve(&m->address, bytes, 0, 0, 0), 0);
+    CHECK_INT(cu.cuMemMap(m->address, bytes, 0, m->a, 0), 0);
+    CHECK_INT(allow(m->address, bytes, 3), 0);
+    CHECK_INT(cu.cuMemAddressReserve(&t->address, 3 * m->granule, 0, 0, 0), 0);
+    props.devices = 2; /* there is one */
+    CHECK_INT(cu.cuMulticastCreate(&t->object, &props), HEWN_CU_INVALID_VALUE);
+    props.devices = 1;
+    CHECK_INT(cu.cuMulticastCreate(&t->object, &props), 0);
+    CHECK_INT(cu.cuMulticastBindMem(t->object, 0, m->a, m->granule, m->granule, 0),
+              HEWN_CU_ILLEGAL_STATE);
+    CHECK_INT(cu.cuMulticastAddDevice(t->object, 1), HEWN_CU_INVALID_DEVICE);
+    CHECK_INT(cu.cuMulticastAddDevice(t->object, 0), 0);
+    CHECK_INT(cu.cuMulticastBindMem(t->object, 0, m->a, bytes, m->granule, 0),
+              HEWN_CU_INVALID_VALUE);
+    CHECK_INT(cu.cuMulticastBindMem(t->object, 0, m->a, m->granule, m->granule, 0), 0);
+    CHECK_INT(cu.cuMemMap(t->address, bytes, 0, t->object, 0), HEWN_CU_NOT_SUPPORTED);
+    CHECK_INT(cu.cuMulticastBindAddr(t->object, m->granule, m->address, m->granule, 0), 0);
+    CHECK_INT(cu.cuMulticastUnbind(t->object, 0, 0, m->granule), 0);
+    CHECK_INT(cu.cuMulticastBindMem(t->object, 0, m->a, m->granule, m->granule, 0), 0);
+    CHECK_INT(cu.cuMemMap(t->address, bytes, 0, t->object, 0), 0);
+    CHECK_INT(cu.cuMulticastUnbind(t->object, 0, 0, m->granule), HEWN_CU_NOT_SUPPORTED);
+    CHECK_INT(allow(t->address, bytes, 3), 0);
+}
+
+static int use_team(hewn_cu_deviceptr at, hewn_cu_deviceptr out)
+{
+    void *params[] = {&at, &out};
+    hewn_cu_module m = load(multimem);
+    int rc = cu.cuLaunchKernel(function(m, "use"), 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL);
+
+    return rc ? rc : cu.cuCtxSynchronize();
+}
+
+static void check_team(const struct team *t, hewn_cu_deviceptr out)
+{
+    struct {
+        unsigned sum, difference;
+        float x, y;
+    } got[32], there[32];
+
+    CHECK_INT(cu.cuMemcpyDtoH_v2(got, out, sizeof got), 0);
+    CHECK_INT(cu.cuMemcpyDtoH_v2(there, t->unicast.address + t->unicast.granule, sizeof there), 0);
+    for (unsigned i = 0; i < 32; i++) {
+        unsigned want = 3 * i + 5 > 20 ? 3 * i + 5 : 20;
+        CHECK(got[i].sum == want && there[i].sum == want, "lane %u: %u, memory %u, want %u", i,
+              got[i].sum, there[i].sum, want);
+        CHECK(got[i].difference == 0, "lane %u: halves differ", i);
+        CHECK(got[i].x == 3.0f && got[i].y == 3.5f && there[i].y == 3.5f, "lane %u: %g %g", i,
+              (double)got[i].x, (double)got[i].y);
+    }
+}
+
+/* A real driver's fabric must not be touched by a test. */
+static void test_multicast(void)
+{
+    struct team t = {.unicast.props = {.type = 1, .location = {.type = HEWN_CU_ON_DEVICE}}};
+    hewn_cu_context context = NULL;
+    hewn_cu_deviceptr out;
+
+    if (!test_case("multicast objects and multimem")) return;
+    if (!simulated) {
+        test_skip("cuMulticast* is for the simulator only");
+        return;
+    }
+    bind_team(&t);
+    out = buffer(512);
+    CHECK_INT(use_team(t.address, out), 0);
+    check_team(&t, out);
+    CHECK_INT(cu.cuMemFree_v2(out), 0);
+
+    CHECK_INT(cu.cuCtxCreate_v2(&context, 0, 0), 0);
+    out = buffer(1024);
+    CHECK_INT(use_team(out, out + 512), HEWN_CU_ILLEGAL_ADDRESS); /* no multicast address */
+    CHECK_INT(cu.cuCtxDestroy_v2(context), 0);
+    CHECK_INT(cu.cuCtxSetCurrent(primary), 0);
+
+    CHECK_INT(cu.cuMemRelease(t.object), 0); /* mappings keep the object */
+    CHECK_INT(cu.cuMemRelease(t.object), HEWN_CU_INVALID_VALUE);
+    CHECK_INT(cu.cuMemUnmap(t.address, 2 * t.unicast.granule), 0);
+    CHECK_INT(cu.cuMemAddressFree(t.address, 3 * t.unicast.granule), 0);
+    CHECK_INT(cu.cuMemUnmap(t.unicast.address, 2 * t.unicast.granule), 0);
+    CHECK_INT(cu.cuMemAddressFree(t.unicast.address, 2 * t.unicast.granule), 0);
+    CHECK_INT(cu.cuMemRelease(t.unicast.a), 0);
+}
+
 /* ---- what a device says of others ---- */
 
 static void test_peers(void)
@@ -237,6 +362,7 @@ int main(int argc, char **argv)
     test_advice();
     test_virtual();
     test_shared_memory();
+    test_multicast();
     test_peers();
     CHECK_INT(cu.cuStreamDestroy_v2(stream), 0);
     cu.cuDevicePrimaryCtxRelease_v2(0);

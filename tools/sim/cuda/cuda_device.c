@@ -68,7 +68,8 @@ enum {
     X(CLUSTER_LAUNCH, 1)                                         \
     X(MEM_SYNC_DOMAIN_COUNT, 4)                                  \
     X(TENSOR_MAP_ACCESS_SUPPORTED, 1)                            \
-    X(UNIFIED_FUNCTION_POINTERS, 1)
+    X(UNIFIED_FUNCTION_POINTERS, 1)                              \
+    X(MULTICAST_SUPPORTED, 1)
 
 static int attribute_value(int attribute, const struct gpu *gpu)
 {

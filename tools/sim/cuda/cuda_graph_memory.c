@@ -89,7 +89,7 @@ int graph_memory_allocate(struct graph_memory *memory, struct CUctx_st *context)
 
     if (rc) return rc;
     rc = mem_map(memory->address, memory->bytes, -1, 0);
-    if (!rc) rc = mem_show(memory->address, memory->bytes);
+    if (!rc) rc = mem_show(memory->address, memory->bytes, false);
     if (!rc) {
         rc = memory_track(context, memory->address, memory->bytes, MEMORY_GRAPH, 0);
         if (rc) mem_hide(memory->address);

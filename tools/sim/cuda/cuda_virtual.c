@@ -3,14 +3,14 @@
  * piece may stand at several addresses and go to another process. Device code sees runs of mapped
  * and accessible pieces as one range, as the hardware does.
  */
-#include "cuda/driver.h"
+#include "cuda/virtual.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { GRANULE = 2 << 20, HOST_PAGE = 4096 };
+enum { HOST_PAGE = 4096 };
 enum { ACCESS_NONE = 0, ACCESS_READ_ONLY = 1, ACCESS_READ_WRITE = 3 };
 enum { PINNED = 1, AS_FILE = 1 };
 
@@ -25,6 +25,7 @@ struct physical {
 struct piece {
     uint64_t address, bytes, offset;
     struct physical *memory;
+    struct multicast *multicast; /* that it is a part of, or NULL */
     int access;
     struct piece *next; /* ascending */
 };
@@ -37,7 +38,17 @@ struct reservation {
 
 /* ---- memory ---- */
 
-static void physical_drop(struct physical *p)
+uint64_t physical_bytes(const struct physical *p)
+{
+    return p->bytes;
+}
+
+void physical_keep(struct physical *p)
+{
+    p->uses++;
+}
+
+void physical_drop(struct physical *p)
 {
     if (--p->uses) return;
     close(p->file);
@@ -66,7 +77,7 @@ static int physical_new(int file, uint64_t bytes, const hewn_cu_memory_props *pr
     return 0;
 }
 
-static struct physical *physical_named(hewn_cu_memory handle)
+struct physical *physical_named(hewn_cu_memory handle)
 {
     return handle_get((const void *)(uintptr_t)handle, HANDLE_PHYSICAL);
 }
@@ -118,6 +129,10 @@ int cuMemRelease(hewn_cu_memory handle)
     struct physical *p;
 
     if (call_enter(&call, NEED_INIT)) return call.rc;
+    if (multicast_named(handle)) {
+        multicast_release(multicast_named(handle));
+        return 0;
+    }
     p = physical_named(handle);
     if (!p) return HEWN_CU_INVALID_VALUE;
     if (!--p->handles) handle_drop(p);
@@ -189,8 +204,9 @@ static struct reservation *reservation_around(uint64_t address, uint64_t bytes)
     return r;
 }
 
-/* The next run of accessible pieces that adjoin, from *at on; its size, or 0. */
-static uint64_t next_run(const struct piece **at, uint64_t *begin)
+/* The next run of accessible pieces that adjoin, from *at on; its size, or 0. Multicast addresses are
+ * ranges of their own. */
+static uint64_t next_run(const struct piece **at, uint64_t *begin, bool *multicast)
 {
     const struct piece *p = *at;
     uint64_t end;
@@ -198,7 +214,11 @@ static uint64_t next_run(const struct piece **at, uint64_t *begin)
     while (p && p->access == ACCESS_NONE) p = p->next;
     if (!p) return 0;
     *begin = end = p->address;
-    for (; p && p->address == end && p->access != ACCESS_NONE; p = p->next) end += p->bytes;
+    *multicast = p->multicast != NULL;
+    for (;
+         p && p->address == end && p->access != ACCESS_NONE && (p->multicast != NULL) == *multicast;
+         p = p->next)
+        end += p->bytes;
     *at = p;
     return end - *begin;
 }
@@ -207,17 +227,20 @@ static void hide(const struct reservation *r)
 {
     const struct piece *at = r->pieces;
     uint64_t begin;
+    bool multicast;
 
-    while (next_run(&at, &begin)) mem_hide(begin);
+    while (next_run(&at, &begin, &multicast)) mem_hide(begin);
 }
 
 static int show(const struct reservation *r)
 {
     const struct piece *at = r->pieces;
     uint64_t begin, bytes;
+    bool multicast;
     int rc = 0;
 
-    while (!rc && (bytes = next_run(&at, &begin))) rc = mem_show(begin, bytes);
+    while (!rc && (bytes = next_run(&at, &begin, &multicast)))
+        rc = mem_show(begin, bytes, multicast);
     return rc;
 }
 
@@ -279,7 +302,28 @@ static int map_piece(struct piece **link, const struct piece *like)
     p->next = *link;
     *link = p;
     p->memory->uses++;
+    if (p->multicast) multicast_mapped(p->multicast, 1);
     return 0;
+}
+
+/* A piece for each part of memory that is bound to the object. */
+static int map_multicast(struct piece **link, struct multicast *m, uint64_t address, uint64_t bytes)
+{
+    uint64_t offset, part;
+    int rc = 0;
+
+    if (bytes > multicast_bytes(m)) return HEWN_CU_INVALID_VALUE;
+    for (uint64_t at = 0; at < bytes; at += part) /* before anything is mapped */
+        if (!multicast_part(m, at, &offset, &part)) return HEWN_CU_NOT_SUPPORTED;
+    for (uint64_t at = 0; at < bytes && !rc; at += part) {
+        struct physical *memory = multicast_part(m, at, &offset, &part);
+        struct piece piece = {
+            address + at, part < bytes - at ? part : bytes - at, offset, memory, m, ACCESS_NONE,
+            NULL};
+        rc = map_piece(link, &piece);
+        if (!rc) link = &(*link)->next;
+    }
+    return rc;
 }
 
 int cuMemMap(hewn_cu_deviceptr address, size_t bytes, size_t offset, hewn_cu_memory handle,
@@ -287,18 +331,20 @@ int cuMemMap(hewn_cu_deviceptr address, size_t bytes, size_t offset, hewn_cu_mem
 {
     struct call call CALL_SCOPE;
     struct reservation *r;
-    struct piece piece = {address, bytes, offset, NULL, ACCESS_NONE, NULL}, **link;
+    struct piece piece = {address, bytes, offset, NULL, NULL, ACCESS_NONE, NULL}, **link;
+    struct multicast *multicast;
 
     if (call_enter(&call, NEED_INIT)) return call.rc;
     piece.memory = physical_named(handle);
+    multicast = multicast_named(handle);
     r = bytes ? reservation_around(address, bytes) : NULL;
-    if (!r || !piece.memory || flags || offset || bytes % GRANULE || address % GRANULE ||
-        bytes > piece.memory->bytes)
+    if (!r || (!piece.memory && !multicast) || flags || offset || bytes % GRANULE ||
+        address % GRANULE || (piece.memory && bytes > piece.memory->bytes))
         return HEWN_CU_INVALID_VALUE;
     link = &r->pieces;
     while (*link && (*link)->address + (*link)->bytes <= address) link = &(*link)->next;
     if (*link && (*link)->address < address + bytes) return HEWN_CU_INVALID_VALUE; /* mapped */
-    return map_piece(link, &piece);
+    return multicast ? map_multicast(link, multicast, address, bytes) : map_piece(link, &piece);
 }
 
 /* True when whole pieces cover the range without a gap; *first is the link to the first. */
@@ -321,6 +367,7 @@ static void drop_piece(struct piece **link)
     *link = p->next;
     mem_unmap(p->address, p->bytes);
     physical_drop(p->memory);
+    if (p->multicast) multicast_mapped(p->multicast, -1);
     free(p);
 }
 
@@ -371,6 +418,15 @@ static const struct piece *piece_around(uint64_t address)
     return p;
 }
 
+struct physical *physical_behind(uint64_t address, uint64_t bytes, uint64_t *offset)
+{
+    const struct piece *p = piece_around(address);
+
+    if (!p || p->multicast || !inside(address, bytes, p->address, p->bytes)) return NULL;
+    *offset = p->offset + (address - p->address);
+    return p->memory;
+}
+
 int cuMemGetAccess(unsigned long long *flags, const hewn_cu_location *location,
                    hewn_cu_deviceptr address)
 {
@@ -415,6 +471,7 @@ void virtual_free_all(void)
         while (r->pieces) drop_piece(&r->pieces);
         free(r);
     }
+    multicast_free_all();
     while ((p = handle_next(HANDLE_PHYSICAL, NULL, &at))) {
         handle_drop(p);
         p->uses = 1;

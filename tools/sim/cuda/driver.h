@@ -75,6 +75,7 @@ enum handle_kind {
     HANDLE_POOL,
     HANDLE_LINK,
     HANDLE_PHYSICAL,
+    HANDLE_MULTICAST,
     HANDLE_KINDS
 };
 

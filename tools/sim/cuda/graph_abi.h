@@ -148,6 +148,13 @@ typedef struct hewn_cu_memory_props { /* CUmemAllocationProp */
     unsigned char reserved[4];
 } hewn_cu_memory_props;
 
+typedef struct hewn_cu_multicast_props { /* CUmulticastObjectProp */
+    unsigned devices;
+    size_t bytes;
+    unsigned long long handle_types;
+    unsigned long long flags;
+} hewn_cu_multicast_props;
+
 typedef struct hewn_cu_alloc_node { /* CUDA_MEM_ALLOC_NODE_PARAMS */
     hewn_cu_pool_props pool;
     const hewn_cu_access *access;

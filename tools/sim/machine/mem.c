@@ -32,7 +32,7 @@ static const uint64_t reserve_bases[] = {0x1000000000ULL, 0x200000000000ULL, 0};
 static const uint64_t reserve_sizes[] = {1ULL << 38, 1ULL << 36, 1ULL << 33, 1ULL << 30};
 
 /* Who may give it back. */
-enum owner { OWNER_DRIVER, OWNER_HOST, OWNER_HEAP, OWNER_MAPPED };
+enum owner { OWNER_DRIVER, OWNER_HOST, OWNER_HEAP, OWNER_MAPPED, OWNER_MULTICAST };
 
 struct region {
     uint64_t base, bytes;
@@ -369,18 +369,19 @@ void mem_unmap(uint64_t address, uint64_t bytes)
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
-int mem_show(uint64_t address, uint64_t bytes)
+int mem_show(uint64_t address, uint64_t bytes, bool multicast)
 {
     int result;
     pthread_rwlock_wrlock(&heap.lock);
-    result = insert(address, bytes, 0, OWNER_MAPPED) ? 0 : 2;
+    result = insert(address, bytes, 0, multicast ? OWNER_MULTICAST : OWNER_MAPPED) ? 0 : 2;
     pthread_rwlock_unlock(&heap.lock);
     return result;
 }
 
 int mem_hide(uint64_t address)
 {
-    return remove_at(address, OWNER_MAPPED);
+    int result = remove_at(address, OWNER_MAPPED);
+    return result ? remove_at(address, OWNER_MULTICAST) : 0;
 }
 
 int mem_charge(uint64_t bytes)
@@ -832,6 +833,22 @@ bool mem_lanes(struct warp *w, const struct insn *in, uint32_t mask, enum ptx_sp
         uint32_t l = first_lane(mask);
         host[l] = mem_at(w, in, l, space, address[l], size, size, access, cluster);
         if (!host[l]) return false;
+    }
+    return true;
+}
+
+bool mem_multicast(struct warp *w, const struct insn *in, uint32_t mask,
+                   const uint64_t address[WARP_LANES], uint32_t size)
+{
+    for (; mask; mask &= mask - 1) {
+        uint32_t l = first_lane(mask);
+        const struct region *r = known_or_found(w, address[l], size);
+        if (r && r->owner == OWNER_MULTICAST) continue;
+        (void)sim_fault(w, in, l, 700, FIND_OOB, CAUSE_NONE, "",
+                        "multimem at 0x%" PRIx64
+                        ", which is no address of a multicast object (cuMulticastCreate, cuMemMap)",
+                        address[l]);
+        return false;
     }
     return true;
 }

@@ -28,10 +28,11 @@ uint64_t mem_in_use(void);
 int mem_reserve(uint64_t bytes, uint64_t align, uint64_t *address);
 int mem_unreserve(uint64_t address);
 /* Pages for reserved addresses: fresh ones (`file` is -1), or those of a file from `offset` on. Device
- * code sees them from mem_show to mem_hide, which name one range of bytes inside the pages. */
+ * code sees them from mem_show to mem_hide, which name one range of bytes inside the pages. `multicast`:
+ * the addresses stand for the memory of every device of a team, of which there is one. */
 int mem_map(uint64_t address, uint64_t bytes, int file, uint64_t offset);
 void mem_unmap(uint64_t address, uint64_t bytes);
-int mem_show(uint64_t address, uint64_t bytes);
+int mem_show(uint64_t address, uint64_t bytes, bool multicast);
 int mem_hide(uint64_t address);
 /* Counts memory that mem_alloc did not lend: 2 where it is over the limit. */
 int mem_charge(uint64_t bytes);
@@ -68,6 +69,10 @@ uint8_t *mem_span(struct warp *w, enum ptx_space space, const struct lane_span *
 bool mem_lanes(struct warp *w, const struct insn *in, uint32_t mask, enum ptx_space space,
                const uint64_t address[WARP_LANES], const struct lane_span *span, uint32_t size,
                enum access_kind access, bool cluster, uint8_t *host[WARP_LANES]);
+
+/* True when the bytes at each of the addresses lie in multicast memory; else sim_fault was called. */
+bool mem_multicast(struct warp *w, const struct insn *in, uint32_t mask,
+                   const uint64_t address[WARP_LANES], uint32_t size);
 
 /* As mem_at for global ranges that an asynchronous operation touches, on behalf of `lane` of `w`, which
  * issued it by `in`; `what` completes the message ("row 3 of the box"). */

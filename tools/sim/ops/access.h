@@ -35,6 +35,13 @@ static inline void access_changed(struct group *g)
     if (g->spinning) sim_wake_all(g, WAIT_SPIN);
 }
 
+/* Whether a multimem instruction's addresses are those of multicast memory; false after sim_fault. */
+bool access_multicast(struct warp *w, const struct insn *in, uint32_t mask, struct arg base,
+                      uint32_t size);
+
+/* The rules of multimem instructions that move `bytes` a lane; what a bind function returns. */
+int bind_multimem_size(struct decoder *dc, const struct insn *out, uint32_t bytes);
+
 /* Sets space and the flags above from the modifiers; true when CTAs of different clusters may talk
  * through the access (then kernel->global_sync is set). */
 bool access_bind(struct decoder *dc, struct insn *out);

@@ -258,6 +258,13 @@ static enum step atom_128(struct warp *w, const struct insn *in, uint32_t mask)
     return STEP_NEXT;
 }
 
+static enum step multimem_red(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    const struct atom_form *f = in->aux;
+    if (!access_multicast(w, in, mask, in->arg[0], f->bytes * f->count)) return STEP_FAULT;
+    return in->list_count ? atom_vector(w, in, mask) : atom(w, in, mask);
+}
+
 /* ---- binding ---- */
 
 static int bind_form(struct decoder *dc, struct insn *out, uint32_t address, uint32_t lists)
@@ -306,4 +313,22 @@ int bind_atom_vector(struct decoder *dc, struct insn *out)
 int bind_red_vector(struct decoder *dc, struct insn *out)
 {
     return bind_form(dc, out, 0, 1);
+}
+
+static int multimem_form(struct decoder *dc, struct insn *out, int result)
+{
+    const struct atom_form *f = out->aux;
+    if (result) return result;
+    out->fn = multimem_red;
+    return bind_multimem_size(dc, out, f->bytes * f->count);
+}
+
+int bind_multimem_red(struct decoder *dc, struct insn *out)
+{
+    return multimem_form(dc, out, bind_red(dc, out));
+}
+
+int bind_multimem_red_vector(struct decoder *dc, struct insn *out)
+{
+    return multimem_form(dc, out, bind_red_vector(dc, out));
 }

@@ -141,6 +141,14 @@ bool access_bind(struct decoder *dc, struct insn *out)
     return true;
 }
 
+bool access_multicast(struct warp *w, const struct insn *in, uint32_t mask, struct arg base,
+                      uint32_t size)
+{
+    uint64_t address[WARP_LANES];
+    access_addresses(w, base, in->imm[0], address);
+    return mem_multicast(w, in, mask, address, size);
+}
+
 /* ---- moving elements ---- */
 
 /* Loads an element at host[lane]+at into each active lane's register. */
@@ -379,6 +387,19 @@ static enum step st_param(struct warp *w, const struct insn *in, uint32_t mask)
     return STEP_FAULT;
 }
 
+/* A team has one device, so a reduction over its memories is what the one holds. */
+static enum step multimem_ld(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    const struct mem_form *f = in->aux;
+    return access_multicast(w, in, mask, in->arg[1], f->bytes) ? ld(w, in, mask) : STEP_FAULT;
+}
+
+static enum step multimem_st(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    const struct mem_form *f = in->aux;
+    return access_multicast(w, in, mask, in->arg[0], f->bytes) ? st(w, in, mask) : STEP_FAULT;
+}
+
 /* ---- binding ---- */
 
 static void add_part(struct mem_form *f, struct arg reg, const struct move *m, uint32_t at)
@@ -443,6 +464,42 @@ int bind_st(struct decoder *dc, struct insn *out)
     out->flags &= (uint16_t)~ACC_SIGNED; /* stores truncate */
     out->fn = out->space == SPACE_PARAM ? st_param : st;
     return bind_form(dc, out);
+}
+
+int bind_multimem_size(struct decoder *dc, const struct insn *out, uint32_t bytes)
+{
+    const char *type = ptx_type_text((enum ptx_type)out->type);
+    char kind = ptx_type_kind((enum ptx_type)out->type);
+    bool floating = kind == 'f' || kind == 'v';
+    bool vector = mod_has(dc, "v2") || mod_has(dc, "v4") || mod_has(dc, "v8");
+    bool ordered = mod_has(dc, "relaxed") || mod_has(dc, "acquire") || mod_has(dc, "release");
+    bool scoped =
+        mod_has(dc, "cta") || mod_has(dc, "cluster") || mod_has(dc, "gpu") || mod_has(dc, "sys");
+
+    if (ordered != scoped)
+        return bind_invalid(dc, ordered ? "a scope is missing" : "a scope without an order");
+    if (vector && out->type == T_F64) return bind_invalid(dc, "no vectors of .%s", type);
+    if (floating && bytes != 4 && bytes != 8 && bytes != 16)
+        return bind_invalid(dc, "%u bytes of .%s; 4, 8 or 16 are needed", bytes, type);
+    return 0;
+}
+
+int bind_multimem_ld(struct decoder *dc, struct insn *out)
+{
+    int result = bind_ld(dc, out);
+    const struct mem_form *f = out->aux;
+    if (result) return result;
+    out->fn = multimem_ld;
+    return bind_multimem_size(dc, out, f->bytes);
+}
+
+int bind_multimem_st(struct decoder *dc, struct insn *out)
+{
+    int result = bind_st(dc, out);
+    const struct mem_form *f = out->aux;
+    if (result) return result;
+    out->fn = multimem_st;
+    return bind_multimem_size(dc, out, f->bytes);
 }
 
 /* ---- st.bulk: [a], bytes, 0 ---- */
