@@ -85,10 +85,10 @@ sizes: whole all
 check-share: whole all tests
 	$(run_tests) share
 
-# libFuzzer on every reader of foreign bytes, SECONDS_EACH seconds each: tests/fuzz/fuzz.sh.
+# libFuzzer on every reader of foreign bytes, SECONDS_EACH seconds each: tests/fuzz/libfuzzer.sh.
 .PHONY: fuzz
 fuzz: $(test_bin)/fuzz
-	$(Q)$(test_settings) BUILD=$(abspath $(BUILD)) SRC=$(abspath $(SRC)) SUITE=all sh $(SRC)/tests/fuzz/fuzz.sh
+	$(Q)$(test_settings) BUILD=$(abspath $(BUILD)) SRC=$(abspath $(SRC)) SUITE=all sh $(SRC)/tests/fuzz/libfuzzer.sh
 
 # Conformance vectors, recorded on a GPU: tests/golden/*.bin.
 golden: all $(test_bin)/golden
