@@ -116,6 +116,35 @@ static void add_compressed(struct files *out, uint64_t flag)
     files_free(&recorded);
 }
 
+/* Two texts that define what the other declares, and a text beside itself. */
+static void add_texts(struct files *out)
+{
+#define JOIN_HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
+    static const char pair[] = JOIN_HEAD
+        ".extern .func (.param .b32 r) twice(.param .b32 x);\n.extern .global .b32 g[];\n"
+        ".visible .entry k() { .reg .b32 %r; .param .b32 a, b; st.param.b32 [a], 4;\n"
+        "call (b), twice, (a); ld.param.b32 %r, [b]; st.global.b32 [g], %r; ret; }\n"
+        ".func own() { ret; }\n\0" JOIN_HEAD
+        ".visible .func (.param .b32 r) twice(.param .b32 x) { .reg .b32 %r;\n"
+        "ld.param.b32 %r, [x]; shl.b32 %r, %r, 1; st.param.b32 [r], %r; ret; }\n"
+        ".visible .global .b32 g[2] = {1, 2};\n.func own() { trap; }\n.weak .global .b32 w;\n";
+    struct files ptx = {0};
+
+    add(out, "pair", pair, sizeof pair);
+    add_matches(&ptx, "tests/fuzz/*.%s", "ptx");
+    for (size_t i = 0; i < ptx.count; i++) {
+        size_t size = ptx.all[i].size;
+        uint8_t *both = malloc(2 * size + 1);
+        if (!both) abort();
+        memcpy(both, ptx.all[i].data, size);
+        both[size] = 0;
+        memcpy(both + size + 1, ptx.all[i].data, size);
+        add(out, ptx.all[i].name, both, 2 * size + 1);
+        free(both);
+    }
+    files_free(&ptx);
+}
+
 /* The notes of the zoo's kernels. */
 static void add_notes(struct files *out)
 {
@@ -203,6 +232,7 @@ static struct files seeds_of(const struct fuzz_target *t)
 
     if (t->run == fuzz_ptx) add_matches(&f, "tests/*/*.%s", t->name);
     if (t->run == fuzz_ptx) add_matches(&f, "tests/driver/nvcc/*.%s", t->name);
+    if (t->run == fuzz_join) add_texts(&f);
     if (t->run == fuzz_fatbin) add_matches(&f, "tests/sim/fatbin/*.%s", t->name);
     if (t->run == fuzz_lz4) add_compressed(&f, FATBIN_LZ4);
     if (t->run == fuzz_zstd) add_compressed(&f, FATBIN_ZSTD);

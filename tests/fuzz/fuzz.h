@@ -14,6 +14,7 @@
 /* name, what reads the bytes */
 #define FUZZ_TARGETS(X)                                              \
     X(ptx, "the PTX front end: parser, decoder, names of entries")   \
+    X(join, "the linker of PTX texts, which NULs part")              \
     X(fatbin, "the reader of fat binaries, LZ4 and zstd included")   \
     X(lz4, "the LZ4 decoder, after two bytes that say the size")     \
     X(zstd, "the zstd decoder, after two bytes that say the size")   \

@@ -7,6 +7,7 @@
 #include "ops/table.h"
 #include "ptx/demangle.h"
 #include "ptx/fatbin.h"
+#include "ptx/join.h"
 #include "ptx/lz4.h"
 #include "ptx/module.h"
 #include "ptx/zstd.h"
@@ -41,6 +42,28 @@ void fuzz_ptx(const uint8_t *data, size_t size)
     }
     for (uint32_t i = 0; i < m->entry_count; i++) decode_entry(m, &m->entries[i]);
     ptx_module_free(m);
+}
+
+void fuzz_join(const uint8_t *data, size_t size)
+{
+    static const char *const names[] = {"first", "second", "third"};
+    const char *texts[3];
+    char *copy = malloc(size + 1), *joined = NULL, message[256] = "";
+    size_t count = 0, at = 0;
+
+    if (!copy) return;
+    memcpy(copy, data, size);
+    copy[size] = 0;
+    for (; count < 3 && at < size; at += strlen(copy + at) + 1) texts[count++] = copy + at;
+    if (count) {
+        enum join_status rc =
+            ptx_join(texts, names, count, size & 1, &joined, message, sizeof message);
+        if (rc == JOIN_OK ? !joined : joined != NULL) abort();
+        if (rc == JOIN_OK) fuzz_ptx((const uint8_t *)joined, strlen(joined));
+        if (rc != JOIN_OK && rc != JOIN_NO_MEMORY && !*message) abort();
+    }
+    free(joined);
+    free(copy);
 }
 
 /* ---- fat binaries ---- */
