@@ -62,7 +62,7 @@ planted types '' '' 'wmma.mma.sync.aligned.row.col.m16n16k8.f64.f64.f64.f64 {%d0
 planted register '' '' 'mov.u32 %r2, %pm3;'
 planted texture '.global .texref image;' '' 'tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [image, {%f4, %f5}];'
 planted surface '.global .surfref plane;' '' 'sust.b.2d.b32.trap [plane, {%r1, %r2}], %r2;'
-planted multicast '' '' 'multimem.red.relaxed.gpu.global.add.u32 [%rd1], %r2;'
+planted multicast '' '' 'multimem.ld_reduce.weak.global.add.acc::f16.e4m3x4 %r2, [%rd1];'
 planted stack '' '' 'alloca.u64 %rd2, 64;'
 planted trigger '' '' 'pmevent 3;'
 refused nonsense '' '' 'frobnicate.u32 %r2, %r1;'
