@@ -8,7 +8,7 @@ set -u
 if [ "${SUITE:-all}" != all ]; then finish; exit; fi
 seconds=${SECONDS_EACH:-5}
 clang=${FUZZ_CC:-clang}
-dir=$BUILD/fuzz
+case $BUILD in /*) dir=$BUILD/fuzz ;; *) dir=$PWD/$BUILD/fuzz ;; esac
 mkdir -p "$dir/found"
 
 # A build of its own: every object has the fuzzer's counters.
@@ -18,8 +18,9 @@ if ! "$clang" -fsanitize=fuzzer,address,undefined "$dir/empty.c" -o "$dir/empty"
     finish
     exit
 fi
-engine=$BUILD/fuzz/build/tests/fuzzer
-if ! ${MAKE:-make} -C "$SRC" MODE=fuzz BUILD="$dir/build" CC="$clang" PTXAS= "$engine" >"$dir/build.log" 2>&1; then
+engine=$dir/build/tests/fuzzer
+# What make was called with here is not for this build.
+if ! env -u MAKEFLAGS -u MAKEOVERRIDES make -C "$SRC" MODE=fuzz BUILD="$dir/build" CC="$clang" PTXAS= "$engine" >"$dir/build.log" 2>&1; then
     fail "the fuzzer does not build" "$(tail -n 12 "$dir/build.log")"
     finish
     exit
