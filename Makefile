@@ -13,9 +13,9 @@ AR          ?= ar
 NM          ?= nm
 CUDA_HOME   ?= $(firstword $(wildcard /usr/local/cuda) $(CUDA_PATH))
 PTXAS       ?= $(firstword $(wildcard $(CUDA_HOME)/bin/ptxas) $(shell command -v ptxas 2>/dev/null))
-# A ptxas that does not run (it is not there, or made for another machine) counts as none.
+# A ptxas that does not run (it is not there, or made for another machine) counts as none, and so does our stand-in.
 ifneq ($(PTXAS),)
-ifeq ($(shell $(PTXAS) --version 2>/dev/null | grep ptxas),)
+ifeq ($(shell $(PTXAS) --version 2>/dev/null | grep ptxas | grep -v stand-in),)
 $(info $(PTXAS) does not run as ptxas, and counts as absent)
 override PTXAS :=
 endif
@@ -77,15 +77,17 @@ mod_src     := $(wildcard $(SRC)/tools/mod/*.c)
 runtime_obj := $(runtime_src:$(SRC)/%.c=$(O)/%.o)
 sim_obj     := $(sim_src:$(SRC)/%.c=$(O)/%.o)
 cli_obj     := $(cli_src:$(SRC)/%.c=$(O)/%.o)
+stand_in_src   := $(wildcard $(SRC)/tools/ptxas/*.c)
 mod_obj     := $(mod_src:$(SRC)/%.c=$(O)/%.o)
 
 lib := $(BUILD)/libhewn.a
 so  := $(BUILD)/libhewn.so.0
 cli := $(BUILD)/hewn
 sim := $(BUILD)/sim/libcuda.so.1
+stand_in := $(BUILD)/sim/bin/ptxas
 mod := $(BUILD)/mod
 
-all: $(lib) $(so) $(cli) $(sim) modules $(BUILD)/hewn.1
+all: $(lib) $(so) $(cli) $(sim) $(stand_in) modules $(BUILD)/hewn.1
 .PHONY: all modules demo check check-all bench golden docs install uninstall dist lint format clean
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
@@ -98,6 +100,7 @@ include $(SRC)/ptx/modules.mk
 include $(SRC)/tests/tests.mk
 
 $(O)/tools/sim/%.o: EXTRA := $(SIM_CFLAGS)
+$(O)/tools/ptxas/%.o: EXTRA := $(sim_include)
 $(O)/tools/mod/%.o $(O)/tools/hewn/%.o: EXTRA := -I$(SRC)/runtime -I$(SRC)/tools/mod -I$(SRC)/tools/sim
 
 $(O)/%.o: $(SRC)/%.c
@@ -144,6 +147,14 @@ $(cli): $(cli_obj) $(addprefix $(O)/tools/mod/,ptx.o fold.o plan.o plan_attentio
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ -o $@ -ldl -lm
 
+# The stand-in for ptxas checks what the simulator reads and decodes; it runs nothing.
+stand_in_obj := $(stand_in_src:$(SRC)/%.c=$(O)/%.o) \
+  $(foreach room,ptx decode machine async ops,$(filter $(O)/tools/sim/$(room)/%,$(sim_obj)))
+$(stand_in): $(stand_in_obj)
+	$(call say,LD)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) $^ -o $@ -lm -lpthread
+
 # The manuals' tables and the man page are made from the lists in the code.
 docs_tool := $(BUILD)/docs
 docs_obj  := $(patsubst $(SRC)/%.c,$(O)/%.o,$(wildcard $(SRC)/tools/docs/*.c) $(SRC)/tools/hewn/usage.c)
@@ -174,6 +185,8 @@ install: all
 	install -m 755 $(so) $(DESTDIR)$(libdir)/
 	ln -sf $(notdir $(so)) $(DESTDIR)$(libdir)/libhewn.so
 	install -m 755 $(sim) $(DESTDIR)$(libdir)/hewn/sim/
+	install -d $(DESTDIR)$(libdir)/hewn/sim/bin
+	install -m 755 $(stand_in) $(DESTDIR)$(libdir)/hewn/sim/bin/
 	install -m 755 $(cli) $(DESTDIR)$(bindir)/
 	install -m 644 $(BUILD)/hewn.1 $(DESTDIR)$(mandir)/
 	install -d $(installed:%=$(DESTDIR)$(datadir)/modules/%)
@@ -193,7 +206,7 @@ dist:
 	git -C $(SRC) archive --prefix=hewn-$(VERSION)/ -o $(abspath $(BUILD))/hewn-$(VERSION).tar.gz HEAD
 
 # Static analysis and format, with the configuration in the tree.
-lint_src := $(runtime_src) $(sim_src) $(cli_src) $(mod_src) $(wildcard $(SRC)/tools/docs/*.c) $(wildcard $(SRC)/tests/*/*.c)
+lint_src := $(runtime_src) $(sim_src) $(cli_src) $(mod_src) $(stand_in_src) $(wildcard $(SRC)/tools/docs/*.c) $(wildcard $(SRC)/tests/*/*.c)
 .PHONY: lint lint-cppcheck lint-tidy lint-format
 lint: lint-cppcheck lint-tidy lint-format
 lint-cppcheck:
@@ -214,4 +227,4 @@ format:
 clean:
 	rm -rf $(BUILD)
 
--include $(runtime_obj:.o=.d) $(sim_obj:.o=.d) $(cli_obj:.o=.d) $(mod_obj:.o=.d) $(docs_obj:.o=.d)
+-include $(runtime_obj:.o=.d) $(sim_obj:.o=.d) $(cli_obj:.o=.d) $(mod_obj:.o=.d) $(docs_obj:.o=.d) $(stand_in_src:$(SRC)/%.c=$(O)/%.d)

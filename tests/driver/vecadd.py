@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Adds two vectors through the driver API alone: ctypes, a PTX file, and whatever library
-HEWN_LIBCUDA names (libcuda.so.1 otherwise). Ends with "N passed, N failed, N skipped"."""
+"""Adds two vectors through the driver API alone: ctypes, a PTX file (or the image that is its
+argument), and whatever library HEWN_LIBCUDA names (libcuda.so.1 otherwise). Ends with "N passed, N failed, N skipped"."""
 
 import array
 import ctypes
@@ -106,8 +106,9 @@ def main():
     cuda.cuDeviceGetName(name, len(name), 0)
     cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
     cuda.cuCtxSetCurrent(context)
-    with open(os.path.join(HERE, "vecadd.ptx"), "rb") as text:
-        cuda.cuModuleLoadData(ctypes.byref(module), text.read() + b"\0")
+    image = sys.argv[1] if len(sys.argv) > 1 else os.path.join(HERE, "vecadd.ptx")
+    with open(image, "rb") as file:
+        cuda.cuModuleLoadData(ctypes.byref(module), file.read() + b"\0")
     cuda.cuModuleGetFunction(ctypes.byref(function), module, b"vecadd")
 
     passed = failed = 0

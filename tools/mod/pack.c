@@ -115,48 +115,16 @@ static long lz4_encode(struct matcher *m, uint8_t *out)
 
 /* ---- the container ---- */
 
-enum { OPTIONS_BYTES = 16, HEAD_BYTES = FATBIN_HEADER_BYTES + FATBIN_ENTRY_BYTES + OPTIONS_BYTES };
-
-static void put_le(uint8_t *p, uint64_t value, int bytes)
-{
-    for (int i = 0; i < bytes; i++) p[i] = (uint8_t)(value >> 8 * i);
-}
-
-/* Every field as CUDA's tool writes it for a text of this target: see ptx/fatbin.h. */
-static int put_head(uint8_t head[HEAD_BYTES], const char *target, const char *version,
+static int put_head(uint8_t head[FATBIN_HEAD_BYTES], const char *target, const char *version,
                     uint64_t packed, uint64_t bytes)
 {
-    uint8_t *entry = head + FATBIN_HEADER_BYTES;
-    uint64_t padded = (packed + 7) / 8 * 8;
-    unsigned arch, major, minor;
-    char suffix = 0;
+    unsigned major, minor;
+    struct fatbin_text text = {
+        .target = target, .packing = FATBIN_LZ4, .stored = packed, .bytes = bytes};
 
-    if (sscanf(target, "sm_%u%c", &arch, &suffix) < 1 ||
-        sscanf(version, "%u.%u", &major, &minor) != 2)
-        return -1;
-    memset(head, 0, HEAD_BYTES);
-    put_le(head, FATBIN_MAGIC, 4);
-    put_le(head + 4, 1, 2);
-    put_le(head + 6, FATBIN_HEADER_BYTES, 2);
-    put_le(head + 8, HEAD_BYTES - FATBIN_HEADER_BYTES + padded, 8);
-    put_le(entry, FATBIN_PTX, 2);
-    put_le(entry + 2, 0x101, 2);
-    put_le(entry + 4, FATBIN_ENTRY_BYTES + OPTIONS_BYTES, 4);
-    put_le(entry + 8, padded, 8);
-    put_le(entry + 16, packed, 4);
-    put_le(entry + 20, FATBIN_ENTRY_BYTES, 4); /* options: none, their text begins at 72 */
-    put_le(entry + 24, minor, 2);
-    put_le(entry + 26, major, 2);
-    put_le(entry + 28, arch, 4);
-    put_le(entry + 40,
-           FATBIN_64_BIT | FATBIN_LINUX | FATBIN_LZ4 |
-               (suffix == 'a'   ? FATBIN_A
-                : suffix == 'f' ? FATBIN_F
-                                : 0),
-           8);
-    put_le(entry + 56, bytes, 8);
-    put_le(entry + FATBIN_ENTRY_BYTES, FATBIN_ENTRY_BYTES + 8, 4);
-    return 0;
+    if (sscanf(version, "%u.%u", &major, &minor) != 2) return -1;
+    text.version = 10 * major + minor;
+    return fatbin_put_head(head, &text);
 }
 
 /* Reads the file back as the simulator does. */
@@ -178,7 +146,7 @@ static int pack(struct text *out, const char *target, const struct text *ptx, co
 {
     struct matcher *m = malloc(sizeof *m);
     struct scan scan;
-    size_t room = HEAD_BYTES + ptx->size + ptx->size / 255 + 32;
+    size_t room = FATBIN_HEAD_BYTES + ptx->size + ptx->size / 255 + 32;
     int rc = -1;
 
     out->data = calloc(1, room);
@@ -193,8 +161,8 @@ static int pack(struct text *out, const char *target, const struct text *ptx, co
         m->size = (long)ptx->size + 1;
         m->next = 0;
         memset(m->head, -1, sizeof m->head);
-        packed = lz4_encode(m, bytes + HEAD_BYTES);
-        out->size = (HEAD_BYTES + (size_t)packed + 7) / 8 * 8;
+        packed = lz4_encode(m, bytes + FATBIN_HEAD_BYTES);
+        out->size = (FATBIN_HEAD_BYTES + (size_t)packed + 7) / 8 * 8;
         rc = put_head(bytes, target, scan.version, (uint64_t)packed, (uint64_t)m->size);
         if (rc) complain(path, "target %s or version %s cannot be read", target, scan.version);
     }

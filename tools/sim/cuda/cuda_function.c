@@ -1,11 +1,10 @@
 /* Functions: attributes, parameters, and how many CTAs and clusters fit the device. */
 #include "cuda/driver.h"
+#include "machine/registers.h"
 
 enum {
     MAX_THREADS = 1024,
-    REGS_MAX = 255,
-    REGS_STEP = 8,     /* registers are given out in steps of 8 a thread */
-    REGS_UNKNOWN = 32, /* reported where the source bounds nothing: 2048 threads an SM fit */
+    REGS_STEP = 8, /* registers are given out in steps of 8 a thread */
     PORTABLE_CLUSTER = 8
 };
 
@@ -28,14 +27,7 @@ static uint32_t bound_threads(const struct CUfunc_st *f)
 
 uint32_t function_registers(const struct CUfunc_st *f)
 {
-    const struct ptx_entry *e = entry_of(f);
-    uint32_t threads = bound_threads(f), ctas = e->minnctapersm ? e->minnctapersm : 1, regs;
-
-    if (e->maxnreg) return e->maxnreg;
-    if (!threads) return 0;
-    regs = (uint32_t)(driver.settings.gpu.regs_per_sm / ((uint64_t)threads * ctas));
-    regs = regs / REGS_STEP * REGS_STEP;
-    return regs > REGS_MAX ? REGS_MAX : regs;
+    return entry_registers(entry_of(f), driver.settings.gpu.regs_per_sm);
 }
 
 /* Threads that the registers of an SM carry, in whole warps. */
@@ -101,7 +93,7 @@ static int get_attribute(const struct CUfunc_st *f, int attribute, int *value)
     case HEWN_CU_FUNC_SHARED_SIZE_BYTES: v = e->shared_bytes; break;
     case HEWN_CU_FUNC_CONST_SIZE_BYTES: v = (uint32_t)f->module->ptx->const_bytes; break;
     case HEWN_CU_FUNC_LOCAL_SIZE_BYTES: v = e->frame_bytes; break;
-    case HEWN_CU_FUNC_NUM_REGS: v = regs ? regs : REGS_UNKNOWN; break;
+    case HEWN_CU_FUNC_NUM_REGS: v = regs ? regs : REGISTERS_UNBOUND; break;
     case HEWN_CU_FUNC_PTX_VERSION: v = target_arch(f->module->ptx->target); break;
     case HEWN_CU_FUNC_BINARY_VERSION: v = gpu->cc_major * 10 + gpu->cc_minor; break;
     case HEWN_CU_FUNC_CACHE_MODE_CA: v = 0; break;

@@ -5,6 +5,7 @@
 #include "machine/calls.h"
 #include "machine/exec.h"
 #include "machine/hooks.h"
+#include "machine/registers.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -50,15 +51,19 @@ uint32_t launch_cluster_count(const struct launch *l)
     return product(l->grid) / product(l->cluster);
 }
 
-uint32_t launch_registers(const struct launch *l)
+uint32_t entry_registers(const struct ptx_entry *e, uint32_t regs_per_sm)
 {
-    const struct ptx_entry *e = l->kernel->entry;
     uint32_t threads = product(e->reqntid), ctas = e->minnctapersm ? e->minnctapersm : 1, r;
     if (e->maxnreg) return e->maxnreg;
     if (!threads) threads = product(e->maxntid);
     if (!threads) return 0;
-    r = (uint32_t)(l->gpu->regs_per_sm / ((uint64_t)threads * ctas) / 8 * 8);
+    r = (uint32_t)(regs_per_sm / ((uint64_t)threads * ctas) / 8 * 8);
     return r < MAX_REGISTERS ? r : MAX_REGISTERS;
+}
+
+uint32_t launch_registers(const struct launch *l)
+{
+    return entry_registers(l->kernel->entry, l->gpu->regs_per_sm);
 }
 
 uint32_t launch_dynamic_offset(const struct launch *l)

@@ -3,6 +3,7 @@
 #include "ptx/lz4.h"
 #include "ptx/zstd.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,4 +84,38 @@ int fatbin_unpack(const struct fatbin_entry *entry, char **out)
     text[entry->bytes] = '\0';
     *out = text;
     return FATBIN_OK;
+}
+
+static void put_le(uint8_t *p, uint64_t value, int bytes)
+{
+    for (int i = 0; i < bytes; i++) p[i] = (uint8_t)(value >> 8 * i);
+}
+
+int fatbin_put_head(uint8_t head[FATBIN_HEAD_BYTES], const struct fatbin_text *text)
+{
+    uint8_t *entry = head + FATBIN_HEADER_BYTES;
+    uint64_t padded = (text->stored + 7) / 8 * 8, flags = FATBIN_64_BIT | FATBIN_LINUX;
+    unsigned arch;
+    char suffix = 0;
+
+    if (sscanf(text->target, "sm_%u%c", &arch, &suffix) < 1) return -1;
+    flags |= text->packing | (suffix == 'a' ? FATBIN_A : suffix == 'f' ? FATBIN_F : 0);
+    memset(head, 0, FATBIN_HEAD_BYTES);
+    put_le(head, FATBIN_MAGIC, 4);
+    put_le(head + 4, 1, 2);
+    put_le(head + 6, FATBIN_HEADER_BYTES, 2);
+    put_le(head + 8, FATBIN_HEAD_BYTES - FATBIN_HEADER_BYTES + padded, 8);
+    put_le(entry, FATBIN_PTX, 2);
+    put_le(entry + 2, 0x101, 2);
+    put_le(entry + 4, FATBIN_HEAD_BYTES - FATBIN_HEADER_BYTES, 4);
+    put_le(entry + 8, padded, 8);
+    put_le(entry + 16, text->packing ? text->stored : 0, 4);
+    put_le(entry + 20, FATBIN_ENTRY_BYTES, 4); /* options: none, their text begins at 72 */
+    put_le(entry + 24, text->version % 10, 2);
+    put_le(entry + 26, text->version / 10, 2);
+    put_le(entry + 28, arch, 4);
+    put_le(entry + 40, flags, 8);
+    put_le(entry + 56, text->packing ? text->bytes : 0, 8);
+    put_le(entry + FATBIN_ENTRY_BYTES, FATBIN_ENTRY_BYTES + 8, 4);
+    return 0;
 }

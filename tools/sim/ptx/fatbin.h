@@ -46,6 +46,18 @@ int fatbin_open(struct fatbin *f, const void *image, size_t size);
 /* 1 with the next entry in *out, 0 at the end, -1 for an entry that does not fit. */
 int fatbin_next(struct fatbin *f, struct fatbin_entry *out);
 
+/* The head of a container with one PTX entry, every field as CUDA's tools write it; `stored` bytes of
+ * data follow, and zeros up to a multiple of 8. */
+enum { FATBIN_HEAD_BYTES = FATBIN_HEADER_BYTES + FATBIN_ENTRY_BYTES + 16 };
+struct fatbin_text {
+    const char *target; /* "sm_90a" */
+    unsigned version;   /* 10*major + minor */
+    uint64_t packing;   /* FATBIN_LZ4, FATBIN_ZSTD or 0 */
+    uint64_t stored, bytes;
+};
+/* -1 for a target that cannot be read. */
+int fatbin_put_head(uint8_t head[FATBIN_HEAD_BYTES], const struct fatbin_text *text);
+
 /* Most that an entry may become, in bytes and as a multiple of what is stored. */
 #define FATBIN_MOST       ((size_t)256 << 20)
 #define FATBIN_RATIO_MOST 1000
