@@ -1,5 +1,5 @@
-# hewn: see README.md. Useful targets: all demo check check-all zoo bench golden docs sizes install uninstall dist
-# lint clean
+# hewn: see README.md. Useful targets: all demo check check-all zoo bench golden docs sizes install uninstall wheel
+# dist lint clean
 # Variables: MODE=rel|dbg|asan|ubsan|tsan|cov  V=1  BUILD=dir  CC=gcc|clang  PTXAS=path (empty: no cubins)
 #   HEWN_TARGETS='sm_90a sm_100f'  HEWN_FAMILIES='gemm attention'  what the library holds (all, if not given)
 
@@ -204,6 +204,14 @@ uninstall:
 dist:
 	$(Q)mkdir -p $(BUILD)
 	git -C $(SRC) archive --prefix=hewn-$(VERSION)/ -o $(abspath $(BUILD))/hewn-$(VERSION).tar.gz HEAD
+
+# For authors of kernels in Python: the command line and the simulated driver, where the former finds the latter.
+.PHONY: wheel
+wheel: all
+	$(Q)rm -f $(BUILD)/hewn-*.whl
+	$(Q)$(PYTHON) $(SRC)/tools/wheel/wheel.py $(BUILD) $(VERSION) $(NM) scripts/hewn=$(cli) \
+	  data/lib/hewn/sim/libcuda.so.1=$(sim) data/lib/hewn/sim/bin/ptxas=$(stand_in) \
+	  data/share/man/man1/hewn.1=$(BUILD)/hewn.1
 
 # Static analysis and format, with the configuration in the tree.
 lint_src := $(runtime_src) $(sim_src) $(cli_src) $(mod_src) $(stand_in_src) $(wildcard $(SRC)/tools/docs/*.c) $(wildcard $(SRC)/tests/*/*.c)

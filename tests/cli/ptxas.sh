@@ -91,6 +91,10 @@ run -w "$work/unmodelled.ptx" -o "$work/unmodelled"
 run -Werror "$work/unmodelled.ptx" -o "$work/strict"
 status "-Werror" 255 $?
 
+# hewn check names it to Triton, unless another is named already.
+TRITON_PTXAS_PATH=mine "$BUILD/hewn" check sh -c 'echo "$TRITON_PTXAS_PATH $TRITON_PTXAS_BLACKWELL_PATH"' >"$out" 2>&1
+want "hewn check names the stand-in" "^mine .*/sim/bin/ptxas$" "$out"
+
 # The image runs as the text does, from a program that loads it as it would a cubin.
 case $MODE in rel | dbg)
     if "$PYTHON" -c 'import ctypes' 2>/dev/null; then

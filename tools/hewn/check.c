@@ -83,6 +83,18 @@ static int parse_options(int argc, char **argv, struct check_options *o)
     return 0;
 }
 
+/* Tools that call ptxas themselves find the stand-in beside the simulator, unless told of another. */
+static void set_assembler(const char *simulator)
+{
+    static const char *const names[] = {"TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH"};
+    char path[2 * PATH_MAX];
+    int folder = (int)(strrchr(simulator, '/') - simulator);
+
+    snprintf(path, sizeof path, "%.*s/bin/ptxas", folder, simulator);
+    if (access(path, X_OK)) return;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) setenv(names[i], path, 0);
+}
+
 /* The child's environment: the simulator first on the library path, checks on, findings to a file. */
 static void set_environment(const struct check_options *o, const char *simulator,
                             const char *report)
@@ -93,6 +105,7 @@ static void set_environment(const struct check_options *o, const char *simulator
     snprintf(path, sizeof path, "%.*s%s%s", folder, simulator, old && *old ? ":" : "",
              old ? old : "");
     setenv("LD_LIBRARY_PATH", path, 1);
+    set_assembler(simulator);
     setenv("HEWN_LIBCUDA", simulator, 1);
     setenv("HEWN_SIM_REPORT", report, 1);
     if (!level || !strcmp(level, "0")) setenv("HEWN_SIM_CHECK", "1", 1);
