@@ -613,6 +613,16 @@ static void check_copies(struct rng *rng)
         ".local .align 16 .b8 mine[32]; ld.global.v2.b64 {%d2, %d3}, [%d0];"
         "st.local.v2.b64 [mine+16], {%d2, %d3}; mov.u64 %d4, mine; cvta.local.u64 %d4, %d4;"
         "ld.v2.b64 {%d5, %d6}, [%d4+16]; st.global.v2.b64 [%d1], {%d5, %d6};",
+        /* Parameters by addresses of 32 bits. */
+        "mov.b32 %r2, p0; ld.param.b64 %d4, [%r2+8]; mad.wide.u32 %d4, %r0, 16, %d4;"
+        "cvt.u64.u32 %d5, %r2; cvta.param.u64 %d5, %d5; ld.b64 %d5, [%d5];"
+        "mad.wide.u32 %d5, %r0, 16, %d5; ld.v2.b64 {%d2, %d3}, [%d5]; st.v2.b64 [%d4], {%d2, %d3};",
+        /* Elements of arrays, as memory and as addresses. */
+        ".local .align 16 .b64 mine[4]; .local .align 16 .v2 .b64 pairs[2];"
+        "ld.global.v2.b64 {%d2, %d3}, [%d0]; st.local.b64 mine[1], %d2; mov.u64 %d4, mine[1+1];"
+        "st.local.b64 [%d4], %d3; ld.local.b64 %d5, [mine+8]; mov.u64 %d6, pairs[3];"
+        "ld.local.b64 %d4, mine[2]; st.local.b64 [%d6], %d4; ld.local.b64 %d6, [pairs+24];"
+        "st.global.v2.b64 [%d1], {%d5, %d6};",
         ".shared .align 16 .b8 all[4096]; shl.b32 %r1, %r0, 4; mov.u32 %r2, all; add.u32 %r1, %r1, "
         "%r2;"
         "ld.global.v2.b64 {%d2, %d3}, [%d0]; st.shared.v2.b64 [%r1], {%d2, %d3}; bar.sync 0;"

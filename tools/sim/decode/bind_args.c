@@ -181,6 +181,8 @@ static bool variable_arg(struct decode *d, uint32_t rank, const struct ptx_var *
         refuse(d, rank, "extern variable '%s' is not defined in this module", var->name);
         return false;
     }
+    if (bits == 32 && var->space == SPACE_PARAM) /* cvta and ld.param give it back its window */
+        return constant_arg(d, bits, offset, out);
     if (bits != 64 && !(bits == 32 && (small || (var->space == SPACE_LOCAL && !generic)))) {
         refuse(d, rank, "the address of '%s' needs 64 bits", var->name);
         return false;

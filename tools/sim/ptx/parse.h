@@ -125,6 +125,7 @@ struct parser {
     const struct ptx_loc *loc, *loc_last; /* in force; the body's last one that names a line */
     struct loc_file *loc_files;
     uint32_t loc_file_count, loc_file_capacity;
+    bool computes_address; /* the instruction: `v[2]` in it is an address, not memory */
     bool label_pending; /* a label stands behind the last instruction */
 };
 

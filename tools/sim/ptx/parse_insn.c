@@ -109,6 +109,25 @@ static bool parse_displacement(struct parser *p, int64_t *out)
     return true;
 }
 
+/* `v[2]`, from behind the bracket: memory or, in instructions that compute with addresses, the address of an
+ * element. Elements are those of the type; a vector's count as one each. */
+static bool element_operand(struct parser *p, const struct ptx_var *var, struct operand *out)
+{
+    struct operand item = {.kind = OPD_VAR, .var = var};
+    struct constant index;
+
+    if (!parse_constant(p, &index) || !expect(p, ']')) return false;
+    item.imm = index.value * (int64_t)(ptx_type_bits(var->type) / 8);
+    *out = item;
+    if (p->computes_address) return true;
+    item.imm = 0;
+    out->kind = OPD_ADDRESS;
+    out->var = NULL;
+    out->count = 1;
+    out->items = keep(p, &item, 1);
+    return out->items != NULL;
+}
+
 /* A label or a function; which one is known when the block closes. */
 static bool label_operand(struct parser *p, const struct token *name, struct operand *out)
 {
@@ -142,7 +161,9 @@ static bool named_operand(struct parser *p, struct operand *out)
     case SYM_VAR:
         out->kind = OPD_VAR;
         out->var = use_variable(p, symbol->var);
-        return out->var ? parse_displacement(p, &out->imm) : parse_memory(p);
+        if (!out->var) return parse_memory(p);
+        return accept(p, '[') ? element_operand(p, out->var, out)
+                              : parse_displacement(p, &out->imm);
     case SYM_FUNC:
         out->kind = OPD_INT;
         out->imm = (int64_t)function_address(symbol);
@@ -280,6 +301,7 @@ static bool parse_operands(struct parser *p, struct ptx_insn *insn)
     struct src_pos pos[MAX_OPERANDS];
     uint32_t count = 0;
 
+    p->computes_address = !strcmp(name, "mov") || !strcmp(name, "cvta");
     if (!strcmp(name, "call")) return parse_call(p, insn);
     if (accept(p, ';')) return true;
     do {
