@@ -267,4 +267,9 @@ if built cubin -gencode arch=compute_90,code=sm_90; then
     status "machine code alone" 1 $?
     want "machine code alone" "hewn-sim: .*holds machine code only.*code=compute_90" "$dir/out"
 fi
+if built later -gencode 'arch=compute_90,code=[sm_90]' -gencode 'arch=compute_100,code=[compute_100]'; then
+    LD_LIBRARY_PATH=$(dirname "$SIM") HEWN_SIM_QUIET=0 HEWN_SIM_GPU=h200 "$dir/later" >"$dir/out" 2>&1
+    status "machine code and later PTX" 1 $?
+    want "machine code and later PTX" "hewn-sim: .*machine code for sm_90.*PTX for sm_100" "$dir/out"
+fi
 finish

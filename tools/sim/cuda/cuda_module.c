@@ -172,13 +172,21 @@ static unsigned fat_fit(const struct fatbin_entry *entry)
     return arch + (entry->suffix == 'a' ? 2000 : entry->suffix == 'f' ? 1000 : 0);
 }
 
-/* Said once: the program cannot know that a driver which runs PTX alone is behind this. */
-static void note_machine_code(unsigned arch)
+/* Said once: the program cannot know that a driver which runs PTX alone is behind this. `ptx`: the newest
+ * architecture that it has PTX for, 0 for none. */
+static void note_machine_code(unsigned arch, unsigned ptx)
 {
     static bool said;
 
     if (said) return;
     said = true;
+    if (ptx) {
+        driver_note("the program or a library of it holds machine code for sm_%u, which the "
+                    "simulator cannot "
+                    "run, and PTX for sm_%u, which this device cannot; its kernels do not run",
+                    arch, ptx);
+        return;
+    }
     driver_note("the program holds machine code only (sm_%u), which the simulator cannot run; let "
                 "nvcc keep "
                 "the PTX as well: -gencode arch=compute_%u,code=compute_%u",
@@ -192,9 +200,8 @@ static int fat_ptx(const char *image, size_t size, char **out, struct jit *jit)
     struct fat_wrapper wrapper;
     struct fatbin fat;
     struct fatbin_entry entry, best = {.kind = 0};
-    unsigned best_fit = 0, machine_code = 0;
-    bool text = false,
-         wrapped = begins_with(image, FAT_WRAPPER); /* by nvcc, not by a loader of ours */
+    unsigned best_fit = 0, machine_code = 0, text = 0;
+    bool wrapped = begins_with(image, FAT_WRAPPER); /* by nvcc, not by a loader of ours */
     int rc;
 
     if (wrapped) {
@@ -211,12 +218,12 @@ static int fat_ptx(const char *image, size_t size, char **out, struct jit *jit)
             best = entry;
             best_fit = fat_fit(&entry);
         }
-        text |= entry.kind == FATBIN_PTX;
+        if (entry.kind == FATBIN_PTX && entry.arch > text) text = entry.arch;
         if (entry.kind == FATBIN_ELF) machine_code = entry.arch;
     }
     if (rc < 0)
         return reject(jit, HEWN_CU_INVALID_IMAGE, "the fat binary's entries overlap its end");
-    if (wrapped && machine_code && !text && rc == 0) note_machine_code(machine_code);
+    if (wrapped && machine_code && !best_fit && rc == 0) note_machine_code(machine_code, text);
     if (best_fit == 0)
         return reject(jit, HEWN_CU_NO_BINARY_FOR_GPU,
                       "the fat binary has no PTX for this simulated device");
