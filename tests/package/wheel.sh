@@ -18,7 +18,7 @@ if ! "$PYTHON" -c 'import ensurepip, venv' 2>/dev/null; then
     exit
 fi
 
-if make -f "$SRC/Makefile" --no-print-directory -j2 BUILD="$BUILD" PTXAS="$PTXAS" CC="$CC" PYTHON="$PYTHON" wheel >"$log" 2>&1; then ok
+if make -f "$SRC/Makefile" --no-print-directory -j2 BUILD="$BUILD" PTXAS="$PTXAS" CC="$CC" MODE="$MODE" PYTHON="$PYTHON" wheel >"$log" 2>&1; then ok
 else fail "make wheel" "$(tail -n 5 "$log")"; fi
 wheel=$(ls "$BUILD"/hewn-*.whl)
 status "one wheel" 1 "$(printf '%s\n' "$wheel" | wc -l)"
