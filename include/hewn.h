@@ -490,6 +490,11 @@ int hewn_gemm_plan_run(const hewn_gemm_plan *plan, const hewn_gemm_args *args, h
  *     negative.
  * So a window counts the query's own position: 1 means that key alone, 0 means no limit.
  *
+ * With `softcap` a score s = scale * q.k becomes softcap * tanh(s / softcap), before masks and sink;
+ * lse and row_max are those of the capped scores. tanh is wrong by less than 2^-21, so a capped score
+ * is by less than softcap * 2^-21, and by what fp32 sums bring into s. An infinite score is capped too.
+ * On sm_90a only; head dimensions (192, 128) by the decode schedule. HEWN_ERR_NO_MODULE elsewhere.
+ *
  * Sizes: lengths are below 2^29; batch, heads, tokens, pages, batch * table_width and the number of
  * work items are below 2^31. Strides are in elements; 0 means the contiguous tensor of `layout`. In
  * bytes they are multiples of 16 and below 2^40. Packed sequences (q_packed, HEWN_KEYS_PACKED)
@@ -565,6 +570,7 @@ typedef struct hewn_attention_desc {
     const hewn_attention_source *source[2]; /* the second may be NULL */
     int schedule;     /* hewn_schedule */
     int tree;         /* 1: a run gives a mask of the drafted keys; decode schedule only */
+    double softcap;   /* above 0: a score s becomes softcap * tanh(s / softcap); 0: none */
 } hewn_attention_desc;
 
 typedef struct hewn_attention_plan hewn_attention_plan;

@@ -87,9 +87,10 @@ $(every_family:%=$(O)/modules/%.c): $(O)/modules/%.c: $(O)/modules/%.list $(mod)
 text_of = $(if $(filter %_combine,$(1)),$(1),$(call part,1,$(1)))
 defines_gemm      = -DIN_TYPE=$(call part,2,$(1)) -DOUT_TYPE=$(call part,3,$(1)) \
                     -DVARIANT=$(or $(call part,4,$(1)),plain)
-defines_attention = -DIN_TYPE=$(call part,2,$(1)) -DQK_DIM=$(call part,3,$(1)) \
+defines_heads     = -DIN_TYPE=$(call part,2,$(1)) -DQK_DIM=$(call part,3,$(1)) \
                     -DV_DIM=$(call part,4,$(1))
-defines_decode    = $(defines_attention) -DTILE_ROWS=$(call part,5,$(1))
+defines_attention = $(defines_heads) -DSOFTCAPS=$(if $(filter cap,$(call part,5,$(1))),1,0)
+defines_decode    = $(defines_heads) -DTILE_ROWS=$(call part,5,$(1))
 defines_mla       = -DIN_TYPE=$(call part,2,$(1))
 
 # $(1) target, $(2) module.

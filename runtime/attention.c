@@ -44,7 +44,7 @@ static const struct attention_kernel kernels[] = {
 #undef KERNEL
 };
 
-_Static_assert(offsetof(struct attention_scalars, box_v_1) + 4 + ATTENTION_MAP_COUNT * MAP_BYTES ==
+_Static_assert(offsetof(struct attention_scalars, cap_log2) + 4 + ATTENTION_MAP_COUNT * MAP_BYTES ==
                    ATTENTION_PARAM_BYTES,
                "the scalars are not laid out as the kernel's parameters");
 _Static_assert(offsetof(struct attention_combine_scalars, out_type) + 4 ==
@@ -230,6 +230,7 @@ static void fill_scalars(hewn_attention_plan *plan)
     const struct attention_problem *p = &plan->problem;
     struct attention_scalars *s = &plan->scalars;
     s->scale_log2 = p->scale_log2;
+    s->cap_log2 = p->cap_log2;
     s->batch = p->batch;
     s->kv_heads = p->kv_heads;
     s->group = p->group;
@@ -359,7 +360,8 @@ static const struct attention_kernel *find_kernel(const char *target,
 
 static void module_name(char name[48], const struct attention_problem *p)
 {
-    snprintf(name, 48, "attention_%s_%u_%u", hewn_dtype_name(p->in), p->qk_dim, p->v_dim);
+    snprintf(name, 48, "attention_%s_%u_%u%s", hewn_dtype_name(p->in), p->qk_dim, p->v_dim,
+             p->cap_log2 == 0 ? "" : "_cap");
 }
 
 static int choose_module(const hewn_context *context, const char *name, const hewn_module **out,

@@ -46,7 +46,7 @@ struct attention_problem {
     uint32_t q_tokens; /* rows of a plane of Q and O: q_length, or all of the packing */
     int q_packed;
     int in, out;
-    float scale_log2;
+    float scale_log2, cap_log2; /* as the kernels want them: attention.plan.h */
     int sink, unnormalised, tree;
     int q_scales, k_scales, v_scales;
     int schedule;          /* hewn_schedule as asked for */

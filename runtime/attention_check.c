@@ -172,6 +172,26 @@ static int check_heads(const hewn_attention_desc *d, struct attention_problem *p
     return HEWN_OK;
 }
 
+static int is_normal(double x)
+{
+    return x >= (double)FLT_MIN && x <= (double)FLT_MAX;
+}
+
+/* A soft cap takes the place of the scale, which goes into tanh's argument. */
+static int check_softcap(double cap, double scale, struct attention_problem *p, hewn_error *err)
+{
+    double in_log2 = 2 * cap * log2_e, inner = 2 * log2_e * scale / cap;
+    if (!is_normal(in_log2) || !is_normal(inner))
+        return hewn_fail(
+            err, HEWN_ERR_ARGUMENT,
+            "softcap: %g times 2 log2(e), or scale / softcap, %g, times 2 log2(e), is not "
+            "above 0 and finite in f32",
+            cap, scale / cap);
+    p->scale_log2 = (float)in_log2;
+    p->cap_log2 = (float)inner;
+    return HEWN_OK;
+}
+
 /* Head dimensions and the scale whose default they give. */
 static int check_dimensions(const hewn_attention_desc *d, struct attention_problem *p,
                             hewn_error *err)
@@ -189,11 +209,11 @@ static int check_dimensions(const hewn_attention_desc *d, struct attention_probl
     p->qk_dim = (uint32_t)found->qk;
     p->v_dim = (uint32_t)found->v;
     double scale = d->scale == 0 ? found->scale : d->scale, in_log2 = scale * log2_e;
-    if (!(in_log2 >= (double)FLT_MIN && in_log2 <= (double)FLT_MAX))
+    if (!is_normal(in_log2))
         return hewn_fail(err, HEWN_ERR_ARGUMENT,
                          "scale: %g times log2(e) is not above 0 and finite in f32", d->scale);
     p->scale_log2 = (float)in_log2;
-    return HEWN_OK;
+    return d->softcap == 0 ? HEWN_OK : check_softcap(d->softcap, scale, p, err);
 }
 
 static int check_queries(const hewn_attention_desc *d, struct attention_problem *p, hewn_error *err)

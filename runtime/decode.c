@@ -31,7 +31,7 @@ static const struct decode_kernel kernels[] = {
 #undef KERNEL
 };
 
-_Static_assert(offsetof(struct decode_scalars, groups) + 4 + DECODE_MAP_COUNT * MAP_BYTES ==
+_Static_assert(offsetof(struct decode_scalars, cap_log2) + 4 + DECODE_MAP_COUNT * MAP_BYTES ==
                    DECODE_PARAM_BYTES,
                "the scalars are not laid out as the kernel's parameters");
 _Static_assert(offsetof(struct split_combine_scalars, out_type) + 4 == SPLIT_COMBINE_PARAM_BYTES,
@@ -163,6 +163,7 @@ static void fill_scalars(hewn_attention_plan *plan)
     struct decode_scalars *s = &plan->decode.scalars;
     uint64_t heads = p->q_heads, tokens = p->q_tokens;
     s->scale_log2 = p->scale_log2;
+    s->cap_log2 = p->cap_log2;
     s->batch = p->batch;
     s->kv_heads = p->kv_heads;
     s->group = p->group;

@@ -14,6 +14,9 @@
  * j with  max(0, p - left) <= j < min(kv_len, p + right + 1):  causal is right = 0; no bound is
  * ATTENTION_UNBOUNDED. With `window` the sequence's left is window[sequence] - 1.
  *
+ * Soft cap. With cap_log2 a score scale q.k becomes cap * tanh(scale q.k / cap), before masks and sink:
+ * products become tanh(..) / 2 = 1/2 - 1 / (1 + 2^(cap_log2 q.k)), and scale_log2 is 2 cap log2(e).
+ *
  * Blocks. Keys are taken in blocks of ATTENTION_BLOCK from multiples of it. A work item visits the
  * blocks of source 0 that any of its rows can see, then those of source 1; split s of `splits`
  * takes blocks [n * s / splits, n * (s + 1) / splits) of these n.
@@ -97,7 +100,7 @@
     X(u64, o_split, "bytes between splits of O")                                   \
     ATTENTION_LSE_STRIDES(X)                                                       \
     X(u64, lse_split, "bytes between their splits")                                \
-    X(f32, scale_log2, "scale * log2(e), above 0")                                 \
+    X(f32, scale_log2, "scale * log2(e), above 0; with a soft cap 2 cap log2(e)")  \
     X(u32, items, "q_blocks * batch * kv_heads * head_blocks * v_halves * splits") \
     X(u32, q_blocks, "(q_len + tokens * item_tiles - 1) / (tokens * item_tiles)")  \
     X(u32, batch, "batch")                                                         \
@@ -130,7 +133,8 @@
     X(u32, box_k_0, "rows of a box of map_k0")                                     \
     X(u32, box_k_1, "rows of a box of map_k1")                                     \
     X(u32, box_v_0, "rows of a box of map_v0")                                     \
-    X(u32, box_v_1, "rows of a box of map_v1")
+    X(u32, box_v_1, "rows of a box of map_v1")                                     \
+    X(f32, cap_log2, "2 scale log2(e) / cap, or 0: no soft cap")
 
 #define ATTENTION_SCALAR_COUNT (ATTENTION_SCALARS(SCALAR_ONE))
 #define ATTENTION_PARAM_BYTES  (ATTENTION_MAP_COUNT * MAP_BYTES ATTENTION_SCALARS(SCALAR_BYTES))

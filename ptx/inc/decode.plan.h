@@ -4,7 +4,7 @@
  *
  *   O[i] = sum_j exp(scale q_i.k_j) V[j] / (sum_j exp(scale q_i.k_j) + exp(sink)),  j visible to i
  *
- * Rows, masks, lengths, paging and outputs are those of attention.plan.h, with one source, without
+ * Rows, masks, soft cap, lengths, paging and outputs are those of attention.plan.h, with one source, without
  * windows ahead of each other's parts: a row tile has `rows` = tokens * pack rows, at most
  * TILE_ROWS (the variant's), row r being token r / pack and head r % pack of them.
  *
@@ -68,7 +68,7 @@
     X(u64, lse_token, "bytes between tokens of lse")                          \
     X(u64, lse_head, "bytes between their heads")                             \
     X(u64, lse_batch, "bytes between their sequences; packed: 0")             \
-    X(f32, scale_log2, "scale * log2(e), above 0")                            \
+    X(f32, scale_log2, "scale * log2(e), or 2 cap log2(e): attention.plan.h") \
     X(u32, batch, "batch")                                                    \
     X(u32, kv_heads, "kv_heads")                                              \
     X(u32, head_blocks, "(group + pack - 1) / pack")                          \
@@ -86,7 +86,8 @@
     X(u32, box, "rows of a box")                                              \
     X(u32, gather, "1: keys are fetched row by row")                          \
     X(u32, out_type, "ATTENTION_OUT_F32, _F16 or _BF16")                      \
-    X(u32, groups, "1, or kv_heads * head_blocks: see split.plan.h")
+    X(u32, groups, "1, or kv_heads * head_blocks: see split.plan.h")          \
+    X(f32, cap_log2, "2 scale log2(e) / cap, or 0: no soft cap")
 
 #define DECODE_SCALAR_COUNT (DECODE_SCALARS(SCALAR_ONE))
 #define DECODE_PARAM_BYTES  (DECODE_MAP_COUNT * MAP_BYTES DECODE_SCALARS(SCALAR_BYTES))

@@ -60,14 +60,15 @@ static bool has_module(const struct device *dev, const char *name)
 /* The decode schedule takes what the device's target has no prefill kernel for. */
 static bool decode_takes(const struct device *dev, const struct attention_case *c)
 {
-    return dev->info.cc_major == 9 && (c->qk == 96 || c->qk == 512) && c->in != HEWN_E4M3 &&
-           c->sources == 1 && !c->unnorm && !c->splits && !c->pack;
+    bool none = c->qk == 96 || c->qk == 512 || (c->qk == 192 && c->cap);
+    return dev->info.cc_major == 9 && none && c->in != HEWN_E4M3 && c->sources == 1 && !c->unnorm &&
+           !c->splits && !c->pack;
 }
 
 static const char *module_of(const struct attention_case *c, char name[64])
 {
-    snprintf(name, 64, "attention_%s_%lld_%lld", hewn_dtype_name((int)c->in), (long long)c->qk,
-             (long long)attention_v_dim(c));
+    snprintf(name, 64, "attention_%s_%lld_%lld%s", hewn_dtype_name((int)c->in), (long long)c->qk,
+             (long long)attention_v_dim(c), c->cap ? "_cap" : "");
     return name;
 }
 
@@ -283,6 +284,7 @@ static void run_all(struct session *s)
     random_cases(s, 60);
     s->decode = true;
     attention_few_rows(visit, s);
+    attention_capped(visit, s);
 }
 
 int main(int argc, char **argv)

@@ -348,7 +348,8 @@ static void describe(struct attention_data *d)
                                     .pack = c->pack,
                                     .splits = c->splits,
                                     .schedule = (int)c->schedule,
-                                    .tree = (int)c->tree};
+                                    .tree = (int)c->tree,
+                                    .softcap = (double)c->cap / 100.0};
     for (int s = 0; s < 2; s++) d->source[s].struct_size = sizeof d->source[s];
 }
 

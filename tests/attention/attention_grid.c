@@ -153,6 +153,27 @@ static const char *const few_rows[] = {
     "qk=256 sq=16 sk=400 hq=16 hkv=1 b=2 tree=1 page=16 keys=1 ragged=1 sink=1",
 };
 
+/* Scores that a soft cap bends: slightly, and so that most of them are at the cap; masks, sinks, splits,
+ * two sources and references that grow go by the capped scores. */
+static const char *const capped[] = {
+    "qk=64 sq=140 sk=300 causal=1 cap=5000",
+    "qk=64 sq=1000 sk=1000 cap=100 peak=400 in=f16 out=f16",
+    "qk=128 sq=300 sk=700 causal=1 left=200 cap=3000 peak=800 hq=2",
+    "qk=128 sq=130 sk=900 cap=700 pattern=4 peak=2000 splits=1 sink=1 out=f32",
+    "qk=128 sq=140 sk=400 cap=400 pattern=3 causal=1",
+    "in=f16 qk=128 sq=150 sk=300 sources=2 sk1=500 cap=900 b=2 packed=1 keys=2 keys1=2 ragged=2",
+    "qk=256 sq=135 sk=600 causal=1 cap=5000 peak=1000",
+    "qk=256 in=f16 out=f32 sq=70 sk=300 cap=200 pattern=3 hq=2",
+    "qk=64 unnorm=1 out=f32 sq=140 sk=400 cap=1500 peak=800",
+    "qk=128 sq=9 sk=900 hq=2 splits=3 cap=2000 peak=500",
+    "qk=128 sq=1 sk=3000 hq=16 hkv=4 keys=1 ragged=2 b=5 cap=5000",
+    "qk=64 sq=4 sk=900 hq=16 causal=1 b=2 cap=300 peak=500 sink=1 in=f16",
+    "qk=96 sq=20 sk=300 hq=4 cap=1000 page=16 keys=1 ragged=1 b=2",
+    "qk=192 sq=140 sk=300 causal=1 cap=3000 peak=300",
+    "qk=256 sq=2 sk=700 hq=8 hkv=2 b=2 cap=5000 pattern=3 in=f16",
+    "qk=512 sq=7 sk=500 hq=4 cap=2500 peak=1000 tree=1 b=2",
+};
+
 struct dims {
     int64_t qk, v;
 };
@@ -206,6 +227,11 @@ void attention_sample(attention_visit *visit, void *user)
 void attention_few_rows(attention_visit *visit, void *user)
 {
     visit_texts(visit, user, few_rows, sizeof few_rows / sizeof few_rows[0]);
+}
+
+void attention_capped(attention_visit *visit, void *user)
+{
+    visit_texts(visit, user, capped, sizeof capped / sizeof capped[0]);
 }
 
 /* ---- the grid ---- */

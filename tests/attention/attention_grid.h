@@ -10,6 +10,8 @@ typedef void attention_visit(void *user, struct attention_case *c);
 void attention_sample(attention_visit *visit, void *user);
 /* Few query rows, and head dimensions that only the decode schedule has on sm_90a. */
 void attention_few_rows(attention_visit *visit, void *user);
+/* Soft caps, on targets that have them. */
+void attention_capped(attention_visit *visit, void *user);
 /* Every head dimension, length, mask and head ratio. */
 void attention_grid(attention_visit *visit, void *user);
 /* A case of the whole contract, small. */

@@ -166,11 +166,12 @@ static void multiply_keys(struct scratch *w, int rows, const struct panels *p)
 /* Scores; the row's maximum and what is special. */
 static void score(struct scratch *w, const struct panels *p, struct attention_row *r)
 {
-    const double scale = attention_score_scale(p->d, r->h);
+    const double scale = attention_score_scale(p->d, r->h), cap = p->d->desc.softcap;
     double k_norm = 0;
     r->max = -(double)INFINITY;
     for (int64_t n = w->first; n < w->last; n++) {
         w->s[n] *= scale;
+        if (cap > 0) w->s[n] = cap * tanh(w->s[n] / cap);
         if (!w->visible[n]) continue;
         r->keys++;
         if (isnan(w->s[n]) || w->s[n] == (double)INFINITY) r->poisoned = true;
@@ -179,7 +180,7 @@ static void score(struct scratch *w, const struct panels *p, struct attention_ro
     }
     r->empty = r->keys == 0;
     r->undefined = !r->empty && !r->poisoned && isinf(r->max);
-    r->score = scale * sqrt(w->q_norm) * k_norm;
+    r->score = scale * sqrt(w->q_norm) * k_norm + 2 * cap; /* 2^-21 of the cap */
 }
 
 /* P, exactly and rounded; its sum, and what rounding may do. */

@@ -6,6 +6,7 @@ P is rounded to the input type (2^-9 of bf16, 2^-12 of f16, of weights that sum 
 and sums are fp32, the result is rounded to its type."""
 import array
 import math
+import os
 import random
 import struct
 import subprocess
@@ -72,7 +73,8 @@ def write_safetensors(name, tensors):
 
 class Case:
     def __init__(self, b, s, t, heads, kv, d, v_dim=0, kind="f32", into=None, out="f32", bhsd=False,
-                 causal=False, window=(-1, -1), scale=0.0, sink=False, splits=0, safetensors=False):
+                 causal=False, window=(-1, -1), scale=0.0, softcap=0.0, sink=False, splits=0,
+                 safetensors=False, gpu="b200"):
         self.__dict__.update(locals())
         self.v_dim = v_dim or d
         self.into = into or ("f16" if kind == "f16" else "bf16")
@@ -98,6 +100,8 @@ class Case:
             at = self.at(self.t, self.kv, self.d, b, j, g)
             scores[j] = math.fsum(map(float.__mul__, query, k[at:at + self.d])) * \
                 (self.scale or self.d ** -0.5)
+        if self.softcap:
+            scores = {j: self.softcap * math.tanh(x / self.softcap) for j, x in scores.items()}
         extra = [sink[h]] if sink else []
         if not scores and not extra:
             return [0.0] * self.v_dim, -math.inf
@@ -131,11 +135,13 @@ class Case:
         command += ["--causal"] if self.causal else []
         command += ["--window", "%d,%d" % self.window] if self.window != (-1, -1) else []
         command += ["--scale", repr(self.scale)] if self.scale else []
+        command += ["--softcap", repr(self.softcap)] if self.softcap else []
         command += ["--splits", str(self.splits)] if self.splits else []
         command += ["--layout", "bhsd"] if self.bhsd else []
         command += ["--in", self.into] if self.kind == "f32" and self.into != "bf16" else []
         command += ["--sink", write_npy("sink.npy", "f32", (self.heads,), sink)] if sink else []
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60,
+                              env=dict(os.environ, HEWN_SIM_GPU=self.gpu))
         if done.returncode:
             return done.stdout.decode()
         return self.compare([rounded(self.into, rounded(self.kind, x)) for x in arrays], sink)
@@ -168,6 +174,7 @@ CASES = {
     "float16 files, causal, four heads on two": Case(1, 20, 20, 4, 2, 64, kind="f16", causal=True),
     "float32 files to an f16 kernel, f16 result": Case(1, 9, 30, 2, 1, 64, into="f16", out="f16"),
     "bf16 result, a scale of its own": Case(1, 9, 30, 2, 1, 64, out="bf16", scale=0.3),
+    "a soft cap": Case(1, 70, 80, 2, 1, 64, scale=1.0, softcap=3.5, causal=True, gpu="h200"),
     "[B,H,S,D], a window": Case(2, 12, 40, 2, 1, 64, bhsd=True, window=(5, 2)),
     "a window to the left, causal": Case(1, 30, 30, 1, 1, 96, window=(7, -1), causal=True),
     "more queries than keys: rows that see none": Case(1, 25, 10, 2, 2, 128, causal=True),

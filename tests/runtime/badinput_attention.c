@@ -79,6 +79,14 @@ static void options(hewn_context *context)
         "scale: 1e+39 times log2(e) is not above 0 and finite in f32");
     BAD(d.scale = 1e-39, HEWN_ERR_ARGUMENT,
         "scale: 1e-39 times log2(e) is not above 0 and finite in f32");
+    BAD(d.softcap = -30, HEWN_ERR_ARGUMENT,
+        "softcap: -30 times 2 log2(e), or scale / softcap, -0.00294628, times 2 log2(e), is not "
+        "above 0 "
+        "and finite in f32");
+    BAD(d.softcap = (double)NAN, HEWN_ERR_ARGUMENT, "softcap: nan times 2 log2(e)");
+    BAD(d.softcap = 1e39, HEWN_ERR_ARGUMENT, "softcap: 1e+39 times 2 log2(e)");
+    BAD((d.softcap = 1e30, d.scale = 1e-20), HEWN_ERR_ARGUMENT, "scale / softcap, 1e-50, times");
+    BAD(d.softcap = 30, HEWN_ERR_NO_MODULE, "attention_bf16_128_128_cap");
     BAD(d.sink = 2, HEWN_ERR_ARGUMENT, "sink: 2 is not in 0..1");
     BAD(d.unnormalised = -1, HEWN_ERR_ARGUMENT, "unnormalised: -1 is not in 0..1");
     BAD(d.q_scales = 1, HEWN_ERR_ARGUMENT, "q_scales: 1 needs e4m3 inputs, `in` is bf16");

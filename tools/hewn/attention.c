@@ -20,7 +20,7 @@ struct attention_options {
     int in_type, out_type, layout; /* in_type -1: by the files' */
     bool causal;
     int64_t left, right, splits;
-    double scale;
+    double scale, softcap; /* 0: the default, none */
 };
 
 /* ---- options ---- */
@@ -57,12 +57,12 @@ static int parse_window(struct attention_options *o, const char *text)
     return 0;
 }
 
-static int parse_scale(struct attention_options *o, const char *text)
+static int parse_positive(const char *name, const char *text, double *out)
 {
     char *end;
-    o->scale = strtod(text, &end);
-    if (end == text || *end || !isfinite(o->scale) || o->scale <= 0)
-        return cli_usage("attention", "--scale takes a number above 0, not '%s'", text);
+    *out = strtod(text, &end);
+    if (end == text || *end || !isfinite(*out) || *out <= 0)
+        return cli_usage("attention", "%s takes a number above 0, not '%s'", name, text);
     return 0;
 }
 
@@ -96,7 +96,9 @@ static int parse_valued(struct attention_options *o, const char *name, const cha
     else if (!strcmp(name, "--window"))
         return parse_window(o, value);
     else if (!strcmp(name, "--scale"))
-        return parse_scale(o, value);
+        return parse_positive(name, value, &o->scale);
+    else if (!strcmp(name, "--softcap"))
+        return parse_positive(name, value, &o->softcap);
     else if (!strcmp(name, "--layout"))
         return parse_layout(o, value);
     else if (!strcmp(name, "--splits"))
@@ -233,7 +235,8 @@ static struct attended describe(const struct attention_options *o, const struct 
                              .layout = o->layout,
                              .scale = o->scale,
                              .sink = o->sink != NULL,
-                             .splits = o->splits};
+                             .splits = o->splits,
+                             .softcap = o->softcap};
     for (int i = 0; i < INPUTS; i++) halves = halves && a->in[i].dtype == HEWN_F16;
     if (d.in < 0) d.in = halves ? HEWN_F16 : HEWN_BF16;
     run.desc = d;

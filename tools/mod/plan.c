@@ -135,7 +135,7 @@ static int find_plan(struct module_id *id)
                       variant) >= 2) {
         id->plan = plan_gemm(id->target, *variant ? variant : "plain");
     } else if (sscanf(id->name, "attention_%7[a-z0-9]_%u_%u%n", id->in, &qk, &v, &end) == 3 &&
-               !id->name[end]) {
+               (!id->name[end] || strcmp(id->name + end, "_cap") == 0)) {
         id->plan = plan_attention(id->target, qk, v, strcmp(id->in, "e4m3") == 0 ? 1 : 2);
     } else if (sscanf(id->name, "decode_%7[a-z0-9]_%u_%u_%u%n", id->in, &qk, &v, &rows, &end) ==
                    4 &&
@@ -146,10 +146,11 @@ static int find_plan(struct module_id *id)
     } else if (sscanf(id->name, "mla_%7[a-z0-9]%n", id->in, &end) == 1 && !id->name[end]) {
         id->plan = plan_mla(id->target);
     } else {
-        return complain(id->name, "is none of gemm_<input dtype>_<output dtype>[_<variant>], "
-                                  "attention_<input dtype>_<qk_dim>_<v_dim>, attention_combine, "
-                                  "decode_<input dtype>_<qk_dim>_<v_dim>_<rows>, decode_combine, "
-                                  "mla_<input dtype>, mla_combine");
+        return complain(id->name,
+                        "is none of gemm_<input dtype>_<output dtype>[_<variant>], "
+                        "attention_<input dtype>_<qk_dim>_<v_dim>[_cap], attention_combine, "
+                        "decode_<input dtype>_<qk_dim>_<v_dim>_<rows>, decode_combine, "
+                        "mla_<input dtype>, mla_combine");
     }
     return id->plan ? 0 : complain(id->name, "has no plan for %s in tools/mod", id->target);
 }
