@@ -648,6 +648,72 @@ typedef struct hewn_attention_tables {
 int hewn_attention_plan_check_tables(const hewn_attention_plan *plan,
                                      const hewn_attention_tables *tables, hewn_error *err);
 
+/* ----------------------------------------------------------------------------------- merge -- */
+
+/*
+ * Merges partial results of attention over disjoint sets of keys, such as those of a shared prefix and
+ * of each sequence's own keys, or of several devices. Of each row (sequence, token, head), with the
+ * parts' O_p, each normalised by itself, and lse_p:
+ *
+ *   M = max(max_p lse_p, sink),  O = sum_p exp(lse_p - M) O_p / S,
+ *   S = sum_p exp(lse_p - M) + exp(sink - M),  lse = M + ln(S)
+ *
+ * These are what one softmax over all keys gives. The logarithms are natural, as hewn_attention_plan_run
+ * writes them; others count in powers of two, so theirs must be multiplied by ln(2). Sums are fp32, in
+ * the order of the parts: equal parts give equal bits.
+ *
+ * A part with lse = -infinity counts for nothing, and its O is not read: it may hold anything. A row of
+ * such parts alone gives O = 0 and lse = -infinity, or the sink's logit. A row with one other part and
+ * no sink is that part. NaN, and lse = infinity, stay in their row and make it NaN. A sink belongs to
+ * one place: to the merge, or to one part.
+ *
+ * Sizes: there are fewer than 2^31 rows. Strides are in elements. In bytes those of O and of the parts'
+ * O are multiples of 16, those of lse of 4, and all are below 2^40; 0 means contiguous: O in `layout`,
+ * lse [batch, head, token], one part behind the other.
+ */
+typedef struct hewn_merge_desc {
+    size_t struct_size;
+    int64_t batch, length, heads; /* of rows: length tokens a sequence */
+    int64_t dim;                  /* columns of O: a multiple of 32, at most 512 */
+    int64_t parts;                /* 1..256 */
+    int64_t part_token, part_head, part_batch,
+        part_step;                                    /* strides of the parts' O; part_step and */
+    int64_t lse_token, lse_head, lse_batch, lse_step; /* lse_step: from a part to the next */
+    int64_t o_token, o_head, o_batch;
+    int in;     /* hewn_dtype of the parts' O: HEWN_F32, HEWN_F16 or HEWN_BF16 */
+    int out;    /* hewn_dtype of O: the same */
+    int layout; /* hewn_layout of O and of the parts' O where their strides are 0 */
+    int sink;   /* 1: a learned logit for each head joins the denominator */
+} hewn_merge_desc;
+
+typedef struct hewn_merge_plan hewn_merge_plan;
+
+typedef struct hewn_merge_plan_info {
+    size_t struct_size;
+    const char *module; /* "attention_combine", of the attention family */
+    const char *target; /* "sm_90a" */
+    const char *origin; /* as hewn_module_origin */
+    uint32_t grid[3], block[3];
+} hewn_merge_plan_info;
+
+/* Device addresses: those of part_o and o are multiples of 16, the others of 4. */
+typedef struct hewn_merge_args {
+    size_t struct_size;
+    hewn_deviceptr part_o, part_lse; /* part_lse: f32 */
+    hewn_deviceptr o;
+    hewn_deviceptr lse;  /* f32 [batch, head, token], or 0: not wanted */
+    hewn_deviceptr sink; /* f32[heads]; -infinity: this head has none. 0 without `sink` */
+} hewn_merge_args;
+
+int hewn_merge_plan_create(hewn_context *context, const hewn_merge_desc *desc,
+                           hewn_merge_plan **out, hewn_error *err);
+void hewn_merge_plan_destroy(hewn_merge_plan *plan);
+int hewn_merge_plan_describe(const hewn_merge_plan *plan, hewn_merge_plan_info *out,
+                             hewn_error *err);
+/* O and lse overlap neither each other nor an input. */
+int hewn_merge_plan_run(const hewn_merge_plan *plan, const hewn_merge_args *args,
+                        hewn_stream stream, hewn_error *err);
+
 /* ------------------------------------------------------------------------------------- mla -- */
 
 /*

@@ -180,6 +180,7 @@ static void divert_outputs(hewn_attention_plan *plan)
         .q_heads = p->q_heads,
         .v_dim = p->v_dim,
         .splits = p->splits,
+        .part_type = ATTENTION_OUT_F32,
         .out_type = (uint32_t)p->out,
     };
     s->o_token = heads * row_bytes;
@@ -191,6 +192,14 @@ static void divert_outputs(hewn_attention_plan *plan)
     s->lse_batch = p->q_packed ? 0 : heads * p->q_tokens * LOG_BYTES;
     s->lse_split = rows * LOG_BYTES;
     s->out_type = ATTENTION_OUT_F32;
+    plan->merge.part_o_token = s->o_token;
+    plan->merge.part_o_head = s->o_head;
+    plan->merge.part_o_batch = s->o_batch;
+    plan->merge.part_o_split = s->o_split;
+    plan->merge.part_lse_token = s->lse_token;
+    plan->merge.part_lse_head = s->lse_head;
+    plan->merge.part_lse_batch = s->lse_batch;
+    plan->merge.part_lse_split = s->lse_split;
     plan->part_o = s->o_split * p->splits;
     plan->workspace = plan->part_o + s->lse_split * p->splits;
 }
@@ -323,6 +332,18 @@ static int prepare_maps(hewn_attention_plan *plan, hewn_error *err)
 
 /* ---- the launch -- */
 
+hewn_cu_launch_config hewn_attention_combine_config(uint32_t rows)
+{
+    return (hewn_cu_launch_config){
+        .grid_x = ceil_div(rows, ATTENTION_COMBINE_ROWS),
+        .grid_y = 1,
+        .grid_z = 1,
+        .block_x = 32 * ATTENTION_COMBINE_ROWS,
+        .block_y = 1,
+        .block_z = 1,
+    };
+}
+
 static void configure(hewn_attention_plan *plan)
 {
     const struct attention_kernel *k = plan->kernel;
@@ -336,14 +357,7 @@ static void configure(hewn_attention_plan *plan)
         .block_z = 1,
         .shared_bytes = k->dynamic_shared,
     };
-    plan->merge_config = (hewn_cu_launch_config){
-        .grid_x = ceil_div(plan->merge.rows, ATTENTION_COMBINE_ROWS),
-        .grid_y = 1,
-        .grid_z = 1,
-        .block_x = 32 * ATTENTION_COMBINE_ROWS,
-        .block_y = 1,
-        .block_z = 1,
-    };
+    plan->merge_config = hewn_attention_combine_config(plan->merge.rows);
 }
 
 static const struct attention_kernel *find_kernel(const char *target,
@@ -392,11 +406,12 @@ static int choose_kernel(hewn_attention_plan *plan, const hewn_module **out, hew
     return HEWN_OK;
 }
 
-static int load_combine(hewn_context *context, hewn_attention_plan *plan, hewn_error *err)
+int hewn_attention_load_combine(hewn_context *context, const struct hewn_loaded **out,
+                                hewn_error *err)
 {
     const hewn_module *module = NULL;
     int status = choose_module(context, "attention_combine", &module, err);
-    return status ? status : hewn_load_kernel(context, module, 0, &plan->combine, err);
+    return status ? status : hewn_load_kernel(context, module, 0, out, err);
 }
 
 /* The prefill schedule has a kernel for the problem on this device. */
@@ -424,7 +439,8 @@ static int fill_plan(hewn_attention_plan *plan, hewn_context *context,
     if (!status)
         status =
             hewn_load_kernel(context, module, plan->kernel->dynamic_shared, &plan->loaded, err);
-    if (!status && plan->problem.splits > 1) status = load_combine(context, plan, err);
+    if (!status && plan->problem.splits > 1)
+        status = hewn_attention_load_combine(context, &plan->combine, err);
     if (status) return status;
     fill_scalars(plan);
     describe_maps(plan);

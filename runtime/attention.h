@@ -94,6 +94,22 @@ struct hewn_attention_plan {
 int hewn_attention_check(const hewn_attention_desc *desc, struct attention_problem *p,
                          hewn_error *err);
 
+/* Fills strides and span of a tensor whose other fields are set, from those of token, head and plane in
+ * elements, 0 as the layout has it. Extents are below 2^31 each. */
+int hewn_attention_check_tensor(struct attention_tensor *t, const int64_t strides[3], int layout,
+                                hewn_error *err);
+/* Rows of O do not share bytes. */
+int hewn_attention_check_rows(const struct attention_tensor *o, hewn_error *err);
+
+/* The combine kernel: attention.c, attention_run.c. */
+int hewn_attention_load_combine(hewn_context *context, const struct hewn_loaded **out,
+                                hewn_error *err);
+hewn_cu_launch_config hewn_attention_combine_config(uint32_t rows);
+int hewn_attention_launch_combine(const hewn_context *context, const hewn_cu_launch_config *config,
+                                  const struct hewn_loaded *loaded,
+                                  struct attention_combine_scalars *scalars, hewn_stream stream,
+                                  hewn_error *err);
+
 /* ---- decode.c, decode_run.c -- */
 
 /* Whether the decode schedule is taken; has_prefill: the other one has a kernel too. */

@@ -75,11 +75,6 @@ static int check_stride(const struct attention_tensor *t, const char *what, int6
     return HEWN_OK;
 }
 
-/* Strides in elements as the description has them. */
-struct strides {
-    int64_t token, head, plane;
-};
-
 /* *span += (count - 1) * stride; true where that passes 64 bits. */
 static int add_extent(uint64_t *span, uint64_t count, uint64_t stride)
 {
@@ -88,8 +83,8 @@ static int add_extent(uint64_t *span, uint64_t count, uint64_t stride)
            __builtin_add_overflow(*span, step, span);
 }
 
-/* Fills strides and span of a tensor whose other fields are set; its extents are below 2^31 each. */
-static int check_tensor(struct attention_tensor *t, struct strides s, int layout, hewn_error *err)
+int hewn_attention_check_tensor(struct attention_tensor *t, const int64_t strides[3], int layout,
+                                hewn_error *err)
 {
     int bshd = layout == HEWN_LAYOUT_BSHD;
     uint64_t token = bshd ? t->heads * t->columns : t->columns;
@@ -97,9 +92,10 @@ static int check_tensor(struct attention_tensor *t, struct strides s, int layout
     uint64_t plane;
     if (__builtin_mul_overflow(t->heads * t->columns, t->tokens, &plane)) plane = UINT64_MAX;
     t->plane = ATTENTION_ALIGN; /* with one plane any legal stride will do */
-    int status = check_stride(t, "token", s.token, token, &t->token, err);
-    if (!status) status = check_stride(t, "head", s.head, head, &t->head, err);
-    if (!status && t->planes > 1) status = check_stride(t, "batch", s.plane, plane, &t->plane, err);
+    int status = check_stride(t, "token", strides[0], token, &t->token, err);
+    if (!status) status = check_stride(t, "head", strides[1], head, &t->head, err);
+    if (!status && t->planes > 1)
+        status = check_stride(t, "batch", strides[2], plane, &t->plane, err);
     if (status || !t->tokens || !t->planes) return status;
     uint64_t span = t->columns * t->element;
     if (add_extent(&span, t->tokens, t->token) || add_extent(&span, t->heads, t->head) ||
@@ -114,7 +110,7 @@ static int check_tensor(struct attention_tensor *t, struct strides s, int layout
 
 /* Rows of O must not share bytes. In the order of their strides, each dimension must step over all that
  * the smaller ones cover. This refuses a few patterns that do not overlap either. */
-static int check_rows_apart(const struct attention_tensor *o, hewn_error *err)
+int hewn_attention_check_rows(const struct attention_tensor *o, hewn_error *err)
 {
     struct {
         const char *what;
@@ -236,12 +232,12 @@ static int check_queries(const hewn_attention_desc *d, struct attention_problem 
     p->o.name = "o";
     p->o.columns = p->v_dim;
     p->o.element = hewn_dtype_size(d->out);
-    status =
-        check_tensor(&p->q, (struct strides){d->q_token, d->q_head, d->q_batch}, d->layout, err);
+    status = hewn_attention_check_tensor(
+        &p->q, (const int64_t[]){d->q_token, d->q_head, d->q_batch}, d->layout, err);
     if (!status)
-        status = check_tensor(&p->o, (struct strides){d->o_token, d->o_head, d->o_batch}, d->layout,
-                              err);
-    if (!status) status = check_rows_apart(&p->o, err);
+        status = hewn_attention_check_tensor(
+            &p->o, (const int64_t[]){d->o_token, d->o_head, d->o_batch}, d->layout, err);
+    if (!status) status = hewn_attention_check_rows(&p->o, err);
     if (status) return status;
     /* map_q has a dimension of KV heads, `group` heads apart. */
     if (p->q.head > (stride_end - 1) / p->group)
@@ -377,11 +373,11 @@ static int check_source(const hewn_attention_desc *desc, const hewn_attention_so
     s->k.columns = p->qk_dim;
     s->v.name = v_names[index];
     s->v.columns = p->v_dim;
-    status =
-        check_tensor(&s->k, (struct strides){d->k_token, d->k_head, d->k_batch}, desc->layout, err);
+    status = hewn_attention_check_tensor(
+        &s->k, (const int64_t[]){d->k_token, d->k_head, d->k_batch}, desc->layout, err);
     if (status) return status;
-    return check_tensor(&s->v, (struct strides){d->v_token, d->v_head, d->v_batch}, desc->layout,
-                        err);
+    return hewn_attention_check_tensor(&s->v, (const int64_t[]){d->v_token, d->v_head, d->v_batch},
+                                       desc->layout, err);
 }
 
 /* A tree mask says itself which of the last keys a query sees. */

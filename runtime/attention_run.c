@@ -257,6 +257,21 @@ static int launch_kernel(const hewn_attention_plan *plan, const hewn_attention_a
     return hewn_launch_config(plan->context->driver, &config, plan->loaded->function, params, err);
 }
 
+int hewn_attention_launch_combine(const hewn_context *context, const hewn_cu_launch_config *config,
+                                  const struct hewn_loaded *loaded,
+                                  struct attention_combine_scalars *scalars, hewn_stream stream,
+                                  hewn_error *err)
+{
+    void *params[ATTENTION_COMBINE_SCALAR_COUNT];
+    size_t n = 0;
+#define X(type, name, rule) params[n++] = &scalars->name;
+    ATTENTION_COMBINE_SCALARS(X)
+#undef X
+    hewn_cu_launch_config c = *config;
+    c.stream = stream;
+    return hewn_launch_config(context->driver, &c, loaded->function, params, err);
+}
+
 static int launch_combine(const hewn_attention_plan *plan, const hewn_attention_args *args,
                           hewn_stream stream, hewn_error *err)
 {
@@ -266,14 +281,8 @@ static int launch_combine(const hewn_attention_plan *plan, const hewn_attention_
     scalars.o = args->o;
     scalars.lse = args->lse;
     scalars.sink = args->sink;
-    void *params[ATTENTION_COMBINE_SCALAR_COUNT];
-    size_t n = 0;
-#define X(type, name, rule) params[n++] = &scalars.name;
-    ATTENTION_COMBINE_SCALARS(X)
-#undef X
-    hewn_cu_launch_config config = plan->merge_config;
-    config.stream = stream;
-    return hewn_launch_config(plan->context->driver, &config, plan->combine->function, params, err);
+    return hewn_attention_launch_combine(plan->context, &plan->merge_config, plan->combine,
+                                         &scalars, stream, err);
 }
 
 /* Copies the arguments; `copy` then points at both sources, zero where the caller gave none. */

@@ -24,6 +24,9 @@
     X(hewn_attention_args, source)           \
     X(hewn_attention_source_tables, windows) \
     X(hewn_attention_tables, source)         \
+    X(hewn_merge_desc, sink)                 \
+    X(hewn_merge_plan_info, block)           \
+    X(hewn_merge_args, sink)                 \
     X(hewn_mla_desc, sink)                   \
     X(hewn_mla_plan_info, workspace)         \
     X(hewn_mla_args, workspace)

@@ -145,23 +145,35 @@
 #define ATTENTION_OUT_BF16 2
 
 /*
- * The combine kernel (attention_combine): partial results of `splits` splits, each normalised f32
- * rows of v_dim with its lse, merged by
+ * The combine kernel (attention_combine): partial results of `splits` splits, each rows of v_dim of
+ * part_type, normalised, with their lse, merged by
  *   M = max(max_s lse_s, sink),  w_s = exp(lse_s - M),
  *   O = sum_s w_s O_s / (sum_s w_s + exp(sink - M)),
  *   lse = M + ln(sum_s w_s + exp(sink - M)).
  * A row is (sequence or 0, token, query head), numbered (sequence * q_tokens + token) * q_heads +
- * head; part_o[split][row][v_dim], part_lse[split][row]. One warp a row; grid {ceil(rows /
- * ATTENTION_COMBINE_ROWS), 1, 1}, block {32 * ATTENTION_COMBINE_ROWS, 1, 1}. v_dim is a multiple of
- * 32, at most 512. Rows of padding in a packing hold whatever the parts hold.
+ * head. Of the parts, strides are multiples of 16 bytes (O) or 4 (lse). One warp a row; grid
+ * {ceil(rows / ATTENTION_COMBINE_ROWS), 1, 1}, block {32 * ATTENTION_COMBINE_ROWS, 1, 1}. v_dim is a
+ * multiple of 32, at most 512. Rows of padding in a packing hold whatever the parts hold.
  */
-#define ATTENTION_COMBINE_ROWS 4
+#define ATTENTION_COMBINE_ROWS    4
+#define ATTENTION_COMBINE_COLUMNS 32 /* v_dim is a multiple of it */
+#define ATTENTION_COMBINE_MAX_DIM 512
+#define ATTENTION_PART_STRIDES(X)                                    \
+    X(u64, part_o_token, "bytes between tokens of the parts' O")     \
+    X(u64, part_o_head, "bytes between their heads")                 \
+    X(u64, part_o_batch, "bytes between their sequences")            \
+    X(u64, part_o_split, "bytes between splits")                     \
+    X(u64, part_lse_token, "bytes between tokens of the parts' lse") \
+    X(u64, part_lse_head, "bytes between their heads")               \
+    X(u64, part_lse_batch, "bytes between their sequences")          \
+    X(u64, part_lse_split, "bytes between splits")
 #define ATTENTION_COMBINE_SCALARS(X)                                        \
-    X(u64, part_o, "address of the parts' O, f32")                          \
+    X(u64, part_o, "address of the parts' O")                               \
     X(u64, part_lse, "address of the parts' lse, f32")                      \
     X(u64, o, "address of O")                                               \
     X(u64, lse, "address of the log-sum-exps, f32, or 0")                   \
     X(u64, sink, "address of q_heads sink logits, f32, or 0")               \
+    ATTENTION_PART_STRIDES(X)                                               \
     ATTENTION_O_STRIDES(X)                                                  \
     ATTENTION_LSE_STRIDES(X)                                                \
     X(u32, rows, "batch * q_tokens * q_heads (packed: q_tokens * q_heads)") \
@@ -169,7 +181,8 @@
     X(u32, q_heads, "query heads")                                          \
     X(u32, v_dim, "columns of O")                                           \
     X(u32, splits, "splits")                                                \
-    X(u32, out_type, "ATTENTION_OUT_F32, _F16 or _BF16")
+    X(u32, part_type, "ATTENTION_OUT_F32, _F16 or _BF16, of the parts' O")  \
+    X(u32, out_type, "the same of O")
 #define ATTENTION_COMBINE_SCALAR_COUNT (ATTENTION_COMBINE_SCALARS(SCALAR_ONE))
 #define ATTENTION_COMBINE_PARAM_BYTES  (0 ATTENTION_COMBINE_SCALARS(SCALAR_BYTES))
 

@@ -1,7 +1,8 @@
 /*
- * The combine kernel of attention (ptx/inc/attention_combine.inc) alone, against float64: seeded partial
- * results, some of them empty with NaN where their O would be, merged into O of every type with strides
- * that leave gaps. Gaps and guards must keep their poison.
+ * hewn_merge, and with it the combine kernel of attention (ptx/inc/attention_combine.inc), against float64:
+ * seeded partial results of every type, one behind the other or beside each other, some of them empty with
+ * NaN where their O would be, merged into O of every type with strides that leave gaps. Gaps and guards
+ * must keep their poison.
  *
  * Tolerance, u = 2^-24, from the kernel's own arithmetic: a weight is wrong by at most 6u (ex2.approx
  * 2^-22 of it; its argument x rounded twice, which moves exp(-x) by 2u x exp(-x), at most 0.74u); sums
@@ -10,8 +11,7 @@
  */
 #include "lib/device.h"
 #include "lib/harness.h"
-
-#include "../../ptx/inc/attention.plan.h"
+#include "lib/number.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -25,24 +25,19 @@ enum order { TOKEN_FIRST, HEAD_FIRST, ORDERS }; /* BSHD, BHSD */
 
 struct combine_case {
     uint32_t batch, tokens, heads, v_dim, splits;
-    int out; /* hewn_dtype */
+    int in, out; /* hewn_dtype */
     enum order order;
     enum empties empties;
     bool sink, lse, wide; /* wide: lse from -80 to 80 */
+    bool beside;          /* the parts of a row lie beside each other, of O and of lse */
     uint64_t seed;
-};
-
-typedef uint64_t u64;
-typedef uint32_t u32;
-struct params {
-#define X(type, name, rule) type name;
-    ATTENTION_COMBINE_SCALARS(X)
-#undef X
 };
 
 /* Host side of a case. */
 struct data {
-    float *part_o, *part_lse, *sink;
+    float *part_o, *part_lse, *sink; /* part by part, row by row */
+    unsigned char *given_o;          /* as the device gets them */
+    float *given_lse;
     unsigned char *o;
     float *lse;
     size_t rows, part_bytes, lse_bytes, o_bytes;
@@ -63,6 +58,8 @@ static void data_free(struct data *d)
 {
     free(d->part_o);
     free(d->part_lse);
+    free(d->given_o);
+    free(d->given_lse);
     free(d->sink);
     free(d->o);
     free(d->lse);
@@ -72,17 +69,19 @@ static bool data_new(struct data *d, const struct combine_case *c)
 {
     memset(d, 0, sizeof *d);
     d->rows = (size_t)c->batch * c->tokens * c->heads;
-    d->part_bytes = d->rows * c->splits * c->v_dim * sizeof(float);
+    d->part_bytes = d->rows * c->splits * c->v_dim * hewn_dtype_size(c->in);
     d->lse_bytes = d->rows * sizeof(float);
     steps(d->o_step, c->order, c, c->v_dim * hewn_dtype_size(c->out) + GAP);
-    steps(d->lse_step, (enum order)(ORDERS - 1 - c->order), c, sizeof(float));
+    steps(d->lse_step, HEAD_FIRST, c, sizeof(float));
     d->o_bytes = d->rows * (c->v_dim * hewn_dtype_size(c->out) + GAP);
-    d->part_o = malloc(d->part_bytes);
+    d->part_o = malloc(d->rows * c->splits * c->v_dim * sizeof(float));
     d->part_lse = malloc(d->lse_bytes * c->splits);
+    d->given_o = malloc(d->part_bytes);
+    d->given_lse = malloc(d->lse_bytes * c->splits);
     d->sink = malloc(c->heads * sizeof(float));
     d->o = malloc(d->o_bytes);
     d->lse = malloc(d->lse_bytes);
-    return d->part_o && d->part_lse && d->sink && d->o && d->lse;
+    return d->part_o && d->part_lse && d->given_o && d->given_lse && d->sink && d->o && d->lse;
 }
 
 static bool is_empty(const struct combine_case *c, struct rng *r, size_t row)
@@ -103,9 +102,30 @@ static void data_fill(struct data *d, const struct combine_case *c)
             float *o = d->part_o + (s * d->rows + row) * c->v_dim;
             bool empty = is_empty(c, &r, row);
             d->part_lse[s * d->rows + row] = empty ? -(float)INFINITY : range * rng_unit(&r);
-            for (size_t j = 0; j < c->v_dim; j++) o[j] = empty ? (float)NAN : rng_unit(&r);
+            for (size_t j = 0; j < c->v_dim; j++)
+                o[j] = empty ? (float)NAN : (float)number_round(c->in, (double)rng_unit(&r));
         }
     for (size_t h = 0; h < c->heads; h++) d->sink[h] = range * rng_unit(&r);
+}
+
+/* A row's number among those of lse, which has its heads outside. */
+static size_t lse_row(const struct combine_case *c, size_t row)
+{
+    size_t head = row % c->heads, token = row / c->heads;
+    return (token / c->tokens * c->heads + head) * c->tokens + token % c->tokens;
+}
+
+static void data_give(struct data *d, const struct combine_case *c)
+{
+    size_t size = hewn_dtype_size(c->in);
+    for (size_t s = 0; s < c->splits; s++)
+        for (size_t row = 0; row < d->rows; row++) {
+            size_t from = s * d->rows + row, to = c->beside ? row * c->splits + s : from;
+            for (size_t j = 0; j < c->v_dim; j++)
+                number_store(c->in, (double)d->part_o[from * c->v_dim + j],
+                             d->given_o + (to * c->v_dim + j) * size);
+            d->given_lse[c->beside ? to : s * d->rows + lse_row(c, row)] = d->part_lse[from];
+        }
 }
 
 struct buffers {
@@ -120,8 +140,8 @@ static bool upload(struct device *dev, struct buffers *b, const struct data *d,
            guarded_new(dev, &b->sink, c->heads * sizeof(float), 0xFF) &&
            guarded_new(dev, &b->o, d->o_bytes, POISON) &&
            guarded_new(dev, &b->lse, d->lse_bytes, POISON) &&
-           !dev->to_device(b->part_o.data, d->part_o, d->part_bytes) &&
-           !dev->to_device(b->part_lse.data, d->part_lse, d->lse_bytes * c->splits) &&
+           !dev->to_device(b->part_o.data, d->given_o, d->part_bytes) &&
+           !dev->to_device(b->part_lse.data, d->given_lse, d->lse_bytes * c->splits) &&
            !dev->to_device(b->sink.data, d->sink, c->heads * sizeof(float));
 }
 
@@ -134,41 +154,47 @@ static void release(struct device *dev, struct buffers *b)
     guarded_free(dev, &b->lse);
 }
 
-static bool launch(struct device *dev, hewn_function f, const struct combine_case *c,
-                   const struct data *d, const struct buffers *b)
+static hewn_merge_desc describe(const struct combine_case *c, const struct data *d)
+{
+    const int64_t size = (int64_t)hewn_dtype_size(c->out), parts = c->splits, dim = c->v_dim;
+    hewn_merge_desc m = {.struct_size = sizeof m,
+                         .batch = c->batch,
+                         .length = c->tokens,
+                         .heads = c->heads,
+                         .dim = dim,
+                         .parts = parts,
+                         .o_token = (int64_t)d->o_step[0] / size,
+                         .o_head = (int64_t)d->o_step[1] / size,
+                         .o_batch = (int64_t)d->o_step[2] / size,
+                         .in = c->in,
+                         .out = c->out,
+                         .sink = c->sink};
+    if (!c->beside) return m;
+    m.part_step = dim, m.part_head = parts * dim, m.part_token = c->heads * m.part_head;
+    m.part_batch = c->tokens * m.part_token;
+    m.lse_step = 1, m.lse_head = parts, m.lse_token = c->heads * m.lse_head;
+    m.lse_batch = c->tokens * m.lse_token;
+    return m;
+}
+
+static bool launch(struct device *dev, const struct combine_case *c, const struct data *d,
+                   const struct buffers *b)
 {
     hewn_error err = {0};
-    struct params p = {.part_o = b->part_o.data,
-                       .part_lse = b->part_lse.data,
-                       .o = b->o.data,
-                       .lse = c->lse ? b->lse.data : 0,
-                       .sink = c->sink ? b->sink.data : 0,
-                       .o_token = d->o_step[0],
-                       .o_head = d->o_step[1],
-                       .o_batch = d->o_step[2],
-                       .lse_token = d->lse_step[0],
-                       .lse_head = d->lse_step[1],
-                       .lse_batch = d->lse_step[2],
-                       .rows = (uint32_t)d->rows,
-                       .q_tokens = c->tokens,
-                       .q_heads = c->heads,
-                       .v_dim = c->v_dim,
-                       .splits = c->splits,
-                       .out_type = (uint32_t)c->out};
-    hewn_launch_desc shape = {
-        .struct_size = sizeof shape,
-        .grid = {((uint32_t)d->rows + ATTENTION_COMBINE_ROWS - 1) / ATTENTION_COMBINE_ROWS, 1, 1},
-        .block = {32 * ATTENTION_COMBINE_ROWS, 1, 1}};
-    void *params[] = {
-#define X(type, name, rule) &p.name,
-        ATTENTION_COMBINE_SCALARS(X)
-#undef X
-    };
-    if (hewn_function_launch(dev->context, f, &shape, params, &err)) {
-        CHECK(false, "%s", err.message);
-        return false;
-    }
-    int rc = dev->synchronize();
+    hewn_merge_plan *plan = NULL;
+    const hewn_merge_desc desc = describe(c, d);
+    const hewn_merge_args args = {.struct_size = sizeof args,
+                                  .part_o = b->part_o.data,
+                                  .part_lse = b->part_lse.data,
+                                  .o = b->o.data,
+                                  .lse = c->lse ? b->lse.data : 0,
+                                  .sink = c->sink ? b->sink.data : 0};
+    int rc = hewn_merge_plan_create(dev->context, &desc, &plan, &err);
+    if (!rc) rc = hewn_merge_plan_run(plan, &args, NULL, &err);
+    hewn_merge_plan_destroy(plan);
+    CHECK(rc == 0, "%s", err.message);
+    if (rc) return false;
+    rc = dev->synchronize();
     CHECK(rc == 0, "the kernel failed: %d", rc);
     return rc == 0;
 }
@@ -312,12 +338,13 @@ static void compare(struct device *dev, const struct combine_case *c, struct dat
     }
 }
 
-static void run_case(struct device *dev, hewn_function f, const struct combine_case *c)
+static void run_case(struct device *dev, const struct combine_case *c)
 {
     struct data d;
     struct buffers b = {.o = {0}};
-    if (!test_case("batch %u tokens %u heads %u v_dim %u splits %u %s%s%s%s%s, %s", c->batch,
-                   c->tokens, c->heads, c->v_dim, c->splits, hewn_dtype_name(c->out),
+    if (!test_case("batch %u tokens %u heads %u v_dim %u splits %u %s %s%s%s%s%s%s, %s", c->batch,
+                   c->tokens, c->heads, c->v_dim, c->splits, hewn_dtype_name(c->in),
+                   hewn_dtype_name(c->out), c->beside ? " beside" : "",
                    c->order == HEAD_FIRST ? " BHSD" : "", c->sink ? " sink" : "",
                    c->lse ? " lse" : "", c->wide ? " wide" : "", empties_names[c->empties]))
         return;
@@ -325,9 +352,10 @@ static void run_case(struct device *dev, hewn_function f, const struct combine_c
         CHECK(false, "no memory");
     } else {
         data_fill(&d, c);
+        data_give(&d, c);
         if (!upload(dev, &b, &d, c))
             CHECK(false, "no device memory");
-        else if (launch(dev, f, c, &d, &b))
+        else if (launch(dev, c, &d, &b))
             compare(dev, c, &d, &b);
     }
     release(dev, &b);
@@ -335,7 +363,7 @@ static void run_case(struct device *dev, hewn_function f, const struct combine_c
 }
 
 /* A part whose lse or O is NaN makes its own row NaN, and no other. */
-static void nan_case(struct device *dev, hewn_function f)
+static void nan_case(struct device *dev)
 {
     struct combine_case c = {.batch = 1,
                              .tokens = 3,
@@ -356,7 +384,8 @@ static void nan_case(struct device *dev, hewn_function f)
     data_fill(&d, &c);
     d.part_lse[2 * d.rows + 4] = (float)NAN;
     d.part_o[(5 * d.rows + 7) * c.v_dim + 63] = (float)NAN;
-    if (upload(dev, &b, &d, &c) && launch(dev, f, &c, &d, &b) &&
+    data_give(&d, &c);
+    if (upload(dev, &b, &d, &c) && launch(dev, &c, &d, &b) &&
         !dev->to_host(d.o, b.o.data, d.o_bytes) && !dev->to_host(d.lse, b.lse.data, d.lse_bytes))
         for (size_t row = 0; row < d.rows; row++) {
             size_t nans = 0;
@@ -369,7 +398,7 @@ static void nan_case(struct device *dev, hewn_function f)
     data_free(&d);
 }
 
-static void run_all(struct device *dev, hewn_function f)
+static void run_all(struct device *dev)
 {
     static const uint32_t dims[] = {32, 64, 96, 128, 192, 256, 512},
                           splits[] = {1, 2, 3, 4, 5, 8, 17, 33, 70};
@@ -386,45 +415,24 @@ static void run_all(struct device *dev, hewn_function f)
             c.sink = rng_below(&r, 2);
             c.lse = rng_below(&r, 4) != 0;
             c.wide = rng_below(&r, 2);
-            run_case(dev, f, &c);
+            c.in = (int)rng_below(&r, 3);
+            c.beside = rng_below(&r, 2);
+            run_case(dev, &c);
         }
-    nan_case(dev, f);
-}
-
-/* The module of this device, loaded; NULL after a failed check. */
-static hewn_function find_kernel(struct device *dev)
-{
-    const hewn_family *family = hewn_attention_family();
-    hewn_error err = {0};
-    if (hewn_family_preload(dev->context, family, &err)) {
-        CHECK(false, "%s", err.message);
-        return NULL;
-    }
-    for (size_t i = 0; i < hewn_family_count(family); i++) {
-        const hewn_module *m = hewn_family_module(family, i);
-        hewn_module_info info = {.struct_size = sizeof info};
-        hewn_function f = hewn_module_function(dev->context, m);
-        if (f && !hewn_module_describe(m, &info, NULL) && !strcmp(info.name, "attention_combine"))
-            return f;
-    }
-    CHECK(false, "no attention_combine for this device");
-    return NULL;
+    nan_case(dev);
 }
 
 int main(int argc, char **argv)
 {
     struct device dev;
     hewn_error err = {0};
-    hewn_function f = NULL;
     test_begin("combine", argc, argv);
     if (!device_open(&dev, &err)) {
         if (test_case("open")) CHECK(false, "%s", err.message);
         return test_end();
     }
     test_where("sm_%d%d, %s", dev.info.cc_major, dev.info.cc_minor, dev.info.name);
-    (void)test_case("load");
-    f = find_kernel(&dev);
-    if (f) run_all(&dev, f);
+    run_all(&dev);
     device_close(&dev);
     return test_end();
 }

@@ -609,6 +609,7 @@ int main(int argc, char **argv)
     launches(8);
     gemm();
     attention();
+    merge();
     mla();
     return test_end();
 }

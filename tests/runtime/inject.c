@@ -174,14 +174,34 @@ static int walk_attention(hewn_error *err)
     return status;
 }
 
+static int walk_merge(hewn_error *err)
+{
+    struct held h = {0};
+    hewn_merge_plan *plan = NULL;
+    hewn_merge_desc desc = {
+        .struct_size = sizeof desc, .batch = 1, .length = 3, .heads = 2, .dim = 64, .parts = 4};
+    hewn_merge_args args = {
+        .struct_size = sizeof args, .part_o = 0x10000000, .part_lse = 0x20000000, .o = 0x30000000};
+    hewn_merge_plan_info info = {.struct_size = sizeof info};
+    int status = open_all(&h, err);
+    if (!status) status = hewn_merge_plan_create(h.attached, &desc, &plan, err);
+    if (!status) status = hewn_merge_plan_describe(plan, &info, err);
+    if (!status) status = hewn_merge_plan_run(plan, &args, NULL, err);
+    hewn_merge_plan_destroy(plan);
+    release(&h);
+    return status;
+}
+
 /* A path through the library on a device that has its kernels. */
 struct walk {
     const char *name;
     int (*go)(hewn_error *err);
     int cc_major, launches;
+    bool plain; /* uses neither tensor maps nor dynamic shared memory */
 };
-static const struct walk gemm = {"gemm", walk_gemm, 9, 3};
-static const struct walk attention = {"attention", walk_attention, 10, 2};
+static const struct walk gemm = {"gemm", walk_gemm, 9, 3, false};
+static const struct walk attention = {"attention", walk_attention, 10, 2, false};
+static const struct walk merge = {"merge", walk_merge, 9, 1, true};
 
 static void reset_for(const struct walk *walk)
 {
@@ -269,12 +289,13 @@ static void each_function(const struct walk *walk)
                                         "cuCtxPushCurrent",
                                         "cuCtxGetDevice",
                                         "cuModuleGetFunction",
-                                        "cuFuncGetAttribute",
-                                        "cuFuncSetAttribute",
                                         "cuFuncLoad",
                                         "cuLaunchKernelEx",
+                                        "cuFuncGetAttribute",
+                                        "cuFuncSetAttribute",
                                         "cuTensorMapEncodeTiled"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    const size_t all = sizeof names / sizeof names[0], count = walk->plain ? all - 3 : all;
+    for (size_t i = 0; i < count; i++) {
         hewn_error err = {0};
         if (!test_case("%s: %s never works", walk->name, names[i])) continue;
         reset_for(walk);
@@ -554,7 +575,7 @@ int main(int argc, char **argv)
 {
     test_begin("inject", argc, argv);
     test_where("a driver made of functions");
-    static const struct walk *const walks[] = {&gemm, &attention};
+    static const struct walk *const walks[] = {&gemm, &attention, &merge};
     for (size_t i = 0; i < sizeof walks / sizeof walks[0]; i++) {
         healthy(walks[i]);
         each_call(walks[i], HEWN_CU_OUT_OF_MEMORY);
