@@ -507,6 +507,16 @@ int hewn_gemm_plan_run(const hewn_gemm_plan *plan, const hewn_gemm_args *args, h
  * query rows of a sequence and KV head, q_length * q_heads / kv_heads, are at most 64 and `splits`
  * and `pack` are 0; for the head dimensions 96 and 512 of sm_90a always.
  *
+ * Invariance. With `invariant` the bits of a sequence's rows depend on that sequence alone: not on the
+ * number, order and lengths of the others, on the largest lengths of the plan, on packing and pages, or
+ * on the number of SMs. The decode schedule then splits keys at multiples of 2,048, whoever computes
+ * them; the prefill schedule where `splits` says, which is nowhere if that is 0. What it costs: each part
+ * of a row is written and read once, 4 * v_dim bytes beside 2,048 keys; a CTA has up to 2,048 keys more
+ * than its share, so short batches with few KV heads leave SMs idle; and the workspace has room for all
+ * parts of the plan's longest sequences. The schedule itself matters to the bits. It is chosen from
+ * q_length * q_heads / kv_heads; with q_packed, where q_length is the longest sequence's, it must be
+ * given.
+ *
  * NaN and infinity: in Q they stay in their rows; in K they reach the rows that see the key. In V
  * they reach a whole tile of rows, if one of its rows sees a key of the same block of 128 keys.
  * Nothing crosses from one sequence to another. Memory behind a sequence's last key (other
@@ -571,6 +581,8 @@ typedef struct hewn_attention_desc {
     int schedule;     /* hewn_schedule */
     int tree;         /* 1: a run gives a mask of the drafted keys; decode schedule only */
     double softcap;   /* above 0: a score s becomes softcap * tanh(s / softcap); 0: none */
+    int invariant;    /* 1: a sequence's bits do not depend on the rest of the batch */
+    int reserved;     /* must be 0 */
 } hewn_attention_desc;
 
 typedef struct hewn_attention_plan hewn_attention_plan;
@@ -589,6 +601,8 @@ typedef struct hewn_attention_plan_info {
     uint64_t workspace; /* bytes that a run's `workspace` must have */
     int schedule;       /* hewn_schedule: HEWN_SCHEDULE_PREFILL or HEWN_SCHEDULE_DECODE */
     int gather;         /* 1: keys are fetched row by row, because pages are small; decode only */
+    uint32_t part_keys; /* keys of a part, where parts begin at multiples of it (`invariant`), or 0 */
+    uint32_t parts;     /* of a row at most; 0: the device splits, by the lengths of the batch */
 } hewn_attention_plan_info;
 
 typedef struct hewn_attention_source_args {
@@ -676,9 +690,10 @@ typedef struct hewn_merge_desc {
     int64_t batch, length, heads; /* of rows: length tokens a sequence */
     int64_t dim;                  /* columns of O: a multiple of 32, at most 512 */
     int64_t parts;                /* 1..256 */
-    int64_t part_token, part_head, part_batch,
-        part_step;                                    /* strides of the parts' O; part_step and */
-    int64_t lse_token, lse_head, lse_batch, lse_step; /* lse_step: from a part to the next */
+    int64_t part_token, part_head, part_batch; /* strides of the parts' O, */
+    int64_t part_step;                         /* and from a part's O to the next one's */
+    int64_t lse_token, lse_head, lse_batch;    /* strides of the parts' lse, */
+    int64_t lse_step;                          /* and from a part's lse to the next one's */
     int64_t o_token, o_head, o_batch;
     int in;     /* hewn_dtype of the parts' O: HEWN_F32, HEWN_F16 or HEWN_BF16 */
     int out;    /* hewn_dtype of O: the same */

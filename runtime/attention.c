@@ -74,7 +74,8 @@ static int choose_pack(const struct attention_kernel *k, struct attention_proble
         return hewn_fail(err, HEWN_ERR_LIMIT, "pack: %u is more than the %u rows of a tile",
                          p->pack, k->tile_rows);
     if (p->pack) return HEWN_OK;
-    int few = p->q_length < k->tile_rows * k->item_tiles;
+    /* the longest of packed sequences must not matter to the others' bits */
+    int few = p->invariant || p->q_length < k->tile_rows * k->item_tiles;
     p->pack = few ? lesser(p->group, k->tile_rows) : 1;
     return HEWN_OK;
 }
@@ -96,7 +97,8 @@ static uint32_t choose_splits(const struct attention_problem *p, uint64_t items,
                               uint64_t rows, uint32_t sm_count)
 {
     if (p->splits) return p->splits;
-    if (p->unnormalised || !items || items >= sm_count || blocks < FEW_BLOCKS || rows > MAX_ROWS)
+    if (p->invariant || p->unnormalised || !items || items >= sm_count || blocks < FEW_BLOCKS ||
+        rows > MAX_ROWS)
         return 1;
     uint32_t splits = lesser(sm_count / items, ceil_div(blocks, BLOCKS_OF_A_SPLIT));
     return lesser(splits, MAX_CHOSEN_SPLITS);
@@ -506,6 +508,7 @@ int hewn_attention_plan_describe(const hewn_attention_plan *plan, hewn_attention
         info.splits = plan->problem.splits;
         info.items = plan->scalars.items;
         info.schedule = HEWN_SCHEDULE_PREFILL;
+        info.parts = plan->problem.splits;
     }
     return hewn_struct_give(HEWN_STRUCT_hewn_attention_plan_info, &info, out, err);
 }

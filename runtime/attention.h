@@ -47,7 +47,7 @@ struct attention_problem {
     int q_packed;
     int in, out;
     float scale_log2, cap_log2; /* as the kernels want them: attention.plan.h */
-    int sink, unnormalised, tree;
+    int sink, unnormalised, tree, invariant;
     int q_scales, k_scales, v_scales;
     int schedule;          /* hewn_schedule as asked for */
     uint32_t pack, splits; /* 0: to be chosen */

@@ -394,6 +394,22 @@ static int check_tree(const struct attention_problem *p, hewn_error *err)
     return HEWN_OK;
 }
 
+/* Of packed sequences the longest would choose the schedule of all. */
+static int check_invariant(const hewn_attention_desc *d, struct attention_problem *p,
+                           hewn_error *err)
+{
+    int status = check_choice("", "invariant", d->invariant, 1, err);
+    if (status) return status;
+    if (d->reserved) return hewn_fail(err, HEWN_ERR_ARGUMENT, "reserved: %d is not 0", d->reserved);
+    if (d->invariant && d->q_packed && d->schedule == HEWN_SCHEDULE_CHOSEN)
+        return hewn_fail(
+            err, HEWN_ERR_ARGUMENT,
+            "invariant: 1 with q_packed needs `schedule`, because the longest sequence "
+            "would choose it for all");
+    p->invariant = d->invariant;
+    return HEWN_OK;
+}
+
 int hewn_attention_check(const hewn_attention_desc *desc, struct attention_problem *p,
                          hewn_error *err)
 {
@@ -405,6 +421,7 @@ int hewn_attention_check(const hewn_attention_desc *desc, struct attention_probl
     if (!status) status = check_choice("", "schedule", desc->schedule, HEWN_SCHEDULE_DECODE, err);
     if (!status) status = check_choice("", "tree", desc->tree, 1, err);
     p->tree = desc->tree;
+    if (!status) status = check_invariant(desc, p, err);
     if (!status) status = check_heads(desc, p, err);
     if (!status) status = check_dimensions(desc, p, err);
     if (!status) status = check_queries(desc, p, err);

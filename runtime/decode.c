@@ -31,7 +31,7 @@ static const struct decode_kernel kernels[] = {
 #undef KERNEL
 };
 
-_Static_assert(offsetof(struct decode_scalars, cap_log2) + 4 + DECODE_MAP_COUNT * MAP_BYTES ==
+_Static_assert(offsetof(struct decode_scalars, tiles) + 4 + DECODE_MAP_COUNT * MAP_BYTES ==
                    DECODE_PARAM_BYTES,
                "the scalars are not laid out as the kernel's parameters");
 _Static_assert(offsetof(struct split_combine_scalars, out_type) + 4 == SPLIT_COMBINE_PARAM_BYTES,
@@ -119,7 +119,9 @@ static uint64_t count_units(const struct attention_problem *p, const struct deco
     return units;
 }
 
-/* What stands against the schedule: NULL, or a sentence. */
+static const char too_many[] = "more blocks of keys than the kernel can count";
+
+/* What stands against the schedule: NULL, or a sentence. Of a batch's size only too_many depends. */
 static const char *refusal(const hewn_context *context, const struct attention_problem *p)
 {
     const struct decode_kernel *k = find_kernel(p);
@@ -134,8 +136,7 @@ static const char *refusal(const hewn_context *context, const struct attention_p
     module_name(name, p, k);
     if (!find_module(context, name)) return "the decode schedule is not there for this device";
     count_rows(p, k, &s);
-    if (count_units(p, &s, &tiles) > SPLIT_MAX_UNITS)
-        return "more blocks of keys than the kernel can count";
+    if (count_units(p, &s, &tiles) > SPLIT_MAX_UNITS) return too_many;
     return NULL;
 }
 
@@ -150,11 +151,19 @@ int hewn_decode_wanted(const hewn_context *context, const struct attention_probl
     if (p->tree && against)
         return hewn_fail(err, HEWN_ERR_LIMIT, "tree: 1 needs the decode schedule%s%s",
                          *against ? ": " : "", against);
+    if (p->invariant && against == too_many && (few || !has_prefill))
+        return hewn_fail(err, HEWN_ERR_LIMIT, "invariant: 1 needs the decode schedule: %s",
+                         against);
     *wanted = !against && (few || !has_prefill || p->tree || p->schedule == HEWN_SCHEDULE_DECODE);
     return HEWN_OK;
 }
 
 /* ---- parameters -- */
+
+/* Of the workspace: records of tiles, slots for their parts. */
+struct parts {
+    uint64_t records, slots;
+};
 
 static void fill_scalars(hewn_attention_plan *plan)
 {
@@ -191,18 +200,41 @@ static void fill_scalars(hewn_attention_plan *plan)
     plan->lse_span = sizeof(float) * tokens * heads * p->o.planes;
 }
 
-/* Two slots a CTA for parts of tiles, and its record. */
-static void fill_parts(hewn_attention_plan *plan)
+/* Parts of a tile at most, where they begin at multiples of DECODE_CHUNK blocks. */
+static uint32_t most_chunks(const struct attention_problem *p)
+{
+    uint64_t all = ceil_div(ceil_div(p->source[0].length, DECODE_BLOCK), DECODE_CHUNK);
+    uint64_t seen = most_blocks(p) / DECODE_CHUNK + 2; /* a window may begin and end within one */
+    return lesser(all, seen);
+}
+
+/* Records and slots: one and two a CTA, or at fixed counts of keys one a tile and part. */
+static int count_parts(const struct attention_problem *p, const struct decode_scalars *s,
+                       uint64_t ctas, struct parts *out, hewn_error *err)
+{
+    uint64_t rows = s->tokens * s->pack, most = INT32_MAX / rows; /* a row's number is 32-bit */
+    *out = (struct parts){.records = ctas, .slots = 2 * ctas};
+    if (!s->chunk) return HEWN_OK;
+    out->records = (uint64_t)s->tiles * p->batch;
+    if (__builtin_mul_overflow(out->records, s->chunks, &out->slots)) out->slots = UINT64_MAX;
+    if (out->slots <= most) return HEWN_OK;
+    return hewn_fail(err, HEWN_ERR_LIMIT,
+                     "invariant: %llu tiles of %u parts of %llu rows are more than %d rows",
+                     (unsigned long long)out->records, s->chunks, (unsigned long long)rows,
+                     INT32_MAX);
+}
+
+static void fill_parts(hewn_attention_plan *plan, const struct parts *parts)
 {
     const struct decode_scalars *s = &plan->decode.scalars;
     struct split_combine_scalars *m = &plan->decode.merge;
-    uint64_t ctas = plan->config.grid_x, rows = s->tokens * s->pack;
-    uint64_t part_o = 2 * ctas * rows * plan->problem.v_dim * sizeof(float);
-    uint64_t part_lse =
-        (2 * ctas * rows * sizeof(float) + ATTENTION_ALIGN - 1) / ATTENTION_ALIGN * ATTENTION_ALIGN;
+    uint64_t rows = s->tokens * s->pack;
+    uint64_t part_o = parts->slots * rows * plan->problem.v_dim * sizeof(float);
+    uint64_t part_lse = (parts->slots * rows * sizeof(float) + ATTENTION_ALIGN - 1) /
+                        ATTENTION_ALIGN * ATTENTION_ALIGN;
     plan->decode.part_lse = part_o;
     plan->decode.records = part_o + part_lse;
-    plan->workspace = plan->decode.records + ctas * SPLIT_RECORD_BYTES;
+    plan->workspace = plan->decode.records + parts->records * SPLIT_RECORD_BYTES;
     m->o_token = s->o_token;
     m->o_head = s->o_head;
     m->o_batch = s->o_batch;
@@ -211,15 +243,21 @@ static void fill_parts(hewn_attention_plan *plan)
     m->lse_batch = s->lse_batch;
     m->rows = (uint32_t)rows;
     m->pack = s->pack;
-    m->groups = s->groups;
+    m->part_step = s->chunk ? 1 : 2 * s->groups;
+    m->record_step = s->chunk ? s->chunks : 2;
+    m->first_slot = !s->chunk;
+    m->q_len = s->q_len;
+    m->tokens = s->tokens;
+    m->row_tiles = s->row_tiles;
+    m->tiles = s->tiles;
     m->v_dim = plan->problem.v_dim;
     m->out_type = s->out_type;
     /* few rows a CTA while the device holds all CTAs at once */
     m->step = 1;
-    while (m->step < SPLIT_COMBINE_WARPS && ctas * ceil_div(rows, m->step) > COMBINE_CTAS)
+    while (m->step < SPLIT_COMBINE_WARPS && parts->records * ceil_div(rows, m->step) > COMBINE_CTAS)
         m->step *= 2;
     plan->decode.merge_config = (hewn_cu_launch_config){
-        .grid_x = (uint32_t)ctas,
+        .grid_x = (uint32_t)parts->records,
         .grid_y = ceil_div(rows, m->step),
         .grid_z = 1,
         .block_x = 32 * SPLIT_COMBINE_WARPS,
@@ -322,6 +360,15 @@ static uint32_t count_ctas(const struct attention_problem *p, struct decode_scal
     return lesser(units, sms / s->groups * s->groups);
 }
 
+static void choose_chunks(const struct attention_problem *p, struct decode_scalars *s)
+{
+    if (!p->invariant) return;
+    s->chunk = DECODE_CHUNK;
+    s->chunks = most_chunks(p);
+    s->row_tiles = ceil_div(p->q_length, s->tokens);
+    s->tiles = p->kv_heads * s->head_blocks * s->row_tiles;
+}
+
 int hewn_decode_fill(hewn_attention_plan *plan, hewn_context *context, hewn_error *err)
 {
     struct decode_plan *d = &plan->decode;
@@ -342,11 +389,15 @@ int hewn_decode_fill(hewn_attention_plan *plan, hewn_context *context, hewn_erro
     };
     d->overlap[0].id = HEWN_CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION;
     d->overlap[0].value.flag = 1;
-    int splits = d->tiles && most_blocks(&plan->problem) > 1;
-    int status = load(plan, context, splits, err);
+    struct parts parts;
+    choose_chunks(&plan->problem, &d->scalars);
+    int splits =
+        d->tiles && (d->scalars.chunk ? d->scalars.chunks : most_blocks(&plan->problem)) > 1;
+    int status = count_parts(&plan->problem, &d->scalars, plan->config.grid_x, &parts, err);
+    if (!status) status = load(plan, context, splits, err);
     if (status) return status;
     fill_scalars(plan);
-    if (splits) fill_parts(plan);
+    if (splits) fill_parts(plan, &parts);
     status = hewn_context_push(context, err); /* the driver answers for the current one */
     if (status) return status;
     status = prepare_maps(plan, err);
@@ -366,4 +417,6 @@ void hewn_decode_describe(const hewn_attention_plan *plan, hewn_attention_plan_i
     info->items = d->tiles;
     info->schedule = HEWN_SCHEDULE_DECODE;
     info->gather = d->scalars.gather != 0;
+    info->part_keys = d->scalars.chunk * DECODE_BLOCK;
+    info->parts = d->scalars.chunk ? d->scalars.chunks : 0;
 }

@@ -52,6 +52,7 @@ static int launch_combine(const hewn_attention_plan *plan, const struct decode_s
     scalars.o = from->o;
     scalars.lse = from->lse;
     scalars.sink = from->sink;
+    scalars.cu_q = from->chunk ? from->cu_q : 0;
     void *params[SPLIT_COMBINE_SCALAR_COUNT];
     size_t n = 0;
 #define X(type, name, rule) params[n++] = &scalars.name;

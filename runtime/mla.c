@@ -135,7 +135,9 @@ static void fill_parts(hewn_mla_plan *plan)
         .rows = MLA_TILE_ROWS,
         .pack = s->q_heads,
         .step = step,
-        .groups = s->groups,
+        .part_step = 2 * s->groups,
+        .record_step = 2,
+        .first_slot = 1,
         .v_dim = MLA_V_DIM,
         .out_type = s->out_type,
     };

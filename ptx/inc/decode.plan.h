@@ -33,6 +33,7 @@
 #include "split.plan.h"
 
 #define DECODE_BLOCK     128
+#define DECODE_CHUNK     16         /* blocks of a part at fixed counts: 2048 keys */
 #define DECODE_UNBOUNDED 0x20000000 /* ATTENTION_UNBOUNDED: positions stay below 2^29 */
 
 #define DECODE_MAPS(FIRST, NEXT) \
@@ -53,9 +54,9 @@
     X(u64, lengths, "address of key lengths or offsets, or 0")                \
     X(u64, table, "address of the block table, or 0")                         \
     X(u64, tree, "address of a u64 mask a query, or 0")                       \
-    X(u64, part_o, "address of 2 * CTAs x rows x v_dim partial results, f32") \
-    X(u64, part_lse, "address of their 2 * CTAs x rows log2-sum-exps, f32")   \
-    X(u64, records, "address of CTAs x SPLIT_RECORD_BYTES")                   \
+    X(u64, part_o, "address of the parts' rows of v_dim, f32: split.plan.h")  \
+    X(u64, part_lse, "address of their log2-sum-exps, f32")                   \
+    X(u64, records, "address of the records, or 0: no tile is split")         \
     X(u64, k_token, "bytes between tokens of K")                              \
     X(u64, k_head, "bytes between heads of K")                                \
     X(u64, k_plane, "bytes between pages of K")                               \
@@ -87,7 +88,11 @@
     X(u32, gather, "1: keys are fetched row by row")                          \
     X(u32, out_type, "ATTENTION_OUT_F32, _F16 or _BF16")                      \
     X(u32, groups, "1, or kv_heads * head_blocks: see split.plan.h")          \
-    X(f32, cap_log2, "2 scale log2(e) / cap, or 0: no soft cap")
+    X(f32, cap_log2, "2 scale log2(e) / cap, or 0: no soft cap")              \
+    X(u32, chunk, "blocks of a part at fixed counts, or 0: split.plan.h")     \
+    X(u32, chunks, "with chunk: parts of a tile at most")                     \
+    X(u32, row_tiles, "with chunk: row tiles of a head block at most")        \
+    X(u32, tiles, "with chunk: tiles of a sequence at most")
 
 #define DECODE_SCALAR_COUNT (DECODE_SCALARS(SCALAR_ONE))
 #define DECODE_PARAM_BYTES  (DECODE_MAP_COUNT * MAP_BYTES DECODE_SCALARS(SCALAR_BYTES))

@@ -23,6 +23,13 @@
  *   part_o   2 * CTAs x rows x v_dim of f32, normalised
  *   part_lse 2 * CTAs x rows of f32, log2 of the sum of the part's 2^score
  *   records  CTAs x SPLIT_RECORD_BYTES
+ *
+ * Parts at fixed counts. With `chunk` > 0, which a kernel may have (SPLIT_CHUNKS), a tile's parts begin
+ * at multiples of `chunk` blocks, whatever else is in the list, and a CTA computes those whose first
+ * unit is one of its: part 0 begins with the tile's overhead, another with its first block. So a row's
+ * bits depend on its own keys alone. Part i of tile t, numbered over all sequences, has slot
+ * t * chunks + i; the CTA of part 0 writes record t, and all tiles have one.
+ *   part_o, part_lse as above of tiles * chunks slots; records tiles x SPLIT_RECORD_BYTES
  */
 #ifndef HEWN_PTX_SPLIT_PLAN_H
 #define HEWN_PTX_SPLIT_PLAN_H
@@ -53,7 +60,9 @@
  *   lse = ln 2 * (M + log2(sum_p w_p + 2^(sink - M))).
  * Grid {records, ceil(rows / step), 1}, block {32 * SPLIT_COMBINE_WARPS, 1, 1}. v_dim is a multiple
  * of 32. The more parts, the more warps share a row. Where few of many records have parts, `firsts`
- * lists those, -1 standing for none, and the grid is {firsts, ...}.
+ * lists those, -1 standing for none, and the grid is {firsts, ...}. Part i of record r is in slot
+ * r * record_step + i * part_step, part 0 first_slot behind that. With cu_q, record r is tile
+ * r % row_tiles of sequence r / tiles, and is not there where the sequence has no such queries.
  */
 #define SPLIT_COMBINE_WARPS 8
 #define SPLIT_COMBINE_SCALARS(X)                               \
@@ -64,6 +73,7 @@
     X(u64, o, "address of O")                                  \
     X(u64, lse, "address of the log-sum-exps, f32, or 0")      \
     X(u64, sink, "address of q_heads sink logits, f32, or 0")  \
+    X(u64, cu_q, "address of batch + 1 query offsets, or 0")   \
     X(u64, o_token, "bytes between tokens of O")               \
     X(u64, o_head, "bytes between heads of O")                 \
     X(u64, o_batch, "bytes between sequences of O")            \
@@ -73,8 +83,14 @@
     X(u32, rows, "rows of a tile")                             \
     X(u32, pack, "query heads among them")                     \
     X(u32, step, "rows of a CTA")                              \
-    X(u32, groups, "groups of CTAs")                           \
+    X(u32, part_step, "slots between parts")                   \
+    X(u32, record_step, "slots between records' first parts")  \
+    X(u32, first_slot, "slots that part 0 lies further")       \
     X(u32, v_dim, "columns of O")                              \
+    X(u32, q_len, "with cu_q: queries of a sequence at most")  \
+    X(u32, tokens, "with cu_q: query tokens of a tile")        \
+    X(u32, row_tiles, "with cu_q: row tiles of a head block")  \
+    X(u32, tiles, "with cu_q: tiles of a sequence")            \
     X(u32, out_type, "0: f32, 1: f16, 2: bf16")
 #define SPLIT_COMBINE_SCALAR_COUNT (SPLIT_COMBINE_SCALARS(SCALAR_ONE))
 #define SPLIT_COMBINE_PARAM_BYTES  (0 SPLIT_COMBINE_SCALARS(SCALAR_BYTES))

@@ -285,6 +285,7 @@ static void run_all(struct session *s)
     s->decode = true;
     attention_few_rows(visit, s);
     attention_capped(visit, s);
+    attention_invariant(&s->dev, wanted, s);
 }
 
 int main(int argc, char **argv)

@@ -40,6 +40,7 @@ struct attention_case {
     int64_t peak;   /* per cent: Q is this much larger, except where the pattern uses it */
     int64_t sink, unnorm, lse;
     int64_t tree;                   /* 1: masks of the last sq keys */
+    int64_t inv;                    /* 1: bits of a sequence depend on it alone */
     int64_t cap;                    /* soft cap in hundredths; 0: none */
     int64_t qs, ks, vs;             /* attention_scaling */
     int64_t pack, splits, schedule; /* hewn_schedule */

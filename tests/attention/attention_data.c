@@ -349,6 +349,7 @@ static void describe(struct attention_data *d)
                                     .splits = c->splits,
                                     .schedule = (int)c->schedule,
                                     .tree = (int)c->tree,
+                                    .invariant = (int)c->inv,
                                     .softcap = (double)c->cap / 100.0};
     for (int s = 0; s < 2; s++) d->source[s].struct_size = sizeof d->source[s];
 }

@@ -3,6 +3,7 @@
  *   - normalised O is unnormalised O * exp(row_max - lse)
  *   - merging splits costs no more than fp32 sums
  *   - equal inputs give equal bits, on any number of SMs
+ *   - where invariant, a sequence alone has the bits that it has in a batch
  *   - NaN stays where hewn.h says
  *   - what breaks the rules of lengths and tables is empty or zero
  */
@@ -192,14 +193,86 @@ static void determinism(struct device *dev, const char *text)
         attention_data_free(&d);
         return;
     }
-    /* the decode schedule shares keys among SMs: its bits follow their number */
-    bool elsewhere = dev->info.simulated && first_run.info.schedule != HEWN_SCHEDULE_DECODE;
+    /* the decode schedule shares keys among SMs: its bits follow their number, unless invariant */
+    bool shared = first_run.info.schedule == HEWN_SCHEDULE_DECODE && !d.c.inv;
+    bool elsewhere = dev->info.simulated && !shared;
     uint64_t first = hash_outputs(&d), other = 0;
     if (run(dev, &d)) CHECK(hash_outputs(&d) == first, "a second run gives other bits");
     for (int n = 0; elsewhere && n < 3; n++) {
         bool ok = hash_elsewhere(text, sms[n], &other);
         CHECK(ok, "on %d SMs: no hash", sms[n]);
         CHECK(!ok || other == first, "on %d SMs: other bits", sms[n]);
+    }
+    attention_data_free(&d);
+}
+
+/* ---- invariance ---- */
+
+static void copy_row(const struct attention_tensor *to, size_t at,
+                     const struct attention_tensor *from, size_t row)
+{
+    size_t size = hewn_dtype_size(from->dtype);
+    memcpy(to->bytes + at * size, from->bytes + row * size, (size_t)from->columns * size);
+}
+
+/* Sequence b of d as a batch of its own: not packed, its lengths the largest, the same inputs. */
+static bool alone(struct attention_data *one, const struct attention_data *d, int64_t b)
+{
+    struct attention_case c = d->c;
+    c.b = 1, c.sq = attention_queries(d, b), c.packed = c.ragged = 0;
+    for (int s = 0; s < c.sources; s++)
+        c.source[s].sk = attention_keys(d, s, b), c.source[s].keys = HEWN_KEYS_FIXED;
+    bool ok = attention_data_new(one, &c);
+    CHECK(ok, "no host memory for the case");
+    for (int64_t h = 0; ok && h < c.hq; h++)
+        for (int64_t i = 0; i < c.sq; i++)
+            copy_row(&one->q, attention_q_row(one, &one->q, 0, h, i), &d->q,
+                     attention_q_row(d, &d->q, b, h, i));
+    for (int s = 0; ok && s < c.sources; s++)
+        for (int64_t h = 0; h < c.hkv; h++)
+            for (int64_t j = 0; j < c.source[s].sk; j++) {
+                copy_row(&one->k[s], attention_kv_row(one, &one->k[s], s, 0, h, j), &d->k[s],
+                         attention_kv_row(d, &d->k[s], s, b, h, j));
+                copy_row(&one->v[s], attention_kv_row(one, &one->v[s], s, 0, h, j), &d->v[s],
+                         attention_kv_row(d, &d->v[s], s, b, h, j));
+            }
+    if (ok && d->sink) memcpy(one->sink, d->sink, d->sink_count * sizeof *d->sink);
+    return ok;
+}
+
+/* Rows of sequence b of d that have other bits than in a batch of their own. */
+static int64_t other_rows(const struct attention_data *d, const struct attention_data *one,
+                          int64_t b)
+{
+    const unsigned char *lse = (const unsigned char *)d->lse;
+    const unsigned char *one_lse = (const unsigned char *)one->lse;
+    const size_t element = hewn_dtype_size(d->o.dtype), size = (size_t)d->o.columns * element;
+    int64_t others = 0;
+    for (int64_t h = 0; h < d->c.hq; h++)
+        for (int64_t i = 0; i < one->c.sq; i++) {
+            size_t here = attention_q_row(d, &d->o, b, h, i) * element;
+            size_t there = attention_q_row(one, &one->o, 0, h, i) * element;
+            size_t at = attention_lse_index(d, b, h, i) * sizeof(float);
+            size_t one_at = attention_lse_index(one, 0, h, i) * sizeof(float);
+            others += memcmp(d->o.bytes + here, one->o.bytes + there, size) != 0 ||
+                      memcmp(lse + at, one_lse + one_at, sizeof(float)) != 0;
+        }
+    return others;
+}
+
+static void invariance(struct device *dev, const char *text)
+{
+    struct attention_data d, one;
+    bool ran = start(&d, text) && run(dev, &d);
+    if (ran) attention_judge(&d);
+    for (int64_t b = 0; ran && b < d.c.b; b++) {
+        if (!attention_queries(&d, b)) continue;
+        if (alone(&one, &d, b) && run(dev, &one)) {
+            int64_t others = other_rows(&d, &one, b);
+            CHECK(others == 0, "sequence %lld: %lld of %lld rows have other bits alone",
+                  (long long)b, (long long)others, (long long)(one.c.sq * one.c.hq));
+        }
+        attention_data_free(&one);
     }
     attention_data_free(&d);
 }
@@ -384,7 +457,7 @@ static void wrong_page(struct device *dev, const char *text)
 
 /* ---- the list ---- */
 
-static const struct {
+static const struct property {
     const char *name;
     void (*check)(struct device *dev, const char *text);
     const char *text;
@@ -411,14 +484,47 @@ static const struct {
     {"a page outside the pool", wrong_page, "qk=128 page=32 b=2 sq=50 sk=200 hkv=2 hq=2"},
 };
 
-void attention_properties(struct device *dev, bool (*wanted)(void *, const struct attention_case *),
-                          void *user)
+static const struct property invariant[] = {
+    {"alone as in a batch", invariance, "qk=128 sq=1 sk=5000 hq=4 hkv=2 keys=1 ragged=2 b=4 inv=1"},
+    {"alone as in a batch", invariance,
+     "qk=64 sq=3 sk=4300 hq=8 hkv=2 keys=1 ragged=1 b=3 inv=1 causal=1 sink=1 page=16 out=f32"},
+    {"alone as in a batch", invariance,
+     "qk=64 sq=90 sk=2500 hq=2 b=4 inv=1 schedule=2 packed=1 keys=2 ragged=2 causal=1 tail=5 "
+     "in=f16"},
+    {"alone as in a batch", invariance,
+     "qk=96 sq=2 sk=4500 hq=2 b=3 inv=1 left=2500 keys=1 ragged=1 cap=2000"},
+    {"alone as in a batch", invariance,
+     "qk=128 sq=4 sk=70 hq=4 b=9 inv=1 keys=1 ragged=2 schedule=2"},
+    {"alone as in a batch", invariance,
+     "qk=128 sq=300 sk=700 hq=3 b=3 inv=1 schedule=1 packed=1 keys=2 ragged=1 causal=1"},
+    {"alone as in a batch", invariance,
+     "qk=64 sq=5 sk=900 hq=4 b=2 inv=1 schedule=1 keys=1 ragged=1"},
+    {"alone as in a batch", invariance,
+     "qk=128 sq=5 sk=900 hq=4 b=2 inv=1 splits=3 keys=1 ragged=1"},
+    {"equal bits", determinism,
+     "qk=128 sq=2 sk=5000 hq=4 hkv=2 keys=1 ragged=1 b=3 inv=1 causal=1"},
+};
+
+static void check_all(struct device *dev, const struct property *list, size_t count,
+                      bool (*wanted)(void *, const struct attention_case *), void *user)
 {
-    for (size_t n = 0; n < sizeof properties / sizeof properties[0]; n++) {
-        const char *text = properties[n].text;
+    for (size_t n = 0; n < count; n++) {
+        const char *text = list[n].text;
         struct attention_case c;
         char word[64];
         if (attention_case_parse(&c, text, word) && !wanted(user, &c)) continue;
-        if (test_case("%s: %s", properties[n].name, text)) properties[n].check(dev, text);
+        if (test_case("%s: %s", list[n].name, text)) list[n].check(dev, text);
     }
+}
+
+void attention_properties(struct device *dev, bool (*wanted)(void *, const struct attention_case *),
+                          void *user)
+{
+    check_all(dev, properties, sizeof properties / sizeof properties[0], wanted, user);
+}
+
+void attention_invariant(struct device *dev, bool (*wanted)(void *, const struct attention_case *),
+                         void *user)
+{
+    check_all(dev, invariant, sizeof invariant / sizeof invariant[0], wanted, user);
 }

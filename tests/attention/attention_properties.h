@@ -12,4 +12,8 @@ void attention_properties(struct device *dev, bool (*wanted)(void *, const struc
 /* A hash of the outputs of one run; false when it failed. */
 bool attention_hash(struct device *dev, const struct attention_case *c, uint64_t *hash);
 
+/* Those of `invariant`, on their own because they come last: cases are numbered. */
+void attention_invariant(struct device *dev, bool (*wanted)(void *, const struct attention_case *),
+                         void *user);
+
 #endif

@@ -74,7 +74,7 @@ def write_safetensors(name, tensors):
 class Case:
     def __init__(self, b, s, t, heads, kv, d, v_dim=0, kind="f32", into=None, out="f32", bhsd=False,
                  causal=False, window=(-1, -1), scale=0.0, softcap=0.0, sink=False, splits=0,
-                 safetensors=False, gpu="b200"):
+                 safetensors=False, invariant=False, gpu="b200"):
         self.__dict__.update(locals())
         self.v_dim = v_dim or d
         self.into = into or ("f16" if kind == "f16" else "bf16")
@@ -133,6 +133,7 @@ class Case:
         command = [HEWN, "attention"] + self.files(arrays)
         command += ["-o", FOLDER + "/o.npy", "--lse", FOLDER + "/lse.npy", "--out", self.out]
         command += ["--causal"] if self.causal else []
+        command += ["--invariant"] if self.invariant else []
         command += ["--window", "%d,%d" % self.window] if self.window != (-1, -1) else []
         command += ["--scale", repr(self.scale)] if self.scale else []
         command += ["--softcap", repr(self.softcap)] if self.softcap else []
@@ -175,6 +176,7 @@ CASES = {
     "float32 files to an f16 kernel, f16 result": Case(1, 9, 30, 2, 1, 64, into="f16", out="f16"),
     "bf16 result, a scale of its own": Case(1, 9, 30, 2, 1, 64, out="bf16", scale=0.3),
     "a soft cap": Case(1, 70, 80, 2, 1, 64, scale=1.0, softcap=3.5, causal=True, gpu="h200"),
+    "parts at fixed counts": Case(1, 1, 2200, 2, 1, 64, invariant=True, gpu="h200"),
     "[B,H,S,D], a window": Case(2, 12, 40, 2, 1, 64, bhsd=True, window=(5, 2)),
     "a window to the left, causal": Case(1, 30, 30, 1, 1, 96, window=(7, -1), causal=True),
     "more queries than keys: rows that see none": Case(1, 25, 10, 2, 2, 128, causal=True),

@@ -99,6 +99,11 @@ static void options(hewn_context *context)
     BAD(d.splits = 257, HEWN_ERR_LIMIT, "splits: 257 is more than 256");
     BAD(d.schedule = 3, HEWN_ERR_ARGUMENT, "schedule: 3 is not in 0..2");
     BAD(d.schedule = -1, HEWN_ERR_ARGUMENT, "schedule: -1 is not in 0..2");
+    BAD(d.invariant = 2, HEWN_ERR_ARGUMENT, "invariant: 2 is not in 0..1");
+    BAD(d.reserved = 1, HEWN_ERR_ARGUMENT, "reserved: 1 is not 0");
+    BAD((d.invariant = d.q_packed = 1, d.q_tokens = 9), HEWN_ERR_ARGUMENT,
+        "invariant: 1 with q_packed needs `schedule`, because the longest sequence would choose "
+        "it");
     BAD(d.tree = 2, HEWN_ERR_ARGUMENT, "tree: 2 is not in 0..1");
     BAD((d.tree = 1, d.q_length = 65), HEWN_ERR_ARGUMENT,
         "tree: 1, but q_length, 65, is more than the 64 bits of a mask");
@@ -537,6 +542,20 @@ static void choices(hewn_context *context)
     }
 }
 
+/* Where the decode schedule is: parts at fixed counts of keys must be counted. */
+static void invariant(void)
+{
+    hewn_driver *driver = NULL;
+    hewn_context *context = attach_fake(&driver, 9, 0);
+    BAD((d.invariant = 1, d.q_length = 1, d.batch = 1024, s[0].length = (1 << 29) - 1),
+        HEWN_ERR_LIMIT,
+        "invariant: 1 needs the decode schedule: more blocks of keys than the kernel can count");
+    BAD((d.invariant = 1, d.q_length = 16, d.batch = 255, s[0].length = (1 << 29) - 1),
+        HEWN_ERR_LIMIT,
+        "invariant: 510 tiles of 262144 parts of 64 rows are more than 2147483647 rows");
+    detach_fake(driver, context);
+}
+
 void attention(void)
 {
     hewn_driver *driver = NULL;
@@ -557,6 +576,7 @@ void attention(void)
     tables(context);
     choices(context);
     detach_fake(driver, context);
+    invariant();
     context = attach_fake(&driver, 12, 0);
     BAD(d.batch = 1, HEWN_ERR_NO_MODULE, "attention_bf16_128_128");
     detach_fake(driver, context);

@@ -18,7 +18,7 @@ struct attention_options {
     int files;
     const char *out, *lse, *sink;
     int in_type, out_type, layout; /* in_type -1: by the files' */
-    bool causal;
+    bool causal, invariant;
     int64_t left, right, splits;
     double scale, softcap; /* 0: the default, none */
 };
@@ -142,6 +142,10 @@ static int parse_options(int argc, char **argv, struct attention_options *o)
             o->causal = true;
             continue;
         }
+        if (!strcmp(argv[i], "--invariant")) {
+            o->invariant = true;
+            continue;
+        }
         if (argv[i][0] != '-' && o->files < INPUTS) {
             o->file[o->files++] = argv[i];
             continue;
@@ -236,7 +240,8 @@ static struct attended describe(const struct attention_options *o, const struct 
                              .scale = o->scale,
                              .sink = o->sink != NULL,
                              .splits = o->splits,
-                             .softcap = o->softcap};
+                             .softcap = o->softcap,
+                             .invariant = o->invariant};
     for (int i = 0; i < INPUTS; i++) halves = halves && a->in[i].dtype == HEWN_F16;
     if (d.in < 0) d.in = halves ? HEWN_F16 : HEWN_BF16;
     run.desc = d;
@@ -292,6 +297,9 @@ static void print_result(const struct attended *a, const hewn_device_info *devic
     printf("kernel: %s for %s (%s), grid %u, %u keys a block, %u heads a tile, %u split%s, on %s\n",
            a->plan.module, a->plan.target, a->plan.origin, a->plan.grid[0], a->plan.block_keys,
            a->plan.pack, a->plan.splits, a->plan.splits == 1 ? "" : "s", device->name);
+    if (a->plan.part_keys)
+        printf("%u parts of a row at most, of %u keys; workspace %llu B\n", a->plan.parts,
+               a->plan.part_keys, (unsigned long long)a->plan.workspace);
     printf("%lld x %lld queries, %lld keys, %lld heads on %lld: ", (long long)d->batch,
            (long long)d->q_length, (long long)a->source.length, (long long)d->q_heads,
            (long long)d->kv_heads);
