@@ -507,6 +507,10 @@ int hewn_gemm_plan_run(const hewn_gemm_plan *plan, const hewn_gemm_args *args, h
  * query rows of a sequence and KV head, q_length * q_heads / kv_heads, are at most 64 and `splits`
  * and `pack` are 0; for the head dimensions 96 and 512 of sm_90a always.
  *
+ * With `kv` HEWN_E4M3 beside bf16 or f16, K and V are stored as e4m3, half the bytes, and become the
+ * type of Q, which is exact, before the products; their scales, powers of two or not, join the scores'
+ * scale and O in fp32. On sm_90a, head dimensions (128, 128) and (256, 256), in the decode schedule.
+ *
  * Invariance. With `invariant` the bits of a sequence's rows depend on that sequence alone: not on the
  * number, order and lengths of the others, on the largest lengths of the plan, on packing and pages, or
  * on the number of SMs. The decode schedule then splits keys at multiples of 2,048, whoever computes
@@ -576,13 +580,15 @@ typedef struct hewn_attention_desc {
     int q_packed;     /* 1: cu_q holds batch + 1 offsets into q_tokens rows */
     int sink;         /* 1: a learned logit for each query head joins the denominator */
     int unnormalised; /* 1: O = sum_j exp(scale q.k_j - row_max) V[j]; row_max is then an output */
-    int q_scales, k_scales, v_scales; /* hewn_scales, for HEWN_E4M3: value = scale * stored */
+    int q_scales, k_scales, v_scales; /* hewn_scales, for HEWN_E4M3: value = scale * stored. Those of K
+                                         and V are one a KV head */
     const hewn_attention_source *source[2]; /* the second may be NULL */
     int schedule;     /* hewn_schedule */
     int tree;         /* 1: a run gives a mask of the drafted keys; decode schedule only */
     double softcap;   /* above 0: a score s becomes softcap * tanh(s / softcap); 0: none */
     int invariant;    /* 1: a sequence's bits do not depend on the rest of the batch */
-    int reserved;     /* must be 0 */
+    int kv;           /* hewn_dtype of K and V: HEWN_E4M3 beside a 16-bit `in`, in the decode schedule
+                         only; 0: as `in` */
 } hewn_attention_desc;
 
 typedef struct hewn_attention_plan hewn_attention_plan;

@@ -90,7 +90,8 @@ defines_gemm      = -DIN_TYPE=$(call part,2,$(1)) -DOUT_TYPE=$(call part,3,$(1))
 defines_heads     = -DIN_TYPE=$(call part,2,$(1)) -DQK_DIM=$(call part,3,$(1)) \
                     -DV_DIM=$(call part,4,$(1))
 defines_attention = $(defines_heads) -DSOFTCAPS=$(if $(filter cap,$(call part,5,$(1))),1,0)
-defines_decode    = $(defines_heads) -DTILE_ROWS=$(call part,5,$(1))
+defines_decode    = $(defines_heads) -DTILE_ROWS=$(call part,5,$(1)) \
+                    -DKV_BYTES=$(if $(filter e4m3,$(call part,6,$(1))),1,2)
 defines_mla       = -DIN_TYPE=$(call part,2,$(1))
 
 # $(1) target, $(2) module.

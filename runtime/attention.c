@@ -390,11 +390,16 @@ static int choose_module(const hewn_context *context, const char *name, const he
     return HEWN_ERR_NO_MODULE;
 }
 
-static int choose_kernel(hewn_attention_plan *plan, const hewn_module **out, hewn_error *err)
+/* against: why it cannot be the decode schedule, or "". */
+static int choose_kernel(hewn_attention_plan *plan, const hewn_module **out, const char *against,
+                         hewn_error *err)
 {
     const struct attention_problem *p = &plan->problem;
     const hewn_context *context = plan->context;
     char name[48];
+    if (p->kv != p->in)
+        return hewn_fail(err, HEWN_ERR_LIMIT, "kv: e4m3 beside %s needs the decode schedule%s%s",
+                         hewn_dtype_name(p->in), *against ? ": " : "", against);
     module_name(name, p);
     int status = choose_module(context, name, out, err);
     if (status) return status;
@@ -420,6 +425,7 @@ int hewn_attention_load_combine(hewn_context *context, const struct hewn_loaded 
 static int has_prefill(const hewn_context *context, const struct attention_problem *p)
 {
     char name[48];
+    if (p->kv != p->in) return 0;
     module_name(name, p);
     const hewn_module *module = hewn_family_choose(hewn_attention_family(), name,
                                                    context->info.cc_major, context->info.cc_minor);
@@ -430,13 +436,14 @@ static int fill_plan(hewn_attention_plan *plan, hewn_context *context,
                      const hewn_attention_desc *desc, hewn_error *err)
 {
     const hewn_module *module = NULL;
+    const char *against = "";
     plan->context = context;
     int decode = 0, status = hewn_attention_check(desc, &plan->problem, err);
     if (!status)
         status = hewn_decode_wanted(context, &plan->problem, has_prefill(context, &plan->problem),
-                                    &decode, err);
+                                    &decode, &against, err);
     if (!status && decode) return hewn_decode_fill(plan, context, err);
-    if (!status) status = choose_kernel(plan, &module, err);
+    if (!status) status = choose_kernel(plan, &module, against, err);
     if (!status) status = count_items(plan, err);
     if (!status)
         status =

@@ -45,7 +45,7 @@ struct attention_problem {
     uint32_t q_length;
     uint32_t q_tokens; /* rows of a plane of Q and O: q_length, or all of the packing */
     int q_packed;
-    int in, out;
+    int in, out, kv;            /* hewn_dtype of Q, O, K and V */
     float scale_log2, cap_log2; /* as the kernels want them: attention.plan.h */
     int sink, unnormalised, tree, invariant;
     int q_scales, k_scales, v_scales;
@@ -112,9 +112,10 @@ int hewn_attention_launch_combine(const hewn_context *context, const hewn_cu_lau
 
 /* ---- decode.c, decode_run.c -- */
 
-/* Whether the decode schedule is taken; has_prefill: the other one has a kernel too. */
+/* Whether the decode schedule is taken; has_prefill: the other one has a kernel too. against: what
+ * stands against it, "" where nothing does or the caller does not want it. */
 int hewn_decode_wanted(const hewn_context *context, const struct attention_problem *p,
-                       int has_prefill, int *wanted, hewn_error *err);
+                       int has_prefill, int *wanted, const char **against, hewn_error *err);
 /* Plans it: context and problem are set. */
 int hewn_decode_fill(hewn_attention_plan *plan, hewn_context *context, hewn_error *err);
 void hewn_decode_describe(const hewn_attention_plan *plan, hewn_attention_plan_info *info);

@@ -148,7 +148,16 @@ static int check_dtypes(const hewn_attention_desc *d, hewn_error *err)
     if (d->out != HEWN_F32 && d->out != HEWN_F16 && d->out != HEWN_BF16)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: dtype %d (%s) is none of f32, f16, bf16",
                          d->out, out ? out : "unknown");
+    if (d->kv && (d->kv != HEWN_E4M3 || d->in == HEWN_E4M3))
+        return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                         "kv: dtype %d is neither 0 nor e4m3 beside a 16-bit `in`", d->kv);
     return HEWN_OK;
+}
+
+/* What K and V are stored as. */
+static int kv_dtype(const hewn_attention_desc *d)
+{
+    return d->kv ? d->kv : d->in;
 }
 
 static int check_heads(const hewn_attention_desc *d, struct attention_problem *p, hewn_error *err)
@@ -257,9 +266,10 @@ static int check_options(const hewn_attention_desc *d, struct attention_problem 
     if (!status) status = check_choice("", "unnormalised", d->unnormalised, 1, err);
     for (int i = 0; !status && i < 3; i++) {
         status = check_choice("", scales[i].name, scales[i].value, HEWN_SCALES_HEAD, err);
-        if (!status && scales[i].value && d->in != HEWN_E4M3)
+        int dtype = i ? kv_dtype(d) : d->in;
+        if (!status && scales[i].value && dtype != HEWN_E4M3)
             return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: %d needs e4m3 inputs, `in` is %s",
-                             scales[i].name, scales[i].value, hewn_dtype_name(d->in));
+                             scales[i].name, scales[i].value, hewn_dtype_name(dtype));
     }
     if (!status) status = check_least((struct where){"", "pack"}, d->pack, 0, err);
     if (!status && d->pack > p->group)
@@ -361,7 +371,7 @@ static int check_source(const hewn_attention_desc *desc, const hewn_attention_so
     s->length = (uint32_t)d->length;
     uint64_t padded = s->page_size ? s->page_size : s->length;
     struct attention_tensor rows = {
-        .element = hewn_dtype_size(desc->in),
+        .element = hewn_dtype_size(kv_dtype(desc)),
         .tokens = packed ? (uint64_t)d->tokens : padded,
         .heads = p->kv_heads,
         .planes = packed         ? 1
@@ -400,7 +410,6 @@ static int check_invariant(const hewn_attention_desc *d, struct attention_proble
 {
     int status = check_choice("", "invariant", d->invariant, 1, err);
     if (status) return status;
-    if (d->reserved) return hewn_fail(err, HEWN_ERR_ARGUMENT, "reserved: %d is not 0", d->reserved);
     if (d->invariant && d->q_packed && d->schedule == HEWN_SCHEDULE_CHOSEN)
         return hewn_fail(
             err, HEWN_ERR_ARGUMENT,
@@ -416,6 +425,7 @@ int hewn_attention_check(const hewn_attention_desc *desc, struct attention_probl
     memset(p, 0, sizeof *p);
     p->in = desc->in;
     p->out = desc->out;
+    p->kv = kv_dtype(desc);
     p->schedule = desc->schedule;
     int status = check_dtypes(desc, err);
     if (!status) status = check_choice("", "schedule", desc->schedule, HEWN_SCHEDULE_DECODE, err);

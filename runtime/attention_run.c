@@ -67,14 +67,15 @@ static int check_addresses(const hewn_attention_plan *plan, const hewn_attention
                            hewn_error *err)
 {
     const struct attention_problem *p = &plan->problem;
-    enum need scales = p->in == HEWN_E4M3 ? OPTIONAL : UNUSED;
+    enum need q_scale = p->in == HEWN_E4M3 ? OPTIONAL : UNUSED;
+    enum need scales = p->kv == HEWN_E4M3 ? OPTIONAL : UNUSED;
     const struct address list[] = {
         {"q", a->q, NEEDED, ATTENTION_ALIGN},
         {"o", a->o, NEEDED, ATTENTION_ALIGN},
         {"lse", a->lse, OPTIONAL, WORD},
         {"row_max", a->row_max, needed(p->unnormalised), WORD},
         {"sink", a->sink, needed(p->sink), WORD},
-        {"q_scale", a->q_scale, scales, WORD},
+        {"q_scale", a->q_scale, q_scale, WORD},
         {"k_scale", a->k_scale, scales, WORD},
         {"v_scale", a->v_scale, scales, WORD},
         {"cu_q", a->cu_q, needed(p->q_packed), WORD},

@@ -18,20 +18,20 @@ enum {
 };
 
 static const struct decode_kernel kernels[] = {
-#define KERNEL(P, t, qk, v, e, n)      \
-    {.target = #t,                     \
-     .qk_dim = qk,                     \
-     .v_dim = v,                       \
-     .element = e,                     \
-     .rows = n,                        \
-     .slots = P##_DECODE_SLOTS(qk, n), \
-     .threads = P##_DECODE_THREADS,    \
-     .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, n)},
+#define KERNEL(P, t, qk, v, e, n)         \
+    {.target = #t,                        \
+     .qk_dim = qk,                        \
+     .v_dim = v,                          \
+     .element = e,                        \
+     .rows = n,                           \
+     .slots = P##_DECODE_SLOTS(qk, e, n), \
+     .threads = P##_DECODE_THREADS,       \
+     .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, e, n)},
     SM90A_DECODE_VARIANTS(KERNEL)
 #undef KERNEL
 };
 
-_Static_assert(offsetof(struct decode_scalars, tiles) + 4 + DECODE_MAP_COUNT * MAP_BYTES ==
+_Static_assert(offsetof(struct decode_scalars, v_scale_step) + 4 + DECODE_MAP_COUNT * MAP_BYTES ==
                    DECODE_PARAM_BYTES,
                "the scalars are not laid out as the kernel's parameters");
 _Static_assert(offsetof(struct split_combine_scalars, out_type) + 4 == SPLIT_COMBINE_PARAM_BYTES,
@@ -57,7 +57,9 @@ static const struct decode_kernel *find_kernel(const struct attention_problem *p
     uint64_t rows = (uint64_t)p->group * p->q_length;
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
         const struct decode_kernel *k = &kernels[i];
-        if (k->qk_dim != p->qk_dim || k->v_dim != p->v_dim || k->element != p->q.element) continue;
+        if (k->qk_dim != p->qk_dim || k->v_dim != p->v_dim || p->in == HEWN_E4M3 ||
+            k->element != hewn_dtype_size(p->kv))
+            continue;
         if (!found || (found->rows < rows && k->rows > found->rows) ||
             (k->rows >= rows && k->rows < found->rows))
             found = k;
@@ -74,7 +76,8 @@ static const hewn_module *find_module(const hewn_context *context, const char *n
 static void module_name(char name[48], const struct attention_problem *p,
                         const struct decode_kernel *k)
 {
-    snprintf(name, 48, "decode_%s_%u_%u_%u", hewn_dtype_name(p->in), k->qk_dim, k->v_dim, k->rows);
+    snprintf(name, 48, "decode_%s_%u_%u_%u%s", hewn_dtype_name(p->in), k->qk_dim, k->v_dim, k->rows,
+             k->element == 1 ? "_e4m3" : "");
 }
 
 /* The least key blocks and rows of a tile, once the variant is known. */
@@ -141,9 +144,10 @@ static const char *refusal(const hewn_context *context, const struct attention_p
 }
 
 int hewn_decode_wanted(const hewn_context *context, const struct attention_problem *p,
-                       int has_prefill, int *wanted, hewn_error *err)
+                       int has_prefill, int *wanted, const char **why, hewn_error *err)
 {
     const char *against = p->schedule == HEWN_SCHEDULE_PREFILL ? "" : refusal(context, p);
+    *why = against ? against : "";
     int few = (uint64_t)p->group * p->q_length <= MOST_ROWS && !p->pack;
     *wanted = 0;
     if (p->schedule == HEWN_SCHEDULE_DECODE && against)
@@ -173,6 +177,8 @@ static void fill_scalars(hewn_attention_plan *plan)
     uint64_t heads = p->q_heads, tokens = p->q_tokens;
     s->scale_log2 = p->scale_log2;
     s->cap_log2 = p->cap_log2;
+    s->k_scale_step = p->k_scales == HEWN_SCALES_HEAD;
+    s->v_scale_step = p->v_scales == HEWN_SCALES_HEAD;
     s->batch = p->batch;
     s->kv_heads = p->kv_heads;
     s->group = p->group;
@@ -268,13 +274,17 @@ static void fill_parts(hewn_attention_plan *plan, const struct parts *parts)
     };
 }
 
-static hewn_tensormap_desc map_of(const hewn_attention_plan *plan, const struct attention_tensor *t)
+/* Tensor maps have no e4m3, so it is copied as bytes. */
+static hewn_tensormap_desc map_of(const struct attention_tensor *t, int dtype)
 {
+    static const int dtypes[] = {[HEWN_F16] = HEWN_TENSORMAP_F16,
+                                 [HEWN_BF16] = HEWN_TENSORMAP_BF16,
+                                 [HEWN_E4M3] = HEWN_TENSORMAP_U8};
     return (hewn_tensormap_desc){
         .struct_size = sizeof(hewn_tensormap_desc),
-        .dtype = plan->problem.in == HEWN_F16 ? HEWN_TENSORMAP_F16 : HEWN_TENSORMAP_BF16,
+        .dtype = dtypes[dtype],
         .dim = {t->columns},
-        .box = {SM90A_DECODE_CHUNK},
+        .box = {SWIZZLE_BYTES / (uint32_t)t->element},
         .element_stride = {1, 1, 1, 1, 1},
         .swizzle = HEWN_TENSORMAP_SWIZZLE_128B,
         .l2 = HEWN_TENSORMAP_L2_128B, /* 256 is slower by 3 to 7 %: LEDGER.md */
@@ -290,7 +300,7 @@ static void describe_q(hewn_attention_plan *plan)
     const uint64_t dim[] = {p->group, p->kv_heads, q->tokens, q->planes};
     const uint64_t stride[] = {q->head, q->head * p->group, q->token, q->plane};
     const uint32_t box[] = {s->pack, 1, s->tokens, 1};
-    *map = map_of(plan, q);
+    *map = map_of(q, p->in);
     map->rank = 5;
     memcpy(&map->dim[1], dim, sizeof dim);
     memcpy(map->stride, stride, sizeof stride);
@@ -304,7 +314,7 @@ static void describe_keys(hewn_attention_plan *plan, const struct attention_tens
     const uint64_t dim[] = {t->tokens, t->heads, t->planes}, one[] = {1, 1, 1};
     const uint64_t stride[] = {t->token, t->head, t->plane};
     const uint64_t near[] = {ATTENTION_ALIGN, ATTENTION_ALIGN, ATTENTION_ALIGN};
-    *map = map_of(plan, t);
+    *map = map_of(t, plan->problem.kv);
     map->rank = 4;
     map->box[1] = plan->decode.scalars.box;
     map->box[2] = map->box[3] = 1;

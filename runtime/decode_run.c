@@ -36,6 +36,8 @@ static void set_addresses(const hewn_attention_plan *plan, const hewn_attention_
     s->lengths = a->source[0]->lengths;
     s->table = a->source[0]->table;
     s->tree = a->tree;
+    s->k_scale = a->k_scale;
+    s->v_scale = a->v_scale;
     if (!plan->decode.combine) return;
     s->part_o = a->workspace;
     s->part_lse = a->workspace + plan->decode.part_lse;

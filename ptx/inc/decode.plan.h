@@ -21,8 +21,8 @@
  *
  * map   | dimensions, innermost first                              | box
  * map_q | {qk_dim, group, kv_heads, q_len or tokens, batch}        | {64, pack, 1, tokens, 1}
- * map_k | {qk_dim, kv_len or tokens or page, kv_heads, batch or pages} | {64, box, 1, 1}
- * map_v | {v_dim, likewise}                                        | {64, box, 1, 1}
+ * map_k | {qk_dim, kv_len or tokens or page, kv_heads, batch or pages} | {128 B, box, 1, 1}
+ * map_v | {v_dim, likewise}                                        | {128 B, box, 1, 1}
  * box: DECODE_BLOCK, or where paged the largest power of two, at most that, that divides page_size.
  * With `gather` keys are paged and fetched row by row instead, and no map is read. Packed tokens:
  * batch is 1. 128-byte swizzle, no interleave, element strides 1, out of bounds reads as zero.
@@ -54,6 +54,8 @@
     X(u64, lengths, "address of key lengths or offsets, or 0")                \
     X(u64, table, "address of the block table, or 0")                         \
     X(u64, tree, "address of a u64 mask a query, or 0")                       \
+    X(u64, k_scale, "e4m3: address of K's scales, f32, or 0")                 \
+    X(u64, v_scale, "e4m3: address of V's scales, f32, or 0")                 \
     X(u64, part_o, "address of the parts' rows of v_dim, f32: split.plan.h")  \
     X(u64, part_lse, "address of their log2-sum-exps, f32")                   \
     X(u64, records, "address of the records, or 0: no tile is split")         \
@@ -92,7 +94,9 @@
     X(u32, chunk, "blocks of a part at fixed counts, or 0: split.plan.h")     \
     X(u32, chunks, "with chunk: parts of a tile at most")                     \
     X(u32, row_tiles, "with chunk: row tiles of a head block at most")        \
-    X(u32, tiles, "with chunk: tiles of a sequence at most")
+    X(u32, tiles, "with chunk: tiles of a sequence at most")                  \
+    X(u32, k_scale_step, "1: a scale a KV head, 0: one for all")              \
+    X(u32, v_scale_step, "1: a scale a KV head, 0: one for all")
 
 #define DECODE_SCALAR_COUNT (DECODE_SCALARS(SCALAR_ONE))
 #define DECODE_PARAM_BYTES  (DECODE_MAP_COUNT * MAP_BYTES DECODE_SCALARS(SCALAR_BYTES))

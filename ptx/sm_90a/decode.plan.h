@@ -1,8 +1,8 @@
 /*
  * The plan of the sm_90a decode kernels: tiles, ring, shared memory, threads. #defines only,
  * included by decode.ptx, by the runtime and by tools/mod. Bytes unless a name says otherwise. A
- * variant is (qk, v, e, n): head dimension of Q and K, of V, bytes of an element (2), query rows of
- * a tile.
+ * variant is (qk, v, e, n): head dimension of Q and K, of V, bytes of an element of K and V (2; 1:
+ * e4m3, beside 16-bit Q), query rows of a tile.
  */
 #ifndef HEWN_SM90A_DECODE_PLAN_H
 #define HEWN_SM90A_DECODE_PLAN_H
@@ -27,26 +27,39 @@
     X(SM90A, sm_90a, 256, 256, 2, 32) \
     X(SM90A, sm_90a, 256, 256, 2, 64) \
     X(SM90A, sm_90a, 512, 512, 2, 16) \
-    X(SM90A, sm_90a, 512, 512, 2, 32)
+    X(SM90A, sm_90a, 512, 512, 2, 32) \
+    X(SM90A, sm_90a, 128, 128, 1, 16) \
+    X(SM90A, sm_90a, 128, 128, 1, 32) \
+    X(SM90A, sm_90a, 128, 128, 1, 64) \
+    X(SM90A, sm_90a, 256, 256, 1, 16) \
+    X(SM90A, sm_90a, 256, 256, 1, 32)
 
-/* Columns of a chunk of Q, K and V: one swizzle row. A unit of the ring is a block's keys of one
- * chunk of K or V, 16 KB; the last chunk of 96 columns is half a one. */
+/* Columns of a chunk of Q and P, and of 16-bit K and V: one swizzle row. A unit of the ring is a block's
+ * keys of one swizzle row of K or V, 16 KB: CHUNK columns, of e4m3 twice as many; the last unit of 96
+ * columns is half a one. */
 #define SM90A_DECODE_CHUNK         (SWIZZLE_BYTES / 2)
 #define SM90A_DECODE_CHUNKS(d)     (((d) + SM90A_DECODE_CHUNK - 1) / SM90A_DECODE_CHUNK)
+#define SM90A_DECODE_COLUMNS(e)    (SWIZZLE_BYTES / (e)) /* of a unit */
+#define SM90A_DECODE_UNITS(d, e)   (((d) + SM90A_DECODE_COLUMNS(e) - 1) / SM90A_DECODE_COLUMNS(e))
 #define SM90A_DECODE_UNIT          (DECODE_BLOCK * SWIZZLE_BYTES)
 #define SM90A_DECODE_ROW_CHUNK(n)  ((n)*SWIZZLE_BYTES) /* of Q or P */
 #define SM90A_DECODE_TILE_Q(qk, n) (SM90A_DECODE_CHUNKS(qk) * SM90A_DECODE_ROW_CHUNK(n))
 #define SM90A_DECODE_TILE_P(n)     (2 * SM90A_DECODE_ROW_CHUNK(n)) /* a chunk: 64 keys */
 
-/* Dynamic shared memory, from its 1024-aligned start: Q of two tiles, P, the ring of as many units as
- * fit. */
+/* Dynamic shared memory, from its 1024-aligned start: Q of two tiles, P, of e4m3 a warpgroup's share of a
+ * unit as 16-bit elements, the ring of as many units as fit. */
 #define SM90A_DECODE_P(qk, n)     (2 * SM90A_DECODE_TILE_Q(qk, n))
-#define SM90A_DECODE_RING(qk, n)  (SM90A_DECODE_P(qk, n) + SM90A_DECODE_TILE_P(n))
+#define SM90A_DECODE_STAGE(qk, n) (SM90A_DECODE_P(qk, n) + SM90A_DECODE_TILE_P(n))
+#define SM90A_DECODE_STAGE_BYTES  SM90A_DECODE_UNIT /* a warpgroup */
+#define SM90A_DECODE_STAGES(e)    ((e) == 1 ? 2 : 0)
+#define SM90A_DECODE_RING(qk, e, n) \
+    (SM90A_DECODE_STAGE(qk, n) + SM90A_DECODE_STAGES(e) * SM90A_DECODE_STAGE_BYTES)
 #define SM90A_DECODE_STATIC_BYTES 2048 /* bound on barriers, masks, maxima */
-#define SM90A_DECODE_SLOTS(qk, n) \
-    ((SM_SHARED_BYTES - SM90A_DECODE_STATIC_BYTES - SM90A_DECODE_RING(qk, n)) / SM90A_DECODE_UNIT)
-#define SM90A_DECODE_DYNAMIC_SHARED(qk, n) \
-    (SM90A_DECODE_RING(qk, n) + SM90A_DECODE_SLOTS(qk, n) * SM90A_DECODE_UNIT)
+#define SM90A_DECODE_SLOTS(qk, e, n)                                               \
+    ((SM_SHARED_BYTES - SM90A_DECODE_STATIC_BYTES - SM90A_DECODE_RING(qk, e, n)) / \
+     SM90A_DECODE_UNIT)
+#define SM90A_DECODE_DYNAMIC_SHARED(qk, e, n) \
+    (SM90A_DECODE_RING(qk, e, n) + SM90A_DECODE_SLOTS(qk, e, n) * SM90A_DECODE_UNIT)
 
 /* In the tile's Q behind its last block: sums of each warp's columns. In tile_p: a row's place in O and
  * its factor. */
@@ -74,7 +87,11 @@
 #define SM90A_DECODE_SHARED(X, qk, v, e, n)                     \
     X(tile_q, 0, SM90A_DECODE_TILE_Q(qk, n), 2)                 \
     X(tile_p, SM90A_DECODE_P(qk, n), SM90A_DECODE_TILE_P(n), 1) \
-    X(ring, SM90A_DECODE_RING(qk, n), SM90A_DECODE_UNIT, SM90A_DECODE_SLOTS(qk, n))
+    SM90A_DECODE_STAGE_##e(X, qk, n)                            \
+        X(ring, SM90A_DECODE_RING(qk, e, n), SM90A_DECODE_UNIT, SM90A_DECODE_SLOTS(qk, e, n))
+#define SM90A_DECODE_STAGE_1(X, qk, n) \
+    X(stage, SM90A_DECODE_STAGE(qk, n), SM90A_DECODE_STAGE_BYTES, 2)
+#define SM90A_DECODE_STAGE_2(X, qk, n)
 
 #define SM90A_DECODE_TMEM(X, qk, v)
 
@@ -86,9 +103,13 @@
     X(q_empty, 1, 0, 0, consumer, producer)
 
 /* X(storage, writers, readers) */
-#define SM90A_DECODE_FLOWS(X)                                   \
+#define SM90A_DECODE_FLOWS(X, e)                                \
     X(tile_q, producer.tma + consumer, consumer.mma + consumer) \
     X(tile_p, consumer, consumer.mma + consumer)                \
-    X(ring, producer.tma + producer + consumer, consumer.mma)
+    SM90A_DECODE_RING_FLOWS_##e(X)
+#define SM90A_DECODE_RING_FLOWS_1(X) \
+    X(stage, consumer, consumer.mma) \
+    X(ring, producer.tma + producer, consumer)
+#define SM90A_DECODE_RING_FLOWS_2(X) X(ring, producer.tma + producer + consumer, consumer.mma)
 
 #endif

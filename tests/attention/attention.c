@@ -153,6 +153,7 @@ static bool wanted(void *user, const struct attention_case *c)
     const struct session *s = user;
     char module[64];
     if (s->options->one) return true;
+    if (c->kv) return s->dev.info.cc_major == 9;
     if ((c->tree || c->schedule == HEWN_SCHEDULE_DECODE) && s->dev.info.cc_major != 9) return false;
     return (!s->options->dim || c->qk == s->options->dim) &&
            (has_module(&s->dev, module_of(c, module)) || (s->decode && decode_takes(&s->dev, c)));
@@ -286,6 +287,7 @@ static void run_all(struct session *s)
     attention_few_rows(visit, s);
     attention_capped(visit, s);
     attention_invariant(&s->dev, wanted, s);
+    attention_narrow(visit, s);
 }
 
 int main(int argc, char **argv)

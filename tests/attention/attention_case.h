@@ -30,6 +30,7 @@ struct attention_case_source {
 
 struct attention_case {
     int64_t in, out; /* hewn_dtype */
+    int64_t kv;      /* the same of K and V, 0: as in */
     int64_t qk, v, b, hq, hkv, sq;
     int64_t packed; /* Q and O packed */
     int64_t ragged; /* lengths: 0 all the longest, 1 drawn from 1.., 2 some of them 0 */

@@ -186,8 +186,9 @@ static bool key_tensors(struct attention_data *d, int s, struct rng *r)
     bool packed = c->source[s].keys == HEWN_KEYS_PACKED, paged = c->source[s].page != 0;
     int64_t tokens = paged ? ds->page_size : packed ? ds->tokens : ds->length;
     int64_t batch = paged ? ds->pages : packed ? 1 : c->b;
-    d->k[s] = shape(c->in, c->qk, tokens, c->hkv, batch);
-    d->v[s] = shape(c->in, attention_v_dim(c), tokens, c->hkv, batch);
+    int64_t kv = c->kv ? c->kv : c->in;
+    d->k[s] = shape(kv, c->qk, tokens, c->hkv, batch);
+    d->v[s] = shape(kv, attention_v_dim(c), tokens, c->hkv, batch);
     if (!tensor_new(&d->k[s], c, r, 0xFF) || !tensor_new(&d->v[s], c, r, 0xFF)) return false;
     if (!c->pad) return true;
     ds->k_token = d->k[s].stride[TOKEN], ds->k_head = d->k[s].stride[HEAD];
@@ -350,6 +351,7 @@ static void describe(struct attention_data *d)
                                     .schedule = (int)c->schedule,
                                     .tree = (int)c->tree,
                                     .invariant = (int)c->inv,
+                                    .kv = (int)c->kv,
                                     .softcap = (double)c->cap / 100.0};
     for (int s = 0; s < 2; s++) d->source[s].struct_size = sizeof d->source[s];
 }

@@ -174,6 +174,24 @@ static const char *const capped[] = {
     "qk=512 sq=7 sk=500 hq=4 cap=2500 peak=1000 tree=1 b=2",
 };
 
+/* e4m3 K and V (kv=3) beside 16-bit Q: tiles of every size, tails, scales, pages by boxes and by rows. */
+static const char *const narrow[] = {
+    "kv=3 qk=128 sq=1 sk=100 hq=4 ks=1 vs=1",
+    "kv=3 qk=128 sq=1 sk=3000 hq=16 hkv=4 keys=1 ragged=2 b=5 ks=2 vs=2",
+    "kv=3 qk=128 in=f16 out=f16 sq=3 sk=700 hq=8 hkv=1 b=2 causal=1 vs=1",
+    "kv=3 qk=128 sq=8 sk=900 hq=16 hkv=2 b=2 causal=1 ks=2 out=f32",
+    "kv=3 qk=128 sq=40 sk=500 hq=4 in=f16 out=f32 causal=1 left=100 schedule=2",
+    "kv=3 qk=128 sq=1 sk=700 hq=4 page=16 keys=1 ragged=1 b=3 vs=2 hkv=2",
+    "kv=3 qk=128 sq=2 sk=700 hq=4 page=1 keys=1 ragged=2 b=3 sink=1",
+    "kv=3 qk=128 sq=3 sk=500 hq=8 hkv=2 page=13 keys=1 ragged=2 b=4 causal=1 ks=2 vs=2 in=f16",
+    "kv=3 qk=128 sq=4 sk=400 hq=2 pattern=3 causal=1 pad=5",
+    "kv=3 qk=128 sq=2 sk=1200 hq=8 pattern=1 peak=300 b=2 cap=2000 ks=2 hkv=2",
+    "kv=3 qk=256 sq=1 sk=900 hq=8 hkv=2 b=2 ks=2 vs=2",
+    "kv=3 qk=256 in=f16 sq=5 sk=500 hq=16 hkv=1 page=64 keys=1 ragged=1 b=2 causal=1",
+    "kv=3 qk=256 sq=3 sk=300 hq=8 packed=1 keys=2 ragged=2 b=5 page=0 tail=3",
+    "kv=3 qk=128 sq=2 sk=5000 hq=8 hkv=2 inv=1 keys=1 ragged=1 b=2 vs=2 tree=1",
+};
+
 struct dims {
     int64_t qk, v;
 };
@@ -232,6 +250,11 @@ void attention_few_rows(attention_visit *visit, void *user)
 void attention_capped(attention_visit *visit, void *user)
 {
     visit_texts(visit, user, capped, sizeof capped / sizeof capped[0]);
+}
+
+void attention_narrow(attention_visit *visit, void *user)
+{
+    visit_texts(visit, user, narrow, sizeof narrow / sizeof narrow[0]);
 }
 
 /* ---- the grid ---- */

@@ -12,6 +12,8 @@ void attention_sample(attention_visit *visit, void *user);
 void attention_few_rows(attention_visit *visit, void *user);
 /* Soft caps, on targets that have them. */
 void attention_capped(attention_visit *visit, void *user);
+/* K and V of fewer bytes than Q. */
+void attention_narrow(attention_visit *visit, void *user);
 /* Every head dimension, length, mask and head ratio. */
 void attention_grid(attention_visit *visit, void *user);
 /* A case of the whole contract, small. */

@@ -100,7 +100,15 @@ static void options(hewn_context *context)
     BAD(d.schedule = 3, HEWN_ERR_ARGUMENT, "schedule: 3 is not in 0..2");
     BAD(d.schedule = -1, HEWN_ERR_ARGUMENT, "schedule: -1 is not in 0..2");
     BAD(d.invariant = 2, HEWN_ERR_ARGUMENT, "invariant: 2 is not in 0..1");
-    BAD(d.reserved = 1, HEWN_ERR_ARGUMENT, "reserved: 1 is not 0");
+    BAD(d.kv = HEWN_F16, HEWN_ERR_ARGUMENT,
+        "kv: dtype 1 is neither 0 nor e4m3 beside a 16-bit `in`");
+    BAD(d.in = d.kv = HEWN_E4M3, HEWN_ERR_ARGUMENT, "kv: dtype 3 is neither 0 nor e4m3 beside");
+    BAD((d.kv = HEWN_E4M3, d.q_scales = 1), HEWN_ERR_ARGUMENT, "q_scales: 1 needs e4m3 inputs");
+    BAD(d.kv = HEWN_E4M3, HEWN_ERR_LIMIT,
+        "kv: e4m3 beside bf16 needs the decode schedule: the decode schedule is not there for this "
+        "device");
+    BAD((d.kv = HEWN_E4M3, d.schedule = HEWN_SCHEDULE_PREFILL), HEWN_ERR_LIMIT,
+        "kv: e4m3 beside bf16 needs the decode schedule");
     BAD((d.invariant = d.q_packed = 1, d.q_tokens = 9), HEWN_ERR_ARGUMENT,
         "invariant: 1 with q_packed needs `schedule`, because the longest sequence would choose "
         "it");

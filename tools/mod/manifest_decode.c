@@ -3,6 +3,11 @@
 
 #include "../../ptx/inc/decode.plan.h"
 
+static const char *kv_type(const struct module_id *id)
+{
+    return id->plan->decode->element == 1 ? "e4m3" : id->in;
+}
+
 void decode_write_problem(FILE *out, const struct module_id *id)
 {
     const struct decode_shape *shape = id->plan->decode;
@@ -11,7 +16,7 @@ void decode_write_problem(FILE *out, const struct module_id *id)
     fprintf(out,
             "  \"dtypes\": {\"q\": \"%s\", \"k\": \"%s\", \"p\": \"%s\", \"v\": \"%s\", "
             "\"sum\": \"f32\", \"o\": \"out_type\"},\n",
-            id->in, id->in, id->in, id->in);
+            id->in, kv_type(id), id->in, kv_type(id));
     fprintf(out, "  \"qk_dim\": %u,\n  \"v_dim\": %u,\n", shape->qk_dim, shape->v_dim);
 }
 
@@ -25,7 +30,7 @@ static void write_map(FILE *out, const struct module_id *id, const char *name, c
         "\"batch, 1 or pages\"], \"box\": [%d, \"box\", 1, 1], "
         "\"element_strides\": [1, 1, 1, 1],\n"
         "     \"interleave\": \"none\", \"swizzle\": \"128B\", \"out_of_bounds\": \"zero\"}%s\n",
-        name, tensor, id->in, columns, SWIZZLE_BYTES / 2, end);
+        name, tensor, kv_type(id), columns, SWIZZLE_BYTES / (int)id->plan->decode->element, end);
 }
 
 void decode_write_shape(FILE *out, const struct module_id *id)

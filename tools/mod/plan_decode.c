@@ -10,60 +10,62 @@
 static const char *const maps[] = PLAN_NAMES(DECODE_MAPS(PLAN_NAME, PLAN_NAME));
 static const struct plan_scalar scalars[] = PLAN_SCALARS(DECODE_SCALARS(PLAN_SCALAR));
 static const struct plan_range roles[] = PLAN_RANGES(SM90A_DECODE_ROLES(PLAN_ROLE));
-static const struct plan_flow flows[] = PLAN_FLOWS(SM90A_DECODE_FLOWS(PLAN_FLOW));
+static const struct plan_flow flows_1[] = PLAN_FLOWS(SM90A_DECODE_FLOWS(PLAN_FLOW, 1));
+static const struct plan_flow flows_2[] = PLAN_FLOWS(SM90A_DECODE_FLOWS(PLAN_FLOW, 2));
 
 /* Sums of 8 warps lie in tile_q, places of rows in tile_p. The tail of a block is zeroed while all of
  * its V is in the ring. */
-#define CHECK(P, t, qk, v, e, n)                                                                  \
-    _Static_assert(P##_DECODE_DYNAMIC_SHARED(qk, n) + P##_DECODE_STATIC_BYTES <= SM_SHARED_BYTES, \
-                   "shared memory");                                                              \
-    _Static_assert(8 * 4 * (n) <= P##_DECODE_TILE_Q(qk, n) &&                                     \
-                       P##_DECODE_OUT_BYTES * (n) <= P##_DECODE_TILE_P(n),                        \
-                   "words at the end of a tile");                                                 \
-    _Static_assert(P##_DECODE_SLOTS(qk, n) >= P##_DECODE_CHUNKS(qk) &&                            \
-                       P##_DECODE_SLOTS(qk, n) >= P##_DECODE_CHUNKS(v) &&                         \
-                       P##_DECODE_SLOTS(qk, n) <= 32,                                             \
-                   "a block of K, then one of V, is in the ring at once");                        \
-    _Static_assert(24 * P##_DECODE_SLOTS(qk, n) + 20 * (n) + 96 <= P##_DECODE_STATIC_BYTES,       \
-                   "STATIC_BYTES");                                                               \
+#define CHECK(P, t, qk, v, e, n)                                                               \
+    _Static_assert(P##_DECODE_DYNAMIC_SHARED(qk, e, n) + P##_DECODE_STATIC_BYTES <=            \
+                       SM_SHARED_BYTES,                                                        \
+                   "shared memory");                                                           \
+    _Static_assert(8 * 4 * (n) <= P##_DECODE_TILE_Q(qk, n) &&                                  \
+                       P##_DECODE_OUT_BYTES * (n) <= P##_DECODE_TILE_P(n),                     \
+                   "words at the end of a tile");                                              \
+    _Static_assert(P##_DECODE_SLOTS(qk, e, n) >= P##_DECODE_UNITS(qk, e) &&                    \
+                       P##_DECODE_SLOTS(qk, e, n) >= P##_DECODE_UNITS(v, e) &&                 \
+                       P##_DECODE_SLOTS(qk, e, n) <= 32,                                       \
+                   "a block of K, then one of V, is in the ring at once");                     \
+    _Static_assert(24 * P##_DECODE_SLOTS(qk, e, n) + 20 * (n) + 96 <= P##_DECODE_STATIC_BYTES, \
+                   "STATIC_BYTES");                                                            \
     _Static_assert(P##_DECODE_CONSUMER_REGS % 8 == 0, "registers move in steps of 8");
 
 SM90A_DECODE_VARIANTS(CHECK)
 
-#define TABLES(P, t, qk, v, e, n)                                      \
-    static const struct plan_range t##_shared_##qk##_##v##_##n[] =     \
-        PLAN_RANGES(P##_DECODE_SHARED(PLAN_SHARED, qk, v, e, n));      \
-    static const struct plan_handoff t##_handoffs_##qk##_##v##_##n[] = \
-        PLAN_HANDOFFS(P##_DECODE_HANDOFFS(PLAN_HANDOFF_SPAN, qk, n));  \
-    static const struct decode_shape t##_shape_##qk##_##v##_##n = {    \
-        .qk_dim = qk,                                                  \
-        .v_dim = v,                                                    \
-        .element = e,                                                  \
-        .tile_rows = n,                                                \
-        .slots = P##_DECODE_SLOTS(qk, n),                              \
+#define TABLES(P, t, qk, v, e, n)                                            \
+    static const struct plan_range t##_shared_##qk##_##v##_##e##_##n[] =     \
+        PLAN_RANGES(P##_DECODE_SHARED(PLAN_SHARED, qk, v, e, n));            \
+    static const struct plan_handoff t##_handoffs_##qk##_##v##_##e##_##n[] = \
+        PLAN_HANDOFFS(P##_DECODE_HANDOFFS(PLAN_HANDOFF_SPAN, qk, n));        \
+    static const struct decode_shape t##_shape_##qk##_##v##_##e##_##n = {    \
+        .qk_dim = qk,                                                        \
+        .v_dim = v,                                                          \
+        .element = e,                                                        \
+        .tile_rows = n,                                                      \
+        .slots = P##_DECODE_SLOTS(qk, e, n),                                 \
     };
 
 SM90A_DECODE_VARIANTS(TABLES)
 
 static const struct plan_range no_ranges[] = PLAN_RANGES();
 
-#define PLAN(P, t, qk, v, e, n)                             \
-    {                                                       \
-        .target = #t,                                       \
-        .family = "decode",                                 \
-        .text = "decode",                                   \
-        .threads = P##_DECODE_THREADS,                      \
-        .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, n), \
-        .cluster = 1,                                       \
-        .ctas_per_sm = P##_DECODE_CTAS_PER_SM,              \
-        .maps = maps,                                       \
-        .scalars = scalars,                                 \
-        .roles = roles,                                     \
-        .shared = t##_shared_##qk##_##v##_##n,              \
-        .tmem = no_ranges,                                  \
-        .handoffs = t##_handoffs_##qk##_##v##_##n,          \
-        .flows = flows,                                     \
-        .decode = &t##_shape_##qk##_##v##_##n,              \
+#define PLAN(P, t, qk, v, e, n)                                \
+    {                                                          \
+        .target = #t,                                          \
+        .family = "decode",                                    \
+        .text = "decode",                                      \
+        .threads = P##_DECODE_THREADS,                         \
+        .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, e, n), \
+        .cluster = 1,                                          \
+        .ctas_per_sm = P##_DECODE_CTAS_PER_SM,                 \
+        .maps = maps,                                          \
+        .scalars = scalars,                                    \
+        .roles = roles,                                        \
+        .shared = t##_shared_##qk##_##v##_##e##_##n,           \
+        .tmem = no_ranges,                                     \
+        .handoffs = t##_handoffs_##qk##_##v##_##e##_##n,       \
+        .flows = flows_##e,                                    \
+        .decode = &t##_shape_##qk##_##v##_##e##_##n,           \
     },
 
 static const struct plan plans[] = {SM90A_DECODE_VARIANTS(PLAN)};
