@@ -59,7 +59,7 @@ endif
 CFLAGS_ALL := -std=c11 $(WARN) $(OPT) -fPIC -fvisibility=hidden -D_GNU_SOURCE \
               -I$(SRC)/include $(CFLAGS)
 # The simulator's rooms, in the order of their layers: a room uses only rooms to its left.
-sim_rooms   := ptx decode machine async ops check trace worksheet cuda
+sim_rooms   := ptx decode machine async ops check explore trace worksheet cuda
 sim_include := -I$(SRC)/tools/sim -I$(SRC)/runtime
 SIM_CFLAGS := -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math $(sim_include)
 ifneq ($(filter dbg asan ubsan tsan cov fuzz,$(MODE)),)

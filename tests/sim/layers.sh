@@ -10,7 +10,7 @@ mkdir -p "$work"
 judge() {
     (cd "$1" && find . -type f \( -name '*.[ch]' -o -name '*.def' \) | sort | xargs awk '
         BEGIN {
-            n = split("ptx:1 decode:2 machine:3 async:4 ops:5 check:6 trace:6 worksheet:6 cuda:7", rooms, " ")
+            n = split("ptx:1 decode:2 machine:3 async:4 ops:5 check:6 explore:6 trace:6 worksheet:6 cuda:7", rooms, " ")
             for (i = 1; i <= n; i++) { split(rooms[i], r, ":"); rank[r[1]] = r[2] }
             outside["cuda/hewn.h"] = outside["cuda/driver_abi.h"] = 1
         }
@@ -87,7 +87,7 @@ rel | dbg)
         left="$left $room"
         alone $left
     done
-    for room in check trace worksheet; do alone $left $room; done
+    for room in check explore trace worksheet; do alone $left $room; done
     if links ptx decode machine ops; then fail 'ops link without async: the test sees nothing'; else ok; fi
     ;;
 *) skip "prefixes of a $MODE build need its runtime" ;;

@@ -5,6 +5,8 @@
 #ifndef TESTS_SIM_RUN_H
 #define TESTS_SIM_RUN_H
 
+#include "explore/explore.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -17,6 +19,9 @@ struct run {
     uint64_t seed;
     const struct launch_memory *before; /* what the launch before did, where this may overlap it */
     struct launch_memory **after;       /* where not NULL: what this one did; the caller's */
+    struct exploration *exploration; /* where not NULL: what its orders come to, tried before it runs */
+    struct explore_limits limits;    /* of that search, … */
+    struct explore_memory memory;    /* … and the memory by which orders are compared */
     char findings[1 << 14];             /* JSON lines of the last launch */
 };
 

@@ -56,9 +56,9 @@ static bool before(const struct async_op *a, const struct async_op *b)
     return a->ready != b->ready ? a->ready < b->ready : a->token < b->token;
 }
 
-static void heap_push(struct async_heap *h, struct async_op *op)
+/* Puts it at `i` or above. */
+static void heap_rise(struct async_heap *h, size_t i, struct async_op *op)
 {
-    size_t i = h->count++;
     while (i > 0 && before(op, h->ops[(i - 1) / 2])) {
         h->ops[i] = h->ops[(i - 1) / 2];
         i = (i - 1) / 2;
@@ -66,10 +66,16 @@ static void heap_push(struct async_heap *h, struct async_op *op)
     h->ops[i] = op;
 }
 
-static struct async_op *heap_pop(struct async_heap *h)
+static void heap_push(struct async_heap *h, struct async_op *op)
 {
-    struct async_op *top = h->ops[0], *last = h->ops[--h->count];
-    size_t i = 0;
+    heap_rise(h, h->count++, op);
+}
+
+/* Takes out the one at `i`. */
+static struct async_op *heap_take(struct async_heap *h, size_t i)
+{
+    struct async_op *taken = h->ops[i], *last = h->ops[--h->count];
+    if (i == h->count) return taken;
     for (;;) {
         size_t child = 2 * i + 1;
         if (child >= h->count) break;
@@ -78,8 +84,8 @@ static struct async_op *heap_pop(struct async_heap *h)
         h->ops[i] = h->ops[child];
         i = child;
     }
-    h->ops[i] = last;
-    return top;
+    heap_rise(h, i, last);
+    return taken;
 }
 
 static bool heap_reserve(struct async_heap *h, size_t wanted)
@@ -477,28 +483,48 @@ static void finish(struct group *g, struct async_op *op)
     recycle(g->heap, op);
 }
 
+/* Its next stage; it is in no heap. */
+static void run_stage(struct group *g, struct async_op *op)
+{
+    g->progress++;
+    if (op->run(g, op)) {
+        while (op) {
+            struct async_op *joined = op->joined;
+            finish(g, op);
+            op = joined;
+        }
+    } else {
+        sources_read(g, op);
+        op->stage++;
+        op->ready = g->now + delay(g, op->latency);
+        heap_push(g->heap, op);
+    }
+}
+
 bool async_advance(struct group *g)
 {
     struct async_heap *h = g->heap;
     bool ran = false;
     while (h && h->count && h->ops[0]->ready <= g->now && !g->failed) {
-        struct async_op *op = heap_pop(h);
         ran = true;
-        g->progress++;
-        if (op->run(g, op)) {
-            while (op) {
-                struct async_op *joined = op->joined;
-                finish(g, op);
-                op = joined;
-            }
-        } else {
-            sources_read(g, op);
-            op->stage++;
-            op->ready = g->now + delay(g, op->latency);
-            heap_push(h, op);
-        }
+        run_stage(g, heap_take(h, 0));
     }
     return ran;
+}
+
+size_t async_offers(const struct group *g, struct async_op **ops, size_t room)
+{
+    const struct async_heap *h = g->heap;
+    for (size_t i = 0; h && i < h->count && i < room; i++) ops[i] = h->ops[i];
+    return h ? h->count : 0;
+}
+
+void async_run(struct group *g, struct async_op *op)
+{
+    struct async_heap *h = g->heap;
+    size_t i = 0;
+    while (h->ops[i] != op) i++;
+    run_stage(g, heap_take(h, i));
 }
 
 uint64_t async_next(const struct group *g)

@@ -86,6 +86,10 @@ void async_in_group(struct async_op *op, enum commit_kind kind);
 bool async_advance(struct group *g);
 /* Clock of the earliest runnable operation, UINT64_MAX when nothing is in flight. */
 uint64_t async_next(const struct group *g);
+/* Operations that may run, up to `room` of them in no order; returns how many there are. Runs the next stage of
+ * one of them. */
+size_t async_offers(const struct group *g, struct async_op **ops, size_t room);
+void async_run(struct group *g, struct async_op *op);
 /* Frees the group's operations, in flight or not; for the end of a launch. */
 void async_heap_free(struct group *g);
 

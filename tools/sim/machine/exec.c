@@ -18,6 +18,7 @@
  */
 #include "machine/exec.h"
 #include "machine/hooks.h"
+#include "machine/steer.h"
 
 enum {
     SPIN_BRANCHES = 1024, /* a fragment is looked at after every so many backward branches … */
@@ -364,6 +365,15 @@ static enum step run_frag(struct warp *w, uint64_t budget, uint32_t stop)
     w->blocked_steps += s == STEP_BLOCK;
     w->lane_steps += n * (uint32_t)__builtin_popcount(whole);
     return s;
+}
+
+bool steer_ahead(struct warp *w, const struct insn **in)
+{
+    const struct kernel *k = w->cta->group->launch->kernel;
+    uint32_t stop;
+    if (!w->live || !pick(w, &stop)) return false;
+    *in = warp_frag(w)->pc < k->insn_count ? &k->insns[warp_frag(w)->pc] : NULL;
+    return true;
 }
 
 enum step warp_run(struct warp *w, uint32_t budget)

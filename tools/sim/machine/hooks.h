@@ -7,6 +7,8 @@
 
 #include "machine/machine.h"
 
+struct async_op;
+
 struct machine_hooks {
     /* A warp's pipes and commit groups. NULL: no memory. Reset: as new, for the next CTA's warp. */
     struct warp_async *(*warp_new)(void);
@@ -23,6 +25,10 @@ struct machine_hooks {
     bool (*advance)(struct group *g);
     /* Clock of the earliest operation that can run, UINT64_MAX when none is in flight. */
     uint64_t (*next)(const struct group *g);
+    /* For a launch that is steered: the operations that may take effect, up to `room` of them in no order;
+     * returns how many there are. One of them does its next stage. */
+    size_t (*offers)(const struct group *g, struct async_op **ops, size_t room);
+    void (*run)(struct group *g, struct async_op *op);
     /* Frees the group's operations, in flight or not. */
     void (*group_close)(struct group *g);
     /* Whether `in` names a register that is still to come (asked only while w->loading is not 0). */

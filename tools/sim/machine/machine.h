@@ -99,6 +99,7 @@ struct async_heap;
 struct launch;
 struct machine_hooks;
 struct watcher; /* event.h */
+struct steerer; /* steer.h */
 
 /* What observers keep with a warp or a CTA, each in a slot of its own that nobody else looks at. */
 enum observer_slot { SLOT_CHECK, SLOT_TRACE, OBSERVER_SLOTS };
@@ -277,6 +278,7 @@ struct launch {
     int check_level;        /* 0, 1 or 2: how much is to be looked at (HEWN_SIM_CHECK) */
     struct finding_sink *sink; /* for findings; NULL: nobody wants them */
     struct watcher *watchers;  /* event.h: a list; NULL: nobody watches (launch_watch) */
+    struct steerer *steerer;   /* steer.h: decides what runs next; NULL: the seed does */
     struct group *groups;
     uint32_t group_count;
     uint32_t ctas_done;    /* for the progress line; __atomic, as is the next */

@@ -15,6 +15,7 @@
  */
 #include "machine/exec.h"
 #include "machine/hooks.h"
+#include "machine/steer.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -40,8 +41,10 @@ static uint64_t random_next(uint64_t *state)
     return z ^ z >> 31;
 }
 
+/* Where nobody draws, the same each time, and no chance event that is one of several. */
 uint32_t sim_random(struct group *g, uint32_t bound)
 {
+    if (g->launch->steerer) return bound - 1;
     return (uint32_t)((random_next(&g->rng) >> 32) * bound >> 32);
 }
 
@@ -358,6 +361,52 @@ static bool warp_asleep(const struct warp *w)
     return true;
 }
 
+/* What follows from instructions that a warp has executed. */
+static void warp_ran(struct group *g, struct warp *w)
+{
+    if (g->failed) return;
+    if (warp_asleep(w)) warp_unready(g, w);
+    if (!w->live) warp_finished(g, w);
+}
+
+/* ---- launches that are steered (steer.h) ---- */
+
+void steer_step(struct warp *w)
+{
+    warp_run(w, 1);
+    w->cta->group->now++;
+    warp_ran(w->cta->group, w);
+}
+
+const struct frag *steer_refuse(struct warp *w)
+{
+    for (uint32_t i = 0; i < w->frag_count; i++) {
+        struct frag *f = &w->frags[i];
+        if (f->wait.kind != WAIT_MBAR || f->wait.ready) continue;
+        frag_wake(w, f);
+        f->wait.expired = true;
+        return f;
+    }
+    return NULL;
+}
+
+void steer_rouse(struct warp *w)
+{
+    for (uint32_t i = 0; i < w->frag_count; i++) {
+        struct frag *f = &w->frags[i];
+        if (f->wait.kind == WAIT_SLEEP && !f->wait.ready) frag_wake(w, f);
+    }
+}
+
+static enum turn steered_turn(struct group *g)
+{
+    struct steerer *s = g->launch->steerer;
+    if (s->turn(s, g)) return TURN_RAN;
+    if (!g->draining) return TURN_STUCK;
+    retire_clusters(g, true);
+    return TURN_RAN;
+}
+
 static enum turn group_turn(struct group *g)
 {
     struct warp *w;
@@ -368,16 +417,14 @@ static enum turn group_turn(struct group *g)
         g->failed = true;
     }
     if (g->failed || !g->resident_count) return TURN_OVER;
+    if (g->launch->steerer) return steered_turn(g);
     if (!g->runnable_count) return group_idle(g);
 
     w = choose_warp(g);
     before = w->steps;
     warp_run(w, choose_quantum(g));
     g->now += w->steps - before;
-    if (!g->failed) {
-        if (warp_asleep(w)) warp_unready(g, w);
-        if (!w->live) warp_finished(g, w);
-    }
+    warp_ran(g, w);
     run_async(g);
     wake_sleepers(g);
     return TURN_RAN;
@@ -412,7 +459,7 @@ static void group_run(struct group *g)
 {
     enum turn t;
     do t = group_turn(g);
-    while (t == TURN_RAN || (t == TURN_STUCK && let_time_pass(g)));
+    while (t == TURN_RAN || (t == TURN_STUCK && !g->launch->steerer && let_time_pass(g)));
     if (t == TURN_STUCK)
         deadlocked(g);
     else
@@ -481,6 +528,7 @@ static int groups_open(struct launch *l)
     uint32_t count = l->sm_count / size;
     if (count == 0) count = 1;
     if (count > clusters) count = clusters;
+    if (l->steerer) count = 1;
     l->groups = aligned_alloc(GROUP_ALIGN, count * sizeof *l->groups);
     if (!l->groups) return -1;
     memset(l->groups, 0, count * sizeof *l->groups);
@@ -525,7 +573,7 @@ int launch_run(struct launch *l)
     progress_begin(l);
     if (groups_open(l))
         l->result = 2;
-    else if (l->kernel->global_sync)
+    else if (l->kernel->global_sync && !l->steerer)
         run_together(l);
     else
         run_apart(l);

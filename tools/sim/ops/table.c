@@ -23,5 +23,7 @@ const struct machine_hooks op_hooks = {.warp_new = warp_async_new,
                                        .cta_retire = tcgen05_retire,
                                        .advance = async_advance,
                                        .next = async_next,
+                                       .offers = async_offers,
+                                       .run = async_run,
                                        .group_close = async_heap_free,
                                        .awaits_load = tcgen05_awaits_load};

@@ -1,0 +1,61 @@
+/*
+ * Every order of a small launch. The launch runs again and again from the start under a scheduler that takes one
+ * step at a time (machine/steer.h), each time in another order, until every order that can make a difference has
+ * been taken, or the budget is spent. Orders are judged by what comes out: what memory holds at the end, a hang, a fault, an
+ * error that the machine itself finds. The checker has no part in it.
+ *
+ * A step is one instruction that other warps can notice (an access of shared, global or tensor memory, an operation on a
+ * barrier, an exit), one poll answered False, or one stage of an asynchronous operation. Two orders that differ only in the
+ * places of steps which do not touch one another count as one (search.c).
+ */
+#ifndef SIM_EXPLORE_H
+#define SIM_EXPLORE_H
+
+#include "machine/machine.h"
+
+/* Memory that a launch may change: put back before each run, compared after it. */
+struct explore_memory {
+    void *at;
+    size_t bytes;
+};
+
+struct explore_limits {
+    uint64_t orders;  /* runs; 0: no limit */
+    uint32_t steps;   /* of one run; 0: EXPLORE_STEPS */
+    double seconds;   /* 0: no limit */
+};
+enum { EXPLORE_STEPS = 600 };
+
+/* What one order may come to, the worst first. */
+#define EXPLORE_ENDS(X)                                    \
+    X(FINE, "ends as the first order does")                \
+    X(DIFFERS, "leaves other values in memory than the first order") \
+    X(ERROR, "breaks a rule of an instruction")            \
+    X(FAULT, "ends with a fault")                          \
+    X(HANG, "never ends")
+
+enum explore_end {
+#define X(name, text) EXPLORE_##name,
+    EXPLORE_ENDS(X)
+#undef X
+};
+
+enum { EXPLORE_SCHEDULE = 4096 };
+
+struct exploration {
+    uint64_t orders; /* that ran to their end */
+    uint64_t cut;    /* that were given up, because all that follows had been seen */
+    uint64_t least;  /* more that are known to be left, where `all` is false */
+    bool all;        /* every order; else the budget is spent, or a run was too long */
+    bool broken;     /* out of memory, or a run that did not repeat: nothing is known */
+    enum explore_end end;   /* of the first order that is not fine */
+    int result;             /* its CUresult */
+    struct finding finding; /* ERROR, FAULT, HANG: what was found */
+    char schedule[EXPLORE_SCHEDULE]; /* its steps (explore_replay) */
+};
+
+/* The launch is filled as for launch_run; watchers, sink and steerer are not used. Memory is left as it was before. */
+void explore_launch(const struct launch *l, const struct explore_memory *memory, size_t count,
+                    const struct explore_limits *limits, struct exploration *out);
+
+#endif
