@@ -13,6 +13,7 @@
 #include "async/mbar.h"
 #include "check/order_regs.h"
 #include "check/order_tell.h"
+#include "check/polls.h"
 #include "check/protocol.h"
 #include "check/undefined.h"
 
@@ -214,6 +215,7 @@ static void on_barrier(struct order *o, struct order_warp *w, const struct event
     if (e->kind == EV_BARRIER_ARRIVE) {
         check_exited(w, e);
         point_turn(o, p, e->value);
+        order_tick(w); /* a number that nobody who waited before can know */
         generations_arrive(o, w, e, &p->done.caused);
         order_release(w, &p->current, e->in);
     } else {
@@ -419,6 +421,7 @@ static void on_bar_pass(struct order_warp *w, const struct event *e)
     check_init(w, b, e);
     order_tick(w);
     note_pass(w, e->in, e->key);
+    polls_look(w->cta->cluster->order, e);
     if (e->value != FRESH_PHASE && b->passed < e->value + 1) b->passed = e->value + 1;
     protocol_pass(w, b, e);
     if (!(e->in->flags & MBAR_RELAXED)) {
@@ -506,6 +509,7 @@ static void on_async_bar(struct order *o, struct order_warp *w, const struct eve
     order_component(w, id)->in = e->in;
     protocol_copy(o, w, b, e->in,
                   epoch_make(id, order_component(w, id)->number, order_insn_index(o, e->in)));
+    w->released = true; /* whoever sees the copy complete knows that its warp has come so far */
     bar_expect(o, b, (struct bar_copy){id, order_component(w, id)->number, e->value});
 }
 
@@ -550,6 +554,7 @@ static void on_issue_arrival(struct order *o, struct order_warp *w, const struct
         /* cp.async is of the generic proxy: known, not bridged. */
         order_keep(o, stamp_raise_generic(&a->brings, id, order_component(w, id)->number));
     }
+    w->released = true; /* `after` hands over the present number */
 }
 
 static void on_issue(struct order *o, struct order_warp *w, const struct event *e)
@@ -577,7 +582,10 @@ static void on_issue(struct order *o, struct order_warp *w, const struct event *
     if (!o->issuing.read || !o->issuing.write) return;
     (void)act(w, o->issuing.read);
     if (o->issuing.write != o->issuing.read) (void)act(w, o->issuing.write);
-    if (class == CLASS_WGMMA) regs_issue(o, w, e->in);
+    if (class == CLASS_WGMMA) {
+        regs_issue(o, w, e->in);
+        w->released = true; /* wait_warpgroup */
+    }
     if (class == CLASS_TMEM_LD) regs_load(o, w, e->in);
 }
 
@@ -793,7 +801,9 @@ void order_event(struct order *o, const struct event *e)
         break;
     case EV_FENCE: on_fence(o, w, e); break;
     case EV_WARP_EXIT:
-        /* barrier.cluster waits for threads that have not exited: it comes after those that have. */
+        /* barrier.cluster waits for threads that have not exited: it comes after those that have, but not
+         * a phase that is over already. */
+        point_turn(o, &w->cta->cluster->barrier, e->cta->cluster->phase);
         order_keep(o, clock_join(&w->cta->cluster->barrier.current.caused, &w->now.caused));
         if (!e->cta->warps_live) order_exit(o, e->cta);
         break;
@@ -813,6 +823,7 @@ void order_event(struct order *o, const struct event *e)
     case EV_MBAR_ARRIVE: on_bar_arrive(o, w, e); break;
     case EV_MBAR_PHASE: on_bar_phase(o, e); break;
     case EV_MBAR_PASS: on_bar_pass(w, e); break;
+    case EV_MBAR_FALSE: polls_look(o, e); break;
     case EV_ASYNC_ISSUE: on_issue(o, w, e); break;
     case EV_ASYNC_BAR: on_async_bar(o, w, e); break;
     case EV_ASYNC_DONE: on_done(w, e); break;
@@ -874,6 +885,7 @@ void order_free(struct order *o)
     order_end(o);
     order_clusters_free(o);
     free(o->sampled);
+    free(o->polls_seen);
     free(o->told_of);
     free(o);
 }

@@ -265,6 +265,7 @@ struct order {
     uint32_t map_count;
     struct told *told; /* order_tell.c */
     uint32_t told_count, told_capacity;
+    uint8_t *polls_seen; /* [kernel->insn_count]: polls.c has looked at it; NULL: at none */
     bool exhausted;    /* memory or a bound ran out: the verdict cannot be clean */
     const char *limit; /* the bound's name; NULL: host memory */
     bool ended;

@@ -127,6 +127,14 @@ static bool settled(const struct touch *t, epoch prior)
     return t->settled && !a->strong && !t->async && t->is_strong(t, prior);
 }
 
+/* Which of two atomics comes first is up to the order. */
+static enum standing settle(const struct touch *t)
+{
+    const struct accessor *a = t->context;
+    order_read(a->o, a->e->in);
+    return STANDING_ORDERED;
+}
+
 /* The place is part of a tensor map that some copy has used. */
 static bool in_map(const struct accessor *a, uint64_t at)
 {
@@ -181,7 +189,7 @@ static enum standing judge(struct touch *t, epoch prior, bool wrote)
         accept(t, prior, wrote, FIND_PROXY, IDIOM_REFILL_UNFENCED);
         return STANDING_ACCEPTED;
     }
-    if (settled(t, prior)) return STANDING_ORDERED;
+    if (settled(t, prior)) return settle(t);
     /* Morally strong: both strong or atomic, by one proxy. */
     if (t->async != generic_component(p->kind) &&
         both_strong(a, prior, p->warp->cta == a->w->cta ? SCOPE_CTA : SCOPE_CLUSTER))
@@ -262,7 +270,7 @@ static enum standing judge_other(struct touch *t, const struct actor *p, epoch p
         accept_abroad(t, prior, wrote, FIND_PROXY, IDIOM_REFILL_UNFENCED);
         return STANDING_ACCEPTED;
     }
-    if (settled(t, prior)) return STANDING_ORDERED;
+    if (settled(t, prior)) return settle(t);
     /* By one proxy or two (interpretation): reductions of copies and of threads meet in the same cache. */
     if (both_strong(a, prior, SCOPE_GPU)) return STANDING_ACCEPTED;
     if (wrote && p->kind == COMPONENT_WARP && stores_same(a, prior)) return STANDING_ACCEPTED;

@@ -22,6 +22,7 @@ enum verdict { VERDICT_CLEAN, VERDICT_REVIEW, VERDICT_INCOMPLETE, VERDICT_ERROR 
     X(INCOMPLETE, "part of it was not modelled, or not looked at")                                 \
     X(GENERATIONS, "an arrival here may count in another generation of the named barrier")         \
     X(LANES, "lanes of a warp are in order here only as long as they run together")                \
+    X(POLLS, "an answer False of this poll leads to something else than asking again")             \
     X(READ, "what this reads may depend on when it reads")                                         \
     X(CHANCE, "what this returns depends on the schedule")                                         \
     X(COLUMNS, "which CTA of an SM gets its tensor memory first depends on the order")             \

@@ -88,6 +88,7 @@ static void on_mbar(struct footprint *f, const struct event *e)
         break;
     case EV_MBAR_TX: t.mode = TOUCH_BYTES; break;
     case EV_MBAR_PASS:
+    case EV_MBAR_FALSE:
     case EV_ASYNC_BAR: t.mode = TOUCH_READ; break;
     case EV_MBAR_REACH:
         if (b && b->live) return;
@@ -161,6 +162,7 @@ void footprint_event(struct footprint *f, const struct event *e)
     case EV_MBAR_TX:
     case EV_MBAR_PHASE:
     case EV_MBAR_PASS:
+    case EV_MBAR_FALSE:
     case EV_ASYNC_BAR: on_mbar(f, e); break;
     case EV_GROUP_WAIT:
         footprint_touch(f, TOUCH_GROUPS, TOUCH_LEARN, 0, groups_of(e->warp, e->key), 1);

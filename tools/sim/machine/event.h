@@ -25,6 +25,7 @@
     X(MBAR_TX, "bytes completed; value = bytes; token = the copy")                                 \
     X(MBAR_PHASE, "phase completed; value = its number")                                           \
     X(MBAR_PASS, "a wait returned True; value = phase number")                                     \
+    X(MBAR_FALSE, "a poll answers False, and something reads the answer")                          \
     X(ASYNC_ISSUE, "operation token issued; its accesses are announced before the next one's")     \
     X(ASYNC_BAR, "operation token will complete bytes on mbarrier cta:key in phase value")         \
     X(TILE, "a tensor copy stages a box in shared memory: address, size; key = identity of the box; "  \

@@ -183,12 +183,12 @@ static enum step ask(struct warp *w, const struct insn *in, uint32_t lane, struc
     return STEP_NEXT;
 }
 
-static void publish_pass(struct warp *w, const struct insn *in, uint32_t lanes,
-                         const struct question *q)
+static void publish_answer(struct warp *w, const struct insn *in, uint32_t lanes,
+                           const struct question *q)
 {
     struct group *g = w->cta->group;
     if (!g->observer) return;
-    observe(g, &(struct event){.kind = EV_MBAR_PASS,
+    observe(g, &(struct event){.kind = q->passed ? EV_MBAR_PASS : EV_MBAR_FALSE,
                                .lanes = lanes,
                                .warp = w,
                                .in = in,
@@ -232,7 +232,7 @@ static enum step exec_wait(struct warp *w, const struct insn *in, uint32_t mask)
         return sim_block(w, WAIT_MBAR, unanswered->cta, unanswered->offset, unanswered->parity);
     }
     for (uint32_t i = 0; i < count; i++) {
-        if (asked[i].passed && !in->unread) publish_pass(w, in, lanes[i], &asked[i]);
+        if (!in->unread) publish_answer(w, in, lanes[i], &asked[i]);
     }
     arg_set_pred(w, in->arg[0], mask, truth);
     return STEP_NEXT;
