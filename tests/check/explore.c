@@ -49,6 +49,11 @@ static void judge(struct random_kernel *k, struct counts *c)
                     .limits = {.orders = ORDERS},
                     .memory = {memory, 2 * MEMORY}};
     bool proved, error;
+    if (getenv("EXPLORE_SEEDS")) for (r.seed = 0; r.seed < 16; r.seed++) {
+        r.exploration = NULL; reset(); run_kernel(&r, k->text, params, sizeof params);
+        printf("seed %d: %.60s\n", (int)r.seed, strstr(r.findings, "{\"verdict"));
+    }
+    r.exploration = &x; r.seed = 0;
     reset();
     if (run_kernel(&r, k->text, params, sizeof params) < 0) {
         CHECK(false, "the kernel is not valid:\n%s", k->text);

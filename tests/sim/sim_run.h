@@ -21,7 +21,7 @@ struct run {
     struct launch_memory **after;       /* where not NULL: what this one did; the caller's */
     struct exploration *exploration; /* where not NULL: what its orders come to, tried before it runs */
     struct explore_limits limits;    /* of that search, … */
-    struct explore_memory memory;    /* … and the memory by which orders are compared */
+    struct mem_piece memory;    /* … and the memory by which orders are compared */
     char findings[1 << 14];             /* JSON lines of the last launch */
 };
 

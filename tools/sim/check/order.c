@@ -220,6 +220,8 @@ static void on_barrier(struct order *o, struct order_warp *w, const struct event
         order_release(w, &p->current, e->in);
     } else {
         note_pass(w, e->in, e->key);
+        /* It has slept through a later generation, of others: what is kept is too much for it. */
+        if (p->generation > e->value + 1) order_sampled(o, SAMPLED_GENERATIONS, e->in);
         point_pass(w, p, e->value, e->in);
     }
 }

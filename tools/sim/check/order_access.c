@@ -431,6 +431,8 @@ static struct touch *begin(struct accessor *a)
     }
     t->async = a->e->proxy == PROXY_ASYNC && a->place != PLACE_TENSOR;
     t->copies = self->kind == COMPONENT_COPY && a->place == PLACE_SHARED;
+    t->unordered = self->kind == COMPONENT_BULK_DONE || self->kind == COMPONENT_CP_ASYNC;
+    t->overtakes = false;
     t->now = &a->w->now;
     t->needs = needs(a);
     t->knows = world ? knows_abroad : NULL;
@@ -450,6 +452,7 @@ static void finish(struct accessor *a, const struct touch *t)
     struct component *self = order_component(a->w, a->component);
     if (self->kind == COMPONENT_COPY && t->write && !self->over && a->place == PLACE_SHARED)
         self->over = t->replaces;
+    if (t->overtakes) order_sampled(a->o, SAMPLED_OVERTAKES, a->e->in);
     if (t->shadow->failed)
         order_exhausted(a->o, t->shadow->most ? "room for the shadow of global memory" : NULL);
     if (t->lost) order_exhausted(a->o, "accesses of one place that are kept");

@@ -34,6 +34,9 @@ struct report {
     enum sampled_reason sampled; /* SAMPLED_REASON_COUNT: proved */
     const char *sampled_file;
     uint32_t sampled_line;
+    uint64_t orders; /* that were explored; 0: nobody tried */
+    uint64_t orders_left;
+    bool all_orders;
     struct idiom_line *idioms; /* ascending by place */
     uint32_t idiom_count, idiom_capacity;
 };
@@ -426,6 +429,22 @@ static void put_suppressed(struct text *t, const struct report *r)
     }
 }
 
+void report_explored(struct report *r, uint64_t orders, bool all, uint64_t left)
+{
+    r->orders = orders;
+    r->all_orders = all;
+    r->orders_left = left;
+}
+
+/* "explored (all 12 orders)" */
+static void put_orders(struct text *t, const struct report *r)
+{
+    putf(t, "explored (%s%llu order%s", r->all_orders ? "all " : "",
+         (unsigned long long)r->orders, r->orders == 1 ? "" : "s");
+    if (!r->all_orders) putf(t, ", %llu or more are left", (unsigned long long)r->orders_left);
+    put_text(t, ")");
+}
+
 /* "FILE:LINE: why", of a verdict that is sampled. */
 static void put_why(struct text *t, const struct report *r)
 {
@@ -440,7 +459,12 @@ static void put_basis_json(struct text *t, const struct report *r)
         put_text(t, ",\"basis\":\"proved\"");
         return;
     }
-    put_text(t, ",\"basis\":\"sampled\"");
+    if (r->orders)
+        putf(t, ",\"basis\":\"explored\",\"schedules\":%llu,\"left\":%llu",
+             (unsigned long long)r->orders,
+             (unsigned long long)(r->all_orders ? 0 : r->orders_left + 1));
+    else
+        put_text(t, ",\"basis\":\"sampled\"");
     put_why(&why, r);
     put(&why, "", 1);
     if (why.failed)
@@ -481,10 +505,12 @@ static void print_text(const struct report *r, enum verdict verdict)
     char name[DEMANGLED_BYTES];
     for (size_t i = 0; i < r->count; i++)
         if (!r->findings[i].suppressed) put_finding_text(&t, r, &r->findings[i]);
-    if (r->count) {
+    if (r->count || r->orders) {
         put_text(&t, demangle(r->kernel, name, sizeof name));
-        putf(&t, ": %s, %zu finding%s, %s", verdict_texts[verdict], shown, shown == 1 ? "" : "s",
-             r->sampled == SAMPLED_REASON_COUNT ? "proved" : "sampled: ");
+        putf(&t, ": %s, %zu finding%s, ", verdict_texts[verdict], shown, shown == 1 ? "" : "s");
+        if (r->sampled == SAMPLED_REASON_COUNT) put_text(&t, r->orders ? "proved, " : "proved");
+        if (r->orders) put_orders(&t, r);
+        if (r->sampled != SAMPLED_REASON_COUNT) put_text(&t, r->orders ? ": " : "sampled: ");
         if (r->sampled != SAMPLED_REASON_COUNT) put_why(&t, r);
         if (r->idiom_count)
             putf(&t, "; %u idiom%s by the letter (--pedantic)", r->idiom_count,

@@ -24,6 +24,7 @@ enum verdict { VERDICT_CLEAN, VERDICT_REVIEW, VERDICT_INCOMPLETE, VERDICT_ERROR 
     X(LANES, "lanes of a warp are in order here only as long as they run together")                \
     X(POLLS, "an answer False of this poll leads to something else than asking again")             \
     X(READ, "what this reads may depend on when it reads")                                         \
+    X(OVERTAKES, "which of two copies of one warp to one place comes last is up to the order")    \
     X(CHANCE, "what this returns depends on the schedule")                                         \
     X(COLUMNS, "which CTA of an SM gets its tensor memory first depends on the order")             \
     X(PHASES, "which phase of the mbarrier is meant depends on the order")
@@ -46,6 +47,8 @@ struct finding_sink *report_sink(struct report *r);
 /* The launch's verdict is sampled: `line` of `file` (NULL: no place) is why. Of several reasons the
  * first in order stands, whichever came first in time. Thread-safe. */
 void report_sampled(struct report *r, enum sampled_reason reason, const char *file, uint32_t line);
+/* So many orders of the launch were run, each to its end: all there are, or at least `left` are left. */
+void report_explored(struct report *r, uint64_t orders, bool all, uint64_t left);
 /* A line has an idiom (finding.h, IDIOMS); the verdict counts the lines that have one. `file` must live until the
  * report's end. Thread-safe. */
 void report_idiom(struct report *r, const char *file, uint32_t line);

@@ -392,8 +392,10 @@ static void block_free(struct shadow *s, uint32_t i)
 static enum standing stand(struct touch *t, epoch prior, bool wrote)
 {
     if (epoch_component(prior) == epoch_component(t->self) &&
-        !(t->copies && t->write && wrote && epoch_number(prior) == epoch_number(t->self)))
+        !(t->copies && t->write && wrote && epoch_number(prior) == epoch_number(t->self))) {
+        t->overtakes |= t->unordered && t->write && wrote && !knows(t, prior, true);
         return STANDING_ORDERED;
+    }
     if (knows(t, prior, true)) return STANDING_ORDERED;
     return t->judge(t, prior, wrote);
 }

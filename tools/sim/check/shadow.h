@@ -89,6 +89,8 @@ struct touch {
     bool strong; /* does not race with those that is_strong says are strong */
     bool async;
     bool copies; /* what has the epoch of self is another copy of one phase, in no order with it */
+    bool unordered; /* actions of self's component take effect in any order, but for what `needs` knows */
+    bool overtakes; /* then: the write may come before an earlier one of its component */
     const struct stamp *now;   /* of whoever issued it */
     const struct clock *needs; /* prior accesses that this knows are no matter for judge */
     /* Any other prior access. ORDERED: fine after all; ACCEPTED: let pass. */

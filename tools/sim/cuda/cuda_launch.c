@@ -364,6 +364,7 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
     }
     report = report_new(f->kernel->entry->name, ++driver.launches);
     if (!report) return HEWN_CU_OUT_OF_MEMORY;
+    if (settings->explore) explore_before(&launch, settings->explore, report);
     if (request->overlaps && driver.memory_stream == request->stream) check.before = driver.memory;
     check_attach(&check, &launch, report);
     if (trace && *trace) timeline = trace_attach(&launch);

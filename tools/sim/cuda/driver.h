@@ -44,6 +44,7 @@ struct settings {
     uint64_t seed;
     uint32_t host_threads;
     int check_level;
+    uint64_t explore; /* orders; 0: none */
     bool strict, quiet;
 };
 
@@ -53,6 +54,13 @@ bool settings_read(struct settings *out);
 const struct gpu *gpu_named(const char *name);
 /* "h200, b200, b300" */
 const char *gpu_names(void);
+
+/* ---- orders of a launch (cuda_explore.c) ---- */
+
+struct report;
+/* Tries up to `orders` orders of a launch that is ready to run, and tells the report how far it came, and of the first
+ * one that goes wrong. Memory is as before. */
+void explore_before(const struct launch *l, uint64_t orders, struct report *report);
 
 /* ---- handles ---- */
 

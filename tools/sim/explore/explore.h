@@ -12,12 +12,7 @@
 #define SIM_EXPLORE_H
 
 #include "machine/machine.h"
-
-/* Memory that a launch may change: put back before each run, compared after it. */
-struct explore_memory {
-    void *at;
-    size_t bytes;
-};
+#include "machine/mem.h"
 
 struct explore_limits {
     uint64_t orders;  /* runs; 0: no limit */
@@ -54,8 +49,9 @@ struct exploration {
     char schedule[EXPLORE_SCHEDULE]; /* its steps (explore_replay) */
 };
 
-/* The launch is filled as for launch_run; watchers, sink and steerer are not used. Memory is left as it was before. */
-void explore_launch(const struct launch *l, const struct explore_memory *memory, size_t count,
+/* The launch is filled as for launch_run; watchers, sink and steerer are not used. `memory` is what it may
+ * change: put back before each run and at the end, compared after each. */
+void explore_launch(const struct launch *l, const struct mem_piece *memory, size_t count,
                     const struct explore_limits *limits, struct exploration *out);
 
 #endif

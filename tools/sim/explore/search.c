@@ -312,7 +312,7 @@ static void close_search(struct search *s)
 /* ---- memory ---- */
 
 struct images {
-    const struct explore_memory *memory;
+    const struct mem_piece *memory;
     size_t count, bytes;
     unsigned char *first, *result; /* before the launch; as the first order left it */
 };
@@ -428,7 +428,7 @@ static uint64_t left(const struct search *s)
     return n;
 }
 
-void explore_launch(const struct launch *l, const struct explore_memory *memory, size_t count,
+void explore_launch(const struct launch *l, const struct mem_piece *memory, size_t count,
                     const struct explore_limits *limits, struct exploration *out)
 {
     struct images m = {.memory = memory, .count = count};

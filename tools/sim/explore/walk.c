@@ -219,12 +219,13 @@ static bool refuse(struct walk *w, struct warp *warp, bool free)
     }
     begin(w, true);
     if (!answer(w, warp, &pc, &state)) return false;
+    if (state) {
+        /* The first answer may differ from what its predicate held before; the second tells. */
+        steer_step(warp);
+        if (answer(w, warp, &again, &later) && again == pc && later == state) return false;
+    }
     known->refused++;
-    if (!state) return true;
-    /* The first answer may differ from what its predicate held before; the second tells. */
-    steer_step(warp);
-    if (!answer(w, warp, &again, &later)) return true;
-    return again != pc || later != state;
+    return true;
 }
 
 static struct warp *warp_at(const struct group *g, actor who)

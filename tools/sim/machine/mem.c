@@ -415,6 +415,18 @@ bool mem_range(uint64_t address, uint64_t size, uint64_t *base, uint64_t *bytes)
     return r != NULL;
 }
 
+size_t mem_live(struct mem_piece *out, size_t room)
+{
+    size_t count;
+    pthread_rwlock_rdlock(&heap.lock);
+    count = heap.count;
+    for (size_t i = 0; i < count && i < room; i++)
+        out[i] = (struct mem_piece){.at = (void *)(uintptr_t)heap.live[i]->base,
+                                    .bytes = (size_t)heap.live[i]->bytes};
+    pthread_rwlock_unlock(&heap.lock);
+    return count;
+}
+
 uint64_t mem_in_use(void)
 {
     uint64_t bytes;

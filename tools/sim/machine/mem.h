@@ -23,6 +23,13 @@ int mem_unregister(void *host);
 /* The allocation that holds [address, address+size), or false. */
 bool mem_range(uint64_t address, uint64_t size, uint64_t *base, uint64_t *bytes);
 uint64_t mem_in_use(void);
+/* A piece of memory of the host. */
+struct mem_piece {
+    void *at;
+    size_t bytes;
+};
+/* Every allocation and registered range, up to `room` of them; returns how many there are. */
+size_t mem_live(struct mem_piece *out, size_t room);
 /* Addresses without memory behind them, kept from other allocations: 0, 1 (bad size or alignment,
  * which is a power of two of at least a page), 2. */
 int mem_reserve(uint64_t bytes, uint64_t align, uint64_t *address);

@@ -119,8 +119,8 @@ static enum step sync(struct warp *w, const struct insn *in, uint32_t mask,
 {
     struct frag *f = warp_frag(w);
     const struct named_barrier *b;
+    uint64_t generation = f->wait.value;
     if (f->wait.kind != WAIT_BARRIER || !f->wait.arrived) {
-        uint64_t generation;
         if (call_check(w, in, call) == STEP_FAULT) return STEP_FAULT;
         b = &w->cta->barriers[call->id];
         generation = b->generation;
@@ -140,7 +140,7 @@ static enum step sync(struct warp *w, const struct insn *in, uint32_t mask,
     }
     w->last_barrier = in;
     if (w->cta->group->observer) {
-        publish(w, in, EV_BARRIER_PASS, mask, call->id, b->generation - 1);
+        publish(w, in, EV_BARRIER_PASS, mask, call->id, generation);
     }
     return STEP_NEXT;
 }
