@@ -7,51 +7,51 @@
 enum { WORDS = 4, GLOBALS = 4, BARS = 3, NAMED = 3, PLAN = RANDOM_EVENTS, CTAS = 2 };
 
 /* a, b, c: operands, as said. */
-#define EVENTS(X)                                                                        \
-    X(NOTHING, "")                                                                       \
-    X(LOAD, "reads word a")                                                              \
-    X(STORE, "writes word a")                                                            \
-    X(LOAD_GLOBAL, "reads global word a")                                                \
-    X(STORE_GLOBAL, "writes global word a")                                              \
-    X(STORE_LANES, "half of the lanes write word a, the others word b")                  \
-    X(RED, "adds to word a")                                                             \
-    X(RED_GLOBAL, "adds to global word a")                                               \
-    X(ATOM, "adds to word a and keeps what was there")                                   \
-    X(SYNC, "all threads")                                                               \
-    X(NAMED_SYNC, "barrier a of b threads")                                              \
-    X(NAMED_ARRIVE, "the same without waiting")                                          \
-    X(ARRIVE, "arrives at mbarrier a")                                                   \
-    X(ARRIVE_TWICE, "arrives at mbarrier a with count 2")                                \
-    X(EXPECT, "arrives at mbarrier a, which expects b bytes more")                       \
-    X(DROP, "arrives at mbarrier a for the last time")                                   \
-    X(WAIT, "waits for mbarrier a, parity b")                                            \
-    X(TEST, "looks once at mbarrier a, parity b, and writes word c if it is too early")  \
-    X(COPY_IN, "copies global line a to the tile b, bytes to mbarrier c")                \
-    X(COPY_OUT, "copies the tile a to global line b, in a group")                        \
-    X(LOAD_TILE, "reads the tile a")                                                     \
-    X(STORE_TILE, "writes the tile a")                                                   \
-    X(LOAD_LINE, "reads global line a")                                                  \
-    X(FENCE_ASYNC, "fence.proxy.async")                                                  \
-    X(COMMIT, "commits a group of copies")                                               \
-    X(WAIT_GROUP, "waits for all groups but a")                                          \
-    X(WAIT_READ, "waits for all groups but a to have read")                              \
-    X(CP_ASYNC, "copies global line a to the tile b with cp.async")                      \
-    X(CP_COMMIT, "commits a group of cp.async")                                          \
-    X(CP_WAIT, "waits for all such groups but a")                                        \
-    X(CP_ARRIVE, "arrives at mbarrier a when its cp.async are done")                     \
-    X(CLUSTER_SYNC, "all threads of the cluster")                                        \
-    X(CLUSTER_ARRIVE, "arrives at the cluster's barrier")                                \
-    X(CLUSTER_WAIT, "waits for it")                                                      \
-    X(REMOTE_ARRIVE, "arrives at mbarrier a of the other CTA")                           \
-    X(REMOTE_STORE, "writes word a of the other CTA")                                    \
-    X(REMOTE_LOAD, "reads word a of the other CTA")                                      \
+#define EVENTS(X)                                                                       \
+    X(NOTHING, "")                                                                      \
+    X(LOAD, "reads word a")                                                             \
+    X(STORE, "writes word a")                                                           \
+    X(LOAD_GLOBAL, "reads global word a")                                               \
+    X(STORE_GLOBAL, "writes global word a")                                             \
+    X(STORE_LANES, "half of the lanes write word a, the others word b")                 \
+    X(RED, "adds to word a")                                                            \
+    X(RED_GLOBAL, "adds to global word a")                                              \
+    X(ATOM, "adds to word a and keeps what was there")                                  \
+    X(SYNC, "all threads")                                                              \
+    X(NAMED_SYNC, "barrier a of b threads")                                             \
+    X(NAMED_ARRIVE, "the same without waiting")                                         \
+    X(ARRIVE, "arrives at mbarrier a")                                                  \
+    X(ARRIVE_TWICE, "arrives at mbarrier a with count 2")                               \
+    X(EXPECT, "arrives at mbarrier a, which expects b bytes more")                      \
+    X(DROP, "arrives at mbarrier a for the last time")                                  \
+    X(WAIT, "waits for mbarrier a, parity b")                                           \
+    X(TEST, "looks once at mbarrier a, parity b, and writes word c if it is too early") \
+    X(COPY_IN, "copies global line a to the tile b, bytes to mbarrier c")               \
+    X(COPY_OUT, "copies the tile a to global line b, in a group")                       \
+    X(LOAD_TILE, "reads the tile a")                                                    \
+    X(STORE_TILE, "writes the tile a")                                                  \
+    X(LOAD_LINE, "reads global line a")                                                 \
+    X(FENCE_ASYNC, "fence.proxy.async")                                                 \
+    X(COMMIT, "commits a group of copies")                                              \
+    X(WAIT_GROUP, "waits for all groups but a")                                         \
+    X(WAIT_READ, "waits for all groups but a to have read")                             \
+    X(CP_ASYNC, "copies global line a to the tile b with cp.async")                     \
+    X(CP_COMMIT, "commits a group of cp.async")                                         \
+    X(CP_WAIT, "waits for all such groups but a")                                       \
+    X(CP_ARRIVE, "arrives at mbarrier a when its cp.async are done")                    \
+    X(CLUSTER_SYNC, "all threads of the cluster")                                       \
+    X(CLUSTER_ARRIVE, "arrives at the cluster's barrier")                               \
+    X(CLUSTER_WAIT, "waits for it")                                                     \
+    X(REMOTE_ARRIVE, "arrives at mbarrier a of the other CTA")                          \
+    X(REMOTE_STORE, "writes word a of the other CTA")                                   \
+    X(REMOTE_LOAD, "reads word a of the other CTA")                                     \
     X(EXIT, "ends")
 
 enum kind {
 #define X(name, text) DO_##name,
     EVENTS(X)
 #undef X
-    DO_COUNT
+        DO_COUNT
 };
 
 struct act {
@@ -112,13 +112,15 @@ static void say_sync(struct plan *p)
 {
     if (!all_fit(p, 1)) return;
     for (uint32_t w = 0; w < total(p); w++)
-        if (!p->gone[w]) put(p, w, p->ctas > 1 && !any_gone(p) ? DO_CLUSTER_SYNC : DO_SYNC, 0, 0, 0);
+        if (!p->gone[w])
+            put(p, w, p->ctas > 1 && !any_gone(p) ? DO_CLUSTER_SYNC : DO_SYNC, 0, 0, 0);
 }
 
 static void say_use(struct plan *p, uint32_t w)
 {
-    static const uint8_t kinds[] = {DO_LOAD, DO_STORE, DO_LOAD, DO_STORE, DO_LOAD_GLOBAL, DO_STORE_GLOBAL,
-                                    DO_RED, DO_RED_GLOBAL, DO_STORE_LANES};
+    static const uint8_t kinds[] = {DO_LOAD,  DO_STORE,       DO_LOAD,
+                                    DO_STORE, DO_LOAD_GLOBAL, DO_STORE_GLOBAL,
+                                    DO_RED,   DO_RED_GLOBAL,  DO_STORE_LANES};
     if (!fits(p, w, 1)) return;
     put(p, w, kinds[draw(p, sizeof kinds)], draw(p, WORDS), draw(p, WORDS), 0);
 }
@@ -262,9 +264,12 @@ static void damage(struct plan *p)
         break;
     case 4: a->a = draw(p, 3) + (a->kind == DO_NAMED_SYNC || a->kind == DO_NAMED_ARRIVE); break;
     case 5:
-        if (a->kind == DO_NAMED_SYNC) a->kind = DO_NAMED_ARRIVE;
-        else if (a->kind == DO_CLUSTER_SYNC) a->kind = DO_CLUSTER_ARRIVE;
-        else if (a->kind == DO_EXPECT) a->b = draw(p, 2) ? 16 : 48;
+        if (a->kind == DO_NAMED_SYNC)
+            a->kind = DO_NAMED_ARRIVE;
+        else if (a->kind == DO_CLUSTER_SYNC)
+            a->kind = DO_CLUSTER_ARRIVE;
+        else if (a->kind == DO_EXPECT)
+            a->b = draw(p, 2) ? 16 : 48;
         break;
     default:
         if (n == PLAN) return;
@@ -308,18 +313,26 @@ static void write_memory(struct text *t, const struct act *a, uint32_t value)
             value, 4 * a->a, value, value, value, 4 * a->b, value + 1, value);
         break;
     case DO_RED: say(t, "@l0 red.shared.add.u32 [words+%u], %u;\n", 4 * a->a, value); break;
-    case DO_RED_GLOBAL: say(t, "@l0 red.global.add.u32 [out+%u], %u;\n", 256 + 4 * a->a, value); break;
-    case DO_ATOM: say(t, "@l0 atom.shared.add.u32 v, [words+%u], %u;\n" TAKE, 4 * a->a, value); break;
+    case DO_RED_GLOBAL:
+        say(t, "@l0 red.global.add.u32 [out+%u], %u;\n", 256 + 4 * a->a, value);
+        break;
+    case DO_ATOM:
+        say(t, "@l0 atom.shared.add.u32 v, [words+%u], %u;\n" TAKE, 4 * a->a, value);
+        break;
     case DO_LOAD_TILE: say(t, "@l0 ld.shared.u32 v, [tile+%u];\n" TAKE, 32 * a->a + 28); break;
     case DO_STORE_TILE: say(t, "@l0 st.shared.u32 [tile+%u], %u;\n", 32 * a->a + 28, value); break;
     case DO_LOAD_LINE: say(t, "@l0 ld.global.u32 v, [out+%u];\n" TAKE, 512 + 32 * a->a + 28); break;
     case DO_REMOTE_STORE:
-        say(t, "mov.u32 at, words+%u;\nmapa.shared::cluster.u32 at, at, peer;\n"
-               "@l0 st.shared::cluster.u32 [at], %u;\n", 4 * a->a, value);
+        say(t,
+            "mov.u32 at, words+%u;\nmapa.shared::cluster.u32 at, at, peer;\n"
+            "@l0 st.shared::cluster.u32 [at], %u;\n",
+            4 * a->a, value);
         break;
     case DO_REMOTE_LOAD:
-        say(t, "mov.u32 at, words+%u;\nmapa.shared::cluster.u32 at, at, peer;\n"
-               "@l0 ld.shared::cluster.u32 v, [at];\n" TAKE, 4 * a->a);
+        say(t,
+            "mov.u32 at, words+%u;\nmapa.shared::cluster.u32 at, at, peer;\n"
+            "@l0 ld.shared::cluster.u32 v, [at];\n" TAKE,
+            4 * a->a);
         break;
     default: break;
     }
@@ -336,8 +349,7 @@ static void write_mbarrier(struct text *t, const struct act *a, uint32_t value)
         break;
     case DO_DROP: say(t, "@l0 mbarrier.arrive_drop.shared.b64 _, [bars+%u];\n", bar); break;
     case DO_WAIT:
-        say(t,
-            "wait%u:\nmbarrier.try_wait.parity.shared.b64 q, [bars+%u], %u;\n@!q bra wait%u;\n",
+        say(t, "wait%u:\nmbarrier.try_wait.parity.shared.b64 q, [bars+%u], %u;\n@!q bra wait%u;\n",
             value, bar, a->b, value);
         break;
     case DO_TEST:
@@ -350,8 +362,10 @@ static void write_mbarrier(struct text *t, const struct act *a, uint32_t value)
         say(t, "@l0 cp.async.mbarrier.arrive.noinc.shared.b64 [bars+%u];\n", bar);
         break;
     case DO_REMOTE_ARRIVE:
-        say(t, "mov.u32 at, bars+%u;\nmapa.shared::cluster.u32 at, at, peer;\n"
-               "@l0 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [at];\n", bar);
+        say(t,
+            "mov.u32 at, bars+%u;\nmapa.shared::cluster.u32 at, at, peer;\n"
+            "@l0 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [at];\n",
+            bar);
         break;
     default: break;
     }
@@ -367,8 +381,10 @@ static void write_copy(struct text *t, const struct act *a)
             32 * a->a, 32 * a->b, 8 * a->c);
         break;
     case DO_COPY_OUT:
-        say(t, "add.u64 line, out, %u;\n@l0 cp.async.bulk.global.shared::cta.bulk_group [line], "
-               "[tile+%u], 32;\n", 512 + 32 * a->b, 32 * a->a);
+        say(t,
+            "add.u64 line, out, %u;\n@l0 cp.async.bulk.global.shared::cta.bulk_group [line], "
+            "[tile+%u], 32;\n",
+            512 + 32 * a->b, 32 * a->a);
         break;
     case DO_FENCE_ASYNC: say(t, "fence.proxy.async;\n"); break;
     case DO_COMMIT: say(t, "@l0 cp.async.bulk.commit_group;\n"); break;
@@ -402,17 +418,18 @@ static void write_barrier(struct text *t, const struct act *a)
 
 static void write_head(struct text *t, const struct plan *p)
 {
-    say(t, ".version 8.3\n.target sm_90a\n.address_size 64\n"
-           ".visible .entry k(.param .u64 p_in, .param .u64 p_out)\n{\n"
-           ".shared .align 128 .b8 tile[128];\n.shared .align 8 .b64 bars[4];\n"
-           ".shared .align 4 .b32 words[8];\n.reg .pred l0, l16, low, q, first;\n"
-           ".reg .b32 tid, warp, lane, rank, peer, at, v, sum, who;\n"
-           ".reg .b64 in, out, line, mine;\n"
-           "ld.param.u64 in, [p_in];\nld.param.u64 out, [p_out];\nmov.u32 tid, %%tid.x;\n"
-           "shr.u32 warp, tid, 5;\nand.b32 lane, tid, 31;\nmov.u32 rank, %%cluster_ctarank;\n"
-           "xor.b32 peer, rank, 1;\nsetp.eq.u32 l0, lane, 0;\nsetp.eq.u32 l16, lane, 16;\n"
-           "setp.lt.u32 low, lane, 16;\nsetp.eq.u32 first, tid, 0;\nmov.b32 sum, 7;\nmov.b32 v, 0;\n"
-           "mad.lo.u32 who, rank, %u, warp;\nmul.wide.u32 mine, who, 4;\nadd.u64 mine, mine, out;\n",
+    say(t,
+        ".version 8.3\n.target sm_90a\n.address_size 64\n"
+        ".visible .entry k(.param .u64 p_in, .param .u64 p_out)\n{\n"
+        ".shared .align 128 .b8 tile[128];\n.shared .align 8 .b64 bars[4];\n"
+        ".shared .align 4 .b32 words[8];\n.reg .pred l0, l16, low, q, first;\n"
+        ".reg .b32 tid, warp, lane, rank, peer, at, v, sum, who;\n"
+        ".reg .b64 in, out, line, mine;\n"
+        "ld.param.u64 in, [p_in];\nld.param.u64 out, [p_out];\nmov.u32 tid, %%tid.x;\n"
+        "shr.u32 warp, tid, 5;\nand.b32 lane, tid, 31;\nmov.u32 rank, %%cluster_ctarank;\n"
+        "xor.b32 peer, rank, 1;\nsetp.eq.u32 l0, lane, 0;\nsetp.eq.u32 l16, lane, 16;\n"
+        "setp.lt.u32 low, lane, 16;\nsetp.eq.u32 first, tid, 0;\nmov.b32 sum, 7;\nmov.b32 v, 0;\n"
+        "mad.lo.u32 who, rank, %u, warp;\nmul.wide.u32 mine, who, 4;\nadd.u64 mine, mine, out;\n",
         p->warps);
     say(t, "setp.ne.u32 q, warp, 0;\n@q bra ready;\n");
     for (uint32_t i = 0; i < BARS; i++) {
@@ -425,10 +442,11 @@ static void write_head(struct text *t, const struct plan *p)
         }
         say(t, "@first mbarrier.init.shared.b64 [bars+%u], at;\n", 8 * i);
     }
-    say(t, "shl.b32 at, lane, 2;\nmov.u32 v, tile;\nadd.u32 at, at, v;\nst.shared.u32 [at], tid;\n"
-           "sub.u32 at, at, v;\nmov.u32 v, words;\nadd.u32 at, at, v;\nsetp.lt.u32 q, lane, 8;\n"
-           "@q st.shared.u32 [at], tid;\nfence.mbarrier_init.release.cluster;\nfence.proxy.async;\n"
-           "ready:\n%s",
+    say(t,
+        "shl.b32 at, lane, 2;\nmov.u32 v, tile;\nadd.u32 at, at, v;\nst.shared.u32 [at], tid;\n"
+        "sub.u32 at, at, v;\nmov.u32 v, words;\nadd.u32 at, at, v;\nsetp.lt.u32 q, lane, 8;\n"
+        "@q st.shared.u32 [at], tid;\nfence.mbarrier_init.release.cluster;\nfence.proxy.async;\n"
+        "ready:\n%s",
         p->ctas > 1 ? "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"
                     : "bar.sync 0;\n");
 }

@@ -65,8 +65,7 @@ static int launch(struct run *r, const struct kernel *kernel, const void *params
     struct check check = {.before = r->before, .keeps_memory = r->after != NULL};
     struct report *report;
     memcpy(block, params, param_bytes);
-    if (r->exploration)
-        explore_launch(&l, &r->memory, 1, &r->limits, r->exploration);
+    if (r->exploration) explore_launch(&l, &r->memory, 1, &r->limits, r->exploration);
     report = report_new("k", 1);
     check_attach(&check, &l, report);
     const int result = launch_run(&l);

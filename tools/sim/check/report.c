@@ -439,8 +439,8 @@ void report_explored(struct report *r, uint64_t orders, bool all, uint64_t left)
 /* "explored (all 12 orders)" */
 static void put_orders(struct text *t, const struct report *r)
 {
-    putf(t, "explored (%s%llu order%s", r->all_orders ? "all " : "",
-         (unsigned long long)r->orders, r->orders == 1 ? "" : "s");
+    putf(t, "explored (%s%llu order%s", r->all_orders ? "all " : "", (unsigned long long)r->orders,
+         r->orders == 1 ? "" : "s");
     if (!r->all_orders) putf(t, ", %llu or more are left", (unsigned long long)r->orders_left);
     put_text(t, ")");
 }

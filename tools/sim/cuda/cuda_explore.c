@@ -7,7 +7,8 @@
 #include <stdio.h>
 
 enum { PIECES = 1024 };
-#define BYTES_MOST ((uint64_t)64 << 20) /* of memory, which is put back and compared for every order */
+#define BYTES_MOST \
+    ((uint64_t)64 << 20) /* of memory, which is put back and compared for every order */
 
 /* An order that goes wrong, as a finding: a hang, or what the first order does not come to. */
 static void tell(const struct launch *l, const struct exploration *x, struct report *report)

@@ -15,18 +15,18 @@
 #include "machine/mem.h"
 
 struct explore_limits {
-    uint64_t orders;  /* runs; 0: no limit */
-    uint32_t steps;   /* of one run; 0: EXPLORE_STEPS */
-    double seconds;   /* 0: no limit */
+    uint64_t orders; /* runs; 0: no limit */
+    uint32_t steps;  /* of one run; 0: EXPLORE_STEPS */
+    double seconds;  /* 0: no limit */
 };
 enum { EXPLORE_STEPS = 600 };
 
 /* What one order may come to, the worst first. */
-#define EXPLORE_ENDS(X)                                    \
-    X(FINE, "ends as the first order does")                \
+#define EXPLORE_ENDS(X)                                              \
+    X(FINE, "ends as the first order does")                          \
     X(DIFFERS, "leaves other values in memory than the first order") \
-    X(ERROR, "breaks a rule of an instruction")            \
-    X(FAULT, "ends with a fault")                          \
+    X(ERROR, "breaks a rule of an instruction")                      \
+    X(FAULT, "ends with a fault")                                    \
     X(HANG, "never ends")
 
 enum explore_end {
@@ -38,11 +38,11 @@ enum explore_end {
 enum { EXPLORE_SCHEDULE = 4096 };
 
 struct exploration {
-    uint64_t orders; /* that ran to their end */
-    uint64_t cut;    /* that were given up, because all that follows had been seen */
-    uint64_t least;  /* more that are known to be left, where `all` is false */
-    bool all;        /* every order; else the budget is spent, or a run was too long */
-    bool broken;     /* out of memory, or a run that did not repeat: nothing is known */
+    uint64_t orders;        /* that ran to their end */
+    uint64_t cut;           /* that were given up, because all that follows had been seen */
+    uint64_t least;         /* more that are known to be left, where `all` is false */
+    bool all;               /* every order; else the budget is spent, or a run was too long */
+    bool broken;            /* out of memory, or a run that did not repeat: nothing is known */
     enum explore_end end;   /* of the first order that is not fine */
     int result;             /* its CUresult */
     struct finding finding; /* ERROR, FAULT, HANG: what was found */

@@ -9,8 +9,8 @@ enum { TOUCHES_FIRST = 8, MBAR_BYTES = 8 };
 void footprint_add(struct footprint *f, struct touch t)
 {
     struct touch *last = f->count ? &f->touch[f->count - 1] : NULL;
-    if (last && t.space <= TOUCH_TENSOR && last->space == t.space && last->mode == t.mode && last->of == t.of &&
-        last->turn == t.turn && t.low <= last->high && last->low <= t.high) {
+    if (last && t.space <= TOUCH_TENSOR && last->space == t.space && last->mode == t.mode &&
+        last->of == t.of && last->turn == t.turn && t.low <= last->high && last->low <= t.high) {
         if (t.low < last->low) last->low = t.low;
         if (t.high > last->high) last->high = t.high;
         return;
@@ -36,7 +36,7 @@ void footprint_join(struct footprint *f, const struct footprint *other)
 /* ---- events ---- */
 
 void footprint_touch(struct footprint *f, enum touch_space space, enum touch_mode mode, uint32_t of,
-                  uint64_t low, uint64_t bytes)
+                     uint64_t low, uint64_t bytes)
 {
     footprint_add(f, (struct touch){.space = (uint8_t)space,
                                     .mode = (uint8_t)mode,
@@ -61,7 +61,8 @@ static void on_access(struct footprint *f, const struct event *e)
     if (e->cta && e->warp && e->cta != e->warp->cta)
         footprint_touch(f, TOUCH_LIVE, TOUCH_READ, e->cta->linear, 0, 1);
     if (!e->addresses) {
-        footprint_touch(f, space, mode, of, space == TOUCH_TENSOR ? e->address & 0xFFFF : e->address, e->size);
+        footprint_touch(f, space, mode, of,
+                        space == TOUCH_TENSOR ? e->address & 0xFFFF : e->address, e->size);
         return;
     }
     for (uint32_t i = 0; i < WARP_LANES; i++) {
@@ -167,7 +168,9 @@ void footprint_event(struct footprint *f, const struct event *e)
     case EV_GROUP_WAIT:
         footprint_touch(f, TOUCH_GROUPS, TOUCH_LEARN, 0, groups_of(e->warp, e->key), 1);
         break;
-    case EV_TMEM_WAIT: footprint_touch(f, TOUCH_GROUPS, TOUCH_LEARN, 0, groups_of(e->warp, COMMIT_KINDS), 1); break;
+    case EV_TMEM_WAIT:
+        footprint_touch(f, TOUCH_GROUPS, TOUCH_LEARN, 0, groups_of(e->warp, COMMIT_KINDS), 1);
+        break;
     case EV_TMEM_ALLOC:
     case EV_TMEM_DEALLOC:
     case EV_SETMAXNREG:
@@ -187,10 +190,18 @@ void footprint_wait(struct footprint *f, const struct warp *w, const struct wait
         footprint_touch(f, TOUCH_SHARED, TOUCH_BARRIER, t->cta->linear, t->key, MBAR_BYTES);
         footprint_touch(f, TOUCH_MBAR, TOUCH_READ, t->cta->linear, t->key, 1);
         break;
-    case WAIT_BARRIER: footprint_touch(f, TOUCH_NAMED, TOUCH_LEARN, w->cta->linear, t->key, 1); break;
-    case WAIT_CLUSTER: footprint_touch(f, TOUCH_CLUSTER, TOUCH_LEARN, w->cta->cluster->linear, 0, 1); break;
-    case WAIT_GROUPS: footprint_touch(f, TOUCH_GROUPS, TOUCH_LEARN, 0, groups_of(w, t->key), 1); break;
-    case WAIT_TENSOR: footprint_touch(f, TOUCH_GROUPS, TOUCH_LEARN, 0, groups_of(w, COMMIT_KINDS), 1); break;
+    case WAIT_BARRIER:
+        footprint_touch(f, TOUCH_NAMED, TOUCH_LEARN, w->cta->linear, t->key, 1);
+        break;
+    case WAIT_CLUSTER:
+        footprint_touch(f, TOUCH_CLUSTER, TOUCH_LEARN, w->cta->cluster->linear, 0, 1);
+        break;
+    case WAIT_GROUPS:
+        footprint_touch(f, TOUCH_GROUPS, TOUCH_LEARN, 0, groups_of(w, t->key), 1);
+        break;
+    case WAIT_TENSOR:
+        footprint_touch(f, TOUCH_GROUPS, TOUCH_LEARN, 0, groups_of(w, COMMIT_KINDS), 1);
+        break;
     case WAIT_TMEM_ALLOC:
     case WAIT_REGISTERS: footprint_touch(f, TOUCH_POOL, TOUCH_READ, 0, 0, 1); break;
     default: break;

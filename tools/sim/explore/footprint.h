@@ -10,18 +10,18 @@
 
 /* What is touched. `of` is a CTA's number in the grid, or as said. */
 enum touch_space {
-    TOUCH_GLOBAL, /* of 0; low, high: addresses */
-    TOUCH_SHARED, /* low, high: offsets */
-    TOUCH_TENSOR, /* columns */
-    TOUCH_MBAR,   /* offset */
-    TOUCH_NAMED,  /* barrier */
+    TOUCH_GLOBAL,  /* of 0; low, high: addresses */
+    TOUCH_SHARED,  /* low, high: offsets */
+    TOUCH_TENSOR,  /* columns */
+    TOUCH_MBAR,    /* offset */
+    TOUCH_NAMED,   /* barrier */
     TOUCH_CLUSTER, /* of a cluster: its barrier */
-    TOUCH_LIVE,   /* which threads have exited */
-    TOUCH_POOL,   /* registers, columns of tensor memory */
-    TOUCH_GROUPS, /* low: warp and kind of its commit groups */
-    TOUCH_OP,     /* an operation in flight: low: its actor */
-    TOUCH_PIPE,   /* low: of which the operations take effect in order */
-    TOUCH_REGS    /* low: a warp's registers that operations write */
+    TOUCH_LIVE,    /* which threads have exited */
+    TOUCH_POOL,    /* registers, columns of tensor memory */
+    TOUCH_GROUPS,  /* low: warp and kind of its commit groups */
+    TOUCH_OP,      /* an operation in flight: low: its actor */
+    TOUCH_PIPE,    /* low: of which the operations take effect in order */
+    TOUCH_REGS     /* low: a warp's registers that operations write */
 };
 
 enum touch_mode {
@@ -38,7 +38,7 @@ struct touch {
     uint8_t space, mode;
     bool completes; /* ARRIVE, BYTES: it was the last one of its turn */
     uint32_t of;
-    uint64_t turn; /* ARRIVE, BYTES */
+    uint64_t turn;      /* ARRIVE, BYTES */
     uint64_t low, high; /* [low, high) */
 };
 
@@ -50,7 +50,10 @@ struct footprint {
 
 /* An actor: a warp, or an operation in flight: the n-th that the warp has issued, from 1. */
 typedef uint64_t actor;
-static inline actor actor_warp(const struct warp *w) { return (uint64_t)(w->cta->linear * CTA_WARPS + w->id) << 32; }
+static inline actor actor_warp(const struct warp *w)
+{
+    return (uint64_t)(w->cta->linear * CTA_WARPS + w->id) << 32;
+}
 
 void footprint_add(struct footprint *f, struct touch t);
 void footprint_touch(struct footprint *f, enum touch_space space, enum touch_mode mode, uint32_t of,

@@ -47,9 +47,9 @@ struct node {
 struct search {
     struct node *nodes; /* [most + 1] */
     uint32_t most, words;
-    uint32_t depth; /* steps of this run so far */
+    uint32_t depth;  /* steps of this run so far */
     uint32_t forced; /* of them, such as are repeated; the last is another than before */
-    bool stale;     /* the actor that was to go first could not */
+    bool stale;      /* the actor that was to go first could not */
     bool too_long;
     bool failed;
 };
@@ -103,7 +103,8 @@ static bool is_unable(const struct node *n, actor who)
 
 static void put_to_sleep(struct search *s, struct node *n, const struct tried *t)
 {
-    if (sleeps(n, t->who) || !grow(s, &n->asleep, n->asleep_count, &n->asleep_capacity, sizeof *n->asleep))
+    if (sleeps(n, t->who) ||
+        !grow(s, &n->asleep, n->asleep_count, &n->asleep_capacity, sizeof *n->asleep))
         return;
     n->asleep[n->asleep_count++] = t;
 }

@@ -230,7 +230,8 @@ static bool refuse(struct walk *w, struct warp *warp, bool free)
 
 static struct warp *warp_at(const struct group *g, actor who)
 {
-    const uint32_t linear = (uint32_t)(who >> 32) / CTA_WARPS, id = (uint32_t)(who >> 32) % CTA_WARPS;
+    const uint32_t linear = (uint32_t)(who >> 32) / CTA_WARPS,
+                   id = (uint32_t)(who >> 32) % CTA_WARPS;
     for (uint32_t i = 0; i < g->resident_count; i++) {
         const struct cluster *c = g->resident[i];
         for (uint32_t r = 0; r < c->cta_count; r++)

@@ -42,7 +42,7 @@ struct walk {
     uint32_t op_count, op_capacity;
     struct walk_warp *warps;
     uint32_t warp_count, warp_capacity;
-    bool failed;   /* no memory */
+    bool failed; /* no memory */
     bool gave_up;
     bool bounded;  /* a poll might have been answered False more often */
     bool too_long; /* some loop never came to a step */
