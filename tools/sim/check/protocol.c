@@ -20,6 +20,7 @@ struct protocol {
     struct parties current; /* of the current one */
     struct parties passed;  /* waits that the phase before the current one satisfied */
     struct clock after;     /* what those of the current phase come after */
+    epoch ahead; /* a wait by some lanes of a warp, for the phase before the first; 0 none */
     epoch again;            /* a wait by a warp that this phase had let pass before; 0 none */
     /* The last arrival: who, by what and in which turn of the barrier. */
     const struct order_warp *by;
@@ -53,7 +54,7 @@ void protocol_init(struct order_bar *b)
     if (!p) return;
     p->older.count = p->before.count = p->current.count = p->passed.count = 0;
     clock_clear(&p->after);
-    p->again = 0;
+    p->again = p->ahead = 0;
     p->by = NULL;
     p->told = false;
     memset(p->ledger, 0, sizeof p->ledger);
@@ -257,7 +258,19 @@ void protocol_pass(struct order_warp *w, struct order_bar *b, const struct event
         tell_phase(o, w, b, e->in, TELL_WAITS_EARLY, other);
     }
     if (parties_have(&p->passed, w->chain[COMPONENT_WARP])) p->again = order_here(w, e->in);
+    if (e->value == FRESH_PHASE && e->lanes != w->warp->live) p->ahead = order_here(w, e->in);
     parties_add(o, &p->passed, order_here(w, e->in));
+}
+
+/* Lanes have run ahead of a sister that sets the phase going: they pass by the barrier's first state, where
+ * they would wait if the warp had stayed together, as hardware has it. */
+static bool ran_ahead(const struct protocol *p, const struct order_cluster *c, epoch late)
+{
+    const struct order_warp *w = c->components[epoch_component(late)].warp;
+    for (uint32_t i = 0; late == p->ahead && i < p->current.count; i++) {
+        if (c->components[epoch_component(p->current.at[i])].warp == w) return true;
+    }
+    return false;
 }
 
 void protocol_phase(struct order *o, struct order_bar *b)
@@ -269,7 +282,9 @@ void protocol_phase(struct order *o, struct order_bar *b)
     if (!p) return;
     if (!clock_join(&b->point.current.caused, &p->after)) order_exhausted(o, NULL);
     late = stray(&p->passed, &b->point.current.caused);
-    if (late) {
+    if (late && ran_ahead(p, c, late)) {
+        order_sampled(o, SAMPLED_LANES, tell_insn(o, late));
+    } else if (late) {
         p->told = true;
         tell_phase(o, c->components[epoch_component(late)].warp, b, tell_insn(o, late),
                    TELL_WAITS_LATE, p->current.count ? p->current.at[p->current.count - 1] : 0);
