@@ -1,7 +1,7 @@
 #!/bin/sh
 # Small barrier protocols, right (-DFIXED) and wrong, many of them wrong only in orders that a run as a rule does
 # not take: the verdict must be right from one run, whatever the seed. Each stands beside a model of itself for
-# Spin, which goes through every order: the two must agree.
+# Spin, which goes through every order: the two must agree. So must hewn's own search through all orders.
 . "$SRC/tests/lib/lib.sh"
 work=$BUILD/tests/protocols
 rm -rf "$work"
@@ -31,6 +31,14 @@ for file in "$sources"/*.ptx; do
             got=$?
             if [ $got -eq $want ]; then ok; else fail "$name $define, seed $seed: exit status $got, want $want" "$(cat "$work/out")"; fi
         done
+        HEWN_LIBCUDA=$SIM "$hewn" run "$sources/$name.ptx" $define --explore >"$work/out" 2>&1
+        if [ $want -eq 0 ]; then
+            want "$name $define: no order is bad" 'explored (all [0-9]* order' "$work/out"
+        elif grep -q 'explored (all' "$work/out"; then
+            fail "$name: no order is bad" "$(cat "$work/out")"
+        else
+            want "$name: some order is bad" 'explored ([0-9]* order' "$work/out"
+        fi
         command -v spin >/dev/null 2>&1 || continue
         errors=$(spin_says "$name" "$define")
         if [ "$errors" = $want ]; then ok; else fail "$name $define: Spin finds '$errors' errors, want $want" "$(tail -n 5 "$work/spin.log")"; fi
