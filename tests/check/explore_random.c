@@ -87,6 +87,11 @@ static void put(struct plan *p, uint32_t w, enum kind kind, uint32_t a, uint32_t
     p->act[w][p->count[w]++] = (struct act){.kind = (uint8_t)kind, .a = a, .b = b, .c = c};
 }
 
+static uint32_t cta_of(const struct plan *p, uint32_t w)
+{
+    return p->warps ? w / p->warps : 0;
+}
+
 static uint32_t total(const struct plan *p)
 {
     return p->ctas * p->warps;
@@ -150,7 +155,7 @@ static void say_message(struct plan *p)
 {
     uint32_t from, to, bar = draw(p, BARS), word = draw(p, WORDS), cta;
     if (!pair(p, &from, &to, 2)) return;
-    cta = from / p->warps;
+    cta = cta_of(p, from);
     if (!p->used[cta][bar]) p->bar_count[cta][bar] = draw(p, 3) ? 1 : 2;
     if (p->bar_count[cta][bar] == 2) {
         /* Somebody else arrives too, or the reader itself. */
@@ -168,7 +173,7 @@ static void say_copy(struct plan *p)
 {
     uint32_t from, to, bar = draw(p, BARS), tile = draw(p, 2), cta;
     if (!pair(p, &from, &to, 2)) return;
-    cta = from / p->warps;
+    cta = cta_of(p, from);
     if (p->used[cta][bar] && p->bar_count[cta][bar] != 1) return;
     p->used[cta][bar] = true;
     p->bar_count[cta][bar] = 1;
@@ -201,7 +206,7 @@ static void say_cp_async(struct plan *p)
         if (draw(p, 2)) put(p, from, DO_LOAD_TILE, tile, 0, 0);
         return;
     }
-    cta = from / p->warps;
+    cta = cta_of(p, from);
     if (p->used[cta][bar] && p->bar_count[cta][bar] != 1) return;
     p->used[cta][bar] = true;
     p->bar_count[cta][bar] = 1;
@@ -212,8 +217,8 @@ static void say_cp_async(struct plan *p)
 
 static void say_remote(struct plan *p)
 {
-    const uint32_t w = draw(p, total(p)), other = (w / p->warps ^ 1) * p->warps + draw(p, p->warps);
-    const uint32_t bar = draw(p, BARS), word = draw(p, WORDS), cta = other / p->warps;
+    const uint32_t w = draw(p, total(p)), other = (cta_of(p, w) ^ 1) * p->warps + draw(p, p->warps);
+    const uint32_t bar = draw(p, BARS), word = draw(p, WORDS), cta = cta_of(p, other);
     if (p->ctas < 2 || !fits(p, w, 2) || !fits(p, other, 2)) return;
     if (p->used[cta][bar] && p->bar_count[cta][bar] != 1) return;
     p->used[cta][bar] = true;

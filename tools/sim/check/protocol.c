@@ -21,7 +21,7 @@ struct protocol {
     struct parties passed;  /* waits that the phase before the current one satisfied */
     struct clock after;     /* what those of the current phase come after */
     epoch ahead; /* a wait by some lanes of a warp, for the phase before the first; 0 none */
-    epoch again;            /* a wait by a warp that this phase had let pass before; 0 none */
+    epoch again; /* a wait by a warp that this phase had let pass before; 0 none */
     /* The last arrival: who, by what and in which turn of the barrier. */
     const struct order_warp *by;
     const struct insn *in;

@@ -15,7 +15,7 @@ void footprint_add(struct footprint *f, struct touch t)
         if (t.high > last->high) last->high = t.high;
         return;
     }
-    if (f->count == f->capacity) {
+    if (!f->touch || f->count == f->capacity) {
         uint32_t capacity = f->capacity ? 2 * f->capacity : TOUCHES_FIRST;
         struct touch *grown = realloc(f->touch, capacity * sizeof *grown);
         if (!grown) {

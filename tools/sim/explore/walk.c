@@ -195,7 +195,10 @@ static bool answer(struct walk *w, struct warp *warp, uint32_t *pc, uint64_t *st
 {
     const struct insn *in;
     const struct frag *f = steer_refuse(warp);
+    const uint32_t frags = warp->frag_count;
+    uint32_t lanes;
     if (!f) return false;
+    lanes = f->mask;
     *pc = f->pc;
     footprint_wait(&w->step, warp, &f->wait);
     steer_step(warp);
@@ -203,7 +206,9 @@ static bool answer(struct walk *w, struct warp *warp, uint32_t *pc, uint64_t *st
     *state = 0;
     if (warp->cta->group->failed || !steer_ahead(warp, &in)) return true;
     f = warp_frag(warp);
-    *state = f->pc == *pc && !changes(&w->step) ? frag_state(warp, f) : 0;
+    /* Lanes of one poll may ask for different phases, and come apart. */
+    if (f->pc == *pc && f->mask == lanes && warp->frag_count == frags && !changes(&w->step))
+        *state = frag_state(warp, f);
     return true;
 }
 
@@ -343,6 +348,15 @@ static void offer_polls(struct walk *w, struct warp *warp)
     }
 }
 
+/* Who gets tensor memory first, and when a loop looks again, is decided by rules that are not the steerer's. */
+static void look_for_unjudged(struct walk *w, struct warp *warp)
+{
+    for (uint32_t i = 0; i < warp->frag_count; i++) {
+        const uint8_t kind = warp->frags[i].wait.kind;
+        w->too_long |= kind == WAIT_TMEM_ALLOC || kind == WAIT_SLEEP || kind == WAIT_SPIN;
+    }
+}
+
 static void make_offer(struct walk *w, const struct group *g)
 {
     enum { MOST = 256 };
@@ -383,7 +397,9 @@ static bool turn(struct steerer *s, struct group *g)
         withdraw(w, who);
         if (g->failed) return true;
     }
-    return false;
+    each_warp(w, g, look_for_unjudged);
+    g->failed |= w->too_long;
+    return g->failed;
 }
 
 int walk_run(struct walk *w, const struct launch *l)

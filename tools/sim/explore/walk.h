@@ -45,7 +45,7 @@ struct walk {
     bool failed; /* no memory */
     bool gave_up;
     bool bounded;  /* a poll might have been answered False more often */
-    bool too_long; /* some loop never came to a step */
+    bool too_long; /* some loop never came to a step, or a hang is not the order's alone */
     bool found;    /* an error-level finding */
     struct finding finding;
 };
