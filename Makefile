@@ -74,11 +74,13 @@ runtime_src := $(wildcard $(SRC)/runtime/*.c)
 sim_src     := $(foreach room,$(sim_rooms),$(wildcard $(SRC)/tools/sim/$(room)/*.c))
 cli_src     := $(wildcard $(SRC)/tools/hewn/*.c)
 mod_src     := $(wildcard $(SRC)/tools/mod/*.c)
+watch_src   := $(wildcard $(SRC)/tools/watch/*.c)
 runtime_obj := $(runtime_src:$(SRC)/%.c=$(O)/%.o)
 sim_obj     := $(sim_src:$(SRC)/%.c=$(O)/%.o)
 cli_obj     := $(cli_src:$(SRC)/%.c=$(O)/%.o)
 stand_in_src   := $(wildcard $(SRC)/tools/ptxas/*.c)
 mod_obj     := $(mod_src:$(SRC)/%.c=$(O)/%.o)
+watch_obj   := $(watch_src:$(SRC)/%.c=$(O)/%.o)
 
 lib := $(BUILD)/libhewn.a
 so  := $(BUILD)/libhewn.so.0
@@ -86,8 +88,9 @@ cli := $(BUILD)/hewn
 sim := $(BUILD)/sim/libcuda.so.1
 stand_in := $(BUILD)/sim/bin/ptxas
 mod := $(BUILD)/mod
+watch := $(BUILD)/watch/libhewn-watch.so
 
-all: $(lib) $(so) $(cli) $(sim) $(stand_in) modules $(BUILD)/hewn.1
+all: $(lib) $(so) $(cli) $(sim) $(stand_in) $(watch) modules $(BUILD)/hewn.1
 .PHONY: all modules demo check check-all bench golden docs install uninstall dist lint format clean
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
@@ -102,6 +105,8 @@ include $(SRC)/tests/tests.mk
 $(O)/tools/sim/%.o: EXTRA := $(SIM_CFLAGS)
 $(O)/tools/ptxas/%.o: EXTRA := $(sim_include)
 $(O)/tools/mod/%.o $(O)/tools/hewn/%.o: EXTRA := -I$(SRC)/runtime -I$(SRC)/tools/mod -I$(SRC)/tools/sim
+
+$(O)/tools/watch/%.o: EXTRA := -I$(SRC)/tools/sim -I$(SRC)/runtime
 
 $(O)/%.o: $(SRC)/%.c
 	$(call say,CC)
@@ -135,6 +140,12 @@ $(sim): $(sim_obj) $(SRC)/tools/sim/cuda/exports.map $(per_thread)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=$(SRC)/tools/sim/cuda/exports.map \
 	  $(no_undefined) $(LDFLAGS_ALL) $(sim_obj) $(per_thread) -o $@ -lm -lpthread
+
+# What hewn watch preloads. It reads PTX as the simulator does.
+$(watch): $(watch_obj) $(filter $(O)/tools/sim/ptx/%,$(sim_obj)) $(O)/tools/sim/decode/names.o
+	$(call say,LD)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) $(no_undefined) $(LDFLAGS_ALL) $^ -o $@ -ldl -lpthread
 
 $(mod): $(mod_obj)
 	$(call say,LD)
@@ -179,7 +190,7 @@ installed := $(sort $(patsubst %/,%,$(dir $(module_list))))
 # The simulator goes where neither linker nor loader finds it by accident.
 install: all
 	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(includedir) $(DESTDIR)$(libdir)/pkgconfig \
-	  $(DESTDIR)$(libdir)/hewn/sim $(DESTDIR)$(datadir) $(DESTDIR)$(mandir)
+	  $(DESTDIR)$(libdir)/hewn/sim $(DESTDIR)$(libdir)/hewn/watch $(DESTDIR)$(datadir) $(DESTDIR)$(mandir)
 	install -m 644 $(SRC)/include/hewn.h $(DESTDIR)$(includedir)/
 	install -m 644 $(lib) $(DESTDIR)$(libdir)/
 	install -m 755 $(so) $(DESTDIR)$(libdir)/
@@ -187,6 +198,7 @@ install: all
 	install -m 755 $(sim) $(DESTDIR)$(libdir)/hewn/sim/
 	install -d $(DESTDIR)$(libdir)/hewn/sim/bin
 	install -m 755 $(stand_in) $(DESTDIR)$(libdir)/hewn/sim/bin/
+	install -m 755 $(watch) $(DESTDIR)$(libdir)/hewn/watch/
 	install -m 755 $(cli) $(DESTDIR)$(bindir)/
 	install -m 644 $(BUILD)/hewn.1 $(DESTDIR)$(mandir)/
 	install -d $(installed:%=$(DESTDIR)$(datadir)/modules/%)
@@ -214,18 +226,19 @@ wheel: all
 	  data/share/man/man1/hewn.1=$(BUILD)/hewn.1
 
 # Static analysis and format, with the configuration in the tree.
-lint_src := $(runtime_src) $(sim_src) $(cli_src) $(mod_src) $(stand_in_src) $(wildcard $(SRC)/tools/docs/*.c) $(wildcard $(SRC)/tests/*/*.c)
+lint_src := $(runtime_src) $(sim_src) $(cli_src) $(mod_src) $(stand_in_src) $(watch_src) $(wildcard $(SRC)/tools/docs/*.c) \
+  $(wildcard $(SRC)/tests/*/*.c)
 .PHONY: lint lint-cppcheck lint-tidy lint-format
 lint: lint-cppcheck lint-tidy lint-format
 lint-cppcheck:
 	$(Q)$(CPPCHECK) --quiet -j "$$(nproc)" --std=c11 --enable=warning,performance,portability --inline-suppr \
 	  --suppressions-list=$(SRC)/.cppcheck --error-exitcode=1 -D_GNU_SOURCE -I$(SRC)/include \
-	  $(sim_include) -I$(SRC)/tools/hewn -I$(SRC)/tests $(lint_src)
+	  $(sim_include) -I$(SRC)/tools/hewn -I$(SRC)/tools/watch -I$(SRC)/tests $(lint_src)
 lint-tidy:
 	@# one file a call: with several, clang-tidy 14 reports uninitialised va_lists that are not
 	$(Q)printf '%s\n' $(lint_src) | xargs -P "$$(nproc)" -I '{}' $(CLANG_TIDY) --quiet '{}' -- \
 	  -std=c11 -D_GNU_SOURCE -I$(SRC)/include $(sim_include) \
-	  -I$(SRC)/tools/hewn -I$(SRC)/tools/mod -I$(SRC)/tests 2>/dev/null
+	  -I$(SRC)/tools/hewn -I$(SRC)/tools/mod -I$(SRC)/tools/watch -I$(SRC)/tests 2>/dev/null
 lint-format:
 	$(Q)$(CLANG_FORMAT) --dry-run -Werror $(lint_src)
 
@@ -235,4 +248,5 @@ format:
 clean:
 	rm -rf $(BUILD)
 
--include $(runtime_obj:.o=.d) $(sim_obj:.o=.d) $(cli_obj:.o=.d) $(mod_obj:.o=.d) $(docs_obj:.o=.d) $(stand_in_src:$(SRC)/%.c=$(O)/%.d)
+-include $(runtime_obj:.o=.d) $(sim_obj:.o=.d) $(cli_obj:.o=.d) $(mod_obj:.o=.d) $(watch_obj:.o=.d) $(docs_obj:.o=.d) \
+  $(stand_in_src:$(SRC)/%.c=$(O)/%.d)

@@ -145,6 +145,7 @@ for threads in 0 257; do refused HEWN_SIM_THREADS $threads; done
 refused HEWN_SIM_CHECK 3
 refused HEWN_SIM_STRICT yes
 refused HEWN_SIM_QUIET 2
+refused HEWN_SIM_HANG 2
 refused HEWN_SIM_REPORT /nonexistent/report
 if [ -c /dev/full ]; then
     to=/dev/full launch_on clean

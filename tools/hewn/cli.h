@@ -29,6 +29,8 @@ int cli_usage(const char *command, const char *format, ...) __attribute__((forma
 hewn_driver *cli_open_driver(FILE *say);
 /* Path of the simulated driver: beside the program, or under its prefix; false when absent. */
 bool cli_simulator(char *path, size_t size);
+/* Path of the library that `hewn watch` preloads; likewise. */
+bool cli_watcher(char *path, size_t size);
 /* The driver's function `name`, or false after cli_fail. */
 bool cli_symbol(const hewn_driver *driver, const char *name, void *slot);
 /* Name -> hewn_dtype, or -1. */

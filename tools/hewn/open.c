@@ -21,19 +21,32 @@ const hewn_module *cli_module(size_t index, const char **family)
     return NULL;
 }
 
-bool cli_simulator(char *path, size_t size)
+/* The file of the two, relative to this program, that is there. */
+static bool beside(const char *const places[2], char *path, size_t size)
 {
-    static const char *const places[] = {"sim/libcuda.so.1", "../lib/hewn/sim/libcuda.so.1"};
     char self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     if (n <= 0) return false;
     self[n] = '\0';
     *strrchr(self, '/') = '\0';
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+    for (size_t i = 0; i < 2; i++) {
         int length = snprintf(path, size, "%s/%s", self, places[i]);
         if (length > 0 && (size_t)length < size && access(path, R_OK) == 0) return true;
     }
     return false;
+}
+
+bool cli_simulator(char *path, size_t size)
+{
+    static const char *const places[] = {"sim/libcuda.so.1", "../lib/hewn/sim/libcuda.so.1"};
+    return beside(places, path, size);
+}
+
+bool cli_watcher(char *path, size_t size)
+{
+    static const char *const places[] = {"watch/libhewn-watch.so",
+                                         "../lib/hewn/watch/libhewn-watch.so"};
+    return beside(places, path, size);
 }
 
 /* True when something is worth falling back from: no library, or none of its devices. */

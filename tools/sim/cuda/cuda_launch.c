@@ -346,6 +346,7 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
                             .sm_count = settings->gpu.sm_count,
                             .host_threads = settings->host_threads,
                             .seed = settings->seed,
+                            .stays_hung = settings->hang,
                             .check_level = settings->check_level};
     struct check check = {.keeps_memory = true};
     struct report *report;

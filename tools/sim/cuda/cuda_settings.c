@@ -128,5 +128,6 @@ bool settings_read(struct settings *out)
     out->explore = n.explore;
     out->strict = n.strict != 0;
     out->quiet = n.quiet != 0;
+    out->hang = n.hang != 0;
     return true;
 }

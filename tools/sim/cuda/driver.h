@@ -45,7 +45,7 @@ struct settings {
     uint32_t host_threads;
     int check_level;
     uint64_t explore; /* orders; 0: none */
-    bool strict, quiet;
+    bool strict, quiet, hang;
 };
 
 /* Reads HEWN_SIM_*; false after naming the bad variable and what it accepts on stderr. */

@@ -275,6 +275,7 @@ struct launch {
     uint8_t *globals, *consts; /* the module's images */
     uint32_t sm_count, host_threads;
     uint64_t seed;
+    bool stays_hung;        /* HEWN_SIM_HANG: where nothing can run any more, polls go on */
     int check_level;        /* 0, 1 or 2: how much is to be looked at (HEWN_SIM_CHECK) */
     struct finding_sink *sink; /* for findings; NULL: nobody wants them */
     struct watcher *watchers;  /* event.h: a list; NULL: nobody watches (launch_watch) */

@@ -19,13 +19,15 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 enum {
     QUANTUM = 64,            /* instructions a warp runs at most before another is chosen */
     TURN_QUANTA = 32,        /* quanta of a group before the next group's turn, where they talk */
     RANK_TURNS = 256,        /* turns for which ranks hold, on average */
     POLL_STEP_FIRST = 256,   /* cycles */
-    POLL_STEP_LAST = 1 << 21 /* about a millisecond */
+    POLL_STEP_LAST = 1 << 21, /* about a millisecond */
+    HUNG_NANOSECONDS = 1000000
 };
 #define TIME_STEP_FIRST (1ULL << 14)
 #define TIME_STEP_LAST  (1ULL << 52) /* about a month */
@@ -263,6 +265,19 @@ static bool let_time_pass(struct group *g)
     return polls || g->runnable_count;
 }
 
+/* As on hardware: a launch that can never end goes on polling, and the host goes on beside it. */
+static bool stay_hung(struct group *g)
+{
+    const struct timespec pause = {.tv_nsec = HUNG_NANOSECONDS};
+    if (!g->launch->stays_hung) return false;
+    nanosleep(&pause, NULL);
+    g->now += POLL_STEP_LAST;
+    for_each_wait(g, WAIT_MBAR, try_again);
+    for_each_wait(g, WAIT_MBAR, expire_poll);
+    sim_wake_all(g, WAIT_SPIN);
+    return true;
+}
+
 /* ---- a group's turn ---- */
 
 enum turn { TURN_RAN, TURN_STUCK, TURN_OVER };
@@ -459,7 +474,8 @@ static void group_run(struct group *g)
 {
     enum turn t;
     do t = group_turn(g);
-    while (t == TURN_RAN || (t == TURN_STUCK && !g->launch->steerer && let_time_pass(g)));
+    while (t == TURN_RAN || (t == TURN_STUCK && !g->launch->steerer &&
+                             (let_time_pass(g) || stay_hung(g))));
     if (t == TURN_STUCK)
         deadlocked(g);
     else
@@ -483,6 +499,8 @@ static void run_together(struct launch *l)
         }
         for (uint32_t i = 0; !ran && i < l->group_count; i++)
             if (!l->groups[i].done && let_time_pass(&l->groups[i])) ran = true;
+        for (uint32_t i = 0; !ran && i < l->group_count; i++)
+            if (!l->groups[i].done && stay_hung(&l->groups[i])) ran = true;
         if (!ran) break;
     }
     for (uint32_t i = 0; i < l->group_count; i++) {

@@ -1,0 +1,198 @@
+#include "source.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHASE = 6 };
+
+void source_open(struct source *s, const struct watched_module *module)
+{
+    struct ptx_diag diag;
+
+    *s = (struct source){.module = module};
+    if (ptx_parse(module->text, strlen(module->text), &s->ptx, &diag)) {
+        s->ptx = NULL;
+        return;
+    }
+    s->kernels = calloc(s->ptx->entry_count + 1U, sizeof *s->kernels);
+    for (uint32_t i = 0; s->kernels && i < s->ptx->entry_count; i++) {
+        s->kernels[i].module = s->ptx;
+        s->kernels[i].entry = &s->ptx->entries[i];
+        (void)names_collect(&s->kernels[i], &diag);
+    }
+}
+
+void source_close(struct source *s)
+{
+    for (uint32_t i = 0; s->kernels && i < s->ptx->entry_count; i++)
+        arena_free(&s->kernels[i].arena);
+    free(s->kernels);
+    if (s->ptx) ptx_module_free(s->ptx);
+}
+
+static const struct ptx_insn *insn_at(const struct source *s, const struct ptx_entry *e,
+                                      const struct watch_site *site)
+{
+    const size_t word = strcspn(site->text, ". ;");
+
+    for (uint32_t i = 0; i < e->insn_count; i++) {
+        const struct ptx_insn *in = &e->insns[i];
+        const char *file = in->ptx_pos.file ? ptx_file(s->ptx, in->ptx_pos) : NULL;
+
+        if (in->ptx_pos.line != site->pos.line || !file != !site->file) continue;
+        if (file && strcmp(file, site->file) != 0) continue;
+        if (strlen(in->mods[0]) == word && !strncmp(in->mods[0], site->text, word)) return in;
+    }
+    return NULL;
+}
+
+const struct kernel *source_find(const struct source *s, const struct watch_site *site,
+                                 const struct ptx_insn **insn)
+{
+    *insn = NULL;
+    for (uint32_t i = 0; s->kernels && i < s->ptx->entry_count; i++) {
+        const struct ptx_entry *e = &s->ptx->entries[i];
+        const bool own = !strcmp(e->name, site->function);
+
+        *insn = own || e->function_count ? insn_at(s, e, site) : NULL;
+        if (own || *insn) return &s->kernels[i];
+    }
+    return NULL;
+}
+
+/* ---- barriers ---- */
+
+/* Whether the instruction's first words are those. */
+static bool begins(const struct ptx_insn *in, const char *words)
+{
+    for (uint32_t i = 0; i < in->mod_count; i++) {
+        const size_t n = strcspn(words, ".");
+
+        if (strlen(in->mods[i]) != n || strncmp(in->mods[i], words, n) != 0) return false;
+        if (!words[n]) return true;
+        words += n + 1;
+    }
+    return false;
+}
+
+bool source_is_arrival(const struct ptx_insn *in)
+{
+#define ARRIVAL(words) \
+    if (begins(in, words)) return true;
+#include "waits.def"
+    return in->mods[0][0] == 'b' &&
+           (!strcmp(in->mods[0], "bar") || !strcmp(in->mods[0], "barrier"));
+}
+
+/* The last address of copies and commits is the barrier's, and the first of all others. */
+const struct operand *source_barrier(const struct ptx_insn *in)
+{
+    const struct operand *found = NULL;
+    const bool named = !strcmp(in->mods[0], "bar") || !strcmp(in->mods[0], "barrier");
+    const bool copies = !strcmp(in->mods[0], "cp") || !strcmp(in->mods[0], "st") ||
+                        !strcmp(in->mods[0], "red") || !strcmp(in->mods[0], "clusterlaunchcontrol");
+
+    if (named) {
+        const uint32_t at = begins(in, "bar.red") || begins(in, "barrier.red") ||
+                                    begins(in, "bar.cta.red") || begins(in, "barrier.cta.red")
+                                ? 1
+                                : 0;
+        return at < in->operand_count ? &in->operands[at] : NULL;
+    }
+    for (uint32_t i = 0; i < in->operand_count; i++) {
+        if (in->operands[i].kind != OPD_ADDRESS) continue;
+        if (!found || copies) found = &in->operands[i];
+    }
+    return found;
+}
+
+/* The one instruction that writes a register, or NULL. */
+static const struct ptx_insn *writer(const struct ptx_entry *e, uint32_t reg)
+{
+    const struct ptx_insn *found = NULL;
+
+    for (uint32_t i = 0; i < e->insn_count; i++) {
+        const struct ptx_insn *in = &e->insns[i];
+
+        if (!in->operand_count || in->operands[0].kind != OPD_REG || in->operands[0].reg != reg)
+            continue;
+        if (!strcmp(in->mods[0], "st") || !strcmp(in->mods[0], "bar")) continue;
+        if (found) return NULL;
+        found = in;
+    }
+    return found;
+}
+
+/* The operand that an address is made from: a variable, or the register of a base that no single instruction
+ * makes from another. */
+static const struct operand *base_of(const struct ptx_entry *e, const struct operand *o)
+{
+    if (o->kind == OPD_ADDRESS) o = &o->items[0];
+    for (int i = 0; i < CHASE && o->kind == OPD_REG; i++) {
+        const struct ptx_insn *w = writer(e, o->reg);
+        const uint32_t n = w ? w->operand_count : 0;
+        const struct operand *next = NULL;
+
+        if (!w) break;
+        if ((begins(w, "mov") || begins(w, "cvt") || begins(w, "cvta") || begins(w, "mapa")) &&
+            n > 1)
+            next = &w->operands[1];
+        else if (begins(w, "mad") && n > 3)
+            next = &w->operands[3];
+        else if (begins(w, "add") && n > 2 && w->operands[2].kind == OPD_REG)
+            next = &w->operands[1];
+        if (!next || (next->kind != OPD_REG && next->kind != OPD_VAR)) break;
+        o = next;
+    }
+    return o;
+}
+
+bool source_same_barrier(const struct ptx_entry *e, const struct operand *a,
+                         const struct operand *b)
+{
+    const bool direct = a->kind == OPD_ADDRESS && b->kind == OPD_ADDRESS &&
+                        a->items[0].kind == OPD_VAR && b->items[0].kind == OPD_VAR;
+
+    if (direct && a->imm + a->items[0].imm != b->imm + b->items[0].imm) return false;
+    a = base_of(e, a);
+    b = base_of(e, b);
+    if (a->kind == OPD_INT && b->kind == OPD_INT) return a->imm == b->imm;
+    if (a->kind == OPD_VAR && b->kind == OPD_VAR) return a->var == b->var;
+    return a->kind == OPD_REG && b->kind == OPD_REG && a->reg == b->reg;
+}
+
+/* ---- ways ---- */
+
+static bool ends(const struct ptx_insn *in)
+{
+    return in->guard == NO_REG && (begins(in, "ret") || begins(in, "exit") || begins(in, "trap"));
+}
+
+bool source_reaches(const struct ptx_entry *e, const struct ptx_insn *from,
+                    bool (*wanted)(const void *user, const struct ptx_insn *insn), const void *user)
+{
+    const uint32_t first = (uint32_t)(from - e->insns);
+    uint32_t *stack = malloc((e->insn_count + 1U) * sizeof *stack), count = 0;
+    bool *been = calloc(e->insn_count + 1U, sizeof *been), found = false;
+
+    if (stack && been && first + 1 < e->insn_count) stack[count++] = first + 1;
+    if (been) been[first] = true;
+    while (count && !found) {
+        const uint32_t at = stack[--count];
+        const struct ptx_insn *in = &e->insns[at];
+        const bool jumps =
+            begins(in, "bra") && in->operand_count && in->operands[0].kind == OPD_LABEL;
+        const uint32_t to[2] = {jumps ? (uint32_t)in->operands[0].imm : e->insn_count, at + 1};
+
+        if (been[at]) continue;
+        been[at] = true;
+        found = wanted(user, in);
+        if (to[0] < e->insn_count && !been[to[0]]) stack[count++] = to[0];
+        if (to[1] < e->insn_count && !been[to[1]] && !ends(in) && !(jumps && in->guard == NO_REG) &&
+            count < e->insn_count)
+            stack[count++] = to[1];
+    }
+    free(stack);
+    free(been);
+    return found;
+}

@@ -1,0 +1,41 @@
+/*
+ * What watched kernels and the watching thread share: one table in host memory that the device maps.
+ *
+ * A warp that waits writes a record into the slot of its CTA and warp. A wait that blocks (bar.sync) writes before
+ * and clears `site` after. A wait that polls writes after many polls that failed, again after as many more, and
+ * never clears: the reader clears the slot and sees whether the warp writes it again.
+ */
+#ifndef WATCH_TABLE_H
+#define WATCH_TABLE_H
+
+#include <stdint.h>
+
+enum {
+    WATCH_HEADER = 4096,   /* bytes before the first slot */
+    WATCH_SLOTS = 1 << 16, /* CTAs that are far apart may share slots */
+    WATCH_CTA_SHIFT = 5,   /* a CTA has 32 slots, one for a warp */
+    WATCH_CTA_Y = 509,     /* CTA (x,y,z) begins at slot (x + 509 y + 1021 z) * 32 */
+    WATCH_CTA_Z = 1021,
+    WATCH_WARP_BITS = 8,
+    WATCH_RECORD_BYTES = 32,
+    WATCH_POLLS = 64,  /* polls that the hardware may suspend, from one record to the next */
+    WATCH_SPINS = 4096 /* polls that return at once, likewise; a power of two */
+};
+#define WATCH_TABLE_BYTES ((size_t)WATCH_HEADER + (size_t)WATCH_SLOTS * WATCH_RECORD_BYTES)
+
+struct watch_record {
+    uint32_t site; /* 0: not waiting */
+    uint32_t cta[3];
+    uint32_t warp;    /* in the CTA; threads of the CTA << WATCH_WARP_BITS */
+    uint32_t barrier; /* address of the mbarrier without `offset`, or number of the barrier */
+    uint32_t value;   /* parity, or the low half of the state */
+    uint32_t offset;  /* constant part of the address */
+};
+
+struct watch_table {
+    uint32_t stop; /* not 0: a wait that polls ends its kernel */
+    uint8_t unused[WATCH_HEADER - sizeof(uint32_t)];
+    struct watch_record slots[WATCH_SLOTS];
+};
+
+#endif
