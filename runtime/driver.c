@@ -71,6 +71,7 @@ static int resolve_all(struct hewn_driver *driver, hewn_error *err)
             append_name(driver->missing, sizeof driver->missing, s->exported);
     }
     driver->simulated = lookup(driver, "hewn_sim_version") != NULL;
+    driver->watched = lookup(driver, "hewn_watch_version") != NULL;
     if (required[0])
         return hewn_fail(err, HEWN_ERR_SYMBOL, "%s lacks required driver functions: %s",
                          hewn_driver_path(driver), required);

@@ -88,6 +88,7 @@ struct hewn_driver {
     void *user;
     int version, device_count;
     int simulated;
+    int watched; /* by hewn watch, which needs the PTX */
     char *path;
     char missing[512]; /* optional functions that are absent */
 };

@@ -96,12 +96,12 @@ static const struct hewn_loaded *loaded_from(const struct hewn_loaded *list,
 /* The cubin for this very device first; it may already be there, loaded for another module. The text
  * where there is no cubin, or where the driver cannot read it: 200 and 209 from the simulator and from
  * parts it was not made for, 222 from a driver older than the assembler. Any other failure is a
- * failure. `fresh`: modules loaded, but not yet on the context's list. */
+ * failure. A watched driver gets the text. `fresh`: modules loaded, but not yet on the context's list. */
 static int load_image(const hewn_context *context, const struct hewn_loaded *fresh,
                       struct hewn_loaded *loaded, hewn_error *err)
 {
     const hewn_module *module = loaded->module;
-    for (size_t i = 0; i < module->image_count; i++) {
+    for (size_t i = 0; i < module->image_count && !context->driver->watched; i++) {
         const struct hewn_image *image = module->images[i];
         if (!image_is_for(image, &context->info)) continue;
         const struct hewn_loaded *other = loaded_from(fresh, image);

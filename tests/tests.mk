@@ -20,6 +20,7 @@ replaces_malloc := $(SRC)/tests/lib/counting_driver.c
 test_shared := $(filter-out $(test_main) $(replaces_malloc) $(foreach m,$(test_main),$(call test_own,$(m))),$(tests_src))
 
 $(O)/tests/%.o: EXTRA := $(SIM_CFLAGS) -I$(SRC)/tools/hewn -I$(SRC)/tests
+$(O)/tests/watch/%.o: EXTRA += -I$(SRC)/tools/watch
 $(O)/tests/package/fold.o: EXTRA += -I$(SRC)/tools/mod
 $(O)/tests/runtime/abi.o: EXTRA += $(if $(CUDA_HOME),-isystem $(CUDA_HOME)/include)
 
@@ -37,6 +38,7 @@ $(test_bin)/fold: $(O)/tools/mod/fold.o
 # What the fuzzed readers of the command line are made of.
 fuzz_cli := $(O)/runtime/dtype.o $(addprefix $(O)/tools/hewn/,run_text.o npy.o safetensors.o)
 $(test_bin)/fuzz: $(fuzz_cli)
+$(test_bin)/watch_text: $(addprefix $(O)/tools/watch/,rewrite.o snippet.o) $(addprefix $(O)/tools/sim/ptx/,arena.o lex.o)
 $(addprefix $(test_bin)/,npy safetensors): $(addprefix $(O)/tools/hewn/,safetensors.o npy.o)
 $(addprefix $(test_bin)/,$(lib_tests)): $(lib)
 

@@ -1,5 +1,5 @@
 /* watch_text FILE.ptx OUT.ptx: the text as `hewn watch` gives it to the driver; one line says what it found. */
-#include "watch/rewrite.h"
+#include "rewrite.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -128,7 +128,8 @@ int cli_watch(int argc, char **argv)
 {
     struct watch_options o = {0};
     struct watch_counts n = {0};
-    char library[PATH_MAX], absolute[PATH_MAX], temporary[] = "/tmp/hewn-watch-XXXXXX";
+    char library[PATH_MAX], absolute[PATH_MAX], full[PATH_MAX],
+        temporary[] = "/tmp/hewn-watch-XXXXXX";
     int rc = parse_options(argc, argv, &o), status = 0;
     const char *report = o.report;
     long start = -1;
@@ -144,10 +145,10 @@ int cli_watch(int argc, char **argv)
     }
     if (!rc) {
         start = cli_report_size(report);
-        rc = start < 0 ? cli_fail("%s: %s", report, strerror(errno)) : 0;
+        rc = start < 0 || !realpath(report, full) ? cli_fail("%s: %s", report, strerror(errno)) : 0;
     }
     if (!rc) {
-        status = run_program(&o, absolute, report);
+        status = run_program(&o, absolute, full);
         rc = count_lines(report, start, &n);
         if (!rc) rc = judge(&n, status);
     }

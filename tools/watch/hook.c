@@ -152,10 +152,17 @@ const struct driver_calls *driver_calls(void)
 
 /* ---- how a program finds functions ---- */
 
+/* A library that has machine code and PTX may look whether the driver is watched, and load the PTX. */
+SHOWN extern const char hewn_watch_version[];
+const char hewn_watch_version[] = "1";
+
 void *dlsym(void *restrict handle, const char *restrict name)
 {
     struct hook *h = hook_named(name);
     void *symbol = real_dlsym(handle, name);
+
+    if (!symbol && !strcmp(name, "hewn_watch_version"))
+        return (void *)(uintptr_t)hewn_watch_version;
 
     if (!h || !symbol || symbol == as_symbol(h->own)) return symbol;
     remember(h, symbol);

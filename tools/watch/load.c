@@ -41,10 +41,28 @@ const struct watch_site *watched_site(uint32_t number, const struct watched_modu
     return site;
 }
 
+/* Whether that was said before. */
+static bool told(const char *what, const char *why)
+{
+    enum { MOST_TOLD = 256 };
+    static char *list[MOST_TOLD];
+    static uint32_t count;
+    char text[512];
+    bool found = false;
+
+    snprintf(text, sizeof text, "%.255s %.255s", what, why);
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < count && !found; i++) found = !strcmp(list[i], text);
+    if (!found && count < MOST_TOLD && (list[count] = strdup(text))) count++;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
 static void unwatched(const char *what, const char *why)
 {
     char name[DEMANGLED_BYTES];
 
+    if (told(what, why)) return;
     demangle(what, name, sizeof name);
     watch_note("%s runs unwatched: %s", name, why);
     watch_report("{\"unwatched\":\"%s\",\"why\":\"%s\"}", what, why);

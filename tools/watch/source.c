@@ -106,42 +106,56 @@ const struct operand *source_barrier(const struct ptx_insn *in)
     return found;
 }
 
-/* The one instruction that writes a register, or NULL. */
-static const struct ptx_insn *writer(const struct ptx_entry *e, uint32_t reg)
+/* What the address in a register is made from, as far as the instruction that writes it tells; NULL: it does not. */
+static const struct operand *made_from(const struct ptx_insn *in)
 {
-    const struct ptx_insn *found = NULL;
+    const uint32_t n = in->operand_count;
+    const struct operand *next = NULL;
+
+    if ((begins(in, "mov") || begins(in, "cvt") || begins(in, "cvta") || begins(in, "mapa")) &&
+        n > 1)
+        next = &in->operands[1];
+    else if (begins(in, "mad") && n > 3)
+        next = &in->operands[3];
+    else if (begins(in, "add") && n > 2 && in->operands[2].kind == OPD_REG)
+        next = &in->operands[1];
+    return next && (next->kind == OPD_REG || next->kind == OPD_VAR) ? next : NULL;
+}
+
+static bool same_base(const struct operand *a, const struct operand *b)
+{
+    if (a->kind == OPD_INT && b->kind == OPD_INT) return a->imm == b->imm;
+    if (a->kind == OPD_VAR && b->kind == OPD_VAR) return a->var == b->var;
+    return a->kind == OPD_REG && b->kind == OPD_REG && a->reg == b->reg;
+}
+
+/* What all instructions that write a register make it from, or NULL. */
+static const struct operand *origin(const struct ptx_entry *e, uint32_t reg)
+{
+    const struct operand *found = NULL;
 
     for (uint32_t i = 0; i < e->insn_count; i++) {
         const struct ptx_insn *in = &e->insns[i];
+        const struct operand *next;
 
         if (!in->operand_count || in->operands[0].kind != OPD_REG || in->operands[0].reg != reg)
             continue;
-        if (!strcmp(in->mods[0], "st") || !strcmp(in->mods[0], "bar")) continue;
-        if (found) return NULL;
-        found = in;
+        if (begins(in, "st") || begins(in, "bar") || begins(in, "barrier")) continue;
+        next = made_from(in);
+        if (!next || (found && !same_base(found, next))) return NULL;
+        found = next;
     }
     return found;
 }
 
-/* The operand that an address is made from: a variable, or the register of a base that no single instruction
- * makes from another. */
+/* The operand that an address is made from: a variable, or the register that holds a base. */
 static const struct operand *base_of(const struct ptx_entry *e, const struct operand *o)
 {
     if (o->kind == OPD_ADDRESS) o = &o->items[0];
     for (int i = 0; i < CHASE && o->kind == OPD_REG; i++) {
-        const struct ptx_insn *w = writer(e, o->reg);
-        const uint32_t n = w ? w->operand_count : 0;
-        const struct operand *next = NULL;
+        const struct operand *next = origin(e, o->reg);
 
-        if (!w) break;
-        if ((begins(w, "mov") || begins(w, "cvt") || begins(w, "cvta") || begins(w, "mapa")) &&
-            n > 1)
-            next = &w->operands[1];
-        else if (begins(w, "mad") && n > 3)
-            next = &w->operands[3];
-        else if (begins(w, "add") && n > 2 && w->operands[2].kind == OPD_REG)
-            next = &w->operands[1];
-        if (!next || (next->kind != OPD_REG && next->kind != OPD_VAR)) break;
+        if (!next) break;
         o = next;
     }
     return o;
@@ -154,11 +168,7 @@ bool source_same_barrier(const struct ptx_entry *e, const struct operand *a,
                         a->items[0].kind == OPD_VAR && b->items[0].kind == OPD_VAR;
 
     if (direct && a->imm + a->items[0].imm != b->imm + b->items[0].imm) return false;
-    a = base_of(e, a);
-    b = base_of(e, b);
-    if (a->kind == OPD_INT && b->kind == OPD_INT) return a->imm == b->imm;
-    if (a->kind == OPD_VAR && b->kind == OPD_VAR) return a->var == b->var;
-    return a->kind == OPD_REG && b->kind == OPD_REG && a->reg == b->reg;
+    return same_base(base_of(e, a), base_of(e, b));
 }
 
 /* ---- ways ---- */

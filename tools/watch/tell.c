@@ -229,6 +229,7 @@ static void say_lines(struct text *t, const struct group *g)
 {
     const struct ptx_entry *e = g->kernel->entry;
     const struct wanted wanted = {g};
+    const bool named = g->site->kind == WATCH_BLOCK;
     uint32_t told = 0, last = 0;
 
     for (uint32_t i = 0; i < e->insn_count && told <= LINES_TOLD; i++) {
@@ -239,9 +240,16 @@ static void say_lines(struct text *t, const struct group *g)
         if (told++ == LINES_TOLD)
             say(t, ", …");
         else
-            say(t, "%s%" PRIu32, told == 1 ? " It is signalled at line " : ", ", last);
+            say(t, "%s%" PRIu32,
+                told > 1 ? ", "
+                : named  ? " Warps also come to it at line "
+                         : " It is signalled at line ",
+                last);
     }
-    say(t, told ? "." : " No instruction that could signal it was found.");
+    if (told)
+        say(t, ".");
+    else if (!named)
+        say(t, " No instruction that signals it was recognised.");
 }
 
 static void say_init(struct text *t, const struct group *g)
@@ -273,7 +281,7 @@ static void say_absent(struct text *t, const struct group *g, const struct waiti
     if (here < warps)
         say(t,
             " %" PRIu32 " of the CTA's %" PRIu32 " warps left no record: they compute, wait in a "
-                                                 "way that is not watched, or have exited.",
+            "way that is not watched, or have exited.",
             warps - here, warps);
 }
 
