@@ -170,7 +170,7 @@ $(stand_in): $(stand_in_obj)
 docs_tool := $(BUILD)/docs
 docs_obj  := $(patsubst $(SRC)/%.c,$(O)/%.o,$(wildcard $(SRC)/tools/docs/*.c) $(SRC)/tools/hewn/usage.c)
 manuals   := $(patsubst $(SRC)/%,%,$(shell grep -l '^<!-- generated: ' $(wildcard $(addprefix $(SRC)/, \
-               *.md tools/sim/*.md tests/*.md tests/*/*.md ptx/*.md runtime/*.md))))
+               *.md tools/*/*.md tests/*.md tests/*/*.md ptx/*.md runtime/*.md))))
 $(O)/tools/docs/%.o: EXTRA := -I$(SRC)/tools/sim -I$(SRC)/tools/hewn
 
 $(docs_tool): $(docs_obj)

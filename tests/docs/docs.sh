@@ -209,7 +209,8 @@ for option in $(grep -oh '"--[a-z][a-z-]*"' tools/hewn/*.c | tr -d '"' | sort -u
     else fail "$option is understood, and usage.def does not tell it"; fi
 done
 for name in $(grep -roh 'getenv("HEWN_[A-Z_]*")' runtime tools | sed 's/.*("\(.*\)")/\1/' | sort -u); do
-    if grep -q "^| \`$name\`" tools/sim/MANUAL.md; then ok; else fail "$name is read, and tools/sim/MANUAL.md does not tell it"; fi
+    case $name in HEWN_WATCH_*) manual=tools/watch/MANUAL.md ;; *) manual=tools/sim/MANUAL.md ;; esac
+    if grep -q "^| \`$name\`" $manual; then ok; else fail "$name is read, and $manual does not tell it"; fi
 done
 if command -v mandoc >/dev/null 2>&1; then # the page has a version and no date
     mandoc -Tlint -Wall "$build/hewn.1" | grep -v 'missing date' >"$work/out"
