@@ -71,7 +71,8 @@ static void unwatched(const char *what, const char *why)
 /* ---- which kernels stay as they are ---- */
 
 struct ignored {
-    const char *names[MOST_IGNORED]; /* found to change; not owned */
+    struct arena arena;
+    const char *names[MOST_IGNORED]; /* found to change */
     uint32_t count;
 };
 
@@ -122,6 +123,7 @@ static struct watched_module *module_new(const char *text, uint64_t table,
     pthread_mutex_unlock(&lock);
     if (m->text) {
         memcpy(m->text, text, length + 1);
+        *why = '\0';
         return m;
     }
     if (*m->result.error) snprintf(why, size, "%s", m->result.error);
@@ -194,7 +196,7 @@ static uint32_t compare(const struct loader *l, void *before, void *after,
         if (!why) continue;
         unwatched(name, why);
         if (list->count == MOST_IGNORED) break;
-        list->names[list->count] = strdup(name);
+        list->names[list->count] = arena_strndup(&list->arena, name, strlen(name));
         if (list->names[list->count]) list->count++;
     }
     return list->count - had;
@@ -237,9 +239,10 @@ static struct watched_module *load_text(const struct loader *l, const char *text
         m = NULL;
     }
     if (!m && *why) unwatched("a module", why);
-    for (uint32_t i = 0; i < list.count; i++) free((void *)(uintptr_t)list.names[i]);
+    arena_free(&list.arena);
     return m;
 give_up:
+    arena_free(&list.arena);
     module_free(m);
     return NULL;
 }

@@ -22,10 +22,10 @@
 #include <time.h>
 
 enum {
-    QUANTUM = 64,            /* instructions a warp runs at most before another is chosen */
-    TURN_QUANTA = 32,        /* quanta of a group before the next group's turn, where they talk */
-    RANK_TURNS = 256,        /* turns for which ranks hold, on average */
-    POLL_STEP_FIRST = 256,   /* cycles */
+    QUANTUM = 64,             /* instructions a warp runs at most before another is chosen */
+    TURN_QUANTA = 32,         /* quanta of a group before the next group's turn, where they talk */
+    RANK_TURNS = 256,         /* turns for which ranks hold, on average */
+    POLL_STEP_FIRST = 256,    /* cycles */
     POLL_STEP_LAST = 1 << 21, /* about a millisecond */
     HUNG_NANOSECONDS = 1000000
 };
