@@ -83,6 +83,20 @@ for t in gemm attention; do
     want "$t, watched: all kernels" '[1-9][0-9]* kernels* watched, 0 unwatched; no hang' "$out"
 done
 
+# Overhead, by the cycle model: in the launch that each demo makes last.
+for what in 'gemm --size 1024x512x1024' attention; do
+    for how in '' "$hewn watch"; do
+        # shellcheck disable=SC2086
+        (cd "$work" && HEWN_LIBCUDA=$SIM HEWN_SIM_GPU=h200 HEWN_SIM_CHECK=0 HEWN_SIM_TRACE=$work/trace timeout 300 \
+            $how "$hewn" demo $what) >"$out" 2>&1
+        status "hewn demo $what" 0 $?
+        "$hewn" timeline "$work/trace" | sed -n 's/^\([0-9.]*\) us on .*/\1/p' >"$work/time${how:+.watched}"
+    done
+    printf 'overhead of hewn demo %s, by the cycle model: %s us, watched %s us\n' "$what" "$(cat "$work/time")" "$(cat "$work/time.watched")"
+    if awk '{ getline watched <"'"$work/time.watched"'"; exit !($1 > 0 && watched > 0 && watched < 1.25 * $1) }' "$work/time"; then ok
+    else fail "hewn demo $what: overhead" "$(cat "$work/time" "$work/time.watched")"; fi
+done
+
 # Every text (some, in a short run) assembles with the registers that it had, and without spills.
 if [ -n "$PTXAS" ]; then
     count=0

@@ -31,22 +31,30 @@
     "mul.wide.u32 hewn_watch_p, hewn_watch_a, %d; "                                       \
     "add.s64 hewn_watch_p, hewn_watch_p, 0x%" PRIx64 "; "
 
-/* Behind PLACE: who waits. b becomes warp | threads << 8. */
+/* Behind PLACE: b becomes warp | threads << 8. */
 #define THREADS_FLAT "mov.u32 hewn_watch_a, %%ntid.x; "
 #define THREADS                                                                             \
     "mov.u32 hewn_watch_a, %%ntid.x; mov.u32 hewn_watch_c, %%ntid.y; "                      \
     "mul.lo.u32 hewn_watch_a, hewn_watch_a, hewn_watch_c; mov.u32 hewn_watch_c, %%ntid.z; " \
     "mul.lo.u32 hewn_watch_a, hewn_watch_a, hewn_watch_c; "
-#define WHO                                                                                       \
-    "%sshl.b32 hewn_watch_a, hewn_watch_a, %d; or.b32 hewn_watch_b, hewn_watch_b, hewn_watch_a; " \
-    "st.volatile.global.b32 [hewn_watch_p+16], hewn_watch_b; mov.u32 hewn_watch_a, %%ctaid.x; "   \
-    "st.volatile.global.b32 [hewn_watch_p+4], hewn_watch_a; mov.u32 hewn_watch_a, %%ctaid.y; "    \
-    "st.volatile.global.b32 [hewn_watch_p+8], hewn_watch_a; mov.u32 hewn_watch_a, %%ctaid.z; "    \
-    "st.volatile.global.b32 [hewn_watch_p+12], hewn_watch_a; "
+#define WHO \
+    "%sshl.b32 hewn_watch_a, hewn_watch_a, %d; or.b32 hewn_watch_b, hewn_watch_b, hewn_watch_a; "
+/* a: the CTA's y and z. */
+#define CTA_YZ                                                                 \
+    "mov.u32 hewn_watch_a, %ctaid.z; shl.b32 hewn_watch_a, hewn_watch_a, 16; " \
+    "mov.u32 hewn_watch_c, %ctaid.y; or.b32 hewn_watch_a, hewn_watch_a, hewn_watch_c; "
 
-/* The site comes last: a reader that sees it sees the rest. */
-#define RECORD \
+/* Word by word. The site comes last: a reader that sees it sees the rest. */
+#define RECORD                                                                                  \
+    "st.volatile.global.b32 [hewn_watch_p+12], hewn_watch_b; mov.u32 hewn_watch_a, %%ctaid.x; " \
+    "st.volatile.global.b32 [hewn_watch_p+4], hewn_watch_a; %s"                                 \
+    "st.volatile.global.b32 [hewn_watch_p+8], hewn_watch_a; "                                   \
     "mov.b32 hewn_watch_a, %" PRIu32 "; st.volatile.global.b32 [hewn_watch_p], hewn_watch_a; "
+/* At once: a barrier is met too often for more than one store. */
+#define RECORD_BLOCK                                                                        \
+    "%smov.u32 hewn_watch_c, %%ctaid.x; mov.b32 hewn_watch_d, %" PRIu32 "; "                \
+    "st.volatile.global.v4.b32 [hewn_watch_p], {hewn_watch_d, hewn_watch_c, hewn_watch_a, " \
+    "hewn_watch_b}; "
 
 /* A store to nowhere ends the kernel. ptxas makes wgmma wait for each other where a loop has a trap. */
 #define STOP                                                                                     \
@@ -80,9 +88,9 @@ static char *barrier_text(struct arena *arena, const struct snippet *s)
 
     if (!s->barrier.length) return arena_strndup(arena, "", 0);
     return arena_printf(arena,
-                        "%s%.*s%sst.volatile.global.b32 [hewn_watch_p+20], %.*s; "
-                        "st.volatile.global.b32 [hewn_watch_p+24], %.*s; "
-                        "st.volatile.global.b32 [hewn_watch_p+28], %.*s; ",
+                        "%s%.*s%sst.volatile.global.b32 [hewn_watch_p+16], %.*s; "
+                        "st.volatile.global.b32 [hewn_watch_p+20], %.*s; "
+                        "st.volatile.global.b32 [hewn_watch_p+24], %.*s; ",
                         s->barrier_is_symbol ? "mov.u32 hewn_watch_a, " : "",
                         s->barrier_is_symbol ? (int)s->barrier.length : 0, s->barrier.at,
                         s->barrier_is_symbol ? "; " : "",
@@ -107,7 +115,8 @@ static char *slow_text(struct arena *arena, const struct snippet *s)
          *barrier = barrier_text(arena, s);
 
     if (!place || !who || !barrier) return NULL;
-    return arena_printf(arena, "%s%s%s" RECORD STOP, place, who, barrier, s->site, s->table);
+    return arena_printf(arena, "%s%s%s" RECORD STOP, place, who, barrier, CTA_YZ, s->site,
+                        s->table);
 }
 
 char *snippet_try(struct arena *arena, const struct snippet *s)
@@ -158,16 +167,27 @@ char *snippet_spin(struct arena *arena, const struct snippet *s)
     return arena_printf(arena, "{ " REGISTERS "%s%s", guard, counted);
 }
 
+/* b takes the barrier's number in. */
+static char *number_text(struct arena *arena, const struct snippet *s)
+{
+    if (!s->barrier.length) return arena_strndup(arena, "", 0);
+    return arena_printf(arena,
+                        "mov.b32 hewn_watch_a, %.*s; shl.b32 hewn_watch_a, hewn_watch_a, %d; "
+                        "or.b32 hewn_watch_b, hewn_watch_b, hewn_watch_a; ",
+                        (int)s->barrier.length, s->barrier.at, WATCH_NUMBER_SHIFT);
+}
+
 char *snippet_block(struct arena *arena, const struct snippet *s)
 {
     char *guard = guard_text(arena, s), *place = place_text(arena, s), *who = who_text(arena, s),
-         *barrier = barrier_text(arena, s);
+         *number = number_text(arena, s);
 
-    if (!guard || !place || !who || !barrier) return NULL;
+    if (!guard || !place || !who || !number) return NULL;
     return arena_printf(arena,
-                        "{ " REGISTERS "%s%s%s%s" RECORD "%.*s %s mov.b32 hewn_watch_a, 0; "
+                        "{ " REGISTERS ".reg .b32 hewn_watch_d; %s%s%s%s" RECORD_BLOCK
+                        "%.*s %s mov.b32 hewn_watch_a, 0; "
                         "st.volatile.global.b32 [hewn_watch_p], hewn_watch_a; } hewn_watch_%" PRIu32
                         ": ",
-                        guard, place, who, barrier, s->site, (int)s->insn.length, s->insn.at, place,
-                        s->label);
+                        guard, place, who, number, CTA_YZ, s->site, (int)s->insn.length, s->insn.at,
+                        place, s->label);
 }

@@ -17,6 +17,7 @@ enum {
     WATCH_CTA_Y = 509,     /* CTA (x,y,z) begins at slot (x + 509 y + 1021 z) * 32 */
     WATCH_CTA_Z = 1021,
     WATCH_WARP_BITS = 8,
+    WATCH_NUMBER_SHIFT = 20,
     WATCH_RECORD_BYTES = 32,
     WATCH_POLLS = 64,  /* polls that the hardware may suspend, from one record to the next */
     WATCH_SPINS = 4096 /* polls that return at once, likewise; a power of two */
@@ -24,12 +25,15 @@ enum {
 #define WATCH_TABLE_BYTES ((size_t)WATCH_HEADER + (size_t)WATCH_SLOTS * WATCH_RECORD_BYTES)
 
 struct watch_record {
-    uint32_t site; /* 0: not waiting */
-    uint32_t cta[3];
-    uint32_t warp;    /* in the CTA; threads of the CTA << WATCH_WARP_BITS */
-    uint32_t barrier; /* address of the mbarrier without `offset`, or number of the barrier */
+    uint32_t site;          /* 0: not waiting */
+    uint32_t cta_x, cta_yz; /* y | z << 16 */
+    uint32_t
+        who; /* warp in the CTA | threads of the CTA << 8 | number of the barrier << 20, of a wait that blocks */
+    /* of polls: */
+    uint32_t barrier; /* address of the mbarrier without `offset` */
     uint32_t value;   /* parity, or the low half of the state */
     uint32_t offset;  /* constant part of the address */
+    uint32_t unused;
 };
 
 struct watch_table {

@@ -51,17 +51,31 @@ __attribute__((format(printf, 2, 3))) static void say(struct text *t, const char
 
 static uint32_t warp_of(const struct waiting *w)
 {
-    return w->record.warp & ((1U << WATCH_WARP_BITS) - 1);
+    return w->record.who & ((1U << WATCH_WARP_BITS) - 1);
 }
 
 static uint32_t threads_of(const struct waiting *w)
 {
-    return w->record.warp >> WATCH_WARP_BITS;
+    return (w->record.who & ((1U << WATCH_NUMBER_SHIFT) - 1)) >> WATCH_WARP_BITS;
 }
 
 static bool same_cta(const struct waiting *a, const struct waiting *b)
 {
-    return !memcmp(a->record.cta, b->record.cta, sizeof a->record.cta);
+    return a->record.cta_x == b->record.cta_x && a->record.cta_yz == b->record.cta_yz;
+}
+
+static uint32_t number_of(const struct waiting *w)
+{
+    return w->record.who >> WATCH_NUMBER_SHIFT;
+}
+
+struct cta {
+    uint32_t x, y, z;
+};
+
+static struct cta cta_of(const struct waiting *w)
+{
+    return (struct cta){w->record.cta_x, w->record.cta_yz & 0xFFFF, w->record.cta_yz >> 16};
 }
 
 /* ---- names ---- */
@@ -82,7 +96,7 @@ static void name_object(struct group *g)
     if (g->site->kind == WATCH_SPIN || !g->site->has_barrier) {
         say(&t, "%s", g->site->what);
     } else if (g->site->kind == WATCH_BLOCK) {
-        say(&t, "%s %" PRIu32, g->site->what, r->barrier);
+        say(&t, "%s %" PRIu32, g->site->what, number_of(g->first));
     } else if (g->kernel) {
         char name[NAME];
         say(&t, "%s", name_shared(g->kernel, r->barrier + r->offset, name, sizeof name));
@@ -123,7 +137,7 @@ static bool belongs(const struct group *g, const struct waiting *w)
     const struct watch_record *a = &g->first->record, *b = &w->record;
 
     return a->site == b->site && a->barrier == b->barrier && a->offset == b->offset &&
-           a->value == b->value && same_role(g, w);
+           a->value == b->value && number_of(g->first) == number_of(w) && same_role(g, w);
 }
 
 static void add_wait(struct hang *h, const struct waiting *w)
@@ -211,7 +225,7 @@ static const struct group *blamed(const struct hang *h, bool *circle)
 
 static void say_wait(struct text *t, const struct group *g)
 {
-    const uint32_t *c = g->first->record.cta;
+    const struct cta c = cta_of(g->first);
 
     say(t, "%s", g->who);
     if (g->warps > 1) say(t, " and %" PRIu32 " more", g->warps - 1);
@@ -219,7 +233,7 @@ static void say_wait(struct text *t, const struct group *g)
         say(t, " in %" PRIu32 " CTAs, the first", g->ctas);
     else
         say(t, " of CTA");
-    say(t, " (%" PRIu32 ",%" PRIu32 ",%" PRIu32 ")", c[0], c[1], c[2]);
+    say(t, " (%" PRIu32 ",%" PRIu32 ",%" PRIu32 ")", c.x, c.y, c.z);
     say(t, " %s at %s for %s", g->warps > 1 ? "wait" : "waits", g->place, g->object);
     if (g->site->has_barrier && g->site->kind != WATCH_BLOCK)
         say(t, ", parity %" PRIu32, g->first->record.value);
@@ -323,7 +337,7 @@ static void quoted(const char *text, char *out, size_t size)
 static void report(const struct group *g, bool circle, const char *message)
 {
     char text[2 * MESSAGE], instr[2 * NAME], file[2 * NAME];
-    const uint32_t *c = g->first->record.cta;
+    const struct cta c = cta_of(g->first);
     const char *colon = strrchr(g->place, ':');
 
     quoted(message, text, sizeof text);
@@ -333,7 +347,7 @@ static void report(const struct group *g, bool circle, const char *message)
                  "\"file\":\"%s\",\"line\":%s,\"cta\":[%" PRIu32 ",%" PRIu32 ",%" PRIu32
                  "],\"warp\":%" PRIu32 ",\"lane\":-1,\"instr\":\"%s\",\"object\":\"%s\","
                  "\"message\":\"%s\",\"related\":[]}",
-                 cause_of(g, circle), g->site->function, file, colon + 1, c[0], c[1], c[2],
+                 cause_of(g, circle), g->site->function, file, colon + 1, c.x, c.y, c.z,
                  warp_of(g->first), instr, g->object, text);
 }
 

@@ -62,14 +62,17 @@ static bool read_slot(uint32_t i, struct watch_record *out, bool *polls)
 
     if (!number) return false;
     out->site = number;
-    for (int d = 0; d < 3; d++) out->cta[d] = slot->cta[d];
-    out->warp = slot->warp;
+    out->cta_x = slot->cta_x;
+    out->cta_yz = slot->cta_yz;
+    out->who = slot->who;
     out->barrier = slot->barrier;
     out->value = slot->value;
     out->offset = slot->offset;
     site = watched_site(number, &m);
     if (!site) return false;
-    if (!site->has_barrier) out->barrier = out->value = out->offset = 0;
+    if (site->kind == WATCH_BLOCK || !site->has_barrier)
+        out->barrier = out->value = out->offset = 0;
+    out->unused = 0;
     *polls = site->kind != WATCH_BLOCK;
     if (*polls) slot->site = 0;
     return true;
