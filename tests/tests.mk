@@ -111,6 +111,11 @@ zoo: $(cli) $(sim) $(test_bin)/zoo
 zoo-gpu: all
 	$(Q)BUILD=$(abspath $(BUILD)) SRC=$(SRC) CUDA_HOME='$(CUDA_HOME)' sh $(SRC)/tests/zoo/hardware.sh
 
+# hewn watch on a GPU: hangs that it must name, and what it costs.
+.PHONY: watch-gpu
+watch-gpu: all $(test_bin)/gemm $(test_bin)/attention
+	$(Q)BUILD=$(abspath $(BUILD)) SRC=$(abspath $(SRC)) PYTHON='$(PYTHON)' sh $(SRC)/tests/watch/hardware.sh
+
 # What this build's kernels and checker do, recorded into OUT; two records compared. Options: oracle.py --help.
 .PHONY: oracle-record oracle-compare
 oracle-record: all tests

@@ -84,7 +84,9 @@ for t in gemm attention; do
 done
 
 # Overhead, by the cycle model: in the launch that each demo makes last.
-for what in 'gemm --size 1024x512x1024' attention; do
+attention=
+[ "$SUITE" = all ] && attention=attention
+for what in 'gemm --size 1024x512x1024' $attention; do
     for how in '' "$hewn watch"; do
         # shellcheck disable=SC2086
         (cd "$work" && HEWN_LIBCUDA=$SIM HEWN_SIM_GPU=h200 HEWN_SIM_CHECK=0 HEWN_SIM_TRACE=$work/trace timeout 300 \
@@ -114,6 +116,24 @@ if [ -n "$PTXAS" ]; then
 else
     skip 'rewritten texts: no ptxas'
 fi
+
+# Every form of a wait.
+forms=$SRC/tests/watch/forms.ptx
+"$BUILD/tests/watch_text" "$forms" "$work/text.ptx" >"$out"
+want 'forms: all waits are found' '^1 kernels, 16 waits, 0 loops' "$out"
+status 'forms: lines keep their numbers' "$(wc -l <"$forms")" "$(wc -l <"$work/text.ptx")"
+if [ -n "$PTXAS" ]; then
+    "$PTXAS" -arch sm_90a "$work/text.ptx" -o "$work/text.cubin" >"$out" 2>&1
+    status 'forms: ptxas' 0 $?
+fi
+watch h200 --after 20 "$hewn" run "$forms"
+status 'forms' 0 $?
+want 'forms: results' 'results right in 1 of 1' "$out"
+want 'forms: watched' '1 kernel watched, 0 unwatched; no hang' "$out"
+printf '.version 8.0\n.target sm_90a\n.visible .entry broken()\n{\n    bar.sync 0\n}\n' >"$work/broken.ptx"
+"$BUILD/tests/watch_text" "$work/broken.ptx" "$work/text.ptx" >"$out" 2>&1
+status 'a text that does not end' 1 $?
+want 'a text that does not end' 'line 5: an instruction without a semicolon' "$out"
 
 # What is left alone, and options.
 watch h200 --ignore zoo "$hewn" run "$SRC/tests/zoo/01-arrival-count.ptx" -DFIXED

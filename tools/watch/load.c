@@ -233,7 +233,7 @@ static struct watched_module *load_text(const struct loader *l, const char *text
                                                     : error_name(rc));
             goto give_up;
         }
-        if (!before || !compare(l, before, *out, m, &list)) break;
+        if (!compare(l, before, *out, m, &list)) break;
         l->unload(l, *out);
         module_free(m);
         m = NULL;
@@ -261,21 +261,26 @@ static unsigned capability_of(int device)
 int load_watched(const struct loader *l, const void *image, void **out)
 {
     const char *why = NULL;
-    char *text = image_ptx(image, capability_of(l->device), &why);
-    const uint64_t table = text ? watch_table_address() : 0;
     struct watched_module *m = NULL;
     void *watched = NULL;
-    int rc = l->load(l, image, out);
+    char *text;
+    const int rc = l->load(l, image, out);
 
-    if (!text)
+    if (rc) return rc; /* the program's own mistake, or what it tries first */
+    text = image_ptx(image, capability_of(l->device), &why);
+    if (text) {
+        const uint64_t table = watch_table_address();
+
+        if (table)
+            m = load_text(l, text, table, *out, &watched);
+        else
+            unwatched("a module", "the driver does not map host memory");
+        free(text);
+    } else {
         unwatched("a module", why);
-    else if (!table)
-        unwatched("a module", "the driver does not map host memory");
-    else
-        m = load_text(l, text, table, rc ? NULL : *out, &watched);
-    free(text);
-    if (!m) return rc;
-    if (!rc) l->unload(l, *out);
+    }
+    if (!m) return 0;
+    l->unload(l, *out);
     *out = watched;
     module_keep(m);
     return 0;
