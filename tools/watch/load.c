@@ -266,20 +266,18 @@ int load_watched(const struct loader *l, const void *image, void **out)
     char *text;
     const int rc = l->load(l, image, out);
 
-    if (rc) return rc; /* the program's own mistake, or what it tries first */
     text = image_ptx(image, capability_of(l->device), &why);
-    if (text) {
+    if (!text) unwatched("a module", why);
+    if (text && !rc) { /* what fails is the program's own mistake, or what it tries first */
         const uint64_t table = watch_table_address();
 
         if (table)
             m = load_text(l, text, table, *out, &watched);
         else
             unwatched("a module", "the driver does not map host memory");
-        free(text);
-    } else {
-        unwatched("a module", why);
     }
-    if (!m) return 0;
+    free(text);
+    if (!m) return rc;
     l->unload(l, *out);
     *out = watched;
     module_keep(m);
