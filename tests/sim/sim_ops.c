@@ -789,6 +789,8 @@ static void check_faults(void)
          "generic address of shared memory"},
         {"atom.global.add.u32 %r1, [%d0+6], 1;", 716, "updates 4 bytes"},
         {"mov.u64 %d2, p0; cvta.param.u64 %d2, %d2; st.u32 [%d2], 1;", 700, "read-only"},
+        {"mov.b32 %r1, p0; cvt.u64.u32 %d2, %r1; cvta.param.u64 %d2, %d2; st.u32 [%d2], 1;", 700,
+         "read-only"},
         {"ld.local.u32 %r1, [1024];", 700, "local variables"}};
     static char findings[16384];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -181,13 +181,14 @@ static bool variable_arg(struct decode *d, uint32_t rank, const struct ptx_var *
         refuse(d, rank, "extern variable '%s' is not defined in this module", var->name);
         return false;
     }
-    if (bits == 32 && var->space == SPACE_PARAM) /* cvta and ld.param give it back its window */
-        return constant_arg(d, bits, offset, out);
-    if (bits != 64 && !(bits == 32 && (small || (var->space == SPACE_LOCAL && !generic)))) {
+    small |= (var->space == SPACE_LOCAL || var->space == SPACE_PARAM) && !generic && bits == 32;
+    if (bits != 64 && !(bits == 32 && small)) {
         refuse(d, rank, "the address of '%s' needs 64 bits", var->name);
         return false;
     }
-    if (var->space == SPACE_PARAM) return constant_arg(d, bits, PARAM_WINDOW + offset, out);
+    /* In 32 bits it is an offset, which cvta.param makes an address. */
+    if (var->space == SPACE_PARAM)
+        return constant_arg(d, bits, (bits == 32 ? 0 : PARAM_WINDOW) + offset, out);
     if (var->space == SPACE_LOCAL)
         return constant_arg(d, bits, (generic ? LOCAL_WINDOW : 0) + offset, out);
     return address_slot(
