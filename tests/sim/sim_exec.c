@@ -771,6 +771,12 @@ static void test_faults(void)
                           .block = 384};
         expect_finding(&t, 702, "deadlock", "setmaxnreg", NULL, 2);
     }
+    if (test_case("setmaxnreg to what the warps hold, 255 registers rounded up to 256")) {
+        struct trial t = {.body = "setmaxnreg.inc.sync.aligned.u32 256;\n",
+                          .directives = ".reqntid 256, 1, 1",
+                          .block = 256};
+        expect_clean(&t);
+    }
     if (test_case("setmaxnreg where ptxas ignores it")) {
         struct trial t = {.body = "setmaxnreg.dec.sync.aligned.u32 40;\n"};
         expect_finding(&t, 0, "setmaxnreg", "", NULL, 1);

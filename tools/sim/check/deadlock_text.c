@@ -401,7 +401,7 @@ static void tell_registers(struct text *t, const struct deadlock *d, const struc
 {
     const struct waiter *by = j->by;
     const struct cta *c = by->warp->cta;
-    uint32_t quota = launch_registers(d->group->launch), held = 0;
+    uint32_t quota = launch_quota(d->group->launch), held = 0;
     for (uint32_t i = 0; i < c->warp_count; i++) held += c->warps[i].reg_quota;
     say_warp(t, d, c, by->warp->id);
     say(t,

@@ -66,6 +66,11 @@ uint32_t launch_registers(const struct launch *l)
     return entry_registers(l->kernel->entry, l->gpu->regs_per_sm);
 }
 
+uint32_t launch_quota(const struct launch *l)
+{
+    return (uint32_t)round_up(launch_registers(l), REGISTER_GRAIN / WARP_LANES);
+}
+
 uint32_t launch_dynamic_offset(const struct launch *l)
 {
     return SHARED_RESERVED + l->kernel->entry->shared_bytes;
@@ -379,7 +384,7 @@ static void warp_start(struct cta *c, uint32_t id)
     w->id = id;
     w->live = lanes >= WARP_LANES ? FULL_MASK : (1U << lanes) - 1;
     w->born = w->live;
-    w->reg_quota = launch_registers(l);
+    w->reg_quota = launch_quota(l);
     w->run_slot = NO_SLOT;
     w->frag_count = 1;
     w->frags[0].mask = w->live;

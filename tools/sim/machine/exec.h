@@ -45,6 +45,8 @@ void spin_count(struct group *g, int delta);
 
 /* Registers per thread that the launch bounds fix (design: register pool), 0 when they do not. */
 uint32_t launch_registers(const struct launch *l);
+/* What a thread holds of the pool: they are dealt in steps of 8, and 255 are 256 there. */
+uint32_t launch_quota(const struct launch *l);
 /* Window offset of dynamic shared memory, and all shared bytes of a CTA (reserved part included). */
 uint32_t launch_dynamic_offset(const struct launch *l);
 uint32_t launch_shared_bytes(const struct launch *l);
