@@ -49,24 +49,33 @@ static uint32_t rows_of(const struct insn *in)
     return in->flags & MATRIX_TALL ? 2U * ROWS : ROWS;
 }
 
+/* Rows of matrices in shared memory. */
+struct rows {
+    uint32_t lanes; /* that address one */
+    uint64_t address[WARP_LANES];
+    struct lane_span span;
+    uint8_t *host[WARP_LANES];
+};
+
 /* Lane 8k + r (tall ones: 16k + r) addresses row r of tile k; the lanes beyond are not looked at. False
  * after a fault. */
 static bool locate_rows(struct warp *w, const struct insn *in, struct arg base,
-                        enum access_kind access, uint8_t *host[WARP_LANES])
+                        enum access_kind access, struct rows *rows)
 {
     const uint32_t count = in->flags & MATRIX_COUNT;
-    const uint32_t lanes = FULL_MASK >> (WARP_LANES - rows_of(in) * count);
-    uint64_t address[WARP_LANES];
-    struct lane_span span;
-    access_addresses(w, base, in->imm[0], address);
-    span = mem_measure(address, lanes, ROW_BYTES);
-    if (!mem_lanes(w, in, lanes, (enum ptx_space)in->space, address, &span, ROW_BYTES, access,
-                   false, host))
-        return false;
+    rows->lanes = FULL_MASK >> (WARP_LANES - rows_of(in) * count);
+    access_addresses(w, base, in->imm[0], rows->address);
+    rows->span = mem_measure(rows->address, rows->lanes, ROW_BYTES);
+    return mem_lanes(w, in, rows->lanes, (enum ptx_space)in->space, rows->address, &rows->span,
+                     ROW_BYTES, access, false, rows->host);
+}
+
+static void publish_rows(struct warp *w, const struct insn *in, const struct rows *rows,
+                         enum access_kind access, bool unchanged)
+{
     if (w->cta->group->observer)
-        access_publish(w, in, lanes, (enum ptx_space)in->space, address, &span, ROW_BYTES, access,
-                       false, false);
-    return true;
+        access_publish(w, in, rows->lanes, (enum ptx_space)in->space, rows->address, &rows->span,
+                       ROW_BYTES, access, false, unchanged);
 }
 
 /* A tall matrix to its two registers. */
@@ -85,16 +94,17 @@ static void rows_to_registers(uint8_t (*row)[ROW_BYTES], struct warp *w, const s
 
 static enum step exec_ldmatrix(struct warp *w, const struct insn *in, uint32_t mask)
 {
-    uint8_t *host[WARP_LANES];
+    struct rows from;
     const uint32_t bits = in->flags >> MATRIX_BITS_SHIFT;
     (void)mask;
-    if (!locate_rows(w, in, in->arg[1], ACCESS_READ, host)) return STEP_FAULT;
+    if (!locate_rows(w, in, in->arg[1], ACCESS_READ, &from)) return STEP_FAULT;
+    publish_rows(w, in, &from, ACCESS_READ, false);
     for (uint32_t k = 0; k < (in->flags & MATRIX_COUNT); k++) {
         const uint32_t rows = rows_of(in);
         uint8_t row[2 * ROWS][ROW_BYTES];
         tile t;
         for (uint32_t r = 0; r < rows; r++) {
-            memcpy(row[r], host[rows * k + r], ROW_BYTES);
+            memcpy(row[r], from.host[rows * k + r], ROW_BYTES);
             if (bits) tensor_unpack(bits, row[r], row[r]);
         }
         memcpy(t, row, sizeof t);
@@ -116,9 +126,11 @@ static void register_to_rows(const uint32_t *reg, uint8_t (*row)[ROW_BYTES])
 
 static enum step exec_stmatrix(struct warp *w, const struct insn *in, uint32_t mask)
 {
-    uint8_t *host[WARP_LANES], row[MAX_ROWS][ROW_BYTES];
+    struct rows rows;
+    uint8_t row[MAX_ROWS][ROW_BYTES];
+    bool changed = false;
     (void)mask;
-    if (!locate_rows(w, in, in->arg[0], ACCESS_WRITE, host)) return STEP_FAULT;
+    if (!locate_rows(w, in, in->arg[0], ACCESS_WRITE, &rows)) return STEP_FAULT;
     for (uint32_t k = 0; k < (in->flags & MATRIX_COUNT); k++) {
         const uint32_t *reg = arg_src(w, in->list[k]);
         tile t;
@@ -129,9 +141,12 @@ static enum step exec_stmatrix(struct warp *w, const struct insn *in, uint32_t m
             memcpy(row[ROWS * k], t, sizeof t);
         }
     }
-    for (uint32_t i = 0; i < ROWS * (in->flags & MATRIX_COUNT); i++)
-        memcpy(host[i], row[i], ROW_BYTES);
-    access_changed(w->cta->group);
+    for (uint32_t i = 0; i < ROWS * (in->flags & MATRIX_COUNT); i++) {
+        changed |= memcmp(rows.host[i], row[i], ROW_BYTES) != 0;
+        memcpy(rows.host[i], row[i], ROW_BYTES);
+    }
+    publish_rows(w, in, &rows, ACCESS_WRITE, !changed);
+    if (changed) access_changed(w->cta->group);
     return STEP_NEXT;
 }
 
