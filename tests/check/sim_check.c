@@ -242,6 +242,7 @@ static const struct order_case cases[] = {
      "over:\n",
      64, 0, 0, 0, 0, 0},
     {"atomics on one word, and plain accesses to one", "race",
+     "st.shared.u32 [tile], 0;\nbar.sync 0;\n"
      "red.global.add.u32 [out], v;\nred.shared.add.u32 [tile], v;\n"
      "-@l0 ld.global.u32 w, [out+4]; //!\n"
      "-@l0 st.global.u32 [out+4], w; //!\n",

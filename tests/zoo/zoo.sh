@@ -89,12 +89,29 @@ for d in '' -DCALL -DSHUFFLE -DGLOBAL -DTREE -DBACK; do
     form ok-lanes-in-step 0 "$d" 'lanes of a warp are in order here only as long as they run together' "$clean"
     form ok-lanes-in-step 0 "$d -DFIXED" 'proved for every order' "$clean"
 done
+form ok-lanes-in-step 0 -DVOLATILE 'lanes of a warp are in order here only as long as they run together' "$clean"
+form ok-lanes-in-step 0 '-DVOLATILE -DFIXED' 'what this reads may depend on when it reads' "$clean"
 level_2 ok-lanes-in-step 1 '' 'warning: race'
+level_2 ok-lanes-in-step 1 -DVOLATILE 'warning: race' 'bytes of shared memory that another lane'
 level_2 ok-lanes-in-step 1 -DGLOBAL 'warning: race' 'bytes of global memory that another lane'
 for d in -DAFTER -DGLOBAL '-DAFTER -DGLOBAL'; do
     form more-lanes-apart 1 "$d" 'error: race'
     form more-lanes-apart 0 "$d -DFIXED" "$clean"
 done
+for d in -DATOM -DSTORE -DLATER; do
+    form peer-atomic-counted-early 1 $d 'error: race'
+    form peer-atomic-counted-early 0 "$d -DFIXED" "$clean"
+done
+for d in -DBOTH -DATOMIC -DSHARED; do
+    form grid-volatile-data 1 $d 'error: race'
+    form grid-volatile-data 0 "$d -DFIXED" "$clean"
+done
+for d in -DSTORED -DATOMIC -DFENCE; do form grid-acquire-unread 1 $d 'error: race'; done
+for d in -DATOM -DCAS -DPART; do
+    form shared-atomic-uninit 1 $d 'error: uninit'
+    form shared-atomic-uninit 0 "$d -DFIXED" "$clean"
+done
+form ok-matrix-alike 1 -DAPART 'error: race'
 form more-exited-shuffle 1 -DDECIDES 'error: collective-partial'
 form more-exited-shuffle 1 -DMASKED 'error: collective-partial'
 form more-exited-shuffle 0 '-DDECIDES -DFIXED' "$clean"

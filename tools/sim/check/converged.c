@@ -176,12 +176,14 @@ static void tell_in_step(struct order *o, const struct event *e, const struct la
     *told |= TOLD_IN_STEP;
     order_sampled(o, SAMPLED_LANES, e->in);
     sim_idiom(o->group, e->in, IDIOM_LANES_IN_STEP);
-    if (o->level < 2 || e->space == SPACE_SHARED) return; /* order_lanes.c */
+    /* Other accesses of shared memory: order_lanes.c. */
+    if (o->level < 2 || (e->space == SPACE_SHARED && !e->in->is.by_volatile)) return;
     sim_find(o->group, e->warp, e->in, NO_LANE, SEV_WARNING, FIND_RACE, CAUSE_NONE, "",
-             "%s bytes of global memory that another lane of this warp %s at line %u, with no "
+             "%s bytes of %s memory that another lane of this warp %s at line %u, with no "
              "bar.warp.sync between. Lanes that run converged hide it. Cheapest remedy: "
              "bar.warp.sync between the two.",
-             did(e->access & ACCESS_WRITE, false), did(a->write, true), a->in->src->pos.line);
+             did(e->access & ACCESS_WRITE, false), e->space == SPACE_SHARED ? "shared" : "global",
+             did(a->write, true), a->in->src->pos.line);
 }
 
 static void check(struct order *o, struct order_warp *w, const struct ring *r,
@@ -240,7 +242,7 @@ void converged_event(struct order *o, struct order_warp *w, const struct event *
     case EV_ACCESS:
         if (e->token || !e->addresses || e->tensor || !e->in) return;
         if (e->space != SPACE_SHARED && e->space != SPACE_GLOBAL) return;
-        if (!e->strong && !e->in->is.strong) {
+        if ((!e->strong && !e->in->is.strong) || (e->in->is.by_volatile && !e->in->used)) {
             on_access(o, w, e);
             return;
         }

@@ -135,6 +135,27 @@ static enum standing settle(const struct touch *t)
     return STANDING_ORDERED;
 }
 
+/* A relaxed read of the warp has shown that the earlier access is over, in the terms of its own cluster. */
+static bool seen(const struct accessor *a, epoch prior)
+{
+    for (int i = 0; i < REACHES; i++)
+        if (clock_knows(&a->w->observed[i].known, prior)) return true;
+    return false;
+}
+
+/*
+ * By the letter volatile accesses are relaxed and never race. In CUDA C++ they order nothing: what they leave or bring is
+ * chance, unless the program looks at what it gets (a flag, a lock), or has the address from there.
+ */
+static bool by_chance(const struct touch *t, epoch prior)
+{
+    const struct accessor *a = t->context;
+    const struct insn *other = insn_at(a->o, epoch_insn(prior)), *in = a->e->in;
+    if (!other || t->settled || t->async) return false;
+    if (!other->is.by_volatile && !in->is.by_volatile) return false;
+    return !other->used && !in->used;
+}
+
 /* The place is part of a tensor map that some copy has used. */
 static bool in_map(const struct accessor *a, uint64_t at)
 {
@@ -191,11 +212,11 @@ static enum standing judge(struct touch *t, epoch prior, bool wrote)
     }
     if (settled(t, prior)) return settle(t);
     /* Morally strong: both strong or atomic, by one proxy. */
-    if (t->async != generic_component(p->kind) &&
-        both_strong(a, prior, p->warp->cta == a->w->cta ? SCOPE_CTA : SCOPE_CLUSTER))
-        return STANDING_ACCEPTED;
     /* Threads that store one value to one place do no harm by it, whichever comes last. */
     if (wrote && p->kind == COMPONENT_WARP && stores_same(a, prior)) return STANDING_ACCEPTED;
+    if (t->async != generic_component(p->kind) && (!by_chance(t, prior) || seen(a, prior)) &&
+        both_strong(a, prior, p->warp->cta == a->w->cta ? SCOPE_CTA : SCOPE_CLUSTER))
+        return STANDING_ACCEPTED;
     if (t->write && !wrote && !generic_component(p->kind) && in_map(a, t->at))
         return report(t, prior, wrote, FIND_TENSORMAP_PROXY, SEV_ERROR);
     return report(t, prior, wrote, kind_of(t, a, p, prior, wrote), SEV_ERROR);
@@ -272,7 +293,9 @@ static enum standing judge_other(struct touch *t, const struct actor *p, epoch p
     }
     if (settled(t, prior)) return settle(t);
     /* By one proxy or two (interpretation): reductions of copies and of threads meet in the same cache. */
-    if (both_strong(a, prior, SCOPE_GPU)) return STANDING_ACCEPTED;
+    if (both_strong(a, prior, SCOPE_GPU) &&
+        (!by_chance(t, prior) || horizon_knows(t->now->abroad_observed, p, prior)))
+        return STANDING_ACCEPTED;
     if (wrote && p->kind == COMPONENT_WARP && stores_same(a, prior)) return STANDING_ACCEPTED;
     if (t->write && !wrote && !generic_component(p->kind) && in_map(a, t->at))
         return report_abroad(t, prior, wrote, FIND_TENSORMAP_PROXY, SEV_ERROR);
@@ -291,7 +314,7 @@ static bool judge_seen(const struct touch *t, const struct actor *p, epoch prior
     const struct accessor *a = t->context;
     const uint8_t *lines;
     if (t->async || !generic_component(p->kind)) return false;
-    if (settled(t, prior) || both_strong(a, prior, SCOPE_GPU)) return false; /* no race */
+    if (settled(t, prior) || both_strong(a, prior, SCOPE_GPU)) return false; /* by judge */
     if (!horizon_knows(t->now->abroad_seen, p, prior)) return false;
     if (t->write || a->strong) return true; /* a strong load passes that copy by */
     lines = world_lines(a->o->world, t->at);
@@ -316,6 +339,15 @@ static bool is_strong(const struct touch *t, epoch prior)
     const struct accessor *a = t->context;
     const struct insn *in = insn_at(a->o, epoch_insn(prior));
     return in && in->is.strong && in->is.scope >= a->least;
+}
+
+/* touch.shows: a plain access was compared itself; a strong one says nothing where the program does not look at what
+ * it brings: then it came later by chance. */
+static bool shows(const struct touch *t, epoch prior)
+{
+    const struct accessor *a = t->context;
+    const struct insn *in = insn_at(a->o, epoch_insn(prior));
+    return in && (!in->is.strong || in->used & USE_STEERS);
 }
 
 /* touch.reads_strong: reductions in another order may have left another value. */
@@ -438,6 +470,7 @@ static struct touch *begin(struct accessor *a)
     t->knows = world ? knows_abroad : NULL;
     t->judge = a->place == PLACE_TENSOR ? judge_tensor : world ? judge_abroad : judge;
     t->is_strong = is_strong;
+    t->shows = shows;
     t->reads_strong = reads_strong;
     a->least = world ? SCOPE_GPU : c->cluster->cta_count > 1 ? SCOPE_CLUSTER : SCOPE_CTA;
     t->strong = a->strong && a->e->in->is.scope >= a->least;
@@ -520,6 +553,22 @@ static void tell_fresh(const struct accessor *a, const struct touch *t)
         t->written ? "part only" : "nothing", (uint32_t)a->bytes, object);
     tell_warning(a->w, e->in, e->token ? first_lane(e->lanes) : NO_LANE, FIND_UNINIT, object,
                  message);
+}
+
+/* An atomic works on what is there: nothing that a program can mean, unless it only leaves a value. */
+static void tell_garbage(const struct accessor *a, const struct touch *t)
+{
+    const struct insn *in = a->e->in;
+    char object[96], message[320];
+    if (!t->unwritten || (in->is.class != INSN_ATOMIC && in->is.class != INSN_RED)) return;
+    if (!in->is.changes) return;
+    (void)name_shared(a->o->kernel, (uint32_t)a->at, object, sizeof object);
+    (void)snprintf(message, sizeof message,
+                   "changes shared memory of which %s was ever written (%u bytes from %s on): what "
+                   "it starts from is left over from other kernels. Cheapest remedy: store a first "
+                   "value, then a barrier for all that change it.",
+                   t->written ? "part only" : "nothing", (uint32_t)a->bytes, object);
+    tell_alone(a->w, in, NO_LANE, FIND_UNINIT, object, message, NULL, NULL);
 }
 
 /* Address as lanes and operations give it: rank and offset. */
@@ -789,6 +838,7 @@ static void access_memory(struct accessor *a)
     else
         touch_global(a, t, e->address, e->size);
     if (a->place == PLACE_SHARED) tell_fresh(a, t);
+    if (a->place == PLACE_SHARED) tell_garbage(a, t);
     finish(a, t);
 }
 

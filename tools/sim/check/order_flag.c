@@ -207,7 +207,7 @@ static void flag_read(const struct flag_access *a)
         return;
     }
     order_keep(a->o, world_join(a->o->world, &a->w->now.abroad_observed, everywhere->known));
-    if (changes(a->in))
+    if (changes(a->in) && a->in->used & USE_STEERS)
         order_keep(a->o, world_join(a->o->world, &a->w->now.abroad_seen, everywhere->known));
 }
 
@@ -312,11 +312,15 @@ static void flag_write(const struct flag_access *a)
     if (everywhere) f->turn = everywhere->turn;
 }
 
-/* A reduction shows its thread nothing, nor does an atomic whose answer goes nowhere. */
+/*
+ * A reduction shows its thread nothing. Nor do loads and atomics on whose answer nothing depends, neither what is executed
+ * nor where: with another answer the same accesses would follow, so it orders none of them.
+ */
 static bool brings_value(const struct event *e)
 {
-    return (e->access & ACCESS_READ) && e->in->is.class != INSN_RED &&
-           e->in->is.class != INSN_COPY_RED && !e->in->unread;
+    const uint8_t class = e->in->is.class;
+    if (!(e->access & ACCESS_READ) || class == INSN_RED || class == INSN_COPY_RED) return false;
+    return (class != INSN_LOAD && class != INSN_ATOMIC) || e->in->used;
 }
 
 void order_flags(struct order *o, struct order_warp *w, const struct event *e)

@@ -260,7 +260,7 @@ static const char *verb(bool wrote, bool async)
     return wrote ? "writes" : "reads";
 }
 
-static const char *why(const struct conflict *c)
+static const char *why(const struct conflict *c, const struct insn *other)
 {
     switch (c->kind) {
     case FIND_PROXY:
@@ -282,6 +282,10 @@ static const char *why(const struct conflict *c)
                    : "overlap: the earlier was issued, but nothing waits for it to complete";
     case FIND_TMEM_DEALLOC: return "overlap: the columns are given back while they may be in use";
     default:
+        if (c->in->is.strong && other && other->is.strong &&
+            (c->in->is.by_volatile || other->is.by_volatile))
+            return "are not ordered, and .volatile orders nothing in CUDA C++: what is left, or "
+                   "read, depends on which comes first";
         return c->abroad ? "are not ordered: no release and acquire of .gpu scope lead from one "
                            "cluster to the other, whichever ran first"
                          : "are not ordered: nothing leads from one to the other, whichever ran "
@@ -331,7 +335,7 @@ void tell_conflict(struct order *o, const struct conflict *c)
                    mine, c->kind == FIND_USE_AFTER_FREE ? "frees" : verb(c->wrote, c->async),
                    (unsigned long long)c->bytes, c->place == PLACE_TENSOR ? "column" : "byte",
                    c->bytes == 1 ? "" : "s", object, (unsigned long long)c->at, theirs,
-                   verb(c->prior_wrote, async), other ? other->src->pos.line : 0, why(c),
+                   verb(c->prior_wrote, async), other ? other->src->pos.line : 0, why(c, other),
                    c->abroad ? fix_abroad(c) : fix_for(c, p));
     relate(o, f, other, "the earlier access: %s %s", theirs, verb(c->prior_wrote, async));
     note_sides(o, f, c, p);

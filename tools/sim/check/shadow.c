@@ -417,7 +417,8 @@ static bool judge_readers(struct touch *t, const struct cell *c)
     if (all_strong(t, set)) return false;
     while (set) {
         const bool older = set_older(t->shadow, set);
-        covered |= stand(t, shadow_take(t->shadow, &set), false) == STANDING_ORDERED && !older;
+        const epoch one = shadow_take(t->shadow, &set);
+        covered |= stand(t, one, false) == STANDING_ORDERED && !older && t->shows(t, one);
     }
     return covered;
 }
@@ -431,7 +432,8 @@ static bool behind(const struct touch *t, epoch one)
 static bool behind_reader(const struct touch *t, uint64_t set)
 {
     while (set && !set_older(t->shadow, set)) {
-        if (behind(t, shadow_take(t->shadow, &set))) return true;
+        const epoch one = shadow_take(t->shadow, &set);
+        if (behind(t, one) && t->shows(t, one)) return true;
     }
     return false;
 }
@@ -442,14 +444,14 @@ static void judge_writers(struct touch *t, const struct cell *c)
     uint64_t set = c->write;
     epoch newest = 0;
     if (all_strong(t, set)) return;
-    t->settled = !t->strong && behind_reader(t, c->read);
+    t->settled = behind_reader(t, c->read);
     while (set) {
         const epoch one = shadow_take(t->shadow, &set);
         (void)stand(t, one, true);
         if (!t->is_strong(t, one)) continue;
         if (!newest) newest = one;
         if (!t->write && !t->strong) t->reads_strong(t, one, newest);
-        t->settled |= behind(t, one);
+        t->settled |= behind(t, one) && t->shows(t, one);
     }
     t->settled = false;
 }

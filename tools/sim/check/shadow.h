@@ -96,6 +96,8 @@ struct touch {
     /* Any other prior access. ORDERED: fine after all; ACCEPTED: let pass. */
     enum standing (*judge)(struct touch *t, epoch prior, bool wrote);
     bool (*is_strong)(const struct touch *t, epoch prior);
+    /* The program can have made sure that what is strong came after the strong writes before it. */
+    bool (*shows)(const struct touch *t, epoch prior);
     /* A plain read comes after a strong write; `newest` is the newest of those there. */
     void (*reads_strong)(const struct touch *t, epoch prior, epoch newest);
     /* Whether `needs`, or (needed false) now->known, knows the prior access. NULL: as clock_knows says. */

@@ -1,6 +1,6 @@
 /*
  * The decoder's inside: decode.c looks opcodes up, bind_mods.c matches modifiers, bind_args.c binds
- * operands to slots and constants.
+ * operands to slots and constants, flow.c follows values.
  */
 #ifndef SIM_BIND_H
 #define SIM_BIND_H
@@ -75,5 +75,10 @@ uint32_t register_slot(struct decode *d, uint32_t reg);
 bool constant_operand(struct decode *d, const struct operand *literal, struct arg *out);
 void refuse(struct decode *d, uint32_t rank, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* ---- flow.c ---- */
+
+/* Fills insn.used. False: no memory. */
+bool mark_uses(struct decode *d, struct insn *insns, uint32_t count);
 
 #endif

@@ -434,7 +434,8 @@ static int decode_entry(struct decode *d)
     d->dc.kernel->insns = insns;
     d->dc.kernel->insn_count = entry->insn_count;
     if (!result &&
-        (!mark_watched(d, insns, entry->insn_count) || !mark_unread(d, insns, entry->insn_count)))
+        (!mark_watched(d, insns, entry->insn_count) || !mark_unread(d, insns, entry->insn_count) ||
+         !mark_uses(d, insns, entry->insn_count)))
         return out_of_memory(d);
     return result ? result : finish_decode(d);
 }

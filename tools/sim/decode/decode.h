@@ -49,6 +49,12 @@ struct arg {
     uint8_t bits;    /* 1, 16, 32, 64, 128; 0 when sink */
 };
 
+/* What becomes of a value (flow.c). */
+enum insn_use {
+    USE_STEERS = 1, /* a guard or a branch depends on it */
+    USE_ADDRESS = 2 /* it is part of an address */
+};
+
 enum { INSN_ARGS = 10 };
 #define NO_GUARD UINT32_MAX
 
@@ -60,6 +66,7 @@ struct insn {
                       and is none of these itself */
     bool
         unread; /* a poll or an atomic whose answer nothing reads, so that nothing can rest on it */
+    uint8_t used;   /* loads and atomics: what their result may be used for, enum insn_use bits */
     uint8_t type;   /* enum ptx_type of the first type modifier */
     uint8_t type2;  /* of the second, T_NONE if absent */
     uint8_t space;  /* enum ptx_space of an address operand; SPACE_NONE = generic */
@@ -78,11 +85,12 @@ struct insn {
 };
 
 enum op_flag {
-    OPF_ALIGNED = 1,    /* .aligned or .sync collective over the whole warp: executor converges the
+    OPF_ALIGNED = 1,     /* .aligned or .sync collective over the whole warp: executor converges the
                          warp's live lanes at this pc first, and a partial guard is a finding */
     OPF_GLOBAL_SYNC = 2, /* lets CTAs of different clusters talk (global atomics, strong accesses):
                             the launch then runs on one host thread, clusters interleaved */
-    OPF_EXITS = 4 /* of an OPF_ALIGNED one: does without lanes that have exited. Others need all 32 */
+    OPF_EXITS =
+        4 /* of an OPF_ALIGNED one: does without lanes that have exited. Others need all 32 */
 };
 
 struct decoder;

@@ -127,12 +127,15 @@ struct traits {
     uint8_t shown;   /* enum insn_shown */
     bool chance;     /* its result is the schedule's, whatever the program synchronises; also of a
                         clock or %smid among the operands */
-    bool picks;     /* brings its second argument where its fourth, a predicate, is true, else its third */
+    bool
+        picks; /* brings its second argument where its fourth, a predicate, is true, else its third */
     bool exchanges; /* brings each lane the value that another one holds */
 
     /* Filled by the decoder, false in rows. */
-    bool strong;                    /* by order and modifiers */
-    uint8_t scope;                  /* of what is strong, and of fences: enum insn_scope */
+    bool strong;      /* by order and modifiers */
+    bool by_volatile; /* by .volatile: CUDA C++ has no such order */
+    uint8_t scope;    /* of what is strong, and of fences: enum insn_scope */
+    bool changes;     /* ATOMIC, RED: what it leaves depends on what was there (not exch) */
     bool acquire, release, relaxed; /* .acq_rel is both of the first */
     bool
         mixes; /* of several at one place the order shows in what they leave (rounding, wrapping) */
