@@ -327,11 +327,14 @@ static void check_init(struct order_warp *w, struct order_bar *b, const struct e
 /* The copies that count in a phase up to this one are complete. */
 static void bar_collect(struct order *o, struct order_bar *b, uint64_t phase)
 {
+    const struct component *components = b->cta->cluster->components;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < b->copy_count; i++) {
         const struct bar_copy *copy = &b->copies[i];
         if (copy->phase > phase)
             b->copies[kept++] = *copy;
+        else if (components[copy->component].kind == COMPONENT_REMOTE_STORE) /* generic proxy */
+            order_keep(o, stamp_raise_generic(&b->point.current, copy->component, copy->number));
         else
             order_keep(o, stamp_raise(&b->point.current, copy->component, copy->number));
     }

@@ -737,9 +737,9 @@ static void tell_unwritten(const struct accessor *a, const struct touch *t)
     (void)name_columns(a->o->kernel, (uint32_t)a->at, (uint32_t)a->bytes, object, sizeof object);
     (void)snprintf(
         message, sizeof message,
-        "%s %s, of which %s was never written since tcgen05.alloc. Cheapest remedy: %s.",
+        "%s %s, of which %s written since tcgen05.alloc. Cheapest remedy: %s.",
         a->class == CLASS_MMA ? "the operation reads" : "loads", object,
-        t->written ? "part" : "nothing",
+        t->written ? "part was never" : "nothing was ever",
         a->e->access == ACCESS_ATOMIC
             ? "enable-input-d false in the first tcgen05.mma of a sum"
             : "write the columns first (tcgen05.st, cp or mma), or read those that were");
