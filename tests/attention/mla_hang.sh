@@ -29,5 +29,6 @@ kernel even 256 1
 status 'four blocks, the last P not lent: nobody waits for it' 0 $?
 kernel odd 300 1
 want 'five blocks, the last P not lent: a hang' 'error: deadlock' "$work/odd.out"
-want 'and who waits for P' 'warp 8 and 3 more wait for barrier 1' "$work/odd.out"
+want 'by the barrier whose arrival was left out' 'error: deadlock (participants): barrier 1$' "$work/odd.out"
+want 'and who waits for P' 'Meanwhile warp 4 and 3 more wait for barrier 3' "$work/odd.out"
 finish

@@ -16,6 +16,7 @@ enum weight {
     IN_A_CIRCLE = 21,      /* and those who would have wait for each other */
     PERHAPS_TOO_FEW = 22,  /* arrivals came, fewer than counted; some waiter might come yet */
     STARTS_WRONG = 25,     /* nothing ever arrived, and the waiter is who should begin */
+    COMES_NEXT = 29,       /* who should come waits at something else, on the way */
     STANDS_ELSEWHERE = 30, /* who should come waits at something else */
     LOOPS_PART = 35,       /* who should come again has left its loop */
     NOBODY = 38,           /* nothing ever arrived, and no waiter would */
@@ -295,6 +296,14 @@ static const struct warp *missing_at(const struct deadlock *d, const struct cta 
     return found;
 }
 
+/* The wait of the missing warp explains why it has not come: the barrier is on its way. */
+static bool on_its_way(const struct deadlock *d, const struct judgement *j, uint32_t id)
+{
+    const struct waiter *at = j->missing ? wait_of(d, j->missing) : NULL;
+    return at && at->frag->wait.kind == WAIT_BARRIER &&
+           deadlock_comes_next(d->group->launch->kernel, at, id);
+}
+
 static void judge_barrier(const struct deadlock *d, struct judgement *j)
 {
     const struct wait *t = &j->by->frag->wait;
@@ -305,6 +314,7 @@ static void judge_barrier(const struct deadlock *d, struct judgement *j)
     j->cause = CAUSE_PARTICIPANTS;
     j->weight = STANDS_ELSEWHERE;
     j->missing = missing_at(d, t->cta, t->key);
+    if (on_its_way(d, j, t->key)) j->weight = COMES_NEXT;
     if (b->arrived + coming < b->expected) {
         j->missing = NULL;
         j->weight = LEFT;

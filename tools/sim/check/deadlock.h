@@ -49,6 +49,8 @@ bool deadlock_may_signal(const struct kernel *k, const struct waiter *o, uint32_
 
 /* Whether the code ahead of the waiter has a barrier instruction that may mean that number. */
 bool deadlock_may_come(const struct kernel *k, const struct waiter *o, uint32_t id);
+/* The same without going back in a loop: it has left nothing out so far. */
+bool deadlock_comes_next(const struct kernel *k, const struct waiter *o, uint32_t id);
 
 /* Waits of weight `from` for barriers at which nobody arrived, and whose possible signallers wait for each
  * other in a circle, become CAUSE_CYCLE with weight `to` (deadlock_cycle.c). */

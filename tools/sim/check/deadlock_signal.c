@@ -61,6 +61,7 @@ static bool names_barrier(const struct kernel *k, const struct waiter *o, const 
 
 struct walk {
     const struct kernel *kernel;
+    bool onward; /* follows no branch that goes back */
     uint8_t *seen;
     uint32_t *stack, depth;
 };
@@ -77,17 +78,17 @@ static void visit_next(struct walk *w, uint32_t pc)
     const struct insn *in = &w->kernel->insns[pc];
     const bool table = in->is.control == CONTROL_TABLE;
     const bool falls = in->is.control == CONTROL_NEXT || in->is.control == CONTROL_CALL;
-    if (in->is.control == CONTROL_BRANCH) visit(w, in->target);
+    if (in->is.control == CONTROL_BRANCH && (!w->onward || in->target > pc)) visit(w, in->target);
     for (uint32_t i = 0; table && i < in->list_count; i++) visit(w, in->list[i].offset);
     if (in->guard != NO_GUARD || falls) visit(w, pc + 1);
 }
 
 /* Whether `has` holds for an instruction that the waiter may still come to, its own included. */
-static bool ahead(const struct kernel *k, const struct waiter *o, uint32_t key,
+static bool ahead(const struct kernel *k, const struct waiter *o, uint32_t key, bool onward,
                   bool (*has)(const struct kernel *, const struct waiter *, const struct insn *,
                               uint32_t key))
 {
-    struct walk w = {.kernel = k};
+    struct walk w = {.kernel = k, .onward = onward};
     bool found = false;
     w.seen = calloc(k->insn_count + 1U, sizeof *w.seen);
     w.stack = calloc(k->insn_count + 1U, sizeof *w.stack);
@@ -110,7 +111,7 @@ static bool signals_it(const struct kernel *k, const struct waiter *o, const str
 
 bool deadlock_may_signal(const struct kernel *k, const struct waiter *o, uint32_t offset)
 {
-    return ahead(k, o, offset, signals_it);
+    return ahead(k, o, offset, false, signals_it);
 }
 
 /* The number is the first 32-bit source; one in a register may be any. */
@@ -128,5 +129,10 @@ static bool meets_at(const struct kernel *k, const struct waiter *o, const struc
 
 bool deadlock_may_come(const struct kernel *k, const struct waiter *o, uint32_t id)
 {
-    return ahead(k, o, id, meets_at);
+    return ahead(k, o, id, false, meets_at);
+}
+
+bool deadlock_comes_next(const struct kernel *k, const struct waiter *o, uint32_t id)
+{
+    return ahead(k, o, id, true, meets_at);
 }
