@@ -210,7 +210,8 @@ static bool stands_in(const struct touch *t, epoch one, bool weak)
     return t->strong || weak;
 }
 
-/* What a newcomer is to a set: nothing new; or its members all stay, or not all. */
+/* What a newcomer is to a set: nothing new; or its members all stay, or not all. A read of before the newest write
+ * does not stand in for one that has seen that write. */
 enum scan { SCAN_THERE, SCAN_ALL_STAY, SCAN_SOME_GO };
 
 static enum scan set_scan(const struct touch *t, uint64_t set)
@@ -224,7 +225,7 @@ static enum scan set_scan(const struct touch *t, uint64_t set)
     }
     for (uint32_t i = code_index(set); i;) {
         const struct shadow_reader *r = &t->shadow->readers[i];
-        if (stands_in(t, r->by, r->is_weak)) return SCAN_THERE;
+        if (!r->older && stands_in(t, r->by, r->is_weak)) return SCAN_THERE;
         all = all && stays(t, r->by, r->is_weak);
         i = r->next;
     }
@@ -283,7 +284,8 @@ static uint64_t set_add(struct touch *t, uint64_t set)
     if (head && s->readers[head].length >= LIST_MOST)
         return set | (t->strong ? MORE_STRONG : MORE_WEAK);
     if (head && s->readers[head].length < s->readers[head].filter_at) {
-        if (stands_in(t, s->readers[head].by, s->readers[head].is_weak)) return set;
+        if (!set_older(s, set) && stands_in(t, s->readers[head].by, s->readers[head].is_weak))
+            return set;
     } else {
         const enum scan scan = set_scan(t, set);
         if (scan == SCAN_THERE) return set;
