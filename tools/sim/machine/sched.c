@@ -482,15 +482,24 @@ static void group_run(struct group *g)
         group_finish(g);
 }
 
-/* Groups whose clusters may talk take turns; a fault in one ends them all. */
+/* How many quanta a group has before the next one's turn: often a whole turn, now and then hardly any, so that another
+ * group comes between two instructions of a short kernel. */
+static uint32_t choose_turn(struct group *g)
+{
+    return sim_random(g, 4) ? TURN_QUANTA : 1 + sim_random(g, 4);
+}
+
+/* Groups whose clusters may talk take turns, each round from another one on; a fault in one ends them all. */
 static void run_together(struct launch *l)
 {
     for (;;) {
+        const uint32_t first = sim_random(&l->groups[0], l->group_count);
         bool ran = false;
         for (uint32_t i = 0; i < l->group_count; i++) {
-            struct group *g = &l->groups[i];
+            struct group *g = &l->groups[(first + i) % l->group_count];
+            const uint32_t quanta = choose_turn(g);
             enum turn t = g->done ? TURN_OVER : TURN_RAN;
-            for (int n = 0; n < TURN_QUANTA && t == TURN_RAN; n++) {
+            for (uint32_t n = 0; n < quanta && t == TURN_RAN; n++) {
                 t = group_turn(g);
                 ran |= t == TURN_RAN;
             }
