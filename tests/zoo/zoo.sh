@@ -98,20 +98,15 @@ for d in -DAFTER -DGLOBAL '-DAFTER -DGLOBAL'; do
     form more-lanes-apart 1 "$d" 'error: race'
     form more-lanes-apart 0 "$d -DFIXED" "$clean"
 done
-for d in -DATOM -DSTORE -DLATER; do
-    form peer-atomic-counted-early 1 $d 'error: race'
-    form peer-atomic-counted-early 0 "$d -DFIXED" "$clean"
-done
-for d in -DBOTH -DATOMIC -DSHARED; do
-    form grid-volatile-data 1 $d 'error: race'
-    form grid-volatile-data 0 "$d -DFIXED" "$clean"
-done
+for d in -DATOM -DSTORE -DLATER; do form peer-atomic-counted-early 1 $d 'error: race'; done
+form peer-atomic-counted-early 0 '-DLATER -DFIXED' "$clean"
+for d in -DBOTH -DATOMIC -DSHARED; do form grid-volatile-data 1 $d 'error: race'; done
+form grid-volatile-data 0 '-DSHARED -DFIXED' "$clean"
 for d in -DSTORED -DATOMIC -DFENCE; do form grid-acquire-unread 1 $d 'error: race'; done
-for d in -DATOM -DCAS -DPART; do
-    form shared-atomic-uninit 1 $d 'error: uninit'
-    form shared-atomic-uninit 0 "$d -DFIXED" "$clean"
-done
+for d in -DATOM -DCAS -DPART; do form shared-atomic-uninit 1 $d 'error: uninit'; done
+form shared-atomic-uninit 0 '-DATOM -DFIXED' "$clean"
 form ok-matrix-alike 1 -DAPART 'error: race'
+form ok-address-word 1 -DSTORED 'error: proxy'
 form more-exited-shuffle 1 -DDECIDES 'error: collective-partial'
 form more-exited-shuffle 1 -DMASKED 'error: collective-partial'
 form more-exited-shuffle 0 '-DDECIDES -DFIXED' "$clean"
