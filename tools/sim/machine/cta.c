@@ -416,7 +416,6 @@ static void cta_start(struct cta *c)
     memset(c->shared, POISON, c->shared_bytes);
     c->warps_live = c->warp_count;
     c->pool_free = 0;
-    memset(c->inc_granted, 0, sizeof c->inc_granted);
     c->tmem_freed = 0;
     c->tmem_held = c->tmem_wanted = c->tmem_smallest = c->cta_group = 0;
     c->tmem_relinquished = false;

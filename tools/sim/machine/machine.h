@@ -174,7 +174,6 @@ struct cta {
     struct warp *warps;
     uint32_t warp_count, warps_live;
     int64_t pool_free;      /* registers released by setmaxnreg.dec and not yet taken */
-    uint32_t inc_granted[CTA_WARPS / 4]; /* by warpgroup: the setmaxnreg.inc paid for, 0 none */
     uint32_t tmem_held;     /* columns allocated and not freed */
     uint32_t tmem_freed;    /* bit c: chunk c was its own, and it gave it back */
     const struct insn *tmem_free_in; /* by this instruction, the last that did */

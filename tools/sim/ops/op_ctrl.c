@@ -137,6 +137,16 @@ static int64_t group_need(const struct warp *w, uint32_t wanted)
     return need;
 }
 
+/* All of the group have what was taken for them, so that a warp that runs ahead and gives its own back takes nothing
+ * from the others. */
+static void group_grant(const struct warp *w, uint32_t wanted)
+{
+    struct cta *c = w->cta;
+    uint32_t first = w->id / WARPGROUP * WARPGROUP;
+    for (uint32_t i = first; i < first + WARPGROUP && i < c->warp_count; i++)
+        if (c->warps[i].live && wanted > c->warps[i].reg_quota) c->warps[i].reg_quota = wanted;
+}
+
 /* An inc is granted to a warpgroup at once, as soon as what other warps of the CTA gave back covers
  * all its warps; the first of them that comes takes it for the rest (PTX ISA: all of a warpgroup
  * execute the same setmaxnreg). A dec gives back each warp's own as it comes [interpretation]. */
@@ -144,7 +154,7 @@ static enum step exec_setmaxnreg(struct warp *w, const struct insn *in, uint32_t
 {
     struct cta *c = w->cta;
     struct group *g = c->group;
-    uint32_t wanted = (uint32_t)in->imm[0], *granted = &c->inc_granted[w->id / WARPGROUP];
+    uint32_t wanted = (uint32_t)in->imm[0];
     bool inc = in->flags;
     (void)mask;
     if (!w->reg_quota) {
@@ -155,15 +165,14 @@ static enum step exec_setmaxnreg(struct warp *w, const struct insn *in, uint32_t
     }
     if (inc && wanted < w->reg_quota) return setmaxnreg_wrong(w, in, "inc", wanted);
     if (!inc && wanted > w->reg_quota) return setmaxnreg_wrong(w, in, "dec", wanted);
-    if (inc && *granted != wanted) {
+    if (inc && wanted > w->reg_quota) {
         int64_t more = group_need(w, wanted);
         if (more > c->pool_free) return sim_block(w, WAIT_REGISTERS, c, 0, wanted);
         c->pool_free -= more;
-        *granted = wanted;
+        group_grant(w, wanted);
         sim_wake(c, WAIT_REGISTERS, WAKE_ANY);
     } else if (!inc) {
         c->pool_free += (int64_t)w->reg_quota - wanted;
-        *granted = 0;
         sim_wake(c, WAIT_REGISTERS, WAKE_ANY);
     }
     w->reg_quota = wanted;
