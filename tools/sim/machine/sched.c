@@ -474,8 +474,8 @@ static void group_run(struct group *g)
 {
     enum turn t;
     do t = group_turn(g);
-    while (t == TURN_RAN || (t == TURN_STUCK && !g->launch->steerer &&
-                             (let_time_pass(g) || stay_hung(g))));
+    while (t == TURN_RAN ||
+           (t == TURN_STUCK && !g->launch->steerer && (let_time_pass(g) || stay_hung(g))));
     if (t == TURN_STUCK)
         deadlocked(g);
     else
