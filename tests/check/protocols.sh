@@ -3,6 +3,7 @@
 # not take: the verdict must be right from one run, whatever the seed. Each stands beside a model of itself for
 # Spin, which goes through every order: the two must agree. So must hewn's own search through all orders.
 . "$SRC/tests/lib/lib.sh"
+unset HEWN_SIM_QUIET
 work=$BUILD/tests/protocols
 rm -rf "$work"
 mkdir -p "$work"

@@ -2,6 +2,7 @@
 # make wheel: the wheel installs into a fresh environment, and what it holds works from there.
 . "$SRC/tests/lib/lib.sh"
 case $BUILD in /*) ;; *) BUILD=$PWD/$BUILD ;; esac
+SRC=$(cd "$SRC" && pwd)
 work=$BUILD/tests/wheel
 log=$work/log
 rm -rf "$work"

@@ -332,7 +332,8 @@ static void each_symbol(const struct walk *walk)
             CHECK(driver == NULL, "a driver was returned all the same");
             continue;
         }
-        bool marker = strcmp(name, "hewn_sim_version") == 0;
+        bool marker =
+            strcmp(name, "hewn_sim_version") == 0 || strcmp(name, "hewn_watch_version") == 0;
         CHECK_TEXT(hewn_driver_missing(driver), marker ? "" : name);
         hewn_driver_close(driver);
         status = walk->go(&err);

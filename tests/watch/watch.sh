@@ -2,6 +2,7 @@
 # hewn watch, with the simulated driver in the GPU's place: hangs are named, repaired kernels and our own give the
 # results that they gave unwatched, and what is not watched is named.
 . "$SRC/tests/lib/lib.sh"
+case $BUILD in /*) ;; *) BUILD=$PWD/$BUILD ;; esac
 work=$BUILD/tests/watch
 hewn=$BUILD/hewn
 out=$work/out
