@@ -223,6 +223,7 @@ wheel: all
 	$(Q)rm -f $(BUILD)/hewn-*.whl
 	$(Q)$(PYTHON) $(SRC)/tools/wheel/wheel.py $(BUILD) $(VERSION) $(NM) scripts/hewn=$(cli) \
 	  data/lib/hewn/sim/libcuda.so.1=$(sim) data/lib/hewn/sim/bin/ptxas=$(stand_in) \
+	  data/lib/hewn/watch/libhewn-watch.so=$(watch) \
 	  data/share/man/man1/hewn.1=$(BUILD)/hewn.1
 
 # Static analysis and format, with the configuration in the tree.
