@@ -186,7 +186,7 @@ static char *known_text(const struct known *k)
 
 static void run_known(const struct known *k)
 {
-    struct exploration x;
+    struct exploration x = {0};
     struct run r = {.block = 32 * k->warps, .exploration = &x};
     char *text;
     if (!test_case("orders: %s", k->name)) return;
@@ -229,7 +229,7 @@ static void count(const struct exploration *x, bool proved, bool error)
 
 static void attack(const struct random_kernel *k, uint64_t number)
 {
-    struct exploration x;
+    struct exploration x = {0};
     struct run r = {.grid = k->ctas,
                     .block = 32 * k->warps,
                     .cluster = k->ctas,

@@ -54,21 +54,20 @@ struct search {
     bool failed;
 };
 
-static bool grow(struct search *s, void *array, uint32_t count, uint32_t *capacity, size_t size)
+/* The array with room for one more than `count`. It is the same array, without that room, when memory is exhausted. */
+static void *grown(struct search *s, void *array, uint32_t count, uint32_t *capacity, size_t size)
 {
     uint32_t wanted = *capacity ? 2 * *capacity : 4;
-    void *old, *grown;
-    if (count < *capacity) return true;
-    memcpy(&old, array, sizeof old);
-    grown = realloc(old, wanted * size);
-    if (!grown) {
+    char *more;
+    if (count < *capacity) return array;
+    more = realloc(array, wanted * size);
+    if (!more) {
         s->failed = true;
-        return false;
+        return array;
     }
-    memset((char *)grown + *capacity * size, 0, (wanted - *capacity) * size);
-    memcpy(array, &grown, sizeof grown);
+    memset(more + *capacity * size, 0, (wanted - *capacity) * size);
     *capacity = wanted;
-    return true;
+    return more;
 }
 
 static void copy_step(struct search *s, struct footprint *to, const struct footprint *from)
@@ -103,10 +102,9 @@ static bool is_unable(const struct node *n, actor who)
 
 static void put_to_sleep(struct search *s, struct node *n, const struct tried *t)
 {
-    if (sleeps(n, t->who) ||
-        !grow(s, &n->asleep, n->asleep_count, &n->asleep_capacity, sizeof *n->asleep))
-        return;
-    n->asleep[n->asleep_count++] = t;
+    if (sleeps(n, t->who)) return;
+    n->asleep = grown(s, n->asleep, n->asleep_count, &n->asleep_capacity, sizeof *n->asleep);
+    if (n->asleep_count < n->asleep_capacity) n->asleep[n->asleep_count++] = t;
 }
 
 /* Who sleeps at the place behind n's step: who slept there or was tried, and is not touched by the step. */
@@ -152,7 +150,9 @@ static void want(struct search *s, uint32_t first, uint32_t second)
             if (at->wanted[k].who[at->wanted[k].next] == who) return;
         if (w.count < CHOICES) w.who[w.count++] = who;
     }
-    if (!w.count || !grow(s, &at->wanted, at->wanted_count, &at->wanted_capacity, sizeof w)) return;
+    if (!w.count) return;
+    at->wanted = grown(s, at->wanted, at->wanted_count, &at->wanted_capacity, sizeof w);
+    if (at->wanted_count == at->wanted_capacity) return;
     /* The second step's own actor first: if it cannot go, the others may still lead there. */
     for (uint32_t k = 0; k < w.count; k++) {
         if (w.who[k] != s->nodes[second].who) continue;
@@ -247,10 +247,12 @@ static bool next_run(struct search *s)
 {
     while (s->depth > 0) {
         struct node *n = &s->nodes[s->depth - 1];
-        if (!was_tried(n, n->who) &&
-            grow(s, &n->tried, n->tried_count, &n->tried_capacity, sizeof *n->tried)) {
-            n->tried[n->tried_count].who = n->who;
-            copy_step(s, &n->tried[n->tried_count++].step, &n->step);
+        if (!was_tried(n, n->who)) {
+            n->tried = grown(s, n->tried, n->tried_count, &n->tried_capacity, sizeof *n->tried);
+            if (n->tried_count < n->tried_capacity) {
+                n->tried[n->tried_count].who = n->who;
+                copy_step(s, &n->tried[n->tried_count++].step, &n->step);
+            }
         }
         while (n->wanted_count) {
             struct wanted *w = &n->wanted[n->wanted_count - 1];
@@ -277,8 +279,8 @@ static void give_way(struct search *s)
 {
     struct node *n = &s->nodes[s->forced - 1];
     s->depth = s->forced;
-    if (grow(s, &n->unable, n->unable_count, &n->unable_capacity, sizeof *n->unable))
-        n->unable[n->unable_count++] = n->who;
+    n->unable = grown(s, n->unable, n->unable_count, &n->unable_capacity, sizeof *n->unable);
+    if (n->unable_count < n->unable_capacity) n->unable[n->unable_count++] = n->who;
     n->who = n->tried[n->tried_count - 1].who;
 }
 
