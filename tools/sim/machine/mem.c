@@ -845,10 +845,11 @@ static bool local_lanes(const struct warp *w, const uint64_t address[WARP_LANES]
     const uint64_t room = w->cta->group->launch->kernel->entry->local_bytes;
     const uint64_t window = span->low & WINDOW_MASK;
     const uint64_t high = span->high - window;
+    const uintptr_t local = (uintptr_t)w->local - window; /* idle lanes: any address */
     if (!span->aligned || !w->local || (window && window != LOCAL_WINDOW) ||
         span->high < span->low || high >= room || room - high < size)
         return false;
-    for (uint32_t l = 0; l < WARP_LANES; l++) host[l] = w->local + l * room + (address[l] - window);
+    for (uint32_t l = 0; l < WARP_LANES; l++) host[l] = (uint8_t *)(local + l * room + address[l]);
     return true;
 }
 
@@ -856,9 +857,10 @@ bool mem_lanes(struct warp *w, const struct insn *in, uint32_t mask, enum ptx_sp
                const uint64_t address[WARP_LANES], const struct lane_span *span, uint32_t size,
                enum access_kind access, bool cluster, uint8_t *host[WARP_LANES])
 {
-    uint8_t *run = mem_span(w, space, span, size);
+    const uintptr_t run = (uintptr_t)mem_span(w, space, span, size);
     if (run) {
-        for (uint32_t l = 0; l < WARP_LANES; l++) host[l] = run + (address[l] - span->low);
+        for (uint32_t l = 0; l < WARP_LANES; l++)
+            host[l] = (uint8_t *)(run + (address[l] - span->low));
         return true;
     }
     if ((space == SPACE_LOCAL ||
