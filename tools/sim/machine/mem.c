@@ -20,7 +20,7 @@
 enum {
     GUARD_BYTES = 65536, /* inaccessible, after every allocation */
     PAGE_BYTES = 4096,
-    UNIT_BYTES = 512, /* cuMemAlloc's, on hardware */
+    UNIT_BYTES = 512, /* cuMemAlloc's, on hardware: assumed, not measured */
     FRESH_BYTE = 0xC5,
     FREED_KEPT = 256, /* freed ones that are recognised; their places are not given again */
     SPARES_KEPT = 1024,
