@@ -117,6 +117,9 @@ int hewn_attention_launch_combine(const hewn_context *context, const hewn_cu_lau
 int hewn_decode_wanted(const hewn_context *context, const struct attention_problem *p,
                        int has_prefill, int *wanted, const char **against, hewn_error *err);
 /* Plans it: context and problem are set. */
+/* decode_cluster.c: takes clusters instead of even shares, where these are faster: sets decode.cluster
+ * and what depends on it. The kernel is loaded; `blocks` are a tile's at most. The context is current. */
+void hewn_decode_choose_cluster(hewn_attention_plan *plan, uint64_t blocks);
 int hewn_decode_fill(hewn_attention_plan *plan, hewn_context *context, hewn_error *err);
 void hewn_decode_describe(const hewn_attention_plan *plan, hewn_attention_plan_info *info);
 /* Launches it: the arguments are checked, and there are queries. */

@@ -14,6 +14,8 @@
 enum {
     MOST_ROWS = 64,     /* query rows of a KV head: with more, prefill's wide tiles are faster */
     LEAST_BOX = 16,     /* rows: smaller boxes are slower than rows fetched one by one */
+    MOST_PAGED = 64,    /* rows of a box: behind a sequence's last key it loads what nobody reads; */
+    MOST_PLAIN = 32,    /* smaller ones are slower. Measured: LEDGER.md */
     COMBINE_CTAS = 1056 /* of the combine kernel, that a device holds at a time */
 };
 
@@ -94,7 +96,7 @@ static void count_rows(const struct attention_problem *p, const struct decode_ke
 static void choose_boxes(const struct attention_problem *p, struct decode_scalars *s)
 {
     uint32_t page = p->source[0].page_size, divides = page & (0U - page);
-    s->box = divides ? lesser(divides, DECODE_BLOCK) : DECODE_BLOCK;
+    s->box = divides ? lesser(divides, MOST_PAGED) : MOST_PLAIN;
     s->gather = p->qk_dim == 96 || (page && s->box < LEAST_BOX);
 }
 
@@ -269,7 +271,7 @@ static void fill_parts(hewn_attention_plan *plan, const struct parts *parts)
         .block_x = 32 * SPLIT_COMBINE_WARPS,
         .block_y = 1,
         .block_z = 1,
-        .attributes = plan->decode.overlap,
+        .attributes = plan->decode.attributes,
         .attribute_count = plan->context->driver->fn.launch_kernel_ex != NULL,
     };
 }
@@ -340,16 +342,19 @@ static int prepare_maps(hewn_attention_plan *plan, hewn_error *err)
 
 /* ---- the plan -- */
 
-static int load(hewn_attention_plan *plan, hewn_context *context, int splits, hewn_error *err)
+static int load(hewn_attention_plan *plan, hewn_context *context, hewn_error *err)
 {
     const struct decode_kernel *k = plan->decode.kernel;
     char name[48];
     module_name(name, &plan->problem, k);
     if (!context->driver->fn.tensor_map_encode_tiled)
         return hewn_fail(err, HEWN_ERR_SYMBOL, "%s: the driver lacks cuTensorMapEncodeTiled", name);
-    int status = hewn_load_kernel(context, find_module(context, name), k->dynamic_shared,
-                                  &plan->loaded, err);
-    if (status || !splits) return status;
+    return hewn_load_kernel(context, find_module(context, name), k->dynamic_shared, &plan->loaded,
+                            err);
+}
+
+static int load_combine(hewn_attention_plan *plan, hewn_context *context, hewn_error *err)
+{
     const hewn_module *combine = find_module(context, "decode_combine");
     if (!combine) {
         hewn_error_set_no_module(context, hewn_decode_family(), "decode_combine", err);
@@ -379,6 +384,19 @@ static void choose_chunks(const struct attention_problem *p, struct decode_scala
     s->tiles = p->kv_heads * s->head_blocks * s->row_tiles;
 }
 
+/* The workspace and the combine kernel, where CTAs may share a tile through memory. */
+static int prepare_parts(hewn_attention_plan *plan, hewn_context *context, hewn_error *err)
+{
+    const struct decode_scalars *s = &plan->decode.scalars;
+    uint64_t most = s->chunk ? s->chunks : most_blocks(&plan->problem);
+    struct parts parts;
+    int status = count_parts(&plan->problem, s, plan->config.grid_x, &parts, err);
+    if (status || plan->decode.cluster || !plan->decode.tiles || most <= 1) return status;
+    status = load_combine(plan, context, err);
+    if (!status) fill_parts(plan, &parts);
+    return status;
+}
+
 int hewn_decode_fill(hewn_attention_plan *plan, hewn_context *context, hewn_error *err)
 {
     struct decode_plan *d = &plan->decode;
@@ -394,25 +412,21 @@ int hewn_decode_fill(hewn_attention_plan *plan, hewn_context *context, hewn_erro
         .block_y = 1,
         .block_z = 1,
         .shared_bytes = d->kernel->dynamic_shared,
-        .attributes = d->overlap,
+        .attributes = d->attributes,
         .attribute_count = context->driver->fn.launch_kernel_ex != NULL,
     };
-    d->overlap[0].id = HEWN_CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION;
-    d->overlap[0].value.flag = 1;
-    struct parts parts;
+    d->attributes[0].id = HEWN_CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION;
+    d->attributes[0].value.flag = 1;
     choose_chunks(&plan->problem, &d->scalars);
-    int splits =
-        d->tiles && (d->scalars.chunk ? d->scalars.chunks : most_blocks(&plan->problem)) > 1;
-    int status = count_parts(&plan->problem, &d->scalars, plan->config.grid_x, &parts, err);
-    if (!status) status = load(plan, context, splits, err);
+    int status = load(plan, context, err);
+    if (!status)
+        status = hewn_context_push(context, err); /* the driver answers for the current one */
     if (status) return status;
-    fill_scalars(plan);
-    if (splits) fill_parts(plan, &parts);
-    status = hewn_context_push(context, err); /* the driver answers for the current one */
-    if (status) return status;
+    hewn_decode_choose_cluster(plan, most_blocks(&plan->problem));
     status = prepare_maps(plan, err);
     hewn_context_pop(context);
-    return status;
+    fill_scalars(plan);
+    return status ? status : prepare_parts(plan, context, err);
 }
 
 void hewn_decode_describe(const hewn_attention_plan *plan, hewn_attention_plan_info *info)
@@ -423,10 +437,11 @@ void hewn_decode_describe(const hewn_attention_plan *plan, hewn_attention_plan_i
     info->block_keys = DECODE_BLOCK;
     info->slots = d->kernel->slots;
     info->pack = d->scalars.pack;
-    info->splits = d->combine ? 0 : 1;
+    info->splits = !d->combine && d->cluster <= 1;
+    info->cluster[0] = d->cluster ? d->cluster : 1;
     info->items = d->tiles;
     info->schedule = HEWN_SCHEDULE_DECODE;
     info->gather = d->scalars.gather != 0;
     info->part_keys = d->scalars.chunk * DECODE_BLOCK;
-    info->parts = d->scalars.chunk ? d->scalars.chunks : 0;
+    info->parts = d->scalars.chunk ? d->scalars.chunks : d->cluster;
 }

@@ -36,12 +36,14 @@ struct decode_plan {
     const struct decode_kernel *kernel;
     const struct hewn_loaded *combine; /* NULL: no tile can be split */
     struct hewn_map maps[DECODE_MAP_COUNT];
-    struct decode_scalars scalars;       /* without addresses */
-    struct split_combine_scalars merge;  /* the same */
-    hewn_cu_launch_config merge_config;  /* without stream */
-    hewn_cu_launch_attribute overlap[1]; /* of both: they may begin before the kernel ahead ends */
-    uint64_t tiles;                      /* at most */
-    uint64_t part_lse, records;          /* bytes from the workspace's beginning */
+    struct decode_scalars scalars;          /* without addresses */
+    struct split_combine_scalars merge;     /* the same */
+    hewn_cu_launch_config merge_config;     /* without stream */
+    hewn_cu_launch_attribute attributes[2]; /* [0] of both: they may begin before the kernel ahead
+                                               ends; [1]: the cluster, where it has several CTAs */
+    uint32_t cluster;                       /* CTAs that share a tile; 0: even shares of all keys */
+    uint64_t tiles;                         /* at most */
+    uint64_t part_lse, records;             /* bytes from the workspace's beginning */
 };
 
 #endif

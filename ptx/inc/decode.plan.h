@@ -16,6 +16,8 @@
  * tree: query i of a sequence sees key keys - queries + j, 0 <= j < 64, only where bit j of its mask
  * is set; masks are numbered as rows of q_len a sequence, packed as tokens.
  *
+ * With `cluster` the grid is one cluster a tile: sm_90a/decode_cluster.inc. Then `groups` is 1.
+ *
  * With `groups` > 1 group i has the tiles of kv_head * head_blocks + head_block = i, and those of a
  * sequence are its row tiles.
  *
@@ -23,7 +25,7 @@
  * map_q | {qk_dim, group, kv_heads, q_len or tokens, batch}        | {64, pack, 1, tokens, 1}
  * map_k | {qk_dim, kv_len or tokens or page, kv_heads, batch or pages} | {128 B, box, 1, 1}
  * map_v | {v_dim, likewise}                                        | {128 B, box, 1, 1}
- * box: DECODE_BLOCK, or where paged the largest power of two, at most that, that divides page_size.
+ * box: a power of two, at most DECODE_BLOCK; where paged it divides page_size.
  * With `gather` keys are paged and fetched row by row instead, and no map is read. Packed tokens:
  * batch is 1. 128-byte swizzle, no interleave, element strides 1, out of bounds reads as zero.
  */
@@ -94,7 +96,8 @@
     X(u32, chunk, "blocks of a part at fixed counts, or 0: split.plan.h")     \
     X(u32, chunks, "with chunk: parts of a tile at most")                     \
     X(u32, row_tiles, "with chunk: row tiles of a head block at most")        \
-    X(u32, tiles, "with chunk: tiles of a sequence at most")                  \
+    X(u32, tiles, "with chunk or cluster: tiles of a sequence at most")       \
+    X(u32, cluster, "CTAs of a cluster, which has a tile; 0: even shares")    \
     X(u32, k_scale_step, "1: a scale a KV head, 0: one for all")              \
     X(u32, v_scale_step, "1: a scale a KV head, 0: one for all")
 

@@ -63,7 +63,9 @@
 
 /* In the tile's Q behind its last block: sums of each warp's columns. In tile_p: a row's place in O and
  * its factor. */
-#define SM90A_DECODE_OUT_BYTES 16 /* u64 address or 0, f32 factor, unused */
+#define SM90A_DECODE_OUT_BYTES  16 /* u64 address or 0, f32 factor, f32 log2-sum-exp of a part */
+#define SM90A_DECODE_OUT_FACTOR 8
+#define SM90A_DECODE_OUT_LSE    12
 
 /* Threads: a warpgroup of producers, two of consumers. Registers after setmaxnreg. */
 #define SM90A_DECODE_THREADS       384
