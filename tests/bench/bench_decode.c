@@ -9,6 +9,7 @@
  *                              1 to 16 query heads a KV head, 1 to 8 KV heads, head dimensions 64, 96,
  *                              128, 192/128, 256 and 512, pages of 0, 1, 16, 64 and 128 keys
  *   bench_decode --only TEXT   those whose name has the text
+ *   bench_decode --list        the shapes alone; needs no GPU
  */
 #include "lib/device.h"
 #include "lib/harness.h"
@@ -341,6 +342,13 @@ static double time_of(struct gpu *g, struct work *w, hewn_attention_plan *plan)
     return times[REPEATS / 2];
 }
 
+static void show(const struct shape *s)
+{
+    printf("%-22s %4lld x %6lld%c %2lldx%lld d%lld/%lld page %3lld", s->name, (long long)s->batch,
+           (long long)s->length, s->ragged ? '-' : ' ', (long long)s->group * s->queries,
+           (long long)s->kv_heads, (long long)s->qk, (long long)s->v, (long long)s->page);
+}
+
 static void measure(struct gpu *g, const struct shape *s, uint64_t seed, bool prefill)
 {
     struct work w;
@@ -364,13 +372,10 @@ static void measure(struct gpu *g, const struct shape *s, uint64_t seed, bool pr
     need(g->wait(g->stream), "decode");
     if (compare) apart = difference(g, &w);
     double us = time_of(g, &w, plan), rate = (double)w.bytes / us;
-    printf("%-22s %4lld x %6lld%c %2lldx%lld d%lld/%lld page %3lld  %8.1f MB %9.2f us  %5.2f TB/s  "
-           "%.3f "
-           "of the floor; prefill %.2f us; apart %.1e%s\n",
-           s->name, (long long)s->batch, (long long)s->length, s->ragged ? '-' : ' ',
-           (long long)s->group * s->queries, (long long)s->kv_heads, (long long)s->qk,
-           (long long)s->v, (long long)s->page, 1e-6 * (double)w.bytes, 1e6 * us, 1e-12 * rate,
-           rate / floor_rate, 1e6 * other, apart, apart > 0.02 ? "  WRONG" : "");
+    show(s);
+    printf("  %8.1f MB %9.2f us  %5.2f TB/s  %.3f of the floor; prefill %.2f us; apart %.1e%s\n",
+           1e-6 * (double)w.bytes, 1e6 * us, 1e-12 * rate, rate / floor_rate, 1e6 * other, apart,
+           apart > 0.02 ? "  WRONG" : "");
     fflush(stdout);
     hewn_attention_plan_destroy(plan);
     g->d.mem_free(w.workspace);
@@ -391,22 +396,31 @@ static struct shape draw(struct rng *r)
                                       {192, 128}, {256, 256}, {512, 512}};
     static const int64_t pages[] = {0, 1, 16, 64, 128}, groups[] = {1, 2, 4, 5, 8, 16};
     const int64_t *dim = dims[rng_below(r, 7)];
-    struct shape s = {.name = "random",
-                      .batch = (int64_t)exp2(8 * share(r)),
-                      .length = (int64_t)exp2(7 + 10 * share(r)),
-                      .ragged = rng_below(r, 2),
-                      .group = groups[rng_below(r, 6)],
-                      .kv_heads = (int64_t)1 << rng_below(r, 4),
-                      .qk = dim[0],
-                      .v = dim[1],
-                      .page = pages[rng_below(r, 5)],
-                      .queries = 1};
+    struct shape s = {.name = "random", .qk = dim[0], .v = dim[1], .queries = 1};
+    s.batch =
+        (int64_t)exp2(8 * share(r)); /* one draw a statement: bench_peers.py draws in this order */
+    s.length = (int64_t)exp2(7 + 10 * share(r));
+    s.ragged = rng_below(r, 2);
+    s.group = groups[rng_below(r, 6)];
+    s.kv_heads = (int64_t)1 << rng_below(r, 4);
+    s.page = pages[rng_below(r, 5)];
     return s;
+}
+
+/* `g` NULL: names the shape only. */
+static void visit(struct gpu *g, const struct shape *s, uint64_t seed, bool prefill)
+{
+    if (g) {
+        measure(g, s, seed, prefill);
+        return;
+    }
+    show(s);
+    printf("\n");
 }
 
 int main(int argc, char **argv)
 {
-    struct gpu g = {.pool = 0};
+    struct gpu gpu = {.pool = 0}, *g = &gpu;
     long count = 0, seed = 1, gigabytes = 24;
     const char *only = NULL;
     bool prefill = true;
@@ -421,18 +435,20 @@ int main(int argc, char **argv)
             gigabytes = strtol(argv[++i], NULL, 0);
         else if (!strcmp(argv[i], "--alone"))
             prefill = false;
+        else if (!strcmp(argv[i], "--list"))
+            g = NULL;
         else
-            die(argv[i], "--random N, --seed S, --only TEXT, --pool GB, --alone");
+            die(argv[i], "--random N, --seed S, --only TEXT, --pool GB, --alone, --list");
     }
-    open_gpu(&g, (uint64_t)gigabytes << 30);
+    if (g) open_gpu(g, (uint64_t)gigabytes << 30);
     for (size_t i = 0; !count && i < sizeof named / sizeof *named; i++)
-        if (!only || strstr(named[i].name, only)) measure(&g, &named[i], 1, prefill);
+        if (!only || strstr(named[i].name, only)) visit(g, &named[i], 1, prefill);
     struct rng r = {(uint64_t)seed};
     for (long i = 0; i < count; i++) {
         struct shape s = draw(&r);
         while (2 * s.batch * s.length * s.kv_heads * (s.qk + s.v) > gigabytes << 30) s = draw(&r);
-        measure(&g, &s, (uint64_t)(seed + i), prefill);
+        visit(g, &s, (uint64_t)(seed + i), prefill);
     }
-    device_close(&g.d);
+    if (g) device_close(&g->d);
     return 0;
 }
