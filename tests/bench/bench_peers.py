@@ -2,7 +2,7 @@
 """Decode, short queries, chunked prefill and MLA of hewn beside cuDNN, FlashAttention-3, FlashInfer, FlashMLA.
 
     bench_peers.py LIBHEWN [--random N] [--e4m3 N] [--tree] [--chunked] [--mla] [--named] [--seed S]
-                   [--only TEXT] [--ways A,B] [--pool GB] [--list]
+                   [--only TEXT] [--first N] [--ways A,B] [--pool GB] [--list]
 
 One process, the same tensors for all. Each way's output is compared with hewn's, and hewn's with a softmax
 in fp32 of one sequence; a way that differs has no ratio. Times are of CUDA graphs of several launches, which
@@ -10,7 +10,7 @@ go round among copies of K and V that are larger than L2 together. The ways' gra
 
 --random draws as bench_decode does, from the same seed. --e4m3 draws N shapes with e4m3 K and V. The folder
 PEERS holds what peers.py loads, PYTHONPATH the packages. A peer that is missing, or cannot do a shape, is
-named in its column. --list prints the shapes alone and needs no GPU.
+named below its line. --first N takes the first N shapes of each kind. --list prints the shapes alone and needs no GPU.
 """
 import argparse
 import dataclasses
@@ -178,7 +178,8 @@ class Work:
         return torch.tensor(rows, dtype=torch.int64, device="cuda")
 
     def packed_mask(self):
-        """The trees as FlashInfer takes masks: bits of every query's keys, a sequence in whole bytes."""
+        """The trees as FlashInfer takes masks: bits of every query's keys, a sequence in whole bytes; and where
+        each sequence's bytes begin."""
         queries, parts = self.shape.queries, []
         bits = (self.tree_mask[:, :, None] >> torch.arange(queries, device="cuda") & 1).bool()
         weights = 2**torch.arange(8, device="cuda", dtype=torch.int32)
@@ -187,7 +188,8 @@ class Work:
             mask[:, n - queries:] = row
             flat = torch.nn.functional.pad(mask.view(-1).int(), (0, -mask.numel() % 8))
             parts.append((flat.view(-1, 8) * weights).sum(1).to(torch.uint8))
-        return torch.cat(parts)
+        ends = torch.tensor([0] + [len(x) for x in parts], device="cuda").cumsum(0).int()
+        return torch.cat(parts), ends
 
     def as_pages(self):
         if self.shape.page:
@@ -207,8 +209,9 @@ class Work:
             kv = (x[self.table[b].long()].flatten(0, 1) for x in kv)
         else:
             kv = (x[b] for x in kv)
-        k, v = (x[:n].float().repeat_interleave(s.group, 1) for x in kv)
-        score = torch.einsum("qhd,khd->hqk", self.q[b].float(), k) * s.qk**-0.5
+        k, v = (x[:n].float() for x in kv)
+        q = self.q[b].view(s.queries, s.kv_heads, s.group, s.qk).float()
+        score = torch.einsum("qhgd,khd->hgqk", q, k) * s.qk**-0.5
         if s.queries > 1:
             at = torch.arange(n, device="cuda")[None] - (n - s.queries)
             row = torch.arange(s.queries, device="cuda")[:, None]
@@ -216,7 +219,7 @@ class Work:
             if s.tree:
                 seen = (at < 0) | (self.tree_mask[b][:, None] >> at.clamp(0) & 1).bool()
             score.masked_fill_(~seen, -math.inf)
-        return torch.einsum("hqk,khd->qhd", score.softmax(-1), v)
+        return torch.einsum("hgqk,khd->qhgd", score.softmax(-1), v).reshape(s.queries, s.heads, s.v)
 
 
 # ---- measuring
@@ -244,6 +247,8 @@ def capture(way, work, launches):
 def medians(graphs, launches):
     """Microseconds a launch; the ways' graphs run in turn."""
     times = {name: [] for name in graphs}
+    for graph in list(graphs.values()) * 2:  # the clocks rise
+        graph.replay()
     for _ in range(REPEATS):
         for name, graph in graphs.items():
             begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -348,7 +353,7 @@ def selection(options):
         if getattr(options, name):
             groups[name] = list(make())
     for name in groups:
-        groups[name] = [s for s in groups[name] if options.only in s.text()]
+        groups[name] = [s for s in groups[name] if options.only in s.text()][:options.first]
     return groups
 
 
@@ -370,6 +375,7 @@ def main():
         parser.add_argument("--" + name, action="store_true")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pool", type=int, default=24)
+    parser.add_argument("--first", type=int, default=None)
     parser.add_argument("--only", default="")
     parser.add_argument("--ways", default="")
     options = parser.parse_args()

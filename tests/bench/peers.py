@@ -195,9 +195,14 @@ class FlashInfer:
         from flashinfer.prefill import BatchPrefillWithPagedKVCacheWrapper as Wrapper
         rows = torch.arange(s.batch + 1, dtype=torch.int32) * s.queries
         self.wrapper = Wrapper(scratch(), "NHD", backend=backend)
-        mask = {"packed_custom_mask": work.packed_mask()} if s.tree else {"causal": True}
+        mask = {"causal": True}
+        if s.tree:
+            bits, begins = work.packed_mask()
+            mask = {"packed_custom_mask": bits}
         self.wrapper.plan(rows.cuda(), indptr.cuda(), table[kept], last.cuda(), s.heads, s.kv_heads, s.qk,
                           page, head_dim_vo=s.v, o_data_type=torch.bfloat16, **mask, **kind)
+        if s.tree:
+            self.wrapper._mask_indptr_buf = begins  # its own plan counts bits here, its kernels bytes
         self.q, self.o = work.q.view(-1, s.heads, s.qk), self.out.view(-1, s.heads, s.v)
 
     def run(self, copy):
