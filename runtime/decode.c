@@ -28,6 +28,7 @@ static const struct decode_kernel kernels[] = {
      .rows = n,                           \
      .slots = P##_DECODE_SLOTS(qk, e, n), \
      .threads = P##_DECODE_THREADS,       \
+     .row_bytes = P##_DECODE_ROW(qk, e),  \
      .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, e, n)},
     SM90A_DECODE_VARIANTS(KERNEL)
 #undef KERNEL
@@ -277,7 +278,7 @@ static void fill_parts(hewn_attention_plan *plan, const struct parts *parts)
 }
 
 /* Tensor maps have no e4m3, so it is copied as bytes. */
-static hewn_tensormap_desc map_of(const struct attention_tensor *t, int dtype)
+static hewn_tensormap_desc map_of(const struct attention_tensor *t, int dtype, uint32_t row_bytes)
 {
     static const int dtypes[] = {[HEWN_F16] = HEWN_TENSORMAP_F16,
                                  [HEWN_BF16] = HEWN_TENSORMAP_BF16,
@@ -286,9 +287,10 @@ static hewn_tensormap_desc map_of(const struct attention_tensor *t, int dtype)
         .struct_size = sizeof(hewn_tensormap_desc),
         .dtype = dtypes[dtype],
         .dim = {t->columns},
-        .box = {SWIZZLE_BYTES / (uint32_t)t->element},
+        .box = {row_bytes / (uint32_t)t->element},
         .element_stride = {1, 1, 1, 1, 1},
-        .swizzle = HEWN_TENSORMAP_SWIZZLE_128B,
+        .swizzle = row_bytes == SWIZZLE_BYTES ? HEWN_TENSORMAP_SWIZZLE_128B
+                                              : HEWN_TENSORMAP_SWIZZLE_64B,
         .l2 = HEWN_TENSORMAP_L2_128B, /* 256 is slower by 3 to 7 %: LEDGER.md */
     };
 }
@@ -302,7 +304,7 @@ static void describe_q(hewn_attention_plan *plan)
     const uint64_t dim[] = {p->group, p->kv_heads, q->tokens, q->planes};
     const uint64_t stride[] = {q->head, q->head * p->group, q->token, q->plane};
     const uint32_t box[] = {s->pack, 1, s->tokens, 1};
-    *map = map_of(q, p->in);
+    *map = map_of(q, p->in, SWIZZLE_BYTES);
     map->rank = 5;
     memcpy(&map->dim[1], dim, sizeof dim);
     memcpy(map->stride, stride, sizeof stride);
@@ -316,7 +318,7 @@ static void describe_keys(hewn_attention_plan *plan, const struct attention_tens
     const uint64_t dim[] = {t->tokens, t->heads, t->planes}, one[] = {1, 1, 1};
     const uint64_t stride[] = {t->token, t->head, t->plane};
     const uint64_t near[] = {ATTENTION_ALIGN, ATTENTION_ALIGN, ATTENTION_ALIGN};
-    *map = map_of(t, plan->problem.kv);
+    *map = map_of(t, plan->problem.kv, plan->decode.kernel->row_bytes);
     map->rank = 4;
     map->box[1] = plan->decode.scalars.box;
     map->box[2] = map->box[3] = 1;

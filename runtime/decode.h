@@ -13,7 +13,7 @@
 struct decode_kernel {
     const char *target;
     uint32_t qk_dim, v_dim, element, rows;
-    uint32_t slots, threads, dynamic_shared;
+    uint32_t slots, threads, row_bytes, dynamic_shared;
 };
 
 /* The kernels' scalar parameters, in their order. */

@@ -28,38 +28,50 @@
     X(SM90A, sm_90a, 256, 256, 2, 64) \
     X(SM90A, sm_90a, 512, 512, 2, 16) \
     X(SM90A, sm_90a, 512, 512, 2, 32) \
+    X(SM90A, sm_90a, 64, 64, 1, 16)   \
+    X(SM90A, sm_90a, 64, 64, 1, 32)   \
+    X(SM90A, sm_90a, 64, 64, 1, 64)   \
+    X(SM90A, sm_90a, 96, 96, 1, 16)   \
+    X(SM90A, sm_90a, 96, 96, 1, 32)   \
+    X(SM90A, sm_90a, 96, 96, 1, 64)   \
     X(SM90A, sm_90a, 128, 128, 1, 16) \
     X(SM90A, sm_90a, 128, 128, 1, 32) \
     X(SM90A, sm_90a, 128, 128, 1, 64) \
+    X(SM90A, sm_90a, 192, 128, 1, 16) \
+    X(SM90A, sm_90a, 192, 128, 1, 32) \
+    X(SM90A, sm_90a, 192, 128, 1, 64) \
     X(SM90A, sm_90a, 256, 256, 1, 16) \
-    X(SM90A, sm_90a, 256, 256, 1, 32)
+    X(SM90A, sm_90a, 256, 256, 1, 32) \
+    X(SM90A, sm_90a, 512, 512, 1, 16) \
+    X(SM90A, sm_90a, 512, 512, 1, 32)
 
-/* Columns of a chunk of Q and P, and of 16-bit K and V: one swizzle row. A unit of the ring is a block's
- * keys of one swizzle row of K or V, 16 KB: CHUNK columns, of e4m3 twice as many; the last unit of 96
- * columns is half a one. */
+/* A chunk: columns of Q or P, or of 16-bit K and V, in a swizzle row. */
 #define SM90A_DECODE_CHUNK         (SWIZZLE_BYTES / 2)
 #define SM90A_DECODE_CHUNKS(d)     (((d) + SM90A_DECODE_CHUNK - 1) / SM90A_DECODE_CHUNK)
-#define SM90A_DECODE_COLUMNS(e)    (SWIZZLE_BYTES / (e)) /* of a unit */
-#define SM90A_DECODE_UNITS(d, e)   (((d) + SM90A_DECODE_COLUMNS(e) - 1) / SM90A_DECODE_COLUMNS(e))
-#define SM90A_DECODE_UNIT          (DECODE_BLOCK * SWIZZLE_BYTES)
 #define SM90A_DECODE_ROW_CHUNK(n)  ((n)*SWIZZLE_BYTES) /* of Q or P */
 #define SM90A_DECODE_TILE_Q(qk, n) (SM90A_DECODE_CHUNKS(qk) * SM90A_DECODE_ROW_CHUNK(n))
 #define SM90A_DECODE_TILE_P(n)     (2 * SM90A_DECODE_ROW_CHUNK(n)) /* a chunk: 64 keys */
 
-/* Dynamic shared memory, from its 1024-aligned start: Q of two tiles, P, of e4m3 a warpgroup's share of a
- * unit as 16-bit elements, the ring of as many units as fit. */
-#define SM90A_DECODE_P(qk, n)     (2 * SM90A_DECODE_TILE_Q(qk, n))
-#define SM90A_DECODE_STAGE(qk, n) (SM90A_DECODE_P(qk, n) + SM90A_DECODE_TILE_P(n))
-#define SM90A_DECODE_STAGE_BYTES  SM90A_DECODE_UNIT /* a warpgroup */
-#define SM90A_DECODE_STAGES(e)    ((e) == 1 ? 2 : 0)
-#define SM90A_DECODE_RING(qk, e, n) \
-    (SM90A_DECODE_STAGE(qk, n) + SM90A_DECODE_STAGES(e) * SM90A_DECODE_STAGE_BYTES)
-#define SM90A_DECODE_STATIC_BYTES 2048 /* bound on barriers, masks, maxima */
+/* A unit of the ring is a block's keys of one swizzle row of K or V: 64 columns of 16 bits, 128 of e4m3,
+ * or 64 of e4m3 where 128 would leave half a unit of K empty: its rows are then swizzled as rows of 64
+ * bytes. The last unit of 96 columns is half a one, or three quarters. */
+#define SM90A_DECODE_COLUMNS(qk, e)  ((e) == 1 && (qk) != 64 && (qk) != 192 ? 128 : 64)
+#define SM90A_DECODE_ROW(qk, e)      (SM90A_DECODE_COLUMNS(qk, e) * (e))
+#define SM90A_DECODE_UNIT(qk, e)     (DECODE_BLOCK * SM90A_DECODE_ROW(qk, e))
+#define SM90A_DECODE_UNITS(d, qk, e)                        \
+    (((d) + SM90A_DECODE_COLUMNS(qk, e) - 1) / SM90A_DECODE_COLUMNS(qk, e))
+
+/* Dynamic shared memory, from its 1024-aligned start: Q of two tiles, P, the ring of as many units as
+ * fit. */
+#define SM90A_DECODE_P(qk, n)    (2 * SM90A_DECODE_TILE_Q(qk, n))
+#define SM90A_DECODE_RING(qk, n) (SM90A_DECODE_P(qk, n) + SM90A_DECODE_TILE_P(n))
+/* Bound on barriers, masks, maxima, and with e4m3 factors of rows. */
+#define SM90A_DECODE_STATIC_BYTES(e) ((e) == 1 ? 2688 : 2048)
 #define SM90A_DECODE_SLOTS(qk, e, n)                                               \
-    ((SM_SHARED_BYTES - SM90A_DECODE_STATIC_BYTES - SM90A_DECODE_RING(qk, e, n)) / \
-     SM90A_DECODE_UNIT)
+    ((SM_SHARED_BYTES - SM90A_DECODE_STATIC_BYTES(e) - SM90A_DECODE_RING(qk, n)) / \
+     SM90A_DECODE_UNIT(qk, e))
 #define SM90A_DECODE_DYNAMIC_SHARED(qk, e, n) \
-    (SM90A_DECODE_RING(qk, e, n) + SM90A_DECODE_SLOTS(qk, e, n) * SM90A_DECODE_UNIT)
+    (SM90A_DECODE_RING(qk, n) + SM90A_DECODE_SLOTS(qk, e, n) * SM90A_DECODE_UNIT(qk, e))
 
 /* In the tile's Q behind its last block: sums of each warp's columns. In tile_p: a row's place in O and
  * its factor. */
@@ -70,10 +82,11 @@
 /* Threads: a warpgroup of producers, two of consumers. Registers after setmaxnreg. */
 #define SM90A_DECODE_THREADS       384
 #define SM90A_DECODE_WARPS         (SM90A_DECODE_THREADS / 32)
-#define SM90A_DECODE_PRODUCER_REGS 88
-#define SM90A_DECODE_CONSUMER_REGS \
-    ((3 * SM_REGISTERS_8(SM90A_DECODE_THREADS) - SM90A_DECODE_PRODUCER_REGS) / 2)
+#define SM90A_DECODE_PRODUCER_REGS(e) ((e) == 1 ? 72 : 88)
+#define SM90A_DECODE_CONSUMER_REGS(e) \
+    ((3 * SM_REGISTERS_8(SM90A_DECODE_THREADS) - SM90A_DECODE_PRODUCER_REGS(e)) / 2)
 #define SM90A_DECODE_ARRIVALS 128 /* of a full_bar: each producer thread, or one for all */
+#define SM90A_DECODE_RELEASES(e) ((e) == 1 ? 8 : 2) /* of an empty_bar: consumer warps, or warpgroups */
 
 #define SM90A_DECODE_TMEM_COLUMNS 0
 #define SM90A_DECODE_CTAS_PER_SM  1
@@ -89,19 +102,15 @@
 #define SM90A_DECODE_SHARED(X, qk, v, e, n)                     \
     X(tile_q, 0, SM90A_DECODE_TILE_Q(qk, n), 2)                 \
     X(tile_p, SM90A_DECODE_P(qk, n), SM90A_DECODE_TILE_P(n), 1) \
-    SM90A_DECODE_STAGE_##e(X, qk, n)                            \
-        X(ring, SM90A_DECODE_RING(qk, e, n), SM90A_DECODE_UNIT, SM90A_DECODE_SLOTS(qk, e, n))
-#define SM90A_DECODE_STAGE_1(X, qk, n) \
-    X(stage, SM90A_DECODE_STAGE(qk, n), SM90A_DECODE_STAGE_BYTES, 2)
-#define SM90A_DECODE_STAGE_2(X, qk, n)
+    X(ring, SM90A_DECODE_RING(qk, n), SM90A_DECODE_UNIT(qk, e), SM90A_DECODE_SLOTS(qk, e, n))
 
 #define SM90A_DECODE_TMEM(X, qk, v)
 
 /* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits) */
-#define SM90A_DECODE_HANDOFFS(X, qk, n)                                          \
-    X(full_bar, SM90A_DECODE_ARRIVALS, 0, SM90A_DECODE_UNIT, producer, consumer) \
-    X(empty_bar, 2, 0, 0, consumer, producer)                                    \
-    X(q_full, 1, 0, SM90A_DECODE_TILE_Q(qk, n), producer, consumer)              \
+#define SM90A_DECODE_HANDOFFS(X, qk, e, n)                                              \
+    X(full_bar, SM90A_DECODE_ARRIVALS, 0, SM90A_DECODE_UNIT(qk, e), producer, consumer) \
+    X(empty_bar, SM90A_DECODE_RELEASES(e), 0, 0, consumer, producer)                    \
+    X(q_full, 1, 0, SM90A_DECODE_TILE_Q(qk, n), producer, consumer)                     \
     X(q_empty, 1, 0, 0, consumer, producer)
 
 /* X(storage, writers, readers) */
@@ -109,9 +118,7 @@
     X(tile_q, producer.tma + consumer, consumer.mma + consumer) \
     X(tile_p, consumer, consumer.mma + consumer)                \
     SM90A_DECODE_RING_FLOWS_##e(X)
-#define SM90A_DECODE_RING_FLOWS_1(X) \
-    X(stage, consumer, consumer.mma) \
-    X(ring, producer.tma + producer, consumer)
+#define SM90A_DECODE_RING_FLOWS_1(X) X(ring, producer.tma + producer, consumer)
 #define SM90A_DECODE_RING_FLOWS_2(X) X(ring, producer.tma + producer + consumer, consumer.mma)
 
 #endif

@@ -73,7 +73,7 @@ struct attention_shape {
 
 struct decode_shape {
     unsigned qk_dim, v_dim, element, tile_rows; /* the variant */
-    unsigned slots;
+    unsigned slots, row_bytes;                  /* of a unit of K or V */
 };
 
 /* A kernel: of a module, or of several that differ in dtypes alone. */
