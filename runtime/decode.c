@@ -289,8 +289,8 @@ static hewn_tensormap_desc map_of(const struct attention_tensor *t, int dtype, u
         .dim = {t->columns},
         .box = {row_bytes / (uint32_t)t->element},
         .element_stride = {1, 1, 1, 1, 1},
-        .swizzle = row_bytes == SWIZZLE_BYTES ? HEWN_TENSORMAP_SWIZZLE_128B
-                                              : HEWN_TENSORMAP_SWIZZLE_64B,
+        .swizzle =
+            row_bytes == SWIZZLE_BYTES ? HEWN_TENSORMAP_SWIZZLE_128B : HEWN_TENSORMAP_SWIZZLE_64B,
         .l2 = HEWN_TENSORMAP_L2_128B, /* 256 is slower by 3 to 7 %: LEDGER.md */
     };
 }

@@ -55,10 +55,10 @@
 /* A unit of the ring is a block's keys of one swizzle row of K or V: 64 columns of 16 bits, 128 of e4m3,
  * or 64 of e4m3 where 128 would leave half a unit of K empty: its rows are then swizzled as rows of 64
  * bytes. The last unit of 96 columns is half a one, or three quarters. */
-#define SM90A_DECODE_COLUMNS(qk, e)  ((e) == 1 && (qk) != 64 && (qk) != 192 ? 128 : 64)
-#define SM90A_DECODE_ROW(qk, e)      (SM90A_DECODE_COLUMNS(qk, e) * (e))
-#define SM90A_DECODE_UNIT(qk, e)     (DECODE_BLOCK * SM90A_DECODE_ROW(qk, e))
-#define SM90A_DECODE_UNITS(d, qk, e)                        \
+#define SM90A_DECODE_COLUMNS(qk, e) ((e) == 1 && (qk) != 64 && (qk) != 192 ? 128 : 64)
+#define SM90A_DECODE_ROW(qk, e)     (SM90A_DECODE_COLUMNS(qk, e) * (e))
+#define SM90A_DECODE_UNIT(qk, e)    (DECODE_BLOCK * SM90A_DECODE_ROW(qk, e))
+#define SM90A_DECODE_UNITS(d, qk, e) \
     (((d) + SM90A_DECODE_COLUMNS(qk, e) - 1) / SM90A_DECODE_COLUMNS(qk, e))
 
 /* Dynamic shared memory, from its 1024-aligned start: Q of two tiles, P, the ring of as many units as
@@ -80,13 +80,14 @@
 #define SM90A_DECODE_OUT_LSE    12
 
 /* Threads: a warpgroup of producers, two of consumers. Registers after setmaxnreg. */
-#define SM90A_DECODE_THREADS       384
-#define SM90A_DECODE_WARPS         (SM90A_DECODE_THREADS / 32)
+#define SM90A_DECODE_THREADS          384
+#define SM90A_DECODE_WARPS            (SM90A_DECODE_THREADS / 32)
 #define SM90A_DECODE_PRODUCER_REGS(e) ((e) == 1 ? 72 : 88)
 #define SM90A_DECODE_CONSUMER_REGS(e) \
     ((3 * SM_REGISTERS_8(SM90A_DECODE_THREADS) - SM90A_DECODE_PRODUCER_REGS(e)) / 2)
 #define SM90A_DECODE_ARRIVALS 128 /* of a full_bar: each producer thread, or one for all */
-#define SM90A_DECODE_RELEASES(e) ((e) == 1 ? 8 : 2) /* of an empty_bar: consumer warps, or warpgroups */
+#define SM90A_DECODE_RELEASES(e) \
+    ((e) == 1 ? 8 : 2) /* of an empty_bar: consumer warps, or warpgroups */
 
 #define SM90A_DECODE_TMEM_COLUMNS 0
 #define SM90A_DECODE_CTAS_PER_SM  1

@@ -177,6 +177,8 @@ static void random_cases(struct session *s, int64_t count)
     for (int64_t n = 0; n < count; n++) {
         struct attention_case c;
         attention_random(&r, &c);
+        struct rng own = {r.state + 1};
+        if (s->dev.info.cc_major == 9) attention_random_narrow(&own, &c);
         visit(s, &c);
     }
 }

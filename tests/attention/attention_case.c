@@ -67,6 +67,7 @@ static const struct field fields[] = {
     FIELD(NUMBER, cap, 0),
     FIELD(NUMBER, inv, 0),
     FIELD(NUMBER, kv, 0),
+    FIELD(NUMBER, fade, 0),
     FIELD(NUMBER, pattern, PATTERN_NORMAL),
     FIELD(NUMBER, data, 1),
 };

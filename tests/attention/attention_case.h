@@ -43,6 +43,7 @@ struct attention_case {
     int64_t tree;                   /* 1: masks of the last sq keys */
     int64_t inv;                    /* 1: bits of a sequence depend on it alone */
     int64_t cap;                    /* soft cap in hundredths; 0: none */
+    int64_t fade;                   /* 1: rows of Q are divided by powers of two, up to 2^120 */
     int64_t qs, ks, vs;             /* attention_scaling */
     int64_t pack, splits, schedule; /* hewn_schedule */
     int64_t pattern;                /* attention_pattern */

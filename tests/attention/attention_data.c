@@ -265,7 +265,9 @@ static void fill(struct attention_data *d, struct rng *r)
         for (int64_t i = 0; i < attention_queries(d, b); i++)
             for (int64_t h = 0; h < c->hq; h++) {
                 size_t at = attention_q_row(d, &d->q, b, h, i);
-                fill_row(&d->q, at, lifts(c) ? 1.0 : (double)c->peak / 100.0, r);
+                double factor = lifts(c) ? 1.0 : (double)c->peak / 100.0;
+                if (c->fade && rng_below(r, 3)) factor = ldexp(factor, -(int)rng_below(r, 121));
+                fill_row(&d->q, at, factor, r);
                 if (lifts(c)) attention_store(&d->q, at + (size_t)c->qk - 1, LIFT);
                 if (c->pattern == PATTERN_SPECIALS) maybe_special(&d->q, at, r);
             }

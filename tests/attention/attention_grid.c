@@ -190,6 +190,23 @@ static const char *const narrow[] = {
     "kv=3 qk=256 in=f16 sq=5 sk=500 hq=16 hkv=1 page=64 keys=1 ragged=1 b=2 causal=1",
     "kv=3 qk=256 sq=3 sk=300 hq=8 packed=1 keys=2 ragged=2 b=5 page=0 tail=3",
     "kv=3 qk=128 sq=2 sk=5000 hq=8 hkv=2 inv=1 keys=1 ragged=1 b=2 vs=2 tree=1",
+    /* rows of 64 bytes one by one and by boxes; rows of 96; units that end within a row */
+    "kv=3 qk=64 sq=1 sk=900 hq=8 hkv=2 page=5 keys=1 ragged=2 b=3 ks=2 vs=2",
+    "kv=3 qk=64 in=f16 sq=4 sk=600 hq=16 hkv=1 page=48 keys=1 ragged=1 b=2 causal=1",
+    "kv=3 qk=96 sq=3 sk=500 hq=8 hkv=2 page=7 keys=1 ragged=2 b=3 ks=1 sink=1",
+    "kv=3 qk=96 in=f16 out=f32 sq=2 sk=700 hq=8 packed=1 keys=2 ragged=2 b=4 tail=3",
+    "kv=3 qk=192 sq=2 sk=700 hq=8 hkv=2 page=3 keys=1 ragged=2 b=3 causal=1 vs=2",
+    "kv=3 qk=192 in=f16 sq=1 sk=1500 hq=16 hkv=2 page=64 keys=1 ragged=1 b=2 ks=2 vs=1",
+    "kv=3 qk=512 sq=2 sk=600 hq=8 hkv=2 page=1 keys=1 ragged=2 b=2 ks=2 vs=2 tree=1",
+    "kv=3 qk=512 in=f16 out=f16 sq=8 sk=400 hq=8 hkv=2 page=32 keys=1 ragged=1 b=2 causal=1",
+    /* several tiles a CTA, one behind the other */
+    "kv=3 qk=64 sq=2 sk=150 hq=4 b=400 pattern=3 keys=1 ragged=2",
+    "kv=3 qk=128 sq=1 sk=140 hq=4 hkv=2 b=200 packed=1 keys=2 ragged=2 in=f16 vs=2",
+    /* rows of Q far below 1, and among them rows that count */
+    "kv=3 qk=128 sq=4 sk=500 hq=16 hkv=1 fade=1 ks=1",
+    "kv=3 qk=96 sq=16 sk=300 hq=4 hkv=1 fade=1 cap=2000 peak=300",
+    "kv=3 qk=512 sq=8 sk=200 hq=4 hkv=1 fade=1 peak=300 causal=1",
+    "kv=3 qk=64 sq=8 sk=900 hq=8 hkv=1 pattern=3 cap=3000 ks=2",
 };
 
 struct dims {
@@ -252,8 +269,28 @@ void attention_capped(attention_visit *visit, void *user)
     visit_texts(visit, user, capped, sizeof capped / sizeof capped[0]);
 }
 
+/* Each module: a full tile of each size, causal, over three blocks. */
+static void every_narrow_module(attention_visit *visit, void *user)
+{
+    static const int64_t heads[] = {4, 8, 16};
+    for (int in = 0; in < 2; in++)
+        for (int n = 0; n < DIMS; n++)
+            for (int h = 0; h < 3; h++) {
+                struct attention_case c;
+                attention_case_init(&c);
+                c.in = inputs[in], c.out = outputs[(in + n + h) % 3];
+                c.kv = HEWN_E4M3;
+                c.qk = all_dims[n].qk, c.v = all_dims[n].v;
+                c.hkv = 2, c.hq = 2 * heads[h], c.sq = 4, c.source[0].sk = 300 + h;
+                c.source[0].causal = 1;
+                c.ks = h, c.vs = 2 - h;
+                visit(user, &c);
+            }
+}
+
 void attention_narrow(attention_visit *visit, void *user)
 {
+    every_narrow_module(visit, user);
     visit_texts(visit, user, narrow, sizeof narrow / sizeof narrow[0]);
 }
 
@@ -411,4 +448,18 @@ void attention_random(struct rng *r, struct attention_case *c)
         random_outputs(r, c);
         random_values(r, c);
     } while (work(c) > 60000000);
+}
+
+void attention_random_narrow(struct rng *r, struct attention_case *c)
+{
+    if (below(r, 3) || c->in == HEWN_E4M3 || c->sources > 1 || c->unnorm || c->splits) return;
+    if (attention_v_dim(c) != (c->qk == 192 ? 128 : c->qk)) return;
+    c->kv = HEWN_E4M3;
+    c->ks = below(r, 3), c->vs = below(r, 3);
+    c->fade = c->in == HEWN_BF16 && below(r, 4) == 0;
+    c->sq = 1 + c->sq % 40;
+    c->pack = 0;
+    if (below(r, 5) == 0) c->cap = 500 + below(r, 4000);
+    if (c->source[0].win || below(r, 5)) return;
+    c->tree = 1, c->source[0].causal = 0, c->source[0].right = -1;
 }

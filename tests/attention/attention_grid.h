@@ -14,6 +14,8 @@ void attention_few_rows(attention_visit *visit, void *user);
 void attention_capped(attention_visit *visit, void *user);
 /* K and V of fewer bytes than Q. */
 void attention_narrow(attention_visit *visit, void *user);
+/* A drawn case with e4m3 K and V, where decode can take it; else as it is. */
+void attention_random_narrow(struct rng *r, struct attention_case *c);
 /* Every head dimension, length, mask and head ratio. */
 void attention_grid(attention_visit *visit, void *user);
 /* A case of the whole contract, small. */

@@ -25,15 +25,14 @@ static void write_map(FILE *out, const struct module_id *id, const char *name, c
 {
     const struct decode_shape *shape = id->plan->decode;
 
-    fprintf(
-        out,
-        "    {\"name\": \"%s\", \"tensor\": \"%s\", \"dtype\": \"%s\", \"rank\": 4,\n"
-        "     \"dims\": [%u, \"kv_len, tokens or page_size\", \"kv_heads\", "
-        "\"batch, 1 or pages\"], \"box\": [%u, \"box\", 1, 1], "
-        "\"element_strides\": [1, 1, 1, 1],\n"
-        "     \"interleave\": \"none\", \"swizzle\": \"%uB\", \"out_of_bounds\": \"zero\"}%s\n",
-        name, tensor, kv_type(id), columns, shape->row_bytes / shape->element, shape->row_bytes,
-        end);
+    fprintf(out,
+            "    {\"name\": \"%s\", \"tensor\": \"%s\", \"dtype\": \"%s\", \"rank\": 4,\n"
+            "     \"dims\": [%u, \"kv_len, tokens or page_size\", \"kv_heads\", "
+            "\"batch, 1 or pages\"], \"box\": [%u, \"box\", 1, 1], "
+            "\"element_strides\": [1, 1, 1, 1],\n"
+            "     \"interleave\": \"none\", \"swizzle\": \"%uB\", \"out_of_bounds\": \"zero\"}%s\n",
+            name, tensor, kv_type(id), columns, shape->row_bytes / shape->element, shape->row_bytes,
+            end);
 }
 
 void decode_write_shape(FILE *out, const struct module_id *id)

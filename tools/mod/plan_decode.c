@@ -15,19 +15,20 @@ static const struct plan_flow flows_2[] = PLAN_FLOWS(SM90A_DECODE_FLOWS(PLAN_FLO
 
 /* Sums of 8 warps lie in tile_q, places of rows in tile_p. The tail of a block is zeroed while all of
  * its V is in the ring. */
-#define CHECK(P, t, qk, v, e, n)                                                               \
-    _Static_assert(P##_DECODE_DYNAMIC_SHARED(qk, e, n) + P##_DECODE_STATIC_BYTES(e) <=            \
-                       SM_SHARED_BYTES,                                                        \
-                   "shared memory");                                                           \
-    _Static_assert(8 * 4 * (n) <= P##_DECODE_TILE_Q(qk, n) &&                                  \
-                       P##_DECODE_OUT_BYTES * (n) <= P##_DECODE_TILE_P(n),                     \
-                   "words at the end of a tile");                                              \
-    _Static_assert(P##_DECODE_SLOTS(qk, e, n) >= P##_DECODE_UNITS(qk, qk, e) &&                    \
-                       P##_DECODE_SLOTS(qk, e, n) >= P##_DECODE_UNITS(v, qk, e) &&                 \
-                       P##_DECODE_SLOTS(qk, e, n) <= 32,                                       \
-                   "a block of K, then one of V, is in the ring at once");                     \
-    _Static_assert(24 * P##_DECODE_SLOTS(qk, e, n) + ((e) == 1 ? 28 : 20) * (n) + 96 <= P##_DECODE_STATIC_BYTES(e), \
-                   "STATIC_BYTES");                                                            \
+#define CHECK(P, t, qk, v, e, n)                                                        \
+    _Static_assert(P##_DECODE_DYNAMIC_SHARED(qk, e, n) + P##_DECODE_STATIC_BYTES(e) <=  \
+                       SM_SHARED_BYTES,                                                 \
+                   "shared memory");                                                    \
+    _Static_assert(8 * 4 * (n) <= P##_DECODE_TILE_Q(qk, n) &&                           \
+                       P##_DECODE_OUT_BYTES * (n) <= P##_DECODE_TILE_P(n),              \
+                   "words at the end of a tile");                                       \
+    _Static_assert(P##_DECODE_SLOTS(qk, e, n) >= P##_DECODE_UNITS(qk, qk, e) &&         \
+                       P##_DECODE_SLOTS(qk, e, n) >= P##_DECODE_UNITS(v, qk, e) &&      \
+                       P##_DECODE_SLOTS(qk, e, n) <= 32,                                \
+                   "a block of K, then one of V, is in the ring at once");              \
+    _Static_assert(24 * P##_DECODE_SLOTS(qk, e, n) + ((e) == 1 ? 28 : 20) * (n) + 96 <= \
+                       P##_DECODE_STATIC_BYTES(e),                                      \
+                   "STATIC_BYTES");                                                     \
     _Static_assert(P##_DECODE_CONSUMER_REGS(e) % 8 == 0, "registers move in steps of 8");
 
 SM90A_DECODE_VARIANTS(CHECK)
@@ -36,7 +37,7 @@ SM90A_DECODE_VARIANTS(CHECK)
     static const struct plan_range t##_shared_##qk##_##v##_##e##_##n[] =     \
         PLAN_RANGES(P##_DECODE_SHARED(PLAN_SHARED, qk, v, e, n));            \
     static const struct plan_handoff t##_handoffs_##qk##_##v##_##e##_##n[] = \
-        PLAN_HANDOFFS(P##_DECODE_HANDOFFS(PLAN_HANDOFF_SPAN, qk, e, n));        \
+        PLAN_HANDOFFS(P##_DECODE_HANDOFFS(PLAN_HANDOFF_SPAN, qk, e, n));     \
     static const struct decode_shape t##_shape_##qk##_##v##_##e##_##n = {    \
         .qk_dim = qk,                                                        \
         .v_dim = v,                                                          \
