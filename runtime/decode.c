@@ -5,6 +5,7 @@
 
 #include "error.h"
 
+#include "../ptx/sm_100f/decode.plan.h"
 #include "../ptx/sm_90a/decode.plan.h"
 
 #include <stddef.h>
@@ -26,11 +27,26 @@ static const struct decode_kernel kernels[] = {
      .v_dim = v,                          \
      .element = e,                        \
      .rows = n,                           \
+     .step_keys = DECODE_BLOCK,           \
+     .clusters = 1,                       \
      .slots = P##_DECODE_SLOTS(qk, e, n), \
      .threads = P##_DECODE_THREADS,       \
      .row_bytes = P##_DECODE_ROW(qk, e),  \
      .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, e, n)},
     SM90A_DECODE_VARIANTS(KERNEL)
+#undef KERNEL
+#define KERNEL(P, t, qk, v, e, n)            \
+    {.target = #t,                           \
+     .qk_dim = qk,                           \
+     .v_dim = v,                             \
+     .element = e,                           \
+     .rows = n,                              \
+     .step_keys = P##_DECODE_STEP_KEYS(qk),  \
+     .slots = P##_DECODE_SLOTS(qk, v, e, n), \
+     .threads = P##_DECODE_THREADS,          \
+     .row_bytes = SWIZZLE_BYTES,             \
+     .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, v, e, n)},
+        SM100F_DECODE_VARIANTS(KERNEL)
 #undef KERNEL
 };
 
@@ -54,14 +70,17 @@ static uint32_t lesser(uint64_t a, uint64_t b)
 /* ---- the choice -- */
 
 /* The variant with the fewest rows that hold those of a KV head, else the one with the most. */
-static const struct decode_kernel *find_kernel(const struct attention_problem *p)
+static const struct decode_kernel *find_kernel(const hewn_context *context,
+                                               const struct attention_problem *p)
 {
+    const hewn_device_info *device = &context->info;
     const struct decode_kernel *found = NULL;
     uint64_t rows = (uint64_t)p->group * p->q_length;
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
         const struct decode_kernel *k = &kernels[i];
         if (k->qk_dim != p->qk_dim || k->v_dim != p->v_dim || p->in == HEWN_E4M3 ||
-            k->element != hewn_dtype_size(p->kv))
+            k->element != hewn_dtype_size(p->kv) ||
+            !hewn_target_runs_on(k->target, device->cc_major, device->cc_minor))
             continue;
         if (!found || (found->rows < rows && k->rows > found->rows) ||
             (k->rows >= rows && k->rows < found->rows))
@@ -94,10 +113,12 @@ static void count_rows(const struct attention_problem *p, const struct decode_ke
 }
 
 /* How keys are fetched. Of 96 columns, rows have 192 bytes: half of every other box would be empty. */
-static void choose_boxes(const struct attention_problem *p, struct decode_scalars *s)
+static void choose_boxes(const struct attention_problem *p, const struct decode_kernel *k,
+                         struct decode_scalars *s)
 {
     uint32_t page = p->source[0].page_size, divides = page & (0U - page);
-    s->box = divides ? lesser(divides, MOST_PAGED) : MOST_PLAIN;
+    uint32_t most = lesser(page ? MOST_PAGED : MOST_PLAIN, k->step_keys);
+    s->box = page ? lesser(divides, most) : most;
     s->gather = p->qk_dim == 96 || (page && s->box < LEAST_BOX);
 }
 
@@ -130,7 +151,7 @@ static const char too_many[] = "more blocks of keys than the kernel can count";
 /* What stands against the schedule: NULL, or a sentence. Of a batch's size only too_many depends. */
 static const char *refusal(const hewn_context *context, const struct attention_problem *p)
 {
-    const struct decode_kernel *k = find_kernel(p);
+    const struct decode_kernel *k = find_kernel(context, p);
     char name[48];
     struct decode_scalars s;
     uint64_t tiles;
@@ -402,9 +423,9 @@ static int prepare_parts(hewn_attention_plan *plan, hewn_context *context, hewn_
 int hewn_decode_fill(hewn_attention_plan *plan, hewn_context *context, hewn_error *err)
 {
     struct decode_plan *d = &plan->decode;
-    d->kernel = find_kernel(&plan->problem);
+    d->kernel = find_kernel(context, &plan->problem);
     count_rows(&plan->problem, d->kernel, &d->scalars);
-    choose_boxes(&plan->problem, &d->scalars);
+    choose_boxes(&plan->problem, d->kernel, &d->scalars);
     uint64_t units = count_units(&plan->problem, &d->scalars, &d->tiles);
     plan->config = (hewn_cu_launch_config){
         .grid_x = count_ctas(&plan->problem, &d->scalars, units, (uint32_t)context->info.sm_count),

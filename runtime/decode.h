@@ -13,6 +13,8 @@
 struct decode_kernel {
     const char *target;
     uint32_t qk_dim, v_dim, element, rows;
+    uint32_t step_keys; /* loaded at a time */
+    int clusters;       /* 1: CTAs of a cluster can share a tile */
     uint32_t slots, threads, row_bytes, dynamic_shared;
 };
 

@@ -63,7 +63,7 @@ void hewn_decode_choose_cluster(hewn_attention_plan *plan, uint64_t blocks)
     const struct hewn_driver_table *fn = &plan->context->driver->fn;
     int clusters = plan->context->limits.cluster_launch && fn->launch_kernel_ex &&
                    fn->occupancy_max_active_clusters;
-    if (!d->tiles || p->invariant || d->tiles > INT32_MAX) return;
+    if (!d->kernel->clusters || !d->tiles || p->invariant || d->tiles > INT32_MAX) return;
     for (uint32_t ctas = clusters ? MOST_CTAS : 1; ctas; ctas /= 2) {
         if ((ctas > 1 && ctas / 2 >= blocks) || may_lose(plan, blocks, ctas) ||
             !fits(plan, ctas, d->tiles))

@@ -60,9 +60,9 @@ static bool has_module(const struct device *dev, const char *name)
 /* The decode schedule takes what the device's target has no prefill kernel for. */
 static bool decode_takes(const struct device *dev, const struct attention_case *c)
 {
-    bool none = c->qk == 96 || c->qk == 512 || (c->qk == 192 && c->cap);
-    return dev->info.cc_major == 9 && none && c->in != HEWN_E4M3 && c->sources == 1 && !c->unnorm &&
-           !c->splits && !c->pack;
+    bool few = c->qk == 96 || c->qk == 512 || (c->qk == 192 && c->cap); /* on sm_90a */
+    bool none = dev->info.cc_major == 9 ? few : c->cap != 0;
+    return none && c->in != HEWN_E4M3 && c->sources == 1 && !c->unnorm && !c->splits && !c->pack;
 }
 
 static const char *module_of(const struct attention_case *c, char name[64])
@@ -154,7 +154,6 @@ static bool wanted(void *user, const struct attention_case *c)
     char module[64];
     if (s->options->one) return true;
     if (c->kv) return s->dev.info.cc_major == 9;
-    if ((c->tree || c->schedule == HEWN_SCHEDULE_DECODE) && s->dev.info.cc_major != 9) return false;
     return (!s->options->dim || c->qk == s->options->dim) &&
            (has_module(&s->dev, module_of(c, module)) || (s->decode && decode_takes(&s->dev, c)));
 }

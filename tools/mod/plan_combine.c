@@ -30,7 +30,8 @@ static const struct plan_flow no_flows[] = PLAN_FLOWS();
         .flows = no_flows,                   \
     },
 
-static const struct plan plans[] = {PLAN(decode, sm_90a) PLAN(mla, sm_90a)};
+static const struct plan plans[] = {PLAN(decode, sm_90a) PLAN(decode, sm_100f) PLAN(mla, sm_90a)
+                                        PLAN(mla, sm_100f)};
 
 const struct plan *plan_combine(const char *target, const char *text)
 {

@@ -1,0 +1,155 @@
+/*
+ * The plan of the sm_100f decode kernels, and of MLA, which is a variant of them: tiles, ring, shared
+ * memory, tensor memory, threads. #defines only, included by decode.ptx, by the runtime and by
+ * tools/mod. Bytes unless a name says otherwise. A variant is (qk, v, e, n): head dimension of Q and
+ * K, of V, bytes of an element of K and V, query rows of a tile. Of 576 columns V is the first 512
+ * columns of K.
+ */
+#ifndef HEWN_SM100F_DECODE_PLAN_H
+#define HEWN_SM100F_DECODE_PLAN_H
+
+#include "../inc/decode.plan.h"
+
+/* X(this prefix, target, qk, v, e, n): every variant of decode; a module is one of an input dtype. */
+#define SM100F_DECODE_VARIANTS(X)       \
+    X(SM100F, sm_100f, 64, 64, 2, 16)   \
+    X(SM100F, sm_100f, 64, 64, 2, 32)   \
+    X(SM100F, sm_100f, 64, 64, 2, 64)   \
+    X(SM100F, sm_100f, 96, 96, 2, 16)   \
+    X(SM100F, sm_100f, 96, 96, 2, 32)   \
+    X(SM100F, sm_100f, 96, 96, 2, 64)   \
+    X(SM100F, sm_100f, 128, 128, 2, 16) \
+    X(SM100F, sm_100f, 128, 128, 2, 32) \
+    X(SM100F, sm_100f, 128, 128, 2, 64) \
+    X(SM100F, sm_100f, 192, 128, 2, 16) \
+    X(SM100F, sm_100f, 192, 128, 2, 32) \
+    X(SM100F, sm_100f, 192, 128, 2, 64) \
+    X(SM100F, sm_100f, 256, 256, 2, 16) \
+    X(SM100F, sm_100f, 256, 256, 2, 32) \
+    X(SM100F, sm_100f, 256, 256, 2, 64) \
+    X(SM100F, sm_100f, 512, 512, 2, 32)
+
+/* X(..): MLA. */
+#define SM100F_MLA_QK          576
+#define SM100F_MLA_V           512
+#define SM100F_MLA_ROWS        64
+#define SM100F_MLA_VARIANTS(X) X(SM100F, sm_100f, 576, 512, 2, 64)
+
+/* Keys of a step: a block of DECODE_BLOCK, or a half of one where a whole block of K and V would not
+ * leave room for the next. V_SHARED: V is columns of K. */
+#define SM100F_DECODE_STEP_KEYS(qk)   ((qk) >= 512 ? 64 : 128)
+#define SM100F_DECODE_BLOCK_STEPS(qk) (DECODE_BLOCK / SM100F_DECODE_STEP_KEYS(qk))
+#define SM100F_DECODE_V_SHARED(qk)    ((qk) == SM100F_MLA_QK)
+
+/* Columns of a chunk of Q, K and V: one swizzle row. A unit of the ring is a step's keys of a chunk. */
+#define SM100F_DECODE_CHUNK         (SWIZZLE_BYTES / 2)
+#define SM100F_DECODE_CHUNKS(d)     (((d) + SM100F_DECODE_CHUNK - 1) / SM100F_DECODE_CHUNK)
+#define SM100F_DECODE_COLUMNS(e)    (SWIZZLE_BYTES / (e)) /* of a unit */
+#define SM100F_DECODE_UNITS(d, e)   (((d) + SM100F_DECODE_COLUMNS(e) - 1) / SM100F_DECODE_COLUMNS(e))
+#define SM100F_DECODE_UNIT(qk)      (SM100F_DECODE_STEP_KEYS(qk) * SWIZZLE_BYTES)
+#define SM100F_DECODE_ROW_CHUNK(n)  ((n)*SWIZZLE_BYTES) /* of Q or P */
+#define SM100F_DECODE_TILE_Q(qk, n) (SM100F_DECODE_CHUNKS(qk) * SM100F_DECODE_ROW_CHUNK(n))
+#define SM100F_DECODE_Q_TILES(qk)   (SM100F_DECODE_V_SHARED(qk) ? 1 : 2)
+#define SM100F_DECODE_TILE_P(qk, n) (SM100F_DECODE_STEP_KEYS(qk) / 64 * SM100F_DECODE_ROW_CHUNK(n))
+#define SM100F_DECODE_STEP_UNITS(qk, v, e) \
+    (SM100F_DECODE_UNITS(qk, e) + (SM100F_DECODE_V_SHARED(qk) ? 0 : SM100F_DECODE_UNITS(v, e)))
+
+/* Dynamic shared memory, from its 1024-aligned start: Q of the tiles, P, the ring of as many units as
+ * fit, at least those of a step. The two chunks of V that an MMA reads lie side by side: so the ring has
+ * an even number of units, or whole steps where these have an odd number. */
+#define SM100F_DECODE_P(qk, n)       (SM100F_DECODE_Q_TILES(qk) * SM100F_DECODE_TILE_Q(qk, n))
+#define SM100F_DECODE_RING(qk, e, n) (SM100F_DECODE_P(qk, n) + SM100F_DECODE_TILE_P(qk, n))
+#define SM100F_DECODE_STATIC_BYTES   3072 /* bound on barriers, masks, maxima */
+#define SM100F_DECODE_ROOM(qk, e, n)                                                 \
+    ((SM_SHARED_BYTES - SM100F_DECODE_STATIC_BYTES - SM100F_DECODE_RING(qk, e, n)) / \
+     SM100F_DECODE_UNIT(qk))
+#define SM100F_DECODE_WHOLE(qk, v, e) \
+    (SM100F_DECODE_STEP_UNITS(qk, v, e) % 2 ? SM100F_DECODE_STEP_UNITS(qk, v, e) : 2)
+#define SM100F_DECODE_SLOTS(qk, v, e, n) \
+    (SM100F_DECODE_ROOM(qk, e, n) / SM100F_DECODE_WHOLE(qk, v, e) * SM100F_DECODE_WHOLE(qk, v, e))
+#define SM100F_DECODE_DYNAMIC_SHARED(qk, v, e, n) \
+    (SM100F_DECODE_RING(qk, e, n) + SM100F_DECODE_SLOTS(qk, v, e, n) * SM100F_DECODE_UNIT(qk))
+
+/* At the end of a tile tile_p has a row's place in O and its factor, then the sums of the warps. */
+#define SM100F_DECODE_OUT_BYTES  16 /* u64 address or 0, f32 factor, f32 log2-sum-exp of a part */
+#define SM100F_DECODE_OUT_FACTOR 8
+#define SM100F_DECODE_OUT_LSE    12
+
+/* Threads: a warpgroup of producers, two of softmax, one that holds a warp for each of the products. */
+#define SM100F_DECODE_QK_WARP  12
+#define SM100F_DECODE_PV_WARP  13
+#define SM100F_DECODE_WARPS    16
+#define SM100F_DECODE_THREADS  (32 * SM100F_DECODE_WARPS)
+#define SM100F_DECODE_ARRIVALS 128 /* of a full_bar: each producer thread, or one for all */
+/* Registers after setmaxnreg: softmax takes what the others give. */
+#define SM100F_DECODE_GIVEN_REGS   88
+#define SM100F_DECODE_LAUNCH_REGS  SM_REGISTERS_8(SM100F_DECODE_THREADS)
+#define SM100F_DECODE_SOFTMAX_REGS (2 * SM100F_DECODE_LAUNCH_REGS - SM100F_DECODE_GIVEN_REGS)
+
+/* The softmax warpgroups share a step's keys, or where these are 64 the tile's rows. WARP_ROWS: rows of a
+ * warp. SUMS: warps whose sums of a row are added up. */
+#define SM100F_DECODE_WARP_ROWS(qk, n) ((n) / SM100F_DECODE_BLOCK_STEPS(qk))
+#define SM100F_DECODE_SUMS(qk)         (8 / SM100F_DECODE_BLOCK_STEPS(qk))
+
+/* Tensor memory: two S, then O in slices of 128 columns of V; a column is a row of the tile. */
+#define SM100F_DECODE_SLICES(v)       (((v) + 127) / 128)
+#define SM100F_DECODE_O_COLUMN(n)     (2 * (n))
+#define SM100F_DECODE_O_COLUMNS(v, n) (SM100F_DECODE_SLICES(v) * (n))
+#define SM100F_DECODE_TMEM_USED(v, n) (SM100F_DECODE_O_COLUMN(n) + SM100F_DECODE_O_COLUMNS(v, n))
+#define SM100F_DECODE_TMEM_COLUMNS(v, n)          \
+    (SM100F_DECODE_TMEM_USED(v, n) <= 64    ? 64  \
+     : SM100F_DECODE_TMEM_USED(v, n) <= 128 ? 128 \
+     : SM100F_DECODE_TMEM_USED(v, n) <= 256 ? 256 \
+                                            : 512)
+
+#define SM100F_DECODE_CTAS_PER_SM 1
+
+/* The worksheet, for `hewn worksheet`: lists as in gemm.plan.h, here of a variant. */
+
+/* X(name, first warp, warps) */
+#define SM100F_DECODE_ROLES(X)      \
+    X(producer, 0, 4)               \
+    X(softmax, 4, 8)                \
+    X(qk, SM100F_DECODE_QK_WARP, 1) \
+    X(pv, SM100F_DECODE_PV_WARP, 1) \
+    X(idle, SM100F_DECODE_PV_WARP + 1, 2)
+
+/* X(name, offset in dynamic shared memory, element bytes, elements) */
+#define SM100F_DECODE_SHARED(X, qk, v, e, n)                             \
+    X(tile_q, 0, SM100F_DECODE_TILE_Q(qk, n), SM100F_DECODE_Q_TILES(qk)) \
+    X(tile_p, SM100F_DECODE_P(qk, n), SM100F_DECODE_TILE_P(qk, n), 1)    \
+    X(ring, SM100F_DECODE_RING(qk, e, n), SM100F_DECODE_UNIT(qk), SM100F_DECODE_SLOTS(qk, v, e, n))
+
+/* X(name, first column, columns) */
+#define SM100F_DECODE_TMEM(X, v, n) \
+    X(s_0, 0, n)                    \
+    X(s_1, n, n)                    \
+    X(o, SM100F_DECODE_O_COLUMN(n), SM100F_DECODE_O_COLUMNS(v, n))
+
+/* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits) */
+#define SM100F_DECODE_HANDOFFS(X, d, n)                                                        \
+    X(full_bar, SM100F_DECODE_ARRIVALS, 0, SM100F_DECODE_UNIT(d), producer, softmax + qk + pv) \
+    X(empty_bar, 1, 0, 0, qk + pv, producer)                                                   \
+    X(q_full, 1, 0, SM100F_DECODE_TILE_Q(d, n), producer, qk)                                  \
+    X(q_empty, 1, 0, 0, qk, producer)                                                          \
+    X(s_full, 1, 0, 0, qk, softmax)                                                            \
+    X(p_full, 8, 0, 0, softmax, pv)                                                            \
+    X(o_full, 1, 0, 0, pv, softmax + qk)
+
+/* X(storage, writers, readers) */
+#define SM100F_DECODE_FLOWS(X)                                                               \
+    X(tile_q, producer.tma, qk.mma)                                                          \
+    X(tile_p, softmax, pv.mma + softmax)                                                     \
+    X(ring, producer.tma + producer.cp + softmax, qk.mma + pv.mma)                           \
+    X(tmem_base, qk, softmax + qk + pv)                                                      \
+    X(maxima, softmax, softmax)                                                              \
+    X(references, softmax, softmax)                                                          \
+    X(limits, softmax, softmax)                                                              \
+    X(tree_masks, softmax, softmax)                                                          \
+    X(split_found, producer + softmax + qk + pv + idle, producer + softmax + qk + pv + idle) \
+    X(split_sums, producer + softmax + qk + pv + idle, producer + softmax + qk + pv + idle)  \
+    X(s_0, qk.mma, softmax.ld)                                                               \
+    X(s_1, qk.mma, softmax.ld)                                                               \
+    X(o, pv.mma + softmax.st, softmax.ld)
+
+#endif
