@@ -220,6 +220,7 @@ static int fill_plan(hewn_mla_plan *plan, hewn_context *context, const hewn_mla_
     plan->context = context;
     int status = hewn_mla_check(desc, &plan->problem, err);
     if (status) return status;
+    if (hewn_mla_decode_takes(context)) return hewn_mla_decode_fill(plan, context, err);
     if (most_blocks(&plan->problem) + SPLIT_OVERHEAD > SPLIT_MAX_UNITS / plan->problem.batch)
         return hewn_fail(err, HEWN_ERR_LIMIT,
                          "batch, length: %u sequences of %u keys are more blocks than the kernel "
@@ -423,6 +424,7 @@ int hewn_mla_plan_run(const hewn_mla_plan *plan, const hewn_mla_args *args, hewn
     if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
     int status = hewn_struct_take(HEWN_STRUCT_hewn_mla_args, args, &a, err);
     if (!status) status = check_addresses(plan, &a, err);
-    if (!status) status = launch_kernels(plan, &a, stream, err);
-    return status;
+    if (status) return status;
+    return plan->decode.kernel ? hewn_mla_decode_run(plan, &a, stream, err)
+                               : launch_kernels(plan, &a, stream, err);
 }

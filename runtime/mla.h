@@ -5,9 +5,8 @@
 #ifndef HEWN_RUNTIME_MLA_H
 #define HEWN_RUNTIME_MLA_H
 
-#include "context.h"
-
 #include "../ptx/inc/mla.plan.h"
+#include "decode.h"
 
 enum { MLA_ALIGN = 16 /* bytes: base addresses and strides of tensors, the workspace */ };
 
@@ -55,9 +54,19 @@ struct hewn_mla_plan {
     hewn_cu_launch_attribute overlap[1]; /* of both: they may begin before the kernel ahead ends */
     uint64_t part_lse, records, firsts;  /* places in the workspace, in bytes; firsts may be 0 */
     uint64_t lse_span, workspace;        /* bytes */
+    /* On sm_100f: the decode kernel's parameters instead of `scalars`, of which only groups and shares
+     * count, and of `merge` and `maps`. part_lse and records are places as above. */
+    struct decode_plan decode;
 };
 
 /* Checks every rule that does not depend on a device, and fills `p`. */
 int hewn_mla_check(const hewn_mla_desc *desc, struct mla_problem *p, hewn_error *err);
+
+/* mla_decode.c: where the kernel is a variant of the decode kernel. True for such a device; the plan of a
+ * checked problem; its run. */
+int hewn_mla_decode_takes(const hewn_context *context);
+int hewn_mla_decode_fill(hewn_mla_plan *plan, hewn_context *context, hewn_error *err);
+int hewn_mla_decode_run(const hewn_mla_plan *plan, const hewn_mla_args *args, hewn_stream stream,
+                        hewn_error *err);
 
 #endif

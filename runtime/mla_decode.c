@@ -1,0 +1,362 @@
+/*
+ * MLA plans on sm_100f, where the kernel is a variant of the decode kernel: one KV head, whose values are
+ * columns of its keys. What the kernel expects is in ptx/inc/decode.plan.h.
+ */
+#include "mla.h"
+
+#include "error.h"
+
+#include "../ptx/sm_100f/decode.plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    LOG_BYTES = 4,       /* an lse: f32 */
+    LEAST_BOX = 16,      /* rows: smaller boxes are slower than rows fetched one by one */
+    COMBINE_CTAS = 1056, /* of the combine kernel, that a device holds at a time */
+    PARAMS = DECODE_MAP_COUNT + DECODE_SCALAR_COUNT
+};
+
+static const struct decode_kernel kernels[] = {
+#define KERNEL(P, t, qk, v, e, n)                              \
+    {.target = #t,                                             \
+     .qk_dim = qk,                                             \
+     .v_dim = v,                                               \
+     .element = e,                                             \
+     .rows = n,                                                \
+     .step_keys = P##_DECODE_STEP_KEYS(qk),                    \
+     .slots = P##_DECODE_SLOTS(qk, v, e, n),                   \
+     .threads = P##_DECODE_THREADS,                            \
+     .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, v, e, n)}
+    SM100F_MLA_VARIANTS(KERNEL)
+#undef KERNEL
+};
+
+_Static_assert(sizeof kernels == sizeof *kernels && SM100F_MLA_ROWS == MLA_TILE_ROWS &&
+                   SM100F_MLA_QK == MLA_QK_DIM && SM100F_MLA_V == MLA_V_DIM &&
+                   SM100F_DECODE_STEP_KEYS(MLA_QK_DIM) == MLA_BLOCK,
+               "one kernel; what a plan's description says of it");
+
+static uint32_t ceil_div(uint64_t a, uint64_t b)
+{
+    return (uint32_t)((a + b - 1) / b);
+}
+
+static uint32_t lesser(uint64_t a, uint64_t b)
+{
+    return (uint32_t)(a < b ? a : b);
+}
+
+int hewn_mla_decode_takes(const hewn_context *context)
+{
+    return hewn_target_runs_on(kernels->target, context->info.cc_major, context->info.cc_minor);
+}
+
+/* ---- parameters -- */
+
+static uint32_t count_tiles(const struct mla_problem *p, uint32_t pack)
+{
+    return ceil_div(p->q_heads, pack) * ceil_div(p->q_length, kernels->rows / pack);
+}
+
+/* Heads and queries of a tile: those that need the fewest tiles, and of these the most heads. */
+static void choose_rows(const struct mla_problem *p, struct decode_scalars *s)
+{
+    uint32_t most = lesser(p->q_heads, kernels->rows);
+    s->pack = most;
+    for (uint32_t pack = most; pack > 0; pack--)
+        if (count_tiles(p, pack) < count_tiles(p, s->pack)) s->pack = pack;
+    s->tokens = lesser(kernels->rows / s->pack, p->q_length);
+    s->head_blocks = ceil_div(p->q_heads, s->pack);
+}
+
+static void choose_boxes(const struct mla_problem *p, struct decode_scalars *s)
+{
+    uint32_t divides = p->page_size & (0U - p->page_size);
+    s->box = divides ? lesser(divides, kernels->step_keys) : kernels->step_keys;
+    s->gather = p->page_size && s->box < LEAST_BOX;
+}
+
+static uint64_t most_blocks(const struct mla_problem *p)
+{
+    return ((uint64_t)p->length + DECODE_BLOCK - 1) / DECODE_BLOCK;
+}
+
+/* CTAs, in a group for each block of heads where that leaves few SMs without work: they then read the same
+ * keys at about the same time. */
+static uint32_t count_ctas(struct decode_scalars *s, uint64_t units, uint32_t sms)
+{
+    uint32_t planes = s->head_blocks;
+    s->groups = planes <= sms && sms / planes * planes * 16 >= sms * 15 ? planes : 1;
+    return lesser(units, sms / s->groups * s->groups);
+}
+
+static void fill_scalars(hewn_mla_plan *plan)
+{
+    const struct mla_problem *p = &plan->problem;
+    struct decode_scalars *s = &plan->decode.scalars;
+    uint64_t queries = LOG_BYTES * (uint64_t)p->q_length;
+    s->scale_log2 = p->scale_log2;
+    s->batch = p->batch;
+    s->kv_heads = 1;
+    s->group = p->q_heads;
+    s->q_len = p->q_length;
+    s->kv_len = p->length;
+    s->left = DECODE_UNBOUNDED;
+    s->right = p->causal ? 0 : DECODE_UNBOUNDED;
+    s->page_size = p->page_size;
+    s->pages = p->page_size ? p->planes : 0;
+    s->table_width = p->table_width;
+    s->out_type = (uint32_t)p->out;
+    s->k_token = s->v_token = p->kv.step[1];
+    s->k_plane = s->v_plane = p->kv.step[2];
+    s->o_head = p->o.step[0];
+    s->o_token = p->o.step[1];
+    s->o_batch = p->o.step[2];
+    s->lse_token = LOG_BYTES;
+    s->lse_head = queries;
+    s->lse_batch = queries * p->q_heads;
+    plan->lse_span = queries * p->q_heads * p->batch;
+}
+
+/* Two slots a CTA for parts of tiles, and its record. */
+static void fill_parts(hewn_mla_plan *plan)
+{
+    const struct decode_scalars *s = &plan->decode.scalars;
+    struct split_combine_scalars *m = &plan->decode.merge;
+    uint64_t ctas = plan->config.grid_x, rows = (uint64_t)s->tokens * s->pack;
+    uint64_t slots = 2 * ctas * rows;
+    plan->part_lse = slots * MLA_V_DIM * LOG_BYTES;
+    plan->records = plan->part_lse + (slots * LOG_BYTES + MLA_ALIGN - 1) / MLA_ALIGN * MLA_ALIGN;
+    plan->workspace = plan->records + ctas * SPLIT_RECORD_BYTES;
+    *m = (struct split_combine_scalars){
+        .o_token = s->o_token,
+        .o_head = s->o_head,
+        .o_batch = s->o_batch,
+        .lse_token = s->lse_token,
+        .lse_head = s->lse_head,
+        .lse_batch = s->lse_batch,
+        .rows = (uint32_t)rows,
+        .pack = s->pack,
+        .step = 1,
+        .part_step = 2 * s->groups,
+        .record_step = 2,
+        .first_slot = 1,
+        .v_dim = MLA_V_DIM,
+        .out_type = s->out_type,
+    };
+    /* few rows a CTA while the device holds all CTAs at once */
+    while (m->step < SPLIT_COMBINE_WARPS && ctas * ceil_div(rows, m->step) > COMBINE_CTAS)
+        m->step *= 2;
+    plan->merge_config = (hewn_cu_launch_config){
+        .grid_x = (uint32_t)ctas,
+        .grid_y = ceil_div(rows, m->step),
+        .grid_z = 1,
+        .block_x = 32 * SPLIT_COMBINE_WARPS,
+        .block_y = 1,
+        .block_z = 1,
+        .attributes = plan->overlap,
+        .attribute_count = plan->context->driver->fn.launch_kernel_ex != NULL,
+    };
+}
+
+/* ---- tensor maps -- */
+
+static hewn_tensormap_desc map_of(const struct mla_problem *p, uint32_t rank, uint64_t columns)
+{
+    return (hewn_tensormap_desc){
+        .struct_size = sizeof(hewn_tensormap_desc),
+        .dtype = p->in == HEWN_F16 ? HEWN_TENSORMAP_F16 : HEWN_TENSORMAP_BF16,
+        .rank = (int)rank,
+        .dim = {columns},
+        .box = {SWIZZLE_BYTES / 2},
+        .element_stride = {1, 1, 1, 1, 1},
+        .swizzle = HEWN_TENSORMAP_SWIZZLE_128B,
+        .l2 = HEWN_TENSORMAP_L2_128B,
+    };
+}
+
+static void describe_q(hewn_mla_plan *plan)
+{
+    const struct mla_problem *p = &plan->problem;
+    const struct decode_scalars *s = &plan->decode.scalars;
+    hewn_tensormap_desc *map = &plan->decode.maps[0].desc;
+    const uint64_t dim[] = {p->q_heads, 1, p->q_length, p->batch};
+    const uint64_t stride[] = {p->q.step[0], MLA_ALIGN, p->q.step[1], p->q.step[2]};
+    const uint32_t box[] = {s->pack, 1, s->tokens, 1};
+    *map = map_of(p, 5, MLA_QK_DIM);
+    memcpy(&map->dim[1], dim, sizeof dim);
+    memcpy(map->stride, stride, sizeof stride);
+    memcpy(&map->box[1], box, sizeof box);
+}
+
+/* The driver refuses a map without elements: a cache without rows is described as one row. */
+static void describe_keys(hewn_mla_plan *plan, uint32_t columns, hewn_tensormap_desc *map)
+{
+    const struct mla_tensor *kv = &plan->problem.kv;
+    const uint64_t dim[] = {kv->count[1], 1, kv->count[2]}, one[] = {1, 1, 1};
+    const uint64_t stride[] = {kv->step[1], MLA_ALIGN, kv->step[2]};
+    const uint64_t near[] = {MLA_ALIGN, MLA_ALIGN, MLA_ALIGN};
+    *map = map_of(&plan->problem, 4, columns);
+    map->box[1] = plan->decode.scalars.box;
+    map->box[2] = map->box[3] = 1;
+    memcpy(&map->dim[1], kv->span ? dim : one, sizeof dim);
+    memcpy(map->stride, kv->span ? stride : near, sizeof stride);
+}
+
+static int prepare_maps(hewn_mla_plan *plan, hewn_error *err)
+{
+    static const char *const names[DECODE_MAP_COUNT] = {"q", "kv", "kv"};
+    const hewn_driver *driver = plan->context->driver;
+    describe_q(plan);
+    describe_keys(plan, MLA_QK_DIM, &plan->decode.maps[1].desc);
+    describe_keys(plan, MLA_V_DIM, &plan->decode.maps[2].desc);
+    for (int i = 0; i < DECODE_MAP_COUNT; i++) {
+        hewn_cu_result r = hewn_map_prepare(driver, &plan->decode.maps[i]);
+        if (r) return hewn_fail_driver(err, driver, r, "cuTensorMapEncodeTiled", "%s", names[i]);
+    }
+    return HEWN_OK;
+}
+
+/* ---- the plan -- */
+
+static int load(hewn_mla_plan *plan, hewn_context *context, const char *name, uint32_t shared,
+                const struct hewn_loaded **out, hewn_error *err)
+{
+    const hewn_module *module =
+        hewn_family_choose(hewn_mla_family(), name, context->info.cc_major, context->info.cc_minor);
+    plan->context = context;
+    if (module) return hewn_load_kernel(context, module, shared, out, err);
+    hewn_error_set_no_module(context, hewn_mla_family(), name, err);
+    return HEWN_ERR_NO_MODULE;
+}
+
+static int load_kernels(hewn_mla_plan *plan, hewn_context *context, hewn_error *err)
+{
+    char name[24];
+    snprintf(name, sizeof name, "mla_%s", hewn_dtype_name(plan->problem.in));
+    int status = load(plan, context, name, kernels->dynamic_shared, &plan->loaded, err);
+    if (!status && !context->driver->fn.tensor_map_encode_tiled)
+        return hewn_fail(err, HEWN_ERR_SYMBOL, "%s: the driver lacks cuTensorMapEncodeTiled", name);
+    if (status || most_blocks(&plan->problem) < 2) return status;
+    return load(plan, context, "mla_combine", 0, &plan->combine, err);
+}
+
+static int count_units(const struct mla_problem *p, const struct decode_scalars *s, uint64_t *units,
+                       hewn_error *err)
+{
+    uint64_t tiles = (uint64_t)s->head_blocks * ceil_div(p->q_length, s->tokens) * p->batch;
+    if (!__builtin_mul_overflow(tiles, most_blocks(p) + SPLIT_OVERHEAD, units) &&
+        *units <= SPLIT_MAX_UNITS)
+        return HEWN_OK;
+    return hewn_fail(err, HEWN_ERR_LIMIT,
+                     "batch, length: %u sequences of %u keys are more blocks than the kernel "
+                     "can count",
+                     p->batch, p->length);
+}
+
+int hewn_mla_decode_fill(hewn_mla_plan *plan, hewn_context *context, hewn_error *err)
+{
+    struct decode_plan *d = &plan->decode;
+    struct decode_scalars *s = &d->scalars;
+    uint64_t units;
+    choose_rows(&plan->problem, s);
+    choose_boxes(&plan->problem, s);
+    int status = count_units(&plan->problem, s, &units, err);
+    if (!status) status = load_kernels(plan, context, err);
+    if (status) return status;
+    d->kernel = kernels;
+    fill_scalars(plan);
+    plan->config = (hewn_cu_launch_config){
+        .grid_x = count_ctas(s, units, (uint32_t)context->info.sm_count),
+        .grid_y = 1,
+        .grid_z = 1,
+        .block_x = d->kernel->threads,
+        .block_y = 1,
+        .block_z = 1,
+        .shared_bytes = d->kernel->dynamic_shared,
+        .attributes = plan->overlap,
+        .attribute_count = context->driver->fn.launch_kernel_ex != NULL,
+    };
+    plan->overlap[0].id = HEWN_CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION;
+    plan->overlap[0].value.flag = 1;
+    plan->scalars.groups = count_tiles(&plan->problem, s->pack);
+    plan->scalars.shares = (plan->config.grid_x + s->groups - 1) / s->groups;
+    if (plan->combine) fill_parts(plan);
+    status = hewn_context_push(context, err); /* the driver answers for the current one */
+    if (status) return status;
+    status = prepare_maps(plan, err);
+    hewn_context_pop(context);
+    return status;
+}
+
+/* ---- a run -- */
+
+static int place_maps(const hewn_mla_plan *plan, const hewn_mla_args *a,
+                      hewn_cu_tensor_map maps[DECODE_MAP_COUNT], hewn_error *err)
+{
+    static const char *const names[DECODE_MAP_COUNT] = {"q", "kv", "kv"};
+    const hewn_driver *driver = plan->context->driver;
+    hewn_deviceptr kv = plan->problem.kv.span ? a->kv : a->q;
+    for (int i = 0; i < DECODE_MAP_COUNT; i++) {
+        hewn_deviceptr at = i ? kv : a->q;
+        hewn_cu_result r = hewn_map_place(driver, &plan->decode.maps[i], at, &maps[i]);
+        if (r)
+            return hewn_fail_driver(err, driver, r, hewn_map_call(driver), "%s at 0x%llx", names[i],
+                                    at);
+    }
+    return HEWN_OK;
+}
+
+static int launch_combine(const hewn_mla_plan *plan, const struct decode_scalars *from,
+                          hewn_stream stream, hewn_error *err)
+{
+    struct split_combine_scalars scalars = plan->decode.merge;
+    scalars.part_o = from->part_o;
+    scalars.part_lse = from->part_lse;
+    scalars.records = from->records;
+    scalars.o = from->o;
+    scalars.lse = from->lse;
+    scalars.sink = from->sink;
+    void *params[SPLIT_COMBINE_SCALAR_COUNT];
+    size_t n = 0;
+#define X(type, name, rule) params[n++] = &scalars.name;
+    SPLIT_COMBINE_SCALARS(X)
+#undef X
+    hewn_cu_launch_config config = plan->merge_config;
+    config.stream = stream;
+    return hewn_launch_config(plan->context->driver, &config, plan->combine->function, params, err);
+}
+
+int hewn_mla_decode_run(const hewn_mla_plan *plan, const hewn_mla_args *args, hewn_stream stream,
+                        hewn_error *err)
+{
+    hewn_cu_tensor_map maps[DECODE_MAP_COUNT];
+    int status = place_maps(plan, args, maps, err);
+    if (status) return status;
+    struct decode_scalars s = plan->decode.scalars;
+    s.k = s.v = args->kv;
+    s.o = args->o;
+    s.lse = args->lse;
+    s.sink = args->sink;
+    s.lengths = args->lengths;
+    s.table = args->table;
+    if (plan->combine) {
+        s.part_o = args->workspace;
+        s.part_lse = args->workspace + plan->part_lse;
+        s.records = args->workspace + plan->records;
+    }
+    void *params[PARAMS];
+    size_t n = 0;
+    for (; n < DECODE_MAP_COUNT; n++) params[n] = &maps[n];
+#define X(type, name, rule) params[n++] = &s.name;
+    DECODE_SCALARS(X)
+#undef X
+    hewn_cu_launch_config config = plan->config;
+    config.stream = stream;
+    status =
+        hewn_launch_config(plan->context->driver, &config, plan->loaded->function, params, err);
+    if (!status && plan->combine) status = launch_combine(plan, &s, stream, err);
+    return status;
+}
