@@ -493,7 +493,7 @@ int hewn_gemm_plan_run(const hewn_gemm_plan *plan, const hewn_gemm_args *args, h
  * With `softcap` a score s = scale * q.k becomes softcap * tanh(s / softcap), before masks and sink;
  * lse and row_max are those of the capped scores. tanh is wrong by less than 2^-21, so a capped score
  * is by less than softcap * 2^-21, and by what fp32 sums bring into s. An infinite score is capped too.
- * On sm_90a only; head dimensions (192, 128) by the decode schedule. HEWN_ERR_NO_MODULE elsewhere.
+ * On sm_90a head dimensions (192, 128) by the decode schedule, on sm_100f all of them.
  *
  * Sizes: lengths are below 2^29; batch, heads, tokens, pages, batch * table_width and the number of
  * work items are below 2^31. Strides are in elements; 0 means the contiguous tensor of `layout`. In
@@ -501,7 +501,7 @@ int hewn_gemm_plan_run(const hewn_gemm_plan *plan, const hewn_gemm_args *args, h
  * follow each other in one tensor of q_tokens (tokens) rows; batch strides are ignored then.
  *
  * Schedules. Two sets of kernels compute this. The prefill schedule takes items of 128 query rows or
- * so. The decode schedule (sm_90a; one source, 16-bit inputs, not `unnormalised`) takes 16 to 64
+ * so. The decode schedule (one source, 16-bit inputs, not `unnormalised`) takes 16 to 64
  * rows of a KV head at a time, and every SM an equal share of all keys, found on the device from the
  * lengths of the run; a second kernel combines rows whose keys were shared. It is chosen where the
  * query rows of a sequence and KV head, q_length * q_heads / kv_heads, are at most 64 and `splits`
@@ -542,7 +542,7 @@ typedef enum hewn_scales { HEWN_SCALES_TENSOR = 0, HEWN_SCALES_HEAD = 1 } hewn_s
 typedef enum hewn_schedule {
     HEWN_SCHEDULE_CHOSEN = 0,
     HEWN_SCHEDULE_PREFILL = 1, /* for many query rows */
-    HEWN_SCHEDULE_DECODE = 2   /* for few query rows and many keys; sm_90a only */
+    HEWN_SCHEDULE_DECODE = 2   /* for few query rows and many keys */
 } hewn_schedule;
 
 typedef struct hewn_attention_source {
@@ -766,8 +766,6 @@ int hewn_merge_plan_run(const hewn_merge_plan *plan, const hewn_merge_args *args
  *
  * NaN and infinity: in Q they stay in their rows. In the cache they reach all rows of a tile if one of
  * its rows sees a key of the same block of 64 keys. Nothing crosses from one sequence to another.
- *
- * On sm_90a only, HEWN_ERR_NO_MODULE elsewhere.
  */
 typedef enum hewn_mla_cache {
     HEWN_MLA_CACHE_PLAIN = 0 /* rows of 576 elements of the type `in` */
@@ -805,7 +803,7 @@ typedef struct hewn_mla_plan_info {
     uint32_t dynamic_shared; /* bytes */
     uint32_t tile_rows, block_keys;
     uint32_t row_tiles; /* tiles of a sequence */
-    uint32_t shares;    /* CTAs of a tile, which share the keys of all sequences */
+    uint32_t shares;    /* CTAs of a group, which share the keys of all sequences */
     uint64_t workspace; /* bytes that a run's `workspace` must have; it needs no initial values */
 } hewn_mla_plan_info;
 

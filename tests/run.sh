@@ -125,8 +125,8 @@ on_simulator() {
         run_halves "gemm on $gpu" on $gpu "$bin/gemm" --digests "$SRC/tests/golden/results-gemm.txt"
         run "attention on $gpu" on $gpu "$bin/attention" --digests "$SRC/tests/golden/results-attention.txt"
         run "host on $gpu" on $gpu "$bin/host"
-        [ $gpu = h200 ] && run "mla on $gpu" on $gpu "$bin/mla"
-        [ $gpu = h200 ] && [ "$suite" = all ] && run "mla --random 300 on $gpu" on $gpu "$bin/mla" --random 300
+        run "mla on $gpu" on $gpu "$bin/mla"
+        [ "$suite" = all ] && run "mla --random 300 on $gpu" on $gpu "$bin/mla" --random 300
         [ "$suite" = all ] && run "attention --grid on $gpu" on $gpu "$bin/attention" --grid
         [ "$suite" = all ] && run "attention --random 2000 on $gpu" on $gpu "$bin/attention" --random 2000
         run "combine on $gpu" on $gpu env HEWN_SIM_STRICT=1 "$bin/combine"
@@ -150,8 +150,8 @@ a_share() {
         run "attention on $gpu, a share" on $gpu "$bin/attention" --share 0/20
         run "combine on $gpu, a share" on $gpu "$bin/combine" --share 0/4
         run "compiled on $gpu" on $gpu env HEWN_TEST_CUDA="$SRC/tests/driver/nvcc" "$bin/compiled"
+        run "mla on $gpu, a share" on $gpu "$bin/mla" --share 0/4
     done
-    run "mla on h200, a share" on h200 "$bin/mla" --share 0/4
     run "golden on h200, a share" on h200 "$bin/golden" "$SRC/tests/golden" --share 0/16
     run "zoo, one seed" "$bin/zoo" --open skip --seeds 1 "$BUILD/hewn" "$SRC"/tests/zoo/*.ptx
 }

@@ -86,7 +86,8 @@ static void options(hewn_context *context)
     BAD(d.softcap = (double)NAN, HEWN_ERR_ARGUMENT, "softcap: nan times 2 log2(e)");
     BAD(d.softcap = 1e39, HEWN_ERR_ARGUMENT, "softcap: 1e+39 times 2 log2(e)");
     BAD((d.softcap = 1e30, d.scale = 1e-20), HEWN_ERR_ARGUMENT, "scale / softcap, 1e-50, times");
-    BAD(d.softcap = 30, HEWN_ERR_NO_MODULE, "attention_bf16_128_128_cap");
+    BAD((d.softcap = 30, d.schedule = HEWN_SCHEDULE_PREFILL), HEWN_ERR_NO_MODULE,
+        "attention_bf16_128_128_cap");
     BAD(d.sink = 2, HEWN_ERR_ARGUMENT, "sink: 2 is not in 0..1");
     BAD(d.unnormalised = -1, HEWN_ERR_ARGUMENT, "unnormalised: -1 is not in 0..1");
     BAD(d.q_scales = 1, HEWN_ERR_ARGUMENT, "q_scales: 1 needs e4m3 inputs, `in` is bf16");
@@ -104,9 +105,9 @@ static void options(hewn_context *context)
         "kv: dtype 1 is neither 0 nor e4m3 beside a 16-bit `in`");
     BAD(d.in = d.kv = HEWN_E4M3, HEWN_ERR_ARGUMENT, "kv: dtype 3 is neither 0 nor e4m3 beside");
     BAD((d.kv = HEWN_E4M3, d.q_scales = 1), HEWN_ERR_ARGUMENT, "q_scales: 1 needs e4m3 inputs");
-    BAD(d.kv = HEWN_E4M3, HEWN_ERR_LIMIT,
-        "kv: e4m3 beside bf16 needs the decode schedule: the decode schedule is not there for this "
-        "device");
+    BAD((d.kv = HEWN_E4M3, d.qk_dim = 64), HEWN_ERR_LIMIT,
+        "kv: e4m3 beside bf16 needs the decode schedule: the decode schedule has no kernel for "
+        "these head dimensions and types");
     BAD((d.kv = HEWN_E4M3, d.schedule = HEWN_SCHEDULE_PREFILL), HEWN_ERR_LIMIT,
         "kv: e4m3 beside bf16 needs the decode schedule");
     BAD((d.invariant = d.q_packed = 1, d.q_tokens = 9), HEWN_ERR_ARGUMENT,
@@ -115,10 +116,6 @@ static void options(hewn_context *context)
     BAD(d.tree = 2, HEWN_ERR_ARGUMENT, "tree: 2 is not in 0..1");
     BAD((d.tree = 1, d.q_length = 65), HEWN_ERR_ARGUMENT,
         "tree: 1, but q_length, 65, is more than the 64 bits of a mask");
-    BAD((d.tree = 1, d.q_length = 4), HEWN_ERR_LIMIT,
-        "tree: 1 needs the decode schedule: the decode schedule is not there for this device");
-    BAD(d.schedule = HEWN_SCHEDULE_DECODE, HEWN_ERR_LIMIT,
-        "schedule: 2 (decode): the decode schedule is not there for this device");
     BAD((d.schedule = HEWN_SCHEDULE_DECODE, d.splits = 2), HEWN_ERR_LIMIT,
         "schedule: 2 (decode): the device chooses the splits of the decode schedule: they must be "
         "0");
@@ -496,7 +493,7 @@ static void tables(hewn_context *context)
 
 /* ---- choices -- */
 
-/* On a device of 132 SMs, of which the fake is one. */
+/* Of the prefill schedule on a device of 132 SMs, of which the fake is one. */
 static void choices(hewn_context *context)
 {
     static const struct {
@@ -535,6 +532,7 @@ static void choices(hewn_context *context)
         d.qk_dim = rows[i].qk_dim;
         d.q_length = rows[i].q_length;
         d.splits = rows[i].splits;
+        d.schedule = HEWN_SCHEDULE_PREFILL;
         d.unnormalised = rows[i].unnormalised;
         s[0].length = rows[i].length;
         s[0].window_back = rows[i].left + 1;
@@ -587,6 +585,10 @@ void attention(void)
     invariant();
     context = attach_fake(&driver, 12, 0);
     BAD(d.batch = 1, HEWN_ERR_NO_MODULE, "attention_bf16_128_128");
+    BAD((d.tree = 1, d.q_length = 4), HEWN_ERR_LIMIT,
+        "tree: 1 needs the decode schedule: the decode schedule has no kernel for these");
+    BAD(d.schedule = HEWN_SCHEDULE_DECODE, HEWN_ERR_LIMIT,
+        "schedule: 2 (decode): the decode schedule has no kernel for these");
     detach_fake(driver, context);
     context = attach_fake(&driver, 10, 0);
     fake.max_shared = 101376;

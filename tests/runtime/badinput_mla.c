@@ -147,12 +147,19 @@ static void addresses(hewn_context *context)
 void mla(void)
 {
     hewn_driver *driver;
-    hewn_context *context = attach_fake(&driver, 9, 0);
+    hewn_context *context;
+    for (int major = 9; major <= 10; major++) { /* of both targets */
+        context = attach_fake(&driver, major, 0);
+        if (context) {
+            shapes(context);
+            options(context);
+            strides(context);
+            addresses(context);
+        }
+        detach_fake(driver, context);
+    }
+    context = attach_fake(&driver, 9, 0);
     if (context) {
-        shapes(context);
-        options(context);
-        strides(context);
-        addresses(context);
         REFUSE("mla: no context",
                hewn_mla_plan_create(NULL, &(hewn_mla_desc){0}, &(hewn_mla_plan *){NULL}, &err),
                HEWN_ERR_ARGUMENT, "context: must not be NULL");
@@ -160,7 +167,8 @@ void mla(void)
                HEWN_ERR_ARGUMENT, "out: must not be NULL");
     }
     detach_fake(driver, context);
-    context = attach_fake(&driver, 10, 0);
-    if (context) BAD(d.batch = 2, HEWN_ERR_NO_MODULE, "capability 10.0; shipped for: sm_90a");
+    context = attach_fake(&driver, 12, 0);
+    if (context)
+        BAD(d.batch = 2, HEWN_ERR_NO_MODULE, "capability 12.0; shipped for: sm_90a, sm_100f");
     detach_fake(driver, context);
 }

@@ -461,7 +461,7 @@ static void variant(const char *module, int in, int64_t qk, int64_t v, unsigned 
                              .kv_heads = 1,
                              .qk_dim = qk,
                              .v_dim = v,
-                             .q_length = 1,
+                             .q_length = 65, /* more rows than the decode schedule takes */
                              .in = in,
                              .source = {SOURCE(.length = 1)}};
     hewn_error err = {0};

@@ -123,7 +123,8 @@ static int write_manifest(FILE *out, const struct manifest *m, const char *valid
 {
     const struct plan *plan = m->id.plan;
     const struct writers *writers = &all_writers[0];
-    while (strcmp(writers->text, plan->text) != 0) writers++; /* plans name no other */
+    const char *text = plan->decode ? "decode" : plan->text; /* MLA on sm_100f is a decode kernel */
+    while (strcmp(writers->text, text) != 0) writers++;      /* plans name no other */
 
     fprintf(out, "{\n  \"name\": \"%s\",\n  \"family\": \"%s\",\n  \"target\": \"%s\",\n",
             m->id.name, plan->family, m->id.target);

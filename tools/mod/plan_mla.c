@@ -44,7 +44,7 @@ static const struct plan plan = {
 
 const struct plan *plan_mla(const char *target)
 {
-    /* a variant of the decode kernel */
+    /* a variant of the decode kernel, whose manifest it has, too */
     if (strcmp(target, "sm_100f") == 0)
         return plan_decode(target, SM100F_MLA_QK, SM100F_MLA_V, 2, SM100F_MLA_ROWS);
     return strcmp(target, plan.target) == 0 ? &plan : NULL;
@@ -77,10 +77,6 @@ static void write_map(FILE *out, const struct module_id *id, const char *name, c
 
 void mla_write_shape(FILE *out, const struct module_id *id)
 {
-    if (id->plan->decode) {
-        decode_write_shape(out, id);
-        return;
-    }
     fprintf(out, "  \"tensor_maps\": [\n");
     write_map(out, id, maps[0], "Q", "\"rows\", \"batch\"", "64", ",");
     write_map(out, id, maps[1], "C", "\"kv_len or page_size\", \"planes\"", "\"box or 64\"", "");
