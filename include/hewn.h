@@ -738,7 +738,8 @@ int hewn_merge_plan_run(const hewn_merge_plan *plan, const hewn_merge_args *args
 /* ------------------------------------------------------------------------------------- mla -- */
 
 /*
- * Decode of multi-head latent attention (MLA), for `batch` sequences:
+ * Multi-head latent attention (MLA), for `batch` sequences: decode over all keys of a sequence, or over
+ * those that a list names:
  *
  *   O[i] = sum_j exp(scale q_i.c_j) C[j][0..511] / (sum_j exp(scale q_i.c_j) + exp(sink))
  *
@@ -754,31 +755,51 @@ int hewn_merge_plan_run(const hewn_merge_plan *plan, const hewn_merge_args *args
  * Lengths may be 0 and may differ. A row that sees no key gives O = 0 and lse = -infinity, or the
  * sink's logit. With `causal`, query i of q_length sees key j < n - (q_length - 1 - i) of n keys.
  *
- * Sizes: batch and batch * table_width are below 2^31, `length` is below 2^29, q_heads is at most 128,
- * q_length at most 16. Strides are in elements; 0 means contiguous: q and o [batch, query, head, 576 or
- * 512], the cache [batch or page, key, 576]. In bytes they are multiples of 16 and below 2^40. The rows
- * of a sequence's queries lie equally far apart: with q_length above 1, q_token is q_heads * q_head.
+ * Lists (sparse attention). With list_width above 0, every query has a list of the keys that it sees:
+ * `lists` has list_width int32 entries for each query, [batch, query, entry]. An entry is page *
+ * page_size + row of the pool, or a row of an unpaged cache, which is one [length, 576] for all
+ * sequences. An entry below 0 or outside the cache names no key. Keys may be named twice and in any
+ * order. Of a list, the first n entries count: n is list_width, lengths[b] with `lengths` 1,
+ * lengths[b * q_length + i] with `lengths` 2. There is no block table and no causal mask. The same
+ * contract serves decode (many sequences, few queries each) and prefill (one sequence, a cache, and up
+ * to 2^20 queries).
  *
- * Lengths and block tables are read on the device, when the kernel runs: only their largest values are
+ * Packed records. With HEWN_MLA_CACHE_656 a row of the cache is 656 bytes: 512 e4m3, then 4 f32 scales,
+ * one for each 128 of them, then the 64 rotary elements in bf16. Q is bf16. An element is its e4m3 times
+ * its scale, rounded to bf16: exact where the scale is a power of two, else at most one step of bf16 from
+ * the nearest. The e4m3 code of NaN counts as 480.
+ *
+ * Sizes: batch and batch * table_width are below 2^31, `length` and list_width below 2^29, q_heads is at
+ * most 128, q_length at most 16, or with lists 2^20 and batch * q_length below 2^31. Strides are in
+ * elements; 0 means contiguous: q and o [batch, query, head, 576 or 512], the cache [batch or page, key,
+ * 576]; a packed record's element is a byte. In bytes they are multiples of 16 and below 2^40. The rows
+ * of a sequence's queries lie equally far apart: with q_length above 1, q_token is q_heads * q_head. A
+ * cache that is read by lists or has packed records is below 2^36 - 16 bytes.
+ *
+ * Lengths, lists and block tables are read on the device, when the kernel runs: only their largest values are
  * part of a plan, and a captured graph may be replayed with others. A length below 0 counts as 0, one
- * above `length` as `length`; a page outside the pool reads as zeros. Memory behind a sequence's last
+ * above `length` as `length`; a page outside the pool reads as zeros. With lists, list_width takes the
+ * place of `length` here. Memory behind a sequence's last
  * key (unused rows of a page or of a padded cache) may hold anything.
  *
  * NaN and infinity: in Q they stay in their rows. In the cache they reach all rows of a tile if one of
  * its rows sees a key of the same block of 64 keys. Nothing crosses from one sequence to another.
  */
 typedef enum hewn_mla_cache {
-    HEWN_MLA_CACHE_PLAIN = 0 /* rows of 576 elements of the type `in` */
+    HEWN_MLA_CACHE_PLAIN = 0, /* rows of 576 elements of the type `in` */
+    HEWN_MLA_CACHE_656 = 1    /* 512 e4m3, 4 f32 scales, 64 bf16 */
 } hewn_mla_cache;
 
 typedef struct hewn_mla_desc {
     size_t struct_size;
     int64_t batch, q_heads;   /* q_heads in 1..128 */
-    int64_t q_length;         /* queries of a sequence, 1..16 */
-    int64_t length;           /* keys of a sequence, or the largest number of any */
+    int64_t q_length;         /* queries of a sequence, 1..16; with lists 1..2^20 */
+    int64_t length;           /* keys of a sequence, or the largest number of any. With lists: rows of an
+                                 unpaged cache, 0 where it is paged */
     int64_t page_size;        /* keys of a page, 1..256: the cache is a pool of pages; 0: not paged */
     int64_t pages;            /* pages in the pool */
-    int64_t table_width;      /* entries of a sequence in the block table; >= length / page_size */
+    int64_t table_width;      /* entries of a sequence in the block table; >= length / page_size. With
+                                 lists 0 */
     int64_t kv_token, kv_batch; /* strides; kv_batch between sequences or pages */
     int64_t q_token, q_head, q_batch;
     int64_t o_token, o_head, o_batch;
@@ -787,22 +808,25 @@ typedef struct hewn_mla_desc {
     int in;       /* hewn_dtype of Q and of the cache: HEWN_BF16 or HEWN_F16 */
     int out;      /* hewn_dtype: HEWN_F32, HEWN_F16 or HEWN_BF16 */
     int cache;    /* hewn_mla_cache */
-    int lengths;  /* 1: a run gives lengths[batch]; 0: every sequence has `length` keys */
+    int lengths;  /* 1: a run gives lengths[batch]; 0: every sequence has `length` keys. With lists, 2:
+                     lengths[batch * q_length] */
     int causal;   /* 0 or 1 */
     int sink;     /* 1: a learned logit for each query head joins the denominator */
+    int64_t list_width;  /* entries of a query's list; 0: no lists */
+    int64_t list_stride; /* between lists, in entries; 0: list_width */
 } hewn_mla_desc;
 
 typedef struct hewn_mla_plan hewn_mla_plan;
 
 typedef struct hewn_mla_plan_info {
     size_t struct_size;
-    const char *module; /* "mla_bf16" */
+    const char *module; /* "mla_bf16"; behind that "_rows" with lists, "_656" with such records */
     const char *target; /* "sm_90a" */
     const char *origin; /* as hewn_module_origin */
     uint32_t grid[3], block[3], cluster[3];
     uint32_t dynamic_shared; /* bytes */
     uint32_t tile_rows, block_keys;
-    uint32_t row_tiles; /* tiles of a sequence */
+    uint32_t row_tiles; /* tiles of a sequence, or of a query that has a list */
     uint32_t shares;    /* CTAs of a group, which share the keys of all sequences */
     uint64_t workspace; /* bytes that a run's `workspace` must have; it needs no initial values */
 } hewn_mla_plan_info;
@@ -815,9 +839,10 @@ typedef struct hewn_mla_args {
     hewn_deviceptr lse;      /* f32, or 0: not wanted. Element (b, h, i) at (b * q_heads + h) * q_length
                                 + i */
     hewn_deviceptr sink;     /* f32[q_heads]; -infinity: this head has none */
-    hewn_deviceptr lengths;  /* int32[batch] */
+    hewn_deviceptr lengths;  /* int32[batch], or [batch * q_length] */
     hewn_deviceptr table;    /* int32[batch * table_width] */
     hewn_deviceptr workspace; /* in use from the launch to the end of the last kernel */
+    hewn_deviceptr lists;     /* int32[batch * q_length][list_stride] */
 } hewn_mla_args;
 
 int hewn_mla_plan_create(hewn_context *context, const hewn_mla_desc *desc, hewn_mla_plan **out,

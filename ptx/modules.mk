@@ -5,7 +5,7 @@
 every_module := $(shell sed -n 's|^ *X(\([a-z0-9_]*\), *\([a-z0-9_]*\)).*|\1/\2|p' \
                   $(SRC)/ptx/modules.def)
 # $(call part,n,name): part n of gemm_<in>_<out>[_<variant>], attention_<in>_<qk>_<v>,
-# decode_<in>_<qk>_<v>_<rows> or mla_<in>.
+# decode_<in>_<qk>_<v>_<rows> or mla_<in>[_<rows or record>].
 part = $(word $(1),$(subst _, ,$(2)))
 family_of = $(call part,1,$(notdir $(1)))
 
@@ -41,7 +41,7 @@ dtype_class  = $(if $(filter bf16 f16,$(1)),half,$(1))
 bundle_gemm  = gemm_$(call dtype_class,$(call part,2,$(1)))_$(or $(call part,4,$(1)),plain)
 bundle_attention = attention_$(call dtype_class,$(call part,2,$(1)))$(patsubst %,_%_$(call part,4,$(1)),$(call part,3,$(1)))
 bundle_decode = decode_$(call dtype_class,$(call part,2,$(1)))$(patsubst %,_%_$(call part,4,$(1))_$(call part,5,$(1)),$(call part,3,$(1)))
-bundle_mla   = mla_$(call dtype_class,$(call part,2,$(1)))
+bundle_mla   = mla_$(call dtype_class,$(call part,2,$(1)))$(addprefix _,$(call part,3,$(1)))
 bundle_of    = $(dir $(1))$(call bundle_$(call family_of,$(1)),$(notdir $(1)))
 bundle_list := $(if $(ptxas),$(sort $(foreach m,$(module_list),$(call bundle_of,$(m)))))
 $(foreach m,$(module_list),$(eval members_$(call bundle_of,$(m)) += $(m)))
@@ -84,7 +84,7 @@ $(every_family:%=$(O)/modules/%.c): $(O)/modules/%.c: $(O)/modules/%.list $(mod)
 
 # The modules of a family share its text; a combine kernel has its own. defines_<text>: what the text asks
 # for beside ENTRY.
-text_of = $(if $(filter %_combine,$(1)),$(1),$(call part,1,$(1)))
+text_of = $(if $(filter %_combine,$(1)),$(1),$(call part,1,$(1))$(if $(filter mla,$(call part,1,$(1))),$(if $(call part,3,$(1)),_gather)))
 defines_gemm      = -DIN_TYPE=$(call part,2,$(1)) -DOUT_TYPE=$(call part,3,$(1)) \
                     -DVARIANT=$(or $(call part,4,$(1)),plain)
 defines_heads     = -DIN_TYPE=$(call part,2,$(1)) -DQK_DIM=$(call part,3,$(1)) \
@@ -93,6 +93,7 @@ defines_attention = $(defines_heads) -DSOFTCAPS=$(if $(filter cap,$(call part,5,
 defines_decode    = $(defines_heads) -DTILE_ROWS=$(call part,5,$(1)) \
                     -DKV_BYTES=$(if $(filter e4m3,$(call part,6,$(1))),1,2)
 defines_mla       = -DIN_TYPE=$(call part,2,$(1))
+defines_mla_gather = $(defines_mla) -DRECORD=$(if $(filter rows,$(call part,3,$(1))),0,$(call part,3,$(1)))
 
 # $(1) target, $(2) module.
 define text_rule

@@ -22,7 +22,7 @@ enum {
     PARAMS = MLA_MAP_COUNT + MLA_SCALAR_COUNT
 };
 
-_Static_assert(offsetof(struct mla_scalars, out_type) + 4 + MLA_MAP_COUNT * MAP_BYTES ==
+_Static_assert(offsetof(struct mla_scalars, length_share) + 4 + MLA_MAP_COUNT * MAP_BYTES ==
                    MLA_PARAM_BYTES,
                "the scalars are not laid out as the kernel's parameters");
 _Static_assert(offsetof(struct mla_combine_scalars, out_type) + 4 == SPLIT_COMBINE_PARAM_BYTES,
@@ -38,18 +38,29 @@ static uint32_t box_rows(const struct mla_problem *p)
 {
     uint32_t box = p->page_size & (0U - p->page_size);
     if (!box || box > MLA_BLOCK) box = MLA_BLOCK;
-    return box < LEAST_BOX || !p->kv.span ? 0 : box;
+    return box < LEAST_BOX || !p->kv.span || mla_gathers(p) ? 0 : box;
+}
+
+/* The kernel's sequences: with lists, queries. And the most keys that one sees. */
+static uint32_t sequences(const struct mla_problem *p)
+{
+    return p->list_width ? p->batch * p->q_length : p->batch;
+}
+
+static uint32_t most_keys(const struct mla_problem *p)
+{
+    return p->list_width ? p->list_width : p->length;
 }
 
 static uint64_t most_blocks(const struct mla_problem *p)
 {
-    return (p->length + (uint64_t)MLA_BLOCK - 1) / MLA_BLOCK;
+    return (most_keys(p) + (uint64_t)MLA_BLOCK - 1) / MLA_BLOCK;
 }
 
 /* CTAs for each tile, no more than there can be blocks; a sequence without any counts as one. */
 static uint32_t choose_shares(const struct mla_problem *p, uint32_t most)
 {
-    uint64_t blocks = most_blocks(p), all = p->batch * (blocks ? blocks : 1);
+    uint64_t blocks = most_blocks(p), all = sequences(p) * (blocks ? blocks : 1);
     return all < most ? (uint32_t)all : most;
 }
 
@@ -62,9 +73,13 @@ static void fill_scalars(hewn_mla_plan *plan)
 {
     const struct mla_problem *p = &plan->problem;
     uint32_t sms = (uint32_t)plan->context->info.sm_count * SM90A_MLA_CTAS_PER_SM;
-    uint32_t tiles = (p->rows + MLA_TILE_ROWS - 1) / MLA_TILE_ROWS;
+    uint32_t queries = p->list_width ? 1 : p->q_length; /* of a sequence of the kernel */
+    uint32_t rows = p->q_heads * queries;
+    uint32_t tiles = (rows + MLA_TILE_ROWS - 1) / MLA_TILE_ROWS;
+    uint32_t threads = mla_gathers(p) ? SM90A_MLA_GATHER_THREADS : SM90A_MLA_THREADS;
+    uint32_t unpaged = p->list_width ? p->length + !p->length : 0; /* one page of all rows */
     uint32_t shares = choose_shares(p, tiles < sms ? sms / tiles : 1);
-    uint64_t queries = LOG_BYTES * (uint64_t)p->q_length;
+    uint64_t head = LOG_BYTES * (uint64_t)p->q_length;
     plan->scalars = (struct mla_scalars){
         .kv_token = p->kv.step[1],
         .kv_plane = p->kv.step[2],
@@ -72,29 +87,32 @@ static void fill_scalars(hewn_mla_plan *plan)
         .o_head = p->o.step[0],
         .o_batch = p->o.step[2],
         .lse_token = LOG_BYTES,
-        .lse_head = queries,
-        .lse_batch = queries * p->q_heads,
+        .lse_head = head,
+        .lse_batch = head * p->q_heads,
         .scale_log2 = p->scale_log2,
-        .batch = p->batch,
+        .batch = sequences(p),
         .q_heads = p->q_heads,
-        .q_len = p->q_length,
-        .rows = p->rows,
+        .q_len = queries,
+        .rows = rows,
         .groups = tiles,
         .shares = shares,
         .causal = (uint32_t)p->causal,
-        .kv_len = p->length,
-        .page_size = p->page_size,
+        .kv_len = most_keys(p),
+        .page_size = p->page_size ? p->page_size : unpaged,
         .planes = p->planes,
         .table_width = p->table_width,
         .box = box_rows(p),
         .out_type = (uint32_t)p->out,
+        .list_step = p->list_step,
+        .queries = p->q_length / queries,
+        .length_share = p->lengths == 1 ? p->q_length / queries : 1,
     };
-    plan->lse_span = queries * p->q_heads * p->batch;
+    plan->lse_span = head * p->q_heads * p->batch;
     plan->config = (hewn_cu_launch_config){
         .grid_x = tiles * shares,
         .grid_y = 1,
         .grid_z = 1,
-        .block_x = SM90A_MLA_THREADS,
+        .block_x = threads,
         .block_y = 1,
         .block_z = 1,
         .shared_bytes = SM90A_MLA_DYNAMIC_SHARED,
@@ -109,11 +127,10 @@ static void fill_scalars(hewn_mla_plan *plan)
  * number of each one's record, so that few CTAs look for one. */
 static void fill_parts(hewn_mla_plan *plan)
 {
-    const struct mla_problem *p = &plan->problem;
     const struct mla_scalars *s = &plan->scalars;
-    uint64_t ctas = plan->config.grid_x, firsts = (uint64_t)p->batch * s->groups;
+    uint64_t ctas = plan->config.grid_x, firsts = (uint64_t)s->batch * s->groups;
     uint64_t slots = 2 * ctas * MLA_TILE_ROWS;
-    uint32_t rows = p->rows < MLA_TILE_ROWS ? p->rows : MLA_TILE_ROWS, step = 1;
+    uint32_t rows = s->rows < MLA_TILE_ROWS ? s->rows : MLA_TILE_ROWS, step = 1;
     int few = firsts <= ctas;
     if (!few) firsts = ctas;
     /* as many rows a CTA as still leave work for all SMs */
@@ -203,7 +220,9 @@ static int load_kernels(hewn_mla_plan *plan, hewn_context *context, hewn_error *
 {
     const hewn_module *module = NULL, *combine = NULL;
     char name[24];
-    snprintf(name, sizeof name, "mla_%s", hewn_dtype_name(plan->problem.in));
+    const struct mla_problem *p = &plan->problem;
+    const char *rows = !mla_gathers(p) ? "" : p->cache == HEWN_MLA_CACHE_656 ? "_656" : "_rows";
+    snprintf(name, sizeof name, "mla_%s%s", hewn_dtype_name(p->in), rows);
     int status = choose_module(context, name, &module, err);
     if (!status && !context->driver->fn.tensor_map_encode_tiled)
         return hewn_fail(err, HEWN_ERR_SYMBOL, "%s: the driver lacks cuTensorMapEncodeTiled", name);
@@ -220,12 +239,14 @@ static int fill_plan(hewn_mla_plan *plan, hewn_context *context, const hewn_mla_
     plan->context = context;
     int status = hewn_mla_check(desc, &plan->problem, err);
     if (status) return status;
-    if (hewn_mla_decode_takes(context)) return hewn_mla_decode_fill(plan, context, err);
-    if (most_blocks(&plan->problem) + SPLIT_OVERHEAD > SPLIT_MAX_UNITS / plan->problem.batch)
+    const struct mla_problem *p = &plan->problem;
+    if (!mla_gathers(p) && hewn_mla_decode_takes(context))
+        return hewn_mla_decode_fill(plan, context, err);
+    if (most_blocks(p) + SPLIT_OVERHEAD > SPLIT_MAX_UNITS / sequences(p))
         return hewn_fail(err, HEWN_ERR_LIMIT,
-                         "batch, length: %u sequences of %u keys are more blocks than the kernel "
-                         "can count",
-                         plan->problem.batch, plan->problem.length);
+                         "%s: %u %s of %u keys are more blocks than the kernel can count",
+                         p->list_width ? "batch, q_length, list_width" : "batch, length",
+                         sequences(p), p->list_width ? "queries" : "sequences", most_keys(p));
     fill_scalars(plan);
     status = load_kernels(plan, context, err);
     if (status) return status;
@@ -292,7 +313,7 @@ struct address {
     uint64_t span;  /* bytes; 0: too few to be compared with others */
 };
 
-enum { Q, KV, O, LSE, WORKSPACE, SINK, LENGTHS, TABLE, ADDRESSES };
+enum { Q, KV, O, LSE, WORKSPACE, SINK, LENGTHS, TABLE, LISTS, ADDRESSES };
 
 static int need(int condition)
 {
@@ -329,7 +350,7 @@ static int check_apart(const struct address *a, const struct address *b, hewn_er
 static int check_addresses(const hewn_mla_plan *plan, const hewn_mla_args *a, hewn_error *err)
 {
     const struct mla_problem *p = &plan->problem;
-    int table = !p->page_size ? -1 : p->length > 0;
+    int table = !p->page_size || p->list_width ? -1 : p->length > 0;
     const struct address list[ADDRESSES] = {
         [Q] = {"q", a->q, 1, MLA_ALIGN, p->q.span},
         [KV] = {"kv", a->kv, p->kv.span > 0, MLA_ALIGN, p->kv.span},
@@ -340,6 +361,7 @@ static int check_addresses(const hewn_mla_plan *plan, const hewn_mla_args *a, he
         [SINK] = {"sink", a->sink, need(p->sink), WORD, 0},
         [LENGTHS] = {"lengths", a->lengths, need(p->lengths), WORD, 0},
         [TABLE] = {"table", a->table, table, WORD, 0},
+        [LISTS] = {"lists", a->lists, need(p->list_width > 0), WORD, 0},
     };
     int status = HEWN_OK;
     for (int i = 0; !status && i < ADDRESSES; i++) status = check_address(&list[i], err);
@@ -397,6 +419,7 @@ static int launch_kernels(const hewn_mla_plan *plan, const hewn_mla_args *a, hew
     scalars.sink = a->sink;
     scalars.lengths = a->lengths;
     scalars.table = a->table;
+    scalars.lists = a->lists;
     if (plan->combine) {
         scalars.part_o = a->workspace;
         scalars.part_lse = a->workspace + plan->part_lse;

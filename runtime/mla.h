@@ -21,7 +21,9 @@ struct mla_tensor {
 struct mla_problem {
     uint32_t batch, q_heads, q_length, rows, length;
     uint32_t page_size, planes, table_width;
-    int in, out, lengths, causal, sink;
+    uint32_t list_width; /* 0: no lists */
+    uint64_t list_step;  /* bytes */
+    int in, out, cache, lengths, causal, sink;
     float scale_log2;
     struct mla_tensor q, kv, o;
 };
@@ -58,6 +60,12 @@ struct hewn_mla_plan {
      * count, and of `merge` and `maps`. part_lse and records are places as above. */
     struct decode_plan decode;
 };
+
+/* Whether it takes the kernel that finds rows one by one, mla_gather.ptx. */
+static inline int mla_gathers(const struct mla_problem *p)
+{
+    return p->list_width > 0 || p->cache != HEWN_MLA_CACHE_PLAIN;
+}
 
 /* Checks every rule that does not depend on a device, and fills `p`. */
 int hewn_mla_check(const hewn_mla_desc *desc, struct mla_problem *p, hewn_error *err);

@@ -7,10 +7,11 @@
 #include <string.h>
 
 static const uint64_t stride_end = UINT64_C(1) << 40; /* bytes; TMA's own limit */
+static const uint64_t largest_cache = (UINT64_C(1) << 36) - 2 * MLA_ROW_UNIT; /* rows are 32 bits */
 static const double log2_e = 1.4426950408889634;
 static const double default_scale = 1.0 / 24.0; /* 1 / sqrt(MLA_QK_DIM) */
 
-enum { MAX_HEADS = 128, MAX_QUERIES = 16 };
+enum { MAX_HEADS = 128, MAX_QUERIES = 16, MAX_LISTED = 1 << 20, LIST_ENTRY = 4 /* bytes */ };
 
 static int check_range(const char *name, int64_t value, int64_t least, int64_t most,
                        hewn_error *err)
@@ -40,12 +41,12 @@ static int check_stride(const char *name, const char *what, int64_t elements, ui
     return HEWN_OK;
 }
 
-/* Fills rows, strides and span of a tensor whose counts are set, each below 2^31. */
+/* Fills rows, strides and span of a tensor whose counts are set, each below 2^31. dtype -1: bytes. */
 static int check_tensor(struct mla_tensor *t, int dtype, uint64_t columns, const int64_t given[3],
                         hewn_error *err)
 {
     static const char *const what[] = {"head", "token", "batch"};
-    uint64_t element = hewn_dtype_size(dtype), next = columns;
+    uint64_t element = dtype < 0 ? 1 : hewn_dtype_size(dtype), next = columns;
     t->row = t->span = columns * element;
     for (int i = 0; i < 3; i++) {
         uint64_t step, all;
@@ -109,32 +110,68 @@ static int check_q(const hewn_mla_desc *d, struct mla_problem *p, hewn_error *er
     return HEWN_OK;
 }
 
+static int check_pages(const hewn_mla_desc *d, struct mla_problem *p, hewn_error *err)
+{
+    int64_t needed = (d->length + d->page_size - 1) / d->page_size;
+    int listed = p->list_width > 0;
+    int status = check_range("pages", d->pages, d->length > 0, INT32_MAX, err);
+    if (!status && listed)
+        status = check_range("length, with lists of a pool", d->length, 0, 0, err);
+    if (!status && !listed)
+        status = check_range("table_width", d->table_width, 0, INT32_MAX / p->batch, err);
+    if (status) return status;
+    if (!listed && d->table_width < needed)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                         "table_width: %lld is less than the %lld pages of %lld keys",
+                         (long long)d->table_width, (long long)needed, (long long)d->length);
+    p->planes = (uint32_t)d->pages;
+    p->table_width = (uint32_t)d->table_width;
+    p->kv.count[1] = p->page_size;
+    p->kv.count[2] = p->planes;
+    return HEWN_OK;
+}
+
 static int check_cache(const hewn_mla_desc *d, struct mla_problem *p, hewn_error *err)
 {
     const int64_t given[] = {0, d->kv_token, d->kv_batch};
+    int plain = d->cache == HEWN_MLA_CACHE_PLAIN;
     int status = check_range("length", d->length, 0, MLA_MAX_KEYS, err);
     if (!status) status = check_range("page_size", d->page_size, 0, MLA_MAX_PAGE, err);
     if (status) return status;
     p->length = (uint32_t)d->length;
     p->page_size = (uint32_t)d->page_size;
-    p->planes = p->batch;
-    p->kv = (struct mla_tensor){.name = "kv", .count = {1, p->length, p->batch}};
-    if (d->page_size) {
-        int64_t needed = (d->length + d->page_size - 1) / d->page_size;
-        status = check_range("pages", d->pages, d->length > 0, INT32_MAX, err);
-        if (!status)
-            status = check_range("table_width", d->table_width, 0, INT32_MAX / p->batch, err);
-        if (status) return status;
-        if (d->table_width < needed)
-            return hewn_fail(err, HEWN_ERR_ARGUMENT,
-                             "table_width: %lld is less than the %lld pages of %lld keys",
-                             (long long)d->table_width, (long long)needed, (long long)d->length);
-        p->planes = (uint32_t)d->pages;
-        p->table_width = (uint32_t)d->table_width;
-        p->kv.count[1] = p->page_size;
-        p->kv.count[2] = p->planes;
-    }
-    return check_tensor(&p->kv, d->in, MLA_QK_DIM, given, err);
+    p->planes = p->list_width ? 1 : p->batch;
+    p->kv = (struct mla_tensor){.name = "kv", .count = {1, p->length, p->planes}};
+    if (d->page_size) status = check_pages(d, p, err);
+    if (!status)
+        status =
+            check_tensor(&p->kv, plain ? d->in : -1, plain ? MLA_QK_DIM : MLA_RECORD, given, err);
+    if (status || !mla_gathers(p) || p->kv.span <= largest_cache) return status;
+    return hewn_fail(err, HEWN_ERR_LIMIT,
+                     "kv: %llu B, read by lists or of packed records, are more than %llu B",
+                     (unsigned long long)p->kv.span, (unsigned long long)largest_cache);
+}
+
+/* ---- lists -- */
+
+static int check_lists(const hewn_mla_desc *d, struct mla_problem *p, hewn_error *err)
+{
+    int listed = d->list_width != 0;
+    int status = check_range("list_width", d->list_width, 0, MLA_MAX_KEYS, err);
+    if (!status)
+        status = check_range("q_length", d->q_length, 1, listed ? MAX_LISTED : MAX_QUERIES, err);
+    if (status) return status;
+    if (!listed) return check_range("list_stride, without lists", d->list_stride, 0, 0, err);
+    if (d->q_length > INT32_MAX / d->batch)
+        return hewn_fail(err, HEWN_ERR_LIMIT, "batch, q_length: %lld times %lld is not below 2^31",
+                         (long long)d->batch, (long long)d->q_length);
+    int64_t stride = d->list_stride ? d->list_stride : d->list_width;
+    status = check_range("list_stride", stride, d->list_width, INT32_MAX, err);
+    if (!status) status = check_range("table_width, with lists", d->table_width, 0, 0, err);
+    if (!status) status = check_range("causal, with lists", d->causal, 0, 0, err);
+    p->list_width = (uint32_t)d->list_width;
+    p->list_step = (uint64_t)stride * LIST_ENTRY;
+    return status;
 }
 
 /* ---- the rest -- */
@@ -148,8 +185,11 @@ static int check_options(const hewn_mla_desc *d, struct mla_problem *p, hewn_err
     if (d->out != HEWN_F32 && d->out != HEWN_F16 && d->out != HEWN_BF16)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: dtype %d (%s) is none of f32, f16, bf16",
                          d->out, out ? out : "unknown");
-    int status = check_range("cache", d->cache, 0, HEWN_MLA_CACHE_PLAIN, err);
-    if (!status) status = check_range("lengths", d->lengths, 0, 1, err);
+    int status = check_range("cache", d->cache, 0, HEWN_MLA_CACHE_656, err);
+    if (!status && d->cache != HEWN_MLA_CACHE_PLAIN && d->in != HEWN_BF16)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                         "in: dtype %d (%s) is not bf16, as packed records ask", d->in, in);
+    if (!status) status = check_range("lengths", d->lengths, 0, d->list_width ? 2 : 1, err);
     if (!status) status = check_range("causal", d->causal, 0, 1, err);
     if (!status) status = check_range("sink", d->sink, 0, 1, err);
     if (status) return status;
@@ -160,6 +200,7 @@ static int check_options(const hewn_mla_desc *d, struct mla_problem *p, hewn_err
     p->scale_log2 = (float)in_log2;
     p->in = d->in;
     p->out = d->out;
+    p->cache = d->cache;
     p->lengths = d->lengths;
     p->causal = d->causal;
     p->sink = d->sink;
@@ -172,7 +213,7 @@ int hewn_mla_check(const hewn_mla_desc *desc, struct mla_problem *p, hewn_error 
     int status = check_options(desc, p, err);
     if (!status) status = check_range("batch", desc->batch, 1, INT32_MAX, err);
     if (!status) status = check_range("q_heads", desc->q_heads, 1, MAX_HEADS, err);
-    if (!status) status = check_range("q_length", desc->q_length, 1, MAX_QUERIES, err);
+    if (!status) status = check_lists(desc, p, err);
     if (status) return status;
     p->batch = (uint32_t)desc->batch;
     p->q_heads = (uint32_t)desc->q_heads;

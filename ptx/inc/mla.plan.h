@@ -27,6 +27,21 @@
  * loaded in boxes of `box` rows, a power of two of at least 8 that divides page_size (MLA_BLOCK where
  * that is 0 or a multiple of it); box 0, and the last rows of a sequence: row by row.
  *
+ * Lists. With lists, query i of sequence b has keys of its own: the first n entries of list
+ * b * queries + i, list_step bytes apart, n = clamp(lengths[(b * queries + i) / length_share], 0,
+ * kv_len), kv_len the most entries. Entry e is row e % page_size of plane e / page_size, and no key where
+ * it is negative or that plane not below planes. A sequence of the kernel, of which it has `batch`, is
+ * then one query: q_len is 1, rows q_heads; row tile t of it is rows i * q_heads + 64 t on of map_q.
+ * Without lists, queries and length_share are 1.
+ *
+ * Records. A cache row of 656 bytes, at multiples of 16: 512 e4m3, 4 f32 scales, 64 rotary elements of
+ * bf16. Column c of the vector is bf16(fma(x, hi, bf16(x * lo))), x the e4m3 as a number, its code alone
+ * (0x7f counts as 480), hi = bf16(scale[c / 128]), lo = bf16(scale[c / 128] - hi): exact where the scale
+ * is a power of two, else x * scale rounded, at most a step away.
+ *
+ * The kernels without boxes, mla_gather.ptx, are for lists and for records. They give rows by their
+ * offset in the cache, in units of 16 bytes: it is below 2^36 - 16 bytes.
+ *
  * map   | dimensions, innermost first                  | box
  * map_q | {576, rows, batch}                           | {64, MLA_TILE_ROWS, 1}
  * map_k | {576, kv_len or page_size, batch or planes}  | {64, box or 64, 1}
@@ -89,10 +104,19 @@
     X(u32, planes, "pages in the pool, or batch")                                             \
     X(u32, table_width, "entries of a sequence in the table")                                 \
     X(u32, box, "rows of a box of map_k; 0: no boxes")                                        \
-    X(u32, out_type, "0 f32, 1 f16, 2 bf16 (hewn_dtype)")
+    X(u32, out_type, "0 f32, 1 f16, 2 bf16 (hewn_dtype)")                                     \
+    X(u64, lists, "address of the lists, or 0: not by lists")                                 \
+    X(u64, list_step, "bytes between lists")                                                  \
+    X(u32, queries, "lists of a sequence, or 1")                                              \
+    X(u32, length_share, "lists that share a length, or 1")
 
 #define MLA_SCALAR_COUNT (MLA_SCALARS(SCALAR_ONE))
 #define MLA_PARAM_BYTES  (MLA_MAP_COUNT * MAP_BYTES MLA_SCALARS(SCALAR_BYTES))
+
+#define MLA_ROW_UNIT 16 /* bytes */
+#define MLA_RECORD   656
+#define MLA_SCALES   512 /* where a record has them */
+#define MLA_ROTARY   528
 
 #define MLA_OUT_F32  0
 #define MLA_OUT_F16  1

@@ -44,6 +44,17 @@
 
 #define SM90A_MLA_CTAS_PER_SM 1
 
+/* The kernels without boxes (mla_gather.ptx) have a warpgroup more, of loaders. Each piece of a
+ * slot is announced. Their finder gives the rows of a block, two blocks ahead at most, and the
+ * keys among them, which stay until the consumers have masked the block. */
+#define SM90A_MLA_GATHER_THREADS       512
+#define SM90A_MLA_GATHER_FINDER_REGS   32
+#define SM90A_MLA_GATHER_LOADER_REGS   64
+#define SM90A_MLA_GATHER_CONSUMER_REGS 208
+#define SM90A_MLA_ROWS                 2
+#define SM90A_MLA_ROWS_BYTES           (4 * MLA_BLOCK)
+#define SM90A_MLA_SEEN                 8
+
 /* The worksheet, for `hewn worksheet`: lists as in gemm.plan.h. */
 
 /* X(name, first warp, warps) */
@@ -79,5 +90,41 @@
     X(split_sums, producer + planner + idle + consumer, producer + planner + idle + consumer)    \
     X(split_found, producer + planner + idle + consumer, producer + planner + idle + consumer)   \
     X(records, planner, producer + consumer)
+
+#define SM90A_MLA_GATHER_ROLES(X) \
+    X(planner, 0, 1)              \
+    X(finder, 1, 1)               \
+    X(idle, 2, 2)                 \
+    X(loader, 4, 4)               \
+    X(consumer, 8, 8)
+
+/* `latent`: arrivals of a half, 128 where it comes by cp.async, else 4 */
+#define SM90A_MLA_GATHER_HANDOFFS(X, latent)                     \
+    X(full_bar, latent, 0, 0, loader, consumer)                  \
+    X(rotary_bar, 128, 0, 0, loader, consumer)                   \
+    X(empty_bar, 1, 0, 0, consumer, loader)                      \
+    X(q_full, 1, 0, SM90A_MLA_TILE_Q, planner, consumer)         \
+    X(q_empty, 8, 0, 0, consumer, planner)                       \
+    X(found_full, 1, 0, 0, finder, loader)                       \
+    X(found_empty, 4, 0, 0, loader, finder)                      \
+    X(record_full, 1, 0, 0, planner, finder + loader + consumer) \
+    X(record_empty, 13, 0, 0, finder + loader + consumer, planner)
+
+/* `latent`: how the loader writes a half */
+#define SM90A_MLA_GATHER_FLOWS(X, latent)                         \
+    X(tile_q, planner.tma, consumer + consumer.mma)               \
+    X(ring, latent, consumer.mma)                                 \
+    X(tile_p, consumer, consumer.mma)                             \
+    X(row_stats, consumer, consumer)                              \
+    X(row_sums, consumer, consumer)                               \
+    X(found, finder, loader)                                      \
+    X(seen, finder, consumer)                                     \
+    X(sequence_sums, planner + finder + idle + loader + consumer, \
+      planner + finder + idle + loader + consumer)                \
+    X(split_sums, planner + finder + idle + loader + consumer,    \
+      planner + finder + idle + loader + consumer)                \
+    X(split_found, planner + finder + idle + loader + consumer,   \
+      planner + finder + idle + loader + consumer)                \
+    X(records, planner, finder + loader + consumer)
 
 #endif

@@ -20,7 +20,7 @@ static void add_digest(const void *data, size_t size)
 /* ---- a run -- */
 
 struct buffers {
-    struct guarded q, kv, o, lse, sink, lengths, table, workspace;
+    struct guarded q, kv, o, lse, sink, lengths, table, lists, workspace;
 };
 
 static bool upload(struct device *dev, struct guarded *g, const void *host, size_t size,
@@ -36,13 +36,15 @@ static bool upload_all(struct device *dev, const struct mla_data *d, struct buff
 {
     const struct mla_case *c = &d->c;
     bool ok = upload(dev, &b->q, d->q, d->q_count * 2, &a->q) &&
-              upload(dev, &b->kv, d->kv, d->kv_count * 2, &a->kv) &&
+              upload(dev, &b->kv, d->kv, d->kv_bytes, &a->kv) &&
               upload(dev, &b->o, d->o, d->o_bytes, &a->o);
     if (ok && c->lse) ok = upload(dev, &b->lse, d->lse, d->lse_count * 4, &a->lse);
     if (ok && c->sink) ok = upload(dev, &b->sink, d->sink, (size_t)c->heads * 4, &a->sink);
     if (ok && c->ragged)
-        ok = upload(dev, &b->lengths, d->lengths, (size_t)c->batch * 4, &a->lengths);
-    if (ok && c->page) ok = upload(dev, &b->table, d->table, d->table_count * 4, &a->table);
+        ok = upload(dev, &b->lengths, d->lengths, d->length_count * 4, &a->lengths);
+    if (ok && c->list) ok = upload(dev, &b->lists, d->lists, d->list_count * 4, &a->lists);
+    if (ok && c->page && !c->list)
+        ok = upload(dev, &b->table, d->table, d->table_count * 4, &a->table);
     if (ok && workspace) {
         ok = guarded_new(dev, &b->workspace, workspace, 0xFF);
         a->workspace = b->workspace.data;
@@ -55,10 +57,9 @@ static void check_guards(struct device *dev, const struct buffers *b)
     const struct {
         const char *name;
         const struct guarded *g;
-    } list[] = {{"q", &b->q},         {"kv", &b->kv},
-                {"o", &b->o},         {"lse", &b->lse},
-                {"sink", &b->sink},   {"lengths", &b->lengths},
-                {"table", &b->table}, {"workspace", &b->workspace}};
+    } list[] = {{"q", &b->q},         {"kv", &b->kv},       {"o", &b->o},
+                {"lse", &b->lse},     {"sink", &b->sink},   {"lengths", &b->lengths},
+                {"table", &b->table}, {"lists", &b->lists}, {"workspace", &b->workspace}};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         const char *damage = list[i].g->base ? guarded_damage(dev, list[i].g) : NULL;
         CHECK(!damage, "%s: %s", list[i].name, damage);
@@ -67,8 +68,8 @@ static void check_guards(struct device *dev, const struct buffers *b)
 
 static void free_all(struct device *dev, struct buffers *b)
 {
-    struct guarded *list[] = {&b->q,    &b->kv,      &b->o,     &b->lse,
-                              &b->sink, &b->lengths, &b->table, &b->workspace};
+    struct guarded *list[] = {&b->q,       &b->kv,    &b->o,     &b->lse,      &b->sink,
+                              &b->lengths, &b->table, &b->lists, &b->workspace};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) guarded_free(dev, list[i]);
 }
 
@@ -239,6 +240,64 @@ static void others(struct device *dev)
     try_case(dev, c);
 }
 
+/* Widths around blocks; every number of heads; both kinds of length; pages or one cache of all rows. */
+static void lists(struct device *dev, int packed)
+{
+    static const int width[] = {1, 63, 64, 65, 200, 700, 130};
+    static const int heads_of[] = {8, 64, 128, 100, 16, 1, 65};
+    static const int page[] = {0, 64, 2, 61, 0, 256, 53};
+    for (size_t i = 0; i < sizeof width / sizeof *width; i++) {
+        struct mla_case c = usual;
+        c.list = width[i];
+        c.packed = packed;
+        c.heads = heads_of[i];
+        c.queries = 1 + (int)(i * 3) % 5;
+        c.length = i == 4 ? 70 : 500;
+        c.page = page[i];
+        c.in = i % 3 == 2 && !packed ? HEWN_F16 : HEWN_BF16;
+        c.out = i % 2 ? HEWN_F32 : HEWN_BF16;
+        c.ragged = (int)i % 3;
+        c.sink = i % 2 == 0;
+        c.spread = i % 3 == 1;
+        c.wrong = i % 2 ? MLA_BAD_LISTS : c.ragged ? MLA_BAD_LENGTHS : MLA_RIGHT;
+        try_case(dev, c);
+    }
+    struct mla_case c = usual; /* prefill: more queries than CTAs, which share none */
+    c.list = 70;
+    c.packed = packed;
+    c.batch = 1;
+    c.queries = 150;
+    c.heads = 3;
+    c.length = 300;
+    c.page = 0;
+    c.wrong = MLA_BAD_LISTS;
+    try_case(dev, c);
+    c.length = 0; /* no row at all */
+    c.queries = 2;
+    try_case(dev, c);
+}
+
+/* Records by block tables. */
+static void records(struct device *dev)
+{
+    static const int page[] = {0, 64, 16, 61, 1};
+    for (size_t i = 0; i < sizeof page / sizeof *page; i++) {
+        struct mla_case c = usual;
+        c.packed = 1;
+        c.page = page[i];
+        c.batch = 3;
+        c.length = i == 1 ? 900 : 300;
+        c.ragged = i % 2 == 1;
+        c.heads = i == 2 ? 100 : 16;
+        c.queries = 1 + (int)i % 3;
+        c.causal = 1;
+        c.spread = i % 2 == 0;
+        c.out = i % 2 ? HEWN_F16 : HEWN_F32;
+        c.wrong = i == 3 ? MLA_BAD_PAGES : MLA_RIGHT;
+        try_case(dev, c);
+    }
+}
+
 static void at_random(struct device *dev, int count)
 {
     struct rng r = {test_seed()};
@@ -260,6 +319,15 @@ static void at_random(struct device *dev, int count)
         c.sharp = rng_below(&r, 3) ? 1 : 6;
         if (c.ragged) c.wrong = rng_below(&r, 5) ? MLA_RIGHT : MLA_BAD_LENGTHS;
         if (c.page && !rng_below(&r, 6)) c.wrong = MLA_BAD_PAGES;
+        c.packed = !rng_below(&r, 3);
+        if (c.packed) c.in = HEWN_BF16;
+        if (rng_below(&r, 2)) {
+            c.list = 1 + (int)rng_below(&r, rng_below(&r, 4) ? 300 : 1200);
+            c.causal = 0;
+            c.queries = 1 + (int)rng_below(&r, 5);
+            c.ragged = (int)rng_below(&r, 3);
+            if (c.wrong != MLA_BAD_LENGTHS) c.wrong = rng_below(&r, 2) ? MLA_RIGHT : MLA_BAD_LISTS;
+        }
         try_case(dev, c);
     }
 }
@@ -291,6 +359,9 @@ int main(int argc, char **argv)
         heads(&dev);
         pages(&dev);
         others(&dev);
+        lists(&dev, 0);
+        lists(&dev, 1);
+        records(&dev);
     }
     if (show) printf("digest %016llx\n", (unsigned long long)digest);
     device_close(&dev);

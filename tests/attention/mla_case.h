@@ -11,6 +11,9 @@
  *                  more and scores deviate by about 1, as in attention_judge.h
  *   lse            within 1e-5 + 2^-22 (scale |q| max|c| + |sink|), -inf where no key is seen
  *   padding        of O and lse untouched
+ *
+ * An element of a packed record is what the header says: its e4m3 times hi and lo of its scale, with the
+ * roundings of hewn_mla's kernels, so the reference has no error there.
  */
 #ifndef TESTS_MLA_CASE_H
 #define TESTS_MLA_CASE_H
@@ -21,16 +24,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MLA_QK = 576, MLA_V = 512, MLA_POISON = 0xA5 };
+enum { MLA_QK = 576, MLA_V = 512, MLA_RECORD_BYTES = 656, MLA_POISON = 0xA5 };
 
-enum mla_wrong { MLA_RIGHT, MLA_BAD_LENGTHS, MLA_BAD_PAGES };
+enum mla_wrong { MLA_RIGHT, MLA_BAD_LENGTHS, MLA_BAD_PAGES, MLA_BAD_LISTS };
 
 struct mla_case {
-    int batch, heads, queries, length;
-    int page;    /* 0: not paged */
-    int in, out; /* hewn_dtype */
+    int batch, heads, queries, length; /* with lists: rows of the whole cache */
+    int page;                          /* 0: not paged */
+    int in, out;                       /* hewn_dtype */
     int causal, sink, lse;
-    int ragged;  /* lengths from 0 to `length`, both among them; else all have `length` */
+    int list;   /* the width of lists, or 0 */
+    int packed; /* records of 656 bytes */
+    int ragged; /* lengths from 0 to `length` or `list`, both among them; else all have that. With lists,
+                    2: one for each list */
     int spread;  /* strides larger than contiguous */
     float sharp; /* about the scores' standard deviation */
     enum mla_wrong wrong;
@@ -40,19 +46,21 @@ struct mla_case {
 struct mla_data {
     struct mla_case c;
     hewn_mla_desc desc;
-    uint16_t *q, *kv;
-    unsigned char *o;
+    uint16_t *q;
+    unsigned char *kv, *o;
     float *lse, *sink;
-    int32_t *lengths, *table;
-    size_t q_count, kv_count, o_bytes, lse_count, table_count; /* of elements, but for o */
+    int32_t *lengths, *table, *lists;
+    size_t q_count, kv_bytes, o_bytes, lse_count, length_count, table_count, list_count;
 };
 
 void mla_case_name(const struct mla_case *c, char *out, size_t size);
 bool mla_data_new(struct mla_data *d, const struct mla_case *c);
 void mla_data_free(struct mla_data *d);
-/* The offset of a cache row in elements, or -1: outside the pool. */
-int64_t mla_row(const struct mla_data *d, int sequence, int key);
-int mla_keys(const struct mla_data *d, int sequence);
+/* The offset of a cache row in bytes, or -1: outside the pool, or no key. */
+int64_t mla_row(const struct mla_data *d, int sequence, int query, int key);
+int mla_keys(const struct mla_data *d, int sequence, int query);
+/* The elements of the row at an offset. */
+void mla_key(const struct mla_data *d, int64_t at, double out[MLA_QK]);
 double mla_value(int dtype, uint16_t bits);
 
 struct mla_figures {

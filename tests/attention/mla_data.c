@@ -7,11 +7,46 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPREAD = 24, FAR = 0x40000000 };
+enum { SPREAD = 24, LIST_SPREAD = 5, FAR = 0x40000000, SCALES_AT = 512, ROTARY_AT = 528 };
 
 double mla_value(int dtype, uint16_t bits)
 {
     return dtype == HEWN_F16 ? f16_to_double(bits) : bf16_to_double(bits);
+}
+
+static double value_of(uint16_t bits)
+{
+    return bf16_to_double(bits);
+}
+
+/* A normal or subnormal e4m3; its NaN counts as 480. */
+static double e4m3_value(unsigned char code)
+{
+    int exponent = code >> 3 & 15;
+    double m = exponent ? 1 + (code & 7) / 8.0 : (code & 7) / 8.0;
+    return ldexp(code & 128 ? -m : m, (exponent ? exponent : 1) - 7);
+}
+
+void mla_key(const struct mla_data *d, int64_t at, double out[MLA_QK])
+{
+    const unsigned char *row = d->kv + at;
+    uint16_t bits;
+    float scale;
+    for (int i = 0; i < MLA_QK && !d->c.packed; i++) {
+        memcpy(&bits, row + 2 * i, sizeof bits);
+        out[i] = mla_value(d->c.in, bits);
+    }
+    if (!d->c.packed) return;
+    for (int i = 0; i < MLA_V; i++) {
+        memcpy(&scale, row + SCALES_AT + i / 128 * 4, sizeof scale);
+        double hi = value_of(double_to_bf16((double)scale));
+        double lo = value_of(double_to_bf16((double)scale - hi)), x = e4m3_value(row[i]);
+        out[i] = value_of(double_to_bf16(x * hi + value_of(double_to_bf16(x * lo))));
+    }
+    for (int i = MLA_V; i < MLA_QK; i++) {
+        memcpy(&bits, row + ROTARY_AT + 2 * (i - MLA_V), sizeof bits);
+        out[i] = value_of(bits);
+    }
 }
 
 static uint16_t rounded(int dtype, double value)
@@ -21,13 +56,17 @@ static uint16_t rounded(int dtype, double value)
 
 void mla_case_name(const struct mla_case *c, char *out, size_t size)
 {
-    static const char *const wrong[] = {"", ", lengths out of range", ", pages outside the pool"};
+    static const char *const wrong[] = {"", ", lengths out of range", ", pages outside the pool",
+                                        ", lists with holes"};
+    char lists[40] = "";
+    if (c->list)
+        snprintf(lists, sizeof lists, ", %d listed%s", c->list, c->ragged > 1 ? " each" : "");
     snprintf(out, size,
-             "%s to %s, batch %d, %d heads, %d queries, %s%d keys, pages of %d%s%s%s%s%s",
-             hewn_dtype_name(c->in), hewn_dtype_name(c->out), c->batch, c->heads, c->queries,
-             c->ragged ? "up to " : "", c->length, c->page, c->causal ? ", causal" : "",
-             c->sink ? ", sink" : "", c->spread ? ", spread" : "", c->sharp > 4 ? ", peaked" : "",
-             wrong[c->wrong]);
+             "%s to %s%s, batch %d, %d heads, %d queries, %s%d keys%s, pages of %d%s%s%s%s%s",
+             hewn_dtype_name(c->in), hewn_dtype_name(c->out), c->packed ? ", records" : "",
+             c->batch, c->heads, c->queries, c->ragged ? "up to " : "", c->length, lists, c->page,
+             c->causal ? ", causal" : "", c->sink ? ", sink" : "", c->spread ? ", spread" : "",
+             c->sharp > 4 ? ", peaked" : "", wrong[c->wrong]);
 }
 
 /* ---- shapes -- */
@@ -40,55 +79,82 @@ static int pages_of(const struct mla_case *c, int keys)
 static void describe(struct mla_data *d)
 {
     const struct mla_case *c = &d->c;
-    int extra = c->spread ? SPREAD : 0;
+    int extra = c->spread ? SPREAD : 0,
+        unit = c->packed ? 1 : 2; /* bytes of the cache's elements */
+    int row = c->packed ? MLA_RECORD_BYTES : MLA_QK, room = 2 * extra / unit;
     hewn_mla_desc *x = &d->desc;
     *x = (hewn_mla_desc){.struct_size = sizeof *x,
                          .batch = c->batch,
                          .q_heads = c->heads,
                          .q_length = c->queries,
-                         .length = c->length,
+                         .length = c->list && c->page ? 0 : c->length,
                          .page_size = c->page,
                          .in = c->in,
                          .out = c->out,
+                         .cache = c->packed ? HEWN_MLA_CACHE_656 : HEWN_MLA_CACHE_PLAIN,
                          .lengths = c->ragged,
                          .causal = c->causal,
                          .sink = c->sink};
-    x->kv_token = MLA_QK + extra;
-    x->kv_batch = (c->page ? c->page : c->length) * x->kv_token + extra;
+    x->kv_token = row + room;
+    x->kv_batch = (c->page ? c->page : c->length) * x->kv_token + room;
     x->q_head = MLA_QK + extra;
     x->q_token = x->q_head * c->heads;
     x->q_batch = x->q_token * c->queries + extra;
     x->o_head = MLA_V + extra;
     x->o_token = x->o_head * c->heads + extra;
     x->o_batch = x->o_token * c->queries;
-    if (c->page) {
-        x->table_width = pages_of(c, c->length) + (c->spread ? 3 : 0);
-        x->pages = (int64_t)c->batch * pages_of(c, c->length) + 2;
+    if (c->page && !c->list) x->table_width = pages_of(c, c->length) + (c->spread ? 3 : 0);
+    if (c->page) x->pages = (int64_t)(c->list ? 1 : c->batch) * pages_of(c, c->length) + 2;
+    if (c->list) {
+        x->list_width = c->list;
+        x->list_stride = c->spread ? c->list + LIST_SPREAD : 0;
+        d->list_count = (size_t)(c->list + (c->spread ? LIST_SPREAD : 0)) * (size_t)c->batch *
+                        (size_t)c->queries;
     }
-    int64_t planes = c->page ? x->pages : c->batch;
+    int64_t planes = c->page ? x->pages : c->list ? 1 : c->batch;
     d->q_count = (size_t)(x->q_batch * c->batch);
-    d->kv_count = (size_t)(x->kv_batch * planes);
+    d->kv_bytes = (size_t)(x->kv_batch * planes * unit);
+    d->length_count = (size_t)c->batch * (size_t)(c->ragged > 1 ? c->queries : 1);
     d->o_bytes = (size_t)(x->o_batch * c->batch) * hewn_dtype_size(c->out);
     d->lse_count = (size_t)c->batch * (size_t)c->heads * (size_t)c->queries;
     d->table_count = (size_t)(x->table_width * c->batch);
 }
 
-int mla_keys(const struct mla_data *d, int sequence)
+static int most_keys(const struct mla_case *c)
 {
-    int n = d->c.ragged ? d->lengths[sequence] : d->c.length;
-    return n < 0 ? 0 : n > d->c.length ? d->c.length : n;
+    return c->list ? c->list : c->length;
 }
 
-int64_t mla_row(const struct mla_data *d, int sequence, int key)
+int mla_keys(const struct mla_data *d, int sequence, int query)
+{
+    const struct mla_case *c = &d->c;
+    int n = most_keys(c), most = n;
+    if (c->ragged) n = d->lengths[c->ragged > 1 ? sequence * c->queries + query : sequence];
+    return n < 0 ? 0 : n > most ? most : n;
+}
+
+static int32_t *list_of(const struct mla_data *d, int sequence, int query)
+{
+    int64_t stride = d->desc.list_stride ? d->desc.list_stride : d->c.list;
+    return d->lists + (sequence * d->c.queries + query) * stride;
+}
+
+int64_t mla_row(const struct mla_data *d, int sequence, int query, int key)
 {
     const hewn_mla_desc *x = &d->desc;
     int64_t plane = sequence, row = key;
-    if (d->c.page) {
+    if (d->c.list) {
+        int32_t entry = list_of(d, sequence, query)[key],
+                rows = d->c.page ? d->c.page : d->c.length;
+        if (entry < 0 || entry / rows >= (d->c.page ? x->pages : 1)) return -1;
+        plane = entry / rows;
+        row = entry % rows;
+    } else if (d->c.page) {
         plane = d->table[sequence * x->table_width + key / d->c.page];
         row = key % d->c.page;
         if (plane < 0 || plane >= x->pages) return -1;
     }
-    return plane * x->kv_batch + row * x->kv_token;
+    return (plane * x->kv_batch + row * x->kv_token) * (d->c.packed ? 1 : 2);
 }
 
 /* ---- contents -- */
@@ -96,14 +162,13 @@ int64_t mla_row(const struct mla_data *d, int sequence, int key)
 static void fill_lengths(struct mla_data *d, struct rng *r)
 {
     const struct mla_case *c = &d->c;
-    for (int b = 0; b < c->batch; b++) {
-        int n = (int)rng_below(r, (uint32_t)c->length + 1);
+    int most = most_keys(c);
+    for (int b = 0; b < (int)d->length_count; b++) {
+        int n = (int)rng_below(r, (uint32_t)most + 1);
         if (b % 4 == 1) n = 0;
-        if (b % 4 == 2) n = c->length;
-        if (b % 8 == 3 && c->length > 64)
-            n = 64 * (1 + (int)rng_below(r, (uint32_t)c->length / 64));
-        if (c->wrong == MLA_BAD_LENGTHS && b % 3 == 0)
-            n = b % 2 ? -5 : c->length + 7 + b * FAR / 64;
+        if (b % 4 == 2) n = most;
+        if (b % 8 == 3 && most > 64) n = 64 * (1 + (int)rng_below(r, (uint32_t)most / 64));
+        if (c->wrong == MLA_BAD_LENGTHS && b % 3 == 0) n = b % 2 ? -5 : most + 7 + b % 8 * FAR / 64;
         d->lengths[b] = n;
     }
 }
@@ -123,12 +188,61 @@ static void fill_table(struct mla_data *d, struct rng *r)
     for (int b = 0; b < d->c.batch; b++)
         for (int64_t i = 0; i < width; i++) {
             int32_t *entry = &d->table[b * width + i];
-            int used = i < pages_of(&d->c, mla_keys(d, b));
+            int used = i < pages_of(&d->c, mla_keys(d, b, 0));
             *entry = used ? order[next++] : INT32_MAX;
             if (used && d->c.wrong == MLA_BAD_PAGES && i % 3 == 1)
                 *entry = i % 2 ? (int32_t)pages + (int32_t)i : -1 - (int32_t)i;
         }
     free(order);
+}
+
+/* Rows of the cache at random, some twice. In a bad list a third are nonsense, and one list is all so. */
+static void fill_lists(struct mla_data *d, struct rng *r)
+{
+    static const int32_t nonsense[] = {-1, INT32_MIN, INT32_MAX, -7};
+    const struct mla_case *c = &d->c;
+    int64_t rows = c->page ? d->desc.pages * c->page : c->length;
+    for (size_t i = 0; i < d->list_count; i++) d->lists[i] = INT32_MAX - 1;
+    for (int b = 0; b < c->batch; b++)
+        for (int q = 0; q < c->queries; q++)
+            for (int k = 0; k < c->list; k++) {
+                int32_t *entry = &list_of(d, b, q)[k];
+                int bad =
+                    c->wrong == MLA_BAD_LISTS && (k % 3 == q % 3 || (b * c->queries + q) % 5 == 1);
+                *entry = rows ? (int32_t)rng_below(r, (uint32_t)rows) : 0;
+                if (bad) *entry = k % 8 == 4 ? (int32_t)rows : nonsense[rng_below(r, 4)];
+            }
+}
+
+/* A record: scales of which every other is a power of two. */
+static void fill_record(unsigned char *row, struct rng *r)
+{
+    for (int i = 0; i < MLA_V; i++) {
+        row[i] = (unsigned char)rng_below(r, 256);
+        if ((row[i] & 127) == 127) row[i] = 3; /* a subnormal */
+        if ((row[i] & 127) > 0x58) row[i] &= 0xDF;
+    }
+    for (int g = 0; g < 4; g++) {
+        float scale = g % 2 ? 0.125F : 0.11F + 0.02F * rng_unit(r);
+        memcpy(row + SCALES_AT + 4 * g, &scale, sizeof scale);
+    }
+    for (int i = 0; i < MLA_QK - MLA_V; i++) {
+        uint16_t bits = rounded(HEWN_BF16, sqrt(3.0) * (double)rng_unit(r));
+        memcpy(row + ROTARY_AT + 2 * i, &bits, sizeof bits);
+    }
+}
+
+static void fill_row(struct mla_data *d, int64_t at, struct rng *r)
+{
+    if (at < 0) return;
+    if (d->c.packed) {
+        fill_record(d->kv + at, r);
+        return;
+    }
+    for (int i = 0; i < MLA_QK; i++) {
+        uint16_t bits = rounded(d->c.in, sqrt(3.0) * (double)rng_unit(r));
+        memcpy(d->kv + at + 2 * i, &bits, sizeof bits);
+    }
 }
 
 /* Everything that no key of a sequence is, is NaN. */
@@ -138,7 +252,7 @@ static void fill(struct mla_data *d, struct rng *r)
     const hewn_mla_desc *x = &d->desc;
     double amplitude = sqrt(3.0);
     memset(d->q, 0xFF, d->q_count * sizeof *d->q);
-    memset(d->kv, 0xFF, d->kv_count * sizeof *d->kv);
+    memset(d->kv, 0xFF, d->kv_bytes);
     for (int b = 0; b < c->batch; b++)
         for (int row = 0; row < c->heads * c->queries; row++) {
             uint16_t *q = d->q + b * x->q_batch + row * x->q_head;
@@ -146,11 +260,8 @@ static void fill(struct mla_data *d, struct rng *r)
                 q[i] = rounded(c->in, amplitude * (double)c->sharp * (double)rng_unit(r));
         }
     for (int b = 0; b < c->batch; b++)
-        for (int j = 0; j < mla_keys(d, b); j++) {
-            int64_t at = mla_row(d, b, j);
-            for (int i = 0; at >= 0 && i < MLA_QK; i++)
-                d->kv[at + i] = rounded(c->in, amplitude * (double)rng_unit(r));
-        }
+        for (int q = 0; q < (c->list ? c->queries : 1); q++)
+            for (int j = 0; j < mla_keys(d, b, q); j++) fill_row(d, mla_row(d, b, q, j), r);
     for (int h = 0; h < c->heads; h++) d->sink[h] = h % 5 == 4 ? -INFINITY : 6.0F * rng_unit(r);
 }
 
@@ -161,15 +272,20 @@ bool mla_data_new(struct mla_data *d, const struct mla_case *c)
     d->c = *c;
     describe(d);
     d->q = malloc(d->q_count * sizeof *d->q);
-    d->kv = malloc(d->kv_count * sizeof *d->kv + 1);
+    d->kv = malloc(d->kv_bytes + 1);
     d->o = malloc(d->o_bytes);
     d->lse = malloc(d->lse_count * sizeof *d->lse);
     d->sink = malloc((size_t)c->heads * sizeof *d->sink);
-    d->lengths = malloc((size_t)c->batch * sizeof *d->lengths);
+    d->lengths = malloc(d->length_count * sizeof *d->lengths);
+    d->lists = malloc(d->list_count * sizeof *d->lists + 1);
     d->table = malloc(d->table_count * sizeof *d->table + 1);
-    if (!d->q || !d->kv || !d->o || !d->lse || !d->sink || !d->lengths || !d->table) return false;
+    if (!d->q || !d->kv || !d->o || !d->lse || !d->sink || !d->lengths || !d->table || !d->lists)
+        return false;
     fill_lengths(d, &r);
-    fill_table(d, &r);
+    if (c->list)
+        fill_lists(d, &r);
+    else
+        fill_table(d, &r);
     fill(d, &r);
     return true;
 }
@@ -183,4 +299,5 @@ void mla_data_free(struct mla_data *d)
     free(d->sink);
     free(d->lengths);
     free(d->table);
+    free(d->lists);
 }

@@ -19,6 +19,7 @@ struct judge {
     const struct mla_data *d;
     double *c;      /* a sequence's cache rows as doubles; zeros outside the pool */
     double *scores; /* of a row */
+    int keys;       /* in c */
     double whole, ideal, reference, samples;
     double worst, want, got;
     int worst_b, worst_row, worst_column, beyond;
@@ -41,12 +42,20 @@ static double round_to(int dtype, double x)
     return dtype == HEWN_F16 ? f16_to_double(double_to_f16(x)) : bf16_to_double(double_to_bf16(x));
 }
 
-static void load_sequence(struct judge *j, int b)
+/* The keys of a sequence, or of a query that has a list, whose entries may be none. */
+static void load_keys(struct judge *j, int b, int query)
 {
-    for (int key = 0; key < mla_keys(j->d, b); key++) {
-        int64_t at = mla_row(j->d, b, key);
-        for (int i = 0; i < MLA_QK; i++)
-            j->c[key * MLA_QK + i] = at < 0 ? 0 : mla_value(j->d->c.in, j->d->kv[at + i]);
+    j->keys = 0;
+    for (int key = 0; key < mla_keys(j->d, b, query); key++) {
+        int64_t at = mla_row(j->d, b, query, key);
+        double *to = j->c + (size_t)j->keys * MLA_QK;
+        if (at >= 0)
+            mla_key(j->d, at, to);
+        else if (j->d->c.list)
+            continue;
+        else
+            memset(to, 0, MLA_QK * sizeof *to);
+        j->keys++;
     }
 }
 
@@ -59,7 +68,7 @@ static void score_row(struct judge *j, struct row *r, int b, int row)
         q[i] = mla_value(c->in, bits[i]);
         q_norm += q[i] * q[i];
     }
-    r->keys = mla_keys(j->d, b) - (c->causal ? c->queries - 1 - row / c->heads : 0);
+    r->keys = j->keys - (c->causal ? c->queries - 1 - row / c->heads : 0);
     r->max = -INFINITY;
     for (int key = 0; key < r->keys; key++) {
         const double *v = j->c + key * MLA_QK;
@@ -170,12 +179,13 @@ struct mla_figures mla_judge(const struct mla_data *d)
     struct judge j = {.d = d};
     struct row r;
     const struct mla_case *c = &d->c;
-    j.c = malloc((size_t)(c->length + 1) * MLA_QK * sizeof *j.c);
-    j.scores = malloc((size_t)(c->length + 1) * sizeof *j.scores);
+    size_t most = (size_t)(c->list ? c->list : c->length) + 1;
+    j.c = malloc(most * MLA_QK * sizeof *j.c);
+    j.scores = malloc(most * sizeof *j.scores);
     CHECK(j.c && j.scores, "no memory for the reference");
     for (int b = 0; j.c && j.scores && b < c->batch; b++) {
-        load_sequence(&j, b);
         for (int row = 0; row < c->heads * c->queries; row++) {
+            if (row == 0 || (c->list && row % c->heads == 0)) load_keys(&j, b, row / c->heads);
             score_row(&j, &r, b, row);
             sum_row(&j, &r);
             judge_row(&j, &r, b, row);

@@ -22,6 +22,7 @@ static const struct writers {
     {"decode", decode_write_problem, decode_write_shape, decode_write_limits},
     {"decode_combine", combine_write_problem, combine_write_shape, combine_write_limits},
     {"mla", mla_write_problem, mla_write_shape, mla_write_limits},
+    {"mla_gather", mla_write_problem, mla_write_shape, mla_write_limits},
     {"mla_combine", combine_write_problem, combine_write_shape, combine_write_limits},
 };
 

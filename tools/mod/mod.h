@@ -101,8 +101,8 @@ int plan_find(struct module_id *id, const char *target, const char *name);
 /* The plan of attention_<in>_<qk>_<v>, `element` bytes an input element, or NULL. */
 const struct plan *plan_attention(const char *target, unsigned qk, unsigned v, unsigned element);
 const struct plan *plan_attention_combine(const char *target);
-/* The plan of mla_<in>, or NULL. */
-const struct plan *plan_mla(const char *target);
+/* The plan of mla_<in> or mla_<in>_<variant>, or NULL. */
+const struct plan *plan_mla(const char *target, const char *variant);
 
 /* The plan of decode_<in>_<qk>_<v>_<rows>, or NULL. */
 const struct plan *plan_decode(const char *target, unsigned qk, unsigned v, unsigned element,

@@ -143,14 +143,14 @@ static int find_plan(struct module_id *id)
         id->plan = plan_decode(id->target, qk, v, id->name[end] ? 1 : 2, rows);
     } else if (strcmp(id->name, "decode_combine") == 0 || strcmp(id->name, "mla_combine") == 0) {
         id->plan = plan_combine(id->target, id->name);
-    } else if (sscanf(id->name, "mla_%7[a-z0-9]%n", id->in, &end) == 1 && !id->name[end]) {
-        id->plan = plan_mla(id->target);
+    } else if (sscanf(id->name, "mla_%7[a-z0-9]_%15[a-z0-9]", id->in, variant) >= 1) {
+        id->plan = plan_mla(id->target, variant);
     } else {
         return complain(id->name,
                         "is none of gemm_<input dtype>_<output dtype>[_<variant>], "
                         "attention_<input dtype>_<qk_dim>_<v_dim>[_cap], attention_combine, "
                         "decode_<input dtype>_<qk_dim>_<v_dim>_<rows>[_e4m3], decode_combine, "
-                        "mla_<input dtype>, mla_combine");
+                        "mla_<input dtype>[_rows or _<record>], mla_combine");
     }
     return id->plan ? 0 : complain(id->name, "has no plan for %s in tools/mod", id->target);
 }

@@ -16,6 +16,12 @@ _Static_assert(SM90A_MLA_DYNAMIC_SHARED + SM90A_MLA_STATIC_BYTES <= SM_SHARED_BY
                "shared memory");
 _Static_assert(SM90A_MLA_CHUNK % SWIZZLE_REPEAT == 0 && SM90A_MLA_TILE_P % SWIZZLE_REPEAT == 0,
                "tiles begin where the swizzle repeats");
+_Static_assert(SM90A_MLA_GATHER_FINDER_REGS + SM90A_MLA_GATHER_LOADER_REGS +
+                       2 * SM90A_MLA_GATHER_CONSUMER_REGS <=
+                   SM_REGISTERS / 128,
+               "registers of the kernels without boxes");
+_Static_assert(SM90A_MLA_ROWS == SM90A_MLA_SLOTS && SM90A_MLA_RECORDS == SM90A_MLA_SLOTS,
+               "their barriers are made together");
 _Static_assert(SM90A_MLA_PRODUCER_REGS + 2 * SM90A_MLA_CONSUMER_REGS <= SM_REGISTERS / 128,
                "registers");
 
@@ -25,29 +31,43 @@ static const struct plan_range no_tmem[] = PLAN_RANGES();
 static const struct plan_handoff handoffs[] = PLAN_HANDOFFS(SM90A_MLA_HANDOFFS(PLAN_HANDOFF_SPAN));
 static const struct plan_flow flows[] = PLAN_FLOWS(SM90A_MLA_FLOWS(PLAN_FLOW));
 
-static const struct plan plan = {
-    .target = "sm_90a",
-    .family = "mla",
-    .text = "mla",
-    .threads = SM90A_MLA_THREADS,
-    .dynamic_shared = SM90A_MLA_DYNAMIC_SHARED,
-    .cluster = 1,
-    .ctas_per_sm = SM90A_MLA_CTAS_PER_SM,
-    .maps = maps,
-    .scalars = scalars,
-    .roles = roles,
-    .shared = shared,
-    .tmem = no_tmem,
-    .handoffs = handoffs,
-    .flows = flows,
+static const struct plan_range gather_roles[] = PLAN_RANGES(SM90A_MLA_GATHER_ROLES(PLAN_ROLE));
+static const struct plan_handoff rows_handoffs[] =
+    PLAN_HANDOFFS(SM90A_MLA_GATHER_HANDOFFS(PLAN_HANDOFF_SPAN, 128));
+static const struct plan_handoff record_handoffs[] =
+    PLAN_HANDOFFS(SM90A_MLA_GATHER_HANDOFFS(PLAN_HANDOFF_SPAN, 4));
+static const struct plan_flow rows_flows[] =
+    PLAN_FLOWS(SM90A_MLA_GATHER_FLOWS(PLAN_FLOW, loader.cp));
+static const struct plan_flow record_flows[] =
+    PLAN_FLOWS(SM90A_MLA_GATHER_FLOWS(PLAN_FLOW, loader + loader.cp));
+
+#define PLAN(of, threads_, roles_, handoffs_, flows_)                                            \
+    {                                                                                            \
+        .target = "sm_90a", .family = "mla", .text = of, .threads = threads_,                    \
+        .dynamic_shared = SM90A_MLA_DYNAMIC_SHARED, .cluster = 1,                                \
+        .ctas_per_sm = SM90A_MLA_CTAS_PER_SM, .maps = maps, .scalars = scalars, .roles = roles_, \
+        .shared = shared, .tmem = no_tmem, .handoffs = handoffs_, .flows = flows_,               \
+    }
+
+static const struct {
+    const char *variant;
+    struct plan plan;
+} plans[] = {
+    {"", PLAN("mla", SM90A_MLA_THREADS, roles, handoffs, flows)},
+    {"rows", PLAN("mla_gather", SM90A_MLA_GATHER_THREADS, gather_roles, rows_handoffs, rows_flows)},
+    {"656",
+     PLAN("mla_gather", SM90A_MLA_GATHER_THREADS, gather_roles, record_handoffs, record_flows)},
 };
 
-const struct plan *plan_mla(const char *target)
+const struct plan *plan_mla(const char *target, const char *variant)
 {
     /* a variant of the decode kernel, whose manifest it has, too */
     if (strcmp(target, "sm_100f") == 0)
-        return plan_decode(target, SM100F_MLA_QK, SM100F_MLA_V, 2, SM100F_MLA_ROWS);
-    return strcmp(target, plan.target) == 0 ? &plan : NULL;
+        return *variant ? NULL : plan_decode(target, SM100F_MLA_QK, SM100F_MLA_V, 2, SM100F_MLA_ROWS);
+    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++)
+        if (strcmp(target, plans[i].plan.target) == 0 && strcmp(variant, plans[i].variant) == 0)
+            return &plans[i].plan;
+    return NULL;
 }
 
 /* ---- the manifest: ptx/inc/mla.plan.h -- */
