@@ -1,0 +1,438 @@
+/*
+ * bench_mla: MLA on a GPU: decode by block tables, decode and prefill by lists, plain rows and packed
+ * records. Some rows of each result are compared with float64 first. Times are of CUDA graphs; where the
+ * launches of a graph would find their keys in L2, they go round among copies of the cache.
+ *
+ *   bench_mla               all shapes
+ *   bench_mla --only TEXT   those whose name has the text
+ *   bench_mla --pool GB     the device memory for caches (12)
+ *
+ * A line: microseconds; TB/s of the rows that are read, once for each query that has a list, else once
+ * for each sequence; TFLOP/s without padding; and the two floors in microseconds: those bytes at the rate
+ * that the fastest library reaches, and the products, padded to tiles of 64 heads, at 34 cycles a key and
+ * tile on all SMs. Prefill reads most of its rows out of L2, so the first is no floor there.
+ */
+#include "lib/device.h"
+#include "lib/harness.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { QK = 576, V = 512, PAGE = 64, RECORD = 656, SCALES_AT = 512, ROTARY_AT = 528 };
+enum { BLOCK_ROWS = 1 << 15, REPEATS = 5, SAMPLES = 6 };
+static const uint64_t l2_span = UINT64_C(400) << 20; /* rows of all copies together, at least */
+static const double floor_rate = 4.45e12;            /* bytes/s */
+static const double floor_keys = 1.83e9 / 34;        /* keys of a tile a second and SM */
+
+struct shape {
+    const char *name;
+    int batch, heads, queries;
+    int length; /* keys of a sequence; with lists: rows of the cache */
+    int list;   /* width; 0: no lists */
+    int packed;
+};
+
+static const struct shape shapes[] = {
+    {"dense bf16 h16", 128, 16, 1, 4096, 0, 0},
+    {"dense bf16 h64", 128, 64, 1, 4096, 0, 0},
+    {"dense bf16 h128", 128, 128, 1, 4096, 0, 0},
+    {"dense bf16 h128 q2", 128, 128, 2, 4096, 0, 0},
+    {"dense 656 h8", 256, 8, 1, 4096, 0, 1},
+    {"dense 656 h16", 256, 16, 1, 4096, 0, 1},
+    {"dense 656 h64", 128, 64, 1, 4096, 0, 1},
+    {"dense 656 h128", 128, 128, 1, 4096, 0, 1},
+    {"lists 656 h16 q1", 128, 16, 1, 1 << 20, 2048, 1},
+    {"lists 656 h64 q1", 128, 64, 1, 1 << 20, 2048, 1},
+    {"lists 656 h64 q2", 128, 64, 2, 1 << 20, 2048, 1},
+    {"lists 656 h128 q1", 128, 128, 1, 1 << 20, 2048, 1},
+    {"lists 656 h128 q2", 128, 128, 2, 1 << 20, 2048, 1},
+    {"lists 656 h128 b2", 2, 128, 1, 1 << 20, 2048, 1},
+    {"lists bf16 h16 q1", 128, 16, 1, 1 << 20, 2048, 0},
+    {"lists bf16 h64 q1", 128, 64, 1, 1 << 20, 2048, 0},
+    {"lists bf16 h128 q2", 128, 128, 2, 1 << 20, 2048, 0},
+    {"prefill bf16 h16", 1, 16, 4096, 1 << 16, 2048, 0},
+    {"prefill bf16 h64", 1, 64, 4096, 1 << 16, 2048, 0},
+    {"prefill bf16 h128", 1, 128, 4096, 1 << 16, 2048, 0},
+    {"prefill bf16 h128 8k", 1, 128, 4096, 1 << 13, 2048, 0},
+    {"prefill 656 h128", 1, 128, 4096, 1 << 16, 2048, 1},
+};
+
+struct gpu {
+    struct device d;
+    hewn_deviceptr pool[2];  /* caches: plain rows, records */
+    unsigned char *block[2]; /* their first BLOCK_ROWS rows; row r is as row r % BLOCK_ROWS */
+    uint64_t pool_bytes;
+    hewn_stream stream;
+    int (*d2d)(hewn_deviceptr, hewn_deviceptr, size_t);
+    int (*begin)(hewn_stream, int);
+    int (*end)(hewn_stream, void **);
+    int (*instantiate)(void **, void *, unsigned long long);
+    int (*launch)(void *, hewn_stream);
+    int (*exec_destroy)(void *), (*graph_destroy)(void *);
+    int (*event_create)(void **, unsigned), (*event_record)(void *, hewn_stream);
+    int (*event_wait)(void *), (*elapsed)(float *, void *, void *);
+    int (*wait)(hewn_stream);
+    void *events[2];
+};
+
+struct work {
+    const struct shape *shape;
+    hewn_mla_plan *plan;
+    int32_t *index; /* the lists, or the block table */
+    uint16_t *q;
+    uint64_t q_count, o_count, index_count, keys, bytes, span, copies; /* span: of a copy */
+    uint64_t workspace_bytes;
+    hewn_deviceptr q_at, o_at, index_at, workspace;
+};
+
+static void die(const char *what, const char *why)
+{
+    fprintf(stderr, "bench_mla: %s: %s\n", what, why);
+    exit(1);
+}
+
+static void need(int status, const char *what)
+{
+    char text[32];
+    snprintf(text, sizeof text, "CUresult %d", status);
+    if (status) die(what, text);
+}
+
+static void *host(uint64_t bytes)
+{
+    void *p = malloc(bytes ? (size_t)bytes : 1);
+    if (!p) die("host memory", "none");
+    return p;
+}
+
+static hewn_deviceptr allocate(struct gpu *g, uint64_t bytes)
+{
+    hewn_deviceptr at = 0;
+    need(g->d.mem_alloc(&at, bytes ? bytes : 16), "memory");
+    return at;
+}
+
+static void resolve(struct gpu *g, const char *name, void *slot)
+{
+    void *symbol = hewn_driver_symbol(g->d.driver, name);
+    if (!symbol) die(name, "not there");
+    memcpy(slot, &symbol, sizeof symbol);
+}
+
+static uint64_t row_bytes(int packed)
+{
+    return packed ? RECORD : 2 * QK;
+}
+
+/* About unit variance. */
+static uint16_t value(struct rng *r)
+{
+    return double_to_bf16((double)(rng_unit(r) + rng_unit(r) + rng_unit(r)));
+}
+
+static void fill_record(unsigned char *row, struct rng *r)
+{
+    for (int i = 0; i < V; i++) {
+        unsigned code = rng_below(r, 256);
+        row[i] = (unsigned char)((code & 127) > 0x70 ? code & 0x8F : code); /* below 256 */
+    }
+    for (int i = 0; i < 4; i++) {
+        const float scale = 0x1p-6F;
+        memcpy(row + SCALES_AT + 4 * i, &scale, sizeof scale);
+    }
+    for (int i = 0; i < QK - V; i++) {
+        uint16_t x = value(r);
+        memcpy(row + ROTARY_AT + 2 * i, &x, sizeof x);
+    }
+}
+
+/* The pool is made of copies of one block of rows. */
+static void fill_pool(struct gpu *g, int packed)
+{
+    struct rng r = {7};
+    uint64_t row = row_bytes(packed), block = row * BLOCK_ROWS;
+    unsigned char *rows = host(block);
+    for (uint64_t i = 0; i < BLOCK_ROWS; i++)
+        if (packed) {
+            fill_record(rows + i * row, &r);
+        } else {
+            for (int k = 0; k < QK; k++) {
+                uint16_t x = value(&r);
+                memcpy(rows + i * row + 2 * k, &x, sizeof x);
+            }
+        }
+    g->block[packed] = rows;
+    g->pool[packed] = allocate(g, g->pool_bytes);
+    for (uint64_t at = 0; at < g->pool_bytes; at += block) {
+        uint64_t n = g->pool_bytes - at < block ? g->pool_bytes - at : block;
+        if (at)
+            need(g->d2d(g->pool[packed] + at, g->pool[packed], n), "copy");
+        else
+            need(g->d.to_device(g->pool[packed], rows, n), "copy");
+    }
+}
+
+static void open_gpu(struct gpu *g, uint64_t pool)
+{
+    hewn_error err = {0};
+    int (*stream_create)(hewn_stream *, unsigned);
+    if (!device_open(&g->d, &err)) die("device", err.message);
+    resolve(g, "cuMemcpyDtoD_v2", &g->d2d);
+    resolve(g, "cuStreamCreate", &stream_create);
+    resolve(g, "cuStreamBeginCapture_v2", &g->begin);
+    resolve(g, "cuStreamEndCapture", &g->end);
+    resolve(g, "cuGraphInstantiateWithFlags", &g->instantiate);
+    resolve(g, "cuGraphLaunch", &g->launch);
+    resolve(g, "cuGraphExecDestroy", &g->exec_destroy);
+    resolve(g, "cuGraphDestroy", &g->graph_destroy);
+    resolve(g, "cuEventCreate", &g->event_create);
+    resolve(g, "cuEventRecord", &g->event_record);
+    resolve(g, "cuEventSynchronize", &g->event_wait);
+    resolve(g, "cuEventElapsedTime", &g->elapsed);
+    resolve(g, "cuStreamSynchronize", &g->wait);
+    need(stream_create(&g->stream, 1), "stream");
+    for (int i = 0; i < 2; i++) need(g->event_create(&g->events[i], 0), "event");
+    g->pool_bytes = pool / 2;
+    for (int packed = 0; packed < 2; packed++) fill_pool(g, packed);
+}
+
+/* ---- a shape -- */
+
+/* A permutation of the pool's pages, or lists of rows at random. */
+static void fill_index(struct work *w, struct rng *r)
+{
+    const struct shape *s = w->shape;
+    uint64_t n = w->index_count;
+    w->index = host(n * sizeof *w->index);
+    for (uint64_t i = 0; i < n; i++)
+        w->index[i] = s->list ? (int32_t)rng_below(r, (uint32_t)s->length) : (int32_t)i;
+    for (uint64_t i = n; !s->list && i > 1; i--) {
+        uint64_t j = rng_below(r, (uint32_t)i);
+        int32_t page = w->index[i - 1];
+        w->index[i - 1] = w->index[j], w->index[j] = page;
+    }
+}
+
+static bool open_work(struct gpu *g, struct work *w, const struct shape *s)
+{
+    struct rng r = {11};
+    hewn_error err = {0};
+    hewn_mla_plan_info info = {.struct_size = sizeof info};
+    uint64_t queries = (uint64_t)s->batch * (uint64_t)s->queries;
+    uint64_t pages = (uint64_t)s->batch * (uint64_t)s->length / PAGE;
+    uint64_t rows = s->list ? (uint64_t)s->length : pages * PAGE;
+    memset(w, 0, sizeof *w);
+    w->shape = s;
+    w->keys = s->list ? queries * (uint64_t)s->list : rows;
+    w->bytes = w->keys * row_bytes(s->packed);
+    w->span = rows * row_bytes(s->packed);
+    if (w->span > g->pool_bytes) return false;
+    w->copies = s->queries > 16 ? 1 : 1 + l2_span / w->bytes; /* prefill works out of L2 */
+    if (w->copies > g->pool_bytes / w->span) w->copies = g->pool_bytes / w->span;
+    w->q_count = queries * (uint64_t)s->heads * QK;
+    w->o_count = queries * (uint64_t)s->heads * V;
+    w->index_count = s->list ? w->keys : pages;
+    hewn_mla_desc d = {.struct_size = sizeof d,
+                       .batch = s->batch,
+                       .q_heads = s->heads,
+                       .q_length = s->queries,
+                       .length = s->length,
+                       .page_size = s->list ? 0 : PAGE,
+                       .pages = s->list ? 0 : (int64_t)pages,
+                       .table_width = s->list ? 0 : s->length / PAGE,
+                       .in = HEWN_BF16,
+                       .out = HEWN_BF16,
+                       .cache = s->packed ? HEWN_MLA_CACHE_656 : HEWN_MLA_CACHE_PLAIN,
+                       .list_width = s->list};
+    if (hewn_mla_plan_create(g->d.context, &d, &w->plan, &err)) die("plan", err.message);
+    need(hewn_mla_plan_describe(w->plan, &info, NULL), "describe");
+    fill_index(w, &r);
+    w->q = host(w->q_count * 2);
+    for (uint64_t i = 0; i < w->q_count; i++) w->q[i] = value(&r);
+    w->q_at = allocate(g, w->q_count * 2);
+    need(g->d.to_device(w->q_at, w->q, w->q_count * 2), "copy");
+    w->index_at = allocate(g, w->index_count * 4);
+    need(g->d.to_device(w->index_at, w->index, w->index_count * 4), "copy");
+    w->o_at = allocate(g, w->o_count * 2);
+    w->workspace_bytes = info.workspace;
+    w->workspace = allocate(g, info.workspace);
+    return true;
+}
+
+static void close_work(struct gpu *g, struct work *w)
+{
+    const hewn_deviceptr list[] = {w->q_at, w->o_at, w->index_at, w->workspace};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) g->d.mem_free(list[i]);
+    hewn_mla_plan_destroy(w->plan);
+    free(w->index), free(w->q);
+}
+
+static void run(struct gpu *g, struct work *w, uint64_t copy)
+{
+    hewn_error err = {0};
+    hewn_mla_args a = {.struct_size = sizeof a,
+                       .q = w->q_at,
+                       .kv = g->pool[w->shape->packed] + copy * w->span,
+                       .o = w->o_at,
+                       .workspace = w->workspace_bytes ? w->workspace : 0};
+    *(w->shape->list ? &a.lists : &a.table) = w->index_at;
+    if (hewn_mla_plan_run(w->plan, &a, g->stream, &err)) die("run", err.message);
+}
+
+/* The elements of a row of the first copy. Scales are powers of two, so a record has no rounding. */
+static void decode_row(const struct gpu *g, int packed, int64_t number, double out[QK])
+{
+    uint64_t row = row_bytes(packed);
+    const unsigned char *at = g->block[packed] + (uint64_t)(number % BLOCK_ROWS) * row;
+    for (int i = 0; i < QK; i++) {
+        int plain = !packed || i >= V, place = packed ? ROTARY_AT + 2 * (i - V) : 2 * i;
+        if (plain) {
+            uint16_t x;
+            memcpy(&x, at + place, sizeof x);
+            out[i] = bf16_to_double(x);
+        } else {
+            int exponent = at[i] >> 3 & 15;
+            double m = (exponent ? 8 : 0) + (at[i] & 7);
+            out[i] = ldexp(at[i] & 128 ? -m : m, (exponent ? exponent : 1) - 10 - 6);
+        }
+    }
+}
+
+/* One row of O in float64. Query i of several sees only keys up to its own, but not `causal`: all. */
+static void reference(const struct gpu *g, const struct work *w, uint64_t query, int head,
+                      double o[V])
+{
+    const struct shape *s = w->shape;
+    uint64_t b = query / (uint64_t)s->queries;
+    int keys = s->list ? s->list : s->length;
+    const uint16_t *q = w->q + (query * (uint64_t)s->heads + (uint64_t)head) * QK;
+    double *score = host((uint64_t)keys * sizeof *score), top = -INFINITY, total = 0, c[QK];
+    memset(o, 0, V * sizeof *o);
+    for (int pass = 0; pass < 2; pass++)
+        for (int k = 0; k < keys; k++) {
+            int64_t row =
+                s->list
+                    ? w->index[query * (uint64_t)s->list + (uint64_t)k]
+                    : (int64_t)w->index[b * (uint64_t)(s->length / PAGE) + (uint64_t)(k / PAGE)] *
+                              PAGE +
+                          k % PAGE;
+            decode_row(g, s->packed, row, c);
+            if (pass == 0) {
+                score[k] = 0;
+                for (int i = 0; i < QK; i++) score[k] += c[i] * bf16_to_double(q[i]) / 24;
+                top = fmax(top, score[k]);
+                continue;
+            }
+            double p = exp(score[k] - top);
+            total += p;
+            for (int i = 0; i < V; i++) o[i] += p * c[i];
+        }
+    for (int i = 0; i < V; i++) o[i] /= total;
+    free(score);
+}
+
+/* The norm of the error of some rows, relative to that of the rows. */
+static double error_of(struct gpu *g, const struct work *w)
+{
+    const struct shape *s = w->shape;
+    struct rng r = {23};
+    uint16_t *o = host(w->o_count * 2);
+    double want[V], wrong = 0, all = 0;
+    need(g->d.to_host(o, w->o_at, w->o_count * 2), "copy");
+    for (int i = 0; i < SAMPLES; i++) {
+        uint64_t query = rng_below(&r, (uint32_t)(s->batch * s->queries));
+        int head = (int)rng_below(&r, (uint32_t)s->heads);
+        const uint16_t *row = o + (query * (uint64_t)s->heads + (uint64_t)head) * V;
+        reference(g, w, query, head, want);
+        for (int k = 0; k < V; k++) {
+            double off = bf16_to_double(row[k]) - want[k];
+            wrong += off * off;
+            all += want[k] * want[k];
+        }
+    }
+    free(o);
+    return sqrt(wrong / all);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Seconds of a launch: median over graph launches. */
+static double time_of(struct gpu *g, struct work *w)
+{
+    void *graph = NULL, *exec = NULL;
+    double times[REPEATS];
+    uint64_t launches = (uint64_t)(2e-3 * floor_rate / (double)w->bytes);
+    if (launches < 4) launches = 4;
+    if (launches > 200) launches = 200;
+    need(g->begin(g->stream, 0), "capture");
+    for (uint64_t i = 0; i < launches; i++) run(g, w, i % w->copies);
+    need(g->end(g->stream, &graph), "capture");
+    need(g->instantiate(&exec, graph, 0), "graph");
+    need(g->launch(exec, g->stream), "graph");
+    for (int i = 0; i < REPEATS; i++) {
+        float ms = 0;
+        need(g->event_record(g->events[0], g->stream), "event");
+        need(g->launch(exec, g->stream), "graph");
+        need(g->event_record(g->events[1], g->stream), "event");
+        need(g->event_wait(g->events[1]), "run");
+        need(g->elapsed(&ms, g->events[0], g->events[1]), "event");
+        times[i] = 1e-3 * (double)ms / (double)launches;
+    }
+    g->exec_destroy(exec), g->graph_destroy(graph);
+    qsort(times, REPEATS, sizeof *times, ascending);
+    return times[REPEATS / 2];
+}
+
+static void measure(struct gpu *g, const struct shape *s)
+{
+    struct work w;
+    if (!open_work(g, &w, s)) {
+        printf("%-22s more than the pool\n", s->name);
+        return;
+    }
+    run(g, &w, 0);
+    need(g->wait(g->stream), "run");
+    double error = error_of(g, &w), seconds = time_of(g, &w);
+    int rows = s->list ? s->heads : s->heads * s->queries; /* that see a key together */
+    double flops = (double)w.keys * rows * 2 * (QK + V);
+    double memory = (double)w.bytes / floor_rate;
+    double products =
+        (double)w.keys * ((rows + 63) / 64) / (floor_keys * g->d.info.sm_count); /* seconds */
+    printf("%-22s %8.1f MB %9.2f us  %5.2f TB/s %6.0f TFLOP/s; floors: memory %8.2f us, products "
+           "%8.2f; %.2f of the larger; error %.1e%s\n",
+           s->name, 1e-6 * (double)w.bytes, 1e6 * seconds, 1e-12 * (double)w.bytes / seconds,
+           1e-12 * flops / seconds, 1e6 * memory, 1e6 * products, seconds / fmax(memory, products),
+           error, error < 0.01 ? "" : "  WRONG");
+    fflush(stdout);
+    close_work(g, &w);
+}
+
+int main(int argc, char **argv)
+{
+    struct gpu g = {.pool = {0}};
+    long gigabytes = 12;
+    const char *only = NULL;
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--only") && i + 1 < argc)
+            only = argv[++i];
+        else if (!strcmp(argv[i], "--pool") && i + 1 < argc)
+            gigabytes = strtol(argv[++i], NULL, 0);
+        else
+            die(argv[i], "--only TEXT, --pool GB");
+    }
+    open_gpu(&g, (uint64_t)gigabytes << 30);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        if (!only || strstr(shapes[i].name, only)) measure(&g, &shapes[i]);
+    for (int packed = 0; packed < 2; packed++) {
+        g.d.mem_free(g.pool[packed]);
+        free(g.block[packed]);
+    }
+    device_close(&g.d);
+    return 0;
+}
