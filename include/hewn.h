@@ -170,6 +170,8 @@ const hewn_family *hewn_gemm_family(void);
 const hewn_family *hewn_attention_family(void);
 const hewn_family *hewn_decode_family(void); /* the decode schedule of hewn_attention_* */
 const hewn_family *hewn_mla_family(void);
+const hewn_family *hewn_indexer_family(void);
+const hewn_family *hewn_topk_family(void);
 
 const char *hewn_family_name(const hewn_family *family); /* "gemm" */
 size_t hewn_family_count(const hewn_family *family);
@@ -852,6 +854,163 @@ int hewn_mla_plan_describe(const hewn_mla_plan *plan, hewn_mla_plan_info *out, h
 /* O, lse and workspace overlap neither each other nor q nor the cache. */
 int hewn_mla_plan_run(const hewn_mla_plan *plan, const hewn_mla_args *args, hewn_stream stream,
                       hewn_error *err);
+
+/* --------------------------------------------------------------------------------- indexer -- */
+
+/*
+ * The logits of a lightning indexer, which chooses the keys that sparse attention looks at:
+ *
+ *   out[i][j] = k_scale[j] * sum_h weights[i][h] * max(q[i][h].k[j], 0),   starts[i] <= j < ends[i]
+ *
+ * for the rows i = b * queries + t: query t of `queries` of sequence b. q and k are e4m3, the rest f32. All
+ * heads see the same key. A scale of a query, where there is one, belongs into its weights. This and top-k
+ * are two families, because either is of use alone; hewn_topk_plan_run takes this output as it is.
+ *
+ * One contract serves both uses. Prefill: batch 1, `queries` tokens, each with its own range of keys.
+ * Decode: a few queries of each of `batch` sequences, keys in pages.
+ *
+ * Ranges are read on the device, when the kernel runs: starts[i] and ends[i] of each row, clamped to
+ * 0..length. Without `starts` they begin at 0, without `ends` they end at `length`. A captured graph may be
+ * replayed with others. Elements of out outside the row's range are not written. An empty range is legal.
+ *
+ * Pages. With a page_size, key j of sequence b is row j % page_size of page table[b * table_width + j /
+ * page_size]. A page outside the pool reads as zeros, scales included: its logits are 0. Entries that no
+ * query's range reaches, and rows of a page behind it, may hold anything. Without a page_size, the keys of
+ * sequence b are k[b].
+ *
+ * Scales lie apart, one f32 a key at k_scale + b * scale_batch + j (b: the page), or within the pages, behind
+ * the keys' rows: the scale of row r at byte page_size * k_token + 4 r of the page. The latter is the cache
+ * of DeepSeek's models, 132 bytes a key of 128 elements.
+ *
+ * Sums: each product is summed by the tensor cores, which keep 13 fraction bits of the largest term of 32;
+ * the sum over heads is fp32 and its order depends on nothing but the number of heads, up to 32 or more. NaN
+ * in a key stays in that key's column, NaN in a query or its weights in its row.
+ *
+ * Sizes: batch * queries and batch * table_width are below 2^31, `length` below 2^29. heads is in 1..64;
+ * a number other than 32 and 64 costs as much as the next of these. dim is a multiple of 16 in 16..128.
+ * page_size is a multiple of 8 in 8..4096; 64 and its multiples are fastest. Strides are in elements; 0 means
+ * contiguous: q [row, head, dim], k [batch or page, key, dim] (k_batch with scales in the pages: page_size *
+ * (dim + 4)), weights [row, heads], out [row, length]. Strides of q and k are multiples of 16. All are below
+ * 2^40 bytes.
+ *
+ * On sm_90a only, HEWN_ERR_NO_MODULE elsewhere.
+ */
+typedef enum hewn_indexer_scales {
+    HEWN_INDEXER_SCALES_APART = 0,
+    HEWN_INDEXER_SCALES_IN_PAGES = 1
+} hewn_indexer_scales;
+
+typedef struct hewn_indexer_desc {
+    size_t struct_size;
+    int64_t batch, queries; /* queries of a sequence */
+    int64_t heads, dim;
+    int64_t length;         /* keys of a sequence, or the largest number of any */
+    int64_t page_size;      /* keys of a page; 0: not paged */
+    int64_t pages;          /* pages in the pool */
+    int64_t table_width;    /* entries of a sequence in the block table; >= length / page_size */
+    int64_t q_head, q_token;         /* strides; q_token between rows */
+    int64_t k_token, k_batch;        /* k_batch between sequences or pages */
+    int64_t scale_batch;             /* between scales of sequences or pages; apart only */
+    int64_t weight_token, out_token; /* between rows */
+    int in;     /* hewn_dtype of q and k: HEWN_E4M3 */
+    int scales; /* hewn_indexer_scales */
+    int starts; /* 1: a run gives starts[batch * queries] */
+    int ends;   /* 1: a run gives ends[batch * queries] */
+} hewn_indexer_desc;
+
+typedef struct hewn_indexer_plan hewn_indexer_plan;
+
+typedef struct hewn_indexer_plan_info {
+    size_t struct_size;
+    const char *module; /* "indexer_e4m3_64_1" */
+    const char *target; /* "sm_90a" */
+    const char *origin; /* as hewn_module_origin */
+    uint32_t grid[3], block[3];
+    uint32_t dynamic_shared;           /* bytes */
+    uint32_t tile_queries, tile_heads; /* of a tile, which reads its keys once */
+    uint32_t block_keys;
+} hewn_indexer_plan_info;
+
+/* Device addresses: those of q and k are multiples of 16, the others of 4. An address that the plan has no
+ * use for is 0. */
+typedef struct hewn_indexer_args {
+    size_t struct_size;
+    hewn_deviceptr q, k;    /* k may be 0 where it has no rows */
+    hewn_deviceptr k_scale; /* f32; 0 where scales lie in the pages */
+    hewn_deviceptr weights; /* f32 */
+    hewn_deviceptr out;     /* f32 */
+    hewn_deviceptr starts, ends; /* int32[batch * queries] */
+    hewn_deviceptr table;        /* int32[batch * table_width] */
+} hewn_indexer_args;
+
+int hewn_indexer_plan_create(hewn_context *context, const hewn_indexer_desc *desc,
+                             hewn_indexer_plan **out, hewn_error *err);
+void hewn_indexer_plan_destroy(hewn_indexer_plan *plan);
+int hewn_indexer_plan_describe(const hewn_indexer_plan *plan, hewn_indexer_plan_info *out,
+                               hewn_error *err);
+/* Enqueues one launch. out overlaps neither q, k nor weights. */
+int hewn_indexer_plan_run(const hewn_indexer_plan *plan, const hewn_indexer_args *args,
+                          hewn_stream stream, hewn_error *err);
+
+/* ------------------------------------------------------------------------------------ topk -- */
+
+/*
+ * The columns of the k largest elements of each of batch * queries rows of f32, from columns starts[r] to
+ * ends[r] - 1, which are read and clamped as hewn_indexer_plan_run does. Other columns are not read.
+ *
+ * The set is exact and deterministic. Of equal elements, lower columns come first; -0 equals 0. NaN and
+ * -infinity are never chosen. A row's columns are in ascending order; -1 stands behind the last one where
+ * there are fewer than k. This order lets attention read its keys in the order of memory.
+ *
+ * With a page_size, an entry is no column j but the row of a paged pool: table[b * table_width + j /
+ * page_size] * page_size + j % page_size for row r of sequence b = r / queries. It is -1, wherever it stands,
+ * where that table entry is not in 0..pages - 1.
+ *
+ * Sizes: k is in 1..2048 and may exceed `columns`; batch * queries and batch * table_width are below 2^31,
+ * `columns` below 2^29, page_size below 2^20, pages * page_size below 2^31. Strides are in elements; 0 means
+ * contiguous. Rows need no alignment beyond 4 bytes.
+ *
+ * On all targets. One launch; up to 8 CTAs share a row where there are few.
+ */
+typedef struct hewn_topk_desc {
+    size_t struct_size;
+    int64_t batch, queries; /* queries: rows of a sequence, which share its part of the table */
+    int64_t columns, k;
+    int64_t value_row, index_row; /* strides */
+    int64_t page_size; /* 0: entries are columns */
+    int64_t pages, table_width;
+    int starts; /* 1: a run gives starts[batch * queries] */
+    int ends;   /* 1: a run gives ends[batch * queries] */
+} hewn_topk_desc;
+
+typedef struct hewn_topk_plan hewn_topk_plan;
+
+typedef struct hewn_topk_plan_info {
+    size_t struct_size;
+    const char *module; /* "topk_f32" */
+    const char *target; /* "sm_90a" */
+    const char *origin; /* as hewn_module_origin */
+    uint32_t grid[3], block[3];
+    uint32_t dynamic_shared; /* bytes */
+    uint32_t cluster;        /* CTAs of a row */
+} hewn_topk_plan_info;
+
+/* Device addresses, multiples of 4. An address that the plan has no use for is 0. */
+typedef struct hewn_topk_args {
+    size_t struct_size;
+    hewn_deviceptr values;       /* f32; may be 0 where there are no columns */
+    hewn_deviceptr indices;      /* int32 */
+    hewn_deviceptr starts, ends; /* int32[batch * queries] */
+    hewn_deviceptr table;        /* int32[batch * table_width] */
+} hewn_topk_args;
+
+int hewn_topk_plan_create(hewn_context *context, const hewn_topk_desc *desc, hewn_topk_plan **out,
+                          hewn_error *err);
+void hewn_topk_plan_destroy(hewn_topk_plan *plan);
+int hewn_topk_plan_describe(const hewn_topk_plan *plan, hewn_topk_plan_info *out, hewn_error *err);
+/* Enqueues one launch. indices overlap neither values nor the table. */
+int hewn_topk_plan_run(const hewn_topk_plan *plan, const hewn_topk_args *args, hewn_stream stream,
+                       hewn_error *err);
 
 #ifdef __GNUC__
 #pragma GCC visibility pop

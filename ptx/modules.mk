@@ -5,7 +5,7 @@
 every_module := $(shell sed -n 's|^ *X(\([a-z0-9_]*\), *\([a-z0-9_]*\)).*|\1/\2|p' \
                   $(SRC)/ptx/modules.def)
 # $(call part,n,name): part n of gemm_<in>_<out>[_<variant>], attention_<in>_<qk>_<v>,
-# decode_<in>_<qk>_<v>_<rows> or mla_<in>[_<rows or record>].
+# decode_<in>_<qk>_<v>_<rows>, mla_<in>[_<rows or record>], indexer_<in>_<heads>_<queries> or topk_<in>.
 part = $(word $(1),$(subst _, ,$(2)))
 family_of = $(call part,1,$(notdir $(1)))
 
@@ -42,6 +42,8 @@ bundle_gemm  = gemm_$(call dtype_class,$(call part,2,$(1)))_$(or $(call part,4,$
 bundle_attention = attention_$(call dtype_class,$(call part,2,$(1)))$(patsubst %,_%_$(call part,4,$(1)),$(call part,3,$(1)))
 bundle_decode = decode_$(call dtype_class,$(call part,2,$(1)))$(patsubst %,_%_$(call part,4,$(1))_$(call part,5,$(1)),$(call part,3,$(1)))
 bundle_mla   = mla_$(call dtype_class,$(call part,2,$(1)))$(addprefix _,$(call part,3,$(1)))
+bundle_indexer = $(1)
+bundle_topk  = $(1)
 bundle_of    = $(dir $(1))$(call bundle_$(call family_of,$(1)),$(notdir $(1)))
 bundle_list := $(if $(ptxas),$(sort $(foreach m,$(module_list),$(call bundle_of,$(m)))))
 $(foreach m,$(module_list),$(eval members_$(call bundle_of,$(m)) += $(m)))
@@ -94,6 +96,7 @@ defines_decode    = $(defines_heads) -DTILE_ROWS=$(call part,5,$(1)) \
                     -DKV_BYTES=$(if $(filter e4m3,$(call part,6,$(1))),1,2)
 defines_mla       = -DIN_TYPE=$(call part,2,$(1))
 defines_mla_gather = $(defines_mla) -DRECORD=$(if $(filter rows,$(call part,3,$(1))),0,$(call part,3,$(1)))
+defines_indexer   = -DHEADS=$(call part,3,$(1)) -DQUERIES=$(call part,4,$(1))
 
 # $(1) target, $(2) module.
 define text_rule

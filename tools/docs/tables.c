@@ -270,11 +270,14 @@ static void add_module(struct kernels *k, const char *name)
         add_word(&k->in, part[1]);
         add_word(&k->forms, "576/512");
     }
+    if (!strcmp(part[0], "topk")) add_word(&k->in, part[1]);
     if (parts < 3) return;
     add_word(&k->in, part[1]);
     if (!strcmp(part[0], "gemm")) {
         add_word(&k->out, part[2]);
         add_word(&k->forms, parts == 4 ? part[3] : "plain");
+    } else if (!strcmp(part[0], "indexer")) {
+        add_word(&k->forms, "16 to 128");
     } else {
         (void)snprintf(form, sizeof form, strcmp(part[2], part[3]) ? "%s/%s" : "%s", part[2],
                        part[3]);
@@ -300,6 +303,8 @@ static struct kernels *row_of(struct kernels *rows, size_t *count, const char *t
 {
     const char *kernel = !strncmp(name, "gemm_", 5)           ? "hewn_gemm"
                          : !strncmp(name, "mla_", 4)          ? "hewn_mla"
+                         : !strncmp(name, "indexer_", 8)      ? "hewn_indexer"
+                         : !strncmp(name, "topk_", 5)         ? "hewn_topk"
                          : !strcmp(name, "attention_combine") ? "attention_combine"
                                                               : "hewn_attention";
     for (size_t i = 0; i < *count; i++)
@@ -318,6 +323,7 @@ static bool kernels(struct text *t)
     } modules[] = {
 #define X(target, name) {#target, #name},
         HEWN_GEMM_MODULES(X) HEWN_ATTENTION_MODULES(X) HEWN_DECODE_MODULES(X) HEWN_MLA_MODULES(X)
+            HEWN_INDEXER_MODULES(X) HEWN_TOPK_MODULES(X)
 #undef X
     };
     static struct kernels rows[LIST];

@@ -37,7 +37,7 @@ int complain(const char *path, const char *format, ...) __attribute__((format(pr
 /* One line of a text, without its newline; advances *cursor. Returns 0 at the end. */
 int text_line(const char **cursor, const char **line, size_t *length);
 
-/* ---- plan.c, plan_attention.c, plan_decode.c, plan_mla.c: what the plan headers below ptx/ say, as data ---- */
+/* ---- plan.c, plan_attention.c, plan_decode.c, plan_indexer.c, plan_mla.c: what the plan headers below ptx/ say, as data ---- */
 
 struct plan_range { /* a role, a shared range or a range of TMEM columns */
     const char *name;
@@ -76,6 +76,10 @@ struct decode_shape {
     unsigned slots, row_bytes;                  /* of a unit of K or V */
 };
 
+struct indexer_shape {
+    unsigned heads, queries; /* the variant */
+};
+
 /* A kernel: of a module, or of several that differ in dtypes alone. */
 struct plan {
     const char *target, *family, *text; /* ptx/<target>/<text>.ptx */
@@ -88,6 +92,7 @@ struct plan {
     const struct gemm_shape *gemm;           /* NULL unless of that family, */
     const struct attention_shape *attention; /* and so are these; others have none */
     const struct decode_shape *decode;
+    const struct indexer_shape *indexer;
 };
 
 /* A module's plan and dtypes, or -1: not in modules.def. `out` is empty where a parameter chooses. */
@@ -107,6 +112,9 @@ const struct plan *plan_mla(const char *target, const char *variant);
 /* The plan of decode_<in>_<qk>_<v>_<rows>, or NULL. */
 const struct plan *plan_decode(const char *target, unsigned qk, unsigned v, unsigned element,
                                unsigned rows);
+/* The plan of indexer_<in>_<heads>_<queries>, and of topk_f32, or NULL. */
+const struct plan *plan_indexer(const char *target, unsigned heads, unsigned queries);
+const struct plan *plan_topk(const char *target);
 /* The plan of the combine kernel `text`, decode_combine or mla_combine, or NULL. */
 const struct plan *plan_combine(const char *target, const char *text);
 
@@ -148,7 +156,7 @@ int scan_log(struct ptxas_log *log, const char *path);
 /* Splits "ARCH=FILE" in place; NULL when there is no '='. */
 char *split_pair(char *pair);
 
-/* ---- manifest_*.c, plan_mla.c, plan_combine.c: what a manifest says of one text ---- */
+/* ---- manifest_*.c, plan_indexer.c, plan_mla.c, plan_combine.c: what a manifest says of one text ---- */
 
 /* Formula and dtypes. */
 void gemm_write_problem(FILE *out, const struct module_id *id);
@@ -156,17 +164,23 @@ void attention_write_problem(FILE *out, const struct module_id *id);
 void combine_write_problem(FILE *out, const struct module_id *id);
 void decode_write_problem(FILE *out, const struct module_id *id);
 void mla_write_problem(FILE *out, const struct module_id *id);
+void indexer_write_problem(FILE *out, const struct module_id *id);
+void topk_write_problem(FILE *out, const struct module_id *id);
 /* The tensor maps, the tile and what else a launch needs of the kernel's shape, the grid. */
 void gemm_write_shape(FILE *out, const struct module_id *id);
 void attention_write_shape(FILE *out, const struct module_id *id);
 void combine_write_shape(FILE *out, const struct module_id *id);
 void decode_write_shape(FILE *out, const struct module_id *id);
 void mla_write_shape(FILE *out, const struct module_id *id);
+void indexer_write_shape(FILE *out, const struct module_id *id);
+void topk_write_shape(FILE *out, const struct module_id *id);
 void gemm_write_limits(FILE *out, const struct module_id *id);
 void attention_write_limits(FILE *out, const struct module_id *id);
 void combine_write_limits(FILE *out, const struct module_id *id);
 void decode_write_limits(FILE *out, const struct module_id *id);
 void mla_write_limits(FILE *out, const struct module_id *id);
+void indexer_write_limits(FILE *out, const struct module_id *id);
+void topk_write_limits(FILE *out, const struct module_id *id);
 
 /* ---- the commands ---- */
 

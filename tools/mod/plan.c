@@ -121,11 +121,11 @@ static const struct plan *plan_gemm(const char *target, const char *variant)
 static const struct {
     const char *target, *name;
 } modules[] = {HEWN_GEMM_MODULES(MODULE) HEWN_ATTENTION_MODULES(MODULE) HEWN_DECODE_MODULES(MODULE)
-                   HEWN_MLA_MODULES(MODULE)};
+                   HEWN_MLA_MODULES(MODULE) HEWN_INDEXER_MODULES(MODULE) HEWN_TOPK_MODULES(MODULE)};
 
 static int find_plan(struct module_id *id)
 {
-    unsigned qk, v, rows;
+    unsigned qk, v, rows, heads, queries;
     char variant[16] = "";
     int end = 0;
 
@@ -145,12 +145,19 @@ static int find_plan(struct module_id *id)
         id->plan = plan_combine(id->target, id->name);
     } else if (sscanf(id->name, "mla_%7[a-z0-9]_%15[a-z0-9]", id->in, variant) >= 1) {
         id->plan = plan_mla(id->target, variant);
+    } else if (sscanf(id->name, "indexer_%7[a-z0-9]_%u_%u%n", id->in, &heads, &queries, &end) ==
+                   3 &&
+               !id->name[end]) {
+        id->plan = plan_indexer(id->target, heads, queries);
+    } else if (strcmp(id->name, "topk_f32") == 0) {
+        id->plan = plan_topk(id->target);
     } else {
         return complain(id->name,
                         "is none of gemm_<input dtype>_<output dtype>[_<variant>], "
                         "attention_<input dtype>_<qk_dim>_<v_dim>[_cap], attention_combine, "
                         "decode_<input dtype>_<qk_dim>_<v_dim>_<rows>[_e4m3], decode_combine, "
-                        "mla_<input dtype>[_rows or _<record>], mla_combine");
+                        "mla_<input dtype>[_rows or _<record>], mla_combine, "
+                        "indexer_<input dtype>_<heads>_<queries>, topk_f32");
     }
     return id->plan ? 0 : complain(id->name, "has no plan for %s in tools/mod", id->target);
 }

@@ -1,0 +1,290 @@
+/*
+ * Indexer plans: a checked problem, the kernel for a device, everything except the addresses; and their
+ * runs. What the kernel expects is in ptx/inc/indexer.plan.h.
+ */
+#include "indexer.h"
+
+#include "error.h"
+#include "structs.h"
+
+#include "../ptx/sm_90a/indexer.plan.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PARAMS = INDEXER_MAP_COUNT + INDEXER_SCALAR_COUNT, TMA_ALIGN = 16, WORD = 4 };
+
+_Static_assert(offsetof(struct indexer_scalars, box) + 4 + INDEXER_MAP_COUNT * MAP_BYTES ==
+                   INDEXER_PARAM_BYTES,
+               "the scalars are not laid out as the kernel's parameters");
+
+/* ---- the plan -- */
+
+static const struct variant {
+    uint32_t heads, queries, shared;
+} variants[] = {
+#define X(prefix, target, h, n) {h, n, prefix##_INDEXER_DYNAMIC_SHARED(h, n)},
+    SM90A_INDEXER_VARIANTS(X)
+#undef X
+};
+
+/* The fewest heads that hold a query's; of these, the fewest queries that hold a sequence's, or the most
+ * there are. */
+static const struct variant *choose_variant(const struct indexer_problem *p)
+{
+    const struct variant *best = NULL;
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+        const struct variant *v = &variants[i];
+        if (v->heads < p->heads) continue;
+        if (!best || (v->heads == best->heads && best->queries < p->queries)) best = v;
+    }
+    return best;
+}
+
+/* Rows of a box of keys: the largest power of two that divides a page and a block. */
+static uint32_t box_rows(const struct indexer_problem *p)
+{
+    uint32_t box = p->pages.page_size & (0U - p->pages.page_size);
+    return !box || box > INDEXER_BLOCK ? INDEXER_BLOCK : box;
+}
+
+static uint64_t most_blocks(const struct indexer_problem *p)
+{
+    return (p->length + (uint64_t)INDEXER_BLOCK - 1) / INDEXER_BLOCK;
+}
+
+static int fill_scalars(hewn_indexer_plan *plan, const struct variant *v, hewn_error *err)
+{
+    const struct indexer_problem *p = &plan->problem;
+    uint64_t each = (p->queries + (uint64_t)v->queries - 1) / v->queries;
+    uint64_t tiles = each * p->batch, blocks = most_blocks(p),
+             units = tiles * (blocks ? blocks : 1);
+    uint32_t sms = (uint32_t)plan->context->info.sm_count * SM90A_INDEXER_CTAS_PER_SM;
+    if (blocks > INDEXER_MAX_UNITS / tiles)
+        return hewn_fail(err, HEWN_ERR_LIMIT,
+                         "batch, queries, length: %u rows of %u keys are more blocks than the "
+                         "kernel can count",
+                         p->rows, p->length);
+    plan->tile_queries = v->queries;
+    plan->tile_heads = v->heads;
+    plan->scalars = (struct indexer_scalars){
+        .out_row = p->out_row,
+        .weight_row = p->weight_row,
+        .scale_plane = p->scale_plane,
+        .heads = p->heads,
+        .queries = p->queries,
+        .each = (uint32_t)each,
+        .tiles = (uint32_t)tiles,
+        .keys = p->length,
+        .page_size = p->pages.page_size,
+        .planes = p->pages.planes,
+        .table_width = p->pages.table_width,
+        .box = box_rows(p),
+    };
+    plan->overlap[0].id = HEWN_CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION;
+    plan->overlap[0].value.flag = 1;
+    plan->config = (hewn_cu_launch_config){
+        .grid_x = units < sms ? (uint32_t)units : sms,
+        .grid_y = 1,
+        .grid_z = 1,
+        .block_x = SM90A_INDEXER_THREADS,
+        .block_y = 1,
+        .block_z = 1,
+        .shared_bytes = v->shared,
+        .attributes = plan->overlap,
+        .attribute_count = plan->context->driver->fn.launch_kernel_ex != NULL,
+    };
+    return HEWN_OK;
+}
+
+static hewn_tensormap_desc map_of(uint32_t dim, uint64_t rows, uint64_t row, uint64_t planes,
+                                  uint64_t plane, uint32_t box_rows, uint32_t box_planes)
+{
+    return (hewn_tensormap_desc){
+        .struct_size = sizeof(hewn_tensormap_desc),
+        .dtype = HEWN_TENSORMAP_U8,
+        .rank = 3,
+        .dim = {dim, rows, planes},
+        .stride = {row, plane},
+        .box = {INDEXER_DIM, box_rows, box_planes},
+        .element_stride = {1, 1, 1, 1, 1},
+        .swizzle = HEWN_TENSORMAP_SWIZZLE_128B,
+        .l2 = HEWN_TENSORMAP_L2_128B,
+    };
+}
+
+/* Keys that are none are described as one row of Q, which is never read: the driver refuses a map without
+ * elements. */
+static int prepare_maps(hewn_indexer_plan *plan, hewn_error *err)
+{
+    static const char *const names[INDEXER_MAP_COUNT] = {"q", "k"};
+    const struct indexer_problem *p = &plan->problem;
+    const hewn_driver *driver = plan->context->driver;
+    uint32_t keys = p->pages.page_size ? p->pages.page_size : p->length, box = plan->scalars.box;
+    plan->maps[0].desc = map_of(p->dim, p->heads, p->q_head, p->rows, p->q_row, plan->tile_heads,
+                                plan->tile_queries);
+    plan->maps[1].desc = p->k_span
+                             ? map_of(p->dim, keys, p->k_token, p->pages.planes, p->k_plane, box, 1)
+                             : map_of(p->dim, 1, TMA_ALIGN, 1, TMA_ALIGN, box, 1);
+    for (int i = 0; i < INDEXER_MAP_COUNT; i++) {
+        hewn_cu_result r = hewn_map_prepare(driver, &plan->maps[i]);
+        if (r) return hewn_fail_driver(err, driver, r, "cuTensorMapEncodeTiled", "%s", names[i]);
+    }
+    return HEWN_OK;
+}
+
+static int load_kernel(hewn_indexer_plan *plan, hewn_context *context, const struct variant *v,
+                       hewn_error *err)
+{
+    char name[32];
+    snprintf(name, sizeof name, "indexer_%s_%u_%u", hewn_dtype_name(plan->problem.in), v->heads,
+             v->queries);
+    const hewn_family *family = hewn_indexer_family();
+    const hewn_module *module =
+        hewn_family_choose(family, name, context->info.cc_major, context->info.cc_minor);
+    if (!module) {
+        hewn_error_set_no_module(context, family, name, err);
+        return HEWN_ERR_NO_MODULE;
+    }
+    if (!context->driver->fn.tensor_map_encode_tiled)
+        return hewn_fail(err, HEWN_ERR_SYMBOL, "%s: the driver lacks cuTensorMapEncodeTiled", name);
+    return hewn_load_kernel(context, module, v->shared, &plan->loaded, err);
+}
+
+static int fill_plan(hewn_indexer_plan *plan, hewn_context *context, const hewn_indexer_desc *desc,
+                     hewn_error *err)
+{
+    plan->context = context;
+    int status = hewn_indexer_check(desc, &plan->problem, err);
+    if (status) return status;
+    const struct variant *v = choose_variant(&plan->problem);
+    status = fill_scalars(plan, v, err);
+    if (!status) status = load_kernel(plan, context, v, err);
+    if (!status)
+        status = hewn_context_push(context, err); /* the driver answers for the current one */
+    if (status) return status;
+    status = prepare_maps(plan, err);
+    hewn_context_pop(context);
+    return status;
+}
+
+int hewn_indexer_plan_create(hewn_context *context, const hewn_indexer_desc *desc,
+                             hewn_indexer_plan **out, hewn_error *err)
+{
+    if (!context) return hewn_fail(err, HEWN_ERR_ARGUMENT, "context: must not be NULL");
+    if (!out) return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: must not be NULL");
+    hewn_indexer_desc d;
+    int status = hewn_struct_take(HEWN_STRUCT_hewn_indexer_desc, desc, &d, err);
+    if (status) return status;
+    hewn_indexer_plan *plan = calloc(1, sizeof *plan);
+    if (!plan) return hewn_fail(err, HEWN_ERR_MEMORY, "out of host memory for the plan");
+    status = fill_plan(plan, context, &d, err);
+    if (status) {
+        free(plan);
+        return status;
+    }
+    *out = plan;
+    return HEWN_OK;
+}
+
+void hewn_indexer_plan_destroy(hewn_indexer_plan *plan)
+{
+    free(plan);
+}
+
+int hewn_indexer_plan_describe(const hewn_indexer_plan *plan, hewn_indexer_plan_info *out,
+                               hewn_error *err)
+{
+    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
+    const hewn_cu_launch_config *c = &plan->config;
+    const hewn_indexer_plan_info info = {
+        .module = plan->loaded->module->name,
+        .target = plan->loaded->module->target,
+        .origin = plan->loaded->origin,
+        .grid = {c->grid_x, c->grid_y, c->grid_z},
+        .block = {c->block_x, c->block_y, c->block_z},
+        .dynamic_shared = c->shared_bytes,
+        .tile_queries = plan->tile_queries,
+        .tile_heads = plan->tile_heads,
+        .block_keys = INDEXER_BLOCK,
+    };
+    return hewn_struct_give(HEWN_STRUCT_hewn_indexer_plan_info, &info, out, err);
+}
+
+/* ---- a run -- */
+
+enum { Q, K, WEIGHTS, OUT, SCALE, STARTS, ENDS, TABLE, ADDRESSES };
+
+static int need(int condition)
+{
+    return condition ? 1 : -1;
+}
+
+static int check_addresses(const hewn_indexer_plan *plan, const hewn_indexer_args *a,
+                           hewn_error *err)
+{
+    const struct indexer_problem *p = &plan->problem;
+    int keys = p->k_span > 0 && p->length > 0;
+    const struct indexer_address list[ADDRESSES] = {
+        [Q] = {"q", a->q, 1, TMA_ALIGN, p->q_span},
+        [K] = {"k", a->k, keys, TMA_ALIGN, p->k_span},
+        [WEIGHTS] = {"weights", a->weights, 1, WORD, p->weight_span},
+        [OUT] = {"out", a->out, p->length > 0, WORD, p->out_span},
+        [SCALE] = {"k_scale", a->k_scale, p->in_pages ? -1 : keys, WORD, 0},
+        [STARTS] = {"starts", a->starts, need(p->starts), WORD, 0},
+        [ENDS] = {"ends", a->ends, need(p->ends), WORD, 0},
+        [TABLE] = {"table", a->table, !p->pages.page_size ? -1 : p->length > 0, WORD, 0},
+    };
+    return hewn_indexer_check_addresses(list, ADDRESSES, OUT, err);
+}
+
+static int place_maps(const hewn_indexer_plan *plan, const hewn_indexer_args *a,
+                      hewn_cu_tensor_map maps[INDEXER_MAP_COUNT], hewn_error *err)
+{
+    static const char *const names[INDEXER_MAP_COUNT] = {"q", "k"};
+    const hewn_driver *driver = plan->context->driver;
+    const hewn_deviceptr at[INDEXER_MAP_COUNT] = {a->q, plan->problem.k_span ? a->k : a->q};
+    for (int i = 0; i < INDEXER_MAP_COUNT; i++) {
+        hewn_cu_result r = hewn_map_place(driver, &plan->maps[i], at[i], &maps[i]);
+        if (r)
+            return hewn_fail_driver(err, driver, r, hewn_map_call(driver), "%s at 0x%llx", names[i],
+                                    at[i]);
+    }
+    return HEWN_OK;
+}
+
+static int launch(const hewn_indexer_plan *plan, const hewn_indexer_args *a, hewn_stream stream,
+                  hewn_error *err)
+{
+    const struct indexer_problem *p = &plan->problem;
+    hewn_cu_tensor_map maps[INDEXER_MAP_COUNT];
+    int status = place_maps(plan, a, maps, err);
+    if (status) return status;
+    struct indexer_scalars scalars = plan->scalars;
+    scalars.out = a->out;
+    scalars.weights = a->weights;
+    scalars.scales = p->in_pages ? a->k + p->pages.page_size * p->k_token : a->k_scale;
+    scalars.starts = a->starts;
+    scalars.ends = a->ends;
+    scalars.table = a->table;
+    void *params[PARAMS];
+    size_t n = 0;
+    for (; n < INDEXER_MAP_COUNT; n++) params[n] = &maps[n];
+#define X(type, name, rule) params[n++] = &scalars.name;
+    INDEXER_SCALARS(X)
+#undef X
+    hewn_cu_launch_config config = plan->config;
+    config.stream = stream;
+    return hewn_launch_config(plan->context->driver, &config, plan->loaded->function, params, err);
+}
+
+int hewn_indexer_plan_run(const hewn_indexer_plan *plan, const hewn_indexer_args *args,
+                          hewn_stream stream, hewn_error *err)
+{
+    hewn_indexer_args a;
+    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
+    int status = hewn_struct_take(HEWN_STRUCT_hewn_indexer_args, args, &a, err);
+    if (!status) status = check_addresses(plan, &a, err);
+    return status ? status : launch(plan, &a, stream, err);
+}
