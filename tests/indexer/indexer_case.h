@@ -7,8 +7,9 @@
  *   H = sum over instructions of 33 2^-13 (M + H so far), then 2^-13 (|sum| + H so far)
  *
  * max(., 0) does not enlarge an error. Then |out - ref| <= |scale| (sum_h |w_h| H_h + (heads + 5) u sum_h
- * |w_h| (|s_h| + H_h)) + 2^-126: products and sums in fp32, and the scale. Elements outside a row's range,
- * gaps and guards keep their poison.
+ * |w_h| (|s_h| + H_h)) + 2^-126: products and sums in fp32, and the scale. That is loose where heads are
+ * many, so each case also runs on small integers, scales powers of two: every sum is then exact, and every
+ * logit must be. Elements outside a row's range, gaps and guards keep their poison.
  */
 #ifndef TESTS_INDEXER_CASE_H
 #define TESTS_INDEXER_CASE_H
@@ -29,6 +30,7 @@ struct indexer_case {
     int in_pages; /* scales lie there */
     int starts, ends;
     int spread; /* strides larger than contiguous */
+    int exact;  /* small integers */
     enum indexer_wrong wrong;
     uint64_t seed;
 };

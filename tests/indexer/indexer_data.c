@@ -152,10 +152,12 @@ static void fill_table(struct indexer_data *d, struct rng *r)
     free(order);
 }
 
-static void fill_bytes(unsigned char *at, int count, double amplitude, struct rng *r)
+static void fill_bytes(const struct indexer_case *c, unsigned char *at, struct rng *r)
 {
-    for (int i = 0; i < count; i++)
-        number_store(HEWN_E4M3, amplitude * (double)(rng_unit(r) + rng_unit(r)), at + i);
+    for (int i = 0; i < c->dim; i++) {
+        double x = c->exact ? (int)rng_below(r, 5) - 2 : 2 * (double)(rng_unit(r) + rng_unit(r));
+        number_store(HEWN_E4M3, x, at + i);
+    }
 }
 
 /* Everything that no key or query is, is NaN. */
@@ -169,8 +171,9 @@ static void fill(struct indexer_data *d, struct rng *r)
     memset(d->weights, 0xFF, d->weight_count * 4);
     for (int row = 0; row < d->rows; row++)
         for (int h = 0; h < c->heads; h++) {
-            fill_bytes(d->q + row * x->q_token + h * x->q_head, c->dim, 2, r);
-            d->weights[row * x->weight_token + h] = rng_unit(r);
+            fill_bytes(c, d->q + row * x->q_token + h * x->q_head, r);
+            d->weights[row * x->weight_token + h] =
+                c->exact ? (float)rng_below(r, 9) - 4 : rng_unit(r);
         }
     for (int b = 0; b < c->batch; b++)
         for (int j = 0; j < last_key(d, b); j++) {
@@ -178,7 +181,8 @@ static void fill(struct indexer_data *d, struct rng *r)
             float scale = 0.01F + 0.5F * (1 + rng_unit(r));
             if (!place(d, b, j, &plane, &row)) continue;
             unsigned char *page = d->k + plane * x->k_batch;
-            fill_bytes(page + row * x->k_token, c->dim, 2, r);
+            fill_bytes(c, page + row * x->k_token, r);
+            if (c->exact) scale = rng_below(r, 2) ? 0.5F : 4;
             if (c->wrong == NAN_KEYS && j % 11 == 3) page[row * x->k_token + j % c->dim] = 0x7F;
             if (c->in_pages)
                 memcpy(page + c->page * x->k_token + 4 * row, &scale, sizeof scale);

@@ -69,6 +69,7 @@ static void judge_key(struct judge *j, int row, int key)
     double most = fabs((double)scale) * (error + (d->c.heads + 5) * 0x1p-24 * reach) + 0x1p-126;
     memcpy(&bits, &d->out[row * d->desc.out_token + key], sizeof bits);
     double got = (double)bits, excess = fabs(got - want) / most;
+    if (d->c.exact) excess = got == want ? 0 : (double)INFINITY;
     if (isnan(want) || isnan(got)) excess = isnan(want) && isnan(got) ? 0 : (double)INFINITY;
     if (excess > 1) j->beyond++;
     if (excess <= j->worst) return;
