@@ -611,5 +611,6 @@ int main(int argc, char **argv)
     attention();
     merge();
     mla();
+    indexer();
     return test_end();
 }
