@@ -134,7 +134,7 @@ static int last_key(const struct indexer_data *d, int sequence)
 static void fill_table(struct indexer_data *d, struct rng *r)
 {
     int64_t pages = d->desc.pages, width = d->desc.table_width, next = 0;
-    int32_t *order = malloc((size_t)pages * sizeof *order + 1);
+    int32_t *order = calloc((size_t)pages + 1, sizeof *order);
     if (!order) return;
     for (int32_t i = 0; i < pages; i++) {
         uint32_t j = rng_below(r, (uint32_t)i + 1);
@@ -202,9 +202,9 @@ bool indexer_data_new(struct indexer_data *d, const struct indexer_case *c)
     d->scales = malloc(d->scale_count * sizeof *d->scales + 1);
     d->weights = malloc(d->weight_count * sizeof *d->weights);
     d->out = malloc(d->out_count * sizeof *d->out + 1);
-    d->starts = malloc((size_t)d->rows * sizeof *d->starts);
-    d->ends = malloc((size_t)d->rows * sizeof *d->ends);
-    d->table = malloc(d->table_count * sizeof *d->table + 1);
+    d->starts = calloc((size_t)d->rows, sizeof *d->starts);
+    d->ends = calloc((size_t)d->rows, sizeof *d->ends);
+    d->table = calloc(d->table_count + 1, sizeof *d->table);
     if (!d->q || !d->k || !d->scales || !d->weights || !d->out || !d->starts || !d->ends ||
         !d->table)
         return false;
