@@ -15,7 +15,7 @@
 
 enum { PARAMS = INDEXER_MAP_COUNT + INDEXER_SCALAR_COUNT, TMA_ALIGN = 16, WORD = 4 };
 
-_Static_assert(offsetof(struct indexer_scalars, box) + 4 + INDEXER_MAP_COUNT * MAP_BYTES ==
+_Static_assert(offsetof(struct indexer_scalars, bulk) + 4 + INDEXER_MAP_COUNT * MAP_BYTES ==
                    INDEXER_PARAM_BYTES,
                "the scalars are not laid out as the kernel's parameters");
 
@@ -81,6 +81,7 @@ static int fill_scalars(hewn_indexer_plan *plan, const struct variant *v, hewn_e
         .planes = p->pages.planes,
         .table_width = p->pages.table_width,
         .box = box_rows(p),
+        .bulk = box_rows(p) == INDEXER_BLOCK && p->scale_plane % TMA_ALIGN == 0,
     };
     plan->overlap[0].id = HEWN_CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION;
     plan->overlap[0].value.flag = 1;
@@ -265,6 +266,7 @@ static int launch(const hewn_indexer_plan *plan, const hewn_indexer_args *a, hew
     scalars.out = a->out;
     scalars.weights = a->weights;
     scalars.scales = p->in_pages ? a->k + p->pages.page_size * p->k_token : a->k_scale;
+    scalars.bulk &= scalars.scales % TMA_ALIGN == 0;
     scalars.starts = a->starts;
     scalars.ends = a->ends;
     scalars.table = a->table;

@@ -64,7 +64,8 @@
     X(u32, page_size, "keys in a page, or 0")                            \
     X(u32, planes, "pages in the pool, or batch")                        \
     X(u32, table_width, "entries of a sequence in the table")            \
-    X(u32, box, "rows of a box of map_k")
+    X(u32, box, "rows of a box of map_k")                                \
+    X(u32, bulk, "1: box is 64, scales and scale_plane are multiples of 16")
 
 #define INDEXER_SCALAR_COUNT (INDEXER_SCALARS(SCALAR_ONE))
 #define INDEXER_PARAM_BYTES  (INDEXER_MAP_COUNT * MAP_BYTES INDEXER_SCALARS(SCALAR_BYTES))

@@ -55,17 +55,18 @@
     X(scales_of, SM90A_INDEXER_SCALES(h, n), SM90A_INDEXER_SCALE_BYTES, SM90A_INDEXER_SLOTS)
 
 /* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits) */
-#define SM90A_INDEXER_HANDOFFS(X, h, n)                                                      \
-    X(full_bar, 32, SM90A_INDEXER_SLOT, SM90A_INDEXER_SLOT, producer, consumer)              \
-    X(empty_bar, 4, 0, 0, consumer, producer)                                                \
-    X(q_full, 1, SM90A_INDEXER_TILE_Q(h, n), SM90A_INDEXER_TILE_Q(h, n), producer, consumer) \
+#define SM90A_INDEXER_HANDOFFS(X, h, n)                                                           \
+    X(full_bar, 32, SM90A_INDEXER_SLOT, SM90A_INDEXER_SLOT + SM90A_INDEXER_SCALE_BYTES, producer, \
+      consumer)                                                                                   \
+    X(empty_bar, 4, 0, 0, consumer, producer)                                                     \
+    X(q_full, 1, SM90A_INDEXER_TILE_Q(h, n), SM90A_INDEXER_TILE_Q(h, n), producer, consumer)      \
     X(q_empty, 8, 0, 0, consumer, producer)
 
 /* X(storage, writers, readers) */
 #define SM90A_INDEXER_FLOWS(X)                                      \
     X(tile_q, producer.tma, consumer.mma)                           \
     X(ring, producer.tma, consumer.mma)                             \
-    X(scales_of, producer.cp, consumer)                             \
+    X(scales_of, producer.tma + producer.cp, consumer)              \
     X(sums, producer + idle + consumer, producer + idle + consumer) \
     X(found, producer + idle + consumer, producer + idle + consumer)
 

@@ -46,7 +46,7 @@ static void describe(struct indexer_data *d)
     x->q_token = x->q_head * c->heads + extra;
     x->k_token = c->dim + extra;
     x->k_batch = keys * (x->k_token + (c->in_pages ? 4 : 0)) + extra;
-    x->scale_batch = c->in_pages ? 0 : keys + extra / 2;
+    x->scale_batch = c->in_pages ? 0 : keys + (c->spread ? 3 : 0);
     x->weight_token = c->heads + (c->spread ? 3 : 0);
     x->out_token = c->length + (c->spread ? 5 : 0);
     if (c->page) {
