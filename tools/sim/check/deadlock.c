@@ -12,6 +12,7 @@
 enum weight {
     EXPLAINED = 1, /* by another wait */
     SPINS = 10,
+    COPY_TO_COME = 15,     /* bytes are expected, and who may copy them waits at something else */
     NEVER_STARTED = 20,    /* nothing ever arrived, but some waiter might have come later */
     IN_A_CIRCLE = 21,      /* and those who would have wait for each other */
     PERHAPS_TOO_FEW = 22,  /* arrivals came, fewer than counted; some waiter might come yet */
@@ -27,6 +28,7 @@ enum weight {
     WENT_ON = 57, /* who should come has been round its loop and did not */
     LANES_APART = 60,
     SIBLING = 65,
+    UNARMED = 66,      /* bytes came, and nobody arrives */
     SAME_AS_EVER = 70, /* everyone came who came before, and that is not enough */
     SKIPPED = 75,
     BYTES = 80
@@ -160,12 +162,39 @@ static const struct insn *expecting(const struct mbar *b)
     return NULL;
 }
 
+static bool bytes_came(const struct mbar *b)
+{
+    for (uint32_t i = 0; i < b->kept; i++) {
+        if (b->log[i].bytes < 0) return true;
+    }
+    return false;
+}
+
 static bool any_arrival(const struct mbar *b)
 {
     for (uint32_t i = 0; i < b->kept; i++) {
         if (b->log[i].count) return true;
     }
     return false;
+}
+
+/* A CTA of the cluster whose barrier at the same place has arrivals that nobody waits for, while this one misses some. */
+static const struct cta *went_astray(const struct deadlock *d, const struct wait *t,
+                                     const struct mbar *b)
+{
+    const struct cluster *cl = t->cta->cluster;
+    for (uint32_t r = 0; r < cl->cta_count; r++) {
+        const struct cta *o = cl->ctas[r];
+        const struct mbar *same = o == t->cta ? NULL : mbar_at(o, b->offset);
+        bool waited = false;
+        if (!same || !same->live || same->phase != b->phase || !any_arrival(same)) continue;
+        for (uint32_t i = 0; i < d->count; i++) {
+            const struct wait *at = &d->waiters[i].frag->wait;
+            waited = waited || (at->kind == WAIT_MBAR && at->cta == o && at->key == b->offset);
+        }
+        if (!waited) return o;
+    }
+    return NULL;
 }
 
 static const struct cta *sibling_ahead(const struct cta *c, const struct mbar *b)
@@ -199,6 +228,22 @@ static bool others_may_come(const struct deadlock *d, const struct wait *t, cons
     return false;
 }
 
+/* Whether no bytes of this phase have come, and a warp that has expected none of them may yet copy them. */
+static bool copy_may_come(const struct deadlock *d, const struct wait *t, const struct mbar *b)
+{
+    if (bytes_came(b)) return false;
+    for (uint32_t i = 0; i < d->count; i++) {
+        const struct waiter *o = &d->waiters[i];
+        const struct wait *at = &o->frag->wait;
+        bool here = o->warp->cta->cluster != t->cta->cluster ||
+                    (at->kind == WAIT_MBAR && at->cta == t->cta && at->key == t->key);
+        for (uint32_t n = 0; n < b->kept && !here; n++)
+            here = b->log[n].cta == o->warp->cta && b->log[n].warp == o->warp->id;
+        if (!here && deadlock_may_copy(d->group->launch->kernel, o, t->key)) return true;
+    }
+    return false;
+}
+
 /* Everyone who came in earlier phases may come again: where is one that has not? */
 static void judge_absent(const struct deadlock *d, struct judgement *j,
                          const struct mbar_arrival *a)
@@ -224,12 +269,18 @@ static void judge_arrivals(const struct deadlock *d, struct judgement *j)
 {
     const struct wait *t = &j->by->frag->wait;
     const struct mbar *b = j->bar;
-    if ((j->sibling = sibling_ahead(t->cta, b)) != NULL) {
+    if (!any_arrival(b) && bytes_came(b)) {
+        j->cause = CAUSE_ARRIVAL_COUNT;
+        j->guilty = b->init_in;
+        j->weight =
+            !sibling_ahead(t->cta, b) && others_may_come(d, t, b) ? PERHAPS_TOO_FEW : UNARMED;
+    } else if ((j->sibling = sibling_ahead(t->cta, b)) != NULL) {
         j->cause = CAUSE_CLUSTER;
         j->weight = SIBLING;
     } else if (any_arrival(b)) {
         j->cause = CAUSE_ARRIVAL_COUNT;
         j->guilty = b->init_in;
+        j->sibling = went_astray(d, t, b);
         j->weight = b->kept_before             ? SAME_AS_EVER
                     : others_may_come(d, t, b) ? PERHAPS_TOO_FEW
                                                : TOO_FEW;
@@ -247,7 +298,8 @@ static void judge_mbar(const struct deadlock *d, struct judgement *j)
     j->bar = b;
     if (mbar_load(t->cta, t->key).pending == 0) {
         j->cause = CAUSE_TX_BYTES;
-        j->weight = BYTES;
+        j->sibling = sibling_ahead(t->cta, b);
+        j->weight = !j->sibling && copy_may_come(d, t, b) ? COPY_TO_COME : BYTES;
         if (expecting(b)) j->guilty = expecting(b);
         return;
     }

@@ -47,6 +47,9 @@ uint32_t deadlock_came(const struct deadlock *d, const struct waiter *by);
  * (deadlock_signal.c): by the code ahead of it and the addresses in its registers now. */
 bool deadlock_may_signal(const struct kernel *k, const struct waiter *o, uint32_t offset);
 
+/* The same of copies alone. */
+bool deadlock_may_copy(const struct kernel *k, const struct waiter *o, uint32_t offset);
+
 /* Whether the code ahead of the waiter has a barrier instruction that may mean that number. */
 bool deadlock_may_come(const struct kernel *k, const struct waiter *o, uint32_t id);
 /* The same without going back in a loop: it has left nothing out so far. */

@@ -114,6 +114,17 @@ bool deadlock_may_signal(const struct kernel *k, const struct waiter *o, uint32_
     return ahead(k, o, offset, false, signals_it);
 }
 
+static bool copies_to_it(const struct kernel *k, const struct waiter *o, const struct insn *in,
+                         uint32_t offset)
+{
+    return in->is.signals == SIGNALS_BYTES && names_barrier(k, o, in, offset);
+}
+
+bool deadlock_may_copy(const struct kernel *k, const struct waiter *o, uint32_t offset)
+{
+    return ahead(k, o, offset, false, copies_to_it);
+}
+
 /* The number is the first 32-bit source; one in a register may be any. */
 static bool meets_at(const struct kernel *k, const struct waiter *o, const struct insn *in,
                      uint32_t id)

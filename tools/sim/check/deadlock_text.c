@@ -213,6 +213,15 @@ static void say_arrivals(struct text *t, const struct deadlock *d, const struct 
     if (!kept) say(t, "nobody");
 }
 
+static void say_ahead(struct text *t, const struct judgement *j)
+{
+    if (!j->sibling) return;
+    say(t,
+        " The same barrier of CTA rank %u is phases ahead: the multicast mask or the remote "
+        "arrivals leave CTA rank %u out.",
+        j->sibling->rank, j->by->frag->wait.cta->rank);
+}
+
 static void say_mbar_reason(struct text *t, const struct judgement *j, const struct mbar_state *s)
 {
     uint32_t came = s->expected - s->pending;
@@ -224,6 +233,7 @@ static void say_mbar_reason(struct text *t, const struct judgement *j, const str
                 " All arrivals came, but %d of the expected bytes never will: no copy that "
                 "signals this barrier is in flight.",
                 s->tx);
+            say_ahead(t, j);
         } else {
             say(t, " All arrivals came, but copies brought %d bytes more than were expected.",
                 -s->tx);
@@ -245,15 +255,22 @@ static void say_mbar_reason(struct text *t, const struct judgement *j, const str
         }
         break;
     case CAUSE_ARRIVAL_COUNT:
-        say(t, " It was initialised for %u arrivals a phase (line %u), but only %u come%s.",
-            s->expected, line_of(j->bar->init_in), came, came == 1 ? "s" : "");
+        if (came)
+            say(t, " It was initialised for %u arrivals a phase (line %u), but only %u come%s.",
+                s->expected, line_of(j->bar->init_in), came, came == 1 ? "s" : "");
+        else
+            say(t,
+                " Copies brought bytes, but nobody arrives: it was initialised for %u arrival%s a "
+                "phase "
+                "(line %u), as a rule a mbarrier.arrive.expect_tx in the CTA of the barrier.",
+                s->expected, s->expected == 1 ? "" : "s", line_of(j->bar->init_in));
+        if (j->sibling)
+            say(t,
+                " The same barrier of CTA rank %u has arrivals that nobody waits for: perhaps they "
+                "were meant for this one.",
+                j->sibling->rank);
         break;
-    case CAUSE_CLUSTER:
-        say(t,
-            " The same barrier of CTA rank %u is phases ahead: the multicast mask or the remote "
-            "arrivals leave CTA rank %u out.",
-            j->sibling->rank, j->by->frag->wait.cta->rank);
-        break;
+    case CAUSE_CLUSTER: say_ahead(t, j); break;
     case CAUSE_CYCLE:
         if (!j->bar->total_arrivals)
             say(t, " Nothing has ever arrived there: those who would arrive wait in turn, in a "

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PAIRS_MOST = 64, PAGES_FIRST = 256, BLOCKS_FIRST = 64 };
+enum { PAIRS_MOST = 64, PAGES_FIRST = 256, BLOCKS_FIRST = 64, OUTLIVE_MOST = 4 };
 
 /* cluster + 1 << 24 | instruction: lower ones are kept. 0: none. */
 enum { WHO_CLUSTER = 24, WHO_INSN = (1 << 20) - 1 };
@@ -32,7 +32,11 @@ struct launch_memory {
     uint32_t block_count, block_capacity;
     uint64_t bytes, most;
     bool failed, judged; /* judged: of a world */
-    char *kernel;        /* after judging */
+    bool waits;          /* a thread executed griddepcontrol.wait */
+    bool lets_go;        /* the text has a griddepcontrol.launch_dependents */
+    struct launch_memory
+        *outlives; /* of the launch that may be running when this one is over; or NULL */
+    char *kernel;  /* after judging */
     uint32_t *lines, line_count;
 };
 
@@ -50,6 +54,7 @@ struct launch_memory *launch_memory_new(uint64_t most)
 void launch_memory_free(struct launch_memory *m)
 {
     if (!m) return;
+    launch_memory_free(m->outlives);
     for (uint32_t i = 0; i < m->page_slots; i++) free(m->pages[i].pieces);
     free(m->pages);
     free(m->blocks);
@@ -382,7 +387,11 @@ static void keep_names(struct launch_memory *m, const struct launch *l)
     m->lines = calloc(l->kernel->insn_count + 1, sizeof *m->lines);
     if (!m->kernel || !m->lines) return;
     m->line_count = l->kernel->insn_count;
-    for (uint32_t i = 0; i < m->line_count; i++) m->lines[i] = l->kernel->insns[i].src->pos.line;
+    for (uint32_t i = 0; i < m->line_count; i++) {
+        const struct insn *in = &l->kernel->insns[i];
+        m->lines[i] = in->src->pos.line;
+        m->lets_go |= in->is.class == INSN_GRID && in->is.waits != WAITS_GRID;
+    }
 }
 
 static void report_limit(const struct launch *l, const char *what)
@@ -473,4 +482,39 @@ uint32_t launch_memory_line(const struct launch_memory *m, uint64_t address, uin
         at = high;
     }
     return 0;
+}
+
+/* ---- launches that overlap ---- */
+
+void launch_memory_waits(struct launch_memory *m)
+{
+    pthread_mutex_lock(&m->lock);
+    m->waits = true;
+    pthread_mutex_unlock(&m->lock);
+}
+
+void launch_memory_behind(struct launch_memory *m, struct launch_memory *before)
+{
+    uint32_t kept = 1;
+    if (!m || !before) {
+        launch_memory_free(before);
+        return;
+    }
+    if (!m->waits && before->lets_go) {
+        m->outlives = before;
+        for (struct launch_memory *at = before; at; at = at->outlives) {
+            if (kept++ < OUTLIVE_MOST) continue;
+            launch_memory_free(at->outlives);
+            at->outlives = NULL;
+        }
+        return;
+    }
+    m->outlives = before->outlives;
+    before->outlives = NULL;
+    launch_memory_free(before);
+}
+
+const struct launch_memory *launch_memory_outlives(const struct launch_memory *m)
+{
+    return m->outlives;
 }

@@ -41,4 +41,16 @@ const char *launch_memory_kernel(const struct launch_memory *m);
 uint32_t launch_memory_line(const struct launch_memory *m, uint64_t address, uint64_t bytes,
                             bool write, bool *wrote);
 
+/*
+ * A launch that overlaps the one before and never executes griddepcontrol.wait may be over before that one is.
+ * Who waits for it has then not waited for the other.
+ */
+/* Some thread of the launch has waited. Thread-safe. */
+void launch_memory_waits(struct launch_memory *m);
+/* `m` is of a launch that is over, `before` (may be NULL) of the one that it overlapped. Frees `before`, or keeps it
+ * where `m` may be over first. */
+void launch_memory_behind(struct launch_memory *m, struct launch_memory *before);
+/* The launch that may still run when that of `m` is over, or NULL. */
+const struct launch_memory *launch_memory_outlives(const struct launch_memory *m);
+
 #endif

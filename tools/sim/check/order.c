@@ -299,6 +299,7 @@ static void on_bar_init(struct order *o, struct order_warp *w, const struct even
         return;
     }
     order_tick(w);
+    if (!b->live) order_bar_word(o, e); /* over a live one: told by the machine */
     sync_point_clear(&b->point);
     protocol_init(b);
     b->copy_count = 0;
@@ -756,7 +757,10 @@ static void on_fence(struct order *o, struct order_warp *w, const struct event *
 static void on_grid_wait(struct order_warp *w, const struct event *e)
 {
     struct order_cluster *c = w->cta->cluster;
-    if (!c->grid) c->grid = order_chain(w, COMPONENT_GRID);
+    if (!c->grid) {
+        c->grid = order_chain(w, COMPONENT_GRID);
+        launch_memory_waits(c->order->check->memory);
+    }
     if (c->grid) order_learn(w, c->grid, 1);
     w->acquired = e->in;
 }
@@ -819,7 +823,9 @@ void order_event(struct order *o, const struct event *e)
     case EV_MBAR_INIT: on_bar_init(o, w, e); break;
     case EV_MBAR_INVAL: {
         struct order_bar *b = order_bar_at(e->cta, e->key);
-        if (b) b->live = false;
+        if (!b) break;
+        protocol_end(o, w, b, e->in);
+        b->live = false;
         break;
     }
     case EV_MBAR_REACH:

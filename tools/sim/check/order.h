@@ -372,5 +372,7 @@ void order_tmem_dealloc(struct order *o, const struct event *e);
 /* free() on the device: counts as a write of the whole block. Its shadow is then cleared, because
  * the heap may give the block out again. */
 void order_heap_free(struct order *o, const struct event *e);
+/* EV_MBAR_INIT: counts as a store to the word. */
+void order_bar_word(struct order *o, const struct event *e);
 
 #endif

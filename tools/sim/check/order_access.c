@@ -71,6 +71,16 @@ static enum finding_kind kind_of(const struct touch *t, const struct accessor *a
     return FIND_RACE;
 }
 
+/* PTX ISA "ld.global.nc": for read-only data. Stores of the same SM keep its cache up to date, others do not. */
+static bool cached(const struct accessor *a, bool wrote)
+{
+    return a->e->in->is.constant && wrote;
+}
+
+#define READ_PLAIN                                                                                 \
+    "ld.global without .nc (in CUDA C++ no __ldg, and no const __restrict__) for what the launch " \
+    "writes"
+
 static enum standing report(const struct touch *t, epoch prior, bool wrote, enum finding_kind kind,
                             enum finding_severity severity)
 {
@@ -89,6 +99,8 @@ static enum standing report(const struct touch *t, epoch prior, bool wrote, enum
         .bytes = a->bytes,
         .prior = prior,
         .prior_wrote = wrote,
+        .cached = cached(a, wrote) && clock_knows(&t->now->known, prior),
+        .fix = cached(a, wrote) ? READ_PLAIN : NULL,
     };
     tell_conflict(a->o, &c);
     return STANDING_REPORTED;
@@ -212,6 +224,10 @@ static enum standing judge(struct touch *t, epoch prior, bool wrote)
     const struct accessor *a = t->context;
     const struct component *p = order_component(a->w, epoch_component(prior));
     if (a->e->proxy == PROXY_TENSORMAP) return judge_map(t, p, prior, wrote);
+    if (cached(a, wrote) && clock_knows(&t->now->known, prior)) {
+        if (p->warp->cta == a->w->cta && generic_component(p->kind)) return STANDING_ORDERED;
+        return report(t, prior, wrote, FIND_RACE, SEV_ERROR);
+    }
     if (clock_knows(&t->now->known, prior)) { /* but not bridged */
         if (!generic_component(p->kind) || bridged_here(t, a, prior)) return STANDING_ORDERED;
         if (wrote && !address_word(a, prior)) return report(t, prior, wrote, FIND_PROXY, SEV_ERROR);
@@ -250,6 +266,7 @@ static bool knows_abroad(const struct touch *t, epoch prior, bool needed)
     const struct actor *p = world_actor_of(a->o->world, prior);
     if (p->cluster == a->w->cta->cluster->linear)
         return clock_knows(needed ? t->needs : &t->now->known, at_home(p, prior));
+    if (needed && a->e->in->is.constant) return false;
     if (needed && a->e->proxy == PROXY_TENSORMAP)
         return horizon_knows(a->w->cta->described_abroad, p, prior);
     return horizon_knows(
@@ -274,6 +291,9 @@ static enum standing report_abroad(const struct touch *t, epoch prior, bool wrot
         .prior = prior,
         .prior_wrote = wrote,
         .abroad = world_actor_of(a->o->world, prior),
+        .cached = cached(a, wrote) &&
+                  horizon_knows(t->now->abroad, world_actor_of(a->o->world, prior), prior),
+        .fix = READ_PLAIN,
     };
     tell_conflict(a->o, &c);
     return STANDING_REPORTED;
@@ -293,6 +313,8 @@ static enum standing judge_other(struct touch *t, const struct actor *p, epoch p
     const struct accessor *a = t->context;
     if (a->e->proxy == PROXY_TENSORMAP)
         return report_abroad(t, prior, wrote, FIND_TENSORMAP_PROXY, SEV_ERROR);
+    if (cached(a, wrote) && horizon_knows(t->now->abroad, p, prior))
+        return report_abroad(t, prior, wrote, FIND_RACE, SEV_ERROR);
     if (horizon_knows(t->now->abroad, p, prior)) { /* but not bridged */
         if (!generic_component(p->kind)) return STANDING_ORDERED;
         if (wrote) return report_abroad(t, prior, wrote, FIND_PROXY, SEV_ERROR);
@@ -440,6 +462,7 @@ static const struct clock *needs(const struct accessor *a)
 {
     if (a->place == PLACE_TENSOR) return a->o->level < 2 ? &a->w->after : &nothing;
     if (a->e->proxy == PROXY_TENSORMAP) return &a->w->cta->described;
+    if (a->e->in->is.constant) return &nothing;
     return a->e->proxy == PROXY_ASYNC ? &a->w->now.bridged : &a->w->now.known;
 }
 
@@ -472,7 +495,7 @@ static struct touch *begin(struct accessor *a)
     t->async = a->e->proxy == PROXY_ASYNC && a->place != PLACE_TENSOR;
     t->copies = self->kind == COMPONENT_COPY && a->place == PLACE_SHARED;
     t->unordered = self->kind == COMPONENT_BULK_DONE || self->kind == COMPONENT_CP_ASYNC;
-    t->overtakes = false;
+    t->overtakes = 0;
     t->now = &a->w->now;
     t->needs = needs(a);
     t->knows = world ? knows_abroad : NULL;
@@ -488,12 +511,35 @@ static struct touch *begin(struct accessor *a)
     return t;
 }
 
+/*
+ * PTX ISA "Asynchronous operations": bulk copies of one thread are in no order, until it waits for one of them. Which of
+ * two stores comes last is chance; of two reductions it is no matter. (cp.async: interpretation, in the order of issue.)
+ */
+static void check_overtakes(const struct accessor *a, const struct touch *t)
+{
+    const struct insn *other = insn_at(a->o, epoch_insn(t->overtakes));
+    const bool sums =
+        other && other->is.class == INSN_COPY_RED && a->e->in->is.class == INSN_COPY_RED;
+    char message[320];
+    order_sampled(a->o, SAMPLED_OVERTAKES, a->e->in);
+    if (a->class != CLASS_BULK || sums) return;
+    (void)snprintf(
+        message, sizeof message,
+        "writes global memory that an earlier bulk copy of this warp (line %u) writes as well, and "
+        "nothing waits for that one: bulk copies are in no order, so either may come last. "
+        "Cheapest "
+        "remedy: cp.async.bulk.wait_group (not .read) between the two.",
+        other ? other->src->pos.line : 0);
+    tell_alone(a->w, a->e->in, first_lane(a->e->lanes), FIND_RACE, "global memory", message, other,
+               "the earlier copy");
+}
+
 static void finish(struct accessor *a, const struct touch *t)
 {
     struct component *self = order_component(a->w, a->component);
     if (self->kind == COMPONENT_COPY && t->write && !self->over && a->place == PLACE_SHARED)
         self->over = t->replaces;
-    if (t->overtakes) order_sampled(a->o, SAMPLED_OVERTAKES, a->e->in);
+    if (t->overtakes) check_overtakes(a, t);
     if (t->shadow->failed)
         order_exhausted(a->o, t->shadow->most ? "room for the shadow of global memory" : NULL);
     if (t->lost) order_exhausted(a->o, "accesses of one place that are kept");
@@ -592,22 +638,38 @@ static void touch_window(struct accessor *a, struct touch *t, uint64_t address, 
 static void check_before(const struct accessor *a, const struct touch *t, uint64_t address,
                          uint64_t bytes)
 {
-    const struct launch_memory *m = a->o->check->before;
+    const struct launch_memory *before = a->o->check->before, *m = before;
     const uint32_t grid = a->w->cta->cluster->grid;
-    char message[480];
-    bool wrote;
-    uint32_t line;
-    if (grid && clock_get(&a->w->now.known, grid)) return;
-    line = launch_memory_line(m, address, bytes, t->write, &wrote);
-    if (!line) return;
-    (void)snprintf(
-        message, sizeof message,
-        "%s global memory (0x%llx) before griddepcontrol.wait; the kernel before, %s, %s "
-        "it at line %u and may still be running, for this launch is allowed to overlap "
-        "it (programmatic stream serialization). Cheapest remedy: griddepcontrol.wait "
-        "ahead of this.",
-        t->write ? "writes" : "reads", (unsigned long long)address, launch_memory_kernel(m),
-        wrote ? "writes" : "reads", line);
+    char message[640];
+    bool wrote = false;
+    uint32_t line = 0;
+    if (grid && clock_get(&a->w->now.known, grid)) m = launch_memory_outlives(before);
+    for (; m; m = launch_memory_outlives(m)) {
+        line = launch_memory_line(m, address, bytes, t->write, &wrote);
+        if (line) break;
+    }
+    if (!m) return;
+    if (m == before)
+        (void)snprintf(
+            message, sizeof message,
+            "%s global memory (0x%llx) before griddepcontrol.wait; the kernel before, %s, %s "
+            "it at line %u and may still be running, for this launch is allowed to overlap "
+            "it (programmatic stream serialization). Cheapest remedy: griddepcontrol.wait "
+            "ahead of this.",
+            t->write ? "writes" : "reads", (unsigned long long)address, launch_memory_kernel(m),
+            wrote ? "writes" : "reads", line);
+    else
+        (void)snprintf(message, sizeof message,
+                       "%s global memory (0x%llx), which an earlier kernel, %s, %s at line %u. "
+                       "That one may still be "
+                       "running: it let the kernel behind it, which never executes "
+                       "griddepcontrol.wait, begin early and end "
+                       "before it. griddepcontrol.wait waits for the kernel just before, %s, and "
+                       "no other. Cheapest "
+                       "remedy: griddepcontrol.wait in every kernel of the chain.",
+                       t->write ? "writes" : "reads", (unsigned long long)address,
+                       launch_memory_kernel(m), wrote ? "writes" : "reads", line,
+                       launch_memory_kernel(before));
     tell_alone(a->w, a->e->in, NO_LANE, FIND_RACE, "global memory", message, NULL, NULL);
 }
 
@@ -682,6 +744,21 @@ void order_heap_free(struct order *o, const struct event *e)
     }
     finish(&a, t);
     o->touch.self = 0; /* what it remembers of cells holds no more */
+}
+
+void order_bar_word(struct order *o, const struct event *e)
+{
+    struct event write = *e;
+    struct accessor a = {.o = o, .w = order_warp_of(e->warp), .e = &write, .place = PLACE_SHARED};
+    struct touch *t;
+    write.access = ACCESS_WRITE;
+    write.space = SPACE_SHARED;
+    write.addresses = NULL;
+    write.value = 0;
+    a.component = a.w->chain[COMPONENT_WARP];
+    t = begin(&a);
+    touch_shared(&a, t, e->cta, e->key, 8);
+    finish(&a, t);
 }
 
 /* Lanes whose pieces follow one another make one range. */

@@ -186,6 +186,7 @@ static bool seen_unfenced(const struct conflict *c)
 static const char *fix_abroad(const struct conflict *c)
 {
     const uint8_t kind = c->abroad->kind;
+    if (c->cached) return c->fix;
     if (c->kind == FIND_PROXY)
         return "fence.proxy.async by the thread that made the generic access, after it and before "
                "the release, or by the one that issues the copy, after the acquire";
@@ -282,6 +283,10 @@ static const char *why(const struct conflict *c, const struct insn *other)
                    : "overlap: the earlier was issued, but nothing waits for it to complete";
     case FIND_TMEM_DEALLOC: return "overlap: the columns are given back while they may be in use";
     default:
+        if (c->cached)
+            return "are ordered, but .nc is for memory that nothing changes during the launch: it "
+                   "may "
+                   "bring what a cache has held since before the write";
         if (c->in->is.strong && other && other->is.strong &&
             (c->in->is.by_volatile || other->is.by_volatile))
             return "are not ordered, and .volatile orders nothing in CUDA C++: what is left, or "
@@ -420,6 +425,11 @@ static const char *phase_text(enum tell_phase_kind kind)
         return "%s waits here for %s, and the phase before phase %llu lets it pass for the second "
                "time. If "
                "a new phase was meant, its parity was not turned since.";
+    case TELL_ENDS_EARLY:
+        return "%s invalidates %s here (phase %llu), but nothing makes this come after its use by "
+               "%s at line "
+               "%u: in another order that one finds no mbarrier. Cheapest remedy: a bar.sync, or "
+               "another barrier for all that use it, ahead of mbarrier.inval.";
     default:
         return "%s sleeps here for phase %llu of %s, but the phase before is not known to be over "
                "(%s, line %u): had it come earlier, the same parity would have let it pass at "
@@ -447,6 +457,7 @@ void tell_phase(struct order *o, struct order_warp *w, const struct order_bar *b
     const uint32_t line = theirs_in ? theirs_in->src->pos.line : 0;
     char object[SEVERAL], mine[SEVERAL], theirs[SEVERAL] = "nobody";
     const enum finding_kind found = kind == TELL_COPIES_EARLY ? FIND_MBARRIER_TX
+                                    : kind == TELL_ENDS_EARLY ? FIND_MBARRIER_UNINIT
                                     : kind == TELL_ARRIVES_EARLY || kind == TELL_LANES_SPILL
                                         ? FIND_MBARRIER_OVERRUN
                                         : FIND_MBARRIER_PHASE;
@@ -473,8 +484,9 @@ void tell_phase(struct order *o, struct order_warp *w, const struct order_bar *b
                        line);
     if (theirs_in)
         relate(o, f, theirs_in,
-               kind == TELL_WAITS_LATE ? "%s signals the next phase here"
-                                       : "%s signals the phase before here",
+               kind == TELL_ENDS_EARLY   ? "%s uses the barrier here"
+               : kind == TELL_WAITS_LATE ? "%s signals the next phase here"
+                                         : "%s signals the phase before here",
                theirs);
 }
 

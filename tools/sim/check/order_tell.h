@@ -23,6 +23,7 @@ struct conflict {
     bool prior_wrote;
     const struct actor
         *abroad;     /* whose that was, of another cluster (world.h); NULL: of this one */
+    bool cached;     /* the two are ordered, but the later one reads by .nc */
     const char *fix; /* the cheapest ordering; NULL: by kind and place */
 };
 
@@ -44,6 +45,7 @@ enum tell_phase_kind {
     TELL_WAITS_EARLY,  /* in: a wait; other: of the phase before the one that let it pass */
     TELL_WAITS_LATE,   /* in: a wait of the phase before; other: an arrival of the next one */
     TELL_PASSES_TWICE, /* in: a wait that the same phase let pass before; other: 0 */
+    TELL_ENDS_EARLY,   /* in: mbarrier.inval; other: a use of the barrier, not known to be over */
     TELL_SLEEPS_LATE /* in: a wait that sleeps; other: an arrival of the phase it may have missed */
 };
 void tell_phase(struct order *o, struct order_warp *w, const struct order_bar *b,

@@ -262,6 +262,21 @@ void protocol_pass(struct order_warp *w, struct order_bar *b, const struct event
     parties_add(o, &p->passed, order_here(w, e->in));
 }
 
+/* Older phases are over, because everything of a later one comes after them. */
+void protocol_end(struct order *o, struct order_warp *w, const struct order_bar *b,
+                  const struct insn *in)
+{
+    struct protocol *p = b->protocol;
+    epoch other;
+    if (!p || p->told) return;
+    other = stray(&p->passed, &w->now.caused);
+    if (!other) other = stray(&p->current, &w->now.caused);
+    if (!other) other = stray(&p->before, &w->now.caused);
+    if (!other) return;
+    p->told = true;
+    tell_phase(o, w, b, in, TELL_ENDS_EARLY, other);
+}
+
 /* Lanes have run ahead of a sister that sets the phase going: they pass by the barrier's first state, where
  * they would wait if the warp had stayed together, as hardware has it. */
 static bool ran_ahead(const struct protocol *p, const struct order_cluster *c, epoch late)

@@ -23,8 +23,7 @@ void protocol_free(struct protocol *p);
 void protocol_init(struct order_bar *b);
 /* An arrival (EV_MBAR_ARRIVE) that comes after `after`, filed as `self`. */
 void protocol_arrive(struct order *o, struct order_warp *w, struct order_bar *b,
-                     const struct event *e, const struct clock *after, epoch self,
-                     uint64_t step);
+                     const struct event *e, const struct clock *after, epoch self, uint64_t step);
 /* The same of a further lane of that instruction. */
 void protocol_arrive_lane(struct order *o, struct order_warp *w, struct order_bar *b,
                           const struct event *e);
@@ -41,6 +40,9 @@ bool protocol_went_on(const struct order_bar *b, const struct order_warp *w, con
                       uint32_t key);
 /* The current phase is complete: hands what it comes after to b->point.current. */
 void protocol_phase(struct order *o, struct order_bar *b);
+/* mbarrier.inval: all uses of the barrier must be known to be over. */
+void protocol_end(struct order *o, struct order_warp *w, const struct order_bar *b,
+                  const struct insn *in);
 /* The launch is stuck: waits for a phase that may not be the one they mean. */
 void protocol_stuck(struct order *o);
 

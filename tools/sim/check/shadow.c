@@ -395,7 +395,7 @@ static enum standing stand(struct touch *t, epoch prior, bool wrote)
 {
     if (epoch_component(prior) == epoch_component(t->self) &&
         !(t->copies && t->write && wrote && epoch_number(prior) == epoch_number(t->self))) {
-        t->overtakes |= t->unordered && t->write && wrote && !knows(t, prior, true);
+        if (t->unordered && t->write && wrote && !knows(t, prior, true)) t->overtakes = prior;
         return STANDING_ORDERED;
     }
     if (knows(t, prior, true)) return STANDING_ORDERED;

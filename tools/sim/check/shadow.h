@@ -89,8 +89,10 @@ struct touch {
     bool strong; /* does not race with those that is_strong says are strong */
     bool async;
     bool copies; /* what has the epoch of self is another copy of one phase, in no order with it */
-    bool unordered; /* actions of self's component take effect in any order, but for what `needs` knows */
-    bool overtakes; /* then: the write may come before an earlier one of its component */
+    bool
+        unordered; /* actions of self's component take effect in any order, but for what `needs` knows */
+    epoch
+        overtakes; /* then: an earlier one of its component that the write may come before; 0: none */
     const struct stamp *now;   /* of whoever issued it */
     const struct clock *needs; /* prior accesses that this knows are no matter for judge */
     /* Any other prior access. ORDERED: fine after all; ACCEPTED: let pass. */

@@ -324,11 +324,15 @@ void launch_settled(void)
 }
 
 /* Keeps what the launch did to memory for the next one, which may overlap it. */
-static void keep_memory(struct launch_memory *memory, const void *stream)
+static void keep_memory(struct launch_memory *memory, const struct launch_request *request)
 {
-    launch_settled();
+    struct launch_memory *before = driver.memory;
+    if (!request->overlaps || driver.memory_stream != request->stream)
+        launch_settled();
+    else
+        launch_memory_behind(memory, before);
     driver.memory = memory;
-    driver.memory_stream = stream;
+    driver.memory_stream = request->stream;
 }
 
 int launch_execute(struct CUctx_st *context, const struct launch_request *request)
@@ -371,7 +375,7 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
     if (trace && *trace) timeline = trace_attach(&launch);
     if (sheet && *sheet) worksheet = worksheet_attach(&launch);
     result = launch_run(&launch);
-    keep_memory(check.memory, request->stream);
+    keep_memory(check.memory, request);
     if (timeline) trace_end(timeline, &launch, driver.launches, trace);
     if (worksheet) worksheet_end(worksheet, driver.launches, sheet);
     if (launch.grid_workspace) mem_free(launch.grid_workspace);
