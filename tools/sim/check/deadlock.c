@@ -395,6 +395,26 @@ static void judge_converge(const struct deadlock *d, struct judgement *j)
     j->weight = apart ? LANES_APART : EXPLAINED;
 }
 
+/* A wgmma begins when all four warps of the warpgroup have issued it: who has not? */
+static void judge_groups(const struct deadlock *d, struct judgement *j)
+{
+    const struct warp *w = j->by->warp;
+    const struct cta *c = w->cta;
+    const struct async_op *held = w->async->wgmma_held.head;
+    if (j->by->frag->wait.key != COMMIT_WGMMA || !held) return;
+    for (uint32_t i = w->id & ~3U; i <= (w->id | 3U) && i < c->warp_count; i++) {
+        const struct warp *o = &c->warps[i];
+        const struct waiter *at = wait_of(d, o);
+        if (o == w || (o->async && o->async->wgmma_held.head)) continue;
+        if (at && at->frag->wait.kind == WAIT_GROUPS) continue;
+        j->cause = CAUSE_PARTICIPANTS;
+        j->guilty = held->in;
+        j->missing = o;
+        j->weight = at ? STANDS_ELSEWHERE : LEFT;
+        if (!at) return;
+    }
+}
+
 /* Columns held by a CTA that itself waits for something else explain the wait. */
 static void judge_tmem(const struct deadlock *d, struct judgement *j)
 {
@@ -433,6 +453,7 @@ static void judge(const struct deadlock *d, const struct waiter *by, struct judg
         j->cause = CAUSE_SETMAXNREG;
         j->weight = RESOURCES;
         break;
+    case WAIT_GROUPS: judge_groups(d, j); break;
     case WAIT_TMEM_ALLOC: judge_tmem(d, j); break;
     case WAIT_SPIN:
         j->cause = CAUSE_NO_PRODUCER;

@@ -445,6 +445,30 @@ static void tell_tmem(struct text *t, const struct deadlock *d, const struct jud
     say(t, "; nobody frees any.");
 }
 
+static void tell_other(struct text *t, const struct deadlock *d, const struct judgement *j)
+{
+    say_warp(t, d, j->by->warp->cta, j->by->warp->id);
+    say(t, " waits at line %u for ", line_of(j->by->in));
+    say_object(t, d, j->by);
+    say(t, ", which nothing that still runs can bring.");
+}
+
+static void tell_groups(struct text *t, const struct deadlock *d, const struct judgement *j)
+{
+    const struct cta *c = j->by->warp->cta;
+    if (!j->missing) {
+        tell_other(t, d, j);
+        return;
+    }
+    say_warp(t, d, c, j->by->warp->id);
+    say(t,
+        " waits at line %u for a wgmma (line %u). All four warps of a warpgroup must execute it, "
+        "and ",
+        line_of(j->by->in), line_of(j->guilty));
+    say_warp(t, d, c, j->missing->id);
+    say(t, " does not.");
+}
+
 static void tell_cluster(struct text *t, const struct deadlock *d, const struct judgement *j)
 {
     const struct cluster *c = j->by->warp->cta->cluster;
@@ -453,14 +477,6 @@ static void tell_cluster(struct text *t, const struct deadlock *d, const struct 
         " waits at line %u for the cluster barrier: %u of the cluster's %u live threads have "
         "arrived.",
         line_of(j->by->in), c->arrived_threads, c->live_threads);
-}
-
-static void tell_other(struct text *t, const struct deadlock *d, const struct judgement *j)
-{
-    say_warp(t, d, j->by->warp->cta, j->by->warp->id);
-    say(t, " waits at line %u for ", line_of(j->by->in));
-    say_object(t, d, j->by);
-    say(t, ", which nothing that still runs can bring.");
 }
 
 void deadlock_tell(const struct deadlock *d, const struct judgement *j, struct finding *f)
@@ -484,6 +500,7 @@ void deadlock_tell(const struct deadlock *d, const struct judgement *j, struct f
     case WAIT_WARPSYNC: tell_converge(&t, d, j); break;
     case WAIT_REGISTERS: tell_registers(&t, d, j); break;
     case WAIT_TMEM_ALLOC: tell_tmem(&t, d, j); break;
+    case WAIT_GROUPS: tell_groups(&t, d, j); break;
     case WAIT_CLUSTER: tell_cluster(&t, d, j); break;
     default: tell_other(&t, d, j); break;
     }

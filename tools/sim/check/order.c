@@ -717,6 +717,19 @@ static void fence_chain(struct order_warp *w, enum component_kind chain, enum co
     if (to) order_learn(w, to, order_component(w, id)->number);
 }
 
+/* fence.proxy.tensormap, release form: what the warp knows is visible to those who acquire, whichever map they name
+ * (interpretation: hides, never invents). */
+static void describe(struct order *o, struct order_warp *w)
+{
+    struct order_cluster *c = w->cta->cluster;
+    order_keep(o, clock_join(&c->described, &w->now.known));
+    for (uint32_t i = 1; o->world && i < c->component_count; i++) {
+        const uint32_t number = clock_get(&c->described, i);
+        struct actor *a = c->components[i].actor ? &o->world->actors[c->components[i].actor] : NULL;
+        if (a && a->described < number) a->described = number;
+    }
+}
+
 static void on_fence(struct order *o, struct order_warp *w, const struct event *e)
 {
     switch (e->value) {
@@ -732,9 +745,12 @@ static void on_fence(struct order *o, struct order_warp *w, const struct event *
         w->version++;
         break;
     case FENCE_PROXY_TENSORMAP:
-        /* Release and acquire forms alike, and for every map (interpretation: hides, never invents). */
-        order_keep(o, clock_join(&w->cta->described, &w->now.known) &&
-                          horizon_join(&w->cta->described_abroad, w->now.abroad));
+        if (e->access != ACCESS_READ) describe(o, w);
+        if (e->access != ACCESS_WRITE) {
+            order_keep(o, clock_join_met(&w->cta->described, &w->now.known,
+                                         &w->cta->cluster->described) &&
+                              horizon_join(&w->cta->described_abroad, w->now.abroad));
+        }
         w->released = true;
         w->version++;
         break;

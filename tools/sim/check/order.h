@@ -172,8 +172,8 @@ struct order_cta {
     struct order_bar **bars; /* open addressing by offset, at most half full */
     uint32_t bar_slots, bar_count;
     uint32_t bar_low, bar_high; /* bytes in which live barriers lie */
-    /* What the last fence.proxy.tensormap made visible to tensor copies: of this cluster, and of
-     * others. */
+    /* What fence.proxy.tensormap::generic.acquire made visible to tensor copies: of this cluster, and of
+     * others (there by actor.described too). */
     struct clock described;
     struct horizon *described_abroad;
     struct cell *shared; /* SHARED_CELL bytes each */
@@ -212,6 +212,7 @@ struct order_cluster {
     uint32_t component_count, component_capacity;
     struct order_cta *ctas[CLUSTER_CTAS];
     struct sync_point barrier; /* barrier.cluster */
+    struct clock described;    /* what the release form of that fence covered */
     uint32_t grid;             /* component GRID of some warp; 0 none has waited yet */
     struct order_flag *flags;  /* open addressing, at most half full */
     uint32_t flag_slots, flag_count;
@@ -266,8 +267,8 @@ struct order {
     struct told *told; /* order_tell.c */
     uint32_t told_count, told_capacity;
     uint8_t *polls_seen; /* [kernel->insn_count]: polls.c has looked at it; NULL: at none */
-    bool exhausted;    /* memory or a bound ran out: the verdict cannot be clean */
-    const char *limit; /* the bound's name; NULL: host memory */
+    bool exhausted;      /* memory or a bound ran out: the verdict cannot be clean */
+    const char *limit;   /* the bound's name; NULL: host memory */
     bool ended;
 };
 

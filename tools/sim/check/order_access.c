@@ -268,7 +268,8 @@ static bool knows_abroad(const struct touch *t, epoch prior, bool needed)
         return clock_knows(needed ? t->needs : &t->now->known, at_home(p, prior));
     if (needed && a->e->in->is.constant) return false;
     if (needed && a->e->proxy == PROXY_TENSORMAP)
-        return horizon_knows(a->w->cta->described_abroad, p, prior);
+        return p->described >= epoch_number(prior) &&
+               horizon_knows(a->w->cta->described_abroad, p, prior);
     return horizon_knows(
         needed && a->e->proxy == PROXY_ASYNC ? t->now->abroad_bridged : t->now->abroad, p, prior);
 }
@@ -571,6 +572,28 @@ static void check_clobber(const struct accessor *a, const struct order_cta *c, u
     }
 }
 
+/* Where variables of shared memory lie is the compiler's: a copy that begins in one must end there. */
+static void check_past_end(const struct accessor *a, uint64_t at, uint64_t bytes)
+{
+    const struct ptx_entry *entry = a->o->kernel->entry;
+    char object[96], message[320];
+    for (uint32_t i = 0; i < entry->shared_count; i++) {
+        const struct ptx_var *v = entry->shared[i];
+        const uint64_t first = SHARED_RESERVED + v->offset, end = first + v->bytes;
+        if (at < first || at >= end || at + bytes <= end) continue;
+        (void)name_shared(a->o->kernel, (uint32_t)at, object, sizeof object);
+        (void)snprintf(
+            message, sizeof message,
+            "the copy has %llu bytes from %s on and goes %llu bytes past the end of that variable "
+            "of "
+            "%llu bytes: what lies behind it is the compiler's choice. Cheapest remedy: a smaller "
+            "copy, or a larger variable.",
+            (unsigned long long)bytes, object, (unsigned long long)(at + bytes - end),
+            (unsigned long long)v->bytes);
+        tell_alone(a->w, a->e->in, NO_LANE, FIND_OOB, object, message, NULL, NULL);
+    }
+}
+
 static void touch_shared(struct accessor *a, struct touch *t, struct cta *cta, uint64_t at,
                          uint64_t bytes)
 {
@@ -582,6 +605,7 @@ static void touch_shared(struct accessor *a, struct touch *t, struct cta *cta, u
     a->at = at;
     a->bytes = bytes;
     if (t->write && at < c->bar_high && at + bytes > c->bar_low) check_clobber(a, c, at, bytes);
+    if (a->class == CLASS_BULK || a->class == CLASS_COPY) check_past_end(a, at, bytes);
     shadow_touch(t, c->shared, SHARED_CELL, at, bytes, 0);
 }
 

@@ -125,6 +125,7 @@ static void cluster_reset(struct order_cluster *c)
     for (uint32_t i = 0; i < c->flag_slots; i++) flag_free(&c->flags[i]);
     if (c->flag_slots) memset(c->flags, 0, c->flag_slots * sizeof *c->flags);
     c->flag_count = c->arrival_count = c->grid = 0;
+    clock_clear(&c->described);
     c->component_count = 1;
     sync_point_clear(&c->barrier);
     shadow_reset(&c->shadow);
@@ -139,6 +140,7 @@ static void cluster_free(struct order_cluster *c)
         clock_free(&c->arrivals[i].after);
     }
     point_free(&c->barrier);
+    clock_free(&c->described);
     shadow_free(&c->shadow);
     free(c->flags);
     free(c->arrivals);

@@ -22,6 +22,8 @@ struct actor {
     uint32_t cluster, component;
     uint32_t cta[3];
     uint8_t kind, warp;
+    uint32_t
+        described; /* up to which number a fence.proxy.tensormap of the release form covered it */
 };
 
 /* A location through which clusters synchronise, and the knowledge that an acquire of it takes
