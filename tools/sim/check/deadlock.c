@@ -356,6 +356,13 @@ static bool on_its_way(const struct deadlock *d, const struct judgement *j, uint
            deadlock_comes_next(d->group->launch->kernel, at, id);
 }
 
+/* It waits for a value in memory, which is told of itself. */
+static bool polls(const struct deadlock *d, const struct warp *w)
+{
+    const struct waiter *at = w ? wait_of(d, w) : NULL;
+    return at && at->frag->wait.kind == WAIT_SPIN;
+}
+
 static void judge_barrier(const struct deadlock *d, struct judgement *j)
 {
     const struct wait *t = &j->by->frag->wait;
@@ -367,6 +374,7 @@ static void judge_barrier(const struct deadlock *d, struct judgement *j)
     j->weight = STANDS_ELSEWHERE;
     j->missing = missing_at(d, t->cta, t->key);
     if (on_its_way(d, j, t->key)) j->weight = COMES_NEXT;
+    if (polls(d, j->missing)) j->weight = EXPLAINED;
     if (b->arrived + coming < b->expected) {
         j->missing = NULL;
         j->weight = LEFT;

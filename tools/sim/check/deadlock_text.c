@@ -176,7 +176,11 @@ static void say_unstarted(struct text *t, const struct deadlock *d)
         if (next < total) n += (total - next + l->group_count - 1) / l->group_count;
     }
     n *= launch_cluster_size(l);
-    if (n) say(t, " %u CTA%s of the grid cannot start until others end.", n, n == 1 ? "" : "s");
+    if (n)
+        say(t,
+            " %u CTA%s of the grid cannot start until others end: whoever waits for the whole grid "
+            "needs all of it resident at once.",
+            n, n == 1 ? "" : "s");
 }
 
 /* ---- mbarriers ---- */

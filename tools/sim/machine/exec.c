@@ -333,6 +333,21 @@ static inline enum step run_insn(struct warp *w, const struct insn *in, uint32_t
     return in->fn(w, in, mask);
 }
 
+enum { ASIDE_CHANGE = 4, ASIDE_LOAD = 64, ASIDE_ROUNDS = 4 };
+
+/* Whether the group stands aside behind an access by which clusters talk: what another one does just there is what
+ * grid barriers, locks and tickets go wrong by. */
+static bool stands_aside(struct group *g, const struct insn *in)
+{
+    const bool load = in->is.class == INSN_LOAD;
+    if (!load && in->is.class != INSN_STORE && in->is.class != INSN_ATOMIC &&
+        in->is.class != INSN_RED)
+        return false;
+    if (in->space == SPACE_SHARED || sim_random(g, load ? ASIDE_LOAD : ASIDE_CHANGE)) return false;
+    g->aside = 1 + sim_random(g, ASIDE_ROUNDS);
+    return true;
+}
+
 /* Runs the current fragment until `stop`, `budget` instructions, or something that asks for a new
  * choice. */
 static enum step run_frag(struct warp *w, uint64_t budget, uint32_t stop)
@@ -357,6 +372,8 @@ static enum step run_frag(struct warp *w, uint64_t budget, uint32_t stop)
         if (s == STEP_NEXT) {
             if (f->wait.kind != WAIT_NONE) wait_clear(f);
             f->pc++;
+            if (in->is.strong && w->cta->group->together && stands_aside(w->cta->group, in))
+                budget = n;
         } else if (s != STEP_JUMP || w->frag_count != 1 || w->frags[0].mask != whole ||
                    w->frags[0].wait.kind != WAIT_NONE) {
             break;
@@ -383,6 +400,7 @@ enum step warp_run(struct warp *w, uint32_t budget)
         uint32_t stop;
         if (!pick(w, &stop)) return STEP_BLOCK;
         if (run_frag(w, end - w->steps, stop) == STEP_FAULT) return STEP_FAULT;
+        if (w->cta->group->aside) return STEP_NEXT;
     }
     return STEP_NEXT;
 }

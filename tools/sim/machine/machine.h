@@ -253,6 +253,8 @@ struct group {
     uint64_t changes;      /* of memory, while somebody spins */
     uint64_t next_sleep;   /* clock at which the first nanosleep ends, UINT64_MAX none */
     uint64_t next_look;    /* clock at which the first WAIT_SPIN that is timed looks again, likewise */
+    bool together;         /* other groups of the launch may talk to this one, and run in turns with it */
+    uint32_t aside;        /* rounds for which it leaves them their turns: between a strong access and what comes next */
     uint32_t draining;     /* clusters without live warps that have operations in flight */
     struct machine_pool *pool; /* cta.c: CTAs to use again */
     char *printed;         /* text of vprintf so far, not terminated */

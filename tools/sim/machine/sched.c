@@ -492,19 +492,29 @@ static uint32_t choose_turn(struct group *g)
 /* Groups whose clusters may talk take turns, each round from another one on; a fault in one ends them all. */
 static void run_together(struct launch *l)
 {
+    for (uint32_t i = 0; i < l->group_count; i++) l->groups[i].together = l->group_count > 1;
     for (;;) {
         const uint32_t first = sim_random(&l->groups[0], l->group_count);
-        bool ran = false;
+        bool ran = false, aside = false;
         for (uint32_t i = 0; i < l->group_count; i++) {
             struct group *g = &l->groups[(first + i) % l->group_count];
             const uint32_t quanta = choose_turn(g);
             enum turn t = g->done ? TURN_OVER : TURN_RAN;
-            for (uint32_t n = 0; n < quanta && t == TURN_RAN; n++) {
+            if (g->aside && !g->done) {
+                g->aside--;
+                aside = true;
+                continue;
+            }
+            for (uint32_t n = 0; n < quanta && t == TURN_RAN && !g->aside; n++) {
                 t = group_turn(g);
                 ran |= t == TURN_RAN;
             }
             if (t == TURN_OVER) group_finish(g);
             if (g->failed) return;
+        }
+        if (!ran && aside) {
+            for (uint32_t i = 0; i < l->group_count; i++) l->groups[i].aside = 0;
+            continue;
         }
         for (uint32_t i = 0; !ran && i < l->group_count; i++)
             if (!l->groups[i].done && let_time_pass(&l->groups[i])) ran = true;
