@@ -104,4 +104,15 @@ for gpu in h200 b200; do
         else fail "demo on $gpu, seed $seed: one thread and two differ"; fi
     done
 done
+
+# CTAs that meet between two instructions: no seed need find it, some of twenty must.
+meets() { # STATUS OPTIONS TEXT
+    HEWN_LIBCUDA=$SIM timeout 60 "$BUILD/hewn" run "$SRC/tests/check/meets.ptx" --gpu h200 --schedules 20 $2 >"$out" 2>&1
+    status "meets $2" "$1" $?
+    want "meets $2" "$3" "$out"
+}
+meets 0 '' '20 clean, 0 review, 0 incomplete, 0 error'
+meets 1 -DLATE 'under [1-9]* *[0-9]* *of 20 seeds'
+meets 1 -DRESET 'under [1-9]* *[0-9]* *of 20 seeds'
+want 'meets -DRESET: told at the poll' 'at ld.acquire.gpu.global.u32' "$out"
 finish

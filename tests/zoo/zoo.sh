@@ -113,6 +113,18 @@ form more-exited-shuffle 0 '-DDECIDES -DFIXED' "$clean"
 form more-exited-matrix 1 -DLAST 'error: collective-partial'
 form more-exited-matrix 1 -DLOADS 'error: collective-partial'
 form more-exited-matrix 0 '-DLOADS -DFIXED' "$clean"
+form more-inval-early 1 -DREUSE 'error: mbarrier-uninit'
+form more-inval-early 1 -DAGAIN 'error: mbarrier-'
+form more-inval-early 0 '-DREUSE -DFIXED' "$clean"
+form more-inval-early 0 '-DAGAIN -DFIXED' "$clean"
+form more-init-over-data 1 -DSTORE 'error: \(race\|mbarrier-clobber\)'
+form more-init-over-data 0 '-DSTORE -DFIXED' "$clean"
+form more-stores-overtake 1 -DREDUCE 'error: race'
+form more-stores-overtake 0 '-DREDUCE -DFIXED' "$clean"
+form map-release-missing 1 -DACQUIRE 'error: tensormap-proxy'
+form more-half-warpgroup 1 -DSTAY 'error: deadlock (participants)' 'All four warps of a warpgroup must execute it'
+form more-freed-at-home 1 '' 'has arrivals that nobody waits for'
+form grid-not-resident 1 '' 'needs all of it resident at once'
 
 # Who is to blame for a hang of seven roles.
 hang() { # NUMBER CAUSE OBJECT

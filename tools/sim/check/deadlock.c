@@ -440,6 +440,25 @@ static void judge_tmem(const struct deadlock *d, struct judgement *j)
     }
 }
 
+/* All warps that the cluster barrier misses poll, or wait for mbarriers at which the one that waits here would not
+ * arrive: they are told of themselves. */
+static bool at_mbarriers(const struct deadlock *d, const struct waiter *by)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < d->count; i++) {
+        const struct waiter *o = &d->waiters[i];
+        const uint8_t kind = o->frag->wait.kind;
+        if (o->warp->cta->cluster != by->warp->cta->cluster) continue;
+        if (kind == WAIT_CLUSTER || kind == WAIT_CONVERGE || kind == WAIT_WARPSYNC) continue;
+        if (kind != WAIT_MBAR && kind != WAIT_SPIN) return false;
+        if (kind == WAIT_MBAR &&
+            deadlock_may_signal(d->group->launch->kernel, by, o->frag->wait.key))
+            return false;
+        any = true;
+    }
+    return any;
+}
+
 static void judge(const struct deadlock *d, const struct waiter *by, struct judgement *j)
 {
     memset(j, 0, sizeof *j);
@@ -455,7 +474,7 @@ static void judge(const struct deadlock *d, const struct waiter *by, struct judg
     case WAIT_WARPSYNC: judge_converge(d, j); break;
     case WAIT_CLUSTER:
         j->cause = CAUSE_CLUSTER;
-        j->weight = STANDS_ELSEWHERE;
+        j->weight = at_mbarriers(d, by) ? EXPLAINED : STANDS_ELSEWHERE;
         break;
     case WAIT_REGISTERS:
         j->cause = CAUSE_SETMAXNREG;

@@ -315,7 +315,7 @@ static void on_bar_init(struct order *o, struct order_warp *w, const struct even
 
 /* Whether the warp may rely on the barrier being initialised: by what it knows, or through the
  * initialiser's fence.mbarrier_init and a cluster barrier since (PTX ISA "fence.mbarrier_init"). */
-static void check_init(struct order_warp *w, struct order_bar *b, const struct event *e)
+void order_check_init(struct order_warp *w, struct order_bar *b, const struct event *e)
 {
     const struct component *by = order_component(w, epoch_component(b->init));
     uint32_t fenced = by->warp->chain[COMPONENT_INIT_FENCED];
@@ -391,7 +391,7 @@ static void on_bar_arrive(struct order *o, struct order_warp *w, const struct ev
     }
     b->last = w;
     b->last_step = w->warp->steps;
-    check_init(w, b, e);
+    order_check_init(w, b, e);
     /* Lanes that signal the barriers of several CTAs by one instruction do so at once (interpretation;
      * libraries let the CTA that hears of one arrival rely on the others). */
     if (w->arrive_step != w->warp->steps) order_tick(w);
@@ -424,7 +424,7 @@ static void on_bar_pass(struct order_warp *w, const struct event *e)
 {
     struct order_bar *b = order_bar_at(e->cta, e->key);
     if (!b) return;
-    check_init(w, b, e);
+    order_check_init(w, b, e);
     order_tick(w);
     note_pass(w, e->in, e->key);
     polls_look(w->cta->cluster->order, e);
@@ -508,7 +508,7 @@ static void on_async_bar(struct order *o, struct order_warp *w, const struct eve
         o->issuing.class == CLASS_REMOTE_STORE ? COMPONENT_REMOTE_STORE : COMPONENT_COPY;
     uint32_t id;
     if (!b || o->issuing.token != e->token) return;
-    check_init(w, b, e);
+    order_check_init(w, b, e);
     id = slot_for(w, kind, b, e->value);
     if (!id) return;
     o->issuing.read = o->issuing.write = id;

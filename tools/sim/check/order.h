@@ -297,6 +297,8 @@ static inline const struct stamp *order_known(const struct warp *w)
     return &order_warp_of(w)->now;
 }
 struct order_bar *order_bar_at(const struct cta *cta, uint32_t offset);
+/* The instruction of e uses the barrier: may it rely on the mbarrier.init? */
+void order_check_init(struct order_warp *w, struct order_bar *b, const struct event *e);
 
 /* ---- for the rest of the checker ---- */
 

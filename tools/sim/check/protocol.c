@@ -321,7 +321,9 @@ static void check_sleeper(struct order *o, struct order_warp *w, const struct fr
 {
     struct order_bar *b = order_bar_at(f->wait.cta, f->wait.key);
     struct protocol *p = b ? protocol_of(o, b) : NULL;
+    const struct event use = {.in = &o->kernel->insns[f->pc], .lanes = f->mask};
     epoch other = p ? stray(&p->before, &w->now.caused) : 0;
+    if (b) order_check_init(w, b, &use);
     if (!other || epoch_component(other) == w->chain[COMPONENT_WARP]) return;
     p->told = true;
     tell_phase(o, w, b, &o->kernel->insns[f->pc], TELL_SLEEPS_LATE, other);
