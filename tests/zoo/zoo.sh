@@ -66,6 +66,8 @@ form ok-init-fenced-again 0 -DLATE "$clean"
 form ok-init-fenced-again 0 -DALL "$clean"
 form ok-heap-again 0 -DTOGETHER "$clean"
 form ok-halves-take-turns 0 -DONE "$clean"
+form ok-halves-take-turns 0 --explore "$clean"
+form ok-halves-take-turns 0 "-DONE --explore" "$clean"
 for d in -DSHARED -DATOMIC; do
     form more-clock-flag 1 $d 'error: deadlock (no-producer)'
     form more-clock-flag 0 "$d -DFIXED" "$clean"

@@ -191,14 +191,15 @@ static bool execute(struct walk *w, struct warp *warp)
 }
 
 /* The poll at which the warp sleeps is answered False, and the warp comes to its next step, or back. */
-static bool answer(struct walk *w, struct warp *warp, uint32_t *pc, uint64_t *state)
+static bool answer(struct walk *w, struct warp *warp, uint32_t but, uint32_t *pc, uint32_t *of,
+                   uint64_t *state)
 {
     const struct insn *in;
-    const struct frag *f = steer_refuse(warp);
+    const struct frag *f = steer_refuse(warp, but);
     const uint32_t frags = warp->frag_count;
     uint32_t lanes;
     if (!f) return false;
-    lanes = f->mask;
+    *of = lanes = f->mask;
     *pc = f->pc;
     footprint_wait(&w->step, warp, &f->wait);
     steer_step(warp);
@@ -212,25 +213,33 @@ static bool answer(struct walk *w, struct warp *warp, uint32_t *pc, uint64_t *st
     return true;
 }
 
-/* A poll is answered False. False: that leads back to it, and changes nothing. */
+/* A poll is answered False. False: that leads back to it, and changes nothing; so it is with the polls of all lanes. */
 static bool refuse(struct walk *w, struct warp *warp, bool free)
 {
     struct walk_warp *known = warp_of(w, actor_warp(warp));
-    uint32_t pc, again;
+    uint32_t pc, again, lanes, same, but = 0;
     uint64_t state, later;
     if (!free && known->refused >= REFUSALS) {
         w->bounded = true;
         return false;
     }
     begin(w, true);
-    if (!answer(w, warp, &pc, &state)) return false;
-    if (state) {
+    while (answer(w, warp, but, &pc, &lanes, &state)) {
+        if (!state) {
+            known->refused++;
+            return true;
+        }
         /* The first answer may differ from what its predicate held before; the second tells. */
         steer_step(warp);
-        if (answer(w, warp, &again, &later) && again == pc && later == state) return false;
+        if (!answer(w, warp, but, &again, &same, &later) || again != pc || later != state) {
+            known->refused++;
+            return true;
+        }
+        but |= lanes;
+        /* It is asleep again; lanes that came apart from it may ask for another phase. */
+        steer_step(warp);
     }
-    known->refused++;
-    return true;
+    return false;
 }
 
 static struct warp *warp_at(const struct group *g, actor who)
@@ -372,6 +381,20 @@ static void make_offer(struct walk *w, const struct group *g)
     each_warp(w, g, offer_polls);
 }
 
+/* A warp that could run has only fallen asleep at a poll: it goes behind those that can run. */
+static bool demote(struct walk *w, const struct group *g, actor who)
+{
+    const uint32_t count = w->offer.count;
+    struct warp *warp = (uint32_t)who ? NULL : warp_at(g, who);
+    for (uint32_t i = 0; warp && i < w->offer.polls; i++) {
+        if (w->offer.can[i] != who) continue;
+        withdraw(w, who);
+        offer_polls(w, warp);
+        return w->offer.count == count;
+    }
+    return false;
+}
+
 static bool turn(struct steerer *s, struct group *g)
 {
     struct walk *w = (struct walk *)s;
@@ -393,8 +416,10 @@ static bool turn(struct steerer *s, struct group *g)
             w->took(w->context, who, &w->step);
             return true;
         }
-        w->idle(w->context, who);
-        withdraw(w, who);
+        if (!demote(w, g, who)) {
+            w->idle(w->context, who);
+            withdraw(w, who);
+        }
         if (g->failed) return true;
     }
     each_warp(w, g, look_for_unjudged);

@@ -393,11 +393,11 @@ void steer_step(struct warp *w)
     warp_ran(w->cta->group, w);
 }
 
-const struct frag *steer_refuse(struct warp *w)
+const struct frag *steer_refuse(struct warp *w, uint32_t but)
 {
     for (uint32_t i = 0; i < w->frag_count; i++) {
         struct frag *f = &w->frags[i];
-        if (f->wait.kind != WAIT_MBAR || f->wait.ready) continue;
+        if (f->wait.kind != WAIT_MBAR || f->wait.ready || f->mask & but) continue;
         frag_wake(w, f);
         f->wait.expired = true;
         return f;

@@ -19,8 +19,9 @@ struct steerer {
 bool steer_ahead(struct warp *w, const struct insn **in);
 /* Executes one instruction of a warp for which steer_ahead is true. */
 void steer_step(struct warp *w);
-/* Answers False to the first poll at which the warp sleeps: it can be executed again. NULL: there is none. */
-const struct frag *steer_refuse(struct warp *w);
+/* Answers False to the first poll at which the warp sleeps, but not by those lanes: it can be executed again. NULL:
+ * there is none. */
+const struct frag *steer_refuse(struct warp *w, uint32_t but);
 /* Ends the warp's nanosleeps. */
 void steer_rouse(struct warp *w);
 
