@@ -509,9 +509,10 @@ int hewn_gemm_plan_run(const hewn_gemm_plan *plan, const hewn_gemm_args *args, h
  * query rows of a sequence and KV head, q_length * q_heads / kv_heads, are at most 64 and `splits`
  * and `pack` are 0; for the head dimensions 96 and 512 of sm_90a always.
  *
- * With `kv` HEWN_E4M3 beside bf16 or f16, K and V are stored as e4m3, half the bytes, and become the
- * type of Q, which is exact, before the products; their scales, powers of two or not, join the scores'
- * scale and O in fp32. On sm_90a, head dimensions (128, 128) and (256, 256), in the decode schedule.
+ * With `kv` HEWN_E4M3 beside bf16 or f16, K and V are stored as e4m3, half the bytes, and become f16,
+ * which is exact, before the products. So does Q: of bf16, a row times a power of two, where elements
+ * below 2^-29 of the row's largest one lose bits. 2^15 * P is rounded to f16. Scales join the scores'
+ * scale and O in fp32. On sm_90a, in the decode schedule.
  *
  * Invariance. With `invariant` the bits of a sequence's rows depend on that sequence alone: not on the
  * number, order and lengths of the others, on the largest lengths of the plan, on packing and pages, or
