@@ -17,7 +17,7 @@ kernel() { # FILE KEYS FAULT: one sequence of so many keys, whole
         echo "#include \"$(cd "$SRC" && pwd)/ptx/sm_90a/mla.ptx\""
         sed -n -e '1,3p' -e '/map q_0/p' "$cases"
         echo "//@ run: map k_0 kv dims=576,$2,1 strides=1152,1152000 box=64,64,1 swizzle=128B l2=128B"
-        echo "//@ run: params q_0, k_0, kv, o, lse, 0, 0, 0, 0, 0, 0, 0, 1152, 1152000, 32768, 2048, 32768, 4, 4, 64, 0.06, 1, 16, 1, 16, 1, 2, 0, $2, 0, 1, 0, 64, 0"
+        echo "//@ run: params q_0, k_0, kv, o, lse, 0, 0, 0, 0, 0, 0, 0, 1152, 1152000, 32768, 2048, 32768, 4, 4, 64, 0.06, 1, 16, 1, 16, 1, 2, 0, $2, 0, 1, 0, 64, 0, 0, 0, 1, 1"
         echo '//@ run: launch'
     } >"$work/$1.ptx"
     timeout 60 "$BUILD/hewn" run "$work/$1.ptx" >"$work/$1.out" 2>&1

@@ -15,12 +15,15 @@ bits() { # GPU SEED THREADS
         "$mla" --digest --share 0/2 | grep '^digest'
 }
 for gpu in h200 b200; do
-    # 8: many blocks over several CTAs; 13: two tiles, causal; 19: pages of 61, row by row; 22: every length; 28: split.
-    for case in 8 13 19 22; do
+    # 8: many blocks over several CTAs; 13: two tiles, causal; 19: pages of 61, row by row; 22: every length. On an
+    # H200 also 30: lists with holes; 36: lists, many queries; 48: records, causal, split.
+    lists= listed=
+    [ $gpu = h200 ] && lists='30 36 48' listed='30 48'
+    for case in 8 13 19 22 $lists; do
         timeout 900 "$BUILD/hewn" check --gpu $gpu --schedules $seeds "$mla" --case $case >"$work/out" 2>&1
         status "$seeds schedules of case $case on $gpu" 0 $?
     done
-    for case in 13 22; do
+    for case in 13 22 $listed; do
         timeout 120 "$BUILD/hewn" worksheet --gpu $gpu "$mla" --case $case >"$work/out" 2>&1
         want "case $case on $gpu: declared and seen" '^declared and seen agree' "$work/out"
     done
