@@ -63,13 +63,41 @@ static void options(hewn_context *context)
     BAD(d.in = HEWN_E4M3, HEWN_ERR_ARGUMENT, "in: dtype 3 (e4m3) is neither bf16 nor f16");
     BAD(d.out = HEWN_E4M3, HEWN_ERR_ARGUMENT, "out: dtype 3 (e4m3) is none of f32, f16, bf16");
     BAD(d.out = 77, HEWN_ERR_ARGUMENT, "out: dtype 77 (unknown) is none of f32, f16, bf16");
-    BAD(d.cache = 1, HEWN_ERR_ARGUMENT, "cache: 1 is not in 0..0");
+    BAD(d.cache = 2, HEWN_ERR_ARGUMENT, "cache: 2 is not in 0..1");
+    BAD((d.cache = HEWN_MLA_CACHE_656, d.in = HEWN_F16), HEWN_ERR_ARGUMENT,
+        "in: dtype 1 (f16) is not bf16, as packed records ask");
+    BAD((d.cache = HEWN_MLA_CACHE_656, d.kv_token = 664), HEWN_ERR_ARGUMENT,
+        "kv_token: 664 B is not a multiple of 16 B");
+    BAD((d.cache = HEWN_MLA_CACHE_656, d.pages = INT32_MAX), HEWN_ERR_LIMIT,
+        "read by lists or of packed records, are more than 68719476704 B");
     BAD(d.lengths = 2, HEWN_ERR_ARGUMENT, "lengths: 2 is not in 0..1");
     BAD(d.causal = -1, HEWN_ERR_ARGUMENT, "causal: -1 is not in 0..1");
     BAD(d.sink = 2, HEWN_ERR_ARGUMENT, "sink: 2 is not in 0..1");
     BAD(d.scale = -1, HEWN_ERR_ARGUMENT, "scale: -1 times log2(e) is not above 0");
     BAD(d.scale = (double)NAN, HEWN_ERR_ARGUMENT, "scale: nan times log2(e) is not above 0");
     BAD(d.scale = 1e39, HEWN_ERR_ARGUMENT, "scale: 1e+39 times log2(e) is not above 0");
+}
+
+/* The same problem by lists of 100 entries. */
+#define BAD_LISTS(change, status, words) \
+    BAD((d.list_width = 100, d.length = 0, d.table_width = 0, change), status, words)
+
+static void lists(hewn_context *context)
+{
+    BAD(d.list_width = -1, HEWN_ERR_ARGUMENT, "list_width: -1 is not in 0..536870911");
+    BAD(d.list_stride = 8, HEWN_ERR_ARGUMENT, "list_stride, without lists: 8 is not in 0..0");
+    BAD_LISTS(d.list_stride = 99, HEWN_ERR_ARGUMENT, "list_stride: 99 is not in 100..2147483647");
+    BAD_LISTS(d.q_length = (1 << 20) + 1, HEWN_ERR_ARGUMENT,
+              "q_length: 1048577 is not in 1..1048576");
+    BAD_LISTS((d.q_length = 1 << 20, d.batch = 1 << 11), HEWN_ERR_LIMIT,
+              "batch, q_length: 2048 times 1048576 is not below 2^31");
+    BAD_LISTS((d.q_length = 1 << 20, d.batch = 1 << 10, d.list_width = 1 << 16), HEWN_ERR_LIMIT,
+              "batch, q_length, list_width: 1073741824 queries of 65536 keys are more blocks");
+    BAD_LISTS(d.table_width = 5, HEWN_ERR_ARGUMENT, "table_width, with lists: 5 is not in 0..0");
+    BAD_LISTS(d.length = 300, HEWN_ERR_ARGUMENT,
+              "length, with lists of a pool: 300 is not in 0..0");
+    BAD_LISTS(d.causal = 1, HEWN_ERR_ARGUMENT, "causal, with lists: 1 is not in 0..0");
+    BAD_LISTS(d.lengths = 3, HEWN_ERR_ARGUMENT, "lengths: 3 is not in 0..2");
 }
 
 static void strides(hewn_context *context)
@@ -130,6 +158,7 @@ static void addresses(hewn_context *context)
     BAD_RUN(a.lse += 2, "lse: address 0x40000002 is not a multiple of 4");
     BAD_RUN(a.lengths = 0, "lengths: address must not be 0");
     BAD_RUN(a.table = 0, "table: address must not be 0");
+    BAD_RUN(a.lists = AT_MORE, "lists: address 0x60000000 must be 0, because the plan uses none");
     BAD_RUN(a.sink = AT_MORE, "sink: address 0x60000000 must be 0, because the plan uses none");
     BAD_RUN(a.workspace = 0, "workspace: address must not be 0");
     BAD_RUN(a.o = AT_Q, "o: 65536 B at 0x10000000 overlap q, 73728 B at 0x10000000");
@@ -160,6 +189,7 @@ void mla(void)
     }
     context = attach_fake(&driver, 9, 0);
     if (context) {
+        lists(context);
         REFUSE("mla: no context",
                hewn_mla_plan_create(NULL, &(hewn_mla_desc){0}, &(hewn_mla_plan *){NULL}, &err),
                HEWN_ERR_ARGUMENT, "context: must not be NULL");
