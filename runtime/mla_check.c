@@ -140,7 +140,8 @@ static int check_cache(const hewn_mla_desc *d, struct mla_problem *p, hewn_error
     if (status) return status;
     p->length = (uint32_t)d->length;
     p->page_size = (uint32_t)d->page_size;
-    p->planes = p->list_width ? 1 : p->batch;
+    p->planes =
+        p->list_width ? p->length > 0 : p->batch; /* no row: no plane that a list can name */
     p->kv = (struct mla_tensor){.name = "kv", .count = {1, p->length, p->planes}};
     if (d->page_size) status = check_pages(d, p, err);
     if (!status)

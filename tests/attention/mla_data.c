@@ -146,7 +146,7 @@ int64_t mla_row(const struct mla_data *d, int sequence, int query, int key)
     if (d->c.list) {
         int32_t entry = list_of(d, sequence, query)[key],
                 rows = d->c.page ? d->c.page : d->c.length;
-        if (entry < 0 || entry / rows >= (d->c.page ? x->pages : 1)) return -1;
+        if (entry < 0 || rows == 0 || entry / rows >= (d->c.page ? x->pages : 1)) return -1;
         plane = entry / rows;
         row = entry % rows;
     } else if (d->c.page) {
