@@ -260,18 +260,19 @@ struct kernels {
     struct words in, out, forms, where; /* forms: variants, or head dimensions */
 };
 
-/* gemm_<in>_<out>[_<variant>], attention_<in>_<qk>_<v>, attention_combine */
+/* gemm_<in>_<out>[_<variant>], attention_<in>_<qk>_<v>, mla_<in>[_<rows or record>], attention_combine */
 static void add_module(struct kernels *k, const char *name)
 {
     char part[5][WORD] = {"", "", "", "", ""}, form[2 * WORD];
     const int parts =
         sscanf(name, "%127[^_]_%127[^_]_%127[^_]_%127[^_]", part[0], part[1], part[2], part[3]);
-    if (parts == 2 && !strcmp(part[0], "mla") && strcmp(part[1], "combine") != 0) {
+    if (!strcmp(part[0], "mla") && strcmp(part[1], "combine") != 0) {
         add_word(&k->in, part[1]);
         add_word(&k->forms, "576/512");
+        if (parts == 3) add_word(&k->forms, strcmp(part[2], "rows") ? part[2] : "by rows");
     }
     if (!strcmp(part[0], "topk")) add_word(&k->in, part[1]);
-    if (parts < 3) return;
+    if (parts < 3 || !strcmp(part[0], "mla")) return;
     add_word(&k->in, part[1]);
     if (!strcmp(part[0], "gemm")) {
         add_word(&k->out, part[2]);
