@@ -2,7 +2,7 @@
 """Decode, short queries, chunked prefill and MLA of hewn beside cuDNN, FlashAttention-3, FlashInfer, FlashMLA.
 
     bench_peers.py LIBHEWN [--random N] [--e4m3 N] [--tree] [--chunked] [--mla] [--named] [--seed S]
-                   [--only TEXT] [--first N] [--ways A,B] [--pool GB] [--list]
+                   [--only TEXT] [--skip N] [--first N] [--ways A,B] [--pool GB] [--list]
 
 One process, the same tensors for all. Each way's output is compared with hewn's, and hewn's with a softmax
 in fp32 of one sequence; a way that differs has no ratio. Times are of CUDA graphs of several launches, which
@@ -13,6 +13,7 @@ PEERS holds what peers.py loads, PYTHONPATH the packages. A peer that is missing
 named below its line. --first N takes the first N shapes of each kind. --list prints the shapes alone and needs no GPU.
 """
 import argparse
+import gc
 import dataclasses
 import math
 import os
@@ -236,9 +237,14 @@ def apart(a, b):
 def capture(way, work, launches):
     graph, side = torch.cuda.CUDAGraph(), torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.graph(graph, stream=side):
-        for i in range(launches):
-            way.run(i % len(work.copies))
+    gc.collect()  # the end of an older graph would spoil the capture
+    gc.disable()
+    try:
+        with torch.cuda.graph(graph, stream=side):
+            for i in range(launches):
+                way.run(i % len(work.copies))
+    finally:
+        gc.enable()
     graph.replay()
     torch.cuda.synchronize()
     return graph
@@ -353,7 +359,7 @@ def selection(options):
         if getattr(options, name):
             groups[name] = list(make())
     for name in groups:
-        groups[name] = [s for s in groups[name] if options.only in s.text()][:options.first]
+        groups[name] = [s for s in groups[name] if options.only in s.text()][options.skip:options.first]
     return groups
 
 
@@ -375,6 +381,7 @@ def main():
         parser.add_argument("--" + name, action="store_true")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pool", type=int, default=24)
+    parser.add_argument("--skip", type=int, default=0)
     parser.add_argument("--first", type=int, default=None)
     parser.add_argument("--only", default="")
     parser.add_argument("--ways", default="")
