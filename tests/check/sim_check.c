@@ -416,6 +416,7 @@ static const struct order_case cases[] = {
     {"tensor map written, then used with no fence", "tensormap-proxy",
      INIT(0, 1) INITED OWN_WORD
      "ld.global.u32 w, [da+4096]; st.global.u32 [da], w; //!\n"
+     "+fence.proxy.tensormap::generic.release.cta;\n"
      "bar.sync 0;\n"
      "+@lead fence.proxy.tensormap::generic.acquire.cta [in], 128;\n" EXPECT(1024)
          MAP_COPY WAITS("all", 0, 0),
