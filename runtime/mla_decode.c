@@ -60,10 +60,11 @@ static uint32_t count_tiles(const struct mla_problem *p, uint32_t pack)
 static void choose_rows(const struct mla_problem *p, struct decode_scalars *s)
 {
     uint32_t most = lesser(p->q_heads, kernels->rows);
-    s->pack = most;
+    s->pack = most ? most : 1;
     for (uint32_t pack = most; pack > 0; pack--)
         if (count_tiles(p, pack) < count_tiles(p, s->pack)) s->pack = pack;
     s->tokens = lesser(kernels->rows / s->pack, p->q_length);
+    if (!s->tokens) s->tokens = 1;
     s->head_blocks = ceil_div(p->q_heads, s->pack);
 }
 

@@ -144,8 +144,8 @@ int64_t mla_row(const struct mla_data *d, int sequence, int query, int key)
     const hewn_mla_desc *x = &d->desc;
     int64_t plane = sequence, row = key;
     if (d->c.list) {
-        int32_t entry = list_of(d, sequence, query)[key],
-                rows = d->c.page ? d->c.page : d->c.length;
+        const int32_t *list = list_of(d, sequence, query);
+        int32_t entry = d->lists ? list[key] : -1, rows = d->c.page ? d->c.page : d->c.length;
         if (entry < 0 || rows == 0 || entry / rows >= (d->c.page ? x->pages : 1)) return -1;
         plane = entry / rows;
         row = entry % rows;
@@ -277,7 +277,7 @@ bool mla_data_new(struct mla_data *d, const struct mla_case *c)
     d->lse = malloc(d->lse_count * sizeof *d->lse);
     d->sink = malloc((size_t)c->heads * sizeof *d->sink);
     d->lengths = malloc(d->length_count * sizeof *d->lengths);
-    d->lists = malloc(d->list_count * sizeof *d->lists + 1);
+    d->lists = calloc(d->list_count + 1, sizeof *d->lists);
     d->table = malloc(d->table_count * sizeof *d->table + 1);
     if (!d->q || !d->kv || !d->o || !d->lse || !d->sink || !d->lengths || !d->table || !d->lists)
         return false;

@@ -402,8 +402,8 @@ static void measure(struct gpu *g, const struct shape *s)
     int rows = s->list ? s->heads : s->heads * s->queries; /* that see a key together */
     double flops = (double)w.keys * rows * 2 * (QK + V);
     double memory = (double)w.bytes / floor_rate;
-    double products =
-        (double)w.keys * ((rows + 63) / 64) / (floor_keys * g->d.info.sm_count); /* seconds */
+    int tiles = (rows + 63) / 64;
+    double products = (double)w.keys * tiles / (floor_keys * g->d.info.sm_count); /* seconds */
     printf("%-22s %8.1f MB %9.2f us  %5.2f TB/s %6.0f TFLOP/s; floors: memory %8.2f us, products "
            "%8.2f; %.2f of the larger; error %.1e%s\n",
            s->name, 1e-6 * (double)w.bytes, 1e6 * seconds, 1e-12 * (double)w.bytes / seconds,

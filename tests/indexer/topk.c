@@ -111,7 +111,7 @@ static bool data_new(struct data *d, const struct topk_case *c)
     d->pages = d->width * 2;
     d->value_count = (size_t)d->rows * (size_t)(c->columns + c->gap) + 1;
     d->index_count = (size_t)d->rows * (size_t)(c->k + c->gap);
-    d->table_count = (size_t)(d->width * c->batch);
+    d->table_count = (size_t)d->width * (size_t)c->batch;
     d->values = malloc(d->value_count * sizeof *d->values);
     d->indices = malloc(d->index_count * sizeof *d->indices);
     d->starts = malloc((size_t)d->rows * sizeof *d->starts);

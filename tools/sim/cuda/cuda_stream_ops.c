@@ -103,6 +103,7 @@ static int submit(hewn_cu_stream stream, unsigned count, const hewn_cu_mem_op *o
     if (call_enter(&call, CALL_PLAIN)) return call.rc;
     s = stream_named(call.context, stream);
     if (!s) return HEWN_CU_INVALID_HANDLE;
+    if (!count) return 0; /* as driver 580 answers */
     rc = mem_ops_check(count, ops, flags);
     if (rc) return rc;
     work.mem_ops.ops = malloc(count * sizeof *ops);
