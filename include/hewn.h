@@ -505,9 +505,11 @@ int hewn_gemm_plan_run(const hewn_gemm_plan *plan, const hewn_gemm_args *args, h
  * Schedules. Two sets of kernels compute this. The prefill schedule takes items of 128 query rows or
  * so. The decode schedule (one source, 16-bit inputs, not `unnormalised`) takes 16 to 64
  * rows of a KV head at a time, and every SM an equal share of all keys, found on the device from the
- * lengths of the run; a second kernel combines rows whose keys were shared. It is chosen where the
- * query rows of a sequence and KV head, q_length * q_heads / kv_heads, are at most 64 and `splits`
- * and `pack` are 0; for the head dimensions 96 and 512 of sm_90a always.
+ * lengths of the run; a second kernel combines rows whose keys were shared. On sm_90a a cluster may take
+ * a row tile instead, and merge its parts itself: where few keys fall to a CTA. Bits may differ between
+ * devices, and between plans of other largest lengths. The schedule is chosen where the query rows of
+ * a sequence and KV head, q_length * q_heads / kv_heads, are at most 64 and `splits` and `pack` are 0;
+ * for the head dimensions 96 and 512 of sm_90a always.
  *
  * With `kv` HEWN_E4M3 beside bf16 or f16, K and V are stored as e4m3, half the bytes, and become f16,
  * which is exact, before the products. So does Q: of bf16, a row times a power of two, where elements
