@@ -13,10 +13,10 @@
 #include <string.h>
 
 enum {
-    MOST_ROWS = 64,  /* query rows of a KV head: with more, prefill's wide tiles are faster */
-    LEAST_BOX = 16,  /* rows: smaller boxes are slower than rows fetched one by one */
-    MOST_PAGED = 64, /* rows of a box: behind a sequence's last key it loads what nobody reads; */
-    MOST_PLAIN = 32, /* smaller ones are slower. Measured: LEDGER.md */
+    MOST_ROWS = 64,     /* query rows of a KV head: with more, prefill's wide tiles are faster */
+    LEAST_BOX = 16,     /* rows: smaller boxes are slower than rows fetched one by one */
+    MOST_PAGED = 64,    /* rows of a box in a page: larger ones load more behind the last key, */
+    MOST_PLAIN = 32,    /* and without pages; smaller ones are slower (LEDGER.md) */
     COMBINE_CTAS = 1056 /* of the combine kernel, that a device holds at a time */
 };
 
