@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Decode, short queries, chunked prefill and MLA of hewn beside cuDNN, FlashAttention-3, FlashInfer, FlashMLA.
 
-    bench_peers.py LIBHEWN [--random N] [--e4m3 N] [--tree] [--chunked] [--mla] [--named] [--seed S]
-                   [--only TEXT] [--skip N] [--first N] [--ways A,B] [--pool GB] [--list]
+    bench_peers.py LIBHEWN [--random N] [--e4m3 N] [--tree] [--chunked] [--mla] [--sparse] [--named]
+                   [--seed S] [--only TEXT] [--skip N] [--first N] [--ways A,B] [--pool GB] [--list]
 
 One process, the same tensors for all. Each way's output is compared with hewn's, and hewn's with a softmax
 in fp32 of one sequence; a way that differs has no ratio. Times are of CUDA graphs of several launches, which
@@ -127,6 +127,32 @@ def mla():
         for batch, length, ragged, queries in ((1, 32768, 0, 1), (16, 8192, 0, 1), (64, 4096, 0, 1),
                                                (128, 4096, 1, 1), (128, 4096, 0, 1), (64, 4096, 0, 2)):
             yield Shape(f"mla h{heads}", batch, length, ragged, heads, 1, 576, 512, 64, queries)
+
+
+@dataclasses.dataclass
+class Lists:
+    batch: int
+    queries: int
+    heads: int
+    topk: int
+    rows: int  # of the cache, for all sequences together
+    records: bool
+    qk: int = 576
+    v: int = 512
+
+    def text(self):
+        kind = "records" if self.records else "bf16"
+        return (f"lists {kind:<8} {self.batch:4} x q{self.queries:<5} {self.heads:3} heads, {self.topk} of "
+                f"{self.rows} rows")
+
+
+def sparse():
+    for heads in (8, 16, 64, 128):
+        for batch, queries in ((1, 1), (16, 1), (128, 1), (128, 2)):
+            yield Lists(batch, queries, heads, 2048, max(batch, 16) * 16384, True)
+    for heads in (64, 128):
+        for queries, topk in ((512, 512), (4096, 2048)):
+            yield Lists(1, queries, heads, topk, 65536, False)
 
 
 # ---- a shape's tensors
@@ -300,9 +326,9 @@ def prepare(work, makers):
     return ways, graphs, said, launches
 
 
-def measure(shape, makers, pool):
+def measure(shape, makers, pool, make_work):
     try:
-        work = Work(shape, pool)
+        work = make_work(shape, pool)
     except MemoryError as error:
         print(f"{shape.text()}  {error}", flush=True)
         return None
@@ -355,7 +381,7 @@ def selection(options):
         groups[f"random, seed {options.seed}"] = list(drawn(options.random, options.seed, pool, False))
     if options.e4m3:
         groups[f"e4m3, seed {options.seed}"] = list(drawn(options.e4m3, options.seed, pool, True))
-    for name, make in (("tree", trees), ("chunked", chunked), ("mla", mla)):
+    for name, make in (("tree", trees), ("chunked", chunked), ("mla", mla), ("sparse", sparse)):
         if getattr(options, name):
             groups[name] = list(make())
     for name in groups:
@@ -377,7 +403,7 @@ def main():
     parser.add_argument("library")
     for name in ("random", "e4m3"):
         parser.add_argument("--" + name, type=int, default=0)
-    for name in ("tree", "chunked", "mla", "named", "list"):
+    for name in ("tree", "chunked", "mla", "sparse", "named", "list"):
         parser.add_argument("--" + name, action="store_true")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pool", type=int, default=24)
@@ -395,16 +421,19 @@ def main():
     global torch
     import torch
     import peers
+    import peers_sparse
     versions()
     library = peers.library(options.library)
     chosen = options.ways.split(",") if options.ways else None
     with torch.inference_mode():
         for title, shapes in groups.items():
-            makers = (peers.mla_ways if title == "mla" else peers.attention_ways)(library)
+            make_work, ways = {"mla": (Work, peers.mla_ways), "sparse": (peers_sparse.Work, peers_sparse.ways)}.get(
+                title, (Work, peers.attention_ways))
+            makers = ways(library)
             makers = {n: m for n, m in makers.items() if not chosen or n in chosen or n == "hewn"}
             rows = []
             for shape in shapes:
-                rows.append(measure(shape, makers, options.pool << 30))
+                rows.append(measure(shape, makers, options.pool << 30, make_work))
                 torch.cuda.empty_cache()
             summary(title, [row for row in rows if row])
 
