@@ -5,7 +5,7 @@
 #include "attention.h"
 
 #include "error.h"
-#include "structs.h"
+#include "plan.h"
 
 #include "../ptx/sm_100f/attention.plan.h"
 #include "../ptx/sm_90a/attention.plan.h"
@@ -323,13 +323,9 @@ static int prepare_maps(hewn_attention_plan *plan, hewn_error *err)
 {
     static const char *const names[ATTENTION_MAP_COUNT] = {"q", "source[0].k", "source[0].v",
                                                            "source[1].k", "source[1].v"};
-    const hewn_driver *driver = plan->context->driver;
     if (plan->scalars.items == 0) return HEWN_OK; /* no query: a map would be empty */
-    for (uint32_t i = 0; i < 1 + 2 * plan->problem.sources; i++) {
-        hewn_cu_result r = hewn_map_prepare(driver, &plan->maps[i]);
-        if (r) return hewn_fail_driver(err, driver, r, "cuTensorMapEncodeTiled", "%s", names[i]);
-    }
-    return HEWN_OK;
+    return hewn_plan_prepare_maps(plan->context, plan->maps, names, 1 + 2 * plan->problem.sources,
+                                  err);
 }
 
 /* ---- the launch -- */
@@ -380,17 +376,6 @@ static void module_name(char name[48], const struct attention_problem *p)
              p->cap_log2 == 0 ? "" : "_cap");
 }
 
-static int choose_module(const hewn_context *context, const char *name, const hewn_module **out,
-                         hewn_error *err)
-{
-    *out = hewn_family_choose(hewn_attention_family(), name, context->info.cc_major,
-                              context->info.cc_minor);
-    if (*out) return HEWN_OK;
-    hewn_error_set_no_module(context, hewn_attention_family(), name, err);
-    return HEWN_ERR_NO_MODULE;
-}
-
-/* against: why it cannot be the decode schedule, or "". */
 static int choose_kernel(hewn_attention_plan *plan, const hewn_module **out, const char *against,
                          hewn_error *err)
 {
@@ -401,24 +386,20 @@ static int choose_kernel(hewn_attention_plan *plan, const hewn_module **out, con
         return hewn_fail(err, HEWN_ERR_LIMIT, "kv: e4m3 beside %s needs the decode schedule%s%s",
                          hewn_dtype_name(p->in), *against ? ": " : "", against);
     module_name(name, p);
-    int status = choose_module(context, name, out, err);
+    int status = hewn_plan_choose(context, hewn_attention_family(), name, out, err);
     if (status) return status;
     plan->kernel = find_kernel((*out)->target, p);
     if (!plan->kernel) {
         hewn_error_set_no_module(context, hewn_attention_family(), name, err);
         return HEWN_ERR_NO_MODULE;
     }
-    if (!context->driver->fn.tensor_map_encode_tiled)
-        return hewn_fail(err, HEWN_ERR_SYMBOL, "%s: the driver lacks cuTensorMapEncodeTiled", name);
-    return HEWN_OK;
+    return hewn_plan_need_maps(context, name, err);
 }
 
 int hewn_attention_load_combine(hewn_context *context, const struct hewn_loaded **out,
                                 hewn_error *err)
 {
-    const hewn_module *module = NULL;
-    int status = choose_module(context, "attention_combine", &module, err);
-    return status ? status : hewn_load_kernel(context, module, 0, out, err);
+    return hewn_plan_load(context, hewn_attention_family(), "attention_combine", 0, out, err);
 }
 
 /* The prefill schedule has a kernel for the problem on this device. */
@@ -466,20 +447,16 @@ static int fill_plan(hewn_attention_plan *plan, hewn_context *context,
 int hewn_attention_plan_create(hewn_context *context, const hewn_attention_desc *desc,
                                hewn_attention_plan **out, hewn_error *err)
 {
-    if (!context) return hewn_fail(err, HEWN_ERR_ARGUMENT, "context: must not be NULL");
-    if (!out) return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: must not be NULL");
+    int status;
     hewn_attention_desc d;
-    int status = hewn_struct_take(HEWN_STRUCT_hewn_attention_desc, desc, &d, err);
-    if (status) return status;
-    hewn_attention_plan *plan = calloc(1, sizeof *plan);
-    if (!plan) return hewn_fail(err, HEWN_ERR_MEMORY, "out of host memory for the plan");
-    status = fill_plan(plan, context, &d, err);
-    if (status) {
+    hewn_attention_plan *plan = hewn_plan_begin(
+        sizeof *plan, context, HEWN_STRUCT_hewn_attention_desc, desc, &d, out, &status, err);
+    if (plan) status = fill_plan(plan, context, &d, err);
+    if (!status)
+        *out = plan;
+    else
         free(plan);
-        return status;
-    }
-    *out = plan;
-    return HEWN_OK;
+    return status;
 }
 
 void hewn_attention_plan_destroy(hewn_attention_plan *plan)

@@ -3,7 +3,7 @@
 #include "attention.h"
 
 #include "error.h"
-#include "structs.h"
+#include "plan.h"
 
 enum {
     WORD = 4, /* bytes: what f32 and int32 arrays are aligned to */
@@ -12,38 +12,12 @@ enum {
 
 /* ---- addresses -- */
 
-enum need { UNUSED, OPTIONAL, NEEDED };
-
-struct address {
-    const char *name;
-    hewn_deviceptr at;
-    enum need need;
-    uint32_t align; /* a power of two: a run does up to twenty of these */
-};
-
-static enum need needed(int condition)
-{
-    return condition ? NEEDED : UNUSED;
-}
-
-static int check_address(const char *prefix, const struct address *a, hewn_error *err)
-{
-    if (a->need == NEEDED && a->at == 0)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s%s: address must not be 0", prefix, a->name);
-    if (a->need == UNUSED && a->at != 0)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT,
-                         "%s%s: address 0x%llx must be 0, because the plan uses none", prefix,
-                         a->name, a->at);
-    if (a->at & (a->align - 1))
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s%s: address 0x%llx is not a multiple of %u",
-                         prefix, a->name, a->at, a->align);
-    return HEWN_OK;
-}
-
-static int check_list(const char *prefix, const struct address *list, size_t count, hewn_error *err)
+static int check_list(const char *prefix, const struct hewn_address *list, size_t count,
+                      hewn_error *err)
 {
     int status = HEWN_OK;
-    for (size_t i = 0; !status && i < count; i++) status = check_address(prefix, &list[i], err);
+    for (size_t i = 0; !status && i < count; i++)
+        status = hewn_address_check(prefix, &list[i], err);
     return status;
 }
 
@@ -51,14 +25,14 @@ static int check_source(const struct attention_source *s, int used, const char *
                         const hewn_attention_source_args *a, hewn_error *err)
 {
     if (!used && !(a->k | a->v | a->lengths | a->table | a->windows)) return HEWN_OK;
-    enum need keys = !used ? UNUSED : s->k.span ? NEEDED : OPTIONAL;
-    enum need table = !s->page_size ? UNUSED : s->length ? NEEDED : OPTIONAL;
-    const struct address list[] = {
-        {"k", a->k, keys, ATTENTION_ALIGN},
-        {"v", a->v, keys, ATTENTION_ALIGN},
-        {"lengths", a->lengths, needed(s->keys != HEWN_KEYS_FIXED), WORD},
-        {"table", a->table, table, WORD},
-        {"windows", a->windows, needed(s->windows), WORD},
+    enum hewn_need keys = !used ? ADDRESS_NONE : s->k.span ? ADDRESS_MUST : ADDRESS_MAY;
+    enum hewn_need table = !s->page_size ? ADDRESS_NONE : s->length ? ADDRESS_MUST : ADDRESS_MAY;
+    const struct hewn_address list[] = {
+        {"k", a->k, keys, ATTENTION_ALIGN, 0, 0},
+        {"v", a->v, keys, ATTENTION_ALIGN, 0, 0},
+        {"lengths", a->lengths, hewn_needed(s->keys != HEWN_KEYS_FIXED), WORD, 0, 0},
+        {"table", a->table, table, WORD, 0, 0},
+        {"windows", a->windows, hewn_needed(s->windows), WORD, 0, 0},
     };
     return check_list(prefix, list, sizeof list / sizeof list[0], err);
 }
@@ -67,20 +41,20 @@ static int check_addresses(const hewn_attention_plan *plan, const hewn_attention
                            hewn_error *err)
 {
     const struct attention_problem *p = &plan->problem;
-    enum need q_scale = p->in == HEWN_E4M3 ? OPTIONAL : UNUSED;
-    enum need scales = p->kv == HEWN_E4M3 ? OPTIONAL : UNUSED;
-    const struct address list[] = {
-        {"q", a->q, NEEDED, ATTENTION_ALIGN},
-        {"o", a->o, NEEDED, ATTENTION_ALIGN},
-        {"lse", a->lse, OPTIONAL, WORD},
-        {"row_max", a->row_max, needed(p->unnormalised), WORD},
-        {"sink", a->sink, needed(p->sink), WORD},
-        {"q_scale", a->q_scale, q_scale, WORD},
-        {"k_scale", a->k_scale, scales, WORD},
-        {"v_scale", a->v_scale, scales, WORD},
-        {"cu_q", a->cu_q, needed(p->q_packed), WORD},
-        {"tree", a->tree, needed(p->tree), 2 * WORD},
-        {"workspace", a->workspace, needed(plan->workspace > 0), ATTENTION_ALIGN},
+    enum hewn_need q_scale = p->in == HEWN_E4M3 ? ADDRESS_MAY : ADDRESS_NONE;
+    enum hewn_need scales = p->kv == HEWN_E4M3 ? ADDRESS_MAY : ADDRESS_NONE;
+    const struct hewn_address list[] = {
+        {"q", a->q, ADDRESS_MUST, ATTENTION_ALIGN, 0, 0},
+        {"o", a->o, ADDRESS_MUST, ATTENTION_ALIGN, 0, 0},
+        {"lse", a->lse, ADDRESS_MAY, WORD, 0, 0},
+        {"row_max", a->row_max, hewn_needed(p->unnormalised), WORD, 0, 0},
+        {"sink", a->sink, hewn_needed(p->sink), WORD, 0, 0},
+        {"q_scale", a->q_scale, q_scale, WORD, 0, 0},
+        {"k_scale", a->k_scale, scales, WORD, 0, 0},
+        {"v_scale", a->v_scale, scales, WORD, 0, 0},
+        {"cu_q", a->cu_q, hewn_needed(p->q_packed), WORD, 0, 0},
+        {"tree", a->tree, hewn_needed(p->tree), 2 * WORD, 0, 0},
+        {"workspace", a->workspace, hewn_needed(plan->workspace > 0), ATTENTION_ALIGN, 0, 0},
     };
     int status = check_list("", list, sizeof list / sizeof list[0], err);
     if (!status) status = check_source(&p->source[0], 1, "source[0].", a->source[0], err);
@@ -118,7 +92,7 @@ static int has_period(const struct attention_tensor *t, uint64_t period, uint64_
  * That is so where they share a stride and each stays within its part of it. */
 static int apart(const struct range *x, const struct range *y)
 {
-    if (x->at + x->span <= y->at || y->at + y->span <= x->at) return 1;
+    if (hewn_ranges_apart(x->at, x->span, y->at, y->span)) return 1;
     if (!x->tensor || !y->tensor) return 0;
     const uint64_t periods[] = {x->tensor->token, x->tensor->head, x->tensor->plane};
     for (int i = 0; i < 3; i++) {
@@ -162,10 +136,7 @@ static int check_apart(const struct range *w, const struct range *list, size_t c
 {
     for (const struct range *r = list; r < list + count; r++)
         if (!apart(w, r))
-            return hewn_fail(err, HEWN_ERR_ARGUMENT,
-                             "%s: %llu B at 0x%llx overlap %s, %llu B at 0x%llx", w->name,
-                             (unsigned long long)w->span, w->at, r->name,
-                             (unsigned long long)r->span, r->at);
+            return hewn_fail_overlap(w->name, w->at, w->span, r->name, r->at, r->span, err);
     return HEWN_OK;
 }
 
@@ -200,23 +171,18 @@ static int place_maps(const hewn_attention_plan *plan, const hewn_attention_args
                       hewn_cu_tensor_map maps[ATTENTION_MAP_COUNT], hewn_error *err)
 {
     const struct attention_source *s = plan->problem.source;
-    const hewn_driver *driver = plan->context->driver;
-    const struct {
-        const struct attention_tensor *tensor;
-        hewn_deviceptr at;
-    } list[ATTENTION_MAP_COUNT] = {{&plan->problem.q, a->q},
-                                   {&s[0].k, a->source[0]->k},
-                                   {&s[0].v, a->source[0]->v},
-                                   {&s[1].k, a->source[1]->k},
-                                   {&s[1].v, a->source[1]->v}};
-    for (uint32_t i = 0; i < 1 + 2 * plan->problem.sources; i++) {
-        hewn_deviceptr at = list[i].tensor->span ? list[i].at : a->q;
-        hewn_cu_result r = hewn_map_place(driver, &plan->maps[i], at, &maps[i]);
-        if (r)
-            return hewn_fail_driver(err, driver, r, hewn_map_call(driver), "%s at 0x%llx",
-                                    list[i].tensor->name, at);
+    const struct attention_tensor *const tensors[ATTENTION_MAP_COUNT] = {&plan->problem.q, &s[0].k,
+                                                                         &s[0].v, &s[1].k, &s[1].v};
+    const hewn_deviceptr given[ATTENTION_MAP_COUNT] = {a->q, a->source[0]->k, a->source[0]->v,
+                                                       a->source[1]->k, a->source[1]->v};
+    const char *names[ATTENTION_MAP_COUNT];
+    hewn_deviceptr at[ATTENTION_MAP_COUNT];
+    for (uint32_t i = 0; i < ATTENTION_MAP_COUNT; i++) {
+        names[i] = tensors[i]->name;
+        at[i] = tensors[i]->span ? given[i] : a->q;
     }
-    return HEWN_OK;
+    return hewn_plan_place_maps(plan->context, plan->maps, names, at, 1 + 2 * plan->problem.sources,
+                                maps, err);
 }
 
 static void set_addresses(const hewn_attention_plan *plan, const hewn_attention_args *a,

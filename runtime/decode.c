@@ -4,6 +4,7 @@
 #include "attention.h"
 
 #include "error.h"
+#include "plan.h"
 
 #include "../ptx/sm_100f/decode.plan.h"
 #include "../ptx/sm_90a/decode.plan.h"
@@ -351,16 +352,11 @@ static int prepare_maps(hewn_attention_plan *plan, hewn_error *err)
 {
     static const char *const names[DECODE_MAP_COUNT] = {"q", "source[0].k", "source[0].v"};
     const struct attention_source *source = &plan->problem.source[0];
-    const hewn_driver *driver = plan->context->driver;
     if (!plan->decode.tiles) return HEWN_OK;
     describe_q(plan);
     describe_keys(plan, &source->k, &plan->decode.maps[1].desc);
     describe_keys(plan, &source->v, &plan->decode.maps[2].desc);
-    for (uint32_t i = 0; i < DECODE_MAP_COUNT; i++) {
-        hewn_cu_result r = hewn_map_prepare(driver, &plan->decode.maps[i]);
-        if (r) return hewn_fail_driver(err, driver, r, "cuTensorMapEncodeTiled", "%s", names[i]);
-    }
-    return HEWN_OK;
+    return hewn_plan_prepare_maps(plan->context, plan->decode.maps, names, DECODE_MAP_COUNT, err);
 }
 
 /* ---- the plan -- */
@@ -370,20 +366,10 @@ static int load(hewn_attention_plan *plan, hewn_context *context, hewn_error *er
     const struct decode_kernel *k = plan->decode.kernel;
     char name[48];
     module_name(name, &plan->problem, k);
-    if (!context->driver->fn.tensor_map_encode_tiled)
-        return hewn_fail(err, HEWN_ERR_SYMBOL, "%s: the driver lacks cuTensorMapEncodeTiled", name);
-    return hewn_load_kernel(context, find_module(context, name), k->dynamic_shared, &plan->loaded,
-                            err);
-}
-
-static int load_combine(hewn_attention_plan *plan, hewn_context *context, hewn_error *err)
-{
-    const hewn_module *combine = find_module(context, "decode_combine");
-    if (!combine) {
-        hewn_error_set_no_module(context, hewn_decode_family(), "decode_combine", err);
-        return HEWN_ERR_NO_MODULE;
-    }
-    return hewn_load_kernel(context, combine, 0, &plan->decode.combine, err);
+    int status = hewn_plan_need_maps(context, name, err);
+    return status ? status
+                  : hewn_plan_load(context, hewn_decode_family(), name, k->dynamic_shared,
+                                   &plan->loaded, err);
 }
 
 /* CTAs, and the groups that they are divided into: one a KV head and head block, where that leaves few
@@ -415,7 +401,8 @@ static int prepare_parts(hewn_attention_plan *plan, hewn_context *context, hewn_
     struct parts parts;
     int status = count_parts(&plan->problem, s, plan->config.grid_x, &parts, err);
     if (status || plan->decode.cluster || !plan->decode.tiles || most <= 1) return status;
-    status = load_combine(plan, context, err);
+    status = hewn_plan_load(context, hewn_decode_family(), "decode_combine", 0,
+                            &plan->decode.combine, err);
     if (!status) fill_parts(plan, &parts);
     return status;
 }

@@ -1,7 +1,7 @@
 /* A run of the decode schedule: addresses into maps and parameters on the stack, two launches. */
 #include "attention.h"
 
-#include "error.h"
+#include "plan.h"
 
 enum { PARAMS = DECODE_MAP_COUNT + DECODE_SCALAR_COUNT };
 
@@ -9,18 +9,11 @@ static int place_maps(const hewn_attention_plan *plan, const hewn_attention_args
                       hewn_cu_tensor_map maps[DECODE_MAP_COUNT], hewn_error *err)
 {
     const struct attention_source *s = &plan->problem.source[0];
-    const hewn_driver *driver = plan->context->driver;
-    const struct attention_tensor *const tensors[DECODE_MAP_COUNT] = {&plan->problem.q, &s->k,
-                                                                      &s->v};
-    const hewn_deviceptr at[DECODE_MAP_COUNT] = {a->q, a->source[0]->k, a->source[0]->v};
-    for (uint32_t i = 0; i < DECODE_MAP_COUNT; i++) {
-        hewn_deviceptr base = tensors[i]->span ? at[i] : a->q;
-        hewn_cu_result r = hewn_map_place(driver, &plan->decode.maps[i], base, &maps[i]);
-        if (r)
-            return hewn_fail_driver(err, driver, r, hewn_map_call(driver), "%s at 0x%llx",
-                                    tensors[i]->name, base);
-    }
-    return HEWN_OK;
+    const char *const names[DECODE_MAP_COUNT] = {plan->problem.q.name, s->k.name, s->v.name};
+    const hewn_deviceptr at[DECODE_MAP_COUNT] = {a->q, s->k.span ? a->source[0]->k : a->q,
+                                                 s->v.span ? a->source[0]->v : a->q};
+    return hewn_plan_place_maps(plan->context, plan->decode.maps, names, at, DECODE_MAP_COUNT, maps,
+                                err);
 }
 
 static void set_addresses(const hewn_attention_plan *plan, const hewn_attention_args *a,

@@ -2,7 +2,7 @@
 #include "gemm.h"
 
 #include "error.h"
-#include "structs.h"
+#include "plan.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -118,16 +118,12 @@ static void describe_maps(hewn_gemm_plan *plan, const hewn_gemm_desc *d)
     plan->maps[GEMM_D].desc.dim[0] = whole ? whole : chunk;
 }
 
+const char *const hewn_gemm_tensor_names[GEMM_TENSORS] = {"A", "B", "D"};
+
 static int prepare_maps(hewn_gemm_plan *plan, hewn_error *err)
 {
-    const hewn_driver *driver = plan->context->driver;
-    for (int i = 0; i < GEMM_TENSORS; i++) {
-        hewn_cu_result r = hewn_map_prepare(driver, &plan->maps[i]);
-        if (r)
-            return hewn_fail_driver(err, driver, r, "cuTensorMapEncodeTiled", "%c",
-                                    plan->operands[i].name);
-    }
-    return HEWN_OK;
+    return hewn_plan_prepare_maps(plan->context, plan->maps, hewn_gemm_tensor_names, GEMM_TENSORS,
+                                  err);
 }
 
 /* Cluster, and programmatic dependent launch: the kernels touch no memory before griddepcontrol.wait,
@@ -247,9 +243,7 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
     }
     plan->kernel = choice.kernel;
     plan->parts = choice.parts;
-    if (!context->driver->fn.tensor_map_encode_tiled)
-        return hewn_fail(err, HEWN_ERR_SYMBOL, "%s: the driver lacks cuTensorMapEncodeTiled", name);
-    return HEWN_OK;
+    return hewn_plan_need_maps(context, name, err);
 }
 
 static int fill_plan(hewn_gemm_plan *plan, hewn_context *context, const hewn_gemm_desc *d,
@@ -282,20 +276,16 @@ static int fill_plan(hewn_gemm_plan *plan, hewn_context *context, const hewn_gem
 int hewn_gemm_plan_create(hewn_context *context, const hewn_gemm_desc *desc, hewn_gemm_plan **out,
                           hewn_error *err)
 {
-    if (!context) return hewn_fail(err, HEWN_ERR_ARGUMENT, "context: must not be NULL");
-    if (!out) return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: must not be NULL");
+    int status;
     hewn_gemm_desc d;
-    int status = hewn_struct_take(HEWN_STRUCT_hewn_gemm_desc, desc, &d, err);
-    if (status) return status;
-    hewn_gemm_plan *plan = calloc(1, sizeof *plan);
-    if (!plan) return hewn_fail(err, HEWN_ERR_MEMORY, "out of host memory for the plan");
-    status = fill_plan(plan, context, &d, err);
-    if (status) {
+    hewn_gemm_plan *plan = hewn_plan_begin(sizeof *plan, context, HEWN_STRUCT_hewn_gemm_desc, desc,
+                                           &d, out, &status, err);
+    if (plan) status = fill_plan(plan, context, &d, err);
+    if (!status)
+        *out = plan;
+    else
         free(plan);
-        return status;
-    }
-    *out = plan;
-    return HEWN_OK;
+    return status;
 }
 
 void hewn_gemm_plan_destroy(hewn_gemm_plan *plan)

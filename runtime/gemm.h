@@ -64,6 +64,9 @@ struct hewn_gemm_plan {
     hewn_cu_launch_config config; /* without stream */
 };
 
+/* Of the operands with a tensor map. */
+extern const char *const hewn_gemm_tensor_names[GEMM_TENSORS];
+
 /* Checks every rule of a description that does not depend on a device, and fills `operands`. */
 int hewn_gemm_check(const hewn_gemm_desc *d, struct gemm_operand operands[GEMM_OPERANDS],
                     hewn_error *err);

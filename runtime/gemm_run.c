@@ -2,7 +2,7 @@
 #include "gemm.h"
 
 #include "error.h"
-#include "structs.h"
+#include "plan.h"
 
 enum { PARAMS = GEMM_TENSORS + GEMM_SCALAR_COUNT, SCALE_BYTES = 4 };
 
@@ -17,31 +17,10 @@ static int columns_apart(const struct gemm_operand *x, hewn_deviceptr x_at,
     return offset >= x->columns * x->element && offset + y->columns * y->element <= pitch;
 }
 
-static int ranges_apart(hewn_deviceptr x, uint64_t x_span, hewn_deviceptr y, uint64_t y_span)
-{
-    return x + x_span <= y || y + y_span <= x;
-}
-
-static int check_address(const char *name, hewn_deviceptr at, uint32_t align, uint64_t span,
-                         hewn_error *err)
-{
-    if (at == 0) return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: address must not be 0", name);
-    if (at % align)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: address 0x%llx is not a multiple of %u", name,
-                         at, align);
-    if (span > UINT64_MAX - at)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT,
-                         "%s: address 0x%llx and %llu B run past the end of memory", name, at,
-                         (unsigned long long)span);
-    return HEWN_OK;
-}
-
 static int overlap(const hewn_gemm_plan *plan, hewn_deviceptr d, const char *name,
                    hewn_deviceptr at, uint64_t span, hewn_error *err)
 {
-    return hewn_fail(err, HEWN_ERR_ARGUMENT, "D: %llu B at 0x%llx overlap %s, %llu B at 0x%llx",
-                     (unsigned long long)plan->operands[GEMM_D].span, d, name,
-                     (unsigned long long)span, at);
+    return hewn_fail_overlap("D", d, plan->operands[GEMM_D].span, name, at, span, err);
 }
 
 static int check_matrix(const hewn_gemm_plan *plan, int i, hewn_deviceptr at, hewn_deviceptr d,
@@ -49,8 +28,9 @@ static int check_matrix(const hewn_gemm_plan *plan, int i, hewn_deviceptr at, he
 {
     const struct gemm_operand *o = &plan->operands[i], *od = &plan->operands[GEMM_D];
     const char name[] = {o->name, '\0'};
-    int status = check_address(name, at, GEMM_ALIGN, o->span, err);
-    if (status || i == GEMM_D || ranges_apart(at, o->span, d, od->span) ||
+    const struct hewn_address address = {name, at, ADDRESS_MUST, GEMM_ALIGN, o->span, 0};
+    int status = hewn_address_check("", &address, err);
+    if (status || i == GEMM_D || hewn_ranges_apart(at, o->span, d, od->span) ||
         columns_apart(o, at, od, d))
         return status;
     /* C may be D: the thread that writes an element has read it */
@@ -65,13 +45,11 @@ static int check_beside(const hewn_gemm_plan *plan, uint32_t bit, const char *na
                         hewn_deviceptr at, uint32_t align, uint64_t span, hewn_deviceptr d,
                         hewn_error *err)
 {
-    if (!(plan->with & bit)) {
-        if (at == 0) return HEWN_OK;
-        return hewn_fail(err, HEWN_ERR_ARGUMENT,
-                         "%s: address 0x%llx must be 0, because the plan uses none", name, at);
-    }
-    int status = check_address(name, at, align, span, err);
-    if (status || ranges_apart(at, span, d, plan->operands[GEMM_D].span)) return status;
+    const struct hewn_address address = {name,  at,   hewn_needed((plan->with & bit) != 0),
+                                         align, span, 0};
+    int status = hewn_address_check("", &address, err);
+    if (!at) return status;
+    if (status || hewn_ranges_apart(at, span, d, plan->operands[GEMM_D].span)) return status;
     return overlap(plan, d, name, at, span, err);
 }
 
@@ -108,7 +86,6 @@ static int check_args(const hewn_gemm_plan *plan, const hewn_gemm_args *a, hewn_
 static int launch(const hewn_gemm_plan *plan, const hewn_gemm_args *a, hewn_stream stream,
                   hewn_error *err)
 {
-    const hewn_driver *driver = plan->context->driver;
     const hewn_deviceptr at[GEMM_TENSORS] = {[GEMM_A] = a->a, [GEMM_B] = a->b, [GEMM_D] = a->d};
     struct gemm_scalars scalars = plan->scalars;
     hewn_cu_tensor_map maps[GEMM_TENSORS];
@@ -122,20 +99,17 @@ static int launch(const hewn_gemm_plan *plan, const hewn_gemm_args *a, hewn_stre
     scalars.scale_a = a->scale_a;
     scalars.scale_b = a->scale_b;
     scalars.beta = a->beta;
-    for (int i = 0; i < GEMM_TENSORS; i++) {
-        hewn_cu_result r = hewn_map_place(driver, &plan->maps[i], at[i], &maps[i]);
-        if (r)
-            return hewn_fail_driver(err, driver, r, hewn_map_call(driver), "%c at 0x%llx",
-                                    plan->operands[i].name, at[i]);
-        params[i] = &maps[i];
-    }
-    size_t n = GEMM_TENSORS;
+    int status = hewn_plan_place_maps(plan->context, plan->maps, hewn_gemm_tensor_names, at,
+                                      GEMM_TENSORS, maps, err);
+    if (status) return status;
+    size_t n = 0;
+    for (; n < GEMM_TENSORS; n++) params[n] = &maps[n];
 #define X(type, name, rule) params[n++] = &scalars.name;
     GEMM_SCALARS(X)
 #undef X
     hewn_cu_launch_config config = plan->config;
     config.stream = stream;
-    return hewn_launch_config(driver, &config, plan->loaded->function, params, err);
+    return hewn_launch_config(plan->context->driver, &config, plan->loaded->function, params, err);
 }
 
 int hewn_gemm_plan_run(const hewn_gemm_plan *plan, const hewn_gemm_args *args, hewn_stream stream,

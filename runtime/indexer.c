@@ -5,7 +5,7 @@
 #include "indexer.h"
 
 #include "error.h"
-#include "structs.h"
+#include "plan.h"
 
 #include "../ptx/sm_90a/indexer.plan.h"
 
@@ -115,24 +115,20 @@ static hewn_tensormap_desc map_of(uint32_t dim, uint64_t rows, uint64_t row, uin
     };
 }
 
+static const char *const map_names[INDEXER_MAP_COUNT] = {"q", "k"};
+
 /* Keys that are none are described as one row of Q, which is never read: the driver refuses a map without
  * elements. */
 static int prepare_maps(hewn_indexer_plan *plan, hewn_error *err)
 {
-    static const char *const names[INDEXER_MAP_COUNT] = {"q", "k"};
     const struct indexer_problem *p = &plan->problem;
-    const hewn_driver *driver = plan->context->driver;
     uint32_t keys = p->pages.page_size ? p->pages.page_size : p->length, box = plan->scalars.box;
     plan->maps[0].desc = map_of(p->dim, p->heads, p->q_head, p->rows, p->q_row, plan->tile_heads,
                                 plan->tile_queries);
     plan->maps[1].desc = p->k_span
                              ? map_of(p->dim, keys, p->k_token, p->pages.planes, p->k_plane, box, 1)
                              : map_of(p->dim, 1, TMA_ALIGN, 1, TMA_ALIGN, box, 1);
-    for (int i = 0; i < INDEXER_MAP_COUNT; i++) {
-        hewn_cu_result r = hewn_map_prepare(driver, &plan->maps[i]);
-        if (r) return hewn_fail_driver(err, driver, r, "cuTensorMapEncodeTiled", "%s", names[i]);
-    }
-    return HEWN_OK;
+    return hewn_plan_prepare_maps(plan->context, plan->maps, map_names, INDEXER_MAP_COUNT, err);
 }
 
 static int load_kernel(hewn_indexer_plan *plan, hewn_context *context, const struct variant *v,
@@ -141,16 +137,10 @@ static int load_kernel(hewn_indexer_plan *plan, hewn_context *context, const str
     char name[32];
     snprintf(name, sizeof name, "indexer_%s_%u_%u", hewn_dtype_name(plan->problem.in), v->heads,
              v->queries);
-    const hewn_family *family = hewn_indexer_family();
-    const hewn_module *module =
-        hewn_family_choose(family, name, context->info.cc_major, context->info.cc_minor);
-    if (!module) {
-        hewn_error_set_no_module(context, family, name, err);
-        return HEWN_ERR_NO_MODULE;
-    }
-    if (!context->driver->fn.tensor_map_encode_tiled)
-        return hewn_fail(err, HEWN_ERR_SYMBOL, "%s: the driver lacks cuTensorMapEncodeTiled", name);
-    return hewn_load_kernel(context, module, v->shared, &plan->loaded, err);
+    int status = hewn_plan_need_maps(context, name, err);
+    return status ? status
+                  : hewn_plan_load(context, hewn_indexer_family(), name, v->shared, &plan->loaded,
+                                   err);
 }
 
 static int fill_plan(hewn_indexer_plan *plan, hewn_context *context, const hewn_indexer_desc *desc,
@@ -173,20 +163,16 @@ static int fill_plan(hewn_indexer_plan *plan, hewn_context *context, const hewn_
 int hewn_indexer_plan_create(hewn_context *context, const hewn_indexer_desc *desc,
                              hewn_indexer_plan **out, hewn_error *err)
 {
-    if (!context) return hewn_fail(err, HEWN_ERR_ARGUMENT, "context: must not be NULL");
-    if (!out) return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: must not be NULL");
+    int status;
     hewn_indexer_desc d;
-    int status = hewn_struct_take(HEWN_STRUCT_hewn_indexer_desc, desc, &d, err);
-    if (status) return status;
-    hewn_indexer_plan *plan = calloc(1, sizeof *plan);
-    if (!plan) return hewn_fail(err, HEWN_ERR_MEMORY, "out of host memory for the plan");
-    status = fill_plan(plan, context, &d, err);
-    if (status) {
+    hewn_indexer_plan *plan = hewn_plan_begin(sizeof *plan, context, HEWN_STRUCT_hewn_indexer_desc,
+                                              desc, &d, out, &status, err);
+    if (plan) status = fill_plan(plan, context, &d, err);
+    if (!status)
+        *out = plan;
+    else
         free(plan);
-        return status;
-    }
-    *out = plan;
-    return HEWN_OK;
+    return status;
 }
 
 void hewn_indexer_plan_destroy(hewn_indexer_plan *plan)
@@ -215,44 +201,23 @@ int hewn_indexer_plan_describe(const hewn_indexer_plan *plan, hewn_indexer_plan_
 
 /* ---- a run -- */
 
-enum { Q, K, WEIGHTS, OUT, SCALE, STARTS, ENDS, TABLE, ADDRESSES };
-
-static int need(int condition)
-{
-    return condition ? 1 : -1;
-}
-
 static int check_addresses(const hewn_indexer_plan *plan, const hewn_indexer_args *a,
                            hewn_error *err)
 {
     const struct indexer_problem *p = &plan->problem;
-    int keys = p->k_span > 0 && p->length > 0;
-    const struct indexer_address list[ADDRESSES] = {
-        [Q] = {"q", a->q, 1, TMA_ALIGN, p->q_span},
-        [K] = {"k", a->k, keys, TMA_ALIGN, p->k_span},
-        [WEIGHTS] = {"weights", a->weights, 1, WORD, p->weight_span},
-        [OUT] = {"out", a->out, p->length > 0, WORD, p->out_span},
-        [SCALE] = {"k_scale", a->k_scale, p->in_pages ? -1 : keys, WORD, 0},
-        [STARTS] = {"starts", a->starts, need(p->starts), WORD, 0},
-        [ENDS] = {"ends", a->ends, need(p->ends), WORD, 0},
-        [TABLE] = {"table", a->table, !p->pages.page_size ? -1 : p->length > 0, WORD, 0},
+    enum hewn_need keys = p->length > 0 ? ADDRESS_MUST : ADDRESS_MAY;
+    enum hewn_need rows = p->k_span > 0 ? keys : ADDRESS_MAY;
+    const struct hewn_address list[] = {
+        {"q", a->q, ADDRESS_MUST, TMA_ALIGN, p->q_span, 0},
+        {"k", a->k, rows, TMA_ALIGN, p->k_span, 0},
+        {"weights", a->weights, ADDRESS_MUST, WORD, p->weight_span, 0},
+        {"out", a->out, keys, WORD, p->out_span, 1},
+        {"k_scale", a->k_scale, p->in_pages ? ADDRESS_NONE : rows, WORD, 0, 0},
+        {"starts", a->starts, hewn_needed(p->starts), WORD, 0, 0},
+        {"ends", a->ends, hewn_needed(p->ends), WORD, 0, 0},
+        {"table", a->table, p->pages.page_size ? keys : ADDRESS_NONE, WORD, 0, 0},
     };
-    return hewn_indexer_check_addresses(list, ADDRESSES, OUT, err);
-}
-
-static int place_maps(const hewn_indexer_plan *plan, const hewn_indexer_args *a,
-                      hewn_cu_tensor_map maps[INDEXER_MAP_COUNT], hewn_error *err)
-{
-    static const char *const names[INDEXER_MAP_COUNT] = {"q", "k"};
-    const hewn_driver *driver = plan->context->driver;
-    const hewn_deviceptr at[INDEXER_MAP_COUNT] = {a->q, plan->problem.k_span ? a->k : a->q};
-    for (int i = 0; i < INDEXER_MAP_COUNT; i++) {
-        hewn_cu_result r = hewn_map_place(driver, &plan->maps[i], at[i], &maps[i]);
-        if (r)
-            return hewn_fail_driver(err, driver, r, hewn_map_call(driver), "%s at 0x%llx", names[i],
-                                    at[i]);
-    }
-    return HEWN_OK;
+    return hewn_addresses_check(list, sizeof list / sizeof *list, err);
 }
 
 static int launch(const hewn_indexer_plan *plan, const hewn_indexer_args *a, hewn_stream stream,
@@ -260,7 +225,9 @@ static int launch(const hewn_indexer_plan *plan, const hewn_indexer_args *a, hew
 {
     const struct indexer_problem *p = &plan->problem;
     hewn_cu_tensor_map maps[INDEXER_MAP_COUNT];
-    int status = place_maps(plan, a, maps, err);
+    const hewn_deviceptr at[INDEXER_MAP_COUNT] = {a->q, p->k_span ? a->k : a->q};
+    int status = hewn_plan_place_maps(plan->context, plan->maps, map_names, at, INDEXER_MAP_COUNT,
+                                      maps, err);
     if (status) return status;
     struct indexer_scalars scalars = plan->scalars;
     scalars.out = a->out;

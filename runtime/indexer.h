@@ -1,6 +1,6 @@
 /*
  * What the files of the families indexer and topk share. indexer_check.c turns descriptions into problems in
- * bytes and judges addresses; indexer.c and topk.c turn a problem into a plan for one device and launch it.
+ * bytes; indexer.c and topk.c turn a problem into a plan for one device and launch it.
  */
 #ifndef HEWN_RUNTIME_INDEXER_H
 #define HEWN_RUNTIME_INDEXER_H
@@ -69,18 +69,5 @@ struct hewn_topk_plan {
 /* Check every rule that does not depend on a device, and fill `p`. */
 int hewn_indexer_check(const hewn_indexer_desc *desc, struct indexer_problem *p, hewn_error *err);
 int hewn_topk_check(const hewn_topk_desc *desc, struct topk_problem *p, hewn_error *err);
-
-/* An address of a run. */
-struct indexer_address {
-    const char *name;
-    hewn_deviceptr at;
-    int need;       /* 1: must be there; 0: may be; -1: must not */
-    uint32_t align; /* a power of two */
-    uint64_t span;  /* bytes; 0: too few to be compared with others */
-};
-
-/* Checks all of them, and that the one at `written` overlaps none of those in front of it. */
-int hewn_indexer_check_addresses(const struct indexer_address *list, int count, int written,
-                                 hewn_error *err);
 
 #endif

@@ -2,7 +2,7 @@
 #include "attention.h"
 
 #include "error.h"
-#include "structs.h"
+#include "plan.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -194,20 +194,16 @@ static int fill_plan(hewn_merge_plan *plan, hewn_context *context, const hewn_me
 int hewn_merge_plan_create(hewn_context *context, const hewn_merge_desc *desc,
                            hewn_merge_plan **out, hewn_error *err)
 {
-    if (!context) return hewn_fail(err, HEWN_ERR_ARGUMENT, "context: must not be NULL");
-    if (!out) return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: must not be NULL");
+    int status;
     hewn_merge_desc d;
-    int status = hewn_struct_take(HEWN_STRUCT_hewn_merge_desc, desc, &d, err);
-    if (status) return status;
-    hewn_merge_plan *plan = calloc(1, sizeof *plan);
-    if (!plan) return hewn_fail(err, HEWN_ERR_MEMORY, "out of host memory for the plan");
-    status = fill_plan(plan, context, &d, err);
-    if (status) {
+    hewn_merge_plan *plan = hewn_plan_begin(sizeof *plan, context, HEWN_STRUCT_hewn_merge_desc,
+                                            desc, &d, out, &status, err);
+    if (plan) status = fill_plan(plan, context, &d, err);
+    if (!status)
+        *out = plan;
+    else
         free(plan);
-        return status;
-    }
-    *out = plan;
-    return HEWN_OK;
+    return status;
 }
 
 void hewn_merge_plan_destroy(hewn_merge_plan *plan)
@@ -232,58 +228,17 @@ int hewn_merge_plan_describe(const hewn_merge_plan *plan, hewn_merge_plan_info *
 
 /* ---- the run -- */
 
-struct range {
-    const char *name;
-    hewn_deviceptr at;
-    uint64_t span;
-};
-
-static int check_address(const struct range *r, uint32_t align, hewn_error *err)
-{
-    if (!r->at && r->span)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: address must not be 0", r->name);
-    if (r->at % align)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: address 0x%llx is not a multiple of %u",
-                         r->name, r->at, align);
-    if (r->span > UINT64_MAX - r->at)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT,
-                         "%s: address 0x%llx and %llu B run past the end of memory", r->name, r->at,
-                         (unsigned long long)r->span);
-    return HEWN_OK;
-}
-
-static int check_apart(const struct range *x, const struct range *y, hewn_error *err)
-{
-    if (!x->span || !y->span || x->at + x->span <= y->at || y->at + y->span <= x->at)
-        return HEWN_OK;
-    return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: %llu B at 0x%llx overlap %s, %llu B at 0x%llx",
-                     x->name, (unsigned long long)x->span, x->at, y->name,
-                     (unsigned long long)y->span, y->at);
-}
-
-/* What is written comes first. */
 static int check_addresses(const hewn_merge_plan *plan, const hewn_merge_args *a, hewn_error *err)
 {
-    enum { O, LSE, PART_O, PART_LSE, SINK, RANGES };
-    const struct range ranges[RANGES] = {
-        {"o", a->o, plan->o.span},
-        {"lse", a->lse, a->lse ? plan->lse_span : 0},
-        {"part_o", a->part_o, plan->part_span},
-        {"part_lse", a->part_lse, plan->part_lse_span},
-        {"sink", a->sink, plan->sink ? (uint64_t)LSE_BYTES * plan->scalars.q_heads : 0},
+    uint64_t sinks = (uint64_t)LSE_BYTES * plan->scalars.q_heads;
+    const struct hewn_address list[] = {
+        {"o", a->o, ADDRESS_MUST, ATTENTION_ALIGN, plan->o.span, 1},
+        {"lse", a->lse, ADDRESS_MAY, LSE_BYTES, plan->lse_span, 1},
+        {"part_o", a->part_o, ADDRESS_MUST, ATTENTION_ALIGN, plan->part_span, 0},
+        {"part_lse", a->part_lse, ADDRESS_MUST, LSE_BYTES, plan->part_lse_span, 0},
+        {"sink", a->sink, hewn_needed(plan->sink), LSE_BYTES, sinks, 0},
     };
-    int status = HEWN_OK;
-    for (int i = 0; !status && i < RANGES; i++)
-        status =
-            check_address(&ranges[i], i == O || i == PART_O ? ATTENTION_ALIGN : LSE_BYTES, err);
-    if (status) return status;
-    if (!plan->sink && a->sink)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT,
-                         "sink: address 0x%llx must be 0, because the plan uses none", a->sink);
-    for (int i = O; !status && i <= LSE; i++)
-        for (int j = i + 1; !status && j < RANGES; j++)
-            status = check_apart(&ranges[i], &ranges[j], err);
-    return status;
+    return hewn_addresses_check(list, sizeof list / sizeof *list, err);
 }
 
 int hewn_merge_plan_run(const hewn_merge_plan *plan, const hewn_merge_args *args,

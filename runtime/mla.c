@@ -5,7 +5,7 @@
 #include "mla.h"
 
 #include "error.h"
-#include "structs.h"
+#include "plan.h"
 
 #include "../ptx/sm_90a/mla.plan.h"
 
@@ -186,51 +186,34 @@ static hewn_tensormap_desc map_of(const struct mla_problem *p, uint64_t rows, ui
     };
 }
 
+static const char *const map_names[MLA_MAP_COUNT] = {"q", "kv"};
+
 /* A cache without rows, or one that is loaded without boxes, is described as one row of Q, from which
  * nothing is ever read: the driver refuses a map without elements. */
 static int prepare_maps(hewn_mla_plan *plan, hewn_error *err)
 {
-    static const char *const names[MLA_MAP_COUNT] = {"q", "kv"};
     const struct mla_problem *p = &plan->problem;
     const struct mla_tensor *q = &p->q, *kv = &p->kv;
-    const hewn_driver *driver = plan->context->driver;
     uint32_t box = plan->scalars.box;
     uint64_t row = p->q_heads > 1 ? q->step[0] : q->step[1];
     plan->maps[0].desc = map_of(p, p->rows, row, p->batch, q->step[2], MLA_TILE_ROWS);
     plan->maps[1].desc = box ? map_of(p, kv->count[1], kv->step[1], kv->count[2], kv->step[2], box)
                              : map_of(p, 1, MLA_ALIGN, 1, MLA_ALIGN, MLA_BLOCK);
-    for (int i = 0; i < MLA_MAP_COUNT; i++) {
-        hewn_cu_result r = hewn_map_prepare(driver, &plan->maps[i]);
-        if (r) return hewn_fail_driver(err, driver, r, "cuTensorMapEncodeTiled", "%s", names[i]);
-    }
-    return HEWN_OK;
-}
-
-static int choose_module(const hewn_context *context, const char *name, const hewn_module **out,
-                         hewn_error *err)
-{
-    *out =
-        hewn_family_choose(hewn_mla_family(), name, context->info.cc_major, context->info.cc_minor);
-    if (*out) return HEWN_OK;
-    hewn_error_set_no_module(context, hewn_mla_family(), name, err);
-    return HEWN_ERR_NO_MODULE;
+    return hewn_plan_prepare_maps(plan->context, plan->maps, map_names, MLA_MAP_COUNT, err);
 }
 
 static int load_kernels(hewn_mla_plan *plan, hewn_context *context, hewn_error *err)
 {
-    const hewn_module *module = NULL, *combine = NULL;
     char name[24];
     const struct mla_problem *p = &plan->problem;
     const char *rows = !mla_gathers(p) ? "" : p->cache == HEWN_MLA_CACHE_656 ? "_656" : "_rows";
     snprintf(name, sizeof name, "mla_%s%s", hewn_dtype_name(p->in), rows);
-    int status = choose_module(context, name, &module, err);
-    if (!status && !context->driver->fn.tensor_map_encode_tiled)
-        return hewn_fail(err, HEWN_ERR_SYMBOL, "%s: the driver lacks cuTensorMapEncodeTiled", name);
+    int status = hewn_plan_need_maps(context, name, err);
     if (!status)
-        status = hewn_load_kernel(context, module, SM90A_MLA_DYNAMIC_SHARED, &plan->loaded, err);
+        status = hewn_plan_load(context, hewn_mla_family(), name, SM90A_MLA_DYNAMIC_SHARED,
+                                &plan->loaded, err);
     if (status || !can_split(&plan->problem, plan->scalars.shares)) return status;
-    status = choose_module(context, "mla_combine", &combine, err);
-    return status ? status : hewn_load_kernel(context, combine, 0, &plan->combine, err);
+    return hewn_plan_load(context, hewn_mla_family(), "mla_combine", 0, &plan->combine, err);
 }
 
 static int fill_plan(hewn_mla_plan *plan, hewn_context *context, const hewn_mla_desc *desc,
@@ -261,20 +244,16 @@ static int fill_plan(hewn_mla_plan *plan, hewn_context *context, const hewn_mla_
 int hewn_mla_plan_create(hewn_context *context, const hewn_mla_desc *desc, hewn_mla_plan **out,
                          hewn_error *err)
 {
-    if (!context) return hewn_fail(err, HEWN_ERR_ARGUMENT, "context: must not be NULL");
-    if (!out) return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: must not be NULL");
+    int status;
     hewn_mla_desc d;
-    int status = hewn_struct_take(HEWN_STRUCT_hewn_mla_desc, desc, &d, err);
-    if (status) return status;
-    hewn_mla_plan *plan = calloc(1, sizeof *plan);
-    if (!plan) return hewn_fail(err, HEWN_ERR_MEMORY, "out of host memory for the plan");
-    status = fill_plan(plan, context, &d, err);
-    if (status) {
+    hewn_mla_plan *plan = hewn_plan_begin(sizeof *plan, context, HEWN_STRUCT_hewn_mla_desc, desc,
+                                          &d, out, &status, err);
+    if (plan) status = fill_plan(plan, context, &d, err);
+    if (!status)
+        *out = plan;
+    else
         free(plan);
-        return status;
-    }
-    *out = plan;
-    return HEWN_OK;
+    return status;
 }
 
 void hewn_mla_plan_destroy(hewn_mla_plan *plan)
@@ -305,84 +284,26 @@ int hewn_mla_plan_describe(const hewn_mla_plan *plan, hewn_mla_plan_info *out, h
 
 /* ---- a run -- */
 
-struct address {
-    const char *name;
-    hewn_deviceptr at;
-    int need;       /* 1: must be there; 0: may be; -1: must not */
-    uint32_t align; /* a power of two */
-    uint64_t span;  /* bytes; 0: too few to be compared with others */
-};
-
-enum { Q, KV, O, LSE, WORKSPACE, SINK, LENGTHS, TABLE, LISTS, ADDRESSES };
-
-static int need(int condition)
-{
-    return condition ? 1 : -1;
-}
-
-static int check_address(const struct address *a, hewn_error *err)
-{
-    if (a->need == 1 && a->at == 0)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: address must not be 0", a->name);
-    if (a->need == -1 && a->at != 0)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT,
-                         "%s: address 0x%llx must be 0, because the plan uses none", a->name,
-                         a->at);
-    if (a->at & (a->align - 1))
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: address 0x%llx is not a multiple of %u",
-                         a->name, a->at, a->align);
-    if (a->at && a->span > UINT64_MAX - a->at)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT,
-                         "%s: address 0x%llx and %llu B run past the end of memory", a->name, a->at,
-                         (unsigned long long)a->span);
-    return HEWN_OK;
-}
-
-static int check_apart(const struct address *a, const struct address *b, hewn_error *err)
-{
-    if (!a->at || !b->at || !a->span || !b->span) return HEWN_OK;
-    if (a->at + a->span <= b->at || b->at + b->span <= a->at) return HEWN_OK;
-    return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: %llu B at 0x%llx overlap %s, %llu B at 0x%llx",
-                     a->name, (unsigned long long)a->span, a->at, b->name,
-                     (unsigned long long)b->span, b->at);
-}
-
 static int check_addresses(const hewn_mla_plan *plan, const hewn_mla_args *a, hewn_error *err)
 {
     const struct mla_problem *p = &plan->problem;
-    int table = !p->page_size || p->list_width ? -1 : p->length > 0;
-    const struct address list[ADDRESSES] = {
-        [Q] = {"q", a->q, 1, MLA_ALIGN, p->q.span},
-        [KV] = {"kv", a->kv, p->kv.span > 0, MLA_ALIGN, p->kv.span},
-        [O] = {"o", a->o, 1, MLA_ALIGN, p->o.span},
-        [LSE] = {"lse", a->lse, 0, WORD, plan->lse_span},
-        [WORKSPACE] = {"workspace", a->workspace, need(plan->workspace > 0), MLA_ALIGN,
-                       plan->workspace},
-        [SINK] = {"sink", a->sink, need(p->sink), WORD, 0},
-        [LENGTHS] = {"lengths", a->lengths, need(p->lengths), WORD, 0},
-        [TABLE] = {"table", a->table, table, WORD, 0},
-        [LISTS] = {"lists", a->lists, need(p->list_width > 0), WORD, 0},
+    enum hewn_need keys = p->kv.span ? ADDRESS_MUST : ADDRESS_MAY;
+    enum hewn_need table = !p->page_size || p->list_width ? ADDRESS_NONE
+                           : p->length                    ? ADDRESS_MUST
+                                                          : ADDRESS_MAY;
+    const struct hewn_address list[] = {
+        {"q", a->q, ADDRESS_MUST, MLA_ALIGN, p->q.span, 0},
+        {"kv", a->kv, keys, MLA_ALIGN, p->kv.span, 0},
+        {"o", a->o, ADDRESS_MUST, MLA_ALIGN, p->o.span, 1},
+        {"lse", a->lse, ADDRESS_MAY, WORD, plan->lse_span, 1},
+        {"workspace", a->workspace, hewn_needed(plan->workspace > 0), MLA_ALIGN, plan->workspace,
+         1},
+        {"sink", a->sink, hewn_needed(p->sink), WORD, 0, 0},
+        {"lengths", a->lengths, hewn_needed(p->lengths), WORD, 0, 0},
+        {"table", a->table, table, WORD, 0, 0},
+        {"lists", a->lists, hewn_needed(p->list_width > 0), WORD, 0, 0},
     };
-    int status = HEWN_OK;
-    for (int i = 0; !status && i < ADDRESSES; i++) status = check_address(&list[i], err);
-    for (int i = O; !status && i <= WORKSPACE; i++)
-        for (int j = 0; !status && j < i; j++) status = check_apart(&list[i], &list[j], err);
-    return status;
-}
-
-static int place_maps(const hewn_mla_plan *plan, const hewn_mla_args *a,
-                      hewn_cu_tensor_map maps[MLA_MAP_COUNT], hewn_error *err)
-{
-    static const char *const names[MLA_MAP_COUNT] = {"q", "kv"};
-    const hewn_driver *driver = plan->context->driver;
-    const hewn_deviceptr at[MLA_MAP_COUNT] = {a->q, plan->scalars.box ? a->kv : a->q};
-    for (int i = 0; i < MLA_MAP_COUNT; i++) {
-        hewn_cu_result r = hewn_map_place(driver, &plan->maps[i], at[i], &maps[i]);
-        if (r)
-            return hewn_fail_driver(err, driver, r, hewn_map_call(driver), "%s at 0x%llx", names[i],
-                                    at[i]);
-    }
-    return HEWN_OK;
+    return hewn_addresses_check(list, sizeof list / sizeof *list, err);
 }
 
 static int launch_combine(const hewn_mla_plan *plan, const struct mla_scalars *from,
@@ -410,7 +331,9 @@ static int launch_kernels(const hewn_mla_plan *plan, const hewn_mla_args *a, hew
                           hewn_error *err)
 {
     hewn_cu_tensor_map maps[MLA_MAP_COUNT];
-    int status = place_maps(plan, a, maps, err);
+    const hewn_deviceptr at[MLA_MAP_COUNT] = {a->q, plan->scalars.box ? a->kv : a->q};
+    int status =
+        hewn_plan_place_maps(plan->context, plan->maps, map_names, at, MLA_MAP_COUNT, maps, err);
     if (status) return status;
     struct mla_scalars scalars = plan->scalars;
     scalars.kv = a->kv;

@@ -5,6 +5,7 @@
 #include "mla.h"
 
 #include "error.h"
+#include "plan.h"
 
 #include "../ptx/sm_100f/decode.plan.h"
 
@@ -202,42 +203,29 @@ static void describe_keys(hewn_mla_plan *plan, uint32_t columns, hewn_tensormap_
     memcpy(map->stride, kv->span ? stride : near, sizeof stride);
 }
 
+static const char *const map_names[DECODE_MAP_COUNT] = {"q", "kv", "kv"};
+
 static int prepare_maps(hewn_mla_plan *plan, hewn_error *err)
 {
-    static const char *const names[DECODE_MAP_COUNT] = {"q", "kv", "kv"};
-    const hewn_driver *driver = plan->context->driver;
     describe_q(plan);
     describe_keys(plan, MLA_QK_DIM, &plan->decode.maps[1].desc);
     describe_keys(plan, MLA_V_DIM, &plan->decode.maps[2].desc);
-    for (int i = 0; i < DECODE_MAP_COUNT; i++) {
-        hewn_cu_result r = hewn_map_prepare(driver, &plan->decode.maps[i]);
-        if (r) return hewn_fail_driver(err, driver, r, "cuTensorMapEncodeTiled", "%s", names[i]);
-    }
-    return HEWN_OK;
+    return hewn_plan_prepare_maps(plan->context, plan->decode.maps, map_names, DECODE_MAP_COUNT,
+                                  err);
 }
 
 /* ---- the plan -- */
-
-static int load(hewn_mla_plan *plan, hewn_context *context, const char *name, uint32_t shared,
-                const struct hewn_loaded **out, hewn_error *err)
-{
-    const hewn_module *module =
-        hewn_family_choose(hewn_mla_family(), name, context->info.cc_major, context->info.cc_minor);
-    plan->context = context;
-    if (module) return hewn_load_kernel(context, module, shared, out, err);
-    hewn_error_set_no_module(context, hewn_mla_family(), name, err);
-    return HEWN_ERR_NO_MODULE;
-}
 
 static int load_kernels(hewn_mla_plan *plan, hewn_context *context, hewn_error *err)
 {
     char name[24];
     snprintf(name, sizeof name, "mla_%s", hewn_dtype_name(plan->problem.in));
-    int status = load(plan, context, name, kernels->dynamic_shared, &plan->loaded, err);
-    if (!status && !context->driver->fn.tensor_map_encode_tiled)
-        return hewn_fail(err, HEWN_ERR_SYMBOL, "%s: the driver lacks cuTensorMapEncodeTiled", name);
+    int status = hewn_plan_need_maps(context, name, err);
+    if (!status)
+        status = hewn_plan_load(context, hewn_mla_family(), name, kernels->dynamic_shared,
+                                &plan->loaded, err);
     if (status || most_blocks(&plan->problem) < 2) return status;
-    return load(plan, context, "mla_combine", 0, &plan->combine, err);
+    return hewn_plan_load(context, hewn_mla_family(), "mla_combine", 0, &plan->combine, err);
 }
 
 static int count_units(const struct mla_problem *p, const struct decode_scalars *s, uint64_t *units,
@@ -290,22 +278,6 @@ int hewn_mla_decode_fill(hewn_mla_plan *plan, hewn_context *context, hewn_error 
 
 /* ---- a run -- */
 
-static int place_maps(const hewn_mla_plan *plan, const hewn_mla_args *a,
-                      hewn_cu_tensor_map maps[DECODE_MAP_COUNT], hewn_error *err)
-{
-    static const char *const names[DECODE_MAP_COUNT] = {"q", "kv", "kv"};
-    const hewn_driver *driver = plan->context->driver;
-    hewn_deviceptr kv = plan->problem.kv.span ? a->kv : a->q;
-    for (int i = 0; i < DECODE_MAP_COUNT; i++) {
-        hewn_deviceptr at = i ? kv : a->q;
-        hewn_cu_result r = hewn_map_place(driver, &plan->decode.maps[i], at, &maps[i]);
-        if (r)
-            return hewn_fail_driver(err, driver, r, hewn_map_call(driver), "%s at 0x%llx", names[i],
-                                    at);
-    }
-    return HEWN_OK;
-}
-
 static int launch_combine(const hewn_mla_plan *plan, const struct decode_scalars *from,
                           hewn_stream stream, hewn_error *err)
 {
@@ -330,7 +302,10 @@ int hewn_mla_decode_run(const hewn_mla_plan *plan, const hewn_mla_args *args, he
                         hewn_error *err)
 {
     hewn_cu_tensor_map maps[DECODE_MAP_COUNT];
-    int status = place_maps(plan, args, maps, err);
+    hewn_deviceptr kv = plan->problem.kv.span ? args->kv : args->q;
+    const hewn_deviceptr at[DECODE_MAP_COUNT] = {args->q, kv, kv};
+    int status = hewn_plan_place_maps(plan->context, plan->decode.maps, map_names, at,
+                                      DECODE_MAP_COUNT, maps, err);
     if (status) return status;
     struct decode_scalars s = plan->decode.scalars;
     s.k = s.v = args->kv;

@@ -2,7 +2,7 @@
 #include "indexer.h"
 
 #include "error.h"
-#include "structs.h"
+#include "plan.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -86,38 +86,26 @@ static int fill_scalars(hewn_topk_plan *plan, hewn_error *err)
 static int fill_plan(hewn_topk_plan *plan, hewn_context *context, const hewn_topk_desc *desc,
                      hewn_error *err)
 {
-    static const char name[] = "topk_f32";
-    const hewn_family *family = hewn_topk_family();
     plan->context = context;
     int status = hewn_topk_check(desc, &plan->problem, err);
     if (!status) status = fill_scalars(plan, err);
     if (status) return status;
-    const hewn_module *module =
-        hewn_family_choose(family, name, context->info.cc_major, context->info.cc_minor);
-    if (!module) {
-        hewn_error_set_no_module(context, family, name, err);
-        return HEWN_ERR_NO_MODULE;
-    }
-    return hewn_load_kernel(context, module, TOPK_SHARED, &plan->loaded, err);
+    return hewn_plan_load(context, hewn_topk_family(), "topk_f32", TOPK_SHARED, &plan->loaded, err);
 }
 
 int hewn_topk_plan_create(hewn_context *context, const hewn_topk_desc *desc, hewn_topk_plan **out,
                           hewn_error *err)
 {
-    if (!context) return hewn_fail(err, HEWN_ERR_ARGUMENT, "context: must not be NULL");
-    if (!out) return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: must not be NULL");
+    int status;
     hewn_topk_desc d;
-    int status = hewn_struct_take(HEWN_STRUCT_hewn_topk_desc, desc, &d, err);
-    if (status) return status;
-    hewn_topk_plan *plan = calloc(1, sizeof *plan);
-    if (!plan) return hewn_fail(err, HEWN_ERR_MEMORY, "out of host memory for the plan");
-    status = fill_plan(plan, context, &d, err);
-    if (status) {
+    hewn_topk_plan *plan = hewn_plan_begin(sizeof *plan, context, HEWN_STRUCT_hewn_topk_desc, desc,
+                                           &d, out, &status, err);
+    if (plan) status = fill_plan(plan, context, &d, err);
+    if (!status)
+        *out = plan;
+    else
         free(plan);
-        return status;
-    }
-    *out = plan;
-    return HEWN_OK;
+    return status;
 }
 
 void hewn_topk_plan_destroy(hewn_topk_plan *plan)
@@ -143,21 +131,19 @@ int hewn_topk_plan_describe(const hewn_topk_plan *plan, hewn_topk_plan_info *out
 
 /* ---- a run -- */
 
-enum { VALUES, TABLE, INDICES, STARTS, ENDS, ADDRESSES };
-
 static int check_addresses(const hewn_topk_plan *plan, const hewn_topk_args *a, hewn_error *err)
 {
     const struct topk_problem *p = &plan->problem;
     uint64_t entries = p->rows / p->queries * (uint64_t)p->pages.table_width;
-    const struct indexer_address list[ADDRESSES] = {
-        [VALUES] = {"values", a->values, p->columns > 0, WORD, p->value_span},
-        [TABLE] = {"table", a->table, !p->pages.page_size ? -1 : p->columns > 0, WORD,
-                   WORD * entries},
-        [INDICES] = {"indices", a->indices, 1, WORD, p->index_span},
-        [STARTS] = {"starts", a->starts, p->starts ? 1 : -1, WORD, 0},
-        [ENDS] = {"ends", a->ends, p->ends ? 1 : -1, WORD, 0},
+    enum hewn_need some = p->columns > 0 ? ADDRESS_MUST : ADDRESS_MAY;
+    const struct hewn_address list[] = {
+        {"values", a->values, some, WORD, p->value_span, 0},
+        {"table", a->table, p->pages.page_size ? some : ADDRESS_NONE, WORD, WORD * entries, 0},
+        {"indices", a->indices, ADDRESS_MUST, WORD, p->index_span, 1},
+        {"starts", a->starts, hewn_needed(p->starts), WORD, 0, 0},
+        {"ends", a->ends, hewn_needed(p->ends), WORD, 0, 0},
     };
-    return hewn_indexer_check_addresses(list, ADDRESSES, INDICES, err);
+    return hewn_addresses_check(list, sizeof list / sizeof *list, err);
 }
 
 int hewn_topk_plan_run(const hewn_topk_plan *plan, const hewn_topk_args *args, hewn_stream stream,

@@ -103,7 +103,7 @@ static void addresses(hewn_context *context)
     BAD_RUN(a.sink = 0, "sink: address must not be 0");
     BAD_RUN(a.o = AT_PART + 30720 - 16, "o: 3072 B at 0x100077f0 overlap part_o, 30720 B");
     BAD_RUN(a.lse = AT_PART_LSE + 476, "lse: 96 B at 0x200001dc overlap part_lse, 480 B");
-    BAD_RUN(a.lse = AT_O + 3068, "o: 3072 B at 0x30000000 overlap lse, 96 B at 0x30000bfc");
+    BAD_RUN(a.lse = AT_O + 3068, "lse: 96 B at 0x30000bfc overlap o, 3072 B at 0x30000000");
     BAD_RUN(a.part_o = UINT64_MAX - 15, "run past the end of memory");
     REFUSE("merge run: no plan", hewn_merge_plan_run(NULL, &(hewn_merge_args){0}, NULL, &err),
            HEWN_ERR_ARGUMENT, "plan: must not be NULL");
