@@ -15,12 +15,12 @@ struct told {
 static void tell(hewn_cu_stream from, hewn_cu_result status, void *user)
 {
     struct told *told = user;
-    int version = 0;
+    hewn_cu_deviceptr none = 0;
 
     told->stream = from;
     told->status = status;
     told->calls++;
-    told->refused = cu.cuMemAlloc_v2((hewn_cu_deviceptr *)&version, 0);
+    told->refused = cu.cuMemAlloc_v2(&none, 16);
 }
 
 static void test_callbacks(void)
