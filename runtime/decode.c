@@ -45,7 +45,8 @@ static const struct decode_kernel kernels[] = {
      .step_keys = P##_DECODE_STEP_KEYS(qk),  \
      .slots = P##_DECODE_SLOTS(qk, v, e, n), \
      .threads = P##_DECODE_THREADS,          \
-     .row_bytes = SWIZZLE_BYTES,             \
+     .row_bytes = P##_DECODE_ROW(e),         \
+     .rows_only = (e) == 1,                  \
      .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, v, e, n)},
         SM100F_DECODE_VARIANTS(KERNEL)
 #undef KERNEL
@@ -113,14 +114,15 @@ static void count_rows(const struct attention_problem *p, const struct decode_ke
     s->head_blocks = ceil_div(p->group, s->pack);
 }
 
-/* How keys are fetched. Of 96 columns, rows have 192 bytes: half of every other box would be empty. */
+/* How keys are fetched. Of 96 columns, rows have 192 bytes: half of every other box would be empty. On
+ * sm_100f e4m3 pass through a thread's hands, so there are no boxes. */
 static void choose_boxes(const struct attention_problem *p, const struct decode_kernel *k,
                          struct decode_scalars *s)
 {
     uint32_t page = p->source[0].page_size, divides = page & (0U - page);
     uint32_t most = lesser(page ? MOST_PAGED : MOST_PLAIN, k->step_keys);
     s->box = page ? lesser(divides, most) : most;
-    s->gather = p->qk_dim == 96 || (page && s->box < LEAST_BOX);
+    s->gather = k->rows_only || p->qk_dim == 96 || (page && s->box < LEAST_BOX);
 }
 
 /* Key blocks of a sequence at most: those that any of its queries can see. */

@@ -2,8 +2,8 @@
  * The plan of the sm_100f decode kernels, and of MLA, which is a variant of them: tiles, ring, shared
  * memory, tensor memory, threads. #defines only, included by decode.ptx, by the runtime and by
  * tools/mod. Bytes unless a name says otherwise. A variant is (qk, v, e, n): head dimension of Q and
- * K, of V, bytes of an element of K and V, query rows of a tile. Of 576 columns V is the first 512
- * columns of K.
+ * K, of V, bytes of an element of K and V (2; 1: e4m3, beside 16-bit Q), query rows of a tile. Of 576
+ * columns V is the first 512 columns of K.
  */
 #ifndef HEWN_SM100F_DECODE_PLAN_H
 #define HEWN_SM100F_DECODE_PLAN_H
@@ -27,7 +27,22 @@
     X(SM100F, sm_100f, 256, 256, 2, 16) \
     X(SM100F, sm_100f, 256, 256, 2, 32) \
     X(SM100F, sm_100f, 256, 256, 2, 64) \
-    X(SM100F, sm_100f, 512, 512, 2, 32)
+    X(SM100F, sm_100f, 512, 512, 2, 32) \
+    X(SM100F, sm_100f, 64, 64, 1, 16)   \
+    X(SM100F, sm_100f, 64, 64, 1, 32)   \
+    X(SM100F, sm_100f, 64, 64, 1, 64)   \
+    X(SM100F, sm_100f, 96, 96, 1, 16)   \
+    X(SM100F, sm_100f, 96, 96, 1, 32)   \
+    X(SM100F, sm_100f, 96, 96, 1, 64)   \
+    X(SM100F, sm_100f, 128, 128, 1, 16) \
+    X(SM100F, sm_100f, 128, 128, 1, 32) \
+    X(SM100F, sm_100f, 128, 128, 1, 64) \
+    X(SM100F, sm_100f, 192, 128, 1, 16) \
+    X(SM100F, sm_100f, 192, 128, 1, 32) \
+    X(SM100F, sm_100f, 192, 128, 1, 64) \
+    X(SM100F, sm_100f, 256, 256, 1, 16) \
+    X(SM100F, sm_100f, 256, 256, 1, 32) \
+    X(SM100F, sm_100f, 512, 512, 1, 32)
 
 /* X(..): MLA. */
 #define SM100F_MLA_QK          576
@@ -41,43 +56,60 @@
 #define SM100F_DECODE_BLOCK_STEPS(qk) (DECODE_BLOCK / SM100F_DECODE_STEP_KEYS(qk))
 #define SM100F_DECODE_V_SHARED(qk)    ((qk) == SM100F_MLA_QK)
 
-/* Columns of a chunk of Q, K and V: one swizzle row. A unit of the ring is a step's keys of a chunk. */
+/* Columns of a chunk of Q, K and V: one swizzle row of 16-bit elements. A unit of the ring is a step's
+ * keys of a chunk; e4m3 are widened on their way into it. */
 #define SM100F_DECODE_CHUNK         (SWIZZLE_BYTES / 2)
 #define SM100F_DECODE_CHUNKS(d)     (((d) + SM100F_DECODE_CHUNK - 1) / SM100F_DECODE_CHUNK)
-#define SM100F_DECODE_COLUMNS(e)    (SWIZZLE_BYTES / (e)) /* of a unit */
-#define SM100F_DECODE_UNITS(d, e)   (((d) + SM100F_DECODE_COLUMNS(e) - 1) / SM100F_DECODE_COLUMNS(e))
+#define SM100F_DECODE_ROW(e)        (SM100F_DECODE_CHUNK * (e)) /* of a unit, in memory */
 #define SM100F_DECODE_UNIT(qk)      (SM100F_DECODE_STEP_KEYS(qk) * SWIZZLE_BYTES)
 #define SM100F_DECODE_ROW_CHUNK(n)  ((n)*SWIZZLE_BYTES) /* of Q or P */
 #define SM100F_DECODE_TILE_Q(qk, n) (SM100F_DECODE_CHUNKS(qk) * SM100F_DECODE_ROW_CHUNK(n))
 #define SM100F_DECODE_Q_TILES(qk)   (SM100F_DECODE_V_SHARED(qk) ? 1 : 2)
 #define SM100F_DECODE_TILE_P(qk, n) (SM100F_DECODE_STEP_KEYS(qk) / 64 * SM100F_DECODE_ROW_CHUNK(n))
-#define SM100F_DECODE_STEP_UNITS(qk, v, e) \
-    (SM100F_DECODE_UNITS(qk, e) + (SM100F_DECODE_V_SHARED(qk) ? 0 : SM100F_DECODE_UNITS(v, e)))
+#define SM100F_DECODE_STEP_UNITS(qk, v) \
+    (SM100F_DECODE_CHUNKS(qk) + (SM100F_DECODE_V_SHARED(qk) ? 0 : SM100F_DECODE_CHUNKS(v)))
 
 /* Dynamic shared memory, from its 1024-aligned start: Q of the tiles, P, the ring of as many units as
  * fit, at least those of a step. The two chunks of V that an MMA reads lie side by side: so the ring has
- * an even number of units, or whole steps where these have an odd number. */
-#define SM100F_DECODE_P(qk, n)       (SM100F_DECODE_Q_TILES(qk) * SM100F_DECODE_TILE_Q(qk, n))
-#define SM100F_DECODE_RING(qk, e, n) (SM100F_DECODE_P(qk, n) + SM100F_DECODE_TILE_P(qk, n))
-#define SM100F_DECODE_STATIC_BYTES   3072 /* bound on barriers, masks, maxima */
-#define SM100F_DECODE_ROOM(qk, e, n)                                                 \
-    ((SM_SHARED_BYTES - SM100F_DECODE_STATIC_BYTES - SM100F_DECODE_RING(qk, e, n)) / \
-     SM100F_DECODE_UNIT(qk))
-#define SM100F_DECODE_WHOLE(qk, v, e) \
-    (SM100F_DECODE_STEP_UNITS(qk, v, e) % 2 ? SM100F_DECODE_STEP_UNITS(qk, v, e) : 2)
-#define SM100F_DECODE_SLOTS(qk, v, e, n) \
-    (SM100F_DECODE_ROOM(qk, e, n) / SM100F_DECODE_WHOLE(qk, v, e) * SM100F_DECODE_WHOLE(qk, v, e))
+ * an even number of units, or whole steps where these have an odd number. Of e4m3 the ring has five
+ * eighths of the room, or a step. Behind it are the stages, which hold units as they are in memory. */
+#define SM100F_DECODE_P(qk, n)     (SM100F_DECODE_Q_TILES(qk) * SM100F_DECODE_TILE_Q(qk, n))
+#define SM100F_DECODE_RING(qk, n)  (SM100F_DECODE_P(qk, n) + SM100F_DECODE_TILE_P(qk, n))
+#define SM100F_DECODE_STATIC_BYTES 3072 /* bound on barriers, masks, maxima, factors */
+#define SM100F_DECODE_ROOM(qk, n) \
+    (SM_SHARED_BYTES - SM100F_DECODE_STATIC_BYTES - SM100F_DECODE_RING(qk, n))
+#define SM100F_DECODE_WHOLE(qk, v) \
+    (SM100F_DECODE_STEP_UNITS(qk, v) % 2 ? SM100F_DECODE_STEP_UNITS(qk, v) : 2)
+#define SM100F_DECODE_FIT(qk, v, room) \
+    ((room) / SM100F_DECODE_UNIT(qk) / SM100F_DECODE_WHOLE(qk, v) * SM100F_DECODE_WHOLE(qk, v))
+#define SM100F_DECODE_SLOTS(qk, v, e, n)                               \
+    ((e) == 2 ? SM100F_DECODE_FIT(qk, v, SM100F_DECODE_ROOM(qk, n))    \
+     : SM100F_DECODE_FIT(qk, v, SM100F_DECODE_ROOM(qk, n) / 8 * 5) >   \
+             SM100F_DECODE_STEP_UNITS(qk, v)                           \
+         ? SM100F_DECODE_FIT(qk, v, SM100F_DECODE_ROOM(qk, n) / 8 * 5) \
+         : SM100F_DECODE_STEP_UNITS(qk, v))
+#define SM100F_DECODE_STAGE(qk) (SM100F_DECODE_STEP_KEYS(qk) * SM100F_DECODE_ROW(1))
+#define SM100F_DECODE_STAGES_AT(qk, v, e, n) \
+    (SM100F_DECODE_RING(qk, n) + SM100F_DECODE_SLOTS(qk, v, e, n) * SM100F_DECODE_UNIT(qk))
+#define SM100F_DECODE_STAGES(qk, v, e, n)                                                          \
+    ((e) == 2                                                                                      \
+         ? 0                                                                                       \
+         : (SM_SHARED_BYTES - SM100F_DECODE_STATIC_BYTES - SM100F_DECODE_STAGES_AT(qk, v, e, n)) / \
+               SM100F_DECODE_STAGE(qk))
 #define SM100F_DECODE_DYNAMIC_SHARED(qk, v, e, n) \
-    (SM100F_DECODE_RING(qk, e, n) + SM100F_DECODE_SLOTS(qk, v, e, n) * SM100F_DECODE_UNIT(qk))
+    (SM100F_DECODE_STAGES_AT(qk, v, e, n) +       \
+     SM100F_DECODE_STAGES(qk, v, e, n) * SM100F_DECODE_STAGE(qk))
 
 /* At the end of a tile tile_p has a row's place in O and its factor, then the sums of the warps. */
 #define SM100F_DECODE_OUT_BYTES  16 /* u64 address or 0, f32 factor, f32 log2-sum-exp of a part */
 #define SM100F_DECODE_OUT_FACTOR 8
 #define SM100F_DECODE_OUT_LSE    12
 
-/* Threads: a warpgroup of producers, two of softmax, one that holds a warp for each of the products. */
+/* Threads: a warpgroup of producers, two of softmax, one that holds a warp for each of the products, and
+ * of e4m3 one for Q. */
 #define SM100F_DECODE_QK_WARP  12
 #define SM100F_DECODE_PV_WARP  13
+#define SM100F_DECODE_Q_WARP   14
 #define SM100F_DECODE_WARPS    16
 #define SM100F_DECODE_THREADS  (32 * SM100F_DECODE_WARPS)
 #define SM100F_DECODE_ARRIVALS 128 /* of a full_bar: each producer thread, or one for all */
@@ -107,18 +139,27 @@
 /* The worksheet, for `hewn worksheet`: lists as in gemm.plan.h, here of a variant. */
 
 /* X(name, first warp, warps) */
-#define SM100F_DECODE_ROLES(X)      \
+#define SM100F_DECODE_ROLES(X, e)   \
     X(producer, 0, 4)               \
     X(softmax, 4, 8)                \
     X(qk, SM100F_DECODE_QK_WARP, 1) \
     X(pv, SM100F_DECODE_PV_WARP, 1) \
-    X(idle, SM100F_DECODE_PV_WARP + 1, 2)
+    SM100F_DECODE_ROLES_##e(X)
+#define SM100F_DECODE_ROLES_1(X)      \
+    X(query, SM100F_DECODE_Q_WARP, 1) \
+    X(idle, SM100F_DECODE_Q_WARP + 1, 1)
+#define SM100F_DECODE_ROLES_2(X) X(idle, SM100F_DECODE_PV_WARP + 1, 2)
 
 /* X(name, offset in dynamic shared memory, element bytes, elements) */
-#define SM100F_DECODE_SHARED(X, qk, v, e, n)                             \
-    X(tile_q, 0, SM100F_DECODE_TILE_Q(qk, n), SM100F_DECODE_Q_TILES(qk)) \
-    X(tile_p, SM100F_DECODE_P(qk, n), SM100F_DECODE_TILE_P(qk, n), 1)    \
-    X(ring, SM100F_DECODE_RING(qk, e, n), SM100F_DECODE_UNIT(qk), SM100F_DECODE_SLOTS(qk, v, e, n))
+#define SM100F_DECODE_SHARED(X, qk, v, e, n)                                                     \
+    X(tile_q, 0, SM100F_DECODE_TILE_Q(qk, n), SM100F_DECODE_Q_TILES(qk))                         \
+    X(tile_p, SM100F_DECODE_P(qk, n), SM100F_DECODE_TILE_P(qk, n), 1)                            \
+    X(ring, SM100F_DECODE_RING(qk, n), SM100F_DECODE_UNIT(qk), SM100F_DECODE_SLOTS(qk, v, e, n)) \
+    SM100F_DECODE_SHARED_##e(X, qk, v, n)
+#define SM100F_DECODE_SHARED_1(X, qk, v, n)                                  \
+    X(stages, SM100F_DECODE_STAGES_AT(qk, v, 1, n), SM100F_DECODE_STAGE(qk), \
+      SM100F_DECODE_STAGES(qk, v, 1, n))
+#define SM100F_DECODE_SHARED_2(X, qk, v, n)
 
 /* X(name, first column, columns) */
 #define SM100F_DECODE_TMEM(X, v, n) \
@@ -127,29 +168,40 @@
     X(o, SM100F_DECODE_O_COLUMN(n), SM100F_DECODE_O_COLUMNS(v, n))
 
 /* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits) */
-#define SM100F_DECODE_HANDOFFS(X, d, n)                                                        \
+#define SM100F_DECODE_HANDOFFS(X, d, e, n)                                       \
+    SM100F_DECODE_HANDOFFS_##e(X, d, n) X(empty_bar, 1, 0, 0, qk + pv, producer) \
+        X(s_full, 1, 0, 0, qk, softmax) X(p_full, 8, 0, 0, softmax, pv)          \
+            X(o_full, 1, 0, 0, pv, softmax + qk)
+#define SM100F_DECODE_HANDOFFS_1(X, d, n)                        \
+    X(full_bar, SM100F_DECODE_ARRIVALS, 0, 0, producer, qk + pv) \
+    X(q_full, 1, 0, SM100F_DECODE_TILE_Q(d, n), query, softmax)  \
+    X(q_wide, 8, 0, 0, softmax, qk)                              \
+    X(q_empty, 1, 0, 0, qk, query)
+#define SM100F_DECODE_HANDOFFS_2(X, d, n)                                                      \
     X(full_bar, SM100F_DECODE_ARRIVALS, 0, SM100F_DECODE_UNIT(d), producer, softmax + qk + pv) \
-    X(empty_bar, 1, 0, 0, qk + pv, producer)                                                   \
     X(q_full, 1, 0, SM100F_DECODE_TILE_Q(d, n), producer, qk)                                  \
-    X(q_empty, 1, 0, 0, qk, producer)                                                          \
-    X(s_full, 1, 0, 0, qk, softmax)                                                            \
-    X(p_full, 8, 0, 0, softmax, pv)                                                            \
-    X(o_full, 1, 0, 0, pv, softmax + qk)
+    X(q_empty, 1, 0, 0, qk, producer)
 
 /* X(storage, writers, readers) */
-#define SM100F_DECODE_FLOWS(X)                                                               \
+#define SM100F_DECODE_FLOWS(X, e)                                          \
+    SM100F_DECODE_FLOWS_##e(X) X(tile_p, softmax, pv.mma + softmax)        \
+        X(tmem_base, qk, softmax + qk + pv) X(maxima, softmax, softmax)    \
+            X(references, softmax, softmax) X(limits, softmax, softmax)    \
+                X(tree_masks, softmax, softmax) X(s_0, qk.mma, softmax.ld) \
+                    X(s_1, qk.mma, softmax.ld) X(o, pv.mma + softmax.st, softmax.ld)
+#define SM100F_DECODE_FLOWS_1(X)                                \
+    X(tile_q, query.tma + softmax, qk.mma + softmax)            \
+    X(stages, producer.cp, producer)                            \
+    X(ring, producer, qk.mma + pv.mma)                          \
+    X(row_factors, softmax, softmax)                            \
+    X(split_found, producer + softmax + qk + pv + query + idle, \
+      producer + softmax + qk + pv + query + idle)              \
+    X(split_sums, producer + softmax + qk + pv + query + idle,  \
+      producer + softmax + qk + pv + query + idle)
+#define SM100F_DECODE_FLOWS_2(X)                                                             \
     X(tile_q, producer.tma, qk.mma)                                                          \
-    X(tile_p, softmax, pv.mma + softmax)                                                     \
     X(ring, producer.tma + producer.cp + softmax, qk.mma + pv.mma)                           \
-    X(tmem_base, qk, softmax + qk + pv)                                                      \
-    X(maxima, softmax, softmax)                                                              \
-    X(references, softmax, softmax)                                                          \
-    X(limits, softmax, softmax)                                                              \
-    X(tree_masks, softmax, softmax)                                                          \
     X(split_found, producer + softmax + qk + pv + idle, producer + softmax + qk + pv + idle) \
-    X(split_sums, producer + softmax + qk + pv + idle, producer + softmax + qk + pv + idle)  \
-    X(s_0, qk.mma, softmax.ld)                                                               \
-    X(s_1, qk.mma, softmax.ld)                                                               \
-    X(o, pv.mma + softmax.st, softmax.ld)
+    X(split_sums, producer + softmax + qk + pv + idle, producer + softmax + qk + pv + idle)
 
 #endif

@@ -153,7 +153,7 @@ static bool wanted(void *user, const struct attention_case *c)
     const struct session *s = user;
     char module[64];
     if (s->options->one) return true;
-    if (c->kv) return s->dev.info.cc_major == 9;
+    if (c->kv) return true;
     return (!s->options->dim || c->qk == s->options->dim) &&
            (has_module(&s->dev, module_of(c, module)) || (s->decode && decode_takes(&s->dev, c)));
 }
@@ -177,7 +177,7 @@ static void random_cases(struct session *s, int64_t count)
         struct attention_case c;
         attention_random(&r, &c);
         struct rng own = {r.state + 1};
-        if (s->dev.info.cc_major == 9) attention_random_narrow(&own, &c);
+        attention_random_narrow(&own, &c);
         visit(s, &c);
     }
 }

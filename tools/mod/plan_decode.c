@@ -53,30 +53,34 @@ SM90A_DECODE_VARIANTS(TABLES)
 static const struct plan_range no_ranges[] = PLAN_RANGES();
 
 /* The two chunks of V that an MMA reads lie side by side. A wait skips no phase: decode.ptx. */
-#define CHECK_BLACKWELL(P, t, qk, v, e, n)                                                       \
-    _Static_assert(P##_DECODE_DYNAMIC_SHARED(qk, v, e, n) + P##_DECODE_STATIC_BYTES <=           \
-                       SM_SHARED_BYTES,                                                          \
-                   "shared memory");                                                             \
-    _Static_assert((P##_DECODE_OUT_BYTES + 4 * P##_DECODE_SUMS(qk)) * (n) <=                     \
-                       P##_DECODE_TILE_P(qk, n),                                                 \
-                   "words at the end of a tile");                                                \
-    _Static_assert(P##_DECODE_SLOTS(qk, v, e, n) >= P##_DECODE_STEP_UNITS(qk, v, e) &&           \
-                       P##_DECODE_SLOTS(qk, v, e, n) <= 32,                                      \
-                   "a step is in the ring at once");                                             \
-    _Static_assert((v) == 64 || P##_DECODE_V_SHARED(qk) || P##_DECODE_UNITS(qk, e) % 2 == 0 ||   \
-                       P##_DECODE_SLOTS(qk, v, e, n) % P##_DECODE_STEP_UNITS(qk, v, e) == 0,     \
-                   "two chunks of V lie side by side");                                          \
-    _Static_assert(16 * P##_DECODE_SLOTS(qk, v, e, n) + 28 * (n) + 4 * P##_DECODE_WARPS + 120 <= \
-                       P##_DECODE_STATIC_BYTES,                                                  \
-                   "STATIC_BYTES");                                                              \
-    _Static_assert(P##_DECODE_SOFTMAX_REGS % 8 == 0, "registers move in steps of 8");            \
+#define CHECK_BLACKWELL(P, t, qk, v, e, n)                                                   \
+    _Static_assert(P##_DECODE_DYNAMIC_SHARED(qk, v, e, n) + P##_DECODE_STATIC_BYTES <=       \
+                       SM_SHARED_BYTES,                                                      \
+                   "shared memory");                                                         \
+    _Static_assert((P##_DECODE_OUT_BYTES + 4 * P##_DECODE_SUMS(qk)) * (n) <=                 \
+                       P##_DECODE_TILE_P(qk, n),                                             \
+                   "words at the end of a tile");                                            \
+    _Static_assert(P##_DECODE_SLOTS(qk, v, e, n) >= P##_DECODE_STEP_UNITS(qk, v) &&          \
+                       P##_DECODE_SLOTS(qk, v, e, n) <= 32,                                  \
+                   "a step is in the ring at once");                                         \
+    _Static_assert((v) == 64 || P##_DECODE_V_SHARED(qk) || P##_DECODE_CHUNKS(qk) % 2 == 0 || \
+                       P##_DECODE_SLOTS(qk, v, e, n) % P##_DECODE_STEP_UNITS(qk, v) == 0,    \
+                   "two chunks of V lie side by side");                                      \
+    _Static_assert((e) == 2 || P##_DECODE_STAGES(qk, v, e, n) > 1, "loads run ahead");       \
+    _Static_assert(16 * P##_DECODE_SLOTS(qk, v, e, n) + ((e) == 1 ? 36 : 28) * (n) +         \
+                           4 * P##_DECODE_WARPS + 128 <=                                     \
+                       P##_DECODE_STATIC_BYTES,                                              \
+                   "STATIC_BYTES");                                                          \
+    _Static_assert(P##_DECODE_SOFTMAX_REGS % 8 == 0, "registers move in steps of 8");        \
     _Static_assert(P##_DECODE_TMEM_USED(v, n) <= P##_DECODE_TMEM_COLUMNS(v, n), "TMEM_COLUMNS");
 
 SM100F_DECODE_VARIANTS(CHECK_BLACKWELL)
 SM100F_MLA_VARIANTS(CHECK_BLACKWELL)
 
-static const struct plan_range roles_100f[] = PLAN_RANGES(SM100F_DECODE_ROLES(PLAN_ROLE));
-static const struct plan_flow flows_100f[] = PLAN_FLOWS(SM100F_DECODE_FLOWS(PLAN_FLOW));
+static const struct plan_range roles_100f_1[] = PLAN_RANGES(SM100F_DECODE_ROLES(PLAN_ROLE, 1));
+static const struct plan_range roles_100f_2[] = PLAN_RANGES(SM100F_DECODE_ROLES(PLAN_ROLE, 2));
+static const struct plan_flow flows_100f_1[] = PLAN_FLOWS(SM100F_DECODE_FLOWS(PLAN_FLOW, 1));
+static const struct plan_flow flows_100f_2[] = PLAN_FLOWS(SM100F_DECODE_FLOWS(PLAN_FLOW, 2));
 
 #define TABLES_BLACKWELL(P, t, qk, v, e, n)                                  \
     static const struct plan_range t##_shared_##qk##_##v##_##e##_##n[] =     \
@@ -84,11 +88,12 @@ static const struct plan_flow flows_100f[] = PLAN_FLOWS(SM100F_DECODE_FLOWS(PLAN
     static const struct plan_range t##_tmem_##qk##_##v##_##e##_##n[] =       \
         PLAN_RANGES(P##_DECODE_TMEM(PLAN_TMEM, v, n));                       \
     static const struct plan_handoff t##_handoffs_##qk##_##v##_##e##_##n[] = \
-        PLAN_HANDOFFS(P##_DECODE_HANDOFFS(PLAN_HANDOFF_SPAN, qk, n));        \
+        PLAN_HANDOFFS(P##_DECODE_HANDOFFS(PLAN_HANDOFF_SPAN, qk, e, n));     \
     static const struct decode_shape t##_shape_##qk##_##v##_##e##_##n = {    \
         .qk_dim = qk,                                                        \
         .v_dim = v,                                                          \
         .element = e,                                                        \
+        .row_bytes = P##_DECODE_ROW(e),                                      \
         .tile_rows = n,                                                      \
         .slots = P##_DECODE_SLOTS(qk, v, e, n),                              \
     };
@@ -108,11 +113,11 @@ SM100F_MLA_VARIANTS(TABLES_BLACKWELL)
         .ctas_per_sm = P##_DECODE_CTAS_PER_SM,                    \
         .maps = maps,                                             \
         .scalars = scalars,                                       \
-        .roles = roles_100f,                                      \
+        .roles = roles_100f_##e,                                  \
         .shared = t##_shared_##qk##_##v##_##e##_##n,              \
         .tmem = t##_tmem_##qk##_##v##_##e##_##n,                  \
         .handoffs = t##_handoffs_##qk##_##v##_##e##_##n,          \
-        .flows = flows_100f,                                      \
+        .flows = flows_100f_##e,                                  \
         .decode = &t##_shape_##qk##_##v##_##e##_##n,              \
     },
 #define PLAN_DECODE(...) PLAN_BLACKWELL("decode", __VA_ARGS__)
