@@ -209,6 +209,12 @@ static const char *const narrow[] = {
     "kv=3 qk=64 sq=8 sk=900 hq=8 hkv=1 pattern=3 cap=3000 ks=2",
 };
 
+/* Lanes of the planner that wait for Q's place one behind the other: behind rows that see no key. */
+static const char *const apart[] = {
+    "in=f16 out=f32 qk=64 b=4 hq=2 hkv=2 sq=257 sk=63 right=4 keys=1 pack=1 splits=5",
+    "qk=256 v=256 b=4 hq=2 hkv=2 sq=257 sk=63 right=4 keys=1 pack=1 splits=5",
+};
+
 struct dims {
     int64_t qk, v;
 };
@@ -292,6 +298,7 @@ void attention_narrow(attention_visit *visit, void *user)
 {
     every_narrow_module(visit, user);
     visit_texts(visit, user, narrow, sizeof narrow / sizeof narrow[0]);
+    visit_texts(visit, user, apart, sizeof apart / sizeof apart[0]);
 }
 
 /* ---- the grid ---- */
