@@ -1,6 +1,6 @@
 /*
- * Tensor maps: the driver's rules (CUDA Driver API, cuTensorMapEncodeTiled / Im2col), and our own
- * packing of the 128 opaque bytes. What a box copy does with a map: tmap_copy.c.
+ * Tensor maps: the driver's rules (CUDA Driver API, cuTensorMapEncodeTiled / Im2col). The 128 opaque
+ * bytes: tmap_bits.c. What a box copy does with a map: tmap_copy.c.
  */
 #include "async/tmap.h"
 #include "async/tmap_copy.h"
@@ -157,7 +157,7 @@ static int check_enums(const struct judge *j)
     if (t->interleave > INTERLEAVE_32B) {
         return refuse(j, "interleave %u is not 0 to 2", t->interleave);
     }
-    if (t->swizzle > TMAP_SWIZZLE_LAST && !(t->replaced && t->swizzle == TMAP_SWIZZLE_96))
+    if (t->swizzle > TMAP_SWIZZLE_LAST && !(t->foreign && t->swizzle == TMAP_SWIZZLE_96))
         return refuse(j, "swizzle %u is not 0 to 6", t->swizzle);
     if (t->swizzle >= TMAP_SWIZZLE_ATOM_32 && j->cc_major < 10) {
         return refuse(j,
@@ -333,99 +333,4 @@ int tmap_validate(const struct tmap *t, uint32_t cc_major, char *why, size_t why
     if (cc_major < 9) return refuse(&j, "tensor maps need compute capability 9.0 or higher");
     if (check_enums(&j) || check_global(&j) || (t->wide && check_wide(&j))) return 1;
     return t->im2col ? check_im2col(&j) : check_tiled(&j);
-}
-
-/* ---- the opaque bytes ---- */
-
-/* Little-endian, fields in this order; dimensions less 1, so that 2^32 fits. */
-struct packed {
-    uint64_t magic, checksum, address;
-    uint64_t stride[4];
-    uint32_t dim[5];
-    uint16_t box[5];
-    int16_t lower[3], upper[3];
-    uint16_t channels, pixels;
-    uint8_t element_stride[5];
-    uint8_t dtype, rank, interleave, swizzle, l2, oob, im2col, atomicity, replaced, wide;
-};
-
-_Static_assert(sizeof(struct packed) <= 128, "a tensor map is 128 bytes");
-
-#define TMAP_MAGIC 0x70616d742d6e7768ULL /* "hwn-tmap" */
-
-/* FNV-1a over what follows the checksum. */
-static uint64_t checksum(const struct packed *p)
-{
-    const unsigned char *bytes = (const unsigned char *)&p->address;
-    size_t size = sizeof *p - offsetof(struct packed, address);
-    uint64_t hash = 0xcbf29ce484222325ULL;
-    for (size_t i = 0; i < size; i++) hash = (hash ^ bytes[i]) * 0x100000001b3ULL;
-    return hash;
-}
-
-void tmap_encode(const struct tmap *t, void *opaque128)
-{
-    struct packed p;
-    memset(&p, 0, sizeof p);
-    p.magic = TMAP_MAGIC;
-    p.address = t->address;
-    /* All five, for tensormap.replace may raise the rank. */
-    for (uint32_t d = 0; d < 5; d++) {
-        bool used = d < t->rank || t->replaced;
-        p.dim[d] = used ? (uint32_t)(t->dim[d] - 1) : 0;
-        if (d) p.stride[d - 1] = used ? t->stride[d] : 0;
-        p.box[d] = used ? (uint16_t)t->box[d] : 1;
-        p.element_stride[d] = used ? (uint8_t)t->element_stride[d] : 1;
-    }
-    for (uint32_t i = 0; i < 3; i++) {
-        p.lower[i] = (int16_t)t->lower[i];
-        p.upper[i] = (int16_t)t->upper[i];
-    }
-    p.channels = (uint16_t)t->channels;
-    p.pixels = (uint16_t)t->pixels;
-    p.dtype = t->dtype;
-    p.rank = t->rank;
-    p.interleave = t->interleave;
-    p.swizzle = t->swizzle;
-    p.l2 = t->l2;
-    p.oob = t->oob;
-    p.im2col = t->im2col;
-    p.atomicity = t->atomicity;
-    p.replaced = t->replaced;
-    p.wide = t->wide;
-    p.checksum = checksum(&p);
-    memset(opaque128, 0, 128);
-    memcpy(opaque128, &p, sizeof p);
-}
-
-bool tmap_decode(const void *opaque128, struct tmap *out)
-{
-    struct packed p;
-    memcpy(&p, opaque128, sizeof p);
-    /* CUTLASS clears one bit of the second word when the driver is not newer than 13.1. */
-    if (p.magic != TMAP_MAGIC || ((p.checksum ^ checksum(&p)) & ~(1ULL << 21))) return false;
-    *out = (struct tmap){.address = p.address,
-                         .dtype = p.dtype,
-                         .rank = p.rank,
-                         .interleave = p.interleave,
-                         .swizzle = p.swizzle,
-                         .l2 = p.l2,
-                         .oob = p.oob,
-                         .im2col = p.im2col,
-                         .atomicity = p.atomicity,
-                         .replaced = p.replaced,
-                         .wide = p.wide,
-                         .channels = p.channels,
-                         .pixels = p.pixels};
-    for (uint32_t d = 0; d < 5; d++) {
-        out->dim[d] = p.dim[d] + 1ULL;
-        out->stride[d] = d ? p.stride[d - 1] : tmap_elem_bytes(p.dtype);
-        out->box[d] = p.box[d];
-        out->element_stride[d] = p.element_stride[d];
-    }
-    for (uint32_t i = 0; i < 3; i++) {
-        out->lower[i] = p.lower[i];
-        out->upper[i] = p.upper[i];
-    }
-    return true;
 }

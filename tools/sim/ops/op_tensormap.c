@@ -4,7 +4,7 @@
  * A replacement is a weak access of the generic proxy to all 128 bytes. What it stores, and how much
  * of a value it keeps, is what ptxas makes of it for sm_90a, which is plain stores: dimensions, boxes
  * and element strides less 1 in 32, 8 and 3 bits, the rank less 1 in 3 bits, strides in units of 16
- * bytes in 36 bits. The rules of a whole map are checked when a copy uses it.
+ * bytes in 36 bits. Any 128 bytes will do. The rules of a whole map are checked when a copy uses it.
  */
 #include "ops/access.h"
 #include "machine/mem.h"
@@ -12,124 +12,33 @@
 
 enum { MAP_BYTES = 128, MAP_ALIGN = 64 };
 
-enum map_field {
-    FIELD_ADDRESS,
-    FIELD_RANK,
-    FIELD_BOX,
-    FIELD_DIM,
-    FIELD_STRIDE,
-    FIELD_ELEMENT_STRIDE,
-    FIELD_TYPE,
-    FIELD_INTERLEAVE,
-    FIELD_SWIZZLE,
-    FIELD_ATOMICITY,
-    FIELD_FILL
-};
-
 /* name, field, largest value of a constant operand */
 static const struct {
     const char *name;
     uint8_t field, most;
-} fields[] = {{"global_address", FIELD_ADDRESS, 0},
-              {"rank", FIELD_RANK, 0},
-              {"box_dim", FIELD_BOX, 0},
-              {"global_dim", FIELD_DIM, 0},
-              {"global_stride", FIELD_STRIDE, 0},
-              {"element_stride", FIELD_ELEMENT_STRIDE, 0},
-              {"elemtype", FIELD_TYPE, 15},
-              {"interleave_layout", FIELD_INTERLEAVE, 2},
-              {"swizzle_mode", FIELD_SWIZZLE, 4},
-              {"swizzle_atomicity", FIELD_ATOMICITY, 3},
-              {"fill_mode", FIELD_FILL, 1}};
-
-/* ---- the fields ---- */
-
-/* The instruction's element types in the driver's numbers. */
-static const uint8_t element_types[16] = {0, 1, 2, 3, 4, 5, 6, 7, 10, 8, 9, 11, 12, 13, 14, 15};
-
-static void set_swizzle(struct tmap *t, uint32_t mode)
-{
-    if (mode == 4)
-        t->swizzle = TMAP_SWIZZLE_96;
-    else if (mode == 3)
-        t->swizzle = (uint8_t)(TMAP_SWIZZLE_128 + t->atomicity);
-    else
-        t->swizzle = (uint8_t)mode;
-}
-
-static bool of_128_bytes(const struct tmap *t)
-{
-    return t->swizzle >= TMAP_SWIZZLE_128 && t->swizzle <= TMAP_SWIZZLE_LAST;
-}
-
-static void set_atomicity(struct tmap *t, uint32_t value)
-{
-    bool swizzled = of_128_bytes(t);
-    t->atomicity = (uint8_t)value;
-    if (swizzled) set_swizzle(t, 3);
-}
-
-/* `d`: the dimension; of strides the one after (dimension 0 has none). */
-static void set_field(struct tmap *t, enum map_field field, uint32_t d, uint64_t value)
-{
-    uint32_t less = (uint32_t)value - 1;
-    switch (field) {
-    case FIELD_ADDRESS: t->address = value; break;
-    case FIELD_RANK: t->rank = (uint8_t)((value & 7) + 1); break;
-    case FIELD_BOX: t->box[d] = (less & 0xFF) + 1; break;
-    case FIELD_DIM: t->dim[d] = less + 1ULL; break;
-    case FIELD_STRIDE:
-        if (d < 4) t->stride[d + 1] = value & 0xFFFFFFFFF0ULL;
-        break;
-    case FIELD_ELEMENT_STRIDE: t->element_stride[d] = (less & 7) + 1; break;
-    case FIELD_TYPE: t->dtype = element_types[value]; break;
-    case FIELD_INTERLEAVE: t->interleave = (uint8_t)value; break;
-    case FIELD_SWIZZLE: set_swizzle(t, (uint32_t)value); break;
-    case FIELD_ATOMICITY: set_atomicity(t, (uint32_t)value); break;
-    case FIELD_FILL: t->oob = (uint8_t)value; break;
-    }
-}
-
-/* Zeroed memory is where a kernel begins that makes a map from nothing, field by field. */
-static bool open_map(const unsigned char *bytes, struct tmap *t)
-{
-    unsigned char any = 0;
-    if (tmap_decode(bytes, t)) {
-        if (!t->replaced) {
-            bool tf32 = t->dtype == TMAP_TF32 || t->dtype == TMAP_TF32_FTZ;
-            t->atomicity = (uint8_t)(of_128_bytes(t) ? t->swizzle - TMAP_SWIZZLE_128 : 0);
-            t->replaced = tf32 ? TMAP_WAS_TF32 : 0;
-        }
-        return true;
-    }
-    for (uint32_t i = 0; i < MAP_BYTES; i++) any |= bytes[i];
-    if (any) return false;
-    *t = (struct tmap){.rank = 1};
-    for (uint32_t d = 0; d < 5; d++) t->dim[d] = t->box[d] = t->element_stride[d] = 1;
-    return true;
-}
+} fields[] = {{"global_address", TMAP_FIELD_ADDRESS, 0},
+              {"rank", TMAP_FIELD_RANK, 0},
+              {"box_dim", TMAP_FIELD_BOX, 0},
+              {"global_dim", TMAP_FIELD_DIM, 0},
+              {"global_stride", TMAP_FIELD_STRIDE, 0},
+              {"element_stride", TMAP_FIELD_ELEMENT_STRIDE, 0},
+              {"elemtype", TMAP_FIELD_TYPE, 15},
+              {"interleave_layout", TMAP_FIELD_INTERLEAVE, 2},
+              {"swizzle_mode", TMAP_FIELD_SWIZZLE, 4},
+              {"swizzle_atomicity", TMAP_FIELD_ATOMICITY, 3},
+              {"fill_mode", TMAP_FIELD_FILL, 1}};
 
 /* ---- tensormap.replace ---- */
 
-/* flags: enum map_field; imm[1]: the dimension; arg[1] or arg[2]: the value, imm[2] its index. */
+/* flags: enum tmap_field; imm[1]: the dimension; arg[1] or arg[2]: the value, imm[2] its index. */
 static enum step replace_lane(struct warp *w, const struct insn *in, uint32_t lane,
                               uint64_t address)
 {
-    struct tmap t;
     uint8_t *bytes = mem_at(w, in, lane, (enum ptx_space)in->space, address, MAP_BYTES, MAP_ALIGN,
                             ACCESS_WRITE, false);
     if (!bytes) return STEP_FAULT;
-    if (!open_map(bytes, &t) || t.im2col) {
-        return sim_fault(w, in, lane, 719, FIND_TMA_DESC, CAUSE_NONE, "",
-                         t.im2col ? "the tensor map at 0x%llx is im2col: fields of tiled ones only "
-                                    "can be replaced"
-                                  : "the 128 bytes at 0x%llx are no tensor map, nor all zero",
-                         (unsigned long long)address);
-    }
-    t.replaced |= TMAP_REPLACED;
-    set_field(&t, (enum map_field)in->flags, (uint32_t)in->imm[1],
-              arg_lane(w, in->arg[in->imm[2]], lane));
-    tmap_encode(&t, bytes);
+    tmap_replace(bytes, (enum tmap_field)in->flags, (uint32_t)in->imm[1],
+                 arg_lane(w, in->arg[in->imm[2]], lane));
     return STEP_NEXT;
 }
 
@@ -166,7 +75,7 @@ int bind_tensormap_replace(struct decoder *dc, struct insn *out)
         }
     }
     out->imm[2] = 1;
-    if (out->flags >= FIELD_BOX && out->flags <= FIELD_ELEMENT_STRIDE) {
+    if (out->flags >= TMAP_FIELD_BOX && out->flags <= TMAP_FIELD_ELEMENT_STRIDE) {
         if (!operand_constant(dc, 1, &out->imm[1]) || out->imm[1] < 0 || out->imm[1] > 4)
             return bind_invalid(dc, "the dimension is a constant from 0 to 4");
         out->imm[2] = 2;

@@ -57,10 +57,11 @@ static enum step check_map(struct warp *w, const struct insn *in, uint32_t lane,
 {
     const struct tma_form *form = in->aux;
     char why[256];
-    if (t->replaced && tmap_validate(t, w->cta->group->launch->gpu->cc_major, why, sizeof why))
+    /* The driver's encoder has judged the others. */
+    if (t->foreign && tmap_validate(t, w->cta->group->launch->gpu->cc_major, why, sizeof why))
         return sim_fault(w, in, lane, 719, FIND_TMA_DESC, CAUSE_NONE, "",
-                         "tensor map, changed by tensormap.replace: %s", why);
-    if (t->replaced & TMAP_WAS_TF32 && t->dtype < TMAP_F16)
+                         "tensor map, not as a driver encodes one: %s", why);
+    if (t->foreign & TMAP_WAS_TF32 && t->dtype < TMAP_F16)
         return sim_fault(w, in, lane, 715, FIND_TMA_DESC, CAUSE_NONE, "",
                          "the tensor map was encoded for TF32, and tensormap.replace made its "
                          "elements integers (%u)",
