@@ -84,7 +84,8 @@ struct golden_family {
     X(wmma)                \
     X(tma)                 \
     X(tensormap)           \
-    X(encode)
+    X(encode)              \
+    X(map)
 #define X(name) extern const struct golden_family golden_##name;
 GOLDEN_FAMILIES(X)
 #undef X

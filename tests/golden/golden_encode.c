@@ -1,6 +1,8 @@
 /*
  * Conformance of cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col: which random requests the
- * driver takes. Each result byte is the answer to one request: 0, or 1 for "invalid argument".
+ * driver takes, and the maps that it makes. Family `encode`: each result byte is the answer to one
+ * request, 0, or 1 for "invalid argument". Family `map`: each result is the 128 bytes of a map, or the
+ * filler where the driver refused.
  */
 #include "golden.h"
 
@@ -9,6 +11,9 @@
 #include <string.h>
 
 enum { BLOCK = 500, TILED_BLOCKS = 14, IM2COL_BLOCKS = 6 };
+enum { MAPS = 25, TILED_MAPS = 14, IM2COL_MAPS = 10, MAP_BYTES = 128, FILLER = 0xEE };
+
+typedef unsigned char map_bytes[MAP_BYTES];
 
 struct request {
     struct golden_map map;
@@ -104,9 +109,8 @@ static void spoil(struct request *q, struct rng *r)
     }
 }
 
-static int ask(tiled_fn *tiled, im2col_fn *im2col, const struct request *q)
+static int ask(tiled_fn *tiled, im2col_fn *im2col, const struct request *q, map_bytes bytes)
 {
-    _Alignas(64) unsigned char bytes[128];
     const struct golden_map *m = &q->map;
     void *address;
     memcpy(&address, &q->address, sizeof address);
@@ -118,22 +122,74 @@ static int ask(tiled_fn *tiled, im2col_fn *im2col, const struct request *q)
                   m->oob);
 }
 
+static bool find_encoders(const hewn_driver *driver, tiled_fn **tiled, im2col_fn **im2col)
+{
+    void *symbol = hewn_driver_symbol(driver, "cuTensorMapEncodeTiled");
+    memcpy(tiled, &symbol, sizeof *tiled);
+    symbol = hewn_driver_symbol(driver, "cuTensorMapEncodeIm2col");
+    memcpy(im2col, &symbol, sizeof *im2col);
+    return *tiled && *im2col;
+}
+
 static bool answer(const hewn_driver *driver, const struct golden_case *c, unsigned char *out)
 {
+    _Alignas(64) map_bytes bytes;
     struct rng r = {c->seed};
-    tiled_fn *tiled = NULL;
-    im2col_fn *im2col = NULL;
-    void *symbol = hewn_driver_symbol(driver, "cuTensorMapEncodeTiled");
-    memcpy(&tiled, &symbol, sizeof tiled);
-    symbol = hewn_driver_symbol(driver, "cuTensorMapEncodeIm2col");
-    memcpy(&im2col, &symbol, sizeof im2col);
-    if (!tiled || !im2col) return false;
+    tiled_fn *tiled;
+    im2col_fn *im2col;
+    if (!find_encoders(driver, &tiled, &im2col)) return false;
     for (size_t i = 0; i < c->out_bytes; i++) {
         struct request q;
         draw_plain(&q, &r, c->map.im2col);
         for (uint32_t n = rng_below(&r, 3); n > 0; n--) spoil(&q, &r);
-        out[i] = (unsigned char)ask(tiled, im2col, &q);
+        out[i] = (unsigned char)ask(tiled, im2col, &q, bytes);
     }
+    return true;
+}
+
+/* Bits of the wide fields that draw_plain leaves zero. */
+static void widen(struct request *q, struct rng *r)
+{
+    struct golden_map *m = &q->map;
+    uint32_t at = rng_below(r, 5);
+    q->address = rng_next(r) >> 8 & ~31ULL;
+    m->dim[at] = 1 + (rng_next(r) >> 32);
+    if (at) m->stride[at - 1] = rng_next(r) >> 24 & ~31ULL;
+    m->oob =
+        m->dtype >= 6 && rng_below(r, 2); /* F16 and the types after it can be filled with NaN */
+}
+
+static bool answer_maps(const hewn_driver *driver, const struct golden_case *c, unsigned char *out)
+{
+    _Alignas(64) map_bytes bytes;
+    struct rng r = {c->seed};
+    tiled_fn *tiled;
+    im2col_fn *im2col;
+    if (!find_encoders(driver, &tiled, &im2col)) return false;
+    for (size_t i = 0; i < MAPS; i++) {
+        struct request q;
+        draw_plain(&q, &r, c->map.im2col);
+        widen(&q, &r);
+        if (rng_below(&r, 2)) spoil(&q, &r);
+        memset(bytes, FILLER, sizeof bytes);
+        ask(tiled, im2col, &q, bytes);
+        memcpy(out + i * MAP_BYTES, bytes, MAP_BYTES);
+    }
+    return true;
+}
+
+static bool make_maps(struct golden_case *c, uint32_t index)
+{
+    if (index >= TILED_MAPS + IM2COL_MAPS) return false;
+    c->seed = index * 32452843ULL + 17;
+    c->map.im2col = index >= TILED_MAPS;
+    snprintf(c->name, sizeof c->name, "bits of %s maps, requests %u to %u",
+             c->map.im2col ? "im2col" : "tiled", index * MAPS, (index + 1) * MAPS - 1);
+    c->answer = answer_maps;
+    c->rule = GOLDEN_BITS;
+    c->element = 4;
+    c->in_bytes = c->out_bytes = (size_t)MAPS * MAP_BYTES;
+    c->in = calloc(1, c->in_bytes);
     return true;
 }
 
@@ -153,3 +209,4 @@ static bool make(struct golden_case *c, uint32_t index)
 }
 
 const struct golden_family golden_encode = {"encode", make};
+const struct golden_family golden_map = {"map", make_maps};
