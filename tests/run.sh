@@ -119,6 +119,7 @@ on_simulator() {
         run "driver_texture on $gpu" on $gpu "$bin/driver_texture"
         run "driver_graph on $gpu" on $gpu "$bin/driver_graph"
         run "driver_stream on $gpu" on $gpu "$bin/driver_stream"
+        run "driver_repeat on $gpu" on $gpu "$bin/driver_repeat"
         run "driver_memory on $gpu" on $gpu "$bin/driver_memory"
         run "driver_link on $gpu" on $gpu "$bin/driver_link"
         run "tensormap on $gpu" on $gpu "$bin/tensormap"
@@ -149,7 +150,7 @@ a_share() {
     for t in abi bench_test fold badinput params npy safetensors; do run "$t" on b200 "$bin/$t"; done
     for t in $SIM_TESTS; do run "$t, a share" "$bin/$t" --share 0/4; done
     for gpu in h200 b200; do
-        for t in driver_api driver_launch driver_graph driver_stream driver_memory driver_link driver_texture tensormap; do run "$t on $gpu" on $gpu "$bin/$t"; done
+        for t in driver_api driver_launch driver_graph driver_stream driver_repeat driver_memory driver_link driver_texture tensormap; do run "$t on $gpu" on $gpu "$bin/$t"; done
         run "gemm on $gpu, a share" on $gpu "$bin/gemm" --share 0/40
         run "attention on $gpu, a share" on $gpu "$bin/attention" --share 0/20
         run "combine on $gpu, a share" on $gpu "$bin/combine" --share 0/4
@@ -163,7 +164,7 @@ a_share() {
 }
 
 on_gpu() {
-    for t in driver_api driver_launch driver_graph driver_stream driver_memory driver_link driver_texture tensormap combine mla indexer topk host; do run "$t on the GPU" real "$bin/$t"; done
+    for t in driver_api driver_launch driver_graph driver_stream driver_repeat driver_memory driver_link driver_texture tensormap combine mla indexer topk host; do run "$t on the GPU" real "$bin/$t"; done
     for t in gemm attention; do
         run "$t on the GPU" real "$bin/$t" --digests "$SRC/tests/golden/results-$t.txt"
     done

@@ -522,6 +522,12 @@ static void print_text(const struct report *r, enum verdict verdict)
     free(t.bytes);
 }
 
+bool report_basis(const struct report *r, struct report_basis *out)
+{
+    *out = (struct report_basis){r->sampled, r->sampled_file, r->sampled_line};
+    return !r->count && !r->truncated && !r->idiom_count && !r->orders;
+}
+
 enum verdict report_end(struct report *r)
 {
     const char *path = getenv("HEWN_SIM_REPORT"), *quiet = getenv("HEWN_SIM_QUIET");

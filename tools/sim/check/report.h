@@ -17,23 +17,23 @@ enum verdict { VERDICT_CLEAN, VERDICT_REVIEW, VERDICT_INCOMPLETE, VERDICT_ERROR 
  * it holds for every order that the program allows (protocol.h). A wait with its failed polls is one
  * event: code that does something else after a False is taken to come to the same.
  */
-#define SAMPLED_REASONS(X)                                                                         \
-    X(UNCHECKED, "nothing looked at the order (HEWN_SIM_CHECK=0)")                                 \
-    X(INCOMPLETE, "part of it was not modelled, or not looked at")                                 \
-    X(GENERATIONS, "an arrival here may count in another generation of the named barrier")         \
-    X(LANES, "lanes of a warp are in order here only as long as they run together")                \
-    X(POLLS, "an answer False of this poll leads to something else than asking again")             \
-    X(READ, "what this reads may depend on when it reads")                                         \
-    X(OVERTAKES, "which of two copies of one warp to one place comes last is up to the order")    \
-    X(CHANCE, "what this returns depends on the schedule")                                         \
-    X(COLUMNS, "which CTA of an SM gets its tensor memory first depends on the order")             \
+#define SAMPLED_REASONS(X)                                                                     \
+    X(UNCHECKED, "nothing looked at the order (HEWN_SIM_CHECK=0)")                             \
+    X(INCOMPLETE, "part of it was not modelled, or not looked at")                             \
+    X(GENERATIONS, "an arrival here may count in another generation of the named barrier")     \
+    X(LANES, "lanes of a warp are in order here only as long as they run together")            \
+    X(POLLS, "an answer False of this poll leads to something else than asking again")         \
+    X(READ, "what this reads may depend on when it reads")                                     \
+    X(OVERTAKES, "which of two copies of one warp to one place comes last is up to the order") \
+    X(CHANCE, "what this returns depends on the schedule")                                     \
+    X(COLUMNS, "which CTA of an SM gets its tensor memory first depends on the order")         \
     X(PHASES, "which phase of the mbarrier is meant depends on the order")
 
 enum sampled_reason {
 #define X(name, text) SAMPLED_##name,
     SAMPLED_REASONS(X)
 #undef X
-    SAMPLED_REASON_COUNT
+        SAMPLED_REASON_COUNT
 };
 
 struct report;
@@ -55,6 +55,15 @@ void report_idiom(struct report *r, const char *file, uint32_t line);
 /* Writes everything (JSON to HEWN_SIM_REPORT, text to stderr unless HEWN_SIM_QUIET=1), ordered by
  * (group, seq), then the verdict and how it was reached; frees the report. */
 enum verdict report_end(struct report *r);
+
+/* Why a verdict is not proved, as report_sampled takes it; SAMPLED_REASON_COUNT: it is. */
+struct report_basis {
+    enum sampled_reason sampled;
+    const char *file;
+    uint32_t line;
+};
+/* What the launch's verdict rests on, where it has neither a finding nor an idiom; else false. */
+bool report_basis(const struct report *r, struct report_basis *out);
 
 const char *finding_kind_text(enum finding_kind kind);
 const char *finding_cause_text(enum finding_cause cause);

@@ -4,6 +4,7 @@
  * in the PTX ISA's "Performance-Tuning Directives" and "Cluster Dimension Directives".
  */
 #include "cuda/driver.h"
+#include "cuda/repeat.h"
 #include "ptx/demangle.h"
 #include "ops/table.h"
 #include "check/check.h"
@@ -335,6 +336,20 @@ static void keep_memory(struct launch_memory *memory, const struct launch_reques
     driver.memory_stream = request->stream;
 }
 
+/* Counts and reports a launch that need not run. */
+static int report_repeated(const struct launch_request *request, const struct repeat *repeat)
+{
+    const struct report_basis *basis = &repeat->basis;
+    struct report *report = report_new(request->function->kernel->entry->name, ++driver.launches);
+
+    if (!report) return HEWN_CU_OUT_OF_MEMORY;
+    launch_settled();
+    if (basis->sampled != SAMPLED_REASON_COUNT)
+        report_sampled(report, basis->sampled, basis->file, basis->line);
+    report_end(report);
+    return 0;
+}
+
 int launch_execute(struct CUctx_st *context, const struct launch_request *request)
 {
     const struct settings *settings = &driver.settings;
@@ -353,6 +368,7 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
                             .stays_hung = settings->hang,
                             .check_level = settings->check_level};
     struct check check = {.keeps_memory = true};
+    struct repeat repeat;
     struct report *report;
     struct trace *timeline = NULL;
     struct worksheet *worksheet = NULL;
@@ -360,6 +376,8 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
     enum verdict verdict;
     int result;
 
+    repeat_begin(&repeat, request);
+    if (repeat.skip) return context_take(context, report_repeated(request, &repeat));
     memcpy(launch.grid, request->grid, sizeof launch.grid);
     memcpy(launch.block, request->block, sizeof launch.block);
     memcpy(launch.cluster, request->cluster, sizeof launch.cluster);
@@ -380,6 +398,7 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
     if (worksheet) worksheet_end(worksheet, driver.launches, sheet);
     if (launch.grid_workspace) mem_free(launch.grid_workspace);
     print_keep(launch.printed, launch.printed_bytes);
+    repeat_ran(&repeat, report, !result && !launch.printed_bytes);
     verdict = report_end(report);
     if (settings->strict && verdict == VERDICT_ERROR) context->strict_fault = HEWN_CU_LAUNCH_FAILED;
     return context_take(context, result);

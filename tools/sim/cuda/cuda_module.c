@@ -1,5 +1,6 @@
 /* From image to module: telling what an image is, compiling PTX, JIT logs, globals, lookups. */
 #include "cuda/driver.h"
+#include "cuda/repeat.h"
 #include "ops/table.h"
 
 #include "ptx/fatbin.h"
@@ -339,6 +340,7 @@ static int build(struct CUmod_st *module, const char *name, const char *text, st
 void module_unload(struct CUmod_st *module)
 {
     handle_drop(module);
+    repeat_forget();
     for (uint32_t i = 0; module->functions && i < module->ptx->entry_count; i++) {
         handle_drop(&module->functions[i]);
         if (module->functions[i].kernel) kernel_free(module->functions[i].kernel);

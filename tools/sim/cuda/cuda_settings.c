@@ -125,6 +125,7 @@ bool settings_read(struct settings *out)
     out->seed = n.seed;
     out->host_threads = (uint32_t)n.threads;
     out->check_level = (int)n.check;
+    out->repeat = (int)n.repeat;
     out->explore = n.explore;
     out->strict = n.strict != 0;
     out->quiet = n.quiet != 0;

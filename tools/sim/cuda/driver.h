@@ -43,7 +43,7 @@ struct settings {
     struct gpu gpu;
     uint64_t seed;
     uint32_t host_threads;
-    int check_level;
+    int check_level, repeat;
     uint64_t explore; /* orders; 0: none */
     bool strict, quiet, hang;
 };
@@ -243,6 +243,7 @@ struct driver {
     size_t printed_bytes;
     struct launch_memory *memory; /* of the last launch, until something waits for it; or NULL */
     const void *memory_stream;
+    struct repeated *repeats; /* launches that need not run again (repeat.h), or NULL */
     struct capture *captures; /* in progress */
     struct graph_memory_use graph_memory;
     struct CUmemPoolHandle_st *default_pool, *pool; /* of the device; pool NULL: the default one */

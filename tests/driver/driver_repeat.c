@@ -1,0 +1,155 @@
+/*
+ * Launches that the simulator does not run again (HEWN_SIM_REPEAT=2): which ones, and that whatever a
+ * launch reads makes it run. On a real device all of them run, with the same results.
+ */
+#include "lib/driver_table.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+enum { THREADS = 32, LAUNCHES = 6 };
+
+/* copy: out = in + bias after 20,000 empty rounds. step: in place. add: atomically. */
+static const char kernels[] =
+    ".version 8.0\n.target sm_90\n.address_size 64\n.visible .const .align 4 .u32 bias;\n"
+    ".visible .entry copy(.param .u64 p_out, .param .u64 p_in)\n{\n.reg .pred p;\n"
+    ".reg .b32 t, v, b;\n.reg .b64 out, in, at;\nld.param.u64 out, [p_out];\n"
+    "ld.param.u64 in, [p_in];\nmov.u32 t, %tid.x;\nmul.wide.u32 at, t, 4;\nadd.u64 out, out, at;\n"
+    "add.u64 in, in, at;\nmov.u32 v, 20000;\nROUND: sub.u32 v, v, 1;\nsetp.ne.u32 p, v, 0;\n"
+    "@p bra ROUND;\nld.global.u32 v, [in];\nld.const.u32 b, [bias];\nadd.u32 v, v, b;\n"
+    "st.global.u32 [out], v;\nret;\n}\n"
+    ".visible .entry step(.param .u64 p_out)\n{\n.reg .b32 t, v;\n.reg .b64 out, at;\n"
+    "ld.param.u64 out, [p_out];\nmov.u32 t, %tid.x;\nmul.wide.u32 at, t, 4;\nadd.u64 out, out, "
+    "at;\n"
+    "ld.global.u32 v, [out];\nadd.u32 v, v, 1;\nst.global.u32 [out], v;\nret;\n}\n"
+    ".visible .entry add(.param .u64 p_out)\n{\n.reg .b64 out;\nld.param.u64 out, [p_out];\n"
+    "red.global.add.u32 [out], 1;\nret;\n}\n";
+
+static hewn_cu_module module;
+
+static void copy(hewn_cu_deviceptr out, hewn_cu_deviceptr in)
+{
+    void *params[] = {&out, &in};
+    CHECK_INT(cu.cuLaunchKernel(function(module, "copy"), 1, 1, 1, THREADS, 1, 1, 0, NULL, params,
+                                NULL),
+              0);
+    CHECK_INT(cu.cuCtxSynchronize(), 0);
+}
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Puts `value` into all words. */
+static void set(hewn_cu_deviceptr at, unsigned value)
+{
+    CHECK_INT(cu.cuMemsetD32_v2(at, value, THREADS), 0);
+}
+
+static void test_skips(void)
+{
+    hewn_cu_deviceptr in = buffer(128), out = buffer(128);
+    double took[LAUNCHES];
+
+    if (!test_case("a launch that changes nothing runs twice")) return;
+    set(in, 7);
+    for (int i = 0; i < LAUNCHES; i++) {
+        double began = seconds();
+        copy(out, in);
+        took[i] = seconds() - began;
+    }
+    CHECK_INT(count_wrong(out, 7, THREADS), 0);
+    if (simulated)
+        CHECK(took[LAUNCHES - 1] < took[0] / 4, "the first took %g s, the last %g s", took[0],
+              took[LAUNCHES - 1]);
+}
+
+static void test_inputs(void)
+{
+    hewn_cu_deviceptr in = buffer(128), out = buffer(128), symbol = 0;
+    unsigned bias = 0;
+
+    if (!test_case("changed inputs, constants and outputs make it run")) return;
+    CHECK_INT(cu.cuModuleGetGlobal_v2(&symbol, NULL, module, "bias"), 0);
+    for (unsigned round = 1; round <= 3; round++) {
+        set(in, round);
+        for (int i = 0; i < 3; i++) copy(out, in);
+        CHECK_INT(count_wrong(out, round, THREADS), 0);
+        set(out, 99);
+        copy(out, in);
+        CHECK_INT(count_wrong(out, round, THREADS), 0);
+        bias = 10 * round;
+        CHECK_INT(cu.cuMemcpyHtoD_v2(symbol, &bias, sizeof bias), 0);
+        copy(out, in);
+        CHECK_INT(count_wrong(out, round + bias, THREADS), 0);
+        bias = 0;
+        CHECK_INT(cu.cuMemcpyHtoD_v2(symbol, &bias, sizeof bias), 0);
+    }
+}
+
+static void test_host_memory(void)
+{
+    hewn_cu_deviceptr out = buffer(128), in = 0;
+    unsigned *host = NULL;
+    void *pinned = NULL;
+
+    if (!test_case("memory of the host that the host changes makes it run")) return;
+    CHECK_INT(cu.cuMemHostAlloc(&pinned, 128, 2), 0);
+    CHECK_INT(cu.cuMemHostGetDevicePointer_v2(&in, pinned, 0), 0);
+    host = pinned;
+    for (unsigned round = 1; host && round <= 3; round++) {
+        for (int i = 0; i < THREADS; i++) host[i] = round;
+        for (int i = 0; i < 3; i++) copy(out, in);
+        CHECK_INT(count_wrong(out, round, THREADS), 0);
+    }
+    CHECK_INT(cu.cuMemFreeHost(pinned), 0);
+}
+
+static void test_in_place(const char *name, unsigned words)
+{
+    hewn_cu_deviceptr out = buffer(128);
+    void *params[] = {&out};
+
+    if (!test_case("%s: every launch counts", name)) return;
+    set(out, 0);
+    for (unsigned i = 1; i <= LAUNCHES; i++) {
+        CHECK_INT(cu.cuLaunchKernel(function(module, name), 1, 1, 1, THREADS, 1, 1, 0, NULL, params,
+                                    NULL),
+                  0);
+        CHECK_INT(cu.cuCtxSynchronize(), 0);
+        CHECK_INT(count_wrong(out, words == 1 ? i * THREADS : i, words), 0);
+    }
+}
+
+static void test_new_memory(void)
+{
+    hewn_cu_deviceptr in = buffer(128), out = 0;
+
+    if (!test_case("memory that came anew makes it run")) return;
+    set(in, 5);
+    for (int round = 0; round < 3; round++) {
+        out = buffer(128);
+        for (int i = 0; i < 3; i++) copy(out, in);
+        CHECK_INT(count_wrong(out, 5, THREADS), 0);
+        CHECK_INT(cu.cuMemFree_v2(out), 0);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    setenv("HEWN_SIM_REPEAT", "2", 1);
+    if (!driver_begin("driver_repeat", argc, argv)) return test_end();
+    module = load(kernels);
+    test_skips();
+    test_inputs();
+    test_host_memory();
+    test_in_place("step", THREADS);
+    test_in_place("add", 1);
+    test_new_memory();
+    CHECK_INT(cu.cuModuleUnload(module), 0);
+    cu.cuDevicePrimaryCtxRelease_v2(0);
+    return test_end();
+}

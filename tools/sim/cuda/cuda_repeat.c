@@ -1,0 +1,153 @@
+/* Launches that need not run again (repeat.h). */
+#include "cuda/repeat.h"
+#include "machine/mem.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+enum { KEPT_MOST = 64, PIECES_MOST = 4096, MODE_NEVER = 0, MODE_ALWAYS = 2 };
+
+/* Taking a digest must pay: so many nanoseconds for a byte, and the part of a launch that they may be. */
+static const double digest_cost = 0.25, digest_share = 0.1;
+static const uint64_t digest_most = 4ULL << 30; /* bytes */
+
+struct repeated {
+    struct launch_request request; /* params: a copy */
+    uint32_t param_bytes;
+    uint64_t stable;  /* digest of memory that the launch leaves as it is; 0: none known */
+    uint64_t elapsed; /* nanoseconds of the last run; 0: has not run */
+    uint64_t used;    /* number of the launch that looked it up last */
+    struct report_basis basis;
+};
+
+/* ---- what memory holds ---- */
+
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * 0x9E3779B97F4A7C15ULL;
+    return hash ^ hash >> 29;
+}
+
+/* Four lanes of words, so that the multiplications overlap. */
+static uint64_t digest_piece(uint64_t hash, const struct mem_piece *piece)
+{
+    uint64_t lane[4] = {hash, hash + 1, hash + 2, hash + 3}, last[4] = {0};
+    const uint8_t *at = piece->at;
+    size_t rest = piece->bytes;
+
+    for (; rest >= sizeof last; rest -= sizeof last, at += sizeof last) {
+        uint64_t word[4];
+        memcpy(word, at, sizeof word);
+        for (int i = 0; i < 4; i++) lane[i] = mix(lane[i], word[i]);
+    }
+    memcpy(last, at, rest);
+    for (int i = 0; i < 4; i++) hash = mix(mix(hash, lane[i]), last[i]);
+    return mix(mix(hash, (uint64_t)(uintptr_t)piece->at), piece->bytes);
+}
+
+/* Of all memory that a kernel can reach; 0 where it is too much for a launch of so many nanoseconds. */
+static uint64_t digest(uint64_t elapsed)
+{
+    static struct mem_piece pieces[PIECES_MOST];
+    const size_t count = mem_live(pieces, PIECES_MOST);
+    uint64_t bytes = 0, hash = 1;
+
+    if (count > PIECES_MOST) return 0;
+    for (size_t i = 0; i < count; i++) bytes += pieces[i].bytes;
+    if (bytes > digest_most) return 0;
+    if (driver.settings.repeat != MODE_ALWAYS &&
+        (double)bytes * digest_cost > (double)elapsed * digest_share)
+        return 0;
+    for (size_t i = 0; i < count; i++) hash = digest_piece(hash, &pieces[i]);
+    return hash ? hash : 1;
+}
+
+static uint64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
+}
+
+/* ---- which launches ---- */
+
+/* Its results are those of its request and memory alone; and no later launch may overlap it. */
+static bool repeats(const struct launch_request *r)
+{
+    static const char *const watched[] = {"HEWN_SIM_TRACE", "HEWN_SIM_WORKSHEET"};
+    const struct kernel *k = r->function->kernel;
+
+    if (driver.settings.repeat == MODE_NEVER || driver.settings.explore || r->overlaps)
+        return false;
+    for (size_t i = 0; i < sizeof watched / sizeof watched[0]; i++) {
+        const char *value = getenv(watched[i]);
+        if (value && *value) return false;
+    }
+    for (uint32_t i = 0; i < k->insn_count; i++)
+        if (k->insns[i].is.chance || k->insns[i].is.class == INSN_GRID) return false;
+    return true;
+}
+
+static bool same(const struct repeated *k, const struct launch_request *r)
+{
+    const struct launch_request *o = &k->request;
+    return o->function == r->function && !memcmp(o->grid, r->grid, sizeof r->grid) &&
+           !memcmp(o->block, r->block, sizeof r->block) &&
+           !memcmp(o->cluster, r->cluster, sizeof r->cluster) &&
+           o->dynamic_shared == r->dynamic_shared && o->cooperative == r->cooperative &&
+           !memcmp(o->params, r->params, k->param_bytes);
+}
+
+static struct repeated *entry_of(const struct launch_request *r)
+{
+    struct repeated *all = driver.repeats, *oldest;
+
+    if (!all) all = driver.repeats = calloc(KEPT_MOST, sizeof *all);
+    if (!all) return NULL;
+    oldest = all;
+    for (int i = 0; i < KEPT_MOST; i++) {
+        if (all[i].request.function && same(&all[i], r)) return &all[i];
+        if (all[i].used < oldest->used) oldest = &all[i];
+    }
+    free(oldest->request.params);
+    *oldest =
+        (struct repeated){.request = *r, .param_bytes = r->function->kernel->entry->param_bytes};
+    oldest->request.params = malloc(oldest->param_bytes + (size_t)1);
+    if (!oldest->request.params) {
+        *oldest = (struct repeated){0};
+        return NULL;
+    }
+    memcpy(oldest->request.params, r->params, oldest->param_bytes);
+    return oldest;
+}
+
+void repeat_begin(struct repeat *r, const struct launch_request *request)
+{
+    struct repeated *k = repeats(request) ? entry_of(request) : NULL;
+
+    *r = (struct repeat){.kept = k};
+    if (!k) return;
+    k->used = driver.launches + 1;
+    if (k->elapsed) r->before = digest(k->elapsed);
+    r->skip = r->before && r->before == k->stable;
+    r->basis = k->basis;
+    r->began = now();
+}
+
+void repeat_ran(struct repeat *r, const struct report *report, bool silent)
+{
+    struct repeated *k = r->kept;
+
+    if (!k || r->skip) return;
+    k->elapsed = now() - r->began;
+    k->stable = 0;
+    if (r->before && silent && report_basis(report, &k->basis) && digest(k->elapsed) == r->before)
+        k->stable = r->before;
+}
+
+void repeat_forget(void)
+{
+    for (int i = 0; driver.repeats && i < KEPT_MOST; i++) free(driver.repeats[i].request.params);
+    free(driver.repeats);
+    driver.repeats = NULL;
+}

@@ -1,0 +1,29 @@
+/*
+ * Launches that need not run again. Programs that measure time launch a kernel hundreds of times over the
+ * same data. A launch is a function of its request, the seed and the memory that it can reach. So where one
+ * ran twice alike, changed no byte the second time and finds memory as it was then, a third run would
+ * change nothing either, and would be judged alike: it is counted and reported, and not run.
+ */
+#ifndef SIM_REPEAT_H
+#define SIM_REPEAT_H
+
+#include "cuda/driver.h"
+#include "check/report.h"
+
+/* One launch, from before it runs until after its report. */
+struct repeat {
+    struct repeated *kept; /* what is known of the request, or NULL: it always runs */
+    uint64_t before;       /* digest of memory; 0: not taken */
+    uint64_t began;        /* nanoseconds */
+    bool skip;             /* need not run: report it as `basis` says */
+    struct report_basis basis;
+};
+
+/* Looks the request up. */
+void repeat_begin(struct repeat *r, const struct launch_request *request);
+/* It ran: with this result, and printed text or none. Before report_end. */
+void repeat_ran(struct repeat *r, const struct report *report, bool silent);
+/* Forgets all: a kernel goes. */
+void repeat_forget(void);
+
+#endif
