@@ -11,7 +11,7 @@
  *   bench_decode --only TEXT   those whose name has the text
  *   bench_decode --list        the shapes alone; needs no GPU
  */
-#include "lib/device.h"
+#include "bench/gpu.h"
 #include "lib/harness.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 32 << 20, REPEATS = 5 };
+enum { BLOCK = 32 << 20 };
 static const uint64_t l2_span = UINT64_C(400) << 20; /* K and V of all copies together, at least */
 static const double floor_rate = 4.45e12;            /* bytes/s: what the fastest library reaches */
 
@@ -64,93 +64,19 @@ struct work {
     hewn_attention_desc desc;
 };
 
-struct gpu {
-    struct device d;
-    hewn_deviceptr pool; /* K and V */
-    uint64_t pool_bytes;
-    hewn_stream stream;
-    int (*d2d)(hewn_deviceptr, hewn_deviceptr, size_t);
-    int (*begin)(hewn_stream, int);
-    int (*end)(hewn_stream, void **);
-    int (*instantiate)(void **, void *, unsigned long long);
-    int (*launch)(void *, hewn_stream);
-    int (*exec_destroy)(void *), (*graph_destroy)(void *);
-    int (*event_create)(void **, unsigned), (*event_record)(void *, hewn_stream);
-    int (*event_wait)(void *), (*elapsed)(float *, void *, void *);
-    int (*wait)(hewn_stream);
-    void *events[2];
-};
-
-static void die(const char *what, const char *why)
-{
-    fprintf(stderr, "bench_decode: %s: %s\n", what, why);
-    exit(1);
-}
-
-static void need(int status, const char *what)
-{
-    char text[32];
-    snprintf(text, sizeof text, "CUresult %d", status);
-    if (status) die(what, text);
-}
-
-static void resolve(struct gpu *g, const char *name, void *slot)
-{
-    void *symbol = hewn_driver_symbol(g->d.driver, name);
-    if (!symbol) die(name, "not there");
-    memcpy(slot, &symbol, sizeof symbol);
-}
-
-static hewn_deviceptr allocate(struct gpu *g, uint64_t bytes)
-{
-    hewn_deviceptr at = 0;
-    need(g->d.mem_alloc(&at, bytes ? bytes : 16), "memory");
-    return at;
-}
-
 /* Values of about unit variance, bf16. */
 static void fill(struct gpu *g)
 {
-    uint16_t *values = malloc(BLOCK);
+    uint16_t *values = gpu_host(BLOCK);
     struct rng r = {7};
-    if (!values) die("memory", "none");
     for (size_t i = 0; i < BLOCK / 2; i++) {
         float x = (float)(rng_unit(&r) + rng_unit(&r) + rng_unit(&r) - 1.5) * 2;
         uint32_t bits;
         memcpy(&bits, &x, sizeof bits);
         values[i] = (uint16_t)(bits >> 16);
     }
-    need(g->d.to_device(g->pool, values, BLOCK), "copy");
-    for (uint64_t at = BLOCK; at < g->pool_bytes; at += BLOCK)
-        need(g->d2d(g->pool + at, g->pool,
-                    at + BLOCK <= g->pool_bytes ? BLOCK : g->pool_bytes - at),
-             "copy");
+    g->pool[0] = gpu_repeat(g, values, BLOCK, g->pool_bytes);
     free(values);
-}
-
-static void open_gpu(struct gpu *g, uint64_t pool)
-{
-    hewn_error err = {0};
-    int (*stream_create)(hewn_stream *, unsigned);
-    if (!device_open(&g->d, &err)) die("device", err.message);
-    resolve(g, "cuMemcpyDtoD_v2", &g->d2d);
-    resolve(g, "cuStreamCreate", &stream_create);
-    resolve(g, "cuStreamBeginCapture_v2", &g->begin);
-    resolve(g, "cuStreamEndCapture", &g->end);
-    resolve(g, "cuGraphInstantiateWithFlags", &g->instantiate);
-    resolve(g, "cuGraphLaunch", &g->launch);
-    resolve(g, "cuGraphExecDestroy", &g->exec_destroy);
-    resolve(g, "cuGraphDestroy", &g->graph_destroy);
-    resolve(g, "cuEventCreate", &g->event_create);
-    resolve(g, "cuEventRecord", &g->event_record);
-    resolve(g, "cuEventSynchronize", &g->event_wait);
-    resolve(g, "cuEventElapsedTime", &g->elapsed);
-    resolve(g, "cuStreamSynchronize", &g->wait);
-    need(stream_create(&g->stream, 1), "stream");
-    for (int i = 0; i < 2; i++) need(g->event_create(&g->events[i], 0), "event");
-    g->pool_bytes = pool;
-    g->pool = allocate(g, pool);
-    fill(g);
 }
 
 /* ---- a shape -- */
@@ -160,7 +86,7 @@ static void draw_lengths(struct work *w, struct rng *r)
     const struct shape *s = w->shape;
     uint64_t keys = 0;
     w->lengths = malloc((size_t)s->batch * sizeof *w->lengths);
-    if (!w->lengths) die("memory", "none");
+    if (!w->lengths) gpu_die("memory", "none");
     for (int64_t b = 0; b < s->batch; b++) {
         int64_t half = s->length / 2;
         w->lengths[b] = (int32_t)(s->ragged ? half + rng_below(r, (uint32_t)half + 1) : s->length);
@@ -174,15 +100,15 @@ static void make_table(struct gpu *g, struct work *w, struct rng *r)
 {
     uint64_t n = w->pages;
     int32_t *pages = malloc(n * sizeof *pages);
-    if (!pages) die("memory", "none");
+    if (!pages) gpu_die("memory", "none");
     for (uint64_t i = 0; i < n; i++) pages[i] = (int32_t)i;
     for (uint64_t i = n; i > 1; i--) {
         uint64_t j = rng_below(r, (uint32_t)i);
         int32_t page = pages[i - 1];
         pages[i - 1] = pages[j], pages[j] = page;
     }
-    w->table = allocate(g, n * sizeof *pages);
-    need(g->d.to_device(w->table, pages, n * sizeof *pages), "copy");
+    w->table = gpu_allocate(g, n * sizeof *pages);
+    gpu_need(g->d.to_device(w->table, pages, n * sizeof *pages), "copy");
     free(pages);
 }
 
@@ -229,12 +155,12 @@ static bool open_work(struct gpu *g, struct work *w, const struct shape *s, stru
     if (w->copies > g->pool_bytes / span) w->copies = g->pool_bytes / span;
     if (s->page) make_table(g, w, r);
     uint64_t heads = (uint64_t)(s->batch * s->queries * s->group * s->kv_heads);
-    w->q = allocate(g, heads * (uint64_t)s->qk * 2);
-    need(g->d2d(w->q, g->pool + 4096, heads * (uint64_t)s->qk * 2), "copy");
-    w->o = allocate(g, heads * (uint64_t)s->v * 2);
-    w->other = allocate(g, heads * (uint64_t)s->v * 2);
-    w->lens = allocate(g, (uint64_t)s->batch * 4);
-    need(g->d.to_device(w->lens, w->lengths, (size_t)s->batch * 4), "copy");
+    w->q = gpu_allocate(g, heads * (uint64_t)s->qk * 2);
+    gpu_need(g->d2d(w->q, g->pool[0] + 4096, heads * (uint64_t)s->qk * 2), "copy");
+    w->o = gpu_allocate(g, heads * (uint64_t)s->v * 2);
+    w->other = gpu_allocate(g, heads * (uint64_t)s->v * 2);
+    w->lens = gpu_allocate(g, (uint64_t)s->batch * 4);
+    gpu_need(g->d.to_device(w->lens, w->lengths, (size_t)s->batch * 4), "copy");
     describe(w);
     return true;
 }
@@ -256,11 +182,11 @@ static hewn_attention_plan *plan_of(struct gpu *g, struct work *w, int schedule)
     w->desc.schedule = schedule;
     w->desc.source[0] = &w->source;
     if (hewn_attention_plan_create(g->d.context, &w->desc, &plan, &err)) {
-        if (schedule == HEWN_SCHEDULE_DECODE) die("plan", err.message);
+        if (schedule == HEWN_SCHEDULE_DECODE) gpu_die("plan", err.message);
         return NULL;
     }
-    need(hewn_attention_plan_describe(plan, &info, NULL), "describe");
-    w->workspace = allocate(g, info.workspace);
+    gpu_need(hewn_attention_plan_describe(plan, &info, NULL), "describe");
+    w->workspace = gpu_allocate(g, info.workspace);
     return plan;
 }
 
@@ -269,7 +195,7 @@ static void run(struct gpu *g, struct work *w, hewn_attention_plan *plan, hewn_d
 {
     hewn_error err = {0};
     hewn_attention_plan_info info = {.struct_size = sizeof info};
-    hewn_deviceptr k = g->pool + copy * (w->k_span + w->v_span);
+    hewn_deviceptr k = g->pool[0] + copy * (w->k_span + w->v_span);
     hewn_attention_source_args source = {.struct_size = sizeof source,
                                          .k = k,
                                          .v = k + w->k_span,
@@ -278,7 +204,7 @@ static void run(struct gpu *g, struct work *w, hewn_attention_plan *plan, hewn_d
     hewn_attention_args args = {.struct_size = sizeof args, .q = w->q, .o = o, .source = {&source}};
     hewn_attention_plan_describe(plan, &info, NULL);
     if (info.workspace) args.workspace = w->workspace;
-    if (hewn_attention_plan_run(plan, &args, g->stream, &err)) die("run", err.message);
+    if (hewn_attention_plan_run(plan, &args, g->stream, &err)) gpu_die("run", err.message);
 }
 
 static float bf16_of(uint16_t half)
@@ -296,9 +222,9 @@ static double difference(struct gpu *g, const struct work *w)
     size_t count = (size_t)(s->batch * s->queries * s->group * s->kv_heads * s->v);
     uint16_t *a = malloc(count * 2), *b = malloc(count * 2);
     double most = 0, worst = 0;
-    if (!a || !b) die("memory", "none");
-    need(g->d.to_host(a, w->o, count * 2), "copy");
-    need(g->d.to_host(b, w->other, count * 2), "copy");
+    if (!a || !b) gpu_die("memory", "none");
+    gpu_need(g->d.to_host(a, w->o, count * 2), "copy");
+    gpu_need(g->d.to_host(b, w->other, count * 2), "copy");
     for (size_t i = 0; i < count; i++) {
         double x = (double)bf16_of(a[i]), y = (double)bf16_of(b[i]);
         most = fmax(most, fabs(y));
@@ -309,37 +235,15 @@ static double difference(struct gpu *g, const struct work *w)
     return worst / most;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Seconds of a launch: median over graph launches. */
 static double time_of(struct gpu *g, struct work *w, hewn_attention_plan *plan)
 {
-    void *graph = NULL, *exec = NULL;
-    double times[REPEATS];
     uint64_t launches = (uint64_t)(2e-3 * floor_rate / (double)w->bytes);
     if (launches < 8) launches = 8;
     if (launches > 400) launches = 400;
-    need(g->begin(g->stream, 0), "capture");
+    gpu_time_begin(g);
     for (uint64_t i = 0; i < launches; i++) run(g, w, plan, w->o, i % w->copies);
-    need(g->end(g->stream, &graph), "capture");
-    need(g->instantiate(&exec, graph, 0), "graph");
-    need(g->launch(exec, g->stream), "graph");
-    for (int i = 0; i < REPEATS; i++) {
-        float ms = 0;
-        need(g->event_record(g->events[0], g->stream), "event");
-        need(g->launch(exec, g->stream), "graph");
-        need(g->event_record(g->events[1], g->stream), "event");
-        need(g->event_wait(g->events[1]), "run");
-        need(g->elapsed(&ms, g->events[0], g->events[1]), "event");
-        times[i] = 1e-3 * (double)ms / (double)launches;
-    }
-    g->exec_destroy(exec), g->graph_destroy(graph);
-    qsort(times, REPEATS, sizeof *times, ascending);
-    return times[REPEATS / 2];
+    return gpu_time_end(g, launches);
 }
 
 static void show(const struct shape *s)
@@ -361,7 +265,7 @@ static void measure(struct gpu *g, const struct shape *s, uint64_t seed, bool pr
     hewn_attention_plan *plan = prefill ? plan_of(g, &w, HEWN_SCHEDULE_PREFILL) : NULL;
     if (plan) {
         run(g, &w, plan, w.other, 0);
-        need(g->wait(g->stream), "prefill");
+        gpu_need(g->wait(g->stream), "prefill");
         other = time_of(g, &w, plan);
         hewn_attention_plan_destroy(plan);
         g->d.mem_free(w.workspace);
@@ -369,7 +273,7 @@ static void measure(struct gpu *g, const struct shape *s, uint64_t seed, bool pr
     bool compare = plan != NULL;
     plan = plan_of(g, &w, HEWN_SCHEDULE_DECODE);
     run(g, &w, plan, w.o, 0);
-    need(g->wait(g->stream), "decode");
+    gpu_need(g->wait(g->stream), "decode");
     if (compare) apart = difference(g, &w);
     double us = time_of(g, &w, plan), rate = (double)w.bytes / us;
     show(s);
@@ -420,7 +324,7 @@ static void visit(struct gpu *g, const struct shape *s, uint64_t seed, bool pref
 
 int main(int argc, char **argv)
 {
-    struct gpu gpu = {.pool = 0}, *g = &gpu;
+    struct gpu gpu = {.pool = {0}}, *g = &gpu;
     long count = 0, seed = 1, gigabytes = 24;
     const char *only = NULL;
     bool prefill = true;
@@ -438,9 +342,13 @@ int main(int argc, char **argv)
         else if (!strcmp(argv[i], "--list"))
             g = NULL;
         else
-            die(argv[i], "--random N, --seed S, --only TEXT, --pool GB, --alone, --list");
+            gpu_die(argv[i], "--random N, --seed S, --only TEXT, --pool GB, --alone, --list");
     }
-    if (g) open_gpu(g, (uint64_t)gigabytes << 30);
+    if (g) {
+        gpu_open(g);
+        g->pool_bytes = (uint64_t)gigabytes << 30;
+        fill(g);
+    }
     for (size_t i = 0; !count && i < sizeof named / sizeof *named; i++)
         if (!only || strstr(named[i].name, only)) visit(g, &named[i], 1, prefill);
     struct rng r = {(uint64_t)seed};
@@ -449,6 +357,6 @@ int main(int argc, char **argv)
         while (2 * s.batch * s.length * s.kv_heads * (s.qk + s.v) > gigabytes << 30) s = draw(&r);
         visit(g, &s, (uint64_t)(seed + i), prefill);
     }
-    if (g) device_close(&g->d);
+    if (g) gpu_close(g);
     return 0;
 }

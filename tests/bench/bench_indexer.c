@@ -8,14 +8,14 @@
  *   bench_indexer --pool GB     memory for the inputs (24)
  *   bench_indexer --launches N  in a graph, instead of as many as take 4 ms
  */
-#include "lib/device.h"
+#include "bench/gpu.h"
 #include "lib/harness.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 32 << 20, REPEATS = 5, PAGE = 64, DIM = 128, KEY_BYTES = DIM + 4 };
+enum { BLOCK = 32 << 20, PAGE = 64, DIM = 128, KEY_BYTES = DIM + 4 };
 static const uint64_t l2_span = UINT64_C(400) << 20; /* the inputs of all copies, at least */
 static const double floor_rate = 4.45e12;            /* bytes/s: what the fastest library reaches */
 static const double peak_rate = 1979e12;             /* FLOP/s of e4m3 */
@@ -60,24 +60,6 @@ static const struct shape shapes[] = {
     {"both b128 32k top 2048", BOTH, 128, 1, 32768, 64, 2048, 0, 0},
 };
 
-struct gpu {
-    struct device d;
-    hewn_deviceptr pool;
-    uint64_t pool_bytes;
-    hewn_stream stream;
-    int (*d2d)(hewn_deviceptr, hewn_deviceptr, size_t);
-    int (*begin)(hewn_stream, int);
-    int (*end)(hewn_stream, void **);
-    int (*instantiate)(void **, void *, unsigned long long);
-    int (*launch)(void *, hewn_stream);
-    int (*exec_destroy)(void *), (*graph_destroy)(void *);
-    int (*event_create)(void **, unsigned), (*event_record)(void *, hewn_stream);
-    int (*event_wait)(void *), (*elapsed)(float *, void *, void *);
-    int (*wait)(hewn_stream);
-    void *events[2];
-    uint64_t launches; /* of a graph; 0: as many as take 4 ms */
-};
-
 struct work {
     const struct shape *shape;
     hewn_indexer_plan *indexer;
@@ -88,45 +70,11 @@ struct work {
     uint64_t span, copies; /* of the input in the pool: keys, or the rows of top-k */
 };
 
-static void die(const char *what, const char *why)
-{
-    fprintf(stderr, "bench_indexer: %s: %s\n", what, why);
-    exit(1);
-}
-
-static void need(int status, const char *what)
-{
-    char text[32];
-    snprintf(text, sizeof text, "CUresult %d", status);
-    if (status) die(what, text);
-}
-
-static void resolve(struct gpu *g, const char *name, void *slot)
-{
-    void *symbol = hewn_driver_symbol(g->d.driver, name);
-    if (!symbol) die(name, "not there");
-    memcpy(slot, &symbol, sizeof symbol);
-}
-
-static hewn_deviceptr allocate(struct gpu *g, uint64_t bytes)
-{
-    hewn_deviceptr at = 0;
-    need(g->d.mem_alloc(&at, bytes ? bytes : 16), "memory");
-    return at;
-}
-
-static void *reserve(uint64_t bytes)
-{
-    void *at = malloc(bytes);
-    if (!at) die("memory", "none");
-    return at;
-}
-
 /* The same block again and again: e4m3 of 0.5 to 1.9 and either sign, whose words are finite as f32; or f32
  * of about unit variance. */
 static void fill(struct gpu *g, bool floats)
 {
-    unsigned char *block = reserve(BLOCK);
+    unsigned char *block = gpu_host(BLOCK);
     struct rng r = {7};
     for (size_t i = 0; i < BLOCK; i += 4) {
         float x = rng_unit(&r) + rng_unit(&r) + rng_unit(&r);
@@ -134,50 +82,18 @@ static void fill(struct gpu *g, bool floats)
         if (floats) memcpy(&bits, &x, sizeof bits);
         memcpy(block + i, &bits, sizeof bits);
     }
-    need(g->d.to_device(g->pool, block, BLOCK), "copy");
-    for (uint64_t at = BLOCK; at < g->pool_bytes; at += BLOCK)
-        need(g->d2d(g->pool + at, g->pool, BLOCK), "copy");
+    if (g->pool[0]) g->d.mem_free(g->pool[0]);
+    g->pool[0] = gpu_repeat(g, block, BLOCK, g->pool_bytes);
     free(block);
 }
 
-static void open_gpu(struct gpu *g, uint64_t pool)
-{
-    hewn_error err = {0};
-    int (*stream_create)(hewn_stream *, unsigned);
-    if (!device_open(&g->d, &err)) die("device", err.message);
-    resolve(g, "cuMemcpyDtoD_v2", &g->d2d);
-    resolve(g, "cuStreamCreate", &stream_create);
-    resolve(g, "cuStreamBeginCapture_v2", &g->begin);
-    resolve(g, "cuStreamEndCapture", &g->end);
-    resolve(g, "cuGraphInstantiateWithFlags", &g->instantiate);
-    resolve(g, "cuGraphLaunch", &g->launch);
-    resolve(g, "cuGraphExecDestroy", &g->exec_destroy);
-    resolve(g, "cuGraphDestroy", &g->graph_destroy);
-    resolve(g, "cuEventCreate", &g->event_create);
-    resolve(g, "cuEventRecord", &g->event_record);
-    resolve(g, "cuEventSynchronize", &g->event_wait);
-    resolve(g, "cuEventElapsedTime", &g->elapsed);
-    resolve(g, "cuStreamSynchronize", &g->wait);
-    need(stream_create(&g->stream, 1), "stream");
-    for (int i = 0; i < 2; i++) need(g->event_create(&g->events[i], 0), "event");
-    g->pool_bytes = pool / BLOCK * BLOCK;
-    g->pool = allocate(g, g->pool_bytes);
-}
-
 /* ---- a shape -- */
-
-static hewn_deviceptr upload(struct gpu *g, const void *from, uint64_t bytes)
-{
-    hewn_deviceptr at = allocate(g, bytes);
-    need(g->d.to_device(at, from, bytes), "copy");
-    return at;
-}
 
 /* The end of each row's keys: causal in a prefill, and half the length or more where lengths are ragged. */
 static void make_ends(struct gpu *g, struct work *w)
 {
     const struct shape *s = w->shape;
-    int32_t *ends = reserve(w->rows * sizeof *ends);
+    int32_t *ends = gpu_host(w->rows * sizeof *ends);
     struct rng r = {5};
     for (int64_t b = 0; b < s->batch; b++) {
         int64_t half = s->length / 2, n = s->length;
@@ -188,21 +104,21 @@ static void make_ends(struct gpu *g, struct work *w)
             w->pairs += (uint64_t)ends[b * s->queries + i];
         }
     }
-    w->ends = upload(g, ends, w->rows * sizeof *ends);
+    w->ends = gpu_upload(g, ends, w->rows * sizeof *ends);
     free(ends);
 }
 
 /* The sequences' pages are a permutation of the pool's. */
 static void make_table(struct gpu *g, struct work *w)
 {
-    int32_t *table = reserve(w->pages * sizeof *table);
+    int32_t *table = gpu_host(w->pages * sizeof *table);
     struct rng r = {3};
     for (uint64_t i = 0; i < w->pages; i++) {
         uint64_t j = rng_below(&r, (uint32_t)i + 1);
         table[i] = table[j];
         table[j] = (int32_t)i;
     }
-    w->table = upload(g, table, w->pages * sizeof *table);
+    w->table = gpu_upload(g, table, w->pages * sizeof *table);
     free(table);
 }
 
@@ -223,14 +139,16 @@ static void plan_indexer(struct gpu *g, struct work *w)
                                     .in = HEWN_E4M3,
                                     .scales = paged,
                                     .ends = 1};
-    if (hewn_indexer_plan_create(g->d.context, &desc, &w->indexer, &err)) die("plan", err.message);
-    w->q = allocate(g, w->rows * (uint64_t)(s->heads * DIM));
-    w->weights = allocate(g, w->rows * (uint64_t)s->heads * 4);
-    need(g->d2d(w->q, g->pool, w->rows * (uint64_t)(s->heads * DIM)), "copy");
-    need(g->d2d(w->weights, g->pool, w->rows * (uint64_t)s->heads * 4), "copy");
-    w->out = allocate(g, w->rows * (uint64_t)s->length * 4);
-    if (!paged) w->scales = allocate(g, (uint64_t)(s->batch * s->length) * 4);
-    if (!paged) need(g->d2d(w->scales, g->pool, (uint64_t)(s->batch * s->length) * 4), "copy");
+    if (hewn_indexer_plan_create(g->d.context, &desc, &w->indexer, &err))
+        gpu_die("plan", err.message);
+    w->q = gpu_allocate(g, w->rows * (uint64_t)(s->heads * DIM));
+    w->weights = gpu_allocate(g, w->rows * (uint64_t)s->heads * 4);
+    gpu_need(g->d2d(w->q, g->pool[0], w->rows * (uint64_t)(s->heads * DIM)), "copy");
+    gpu_need(g->d2d(w->weights, g->pool[0], w->rows * (uint64_t)s->heads * 4), "copy");
+    w->out = gpu_allocate(g, w->rows * (uint64_t)s->length * 4);
+    if (!paged) w->scales = gpu_allocate(g, (uint64_t)(s->batch * s->length) * 4);
+    if (!paged)
+        gpu_need(g->d2d(w->scales, g->pool[0], (uint64_t)(s->batch * s->length) * 4), "copy");
 }
 
 static void plan_topk(struct gpu *g, struct work *w)
@@ -246,8 +164,8 @@ static void plan_topk(struct gpu *g, struct work *w)
                                  .pages = (int64_t)w->pages,
                                  .table_width = (int64_t)w->width,
                                  .ends = 1};
-    if (hewn_topk_plan_create(g->d.context, &desc, &w->topk, &err)) die("plan", err.message);
-    w->indices = allocate(g, w->rows * (uint64_t)s->k * 4);
+    if (hewn_topk_plan_create(g->d.context, &desc, &w->topk, &err)) gpu_die("plan", err.message);
+    w->indices = gpu_allocate(g, w->rows * (uint64_t)s->k * 4);
 }
 
 static bool open_work(struct gpu *g, struct work *w, const struct shape *s)
@@ -285,7 +203,7 @@ static void close_work(struct gpu *g, struct work *w)
 static void run(struct gpu *g, const struct work *w, uint64_t copy)
 {
     hewn_error err = {0};
-    const hewn_deviceptr in = g->pool + copy * w->span;
+    const hewn_deviceptr in = g->pool[0] + copy * w->span;
     const hewn_indexer_args a = {.struct_size = sizeof a,
                                  .q = w->q,
                                  .k = in,
@@ -300,45 +218,23 @@ static void run(struct gpu *g, const struct work *w, uint64_t copy)
                               .ends = w->ends,
                               .table = w->table};
     if (w->indexer && hewn_indexer_plan_run(w->indexer, &a, g->stream, &err))
-        die("run", err.message);
-    if (w->topk && hewn_topk_plan_run(w->topk, &t, g->stream, &err)) die("run", err.message);
+        gpu_die("run", err.message);
+    if (w->topk && hewn_topk_plan_run(w->topk, &t, g->stream, &err)) gpu_die("run", err.message);
 }
 
-static int ascending(const void *a, const void *b)
+/* Seconds of a launch, of `fixed` in a graph, or 0: as many as take 4 ms. */
+static double time_of(struct gpu *g, const struct work *w, double guess, uint64_t fixed)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Seconds of a launch: median over graph launches. */
-static double time_of(struct gpu *g, const struct work *w, double guess)
-{
-    void *graph = NULL, *exec = NULL;
-    double times[REPEATS];
     uint64_t launches = (uint64_t)(4e-3 / guess);
     if (launches < 4) launches = 4;
     if (launches > 400) launches = 400;
-    if (g->launches) launches = g->launches;
-    need(g->begin(g->stream, 0), "capture");
+    if (fixed) launches = fixed;
+    gpu_time_begin(g);
     for (uint64_t i = 0; i < launches; i++) run(g, w, i % w->copies);
-    need(g->end(g->stream, &graph), "capture");
-    need(g->instantiate(&exec, graph, 0), "graph");
-    need(g->launch(exec, g->stream), "graph");
-    for (int i = 0; i < REPEATS; i++) {
-        float ms = 0;
-        need(g->event_record(g->events[0], g->stream), "event");
-        need(g->launch(exec, g->stream), "graph");
-        need(g->event_record(g->events[1], g->stream), "event");
-        need(g->event_wait(g->events[1]), "run");
-        need(g->elapsed(&ms, g->events[0], g->events[1]), "event");
-        times[i] = 1e-3 * (double)ms / (double)launches;
-    }
-    g->exec_destroy(exec), g->graph_destroy(graph);
-    qsort(times, REPEATS, sizeof *times, ascending);
-    return times[REPEATS / 2];
+    return gpu_time_end(g, launches);
 }
 
-static void measure(struct gpu *g, const struct shape *s)
+static void measure(struct gpu *g, const struct shape *s, uint64_t fixed)
 {
     struct work w;
     double bytes = 0, flop = 0;
@@ -353,7 +249,7 @@ static void measure(struct gpu *g, const struct shape *s)
     if (w.topk && !w.indexer) bytes += 4 * (double)w.pairs; /* else they come out of L2 */
     double memory = bytes / floor_rate, tensor = flop / peak_rate;
     double least = memory > tensor ? memory : tensor;
-    double time = time_of(g, &w, least + 3e-6);
+    double time = time_of(g, &w, least + 3e-6, fixed);
     printf("%-28s %9.2f us  %6.2f TB/s %7.1f TFLOP/s  floors: memory %8.2f us, tensor %8.2f us; "
            "%.2f of the time\n",
            s->name, 1e6 * time, 1e-12 * bytes / time, 1e-12 * flop / time, 1e6 * memory,
@@ -364,8 +260,9 @@ static void measure(struct gpu *g, const struct shape *s)
 
 int main(int argc, char **argv)
 {
-    struct gpu g = {.pool = 0};
+    struct gpu g = {.pool = {0}};
     long gigabytes = 24;
+    uint64_t launches = 0;
     const char *only = NULL;
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--only") && i + 1 < argc)
@@ -373,17 +270,18 @@ int main(int argc, char **argv)
         else if (!strcmp(argv[i], "--pool") && i + 1 < argc)
             gigabytes = strtol(argv[++i], NULL, 0);
         else if (!strcmp(argv[i], "--launches") && i + 1 < argc)
-            g.launches = strtoul(argv[++i], NULL, 0);
+            launches = strtoul(argv[++i], NULL, 0);
         else
-            die(argv[i], "--only TEXT, --pool GB, --launches N");
+            gpu_die(argv[i], "--only TEXT, --pool GB, --launches N");
     }
-    open_gpu(&g, (uint64_t)gigabytes << 30);
+    gpu_open(&g);
+    g.pool_bytes = ((uint64_t)gigabytes << 30) / BLOCK * BLOCK;
     for (int floats = 0; floats < 2; floats++) {
         fill(&g, floats);
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
             if ((shapes[i].kind == TOPK) == floats && (!only || strstr(shapes[i].name, only)))
-                measure(&g, &shapes[i]);
+                measure(&g, &shapes[i], launches);
     }
-    device_close(&g.d);
+    gpu_close(&g);
     return 0;
 }

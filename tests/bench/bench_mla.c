@@ -12,7 +12,7 @@
  * that the fastest library reaches, and the products, padded to tiles of 64 heads, at 34 cycles a key and
  * tile on all SMs. Prefill reads most of its rows out of L2, so the first is no floor there.
  */
-#include "lib/device.h"
+#include "bench/gpu.h"
 #include "lib/harness.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@
 #include <string.h>
 
 enum { QK = 576, V = 512, PAGE = 64, RECORD = 656, SCALES_AT = 512, ROTARY_AT = 528 };
-enum { BLOCK_ROWS = 1 << 15, REPEATS = 5, SAMPLES = 6 };
+enum { BLOCK_ROWS = 1 << 15, SAMPLES = 6 };
 static const uint64_t l2_span = UINT64_C(400) << 20; /* rows of all copies together, at least */
 static const double floor_rate = 4.45e12;            /* bytes/s */
 static const double floor_keys = 1.83e9 / 34;        /* keys of a tile a second and SM */
@@ -59,24 +59,6 @@ static const struct shape shapes[] = {
     {"prefill 656 h128", 1, 128, 4096, 1 << 16, 2048, 1},
 };
 
-struct gpu {
-    struct device d;
-    hewn_deviceptr pool[2];  /* caches: plain rows, records */
-    unsigned char *block[2]; /* their first BLOCK_ROWS rows; row r is as row r % BLOCK_ROWS */
-    uint64_t pool_bytes;
-    hewn_stream stream;
-    int (*d2d)(hewn_deviceptr, hewn_deviceptr, size_t);
-    int (*begin)(hewn_stream, int);
-    int (*end)(hewn_stream, void **);
-    int (*instantiate)(void **, void *, unsigned long long);
-    int (*launch)(void *, hewn_stream);
-    int (*exec_destroy)(void *), (*graph_destroy)(void *);
-    int (*event_create)(void **, unsigned), (*event_record)(void *, hewn_stream);
-    int (*event_wait)(void *), (*elapsed)(float *, void *, void *);
-    int (*wait)(hewn_stream);
-    void *events[2];
-};
-
 struct work {
     const struct shape *shape;
     hewn_mla_plan *plan;
@@ -87,39 +69,7 @@ struct work {
     hewn_deviceptr q_at, o_at, index_at, workspace;
 };
 
-static void die(const char *what, const char *why)
-{
-    fprintf(stderr, "bench_mla: %s: %s\n", what, why);
-    exit(1);
-}
-
-static void need(int status, const char *what)
-{
-    char text[32];
-    snprintf(text, sizeof text, "CUresult %d", status);
-    if (status) die(what, text);
-}
-
-static void *host(uint64_t bytes)
-{
-    void *p = malloc(bytes ? (size_t)bytes : 1);
-    if (!p) die("host memory", "none");
-    return p;
-}
-
-static hewn_deviceptr allocate(struct gpu *g, uint64_t bytes)
-{
-    hewn_deviceptr at = 0;
-    need(g->d.mem_alloc(&at, bytes ? bytes : 16), "memory");
-    return at;
-}
-
-static void resolve(struct gpu *g, const char *name, void *slot)
-{
-    void *symbol = hewn_driver_symbol(g->d.driver, name);
-    if (!symbol) die(name, "not there");
-    memcpy(slot, &symbol, sizeof symbol);
-}
+static unsigned char *blocks[2]; /* on the host: what the pools are made of */
 
 static uint64_t row_bytes(int packed)
 {
@@ -153,7 +103,7 @@ static void fill_pool(struct gpu *g, int packed)
 {
     struct rng r = {7};
     uint64_t row = row_bytes(packed), block = row * BLOCK_ROWS;
-    unsigned char *rows = host(block);
+    unsigned char *rows = gpu_host(block);
     for (uint64_t i = 0; i < BLOCK_ROWS; i++)
         if (packed) {
             fill_record(rows + i * row, &r);
@@ -163,39 +113,8 @@ static void fill_pool(struct gpu *g, int packed)
                 memcpy(rows + i * row + 2 * k, &x, sizeof x);
             }
         }
-    g->block[packed] = rows;
-    g->pool[packed] = allocate(g, g->pool_bytes);
-    for (uint64_t at = 0; at < g->pool_bytes; at += block) {
-        uint64_t n = g->pool_bytes - at < block ? g->pool_bytes - at : block;
-        if (at)
-            need(g->d2d(g->pool[packed] + at, g->pool[packed], n), "copy");
-        else
-            need(g->d.to_device(g->pool[packed], rows, n), "copy");
-    }
-}
-
-static void open_gpu(struct gpu *g, uint64_t pool)
-{
-    hewn_error err = {0};
-    int (*stream_create)(hewn_stream *, unsigned);
-    if (!device_open(&g->d, &err)) die("device", err.message);
-    resolve(g, "cuMemcpyDtoD_v2", &g->d2d);
-    resolve(g, "cuStreamCreate", &stream_create);
-    resolve(g, "cuStreamBeginCapture_v2", &g->begin);
-    resolve(g, "cuStreamEndCapture", &g->end);
-    resolve(g, "cuGraphInstantiateWithFlags", &g->instantiate);
-    resolve(g, "cuGraphLaunch", &g->launch);
-    resolve(g, "cuGraphExecDestroy", &g->exec_destroy);
-    resolve(g, "cuGraphDestroy", &g->graph_destroy);
-    resolve(g, "cuEventCreate", &g->event_create);
-    resolve(g, "cuEventRecord", &g->event_record);
-    resolve(g, "cuEventSynchronize", &g->event_wait);
-    resolve(g, "cuEventElapsedTime", &g->elapsed);
-    resolve(g, "cuStreamSynchronize", &g->wait);
-    need(stream_create(&g->stream, 1), "stream");
-    for (int i = 0; i < 2; i++) need(g->event_create(&g->events[i], 0), "event");
-    g->pool_bytes = pool / 2;
-    for (int packed = 0; packed < 2; packed++) fill_pool(g, packed);
+    blocks[packed] = rows;
+    g->pool[packed] = gpu_repeat(g, rows, block, g->pool_bytes);
 }
 
 /* ---- a shape -- */
@@ -205,7 +124,7 @@ static void fill_index(struct work *w, struct rng *r)
 {
     const struct shape *s = w->shape;
     uint64_t n = w->index_count;
-    w->index = host(n * sizeof *w->index);
+    w->index = gpu_host(n * sizeof *w->index);
     for (uint64_t i = 0; i < n; i++)
         w->index[i] = s->list ? (int32_t)rng_below(r, (uint32_t)s->length) : (int32_t)i;
     for (uint64_t i = n; !s->list && i > 1; i--) {
@@ -246,18 +165,18 @@ static bool open_work(struct gpu *g, struct work *w, const struct shape *s)
                        .out = HEWN_BF16,
                        .cache = s->packed ? HEWN_MLA_CACHE_656 : HEWN_MLA_CACHE_PLAIN,
                        .list_width = s->list};
-    if (hewn_mla_plan_create(g->d.context, &d, &w->plan, &err)) die("plan", err.message);
-    need(hewn_mla_plan_describe(w->plan, &info, NULL), "describe");
+    if (hewn_mla_plan_create(g->d.context, &d, &w->plan, &err)) gpu_die("plan", err.message);
+    gpu_need(hewn_mla_plan_describe(w->plan, &info, NULL), "describe");
     fill_index(w, &r);
-    w->q = host(w->q_count * 2);
+    w->q = gpu_host(w->q_count * 2);
     for (uint64_t i = 0; i < w->q_count; i++) w->q[i] = value(&r);
-    w->q_at = allocate(g, w->q_count * 2);
-    need(g->d.to_device(w->q_at, w->q, w->q_count * 2), "copy");
-    w->index_at = allocate(g, w->index_count * 4);
-    need(g->d.to_device(w->index_at, w->index, w->index_count * 4), "copy");
-    w->o_at = allocate(g, w->o_count * 2);
+    w->q_at = gpu_allocate(g, w->q_count * 2);
+    gpu_need(g->d.to_device(w->q_at, w->q, w->q_count * 2), "copy");
+    w->index_at = gpu_allocate(g, w->index_count * 4);
+    gpu_need(g->d.to_device(w->index_at, w->index, w->index_count * 4), "copy");
+    w->o_at = gpu_allocate(g, w->o_count * 2);
     w->workspace_bytes = info.workspace;
-    w->workspace = allocate(g, info.workspace);
+    w->workspace = gpu_allocate(g, info.workspace);
     return true;
 }
 
@@ -278,14 +197,14 @@ static void run(struct gpu *g, struct work *w, uint64_t copy)
                        .o = w->o_at,
                        .workspace = w->workspace_bytes ? w->workspace : 0};
     *(w->shape->list ? &a.lists : &a.table) = w->index_at;
-    if (hewn_mla_plan_run(w->plan, &a, g->stream, &err)) die("run", err.message);
+    if (hewn_mla_plan_run(w->plan, &a, g->stream, &err)) gpu_die("run", err.message);
 }
 
 /* The elements of a row of the first copy. Scales are powers of two, so a record has no rounding. */
-static void decode_row(const struct gpu *g, int packed, int64_t number, double out[QK])
+static void decode_row(int packed, int64_t number, double out[QK])
 {
     uint64_t row = row_bytes(packed);
-    const unsigned char *at = g->block[packed] + (uint64_t)(number % BLOCK_ROWS) * row;
+    const unsigned char *at = blocks[packed] + (uint64_t)(number % BLOCK_ROWS) * row;
     for (int i = 0; i < QK; i++) {
         int plain = !packed || i >= V, place = packed ? ROTARY_AT + 2 * (i - V) : 2 * i;
         if (plain) {
@@ -301,14 +220,13 @@ static void decode_row(const struct gpu *g, int packed, int64_t number, double o
 }
 
 /* One row of O in float64. Query i of several sees only keys up to its own, but not `causal`: all. */
-static void reference(const struct gpu *g, const struct work *w, uint64_t query, int head,
-                      double o[V])
+static void reference(const struct work *w, uint64_t query, int head, double o[V])
 {
     const struct shape *s = w->shape;
     uint64_t b = query / (uint64_t)s->queries;
     int keys = s->list ? s->list : s->length;
     const uint16_t *q = w->q + (query * (uint64_t)s->heads + (uint64_t)head) * QK;
-    double *score = host((uint64_t)keys * sizeof *score), top = -INFINITY, total = 0, c[QK];
+    double *score = gpu_host((uint64_t)keys * sizeof *score), top = -INFINITY, total = 0, c[QK];
     memset(o, 0, V * sizeof *o);
     for (int pass = 0; pass < 2; pass++)
         for (int k = 0; k < keys; k++) {
@@ -318,7 +236,7 @@ static void reference(const struct gpu *g, const struct work *w, uint64_t query,
                     : (int64_t)w->index[b * (uint64_t)(s->length / PAGE) + (uint64_t)(k / PAGE)] *
                               PAGE +
                           k % PAGE;
-            decode_row(g, s->packed, row, c);
+            decode_row(s->packed, row, c);
             if (pass == 0) {
                 score[k] = 0;
                 for (int i = 0; i < QK; i++) score[k] += c[i] * bf16_to_double(q[i]) / 24;
@@ -338,14 +256,14 @@ static double error_of(struct gpu *g, const struct work *w)
 {
     const struct shape *s = w->shape;
     struct rng r = {23};
-    uint16_t *o = host(w->o_count * 2);
+    uint16_t *o = gpu_host(w->o_count * 2);
     double want[V], wrong = 0, all = 0;
-    need(g->d.to_host(o, w->o_at, w->o_count * 2), "copy");
+    gpu_need(g->d.to_host(o, w->o_at, w->o_count * 2), "copy");
     for (int i = 0; i < SAMPLES; i++) {
         uint64_t query = rng_below(&r, (uint32_t)(s->batch * s->queries));
         int head = (int)rng_below(&r, (uint32_t)s->heads);
         const uint16_t *row = o + (query * (uint64_t)s->heads + (uint64_t)head) * V;
-        reference(g, w, query, head, want);
+        reference(w, query, head, want);
         for (int k = 0; k < V; k++) {
             double off = bf16_to_double(row[k]) - want[k];
             wrong += off * off;
@@ -356,37 +274,15 @@ static double error_of(struct gpu *g, const struct work *w)
     return sqrt(wrong / all);
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Seconds of a launch: median over graph launches. */
 static double time_of(struct gpu *g, struct work *w)
 {
-    void *graph = NULL, *exec = NULL;
-    double times[REPEATS];
     uint64_t launches = (uint64_t)(2e-3 * floor_rate / (double)w->bytes);
     if (launches < 4) launches = 4;
     if (launches > 200) launches = 200;
-    need(g->begin(g->stream, 0), "capture");
+    gpu_time_begin(g);
     for (uint64_t i = 0; i < launches; i++) run(g, w, i % w->copies);
-    need(g->end(g->stream, &graph), "capture");
-    need(g->instantiate(&exec, graph, 0), "graph");
-    need(g->launch(exec, g->stream), "graph");
-    for (int i = 0; i < REPEATS; i++) {
-        float ms = 0;
-        need(g->event_record(g->events[0], g->stream), "event");
-        need(g->launch(exec, g->stream), "graph");
-        need(g->event_record(g->events[1], g->stream), "event");
-        need(g->event_wait(g->events[1]), "run");
-        need(g->elapsed(&ms, g->events[0], g->events[1]), "event");
-        times[i] = 1e-3 * (double)ms / (double)launches;
-    }
-    g->exec_destroy(exec), g->graph_destroy(graph);
-    qsort(times, REPEATS, sizeof *times, ascending);
-    return times[REPEATS / 2];
+    return gpu_time_end(g, launches);
 }
 
 static void measure(struct gpu *g, const struct shape *s)
@@ -397,7 +293,7 @@ static void measure(struct gpu *g, const struct shape *s)
         return;
     }
     run(g, &w, 0);
-    need(g->wait(g->stream), "run");
+    gpu_need(g->wait(g->stream), "run");
     double error = error_of(g, &w), seconds = time_of(g, &w);
     int rows = s->list ? s->heads : s->heads * s->queries; /* that see a key together */
     double flops = (double)w.keys * rows * 2 * (QK + V);
@@ -424,15 +320,14 @@ int main(int argc, char **argv)
         else if (!strcmp(argv[i], "--pool") && i + 1 < argc)
             gigabytes = strtol(argv[++i], NULL, 0);
         else
-            die(argv[i], "--only TEXT, --pool GB");
+            gpu_die(argv[i], "--only TEXT, --pool GB");
     }
-    open_gpu(&g, (uint64_t)gigabytes << 30);
+    gpu_open(&g);
+    g.pool_bytes = ((uint64_t)gigabytes << 30) / 2;
+    for (int packed = 0; packed < 2; packed++) fill_pool(&g, packed);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         if (!only || strstr(shapes[i].name, only)) measure(&g, &shapes[i]);
-    for (int packed = 0; packed < 2; packed++) {
-        g.d.mem_free(g.pool[packed]);
-        free(g.block[packed]);
-    }
-    device_close(&g.d);
+    for (int packed = 0; packed < 2; packed++) free(blocks[packed]);
+    gpu_close(&g);
     return 0;
 }
