@@ -665,9 +665,10 @@ typedef struct hewn_attention_tables {
     const hewn_attention_source_tables *source[2]; /* as in the description */
 } hewn_attention_tables;
 
-/* The kernels read lengths, offsets, block tables and windows on the device. A value there that
- * breaks the rules counts as empty or zero. This checks host copies; its message names array,
- * index, value and rule. Offsets start at 0, never fall and end within the tensor. No sequence is
+/* The kernels read lengths, offsets, block tables and windows on the device. A length below 0 counts
+ * there as 0, one above `length` as `length`; a page outside the pool reads as zeros; other values that
+ * break the rules count as empty or zero. This checks host copies; its message names array, index,
+ * value and rule. Offsets start at 0, never fall and end within the tensor. No sequence is
  * longer than `length`. Lengths are in 0..length, pages of keys in use in 0..pages-1, windows in
  * 0..2^29. */
 int hewn_attention_plan_check_tables(const hewn_attention_plan *plan,

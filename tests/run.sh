@@ -131,6 +131,7 @@ on_simulator() {
         [ $gpu = h200 ] && run "indexer on $gpu" on $gpu "$bin/indexer"
         [ $gpu = h200 ] && [ "$suite" = all ] && run "indexer --random 300 on $gpu" on $gpu "$bin/indexer" --random 300
         run "topk on $gpu" on $gpu "$bin/topk"
+        run "serving on $gpu" on $gpu "$bin/serving"
         [ "$suite" = all ] && run "topk --random 300 on $gpu" on $gpu "$bin/topk" --random 300
         [ "$suite" = all ] && run "attention --grid on $gpu" on $gpu "$bin/attention" --grid
         [ "$suite" = all ] && run "attention --random 2000 on $gpu" on $gpu "$bin/attention" --random 2000
@@ -156,6 +157,7 @@ a_share() {
         run "combine on $gpu, a share" on $gpu "$bin/combine" --share 0/4
         run "compiled on $gpu" on $gpu env HEWN_TEST_CUDA="$SRC/tests/driver/nvcc" "$bin/compiled"
         run "mla on $gpu, a share" on $gpu "$bin/mla" --share 0/4
+        run "serving on $gpu, a share" on $gpu "$bin/serving" --share 0/4
     done
     run "indexer on h200, a share" on h200 "$bin/indexer" --share 0/8
     for gpu in h200 b200; do run "topk on $gpu, a share" on $gpu "$bin/topk" --share 0/4; done
@@ -164,7 +166,7 @@ a_share() {
 }
 
 on_gpu() {
-    for t in driver_api driver_launch driver_graph driver_stream driver_repeat driver_memory driver_link driver_texture tensormap combine mla indexer topk host; do run "$t on the GPU" real "$bin/$t"; done
+    for t in driver_api driver_launch driver_graph driver_stream driver_repeat driver_memory driver_link driver_texture tensormap combine mla indexer topk serving host; do run "$t on the GPU" real "$bin/$t"; done
     for t in gemm attention; do
         run "$t on the GPU" real "$bin/$t" --digests "$SRC/tests/golden/results-$t.txt"
     done

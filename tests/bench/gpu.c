@@ -31,10 +31,9 @@ static void resolve(const struct gpu *g, const char *name, void *slot)
 void gpu_open(struct gpu *g)
 {
     hewn_error err = {0};
-    int (*stream_create)(hewn_stream *, unsigned);
     if (!device_open(&g->d, &err)) gpu_die("device", err.message);
     resolve(g, "cuMemcpyDtoD_v2", &g->d2d);
-    resolve(g, "cuStreamCreate", &stream_create);
+    resolve(g, "cuStreamCreate", &g->stream_create);
     resolve(g, "cuStreamBeginCapture_v2", &g->begin);
     resolve(g, "cuStreamEndCapture", &g->end);
     resolve(g, "cuGraphInstantiateWithFlags", &g->instantiate);
@@ -46,7 +45,7 @@ void gpu_open(struct gpu *g)
     resolve(g, "cuEventSynchronize", &g->event_wait);
     resolve(g, "cuEventElapsedTime", &g->elapsed);
     resolve(g, "cuStreamSynchronize", &g->wait);
-    gpu_need(stream_create(&g->stream, 1), "stream");
+    gpu_need(g->stream_create(&g->stream, 1), "stream");
     for (int i = 0; i < 2; i++) gpu_need(g->event_create(&g->events[i], 0), "event");
 }
 

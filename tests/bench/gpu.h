@@ -1,4 +1,4 @@
-/* What the benches of decode, MLA and the indexer share: the GPU, memory on it, the time of a graph. A step that
+/* What the benches of decode, MLA and the indexer share, and the test serving: the GPU, memory on it, the time of a graph. A step that
  * fails ends the program. */
 #ifndef TESTS_GPU_H
 #define TESTS_GPU_H
@@ -19,6 +19,7 @@ struct gpu {
     int (*event_create)(void **, unsigned), (*event_record)(void *, hewn_stream);
     int (*event_wait)(void *), (*elapsed)(float *, void *, void *);
     int (*wait)(hewn_stream);
+    int (*stream_create)(hewn_stream *, unsigned);
     void *events[2];
     hewn_deviceptr pool[2]; /* where the bench keeps its keys */
     uint64_t pool_bytes;    /* of each */
