@@ -859,6 +859,18 @@ int hewn_mla_plan_describe(const hewn_mla_plan *plan, hewn_mla_plan_info *out, h
 int hewn_mla_plan_run(const hewn_mla_plan *plan, const hewn_mla_args *args, hewn_stream stream,
                       hewn_error *err);
 
+/* Host copies of the arrays that a run's addresses hold; NULL where the plan has none. */
+typedef struct hewn_mla_tables {
+    size_t struct_size;
+    const int32_t *lengths, *table, *lists;
+} hewn_mla_tables;
+
+/* Checks host copies; its message names array, index, value and rule. Lengths are in 0..length, or
+ * 0..list_width; pages of keys in use in 0..pages-1; entries of lists that count are -1 or a row of the
+ * cache. On the device values that break these rules are harmless, as said above. */
+int hewn_mla_plan_check_tables(const hewn_mla_plan *plan, const hewn_mla_tables *tables,
+                               hewn_error *err);
+
 /* --------------------------------------------------------------------------------- indexer -- */
 
 /*
@@ -956,6 +968,17 @@ int hewn_indexer_plan_describe(const hewn_indexer_plan *plan, hewn_indexer_plan_
 int hewn_indexer_plan_run(const hewn_indexer_plan *plan, const hewn_indexer_args *args,
                           hewn_stream stream, hewn_error *err);
 
+/* Host copies of the arrays that a run's addresses hold; NULL where the plan has none. */
+typedef struct hewn_indexer_tables {
+    size_t struct_size;
+    const int32_t *starts, *ends, *table;
+} hewn_indexer_tables;
+
+/* Checks host copies; its message names array, index, value and rule. Starts and ends are in 0..length,
+ * pages of keys in use in 0..pages-1. */
+int hewn_indexer_plan_check_tables(const hewn_indexer_plan *plan, const hewn_indexer_tables *tables,
+                                   hewn_error *err);
+
 /* ------------------------------------------------------------------------------------ topk -- */
 
 /*
@@ -1015,6 +1038,16 @@ int hewn_topk_plan_describe(const hewn_topk_plan *plan, hewn_topk_plan_info *out
 /* Enqueues one launch. indices overlap neither values nor the table. */
 int hewn_topk_plan_run(const hewn_topk_plan *plan, const hewn_topk_args *args, hewn_stream stream,
                        hewn_error *err);
+
+/* Host copies of the arrays that a run's addresses hold; NULL where the plan has none. */
+typedef struct hewn_topk_tables {
+    size_t struct_size;
+    const int32_t *starts, *ends, *table;
+} hewn_topk_tables;
+
+/* Checks host copies, as hewn_indexer_plan_check_tables does; starts and ends are in 0..columns. */
+int hewn_topk_plan_check_tables(const hewn_topk_plan *plan, const hewn_topk_tables *tables,
+                                hewn_error *err);
 
 #ifdef __GNUC__
 #pragma GCC visibility pop

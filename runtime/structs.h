@@ -30,12 +30,15 @@
     X(hewn_mla_desc, sink)                   \
     X(hewn_mla_plan_info, workspace)         \
     X(hewn_mla_args, workspace)              \
+    X(hewn_mla_tables, lists)                \
     X(hewn_indexer_desc, ends)               \
     X(hewn_indexer_plan_info, block_keys)    \
     X(hewn_indexer_args, table)              \
+    X(hewn_indexer_tables, table)            \
     X(hewn_topk_desc, ends)                  \
     X(hewn_topk_plan_info, cluster)          \
-    X(hewn_topk_args, table)
+    X(hewn_topk_args, table)                 \
+    X(hewn_topk_tables, table)
 
 enum hewn_struct {
 #define X(type, last) HEWN_STRUCT_##type,

@@ -5,10 +5,10 @@
 #
 #     BUILD=… sh tests/bench/sanitize.sh
 #
-# SANITIZE_TOOLS some of the tools, SANITIZE_SUITES some of gemm, attention, combine, mla, indexer,
-# topk, serving; SANITIZE_LIMIT seconds for each of the runs (600), SANITIZE_SHARES processes for each tool on gemm, which has the most cases
-# (4), SANITIZER the program. All runs go at once: each is a process that keeps one core busy. Logs are left in
-# $BUILD/tests/sanitize.
+# SANITIZE_TOOLS some of the tools, SANITIZE_SUITES some of gemm, attention, combine, mla, indexer, topk, serving;
+# SANITIZE_LIMIT seconds for each of the runs (600), SANITIZE_SHARES processes for each tool on gemm, which has the
+# most cases (4), SANITIZER the program. All runs go at once: each is a process that keeps one core busy. Logs are
+# left in $BUILD/tests/sanitize.
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../lib/lib.sh"
 build=${BUILD:-build}

@@ -611,6 +611,7 @@ int main(int argc, char **argv)
     attention();
     merge();
     mla();
+    tables();
     indexer();
     return test_end();
 }

@@ -30,5 +30,6 @@ void gemm(void);      /* badinput_gemm.c */
 void indexer(void);   /* badinput_indexer.c */
 void merge(void);     /* badinput_merge.c */
 void mla(void);       /* badinput_mla.c */
+void tables(void);    /* badinput_tables.c */
 
 #endif

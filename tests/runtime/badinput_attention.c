@@ -456,7 +456,7 @@ static hewn_attention_plan *table_plan(hewn_context *context)
                HEWN_ERR_ARGUMENT, words);                                                        \
     } while (0)
 
-static void tables(hewn_context *context)
+static void attention_tables(hewn_context *context)
 {
     hewn_attention_plan *plan = table_plan(context);
     if (test_case("attention tables: none is bad")) {
@@ -579,7 +579,7 @@ void attention(void)
     CHECK_INT(fake.launches, 0);
     allowed(context);
     empty(context);
-    tables(context);
+    attention_tables(context);
     choices(context);
     detach_fake(driver, context);
     invariant();
