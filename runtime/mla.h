@@ -6,6 +6,7 @@
 #define HEWN_RUNTIME_MLA_H
 
 #include "../ptx/inc/mla.plan.h"
+#include "../ptx/sm_100f/decode.plan.h"
 #include "decode.h"
 
 enum { MLA_ALIGN = 16 /* bytes: base addresses and strides of tensors, the workspace */ };
@@ -39,6 +40,9 @@ struct mla_scalars {
 struct mla_combine_scalars {
     SPLIT_COMBINE_SCALARS(X)
 };
+struct mla_list_scalars { /* on sm_100f, behind those of decode */
+    SM100F_MLA_SCALARS(X)
+};
 #undef X
 #undef f32
 #undef u32
@@ -59,6 +63,7 @@ struct hewn_mla_plan {
     /* On sm_100f: the decode kernel's parameters instead of `scalars`, of which only groups and shares
      * count, and of `merge` and `maps`. part_lse and records are places as above. */
     struct decode_plan decode;
+    struct mla_list_scalars list; /* without addresses */
 };
 
 /* Whether it takes the kernel that finds rows one by one, mla_gather.ptx. */

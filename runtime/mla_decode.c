@@ -16,24 +16,31 @@ enum {
     LOG_BYTES = 4,       /* an lse: f32 */
     LEAST_BOX = 16,      /* rows: smaller boxes are slower than rows fetched one by one */
     COMBINE_CTAS = 1056, /* of the combine kernel, that a device holds at a time */
-    PARAMS = DECODE_MAP_COUNT + DECODE_SCALAR_COUNT
+    PARAMS = DECODE_MAP_COUNT + DECODE_SCALAR_COUNT + (SM100F_MLA_SCALARS(SCALAR_ONE))
 };
 
 static const struct decode_kernel kernels[] = {
-#define KERNEL(P, t, qk, v, e, n)                                                               \
-    {                                                                                           \
-        .target = #t, .qk_dim = qk, .v_dim = v, .element = e, .rows = n,                        \
-        .step_keys = P##_DECODE_STEP_KEYS(qk), .slots = P##_DECODE_SLOTS(qk, v, e, n),          \
-        .threads = P##_DECODE_THREADS, .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, v, e, n) \
-    }
+#define KERNEL(P, t, qk, v, e, n)            \
+    {.target = #t,                           \
+     .qk_dim = qk,                           \
+     .v_dim = v,                             \
+     .element = e,                           \
+     .rows = n,                              \
+     .step_keys = P##_DECODE_STEP_KEYS(qk),  \
+     .slots = P##_DECODE_SLOTS(qk, v, e, n), \
+     .threads = P##_DECODE_THREADS,          \
+     .rows_only = (e) == 1,                  \
+     .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, v, e, n)},
     SM100F_MLA_VARIANTS(KERNEL)
 #undef KERNEL
 };
 
-_Static_assert(sizeof kernels == sizeof *kernels && SM100F_MLA_ROWS == MLA_TILE_ROWS &&
+enum { ROWS = SM100F_MLA_ROWS }; /* of a tile of every kernel */
+
+_Static_assert(sizeof kernels == 2 * sizeof *kernels && ROWS == MLA_TILE_ROWS &&
                    SM100F_MLA_QK == MLA_QK_DIM && SM100F_MLA_V == MLA_V_DIM &&
                    SM100F_DECODE_STEP_KEYS(MLA_QK_DIM) == MLA_BLOCK,
-               "one kernel; what a plan's description says of it");
+               "a kernel for each kind of cache; what a plan's description says of them");
 
 static uint32_t ceil_div(uint64_t a, uint64_t b)
 {
@@ -50,35 +57,57 @@ int hewn_mla_decode_takes(const hewn_context *context)
     return hewn_target_runs_on(kernels->target, context->info.cc_major, context->info.cc_minor);
 }
 
+static const struct decode_kernel *find_kernel(const struct mla_problem *p)
+{
+    return &kernels[p->cache == HEWN_MLA_CACHE_656];
+}
+
 /* ---- parameters -- */
+
+/* The kernel's sequences: with lists, queries. Their queries, and the most keys of one. */
+static uint32_t sequences(const struct mla_problem *p)
+{
+    return p->list_width ? p->batch * p->q_length : p->batch;
+}
+
+static uint32_t queries_of(const struct mla_problem *p)
+{
+    return p->list_width ? 1 : p->q_length;
+}
+
+static uint32_t most_keys(const struct mla_problem *p)
+{
+    return p->list_width ? p->list_width : p->length;
+}
 
 static uint32_t count_tiles(const struct mla_problem *p, uint32_t pack)
 {
-    return ceil_div(p->q_heads, pack) * ceil_div(p->q_length, kernels->rows / pack);
+    return ceil_div(p->q_heads, pack) * ceil_div(queries_of(p), ROWS / pack);
 }
 
 /* Heads and queries of a tile: those that need the fewest tiles, and of these the most heads. */
 static void choose_rows(const struct mla_problem *p, struct decode_scalars *s)
 {
-    uint32_t most = lesser(p->q_heads, kernels->rows);
+    uint32_t most = lesser(p->q_heads, ROWS);
     s->pack = most ? most : 1;
     for (uint32_t pack = most; pack > 0; pack--)
         if (count_tiles(p, pack) < count_tiles(p, s->pack)) s->pack = pack;
-    s->tokens = lesser(kernels->rows / s->pack, p->q_length);
+    s->tokens = lesser(ROWS / s->pack, queries_of(p));
     if (!s->tokens) s->tokens = 1;
     s->head_blocks = ceil_div(p->q_heads, s->pack);
 }
 
-static void choose_boxes(const struct mla_problem *p, struct decode_scalars *s)
+static void choose_boxes(const struct mla_problem *p, const struct decode_kernel *k,
+                         struct decode_scalars *s)
 {
     uint32_t divides = p->page_size & (0U - p->page_size);
-    s->box = divides ? lesser(divides, kernels->step_keys) : kernels->step_keys;
-    s->gather = p->page_size && s->box < LEAST_BOX;
+    s->box = divides ? lesser(divides, k->step_keys) : k->step_keys;
+    s->gather = k->rows_only || p->list_width || (p->page_size && s->box < LEAST_BOX);
 }
 
 static uint64_t most_blocks(const struct mla_problem *p)
 {
-    return ((uint64_t)p->length + DECODE_BLOCK - 1) / DECODE_BLOCK;
+    return ((uint64_t)most_keys(p) + DECODE_BLOCK - 1) / DECODE_BLOCK;
 }
 
 /* CTAs, in a group for each block of heads where that leaves few SMs without work: they then read the same
@@ -96,15 +125,16 @@ static void fill_scalars(hewn_mla_plan *plan)
     struct decode_scalars *s = &plan->decode.scalars;
     uint64_t queries = LOG_BYTES * (uint64_t)p->q_length;
     s->scale_log2 = p->scale_log2;
-    s->batch = p->batch;
+    s->batch = sequences(p);
     s->kv_heads = 1;
     s->group = p->q_heads;
-    s->q_len = p->q_length;
-    s->kv_len = p->length;
+    s->q_len = queries_of(p);
+    s->kv_len = most_keys(p);
     s->left = DECODE_UNBOUNDED;
     s->right = p->causal ? 0 : DECODE_UNBOUNDED;
     s->page_size = p->page_size;
-    s->pages = p->page_size ? p->planes : 0;
+    s->pages = p->page_size || p->list_width ? p->planes : 0;
+    if (p->list_width && !p->page_size) s->page_size = p->length ? p->length : 1; /* all rows */
     s->table_width = p->table_width;
     s->out_type = (uint32_t)p->out;
     s->k_token = s->v_token = p->kv.step[1];
@@ -116,6 +146,9 @@ static void fill_scalars(hewn_mla_plan *plan)
     s->lse_head = queries;
     s->lse_batch = queries * p->q_heads;
     plan->lse_span = queries * p->q_heads * p->batch;
+    plan->list.list_step = p->list_step;
+    plan->list.queries = p->list_width ? p->q_length : 1;
+    plan->list.length_share = p->lengths == 1 ? plan->list.queries : 1;
 }
 
 /* Two slots a CTA for parts of tiles, and its record. */
@@ -189,18 +222,20 @@ static void describe_q(hewn_mla_plan *plan)
     memcpy(&map->box[1], box, sizeof box);
 }
 
-/* The driver refuses a map without elements: a cache without rows is described as one row. */
+/* The driver refuses a map without elements: a cache without rows, or one that is never loaded by boxes, is
+ * described as one row of Q. */
 static void describe_keys(hewn_mla_plan *plan, uint32_t columns, hewn_tensormap_desc *map)
 {
     const struct mla_tensor *kv = &plan->problem.kv;
+    int boxes = kv->span && !mla_gathers(&plan->problem);
     const uint64_t dim[] = {kv->count[1], 1, kv->count[2]}, one[] = {1, 1, 1};
     const uint64_t stride[] = {kv->step[1], MLA_ALIGN, kv->step[2]};
     const uint64_t near[] = {MLA_ALIGN, MLA_ALIGN, MLA_ALIGN};
     *map = map_of(&plan->problem, 4, columns);
     map->box[1] = plan->decode.scalars.box;
     map->box[2] = map->box[3] = 1;
-    memcpy(&map->dim[1], kv->span ? dim : one, sizeof dim);
-    memcpy(map->stride, kv->span ? stride : near, sizeof stride);
+    memcpy(&map->dim[1], boxes ? dim : one, sizeof dim);
+    memcpy(map->stride, boxes ? stride : near, sizeof stride);
 }
 
 static const char *const map_names[DECODE_MAP_COUNT] = {"q", "kv", "kv"};
@@ -219,10 +254,12 @@ static int prepare_maps(hewn_mla_plan *plan, hewn_error *err)
 static int load_kernels(hewn_mla_plan *plan, hewn_context *context, hewn_error *err)
 {
     char name[24];
-    snprintf(name, sizeof name, "mla_%s", hewn_dtype_name(plan->problem.in));
+    const struct decode_kernel *kernel = plan->decode.kernel;
+    snprintf(name, sizeof name, "mla_%s%s", hewn_dtype_name(plan->problem.in),
+             kernel->element == 1 ? "_656" : "");
     int status = hewn_plan_need_maps(context, name, err);
     if (!status)
-        status = hewn_plan_load(context, hewn_mla_family(), name, kernels->dynamic_shared,
+        status = hewn_plan_load(context, hewn_mla_family(), name, kernel->dynamic_shared,
                                 &plan->loaded, err);
     if (status || most_blocks(&plan->problem) < 2) return status;
     return hewn_plan_load(context, hewn_mla_family(), "mla_combine", 0, &plan->combine, err);
@@ -231,14 +268,14 @@ static int load_kernels(hewn_mla_plan *plan, hewn_context *context, hewn_error *
 static int count_units(const struct mla_problem *p, const struct decode_scalars *s, uint64_t *units,
                        hewn_error *err)
 {
-    uint64_t tiles = (uint64_t)s->head_blocks * ceil_div(p->q_length, s->tokens) * p->batch;
+    uint64_t tiles = (uint64_t)s->head_blocks * ceil_div(queries_of(p), s->tokens) * sequences(p);
     if (!__builtin_mul_overflow(tiles, most_blocks(p) + SPLIT_OVERHEAD, units) &&
         *units <= SPLIT_MAX_UNITS)
         return HEWN_OK;
     return hewn_fail(err, HEWN_ERR_LIMIT,
-                     "batch, length: %u sequences of %u keys are more blocks than the kernel "
-                     "can count",
-                     p->batch, p->length);
+                     "%s: %u %s of %u keys are more blocks than the kernel can count",
+                     p->list_width ? "batch, q_length, list_width" : "batch, length", sequences(p),
+                     p->list_width ? "queries" : "sequences", most_keys(p));
 }
 
 int hewn_mla_decode_fill(hewn_mla_plan *plan, hewn_context *context, hewn_error *err)
@@ -246,12 +283,12 @@ int hewn_mla_decode_fill(hewn_mla_plan *plan, hewn_context *context, hewn_error 
     struct decode_plan *d = &plan->decode;
     struct decode_scalars *s = &d->scalars;
     uint64_t units;
+    d->kernel = find_kernel(&plan->problem);
     choose_rows(&plan->problem, s);
-    choose_boxes(&plan->problem, s);
+    choose_boxes(&plan->problem, d->kernel, s);
     int status = count_units(&plan->problem, s, &units, err);
     if (!status) status = load_kernels(plan, context, err);
     if (status) return status;
-    d->kernel = kernels;
     fill_scalars(plan);
     plan->config = (hewn_cu_launch_config){
         .grid_x = count_ctas(s, units, (uint32_t)context->info.sm_count),
@@ -302,13 +339,16 @@ int hewn_mla_decode_run(const hewn_mla_plan *plan, const hewn_mla_args *args, he
                         hewn_error *err)
 {
     hewn_cu_tensor_map maps[DECODE_MAP_COUNT];
-    hewn_deviceptr kv = plan->problem.kv.span ? args->kv : args->q;
+    hewn_deviceptr kv = plan->problem.kv.span && !mla_gathers(&plan->problem) ? args->kv : args->q;
     const hewn_deviceptr at[DECODE_MAP_COUNT] = {args->q, kv, kv};
     int status = hewn_plan_place_maps(plan->context, plan->decode.maps, map_names, at,
                                       DECODE_MAP_COUNT, maps, err);
     if (status) return status;
     struct decode_scalars s = plan->decode.scalars;
-    s.k = s.v = args->kv;
+    struct mla_list_scalars list = plan->list;
+    list.lists = args->lists;
+    s.k = s.v =
+        args->kv ? args->kv : args->q; /* where there are no rows, an address all the same */
     s.o = args->o;
     s.lse = args->lse;
     s.sink = args->sink;
@@ -324,6 +364,9 @@ int hewn_mla_decode_run(const hewn_mla_plan *plan, const hewn_mla_args *args, he
     for (; n < DECODE_MAP_COUNT; n++) params[n] = &maps[n];
 #define X(type, name, rule) params[n++] = &s.name;
     DECODE_SCALARS(X)
+#undef X
+#define X(type, name, rule) params[n++] = &list.name;
+    SM100F_MLA_SCALARS(X)
 #undef X
     hewn_cu_launch_config config = plan->config;
     config.stream = stream;

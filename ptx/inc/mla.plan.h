@@ -54,6 +54,7 @@
 #define HEWN_PTX_MLA_PLAN_H
 
 #define SPLIT_OVERHEAD 2 /* blocks: set-up and output of a part */
+#include "mla_record.plan.h"
 #include "split.plan.h"
 
 #define MLA_QK_DIM    576
@@ -114,9 +115,6 @@
 #define MLA_PARAM_BYTES  (MLA_MAP_COUNT * MAP_BYTES MLA_SCALARS(SCALAR_BYTES))
 
 #define MLA_ROW_UNIT 16 /* bytes */
-#define MLA_RECORD   656
-#define MLA_SCALES   512 /* where a record has them */
-#define MLA_ROTARY   528
 
 #define MLA_OUT_F32  0
 #define MLA_OUT_F16  1

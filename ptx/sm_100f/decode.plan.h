@@ -44,11 +44,17 @@
     X(SM100F, sm_100f, 256, 256, 1, 32) \
     X(SM100F, sm_100f, 512, 512, 1, 32)
 
-/* X(..): MLA. */
-#define SM100F_MLA_QK          576
-#define SM100F_MLA_V           512
-#define SM100F_MLA_ROWS        64
-#define SM100F_MLA_VARIANTS(X) X(SM100F, sm_100f, 576, 512, 2, 64)
+/* X(..): MLA; with e 1 its rows are records of inc/mla.plan.h. The parameters behind the others. */
+#define SM100F_MLA_QK   576
+#define SM100F_MLA_V    512
+#define SM100F_MLA_ROWS 64
+#define SM100F_MLA_VARIANTS(X) \
+    X(SM100F, sm_100f, 576, 512, 2, 64) X(SM100F, sm_100f, 576, 512, 1, 64)
+#define SM100F_MLA_SCALARS(X)                    \
+    X(u64, lists, "address of the lists, or 0")  \
+    X(u64, list_step, "bytes between lists")     \
+    X(u32, queries, "lists of a sequence, or 1") \
+    X(u32, length_share, "lists that share a length, or 1")
 
 /* Keys of a step: a block of DECODE_BLOCK, or a half of one where a whole block of K and V would not
  * leave room for the next. V_SHARED: V is columns of K. */
@@ -91,14 +97,24 @@
 #define SM100F_DECODE_STAGE(qk) (SM100F_DECODE_STEP_KEYS(qk) * SM100F_DECODE_ROW(1))
 #define SM100F_DECODE_STAGES_AT(qk, v, e, n) \
     (SM100F_DECODE_RING(qk, n) + SM100F_DECODE_SLOTS(qk, v, e, n) * SM100F_DECODE_UNIT(qk))
-#define SM100F_DECODE_STAGES(qk, v, e, n)                                                          \
-    ((e) == 2                                                                                      \
-         ? 0                                                                                       \
-         : (SM_SHARED_BYTES - SM100F_DECODE_STATIC_BYTES - SM100F_DECODE_STAGES_AT(qk, v, e, n)) / \
-               SM100F_DECODE_STAGE(qk))
+#define SM100F_DECODE_MOST_STAGES 16 /* 64 KB or more on their way */
+#define SM100F_DECODE_STAGES_FIT(qk, v, e, n)                                                \
+    ((SM_SHARED_BYTES - SM100F_DECODE_STATIC_BYTES - SM100F_DECODE_STAGES_AT(qk, v, e, n)) / \
+         SM100F_DECODE_STAGE(qk) -                                                           \
+     (SM100F_DECODE_V_SHARED(qk) ? 1 : 0))
+#define SM100F_DECODE_STAGES(qk, v, e, n)                                \
+    ((e) == 2 ? 0                                                        \
+     : SM100F_DECODE_STAGES_FIT(qk, v, e, n) < SM100F_DECODE_MOST_STAGES \
+         ? SM100F_DECODE_STAGES_FIT(qk, v, e, n)                         \
+         : SM100F_DECODE_MOST_STAGES)
+/* Of records one more place has the scales of SCALE_STEPS steps, one behind the other. */
+#define SM100F_DECODE_SCALE_STEPS 4
+#define SM100F_DECODE_SCALE_BYTES 16 /* of a record */
+#define SM100F_DECODE_PLACES(qk, v, e, n) \
+    (SM100F_DECODE_STAGES(qk, v, e, n) + (SM100F_DECODE_V_SHARED(qk) && (e) == 1 ? 1 : 0))
 #define SM100F_DECODE_DYNAMIC_SHARED(qk, v, e, n) \
     (SM100F_DECODE_STAGES_AT(qk, v, e, n) +       \
-     SM100F_DECODE_STAGES(qk, v, e, n) * SM100F_DECODE_STAGE(qk))
+     SM100F_DECODE_PLACES(qk, v, e, n) * SM100F_DECODE_STAGE(qk))
 
 /* At the end of a tile tile_p has a row's place in O and its factor, then the sums of the warps. */
 #define SM100F_DECODE_OUT_BYTES  16 /* u64 address or 0, f32 factor, f32 log2-sum-exp of a part */
@@ -158,7 +174,7 @@
     SM100F_DECODE_SHARED_##e(X, qk, v, n)
 #define SM100F_DECODE_SHARED_1(X, qk, v, n)                                  \
     X(stages, SM100F_DECODE_STAGES_AT(qk, v, 1, n), SM100F_DECODE_STAGE(qk), \
-      SM100F_DECODE_STAGES(qk, v, 1, n))
+      SM100F_DECODE_PLACES(qk, v, 1, n))
 #define SM100F_DECODE_SHARED_2(X, qk, v, n)
 
 /* X(name, first column, columns) */
@@ -193,7 +209,6 @@
     X(tile_q, query.tma + softmax, qk.mma + softmax)            \
     X(stages, producer.cp, producer)                            \
     X(ring, producer, qk.mma + pv.mma)                          \
-    X(row_factors, softmax, softmax)                            \
     X(split_found, producer + softmax + qk + pv + query + idle, \
       producer + softmax + qk + pv + query + idle)              \
     X(split_sums, producer + softmax + qk + pv + query + idle,  \

@@ -10,6 +10,8 @@
 
 static const char *const maps[] = PLAN_NAMES(DECODE_MAPS(PLAN_NAME, PLAN_NAME));
 static const struct plan_scalar scalars[] = PLAN_SCALARS(DECODE_SCALARS(PLAN_SCALAR));
+static const struct plan_scalar mla_scalars[] =
+    PLAN_SCALARS(DECODE_SCALARS(PLAN_SCALAR) SM100F_MLA_SCALARS(PLAN_SCALAR));
 static const struct plan_range roles[] = PLAN_RANGES(SM90A_DECODE_ROLES(PLAN_ROLE));
 static const struct plan_flow flows_1[] = PLAN_FLOWS(SM90A_DECODE_FLOWS(PLAN_FLOW, 1));
 static const struct plan_flow flows_2[] = PLAN_FLOWS(SM90A_DECODE_FLOWS(PLAN_FLOW, 2));
@@ -67,6 +69,13 @@ static const struct plan_range no_ranges[] = PLAN_RANGES();
                        P##_DECODE_SLOTS(qk, v, e, n) % P##_DECODE_STEP_UNITS(qk, v) == 0,    \
                    "two chunks of V lie side by side");                                      \
     _Static_assert((e) == 2 || P##_DECODE_STAGES(qk, v, e, n) > 1, "loads run ahead");       \
+    _Static_assert(                                                                          \
+        !P##_DECODE_V_SHARED(qk) || (e) == 2 ||                                              \
+            (P##_DECODE_SCALE_STEPS * P##_DECODE_SCALE_BYTES * P##_DECODE_STEP_KEYS(qk) <=   \
+                 P##_DECODE_STAGE(qk) &&                                                     \
+             P##_DECODE_STAGES(qk, v, e, n) <=                                               \
+                 (P##_DECODE_SCALE_STEPS - 2) * (P##_DECODE_STEP_UNITS(qk, v) + 1)),         \
+        "scales wait for their units");                                                      \
     _Static_assert(16 * P##_DECODE_SLOTS(qk, v, e, n) + ((e) == 1 ? 36 : 28) * (n) +         \
                            4 * P##_DECODE_WARPS + 128 <=                                     \
                        P##_DECODE_STATIC_BYTES,                                              \
@@ -101,27 +110,30 @@ static const struct plan_flow flows_100f_2[] = PLAN_FLOWS(SM100F_DECODE_FLOWS(PL
 SM100F_DECODE_VARIANTS(TABLES_BLACKWELL)
 SM100F_MLA_VARIANTS(TABLES_BLACKWELL)
 
-#define PLAN_BLACKWELL(family_name, P, t, qk, v, e, n)            \
-    {                                                             \
-        .target = #t,                                             \
-        .family = family_name,                                    \
-        .text = family_name,                                      \
-        .threads = P##_DECODE_THREADS,                            \
-        .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, v, e, n), \
-        .tmem_columns = P##_DECODE_TMEM_COLUMNS(v, n),            \
-        .cluster = 1,                                             \
-        .ctas_per_sm = P##_DECODE_CTAS_PER_SM,                    \
-        .maps = maps,                                             \
-        .scalars = scalars,                                       \
-        .roles = roles_100f_##e,                                  \
-        .shared = t##_shared_##qk##_##v##_##e##_##n,              \
-        .tmem = t##_tmem_##qk##_##v##_##e##_##n,                  \
-        .handoffs = t##_handoffs_##qk##_##v##_##e##_##n,          \
-        .flows = flows_100f_##e,                                  \
-        .decode = &t##_shape_##qk##_##v##_##e##_##n,              \
+#define PLAN_BLACKWELL(family_name, text_name, scalars_, P, t, qk, v, e, n) \
+    {                                                                       \
+        .target = #t,                                                       \
+        .family = family_name,                                              \
+        .text = text_name,                                                  \
+        .threads = P##_DECODE_THREADS,                                      \
+        .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, v, e, n),           \
+        .tmem_columns = P##_DECODE_TMEM_COLUMNS(v, n),                      \
+        .cluster = 1,                                                       \
+        .ctas_per_sm = P##_DECODE_CTAS_PER_SM,                              \
+        .maps = maps,                                                       \
+        .scalars = scalars_,                                                \
+        .roles = roles_100f_##e,                                            \
+        .shared = t##_shared_##qk##_##v##_##e##_##n,                        \
+        .tmem = t##_tmem_##qk##_##v##_##e##_##n,                            \
+        .handoffs = t##_handoffs_##qk##_##v##_##e##_##n,                    \
+        .flows = flows_100f_##e,                                            \
+        .decode = &t##_shape_##qk##_##v##_##e##_##n,                        \
     },
-#define PLAN_DECODE(...) PLAN_BLACKWELL("decode", __VA_ARGS__)
-#define PLAN_MLA(...)    PLAN_BLACKWELL("mla", __VA_ARGS__)
+#define PLAN_DECODE(...) PLAN_BLACKWELL("decode", "decode", scalars, __VA_ARGS__)
+#define PLAN_MLA(P, t, qk, v, e, n) \
+    PLAN_BLACKWELL("mla", MLA_TEXT_##e, mla_scalars, P, t, qk, v, e, n)
+#define MLA_TEXT_1 "mla_gather"
+#define MLA_TEXT_2 "mla"
 
 #define PLAN(P, t, qk, v, e, n)                                \
     {                                                          \
