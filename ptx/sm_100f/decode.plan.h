@@ -209,6 +209,7 @@
     X(tile_q, query.tma + softmax, qk.mma + softmax)            \
     X(stages, producer.cp, producer)                            \
     X(ring, producer, qk.mma + pv.mma)                          \
+    X(row_factors, softmax, softmax)                            \
     X(split_found, producer + softmax + qk + pv + query + idle, \
       producer + softmax + qk + pv + query + idle)              \
     X(split_sums, producer + softmax + qk + pv + query + idle,  \
