@@ -79,6 +79,10 @@
 #define SM90A_DECODE_OUT_FACTOR 8
 #define SM90A_DECODE_OUT_LSE    12
 
+/* What the producers tell of a tile, u32: sequence (-1: no more tiles), begin, end, blocks; token,
+ * head_block, kv_head, keys; queries, q_base, q_plane, left; first, parts. */
+#define SM90A_DECODE_TILE_WORDS 16
+
 /* Threads: a warpgroup of producers, two of consumers. Registers after setmaxnreg. */
 #define SM90A_DECODE_THREADS          384
 #define SM90A_DECODE_WARPS            (SM90A_DECODE_THREADS / 32)
