@@ -48,8 +48,10 @@
  * slot is announced. Their finder gives the rows of a block, two blocks ahead at most, and the
  * keys among them, which stay until the consumers have masked the block. */
 #define SM90A_MLA_GATHER_THREADS       512
-#define SM90A_MLA_GATHER_FINDER_REGS   32
-#define SM90A_MLA_GATHER_LOADER_REGS   64
+#define SM90A_MLA_ROWS_FINDER_REGS     40 /* plain rows */
+#define SM90A_MLA_ROWS_LOADER_REGS     56
+#define SM90A_MLA_RECORD_FINDER_REGS   32
+#define SM90A_MLA_RECORD_LOADER_REGS   64
 #define SM90A_MLA_GATHER_CONSUMER_REGS 208
 #define SM90A_MLA_ROWS                 2
 #define SM90A_MLA_ROWS_BYTES           (4 * MLA_BLOCK)
@@ -93,8 +95,8 @@
 
 #define SM90A_MLA_GATHER_ROLES(X) \
     X(planner, 0, 1)              \
-    X(finder, 1, 1)               \
-    X(idle, 2, 2)                 \
+    X(finder, 1, 2)               \
+    X(idle, 3, 1)                 \
     X(loader, 4, 4)               \
     X(consumer, 8, 8)
 
@@ -105,10 +107,10 @@
     X(empty_bar, 1, 0, 0, consumer, loader)                      \
     X(q_full, 1, 0, SM90A_MLA_TILE_Q, planner, consumer)         \
     X(q_empty, 8, 0, 0, consumer, planner)                       \
-    X(found_full, 1, 0, 0, finder, loader)                       \
+    X(found_full, 2, 0, 0, finder, loader)                       \
     X(found_empty, 4, 0, 0, loader, finder)                      \
     X(record_full, 1, 0, 0, planner, finder + loader + consumer) \
-    X(record_empty, 13, 0, 0, finder + loader + consumer, planner)
+    X(record_empty, 14, 0, 0, finder + loader + consumer, planner)
 
 /* `latent`: how the loader writes a half */
 #define SM90A_MLA_GATHER_FLOWS(X, latent)                         \

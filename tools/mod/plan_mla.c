@@ -16,10 +16,14 @@ _Static_assert(SM90A_MLA_DYNAMIC_SHARED + SM90A_MLA_STATIC_BYTES <= SM_SHARED_BY
                "shared memory");
 _Static_assert(SM90A_MLA_CHUNK % SWIZZLE_REPEAT == 0 && SM90A_MLA_TILE_P % SWIZZLE_REPEAT == 0,
                "tiles begin where the swizzle repeats");
-_Static_assert(SM90A_MLA_GATHER_FINDER_REGS + SM90A_MLA_GATHER_LOADER_REGS +
+_Static_assert(SM90A_MLA_ROWS_FINDER_REGS + SM90A_MLA_ROWS_LOADER_REGS +
                        2 * SM90A_MLA_GATHER_CONSUMER_REGS <=
                    SM_REGISTERS / 128,
-               "registers of the kernels without boxes");
+               "registers of the kernel of plain rows without boxes");
+_Static_assert(SM90A_MLA_RECORD_FINDER_REGS + SM90A_MLA_RECORD_LOADER_REGS +
+                       2 * SM90A_MLA_GATHER_CONSUMER_REGS <=
+                   SM_REGISTERS / 128,
+               "registers of the kernel of records");
 _Static_assert(SM90A_MLA_ROWS == SM90A_MLA_SLOTS && SM90A_MLA_RECORDS == SM90A_MLA_SLOTS,
                "their barriers are made together");
 _Static_assert(SM90A_MLA_PRODUCER_REGS + 2 * SM90A_MLA_CONSUMER_REGS <= SM_REGISTERS / 128,
