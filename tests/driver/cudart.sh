@@ -32,12 +32,14 @@ cat >"$dir/features.cu" <<'PROGRAM'
 
 __constant__ float factor;
 __device__ int launches;
+__managed__ int shared_count = 5; /* before there is a context */
 
 __global__ void scale(const float *in, float *out, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) out[i] = factor * in[i];
     if (i == 0) atomicAdd(&launches, 1);
+    if (i == 0) shared_count++;
 }
 
 __global__ void total(const float *in, float *out, int n)
@@ -83,6 +85,7 @@ int main()
     TRY(cudaFree(in));
     TRY(cudaFreeAsync(out, 0));
     printf("%d launch, %.0f, blocks %d\n", count, *managed, blocks > 0);
+    printf("managed variable %d\n", shared_count);
     scale<<<1, 2048>>>(in, out, n);
     printf("too many threads: %s\n", cudaGetErrorName(cudaGetLastError()));
     TRY(cudaDeviceReset());
@@ -240,6 +243,7 @@ runs() { # LABEL PROGRAM [library path]
     else fail "$1" "$(cat "$dir/out")"; fi
     want "$1" "total 1498500 of 1000" "$dir/out"
     want "$1" "1 launch, 1498500, blocks 1" "$dir/out"
+    want "$1" "managed variable 6" "$dir/out"
     want "$1" "too many threads: cudaErrorInvalid" "$dir/out"
 }
 built() { # NAME OPTIONS…

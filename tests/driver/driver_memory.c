@@ -332,6 +332,63 @@ static void test_multicast(void)
     CHECK_INT(cu.cuMemRelease(t.unicast.a), 0);
 }
 
+/* ---- copies and fills that few programs make ---- */
+
+static void test_copies(void)
+{
+    enum { WORDS = 64, BYTES = 4 * WORDS };
+    hewn_cu_deviceptr a = buffer(BYTES), b = buffer(BYTES);
+    const hewn_cu_deviceptr to[] = {b, b + BYTES / 2}, from[] = {a, a};
+    const size_t sizes[] = {BYTES / 2, BYTES / 2}, first[] = {0};
+    const struct {
+        int order, places[4];
+        unsigned flags;
+    } attributes = {.order = 1}; /* CUmemcpyAttributes: in the order of the stream */
+    hewn_cu_memcpy3d box = {.src_type = 2,
+                            .src_device = a,
+                            .src_reserved = primary,
+                            .src_pitch = 16,
+                            .src_height = 4,
+                            .dst_type = 2,
+                            .dst_device = b,
+                            .dst_reserved = primary,
+                            .dst_pitch = 16,
+                            .dst_height = 4,
+                            .width = 16,
+                            .height = 4,
+                            .depth = 4};
+    int version = 0;
+
+    if (!test_case("copies between contexts, batches of copies, pitched fills in a stream")) return;
+    cu.cuDriverGetVersion(&version);
+    CHECK_INT(cu.cuMemsetD2D32Async(a, 32, 7, 8, 8, stream), 0);
+    CHECK_INT(cu.cuMemsetD2D8Async(b, 32, 1, 32, 8, stream), 0);
+    CHECK_INT(cu.cuStreamSynchronize(stream), 0);
+    CHECK_INT(count_wrong(a, 7, WORDS) + count_wrong(b, 0x01010101, WORDS), 0);
+    CHECK_INT(cu.cuMemsetD2D16Async(b, 32, 2, 16, 8, stream), 0);
+    CHECK_INT(cu.cuStreamSynchronize(stream), 0);
+    CHECK_INT(count_wrong(b, 0x00020002, WORDS), 0);
+    CHECK_INT(cu.cuMemcpyPeer(b, primary, a, primary, BYTES), 0);
+    CHECK_INT(count_wrong(b, 7, WORDS), 0);
+    CHECK_INT(cu.cuMemsetD32_v2(a, 8, WORDS), 0);
+    CHECK_INT(cu.cuMemcpyPeerAsync(b, primary, a, primary, BYTES, stream), 0);
+    CHECK_INT(cu.cuStreamSynchronize(stream), 0);
+    CHECK_INT(count_wrong(b, 8, WORDS), 0);
+    CHECK_INT(cu.cuMemsetD32_v2(a, 9, WORDS), 0);
+    CHECK_INT(cu.cuMemcpy3DPeer(&box), 0);
+    CHECK_INT(count_wrong(b, 9, WORDS), 0);
+    if (version >= 13000) {
+        CHECK_INT(cu.cuMemsetD32_v2(a, 10, WORDS), 0);
+        CHECK_INT(cu.cuMemcpyBatchAsync_v2(to, from, sizes, 2, &attributes, first, 1, stream), 0);
+        CHECK_INT(cu.cuStreamSynchronize(stream), 0);
+        CHECK_INT(count_wrong(b, 10, WORDS), 0);
+        CHECK_INT(cu.cuMemcpyBatchAsync_v2(to, from, sizes, 0, &attributes, first, 1, stream),
+                  HEWN_CU_INVALID_VALUE);
+    }
+    CHECK_INT(cu.cuMemFree_v2(a), 0);
+    CHECK_INT(cu.cuMemFree_v2(b), 0);
+}
+
 /* ---- what a device says of others ---- */
 
 static void test_peers(void)
@@ -363,6 +420,7 @@ int main(int argc, char **argv)
     test_virtual();
     test_shared_memory();
     test_multicast();
+    test_copies();
     test_peers();
     CHECK_INT(cu.cuStreamDestroy_v2(stream), 0);
     cu.cuDevicePrimaryCtxRelease_v2(0);

@@ -155,6 +155,59 @@ int cuMemcpyDtoDAsync_v2(hewn_cu_deviceptr dst, hewn_cu_deviceptr src, size_t by
     return copy_submit(&r, true, stream);
 }
 
+/* Contexts are of one device, whose addresses say where memory is. */
+static bool are_contexts(hewn_cu_context a, hewn_cu_context b)
+{
+    return handle_get(a, HANDLE_CONTEXT) && handle_get(b, HANDLE_CONTEXT);
+}
+
+static int copy_peer(hewn_cu_deviceptr dst, hewn_cu_context dst_context, hewn_cu_deviceptr src,
+                     hewn_cu_context src_context, size_t bytes, bool async, hewn_cu_stream stream)
+{
+    struct copy_request r = linear(dst, true, src, true, bytes);
+    return are_contexts(dst_context, src_context) ? copy_submit(&r, async, stream)
+                                                  : HEWN_CU_INVALID_CONTEXT;
+}
+
+int cuMemcpyPeer(hewn_cu_deviceptr dst, hewn_cu_context dst_context, hewn_cu_deviceptr src,
+                 hewn_cu_context src_context, size_t bytes)
+{
+    return copy_peer(dst, dst_context, src, src_context, bytes, false, NULL);
+}
+
+int cuMemcpyPeerAsync(hewn_cu_deviceptr dst, hewn_cu_context dst_context, hewn_cu_deviceptr src,
+                      hewn_cu_context src_context, size_t bytes, hewn_cu_stream stream)
+{
+    return copy_peer(dst, dst_context, src, src_context, bytes, true, stream);
+}
+
+/* Attributes are hints about places, and about when the source may change: at once here. */
+int cuMemcpyBatchAsync_v2(const hewn_cu_deviceptr *dsts, const hewn_cu_deviceptr *srcs,
+                          const size_t *bytes, size_t count, const void *attributes,
+                          const size_t *first, size_t attribute_count, hewn_cu_stream stream)
+{
+    int rc = 0;
+
+    if (!dsts || !srcs || !bytes || !count || !attributes || !first || !attribute_count ||
+        attribute_count > count || first[0] || !stream)
+        return HEWN_CU_INVALID_VALUE;
+    for (size_t i = 0; i < count && !rc; i++) {
+        struct copy_request r = linear(dsts[i], false, srcs[i], false, bytes[i]);
+        rc = copy_submit(&r, true, stream);
+    }
+    return rc;
+}
+
+int cuMemcpyBatchAsync(hewn_cu_deviceptr *dsts, hewn_cu_deviceptr *srcs, size_t *bytes,
+                       size_t count, const void *attributes, size_t *first, size_t attribute_count,
+                       size_t *failed, hewn_cu_stream stream)
+{
+    int rc =
+        cuMemcpyBatchAsync_v2(dsts, srcs, bytes, count, attributes, first, attribute_count, stream);
+    if (rc && failed) *failed = SIZE_MAX; /* which one is not said */
+    return rc;
+}
+
 /* ---- fills: those without a stream go to the legacy one and do not wait for the host ---- */
 
 static int fill(hewn_cu_deviceptr dst, size_t pitch, uint32_t value, uint32_t element, size_t width,
@@ -226,4 +279,22 @@ int cuMemsetD2D32_v2(hewn_cu_deviceptr dst, size_t pitch, unsigned value, size_t
                      size_t height)
 {
     return fill(dst, pitch, value, 4, width, height, false, NULL);
+}
+
+int cuMemsetD2D8Async(hewn_cu_deviceptr dst, size_t pitch, unsigned char value, size_t width,
+                      size_t height, hewn_cu_stream stream)
+{
+    return fill(dst, pitch, value, 1, width, height, true, stream);
+}
+
+int cuMemsetD2D16Async(hewn_cu_deviceptr dst, size_t pitch, unsigned short value, size_t width,
+                       size_t height, hewn_cu_stream stream)
+{
+    return fill(dst, pitch, value, 2, width, height, true, stream);
+}
+
+int cuMemsetD2D32Async(hewn_cu_deviceptr dst, size_t pitch, unsigned value, size_t width,
+                       size_t height, hewn_cu_stream stream)
+{
+    return fill(dst, pitch, value, 4, width, height, true, stream);
 }

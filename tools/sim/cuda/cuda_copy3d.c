@@ -122,6 +122,27 @@ int cuMemcpy3DAsync_v2(const hewn_cu_memcpy3d *c, hewn_cu_stream stream)
     return copy_3d(c, true, stream);
 }
 
+/* The same struct, with contexts in what is reserved; the device is one. */
+static int copy_3d_peer(const hewn_cu_memcpy3d *c, bool async, hewn_cu_stream stream)
+{
+    hewn_cu_memcpy3d plain;
+
+    if (!c) return HEWN_CU_INVALID_VALUE;
+    plain = *c;
+    plain.src_reserved = plain.dst_reserved = NULL;
+    return copy_3d(&plain, async, stream);
+}
+
+int cuMemcpy3DPeer(const hewn_cu_memcpy3d *c)
+{
+    return copy_3d_peer(c, false, NULL);
+}
+
+int cuMemcpy3DPeerAsync(const hewn_cu_memcpy3d *c, hewn_cu_stream stream)
+{
+    return copy_3d_peer(c, true, stream);
+}
+
 static int copy_2d(const hewn_cu_memcpy2d *c, bool async, hewn_cu_stream stream)
 {
     hewn_cu_memcpy3d full;

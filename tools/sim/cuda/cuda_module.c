@@ -701,3 +701,13 @@ int cuLibraryGetGlobal(hewn_cu_deviceptr *address, size_t *bytes, hewn_cu_librar
     if (call_enter(&call, CALL_PLAIN)) return call.rc;
     return get_global(library_named(library), name, address, bytes);
 }
+
+/* Managed variables lie beside the others: all memory of the device is the host's. The runtime asks for
+ * them before it has a context. */
+int cuLibraryGetManaged(hewn_cu_deviceptr *address, size_t *bytes, hewn_cu_library library,
+                        const char *name)
+{
+    struct call call CALL_SCOPE;
+    if (call_enter(&call, NEED_INIT)) return call.rc;
+    return get_global(library_named(library), name, address, bytes);
+}
