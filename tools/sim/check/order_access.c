@@ -513,26 +513,36 @@ static struct touch *begin(struct accessor *a)
 }
 
 /*
- * PTX ISA "Asynchronous operations": bulk copies of one thread are in no order, until it waits for one of them. Which of
- * two stores comes last is chance; of two reductions it is no matter. (cp.async: interpretation, in the order of issue.)
+ * PTX ISA "Asynchronous operations": copies of one thread are in no order, until it waits for one of them. Which of two that
+ * write one place comes last is chance; of two reductions it is no matter. `copies`: what both are.
  */
+static void tell_overtakes(const struct accessor *a, const struct insn *other, const char *object,
+                           const char *copies, const char *remedy)
+{
+    char message[360];
+    (void)snprintf(message, sizeof message,
+                   "writes %s, which an earlier %s of this warp (line %u) writes as well, and "
+                   "nothing waits for that one: such copies are in no order, so either may come "
+                   "last. Cheapest remedy: %s between the two.",
+                   object, copies, other ? other->src->pos.line : 0, remedy);
+    tell_alone(a->w, a->e->in, first_lane(a->e->lanes), FIND_RACE, object, message, other,
+               "the earlier copy");
+}
+
 static void check_overtakes(const struct accessor *a, const struct touch *t)
 {
     const struct insn *other = insn_at(a->o, epoch_insn(t->overtakes));
     const bool sums =
         other && other->is.class == INSN_COPY_RED && a->e->in->is.class == INSN_COPY_RED;
-    char message[320];
+    char object[96];
     order_sampled(a->o, SAMPLED_OVERTAKES, a->e->in);
-    if (a->class != CLASS_BULK || sums) return;
-    (void)snprintf(
-        message, sizeof message,
-        "writes global memory that an earlier bulk copy of this warp (line %u) writes as well, and "
-        "nothing waits for that one: bulk copies are in no order, so either may come last. "
-        "Cheapest "
-        "remedy: cp.async.bulk.wait_group (not .read) between the two.",
-        other ? other->src->pos.line : 0);
-    tell_alone(a->w, a->e->in, first_lane(a->e->lanes), FIND_RACE, "global memory", message, other,
-               "the earlier copy");
+    if (a->class == CLASS_BULK && !sums) {
+        tell_overtakes(a, other, "global memory", "bulk copy",
+                       "cp.async.bulk.wait_group (not .read)");
+    } else if (a->place == PLACE_SHARED && other && other != a->e->in) {
+        (void)name_shared(a->o->kernel, (uint32_t)a->at, object, sizeof object);
+        tell_overtakes(a, other, object, "cp.async", "cp.async.wait_group");
+    }
 }
 
 static void finish(struct accessor *a, const struct touch *t)

@@ -12,7 +12,7 @@ struct pending {
     uint64_t bulk_group; /* which one of its lane, from 1; OPEN before commit_group */
     const struct insn *in;
     uint32_t lane;
-    bool bulk;
+    bool bulk, thread_copy; /* of a bulk group; cp.async */
 };
 #define OPEN UINT64_MAX
 
@@ -110,7 +110,9 @@ static void on_issue(struct pending_table *c, const struct event *e)
                           .bulk_group = OPEN,
                           .in = e->in,
                           .lane = first_lane(e->lanes),
-                          .bulk = in_bulk_group(e->in)};
+                          .bulk = in_bulk_group(e->in),
+                          .thread_copy =
+                              e->in->is.engine == ENGINE_CP_ASYNC && e->in->is.class == INSN_COPY};
     r->list = p;
 }
 
@@ -229,6 +231,29 @@ static void arrived_exit(const struct pending_table *c, const struct cta *cta)
     }
 }
 
+/* CUTLASS's epilogues, ThunderKittens and DeepGEMM end with stores that nobody waits for, and are right on an
+ * H200 and a B200: hardware keeps the memory until they have read it. On an H200 no cp.async was seen to write
+ * into the memory of a later CTA either. The ISA promises neither. */
+static void tell_left(const struct pending_table *c, struct warp *w, const struct pending *p)
+{
+    const char *message = "the CTA exits while this operation is in flight: it may still touch "
+                          "shared or tensor memory or a barrier that the CTA has given up";
+    if (p->bulk) {
+        sim_idiom(c->group, p->in, IDIOM_STORE_UNWAITED);
+        message = "the CTA exits, but this thread never waited for its bulk group "
+                  "(cp.async.bulk.wait_group, .read suffices): the operation may still read "
+                  "shared memory that the CTA has given up";
+    } else if (p->thread_copy) {
+        sim_idiom(c->group, p->in, IDIOM_COPY_UNWAITED);
+        message = "the CTA exits, but this thread never waited for its cp.async "
+                  "(cp.async.wait_all): the copy may still write shared memory that the CTA has "
+                  "given up";
+    }
+    if ((p->bulk || p->thread_copy) && c->group->launch->check_level < 2) return;
+    sim_find(c->group, w, p->in, p->lane, p->bulk || p->thread_copy ? SEV_WARNING : SEV_ERROR,
+             FIND_PENDING_AT_EXIT, CAUSE_NONE, "", "%s", message);
+}
+
 static void on_warp_exit(struct pending_table *c, const struct event *e)
 {
     struct cta *cta = e->cta;
@@ -238,19 +263,7 @@ static void on_warp_exit(struct pending_table *c, const struct event *e)
         struct warp *w = &cta->warps[i];
         struct warp_record *r = record_of(c, w);
         for (const struct pending *p = r->list; p; p = p->next) {
-            /* CUTLASS's epilogues, ThunderKittens and DeepGEMM end with stores that nobody waits for, and are
-             * right on an H200 and a B200: hardware keeps the memory until they have read it. The ISA
-             * does not promise it. */
-            if (p->bulk) sim_idiom(c->group, p->in, IDIOM_STORE_UNWAITED);
-            if (p->bulk && c->group->launch->check_level < 2) continue;
-            sim_find(c->group, w, p->in, p->lane, p->bulk ? SEV_WARNING : SEV_ERROR,
-                     FIND_PENDING_AT_EXIT, CAUSE_NONE, "",
-                     p->bulk ? "the CTA exits, but this thread never waited for its bulk group "
-                               "(cp.async.bulk.wait_group, .read suffices): the operation may "
-                               "still read shared memory that the CTA has given up"
-                             : "the CTA exits while this operation is in flight: it may still "
-                               "touch shared or tensor memory or a barrier that the CTA has "
-                               "given up");
+            tell_left(c, w, p);
         }
     }
 }

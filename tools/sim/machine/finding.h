@@ -154,6 +154,9 @@ struct ptx_loc;
     X(STORE_UNWAITED, "store-unwaited", 1,                                                     \
       "A CTA ends before its last bulk stores are known to have read shared memory.",          \
       "Instruction cp.async.bulk.wait_group")                                                  \
+    X(COPY_UNWAITED, "copy-unwaited", 1,                                                       \
+      "A CTA ends before its last cp.async copies are known to be complete.",                  \
+      "Instruction cp.async.wait_group")                                                       \
     X(PADDING_READ, "padding-read", 2, "Shared memory is read that nobody has written.",       \
       "Instruction ld")                                                                        \
     X(BOX_BESIDE, "box-beside", 1,                                                             \
