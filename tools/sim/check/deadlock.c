@@ -148,10 +148,15 @@ static bool arrived_now(const struct mbar *b, const struct mbar_arrival *a)
     return false;
 }
 
-/* Arrived in the phase before and has not yet in this one. */
-static bool absent(const struct mbar *b, const struct mbar_arrival *a)
+/* Whether a warp arrived in the phase before and has not yet in this one: at all, or by the same
+ * instruction. Compilers unroll loops, so the same arrival may be another instruction. */
+static bool absent(const struct mbar *b, const struct mbar_arrival *a, bool at_all)
 {
-    return a->count && !arrived_now(b, a);
+    if (!a->count || arrived_now(b, a)) return false;
+    for (uint32_t i = 0; at_all && i < b->kept; i++) {
+        if (b->log[i].warp == a->warp && b->log[i].cta == a->cta && b->log[i].count) return false;
+    }
+    return true;
 }
 
 static const struct insn *expecting(const struct mbar *b)
@@ -308,8 +313,10 @@ static void judge_mbar(const struct deadlock *d, struct judgement *j)
         j->weight = SKIPPED;
         return;
     }
-    for (uint32_t i = 0; i < b->kept_before; i++)
-        if (absent(b, &b->before[i])) judge_absent(d, j, &b->before[i]);
+    for (int at_all = 1; at_all >= 0 && !j->missing; at_all--) {
+        for (uint32_t i = 0; i < b->kept_before; i++)
+            if (absent(b, &b->before[i], at_all)) judge_absent(d, j, &b->before[i]);
+    }
     if (!j->missing) judge_arrivals(d, j);
 }
 

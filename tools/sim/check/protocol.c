@@ -101,7 +101,8 @@ static void note_arrival(struct order *o, struct order_warp *w, struct order_bar
 
 #define ANY_KEY UINT32_MAX
 
-/* How often the warp passed the wait after the step `from` and up to `to`; false: not all of that is kept. */
+/* How often the warp passed the wait `in`, or with a key a wait for that object, after the step `from` and up to `to`;
+ * false: not all of that is kept. */
 static bool passes_between(const struct order_warp *w, const struct insn *in, uint32_t key,
                            uint64_t from, uint64_t to, uint32_t *passes)
 {
@@ -109,23 +110,30 @@ static bool passes_between(const struct order_warp *w, const struct insn *in, ui
     const uint32_t kept = !p ? 0 : p->count < PASSES_KEPT ? p->count : PASSES_KEPT;
     *passes = 0;
     for (uint32_t i = 0; i < kept; i++) {
-        if (p->at[i].in != in || (key != ANY_KEY && p->at[i].key != key)) continue;
+        if (key == ANY_KEY ? p->at[i].in != in : p->at[i].key != key) continue;
         *passes += p->at[i].step > from && p->at[i].step <= to;
     }
     return p && (p->count <= PASSES_KEPT || p->at[p->count % PASSES_KEPT].step <= from);
+}
+
+/* Passed the wait as often since its last arrival as between the one before and that, and at least once. */
+static bool came_round(const struct order_warp *w, const struct ledger *l, const struct insn *at,
+                       uint32_t key)
+{
+    uint32_t before = 1, since;
+    if (!passes_between(w, at, key, l->steps[0], UINT64_MAX, &since) || !since) return false;
+    if (!l->steps[1]) return true;
+    return passes_between(w, at, key, l->steps[1], l->steps[0], &before) && since >= before;
 }
 
 bool protocol_went_on(const struct order_bar *b, const struct order_warp *w, const struct insn *at,
                       uint32_t key)
 {
     const struct ledger *l = b->protocol ? &b->protocol->ledger[w->warp->id] : NULL;
-    uint32_t before = 1, since;
     if (!l || w->cta != b->cta || !l->steps[0]) return false;
-    /* Of a ring's first turn nothing is known to compare with: it must be the same slot. */
-    if (!l->steps[1]) return passes_between(w, at, key, l->steps[0], UINT64_MAX, &since) && since;
-    return passes_between(w, at, ANY_KEY, l->steps[1], l->steps[0], &before) &&
-           passes_between(w, at, ANY_KEY, l->steps[0], UINT64_MAX, &since) && since &&
-           since >= before;
+    /* Of a ring's first turn nothing is known to compare with: it must be the same slot. In a loop that a compiler has
+     * unrolled, each turn has a wait of its own: there the slot tells, too. */
+    return (l->steps[1] && came_round(w, l, at, ANY_KEY)) || came_round(w, l, at, key);
 }
 
 static bool same_action(epoch a, epoch b)
@@ -257,7 +265,9 @@ void protocol_pass(struct order_warp *w, struct order_bar *b, const struct event
         p->told = true;
         tell_phase(o, w, b, e->in, TELL_WAITS_EARLY, other);
     }
-    if (parties_have(&p->passed, w->chain[COMPONENT_WARP])) p->again = order_here(w, e->in);
+    /* a token names its phase, so it cannot be one that was not turned */
+    if (e->in->flags & MBAR_PARITY && parties_have(&p->passed, w->chain[COMPONENT_WARP]))
+        p->again = order_here(w, e->in);
     if (e->value == FRESH_PHASE && e->lanes != w->warp->live) p->ahead = order_here(w, e->in);
     parties_add(o, &p->passed, order_here(w, e->in));
 }
