@@ -18,6 +18,7 @@
 #include "lib/device.h"
 #include "lib/digest.h"
 #include "lib/harness.h"
+#include "lib/verdict.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -299,10 +300,10 @@ int main(int argc, char **argv)
     int status = 2;
     argc = read_options(&options, digest_options(argc, argv), argv);
     test_begin("attention", argc, argv);
-    attention_report_begin();
+    verdict_begin("attention");
     if (!device_open(&s.dev, &err)) {
         if (test_case("open")) CHECK(false, "%s", err.message);
-        attention_report_end();
+        verdict_end();
         return test_end();
     }
     test_where("sm_%d%d, %s", s.dev.info.cc_major, s.dev.info.cc_minor, s.dev.info.name);
@@ -315,6 +316,6 @@ int main(int argc, char **argv)
         status = -1;
     }
     device_close(&s.dev);
-    attention_report_end();
+    verdict_end();
     return status < 0 ? test_end() : status;
 }

@@ -1,70 +1,11 @@
 #include "attention_run.h"
 
 #include "lib/harness.h"
+#include "lib/verdict.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-/* ---- verdicts ---- */
-
-static char report_path[64];
-static bool checks;
-
-void attention_report_begin(void)
-{
-    const char *level = getenv("HEWN_SIM_CHECK");
-    checks = !level || strcmp(level, "0") != 0;
-    if (getenv("HEWN_SIM_REPORT")) return;
-    strcpy(report_path, "/tmp/attention.XXXXXX");
-    int fd = mkstemp(report_path);
-    if (fd >= 0) close(fd);
-    if (fd < 0 || setenv("HEWN_SIM_REPORT", report_path, 1)) report_path[0] = '\0';
-}
-
-void attention_report_end(void)
-{
-    if (report_path[0]) unlink(report_path);
-}
-
-static void copy_value(const char *line, const char *key, char *out, size_t size)
-{
-    const char *at = strstr(line, key);
-    size_t n = 0;
-    if (at)
-        for (at += strlen(key); *at && *at != '"' && n + 1 < size; at++) out[n++] = *at;
-    out[n] = '\0';
-}
-
-/* Every verdict since the last look is clean, and there is one where the simulator ran a kernel. A
- * page that the pool lacks is a box outside the tensor, which the checker names: with `outside` that
- * alone passes. */
-static void check_verdicts(bool launched, bool outside)
-{
-    char *line = NULL, kind[48], message[360], first[440] = "", verdict[24];
-    size_t room = 0;
-    int verdicts = 0;
-    FILE *f = report_path[0] ? fopen(report_path, "r") : NULL;
-    while (f && getline(&line, &room, f) > 0) {
-        copy_value(line, "\"severity\":\"", verdict, sizeof verdict);
-        copy_value(line, "\"kind\":\"", kind, sizeof kind);
-        if (outside && !strcmp(kind, "tma-oob-box")) continue;
-        if (verdict[0] && strcmp(verdict, "advice") != 0 && !first[0]) {
-            copy_value(line, "\"message\":\"", message, sizeof message);
-            snprintf(first, sizeof first, "%s: %s", kind, message);
-        }
-        copy_value(line, "\"verdict\":\"", verdict, sizeof verdict);
-        verdicts += verdict[0] != '\0';
-        bool accepted = outside && !first[0] && !strcmp(verdict, "review");
-        CHECK(!verdict[0] || accepted || !strcmp(verdict, "clean"), "the checker says %s (%s)",
-              verdict, first);
-    }
-    free(line);
-    if (f) fclose(f);
-    if (report_path[0] && checks && launched) CHECK(verdicts > 0, "the checker gave no verdict");
-    if (report_path[0] && truncate(report_path, 0)) perror(report_path);
-}
 
 /* ---- buffers ---- */
 
@@ -187,7 +128,7 @@ static bool launch(struct device *dev, struct attention_data *d, const hewn_atte
     CHECK(status == HEWN_OK, "run: %s", err.message);
     int rc = dev->synchronize();
     CHECK(rc == 0, "the kernel failed with CUresult %d", rc);
-    check_verdicts(run->info.items > 0 && dev->info.simulated, run->tables_wrong);
+    verdict_check(run->info.items > 0 && dev->info.simulated, run->tables_wrong);
     if (status || rc) return false;
     CHECK_INT(read_back(dev, d, args), 1);
     check_guards(dev, b);

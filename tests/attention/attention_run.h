@@ -5,11 +5,6 @@
 #include "attention_data.h"
 #include "lib/device.h"
 
-/* Before device_open: the simulator's verdicts go to a file of this process, unless HEWN_SIM_REPORT
- * names one already. */
-void attention_report_begin(void);
-void attention_report_end(void);
-
 struct attention_run {
     bool done;                     /* the outputs are in the data */
     bool tables_wrong;             /* in: lengths, offsets or tables break the rules on purpose */

@@ -2,6 +2,7 @@
 #include "mla_case.h"
 
 #include "lib/harness.h"
+#include "lib/suite.h"
 #include "lib/verdict.h"
 
 #include <stdio.h>
@@ -335,23 +336,9 @@ static void at_random(struct device *dev, int count)
 int main(int argc, char **argv)
 {
     struct device dev;
-    hewn_error err = {0};
-    int random = 0, kept = 1, show = 0;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--random") == 0 && i + 1 < argc)
-            random = atoi(argv[++i]);
-        else if (strcmp(argv[i], "--digest") == 0)
-            show = 1;
-        else
-            argv[kept++] = argv[i];
-    }
-    test_begin("mla", kept, argv);
-    verdict_begin("mla");
-    if (!device_open(&dev, &err)) {
-        fprintf(stderr, "mla: %s\n", err.message);
-        return 1;
-    }
-    test_where("%s", dev.info.name);
+    int random = suite_number(&argc, argv, "--random");
+    int show = suite_flag(&argc, argv, "--digest");
+    if (!suite_begin(&dev, "mla", argc, argv)) return 1;
     if (random) {
         at_random(&dev, random);
     } else {
@@ -364,7 +351,5 @@ int main(int argc, char **argv)
         records(&dev);
     }
     if (show) printf("digest %016llx\n", (unsigned long long)digest);
-    device_close(&dev);
-    verdict_end();
-    return test_end();
+    return suite_end(&dev);
 }

@@ -2,6 +2,7 @@
 #include "indexer_case.h"
 
 #include "lib/harness.h"
+#include "lib/suite.h"
 #include "lib/verdict.h"
 
 #include <stdio.h>
@@ -229,21 +230,8 @@ static void at_random(struct device *dev, int count)
 int main(int argc, char **argv)
 {
     struct device dev;
-    hewn_error err = {0};
-    int random = 0, kept = 1;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--random") == 0 && i + 1 < argc)
-            random = atoi(argv[++i]);
-        else
-            argv[kept++] = argv[i];
-    }
-    test_begin("indexer", kept, argv);
-    verdict_begin("indexer");
-    if (!device_open(&dev, &err)) {
-        fprintf(stderr, "indexer: %s\n", err.message);
-        return 1;
-    }
-    test_where("%s", dev.info.name);
+    int random = suite_number(&argc, argv, "--random");
+    if (!suite_begin(&dev, "indexer", argc, argv)) return 1;
     if (random) {
         at_random(&dev, random);
     } else {
@@ -253,7 +241,5 @@ int main(int argc, char **argv)
         dims(&dev);
         others(&dev);
     }
-    device_close(&dev);
-    verdict_end();
-    return test_end();
+    return suite_end(&dev);
 }

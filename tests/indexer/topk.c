@@ -5,6 +5,7 @@
  */
 #include "lib/device.h"
 #include "lib/harness.h"
+#include "lib/suite.h"
 #include "lib/verdict.h"
 
 #include <math.h>
@@ -373,21 +374,8 @@ static void at_random(struct device *dev, int count)
 int main(int argc, char **argv)
 {
     struct device dev;
-    hewn_error err = {0};
-    int random = 0, kept = 1;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--random") == 0 && i + 1 < argc)
-            random = atoi(argv[++i]);
-        else
-            argv[kept++] = argv[i];
-    }
-    test_begin("topk", kept, argv);
-    verdict_begin("topk");
-    if (!device_open(&dev, &err)) {
-        fprintf(stderr, "topk: %s\n", err.message);
-        return 1;
-    }
-    test_where("%s", dev.info.name);
+    int random = suite_number(&argc, argv, "--random");
+    if (!suite_begin(&dev, "topk", argc, argv)) return 1;
     if (random) {
         at_random(&dev, random);
     } else {
@@ -396,7 +384,5 @@ int main(int argc, char **argv)
         ranges(&dev);
         large(&dev);
     }
-    device_close(&dev);
-    verdict_end();
-    return test_end();
+    return suite_end(&dev);
 }
