@@ -13,11 +13,25 @@ import subprocess
 import sys
 
 HEWN, FOLDER = sys.argv[1], sys.argv[2]
-NPY = {"f32": "<f4", "f16": "<f2", "bf16": "<V2"}
+NPY = {"f32": "<f4", "f16": "<f2", "bf16": "<V2", "i32": "<i4"}
+DTYPES = {"e4m3": "F8_E4M3"}
 ULP = {"f32": 2.0 ** -23, "f16": 2.0 ** -11, "bf16": 2.0 ** -8}
 
 
+def e4m3(code):
+    exponent, fraction = code >> 3 & 15, code & 7
+    size = (8 + fraction) * 2.0 ** (exponent - 10) if exponent else fraction * 2.0 ** -9
+    return -size if code & 128 else size
+
+
+CODES = {e4m3(code): code for code in range(255) if code != 127}
+
+
 def to_bytes(kind, values):
+    if kind == "i32":
+        return struct.pack("<%di" % len(values), *values)
+    if kind == "e4m3":
+        return bytes(CODES[x] for x in values)
     if kind == "f16":
         return struct.pack("<%de" % len(values), *values)
     data = struct.pack("<%df" % len(values), *values)
@@ -36,6 +50,8 @@ def from_bytes(kind, data):
 
 
 def rounded(kind, values):
+    if kind == "e4m3":
+        return [min(CODES, key=lambda x: abs(x - y)) for y in values]
     return from_bytes(kind, to_bytes(kind, values))
 
 
@@ -62,7 +78,7 @@ def write_safetensors(name, tensors):
     for key, (kind, shape, values) in tensors.items():
         piece = to_bytes(kind, values)
         entries.append('"%s":{"dtype":"%s","shape":%s,"data_offsets":[%d,%d]}' %
-                       (key, kind.upper(), list(shape), len(data), len(data) + len(piece)))
+                       (key, DTYPES.get(kind, kind.upper()), list(shape), len(data), len(data) + len(piece)))
         data += piece
     header = ("{" + ",".join(entries) + "}").encode()
     path = "%s/%s" % (FOLDER, name)
@@ -74,7 +90,8 @@ def write_safetensors(name, tensors):
 class Case:
     def __init__(self, b, s, t, heads, kv, d, v_dim=0, kind="f32", into=None, out="f32", bhsd=False,
                  causal=False, window=(-1, -1), scale=0.0, softcap=0.0, sink=False, splits=0,
-                 safetensors=False, invariant=False, gpu="b200"):
+                 safetensors=False, invariant=False, gpu="b200", lengths=None, page=0, cache=None,
+                 k_scale=0.0, v_scale=0.0):
         self.__dict__.update(locals())
         self.v_dim = v_dim or d
         self.into = into or ("f16" if kind == "f16" else "bf16")
@@ -85,8 +102,11 @@ class Case:
     def at(self, length, heads, dim, b, i, h):
         return ((b * heads + h) * length + i if self.bhsd else (b * length + i) * heads + h) * dim
 
-    def sees(self, i, j):
-        p, (left, right) = i + self.t - self.s, self.window
+    def keys(self, b):
+        return self.lengths[b] if self.lengths else self.t
+
+    def sees(self, b, i, j):
+        p, (left, right) = i + self.keys(b) - self.s, self.window
         return ((left < 0 or j >= p - left) and (right < 0 or j <= p + right) and
                 not (self.causal and j > p))
 
@@ -96,7 +116,7 @@ class Case:
         at = self.at(self.s, self.heads, self.d, b, i, h)
         query = q[at:at + self.d]
         scores = {}
-        for j in filter(lambda j: self.sees(i, j), range(self.t)):
+        for j in filter(lambda j: self.sees(b, i, j), range(self.keys(b))):
             at = self.at(self.t, self.kv, self.d, b, j, g)
             scores[j] = math.fsum(map(float.__mul__, query, k[at:at + self.d])) * \
                 (self.scale or self.d ** -0.5)
@@ -115,13 +135,46 @@ class Case:
                 o[c] += w * x / total
         return o, most + math.log(total)
 
-    def files(self, arrays):
+    def pool(self, values, heads, dim, table):
+        """The sequences of K or V as pages in a pool; rows that no sequence has are large."""
+        pages = [[100.0] * (self.page * heads * dim) for _ in range(max(map(max, table)) + 2)]
+        for b, entries in enumerate(table):
+            for j in range(self.keys(b)):
+                for h in range(heads):
+                    at = self.at(self.t, heads, dim, b, j, h)
+                    if self.bhsd:
+                        to = (h * self.page + j % self.page) * dim
+                    else:
+                        to = (j % self.page * heads + h) * dim
+                    pages[entries[j // self.page]][to:to + dim] = values[at:at + dim]
+        shape = (heads, self.page, dim) if self.bhsd else (self.page, heads, dim)
+        return (len(pages), *shape), [x for page in pages for x in page]
+
+    def tables(self, r):
+        """The options of lengths and pages, and the table."""
+        if not self.lengths:
+            return [], None
+        options = ["--lengths", write_npy("lengths.npy", "i32", (self.b,), self.lengths)]
+        if not self.page:
+            return options, None
+        width = -(-max(self.lengths) // self.page)
+        numbers = r.sample(range(self.b * width + 2), self.b * width)
+        table = [numbers[b * width:(b + 1) * width] for b in range(self.b)]
+        options += ["--table", write_npy("table.npy", "i32", (self.b, width), numbers)]
+        return options, table
+
+    def files(self, arrays, table):
+        kinds = [self.kind, self.cache or self.kind, self.cache or self.kind]
         shapes = [self.shape(self.s, self.heads, self.d), self.shape(self.t, self.kv, self.d),
                   self.shape(self.t, self.kv, self.v_dim)]
+        if table:
+            for i, dim in (1, self.d), (2, self.v_dim):
+                shapes[i], arrays[i] = self.pool(arrays[i], self.kv, dim, table)
+                arrays[i] = [min(x, 100.0) for x in arrays[i]]
         if self.safetensors:
             return [write_safetensors("in.safetensors", {
-                "layer.0/" + n: (self.kind, shape, values)
-                for n, shape, values in zip("vkq", shapes[::-1], arrays[::-1])}),
+                "layer.0/" + n: (kind, shape, rounded(kind, values) if kind == "e4m3" else values)
+                for n, kind, shape, values in zip("vkq", kinds[::-1], shapes[::-1], arrays[::-1])}),
                 "--q", "layer.0/q", "--k", "layer.0/k", "--v", "layer.0/v"]
         return [write_npy(n + ".npy", self.kind, shape, values)
                 for n, shape, values in zip("qkv", shapes, arrays)]
@@ -130,7 +183,10 @@ class Case:
         counts = [self.s * self.heads * self.d, self.t * self.kv * self.d, self.t * self.kv * self.v_dim]
         arrays = [[r.gauss(0, 1) for _ in range(self.b * n)] for n in counts]
         sink = rounded("f32", [r.gauss(0, 2) for _ in range(self.heads)]) if self.sink else None
-        command = [HEWN, "attention"] + self.files(arrays)
+        options, table = self.tables(r)
+        command = [HEWN, "attention"] + self.files(list(arrays), table) + options
+        command += ["--k-scale", repr(self.k_scale)] if self.k_scale else []
+        command += ["--v-scale", repr(self.v_scale)] if self.v_scale else []
         command += ["-o", FOLDER + "/o.npy", "--lse", FOLDER + "/lse.npy", "--out", self.out]
         command += ["--causal"] if self.causal else []
         command += ["--invariant"] if self.invariant else []
@@ -145,7 +201,11 @@ class Case:
                               env=dict(os.environ, HEWN_SIM_GPU=self.gpu))
         if done.returncode:
             return done.stdout.decode()
-        return self.compare([rounded(self.into, rounded(self.kind, x)) for x in arrays], sink)
+        arrays = [rounded(self.into, rounded(kind, x)) for kind, x in
+                  zip([self.kind, self.cache or self.kind, self.cache or self.kind], arrays)]
+        for i, scale in (1, self.k_scale), (2, self.v_scale):
+            arrays[i] = [x * (scale or 1.0) for x in arrays[i]]
+        return self.compare(arrays, sink)
 
     def compare(self, arrays, sink):
         shape, o = read_npy(FOLDER + "/o.npy", self.out)
@@ -186,6 +246,13 @@ CASES = {
     "V narrower than K": Case(1, 5, 20, 1, 1, 192, v_dim=128),
     "F16 tensors": Case(1, 5, 20, 2, 1, 64, kind="f16", safetensors=True),
     "BF16 tensors": Case(1, 5, 20, 2, 1, 64, kind="bf16", safetensors=True, causal=True),
+    "lengths": Case(3, 1, 40, 4, 2, 64, lengths=[40, 0, 17], causal=True, gpu="h200"),
+    "pages": Case(3, 2, 40, 4, 2, 64, lengths=[40, 1, 17], page=8, causal=True),
+    "pages, [B,H,S,D]": Case(2, 70, 90, 2, 1, 64, lengths=[90, 71], page=16, bhsd=True, causal=True, gpu="h200"),
+    "F8_E4M3 keys and values in pages": Case(2, 1, 60, 4, 2, 64, kind="bf16", cache="e4m3", lengths=[60, 33],
+                                             page=16, k_scale=0.5, v_scale=3.0, safetensors=True, gpu="h200"),
+    "F8_E4M3 keys and values": Case(1, 3, 70, 4, 1, 128, kind="f16", cache="e4m3", safetensors=True,
+                                    causal=True, gpu="h200"),
     "F32 tensors": Case(1, 5, 20, 2, 2, 64, safetensors=True, bhsd=True),
 }
 
@@ -210,10 +277,45 @@ def refuse(shapes, rule):
     return None if done.returncode == 1 and rule in said else "status %d, said %s" % (done.returncode, said)
 
 
+def wrong(case, spoil, rule):
+    """A case whose options `spoil` changes; the program names what is wrong."""
+    r = random.Random(9)
+    arrays = [[0.5] * (case.b * n) for n in
+              (case.s * case.heads * case.d, case.t * case.kv * case.d, case.t * case.kv * case.v_dim)]
+    options, table = case.tables(r)
+    command = [HEWN, "attention"] + case.files(arrays, table) + spoil(options) + ["-o", FOLDER + "/none.npy"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60,
+                          env=dict(os.environ, HEWN_SIM_GPU=case.gpu))
+    said = done.stdout.decode()
+    return None if done.returncode in (1, 64) and rule in said else "status %d, said %s" % (done.returncode, said)
+
+
+def lengths_of(values):
+    return lambda options: options[:1] + [write_npy("bad.npy", "i32", (len(values),), values)] + options[2:]
+
+
+def table_of(values, width):
+    return lambda options: options[:3] + [write_npy("bad.npy", "i32", (len(values) // width, width), values)]
+
+
+PAGED = Case(2, 1, 40, 2, 1, 64, lengths=[40, 9], page=16, gpu="h200")
+WRONG = {
+    "a length below 0": (PAGED, lengths_of([40, -1]), "source[0].lengths[1]: -1 is not in 0..40"),
+    "a length above S": (Case(2, 1, 40, 2, 1, 64, lengths=[40, 9]), lengths_of([41, 9]), "lengths[0]: 41 is not in 0..40"),
+    "a page outside the pool": (PAGED, table_of([0, 1, 99, 3, 0, 0], 3), "source[0].table[2]: page 99"),
+    "a narrow table": (PAGED, table_of([0, 1, 2, 3], 2), "bad.npy"),
+    "a table without lengths": (PAGED, lambda options: options[2:], "--table needs --lengths"),
+    "a scale without 8-bit keys": (PAGED, lambda options: options + ["--k-scale", "2"], "are for K and V of F8_E4M3"),
+    "8-bit queries": (Case(1, 1, 20, 2, 1, 64, kind="e4m3", cache="e4m3", safetensors=True), list,
+                      "F8_E4M3 is for K and V, Q is F32, F16 or BF16"),
+}
+
+
 def main():
     r, passed, failed = random.Random(5), 0, 0
     results = [(name, case.run(r)) for name, case in CASES.items()]
     results += [(name, refuse(*what)) for name, what in REFUSED.items()]
+    results += [(name, wrong(*what)) for name, what in WRONG.items()]
     for name, why in results:
         passed, failed = passed + (why is None), failed + (why is not None)
         if why:

@@ -119,7 +119,7 @@ static void test_meaning(void)
             "no tensor 'q'; there are 2: 'v', 'k'");
     refused("no tensor at all", "{}", 0, "no tensor 'q'; there are 0");
     refused("integers", "{" TENSOR("q", "I16", "[1,2,3,4]", "[0,48]") "}", 48,
-            "dtype I16 is none of F32, F16 and BF16");
+            "dtype I16 is none of F32, F16, BF16 and F8_E4M3");
     refused("a dtype of the future", "{" TENSOR("q", "F4", "[1,2,3,4]", "[0,48]") "}", 48,
             "dtype F4 is none of");
     refused("three dimensions", "{" TENSOR("q", "F16", "[2,3,4]", "[0,48]") "}", 48,

@@ -16,11 +16,12 @@ struct attention_options {
     const char *file[INPUTS]; /* .npy each, or file[0] alone: .safetensors */
     const char *tensor[INPUTS];
     int files;
-    const char *out, *lse, *sink;
+    const char *out, *lse, *sink, *lengths, *table;
     int in_type, out_type, layout; /* in_type -1: by the files' */
     bool causal, invariant;
     int64_t left, right, splits;
-    double scale, softcap; /* 0: the default, none */
+    double scale, softcap;   /* 0: the default, none */
+    double k_scale, v_scale; /* of 8-bit K and V; 0: 1 */
 };
 
 /* ---- options ---- */
@@ -87,6 +88,14 @@ static int parse_valued(struct attention_options *o, const char *name, const cha
         o->lse = value;
     else if (!strcmp(name, "--sink"))
         o->sink = value;
+    else if (!strcmp(name, "--lengths"))
+        o->lengths = value;
+    else if (!strcmp(name, "--table"))
+        o->table = value;
+    else if (!strcmp(name, "--k-scale"))
+        return parse_positive(name, value, &o->k_scale);
+    else if (!strcmp(name, "--v-scale"))
+        return parse_positive(name, value, &o->v_scale);
     else if (!strcmp(name, "--q"))
         o->tensor[Q] = value;
     else if (!strcmp(name, "--k"))
@@ -131,6 +140,8 @@ static int check_options(const struct attention_options *o)
                                  : "--%c names a tensor of a .safetensors file; %s is a .npy file",
                              "qkv"[i], input_names[i]);
     if (!o->out) return cli_usage("attention", "-o O.npy is missing");
+    if (o->table && !o->lengths)
+        return cli_usage("attention", "--table needs --lengths: how many keys the pages hold");
     return 0;
 }
 
@@ -162,6 +173,8 @@ static int parse_options(int argc, char **argv, struct attention_options *o)
 
 struct arrays {
     struct npy in[INPUTS], sink;
+    int32_t *lengths, *table; /* NULL: none */
+    int64_t longest, table_width;
 };
 
 static int read_arrays(const struct attention_options *o, struct arrays *a)
@@ -179,6 +192,8 @@ static void free_arrays(struct arrays *a)
 {
     for (int i = 0; i < INPUTS; i++) npy_free(&a->in[i]);
     npy_free(&a->sink);
+    free(a->lengths);
+    free(a->table);
 }
 
 /* Places of batch, sequence, head and dimension in a shape. */
@@ -207,7 +222,7 @@ static int check_shapes(const struct attention_options *o, const struct arrays *
 {
     struct axes x = axes_of(o->layout);
     const uint64_t *q = a->in[Q].dim, *k = a->in[K].dim, *v = a->in[V].dim;
-    if (q[x.batch] != k[x.batch]) return shapes_differ(o, a, Q, K, "B must be equal");
+    if (!o->table && q[x.batch] != k[x.batch]) return shapes_differ(o, a, Q, K, "B must be equal");
     if (q[x.dim] != k[x.dim]) return shapes_differ(o, a, Q, K, "D must be equal");
     if (k[x.batch] != v[x.batch] || k[x.length] != v[x.length] || k[x.heads] != v[x.heads])
         return shapes_differ(o, a, K, V, "B, S and H must be equal");
@@ -217,16 +232,76 @@ static int check_shapes(const struct attention_options *o, const struct arrays *
     return 0;
 }
 
+/* 8-bit types: K and V have them together, or neither has. */
+static int check_types(const struct attention_options *o, const struct arrays *a)
+{
+    bool k = a->in[K].dtype == HEWN_E4M3, v = a->in[V].dtype == HEWN_E4M3;
+    if (a->in[Q].dtype == HEWN_E4M3)
+        return cli_fail("tensor '%s': F8_E4M3 is for K and V, Q is F32, F16 or BF16", o->tensor[Q]);
+    if (k != v)
+        return cli_fail("tensor '%s' is F8_E4M3 and '%s' is not: K and V have one type",
+                        o->tensor[k ? K : V], o->tensor[k ? V : K]);
+    if (!k && (o->k_scale > 0 || o->v_scale > 0))
+        return cli_fail("--k-scale and --v-scale are for K and V of F8_E4M3");
+    return 0;
+}
+
+/* Lengths and table; the longest sequence gives the table's width. */
+static int read_tables(const struct attention_options *o, struct arrays *a)
+{
+    struct axes x = axes_of(o->layout);
+    uint64_t batch = a->in[Q].dim[x.batch], page = a->in[K].dim[x.length], dim[2] = {batch, 0};
+    char why[512];
+    if (!o->lengths) return 0;
+    a->lengths = malloc((size_t)batch * sizeof *a->lengths);
+    if (!a->lengths) return cli_fail("no memory for the arrays");
+    if (npy_read_into(o->lengths, "<i4", sizeof *a->lengths, 1, dim, a->lengths, why, sizeof why))
+        return cli_fail("%s", why);
+    if (!o->table) return 0;
+    for (uint64_t b = 0; b < batch; b++)
+        if (a->lengths[b] > a->longest) a->longest = a->lengths[b];
+    a->table_width = (a->longest + (int64_t)page - 1) / (int64_t)page;
+    if (!a->longest) return 0;
+    dim[1] = (uint64_t)a->table_width;
+    if (npy_bytes(sizeof *a->table, 2, dim) > SIZE_MAX / 2)
+        return cli_fail("no memory for the arrays");
+    a->table = malloc((size_t)npy_bytes(sizeof *a->table, 2, dim));
+    if (!a->table) return cli_fail("no memory for the arrays");
+    if (npy_read_into(o->table, "<i4", sizeof *a->table, 2, dim, a->table, why, sizeof why))
+        return cli_fail("%s", why);
+    return 0;
+}
+
+/* The keys: a tensor of sequences, or a pool of pages. */
+static hewn_attention_source describe_keys(const struct attention_options *o,
+                                           const struct arrays *a)
+{
+    struct axes x = axes_of(o->layout);
+    hewn_attention_source s = {.struct_size = sizeof s,
+                               .keys = o->lengths ? HEWN_KEYS_LENGTHS : HEWN_KEYS_FIXED,
+                               .length = (int64_t)a->in[K].dim[x.length],
+                               .causal = o->causal,
+                               .window_back =
+                                   o->left + 1, /* the option leaves out the query's own position */
+                               .window_ahead = o->right + 1};
+    if (!o->table) return s;
+    s.page_size = s.length;
+    s.pages = (int64_t)a->in[K].dim[x.batch];
+    s.length = a->longest;
+    s.table_width = a->table_width;
+    return s;
+}
+
 static struct attended describe(const struct attention_options *o, const struct arrays *a)
 {
     struct axes x = axes_of(o->layout);
     bool halves = true;
-    struct attended run = {
-        .source = {.struct_size = sizeof run.source,
-                   .length = (int64_t)a->in[K].dim[x.length],
-                   .causal = o->causal,
-                   .window_back = o->left + 1, /* the option leaves out the query's own position */
-                   .window_ahead = o->right + 1}};
+    struct attended run = {.source = describe_keys(o, a),
+                           .lengths = a->lengths,
+                           .table = a->table,
+                           .k_scale = o->k_scale > 0 ? (float)o->k_scale : 1,
+                           .v_scale = o->v_scale > 0 ? (float)o->v_scale : 1};
+    const bool bytes = a->in[K].dtype == HEWN_E4M3;
     hewn_attention_desc d = {.struct_size = sizeof d,
                              .batch = (int64_t)a->in[Q].dim[x.batch],
                              .q_heads = (int64_t)a->in[Q].dim[x.heads],
@@ -242,7 +317,8 @@ static struct attended describe(const struct attention_options *o, const struct 
                              .splits = o->splits,
                              .softcap = o->softcap,
                              .invariant = o->invariant};
-    for (int i = 0; i < INPUTS; i++) halves = halves && a->in[i].dtype == HEWN_F16;
+    for (int i = 0; i < (bytes ? K : INPUTS); i++) halves = halves && a->in[i].dtype == HEWN_F16;
+    if (bytes) d.kv = HEWN_E4M3;
     if (d.in < 0) d.in = halves ? HEWN_F16 : HEWN_BF16;
     run.desc = d;
     return run;
@@ -252,7 +328,7 @@ static struct attended describe(const struct attention_options *o, const struct 
 
 /* Host arrays as the kernel takes them, and its results. */
 struct host {
-    uint16_t *in[INPUTS];
+    void *in[INPUTS];
     float *sink, *lse;
     void *o;
 };
@@ -267,9 +343,13 @@ static bool host_new(struct host *h, const struct attention_options *o, const st
 {
     size_t rows = (size_t)(d->batch * d->q_heads * d->q_length);
     for (int i = 0; i < INPUTS; i++) {
-        h->in[i] = malloc(elements(&a->in[i]) * sizeof *h->in[i]);
+        size_t n = elements(&a->in[i]);
+        h->in[i] = malloc(n * sizeof(uint16_t));
         if (!h->in[i]) return false;
-        convert_inputs(a->in[i].dtype, d->in, a->in[i].data, h->in[i], elements(&a->in[i]));
+        if (a->in[i].dtype == HEWN_E4M3)
+            memcpy(h->in[i], a->in[i].data, n);
+        else
+            convert_inputs(a->in[i].dtype, d->in, a->in[i].data, h->in[i], n);
     }
     if (o->sink) {
         h->sink = malloc((size_t)d->q_heads * sizeof *h->sink);
@@ -300,9 +380,9 @@ static void print_result(const struct attended *a, const hewn_device_info *devic
     if (a->plan.part_keys)
         printf("%u parts of a row at most, of %u keys; workspace %llu B\n", a->plan.parts,
                a->plan.part_keys, (unsigned long long)a->plan.workspace);
-    printf("%lld x %lld queries, %lld keys, %lld heads on %lld: ", (long long)d->batch,
-           (long long)d->q_length, (long long)a->source.length, (long long)d->q_heads,
-           (long long)d->kv_heads);
+    printf("%lld x %lld queries, %s%lld keys, %lld heads on %lld: ", (long long)d->batch,
+           (long long)d->q_length, a->lengths ? "up to " : "", (long long)a->source.length,
+           (long long)d->q_heads, (long long)d->kv_heads);
     if (device->simulated)
         printf("%.2f s simulating\n", a->seconds);
     else
@@ -362,6 +442,8 @@ int cli_attention(int argc, char **argv)
     if (rc) return rc;
     rc = read_arrays(&o, &a);
     if (rc == 0) rc = check_shapes(&o, &a);
+    if (rc == 0) rc = check_types(&o, &a);
+    if (rc == 0) rc = read_tables(&o, &a);
     if (rc == 0) {
         driver = cli_open_driver(stdout);
         rc = driver ? attend(driver, &o, &a) : 1;

@@ -65,14 +65,15 @@ struct finish { /* what comes after the sums, as in hewn.h */
 
 struct product {
     int64_t m, n, k;
-    int in, out;              /* hewn_dtype */
-    const char *variant;      /* as in hewn_gemm_desc */
-    const uint16_t *a, *b;    /* m x k, n x k, of dtype `in`, rows contiguous; MN-major: k x m, k x n */
-    int major_a, major_b;     /* hewn_major */
+    int in, out;         /* hewn_dtype */
+    const char *variant; /* as in hewn_gemm_desc */
+    const uint16_t *a,
+        *b;               /* m x k, n x k, of dtype `in`, rows contiguous; MN-major: k x m, k x n */
+    int major_a, major_b; /* hewn_major */
     const struct finish *finish; /* NULL: the plain product */
-    void *d;                  /* m x n of dtype `out` */
-    double seconds;           /* out: of the kernel, by the host's clock */
-    hewn_gemm_plan_info plan; /* out */
+    void *d;                     /* m x n of dtype `out` */
+    double seconds;              /* out: of the kernel, by the host's clock */
+    hewn_gemm_plan_info plan;    /* out */
 };
 
 /* Copies in (padding rows to 16 bytes), runs, copies out. 0, or 1 after cli_fail. */
@@ -81,14 +82,16 @@ int product_run(hewn_context *context, const hewn_driver *driver, struct product
 /* ---- one attention on the device, used by attention and demo ---- */
 
 struct attended {
-    hewn_attention_desc desc;      /* strides 0, v_dim given, its source the next field */
-    hewn_attention_source source;  /* of fixed length, strides 0 */
-    const uint16_t *q, *k, *v;     /* contiguous, of desc.layout and dtype desc.in */
-    const float *sink;             /* desc.q_heads logits where desc.sink is set */
-    void *o;                       /* as Q, v_dim wide, of dtype desc.out */
-    float *lse;                    /* batch x q_heads x q_length, or NULL: not wanted */
-    double seconds;                /* out: of the kernels, by the host's clock */
-    hewn_attention_plan_info plan; /* out */
+    hewn_attention_desc desc;       /* strides 0, v_dim given, its source the next field */
+    hewn_attention_source source;   /* strides 0 */
+    const void *q, *k, *v;          /* contiguous, of desc.layout and dtype desc.in, or desc.kv */
+    const int32_t *lengths, *table; /* where source has them, else NULL */
+    float k_scale, v_scale;         /* of 8-bit K and V */
+    const float *sink;              /* desc.q_heads logits where desc.sink is set */
+    void *o;                        /* as Q, v_dim wide, of dtype desc.out */
+    float *lse;                     /* batch x q_heads x q_length, or NULL: not wanted */
+    double seconds;                 /* out: of the kernels, by the host's clock */
+    hewn_attention_plan_info plan;  /* out */
 };
 
 /* Copies in, runs, copies out. 0, or 1 after cli_fail. */

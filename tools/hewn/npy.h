@@ -15,7 +15,7 @@ enum { NPY_RANK = 4 };
 
 /* An array in C order, from a .npy file or a tensor of a .safetensors file (safetensors.h). */
 struct npy {
-    int dtype; /* HEWN_F32 or HEWN_F16; from .safetensors also HEWN_BF16 */
+    int dtype; /* HEWN_F32 or HEWN_F16; from .safetensors also HEWN_BF16, HEWN_E4M3 */
     int rank;
     uint64_t dim[NPY_RANK]; /* dim[0] is the slowest */
     void *data;             /* free with npy_free */

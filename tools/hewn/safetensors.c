@@ -34,10 +34,14 @@ static const struct {
     unsigned bytes;
     int dtype; /* hewn_dtype, or -1 */
 } dtypes[] = {
-    {"F32", 4, HEWN_F32}, {"F16", 2, HEWN_F16}, {"BF16", 2, HEWN_BF16}, {"F64", 8, -1},
-    {"I64", 8, -1},       {"U64", 8, -1},       {"I32", 4, -1},         {"U32", 4, -1},
-    {"I16", 2, -1},       {"U16", 2, -1},       {"I8", 1, -1},          {"U8", 1, -1},
-    {"BOOL", 1, -1},      {"F8_E4M3", 1, -1},   {"F8_E5M2", 1, -1},     {"C64", 8, -1},
+    {"F32", 4, HEWN_F32},   {"F16", 2, HEWN_F16},
+    {"BF16", 2, HEWN_BF16}, {"F64", 8, -1},
+    {"I64", 8, -1},         {"U64", 8, -1},
+    {"I32", 4, -1},         {"U32", 4, -1},
+    {"I16", 2, -1},         {"U16", 2, -1},
+    {"I8", 1, -1},          {"U8", 1, -1},
+    {"BOOL", 1, -1},        {"F8_E4M3", 1, HEWN_E4M3},
+    {"F8_E5M2", 1, -1},     {"C64", 8, -1},
 };
 enum { DTYPES = sizeof dtypes / sizeof dtypes[0] };
 
@@ -449,7 +453,8 @@ static int read_tensor(const struct file *s, const struct entry *e, struct npy *
     char shape[SHAPE_TEXT];
     npy_shape_text(shape, sizeof shape, e->rank, e->dim);
     if (type < 0 || dtypes[type].dtype < 0)
-        return refuse(s, "tensor '%s': dtype %s is none of F32, F16 and BF16", e->name, e->dtype);
+        return refuse(s, "tensor '%s': dtype %s is none of F32, F16, BF16 and F8_E4M3", e->name,
+                      e->dtype);
     if (e->rank != out->rank)
         return refuse(s, "tensor '%s' has shape %s, want %d dimensions", e->name, shape, out->rank);
     for (int i = 0; i < e->rank; i++) {

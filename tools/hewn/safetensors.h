@@ -14,7 +14,7 @@
 
 #include "npy.h"
 
-/* Reads the tensor `name` of dtype F32, F16 or BF16 and `rank` dimensions, each at least 1. 0, or -1
+/* Reads the tensor `name` of dtype F32, F16, BF16 or F8_E4M3 and `rank` dimensions, each at least 1. 0, or -1
  * with a sentence naming file, value and rule in `why`. */
 int safetensors_read(const char *path, const char *name, int rank, struct npy *out, char *why,
                      size_t why_size);
