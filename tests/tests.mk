@@ -130,11 +130,15 @@ sanitize: all tests
 	$(Q)BUILD=$(abspath $(BUILD)) CUDA_HOME='$(CUDA_HOME)' sh $(SRC)/tests/bench/sanitize.sh
 
 # On a GPU where one answers, beside cuBLASLt (the toolkit's) and cuDNN (PyTorch's), into build/bench; and on
-# the simulator.
-bench: all $(test_bin)/bench
+# the simulator. On a GPU also the tables of decode, MLA, the indexer and top-k.
+serving_benches := $(addprefix $(test_bin)/,bench_decode bench_mla bench_indexer)
+bench: all $(test_bin)/bench $(serving_benches)
 	$(Q)LD_LIBRARY_PATH=$(CUDA_HOME)/lib64:$$LD_LIBRARY_PATH $(test_bin)/bench --out $(BUILD)/bench \
 	  --attention-peer $(SRC)/tests/bench/bench_attention.py
 	$(Q)HEWN_LIBCUDA=$(abspath $(sim)) $(test_bin)/bench
+	$(Q)if env -u HEWN_LIBCUDA $(cli) info 2>/dev/null | head -n 1 | grep '^driver: ' | grep -qv 'no GPU here'; then \
+	  set -e; for b in $(serving_benches); do echo "$${b##*/}:"; env -u HEWN_LIBCUDA $$b; done; \
+	else echo 'SKIP $(notdir $(serving_benches)): no GPU answers here'; fi
 
 # The cycle model's account of the attention kernels.
 .PHONY: account
