@@ -207,7 +207,7 @@ static void destroy_mla(struct subject *s)
 static int open_indexer(struct gpu *g, const struct kind *k, struct subject *s, hewn_error *err)
 {
     const int64_t pool = BATCH * INDEX_WIDTH + 3;
-    size_t rows = (size_t)(BATCH * k->queries);
+    size_t rows = (size_t)BATCH * (size_t)k->queries;
     for (int i = 0; i < 2; i++) s->q[i] = words(g, rows * INDEX_HEADS * DIM, 20 + (uint64_t)i);
     s->weights = words(g, rows * INDEX_HEADS * 4, 6);
     s->keys = words(g, (size_t)pool * INDEX_PAGE * (DIM + 4), 3);
@@ -252,7 +252,7 @@ static void destroy_indexer(struct subject *s)
 
 static int open_topk(struct gpu *g, const struct kind *k, struct subject *s, hewn_error *err)
 {
-    size_t rows = (size_t)(BATCH * k->queries);
+    size_t rows = (size_t)BATCH * (size_t)k->queries;
     for (int i = 0; i < 2; i++) s->q[i] = words(g, rows * LENGTH * 4, 20 + (uint64_t)i);
     add_array(g, s, 0, "ends", CLAMPED, LENGTH, (uint32_t)k->queries);
     add_array(g, s, 1, "table", PAGES, POOL - 1, WIDTH);
