@@ -14,11 +14,11 @@
 #include <string.h>
 
 enum {
-    MOST_ROWS = 64,     /* query rows of a KV head: with more, prefill's wide tiles are faster */
-    LEAST_BOX = 16,     /* rows: smaller boxes are slower than rows fetched one by one */
-    MOST_PAGED = 64,    /* rows of a box in a page: larger ones load more behind the last key, */
-    MOST_PLAIN = 32,    /* and without pages; smaller ones are slower (LEDGER.md) */
-    COMBINE_CTAS = 1056 /* of the combine kernel, that a device holds at a time */
+    MOST_ROWS = 64,    /* query rows of a KV head: with more, prefill's wide tiles are faster */
+    LEAST_BOX = 16,    /* rows: smaller boxes are slower than rows fetched one by one */
+    MOST_PAGED = 64,   /* rows of a box in a page: larger ones load more behind the last key, */
+    MOST_PLAIN = 32,   /* and without pages; smaller ones are slower (LEDGER.md) */
+    COMBINE_CTAS = 396 /* of the combine kernel, that a device holds at a time: 3 an SM */
 };
 
 static const struct decode_kernel kernels[] = {
@@ -29,7 +29,6 @@ static const struct decode_kernel kernels[] = {
      .element = e,                        \
      .rows = n,                           \
      .step_keys = DECODE_BLOCK,           \
-     .grain = P##_DECODE_GRAIN(qk),       \
      .clusters = 1,                       \
      .slots = P##_DECODE_SLOTS(qk, e, n), \
      .threads = P##_DECODE_THREADS,       \
@@ -44,7 +43,6 @@ static const struct decode_kernel kernels[] = {
      .element = e,                           \
      .rows = n,                              \
      .step_keys = P##_DECODE_STEP_KEYS(qk),  \
-     .grain = DECODE_BLOCK,                  \
      .slots = P##_DECODE_SLOTS(qk, v, e, n), \
      .threads = P##_DECODE_THREADS,          \
      .row_bytes = P##_DECODE_ROW(e),         \
@@ -123,31 +121,30 @@ static void choose_boxes(const struct attention_problem *p, const struct decode_
 {
     uint32_t page = p->source[0].page_size, divides = page & (0U - page);
     uint32_t most = lesser(page ? MOST_PAGED : MOST_PLAIN, k->step_keys);
-    if (most > k->grain) most = k->grain; /* where a part begins, so does a box */
     s->box = page ? lesser(divides, most) : most;
     s->gather = k->rows_only || p->qk_dim == 96 || (page && s->box < LEAST_BOX);
 }
 
-/* Blocks of so many keys of a sequence at most: those that any of its queries can see. */
-static uint64_t most_blocks(const struct attention_problem *p, uint32_t keys)
+/* Key blocks of a sequence at most: those that any of its queries can see. */
+static uint64_t most_blocks(const struct attention_problem *p)
 {
     const struct attention_source *source = &p->source[0];
     uint64_t window = (uint64_t)source->left + source->right + p->q_length;
-    uint64_t blocks = ceil_div(source->length, keys);
+    uint64_t blocks = ceil_div(source->length, DECODE_BLOCK);
     /* a window may begin and end within a block */
-    uint64_t seen = window / keys + 2;
+    uint64_t seen = window / DECODE_BLOCK + 2;
     return source->windows || blocks < seen ? blocks : seen;
 }
 
 /* Units of all tiles at most, or UINT64_MAX. */
-static uint64_t count_units(const struct attention_problem *p, const struct decode_kernel *k,
-                            const struct decode_scalars *s, uint64_t *tiles)
+static uint64_t count_units(const struct attention_problem *p, const struct decode_scalars *s,
+                            uint64_t *tiles)
 {
     uint64_t units;
     if (__builtin_mul_overflow((uint64_t)p->batch * p->kv_heads,
                                (uint64_t)s->head_blocks * ceil_div(p->q_length, s->tokens),
                                tiles) ||
-        __builtin_mul_overflow(*tiles, most_blocks(p, k->grain) + SPLIT_OVERHEAD, &units))
+        __builtin_mul_overflow(*tiles, most_blocks(p) + SPLIT_OVERHEAD, &units))
         return UINT64_MAX;
     return units;
 }
@@ -169,7 +166,7 @@ static const char *refusal(const hewn_context *context, const struct attention_p
     module_name(name, p, k);
     if (!find_module(context, name)) return "the decode schedule is not there for this device";
     count_rows(p, k, &s);
-    if (count_units(p, k, &s, &tiles) > SPLIT_MAX_UNITS) return too_many;
+    if (count_units(p, &s, &tiles) > SPLIT_MAX_UNITS) return too_many;
     return NULL;
 }
 
@@ -240,8 +237,7 @@ static void fill_scalars(hewn_attention_plan *plan)
 static uint32_t most_chunks(const struct attention_problem *p)
 {
     uint64_t all = ceil_div(ceil_div(p->source[0].length, DECODE_BLOCK), DECODE_CHUNK);
-    uint64_t seen =
-        most_blocks(p, DECODE_BLOCK) / DECODE_CHUNK + 2; /* a window may begin and end within one */
+    uint64_t seen = most_blocks(p) / DECODE_CHUNK + 2; /* a window may begin and end within one */
     return lesser(all, seen);
 }
 
@@ -390,11 +386,10 @@ static uint32_t count_ctas(const struct attention_problem *p, struct decode_scal
     return lesser(units, sms / s->groups * s->groups);
 }
 
-static void choose_chunks(const struct attention_problem *p, const struct decode_kernel *k,
-                          struct decode_scalars *s)
+static void choose_chunks(const struct attention_problem *p, struct decode_scalars *s)
 {
     if (!p->invariant) return;
-    s->chunk = DECODE_CHUNK * DECODE_BLOCK / k->grain;
+    s->chunk = DECODE_CHUNK;
     s->chunks = most_chunks(p);
     s->row_tiles = ceil_div(p->q_length, s->tokens);
     s->tiles = p->kv_heads * s->head_blocks * s->row_tiles;
@@ -404,7 +399,7 @@ static void choose_chunks(const struct attention_problem *p, const struct decode
 static int prepare_parts(hewn_attention_plan *plan, hewn_context *context, hewn_error *err)
 {
     const struct decode_scalars *s = &plan->decode.scalars;
-    uint64_t most = s->chunk ? s->chunks : most_blocks(&plan->problem, plan->decode.kernel->grain);
+    uint64_t most = s->chunk ? s->chunks : most_blocks(&plan->problem);
     struct parts parts;
     int status = count_parts(&plan->problem, s, plan->config.grid_x, &parts, err);
     if (status || plan->decode.cluster || !plan->decode.tiles || most <= 1) return status;
@@ -420,7 +415,7 @@ int hewn_decode_fill(hewn_attention_plan *plan, hewn_context *context, hewn_erro
     d->kernel = find_kernel(context, &plan->problem);
     count_rows(&plan->problem, d->kernel, &d->scalars);
     choose_boxes(&plan->problem, d->kernel, &d->scalars);
-    uint64_t units = count_units(&plan->problem, d->kernel, &d->scalars, &d->tiles);
+    uint64_t units = count_units(&plan->problem, &d->scalars, &d->tiles);
     plan->config = (hewn_cu_launch_config){
         .grid_x = count_ctas(&plan->problem, &d->scalars, units, (uint32_t)context->info.sm_count),
         .grid_y = 1,
@@ -434,12 +429,12 @@ int hewn_decode_fill(hewn_attention_plan *plan, hewn_context *context, hewn_erro
     };
     d->attributes[0].id = HEWN_CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION;
     d->attributes[0].value.flag = 1;
-    choose_chunks(&plan->problem, d->kernel, &d->scalars);
+    choose_chunks(&plan->problem, &d->scalars);
     int status = load(plan, context, err);
     if (!status)
         status = hewn_context_push(context, err); /* the driver answers for the current one */
     if (status) return status;
-    hewn_decode_choose_cluster(plan, most_blocks(&plan->problem, d->kernel->grain));
+    hewn_decode_choose_cluster(plan, most_blocks(&plan->problem));
     status = prepare_maps(plan, err);
     hewn_context_pop(context);
     fill_scalars(plan);
@@ -459,6 +454,6 @@ void hewn_decode_describe(const hewn_attention_plan *plan, hewn_attention_plan_i
     info->items = d->tiles;
     info->schedule = HEWN_SCHEDULE_DECODE;
     info->gather = d->scalars.gather != 0;
-    info->part_keys = d->scalars.chunk * d->kernel->grain;
+    info->part_keys = d->scalars.chunk * DECODE_BLOCK;
     info->parts = d->scalars.chunk ? d->scalars.chunks : d->cluster;
 }

@@ -14,7 +14,6 @@ struct decode_kernel {
     const char *target;
     uint32_t qk_dim, v_dim, element, rows;
     uint32_t step_keys; /* loaded at a time */
-    uint32_t grain;     /* keys of a unit of split.plan.h */
     int clusters;       /* 1: CTAs of a cluster can share a tile */
     int rows_only;      /* 1: keys are fetched row by row, never by boxes */
     uint32_t slots, threads, row_bytes, dynamic_shared;

@@ -46,7 +46,7 @@ static int may_lose(const hewn_attention_plan *plan, uint64_t blocks, uint32_t c
 {
     const struct attention_problem *p = &plan->problem;
     const struct decode_kernel *k = plan->decode.kernel;
-    double tile = (double)blocks * k->grain * (k->qk_dim + k->v_dim) * k->element;
+    double tile = (double)blocks * DECODE_BLOCK * (k->qk_dim + k->v_dim) * k->element;
     double tiles = (double)plan->decode.tiles, slack = saved;
     if (p->source[0].keys != HEWN_KEYS_FIXED) {
         slack = p->batch > FEW_SEQUENCES ? lost : saved;

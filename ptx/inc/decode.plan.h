@@ -9,10 +9,9 @@
  * TILE_ROWS (the variant's), row r being token r / pack and head r % pack of them.
  *
  * Tiles. Those of a sequence are numbered (kv_head * head_blocks + head_block) * row_tiles +
- * row_tile, row_tiles = ceil(queries / tokens) of this sequence. All of them visit the keys that any
- * query of the sequence can see, in units of 2^GRAIN_SHIFT keys (the target's plan), from multiples
- * of that on: they are the key blocks of split.plan.h, which says how CTAs share them. A part has
- * blocks of DECODE_BLOCK keys, from its first unit on.
+ * row_tile, row_tiles = ceil(queries / tokens) of this sequence. All of them visit the blocks of
+ * DECODE_BLOCK keys, from multiples of it, that any query of the sequence can see. How tiles and
+ * blocks are shared among CTAs: split.plan.h.
  *
  * tree: query i of a sequence sees key keys - queries + j, 0 <= j < 64, only where bit j of its mask
  * is set; masks are numbered as rows of q_len a sequence, packed as tokens.
@@ -26,7 +25,7 @@
  * map_q | {qk_dim, group, kv_heads, q_len or tokens, batch}        | {64, pack, 1, tokens, 1}
  * map_k | {qk_dim, kv_len or tokens or page, kv_heads, batch or pages} | {128 B, box, 1, 1}
  * map_v | {v_dim, likewise}                                        | {128 B, box, 1, 1}
- * box: a power of two, at most DECODE_BLOCK; where paged it divides page_size and a unit.
+ * box: a power of two, at most DECODE_BLOCK; where paged it divides page_size.
  * With `gather` keys are paged and fetched row by row instead, and no map is read. Packed tokens:
  * batch is 1. 128-byte swizzle, no interleave, element strides 1, out of bounds reads as zero.
  */
@@ -94,7 +93,7 @@
     X(u32, out_type, "ATTENTION_OUT_F32, _F16 or _BF16")                      \
     X(u32, groups, "1, or kv_heads * head_blocks: see split.plan.h")          \
     X(f32, cap_log2, "2 scale log2(e) / cap, or 0: no soft cap")              \
-    X(u32, chunk, "units of a part at fixed counts, or 0: split.plan.h")     \
+    X(u32, chunk, "blocks of a part at fixed counts, or 0: split.plan.h")     \
     X(u32, chunks, "with chunk: parts of a tile at most")                     \
     X(u32, row_tiles, "with chunk: row tiles of a head block at most")        \
     X(u32, tiles, "with chunk or cluster: tiles of a sequence at most")       \

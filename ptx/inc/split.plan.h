@@ -3,10 +3,10 @@
  * alone. #defines only: PTX and C include this.
  *
  * A tile is one set of query rows with one set of keys: (sequence, number of the tile in it). All
- * tiles of a sequence have the same number of key blocks, whose size is the kernel's. A tile costs
- * SPLIT_OVERHEAD units and one for each block; the list of work is the units of all tiles, one behind
- * the other, sequence by sequence. Of `total` units, each of the first `grid` = min(CTAs, total) CTAs
- * takes share = total / grid, the first `more` = total % grid of them one more: CTA c from c * share +
+ * tiles of a sequence have the same number of key blocks. A tile costs SPLIT_OVERHEAD units and one
+ * for each block; the list of work is the units of all tiles, one behind the other, sequence by
+ * sequence. Of `total` units, each of the first `grid` = min(CTAs, total) CTAs takes share =
+ * total / grid, the first `more` = total % grid of them one more: CTA c from c * share +
  * min(c, more) on. So no CTA of these is without units.
  *
  * Groups. Where every sequence has the same tiles for each of several heads, the CTAs may be divided

@@ -79,12 +79,6 @@
 #define SM90A_DECODE_OUT_FACTOR 8
 #define SM90A_DECODE_OUT_LSE    12
 
-/* Units of split.plan.h: 2^GRAIN_SHIFT keys. Parts of a tile begin at multiples of them, and have blocks
- * from there on; the last one of a part may be smaller. A block of wide heads is so long that the
- * CTAs' shares must end within one. */
-#define SM90A_DECODE_GRAIN_SHIFT(qk) ((qk) >= 256 ? 5 : 7)
-#define SM90A_DECODE_GRAIN(qk)       (1 << SM90A_DECODE_GRAIN_SHIFT(qk))
-
 /* What the producers tell of a tile, u32: sequence (-1: no more tiles), begin, end, blocks; token,
  * head_block, kv_head, keys; queries, q_base, q_plane, left; first, parts. */
 #define SM90A_DECODE_TILE_WORDS 16
