@@ -58,14 +58,15 @@
 #define SM90A_ATTENTION_DYNAMIC_SHARED(qk, e) \
     (SM90A_ATTENTION_RING(qk) + SM90A_ATTENTION_SLOTS(qk, e) * SM90A_ATTENTION_SLOT(qk))
 
-/* Threads: a warpgroup of producer, planner and two idle warps, then a consumer warpgroup a tile.
- * Registers a thread after setmaxnreg: the consumers share what the loading warpgroup leaves. */
-#define SM90A_ATTENTION_WARPGROUPS(qk)   (SM90A_ATTENTION_ITEM_TILES(qk) + 1)
-#define SM90A_ATTENTION_THREADS(qk)      (128 * SM90A_ATTENTION_WARPGROUPS(qk))
-#define SM90A_ATTENTION_PRODUCER_REGS(v) ((v) == 256 ? 40 : 56)
-#define SM90A_ATTENTION_CONSUMER_REGS(qk, v)                                         \
+/* Threads: a warpgroup of planner, producers and an idle warp, then a consumer warpgroup a tile.
+ * Registers a thread after setmaxnreg: the consumers share what the loading warpgroup leaves. Those of
+ * head dimension 128 need more with f16 (1) than with bf16 (0). */
+#define SM90A_ATTENTION_WARPGROUPS(qk)         (SM90A_ATTENTION_ITEM_TILES(qk) + 1)
+#define SM90A_ATTENTION_THREADS(qk)            (128 * SM90A_ATTENTION_WARPGROUPS(qk))
+#define SM90A_ATTENTION_PRODUCER_REGS(qk, f16) ((qk) > 128 || ((qk) == 128 && (f16)) ? 40 : 56)
+#define SM90A_ATTENTION_CONSUMER_REGS(qk, f16)                                       \
     ((SM90A_ATTENTION_WARPGROUPS(qk) * SM_REGISTERS_8(SM90A_ATTENTION_THREADS(qk)) - \
-      SM90A_ATTENTION_PRODUCER_REGS(v)) /                                            \
+      SM90A_ATTENTION_PRODUCER_REGS(qk, f16)) /                                      \
      SM90A_ATTENTION_ITEM_TILES(qk))
 
 /* A decoded work item, handed from the planner warp to all others: offsets of u32 words. A pair is
@@ -99,9 +100,10 @@
 
 /* X(name, first warp, warps) */
 #define SM90A_ATTENTION_ROLES(X, qk) \
-    X(producer, 0, 1)                \
+    X(producer_k, 0, 1)              \
     X(planner, 1, 1)                 \
-    X(idle, 2, 2)                    \
+    X(producer_v, 2, 1)              \
+    X(idle, 3, 1)                    \
     X(consumer, 4, 4 * SM90A_ATTENTION_ITEM_TILES(qk))
 
 /* X(name, offset in dynamic shared memory, element bytes, elements) */
@@ -113,19 +115,20 @@
 #define SM90A_ATTENTION_TMEM(X, qk, v)
 
 /* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits) */
-#define SM90A_ATTENTION_HANDOFFS(X, qk, v, e)                                                   \
-    X(full_bar, 1, 0, SM90A_ATTENTION_SLOT(qk), producer, consumer)                             \
-    X(empty_bar, SM90A_ATTENTION_ITEM_TILES(qk), 0, 0, consumer, producer)                      \
-    X(q_full, 1, 0, SM90A_ATTENTION_Q_TILE(qk), planner, consumer)                              \
-    X(q_empty, 1, 0, 0, consumer, planner)                                                      \
-    X(record_full, 1, 0, 0, planner, producer + consumer)                                       \
-    X(record_empty, 4 * SM90A_ATTENTION_ITEM_TILES(qk) + 1, 0, 0, producer + consumer, planner) \
-    X(tail_full, 1, 0, SM90A_ATTENTION_SLOT(qk), producer, producer)
+#define SM90A_ATTENTION_HANDOFFS(X, qk, v, e)                                             \
+    X(full_bar, 1, 0, SM90A_ATTENTION_SLOT(qk), producer_k + producer_v, consumer)        \
+    X(empty_bar, SM90A_ATTENTION_ITEM_TILES(qk), 0, 0, consumer, producer_k + producer_v) \
+    X(q_full, 1, 0, SM90A_ATTENTION_Q_TILE(qk), planner, consumer)                        \
+    X(q_empty, 1, 0, 0, consumer, planner)                                                \
+    X(record_full, 1, 0, 0, planner, producer_k + producer_v + consumer)                  \
+    X(record_empty, 4 * SM90A_ATTENTION_ITEM_TILES(qk) + 2, 0, 0,                         \
+      producer_k + producer_v + consumer, planner)                                        \
+    X(tail_full, 1, 0, SM90A_ATTENTION_SLOT(qk), producer_k + producer_v, producer_k + producer_v)
 
 /* X(storage, writers, readers) */
-#define SM90A_ATTENTION_FLOWS(X, qk, v, e)         \
-    X(tile_q, planner.tma, consumer.mma)           \
-    X(ring, producer.tma + producer, consumer.mma) \
-    X(records, planner, producer + consumer)
+#define SM90A_ATTENTION_FLOWS(X, qk, v, e)                                           \
+    X(tile_q, planner.tma, consumer.mma)                                             \
+    X(ring, producer_k.tma + producer_k + producer_v.tma + producer_v, consumer.mma) \
+    X(records, planner, producer_k + producer_v + consumer)
 
 #endif

@@ -18,11 +18,13 @@ static const struct plan_scalar scalars[] = PLAN_SCALARS(ATTENTION_SCALARS(PLAN_
                    "shared memory");                                                        \
     _Static_assert(P##_ATTENTION_V_HALVES(v) * P##_ATTENTION_ITEM_V(v) == (v), "V_HALVES"); \
     _Static_assert(P##_ATTENTION_THREADS(qk) <= 1024, "THREADS");
-#define CHECK_HOPPER(P, t, qk, v, e)                                                             \
-    _Static_assert(P##_ATTENTION_CONSUMER_REGS(qk, v) % 8 == 0, "registers move in steps of 8"); \
-    _Static_assert(P##_ATTENTION_SLOT_V(qk, v) * P##_ATTENTION_V_BOX(v) *                        \
-                           P##_ATTENTION_V_BOXES(v) ==                                           \
-                       P##_ATTENTION_SLOT(qk),                                                   \
+#define CHECK_HOPPER(P, t, qk, v, e)                                      \
+    _Static_assert(P##_ATTENTION_CONSUMER_REGS(qk, 0) % 8 == 0 &&         \
+                       P##_ATTENTION_CONSUMER_REGS(qk, 1) % 8 == 0,       \
+                   "registers move in steps of 8");                       \
+    _Static_assert(P##_ATTENTION_SLOT_V(qk, v) * P##_ATTENTION_V_BOX(v) * \
+                           P##_ATTENTION_V_BOXES(v) ==                    \
+                       P##_ATTENTION_SLOT(qk),                            \
                    "units of V fill a slot");
 #define CHECK_BLACKWELL(P, t, qk, v, e)                                                \
     _Static_assert(P##_ATTENTION_O_COLUMN +                                            \
