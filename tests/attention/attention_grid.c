@@ -212,7 +212,6 @@ static const char *const narrow[] = {
 /* Lanes of the planner that wait for Q's place one behind the other: behind rows that see no key. */
 static const char *const apart[] = {
     "in=f16 out=f32 qk=64 b=4 hq=2 hkv=2 sq=257 sk=63 right=4 keys=1 pack=1 splits=5",
-    "qk=256 v=256 b=4 hq=2 hkv=2 sq=257 sk=63 right=4 keys=1 pack=1 splits=5",
 };
 
 struct dims {
