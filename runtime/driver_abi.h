@@ -285,6 +285,11 @@ typedef struct hewn_cu_memcpy3d {
     size_t width, height, depth;
 } hewn_cu_memcpy3d;
 
+/* CUipcMemHandle, CUipcEventHandle */
+typedef struct hewn_cu_ipc_handle {
+    unsigned char bytes[64];
+} hewn_cu_ipc_handle;
+
 typedef struct CUarray_st *hewn_cu_array;
 typedef struct CUmipmappedArray_st *hewn_cu_mipmapped_array;
 

@@ -386,6 +386,43 @@ static void test_copies(void)
     CHECK_INT(cu.cuMemFree_v2(b), 0);
 }
 
+/* ---- memory for other processes ---- */
+
+/* The simulator lets a process open its own handles. */
+static void test_ipc(void)
+{
+    hewn_cu_deviceptr own = buffer(BYTES), other = 0;
+    hewn_cu_ipc_handle memory = {{0}}, done = {{0}};
+    hewn_cu_event event = NULL, opened = NULL;
+
+    if (!test_case("handles for other processes")) return;
+    if (!simulated) {
+        test_skip("a real driver refuses the handles of the same process");
+        return;
+    }
+    CHECK_INT(cu.cuMemsetD32_v2(own, 3, WORDS), 0);
+    CHECK_INT(cu.cuIpcGetMemHandle(&memory, own), 0);
+    CHECK_INT(count_wrong(own, 3, WORDS), 0);
+    CHECK_INT(cu.cuIpcOpenMemHandle_v2(&other, memory, 0), HEWN_CU_INVALID_VALUE);
+    CHECK_INT(cu.cuIpcOpenMemHandle_v2(&other, done, 1), HEWN_CU_INVALID_VALUE);
+    CHECK_INT(cu.cuIpcOpenMemHandle_v2(&other, memory, 1), 0);
+    CHECK(other && other != own, "0x%llx", (unsigned long long)other);
+    CHECK_INT(count_wrong(other, 3, WORDS), 0);
+    CHECK_INT(cu.cuMemsetD32_v2(other, 4, WORDS), 0);
+    CHECK_INT(count_wrong(own, 4, WORDS), 0);
+    CHECK_INT(cu.cuEventCreate(&event, 6), 0);
+    CHECK_INT(cu.cuIpcGetEventHandle(&done, event), 0);
+    CHECK_INT(cu.cuIpcOpenEventHandle(&opened, memory), HEWN_CU_INVALID_VALUE);
+    CHECK_INT(cu.cuIpcOpenEventHandle(&opened, done), 0);
+    CHECK_INT(cu.cuEventQuery(opened), 0);
+    CHECK_INT(cu.cuEventDestroy_v2(opened), 0);
+    CHECK_INT(cu.cuEventDestroy_v2(event), 0);
+    CHECK_INT(cu.cuIpcCloseMemHandle(other), 0);
+    CHECK_INT(cu.cuIpcCloseMemHandle(other), HEWN_CU_INVALID_VALUE);
+    CHECK_INT(count_wrong(own, 4, WORDS), 0);
+    CHECK_INT(cu.cuMemFree_v2(own), 0);
+}
+
 /* ---- what a device says of others ---- */
 
 static void test_peers(void)
@@ -418,6 +455,7 @@ int main(int argc, char **argv)
     test_shared_memory();
     test_multicast();
     test_copies();
+    test_ipc();
     test_peers();
     CHECK_INT(cu.cuStreamDestroy_v2(stream), 0);
     cu.cuDevicePrimaryCtxRelease_v2(0);

@@ -131,6 +131,8 @@ SAME_OFFSET(hewn_cu_launch_config, stream, CUlaunchConfig, hStream);
 SAME_OFFSET(hewn_cu_launch_config, attributes, CUlaunchConfig, attrs);
 SAME_FIELD(hewn_cu_launch_config, attribute_count, CUlaunchConfig, numAttrs);
 
+SAME_SIZE(hewn_cu_ipc_handle, CUipcMemHandle);
+SAME_SIZE(hewn_cu_ipc_handle, CUipcEventHandle);
 SAME_SIZE(hewn_cu_memcpy3d, CUDA_MEMCPY3D);
 SAME_FIELD(hewn_cu_memcpy3d, src_x, CUDA_MEMCPY3D, srcXInBytes);
 SAME_FIELD(hewn_cu_memcpy3d, src_z, CUDA_MEMCPY3D, srcZ);

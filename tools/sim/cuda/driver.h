@@ -248,7 +248,9 @@ struct driver {
     struct graph_memory_use graph_memory;
     struct CUmemPoolHandle_st *default_pool, *pool; /* of the device; pool NULL: the default one */
     struct reservation *reservations;
-    struct deferred *deferred; /* work that cannot run yet, in the order of submission */
+    int ipc_file;                     /* pages for other processes (cuda_ipc.c); 0: none yet */
+    struct ipc_mapping *ipc_mappings; /* of other processes' */
+    struct deferred *deferred;        /* work that cannot run yet, in the order of submission */
     bool progressing;
     struct context_value *ended; /* of contexts that went: told when the lock is free */
 };
