@@ -285,9 +285,10 @@ static void fill_parts(hewn_attention_plan *plan, const struct parts *parts)
     m->tiles = s->tiles;
     m->v_dim = plan->problem.v_dim;
     m->out_type = s->out_type;
-    /* few rows a CTA while the device holds all CTAs at once */
+    /* few rows a CTA while the device holds all CTAs at once that may have parts */
+    uint64_t split = lesser(parts->records, plan->decode.tiles);
     m->step = 1;
-    while (m->step < SPLIT_COMBINE_WARPS && parts->records * ceil_div(rows, m->step) > COMBINE_CTAS)
+    while (m->step < SPLIT_COMBINE_WARPS && split * ceil_div(rows, m->step) > COMBINE_CTAS)
         m->step *= 2;
     plan->decode.merge_config = (hewn_cu_launch_config){
         .grid_x = (uint32_t)parts->records,
