@@ -33,6 +33,8 @@ struct protocol {
         uint32_t waits, arrivals; /* phases it waited for, arrivals it brought */
         uint64_t waited;          /* the last of them, plus 1 */
         uint64_t steps[2];        /* of the warp at its last arrival and the one before; 0 none */
+        uint64_t turn;            /* completed phases when lanes of it last passed a wait … */
+        uint32_t lanes;           /* … and which lanes that were */
     } ledger[CTA_WARPS];          /* of the owner's warps */
     bool told;                    /* once a barrier is enough: what follows would follow from it */
 };
@@ -141,14 +143,6 @@ static bool same_action(epoch a, epoch b)
     return epoch_component(a) == epoch_component(b) && epoch_number(a) == epoch_number(b);
 }
 
-static bool parties_have(const struct parties *p, uint32_t component)
-{
-    for (uint32_t i = 0; i < p->count; i++) {
-        if (epoch_component(p->at[i]) == component) return true;
-    }
-    return false;
-}
-
 /* Of one warp or operation the latest action stands for the earlier ones, which it comes after. */
 static void parties_add(struct order *o, struct parties *p, epoch self)
 {
@@ -246,6 +240,17 @@ void protocol_copy(struct order *o, struct order_warp *w, struct order_bar *b,
     counts(o, w, b, in, TELL_COPIES_EARLY, &w->now.caused, self);
 }
 
+/* Whether one of the lanes has passed in this phase before. Lanes may leave a poll apart. A token names its phase, so
+ * it is never one that was not turned. */
+static bool passed_again(const struct protocol *p, struct ledger *l, const struct event *e)
+{
+    const bool again = e->in->flags & MBAR_PARITY && l->turn == p->turns && l->lanes & e->lanes;
+    if (l->turn != p->turns) l->lanes = 0;
+    l->turn = p->turns;
+    l->lanes |= e->lanes;
+    return again;
+}
+
 void protocol_pass(struct order_warp *w, struct order_bar *b, const struct event *e)
 {
     struct order *o = w->cta->cluster->order;
@@ -265,9 +270,7 @@ void protocol_pass(struct order_warp *w, struct order_bar *b, const struct event
         p->told = true;
         tell_phase(o, w, b, e->in, TELL_WAITS_EARLY, other);
     }
-    /* a token names its phase, so it cannot be one that was not turned */
-    if (e->in->flags & MBAR_PARITY && parties_have(&p->passed, w->chain[COMPONENT_WARP]))
-        p->again = order_here(w, e->in);
+    if (l && passed_again(p, l, e)) p->again = order_here(w, e->in);
     if (e->value == FRESH_PHASE && e->lanes != w->warp->live) p->ahead = order_here(w, e->in);
     parties_add(o, &p->passed, order_here(w, e->in));
 }
