@@ -15,7 +15,7 @@
 #include <string.h>
 
 /* A tile has 128 bytes of k, a product takes 32. */
-enum { K_BYTES = 128, STEP_BYTES = 32, STEPS = K_BYTES / STEP_BYTES, N = 128, MAX_ROWS = 128 };
+enum { K_BYTES = 128, STEP_BYTES = 32, STEPS = K_BYTES / STEP_BYTES, MAX_ROWS = 256 };
 enum { TENSOR_BYTES = 2 * MAX_ROWS * 2 * K_BYTES, SHARED = 120 << 10 };
 
 /* Elements: their bytes, name, data type of the map, kind of tcgen05.mma, code of its descriptor. */
@@ -88,6 +88,7 @@ struct problem {
 static uint8_t *tensor[2]; /* twice as many rows and twice as much k as the tile, or transposed */
 static struct tmap *maps;  /* two, of 128 bytes each, for the kernel */
 static float *result;
+static uint32_t columns = 128;  /* of the product */
 static unsigned tried, changed; /* wrong descriptors, and those that change the product */
 
 /* ---- the right descriptors ---- */
@@ -203,7 +204,8 @@ static void put_copies(struct text *t, const struct problem *p, const struct sid
 
 static void put_registers(struct text *t, char bank)
 {
-    for (int i = 0; i < N / 2 * (bank == 'r' ? 2 : 1); i++) put(t, "%s%c%d", i ? "," : "", bank, i);
+    for (uint32_t i = 0; i < columns / 2 * (bank == 'r' ? 2 : 1); i++)
+        put(t, "%s%c%u", i ? "," : "", bank, i);
 }
 
 static void put_hopper(struct text *t, const struct problem *p)
@@ -214,7 +216,7 @@ static void put_hopper(struct text *t, const struct problem *p)
         put(t, "add.u64 da, tt, 0x%llx;\nadd.u64 db, tt, 0x%llx;\n",
             (unsigned long long)descriptor(p, &p->a, s),
             (unsigned long long)descriptor(p, &p->b, s));
-        put(t, "wgmma.mma_async.sync.aligned.m64n%dk%u.f32.%s.%s {", N,
+        put(t, "wgmma.mma_async.sync.aligned.m64n%uk%u.f32.%s.%s {", columns,
             STEP_BYTES / p->element->bytes, type, type);
         put_registers(t, 'f');
         put(t, "}, da, db, %s, 1, 1", s ? "yes" : "no");
@@ -223,16 +225,17 @@ static void put_hopper(struct text *t, const struct problem *p)
     }
     put(t,
         "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n"
-        "mad.lo.u32 x, tid, %d, 0;\nmad.wide.u32 out, x, 4, out;\n",
-        N / 2);
-    for (int i = 0; i < N / 2; i++) put(t, "st.global.f32 [out+%d], f%d;\n", 4 * i, i);
+        "mad.lo.u32 x, tid, %u, 0;\nmad.wide.u32 out, x, 4, out;\n",
+        columns / 2);
+    for (uint32_t i = 0; i < columns / 2; i++) put(t, "st.global.f32 [out+%u], f%u;\n", 4 * i, i);
 }
 
 static void put_blackwell(struct text *t, const struct problem *p)
 {
     const uint32_t format = p->other_type ? p->element->wrong_code : p->element->code;
     const uint32_t idesc = 1U << 4 | format << 7 | format << 10 | (uint32_t)p->a.mn_major << 15 |
-                           (uint32_t)p->b.mn_major << 16 | N / 8U << 17 | p->a.rows / 16U << 24;
+                           (uint32_t)p->b.mn_major << 16 | columns / 8U << 17 |
+                           p->a.rows / 16U << 24;
     for (uint32_t s = 0; s < STEPS; s++)
         put(t,
             "add.u64 da, tt, 0x%llx;\nadd.u64 db, tt, 0x%llx;\n"
@@ -243,16 +246,16 @@ static void put_blackwell(struct text *t, const struct problem *p)
         "@lead tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar+8];\n"
         "late: mbarrier.try_wait.parity.shared::cta.b64 done, [bar+8], 0;\n@!done bra late;\n"
         "tcgen05.fence::after_thread_sync;\nshr.u32 x, tid, 5;\nshl.b32 x, x, 21;\n"
-        "add.u32 x, x, taddr;\ntcgen05.ld.sync.aligned.32x32b.x%d.b32 {",
-        N);
+        "add.u32 x, x, taddr;\ntcgen05.ld.sync.aligned.32x32b.x%u.b32 {",
+        columns);
     put_registers(t, 'r');
     put(t,
-        "}, [x];\ntcgen05.wait::ld.sync.aligned;\nmad.lo.u32 x, tid, %d, 0;\n"
+        "}, [x];\ntcgen05.wait::ld.sync.aligned;\nmad.lo.u32 x, tid, %u, 0;\n"
         "mad.wide.u32 out, x, 4, out;\n",
-        N);
-    for (int i = 0; i < N; i++) put(t, "st.global.b32 [out+%d], r%d;\n", 4 * i, i);
+        columns);
+    for (uint32_t i = 0; i < columns; i++) put(t, "st.global.b32 [out+%u], r%u;\n", 4 * i, i);
     put(t, "tcgen05.fence::before_thread_sync;\nbar.sync 0;\n"
-           "@w0 tcgen05.dealloc.cta_group::1.sync.aligned.b32 taddr, 128;\n");
+           "@w0 tcgen05.dealloc.cta_group::1.sync.aligned.b32 taddr, 256;\n");
 }
 
 static char *kernel(const struct problem *p)
@@ -265,9 +268,9 @@ static char *kernel(const struct problem *p)
         ".version 8.8\n.target %s\n.address_size 64\n.extern .shared .align 1024 .b8 tile[];\n"
         ".visible .entry k(.param .u64 p_m0, .param .u64 p_m1, .param .u64 p_out)\n{\n"
         ".shared .align 8 .b64 bar[2];\n.shared .align 4 .b32 slot;\n"
-        ".reg .pred lead, yes, no, done, w0;\n.reg .b32 tid, x, taddr, r<%d>;\n.reg .f32 f<%d>;\n"
+        ".reg .pred lead, yes, no, done, w0;\n.reg .b32 tid, x, taddr, r<%u>;\n.reg .f32 f<%u>;\n"
         ".reg .b64 m0, m1, out, da, db, tt;\n",
-        p->blackwell ? "sm_100a" : "sm_90a", N, N / 2);
+        p->blackwell ? "sm_100a" : "sm_90a", columns, columns / 2);
     put(&t, "ld.param.u64 m0, [p_m0];\nld.param.u64 m1, [p_m1];\nld.param.u64 out, [p_out];\n"
             "mov.u32 tid, %%tid.x;\nsetp.eq.u32 lead, tid, 0;\nsetp.eq.u32 yes, tid, tid;\n"
             "setp.ne.u32 no, tid, tid;\nsetp.lt.u32 w0, tid, 32;\nmov.u32 x, tile;\n"
@@ -276,7 +279,7 @@ static char *kernel(const struct problem *p)
             "@lead mbarrier.init.shared::cta.b64 [bar+8], 1;\n"
             "@lead fence.mbarrier_init.release.cluster;\n");
     if (p->blackwell)
-        put(&t, "@w0 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 128;\n"
+        put(&t, "@w0 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 256;\n"
                 "tcgen05.fence::before_thread_sync;\n");
     put(&t, "bar.sync 0;\n");
     if (p->blackwell) put(&t, "tcgen05.fence::after_thread_sync;\nld.shared.u32 taddr, [slot];\n");
@@ -350,11 +353,11 @@ static void multiply(const struct problem *p, double *want)
 {
     const uint32_t ks = K_BYTES / p->element->bytes;
     for (uint32_t i = 0; i < p->a.rows; i++) {
-        for (uint32_t j = 0; j < N; j++) {
+        for (uint32_t j = 0; j < columns; j++) {
             double sum = 0;
             for (uint32_t k = 0; k < ks; k++)
                 sum += (double)value(p, &p->a, 0, i, k) * value(p, &p->b, 1, j, k);
-            want[i * N + j] = sum;
+            want[i * columns + j] = sum;
         }
     }
 }
@@ -363,11 +366,11 @@ static void multiply(const struct problem *p, double *want)
 static bool right(const struct problem *p, const double *want)
 {
     for (uint32_t i = 0; i < p->a.rows; i++) {
-        for (uint32_t j = 0; j < N; j++) {
+        for (uint32_t j = 0; j < columns; j++) {
             const uint32_t thread = p->blackwell ? i : 32 * (i / 16) + i % 8 * 4 + j % 8 / 2,
                            slot = p->blackwell ? j : j / 8 * 4 + i % 16 / 8 * 2 + j % 2,
-                           slots = p->blackwell ? N : N / 2;
-            if ((double)result[thread * slots + slot] != want[i * N + j]) return false;
+                           slots = p->blackwell ? columns : columns / 2;
+            if ((double)result[thread * slots + slot] != want[i * columns + j]) return false;
         }
     }
     return true;
@@ -384,13 +387,13 @@ static const char *wrong(const struct problem *p, const double *want, struct run
     char *text = kernel(p);
     int code;
     bool named, good;
-    memset(result, 0, sizeof(float) * MAX_ROWS * N);
+    memset(result, 0, sizeof(float) * MAX_ROWS * MAX_ROWS);
     *r = (struct run){.block = 128, .dynamic_shared = SHARED, .seed = test_seed()};
     code = run_kernel(r, text, params, sizeof params);
     free(text);
     named = run_found(r, "layout");
     good = !code && right(p, want);
-    if (code && !strstr(r->findings, "\"verdict\":\"error\"")) return "the launch failed";
+    if (code && !strstr(r->findings, "\"severity\":\"error\"")) return "the launch failed";
     tried += fault != FAULT_NONE;
     changed += !good;
     if (fault == FAULT_NONE && !good) return "the right descriptors give a wrong product";
@@ -422,11 +425,11 @@ struct layout {
 static void try_layout(const struct element *e, bool blackwell, struct layout a, struct layout b,
                        bool apart)
 {
-    static double want[MAX_ROWS * N];
+    static double want[MAX_ROWS * MAX_ROWS];
     struct problem good = {.element = e, .blackwell = blackwell};
     const uint32_t rows = blackwell ? 128 : 64;
     plan(&good.a, e->bytes, rows, a.swizzle, a.mn_major, 0);
-    plan(&good.b, e->bytes, N, b.swizzle, b.mn_major, apart ? 48U << 10 : rows * K_BYTES);
+    plan(&good.b, e->bytes, columns, b.swizzle, b.mn_major, apart ? 48U << 10 : rows * K_BYTES);
     make_map(&good, &good.a, 0);
     make_map(&good, &good.b, 1);
     multiply(&good, want);
@@ -453,15 +456,16 @@ static void try_element(const struct element *e, bool blackwell, bool all)
         const bool alike = a.swizzle == b.swizzle && (a.mn_major == b.mn_major || e->bytes == 2);
         if (!exists(e, blackwell, a) || !exists(e, blackwell, b)) continue;
         if (!all && (!alike || (e->bytes != 2 && i % 2))) continue;
-        if (test_case("%s %s, A %s-major %s, B %s-major %s, %s", blackwell ? "tcgen05" : "wgmma",
-                      e->name, a.mn_major ? "MN" : "K", swizzles[a.swizzle],
-                      b.mn_major ? "MN" : "K", swizzles[b.swizzle],
+        if (b.mn_major && columns * e->bytes < 16U << b.swizzle) continue; /* not a whole box */
+        if (test_case("%s %s, N %u, A %s-major %s, B %s-major %s, %s",
+                      blackwell ? "tcgen05" : "wgmma", e->name, columns, a.mn_major ? "MN" : "K",
+                      swizzles[a.swizzle], b.mn_major ? "MN" : "K", swizzles[b.swizzle],
                       i % 2 ? "apart" : "side by side"))
             try_layout(e, blackwell, a, b, i % 2);
     }
 }
 
-/* --all: every pair of layouts, not only those with one swizzle. */
+/* --all: every pair of layouts, not only those with one swizzle, and the latter in other widths. */
 int main(int argc, char **argv)
 {
     const bool all = argc > 1 && !strcmp(argv[1], "--all");
@@ -470,11 +474,17 @@ int main(int argc, char **argv)
     if (!run_begin()) return 1;
     for (int i = 0; i < 2; i++) tensor[i] = run_alloc(TENSOR_BYTES);
     maps = run_alloc(256);
-    result = run_alloc(sizeof(float) * MAX_ROWS * N);
+    result = run_alloc(sizeof(float) * MAX_ROWS * MAX_ROWS);
     for (size_t i = 0; i < sizeof elements / sizeof elements[0]; i++) {
         fill(elements[i].bytes);
-        for (int blackwell = 0; blackwell < 2; blackwell++)
-            try_element(&elements[i], blackwell, all);
+        for (int blackwell = 0; blackwell < 2; blackwell++) {
+            static const uint32_t widths[] = {128, 64, 32, 256};
+            for (size_t n = 0; n < (all ? sizeof widths / sizeof widths[0] - (size_t)blackwell : 1);
+                 n++) {
+                columns = widths[n];
+                try_element(&elements[i], blackwell, all && !n);
+            }
+        }
     }
     run_end();
     printf("%u of %u wrong descriptors change the product\n", changed, tried);
