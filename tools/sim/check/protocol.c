@@ -103,8 +103,8 @@ static void note_arrival(struct order *o, struct order_warp *w, struct order_bar
 
 #define ANY_KEY UINT32_MAX
 
-/* How often the warp passed the wait `in`, or with a key a wait for that object, after the step `from` and up to `to`;
- * false: not all of that is kept. */
+/* How often the warp passed the wait `in`, or with a key a wait for that object, after the step `from`
+ * and up to `to`; false: not all of that is kept. */
 static bool passes_between(const struct order_warp *w, const struct insn *in, uint32_t key,
                            uint64_t from, uint64_t to, uint32_t *passes)
 {
@@ -118,7 +118,8 @@ static bool passes_between(const struct order_warp *w, const struct insn *in, ui
     return p && (p->count <= PASSES_KEPT || p->at[p->count % PASSES_KEPT].step <= from);
 }
 
-/* Passed the wait as often since its last arrival as between the one before and that, and at least once. */
+/* Passed the wait as often since its last arrival as between the one before and that, and at least
+ * once. */
 static bool came_round(const struct order_warp *w, const struct ledger *l, const struct insn *at,
                        uint32_t key)
 {
