@@ -249,6 +249,7 @@ static void try_replay(struct gpu *g, const struct subject *s, const struct plac
         poison(g, &p[1].out, POISON);
         poison(g, &p[1].lse, POISON);
         poison(g, &p[1].workspace, 0x7F);
+        gpu_need(g->d.synchronize(), "copies"); /* which this stream does not wait for */
         gpu_need(g->launch(exec, g->stream), "graph");
         settle(g, false);
         run_alone(g, s, &p[0], false);
@@ -271,6 +272,7 @@ static void try_streams(struct gpu *g, const struct subject *s, const struct pla
         poison(g, &p[i].out, POISON);
         poison(g, &p[i].lse, POISON);
     }
+    gpu_need(g->d.synchronize(), "copies"); /* which these streams do not wait for */
     for (int turn = 0; turn < 3; turn++) {
         run(s, &p[0], g->stream);
         run(s, &p[1], other);
