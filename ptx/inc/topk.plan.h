@@ -35,6 +35,18 @@
 #define TOPK_CACHED       ((SM_SHARED_BYTES - TOPK_STATIC_BYTES) / 16) /* at most */
 #define TOPK_SHARED       (16 * TOPK_CACHED)                           /* dynamic, at most */
 
+/* X(role, first warp, warps) */
+#define TOPK_ROLES(X) X(select, 0, TOPK_WARPS)
+
+/* X(storage, writers, readers). Readers may be of other CTAs of the cluster. Dynamic shared memory is not listed:
+ * its size is the launch's. */
+#define TOPK_FLOWS(X)           \
+    X(bins, select, select)     \
+    X(warps_of, select, select) \
+    X(found, select, select)    \
+    X(bounds, select, select)   \
+    X(totals, select, select)
+
 /* X(type, name, rule or meaning) */
 #define TOPK_SCALARS(X)                                       \
     X(u64, values, "address of the rows, f32")                \

@@ -122,8 +122,15 @@
 #define SM90A_DECODE_FLOWS(X, e)                                \
     X(tile_q, producer.tma + consumer, consumer.mma + consumer) \
     X(tile_p, consumer, consumer.mma + consumer)                \
+    X(maxima, consumer, consumer)                               \
+    X(tree_masks, consumer, consumer)                           \
+    X(limits, consumer, consumer)                               \
+    X(split_found, producer + consumer, producer + consumer)    \
+    X(split_sums, producer + consumer, producer + consumer)     \
     SM90A_DECODE_RING_FLOWS_##e(X)
 #define SM90A_DECODE_RING_FLOWS_1(X) X(ring, producer.tma + producer, consumer)
 #define SM90A_DECODE_RING_FLOWS_2(X) X(ring, producer.tma + producer + consumer, consumer.mma)
+/* Beside e4m3 keys, rows of bf16 are scaled. */
+#define SM90A_DECODE_SCALED_FLOWS(X) X(row_factors, consumer, consumer)
 
 #endif

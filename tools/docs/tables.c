@@ -257,10 +257,29 @@ static void print_words(struct text *t, const struct words *w, const char *betwe
 /* A row of the table of kernels: the modules of one text on one target. */
 struct kernels {
     const char *kernel, *target;
-    struct words in, out, forms, where; /* forms: variants, or head dimensions */
+    struct words in, out, forms, cache, where; /* forms: variants, or head dimensions */
 };
 
-/* gemm_<in>_<out>[_<variant>], attention_<in>_<qk>_<v>, mla_<in>[_<rows or record>], attention_combine */
+/* Whether a module's name has that word at its end. */
+static bool ends_with(const char *name, const char *end)
+{
+    size_t n = strlen(name), m = strlen(end);
+    return n >= m && !strcmp(name + n - m, end);
+}
+
+/* What K and V are stored as. */
+static void add_cache(struct kernels *k, const char *name)
+{
+    if (!strncmp(name, "gemm_", 5) || !strncmp(name, "topk_", 5) || ends_with(name, "_combine"))
+        return;
+    if (!strncmp(name, "decode_", 7) && ends_with(name, "_e4m3"))
+        add_word(&k->cache, "e4m3");
+    else
+        add_word(&k->cache, ends_with(name, "_656") ? "records of 656 bytes" : "as inputs");
+}
+
+/* gemm_<in>_<out>[_<variant>], attention_<in>_<qk>_<v>, decode_<in>_<qk>_<v>_<rows>[_<kv>],
+ * mla_<in>[_<rows or record>], attention_combine */
 static void add_module(struct kernels *k, const char *name)
 {
     char part[5][WORD] = {"", "", "", "", ""}, form[2 * WORD];
@@ -269,7 +288,7 @@ static void add_module(struct kernels *k, const char *name)
     if (!strcmp(part[0], "mla") && strcmp(part[1], "combine") != 0) {
         add_word(&k->in, part[1]);
         add_word(&k->forms, "576/512");
-        if (parts == 3) add_word(&k->forms, strcmp(part[2], "rows") ? part[2] : "by rows");
+        if (parts == 3) add_word(&k->forms, "by lists");
     }
     if (!strcmp(part[0], "topk")) add_word(&k->in, part[1]);
     if (parts < 3 || !strcmp(part[0], "mla")) return;
@@ -306,7 +325,8 @@ static struct kernels *row_of(struct kernels *rows, size_t *count, const char *t
                          : !strncmp(name, "mla_", 4)          ? "hewn_mla"
                          : !strncmp(name, "indexer_", 8)      ? "hewn_indexer"
                          : !strncmp(name, "topk_", 5)         ? "hewn_topk"
-                         : !strcmp(name, "attention_combine") ? "attention_combine"
+                         : !strncmp(name, "decode_", 7)       ? "hewn_attention`, decode"
+                         : !strcmp(name, "attention_combine") ? "hewn_merge"
                                                               : "hewn_attention";
     for (size_t i = 0; i < *count; i++)
         if (!strcmp(rows[i].kernel, kernel) && !strcmp(rows[i].target, target)) return &rows[i];
@@ -337,14 +357,18 @@ static bool kernels(struct text *t)
         struct kernels *k = row_of(rows, &count, modules[i].target, modules[i].name);
         if (!k) continue;
         add_module(k, modules[i].name);
+        add_cache(k, modules[i].name);
         add_validated(&k->where, validated.data, modules[i].target, modules[i].name);
     }
-    text_add(
-        t, "\n| kernel | target | inputs | variants, or head dimensions of QK/V | validated on |\n"
-           "|---|---|---|---|---|\n");
+    text_add(t, "\n| kernel | target | inputs | K and V | variants, or head dimensions of QK/V | "
+                "validated on |\n"
+                "|---|---|---|---|---|---|\n");
     for (size_t i = 0; i < count; i++) {
-        text_add(t, "| `%s` | `%s` | ", rows[i].kernel, rows[i].target);
+        const char *close = strchr(rows[i].kernel, '`') ? "" : "`";
+        text_add(t, "| `%s%s | `%s` | ", rows[i].kernel, close, rows[i].target);
         print_words(t, &rows[i].in, ", ");
+        text_add(t, " | ");
+        print_words(t, &rows[i].cache, ", ");
         text_add(t, " | ");
         print_words(t, &rows[i].forms, ", ");
         text_add(t, " | ");

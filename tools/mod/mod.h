@@ -110,8 +110,8 @@ const struct plan *plan_attention_combine(const char *target);
 const struct plan *plan_mla(const char *target, const char *variant);
 
 /* The plan of decode_<in>_<qk>_<v>_<rows>, or NULL. */
-const struct plan *plan_decode(const char *target, unsigned qk, unsigned v, unsigned element,
-                               unsigned rows);
+const struct plan *plan_decode(const char *target, const char *in, unsigned qk, unsigned v,
+                               unsigned element, unsigned rows);
 /* The plan of indexer_<in>_<heads>_<queries>, and of topk_f32, or NULL. */
 const struct plan *plan_indexer(const char *target, unsigned heads, unsigned queries);
 const struct plan *plan_topk(const char *target);

@@ -140,7 +140,7 @@ static int find_plan(struct module_id *id)
     } else if (sscanf(id->name, "decode_%7[a-z0-9]_%u_%u_%u%n", id->in, &qk, &v, &rows, &end) ==
                    4 &&
                (!id->name[end] || strcmp(id->name + end, "_e4m3") == 0)) {
-        id->plan = plan_decode(id->target, qk, v, id->name[end] ? 1 : 2, rows);
+        id->plan = plan_decode(id->target, id->in, qk, v, id->name[end] ? 1 : 2, rows);
     } else if (strcmp(id->name, "decode_combine") == 0 || strcmp(id->name, "mla_combine") == 0) {
         id->plan = plan_combine(id->target, id->name);
     } else if (sscanf(id->name, "mla_%7[a-z0-9]_%15[a-z0-9]", id->in, variant) >= 1) {

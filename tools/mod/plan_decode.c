@@ -15,6 +15,9 @@ static const struct plan_scalar mla_scalars[] =
 static const struct plan_range roles[] = PLAN_RANGES(SM90A_DECODE_ROLES(PLAN_ROLE));
 static const struct plan_flow flows_1[] = PLAN_FLOWS(SM90A_DECODE_FLOWS(PLAN_FLOW, 1));
 static const struct plan_flow flows_2[] = PLAN_FLOWS(SM90A_DECODE_FLOWS(PLAN_FLOW, 2));
+static const struct plan_flow scaled_flows_1[] =
+    PLAN_FLOWS(SM90A_DECODE_FLOWS(PLAN_FLOW, 1) SM90A_DECODE_SCALED_FLOWS(PLAN_FLOW));
+#define scaled_flows_2 flows_2
 
 /* Sums of 8 warps lie in tile_q, places of rows in tile_p. The tail of a block is zeroed while all of
  * its V is in the ring. */
@@ -135,7 +138,9 @@ SM100F_MLA_VARIANTS(TABLES_BLACKWELL)
 #define MLA_TEXT_1 "mla_gather"
 #define MLA_TEXT_2 "mla"
 
-#define PLAN(P, t, qk, v, e, n)                                \
+#define PLAN(...)        PLAN_HOPPER(flows_, __VA_ARGS__)
+#define PLAN_SCALED(...) PLAN_HOPPER(scaled_flows_, __VA_ARGS__)
+#define PLAN_HOPPER(flows_of, P, t, qk, v, e, n)               \
     {                                                          \
         .target = #t,                                          \
         .family = "decode",                                    \
@@ -150,7 +155,7 @@ SM100F_MLA_VARIANTS(TABLES_BLACKWELL)
         .shared = t##_shared_##qk##_##v##_##e##_##n,           \
         .tmem = no_ranges,                                     \
         .handoffs = t##_handoffs_##qk##_##v##_##e##_##n,       \
-        .flows = flows_##e,                                    \
+        .flows = flows_of##e,                                  \
         .decode = &t##_shape_##qk##_##v##_##e##_##n,           \
     },
 
@@ -158,14 +163,29 @@ SM100F_MLA_VARIANTS(TABLES_BLACKWELL)
 static const struct plan plans[] = {SM90A_DECODE_VARIANTS(PLAN) SM100F_DECODE_VARIANTS(PLAN_DECODE)
                                         SM100F_MLA_VARIANTS(PLAN_MLA)};
 
-const struct plan *plan_decode(const char *target, unsigned qk, unsigned v, unsigned element,
-                               unsigned rows)
+/* With e4m3 keys beside bf16 rows. */
+static const struct plan scaled_plans[] = {SM90A_DECODE_VARIANTS(PLAN_SCALED)};
+
+static const struct plan *find(const struct plan *list, size_t count, const char *target,
+                               const struct decode_shape *wanted)
 {
-    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
-        const struct decode_shape *s = plans[i].decode;
-        if (strcmp(plans[i].target, target) == 0 && s->qk_dim == qk && s->v_dim == v &&
-            s->element == element && s->tile_rows == rows)
-            return &plans[i];
+    for (size_t i = 0; i < count; i++) {
+        const struct decode_shape *s = list[i].decode;
+        if (strcmp(list[i].target, target) == 0 && s->qk_dim == wanted->qk_dim &&
+            s->v_dim == wanted->v_dim && s->element == wanted->element &&
+            s->tile_rows == wanted->tile_rows)
+            return &list[i];
     }
     return NULL;
+}
+
+const struct plan *plan_decode(const char *target, const char *in, unsigned qk, unsigned v,
+                               unsigned element, unsigned rows)
+{
+    const struct decode_shape wanted = {
+        .qk_dim = qk, .v_dim = v, .element = element, .tile_rows = rows};
+    const struct plan *scaled = NULL;
+    if (element == 1 && strcmp(in, "bf16") == 0)
+        scaled = find(scaled_plans, sizeof scaled_plans / sizeof *scaled_plans, target, &wanted);
+    return scaled ? scaled : find(plans, sizeof plans / sizeof *plans, target, &wanted);
 }

@@ -80,7 +80,8 @@ _Static_assert(2 * 4 * TOPK_BINS + 8 * TOPK_WARPS + 32 <= TOPK_STATIC_BYTES, "ST
 static const char *const no_maps[] = {NULL};
 static const struct plan_scalar topk_scalars[] = PLAN_SCALARS(TOPK_SCALARS(PLAN_SCALAR));
 static const struct plan_handoff no_handoffs[] = PLAN_HANDOFFS();
-static const struct plan_flow no_flows[] = PLAN_FLOWS();
+static const struct plan_range topk_roles[] = PLAN_RANGES(TOPK_ROLES(PLAN_ROLE));
+static const struct plan_flow topk_flows[] = PLAN_FLOWS(TOPK_FLOWS(PLAN_FLOW));
 
 #define TOPK_PLAN(t)                   \
     {                                  \
@@ -92,11 +93,11 @@ static const struct plan_flow no_flows[] = PLAN_FLOWS();
         .cluster = 1,                  \
         .maps = no_maps,               \
         .scalars = topk_scalars,       \
-        .roles = no_ranges,            \
+        .roles = topk_roles,           \
         .shared = no_ranges,           \
         .tmem = no_ranges,             \
         .handoffs = no_handoffs,       \
-        .flows = no_flows,             \
+        .flows = topk_flows,           \
     },
 
 static const struct plan topk_plans[] = {TOPK_PLAN(sm_90a) TOPK_PLAN(sm_100f)};

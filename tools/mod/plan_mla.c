@@ -69,7 +69,7 @@ const struct plan *plan_mla(const char *target, const char *variant)
     if (strcmp(target, "sm_100f") == 0)
         return *variant && strcmp(variant, "656") != 0
                    ? NULL
-                   : plan_decode(target, SM100F_MLA_QK, SM100F_MLA_V, *variant ? 1 : 2,
+                   : plan_decode(target, "", SM100F_MLA_QK, SM100F_MLA_V, *variant ? 1 : 2,
                                  SM100F_MLA_ROWS);
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++)
         if (strcmp(target, plans[i].plan.target) == 0 && strcmp(variant, plans[i].variant) == 0)
