@@ -123,6 +123,26 @@ static void fill_scalars(hewn_mla_plan *plan)
     plan->overlap[0].value.flag = 1;
 }
 
+/* Two row tiles of a sequence in a cluster of two CTAs: each loads half of the keys, for both. Where the
+ * device does not hold all pairs at once, there are none. */
+static void choose_pairs(hewn_mla_plan *plan)
+{
+    const struct hewn_driver_table *fn = &plan->context->driver->fn;
+    hewn_cu_launch_config *config = &plan->config;
+    int resident = 0;
+    if (plan->scalars.groups % 2 || mla_gathers(&plan->problem)) return;
+    if (!plan->context->limits.cluster_launch || !fn->launch_kernel_ex) return;
+    if (!fn->occupancy_max_active_clusters) return;
+    plan->overlap[1].id = HEWN_CU_LAUNCH_CLUSTER_DIMENSION;
+    plan->overlap[1].value.cluster.x = 2;
+    plan->overlap[1].value.cluster.y = plan->overlap[1].value.cluster.z = 1;
+    config->attribute_count = 2;
+    if (fn->occupancy_max_active_clusters(&resident, plan->loaded->function, config) ||
+        resident < (int)config->grid_x / 2)
+        config->attribute_count = 0;
+    plan->pairs = config->attribute_count > 0;
+}
+
 /* Two slots a CTA for parts of sequences, and its record; where there are few sequences, also the
  * number of each one's record, so that few CTAs look for one. */
 static void fill_parts(hewn_mla_plan *plan)
@@ -236,6 +256,7 @@ static int fill_plan(hewn_mla_plan *plan, hewn_context *context, const hewn_mla_
     if (plan->combine) fill_parts(plan);
     status = hewn_context_push(context, err); /* the driver answers for the current one */
     if (status) return status;
+    choose_pairs(plan);
     status = prepare_maps(plan, err);
     hewn_context_pop(context);
     return status;
@@ -271,7 +292,7 @@ int hewn_mla_plan_describe(const hewn_mla_plan *plan, hewn_mla_plan_info *out, h
         .origin = plan->loaded->origin,
         .grid = {c->grid_x, c->grid_y, c->grid_z},
         .block = {c->block_x, c->block_y, c->block_z},
-        .cluster = {1, 1, 1},
+        .cluster = {1 + plan->pairs, 1, 1},
         .dynamic_shared = c->shared_bytes,
         .tile_rows = MLA_TILE_ROWS,
         .block_keys = MLA_BLOCK,

@@ -57,9 +57,11 @@ struct hewn_mla_plan {
     struct mla_scalars scalars;                 /* without addresses */
     struct mla_combine_scalars merge;           /* the same */
     hewn_cu_launch_config config, merge_config; /* without stream */
-    hewn_cu_launch_attribute overlap[1]; /* of both: they may begin before the kernel ahead ends */
-    uint64_t part_lse, records, firsts;  /* places in the workspace, in bytes; firsts may be 0 */
-    uint64_t lse_span, workspace;        /* bytes */
+    /* of both: they may begin before the kernel ahead ends; of the first: pairs of CTAs */
+    hewn_cu_launch_attribute overlap[2];
+    uint32_t pairs;                     /* 1: clusters of two CTAs */
+    uint64_t part_lse, records, firsts; /* places in the workspace, in bytes; firsts may be 0 */
+    uint64_t lse_span, workspace;       /* bytes */
     /* On sm_100f: the decode kernel's parameters instead of `scalars`, of which only groups and shares
      * count, and of `merge` and `maps`. part_lse and records are places as above. */
     struct decode_plan decode;

@@ -19,7 +19,10 @@
  * Parts. `groups` groups of `shares` CTAs share the blocks of all sequences as split.plan.h says: a
  * group computes one row tile of every sequence, CTA i * groups + g tile g. A sequence is a tile there.
  * Where whole sequences give no CTA more than MLA_SLACK blocks above its share, CTA i of a group
- * computes sequences i, i + shares, .. whole. So it does where `part_records` is 0.
+ * computes sequences i, i + shares, .. whole. So it does where `part_records` is 0. On sm_90a, where there
+ * are n = shares / batch >= 2 CTAs for each sequence, and the same holds of the n-th part of a sequence: CTA
+ * i has part i % n of sequence i / n, so many blocks as the other parts or one more, as split.plan.h would
+ * write it.
  *
  * Paging. page_size 0: none; key j of sequence b is row j of plane b. Else it is row j % page_size of
  * plane table[b * table_width + j / page_size]; a plane outside 0 .. planes - 1 reads as zeros. Row r

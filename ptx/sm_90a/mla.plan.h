@@ -75,7 +75,7 @@
 /* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits) */
 #define SM90A_MLA_HANDOFFS(X)                                  \
     X(full_bar, 32, 0, SM90A_MLA_HALF / 2, producer, consumer) \
-    X(empty_bar, 1, 0, 0, consumer, producer)                  \
+    X(empty_bar, 2, 0, 0, consumer, producer)                  \
     X(q_full, 1, 0, SM90A_MLA_TILE_Q, planner, consumer)       \
     X(q_empty, 8, 0, 0, consumer, planner)                     \
     X(record_full, 1, 0, 0, planner, producer + consumer)      \
@@ -89,8 +89,7 @@
     X(row_stats, consumer, consumer)                                                             \
     X(row_sums, consumer, consumer)                                                              \
     X(sequence_sums, producer + planner + idle + consumer, producer + planner + idle + consumer) \
-    X(split_sums, producer + planner + idle + consumer, producer + planner + idle + consumer)    \
-    X(split_found, producer + planner + idle + consumer, producer + planner + idle + consumer)   \
+    X(first_item, producer + planner + idle + consumer, producer + planner + idle + consumer)    \
     X(records, planner, producer + consumer)
 
 #define SM90A_MLA_GATHER_ROLES(X) \
@@ -123,9 +122,7 @@
     X(seen, finder, consumer)                                     \
     X(sequence_sums, planner + finder + idle + loader + consumer, \
       planner + finder + idle + loader + consumer)                \
-    X(split_sums, planner + finder + idle + loader + consumer,    \
-      planner + finder + idle + loader + consumer)                \
-    X(split_found, planner + finder + idle + loader + consumer,   \
+    X(first_item, planner + finder + idle + loader + consumer,    \
       planner + finder + idle + loader + consumer)                \
     X(records, planner, finder + loader + consumer)
 
