@@ -45,7 +45,7 @@
 #define SM90A_MLA_CTAS_PER_SM 1
 
 /* The kernels without boxes (mla_gather.ptx) have a warpgroup more, of loaders. Each piece of a
- * slot is announced. Their finder gives the rows of a block, two blocks ahead at most, and the
+ * slot is announced. Their finders give the rows of a block, two blocks ahead at most, and the
  * keys among them, which stay until the consumers have masked the block. */
 #define SM90A_MLA_GATHER_THREADS       512
 #define SM90A_MLA_ROWS_FINDER_REGS     40 /* plain rows */
