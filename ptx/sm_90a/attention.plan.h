@@ -114,7 +114,8 @@
 /* X(name, first column, columns): this target has no tensor memory. */
 #define SM90A_ATTENTION_TMEM(X, qk, v)
 
-/* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits) */
+/* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits), with pages. Without, it is
+ * producer_k for producer_v. */
 #define SM90A_ATTENTION_HANDOFFS(X, qk, v, e)                                             \
     X(full_bar, 1, 0, SM90A_ATTENTION_SLOT(qk), producer_k + producer_v, consumer)        \
     X(empty_bar, SM90A_ATTENTION_ITEM_TILES(qk), 0, 0, consumer, producer_k + producer_v) \
@@ -123,12 +124,12 @@
     X(record_full, 1, 0, 0, planner, producer_k + producer_v + consumer)                  \
     X(record_empty, 4 * SM90A_ATTENTION_ITEM_TILES(qk) + 2, 0, 0,                         \
       producer_k + producer_v + consumer, planner)                                        \
-    X(tail_full, 1, 0, SM90A_ATTENTION_SLOT(qk), producer_k + producer_v, producer_k + producer_v)
+    X(tail_full, 1, 0, SM90A_ATTENTION_SLOT(qk), producer_v, producer_v)
 
 /* X(storage, writers, readers) */
-#define SM90A_ATTENTION_FLOWS(X, qk, v, e)                                           \
-    X(tile_q, planner.tma, consumer.mma)                                             \
-    X(ring, producer_k.tma + producer_k + producer_v.tma + producer_v, consumer.mma) \
+#define SM90A_ATTENTION_FLOWS(X, qk, v, e)                              \
+    X(tile_q, planner.tma, consumer.mma)                                \
+    X(ring, producer_k.tma + producer_v.tma + producer_v, consumer.mma) \
     X(records, planner, producer_k + producer_v + consumer)
 
 #endif

@@ -81,9 +81,11 @@ done
 
 # The worksheet: a module at a time, on a shape with several items a CTA, rows of V to make zero, and maxima
 # that grow.
-sheet() { # GPU IN QK V
+sheet() { # GPU IN QK V; on sm_90a from pages, which all roles of its worksheet need
+    pages=
+    [ "$1" = h200 ] && pages="page=64 keys=1"
     timeout 120 "$hewn" worksheet --gpu "$1" "$attention" \
-        --one "in=$2 qk=$3 v=$4 b=2 hq=2 hkv=1 sq=600 sk=700 causal=1 peak=400 pattern=1" >"$out" 2>&1
+        --one "in=$2 qk=$3 v=$4 b=2 hq=2 hkv=1 sq=600 sk=700 causal=1 peak=400 pattern=1 $pages" >"$out" 2>&1
     want "$*: declared and seen" '^declared and seen agree' "$out"
     [ "$1" = h200 ] || want "$*: nothing declared is left out" ' 0 of them not wholly seen' "$out"
 }
