@@ -335,6 +335,45 @@ static struct kernels *row_of(struct kernels *rows, size_t *count, const char *t
     return &rows[(*count)++];
 }
 
+static bool same_words(const struct words *a, const struct words *b)
+{
+    if (a->count != b->count) return false;
+    for (size_t i = 0; i < a->count; i++)
+        if (strcmp(a->word[i], b->word[i]) != 0) return false;
+    return true;
+}
+
+/* Rows that differ in target and validation alone are printed as one. */
+static bool joined(const struct kernels *a, const struct kernels *b)
+{
+    return !strcmp(a->kernel, b->kernel) && same_words(&a->in, &b->in) &&
+           same_words(&a->cache, &b->cache) && same_words(&a->forms, &b->forms);
+}
+
+static void print_row(struct text *t, const struct kernels *rows, size_t i, size_t count)
+{
+    const struct kernels *k = &rows[i];
+    for (size_t j = 0; j < i; j++)
+        if (joined(k, &rows[j])) return;
+    text_add(t, "| `%s%s | `%s`", k->kernel, strchr(k->kernel, '`') ? "" : "`", k->target);
+    for (size_t j = i + 1; j < count; j++)
+        if (joined(k, &rows[j])) text_add(t, ", `%s`", rows[j].target);
+    text_add(t, " | ");
+    print_words(t, &k->in, ", ");
+    text_add(t, " | ");
+    print_words(t, &k->cache, ", ");
+    text_add(t, " | ");
+    print_words(t, &k->forms, ", ");
+    text_add(t, " | ");
+    print_words(t, &k->where, "; ");
+    for (size_t j = i + 1; j < count; j++)
+        if (joined(k, &rows[j])) {
+            text_add(t, "; ");
+            print_words(t, &rows[j].where, "; ");
+        }
+    text_add(t, " |\n");
+}
+
 #include "../../ptx/modules.def"
 
 static bool kernels(struct text *t)
@@ -363,18 +402,7 @@ static bool kernels(struct text *t)
     text_add(t, "\n| kernel | target | inputs | K and V | variants, or head dimensions of QK/V | "
                 "validated on |\n"
                 "|---|---|---|---|---|---|\n");
-    for (size_t i = 0; i < count; i++) {
-        const char *close = strchr(rows[i].kernel, '`') ? "" : "`";
-        text_add(t, "| `%s%s | `%s` | ", rows[i].kernel, close, rows[i].target);
-        print_words(t, &rows[i].in, ", ");
-        text_add(t, " | ");
-        print_words(t, &rows[i].cache, ", ");
-        text_add(t, " | ");
-        print_words(t, &rows[i].forms, ", ");
-        text_add(t, " | ");
-        print_words(t, &rows[i].where, "; ");
-        text_add(t, " |\n");
-    }
+    for (size_t i = 0; i < count; i++) print_row(t, rows, i, count);
     text_add(t, "\n");
     text_free(&validated);
     return good;
