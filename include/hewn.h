@@ -513,8 +513,8 @@ int hewn_gemm_plan_run(const hewn_gemm_plan *plan, const hewn_gemm_args *args, h
  *
  * With `kv` HEWN_E4M3 beside bf16 or f16, K and V are stored as e4m3, half the bytes, and become f16,
  * which is exact, before the products. So does Q: of bf16, a row times a power of two, where elements
- * below 2^-29 of the row's largest one lose bits. 2^15 * P is rounded to f16. Scales join the scores'
- * scale and O in fp32. On sm_90a, in the decode schedule.
+ * below 2^-29 of the row's largest one lose bits. 2^15 * P is rounded to f16, on sm_100f 2^7 * P.
+ * Scales join the scores' scale and O in fp32. In the decode schedule.
  *
  * Invariance. With `invariant` the bits of a sequence's rows depend on that sequence alone: not on the
  * number, order and lengths of the others, on the largest lengths of the plan, on packing and pages, or

@@ -130,9 +130,9 @@
 #define SM100F_DECODE_THREADS  (32 * SM100F_DECODE_WARPS)
 #define SM100F_DECODE_ARRIVALS 128 /* of a full_bar: each producer thread, or one for all */
 /* Registers after setmaxnreg: softmax takes what the others give. */
-#define SM100F_DECODE_GIVEN_REGS   88
-#define SM100F_DECODE_LAUNCH_REGS  SM_REGISTERS_8(SM100F_DECODE_THREADS)
-#define SM100F_DECODE_SOFTMAX_REGS (2 * SM100F_DECODE_LAUNCH_REGS - SM100F_DECODE_GIVEN_REGS)
+#define SM100F_DECODE_GIVEN_REGS(e)   ((e) == 1 ? 96 : 88)
+#define SM100F_DECODE_LAUNCH_REGS     SM_REGISTERS_8(SM100F_DECODE_THREADS)
+#define SM100F_DECODE_SOFTMAX_REGS(e) (2 * SM100F_DECODE_LAUNCH_REGS - SM100F_DECODE_GIVEN_REGS(e))
 
 /* The softmax warpgroups share a step's keys, or where these are 64 the tile's rows. WARP_ROWS: rows of a
  * warp. SUMS: warps whose sums of a row are added up. */

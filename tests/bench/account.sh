@@ -1,8 +1,9 @@
 #!/bin/sh
 # The cycle model's account of the Blackwell attention kernels on 148 SMs, as `make account` prints it: where
-# the tensor cores' time goes and what each role waits for. bf16, 4,096 queries and keys, one sequence.
+# the tensor cores' time goes and what each role waits for. bf16, 4,096 queries and keys, one sequence. Then of
+# decode and MLA: 148 sequences of 2,048 keys, one query of 16 or 64 heads each, a sequence a CTA.
 #
-#     attention.sh [DIM HEADS]...     head dimensions and query heads; without: 64 128 192 256 512
+#     account.sh [DIM HEADS]...     head dimensions and query heads; without: 64 128 192 256 512, decode, MLA
 #
 # What the model leaves out: the rate of exp2 (16 a cycle and SM: 1,024 cycles for a step's 128 x 128 scores,
 # as many as its MMAs take at head dimension 128), bank conflicts, and the power that the clock follows.
@@ -10,6 +11,7 @@ set -eu
 build=${BUILD:-build}
 work=$build/model
 mkdir -p "$work"
+decode=$#
 [ $# -gt 0 ] || set -- 64 16 96 16 128 16 192 16 256 8 512 4
 
 account() { # QK V HEADS CAUSAL
@@ -51,3 +53,40 @@ while [ $# -gt 1 ]; do
     account "$1" $v "$2" 1
     shift 2
 done
+
+# decode MODULE QK V HEADS ROW: ROW bytes of a key in memory; K and V one behind the other, or the cache of MLA.
+decode() {
+    module=$1 qk=$2 v=$3 heads=$4 row=$5 length=2048 batch=148 list= gather=0
+    json=$build/modules/sm_100f/$module.json
+    shared=$(sed -n 's/.*"dynamic_shared": \([0-9]*\).*/\1/p' "$json")
+    plane=$((row * length)) q=$((heads * qk * 2))
+    case $module in mla*) list=', 0, 0, 1, 1' ;; esac
+    case $module in *_e4m3 | *_656) gather=1 ;; esac
+    {
+        cat "$build/modules/sm_100f/$module.ptx"
+        echo "//@ run: gpu b200; grid $batch; block 512; shared $shared"
+        echo "//@ run: buf q bf16[$((batch * heads)),$qk] random; buf kv bf16[$((batch * length)),$((row / 2))]; buf o bf16[$((batch * heads)),$v]"
+        echo "//@ run: map map_q q dims=$qk,$heads,1,1,$batch strides=$((qk * 2)),$q,$q,$q box=64,$heads,1,1,1 swizzle=128B l2=128B"
+        if [ $gather = 0 ]; then
+            for t in k:$qk v:$v; do
+                echo "//@ run: map map_${t%:*} kv dims=${t#*:},$length,1,$batch strides=$row,$row,$plane box=64,32,1,1 swizzle=128B l2=128B"
+            done
+        else
+            for t in k v; do echo "//@ run: map map_$t q dims=64,1,1,1 strides=16,16,16 box=64,1,1,1 swizzle=128B l2=128B"; done
+        fi
+        echo "//@ run: params map_q, map_k, map_v, kv, kv, o, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, $row, 0, $plane, $row, 0, $plane, $((heads * v * 2)), $((v * 2)), $((heads * v * 2)), 4, 4, $((heads * 4)), 0.05, $batch, 1, 1, $heads, $heads, 1, 1, $length, 0, 536870912, 536870912, 0, 0, 0, 32, $gather, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0$list"
+    } >"$work/$module.ptx"
+    HEWN_SIM_CHECK=0 HEWN_SIM_SMS=148 HEWN_SIM_QUIET=1 HEWN_SIM_TRACE=$work/trace.json "$build/hewn" run "$work/$module.ptx" >"$work/out" 2>&1 ||
+        { cat "$work/out" >&2; exit 1; }
+    echo "== $module, $batch sequences of $length keys, $heads heads, $((batch * length * row / 1000000)) MB of keys"
+    "$build/hewn" timeline "$work/trace.json" | sed 1d
+}
+if [ $decode = 0 ]; then
+    decode decode_bf16_64_64_16 64 64 16 256
+    decode decode_bf16_128_128_16 128 128 16 512
+    decode decode_bf16_128_128_16_e4m3 128 128 16 256
+    decode decode_bf16_256_256_16 256 256 16 1024
+    decode decode_bf16_256_256_16_e4m3 256 256 16 512
+    decode mla_bf16 576 512 64 1152
+    decode mla_bf16_656 576 512 64 656
+fi

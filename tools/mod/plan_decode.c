@@ -83,7 +83,7 @@ static const struct plan_range no_ranges[] = PLAN_RANGES();
                            4 * P##_DECODE_WARPS + 128 <=                                     \
                        P##_DECODE_STATIC_BYTES,                                              \
                    "STATIC_BYTES");                                                          \
-    _Static_assert(P##_DECODE_SOFTMAX_REGS % 8 == 0, "registers move in steps of 8");        \
+    _Static_assert(P##_DECODE_SOFTMAX_REGS(e) % 8 == 0, "registers move in steps of 8");     \
     _Static_assert(P##_DECODE_TMEM_USED(v, n) <= P##_DECODE_TMEM_COLUMNS(v, n), "TMEM_COLUMNS");
 
 SM100F_DECODE_VARIANTS(CHECK_BLACKWELL)
