@@ -243,8 +243,7 @@ static int fill_plan(hewn_mla_plan *plan, hewn_context *context, const hewn_mla_
     int status = hewn_mla_check(desc, &plan->problem, err);
     if (status) return status;
     const struct mla_problem *p = &plan->problem;
-    if (hewn_mla_decode_takes(context))
-        return hewn_mla_decode_fill(plan, context, err);
+    if (hewn_mla_decode_takes(context)) return hewn_mla_decode_fill(plan, context, err);
     if (most_blocks(p) + SPLIT_OVERHEAD > SPLIT_MAX_UNITS / sequences(p))
         return hewn_fail(err, HEWN_ERR_LIMIT,
                          "%s: %u %s of %u keys are more blocks than the kernel can count",
