@@ -105,9 +105,6 @@ static void options(hewn_context *context)
         "kv: dtype 1 is neither 0 nor e4m3 beside a 16-bit `in`");
     BAD(d.in = d.kv = HEWN_E4M3, HEWN_ERR_ARGUMENT, "kv: dtype 3 is neither 0 nor e4m3 beside");
     BAD((d.kv = HEWN_E4M3, d.q_scales = 1), HEWN_ERR_ARGUMENT, "q_scales: 1 needs e4m3 inputs");
-    BAD((d.kv = HEWN_E4M3, d.qk_dim = 64), HEWN_ERR_LIMIT,
-        "kv: e4m3 beside bf16 needs the decode schedule: the decode schedule has no kernel for "
-        "these head dimensions and types");
     BAD((d.kv = HEWN_E4M3, d.schedule = HEWN_SCHEDULE_PREFILL), HEWN_ERR_LIMIT,
         "kv: e4m3 beside bf16 needs the decode schedule");
     BAD((d.invariant = d.q_packed = 1, d.q_tokens = 9), HEWN_ERR_ARGUMENT,
