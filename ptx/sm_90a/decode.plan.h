@@ -125,6 +125,7 @@
     X(maxima, consumer, consumer)                               \
     X(tree_masks, consumer, consumer)                           \
     X(limits, consumer, consumer)                               \
+    X(tile_words, producer, consumer)                           \
     X(split_found, producer + consumer, producer + consumer)    \
     X(split_sums, producer + consumer, producer + consumer)     \
     SM90A_DECODE_RING_FLOWS_##e(X)
