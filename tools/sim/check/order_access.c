@@ -541,7 +541,7 @@ static void check_overtakes(const struct accessor *a, const struct touch *t)
                        "cp.async.bulk.wait_group (not .read)");
     } else if (a->place == PLACE_SHARED && other && other != a->e->in) {
         (void)name_shared(a->o->kernel, (uint32_t)a->at, object, sizeof object);
-        tell_overtakes(a, other, object, "cp.async", "cp.async.wait_group");
+        tell_overtakes(a, other, object, "copy of a thread", "a wait for the thread's copies");
     }
 }
 
