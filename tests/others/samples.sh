@@ -19,6 +19,7 @@ sim=$build/sim/libcuda.so.1
 
 if [ -z "$HEWN_SAMPLES" ] || [ ! -d "$HEWN_SAMPLES/Samples" ] || [ ! -x "$nvcc" ]; then
     echo "SKIP samples: HEWN_SAMPLES names no clone of cuda-samples, or there is no nvcc at CUDA_HOME"
+    echo "samples: 0 passed, 0 failed, 1 skipped"
     exit 0
 fi
 
@@ -97,3 +98,6 @@ mkdir -p "$work"
 names=${*:-$(grep -v '^#' "$list" | cut -d '|' -f 1)}
 for n in $names; do echo "$n"; done | xargs -n 1 -P "${JOBS:-2}" sh "$0" --one
 for n in $names; do cat "$work/$n.row"; done | cut -d ' ' -f 1 | sort | uniq -c | sort -rn
+for n in $names; do cat "$work/$n.row"; done | awk '{ n[$1]++ } END {
+    printf "samples: %d passed, %d failed, %d skipped\n", n["right"], n["wrong"] + n["build"], n["refused"] + n["slow"] + n["waived"]
+    exit n["wrong"] + n["build"] > 0 }'
