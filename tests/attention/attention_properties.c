@@ -193,8 +193,9 @@ static void determinism(struct device *dev, const char *text)
         attention_data_free(&d);
         return;
     }
-    /* the decode schedule shares keys among SMs: its bits follow their number, unless invariant */
-    bool shared = first_run.info.schedule == HEWN_SCHEDULE_DECODE && !d.c.inv;
+    /* Who shares keys among SMs without being told how has bits that follow their number. */
+    bool by_device = first_run.info.schedule == HEWN_SCHEDULE_DECODE || first_run.info.splits > 1;
+    bool shared = by_device && !d.c.splits && !d.c.inv;
     bool elsewhere = dev->info.simulated && !shared;
     uint64_t first = hash_outputs(&d), other = 0;
     if (run(dev, &d)) CHECK(hash_outputs(&d) == first, "a second run gives other bits");
