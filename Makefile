@@ -154,7 +154,7 @@ $(mod): $(mod_obj)
 
 # hewn run preprocesses as the module builder does; hewn extract unpacks what is stored compressed.
 $(cli): $(cli_obj) $(addprefix $(O)/tools/mod/,ptx.o fold.o plan.o plan_attention.o plan_combine.o plan_decode.o plan_indexer.o plan_mla.o text.o) \
-    $(addprefix $(O)/tools/sim/ptx/,fatbin.o lz4.o zstd.o) $(lib)
+    $(addprefix $(O)/tools/sim/,ptx/fatbin.o ptx/lz4.o ptx/zstd.o decode/optable.o decode/fidelity.o) $(lib)
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ -o $@ -ldl -lm
 
