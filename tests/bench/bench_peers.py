@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Decode, short queries, chunked prefill and MLA of hewn beside cuDNN, FlashAttention-3, FlashInfer, FlashMLA.
+"""Decode, short queries, chunked prefill, MLA and the indexer of hewn beside the peers that peers*.py lists.
 
-    bench_peers.py LIBHEWN [--random N] [--e4m3 N] [--tree] [--chunked] [--mla] [--sparse] [--named]
+    bench_peers.py LIBHEWN [--random N] [--e4m3 N] [--tree] [--chunked] [--mla] [--sparse] [--indexer] [--named]
                    [--seed S] [--only TEXT] [--skip N] [--first N] [--ways A,B] [--pool GB] [--list]
 
 One process, the same tensors for all. Each way's output is compared with hewn's, and hewn's with a softmax
@@ -153,6 +153,30 @@ def sparse():
     for heads in (64, 128):
         for queries, topk in ((512, 512), (4096, 2048)):
             yield Lists(1, queries, heads, topk, 65536, False)
+
+
+@dataclasses.dataclass
+class Indexed:
+    batch: int
+    queries: int
+    length: int
+    heads: int
+    page: int
+    qk: int = 128
+    v: int = 0
+
+    def text(self):
+        kind = "decode" if self.page else "prefill"
+        return f"indexer {kind:<7} {self.batch:4} x {self.length:6}  q{self.queries:<5} {self.heads:3} heads"
+
+
+def indexer():
+    for heads in (64, 32):
+        for batch, length, queries in ((1, 131072, 1), (8, 32768, 1), (32, 4096, 1), (32, 32768, 1), (128, 4096, 1),
+                                       (128, 32768, 1), (64, 32768, 2)):
+            yield Indexed(batch, queries, length, heads, 64)
+        for length in (4096, 16384, 65536):
+            yield Indexed(1, 4096, length, heads, 0)
 
 
 # ---- a shape's tensors
@@ -381,7 +405,8 @@ def selection(options):
         groups[f"random, seed {options.seed}"] = list(drawn(options.random, options.seed, pool, False))
     if options.e4m3:
         groups[f"e4m3, seed {options.seed}"] = list(drawn(options.e4m3, options.seed, pool, True))
-    for name, make in (("tree", trees), ("chunked", chunked), ("mla", mla), ("sparse", sparse)):
+    for name, make in (("tree", trees), ("chunked", chunked), ("mla", mla), ("sparse", sparse),
+                       ("indexer", indexer)):
         if getattr(options, name):
             groups[name] = list(make())
     for name in groups:
@@ -403,7 +428,7 @@ def main():
     parser.add_argument("library")
     for name in ("random", "e4m3"):
         parser.add_argument("--" + name, type=int, default=0)
-    for name in ("tree", "chunked", "mla", "sparse", "named", "list"):
+    for name in ("tree", "chunked", "mla", "sparse", "indexer", "named", "list"):
         parser.add_argument("--" + name, action="store_true")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pool", type=int, default=24)
@@ -421,14 +446,17 @@ def main():
     global torch
     import torch
     import peers
+    import peers_indexer
     import peers_sparse
     versions()
     library = peers.library(options.library)
     chosen = options.ways.split(",") if options.ways else None
     with torch.inference_mode():
         for title, shapes in groups.items():
-            make_work, ways = {"mla": (Work, peers.mla_ways), "sparse": (peers_sparse.Work, peers_sparse.ways)}.get(
-                title, (Work, peers.attention_ways))
+            make_work, ways = {
+                "mla": (Work, peers.mla_ways), "sparse": (peers_sparse.Work, peers_sparse.ways),
+                "indexer": (peers_indexer.Work, peers_indexer.ways),
+            }.get(title, (Work, peers.attention_ways))
             makers = ways(library)
             makers = {n: m for n, m in makers.items() if not chosen or n in chosen or n == "hewn"}
             rows = []
