@@ -772,8 +772,8 @@ int hewn_merge_plan_run(const hewn_merge_plan *plan, const hewn_merge_args *args
  *
  * Packed records. With HEWN_MLA_CACHE_656 a row of the cache is 656 bytes: 512 e4m3, then 4 f32 scales,
  * one for each 128 of them, then the 64 rotary elements in bf16. Q is bf16. An element is its e4m3 times
- * its scale, rounded to bf16: exact where the scale is a power of two, else at most one step of bf16 from
- * the nearest. The e4m3 code of NaN counts as 480.
+ * its scale. Kernels may round it to bf16, which is exact where the scale is a power of two; the result is
+ * at most one step of bf16 from the nearest. The e4m3 code of NaN is NaN or counts as 480.
  *
  * Sizes: batch and batch * table_width are below 2^31, `length` and list_width below 2^29, q_heads is at
  * most 128, q_length at most 16, or with lists 2^20 and batch * q_length below 2^31. Strides are in
@@ -826,7 +826,9 @@ typedef struct hewn_mla_plan hewn_mla_plan;
 
 typedef struct hewn_mla_plan_info {
     size_t struct_size;
-    const char *module; /* "mla_bf16"; behind that "_rows" with lists, "_656" with such records */
+    /* "mla_bf16"; behind that "_rows" with lists, "_656" with such records, "_656x16" with such records
+     * and at most 16 rows of Q */
+    const char *module;
     const char *target; /* "sm_90a" */
     const char *origin; /* as hewn_module_origin */
     uint32_t grid[3], block[3], cluster[3];

@@ -5,7 +5,7 @@
 every_module := $(shell sed -n 's|^ *X(\([a-z0-9_]*\), *\([a-z0-9_]*\)).*|\1/\2|p' \
                   $(SRC)/ptx/modules.def)
 # $(call part,n,name): part n of gemm_<in>_<out>[_<variant>], attention_<in>_<qk>_<v>,
-# decode_<in>_<qk>_<v>_<rows>, mla_<in>[_<rows or record>], indexer_<in>_<heads>_<queries> or topk_<in>.
+# decode_<in>_<qk>_<v>_<rows>, mla_<in>[_<rows or record>[x<rows of a tile>]], indexer_<in>_<heads>_<queries> or topk_<in>.
 part = $(word $(1),$(subst _, ,$(2)))
 family_of = $(call part,1,$(notdir $(1)))
 
@@ -86,7 +86,8 @@ $(every_family:%=$(O)/modules/%.c): $(O)/modules/%.c: $(O)/modules/%.list $(mod)
 
 # The modules of a family share its text; a combine kernel has its own. defines_<text>: what the text asks
 # for beside ENTRY.
-text_of = $(if $(filter %_combine,$(1)),$(1),$(call part,1,$(1))$(if $(filter mla,$(call part,1,$(1))),$(if $(call part,3,$(1)),_gather)))
+text_of = $(if $(filter %_combine,$(1)),$(1),$(call part,1,$(1))$(if $(filter mla,$(call part,1,$(1))),$(call mla_text,$(call part,3,$(1)))))
+mla_text = $(if $(1),$(if $(filter %x16,$(1)),_few,_gather))
 defines_gemm      = -DIN_TYPE=$(call part,2,$(1)) -DOUT_TYPE=$(call part,3,$(1)) \
                     -DVARIANT=$(or $(call part,4,$(1)),plain)
 defines_heads     = -DIN_TYPE=$(call part,2,$(1)) -DQK_DIM=$(call part,3,$(1)) \
@@ -95,6 +96,7 @@ defines_attention = $(defines_heads) -DSOFTCAPS=$(if $(filter cap,$(call part,5,
 defines_decode    = $(defines_heads) -DTILE_ROWS=$(call part,5,$(1)) \
                     -DKV_BYTES=$(if $(filter e4m3,$(call part,6,$(1))),1,2)
 defines_mla       = -DIN_TYPE=$(call part,2,$(1))
+defines_mla_few   = $(defines_mla)
 defines_mla_gather = $(defines_mla) -DRECORD=$(if $(filter rows,$(call part,3,$(1))),0,$(call part,3,$(1)))
 defines_indexer   = -DHEADS=$(call part,3,$(1)) -DQUERIES=$(call part,4,$(1))
 

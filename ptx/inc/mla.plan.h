@@ -40,13 +40,15 @@
  * Records. A cache row of 656 bytes, at multiples of 16: 512 e4m3, 4 f32 scales, 64 rotary elements of
  * bf16. Column c of the vector is bf16(fma(x, hi, bf16(x * lo))), x the e4m3 as a number, its code alone
  * (0x7f counts as 480), hi = bf16(scale[c / 128]), lo = bf16(scale[c / 128] - hi): exact where the scale
- * is a power of two, else x * scale rounded, at most a step away.
+ * is a power of two, else x * scale rounded, at most a step away. mla_few.ptx of sm_90a does not round it:
+ * it multiplies sums over x and weights by the scale. There 0x7f is NaN.
  *
- * The kernels without boxes, mla_gather.ptx, are for lists and for records. They give rows by their
+ * The kernels without boxes, mla_gather.ptx, are for lists and for records; mla_few.ptx is for records where
+ * `rows` is at most 16. They give rows by their
  * offset in the cache, in units of 16 bytes: it is below 2^36 - 16 bytes.
  *
  * map   | dimensions, innermost first                  | box
- * map_q | {576, rows, batch}                           | {64, MLA_TILE_ROWS, 1}
+ * map_q | {576, rows, batch}                           | {64, MLA_TILE_ROWS, 1}; mla_few.ptx: {64, 16, 1}
  * map_k | {576, kv_len or page_size, batch or planes}  | {64, box or 64, 1}
  * 128-byte swizzle, no interleave, element strides 1, out of bounds reads as zero.
  *

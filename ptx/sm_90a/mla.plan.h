@@ -1,6 +1,7 @@
 /*
  * The plan of the sm_90a MLA decode: tiles, slots, shared memory, threads. #defines only, included by
- * mla.ptx, by the runtime and by tools/mod. Bytes unless a name says otherwise.
+ * mla.ptx, mla_gather.ptx and mla_few.ptx, by the runtime and by tools/mod. Bytes unless a name says
+ * otherwise.
  */
 #ifndef HEWN_SM90A_MLA_PLAN_H
 #define HEWN_SM90A_MLA_PLAN_H
@@ -56,6 +57,26 @@
 #define SM90A_MLA_ROWS                 2
 #define SM90A_MLA_ROWS_BYTES           (4 * MLA_BLOCK)
 #define SM90A_MLA_SEEN                 8
+
+/* The kernel of records for at most FEW_ROWS rows (mla_few.ptx). A slot is a block of records as they are
+ * in the cache. A tile of P is also where a warpgroup gives the other one half of its O. */
+#define SM90A_MLA_FEW_ROWS           16
+#define SM90A_MLA_FEW_THREADS        384
+#define SM90A_MLA_FEW_PRODUCER_REGS  56
+#define SM90A_MLA_FEW_CONSUMER_REGS  224
+#define SM90A_MLA_FEW_GROUPS         4 /* of columns that share a scale */
+#define SM90A_MLA_FEW_CHUNK          (SM90A_MLA_FEW_ROWS * SWIZZLE_BYTES)
+#define SM90A_MLA_FEW_TILE_Q         (SM90A_MLA_CHUNKS * SM90A_MLA_FEW_CHUNK)
+#define SM90A_MLA_FEW_SLOT           (MLA_BLOCK * MLA_RECORD)
+#define SM90A_MLA_FEW_SLOTS          4
+#define SM90A_MLA_FEW_RING           SM90A_MLA_FEW_TILE_Q
+#define SM90A_MLA_FEW_TILE_P         (SM90A_MLA_FEW_RING + SM90A_MLA_FEW_SLOTS * SM90A_MLA_FEW_SLOT)
+#define SM90A_MLA_FEW_TILE_P_BYTES   (SM90A_MLA_FEW_ROWS * MLA_V_DIM / 2 * 4)
+#define SM90A_MLA_FEW_DYNAMIC_SHARED (SM90A_MLA_FEW_TILE_P + 2 * SM90A_MLA_FEW_TILE_P_BYTES)
+
+/* What its warps tell each other, by 4 bytes: the maxima of a warp's keys, of each row and group; the sums
+ * of a warp's keys of each row. */
+#define SM90A_MLA_FEW_MAXIMA (SM90A_MLA_FEW_ROWS + SM90A_MLA_FEW_GROUPS)
 
 /* The worksheet, for `hewn worksheet`: lists as in gemm.plan.h. */
 
@@ -125,5 +146,36 @@
     X(first_item, planner + finder + idle + loader + consumer,    \
       planner + finder + idle + loader + consumer)                \
     X(records, planner, finder + loader + consumer)
+
+#define SM90A_MLA_FEW_ROLES(X) \
+    X(planner, 0, 1)           \
+    X(loader, 1, 2)            \
+    X(idle, 3, 1)              \
+    X(consumer, 4, 8)
+
+#define SM90A_MLA_FEW_SHARED(X)                                          \
+    X(tile_q, 0, SM90A_MLA_FEW_TILE_Q, 1)                                \
+    X(ring, SM90A_MLA_FEW_RING, SM90A_MLA_FEW_SLOT, SM90A_MLA_FEW_SLOTS) \
+    X(tile_p, SM90A_MLA_FEW_TILE_P, SM90A_MLA_FEW_TILE_P_BYTES, 2)
+
+#define SM90A_MLA_FEW_HANDOFFS(X)                            \
+    X(full_bar, 2, 0, SM90A_MLA_FEW_SLOT, loader, consumer)  \
+    X(empty_bar, 4, 0, 0, consumer, loader)                  \
+    X(q_full, 1, 0, SM90A_MLA_FEW_TILE_Q, planner, consumer) \
+    X(q_empty, 8, 0, 0, consumer, planner)                   \
+    X(record_full, 1, 0, 0, planner, loader + consumer)      \
+    X(record_empty, 10, 0, 0, loader + consumer, planner)
+
+#define SM90A_MLA_FEW_FLOWS(X)                                                               \
+    X(tile_q, planner.tma + consumer, consumer + consumer.mma)                               \
+    X(ring, loader.tma + loader, consumer)                                                   \
+    X(tile_p, consumer, consumer + consumer.mma)                                             \
+    X(seen, loader, consumer)                                                                \
+    X(row_factors, consumer, consumer)                                                       \
+    X(maxima, consumer, consumer)                                                            \
+    X(row_sums, consumer, consumer)                                                          \
+    X(sequence_sums, planner + loader + idle + consumer, planner + loader + idle + consumer) \
+    X(first_item, planner + loader + idle + consumer, planner + loader + idle + consumer)    \
+    X(records, planner, loader + consumer)
 
 #endif

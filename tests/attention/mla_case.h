@@ -5,15 +5,17 @@
  *
  *   O, an element  |O - ref| <= (u_P + e) sum_j p_j |v_j| + u_O |ref| + floor, u half a step of a type at
  *                  1, e = 2^-20 + 2^-22 scale |q| max|c| + 2^-27 keys for fp32 sums and exponentials,
- *                  floor the smallest steps of both types
+ *                  floor the smallest steps of both types. Kernels that do not round elements of records
+ *                  (`exact`) have products of P and scales in f16, multiples of 2^-35 of the largest:
+ *                  floor also 2^-34 max|v| keys / sum_j p_j, p relative to the largest
  *   O, whole       |O - ref| <= 1.25 |ideal - ref| (Euclidean norms), where the ideal kernel is float64
  *                  but rounds P, relative to the row's maximum, and O. Only where P has 2^14 roundings or
  *                  more and scores deviate by about 1, as in attention_judge.h
  *   lse            within 1e-5 + 2^-22 (scale |q| max|c| + |sink|), -inf where no key is seen
  *   padding        of O and lse untouched
  *
- * An element of a packed record is what the header says: its e4m3 times hi and lo of its scale, with the
- * roundings of hewn_mla's kernels, so the reference has no error there.
+ * An element of a packed record is what the header says: its e4m3 times its scale. Kernels that round that
+ * to bf16 do so as ptx/inc/mla.plan.h says, and so does the reference then. The others (`exact`) do not.
  */
 #ifndef TESTS_MLA_CASE_H
 #define TESTS_MLA_CASE_H
@@ -35,6 +37,7 @@ struct mla_case {
     int causal, sink, lse;
     int list;   /* the width of lists, or 0 */
     int packed; /* records of 656 bytes */
+    int steep;  /* their scales grow from block to block of a sequence, twofold, 7 times */
     int ragged; /* lengths from 0 to `length` or `list`, both among them; else all have that. With lists,
                     2: one for each list */
     int spread;  /* strides larger than contiguous */
@@ -46,6 +49,7 @@ struct mla_case {
 struct mla_data {
     struct mla_case c;
     hewn_mla_desc desc;
+    bool exact; /* elements of records are not rounded */
     uint16_t *q;
     unsigned char *kv, *o;
     float *lse, *sink;

@@ -41,7 +41,8 @@ void mla_key(const struct mla_data *d, int64_t at, double out[MLA_QK])
         memcpy(&scale, row + SCALES_AT + i / 128 * 4, sizeof scale);
         double hi = value_of(double_to_bf16((double)scale));
         double lo = value_of(double_to_bf16((double)scale - hi)), x = e4m3_value(row[i]);
-        out[i] = value_of(double_to_bf16(x * hi + value_of(double_to_bf16(x * lo))));
+        out[i] = d->exact ? x * (double)scale
+                          : value_of(double_to_bf16(x * hi + value_of(double_to_bf16(x * lo))));
     }
     for (int i = MLA_V; i < MLA_QK; i++) {
         memcpy(&bits, row + ROTARY_AT + 2 * (i - MLA_V), sizeof bits);
@@ -62,11 +63,11 @@ void mla_case_name(const struct mla_case *c, char *out, size_t size)
     if (c->list)
         snprintf(lists, sizeof lists, ", %d listed%s", c->list, c->ragged > 1 ? " each" : "");
     snprintf(out, size,
-             "%s to %s%s, batch %d, %d heads, %d queries, %s%d keys%s, pages of %d%s%s%s%s%s",
+             "%s to %s%s, batch %d, %d heads, %d queries, %s%d keys%s, pages of %d%s%s%s%s%s%s",
              hewn_dtype_name(c->in), hewn_dtype_name(c->out), c->packed ? ", records" : "",
              c->batch, c->heads, c->queries, c->ragged ? "up to " : "", c->length, lists, c->page,
              c->causal ? ", causal" : "", c->sink ? ", sink" : "", c->spread ? ", spread" : "",
-             c->sharp > 4 ? ", peaked" : "", wrong[c->wrong]);
+             c->sharp > 4 ? ", peaked" : "", c->steep ? ", steep" : "", wrong[c->wrong]);
 }
 
 /* ---- shapes -- */
@@ -214,8 +215,8 @@ static void fill_lists(struct mla_data *d, struct rng *r)
             }
 }
 
-/* A record: scales of which every other is a power of two. */
-static void fill_record(unsigned char *row, struct rng *r)
+/* A record: scales of which every other is a power of two, times 2^-down. */
+static void fill_record(unsigned char *row, int down, struct rng *r)
 {
     for (int i = 0; i < MLA_V; i++) {
         row[i] = (unsigned char)rng_below(r, 256);
@@ -223,7 +224,7 @@ static void fill_record(unsigned char *row, struct rng *r)
         if ((row[i] & 127) > 0x58) row[i] &= 0xDF;
     }
     for (int g = 0; g < 4; g++) {
-        float scale = g % 2 ? 0.125F : 0.11F + 0.02F * rng_unit(r);
+        float scale = ldexpf(g % 2 ? 0.125F : 0.11F + 0.02F * rng_unit(r), -down);
         memcpy(row + SCALES_AT + 4 * g, &scale, sizeof scale);
     }
     for (int i = 0; i < MLA_QK - MLA_V; i++) {
@@ -232,11 +233,11 @@ static void fill_record(unsigned char *row, struct rng *r)
     }
 }
 
-static void fill_row(struct mla_data *d, int64_t at, struct rng *r)
+static void fill_row(struct mla_data *d, int64_t at, int key, struct rng *r)
 {
     if (at < 0) return;
     if (d->c.packed) {
-        fill_record(d->kv + at, r);
+        fill_record(d->kv + at, d->c.steep && key < 7 * 64 ? 7 - key / 64 : 0, r);
         return;
     }
     for (int i = 0; i < MLA_QK; i++) {
@@ -261,7 +262,7 @@ static void fill(struct mla_data *d, struct rng *r)
         }
     for (int b = 0; b < c->batch; b++)
         for (int q = 0; q < (c->list ? c->queries : 1); q++)
-            for (int j = 0; j < mla_keys(d, b, q); j++) fill_row(d, mla_row(d, b, q, j), r);
+            for (int j = 0; j < mla_keys(d, b, q); j++) fill_row(d, mla_row(d, b, q, j), j, r);
     for (int h = 0; h < c->heads; h++) d->sink[h] = h % 5 == 4 ? -INFINITY : 6.0F * rng_unit(r);
 }
 

@@ -11,7 +11,7 @@ enum { ENOUGH = 1 << 14 /* roundings of P */ };
 struct row {
     double p[2]; /* sums of exp(s - max): exact; of what the ideal kernel multiplies */
     double o[MLA_V], ideal[MLA_V], reach[MLA_V];
-    double max, score;
+    double max, score, largest; /* score; bound on rounded sums of one; element of a value */
     int keys;
 };
 
@@ -90,6 +90,7 @@ static void sum_row(struct judge *j, struct row *r)
     memset(r->o, 0, sizeof r->o);
     memset(r->ideal, 0, sizeof r->ideal);
     memset(r->reach, 0, sizeof r->reach);
+    r->largest = 0;
     for (int key = 0; key < r->keys; key++) {
         const double *v = j->c + key * MLA_QK;
         double p = exp(j->scores[key] - r->max), near = round_to(j->d->c.in, p);
@@ -98,6 +99,7 @@ static void sum_row(struct judge *j, struct row *r)
             r->o[i] += p * v[i];
             r->ideal[i] += near * v[i];
             r->reach[i] += p * fabs(v[i]);
+            r->largest = fmax(r->largest, fabs(v[i]));
         }
     }
 }
@@ -128,6 +130,7 @@ static void judge_row(struct judge *j, const struct row *r, int b, int row)
     double part = r->keys > 0 ? exp(r->max - top) / total : 0;
     double near = step_at_one(c->in) + 0x1p-20 + 0x1p-22 * r->score + 0x1p-27 * fmax(r->keys, 0);
     double least = smallest(c->in) * fmax(r->keys, 0) * 8 + smallest(c->out);
+    if (j->d->exact) least += 0x1p-34 * r->largest * fmax(r->keys, 0) * part;
     for (int i = 0; i < MLA_V; i++) {
         double want = r->keys > 0 ? r->o[i] * part : 0, got = output(j->d, b, row, i);
         double ideal = round_to(c->out, r->keys > 0 ? r->ideal[i] * part : 0);

@@ -275,11 +275,11 @@ static void add_cache(struct kernels *k, const char *name)
     if (!strncmp(name, "decode_", 7) && ends_with(name, "_e4m3"))
         add_word(&k->cache, "e4m3");
     else
-        add_word(&k->cache, ends_with(name, "_656") ? "records of 656 bytes" : "as inputs");
+        add_word(&k->cache, strstr(name, "_656") ? "records of 656 bytes" : "as inputs");
 }
 
 /* gemm_<in>_<out>[_<variant>], attention_<in>_<qk>_<v>, decode_<in>_<qk>_<v>_<rows>[_<kv>],
- * mla_<in>[_<rows or record>], attention_combine */
+ * mla_<in>[_<rows or record>[x<rows>]], attention_combine */
 static void add_module(struct kernels *k, const char *name)
 {
     char part[5][WORD] = {"", "", "", "", ""}, form[2 * WORD];

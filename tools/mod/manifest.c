@@ -23,6 +23,7 @@ static const struct writers {
     {"decode_combine", combine_write_problem, combine_write_shape, combine_write_limits},
     {"mla", mla_write_problem, mla_write_shape, mla_write_limits},
     {"mla_gather", mla_write_problem, mla_write_shape, mla_write_limits},
+    {"mla_few", mla_write_problem, mla_write_shape, mla_write_limits},
     {"mla_combine", combine_write_problem, combine_write_shape, combine_write_limits},
     {"indexer", indexer_write_problem, indexer_write_shape, indexer_write_limits},
     {"topk", topk_write_problem, topk_write_shape, topk_write_limits},

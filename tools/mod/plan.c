@@ -156,7 +156,7 @@ static int find_plan(struct module_id *id)
                         "is none of gemm_<input dtype>_<output dtype>[_<variant>], "
                         "attention_<input dtype>_<qk_dim>_<v_dim>[_cap], attention_combine, "
                         "decode_<input dtype>_<qk_dim>_<v_dim>_<rows>[_e4m3], decode_combine, "
-                        "mla_<input dtype>[_rows or _<record>], mla_combine, "
+                        "mla_<input dtype>[_rows or _<record>[x<rows>]], mla_combine, "
                         "indexer_<input dtype>_<heads>_<queries>, topk_f32");
     }
     return id->plan ? 0 : complain(id->name, "has no plan for %s in tools/mod", id->target);

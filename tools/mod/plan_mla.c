@@ -24,6 +24,16 @@ _Static_assert(SM90A_MLA_RECORD_FINDER_REGS + SM90A_MLA_RECORD_LOADER_REGS +
                        2 * SM90A_MLA_GATHER_CONSUMER_REGS <=
                    SM_REGISTERS / 128,
                "registers of the kernel of records");
+_Static_assert(SM90A_MLA_FEW_PRODUCER_REGS + 2 * SM90A_MLA_FEW_CONSUMER_REGS <= SM_REGISTERS / 128,
+               "registers of the kernel of records and few rows");
+_Static_assert(SM90A_MLA_FEW_DYNAMIC_SHARED + SM90A_MLA_STATIC_BYTES <= SM_SHARED_BYTES &&
+                   SM90A_MLA_FEW_CHUNK % SWIZZLE_REPEAT == 0 &&
+                   SM90A_MLA_FEW_TILE_P % SWIZZLE_REPEAT == 0,
+               "shared memory of the kernel of records and few rows");
+_Static_assert(SM90A_MLA_FEW_ROWS == 16, "what the manifest and the module's name say");
+_Static_assert(SM90A_MLA_FEW_GROUPS *SM90A_MLA_FEW_CHUNK <= SM90A_MLA_FEW_TILE_P_BYTES &&
+                   (SM90A_MLA_FEW_SLOTS & (SM90A_MLA_FEW_SLOTS - 1)) == 0,
+               "room for P; slots by bits of a block's number");
 _Static_assert(SM90A_MLA_ROWS == SM90A_MLA_SLOTS && SM90A_MLA_RECORDS == SM90A_MLA_SLOTS,
                "their barriers are made together");
 _Static_assert(SM90A_MLA_PRODUCER_REGS + 2 * SM90A_MLA_CONSUMER_REGS <= SM_REGISTERS / 128,
@@ -45,22 +55,32 @@ static const struct plan_flow rows_flows[] =
 static const struct plan_flow record_flows[] =
     PLAN_FLOWS(SM90A_MLA_GATHER_FLOWS(PLAN_FLOW, loader + loader.cp));
 
-#define PLAN(of, threads_, roles_, handoffs_, flows_)                                            \
-    {                                                                                            \
-        .target = "sm_90a", .family = "mla", .text = of, .threads = threads_,                    \
-        .dynamic_shared = SM90A_MLA_DYNAMIC_SHARED, .cluster = 1,                                \
-        .ctas_per_sm = SM90A_MLA_CTAS_PER_SM, .maps = maps, .scalars = scalars, .roles = roles_, \
-        .shared = shared, .tmem = no_tmem, .handoffs = handoffs_, .flows = flows_,               \
+static const struct plan_range few_roles[] = PLAN_RANGES(SM90A_MLA_FEW_ROLES(PLAN_ROLE));
+static const struct plan_range few_shared[] = PLAN_RANGES(SM90A_MLA_FEW_SHARED(PLAN_SHARED));
+static const struct plan_handoff few_handoffs[] =
+    PLAN_HANDOFFS(SM90A_MLA_FEW_HANDOFFS(PLAN_HANDOFF_SPAN));
+static const struct plan_flow few_flows[] = PLAN_FLOWS(SM90A_MLA_FEW_FLOWS(PLAN_FLOW));
+
+#define PLAN(of, threads_, dynamic, roles_, shared_, handoffs_, flows_)                        \
+    {                                                                                          \
+        .target = "sm_90a", .family = "mla", .text = of, .threads = threads_,                  \
+        .dynamic_shared = dynamic, .cluster = 1, .ctas_per_sm = SM90A_MLA_CTAS_PER_SM,         \
+        .maps = maps, .scalars = scalars, .roles = roles_, .shared = shared_, .tmem = no_tmem, \
+        .handoffs = handoffs_, .flows = flows_,                                                \
     }
+#define WIDE(of, threads_, roles_, handoffs_, flows_) \
+    PLAN(of, threads_, SM90A_MLA_DYNAMIC_SHARED, roles_, shared, handoffs_, flows_)
 
 static const struct {
     const char *variant;
     struct plan plan;
 } plans[] = {
-    {"", PLAN("mla", SM90A_MLA_THREADS, roles, handoffs, flows)},
-    {"rows", PLAN("mla_gather", SM90A_MLA_GATHER_THREADS, gather_roles, rows_handoffs, rows_flows)},
+    {"", WIDE("mla", SM90A_MLA_THREADS, roles, handoffs, flows)},
+    {"rows", WIDE("mla_gather", SM90A_MLA_GATHER_THREADS, gather_roles, rows_handoffs, rows_flows)},
     {"656",
-     PLAN("mla_gather", SM90A_MLA_GATHER_THREADS, gather_roles, record_handoffs, record_flows)},
+     WIDE("mla_gather", SM90A_MLA_GATHER_THREADS, gather_roles, record_handoffs, record_flows)},
+    {"656x16", PLAN("mla_few", SM90A_MLA_FEW_THREADS, SM90A_MLA_FEW_DYNAMIC_SHARED, few_roles,
+                    few_shared, few_handoffs, few_flows)},
 };
 
 const struct plan *plan_mla(const char *target, const char *variant)
@@ -79,6 +99,17 @@ const struct plan *plan_mla(const char *target, const char *variant)
 
 /* ---- the manifest: ptx/inc/mla.plan.h -- */
 
+static int is_few(const struct module_id *id)
+{
+    return strcmp(id->plan->text, "mla_few") == 0;
+}
+
+/* Rows of a tile of the module. */
+static int tile_rows(const struct module_id *id)
+{
+    return is_few(id) ? SM90A_MLA_FEW_ROWS : MLA_TILE_ROWS;
+}
+
 void mla_write_problem(FILE *out, const struct module_id *id)
 {
     fprintf(out,
@@ -87,7 +118,7 @@ void mla_write_problem(FILE *out, const struct module_id *id)
     fprintf(out,
             "  \"dtypes\": {\"q\": \"%s\", \"c\": \"%s\", \"p\": \"%s\", \"sum\": \"f32\", "
             "\"o\": \"out_type\"},\n",
-            id->in, id->in, id->in);
+            id->in, id->in, is_few(id) ? "f16" : id->in);
     fprintf(out, "  \"qk_dim\": %d,\n  \"v_dim\": %d,\n", MLA_QK_DIM, MLA_V_DIM);
 }
 
@@ -105,12 +136,12 @@ static void write_map(FILE *out, const struct module_id *id, const char *name, c
 void mla_write_shape(FILE *out, const struct module_id *id)
 {
     fprintf(out, "  \"tensor_maps\": [\n");
-    write_map(out, id, maps[0], "Q", "\"rows\", \"batch\"", "64", ",");
+    write_map(out, id, maps[0], "Q", "\"rows\", \"batch\"", is_few(id) ? "16" : "64", ",");
     write_map(out, id, maps[1], "C", "\"kv_len or page_size\", \"planes\"", "\"box or 64\"", "");
     fprintf(out,
             "  ],\n  \"tile\": {\"rows\": %d, \"keys\": %d},\n  \"slots\": %d,\n"
             "  \"grid\": [\"groups * shares\", \"1\", \"1\"],\n",
-            MLA_TILE_ROWS, MLA_BLOCK, SM90A_MLA_SLOTS);
+            tile_rows(id), MLA_BLOCK, is_few(id) ? SM90A_MLA_FEW_SLOTS : SM90A_MLA_SLOTS);
 }
 
 void mla_write_limits(FILE *out, const struct module_id *id)
