@@ -124,6 +124,7 @@
 #define SM90A_MLA_GATHER_HANDOFFS(X, latent)                     \
     X(full_bar, latent, 0, 0, loader, consumer)                  \
     X(rotary_bar, 128, 0, 0, loader, consumer)                   \
+    X(seen_full, 4, 0, 0, loader, consumer)                      \
     X(empty_bar, 1, 0, 0, consumer, loader)                      \
     X(q_full, 1, 0, SM90A_MLA_TILE_Q, planner, consumer)         \
     X(q_empty, 8, 0, 0, consumer, planner)                       \
