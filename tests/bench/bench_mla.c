@@ -10,7 +10,9 @@
  * A line: microseconds; TB/s of the rows that are read, once for each query that has a list, else once
  * for each sequence; TFLOP/s without padding; and the two floors in microseconds: those bytes at the rate
  * that the fastest library reaches, and the products, padded to tiles of 64 heads, at 34 cycles a key and
- * tile on all SMs. Prefill reads most of its rows out of L2, so the first is no floor there.
+ * tile on all SMs (records and at most 16 rows: 17 cycles). Prefill reads most of its rows out of L2, so the
+ * first is no floor there. Of records also: cycles of an SM for each key and tile, at 1.83 GHz, and how many
+ * of them the conversion of its e4m3 takes of each of the four partitions, by the kernel's worksheet.
  */
 #include "bench/gpu.h"
 #include "lib/harness.h"
@@ -24,7 +26,12 @@ enum { QK = 576, V = 512, PAGE = 64, RECORD = 656, SCALES_AT = 512, ROTARY_AT = 
 enum { BLOCK_ROWS = 1 << 15, SAMPLES = 6 };
 static const uint64_t l2_span = UINT64_C(400) << 20; /* rows of all copies together, at least */
 static const double floor_rate = 4.45e12;            /* bytes/s */
-static const double floor_keys = 1.83e9 / 34;        /* keys of a tile a second and SM */
+static const double clock_rate = 1.83e9;             /* Hz */
+
+/* Cycles for a key of a tile: the products, of an SM; the conversion, of a partition. */
+static const struct cycles {
+    double products, conversion;
+} gather_cycles = {34, 13.6}, few_cycles = {17, 10}; /* mla_gather.ptx and mla.ptx; mla_few.ptx */
 
 struct shape {
     const char *name;
@@ -299,12 +306,17 @@ static void measure(struct gpu *g, const struct shape *s)
     double flops = (double)w.keys * rows * 2 * (QK + V);
     double memory = (double)w.bytes / floor_rate;
     int tiles = (rows + 63) / 64;
-    double products = (double)w.keys * tiles / (floor_keys * g->d.info.sm_count); /* seconds */
+    double key = clock_rate * g->d.info.sm_count / ((double)w.keys * tiles); /* cycles a second */
+    const struct cycles *each = s->packed && rows <= 16 ? &few_cycles : &gather_cycles;
+    double products = each->products / key; /* seconds */
     printf("%-22s %8.1f MB %9.2f us  %5.2f TB/s %6.0f TFLOP/s; floors: memory %8.2f us, products "
-           "%8.2f; %.2f of the larger; error %.1e%s\n",
+           "%8.2f; %.2f of the larger; error %.1e%s",
            s->name, 1e-6 * (double)w.bytes, 1e6 * seconds, 1e-12 * (double)w.bytes / seconds,
            1e-12 * flops / seconds, 1e6 * memory, 1e6 * products, seconds / fmax(memory, products),
            error, error < 0.01 ? "" : "  WRONG");
+    if (s->packed)
+        printf("; %.1f cycles a key, %.1f of them conversion", seconds * key, each->conversion);
+    printf("\n");
     fflush(stdout);
     close_work(g, &w);
 }
