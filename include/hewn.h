@@ -775,10 +775,17 @@ int hewn_merge_plan_run(const hewn_merge_plan *plan, const hewn_merge_args *args
  * its scale. Kernels may round it to bf16, which is exact where the scale is a power of two; the result is
  * at most one step of bf16 from the nearest. The e4m3 code of NaN is NaN or counts as 480.
  *
+ * With HEWN_MLA_CACHE_584 a key has 512 elements, and all are the value, the rotary ones too; so has a query.
+ * A page holds first a row of 576 bytes for each of its page_size keys: 448 e4m3, then the 64 rotary elements
+ * in bf16; then a row of 8 bytes for each: 7 scales, one for each 64 of the e4m3, and a byte that is not
+ * read. An unpaged cache, of a sequence or for lists, is one page of `length` keys. A scale is a power of
+ * two, 2^(code - 127); code 255 makes its elements infinite or NaN. The rest is as above. kv_token is 576
+ * or 0; kv_batch is at least 584 * page_size, and 0 means that, rounded up to a multiple of 576.
+ *
  * Sizes: batch and batch * table_width are below 2^31, `length` and list_width below 2^29, q_heads is at
  * most 128, q_length at most 16, or with lists 2^20 and batch * q_length below 2^31. Strides are in
  * elements; 0 means contiguous: q and o [batch, query, head, 576 or 512], the cache [batch or page, key,
- * 576]; a packed record's element is a byte. In bytes they are multiples of 16 and below 2^40. The rows
+ * 576]; a packed record's element is a byte; with HEWN_MLA_CACHE_584 q has 512. In bytes they are multiples of 16 and below 2^40. The rows
  * of a sequence's queries lie equally far apart: with q_length above 1, q_token is q_heads * q_head. A
  * cache that is read by lists or has packed records is below 2^36 - 16 bytes.
  *
@@ -793,7 +800,8 @@ int hewn_merge_plan_run(const hewn_merge_plan *plan, const hewn_merge_args *args
  */
 typedef enum hewn_mla_cache {
     HEWN_MLA_CACHE_PLAIN = 0, /* rows of 576 elements of the type `in` */
-    HEWN_MLA_CACHE_656 = 1    /* 512 e4m3, 4 f32 scales, 64 bf16 */
+    HEWN_MLA_CACHE_656 = 1,   /* 512 e4m3, 4 f32 scales, 64 bf16 */
+    HEWN_MLA_CACHE_584 = 2    /* 448 e4m3, 64 bf16; apart from them 7 scales of a byte, 1 unused */
 } hewn_mla_cache;
 
 typedef struct hewn_mla_desc {
@@ -809,7 +817,7 @@ typedef struct hewn_mla_desc {
     int64_t kv_token, kv_batch; /* strides; kv_batch between sequences or pages */
     int64_t q_token, q_head, q_batch;
     int64_t o_token, o_head, o_batch;
-    double scale; /* above 0 and finite; 0: 1 / sqrt(576). Models that absorb their projections have a
+    double scale; /* above 0 and finite; 0: 1 / sqrt(576), of 512 elements 1 / sqrt(512). Models that absorb their projections have a
                      scale of their own, such as 1 / sqrt(192) */
     int in;       /* hewn_dtype of Q and of the cache: HEWN_BF16 or HEWN_F16 */
     int out;      /* hewn_dtype: HEWN_F32, HEWN_F16 or HEWN_BF16 */
@@ -826,8 +834,8 @@ typedef struct hewn_mla_plan hewn_mla_plan;
 
 typedef struct hewn_mla_plan_info {
     size_t struct_size;
-    /* "mla_bf16"; behind that "_rows" with lists, "_656" with such records, "_656x16" with such records
-     * and at most 16 rows of Q */
+    /* "mla_bf16"; behind that "_rows" with lists, "_656", "_584" with such records, "_656x16" with records of
+     * 656 bytes and at most 16 rows of Q */
     const char *module;
     const char *target; /* "sm_90a" */
     const char *origin; /* as hewn_module_origin */

@@ -249,10 +249,8 @@ static int load_kernels(hewn_mla_plan *plan, hewn_context *context, hewn_error *
 {
     char name[24];
     const struct mla_problem *p = &plan->problem;
-    const char *rows = !mla_gathers(p)                  ? ""
-                       : is_few(p)                      ? "_656x16"
-                       : p->cache == HEWN_MLA_CACHE_656 ? "_656"
-                                                        : "_rows";
+    static const char *const gathered[] = {"_rows", "_656", "_584"}; /* by hewn_mla_cache */
+    const char *rows = !mla_gathers(p) ? "" : is_few(p) ? "_656x16" : gathered[p->cache];
     snprintf(name, sizeof name, "mla_%s%s", hewn_dtype_name(p->in), rows);
     int status = hewn_plan_need_maps(context, name, err);
     if (!status)

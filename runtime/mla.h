@@ -22,11 +22,13 @@ struct mla_tensor {
 struct mla_problem {
     uint32_t batch, q_heads, q_length, rows, length;
     uint32_t page_size, planes, table_width;
+    uint32_t qk_dim;     /* elements of a query and of a key */
     uint32_t list_width; /* 0: no lists */
     uint64_t list_step;  /* bytes */
     int in, out, cache, lengths, causal, sink;
     float scale_log2;
     struct mla_tensor q, kv, o;
+    uint64_t scales; /* bytes from a page's first row to its scales, where these are apart */
 };
 
 /* The kernel's scalar parameters, in their order. */

@@ -9,7 +9,8 @@
 static const uint64_t stride_end = UINT64_C(1) << 40; /* bytes; TMA's own limit */
 static const uint64_t largest_cache = (UINT64_C(1) << 36) - 2 * MLA_ROW_UNIT; /* rows are 32 bits */
 static const double log2_e = 1.4426950408889634;
-static const double default_scale = 1.0 / 24.0; /* 1 / sqrt(MLA_QK_DIM) */
+static const double default_scale = 1.0 / 24.0;                  /* 1 / sqrt(MLA_QK_DIM) */
+static const double default_scale_584 = 0.044194173824159216439; /* 1 / sqrt(MLA_V_DIM) */
 
 enum { MAX_HEADS = 128, MAX_QUERIES = 16, MAX_LISTED = 1 << 20, LIST_ENTRY = 4 /* bytes */ };
 
@@ -98,7 +99,7 @@ static int check_q(const hewn_mla_desc *d, struct mla_problem *p, hewn_error *er
     p->q = (struct mla_tensor){.name = "q", .count = {p->q_heads, p->q_length, p->batch}};
     p->o = p->q;
     p->o.name = "o";
-    int status = check_tensor(&p->q, d->in, MLA_QK_DIM, q, err);
+    int status = check_tensor(&p->q, d->in, p->qk_dim, q, err);
     if (!status) status = check_tensor(&p->o, d->out, MLA_V_DIM, o, err);
     if (!status) status = check_rows_apart(&p->o, err);
     if (status || p->q_length == 1 || p->q_heads == 1) return status;
@@ -131,10 +132,46 @@ static int check_pages(const hewn_mla_desc *d, struct mla_problem *p, hewn_error
     return HEWN_OK;
 }
 
-static int check_cache(const hewn_mla_desc *d, struct mla_problem *p, hewn_error *err)
+/* Pages of records of 584 bytes: rows of data, then rows of scales. */
+static int check_records_584(const hewn_mla_desc *d, struct mla_problem *p, hewn_error *err)
+{
+    struct mla_tensor *t = &p->kv;
+    uint64_t page = t->count[1] * MLA_RECORD_584, before = 0;
+    uint64_t rounded = (page + MLA_584_ROW - 1) / MLA_584_ROW * MLA_584_ROW;
+    if (d->kv_token && d->kv_token != MLA_584_ROW)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                         "kv_token: %lld B is not %d B, a row of data of a record of %d B",
+                         (long long)d->kv_token, MLA_584_ROW, MLA_RECORD_584);
+    t->row = t->step[1] = MLA_584_ROW;
+    t->step[2] = MLA_ALIGN; /* of one page any legal stride will do */
+    p->scales = t->count[1] * MLA_584_ROW;
+    if (t->count[2] > 1) {
+        int status = check_stride("kv", "batch", d->kv_batch, rounded, 1, &t->step[2], err);
+        if (status) return status;
+        if (t->step[2] < page)
+            return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                             "kv_batch: %llu B is less than the %llu B of a page of %llu records",
+                             (unsigned long long)t->step[2], (unsigned long long)page,
+                             (unsigned long long)t->count[1]);
+        before = (t->count[2] - 1) * t->step[2]; /* less than 2^31 times 2^40: */
+        if (before / t->step[2] != t->count[2] - 1) before = UINT64_MAX;
+    }
+    if (__builtin_add_overflow(before, page, &t->span))
+        return hewn_fail(err, HEWN_ERR_LIMIT, "kv: reaches past 2^64 B");
+    if (!t->count[1] || !t->count[2]) t->span = 0;
+    return HEWN_OK;
+}
+
+static int check_rows(const hewn_mla_desc *d, struct mla_problem *p, hewn_error *err)
 {
     const int64_t given[] = {0, d->kv_token, d->kv_batch};
-    int plain = d->cache == HEWN_MLA_CACHE_PLAIN;
+    if (d->cache == HEWN_MLA_CACHE_584) return check_records_584(d, p, err);
+    if (d->cache == HEWN_MLA_CACHE_656) return check_tensor(&p->kv, -1, MLA_RECORD, given, err);
+    return check_tensor(&p->kv, d->in, MLA_QK_DIM, given, err);
+}
+
+static int check_cache(const hewn_mla_desc *d, struct mla_problem *p, hewn_error *err)
+{
     int status = check_range("length", d->length, 0, MLA_MAX_KEYS, err);
     if (!status) status = check_range("page_size", d->page_size, 0, MLA_MAX_PAGE, err);
     if (status) return status;
@@ -144,9 +181,7 @@ static int check_cache(const hewn_mla_desc *d, struct mla_problem *p, hewn_error
         p->list_width ? p->length > 0 : p->batch; /* no row: no plane that a list can name */
     p->kv = (struct mla_tensor){.name = "kv", .count = {1, p->length, p->planes}};
     if (d->page_size) status = check_pages(d, p, err);
-    if (!status)
-        status =
-            check_tensor(&p->kv, plain ? d->in : -1, plain ? MLA_QK_DIM : MLA_RECORD, given, err);
+    if (!status) status = check_rows(d, p, err);
     if (status || !mla_gathers(p) || p->kv.span <= largest_cache) return status;
     return hewn_fail(err, HEWN_ERR_LIMIT,
                      "kv: %llu B, read by lists or of packed records, are more than %llu B",
@@ -186,7 +221,7 @@ static int check_options(const hewn_mla_desc *d, struct mla_problem *p, hewn_err
     if (d->out != HEWN_F32 && d->out != HEWN_F16 && d->out != HEWN_BF16)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: dtype %d (%s) is none of f32, f16, bf16",
                          d->out, out ? out : "unknown");
-    int status = check_range("cache", d->cache, 0, HEWN_MLA_CACHE_656, err);
+    int status = check_range("cache", d->cache, 0, HEWN_MLA_CACHE_584, err);
     if (!status && d->cache != HEWN_MLA_CACHE_PLAIN && d->in != HEWN_BF16)
         return hewn_fail(err, HEWN_ERR_ARGUMENT,
                          "in: dtype %d (%s) is not bf16, as packed records ask", d->in, in);
@@ -194,11 +229,14 @@ static int check_options(const hewn_mla_desc *d, struct mla_problem *p, hewn_err
     if (!status) status = check_range("causal", d->causal, 0, 1, err);
     if (!status) status = check_range("sink", d->sink, 0, 1, err);
     if (status) return status;
-    double scale = d->scale == 0 ? default_scale : d->scale, in_log2 = scale * log2_e;
+    int small = d->cache == HEWN_MLA_CACHE_584;
+    double scale = d->scale == 0 ? small ? default_scale_584 : default_scale : d->scale;
+    double in_log2 = scale * log2_e;
     if (!(in_log2 >= (double)FLT_MIN && in_log2 <= (double)FLT_MAX))
         return hewn_fail(err, HEWN_ERR_ARGUMENT,
                          "scale: %g times log2(e) is not above 0 and finite in f32", d->scale);
     p->scale_log2 = (float)in_log2;
+    p->qk_dim = small ? MLA_V_DIM : MLA_QK_DIM;
     p->in = d->in;
     p->out = d->out;
     p->cache = d->cache;

@@ -29,7 +29,7 @@ static const struct decode_kernel kernels[] = {
      .step_keys = P##_DECODE_STEP_KEYS(qk),  \
      .slots = P##_DECODE_SLOTS(qk, v, e, n), \
      .threads = P##_DECODE_THREADS,          \
-     .rows_only = (e) == 1,                  \
+     .rows_only = P##_DECODE_RECORDS(e),     \
      .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, v, e, n)},
     SM100F_MLA_VARIANTS(KERNEL)
 #undef KERNEL
@@ -37,7 +37,7 @@ static const struct decode_kernel kernels[] = {
 
 enum { ROWS = SM100F_MLA_ROWS }; /* of a tile of every kernel */
 
-_Static_assert(sizeof kernels == 2 * sizeof *kernels && ROWS == MLA_TILE_ROWS &&
+_Static_assert(sizeof kernels == 3 * sizeof *kernels && ROWS == MLA_TILE_ROWS &&
                    SM100F_MLA_QK == MLA_QK_DIM && SM100F_MLA_V == MLA_V_DIM &&
                    SM100F_DECODE_STEP_KEYS(MLA_QK_DIM) == MLA_BLOCK,
                "a kernel for each kind of cache; what a plan's description says of them");
@@ -59,7 +59,7 @@ int hewn_mla_decode_takes(const hewn_context *context)
 
 static const struct decode_kernel *find_kernel(const struct mla_problem *p)
 {
-    return &kernels[p->cache == HEWN_MLA_CACHE_656];
+    return &kernels[p->cache];
 }
 
 /* ---- parameters -- */
@@ -139,6 +139,7 @@ static void fill_scalars(hewn_mla_plan *plan)
     s->out_type = (uint32_t)p->out;
     s->k_token = s->v_token = p->kv.step[1];
     s->k_plane = s->v_plane = p->kv.step[2];
+    if (p->scales) s->v_token = MLA_584_SCALES;
     s->o_head = p->o.step[0];
     s->o_token = p->o.step[1];
     s->o_batch = p->o.step[2];
@@ -216,7 +217,7 @@ static void describe_q(hewn_mla_plan *plan)
     const uint64_t dim[] = {p->q_heads, 1, p->q_length, p->batch};
     const uint64_t stride[] = {p->q.step[0], MLA_ALIGN, p->q.step[1], p->q.step[2]};
     const uint32_t box[] = {s->pack, 1, s->tokens, 1};
-    *map = map_of(p, 5, MLA_QK_DIM);
+    *map = map_of(p, 5, p->qk_dim);
     memcpy(&map->dim[1], dim, sizeof dim);
     memcpy(map->stride, stride, sizeof stride);
     memcpy(&map->box[1], box, sizeof box);
@@ -253,10 +254,11 @@ static int prepare_maps(hewn_mla_plan *plan, hewn_error *err)
 
 static int load_kernels(hewn_mla_plan *plan, hewn_context *context, hewn_error *err)
 {
+    static const char *const rows[] = {"", "_656", "_584"}; /* by hewn_mla_cache */
     char name[24];
     const struct decode_kernel *kernel = plan->decode.kernel;
     snprintf(name, sizeof name, "mla_%s%s", hewn_dtype_name(plan->problem.in),
-             kernel->element == 1 ? "_656" : "");
+             rows[plan->problem.cache]);
     int status = hewn_plan_need_maps(context, name, err);
     if (!status)
         status = hewn_plan_load(context, hewn_mla_family(), name, kernel->dynamic_shared,
@@ -349,6 +351,7 @@ int hewn_mla_decode_run(const hewn_mla_plan *plan, const hewn_mla_args *args, he
     list.lists = args->lists;
     s.k = s.v =
         args->kv ? args->kv : args->q; /* where there are no rows, an address all the same */
+    s.v += plan->problem.scales;
     s.o = args->o;
     s.lse = args->lse;
     s.sink = args->sink;

@@ -43,12 +43,16 @@
  * is a power of two, else x * scale rounded, at most a step away. mla_few.ptx of sm_90a does not round it:
  * it multiplies sums over x and weights by the scale. There 0x7f is NaN.
  *
- * The kernels without boxes, mla_gather.ptx, are for lists and for records; mla_few.ptx is for records where
- * `rows` is at most 16. They give rows by their
- * offset in the cache, in units of 16 bytes: it is below 2^36 - 16 bytes.
+ * Records of 584 bytes, which have 512 columns, all of them V: rows of 576 bytes, 448 e4m3 and 64 rotary
+ * elements of bf16; behind all rows of a plane their scales, 8 bytes each, one a 64 columns of e4m3 and one
+ * unused. Column c is bf16(x 2^(s - 127)), s the byte c / 64. On sm_100f the parameters of V describe scales.
+ *
+ * The kernels without boxes, mla_gather.ptx, are for lists and for records; mla_few.ptx is for records of
+ * 656 bytes where `rows` is at most 16. They give rows by their offset in the cache, in units of 16 bytes: it
+ * is below 2^36 - 16 bytes.
  *
  * map   | dimensions, innermost first                  | box
- * map_q | {576, rows, batch}                           | {64, MLA_TILE_ROWS, 1}; mla_few.ptx: {64, 16, 1}
+ * map_q | {576 or 512, rows, batch}                    | {64, MLA_TILE_ROWS, 1}; mla_few.ptx: {64, 16, 1}
  * map_k | {576, kv_len or page_size, batch or planes}  | {64, box or 64, 1}
  * 128-byte swizzle, no interleave, element strides 1, out of bounds reads as zero.
  *

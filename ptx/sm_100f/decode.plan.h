@@ -2,13 +2,14 @@
  * The plan of the sm_100f decode kernels, and of MLA, which is a variant of them: tiles, ring, shared
  * memory, tensor memory, threads. #defines only, included by decode.ptx, by the runtime and by
  * tools/mod. Bytes unless a name says otherwise. A variant is (qk, v, e, n): head dimension of Q and
- * K, of V, bytes of an element of K and V (2; 1: e4m3, beside 16-bit Q), query rows of a tile. Of 576
- * columns V is the first 512 columns of K.
+ * K, of V, bytes of an element of K and V (2; 1: e4m3, beside 16-bit Q) or of a record of MLA, query
+ * rows of a tile. Of MLA V is the first 512 columns of K.
  */
 #ifndef HEWN_SM100F_DECODE_PLAN_H
 #define HEWN_SM100F_DECODE_PLAN_H
 
 #include "../inc/decode.plan.h"
+#include "../inc/mla_record.plan.h"
 
 /* X(this prefix, target, qk, v, e, n): every variant of decode; a module is one of an input dtype. */
 #define SM100F_DECODE_VARIANTS(X)       \
@@ -44,12 +45,14 @@
     X(SM100F, sm_100f, 256, 256, 1, 32) \
     X(SM100F, sm_100f, 512, 512, 1, 32)
 
-/* X(..): MLA; with e 1 its rows are records of inc/mla.plan.h. The parameters behind the others. */
+/* X(..): MLA; its records are those of inc/mla.plan.h. The parameters behind the others. */
 #define SM100F_MLA_QK   576
 #define SM100F_MLA_V    512
 #define SM100F_MLA_ROWS 64
-#define SM100F_MLA_VARIANTS(X) \
-    X(SM100F, sm_100f, 576, 512, 2, 64) X(SM100F, sm_100f, 576, 512, 1, 64)
+#define SM100F_MLA_VARIANTS(X)            \
+    X(SM100F, sm_100f, 576, 512, 2, 64)   \
+    X(SM100F, sm_100f, 576, 512, 656, 64) \
+    X(SM100F, sm_100f, 512, 512, 584, 64)
 #define SM100F_MLA_SCALARS(X)                    \
     X(u64, lists, "address of the lists, or 0")  \
     X(u64, list_step, "bytes between lists")     \
@@ -57,61 +60,63 @@
     X(u32, length_share, "lists that share a length, or 1")
 
 /* Keys of a step: a block of DECODE_BLOCK, or a half of one where a whole block of K and V would not
- * leave room for the next. V_SHARED: V is columns of K. */
+ * leave room for the next. RECORDS: keys are records. V_SHARED: V is columns of K. */
 #define SM100F_DECODE_STEP_KEYS(qk)   ((qk) >= 512 ? 64 : 128)
 #define SM100F_DECODE_BLOCK_STEPS(qk) (DECODE_BLOCK / SM100F_DECODE_STEP_KEYS(qk))
-#define SM100F_DECODE_V_SHARED(qk)    ((qk) == SM100F_MLA_QK)
+#define SM100F_DECODE_RECORDS(e)      ((e) > 2)
+#define SM100F_DECODE_V_SHARED(qk, e) ((qk) == SM100F_MLA_QK || SM100F_DECODE_RECORDS(e))
 
 /* Columns of a chunk of Q, K and V: one swizzle row of 16-bit elements. A unit of the ring is a step's
  * keys of a chunk; e4m3 are widened on their way into it. */
-#define SM100F_DECODE_CHUNK         (SWIZZLE_BYTES / 2)
-#define SM100F_DECODE_CHUNKS(d)     (((d) + SM100F_DECODE_CHUNK - 1) / SM100F_DECODE_CHUNK)
-#define SM100F_DECODE_ROW(e)        (SM100F_DECODE_CHUNK * (e)) /* of a unit, in memory */
-#define SM100F_DECODE_UNIT(qk)      (SM100F_DECODE_STEP_KEYS(qk) * SWIZZLE_BYTES)
-#define SM100F_DECODE_ROW_CHUNK(n)  ((n)*SWIZZLE_BYTES) /* of Q or P */
-#define SM100F_DECODE_TILE_Q(qk, n) (SM100F_DECODE_CHUNKS(qk) * SM100F_DECODE_ROW_CHUNK(n))
-#define SM100F_DECODE_Q_TILES(qk)   (SM100F_DECODE_V_SHARED(qk) ? 1 : 2)
-#define SM100F_DECODE_TILE_P(qk, n) (SM100F_DECODE_STEP_KEYS(qk) / 64 * SM100F_DECODE_ROW_CHUNK(n))
-#define SM100F_DECODE_STEP_UNITS(qk, v) \
-    (SM100F_DECODE_CHUNKS(qk) + (SM100F_DECODE_V_SHARED(qk) ? 0 : SM100F_DECODE_CHUNKS(v)))
+#define SM100F_DECODE_CHUNK          (SWIZZLE_BYTES / 2)
+#define SM100F_DECODE_CHUNKS(d)      (((d) + SM100F_DECODE_CHUNK - 1) / SM100F_DECODE_CHUNK)
+#define SM100F_DECODE_ROW(e)         (SM100F_DECODE_CHUNK * ((e) == 2 ? 2 : 1)) /* of a unit, in memory */
+#define SM100F_DECODE_UNIT(qk)       (SM100F_DECODE_STEP_KEYS(qk) * SWIZZLE_BYTES)
+#define SM100F_DECODE_ROW_CHUNK(n)   ((n)*SWIZZLE_BYTES) /* of Q or P */
+#define SM100F_DECODE_TILE_Q(qk, n)  (SM100F_DECODE_CHUNKS(qk) * SM100F_DECODE_ROW_CHUNK(n))
+#define SM100F_DECODE_Q_TILES(qk, e) (SM100F_DECODE_V_SHARED(qk, e) ? 1 : 2)
+#define SM100F_DECODE_TILE_P(qk, n)  (SM100F_DECODE_STEP_KEYS(qk) / 64 * SM100F_DECODE_ROW_CHUNK(n))
+#define SM100F_DECODE_STEP_UNITS(qk, v, e) \
+    (SM100F_DECODE_CHUNKS(qk) + (SM100F_DECODE_V_SHARED(qk, e) ? 0 : SM100F_DECODE_CHUNKS(v)))
 
 /* Dynamic shared memory, from its 1024-aligned start: Q of the tiles, P, the ring of as many units as
  * fit, at least those of a step. The two chunks of V that an MMA reads lie side by side: so the ring has
  * an even number of units, or whole steps where these have an odd number. Of e4m3 the ring has five
  * eighths of the room, or a step. Behind it are the stages, which hold units as they are in memory. */
-#define SM100F_DECODE_P(qk, n)     (SM100F_DECODE_Q_TILES(qk) * SM100F_DECODE_TILE_Q(qk, n))
-#define SM100F_DECODE_RING(qk, n)  (SM100F_DECODE_P(qk, n) + SM100F_DECODE_TILE_P(qk, n))
-#define SM100F_DECODE_STATIC_BYTES 3072 /* bound on barriers, masks, maxima, factors */
-#define SM100F_DECODE_ROOM(qk, n) \
-    (SM_SHARED_BYTES - SM100F_DECODE_STATIC_BYTES - SM100F_DECODE_RING(qk, n))
-#define SM100F_DECODE_WHOLE(qk, v) \
-    (SM100F_DECODE_STEP_UNITS(qk, v) % 2 ? SM100F_DECODE_STEP_UNITS(qk, v) : 2)
-#define SM100F_DECODE_FIT(qk, v, room) \
-    ((room) / SM100F_DECODE_UNIT(qk) / SM100F_DECODE_WHOLE(qk, v) * SM100F_DECODE_WHOLE(qk, v))
-#define SM100F_DECODE_SLOTS(qk, v, e, n)                               \
-    ((e) == 2 ? SM100F_DECODE_FIT(qk, v, SM100F_DECODE_ROOM(qk, n))    \
-     : SM100F_DECODE_FIT(qk, v, SM100F_DECODE_ROOM(qk, n) / 8 * 5) >   \
-             SM100F_DECODE_STEP_UNITS(qk, v)                           \
-         ? SM100F_DECODE_FIT(qk, v, SM100F_DECODE_ROOM(qk, n) / 8 * 5) \
-         : SM100F_DECODE_STEP_UNITS(qk, v))
+#define SM100F_DECODE_P(qk, e, n)    (SM100F_DECODE_Q_TILES(qk, e) * SM100F_DECODE_TILE_Q(qk, n))
+#define SM100F_DECODE_RING(qk, e, n) (SM100F_DECODE_P(qk, e, n) + SM100F_DECODE_TILE_P(qk, n))
+#define SM100F_DECODE_STATIC_BYTES   3072 /* bound on barriers, masks, maxima, factors */
+#define SM100F_DECODE_ROOM(qk, e, n) \
+    (SM_SHARED_BYTES - SM100F_DECODE_STATIC_BYTES - SM100F_DECODE_RING(qk, e, n))
+#define SM100F_DECODE_WHOLE(qk, v, e) \
+    (SM100F_DECODE_STEP_UNITS(qk, v, e) % 2 ? SM100F_DECODE_STEP_UNITS(qk, v, e) : 2)
+#define SM100F_DECODE_FIT(qk, v, e, room)                              \
+    ((room) / SM100F_DECODE_UNIT(qk) / SM100F_DECODE_WHOLE(qk, v, e) * \
+     SM100F_DECODE_WHOLE(qk, v, e))
+#define SM100F_DECODE_SLOTS(qk, v, e, n)                                     \
+    ((e) == 2 ? SM100F_DECODE_FIT(qk, v, e, SM100F_DECODE_ROOM(qk, e, n))    \
+     : SM100F_DECODE_FIT(qk, v, e, SM100F_DECODE_ROOM(qk, e, n) / 8 * 5) >   \
+             SM100F_DECODE_STEP_UNITS(qk, v, e)                              \
+         ? SM100F_DECODE_FIT(qk, v, e, SM100F_DECODE_ROOM(qk, e, n) / 8 * 5) \
+         : SM100F_DECODE_STEP_UNITS(qk, v, e))
 #define SM100F_DECODE_STAGE(qk) (SM100F_DECODE_STEP_KEYS(qk) * SM100F_DECODE_ROW(1))
 #define SM100F_DECODE_STAGES_AT(qk, v, e, n) \
-    (SM100F_DECODE_RING(qk, n) + SM100F_DECODE_SLOTS(qk, v, e, n) * SM100F_DECODE_UNIT(qk))
+    (SM100F_DECODE_RING(qk, e, n) + SM100F_DECODE_SLOTS(qk, v, e, n) * SM100F_DECODE_UNIT(qk))
 #define SM100F_DECODE_MOST_STAGES 16 /* 64 KB or more on their way */
 #define SM100F_DECODE_STAGES_FIT(qk, v, e, n)                                                \
     ((SM_SHARED_BYTES - SM100F_DECODE_STATIC_BYTES - SM100F_DECODE_STAGES_AT(qk, v, e, n)) / \
          SM100F_DECODE_STAGE(qk) -                                                           \
-     (SM100F_DECODE_V_SHARED(qk) ? 1 : 0))
+     (SM100F_DECODE_V_SHARED(qk, e) ? 1 : 0))
 #define SM100F_DECODE_STAGES(qk, v, e, n)                                \
     ((e) == 2 ? 0                                                        \
      : SM100F_DECODE_STAGES_FIT(qk, v, e, n) < SM100F_DECODE_MOST_STAGES \
          ? SM100F_DECODE_STAGES_FIT(qk, v, e, n)                         \
          : SM100F_DECODE_MOST_STAGES)
 /* Of records one more place has the scales of SCALE_STEPS steps, one behind the other. */
-#define SM100F_DECODE_SCALE_STEPS 4
-#define SM100F_DECODE_SCALE_BYTES 16 /* of a record */
+#define SM100F_DECODE_SCALE_STEPS    4
+#define SM100F_DECODE_SCALE_BYTES(e) ((e) == MLA_RECORD_584 ? MLA_584_SCALES : 16) /* of a record */
 #define SM100F_DECODE_PLACES(qk, v, e, n) \
-    (SM100F_DECODE_STAGES(qk, v, e, n) + (SM100F_DECODE_V_SHARED(qk) && (e) == 1 ? 1 : 0))
+    (SM100F_DECODE_STAGES(qk, v, e, n) + (SM100F_DECODE_RECORDS(e) ? 1 : 0))
 #define SM100F_DECODE_DYNAMIC_SHARED(qk, v, e, n) \
     (SM100F_DECODE_STAGES_AT(qk, v, e, n) +       \
      SM100F_DECODE_PLACES(qk, v, e, n) * SM100F_DECODE_STAGE(qk))
@@ -130,7 +135,7 @@
 #define SM100F_DECODE_THREADS  (32 * SM100F_DECODE_WARPS)
 #define SM100F_DECODE_ARRIVALS 128 /* of a full_bar: each producer thread, or one for all */
 /* Registers after setmaxnreg: softmax takes what the others give. */
-#define SM100F_DECODE_GIVEN_REGS(e)   ((e) == 1 ? 96 : 88)
+#define SM100F_DECODE_GIVEN_REGS(e)   ((e) == 2 ? 88 : 96)
 #define SM100F_DECODE_LAUNCH_REGS     SM_REGISTERS_8(SM100F_DECODE_THREADS)
 #define SM100F_DECODE_SOFTMAX_REGS(e) (2 * SM100F_DECODE_LAUNCH_REGS - SM100F_DECODE_GIVEN_REGS(e))
 
@@ -164,18 +169,23 @@
 #define SM100F_DECODE_ROLES_1(X)      \
     X(query, SM100F_DECODE_Q_WARP, 1) \
     X(idle, SM100F_DECODE_Q_WARP + 1, 1)
+#define SM100F_DECODE_ROLES_656  SM100F_DECODE_ROLES_1
+#define SM100F_DECODE_ROLES_584  SM100F_DECODE_ROLES_1
 #define SM100F_DECODE_ROLES_2(X) X(idle, SM100F_DECODE_PV_WARP + 1, 2)
 
 /* X(name, offset in dynamic shared memory, element bytes, elements) */
-#define SM100F_DECODE_SHARED(X, qk, v, e, n)                                                     \
-    X(tile_q, 0, SM100F_DECODE_TILE_Q(qk, n), SM100F_DECODE_Q_TILES(qk))                         \
-    X(tile_p, SM100F_DECODE_P(qk, n), SM100F_DECODE_TILE_P(qk, n), 1)                            \
-    X(ring, SM100F_DECODE_RING(qk, n), SM100F_DECODE_UNIT(qk), SM100F_DECODE_SLOTS(qk, v, e, n)) \
-    SM100F_DECODE_SHARED_##e(X, qk, v, n)
-#define SM100F_DECODE_SHARED_1(X, qk, v, n)                                  \
-    X(stages, SM100F_DECODE_STAGES_AT(qk, v, 1, n), SM100F_DECODE_STAGE(qk), \
-      SM100F_DECODE_PLACES(qk, v, 1, n))
-#define SM100F_DECODE_SHARED_2(X, qk, v, n)
+#define SM100F_DECODE_SHARED(X, qk, v, e, n)                                \
+    X(tile_q, 0, SM100F_DECODE_TILE_Q(qk, n), SM100F_DECODE_Q_TILES(qk, e)) \
+    X(tile_p, SM100F_DECODE_P(qk, e, n), SM100F_DECODE_TILE_P(qk, n), 1)    \
+    X(ring, SM100F_DECODE_RING(qk, e, n), SM100F_DECODE_UNIT(qk),           \
+      SM100F_DECODE_SLOTS(qk, v, e, n))                                     \
+    SM100F_DECODE_SHARED_##e(X, qk, v, e, n)
+#define SM100F_DECODE_SHARED_1(X, qk, v, e, n)                               \
+    X(stages, SM100F_DECODE_STAGES_AT(qk, v, e, n), SM100F_DECODE_STAGE(qk), \
+      SM100F_DECODE_PLACES(qk, v, e, n))
+#define SM100F_DECODE_SHARED_656 SM100F_DECODE_SHARED_1
+#define SM100F_DECODE_SHARED_584 SM100F_DECODE_SHARED_1
+#define SM100F_DECODE_SHARED_2(X, qk, v, e, n)
 
 /* X(name, first column, columns) */
 #define SM100F_DECODE_TMEM(X, v, n) \
@@ -193,6 +203,8 @@
     X(q_full, 1, 0, SM100F_DECODE_TILE_Q(d, n), query, softmax)  \
     X(q_wide, 8, 0, 0, softmax, qk)                              \
     X(q_empty, 1, 0, 0, qk, query)
+#define SM100F_DECODE_HANDOFFS_656 SM100F_DECODE_HANDOFFS_1
+#define SM100F_DECODE_HANDOFFS_584 SM100F_DECODE_HANDOFFS_1
 #define SM100F_DECODE_HANDOFFS_2(X, d, n)                                                      \
     X(full_bar, SM100F_DECODE_ARRIVALS, 0, SM100F_DECODE_UNIT(d), producer, softmax + qk + pv) \
     X(q_full, 1, 0, SM100F_DECODE_TILE_Q(d, n), producer, qk)                                  \
@@ -214,6 +226,8 @@
       producer + softmax + qk + pv + query + idle)              \
     X(split_sums, producer + softmax + qk + pv + query + idle,  \
       producer + softmax + qk + pv + query + idle)
+#define SM100F_DECODE_FLOWS_656 SM100F_DECODE_FLOWS_1
+#define SM100F_DECODE_FLOWS_584 SM100F_DECODE_FLOWS_1
 #define SM100F_DECODE_FLOWS_2(X)                                                             \
     X(tile_q, producer.tma, qk.mma)                                                          \
     X(ring, producer.tma + producer.cp + softmax, qk.mma + pv.mma)                           \

@@ -280,12 +280,12 @@ static void lists(struct device *dev, int packed)
 }
 
 /* Records by block tables. */
-static void records(struct device *dev)
+static void records(struct device *dev, int packed)
 {
     static const int page[] = {0, 64, 16, 61, 1};
     for (size_t i = 0; i < sizeof page / sizeof *page; i++) {
         struct mla_case c = usual;
-        c.packed = 1;
+        c.packed = packed;
         c.page = page[i];
         c.batch = 3;
         c.length = i == 1 ? 900 : 300;
@@ -305,7 +305,7 @@ static void records(struct device *dev)
 static void few(struct device *dev)
 {
     struct mla_case c = usual;
-    c.packed = 1;
+    c.packed = MLA_WIDE_RECORD;
     c.batch = 9; /* several items a CTA */
     c.length = 330;
     c.heads = 8;
@@ -321,7 +321,8 @@ static void few(struct device *dev)
     c.out = HEWN_F16;
     try_case(dev, c);
     c = usual;
-    c.packed = c.steep = 1;
+    c.packed = MLA_WIDE_RECORD;
+    c.steep = 1;
     c.length = 1000;
     c.out = HEWN_F32;
     try_case(dev, c);
@@ -333,7 +334,7 @@ static void few(struct device *dev)
     c.wrong = MLA_BAD_LISTS;
     try_case(dev, c);
     c = usual;
-    c.packed = 1;
+    c.packed = MLA_WIDE_RECORD;
     c.batch = 3;
     c.length = 900; /* now whole, now over several CTAs */
     c.ragged = 1;
@@ -361,9 +362,9 @@ static void at_random(struct device *dev, int count)
         c.sharp = rng_below(&r, 3) ? 1 : 6;
         if (c.ragged) c.wrong = rng_below(&r, 5) ? MLA_RIGHT : MLA_BAD_LENGTHS;
         if (c.page && !rng_below(&r, 6)) c.wrong = MLA_BAD_PAGES;
-        c.packed = !rng_below(&r, 3);
+        if (!rng_below(&r, 2)) c.packed = rng_below(&r, 2) ? MLA_WIDE_RECORD : MLA_SPLIT_RECORD;
         if (c.packed) c.in = HEWN_BF16;
-        if (c.packed) c.steep = (int)rng_below(&r, 2);
+        if (c.packed == MLA_WIDE_RECORD) c.steep = (int)rng_below(&r, 2);
         if (c.packed && rng_below(&r, 2)) c.heads = 1 + c.heads % (16 / c.queries);
         if (rng_below(&r, 2)) {
             c.list = 1 + (int)rng_below(&r, rng_below(&r, 4) ? 300 : 1200);
@@ -390,9 +391,11 @@ int main(int argc, char **argv)
         pages(&dev);
         others(&dev);
         lists(&dev, 0);
-        lists(&dev, 1);
-        records(&dev);
+        lists(&dev, MLA_WIDE_RECORD);
+        records(&dev, MLA_WIDE_RECORD);
         few(&dev);
+        lists(&dev, MLA_SPLIT_RECORD);
+        records(&dev, MLA_SPLIT_RECORD);
     }
     if (show) printf("digest %016llx\n", (unsigned long long)digest);
     return suite_end(&dev);

@@ -26,7 +26,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MLA_QK = 576, MLA_V = 512, MLA_RECORD_BYTES = 656, MLA_POISON = 0xA5 };
+enum { MLA_QK = 576, MLA_V = 512, MLA_POISON = 0xA5 };  /* MLA_QK: at most */
+enum { MLA_WIDE_RECORD = 656, MLA_SPLIT_RECORD = 584 }; /* bytes of a record */
 
 enum mla_wrong { MLA_RIGHT, MLA_BAD_LENGTHS, MLA_BAD_PAGES, MLA_BAD_LISTS };
 
@@ -36,8 +37,8 @@ struct mla_case {
     int in, out;                       /* hewn_dtype */
     int causal, sink, lse;
     int list;   /* the width of lists, or 0 */
-    int packed; /* records of 656 bytes */
-    int steep;  /* their scales grow from block to block of a sequence, twofold, 7 times */
+    int packed; /* bytes of a record, 656 or 584; 0: plain rows */
+    int steep;  /* scales of 656-byte records grow from block to block of a sequence, twofold, 7 times */
     int ragged; /* lengths from 0 to `length` or `list`, both among them; else all have that. With lists,
                     2: one for each list */
     int spread;  /* strides larger than contiguous */
@@ -63,6 +64,8 @@ void mla_data_free(struct mla_data *d);
 /* The offset of a cache row in bytes, or -1: outside the pool, or no key. */
 int64_t mla_row(const struct mla_data *d, int sequence, int query, int key);
 int mla_keys(const struct mla_data *d, int sequence, int query);
+/* Elements of a query and of a key. */
+int mla_columns(const struct mla_case *c);
 /* The elements of the row at an offset. */
 void mla_key(const struct mla_data *d, int64_t at, double out[MLA_QK]);
 double mla_value(int dtype, uint16_t bits);

@@ -8,6 +8,8 @@
 #include <string.h>
 
 enum { SPREAD = 24, LIST_SPREAD = 5, FAR = 0x40000000, SCALES_AT = 512, ROTARY_AT = 528 };
+/* A record of 584 bytes: a row of data, and behind all of a page its scales. */
+enum { DATA_ROW = 576, DATA_VECTOR = 448, SCALE_ROW = 8, SCALE_NONE = 127 };
 
 double mla_value(int dtype, uint16_t bits)
 {
@@ -27,6 +29,31 @@ static double e4m3_value(unsigned char code)
     return ldexp(code & 128 ? -m : m, (exponent ? exponent : 1) - 7);
 }
 
+int mla_columns(const struct mla_case *c)
+{
+    return c->packed == MLA_SPLIT_RECORD ? MLA_V : MLA_QK;
+}
+
+/* Where the scales of the record at that offset are. */
+static unsigned char *scales_of(const struct mla_data *d, int64_t at)
+{
+    int64_t rows = d->c.page ? d->c.page : d->c.length, plane = at / d->desc.kv_batch;
+    int64_t row = at % d->desc.kv_batch / DATA_ROW;
+    return d->kv + plane * d->desc.kv_batch + rows * DATA_ROW + row * SCALE_ROW;
+}
+
+static void split_key(const struct mla_data *d, int64_t at, double out[MLA_QK])
+{
+    const unsigned char *row = d->kv + at, *scale = scales_of(d, at);
+    uint16_t bits;
+    for (int i = 0; i < DATA_VECTOR; i++)
+        out[i] = value_of(double_to_bf16(ldexp(e4m3_value(row[i]), scale[i / 64] - SCALE_NONE)));
+    for (int i = DATA_VECTOR; i < MLA_V; i++) {
+        memcpy(&bits, row + DATA_VECTOR + 2 * (i - DATA_VECTOR), sizeof bits);
+        out[i] = value_of(bits);
+    }
+}
+
 void mla_key(const struct mla_data *d, int64_t at, double out[MLA_QK])
 {
     const unsigned char *row = d->kv + at;
@@ -36,7 +63,8 @@ void mla_key(const struct mla_data *d, int64_t at, double out[MLA_QK])
         memcpy(&bits, row + 2 * i, sizeof bits);
         out[i] = mla_value(d->c.in, bits);
     }
-    if (!d->c.packed) return;
+    if (d->c.packed == MLA_SPLIT_RECORD) split_key(d, at, out);
+    if (d->c.packed != MLA_WIDE_RECORD) return;
     for (int i = 0; i < MLA_V; i++) {
         memcpy(&scale, row + SCALES_AT + i / 128 * 4, sizeof scale);
         double hi = value_of(double_to_bf16((double)scale));
@@ -59,13 +87,14 @@ void mla_case_name(const struct mla_case *c, char *out, size_t size)
 {
     static const char *const wrong[] = {"", ", lengths out of range", ", pages outside the pool",
                                         ", lists with holes"};
-    char lists[40] = "";
+    char lists[40] = "", records[40] = "";
+    if (c->packed) snprintf(records, sizeof records, ", records of %d", c->packed);
     if (c->list)
         snprintf(lists, sizeof lists, ", %d listed%s", c->list, c->ragged > 1 ? " each" : "");
     snprintf(out, size,
              "%s to %s%s, batch %d, %d heads, %d queries, %s%d keys%s, pages of %d%s%s%s%s%s%s",
-             hewn_dtype_name(c->in), hewn_dtype_name(c->out), c->packed ? ", records" : "",
-             c->batch, c->heads, c->queries, c->ragged ? "up to " : "", c->length, lists, c->page,
+             hewn_dtype_name(c->in), hewn_dtype_name(c->out), records, c->batch, c->heads,
+             c->queries, c->ragged ? "up to " : "", c->length, lists, c->page,
              c->causal ? ", causal" : "", c->sink ? ", sink" : "", c->spread ? ", spread" : "",
              c->sharp > 4 ? ", peaked" : "", c->steep ? ", steep" : "", wrong[c->wrong]);
 }
@@ -82,7 +111,9 @@ static void describe(struct mla_data *d)
     const struct mla_case *c = &d->c;
     int extra = c->spread ? SPREAD : 0,
         unit = c->packed ? 1 : 2; /* bytes of the cache's elements */
-    int row = c->packed ? MLA_RECORD_BYTES : MLA_QK, room = 2 * extra / unit;
+    int split = c->packed == MLA_SPLIT_RECORD, row = split ? DATA_ROW : c->packed;
+    int room = 2 * extra / unit;
+    if (!row) row = MLA_QK;
     hewn_mla_desc *x = &d->desc;
     *x = (hewn_mla_desc){.struct_size = sizeof *x,
                          .batch = c->batch,
@@ -92,13 +123,17 @@ static void describe(struct mla_data *d)
                          .page_size = c->page,
                          .in = c->in,
                          .out = c->out,
-                         .cache = c->packed ? HEWN_MLA_CACHE_656 : HEWN_MLA_CACHE_PLAIN,
+                         .cache = split       ? HEWN_MLA_CACHE_584
+                                  : c->packed ? HEWN_MLA_CACHE_656
+                                              : HEWN_MLA_CACHE_PLAIN,
                          .lengths = c->ragged,
                          .causal = c->causal,
                          .sink = c->sink};
-    x->kv_token = row + room;
+    x->kv_token = row + (split ? 0 : room);
     x->kv_batch = (c->page ? c->page : c->length) * x->kv_token + room;
-    x->q_head = MLA_QK + extra;
+    if (split) x->kv_batch += (c->page ? c->page : c->length) * SCALE_ROW;
+    if (split) x->kv_batch += (DATA_ROW - x->kv_batch % DATA_ROW) % (c->spread ? 16 : DATA_ROW);
+    x->q_head = mla_columns(c) + extra;
     x->q_token = x->q_head * c->heads;
     x->q_batch = x->q_token * c->queries + extra;
     x->o_head = MLA_V + extra;
@@ -215,14 +250,17 @@ static void fill_lists(struct mla_data *d, struct rng *r)
             }
 }
 
+static unsigned char e4m3_code(struct rng *r)
+{
+    unsigned char code = (unsigned char)rng_below(r, 256);
+    if ((code & 127) == 127) code = 3; /* a subnormal */
+    return (code & 127) > 0x58 ? code & 0xDF : code;
+}
+
 /* A record: scales of which every other is a power of two, times 2^-down. */
 static void fill_record(unsigned char *row, int down, struct rng *r)
 {
-    for (int i = 0; i < MLA_V; i++) {
-        row[i] = (unsigned char)rng_below(r, 256);
-        if ((row[i] & 127) == 127) row[i] = 3; /* a subnormal */
-        if ((row[i] & 127) > 0x58) row[i] &= 0xDF;
-    }
+    for (int i = 0; i < MLA_V; i++) row[i] = e4m3_code(r);
     for (int g = 0; g < 4; g++) {
         float scale = ldexpf(g % 2 ? 0.125F : 0.11F + 0.02F * rng_unit(r), -down);
         memcpy(row + SCALES_AT + 4 * g, &scale, sizeof scale);
@@ -233,13 +271,26 @@ static void fill_record(unsigned char *row, int down, struct rng *r)
     }
 }
 
+/* Scales from 2^-5 to 2^-3, by which scores deviate by about 1; some of code 0, the least that there is. */
+static void fill_split(struct mla_data *d, int64_t at, struct rng *r)
+{
+    unsigned char *row = d->kv + at, *scale = scales_of(d, at);
+    for (int i = 0; i < DATA_VECTOR; i++) row[i] = e4m3_code(r);
+    for (int i = 0; i < DATA_VECTOR / 64; i++)
+        scale[i] = rng_below(r, 16) ? (unsigned char)(SCALE_NONE - 5 + (int)rng_below(r, 3)) : 0;
+    for (int i = DATA_VECTOR; i < MLA_V; i++) {
+        uint16_t bits = rounded(HEWN_BF16, sqrt(3.0) * (double)rng_unit(r));
+        memcpy(row + DATA_VECTOR + 2 * (i - DATA_VECTOR), &bits, sizeof bits);
+    }
+}
+
 static void fill_row(struct mla_data *d, int64_t at, int key, struct rng *r)
 {
     if (at < 0) return;
-    if (d->c.packed) {
+    if (d->c.packed == MLA_SPLIT_RECORD) fill_split(d, at, r);
+    if (d->c.packed == MLA_WIDE_RECORD)
         fill_record(d->kv + at, d->c.steep && key < 7 * 64 ? 7 - key / 64 : 0, r);
-        return;
-    }
+    if (d->c.packed) return;
     for (int i = 0; i < MLA_QK; i++) {
         uint16_t bits = rounded(d->c.in, sqrt(3.0) * (double)rng_unit(r));
         memcpy(d->kv + at + 2 * i, &bits, sizeof bits);
@@ -257,7 +308,7 @@ static void fill(struct mla_data *d, struct rng *r)
     for (int b = 0; b < c->batch; b++)
         for (int row = 0; row < c->heads * c->queries; row++) {
             uint16_t *q = d->q + b * x->q_batch + row * x->q_head;
-            for (int i = 0; i < MLA_QK; i++)
+            for (int i = 0; i < mla_columns(c); i++)
                 q[i] = rounded(c->in, amplitude * (double)c->sharp * (double)rng_unit(r));
         }
     for (int b = 0; b < c->batch; b++)

@@ -62,9 +62,11 @@ static void load_keys(struct judge *j, int b, int query)
 static void score_row(struct judge *j, struct row *r, int b, int row)
 {
     const struct mla_case *c = &j->d->c;
+    const int columns = mla_columns(c);
+    const double scale = 1 / sqrt(columns);
     const uint16_t *bits = j->d->q + b * j->d->desc.q_batch + row * j->d->desc.q_head;
     double q[MLA_QK], q_norm = 0, c_norm = 0;
-    for (int i = 0; i < MLA_QK; i++) {
+    for (int i = 0; i < columns; i++) {
         q[i] = mla_value(c->in, bits[i]);
         q_norm += q[i] * q[i];
     }
@@ -73,15 +75,15 @@ static void score_row(struct judge *j, struct row *r, int b, int row)
     for (int key = 0; key < r->keys; key++) {
         const double *v = j->c + key * MLA_QK;
         double dot = 0, norm = 0;
-        for (int i = 0; i < MLA_QK; i++) {
+        for (int i = 0; i < columns; i++) {
             dot += q[i] * v[i];
             norm += v[i] * v[i];
         }
-        j->scores[key] = dot / 24;
+        j->scores[key] = dot * scale;
         r->max = fmax(r->max, j->scores[key]);
         c_norm = fmax(c_norm, norm);
     }
-    r->score = sqrt(q_norm * c_norm) / 24;
+    r->score = sqrt(q_norm * c_norm) * scale;
 }
 
 static void sum_row(struct judge *j, struct row *r)

@@ -63,7 +63,19 @@ static void options(hewn_context *context)
     BAD(d.in = HEWN_E4M3, HEWN_ERR_ARGUMENT, "in: dtype 3 (e4m3) is neither bf16 nor f16");
     BAD(d.out = HEWN_E4M3, HEWN_ERR_ARGUMENT, "out: dtype 3 (e4m3) is none of f32, f16, bf16");
     BAD(d.out = 77, HEWN_ERR_ARGUMENT, "out: dtype 77 (unknown) is none of f32, f16, bf16");
-    BAD(d.cache = 2, HEWN_ERR_ARGUMENT, "cache: 2 is not in 0..1");
+    BAD(d.cache = 3, HEWN_ERR_ARGUMENT, "cache: 3 is not in 0..2");
+    BAD((d.cache = HEWN_MLA_CACHE_584, d.in = HEWN_F16), HEWN_ERR_ARGUMENT,
+        "in: dtype 1 (f16) is not bf16, as packed records ask");
+    BAD((d.cache = HEWN_MLA_CACHE_584, d.kv_token = 584), HEWN_ERR_ARGUMENT,
+        "kv_token: 584 B is not 576 B, a row of data of a record of 584 B");
+    BAD((d.cache = HEWN_MLA_CACHE_584, d.kv_batch = 37360), HEWN_ERR_ARGUMENT,
+        "kv_batch: 37360 B is less than the 37376 B of a page of 64 records");
+    BAD((d.cache = HEWN_MLA_CACHE_584, d.kv_batch = 37377), HEWN_ERR_ARGUMENT,
+        "kv_batch: 37377 B is not a multiple of 16 B");
+    BAD((d.cache = HEWN_MLA_CACHE_584, d.kv_batch = 1LL << 39, d.pages = INT32_MAX), HEWN_ERR_LIMIT,
+        "kv: reaches past 2^64 B");
+    BAD((d.cache = HEWN_MLA_CACHE_584, d.pages = INT32_MAX), HEWN_ERR_LIMIT,
+        "read by lists or of packed records, are more than 68719476704 B");
     BAD((d.cache = HEWN_MLA_CACHE_656, d.in = HEWN_F16), HEWN_ERR_ARGUMENT,
         "in: dtype 1 (f16) is not bf16, as packed records ask");
     BAD((d.cache = HEWN_MLA_CACHE_656, d.kv_token = 664), HEWN_ERR_ARGUMENT,

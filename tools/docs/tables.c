@@ -275,7 +275,9 @@ static void add_cache(struct kernels *k, const char *name)
     if (!strncmp(name, "decode_", 7) && ends_with(name, "_e4m3"))
         add_word(&k->cache, "e4m3");
     else
-        add_word(&k->cache, strstr(name, "_656") ? "records of 656 bytes" : "as inputs");
+        add_word(&k->cache, strstr(name, "_656")        ? "records of 656 bytes"
+                            : ends_with(name, "_584") ? "records of 584 bytes"
+                                                      : "as inputs");
 }
 
 /* gemm_<in>_<out>[_<variant>], attention_<in>_<qk>_<v>, decode_<in>_<qk>_<v>_<rows>[_<kv>],
@@ -287,7 +289,7 @@ static void add_module(struct kernels *k, const char *name)
         sscanf(name, "%127[^_]_%127[^_]_%127[^_]_%127[^_]", part[0], part[1], part[2], part[3]);
     if (!strcmp(part[0], "mla") && strcmp(part[1], "combine") != 0) {
         add_word(&k->in, part[1]);
-        add_word(&k->forms, "576/512");
+        add_word(&k->forms, ends_with(name, "_584") ? "512" : "576/512");
         if (parts == 3) add_word(&k->forms, "by lists");
     }
     if (!strcmp(part[0], "topk")) add_word(&k->in, part[1]);

@@ -5,7 +5,7 @@
 
 static const char *kv_type(const struct module_id *id)
 {
-    return id->plan->decode->element == 1 ? "e4m3" : id->in;
+    return id->plan->decode->element != 2 ? "e4m3" : id->in;
 }
 
 void decode_write_problem(FILE *out, const struct module_id *id)
@@ -31,8 +31,8 @@ static void write_map(FILE *out, const struct module_id *id, const char *name, c
             "\"batch, 1 or pages\"], \"box\": [%u, \"box\", 1, 1], "
             "\"element_strides\": [1, 1, 1, 1],\n"
             "     \"interleave\": \"none\", \"swizzle\": \"%uB\", \"out_of_bounds\": \"zero\"}%s\n",
-            name, tensor, kv_type(id), columns, shape->row_bytes / shape->element, shape->row_bytes,
-            end);
+            name, tensor, kv_type(id), columns, shape->row_bytes / (shape->element == 2 ? 2 : 1),
+            shape->row_bytes, end);
 }
 
 void decode_write_shape(FILE *out, const struct module_id *id)

@@ -58,32 +58,32 @@ SM90A_DECODE_VARIANTS(TABLES)
 static const struct plan_range no_ranges[] = PLAN_RANGES();
 
 /* The two chunks of V that an MMA reads lie side by side. A wait skips no phase: decode.ptx. */
-#define CHECK_BLACKWELL(P, t, qk, v, e, n)                                                   \
-    _Static_assert(P##_DECODE_DYNAMIC_SHARED(qk, v, e, n) + P##_DECODE_STATIC_BYTES <=       \
-                       SM_SHARED_BYTES,                                                      \
-                   "shared memory");                                                         \
-    _Static_assert((P##_DECODE_OUT_BYTES + 4 * P##_DECODE_SUMS(qk)) * (n) <=                 \
-                       P##_DECODE_TILE_P(qk, n),                                             \
-                   "words at the end of a tile");                                            \
-    _Static_assert(P##_DECODE_SLOTS(qk, v, e, n) >= P##_DECODE_STEP_UNITS(qk, v) &&          \
-                       P##_DECODE_SLOTS(qk, v, e, n) <= 32,                                  \
-                   "a step is in the ring at once");                                         \
-    _Static_assert((v) == 64 || P##_DECODE_V_SHARED(qk) || P##_DECODE_CHUNKS(qk) % 2 == 0 || \
-                       P##_DECODE_SLOTS(qk, v, e, n) % P##_DECODE_STEP_UNITS(qk, v) == 0,    \
-                   "two chunks of V lie side by side");                                      \
-    _Static_assert((e) == 2 || P##_DECODE_STAGES(qk, v, e, n) > 1, "loads run ahead");       \
-    _Static_assert(                                                                          \
-        !P##_DECODE_V_SHARED(qk) || (e) == 2 ||                                              \
-            (P##_DECODE_SCALE_STEPS * P##_DECODE_SCALE_BYTES * P##_DECODE_STEP_KEYS(qk) <=   \
-                 P##_DECODE_STAGE(qk) &&                                                     \
-             P##_DECODE_STAGES(qk, v, e, n) <=                                               \
-                 (P##_DECODE_SCALE_STEPS - 2) * (P##_DECODE_STEP_UNITS(qk, v) + 1)),         \
-        "scales wait for their units");                                                      \
-    _Static_assert(16 * P##_DECODE_SLOTS(qk, v, e, n) + ((e) == 1 ? 36 : 28) * (n) +         \
-                           4 * P##_DECODE_WARPS + 128 <=                                     \
-                       P##_DECODE_STATIC_BYTES,                                              \
-                   "STATIC_BYTES");                                                          \
-    _Static_assert(P##_DECODE_SOFTMAX_REGS(e) % 8 == 0, "registers move in steps of 8");     \
+#define CHECK_BLACKWELL(P, t, qk, v, e, n)                                                      \
+    _Static_assert(P##_DECODE_DYNAMIC_SHARED(qk, v, e, n) + P##_DECODE_STATIC_BYTES <=          \
+                       SM_SHARED_BYTES,                                                         \
+                   "shared memory");                                                            \
+    _Static_assert((P##_DECODE_OUT_BYTES + 4 * P##_DECODE_SUMS(qk)) * (n) <=                    \
+                       P##_DECODE_TILE_P(qk, n),                                                \
+                   "words at the end of a tile");                                               \
+    _Static_assert(P##_DECODE_SLOTS(qk, v, e, n) >= P##_DECODE_STEP_UNITS(qk, v, e) &&          \
+                       P##_DECODE_SLOTS(qk, v, e, n) <= 32,                                     \
+                   "a step is in the ring at once");                                            \
+    _Static_assert((v) == 64 || P##_DECODE_V_SHARED(qk, e) || P##_DECODE_CHUNKS(qk) % 2 == 0 || \
+                       P##_DECODE_SLOTS(qk, v, e, n) % P##_DECODE_STEP_UNITS(qk, v, e) == 0,    \
+                   "two chunks of V lie side by side");                                         \
+    _Static_assert((e) == 2 || P##_DECODE_STAGES(qk, v, e, n) > 1, "loads run ahead");          \
+    _Static_assert(                                                                             \
+        !P##_DECODE_RECORDS(e) ||                                                               \
+            (P##_DECODE_SCALE_STEPS * P##_DECODE_SCALE_BYTES(e) * P##_DECODE_STEP_KEYS(qk) <=   \
+                 P##_DECODE_STAGE(qk) &&                                                        \
+             P##_DECODE_STAGES(qk, v, e, n) <=                                                  \
+                 (P##_DECODE_SCALE_STEPS - 2) * (P##_DECODE_STEP_UNITS(qk, v, e) + 1)),         \
+        "scales wait for their units");                                                         \
+    _Static_assert(16 * P##_DECODE_SLOTS(qk, v, e, n) + ((e) == 2 ? 28 : 36) * (n) +            \
+                           4 * P##_DECODE_WARPS + 128 <=                                        \
+                       P##_DECODE_STATIC_BYTES,                                                 \
+                   "STATIC_BYTES");                                                             \
+    _Static_assert(P##_DECODE_SOFTMAX_REGS(e) % 8 == 0, "registers move in steps of 8");        \
     _Static_assert(P##_DECODE_TMEM_USED(v, n) <= P##_DECODE_TMEM_COLUMNS(v, n), "TMEM_COLUMNS");
 
 SM100F_DECODE_VARIANTS(CHECK_BLACKWELL)
@@ -92,7 +92,12 @@ SM100F_MLA_VARIANTS(CHECK_BLACKWELL)
 static const struct plan_range roles_100f_1[] = PLAN_RANGES(SM100F_DECODE_ROLES(PLAN_ROLE, 1));
 static const struct plan_range roles_100f_2[] = PLAN_RANGES(SM100F_DECODE_ROLES(PLAN_ROLE, 2));
 static const struct plan_flow flows_100f_1[] = PLAN_FLOWS(SM100F_DECODE_FLOWS(PLAN_FLOW, 1));
+#define roles_100f_656 roles_100f_1
+#define roles_100f_584 roles_100f_1
 static const struct plan_flow flows_100f_2[] = PLAN_FLOWS(SM100F_DECODE_FLOWS(PLAN_FLOW, 2));
+
+#define flows_100f_656 flows_100f_1
+#define flows_100f_584 flows_100f_1
 
 #define TABLES_BLACKWELL(P, t, qk, v, e, n)                                  \
     static const struct plan_range t##_shared_##qk##_##v##_##e##_##n[] =     \
@@ -135,8 +140,9 @@ SM100F_MLA_VARIANTS(TABLES_BLACKWELL)
 #define PLAN_DECODE(...) PLAN_BLACKWELL("decode", "decode", scalars, __VA_ARGS__)
 #define PLAN_MLA(P, t, qk, v, e, n) \
     PLAN_BLACKWELL("mla", MLA_TEXT_##e, mla_scalars, P, t, qk, v, e, n)
-#define MLA_TEXT_1 "mla_gather"
-#define MLA_TEXT_2 "mla"
+#define MLA_TEXT_2   "mla"
+#define MLA_TEXT_656 "mla_gather"
+#define MLA_TEXT_584 "mla_gather"
 
 #define PLAN(...)        PLAN_HOPPER(flows_, __VA_ARGS__)
 #define PLAN_SCALED(...) PLAN_HOPPER(scaled_flows_, __VA_ARGS__)

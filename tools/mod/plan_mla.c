@@ -83,14 +83,26 @@ static const struct {
                     few_shared, few_handoffs, few_flows)},
 };
 
+/* On sm_100f: variants of the decode kernel, whose manifest they have, too. */
+static const struct plan *plan_blackwell(const char *variant)
+{
+    static const struct {
+        const char *variant;
+        unsigned qk, v, element, rows;
+    } list[] = {
+#define X(prefix, target, qk, v, e, n) {(e) == 2 ? "" : #e, qk, v, e, n},
+        SM100F_MLA_VARIANTS(X)
+#undef X
+    };
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        if (strcmp(variant, list[i].variant) == 0)
+            return plan_decode("sm_100f", "", list[i].qk, list[i].v, list[i].element, list[i].rows);
+    return NULL;
+}
+
 const struct plan *plan_mla(const char *target, const char *variant)
 {
-    /* a variant of the decode kernel, whose manifest it has, too */
-    if (strcmp(target, "sm_100f") == 0)
-        return *variant && strcmp(variant, "656") != 0
-                   ? NULL
-                   : plan_decode(target, "", SM100F_MLA_QK, SM100F_MLA_V, *variant ? 1 : 2,
-                                 SM100F_MLA_ROWS);
+    if (strcmp(target, "sm_100f") == 0) return plan_blackwell(variant);
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++)
         if (strcmp(target, plans[i].plan.target) == 0 && strcmp(variant, plans[i].variant) == 0)
             return &plans[i].plan;
