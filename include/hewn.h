@@ -770,6 +770,12 @@ int hewn_merge_plan_run(const hewn_merge_plan *plan, const hewn_merge_args *args
  * contract serves decode (many sequences, few queries each) and prefill (one sequence, a cache, and up
  * to 2^20 queries).
  *
+ * A second cache. With extra_width above 0, every query has a second list, of rows of a second cache, which is
+ * attended in the same pass: its keys stand behind those of the first list, in one softmax with one sink, one
+ * lse. Second lists are as the first, with extra_width, extra_stride, extra_lengths; the second cache has its
+ * own page_size, pages, length and strides, and rows of the same kind. list_width + extra_width is below 2^29.
+ * Needs `sm_100f`.
+ *
  * Packed records. With HEWN_MLA_CACHE_656 a row of the cache is 656 bytes: 512 e4m3, then 4 f32 scales,
  * one for each 128 of them, then the 64 rotary elements in bf16. Q is bf16. An element is its e4m3 times
  * its scale. Kernels may round it to bf16, which is exact where the scale is a power of two; the result is
@@ -828,6 +834,14 @@ typedef struct hewn_mla_desc {
     int sink;     /* 1: a learned logit for each query head joins the denominator */
     int64_t list_width;  /* entries of a query's list; 0: no lists */
     int64_t list_stride; /* between lists, in entries; 0: list_width */
+    /* The second cache. */
+    int64_t extra_width;  /* entries of a query's second list; 0: there is none */
+    int64_t extra_stride; /* between second lists, in entries; 0: extra_width */
+    int64_t extra_length; /* rows of an unpaged second cache, 0 where it is paged */
+    int64_t extra_page_size, extra_pages;
+    int64_t extra_token, extra_batch; /* strides, as kv_token and kv_batch */
+    int extra_lengths;                /* as lengths */
+    int extra_cache;                  /* hewn_mla_cache; the same as cache */
 } hewn_mla_desc;
 
 typedef struct hewn_mla_plan hewn_mla_plan;
@@ -859,6 +873,7 @@ typedef struct hewn_mla_args {
     hewn_deviceptr table;    /* int32[batch * table_width] */
     hewn_deviceptr workspace; /* in use from the launch to the end of the last kernel */
     hewn_deviceptr lists;     /* int32[batch * q_length][list_stride] */
+    hewn_deviceptr extra_kv, extra_lists, extra_lengths; /* of the second cache, as the first */
 } hewn_mla_args;
 
 int hewn_mla_plan_create(hewn_context *context, const hewn_mla_desc *desc, hewn_mla_plan **out,
@@ -873,6 +888,7 @@ int hewn_mla_plan_run(const hewn_mla_plan *plan, const hewn_mla_args *args, hewn
 typedef struct hewn_mla_tables {
     size_t struct_size;
     const int32_t *lengths, *table, *lists;
+    const int32_t *extra_lengths, *extra_lists;
 } hewn_mla_tables;
 
 /* Checks host copies; its message names array, index, value and rule. Lengths are in 0..length, or

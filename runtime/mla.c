@@ -268,6 +268,10 @@ static int fill_plan(hewn_mla_plan *plan, hewn_context *context, const hewn_mla_
     if (status) return status;
     const struct mla_problem *p = &plan->problem;
     if (hewn_mla_decode_takes(context)) return hewn_mla_decode_fill(plan, context, err);
+    if (p->extra.width)
+        return hewn_fail(err, HEWN_ERR_NO_MODULE,
+                         "extra_width: %u: the kernels of sm_90a have no second cache",
+                         p->extra.width);
     if (most_blocks(p) + SPLIT_OVERHEAD > SPLIT_MAX_UNITS / sequences(p))
         return hewn_fail(err, HEWN_ERR_LIMIT,
                          "%s: %u %s of %u keys are more blocks than the kernel can count",
@@ -332,6 +336,9 @@ static int check_addresses(const hewn_mla_plan *plan, const hewn_mla_args *a, he
 {
     const struct mla_problem *p = &plan->problem;
     enum hewn_need keys = p->kv.span ? ADDRESS_MUST : ADDRESS_MAY;
+    enum hewn_need extra = p->extra.kv.span ? ADDRESS_MUST
+                           : p->extra.width ? ADDRESS_MAY
+                                            : ADDRESS_NONE;
     enum hewn_need table = !p->page_size || p->list_width ? ADDRESS_NONE
                            : p->length                    ? ADDRESS_MUST
                                                           : ADDRESS_MAY;
@@ -346,6 +353,9 @@ static int check_addresses(const hewn_mla_plan *plan, const hewn_mla_args *a, he
         {"lengths", a->lengths, hewn_needed(p->lengths), WORD, 0, 0},
         {"table", a->table, table, WORD, 0, 0},
         {"lists", a->lists, hewn_needed(p->list_width > 0), WORD, 0, 0},
+        {"extra_kv", a->extra_kv, extra, MLA_ALIGN, p->extra.kv.span, 0},
+        {"extra_lists", a->extra_lists, hewn_needed(p->extra.width > 0), WORD, 0, 0},
+        {"extra_lengths", a->extra_lengths, hewn_needed(p->extra.lengths), WORD, 0, 0},
     };
     return hewn_addresses_check(list, sizeof list / sizeof *list, err);
 }

@@ -19,12 +19,23 @@ struct mla_tensor {
     uint64_t span;              /* bytes from the first element to the end of the last, or 0 */
 };
 
+/* The second cache and its lists. */
+struct mla_extra {
+    uint32_t width; /* 0: there is none */
+    uint32_t length, page_size, planes;
+    uint64_t step; /* bytes between lists */
+    int lengths;
+    struct mla_tensor kv;
+    uint64_t scales;
+};
+
 struct mla_problem {
     uint32_t batch, q_heads, q_length, rows, length;
     uint32_t page_size, planes, table_width;
     uint32_t qk_dim;     /* elements of a query and of a key */
     uint32_t list_width; /* 0: no lists */
     uint64_t list_step;  /* bytes */
+    struct mla_extra extra;
     int in, out, cache, lengths, causal, sink;
     float scale_log2;
     struct mla_tensor q, kv, o;

@@ -133,41 +133,51 @@ static int check_pages(const hewn_mla_desc *d, struct mla_problem *p, hewn_error
 }
 
 /* Pages of records of 584 bytes: rows of data, then rows of scales. */
-static int check_records_584(const hewn_mla_desc *d, struct mla_problem *p, hewn_error *err)
+static int check_records_584(struct mla_tensor *t, const int64_t given[3], uint64_t *scales,
+                             hewn_error *err)
 {
-    struct mla_tensor *t = &p->kv;
     uint64_t page = t->count[1] * MLA_RECORD_584, before = 0;
     uint64_t rounded = (page + MLA_584_ROW - 1) / MLA_584_ROW * MLA_584_ROW;
-    if (d->kv_token && d->kv_token != MLA_584_ROW)
+    if (given[1] && given[1] != MLA_584_ROW)
         return hewn_fail(err, HEWN_ERR_ARGUMENT,
-                         "kv_token: %lld B is not %d B, a row of data of a record of %d B",
-                         (long long)d->kv_token, MLA_584_ROW, MLA_RECORD_584);
+                         "%s_token: %lld B is not %d B, a row of data of a record of %d B", t->name,
+                         (long long)given[1], MLA_584_ROW, MLA_RECORD_584);
     t->row = t->step[1] = MLA_584_ROW;
     t->step[2] = MLA_ALIGN; /* of one page any legal stride will do */
-    p->scales = t->count[1] * MLA_584_ROW;
+    *scales = t->count[1] * MLA_584_ROW;
     if (t->count[2] > 1) {
-        int status = check_stride("kv", "batch", d->kv_batch, rounded, 1, &t->step[2], err);
+        int status = check_stride(t->name, "batch", given[2], rounded, 1, &t->step[2], err);
         if (status) return status;
         if (t->step[2] < page)
             return hewn_fail(err, HEWN_ERR_ARGUMENT,
-                             "kv_batch: %llu B is less than the %llu B of a page of %llu records",
-                             (unsigned long long)t->step[2], (unsigned long long)page,
+                             "%s_batch: %llu B is less than the %llu B of a page of %llu records",
+                             t->name, (unsigned long long)t->step[2], (unsigned long long)page,
                              (unsigned long long)t->count[1]);
         before = (t->count[2] - 1) * t->step[2]; /* less than 2^31 times 2^40: */
         if (before / t->step[2] != t->count[2] - 1) before = UINT64_MAX;
     }
     if (__builtin_add_overflow(before, page, &t->span))
-        return hewn_fail(err, HEWN_ERR_LIMIT, "kv: reaches past 2^64 B");
+        return hewn_fail(err, HEWN_ERR_LIMIT, "%s: reaches past 2^64 B", t->name);
     if (!t->count[1] || !t->count[2]) t->span = 0;
     return HEWN_OK;
 }
 
-static int check_rows(const hewn_mla_desc *d, struct mla_problem *p, hewn_error *err)
+/* The rows of a cache whose counts are set, of its kind; where their scales are. */
+static int check_rows(const hewn_mla_desc *d, struct mla_tensor *t, int64_t token, int64_t plane,
+                      uint64_t *scales, hewn_error *err)
 {
-    const int64_t given[] = {0, d->kv_token, d->kv_batch};
-    if (d->cache == HEWN_MLA_CACHE_584) return check_records_584(d, p, err);
-    if (d->cache == HEWN_MLA_CACHE_656) return check_tensor(&p->kv, -1, MLA_RECORD, given, err);
-    return check_tensor(&p->kv, d->in, MLA_QK_DIM, given, err);
+    const int64_t given[] = {0, token, plane};
+    int gathered = d->cache != HEWN_MLA_CACHE_PLAIN || d->list_width > 0, status;
+    if (d->cache == HEWN_MLA_CACHE_584)
+        status = check_records_584(t, given, scales, err);
+    else if (d->cache == HEWN_MLA_CACHE_656)
+        status = check_tensor(t, -1, MLA_RECORD, given, err);
+    else
+        status = check_tensor(t, d->in, MLA_QK_DIM, given, err);
+    if (status || !gathered || t->span <= largest_cache) return status;
+    return hewn_fail(err, HEWN_ERR_LIMIT,
+                     "%s: %llu B, read by lists or of packed records, are more than %llu B",
+                     t->name, (unsigned long long)t->span, (unsigned long long)largest_cache);
 }
 
 static int check_cache(const hewn_mla_desc *d, struct mla_problem *p, hewn_error *err)
@@ -181,11 +191,7 @@ static int check_cache(const hewn_mla_desc *d, struct mla_problem *p, hewn_error
         p->list_width ? p->length > 0 : p->batch; /* no row: no plane that a list can name */
     p->kv = (struct mla_tensor){.name = "kv", .count = {1, p->length, p->planes}};
     if (d->page_size) status = check_pages(d, p, err);
-    if (!status) status = check_rows(d, p, err);
-    if (status || !mla_gathers(p) || p->kv.span <= largest_cache) return status;
-    return hewn_fail(err, HEWN_ERR_LIMIT,
-                     "kv: %llu B, read by lists or of packed records, are more than %llu B",
-                     (unsigned long long)p->kv.span, (unsigned long long)largest_cache);
+    return status ? status : check_rows(d, &p->kv, d->kv_token, d->kv_batch, &p->scales, err);
 }
 
 /* ---- lists -- */
@@ -208,6 +214,60 @@ static int check_lists(const hewn_mla_desc *d, struct mla_problem *p, hewn_error
     p->list_width = (uint32_t)d->list_width;
     p->list_step = (uint64_t)stride * LIST_ENTRY;
     return status;
+}
+
+/* ---- the second cache and its lists -- */
+
+static int check_no_extra(const hewn_mla_desc *d, hewn_error *err)
+{
+    const struct {
+        const char *name;
+        int64_t value;
+    } list[] = {{"extra_stride", d->extra_stride},       {"extra_length", d->extra_length},
+                {"extra_page_size", d->extra_page_size}, {"extra_pages", d->extra_pages},
+                {"extra_token", d->extra_token},         {"extra_batch", d->extra_batch},
+                {"extra_lengths", d->extra_lengths},     {"extra_cache", d->extra_cache}};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        if (list[i].value)
+            return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: %lld without a second cache is not 0",
+                             list[i].name, (long long)list[i].value);
+    return HEWN_OK;
+}
+
+static int check_extra_pool(const hewn_mla_desc *d, struct mla_extra *e, hewn_error *err)
+{
+    int paged = d->extra_page_size != 0;
+    int status = check_range("extra_page_size", d->extra_page_size, 0, MLA_MAX_PAGE, err);
+    if (!status) status = check_range("extra_pages", d->extra_pages, 0, paged ? INT32_MAX : 0, err);
+    if (!status)
+        status = check_range("extra_length", d->extra_length, 0, paged ? 0 : MLA_MAX_KEYS, err);
+    if (status) return status;
+    e->length = (uint32_t)d->extra_length;
+    e->page_size = (uint32_t)d->extra_page_size;
+    e->planes = paged ? (uint32_t)d->extra_pages : e->length > 0;
+    e->kv = (struct mla_tensor){.name = "extra",
+                                .count = {1, paged ? e->page_size : e->length, e->planes}};
+    return check_rows(d, &e->kv, d->extra_token, d->extra_batch, &e->scales, err);
+}
+
+static int check_extra(const hewn_mla_desc *d, struct mla_extra *e, hewn_error *err)
+{
+    int64_t most = d->list_width ? MLA_MAX_KEYS - d->list_width : 0;
+    int status = check_range(d->list_width ? "extra_width" : "extra_width, without lists",
+                             d->extra_width, 0, most, err);
+    if (status) return status;
+    if (!d->extra_width) return check_no_extra(d, err);
+    int64_t stride = d->extra_stride ? d->extra_stride : d->extra_width;
+    status = check_range("extra_stride", stride, d->extra_width, INT32_MAX, err);
+    if (!status) status = check_range("extra_lengths", d->extra_lengths, 0, 2, err);
+    if (status) return status;
+    if (d->extra_cache != d->cache)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "extra_cache: %d is not %d, as cache is",
+                         d->extra_cache, d->cache);
+    e->width = (uint32_t)d->extra_width;
+    e->step = (uint64_t)stride * LIST_ENTRY;
+    e->lengths = d->extra_lengths;
+    return check_extra_pool(d, e, err);
 }
 
 /* ---- the rest -- */
@@ -260,5 +320,5 @@ int hewn_mla_check(const hewn_mla_desc *desc, struct mla_problem *p, hewn_error 
     p->rows = p->q_heads * p->q_length;
     status = check_q(desc, p, err);
     if (!status) status = check_cache(desc, p, err);
-    return status;
+    return status ? status : check_extra(desc, &p->extra, err);
 }

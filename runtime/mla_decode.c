@@ -77,7 +77,7 @@ static uint32_t queries_of(const struct mla_problem *p)
 
 static uint32_t most_keys(const struct mla_problem *p)
 {
-    return p->list_width ? p->list_width : p->length;
+    return p->list_width ? p->list_width + p->extra.width : p->length;
 }
 
 static uint32_t count_tiles(const struct mla_problem *p, uint32_t pack)
@@ -129,7 +129,7 @@ static void fill_scalars(hewn_mla_plan *plan)
     s->kv_heads = 1;
     s->group = p->q_heads;
     s->q_len = queries_of(p);
-    s->kv_len = most_keys(p);
+    s->kv_len = p->list_width ? p->list_width : p->length;
     s->left = DECODE_UNBOUNDED;
     s->right = p->causal ? 0 : DECODE_UNBOUNDED;
     s->page_size = p->page_size;
@@ -147,9 +147,21 @@ static void fill_scalars(hewn_mla_plan *plan)
     s->lse_head = queries;
     s->lse_batch = queries * p->q_heads;
     plan->lse_span = queries * p->q_heads * p->batch;
-    plan->list.list_step = p->list_step;
-    plan->list.queries = p->list_width ? p->q_length : 1;
-    plan->list.length_share = p->lengths == 1 ? plan->list.queries : 1;
+    uint32_t lists = p->list_width ? p->q_length : 1; /* of a sequence */
+    const struct mla_extra *e = &p->extra;
+    uint32_t unpaged = e->length ? e->length : 1; /* one page of all rows */
+    plan->list = (struct mla_list_scalars){
+        .list_step = p->list_step,
+        .queries = lists,
+        .length_share = p->lengths == 1 ? lists : 1,
+        .extra_step = e->step,
+        .extra_token = e->kv.step[1],
+        .extra_plane = e->kv.step[2],
+        .extra_keys = e->width,
+        .extra_share = e->lengths == 1 ? lists : 1,
+        .extra_page = e->page_size ? e->page_size : unpaged,
+        .extra_pages = e->planes,
+    };
 }
 
 /* Two slots a CTA for parts of tiles, and its record. */
@@ -349,6 +361,10 @@ int hewn_mla_decode_run(const hewn_mla_plan *plan, const hewn_mla_args *args, he
     struct decode_scalars s = plan->decode.scalars;
     struct mla_list_scalars list = plan->list;
     list.lists = args->lists;
+    list.extra_lists = args->extra_lists;
+    list.extra_lengths = args->extra_lengths;
+    list.extra_k = args->extra_kv;
+    list.extra_v = args->extra_kv + plan->problem.extra.scales;
     s.k = s.v =
         args->kv ? args->kv : args->q; /* where there are no rows, an address all the same */
     s.v += plan->problem.scales;

@@ -37,6 +37,10 @@
  * then one query: q_len is 1, rows q_heads; row tile t of it is rows i * q_heads + 64 t on of map_q.
  * Without lists, queries and length_share are 1.
  *
+ * Second lists, of kernels that have their parameters: query i sees the entries of a second list, too, which
+ * name rows of a second cache of the same kind. The keys of the second stand behind those of the first: they
+ * are one sequence of keys for blocks, parts, the sink and the log-sum-exp.
+ *
  * Records. A cache row of 656 bytes, at multiples of 16: 512 e4m3, 4 f32 scales, 64 rotary elements of
  * bf16. Column c of the vector is bf16(fma(x, hi, bf16(x * lo))), x the e4m3 as a number, its code alone
  * (0x7f counts as 480), hi = bf16(scale[c / 128]), lo = bf16(scale[c / 128] - hi): exact where the scale

@@ -53,11 +53,22 @@
     X(SM100F, sm_100f, 576, 512, 2, 64)   \
     X(SM100F, sm_100f, 576, 512, 656, 64) \
     X(SM100F, sm_100f, 512, 512, 584, 64)
-#define SM100F_MLA_SCALARS(X)                    \
-    X(u64, lists, "address of the lists, or 0")  \
-    X(u64, list_step, "bytes between lists")     \
-    X(u32, queries, "lists of a sequence, or 1") \
-    X(u32, length_share, "lists that share a length, or 1")
+#define SM100F_MLA_SCALARS(X)                                       \
+    X(u64, lists, "address of the lists, or 0")                     \
+    X(u64, list_step, "bytes between lists")                        \
+    X(u32, queries, "lists of a sequence, or 1")                    \
+    X(u32, length_share, "lists that share a length, or 1")         \
+    X(u64, extra_lists, "address of the second lists, or 0")        \
+    X(u64, extra_step, "bytes between them")                        \
+    X(u64, extra_lengths, "address of their lengths, or 0")         \
+    X(u64, extra_k, "address of the second cache")                  \
+    X(u64, extra_v, "address of its scales, where these are apart") \
+    X(u64, extra_token, "bytes between its rows")                   \
+    X(u64, extra_plane, "bytes between its pages")                  \
+    X(u32, extra_keys, "entries of a second list at most, or 0")    \
+    X(u32, extra_share, "second lists that share a length, or 1")   \
+    X(u32, extra_page, "rows of a page of the second cache")        \
+    X(u32, extra_pages, "its pages")
 
 /* Keys of a step: a block of DECODE_BLOCK, or a half of one where a whole block of K and V would not
  * leave room for the next. RECORDS: keys are records. V_SHARED: V is columns of K. */

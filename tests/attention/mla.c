@@ -22,6 +22,7 @@ static void add_digest(const void *data, size_t size)
 
 struct buffers {
     struct guarded q, kv, o, lse, sink, lengths, table, lists, workspace;
+    struct guarded extra_kv, extra_lists, extra_lengths;
 };
 
 static bool upload(struct device *dev, struct guarded *g, const void *host, size_t size,
@@ -32,18 +33,30 @@ static bool upload(struct device *dev, struct guarded *g, const void *host, size
     return size == 0 || dev->to_device(g->data, host, size) == 0;
 }
 
+static bool upload_extra(struct device *dev, const struct mla_data *d, struct buffers *b,
+                         hewn_mla_args *a)
+{
+    const struct mla_pool *p = &d->pool[1];
+    return upload(dev, &b->extra_kv, d->kv + p->base, p->bytes, &a->extra_kv) &&
+           upload(dev, &b->extra_lists, p->lists, p->list_count * 4, &a->extra_lists) &&
+           (!p->ragged ||
+            upload(dev, &b->extra_lengths, p->lengths, p->length_count * 4, &a->extra_lengths));
+}
+
 static bool upload_all(struct device *dev, const struct mla_data *d, struct buffers *b,
                        hewn_mla_args *a, size_t workspace)
 {
     const struct mla_case *c = &d->c;
+    const struct mla_pool *p = &d->pool[0];
     bool ok = upload(dev, &b->q, d->q, d->q_count * 2, &a->q) &&
-              upload(dev, &b->kv, d->kv, d->kv_bytes, &a->kv) &&
+              upload(dev, &b->kv, d->kv, d->pool[0].bytes, &a->kv) &&
               upload(dev, &b->o, d->o, d->o_bytes, &a->o);
     if (ok && c->lse) ok = upload(dev, &b->lse, d->lse, d->lse_count * 4, &a->lse);
     if (ok && c->sink) ok = upload(dev, &b->sink, d->sink, (size_t)c->heads * 4, &a->sink);
     if (ok && c->ragged)
-        ok = upload(dev, &b->lengths, d->lengths, d->length_count * 4, &a->lengths);
-    if (ok && c->list) ok = upload(dev, &b->lists, d->lists, d->list_count * 4, &a->lists);
+        ok = upload(dev, &b->lengths, p->lengths, p->length_count * 4, &a->lengths);
+    if (ok && c->list) ok = upload(dev, &b->lists, p->lists, p->list_count * 4, &a->lists);
+    if (ok && c->extra) ok = upload_extra(dev, d, b, a);
     if (ok && c->page && !c->list)
         ok = upload(dev, &b->table, d->table, d->table_count * 4, &a->table);
     if (ok && workspace) {
@@ -58,9 +71,18 @@ static void check_guards(struct device *dev, const struct buffers *b)
     const struct {
         const char *name;
         const struct guarded *g;
-    } list[] = {{"q", &b->q},         {"kv", &b->kv},       {"o", &b->o},
-                {"lse", &b->lse},     {"sink", &b->sink},   {"lengths", &b->lengths},
-                {"table", &b->table}, {"lists", &b->lists}, {"workspace", &b->workspace}};
+    } list[] = {{"q", &b->q},
+                {"kv", &b->kv},
+                {"o", &b->o},
+                {"lse", &b->lse},
+                {"sink", &b->sink},
+                {"lengths", &b->lengths},
+                {"table", &b->table},
+                {"lists", &b->lists},
+                {"workspace", &b->workspace},
+                {"extra_kv", &b->extra_kv},
+                {"extra_lists", &b->extra_lists},
+                {"extra_lengths", &b->extra_lengths}};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         const char *damage = list[i].g->base ? guarded_damage(dev, list[i].g) : NULL;
         CHECK(!damage, "%s: %s", list[i].name, damage);
@@ -69,8 +91,9 @@ static void check_guards(struct device *dev, const struct buffers *b)
 
 static void free_all(struct device *dev, struct buffers *b)
 {
-    struct guarded *list[] = {&b->q,       &b->kv,    &b->o,     &b->lse,      &b->sink,
-                              &b->lengths, &b->table, &b->lists, &b->workspace};
+    struct guarded *list[] = {&b->q,         &b->kv,       &b->o,           &b->lse,
+                              &b->sink,      &b->lengths,  &b->table,       &b->lists,
+                              &b->workspace, &b->extra_kv, &b->extra_lists, &b->extra_lengths};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) guarded_free(dev, list[i]);
 }
 
@@ -279,6 +302,47 @@ static void lists(struct device *dev, int packed)
     try_case(dev, c);
 }
 
+/* A second cache: widths around the border of both lists in a block; either list, or both, without a key. */
+static void second_caches(struct device *dev)
+{
+    static const int width[] = {1, 64, 100, 130, 7, 300}, more[] = {1, 64, 29, 200, 500, 3};
+    static const int page[] = {0, 64, 2, 61, 0, 256}, extra_page[] = {0, 256, 64, 0, 1, 17};
+    static const int packed[] = {0, MLA_SPLIT_RECORD, MLA_WIDE_RECORD};
+    for (size_t i = 0; i < 2 * sizeof width / sizeof *width; i++) {
+        size_t k = i % 6;
+        struct mla_case c = usual;
+        c.list = width[k];
+        c.extra = more[k];
+        c.packed = packed[i % 3 == 0 ? 1 : i % 3 == 1 ? 2 * (i < 6) : i < 6];
+        c.page = page[k];
+        c.extra_page = extra_page[k];
+        c.heads = i % 4 == 3 ? 128 : 1 << i % 7;
+        c.queries = 1 + (int)i % 3;
+        c.length = 400;
+        c.ragged = (int)i % 3;
+        c.extra_ragged = (int)(i + i / 3) % 3;
+        c.out = i % 2 ? HEWN_F32 : HEWN_BF16;
+        c.sink = i % 2 == 0;
+        c.spread = i % 3 == 1;
+        c.wrong = i % 4 == 1 ? MLA_BAD_LISTS : i % 4 == 2 ? MLA_BAD_LENGTHS : MLA_RIGHT;
+        try_case(dev, c);
+    }
+    struct mla_case c = usual; /* prefill; and no row at all */
+    c.list = 70;
+    c.extra = 40;
+    c.batch = 1;
+    c.queries = 150;
+    c.heads = 3;
+    c.length = 300;
+    c.page = 0;
+    c.packed = MLA_SPLIT_RECORD;
+    c.wrong = MLA_BAD_LISTS;
+    try_case(dev, c);
+    c.length = 0;
+    c.queries = 2;
+    try_case(dev, c);
+}
+
 /* Records by block tables. */
 static void records(struct device *dev, int packed)
 {
@@ -371,6 +435,11 @@ static void at_random(struct device *dev, int count)
             c.causal = 0;
             c.queries = 1 + (int)rng_below(&r, 5);
             c.ragged = (int)rng_below(&r, 3);
+            if (!rng_below(&r, 3)) {
+                c.extra = 1 + (int)rng_below(&r, rng_below(&r, 4) ? 200 : 600);
+                c.extra_page = page[rng_below(&r, 7)];
+                c.extra_ragged = (int)rng_below(&r, 3);
+            }
             if (c.wrong != MLA_BAD_LENGTHS) c.wrong = rng_below(&r, 2) ? MLA_RIGHT : MLA_BAD_LISTS;
         }
         try_case(dev, c);
@@ -396,6 +465,7 @@ int main(int argc, char **argv)
         few(&dev);
         lists(&dev, MLA_SPLIT_RECORD);
         records(&dev, MLA_SPLIT_RECORD);
+        second_caches(&dev);
     }
     if (show) printf("digest %016llx\n", (unsigned long long)digest);
     return suite_end(&dev);

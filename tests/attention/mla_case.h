@@ -36,9 +36,11 @@ struct mla_case {
     int page;                          /* 0: not paged */
     int in, out;                       /* hewn_dtype */
     int causal, sink, lse;
-    int list;   /* the width of lists, or 0 */
-    int packed; /* bytes of a record, 656 or 584; 0: plain rows */
-    int steep;  /* scales of 656-byte records grow from block to block of a sequence, twofold, 7 times */
+    int list;  /* the width of lists, or 0 */
+    int extra; /* the width of second lists, or 0: no second cache, which has half the rows */
+    int extra_page, extra_ragged; /* as page and ragged */
+    int packed;                   /* bytes of a record, 656 or 584; 0: plain rows */
+    int steep;   /* scales of 656-byte records grow from block to block of a sequence, twofold, 7 times */
     int ragged; /* lengths from 0 to `length` or `list`, both among them; else all have that. With lists,
                     2: one for each list */
     int spread;  /* strides larger than contiguous */
@@ -47,15 +49,24 @@ struct mla_case {
     uint64_t seed;
 };
 
+/* A cache, with its lists and lengths. Rows: of a page, or of all. Strides are in elements, a list's in entries. */
+struct mla_pool {
+    int page, rows, most, ragged;
+    int64_t planes, token, plane, stride;
+    size_t base, bytes, length_count, list_count; /* base: where it is in kv */
+    int32_t *lengths, *lists;
+};
+
 struct mla_data {
     struct mla_case c;
     hewn_mla_desc desc;
-    bool exact; /* elements of records are not rounded */
+    struct mla_pool pool[2]; /* the second may be without rows */
+    bool exact;              /* elements of records are not rounded */
     uint16_t *q;
     unsigned char *kv, *o;
     float *lse, *sink;
-    int32_t *lengths, *table, *lists;
-    size_t q_count, kv_bytes, o_bytes, lse_count, length_count, table_count, list_count;
+    int32_t *table;
+    size_t q_count, o_bytes, lse_count, table_count;
 };
 
 void mla_case_name(const struct mla_case *c, char *out, size_t size);

@@ -37,9 +37,9 @@ int mla_columns(const struct mla_case *c)
 /* Where the scales of the record at that offset are. */
 static unsigned char *scales_of(const struct mla_data *d, int64_t at)
 {
-    int64_t rows = d->c.page ? d->c.page : d->c.length, plane = at / d->desc.kv_batch;
-    int64_t row = at % d->desc.kv_batch / DATA_ROW;
-    return d->kv + plane * d->desc.kv_batch + rows * DATA_ROW + row * SCALE_ROW;
+    const struct mla_pool *p = &d->pool[(size_t)at >= d->pool[1].base];
+    int64_t in = at - (int64_t)p->base, row = in % p->plane / DATA_ROW;
+    return d->kv + at - in % p->plane + (int64_t)p->rows * DATA_ROW + row * SCALE_ROW;
 }
 
 static void split_key(const struct mla_data *d, int64_t at, double out[MLA_QK])
@@ -87,33 +87,88 @@ void mla_case_name(const struct mla_case *c, char *out, size_t size)
 {
     static const char *const wrong[] = {"", ", lengths out of range", ", pages outside the pool",
                                         ", lists with holes"};
-    char lists[40] = "", records[40] = "";
+    char lists[40] = "", records[40] = "", second[60] = "";
+    if (c->extra)
+        snprintf(second, sizeof second, " and %d%s from pages of %d", c->extra,
+                 c->extra_ragged > 1   ? " each"
+                 : c->extra_ragged > 0 ? " at most"
+                                       : "",
+                 c->extra_page);
     if (c->packed) snprintf(records, sizeof records, ", records of %d", c->packed);
     if (c->list)
         snprintf(lists, sizeof lists, ", %d listed%s", c->list, c->ragged > 1 ? " each" : "");
     snprintf(out, size,
              "%s to %s%s, batch %d, %d heads, %d queries, %s%d keys%s, pages of %d%s%s%s%s%s%s",
              hewn_dtype_name(c->in), hewn_dtype_name(c->out), records, c->batch, c->heads,
-             c->queries, c->ragged ? "up to " : "", c->length, lists, c->page,
+             c->queries, c->ragged ? "up to " : "", c->length, lists, c->page, second,
              c->causal ? ", causal" : "", c->sink ? ", sink" : "", c->spread ? ", spread" : "",
              c->sharp > 4 ? ", peaked" : "", c->steep ? ", steep" : "", wrong[c->wrong]);
 }
 
 /* ---- shapes -- */
 
-static int pages_of(const struct mla_case *c, int keys)
+static int pages_of(int page, int keys)
 {
-    return c->page ? (keys + c->page - 1) / c->page : 0;
+    return page ? (keys + page - 1) / page : 0;
+}
+
+/* The strides of a cache, and its size. */
+static void lay_out(const struct mla_case *c, struct mla_pool *p)
+{
+    int unit = c->packed ? 1 : 2, room = c->spread ? 2 * SPREAD / unit : 0;
+    int split = c->packed == MLA_SPLIT_RECORD;
+    p->token = split ? DATA_ROW : (c->packed ? c->packed : MLA_QK) + room;
+    p->plane = p->rows * p->token + room;
+    if (split) p->plane += (int64_t)p->rows * SCALE_ROW;
+    if (split) p->plane += (DATA_ROW - p->plane % DATA_ROW) % (c->spread ? 16 : DATA_ROW);
+    p->bytes = (size_t)(p->plane * p->planes * unit);
+    p->length_count = (size_t)c->batch * (size_t)(p->ragged > 1 ? c->queries : 1);
+    p->list_count = (size_t)p->stride * (size_t)c->batch * (size_t)c->queries;
+}
+
+static void describe_pools(struct mla_data *d)
+{
+    const struct mla_case *c = &d->c;
+    const int half = (c->length + 1) / 2, gap = c->spread ? LIST_SPREAD : 0;
+    struct mla_pool *p = d->pool;
+    p[0] = (struct mla_pool){.page = c->page,
+                             .rows = c->page ? c->page : c->length,
+                             .most = c->list ? c->list : c->length,
+                             .ragged = c->ragged,
+                             .planes = c->list ? 1 : c->batch,
+                             .stride = c->list ? c->list + gap : 0};
+    if (c->page) p[0].planes = p[0].planes * pages_of(c->page, c->length) + 2;
+    lay_out(c, &p[0]);
+    p[1].base = SIZE_MAX;
+    if (!c->extra) return;
+    p[1] = (struct mla_pool){.page = c->extra_page,
+                             .rows = c->extra_page ? c->extra_page : half,
+                             .most = c->extra,
+                             .ragged = c->extra_ragged,
+                             .planes = c->extra_page ? pages_of(c->extra_page, half) + 1 : 1,
+                             .stride = c->extra + 2 * gap};
+    lay_out(c, &p[1]);
+    p[1].base = (p[0].bytes + 15) / 16 * 16;
+}
+
+static void describe_extra(const struct mla_data *d, hewn_mla_desc *x)
+{
+    const struct mla_pool *p = &d->pool[1];
+    x->extra_width = d->c.extra;
+    x->extra_stride = d->c.spread ? p->stride : 0;
+    x->extra_length = p->page ? 0 : p->rows;
+    x->extra_page_size = p->page;
+    x->extra_pages = p->page ? p->planes : 0;
+    x->extra_token = p->token;
+    x->extra_batch = p->plane;
+    x->extra_lengths = p->ragged;
+    x->extra_cache = x->cache;
 }
 
 static void describe(struct mla_data *d)
 {
     const struct mla_case *c = &d->c;
-    int extra = c->spread ? SPREAD : 0,
-        unit = c->packed ? 1 : 2; /* bytes of the cache's elements */
-    int split = c->packed == MLA_SPLIT_RECORD, row = split ? DATA_ROW : c->packed;
-    int room = 2 * extra / unit;
-    if (!row) row = MLA_QK;
+    int extra = c->spread ? SPREAD : 0, split = c->packed == MLA_SPLIT_RECORD;
     hewn_mla_desc *x = &d->desc;
     *x = (hewn_mla_desc){.struct_size = sizeof *x,
                          .batch = c->batch,
@@ -129,83 +184,79 @@ static void describe(struct mla_data *d)
                          .lengths = c->ragged,
                          .causal = c->causal,
                          .sink = c->sink};
-    x->kv_token = row + (split ? 0 : room);
-    x->kv_batch = (c->page ? c->page : c->length) * x->kv_token + room;
-    if (split) x->kv_batch += (c->page ? c->page : c->length) * SCALE_ROW;
-    if (split) x->kv_batch += (DATA_ROW - x->kv_batch % DATA_ROW) % (c->spread ? 16 : DATA_ROW);
+    describe_pools(d);
+    x->kv_token = d->pool[0].token;
+    x->kv_batch = d->pool[0].plane;
     x->q_head = mla_columns(c) + extra;
     x->q_token = x->q_head * c->heads;
     x->q_batch = x->q_token * c->queries + extra;
     x->o_head = MLA_V + extra;
     x->o_token = x->o_head * c->heads + extra;
     x->o_batch = x->o_token * c->queries;
-    if (c->page && !c->list) x->table_width = pages_of(c, c->length) + (c->spread ? 3 : 0);
-    if (c->page) x->pages = (int64_t)(c->list ? 1 : c->batch) * pages_of(c, c->length) + 2;
+    if (c->page && !c->list) x->table_width = pages_of(c->page, c->length) + (c->spread ? 3 : 0);
+    if (c->page) x->pages = d->pool[0].planes;
     if (c->list) {
         x->list_width = c->list;
-        x->list_stride = c->spread ? c->list + LIST_SPREAD : 0;
-        d->list_count = (size_t)(c->list + (c->spread ? LIST_SPREAD : 0)) * (size_t)c->batch *
-                        (size_t)c->queries;
+        x->list_stride = c->spread ? d->pool[0].stride : 0;
     }
-    int64_t planes = c->page ? x->pages : c->list ? 1 : c->batch;
+    if (c->extra) describe_extra(d, x);
     d->q_count = (size_t)(x->q_batch * c->batch);
-    d->kv_bytes = (size_t)(x->kv_batch * planes * unit);
-    d->length_count = (size_t)c->batch * (size_t)(c->ragged > 1 ? c->queries : 1);
     d->o_bytes = (size_t)(x->o_batch * c->batch) * hewn_dtype_size(c->out);
     d->lse_count = (size_t)c->batch * (size_t)c->heads * (size_t)c->queries;
     d->table_count = (size_t)(x->table_width * c->batch);
 }
 
-static int most_keys(const struct mla_case *c)
+static int keys_in(const struct mla_data *d, const struct mla_pool *p, int sequence, int query)
 {
-    return c->list ? c->list : c->length;
+    int n = p->most;
+    if (p->ragged) n = p->lengths[p->ragged > 1 ? sequence * d->c.queries + query : sequence];
+    return n < 0 ? 0 : n > p->most ? p->most : n;
 }
 
 int mla_keys(const struct mla_data *d, int sequence, int query)
 {
-    const struct mla_case *c = &d->c;
-    int n = most_keys(c), most = n;
-    if (c->ragged) n = d->lengths[c->ragged > 1 ? sequence * c->queries + query : sequence];
-    return n < 0 ? 0 : n > most ? most : n;
+    return keys_in(d, &d->pool[0], sequence, query) + keys_in(d, &d->pool[1], sequence, query);
 }
 
-static int32_t *list_of(const struct mla_data *d, int sequence, int query)
+static int32_t *list_of(const struct mla_data *d, const struct mla_pool *p, int sequence, int query)
 {
-    int64_t stride = d->desc.list_stride ? d->desc.list_stride : d->c.list;
-    return d->lists + (sequence * d->c.queries + query) * stride;
+    return p->lists + (sequence * d->c.queries + query) * p->stride;
 }
 
 int64_t mla_row(const struct mla_data *d, int sequence, int query, int key)
 {
-    const hewn_mla_desc *x = &d->desc;
     int64_t plane = sequence, row = key;
+    const struct mla_pool *p = &d->pool[0];
     if (d->c.list) {
-        const int32_t *list = list_of(d, sequence, query);
-        int32_t entry = d->lists ? list[key] : -1, rows = d->c.page ? d->c.page : d->c.length;
-        if (entry < 0 || rows == 0 || entry / rows >= (d->c.page ? x->pages : 1)) return -1;
-        plane = entry / rows;
-        row = entry % rows;
-    } else if (d->c.page) {
-        plane = d->table[sequence * x->table_width + key / d->c.page];
-        row = key % d->c.page;
-        if (plane < 0 || plane >= x->pages) return -1;
+        int own = keys_in(d, p, sequence, query);
+        if (key >= own) {
+            p = &d->pool[1];
+            key -= own;
+        }
+        int32_t entry = list_of(d, p, sequence, query)[key];
+        if (entry < 0 || p->rows == 0 || entry / p->rows >= p->planes) return -1;
+        plane = entry / p->rows;
+        row = entry % p->rows;
+    } else if (p->page) {
+        plane = d->table[sequence * d->desc.table_width + key / p->page];
+        row = key % p->page;
+        if (plane < 0 || plane >= p->planes) return -1;
     }
-    return (plane * x->kv_batch + row * x->kv_token) * (d->c.packed ? 1 : 2);
+    return (int64_t)p->base + (plane * p->plane + row * p->token) * (d->c.packed ? 1 : 2);
 }
 
 /* ---- contents -- */
 
-static void fill_lengths(struct mla_data *d, struct rng *r)
+static void fill_lengths(const struct mla_case *c, const struct mla_pool *p, struct rng *r)
 {
-    const struct mla_case *c = &d->c;
-    int most = most_keys(c);
-    for (int b = 0; b < (int)d->length_count; b++) {
+    int most = p->most;
+    for (int b = 0; b < (int)p->length_count; b++) {
         int n = (int)rng_below(r, (uint32_t)most + 1);
         if (b % 4 == 1) n = 0;
         if (b % 4 == 2) n = most;
         if (b % 8 == 3 && most > 64) n = 64 * (1 + (int)rng_below(r, (uint32_t)most / 64));
         if (c->wrong == MLA_BAD_LENGTHS && b % 3 == 0) n = b % 2 ? -5 : most + 7 + b % 8 * FAR / 64;
-        d->lengths[b] = n;
+        p->lengths[b] = n;
     }
 }
 
@@ -224,7 +275,7 @@ static void fill_table(struct mla_data *d, struct rng *r)
     for (int b = 0; b < d->c.batch; b++)
         for (int64_t i = 0; i < width; i++) {
             int32_t *entry = &d->table[b * width + i];
-            int used = i < pages_of(&d->c, mla_keys(d, b, 0));
+            int used = i < pages_of(d->c.page, mla_keys(d, b, 0));
             *entry = used ? order[next++] : INT32_MAX;
             if (used && d->c.wrong == MLA_BAD_PAGES && i % 3 == 1)
                 *entry = i % 2 ? (int32_t)pages + (int32_t)i : -1 - (int32_t)i;
@@ -233,16 +284,16 @@ static void fill_table(struct mla_data *d, struct rng *r)
 }
 
 /* Rows of the cache at random, some twice. In a bad list a third are nonsense, and one list is all so. */
-static void fill_lists(struct mla_data *d, struct rng *r)
+static void fill_lists(struct mla_data *d, const struct mla_pool *p, struct rng *r)
 {
     static const int32_t nonsense[] = {-1, INT32_MIN, INT32_MAX, -7};
     const struct mla_case *c = &d->c;
-    int64_t rows = c->page ? d->desc.pages * c->page : c->length;
-    for (size_t i = 0; i < d->list_count; i++) d->lists[i] = INT32_MAX - 1;
+    int64_t rows = p->planes * p->rows;
+    for (size_t i = 0; i < p->list_count; i++) p->lists[i] = INT32_MAX - 1;
     for (int b = 0; b < c->batch; b++)
         for (int q = 0; q < c->queries; q++)
-            for (int k = 0; k < c->list; k++) {
-                int32_t *entry = &list_of(d, b, q)[k];
+            for (int k = 0; k < p->most; k++) {
+                int32_t *entry = &list_of(d, p, b, q)[k];
                 int bad =
                     c->wrong == MLA_BAD_LISTS && (k % 3 == q % 3 || (b * c->queries + q) % 5 == 1);
                 *entry = rows ? (int32_t)rng_below(r, (uint32_t)rows) : 0;
@@ -297,6 +348,17 @@ static void fill_row(struct mla_data *d, int64_t at, int key, struct rng *r)
     }
 }
 
+static size_t kv_bytes(const struct mla_data *d)
+{
+    return d->c.extra ? d->pool[1].base + d->pool[1].bytes : d->pool[0].bytes;
+}
+
+static void fill_pool(struct mla_data *d, const struct mla_pool *p, struct rng *r)
+{
+    fill_lengths(&d->c, p, r);
+    if (d->c.list) fill_lists(d, p, r);
+}
+
 /* Everything that no key of a sequence is, is NaN. */
 static void fill(struct mla_data *d, struct rng *r)
 {
@@ -304,7 +366,7 @@ static void fill(struct mla_data *d, struct rng *r)
     const hewn_mla_desc *x = &d->desc;
     double amplitude = sqrt(3.0);
     memset(d->q, 0xFF, d->q_count * sizeof *d->q);
-    memset(d->kv, 0xFF, d->kv_bytes);
+    memset(d->kv, 0xFF, kv_bytes(d));
     for (int b = 0; b < c->batch; b++)
         for (int row = 0; row < c->heads * c->queries; row++) {
             uint16_t *q = d->q + b * x->q_batch + row * x->q_head;
@@ -324,20 +386,21 @@ bool mla_data_new(struct mla_data *d, const struct mla_case *c)
     d->c = *c;
     describe(d);
     d->q = malloc(d->q_count * sizeof *d->q);
-    d->kv = malloc(d->kv_bytes + 1);
+    d->kv = malloc(kv_bytes(d) + 1);
     d->o = malloc(d->o_bytes);
     d->lse = malloc(d->lse_count * sizeof *d->lse);
     d->sink = malloc((size_t)c->heads * sizeof *d->sink);
-    d->lengths = malloc(d->length_count * sizeof *d->lengths);
-    d->lists = calloc(d->list_count + 1, sizeof *d->lists);
     d->table = malloc(d->table_count * sizeof *d->table + 1);
-    if (!d->q || !d->kv || !d->o || !d->lse || !d->sink || !d->lengths || !d->table || !d->lists)
-        return false;
-    fill_lengths(d, &r);
-    if (c->list)
-        fill_lists(d, &r);
-    else
-        fill_table(d, &r);
+    bool ready = d->q && d->kv && d->o && d->lse && d->sink && d->table;
+    for (int i = 0; i < 2; i++) {
+        struct mla_pool *p = &d->pool[i];
+        p->lengths = calloc(p->length_count + 1, sizeof *p->lengths);
+        p->lists = calloc(p->list_count + 1, sizeof *p->lists);
+        ready = ready && p->lengths && p->lists;
+    }
+    if (!ready) return false;
+    for (int i = 0; i < 2; i++) fill_pool(d, &d->pool[i], &r);
+    if (!c->list) fill_table(d, &r);
     fill(d, &r);
     return true;
 }
@@ -349,7 +412,9 @@ void mla_data_free(struct mla_data *d)
     free(d->o);
     free(d->lse);
     free(d->sink);
-    free(d->lengths);
     free(d->table);
-    free(d->lists);
+    for (int i = 0; i < 2; i++) {
+        free(d->pool[i].lengths);
+        free(d->pool[i].lists);
+    }
 }

@@ -184,7 +184,7 @@ struct mla_figures mla_judge(const struct mla_data *d)
     struct judge j = {.d = d};
     struct row r;
     const struct mla_case *c = &d->c;
-    size_t most = (size_t)(c->list ? c->list : c->length) + 1;
+    size_t most = (size_t)(d->pool[0].most + d->pool[1].most) + 1;
     j.c = malloc(most * MLA_QK * sizeof *j.c);
     j.scores = malloc(most * sizeof *j.scores);
     CHECK(j.c && j.scores, "no memory for the reference");

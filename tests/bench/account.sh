@@ -54,14 +54,16 @@ while [ $# -gt 1 ]; do
     shift 2
 done
 
-# decode MODULE QK V HEADS ROW: ROW bytes of a key in memory; K and V one behind the other, or the cache of MLA.
+# decode MODULE QK V HEADS ROW: ROW bytes of a key in memory; K and V one behind the other, or the cache of MLA. Of
+# its records of 584 bytes the scales, 8 bytes each, stand behind all rows.
 decode() {
     module=$1 qk=$2 v=$3 heads=$4 row=$5 length=2048 batch=148 list= gather=0
     json=$build/modules/sm_100f/$module.json
     shared=$(sed -n 's/.*"dynamic_shared": \([0-9]*\).*/\1/p' "$json")
-    plane=$((row * length)) q=$((heads * qk * 2))
-    case $module in mla*) list=', 0, 0, 1, 1' ;; esac
-    case $module in *_e4m3 | *_656) gather=1 ;; esac
+    plane=$((row * length)) q=$((heads * qk * 2)) token=$row values=kv, values_token=$row
+    case $module in mla*) list=', 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0' ;; esac
+    case $module in *_e4m3 | *_656 | *_584) gather=1 ;; esac
+    case $module in *_584) token=576 values=kv+$((576 * length)), values_token=8 ;; esac
     {
         cat "$build/modules/sm_100f/$module.ptx"
         echo "//@ run: gpu b200; grid $batch; block 512; shared $shared"
@@ -74,7 +76,7 @@ decode() {
         else
             for t in k v; do echo "//@ run: map map_$t q dims=64,1,1,1 strides=16,16,16 box=64,1,1,1 swizzle=128B l2=128B"; done
         fi
-        echo "//@ run: params map_q, map_k, map_v, kv, kv, o, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, $row, 0, $plane, $row, 0, $plane, $((heads * v * 2)), $((v * 2)), $((heads * v * 2)), 4, 4, $((heads * 4)), 0.05, $batch, 1, 1, $heads, $heads, 1, 1, $length, 0, 536870912, 536870912, 0, 0, 0, 32, $gather, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0$list"
+        echo "//@ run: params map_q, map_k, map_v, kv, $values o, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, $token, 0, $plane, $values_token, 0, $plane, $((heads * v * 2)), $((v * 2)), $((heads * v * 2)), 4, 4, $((heads * 4)), 0.05, $batch, 1, 1, $heads, $heads, 1, 1, $length, 0, 536870912, 536870912, 0, 0, 0, 32, $gather, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0$list"
     } >"$work/$module.ptx"
     HEWN_SIM_CHECK=0 HEWN_SIM_SMS=148 HEWN_SIM_QUIET=1 HEWN_SIM_TRACE=$work/trace.json "$build/hewn" run "$work/$module.ptx" >"$work/out" 2>&1 ||
         { cat "$work/out" >&2; exit 1; }
@@ -89,4 +91,5 @@ if [ $decode = 0 ]; then
     decode decode_bf16_256_256_16_e4m3 256 256 16 512
     decode mla_bf16 576 512 64 1152
     decode mla_bf16_656 576 512 64 656
+    decode mla_bf16_584 512 512 64 584
 fi

@@ -112,6 +112,40 @@ static void lists(hewn_context *context)
     BAD_LISTS(d.lengths = 3, HEWN_ERR_ARGUMENT, "lengths: 3 is not in 0..2");
 }
 
+/* And with second lists of 50 entries, of pages of 16. */
+#define BAD_EXTRA(change, status, words)                                                       \
+    BAD_LISTS((d.extra_width = 50, d.extra_page_size = 16, d.extra_pages = 9, change), status, \
+              words)
+
+static void second_caches(hewn_context *context)
+{
+    BAD(d.extra_width = 8, HEWN_ERR_ARGUMENT, "extra_width, without lists: 8 is not in 0..0");
+    BAD_LISTS(d.extra_width = -1, HEWN_ERR_ARGUMENT, "extra_width: -1 is not in 0..536870811");
+    BAD_LISTS(d.extra_width = (1 << 29) - 100, HEWN_ERR_ARGUMENT,
+              "extra_width: 536870812 is not in 0..536870811");
+    BAD_LISTS(d.extra_stride = 8, HEWN_ERR_ARGUMENT,
+              "extra_stride: 8 without a second cache is not 0");
+    BAD_LISTS(d.extra_pages = 8, HEWN_ERR_ARGUMENT,
+              "extra_pages: 8 without a second cache is not 0");
+    BAD_LISTS(d.extra_cache = 2, HEWN_ERR_ARGUMENT,
+              "extra_cache: 2 without a second cache is not 0");
+    BAD_EXTRA(d.extra_stride = 49, HEWN_ERR_ARGUMENT, "extra_stride: 49 is not in 50..2147483647");
+    BAD_EXTRA(d.extra_lengths = 3, HEWN_ERR_ARGUMENT, "extra_lengths: 3 is not in 0..2");
+    BAD_EXTRA(d.extra_cache = HEWN_MLA_CACHE_656, HEWN_ERR_ARGUMENT,
+              "extra_cache: 1 is not 0, as cache is");
+    BAD_EXTRA(d.extra_page_size = 257, HEWN_ERR_ARGUMENT, "extra_page_size: 257 is not in 0..256");
+    BAD_EXTRA(d.extra_pages = -1, HEWN_ERR_ARGUMENT, "extra_pages: -1 is not in 0..2147483647");
+    BAD_EXTRA(d.extra_page_size = 0, HEWN_ERR_ARGUMENT, "extra_pages: 9 is not in 0..0");
+    BAD_EXTRA(d.extra_length = 9, HEWN_ERR_ARGUMENT, "extra_length: 9 is not in 0..0");
+    BAD_EXTRA(d.extra_token = 580, HEWN_ERR_ARGUMENT,
+              "extra_token: 1160 B is not a multiple of 16 B");
+    BAD_EXTRA(d.extra_batch = -8, HEWN_ERR_ARGUMENT, "extra_batch: -8 elements is negative");
+    BAD_EXTRA((d.cache = d.extra_cache = HEWN_MLA_CACHE_584, d.extra_token = 592),
+              HEWN_ERR_ARGUMENT, "extra_token: 592 B is not 576 B");
+    BAD_EXTRA(d.extra_pages = 1 << 24, HEWN_ERR_LIMIT,
+              "extra: 309237645312 B, read by lists or of packed records, are more than");
+}
+
 static void strides(hewn_context *context)
 {
     BAD(d.q_head = -8, HEWN_ERR_ARGUMENT, "q_head: -8 elements is negative");
@@ -171,6 +205,10 @@ static void addresses(hewn_context *context)
     BAD_RUN(a.lengths = 0, "lengths: address must not be 0");
     BAD_RUN(a.table = 0, "table: address must not be 0");
     BAD_RUN(a.lists = AT_MORE, "lists: address 0x60000000 must be 0, because the plan uses none");
+    BAD_RUN(a.extra_kv = AT_MORE,
+            "extra_kv: address 0x60000000 must be 0, because the plan uses none");
+    BAD_RUN(a.extra_lists = AT_MORE,
+            "extra_lists: address 0x60000000 must be 0, because the plan uses none");
     BAD_RUN(a.sink = AT_MORE, "sink: address 0x60000000 must be 0, because the plan uses none");
     BAD_RUN(a.workspace = 0, "workspace: address must not be 0");
     BAD_RUN(a.o = AT_Q, "o: 65536 B at 0x10000000 overlap q, 73728 B at 0x10000000");
@@ -182,6 +220,32 @@ static void addresses(hewn_context *context)
            HEWN_ERR_ARGUMENT, "plan: must not be NULL");
     REFUSE("mla describe: no plan", hewn_mla_plan_describe(NULL, NULL, &err), HEWN_ERR_ARGUMENT,
            "plan: must not be NULL");
+    hewn_mla_plan_destroy(plan);
+}
+
+/* Of a plan with a second cache. */
+static void extra_addresses(hewn_context *context)
+{
+    hewn_mla_desc d = good_mla();
+    hewn_mla_plan *plan = NULL;
+    hewn_error why = {0};
+    d.list_width = d.extra_width = 100;
+    d.length = d.table_width = 0;
+    d.extra_length = 500;
+    d.extra_lengths = 1;
+    if (hewn_mla_plan_create(context, &d, &plan, &why)) {
+        if (test_case("mla: a plan with a second cache")) CHECK(0, "%s", why.message);
+        return;
+    }
+#define BAD_EXTRA_RUN(change, words)                                            \
+    BAD_RUN((a.table = 0, a.lists = AT_MORE + 64, a.extra_lists = AT_MORE + 64, \
+             a.extra_lengths = AT_MORE, a.extra_kv = AT_MORE + 1024, change),   \
+            words)
+    BAD_EXTRA_RUN(a.extra_kv = 0, "extra_kv: address must not be 0");
+    BAD_EXTRA_RUN(a.extra_kv += 8, "extra_kv: address 0x60000408 is not a multiple of 16");
+    BAD_EXTRA_RUN(a.extra_lists = 0, "extra_lists: address must not be 0");
+    BAD_EXTRA_RUN(a.extra_lengths = 0, "extra_lengths: address must not be 0");
+    BAD_EXTRA_RUN(a.extra_kv = AT_O, "o: 65536 B at 0x30000000 overlap extra_kv, 576000 B at");
     hewn_mla_plan_destroy(plan);
 }
 
@@ -202,12 +266,18 @@ void mla(void)
     context = attach_fake(&driver, 9, 0);
     if (context) {
         lists(context);
+        second_caches(context);
+        BAD_EXTRA((void)0, HEWN_ERR_NO_MODULE,
+                  "extra_width: 50: the kernels of sm_90a have no second cache");
         REFUSE("mla: no context",
                hewn_mla_plan_create(NULL, &(hewn_mla_desc){0}, &(hewn_mla_plan *){NULL}, &err),
                HEWN_ERR_ARGUMENT, "context: must not be NULL");
         REFUSE("mla: no out", hewn_mla_plan_create(context, &(hewn_mla_desc){0}, NULL, &err),
                HEWN_ERR_ARGUMENT, "out: must not be NULL");
     }
+    detach_fake(driver, context);
+    context = attach_fake(&driver, 10, 0);
+    if (context) extra_addresses(context);
     detach_fake(driver, context);
     context = attach_fake(&driver, 12, 0);
     if (context)

@@ -77,6 +77,50 @@ static void mla_dense(hewn_context *context)
     hewn_mla_plan_destroy(plan);
 }
 
+/* Second lists: the arrays of the first, as those of a second cache of 100 rows. */
+static void mla_second_lists(hewn_context *context)
+{
+    hewn_mla_desc d = {.struct_size = sizeof d,
+                       .batch = BATCH,
+                       .q_heads = 16,
+                       .q_length = QUERIES,
+                       .length = LENGTH,
+                       .in = HEWN_BF16,
+                       .out = HEWN_BF16,
+                       .list_width = LIST,
+                       .extra_width = LIST,
+                       .extra_length = 100,
+                       .extra_lengths = 1};
+    hewn_mla_plan *plan = NULL;
+    hewn_mla_plan_create(context, &d, &plan, NULL);
+#define BAD(change, words)                                                               \
+    do {                                                                                 \
+        struct arrays x = good_arrays(), y = x;                                          \
+        for (int i = 0; i < BATCH * QUERIES * LIST; i++) y.lists[i] = i;                 \
+        y.lengths[0] = LIST;                                                             \
+        y.lengths[1] = 2;                                                                \
+        hewn_mla_tables t = {.struct_size = sizeof t,                                    \
+                             .lists = x.lists,                                           \
+                             .extra_lengths = y.lengths,                                 \
+                             .extra_lists = y.lists};                                    \
+        for (int i = 0; i < BATCH * QUERIES * LIST; i++) x.lists[i] = i;                 \
+        change;                                                                          \
+        REFUSE("mla second lists: " #change, hewn_mla_plan_check_tables(plan, &t, &err), \
+               HEWN_ERR_ARGUMENT, words);                                                \
+    } while (0)
+    BAD(t.extra_lists = NULL, "extra_lists: must not be NULL");
+    BAD(t.extra_lengths = NULL, "extra_lengths: must not be NULL");
+    BAD(y.lengths[1] = LIST + 1, "extra_lengths[1]: 9 is not in 0..8");
+    BAD(y.lists[1] = 100, "extra_lists[1]: 100 (sequence 0, query 0) is neither -1 nor one of the "
+                          "100 rows of the cache");
+    BAD((y.lists[26] = -3, y.lists[25] = -2),
+        "extra_lists[25]: -2 (sequence 1, query 0) is neither -1 nor one");
+    BAD(x.lists[4] = LENGTH,
+        "lists[4]: 300 (sequence 0, query 0) is neither -1 nor one of the 300");
+#undef BAD
+    hewn_mla_plan_destroy(plan);
+}
+
 static void mla_lists(hewn_context *context)
 {
     hewn_mla_plan *plan = mla_plan(context, LIST);
@@ -202,5 +246,8 @@ void tables(void)
     mla_lists(context);
     indexer_ranges(context);
     topk_ranges(context);
+    detach_fake(driver, context);
+    context = attach_fake(&driver, 10, 0);
+    mla_second_lists(context);
     detach_fake(driver, context);
 }

@@ -15,7 +15,7 @@ enum {
     RUN_RANK = 5,
     RUN_BUFFERS = 16,
     RUN_MAPS = 16,
-    RUN_PARAMS = 64,
+    RUN_PARAMS = 96,
     RUN_LAUNCHES = 8,
     RUN_OUTPUTS = 16,
     RUN_DEFINES = 16

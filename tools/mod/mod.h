@@ -133,7 +133,7 @@ void fold_line(FILE *out, const char *line, size_t length);
 
 /* ---- scan.c: what a PTX text and a ptxas log say ---- */
 
-enum { SCAN_PARAMS = 64, SCAN_NAME = 64 };
+enum { SCAN_PARAMS = 96, SCAN_NAME = 64 };
 
 struct scan_param {
     char name[SCAN_NAME], type[8];
