@@ -925,17 +925,17 @@ int hewn_mla_plan_check_tables(const hewn_mla_plan *plan, const hewn_mla_tables 
  * of DeepSeek's models, 132 bytes a key of 128 elements.
  *
  * Sums: each product is summed by the tensor cores, which keep 13 fraction bits of the largest term of 32;
- * the sum over heads is fp32 and its order depends on nothing but the number of heads, up to 32 or more. NaN
- * in a key stays in that key's column, NaN in a query or its weights in its row.
+ * the sum over heads is fp32 and its order depends on nothing but the number of heads, up to 32 or more, and
+ * the target. NaN in a key stays in that key's column, NaN in a query or its weights in its row.
  *
- * Sizes: batch * queries and batch * table_width are below 2^31, `length` below 2^29. heads is in 1..64;
- * a number other than 32 and 64 costs as much as the next of these. dim is a multiple of 16 in 16..128.
- * page_size is a multiple of 8 in 8..4096; 64 and its multiples are fastest. Strides are in elements; 0 means
+ * Sizes: batch * queries and batch * table_width are below 2^31, `length` below 2^29. heads is in 1..64, on
+ * sm_100f in 1..128; a number other than 32, 64 and 128 costs as much as the next of these. dim is a multiple
+ * of 16 in 16..128. page_size is a multiple of 8 in 8..4096; 64 and its multiples are fastest. Strides are in elements; 0 means
  * contiguous: q [row, head, dim], k [batch or page, key, dim] (k_batch with scales in the pages: page_size *
  * (dim + 4)), weights [row, heads], out [row, length]. Strides of q and k are multiples of 16. All are below
  * 2^40 bytes.
  *
- * On sm_90a only, HEWN_ERR_NO_MODULE elsewhere.
+ * More heads than the device's kernels have, and devices without kernels: HEWN_ERR_NO_MODULE.
  */
 typedef enum hewn_indexer_scales {
     HEWN_INDEXER_SCALES_APART = 0,

@@ -7,6 +7,7 @@
 #include "error.h"
 #include "plan.h"
 
+#include "../ptx/sm_100f/indexer.plan.h"
 #include "../ptx/sm_90a/indexer.plan.h"
 
 #include <stddef.h>
@@ -22,45 +23,51 @@ _Static_assert(offsetof(struct indexer_scalars, bulk) + 4 + INDEXER_MAP_COUNT * 
 /* ---- the plan -- */
 
 static const struct variant {
-    uint32_t heads, queries, shared;
+    const char *target;
+    uint32_t heads, queries, block, threads, shared, ctas; /* ctas: of an SM */
 } variants[] = {
-#define X(prefix, target, h, n) {h, n, prefix##_INDEXER_DYNAMIC_SHARED(h, n)},
-    SM90A_INDEXER_VARIANTS(X)
+#define X(prefix, target, h, n)             \
+    {#target,                               \
+     h,                                     \
+     n,                                     \
+     prefix##_INDEXER_BLOCK,                \
+     prefix##_INDEXER_THREADS,              \
+     prefix##_INDEXER_DYNAMIC_SHARED(h, n), \
+     prefix##_INDEXER_CTAS_PER_SM},
+    SM90A_INDEXER_VARIANTS(X) SM100F_INDEXER_VARIANTS(X)
 #undef X
 };
 
-/* The fewest heads that hold a query's; of these, the fewest queries that hold a sequence's, or the most
- * there are. */
-static const struct variant *choose_variant(const struct indexer_problem *p)
+/* Of the device's: the fewest heads that hold a query's; of these, the fewest queries that hold a sequence's,
+ * or the most there are. NULL: none has so many heads, or the device has none. */
+static const struct variant *choose_variant(const hewn_context *context,
+                                            const struct indexer_problem *p)
 {
     const struct variant *best = NULL;
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
         const struct variant *v = &variants[i];
-        if (v->heads < p->heads) continue;
+        if (v->heads < p->heads ||
+            !hewn_target_runs_on(v->target, context->info.cc_major, context->info.cc_minor))
+            continue;
         if (!best || (v->heads == best->heads && best->queries < p->queries)) best = v;
     }
     return best;
 }
 
 /* Rows of a box of keys: the largest power of two that divides a page and a block. */
-static uint32_t box_rows(const struct indexer_problem *p)
+static uint32_t box_rows(const struct indexer_problem *p, uint32_t block)
 {
     uint32_t box = p->pages.page_size & (0U - p->pages.page_size);
-    return !box || box > INDEXER_BLOCK ? INDEXER_BLOCK : box;
-}
-
-static uint64_t most_blocks(const struct indexer_problem *p)
-{
-    return (p->length + (uint64_t)INDEXER_BLOCK - 1) / INDEXER_BLOCK;
+    return !box || box > block ? block : box;
 }
 
 static int fill_scalars(hewn_indexer_plan *plan, const struct variant *v, hewn_error *err)
 {
     const struct indexer_problem *p = &plan->problem;
     uint64_t each = (p->queries + (uint64_t)v->queries - 1) / v->queries;
-    uint64_t tiles = each * p->batch, blocks = most_blocks(p),
+    uint64_t tiles = each * p->batch, blocks = (p->length + (uint64_t)v->block - 1) / v->block,
              units = tiles * (blocks ? blocks : 1);
-    uint32_t sms = (uint32_t)plan->context->info.sm_count * SM90A_INDEXER_CTAS_PER_SM;
+    uint32_t sms = (uint32_t)plan->context->info.sm_count * v->ctas, box = box_rows(p, v->block);
     if (blocks > INDEXER_MAX_UNITS / tiles)
         return hewn_fail(err, HEWN_ERR_LIMIT,
                          "batch, queries, length: %u rows of %u keys are more blocks than the "
@@ -68,6 +75,7 @@ static int fill_scalars(hewn_indexer_plan *plan, const struct variant *v, hewn_e
                          p->rows, p->length);
     plan->tile_queries = v->queries;
     plan->tile_heads = v->heads;
+    plan->block_keys = v->block;
     plan->scalars = (struct indexer_scalars){
         .out_row = p->out_row,
         .weight_row = p->weight_row,
@@ -80,8 +88,8 @@ static int fill_scalars(hewn_indexer_plan *plan, const struct variant *v, hewn_e
         .page_size = p->pages.page_size,
         .planes = p->pages.planes,
         .table_width = p->pages.table_width,
-        .box = box_rows(p),
-        .bulk = box_rows(p) == INDEXER_BLOCK && p->scale_plane % TMA_ALIGN == 0,
+        .box = box,
+        .bulk = box == v->block && p->scale_plane % TMA_ALIGN == 0,
     };
     plan->overlap[0].id = HEWN_CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION;
     plan->overlap[0].value.flag = 1;
@@ -89,7 +97,7 @@ static int fill_scalars(hewn_indexer_plan *plan, const struct variant *v, hewn_e
         .grid_x = units < sms ? (uint32_t)units : sms,
         .grid_y = 1,
         .grid_z = 1,
-        .block_x = SM90A_INDEXER_THREADS,
+        .block_x = v->threads,
         .block_y = 1,
         .block_z = 1,
         .shared_bytes = v->shared,
@@ -143,13 +151,24 @@ static int load_kernel(hewn_indexer_plan *plan, hewn_context *context, const str
                                    err);
 }
 
+/* No variant: the device runs none, which the first of all says, or none has so many heads. */
+static int refuse_heads(hewn_indexer_plan *plan, hewn_context *context, hewn_error *err)
+{
+    int status = load_kernel(plan, context, variants, err);
+    return status ? status
+                  : hewn_fail(err, HEWN_ERR_NO_MODULE,
+                              "heads: %u are more than the 64 that kernels of %s have",
+                              plan->problem.heads, variants->target);
+}
+
 static int fill_plan(hewn_indexer_plan *plan, hewn_context *context, const hewn_indexer_desc *desc,
                      hewn_error *err)
 {
     plan->context = context;
     int status = hewn_indexer_check(desc, &plan->problem, err);
     if (status) return status;
-    const struct variant *v = choose_variant(&plan->problem);
+    const struct variant *v = choose_variant(context, &plan->problem);
+    if (!v) return refuse_heads(plan, context, err);
     status = fill_scalars(plan, v, err);
     if (!status) status = load_kernel(plan, context, v, err);
     if (!status)
@@ -194,7 +213,7 @@ int hewn_indexer_plan_describe(const hewn_indexer_plan *plan, hewn_indexer_plan_
         .dynamic_shared = c->shared_bytes,
         .tile_queries = plan->tile_queries,
         .tile_heads = plan->tile_heads,
-        .block_keys = INDEXER_BLOCK,
+        .block_keys = plan->block_keys,
     };
     return hewn_struct_give(HEWN_STRUCT_hewn_indexer_plan_info, &info, out, err);
 }

@@ -51,7 +51,7 @@ struct hewn_indexer_plan {
     struct indexer_problem problem;
     struct hewn_map maps[INDEXER_MAP_COUNT];
     struct indexer_scalars scalars; /* without addresses */
-    uint32_t tile_queries, tile_heads;
+    uint32_t tile_queries, tile_heads, block_keys;
     hewn_cu_launch_config config;        /* without stream */
     hewn_cu_launch_attribute overlap[1]; /* it may begin before the kernel ahead ends */
 };

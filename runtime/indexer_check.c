@@ -7,7 +7,7 @@
 
 static const uint64_t stride_end = UINT64_C(1) << 40; /* bytes; TMA's own limit */
 
-enum { MAX_HEADS = 64, LEAST_DIM = 16, MAX_PAGE = 4096, MAX_TOPK_PAGE = (1 << 20) - 1, WORD = 4 };
+enum { MAX_HEADS = 128, LEAST_DIM = 16, MAX_PAGE = 4096, MAX_TOPK_PAGE = (1 << 20) - 1, WORD = 4 };
 
 static int check_range(const char *name, int64_t value, int64_t least, int64_t most,
                        hewn_error *err)

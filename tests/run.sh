@@ -128,8 +128,8 @@ on_simulator() {
         run "host on $gpu" on $gpu "$bin/host"
         run "mla on $gpu" on $gpu "$bin/mla"
         [ "$suite" = all ] && run "mla --random 300 on $gpu" on $gpu "$bin/mla" --random 300
-        [ $gpu = h200 ] && run "indexer on $gpu" on $gpu "$bin/indexer"
-        [ $gpu = h200 ] && [ "$suite" = all ] && run "indexer --random 300 on $gpu" on $gpu "$bin/indexer" --random 300
+        run "indexer on $gpu" on $gpu "$bin/indexer"
+        [ "$suite" = all ] && run "indexer --random 300 on $gpu" on $gpu "$bin/indexer" --random 300
         run "topk on $gpu" on $gpu "$bin/topk"
         run "serving on $gpu" on $gpu "$bin/serving"
         [ "$suite" = all ] && run "topk --random 300 on $gpu" on $gpu "$bin/topk" --random 300
@@ -159,7 +159,7 @@ a_share() {
         run "mla on $gpu, a share" on $gpu "$bin/mla" --share 0/4
         run "serving on $gpu, a share" on $gpu "$bin/serving" --share 0/4
     done
-    run "indexer on h200, a share" on h200 "$bin/indexer" --share 0/8
+    for gpu in h200 b200; do run "indexer on $gpu, a share" on $gpu "$bin/indexer" --share 0/8; done
     for gpu in h200 b200; do run "topk on $gpu, a share" on $gpu "$bin/topk" --share 0/4; done
     run "golden on h200, a share" on h200 "$bin/golden" "$SRC/tests/golden" --share 0/16
     run "zoo, one seed" "$bin/zoo" --open skip --seeds 1 "$BUILD/hewn" "$SRC"/tests/zoo/*.ptx

@@ -14,14 +14,14 @@
  * Tiles. A variant is (heads, queries): a tile has so many queries of one sequence, each padded with zeros
  * to so many heads; heads * queries columns of an MMA whose rows are keys. `each` tiles a sequence.
  *
- * Blocks of INDEXER_BLOCK keys from multiples of it. A tile has the blocks from its least start to its
+ * Blocks of keys, 64 on sm_90a and 128 on sm_100f, from multiples of that. A tile has the blocks from its least start to its
  * largest end. All tiles' blocks, one behind the other, T of them, are divided over the CTAs: CTA c of n
  * computes blocks floor(c T / n) to floor((c + 1) T / n) - 1. No two write the same element.
  *
  * Paging. page_size 0: none; key j of sequence b is row j of plane b. Else it is row j % page_size of plane
  * table[b * table_width + j / page_size]; a plane outside 0 .. planes - 1 reads as zeros, scales included.
  * The scale of row r of plane p lies p * scale_plane + 4 r bytes behind `scales`. A block is loaded in boxes
- * of `box` rows: the largest power of two that divides page_size, INDEXER_BLOCK at most (and that for 0).
+ * of `box` rows: the largest power of two that divides page_size, a block at most (and that for 0).
  *
  * map   | dimensions, innermost first                  | box
  * map_q | {dim, heads of a query, rows}                | {128, heads, queries} of the variant
@@ -34,8 +34,6 @@
 #include "common.plan.h"
 
 #define INDEXER_DIM       128 /* of a key, at most: one swizzle row of e4m3 */
-#define INDEXER_BLOCK     64
-#define INDEXER_LOG_BLOCK 6
 #define INDEXER_LEAST_BOX 8 /* rows: where the swizzle repeats */
 #define INDEXER_MAX_KEYS  0x1fffffff
 #define INDEXER_MAX_UNITS 0x7fffffff /* blocks of all tiles */
@@ -65,7 +63,7 @@
     X(u32, planes, "pages in the pool, or batch")                        \
     X(u32, table_width, "entries of a sequence in the table")            \
     X(u32, box, "rows of a box of map_k")                                \
-    X(u32, bulk, "1: box is 64, scales and scale_plane are multiples of 16")
+    X(u32, bulk, "1: box is a block, scales and scale_plane are multiples of 16")
 
 #define INDEXER_SCALAR_COUNT (INDEXER_SCALARS(SCALAR_ONE))
 #define INDEXER_PARAM_BYTES  (INDEXER_MAP_COUNT * MAP_BYTES INDEXER_SCALARS(SCALAR_BYTES))

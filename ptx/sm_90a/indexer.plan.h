@@ -17,16 +17,20 @@
     X(SM90A, sm_90a, 64, 2)       \
     X(SM90A, sm_90a, 64, 4)
 
+/* Keys of a block. */
+#define SM90A_INDEXER_BLOCK     64
+#define SM90A_INDEXER_LOG_BLOCK 6
+
 /* Dynamic shared memory, from its 1024-aligned start: Q of two tiles, the ring, its scales. */
 #define SM90A_INDEXER_TILE_Q(h, n) ((h) * (n)*SWIZZLE_BYTES)
 #define SM90A_INDEXER_TILES        2
-#define SM90A_INDEXER_SLOT         (INDEXER_BLOCK * SWIZZLE_BYTES)
+#define SM90A_INDEXER_SLOT         (SM90A_INDEXER_BLOCK * SWIZZLE_BYTES)
 #define SM90A_INDEXER_SLOTS        16 /* a power of two */
 #define SM90A_INDEXER_LOG_SLOTS    4
 #define SM90A_INDEXER_RING(h, n)   (SM90A_INDEXER_TILES * SM90A_INDEXER_TILE_Q(h, n))
 #define SM90A_INDEXER_SCALES(h, n) \
     (SM90A_INDEXER_RING(h, n) + SM90A_INDEXER_SLOTS * SM90A_INDEXER_SLOT)
-#define SM90A_INDEXER_SCALE_BYTES (4 * INDEXER_BLOCK)
+#define SM90A_INDEXER_SCALE_BYTES (4 * SM90A_INDEXER_BLOCK)
 #define SM90A_INDEXER_DYNAMIC_SHARED(h, n) \
     (SM90A_INDEXER_SCALES(h, n) + SM90A_INDEXER_SLOTS * SM90A_INDEXER_SCALE_BYTES)
 #define SM90A_INDEXER_STATIC_BYTES 1024 /* bound on barriers and sums */

@@ -98,7 +98,7 @@ void mla_case_name(const struct mla_case *c, char *out, size_t size)
     if (c->list)
         snprintf(lists, sizeof lists, ", %d listed%s", c->list, c->ragged > 1 ? " each" : "");
     snprintf(out, size,
-             "%s to %s%s, batch %d, %d heads, %d queries, %s%d keys%s, pages of %d%s%s%s%s%s%s",
+             "%s to %s%s, batch %d, %d heads, %d queries, %s%d keys%s, pages of %d%s%s%s%s%s%s%s",
              hewn_dtype_name(c->in), hewn_dtype_name(c->out), records, c->batch, c->heads,
              c->queries, c->ragged ? "up to " : "", c->length, lists, c->page, second,
              c->causal ? ", causal" : "", c->sink ? ", sink" : "", c->spread ? ", spread" : "",

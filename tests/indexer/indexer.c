@@ -134,9 +134,10 @@ static void lengths(struct device *dev)
 /* Every variant, whole tiles and parts of one. */
 static void heads(struct device *dev)
 {
-    static const int list[][2] = {{64, 1}, {64, 2}, {64, 3}, {64, 4}, {64, 9},  {32, 1},
-                                  {32, 2}, {32, 3}, {32, 5}, {32, 8}, {32, 17}, {1, 1},
-                                  {17, 4}, {33, 2}, {50, 7}, {8, 8}};
+    static const int list[][2] = {
+        {64, 1}, {64, 2}, {64, 3}, {64, 4},  {64, 9},  {32, 1}, {32, 2},
+        {32, 3}, {32, 5}, {32, 8}, {32, 17}, {1, 1},   {17, 4}, {33, 2},
+        {50, 7}, {8, 8},  {65, 1}, {128, 1}, {100, 2}, {128, 3}}; /* more than 64: on sm_100f */
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         struct indexer_case c = usual;
         c.heads = list[i][0];
@@ -214,6 +215,7 @@ static void at_random(struct device *dev, int count)
         c.batch = 1 + (int)rng_below(&r, 6);
         c.queries = 1 + (int)rng_below(&r, rng_below(&r, 3) ? 5 : 30);
         c.heads = rng_below(&r, 2) ? 64 : 1 + (int)rng_below(&r, 64);
+        if (dev->info.cc_major >= 10 && !rng_below(&r, 4)) c.heads = 65 + (int)rng_below(&r, 64);
         c.dim = 16 * (1 + (int)rng_below(&r, 8));
         c.length = (int)rng_below(&r, rng_below(&r, 4) ? 300 : 1500);
         c.page = page[rng_below(&r, 8)];

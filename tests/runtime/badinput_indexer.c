@@ -40,8 +40,8 @@ static void shapes(hewn_context *context)
     BAD(d.batch = 0, HEWN_ERR_ARGUMENT, "batch: 0 is not in 1..2147483647");
     BAD(d.queries = 0, HEWN_ERR_ARGUMENT, "queries: 0 is not in 1..1073741823");
     BAD(d.queries = 1LL << 30, HEWN_ERR_ARGUMENT, "queries: 1073741824 is not in 1..1073741823");
-    BAD(d.heads = 0, HEWN_ERR_ARGUMENT, "heads: 0 is not in 1..64");
-    BAD(d.heads = 65, HEWN_ERR_ARGUMENT, "heads: 65 is not in 1..64");
+    BAD(d.heads = 0, HEWN_ERR_ARGUMENT, "heads: 0 is not in 1..128");
+    BAD(d.heads = 129, HEWN_ERR_ARGUMENT, "heads: 129 is not in 1..128");
     BAD(d.dim = 0, HEWN_ERR_ARGUMENT, "dim: 0 is not in 16..128");
     BAD(d.dim = 144, HEWN_ERR_ARGUMENT, "dim: 144 is not in 16..128");
     BAD(d.dim = 40, HEWN_ERR_ARGUMENT, "dim: 40 is not a multiple of 16");
@@ -132,16 +132,18 @@ static void addresses(hewn_context *context)
 }
 
 /* The variant by heads and queries. */
-static void choices(hewn_context *context)
+static void choices(hewn_context *context, int wide)
 {
     static const struct {
         int64_t heads, queries;
         const char *module;
-    } list[] = {{64, 1, "indexer_e4m3_64_1"}, {33, 2, "indexer_e4m3_64_2"},
-                {64, 3, "indexer_e4m3_64_4"}, {64, 900, "indexer_e4m3_64_4"},
-                {32, 1, "indexer_e4m3_32_2"}, {1, 3, "indexer_e4m3_32_4"},
-                {32, 5, "indexer_e4m3_32_8"}, {32, 900, "indexer_e4m3_32_8"}};
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+    } list[] = {{65, 1, "indexer_e4m3_128_1"},   {128, 2, "indexer_e4m3_128_2"},
+                {100, 30, "indexer_e4m3_128_2"}, {64, 1, "indexer_e4m3_64_1"},
+                {33, 2, "indexer_e4m3_64_2"},    {64, 3, "indexer_e4m3_64_4"},
+                {64, 900, "indexer_e4m3_64_4"},  {32, 1, "indexer_e4m3_32_2"},
+                {1, 3, "indexer_e4m3_32_4"},     {32, 5, "indexer_e4m3_32_8"},
+                {32, 900, "indexer_e4m3_32_8"}};
+    for (size_t i = wide ? 0 : 3; i < sizeof list / sizeof *list; i++) {
         hewn_indexer_desc d = good_indexer();
         hewn_indexer_plan *plan = NULL;
         hewn_indexer_plan_info info = {.struct_size = sizeof info};
@@ -262,13 +264,19 @@ void indexer(void)
         options(context);
         strides(context);
         addresses(context);
-        choices(context);
+        choices(context, 0);
+        BAD(d.heads = 65, HEWN_ERR_NO_MODULE,
+            "heads: 65 are more than the 64 that kernels of sm_90a have");
         topk_shapes(context);
         topk_addresses(context);
         nothing_given(context);
     }
     detach_fake(driver, context);
     context = attach_fake(&driver, 10, 0);
-    if (context) BAD(d.batch = 2, HEWN_ERR_NO_MODULE, "capability 10.0; shipped for: sm_90a");
+    if (context) choices(context, 1);
+    detach_fake(driver, context);
+    context = attach_fake(&driver, 12, 0);
+    if (context)
+        BAD(d.batch = 2, HEWN_ERR_NO_MODULE, "capability 12.0; shipped for: sm_90a, sm_100f");
     detach_fake(driver, context);
 }

@@ -78,6 +78,7 @@ struct decode_shape {
 
 struct indexer_shape {
     unsigned heads, queries; /* the variant */
+    unsigned block, slots; /* keys of a block, blocks of the ring */
 };
 
 /* A kernel: of a module, or of several that differ in dtypes alone. */

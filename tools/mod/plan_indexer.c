@@ -5,14 +5,17 @@
 #include "plan_tables.h"
 
 #include "../../ptx/inc/topk.plan.h"
+#include "../../ptx/sm_100f/indexer.plan.h"
 #include "../../ptx/sm_90a/indexer.plan.h"
 
 #include <string.h>
 
 static const char *const maps[] = PLAN_NAMES(INDEXER_MAPS(PLAN_NAME, PLAN_NAME));
 static const struct plan_scalar scalars[] = PLAN_SCALARS(INDEXER_SCALARS(PLAN_SCALAR));
-static const struct plan_range roles[] = PLAN_RANGES(SM90A_INDEXER_ROLES(PLAN_ROLE));
-static const struct plan_flow flows[] = PLAN_FLOWS(SM90A_INDEXER_FLOWS(PLAN_FLOW));
+static const struct plan_range sm_90a_roles[] = PLAN_RANGES(SM90A_INDEXER_ROLES(PLAN_ROLE));
+static const struct plan_range sm_100f_roles[] = PLAN_RANGES(SM100F_INDEXER_ROLES(PLAN_ROLE));
+static const struct plan_flow sm_90a_flows[] = PLAN_FLOWS(SM90A_INDEXER_FLOWS(PLAN_FLOW));
+static const struct plan_flow sm_100f_flows[] = PLAN_FLOWS(SM100F_INDEXER_FLOWS(PLAN_FLOW));
 static const struct plan_range no_ranges[] = PLAN_RANGES();
 
 #define CHECK(P, t, h, n)                                                                          \
@@ -24,42 +27,69 @@ static const struct plan_range no_ranges[] = PLAN_RANGES();
     _Static_assert((h) * (n) == 64 || (h) * (n) == 128 || (h) * (n) == 256, "columns of the MMA");
 
 SM90A_INDEXER_VARIANTS(CHECK)
+SM100F_INDEXER_VARIANTS(CHECK)
+
+#define CHECK_BLACKWELL(P, t, h, n)                                                                \
+    _Static_assert(P##_INDEXER_BUFFERS(h, n) == 1 << P##_INDEXER_LOG_BUFFERS(h, n) &&              \
+                       P##_INDEXER_BUFFERS(h, n) >= P##_INDEXER_GROUPS,                            \
+                   "a buffer of S for each warpgroup");                                            \
+    _Static_assert(P##_INDEXER_TMEM_COLUMNS(h, n) == 256 || P##_INDEXER_TMEM_COLUMNS(h, n) == 512, \
+                   "TMEM_COLUMNS");
+
+SM100F_INDEXER_VARIANTS(CHECK_BLACKWELL)
+
+_Static_assert(SM100F_INDEXER_SLOTS == 1 << SM100F_INDEXER_LOG_SLOTS && SM100F_INDEXER_TILES == 2 &&
+                   SM100F_INDEXER_BLOCK == 1 << SM100F_INDEXER_LOG_BLOCK,
+               "powers of two");
 
 _Static_assert(SM90A_INDEXER_PRODUCER_REGS + 2 * SM90A_INDEXER_CONSUMER_REGS <= SM_REGISTERS / 128,
                "registers");
 _Static_assert(SM90A_INDEXER_SLOTS == 1 << SM90A_INDEXER_LOG_SLOTS && SM90A_INDEXER_TILES == 2,
                "powers of two");
-_Static_assert(INDEXER_BLOCK == 1 << INDEXER_LOG_BLOCK, "a power of two");
+_Static_assert(SM90A_INDEXER_BLOCK == 1 << SM90A_INDEXER_LOG_BLOCK, "a power of two");
 
-#define TABLES(P, t, h, n)                                            \
-    static const struct plan_range t##_shared_##h##_##n[] =           \
-        PLAN_RANGES(P##_INDEXER_SHARED(PLAN_SHARED, h, n));           \
-    static const struct plan_handoff t##_handoffs_##h##_##n[] =       \
-        PLAN_HANDOFFS(P##_INDEXER_HANDOFFS(PLAN_HANDOFF_SPAN, h, n)); \
-    static const struct indexer_shape t##_shape_##h##_##n = {h, n};
+#define TABLES(P, t, h, n)                                                            \
+    static const struct plan_range t##_shared_##h##_##n[] =                           \
+        PLAN_RANGES(P##_INDEXER_SHARED(PLAN_SHARED, h, n));                           \
+    static const struct plan_handoff t##_handoffs_##h##_##n[] =                       \
+        PLAN_HANDOFFS(P##_INDEXER_HANDOFFS(PLAN_HANDOFF_SPAN, h, n));                 \
+    static const struct indexer_shape t##_shape_##h##_##n = {h, n, P##_INDEXER_BLOCK, \
+                                                             P##_INDEXER_SLOTS};
 
 SM90A_INDEXER_VARIANTS(TABLES)
+SM100F_INDEXER_VARIANTS(TABLES)
 
-#define PLAN(P, t, h, n)                                    \
+#define TABLE_BLACKWELL(P, t, h, n)                       \
+    static const struct plan_range t##_tmem_##h##_##n[] = \
+        PLAN_RANGES(P##_INDEXER_TMEM(PLAN_TMEM, h, n));
+
+SM100F_INDEXER_VARIANTS(TABLE_BLACKWELL)
+
+#define PLAN(P, t, h, n) PLAN_OF(P, t, h, n, 0, no_ranges)
+#define PLAN_BLACKWELL(P, t, h, n) \
+    PLAN_OF(P, t, h, n, P##_INDEXER_TMEM_COLUMNS(h, n), t##_tmem_##h##_##n)
+#define PLAN_OF(P, t, h, n, columns, tmem_)                 \
     {                                                       \
         .target = #t,                                       \
         .family = "indexer",                                \
         .text = "indexer",                                  \
         .threads = P##_INDEXER_THREADS,                     \
         .dynamic_shared = P##_INDEXER_DYNAMIC_SHARED(h, n), \
+        .tmem_columns = columns,                            \
         .cluster = 1,                                       \
         .ctas_per_sm = P##_INDEXER_CTAS_PER_SM,             \
         .maps = maps,                                       \
         .scalars = scalars,                                 \
-        .roles = roles,                                     \
+        .roles = t##_roles,                                 \
         .shared = t##_shared_##h##_##n,                     \
-        .tmem = no_ranges,                                  \
+        .tmem = tmem_,                                      \
         .handoffs = t##_handoffs_##h##_##n,                 \
-        .flows = flows,                                     \
+        .flows = t##_flows,                                 \
         .indexer = &t##_shape_##h##_##n,                    \
     },
 
-static const struct plan plans[] = {SM90A_INDEXER_VARIANTS(PLAN)};
+static const struct plan plans[] = {SM90A_INDEXER_VARIANTS(PLAN)
+                                        SM100F_INDEXER_VARIANTS(PLAN_BLACKWELL)};
 
 const struct plan *plan_indexer(const char *target, unsigned heads, unsigned queries)
 {
@@ -141,9 +171,9 @@ void indexer_write_shape(FILE *out, const struct module_id *id)
                  "     \"interleave\": \"none\", \"swizzle\": \"128B\", \"out_of_bounds\": "
                  "\"zero\"}\n");
     fprintf(out,
-            "  ],\n  \"tile\": {\"queries\": %u, \"heads\": %u, \"keys\": %d},\n"
-            "  \"slots\": %d,\n  \"grid\": [\"any number of CTAs\", \"1\", \"1\"],\n",
-            s->queries, s->heads, INDEXER_BLOCK, SM90A_INDEXER_SLOTS);
+            "  ],\n  \"tile\": {\"queries\": %u, \"heads\": %u, \"keys\": %u},\n"
+            "  \"slots\": %u,\n  \"grid\": [\"any number of CTAs\", \"1\", \"1\"],\n",
+            s->queries, s->heads, s->block, s->slots);
 }
 
 void indexer_write_limits(FILE *out, const struct module_id *id)
