@@ -205,10 +205,13 @@
     X(o, SM100F_DECODE_O_COLUMN(n), SM100F_DECODE_O_COLUMNS(v, n))
 
 /* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits) */
-#define SM100F_DECODE_HANDOFFS(X, d, e, n)                                       \
-    SM100F_DECODE_HANDOFFS_##e(X, d, n) X(empty_bar, 1, 0, 0, qk + pv, producer) \
-        X(s_full, 1, 0, 0, qk, softmax) X(p_full, 8, 0, 0, softmax, pv)          \
-            X(o_full, 1, 0, 0, pv, softmax + qk)
+#define SM100F_DECODE_HANDOFFS(X, d, e, n)                                                         \
+    SM100F_DECODE_HANDOFFS_##e(X, d, n) SM100F_DECODE_FREES_##e(X) X(s_full, 1, 0, 0, qk, softmax) \
+        X(p_full, 8, 0, 0, softmax, pv) X(o_full, 1, 0, 0, pv, softmax + qk)
+#define SM100F_DECODE_FREES_1(X)   X(empty_bar, 1, 0, 0, qk + pv, producer)
+#define SM100F_DECODE_FREES_2      SM100F_DECODE_FREES_1
+#define SM100F_DECODE_FREES_656    SM100F_DECODE_FREES_1
+#define SM100F_DECODE_FREES_584(X) X(empty_bar, 1, 0, 0, pv, producer) /* all units are V */
 #define SM100F_DECODE_HANDOFFS_1(X, d, n)                        \
     X(full_bar, SM100F_DECODE_ARRIVALS, 0, 0, producer, qk + pv) \
     X(q_full, 1, 0, SM100F_DECODE_TILE_Q(d, n), query, softmax)  \

@@ -92,7 +92,7 @@
     X(scales_of, producer.tma + producer.cp, consumer)                          \
     X(weights_of, consumer, consumer)                                           \
     X(s, mma.mma, consumer.ld)                                                  \
-    X(tmem_base, mma, mma + consumer)                                           \
+    X(tmem_base, mma, producer + mma + idle + consumer)                         \
     X(sums, producer + mma + idle + consumer, producer + mma + idle + consumer) \
     X(found, producer + mma + idle + consumer, producer + mma + idle + consumer)
 
