@@ -13,7 +13,9 @@ struct check {
     struct report *report;
     struct launch_memory *memory; /* what the launch did to global memory … */
     struct world *world; /* what its clusters do to one another, where they can (world.h) */
-    bool keeps_memory;   /* … until the caller frees it; else until the end of the launch */
+    bool
+        reads_back; /* some global memory was read and then written, or changed by atomics; known with checks only */
+    bool keeps_memory; /* … until the caller frees it; else until the end of the launch */
     const struct launch_memory *before; /* of a launch that may not be over yet (programmatic
                                            dependent launch), or NULL */
 };

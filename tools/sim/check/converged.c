@@ -22,6 +22,10 @@ struct lane_access {
     uint8_t space;
     uint8_t shape; /* enum span_shape */
     bool write;
+    bool aligned;        /* to its size, a power of two */
+    uint64_t ones, some; /* address bits that all its lanes have, and that any has */
+    uint8_t from, bits;  /* the window of address bits that `distinct` is about; bits 0: none yet */
+    bool distinct;       /* no two lanes have the same bits there */
     uint64_t address[WARP_LANES]; /* of SPAN_APART only */
 };
 
@@ -37,7 +41,8 @@ struct converged {
 /* Which lanes of an access have bytes whose address hashes to a place: most pairs of lanes need not be compared. */
 struct lane_places {
     bool made;
-    uint32_t grain; /* an address without its lowest bits is hashed: as many as the size has */
+    uint64_t ones, some; /* as of lane_access */
+    uint32_t grain;      /* an address without its lowest bits is hashed: as many as the size has */
     uint32_t lanes[PLACES];
 };
 
@@ -54,7 +59,27 @@ static uint64_t address_of(const struct lane_access *a, uint32_t lane)
     return a->shape == SPAN_ROW ? a->low + (uint64_t)lane * a->size : a->low;
 }
 
-static void keep(struct ring *r, const struct event *e, uint64_t low, uint64_t high)
+/* The address bits that all the lanes of an access have, and those that any has. */
+static void measure(struct lane_places *p, const struct event *e)
+{
+    uint64_t ones = UINT64_MAX, some = 0;
+    if (e->lanes == FULL_MASK) {
+        for (uint32_t l = 0; l < WARP_LANES; l++) {
+            ones &= e->addresses[l];
+            some |= e->addresses[l];
+        }
+    } else {
+        for (uint32_t rest = e->lanes; rest; rest &= rest - 1) {
+            ones &= e->addresses[first_lane(rest)];
+            some |= e->addresses[first_lane(rest)];
+        }
+    }
+    p->ones = ones;
+    p->some = some;
+}
+
+static void keep(struct ring *r, const struct event *e, uint64_t low, uint64_t high,
+                 const struct lane_places *p)
 {
     struct lane_access *a = &r->at[r->next];
     r->next = (r->next + 1) % KEPT;
@@ -68,6 +93,10 @@ static void keep(struct ring *r, const struct event *e, uint64_t low, uint64_t h
     a->space = e->space;
     a->write = (e->access & ACCESS_WRITE) != 0;
     a->shape = (uint8_t)e->span->shape;
+    a->aligned = e->span->aligned && (e->size & (e->size - 1)) == 0;
+    a->ones = p->ones;
+    a->some = p->some;
+    a->bits = 0;
     if (a->shape == SPAN_APART) memcpy(a->address, e->addresses, sizeof a->address);
 }
 
@@ -88,7 +117,8 @@ static uint32_t *place_of(struct lane_places *p, uint64_t grain)
 
 static void make_places(struct lane_places *p, const struct event *e)
 {
-    memset(p, 0, sizeof *p);
+    memset(p->lanes, 0, sizeof p->lanes);
+    p->grain = 0;
     while (2ULL << p->grain <= e->size) p->grain++;
     for (uint32_t rest = e->lanes; rest; rest &= rest - 1) {
         const uint32_t lane = first_lane(rest);
@@ -118,9 +148,59 @@ static bool lanes_near(struct lane_places *p, const struct lane_access *a, const
     return any;
 }
 
+/* The address bits in which some lane of `e` differs from the same lane of `a`. */
+static uint64_t lanes_differ(const struct lane_access *a, const struct event *e)
+{
+    uint64_t differ = 0;
+    if (e->lanes == FULL_MASK && a->shape == SPAN_APART) {
+        for (uint32_t l = 0; l < WARP_LANES; l++) differ |= a->address[l] ^ e->addresses[l];
+        return differ;
+    }
+    for (uint32_t rest = e->lanes; rest; rest &= rest - 1) {
+        const uint32_t l = first_lane(rest);
+        differ |= address_of(a, l) ^ e->addresses[l];
+    }
+    return differ;
+}
+
+/* No two lanes of `a` have the same bits [from, from + bits) of their addresses. */
+static bool lanes_distinct(struct lane_access *a, uint32_t from, uint32_t bits)
+{
+    uint64_t seen = 0;
+    if (a->bits == bits && a->from == from) return a->distinct;
+    for (uint32_t rest = a->lanes; rest; rest &= rest - 1)
+        seen |= 1ULL << (address_of(a, first_lane(rest)) >> from & ((1ULL << bits) - 1));
+    a->from = (uint8_t)from;
+    a->bits = (uint8_t)bits;
+    a->distinct = __builtin_popcountll(seen) == __builtin_popcount(a->lanes);
+    return a->distinct;
+}
+
+/*
+ * Quick answers for the two most frequent patterns: an address bit tells all bytes of one access from all of the other;
+ * or a few address bits tell the lanes apart, and each lane has them alike in both. An access is aligned to its
+ * size, so its bytes have the higher bits of its address. True: no lane has bytes of another one.
+ */
+static bool lanes_apart(struct lane_access *a, const struct event *e, const struct lane_places *p)
+{
+    const uint64_t size = a->size > e->size ? a->size : e->size, rest = ~(size - 1);
+    const uint64_t vary = a->some & ~a->ones & rest;
+    uint32_t from, limit, bits;
+    uint64_t differ;
+    if (!a->aligned || !e->span->aligned || (size & (size - 1)) != 0) return false;
+    if (((p->ones & ~a->some) | (a->ones & ~p->some)) & rest) return true;
+    if (!vary || (e->lanes & ~a->lanes)) return false;
+    differ = lanes_differ(a, e) & rest;
+    from = (uint32_t)__builtin_ctzll(vary);
+    limit = differ ? (uint32_t)__builtin_ctzll(differ) : 64;
+    if (limit <= from) return false;
+    bits = limit - from < PLACE_BITS ? limit - from : PLACE_BITS;
+    return lanes_distinct(a, from, bits);
+}
+
 /* A lane whose bytes of the earlier access another lane now has, and the two have not met since: one that has come
  * apart from the fragment rather than one of it; NO_LANE. */
-static uint32_t crossed(const struct lane_access *a, const struct event *e, struct lane_places *p)
+static uint32_t crossed(struct lane_access *a, const struct event *e, struct lane_places *p)
 {
     const uint32_t apart = e->warp->live & ~warp_frag(e->warp)->mask;
     uint32_t found = NO_LANE, near[WARP_LANES];
@@ -128,6 +208,7 @@ static uint32_t crossed(const struct lane_access *a, const struct event *e, stru
     if (a->shape == SPAN_ROW && e->span->shape == SPAN_ROW && a->low == e->span->low &&
         a->size == e->size)
         return NO_LANE;
+    if (((a->lanes | e->lanes) & ~a->met) == 0 || lanes_apart(a, e, p)) return NO_LANE;
     if (!lanes_near(p, a, e, near)) return NO_LANE;
     for (uint32_t rest = e->lanes; rest; rest &= rest - 1) {
         const uint32_t lane = first_lane(rest);
@@ -186,11 +267,11 @@ static void tell_in_step(struct order *o, const struct event *e, const struct la
              did(a->write, true), a->in->src->pos.line);
 }
 
-static void check(struct order *o, struct order_warp *w, const struct ring *r,
-                  const struct event *e, uint64_t low, uint64_t high, struct lane_places *p)
+static void check(struct order *o, struct order_warp *w, struct ring *r, const struct event *e,
+                  uint64_t low, uint64_t high, struct lane_places *p)
 {
     for (uint32_t i = 0; i < r->count; i++) {
-        const struct lane_access *a = &r->at[i];
+        struct lane_access *a = &r->at[i];
         uint32_t other;
         if (a->space != e->space || low >= a->high || high <= a->low) continue;
         if (a->write && e->access == ACCESS_WRITE && e->value) continue; /* what is there already */
@@ -211,14 +292,15 @@ static void on_access(struct order *o, struct order_warp *w, const struct event 
     const uint64_t low = e->span->low, high = e->span->high + e->size;
     if (!c) return;
     places.made = false;
+    measure(&places, e);
     if (!(o->told_of[order_insn_index(o, e->in)] & TOLD_APART)) {
         check(o, w, &c->writes, e, low, high, &places);
         if (write) check(o, w, &c->reads, e, low, high, &places);
     }
     if (write)
-        keep(&c->writes, e, low, high);
+        keep(&c->writes, e, low, high, &places);
     else
-        keep(&c->reads, e, low, high);
+        keep(&c->reads, e, low, high, &places);
 }
 
 void converged_clear(struct converged *c)

@@ -508,7 +508,7 @@ static struct touch *begin(struct accessor *a)
     t->strong = a->strong && a->e->in->is.scope >= a->least;
     t->context = a;
     t->replaces = 0;
-    t->lost = t->unwritten = t->written = false;
+    t->lost = t->unwritten = t->written = t->overwrites = false;
     return t;
 }
 
@@ -545,9 +545,18 @@ static void check_overtakes(const struct accessor *a, const struct touch *t)
     }
 }
 
+/* Where the launch reads and writes one place, a second run would read what this one wrote (repeat.h). */
+static void note_reads_back(const struct accessor *a, const struct touch *t)
+{
+    if (a->place != PLACE_GLOBAL || !t->write) return;
+    if (t->overwrites || a->gives_back || (a->e->access & ACCESS_READ))
+        __atomic_store_n(&a->o->check->reads_back, true, __ATOMIC_RELAXED);
+}
+
 static void finish(struct accessor *a, const struct touch *t)
 {
     struct component *self = order_component(a->w, a->component);
+    note_reads_back(a, t);
     if (self->kind == COMPONENT_COPY && t->write && !self->over && a->place == PLACE_SHARED)
         self->over = t->replaces;
     if (t->overtakes) check_overtakes(a, t);

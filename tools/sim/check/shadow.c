@@ -391,6 +391,13 @@ static void block_free(struct shadow *s, uint32_t i)
 
 /* ---- touching ---- */
 
+/* A word as it is in memory: the compiler must not make one load of two words that were just stored one by one, for
+ * such a load waits until both stores have left the core. */
+static uint64_t word_of(const uint64_t *p)
+{
+    return *(const volatile uint64_t *)p;
+}
+
 static enum standing stand(struct touch *t, epoch prior, bool wrote)
 {
     if (epoch_component(prior) == epoch_component(t->self) &&
@@ -498,6 +505,7 @@ static struct cell outcome(struct touch *t, uint64_t write, uint64_t read)
     struct touch_memo *m;
     t->unwritten |= !write;
     t->written |= write != 0;
+    t->overwrites |= t->write && read;
     if (read_again(t, write, read)) return (struct cell){.write = write, .read = read};
     m = &t->memo[(write + 0x9E3779B97F4A7C15ULL * read) * 0xD1B54A32D192ED03ULL >> 61];
     if (m->was.write != write || m->was.read != read || m->round != t->round) {
@@ -540,7 +548,7 @@ static void touch_part(struct touch *t, struct cell *c, uint32_t size, uint32_t 
     struct shadow *s = t->shadow;
     const bool whole = from == 0 && to == size;
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a split cell has its block */
-    const struct cell was = {.write = c->write, .read = c->read};
+    const struct cell was = {.write = word_of(&c->write), .read = word_of(&c->read)};
     struct cell next, copy;
     const ptrdiff_t in_block =
         s->blocks && c >= s->blocks[0] && c < s->blocks[s->block_count] ? c - s->blocks[0] : -1;
@@ -591,15 +599,16 @@ void shadow_touch(struct touch *t, struct cell *cells, uint32_t size, uint64_t f
     for (uint64_t at = first; at < end;) {
         struct cell *c = &cells[at / size];
         const uint64_t low = at / size * size, high = low + size;
-        if (known && at == low && end >= high && c->write == was.write && c->read == was.read) {
+        if (known && end >= high && c->write == was.write && c->read == was.read) {
             *c = becomes;
         } else {
             t->at = base + at;
-            was = *c;
+            if (high < end) was = (struct cell){word_of(&c->write), word_of(&c->read)};
             touch_part(t, c, size, (uint32_t)(at - low),
                        (uint32_t)((end < high ? end : high) - low));
-            becomes = *c;
-            known = at == low && end >= high && !split(was.write);
+            if (high >= end) return;
+            becomes = (struct cell){word_of(&c->write), word_of(&c->read)};
+            known = at == low && !split(was.write);
         }
         at = high;
     }

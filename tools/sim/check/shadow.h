@@ -111,6 +111,7 @@ struct touch {
     bool lost;            /* some prior accesses were too many to be kept */
     uint32_t collections; /* of the shadow, when the memo was begun */
     bool unwritten, written; /* of what it read: some was never written, some was */
+    bool overwrites;         /* it wrote over something that had been read */
     struct touch_memo {
         struct cell was, becomes;
         uint64_t round; /* of no other is it anything */

@@ -398,7 +398,8 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
     if (worksheet) worksheet_end(worksheet, driver.launches, sheet);
     if (launch.grid_workspace) mem_free(launch.grid_workspace);
     print_keep(launch.printed, launch.printed_bytes);
-    repeat_ran(&repeat, report, !result && !launch.printed_bytes);
+    repeat_ran(&repeat, report, !result && !launch.printed_bytes,
+               !settings->check_level || check.reads_back);
     verdict = report_end(report);
     if (settings->strict && verdict == VERDICT_ERROR) context->strict_fault = HEWN_CU_LAUNCH_FAILED;
     return context_take(context, result);

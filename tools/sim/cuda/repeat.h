@@ -3,6 +3,9 @@
  * same data. A launch is a function of its request, the seed and the memory that it can reach. So where one
  * ran twice alike, changed no byte the second time and finds memory as it was then, a third run would
  * change nothing either, and would be judged alike: it is counted and reported, and not run.
+ *
+ * Where the checks saw that a launch wrote no place that it had read, one run is enough: the second would read what
+ * the first has read, and write what is there.
  */
 #ifndef SIM_REPEAT_H
 #define SIM_REPEAT_H
@@ -12,17 +15,19 @@
 
 /* One launch, from before it runs until after its report. */
 struct repeat {
-    struct repeated *kept; /* what is known of the request, or NULL: it always runs */
-    uint64_t before;       /* digest of memory; 0: not taken */
-    uint64_t began;        /* nanoseconds */
-    bool skip;             /* need not run: report it as `basis` says */
+    struct repeated *kept;   /* what is known of the request, or NULL: it always runs */
+    uint64_t before;         /* digest of memory; 0: not taken */
+    uint64_t began;          /* nanoseconds */
+    uint64_t consts, in_use; /* before it ran: digest of the module's constants, bytes allocated */
+    bool skip;               /* need not run: report it as `basis` says */
     struct report_basis basis;
 };
 
 /* Looks the request up. */
 void repeat_begin(struct repeat *r, const struct launch_request *request);
-/* It ran: with this result, and printed text or none. Before report_end. */
-void repeat_ran(struct repeat *r, const struct report *report, bool silent);
+/* It ran. silent: with no error, and no printed text. reads_back: it may have written what it had read, or nobody
+ * looked. Before report_end. */
+void repeat_ran(struct repeat *r, const struct report *report, bool silent, bool reads_back);
 /* Forgets all: a kernel goes. */
 void repeat_forget(void);
 

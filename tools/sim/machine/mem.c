@@ -426,6 +426,16 @@ size_t mem_live(struct mem_piece *out, size_t room)
     return count;
 }
 
+bool mem_aliased(void)
+{
+    bool found = false;
+    pthread_rwlock_rdlock(&heap.lock);
+    for (uint32_t i = 0; i < heap.count && !found; i++)
+        found = heap.live[i]->owner == OWNER_MAPPED || heap.live[i]->owner == OWNER_MULTICAST;
+    pthread_rwlock_unlock(&heap.lock);
+    return found;
+}
+
 uint64_t mem_in_use(void)
 {
     uint64_t bytes;

@@ -30,6 +30,8 @@ struct mem_piece {
 };
 /* Every allocation and registered range, up to `room` of them; returns how many there are. */
 size_t mem_live(struct mem_piece *out, size_t room);
+/* Some memory may be seen at two addresses: pages that were put there by mem_map. */
+bool mem_aliased(void);
 /* Addresses without memory behind them, kept from other allocations: 0, 1 (bad size or alignment,
  * which is a power of two of at least a page), 2. */
 int mem_reserve(uint64_t bytes, uint64_t align, uint64_t *address);
