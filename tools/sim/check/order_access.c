@@ -804,6 +804,30 @@ void order_bar_word(struct order *o, const struct event *e)
     finish(&a, t);
 }
 
+/* All the bytes of a generic access lie in the CTA's own shared memory, and none in an mbarrier. */
+static bool in_own_shared(const struct accessor *a)
+{
+    const struct event *e = a->e;
+    const struct cta *cta = a->w->warp->cta;
+    const struct order_cta *c = a->w->cta;
+    uint64_t low, end;
+    if (a->place != PLACE_SHARED || e->token || !e->span || e->span->high >> SHARED_RANK_SHIFT ||
+        cta->rank)
+        return false;
+    low = e->span->low;
+    end = e->span->high + e->size;
+    return low >= SHARED_RESERVED && end <= cta->shared_bytes &&
+           (end <= c->bar_low || low >= c->bar_high);
+}
+
+/* touch_shared for such an access, of which all that it looks for is known. */
+static void touch_own(struct accessor *a, struct touch *t, uint64_t at, uint64_t bytes)
+{
+    a->at = at;
+    a->bytes = bytes;
+    shadow_touch(t, a->w->cta->shared, SHARED_CELL, at, bytes, 0);
+}
+
 /* Lanes whose pieces follow one another make one range. */
 static void touch_lanes(struct accessor *a, struct touch *t,
                         void (*range)(struct accessor *, struct touch *, uint64_t, uint64_t))
@@ -959,7 +983,10 @@ static void access_memory(struct accessor *a)
     a->place = e->space == SPACE_SHARED ? PLACE_SHARED : PLACE_GLOBAL;
     if (e->proxy == PROXY_TENSORMAP) map_used(a->o, e->address);
     t = begin(a);
-    if (e->addresses)
+    if (e->addresses && in_own_shared(a)) {
+        a->cta = a->w->cta;
+        touch_lanes(a, t, touch_own);
+    } else if (e->addresses)
         touch_lanes(a, t, a->place == PLACE_SHARED ? touch_window : touch_global);
     else if (a->place == PLACE_SHARED)
         touch_shared(a, t, e->cta, e->address & SHARED_OFFSET_MASK, e->size);

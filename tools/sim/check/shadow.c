@@ -515,6 +515,51 @@ static struct cell outcome(struct touch *t, uint64_t write, uint64_t read)
     return (struct cell){.write = m->becomes.write, .read = m->becomes.read};
 }
 
+/* The same: pieces that lanes touch one after the other are mostly like the one before. */
+static struct cell next_outcome(struct touch *t, uint64_t write, uint64_t read)
+{
+    struct touch_memo *m = &t->latest;
+    if (m->was.write != write || m->was.read != read || m->round != t->round) {
+        const struct cell c = {.write = write, .read = read};
+        *m = (struct touch_memo){.was = c, .becomes = outcome(t, write, read), .round = t->round};
+    }
+    return (struct cell){.write = m->becomes.write, .read = m->becomes.read};
+}
+
+static bool parts_alike(const struct cell *parts, struct cell one)
+{
+    for (uint32_t i = 0; i < CELL_PARTS; i++)
+        if (parts[i].write != one.write || parts[i].read != one.read) return false;
+    return true;
+}
+
+/* Bytes of one cell that are all of it, or whole parts which are not split further. False: nothing was done. */
+static bool touch_whole(struct touch *t, struct cell *c, uint32_t size, uint32_t from,
+                        uint32_t bytes)
+{
+    const uint64_t write = word_of(&c->write);
+    const uint32_t part = size / CELL_PARTS, first = from / part, end = (from + bytes) / part;
+    struct cell *parts, next = {0};
+    if (!split(write)) {
+        if (bytes != size) return false;
+        *c = next_outcome(t, write, word_of(&c->read));
+        return true;
+    }
+    if ((from | bytes) & (part - 1)) return false;
+    parts = t->shadow->blocks[code_index(write)];
+    for (uint32_t i = first; i < end; i++)
+        if (split(word_of(&parts[i].write))) return false;
+    for (uint32_t i = first; i < end; i++) {
+        next = next_outcome(t, word_of(&parts[i].write), word_of(&parts[i].read));
+        parts[i] = next;
+    }
+    if (parts_alike(parts, next)) {
+        *c = next;
+        block_free(t->shadow, code_index(write));
+    }
+    return true;
+}
+
 static void touch_part(struct touch *t, struct cell *c, uint32_t size, uint32_t from, uint32_t to);
 
 /* Bytes [from, to) of the parts of a split cell; joined again when they are all alike. */
@@ -596,6 +641,11 @@ void shadow_touch(struct touch *t, struct cell *cells, uint32_t size, uint64_t f
     const uint64_t end = first + bytes;
     struct cell was = {0}, becomes = {0};
     bool known = false;
+    if (first % size + bytes <= size) {
+        t->at = base + first;
+        if (touch_whole(t, &cells[first / size], size, (uint32_t)(first % size), (uint32_t)bytes))
+            return;
+    }
     for (uint64_t at = first; at < end;) {
         struct cell *c = &cells[at / size];
         const uint64_t low = at / size * size, high = low + size;

@@ -115,7 +115,7 @@ struct touch {
     struct touch_memo {
         struct cell was, becomes;
         uint64_t round; /* of no other is it anything */
-    } memo[8];
+    } memo[8], latest;
     uint64_t round;
 };
 

@@ -1,5 +1,6 @@
 /* Texture and surface objects. Texture references, which CUDA 12 removed from the language, are not modelled. */
 #include "cuda/array.h"
+#include "cuda/repeat.h"
 
 #include <stdlib.h>
 
@@ -164,6 +165,7 @@ static int object_new(struct call *call, struct texture *t, const struct texture
 
 void texture_object_destroy(struct texture_object *object)
 {
+    repeat_forget(); /* another object may get the same handle */
     handle_drop(key_of(object->handle));
     texture_drop(object->handle);
     free(object);

@@ -263,6 +263,11 @@ LANE_OP1(cvt_f16_f32, uint16_t, float, f32_to_f16(a))
 LANE_OP1(cvt_bf16_f32, uint16_t, float, f32_to_bf16(a))
 LANE_OP1(cvt_f32_s32, float, int32_t, a)
 LANE_OP1(cvt_f32_u32, float, uint32_t, a)
+LANE_OP1(cvt_f32_s16, float, int16_t, a)
+LANE_OP1(cvt_f32_u16, float, uint16_t, a)
+LANE_OP1(cvt_f64_s32, double, int32_t, a)
+LANE_OP1(cvt_f64_u32, double, uint32_t, a)
+LANE_OP1(cvt_f64_f32, double, float, f64_result(a, a, 0, 0))
 LANE_OP1(cvt_64_u32, uint64_t, uint32_t, a)
 LANE_OP1(cvt_64_s32, uint64_t, int32_t, (int64_t)a)
 LANE_OP1(cvt_32_64, uint32_t, uint64_t, a)
@@ -288,18 +293,33 @@ LANE_OP1(cvt_rni_s32, int32_t, float,
          (int32_t)nearest_whole(clamp_between(a, INT32_MIN, INT32_MAX)))
 LANE_OP1(cvt_rzi_u32, uint32_t, float, (int64_t)clamp_between(a, 0, UINT32_MAX))
 
+/* f32 to f32: to [0, 1], and to integral values. */
+LANE_OP1(cvt_sat_f32, float, float, a > 0 ? (a > 1 ? 1.0f : a) : 0.0f)
+LANE_OP1(cvt_rni_f32, float, float, f32_canonical(__builtin_nearbyintf(a)))
+LANE_OP1(cvt_rzi_f32, float, float, f32_canonical(__builtin_truncf(a)))
+LANE_OP1(cvt_rmi_f32, float, float, f32_canonical(__builtin_floorf(a)))
+LANE_OP1(cvt_rpi_f32, float, float, f32_canonical(__builtin_ceilf(a)))
+
+static const struct lane_op *whole_f32(const struct decoder *dc)
+{
+    if (mod_is(dc, 0, "rni")) return &cvt_rni_f32;
+    if (mod_is(dc, 0, "rzi")) return &cvt_rzi_f32;
+    return mod_is(dc, 0, "rmi") ? &cvt_rmi_f32 : &cvt_rpi_f32;
+}
+
 static const struct {
     enum ptx_type to, from;
     const struct lane_op *op;
 } usual[] = {
-    {T_F32, T_F16, &cvt_f32_f16},   {T_F32, T_BF16, &cvt_f32_bf16}, {T_F16, T_F32, &cvt_f16_f32},
-    {T_BF16, T_F32, &cvt_bf16_f32}, {T_F32, T_S32, &cvt_f32_s32},   {T_F32, T_U32, &cvt_f32_u32},
-    {T_U64, T_U32, &cvt_64_u32},    {T_S64, T_U32, &cvt_64_u32},    {T_U64, T_S32, &cvt_64_s32},
-    {T_S64, T_S32, &cvt_64_s32},    {T_U32, T_U64, &cvt_32_64},     {T_U32, T_S64, &cvt_32_64},
-    {T_S32, T_U64, &cvt_32_64},     {T_S32, T_S64, &cvt_32_64},     {T_U32, T_U16, &cvt_32_u16},
-    {T_S32, T_U16, &cvt_32_u16},    {T_U32, T_S16, &cvt_32_s16},    {T_S32, T_S16, &cvt_32_s16},
-    {T_U16, T_U32, &cvt_16_32},     {T_S16, T_U32, &cvt_16_32},     {T_U16, T_S32, &cvt_16_32},
-    {T_S16, T_S32, &cvt_16_32}};
+    {T_F32, T_S16, &cvt_f32_s16},   {T_F32, T_U16, &cvt_f32_u16}, {T_F64, T_S32, &cvt_f64_s32},
+    {T_F64, T_U32, &cvt_f64_u32},   {T_F64, T_F32, &cvt_f64_f32}, {T_F32, T_F16, &cvt_f32_f16},
+    {T_F32, T_BF16, &cvt_f32_bf16}, {T_F16, T_F32, &cvt_f16_f32}, {T_BF16, T_F32, &cvt_bf16_f32},
+    {T_F32, T_S32, &cvt_f32_s32},   {T_F32, T_U32, &cvt_f32_u32}, {T_U64, T_U32, &cvt_64_u32},
+    {T_S64, T_U32, &cvt_64_u32},    {T_U64, T_S32, &cvt_64_s32},  {T_S64, T_S32, &cvt_64_s32},
+    {T_U32, T_U64, &cvt_32_64},     {T_U32, T_S64, &cvt_32_64},   {T_S32, T_U64, &cvt_32_64},
+    {T_S32, T_S64, &cvt_32_64},     {T_U32, T_U16, &cvt_32_u16},  {T_S32, T_U16, &cvt_32_u16},
+    {T_U32, T_S16, &cvt_32_s16},    {T_S32, T_S16, &cvt_32_s16},  {T_U16, T_U32, &cvt_16_32},
+    {T_S16, T_U32, &cvt_16_32},     {T_U16, T_S32, &cvt_16_32},   {T_S16, T_S32, &cvt_16_32}};
 
 static bool rounds_whole(const struct decoder *dc)
 {
@@ -327,6 +347,11 @@ int bind_cvt(struct decoder *dc, struct insn *out)
         if (to == T_S32 && mod_is(dc, 0, "rzi")) return bind_lanes(dc, out, &cvt_rzi_s32);
         if (to == T_S32 && mod_is(dc, 0, "rni")) return bind_lanes(dc, out, &cvt_rni_s32);
         if (to == T_U32 && mod_is(dc, 0, "rzi")) return bind_lanes(dc, out, &cvt_rzi_u32);
+    }
+    if (from == T_F32 && to == T_F32) {
+        if (out->flags == FLAG_SAT) return bind_lanes(dc, out, &cvt_sat_f32);
+        if (named && !mod_has(dc, "ftz") && !mod_has(dc, "sat"))
+            return bind_lanes(dc, out, whole_f32(dc));
     }
     if (out->flags) return 0;
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)

@@ -18,6 +18,22 @@ static enum step mask_fault(struct warp *w, const struct insn *in, uint32_t lane
                      what, members, lanes);
 }
 
+/* All executing lanes name the same, and are among them. */
+static bool same_for_all(const struct warp *w, uint32_t mask, struct arg arg, uint32_t *need)
+{
+    const uint32_t *m = arg_src(w, arg);
+    const uint32_t one = arg.bits == 32 ? m[first_lane(mask)] : 0;
+    uint32_t differ = 0;
+    if (arg.bits != 32 || (mask & ~one)) return false;
+    if (mask == FULL_MASK) {
+        for (uint32_t l = 0; l < WARP_LANES; l++) differ |= m[l] ^ one;
+    } else {
+        for (uint32_t rest = mask; rest; rest &= rest - 1) differ |= m[first_lane(rest)] ^ one;
+    }
+    *need = one;
+    return differ == 0;
+}
+
 /* All lanes that the executing ones name, in *need. */
 static enum step members(struct warp *w, const struct insn *in, uint32_t mask, struct arg arg,
                          uint32_t *need)
@@ -27,6 +43,8 @@ static enum step members(struct warp *w, const struct insn *in, uint32_t mask, s
         *need = (uint32_t)arg_lane(w, arg, 0);
         return STEP_NEXT;
     }
+    if (same_for_all(w, mask, arg, need)) return STEP_NEXT;
+    *need = 0;
     for (uint32_t rest = mask; rest; rest &= rest - 1) {
         uint32_t lane = first_lane(rest), m = (uint32_t)arg_lane(w, arg, lane);
         if (!(m >> lane & 1)) {
@@ -47,7 +65,7 @@ static enum step together(struct warp *w, const struct insn *in, uint32_t mask, 
         return mask_fault(w, in, first_lane(need & w->live & ~mask),
                           "the guard is false for a lane of the member mask", need, mask);
     }
-    if (arg.bank == BANK_CONST) { /* one for all */
+    if (arg.bank == BANK_CONST || same_for_all(w, mask, arg, &need)) {
         run(w, in, mask);
         return STEP_NEXT;
     }

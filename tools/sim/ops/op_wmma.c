@@ -20,6 +20,7 @@ struct wmma {
     bool side_by_side; /* accumulators: the second tile has the next 8 columns, not 16 rows */
     bool swapped;      /* the register's first index runs along the column of the matrix */
     bool columns;      /* .col */
+    bool adjacent;     /* a register's parts lie side by side in memory */
     uint8_t element_bits;
     uint8_t part_bytes,
         parts;       /* a register's parts that are moved one by one: elements, or of elements
@@ -50,14 +51,11 @@ static void element(const struct wmma *f, uint32_t r, uint32_t e, uint32_t lane,
     *col = f->swapped ? first : second;
 }
 
-/* The lanes' places for one element of one register; false after a fault. */
-static bool places(struct warp *w, const struct insn *in, uint32_t mask, struct arg base,
-                   struct arg stride, uint32_t r, uint32_t e, enum access_kind access,
-                   uint8_t *host[WARP_LANES])
+/* The lanes' addresses of part `e` of register `r`. */
+static void part_addresses(const struct warp *w, const struct insn *in, struct arg base,
+                           struct arg stride, uint32_t r, uint32_t e, uint64_t address[WARP_LANES])
 {
     const struct wmma *f = in->aux;
-    uint64_t address[WARP_LANES];
-    struct lane_span span;
     access_addresses(w, base, in->imm[0], address);
     for (uint32_t lane = 0; lane < WARP_LANES; lane++) {
         uint32_t row, col;
@@ -66,35 +64,64 @@ static bool places(struct warp *w, const struct insn *in, uint32_t mask, struct 
         line = (f->columns ? col : row) * ld * f->element_bits / 8U;
         address[lane] += line + (f->columns ? row : col) * f->part_bytes;
     }
-    span = mem_measure(address, mask, f->part_bytes);
-    if (!mem_lanes(w, in, mask, (enum ptx_space)in->space, address, &span, f->part_bytes, access,
-                   false, host))
+}
+
+/* The lanes' places for one register from part `e` on: *bytes of it, all where they lie side by side; false after a
+ * fault. */
+static bool places(struct warp *w, const struct insn *in, uint32_t mask, struct arg base,
+                   struct arg stride, uint32_t r, uint32_t e, enum access_kind access,
+                   uint32_t *bytes, uint8_t *host[WARP_LANES])
+{
+    const struct wmma *f = in->aux;
+    const uint32_t all = (uint32_t)f->part_bytes * f->parts;
+    uint64_t address[WARP_LANES];
+    struct lane_span span;
+    part_addresses(w, in, base, stride, r, e, address);
+    *bytes = f->adjacent && e == 0 ? all : f->part_bytes;
+    span = mem_measure(address, mask, *bytes);
+    if (!span.aligned && *bytes != f->part_bytes) {
+        *bytes = f->part_bytes;
+        span = mem_measure(address, mask, *bytes);
+    }
+    if (!mem_lanes(w, in, mask, (enum ptx_space)in->space, address, &span, *bytes, access, false,
+                   host))
         return false;
     if (w->cta->group->observer)
-        access_publish(w, in, mask, (enum ptx_space)in->space, address, &span, f->part_bytes,
-                       access, false, false);
+        access_publish(w, in, mask, (enum ptx_space)in->space, address, &span, *bytes, access,
+                       false, false);
     return true;
+}
+
+/* A register beyond the first `used` has what an earlier one has. */
+static void repeat_register(const struct warp *w, const struct insn *in, uint32_t mask, uint32_t r)
+{
+    const struct wmma *f = in->aux;
+    for (uint32_t rest = mask; rest; rest &= rest - 1)
+        arg_set_lane(w, in->list[r], first_lane(rest),
+                     arg_lane(w, in->list[r % f->used], first_lane(rest)));
 }
 
 static enum step exec_wmma_load(struct warp *w, const struct insn *in, uint32_t mask)
 {
     const struct wmma *f = in->aux;
     uint8_t *host[WARP_LANES];
-    for (uint32_t r = 0; r < in->list_count; r++) {
+    for (uint32_t r = 0; r < in->list_count && r < f->used; r++) {
         uint64_t value[WARP_LANES] = {0};
-        for (uint32_t e = 0; e < f->parts; e++) {
-            if (!places(w, in, mask, in->arg[1], in->arg[2], r, e, ACCESS_READ, host))
+        uint32_t bytes;
+        for (uint32_t e = 0; e < f->parts; e += bytes / f->part_bytes) {
+            if (!places(w, in, mask, in->arg[1], in->arg[2], r, e, ACCESS_READ, &bytes, host))
                 return STEP_FAULT;
             for (uint32_t rest = mask; rest; rest &= rest - 1) {
                 const uint32_t lane = first_lane(rest);
                 uint64_t part = 0;
-                memcpy(&part, host[lane], f->part_bytes);
+                memcpy(&part, host[lane], bytes);
                 value[lane] |= part << 8U * f->part_bytes * e;
             }
         }
         for (uint32_t rest = mask; rest; rest &= rest - 1)
             arg_set_lane(w, in->list[r], first_lane(rest), value[first_lane(rest)]);
     }
+    for (uint32_t r = f->used; r < in->list_count; r++) repeat_register(w, in, mask, r);
     return STEP_NEXT;
 }
 
@@ -103,13 +130,14 @@ static enum step exec_wmma_store(struct warp *w, const struct insn *in, uint32_t
     const struct wmma *f = in->aux;
     uint8_t *host[WARP_LANES];
     for (uint32_t r = 0; r < in->list_count; r++) {
-        for (uint32_t e = 0; e < f->parts; e++) {
-            if (!places(w, in, mask, in->arg[0], in->arg[2], r, e, ACCESS_WRITE, host))
+        uint32_t bytes;
+        for (uint32_t e = 0; e < f->parts; e += bytes / f->part_bytes) {
+            if (!places(w, in, mask, in->arg[0], in->arg[2], r, e, ACCESS_WRITE, &bytes, host))
                 return STEP_FAULT;
             for (uint32_t rest = mask; rest; rest &= rest - 1) {
                 uint32_t lane = first_lane(rest);
                 const uint64_t part = arg_lane(w, in->list[r], lane) >> 8U * f->part_bytes * e;
-                memcpy(host[lane], &part, f->part_bytes);
+                memcpy(host[lane], &part, bytes);
             }
         }
     }
@@ -156,6 +184,7 @@ static int bind_wmma(struct decoder *dc, struct insn *out, char operand, exec_fn
     f->wide = !small && operand == (transposed ? 'b' : 'a');
     /* Tiles are indexed by the row of A^T or the column of B first. */
     f->swapped = f->accumulator ? transposed : operand == 'b';
+    f->adjacent = f->columns == f->swapped;
     f->used = (uint8_t)(set_tiles(f, small, k) * f->of_tile);
     if (!f->used || out->list_count < f->used || out->list_count % f->used)
         return bind_invalid(dc, "a fragment of %s has %u registers here, not %u", shape, f->used,
