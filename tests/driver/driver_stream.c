@@ -177,6 +177,70 @@ static void test_never(void)
     CHECK_INT(cu.cuCtxDestroy_v2(context), 0);
 }
 
+/* answer: for i = 1 .. n waits until word 0 is i, and writes i to word 1. Then it writes n to `out`. */
+static const char kernels[] =
+    ".version 8.0\n.target sm_90\n.address_size 64\n"
+    ".visible .entry answer(.param .u64 p_words, .param .u64 p_out, .param .u32 p_n)\n{\n"
+    ".reg .pred p;\n.reg .b32 i, n, v;\n.reg .b64 words, out;\nld.param.u64 words, [p_words];\n"
+    "ld.param.u64 out, [p_out];\nld.param.u32 n, [p_n];\nmov.u32 i, 0;\n"
+    "NEXT: setp.ge.u32 p, i, n;\n@p bra DONE;\nadd.u32 i, i, 1;\n"
+    "WAIT: ld.volatile.global.u32 v, [words];\nsetp.lt.u32 p, v, i;\n@p bra WAIT;\n"
+    "fence.acq_rel.sys;\nst.volatile.global.u32 [words+4], i;\nbra NEXT;\n"
+    "DONE: st.global.u32 [out], n;\nret;\n}\n";
+
+static void answer(hewn_cu_module module, hewn_cu_deviceptr words, hewn_cu_deviceptr out,
+                   unsigned n)
+{
+    void *params[] = {&words, &out, &n};
+
+    CHECK_INT(cu.cuLaunchKernel(function(module, "answer"), 1, 1, 1, 1, 1, 1, 0, stream, params,
+                                NULL),
+              0);
+}
+
+/* A kernel polls what the host writes after the launch, and the host what the kernel writes. */
+static void test_kernel_waits(void)
+{
+    hewn_cu_deviceptr out = buffer(4), at = 0;
+    hewn_cu_module module = NULL;
+    hewn_cu_event event = NULL;
+    pthread_t thread;
+    void *words = NULL;
+    unsigned *word;
+
+    if (!test_case("a kernel waits for the host, which goes on meanwhile")) return;
+    module = load(kernels);
+    CHECK_INT(cu.cuMemHostAlloc(&words, 8, 2), 0);
+    CHECK_INT(cu.cuMemHostGetDevicePointer_v2(&at, words, 0), 0);
+    CHECK_INT(cu.cuEventCreate(&event, 0), 0);
+    word = words;
+    word[0] = word[1] = 0;
+    answer(module, at, out, 5);
+    for (unsigned i = 1; i <= 5; i++) {
+        __atomic_store_n(&word[0], i, __ATOMIC_RELEASE);
+        while (__atomic_load_n(&word[1], __ATOMIC_ACQUIRE) < i) {}
+    }
+    CHECK_INT(cu.cuStreamSynchronize(stream), 0);
+    CHECK_INT(count_wrong(out, 5, 1), 0);
+
+    word[0] = 0;
+    answer(module, at, out, 7);
+    CHECK_INT(cu.cuEventRecord(event, stream), 0);
+    CHECK_INT(cu.cuMemsetD32Async(out, 9, 1, stream), 0);
+    CHECK_INT(cu.cuStreamQuery(stream), HEWN_CU_NOT_READY);
+    CHECK_INT(cu.cuEventQuery(event), HEWN_CU_NOT_READY);
+    CHECK_INT(pthread_create(&thread, NULL, write_later, words), 0);
+    CHECK_INT(cu.cuEventSynchronize(event), 0);
+    CHECK_INT(pthread_join(thread, NULL), 0);
+    CHECK_INT(cu.cuStreamSynchronize(stream), 0);
+    CHECK_INT(word[1], 7);
+    CHECK_INT(count_wrong(out, 9, 1), 0);
+    CHECK_INT(cu.cuEventDestroy_v2(event), 0);
+    CHECK_INT(cu.cuModuleUnload(module), 0);
+    CHECK_INT(cu.cuMemFreeHost(words), 0);
+    CHECK_INT(cu.cuMemFree_v2(out), 0);
+}
+
 static void test_attributes(void)
 {
     hewn_cu_stream other = NULL;
@@ -221,6 +285,7 @@ int main(int argc, char **argv)
     test_waiting();
     test_host_write();
     test_never();
+    test_kernel_waits();
     test_attributes();
     test_context_events();
     CHECK_INT(cu.cuStreamDestroy_v2(stream), 0);

@@ -4,9 +4,12 @@
  * looked at again whenever the driver is called. Whoever waits for it on the host gives up the lock meanwhile.
  */
 #include "cuda/driver.h"
+#include "cuda/running.h"
 
 #include <stdlib.h>
 #include <time.h>
+
+enum { GIVE_UP_SECONDS = 10 }; /* of waiting for launches that wait for the host */
 
 enum deferred_kind { DEFERRED_WORK, DEFERRED_RECORD, DEFERRED_WAIT };
 
@@ -191,15 +194,26 @@ static bool event_waits(const void *event)
     return deferred_event(event);
 }
 
+/* Whoever should write what launches poll has had the time. */
+static void give_up(void)
+{
+    for (struct deferred *p = driver.deferred; p; p = p->next)
+        if (p->work.running) running_give_up(p->work.running);
+}
+
 /* Another thread, or memory that it writes to, ends this. */
 static void wait_while(bool (*waits)(const void *what), const void *what)
 {
     const struct timespec pause = {.tv_nsec = 100000};
+    struct timespec begin, now;
 
+    clock_gettime(CLOCK_MONOTONIC, &begin);
     while (deferred_progress(), waits(what)) {
         driver_unlock();
         nanosleep(&pause, NULL);
         driver_lock();
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        if (!driver.settings.hang && now.tv_sec - begin.tv_sec > GIVE_UP_SECONDS) give_up();
     }
 }
 

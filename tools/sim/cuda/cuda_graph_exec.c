@@ -228,7 +228,7 @@ static int run_kernel(struct run *run, const struct CUgraphNode_st *n)
         if (n->in.at[i].node == run->last && n->in.at[i].data.type == HEWN_CU_EDGE_PROGRAMMATIC)
             request.overlaps = true;
     run->last = n;
-    return launch_execute(run->context, &request);
+    return launch_execute(run->context, &request, NULL);
 }
 
 static int run_copy(const struct copy_body *copy)

@@ -1,5 +1,6 @@
 /* Start-up, the lock around every call, what a call needs before it may go on, and shut-down. */
 #include "cuda/array.h"
+#include "cuda/running.h"
 #include "hewn.h"
 
 #include <pthread.h>
@@ -213,6 +214,7 @@ __attribute__((destructor)) static void shut_down(void)
     struct CUctx_st *context;
     void *object;
 
+    running_stop();
     if (pthread_mutex_trylock(&lock)) return;
     driver.down = true;
     launch_settled();

@@ -5,6 +5,7 @@
  */
 #include "cuda/driver.h"
 #include "cuda/repeat.h"
+#include "cuda/running.h"
 #include "ptx/demangle.h"
 #include "ops/table.h"
 #include "check/check.h"
@@ -350,7 +351,14 @@ static int report_repeated(const struct launch_request *request, const struct re
     return 0;
 }
 
-int launch_execute(struct CUctx_st *context, const struct launch_request *request)
+/* launch.outside */
+static bool look_outside(const struct launch *l)
+{
+    return running_waits(l->outside_context, l);
+}
+
+int launch_execute(struct CUctx_st *context, const struct launch_request *request,
+                   struct running *running)
 {
     const struct settings *settings = &driver.settings;
     const struct CUfunc_st *f = request->function;
@@ -366,9 +374,11 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
                             .host_threads = settings->host_threads,
                             .seed = settings->seed,
                             .stays_hung = settings->hang,
+                            .outside = running ? look_outside : NULL,
+                            .outside_context = running,
                             .check_level = settings->check_level};
     struct check check = {.keeps_memory = true};
-    struct repeat repeat;
+    struct repeat repeat = {.kept = NULL};
     struct report *report;
     struct trace *timeline = NULL;
     struct worksheet *worksheet = NULL;
@@ -376,7 +386,7 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
     enum verdict verdict;
     int result;
 
-    repeat_begin(&repeat, request);
+    if (!running) repeat_begin(&repeat, request); /* others may run before it is over */
     if (repeat.skip) return context_take(context, report_repeated(request, &repeat));
     memcpy(launch.grid, request->grid, sizeof launch.grid);
     memcpy(launch.block, request->block, sizeof launch.block);

@@ -74,9 +74,9 @@ static uint64_t now(void)
 static uint64_t digest_consts(const struct launch_request *r)
 {
     const struct CUmod_st *m = r->function->module;
-    const struct mem_piece piece = {.at = m->consts, .bytes = m->consts ? m->ptx->const_bytes : 0};
+    const struct mem_piece piece = {.at = m->consts, .bytes = m->ptx->const_bytes};
 
-    return digest_piece(1, &piece);
+    return m->consts ? digest_piece(1, &piece) : 1;
 }
 
 /* ---- which launches ---- */

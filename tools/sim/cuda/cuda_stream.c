@@ -1,5 +1,6 @@
 /* Streams, and the work that they execute at once or record. */
 #include "cuda/driver.h"
+#include "cuda/running.h"
 
 #include <stdlib.h>
 
@@ -43,6 +44,7 @@ void stream_destroy(struct CUstream_st *stream)
 
 void work_free(struct work *work)
 {
+    running_end(work->running);
     if (work->kind == WORK_LAUNCH) free(work->launch.params);
     if (work->kind == WORK_MEM_OPS) free(work->mem_ops.ops);
     if (work->kind == WORK_HOST && work->host.owned) free(work->host.user);
@@ -62,7 +64,7 @@ int work_run(struct CUctx_st *context, struct work *work)
 {
     if (work->kind != WORK_LAUNCH) launch_settled();
     switch (work->kind) {
-    case WORK_LAUNCH: return launch_execute(context, &work->launch);
+    case WORK_LAUNCH: return running_launch(context, &work->launch, &work->running);
     case WORK_COPY: copy_execute(&work->copy); break;
     case WORK_FILL: fill_execute(&work->fill); break;
     case WORK_HOST: host_execute(work->host.function, work->host.user); break;

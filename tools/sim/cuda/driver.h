@@ -347,6 +347,7 @@ struct fill_request {
 
 struct work {
     enum work_kind kind;
+    struct running *running; /* a launch that has begun and waits for the host (running.h); or NULL */
     union {
         struct launch_request launch;
         struct copy_request copy;
@@ -370,7 +371,9 @@ int stream_submit(struct CUstream_st *stream, struct work *work);
 /* 600 where a wait for a value is not over. */
 int work_run(struct CUctx_st *context, struct work *work);
 void work_free(struct work *work);
-int launch_execute(struct CUctx_st *context, const struct launch_request *request);
+/* running: the thread of its own that it runs on, or NULL. */
+int launch_execute(struct CUctx_st *context, const struct launch_request *request,
+                   struct running *running);
 /* Checks what function, grid, block and shared memory settle, and copies the parameters. */
 int launch_describe(struct launch_request *request, void **params, void **extra);
 /* Settles and checks what attributes ask for besides. */

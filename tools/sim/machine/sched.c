@@ -489,6 +489,16 @@ static uint32_t choose_turn(struct group *g)
     return sim_random(g, 4) ? TURN_QUANTA : 1 + sim_random(g, 4);
 }
 
+/* Others than the launch may write to memory that it polls. */
+static bool look_outside(struct launch *l)
+{
+    uint32_t live = 0;
+    while (live < l->group_count && l->groups[live].done) live++;
+    if (live == l->group_count || !l->outside || !l->outside(l)) return false;
+    sim_wake_all(&l->groups[live], WAIT_SPIN);
+    return true;
+}
+
 /* Groups whose clusters may talk take turns, each round from another one on; a fault in one ends them all. */
 static void run_together(struct launch *l)
 {
@@ -516,6 +526,7 @@ static void run_together(struct launch *l)
             for (uint32_t i = 0; i < l->group_count; i++) l->groups[i].aside = 0;
             continue;
         }
+        if (!ran && look_outside(l)) continue;
         for (uint32_t i = 0; !ran && i < l->group_count; i++)
             if (!l->groups[i].done && let_time_pass(&l->groups[i])) ran = true;
         for (uint32_t i = 0; !ran && i < l->group_count; i++)
