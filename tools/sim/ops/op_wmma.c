@@ -66,29 +66,31 @@ static void part_addresses(const struct warp *w, const struct insn *in, struct a
     }
 }
 
-/* The lanes' places for one register from part `e` on: *bytes of it, all where they lie side by side; false after a
+/* The lanes' places for one register from part `e` on: *parts of it, all where they lie side by side; false after a
  * fault. */
 static bool places(struct warp *w, const struct insn *in, uint32_t mask, struct arg base,
                    struct arg stride, uint32_t r, uint32_t e, enum access_kind access,
-                   uint32_t *bytes, uint8_t *host[WARP_LANES])
+                   uint32_t *parts, uint8_t *host[WARP_LANES])
 {
     const struct wmma *f = in->aux;
-    const uint32_t all = (uint32_t)f->part_bytes * f->parts;
     uint64_t address[WARP_LANES];
+    uint32_t bytes;
     struct lane_span span;
     part_addresses(w, in, base, stride, r, e, address);
-    *bytes = f->adjacent && e == 0 ? all : f->part_bytes;
-    span = mem_measure(address, mask, *bytes);
-    if (!span.aligned && *bytes != f->part_bytes) {
-        *bytes = f->part_bytes;
-        span = mem_measure(address, mask, *bytes);
+    *parts = f->adjacent && e == 0 ? f->parts : 1;
+    bytes = *parts * f->part_bytes;
+    span = mem_measure(address, mask, bytes);
+    if (!span.aligned && *parts > 1) {
+        *parts = 1;
+        bytes = f->part_bytes;
+        span = mem_measure(address, mask, bytes);
     }
-    if (!mem_lanes(w, in, mask, (enum ptx_space)in->space, address, &span, *bytes, access, false,
+    if (!mem_lanes(w, in, mask, (enum ptx_space)in->space, address, &span, bytes, access, false,
                    host))
         return false;
     if (w->cta->group->observer)
-        access_publish(w, in, mask, (enum ptx_space)in->space, address, &span, *bytes, access,
-                       false, false);
+        access_publish(w, in, mask, (enum ptx_space)in->space, address, &span, bytes, access, false,
+                       false);
     return true;
 }
 
@@ -107,14 +109,14 @@ static enum step exec_wmma_load(struct warp *w, const struct insn *in, uint32_t 
     uint8_t *host[WARP_LANES];
     for (uint32_t r = 0; r < in->list_count && r < f->used; r++) {
         uint64_t value[WARP_LANES] = {0};
-        uint32_t bytes;
-        for (uint32_t e = 0; e < f->parts; e += bytes / f->part_bytes) {
-            if (!places(w, in, mask, in->arg[1], in->arg[2], r, e, ACCESS_READ, &bytes, host))
+        uint32_t parts;
+        for (uint32_t e = 0; e < f->parts; e += parts) {
+            if (!places(w, in, mask, in->arg[1], in->arg[2], r, e, ACCESS_READ, &parts, host))
                 return STEP_FAULT;
             for (uint32_t rest = mask; rest; rest &= rest - 1) {
                 const uint32_t lane = first_lane(rest);
                 uint64_t part = 0;
-                memcpy(&part, host[lane], bytes);
+                memcpy(&part, host[lane], (size_t)parts * f->part_bytes);
                 value[lane] |= part << 8U * f->part_bytes * e;
             }
         }
@@ -130,14 +132,14 @@ static enum step exec_wmma_store(struct warp *w, const struct insn *in, uint32_t
     const struct wmma *f = in->aux;
     uint8_t *host[WARP_LANES];
     for (uint32_t r = 0; r < in->list_count; r++) {
-        uint32_t bytes;
-        for (uint32_t e = 0; e < f->parts; e += bytes / f->part_bytes) {
-            if (!places(w, in, mask, in->arg[0], in->arg[2], r, e, ACCESS_WRITE, &bytes, host))
+        uint32_t parts;
+        for (uint32_t e = 0; e < f->parts; e += parts) {
+            if (!places(w, in, mask, in->arg[0], in->arg[2], r, e, ACCESS_WRITE, &parts, host))
                 return STEP_FAULT;
             for (uint32_t rest = mask; rest; rest &= rest - 1) {
                 uint32_t lane = first_lane(rest);
                 const uint64_t part = arg_lane(w, in->list[r], lane) >> 8U * f->part_bytes * e;
-                memcpy(host[lane], &part, bytes);
+                memcpy(host[lane], &part, (size_t)parts * f->part_bytes);
             }
         }
     }
