@@ -143,6 +143,18 @@ static void note(uint64_t who[2], uint64_t one)
     }
 }
 
+/* Bytes of one cell that one cluster accessed in one way. */
+struct run {
+    uint64_t address;
+    uint32_t bytes; /* 0: none */
+    enum memory_sort sort;
+    uint64_t writer, reader; /* the lowest; 0: none */
+};
+
+/* Once the record has so many bytes, what one cluster did in one way to neighbouring bytes is kept as one, with one
+ * of the instructions that did it. */
+#define COARSE_FROM ((uint64_t)64 << 20)
+
 struct taking {
     struct launch_memory *m;
     const struct world *world; /* NULL: all is `cluster`'s */
@@ -151,6 +163,7 @@ struct taking {
     const struct shadow *shadow;
     uint64_t page; /* address / GLOBAL_PAGE, plus 1, of the cell before; 0 none */
     struct piece *pieces;
+    struct run run;
 };
 
 /* Strong accesses of one cluster and of another do not race if both are of such a scope. */
@@ -202,21 +215,79 @@ static void put(struct launch_memory *m, struct piece *p, uint32_t whole, uint32
         put(m, &m->blocks[block][i], whole / CELL_PARTS, 0, whole / CELL_PARTS, sort, who);
 }
 
+/* The record of the cell around the address; NULL where there is no room. */
+static struct piece *piece_at(struct taking *t, uint64_t address)
+{
+    if (t->page != address / GLOBAL_PAGE + 1) {
+        t->page = address / GLOBAL_PAGE + 1;
+        t->pieces = page_pieces(t->m, address);
+    }
+    if (t->pieces) return &t->pieces[address % GLOBAL_PAGE / GLOBAL_CELL];
+    t->m->failed = true;
+    return NULL;
+}
+
+/* Puts the run into the record, by the largest parts that it has. */
+static void run_end(struct taking *t)
+{
+    struct run *r = &t->run;
+    struct piece *p = r->bytes ? piece_at(t, r->address) : NULL;
+    uint32_t at = (uint32_t)(r->address % GLOBAL_CELL);
+    const uint32_t end = at + r->bytes;
+    r->bytes = 0;
+    while (p && at < end) {
+        uint32_t size = GLOBAL_CELL;
+        while (at % size || at + size > end) size /= CELL_PARTS;
+        if (r->writer) put(t->m, p, GLOBAL_CELL, at, size, r->sort, r->writer);
+        if (r->reader) put(t->m, p, GLOBAL_CELL, at, size, SORT_READ, r->reader);
+        at += size;
+    }
+}
+
+static uint64_t lower(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* One cluster's bytes, if they have one writer at most; they may lengthen the run. */
+static bool run_take(struct taking *t, uint64_t address, uint32_t bytes, const struct cell *c)
+{
+    struct run *r = &t->run;
+    uint64_t writers = c->write, readers = c->read, writer = 0, reader = 0;
+    enum memory_sort sort = SORT_WRITE;
+    if (t->world || t->m->bytes < COARSE_FROM) return false;
+    if (writers) {
+        const epoch e = shadow_take(t->shadow, &writers);
+        if (writers) return false;
+        writer = who_is(t, e);
+        sort = strong(t, e) ? SORT_STRONG : SORT_WRITE;
+    }
+    while (readers && !reader) {
+        const epoch e = shadow_take(t->shadow, &readers);
+        if (!strong(t, e)) reader = who_is(t, e);
+    }
+    if (r->bytes && address == r->address + r->bytes && address % GLOBAL_CELL && sort == r->sort &&
+        !writer == !r->writer && !reader == !r->reader) {
+        r->bytes += bytes;
+        r->writer = lower(r->writer, writer);
+        r->reader = lower(r->reader, reader);
+        return true;
+    }
+    run_end(t);
+    *r = (struct run){address, bytes, sort, writer, reader};
+    return true;
+}
+
 static void take_cell(void *context, uint64_t address, uint32_t bytes, const struct cell *c)
 {
     struct taking *t = context;
     const uint32_t at = (uint32_t)(address % GLOBAL_CELL);
     struct piece *p;
     uint64_t writers = c->write, readers = c->read;
-    if (t->page != address / GLOBAL_PAGE + 1) {
-        t->page = address / GLOBAL_PAGE + 1;
-        t->pieces = page_pieces(t->m, address);
-    }
-    if (!t->pieces) {
-        t->m->failed = true;
-        return;
-    }
-    p = &t->pieces[address % GLOBAL_PAGE / GLOBAL_CELL];
+    if (run_take(t, address, bytes, c)) return;
+    run_end(t);
+    p = piece_at(t, address);
+    if (!p) return;
     while (writers) {
         const epoch e = shadow_take(t->shadow, &writers);
         put(t->m, p, GLOBAL_CELL, at, bytes, strong(t, e) ? SORT_STRONG : SORT_WRITE, who_is(t, e));
@@ -236,6 +307,7 @@ void launch_memory_take(struct launch_memory *m, const struct shadow *s,
     struct taking t = {.m = m, .cluster = cluster, .kernel = kernel, .shadow = s};
     pthread_mutex_lock(&m->lock);
     shadow_walk(s, take_cell, &t);
+    run_end(&t);
     pthread_mutex_unlock(&m->lock);
 }
 

@@ -352,7 +352,7 @@ void order_flags(struct order *o, struct order_warp *w, const struct event *e);
 /* ---- order_life.c ---- */
 
 /* Bytes of all shadows of global memory together, and of the launch's record. */
-#define ORDER_MEMORY_MOST ((uint64_t)1 << 30)
+#define ORDER_MEMORY_MOST ((uint64_t)2 << 30)
 
 /* EV_WARP_START */
 void order_begin(struct order *o, const struct event *e);
