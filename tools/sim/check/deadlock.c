@@ -20,6 +20,7 @@ enum weight {
     COMES_NEXT = 29,       /* who should come waits at something else, on the way */
     STANDS_ELSEWHERE = 30, /* who should come waits at something else */
     LOOPS_PART = 35,       /* who should come again has left its loop */
+    MISSED_A_TURN = 37,    /* who came in an older phase has been round its loop since */
     NOBODY = 38,           /* nothing ever arrived, and no waiter would */
     TOO_FEW = 40,          /* arrivals came, fewer than counted, and no other waiter would */
     SURE = 50,
@@ -215,7 +216,6 @@ static const struct cta *sibling_ahead(const struct cta *c, const struct mbar *b
 /* Whether a waiter that has not arrived in this phase could yet, if its own wait ended. */
 static bool others_may_come(const struct deadlock *d, const struct wait *t, const struct mbar *b)
 {
-    const struct kernel *k = d->group->launch->kernel;
     for (uint32_t i = 0; i < d->count; i++) {
         const struct waiter *o = &d->waiters[i];
         bool came = false;
@@ -228,7 +228,7 @@ static bool others_may_come(const struct deadlock *d, const struct wait *t, cons
             came |=
                 b->log[n].cta == o->warp->cta && b->log[n].warp == o->warp->id && b->log[n].count;
         }
-        if (!came && deadlock_may_signal(k, o, t->key)) return true;
+        if (!came && deadlock_may_signal(d, o, t->key)) return true;
     }
     return false;
 }
@@ -244,7 +244,7 @@ static bool copy_may_come(const struct deadlock *d, const struct wait *t, const 
                     (at->kind == WAIT_MBAR && at->cta == t->cta && at->key == t->key);
         for (uint32_t n = 0; n < b->kept && !here; n++)
             here = b->log[n].cta == o->warp->cta && b->log[n].warp == o->warp->id;
-        if (!here && deadlock_may_copy(d->group->launch->kernel, o, t->key)) return true;
+        if (!here && deadlock_may_copy(d, o, t->key)) return true;
     }
     return false;
 }
@@ -267,6 +267,28 @@ static void judge_absent(const struct deadlock *d, struct judgement *j,
     j->weight = weight;
     j->went_on = went_on;
     j->cause = weight == EXPLAINED ? CAUSE_CYCLE : CAUSE_TRIP_COUNT;
+}
+
+/* Roles may take turns at a barrier: who came in the phase before need not be who is missing now. */
+static void judge_turns(const struct deadlock *d, struct judgement *j)
+{
+    const struct wait *t = &j->by->frag->wait;
+    for (uint32_t i = 0; i < t->cta->warp_count; i++) {
+        const struct warp *w = &t->cta->warps[i];
+        const struct waiter *at = wait_of(d, w);
+        uint32_t waits, arrivals;
+        bool came = false;
+        for (uint32_t n = 0; n < j->bar->kept; n++)
+            came |= j->bar->log[n].cta == t->cta && j->bar->log[n].warp == i;
+        if (came || !at || !check_ledger(d->group, t->cta, t->key, i, &waits, &arrivals)) continue;
+        if (!arrivals || !check_went_on(d->group, t->cta, t->key, w, at->in, at->frag->wait.key))
+            continue;
+        j->missing = w;
+        j->weight = MISSED_A_TURN;
+        j->went_on = true;
+        j->cause = CAUSE_TRIP_COUNT;
+        return;
+    }
 }
 
 /* Nobody who came before is missing: too few come, or none ever did. */
@@ -318,6 +340,7 @@ static void judge_mbar(const struct deadlock *d, struct judgement *j)
             if (absent(b, &b->before[i], at_all)) judge_absent(d, j, &b->before[i]);
     }
     if (!j->missing) judge_arrivals(d, j);
+    if (j->missing && j->weight == EXPLAINED) judge_turns(d, j);
 }
 
 /* ---- other waits ---- */
@@ -339,7 +362,6 @@ uint32_t deadlock_came(const struct deadlock *d, const struct waiter *by)
  * still has that barrier, else any. */
 static const struct warp *missing_at(const struct deadlock *d, const struct cta *c, uint32_t id)
 {
-    const struct kernel *k = d->group->launch->kernel;
     const uint64_t arrived = c->barriers[id].warps_arrived,
                    before = check_came_before(d->group, c, id);
     const struct warp *found = NULL;
@@ -347,7 +369,7 @@ static const struct warp *missing_at(const struct deadlock *d, const struct cta 
     for (uint32_t i = 0; i < c->warp_count; i++) {
         const struct warp *w = &c->warps[i];
         const struct waiter *at = w->live ? wait_of(d, w) : NULL;
-        const uint32_t rank = before >> i & 1 ? 3 : at && deadlock_may_come(k, at, id) ? 2 : 1;
+        const uint32_t rank = before >> i & 1 ? 3 : at && deadlock_may_come(d, at, id) ? 2 : 1;
         if (!w->live || arrived >> i & 1 || rank < best) continue;
         found = w;
         best = rank;
@@ -359,8 +381,7 @@ static const struct warp *missing_at(const struct deadlock *d, const struct cta 
 static bool on_its_way(const struct deadlock *d, const struct judgement *j, uint32_t id)
 {
     const struct waiter *at = j->missing ? wait_of(d, j->missing) : NULL;
-    return at && at->frag->wait.kind == WAIT_BARRIER &&
-           deadlock_comes_next(d->group->launch->kernel, at, id);
+    return at && at->frag->wait.kind == WAIT_BARRIER && deadlock_comes_next(d, at, id);
 }
 
 /* It waits for a value in memory, which is told of itself. */
@@ -458,9 +479,7 @@ static bool at_mbarriers(const struct deadlock *d, const struct waiter *by)
         if (o->warp->cta->cluster != by->warp->cta->cluster) continue;
         if (kind == WAIT_CLUSTER || kind == WAIT_CONVERGE || kind == WAIT_WARPSYNC) continue;
         if (kind != WAIT_MBAR && kind != WAIT_SPIN) return false;
-        if (kind == WAIT_MBAR &&
-            deadlock_may_signal(d->group->launch->kernel, by, o->frag->wait.key))
-            return false;
+        if (kind == WAIT_MBAR && deadlock_may_signal(d, by, o->frag->wait.key)) return false;
         any = true;
     }
     return any;
@@ -559,6 +578,7 @@ void deadlock_report(struct group *g)
     all = calloc(d.count + 1, sizeof *all);
     if (d.waiters && all && d.count) {
         sleepers(&d, d.waiters);
+        deadlock_find_bases(&d);
         for (uint32_t i = 0; i < d.count; i++) judge(&d, &d.waiters[i], &all[i]);
         first_waits(&d, all);
         deadlock_circles(&d, all, NEVER_STARTED, IN_A_CIRCLE);
@@ -569,4 +589,5 @@ void deadlock_report(struct group *g)
     }
     free(all);
     free(d.waiters);
+    free(d.bases);
 }

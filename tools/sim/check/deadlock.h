@@ -35,7 +35,11 @@ struct deadlock {
     struct group *group;
     struct waiter *waiters;
     uint32_t count;
+    uint32_t *bases; /* by instruction, those that name mbarriers: deadlock_find_bases */
 };
+
+/* What mbarrier each instruction means, as far as constants tell (deadlock_signal.c). */
+void deadlock_find_bases(struct deadlock *d);
 
 /* Fills message, object and related of a finding about `j`. */
 void deadlock_tell(const struct deadlock *d, const struct judgement *j, struct finding *f);
@@ -44,16 +48,17 @@ void deadlock_tell(const struct deadlock *d, const struct judgement *j, struct f
 uint32_t deadlock_came(const struct deadlock *d, const struct waiter *by);
 
 /* Whether the waiter, could it go on, might signal the mbarrier at that offset of its cluster
- * (deadlock_signal.c): by the code ahead of it and the addresses in its registers now. */
-bool deadlock_may_signal(const struct kernel *k, const struct waiter *o, uint32_t offset);
+ * (deadlock_signal.c): by the code ahead of it and the addresses in its registers now, or
+ * the constants from which they will be computed. */
+bool deadlock_may_signal(const struct deadlock *d, const struct waiter *o, uint32_t offset);
 
 /* The same of copies alone. */
-bool deadlock_may_copy(const struct kernel *k, const struct waiter *o, uint32_t offset);
+bool deadlock_may_copy(const struct deadlock *d, const struct waiter *o, uint32_t offset);
 
 /* Whether the code ahead of the waiter has a barrier instruction that may mean that number. */
-bool deadlock_may_come(const struct kernel *k, const struct waiter *o, uint32_t id);
+bool deadlock_may_come(const struct deadlock *d, const struct waiter *o, uint32_t id);
 /* The same without going back in a loop: it has left nothing out so far. */
-bool deadlock_comes_next(const struct kernel *k, const struct waiter *o, uint32_t id);
+bool deadlock_comes_next(const struct deadlock *d, const struct waiter *o, uint32_t id);
 
 /* Waits of weight `from` for barriers at which nobody arrived, and whose possible signallers wait for each
  * other in a circle, become CAUSE_CYCLE with weight `to` (deadlock_cycle.c). */

@@ -18,7 +18,7 @@ static bool would_signal(const struct deadlock *d, const struct waiter *by, cons
 {
     const struct wait *t = &of->frag->wait;
     return by != of && by->warp->cta->cluster == t->cta->cluster &&
-           deadlock_may_signal(d->group->launch->kernel, by, t->key);
+           deadlock_may_signal(d, by, t->key);
 }
 
 static void link_nodes(struct circle *c)

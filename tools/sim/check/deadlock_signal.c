@@ -1,10 +1,11 @@
 /*
  * Who could still signal an mbarrier: the code a sleeping warp would go on with, and the addresses its
- * registers hold.
+ * registers hold, or will be computed from.
  */
 #include "check/deadlock.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Instructions that bring arrivals or bytes. */
 static bool signals(const struct insn *in)
@@ -25,6 +26,111 @@ static const struct name_range *range_at(const struct kernel *k, uint32_t offset
         }
     }
     return best;
+}
+
+/* ---- addresses that are computed later ---- */
+
+enum {
+    NO_BASE = UINT32_MAX,
+    CHAIN = 8
+}; /* definitions followed from an address back to a constant */
+
+/* The constant part of a sum, where an index counts as 0. */
+struct part {
+    uint64_t value;
+    bool known; /* holds a constant at all */
+};
+
+static struct part part_of(const struct deadlock *d, struct arg a, uint32_t steps);
+
+static bool is_named(const struct insn *in, const char *names)
+{
+    const char *at = strstr(names, in->row->name);
+    const size_t length = strlen(in->row->name);
+    return at && (at == names || at[-1] == ' ') && (at[length] == ' ' || !at[length]);
+}
+
+/* What an instruction computes whose result is arg[0]. */
+static struct part computed(const struct deadlock *d, const struct insn *in, uint32_t steps)
+{
+    static const struct part nothing;
+    struct part p = part_of(d, in->arg[1], steps), q;
+    if (is_named(in, "mov cvta cvta.to cvt mapa and")) return p;
+    q = part_of(d, in->arg[2], steps);
+    if (is_named(in, "mad")) return part_of(d, in->arg[3], steps);
+    if (is_named(in, "mul shl")) return nothing; /* an index */
+    if (is_named(in, "selp")) return p.known ? p : q;
+    if (!is_named(in, "add or xor")) return nothing;
+    if (p.known) q.value += p.value;
+    q.known |= p.known;
+    return q;
+}
+
+/* Of the definitions of a register the first that leads back to a constant. */
+static struct part part_of(const struct deadlock *d, struct arg a, uint32_t steps)
+{
+    const struct kernel *k = d->group->launch->kernel;
+    struct part p = {0, false};
+    bool defined = false;
+    if (a.sink || (a.bits != 32 && a.bits != 64)) return p;
+    for (uint32_t i = 0; a.bank == BANK_REGS && i < k->insn_count && !p.known; i++) {
+        const struct insn *in = &k->insns[i];
+        bool list;
+        if (!in->row || !(row_results(in->row, &list) & 1) || in->arg[0].sink) continue;
+        if (in->arg[0].offset != a.offset) continue;
+        defined = true;
+        if (steps && (in->is.class == INSN_ALU || in->is.class == INSN_MOVE))
+            p = computed(d, in, steps - 1);
+    }
+    if (defined) return p;
+    /* A literal, or the address of a variable, which stands in a register that nothing writes. */
+    p.value = arg_lane(d->waiters[0].warp, a, 0);
+    p.known = true;
+    return p;
+}
+
+/* The constant part of the address of the barrier that the instruction signals: the last address it has. */
+static uint32_t base_of(const struct deadlock *d, const struct insn *in)
+{
+    uint32_t index = 0, at = NO_BASE, addresses = 0;
+    struct part p;
+    for (const char *c = in->row->args; *c; c++) {
+        if (*c == '[') {
+            at = index;
+            addresses++;
+        }
+        index += *c == ' ' || *c == '|';
+    }
+    if (at >= INSN_ARGS || addresses > sizeof in->imm / sizeof in->imm[0]) return NO_BASE;
+    p = part_of(d, in->arg[at], CHAIN);
+    if (!p.known) return NO_BASE;
+    return (uint32_t)(p.value + (uint64_t)in->imm[addresses - 1]) & SHARED_OFFSET_MASK;
+}
+
+void deadlock_find_bases(struct deadlock *d)
+{
+    const struct kernel *k = d->group->launch->kernel;
+    d->bases = malloc((k->insn_count + 1U) * sizeof *d->bases);
+    for (uint32_t i = 0; d->bases && i < k->insn_count; i++) {
+        const struct insn *in = &k->insns[i];
+        const bool of_barrier = in->row && (in->is.class == INSN_MBARRIER || signals(in));
+        d->bases[i] = of_barrier ? base_of(d, in) : NO_BASE;
+    }
+}
+
+/* Whether barriers lie next to one another from `base` up to `offset`, and no instruction is known to mean one of
+ * those behind the first by name: one array. */
+static bool one_array(const struct deadlock *d, const struct cta *c, uint32_t base, uint32_t offset)
+{
+    const struct kernel *k = d->group->launch->kernel;
+    if (base > offset || (offset - base) % 8) return false;
+    for (uint32_t at = base; at <= offset; at += 8) {
+        const struct mbar *b = mbar_at(c, at);
+        if (!b || !b->live) return false;
+    }
+    for (uint32_t i = 0; i < k->insn_count; i++)
+        if (d->bases[i] != NO_BASE && d->bases[i] > base && d->bases[i] <= offset) return false;
+    return true;
 }
 
 /* The same barrier, or another of its array: a ring's slot may be computed late. */
@@ -57,6 +163,16 @@ static bool names_barrier(const struct kernel *k, const struct waiter *o, const 
     return false;
 }
 
+/* The same of an address that is still to be computed. */
+static bool will_name(const struct deadlock *d, const struct waiter *o, const struct insn *in,
+                      uint32_t offset)
+{
+    const struct kernel *k = d->group->launch->kernel;
+    const uint32_t base = d->bases ? d->bases[in - k->insns] : NO_BASE;
+    return base != NO_BASE &&
+           (same_barrier(k, base, offset) || one_array(d, o->warp->cta, base, offset));
+}
+
 /* ---- reachable code ---- */
 
 struct walk {
@@ -84,10 +200,11 @@ static void visit_next(struct walk *w, uint32_t pc)
 }
 
 /* Whether `has` holds for an instruction that the waiter may still come to, its own included. */
-static bool ahead(const struct kernel *k, const struct waiter *o, uint32_t key, bool onward,
-                  bool (*has)(const struct kernel *, const struct waiter *, const struct insn *,
+static bool ahead(const struct deadlock *d, const struct waiter *o, uint32_t key, bool onward,
+                  bool (*has)(const struct deadlock *, const struct waiter *, const struct insn *,
                               uint32_t key))
 {
+    const struct kernel *k = d->group->launch->kernel;
     struct walk w = {.kernel = k, .onward = onward};
     bool found = false;
     w.seen = calloc(k->insn_count + 1U, sizeof *w.seen);
@@ -95,7 +212,7 @@ static bool ahead(const struct kernel *k, const struct waiter *o, uint32_t key, 
     if (w.seen && w.stack) visit(&w, o->frag->pc);
     while (w.depth && !found) {
         uint32_t pc = w.stack[--w.depth];
-        found = has(k, o, &k->insns[pc], key);
+        found = has(d, o, &k->insns[pc], key);
         visit_next(&w, pc);
     }
     free(w.seen);
@@ -103,33 +220,36 @@ static bool ahead(const struct kernel *k, const struct waiter *o, uint32_t key, 
     return found;
 }
 
-static bool signals_it(const struct kernel *k, const struct waiter *o, const struct insn *in,
+static bool signals_it(const struct deadlock *d, const struct waiter *o, const struct insn *in,
                        uint32_t offset)
 {
-    return signals(in) && names_barrier(k, o, in, offset);
+    const struct kernel *k = d->group->launch->kernel;
+    return signals(in) && (names_barrier(k, o, in, offset) || will_name(d, o, in, offset));
 }
 
-bool deadlock_may_signal(const struct kernel *k, const struct waiter *o, uint32_t offset)
+bool deadlock_may_signal(const struct deadlock *d, const struct waiter *o, uint32_t offset)
 {
-    return ahead(k, o, offset, false, signals_it);
+    return ahead(d, o, offset, false, signals_it);
 }
 
-static bool copies_to_it(const struct kernel *k, const struct waiter *o, const struct insn *in,
+static bool copies_to_it(const struct deadlock *d, const struct waiter *o, const struct insn *in,
                          uint32_t offset)
 {
-    return in->is.signals == SIGNALS_BYTES && names_barrier(k, o, in, offset);
+    const struct kernel *k = d->group->launch->kernel;
+    return in->is.signals == SIGNALS_BYTES &&
+           (names_barrier(k, o, in, offset) || will_name(d, o, in, offset));
 }
 
-bool deadlock_may_copy(const struct kernel *k, const struct waiter *o, uint32_t offset)
+bool deadlock_may_copy(const struct deadlock *d, const struct waiter *o, uint32_t offset)
 {
-    return ahead(k, o, offset, false, copies_to_it);
+    return ahead(d, o, offset, false, copies_to_it);
 }
 
 /* The number is the first 32-bit source; one in a register may be any. */
-static bool meets_at(const struct kernel *k, const struct waiter *o, const struct insn *in,
+static bool meets_at(const struct deadlock *d, const struct waiter *o, const struct insn *in,
                      uint32_t id)
 {
-    (void)k;
+    (void)d;
     if (in->is.class != INSN_BARRIER) return false;
     for (uint32_t i = in->row->args[0] == '='; i < 2; i++)
         if (!in->arg[i].sink && in->arg[i].bits == 32)
@@ -138,12 +258,12 @@ static bool meets_at(const struct kernel *k, const struct waiter *o, const struc
     return false;
 }
 
-bool deadlock_may_come(const struct kernel *k, const struct waiter *o, uint32_t id)
+bool deadlock_may_come(const struct deadlock *d, const struct waiter *o, uint32_t id)
 {
-    return ahead(k, o, id, false, meets_at);
+    return ahead(d, o, id, false, meets_at);
 }
 
-bool deadlock_comes_next(const struct kernel *k, const struct waiter *o, uint32_t id)
+bool deadlock_comes_next(const struct deadlock *d, const struct waiter *o, uint32_t id)
 {
-    return ahead(k, o, id, true, meets_at);
+    return ahead(d, o, id, true, meets_at);
 }

@@ -103,8 +103,8 @@ static void note_arrival(struct order *o, struct order_warp *w, struct order_bar
 
 #define ANY_KEY UINT32_MAX
 
-/* How often the warp passed the wait `in`, or with a key a wait for that object, after the step `from`
- * and up to `to`; false: not all of that is kept. */
+/* How often the warp passed the wait `in`, or with a key a wait for that object, or with neither any wait, after the
+ * step `from` and up to `to`; false: not all of that is kept. */
 static bool passes_between(const struct order_warp *w, const struct insn *in, uint32_t key,
                            uint64_t from, uint64_t to, uint32_t *passes)
 {
@@ -112,21 +112,24 @@ static bool passes_between(const struct order_warp *w, const struct insn *in, ui
     const uint32_t kept = !p ? 0 : p->count < PASSES_KEPT ? p->count : PASSES_KEPT;
     *passes = 0;
     for (uint32_t i = 0; i < kept; i++) {
-        if (key == ANY_KEY ? p->at[i].in != in : p->at[i].key != key) continue;
+        if (key != ANY_KEY ? p->at[i].key != key : in && p->at[i].in != in) continue;
         *passes += p->at[i].step > from && p->at[i].step <= to;
     }
     return p && (p->count <= PASSES_KEPT || p->at[p->count % PASSES_KEPT].step <= from);
 }
 
 /* Passed the wait as often since its last arrival as between the one before and that, and at least
- * once. */
+ * once. So it did with all its waits together: in a loop inside a loop, a ring's slot may come once or twice a turn. */
 static bool came_round(const struct order_warp *w, const struct ledger *l, const struct insn *at,
                        uint32_t key)
 {
     uint32_t before = 1, since;
     if (!passes_between(w, at, key, l->steps[0], UINT64_MAX, &since) || !since) return false;
     if (!l->steps[1]) return true;
-    return passes_between(w, at, key, l->steps[1], l->steps[0], &before) && since >= before;
+    if (!passes_between(w, at, key, l->steps[1], l->steps[0], &before) || since < before)
+        return false;
+    return passes_between(w, NULL, ANY_KEY, l->steps[0], UINT64_MAX, &since) &&
+           passes_between(w, NULL, ANY_KEY, l->steps[1], l->steps[0], &before) && since >= before;
 }
 
 bool protocol_went_on(const struct order_bar *b, const struct order_warp *w, const struct insn *at,
