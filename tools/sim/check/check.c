@@ -80,6 +80,12 @@ bool check_ledger(const struct group *g, const struct cta *owner, uint32_t offse
     return b && protocol_ledger(b, warp, turns, arrivals);
 }
 
+uint32_t check_passes(const struct group *g, const struct warp *w, const struct insn *at)
+{
+    const struct order_warp *o = checker_of(g) ? order_warp_of(w) : NULL;
+    return o ? protocol_passes(o, at) : 0;
+}
+
 bool check_went_on(const struct group *g, const struct cta *owner, uint32_t offset,
                    const struct warp *w, const struct insn *at, uint32_t key)
 {

@@ -10,7 +10,8 @@
 
 /* How sure a judgement is. Above SURE: nothing else that happens could have explained it. */
 enum weight {
-    EXPLAINED = 1, /* by another wait */
+    EXPLAINED = 1,        /* by another wait */
+    BEHIND_MBARRIERS = 2, /* who should come waits for mbarriers, which nobody here holds up */
     SPINS = 10,
     COPY_TO_COME = 15,     /* bytes are expected, and who may copy them waits at something else */
     NEVER_STARTED = 20,    /* nothing ever arrived, but some waiter might have come later */
@@ -19,6 +20,7 @@ enum weight {
     STARTS_WRONG = 25,     /* nothing ever arrived, and the waiter is who should begin */
     COMES_NEXT = 29,       /* who should come waits at something else, on the way */
     STANDS_ELSEWHERE = 30, /* who should come waits at something else */
+    CAME_PAST = 31,        /* nothing ever arrived, and who should have has gone on */
     LOOPS_PART = 35,       /* who should come again has left its loop */
     MISSED_A_TURN = 37,    /* who came in an older phase has been round its loop since */
     NOBODY = 38,           /* nothing ever arrived, and no waiter would */
@@ -249,6 +251,13 @@ static bool copy_may_come(const struct deadlock *d, const struct wait *t, const 
     return false;
 }
 
+/* Whether the waiter has been round its loop since it last arrived at what `t` waits for. */
+static bool went_round(const struct deadlock *d, const struct waiter *at, const struct wait *t)
+{
+    return check_went_on(d->group, t->cta, t->key, at->warp, at->in, at->frag->wait.key) &&
+           deadlock_signals_in_round(d, at, t->key);
+}
+
 /* Everyone who came in earlier phases may come again: where is one that has not? */
 static void judge_absent(const struct deadlock *d, struct judgement *j,
                          const struct mbar_arrival *a)
@@ -257,8 +266,7 @@ static void judge_absent(const struct deadlock *d, struct judgement *j,
     const struct wait *t = &j->by->frag->wait;
     const struct warp *w = &a->cta->warps[a->warp];
     const struct waiter *at = wait_of(d, w);
-    const bool went_on =
-        at && check_went_on(d->group, t->cta, t->key, w, at->in, at->frag->wait.key);
+    const bool went_on = at && went_round(d, at, t);
     const bool after = at && !in_loop(k, at->in) &&
                        (at->frag->wait.kind == WAIT_BARRIER || at->frag->wait.kind == WAIT_CLUSTER);
     const uint32_t weight = !at ? LEFT : went_on ? WENT_ON : after ? LOOPS_PART : EXPLAINED;
@@ -281,12 +289,44 @@ static void judge_turns(const struct deadlock *d, struct judgement *j)
         for (uint32_t n = 0; n < j->bar->kept; n++)
             came |= j->bar->log[n].cta == t->cta && j->bar->log[n].warp == i;
         if (came || !at || !check_ledger(d->group, t->cta, t->key, i, &waits, &arrivals)) continue;
-        if (!arrivals || !check_went_on(d->group, t->cta, t->key, w, at->in, at->frag->wait.key))
-            continue;
+        if (!arrivals || !went_round(d, at, t)) continue;
         j->missing = w;
         j->weight = MISSED_A_TURN;
         j->went_on = true;
         j->cause = CAUSE_TRIP_COUNT;
+        return;
+    }
+}
+
+/* A slot of the array at which that warp should have arrived after this one: a ring begins with the first.
+ * *any: it has arrived at some slot. */
+static const struct mbar *slot_behind(const struct deadlock *d, const struct cta *c, uint32_t warp,
+                                      const struct mbar *b, bool *any)
+{
+    *any = false;
+    for (const struct mbar *o = mbar_next(c, NULL); o; o = mbar_next(c, o)) {
+        uint32_t waits, arrivals;
+        if (!deadlock_same_array(d, c, o->offset, b->offset)) continue;
+        if (!check_ledger(d->group, c, o->offset, warp, &waits, &arrivals) || !arrivals) continue;
+        *any = true;
+        if (o->offset > b->offset || o->phase > 1) return o;
+    }
+    return NULL;
+}
+
+/* Nothing ever arrived: is there a warp that has come past its arrival, or gone on to another slot of the ring? */
+static void judge_first(const struct deadlock *d, struct judgement *j)
+{
+    const struct wait *t = &j->by->frag->wait;
+    for (uint32_t i = 0; i < t->cta->warp_count; i++) {
+        const struct waiter *at = wait_of(d, &t->cta->warps[i]);
+        bool any;
+        if (!at || at->warp == j->by->warp || !deadlock_may_signal(d, at, t->key)) continue;
+        j->slot = slot_behind(d, t->cta, i, j->bar, &any);
+        any &= !deadlock_named_alone(d, t->key);
+        if (!j->slot && (any || !deadlock_came_past(d, at, t->key))) continue;
+        j->missing = at->warp;
+        j->weight = CAME_PAST;
         return;
     }
 }
@@ -314,6 +354,7 @@ static void judge_arrivals(const struct deadlock *d, struct judgement *j)
     } else {
         j->cause = CAUSE_NO_PRODUCER;
         j->weight = others_may_come(d, t, b) ? NEVER_STARTED : NOBODY;
+        if (j->weight == NEVER_STARTED && !b->total_arrivals) judge_first(d, j);
     }
 }
 
@@ -391,6 +432,50 @@ static bool polls(const struct deadlock *d, const struct warp *w)
     return at && at->frag->wait.kind == WAIT_SPIN;
 }
 
+/* Whether the wait `of` may end by what a warp that waits at the named barrier does next, over any number of steps. */
+static bool held_up_at(const struct deadlock *d, const struct waiter *by, const struct waiter *of,
+                       uint64_t *seen)
+{
+    for (uint32_t i = 0; i < d->count && i < 64; i++) {
+        const struct waiter *o = &d->waiters[i];
+        const struct wait *t = &o->frag->wait;
+        if (*seen >> i & 1 || o->warp->cta != by->warp->cta) continue;
+        if (!deadlock_may_signal(d, o, of->frag->wait.key)) continue;
+        *seen |= UINT64_C(1) << i;
+        if (t->kind == WAIT_BARRIER && t->key == by->frag->wait.key) return true;
+        if (t->kind != WAIT_MBAR || held_up_at(d, by, o, seen)) return true;
+    }
+    return false;
+}
+
+/* It waits for an mbarrier, and nobody who waits at the named barrier holds that up. */
+static bool held_up_elsewhere(const struct deadlock *d, const struct waiter *by,
+                              const struct waiter *o)
+{
+    uint64_t seen = 0;
+    return o->frag->wait.kind == WAIT_MBAR && !held_up_at(d, by, o, &seen);
+}
+
+/* So does the missing warp, which has the barrier on its way, or every warp that has not come. */
+static bool behind_mbarriers(const struct deadlock *d, const struct judgement *j)
+{
+    const struct waiter *by = j->by, *missing = j->missing ? wait_of(d, j->missing) : NULL;
+    bool any = false;
+    if (missing && deadlock_comes_next(d, missing, by->frag->wait.key) &&
+        held_up_elsewhere(d, by, missing))
+        return true;
+    for (uint32_t i = 0; i < d->count; i++) {
+        const struct waiter *o = &d->waiters[i];
+        const struct wait *t = &o->frag->wait;
+        if (o->warp->cta != by->warp->cta) continue;
+        if (t->kind == WAIT_BARRIER && t->key == by->frag->wait.key) continue;
+        if (t->kind == WAIT_CONVERGE || t->kind == WAIT_WARPSYNC) continue;
+        if (!held_up_elsewhere(d, by, o)) return false;
+        any = true;
+    }
+    return any;
+}
+
 static void judge_barrier(const struct deadlock *d, struct judgement *j)
 {
     const struct wait *t = &j->by->frag->wait;
@@ -403,6 +488,7 @@ static void judge_barrier(const struct deadlock *d, struct judgement *j)
     j->missing = missing_at(d, t->cta, t->key);
     if (on_its_way(d, j, t->key)) j->weight = COMES_NEXT;
     if (polls(d, j->missing)) j->weight = EXPLAINED;
+    if (j->weight == STANDS_ELSEWHERE && behind_mbarriers(d, j)) j->weight = BEHIND_MBARRIERS;
     if (b->arrived + coming < b->expected) {
         j->missing = NULL;
         j->weight = LEFT;

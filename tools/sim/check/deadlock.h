@@ -27,15 +27,23 @@ struct judgement {
     const struct insn *guilty;  /* instruction to cite */
     const struct warp *missing; /* a warp that came before and does not come now, or NULL */
     const struct cta *sibling; /* another CTA of the cluster whose barrier there got its arrivals */
-    bool went_on;              /* `missing` came round its loop and did not come here */
-    uint32_t missing_lanes;    /* WAIT_CONVERGE */
+    const struct mbar
+        *slot;    /* `missing` arrived at this one of the array, and not at the one waited for */
+    bool went_on; /* `missing` came round its loop and did not come here */
+    uint32_t missing_lanes; /* WAIT_CONVERGE */
+};
+
+/* The mbarrier, or the first one of the array, that an instruction means, as far as constants tell. */
+struct signal_base {
+    uint32_t at;
+    bool whole; /* that very one */
 };
 
 struct deadlock {
     struct group *group;
     struct waiter *waiters;
     uint32_t count;
-    uint32_t *bases; /* by instruction, those that name mbarriers: deadlock_find_bases */
+    struct signal_base *bases; /* by instruction, those that name mbarriers: deadlock_find_bases */
 };
 
 /* What mbarrier each instruction means, as far as constants tell (deadlock_signal.c). */
@@ -51,6 +59,25 @@ uint32_t deadlock_came(const struct deadlock *d, const struct waiter *by);
  * (deadlock_signal.c): by the code ahead of it and the addresses in its registers now, or
  * the constants from which they will be computed. */
 bool deadlock_may_signal(const struct deadlock *d, const struct waiter *o, uint32_t offset);
+
+/* The same without going back in a loop. */
+bool deadlock_signals_next(const struct deadlock *d, const struct waiter *o, uint32_t offset);
+/* Whether the instruction, were the waiter to execute it, might signal that mbarrier. */
+bool deadlock_signals(const struct deadlock *d, const struct waiter *o, const struct insn *in,
+                      uint32_t offset);
+
+/* Whether an instruction signals that very mbarrier by a constant address, so that it is no slot of a ring. */
+bool deadlock_named_alone(const struct deadlock *d, uint32_t offset);
+
+/* Of the innermost loop around the waiter's instruction that does more than wait: whether something in it might
+ * signal that mbarrier; true as well where no instruction of the kernel is known to (deadlock_round.c). */
+bool deadlock_signals_in_round(const struct deadlock *d, const struct waiter *o, uint32_t offset);
+/* Whether the waiter has come past an instruction that might signal that mbarrier, in this turn of its loop or a
+ * whole one. */
+bool deadlock_came_past(const struct deadlock *d, const struct waiter *o, uint32_t offset);
+
+/* Whether the mbarriers at both offsets belong to one array. */
+bool deadlock_same_array(const struct deadlock *d, const struct cta *c, uint32_t a, uint32_t b);
 
 /* The same of copies alone. */
 bool deadlock_may_copy(const struct deadlock *d, const struct waiter *o, uint32_t offset);
@@ -78,6 +105,9 @@ bool check_consumed(const struct group *g, const struct cta *owner, uint32_t off
  * false where neither, and when nobody observed. */
 bool check_ledger(const struct group *g, const struct cta *owner, uint32_t offset, uint32_t warp,
                   uint32_t *turns, uint32_t *arrivals);
+
+/* How often the warp has passed the wait, of the last ones it passed. */
+uint32_t check_passes(const struct group *g, const struct warp *w, const struct insn *at);
 
 /* Whether the warp, asleep at `at` for the object `key`, should have arrived at the mbarrier before it came round to that wait. */
 bool check_went_on(const struct group *g, const struct cta *owner, uint32_t offset,

@@ -30,18 +30,21 @@ static const struct name_range *range_at(const struct kernel *k, uint32_t offset
 
 /* ---- addresses that are computed later ---- */
 
+#define NO_BASE UINT32_MAX
+
 enum {
-    NO_BASE = UINT32_MAX,
-    CHAIN = 8
-}; /* definitions followed from an address back to a constant */
+    CHAIN = 8, /* definitions followed from an address back to a constant */
+    SLOTS = 64 /* larger variables are no array of mbarriers alone */
+};
 
 /* The constant part of a sum, where an index counts as 0. */
 struct part {
     uint64_t value;
     bool known; /* holds a constant at all */
+    bool whole; /* and nothing else */
 };
 
-static struct part part_of(const struct deadlock *d, struct arg a, uint32_t steps);
+static struct part part_of(const struct deadlock *d, struct arg a, uint32_t pc, uint32_t steps);
 
 static bool is_named(const struct insn *in, const char *names)
 {
@@ -50,61 +53,95 @@ static bool is_named(const struct insn *in, const char *names)
     return at && (at == names || at[-1] == ' ') && (at[length] == ' ' || !at[length]);
 }
 
-/* What an instruction computes whose result is arg[0]. */
-static struct part computed(const struct deadlock *d, const struct insn *in, uint32_t steps)
+/* What the instruction at that place computes, whose result is arg[0]. */
+static struct part computed(const struct deadlock *d, uint32_t pc, uint32_t steps)
 {
     static const struct part nothing;
-    struct part p = part_of(d, in->arg[1], steps), q;
-    if (is_named(in, "mov cvta cvta.to cvt mapa and")) return p;
-    q = part_of(d, in->arg[2], steps);
-    if (is_named(in, "mad")) return part_of(d, in->arg[3], steps);
+    const struct insn *in = &d->group->launch->kernel->insns[pc];
+    struct part p, q;
     if (is_named(in, "mul shl")) return nothing; /* an index */
-    if (is_named(in, "selp")) return p.known ? p : q;
+    if (is_named(in, "mad")) {
+        p = part_of(d, in->arg[3], pc, steps);
+        p.whole = false;
+        return p;
+    }
+    p = part_of(d, in->arg[1], pc, steps);
+    if (is_named(in, "mov cvta cvta.to cvt")) return p;
+    if (is_named(in, "mapa and selp")) {
+        if (!p.known) p = part_of(d, in->arg[2], pc, steps);
+        p.whole &= is_named(in, "mapa");
+        return p;
+    }
     if (!is_named(in, "add or xor")) return nothing;
+    q = part_of(d, in->arg[2], pc, steps);
     if (p.known) q.value += p.value;
     q.known |= p.known;
+    q.whole &= p.whole;
     return q;
 }
 
-/* Of the definitions of a register the first that leads back to a constant. */
-static struct part part_of(const struct deadlock *d, struct arg a, uint32_t steps)
+static bool defines(const struct insn *in, struct arg a)
+{
+    bool list;
+    return in->row && row_results(in->row, &list) & 1 && !in->arg[0].sink &&
+           in->arg[0].offset == a.offset;
+}
+
+/* Of the definitions of a register the last one ahead of `pc` in the text that leads back to a constant. */
+static struct part part_of(const struct deadlock *d, struct arg a, uint32_t pc, uint32_t steps)
 {
     const struct kernel *k = d->group->launch->kernel;
-    struct part p = {0, false};
-    bool defined = false;
+    struct part p = {0, false, false};
+    uint32_t definitions = 0;
     if (a.sink || (a.bits != 32 && a.bits != 64)) return p;
-    for (uint32_t i = 0; a.bank == BANK_REGS && i < k->insn_count && !p.known; i++) {
-        const struct insn *in = &k->insns[i];
-        bool list;
-        if (!in->row || !(row_results(in->row, &list) & 1) || in->arg[0].sink) continue;
-        if (in->arg[0].offset != a.offset) continue;
-        defined = true;
-        if (steps && (in->is.class == INSN_ALU || in->is.class == INSN_MOVE))
-            p = computed(d, in, steps - 1);
+    for (uint32_t i = 1; a.bank == BANK_REGS && i <= k->insn_count; i++) {
+        const uint32_t at = (pc + k->insn_count - i) % k->insn_count;
+        const struct insn *in = &k->insns[at];
+        if (!defines(in, a)) continue;
+        definitions++;
+        if (steps && !p.known && (in->is.class == INSN_ALU || in->is.class == INSN_MOVE))
+            p = computed(d, at, steps - 1);
     }
-    if (defined) return p;
+    p.whole &= definitions == 1;
+    if (definitions) return p;
     /* A literal, or the address of a variable, which stands in a register that nothing writes. */
     p.value = arg_lane(d->waiters[0].warp, a, 0);
-    p.known = true;
+    p.known = p.whole = true;
     return p;
 }
 
-/* The constant part of the address of the barrier that the instruction signals: the last address it has. */
-static uint32_t base_of(const struct deadlock *d, const struct insn *in)
+/* The operand that is the address of the barrier, the last one in brackets; INSN_ARGS: none. */
+static uint32_t address_of(const struct insn *in)
 {
-    uint32_t index = 0, at = NO_BASE, addresses = 0;
-    struct part p;
+    uint32_t index = 0, at = INSN_ARGS;
     for (const char *c = in->row->args; *c; c++) {
-        if (*c == '[') {
-            at = index;
-            addresses++;
-        }
+        if (*c == '[') at = index;
         index += *c == ' ' || *c == '|';
     }
-    if (at >= INSN_ARGS || addresses > sizeof in->imm / sizeof in->imm[0]) return NO_BASE;
-    p = part_of(d, in->arg[at], CHAIN);
-    if (!p.known) return NO_BASE;
-    return (uint32_t)(p.value + (uint64_t)in->imm[addresses - 1]) & SHARED_OFFSET_MASK;
+    return at < INSN_ARGS ? at : INSN_ARGS;
+}
+
+/* The offset written behind it. */
+static uint64_t addend_of(const struct insn *in)
+{
+    uint32_t addresses = 0;
+    for (const char *c = in->row->args; *c; c++) addresses += *c == '[';
+    return addresses && addresses <= sizeof in->imm / sizeof in->imm[0]
+               ? (uint64_t)in->imm[addresses - 1]
+               : 0;
+}
+
+/* The constant part of the address of the barrier that the instruction signals. */
+static struct signal_base base_of(const struct deadlock *d, const struct insn *in)
+{
+    const uint32_t at = address_of(in), pc = (uint32_t)(in - d->group->launch->kernel->insns);
+    struct signal_base base = {NO_BASE, false};
+    struct part p = {0, false, false};
+    if (at < INSN_ARGS) p = part_of(d, in->arg[at], pc, CHAIN);
+    if (!p.known) return base;
+    base.at = (uint32_t)(p.value + addend_of(in)) & SHARED_OFFSET_MASK;
+    base.whole = p.whole;
+    return base;
 }
 
 void deadlock_find_bases(struct deadlock *d)
@@ -114,7 +151,8 @@ void deadlock_find_bases(struct deadlock *d)
     for (uint32_t i = 0; d->bases && i < k->insn_count; i++) {
         const struct insn *in = &k->insns[i];
         const bool of_barrier = in->row && (in->is.class == INSN_MBARRIER || signals(in));
-        d->bases[i] = of_barrier ? base_of(d, in) : NO_BASE;
+        d->bases[i] = (struct signal_base){NO_BASE, false};
+        if (of_barrier) d->bases[i] = base_of(d, in);
     }
 }
 
@@ -129,7 +167,8 @@ static bool one_array(const struct deadlock *d, const struct cta *c, uint32_t ba
         if (!b || !b->live) return false;
     }
     for (uint32_t i = 0; i < k->insn_count; i++)
-        if (d->bases[i] != NO_BASE && d->bases[i] > base && d->bases[i] <= offset) return false;
+        if (d->bases[i].at != NO_BASE && d->bases[i].at > base && d->bases[i].at <= offset)
+            return false;
     return true;
 }
 
@@ -145,20 +184,24 @@ static bool same_barrier(const struct kernel *k, uint64_t address, uint32_t offs
     return r && r == range_at(k, at);
 }
 
-/* Whether an address among the operands, as the warp's registers stand, is the barrier's. */
+bool deadlock_same_array(const struct deadlock *d, const struct cta *c, uint32_t a, uint32_t b)
+{
+    const uint32_t low = a < b ? a : b, high = a < b ? b : a;
+    const struct kernel *k = d->group->launch->kernel;
+    const struct name_range *r = range_at(k, a);
+    if (r && r->count > 8 && r->count <= 8 * SLOTS) return r == range_at(k, b);
+    return d->bases && one_array(d, c, low, high);
+}
+
+/* Whether the address, as the warp's registers stand, is the barrier's. */
 static bool names_barrier(const struct kernel *k, const struct waiter *o, const struct insn *in,
                           uint32_t offset)
 {
+    const uint32_t at = address_of(in);
+    if (at == INSN_ARGS || in->arg[at].sink) return false;
     for (uint32_t lanes = o->frag->mask; lanes; lanes &= lanes - 1) {
-        uint32_t lane = first_lane(lanes);
-        for (uint32_t i = 0; i < INSN_ARGS; i++) {
-            uint64_t value;
-            if (in->arg[i].sink || (in->arg[i].bits != 32 && in->arg[i].bits != 64)) continue;
-            value = arg_lane(o->warp, in->arg[i], lane);
-            for (uint32_t n = 0; n < sizeof in->imm / sizeof in->imm[0]; n++) {
-                if (same_barrier(k, value + (uint64_t)in->imm[n], offset)) return true;
-            }
-        }
+        const uint64_t value = arg_lane(o->warp, in->arg[at], first_lane(lanes));
+        if (same_barrier(k, value + addend_of(in), offset)) return true;
     }
     return false;
 }
@@ -168,9 +211,27 @@ static bool will_name(const struct deadlock *d, const struct waiter *o, const st
                       uint32_t offset)
 {
     const struct kernel *k = d->group->launch->kernel;
-    const uint32_t base = d->bases ? d->bases[in - k->insns] : NO_BASE;
+    const uint32_t base = d->bases ? d->bases[in - k->insns].at : NO_BASE;
     return base != NO_BASE &&
            (same_barrier(k, base, offset) || one_array(d, o->warp->cta, base, offset));
+}
+
+bool deadlock_signals(const struct deadlock *d, const struct waiter *o, const struct insn *in,
+                      uint32_t offset)
+{
+    const struct kernel *k = d->group->launch->kernel;
+    const struct signal_base *base = d->bases ? &d->bases[in - k->insns] : NULL;
+    if (!signals(in)) return false;
+    if (base && base->whole) return base->at == offset;
+    return names_barrier(k, o, in, offset) || will_name(d, o, in, offset);
+}
+
+bool deadlock_named_alone(const struct deadlock *d, uint32_t offset)
+{
+    const struct kernel *k = d->group->launch->kernel;
+    for (uint32_t i = 0; d->bases && i < k->insn_count; i++)
+        if (d->bases[i].whole && d->bases[i].at == offset && signals(&k->insns[i])) return true;
+    return false;
 }
 
 /* ---- reachable code ---- */
@@ -220,24 +281,20 @@ static bool ahead(const struct deadlock *d, const struct waiter *o, uint32_t key
     return found;
 }
 
-static bool signals_it(const struct deadlock *d, const struct waiter *o, const struct insn *in,
-                       uint32_t offset)
-{
-    const struct kernel *k = d->group->launch->kernel;
-    return signals(in) && (names_barrier(k, o, in, offset) || will_name(d, o, in, offset));
-}
-
 bool deadlock_may_signal(const struct deadlock *d, const struct waiter *o, uint32_t offset)
 {
-    return ahead(d, o, offset, false, signals_it);
+    return ahead(d, o, offset, false, deadlock_signals);
+}
+
+bool deadlock_signals_next(const struct deadlock *d, const struct waiter *o, uint32_t offset)
+{
+    return ahead(d, o, offset, true, deadlock_signals);
 }
 
 static bool copies_to_it(const struct deadlock *d, const struct waiter *o, const struct insn *in,
                          uint32_t offset)
 {
-    const struct kernel *k = d->group->launch->kernel;
-    return in->is.signals == SIGNALS_BYTES &&
-           (names_barrier(k, o, in, offset) || will_name(d, o, in, offset));
+    return in->is.signals == SIGNALS_BYTES && deadlock_signals(d, o, in, offset);
 }
 
 bool deadlock_may_copy(const struct deadlock *d, const struct waiter *o, uint32_t offset)

@@ -278,7 +278,9 @@ static void say_mbar_reason(struct text *t, const struct judgement *j, const str
     case CAUSE_CYCLE:
         if (!j->bar->total_arrivals)
             say(t, " Nothing has ever arrived there: those who would arrive wait in turn, in a "
-                   "circle, each to signal only after its own wait.");
+                   "circle, each to signal only after its own wait. One of them must begin: with "
+                   "an arrival ahead of its loop, or with a first wait for the phase before the "
+                   "first (parity 1).");
         break;
     case CAUSE_NO_PRODUCER:
         say(t, " Nothing has ever arrived there, and nothing is in flight that could.");
@@ -330,6 +332,19 @@ static void say_missing(struct text *t, const struct deadlock *d, const struct j
         say_object(t, d, o);
         say(t, " (line %u)", line_of(o->in));
         break;
+    }
+    if (j->slot) {
+        char name[NAME];
+        name_shared(kernel_of(d), j->slot->offset, name, sizeof name);
+        say(t,
+            ". It has arrived at another slot of the array, %s: some way through its loop leaves "
+            "out the arrival here.",
+            name);
+        return;
+    }
+    if (j->bar && !j->bar->total_arrivals) {
+        say(t, ". It has come past the arrival: some way through its loop leaves it out.");
+        return;
     }
     if (j->went_on) {
         say(t, ". It has been at that wait since it last arrived here, and went round without "

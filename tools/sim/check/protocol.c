@@ -118,6 +118,13 @@ static bool passes_between(const struct order_warp *w, const struct insn *in, ui
     return p && (p->count <= PASSES_KEPT || p->at[p->count % PASSES_KEPT].step <= from);
 }
 
+uint32_t protocol_passes(const struct order_warp *w, const struct insn *in)
+{
+    uint32_t passes;
+    passes_between(w, in, ANY_KEY, 0, UINT64_MAX, &passes);
+    return passes;
+}
+
 /* Passed the wait as often since its last arrival as between the one before and that, and at least
  * once. So it did with all its waits together: in a loop inside a loop, a ring's slot may come once or twice a turn. */
 static bool came_round(const struct order_warp *w, const struct ledger *l, const struct insn *at,

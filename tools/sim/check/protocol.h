@@ -34,6 +34,8 @@ void protocol_copy(struct order *o, struct order_warp *w, struct order_bar *b,
 void protocol_pass(struct order_warp *w, struct order_bar *b, const struct event *e);
 /* Phases that a warp of the barrier's CTA waited for, and arrivals it brought; false: neither. */
 bool protocol_ledger(const struct order_bar *b, uint32_t warp, uint32_t *waits, uint32_t *arrivals);
+/* As check_passes. */
+uint32_t protocol_passes(const struct order_warp *w, const struct insn *in);
 /* Whether the warp, which sleeps at the wait `at` for the object `key`, has passed it as often since its last arrival as it did between
  * the one before and that: it came round, and did not arrive. */
 bool protocol_went_on(const struct order_bar *b, const struct order_warp *w, const struct insn *at,
