@@ -87,10 +87,17 @@ uint32_t check_passes(const struct group *g, const struct warp *w, const struct 
 }
 
 bool check_went_on(const struct group *g, const struct cta *owner, uint32_t offset,
-                   const struct warp *w, const struct insn *at, uint32_t key)
+                   const struct warp *w, const struct insn *at, uint32_t key, bool straight)
 {
     const struct order_bar *b = checker_of(g) ? order_bar_at(owner, offset) : NULL;
-    return b && order_warp_of(w) && protocol_went_on(b, order_warp_of(w), at, key);
+    return b && order_warp_of(w) && protocol_went_on(b, order_warp_of(w), at, key, straight);
+}
+
+bool check_left_out(const struct group *g, const struct cta *owner, uint32_t offset,
+                    const struct warp *w)
+{
+    const struct order_bar *b = checker_of(g) ? order_bar_at(owner, offset) : NULL;
+    return b && order_warp_of(w) && protocol_left_out(b, order_warp_of(w));
 }
 
 uint64_t check_came_before(const struct group *g, const struct cta *cta, uint32_t id)

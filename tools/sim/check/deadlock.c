@@ -21,6 +21,7 @@ enum weight {
     COMES_NEXT = 29,       /* who should come waits at something else, on the way */
     STANDS_ELSEWHERE = 30, /* who should come waits at something else */
     CAME_PAST = 31,        /* nothing ever arrived, and who should have has gone on */
+    LEFT_ONE = 34,         /* who came last has exited, and another one may come */
     LOOPS_PART = 35,       /* who should come again has left its loop */
     MISSED_A_TURN = 37,    /* who came in an older phase has been round its loop since */
     NOBODY = 38,           /* nothing ever arrived, and no waiter would */
@@ -251,11 +252,39 @@ static bool copy_may_come(const struct deadlock *d, const struct wait *t, const 
     return false;
 }
 
-/* Whether the waiter has been round its loop since it last arrived at what `t` waits for. */
-static bool went_round(const struct deadlock *d, const struct waiter *at, const struct wait *t)
+/* Whether the waiter has been round its loop since it last arrived at what `t` waits for. Who waits for the same must have
+ * arrived in that loop (`arrival`, NULL where not known), and not once ahead of it. */
+static bool went_round(const struct deadlock *d, const struct waiter *at, const struct wait *t,
+                       const struct insn *arrival)
 {
-    return check_went_on(d->group, t->cta, t->key, at->warp, at->in, at->frag->wait.key) &&
+    const struct wait *own = &at->frag->wait;
+    if (own->kind == t->kind && own->cta == t->cta && own->key == t->key &&
+        (!arrival || !deadlock_in_round(d, at, arrival)))
+        return false;
+    if (deadlock_named_alone(d, t->key) && check_left_out(d->group, t->cta, t->key, at->warp))
+        return true;
+    return check_went_on(d->group, t->cta, t->key, at->warp, at->in, own->key,
+                         own->kind != WAIT_MBAR || deadlock_in_turn(d, at, own->key, t->key)) &&
            deadlock_signals_in_round(d, at, t->key);
+}
+
+/* Whether another role, which has arrived there before and not in this phase, may yet. */
+static bool another_may(const struct deadlock *d, const struct wait *t, const struct mbar *b,
+                        const struct warp *left)
+{
+    for (uint32_t i = 0; i < t->cta->warp_count; i++) {
+        const struct warp *w = &t->cta->warps[i];
+        const struct waiter *at = wait_of(d, w);
+        uint32_t waits, arrivals;
+        bool came = false;
+        for (uint32_t n = 0; n < b->kept; n++)
+            came |= b->log[n].cta == t->cta && b->log[n].warp == i;
+        if (w == left || came || !at) continue;
+        if (check_ledger(d->group, t->cta, t->key, i, &waits, &arrivals) && arrivals &&
+            deadlock_may_signal(d, at, t->key))
+            return true;
+    }
+    return false;
 }
 
 /* Everyone who came in earlier phases may come again: where is one that has not? */
@@ -266,10 +295,13 @@ static void judge_absent(const struct deadlock *d, struct judgement *j,
     const struct wait *t = &j->by->frag->wait;
     const struct warp *w = &a->cta->warps[a->warp];
     const struct waiter *at = wait_of(d, w);
-    const bool went_on = at && went_round(d, at, t);
+    const bool went_on = at && went_round(d, at, t, a->in);
     const bool after = at && !in_loop(k, at->in) &&
                        (at->frag->wait.kind == WAIT_BARRIER || at->frag->wait.kind == WAIT_CLUSTER);
-    const uint32_t weight = !at ? LEFT : went_on ? WENT_ON : after ? LOOPS_PART : EXPLAINED;
+    const uint32_t weight = !at       ? (another_may(d, t, j->bar, w) ? LEFT_ONE : LEFT)
+                            : went_on ? WENT_ON
+                            : after   ? LOOPS_PART
+                                      : EXPLAINED;
     if (j->missing && weight <= j->weight) return;
     j->missing = w;
     j->weight = weight;
@@ -289,7 +321,7 @@ static void judge_turns(const struct deadlock *d, struct judgement *j)
         for (uint32_t n = 0; n < j->bar->kept; n++)
             came |= j->bar->log[n].cta == t->cta && j->bar->log[n].warp == i;
         if (came || !at || !check_ledger(d->group, t->cta, t->key, i, &waits, &arrivals)) continue;
-        if (!arrivals || !went_round(d, at, t)) continue;
+        if (!arrivals || !went_round(d, at, t, NULL)) continue;
         j->missing = w;
         j->weight = MISSED_A_TURN;
         j->went_on = true;
@@ -298,16 +330,28 @@ static void judge_turns(const struct deadlock *d, struct judgement *j)
     }
 }
 
+/* Whether the waiter arrived at `o`, of late, by an instruction that may mean the mbarrier `b` as well. */
+static bool same_arrival_at(const struct deadlock *d, const struct waiter *at, const struct mbar *o,
+                            const struct mbar *b)
+{
+    for (uint32_t i = 0; i < o->kept + o->kept_before; i++) {
+        const struct mbar_arrival *a = i < o->kept ? &o->log[i] : &o->before[i - o->kept];
+        if (a->count && a->cta == at->warp->cta && a->warp == at->warp->id &&
+            deadlock_signals(d, at, a->in, b->offset))
+            return true;
+    }
+    return false;
+}
+
 /* A slot of the array at which that warp should have arrived after this one: a ring begins with the first.
  * *any: it has arrived at some slot. */
-static const struct mbar *slot_behind(const struct deadlock *d, const struct cta *c, uint32_t warp,
-                                      const struct mbar *b, bool *any)
+static const struct mbar *slot_behind(const struct deadlock *d, const struct cta *c,
+                                      const struct waiter *at, const struct mbar *b, bool *any)
 {
     *any = false;
     for (const struct mbar *o = mbar_next(c, NULL); o; o = mbar_next(c, o)) {
-        uint32_t waits, arrivals;
-        if (!deadlock_same_array(d, c, o->offset, b->offset)) continue;
-        if (!check_ledger(d->group, c, o->offset, warp, &waits, &arrivals) || !arrivals) continue;
+        if (o == b || !deadlock_same_array(d, c, o->offset, b->offset)) continue;
+        if (!same_arrival_at(d, at, o, b)) continue;
         *any = true;
         if (o->offset > b->offset || o->phase > 1) return o;
     }
@@ -321,8 +365,11 @@ static void judge_first(const struct deadlock *d, struct judgement *j)
     for (uint32_t i = 0; i < t->cta->warp_count; i++) {
         const struct waiter *at = wait_of(d, &t->cta->warps[i]);
         bool any;
-        if (!at || at->warp == j->by->warp || !deadlock_may_signal(d, at, t->key)) continue;
-        j->slot = slot_behind(d, t->cta, i, j->bar, &any);
+        if (!at || (at->frag->wait.kind == WAIT_MBAR && at->frag->wait.cta == t->cta &&
+                    at->frag->wait.key == t->key))
+            continue;
+        if (!deadlock_may_signal(d, at, t->key)) continue;
+        j->slot = slot_behind(d, t->cta, at, j->bar, &any);
         any &= !deadlock_named_alone(d, t->key);
         if (!j->slot && (any || !deadlock_came_past(d, at, t->key))) continue;
         j->missing = at->warp;

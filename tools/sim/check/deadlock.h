@@ -62,6 +62,9 @@ bool deadlock_may_signal(const struct deadlock *d, const struct waiter *o, uint3
 
 /* The same without going back in a loop. */
 bool deadlock_signals_next(const struct deadlock *d, const struct waiter *o, uint32_t offset);
+/* Whether the instruction, whose last address is that of an mbarrier, may mean that one. */
+bool deadlock_means(const struct deadlock *d, const struct waiter *o, const struct insn *in,
+                    uint32_t offset);
 /* Whether the instruction, were the waiter to execute it, might signal that mbarrier. */
 bool deadlock_signals(const struct deadlock *d, const struct waiter *o, const struct insn *in,
                       uint32_t offset);
@@ -72,6 +75,12 @@ bool deadlock_named_alone(const struct deadlock *d, uint32_t offset);
 /* Of the innermost loop around the waiter's instruction that does more than wait: whether something in it might
  * signal that mbarrier; true as well where no instruction of the kernel is known to (deadlock_round.c). */
 bool deadlock_signals_in_round(const struct deadlock *d, const struct waiter *o, uint32_t offset);
+/* Whether the instruction is in the innermost loop around the waiter's that does more than wait. */
+bool deadlock_in_round(const struct deadlock *d, const struct waiter *o, const struct insn *in);
+/* Whether each time that the waiter waits for the mbarrier `key`, it arrives at the one at that offset before it does so
+ * again: what loop there is around it has as many such arrivals as waits. */
+bool deadlock_in_turn(const struct deadlock *d, const struct waiter *o, uint32_t key,
+                      uint32_t offset);
 /* Whether the waiter has come past an instruction that might signal that mbarrier, in this turn of its loop or a
  * whole one. */
 bool deadlock_came_past(const struct deadlock *d, const struct waiter *o, uint32_t offset);
@@ -109,9 +118,14 @@ bool check_ledger(const struct group *g, const struct cta *owner, uint32_t offse
 /* How often the warp has passed the wait, of the last ones it passed. */
 uint32_t check_passes(const struct group *g, const struct warp *w, const struct insn *at);
 
-/* Whether the warp, asleep at `at` for the object `key`, should have arrived at the mbarrier before it came round to that wait. */
+/* Whether the warp, asleep at `at` for the object `key`, should have arrived at the mbarrier before it came round to that wait.
+ * straight: the wait is in no loop. */
 bool check_went_on(const struct group *g, const struct cta *owner, uint32_t offset,
-                   const struct warp *w, const struct insn *at, uint32_t key);
+                   const struct warp *w, const struct insn *at, uint32_t key, bool straight);
+
+/* Whether the sleeping warp has come by the wait behind which it last arrived at the mbarrier, and gone on without arriving. */
+bool check_left_out(const struct group *g, const struct cta *owner, uint32_t offset,
+                    const struct warp *w);
 
 /* Bit = warp of the CTA: those that its named barrier counted in the generation before this; 0 unknown. */
 uint64_t check_came_before(const struct group *g, const struct cta *cta, uint32_t id);

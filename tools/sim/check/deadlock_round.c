@@ -54,6 +54,31 @@ bool deadlock_signals_in_round(const struct deadlock *d, const struct waiter *o,
     return !signals_within(d, o, all, offset);
 }
 
+bool deadlock_in_round(const struct deadlock *d, const struct waiter *o, const struct insn *in)
+{
+    const struct kernel *k = d->group->launch->kernel;
+    const uint32_t pc = (uint32_t)(in - k->insns);
+    struct loop round;
+    return loop_around(k, (uint32_t)(o->in - k->insns), &round) && round.first <= pc &&
+           pc <= round.last;
+}
+
+bool deadlock_in_turn(const struct deadlock *d, const struct waiter *o, uint32_t key,
+                      uint32_t offset)
+{
+    const struct kernel *k = d->group->launch->kernel;
+    uint32_t waits = 0, arrivals = 0;
+    struct loop round;
+    if (!loop_around(k, (uint32_t)(o->in - k->insns), &round)) return true;
+    for (uint32_t i = round.first; i <= round.last; i++) {
+        const struct insn *in = &k->insns[i];
+        if (!in->row) continue;
+        waits += in->is.waits == WAITS_PHASE && deadlock_means(d, o, in, key);
+        arrivals += deadlock_signals(d, o, in, offset);
+    }
+    return arrivals >= waits;
+}
+
 bool deadlock_came_past(const struct deadlock *d, const struct waiter *o, uint32_t offset)
 {
     const struct kernel *k = d->group->launch->kernel;

@@ -216,14 +216,19 @@ static bool will_name(const struct deadlock *d, const struct waiter *o, const st
            (same_barrier(k, base, offset) || one_array(d, o->warp->cta, base, offset));
 }
 
-bool deadlock_signals(const struct deadlock *d, const struct waiter *o, const struct insn *in,
-                      uint32_t offset)
+bool deadlock_means(const struct deadlock *d, const struct waiter *o, const struct insn *in,
+                    uint32_t offset)
 {
     const struct kernel *k = d->group->launch->kernel;
     const struct signal_base *base = d->bases ? &d->bases[in - k->insns] : NULL;
-    if (!signals(in)) return false;
     if (base && base->whole) return base->at == offset;
     return names_barrier(k, o, in, offset) || will_name(d, o, in, offset);
+}
+
+bool deadlock_signals(const struct deadlock *d, const struct waiter *o, const struct insn *in,
+                      uint32_t offset)
+{
+    return signals(in) && deadlock_means(d, o, in, offset);
 }
 
 bool deadlock_named_alone(const struct deadlock *d, uint32_t offset)

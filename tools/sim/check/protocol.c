@@ -103,8 +103,8 @@ static void note_arrival(struct order *o, struct order_warp *w, struct order_bar
 
 #define ANY_KEY UINT32_MAX
 
-/* How often the warp passed the wait `in`, or with a key a wait for that object, or with neither any wait, after the
- * step `from` and up to `to`; false: not all of that is kept. */
+/* How often the warp passed the wait `in` (NULL: any) for the object `key`, after the step `from` and up to `to`; false:
+ * not all of that is kept. */
 static bool passes_between(const struct order_warp *w, const struct insn *in, uint32_t key,
                            uint64_t from, uint64_t to, uint32_t *passes)
 {
@@ -112,7 +112,7 @@ static bool passes_between(const struct order_warp *w, const struct insn *in, ui
     const uint32_t kept = !p ? 0 : p->count < PASSES_KEPT ? p->count : PASSES_KEPT;
     *passes = 0;
     for (uint32_t i = 0; i < kept; i++) {
-        if (key != ANY_KEY ? p->at[i].key != key : in && p->at[i].in != in) continue;
+        if ((key != ANY_KEY && p->at[i].key != key) || (in && p->at[i].in != in)) continue;
         *passes += p->at[i].step > from && p->at[i].step <= to;
     }
     return p && (p->count <= PASSES_KEPT || p->at[p->count % PASSES_KEPT].step <= from);
@@ -140,13 +140,30 @@ static bool came_round(const struct order_warp *w, const struct ledger *l, const
 }
 
 bool protocol_went_on(const struct order_bar *b, const struct order_warp *w, const struct insn *at,
-                      uint32_t key)
+                      uint32_t key, bool straight)
 {
     const struct ledger *l = b->protocol ? &b->protocol->ledger[w->warp->id] : NULL;
     if (!l || w->cta != b->cta || !l->steps[0]) return false;
     /* Of a ring's first turn nothing is known to compare with: it must be the same slot. In a loop that a compiler has
-     * unrolled, each turn has a wait of its own: there the slot tells, too. */
-    return (l->steps[1] && came_round(w, l, at, ANY_KEY)) || came_round(w, l, at, key);
+     * unrolled to its end, each turn has a wait of its own: there the slot alone tells. */
+    return (l->steps[1] && came_round(w, l, at, ANY_KEY)) ||
+           came_round(w, l, straight ? NULL : at, key);
+}
+
+bool protocol_left_out(const struct order_bar *b, const struct order_warp *w)
+{
+    const struct ledger *l = b->protocol ? &b->protocol->ledger[w->warp->id] : NULL;
+    const struct order_passes *p = w->passes;
+    const uint32_t kept = !p ? 0 : p->count < PASSES_KEPT ? p->count : PASSES_KEPT;
+    uint32_t last = kept, passes;
+    if (!l || w->cta != b->cta || !l->steps[0]) return false;
+    for (uint32_t i = 0; i < kept; i++) {
+        if (p->at[i].step > l->steps[0]) continue;
+        if (last == kept || p->at[i].step > p->at[last].step) last = i;
+    }
+    if (last == kept) return false;
+    return passes_between(w, p->at[last].in, p->at[last].key, l->steps[0], UINT64_MAX, &passes) &&
+           passes;
 }
 
 static bool same_action(epoch a, epoch b)

@@ -39,7 +39,10 @@ uint32_t protocol_passes(const struct order_warp *w, const struct insn *in);
 /* Whether the warp, which sleeps at the wait `at` for the object `key`, has passed it as often since its last arrival as it did between
  * the one before and that: it came round, and did not arrive. */
 bool protocol_went_on(const struct order_bar *b, const struct order_warp *w, const struct insn *at,
-                      uint32_t key);
+                      uint32_t key, bool straight);
+/* Whether the warp, which sleeps at some wait, has passed the very wait behind which it last arrived once more, and gone on
+ * without arriving. */
+bool protocol_left_out(const struct order_bar *b, const struct order_warp *w);
 /* The current phase is complete: hands what it comes after to b->point.current. */
 void protocol_phase(struct order *o, struct order_bar *b);
 /* mbarrier.inval: all uses of the barrier must be known to be over. */
