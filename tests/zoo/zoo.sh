@@ -128,9 +128,10 @@ form more-half-warpgroup 1 -DSTAY 'error: deadlock (participants)' 'All four war
 form more-freed-at-home 1 '' 'has arrivals that nobody waits for'
 form grid-not-resident 1 '' 'needs all of it resident at once'
 
-# Who is to blame for a hang of seven roles.
+# Who is to blame for a hang of five to seven roles.
+kernel=more-seven-roles
 hang() { # NUMBER CAUSE OBJECT
-    form more-seven-roles 1 "-DHANG=$1" "error: deadlock ($2): $3"
+    form $kernel 1 "-DHANG=$1" "error: deadlock ($2): $3"
 }
 hang 2 trip-count empty
 hang 3 trip-count sched_full
@@ -145,6 +146,23 @@ hang 11 trip-count full
 hang 12 trip-count stats
 hang 13 participants 'barrier 1'
 hang 14 trip-count empty
+kernel=more-persistent
+hang 2 no-producer 'empty.0'
+hang 3 no-producer 'empty.1'
+hang 4 no-producer 'acc_empty.0'
+hang 5 phase 'empty.0'
+hang 6 arrival-count 'full.0'
+hang 7 trip-count asked
+hang 8 tx-bytes asked
+hang 9 trip-count 'acc_empty.0'
+hang 10 trip-count heard
+kernel=more-turns
+hang 2 trip-count 'order.1'
+hang 3 trip-count 'order.2'
+hang 4 trip-count extra_empty
+hang 5 trip-count extra_empty
+hang 6 trip-count extra_full
+hang 7 trip-count 'empty.0'
 
 # The shipped kernels are clean: one case here, all of them in check-all.
 case=--case\ 37

@@ -12,6 +12,7 @@
 enum weight {
     EXPLAINED = 1,        /* by another wait */
     BEHIND_MBARRIERS = 2, /* who should come waits for mbarriers, which nobody here holds up */
+    PERHAPS_PAST = 3,     /* another one, which never came, has come past its arrival */
     SPINS = 10,
     COPY_TO_COME = 15,     /* bytes are expected, and who may copy them waits at something else */
     NEVER_STARTED = 20,    /* nothing ever arrived, but some waiter might have come later */
@@ -252,15 +253,19 @@ static bool copy_may_come(const struct deadlock *d, const struct wait *t, const 
     return false;
 }
 
+static bool waits_for(const struct waiter *o, const struct wait *t)
+{
+    const struct wait *own = &o->frag->wait;
+    return own->kind == t->kind && own->cta == t->cta && own->key == t->key;
+}
+
 /* Whether the waiter has been round its loop since it last arrived at what `t` waits for. Who waits for the same must have
  * arrived in that loop (`arrival`, NULL where not known), and not once ahead of it. */
 static bool went_round(const struct deadlock *d, const struct waiter *at, const struct wait *t,
                        const struct insn *arrival)
 {
     const struct wait *own = &at->frag->wait;
-    if (own->kind == t->kind && own->cta == t->cta && own->key == t->key &&
-        (!arrival || !deadlock_in_round(d, at, arrival)))
-        return false;
+    if (waits_for(at, t) && (!arrival || !deadlock_in_round(d, at, arrival))) return false;
     if (deadlock_named_alone(d, t->key) && check_left_out(d->group, t->cta, t->key, at->warp))
         return true;
     return check_went_on(d->group, t->cta, t->key, at->warp, at->in, own->key,
@@ -320,13 +325,16 @@ static void judge_turns(const struct deadlock *d, struct judgement *j)
         bool came = false;
         for (uint32_t n = 0; n < j->bar->kept; n++)
             came |= j->bar->log[n].cta == t->cta && j->bar->log[n].warp == i;
-        if (came || !at || !check_ledger(d->group, t->cta, t->key, i, &waits, &arrivals)) continue;
-        if (!arrivals || !went_round(d, at, t, NULL)) continue;
+        if (came || !at || waits_for(at, t)) continue;
+        if (!check_ledger(d->group, t->cta, t->key, i, &waits, &arrivals)) arrivals = 0;
+        if (arrivals ? !went_round(d, at, t, NULL) : !deadlock_came_past(d, at, t->key)) continue;
+        if (!arrivals && j->weight != EXPLAINED) continue;
         j->missing = w;
-        j->weight = MISSED_A_TURN;
-        j->went_on = true;
+        j->weight = arrivals ? MISSED_A_TURN : PERHAPS_PAST;
+        j->went_on = arrivals != 0;
+        j->came_past = !arrivals;
         j->cause = CAUSE_TRIP_COUNT;
-        return;
+        if (arrivals) return;
     }
 }
 
@@ -365,15 +373,14 @@ static void judge_first(const struct deadlock *d, struct judgement *j)
     for (uint32_t i = 0; i < t->cta->warp_count; i++) {
         const struct waiter *at = wait_of(d, &t->cta->warps[i]);
         bool any;
-        if (!at || (at->frag->wait.kind == WAIT_MBAR && at->frag->wait.cta == t->cta &&
-                    at->frag->wait.key == t->key))
-            continue;
+        if (!at || waits_for(at, t)) continue;
         if (!deadlock_may_signal(d, at, t->key)) continue;
         j->slot = slot_behind(d, t->cta, at, j->bar, &any);
         any &= !deadlock_named_alone(d, t->key);
         if (!j->slot && (any || !deadlock_came_past(d, at, t->key))) continue;
         j->missing = at->warp;
         j->weight = CAME_PAST;
+        j->came_past = !j->slot;
         return;
     }
 }

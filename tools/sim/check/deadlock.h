@@ -28,8 +28,9 @@ struct judgement {
     const struct warp *missing; /* a warp that came before and does not come now, or NULL */
     const struct cta *sibling; /* another CTA of the cluster whose barrier there got its arrivals */
     const struct mbar
-        *slot;    /* `missing` arrived at this one of the array, and not at the one waited for */
-    bool went_on; /* `missing` came round its loop and did not come here */
+        *slot;      /* `missing` arrived at this one of the array, and not at the one waited for */
+    bool came_past; /* `missing` never arrived, and has come past the code that does */
+    bool went_on;   /* `missing` came round its loop and did not come here */
     uint32_t missing_lanes; /* WAIT_CONVERGE */
 };
 

@@ -342,7 +342,7 @@ static void say_missing(struct text *t, const struct deadlock *d, const struct j
             name);
         return;
     }
-    if (j->bar && !j->bar->total_arrivals) {
+    if (j->came_past) {
         say(t, ". It has come past the arrival: some way through its loop leaves it out.");
         return;
     }
