@@ -20,14 +20,6 @@ $(info $(PTXAS) does not run as ptxas, and counts as absent)
 override PTXAS :=
 endif
 endif
-# It stores cubins compressed; without it, or with one too old to be asked for small files, they lie as they are.
-FATBINARY   ?= $(firstword $(wildcard $(dir $(PTXAS))fatbinary) $(shell command -v fatbinary 2>/dev/null))
-ifneq ($(FATBINARY),)
-ifeq ($(shell $(FATBINARY) --help 2>&1 | grep compress-mode),)
-$(info $(FATBINARY) does not run as fatbinary with --compress-mode, and counts as absent)
-override FATBINARY :=
-endif
-endif
 PYTHON      ?= python3
 CLANG_TIDY  ?= clang-tidy
 CPPCHECK    ?= cppcheck
@@ -152,9 +144,9 @@ $(mod): $(mod_obj)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) $(mod_obj) -o $@
 
-# hewn run preprocesses as the module builder does; hewn extract unpacks what is stored compressed.
+# hewn run preprocesses as the module builder does; hewn fidelity reads the simulator's table of instructions.
 $(cli): $(cli_obj) $(addprefix $(O)/tools/mod/,ptx.o fold.o plan.o plan_attention.o plan_combine.o plan_decode.o plan_indexer.o plan_mla.o text.o) \
-    $(addprefix $(O)/tools/sim/,ptx/fatbin.o ptx/lz4.o ptx/zstd.o decode/optable.o decode/fidelity.o) $(lib)
+    $(addprefix $(O)/tools/sim/decode/,optable.o fidelity.o) $(lib)
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ -o $@ -ldl -lm
 

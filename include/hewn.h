@@ -188,19 +188,22 @@ typedef struct hewn_module_info {
     const char *manifest; /* JSON, NUL-terminated */
     size_t manifest_size; /* without the NUL */
     size_t image_count;   /* forms that hewn_module_describe_image knows: 1 or more */
+    const char *cubins; /* their architectures: "sm_100 sm_103"; "": none, the PTX text alone */
 } hewn_module_info;
 
+/* The library holds manifests and images compressed. Both functions unpack what they give out and keep
+ * it until the process ends; that of similar modules with it. HEWN_ERR_MEMORY: no room for that. */
 int hewn_module_describe(const hewn_module *module, hewn_module_info *out, hewn_error *err);
 
 /* One form of a module: a cubin for one architecture, or the PTX text. */
 typedef struct hewn_image_info {
     size_t struct_size;
     const char *arch; /* "sm_90a", "sm_100", "sm_103"; "ptx": the text */
-    const void *data; /* as cuModuleLoadData takes it: a fat binary, or a plain cubin */
-    size_t size;
+    const void *data; /* as cuModuleLoadData takes it: a cubin, or the text with a NUL behind it */
+    size_t size;      /* without the NUL */
 } hewn_image_info;
 
-/* The form at `index`: the cubins, then the text. A cubin may hold kernels of other modules, too. */
+/* The form at `index`: the cubins, then the text. */
 int hewn_module_describe_image(const hewn_module *module, size_t index, hewn_image_info *out,
                                hewn_error *err);
 

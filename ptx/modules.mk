@@ -1,4 +1,4 @@
-# Modules: kernel text -> preprocessed text -> PTX -> cubins -> manifest -> images -> C -> object.
+# Modules: kernel text -> preprocessed text -> PTX -> cubins -> manifest -> packs, as C -> object.
 # Included by the Makefile. Sets `modules` (phony), module_obj (objects for the library) and
 # module_products (what ships as files).
 
@@ -35,39 +35,29 @@ ptxas := $(PTXAS)
 cubins = $(if $(ptxas),$(foreach a,$(archs_$(patsubst %/,%,$(dir $(1)))), \
            $(BUILD)/modules/$(1).$(a).cubin))
 
-# Kernels that differ in dtypes alone share a bundle: their texts, one behind the other, assembled as one
-# cubin. Compressed, it takes hardly more room than one of them. bf16 and f16 are "half".
-dtype_class  = $(if $(filter bf16 f16,$(1)),half,$(1))
-bundle_gemm  = gemm_$(call dtype_class,$(call part,2,$(1)))_$(or $(call part,4,$(1)),plain)
-bundle_attention = attention_$(call dtype_class,$(call part,2,$(1)))$(patsubst %,_%_$(call part,4,$(1)),$(call part,3,$(1)))
-bundle_decode = decode_$(call dtype_class,$(call part,2,$(1)))$(patsubst %,_%_$(call part,4,$(1))_$(call part,5,$(1)),$(call part,3,$(1)))
-bundle_mla   = mla_$(call dtype_class,$(call part,2,$(1)))$(addprefix _,$(call part,3,$(1)))
-bundle_indexer = $(1)
-bundle_topk  = $(1)
-bundle_of    = $(dir $(1))$(call bundle_$(call family_of,$(1)),$(notdir $(1)))
-bundle_list := $(if $(ptxas),$(sort $(foreach m,$(module_list),$(call bundle_of,$(m)))))
-$(foreach m,$(module_list),$(eval members_$(call bundle_of,$(m)) += $(m)))
-# $(call images,target/bundle): one for each architecture, as <bundle>.<arch>
-images = $(foreach a,$(archs_$(patsubst %/,%,$(dir $(1)))),$(1).$(a))
-image_list := $(foreach b,$(bundle_list),$(call images,$(b)))
+# Modules whose texts and code have much in common share a pack, where they are compressed as one. A plan
+# unpacks what precedes its module there, so a pack holds some megabytes at most.
+pack_gemm      = gemm_$(or $(call part,4,$(1)),plain)
+pack_attention = attention$(patsubst %,_%_$(call part,4,$(1)),$(filter-out combine,$(call part,3,$(1))))
+pack_decode    = decode$(patsubst %,_%_$(call part,4,$(1)),$(filter-out combine,$(call part,3,$(1))))
+pack_mla       = mla
+pack_indexer   = indexer
+pack_topk      = topk
+pack_of        = $(dir $(1))$(call pack_$(call family_of,$(1)),$(notdir $(1)))
+pack_list     := $(sort $(foreach m,$(module_list),$(call pack_of,$(m))))
+$(foreach m,$(module_list),$(eval members_$(call pack_of,$(m)) += $(m)))
 
 module_ptx      := $(module_list:%=$(BUILD)/modules/%.ptx)
 module_cubins   := $(foreach m,$(module_list),$(call cubins,$(m)))
 module_json     := $(module_list:%=$(BUILD)/modules/%.json)
-module_obj      := $(module_list:%=$(O)/modules/%.o) $(image_list:%=$(O)/images/%.o) \
-                   $(every_family:%=$(O)/modules/%.o)
+module_obj      := $(pack_list:%=$(O)/packs/%.o) $(every_family:%=$(O)/modules/%.o)
 module_products := $(module_ptx) $(module_cubins) $(module_json)
 
-mod_obj += $(O)/runtime/sha256.o $(addprefix $(O)/tools/sim/ptx/,fatbin.o lz4.o zstd.o)
+mod_obj += $(addprefix $(O)/runtime/,sha256.o unpack.o)
 
 modules: $(module_products) $(module_obj)
 
-# What stores cubins compressed; it lies beside ptxas.
-fatbinary := $(if $(ptxas),$(FATBINARY))
-compressed   := cubins are stored compressed, by $(fatbinary)
-uncompressed := fatbinary not found: cubins are stored uncompressed
-without      := ptxas not found: modules ship PTX only
-as_stored    := $(if $(fatbinary),$(compressed),$(if $(ptxas),$(uncompressed),$(without)))
+without := ptxas not found: modules ship PTX only
 
 # $(call note,words,command): the target holds these words; when they are new, the command runs.
 note = $(Q)mkdir -p $(@D) && printf '%s\n' '$(1)' | cmp -s - $@ || { printf '%s\n' '$(1)' > $@; $(2); }
@@ -75,7 +65,7 @@ note = $(Q)mkdir -p $(@D) && printf '%s\n' '$(1)' | cmp -s - $@ || { printf '%s\
 # Changes when the tools do, so that manifests and objects follow.
 ptxas_note := $(O)/modules/ptxas
 $(ptxas_note): force
-	$(call note,$(ptxas) $(fatbinary),echo '$(as_stored)')
+	$(call note,$(ptxas),$(if $(ptxas),:,echo '$(without)'))
 
 # A family's list of modules, which may be empty.
 $(every_family:%=$(O)/modules/%.list): $(O)/modules/%.list: force
@@ -121,71 +111,32 @@ $(BUILD)/modules/$(1)/%.json: $(BUILD)/modules/$(1)/%.ptx $(SRC)/ptx/validated.t
 	$$(call say,JSON)
 	$(Q)$(mod) manifest $(1) $$* $$< $(SRC)/ptx/validated.txt $$@ \
 	  $(if $(ptxas),$$(foreach a,$(archs_$(1)),$$(a)=$(O)/modules/$(1)/$$*.$$(a).log))
-
-$(O)/modules/$(1)/%.fatbin: $(BUILD)/modules/$(1)/%.ptx $(mod)
-	$$(call say,PACK)
-	$(Q)$(mod) pack $(1) $$< $$@
 endef
 $(foreach t,$(targets),$(eval $(call target_rules,$(t))))
 
-# $(1) target, $(2) architecture, $(3) where the log goes. What ptxas accepts but warns of is an error: see
-# tools/mod/scan.c.
-define assemble
-	$$(call say,PTXAS)
-	$(Q)$(ptxas) -v -arch=$(ptxas_arch_$(2)) $$< -o $$@ > $(3)/$(1)/$$*.$(2).log 2>&1 || \
-	  { cat $(3)/$(1)/$$*.$(2).log >&2; exit 1; }
-	$(Q)$(mod) vet $(3)/$(1)/$$*.$(2).log
-endef
+# $(1) target, $(2) architecture. What ptxas accepts but warns of is an error: see tools/mod/scan.c.
 define arch_rules
 $(BUILD)/modules/$(1)/%.$(2).cubin: $(BUILD)/modules/$(1)/%.ptx $(ptxas_note) $(mod)
-$(call assemble,$(1),$(2),$(O)/modules)
-
-$(O)/images/$(1)/%.$(2).cubin: $(O)/images/$(1)/%.ptx $(ptxas_note) $(mod)
-$(call assemble,$(1),$(2),$(O)/images)
-	$(Q)$(mod) same $$@ $$(filter %.cubin,$$^)
-
-$(O)/images/$(1)/%.$(2).fatbin: $(O)/images/$(1)/%.$(2).cubin $(ptxas_note)
-	$$(call say,FATBIN)
-	$(Q)$(fatbinary) --create $$@ -64 --compress-all --compress-mode=size \
-	  --image3=kind=elf,sm=$(patsubst sm_%,%,$(ptxas_arch_$(2))),file=$$<
-
-$(O)/images/$(1)/%.$(2).c: $(O)/images/$(1)/%.$(2).$(if $(fatbinary),fatbin,cubin) $(ptxas_note) $(mod)
-	$$(call say,EMBED)
-	$(Q)$(mod) image $(1) $$* $(2) $$< $$@
+	$$(call say,PTXAS)
+	$(Q)$(ptxas) -v -arch=$(ptxas_arch_$(2)) $$< -o $$@ > $(O)/modules/$(1)/$$*.$(2).log 2>&1 || \
+	  { cat $(O)/modules/$(1)/$$*.$(2).log >&2; exit 1; }
+	$(Q)$(mod) vet $(O)/modules/$(1)/$$*.$(2).log
 endef
 $(foreach t,$(targets),$(foreach a,$(archs_$(t)),$(eval $(call arch_rules,$(t),$(a)))))
 
-# $(1) target/bundle: its text.
-define bundle_rule
-$(O)/images/$(1).ptx: $(members_$(1):%=$(BUILD)/modules/%.ptx) $(mod)
-	$$(call say,PTX)
+$(foreach m,$(module_list),$(eval $(BUILD)/modules/$(m).json: $(call cubins,$(m))))
+
+# $(1) target, $(2) pack, $(3) its members, $(4) the architectures.
+comma := ,
+empty :=
+define pack_rule
+$(O)/packs/$(1)/$(2).c: $(foreach m,$(3),$(BUILD)/modules/$(m).ptx $(BUILD)/modules/$(m).json $(call cubins,$(m))) $(mod)
+	$$(call say,PACK)
 	$(Q)mkdir -p $$(@D)
-	$(Q)$(mod) bundle $$@ $$(filter %.ptx,$$^)
+	$(Q)$(mod) pack $(1) $$@ $(BUILD)/modules/$(1) '$(subst $(empty) ,$(comma),$(strip $(4)))' $(notdir $(3))
 endef
-$(foreach b,$(bundle_list),$(eval $(call bundle_rule,$(b))))
-
-# $(1) target/bundle, $(2) architecture: the cubins whose machine code it must have. Where that is one, it is
-# the bundle.
-define image_rule
-$(O)/images/$(1).$(2).cubin: $(members_$(1):%=$(BUILD)/modules/%.$(2).cubin)
-endef
-define copy_recipe
-
-	$(Q)mkdir -p $$(@D)
-	$(Q)cp $$< $$@
-endef
-$(foreach b,$(bundle_list),$(foreach a,$(archs_$(patsubst %/,%,$(dir $(b)))), \
-  $(eval $(call image_rule,$(b),$(a))$(if $(word 2,$(members_$(b))),,$(copy_recipe)))))
-
-# $(1) module.
-define module_rules
-$(BUILD)/modules/$(1).json: $(call cubins,$(1))
-$(O)/modules/$(1).c: $(addprefix $(BUILD)/modules/$(1).,ptx json) $(O)/modules/$(1).fatbin $(ptxas_note) $(mod)
-	$$(call say,EMBED)
-	$(Q)$(mod) embed $(patsubst %/,%,$(dir $(1))) $(notdir $(1)) $$(wordlist 1,3,$$^) $$@ \
-	  $(if $(ptxas),$(subst .,_,$(notdir $(call images,$(call bundle_of,$(1))))))
-endef
-$(foreach m,$(module_list),$(eval $(call module_rules,$(m))))
+$(foreach p,$(pack_list),$(eval $(call pack_rule,$(patsubst %/,%,$(dir $(p))),$(notdir $(p)),$(members_$(p)),\
+  $(if $(ptxas),$(archs_$(patsubst %/,%,$(dir $(p))))))))
 
 $(module_obj): $(O)/%.o: $(O)/%.c $(SRC)/include/hewn.h $(SRC)/runtime/module.h
 	$(call say,CC)
@@ -199,6 +150,5 @@ assembly: $(module_cubins)
 	  /Compile time/ { printf "%-32s %7.0f ms  %3d registers  %d bytes spilled\n", n, $$(NF - 1), registers, spilled }' \
 	  $(module_cubins:$(BUILD)/modules/%.cubin=$(O)/modules/%.log)
 
-.SECONDARY: $(module_list:%=$(O)/modules/%.i) $(module_obj:.o=.c) $(module_list:%=$(O)/modules/%.fatbin) \
-  $(bundle_list:%=$(O)/images/%.ptx) $(image_list:%=$(O)/images/%.cubin) $(image_list:%=$(O)/images/%.fatbin)
+.SECONDARY: $(module_list:%=$(O)/modules/%.i) $(module_obj:.o=.c)
 -include $(module_list:%=$(O)/modules/%.d)

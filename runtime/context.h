@@ -19,9 +19,7 @@ struct hewn_limits {
 struct hewn_loaded {
     struct hewn_loaded *next;
     const hewn_module *module;
-    const struct hewn_image *image; /* the cubin; NULL: the text was loaded */
     hewn_cu_module handle;
-    int shared; /* another node, made earlier, unloads the handle */
     hewn_cu_function function;
     char origin[24];
 };

@@ -3,7 +3,7 @@
 
 #include "error.h"
 #include "sha256.h"
-#include "structs.h"
+#include "unpack.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,15 +16,48 @@ enum {
 
 /* ---- images -- */
 
-/* The bytes must be those that the build embedded: cuModuleLoadData has no size and would read past
- * the end of an image that is cut short. */
-static int check_image(const hewn_module *module, const struct hewn_image *image, hewn_error *err)
+/* What a module's load has unpacked: `bytes` lies in `block`, which is freed once the driver has it. */
+struct unpacked {
+    unsigned char *block;
+    const unsigned char *bytes;
+};
+
+static int out_of_memory(const hewn_module *module, hewn_error *err)
+{
+    return hewn_fail(err, HEWN_ERR_MEMORY, "out of host memory for module %s", module->name);
+}
+
+/* Unpacks an image into block[0..end), or says why not. */
+static int unpack_into(const struct hewn_image *image, size_t end, unsigned char *block)
 {
     char hex[HEWN_SHA256_HEX];
-    if (image->data && image->size && image->sha256) {
-        hewn_sha256(image->data, image->size, hex);
-        if (strcmp(hex, image->sha256) == 0) return HEWN_OK;
+    int status = hewn_unpack(image->pack, end, block);
+    if (status) return status;
+    hewn_sha256(block + image->offset, image->size, hex);
+    return strcmp(hex, image->sha256) == 0 ? HEWN_OK : HEWN_ERR_IMAGE;
+}
+
+/* The bytes must be those that the build saw: cuModuleLoadData has no size and would read past the end
+ * of an image that is cut short. A NUL goes behind them, which ends a text. */
+static int unpack_image(const hewn_module *module, const struct hewn_image *image,
+                        struct unpacked *out, hewn_error *err)
+{
+    const struct hewn_pack *pack = image->pack;
+    int status = HEWN_ERR_IMAGE;
+    *out = (struct unpacked){NULL, NULL};
+    if (pack && image->sha256 && image->size && image->offset <= pack->holds &&
+        image->size <= pack->holds - image->offset) {
+        size_t end = image->offset + image->size;
+        unsigned char *block = malloc(end + 1);
+        status = block ? unpack_into(image, end, block) : HEWN_ERR_MEMORY;
+        if (!status) {
+            block[end] = 0;
+            *out = (struct unpacked){block, block + image->offset};
+            return HEWN_OK;
+        }
+        free(block);
     }
+    if (status == HEWN_ERR_MEMORY) return out_of_memory(module, err);
     return hewn_fail(err, HEWN_ERR_IMAGE,
                      "module %s (%s): corrupt image: %s does not have the recorded SHA-256",
                      module->name, module->target, image->arch);
@@ -55,14 +88,13 @@ static void flatten(const char *log, char *out, size_t size)
     out[n] = '\0';
 }
 
-static int load_text(const hewn_context *context, const hewn_module *module, hewn_cu_module *handle,
-                     hewn_error *err)
+/* The driver compiles the text. */
+static int compile(const hewn_context *context, const hewn_module *module, const void *text,
+                   hewn_cu_module *handle, hewn_error *err)
 {
     const struct hewn_driver_table *fn = &context->driver->fn;
-    int status = check_image(module, &module->ptx, err);
-    if (status) return status;
     if (!fn->module_load_data_ex) {
-        hewn_cu_result r = fn->module_load_data(handle, module->ptx.data);
+        hewn_cu_result r = fn->module_load_data(handle, text);
         if (r)
             return hewn_fail_driver(err, context->driver, r, "cuModuleLoadData", "module %s (%s)",
                                     module->name, module->target);
@@ -71,7 +103,7 @@ static int load_text(const hewn_context *context, const hewn_module *module, hew
     char log[JIT_LOG_BYTES] = "";
     int options[] = {HEWN_CU_JIT_ERROR_LOG_BUFFER, HEWN_CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {log, hewn_as_pointer(sizeof log - 1)};
-    hewn_cu_result r = fn->module_load_data_ex(handle, module->ptx.data, 2, options, values);
+    hewn_cu_result r = fn->module_load_data_ex(handle, text, 2, options, values);
     if (!r) return HEWN_OK;
     char line[JIT_LOG_SHOWN];
     log[sizeof log - 1] = '\0';
@@ -85,37 +117,32 @@ static int load_text(const hewn_context *context, const hewn_module *module, hew
     return HEWN_ERR_DRIVER;
 }
 
-/* A module of the list that was loaded from this image, or NULL. */
-static const struct hewn_loaded *loaded_from(const struct hewn_loaded *list,
-                                             const struct hewn_image *image)
+static int load_text(const hewn_context *context, struct hewn_loaded *loaded, hewn_error *err)
 {
-    while (list && list->image != image) list = list->next;
-    return list;
+    struct unpacked text;
+    int status = unpack_image(loaded->module, &loaded->module->ptx, &text, err);
+    if (status) return status;
+    status = compile(context, loaded->module, text.bytes, &loaded->handle, err);
+    free(text.block);
+    snprintf(loaded->origin, sizeof loaded->origin, "ptx");
+    return status;
 }
 
-/* The cubin for this very device first; it may already be there, loaded for another module. The text
- * where there is no cubin, or where the driver cannot read it: 200 and 209 from the simulator and from
- * parts it was not made for, 222 from a driver older than the assembler. Any other failure is a
- * failure. A watched driver gets the text. `fresh`: modules loaded, but not yet on the context's list. */
-static int load_image(const hewn_context *context, const struct hewn_loaded *fresh,
-                      struct hewn_loaded *loaded, hewn_error *err)
+/* The cubin for this very device first. The text where there is no cubin, or where the driver cannot
+ * read it: 200 and 209 from the simulator and from parts it was not made for, 222 from a driver older
+ * than the assembler. Any other failure is a failure. A watched driver gets the text. */
+static int load_image(const hewn_context *context, struct hewn_loaded *loaded, hewn_error *err)
 {
     const hewn_module *module = loaded->module;
     for (size_t i = 0; i < module->image_count && !context->driver->watched; i++) {
-        const struct hewn_image *image = module->images[i];
+        const struct hewn_image *image = &module->images[i];
         if (!image_is_for(image, &context->info)) continue;
-        const struct hewn_loaded *other = loaded_from(fresh, image);
-        if (!other) other = loaded_from(atomic_load(&context->loaded), image);
-        int status = other ? HEWN_OK : check_image(module, image, err);
+        struct unpacked cubin;
+        int status = unpack_image(module, image, &cubin, err);
         if (status) return status;
-        hewn_cu_result r = HEWN_CU_SUCCESS;
-        if (other)
-            loaded->handle = other->handle;
-        else
-            r = context->driver->fn.module_load_data(&loaded->handle, image->data);
+        hewn_cu_result r = context->driver->fn.module_load_data(&loaded->handle, cubin.bytes);
+        free(cubin.block);
         if (r == HEWN_CU_SUCCESS) {
-            loaded->image = image;
-            loaded->shared = other != NULL;
             snprintf(loaded->origin, sizeof loaded->origin, "cubin %.15s", image->arch);
             return HEWN_OK;
         }
@@ -125,8 +152,7 @@ static int load_image(const hewn_context *context, const struct hewn_loaded *fre
                                     "module %s (%s), cubin %s", module->name, module->target,
                                     image->arch);
     }
-    snprintf(loaded->origin, sizeof loaded->origin, "ptx");
-    return load_text(context, module, &loaded->handle, err);
+    return load_text(context, loaded, err);
 }
 
 static int find_entry(const hewn_context *context, struct hewn_loaded *loaded, hewn_error *err)
@@ -149,14 +175,13 @@ static int find_entry(const hewn_context *context, struct hewn_loaded *loaded, h
 }
 
 /* Loads one module into a node of its own. The context must be current. */
-static int load(const hewn_context *context, const hewn_module *module,
-                const struct hewn_loaded *fresh, struct hewn_loaded **out, hewn_error *err)
+static int load(const hewn_context *context, const hewn_module *module, struct hewn_loaded **out,
+                hewn_error *err)
 {
     struct hewn_loaded *loaded = calloc(1, sizeof *loaded);
-    if (!loaded)
-        return hewn_fail(err, HEWN_ERR_MEMORY, "out of host memory for module %s", module->name);
+    if (!loaded) return out_of_memory(module, err);
     loaded->module = module;
-    int status = load_image(context, fresh, loaded, err);
+    int status = load_image(context, loaded, err);
     if (status) {
         free(loaded);
         return status;
@@ -174,7 +199,7 @@ void hewn_loaded_free(const hewn_driver *driver, struct hewn_loaded *list)
 {
     while (list) {
         struct hewn_loaded *next = list->next;
-        if (!list->shared) driver->fn.module_unload(list->handle);
+        driver->fn.module_unload(list->handle);
         free(list);
         list = next;
     }
@@ -211,7 +236,7 @@ static int load_all(hewn_context *context, const hewn_family *family, hewn_error
         usable++;
         if (hewn_context_find(context, m)) continue;
         struct hewn_loaded *loaded = NULL;
-        int status = load(context, m, fresh, &loaded, err);
+        int status = load(context, m, &loaded, err);
         if (status) {
             hewn_loaded_free(context->driver, fresh);
             return status;
@@ -250,7 +275,7 @@ int hewn_context_load(hewn_context *context, const hewn_module *module,
     *out = hewn_context_find(context, module); /* another thread may have been faster */
     if (!*out) {
         struct hewn_loaded *loaded = NULL;
-        status = load(context, module, NULL, &loaded, err);
+        status = load(context, module, &loaded, err);
         if (!status) publish(context, loaded);
         *out = loaded;
     }
@@ -285,33 +310,6 @@ size_t hewn_family_count(const hewn_family *family)
 const hewn_module *hewn_family_module(const hewn_family *family, size_t index)
 {
     return index < hewn_family_count(family) ? family->modules[index] : NULL;
-}
-
-int hewn_module_describe(const hewn_module *module, hewn_module_info *out, hewn_error *err)
-{
-    if (!module) return hewn_fail(err, HEWN_ERR_ARGUMENT, "module: must not be NULL");
-    hewn_module_info info = {.name = module->name,
-                             .target = module->target,
-                             .entry = module->entry,
-                             .sha256 = module->sha256,
-                             .ptx_size = module->ptx_size,
-                             .manifest = module->manifest,
-                             .manifest_size = module->manifest_size,
-                             .image_count = module->image_count + 1};
-    return hewn_struct_give(HEWN_STRUCT_hewn_module_info, &info, out, err);
-}
-
-int hewn_module_describe_image(const hewn_module *module, size_t index, hewn_image_info *out,
-                               hewn_error *err)
-{
-    if (!module) return hewn_fail(err, HEWN_ERR_ARGUMENT, "module: must not be NULL");
-    if (index > module->image_count)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "index: %zu, but module %s has %zu images", index,
-                         module->name, module->image_count + 1);
-    const struct hewn_image *image =
-        index < module->image_count ? module->images[index] : &module->ptx;
-    hewn_image_info info = {.arch = image->arch, .data = image->data, .size = image->size};
-    return hewn_struct_give(HEWN_STRUCT_hewn_image_info, &info, out, err);
 }
 
 const char *hewn_module_origin(const hewn_context *context, const hewn_module *module)

@@ -1,28 +1,33 @@
-/* What the module builder writes into the library: images, modules, families. All of it is constant. */
+/* What the module builder writes into the library: packs, modules, families. All of it is constant. */
 #ifndef HEWN_RUNTIME_MODULE_H
 #define HEWN_RUNTIME_MODULE_H
 
 #include "hewn.h"
 
-/* What cuModuleLoadData takes: a fat binary, or a plain cubin where the build had no tool for more. */
-struct hewn_image {
-    const char *arch; /* of a cubin: "sm_90a", "sm_100", "sm_103"; "ptx" */
-    const void *data;
-    size_t size;
-    const char *sha256; /* of the data, 64 hex digits */
+/* Files one behind the other, compressed as one. Those that come first can be unpacked alone. */
+struct hewn_pack {
+    const unsigned char *data;
+    size_t size, holds;       /* bytes of the data, and of the files */
+    unsigned char lc, lp, pb; /* what the stream's literals and matches depend on: see lzma.h */
+    unsigned char stored;     /* 1: the data are the files, not compressed */
 };
 
-/* One kernel: its PTX text always, cubins where ptxas was there at build time. Modules that differ in
- * dtypes alone share their cubins. */
+/* A file in a pack. */
+struct hewn_image {
+    const char *arch; /* of a cubin: "sm_90a", "sm_100", "sm_103"; "ptx"; "json" */
+    const struct hewn_pack *pack;
+    size_t offset, size;
+    const char *sha256; /* of its bytes, 64 hex digits */
+};
+
+/* One kernel: its PTX text and manifest always, cubins where ptxas was there at build time. Similar
+ * modules share their packs. */
 struct hewn_module {
     const char *name, *target, *entry;
-    const char *manifest; /* JSON, NUL-terminated */
-    size_t manifest_size;
-    const char *sha256; /* of the PTX text, */
-    size_t ptx_size;    /* and its bytes without the NUL */
-    struct hewn_image ptx;
-    const struct hewn_image *const *images;
+    struct hewn_image ptx, manifest;
+    const struct hewn_image *images; /* the cubins */
     size_t image_count;
+    const char *cubins; /* their architectures, spaces between */
 };
 
 struct hewn_family {

@@ -61,7 +61,7 @@ $(test_bin)/fuzzer: $(call test_object,$(filter $(SRC)/tests/fuzz/fuzz_%.c,$(tes
 .PHONY: tests
 tests: $(test_programs)
 
-test_settings = BUILD=$(BUILD) SRC=$(SRC) CC='$(CC)' PTXAS='$(PTXAS)' FATBINARY='$(FATBINARY)' NM='$(NM)' \
+test_settings = BUILD=$(BUILD) SRC=$(SRC) CC='$(CC)' PTXAS='$(PTXAS)' NM='$(NM)' \
   PYTHON='$(PYTHON)' CUDA_HOME='$(CUDA_HOME)' MODE=$(MODE) SIM_TESTS='$(sim_tests)'
 run_tests = $(Q)$(test_settings) sh $(SRC)/tests/run.sh
 

@@ -8,9 +8,9 @@ mkdir -p "$work"
 log=$work/log
 # From the same folder as the build and with the same BUILD: dependency files name both.
 unset MAKEFLAGS MAKELEVEL # of the make that runs this: its -j asks for a jobserver
-quiet_make() { make -f "$SRC/Makefile" --no-print-directory MODE="$MODE" CC="$CC" FATBINARY="$FATBINARY" "$@" >"$log" 2>&1; }
+quiet_make() { make -f "$SRC/Makefile" --no-print-directory MODE="$MODE" CC="$CC" "$@" >"$log" 2>&1; }
 
-again=$(make -f "$SRC/Makefile" --no-print-directory BUILD="$BUILD" MODE="$MODE" CC="$CC" PTXAS="$PTXAS" FATBINARY="$FATBINARY" all 2>&1 | grep -v 'Nothing to be done')
+again=$(make -f "$SRC/Makefile" --no-print-directory BUILD="$BUILD" MODE="$MODE" CC="$CC" PTXAS="$PTXAS" all 2>&1 | grep -v 'Nothing to be done')
 if [ -z "$again" ]; then ok; else fail "make has work to do right after make" "$again"; fi
 
 if [ -n "$PTXAS" ]; then

@@ -7,6 +7,7 @@
 
 #include "driver_abi.h"
 #include "module.h"
+#include "sha256.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -233,45 +234,130 @@ static int preload_one(hewn_context *context, const hewn_module *module, hewn_er
     return status;
 }
 
+static const char corrupt[] = "corrupt image: ptx does not have the recorded SHA-256";
+
+/* Whatever the bytes of a pack are, they are unpacked within bounds, and not taken for the text. */
+static void corrupt_bytes(hewn_context *context, const hewn_module *good)
+{
+    const struct hewn_pack *from = good->ptx.pack;
+    struct hewn_pack pack = *from;
+    hewn_module bad = *good;
+    unsigned char *data = malloc(from->size);
+    if (!data) return;
+    memcpy(data, from->data, from->size);
+    pack.data = data;
+    bad.ptx.pack = &pack;
+    bad.image_count = 0;
+    size_t first = good->ptx.offset ? 0 : 5, span = from->size / 8;
+    for (size_t i = 0; i < 64; i++) {
+        size_t at = first + i * span / 64;
+        data[at] ^= (unsigned char)(1U << i % 8);
+        REFUSE("a pack with one bit flipped", preload_one(context, &bad, &err), HEWN_ERR_IMAGE,
+               corrupt);
+        data[at] = from->data[at];
+    }
+    for (size_t i = 0; i < 16; i++) {
+        pack.size = i * span / 16;
+        REFUSE("a pack cut short", preload_one(context, &bad, &err), HEWN_ERR_IMAGE, corrupt);
+    }
+    pack.size = from->size;
+    memset(data, 0xff, from->size);
+    REFUSE("a pack of ones", preload_one(context, &bad, &err), HEWN_ERR_IMAGE, corrupt);
+    pack.lc = 9;
+    REFUSE("a pack of no known kind", preload_one(context, &bad, &err), HEWN_ERR_IMAGE, corrupt);
+    free(data);
+}
+
 static void corrupt_text(hewn_context *context, const hewn_module *good)
 {
+    struct hewn_pack pack = *good->ptx.pack;
     hewn_module bad = *good;
-    char *data = malloc(good->ptx.size);
-    if (!data) return;
-    memcpy(data, good->ptx.data, good->ptx.size);
     bad.image_count = 0;
-    bad.ptx.data = data;
-    data[good->ptx.size / 2] ^= 1;
-    REFUSE("module text with one bit flipped", preload_one(context, &bad, &err), HEWN_ERR_IMAGE,
-           "corrupt image: ptx does not have the recorded SHA-256");
-    data[good->ptx.size / 2] ^= 1;
+    bad.ptx.pack = &pack;
+    pack.holds = good->ptx.offset + good->ptx.size - 1;
+    REFUSE("a pack that holds less", preload_one(context, &bad, &err), HEWN_ERR_IMAGE, corrupt);
+    pack = *good->ptx.pack;
+    pack.stored = 1;
+    REFUSE("a pack that is not compressed", preload_one(context, &bad, &err), HEWN_ERR_IMAGE,
+           corrupt);
+    pack.data = NULL;
+    REFUSE("a pack of no data", preload_one(context, &bad, &err), HEWN_ERR_IMAGE, corrupt);
+    bad.ptx = good->ptx;
     bad.ptx.size--;
-    REFUSE("module text cut short", preload_one(context, &bad, &err), HEWN_ERR_IMAGE,
-           "corrupt image: ptx does not have the recorded SHA-256");
+    REFUSE("module text cut short", preload_one(context, &bad, &err), HEWN_ERR_IMAGE, corrupt);
     bad.ptx.size = 0;
-    REFUSE("module text of no bytes", preload_one(context, &bad, &err), HEWN_ERR_IMAGE, "SHA-256");
+    REFUSE("module text of no bytes", preload_one(context, &bad, &err), HEWN_ERR_IMAGE, corrupt);
+    bad.ptx.size = SIZE_MAX;
+    REFUSE("module text without end", preload_one(context, &bad, &err), HEWN_ERR_IMAGE, corrupt);
     bad.ptx = (struct hewn_image){.arch = "ptx", .size = 1, .sha256 = good->ptx.sha256};
-    REFUSE("module without text", preload_one(context, &bad, &err), HEWN_ERR_IMAGE, "SHA-256");
+    REFUSE("module without text", preload_one(context, &bad, &err), HEWN_ERR_IMAGE, corrupt);
     bad.ptx = good->ptx;
     bad.ptx.sha256 = NULL;
-    REFUSE("module without hash", preload_one(context, &bad, &err), HEWN_ERR_IMAGE, "SHA-256");
+    REFUSE("module without hash", preload_one(context, &bad, &err), HEWN_ERR_IMAGE, corrupt);
     bad = *good;
     bad.entry = "no_such_kernel";
     REFUSE("module without its entry", preload_one(context, &bad, &err), HEWN_ERR_DRIVER,
            "entry no_such_kernel: cuModuleGetFunction failed: CUDA_ERROR_NOT_FOUND (500)");
-    free(data);
 }
 
 static void corrupt_cubin(hewn_context *context, const hewn_module *good)
 {
-    static const char data[] = "a cubin";
-    struct hewn_image image = {"sm_90a", data, sizeof data, good->sha256};
-    const struct hewn_image *const images[] = {&image};
+    static const unsigned char data[] = "a cubin";
+    const struct hewn_pack pack = {
+        .data = data, .size = sizeof data, .holds = sizeof data, .stored = 1};
+    const struct hewn_image image = {"sm_90a", &pack, 0, sizeof data, good->ptx.sha256};
     hewn_module bad = *good;
-    bad.images = images;
+    bad.images = &image;
     bad.image_count = 1;
     REFUSE("cubin that is another", preload_one(context, &bad, &err), HEWN_ERR_IMAGE,
            "corrupt image: sm_90a does not have the recorded SHA-256");
+}
+
+/* What hewn_module_describe and hewn_module_describe_image give out stays where it is. */
+static void described(const hewn_module *good)
+{
+    hewn_module_info info = {.struct_size = sizeof info}, again = info;
+    hewn_image_info image = {.struct_size = sizeof image}, same = image;
+    char hex[HEWN_SHA256_HEX];
+    if (!test_case("a module's manifest and images")) return;
+    CHECK_INT(hewn_module_describe(good, &info, NULL), HEWN_OK);
+    CHECK_INT(hewn_module_describe(good, &again, NULL), HEWN_OK);
+    CHECK(info.manifest == again.manifest, "the manifest moved");
+    CHECK_INT(strlen(info.manifest), info.manifest_size);
+    CHECK_TEXT(info.manifest, info.sha256);
+    CHECK_INT(info.image_count, good->image_count + 1);
+    for (size_t i = 0; i < info.image_count; i++) {
+        CHECK_INT(hewn_module_describe_image(good, i, &image, NULL), HEWN_OK);
+        CHECK_INT(hewn_module_describe_image(good, i, &same, NULL), HEWN_OK);
+        CHECK(image.data == same.data, "image %zu moved", i);
+        hewn_sha256(image.data, image.size, hex);
+        if (i < good->image_count) {
+            CHECK_TEXT(info.cubins, image.arch);
+            CHECK_TEXT(hex, good->images[i].sha256);
+        } else {
+            CHECK_TEXT(image.arch, "ptx");
+            CHECK_TEXT(hex, info.sha256);
+            CHECK_INT(image.size, info.ptx_size);
+            CHECK(((const char *)image.data)[image.size] == '\0', "no NUL behind the text");
+        }
+    }
+}
+
+/* Packs that cannot be unpacked have no description. */
+static void not_described(const hewn_module *good)
+{
+    struct hewn_pack about = *good->manifest.pack, text = *good->ptx.pack;
+    hewn_module_info info = {.struct_size = sizeof info};
+    hewn_image_info image = {.struct_size = sizeof image};
+    hewn_module bad = *good;
+    bad.manifest.pack = &about;
+    bad.ptx.pack = &text;
+    about.size /= 2;
+    text.size /= 2;
+    REFUSE("a corrupt manifest", hewn_module_describe(&bad, &info, &err), HEWN_ERR_IMAGE,
+           "module gemm_bf16_f32 (sm_90a): corrupt image: json");
+    REFUSE("a corrupt text", hewn_module_describe_image(&bad, bad.image_count, &image, &err),
+           HEWN_ERR_IMAGE, "module gemm_bf16_f32 (sm_90a): corrupt image: ptx");
 }
 
 /* Calls about what there is that have no answer. */
@@ -297,11 +383,6 @@ static void nothing_there(const hewn_module *good)
     CHECK(!hewn_driver_path(NULL) && !hewn_driver_missing(NULL) && !hewn_driver_version(NULL) &&
               !hewn_driver_device_count(NULL) && !hewn_driver_symbol(NULL, "cuInit"),
           "of no driver");
-    CHECK_INT(hewn_module_describe(good, &info, NULL), HEWN_OK);
-    CHECK_INT(info.image_count, good->image_count + 1);
-    CHECK_INT(hewn_module_describe_image(good, good->image_count, &image, NULL), HEWN_OK);
-    CHECK_TEXT(image.arch, "ptx");
-    CHECK(image.data == good->ptx.data && image.size == good->ptx.size, "other data");
 }
 
 /* A library built without a family has it empty. */
@@ -326,8 +407,11 @@ static void modules(void)
            "family: must not be NULL");
     REFUSE("preload into no context", hewn_family_preload(NULL, hewn_gemm_family(), &err),
            HEWN_ERR_ARGUMENT, "context: must not be NULL");
+    corrupt_bytes(context, good);
     corrupt_text(context, good);
     corrupt_cubin(context, good);
+    described(good);
+    not_described(good);
     nothing_there(good);
     empty_family(context);
     fake.fail_name = "cuModuleLoadDataEx";

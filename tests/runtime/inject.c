@@ -398,22 +398,23 @@ static const hewn_module *shipped(void)
 /* An image as the build would embed it. */
 static const struct hewn_image *image_of(const char *arch, const void *data, size_t size)
 {
+    static struct hewn_pack pack;
     static struct hewn_image image;
     static char sha256[HEWN_SHA256_HEX];
     hewn_sha256(data, size, sha256);
-    image = (struct hewn_image){arch, data, size, sha256};
+    pack = (struct hewn_pack){.data = data, .size = size, .holds = size, .stored = 1};
+    image = (struct hewn_image){arch, &pack, 0, size, sha256};
     return &image;
 }
 
 static void cubin_refused(int code, bool falls_back)
 {
-    const struct hewn_image *const images[] = {image_of("sm_90a", "cubin", 5)};
     hewn_error err = {0};
     struct held h = {0};
     if (!test_case("a cubin is refused with %d", code)) return;
     fake_reset();
     hewn_module module = *shipped();
-    module.images = images;
+    module.images = image_of("sm_90a", "cubin", 5);
     module.image_count = 1;
     const hewn_module *const modules[] = {&module};
     const hewn_family family = {"family", modules, 1};
@@ -433,38 +434,6 @@ static void cubin_refused(int code, bool falls_back)
     fake.fail_name = NULL;
     release(&h);
     check_released(NULL);
-}
-
-/* Two modules of one cubin: it is loaded once, and unloaded once. */
-static void cubin_shared(void)
-{
-    const struct hewn_image *const images[] = {image_of("sm_90a", "cubin", 5)};
-    hewn_error err = {0};
-    struct held h = {0};
-    if (!test_case("modules of one cubin load it once")) return;
-    fake_reset();
-    hewn_module pair[2] = {*shipped(), *shipped()};
-    const hewn_module *const modules[] = {&pair[0], &pair[1]};
-    const hewn_family both = {"family", modules, 2}, first = {"family", modules, 1};
-    pair[1].name = "another";
-    for (int i = 0; i < 2; i++) {
-        pair[i].images = images;
-        pair[i].image_count = 1;
-    }
-    for (int one_first = 0; one_first < 2; one_first++) {
-        CHECK_INT(open_all(&h, &err), HEWN_OK);
-        int before = fake.modules;
-        if (one_first) CHECK_INT(hewn_family_preload(h.context, &first, &err), HEWN_OK);
-        CHECK_INT(hewn_family_preload(h.context, &both, &err), HEWN_OK);
-        CHECK_INT(fake.modules - before, 1);
-        for (int i = 0; i < 2; i++) {
-            CHECK_TEXT(hewn_module_origin(h.context, &pair[i]), "cubin sm_90a");
-            CHECK(hewn_module_function(h.context, &pair[i]) != NULL, "module %d: no function", i);
-        }
-        release(&h);
-        check_released(NULL);
-        h = (struct held){0};
-    }
 }
 
 static void jit_log(void)
@@ -567,7 +536,7 @@ static void threads(void)
         pthread_join(planners[i].thread, NULL);
         CHECK(planners[i].bad == 0, "thread %d: %d plans failed", i, planners[i].bad);
     }
-    CHECK_INT(fake.loads, shipped()->image_count ? 1 : 6); /* the six are in one cubin */
+    CHECK_INT(fake.loads, 6);
     release(&h);
     check_released(NULL);
 }
@@ -591,7 +560,6 @@ int main(int argc, char **argv)
     cubin_refused(HEWN_CU_NO_BINARY_FOR_GPU, true);
     cubin_refused(HEWN_CU_UNSUPPORTED_PTX_VERSION, true);
     cubin_refused(HEWN_CU_OUT_OF_MEMORY, false);
-    cubin_shared();
     jit_log();
     plain_launch();
     detach_elsewhere();

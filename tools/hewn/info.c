@@ -1,8 +1,6 @@
 /* hewn info: what there is to run on. hewn modules, hewn extract: what there is to run. */
 #include "cli.h"
 
-#include "ptx/fatbin.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,29 +20,14 @@ static hewn_module_info describe(const hewn_module *m)
     return info;
 }
 
-/* The form at `index`, false behind the last one. */
-static bool image_at(const hewn_module *m, size_t index, hewn_image_info *out)
-{
-    *out = (hewn_image_info){.struct_size = sizeof *out};
-    return hewn_module_describe_image(m, index, out, NULL) == HEWN_OK;
-}
-
-static bool is_text(const hewn_image_info *image)
-{
-    return !strcmp(image->arch, "ptx");
-}
-
 /* What a module would run as on a device: the cubin where one matches, else the PTX. */
-static const char *form_for(const hewn_module *m, const char *target, const hewn_device_info *d)
+static const char *form_for(const hewn_module_info *info, const hewn_device_info *d)
 {
-    hewn_image_info image;
     char arch[16];
-    if (!hewn_target_runs_on(target, d->cc_major, d->cc_minor)) return "-";
+    if (!hewn_target_runs_on(info->target, d->cc_major, d->cc_minor)) return "-";
     if (d->simulated) return "ptx";
     snprintf(arch, sizeof arch, "sm_%d%d", d->cc_major, d->cc_minor);
-    for (size_t i = 0; image_at(m, i, &image); i++)
-        if (!strncmp(image.arch, arch, strlen(arch))) return "cubin";
-    return "ptx";
+    return strstr(info->cubins, arch) ? "cubin" : "ptx";
 }
 
 static void print_modules_for(const hewn_device_info *d)
@@ -52,7 +35,7 @@ static void print_modules_for(const hewn_device_info *d)
     const hewn_module *m;
     for (size_t i = 0; (m = cli_module(i, NULL)) != NULL; i++) {
         hewn_module_info info = describe(m);
-        printf("  %-22s %-8s %s\n", info.name, info.target, form_for(m, info.target, d));
+        printf("  %-22s %-8s %s\n", info.name, info.target, form_for(&info, d));
     }
 }
 
@@ -87,14 +70,8 @@ int cli_modules(int argc, char **argv)
            "sha256");
     for (size_t i = 0; (m = cli_module(i, &family)) != NULL; i++) {
         hewn_module_info info = describe(m);
-        hewn_image_info image;
-        char cubins[64] = "none";
-        for (size_t k = 0, n = 0; image_at(m, k, &image) && n < sizeof cubins; k++)
-            if (!is_text(&image))
-                n += (size_t)snprintf(cubins + n, sizeof cubins - n, "%s%s", k ? " " : "",
-                                      image.arch);
         printf("%-9s %-22s %-8s %9zu  %-20s %.16s\n", family, info.name, info.target, info.ptx_size,
-               cubins, info.sha256);
+               *info.cubins ? info.cubins : "none", info.sha256);
     }
     return 0;
 }
@@ -127,30 +104,14 @@ static int write_out(const char *path, const void *data, size_t size)
     return 0;
 }
 
-/* Writes what an image holds: the PTX text of `text_size` bytes, or the cubin. */
-static int write_image(const hewn_image_info *image, size_t text_size, const char *out)
-{
-    struct fatbin fat;
-    struct fatbin_entry entry;
-    char *data = NULL;
-    int rc;
-    if (fatbin_open(&fat, image->data, image->size)) /* stored as it is */
-        return write_out(out, image->data, image->size);
-    if (fatbin_next(&fat, &entry) != 1 || fatbin_unpack(&entry, &data))
-        return cli_fail("the image for %s cannot be unpacked", image->arch);
-    rc = write_out(out, data, is_text(image) ? text_size : entry.bytes);
-    free(data);
-    return rc;
-}
-
 /* "ptx"; "cubin": the first; "sm_103": that one. */
 static int extract_image(const hewn_module *m, const char *what, const char *out)
 {
     hewn_module_info info = describe(m);
-    hewn_image_info image;
-    for (size_t i = 0; image_at(m, i, &image); i++)
-        if (!strcmp(what, image.arch) || (!strcmp(what, "cubin") && !is_text(&image)))
-            return write_image(&image, info.ptx_size, out);
+    hewn_image_info image = {.struct_size = sizeof image};
+    for (size_t i = 0; !hewn_module_describe_image(m, i, &image, NULL); i++)
+        if (!strcmp(what, image.arch) || (!strcmp(what, "cubin") && strcmp(image.arch, "ptx")))
+            return write_out(out, image.data, image.size);
     return cli_fail("%s for %s holds no '%s' (built without ptxas: PTX only)", info.name,
                     info.target, what);
 }

@@ -15,11 +15,7 @@ static const struct command commands[] = {
     {"ptx", make_ptx, 5, 5, "TARGET NAME TEXT ROOT OUT"},
     {"vet", make_vet, 1, 1, "LOG"},
     {"manifest", make_manifest, 5, 64, "TARGET NAME PTX VALIDATED OUT [ARCH=LOG]..."},
-    {"pack", make_pack, 3, 3, "TARGET PTX OUT"},
-    {"bundle", make_bundle, 2, 64, "OUT PTX..."},
-    {"same", make_same, 2, 64, "BUNDLE CUBIN..."},
-    {"image", make_image, 5, 5, "TARGET BUNDLE ARCH FILE OUT"},
-    {"embed", make_embed, 6, 64, "TARGET NAME PTX MANIFEST PACKED OUT [BUNDLE_ARCH]..."},
+    {"pack", make_pack, 5, 128, "TARGET OUT FOLDER ARCHS NAME..."},
     {"family", make_family, 2, 1024, "FAMILY OUT [TARGET/NAME]..."},
 };
 

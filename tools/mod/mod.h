@@ -4,11 +4,7 @@
  *   mod ptx      TARGET NAME TEXT ROOT OUT           preprocessed text -> loadable PTX
  *   mod vet      LOG                                 fails when ptxas complained or spilled
  *   mod manifest TARGET NAME PTX VALIDATED OUT [ARCH=LOG]...    PTX + ptxas logs -> JSON
- *   mod pack     TARGET PTX OUT                      PTX -> fat binary, compressed
- *   mod bundle   OUT PTX...                          several modules' PTX -> one text
- *   mod same     BUNDLE CUBIN...                     fails unless the bundle has each cubin's code
- *   mod image    TARGET BUNDLE ARCH FILE OUT         cubin or fat binary -> C
- *   mod embed    TARGET NAME PTX MANIFEST PACKED OUT [BUNDLE_ARCH]...   a module -> C
+ *   mod pack     TARGET OUT FOLDER ARCHS NAME...   modules with similar text and code -> C, compressed
  *   mod family   FAMILY OUT [TARGET/NAME]...         a family's list of modules -> C
  *
  * Every function here returns 0, or -1 after saying on stderr what is wrong with which file.
@@ -189,10 +185,6 @@ int make_ptx(int argc, char **argv);
 int make_vet(int argc, char **argv);
 int make_manifest(int argc, char **argv);
 int make_pack(int argc, char **argv);
-int make_bundle(int argc, char **argv);
-int make_same(int argc, char **argv);
-int make_image(int argc, char **argv);
-int make_embed(int argc, char **argv);
 int make_family(int argc, char **argv);
 
 #endif
