@@ -36,18 +36,7 @@ static const struct decode_kernel kernels[] = {
      .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, e, n)},
     SM90A_DECODE_VARIANTS(KERNEL)
 #undef KERNEL
-#define KERNEL(P, t, qk, v, e, n)            \
-    {.target = #t,                           \
-     .qk_dim = qk,                           \
-     .v_dim = v,                             \
-     .element = e,                           \
-     .rows = n,                              \
-     .step_keys = P##_DECODE_STEP_KEYS(qk),  \
-     .slots = P##_DECODE_SLOTS(qk, v, e, n), \
-     .threads = P##_DECODE_THREADS,          \
-     .row_bytes = P##_DECODE_ROW(e),         \
-     .rows_only = (e) == 1,                  \
-     .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, v, e, n)},
+#define KERNEL(P, t, qk, v, e, n) DECODE_SM100F_KERNEL(P, t, qk, v, e, n, (e) == 1),
         SM100F_DECODE_VARIANTS(KERNEL)
 #undef KERNEL
 };

@@ -20,17 +20,7 @@ enum {
 };
 
 static const struct decode_kernel kernels[] = {
-#define KERNEL(P, t, qk, v, e, n)            \
-    {.target = #t,                           \
-     .qk_dim = qk,                           \
-     .v_dim = v,                             \
-     .element = e,                           \
-     .rows = n,                              \
-     .step_keys = P##_DECODE_STEP_KEYS(qk),  \
-     .slots = P##_DECODE_SLOTS(qk, v, e, n), \
-     .threads = P##_DECODE_THREADS,          \
-     .rows_only = P##_DECODE_RECORDS(e),     \
-     .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, v, e, n)},
+#define KERNEL(P, t, qk, v, e, n) DECODE_SM100F_KERNEL(P, t, qk, v, e, n, P##_DECODE_RECORDS(e)),
     SM100F_MLA_VARIANTS(KERNEL)
 #undef KERNEL
 };
