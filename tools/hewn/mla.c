@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum block { Q, KV, SINK, LENGTHS, TABLE, O, LSE, WORKSPACE, BLOCKS };
+enum block { Q, KV, SINK, LENGTHS, TABLE, LISTS, O, LSE, WORKSPACE, BLOCKS };
 
 struct mla_options {
-    const char *q, *kv, *sink, *lengths, *table, *out, *lse;
+    const char *q, *kv, *sink, *lengths, *table, *lists, *out, *lse;
     int in_type, out_type; /* in_type -1: by the files' */
-    bool causal;
+    bool causal, records;
     double scale;
 };
 
@@ -32,11 +32,9 @@ static int parse_valued(struct mla_options *o, const char *name, const char *val
 {
     const struct {
         const char *name, **to;
-    } files[] = {{"-o", &o->out},
-                 {"--lse", &o->lse},
-                 {"--sink", &o->sink},
-                 {"--lengths", &o->lengths},
-                 {"--table", &o->table}};
+    } files[] = {{"-o", &o->out},        {"--lse", &o->lse},
+                 {"--sink", &o->sink},   {"--lengths", &o->lengths},
+                 {"--table", &o->table}, {"--lists", &o->lists}};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (!strcmp(name, files[i].name)) {
             *files[i].to = value;
@@ -65,8 +63,8 @@ static int parse_options(int argc, char **argv, struct mla_options *o)
 {
     for (int i = 1; i < argc; i++) {
         int rc = -1;
-        if (!strcmp(argv[i], "--causal")) {
-            o->causal = true;
+        if (!strcmp(argv[i], "--causal") || !strcmp(argv[i], "--records")) {
+            *(argv[i][2] == 'c' ? &o->causal : &o->records) = true;
             continue;
         }
         if (argv[i][0] != '-' && !o->kv) {
@@ -82,6 +80,9 @@ static int parse_options(int argc, char **argv, struct mla_options *o)
     if (!o->out) return cli_usage("mla", "-o O.npy is missing");
     if (o->table && !o->lengths)
         return cli_usage("mla", "--table needs --lengths: how many keys the pages hold");
+    if (o->lists && (o->table || o->causal))
+        return cli_usage("mla", "--lists goes without %s: a list names the keys that a query sees",
+                         o->table ? "--table" : "--causal");
     return 0;
 }
 
@@ -105,60 +106,120 @@ static int no_memory(void)
     return cli_fail("no memory for the arrays");
 }
 
+/* int32 elements of a file into a block of the run. */
+static int read_ints(const char *path, struct mla_run *r, enum block b, int rank,
+                     const uint64_t *dim)
+{
+    char why[512];
+    if (!reserve(r, b, (size_t)npy_bytes(sizeof(int32_t), rank, dim))) return no_memory();
+    if (npy_read_into(path, "<i4", sizeof(int32_t), rank, dim, r->host[b], why, sizeof why))
+        return cli_fail("%s", why);
+    return 0;
+}
+
 /* Lengths and table; the longest sequence gives the table's width. */
 static int read_tables(const struct mla_options *o, struct mla_run *r)
 {
     hewn_mla_desc *d = &r->desc;
     uint64_t dim[2] = {(uint64_t)d->batch, 0};
-    char why[512];
     if (!o->lengths) return 0;
-    if (!reserve(r, LENGTHS, (size_t)d->batch * sizeof(int32_t))) return no_memory();
+    d->lengths = 1;
+    int rc = read_ints(o->lengths, r, LENGTHS, 1, dim);
+    if (rc || !o->table) return rc;
     const int32_t *lengths = r->host[LENGTHS];
-    if (npy_read_into(o->lengths, "<i4", sizeof *lengths, 1, dim, r->host[LENGTHS], why,
-                      sizeof why))
-        return cli_fail("%s", why);
     int64_t longest = 0;
     for (int64_t b = 0; b < d->batch; b++)
         if (lengths[b] > longest) longest = lengths[b];
-    d->lengths = 1;
-    if (!o->table) return 0;
     d->length = longest;
     d->table_width = (longest + d->page_size - 1) / d->page_size;
     dim[1] = (uint64_t)d->table_width;
-    if (!reserve(r, TABLE, (size_t)(d->batch * d->table_width) * sizeof(int32_t)))
-        return no_memory();
-    if (longest &&
-        npy_read_into(o->table, "<i4", sizeof(int32_t), 2, dim, r->host[TABLE], why, sizeof why))
+    return longest ? read_ints(o->table, r, TABLE, 2, dim) : 0;
+}
+
+/* Lists, which give their width, and how many entries of each count. */
+static int read_lists(const struct mla_options *o, struct mla_run *r)
+{
+    hewn_mla_desc *d = &r->desc;
+    struct npy lists;
+    char why[512];
+    if (npy_read_as(o->lists, "<i4", sizeof(int32_t), 3, &lists, why, sizeof why))
         return cli_fail("%s", why);
-    return 0;
+    r->host[LISTS] = lists.data;
+    r->bytes[LISTS] = (size_t)npy_bytes(sizeof(int32_t), 3, lists.dim);
+    if (lists.dim[0] != (uint64_t)d->batch || lists.dim[1] != (uint64_t)d->q_length)
+        return cli_fail("%s has lists for %llu x %llu queries, %s has %lld x %lld", o->lists,
+                        (unsigned long long)lists.dim[0], (unsigned long long)lists.dim[1], o->q,
+                        (long long)d->batch, (long long)d->q_length);
+    d->list_width = (int64_t)lists.dim[2];
+    if (!o->lengths) return 0;
+    d->lengths = 2;
+    return read_ints(o->lengths, r, LENGTHS, 2, lists.dim);
+}
+
+/* How the cache's file is read: [B,N,..], or with a table or lists the pages of a pool. */
+static int describe_cache(const struct mla_options *o, const struct npy *kv, struct mla_run *r)
+{
+    hewn_mla_desc *d = &r->desc;
+    uint64_t width = o->records ? 656 : 576;
+    if (kv->dim[2] != width)
+        return cli_fail("rows of %s have %llu elements, not %llu", o->kv,
+                        (unsigned long long)kv->dim[2], (unsigned long long)width);
+    d->length = (int64_t)kv->dim[1];
+    d->cache = o->records ? HEWN_MLA_CACHE_656 : HEWN_MLA_CACHE_PLAIN;
+    if (o->table || (o->lists && kv->dim[0] > 1)) {
+        d->page_size = d->length;
+        d->pages = (int64_t)kv->dim[0];
+        d->length = 0;
+    } else if (!o->lists && kv->dim[0] != (uint64_t)d->batch) {
+        return cli_fail("%s has %lld sequences and %s %llu: they must be equal without --table",
+                        o->q, (long long)d->batch, o->kv, (unsigned long long)kv->dim[0]);
+    }
+    return o->lists ? read_lists(o, r) : read_tables(o, r);
 }
 
 static int describe(const struct mla_options *o, const struct npy *q, const struct npy *kv,
                     struct mla_run *r)
 {
-    bool halves = q->dtype == HEWN_F16 && kv->dtype == HEWN_F16;
+    bool halves = !o->records && q->dtype == HEWN_F16 && kv->dtype == HEWN_F16;
     r->desc = (hewn_mla_desc){.struct_size = sizeof r->desc,
                               .batch = (int64_t)q->dim[0],
                               .q_length = (int64_t)q->dim[1],
                               .q_heads = (int64_t)q->dim[2],
-                              .length = (int64_t)kv->dim[1],
                               .in = o->in_type,
                               .out = o->out_type,
                               .scale = o->scale,
                               .causal = o->causal,
                               .sink = o->sink != NULL};
     if (o->in_type < 0) r->desc.in = halves ? HEWN_F16 : HEWN_BF16;
-    if (q->dim[3] != 576 || kv->dim[2] != 576)
-        return cli_fail("rows of %s have %llu elements, rows of %s %llu: both must have 576", o->q,
-                        (unsigned long long)q->dim[3], o->kv, (unsigned long long)kv->dim[2]);
-    if (o->table) {
-        r->desc.page_size = r->desc.length;
-        r->desc.pages = (int64_t)kv->dim[0];
-    } else if (kv->dim[0] != q->dim[0]) {
-        return cli_fail("%s has %llu sequences and %s %llu: they must be equal without --table",
-                        o->q, (unsigned long long)q->dim[0], o->kv, (unsigned long long)kv->dim[0]);
-    }
-    return read_tables(o, r);
+    if (q->dim[3] != 576)
+        return cli_fail("rows of %s have %llu elements, not 576", o->q,
+                        (unsigned long long)q->dim[3]);
+    return describe_cache(o, kv, r);
+}
+
+/* The cache's file: of a float type, or of bytes. */
+static int read_cache(const struct mla_options *o, struct npy *kv)
+{
+    char why[512];
+    if (o->records ? npy_read_as(o->kv, "|u1", 1, 3, kv, why, sizeof why)
+                   : npy_read(o->kv, 3, kv, why, sizeof why))
+        return cli_fail("%s", why);
+    return 0;
+}
+
+/* Q and the cache as the kernel takes them. */
+static int place_inputs(const struct mla_options *o, const struct npy *q, const struct npy *kv,
+                        struct mla_run *r)
+{
+    size_t element = o->records ? 1 : 2;
+    if (!reserve(r, Q, elements(q) * 2) || !reserve(r, KV, elements(kv) * element))
+        return no_memory();
+    convert_inputs(q->dtype, r->desc.in, q->data, r->host[Q], elements(q));
+    if (o->records)
+        memcpy(r->host[KV], kv->data, elements(kv));
+    else
+        convert_inputs(kv->dtype, r->desc.in, kv->data, r->host[KV], elements(kv));
+    return 0;
 }
 
 static int read_arrays(const struct mla_options *o, struct npy *q, struct npy *kv,
@@ -166,17 +227,15 @@ static int read_arrays(const struct mla_options *o, struct npy *q, struct npy *k
 {
     struct npy sink = {.dtype = 0};
     char why[512];
-    if (npy_read(o->q, 4, q, why, sizeof why) || npy_read(o->kv, 3, kv, why, sizeof why))
-        return cli_fail("%s", why);
-    int rc = describe(o, q, kv, r);
+    if (npy_read(o->q, 4, q, why, sizeof why)) return cli_fail("%s", why);
+    int rc = read_cache(o, kv);
+    if (!rc) rc = describe(o, q, kv, r);
+    if (!rc) rc = place_inputs(o, q, kv, r);
     if (rc) return rc;
     size_t rows = elements(q) / 576;
-    if (!reserve(r, Q, elements(q) * 2) || !reserve(r, KV, elements(kv) * 2) ||
-        !reserve(r, O, rows * 512 * hewn_dtype_size(o->out_type)) ||
+    if (!reserve(r, O, rows * 512 * hewn_dtype_size(o->out_type)) ||
         (o->lse && !reserve(r, LSE, rows * sizeof(float))))
         return no_memory();
-    convert_inputs(q->dtype, r->desc.in, q->data, r->host[Q], elements(q));
-    convert_inputs(kv->dtype, r->desc.in, kv->data, r->host[KV], elements(kv));
     if (!o->sink) return 0;
     if (npy_read(o->sink, 1, &sink, why, sizeof why)) return cli_fail("%s", why);
     rc = sink.dim[0] == q->dim[2]
@@ -199,7 +258,7 @@ static int copy_in(const hewn_driver *driver, const struct cli_calls *c, struct 
         if (rc)
             return cli_fail("%zu bytes of device memory: %s", r->bytes[i],
                             cli_cuda_error(driver, rc));
-        if (i <= TABLE && r->bytes[i]) rc = c->to_device(r->device[i], r->host[i], r->bytes[i]);
+        if (i <= LISTS && r->bytes[i]) rc = c->to_device(r->device[i], r->host[i], r->bytes[i]);
         if (rc) return cli_fail("copy to the device: %s", cli_cuda_error(driver, rc));
     }
     return 0;
@@ -218,6 +277,7 @@ static int run_timed(const hewn_driver *driver, const struct cli_calls *c, struc
                                 .sink = r->device[SINK],
                                 .lengths = r->device[LENGTHS],
                                 .table = r->device[TABLE],
+                                .lists = r->device[LISTS],
                                 .workspace = r->device[WORKSPACE]};
     hewn_error err = {0};
     int rc = 0;
@@ -263,7 +323,7 @@ static int finish(const struct mla_options *o, const struct mla_run *r,
            device->name);
     printf("%lld x %lld queries, %lld heads, %s%lld keys: ", (long long)d->batch,
            (long long)d->q_length, (long long)d->q_heads, d->lengths ? "up to " : "",
-           (long long)d->length);
+           (long long)(d->list_width ? d->list_width : d->length));
     if (device->simulated)
         printf("%.2f s simulating\n", r->seconds);
     else

@@ -44,10 +44,15 @@ static const char *value_of(const char *header, const char *key)
     return at + strspn(at, " ");
 }
 
-static int parse_dtype(const struct reader *r, const char *header, int *dtype)
+/* `wanted`: "<i4" and the like, of which `dtype` says nothing; NULL: a float type. */
+static int parse_dtype(const struct reader *r, const char *header, const char *wanted, int *dtype)
 {
     const char *descr = value_of(header, "descr");
     if (!descr) return refuse(r, "the header has no 'descr'");
+    if (wanted) {
+        if (descr[0] == '\'' && !strncmp(descr + 1, wanted, strlen(wanted))) return 0;
+        return refuse(r, "dtype %.*s, want '%s'", (int)strcspn(descr, ",}"), descr, wanted);
+    }
     if (!strncmp(descr, "'<f4'", 5))
         *dtype = HEWN_F32;
     else if (!strncmp(descr, "'<f2'", 5))
@@ -88,10 +93,11 @@ static int parse_shape(const struct reader *r, const char *header, struct npy *o
     return 0;
 }
 
-static int parse_header(const struct reader *r, const char *header, struct npy *out)
+static int parse_header(const struct reader *r, const char *header, const char *descr,
+                        struct npy *out)
 {
     const char *order = value_of(header, "fortran_order");
-    if (parse_dtype(r, header, &out->dtype) || parse_shape(r, header, out)) return -1;
+    if (parse_dtype(r, header, descr, &out->dtype) || parse_shape(r, header, out)) return -1;
     if (!order || strncmp(order, "False", 5))
         return refuse(r, "fortran_order must be False (rows contiguous)");
     return 0;
@@ -129,12 +135,12 @@ uint64_t npy_bytes(size_t element, int rank, const uint64_t *dim)
     return bytes;
 }
 
-static int read_data(const struct reader *r, FILE *f, struct npy *out)
+static int read_data(const struct reader *r, FILE *f, size_t element, struct npy *out)
 {
     struct stat st;
     char shape[SHAPE_TEXT];
     long at = ftell(f);
-    uint64_t want = npy_bytes(hewn_dtype_size(out->dtype), out->rank, out->dim), have;
+    uint64_t want = npy_bytes(element, out->rank, out->dim), have;
     npy_shape_text(shape, sizeof shape, out->rank, out->dim);
     if (want == UINT64_MAX) return refuse(r, "shape %s has too many elements", shape);
     if (at < 0 || fstat(fileno(f), &st)) return refuse(r, "%s", strerror(errno));
@@ -148,7 +154,9 @@ static int read_data(const struct reader *r, FILE *f, struct npy *out)
     return 0;
 }
 
-int npy_read(const char *path, int rank, struct npy *out, char *why, size_t why_size)
+/* `descr` NULL: of a float type, whose size is not `element` but its own. */
+static int read_array(const char *path, const char *descr, size_t element, int rank,
+                      struct npy *out, char *why, size_t why_size)
 {
     struct reader r = {path, why, why_size};
     char *header = malloc(HEADER_MAX);
@@ -159,12 +167,23 @@ int npy_read(const char *path, int rank, struct npy *out, char *why, size_t why_
         refuse(&r, "%s", strerror(errno));
     else if (!header)
         refuse(&r, "no memory for its header");
-    else if (!read_header(&r, f, header) && !parse_header(&r, header, out))
-        rc = read_data(&r, f, out);
+    else if (!read_header(&r, f, header) && !parse_header(&r, header, descr, out))
+        rc = read_data(&r, f, descr ? element : hewn_dtype_size(out->dtype), out);
     if (f) fclose(f);
     free(header);
     if (rc) npy_free(out);
     return rc;
+}
+
+int npy_read(const char *path, int rank, struct npy *out, char *why, size_t why_size)
+{
+    return read_array(path, NULL, 0, rank, out, why, why_size);
+}
+
+int npy_read_as(const char *path, const char *descr, size_t element, int rank, struct npy *out,
+                char *why, size_t why_size)
+{
+    return read_array(path, descr, element, rank, out, why, why_size);
 }
 
 void npy_free(struct npy *x)

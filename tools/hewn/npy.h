@@ -26,11 +26,14 @@ struct npy {
  * says. */
 int npy_read(const char *path, int rank, struct npy *out, char *why, size_t why_size);
 void npy_free(struct npy *x);
+/* The same for elements of another type, "<i4" or "|u1"; out->dtype is 0. */
+int npy_read_as(const char *path, const char *descr, size_t element, int rank, struct npy *out,
+                char *why, size_t why_size);
 
 /* Elements of any type and rank, read into the caller's memory: the file's type must be `descr` ("<f4";
  * a type of as many bytes that NumPy writes as "|V2" or "<V2" counts as equal), its shape `dim`. */
-int npy_read_into(const char *path, const char *descr, size_t element, int rank, const uint64_t *dim,
-                  void *data, char *why, size_t why_size);
+int npy_read_into(const char *path, const char *descr, size_t element, int rank,
+                  const uint64_t *dim, void *data, char *why, size_t why_size);
 int npy_write_array(const char *path, const char *descr, size_t element, int rank,
                     const uint64_t *dim, const void *data, char *why, size_t why_size);
 
