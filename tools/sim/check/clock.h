@@ -96,7 +96,7 @@ struct stamp {
     struct clock fenced;
     struct horizon *abroad_fenced;
     /* What relaxed reads have shown to be over, for a fence to acquire: likewise by whichever thread. Of that,
-     * what atomics have shown (order_access.c, judge_seen). */
+     * what atomics have shown (order_judge.c, judge_seen). */
     struct horizon *abroad_observed, *abroad_seen;
 };
 

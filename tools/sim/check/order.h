@@ -1,7 +1,7 @@
 /*
  * Happens-before in one group. order.c keeps, event by event, what every warp, barrier and
  * asynchronous operation knows of the others. order_access.c compares each access with the shadow
- * of memory. order_tell.c reports two accesses that are not ordered.
+ * of memory; order_judge.c says what two accesses are that are not ordered, and order_tell.c reports them.
  *
  * Each order_cluster has its own clocks, because clusters share global memory only. If a kernel can
  * synchronise through global memory, world.h has its shadow and flags, and a horizon holds what one
