@@ -505,29 +505,31 @@ int hewn_gemm_plan_run(const hewn_gemm_plan *plan, const hewn_gemm_args *args, h
  * bytes they are multiples of 16 and below 2^40. Packed sequences (q_packed, HEWN_KEYS_PACKED)
  * follow each other in one tensor of q_tokens (tokens) rows; batch strides are ignored then.
  *
- * Schedules. Two sets of kernels compute this. The prefill schedule takes items of 128 query rows or
- * so. The decode schedule (one source, 16-bit inputs, not `unnormalised`) takes 16 to 64
- * rows of a KV head at a time, and every SM an equal share of all keys, found on the device from the
- * lengths of the run; a second kernel combines rows whose keys were shared. On sm_90a a cluster may take
- * a row tile instead, and merge its parts itself: where few keys fall to a CTA. Bits may differ between
- * devices, and between plans of other largest lengths. The schedule is chosen where the query rows of
- * a sequence and KV head, q_length * q_heads / kv_heads, are at most 64 and `splits` and `pack` are 0;
- * for the head dimensions 96 and 512 of sm_90a always.
+ * Schedules. Two sets of kernels compute this.
+ *   Prefill: an item of work is a tile of 128 query rows or so.
+ *   Decode: a tile is 16 to 64 rows of a KV head, and every SM gets an equal share of all keys of the
+ *     batch. The shares are computed on the device, from the lengths of the run. A second kernel combines
+ *     the rows whose keys were shared. Where few keys fall to a CTA, on sm_90a a cluster may take a tile
+ *     instead, and merge its parts itself. Bits may differ between devices, and between plans of other
+ *     largest lengths. This schedule has one source and 16-bit inputs, and is not for `unnormalised`.
+ * The decode schedule is chosen if q_length * q_heads / kv_heads is at most 64 and `splits` and `pack`
+ * are 0. The head dimensions 96 and 512 of sm_90a have no other one.
  *
- * With `kv` HEWN_E4M3 beside bf16 or f16, K and V are stored as e4m3, half the bytes, and become f16,
- * which is exact, before the products. So does Q: of bf16, a row times a power of two, where elements
- * below 2^-29 of the row's largest one lose bits. 2^15 * P is rounded to f16, on sm_100f 2^7 * P.
- * Scales join the scores' scale and O in fp32. In the decode schedule.
+ * e4m3 keys. With `kv` HEWN_E4M3 beside a 16-bit `in`, K and V are stored as e4m3, half the bytes. This
+ * is for the decode schedule. K and V become f16 before the products, which is exact. Q becomes f16 too;
+ * a row of bf16 is multiplied by a power of two first, and elements below 2^-29 of its largest one lose
+ * bits. 2^15 * P is rounded to f16, on sm_100f 2^7 * P. The scale of K is applied to the scores, that of
+ * V to O, in fp32.
  *
- * Invariance. With `invariant` the bits of a sequence's rows depend on that sequence alone: not on the
- * number, order and lengths of the others, on the largest lengths of the plan, on packing and pages, or
- * on the number of SMs. The decode schedule then splits keys at multiples of 2,048, whoever computes
- * them; the prefill schedule where `splits` says, which is nowhere if that is 0. What it costs: each part
- * of a row is written and read once, 4 * v_dim bytes beside 2,048 keys; a CTA has up to 2,048 keys more
- * than its share, so short batches with few KV heads leave SMs idle; and the workspace has room for all
- * parts of the plan's longest sequences. The schedule itself matters to the bits. It is chosen from
- * q_length * q_heads / kv_heads; with q_packed, where q_length is the longest sequence's, it must be
- * given.
+ * Invariance. With `invariant` the bits of a sequence's rows depend on that sequence alone. They do not
+ * depend on the number, order and lengths of the others, on the plan's largest lengths, on packing and
+ * pages, or on the number of SMs. The decode schedule then splits keys at multiples of 2,048. The prefill
+ * schedule splits them as `splits` says, and not at all if that is 0. The costs:
+ *   - Each part of a row is written and read once: 4 * v_dim bytes for 2,048 keys.
+ *   - A CTA has up to 2,048 keys more than its share. Short batches with few KV heads leave SMs idle.
+ *   - The workspace has room for all parts of the plan's longest sequences.
+ * Bits also depend on the schedule. It follows from q_length * q_heads / kv_heads. With q_packed, where
+ * q_length is the longest sequence's, `schedule` must be given.
  *
  * NaN and infinity: in Q they stay in their rows; in K they reach the rows that see the key. In V
  * they reach a whole tile of rows, if one of its rows sees a key of the same block of 128 keys.
