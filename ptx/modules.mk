@@ -75,14 +75,18 @@ $(every_family:%=$(O)/modules/%.c): $(O)/modules/%.c: $(O)/modules/%.list $(mod)
 	$(Q)$(mod) family $* $@ $(call of_families,$*,$(module_list))
 
 # The modules of a family share its text; a combine kernel has its own. defines_<text>: what the text asks
-# for beside ENTRY.
+# for beside ENTRY. $(call text_at,target,module): where the target has a text of the input dtype's own,
+# <family>_<in>, that one.
 text_of = $(if $(filter %_combine,$(1)),$(1),$(call part,1,$(1))$(if $(filter mla,$(call part,1,$(1))),$(call mla_text,$(call part,3,$(1)))))
 mla_text = $(if $(1),$(if $(filter %x16,$(1)),_few,_gather))
+text_at = $(or $(basename $(notdir $(wildcard \
+            $(SRC)/ptx/$(1)/$(call part,1,$(2))_$(call part,2,$(2)).ptx))),$(call text_of,$(2)))
 defines_gemm      = -DIN_TYPE=$(call part,2,$(1)) -DOUT_TYPE=$(call part,3,$(1)) \
                     -DVARIANT=$(or $(call part,4,$(1)),plain)
 defines_heads     = -DIN_TYPE=$(call part,2,$(1)) -DQK_DIM=$(call part,3,$(1)) \
                     -DV_DIM=$(call part,4,$(1))
 defines_attention = $(defines_heads) -DSOFTCAPS=$(if $(filter cap,$(call part,5,$(1))),1,0)
+defines_attention_e4m3 = $(defines_attention)
 defines_decode    = $(defines_heads) -DTILE_ROWS=$(call part,5,$(1)) \
                     -DKV_BYTES=$(if $(filter e4m3,$(call part,6,$(1))),1,2)
 defines_mla       = -DIN_TYPE=$(call part,2,$(1))
@@ -92,11 +96,11 @@ defines_indexer   = -DHEADS=$(call part,3,$(1)) -DQUERIES=$(call part,4,$(1))
 
 # $(1) target, $(2) module.
 define text_rule
-$(O)/modules/$(1)/$(2).i: $(SRC)/ptx/$(1)/$(call text_of,$(2)).ptx
+$(O)/modules/$(1)/$(2).i: $(SRC)/ptx/$(1)/$(call text_at,$(1),$(2)).ptx
 	$$(call say,CPP)
 	$(Q)mkdir -p $$(@D)
 	$(Q)$(CC) -E -undef -nostdinc -x assembler-with-cpp -MMD -MP -MF $$(@:.i=.d) -MT $$@ \
-	  -DENTRY=hewn_$(2) $(call defines_$(call text_of,$(2)),$(2)) $$< -o $$@
+	  -DENTRY=hewn_$(2) $(call defines_$(call text_at,$(1),$(2)),$(2)) $$< -o $$@
 endef
 $(foreach m,$(module_list),$(eval $(call text_rule,$(patsubst %/,%,$(dir $(m))),$(notdir $(m)))))
 

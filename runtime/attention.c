@@ -9,6 +9,7 @@
 
 #include "../ptx/sm_100f/attention.plan.h"
 #include "../ptx/sm_90a/attention.plan.h"
+#include "../ptx/sm_90a/attention_e4m3.plan.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -40,7 +41,8 @@ static const struct attention_kernel kernels[] = {
      .dynamic_shared = P##_ATTENTION_DYNAMIC_SHARED(qk, e), \
      .tmem_columns = P##_ATTENTION_TMEM_COLUMNS,            \
      .ctas_per_sm = P##_ATTENTION_CTAS_PER_SM},
-    SM90A_ATTENTION_VARIANTS(KERNEL) SM100F_ATTENTION_VARIANTS(KERNEL)
+    SM90A_ATTENTION_VARIANTS(KERNEL) SM90A_E4M3_ATTENTION_VARIANTS(KERNEL)
+        SM100F_ATTENTION_VARIANTS(KERNEL)
 #undef KERNEL
 };
 

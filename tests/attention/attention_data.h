@@ -33,6 +33,7 @@ struct attention_data {
     size_t sink_count, q_scale_count, k_scale_count, v_scale_count;
     float *lse, *row_max; /* out; row_max NULL unless unnormalised */
     size_t lse_count;
+    bool short_sums; /* the device keeps 13 fraction bits of the sums of 8-bit products */
 };
 
 /* False when memory is short. */

@@ -51,7 +51,7 @@ static double size_of_scores(const struct attention_data *d, const struct attent
 
 static double slack_of_scores(const struct attention_data *d, const struct attention_row *r)
 {
-    return 1e-5 + 0x1p-22 * size_of_scores(d, r);
+    return 1e-5 + 0x1p-22 * size_of_scores(d, r) + r->cut;
 }
 
 static void see_lse(struct tally *t, const struct attention_row *r)
@@ -112,6 +112,7 @@ static double row_bound(const struct attention_data *d, const struct attention_r
 {
     const struct number_format p = number_format(d->desc.in), o = number_format(d->desc.out);
     double fp32 = 0x1p-20 + 0x1p-22 * r->score + 0x1p-27 * (double)r->keys;
+    if (d->short_sums) fp32 += expm1(2 * r->cut) + 34 * 0x1p-13 * ((double)r->keys / 32 + 16);
     return factor * ((ldexp(0.5, -p.fraction) + fp32) * r->reach + r->floor) +
            ldexp(0.5, -o.fraction) * norm +
            ldexp(0.5, o.least - o.fraction) * sqrt((double)r->columns);
@@ -166,7 +167,8 @@ static void see_output(struct tally *t, const struct attention_row *r, double fa
     }
     add_sums(&t->sums, &s, weight);
     add_variance(t, weight * variance, (double)r->columns);
-    if (s.reference > 0) t->scores += pow(size_of_scores(d, r), 2) * weight * s.reference;
+    if (s.reference > 0)
+        t->scores += pow(size_of_scores(d, r) + 0x1p22 * r->cut, 2) * weight * s.reference;
     if (r->poisoned && !specials) return;
     double bound = r->poisoned ? 0 : row_bound(d, r, factor, sqrt(s.reference));
     worst.excess = specials ? (double)INFINITY : s.error > 0 ? sqrt(s.error) / bound : 0;
@@ -256,7 +258,7 @@ static void judge_rest(const struct tally *t, const struct attention_figures *f,
     double ideal = cosine(t->sums.ideal_dot, t->sums.ideal_size, t->sums.reference);
     if (strict && 1 - ideal <= 0.8 * (1 - 0.999998))
         CHECK(f->cosine >= 0.999998, "cosine %.8f below 0.999998", f->cosine);
-    CHECK(t->lse_beyond == 0, "lse   %lld/%lld beyond 1e-5 + 2^-22 |scores|",
+    CHECK(t->lse_beyond == 0, "lse   %lld/%lld beyond the bound (rule: attention_judge.h)",
           (long long)t->lse_beyond, (long long)t->rows);
     if (t->lse_beyond) report_place("worst lse", &t->worst_lse);
     CHECK(t->max_beyond == 0, "row_max %lld/%lld outside [max - 8 ln 2, max]",

@@ -163,6 +163,38 @@ static void multiply_keys(struct scratch *w, int rows, const struct panels *p)
                 product(w[i].q, p->keys + n * qk, qk, w[i].s + n);
 }
 
+/* What sums of 13 fraction bits may take from a product: the rule of gemm_judge.c, whose blocks are what
+ * one instruction adds up. m: the key, LANES apart. */
+enum { MMA_BLOCK_8 = 32 };
+
+static double cut_of_product(const double *q, const double *m, int64_t qk)
+{
+    double sum = 0, h = 0;
+    for (int64_t begin = 0; begin < qk; begin += MMA_BLOCK_8) {
+        double largest = fabs(sum) + h;
+        for (int64_t x = begin; x < begin + MMA_BLOCK_8 && x < qk; x++) {
+            double one = q[x] * m[x * LANES];
+            sum += one;
+            if (fabs(one) > largest) largest = fabs(one);
+        }
+        h += 33 * 0x1p-13 * largest;
+        h += 0x1p-13 * (fabs(sum) + h);
+    }
+    return h;
+}
+
+static double largest_cut(const struct scratch *w, const struct panels *p)
+{
+    const int64_t qk = p->d->c.qk;
+    double most = 0;
+    for (int64_t n = w->first; n < w->last; n++) {
+        if (!w->visible[n]) continue;
+        double cut = cut_of_product(w->q, p->keys + n / LANES * LANES * qk + n % LANES, qk);
+        if (isfinite(cut) && cut > most) most = cut;
+    }
+    return most;
+}
+
 /* Scores; the row's maximum and what is special. */
 static void score(struct scratch *w, const struct panels *p, struct attention_row *r)
 {
@@ -181,6 +213,7 @@ static void score(struct scratch *w, const struct panels *p, struct attention_ro
     r->empty = r->keys == 0;
     r->undefined = !r->empty && !r->poisoned && isinf(r->max);
     r->score = scale * sqrt(w->q_norm) * k_norm + 2 * cap; /* 2^-21 of the cap */
+    if (p->d->short_sums) r->cut = scale * largest_cut(w, p);
 }
 
 /* P, exactly and rounded; its sum, and what rounding may do. */

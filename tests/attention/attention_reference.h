@@ -27,6 +27,7 @@ struct attention_row {
     double reach; /* sum_j p_j |V_j|, which bounds |o| */
     double floor; /* what the smallest step of P adds at most to |o| */
     double score; /* scale |q| max |k| of the keys seen, their finite part: what s is the sum of */
+    double cut;   /* what sums of 13 fraction bits may take from a score, of the keys seen, or 0 */
     int64_t keys; /* seen */
 };
 

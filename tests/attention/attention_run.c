@@ -145,6 +145,7 @@ void attention_run(struct device *dev, struct attention_data *d, struct attentio
     hewn_error err = {0};
     memset(&b, 0, sizeof b);
     attention_poison(d);
+    d->short_sums = d->desc.in == HEWN_E4M3 && dev->info.cc_major == 9;
     run->done = false;
     run->info = (hewn_attention_plan_info){.struct_size = sizeof run->info};
     hewn_attention_desc desc = d->desc;

@@ -5,6 +5,7 @@
 
 #include "../../ptx/sm_100f/attention.plan.h"
 #include "../../ptx/sm_90a/attention.plan.h"
+#include "../../ptx/sm_90a/attention_e4m3.plan.h"
 
 #include <string.h>
 
@@ -63,6 +64,8 @@ static const struct plan_scalar scalars[] = PLAN_SCALARS(ATTENTION_SCALARS(PLAN_
 SM90A_ATTENTION_VARIANTS(CHECK)
 SM90A_ATTENTION_VARIANTS(CHECK_HOPPER)
 SM90A_ATTENTION_VARIANTS(TABLES)
+SM90A_E4M3_ATTENTION_VARIANTS(CHECK)
+SM90A_E4M3_ATTENTION_VARIANTS(TABLES)
 SM100F_ATTENTION_VARIANTS(CHECK)
 SM100F_ATTENTION_VARIANTS(CHECK_BLACKWELL)
 SM100F_ATTENTION_VARIANTS(TABLES)
@@ -87,7 +90,8 @@ SM100F_ATTENTION_VARIANTS(TABLES)
         .attention = &t##_shape_##qk##_##v##_##e,              \
     },
 
-static const struct plan plans[] = {SM90A_ATTENTION_VARIANTS(PLAN) SM100F_ATTENTION_VARIANTS(PLAN)};
+static const struct plan plans[] = {SM90A_ATTENTION_VARIANTS(PLAN) SM90A_E4M3_ATTENTION_VARIANTS(
+    PLAN) SM100F_ATTENTION_VARIANTS(PLAN)};
 
 const struct plan *plan_attention(const char *target, unsigned qk, unsigned v, unsigned element)
 {

@@ -1,0 +1,155 @@
+/*
+ * The plan of the sm_90a attention of e4m3 Q, K and V: tiles, rings, shared memory, threads. #defines
+ * only, included by attention_e4m3.ptx, by the runtime and by tools/mod. Bytes unless a name says
+ * otherwise. A variant is (qk, v, e): head dimension of Q and K, of V, and bytes of an element (1). A
+ * record and its fields are those of attention.plan.h.
+ */
+#ifndef HEWN_SM90A_ATTENTION_E4M3_PLAN_H
+#define HEWN_SM90A_ATTENTION_E4M3_PLAN_H
+
+#include "attention.plan.h"
+
+/* X(this prefix, target, qk, v, e): every variant. */
+#define SM90A_E4M3_ATTENTION_VARIANTS(X) \
+    X(SM90A_E4M3, sm_90a, 64, 64, 1)     \
+    X(SM90A_E4M3, sm_90a, 96, 96, 1)     \
+    X(SM90A_E4M3, sm_90a, 128, 128, 1)   \
+    X(SM90A_E4M3, sm_90a, 192, 128, 1)
+
+#define SM90A_E4M3_ATTENTION_TILE_ROWS      SM90A_ATTENTION_TILE_ROWS
+#define SM90A_E4M3_ATTENTION_ROW_BYTES      SWIZZLE_BYTES
+#define SM90A_E4M3_ATTENTION_ITEM_TILES(qk) SM90A_ATTENTION_ITEM_TILES(qk)
+#define SM90A_E4M3_ATTENTION_ITEM_V(v)      (v)
+#define SM90A_E4M3_ATTENTION_V_HALVES(v)    1
+
+/* A chunk of Q, K or V is 128 columns, a swizzle row. TMA fills up the last one with zeros, which
+ * the products leave out. */
+#define SM90A_E4M3_ATTENTION_CHUNK        SWIZZLE_BYTES
+#define SM90A_E4M3_ATTENTION_CHUNKS(d)    (((d) + SWIZZLE_BYTES - 1) / SWIZZLE_BYTES)
+#define SM90A_E4M3_ATTENTION_K_CHUNKS(qk) SM90A_E4M3_ATTENTION_CHUNKS(qk)
+#define SM90A_E4M3_ATTENTION_V_BOXES(v)   SM90A_E4M3_ATTENTION_CHUNKS(v)
+
+/* The rings, of SLOTS slots each; a slot holds a block of K, of V as it was loaded, or of V
+ * transposed: of the latter a row is a column of V, and its 128 bytes are the block's keys. */
+#define SM90A_E4M3_ATTENTION_UNIT_BYTES (ATTENTION_BLOCK * SWIZZLE_BYTES)
+#define SM90A_E4M3_ATTENTION_UNITS(qk)  SM90A_E4M3_ATTENTION_K_CHUNKS(qk)
+#define SM90A_E4M3_ATTENTION_SLOT(qk) \
+    (SM90A_E4M3_ATTENTION_UNITS(qk) * SM90A_E4M3_ATTENTION_UNIT_BYTES)
+#define SM90A_E4M3_ATTENTION_K_UNITS(qk) SM90A_E4M3_ATTENTION_UNITS(qk)
+#define SM90A_E4M3_ATTENTION_V_KEYS(v)   ATTENTION_BLOCK
+#define SM90A_E4M3_ATTENTION_BOX_V(v)    ATTENTION_BLOCK
+#define SM90A_E4M3_ATTENTION_RAW_SLOT(v) \
+    (SM90A_E4M3_ATTENTION_V_BOXES(v) * SM90A_E4M3_ATTENTION_UNIT_BYTES)
+#define SM90A_E4M3_ATTENTION_V_SLOT(v) ((v)*ATTENTION_BLOCK)
+
+/* Dynamic shared memory, from its 1024-aligned start: Q's tiles, each in chunks; the rings of as
+ * many slots as fit, at most 4. V's columns of a variant follow from qk. */
+#define SM90A_E4M3_ATTENTION_V_OF(qk) ((qk) == 192 ? 128 : (qk))
+#define SM90A_E4M3_ATTENTION_Q_CHUNK  SM90A_ATTENTION_Q_CHUNK
+#define SM90A_E4M3_ATTENTION_Q_TILE(qk) \
+    (SM90A_E4M3_ATTENTION_K_CHUNKS(qk) * SM90A_E4M3_ATTENTION_Q_CHUNK)
+#define SM90A_E4M3_ATTENTION_STATIC_BYTES 2048 /* bound on barriers and records */
+#define SM90A_E4M3_ATTENTION_RING(qk) \
+    (SM90A_E4M3_ATTENTION_ITEM_TILES(qk) * SM90A_E4M3_ATTENTION_Q_TILE(qk))
+#define SM90A_E4M3_ATTENTION_SLOTS_OF(qk)                           \
+    (SM90A_E4M3_ATTENTION_SLOT(qk) +                                \
+     SM90A_E4M3_ATTENTION_RAW_SLOT(SM90A_E4M3_ATTENTION_V_OF(qk)) + \
+     SM90A_E4M3_ATTENTION_V_SLOT(SM90A_E4M3_ATTENTION_V_OF(qk)))
+#define SM90A_E4M3_ATTENTION_SLOTS_MAX(qk)                                                   \
+    ((SM_SHARED_BYTES - SM90A_E4M3_ATTENTION_STATIC_BYTES - SM90A_E4M3_ATTENTION_RING(qk)) / \
+     SM90A_E4M3_ATTENTION_SLOTS_OF(qk))
+#define SM90A_E4M3_ATTENTION_SLOTS(qk, e) \
+    (SM90A_E4M3_ATTENTION_SLOTS_MAX(qk) < 4 ? SM90A_E4M3_ATTENTION_SLOTS_MAX(qk) : 4)
+#define SM90A_E4M3_ATTENTION_RAW(qk) \
+    (SM90A_E4M3_ATTENTION_RING(qk) + \
+     SM90A_E4M3_ATTENTION_SLOTS(qk, 1) * SM90A_E4M3_ATTENTION_SLOT(qk))
+#define SM90A_E4M3_ATTENTION_RING_V(qk, v) \
+    (SM90A_E4M3_ATTENTION_RAW(qk) +        \
+     SM90A_E4M3_ATTENTION_SLOTS(qk, 1) * SM90A_E4M3_ATTENTION_RAW_SLOT(v))
+#define SM90A_E4M3_ATTENTION_DYNAMIC_SHARED(qk, e) \
+    (SM90A_E4M3_ATTENTION_RING(qk) +               \
+     SM90A_E4M3_ATTENTION_SLOTS(qk, e) * SM90A_E4M3_ATTENTION_SLOTS_OF(qk))
+
+/* Threads: a warpgroup of planner, producers and an idle warp, one that transposes V, then a
+ * consumer warpgroup a tile. Registers a thread after setmaxnreg: the consumers share what the
+ * others leave. */
+#define SM90A_E4M3_ATTENTION_WARPGROUPS(qk) (SM90A_E4M3_ATTENTION_ITEM_TILES(qk) + 2)
+#define SM90A_E4M3_ATTENTION_THREADS(qk)    (128 * SM90A_E4M3_ATTENTION_WARPGROUPS(qk))
+#define SM90A_E4M3_ATTENTION_PRODUCER_REGS  40
+#define SM90A_E4M3_ATTENTION_TRANSPOSE_REGS 40
+#define SM90A_E4M3_ATTENTION_CONSUMER_REGS(qk, f16)                                            \
+    ((SM90A_E4M3_ATTENTION_WARPGROUPS(qk) * SM_REGISTERS_8(SM90A_E4M3_ATTENTION_THREADS(qk)) - \
+      SM90A_E4M3_ATTENTION_PRODUCER_REGS - SM90A_E4M3_ATTENTION_TRANSPOSE_REGS) /              \
+     SM90A_E4M3_ATTENTION_ITEM_TILES(qk))
+
+#define SM90A_E4M3_ATTENTION_TMEM_COLUMNS 0
+#define SM90A_E4M3_ATTENTION_CTAS_PER_SM  1
+
+/* Records: as of the 16-bit kernel. */
+#define SM90A_E4M3_ATTENTION_RECORDS      SM90A_ATTENTION_RECORDS
+#define SM90A_E4M3_ATTENTION_BLOCKS       SM90A_ATTENTION_BLOCKS
+#define SM90A_E4M3_ATTENTION_BLOCKS_0     SM90A_ATTENTION_BLOCKS_0
+#define SM90A_E4M3_ATTENTION_KEY          SM90A_ATTENTION_KEY
+#define SM90A_E4M3_ATTENTION_KEYS         SM90A_ATTENTION_KEYS
+#define SM90A_E4M3_ATTENTION_ALIGN        SM90A_ATTENTION_ALIGN
+#define SM90A_E4M3_ATTENTION_BASE         SM90A_ATTENTION_BASE
+#define SM90A_E4M3_ATTENTION_PLANE        SM90A_ATTENTION_PLANE
+#define SM90A_E4M3_ATTENTION_LEFT         SM90A_ATTENTION_LEFT
+#define SM90A_E4M3_ATTENTION_RIGHT        SM90A_ATTENTION_RIGHT
+#define SM90A_E4M3_ATTENTION_TOKEN        SM90A_ATTENTION_TOKEN
+#define SM90A_E4M3_ATTENTION_QUERIES      SM90A_ATTENTION_QUERIES
+#define SM90A_E4M3_ATTENTION_SEQUENCE     SM90A_ATTENTION_SEQUENCE
+#define SM90A_E4M3_ATTENTION_KV_HEAD      SM90A_ATTENTION_KV_HEAD
+#define SM90A_E4M3_ATTENTION_HEAD_BLOCK   SM90A_ATTENTION_HEAD_BLOCK
+#define SM90A_E4M3_ATTENTION_SPLIT        SM90A_ATTENTION_SPLIT
+#define SM90A_E4M3_ATTENTION_Q_BASE       SM90A_ATTENTION_Q_BASE
+#define SM90A_E4M3_ATTENTION_RECORD_BYTES SM90A_ATTENTION_RECORD_BYTES
+
+/* The worksheet, for `hewn worksheet`: lists as in attention.plan.h. */
+
+/* X(name, first warp, warps) */
+#define SM90A_E4M3_ATTENTION_ROLES(X, qk) \
+    X(producer_k, 0, 1)                   \
+    X(planner, 1, 1)                      \
+    X(producer_v, 2, 1)                   \
+    X(idle, 3, 1)                         \
+    X(transpose, 4, 4)                    \
+    X(consumer, 8, 4 * SM90A_E4M3_ATTENTION_ITEM_TILES(qk))
+
+/* X(name, offset in dynamic shared memory, element bytes, elements) */
+#define SM90A_E4M3_ATTENTION_SHARED(X, qk, v, e)                                       \
+    X(tile_q, 0, SM90A_E4M3_ATTENTION_Q_TILE(qk), SM90A_E4M3_ATTENTION_ITEM_TILES(qk)) \
+    X(ring_k, SM90A_E4M3_ATTENTION_RING(qk), SM90A_E4M3_ATTENTION_SLOT(qk),            \
+      SM90A_E4M3_ATTENTION_SLOTS(qk, e))                                               \
+    X(raw_v, SM90A_E4M3_ATTENTION_RAW(qk), SM90A_E4M3_ATTENTION_RAW_SLOT(v),           \
+      SM90A_E4M3_ATTENTION_SLOTS(qk, e))                                               \
+    X(ring_v, SM90A_E4M3_ATTENTION_RING_V(qk, v), SM90A_E4M3_ATTENTION_V_SLOT(v),      \
+      SM90A_E4M3_ATTENTION_SLOTS(qk, e))
+
+/* X(name, first column, columns): this target has no tensor memory. */
+#define SM90A_E4M3_ATTENTION_TMEM(X, qk, v)
+
+/* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits) */
+#define SM90A_E4M3_ATTENTION_HANDOFFS(X, qk, v, e)                              \
+    X(k_full, 1, 0, SM90A_E4M3_ATTENTION_SLOT(qk), producer_k, consumer)        \
+    X(k_empty, SM90A_E4M3_ATTENTION_ITEM_TILES(qk), 0, 0, consumer, producer_k) \
+    X(raw_full, 1, 0, SM90A_E4M3_ATTENTION_RAW_SLOT(v), producer_v, transpose)  \
+    X(raw_empty, 4, 0, 0, transpose, producer_v)                                \
+    X(v_full, 4, 0, 0, transpose, consumer)                                     \
+    X(v_empty, SM90A_E4M3_ATTENTION_ITEM_TILES(qk), 0, 0, consumer, transpose)  \
+    X(q_full, 1, 0, SM90A_E4M3_ATTENTION_Q_TILE(qk), planner, consumer)         \
+    X(q_empty, 1, 0, 0, consumer, planner)                                      \
+    X(record_full, 1, 0, 0, planner, producer_k + producer_v + consumer)        \
+    X(record_empty, 4 * SM90A_E4M3_ATTENTION_ITEM_TILES(qk) + 2, 0, 0,          \
+      producer_k + producer_v + consumer, planner)
+
+/* X(storage, writers, readers) */
+#define SM90A_E4M3_ATTENTION_FLOWS(X, qk, v, e) \
+    X(tile_q, planner.tma, consumer.mma)        \
+    X(ring_k, producer_k.tma, consumer.mma)     \
+    X(raw_v, producer_v.tma, transpose)         \
+    X(raw_keys, producer_v, transpose)          \
+    X(ring_v, transpose, consumer.mma)          \
+    X(records, planner, producer_k + producer_v + consumer)
+
+#endif
