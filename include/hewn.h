@@ -547,7 +547,15 @@ typedef enum hewn_keys {
     HEWN_KEYS_PACKED = 2   /* offsets[batch + 1] into `tokens` packed rows (cu_seqlens) */
 } hewn_keys;
 
-typedef enum hewn_scales { HEWN_SCALES_TENSOR = 0, HEWN_SCALES_HEAD = 1 } hewn_scales;
+/* How many scales a tensor has. Those of Q are of query heads or, one for all that share a KV head, of KV
+ * heads; those of K and V are of KV heads in either case. With _SEQUENCE_ every sequence has its own. */
+typedef enum hewn_scales {
+    HEWN_SCALES_TENSOR = 0,
+    HEWN_SCALES_HEAD = 1,
+    HEWN_SCALES_KV_HEAD = 2,
+    HEWN_SCALES_SEQUENCE_HEAD = 3,
+    HEWN_SCALES_SEQUENCE_KV_HEAD = 4
+} hewn_scales;
 
 typedef enum hewn_schedule {
     HEWN_SCHEDULE_CHOSEN = 0,
@@ -585,13 +593,13 @@ typedef struct hewn_attention_desc {
     int64_t splits;   /* parts in which a row's keys are computed, at most 256, 1 if unnormalised; a
                          second kernel combines them. 0: chosen */
     int in;           /* hewn_dtype: HEWN_BF16, HEWN_F16 or HEWN_E4M3 */
-    int out;          /* hewn_dtype: HEWN_F32, HEWN_F16 or HEWN_BF16 */
+    int out;          /* hewn_dtype: HEWN_F32, HEWN_F16, HEWN_BF16; beside e4m3 inputs also HEWN_E4M3:
+                         of normalised O / o_scale, rounded to nearest, at most 448 in size */
     int layout;       /* hewn_layout of every tensor whose strides are 0 */
     int q_packed;     /* 1: cu_q holds batch + 1 offsets into q_tokens rows */
     int sink;         /* 1: a learned logit for each query head joins the denominator */
     int unnormalised; /* 1: O = sum_j exp(scale q.k_j - row_max) V[j]; row_max is then an output */
-    int q_scales, k_scales, v_scales; /* hewn_scales, for HEWN_E4M3: value = scale * stored. Those of K
-                                         and V are one a KV head */
+    int q_scales, k_scales, v_scales; /* hewn_scales, for HEWN_E4M3: value = scale * stored */
     const hewn_attention_source *source[2]; /* the second may be NULL */
     int schedule;     /* hewn_schedule */
     int tree;         /* 1: a run gives a mask of the drafted keys; decode schedule only */
@@ -599,6 +607,11 @@ typedef struct hewn_attention_desc {
     int invariant;    /* 1: a sequence's bits do not depend on the rest of the batch */
     int kv;           /* hewn_dtype of K and V: HEWN_E4M3 beside a 16-bit `in`, in the decode schedule
                          only; 0: as `in` */
+    int promotion;    /* e4m3 inputs on sm_90a, whose tensor cores keep 13 fraction bits of their sums: O is
+                         added up in fp32 after so many blocks of 128 keys; -1: never; 0: chosen. Ignored
+                         where sums are fp32: 16-bit inputs, sm_100f */
+    int64_t q_scale_batch, k_scale_batch, v_scale_batch; /* HEWN_SCALES_SEQUENCE_...: scales from one
+                                                            sequence to the next; 0: the number of heads */
 } hewn_attention_desc;
 
 typedef struct hewn_attention_plan hewn_attention_plan;
@@ -638,7 +651,8 @@ typedef struct hewn_attention_args {
                                h * q_length + i; packed: h * q_tokens + token */
     hewn_deviceptr row_max; /* f32, laid out as lse; required with `unnormalised`, else 0 */
     hewn_deviceptr sink;    /* f32[q_heads]; -infinity: this head has none */
-    hewn_deviceptr q_scale, k_scale, v_scale; /* f32, one or one a head, above 0; 0: scale 1 */
+    hewn_deviceptr q_scale, k_scale, v_scale; /* f32, as many as q_scales, .. say, above 0: of sequence
+                                                 b's head h at b * q_scale_batch + h; 0: scale 1 */
     hewn_deviceptr cu_q;                      /* int32[batch + 1] */
     hewn_deviceptr workspace; /* in use from the launch to the end of the last kernel */
     const hewn_attention_source_args *source[2]; /* as in the description */
@@ -646,6 +660,7 @@ typedef struct hewn_attention_args {
        q_len keys of a sequence are those of its queries (drafted tokens), bit i of a mask is query
        i's own. At most 64 queries a sequence, causal 0, window_ahead 0, one source. */
     hewn_deviceptr tree;
+    hewn_deviceptr o_scale; /* HEWN_E4M3 outputs: one f32 above 0; 0: scale 1 */
 } hewn_attention_args;
 
 int hewn_attention_plan_create(hewn_context *context, const hewn_attention_desc *desc,

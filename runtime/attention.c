@@ -53,7 +53,7 @@ _Static_assert(offsetof(struct attention_combine_scalars, out_type) + 4 ==
                    ATTENTION_COMBINE_PARAM_BYTES,
                "the scalars are not laid out as the combine kernel's parameters");
 _Static_assert(HEWN_F32 == ATTENTION_OUT_F32 && HEWN_F16 == ATTENTION_OUT_F16 &&
-                   HEWN_BF16 == ATTENTION_OUT_BF16,
+                   HEWN_BF16 == ATTENTION_OUT_BF16 && HEWN_E4M3 == ATTENTION_OUT_E4M3,
                "out_type has the values of hewn_dtype");
 
 static uint32_t ceil_div(uint64_t a, uint64_t b)
@@ -238,6 +238,20 @@ static void fill_sources(hewn_attention_plan *plan)
 #undef SOURCE
 }
 
+static void fill_scales(hewn_attention_plan *plan)
+{
+    const struct attention_problem *p = &plan->problem;
+    struct attention_scalars *s = &plan->scalars;
+    s->q_scale_step = p->q_scales == HEWN_SCALES_HEAD || p->q_scales == HEWN_SCALES_SEQUENCE_HEAD;
+    s->q_scale_kv_step = p->q_scales && !s->q_scale_step;
+    s->k_scale_step = p->k_scales != HEWN_SCALES_TENSOR;
+    s->v_scale_step = p->v_scales != HEWN_SCALES_TENSOR;
+    s->q_scale_batch = p->q_scale_batch;
+    s->k_scale_batch = p->k_scale_batch;
+    s->v_scale_batch = p->v_scale_batch;
+    s->promotion = p->promotion > 0 ? (uint32_t)p->promotion : 0;
+}
+
 static void fill_scalars(hewn_attention_plan *plan)
 {
     const struct attention_problem *p = &plan->problem;
@@ -249,9 +263,7 @@ static void fill_scalars(hewn_attention_plan *plan)
     s->group = p->group;
     s->q_len = p->q_length;
     s->q_tokens = p->q_tokens;
-    s->q_scale_step = p->q_scales == HEWN_SCALES_HEAD;
-    s->k_scale_step = p->k_scales == HEWN_SCALES_HEAD;
-    s->v_scale_step = p->v_scales == HEWN_SCALES_HEAD;
+    fill_scales(plan);
     s->sources = p->sources;
     fill_sources(plan);
     fill_outputs(plan);
@@ -394,6 +406,14 @@ static int choose_kernel(hewn_attention_plan *plan, const hewn_module **out, con
     if (!plan->kernel) {
         hewn_error_set_no_module(context, hewn_attention_family(), name, err);
         return HEWN_ERR_NO_MODULE;
+    }
+    if (strcmp(plan->kernel->target, "sm_90a") == 0 && p->in == HEWN_E4M3) {
+        if (p->promotion > 0)
+            return hewn_fail(err, HEWN_ERR_LIMIT, "promotion: %d, but %s has only never, -1",
+                             p->promotion, name);
+        if (p->out == HEWN_E4M3)
+            return hewn_fail(err, HEWN_ERR_LIMIT, "out: e4m3, but %s on sm_90a has no such output",
+                             name);
     }
     return hewn_plan_need_maps(context, name, err);
 }

@@ -48,9 +48,11 @@ struct attention_problem {
     int in, out, kv;            /* hewn_dtype of Q, O, K and V */
     float scale_log2, cap_log2; /* as the kernels want them: attention.plan.h */
     int sink, unnormalised, tree, invariant;
-    int q_scales, k_scales, v_scales;
-    int schedule;          /* hewn_schedule as asked for */
-    uint32_t pack, splits; /* 0: to be chosen */
+    int q_scales, k_scales, v_scales;                     /* hewn_scales */
+    uint32_t q_scale_batch, k_scale_batch, v_scale_batch; /* 0: the same for all sequences */
+    int promotion;                                        /* as in the description */
+    int schedule;                                         /* hewn_schedule as asked for */
+    uint32_t pack, splits;                                /* 0: to be chosen */
     uint32_t sources;
     struct attention_tensor q, o;
     struct attention_source source[2];

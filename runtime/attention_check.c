@@ -145,9 +145,12 @@ static int check_dtypes(const hewn_attention_desc *d, hewn_error *err)
     if (d->in != HEWN_F16 && d->in != HEWN_BF16 && d->in != HEWN_E4M3)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "in: dtype %d (%s) is none of bf16, f16, e4m3",
                          d->in, in ? in : "unknown");
-    if (d->out != HEWN_F32 && d->out != HEWN_F16 && d->out != HEWN_BF16)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: dtype %d (%s) is none of f32, f16, bf16",
-                         d->out, out ? out : "unknown");
+    if (d->out != HEWN_F32 && d->out != HEWN_F16 && d->out != HEWN_BF16 && d->out != HEWN_E4M3)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                         "out: dtype %d (%s) is none of f32, f16, bf16, e4m3", d->out,
+                         out ? out : "unknown");
+    if (d->out == HEWN_E4M3 && d->in != HEWN_E4M3)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: e4m3 needs e4m3 inputs, `in` is %s", in);
     if (d->kv && (d->kv != HEWN_E4M3 || d->in == HEWN_E4M3))
         return hewn_fail(err, HEWN_ERR_ARGUMENT,
                          "kv: dtype %d is neither 0 nor e4m3 beside a 16-bit `in`", d->kv);
@@ -256,21 +259,62 @@ static int check_queries(const hewn_attention_desc *d, struct attention_problem 
     return HEWN_OK;
 }
 
+struct scales {
+    const char *name, *batch_name;
+    int kind, dtype;
+    int64_t batch; /* as in the description */
+};
+
+/* *batch: what the kernels take. Their index of a scale has 32 bits. */
+static int check_scales(const struct scales *s, const struct attention_problem *p, uint32_t *batch,
+                        hewn_error *err)
+{
+    int status = check_choice("", s->name, s->kind, HEWN_SCALES_SEQUENCE_KV_HEAD, err);
+    if (status) return status;
+    if (s->kind && s->dtype != HEWN_E4M3)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: %d needs e4m3 inputs, `in` is %s", s->name,
+                         s->kind, hewn_dtype_name(s->dtype));
+    int each = s->kind >= HEWN_SCALES_SEQUENCE_HEAD;
+    if (each && p->in != HEWN_E4M3)
+        return hewn_fail(err, HEWN_ERR_LIMIT,
+                         "%s: %d, but beside %s queries K and V have no scales of a sequence's own",
+                         s->name, s->kind, hewn_dtype_name(p->in));
+    if (s->batch && !each)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                         "%s: %lld, but %s, %d, has none of a sequence's own", s->batch_name,
+                         (long long)s->batch, s->name, s->kind);
+    int of_q = s->name[0] == 'q' && s->kind == HEWN_SCALES_SEQUENCE_HEAD;
+    uint32_t count = of_q ? p->q_heads : p->kv_heads;
+    int64_t value = s->batch || !each ? s->batch : count;
+    if (each) status = check_least((struct where){"", s->batch_name}, value, count, err);
+    if (!status)
+        status = check_count("", s->batch_name, value, 0, INT32_MAX / (int64_t)p->batch, err);
+    *batch = (uint32_t)value;
+    return status;
+}
+
+static int check_all_scales(const hewn_attention_desc *d, struct attention_problem *p,
+                            hewn_error *err)
+{
+    const int kv = kv_dtype(d);
+    const struct scales q = {"q_scales", "q_scale_batch", d->q_scales, d->in, d->q_scale_batch};
+    const struct scales k = {"k_scales", "k_scale_batch", d->k_scales, kv, d->k_scale_batch};
+    const struct scales v = {"v_scales", "v_scale_batch", d->v_scales, kv, d->v_scale_batch};
+    int status = check_scales(&q, p, &p->q_scale_batch, err);
+    if (!status) status = check_scales(&k, p, &p->k_scale_batch, err);
+    if (!status) status = check_scales(&v, p, &p->v_scale_batch, err);
+    p->q_scales = d->q_scales;
+    p->k_scales = d->k_scales;
+    p->v_scales = d->v_scales;
+    return status;
+}
+
 static int check_options(const hewn_attention_desc *d, struct attention_problem *p, hewn_error *err)
 {
-    const struct {
-        const char *name;
-        int value;
-    } scales[] = {{"q_scales", d->q_scales}, {"k_scales", d->k_scales}, {"v_scales", d->v_scales}};
     int status = check_choice("", "sink", d->sink, 1, err);
     if (!status) status = check_choice("", "unnormalised", d->unnormalised, 1, err);
-    for (int i = 0; !status && i < 3; i++) {
-        status = check_choice("", scales[i].name, scales[i].value, HEWN_SCALES_HEAD, err);
-        int dtype = i ? kv_dtype(d) : d->in;
-        if (!status && scales[i].value && dtype != HEWN_E4M3)
-            return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: %d needs e4m3 inputs, `in` is %s",
-                             scales[i].name, scales[i].value, hewn_dtype_name(dtype));
-    }
+    if (!status) status = check_all_scales(d, p, err);
+    if (!status) status = check_least((struct where){"", "promotion"}, d->promotion, -1, err);
     if (!status) status = check_least((struct where){"", "pack"}, d->pack, 0, err);
     if (!status && d->pack > p->group)
         return hewn_fail(err, HEWN_ERR_ARGUMENT,
@@ -278,15 +322,16 @@ static int check_options(const hewn_attention_desc *d, struct attention_problem 
                          (long long)d->pack, p->group);
     if (!status) status = check_count("", "splits", d->splits, 0, ATTENTION_MAX_SPLITS, err);
     if (status) return status;
+    if (d->unnormalised && d->out == HEWN_E4M3)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                         "out: e4m3, but unnormalised results need a wider type");
     if (d->unnormalised && d->splits > 1)
         return hewn_fail(err, HEWN_ERR_ARGUMENT,
                          "splits: %lld, but unnormalised results are not combined",
                          (long long)d->splits);
     p->sink = d->sink;
     p->unnormalised = d->unnormalised;
-    p->q_scales = d->q_scales;
-    p->k_scales = d->k_scales;
-    p->v_scales = d->v_scales;
+    p->promotion = d->promotion;
     p->pack = (uint32_t)d->pack;
     p->splits = (uint32_t)d->splits;
     return HEWN_OK;

@@ -43,6 +43,7 @@ static int check_addresses(const hewn_attention_plan *plan, const hewn_attention
     const struct attention_problem *p = &plan->problem;
     enum hewn_need q_scale = p->in == HEWN_E4M3 ? ADDRESS_MAY : ADDRESS_NONE;
     enum hewn_need scales = p->kv == HEWN_E4M3 ? ADDRESS_MAY : ADDRESS_NONE;
+    enum hewn_need o_scale = p->out == HEWN_E4M3 ? ADDRESS_MAY : ADDRESS_NONE;
     const struct hewn_address list[] = {
         {"q", a->q, ADDRESS_MUST, ATTENTION_ALIGN, 0, 0},
         {"o", a->o, ADDRESS_MUST, ATTENTION_ALIGN, 0, 0},
@@ -52,6 +53,7 @@ static int check_addresses(const hewn_attention_plan *plan, const hewn_attention
         {"q_scale", a->q_scale, q_scale, WORD, 0, 0},
         {"k_scale", a->k_scale, scales, WORD, 0, 0},
         {"v_scale", a->v_scale, scales, WORD, 0, 0},
+        {"o_scale", a->o_scale, o_scale, WORD, 0, 0},
         {"cu_q", a->cu_q, hewn_needed(p->q_packed), WORD, 0, 0},
         {"tree", a->tree, hewn_needed(p->tree), 2 * WORD, 0, 0},
         {"workspace", a->workspace, hewn_needed(plan->workspace > 0), ATTENTION_ALIGN, 0, 0},
@@ -196,6 +198,7 @@ static void set_addresses(const hewn_attention_plan *plan, const hewn_attention_
     s->q_scale = a->q_scale;
     s->k_scale = a->k_scale;
     s->v_scale = a->v_scale;
+    s->o_scale = parts ? 0 : a->o_scale; /* as above */
     s->cu_q = a->cu_q;
     s->window = a->source[0]->windows;
     s->lengths_0 = a->source[0]->lengths;
@@ -248,6 +251,7 @@ static int launch_combine(const hewn_attention_plan *plan, const hewn_attention_
     scalars.o = args->o;
     scalars.lse = args->lse;
     scalars.sink = args->sink;
+    scalars.o_scale = args->o_scale;
     return hewn_attention_launch_combine(plan->context, &plan->merge_config, plan->combine,
                                          &scalars, stream, err);
 }

@@ -193,8 +193,8 @@ static void fill_scalars(hewn_attention_plan *plan)
     uint64_t heads = p->q_heads, tokens = p->q_tokens;
     s->scale_log2 = p->scale_log2;
     s->cap_log2 = p->cap_log2;
-    s->k_scale_step = p->k_scales == HEWN_SCALES_HEAD;
-    s->v_scale_step = p->v_scales == HEWN_SCALES_HEAD;
+    s->k_scale_step = p->k_scales != HEWN_SCALES_TENSOR; /* none a sequence: attention_check.c */
+    s->v_scale_step = p->v_scales != HEWN_SCALES_TENSOR;
     s->batch = p->batch;
     s->kv_heads = p->kv_heads;
     s->group = p->group;

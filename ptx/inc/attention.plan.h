@@ -90,6 +90,7 @@
     X(u64, q_scale, "address of Q's scales, f32, or 0")                            \
     X(u64, k_scale, "address of K's scales, f32, or 0")                            \
     X(u64, v_scale, "address of V's scales, f32, or 0")                            \
+    X(u64, o_scale, "address of the scale of e4m3 outputs, f32, or 0")             \
     X(u64, cu_q, "address of batch + 1 query offsets, or 0")                       \
     X(u64, window, "address of batch window lengths of source 0, or 0")            \
     X(u64, lengths_0, "address of key lengths or offsets of source 0, or 0")       \
@@ -112,10 +113,15 @@
     X(u32, tokens, "tile_rows / pack")                                             \
     X(u32, q_len, "queries of a sequence, or the most of any")                     \
     X(u32, q_tokens, "rows of Q and O: q_len, or all tokens of the packing")       \
-    X(u32, q_scale_step, "1: a scale a query head, 0: one for all")                \
+    X(u32, q_scale_step, "1: a scale a query head, 0: not")                        \
+    X(u32, q_scale_kv_step, "1: a scale of Q a KV head, 0: not")                   \
     X(u32, k_scale_step, "1: a scale a KV head, 0: one for all")                   \
     X(u32, v_scale_step, "1: a scale a KV head, 0: one for all")                   \
-    X(u32, out_type, "ATTENTION_OUT_F32, _F16 or _BF16")                           \
+    X(u32, q_scale_batch, "scales of Q between sequences, 0: the same for all")    \
+    X(u32, k_scale_batch, "the same of K")                                         \
+    X(u32, v_scale_batch, "the same of V")                                         \
+    X(u32, promotion, "sm_90a, e4m3: blocks between sums in fp32, 0: never")       \
+    X(u32, out_type, "ATTENTION_OUT_F32, _F16, _BF16 or, of e4m3 inputs, _E4M3")   \
     X(u32, normalise, "1: divide by the sum")                                      \
     X(u32, sources, "1 or 2")                                                      \
     X(u32, kv_len_0, "keys of a sequence in source 0, or the most of any")         \
@@ -143,6 +149,7 @@
 #define ATTENTION_OUT_F32  0
 #define ATTENTION_OUT_F16  1
 #define ATTENTION_OUT_BF16 2
+#define ATTENTION_OUT_E4M3 3 /* of O / o_scale */
 
 /*
  * The combine kernel (attention_combine): partial results of `splits` splits, each rows of v_dim of
@@ -173,6 +180,7 @@
     X(u64, o, "address of O")                                               \
     X(u64, lse, "address of the log-sum-exps, f32, or 0")                   \
     X(u64, sink, "address of q_heads sink logits, f32, or 0")               \
+    X(u64, o_scale, "address of the scale of e4m3 outputs, f32, or 0")      \
     ATTENTION_PART_STRIDES(X)                                               \
     ATTENTION_O_STRIDES(X)                                                  \
     ATTENTION_LSE_STRIDES(X)                                                \
@@ -182,7 +190,7 @@
     X(u32, v_dim, "columns of O")                                           \
     X(u32, splits, "splits")                                                \
     X(u32, part_type, "ATTENTION_OUT_F32, _F16 or _BF16, of the parts' O")  \
-    X(u32, out_type, "the same of O")
+    X(u32, out_type, "the same of O, or ATTENTION_OUT_E4M3")
 #define ATTENTION_COMBINE_SCALAR_COUNT (ATTENTION_COMBINE_SCALARS(SCALAR_ONE))
 #define ATTENTION_COMBINE_PARAM_BYTES  (0 ATTENTION_COMBINE_SCALARS(SCALAR_BYTES))
 

@@ -20,7 +20,14 @@ enum attention_pattern {
 };
 
 /* Scales of e4m3 tensors. */
-enum attention_scaling { SCALING_NONE, SCALING_TENSOR, SCALING_HEAD };
+enum attention_scaling {
+    SCALING_NONE,
+    SCALING_TENSOR, /* from here on hewn_scales, one up */
+    SCALING_HEAD,
+    SCALING_KV_HEAD,
+    SCALING_SEQUENCE_HEAD,
+    SCALING_SEQUENCE_KV_HEAD
+};
 
 struct attention_case_source {
     int64_t keys; /* hewn_keys */
@@ -45,6 +52,9 @@ struct attention_case {
     int64_t cap;                    /* soft cap in hundredths; 0: none */
     int64_t fade;                   /* 1: rows of Q are divided by powers of two, up to 2^120 */
     int64_t qs, ks, vs;             /* attention_scaling */
+    int64_t sgap;                   /* scales between those of a sequence and of the next */
+    int64_t os;                     /* 1: a scale of e4m3 outputs */
+    int64_t promo;                  /* promotion */
     int64_t pack, splits, schedule; /* hewn_schedule */
     int64_t pattern;                /* attention_pattern */
     int64_t data;                   /* seed of everything drawn */

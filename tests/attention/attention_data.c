@@ -290,6 +290,17 @@ static float *draw_floats(struct rng *r, int64_t count, double low, double high,
     return x;
 }
 
+/* Scales of a tensor of so many heads, and where the case has a gap between sequences the stride. */
+static int64_t scale_count(const struct attention_case *c, int64_t scaling, int64_t heads,
+                           int64_t *batch)
+{
+    const bool each = scaling >= SCALING_SEQUENCE_HEAD;
+    if (scaling == SCALING_TENSOR) return 1;
+    if (scaling == SCALING_KV_HEAD || scaling == SCALING_SEQUENCE_KV_HEAD) heads = c->hkv;
+    if (each && c->sgap) *batch = heads + c->sgap;
+    return each ? (c->b - 1) * (heads + c->sgap) + heads : heads;
+}
+
 static bool draw_scalars(struct attention_data *d, struct rng *r)
 {
     const struct attention_case *c = &d->c;
@@ -297,15 +308,20 @@ static bool draw_scalars(struct attention_data *d, struct rng *r)
     if (c->sink) ok = (d->sink = draw_floats(r, c->hq, -2.0, 6.0, &d->sink_count)) != NULL;
     /* a head without a sink among others that have one */
     if (ok && c->sink && c->hq > 2) d->sink[c->hq / 2] = -INFINITY;
-    if (ok && c->qs)
-        ok = (d->q_scale = draw_floats(r, c->qs == SCALING_HEAD ? c->hq : 1, 0.6, 1.7,
-                                       &d->q_scale_count)) != NULL;
-    if (ok && c->ks)
-        ok = (d->k_scale = draw_floats(r, c->ks == SCALING_HEAD ? c->hkv : 1, 0.6, 1.7,
-                                       &d->k_scale_count)) != NULL;
-    if (ok && c->vs)
-        ok = (d->v_scale = draw_floats(r, c->vs == SCALING_HEAD ? c->hkv : 1, 0.2, 3.0,
-                                       &d->v_scale_count)) != NULL;
+    if (ok && c->qs) {
+        const int64_t count = scale_count(c, c->qs, c->hq, &d->desc.q_scale_batch);
+        ok = (d->q_scale = draw_floats(r, count, 0.6, 1.7, &d->q_scale_count)) != NULL;
+    }
+    if (ok && c->ks) {
+        const int64_t count = scale_count(c, c->ks, c->hkv, &d->desc.k_scale_batch);
+        ok = (d->k_scale = draw_floats(r, count, 0.6, 1.7, &d->k_scale_count)) != NULL;
+    }
+    if (ok && c->vs) {
+        const int64_t count = scale_count(c, c->vs, c->hkv, &d->desc.v_scale_batch);
+        ok = (d->v_scale = draw_floats(r, count, 0.2, 3.0, &d->v_scale_count)) != NULL;
+    }
+    /* values of V, times its scale, are 10 at most: nothing reaches 448 */
+    if (ok && c->os) ok = (d->o_scale = draw_floats(r, 1, 0.03, 0.2, &d->o_scale_count)) != NULL;
     return ok;
 }
 
@@ -328,6 +344,11 @@ void attention_poison(struct attention_data *d)
     if (d->row_max) memset(d->row_max, ATTENTION_POISON, d->lse_count * sizeof(float));
 }
 
+static int scales_of(int64_t scaling)
+{
+    return scaling == SCALING_NONE ? HEWN_SCALES_TENSOR : (int)scaling - 1;
+}
+
 static void describe(struct attention_data *d)
 {
     const struct attention_case *c = &d->c;
@@ -345,9 +366,10 @@ static void describe(struct attention_data *d)
                                     .scale = (double)c->scale / 1000.0,
                                     .sink = (int)c->sink,
                                     .unnormalised = (int)c->unnorm,
-                                    .q_scales = c->qs == SCALING_HEAD,
-                                    .k_scales = c->ks == SCALING_HEAD,
-                                    .v_scales = c->vs == SCALING_HEAD,
+                                    .q_scales = scales_of(c->qs),
+                                    .k_scales = scales_of(c->ks),
+                                    .v_scales = scales_of(c->vs),
+                                    .promotion = (int)c->promo,
                                     .pack = c->pack,
                                     .splits = c->splits,
                                     .schedule = (int)c->schedule,
@@ -411,6 +433,7 @@ void attention_data_free(struct attention_data *d)
     free(d->q_scale);
     free(d->k_scale);
     free(d->v_scale);
+    free(d->o_scale);
     free(d->lse);
     free(d->row_max);
     memset(d, 0, sizeof *d);
@@ -467,19 +490,35 @@ void attention_store(const struct attention_tensor *t, size_t element, double va
     number_store(t->dtype, value, t->bytes + element * hewn_dtype_size(t->dtype));
 }
 
-double attention_score_scale(const struct attention_data *d, int64_t head)
+/* One of the scales: `heads` of a sequence, where there are several, `stride` apart if that is not 0. */
+static double scale_at(const float *scales, int64_t scaling, int64_t b, int64_t stride,
+                       int64_t heads, int64_t head)
 {
-    double scale = d->c.scale ? d->desc.scale : 1.0 / sqrt((double)d->c.qk);
-    int64_t kv_head = head / (d->c.hq / d->c.hkv);
-    if (d->q_scale) scale *= (double)d->q_scale[d->q_scale_count > 1 ? head : 0];
-    if (d->k_scale) scale *= (double)d->k_scale[d->k_scale_count > 1 ? kv_head : 0];
-    return scale;
+    if (!scales) return 1.0;
+    const int64_t base = scaling >= SCALING_SEQUENCE_HEAD ? b * (stride ? stride : heads) : 0;
+    return (double)scales[scaling == SCALING_TENSOR ? 0 : base + head];
 }
 
-double attention_value_scale(const struct attention_data *d, int64_t head)
+double attention_output_scale(const struct attention_data *d)
 {
+    return d->o_scale ? (double)*d->o_scale : 1.0;
+}
+
+double attention_score_scale(const struct attention_data *d, int64_t b, int64_t head)
+{
+    const struct attention_case *c = &d->c;
+    bool of_kv = c->qs == SCALING_KV_HEAD || c->qs == SCALING_SEQUENCE_KV_HEAD;
+    double scale = d->c.scale ? d->desc.scale : 1.0 / sqrt((double)d->c.qk);
     int64_t kv_head = head / (d->c.hq / d->c.hkv);
-    return d->v_scale ? (double)d->v_scale[d->v_scale_count > 1 ? kv_head : 0] : 1.0;
+    scale *= scale_at(d->q_scale, c->qs, b, d->desc.q_scale_batch, of_kv ? c->hkv : c->hq,
+                      of_kv ? kv_head : head);
+    return scale * scale_at(d->k_scale, c->ks, b, d->desc.k_scale_batch, c->hkv, kv_head);
+}
+
+double attention_value_scale(const struct attention_data *d, int64_t b, int64_t head)
+{
+    const struct attention_case *c = &d->c;
+    return scale_at(d->v_scale, c->vs, b, d->desc.v_scale_batch, c->hkv, head / (c->hq / c->hkv));
 }
 
 bool attention_visible(const struct attention_data *d, int s, int64_t b, int64_t i, int64_t j)

@@ -29,8 +29,8 @@ struct attention_data {
     size_t cu_q_count, lengths_count[2], table_count[2], windows_count;
     uint64_t *tree; /* NULL where unused */
     size_t tree_count;
-    float *sink, *q_scale, *k_scale, *v_scale; /* NULL where unused */
-    size_t sink_count, q_scale_count, k_scale_count, v_scale_count;
+    float *sink, *q_scale, *k_scale, *v_scale, *o_scale; /* NULL where unused */
+    size_t sink_count, q_scale_count, k_scale_count, v_scale_count, o_scale_count;
     float *lse, *row_max; /* out; row_max NULL unless unnormalised */
     size_t lse_count;
     bool short_sums; /* the device keeps 13 fraction bits of the sums of 8-bit products */
@@ -43,9 +43,10 @@ void attention_data_free(struct attention_data *d);
 void attention_poison(struct attention_data *d);
 
 int64_t attention_v_dim(const struct attention_case *c);
-/* The factor of the dot product of stored values, and of stored V. */
-double attention_score_scale(const struct attention_data *d, int64_t head);
-double attention_value_scale(const struct attention_data *d, int64_t head);
+/* The factor of the dot product of stored values, of stored V, and of stored O. */
+double attention_score_scale(const struct attention_data *d, int64_t b, int64_t head);
+double attention_value_scale(const struct attention_data *d, int64_t b, int64_t head);
+double attention_output_scale(const struct attention_data *d);
 
 /* Lengths of sequence b: of its queries, of its keys in source s. What breaks the rules counts as the
  * header says: below 0 as 0, above the longest as this. */

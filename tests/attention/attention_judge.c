@@ -38,7 +38,8 @@ static void keep_worst(struct place *worst, struct place p)
 
 static double got_at(const struct attention_data *d, const struct attention_row *r, int64_t column)
 {
-    return attention_load(&d->o, attention_q_row(d, &d->o, r->b, r->h, r->i) + (size_t)column);
+    const size_t at = attention_q_row(d, &d->o, r->b, r->h, r->i) + (size_t)column;
+    return attention_output_scale(d) * attention_load(&d->o, at);
 }
 
 /* ---- lse and row_max ---- */
@@ -115,7 +116,7 @@ static double row_bound(const struct attention_data *d, const struct attention_r
     if (d->short_sums) fp32 += expm1(2 * r->cut) + 34 * 0x1p-13 * ((double)r->keys / 32 + 16);
     return factor * ((ldexp(0.5, -p.fraction) + fp32) * r->reach + r->floor) +
            ldexp(0.5, -o.fraction) * norm +
-           ldexp(0.5, o.least - o.fraction) * sqrt((double)r->columns);
+           ldexp(0.5, o.least - o.fraction) * sqrt((double)r->columns) * attention_output_scale(d);
 }
 
 static void add_variance(struct tally *t, double variance, double samples)
@@ -148,6 +149,7 @@ static void see_output(struct tally *t, const struct attention_row *r, double fa
 {
     const struct attention_data *d = t->d;
     const int out = d->desc.out;
+    const double unit = attention_output_scale(d);
     double biggest = 0, variance = 0;
     struct sums s = {0};
     struct place worst = {0, 0, 0, r->b, r->h, r->i, 0};
@@ -161,9 +163,9 @@ static void see_output(struct tally *t, const struct attention_row *r, double fa
             worst = (struct place){0, want, got, r->b, r->h, r->i, x};
         }
         if (special || isnan(want)) continue;
-        double step = 2 * number_half_step(out, want);
+        double step = 2 * unit * number_half_step(out, want / unit);
         variance += step * step / 12;
-        see_element(&s, want, got, number_round(out, r->ideal[x] * factor));
+        see_element(&s, want, got, unit * number_round(out, r->ideal[x] * factor / unit));
     }
     add_sums(&t->sums, &s, weight);
     add_variance(t, weight * variance, (double)r->columns);

@@ -17,7 +17,7 @@
  *                - the floor is 2^-22 (1 + scale |q| max|k| + |sink|): fp32 scores.
  *   O, a row   |O - ref| <= (u_P + e) sum_j p_j |V_j| + floor + u_O |ref|, u half a step of a type at 1,
  *              e = 2^-20 + 2^-22 scale |q| max|k| + 2^-27 keys for fp32 sums and exponentials, floor
- *              the smallest steps. No rounding exceeds it.
+ *              the smallest steps. No rounding exceeds it. Outputs in e4m3 count times their scale.
  *   cosine     >= 0.999998 with the usual inputs, where the ideal kernel has a fifth of that to spare: it
  *              has 0.9999986 with P in bf16, and 0.9999973 with O in bf16 too (1.66e-3 each)
  *   lse        within 1e-5 + 2^-22 (scale |q| max|k| + |sink|), -inf where no key is seen

@@ -91,7 +91,7 @@ static bool panels_new(struct panels *p, const struct attention_data *d, int64_t
     p->key_norm = calloc(padded, sizeof(double));
     p->value_norm = calloc(padded, sizeof(double));
     if (!p->keys || !p->values || !p->key_norm || !p->value_norm) return false;
-    double scale = attention_value_scale(d, kv_head * (d->c.hq / d->c.hkv));
+    double scale = attention_value_scale(d, b, kv_head * (d->c.hq / d->c.hkv));
     for (int s = 0; s < d->c.sources; s++)
         for (int64_t j = 0; j < p->of_source[s]; j++) {
             int64_t n = s ? p->of_source[0] + j : j;
@@ -198,7 +198,7 @@ static double largest_cut(const struct scratch *w, const struct panels *p)
 /* Scores; the row's maximum and what is special. */
 static void score(struct scratch *w, const struct panels *p, struct attention_row *r)
 {
-    const double scale = attention_score_scale(p->d, r->h), cap = p->d->desc.softcap;
+    const double scale = attention_score_scale(p->d, r->b, r->h), cap = p->d->desc.softcap;
     double k_norm = 0;
     r->max = -(double)INFINITY;
     for (int64_t n = w->first; n < w->last; n++) {

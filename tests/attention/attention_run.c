@@ -19,6 +19,7 @@
     X(q_scale, args->q_scale, d->q_scale, d->q_scale_count * 4, 0xFF)                     \
     X(k_scale, args->k_scale, d->k_scale, d->k_scale_count * 4, 0xFF)                     \
     X(v_scale, args->v_scale, d->v_scale, d->v_scale_count * 4, 0xFF)                     \
+    X(o_scale, args->o_scale, d->o_scale, d->o_scale_count * 4, 0xFF)                     \
     X(cu_q, args->cu_q, d->cu_q, d->cu_q_count * 4, 0x7F)                                 \
     X(tree, args->tree, d->tree, d->tree_count * 8, 0x7F)                                 \
     X(source[0].k, source[0].k, d->k[0].bytes, d->k[0].size, 0xFF)                        \

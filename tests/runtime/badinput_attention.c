@@ -61,7 +61,11 @@ static void shapes(hewn_context *context)
     BAD((d.q_packed = 1, d.q_tokens = 1LL << 31), HEWN_ERR_LIMIT, "q_tokens: 2147483648 is more");
     BAD(d.in = HEWN_F32, HEWN_ERR_ARGUMENT, "in: dtype 0 (f32) is none of bf16, f16, e4m3");
     BAD(d.in = 9, HEWN_ERR_ARGUMENT, "in: dtype 9 (unknown) is none of bf16, f16, e4m3");
-    BAD(d.out = HEWN_E4M3, HEWN_ERR_ARGUMENT, "out: dtype 3 (e4m3) is none of f32, f16, bf16");
+    BAD(d.out = HEWN_E5M2, HEWN_ERR_ARGUMENT,
+        "out: dtype 4 (e5m2) is none of f32, f16, bf16, e4m3");
+    BAD(d.out = HEWN_E4M3, HEWN_ERR_ARGUMENT, "out: e4m3 needs e4m3 inputs, `in` is bf16");
+    BAD((d.in = d.out = HEWN_E4M3, d.unnormalised = 1), HEWN_ERR_ARGUMENT,
+        "out: e4m3, but unnormalised results need a wider type");
     BAD(d.layout = 2, HEWN_ERR_ARGUMENT, "layout: 2 is not in 0..1");
     BAD(d.batch = INT32_MAX, HEWN_ERR_LIMIT,
         "2147483647 sequences, 2 KV heads of 1 tiles, 1 splits: more than 2147483647 work items");
@@ -91,7 +95,18 @@ static void options(hewn_context *context)
     BAD(d.sink = 2, HEWN_ERR_ARGUMENT, "sink: 2 is not in 0..1");
     BAD(d.unnormalised = -1, HEWN_ERR_ARGUMENT, "unnormalised: -1 is not in 0..1");
     BAD(d.q_scales = 1, HEWN_ERR_ARGUMENT, "q_scales: 1 needs e4m3 inputs, `in` is bf16");
-    BAD((d.in = HEWN_E4M3, d.v_scales = 5), HEWN_ERR_ARGUMENT, "v_scales: 5 is not in 0..1");
+    BAD((d.in = HEWN_E4M3, d.v_scales = 5), HEWN_ERR_ARGUMENT, "v_scales: 5 is not in 0..4");
+    BAD((d.in = HEWN_E4M3, d.k_scale_batch = 9), HEWN_ERR_ARGUMENT,
+        "k_scale_batch: 9, but k_scales, 0, has none of a sequence's own");
+    BAD((d.in = HEWN_E4M3, d.q_scales = HEWN_SCALES_SEQUENCE_HEAD, d.q_scale_batch = 7),
+        HEWN_ERR_ARGUMENT, "q_scale_batch: 7 is not at least 8");
+    BAD((d.in = HEWN_E4M3, d.q_scales = HEWN_SCALES_SEQUENCE_KV_HEAD, d.q_scale_batch = 1),
+        HEWN_ERR_ARGUMENT, "q_scale_batch: 1 is not at least 2");
+    BAD((d.in = HEWN_E4M3, d.v_scales = HEWN_SCALES_SEQUENCE_HEAD, d.v_scale_batch = 1LL << 31),
+        HEWN_ERR_LIMIT, "v_scale_batch: 2147483648 is more than");
+    BAD((d.kv = HEWN_E4M3, d.k_scales = HEWN_SCALES_SEQUENCE_HEAD), HEWN_ERR_LIMIT,
+        "k_scales: 3, but beside bf16 queries K and V have no scales of a sequence's own");
+    BAD(d.promotion = -2, HEWN_ERR_ARGUMENT, "promotion: -2 is not at least -1");
     BAD(d.pack = -1, HEWN_ERR_ARGUMENT, "pack: -1 is not at least 0");
     BAD(d.pack = 5, HEWN_ERR_ARGUMENT,
         "pack: 5 is more than the 4 query heads that share a KV head");
