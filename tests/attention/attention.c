@@ -36,7 +36,8 @@ struct options {
 
 struct session {
     struct device dev;
-    bool decode; /* cases of the decode schedule alone count, too */
+    bool decode;    /* cases of the decode schedule alone count, too */
+    bool eight_bit; /* cases with e4m3 inputs count, and no others */
     const struct options *options;
 };
 
@@ -154,6 +155,7 @@ static bool wanted(void *user, const struct attention_case *c)
     const struct session *s = user;
     char module[64];
     if (s->options->one) return true;
+    if ((c->in == HEWN_E4M3) != s->eight_bit) return false;
     if (c->kv) return true;
     return (!s->options->dim || c->qk == s->options->dim) &&
            (has_module(&s->dev, module_of(c, module)) || (s->decode && decode_takes(&s->dev, c)));
@@ -179,6 +181,7 @@ static void random_cases(struct session *s, int64_t count)
         attention_random(&r, &c);
         struct rng own = {r.state + 1};
         attention_random_narrow(&own, &c);
+        attention_random_eight_bit(&own, &c);
         visit(s, &c);
     }
 }
@@ -277,8 +280,11 @@ static int read_options(struct options *o, int argc, char **argv)
 static void run_all(struct session *s)
 {
     const struct options *o = s->options;
-    if (o->grid) attention_grid(visit, s);
-    if (o->random >= 0) random_cases(s, o->random);
+    for (int n = 0; n < 2 && (o->grid || o->random >= 0); n++) {
+        s->eight_bit = n;
+        if (o->grid) attention_grid(visit, s);
+        if (o->random >= 0) random_cases(s, o->random);
+    }
     if (o->grid || o->random >= 0) return;
     if (test_case("numbers")) check_numbers();
     skip_missing(&s->dev);
@@ -290,6 +296,13 @@ static void run_all(struct session *s)
     attention_capped(visit, s);
     attention_invariant(&s->dev, wanted, s);
     attention_narrow(visit, s);
+    /* last, so that the numbers of the others, from which their data are drawn, are those recorded */
+    s->decode = false;
+    s->eight_bit = true;
+    attention_sample(visit, s);
+    attention_eight_bit(visit, s);
+    attention_properties(&s->dev, wanted, s);
+    random_cases(s, 60);
 }
 
 int main(int argc, char **argv)

@@ -214,6 +214,42 @@ static const char *const apart[] = {
     "in=f16 out=f32 qk=64 b=4 hq=2 hkv=2 sq=257 sk=63 right=4 keys=1 pack=1 splits=5",
 };
 
+/* e4m3 inputs: what the 16-bit cases above vary, scales of all kinds, outputs in e4m3. */
+static const char *const eight_bit[] = {
+    "in=e4m3 qk=64 sq=257 sk=257 causal=1 hq=8 hkv=2 b=2 layout=1",
+    "in=e4m3 qk=96 sq=200 sk=700 hq=2 hkv=1 left=150 right=20 pad=3",
+    "in=e4m3 qk=128 out=f16 sq=130 sk=900 keys=1 ragged=2 b=3 win=-60 causal=1",
+    "in=e4m3 qk=128 out=f32 sq=150 sk=300 packed=1 keys=2 ragged=2 b=6 tail=9 causal=1 sink=1 hq=4 "
+    "hkv=2",
+    "in=e4m3 qk=128 sq=300 sk=500 page=16 keys=1 ragged=1 b=2 hq=2 hkv=1",
+    "in=e4m3 qk=64 sq=140 sk=300 page=48 keys=1 ragged=2 b=3 causal=1",
+    "in=e4m3 qk=192 v=128 out=f32 sq=150 sk=300 causal=1 page=1 keys=1 ragged=1 b=2 hq=2 hkv=1",
+    "in=e4m3 qk=256 sq=140 sk=400 page=64 keys=1 ragged=1 b=2 causal=1",
+    "in=e4m3 qk=128 sq=5 sk=1500 hq=8 hkv=2 splits=3 sink=1",
+    "in=e4m3 qk=64 sq=20 sk=700 hq=4 hkv=1 pack=3 splits=2 out=f16 causal=1",
+    "in=e4m3 qk=128 sources=2 sq=150 sk=300 sk1=170 left=120 causal=1 hq=2 hkv=1 b=2 sink=1",
+    "in=e4m3 qk=64 sources=2 packed=1 keys=2 keys1=2 ragged=2 b=5 sq=90 sk=140 sk1=60 causal=1 "
+    "tail=5",
+    "in=e4m3 qk=128 unnorm=1 out=f32 sq=140 sk=400 causal=1",
+    "in=e4m3 qk=96 unnorm=1 out=f32 sq=70 sk=300 hq=2 hkv=1 sink=1 vs=4 b=2",
+    "in=e4m3 qk=128 sq=130 sk=700 peak=2000 pattern=4 splits=1",
+    "in=e4m3 qk=64 sq=200 sk=900 peak=5500 pattern=5 splits=1 sink=1",
+    "in=e4m3 qk=128 sq=130 sk=600 pattern=1 peak=300",
+    "in=e4m3 qk=192 v=128 sq=130 sk=400 pattern=3 causal=1 out=f32",
+    "in=e4m3 qk=64 sq=140 sk=200 qs=3 ks=3 vs=3 hq=4 hkv=2",
+    "in=e4m3 qk=128 sq=60 sk=200 qs=4 ks=4 vs=4 hq=6 hkv=2 b=3 sgap=5 causal=1",
+    "in=e4m3 qk=96 sq=60 sk=200 qs=5 ks=5 vs=5 hq=6 hkv=2 b=3 pack=2",
+    "in=e4m3 qk=128 sq=90 sk=150 qs=5 ks=1 vs=4 sgap=1 packed=1 keys=2 ragged=2 b=5 hq=4 hkv=2",
+    "in=e4m3 qk=64 sq=100 sk=300 qs=4 vs=5 hq=4 hkv=2 b=2 splits=2 unnorm=0 sink=1",
+    "in=e4m3 out=e4m3 qk=64 sq=140 sk=200 os=1 causal=1 hq=2 hkv=1",
+    "in=e4m3 out=e4m3 qk=96 sq=135 sk=300 os=1 vs=5 hq=4 hkv=2 b=2 pad=5",
+    "in=e4m3 out=e4m3 qk=128 sq=150 sk=150 packed=1 keys=2 ragged=2 b=4 tail=3 causal=1 vs=1",
+    "in=e4m3 out=e4m3 qk=192 v=128 sq=50 sk=300 keys=1 ragged=2 b=3 os=1 sink=1",
+    "in=e4m3 out=e4m3 qk=256 sq=130 sk=260 os=1 page=32 keys=1 ragged=1 b=2",
+    "in=e4m3 out=e4m3 qk=512 sq=20 sk=260 os=1 hq=2 hkv=1",
+    "in=e4m3 out=e4m3 qk=128 sq=5 sk=900 hq=4 hkv=2 splits=3 os=1 vs=4 b=2",
+};
+
 struct dims {
     int64_t qk, v;
 };
@@ -262,6 +298,11 @@ void attention_sample(attention_visit *visit, void *user)
 {
     every_module(visit, user);
     visit_texts(visit, user, sample, sizeof sample / sizeof sample[0]);
+}
+
+void attention_eight_bit(attention_visit *visit, void *user)
+{
+    visit_texts(visit, user, eight_bit, sizeof eight_bit / sizeof eight_bit[0]);
 }
 
 void attention_few_rows(attention_visit *visit, void *user)
@@ -454,6 +495,16 @@ void attention_random(struct rng *r, struct attention_case *c)
         random_outputs(r, c);
         random_values(r, c);
     } while (work(c) > 60000000);
+}
+
+void attention_random_eight_bit(struct rng *r, struct attention_case *c)
+{
+    if (c->in != HEWN_E4M3) return;
+    c->qs = below(r, 6), c->ks = below(r, 6), c->vs = below(r, 6);
+    c->sgap = below(r, 3);
+    if (c->unnorm || below(r, 3)) return;
+    c->out = HEWN_E4M3;
+    c->os = below(r, 2);
 }
 
 void attention_random_narrow(struct rng *r, struct attention_case *c)
