@@ -11,7 +11,7 @@ import struct
 import sys
 
 F32, F16, BF16, E4M3 = 0, 1, 2, 3
-LENGTHS = 1
+LENGTHS, PACKED = 1, 2
 PREFILL, DECODE = 1, 2
 HEADER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../include/hewn.h")
 TYPES = {
