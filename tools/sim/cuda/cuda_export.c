@@ -9,7 +9,7 @@
 
 typedef void export_function(void);
 
-enum { SLOTS_MOST = 26, CALLBACK_SWITCHES = 1024, CALLBACK_DOMAINS = 14 };
+enum { SLOTS_MOST = 95, SLOTS_NAMED = 26, CALLBACK_SWITCHES = 1024, CALLBACK_DOMAINS = 14 };
 
 /* ---- modules ---- */
 
@@ -214,6 +214,16 @@ static int unknown(bool *named, const char *table, unsigned slot)
     return HEWN_CU_NOT_SUPPORTED;
 }
 
+/* A slot from SLOTS_NAMED on. */
+static int unknown_far(void)
+{
+    static bool named;
+
+    if (!named) driver_note("a slot from %d on of an export table is not modelled", SLOTS_NAMED);
+    named = true;
+    return HEWN_CU_NOT_SUPPORTED;
+}
+
 #define UNKNOWN(table, slot)                  \
     static int table##_##slot(void)           \
     {                                         \
@@ -263,9 +273,12 @@ static export_function *const *table_at(const char *name)
 
 static void fill_slots(void)
 {
-    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         if (tables[i].first == SIZED)
             tables[i].slots[0] = (export_function *)(tables[i].count * sizeof(export_function *));
+        for (size_t j = SLOTS_NAMED; j < tables[i].count; j++)
+            tables[i].slots[j] = (export_function *)unknown_far;
+    }
 #define EXPORT_TABLE(name, high, low, slots, first)
 #define EXPORT_SLOT(table, slot, function) \
     table_named(#table)->slots[slot] = (export_function *)function;
