@@ -102,4 +102,5 @@ decode_sheet() { # QK V HEADS: of the decode schedule on Blackwell, several tile
 }
 for dims in '64 64 32' '96 96 8' '128 128 8' '192 128 16' '256 256 32' '512 512 16'; do decode_sheet $dims; done
 for dims in '64 64' '128 128' '192 128' '256 256'; do sheet h200 bf16 $dims; done
+for dims in '64 64' '96 96' '128 128' '192 128'; do sheet h200 e4m3 $dims; done
 finish
