@@ -407,14 +407,9 @@ static int choose_kernel(hewn_attention_plan *plan, const hewn_module **out, con
         hewn_error_set_no_module(context, hewn_attention_family(), name, err);
         return HEWN_ERR_NO_MODULE;
     }
-    if (strcmp(plan->kernel->target, "sm_90a") == 0 && p->in == HEWN_E4M3) {
-        if (p->promotion > 0)
-            return hewn_fail(err, HEWN_ERR_LIMIT, "promotion: %d, but %s has only never, -1",
-                             p->promotion, name);
-        if (p->out == HEWN_E4M3)
-            return hewn_fail(err, HEWN_ERR_LIMIT, "out: e4m3, but %s on sm_90a has no such output",
-                             name);
-    }
+    if (p->promotion > 0 && p->in == HEWN_E4M3 && strcmp(plan->kernel->target, "sm_90a") == 0)
+        return hewn_fail(err, HEWN_ERR_LIMIT, "promotion: %d, but %s has only never, -1",
+                         p->promotion, name);
     return hewn_plan_need_maps(context, name, err);
 }
 

@@ -156,10 +156,6 @@ void attention_run(struct device *dev, struct attention_data *d, struct attentio
         test_skip("%s", err.message);
         return;
     }
-    if (status == HEWN_ERR_LIMIT && d->c.out == HEWN_E4M3 && dev->info.cc_major == 9) {
-        test_skip("%s", err.message);
-        return;
-    }
     CHECK(status == HEWN_OK, "plan: %s", err.message);
     if (status) return;
     status = hewn_attention_plan_describe(plan, &run->info, &err);
