@@ -20,7 +20,8 @@ import bench_peers as bench
 L2_SPAN = 200 << 20  # bytes of a row's copies of Q, K and V together, at least
 # Two roundings to e4m3, of P and O, each of an error of 2^-4 / sqrt(3) of the value at most, in norm.
 FAR = 0.0511
-# Sums of 13 fraction bits take up to 2^-13 of the largest score, some 4 deviations squared, from every score, four times.
+# Sums of 13 fraction bits take up to 2^-13 of the largest score, some 4 deviations squared, from every score, four
+# times.
 FAR_OF_SCORES = 2.0**-9
 LAUNCHES = 4
 
