@@ -608,8 +608,9 @@ typedef struct hewn_attention_desc {
     int kv;           /* hewn_dtype of K and V: HEWN_E4M3 beside a 16-bit `in`, in the decode schedule
                          only; 0: as `in` */
     int promotion;    /* e4m3 inputs on sm_90a, whose tensor cores keep 13 fraction bits of their sums: O is
-                         added up in fp32 after so many blocks of 128 keys; -1: never; 0: chosen. Ignored
-                         where sums are fp32: 16-bit inputs, sm_100f */
+                         added up in fp32 after so many blocks of 128 keys; -1: never; 0: chosen. The
+                         kernels of this version have never only, and a plan with more fails with
+                         HEWN_ERR_LIMIT. Ignored where sums are fp32: 16-bit inputs, sm_100f */
     int64_t q_scale_batch, k_scale_batch, v_scale_batch; /* HEWN_SCALES_SEQUENCE_...: scales from one
                                                             sequence to the next; 0: the number of heads */
 } hewn_attention_desc;
