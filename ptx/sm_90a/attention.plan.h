@@ -58,7 +58,13 @@
 #define SM90A_ATTENTION_DYNAMIC_SHARED(qk, e) \
     (SM90A_ATTENTION_RING(qk) + SM90A_ATTENTION_SLOTS(qk, e) * SM90A_ATTENTION_SLOT(qk))
 
-/* Threads: a warpgroup of planner, producers and an idle warp, then a consumer warpgroup a tile.
+/* Producers of pages, and how many of them share a slot: of 256 columns all, of K and V; of 192 two,
+ * of K. Without pages it is one. */
+#define SM90A_ATTENTION_PRODUCERS(qk) ((qk) > 128 ? 3 : 2)
+#define SM90A_ATTENTION_PARTS(qk)     ((qk) == 256 ? 3 : SM90A_ATTENTION_PRODUCERS(qk) - 1)
+
+/* Threads: a warpgroup of planner, producers and, up to 128 columns, an idle warp; then a consumer
+ * warpgroup a tile.
  * Registers a thread after setmaxnreg: the consumers share what the loading warpgroup leaves. Those of
  * head dimension 128 need more with f16 (1) than with bf16 (0). */
 #define SM90A_ATTENTION_WARPGROUPS(qk)         (SM90A_ATTENTION_ITEM_TILES(qk) + 1)
@@ -103,8 +109,11 @@
     X(producer_k, 0, 1)              \
     X(planner, 1, 1)                 \
     X(producer_v, 2, 1)              \
-    X(idle, 3, 1)                    \
-    X(consumer, 4, 4 * SM90A_ATTENTION_ITEM_TILES(qk))
+    SM90A_ATTENTION_WARP_3_##qk(X) X(consumer, 4, 4 * SM90A_ATTENTION_ITEM_TILES(qk))
+#define SM90A_ATTENTION_WARP_3_64(X)  X(idle, 3, 1)
+#define SM90A_ATTENTION_WARP_3_128(X) X(idle, 3, 1)
+#define SM90A_ATTENTION_WARP_3_192(X) X(producer_more, 3, 1)
+#define SM90A_ATTENTION_WARP_3_256(X) X(producer_more, 3, 1)
 
 /* X(name, offset in dynamic shared memory, element bytes, elements) */
 #define SM90A_ATTENTION_SHARED(X, qk, v, e)                                  \
@@ -115,21 +124,41 @@
 #define SM90A_ATTENTION_TMEM(X, qk, v)
 
 /* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits), with pages. Without, it is
- * producer_k for producer_v. */
-#define SM90A_ATTENTION_HANDOFFS(X, qk, v, e)                                             \
-    X(full_bar, 1, 0, SM90A_ATTENTION_SLOT(qk), producer_k + producer_v, consumer)        \
-    X(empty_bar, SM90A_ATTENTION_ITEM_TILES(qk), 0, 0, consumer, producer_k + producer_v) \
-    X(q_full, 1, 0, SM90A_ATTENTION_Q_TILE(qk), planner, consumer)                        \
-    X(q_empty, 1, 0, 0, consumer, planner)                                                \
-    X(record_full, 1, 0, 0, planner, producer_k + producer_v + consumer)                  \
-    X(record_empty, 4 * SM90A_ATTENTION_ITEM_TILES(qk) + 2, 0, 0,                         \
-      producer_k + producer_v + consumer, planner)                                        \
-    X(tail_full, 1, 0, SM90A_ATTENTION_SLOT(qk), producer_v, producer_v)
+ * producer_k for all producers, and full_bar has one arrival. `producers`: all of them; `tail`: the one that
+ * makes rows of V zero. */
+#define SM90A_ATTENTION_HANDOFFS(X, qk, v, e) SM90A_ATTENTION_HANDOFFS_##qk(X, qk, v, e)
+#define SM90A_ATTENTION_HANDOFFS_64(X, qk, v, e) \
+    SM90A_ATTENTION_HANDOFFS_BY(X, qk, v, e, 1, producer_k + producer_v, producer_v)
+#define SM90A_ATTENTION_HANDOFFS_128 SM90A_ATTENTION_HANDOFFS_64
+#define SM90A_ATTENTION_HANDOFFS_192(X, qk, v, e) \
+    SM90A_ATTENTION_HANDOFFS_BY(X, qk, v, e, 2, producer_k + producer_v + producer_more, producer_v)
+#define SM90A_ATTENTION_HANDOFFS_256(X, qk, v, e) \
+    SM90A_ATTENTION_HANDOFFS_BY(X, qk, v, e, 3, producer_k + producer_v + producer_more, producer_k)
+#define SM90A_ATTENTION_HANDOFFS_BY(X, qk, v, e, parts, producers, tail)                      \
+    X(full_bar, parts, 0, SM90A_ATTENTION_SLOT(qk), producers, consumer)                      \
+    X(empty_bar, SM90A_ATTENTION_ITEM_TILES(qk), 0, 0, consumer, producers)                   \
+    X(q_full, 1, 0, SM90A_ATTENTION_Q_TILE(qk), planner, consumer)                            \
+    X(q_empty, 1, 0, 0, consumer, planner)                                                    \
+    X(record_full, 1, 0, 0, planner, producers + consumer)                                    \
+    X(record_empty, 4 * SM90A_ATTENTION_ITEM_TILES(qk) + SM90A_ATTENTION_PRODUCERS(qk), 0, 0, \
+      producers + consumer, planner)                                                          \
+    X(tail_full, 1, 0, SM90A_ATTENTION_SLOT(qk), tail, tail)
 
 /* X(storage, writers, readers) */
-#define SM90A_ATTENTION_FLOWS(X, qk, v, e)                              \
-    X(tile_q, planner.tma, consumer.mma)                                \
-    X(ring, producer_k.tma + producer_v.tma + producer_v, consumer.mma) \
-    X(records, planner, producer_k + producer_v + consumer)
+#define SM90A_ATTENTION_FLOWS(X, qk, v, e) SM90A_ATTENTION_FLOWS_##qk(X)
+#define SM90A_ATTENTION_FLOWS_64(X)                                           \
+    SM90A_ATTENTION_FLOWS_BY(X, producer_k.tma + producer_v.tma + producer_v, \
+                             producer_k + producer_v)
+#define SM90A_ATTENTION_FLOWS_128 SM90A_ATTENTION_FLOWS_64
+#define SM90A_ATTENTION_FLOWS_192(X)                                                              \
+    SM90A_ATTENTION_FLOWS_BY(X, producer_k.tma + producer_v.tma + producer_v + producer_more.tma, \
+                             producer_k + producer_v + producer_more)
+#define SM90A_ATTENTION_FLOWS_256(X)                                                              \
+    SM90A_ATTENTION_FLOWS_BY(X, producer_k.tma + producer_k + producer_v.tma + producer_more.tma, \
+                             producer_k + producer_v + producer_more)
+#define SM90A_ATTENTION_FLOWS_BY(X, loads, producers) \
+    X(tile_q, planner.tma, consumer.mma)              \
+    X(ring, loads, consumer.mma)                      \
+    X(records, planner, producers + consumer)
 
 #endif
