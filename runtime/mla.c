@@ -58,20 +58,24 @@ static uint32_t rows_of(const struct mla_problem *p)
     return p->list_width ? p->q_heads : p->q_heads * p->q_length;
 }
 
-/* Whether it takes the kernel of records and few rows, mla_few.ptx. */
-static int is_few(const struct mla_problem *p)
-{
-    return p->cache == HEWN_MLA_CACHE_656 && rows_of(p) <= SM90A_MLA_FEW_ROWS;
-}
+/* The kernels: mla.ptx; mla_gather.ptx of plain rows, and of records; mla_few.ptx. */
+static const struct mla_kernel {
+    const char *suffix; /* of the module's name */
+    uint32_t threads, dynamic_shared, tile_rows;
+} kernels[] = {
+    {"", SM90A_MLA_THREADS, SM90A_MLA_DYNAMIC_SHARED, MLA_TILE_ROWS},
+    {"_rows", SM90A_MLA_GATHER_THREADS, SM90A_MLA_DYNAMIC_SHARED, MLA_TILE_ROWS},
+    {"_656", SM90A_MLA_GATHER_THREADS, SM90A_MLA_DYNAMIC_SHARED, MLA_TILE_ROWS},
+    {"_656x16", SM90A_MLA_FEW_THREADS, SM90A_MLA_FEW_DYNAMIC_SHARED, SM90A_MLA_FEW_ROWS},
+    {.suffix = "_584", .tile_rows = MLA_TILE_ROWS}, /* not on this target, as its loading says */
+};
 
-static uint32_t tile_rows(const struct mla_problem *p)
+static const struct mla_kernel *kernel_of(const struct mla_problem *p)
 {
-    return is_few(p) ? SM90A_MLA_FEW_ROWS : MLA_TILE_ROWS;
-}
-
-static uint32_t shared_bytes(const struct mla_problem *p)
-{
-    return is_few(p) ? SM90A_MLA_FEW_DYNAMIC_SHARED : SM90A_MLA_DYNAMIC_SHARED;
+    if (!mla_gathers(p)) return &kernels[0];
+    if (p->cache == HEWN_MLA_CACHE_584) return &kernels[4];
+    if (p->cache != HEWN_MLA_CACHE_656) return &kernels[1];
+    return &kernels[rows_of(p) <= SM90A_MLA_FEW_ROWS ? 3 : 2];
 }
 
 static uint64_t most_blocks(const struct mla_problem *p)
@@ -97,9 +101,6 @@ static void fill_scalars(hewn_mla_plan *plan)
     uint32_t sms = (uint32_t)plan->context->info.sm_count * SM90A_MLA_CTAS_PER_SM;
     uint32_t rows = rows_of(p), queries = rows / p->q_heads; /* of a sequence of the kernel */
     uint32_t tiles = (rows + MLA_TILE_ROWS - 1) / MLA_TILE_ROWS;
-    uint32_t threads = is_few(p)        ? SM90A_MLA_FEW_THREADS
-                       : mla_gathers(p) ? SM90A_MLA_GATHER_THREADS
-                                        : SM90A_MLA_THREADS;
     uint32_t unpaged = p->list_width ? p->length + !p->length : 0; /* one page of all rows */
     uint32_t shares = choose_shares(p, tiles < sms ? sms / tiles : 1);
     uint64_t head = LOG_BYTES * (uint64_t)p->q_length;
@@ -135,10 +136,10 @@ static void fill_scalars(hewn_mla_plan *plan)
         .grid_x = tiles * shares,
         .grid_y = 1,
         .grid_z = 1,
-        .block_x = threads,
+        .block_x = kernel_of(p)->threads,
         .block_y = 1,
         .block_z = 1,
-        .shared_bytes = shared_bytes(p),
+        .shared_bytes = kernel_of(p)->dynamic_shared,
         .attributes = plan->overlap,
         .attribute_count = tiles == 1 && plan->context->driver->fn.launch_kernel_ex,
     };
@@ -239,7 +240,7 @@ static int prepare_maps(hewn_mla_plan *plan, hewn_error *err)
     const struct mla_tensor *q = &p->q, *kv = &p->kv;
     uint32_t box = plan->scalars.box;
     uint64_t row = p->q_heads > 1 ? q->step[0] : q->step[1];
-    plan->maps[0].desc = map_of(p, p->rows, row, p->batch, q->step[2], tile_rows(p));
+    plan->maps[0].desc = map_of(p, p->rows, row, p->batch, q->step[2], kernel_of(p)->tile_rows);
     plan->maps[1].desc = box ? map_of(p, kv->count[1], kv->step[1], kv->count[2], kv->step[2], box)
                              : map_of(p, 1, MLA_ALIGN, 1, MLA_ALIGN, MLA_BLOCK);
     return hewn_plan_prepare_maps(plan->context, plan->maps, map_names, MLA_MAP_COUNT, err);
@@ -249,13 +250,12 @@ static int load_kernels(hewn_mla_plan *plan, hewn_context *context, hewn_error *
 {
     char name[24];
     const struct mla_problem *p = &plan->problem;
-    static const char *const gathered[] = {"_rows", "_656", "_584"}; /* by hewn_mla_cache */
-    const char *rows = !mla_gathers(p) ? "" : is_few(p) ? "_656x16" : gathered[p->cache];
-    snprintf(name, sizeof name, "mla_%s%s", hewn_dtype_name(p->in), rows);
+    const struct mla_kernel *k = kernel_of(p);
+    snprintf(name, sizeof name, "mla_%s%s", hewn_dtype_name(p->in), k->suffix);
     int status = hewn_plan_need_maps(context, name, err);
     if (!status)
         status =
-            hewn_plan_load(context, hewn_mla_family(), name, shared_bytes(p), &plan->loaded, err);
+            hewn_plan_load(context, hewn_mla_family(), name, k->dynamic_shared, &plan->loaded, err);
     if (status || !can_split(&plan->problem, plan->scalars.shares)) return status;
     return hewn_plan_load(context, hewn_mla_family(), "mla_combine", 0, &plan->combine, err);
 }
@@ -321,7 +321,7 @@ int hewn_mla_plan_describe(const hewn_mla_plan *plan, hewn_mla_plan_info *out, h
         .block = {c->block_x, c->block_y, c->block_z},
         .cluster = {1 + plan->pairs, 1, 1},
         .dynamic_shared = c->shared_bytes,
-        .tile_rows = plan->decode.kernel ? MLA_TILE_ROWS : tile_rows(&plan->problem),
+        .tile_rows = plan->decode.kernel ? MLA_TILE_ROWS : kernel_of(&plan->problem)->tile_rows,
         .block_keys = MLA_BLOCK,
         .row_tiles = plan->scalars.groups,
         .shares = plan->scalars.shares,

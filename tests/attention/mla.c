@@ -364,9 +364,8 @@ static void records(struct device *dev, int packed)
     }
 }
 
-/* Records and few rows: items of every length, queries that share a tile, scales that grow, one key that
- * outweighs all. */
-static void few(struct device *dev)
+/* Records: few rows, items of every length, queries that share a tile, scales that grow. Then more rows. */
+static void more_records(struct device *dev)
 {
     struct mla_case c = usual;
     c.packed = MLA_WIDE_RECORD;
@@ -403,6 +402,17 @@ static void few(struct device *dev)
     c.length = 900; /* now whole, now over several CTAs */
     c.ragged = 1;
     try_runs(dev, c, 4);
+    c.heads = 17;
+    c.steep = 1;
+    c.queries = 3;
+    c.causal = 1;
+    try_runs(dev, c, 2);
+    c.heads = 128;
+    c.queries = 1;
+    c.causal = c.ragged = 0;
+    c.sharp = 8;
+    c.out = HEWN_F32;
+    try_case(dev, c);
 }
 
 static void at_random(struct device *dev, int count)
@@ -462,7 +472,7 @@ int main(int argc, char **argv)
         lists(&dev, 0);
         lists(&dev, MLA_WIDE_RECORD);
         records(&dev, MLA_WIDE_RECORD);
-        few(&dev);
+        more_records(&dev);
         lists(&dev, MLA_SPLIT_RECORD);
         records(&dev, MLA_SPLIT_RECORD);
         second_caches(&dev);
