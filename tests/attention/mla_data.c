@@ -322,13 +322,19 @@ static void fill_record(unsigned char *row, int down, struct rng *r)
     }
 }
 
-/* Scales from 2^-5 to 2^-3, by which scores deviate by about 1; some of code 0, the least that there is. */
+/* Scales from 2^-5 to 2^-3, by which scores deviate by about 1; some of code 0, the least that there is, and some
+ * of 2^8, of elements 0 or the smallest. */
 static void fill_split(struct mla_data *d, int64_t at, struct rng *r)
 {
     unsigned char *row = d->kv + at, *scale = scales_of(d, at);
     for (int i = 0; i < DATA_VECTOR; i++) row[i] = e4m3_code(r);
-    for (int i = 0; i < DATA_VECTOR / 64; i++)
-        scale[i] = rng_below(r, 16) ? (unsigned char)(SCALE_NONE - 5 + (int)rng_below(r, 3)) : 0;
+    for (int i = 0; i < DATA_VECTOR / 64; i++) {
+        uint32_t kind = rng_below(r, 32);
+        scale[i] = kind ? (unsigned char)(SCALE_NONE - 5 + (int)rng_below(r, 3)) : 0;
+        if (kind != 1) continue;
+        scale[i] = SCALE_NONE + 8;
+        for (int k = 0; k < 64; k++) row[64 * i + k] &= 0x81;
+    }
     for (int i = DATA_VECTOR; i < MLA_V; i++) {
         uint16_t bits = rounded(HEWN_BF16, sqrt(3.0) * (double)rng_unit(r));
         memcpy(row + DATA_VECTOR + 2 * (i - DATA_VECTOR), &bits, sizeof bits);
