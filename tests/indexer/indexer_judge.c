@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MMA_BLOCK = 32, MOST_DIM = 128, MOST_HEADS = 64 };
+enum { MMA_BLOCK = 32, MOST_DIM = 128, MOST_HEADS = 128 };
 
 /* A vector's elements, and their magnitudes as the tensor core aligns them: by exponents, which subnormals
  * share. */
