@@ -14,8 +14,8 @@
  * Tiles. A variant is (heads, queries): a tile has so many queries of one sequence, each padded with zeros
  * to so many heads; heads * queries columns of an MMA whose rows are keys. `each` tiles a sequence.
  *
- * Blocks of keys, 64 on sm_90a and 128 on sm_100f, from multiples of that. A tile has the blocks from its least start to its
- * largest end. All tiles' blocks, one behind the other, T of them, are divided over the CTAs: CTA c of n
+ * Blocks of keys, 64 on sm_90a and 128 on sm_100f, from multiples of that. A tile has the blocks from its
+ * least start to its largest end. All tiles' blocks, one behind the other, T of them, are divided over the CTAs: CTA c of n
  * computes blocks floor(c T / n) to floor((c + 1) T / n) - 1. No two write the same element.
  *
  * Paging. page_size 0: none; key j of sequence b is row j of plane b. Else it is row j % page_size of plane

@@ -93,7 +93,8 @@
 /* Dynamic shared memory, from its 1024-aligned start: Q of the tiles, P, the ring of as many units as
  * fit, at least those of a step. The two chunks of V that an MMA reads lie side by side: so the ring has
  * an even number of units, or whole steps where these have an odd number. Of e4m3 the ring has five
- * eighths of the room, or a step. Behind it are the stages, which hold units as they are in memory. */
+ * eighths of the room, of records of 584 bytes three quarters, or a step. Behind it are the stages, which
+ * hold units as they are in memory. */
 #define SM100F_DECODE_P(qk, e, n)    (SM100F_DECODE_Q_TILES(qk, e) * SM100F_DECODE_TILE_Q(qk, n))
 #define SM100F_DECODE_RING(qk, e, n) (SM100F_DECODE_P(qk, e, n) + SM100F_DECODE_TILE_P(qk, n))
 #define SM100F_DECODE_STATIC_BYTES   3072 /* bound on barriers, masks, maxima, factors */
@@ -104,11 +105,15 @@
 #define SM100F_DECODE_FIT(qk, v, e, room)                              \
     ((room) / SM100F_DECODE_UNIT(qk) / SM100F_DECODE_WHOLE(qk, v, e) * \
      SM100F_DECODE_WHOLE(qk, v, e))
-#define SM100F_DECODE_SLOTS(qk, v, e, n)                                     \
-    ((e) == 2 ? SM100F_DECODE_FIT(qk, v, e, SM100F_DECODE_ROOM(qk, e, n))    \
-     : SM100F_DECODE_FIT(qk, v, e, SM100F_DECODE_ROOM(qk, e, n) / 8 * 5) >   \
-             SM100F_DECODE_STEP_UNITS(qk, v, e)                              \
-         ? SM100F_DECODE_FIT(qk, v, e, SM100F_DECODE_ROOM(qk, e, n) / 8 * 5) \
+#define SM100F_DECODE_RING_ROOM(qk, e, n)                         \
+    ((e) == MLA_RECORD_584 ? SM100F_DECODE_ROOM(qk, e, n) / 4 * 3 \
+     : (e) == 2            ? SM100F_DECODE_ROOM(qk, e, n)         \
+                           : SM100F_DECODE_ROOM(qk, e, n) / 8 * 5)
+#define SM100F_DECODE_RING_FIT(qk, v, e, n) \
+    SM100F_DECODE_FIT(qk, v, e, SM100F_DECODE_RING_ROOM(qk, e, n))
+#define SM100F_DECODE_SLOTS(qk, v, e, n)                                                  \
+    ((e) == 2 || SM100F_DECODE_RING_FIT(qk, v, e, n) > SM100F_DECODE_STEP_UNITS(qk, v, e) \
+         ? SM100F_DECODE_RING_FIT(qk, v, e, n)                                            \
          : SM100F_DECODE_STEP_UNITS(qk, v, e))
 #define SM100F_DECODE_STAGE(qk) (SM100F_DECODE_STEP_KEYS(qk) * SM100F_DECODE_ROW(1))
 #define SM100F_DECODE_STAGES_AT(qk, v, e, n) \

@@ -1,7 +1,8 @@
 #!/bin/sh
 # The cycle model's account of the Blackwell attention kernels on 148 SMs, as `make account` prints it: where
 # the tensor cores' time goes and what each role waits for. bf16, 4,096 queries and keys, one sequence. Then of
-# decode and MLA: 148 sequences of 2,048 keys, one query of 16 or 64 heads each, a sequence a CTA.
+# decode and MLA: 148 sequences of 2,048 keys, one query of 16 or 64 heads each, a sequence a CTA. And of the indexer:
+# as many of 4,096 keys, one query or four of 64 heads.
 #
 #     account.sh [DIM HEADS]...     head dimensions and query heads; without: 64 128 192 256 512, decode, MLA
 #
@@ -83,6 +84,25 @@ decode() {
     echo "== $module, $batch sequences of $length keys, $heads heads, $((batch * length * row / 1000000)) MB of keys"
     "$build/hewn" timeline "$work/trace.json" | sed 1d
 }
+# indexer HEADS QUERIES: all keys of 148 sequences.
+indexer() {
+    module=indexer_e4m3_$1_$2 heads=$1 queries=$2 length=4096 batch=148
+    shared=$(sed -n 's/.*"dynamic_shared": \([0-9]*\).*/\1/p' "$build/modules/sm_100f/$module.json")
+    rows=$((batch * queries))
+    {
+        cat "$build/modules/sm_100f/$module.ptx"
+        echo "//@ run: gpu b200; grid $batch; block 384; shared $shared"
+        echo "//@ run: buf q u8[$rows,$heads,128] random; buf k u8[$((batch * length)),128] random; buf w f32[$rows,$heads]"
+        echo "//@ run: buf scales f32[$((batch * length))]; buf out f32[$rows,$length]"
+        echo "//@ run: map map_q q dims=128,$heads,$rows strides=128,$((128 * heads)) box=128,$heads,$queries swizzle=128B l2=128B"
+        echo "//@ run: map map_k k dims=128,$length,$batch strides=128,$((128 * length)) box=128,128,1 swizzle=128B l2=128B"
+        echo "//@ run: params map_q, map_k, out, w, scales, 0, 0, 0, $((4 * length)), $((4 * heads)), $((4 * length)), $heads, $queries, 1, $batch, $length, 0, $batch, 0, 128, 1"
+    } >"$work/$module.ptx"
+    HEWN_SIM_CHECK=0 HEWN_SIM_SMS=148 HEWN_SIM_QUIET=1 HEWN_SIM_TRACE=$work/trace.json "$build/hewn" run "$work/$module.ptx" >"$work/out" 2>&1 ||
+        { cat "$work/out" >&2; exit 1; }
+    echo "== $module, $batch sequences of $length keys, $((batch * length * 132 / 1000000)) MB of keys"
+    "$build/hewn" timeline "$work/trace.json" | sed 1d
+}
 if [ $decode = 0 ]; then
     decode decode_bf16_64_64_16 64 64 16 256
     decode decode_bf16_128_128_16 128 128 16 512
@@ -92,4 +112,6 @@ if [ $decode = 0 ]; then
     decode mla_bf16 576 512 64 1152
     decode mla_bf16_656 576 512 64 656
     decode mla_bf16_584 512 512 64 584
+    indexer 64 1
+    indexer 64 4
 fi
