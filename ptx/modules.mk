@@ -36,11 +36,11 @@ cubins = $(if $(ptxas),$(foreach a,$(archs_$(patsubst %/,%,$(dir $(1)))), \
            $(BUILD)/modules/$(1).$(a).cubin))
 
 # Modules whose texts and code have much in common share a pack, where they are compressed as one. A plan
-# unpacks what precedes its module there, so a pack holds some megabytes at most.
-pack_gemm      = gemm_$(or $(call part,4,$(1)),plain)
+# unpacks its module and those that precede it there: some milliseconds, so packs are not larger than this.
+pack_gemm      = gemm_$(patsubst f16,bf16,$(call part,2,$(1)))_$(or $(call part,4,$(1)),plain)
 pack_attention = attention$(patsubst %,_%_$(call part,4,$(1)),$(filter-out combine,$(call part,3,$(1))))
 pack_decode    = decode$(patsubst %,_%_$(call part,4,$(1)),$(filter-out combine,$(call part,3,$(1))))
-pack_mla       = mla
+pack_mla       = mla$(addprefix _,$(filter combine,$(call part,2,$(1))))
 pack_indexer   = indexer
 pack_topk      = topk
 pack_of        = $(dir $(1))$(call pack_$(call family_of,$(1)),$(notdir $(1)))

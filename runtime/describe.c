@@ -1,7 +1,7 @@
 /* What a module is: its names, its manifest, its images. */
 #include "error.h"
+#include "module.h"
 #include "structs.h"
-#include "unpack.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -44,8 +44,10 @@ static int bytes_of(const hewn_module *module, const struct hewn_image *image,
     const struct kept *there = find(atomic_load(&kept), pack);
     if (!there) {
         struct kept *fresh = malloc(sizeof *fresh + pack->holds);
-        int status = fresh ? hewn_unpack(pack, pack->holds, fresh->bytes) : HEWN_ERR_MEMORY;
-        if (status) {
+        enum hewn_unpacked got =
+            fresh ? hewn_unpack(pack, pack->holds, fresh->bytes) : HEWN_UNPACK_NO_MEMORY;
+        if (got) {
+            int status = got == HEWN_UNPACK_NO_MEMORY ? HEWN_ERR_MEMORY : HEWN_ERR_IMAGE;
             free(fresh);
             return hewn_fail(err, status, "module %s (%s): %s: %s", module->name, module->target,
                              status == HEWN_ERR_MEMORY ? "out of host memory" : "corrupt image",

@@ -16,48 +16,64 @@ enum {
 
 /* ---- images -- */
 
-/* What a module's load has unpacked: `bytes` lies in `block`, which is freed once the driver has it. */
-struct unpacked {
+/* What a load has unpacked: bytes 0 to `end` of a pack, and a NUL. */
+struct shelf {
+    const struct hewn_pack *pack;
     unsigned char *block;
-    const unsigned char *bytes;
+    size_t end;
 };
+
+/* One load unpacks what it needs. A preload unpacks whole packs, since it loads many modules of each. */
+struct shelves {
+    struct shelf text, code;
+    int whole;
+};
+
+static void clear(struct shelves *s)
+{
+    free(s->text.block);
+    free(s->code.block);
+    *s = (struct shelves){.whole = s->whole};
+}
 
 static int out_of_memory(const hewn_module *module, hewn_error *err)
 {
     return hewn_fail(err, HEWN_ERR_MEMORY, "out of host memory for module %s", module->name);
 }
 
-/* Unpacks an image into block[0..end), or says why not. */
-static int unpack_into(const struct hewn_image *image, size_t end, unsigned char *block)
+/* Has the shelf hold bytes 0 to `end` of the pack. */
+static enum hewn_unpacked fill(struct shelf *shelf, const struct hewn_pack *pack, size_t end)
 {
-    char hex[HEWN_SHA256_HEX];
-    int status = hewn_unpack(image->pack, end, block);
+    if (shelf->pack == pack && shelf->end >= end) return HEWN_UNPACKED;
+    free(shelf->block);
+    *shelf = (struct shelf){.block = malloc(end + 1)};
+    if (!shelf->block) return HEWN_UNPACK_NO_MEMORY;
+    enum hewn_unpacked status = hewn_unpack(pack, end, shelf->block);
     if (status) return status;
-    hewn_sha256(block + image->offset, image->size, hex);
-    return strcmp(hex, image->sha256) == 0 ? HEWN_OK : HEWN_ERR_IMAGE;
+    shelf->block[end] = 0;
+    shelf->pack = pack;
+    shelf->end = end;
+    return HEWN_UNPACKED;
 }
 
 /* The bytes must be those that the build saw: cuModuleLoadData has no size and would read past the end
- * of an image that is cut short. A NUL goes behind them, which ends a text. */
+ * of an image that is cut short. A text has a NUL behind it. */
 static int unpack_image(const hewn_module *module, const struct hewn_image *image,
-                        struct unpacked *out, hewn_error *err)
+                        struct shelf *shelf, int whole, const unsigned char **out, hewn_error *err)
 {
     const struct hewn_pack *pack = image->pack;
-    int status = HEWN_ERR_IMAGE;
-    *out = (struct unpacked){NULL, NULL};
+    char hex[HEWN_SHA256_HEX];
     if (pack && image->sha256 && image->size && image->offset <= pack->holds &&
         image->size <= pack->holds - image->offset) {
-        size_t end = image->offset + image->size;
-        unsigned char *block = malloc(end + 1);
-        status = block ? unpack_into(image, end, block) : HEWN_ERR_MEMORY;
+        enum hewn_unpacked status =
+            fill(shelf, pack, whole ? pack->holds : image->offset + image->size);
+        if (status == HEWN_UNPACK_NO_MEMORY) return out_of_memory(module, err);
         if (!status) {
-            block[end] = 0;
-            *out = (struct unpacked){block, block + image->offset};
-            return HEWN_OK;
+            *out = shelf->block + image->offset;
+            hewn_sha256(*out, image->size, hex);
+            if (strcmp(hex, image->sha256) == 0) return HEWN_OK;
         }
-        free(block);
     }
-    if (status == HEWN_ERR_MEMORY) return out_of_memory(module, err);
     return hewn_fail(err, HEWN_ERR_IMAGE,
                      "module %s (%s): corrupt image: %s does not have the recorded SHA-256",
                      module->name, module->target, image->arch);
@@ -117,31 +133,30 @@ static int compile(const hewn_context *context, const hewn_module *module, const
     return HEWN_ERR_DRIVER;
 }
 
-static int load_text(const hewn_context *context, struct hewn_loaded *loaded, hewn_error *err)
+static int load_text(const hewn_context *context, struct shelves *shelves,
+                     struct hewn_loaded *loaded, hewn_error *err)
 {
-    struct unpacked text;
-    int status = unpack_image(loaded->module, &loaded->module->ptx, &text, err);
-    if (status) return status;
-    status = compile(context, loaded->module, text.bytes, &loaded->handle, err);
-    free(text.block);
+    const hewn_module *module = loaded->module;
+    const unsigned char *text = NULL;
+    int status = unpack_image(module, &module->ptx, &shelves->text, shelves->whole, &text, err);
     snprintf(loaded->origin, sizeof loaded->origin, "ptx");
-    return status;
+    return status ? status : compile(context, module, text, &loaded->handle, err);
 }
 
 /* The cubin for this very device first. The text where there is no cubin, or where the driver cannot
  * read it: 200 and 209 from the simulator and from parts it was not made for, 222 from a driver older
  * than the assembler. Any other failure is a failure. A watched driver gets the text. */
-static int load_image(const hewn_context *context, struct hewn_loaded *loaded, hewn_error *err)
+static int load_image(const hewn_context *context, struct shelves *shelves,
+                      struct hewn_loaded *loaded, hewn_error *err)
 {
     const hewn_module *module = loaded->module;
     for (size_t i = 0; i < module->image_count && !context->driver->watched; i++) {
         const struct hewn_image *image = &module->images[i];
         if (!image_is_for(image, &context->info)) continue;
-        struct unpacked cubin;
-        int status = unpack_image(module, image, &cubin, err);
+        const unsigned char *cubin = NULL;
+        int status = unpack_image(module, image, &shelves->code, shelves->whole, &cubin, err);
         if (status) return status;
-        hewn_cu_result r = context->driver->fn.module_load_data(&loaded->handle, cubin.bytes);
-        free(cubin.block);
+        hewn_cu_result r = context->driver->fn.module_load_data(&loaded->handle, cubin);
         if (r == HEWN_CU_SUCCESS) {
             snprintf(loaded->origin, sizeof loaded->origin, "cubin %.15s", image->arch);
             return HEWN_OK;
@@ -152,7 +167,7 @@ static int load_image(const hewn_context *context, struct hewn_loaded *loaded, h
                                     "module %s (%s), cubin %s", module->name, module->target,
                                     image->arch);
     }
-    return load_text(context, loaded, err);
+    return load_text(context, shelves, loaded, err);
 }
 
 static int find_entry(const hewn_context *context, struct hewn_loaded *loaded, hewn_error *err)
@@ -175,13 +190,13 @@ static int find_entry(const hewn_context *context, struct hewn_loaded *loaded, h
 }
 
 /* Loads one module into a node of its own. The context must be current. */
-static int load(const hewn_context *context, const hewn_module *module, struct hewn_loaded **out,
-                hewn_error *err)
+static int load(const hewn_context *context, const hewn_module *module, struct shelves *shelves,
+                struct hewn_loaded **out, hewn_error *err)
 {
     struct hewn_loaded *loaded = calloc(1, sizeof *loaded);
     if (!loaded) return out_of_memory(module, err);
     loaded->module = module;
-    int status = load_image(context, loaded, err);
+    int status = load_image(context, shelves, loaded, err);
     if (status) {
         free(loaded);
         return status;
@@ -224,25 +239,54 @@ static void publish(hewn_context *context, struct hewn_loaded *list)
     atomic_store_explicit(&context->loaded, list, memory_order_release);
 }
 
-/* Loads those of `modules` that are not loaded yet: all or none. The context must be current. */
-static int load_all(hewn_context *context, const hewn_family *family, hewn_error *err)
+static int is_usable(const hewn_context *context, const hewn_family *family, const hewn_module *m)
 {
     const hewn_device_info *device = &context->info;
-    struct hewn_loaded *fresh = NULL;
-    size_t usable = 0;
+    return hewn_family_choose(family, m->name, device->cc_major, device->cc_minor) == m;
+}
+
+static int is_on(const struct hewn_loaded *list, const hewn_module *module)
+{
+    while (list && list->module != module) list = list->next;
+    return list != NULL;
+}
+
+/* Loads the modules of a family that share the texts' pack of `first`, in front of *fresh. */
+static int load_pack(const hewn_context *context, const hewn_family *family,
+                     const hewn_module *first, struct shelves *shelves, struct hewn_loaded **fresh,
+                     hewn_error *err)
+{
     for (size_t i = 0; i < family->module_count; i++) {
         const hewn_module *m = family->modules[i];
-        if (hewn_family_choose(family, m->name, device->cc_major, device->cc_minor) != m) continue;
-        usable++;
-        if (hewn_context_find(context, m)) continue;
         struct hewn_loaded *loaded = NULL;
-        int status = load(context, m, &loaded, err);
-        if (status) {
-            hewn_loaded_free(context->driver, fresh);
-            return status;
-        }
-        loaded->next = fresh;
-        fresh = loaded;
+        if (m->ptx.pack != first->ptx.pack || !is_usable(context, family, m)) continue;
+        if (hewn_context_find(context, m) || is_on(*fresh, m)) continue;
+        int status = load(context, m, shelves, &loaded, err);
+        if (status) return status;
+        loaded->next = *fresh;
+        *fresh = loaded;
+    }
+    return HEWN_OK;
+}
+
+/* Loads those modules of a family that are not loaded yet: all or none. The context must be current. */
+static int load_all(hewn_context *context, const hewn_family *family, hewn_error *err)
+{
+    struct shelves shelves = {.whole = 1};
+    struct hewn_loaded *fresh = NULL;
+    size_t usable = 0;
+    int status = HEWN_OK;
+    for (size_t i = 0; i < family->module_count && !status; i++) {
+        const hewn_module *m = family->modules[i];
+        if (!is_usable(context, family, m)) continue;
+        usable++;
+        if (!hewn_context_find(context, m) && !is_on(fresh, m))
+            status = load_pack(context, family, m, &shelves, &fresh, err);
+    }
+    clear(&shelves);
+    if (status) {
+        hewn_loaded_free(context->driver, fresh);
+        return status;
     }
     if (!usable) {
         hewn_error_set_no_module(context, family, NULL, err);
@@ -275,7 +319,9 @@ int hewn_context_load(hewn_context *context, const hewn_module *module,
     *out = hewn_context_find(context, module); /* another thread may have been faster */
     if (!*out) {
         struct hewn_loaded *loaded = NULL;
-        status = load(context, module, &loaded, err);
+        struct shelves shelves = {.whole = 0};
+        status = load(context, module, &shelves, &loaded, err);
+        clear(&shelves);
         if (!status) publish(context, loaded);
         *out = loaded;
     }

@@ -3,14 +3,7 @@
 #define HEWN_RUNTIME_MODULE_H
 
 #include "hewn.h"
-
-/* Files one behind the other, compressed as one. Those that come first can be unpacked alone. */
-struct hewn_pack {
-    const unsigned char *data;
-    size_t size, holds;       /* bytes of the data, and of the files */
-    unsigned char lc, lp, pb; /* what the stream's literals and matches depend on: see lzma.h */
-    unsigned char stored;     /* 1: the data are the files, not compressed */
-};
+#include "unpack.h"
 
 /* A file in a pack. */
 struct hewn_image {

@@ -173,24 +173,27 @@ static int decode(struct decoder *d, unsigned char *out, size_t size)
         if (d->distance[0] >= at) return -1;
         if (length > size - at) length = size - at;
         const unsigned char *from = out + at - d->distance[0] - 1;
-        for (size_t i = 0; i < length; i++) out[at + i] = from[i];
+        if (d->distance[0] < length) /* the match repeats what it writes */
+            for (size_t i = 0; i < length; i++) out[at + i] = from[i];
+        else
+            memcpy(out + at, from, length);
         at += length;
     }
     return d->overrun ? -1 : 0;
 }
 
-int hewn_unpack(const struct hewn_pack *pack, size_t size, unsigned char *out)
+enum hewn_unpacked hewn_unpack(const struct hewn_pack *pack, size_t size, unsigned char *out)
 {
-    if (!pack || !pack->data || size > pack->holds) return HEWN_ERR_IMAGE;
+    if (!pack || !pack->data || size > pack->holds) return HEWN_UNPACK_CORRUPT;
     if (pack->stored) {
-        if (size > pack->size) return HEWN_ERR_IMAGE;
+        if (size > pack->size) return HEWN_UNPACK_CORRUPT;
         memcpy(out, pack->data, size);
-        return HEWN_OK;
+        return HEWN_UNPACKED;
     }
     if (pack->size < 5 || pack->lc + pack->lp > LZMA_CONTEXTS_LOG || pack->pb > 4)
-        return HEWN_ERR_IMAGE;
+        return HEWN_UNPACK_CORRUPT;
     struct decoder *d = calloc(1, sizeof *d);
-    if (!d) return HEWN_ERR_MEMORY;
+    if (!d) return HEWN_UNPACK_NO_MEMORY;
     d->in = pack->data;
     d->end = d->in + pack->size;
     d->range = 0xffffffff;
@@ -200,7 +203,7 @@ int hewn_unpack(const struct hewn_pack *pack, size_t size, unsigned char *out)
     uint16_t *p = (uint16_t *)&d->model;
     for (size_t i = 0; i < sizeof d->model / sizeof *p; i++) p[i] = LZMA_EVEN;
     for (int i = 0; i < 5; i++) d->code = d->code << 8 | *d->in++;
-    int status = decode(d, out, size) ? HEWN_ERR_IMAGE : HEWN_OK;
+    int status = decode(d, out, size);
     free(d);
-    return status;
+    return status ? HEWN_UNPACK_CORRUPT : HEWN_UNPACKED;
 }

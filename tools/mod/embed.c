@@ -137,7 +137,7 @@ static void write_array(FILE *out, const char *name, const uint8_t *data, size_t
 static int verify(const struct hewn_pack *packed, const struct text *bytes)
 {
     unsigned char *unpacked = malloc(bytes->size);
-    int same = unpacked && hewn_unpack(packed, bytes->size, unpacked) == 0 &&
+    int same = unpacked && hewn_unpack(packed, bytes->size, unpacked) == HEWN_UNPACKED &&
                memcmp(unpacked, bytes->data, bytes->size) == 0;
 
     free(unpacked);
