@@ -96,7 +96,9 @@ int main(int argc, char **argv)
     b.launches = has(argc, argv, "--launches");
     b.profile = has(argc, argv, "--profile");
     if (!device_open(&b.dev, &err)) {
-        printf("no GPU here: %s\n", err.message);
+        printf("SKIP bench: products beside cuBLASLt, attention beside cuDNN: no GPU answers "
+               "here: %s\n",
+               err.message);
         return getenv("HEWN_LIBCUDA") ? 1 : 0;
     }
     if (b.dev.info.simulated && !only) {
