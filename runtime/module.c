@@ -46,7 +46,8 @@ static enum hewn_unpacked fill(struct shelf *shelf, const struct hewn_pack *pack
 {
     if (shelf->pack == pack && shelf->end >= end) return HEWN_UNPACKED;
     free(shelf->block);
-    *shelf = (struct shelf){.block = malloc(end + 1)};
+    shelf->pack = NULL;
+    shelf->block = malloc(end + 1);
     if (!shelf->block) return HEWN_UNPACK_NO_MEMORY;
     enum hewn_unpacked status = hewn_unpack(pack, end, shelf->block);
     if (status) return status;

@@ -21,7 +21,7 @@ test_shared := $(filter-out $(test_main) $(replaces_malloc) $(foreach m,$(test_m
 
 $(O)/tests/%.o: EXTRA := $(SIM_CFLAGS) -I$(SRC)/tools/hewn -I$(SRC)/tests
 $(O)/tests/watch/%.o: EXTRA += -I$(SRC)/tools/watch
-$(O)/tests/package/fold.o: EXTRA += -I$(SRC)/tools/mod
+$(O)/tests/package/fold.o $(O)/tests/runtime/packs.o: EXTRA += -I$(SRC)/tools/mod
 $(O)/tests/runtime/abi.o: EXTRA += $(if $(CUDA_HOME),-isystem $(CUDA_HOME)/include)
 
 $(test_parts): $(call test_object,$(test_shared)) $(SRC)/tests/tests.mk
@@ -35,6 +35,7 @@ $(test_bin)/sim_bare: $(foreach room,ptx decode machine async ops,$(filter $(O)/
 $(addprefix $(test_bin)/,host bench): $(call test_object,$(replaces_malloc))
 $(test_bin)/bench_test: $(addprefix $(O)/tests/bench/,bench_plot.o bench_report.o)
 $(test_bin)/fold: $(O)/tools/mod/fold.o
+$(test_bin)/packs: $(addprefix $(O)/tools/mod/,squeeze.o parse.o)
 # What the fuzzed readers of the command line are made of.
 fuzz_cli := $(O)/runtime/dtype.o $(addprefix $(O)/tools/hewn/,run_text.o npy.o safetensors.o)
 $(test_bin)/fuzz: $(fuzz_cli)
