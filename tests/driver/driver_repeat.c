@@ -9,7 +9,8 @@
 
 enum { THREADS = 32, LAUNCHES = 6 };
 
-/* copy: out = in + bias after 20,000 empty rounds. step: in place. add: atomically. */
+/* copy: out = in + bias after 20,000 empty rounds. step: in place. add: atomically. bump: out = the constant, which it
+ * raises through its address. fetch: out = what a texture has. */
 static const char kernels[] =
     ".version 8.0\n.target sm_90\n.address_size 64\n.visible .const .align 4 .u32 bias;\n"
     ".visible .entry copy(.param .u64 p_out, .param .u64 p_in)\n{\n.reg .pred p;\n"
@@ -23,7 +24,16 @@ static const char kernels[] =
     "at;\n"
     "ld.global.u32 v, [out];\nadd.u32 v, v, 1;\nst.global.u32 [out], v;\nret;\n}\n"
     ".visible .entry add(.param .u64 p_out)\n{\n.reg .b64 out;\nld.param.u64 out, [p_out];\n"
-    "red.global.add.u32 [out], 1;\nret;\n}\n";
+    "red.global.add.u32 [out], 1;\nret;\n}\n"
+    ".visible .entry bump(.param .u64 p_out, .param .u64 p_bias)\n{\n.reg .b32 v;\n"
+    ".reg .b64 out, at;\nld.param.u64 out, [p_out];\nld.param.u64 at, [p_bias];\n"
+    "ld.const.u32 v, [bias];\nst.global.u32 [out], v;\nadd.u32 v, v, 1;\n"
+    "st.global.u32 [at], v;\nret;\n}\n"
+    ".visible .entry fetch(.param .u64 p_out, .param .u64 p_texture)\n{\n.reg .b32 t, v<4>;\n"
+    ".reg .b64 out, at, texture;\nld.param.u64 out, [p_out];\n"
+    "ld.param.u64 texture, [p_texture];\nmov.u32 t, %tid.x;\n"
+    "tex.1d.v4.u32.s32 {v0, v1, v2, v3}, [texture, {t}];\nmul.wide.u32 at, t, 4;\n"
+    "add.u64 out, out, at;\nst.global.u32 [out], v0;\nret;\n}\n";
 
 static hewn_cu_module module;
 
@@ -54,7 +64,7 @@ static void test_skips(void)
     hewn_cu_deviceptr in = buffer(128), out = buffer(128);
     double took[LAUNCHES];
 
-    if (!test_case("a launch that changes nothing runs twice")) return;
+    if (!test_case("a launch that changes nothing runs once")) return;
     set(in, 7);
     for (int i = 0; i < LAUNCHES; i++) {
         double began = seconds();
@@ -62,9 +72,8 @@ static void test_skips(void)
         took[i] = seconds() - began;
     }
     CHECK_INT(count_wrong(out, 7, THREADS), 0);
-    if (simulated)
-        CHECK(took[LAUNCHES - 1] < took[0] / 4, "the first took %g s, the last %g s", took[0],
-              took[LAUNCHES - 1]);
+    for (int i = 1; simulated && i < LAUNCHES; i++)
+        CHECK(took[i] < took[0] / 4, "the first took %g s, number %d %g s", took[0], i, took[i]);
 }
 
 static void test_inputs(void)
@@ -138,6 +147,51 @@ static void test_new_memory(void)
     }
 }
 
+static void test_consts(void)
+{
+    hewn_cu_deviceptr out = buffer(128), bias = 0;
+    void *params[] = {&out, &bias};
+
+    if (!test_case("a kernel that changes a constant runs each time")) return;
+    if (!simulated) {
+        test_skip("leaves it open when a device sees the constant");
+        return;
+    }
+    CHECK_INT(cu.cuModuleGetGlobal_v2(&bias, NULL, module, "bias"), 0);
+    for (unsigned i = 0; i < LAUNCHES; i++) {
+        CHECK_INT(cu.cuLaunchKernel(function(module, "bump"), 1, 1, 1, 1, 1, 1, 0, NULL, params,
+                                    NULL),
+                  0);
+        CHECK_INT(cu.cuCtxSynchronize(), 0);
+        CHECK_INT(count_wrong(out, i, 1), 0);
+    }
+    CHECK_INT(cu.cuMemsetD32_v2(bias, 0, 1), 0);
+}
+
+/* A new texture object may have the handle of the one before. */
+static void test_textures(void)
+{
+    hewn_cu_deviceptr in[2] = {buffer(128), buffer(128)}, out = buffer(128);
+    uint64_t texture = 0;
+    void *params[] = {&out, &texture};
+
+    if (!test_case("another texture makes it run")) return;
+    for (unsigned i = 0; i < 2; i++) CHECK_INT(cu.cuMemsetD32_v2(in[i], 40 + i, THREADS), 0);
+    for (unsigned i = 0; i < LAUNCHES; i++) {
+        const hewn_cu_resource_desc r = {.type = HEWN_CU_RESOURCE_LINEAR,
+                                         .of.linear = {in[i % 2], HEWN_CU_FORMAT_U32, 1, 128}};
+        const hewn_cu_texture_desc t = {.flags = HEWN_CU_TEXTURE_AS_INTEGER};
+        CHECK_INT(cu.cuTexObjectCreate(&texture, &r, &t, NULL), 0);
+        for (int n = 0; n < 3; n++)
+            CHECK_INT(cu.cuLaunchKernel(function(module, "fetch"), 1, 1, 1, THREADS, 1, 1, 0, NULL,
+                                        params, NULL),
+                      0);
+        CHECK_INT(cu.cuCtxSynchronize(), 0);
+        CHECK_INT(count_wrong(out, 40 + i % 2, THREADS), 0);
+        CHECK_INT(cu.cuTexObjectDestroy(texture), 0);
+    }
+}
+
 int main(int argc, char **argv)
 {
     setenv("HEWN_SIM_REPEAT", "2", 1);
@@ -149,6 +203,8 @@ int main(int argc, char **argv)
     test_in_place("step", THREADS);
     test_in_place("add", 1);
     test_new_memory();
+    test_consts();
+    test_textures();
     CHECK_INT(cu.cuModuleUnload(module), 0);
     cu.cuDevicePrimaryCtxRelease_v2(0);
     return test_end();
