@@ -81,6 +81,8 @@ typedef struct CUgraphExec_st *hewn_cu_graph_exec;
     X(GRAPH_EXEC_UPDATE_FAILURE, 910, "the graph does not fit the instance that it would update")  \
     X(EXTERNAL_DEVICE, 911, "an async error has occurred in external entity outside of CUDA")      \
     X(INVALID_CLUSTER_SIZE, 912, "invalid cluster size")                                           \
+    X(INVALID_RESOURCE_TYPE, 914, "invalid resource type")                                         \
+    X(INVALID_RESOURCE_CONFIGURATION, 915, "invalid resource configuration")                       \
     X(UNKNOWN, 999, "unknown error")
 
 enum {

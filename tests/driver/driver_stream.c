@@ -276,6 +276,60 @@ static void test_context_events(void)
     CHECK_INT(cu.cuEventDestroy_v2(event), 0);
 }
 
+/* answer() of no rounds, on a stream of its own. */
+static void answer_on(hewn_cu_module module, hewn_cu_stream on, hewn_cu_deviceptr out)
+{
+    unsigned n = 0;
+    void *params[] = {&out, &out, &n};
+
+    CHECK_INT(cu.cuLaunchKernel(function(module, "answer"), 4, 1, 1, 32, 1, 1, 0, on, params, NULL),
+              0);
+    CHECK_INT(cu.cuStreamSynchronize(on), 0);
+    CHECK_INT(count_wrong(out, 0, 1), 0);
+}
+
+static void test_parts(void)
+{
+    hewn_cu_dev_resource all, part[2], rest;
+    hewn_cu_resource_set set = NULL;
+    hewn_cu_green green = NULL, found = NULL;
+    hewn_cu_context context = NULL;
+    hewn_cu_stream own = NULL;
+    hewn_cu_module module = NULL;
+    hewn_cu_deviceptr out = buffer(4);
+    unsigned groups = 2;
+
+    if (!test_case("a green context has a part of the device")) return;
+    if (!cu.cuGreenCtxStreamCreate) {
+        test_skip("the driver is older");
+        return;
+    }
+    module = load(kernels);
+    CHECK_INT(cu.cuDeviceGetDevResource(0, &all, 7), HEWN_CU_INVALID_RESOURCE_TYPE);
+    CHECK_INT(cu.cuDeviceGetDevResource(0, &all, HEWN_CU_DEV_RESOURCE_SM), 0);
+    CHECK_INT(cu.cuDevSmResourceSplitByCount(part, &groups, &all, &rest, 0, all.sm.min_partition),
+              0);
+    CHECK(groups == 2 && part[0].sm.sm_count == part[1].sm.sm_count &&
+              2 * part[0].sm.sm_count + rest.sm.sm_count == all.sm.sm_count,
+          "%u groups of %u SMs and %u", groups, part[0].sm.sm_count, rest.sm.sm_count);
+    CHECK_INT(cu.cuDevResourceGenerateDesc(&set, part, 1), 0);
+    CHECK_INT(cu.cuGreenCtxCreate(&green, set, 0, 0), HEWN_CU_INVALID_VALUE);
+    CHECK_INT(cu.cuGreenCtxCreate(&green, set, 0, HEWN_CU_GREEN_DEFAULT_STREAM), 0);
+    CHECK_INT(cu.cuGreenCtxGetDevResource(green, &all, HEWN_CU_DEV_RESOURCE_SM), 0);
+    CHECK_INT(all.sm.sm_count, part[0].sm.sm_count);
+    CHECK_INT(cu.cuGreenCtxStreamCreate(&own, green, HEWN_CU_STREAM_NON_BLOCKING, 0), 0);
+    CHECK_INT(cu.cuStreamGetGreenCtx(own, &found), 0);
+    CHECK(found == green, "another green context");
+    CHECK_INT(cu.cuStreamGetGreenCtx(stream, &found), 0);
+    CHECK(!found, "a plain stream has a green context");
+    answer_on(module, own, out);
+    CHECK_INT(cu.cuCtxFromGreenCtx(&context, green), 0);
+    CHECK_INT(cu.cuStreamDestroy_v2(own), 0);
+    CHECK_INT(cu.cuGreenCtxDestroy(green), 0);
+    CHECK_INT(cu.cuModuleUnload(module), 0);
+    CHECK_INT(cu.cuMemFree_v2(out), 0);
+}
+
 int main(int argc, char **argv)
 {
     if (!driver_begin("driver_stream", argc, argv)) return test_end();
@@ -288,6 +342,7 @@ int main(int argc, char **argv)
     test_kernel_waits();
     test_attributes();
     test_context_events();
+    test_parts();
     CHECK_INT(cu.cuStreamDestroy_v2(stream), 0);
     cu.cuDevicePrimaryCtxRelease_v2(0);
     return test_end();

@@ -131,6 +131,11 @@ SAME_OFFSET(hewn_cu_launch_config, stream, CUlaunchConfig, hStream);
 SAME_OFFSET(hewn_cu_launch_config, attributes, CUlaunchConfig, attrs);
 SAME_FIELD(hewn_cu_launch_config, attribute_count, CUlaunchConfig, numAttrs);
 
+#if CUDA_VERSION >= 12040
+SAME_SIZE(hewn_cu_dev_resource, CUdevResource);
+SAME_OFFSET(hewn_cu_dev_resource, sm.sm_count, CUdevResource, sm.smCount);
+#endif
+
 SAME_SIZE(hewn_cu_ipc_handle, CUipcMemHandle);
 SAME_SIZE(hewn_cu_ipc_handle, CUipcEventHandle);
 SAME_SIZE(hewn_cu_memcpy3d, CUDA_MEMCPY3D);

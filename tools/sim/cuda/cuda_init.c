@@ -222,6 +222,7 @@ __attribute__((destructor)) static void shut_down(void)
     for (at = 0; (object = handle_next(HANDLE_MODULE, NULL, &at));) module_unload(object);
     graphs_free_all();
     user_objects_free_all();
+    greens_free_all();
     pools_free_all();
     virtual_free_all();
     for (at = 0; (context = handle_next(HANDLE_CONTEXT, NULL, &at));) free(context);

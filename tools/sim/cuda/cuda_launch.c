@@ -119,6 +119,11 @@ static int settle_cluster(struct launch_request *r)
     return e->maxclusterrank && size > e->maxclusterrank ? HEWN_CU_INVALID_CLUSTER_SIZE : 0;
 }
 
+static uint32_t at_least_1(uint32_t n)
+{
+    return n ? n : 1;
+}
+
 /* A cooperative grid must be resident as a whole, any other at least one CTA at a time. */
 static int check_residency(const struct launch_request *r)
 {
@@ -128,6 +133,9 @@ static int check_residency(const struct launch_request *r)
     uint64_t room =
         (uint64_t)size * function_clusters(r->function, size, threads, r->dynamic_shared);
 
+    if (r->sm_count) /* of that many SMs only */
+        room =
+            room / at_least_1(driver.settings.gpu.sm_count / size) * at_least_1(r->sm_count / size);
     if (!room) return HEWN_CU_LAUNCH_OUT_OF_RESOURCES;
     return r->cooperative && ctas > room ? HEWN_CU_COOPERATIVE_LAUNCH_TOO_LARGE : 0;
 }
@@ -370,7 +378,8 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
                             .param_bytes = f->kernel->entry->param_bytes,
                             .globals = f->module->globals,
                             .consts = f->module->consts,
-                            .sm_count = settings->gpu.sm_count,
+                            .sm_count =
+                                request->sm_count ? request->sm_count : settings->gpu.sm_count,
                             .host_threads = settings->host_threads,
                             .seed = settings->seed,
                             .stays_hung = settings->hang,
@@ -433,6 +442,7 @@ static int launch_on(struct call *call, hewn_cu_stream stream, struct shape *sha
     /* A kernel belongs to its module's context (interpretation: the handle is none of the stream's). */
     home = shape->request.function->module->context;
     if (home && home != s->context) return HEWN_CU_INVALID_HANDLE;
+    shape->request.sm_count = s->sm_count;
     rc = check_plain(&shape->request);
     if (!rc) rc = launch_settle(&shape->request);
     if (!rc) rc = check_preferred(shape);

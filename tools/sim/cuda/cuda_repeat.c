@@ -104,8 +104,8 @@ static bool same(const struct repeated *k, const struct launch_request *r)
     return o->function == r->function && !memcmp(o->grid, r->grid, sizeof r->grid) &&
            !memcmp(o->block, r->block, sizeof r->block) &&
            !memcmp(o->cluster, r->cluster, sizeof r->cluster) &&
-           o->dynamic_shared == r->dynamic_shared && o->cooperative == r->cooperative &&
-           !memcmp(o->params, r->params, k->param_bytes);
+           o->dynamic_shared == r->dynamic_shared && o->sm_count == r->sm_count &&
+           o->cooperative == r->cooperative && !memcmp(o->params, r->params, k->param_bytes);
 }
 
 static struct repeated *entry_of(const struct launch_request *r)

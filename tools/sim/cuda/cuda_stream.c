@@ -90,6 +90,26 @@ int stream_submit(struct CUstream_st *stream, struct work *work)
     return rc;
 }
 
+int stream_new(struct CUctx_st *context, unsigned flags, int priority, struct CUgreenCtx_st *green,
+               uint32_t sm_count, hewn_cu_stream *stream)
+{
+    struct CUstream_st *fresh = calloc(1, sizeof *fresh);
+
+    if (!fresh) return HEWN_CU_OUT_OF_MEMORY;
+    fresh->context = context;
+    fresh->flags = flags;
+    fresh->priority = stream_priority(priority);
+    fresh->id = ++driver.next_id + 2; /* 1 and 2 are the default streams */
+    fresh->green = green;
+    fresh->sm_count = sm_count;
+    if (handle_add(fresh, HANDLE_STREAM, fresh, context)) {
+        free(fresh);
+        return HEWN_CU_OUT_OF_MEMORY;
+    }
+    *stream = fresh;
+    return 0;
+}
+
 /* ---- the API ---- */
 
 int enter_stream(struct call *call, unsigned needs, hewn_cu_stream handle,
@@ -110,22 +130,10 @@ int cuStreamCreate(hewn_cu_stream *stream, unsigned flags)
 int cuStreamCreateWithPriority(hewn_cu_stream *stream, unsigned flags, int priority)
 {
     struct call call CALL_SCOPE;
-    struct CUstream_st *fresh;
 
     if (call_enter(&call, CALL_PLAIN)) return call.rc;
     if (!stream || flags > HEWN_CU_STREAM_NON_BLOCKING) return HEWN_CU_INVALID_VALUE;
-    fresh = calloc(1, sizeof *fresh);
-    if (!fresh) return HEWN_CU_OUT_OF_MEMORY;
-    fresh->context = call.context;
-    fresh->flags = flags;
-    fresh->priority = stream_priority(priority);
-    fresh->id = ++driver.next_id + 2; /* 1 and 2 are the default streams */
-    if (handle_add(fresh, HANDLE_STREAM, fresh, call.context)) {
-        free(fresh);
-        return HEWN_CU_OUT_OF_MEMORY;
-    }
-    *stream = fresh;
-    return 0;
+    return stream_new(call.context, flags, priority, NULL, 0, stream);
 }
 
 int cuStreamDestroy_v2(hewn_cu_stream stream)

@@ -165,6 +165,9 @@ int cuCtxWaitEvent(hewn_cu_context context, hewn_cu_event event)
 int cuStreamGetCtx_v2(hewn_cu_stream stream, hewn_cu_context *context, void **green)
 {
     int rc = cuStreamGetCtx(stream, context);
-    if (!rc && green) *green = NULL; /* no stream belongs to a green context */
+    hewn_cu_green part = NULL;
+
+    if (!rc && green) rc = cuStreamGetGreenCtx(stream, &part);
+    if (!rc && green) *green = part;
     return rc;
 }

@@ -81,6 +81,7 @@ enum handle_kind {
     HANDLE_GRAPH_MEMORY, /* by its address and 1, which no allocation has */
     HANDLE_USER_OBJECT,
     HANDLE_POOL,
+    HANDLE_GREEN,
     HANDLE_LINK,
     HANDLE_PHYSICAL,
     HANDLE_MULTICAST,
@@ -118,7 +119,10 @@ struct CUstream_st {
     int priority;
     unsigned long long id;
     bool legacy;
-    bool destroyed;            /* by the program, but work of it is pending */
+    struct CUgreenCtx_st
+        *green;        /* looked up before it is used; NULL: no part of the device is its own */
+    uint32_t sm_count; /* of that part; 0: all */
+    bool destroyed;    /* by the program, but work of it is pending */
     struct capture *capture;   /* takes part in it, or NULL */
     struct edges last;         /* what the next node that it records will depend on */
     hewn_cu_node *shown_nodes; /* the same, as a program was shown it */
@@ -322,6 +326,7 @@ struct launch_request {
     struct CUfunc_st *function;
     uint32_t grid[3], block[3], cluster[3];
     uint32_t dynamic_shared;
+    uint32_t sm_count;  /* of the part of the device that it runs on; 0: all */
     bool cluster_given; /* by an attribute */
     bool cooperative;
     bool overlaps; /* programmatic stream serialization: may begin before the launch before ends */
@@ -347,7 +352,8 @@ struct fill_request {
 
 struct work {
     enum work_kind kind;
-    struct running *running; /* a launch that has begun and waits for the host (running.h); or NULL */
+    struct running
+        *running; /* a launch that has begun and waits for the host (running.h); or NULL */
     union {
         struct launch_request launch;
         struct copy_request copy;
@@ -400,6 +406,9 @@ void host_execute(void (*function)(void *user), void *user);
 struct CUstream_st *stream_named(struct CUctx_st *context, hewn_cu_stream handle);
 /* The range's nearest priority. */
 int stream_priority(int asked);
+/* sm_count: of the part of the device that its launches have; 0: all. */
+int stream_new(struct CUctx_st *context, unsigned flags, int priority, struct CUgreenCtx_st *green,
+               uint32_t sm_count, hewn_cu_stream *stream);
 void stream_destroy(struct CUstream_st *stream);
 /* What a stream holds, which goes before the stream or its context does. */
 void stream_clear(struct CUstream_st *stream);
@@ -457,6 +466,7 @@ void graph_destroy(struct CUgraph_st *graph);
 void exec_destroy(struct CUgraphExec_st *exec);
 /* All graphs, instances and user objects, when the driver goes. */
 void graphs_free_all(void);
+void greens_free_all(void);
 void user_objects_free_all(void);
 /* A stream goes away, or joins the capture of an event it waits for. */
 void capture_leave(struct CUstream_st *stream);

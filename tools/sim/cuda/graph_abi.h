@@ -10,9 +10,25 @@
 
 typedef struct CUgraphNode_st *hewn_cu_node;
 typedef struct CUuserObject_st *hewn_cu_user_object;
-typedef unsigned long long hewn_cu_conditional; /* CUgraphConditionalHandle */
+typedef struct CUgreenCtx_st *hewn_cu_green;
+typedef struct CUdevResourceDesc_st *hewn_cu_resource_set; /* CUdevResourceDesc */
+typedef unsigned long long hewn_cu_conditional;            /* CUgraphConditionalHandle */
 typedef void hewn_cu_host_function(void *user);
 typedef void hewn_cu_stream_callback(hewn_cu_stream stream, hewn_cu_result status, void *user);
+
+/* CUdevResource: SMs of a device, or of a part of it. */
+enum { HEWN_CU_DEV_RESOURCE_INVALID = 0, HEWN_CU_DEV_RESOURCE_SM = 1 };
+enum { HEWN_CU_GREEN_DEFAULT_STREAM = 1, HEWN_CU_SPLIT_IGNORE_COSCHEDULING = 1 };
+typedef struct hewn_cu_dev_resource {
+    int type;
+    unsigned char internal[92];
+    union {
+        struct {
+            unsigned sm_count, min_partition, alignment;
+        } sm;
+        unsigned char oversize[48];
+    };
+} hewn_cu_dev_resource;
 
 /* CU_GRAPH_NODE_TYPE_ name, value, word in a dot file */
 #define HEWN_CU_NODE_TYPES(X)                                                         \
