@@ -18,6 +18,10 @@ struct explore_limits {
     uint64_t orders; /* runs; 0: no limit */
     uint32_t steps;  /* of one run; 0: EXPLORE_STEPS */
     double seconds;  /* 0: no limit */
+    /* Where not NULL, it says of what memory holds at the end of an order, or where it hangs, whether that is
+     * fine: nothing is compared. */
+    bool (*fine)(void *context);
+    void *context;
 };
 enum { EXPLORE_STEPS = 600 };
 

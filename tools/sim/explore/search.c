@@ -379,8 +379,11 @@ static void write_schedule(const struct search *s, char *out)
 
 enum { LAUNCH_TIMEOUT = 702 };
 
-static enum explore_end end_of(const struct walk *w, int result, const struct images *m, bool first)
+static enum explore_end end_of(const struct walk *w, int result, const struct images *m,
+                               const struct explore_limits *limits, bool first)
 {
+    if (limits->fine && (!result || result == LAUNCH_TIMEOUT))
+        return limits->fine(limits->context) ? EXPLORE_FINE : EXPLORE_DIFFERS;
     if (result == LAUNCH_TIMEOUT) return EXPLORE_HANG;
     if (result) return EXPLORE_FAULT;
     if (w->found) return EXPLORE_ERROR;
@@ -390,7 +393,8 @@ static enum explore_end end_of(const struct walk *w, int result, const struct im
 
 /* One order. False: the search is over. */
 static bool run_once(struct search *s, struct walk *w, const struct launch *l,
-                     const struct images *m, struct exploration *out)
+                     const struct images *m, const struct explore_limits *limits,
+                     struct exploration *out)
 {
     const uint32_t repeated = s->forced ? s->forced - 1 : 0;
     s->depth = 0;
@@ -416,7 +420,7 @@ static bool run_once(struct search *s, struct walk *w, const struct launch *l,
         out->cut++;
         return true;
     }
-    out->end = end_of(w, out->result, m, out->orders == 0);
+    out->end = end_of(w, out->result, m, limits, out->orders == 0);
     out->orders++;
     if (out->end == EXPLORE_FINE) return true;
     out->finding = w->finding;
@@ -445,7 +449,7 @@ void explore_launch(const struct launch *l, const struct mem_piece *memory, size
         more = false;
     }
     while (more) {
-        more = run_once(&s, &w, l, &m, out);
+        more = run_once(&s, &w, l, &m, limits, out);
         bounded |= w.bounded;
         if (!more) break;
         if (!next_run(&s)) {
