@@ -184,6 +184,25 @@ static char *known_text(const struct known *k)
     return text;
 }
 
+/* The seed of which the explorer says that it comes to the same: it hangs as well, or leaves other values than some seed. */
+static void run_again(const char *text, uint32_t warps, const struct exploration *x)
+{
+    struct run r = {.block = 32 * warps, .seed = x->seed};
+    uint32_t *was = malloc(2 * (size_t)MEMORY);
+    bool differs = false;
+    CHECK(x->seed, "no seed up to %d comes to the same", EXPLORE_SEEDS);
+    const int result = run(&r, text);
+    if (x->end == EXPLORE_HANG) CHECK_INT(result, x->result);
+    if (was) memcpy(was, memory, 2 * (size_t)MEMORY);
+    for (r.seed = 1; was && x->end == EXPLORE_DIFFERS && r.seed <= SEEDS && !differs; r.seed++) {
+        run(&r, text);
+        differs = memcmp(was, memory, 2 * (size_t)MEMORY) != 0;
+    }
+    CHECK(x->end != EXPLORE_DIFFERS || differs, "seed %u leaves what all others leave",
+          (unsigned)x->seed);
+    free(was);
+}
+
 static void run_known(const struct known *k)
 {
     struct exploration x = {0};
@@ -196,6 +215,7 @@ static void run_known(const struct known *k)
           ends[k->end], x.schedule, x.finding.message);
     CHECK(x.all == (k->end == EXPLORE_FINE), "all orders were%s tried", x.all ? "" : " not");
     if (k->orders) CHECK_INT(x.orders, k->orders);
+    if (x.end != EXPLORE_FINE) run_again(text, k->warps, &x);
     free(text);
 }
 

@@ -83,7 +83,7 @@ static bool reached(struct litmus_text *l, const char *text, bool negated, bool 
                     int *result)
 {
     const uint64_t at = (uint64_t)(uintptr_t)memory;
-    struct exploration x = {0};
+    static struct exploration x;
     prepare(l, r, 1);
     r->exploration = &x;
     r->limits = (struct explore_limits){

@@ -252,7 +252,7 @@ static void fence(struct writer *w, const char *full, char **part, uint32_t part
 static void instruction(struct writer *w, char *cell)
 {
     char full[CELL], order[CELL], a[LITMUS_NAME], b[LITMUS_NAME], c[LITMUS_NAME];
-    char *word[PARTS], *part[PARTS];
+    char *word[PARTS] = {0}, *part[PARTS] = {0};
     uint32_t n, parts;
     trim(cell);
     if (!*cell) return;
@@ -265,10 +265,11 @@ static void instruction(struct writer *w, char *cell)
         return;
     }
     n = split(cell, ", \t", word);
-    if (!n) return;
+    if (!n || !word[0]) return;
     snprintf(full, sizeof full, "%s", word[0]);
     parts = split(word[0], ".", part);
     n--;
+    if (!parts || !part[0]) return;
     if (is_one_of(part[0], "tld suld cold sust")) w->l->other_proxy = true;
     order_of(w, part, is_one_of(part[0], "ld st atom red tld suld cold sust") ? parts : 0, order,
              sizeof order);
@@ -303,7 +304,7 @@ struct place {
 /* Puts the threads of one CTA side by side; what leads each to its part. */
 static void place_threads(struct writer *w, const char *header)
 {
-    struct place at[LITMUS_THREADS], ctas[LITMUS_THREADS];
+    struct place at[LITMUS_THREADS] = {{0, 0}}, ctas[LITMUS_THREADS] = {{0, 0}};
     uint32_t warps[LITMUS_THREADS] = {0}, n = 0;
     char cell[CELL];
     while (n < LITMUS_THREADS && cell_of(header, n, cell)) {

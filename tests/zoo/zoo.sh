@@ -67,6 +67,8 @@ form ok-init-fenced-again 0 -DALL "$clean"
 form ok-heap-again 0 -DTOGETHER "$clean"
 form ok-halves-take-turns 0 -DONE "$clean"
 form ok-halves-take-turns 0 --explore "$clean"
+form 16-other-slot 1 --explore 'A run with HEWN_SIM_SEED=[0-9]* comes to the same'
+form 06-same-parity 1 --explore 'A run with HEWN_SIM_SEED=1 comes to the same'
 form ok-halves-take-turns 0 "-DONE --explore" "$clean"
 for d in -DSHARED -DATOMIC; do
     form more-clock-flag 1 $d 'error: deadlock (no-producer)'

@@ -10,22 +10,34 @@ enum { PIECES = 1024 };
 #define BYTES_MOST \
     ((uint64_t)64 << 20) /* of memory, which is put back and compared for every order */
 
+/* What to do to see it again. */
+static void say_again(const struct exploration *x, char *out, size_t room)
+{
+    if (x->seed)
+        (void)snprintf(out, room, " A run with HEWN_SIM_SEED=%u comes to the same.",
+                       (unsigned)x->seed);
+    else
+        (void)snprintf(out, room, " None of the seeds 1 to %u comes to the same.", EXPLORE_SEEDS);
+}
+
 /* An order that goes wrong, as a finding: a hang, or what the first order does not come to. */
 static void tell(const struct launch *l, const struct exploration *x, struct report *report)
 {
     struct finding f = x->finding;
-    char steps[400];
+    char steps[400], again[80];
     const int most = (int)sizeof steps - 1;
     (void)snprintf(steps, sizeof steps, "%.*s", most, x->schedule);
+    say_again(x, again, sizeof again);
     if (x->end == EXPLORE_DIFFERS) {
         f = (struct finding){.severity = SEV_ERROR, .kind = FIND_RACE, .warp = -1, .lane = -1};
         f.kernel = l->kernel->entry->name;
         f.file = ptx_file(l->kernel->module, l->kernel->entry->pos);
         f.line = f.ptx_line = l->kernel->entry->pos.line;
         f.instr = "";
-        (void)snprintf(f.message, sizeof f.message,
-                       "another order of the warps leaves other values in memory. Its steps: %s%s",
-                       steps, x->schedule[strlen(steps)] ? " …" : "");
+        (void)snprintf(
+            f.message, sizeof f.message,
+            "another order of the warps leaves other values in memory. Its steps: %s%s.%s", steps,
+            x->schedule[strlen(steps)] ? " …" : "", again);
     } else {
         const size_t at = strlen(f.message);
         if (!f.file || !*f.file) {
@@ -33,8 +45,8 @@ static void tell(const struct launch *l, const struct exploration *x, struct rep
             f.line = f.ptx_line = l->kernel->entry->pos.line;
         }
         (void)snprintf(f.message + at, sizeof f.message - at,
-                       " in one order of the warps. Its steps: %s%s", steps,
-                       x->schedule[strlen(steps)] ? " …" : "");
+                       " in one order of the warps. Its steps: %s%s.%s", steps,
+                       x->schedule[strlen(steps)] ? " …" : "", again);
     }
     f.group = UINT32_MAX; /* behind those of the run */
     report_add(report, &f);

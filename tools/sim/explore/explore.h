@@ -39,7 +39,7 @@ enum explore_end {
 #undef X
 };
 
-enum { EXPLORE_SCHEDULE = 4096 };
+enum { EXPLORE_SCHEDULE = 4096, EXPLORE_SEEDS = 200 };
 
 struct exploration {
     uint64_t orders;        /* that ran to their end */
@@ -50,6 +50,7 @@ struct exploration {
     enum explore_end end;   /* of the first order that is not fine */
     int result;             /* its CUresult */
     struct finding finding; /* ERROR, FAULT, HANG: what was found */
+    uint64_t seed; /* with which a usual run comes to the same; 0: none up to EXPLORE_SEEDS */
     char schedule[EXPLORE_SCHEDULE]; /* its steps (explore_replay) */
 };
 

@@ -428,6 +428,44 @@ static bool run_once(struct search *s, struct walk *w, const struct launch *l,
     return false;
 }
 
+/* ---- the same by a seed ---- */
+
+struct seed_run {
+    struct finding_sink sink;
+    bool found; /* an error */
+};
+
+static void on_finding(struct finding_sink *sink, const struct finding *f)
+{
+    struct seed_run *r = (struct seed_run *)sink;
+    r->found |= f->severity == SEV_ERROR;
+}
+
+/* Whether a usual run with that seed ends as the order did. */
+static bool seed_shows(const struct launch *l, const struct images *m, const struct exploration *x,
+                       uint64_t seed)
+{
+    struct launch run = *l;
+    struct seed_run r = {.sink = {.add = on_finding}};
+    images_restore(m);
+    run.seed = seed;
+    run.sink = &r.sink;
+    run.watchers = NULL;
+    run.shown = 0;
+    run.host_threads = 1;
+    launch_run(&run);
+    free(run.printed);
+    if (x->end == EXPLORE_DIFFERS) return !run.result && !images_same(m);
+    if (x->end == EXPLORE_ERROR) return r.found;
+    return run.result == x->result;
+}
+
+static void find_seed(const struct launch *l, const struct images *m, struct exploration *x)
+{
+    for (uint64_t seed = 1; seed <= EXPLORE_SEEDS && !x->seed; seed++)
+        if (seed_shows(l, m, x, seed)) x->seed = seed;
+}
+
 static uint64_t left(const struct search *s)
 {
     uint64_t n = 0;
@@ -460,6 +498,7 @@ void explore_launch(const struct launch *l, const struct mem_piece *memory, size
         if (limits->seconds > 0 && seconds() - began > limits->seconds) break;
     }
     if (!out->all) out->least = left(&s);
+    if (out->end != EXPLORE_FINE && !out->broken && !limits->fine) find_seed(l, &m, out);
     if (m.first) images_restore(&m);
     free(m.first);
     walk_close(&w);
