@@ -166,6 +166,15 @@ hang 5 trip-count extra_empty
 hang 6 trip-count extra_full
 hang 7 trip-count 'empty.0'
 
+kernel=more-pair
+hang 2 tx-bytes 'full.0'
+hang 3 arrival-count acc_empty
+hang 7 cluster acc_full
+hang 8 tx-bytes 'full.0'
+form more-pair 1 -DHANG=4 'error: tmem-wait'
+form more-pair 1 -DHANG=5 'error: async-reuse: tile_a'
+form more-pair 1 -DHANG=6 'error: cluster-exit: acc_empty'
+
 # The shipped kernels are clean: one case here, all of them in check-all.
 case=--case\ 37
 [ "$SUITE" = all ] && case=

@@ -172,10 +172,11 @@ static const struct insn *expecting(const struct mbar *b)
     return NULL;
 }
 
-static bool bytes_came(const struct mbar *b)
+/* From copies of that CTA, NULL: of any. */
+static bool bytes_came(const struct mbar *b, const struct cta *from)
 {
     for (uint32_t i = 0; i < b->kept; i++) {
-        if (b->log[i].bytes < 0) return true;
+        if (b->log[i].bytes < 0 && (!from || b->log[i].cta == from)) return true;
     }
     return false;
 }
@@ -237,14 +238,16 @@ static bool others_may_come(const struct deadlock *d, const struct wait *t, cons
     return false;
 }
 
-/* Whether no bytes of this phase have come, and a warp that has expected none of them may yet copy them. */
+/* Whether a warp that has expected no bytes of this phase may yet copy some, and nobody of its CTA has. */
 static bool copy_may_come(const struct deadlock *d, const struct wait *t, const struct mbar *b)
 {
-    if (bytes_came(b)) return false;
     for (uint32_t i = 0; i < d->count; i++) {
         const struct waiter *o = &d->waiters[i];
         const struct wait *at = &o->frag->wait;
-        bool here = o->warp->cta->cluster != t->cta->cluster ||
+        const struct mbar *own = o->warp->cta == t->cta ? NULL : mbar_at(o->warp->cta, t->key);
+        /* Bytes for the barrier at the same place in the copying CTA have gone astray: they do not come twice. */
+        bool here = (own && own->live && bytes_came(own, o->warp->cta)) ||
+                    o->warp->cta->cluster != t->cta->cluster || bytes_came(b, o->warp->cta) ||
                     (at->kind == WAIT_MBAR && at->cta == t->cta && at->key == t->key);
         for (uint32_t n = 0; n < b->kept && !here; n++)
             here = b->log[n].cta == o->warp->cta && b->log[n].warp == o->warp->id;
@@ -390,7 +393,7 @@ static void judge_arrivals(const struct deadlock *d, struct judgement *j)
 {
     const struct wait *t = &j->by->frag->wait;
     const struct mbar *b = j->bar;
-    if (!any_arrival(b) && bytes_came(b)) {
+    if (!any_arrival(b) && bytes_came(b, NULL)) {
         j->cause = CAUSE_ARRIVAL_COUNT;
         j->guilty = b->init_in;
         j->weight =
