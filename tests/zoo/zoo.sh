@@ -175,6 +175,8 @@ form more-pair 1 -DHANG=4 'error: tmem-wait'
 form more-pair 1 -DHANG=5 'error: async-reuse: tile_a'
 form more-pair 1 -DHANG=6 'error: cluster-exit: acc_empty'
 
+form more-half-gives 1 '' 'all warps of a warpgroup must execute the same setmaxnreg'
+
 # The shipped kernels are clean: one case here, all of them in check-all.
 case=--case\ 37
 [ "$SUITE" = all ] && case=

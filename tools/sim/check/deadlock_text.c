@@ -433,6 +433,27 @@ static void tell_converge(struct text *t, const struct deadlock *d, const struct
     say(t, ". All live lanes of the warp must execute it together.");
 }
 
+/* A warpgroup of which only some warps gave registers back. */
+static void say_half_given(struct text *t, const struct deadlock *d, const struct cta *c,
+                           uint32_t quota)
+{
+    enum { WARPGROUP = 4 };
+    for (uint32_t first = 0; first < c->warp_count; first += WARPGROUP) {
+        const struct warp *gave = NULL, *kept = NULL;
+        for (uint32_t i = first; i < first + WARPGROUP && i < c->warp_count; i++) {
+            if (c->warps[i].reg_quota < quota) gave = &c->warps[i];
+            if (c->warps[i].reg_quota == quota) kept = &c->warps[i];
+        }
+        if (!gave || !kept) continue;
+        say(t, " Of one warpgroup ");
+        say_warp(t, d, c, gave->id);
+        say(t, " gave registers back and ");
+        say_warp(t, d, c, kept->id);
+        say(t, " did not: all warps of a warpgroup must execute the same setmaxnreg.");
+        return;
+    }
+}
+
 static void tell_registers(struct text *t, const struct deadlock *d, const struct judgement *j)
 {
     const struct waiter *by = j->by;
@@ -446,6 +467,7 @@ static void tell_registers(struct text *t, const struct deadlock *d, const struc
         "warps hold %u and %" PRId64 " are free; no other warp gives any back.",
         line_of(by->in), by->frag->wait.value, c->warp_count * quota, c->warp_count, quota, held,
         c->pool_free);
+    say_half_given(t, d, c, quota);
 }
 
 static void tell_tmem(struct text *t, const struct deadlock *d, const struct judgement *j)
