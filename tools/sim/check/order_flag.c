@@ -145,6 +145,7 @@ struct flag_access {
     uint64_t address;
     const struct insn *in;
     enum reach reach;
+    bool unchanged; /* a store of what was there */
 };
 
 static bool alone(const struct order_warp *w)
@@ -295,6 +296,11 @@ static void flag_write(const struct flag_access *a)
     struct world_flag *everywhere = world_flag_of(a);
     struct order_flag *f = flag_of(a, everywhere);
     bool lent;
+    /* Who sees the value may have seen it before this store: a flag that was left raised, or is raised twice. */
+    if (gives && a->unchanged) {
+        if (a->o->world && !a->cta) a->o->world->again = a->in;
+        return;
+    }
     if (gives && !everywhere && a->o->world && !a->cta) {
         everywhere = world_flag_make(a->o->world, a->address);
         if (!everywhere) order_exhausted(a->o, NULL);
@@ -326,6 +332,7 @@ static bool brings_value(const struct event *e)
 void order_flags(struct order *o, struct order_warp *w, const struct event *e)
 {
     struct flag_access a = {.o = o, .w = w, .in = e->in, .reach = order_reach(e->in)};
+    a.unchanged = e->in->is.class == INSN_STORE && e->value;
     const bool brings = brings_value(e);
     for (uint32_t m = e->addresses ? e->lanes : 1; m; m &= m - 1) {
         a.address = e->addresses ? e->addresses[first_lane(m)] : e->address;

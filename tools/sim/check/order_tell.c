@@ -343,6 +343,11 @@ void tell_conflict(struct order *o, const struct conflict *c)
                    verb(c->prior_wrote, async), other ? other->src->pos.line : 0, why(c, other),
                    c->abroad ? fix_abroad(c) : fix_for(c, p));
     relate(o, f, other, "the earlier access: %s %s", theirs, verb(c->prior_wrote, async));
+    if (c->abroad && o->world->again)
+        relate(o, f, o->world->again,
+               "this stores what the flag held already: whoever waits for it may have gone on "
+               "before. Clear it "
+               "before the launch, or behind the wait");
     note_sides(o, f, c, p);
 }
 

@@ -60,6 +60,7 @@ struct world {
     struct world_flag *flags; /* open addressing, at most half full */
     uint32_t flag_slots, flag_count;
     struct world_join joins[JOINS_KEPT];
+    const struct insn *again; /* the last store of a flag that left it as it was; NULL: none */
 };
 
 /* NULL when memory is exhausted. The shadow uses at most `most` bytes. */
