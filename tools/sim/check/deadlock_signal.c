@@ -150,7 +150,7 @@ void deadlock_find_bases(struct deadlock *d)
     d->bases = malloc((k->insn_count + 1U) * sizeof *d->bases);
     for (uint32_t i = 0; d->bases && i < k->insn_count; i++) {
         const struct insn *in = &k->insns[i];
-        const bool of_barrier = in->row && (in->is.class == INSN_MBARRIER || signals(in));
+        const bool of_barrier = in->row && (in->is.waits == WAITS_PHASE || signals(in));
         d->bases[i] = (struct signal_base){NO_BASE, false};
         if (of_barrier) d->bases[i] = base_of(d, in);
     }
@@ -181,7 +181,7 @@ static bool same_barrier(const struct kernel *k, uint64_t address, uint32_t offs
     if (window != 0 && window != SHARED_WINDOW) return false;
     if (at == offset) return true;
     r = range_at(k, offset);
-    return r && r == range_at(k, at);
+    return r && r->count <= 8 * SLOTS && r == range_at(k, at);
 }
 
 bool deadlock_same_array(const struct deadlock *d, const struct cta *c, uint32_t a, uint32_t b)
