@@ -52,7 +52,7 @@ class Work:
         """The largest value of O among a few rows."""
         b = self.k_lens.index(self.k_max)
         n = self.q_lens[b]
-        ends = [slice(0, min(n, 256)), slice(max(0, n - 256), n)]
+        ends = [slice(0, min(n, 512)), slice(max(0, n - 512), n)]
         heads = range(0, self.shape.heads, -(-self.shape.heads // 4))
         return max(self.reference(b, head, rows).abs().max() for rows in ends for head in heads)
 
