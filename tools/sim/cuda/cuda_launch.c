@@ -360,9 +360,11 @@ static int report_repeated(const struct launch_request *request, const struct re
 }
 
 /* launch.outside */
-static bool look_outside(const struct launch *l)
+static bool look_outside(struct launch *l)
 {
-    return running_waits(l->outside_context, l);
+    if (running_waits(l->outside_context, l)) return true;
+    if (running_ends(l->outside_context)) l->stays_hung = false;
+    return false;
 }
 
 int launch_execute(struct CUctx_st *context, const struct launch_request *request,

@@ -93,6 +93,11 @@ bool running_waits(struct running *r, const struct launch *l)
     return !r->gives_up;
 }
 
+bool running_ends(const struct running *r)
+{
+    return r->gives_up;
+}
+
 static void *run(void *argument)
 {
     struct running *r = argument;

@@ -17,6 +17,8 @@ int running_launch(struct CUctx_st *context, const struct launch_request *reques
                    struct running **running);
 /* Where nothing can run any more: whether to look again. False: it is a deadlock. */
 bool running_waits(struct running *r, const struct launch *l);
+/* It is to end, hung or not. */
+bool running_ends(const struct running *r);
 /* Nobody will write what it waits for. It ends with the next turn. */
 void running_give_up(struct running *r);
 /* Ends what tries launches again in the background. Without the driver's lock. */

@@ -277,7 +277,7 @@ struct launch {
     uint32_t sm_count, host_threads;
     uint64_t seed;
     bool stays_hung;        /* HEWN_SIM_HANG: where nothing can run any more, polls go on */
-    bool (*outside)(const struct launch *l); /* nothing can run any more: true when memory may have changed from
+    bool (*outside)(struct launch *l); /* nothing can run any more: true when memory may have changed from
                               outside, so that polls should look again; NULL: never */
     void *outside_context;
     int check_level;        /* 0, 1 or 2: how much is to be looked at (HEWN_SIM_CHECK) */
