@@ -33,8 +33,9 @@ static const struct name_range *range_at(const struct kernel *k, uint32_t offset
 #define NO_BASE UINT32_MAX
 
 enum {
-    CHAIN = 8, /* definitions followed from an address back to a constant */
-    SLOTS = 64 /* larger variables are no array of mbarriers alone */
+    CHAIN = 8,    /* definitions followed from an address back to a constant */
+    LOOKED = 256, /* definitions looked at for one address */
+    SLOTS = 64    /* larger variables are no array of mbarriers alone */
 };
 
 /* The constant part of a sum, where an index counts as 0. */
@@ -44,7 +45,13 @@ struct part {
     bool whole; /* and nothing else */
 };
 
-static struct part part_of(const struct deadlock *d, struct arg a, uint32_t pc, uint32_t steps);
+/* The way back from one address. */
+struct chase {
+    const struct deadlock *d;
+    uint32_t left; /* definitions that may still be looked at */
+};
+
+static struct part part_of(struct chase *h, struct arg a, uint32_t pc, uint32_t steps);
 
 static bool is_named(const struct insn *in, const char *names)
 {
@@ -54,26 +61,26 @@ static bool is_named(const struct insn *in, const char *names)
 }
 
 /* What the instruction at that place computes, whose result is arg[0]. */
-static struct part computed(const struct deadlock *d, uint32_t pc, uint32_t steps)
+static struct part computed(struct chase *h, uint32_t pc, uint32_t steps)
 {
     static const struct part nothing;
-    const struct insn *in = &d->group->launch->kernel->insns[pc];
+    const struct insn *in = &h->d->group->launch->kernel->insns[pc];
     struct part p, q;
     if (is_named(in, "mul shl")) return nothing; /* an index */
     if (is_named(in, "mad")) {
-        p = part_of(d, in->arg[3], pc, steps);
+        p = part_of(h, in->arg[3], pc, steps);
         p.whole = false;
         return p;
     }
-    p = part_of(d, in->arg[1], pc, steps);
+    p = part_of(h, in->arg[1], pc, steps);
     if (is_named(in, "mov cvta cvta.to cvt")) return p;
     if (is_named(in, "mapa and selp")) {
-        if (!p.known) p = part_of(d, in->arg[2], pc, steps);
+        if (!p.known) p = part_of(h, in->arg[2], pc, steps);
         p.whole &= is_named(in, "mapa");
         return p;
     }
     if (!is_named(in, "add or xor")) return nothing;
-    q = part_of(d, in->arg[2], pc, steps);
+    q = part_of(h, in->arg[2], pc, steps);
     if (p.known) q.value += p.value;
     q.known |= p.known;
     q.whole &= p.whole;
@@ -83,14 +90,14 @@ static struct part computed(const struct deadlock *d, uint32_t pc, uint32_t step
 static bool defines(const struct insn *in, struct arg a)
 {
     bool list;
-    return in->row && row_results(in->row, &list) & 1 && !in->arg[0].sink &&
-           in->arg[0].offset == a.offset;
+    return in->row && in->arg[0].offset == a.offset && in->arg[0].bank == BANK_REGS &&
+           !in->arg[0].sink && row_results(in->row, &list) & 1;
 }
 
 /* Of the definitions of a register the last one ahead of `pc` in the text that leads back to a constant. */
-static struct part part_of(const struct deadlock *d, struct arg a, uint32_t pc, uint32_t steps)
+static struct part part_of(struct chase *h, struct arg a, uint32_t pc, uint32_t steps)
 {
-    const struct kernel *k = d->group->launch->kernel;
+    const struct kernel *k = h->d->group->launch->kernel;
     struct part p = {0, false, false};
     uint32_t definitions = 0;
     if (a.sink || (a.bits != 32 && a.bits != 64)) return p;
@@ -99,13 +106,15 @@ static struct part part_of(const struct deadlock *d, struct arg a, uint32_t pc, 
         const struct insn *in = &k->insns[at];
         if (!defines(in, a)) continue;
         definitions++;
-        if (steps && !p.known && (in->is.class == INSN_ALU || in->is.class == INSN_MOVE))
-            p = computed(d, at, steps - 1);
+        if (!steps || p.known || !h->left) continue;
+        if (in->is.class != INSN_ALU && in->is.class != INSN_MOVE) continue;
+        h->left--;
+        p = computed(h, at, steps - 1);
     }
     p.whole &= definitions == 1;
     if (definitions) return p;
     /* A literal, or the address of a variable, which stands in a register that nothing writes. */
-    p.value = arg_lane(d->waiters[0].warp, a, 0);
+    p.value = arg_lane(h->d->waiters[0].warp, a, 0);
     p.known = p.whole = true;
     return p;
 }
@@ -135,9 +144,10 @@ static uint64_t addend_of(const struct insn *in)
 static struct signal_base base_of(const struct deadlock *d, const struct insn *in)
 {
     const uint32_t at = address_of(in), pc = (uint32_t)(in - d->group->launch->kernel->insns);
+    struct chase h = {d, LOOKED};
     struct signal_base base = {NO_BASE, false};
     struct part p = {0, false, false};
-    if (at < INSN_ARGS) p = part_of(d, in->arg[at], pc, CHAIN);
+    if (at < INSN_ARGS) p = part_of(&h, in->arg[at], pc, CHAIN);
     if (!p.known) return base;
     base.at = (uint32_t)(p.value + addend_of(in)) & SHARED_OFFSET_MASK;
     base.whole = p.whole;

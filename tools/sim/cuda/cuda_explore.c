@@ -17,7 +17,7 @@ static void say_again(const struct exploration *x, char *out, size_t room)
         (void)snprintf(out, room, " A run with HEWN_SIM_SEED=%u comes to the same.",
                        (unsigned)x->seed);
     else
-        (void)snprintf(out, room, " None of the seeds 1 to %u comes to the same.", EXPLORE_SEEDS);
+        (void)snprintf(out, room, " None of the seeds 1 to %d comes to the same.", EXPLORE_SEEDS);
 }
 
 /* An order that goes wrong, as a finding: a hang, or what the first order does not come to. */
