@@ -165,6 +165,11 @@ hang 4 trip-count extra_empty
 hang 5 trip-count extra_empty
 hang 6 trip-count extra_full
 hang 7 trip-count 'empty.0'
+block() { form more-turns 1 "-DBLOCK -DHANG=$1" "error: deadlock ($2): block+$3"; } # NUMBER CAUSE OFFSET
+block 1 cycle 0x30
+block 2 trip-count 0x38
+block 3 trip-count 0x40
+block 7 trip-count 0x18
 
 kernel=more-pair
 hang 2 tx-bytes 'full.0'
