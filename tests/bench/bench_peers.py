@@ -137,6 +137,7 @@ class Lists:
     topk: int
     rows: int  # of the cache, for all sequences together
     records: bool
+    page: int = 64
     qk: int = 576
     v: int = 512
 
