@@ -8,6 +8,7 @@ work=$BUILD/tests/attention_faults
 rm -rf "$work"
 mkdir -p "$work"
 unset HEWN_SIM_QUIET HEWN_SIM_GPU HEWN_LIBCUDA
+hewn=$(cd "$BUILD" && pwd)/hewn
 module=attention_e4m3_128_128
 cases=$SRC/tests/mutate/sm_90a-$module.run
 seeds='1 2 3'
@@ -32,7 +33,7 @@ plant() {
 # run NAME LAUNCH SEED: with the first three lines of the mutants' case, which name the buffers, and LAUNCH.
 run() {
     { cat "$work/$1/k.ptx" && sed -n 1,3p "$cases" && cat "$2"; } >"$work/$1/run.ptx"
-    (cd "$work/$1" && timeout 120 "$BUILD/hewn" run --seed "$3" run.ptx) >"$work/$1.out.$3" 2>&1
+    (cd "$work/$1" && timeout 120 "$hewn" run --seed "$3" run.ptx) >"$work/$1.out.$3" 2>&1
 }
 
 # clean NAME LAUNCH

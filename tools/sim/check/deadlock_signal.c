@@ -53,33 +53,26 @@ struct chase {
 
 static struct part part_of(struct chase *h, struct arg a, uint32_t pc, uint32_t steps);
 
-static bool is_named(const struct insn *in, const char *names)
-{
-    const char *at = strstr(names, in->row->name);
-    const size_t length = strlen(in->row->name);
-    return at && (at == names || at[-1] == ' ') && (at[length] == ' ' || !at[length]);
-}
-
 /* What the instruction at that place computes, whose result is arg[0]. */
 static struct part computed(struct chase *h, uint32_t pc, uint32_t steps)
 {
     static const struct part nothing;
     const struct insn *in = &h->d->group->launch->kernel->insns[pc];
+    const enum address_step step = insn_address_step(in);
     struct part p, q;
-    if (is_named(in, "mul shl")) return nothing; /* an index */
-    if (is_named(in, "mad")) {
+    if (step == ADDRESS_NONE) return nothing; /* an index */
+    if (step == ADDRESS_PRODUCT_SUM) {
         p = part_of(h, in->arg[3], pc, steps);
         p.whole = false;
         return p;
     }
     p = part_of(h, in->arg[1], pc, steps);
-    if (is_named(in, "mov cvta cvta.to cvt")) return p;
-    if (is_named(in, "mapa and selp")) {
+    if (step == ADDRESS_COPY) return p;
+    if (step == ADDRESS_RANK || step == ADDRESS_CHOICE) {
         if (!p.known) p = part_of(h, in->arg[2], pc, steps);
-        p.whole &= is_named(in, "mapa");
+        p.whole &= step == ADDRESS_RANK;
         return p;
     }
-    if (!is_named(in, "add or xor")) return nothing;
     q = part_of(h, in->arg[2], pc, steps);
     if (p.known) q.value += p.value;
     q.known |= p.known;

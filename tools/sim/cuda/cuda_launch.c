@@ -420,7 +420,7 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
     if (launch.grid_workspace) mem_free(launch.grid_workspace);
     print_keep(launch.printed, launch.printed_bytes);
     repeat_ran(&repeat, report, !result && !launch.printed_bytes,
-               !settings->check_level || check.reads_back);
+               !settings->check_level || check.reads_back || f->kernel->global_sync);
     verdict = report_end(report);
     if (settings->strict && verdict == VERDICT_ERROR) context->strict_fault = HEWN_CU_LAUNCH_FAILED;
     return context_take(context, result);

@@ -5,7 +5,8 @@
  * change nothing either, and would be judged alike: it is counted and reported, and not run.
  *
  * Where the checks saw that a launch wrote no place that it had read, one run is enough: the second would read what
- * the first has read, and write what is there.
+ * the first has read, and write what is there. Not so where CTAs talk to one another (kernel->global_sync): a flag
+ * that the first run left raised may let the second go on too early.
  */
 #ifndef SIM_REPEAT_H
 #define SIM_REPEAT_H
@@ -25,8 +26,8 @@ struct repeat {
 
 /* Looks the request up. */
 void repeat_begin(struct repeat *r, const struct launch_request *request);
-/* It ran. silent: with no error, and no printed text. reads_back: it may have written what it had read, or nobody
- * looked. Before report_end. */
+/* It ran. silent: with no error, and no printed text. reads_back: it may have written what it had read, its CTAs
+ * may talk to one another, or nobody looked. Before report_end. */
 void repeat_ran(struct repeat *r, const struct report *report, bool silent, bool reads_back);
 /* Forgets all: a kernel goes. */
 void repeat_forget(void);

@@ -148,6 +148,16 @@ bool op_known(const char *mnemonic);
 bool op_listed(const struct op_row *row);
 /* Bit i: insn.arg[i] is a result. *list: so are the elements of insn.list. */
 uint32_t row_results(const struct op_row *row, bool *list);
+/* How an instruction makes an address, arg[0], of its operands. */
+enum address_step {
+    ADDRESS_NONE,        /* it does not: a product, a shift, or anything else */
+    ADDRESS_COPY,        /* of arg[1], perhaps in another space's terms */
+    ADDRESS_RANK,        /* of arg[1], in another CTA */
+    ADDRESS_CHOICE,      /* of arg[1] or arg[2] */
+    ADDRESS_SUM,         /* of arg[1] and arg[2] */
+    ADDRESS_PRODUCT_SUM, /* of a product and arg[3] */
+};
+enum address_step insn_address_step(const struct insn *in);
 /* The index-th instruction of PTX that no row is of, in the order of mnemonics.def; NULL behind the last. */
 const char *op_unmodelled(uint32_t index);
 

@@ -5,6 +5,8 @@
  */
 #include "decode/bind.h"
 
+#include <string.h>
+
 enum { SPACES = SPACE_LOCAL + 1 };
 
 struct flow {
@@ -120,4 +122,21 @@ bool mark_uses(struct decode *d, struct insn *insns, uint32_t count)
         insns[i].used = results_use(&f, &insns[i], row_results(insns[i].row, &list), list);
     }
     return true;
+}
+
+enum address_step insn_address_step(const struct insn *in)
+{
+    static const struct {
+        const char *name;
+        enum address_step step;
+    } steps[] = {
+        {"mov", ADDRESS_COPY},    {"cvta", ADDRESS_COPY},       {"cvta.to", ADDRESS_COPY},
+        {"cvt", ADDRESS_COPY},    {"mapa", ADDRESS_RANK},       {"and", ADDRESS_CHOICE},
+        {"selp", ADDRESS_CHOICE}, {"add", ADDRESS_SUM},         {"or", ADDRESS_SUM},
+        {"xor", ADDRESS_SUM},     {"mad", ADDRESS_PRODUCT_SUM},
+    };
+
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
+        if (!strcmp(in->row->name, steps[i].name)) return steps[i].step;
+    return ADDRESS_NONE;
 }
