@@ -40,7 +40,7 @@ struct mla_case {
     int extra; /* the width of second lists, or 0: no second cache, which has half the rows */
     int extra_page, extra_ragged; /* as page and ragged */
     int packed;                   /* bytes of a record, 656 or 584; 0: plain rows */
-    int steep;   /* scales of 656-byte records grow from block to block of a sequence, twofold, 7 times */
+    int steep; /* scales of 656-byte records grow from block to block of a sequence, twofold, 7 times */
     int ragged; /* lengths from 0 to `length` or `list`, both among them; else all have that. With lists,
                     2: one for each list */
     int spread;  /* strides larger than contiguous */

@@ -275,7 +275,7 @@ static void add_cache(struct kernels *k, const char *name)
     if (!strncmp(name, "decode_", 7) && ends_with(name, "_e4m3"))
         add_word(&k->cache, "e4m3");
     else
-        add_word(&k->cache, strstr(name, "_656")        ? "records of 656 bytes"
+        add_word(&k->cache, strstr(name, "_656")      ? "records of 656 bytes"
                             : ends_with(name, "_584") ? "records of 584 bytes"
                                                       : "as inputs");
 }
