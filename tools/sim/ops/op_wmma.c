@@ -123,7 +123,7 @@ static enum step exec_wmma_load(struct warp *w, const struct insn *in, uint32_t 
         for (uint32_t rest = mask; rest; rest &= rest - 1)
             arg_set_lane(w, in->list[r], first_lane(rest), value[first_lane(rest)]);
     }
-    for (uint32_t r = f->used; r < in->list_count; r++) repeat_register(w, in, mask, r);
+    for (uint32_t r = f->used; r && r < in->list_count; r++) repeat_register(w, in, mask, r);
     return STEP_NEXT;
 }
 
