@@ -791,11 +791,11 @@ int hewn_merge_plan_run(const hewn_merge_plan *plan, const hewn_merge_args *args
  * contract serves decode (many sequences, few queries each) and prefill (one sequence, a cache, and up
  * to 2^20 queries).
  *
- * A second cache. With extra_width above 0, every query has a second list, of rows of a second cache, which is
- * attended in the same pass: its keys stand behind those of the first list, in one softmax with one sink, one
- * lse. Second lists are as the first, with extra_width, extra_stride, extra_lengths; the second cache has its
- * own page_size, pages, length and strides, and rows of the same kind. list_width + extra_width is below 2^29.
- * Needs `sm_100f`.
+ * A second cache. With extra_width above 0, every query has a second list, of rows of a second cache,
+ * which is attended in the same pass: its keys stand behind those of the first list, in one softmax with
+ * one sink, one lse. Second lists are as the first, with extra_width, extra_stride, extra_lengths; the
+ * second cache has its own page_size, pages, length and strides, and rows of the same kind. list_width +
+ * extra_width is below 2^29. Needs `sm_100f`.
  *
  * Packed records. With HEWN_MLA_CACHE_656 a row of the cache is 656 bytes: 512 e4m3, then 4 f32 scales,
  * one for each 128 of them, then the 64 rotary elements in bf16. Q is bf16. An element is its e4m3 times
@@ -812,9 +812,10 @@ int hewn_merge_plan_run(const hewn_merge_plan *plan, const hewn_merge_args *args
  * Sizes: batch and batch * table_width are below 2^31, `length` and list_width below 2^29, q_heads is at
  * most 128, q_length at most 16, or with lists 2^20 and batch * q_length below 2^31. Strides are in
  * elements; 0 means contiguous: q and o [batch, query, head, 576 or 512], the cache [batch or page, key,
- * 576]; a packed record's element is a byte; with HEWN_MLA_CACHE_584 q has 512. In bytes they are multiples of 16 and below 2^40. The rows
- * of a sequence's queries lie equally far apart: with q_length above 1, q_token is q_heads * q_head. A
- * cache that is read by lists or has packed records is below 2^36 - 16 bytes.
+ * 576]; a packed record's element is a byte; with HEWN_MLA_CACHE_584 q has 512. In bytes they are
+ * multiples of 16 and below 2^40. The rows of a sequence's queries lie equally far apart: with q_length
+ * above 1, q_token is q_heads * q_head. A cache that is read by lists or has packed records is below 2^36
+ * - 16 bytes.
  *
  * Lengths, lists and block tables are read on the device, when the kernel runs: only their largest values are
  * part of a plan, and a captured graph may be replayed with others. A length below 0 counts as 0, one
@@ -844,8 +845,8 @@ typedef struct hewn_mla_desc {
     int64_t kv_token, kv_batch; /* strides; kv_batch between sequences or pages */
     int64_t q_token, q_head, q_batch;
     int64_t o_token, o_head, o_batch;
-    double scale; /* above 0 and finite; 0: 1 / sqrt(576), of 512 elements 1 / sqrt(512). Models that absorb their projections have a
-                     scale of their own, such as 1 / sqrt(192) */
+    double scale; /* above 0 and finite; 0: 1 / sqrt(576), of 512 elements 1 / sqrt(512). Models that
+                     absorb their projections have a scale of their own, such as 1 / sqrt(192) */
     int in;       /* hewn_dtype of Q and of the cache: HEWN_BF16 or HEWN_F16 */
     int out;      /* hewn_dtype: HEWN_F32, HEWN_F16 or HEWN_BF16 */
     int cache;    /* hewn_mla_cache */
@@ -949,12 +950,12 @@ int hewn_mla_plan_check_tables(const hewn_mla_plan *plan, const hewn_mla_tables 
  * the sum over heads is fp32 and its order depends on nothing but the number of heads, up to 32 or more, and
  * the target. NaN in a key stays in that key's column, NaN in a query or its weights in its row.
  *
- * Sizes: batch * queries and batch * table_width are below 2^31, `length` below 2^29. heads is in 1..64, on
- * sm_100f in 1..128; a number other than 32, 64 and 128 costs as much as the next of these. dim is a multiple
- * of 16 in 16..128. page_size is a multiple of 8 in 8..4096; 64 and its multiples are fastest. Strides are in elements; 0 means
- * contiguous: q [row, head, dim], k [batch or page, key, dim] (k_batch with scales in the pages: page_size *
- * (dim + 4)), weights [row, heads], out [row, length]. Strides of q and k are multiples of 16. All are below
- * 2^40 bytes.
+ * Sizes: batch * queries and batch * table_width are below 2^31, `length` below 2^29. heads is in 1..64,
+ * on sm_100f in 1..128; a number other than 32, 64 and 128 costs as much as the next of these. dim is a
+ * multiple of 16 in 16..128. page_size is a multiple of 8 in 8..4096; 64 and its multiples are fastest.
+ * Strides are in elements; 0 means contiguous: q [row, head, dim], k [batch or page, key, dim] (k_batch
+ * with scales in the pages: page_size * (dim + 4)), weights [row, heads], out [row, length]. Strides of q
+ * and k are multiples of 16. All are below 2^40 bytes.
  *
  * More heads than the device's kernels have, and devices without kernels: HEWN_ERR_NO_MODULE.
  */

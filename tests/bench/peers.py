@@ -33,7 +33,19 @@ def stream():
 # ---- hewn
 
 
-class HewnAttention:
+class HewnPlan:
+    """A plan, the arguments of a run for each copy, and where the runs write."""
+
+    def run(self, copy):
+        self.plan.run(self.args[copy], stream())
+        return self.out
+
+    def close(self):
+        torch.cuda.synchronize()
+        self.plan.close()
+
+
+class HewnAttention(HewnPlan):
     def __init__(self, work, library):
         self.work, s, hewn = work, work.shape, library
         self.out = work.empty_out()
@@ -60,16 +72,8 @@ class HewnAttention:
                 workspace=self.space.data_ptr() if self.plan.info.workspace else 0,
                 tree=work.tree_mask.data_ptr() if s.tree else 0))
 
-    def run(self, copy):
-        self.plan.run(self.args[copy], stream())
-        return self.out
 
-    def close(self):
-        torch.cuda.synchronize()
-        self.plan.close()
-
-
-class HewnMla:
+class HewnMla(HewnPlan):
     def __init__(self, work, library):
         s = work.shape
         self.out = work.empty_out()
@@ -82,14 +86,6 @@ class HewnMla:
                                  lengths=work.lengths.data_ptr(), table=work.table.data_ptr(),
                                  workspace=self.space.data_ptr() if self.plan.info.workspace else 0)
                      for kv in work.copies]
-
-    def run(self, copy):
-        self.plan.run(self.args[copy], stream())
-        return self.out
-
-    def close(self):
-        torch.cuda.synchronize()
-        self.plan.close()
 
 
 # ---- cuDNN

@@ -109,7 +109,7 @@ class Work:
         return torch.nan_to_num(score.softmax(-1)) @ v[:, kv]
 
 
-class Hewn:
+class Hewn(peers.HewnPlan):
     def __init__(self, work, library, out=torch.bfloat16, **more):
         s, hewn, self.out = work.shape, library, work.outs[out]
         keys = hewn_c.PACKED if s.packed and not s.page else hewn_c.LENGTHS if s.page else 0
@@ -135,14 +135,6 @@ class Hewn:
                 cu_q=work.cu_q.data_ptr() if s.packed else 0, q_scale=at[0], k_scale=at[1], v_scale=at[2],
                 o_scale=work.o_scale.data_ptr() if out == E4M3 else 0,
                 workspace=self.space.data_ptr() if self.plan.info.workspace else 0))
-
-    def run(self, copy):
-        self.plan.run(self.args[copy], peers.stream())
-        return self.out
-
-    def close(self):
-        torch.cuda.synchronize()
-        self.plan.close()
 
 
 class FlashAttention3:

@@ -75,7 +75,7 @@ class Work:
         return out * scale
 
 
-class Hewn:
+class Hewn(peers.HewnPlan):
     def __init__(self, work, library):
         s, self.out = work.shape, work.empty_out()
         paged = {"page_size": PAGE, "pages": work.table.numel(), "table_width": work.width, "scales": IN_PAGES}
@@ -91,14 +91,6 @@ class Hewn:
         if work.shape.page:
             return {"k": copy.data_ptr(), "table": work.table.data_ptr()}
         return {"k": copy[0].data_ptr(), "k_scale": copy[1].data_ptr()}
-
-    def run(self, copy):
-        self.plan.run(self.args[copy], peers.stream())
-        return self.out
-
-    def close(self):
-        torch.cuda.synchronize()
-        self.plan.close()
 
 
 class DeepGemm:

@@ -65,7 +65,7 @@ class Work:
         return torch.cat(parts)
 
 
-class Hewn:
+class Hewn(peers.HewnPlan):
     def __init__(self, work, library):
         s, self.out = work.shape, work.empty_out()
         paged = {"page_size": 64, "pages": s.rows // 64} if s.records else {"length": s.rows}
@@ -77,14 +77,6 @@ class Hewn:
                                  lists=lists.data_ptr(),
                                  workspace=self.space.data_ptr() if self.plan.info.workspace else 0)
                      for lists in work.copies]
-
-    def run(self, copy):
-        self.plan.run(self.args[copy], peers.stream())
-        return self.out
-
-    def close(self):
-        torch.cuda.synchronize()
-        self.plan.close()
 
 
 class FlashMla:
