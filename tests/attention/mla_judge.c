@@ -185,7 +185,7 @@ struct mla_figures mla_judge(const struct mla_data *d)
     struct row r;
     const struct mla_case *c = &d->c;
     size_t most = (size_t)(d->pool[0].most + d->pool[1].most) + 1;
-    j.c = malloc(most * MLA_QK * sizeof *j.c);
+    j.c = calloc(most * MLA_QK, sizeof *j.c);
     j.scores = malloc(most * sizeof *j.scores);
     CHECK(j.c && j.scores, "no memory for the reference");
     for (int b = 0; j.c && j.scores && b < c->batch; b++) {
