@@ -219,8 +219,8 @@ static const char *const eight_bit[] = {
     "in=e4m3 qk=64 sq=257 sk=257 causal=1 hq=8 hkv=2 b=2 layout=1",
     "in=e4m3 qk=96 sq=200 sk=700 hq=2 hkv=1 left=150 right=20 pad=3",
     "in=e4m3 qk=128 out=f16 sq=130 sk=900 keys=1 ragged=2 b=3 win=-60 causal=1",
-    "in=e4m3 qk=128 out=f32 sq=150 sk=300 packed=1 keys=2 ragged=2 b=6 tail=9 causal=1 sink=1 hq=4 "
-    "hkv=2",
+    ("in=e4m3 qk=128 out=f32 sq=150 sk=300 packed=1 keys=2 ragged=2 b=6 tail=9 causal=1 sink=1 "
+     "hq=4 hkv=2"),
     "in=e4m3 qk=128 sq=300 sk=500 page=16 keys=1 ragged=1 b=2 hq=2 hkv=1",
     "in=e4m3 qk=64 sq=140 sk=300 page=48 keys=1 ragged=2 b=3 causal=1",
     "in=e4m3 qk=192 v=128 out=f32 sq=150 sk=300 causal=1 page=1 keys=1 ragged=1 b=2 hq=2 hkv=1",
@@ -228,8 +228,8 @@ static const char *const eight_bit[] = {
     "in=e4m3 qk=128 sq=5 sk=1500 hq=8 hkv=2 splits=3 sink=1",
     "in=e4m3 qk=64 sq=20 sk=700 hq=4 hkv=1 pack=3 splits=2 out=f16 causal=1",
     "in=e4m3 qk=128 sources=2 sq=150 sk=300 sk1=170 left=120 causal=1 hq=2 hkv=1 b=2 sink=1",
-    "in=e4m3 qk=64 sources=2 packed=1 keys=2 keys1=2 ragged=2 b=5 sq=90 sk=140 sk1=60 causal=1 "
-    "tail=5",
+    ("in=e4m3 qk=64 sources=2 packed=1 keys=2 keys1=2 ragged=2 b=5 sq=90 sk=140 sk1=60 causal=1 "
+     "tail=5"),
     "in=e4m3 qk=128 unnorm=1 out=f32 sq=140 sk=400 causal=1",
     "in=e4m3 qk=96 unnorm=1 out=f32 sq=70 sk=300 hq=2 hkv=1 sink=1 vs=4 b=2",
     "in=e4m3 qk=128 sq=130 sk=700 peak=2000 pattern=4 splits=1",
