@@ -23,8 +23,14 @@ struct op_block {
     _Alignas(16) unsigned char payload[];
 };
 
+/* Its order stands beside the operation: comparing two then touches neither. */
+struct heap_entry {
+    uint64_t ready, token;
+    struct async_op *op;
+};
+
 struct async_heap {
-    struct async_op **ops;
+    struct heap_entry *ops;
     size_t count, capacity;
     size_t blocks; /* ever allocated: capacity keeps up with it, so that a push cannot fail */
     struct op_block *all;
@@ -51,36 +57,37 @@ struct commit_lane {
 
 /* ---- heap ---- */
 
-static bool before(const struct async_op *a, const struct async_op *b)
+static bool before(const struct heap_entry *a, const struct heap_entry *b)
 {
     return a->ready != b->ready ? a->ready < b->ready : a->token < b->token;
 }
 
 /* Puts it at `i` or above. */
-static void heap_rise(struct async_heap *h, size_t i, struct async_op *op)
+static void heap_rise(struct async_heap *h, size_t i, struct heap_entry entry)
 {
-    while (i > 0 && before(op, h->ops[(i - 1) / 2])) {
+    while (i > 0 && before(&entry, &h->ops[(i - 1) / 2])) {
         h->ops[i] = h->ops[(i - 1) / 2];
         i = (i - 1) / 2;
     }
-    h->ops[i] = op;
+    h->ops[i] = entry;
 }
 
 static void heap_push(struct async_heap *h, struct async_op *op)
 {
-    heap_rise(h, h->count++, op);
+    heap_rise(h, h->count++, (struct heap_entry){op->ready, op->token, op});
 }
 
 /* Takes out the one at `i`. */
 static struct async_op *heap_take(struct async_heap *h, size_t i)
 {
-    struct async_op *taken = h->ops[i], *last = h->ops[--h->count];
+    struct async_op *taken = h->ops[i].op;
+    const struct heap_entry last = h->ops[--h->count];
     if (i == h->count) return taken;
     for (;;) {
         size_t child = 2 * i + 1;
         if (child >= h->count) break;
-        if (child + 1 < h->count && before(h->ops[child + 1], h->ops[child])) child++;
-        if (!before(h->ops[child], last)) break;
+        if (child + 1 < h->count && before(&h->ops[child + 1], &h->ops[child])) child++;
+        if (!before(&h->ops[child], &last)) break;
         h->ops[i] = h->ops[child];
         i = child;
     }
@@ -91,7 +98,7 @@ static struct async_op *heap_take(struct async_heap *h, size_t i)
 static bool heap_reserve(struct async_heap *h, size_t wanted)
 {
     size_t capacity = h->capacity ? h->capacity : HEAP_FIRST;
-    struct async_op **ops;
+    struct heap_entry *ops;
     while (capacity < wanted) capacity *= 2;
     if (capacity == h->capacity) return true;
     ops = realloc(h->ops, capacity * sizeof *ops);
@@ -505,7 +512,7 @@ bool async_advance(struct group *g)
 {
     struct async_heap *h = g->heap;
     bool ran = false;
-    while (h && h->count && h->ops[0]->ready <= g->now && !g->failed) {
+    while (h && h->count && h->ops[0].ready <= g->now && !g->failed) {
         ran = true;
         run_stage(g, heap_take(h, 0));
     }
@@ -515,7 +522,7 @@ bool async_advance(struct group *g)
 size_t async_offers(const struct group *g, struct async_op **ops, size_t room)
 {
     const struct async_heap *h = g->heap;
-    for (size_t i = 0; h && i < h->count && i < room; i++) ops[i] = h->ops[i];
+    for (size_t i = 0; h && i < h->count && i < room; i++) ops[i] = h->ops[i].op;
     return h ? h->count : 0;
 }
 
@@ -523,13 +530,13 @@ void async_run(struct group *g, struct async_op *op)
 {
     struct async_heap *h = g->heap;
     size_t i = 0;
-    while (h->ops[i] != op) i++;
+    while (h->ops[i].op != op) i++;
     run_stage(g, heap_take(h, i));
 }
 
 uint64_t async_next(const struct group *g)
 {
-    return g->heap && g->heap->count ? g->heap->ops[0]->ready : UINT64_MAX;
+    return g->heap && g->heap->count ? g->heap->ops[0].ready : UINT64_MAX;
 }
 
 /* ---- per-warp state ---- */

@@ -5,16 +5,19 @@
 
 #include <stdlib.h>
 
-/* An operation that its issuer has to see the end of. */
+/* An operation that its issuer has to see the end of: in its warp's list, and in the chain of its token. */
 struct pending {
-    struct pending *next;
+    struct pending *next, **link; /* link: what points to it in the list */
+    struct pending *chained;
     uint64_t token;
+    const struct warp *warp;
     uint64_t bulk_group; /* which one of its lane, from 1; OPEN before commit_group */
     const struct insn *in;
     uint32_t lane;
     bool bulk, thread_copy; /* of a bulk group; cp.async */
 };
 #define OPEN UINT64_MAX
+enum { CHAINS_FIRST = 64 }; /* a power of two */
 
 /* An mbarrier that commits arrive at: the last one whose phase no wait has passed. */
 struct arrived {
@@ -44,10 +47,63 @@ static struct warp_record *record_of(struct pending_table *c, struct warp *w)
     return &c->records[i];
 }
 
-static void pending_drop(struct pending_table *c, struct pending **at)
+/* Tokens are numbered one after the other, so their low bits spread them. */
+static struct pending **chain_of(const struct pending_table *c, uint64_t token)
 {
-    struct pending *p = *at;
-    *at = p->next;
+    return &c->chains[token & (c->chain_count - 1)];
+}
+
+/* Doubles the chains. Without memory they stay, and are longer. */
+static void chains_grow(struct pending_table *c)
+{
+    struct pending **old = c->chains;
+    const size_t count = c->chain_count;
+    struct pending **chains = calloc(2 * count, sizeof(struct pending *));
+    if (!chains) return;
+    c->chains = chains;
+    c->chain_count = 2 * count;
+    for (size_t i = 0; i < count; i++) {
+        while (old[i]) {
+            struct pending *p = old[i];
+            struct pending **chain = chain_of(c, p->token);
+            old[i] = p->chained;
+            p->chained = *chain;
+            *chain = p;
+        }
+    }
+    free(old);
+}
+
+/* The warp's operation of that token; NULL: none. Tokens are unique in the group. */
+static struct pending *pending_find(const struct pending_table *c, const struct warp *w,
+                                    uint64_t token)
+{
+    struct pending *p = *chain_of(c, token);
+    while (p && (p->token != token || p->warp != w)) p = p->chained;
+    return p;
+}
+
+static void pending_add(struct pending_table *c, struct warp_record *r, struct pending *p)
+{
+    struct pending **chain;
+    if (c->count++ == c->chain_count) chains_grow(c);
+    chain = chain_of(c, p->token);
+    p->chained = *chain;
+    *chain = p;
+    p->next = r->list;
+    p->link = &r->list;
+    if (p->next) p->next->link = &p->next;
+    r->list = p;
+}
+
+static void pending_drop(struct pending_table *c, struct pending *p)
+{
+    struct pending **chain = chain_of(c, p->token);
+    while (*chain != p) chain = &(*chain)->chained;
+    *chain = p->chained;
+    *p->link = p->next;
+    if (p->next) p->next->link = p->link;
+    c->count--;
     p->next = c->free;
     c->free = p;
 }
@@ -55,7 +111,7 @@ static void pending_drop(struct pending_table *c, struct pending **at)
 static void record_reset(struct pending_table *c, struct warp *w)
 {
     struct warp_record *r = record_of(c, w);
-    while (r->list) pending_drop(c, &r->list);
+    while (r->list) pending_drop(c, r->list);
     memset(r, 0, sizeof *r);
     r->warp = w;
 }
@@ -105,41 +161,31 @@ static void on_issue(struct pending_table *c, const struct event *e)
         c->exhausted = true;
         return;
     }
-    *p = (struct pending){.next = r->list,
-                          .token = e->token,
+    *p = (struct pending){.token = e->token,
+                          .warp = e->warp,
                           .bulk_group = OPEN,
                           .in = e->in,
                           .lane = first_lane(e->lanes),
                           .bulk = in_bulk_group(e->in),
                           .thread_copy =
                               e->in->is.engine == ENGINE_CP_ASYNC && e->in->is.class == INSN_COPY};
-    r->list = p;
+    pending_add(c, r, p);
 }
 
 /* A copy from global memory that completes in another CTA (its share of a multicast) belongs to that one,
  * which waits for it; what it reads is nobody's shared memory. */
 static void on_bar(struct pending_table *c, const struct event *e)
 {
-    struct warp_record *r;
+    struct pending *p;
     if (!e->warp || e->cta == e->warp->cta || e->in->is.moves != MOVES_IN) return;
-    r = record_of(c, e->warp);
-    for (struct pending **at = &r->list; *at; at = &(*at)->next) {
-        if ((*at)->token != e->token) continue;
-        pending_drop(c, at);
-        return;
-    }
+    p = pending_find(c, e->warp, e->token);
+    if (p) pending_drop(c, p);
 }
 
 static void on_done(struct pending_table *c, const struct event *e)
 {
-    struct warp_record *r;
-    if (!e->warp) return;
-    r = record_of(c, e->warp);
-    for (struct pending **at = &r->list; *at; at = &(*at)->next) {
-        if ((*at)->token != e->token) continue;
-        if (!(*at)->bulk) pending_drop(c, at);
-        return;
-    }
+    struct pending *p = e->warp ? pending_find(c, e->warp, e->token) : NULL;
+    if (p && !p->bulk) pending_drop(c, p);
 }
 
 static void on_group_commit(struct pending_table *c, const struct event *e)
@@ -156,17 +202,14 @@ static void on_group_commit(struct pending_table *c, const struct event *e)
 
 static void on_group_wait(struct pending_table *c, const struct event *e)
 {
-    struct warp_record *r = record_of(c, e->warp);
-    struct pending **at = &r->list;
+    const struct warp_record *r = record_of(c, e->warp);
+    struct pending *next;
     if (e->key != COMMIT_BULK) return;
-    while (*at) {
-        const struct pending *p = *at;
+    for (struct pending *p = r->list; p; p = next) {
         bool awaited = p->bulk && p->bulk_group != OPEN && (e->lanes >> p->lane & 1) &&
                        p->bulk_group + e->value <= r->bulk_groups[p->lane];
-        if (awaited)
-            pending_drop(c, at);
-        else
-            at = &(*at)->next;
+        next = p->next;
+        if (awaited) pending_drop(c, p);
     }
 }
 
@@ -291,13 +334,15 @@ bool pending_open(struct pending_table *c, struct group *g)
     while (size < 2 * (size_t)g->runnable_capacity) size *= 2;
     *c = (struct pending_table){.group = g, .mask = size - 1};
     c->records = calloc(size, sizeof *c->records);
-    return c->records != NULL;
+    c->chain_count = CHAINS_FIRST;
+    c->chains = calloc(c->chain_count, sizeof(struct pending *));
+    return c->records && c->chains;
 }
 
 void pending_close(struct pending_table *c)
 {
     for (size_t i = 0; c->records && i <= c->mask; i++) {
-        while (c->records[i].list) pending_drop(c, &c->records[i].list);
+        while (c->records[i].list) pending_drop(c, c->records[i].list);
     }
     while (c->free) {
         struct pending *p = c->free;
@@ -305,6 +350,7 @@ void pending_close(struct pending_table *c)
         free(p);
     }
     free(c->records);
+    free(c->chains);
     while (c->arrived) {
         struct arrived *next = c->arrived->next;
         free(c->arrived);

@@ -13,6 +13,8 @@ struct pending_table {
     struct group *group;
     struct warp_record *records; /* open addressing by warp; warps keep their addresses */
     size_t mask;
+    struct pending **chains; /* by token; a power of two of them */
+    size_t chain_count, count;
     struct pending *free;
     struct arrived *arrived; /* level 2 only */
     bool exhausted;
