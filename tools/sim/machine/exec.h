@@ -73,6 +73,9 @@ void progress_cta(struct launch *l);
 /* Erases it. */
 void progress_end(struct launch *l);
 
+/* Appends the forms of the kernel's instructions to the file that HEWN_SIM_FORMS names (forms.c). */
+void forms_note(const struct kernel *kernel);
+
 /* ---- barriers (barrier.c) ---- */
 
 /* Completes the named barrier when all that it expects have arrived. */

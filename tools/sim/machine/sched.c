@@ -618,6 +618,7 @@ static void gather_printed(struct launch *l)
 int launch_run(struct launch *l)
 {
     l->result = 0;
+    forms_note(l->kernel);
     progress_begin(l);
     if (groups_open(l))
         l->result = 2;
