@@ -7,6 +7,7 @@
  *   build/tests/explore --random 100000 --seed 1     # many of them; the counts come last
  *   build/tests/explore --seed 1 --case 77 --verbose # one of them, with its text
  */
+#include "explore/schedule.h"
 #include "explore_random.h"
 #include "sim/sim_run.h"
 
@@ -203,6 +204,29 @@ static void run_again(const char *text, uint32_t warps, const struct exploration
     free(was);
 }
 
+/* The schedule of which the explorer says that it is a bad order: it comes to the same again, with the checker beside it. */
+static void run_schedule(const char *text, struct run *r, const struct exploration *x)
+{
+    uint32_t *usual = malloc(2 * (size_t)MEMORY);
+    int result;
+    r->exploration = NULL;
+    r->replay = "";
+    (void)run(r, text);
+    CHECK(!r->strayed, "the usual order strays");
+    if (usual) memcpy(usual, memory, 2 * (size_t)MEMORY);
+    r->replay = x->schedule;
+    result = run(r, text);
+    CHECK(!r->strayed, "'%s' strays", x->schedule);
+    if (x->end == EXPLORE_ERROR)
+        CHECK(strstr(r->findings, "\"severity\":\"error\""), "'%s' has no error", x->schedule);
+    else
+        CHECK_INT(result, x->result);
+    if (usual && x->end == EXPLORE_DIFFERS)
+        CHECK(memcmp(usual, memory, 2 * (size_t)MEMORY) != 0, "'%s' leaves what '' leaves",
+              x->schedule);
+    free(usual);
+}
+
 static void run_known(const struct known *k)
 {
     struct exploration x = {0};
@@ -215,8 +239,36 @@ static void run_known(const struct known *k)
           ends[k->end], x.schedule, x.finding.message);
     CHECK(x.all == (k->end == EXPLORE_FINE), "all orders were%s tried", x.all ? "" : " not");
     if (k->orders) CHECK_INT(x.orders, k->orders);
-    if (x.end != EXPLORE_FINE) run_again(text, k->warps, &x);
+    if (x.end != EXPLORE_FINE) {
+        run_again(text, k->warps, &x);
+        run_schedule(text, &r, &x);
+    }
     free(text);
+}
+
+/* ---- words ---- */
+
+static void run_words(void)
+{
+    static const char *const good[] = {"", "w0", "w0x3,w32,w0.2", "w31.12x4,w1023"},
+                             *const bad[] = {"w",     "0",      "w0,", ",w0",
+                                             "w0x0",  "w0.0",   "w0x", "w1234567890",
+                                             "w0 w1", "w0x2x3", "w-1"};
+    char word[64], why[96];
+    struct schedule s;
+    if (!test_case("schedules as words")) return;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        CHECK(schedule_read(&s, good[i], why, sizeof why), "'%s' is not read: %s", good[i], why);
+        CHECK(schedule_write(&s, UINT32_MAX, word, sizeof word), "'%s' does not fit", good[i]);
+        CHECK(!strcmp(word, good[i]), "'%s' comes back as '%s'", good[i], word);
+        schedule_free(&s);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        CHECK(!schedule_read(&s, bad[i], why, sizeof why), "'%s' is read", bad[i]);
+    CHECK(schedule_read(&s, "w0x3,w1x2", why, sizeof why), "%s", why);
+    CHECK(schedule_write(&s, 4, word, sizeof word) && !strcmp(word, "w0x3,w1"), "%s", word);
+    CHECK(!schedule_write(&s, 5, word, 4), "'%s' fits into 4 bytes", word);
+    schedule_free(&s);
 }
 
 /* ---- random kernels ---- */
@@ -247,6 +299,13 @@ static void count(const struct exploration *x, bool proved, bool error)
     c->unsound += bad && proved && !error;
 }
 
+static void tell(const struct exploration *x, const struct random_kernel *k, const struct run *r)
+{
+    printf("%s\n%s%llu orders, %llu given up, %s; one %s\n%s\n%s\n", k->text, r->findings,
+           (unsigned long long)x->orders, (unsigned long long)x->cut, x->all ? "all" : "not all",
+           ends[x->end], x->schedule, x->finding.message);
+}
+
 static void attack(const struct random_kernel *k, uint64_t number)
 {
     struct exploration x = {0};
@@ -266,10 +325,8 @@ static void attack(const struct random_kernel *k, uint64_t number)
     CHECK(x.end == EXPLORE_FINE || !proved || error, "proved, but an order %s:\n  %s\n  %s\n%s",
           ends[x.end], x.schedule, x.finding.message, k->text);
     count(&x, proved, error);
-    if (!test_verbose()) return;
-    printf("%s\n%s%llu orders, %llu given up, %s; one %s\n%s\n%s\n", k->text, r.findings,
-           (unsigned long long)x.orders, (unsigned long long)x.cut, x.all ? "all" : "not all",
-           ends[x.end], x.schedule, x.finding.message);
+    if (test_verbose()) tell(&x, k, &r);
+    if (x.end != EXPLORE_FINE) run_schedule(k->text, &r, &x);
 }
 
 static void attack_all(uint64_t kernels)
@@ -312,6 +369,7 @@ int main(int argc, char **argv)
     memory = run_alloc(2 * MEMORY);
     if (!memory || !run_begin()) return 1;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) run_known(&known[i]);
+    run_words();
     attack_all(kernels);
     run_end();
     run_free(memory);

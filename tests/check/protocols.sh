@@ -20,6 +20,22 @@ spin_says() {
         sed -n 's/.*errors: \([0-9]*\).*/\1/p' pan.log)
 }
 
+# again NAME: the order that the report names is taken again, with the same steps under any seed.
+again() {
+    word=$(sed -n 's/^  to see the bad order: --replay //p' "$work/out")
+    for seed in 1 2; do
+        HEWN_LIBCUDA=$SIM "$hewn" run "$sources/$1.ptx" --replay "$word" --seed $seed >"$work/again$seed" 2>&1
+        status "$1 --replay $word, seed $seed" 1 $?
+    done
+    sed -n '/^  [0-9]/p' "$work/again1" >"$work/steps1"
+    sed -n '/^  [0-9]/p' "$work/again2" >"$work/steps2"
+    if [ -s "$work/steps1" ] && cmp "$work/steps1" "$work/steps2" >/dev/null; then ok
+    else fail "$1: --replay $word takes other steps under seed 2" "$(diff "$work/steps1" "$work/steps2" | head -n 5)"; fi
+    if grep -q 'no warp can run any more' "$work/out"; then
+        want "$1: --replay hangs as the order did" 'error: deadlock' "$work/again1"
+    fi
+}
+
 for file in "$sources"/*.ptx; do
     name=$(basename "$file" .ptx)
     for define in "" -DFIXED; do
@@ -39,11 +55,24 @@ for file in "$sources"/*.ptx; do
             fail "$name: no order is bad" "$(cat "$work/out")"
         else
             want "$name: some order is bad" 'explored ([0-9]* order' "$work/out"
+            again "$name"
         fi
         command -v spin >/dev/null 2>&1 || continue
         errors=$(spin_says "$name" "$define")
         if [ "$errors" = $want ]; then ok; else fail "$name $define: Spin finds '$errors' errors, want $want" "$(tail -n 5 "$work/spin.log")"; fi
     done
 done
+# Words that fit nothing.
+replay() { # STATUS WANT WORD
+    HEWN_LIBCUDA=$SIM "$hewn" run "$sources/ring.ptx" -DFIXED --replay "$3" >"$work/out" 2>&1
+    status "--replay $3" "$1" $?
+    want "--replay $3" "$2" "$work/out"
+}
+replay 2 'HEWN_SIM_REPLAY does not fit this launch: behind step 1 the one' 1:w0,w77
+replay 0 '0 review, 0 incomplete, 0 error' 2:w0
+printf '1:w0\n' >"$work/word"
+replay 0 'the schedule ends' "@$work/word"
+for word in w0 0:w0 1:q 1:w0x0; do replay 1 'HEWN_SIM_REPLAY: ' "$word"; done
+
 command -v spin >/dev/null 2>&1 || skip "spin not found: the protocols are not held against its search"
 finish

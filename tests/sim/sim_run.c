@@ -3,6 +3,7 @@
 #include "ops/table.h"
 
 #include "decode/decode.h"
+#include "explore/replay.h"
 #include "machine/machine.h"
 #include "machine/mem.h"
 
@@ -45,6 +46,23 @@ static void read_findings(struct run *r)
     if (truncate(report_path, 0)) perror(report_path);
 }
 
+static int run_as_told(struct run *r, struct launch *l)
+{
+    struct replay replay = {.told = NULL};
+    struct schedule s = {NULL, 0, 0};
+    char why[96];
+    int result;
+    if (!r->replay) return launch_run(l);
+    r->strayed = !schedule_read(&s, r->replay, why, sizeof why);
+    if (r->strayed) return -1;
+    replay_attach(&replay, l, &s, UINT32_MAX);
+    result = launch_run(l);
+    replay_end(&replay);
+    schedule_free(&s);
+    r->strayed = replay.strayed || replay.endless;
+    return result;
+}
+
 static int launch(struct run *r, const struct kernel *kernel, const void *params,
                   uint32_t param_bytes)
 {
@@ -68,7 +86,7 @@ static int launch(struct run *r, const struct kernel *kernel, const void *params
     if (r->exploration) explore_launch(&l, &r->memory, 1, &r->limits, r->exploration);
     report = report_new("k", 1);
     check_attach(&check, &l, report);
-    const int result = launch_run(&l);
+    const int result = run_as_told(r, &l);
     report_end(report);
     read_findings(r);
     if (r->after) *r->after = check.memory;

@@ -19,10 +19,13 @@ struct run {
     uint64_t seed;
     const struct launch_memory *before; /* what the launch before did, where this may overlap it */
     struct launch_memory **after;       /* where not NULL: what this one did; the caller's */
-    struct exploration *exploration; /* where not NULL: what its orders come to, tried before it runs */
-    struct explore_limits limits;    /* of that search, … */
-    struct mem_piece memory;    /* … and the memory by which orders are compared */
-    char findings[1 << 14];             /* JSON lines of the last launch */
+    struct exploration
+        *exploration; /* where not NULL: what its orders come to, tried before it runs */
+    struct explore_limits limits; /* of that search, … */
+    const char *replay; /* where not NULL: the schedule in whose order the launch runs, a word */
+    bool strayed;       /* it did not fit */
+    struct mem_piece memory; /* … and the memory by which orders are compared */
+    char findings[1 << 14];  /* JSON lines of the last launch */
 };
 
 enum { RUN_PARAM_BYTES = 1024 };

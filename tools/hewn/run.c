@@ -55,6 +55,7 @@ static int known_option(struct options *o, const char *name, const char *value)
         o->report = value;
         return 0;
     }
+    if (!strcmp(name, "--replay")) return setenv("HEWN_SIM_REPLAY", value, 1) ? EXIT_USAGE : 0;
     if (!strcmp(name, "--suppress")) return cli_suppress(value);
     if (!strcmp(name, "--text")) {
         o->text = value;

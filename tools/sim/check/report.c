@@ -37,6 +37,7 @@ struct report {
     uint64_t orders; /* that were explored; 0: nobody tried */
     uint64_t orders_left;
     bool all_orders;
+    char *replay;              /* "LAUNCH:SCHEDULE" of an order that went wrong; NULL: none */
     struct idiom_line *idioms; /* ascending by place */
     uint32_t idiom_count, idiom_capacity;
 };
@@ -436,6 +437,14 @@ void report_explored(struct report *r, uint64_t orders, bool all, uint64_t left)
     r->orders_left = left;
 }
 
+void report_replay(struct report *r, const char *schedule)
+{
+    const size_t room = strlen(schedule) + 24;
+    r->replay = malloc(room);
+    if (r->replay)
+        (void)snprintf(r->replay, room, "%llu:%s", (unsigned long long)r->number, schedule);
+}
+
 /* "explored (all 12 orders)" */
 static void put_orders(struct text *t, const struct report *r)
 {
@@ -491,6 +500,7 @@ static void append_json(const struct report *r, enum verdict verdict, const char
     if (hidden) putf(&t, ",\"suppressed\":%zu", hidden);
     if (r->idiom_count) putf(&t, ",\"idioms\":%u", r->idiom_count);
     put_basis_json(&t, r);
+    if (r->replay) put_field(&t, "replay", r->replay);
     put_text(&t, "}\n");
     error = t.failed ? ENOMEM : write_all(fd, &t);
     if (error) fprintf(stderr, "hewn-sim: HEWN_SIM_REPORT: %s: %s\n", path, strerror(error));
@@ -517,6 +527,11 @@ static void print_text(const struct report *r, enum verdict verdict)
                  r->idiom_count == 1 ? "" : "s");
         put_text(&t, "\n");
         put_suppressed(&t, r);
+        if (r->replay) {
+            put_text(&t, "  to see the bad order: --replay ");
+            put_text(&t, r->replay);
+            put_text(&t, "\n");
+        }
         if (!t.failed) (void)write_all(STDERR_FILENO, &t);
     }
     free(t.bytes);
@@ -550,6 +565,7 @@ enum verdict report_end(struct report *r)
     suppress_free(&rules);
     pthread_mutex_destroy(&r->lock);
     free(r->idioms);
+    free(r->replay);
     free(r->findings);
     free(r->kernel);
     free(r);

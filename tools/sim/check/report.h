@@ -49,6 +49,8 @@ struct finding_sink *report_sink(struct report *r);
 void report_sampled(struct report *r, enum sampled_reason reason, const char *file, uint32_t line);
 /* So many orders of the launch were run, each to its end: all there are, or at least `left` are left. */
 void report_explored(struct report *r, uint64_t orders, bool all, uint64_t left);
+/* The schedule of an order that went wrong, a word; copied. */
+void report_replay(struct report *r, const char *schedule);
 /* A line has an idiom (finding.h, IDIOMS); the verdict counts the lines that have one. `file` must live until the
  * report's end. Thread-safe. */
 void report_idiom(struct report *r, const char *file, uint32_t line);

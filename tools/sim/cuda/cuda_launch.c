@@ -393,6 +393,7 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
     struct report *report;
     struct trace *timeline = NULL;
     struct worksheet *worksheet = NULL;
+    struct replay *replay;
     const char *trace = getenv("HEWN_SIM_TRACE"), *sheet = getenv("HEWN_SIM_WORKSHEET");
     enum verdict verdict;
     int result;
@@ -413,7 +414,9 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
     check_attach(&check, &launch, report);
     if (trace && *trace) timeline = trace_attach(&launch);
     if (sheet && *sheet) worksheet = worksheet_attach(&launch);
-    result = launch_run(&launch);
+    replay = replay_before(&launch);
+    launch_run(&launch);
+    result = replay_after(replay, &launch, report);
     keep_memory(check.memory, request);
     if (timeline) trace_end(timeline, &launch, driver.launches, trace);
     if (worksheet) worksheet_end(worksheet, driver.launches, sheet);

@@ -2,6 +2,7 @@
 #include "cuda/driver.h"
 
 #include "check/suppress.h"
+#include "explore/explore.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -72,6 +73,32 @@ static bool check_suppressions(void)
     return true;
 }
 
+/* HEWN_SIM_REPLAY: "LAUNCH:SCHEDULE", or @FILE that holds it. */
+static bool read_replay(struct settings *out)
+{
+    static char word[EXPLORE_SCHEDULE];
+    const char *text = getenv("HEWN_SIM_REPLAY");
+    char *colon, why[96] = "";
+    FILE *f;
+
+    if (!text || !*text) return true;
+    f = *text == '@' ? fopen(text + 1, "r") : NULL;
+    if (*text == '@') {
+        word[f ? fread(word, 1, sizeof word - 1, f) : 0] = '\0';
+        if (!f) snprintf(why, sizeof why, "%s", strerror(errno));
+        if (f) fclose(f);
+    } else
+        snprintf(word, sizeof word, "%s", text);
+    word[strcspn(word, " \t\r\n")] = '\0';
+    errno = 0;
+    out->replay_launch = strtoull(word, &colon, 10);
+    if (!*why && (*colon != ':' || *word < '1' || *word > '9' || errno))
+        snprintf(why, sizeof why, "the number of a launch and ':' come first");
+    if (!*why && schedule_read(&out->replay, colon + 1, why, sizeof why)) return true;
+    fprintf(stderr, "hewn-sim: HEWN_SIM_REPLAY: %s\n", why);
+    return false;
+}
+
 /* A new file for this process: launches add to it. */
 static bool start_trace(void)
 {
@@ -119,7 +146,7 @@ bool settings_read(struct settings *out)
     struct numbers n;
 
     if (!read_gpu(&out->gpu) || !read_numbers(&n) || !check_report() || !check_suppressions() ||
-        !start_trace())
+        !read_replay(out) || !start_trace())
         return false;
     out->gpu.sm_count = (uint32_t)n.sms;
     out->seed = n.seed;

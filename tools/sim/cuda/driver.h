@@ -12,6 +12,7 @@
 
 #include "driver_abi.h"
 #include "cuda/graph_abi.h"
+#include "explore/schedule.h"
 #include "machine/mem.h"
 #include "ptx/module.h"
 
@@ -44,7 +45,9 @@ struct settings {
     uint64_t seed;
     uint32_t host_threads;
     int check_level, repeat;
-    uint64_t explore; /* orders; 0: none */
+    uint64_t explore;       /* orders; 0: none */
+    uint64_t replay_launch; /* whose order is given; 0: none */
+    struct schedule replay;
     bool strict, quiet, hang;
 };
 
@@ -61,6 +64,11 @@ struct report;
 /* Tries up to `orders` orders of a launch that is ready to run, and tells the report how far it came, and of the first
  * one that goes wrong. Memory is as before. */
 void explore_before(const struct launch *l, uint64_t orders, struct report *report);
+/* Around launch_run, of the launch that HEWN_SIM_REPLAY names; NULL: it is another one. */
+struct replay;
+struct replay *replay_before(struct launch *l);
+/* Frees it; the launch's result. The report is told if the schedule did not fit. NULL is fine. */
+int replay_after(struct replay *r, const struct launch *l, struct report *report);
 
 /* ---- handles ---- */
 

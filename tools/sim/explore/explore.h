@@ -39,7 +39,7 @@ enum explore_end {
 #undef X
 };
 
-enum { EXPLORE_SCHEDULE = 4096, EXPLORE_SEEDS = 200 };
+enum { EXPLORE_SCHEDULE = 8192, EXPLORE_SEEDS = 200 };
 
 struct exploration {
     uint64_t orders;        /* that ran to their end */
@@ -51,7 +51,7 @@ struct exploration {
     int result;             /* its CUresult */
     struct finding finding; /* ERROR, FAULT, HANG: what was found */
     uint64_t seed; /* with which a usual run comes to the same; 0: none up to EXPLORE_SEEDS */
-    char schedule[EXPLORE_SCHEDULE]; /* its steps (explore_replay) */
+    char schedule[EXPLORE_SCHEDULE]; /* its first steps, a word (replay.h); "": too long for one */
 };
 
 /* The launch is filled as for launch_run; watchers, sink and steerer are not used. `memory` is what it may

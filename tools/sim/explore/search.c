@@ -8,7 +8,7 @@
  * at a place sleeps in what is tried there later, until a step touches what it would do.
  */
 #include "explore/explore.h"
-#include "explore/walk.h"
+#include "explore/replay.h"
 #include "async/mbar.h"
 
 #include <stdio.h>
@@ -211,10 +211,9 @@ static actor choose(void *context, struct walk_offer *offer)
         s->stale = true;
         return WALK_NOBODY;
     }
-    if (s->depth) {
-        const actor last = s->nodes[s->depth - 1].who;
-        for (uint32_t i = 0; i < offer->polls; i++)
-            if (offer->can[i] == last && !sleeps(n, last)) return last;
+    if (offer->count) {
+        const actor usual = walk_usual(offer, s->depth ? s->nodes[s->depth - 1].who : WALK_NOBODY);
+        if (!sleeps(n, usual)) return usual;
     }
     for (uint32_t i = 0; i < offer->count; i++)
         if (!sleeps(n, offer->can[i])) return offer->can[i];
@@ -363,20 +362,6 @@ static double seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* The run's steps: "w3" warp 3 of the launch, "w3.2" the second operation that it issued. */
-static void write_schedule(const struct search *s, char *out)
-{
-    size_t at = 0;
-    out[0] = '\0';
-    for (uint32_t i = 0; i < s->depth && at + 32 < EXPLORE_SCHEDULE; i++) {
-        const actor who = s->nodes[i].who;
-        at += (size_t)snprintf(out + at, EXPLORE_SCHEDULE - at, "%sw%u", i ? " " : "",
-                               (unsigned)(who >> 32));
-        if ((uint32_t)who)
-            at += (size_t)snprintf(out + at, EXPLORE_SCHEDULE - at, ".%u", (unsigned)who);
-    }
-}
-
 enum { LAUNCH_TIMEOUT = 702 };
 
 static enum explore_end end_of(const struct walk *w, int result, const struct images *m,
@@ -424,8 +409,49 @@ static bool run_once(struct search *s, struct walk *w, const struct launch *l,
     out->orders++;
     if (out->end == EXPLORE_FINE) return true;
     out->finding = w->finding;
-    write_schedule(s, out->schedule);
     return false;
+}
+
+/* ---- the order in a word ---- */
+
+/* Whether the schedule's first steps, and the usual ones behind them, come to the same. */
+static bool prefix_shows(const struct launch *l, const struct images *m,
+                         const struct explore_limits *limits, const struct exploration *x,
+                         const struct schedule *s, uint32_t steps)
+{
+    struct launch run = *l;
+    struct replay r = {.told = NULL};
+    enum explore_end end;
+    images_restore(m);
+    run.watchers = NULL;
+    replay_attach(&r, &run, s, steps);
+    walk_listen(&r.walk, &run);
+    launch_run(&run);
+    free(run.printed);
+    end = end_of(&r.walk, run.result, m, limits, false);
+    replay_end(&r);
+    return !r.strayed && !r.endless && !r.walk.failed && !r.walk.too_long && end == x->end &&
+           run.result == x->result;
+}
+
+/* The fewest steps of the run's that lead to its end. What is longer leads there too, as a rule; the whole run does. */
+static void write_schedule(const struct search *s, const struct launch *l, const struct images *m,
+                           const struct explore_limits *limits, struct exploration *out)
+{
+    struct schedule all = {NULL, 0, 0};
+    uint32_t low = 0, high = s->depth;
+    bool kept = true;
+    for (uint32_t i = 0; i < s->depth && kept; i++) kept = schedule_add(&all, s->nodes[i].who);
+    while (kept && low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (prefix_shows(l, m, limits, out, &all, middle))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    if (!kept || !schedule_write(&all, high, out->schedule, sizeof out->schedule))
+        out->schedule[0] = '\0';
+    schedule_free(&all);
 }
 
 /* ---- the same by a seed ---- */
@@ -498,7 +524,10 @@ void explore_launch(const struct launch *l, const struct mem_piece *memory, size
         if (limits->seconds > 0 && seconds() - began > limits->seconds) break;
     }
     if (!out->all) out->least = left(&s);
-    if (out->end != EXPLORE_FINE && !out->broken && !limits->fine) find_seed(l, &m, out);
+    if (out->end != EXPLORE_FINE && !out->broken) {
+        write_schedule(&s, l, &m, limits, out);
+        if (!limits->fine) find_seed(l, &m, out);
+    }
     if (m.first) images_restore(&m);
     free(m.first);
     walk_close(&w);

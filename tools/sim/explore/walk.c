@@ -180,6 +180,8 @@ static bool execute(struct walk *w, struct warp *warp)
     while (steer_ahead(warp, &in)) {
         uint64_t before = warp->blocked_steps;
         begin(w, true);
+        w->at = in;
+        w->act = WALK_EXECUTES;
         for (uint32_t i = 0; i < warp->frag_count; i++)
             if (!frag_runnable(&warp->frags[i]))
                 footprint_wait(&w->step, warp, &warp->frags[i].wait);
@@ -201,6 +203,10 @@ static bool answer(struct walk *w, struct warp *warp, uint32_t but, uint32_t *pc
     if (!f) return false;
     *of = lanes = f->mask;
     *pc = f->pc;
+    w->at = f->pc < warp->cta->group->launch->kernel->insn_count
+                ? &warp->cta->group->launch->kernel->insns[f->pc]
+                : NULL;
+    w->act = WALK_REFUSED;
     footprint_wait(&w->step, warp, &f->wait);
     steer_step(warp);
     run_ahead(w, warp);
@@ -287,6 +293,8 @@ static bool run_op(struct walk *w, struct group *g, actor who)
         const struct walk_op *op = op_of(w, ops[i]->token);
         if (!op || op->actor != who) continue;
         begin(w, false);
+        w->at = ops[i]->in;
+        w->act = WALK_OPERATION;
         op_touches(w, ops[i]);
         g->launch->hooks->run(g, ops[i]);
         return true;
@@ -427,19 +435,30 @@ static bool turn(struct steerer *s, struct group *g)
     return g->failed;
 }
 
-int walk_run(struct walk *w, const struct launch *l)
+void walk_attach(struct walk *w, struct launch *l)
 {
-    struct launch run = *l;
     w->steerer.turn = turn;
-    w->sink = (struct finding_sink){.add = on_finding};
     w->watcher = (struct watcher){.open = observer_of};
     w->op_count = w->warp_count = 0;
     w->failed = w->gave_up = w->bounded = w->too_long = w->found = false;
-    run.steerer = &w->steerer;
-    run.sink = &w->sink;
-    run.watchers = &w->watcher;
-    run.shown = 0;
-    run.host_threads = 1;
+    l->steerer = &w->steerer;
+    l->shown = 0;
+    l->host_threads = 1;
+    launch_watch(l, &w->watcher);
+}
+
+void walk_listen(struct walk *w, struct launch *l)
+{
+    w->sink = (struct finding_sink){.add = on_finding};
+    l->sink = &w->sink;
+}
+
+int walk_run(struct walk *w, const struct launch *l)
+{
+    struct launch run = *l;
+    run.watchers = NULL;
+    walk_attach(w, &run);
+    walk_listen(w, &run);
     launch_run(&run);
     free(run.printed);
     return run.result;

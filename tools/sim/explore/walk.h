@@ -20,6 +20,18 @@ struct walk_offer {
     bool insists; /* who chooses sets it: any number of False answers */
 };
 
+/* What a step was besides an instruction that was executed. */
+#define WALK_ACTS(X)                      \
+    X(EXECUTES, "")                       \
+    X(REFUSED, " (it is answered False)") \
+    X(OPERATION, " (what it has issued takes effect)")
+
+enum walk_act {
+#define X(name, text) WALK_##name,
+    WALK_ACTS(X)
+#undef X
+};
+
 struct walk {
     struct steerer steerer; /* first */
     struct finding_sink sink;
@@ -37,7 +49,9 @@ struct walk {
 
     struct walk_offer offer;
     struct footprint step; /* of the current one */
-    bool issuing;          /* it is a warp's: accesses with tokens are those of what it issues */
+    const struct insn *at; /* its instruction; NULL: the end of the body */
+    enum walk_act act;
+    bool issuing; /* it is a warp's: accesses with tokens are those of what it issues */
     struct walk_op *ops;
     uint32_t op_count, op_capacity;
     struct walk_warp *warps;
@@ -50,6 +64,10 @@ struct walk {
     struct finding finding;
 };
 
+/* Before launch_run: who chooses decides its order. */
+void walk_attach(struct walk *w, struct launch *l);
+/* Before launch_run: its findings go to `found` alone. */
+void walk_listen(struct walk *w, struct launch *l);
 /* Runs the launch to its end or until it is given up; its CUresult. `w` is zero but for what the caller fills,
  * or as the last run left it. */
 int walk_run(struct walk *w, const struct launch *l);
