@@ -9,7 +9,7 @@ int complain(const char *path, const char *format, ...)
 {
     va_list args;
 
-    fprintf(stderr, "mod: %s: ", path);
+    fprintf(stderr, "%s: %s: ", program_invocation_short_name, path);
     va_start(args, format);
     vfprintf(stderr, format, args);
     va_end(args);
