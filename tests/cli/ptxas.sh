@@ -67,6 +67,9 @@ text family 8.8 sm_100f ''
 refused "a family's target elsewhere" "'sm_100f' cannot be compiled" -arch sm_120a "$work/family.ptx"
 run -arch sm_103a "$work/family.ptx" -o "$work/family.cubin"
 status "a family's target on its later member" 0 $?
+text older 6.0 sm_30 ''
+run -arch sm_90 "$work/older.ptx" -o "$work/older.cubin"
+status "a target that no compiler makes any more" 0 $?
 text large 8.0 sm_90 '.shared .align 4 .b8 more[49160]; mov.u32 %r0, more;'
 refused "too much static shared memory" 'too much shared data (50184 bytes, 49152 max)' "$work/large.ptx"
 printf 'garbage\n' >"$work/garbage.ptx"

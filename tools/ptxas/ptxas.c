@@ -169,6 +169,10 @@ static void show_version(void)
 
 static const unsigned architectures[] = {75, 80, 86, 87, 88, 89, 90, 100, 103, 107, 110, 120, 121};
 
+/* GPUs for which ptxas takes a text, but no longer compiles. */
+static const unsigned older[] = {10, 11, 12, 13, 20, 21, 30, 32, 35,
+                                 37, 50, 52, 53, 60, 61, 62, 70, 72};
+
 /* Splits "sm_103a", or "compute_103a" (*virtual_only): the number and the suffix. */
 static bool read_gpu(const char *name, unsigned *arch, char *suffix, bool *virtual_only)
 {
@@ -185,6 +189,17 @@ static bool read_gpu(const char *name, unsigned *arch, char *suffix, bool *virtu
     return false;
 }
 
+static bool older_target(const char *target)
+{
+    unsigned arch;
+    int used = 0;
+
+    if (sscanf(target, "sm_%3u%n", &arch, &used) != 1 || target[used]) return false;
+    for (size_t i = 0; i < sizeof older / sizeof *older; i++)
+        if (older[i] == arch) return true;
+    return false;
+}
+
 /* Whether text for `target` can be compiled for that GPU. */
 static int check_target(const char *target, unsigned arch, char suffix)
 {
@@ -192,6 +207,7 @@ static int check_target(const char *target, unsigned arch, char suffix)
     char text_suffix;
     bool virtual_only;
 
+    if (older_target(target)) return 0;
     if (!read_gpu(target, &text_arch, &text_suffix, &virtual_only) || virtual_only)
         return fatal("Value '%s' is not defined for option 'gpu-name'", target);
     if (text_arch > arch)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 enum { NAME_BYTES = 128, MOST_PARTS = 32 };
+enum { SM_SUBNORMALS = 20 }; /* targets before this one have no subnormal numbers of f32 */
 
 /* How far an attempt at a row got; the best one gives the message. */
 enum outcome { OUT_UNKNOWN, OUT_OPERANDS, OUT_TARGET, OUT_MATCH };
@@ -141,11 +142,18 @@ static int not_modelled(struct decode *d, const struct ptx_insn *src, struct src
 
 /* ---- one instruction ---- */
 
+static uint32_t target_number(const struct decode *d)
+{
+    const char *digits = strpbrk(d->dc.module->target, "0123456789");
+
+    return digits ? (uint32_t)strtoul(digits, NULL, 10) : 0;
+}
+
 /* Whether the module's target has what the row needs; else d->why says what. */
 static bool target_allows(struct decode *d, const struct op_row *row)
 {
-    const char *target = d->dc.module->target, *digits = strpbrk(target, "0123456789");
-    uint32_t sm = digits ? (uint32_t)strtoul(digits, NULL, 10) : 0;
+    const char *target = d->dc.module->target;
+    uint32_t sm = target_number(d);
     char suffix = *target ? target[strlen(target) - 1] : 0;
 
     d->why[0] = 0;
@@ -217,20 +225,21 @@ static enum outcome find_written(struct decode *d, struct insn *out)
     return best;
 }
 
-/* A copy of the instruction with its parts in another order; its text stays as it is written. */
-static const struct ptx_insn *reordered(struct decode *d, const struct ptx_insn *src,
-                                        const char *const *mods)
+/* A copy of the instruction with other parts, or in another order; its text stays as it is written. */
+static const struct ptx_insn *with_mods(struct decode *d, const struct ptx_insn *src,
+                                        const char *const *mods, uint32_t count)
 {
     struct ptx_insn *copy = arena_alloc(&d->dc.kernel->arena, sizeof *copy);
-    const char **own = arena_alloc(&d->dc.kernel->arena, src->mod_count * sizeof *own);
+    const char **own = arena_alloc(&d->dc.kernel->arena, count * sizeof *own);
 
     if (!copy || !own) {
         d->no_memory = true;
         return NULL;
     }
-    memcpy(own, mods, src->mod_count * sizeof *own);
+    memcpy(own, mods, count * sizeof *own);
     *copy = *src;
     copy->mods = own;
+    copy->mod_count = (uint16_t)count;
     return copy;
 }
 
@@ -251,7 +260,7 @@ static enum outcome find_row(struct decode *d, struct insn *out)
         if (strncmp(op_rows[i].name, src->mods[0], first) || isalnum(op_rows[i].name[first]))
             continue;
         if (!sort_mods(&op_rows[i], src->mods, src->mod_count, sorted)) continue;
-        d->dc.src = reordered(d, src, sorted);
+        d->dc.src = with_mods(d, src, sorted, src->mod_count);
         if (!d->dc.src) break;
         got = try_row(d, &op_rows[i], name_parts(op_rows[i].name), out);
         if (got == OUT_MATCH) return got;
@@ -261,6 +270,39 @@ static enum outcome find_row(struct decode *d, struct insn *out)
     d->dc.src = src;
     memcpy(d->why, why, sizeof why);
     return best;
+}
+
+static bool has_part(const struct ptx_insn *src, const char *part)
+{
+    for (uint32_t i = 1; i < src->mod_count; i++)
+        if (!strcmp(src->mods[i], part)) return true;
+    return false;
+}
+
+/*
+ * PTX for sm_1x on a later GPU: f32 arithmetic flushes subnormals, and mad.f32 is a fused operation (PTX ISA, mad).
+ * ptxas 13.0 writes the same machine code for these as for the instructions with .ftz. OUT_UNKNOWN: there is no
+ * such form, and the instruction means what it says.
+ */
+static enum outcome find_flushed(struct decode *d, struct insn *out)
+{
+    const struct ptx_insn *src = d->dc.src;
+    const char *mods[MOST_PARTS + 2];
+    const bool fused = !strcmp(src->mods[0], "mad");
+    enum outcome got = OUT_UNKNOWN;
+    uint32_t count = 0;
+
+    if (src->mod_count > MOST_PARTS || !has_part(src, "f32") || has_part(src, "ftz"))
+        return OUT_UNKNOWN;
+    mods[count++] = fused ? "fma" : src->mods[0];
+    if (fused) mods[count++] = "rn";
+    mods[count++] = "ftz";
+    for (uint32_t i = 1; i < src->mod_count; i++) mods[count++] = src->mods[i];
+    d->dc.src = with_mods(d, src, mods, count);
+    if (d->dc.src) got = find_row(d, out);
+    if (got == OUT_MATCH) return got;
+    d->dc.src = src;
+    return OUT_UNKNOWN;
 }
 
 static bool keep_list(struct decode *d, struct insn *out)
@@ -305,7 +347,8 @@ static int decode_insn(struct decode *d, const struct ptx_insn *src, struct insn
 
     d->dc.src = src;
     d->why[0] = 0;
-    got = find_row(d, out);
+    got = target_number(d) < SM_SUBNORMALS ? find_flushed(d, out) : OUT_UNKNOWN;
+    if (got != OUT_MATCH) got = find_row(d, out);
     if (d->no_memory) return out_of_memory(d);
     if (got == OUT_UNKNOWN && !op_known(src->mods[0])) {
         refuse(d, 0, "no PTX instruction is named '%.40s'", src->mods[0]);
