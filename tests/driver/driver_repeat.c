@@ -133,6 +133,43 @@ static void test_in_place(const char *name, unsigned words)
     }
 }
 
+/* copy fills what step then changes in place: each finds what the other left, the same each time. */
+static void chain(hewn_cu_deviceptr out, hewn_cu_deviceptr in, unsigned want)
+{
+    void *params[] = {&out};
+
+    copy(out, in);
+    CHECK_INT(count_wrong(out, want, THREADS), 0);
+    CHECK_INT(cu.cuLaunchKernel(function(module, "step"), 1, 1, 1, THREADS, 1, 1, 0, NULL, params,
+                                NULL),
+              0);
+    CHECK_INT(cu.cuCtxSynchronize(), 0);
+    CHECK_INT(count_wrong(out, want + 1, THREADS), 0);
+}
+
+static void test_chain(void)
+{
+    hewn_cu_deviceptr in = buffer(128), out = buffer(128);
+    double took[LAUNCHES];
+
+    if (!test_case("launches that find what equal ones found write what those wrote")) return;
+    set(in, 7);
+    for (int i = 0; i < LAUNCHES; i++) {
+        double began = seconds();
+        chain(out, in, 7);
+        took[i] = seconds() - began;
+    }
+    for (int i = 3; simulated && i < LAUNCHES; i++)
+        CHECK(took[i] < took[0] / 4, "the first took %g s, number %d %g s", took[0], i, took[i]);
+    for (unsigned round = 20; round < 23; round++) {
+        set(in, round);
+        for (int i = 0; i < 4; i++) {
+            if (i == 2) set(out, 99);
+            chain(out, in, round);
+        }
+    }
+}
+
 static void test_new_memory(void)
 {
     hewn_cu_deviceptr in = buffer(128), out = 0;
@@ -202,6 +239,7 @@ int main(int argc, char **argv)
     test_host_memory();
     test_in_place("step", THREADS);
     test_in_place("add", 1);
+    test_chain();
     test_new_memory();
     test_consts();
     test_textures();

@@ -404,11 +404,17 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
     memcpy(launch.block, request->block, sizeof launch.block);
     memcpy(launch.cluster, request->cluster, sizeof launch.cluster);
     if (request->cooperative) {
-        if (mem_alloc(GRID_WORKSPACE, &launch.grid_workspace)) return HEWN_CU_OUT_OF_MEMORY;
+        if (mem_alloc(GRID_WORKSPACE, &launch.grid_workspace)) {
+            repeat_drop(&repeat);
+            return HEWN_CU_OUT_OF_MEMORY;
+        }
         memset((void *)(uintptr_t)launch.grid_workspace, 0, GRID_WORKSPACE);
     }
     report = report_new(f->kernel->entry->name, ++driver.launches);
-    if (!report) return HEWN_CU_OUT_OF_MEMORY;
+    if (!report) {
+        repeat_drop(&repeat);
+        return HEWN_CU_OUT_OF_MEMORY;
+    }
     if (settings->explore) explore_before(&launch, settings->explore, report);
     if (request->overlaps && driver.memory_stream == request->stream) check.before = driver.memory;
     check_attach(&check, &launch, report);

@@ -1,5 +1,6 @@
 /* Launches that need not run again (repeat.h). */
 #include "cuda/repeat.h"
+#include "cuda/recall.h"
 #include "machine/mem.h"
 
 #include <stdlib.h>
@@ -10,13 +11,21 @@ enum { KEPT_MOST = 64, PIECES_MOST = 4096, MODE_NEVER = 0, MODE_ALWAYS = 2 };
 /* Taking a digest must pay: so many nanoseconds for a byte, and the part of a launch that they may be. */
 static const double digest_cost = 0.25, digest_share = 0.1, digest_share_once = 0.03;
 static const uint64_t digest_most = 4ULL << 30; /* bytes */
+/* Likewise of keeping what a launch changes: of the copy before it, and of all that is kept. */
+static const double changes_cost = 1.0;
+static const size_t snapshot_most = 256U << 20, changes_most = 256U << 20; /* bytes */
+enum { MISSES_MOST = 4 }; /* so often changes are kept that no launch asks for */
 
 struct repeated {
     struct launch_request request; /* params: a copy */
     uint32_t param_bytes;
-    uint64_t stable;  /* digest of memory that the launch leaves as it is; 0: none known */
-    uint64_t elapsed; /* nanoseconds of the last run; 0: has not run */
-    uint64_t used;    /* number of the launch that looked it up last */
+    uint64_t stable;         /* digest of memory that the launch leaves as it is; 0: none known */
+    uint64_t elapsed;        /* nanoseconds of the last run; 0: has not run */
+    uint64_t used;           /* number of the launch that looked it up last */
+    struct changes *changes; /* of the last run that found memory as `found` says; or NULL */
+    uint64_t found;
+    struct report_basis found_basis;
+    uint32_t misses;
     struct report_basis basis;
 };
 
@@ -109,6 +118,13 @@ static bool same(const struct repeated *k, const struct launch_request *r)
            o->cooperative == r->cooperative && !memcmp(o->params, r->params, k->param_bytes);
 }
 
+static void entry_free(struct repeated *k)
+{
+    free(k->request.params);
+    changes_free(k->changes);
+    *k = (struct repeated){0};
+}
+
 static struct repeated *entry_of(const struct launch_request *r)
 {
     struct repeated *all = driver.repeats, *oldest;
@@ -120,7 +136,7 @@ static struct repeated *entry_of(const struct launch_request *r)
         if (all[i].request.function && same(&all[i], r)) return &all[i];
         if (all[i].used < oldest->used) oldest = &all[i];
     }
-    free(oldest->request.params);
+    entry_free(oldest);
     *oldest =
         (struct repeated){.request = *r, .param_bytes = r->function->kernel->entry->param_bytes};
     oldest->request.params = malloc(oldest->param_bytes + (size_t)1);
@@ -130,6 +146,62 @@ static struct repeated *entry_of(const struct launch_request *r)
     }
     memcpy(oldest->request.params, r->params, oldest->param_bytes);
     return oldest;
+}
+
+/* ---- what a launch changed ---- */
+
+/* The kept changes are those of this launch: writes them. */
+static bool recalls(struct repeated *k, uint64_t before)
+{
+    if (!before || !k->changes || k->found != before) return false;
+    changes_apply(k->changes);
+    k->misses = 0;
+    return true;
+}
+
+/* A copy of memory before a launch whose changes may be asked for. NULL: they are not worth keeping. */
+static struct snapshot *before_changes(const struct repeated *k, const struct repeat *r)
+{
+    const double share = (double)k->elapsed * digest_share;
+    const size_t affordable = (size_t)(share / changes_cost);
+
+    if (!r->before || k->misses == MISSES_MOST || k->request.function->kernel->global_sync)
+        return NULL;
+    return snapshot_take(driver.settings.repeat == MODE_ALWAYS || affordable > snapshot_most
+                             ? snapshot_most
+                             : affordable);
+}
+
+/* All that is kept stays within its bound: the entries used longest ago give theirs up. */
+static void make_room(size_t bytes)
+{
+    for (;;) {
+        struct repeated *oldest = NULL;
+        size_t all = bytes;
+        for (int i = 0; i < KEPT_MOST; i++) {
+            struct repeated *k = &driver.repeats[i];
+            all += changes_bytes(k->changes);
+            if (k->changes && (!oldest || k->used < oldest->used)) oldest = k;
+        }
+        if (all <= changes_most || !oldest) return;
+        changes_free(oldest->changes);
+        oldest->changes = NULL;
+    }
+}
+
+static void keep_changes(struct repeated *k, struct repeat *r)
+{
+    struct changes *c = snapshot_changes(r->snapshot, changes_most);
+
+    r->snapshot = NULL;
+    if (!c) return;
+    changes_free(k->changes);
+    k->changes = NULL;
+    make_room(changes_bytes(c));
+    k->changes = c;
+    k->found = r->before;
+    k->found_basis = k->basis;
+    k->misses++;
 }
 
 void repeat_begin(struct repeat *r, const struct launch_request *request)
@@ -143,16 +215,25 @@ void repeat_begin(struct repeat *r, const struct launch_request *request)
     r->skip = r->before && r->before == k->stable;
     r->basis = k->basis;
     if (r->skip) return;
+    r->skip = recalls(k, r->before);
+    r->basis = k->found_basis;
+    if (r->skip) return;
+    r->snapshot = before_changes(k, r);
     r->consts = digest_consts(request);
     r->in_use = mem_in_use();
     r->began = now();
 }
 
+/* It allocated nothing, and each byte of memory has one address. */
+static bool plain_memory(const struct repeat *r)
+{
+    return !mem_aliased() && mem_in_use() == r->in_use;
+}
+
 /* One run has shown that the next would do the same: it reads nothing that this one wrote. */
 static bool once_is_enough(const struct repeat *r)
 {
-    return !mem_aliased() && mem_in_use() == r->in_use &&
-           digest_consts(&r->kept->request) == r->consts;
+    return plain_memory(r) && digest_consts(&r->kept->request) == r->consts;
 }
 
 void repeat_ran(struct repeat *r, const struct report *report, bool silent, bool reads_back)
@@ -163,7 +244,12 @@ void repeat_ran(struct repeat *r, const struct report *report, bool silent, bool
     if (!k || r->skip) return;
     k->elapsed = now() - r->began;
     k->stable = 0;
-    if (!silent || !report_basis(report, &k->basis)) return;
+    if (!silent || !report_basis(report, &k->basis)) {
+        repeat_drop(r);
+        return;
+    }
+    if (r->snapshot && plain_memory(r)) keep_changes(k, r);
+    repeat_drop(r);
     if (!reads_back && once_is_enough(r))
         k->stable = digest(k->elapsed, r->before ? digest_share : digest_share_once);
     else if (r->before)
@@ -171,9 +257,15 @@ void repeat_ran(struct repeat *r, const struct report *report, bool silent, bool
     if (after && after == r->before) k->stable = after;
 }
 
+void repeat_drop(struct repeat *r)
+{
+    snapshot_free(r->snapshot);
+    r->snapshot = NULL;
+}
+
 void repeat_forget(void)
 {
-    for (int i = 0; driver.repeats && i < KEPT_MOST; i++) free(driver.repeats[i].request.params);
+    for (int i = 0; driver.repeats && i < KEPT_MOST; i++) entry_free(&driver.repeats[i]);
     free(driver.repeats);
     driver.repeats = NULL;
 }
