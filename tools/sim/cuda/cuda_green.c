@@ -117,13 +117,12 @@ int cuDevResourceGenerateDesc(hewn_cu_resource_set *set, const hewn_cu_dev_resou
     return 0;
 }
 
-/* Under the lock. */
-static int green_new(struct call *call, hewn_cu_green *green, uint32_t sm_count,
-                     hewn_cu_context context)
+static int green_new(hewn_cu_green *green, uint32_t sm_count, hewn_cu_context context)
 {
+    struct call call CALL_SCOPE;
     struct CUgreenCtx_st *fresh;
 
-    if (call_enter(call, NEED_INIT)) return call->rc;
+    if (call_enter(&call, NEED_INIT)) return call.rc;
     fresh = calloc(1, sizeof *fresh);
     if (!fresh) return HEWN_CU_OUT_OF_MEMORY;
     *fresh = (struct CUgreenCtx_st){sm_count, ++driver.next_id, context};
@@ -138,7 +137,6 @@ static int green_new(struct call *call, hewn_cu_green *green, uint32_t sm_count,
 int cuGreenCtxCreate(hewn_cu_green *green, hewn_cu_resource_set set, hewn_cu_device device,
                      unsigned flags)
 {
-    struct call call CALL_SCOPE;
     const uintptr_t value = (uintptr_t)set;
     hewn_cu_context context = NULL;
     int rc;
@@ -148,7 +146,9 @@ int cuGreenCtxCreate(hewn_cu_green *green, hewn_cu_resource_set set, hewn_cu_dev
         return HEWN_CU_INVALID_VALUE;
     rc = cuDevicePrimaryCtxRetain(&context, device);
     if (rc) return rc;
-    return green_new(&call, green, (uint32_t)(value >> SET_SHIFT), context);
+    rc = green_new(green, (uint32_t)(value >> SET_SHIFT), context);
+    if (rc) (void)cuDevicePrimaryCtxRelease_v2(device);
+    return rc;
 }
 
 static int green_drop(hewn_cu_green green)

@@ -233,7 +233,7 @@ void call_leave(struct call *call);
 /* For whoever waits in the middle of a call. */
 void driver_lock(void);
 void driver_unlock(void);
-/* struct call call CALL_SCOPE;   leaves the call on every way out of the function */
+/* struct call call CALL_SCOPE;   leaves the call on every way out of the function, each behind call_enter */
 #define CALL_SCOPE __attribute__((cleanup(call_leave)))
 
 /* True while this thread runs a stream's host function, which may not call the driver. */
