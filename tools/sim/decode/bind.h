@@ -21,15 +21,23 @@ struct constant_entry {
     uint32_t bits, offset, next;
 };
 
+/* An instruction whose modifiers were in an order of their own: its parts in the row's. */
+struct reordered {
+    const struct ptx_insn *written; /* NULL: none yet */
+    const char *const *mods;
+    const struct op_row *row; /* the first that has such modifiers */
+};
+
 struct decode {
-    struct decoder dc; /* first: bind functions get a pointer to it */
+    struct decoder dc;       /* first: bind functions get a pointer to it */
     bind_fn *const *binders; /* by row */
     struct ptx_diag *diag;
     struct arena scratch;
 
     uint32_t row_heads[ROW_BUCKETS]; /* 1 + row index, 0 none */
     uint32_t *row_next;
-    uint32_t longest_name; /* in dot-separated parts */
+    uint32_t longest_name;      /* in dot-separated parts */
+    struct reordered reordered; /* the last one */
 
     uint32_t *slots; /* by register: byte offset, or NO_SLOT_YET */
     uint32_t regs_bytes;

@@ -243,6 +243,28 @@ static const struct ptx_insn *with_mods(struct decode *d, const struct ptx_insn 
     return copy;
 }
 
+static bool same_mods(const struct ptx_insn *a, const struct ptx_insn *b)
+{
+    if (a->mod_count != b->mod_count) return false;
+    for (uint32_t i = 0; i < a->mod_count; i++)
+        if (strcmp(a->mods[i], b->mods[i]) != 0) return false;
+    return true;
+}
+
+/* As the instruction before that was written like this one: compilers write one order thousands of times. */
+static enum outcome find_as_before(struct decode *d, struct insn *out)
+{
+    const struct ptx_insn *src = d->dc.src;
+    const struct reordered *last = &d->reordered;
+
+    if (!last->written || !same_mods(src, last->written)) return OUT_UNKNOWN;
+    d->dc.src = with_mods(d, src, last->mods, src->mod_count);
+    if (d->dc.src && try_row(d, last->row, name_parts(last->row->name), out) == OUT_MATCH)
+        return OUT_MATCH;
+    d->dc.src = src;
+    return OUT_UNKNOWN;
+}
+
 /* The row for d->dc.src, its modifiers in the order of the table or in another that ptxas takes. */
 static enum outcome find_row(struct decode *d, struct insn *out)
 {
@@ -251,9 +273,11 @@ static enum outcome find_row(struct decode *d, struct insn *out)
     char why[WHY_BYTES];
     size_t first = strlen(src->mods[0]);
     enum outcome best = find_written(d, out);
+    bool other = false; /* an earlier row has such modifiers */
 
     memcpy(why, d->why, sizeof why);
     if (best == OUT_MATCH || src->mod_count > MOST_PARTS) return best;
+    if (find_as_before(d, out) == OUT_MATCH) return OUT_MATCH;
     for (uint32_t i = 0; i < op_row_count && !d->no_memory; i++) {
         enum outcome got;
 
@@ -263,7 +287,11 @@ static enum outcome find_row(struct decode *d, struct insn *out)
         d->dc.src = with_mods(d, src, sorted, src->mod_count);
         if (!d->dc.src) break;
         got = try_row(d, &op_rows[i], name_parts(op_rows[i].name), out);
-        if (got == OUT_MATCH) return got;
+        if (got == OUT_MATCH) {
+            if (!other) d->reordered = (struct reordered){src, d->dc.src->mods, &op_rows[i]};
+            return got;
+        }
+        other = true;
         if (got > best) memcpy(why, d->why, sizeof why);
         if (got > best) best = got;
     }
