@@ -735,12 +735,15 @@ static void on_fence(struct order *o, struct order_warp *w, const struct event *
     switch (e->value) {
     case FENCE_MEMBAR: order_membar(o, w, e); break;
     case FENCE_PROXY_ASYNC:
-        /* Every form, the one-way ones too (interpretation): both ways. */
+        /* Every form, the one-way ones too (interpretation): both ways. These also have an order and a scope; they
+         * release and acquire as a fence does (interpretation: hides, never invents). */
+        if (e->access == ACCESS_READ) order_membar(o, w, e);
         order_keep(o, clock_copy(e->space == SPACE_SHARED   ? &w->now.bridged_shared
                                  : e->space == SPACE_GLOBAL ? &w->now.bridged_global
                                                             : &w->now.bridged,
                                  &w->now.known));
         if (e->space != SPACE_SHARED) horizon_set(&w->now.abroad_bridged, w->now.abroad);
+        if (e->access == ACCESS_WRITE) order_membar(o, w, e);
         w->released = true;
         w->version++;
         break;

@@ -441,7 +441,8 @@ void lanes_event(struct lanes *l, const struct event *e)
         break;
     case EV_FENCE:
         if (e->value == FENCE_PROXY_ASYNC) on_fence(r, e);
-        if (e->value == FENCE_MEMBAR) publish(r, e->lanes); /* what follows may be a release */
+        if (e->value == FENCE_MEMBAR || e->access == ACCESS_WRITE)
+            publish(r, e->lanes); /* what follows may be a release */
         if (e->value == FENCE_TCGEN05_BEFORE) r->before |= e->lanes;
         break;
     case EV_WARP_SYNC: on_meet(r, e->lanes); break;
