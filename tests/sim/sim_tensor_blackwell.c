@@ -539,6 +539,38 @@ static void all_forms(void)
     }
 }
 
+/* Every usage of the collector with every spelling of the scales' size, in the least shape of its family. */
+static void spelled_forms(void)
+{
+    static const struct {
+        enum kind kind;
+        enum format format;
+        uint32_t vectors, spellings, usages;
+        bool ws;
+    } families[] = {{FP16, F16, 0, 1, 5, false},    {FP32, TF32, 0, 1, 5, false},
+                    {FP8, E4M3, 0, 1, 5, false},    {INT8, S8, 0, 1, 5, false},
+                    {MXF8, E4M3, 1, 3, 5, false},   {MXF4, E2M1X2, 2, 3, 5, false},
+                    {NVF4, E2M1X2, 2, 2, 5, false}, {NVF4, E2M1X2, 4, 2, 5, false},
+                    {FP16, BF16, 0, 1, 16, true},   {FP32, TF32, 0, 1, 16, true},
+                    {FP8, E5M2, 0, 1, 16, true},    {INT8, U8, 0, 1, 16, true}};
+
+    for (size_t i = 0; i < 2 * sizeof families / sizeof families[0]; i++) {
+        struct form c = {.group = 1 + i % 2, .swizzle_b = 1};
+        c.kind = families[i / 2].kind;
+        c.a = c.b = families[i / 2].format;
+        c.vectors = families[i / 2].vectors;
+        c.ws = families[i / 2].ws;
+        if (c.ws && c.group == 2) continue;
+        c.m = c.ws ? 32 : 128 * c.group;
+        c.n = c.ws ? 64 : 32;
+        for (c.variant = 0; c.variant < families[i / 2].spellings * families[i / 2].usages;
+             c.variant++)
+            if (test_case("tcgen05.mma%s kind %s, pair-size %u, spelling %u", c.ws ? ".ws" : "",
+                          kind_names[c.kind], c.group, c.variant))
+                test_form(&c);
+    }
+}
+
 /* A's rows move up when the product is done; M 128 or 256. */
 static void shifted_forms(void)
 {
@@ -804,6 +836,7 @@ void blackwell_cases(void)
                                        ".abs.NaN.f32", ".u32",     ".s32"};
     all_forms();
     shifted_forms();
+    spelled_forms();
     special_forms();
     for (size_t i = 0; i < sizeof reds / sizeof reds[0]; i++)
         for (uint32_t times = 2; times <= 128; times *= 2)
