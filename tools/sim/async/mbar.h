@@ -20,17 +20,17 @@ struct mbar_arrival {
 };
 
 struct mbar {
-    uint32_t offset;  /* in the owner's window */
-    uint32_t count;   /* expected arrivals per phase */
-    uint64_t phase;   /* phases completed since init */
+    uint32_t offset; /* in the owner's window */
+    uint32_t count;  /* expected arrivals per phase */
+    uint64_t phase;  /* phases completed since init */
     bool live;
     const struct insn *init_in;
     uint32_t init_warp;
-    uint32_t kept;    /* entries in log */
+    uint32_t kept;                               /* entries in log */
     struct mbar_arrival log[MBAR_ARRIVALS_KEPT]; /* current phase, oldest first */
     uint32_t kept_before;
     struct mbar_arrival before[MBAR_ARRIVALS_KEPT]; /* the phase before it */
-    uint64_t total_arrivals; /* ever, by threads and operations */
+    uint64_t total_arrivals;                        /* ever, by threads and operations */
     uint64_t word; /* what the last operation left in memory: other contents were stored over it */
 };
 
@@ -98,7 +98,8 @@ enum mbar_flag {
     MBAR_PARITY = 8,        /* waits: the operand is a parity, else a state */
     MBAR_TEST = 16,         /* test_wait: does not suspend */
     MBAR_DROP = 32,
-    MBAR_NO_COMPLETE = 64
+    MBAR_NO_COMPLETE = 64,
+    MBAR_CTA_SCOPE = 128 /* .cta is spelled out */
 };
 
 /* Finds CTA and offset of a shared address (rank<<24 | offset) as seen from `w`; faults (oob,

@@ -17,7 +17,11 @@ struct lane_access {
     const struct insn *in;
     uint64_t low, high; /* all of it lies between */
     uint32_t lanes;
-    uint32_t met; /* lanes that have met since */
+    bool over; /* all lanes know of it */
+    bool told; /* some lanes have met since, and `knows` says what they know */
+    uint32_t
+        knows[WARP_LANES + 1]; /* by lane: the lanes whose part of it has come to be known there;
+                                       [WARP_LANES]: what has left the warp */
     uint32_t size;
     uint8_t space;
     uint8_t shape; /* enum span_shape */
@@ -88,7 +92,7 @@ static void keep(struct ring *r, const struct event *e, uint64_t low, uint64_t h
     a->low = low;
     a->high = high;
     a->lanes = e->lanes;
-    a->met = 0;
+    a->over = a->told = false;
     a->size = (uint32_t)e->size;
     a->space = e->space;
     a->write = (e->access & ACCESS_WRITE) != 0;
@@ -100,12 +104,32 @@ static void keep(struct ring *r, const struct event *e, uint64_t low, uint64_t h
     if (a->shape == SPAN_APART) memcpy(a->address, e->addresses, sizeof a->address);
 }
 
-static void meet(struct ring *r, uint32_t lanes, uint32_t all)
+/* Each of the lanes now knows what any of them knew; `outside`: as does whoever else takes part. */
+static void tell_lanes(struct lane_access *a, uint32_t lanes, uint32_t all, bool outside)
+{
+    uint32_t known = outside ? a->knows[WARP_LANES] : 0;
+    for (uint32_t l = 0; !a->told && l < WARP_LANES; l++) a->knows[l] = 1U << l;
+    if (!a->told) known = a->knows[WARP_LANES] = 0;
+    a->told = true;
+    for (uint32_t rest = lanes; rest; rest &= rest - 1) known |= a->knows[first_lane(rest)];
+    for (uint32_t rest = lanes; rest; rest &= rest - 1) a->knows[first_lane(rest)] = known;
+    if (outside) a->knows[WARP_LANES] = known;
+    known = all;
+    for (uint32_t rest = all; rest; rest &= rest - 1) known &= a->knows[first_lane(rest)];
+    a->over = known == all;
+}
+
+/* bar.warp.sync orders the lanes that it names. Whatever else they meet at may lead to the other lanes too. */
+static void meet(struct ring *r, uint32_t lanes, uint32_t all, bool outside)
 {
     bool over = true;
+    if ((all & ~lanes) == 0) {
+        r->count = r->next = 0;
+        return;
+    }
     for (uint32_t i = 0; i < r->count; i++) {
-        r->at[i].met |= lanes;
-        over &= (all & ~r->at[i].met) == 0;
+        if (!r->at[i].over) tell_lanes(&r->at[i], lanes, all, outside);
+        over &= r->at[i].over;
     }
     if (over) r->count = r->next = 0;
 }
@@ -208,14 +232,14 @@ static uint32_t crossed(struct lane_access *a, const struct event *e, struct lan
     if (a->shape == SPAN_ROW && e->span->shape == SPAN_ROW && a->low == e->span->low &&
         a->size == e->size)
         return NO_LANE;
-    if (((a->lanes | e->lanes) & ~a->met) == 0 || lanes_apart(a, e, p)) return NO_LANE;
+    if (a->over || lanes_apart(a, e, p)) return NO_LANE;
     if (!lanes_near(p, a, e, near)) return NO_LANE;
     for (uint32_t rest = e->lanes; rest; rest &= rest - 1) {
         const uint32_t lane = first_lane(rest);
         const uint64_t low = e->addresses[lane], high = low + e->size;
         uint32_t others = near[lane];
         if (low >= a->high || high <= a->low) continue;
-        if (a->met >> lane & 1) others &= ~a->met;
+        if (a->told) others &= ~a->knows[lane];
         for (; others; others &= others - 1) {
             const uint32_t other = first_lane(others);
             const uint64_t at = address_of(a, other);
@@ -315,7 +339,7 @@ static void forget(struct ring *r, uint64_t low, uint64_t high)
 {
     for (uint32_t i = 0; i < r->count; i++)
         if (r->at[i].space == SPACE_GLOBAL && low < r->at[i].high && high > r->at[i].low)
-            r->at[i].met = UINT32_MAX;
+            r->at[i].over = true;
 }
 
 void converged_event(struct order *o, struct order_warp *w, const struct event *e)
@@ -345,6 +369,6 @@ void converged_event(struct order *o, struct order_warp *w, const struct event *
     default: return;
     }
     if (!w->converged) return;
-    meet(&w->converged->writes, e->lanes, e->warp->live);
-    meet(&w->converged->reads, e->lanes, e->warp->live);
+    meet(&w->converged->writes, e->lanes, e->warp->live, e->kind != EV_WARP_SYNC);
+    meet(&w->converged->reads, e->lanes, e->warp->live, e->kind != EV_WARP_SYNC);
 }

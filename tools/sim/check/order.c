@@ -62,7 +62,7 @@ static enum order_class class_of(const struct insn *in)
 
 /* ---- components ---- */
 
-static uint32_t component_new(struct order_warp *w, enum component_kind kind)
+uint32_t order_component_new(struct order_warp *w, enum component_kind kind)
 {
     struct order_cluster *c = w->cta->cluster;
     if (c->component_count > CLUSTER_COMPONENTS_MAX) {
@@ -85,7 +85,7 @@ static uint32_t component_new(struct order_warp *w, enum component_kind kind)
 
 uint32_t order_chain(struct order_warp *w, enum component_kind kind)
 {
-    if (!w->chain[kind]) w->chain[kind] = component_new(w, kind);
+    if (!w->chain[kind]) w->chain[kind] = order_component_new(w, kind);
     return w->chain[kind];
 }
 
@@ -110,7 +110,7 @@ static uint32_t own_number(const struct order_warp *w)
 }
 
 /* The next action of a component that the warp sets going. */
-static uint32_t act(struct order_warp *w, uint32_t id)
+uint32_t order_act(struct order_warp *w, uint32_t id)
 {
     struct component *c = order_component(w, id);
     uint32_t number = ++c->number;
@@ -302,7 +302,7 @@ static void on_bar_init(struct order *o, struct order_warp *w, const struct even
     if (!b->live) order_bar_word(o, e); /* over a live one: told by the machine */
     sync_point_clear(&b->point);
     protocol_init(b);
-    b->copy_count = 0;
+    b->copy_count = b->cover_count = 0;
     b->last = NULL;
     b->passed = b->committed = b->reached = 0;
     b->live = true;
@@ -368,12 +368,28 @@ static void on_async_arrive(struct order *o, struct order_warp *w, struct order_
                     epoch_make(chain, clock_get(&a->after, chain), order_insn_index(o, e->in)),
                     a->step);
     order_keep(o, stamp_join(&b->point.current, &a->brings));
+    if (!commit) order_groups_arrive(w, b, a);
 }
 
 /* How far a fence must reach that goes with a relaxed operation on the barrier. */
 static enum reach order_reach_of(const struct order_warp *w, const struct order_bar *b)
 {
     return w->cta->cluster->cluster->cta_count > 1 || w->cta != b->cta ? REACH_CLUSTER : REACH_CTA;
+}
+
+/*
+ * PTX ISA "mbarrier.arrive", "Scope": a release of .cta scope hands nothing to threads of another CTA. Libraries leave
+ * the scope out, and so do without it, where they give storage back; that counts as .cluster (interpretation). Where
+ * .cta is spelled out, reads are taken to be over, for their values were used before, but writes are not there.
+ */
+static bool arrives_narrow(struct order_warp *w, struct order_bar *b, const struct event *e)
+{
+    struct order *o = w->cta->cluster->order;
+    if (w->cta == b->cta || !(e->in->flags & MBAR_CTA_SCOPE)) return false;
+    order_keep(o, clock_join(&b->point.current.caused, &w->now.caused));
+    order_keep(o, clock_join(&b->point.current.narrow, &w->now.known));
+    w->handed_over = e->in;
+    return true;
 }
 
 static void on_bar_arrive(struct order *o, struct order_warp *w, const struct event *e)
@@ -403,7 +419,7 @@ static void on_bar_arrive(struct order *o, struct order_warp *w, const struct ev
         b->reach_number = order_component(w, w->chain[COMPONENT_WARP])->number;
     }
     protocol_arrive(o, w, b, e, &w->now.caused, order_here(w, e->in), w->warp->steps);
-    if (!(e->in->flags & MBAR_RELAXED)) {
+    if (!(e->in->flags & MBAR_RELAXED) && !arrives_narrow(w, b, e)) {
         order_release(w, &b->point.current, e->in);
     } else {
         order_keep(o, stamp_join(&b->point.current, &w->fenced[order_reach_of(w, b)]));
@@ -470,11 +486,11 @@ static uint32_t slot_for(struct order_warp *w, enum component_kind kind, struct 
             free_slot = w->slots[i];
     }
     if (!free_slot) {
-        free_slot = component_new(w, kind);
+        free_slot = order_component_new(w, kind);
         if (!free_slot) return 0;
         order_keep(w->cta->cluster->order, slot_add(w, free_slot));
     }
-    (void)act(w, free_slot);
+    (void)order_act(w, free_slot);
     c = order_component(w, free_slot);
     c->bar = b;
     c->phase = phase;
@@ -556,9 +572,10 @@ static void on_issue_arrival(struct order *o, struct order_warp *w, const struct
     if (class == CLASS_COMMIT) {
         order_release(w, &a->brings, e->in);
         if (id) order_keep(o, stamp_raise(&a->brings, id, order_component(w, id)->number));
-    } else if (id) {
-        /* cp.async is of the generic proxy: known, not bridged. */
-        order_keep(o, stamp_raise_generic(&a->brings, id, order_component(w, id)->number));
+    } else {
+        a->lane = first_lane(e->lanes);
+        a->number = id ? order_component(w, id)->number : 0;
+        order_groups_brings(w, a);
     }
     w->released = true; /* `after` hands over the present number */
 }
@@ -583,11 +600,15 @@ static void on_issue(struct order *o, struct order_warp *w, const struct event *
         return;
     }
     if (class == CLASS_OTHER || !chains[class][0]) return; /* a slot: on_async_bar */
+    if (class == CLASS_CP_ASYNC || class == CLASS_BULK) {
+        order_groups_issue(w, class == CLASS_BULK, first_lane(e->lanes), &o->issuing);
+        return;
+    }
     o->issuing.read = order_chain(w, (enum component_kind)chains[class][0]);
     o->issuing.write = order_chain(w, (enum component_kind)chains[class][1]);
     if (!o->issuing.read || !o->issuing.write) return;
-    (void)act(w, o->issuing.read);
-    if (o->issuing.write != o->issuing.read) (void)act(w, o->issuing.write);
+    (void)order_act(w, o->issuing.read);
+    if (o->issuing.write != o->issuing.read) (void)order_act(w, o->issuing.write);
     if (class == CLASS_WGMMA) {
         regs_issue(o, w, e->in);
         w->released = true; /* wait_warpgroup */
@@ -604,94 +625,6 @@ static void on_done(struct order_warp *w, const struct event *e)
     spare = *a;
     *a = c->arrivals[--c->arrival_count];
     c->arrivals[c->arrival_count] = spare;
-}
-
-/* ---- commit groups ---- */
-
-static struct order_groups *groups_of(struct order_warp *w, uint32_t kind)
-{
-    if (!w->groups[kind]) {
-        w->groups[kind] = calloc(1, sizeof *w->groups[kind]);
-        if (!w->groups[kind]) order_exhausted(w->cta->cluster->order, NULL);
-    }
-    return w->groups[kind];
-}
-
-static uint32_t chain_of_group(uint32_t kind)
-{
-    return kind == COMMIT_CP_ASYNC ? COMPONENT_CP_ASYNC
-           : kind == COMMIT_BULK   ? COMPONENT_BULK_DONE
-                                   : COMPONENT_WGMMA;
-}
-
-static void on_commit(struct order_warp *w, const struct event *e)
-{
-    struct order_groups *g = groups_of(w, e->key);
-    uint32_t id = w->chain[chain_of_group(e->key)];
-    uint32_t end = id ? order_component(w, id)->number : 0;
-    uint32_t lanes = e->key == COMMIT_WGMMA ? 1 : e->lanes;
-    if (!g) return;
-    for (; lanes; lanes &= lanes - 1) {
-        uint32_t lane = first_lane(lanes);
-        g->end[lane][g->closed[lane]++ % GROUPS_KEPT] = end;
-    }
-}
-
-/* After which action the groups end that a wait for all but `pending` leaves complete. */
-static uint32_t groups_end(const struct order_groups *g, uint32_t lanes, uint64_t pending)
-{
-    uint32_t end = 0;
-    for (; lanes && pending < GROUPS_KEPT; lanes &= lanes - 1) {
-        uint32_t lane = first_lane(lanes), closed = g->closed[lane];
-        if (closed <= pending) continue;
-        closed = g->end[lane][(closed - 1 - pending) % GROUPS_KEPT];
-        if (closed > end) end = closed;
-    }
-    return end;
-}
-
-/* Under which number of its warp an action was issued; one no longer kept: the oldest that is, which
- * orders rather too much than too little. */
-static uint32_t issued_at(const struct component *c, uint32_t number)
-{
-    if (c->number - number >= ISSUES_KEPT) number = c->number - ISSUES_KEPT + 1;
-    return c->issued[number % ISSUES_KEPT];
-}
-
-/* A wgmma is an operation of the warpgroup: the other warps' parts are complete too, so those warps have
- * come as far as to issue them (one thread may speak for the four); what else they did is not visible. */
-static void wait_warpgroup(struct order *o, struct order_warp *w, uint32_t end)
-{
-    struct order_warp *first = &w->cta->warps[w->warp->id & ~3U];
-    for (struct order_warp *other = first; end && other < first + 4; other++) {
-        uint32_t id = other->chain[COMPONENT_WGMMA];
-        if (other == w || !id) continue;
-        order_learn(w, id, end);
-        order_keep(o, clock_raise(&w->now.caused, other->chain[COMPONENT_WARP],
-                                  issued_at(order_component(w, id), end)));
-    }
-}
-
-static void on_group_wait(struct order *o, struct order_warp *w, const struct event *e)
-{
-    uint32_t chain = chain_of_group(e->key), end;
-    const struct order_groups *g = groups_of(w, e->key);
-    uint32_t id = w->chain[chain];
-    if (!g || !id) return;
-    end = groups_end(g, e->key == COMMIT_WGMMA ? 1 : e->lanes, e->value);
-    if (e->in->is.waits == WAITS_ISSUED) end = order_component(w, id)->number;
-    if (e->key == COMMIT_CP_ASYNC) {
-        order_keep(o, stamp_raise_generic(&w->now, id, end)); /* generic proxy: not bridged */
-        w->version++;
-    } else if (!e->in->is.sources) {
-        order_learn(w, id, end);
-    }
-    if (e->key == COMMIT_BULK) order_learn(w, w->chain[COMPONENT_BULK_READ], end);
-    if (e->key == COMMIT_WGMMA) {
-        regs_wait(w, end);
-        wait_warpgroup(o, w, end);
-    }
-    w->acquired = e->in;
 }
 
 /* ---- fences ---- */
@@ -857,8 +790,8 @@ void order_event(struct order *o, const struct event *e)
     case EV_ASYNC_ISSUE: on_issue(o, w, e); break;
     case EV_ASYNC_BAR: on_async_bar(o, w, e); break;
     case EV_ASYNC_DONE: on_done(w, e); break;
-    case EV_GROUP_COMMIT: on_commit(w, e); break;
-    case EV_GROUP_WAIT: on_group_wait(o, w, e); break;
+    case EV_GROUP_COMMIT: order_groups_commit(w, e); break;
+    case EV_GROUP_WAIT: order_groups_wait(o, w, e); break;
     case EV_TMEM_WAIT: on_tmem_wait(w, e); break;
     case EV_GRID_WAIT: on_grid_wait(w, e); break;
     case EV_HEAP_FREE: order_heap_free(o, e); break;

@@ -71,11 +71,27 @@ struct component {
     const struct insn *in; /* of the first of them */
 };
 
-/* Commit groups of one kind: after which action of the chain each lane's last groups ended. */
+/* Which operations of a warp's chain are complete: of each lane those up to done[lane], so all up to `prefix`. */
+struct lane_cover {
+    uint32_t done[WARP_LANES], prefix;
+};
+
+/*
+ * Commit groups of one kind: after which action of the chain each lane's last groups ended. Groups belong to a
+ * thread, and a chain to the warp: `lane_of` says which lane issued each action. A lane that works by itself,
+ * while operations of other lanes are in flight, has chains of its own.
+ */
 enum { GROUPS_KEPT = 16 };
 struct order_groups {
     uint32_t closed[WARP_LANES];
     uint32_t end[WARP_LANES][GROUPS_KEPT]; /* of group n (from 0): [n % GROUPS_KEPT] */
+    uint8_t *lane_of;                      /* [number - 1] */
+    uint32_t count, capacity;
+    uint64_t step; /* of the last instruction that issued; its lanes so far */
+    uint32_t step_lanes;
+    struct lane_cover cover[2];  /* sources read; complete */
+    uint32_t own[WARP_LANES][2]; /* components; 0: none */
+    uint32_t own_end[WARP_LANES][GROUPS_KEPT];
 };
 
 /* A warp's last generic read ([0]) and write ([1]) in another CTA's shared memory: the warp's
@@ -137,6 +153,11 @@ struct bar_copy {
     uint64_t phase;
 };
 
+struct bar_cover {
+    uint32_t component;
+    struct lane_cover cover;
+};
+
 struct order_bar {
     struct order_cta *cta;
     uint32_t offset;
@@ -149,6 +170,8 @@ struct order_bar {
     uint64_t last_step;
     struct bar_copy *copies; /* whose bytes are to come */
     uint32_t copy_count, copy_capacity;
+    struct bar_cover *covers; /* of warps whose lanes arrived by cp.async.mbarrier.arrive */
+    uint32_t cover_count, cover_capacity;
     /* passed: the last phase that a wait has passed. committed (level 2): the last phase at which a
      * tcgen05.commit arrived, with that commit and its warp. Both plus 1; 0: none. */
     uint64_t passed, committed;
@@ -201,6 +224,8 @@ struct order_arrival {
     struct stamp brings;
     struct clock after; /* what it comes after */
     uint64_t step;      /* of the warp, when it was issued */
+    uint32_t lane,
+        number; /* cp.async.mbarrier.arrive: whose copies, of those up to this one of the chain */
 };
 
 struct order_cluster {
@@ -313,6 +338,9 @@ static inline struct component *order_component(const struct order_warp *w, uint
 {
     return &w->cta->cluster->components[id];
 }
+/* A new component; 0 when a bound is reached. The number of its next action. */
+uint32_t order_component_new(struct order_warp *w, enum component_kind kind);
+uint32_t order_act(struct order_warp *w, uint32_t component);
 /* The component's actor in the world. 0 when a bound is reached. */
 uint32_t order_actor(struct order_warp *w, uint32_t component);
 /* The warp now knows that action `number` of the component is complete. */
@@ -348,6 +376,17 @@ void order_membar(struct order *o, struct order_warp *w, const struct event *e);
 
 /* A strong access to shared or global memory. */
 void order_flags(struct order *o, struct order_warp *w, const struct event *e);
+
+/* ---- order_groups.c ---- */
+
+/* A lane issues a cp.async or (bulk) an operation of a bulk group: sets i->read and i->write. */
+void order_groups_issue(struct order_warp *w, bool bulk, uint32_t lane, struct issuing *i);
+void order_groups_commit(struct order_warp *w, const struct event *e);
+void order_groups_wait(struct order *o, struct order_warp *w, const struct event *e);
+/* cp.async.mbarrier.arrive is issued; it arrives. */
+void order_groups_brings(struct order_warp *w, struct order_arrival *a);
+void order_groups_arrive(struct order_warp *w, struct order_bar *b, const struct order_arrival *a);
+void order_groups_free(struct order_groups *g);
 
 /* ---- order_life.c ---- */
 

@@ -202,6 +202,8 @@ enum standing order_judge(struct touch *t, epoch prior, bool wrote)
         return STANDING_ACCEPTED;
     }
     if (settled(t, prior)) return settle(t);
+    if (t->write && (!wrote || !generic_component(p->kind)) && clock_knows(&t->now->narrow, prior))
+        return STANDING_ACCEPTED;
     /* Morally strong: both strong or atomic, by one proxy. */
     /* Threads that store one value to one place do no harm by it, whichever comes last. */
     if (wrote && p->kind == COMPONENT_WARP && stores_same(a, prior)) return STANDING_ACCEPTED;

@@ -31,6 +31,7 @@ static void bar_free(struct order_bar *b)
     point_free(&b->point);
     protocol_free(b->protocol);
     free(b->copies);
+    free(b->covers);
     free(b);
 }
 
@@ -45,7 +46,7 @@ static void warp_clear(struct order_warp *w)
     horizon_drop(w->posted);
     horizon_drop(w->posted_bridged);
     clock_free(&w->after);
-    for (int i = 0; i < COMMIT_KINDS; i++) free(w->groups[i]);
+    for (int i = 0; i < COMMIT_KINDS; i++) order_groups_free(w->groups[i]);
     free(w->slots);
     free(w->regs);
     free(w->undefined);
