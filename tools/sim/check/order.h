@@ -215,6 +215,7 @@ struct order_flag {
     const struct order_warp *writer; /* of the last store that ended a release sequence */
     uint32_t turn;                   /* of the world's record of the location */
     const struct insn *lent; /* the last write that relied on a fence of another warp; NULL: none */
+    uint64_t seen; /* the number of the write that the cluster's last poll of it rests on */
     bool used;
 };
 
@@ -273,6 +274,14 @@ struct issuing {
 
 enum told_of { TOLD_IN_STEP = 1, TOLD_APART = 2, TOLD_LENT = 4 };
 
+/* order_poll.c: whether what a poll brought decides anything where its loop has ended. */
+enum { POLL_EXITS = 64 };
+struct poll_exit {
+    const struct insn *poll;
+    uint32_t pc;
+    bool free;
+};
+
 struct order {
     struct group *group;
     struct check *check;
@@ -291,6 +300,7 @@ struct order {
     uint32_t map_count;
     struct told *told; /* order_tell.c */
     uint32_t told_count, told_capacity;
+    struct poll_exit exits[POLL_EXITS];
     uint8_t *polls_seen; /* [kernel->insn_count]: polls.c has looked at it; NULL: at none */
     bool exhausted;      /* memory or a bound ran out: the verdict cannot be clean */
     const char *limit;   /* the bound's name; NULL: host memory */
@@ -376,6 +386,8 @@ void order_membar(struct order *o, struct order_warp *w, const struct event *e);
 
 /* A strong access to shared or global memory. */
 void order_flags(struct order *o, struct order_warp *w, const struct event *e);
+/* A weak write of global memory. */
+void order_flags_weak(struct order *o, struct order_warp *w, const struct event *e);
 
 /* ---- order_groups.c ---- */
 

@@ -1,5 +1,7 @@
 /* Flags in memory: what strong accesses hand over through a location (order.h). */
-#include "check/order.h"
+#include "check/order_poll.h"
+
+#include "machine/mem.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -146,6 +148,7 @@ struct flag_access {
     const struct insn *in;
     enum reach reach;
     bool unchanged; /* a store of what was there */
+    uint32_t lanes, size;
 };
 
 static bool alone(const struct order_warp *w)
@@ -183,15 +186,57 @@ static void take(const struct flag_access *a, enum reach needed, const struct st
         order_keep(a->o, stamp_join(&a->w->observed[needed], from));
 }
 
-static void flag_read(const struct flag_access *a)
+/* The number of the write that the record is of. */
+static uint64_t past_number(const struct world_flag *f, const struct world_past *past)
 {
-    struct world_flag *everywhere = world_flag_of(a);
-    const struct order_flag *f = flag_of(a, everywhere);
+    const uint64_t newest = f->past_count - 1, at = (uint64_t)(past - f->past);
+    return newest - (newest - at) % PAST_KEPT;
+}
+
+/* What a read takes over of the world's record. False: nothing, not of the cluster's either. */
+static bool answered(const struct flag_access *a, const struct world_flag *everywhere,
+                     struct horizon **known, struct horizon **bridged)
+{
+    const struct poll p = {a->w, a->in, a->address, a->lanes, a->size};
+    struct order_flag *f = flag_of(a, everywhere);
+    const struct world_past *past = NULL;
+    enum poll_answer answer;
+    *known = everywhere->known;
+    *bridged = everywhere->bridged;
+    if (!everywhere->past || everywhere->address != a->address) return true;
+    if (f && f->address != a->address) return true;
+    answer = order_poll(&p, everywhere, f ? f->seen : 0, &past);
+    if (answer == POLL_AGAIN) return false;
+    if (answer == POLL_PAST) {
+        *known = past->known;
+        *bridged = past->bridged;
+    }
+    if (!f) f = flag_make(a->w->cta->cluster, NULL, a->address);
+    order_keep(a->o, f != NULL);
+    if (!f) return true;
+    f->turn = everywhere->turn;
+    f->seen = answer == POLL_PAST ? past_number(everywhere, past) : everywhere->past_count - 1;
+    return true;
+}
+
+static void take_lent(const struct flag_access *a, const struct world_flag *everywhere,
+                      const struct order_flag *f)
+{
     const struct insn *lent = everywhere && everywhere->lent ? everywhere->lent
                               : f                            ? f->lent
                                                              : NULL;
     if (lent) a->w->lent = lent;
     if (a->in->is.acquire) tell_lent(a->o, a->w, &a->w->lent);
+}
+
+static void flag_read(const struct flag_access *a)
+{
+    struct world_flag *everywhere = world_flag_of(a);
+    struct horizon *known = NULL, *bridged = NULL;
+    const struct order_flag *f;
+    if (everywhere && !answered(a, everywhere, &known, &bridged)) return;
+    f = flag_of(a, everywhere);
+    take_lent(a, everywhere, f);
     if (f && alone(a->w)) {
         take(a, REACH_CTA, &f->released);
     } else if (f) {
@@ -200,16 +245,16 @@ static void flag_read(const struct flag_access *a)
     }
     if (!everywhere || a->reach < REACH_GPU) return;
     order_keep(a->o, world_take(a->w->cta->cluster->linear,
-                                a->in->is.acquire ? &a->w->now : &a->w->observed[REACH_GPU],
-                                everywhere->known, everywhere->bridged));
+                                a->in->is.acquire ? &a->w->now : &a->w->observed[REACH_GPU], known,
+                                bridged));
     a->w->version++;
     if (a->in->is.acquire) {
         a->w->acquired = a->in;
         return;
     }
-    order_keep(a->o, world_join(a->o->world, &a->w->now.abroad_observed, everywhere->known));
+    order_keep(a->o, world_join(a->o->world, &a->w->now.abroad_observed, known));
     if (changes(a->in) && a->in->used & USE_STEERS)
-        order_keep(a->o, world_join(a->o->world, &a->w->now.abroad_seen, everywhere->known));
+        order_keep(a->o, world_join(a->o->world, &a->w->now.abroad_seen, known));
 }
 
 static void give(const struct flag_access *a, enum reach needed, struct stamp *to)
@@ -275,6 +320,22 @@ static bool hand_over(const struct flag_access *a, struct world_flag *f)
     return world_post(w->cta->cluster->linear, &w->now, &f->known, &f->bridged);
 }
 
+/* Keeps the value that the location has now, for polls (order_poll.h). */
+static void remember(struct order *o, struct order_warp *w, struct world_flag *f,
+                     struct world_past now, uint32_t lane, uint64_t address)
+{
+    const uint32_t self = w->chain[COMPONENT_WARP];
+    const void *at = now.size <= sizeof now.value ? mem_peek(w->warp, lane, address) : NULL;
+    if (!at || f->address != address) {
+        o->world->blind = true;
+        return;
+    }
+    memcpy(&now.value, at, now.size);
+    now.actor = order_actor(w, self);
+    now.number = order_component(w, self)->number;
+    order_keep(o, world_flag_past(f, now));
+}
+
 static void write_everywhere(const struct flag_access *a, struct world_flag *f)
 {
     if (!changes(a->in)) {
@@ -312,7 +373,13 @@ static void flag_write(const struct flag_access *a)
     lent = gives && !a->in->is.release && join_fenced(a);
     if (f && (lent || !changes(a->in))) f->lent = lent ? a->in : NULL;
     if (everywhere && (lent || !changes(a->in))) everywhere->lent = lent ? a->in : NULL;
-    if (everywhere) write_everywhere(a, everywhere);
+    if (everywhere) {
+        write_everywhere(a, everywhere);
+        remember(a->o, w, everywhere,
+                 (struct world_past){
+                     .size = a->size, .known = everywhere->known, .bridged = everywhere->bridged},
+                 first_lane(a->lanes), a->address);
+    }
     if (!f) return;
     write_here(a, f);
     if (everywhere) f->turn = everywhere->turn;
@@ -329,16 +396,49 @@ static bool brings_value(const struct event *e)
     return (class != INSN_LOAD && class != INSN_ATOMIC) || e->in->used;
 }
 
+/* Lanes at the first one's address. */
+static uint32_t lanes_with(const struct event *e, uint32_t lanes)
+{
+    const uint64_t address = e->addresses[first_lane(lanes)];
+    uint32_t same = 0;
+    for (uint32_t rest = lanes; rest; rest &= rest - 1)
+        if (e->addresses[first_lane(rest)] == address) same |= 1U << first_lane(rest);
+    return same;
+}
+
 void order_flags(struct order *o, struct order_warp *w, const struct event *e)
 {
     struct flag_access a = {.o = o, .w = w, .in = e->in, .reach = order_reach(e->in)};
-    a.unchanged = e->in->is.class == INSN_STORE && e->value;
     const bool brings = brings_value(e);
-    for (uint32_t m = e->addresses ? e->lanes : 1; m; m &= m - 1) {
+    a.unchanged = e->in->is.class == INSN_STORE && e->value;
+    a.size = (uint32_t)e->size;
+    for (uint32_t m = e->addresses ? e->lanes : 1; m; m &= ~a.lanes) {
+        a.lanes = e->addresses ? lanes_with(e, m) : m;
         a.address = e->addresses ? e->addresses[first_lane(m)] : e->address;
         a.cta = e->space == SPACE_SHARED && e->cta ? order_cta_of(e->cta) : NULL;
         if (a.cta) a.address &= SHARED_OFFSET_MASK;
         if (brings) flag_read(&a);
         if (e->access & ACCESS_WRITE) flag_write(&a);
+    }
+}
+
+/* A weak write of global memory: a flag may be reset so. */
+void order_flags_weak(struct order *o, struct order_warp *w, const struct event *e)
+{
+    struct world *world = o->world;
+    if (!world || !world->flag_count || world->blind) return;
+    if (!e->addresses || e->token) {
+        world->blind = !e->addresses ? e->address <= world->flag_high + 7 &&
+                                           e->address + e->size > world->flag_low
+                                     : true;
+        return;
+    }
+    if (e->span->low > world->flag_high + 7 || e->span->high + e->size <= world->flag_low) return;
+    for (uint32_t m = e->lanes; m; m &= m - 1) {
+        const uint32_t lane = first_lane(m);
+        struct world_flag *f = world_flag_find(world, e->addresses[lane]);
+        if (f && f->past)
+            remember(o, w, f, (struct world_past){.size = (uint32_t)e->size}, lane,
+                     e->addresses[lane]);
     }
 }

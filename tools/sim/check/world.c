@@ -14,12 +14,22 @@ struct world *world_new(uint64_t most)
     return w;
 }
 
+static void past_free(struct world_flag *f)
+{
+    for (uint32_t i = 0; f->past && i < PAST_KEPT; i++) {
+        horizon_drop(f->past[i].known);
+        horizon_drop(f->past[i].bridged);
+    }
+    free(f->past);
+}
+
 void world_free(struct world *w)
 {
     if (!w) return;
     for (uint32_t i = 0; i < w->flag_slots; i++) {
         horizon_drop(w->flags[i].known);
         horizon_drop(w->flags[i].bridged);
+        past_free(&w->flags[i]);
     }
     for (uint32_t i = 0; i < JOINS_KEPT; i++) {
         horizon_drop(w->joins[i].a);
@@ -90,7 +100,24 @@ struct world_flag *world_flag_make(struct world *w, uint64_t address)
     f->used = true;
     f->address = address;
     w->flag_count++;
+    if (!w->flag_high || address < w->flag_low) w->flag_low = address;
+    if (address > w->flag_high) w->flag_high = address;
     return f;
+}
+
+bool world_flag_past(struct world_flag *f, struct world_past now)
+{
+    struct world_past *p;
+    if (!f->past) f->past = calloc(PAST_KEPT, sizeof *f->past);
+    if (!f->past) return false;
+    p = &f->past[f->past_count++ % PAST_KEPT];
+    horizon_set(&p->known, now.known);
+    horizon_set(&p->bridged, now.bridged);
+    p->value = now.value;
+    p->size = now.size;
+    p->actor = now.actor;
+    p->number = now.number;
+    return true;
 }
 
 /* ---- lines ---- */

@@ -26,6 +26,14 @@ struct actor {
         described; /* up to which number a fence.proxy.tensormap of the release form covered it */
 };
 
+/* One of the last values of such a location, and what an acquire took over that read it. */
+enum { PAST_KEPT = 32 };
+struct world_past {
+    uint64_t value;
+    struct horizon *known, *bridged;
+    uint32_t size, actor, number; /* who wrote it; actor 0: nobody */
+};
+
 /* A location through which clusters synchronise, and the knowledge that an acquire of it takes
  * over. */
 struct world_flag {
@@ -35,6 +43,8 @@ struct world_flag {
     uint32_t turn;   /* changes when a strong store, not an atomic, ends the release sequence */
     uint32_t writer; /* actor of the last such store */
     bool used;
+    struct world_past *past; /* of write n (from 0): [n % PAST_KEPT]; NULL: none yet */
+    uint64_t past_count;
 };
 
 /* Whether an SM may hold an old copy of a line in its L1, for cells of GLOBAL_CELL bytes. */
@@ -59,6 +69,8 @@ struct world {
     uint32_t actor_count, actor_capacity;
     struct world_flag *flags; /* open addressing, at most half full */
     uint32_t flag_slots, flag_count;
+    uint64_t flag_low, flag_high; /* addresses of flags */
+    bool blind; /* a flag was written in a way that leaves no record of its values */
     struct world_join joins[JOINS_KEPT];
     const struct insn *again; /* the last store of a flag that left it as it was; NULL: none */
 };
@@ -77,6 +89,9 @@ static inline const struct actor *world_actor_of(const struct world *w, epoch e)
 /* The location's record. find: NULL when there is none yet; make: NULL when memory is exhausted. */
 struct world_flag *world_flag_find(const struct world *w, uint64_t address);
 struct world_flag *world_flag_make(struct world *w, uint64_t address);
+
+/* The location has a new value; what acquires of it take over is what the record says. False: no memory. */
+bool world_flag_past(struct world_flag *f, struct world_past now);
 
 /* The lines of the page that holds the address. NULL when memory is exhausted. */
 uint8_t *world_lines(struct world *w, uint64_t address);
