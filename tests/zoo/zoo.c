@@ -11,6 +11,7 @@
  *     //@ zoo: …; want clean                         a legal idiom: no finding at all
  *     //@ zoo: …; idioms N [M]                        so many lines with idioms, in the twin M, else N too
  *     //@ zoo: …; level 2; …                         asked, like its twin, at HEWN_SIM_CHECK=2
+ *     //@ zoo: …; advise; …                          asked with --advise, as its twin is
  *     //@ zoo: open WHY                              not found yet; counts as a failure, and as one
  *                                                    too when it is found after all
  *
@@ -45,6 +46,7 @@ struct want {
 struct zoo_case {
     const char *path;
     char origin[NAME], open[256], level[8];
+    bool advise;
     bool counted; /* how many idioms there are: [1] of the twin */
     unsigned idioms[2];
     struct want want[WANTS];
@@ -114,6 +116,8 @@ static int read_banner(struct zoo_case *z, char *text)
             if (read_want(z, part + 5)) return -1;
         } else if (!strncmp(part, "level ", 6)) {
             snprintf(z->level, sizeof z->level, "%s", part + 6);
+        } else if (!strcmp(part, "advise")) {
+            z->advise = true;
         } else if (!strncmp(part, "idioms ", 7)) {
             int n = sscanf(part + 7, "%u %u", &z->idioms[0], &z->idioms[1]);
             if (n < 1) return bad_banner(z, part);
@@ -346,6 +350,7 @@ static int start(const struct options *o, struct job *j)
         dup2(fileno(j->output), STDOUT_FILENO);
         if (!freopen("/dev/null", "w", stderr)) _exit(126);
         if (j->zoo->level[0]) setenv("HEWN_SIM_CHECK", j->zoo->level, 1);
+        if (j->zoo->advise) setenv("HEWN_SIM_ADVISE", "1000", 1);
         alarm(60); /* hewn run is interrupted rather than this test never ending */
         execl(o->hewn, o->hewn, "run", j->zoo->path, "--json", "--schedules", o->seeds,
               j->fixed ? "-DFIXED" : (char *)NULL, (char *)NULL);

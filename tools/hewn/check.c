@@ -68,6 +68,8 @@ static int parse_options(int argc, char **argv, struct check_options *o)
             setenv("HEWN_SIM_CHECK", "2", 1);
         else if (!strcmp(argv[i], "--explore"))
             setenv("HEWN_SIM_EXPLORE", "10000", 0);
+        else if (!strcmp(argv[i], "--advise"))
+            setenv("HEWN_SIM_ADVISE", "1000", 0);
         else if (!strcmp(argv[i], "--replay") && i + 1 < argc)
             setenv("HEWN_SIM_REPLAY", argv[++i], 1);
         else if (!strcmp(argv[i], "--suppress") && i + 1 < argc) {

@@ -91,6 +91,8 @@ static int parse_options(int argc, char **argv, struct options *o)
             setenv("HEWN_SIM_CHECK", "2", 1);
         } else if (!strcmp(argv[i], "--explore")) {
             setenv("HEWN_SIM_EXPLORE", "10000", 0);
+        } else if (!strcmp(argv[i], "--advise")) {
+            setenv("HEWN_SIM_ADVISE", "1000", 0);
         } else if (!strncmp(argv[i], "-D", 2)) {
             const char *name = argv[i][2] ? argv[i] + 2 : i + 1 < argc ? argv[++i] : "";
             if (!*name || strlen(name) >= RUN_NAME || o->run.define_count == RUN_DEFINES)

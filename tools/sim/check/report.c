@@ -543,6 +543,50 @@ bool report_basis(const struct report *r, struct report_basis *out)
     return !r->count && !r->truncated && !r->idiom_count && !r->orders;
 }
 
+static void report_free(struct report *r)
+{
+    pthread_mutex_destroy(&r->lock);
+    free(r->idioms);
+    free(r->replay);
+    free(r->findings);
+    free(r->kernel);
+    free(r);
+}
+
+bool report_holds(const struct report *r)
+{
+    const enum verdict verdict = judge(r);
+    return r->sampled == SAMPLED_REASON_COUNT && verdict != VERDICT_ERROR &&
+           verdict != VERDICT_INCOMPLETE;
+}
+
+static bool has_as_often(const struct report *r, const struct finding *f)
+{
+    for (size_t i = 0; i < r->count; i++)
+        if (same_finding(&r->findings[i], f)) return r->findings[i].repeats >= f->repeats;
+    return false;
+}
+
+bool report_adds(const struct report *r, const struct report *to)
+{
+    for (size_t i = 0; i < r->count; i++)
+        if (r->findings[i].severity != SEV_ADVICE && !has_as_often(to, &r->findings[i]))
+            return true;
+    for (uint32_t i = 0; i < r->idiom_count; i++) {
+        const struct idiom_line *l = &r->idioms[i];
+        const uint32_t at = idiom_place(to, l->file, l->line);
+        if (at == to->idiom_count || to->idioms[at].line != l->line ||
+            strcmp(to->idioms[at].file, l->file) != 0)
+            return true;
+    }
+    return false;
+}
+
+void report_drop(struct report *r)
+{
+    if (r) report_free(r);
+}
+
 enum verdict report_end(struct report *r)
 {
     const char *path = getenv("HEWN_SIM_REPORT"), *quiet = getenv("HEWN_SIM_QUIET");
@@ -563,11 +607,6 @@ enum verdict report_end(struct report *r)
     if (path && *path) append_json(r, verdict, path);
     if (!quiet || strcmp(quiet, "1") != 0) print_text(r, verdict);
     suppress_free(&rules);
-    pthread_mutex_destroy(&r->lock);
-    free(r->idioms);
-    free(r->replay);
-    free(r->findings);
-    free(r->kernel);
-    free(r);
+    report_free(r);
     return verdict;
 }

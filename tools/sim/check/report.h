@@ -67,6 +67,13 @@ struct report_basis {
 /* What the launch's verdict rests on, where it has neither a finding nor an idiom; else false. */
 bool report_basis(const struct report *r, struct report_basis *out);
 
+/* Of a report that is not to be written: whether its verdict is proved without an error. */
+bool report_holds(const struct report *r);
+/* Whether it has an error, a warning or an idiom that the other has not, or one more often. */
+bool report_adds(const struct report *r, const struct report *to);
+/* Frees it, and writes nothing. NULL is fine. */
+void report_drop(struct report *r);
+
 const char *finding_kind_text(enum finding_kind kind);
 const char *finding_cause_text(enum finding_cause cause);
 

@@ -416,6 +416,8 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
         return HEWN_CU_OUT_OF_MEMORY;
     }
     if (settings->explore) explore_before(&launch, settings->explore, report);
+    if (settings->advise)
+        advise_before(&launch, settings->advise, running || request->overlaps, report);
     if (request->overlaps && driver.memory_stream == request->stream) check.before = driver.memory;
     check_attach(&check, &launch, report);
     if (trace && *trace) timeline = trace_attach(&launch);

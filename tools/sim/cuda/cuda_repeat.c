@@ -96,7 +96,7 @@ static bool repeats(const struct launch_request *r)
     static const char *const watched[] = {"HEWN_SIM_TRACE", "HEWN_SIM_WORKSHEET"};
     const struct kernel *k = r->function->kernel;
 
-    if (driver.settings.repeat == MODE_NEVER || driver.settings.explore ||
+    if (driver.settings.repeat == MODE_NEVER || driver.settings.explore || driver.settings.advise ||
         driver.settings.replay_launch || r->overlaps)
         return false;
     for (size_t i = 0; i < sizeof watched / sizeof watched[0]; i++) {

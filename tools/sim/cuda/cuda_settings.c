@@ -154,6 +154,7 @@ bool settings_read(struct settings *out)
     out->check_level = (int)n.check;
     out->repeat = (int)n.repeat;
     out->explore = n.explore;
+    out->advise = n.advise;
     out->strict = n.strict != 0;
     out->quiet = n.quiet != 0;
     out->hang = n.hang != 0;

@@ -46,6 +46,7 @@ struct settings {
     uint32_t host_threads;
     int check_level, repeat;
     uint64_t explore;       /* orders; 0: none */
+    uint64_t advise;        /* fences; 0: none */
     uint64_t replay_launch; /* whose order is given; 0: none */
     struct schedule replay;
     bool strict, quiet, hang;
@@ -69,6 +70,12 @@ struct replay;
 struct replay *replay_before(struct launch *l);
 /* Frees it; the launch's result. The report is told if the schedule did not fit. NULL is fine. */
 int replay_after(struct replay *r, const struct launch *l, struct report *report);
+
+/* ---- fences that it does without (cuda_advise.c) ---- */
+
+/* Tries the launch, ready to run, without each of its fences, `most` of them, and tells the report which it does without.
+ * Memory is as before. beside: other work may run at the same time, so nothing can be said. */
+void advise_before(const struct launch *l, uint64_t most, bool beside, struct report *report);
 
 /* ---- handles ---- */
 

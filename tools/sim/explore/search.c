@@ -8,6 +8,7 @@
  * at a place sleeps in what is tried there later, until a step touches what it would do.
  */
 #include "explore/explore.h"
+#include "explore/images.h"
 #include "explore/replay.h"
 #include "async/mbar.h"
 
@@ -311,48 +312,6 @@ static void close_search(struct search *s)
     free(s->nodes);
 }
 
-/* ---- memory ---- */
-
-struct images {
-    const struct mem_piece *memory;
-    size_t count, bytes;
-    unsigned char *first, *result; /* before the launch; as the first order left it */
-};
-
-static bool images_take(struct images *m)
-{
-    size_t at = 0;
-    for (size_t i = 0; i < m->count; i++) m->bytes += m->memory[i].bytes;
-    m->first = malloc(2 * m->bytes + 1);
-    if (!m->first) return false;
-    m->result = m->first + m->bytes;
-    for (size_t i = 0; i < m->count; at += m->memory[i++].bytes)
-        memcpy(m->first + at, m->memory[i].at, m->memory[i].bytes);
-    return true;
-}
-
-static void images_restore(const struct images *m)
-{
-    size_t at = 0;
-    for (size_t i = 0; i < m->count; at += m->memory[i++].bytes)
-        memcpy(m->memory[i].at, m->first + at, m->memory[i].bytes);
-}
-
-static void images_keep(const struct images *m)
-{
-    size_t at = 0;
-    for (size_t i = 0; i < m->count; at += m->memory[i++].bytes)
-        memcpy(m->result + at, m->memory[i].at, m->memory[i].bytes);
-}
-
-static bool images_same(const struct images *m)
-{
-    size_t at = 0;
-    for (size_t i = 0; i < m->count; at += m->memory[i++].bytes)
-        if (memcmp(m->result + at, m->memory[i].at, m->memory[i].bytes) != 0) return false;
-    return true;
-}
-
 /* ---- all of them ---- */
 
 static double seconds(void)
@@ -502,13 +461,14 @@ static uint64_t left(const struct search *s)
 void explore_launch(const struct launch *l, const struct mem_piece *memory, size_t count,
                     const struct explore_limits *limits, struct exploration *out)
 {
-    struct images m = {.memory = memory, .count = count};
+    struct images m = {.memory = NULL};
     struct search s;
     const double began = seconds();
     struct walk w = {.choose = choose, .idle = idle, .took = took, .context = &s};
     bool bounded = false, more = true;
     memset(out, 0, sizeof *out);
-    if (!open_search(&s, limits->steps ? limits->steps : EXPLORE_STEPS) || !images_take(&m)) {
+    if (!open_search(&s, limits->steps ? limits->steps : EXPLORE_STEPS) ||
+        !images_take(&m, memory, count)) {
         out->broken = true;
         more = false;
     }
@@ -528,8 +488,7 @@ void explore_launch(const struct launch *l, const struct mem_piece *memory, size
         write_schedule(&s, l, &m, limits, out);
         if (!limits->fine) find_seed(l, &m, out);
     }
-    if (m.first) images_restore(&m);
-    free(m.first);
+    images_free(&m);
     walk_close(&w);
     close_search(&s);
 }

@@ -72,7 +72,8 @@ enum finding_severity { SEV_ERROR, SEV_WARNING, SEV_ADVICE };
     X(TILE_REPEAT, "tile-repeat", SEV_ADVICE, "The same box is loaded again.")                    \
     X(SERIALISED, "serialised", SEV_ADVICE,                                                       \
       "Each asynchronous operation is waited for right after its issue.")                         \
-    X(FENCE_UNNEEDED, "fence-unneeded", SEV_ADVICE, "Reserved. Not reported yet.")                \
+    X(FENCE_UNNEEDED, "fence-unneeded", SEV_ADVICE,                                               \
+      "With --advise: the launch is proved without this fence or barrier too.")                   \
     X(SETMAXNREG, "setmaxnreg", SEV_ERROR, "setmaxnreg breaks a rule.")                           \
     X(TRAP, "trap", SEV_ERROR, "The kernel executed trap.")                                       \
     X(UNSUPPORTED, "unsupported", SEV_ERROR,                                                      \
