@@ -7,6 +7,8 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 enum { POINTS = 512, CHANNELS = 4, EDGE = 12, WORDS = POINTS * CHANNELS };
 enum { WRAP, CLAMP, MIRROR, BORDER };
@@ -411,6 +413,54 @@ static void test_memory(void)
     CHECK_INT(cu.cuMemFree_v2(memory), 0);
 }
 
+/* CTA 0 of a cluster stores a word; CTA 1, or CTA 0 itself, fetches it behind the cluster's barrier. */
+static const char stale[] =
+    ".visible .entry stale(.param .u64 object, .param .u64 at, .param .u32 reader) "
+    ".reqnctapercluster 2 {\n"
+    "  .reg .pred %p; .reg .b32 %c, %k; .reg .b64 %t, %a; .reg .b32 %o<4>;\n"
+    "  ld.param.u64 %t, [object]; ld.param.u64 %a, [at]; ld.param.u32 %k, [reader];\n"
+    "  mov.u32 %c, %ctaid.x; setp.eq.u32 %p, %c, 0; @%p st.global.u32 [%a], 7;\n"
+    "  barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;\n"
+    "  setp.ne.u32 %p, %c, %k; @%p ret;\n"
+    "  tex.1d.v4.u32.s32 {%o0, %o1, %o2, %o3}, [%t, {0}]; st.global.u32 [%a+4], %o0; ret;\n}\n";
+
+/* A texture's cache does not follow what another SM writes: an error, and none where one CTA does both. */
+static void test_stale(void)
+{
+    static char all[sizeof header + sizeof stale], report[4096];
+    char path[] = "/tmp/driver_texture.XXXXXX";
+    const int fd = mkstemp(path);
+    hewn_cu_deviceptr memory = buffer(512);
+    hewn_cu_resource_desc r = {.type = HEWN_CU_RESOURCE_LINEAR,
+                               .of.linear = {memory, HEWN_CU_FORMAT_U32, 1, 512}};
+    hewn_cu_texture_desc t = {.flags = HEWN_CU_TEXTURE_AS_INTEGER};
+    hewn_cu_function f = NULL;
+    uint64_t object = 0;
+    (void)snprintf(all, sizeof all, "%s%s", header, stale);
+    CHECK_INT(cu.cuTexObjectCreate(&object, &r, &t, NULL), 0);
+    CHECK_INT(cu.cuModuleGetFunction(&f, load(all), "stale"), 0);
+    if (fd >= 0 && !setenv("HEWN_SIM_REPORT", path, 1)) (void)setenv("HEWN_SIM_QUIET", "1", 1);
+    for (uint32_t reader = 0; reader < 2 && f && fd >= 0; reader++) {
+        void *params[] = {&object, &memory, &reader};
+        ssize_t n;
+        CHECK_INT(ftruncate(fd, 0) || lseek(fd, 0, SEEK_SET), 0);
+        CHECK_INT(cu.cuLaunchKernel(f, 2, 1, 1, 1, 1, 1, 0, NULL, params, NULL), 0);
+        CHECK_INT(cu.cuCtxSynchronize(), 0);
+        n = read(fd, report, sizeof report - 1);
+        report[n > 0 ? n : 0] = '\0';
+        CHECK(!simulated || (strstr(report, "textures are for memory") != NULL) == (reader == 1),
+              "CTA %u reads: %s", (unsigned)reader, report);
+    }
+    (void)unsetenv("HEWN_SIM_REPORT");
+    (void)unsetenv("HEWN_SIM_QUIET");
+    if (fd >= 0) {
+        close(fd);
+        unlink(path);
+    }
+    CHECK_INT(cu.cuTexObjectDestroy(object), 0);
+    CHECK_INT(cu.cuMemFree_v2(memory), 0);
+}
+
 static void test_levels(void)
 {
     static struct volume v[3];
@@ -548,6 +598,7 @@ int main(int argc, char **argv)
     if (test_case("cube maps")) test_cube();
     if (test_case("gathers")) test_gather();
     if (test_case("pitched and linear memory, bytes")) test_memory();
+    if (test_case("written in the launch that fetches")) test_stale();
     if (test_case("levels")) test_levels();
     if (test_case("surfaces")) test_surface();
     if (test_case("what is refused")) test_refusals();

@@ -51,15 +51,22 @@ static enum finding_kind kind_of(const struct touch *t, const struct accessor *a
     return FIND_RACE;
 }
 
-/* PTX ISA "ld.global.nc": for read-only data. Stores of the same SM keep its cache up to date, others do not. */
+/* PTX ISA "ld.global.nc": for read-only data. Stores of the same SM keep its cache up to date, others do not. Textures are read
+ * through the same cache (interpretation). */
 static bool cached(const struct accessor *a, bool wrote)
 {
     return a->e->in->is.constant && wrote;
 }
 
+#define READ_LATER "a launch of its own for what reads the texture, behind the one that writes"
 #define READ_PLAIN                                                                                 \
     "ld.global without .nc (in CUDA C++ no __ldg, and no const __restrict__) for what the launch " \
     "writes"
+
+static const char *read_otherwise(const struct accessor *a)
+{
+    return a->e->in->is.texture ? READ_LATER : READ_PLAIN;
+}
 
 static enum standing report(const struct touch *t, epoch prior, bool wrote, enum finding_kind kind,
                             enum finding_severity severity)
@@ -80,7 +87,7 @@ static enum standing report(const struct touch *t, epoch prior, bool wrote, enum
         .prior = prior,
         .prior_wrote = wrote,
         .cached = cached(a, wrote) && clock_knows(&t->now->known, prior),
-        .fix = cached(a, wrote) ? READ_PLAIN : NULL,
+        .fix = cached(a, wrote) ? read_otherwise(a) : NULL,
     };
     tell_conflict(a->o, &c);
     return STANDING_REPORTED;
@@ -263,7 +270,7 @@ static enum standing report_abroad(const struct touch *t, epoch prior, bool wrot
         .abroad = world_actor_of(a->o->world, prior),
         .cached = cached(a, wrote) &&
                   horizon_knows(t->now->abroad, world_actor_of(a->o->world, prior), prior),
-        .fix = READ_PLAIN,
+        .fix = read_otherwise(a),
     };
     tell_conflict(a->o, &c);
     return STANDING_REPORTED;

@@ -283,6 +283,10 @@ static const char *why(const struct conflict *c, const struct insn *other)
                    : "overlap: the earlier was issued, but nothing waits for it to complete";
     case FIND_TMEM_DEALLOC: return "overlap: the columns are given back while they may be in use";
     default:
+        if (c->cached && c->in->is.texture)
+            return "are ordered, but textures are for memory that nothing changes during the "
+                   "launch: "
+                   "the fetch may bring what a cache has held since before the write";
         if (c->cached)
             return "are ordered, but .nc is for memory that nothing changes during the launch: it "
                    "may "

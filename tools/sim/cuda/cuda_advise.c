@@ -139,10 +139,10 @@ static void tell(const struct advise *a, const struct insn *in, struct report *r
     f.group = UINT32_MAX; /* behind those of the run */
     f.seq = (uint64_t)(in - a->launch->kernel->insns);
     (void)snprintf(f.message, sizeof f.message,
-                   "this launch does without: with this %s left out, and with it all others that "
+                   "this launch does without: with %s left out, and with it all others that "
                    "are told so here, it is proved for every order and leaves the same values. "
                    "Other inputs, sizes or loops that run more often may need it",
-                   is_barrier(in) ? "barrier" : "fence");
+                   is_barrier(in) ? "this barrier" : "this fence");
     report_add(report, &f);
 }
 

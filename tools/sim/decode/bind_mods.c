@@ -363,7 +363,7 @@ void resolve_traits(const struct decoder *dc, struct insn *out)
     *is = dc->row->is;
     is->strong = is->order == ORDER_STRONG || (is->order == ORDER_WRITTEN && written_strong(src));
     is->by_volatile = is->strong && has_mod(src, "volatile");
-    is->constant = is->class == INSN_LOAD && has_mod(src, "nc");
+    is->constant = is->texture || (is->class == INSN_LOAD && has_mod(src, "nc"));
     if (is->strong || is->class == INSN_FENCE) is->scope = (uint8_t)written_scope(src);
     is->mixes = (is->class == INSN_ATOMIC || is->class == INSN_RED || is->class == INSN_COPY_RED) &&
                 order_shows(src);

@@ -35,6 +35,7 @@
 #define RESOURCE(engine)         (.class = INSN_RESOURCE, ENGINE_##engine)
 #define GRID(waits)              (.class = INSN_GRID, WAITS_##waits)
 #define LOAD(order, shown)       (.class = INSN_LOAD, ORDER_##order, SHOWN_##shown)
+#define FETCH                    (.class = INSN_LOAD, .texture = true)
 #define STORE(order, shown)      (.class = INSN_STORE, ORDER_##order, SHOWN_##shown)
 #define ATOMIC(order, shown)     (.class = INSN_ATOMIC, ORDER_##order, SHOWN_##shown)
 #define RED(order, shown)        (.class = INSN_RED, ORDER_##order, SHOWN_##shown)
