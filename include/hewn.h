@@ -795,7 +795,7 @@ int hewn_merge_plan_run(const hewn_merge_plan *plan, const hewn_merge_args *args
  * which is attended in the same pass: its keys stand behind those of the first list, in one softmax with
  * one sink, one lse. Second lists are as the first, with extra_width, extra_stride, extra_lengths; the
  * second cache has its own page_size, pages, length and strides, and rows of the same kind. list_width +
- * extra_width is below 2^29. Needs `sm_100f`.
+ * extra_width is below 2^29.
  *
  * Packed records. With HEWN_MLA_CACHE_656 a row of the cache is 656 bytes: 512 e4m3, then 4 f32 scales,
  * one for each 128 of them, then the 64 rotary elements in bf16. Q is bf16. An element is its e4m3 times
@@ -871,7 +871,7 @@ typedef struct hewn_mla_plan hewn_mla_plan;
 typedef struct hewn_mla_plan_info {
     size_t struct_size;
     /* "mla_bf16"; behind that "_rows" with lists, "_656", "_584" with such records, "_656x16" with records of
-     * 656 bytes and at most 16 rows of Q */
+     * 656 bytes and at most 16 rows of Q, "_rows_two", "_656_two" with a second cache */
     const char *module;
     const char *target; /* "sm_90a" */
     const char *origin; /* as hewn_module_origin */

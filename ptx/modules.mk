@@ -5,7 +5,7 @@
 every_module := $(shell sed -n 's|^ *X(\([a-z0-9_]*\), *\([a-z0-9_]*\)).*|\1/\2|p' \
                   $(SRC)/ptx/modules.def)
 # $(call part,n,name): part n of gemm_<in>_<out>[_<variant>], attention_<in>_<qk>_<v>,
-# decode_<in>_<qk>_<v>_<rows>, mla_<in>[_<rows or record>[x<rows of a tile>]], indexer_<in>_<heads>_<queries> or topk_<in>.
+# decode_<in>_<qk>_<v>_<rows>, mla_<in>[_<rows or record>[x<rows of a tile>][_two]], indexer_<in>_<heads>_<queries> or topk_<in>.
 part = $(word $(1),$(subst _, ,$(2)))
 family_of = $(call part,1,$(notdir $(1)))
 
@@ -91,7 +91,8 @@ defines_decode    = $(defines_heads) -DTILE_ROWS=$(call part,5,$(1)) \
                     -DKV_BYTES=$(if $(filter e4m3,$(call part,6,$(1))),1,2)
 defines_mla       = -DIN_TYPE=$(call part,2,$(1))
 defines_mla_few   = $(defines_mla)
-defines_mla_gather = $(defines_mla) -DRECORD=$(if $(filter rows,$(call part,3,$(1))),0,$(call part,3,$(1)))
+defines_mla_gather = $(defines_mla) -DRECORD=$(if $(filter rows,$(call part,3,$(1))),0,$(call part,3,$(1))) \
+                    $(if $(filter two,$(call part,4,$(1))),-DSECOND_CACHE)
 defines_indexer   = -DHEADS=$(call part,3,$(1)) -DQUERIES=$(call part,4,$(1))
 
 # $(1) target, $(2) module.

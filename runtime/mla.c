@@ -7,8 +7,6 @@
 #include "error.h"
 #include "plan.h"
 
-#include "../ptx/sm_90a/mla.plan.h"
-
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,12 +17,14 @@ enum {
     WORD = 4,           /* bytes: what f32 and int32 arrays are aligned to */
     COMBINE_CTAS = 512, /* of the combine kernel, that have something to do */
     LEAST_BOX = 8,      /* rows: where the swizzle repeats */
-    PARAMS = MLA_MAP_COUNT + MLA_SCALAR_COUNT
+    PARAMS = MLA_MAP_COUNT + MLA_SCALAR_COUNT + SM90A_MLA_SECOND_COUNT
 };
 
 _Static_assert(offsetof(struct mla_scalars, length_share) + 4 + MLA_MAP_COUNT * MAP_BYTES ==
                    MLA_PARAM_BYTES,
                "the scalars are not laid out as the kernel's parameters");
+_Static_assert(offsetof(struct mla_second_scalars, extra_planes) + 4 == SM90A_MLA_SECOND_BYTES,
+               "the second scalars are not laid out as the kernel's parameters");
 _Static_assert(offsetof(struct mla_combine_scalars, out_type) + 4 == SPLIT_COMBINE_PARAM_BYTES,
                "the scalars are not laid out as the combine kernel's parameters");
 _Static_assert(HEWN_F32 == MLA_OUT_F32 && HEWN_F16 == MLA_OUT_F16 && HEWN_BF16 == MLA_OUT_BF16,
@@ -49,7 +49,7 @@ static uint32_t sequences(const struct mla_problem *p)
 
 static uint32_t most_keys(const struct mla_problem *p)
 {
-    return p->list_width ? p->list_width : p->length;
+    return p->list_width ? p->list_width + p->extra.width : p->length;
 }
 
 /* Its rows: queries times heads. */
@@ -58,26 +58,35 @@ static uint32_t rows_of(const struct mla_problem *p)
     return p->list_width ? p->q_heads : p->q_heads * p->q_length;
 }
 
-/* The texts: mla.ptx; mla_gather.ptx for rows and for records; mla_few.ptx. sm_90a has none for records of 584
- * bytes: their module's loading fails, and says so. */
-enum { KERNEL_BOXES, KERNEL_ROWS, KERNEL_656, KERNEL_FEW, KERNEL_584 };
+/* The texts: mla.ptx; mla_gather.ptx for rows and for records, some with a second cache; mla_few.ptx. */
+enum { KERNEL_BOXES, KERNEL_ROWS, KERNEL_ROWS_2, KERNEL_656, KERNEL_656_2, KERNEL_FEW, KERNEL_584 };
 static const struct mla_kernel {
     const char *suffix; /* of the module's name */
     uint32_t threads, dynamic_shared, tile_rows;
+    int second; /* whether it has the parameters of a second cache */
 } kernels[] = {
-    [KERNEL_BOXES] = {"", SM90A_MLA_THREADS, SM90A_MLA_DYNAMIC_SHARED, MLA_TILE_ROWS},
-    [KERNEL_ROWS] = {"_rows", SM90A_MLA_GATHER_THREADS, SM90A_MLA_DYNAMIC_SHARED, MLA_TILE_ROWS},
-    [KERNEL_656] = {"_656", SM90A_MLA_GATHER_THREADS, SM90A_MLA_DYNAMIC_SHARED, MLA_TILE_ROWS},
+#define GATHER(suffix, bytes, second)                                  \
+    {                                                                  \
+        suffix, SM90A_MLA_GATHER_THREADS, bytes, MLA_TILE_ROWS, second \
+    }
+    [KERNEL_BOXES] = {"", SM90A_MLA_THREADS, SM90A_MLA_DYNAMIC_SHARED, MLA_TILE_ROWS, 0},
+    [KERNEL_ROWS] = GATHER("_rows", SM90A_MLA_DYNAMIC_SHARED, 0),
+    [KERNEL_ROWS_2] = GATHER("_rows_two", SM90A_MLA_DYNAMIC_SHARED, 1),
+    [KERNEL_656] = GATHER("_656", SM90A_MLA_DYNAMIC_SHARED, 0),
+    [KERNEL_656_2] = GATHER("_656_two", SM90A_MLA_DYNAMIC_SHARED, 1),
     [KERNEL_FEW] = {"_656x16", SM90A_MLA_FEW_THREADS, SM90A_MLA_FEW_DYNAMIC_SHARED,
-                    SM90A_MLA_FEW_ROWS},
-    [KERNEL_584] = {.suffix = "_584", .tile_rows = MLA_TILE_ROWS},
+                    SM90A_MLA_FEW_ROWS, 0},
+    [KERNEL_584] = GATHER("_584", SM90A_MLA_584_DYNAMIC_SHARED, 1),
+#undef GATHER
 };
 
 static const struct mla_kernel *kernel_of(const struct mla_problem *p)
 {
     if (!mla_gathers(p)) return &kernels[KERNEL_BOXES];
     if (p->cache == HEWN_MLA_CACHE_584) return &kernels[KERNEL_584];
-    if (p->cache != HEWN_MLA_CACHE_656) return &kernels[KERNEL_ROWS];
+    if (p->cache != HEWN_MLA_CACHE_656)
+        return &kernels[p->extra.width ? KERNEL_ROWS_2 : KERNEL_ROWS];
+    if (p->extra.width) return &kernels[KERNEL_656_2];
     return &kernels[rows_of(p) <= SM90A_MLA_FEW_ROWS ? KERNEL_FEW : KERNEL_656];
 }
 
@@ -124,7 +133,7 @@ static void fill_scalars(hewn_mla_plan *plan)
         .groups = tiles,
         .shares = shares,
         .causal = (uint32_t)p->causal,
-        .kv_len = most_keys(p),
+        .kv_len = p->list_width ? p->list_width : p->length,
         .page_size = p->page_size ? p->page_size : unpaged,
         .planes = p->planes,
         .table_width = p->table_width,
@@ -148,6 +157,23 @@ static void fill_scalars(hewn_mla_plan *plan)
     };
     plan->overlap[0].id = HEWN_CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION;
     plan->overlap[0].value.flag = 1;
+}
+
+static void fill_second(hewn_mla_plan *plan)
+{
+    const struct mla_extra *e = &plan->problem.extra;
+    plan->second = (struct mla_second_scalars){
+        .extra_step = e->step,
+        .extra_token = e->kv.step[1],
+        .extra_plane = e->kv.step[2],
+        .scales = plan->problem.scales,
+        .extra_scales = e->scales,
+        .extra_len = e->width,
+        .extra_share = e->lengths == 1 ? plan->scalars.queries : 1,
+        .extra_page =
+            e->page_size ? e->page_size : e->length + !e->length, /* one page of all rows */
+        .extra_planes = e->planes,
+    };
 }
 
 /* Two row tiles of a sequence in a cluster of two CTAs: each loads half of the keys, for both. Where the
@@ -224,7 +250,7 @@ static hewn_tensormap_desc map_of(const struct mla_problem *p, uint64_t rows, ui
         .struct_size = sizeof(hewn_tensormap_desc),
         .dtype = p->in == HEWN_F16 ? HEWN_TENSORMAP_F16 : HEWN_TENSORMAP_BF16,
         .rank = 3,
-        .dim = {MLA_QK_DIM, rows, planes},
+        .dim = {p->qk_dim, rows, planes},
         .stride = {row, plane},
         .box = {SWIZZLE_BYTES / 2, box, 1},
         .element_stride = {1, 1, 1, 1, 1},
@@ -271,16 +297,13 @@ static int fill_plan(hewn_mla_plan *plan, hewn_context *context, const hewn_mla_
     if (status) return status;
     const struct mla_problem *p = &plan->problem;
     if (hewn_mla_decode_takes(context)) return hewn_mla_decode_fill(plan, context, err);
-    if (p->extra.width)
-        return hewn_fail(err, HEWN_ERR_NO_MODULE,
-                         "extra_width: %u: the kernels of sm_90a have no second cache",
-                         p->extra.width);
     if (most_blocks(p) + SPLIT_OVERHEAD > SPLIT_MAX_UNITS / sequences(p))
         return hewn_fail(err, HEWN_ERR_LIMIT,
                          "%s: %u %s of %u keys are more blocks than the kernel can count",
                          p->list_width ? "batch, q_length, list_width" : "batch, length",
                          sequences(p), p->list_width ? "queries" : "sequences", most_keys(p));
     fill_scalars(plan);
+    fill_second(plan);
     status = load_kernels(plan, context, err);
     if (status) return status;
     if (plan->combine) fill_parts(plan);
@@ -393,6 +416,10 @@ static int launch_kernels(const hewn_mla_plan *plan, const hewn_mla_args *a, hew
         hewn_plan_place_maps(plan->context, plan->maps, map_names, at, MLA_MAP_COUNT, maps, err);
     if (status) return status;
     struct mla_scalars scalars = plan->scalars;
+    struct mla_second_scalars second = plan->second;
+    second.extra_kv = a->extra_kv;
+    second.extra_lists = a->extra_lists;
+    second.extra_lengths = a->extra_lengths;
     scalars.kv = a->kv;
     scalars.o = a->o;
     scalars.lse = a->lse;
@@ -412,6 +439,11 @@ static int launch_kernels(const hewn_mla_plan *plan, const hewn_mla_args *a, hew
 #define X(type, name, rule) params[n++] = &scalars.name;
     MLA_SCALARS(X)
 #undef X
+    if (kernel_of(&plan->problem)->second) {
+#define X(type, name, rule) params[n++] = &second.name;
+        SM90A_MLA_SECOND_SCALARS(X)
+#undef X
+    }
     hewn_cu_launch_config config = plan->config;
     config.stream = stream;
     status =

@@ -7,6 +7,7 @@
 
 #include "../ptx/inc/mla.plan.h"
 #include "../ptx/sm_100f/decode.plan.h"
+#include "../ptx/sm_90a/mla.plan.h"
 #include "decode.h"
 
 enum { MLA_ALIGN = 16 /* bytes: base addresses and strides of tensors, the workspace */ };
@@ -50,6 +51,9 @@ struct mla_problem {
 struct mla_scalars {
     MLA_SCALARS(X)
 };
+struct mla_second_scalars { /* on sm_90a, behind those of kernels with a second cache */
+    SM90A_MLA_SECOND_SCALARS(X)
+};
 struct mla_combine_scalars {
     SPLIT_COMBINE_SCALARS(X)
 };
@@ -67,8 +71,9 @@ struct hewn_mla_plan {
     const struct hewn_loaded *combine; /* NULL: no sequence can be split */
     struct mla_problem problem;
     struct hewn_map maps[MLA_MAP_COUNT];
-    struct mla_scalars scalars;                 /* without addresses */
-    struct mla_combine_scalars merge;           /* the same */
+    struct mla_scalars scalars;       /* without addresses */
+    struct mla_second_scalars second; /* the same; of kernels that have these parameters */
+    struct mla_combine_scalars merge; /* the same */
     hewn_cu_launch_config config, merge_config; /* without stream */
     /* of both: they may begin before the kernel ahead ends; of the first: pairs of CTAs */
     hewn_cu_launch_attribute overlap[2];

@@ -41,6 +41,7 @@
 #define SM90A_MLA_KEYS         8 /* of the sequence */
 #define SM90A_MLA_SEQUENCE     12
 #define SM90A_MLA_PART         16 /* the slot of a part; -1: the item is a whole sequence */
+#define SM90A_MLA_OWN          20 /* keys of its first list: kernels with a second cache */
 #define SM90A_MLA_RECORD_BYTES 32
 
 #define SM90A_MLA_CTAS_PER_SM 1
@@ -57,6 +58,40 @@
 #define SM90A_MLA_ROWS                 2
 #define SM90A_MLA_ROWS_BYTES           (4 * MLA_BLOCK)
 #define SM90A_MLA_SEEN                 8
+
+/* Of records of 584 bytes: 512 columns, which are all V, so a slot has two pieces. Scales of the rows of a
+ * block stay until it is widened. */
+#define SM90A_MLA_584_PIECES         2
+#define SM90A_MLA_584_TILE_Q         (MLA_TILE_ROWS * 2 * MLA_V_DIM)
+#define SM90A_MLA_584_SLOT           (2 * SM90A_MLA_HALF)
+#define SM90A_MLA_584_HALF_SHIFT     15 /* a half is 2^15 bytes */
+#define SM90A_MLA_584_RING           SM90A_MLA_584_TILE_Q
+#define SM90A_MLA_584_TILE_P         (SM90A_MLA_584_RING + SM90A_MLA_SLOTS * SM90A_MLA_584_SLOT)
+#define SM90A_MLA_584_DYNAMIC_SHARED (SM90A_MLA_584_TILE_P + SM90A_MLA_TILE_P_BYTES)
+#define SM90A_MLA_584_STATIC_BYTES   5120
+#define SM90A_MLA_584_FINDER_REGS    32
+#define SM90A_MLA_584_LOADER_REGS    64
+#define SM90A_MLA_584_CHUNKS         (MLA_584_ROTARY / 64) /* of e4m3 */
+#define SM90A_MLA_584_SCALES         4                     /* blocks, a power of two */
+#define SM90A_MLA_584_SCALES_BYTES   (MLA_584_SCALES * MLA_BLOCK)
+
+/* Parameters of the kernels with a second cache, and of those of records of 584 bytes, which have one too.
+ * They stand behind MLA_SCALARS. X(type, name, rule or meaning) */
+#define SM90A_MLA_SECOND_SCALARS(X)                                      \
+    X(u64, extra_kv, "address of the second cache")                      \
+    X(u64, extra_lists, "address of the second lists")                   \
+    X(u64, extra_lengths, "address of their lengths, or 0")              \
+    X(u64, extra_step, "bytes between second lists")                     \
+    X(u64, extra_token, "bytes between rows of the second cache")        \
+    X(u64, extra_plane, "bytes between its pages")                       \
+    X(u64, scales, "records of 584 bytes: from a page to its scales")    \
+    X(u64, extra_scales, "the same of the second cache")                 \
+    X(u32, extra_len, "the most entries of a second list; 0: no lists")  \
+    X(u32, extra_share, "second lists that share a length")              \
+    X(u32, extra_page, "keys in a page of the second cache, at least 1") \
+    X(u32, extra_planes, "pages in it")
+#define SM90A_MLA_SECOND_COUNT (SM90A_MLA_SECOND_SCALARS(SCALAR_ONE))
+#define SM90A_MLA_SECOND_BYTES (0 SM90A_MLA_SECOND_SCALARS(SCALAR_BYTES))
 
 /* The kernel of records for at most FEW_ROWS rows (mla_few.ptx). A slot is a block of records as they are
  * in the cache. A tile of P is also where a warpgroup gives the other one half of its O. */
@@ -132,6 +167,24 @@
     X(found_empty, 4, 0, 0, loader, finder)                      \
     X(record_full, 1, 0, 0, planner, finder + loader + consumer) \
     X(record_empty, 14, 0, 0, finder + loader + consumer, planner)
+
+/* Records of 584 bytes: the finders' scales come by cp.async */
+#define SM90A_MLA_584_SHARED(X)                                      \
+    X(tile_q, 0, SM90A_MLA_584_TILE_Q, 1)                            \
+    X(ring, SM90A_MLA_584_RING, SM90A_MLA_584_SLOT, SM90A_MLA_SLOTS) \
+    X(tile_p, SM90A_MLA_584_TILE_P, SM90A_MLA_TILE_P_BYTES, 1)
+#define SM90A_MLA_584_HANDOFFS(X)                                \
+    X(full_bar, 4, 0, 0, loader, consumer)                       \
+    X(empty_bar, 1, 0, 0, consumer, loader)                      \
+    X(q_full, 1, 0, SM90A_MLA_584_TILE_Q, planner, consumer)     \
+    X(q_empty, 8, 0, 0, consumer, planner)                       \
+    X(found_full, 66, 0, 0, finder, loader)                      \
+    X(found_empty, 4, 0, 0, loader, finder)                      \
+    X(record_full, 1, 0, 0, planner, finder + loader + consumer) \
+    X(record_empty, 14, 0, 0, finder + loader + consumer, planner)
+#define SM90A_MLA_584_FLOWS(X)                    \
+    SM90A_MLA_GATHER_FLOWS(X, loader + loader.cp) \
+    X(row_scales, finder.cp, loader)
 
 /* `latent`: how the loader writes a half */
 #define SM90A_MLA_GATHER_FLOWS(X, latent)                         \

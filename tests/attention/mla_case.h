@@ -10,7 +10,8 @@
  *                  floor also 2^-34 max|v| keys / sum_j p_j, p relative to the largest
  *   O, whole       |O - ref| <= 1.25 |ideal - ref| (Euclidean norms), where the ideal kernel is float64
  *                  but rounds P, relative to the row's maximum, and O. Only where P has 2^14 roundings or
- *                  more and scores deviate by about 1, as in attention_judge.h
+ *                  more and scores deviate by about 1, as in attention_judge.h; lists that name few rows
+ *                  again and again have scores, and roundings, alike
  *   lse            within 1e-5 + 2^-22 (scale |q| max|c| + |sink|), -inf where no key is seen
  *   padding        of O and lse untouched
  *

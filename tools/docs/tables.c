@@ -254,7 +254,7 @@ static void print_words(struct text *t, const struct words *w, const char *betwe
     for (size_t i = 0; i < w->count; i++) text_add(t, "%s%s", i ? between : "", w->word[i]);
 }
 
-/* A row of the table of kernels: the modules of one text on one target. */
+/* A row of the table of kernels: the modules of one family on one target that were validated alike. */
 struct kernels {
     const char *kernel, *target;
     struct words in, out, forms, cache, where; /* forms: variants, or head dimensions */
@@ -281,7 +281,7 @@ static void add_cache(struct kernels *k, const char *name)
 }
 
 /* gemm_<in>_<out>[_<variant>], attention_<in>_<qk>_<v>, decode_<in>_<qk>_<v>_<rows>[_<kv>],
- * mla_<in>[_<rows or record>[x<rows>]], attention_combine */
+ * mla_<in>[_<rows or record>[x<rows>][_two]], attention_combine */
 static void add_module(struct kernels *k, const char *name)
 {
     char part[5][WORD] = {"", "", "", "", ""}, form[2 * WORD];
@@ -290,7 +290,9 @@ static void add_module(struct kernels *k, const char *name)
     if (!strcmp(part[0], "mla") && strcmp(part[1], "combine") != 0) {
         add_word(&k->in, part[1]);
         add_word(&k->forms, ends_with(name, "_584") ? "512" : "576/512");
-        if (parts == 3) add_word(&k->forms, "by lists");
+        if (parts >= 3) add_word(&k->forms, "by lists");
+        if (ends_with(name, "_two") || !strcmp(k->target, "sm_100f"))
+            add_word(&k->forms, "two caches");
     }
     if (!strcmp(part[0], "topk")) add_word(&k->in, part[1]);
     if (parts < 3 || !strcmp(part[0], "mla")) return;
@@ -320,8 +322,16 @@ static void add_validated(struct words *where, const char *list, const char *tar
     }
 }
 
+static bool same_words(const struct words *a, const struct words *b)
+{
+    if (a->count != b->count) return false;
+    for (size_t i = 0; i < a->count; i++)
+        if (strcmp(a->word[i], b->word[i]) != 0) return false;
+    return true;
+}
+
 static struct kernels *row_of(struct kernels *rows, size_t *count, const char *target,
-                              const char *name)
+                              const char *name, const struct words *where)
 {
     const char *kernel = !strncmp(name, "gemm_", 5)           ? "hewn_gemm"
                          : !strncmp(name, "mla_", 4)          ? "hewn_mla"
@@ -331,18 +341,12 @@ static struct kernels *row_of(struct kernels *rows, size_t *count, const char *t
                          : !strcmp(name, "attention_combine") ? "hewn_merge"
                                                               : "hewn_attention";
     for (size_t i = 0; i < *count; i++)
-        if (!strcmp(rows[i].kernel, kernel) && !strcmp(rows[i].target, target)) return &rows[i];
+        if (!strcmp(rows[i].kernel, kernel) && !strcmp(rows[i].target, target) &&
+            same_words(&rows[i].where, where))
+            return &rows[i];
     if (*count == LIST) return NULL;
-    rows[*count] = (struct kernels){.kernel = kernel, .target = target};
+    rows[*count] = (struct kernels){.kernel = kernel, .target = target, .where = *where};
     return &rows[(*count)++];
-}
-
-static bool same_words(const struct words *a, const struct words *b)
-{
-    if (a->count != b->count) return false;
-    for (size_t i = 0; i < a->count; i++)
-        if (strcmp(a->word[i], b->word[i]) != 0) return false;
-    return true;
 }
 
 /* Rows that differ in target and validation alone are printed as one. */
@@ -389,17 +393,19 @@ static bool kernels(struct text *t)
 #undef X
     };
     static struct kernels rows[LIST];
+    struct words where;
     struct text validated = {0};
     size_t count = 0;
     const bool good = text_file(&validated, "ptx/validated.txt");
 
     memset(rows, 0, sizeof rows);
     for (size_t i = 0; good && i < sizeof modules / sizeof *modules; i++) {
-        struct kernels *k = row_of(rows, &count, modules[i].target, modules[i].name);
+        memset(&where, 0, sizeof where);
+        add_validated(&where, validated.data, modules[i].target, modules[i].name);
+        struct kernels *k = row_of(rows, &count, modules[i].target, modules[i].name, &where);
         if (!k) continue;
         add_module(k, modules[i].name);
         add_cache(k, modules[i].name);
-        add_validated(&k->where, validated.data, modules[i].target, modules[i].name);
     }
     text_add(t, "\n| kernel | target | inputs | K and V | variants, or head dimensions of QK/V | "
                 "validated on |\n"

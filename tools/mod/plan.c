@@ -143,7 +143,7 @@ static int find_plan(struct module_id *id)
         id->plan = plan_decode(id->target, id->in, qk, v, id->name[end] ? 1 : 2, rows);
     } else if (strcmp(id->name, "decode_combine") == 0 || strcmp(id->name, "mla_combine") == 0) {
         id->plan = plan_combine(id->target, id->name);
-    } else if (sscanf(id->name, "mla_%7[a-z0-9]_%15[a-z0-9]", id->in, variant) >= 1) {
+    } else if (sscanf(id->name, "mla_%7[a-z0-9]_%15[a-z0-9_]", id->in, variant) >= 1) {
         id->plan = plan_mla(id->target, variant);
     } else if (sscanf(id->name, "indexer_%7[a-z0-9]_%u_%u%n", id->in, &heads, &queries, &end) ==
                    3 &&
@@ -156,7 +156,7 @@ static int find_plan(struct module_id *id)
                         "is none of gemm_<input dtype>_<output dtype>[_<variant>], "
                         "attention_<input dtype>_<qk_dim>_<v_dim>[_cap], attention_combine, "
                         "decode_<input dtype>_<qk_dim>_<v_dim>_<rows>[_e4m3], decode_combine, "
-                        "mla_<input dtype>[_rows or _<record>[x<rows>]], mla_combine, "
+                        "mla_<input dtype>[_rows or _<record>[x<rows>][_two]], mla_combine, "
                         "indexer_<input dtype>_<heads>_<queries>, topk_f32");
     }
     return id->plan ? 0 : complain(id->name, "has no plan for %s in tools/mod", id->target);

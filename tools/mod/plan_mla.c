@@ -11,6 +11,8 @@
 
 static const char *const maps[] = PLAN_NAMES(MLA_MAPS(PLAN_NAME, PLAN_NAME));
 static const struct plan_scalar scalars[] = PLAN_SCALARS(MLA_SCALARS(PLAN_SCALAR));
+static const struct plan_scalar second_scalars[] =
+    PLAN_SCALARS(MLA_SCALARS(PLAN_SCALAR) SM90A_MLA_SECOND_SCALARS(PLAN_SCALAR));
 
 _Static_assert(SM90A_MLA_DYNAMIC_SHARED + SM90A_MLA_STATIC_BYTES <= SM_SHARED_BYTES,
                "shared memory");
@@ -24,6 +26,16 @@ _Static_assert(SM90A_MLA_RECORD_FINDER_REGS + SM90A_MLA_RECORD_LOADER_REGS +
                        2 * SM90A_MLA_GATHER_CONSUMER_REGS <=
                    SM_REGISTERS / 128,
                "registers of the kernel of records");
+_Static_assert(SM90A_MLA_584_FINDER_REGS + SM90A_MLA_584_LOADER_REGS +
+                       2 * SM90A_MLA_GATHER_CONSUMER_REGS <=
+                   SM_REGISTERS / 128,
+               "registers of the kernel of records of 584 bytes");
+_Static_assert(SM90A_MLA_584_DYNAMIC_SHARED + SM90A_MLA_584_STATIC_BYTES <= SM_SHARED_BYTES &&
+                   SM90A_MLA_584_TILE_P % SWIZZLE_REPEAT == 0,
+               "shared memory of the kernel of records of 584 bytes");
+_Static_assert((SM90A_MLA_584_SCALES & (SM90A_MLA_584_SCALES - 1)) == 0 &&
+                   SM90A_MLA_584_SCALES >= 2 * SM90A_MLA_ROWS,
+               "scales stay until the block is widened; their place by bits of its number");
 _Static_assert(SM90A_MLA_FEW_PRODUCER_REGS + 2 * SM90A_MLA_FEW_CONSUMER_REGS <= SM_REGISTERS / 128,
                "registers of the kernel of records and few rows");
 _Static_assert(SM90A_MLA_FEW_DYNAMIC_SHARED + SM90A_MLA_STATIC_BYTES <= SM_SHARED_BYTES &&
@@ -55,32 +67,42 @@ static const struct plan_flow rows_flows[] =
 static const struct plan_flow record_flows[] =
     PLAN_FLOWS(SM90A_MLA_GATHER_FLOWS(PLAN_FLOW, loader + loader.cp));
 
+static const struct plan_range split_shared[] = PLAN_RANGES(SM90A_MLA_584_SHARED(PLAN_SHARED));
+static const struct plan_handoff split_handoffs[] =
+    PLAN_HANDOFFS(SM90A_MLA_584_HANDOFFS(PLAN_HANDOFF_SPAN));
+static const struct plan_flow split_flows[] = PLAN_FLOWS(SM90A_MLA_584_FLOWS(PLAN_FLOW));
+
 static const struct plan_range few_roles[] = PLAN_RANGES(SM90A_MLA_FEW_ROLES(PLAN_ROLE));
 static const struct plan_range few_shared[] = PLAN_RANGES(SM90A_MLA_FEW_SHARED(PLAN_SHARED));
 static const struct plan_handoff few_handoffs[] =
     PLAN_HANDOFFS(SM90A_MLA_FEW_HANDOFFS(PLAN_HANDOFF_SPAN));
 static const struct plan_flow few_flows[] = PLAN_FLOWS(SM90A_MLA_FEW_FLOWS(PLAN_FLOW));
 
-#define PLAN(of, threads_, dynamic, roles_, shared_, handoffs_, flows_)                        \
-    {                                                                                          \
-        .target = "sm_90a", .family = "mla", .text = of, .threads = threads_,                  \
-        .dynamic_shared = dynamic, .cluster = 1, .ctas_per_sm = SM90A_MLA_CTAS_PER_SM,         \
-        .maps = maps, .scalars = scalars, .roles = roles_, .shared = shared_, .tmem = no_tmem, \
-        .handoffs = handoffs_, .flows = flows_,                                                \
+#define PLAN(of, threads_, dynamic, scalars_, roles_, shared_, handoffs_, flows_)               \
+    {                                                                                           \
+        .target = "sm_90a", .family = "mla", .text = of, .threads = threads_,                   \
+        .dynamic_shared = dynamic, .cluster = 1, .ctas_per_sm = SM90A_MLA_CTAS_PER_SM,          \
+        .maps = maps, .scalars = scalars_, .roles = roles_, .shared = shared_, .tmem = no_tmem, \
+        .handoffs = handoffs_, .flows = flows_,                                                 \
     }
-#define WIDE(of, threads_, roles_, handoffs_, flows_) \
-    PLAN(of, threads_, SM90A_MLA_DYNAMIC_SHARED, roles_, shared, handoffs_, flows_)
+#define GATHER(scalars_, handoffs_, flows_)                                                        \
+    PLAN("mla_gather", SM90A_MLA_GATHER_THREADS, SM90A_MLA_DYNAMIC_SHARED, scalars_, gather_roles, \
+         shared, handoffs_, flows_)
 
 static const struct {
     const char *variant;
     struct plan plan;
 } plans[] = {
-    {"", WIDE("mla", SM90A_MLA_THREADS, roles, handoffs, flows)},
-    {"rows", WIDE("mla_gather", SM90A_MLA_GATHER_THREADS, gather_roles, rows_handoffs, rows_flows)},
-    {"656",
-     WIDE("mla_gather", SM90A_MLA_GATHER_THREADS, gather_roles, record_handoffs, record_flows)},
-    {"656x16", PLAN("mla_few", SM90A_MLA_FEW_THREADS, SM90A_MLA_FEW_DYNAMIC_SHARED, few_roles,
-                    few_shared, few_handoffs, few_flows)},
+    {"", PLAN("mla", SM90A_MLA_THREADS, SM90A_MLA_DYNAMIC_SHARED, scalars, roles, shared, handoffs,
+              flows)},
+    {"rows", GATHER(scalars, rows_handoffs, rows_flows)},
+    {"rows_two", GATHER(second_scalars, rows_handoffs, rows_flows)},
+    {"656", GATHER(scalars, record_handoffs, record_flows)},
+    {"656_two", GATHER(second_scalars, record_handoffs, record_flows)},
+    {"584", PLAN("mla_gather", SM90A_MLA_GATHER_THREADS, SM90A_MLA_584_DYNAMIC_SHARED,
+                 second_scalars, gather_roles, split_shared, split_handoffs, split_flows)},
+    {"656x16", PLAN("mla_few", SM90A_MLA_FEW_THREADS, SM90A_MLA_FEW_DYNAMIC_SHARED, scalars,
+                    few_roles, few_shared, few_handoffs, few_flows)},
 };
 
 /* On sm_100f: variants of the decode kernel, whose manifest they have, too. */
@@ -116,6 +138,11 @@ static int is_few(const struct module_id *id)
     return strcmp(id->plan->text, "mla_few") == 0;
 }
 
+static int columns(const struct module_id *id)
+{
+    return strstr(id->name, "_584") ? MLA_V_DIM : MLA_QK_DIM;
+}
+
 /* Rows of a tile of the module. */
 static int tile_rows(const struct module_id *id)
 {
@@ -131,7 +158,7 @@ void mla_write_problem(FILE *out, const struct module_id *id)
             "  \"dtypes\": {\"q\": \"%s\", \"c\": \"%s\", \"p\": \"%s\", \"sum\": \"f32\", "
             "\"o\": \"out_type\"},\n",
             id->in, id->in, is_few(id) ? "f16" : id->in);
-    fprintf(out, "  \"qk_dim\": %d,\n  \"v_dim\": %d,\n", MLA_QK_DIM, MLA_V_DIM);
+    fprintf(out, "  \"qk_dim\": %d,\n  \"v_dim\": %d,\n", columns(id), MLA_V_DIM);
 }
 
 static void write_map(FILE *out, const struct module_id *id, const char *name, const char *tensor,
@@ -142,7 +169,7 @@ static void write_map(FILE *out, const struct module_id *id, const char *name, c
         "    {\"name\": \"%s\", \"tensor\": \"%s\", \"dtype\": \"%s\", \"rank\": 3,\n"
         "     \"dims\": [%d, %s], \"box\": [64, %s, 1], \"element_strides\": [1, 1, 1],\n"
         "     \"interleave\": \"none\", \"swizzle\": \"128B\", \"out_of_bounds\": \"zero\"}%s\n",
-        name, tensor, id->in, MLA_QK_DIM, dims, box, comma);
+        name, tensor, id->in, columns(id), dims, box, comma);
 }
 
 void mla_write_shape(FILE *out, const struct module_id *id)
