@@ -1,4 +1,4 @@
-"""hewn mla from .npy files, against float64: a plain cache, the same keys in pages, in records, and by lists."""
+"""hewn mla from .npy files, against float64: a plain cache, pages, records of both kinds, lists, two caches."""
 import math, os, random, struct, subprocess, sys
 
 HEWN, WORK = sys.argv[1], sys.argv[2]
@@ -35,15 +35,16 @@ def check(name, good, why=""):
         print("FAIL mla_cli: %s: %s" % (name, why))
 
 
-def near(name, o, lse, sees=None):
+def near(name, o, lse, sees=None, rows=None, columns=D):
     """Worst error of a few columns, and of every log-sum-exp. sees(b, i): the keys that a query sees."""
+    rows = rows or q
     worst = 0.0
     for b in range(B):
         for i in range(S):
             seen = sees(b, i) if sees else keys[b][:LENGTHS[b] - (S - 1 - i)]
             for h in range(H):
-                row = q[((b * S + i) * H + h) * D:][:D]
-                scores = [sum(x * y for x, y in zip(row, k)) / 24 for k in seen]
+                row = rows[((b * S + i) * H + h) * columns:][:columns]
+                scores = [sum(x * y for x, y in zip(row, k)) / columns ** 0.5 for k in seen]
                 top = max(scores)
                 p = [math.exp(s - top) for s in scores]
                 for c in (0, 255, 256, 511):
@@ -136,6 +137,50 @@ rows = [pool[at:at + D] for at in range(0, len(pool), D)]
 write("rp.npy", "u1", (6, PAGE, 656), b"".join(record(row) for row in rows))
 run("records by lists", listed(lambda query: W), "rp.npy", "--records", "--lists", "i.npy")
 
+# Records of 584 bytes: 512 columns; scales 2, 1, 1/2, .. of 64 columns each, behind the rows of a sequence or page.
+def split_page(page):
+    code = [128 - g for g in range(7)]
+    body = b"".join(bytes(e4m3(x / 2.0 ** (code[c // 64] - 127)) for c, x in enumerate(row[:448])) +
+                    b"".join(struct.pack("<f", x)[2:] for x in row[448:V]) for row in page)
+    return body + bytes(code + [9]) * len(page)
+
+
+def split_rows(n):
+    return [[x * 2.0 ** (1 - c // 64) if c < 448 else x for c, x in enumerate(numbers(V))] for _ in range(n)]
+
+
+def split_run(name, sees, *args):
+    rc, out = hewn("q5.npy", *args, "--records", "584", "-o", "o.npy", "--lse", "lse.npy")
+    check(name, rc == 0, out)
+    if rc == 0:
+        near(name, read("o.npy"), read("lse.npy"), sees, q5, V)
+
+
+q5 = numbers(B * S * H * V)
+write("q5.npy", "f4", (B, S, H, V), q5)
+ODD = 37  # rows: a page is no multiple of 16 bytes
+sequences = [split_rows(ODD) for _ in range(B)]
+write("s.npy", "u1", (B, ODD, 584), b"".join(split_page(s) for s in sequences))
+split_run("records of 584 bytes", lambda b, i: sequences[b][:LENGTHS[b] - (S - 1 - i)], "s.npy", "--lengths", "l.npy",
+          "--causal")
+first, second = split_rows(6 * PAGE), split_rows(3 * ODD)
+write("s1.npy", "u1", (6, PAGE, 584), b"".join(split_page(first[p * PAGE:][:PAGE]) for p in range(6)))
+write("s2.npy", "u1", (3, ODD, 584), b"".join(split_page(second[p * ODD:][:ODD]) for p in range(3)))
+lists2 = [random.choice([-1, 3 * ODD, *range(3 * ODD)]) for _ in range(B * S * 9)]
+counts2 = [9, 0, 4, 7]
+write("i2.npy", "i4", (B, S, 9), lists2)
+write("n2.npy", "i4", (B, S), counts2)
+
+
+def both(b, i):
+    at = b * S + i
+    return ([first[j] for j in lists[at * W:][:counts[at]] if 0 <= j < 6 * PAGE] +
+            [second[j] for j in lists2[at * 9:][:counts2[at]] if 0 <= j < 3 * ODD])
+
+
+split_run("two caches", both, "s1.npy", "--lists", "i.npy", "--lengths", "n.npy", "--cache2", "s2.npy", "--lists2",
+          "i2.npy", "--lengths2", "n2.npy")
+
 write("bytes.npy", "u1", (B, 1, 576), bytes(B * 576))
 for name, args, words in (
         ("no cache", ("q.npy", "-o", "x.npy"), "two .npy files are needed"),
@@ -152,6 +197,10 @@ for name, args, words in (
         ("records that are floats", ("q.npy", "c.npy", "-o", "x.npy", "--records"), "want '|u1'"),
         ("records of another size", ("q.npy", "bytes.npy", "-o", "x.npy", "--records"),
          "rows of bytes.npy have 576 elements, not 656"),
+        ("Q of 576 columns", ("q.npy", "s.npy", "-o", "x.npy", "--records", "584"),
+         "rows of q.npy have 576 elements, not 512"),
+        ("second lists alone", ("q.npy", "c.npy", "-o", "x.npy", "--lists", "i.npy", "--lists2", "i2.npy"),
+         "a second cache needs --lists, --cache2 and --lists2"),
         ("Q in f16 with records", ("q.npy", "r.npy", "-o", "x.npy", "--records", "--in", "f16"), "bf16"),
         ("a scale", ("q.npy", "c.npy", "-o", "x.npy", "--scale", "-1"), "--scale takes a number above 0")):
     rc, out = hewn(*args)

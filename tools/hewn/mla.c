@@ -7,12 +7,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum block { Q, KV, SINK, LENGTHS, TABLE, LISTS, O, LSE, WORKSPACE, BLOCKS };
+enum block {
+    Q,
+    KV,
+    SINK,
+    LENGTHS,
+    TABLE,
+    LISTS,
+    KV_2,
+    LENGTHS_2,
+    LISTS_2,
+    O,
+    LSE,
+    WORKSPACE,
+    BLOCKS
+};
+/* A key's bytes or elements; what the pages of records of 584 bytes are multiples of. */
+enum { PLAIN = 576, WIDE_RECORD = 656, SPLIT_RECORD = 584, SPLIT_UNIT = 576, VALUES = 512 };
 
 struct mla_options {
     const char *q, *kv, *sink, *lengths, *table, *lists, *out, *lse;
-    int in_type, out_type; /* in_type -1: by the files' */
-    bool causal, records;
+    const char *kv_2, *lengths_2, *lists_2; /* of a second cache */
+    int in_type, out_type;                  /* in_type -1: by the files' */
+    int records;                            /* bytes of one; 0: none */
+    bool causal;
     double scale;
 };
 
@@ -32,9 +50,11 @@ static int parse_valued(struct mla_options *o, const char *name, const char *val
 {
     const struct {
         const char *name, **to;
-    } files[] = {{"-o", &o->out},        {"--lse", &o->lse},
-                 {"--sink", &o->sink},   {"--lengths", &o->lengths},
-                 {"--table", &o->table}, {"--lists", &o->lists}};
+    } files[] = {{"-o", &o->out},          {"--lse", &o->lse},
+                 {"--sink", &o->sink},     {"--lengths", &o->lengths},
+                 {"--table", &o->table},   {"--lists", &o->lists},
+                 {"--cache2", &o->kv_2},   {"--lengths2", &o->lengths_2},
+                 {"--lists2", &o->lists_2}};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (!strcmp(name, files[i].name)) {
             *files[i].to = value;
@@ -59,12 +79,32 @@ static int parse_valued(struct mla_options *o, const char *name, const char *val
     return -1;
 }
 
+/* --records, --records 656 or --records 584: how many arguments that are, or 0. */
+static int parse_records(struct mla_options *o, const char *name, const char *value)
+{
+    if (strcmp(name, "--records") != 0) return 0;
+    o->records = value && !strcmp(value, "584") ? SPLIT_RECORD : WIDE_RECORD;
+    return 1 + (value && (!strcmp(value, "584") || !strcmp(value, "656")));
+}
+
+static int check_second(const struct mla_options *o)
+{
+    if (!o->kv_2 && !o->lists_2 && !o->lengths_2) return 0;
+    if (!o->kv_2 || !o->lists_2 || !o->lists)
+        return cli_usage("mla", "a second cache needs --lists, --cache2 and --lists2");
+    return 0;
+}
+
 static int parse_options(int argc, char **argv, struct mla_options *o)
 {
     for (int i = 1; i < argc; i++) {
-        int rc = -1;
-        if (!strcmp(argv[i], "--causal") || !strcmp(argv[i], "--records")) {
-            *(argv[i][2] == 'c' ? &o->causal : &o->records) = true;
+        int rc = -1, taken = parse_records(o, argv[i], argv[i + 1]);
+        if (!strcmp(argv[i], "--causal")) {
+            o->causal = true;
+            continue;
+        }
+        if (taken) {
+            i += taken - 1;
             continue;
         }
         if (argv[i][0] != '-' && !o->kv) {
@@ -83,7 +123,7 @@ static int parse_options(int argc, char **argv, struct mla_options *o)
     if (o->lists && (o->table || o->causal))
         return cli_usage("mla", "--lists goes without %s: a list names the keys that a query sees",
                          o->table ? "--table" : "--causal");
-    return 0;
+    return check_second(o);
 }
 
 /* ---- inputs ---- */
@@ -136,36 +176,53 @@ static int read_tables(const struct mla_options *o, struct mla_run *r)
     return longest ? read_ints(o->table, r, TABLE, 2, dim) : 0;
 }
 
-/* Lists, which give their width, and how many entries of each count. */
-static int read_lists(const struct mla_options *o, struct mla_run *r)
+/* Lists, which give their width, and how many entries of each count, into blocks of the run. */
+static int read_lists(const char *path, const char *counts, const char *q, struct mla_run *r,
+                      enum block lists_at, enum block counts_at, int64_t *width)
 {
-    hewn_mla_desc *d = &r->desc;
+    const hewn_mla_desc *d = &r->desc;
     struct npy lists;
     char why[512];
-    if (npy_read_as(o->lists, "<i4", sizeof(int32_t), 3, &lists, why, sizeof why))
+    if (npy_read_as(path, "<i4", sizeof(int32_t), 3, &lists, why, sizeof why))
         return cli_fail("%s", why);
-    r->host[LISTS] = lists.data;
-    r->bytes[LISTS] = (size_t)npy_bytes(sizeof(int32_t), 3, lists.dim);
+    r->host[lists_at] = lists.data;
+    r->bytes[lists_at] = (size_t)npy_bytes(sizeof(int32_t), 3, lists.dim);
     if (lists.dim[0] != (uint64_t)d->batch || lists.dim[1] != (uint64_t)d->q_length)
-        return cli_fail("%s has lists for %llu x %llu queries, %s has %lld x %lld", o->lists,
-                        (unsigned long long)lists.dim[0], (unsigned long long)lists.dim[1], o->q,
+        return cli_fail("%s has lists for %llu x %llu queries, %s has %lld x %lld", path,
+                        (unsigned long long)lists.dim[0], (unsigned long long)lists.dim[1], q,
                         (long long)d->batch, (long long)d->q_length);
-    d->list_width = (int64_t)lists.dim[2];
-    if (!o->lengths) return 0;
-    d->lengths = 2;
-    return read_ints(o->lengths, r, LENGTHS, 2, lists.dim);
+    *width = (int64_t)lists.dim[2];
+    return counts ? read_ints(counts, r, counts_at, 2, lists.dim) : 0;
+}
+
+static int read_both_lists(const struct mla_options *o, struct mla_run *r)
+{
+    hewn_mla_desc *d = &r->desc;
+    int rc = read_lists(o->lists, o->lengths, o->q, r, LISTS, LENGTHS, &d->list_width);
+    if (o->lengths) d->lengths = 2;
+    if (rc || !o->kv_2) return rc;
+    if (o->lengths_2) d->extra_lengths = 2;
+    return read_lists(o->lists_2, o->lengths_2, o->q, r, LISTS_2, LENGTHS_2, &d->extra_width);
+}
+
+static int check_width(const struct mla_options *o, const char *path, const struct npy *kv)
+{
+    uint64_t width = o->records ? (uint64_t)o->records : PLAIN;
+    if (kv->dim[2] == width) return 0;
+    return cli_fail("rows of %s have %llu elements, not %llu", path, (unsigned long long)kv->dim[2],
+                    (unsigned long long)width);
 }
 
 /* How the cache's file is read: [B,N,..], or with a table or lists the pages of a pool. */
 static int describe_cache(const struct mla_options *o, const struct npy *kv, struct mla_run *r)
 {
     hewn_mla_desc *d = &r->desc;
-    uint64_t width = o->records ? 656 : 576;
-    if (kv->dim[2] != width)
-        return cli_fail("rows of %s have %llu elements, not %llu", o->kv,
-                        (unsigned long long)kv->dim[2], (unsigned long long)width);
+    int rc = check_width(o, o->kv, kv);
+    if (rc) return rc;
     d->length = (int64_t)kv->dim[1];
-    d->cache = o->records ? HEWN_MLA_CACHE_656 : HEWN_MLA_CACHE_PLAIN;
+    d->cache = o->records == WIDE_RECORD    ? HEWN_MLA_CACHE_656
+               : o->records == SPLIT_RECORD ? HEWN_MLA_CACHE_584
+                                            : HEWN_MLA_CACHE_PLAIN;
     if (o->table || (o->lists && kv->dim[0] > 1)) {
         d->page_size = d->length;
         d->pages = (int64_t)kv->dim[0];
@@ -174,13 +231,24 @@ static int describe_cache(const struct mla_options *o, const struct npy *kv, str
         return cli_fail("%s has %lld sequences and %s %llu: they must be equal without --table",
                         o->q, (long long)d->batch, o->kv, (unsigned long long)kv->dim[0]);
     }
-    return o->lists ? read_lists(o, r) : read_tables(o, r);
+    return o->lists ? read_both_lists(o, r) : read_tables(o, r);
+}
+
+static int describe_second(const struct mla_options *o, const struct npy *kv, struct mla_run *r)
+{
+    hewn_mla_desc *d = &r->desc;
+    d->extra_cache = d->cache;
+    d->extra_page_size = kv->dim[0] > 1 ? (int64_t)kv->dim[1] : 0;
+    d->extra_pages = kv->dim[0] > 1 ? (int64_t)kv->dim[0] : 0;
+    d->extra_length = kv->dim[0] > 1 ? 0 : (int64_t)kv->dim[1];
+    return check_width(o, o->kv_2, kv);
 }
 
 static int describe(const struct mla_options *o, const struct npy *q, const struct npy *kv,
                     struct mla_run *r)
 {
     bool halves = !o->records && q->dtype == HEWN_F16 && kv->dtype == HEWN_F16;
+    uint64_t columns = o->records == SPLIT_RECORD ? VALUES : PLAIN;
     r->desc = (hewn_mla_desc){.struct_size = sizeof r->desc,
                               .batch = (int64_t)q->dim[0],
                               .q_length = (int64_t)q->dim[1],
@@ -191,62 +259,79 @@ static int describe(const struct mla_options *o, const struct npy *q, const stru
                               .causal = o->causal,
                               .sink = o->sink != NULL};
     if (o->in_type < 0) r->desc.in = halves ? HEWN_F16 : HEWN_BF16;
-    if (q->dim[3] != 576)
-        return cli_fail("rows of %s have %llu elements, not 576", o->q,
-                        (unsigned long long)q->dim[3]);
+    if (q->dim[3] != columns)
+        return cli_fail("rows of %s have %llu elements, not %llu", o->q,
+                        (unsigned long long)q->dim[3], (unsigned long long)columns);
     return describe_cache(o, kv, r);
 }
 
-/* The cache's file: of a float type, or of bytes. */
-static int read_cache(const struct mla_options *o, struct npy *kv)
+/* A cache's file: of a float type, or of bytes. */
+static int read_cache(const struct mla_options *o, const char *path, struct npy *kv)
 {
     char why[512];
-    if (o->records ? npy_read_as(o->kv, "|u1", 1, 3, kv, why, sizeof why)
-                   : npy_read(o->kv, 3, kv, why, sizeof why))
+    if (o->records ? npy_read_as(path, "|u1", 1, 3, kv, why, sizeof why)
+                   : npy_read(path, 3, kv, why, sizeof why))
         return cli_fail("%s", why);
     return 0;
 }
 
-/* Q and the cache as the kernel takes them. */
-static int place_inputs(const struct mla_options *o, const struct npy *q, const struct npy *kv,
-                        struct mla_run *r)
+/* A cache as the kernel takes it. Pages of records of 584 bytes are padded, as a stride of 0 means. */
+static int place_cache(const struct mla_options *o, const struct npy *kv, struct mla_run *r,
+                       enum block b)
 {
-    size_t element = o->records ? 1 : 2;
-    if (!reserve(r, Q, elements(q) * 2) || !reserve(r, KV, elements(kv) * element))
-        return no_memory();
-    convert_inputs(q->dtype, r->desc.in, q->data, r->host[Q], elements(q));
-    if (o->records)
-        memcpy(r->host[KV], kv->data, elements(kv));
-    else
-        convert_inputs(kv->dtype, r->desc.in, kv->data, r->host[KV], elements(kv));
+    size_t count = elements(kv), page = (size_t)(kv->dim[1] * kv->dim[2]), step = page;
+    if (o->records == SPLIT_RECORD) step = (page + SPLIT_UNIT - 1) / SPLIT_UNIT * SPLIT_UNIT;
+    if (!reserve(r, b, (size_t)kv->dim[0] * step * (o->records ? 1 : 2))) return no_memory();
+    if (!o->records) convert_inputs(kv->dtype, r->desc.in, kv->data, r->host[b], count);
+    for (size_t i = 0; o->records && page && i < kv->dim[0]; i++)
+        memcpy((char *)r->host[b] + i * step, (const char *)kv->data + i * page, page);
     return 0;
+}
+
+static int read_second(const struct mla_options *o, struct mla_run *r)
+{
+    struct npy kv = {.dtype = 0};
+    int rc = read_cache(o, o->kv_2, &kv);
+    if (!rc) rc = describe_second(o, &kv, r);
+    if (!rc) rc = place_cache(o, &kv, r, KV_2);
+    npy_free(&kv);
+    return rc;
+}
+
+static int read_sink(const struct mla_options *o, struct mla_run *r)
+{
+    struct npy sink = {.dtype = 0};
+    const uint64_t heads = (uint64_t)r->desc.q_heads;
+    char why[512];
+    if (npy_read(o->sink, 1, &sink, why, sizeof why)) return cli_fail("%s", why);
+    int rc = sink.dim[0] == heads
+                 ? 0
+                 : cli_fail("%s holds %llu logits, Q has %llu heads", o->sink,
+                            (unsigned long long)sink.dim[0], (unsigned long long)heads);
+    if (!rc && !reserve(r, SINK, (size_t)heads * sizeof(float))) rc = no_memory();
+    for (size_t i = 0; !rc && i < heads; i++)
+        ((float *)r->host[SINK])[i] = (float)element_value(sink.dtype, sink.data, i);
+    npy_free(&sink);
+    return rc;
 }
 
 static int read_arrays(const struct mla_options *o, struct npy *q, struct npy *kv,
                        struct mla_run *r)
 {
-    struct npy sink = {.dtype = 0};
     char why[512];
     if (npy_read(o->q, 4, q, why, sizeof why)) return cli_fail("%s", why);
-    int rc = read_cache(o, kv);
+    int rc = read_cache(o, o->kv, kv);
     if (!rc) rc = describe(o, q, kv, r);
-    if (!rc) rc = place_inputs(o, q, kv, r);
+    if (!rc) rc = place_cache(o, kv, r, KV);
+    if (!rc && o->kv_2) rc = read_second(o, r);
     if (rc) return rc;
-    size_t rows = elements(q) / 576;
-    if (!reserve(r, O, rows * 512 * hewn_dtype_size(o->out_type)) ||
+    size_t rows = elements(q) / (size_t)q->dim[3];
+    if (!reserve(r, Q, elements(q) * 2) ||
+        !reserve(r, O, rows * VALUES * hewn_dtype_size(o->out_type)) ||
         (o->lse && !reserve(r, LSE, rows * sizeof(float))))
         return no_memory();
-    if (!o->sink) return 0;
-    if (npy_read(o->sink, 1, &sink, why, sizeof why)) return cli_fail("%s", why);
-    rc = sink.dim[0] == q->dim[2]
-             ? 0
-             : cli_fail("%s holds %llu logits, Q has %llu heads", o->sink,
-                        (unsigned long long)sink.dim[0], (unsigned long long)q->dim[2]);
-    if (!rc && !reserve(r, SINK, (size_t)q->dim[2] * sizeof(float))) rc = no_memory();
-    for (size_t i = 0; !rc && i < (size_t)q->dim[2]; i++)
-        ((float *)r->host[SINK])[i] = (float)element_value(sink.dtype, sink.data, i);
-    npy_free(&sink);
-    return rc;
+    convert_inputs(q->dtype, r->desc.in, q->data, r->host[Q], elements(q));
+    return o->sink ? read_sink(o, r) : 0;
 }
 
 /* ---- the run ---- */
@@ -258,7 +343,7 @@ static int copy_in(const hewn_driver *driver, const struct cli_calls *c, struct 
         if (rc)
             return cli_fail("%zu bytes of device memory: %s", r->bytes[i],
                             cli_cuda_error(driver, rc));
-        if (i <= LISTS && r->bytes[i]) rc = c->to_device(r->device[i], r->host[i], r->bytes[i]);
+        if (i <= LISTS_2 && r->bytes[i]) rc = c->to_device(r->device[i], r->host[i], r->bytes[i]);
         if (rc) return cli_fail("copy to the device: %s", cli_cuda_error(driver, rc));
     }
     return 0;
@@ -278,6 +363,9 @@ static int run_timed(const hewn_driver *driver, const struct cli_calls *c, struc
                                 .lengths = r->device[LENGTHS],
                                 .table = r->device[TABLE],
                                 .lists = r->device[LISTS],
+                                .extra_kv = r->device[KV_2],
+                                .extra_lists = r->device[LISTS_2],
+                                .extra_lengths = r->device[LENGTHS_2],
                                 .workspace = r->device[WORKSPACE]};
     hewn_error err = {0};
     int rc = 0;
@@ -323,7 +411,7 @@ static int finish(const struct mla_options *o, const struct mla_run *r,
            device->name);
     printf("%lld x %lld queries, %lld heads, %s%lld keys: ", (long long)d->batch,
            (long long)d->q_length, (long long)d->q_heads, d->lengths ? "up to " : "",
-           (long long)(d->list_width ? d->list_width : d->length));
+           (long long)(d->list_width ? d->list_width + d->extra_width : d->length));
     if (device->simulated)
         printf("%.2f s simulating\n", r->seconds);
     else
