@@ -14,7 +14,8 @@
     X(SM90A_E4M3, sm_90a, 64, 64, 1)     \
     X(SM90A_E4M3, sm_90a, 96, 96, 1)     \
     X(SM90A_E4M3, sm_90a, 128, 128, 1)   \
-    X(SM90A_E4M3, sm_90a, 192, 128, 1)
+    X(SM90A_E4M3, sm_90a, 192, 128, 1)   \
+    X(SM90A_E4M3, sm_90a, 256, 256, 1)
 
 #define SM90A_E4M3_ATTENTION_TILE_ROWS      SM90A_ATTENTION_TILE_ROWS
 #define SM90A_E4M3_ATTENTION_ROW_BYTES      SWIZZLE_BYTES
@@ -28,6 +29,10 @@
 #define SM90A_E4M3_ATTENTION_CHUNKS(d)    (((d) + SWIZZLE_BYTES - 1) / SWIZZLE_BYTES)
 #define SM90A_E4M3_ATTENTION_K_CHUNKS(qk) SM90A_E4M3_ATTENTION_CHUNKS(qk)
 #define SM90A_E4M3_ATTENTION_V_BOXES(v)   SM90A_E4M3_ATTENTION_CHUNKS(v)
+
+/* Keys of a consumer's step: a block, or half of one where O of 256 columns leaves no registers for
+ * more scores. */
+#define SM90A_E4M3_ATTENTION_STEP_KEYS(qk) ((qk) == 256 ? 64 : ATTENTION_BLOCK)
 
 /* The rings, of SLOTS slots each; a slot holds a block of K, of V as it was loaded, or of V
  * transposed: of the latter a row is a column of V, and its 128 bytes are the block's keys. */
@@ -71,15 +76,24 @@
      SM90A_E4M3_ATTENTION_SLOTS(qk, e) * SM90A_E4M3_ATTENTION_SLOTS_OF(qk))
 
 /* Threads: a warpgroup of planner, producers and an idle warp, one that transposes V, then a
- * consumer warpgroup a tile. Registers a thread after setmaxnreg: the consumers share what the
- * others leave. */
-#define SM90A_E4M3_ATTENTION_WARPGROUPS(qk) (SM90A_E4M3_ATTENTION_ITEM_TILES(qk) + 2)
-#define SM90A_E4M3_ATTENTION_THREADS(qk)    (128 * SM90A_E4M3_ATTENTION_WARPGROUPS(qk))
-#define SM90A_E4M3_ATTENTION_PRODUCER_REGS  40
-#define SM90A_E4M3_ATTENTION_TRANSPOSE_REGS 40
+ * consumer warpgroup a tile. Of 256 columns planner, producer and two warps that transpose are one
+ * warpgroup, because ptxas gives a thread of 512 no more than 128 registers, fewer than an MMA with 256
+ * columns of O has. Registers a thread after setmaxnreg: the consumers share what the others leave. */
+#define SM90A_E4M3_ATTENTION_LOADERS(qk)        ((qk) == 256 ? 1 : 2) /* warpgroups */
+#define SM90A_E4M3_ATTENTION_PRODUCERS(qk)      ((qk) == 256 ? 1 : 2) /* warps */
+#define SM90A_E4M3_ATTENTION_TRANSPOSERS(qk)    ((qk) == 256 ? 2 : 4)
+#define SM90A_E4M3_ATTENTION_TRANSPOSE_WARP(qk) ((qk) == 256 ? 2 : 4) /* the first of them */
+#define SM90A_E4M3_ATTENTION_WARPGROUPS(qk) \
+    (SM90A_E4M3_ATTENTION_ITEM_TILES(qk) + SM90A_E4M3_ATTENTION_LOADERS(qk))
+#define SM90A_E4M3_ATTENTION_THREADS(qk)       (128 * SM90A_E4M3_ATTENTION_WARPGROUPS(qk))
+#define SM90A_E4M3_ATTENTION_PRODUCER_REGS(qk) ((qk) == 256 ? 56 : 40)
+#define SM90A_E4M3_ATTENTION_TRANSPOSE_REGS    40
+#define SM90A_E4M3_ATTENTION_LOADER_REGS(qk)  \
+    (SM90A_E4M3_ATTENTION_PRODUCER_REGS(qk) + \
+     (SM90A_E4M3_ATTENTION_LOADERS(qk) == 2 ? SM90A_E4M3_ATTENTION_TRANSPOSE_REGS : 0))
 #define SM90A_E4M3_ATTENTION_CONSUMER_REGS(qk, f16)                                            \
     ((SM90A_E4M3_ATTENTION_WARPGROUPS(qk) * SM_REGISTERS_8(SM90A_E4M3_ATTENTION_THREADS(qk)) - \
-      SM90A_E4M3_ATTENTION_PRODUCER_REGS - SM90A_E4M3_ATTENTION_TRANSPOSE_REGS) /              \
+      SM90A_E4M3_ATTENTION_LOADER_REGS(qk)) /                                                  \
      SM90A_E4M3_ATTENTION_ITEM_TILES(qk))
 
 #define SM90A_E4M3_ATTENTION_TMEM_COLUMNS 0
@@ -108,13 +122,22 @@
 /* The worksheet, for `hewn worksheet`: lists as in attention.plan.h. */
 
 /* X(name, first warp, warps) */
-#define SM90A_E4M3_ATTENTION_ROLES(X, qk) \
-    X(producer_k, 0, 1)                   \
-    X(planner, 1, 1)                      \
-    X(producer_v, 2, 1)                   \
-    X(idle, 3, 1)                         \
-    X(transpose, 4, 4)                    \
+#define SM90A_E4M3_ATTENTION_ROLES(X, qk) SM90A_E4M3_ATTENTION_ROLES_##qk(X, qk)
+#define SM90A_E4M3_ATTENTION_ROLES_128(X, qk) \
+    X(producer_k, 0, 1)                       \
+    X(planner, 1, 1)                          \
+    X(producer_v, 2, 1)                       \
+    X(idle, 3, 1)                             \
+    X(transpose, 4, 4)                        \
     X(consumer, 8, 4 * SM90A_E4M3_ATTENTION_ITEM_TILES(qk))
+#define SM90A_E4M3_ATTENTION_ROLES_64  SM90A_E4M3_ATTENTION_ROLES_128
+#define SM90A_E4M3_ATTENTION_ROLES_96  SM90A_E4M3_ATTENTION_ROLES_128
+#define SM90A_E4M3_ATTENTION_ROLES_192 SM90A_E4M3_ATTENTION_ROLES_128
+#define SM90A_E4M3_ATTENTION_ROLES_256(X, qk) \
+    X(producer, 0, 1)                         \
+    X(planner, 1, 1)                          \
+    X(transpose, 2, 2)                        \
+    X(consumer, 4, 4 * SM90A_E4M3_ATTENTION_ITEM_TILES(qk))
 
 /* X(name, offset in dynamic shared memory, element bytes, elements) */
 #define SM90A_E4M3_ATTENTION_SHARED(X, qk, v, e)                                       \
@@ -129,27 +152,44 @@
 /* X(name, first column, columns): this target has no tensor memory. */
 #define SM90A_E4M3_ATTENTION_TMEM(X, qk, v)
 
-/* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits) */
-#define SM90A_E4M3_ATTENTION_HANDOFFS(X, qk, v, e)                              \
-    X(k_full, 1, 0, SM90A_E4M3_ATTENTION_SLOT(qk), producer_k, consumer)        \
-    X(k_empty, SM90A_E4M3_ATTENTION_ITEM_TILES(qk), 0, 0, consumer, producer_k) \
-    X(raw_full, 1, 0, SM90A_E4M3_ATTENTION_RAW_SLOT(v), producer_v, transpose)  \
-    X(raw_empty, 4, 0, 0, transpose, producer_v)                                \
-    X(v_full, 4, 0, 0, transpose, consumer)                                     \
-    X(v_empty, SM90A_E4M3_ATTENTION_ITEM_TILES(qk), 0, 0, consumer, transpose)  \
-    X(q_full, 1, 0, SM90A_E4M3_ATTENTION_Q_TILE(qk), planner, consumer)         \
-    X(q_empty, 1, 0, 0, consumer, planner)                                      \
-    X(record_full, 1, 0, 0, planner, producer_k + producer_v + consumer)        \
-    X(record_empty, 4 * SM90A_E4M3_ATTENTION_ITEM_TILES(qk) + 2, 0, 0,          \
-      producer_k + producer_v + consumer, planner)
+/* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits). `from_k`, `from_v`: the
+ * producers of K and V; `producers`: all. */
+#define SM90A_E4M3_ATTENTION_HANDOFFS(X, qk, v, e) SM90A_E4M3_ATTENTION_HANDOFFS_##qk(X, qk, v, e)
+#define SM90A_E4M3_ATTENTION_HANDOFFS_128(X, qk, v, e) \
+    SM90A_E4M3_ATTENTION_HANDOFFS_BY(X, qk, v, e, producer_k, producer_v, producer_k + producer_v)
+#define SM90A_E4M3_ATTENTION_HANDOFFS_64  SM90A_E4M3_ATTENTION_HANDOFFS_128
+#define SM90A_E4M3_ATTENTION_HANDOFFS_96  SM90A_E4M3_ATTENTION_HANDOFFS_128
+#define SM90A_E4M3_ATTENTION_HANDOFFS_192 SM90A_E4M3_ATTENTION_HANDOFFS_128
+#define SM90A_E4M3_ATTENTION_HANDOFFS_256(X, qk, v, e) \
+    SM90A_E4M3_ATTENTION_HANDOFFS_BY(X, qk, v, e, producer, producer, producer)
+#define SM90A_E4M3_ATTENTION_HANDOFFS_BY(X, qk, v, e, from_k, from_v, producers)                  \
+    X(k_full, 1, 0, SM90A_E4M3_ATTENTION_SLOT(qk), from_k, consumer)                              \
+    X(k_empty, SM90A_E4M3_ATTENTION_ITEM_TILES(qk), 0, 0, consumer, from_k)                       \
+    X(raw_full, 1, 0, SM90A_E4M3_ATTENTION_RAW_SLOT(v), from_v, transpose)                        \
+    X(raw_empty, SM90A_E4M3_ATTENTION_TRANSPOSERS(qk), 0, 0, transpose, from_v)                   \
+    X(v_full, SM90A_E4M3_ATTENTION_TRANSPOSERS(qk), 0, 0, transpose, consumer)                    \
+    X(v_empty, SM90A_E4M3_ATTENTION_ITEM_TILES(qk), 0, 0, consumer, transpose)                    \
+    X(q_full, 1, 0, SM90A_E4M3_ATTENTION_Q_TILE(qk), planner, consumer)                           \
+    X(q_empty, 1, 0, 0, consumer, planner)                                                        \
+    X(record_full, 1, 0, 0, planner, producers + consumer)                                        \
+    X(record_empty, 4 * SM90A_E4M3_ATTENTION_ITEM_TILES(qk) + SM90A_E4M3_ATTENTION_PRODUCERS(qk), \
+      0, 0, producers + consumer, planner)
 
 /* X(storage, writers, readers) */
-#define SM90A_E4M3_ATTENTION_FLOWS(X, qk, v, e) \
-    X(tile_q, planner.tma, consumer.mma)        \
-    X(ring_k, producer_k.tma, consumer.mma)     \
-    X(raw_v, producer_v.tma, transpose)         \
-    X(raw_keys, producer_v, transpose)          \
-    X(ring_v, transpose, consumer.mma)          \
-    X(records, planner, producer_k + producer_v + consumer)
+#define SM90A_E4M3_ATTENTION_FLOWS(X, qk, v, e) SM90A_E4M3_ATTENTION_FLOWS_##qk(X)
+#define SM90A_E4M3_ATTENTION_FLOWS_128(X) \
+    SM90A_E4M3_ATTENTION_FLOWS_BY(X, producer_k, producer_v, producer_k + producer_v)
+#define SM90A_E4M3_ATTENTION_FLOWS_64  SM90A_E4M3_ATTENTION_FLOWS_128
+#define SM90A_E4M3_ATTENTION_FLOWS_96  SM90A_E4M3_ATTENTION_FLOWS_128
+#define SM90A_E4M3_ATTENTION_FLOWS_192 SM90A_E4M3_ATTENTION_FLOWS_128
+#define SM90A_E4M3_ATTENTION_FLOWS_256(X) \
+    SM90A_E4M3_ATTENTION_FLOWS_BY(X, producer, producer, producer)
+#define SM90A_E4M3_ATTENTION_FLOWS_BY(X, from_k, from_v, producers) \
+    X(tile_q, planner.tma, consumer.mma)                            \
+    X(ring_k, from_k.tma, consumer.mma)                             \
+    X(raw_v, from_v.tma, transpose)                                 \
+    X(raw_keys, from_v, transpose)                                  \
+    X(ring_v, transpose, consumer.mma)                              \
+    X(records, planner, producers + consumer)
 
 #endif

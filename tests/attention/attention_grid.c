@@ -226,6 +226,15 @@ static const char *const eight_bit[] = {
     "in=e4m3 qk=192 v=128 out=f32 sq=150 sk=300 causal=1 page=1 keys=1 ragged=1 b=2 hq=2 hkv=1",
     "in=e4m3 qk=256 sq=140 sk=400 page=64 keys=1 ragged=1 b=2 causal=1",
     "in=e4m3 qk=128 sq=5 sk=1500 hq=8 hkv=2 splits=3 sink=1",
+    /* 256 columns: items of one block and of many, ends in either half of a block, pages of one row */
+    "in=e4m3 qk=256 sq=150 sk=65 hq=4 hkv=2 b=3 sink=1 qs=3 ks=3 vs=3 out=f32",
+    "in=e4m3 qk=256 sq=130 sk=700 left=200 right=40 layout=1 hq=2 hkv=1",
+    "in=e4m3 qk=256 sources=2 packed=1 keys=2 keys1=2 ragged=2 b=5 sq=90 sk=340 sk1=130 causal=1",
+    "in=e4m3 qk=256 sq=70 sk=300 page=1 keys=1 ragged=2 b=2 causal=1 hq=2 hkv=2",
+    "in=e4m3 qk=256 sq=5 sk=1500 hq=8 hkv=2 splits=3 sink=1",
+    "in=e4m3 qk=256 unnorm=1 out=f32 sq=140 sk=400 causal=1 win=-120 b=2",
+    "in=e4m3 qk=256 sq=130 sk=700 peak=2000 pattern=4 splits=1",
+    "in=e4m3 qk=256 sq=300 sk=500 packed=1 keys=1 page=48 ragged=1 b=3 hq=2 hkv=1",
     "in=e4m3 qk=64 sq=20 sk=700 hq=4 hkv=1 pack=3 splits=2 out=f16 causal=1",
     "in=e4m3 qk=128 sources=2 sq=150 sk=300 sk1=170 left=120 causal=1 hq=2 hkv=1 b=2 sink=1",
     ("in=e4m3 qk=64 sources=2 packed=1 keys=2 keys1=2 ragged=2 b=5 sq=90 sk=140 sk1=60 causal=1 "
