@@ -238,6 +238,30 @@ int main()
 }
 PROGRAM
 
+# Some of a program's files for other devices alone, as libraries have them.
+cat >"$dir/mixed.cu" <<'PROGRAM'
+#include <cstdio>
+#include <cuda_runtime.h>
+
+__global__ void foreign(int *at);
+
+__global__ void own(int *at) { *at = 7; }
+
+int main()
+{
+    int *at, host = 0;
+    cudaError_t first = cudaMalloc(&at, sizeof *at);
+    own<<<1, 1>>>(at);
+    cudaMemcpy(&host, at, sizeof host, cudaMemcpyDeviceToHost);
+    foreign<<<1, 1>>>(at);
+    cudaError_t refused = cudaGetLastError();
+    own<<<1, 1>>>(at);
+    printf("first %d, own %d, foreign %d, after it %d\n", first, host, refused, cudaDeviceSynchronize());
+    return 0;
+}
+PROGRAM
+printf '__global__ void foreign(int *at) { *at = 8; }\n' >"$dir/foreign.cu"
+
 runs() { # LABEL PROGRAM [library path]
     if LD_LIBRARY_PATH=$(dirname "$SIM")${3:+:$3} HEWN_SIM_GPU=h200 "$2" >"$dir/out" 2>&1; then ok
     else fail "$1" "$(cat "$dir/out")"; fi
@@ -276,4 +300,14 @@ if built later -gencode 'arch=compute_90,code=[sm_90]' -gencode 'arch=compute_10
     status "machine code and later PTX" 1 $?
     want "machine code and later PTX" "hewn-sim: .*machine code for sm_90.*PTX for sm_100" "$dir/out"
 fi
+for code in sm_120 compute_120; do
+    source=foreign
+    built foreign.o -gencode "arch=compute_120,code=$code" -c || continue
+    source=mixed
+    built mixed -arch=compute_90 "$dir/foreign.o" || continue
+    LD_LIBRARY_PATH=$(dirname "$SIM") HEWN_SIM_QUIET=0 HEWN_SIM_GPU=h200 "$dir/mixed" >"$dir/out" 2>&1
+    status "a file for $code alone" 0 $?
+    want "a file for $code alone" "first 0, own 7, foreign 209, after it 0" "$dir/out"
+    want "a file for $code alone" "hewn-sim: .*sm_120" "$dir/out"
+done
 finish

@@ -173,18 +173,24 @@ static unsigned fat_fit(const struct fatbin_entry *entry)
     return arch + (entry->suffix == 'a' ? 2000 : entry->suffix == 'f' ? 1000 : 0);
 }
 
-/* Said once: the program cannot know that a driver which runs PTX alone is behind this. `ptx`: the newest
- * architecture that it has PTX for, 0 for none. */
-static void note_machine_code(unsigned arch, unsigned ptx)
+/* Said once: the program cannot know that a driver which runs PTX alone is behind this. */
+static void note_machine_code(const struct CUmod_st *module)
 {
     static bool said;
+    unsigned arch = module->machine_code, ptx = module->newest_ptx;
 
     if (said) return;
     said = true;
+    if (!arch) {
+        driver_note("the program or a library of it holds PTX for sm_%u, which this device cannot "
+                    "run; its kernels do not run",
+                    ptx);
+        return;
+    }
     if (ptx) {
         driver_note("the program or a library of it holds machine code for sm_%u, which the "
-                    "simulator cannot "
-                    "run, and PTX for sm_%u, which this device cannot; its kernels do not run",
+                    "simulator cannot run, and PTX for sm_%u, which this device cannot; its "
+                    "kernels do not run",
                     arch, ptx);
         return;
     }
@@ -195,8 +201,10 @@ static void note_machine_code(unsigned arch, unsigned ptx)
 }
 
 /* The container's PTX that fits this device best, as a text of its own in *out; 209 with a message
- * where there is none. `size`: as for fatbin_open. */
-static int fat_ptx(const char *image, size_t size, char **out, struct jit *jit)
+ * where there is none. If nvcc wrapped it, the module remembers what it has instead.
+ * `size`: as for fatbin_open. */
+static int fat_ptx(const char *image, size_t size, char **out, struct jit *jit,
+                   struct CUmod_st *module)
 {
     struct fat_wrapper wrapper;
     struct fatbin fat;
@@ -224,7 +232,10 @@ static int fat_ptx(const char *image, size_t size, char **out, struct jit *jit)
     }
     if (rc < 0)
         return reject(jit, HEWN_CU_INVALID_IMAGE, "the fat binary's entries overlap its end");
-    if (wrapped && machine_code && !best_fit && rc == 0) note_machine_code(machine_code, text);
+    if (wrapped && !best_fit) {
+        module->machine_code = machine_code;
+        module->newest_ptx = text;
+    }
     if (best_fit == 0)
         return reject(jit, HEWN_CU_NO_BINARY_FOR_GPU,
                       "the fat binary has no PTX for this simulated device");
@@ -355,10 +366,11 @@ void module_unload(struct CUmod_st *module)
 int module_text(const char *image, size_t size, char **out)
 {
     struct jit jit = {0};
+    struct CUmod_st holds = {0};
 
     if (size >= sizeof(uint32_t) &&
         (begins_with(image, FAT_WRAPPER) || begins_with(image, FAT_CONTAINER)))
-        return fat_ptx(image, size, out, &jit);
+        return fat_ptx(image, size, out, &jit, &holds);
     *out = malloc(size + 1);
     if (!*out) return HEWN_CU_OUT_OF_MEMORY;
     memcpy(*out, image, size);
@@ -399,14 +411,20 @@ int module_load(struct CUctx_st *context, const char *image, size_t size, struct
     module->context = context;
     rc = 0;
     if (begins_with(image, FAT_WRAPPER) || begins_with(image, FAT_CONTAINER))
-        rc = fat_ptx(image, size, &text, &jit);
+        rc = fat_ptx(image, size, &text, &jit, module);
     if (text) image = text;
     if (!rc) rc = classify(image, &jit);
     if (!rc) rc = build(module, name, image, &jit);
     free(text);
+    if (rc && (module->machine_code || module->newest_ptx)) {
+        if (context)
+            note_machine_code(module);
+        else
+            rc = 0; /* a library is loaded all the same, and its kernels are refused */
+    }
     if (!rc) rc = handle_add(module, HANDLE_MODULE, module, context);
     write_log(&jit.info, "");
-    write_log(&jit.error, jit.message);
+    write_log(&jit.error, rc ? jit.message : "");
     if (rc) {
         note_refused_load(rc, jit.message);
         module_unload(module);
@@ -505,13 +523,28 @@ struct CUfunc_st *function_named(struct CUmod_st *module, const char *name)
     return entry ? &module->functions[entry - module->ptx->entries] : NULL;
 }
 
-static int get_function(void *handle, const char *name, struct CUfunc_st **out)
+/* The module of a handle. A library loads even if this device can run nothing of it, as many libraries have
+ * kernels for some devices alone; asking for a part of it is the error. */
+static int module_of(void *handle, struct CUmod_st **out)
 {
     struct CUmod_st *module = handle_get(handle, HANDLE_MODULE);
+
+    if (!module) return HEWN_CU_INVALID_HANDLE;
+    *out = module;
+    if (module->ptx) return 0;
+    note_machine_code(module);
+    return HEWN_CU_NO_BINARY_FOR_GPU;
+}
+
+static int get_function(void *handle, const char *name, struct CUfunc_st **out)
+{
+    struct CUmod_st *module;
     struct CUfunc_st *f;
+    int rc;
 
     if (!out || !name) return HEWN_CU_INVALID_VALUE;
-    if (!module) return HEWN_CU_INVALID_HANDLE;
+    rc = module_of(handle, &module);
+    if (rc) return rc;
     f = function_named(module, name);
     if (!f) return HEWN_CU_NOT_FOUND;
     *out = f;
@@ -520,20 +553,24 @@ static int get_function(void *handle, const char *name, struct CUfunc_st **out)
 
 static int get_count(void *handle, unsigned *count)
 {
-    struct CUmod_st *module = handle_get(handle, HANDLE_MODULE);
+    struct CUmod_st *module;
+    int rc;
 
     if (!count) return HEWN_CU_INVALID_VALUE;
-    if (!module) return HEWN_CU_INVALID_HANDLE;
+    rc = module_of(handle, &module);
+    if (rc) return rc;
     *count = module->ptx->entry_count;
     return 0;
 }
 
 static int enumerate(void *handle, unsigned count, struct CUfunc_st **out)
 {
-    struct CUmod_st *module = handle_get(handle, HANDLE_MODULE);
+    struct CUmod_st *module;
+    int rc;
 
     if (!out) return HEWN_CU_INVALID_VALUE;
-    if (!module) return HEWN_CU_INVALID_HANDLE;
+    rc = module_of(handle, &module);
+    if (rc) return rc;
     for (unsigned i = 0; i < count && i < module->ptx->entry_count; i++)
         out[i] = &module->functions[i];
     return 0;
@@ -541,10 +578,12 @@ static int enumerate(void *handle, unsigned count, struct CUfunc_st **out)
 
 static int get_global(void *handle, const char *name, hewn_cu_deviceptr *address, size_t *bytes)
 {
-    struct CUmod_st *module = handle_get(handle, HANDLE_MODULE);
+    struct CUmod_st *module;
+    int rc;
 
     if (!name || (!address && !bytes)) return HEWN_CU_INVALID_VALUE;
-    if (!module) return HEWN_CU_INVALID_HANDLE;
+    rc = module_of(handle, &module);
+    if (rc) return rc;
     for (uint32_t i = 0; i < module->ptx->global_count; i++) {
         const struct ptx_var *var = module->ptx->globals[i];
         const uint8_t *image = var->space == SPACE_CONST ? module->consts : module->globals;
@@ -685,13 +724,13 @@ int cuLibraryGetModule(hewn_cu_module *module, hewn_cu_library library)
 {
     struct call call CALL_SCOPE;
     struct CUmod_st *m;
+    int rc;
 
     if (call_enter(&call, CALL_PLAIN)) return call.rc;
-    m = library_named(library);
     if (!module) return HEWN_CU_INVALID_VALUE;
-    if (!m) return HEWN_CU_INVALID_HANDLE;
-    *module = m;
-    return 0;
+    rc = module_of(library_named(library), &m);
+    if (!rc) *module = m;
+    return rc;
 }
 
 int cuLibraryGetGlobal(hewn_cu_deviceptr *address, size_t *bytes, hewn_cu_library library,
