@@ -6,19 +6,21 @@
 # HEWN_SAMPLES is a clone of github.com/NVIDIA/cuda-samples. Nothing of it is changed: each sample is copied to a
 # folder of its own below the build folder, with the log of its build and of its run. The last lines count.
 # Settings: BUILD (build), CUDA_HOME (/usr/local/cuda), LIMIT (seconds for one run, 60), JOBS (2),
-# CUDART (static or shared). Samples that need graphics, other CUDA libraries or MPI are not listed here.
+# CUDART (static or shared), NVCC (a compiler of another version; CUDA_HOME has its headers and libraries).
+# CLANG (a clang++) compiles instead of nvcc, for compute_86, with the headers and the runtime library of CUDA_HOME
+# (12.9, say); the driver API's samples are not for it. Samples that need graphics, other CUDA libraries or MPI are not listed here.
 # What each needs beyond its name stands in samples.txt.
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "${BUILD:-build}" && pwd)
 cuda=${CUDA_HOME:-/usr/local/cuda}
 limit=${LIMIT:-60}
 list=$here/samples.txt
-work=$build/others/samples-${CUDART:-static}
+work=$build/others/samples-${CLANG:+clang-}${CUDART:-static}
 nvcc=${NVCC:-$cuda/bin/nvcc}
 sim=$build/sim/libcuda.so.1
 
-if [ -z "$HEWN_SAMPLES" ] || [ ! -d "$HEWN_SAMPLES/Samples" ] || [ ! -x "$nvcc" ]; then
-    echo "SKIP samples: HEWN_SAMPLES names no clone of cuda-samples, or there is no nvcc at CUDA_HOME"
+if [ -z "$HEWN_SAMPLES" ] || [ ! -d "$HEWN_SAMPLES/Samples" ] || [ ! -x "${CLANG:-$nvcc}" ]; then
+    echo "SKIP samples: HEWN_SAMPLES names no clone of cuda-samples, or there is no nvcc at CUDA_HOME and no CLANG"
     echo "samples: 0 passed, 0 failed, 1 skipped"
     exit 0
 fi
@@ -37,6 +39,17 @@ build_kernels() {
     done
 }
 
+# The headers come before those that the system may have. clang 14 knows texture references, which CUDA 12 has no
+# more: the name of that header's guard leaves them out. The image has PTX beside machine code for sm_86.
+clang_compile() { # name sources… options…
+    target=$1
+    shift
+    case ${CUDART:-static} in static) library=cudart_static ;; *) library=cudart ;; esac
+    "$CLANG" -x cuda --cuda-path="$cuda" --cuda-gpu-arch=sm_86 -Wno-unknown-cuda-version \
+        -D__CLANG_CUDA_TEXTURE_INTRINSICS_H__ -isystem "$cuda/include" -std=c++17 -w -O2 -I"$HEWN_SAMPLES/Common" \
+        -I. -Iinc "$@" -o "$target" -L"$cuda/lib64" "-l$library" -ldl -lrt -lpthread -Xlinker "$sim"
+}
+
 build_one() { # name
     rm -rf "${work:?}/$1"
     mkdir -p "$work/$1"
@@ -52,6 +65,8 @@ build_one() { # name
         case $s in +*) sources="$sources $HEWN_SAMPLES/Common/${s#+}" ;; esac
     done
     options=$(column "$1" 3 | tr ' ' '\n' | grep -v '^+' | tr '\n' ' ')
+    # shellcheck disable=SC2086
+    [ "$CLANG" ] && { clang_compile "$1" $sources $options; return; }
     # shellcheck disable=SC2086
     "$nvcc" -std=c++17 -arch=compute_90 -cudart "${CUDART:-static}" --extended-lambda -w -O2 -I"$HEWN_SAMPLES/Common" -I. \
         -Iinc -Xcompiler -fopenmp $sources -o "$1" -Xlinker "$sim" $options
