@@ -17,6 +17,7 @@
 #include "check/order_lanes.h"
 #include "check/launch_memory.h"
 #include "check/order.h"
+#include "check/order_poll.h"
 #include "check/pending.h"
 #include "check/protocol.h"
 #include "check/staged.h"
@@ -98,6 +99,13 @@ bool check_left_out(const struct group *g, const struct cta *owner, uint32_t off
 {
     const struct order_bar *b = checker_of(g) ? order_bar_at(owner, offset) : NULL;
     return b && order_warp_of(w) && protocol_left_out(b, order_warp_of(w));
+}
+
+bool check_polled(const struct group *g, const struct warp *w, const struct insn *in,
+                  uint32_t lanes, struct polled *out)
+{
+    const struct order_warp *o = checker_of(g) ? order_warp_of(w) : NULL;
+    return o && order_polled(o, in, lanes, out);
 }
 
 uint64_t check_came_before(const struct group *g, const struct cta *cta, uint32_t id)

@@ -5,6 +5,7 @@
  * weighs little; the one that nothing else explains is the cause.
  */
 #include "check/deadlock.h"
+#include "check/world.h"
 
 #include <stdlib.h>
 
@@ -14,6 +15,7 @@ enum weight {
     BEHIND_MBARRIERS = 2, /* who should come waits for mbarriers, which nobody here holds up */
     PERHAPS_PAST = 3,     /* another one, which never came, has come past its arrival */
     SPINS = 10,
+    MISSED = 12,           /* a value that would have ended the poll has come and gone */
     COPY_TO_COME = 15,     /* bytes are expected, and who may copy them waits at something else */
     NEVER_STARTED = 20,    /* nothing ever arrived, but some waiter might have come later */
     IN_A_CIRCLE = 21,      /* and those who would have wait for each other */
@@ -654,6 +656,10 @@ static void judge(const struct deadlock *d, const struct waiter *by, struct judg
     case WAIT_SPIN:
         j->cause = CAUSE_NO_PRODUCER;
         j->weight = SPINS;
+        j->polls = check_polled(d->group, by->warp, by->in, by->frag->mask, &j->polled);
+        if (!j->polls || !j->polled.missed || !j->polled.taken_by->in) break;
+        j->guilty = j->polled.taken_by->in;
+        j->weight = MISSED;
         break;
     default: break;
     }

@@ -18,6 +18,17 @@ struct waiter {
 
 /* What keeps one waiter from going on, and how sure that is: the most certain of all waiters' causes is
  * reported. */
+struct world;
+struct world_past;
+
+/* A location that a warp polls: its value, and the last write (check/world.h). missed: an older value with which
+ * the poll would have ended, and the write that took it away; NULL: there was none. */
+struct polled {
+    const struct world *world;
+    uint64_t value;
+    const struct world_past *last, *missed, *taken_by;
+};
+
 struct judgement {
     enum finding_kind kind;
     enum finding_cause cause;
@@ -32,6 +43,8 @@ struct judgement {
     bool came_past; /* `missing` never arrived, and has come past the code that does */
     bool went_on;   /* `missing` came round its loop and did not come here */
     uint32_t missing_lanes; /* WAIT_CONVERGE */
+    bool polls;             /* WAIT_SPIN: `polled` says what is known */
+    struct polled polled;
 };
 
 /* The mbarrier, or the first one of the array, that an instruction means, as far as constants tell. */
@@ -127,6 +140,10 @@ bool check_went_on(const struct group *g, const struct cta *owner, uint32_t offs
 /* Whether the sleeping warp has come by the wait behind which it last arrived at the mbarrier, and gone on without arriving. */
 bool check_left_out(const struct group *g, const struct cta *owner, uint32_t offset,
                     const struct warp *w);
+
+/* What is known of the location in global memory that the warp's lanes poll by that load. */
+bool check_polled(const struct group *g, const struct warp *w, const struct insn *in,
+                  uint32_t lanes, struct polled *out);
 
 /* Bit = warp of the CTA: those that its named barrier counted in the generation before this; 0 unknown. */
 uint64_t check_came_before(const struct group *g, const struct cta *cta, uint32_t id);

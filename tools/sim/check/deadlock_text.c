@@ -1,5 +1,6 @@
 /* A deadlock in words: who waits, for what, what has come of it, who should have and where they are. */
 #include "check/deadlock.h"
+#include "check/world.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -494,6 +495,33 @@ static void tell_other(struct text *t, const struct deadlock *d, const struct ju
     say(t, ", which nothing that still runs can bring.");
 }
 
+static void say_writer(struct text *t, const struct world *world, const struct world_past *by)
+{
+    const struct actor *a = &world->actors[by->actor];
+    if (!by->in) return;
+    say(t, ", which warp %u of CTA (%u,%u,%u) left at line %u", a->warp, a->cta[0], a->cta[1],
+        a->cta[2], line_of(by->in));
+}
+
+static void tell_spin(struct text *t, const struct deadlock *d, const struct judgement *j)
+{
+    const struct polled *p = &j->polled;
+    tell_other(t, d, j);
+    if (!j->polls) return;
+    say(t, " It is 0x%" PRIx64, p->value);
+    say_writer(t, p->world, p->last);
+    if (!p->last->in) say(t, ", as it was, for nobody has written there");
+    if (p->missed) {
+        say(t, ". It was 0x%" PRIx64, p->missed->value);
+        say_writer(t, p->world, p->missed);
+        say(t,
+            ", with which the poll would have ended: line %u took that away, and does not wait "
+            "until it has been seen",
+            line_of(j->guilty));
+    }
+    say(t, ".");
+}
+
 static void tell_groups(struct text *t, const struct deadlock *d, const struct judgement *j)
 {
     const struct cta *c = j->by->warp->cta;
@@ -543,6 +571,7 @@ void deadlock_tell(const struct deadlock *d, const struct judgement *j, struct f
     case WAIT_TMEM_ALLOC: tell_tmem(&t, d, j); break;
     case WAIT_GROUPS: tell_groups(&t, d, j); break;
     case WAIT_CLUSTER: tell_cluster(&t, d, j); break;
+    case WAIT_SPIN: tell_spin(&t, d, j); break;
     default: tell_other(&t, d, j); break;
     }
     say_others(&t, d, j);

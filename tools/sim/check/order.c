@@ -744,6 +744,7 @@ void order_event(struct order *o, const struct event *e)
     struct order_warp *w = e->warp ? order_warp_of(e->warp) : NULL;
     if (e->kind == EV_WARP_START && !o->exhausted) order_begin(o, e);
     if (!w || o->exhausted) return;
+    if (o->world && o->world->open_count) world_flags_close(o->world);
     converged_event(o, w, e);
     switch (e->kind) {
     case EV_ACCESS:

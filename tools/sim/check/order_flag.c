@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FLAGS_FIRST = 64, FLAGS_MOST = 1 << 14 };
+enum { FLAGS_FIRST = 64, FLAGS_MOST = 1 << 14, POLLED_MOST = 1 << 12 };
 
 static struct order_flag *flag_slot(struct order_flag *flags, uint32_t slots,
                                     const struct order_cta *cta, uint64_t address)
@@ -186,6 +186,30 @@ static void take(const struct flag_access *a, enum reach needed, const struct st
         order_keep(a->o, stamp_join(&a->w->observed[needed], from));
 }
 
+/* Keeps the value that the location has now, which now.in has left (NULL: nobody), for polls (order_poll.h). */
+static void remember(struct order *o, struct order_warp *w, struct world_flag *f,
+                     struct world_past now, uint32_t lane, uint64_t address)
+{
+    const uint32_t self = w->chain[COMPONENT_WARP];
+    const void *at = now.size <= sizeof now.value ? mem_peek(w->warp, lane, address) : NULL;
+    if (!at || f->address != address) {
+        o->world->blind = true;
+        return;
+    }
+    if (now.in && changes(now.in)) {
+        now.open = true;
+        if (o->world->open_count < OPEN_MOST)
+            o->world->open[o->world->open_count++] = (struct world_open){address, at};
+        else
+            now.size = 0; /* nobody will know */
+    } else {
+        memcpy(&now.value, at, now.size);
+    }
+    if (now.in) now.actor = order_actor(w, self);
+    now.number = order_component(w, self)->number;
+    order_keep(o, world_flag_past(f, now));
+}
+
 /* The number of the write that the record is of. */
 static uint64_t past_number(const struct world_flag *f, const struct world_past *past)
 {
@@ -219,6 +243,23 @@ static bool answered(const struct flag_access *a, const struct world_flag *every
     return true;
 }
 
+/* A location that nobody has raised, and that is asked for again: what it holds from now on is kept. */
+static bool waits_for_first(const struct flag_access *a)
+{
+    struct world *world = a->o->world;
+    const struct poll p = {a->w, a->in, a->address, a->lanes, a->size};
+    struct world_flag *f;
+    if (!world || a->cta || world->flag_count >= POLLED_MOST || a->reach < REACH_GPU ||
+        a->in->is.class != INSN_LOAD || !(a->in->used & USE_STEERS) || !order_poll_again(&p))
+        return false;
+    f = world_flag_make(world, a->address);
+    order_keep(a->o, f != NULL);
+    if (f)
+        remember(a->o, a->w, f, (struct world_past){.size = a->size}, first_lane(a->lanes),
+                 a->address);
+    return true;
+}
+
 static void take_lent(const struct flag_access *a, const struct world_flag *everywhere,
                       const struct order_flag *f)
 {
@@ -234,7 +275,7 @@ static void flag_read(const struct flag_access *a)
     struct world_flag *everywhere = world_flag_of(a);
     struct horizon *known = NULL, *bridged = NULL;
     const struct order_flag *f;
-    if (everywhere && !answered(a, everywhere, &known, &bridged)) return;
+    if (everywhere ? !answered(a, everywhere, &known, &bridged) : waits_for_first(a)) return;
     f = flag_of(a, everywhere);
     take_lent(a, everywhere, f);
     if (f && alone(a->w)) {
@@ -320,22 +361,6 @@ static bool hand_over(const struct flag_access *a, struct world_flag *f)
     return world_post(w->cta->cluster->linear, &w->now, &f->known, &f->bridged);
 }
 
-/* Keeps the value that the location has now, for polls (order_poll.h). */
-static void remember(struct order *o, struct order_warp *w, struct world_flag *f,
-                     struct world_past now, uint32_t lane, uint64_t address)
-{
-    const uint32_t self = w->chain[COMPONENT_WARP];
-    const void *at = now.size <= sizeof now.value ? mem_peek(w->warp, lane, address) : NULL;
-    if (!at || f->address != address) {
-        o->world->blind = true;
-        return;
-    }
-    memcpy(&now.value, at, now.size);
-    now.actor = order_actor(w, self);
-    now.number = order_component(w, self)->number;
-    order_keep(o, world_flag_past(f, now));
-}
-
 static void write_everywhere(const struct flag_access *a, struct world_flag *f)
 {
     if (!changes(a->in)) {
@@ -376,8 +401,10 @@ static void flag_write(const struct flag_access *a)
     if (everywhere) {
         write_everywhere(a, everywhere);
         remember(a->o, w, everywhere,
-                 (struct world_past){
-                     .size = a->size, .known = everywhere->known, .bridged = everywhere->bridged},
+                 (struct world_past){.size = a->size,
+                                     .known = everywhere->known,
+                                     .bridged = everywhere->bridged,
+                                     .in = a->in},
                  first_lane(a->lanes), a->address);
     }
     if (!f) return;
@@ -427,10 +454,10 @@ void order_flags_weak(struct order *o, struct order_warp *w, const struct event 
 {
     struct world *world = o->world;
     if (!world || !world->flag_count || world->blind) return;
-    if (!e->addresses || e->token) {
-        world->blind = !e->addresses ? e->address <= world->flag_high + 7 &&
-                                           e->address + e->size > world->flag_low
-                                     : true;
+    if (!e->addresses || e->token) { /* a copy */
+        const uint64_t end = e->address + e->size;
+        world->blind =
+            e->addresses || (e->address <= world->flag_high + 7 && end > world->flag_low);
         return;
     }
     if (e->span->low > world->flag_high + 7 || e->span->high + e->size <= world->flag_low) return;
@@ -438,7 +465,7 @@ void order_flags_weak(struct order *o, struct order_warp *w, const struct event 
         const uint32_t lane = first_lane(m);
         struct world_flag *f = world_flag_find(world, e->addresses[lane]);
         if (f && f->past)
-            remember(o, w, f, (struct world_past){.size = (uint32_t)e->size}, lane,
+            remember(o, w, f, (struct world_past){.size = (uint32_t)e->size, .in = e->in}, lane,
                      e->addresses[lane]);
     }
 }

@@ -1,6 +1,7 @@
 /* What a poll of a flag could have read: order_poll.h. */
 #include "check/order_poll.h"
 
+#include "check/deadlock.h"
 #include "machine/exec.h"
 #include "machine/mem.h"
 
@@ -253,20 +254,87 @@ static enum poll_answer answer(const struct poll *p, const struct world_flag *f,
     return POLL_NONE;
 }
 
-enum poll_answer order_poll(const struct poll *p, const struct world_flag *f, uint64_t from,
-                            const struct world_past **past)
+/* Room for the registers of two trials; NULL: nothing can be said of the poll. */
+static uint8_t *trial_room(const struct poll *p, size_t *bytes)
 {
     struct order *o = p->w->cta->cluster->order;
     const struct arg to = p->in->arg[0];
-    const size_t bytes = (o->kernel->regs_bytes + 63U) / 64 * 64 + 64;
-    enum poll_answer a = POLL_NONE;
     uint8_t *regs;
+    *bytes = (o->kernel->regs_bytes + 63U) / 64 * 64 + 64;
     if (p->in->is.class != INSN_LOAD || p->in->list_count > 1 || to.bank != BANK_REGS || to.sink ||
-        p->size > sizeof(uint64_t) || to.bits != 8 * p->size || o->world->blind)
-        return POLL_NONE;
-    regs = aligned_alloc(64, 2 * bytes);
+        p->size > sizeof(uint64_t) || to.bits != 8 * p->size)
+        return NULL;
+    regs = aligned_alloc(64, 2 * *bytes);
     order_keep(o, regs != NULL);
+    return regs;
+}
+
+enum poll_answer order_poll(const struct poll *p, const struct world_flag *f, uint64_t from,
+                            const struct world_past **past)
+{
+    enum poll_answer a = POLL_NONE;
+    size_t bytes;
+    uint8_t *regs = p->w->cta->cluster->order->world->blind ? NULL : trial_room(p, &bytes);
     if (regs) a = answer(p, f, from, past, regs, bytes);
     free(regs);
     return a;
+}
+
+static bool again_with(const struct poll *p, uint8_t *regs, uint64_t value)
+{
+    struct trial t = {.lost = false};
+    try_value(p, &t, regs, value);
+    return !t.lost && t.back;
+}
+
+bool order_poll_again(const struct poll *p)
+{
+    uint64_t value;
+    size_t bytes;
+    uint8_t *regs = trial_room(p, &bytes);
+    const bool again = regs && value_of(p, &value) && again_with(p, regs, value);
+    free(regs);
+    return again;
+}
+
+/* ---- for reports of hangs ---- */
+
+/* The newest value that would have ended the poll, and the write that took it away. */
+static void find_missed(const struct poll *p, const struct world_flag *f, uint8_t *regs,
+                        struct polled *out)
+{
+    const uint64_t kept = f->past_count < PAST_KEPT ? f->past_count : PAST_KEPT;
+    for (uint64_t i = 1; i < kept; i++) {
+        const struct world_past *old = &f->past[(f->past_count - 1 - i) % PAST_KEPT];
+        struct trial t = {.lost = false};
+        if (old->size != p->size) return;
+        try_value(p, &t, regs, old->value);
+        if (t.lost || t.back) continue;
+        out->missed = old;
+        out->taken_by = &f->past[(f->past_count - i) % PAST_KEPT];
+        return;
+    }
+}
+
+bool order_polled(const struct order_warp *w, const struct insn *in, uint32_t lanes,
+                  struct polled *out)
+{
+    const uint32_t size = in->arg[0].bits / 8U;
+    struct world *world = w->cta->cluster->order->world;
+    struct poll p = {.w = w, .in = in, .lanes = lanes, .size = size};
+    struct world_flag *f;
+    size_t bytes;
+    uint8_t *regs;
+    *out = (struct polled){.world = world};
+    if (!world || in->is.class != INSN_LOAD || !lanes) return false;
+    p.address = arg_lane(w->warp, in->arg[1], first_lane(lanes)) + (uint64_t)in->imm[0];
+    f = world_flag_find(world, p.address);
+    if (!f || !f->past || f->address != p.address || !value_of(&p, &out->value)) return false;
+    world_flags_close(world);
+    out->last = &f->past[(f->past_count - 1) % PAST_KEPT];
+    if (out->last->size != size || out->last->value != out->value) return false;
+    regs = trial_room(&p, &bytes);
+    if (regs && again_with(&p, regs, out->value)) find_missed(&p, f, regs, out);
+    free(regs);
+    return true;
 }

@@ -11,7 +11,7 @@
 
 /* Lanes that load one location. */
 struct poll {
-    struct order_warp *w;
+    const struct order_warp *w;
     const struct insn *in;
     uint64_t address;
     uint32_t lanes, size;
@@ -26,5 +26,13 @@ enum poll_answer {
 /* `from`: no value older than that of the location's write number `from` can be the answer. */
 enum poll_answer order_poll(const struct poll *p, const struct world_flag *f, uint64_t from,
                             const struct world_past **past);
+
+/* Whether the location, of which nothing is recorded yet, is asked for again. */
+bool order_poll_again(const struct poll *p);
+
+struct polled;
+/* For reports of hangs: deadlock.h. False: nothing is known. */
+bool order_polled(const struct order_warp *w, const struct insn *in, uint32_t lanes,
+                  struct polled *out);
 
 #endif

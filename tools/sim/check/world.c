@@ -2,6 +2,7 @@
 #include "check/world.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { ACTORS_FIRST = 64, LINES_FIRST = 64, FLAGS_FIRST = 64, FLAGS_MOST = 1 << 20 };
 
@@ -105,6 +106,18 @@ struct world_flag *world_flag_make(struct world *w, uint64_t address)
     return f;
 }
 
+void world_flags_close(struct world *w)
+{
+    for (uint32_t i = 0; i < w->open_count; i++) {
+        struct world_flag *f = world_flag_find(w, w->open[i].address);
+        struct world_past *last = f && f->past ? &f->past[(f->past_count - 1) % PAST_KEPT] : NULL;
+        if (!last || !last->open) continue;
+        memcpy(&last->value, w->open[i].at, last->size);
+        last->open = false;
+    }
+    w->open_count = 0;
+}
+
 bool world_flag_past(struct world_flag *f, struct world_past now)
 {
     struct world_past *p;
@@ -114,9 +127,11 @@ bool world_flag_past(struct world_flag *f, struct world_past now)
     horizon_set(&p->known, now.known);
     horizon_set(&p->bridged, now.bridged);
     p->value = now.value;
+    p->open = now.open;
     p->size = now.size;
     p->actor = now.actor;
     p->number = now.number;
+    p->in = now.in;
     return true;
 }
 

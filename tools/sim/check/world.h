@@ -31,7 +31,9 @@ enum { PAST_KEPT = 32 };
 struct world_past {
     uint64_t value;
     struct horizon *known, *bridged;
+    bool open; /* by an atomic, which is announced before it works: the value is not known yet */
     uint32_t size, actor, number; /* who wrote it; actor 0: nobody */
+    const struct insn *in;        /* by what; NULL: nobody */
 };
 
 /* A location through which clusters synchronise, and the knowledge that an acquire of it takes
@@ -61,6 +63,8 @@ struct world_join {
     struct horizon *a, *b, *both;
 };
 
+enum { OPEN_MOST = 32 /* one a lane */ };
+
 struct world {
     struct shadow shadow;
     struct world_lines *lines; /* open addressing, at most half full */
@@ -70,6 +74,11 @@ struct world {
     struct world_flag *flags; /* open addressing, at most half full */
     uint32_t flag_slots, flag_count;
     uint64_t flag_low, flag_high; /* addresses of flags */
+    struct world_open {
+        uint64_t address;
+        const void *at;
+    } open[OPEN_MOST]; /* flags whose last record is open, and where they are */
+    uint32_t open_count;
     bool blind; /* a flag was written in a way that leaves no record of its values */
     struct world_join joins[JOINS_KEPT];
     const struct insn *again; /* the last store of a flag that left it as it was; NULL: none */
@@ -92,6 +101,8 @@ struct world_flag *world_flag_make(struct world *w, uint64_t address);
 
 /* The location has a new value; what acquires of it take over is what the record says. False: no memory. */
 bool world_flag_past(struct world_flag *f, struct world_past now);
+/* The atomics that were announced have worked: closes the records that they left open. */
+void world_flags_close(struct world *w);
 
 /* The lines of the page that holds the address. NULL when memory is exhausted. */
 uint8_t *world_lines(struct world *w, uint64_t address);

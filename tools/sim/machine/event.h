@@ -10,6 +10,7 @@
 
 #define EVENTS(X)                                                                                  \
     X(ACCESS, "lanes access memory: space, address[], size, write/read/atomic, proxy, strong")     \
+    X(WORKED, "the atomic announced last has worked; only where clusters can talk")                \
     X(FENCE, "a fence: value = enum fence_kind; access: WRITE release, READ acquire, 0 both; space: of"  \
             " FENCE_PROXY_ASYNC the only memory it is for")                                        \
     X(BARRIER_ARRIVE, "named barrier key: arrival; value = generation")                            \

@@ -175,6 +175,15 @@ static bool resolve(struct warp *w, const struct insn *in, uint32_t mask,
     return true;
 }
 
+static void worked(struct warp *w, const struct insn *in, uint32_t mask, bool changed)
+{
+    struct group *g = w->cta->group;
+    if (changed) access_changed(g);
+    if (!g->observer || !g->launch->kernel->global_sync || in->space == SPACE_SHARED) return;
+    observe(g,
+            &(struct event){.kind = EV_WORKED, .lanes = mask, .warp = w, .in = in, .cta = w->cta});
+}
+
 /* f32 additions in global memory flush subnormals, in shared memory they do not (PTX ISA
  * "atom"). */
 static bool flushes(const struct insn *in, uint64_t address)
@@ -200,7 +209,7 @@ static enum step atom(struct warp *w, const struct insn *in, uint32_t mask)
             old = update(host[l], f, value, flushes(in, address[l]), &changed);
         if (f->address == 1) arg_set_lane(w, d, l, old);
     }
-    if (changed) access_changed(w->cta->group);
+    worked(w, in, mask, changed);
     return STEP_NEXT;
 }
 
@@ -220,7 +229,7 @@ static enum step atom_vector(struct warp *w, const struct insn *in, uint32_t mas
             if (f->address == 1) arg_set_lane(w, in->list[i], l, old);
         }
     }
-    if (changed) access_changed(w->cta->group);
+    worked(w, in, mask, changed);
     return STEP_NEXT;
 }
 
@@ -254,7 +263,7 @@ static enum step atom_128(struct warp *w, const struct insn *in, uint32_t mask)
         d[l] = old[0];
         d[WARP_LANES + l] = old[1];
     }
-    if (changed) access_changed(w->cta->group);
+    worked(w, in, mask, changed);
     return STEP_NEXT;
 }
 
