@@ -171,19 +171,21 @@ static void order_of(struct writer *w, char **part, uint32_t parts, char *out, s
     size_t at = 0;
     out[0] = '\0';
     for (uint32_t i = 1; i < parts; i++) {
-        if (is_one_of(part[i], "weak relaxed acquire release acq_rel cta gpu sys"))
+        if (is_one_of(part[i], "weak relaxed acquire release acq_rel volatile cta gpu sys"))
             at += (size_t)snprintf(out + at, room - at, ".%s", part[i]);
         else if (i + 1 < parts)
             refuse(w, part[i]);
     }
 }
 
-static void load(struct writer *w, const char *order, char **o)
+/* Texture and constant loads go through a cache that does not follow stores, as ld.global.nc does. */
+static void load(struct writer *w, const char *order, bool cached, char **o)
 {
     char r[LITMUS_NAME], v[LITMUS_NAME];
     register_of(w, o[0], r);
     if (find(w->l, o[1]))
-        put(w, "ld%s.global.u32 %s, %s;\n", order, r, address_of(w, o[1], v));
+        put(w, "ld%s.global%s.u32 %s, %s;\n", cached ? "" : order, cached ? ".nc" : "", r,
+            address_of(w, o[1], v));
     else
         put(w, "mov.u32 %s, %s;\n", r, value_of(w, o[1], v));
 }
@@ -271,10 +273,11 @@ static void instruction(struct writer *w, char *cell)
     n--;
     if (!parts || !part[0]) return;
     if (is_one_of(part[0], "tld suld cold sust")) w->l->other_proxy = true;
+    if (is_one_of(part[0], "tld cold")) w->l->cached = true;
     order_of(w, part, is_one_of(part[0], "ld st atom red tld suld cold sust") ? parts : 0, order,
              sizeof order);
     if (is_one_of(part[0], "ld tld suld cold") && n == 2)
-        load(w, order, word + 1);
+        load(w, order, is_one_of(part[0], "tld cold"), word + 1);
     else if (is_one_of(part[0], "st sust") && n == 2)
         put(w, "st%s.global.u32 %s, %s;\n", order, address_of(w, word[1], a),
             value_of(w, word[2], b));

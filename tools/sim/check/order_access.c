@@ -67,6 +67,7 @@ static struct touch *begin(struct accessor *a)
     t->copies = self->kind == COMPONENT_COPY && a->place == PLACE_SHARED;
     t->unordered = self->kind == COMPONENT_BULK_DONE || self->kind == COMPONENT_CP_ASYNC;
     t->overtakes = 0;
+    t->asks_own = a->e->in->is.constant;
     t->now = &a->w->now;
     t->needs = needs(a);
     t->knows = world ? order_knows_abroad : NULL;

@@ -198,9 +198,11 @@ enum standing order_judge(struct touch *t, epoch prior, bool wrote)
     const struct accessor *a = t->context;
     const struct component *p = order_component(a->w, epoch_component(prior));
     if (a->e->proxy == PROXY_TENSORMAP) return judge_map(t, p, prior, wrote);
-    if (cached(a, wrote) && clock_knows(&t->now->known, prior)) {
-        if (p->warp->cta == a->w->cta && generic_component(p->kind)) return STANDING_ORDERED;
-        return report(t, prior, wrote, FIND_RACE, SEV_ERROR);
+    if (cached(a, wrote) && (p->warp == a->w || clock_knows(&t->now->known, prior))) {
+        if (p->warp->cta != a->w->cta || !generic_component(p->kind))
+            return report(t, prior, wrote, FIND_RACE, SEV_ERROR);
+        order_read(a->o, a->e->in); /* that this cache follows is nobody's promise */
+        return STANDING_ORDERED;
     }
     if (clock_knows(&t->now->known, prior)) { /* but not bridged */
         if (!generic_component(p->kind) || bridged_here(t, a, prior)) return STANDING_ORDERED;

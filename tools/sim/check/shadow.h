@@ -94,6 +94,7 @@ struct touch {
     epoch
         overtakes; /* then: an earlier one of its component that the write may come before; 0: none */
     const struct stamp *now;   /* of whoever issued it */
+    bool asks_own;             /* a read that is judged against the actor's own writes too */
     const struct clock *needs; /* prior accesses that this knows are no matter for judge */
     /* Any other prior access. ORDERED: fine after all; ACCEPTED: let pass. */
     enum standing (*judge)(struct touch *t, epoch prior, bool wrote);
