@@ -371,6 +371,11 @@ static inline uint32_t order_insn_index(const struct order *o, const struct insn
     return i < EPOCH_INSN_MAX ? (uint32_t)i : EPOCH_INSN_MAX;
 }
 
+/* ---- order_fence.c ---- */
+
+/* A fence of any kind. */
+void order_fence(struct order *o, struct order_warp *w, const struct event *e);
+
 /* ---- order_flag.c ---- */
 
 void flag_free(struct order_flag *f);
