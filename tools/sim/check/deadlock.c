@@ -390,6 +390,22 @@ static void judge_first(const struct deadlock *d, struct judgement *j)
     }
 }
 
+/* Nothing ever arrived, and nobody else would: does a role that the source declares to signal the barrier wait for
+ * that very phase? */
+static void judge_own(const struct deadlock *d, struct judgement *j)
+{
+    const struct wait *t = &j->by->frag->wait;
+    for (uint32_t i = 0; i < t->cta->warp_count; i++) {
+        const struct waiter *at = wait_of(d, &t->cta->warps[i]);
+        if (!at || !waits_for(at, t) || !deadlock_declared(d, at, t->key)) continue;
+        if (!deadlock_may_signal(d, at, t->key)) continue;
+        j->missing = at->warp;
+        j->cause = CAUSE_CYCLE;
+        j->own = true;
+        return;
+    }
+}
+
 /* Nobody who came before is missing: too few come, or none ever did. */
 static void judge_arrivals(const struct deadlock *d, struct judgement *j)
 {
@@ -414,6 +430,7 @@ static void judge_arrivals(const struct deadlock *d, struct judgement *j)
         j->cause = CAUSE_NO_PRODUCER;
         j->weight = others_may_come(d, t, b) ? NEVER_STARTED : NOBODY;
         if (j->weight == NEVER_STARTED && !b->total_arrivals) judge_first(d, j);
+        if (j->weight == NOBODY && !b->total_arrivals) judge_own(d, j);
     }
 }
 

@@ -41,6 +41,7 @@ struct judgement {
     const struct mbar
         *slot;      /* `missing` arrived at this one of the array, and not at the one waited for */
     bool came_past; /* `missing` never arrived, and has come past the code that does */
+    bool own;       /* `missing` waits for the phase to which it would arrive */
     bool went_on;   /* `missing` came round its loop and did not come here */
     uint32_t missing_lanes; /* WAIT_CONVERGE */
     bool polls;             /* WAIT_SPIN: `polled` says what is known */
@@ -73,6 +74,9 @@ uint32_t deadlock_came(const struct deadlock *d, const struct waiter *by);
  * (deadlock_signal.c): by the code ahead of it and the addresses in its registers now, or
  * the constants from which they will be computed. */
 bool deadlock_may_signal(const struct deadlock *d, const struct waiter *o, uint32_t offset);
+
+/* Whether the source declares (`//@ handoff`) that the waiter's role signals it. */
+bool deadlock_declared(const struct deadlock *d, const struct waiter *o, uint32_t offset);
 
 /* The same without going back in a loop. */
 bool deadlock_signals_next(const struct deadlock *d, const struct waiter *o, uint32_t offset);

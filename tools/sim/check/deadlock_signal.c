@@ -4,6 +4,9 @@
  */
 #include "check/deadlock.h"
 
+#include "decode/names.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -289,9 +292,45 @@ static bool ahead(const struct deadlock *d, const struct waiter *o, uint32_t key
     return found;
 }
 
+/* Whether one of the names in `list`, joined with +, is `name`. */
+static bool is_among(const char *name, const char *list)
+{
+    const size_t length = strlen(name);
+    for (const char *at = list; *at; at += strcspn(at, "+"), at += *at == '+')
+        if (strcspn(at, "+") == length && !strncmp(at, name, length)) return true;
+    return false;
+}
+
+/* What the source says (`//@ handoff`) of a warp and a barrier: that its role signals it, that others do, or nothing. */
+enum declared { SAYS_NOTHING, SAYS_OTHERS, SAYS_IT };
+
+static enum declared declared(const struct deadlock *d, const struct waiter *o, uint32_t offset)
+{
+    const struct kernel *k = d->group->launch->kernel;
+    const struct name_range *barrier = range_at(k, offset);
+    const struct name_range *role = role_of_warp(k, o->warp->id);
+    enum declared says = SAYS_NOTHING;
+    if (!barrier || !role) return says;
+    for (uint32_t i = 0; i < k->entry->note_count; i++) {
+        char name[64], roles[256];
+        if (sscanf(k->entry->notes[i].text, " handoff %63s %*s %*s %255s", name, roles) != 2 ||
+            strcmp(name, barrier->name) != 0)
+            continue;
+        if (is_among(role->name, roles)) return SAYS_IT;
+        says = SAYS_OTHERS;
+    }
+    return says;
+}
+
+bool deadlock_declared(const struct deadlock *d, const struct waiter *o, uint32_t offset)
+{
+    return declared(d, o, offset) == SAYS_IT;
+}
+
+/* Code that computes addresses can seem to mean barriers of others, so a declaration goes first. */
 bool deadlock_may_signal(const struct deadlock *d, const struct waiter *o, uint32_t offset)
 {
-    return ahead(d, o, offset, false, deadlock_signals);
+    return declared(d, o, offset) != SAYS_OTHERS && ahead(d, o, offset, false, deadlock_signals);
 }
 
 bool deadlock_signals_next(const struct deadlock *d, const struct waiter *o, uint32_t offset)

@@ -277,7 +277,7 @@ static void say_mbar_reason(struct text *t, const struct judgement *j, const str
         break;
     case CAUSE_CLUSTER: say_ahead(t, j); break;
     case CAUSE_CYCLE:
-        if (!j->bar->total_arrivals)
+        if (!j->bar->total_arrivals && !j->own)
             say(t, " Nothing has ever arrived there: those who would arrive wait in turn, in a "
                    "circle, each to signal only after its own wait. One of them must begin: with "
                    "an arrival ahead of its loop, or with a first wait for the phase before the "
@@ -333,6 +333,12 @@ static void say_missing(struct text *t, const struct deadlock *d, const struct j
         say_object(t, d, o);
         say(t, " (line %u)", line_of(o->in));
         break;
+    }
+    if (j->own) {
+        say(t, ": the phase that it would complete itself. It must arrive before it waits; in a "
+               "ring, the slot "
+               "that it waits for is the one that it still holds.");
+        return;
     }
     if (j->slot) {
         char name[NAME];
