@@ -11,6 +11,7 @@
 #include "../ptx/sm_90a/attention.plan.h"
 #include "../ptx/sm_90a/attention_e4m3.plan.h"
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,10 @@ enum {
 };
 
 static const struct attention_kernel kernels[] = {
+#define IS_SUMS_SM90A           0
+#define IS_SUMS_SM90A_E4M3      0
+#define IS_SUMS_SM90A_E4M3_SUMS 1
+#define IS_SUMS_SM100F          0
 #define KERNEL(P, t, qk, v, e)                              \
     {.target = #t,                                          \
      .qk_dim = qk,                                          \
@@ -40,9 +45,10 @@ static const struct attention_kernel kernels[] = {
      .threads = P##_ATTENTION_THREADS(qk),                  \
      .dynamic_shared = P##_ATTENTION_DYNAMIC_SHARED(qk, e), \
      .tmem_columns = P##_ATTENTION_TMEM_COLUMNS,            \
-     .ctas_per_sm = P##_ATTENTION_CTAS_PER_SM},
+     .ctas_per_sm = P##_ATTENTION_CTAS_PER_SM,              \
+     .sums = IS_SUMS_##P},
     SM90A_ATTENTION_VARIANTS(KERNEL) SM90A_E4M3_ATTENTION_VARIANTS(KERNEL)
-        SM100F_ATTENTION_VARIANTS(KERNEL)
+        SM90A_E4M3_SUMS_ATTENTION_VARIANTS(KERNEL) SM100F_ATTENTION_VARIANTS(KERNEL)
 #undef KERNEL
 };
 
@@ -372,44 +378,69 @@ static void configure(hewn_attention_plan *plan)
     plan->merge_config = hewn_attention_combine_config(plan->merge.rows);
 }
 
-static const struct attention_kernel *find_kernel(const char *target,
+static const struct attention_kernel *find_kernel(const char *target, int sums,
                                                   const struct attention_problem *p)
 {
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
         const struct attention_kernel *k = &kernels[i];
         if (strcmp(k->target, target) == 0 && k->qk_dim == p->qk_dim && k->v_dim == p->v_dim &&
-            k->element == p->q.element)
+            k->element == p->q.element && k->sums == sums)
             return k;
     }
     return NULL;
 }
 
-static void module_name(char name[48], const struct attention_problem *p)
+static void module_name(char name[48], int sums, const struct attention_problem *p)
 {
     snprintf(name, 48, "attention_%s_%u_%u%s", hewn_dtype_name(p->in), p->qk_dim, p->v_dim,
-             p->cap_log2 == 0 ? "" : "_cap");
+             sums               ? "_sums"
+             : p->cap_log2 == 0 ? ""
+                                : "_cap");
+}
+
+/* Blocks between promotions where the description leaves that to the library. Measured in the test
+ * `attention --promotion`: values of V with a mean of their own need it, and 4 blocks are enough. */
+enum { PROMOTION = 4, PROMOTION_256 = 1 };
+
+/* Sums of e4m3 are short on compute capability 9.0. There `promotion` becomes what the kernel takes: 0 is never. */
+static int choose_promotion(const hewn_context *context, struct attention_problem *p,
+                            hewn_error *err)
+{
+    const int asked = p->promotion, most = p->qk_dim == 256 ? PROMOTION_256 : INT_MAX;
+    if (p->in != HEWN_E4M3 || context->info.cc_major != 9) return HEWN_OK;
+    if (asked > most)
+        return hewn_fail(err, HEWN_ERR_LIMIT,
+                         "promotion: %d, but head dimension 256 has only 1, or never, -1", asked);
+    if (asked > 0 && p->cap_log2 != 0)
+        return hewn_fail(err, HEWN_ERR_LIMIT, "promotion: %d, but beside softcap only never, -1",
+                         asked);
+    p->promotion = asked > 0                       ? asked
+                   : asked < 0 || p->cap_log2 != 0 ? 0
+                   : p->qk_dim == 256              ? PROMOTION_256
+                                                   : PROMOTION;
+    return HEWN_OK;
 }
 
 static int choose_kernel(hewn_attention_plan *plan, const hewn_module **out, const char *against,
                          hewn_error *err)
 {
-    const struct attention_problem *p = &plan->problem;
+    struct attention_problem *p = &plan->problem;
     const hewn_context *context = plan->context;
     char name[48];
     if (p->kv != p->in)
         return hewn_fail(err, HEWN_ERR_LIMIT, "kv: e4m3 beside %s needs the decode schedule%s%s",
                          hewn_dtype_name(p->in), *against ? ": " : "", against);
-    module_name(name, p);
-    int status = hewn_plan_choose(context, hewn_attention_family(), name, out, err);
+    int status = choose_promotion(context, p, err);
     if (status) return status;
-    plan->kernel = find_kernel((*out)->target, p);
+    const int sums = p->in == HEWN_E4M3 && context->info.cc_major == 9 && p->promotion > 0;
+    module_name(name, sums, p);
+    status = hewn_plan_choose(context, hewn_attention_family(), name, out, err);
+    if (status) return status;
+    plan->kernel = find_kernel((*out)->target, sums, p);
     if (!plan->kernel) {
         hewn_error_set_no_module(context, hewn_attention_family(), name, err);
         return HEWN_ERR_NO_MODULE;
     }
-    if (p->promotion > 0 && p->in == HEWN_E4M3 && strcmp(plan->kernel->target, "sm_90a") == 0)
-        return hewn_fail(err, HEWN_ERR_LIMIT, "promotion: %d, but %s has only never, -1",
-                         p->promotion, name);
     return hewn_plan_need_maps(context, name, err);
 }
 
@@ -424,10 +455,10 @@ static int has_prefill(const hewn_context *context, const struct attention_probl
 {
     char name[48];
     if (p->kv != p->in) return 0;
-    module_name(name, p);
+    module_name(name, 0, p);
     const hewn_module *module = hewn_family_choose(hewn_attention_family(), name,
                                                    context->info.cc_major, context->info.cc_minor);
-    return module && find_kernel(module->target, p);
+    return module && find_kernel(module->target, 0, p);
 }
 
 static int fill_plan(hewn_attention_plan *plan, hewn_context *context,

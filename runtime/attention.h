@@ -19,6 +19,7 @@ struct attention_kernel {
     uint32_t qk_dim, v_dim, element;
     uint32_t tile_rows, item_tiles, v_halves, box_v, slots, row_bytes;
     uint32_t threads, dynamic_shared, tmem_columns, ctas_per_sm;
+    int sums; /* promotes its sums */
 };
 
 /* columns x tokens x heads x planes elements; planes are sequences, or pages, or 1 packing. */

@@ -48,7 +48,8 @@
 #define SM90A_E4M3_ATTENTION_V_SLOT(v) ((v)*ATTENTION_BLOCK)
 
 /* Dynamic shared memory, from its 1024-aligned start: Q's tiles, each in chunks; the rings of as
- * many slots as fit, at most 4. V's columns of a variant follow from qk. */
+ * many slots as fit, at most 4; where sums are promoted (`sums` 1) the fp32 sums of O, a tile a consumer.
+ * O of 256 columns has them in registers. V's columns of a variant follow from qk. */
 #define SM90A_E4M3_ATTENTION_V_OF(qk) ((qk) == 192 ? 128 : (qk))
 #define SM90A_E4M3_ATTENTION_Q_CHUNK  SM90A_ATTENTION_Q_CHUNK
 #define SM90A_E4M3_ATTENTION_Q_TILE(qk) \
@@ -56,24 +57,33 @@
 #define SM90A_E4M3_ATTENTION_STATIC_BYTES 2048 /* bound on barriers and records */
 #define SM90A_E4M3_ATTENTION_RING(qk) \
     (SM90A_E4M3_ATTENTION_ITEM_TILES(qk) * SM90A_E4M3_ATTENTION_Q_TILE(qk))
+#define SM90A_E4M3_ATTENTION_SUMS_TILE(qk, sums) \
+    ((sums) && (qk) != 256 ? SM90A_E4M3_ATTENTION_TILE_ROWS * SM90A_E4M3_ATTENTION_V_OF(qk) * 4 : 0)
+#define SM90A_E4M3_ATTENTION_SUMS_BYTES(qk, sums) \
+    (SM90A_E4M3_ATTENTION_ITEM_TILES(qk) * SM90A_E4M3_ATTENTION_SUMS_TILE(qk, sums))
 #define SM90A_E4M3_ATTENTION_SLOTS_OF(qk)                           \
     (SM90A_E4M3_ATTENTION_SLOT(qk) +                                \
      SM90A_E4M3_ATTENTION_RAW_SLOT(SM90A_E4M3_ATTENTION_V_OF(qk)) + \
      SM90A_E4M3_ATTENTION_V_SLOT(SM90A_E4M3_ATTENTION_V_OF(qk)))
-#define SM90A_E4M3_ATTENTION_SLOTS_MAX(qk)                                                   \
-    ((SM_SHARED_BYTES - SM90A_E4M3_ATTENTION_STATIC_BYTES - SM90A_E4M3_ATTENTION_RING(qk)) / \
+#define SM90A_E4M3_ATTENTION_SLOTS_MAX(qk, sums)                                            \
+    ((SM_SHARED_BYTES - SM90A_E4M3_ATTENTION_STATIC_BYTES - SM90A_E4M3_ATTENTION_RING(qk) - \
+      SM90A_E4M3_ATTENTION_SUMS_BYTES(qk, sums)) /                                          \
      SM90A_E4M3_ATTENTION_SLOTS_OF(qk))
-#define SM90A_E4M3_ATTENTION_SLOTS(qk, e) \
-    (SM90A_E4M3_ATTENTION_SLOTS_MAX(qk) < 4 ? SM90A_E4M3_ATTENTION_SLOTS_MAX(qk) : 4)
-#define SM90A_E4M3_ATTENTION_RAW(qk) \
-    (SM90A_E4M3_ATTENTION_RING(qk) + \
-     SM90A_E4M3_ATTENTION_SLOTS(qk, 1) * SM90A_E4M3_ATTENTION_SLOT(qk))
-#define SM90A_E4M3_ATTENTION_RING_V(qk, v) \
-    (SM90A_E4M3_ATTENTION_RAW(qk) +        \
-     SM90A_E4M3_ATTENTION_SLOTS(qk, 1) * SM90A_E4M3_ATTENTION_RAW_SLOT(v))
-#define SM90A_E4M3_ATTENTION_DYNAMIC_SHARED(qk, e) \
-    (SM90A_E4M3_ATTENTION_RING(qk) +               \
-     SM90A_E4M3_ATTENTION_SLOTS(qk, e) * SM90A_E4M3_ATTENTION_SLOTS_OF(qk))
+#define SM90A_E4M3_ATTENTION_SLOTS_BESIDE(qk, sums) \
+    (SM90A_E4M3_ATTENTION_SLOTS_MAX(qk, sums) < 4 ? SM90A_E4M3_ATTENTION_SLOTS_MAX(qk, sums) : 4)
+#define SM90A_E4M3_ATTENTION_RAW(qk, sums) \
+    (SM90A_E4M3_ATTENTION_RING(qk) +       \
+     SM90A_E4M3_ATTENTION_SLOTS_BESIDE(qk, sums) * SM90A_E4M3_ATTENTION_SLOT(qk))
+#define SM90A_E4M3_ATTENTION_RING_V(qk, v, sums) \
+    (SM90A_E4M3_ATTENTION_RAW(qk, sums) +        \
+     SM90A_E4M3_ATTENTION_SLOTS_BESIDE(qk, sums) * SM90A_E4M3_ATTENTION_RAW_SLOT(v))
+#define SM90A_E4M3_ATTENTION_SUMS(qk, sums) \
+    (SM90A_E4M3_ATTENTION_RING(qk) +        \
+     SM90A_E4M3_ATTENTION_SLOTS_BESIDE(qk, sums) * SM90A_E4M3_ATTENTION_SLOTS_OF(qk))
+#define SM90A_E4M3_ATTENTION_SHARED_BESIDE(qk, sums) \
+    (SM90A_E4M3_ATTENTION_SUMS(qk, sums) + SM90A_E4M3_ATTENTION_SUMS_BYTES(qk, sums))
+#define SM90A_E4M3_ATTENTION_SLOTS(qk, e)          SM90A_E4M3_ATTENTION_SLOTS_BESIDE(qk, 0)
+#define SM90A_E4M3_ATTENTION_DYNAMIC_SHARED(qk, e) SM90A_E4M3_ATTENTION_SHARED_BESIDE(qk, 0)
 
 /* Threads: a warpgroup of planner, producers and an idle warp, one that transposes V, then a
  * consumer warpgroup a tile. Of 256 columns planner, producer and two warps that transpose are one
@@ -140,14 +150,15 @@
     X(consumer, 4, 4 * SM90A_E4M3_ATTENTION_ITEM_TILES(qk))
 
 /* X(name, offset in dynamic shared memory, element bytes, elements) */
-#define SM90A_E4M3_ATTENTION_SHARED(X, qk, v, e)                                       \
-    X(tile_q, 0, SM90A_E4M3_ATTENTION_Q_TILE(qk), SM90A_E4M3_ATTENTION_ITEM_TILES(qk)) \
-    X(ring_k, SM90A_E4M3_ATTENTION_RING(qk), SM90A_E4M3_ATTENTION_SLOT(qk),            \
-      SM90A_E4M3_ATTENTION_SLOTS(qk, e))                                               \
-    X(raw_v, SM90A_E4M3_ATTENTION_RAW(qk), SM90A_E4M3_ATTENTION_RAW_SLOT(v),           \
-      SM90A_E4M3_ATTENTION_SLOTS(qk, e))                                               \
-    X(ring_v, SM90A_E4M3_ATTENTION_RING_V(qk, v), SM90A_E4M3_ATTENTION_V_SLOT(v),      \
-      SM90A_E4M3_ATTENTION_SLOTS(qk, e))
+#define SM90A_E4M3_ATTENTION_SHARED(X, qk, v, e) SM90A_E4M3_ATTENTION_RINGS(X, qk, v, 0)
+#define SM90A_E4M3_ATTENTION_RINGS(X, qk, v, sums)                                      \
+    X(tile_q, 0, SM90A_E4M3_ATTENTION_Q_TILE(qk), SM90A_E4M3_ATTENTION_ITEM_TILES(qk))  \
+    X(ring_k, SM90A_E4M3_ATTENTION_RING(qk), SM90A_E4M3_ATTENTION_SLOT(qk),             \
+      SM90A_E4M3_ATTENTION_SLOTS_BESIDE(qk, sums))                                      \
+    X(raw_v, SM90A_E4M3_ATTENTION_RAW(qk, sums), SM90A_E4M3_ATTENTION_RAW_SLOT(v),      \
+      SM90A_E4M3_ATTENTION_SLOTS_BESIDE(qk, sums))                                      \
+    X(ring_v, SM90A_E4M3_ATTENTION_RING_V(qk, v, sums), SM90A_E4M3_ATTENTION_V_SLOT(v), \
+      SM90A_E4M3_ATTENTION_SLOTS_BESIDE(qk, sums))
 
 /* X(name, first column, columns): this target has no tensor memory. */
 #define SM90A_E4M3_ATTENTION_TMEM(X, qk, v)
@@ -191,5 +202,45 @@
     X(raw_keys, from_v, transpose)                                  \
     X(ring_v, transpose, consumer.mma)                              \
     X(records, planner, producers + consumer)
+
+/* The variants whose sums are promoted, modules with _sums behind the name: what differs. */
+#define SM90A_E4M3_SUMS_ATTENTION_VARIANTS(X) \
+    X(SM90A_E4M3_SUMS, sm_90a, 64, 64, 1)     \
+    X(SM90A_E4M3_SUMS, sm_90a, 96, 96, 1)     \
+    X(SM90A_E4M3_SUMS, sm_90a, 128, 128, 1)   \
+    X(SM90A_E4M3_SUMS, sm_90a, 192, 128, 1)   \
+    X(SM90A_E4M3_SUMS, sm_90a, 256, 256, 1)
+#define SM90A_E4M3_SUMS_ATTENTION_SLOTS(qk, e)          SM90A_E4M3_ATTENTION_SLOTS_BESIDE(qk, 1)
+#define SM90A_E4M3_SUMS_ATTENTION_DYNAMIC_SHARED(qk, e) SM90A_E4M3_ATTENTION_SHARED_BESIDE(qk, 1)
+#define SM90A_E4M3_SUMS_ATTENTION_SHARED(X, qk, v, e) \
+    SM90A_E4M3_SUMS_ATTENTION_SHARED_##qk(X, qk, v)
+#define SM90A_E4M3_SUMS_ATTENTION_SHARED_128(X, qk, v)                               \
+    SM90A_E4M3_ATTENTION_RINGS(X, qk, v, 1)                                          \
+    X(sums, SM90A_E4M3_ATTENTION_SUMS(qk, 1), SM90A_E4M3_ATTENTION_SUMS_TILE(qk, 1), \
+      SM90A_E4M3_ATTENTION_ITEM_TILES(qk))
+#define SM90A_E4M3_SUMS_ATTENTION_SHARED_64             SM90A_E4M3_SUMS_ATTENTION_SHARED_128
+#define SM90A_E4M3_SUMS_ATTENTION_SHARED_96             SM90A_E4M3_SUMS_ATTENTION_SHARED_128
+#define SM90A_E4M3_SUMS_ATTENTION_SHARED_192            SM90A_E4M3_SUMS_ATTENTION_SHARED_128
+#define SM90A_E4M3_SUMS_ATTENTION_SHARED_256(X, qk, v)  SM90A_E4M3_ATTENTION_RINGS(X, qk, v, 1)
+#define SM90A_E4M3_SUMS_ATTENTION_HANDOFFS(X, qk, v, e) SM90A_E4M3_ATTENTION_HANDOFFS(X, qk, v, e)
+#define SM90A_E4M3_SUMS_ATTENTION_FLOWS(X, qk, v, e)    SM90A_E4M3_SUMS_ATTENTION_FLOWS_##qk(X, qk)
+#define SM90A_E4M3_SUMS_ATTENTION_FLOWS_128(X, qk) \
+    SM90A_E4M3_ATTENTION_FLOWS_##qk(X) X(sums, consumer, consumer)
+#define SM90A_E4M3_SUMS_ATTENTION_FLOWS_64         SM90A_E4M3_SUMS_ATTENTION_FLOWS_128
+#define SM90A_E4M3_SUMS_ATTENTION_FLOWS_96         SM90A_E4M3_SUMS_ATTENTION_FLOWS_128
+#define SM90A_E4M3_SUMS_ATTENTION_FLOWS_192        SM90A_E4M3_SUMS_ATTENTION_FLOWS_128
+#define SM90A_E4M3_SUMS_ATTENTION_FLOWS_256(X, qk) SM90A_E4M3_ATTENTION_FLOWS_256(X)
+#define SM90A_E4M3_SUMS_ATTENTION_ROLES            SM90A_E4M3_ATTENTION_ROLES
+#define SM90A_E4M3_SUMS_ATTENTION_TMEM             SM90A_E4M3_ATTENTION_TMEM
+#define SM90A_E4M3_SUMS_ATTENTION_TMEM_COLUMNS     SM90A_E4M3_ATTENTION_TMEM_COLUMNS
+#define SM90A_E4M3_SUMS_ATTENTION_CTAS_PER_SM      SM90A_E4M3_ATTENTION_CTAS_PER_SM
+#define SM90A_E4M3_SUMS_ATTENTION_STATIC_BYTES     SM90A_E4M3_ATTENTION_STATIC_BYTES
+#define SM90A_E4M3_SUMS_ATTENTION_TILE_ROWS        SM90A_E4M3_ATTENTION_TILE_ROWS
+#define SM90A_E4M3_SUMS_ATTENTION_ITEM_TILES       SM90A_E4M3_ATTENTION_ITEM_TILES
+#define SM90A_E4M3_SUMS_ATTENTION_ITEM_V           SM90A_E4M3_ATTENTION_ITEM_V
+#define SM90A_E4M3_SUMS_ATTENTION_V_HALVES         SM90A_E4M3_ATTENTION_V_HALVES
+#define SM90A_E4M3_SUMS_ATTENTION_BOX_V            SM90A_E4M3_ATTENTION_BOX_V
+#define SM90A_E4M3_SUMS_ATTENTION_ROW_BYTES        SM90A_E4M3_ATTENTION_ROW_BYTES
+#define SM90A_E4M3_SUMS_ATTENTION_THREADS          SM90A_E4M3_ATTENTION_THREADS
 
 #endif

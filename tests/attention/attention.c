@@ -7,12 +7,14 @@
  *   attention --grid          every head dimension, length, mask and head ratio
  *   attention --random N      N random cases of the whole contract
  *   attention --one "qk=128 sq=17 sk=1000 causal=1"     that case, with its figures
+ *   attention --promotion KEYS  what sums of 13 fraction bits lose there (sm_90a, e4m3)
  *   --dim D: cases of that head dimension alone; --seed S --case N --list --verbose as everywhere;
  *   --record, --digests FILE: digest.h
  */
 #include "attention_grid.h"
 #include "attention_judge.h"
 #include "lib/number.h"
+#include "attention_promotion.h"
 #include "attention_properties.h"
 #include "attention_run.h"
 #include "lib/device.h"
@@ -30,6 +32,7 @@
 struct options {
     bool grid;
     int64_t random, dim; /* random -1: not asked for */
+    int64_t promotion;   /* keys, or 0 */
     const char *one, *hash;
     char path[512]; /* the program with what selects its cases, for the rerun line */
 };
@@ -69,10 +72,15 @@ static bool decode_takes(const struct device *dev, const struct attention_case *
     return none && c->in != HEWN_E4M3 && c->sources == 1 && !c->unnorm && !c->splits && !c->pack;
 }
 
-static const char *module_of(const struct attention_case *c, char name[64])
+static const char *module_of(const struct device *dev, const struct attention_case *c,
+                             char name[64])
 {
+    const bool sums = c->in == HEWN_E4M3 && c->promo > 0 && dev->info.cc_major == 9;
     snprintf(name, 64, "attention_%s_%lld_%lld%s", hewn_dtype_name((int)c->in), (long long)c->qk,
-             (long long)attention_v_dim(c), c->cap ? "_cap" : "");
+             (long long)attention_v_dim(c),
+             sums     ? "_sums"
+             : c->cap ? "_cap"
+                      : "");
     return name;
 }
 
@@ -169,7 +177,8 @@ static bool wanted(void *user, const struct attention_case *c)
     if (s->numbered && is_late(c) != s->late) return false;
     if (c->kv) return true;
     return (!s->options->dim || c->qk == s->options->dim) &&
-           (has_module(&s->dev, module_of(c, module)) || (s->decode && decode_takes(&s->dev, c)));
+           (has_module(&s->dev, module_of(&s->dev, c, module)) ||
+            (s->decode && decode_takes(&s->dev, c)));
 }
 
 static void visit(void *user, struct attention_case *c)
@@ -193,6 +202,7 @@ static void random_cases(struct session *s, int64_t count)
         struct rng own = {r.state + 1};
         attention_random_narrow(&own, &c);
         attention_random_eight_bit(&own, &c);
+        if (s->late || !s->numbered) attention_random_promoted(&own, &c);
         visit(s, &c);
     }
 }
@@ -280,6 +290,8 @@ static int read_options(struct options *o, int argc, char **argv)
             o->random = strtoll(number, NULL, 0);
         else if (take(o, "--dim", &number, &i, argc, argv))
             o->dim = strtoll(number, NULL, 0);
+        else if (take(o, "--promotion", &number, &i, argc, argv))
+            o->promotion = strtoll(number, NULL, 0);
         else if (!take(o, "--one", &o->one, &i, argc, argv) &&
                  !take(o, "--hash", &o->hash, &i, argc, argv))
             argv[kept++] = argv[i];
@@ -296,7 +308,8 @@ static void run_all(struct session *s)
         if (o->grid) attention_grid(visit, s);
         if (o->random >= 0) random_cases(s, o->random);
     }
-    if (o->grid || o->random >= 0) return;
+    if (o->promotion) attention_promotion(&s->dev, o->dim ? o->dim : 128, o->promotion);
+    if (o->grid || o->random >= 0 || o->promotion) return;
     s->numbered = true;
     if (test_case("numbers")) check_numbers();
     skip_missing(&s->dev);
@@ -318,6 +331,7 @@ static void run_all(struct session *s)
         attention_properties(&s->dev, wanted, s);
         random_cases(s, 60);
     }
+    if (s->dev.info.cc_major == 9) attention_promotion(&s->dev, 128, 4096);
 }
 
 int main(int argc, char **argv)

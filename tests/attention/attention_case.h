@@ -16,7 +16,10 @@ enum attention_pattern {
     PATTERN_SPECIALS, /* NaN and, where the dtype has it, infinity in a few rows of Q and K */
     PATTERN_STEPS,    /* scores rise by peak / 100 from each 128 keys to the next */
     PATTERN_JUMP,     /* scores of the last third of the keys are peak / 100 higher */
-    PATTERNS
+    PATTERNS,
+    /* and what is never drawn at random: */
+    PATTERN_OUTLIERS = PATTERNS, /* one value in 1,000 is 50 times as large */
+    PATTERN_SHIFTED              /* the mean of V is 1 */
 };
 
 /* Scales of e4m3 tensors. */
@@ -54,7 +57,7 @@ struct attention_case {
     int64_t qs, ks, vs;             /* attention_scaling */
     int64_t sgap;                   /* scales between those of a sequence and of the next */
     int64_t os;                     /* 1: a scale of e4m3 outputs */
-    int64_t promo;                  /* promotion */
+    int64_t promo;                  /* promotion; 0: never, with e4m3 inputs */
     int64_t pack, splits, schedule; /* hewn_schedule */
     int64_t pattern;                /* attention_pattern */
     int64_t data;                   /* seed of everything drawn */

@@ -214,6 +214,18 @@ static void fill_row(const struct attention_tensor *t, size_t at, double factor,
         attention_store(t, at + (size_t)x, draw_value(r) * factor);
 }
 
+/* Behind fill_row: what the pattern does to values of Q, K and V. */
+static void change_row(const struct attention_case *c, const struct attention_tensor *t, size_t at,
+                       bool of_v, struct rng *r)
+{
+    for (int64_t x = 0; x < t->columns; x++) {
+        const double value = attention_load(t, at + (size_t)x);
+        if (c->pattern == PATTERN_OUTLIERS && !rng_below(r, 1000))
+            attention_store(t, at + (size_t)x, 50 * value);
+        if (c->pattern == PATTERN_SHIFTED && of_v) attention_store(t, at + (size_t)x, value + 1);
+    }
+}
+
 /* One row in 19: NaN, and infinities where there are any, in one column. */
 static void maybe_special(const struct attention_tensor *t, size_t at, struct rng *r)
 {
@@ -252,6 +264,7 @@ static void fill_k_row(struct attention_data *d, int s, size_t at, int64_t j, in
 {
     const struct attention_case *c = &d->c;
     fill_row(&d->k[s], at, key_factor(c->pattern, j, keys), r);
+    change_row(c, &d->k[s], at, false, r);
     if (c->pattern == PATTERN_SPECIALS && rng_below(r, 4) == 0) maybe_special(&d->k[s], at, r);
     if (lifts(c))
         attention_store(&d->k[s], at + (size_t)c->qk - 1,
@@ -268,6 +281,7 @@ static void fill(struct attention_data *d, struct rng *r)
                 double factor = lifts(c) ? 1.0 : (double)c->peak / 100.0;
                 if (c->fade && rng_below(r, 3)) factor = ldexp(factor, -(int)rng_below(r, 121));
                 fill_row(&d->q, at, factor, r);
+                change_row(c, &d->q, at, false, r);
                 if (lifts(c)) attention_store(&d->q, at + (size_t)c->qk - 1, LIFT);
                 if (c->pattern == PATTERN_SPECIALS) maybe_special(&d->q, at, r);
             }
@@ -276,7 +290,9 @@ static void fill(struct attention_data *d, struct rng *r)
                 for (int64_t h = 0; h < c->hkv; h++) {
                     size_t at = attention_kv_row(d, &d->k[s], s, b, h, j);
                     fill_k_row(d, s, at, j, attention_keys(d, s, b), r);
-                    fill_row(&d->v[s], attention_kv_row(d, &d->v[s], s, b, h, j), 1.0, r);
+                    at = attention_kv_row(d, &d->v[s], s, b, h, j);
+                    fill_row(&d->v[s], at, 1.0, r);
+                    change_row(c, &d->v[s], at, true, r);
                 }
     }
 }
@@ -349,6 +365,12 @@ static int scales_of(int64_t scaling)
     return scaling == SCALING_NONE ? HEWN_SCALES_TENSOR : (int)scaling - 1;
 }
 
+/* A case says "never" by nothing: recorded digests are older than promotion. */
+static int attention_promotion_of(const struct attention_case *c)
+{
+    return c->in == HEWN_E4M3 && !c->promo ? -1 : (int)c->promo;
+}
+
 static void describe(struct attention_data *d)
 {
     const struct attention_case *c = &d->c;
@@ -369,7 +391,7 @@ static void describe(struct attention_data *d)
                                     .q_scales = scales_of(c->qs),
                                     .k_scales = scales_of(c->ks),
                                     .v_scales = scales_of(c->vs),
-                                    .promotion = (int)c->promo,
+                                    .promotion = attention_promotion_of(c),
                                     .pack = c->pack,
                                     .splits = c->splits,
                                     .schedule = (int)c->schedule,

@@ -250,6 +250,31 @@ static const char *const eight_bit[] = {
     "in=e4m3 qk=96 sq=60 sk=200 qs=5 ks=5 vs=5 hq=6 hkv=2 b=3 pack=2",
     "in=e4m3 qk=128 sq=90 sk=150 qs=5 ks=1 vs=4 sgap=1 packed=1 keys=2 ragged=2 b=5 hq=4 hkv=2",
     "in=e4m3 qk=64 sq=100 sk=300 qs=4 vs=5 hq=4 hkv=2 b=2 splits=2 unnorm=0 sink=1",
+    /* sums promoted: after every block, after some, in the block that ends an item; items of fewer */
+    "in=e4m3 promo=1 qk=64 sq=257 sk=400 causal=1 hq=8 hkv=2 b=2",
+    "in=e4m3 promo=4 qk=96 sq=140 sk=1300 left=900 hq=2 hkv=1 out=f32",
+    "in=e4m3 promo=1 qk=128 sq=130 sk=1024 vs=1 b=3 keys=1 ragged=2",
+    "in=e4m3 promo=2 qk=128 sq=300 sk=700 packed=1 keys=2 ragged=2 b=6 tail=9 causal=1 sink=1 hq=4",
+    "in=e4m3 promo=4 qk=128 sq=300 sk=1500 page=16 keys=1 ragged=1 b=2 hq=2 hkv=1 causal=1",
+    "in=e4m3 promo=4 qk=192 v=128 sq=140 sk=1200 causal=1 b=2 out=f16",
+    "in=e4m3 promo=1 qk=192 v=128 sources=2 sq=150 sk=300 sk1=470 left=120 causal=1 hq=2 hkv=1",
+    "in=e4m3 promo=1 qk=256 sq=140 sk=500 page=64 keys=1 ragged=1 b=2 causal=1",
+    "in=e4m3 promo=1 qk=256 sq=130 sk=700 peak=2000 pattern=4 splits=1 sink=1",
+    "in=e4m3 promo=3 qk=128 sq=130 sk=1700 peak=2000 pattern=4 splits=1",
+    "in=e4m3 promo=1 qk=64 sq=200 sk=900 peak=5500 pattern=5 splits=1 sink=1",
+    "in=e4m3 promo=2 qk=128 sq=130 sk=900 pattern=1 peak=300 causal=1",
+    "in=e4m3 promo=1 qk=128 sq=130 sk=600 pattern=3 causal=1 out=f32",
+    "in=e4m3 promo=4 qk=128 sq=5 sk=3000 hq=8 hkv=2 splits=3 sink=1",
+    "in=e4m3 promo=2 qk=64 unnorm=1 out=f32 sq=140 sk=900 causal=1",
+    "in=e4m3 promo=1 out=e4m3 qk=96 sq=135 sk=300 os=1 vs=5 hq=4 hkv=2 b=2 pad=5",
+    "in=e4m3 promo=-1 qk=128 sq=130 sk=600",
+    /* the soft cap */
+    "in=e4m3 qk=64 sq=140 sk=300 causal=1 cap=5000 hq=2 qs=2",
+    "in=e4m3 qk=96 sq=140 sk=700 cap=700 pattern=4 peak=2000 splits=1 sink=1 out=f32",
+    "in=e4m3 qk=128 sq=300 sk=700 causal=1 left=200 cap=3000 peak=800 hq=4 hkv=2 qs=3 ks=3",
+    "in=e4m3 qk=192 sq=140 sk=300 causal=1 cap=3000 peak=300",
+    "in=e4m3 qk=256 sq=135 sk=600 causal=1 cap=5000 peak=1000 keys=1 ragged=2 b=3",
+    "in=e4m3 qk=128 sq=140 sk=400 cap=400 pattern=3 causal=1 page=16 keys=1 ragged=1 b=2",
     "in=e4m3 out=e4m3 qk=64 sq=140 sk=200 os=1 causal=1 hq=2 hkv=1",
     "in=e4m3 out=e4m3 qk=96 sq=135 sk=300 os=1 vs=5 hq=4 hkv=2 b=2 pad=5",
     "in=e4m3 out=e4m3 qk=128 sq=150 sk=150 packed=1 keys=2 ragged=2 b=4 tail=3 causal=1 vs=1",
@@ -514,6 +539,12 @@ void attention_random_eight_bit(struct rng *r, struct attention_case *c)
     if (c->unnorm || below(r, 3)) return;
     c->out = HEWN_E4M3;
     c->os = below(r, 2);
+}
+
+void attention_random_promoted(struct rng *r, struct attention_case *c)
+{
+    static const int64_t blocks[] = {-1, 1, 1, 2, 3, 4, 1000};
+    if (c->in == HEWN_E4M3) c->promo = c->qk == 256 ? below(r, 2) : blocks[below(r, 7)];
 }
 
 void attention_random_narrow(struct rng *r, struct attention_case *c)

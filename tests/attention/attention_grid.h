@@ -16,6 +16,7 @@ void attention_capped(attention_visit *visit, void *user);
 void attention_narrow(attention_visit *visit, void *user);
 /* e4m3 inputs; and a drawn case of them with scales and outputs of all kinds, else as it is. */
 void attention_eight_bit(attention_visit *visit, void *user);
+void attention_random_promoted(struct rng *r, struct attention_case *c);
 void attention_random_eight_bit(struct rng *r, struct attention_case *c);
 /* A drawn case with e4m3 K and V, where decode can take it; else as it is. */
 void attention_random_narrow(struct rng *r, struct attention_case *c);

@@ -52,7 +52,7 @@ static double size_of_scores(const struct attention_data *d, const struct attent
 
 static double slack_of_scores(const struct attention_data *d, const struct attention_row *r)
 {
-    return 1e-5 + 0x1p-22 * size_of_scores(d, r) + r->cut;
+    return 1e-5 + 0x1p-22 * size_of_scores(d, r);
 }
 
 static void see_lse(struct tally *t, const struct attention_row *r)
@@ -65,7 +65,7 @@ static void see_lse(struct tally *t, const struct attention_row *r)
         excess = got == r->lse ? 0 : (double)INFINITY;
     } else {
         double error = fabs(got - r->lse);
-        excess = isfinite(got) ? error / slack_of_scores(d, r) : (double)INFINITY;
+        excess = isfinite(got) ? error / (slack_of_scores(d, r) + r->lse_cut) : (double)INFINITY;
         if (error > t->lse_error) t->lse_error = error;
     }
     if (excess > 1) t->lse_beyond++;
@@ -77,7 +77,8 @@ static double see_row_max(struct tally *t, const struct attention_row *r)
 {
     const struct attention_data *d = t->d;
     double got = (double)d->row_max[attention_lse_index(d, r->b, r->h, r->i)];
-    double slack = r->empty ? 0 : slack_of_scores(d, r), below = r->empty ? 0 : 8 * log(2.0);
+    double slack = r->empty ? 0 : slack_of_scores(d, r) + r->cut,
+           below = r->empty ? 0 : 8 * log(2.0);
     if (r->poisoned) return r->max;
     if (!(got <= r->max + slack && got >= r->max - below - slack)) {
         t->max_beyond++;
@@ -108,12 +109,19 @@ static void draw_map(struct tally *t, const struct attention_row *r, double fact
     t->map_from = from;
 }
 
+/* How many 32s of keys each short sum has at most. */
+static double short_sums_of(const struct attention_data *d, const struct attention_row *r)
+{
+    double all = (double)r->keys / 32 + 16;
+    return d->desc.promotion > 0 ? fmin(all, 4.0 * d->desc.promotion) : all;
+}
+
 static double row_bound(const struct attention_data *d, const struct attention_row *r,
                         double factor, double norm)
 {
     const struct number_format p = number_format(d->desc.in), o = number_format(d->desc.out);
     double fp32 = 0x1p-20 + 0x1p-22 * r->score + 0x1p-27 * (double)r->keys;
-    if (d->short_sums) fp32 += expm1(2 * r->cut) + 34 * 0x1p-13 * ((double)r->keys / 32 + 16);
+    if (d->short_sums) fp32 += expm1(2 * r->cut) + 34 * 0x1p-13 * short_sums_of(d, r);
     return factor * ((ldexp(0.5, -p.fraction) + fp32) * r->reach + r->floor) +
            ldexp(0.5, -o.fraction) * norm +
            ldexp(0.5, o.least - o.fraction) * sqrt((double)r->columns) * attention_output_scale(d);

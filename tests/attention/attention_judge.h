@@ -24,10 +24,12 @@
  *   row_max    within the same of [max - 8 ln 2, max]; 0 where no key is seen
  *   NaN        in every column of a row with a NaN or +inf score and in its lse, nowhere else. Rows of
  *              -inf alone are 0/0 and not compared.
- *   short sums what 13 fraction bits take from a score, cut, is added to what fp32 scores may bring: to the
- *              bounds of lse and row_max, and to the floor of O, whole. Of a row of O, e is greater by
+ *   short sums what 13 fraction bits take from a score, cut (attention_reference.c, cut_of_product), is added
+ *              to what fp32 scores may bring: to the bound of row_max, averaged with P's weights to that of
+ *              lse, and to the floor of O, whole. Of a row of O, e is greater by
  *              e^(2 cut) - 1 and 34 2^-13 for each 32 keys and 16 more: 32 products and the sum so far, each
- *              cut to 2^-13 of the largest, then the sum again; 16 for the ends of blocks
+ *              cut to 2^-13 of the largest, then the sum again; 16 for the ends of blocks. Where sums
+ *              are promoted after n blocks, for 4 n times 32 keys at most
  *   padding    of O, lse and row_max untouched
  */
 #ifndef TESTS_ATTENTION_JUDGE_H

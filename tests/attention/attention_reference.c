@@ -106,7 +106,7 @@ static bool panels_new(struct panels *p, const struct attention_data *d, int64_t
 /* ---- rows ---- */
 
 struct scratch {
-    double *q, *s, *p, *rounded, *o, *ideal;
+    double *q, *s, *p, *rounded, *cut, *o, *ideal;
     double q_norm;
     unsigned char *visible;
     int64_t first, last; /* visible keys lie in [first, last) */
@@ -120,12 +120,12 @@ enum { TOGETHER = 8 };
 static bool scratch_new(struct scratch *w, const struct panels *p, int64_t qk)
 {
     size_t n = (size_t)p->count + LANES, v = (size_t)p->v;
-    double *all = calloc((size_t)qk + 3 * n + 2 * v, sizeof *all);
+    double *all = calloc((size_t)qk + 4 * n + 2 * v, sizeof *all);
     w->visible = calloc(n, 1);
     w->q = all;
     if (!all || !w->visible) return false;
     w->s = w->q + qk, w->p = w->s + n, w->rounded = w->p + n;
-    w->o = w->rounded + n, w->ideal = w->o + v;
+    w->cut = w->rounded + n, w->o = w->cut + n, w->ideal = w->o + v;
     return true;
 }
 
@@ -163,36 +163,95 @@ static void multiply_keys(struct scratch *w, int rows, const struct panels *p)
                 product(w[i].q, p->keys + n * qk, qk, w[i].s + n);
 }
 
-/* What sums of 13 fraction bits may take from a product: the rule of gemm_judge.c, whose blocks are what
- * one instruction adds up. m: the key, LANES apart. */
-enum { MMA_BLOCK_8 = 32 };
+/* What sums of 13 fraction bits may take from a product, or add to it: of hardware's rule for 8-bit
+ * floats (measured: tools/sim/SEMANTICS.md). An instruction adds 32 products and the sum so far. The
+ * largest exponent among them sets the last place, 13 bits below it; that of a product is the sum of its
+ * factors'. Each term is truncated there, and their sum 13 bits below its own exponent. So a product loses
+ * exactly its bits below the last place, towards zero: few do, since they have 6 fraction bits. The sum so
+ * far loses less than one place, and so does the result. m: the key, LANES apart. */
+enum { MMA_BLOCK_8 = 32, SHORT_FRACTION = 13, LEAST_E4M3 = -6 };
+
+static int exponent_of(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (int)(bits >> 52 & 0x7FF) - 1023;
+}
+
+/* Subnormals count with the smallest normal exponent. */
+static int exponent_of_factor(double x)
+{
+    int e = exponent_of(x);
+    return e < LEAST_E4M3 ? LEAST_E4M3 : e;
+}
+
+struct cut {
+    double less, more; /* hardware's sum is at least sum - less, and at most sum + more */
+};
+
+/* Towards zero. */
+static void add_cut(struct cut *c, double value, double by)
+{
+    if (value > 0)
+        c->less += by;
+    else
+        c->more += by;
+}
+
+static double largest_of(const struct cut *c)
+{
+    return fmax(c->less, c->more);
+}
 
 static double cut_of_product(const double *q, const double *m, int64_t qk)
 {
-    double sum = 0, h = 0;
+    double sum = 0;
+    struct cut c = {0, 0};
     for (int64_t begin = 0; begin < qk; begin += MMA_BLOCK_8) {
-        double largest = fabs(sum) + h;
-        for (int64_t x = begin; x < begin + MMA_BLOCK_8 && x < qk; x++) {
-            double one = q[x] * m[x * LANES];
-            sum += one;
-            if (fabs(one) > largest) largest = fabs(one);
+        const int64_t end = begin + MMA_BLOCK_8 < qk ? begin + MMA_BLOCK_8 : qk;
+        int top = begin ? exponent_of(fabs(sum) + largest_of(&c)) : LEAST_E4M3 * 2;
+        for (int64_t x = begin; x < end; x++) {
+            const int e = exponent_of_factor(q[x]) + exponent_of_factor(m[x * LANES]);
+            if (e > top && q[x] * m[x * LANES] != 0) top = e;
         }
-        h += 33 * 0x1p-13 * largest;
-        h += 0x1p-13 * (fabs(sum) + h);
+        const double place = ldexp(1.0, top - SHORT_FRACTION), before = sum;
+        for (int64_t x = begin; x < end; x++) {
+            const double one = q[x] * m[x * LANES];
+            add_cut(&c, one, fabs(one) - place * floor(fabs(one) / place));
+            sum += one;
+        }
+        const double wide = largest_of(&c);
+        if (begin && before + wide > 0) c.less += place;
+        if (begin && before - wide < 0) c.more += place;
+        const double last = ldexp(1.0, exponent_of(fabs(sum) + wide + place) - SHORT_FRACTION);
+        if (sum + wide > 0) c.less += last;
+        if (sum - wide < 0) c.more += last;
     }
-    return h;
+    return largest_of(&c);
 }
 
-static double largest_cut(const struct scratch *w, const struct panels *p)
+/* Of each score of the row; the largest. */
+static double find_cuts(struct scratch *w, const struct panels *p, double scale)
 {
     const int64_t qk = p->d->c.qk;
     double most = 0;
     for (int64_t n = w->first; n < w->last; n++) {
+        w->cut[n] = 0;
         if (!w->visible[n]) continue;
-        double cut = cut_of_product(w->q, p->keys + n / LANES * LANES * qk + n % LANES, qk);
-        if (isfinite(cut) && cut > most) most = cut;
+        double cut = scale * cut_of_product(w->q, p->keys + n / LANES * LANES * qk + n % LANES, qk);
+        if (!isfinite(cut)) continue;
+        w->cut[n] = cut;
+        if (cut > most) most = cut;
     }
     return most;
+}
+
+/* What the cuts may do to the logarithm of the row's sum. */
+static double cut_of_lse(const struct scratch *w, const struct attention_row *r)
+{
+    double more = 0;
+    for (int64_t n = w->first; n < w->last; n++) more += w->p[n] * expm1(w->cut[n]);
+    return log1p(more / r->sum);
 }
 
 /* Scores; the row's maximum and what is special. */
@@ -213,7 +272,7 @@ static void score(struct scratch *w, const struct panels *p, struct attention_ro
     r->empty = r->keys == 0;
     r->undefined = !r->empty && !r->poisoned && isinf(r->max);
     r->score = scale * sqrt(w->q_norm) * k_norm + 2 * cap; /* 2^-21 of the cap */
-    if (p->d->short_sums) r->cut = scale * largest_cut(w, p);
+    if (p->d->short_sums) r->cut = find_cuts(w, p, scale);
 }
 
 /* P, exactly and rounded; its sum, and what rounding may do. */
@@ -265,6 +324,7 @@ static void finish_scores(struct scratch *w, const struct panels *p)
     w->plain = !r->empty && !r->poisoned && !r->undefined;
     if (w->plain) {
         weigh(w, p, r);
+        if (d->short_sums) r->lse_cut = cut_of_lse(w, r);
         r->sink = exp(sink - r->max);
         r->lse = log(r->sum + r->sink) + r->max;
         return;

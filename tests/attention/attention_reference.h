@@ -28,7 +28,8 @@ struct attention_row {
     double floor; /* what the smallest step of P adds at most to |o| */
     double score; /* scale |q| max |k| of the keys seen, their finite part: what s is the sum of */
     double cut;   /* what sums of 13 fraction bits may take from a score, of the keys seen, or 0 */
-    int64_t keys; /* seen */
+    double lse_cut; /* and from the lse */
+    int64_t keys;   /* seen */
 };
 
 /* Calls see(user[thread], row) for every row, from two threads. False when memory is short. */

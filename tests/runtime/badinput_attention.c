@@ -560,11 +560,50 @@ static void choices(hewn_context *context)
     }
 }
 
+/* Where sums of 8-bit products are short. */
+static void promotions(hewn_context *context)
+{
+    static const struct {
+        int in, promotion;
+        int64_t qk_dim;
+        double softcap;
+        const char *module;
+    } rows[] = {
+        {HEWN_E4M3, 0, 128, 0, "attention_e4m3_128_128_sums"},
+        {HEWN_E4M3, 0, 256, 0, "attention_e4m3_256_256_sums"},
+        {HEWN_E4M3, 9, 192, 0, "attention_e4m3_192_128_sums"},
+        {HEWN_E4M3, -1, 64, 0, "attention_e4m3_64_64"},
+        {HEWN_E4M3, 0, 96, 30, "attention_e4m3_96_96_cap"},
+        {HEWN_E4M3, -1, 256, 30, "attention_e4m3_256_256_cap"},
+        {HEWN_BF16, 4, 128, 0, "attention_bf16_128_128"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        hewn_attention_source s[2];
+        hewn_attention_desc d = good_attention(s);
+        hewn_attention_plan_info info = {.struct_size = sizeof info};
+        hewn_attention_plan *plan = NULL;
+        hewn_error err = {0};
+        if (!test_case("promotion %d: %s", rows[i].promotion, rows[i].module)) continue;
+        d.in = rows[i].in, d.promotion = rows[i].promotion;
+        d.qk_dim = rows[i].qk_dim, d.softcap = rows[i].softcap;
+        d.schedule = HEWN_SCHEDULE_PREFILL;
+        CHECK(!hewn_attention_plan_create(context, &d, &plan, &err), "%s", err.message);
+        if (plan && !hewn_attention_plan_describe(plan, &info, NULL))
+            CHECK(!strcmp(info.module, rows[i].module), "chose %s", info.module);
+        hewn_attention_plan_destroy(plan);
+    }
+}
+
 /* Where the decode schedule is: parts at fixed counts of keys must be counted. */
 static void invariant(void)
 {
     hewn_driver *driver = NULL;
     hewn_context *context = attach_fake(&driver, 9, 0);
+    BAD((d.in = HEWN_E4M3, d.qk_dim = 256, d.promotion = 2), HEWN_ERR_LIMIT,
+        "promotion: 2, but head dimension 256 has only 1, or never, -1");
+    BAD((d.in = HEWN_E4M3, d.softcap = 50, d.promotion = 1), HEWN_ERR_LIMIT,
+        "promotion: 1, but beside softcap only never, -1");
+    promotions(context);
     BAD((d.invariant = 1, d.q_length = 1, d.batch = 1024, s[0].length = (1 << 29) - 1),
         HEWN_ERR_LIMIT,
         "invariant: 1 needs the decode schedule: more blocks of keys than the kernel can count");

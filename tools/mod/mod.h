@@ -65,6 +65,7 @@ struct gemm_shape {
 struct attention_shape {
     unsigned qk_dim, v_dim, element; /* the variant: head dimensions, bytes of an input element */
     unsigned tile_rows, item_tiles, v_halves, row_bytes, box_v, slots;
+    int sums; /* promoted to fp32 */
 };
 
 struct decode_shape {
@@ -74,7 +75,7 @@ struct decode_shape {
 
 struct indexer_shape {
     unsigned heads, queries; /* the variant */
-    unsigned block, slots; /* keys of a block, blocks of the ring */
+    unsigned block, slots;   /* keys of a block, blocks of the ring */
 };
 
 /* A kernel: of a module, or of several that differ in dtypes alone. */
@@ -100,8 +101,9 @@ struct module_id {
 };
 int plan_find(struct module_id *id, const char *target, const char *name);
 
-/* The plan of attention_<in>_<qk>_<v>, `element` bytes an input element, or NULL. */
-const struct plan *plan_attention(const char *target, unsigned qk, unsigned v, unsigned element);
+/* The plan of attention_<in>_<qk>_<v> or, with `sums`, of .._sums; `element` bytes an input element; or NULL. */
+const struct plan *plan_attention(const char *target, unsigned qk, unsigned v, unsigned element,
+                                  int sums);
 const struct plan *plan_attention_combine(const char *target);
 /* The plan of mla_<in> or mla_<in>_<variant>, or NULL. */
 const struct plan *plan_mla(const char *target, const char *variant);

@@ -135,8 +135,10 @@ static int find_plan(struct module_id *id)
                       variant) >= 2) {
         id->plan = plan_gemm(id->target, *variant ? variant : "plain");
     } else if (sscanf(id->name, "attention_%7[a-z0-9]_%u_%u%n", id->in, &qk, &v, &end) == 3 &&
-               (!id->name[end] || strcmp(id->name + end, "_cap") == 0)) {
-        id->plan = plan_attention(id->target, qk, v, strcmp(id->in, "e4m3") == 0 ? 1 : 2);
+               (!id->name[end] || strcmp(id->name + end, "_cap") == 0 ||
+                strcmp(id->name + end, "_sums") == 0)) {
+        id->plan = plan_attention(id->target, qk, v, strcmp(id->in, "e4m3") == 0 ? 1 : 2,
+                                  strcmp(id->name + end, "_sums") == 0);
     } else if (sscanf(id->name, "decode_%7[a-z0-9]_%u_%u_%u%n", id->in, &qk, &v, &rows, &end) ==
                    4 &&
                (!id->name[end] || strcmp(id->name + end, "_e4m3") == 0)) {
@@ -152,12 +154,12 @@ static int find_plan(struct module_id *id)
     } else if (strcmp(id->name, "topk_f32") == 0) {
         id->plan = plan_topk(id->target);
     } else {
-        return complain(id->name,
-                        "is none of gemm_<input dtype>_<output dtype>[_<variant>], "
-                        "attention_<input dtype>_<qk_dim>_<v_dim>[_cap], attention_combine, "
-                        "decode_<input dtype>_<qk_dim>_<v_dim>_<rows>[_e4m3], decode_combine, "
-                        "mla_<input dtype>[_rows or _<record>[x<rows>][_two]], mla_combine, "
-                        "indexer_<input dtype>_<heads>_<queries>, topk_f32");
+        return complain(
+            id->name, "is none of gemm_<input dtype>_<output dtype>[_<variant>], "
+                      "attention_<input dtype>_<qk_dim>_<v_dim>[_cap or _sums], attention_combine, "
+                      "decode_<input dtype>_<qk_dim>_<v_dim>_<rows>[_e4m3], decode_combine, "
+                      "mla_<input dtype>[_rows or _<record>[x<rows>][_two]], mla_combine, "
+                      "indexer_<input dtype>_<heads>_<queries>, topk_f32");
     }
     return id->plan ? 0 : complain(id->name, "has no plan for %s in tools/mod", id->target);
 }

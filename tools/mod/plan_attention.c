@@ -38,18 +38,24 @@ static const struct plan_scalar scalars[] = PLAN_SCALARS(ATTENTION_SCALARS(PLAN_
                    "O_STEP");                                                          \
     _Static_assert(P##_ATTENTION_ISSUE_REGS(qk) % 8 == 0, "registers move in steps of 8");
 
+/* Whether the variants of a prefix promote their sums. */
+#define IS_SUMS_SM90A           0
+#define IS_SUMS_SM90A_E4M3      0
+#define IS_SUMS_SM90A_E4M3_SUMS 1
+#define IS_SUMS_SM100F          0
+
 #define TABLES(P, t, qk, v, e)                                              \
-    static const struct plan_range t##_roles_##qk##_##v##_##e[] =           \
+    static const struct plan_range P##_roles_##qk##_##v##_##e[] =           \
         PLAN_RANGES(P##_ATTENTION_ROLES(PLAN_ROLE, qk));                    \
-    static const struct plan_range t##_shared_##qk##_##v##_##e[] =          \
+    static const struct plan_range P##_shared_##qk##_##v##_##e[] =          \
         PLAN_RANGES(P##_ATTENTION_SHARED(PLAN_SHARED, qk, v, e));           \
-    static const struct plan_range t##_tmem_##qk##_##v##_##e[] =            \
+    static const struct plan_range P##_tmem_##qk##_##v##_##e[] =            \
         PLAN_RANGES(P##_ATTENTION_TMEM(PLAN_TMEM, qk, v));                  \
-    static const struct plan_handoff t##_handoffs_##qk##_##v##_##e[] =      \
+    static const struct plan_handoff P##_handoffs_##qk##_##v##_##e[] =      \
         PLAN_HANDOFFS(P##_ATTENTION_HANDOFFS(PLAN_HANDOFF_SPAN, qk, v, e)); \
-    static const struct plan_flow t##_flows_##qk##_##v##_##e[] =            \
+    static const struct plan_flow P##_flows_##qk##_##v##_##e[] =            \
         PLAN_FLOWS(P##_ATTENTION_FLOWS(PLAN_FLOW, qk, v, e));               \
-    static const struct attention_shape t##_shape_##qk##_##v##_##e = {      \
+    static const struct attention_shape P##_shape_##qk##_##v##_##e = {      \
         .qk_dim = qk,                                                       \
         .v_dim = v,                                                         \
         .element = e,                                                       \
@@ -59,6 +65,7 @@ static const struct plan_scalar scalars[] = PLAN_SCALARS(ATTENTION_SCALARS(PLAN_
         .row_bytes = P##_ATTENTION_ROW_BYTES,                               \
         .box_v = P##_ATTENTION_BOX_V(v),                                    \
         .slots = P##_ATTENTION_SLOTS(qk, e),                                \
+        .sums = IS_SUMS_##P,                                                \
     };
 
 SM90A_ATTENTION_VARIANTS(CHECK)
@@ -66,6 +73,8 @@ SM90A_ATTENTION_VARIANTS(CHECK_HOPPER)
 SM90A_ATTENTION_VARIANTS(TABLES)
 SM90A_E4M3_ATTENTION_VARIANTS(CHECK)
 SM90A_E4M3_ATTENTION_VARIANTS(TABLES)
+SM90A_E4M3_SUMS_ATTENTION_VARIANTS(CHECK)
+SM90A_E4M3_SUMS_ATTENTION_VARIANTS(TABLES)
 SM100F_ATTENTION_VARIANTS(CHECK)
 SM100F_ATTENTION_VARIANTS(CHECK_BLACKWELL)
 SM100F_ATTENTION_VARIANTS(TABLES)
@@ -82,23 +91,24 @@ SM100F_ATTENTION_VARIANTS(TABLES)
         .ctas_per_sm = P##_ATTENTION_CTAS_PER_SM,              \
         .maps = maps,                                          \
         .scalars = scalars,                                    \
-        .roles = t##_roles_##qk##_##v##_##e,                   \
-        .shared = t##_shared_##qk##_##v##_##e,                 \
-        .tmem = t##_tmem_##qk##_##v##_##e,                     \
-        .handoffs = t##_handoffs_##qk##_##v##_##e,             \
-        .flows = t##_flows_##qk##_##v##_##e,                   \
-        .attention = &t##_shape_##qk##_##v##_##e,              \
+        .roles = P##_roles_##qk##_##v##_##e,                   \
+        .shared = P##_shared_##qk##_##v##_##e,                 \
+        .tmem = P##_tmem_##qk##_##v##_##e,                     \
+        .handoffs = P##_handoffs_##qk##_##v##_##e,             \
+        .flows = P##_flows_##qk##_##v##_##e,                   \
+        .attention = &P##_shape_##qk##_##v##_##e,              \
     },
 
 static const struct plan plans[] = {SM90A_ATTENTION_VARIANTS(PLAN) SM90A_E4M3_ATTENTION_VARIANTS(
-    PLAN) SM100F_ATTENTION_VARIANTS(PLAN)};
+    PLAN) SM90A_E4M3_SUMS_ATTENTION_VARIANTS(PLAN) SM100F_ATTENTION_VARIANTS(PLAN)};
 
-const struct plan *plan_attention(const char *target, unsigned qk, unsigned v, unsigned element)
+const struct plan *plan_attention(const char *target, unsigned qk, unsigned v, unsigned element,
+                                  int sums)
 {
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
         const struct attention_shape *s = plans[i].attention;
         if (strcmp(plans[i].target, target) == 0 && s->qk_dim == qk && s->v_dim == v &&
-            s->element == element)
+            s->element == element && s->sums == sums)
             return &plans[i];
     }
     return NULL;
