@@ -59,6 +59,10 @@ EOT
 hopper() { # what only sm_90a has
     cat <<'EOT'
 in=bf16 qk=128 sq=300 sk=300 causal=1 cap=500
+in=e4m3 qk=128 sq=140 sk=400 causal=1 page=16 keys=1
+in=e4m3 qk=256 sq=140 sk=300 causal=1 page=16 keys=1
+in=e4m3 qk=192 v=128 sq=130 sk=500 promo=2 causal=1
+in=e4m3 qk=256 sq=130 sk=260 promo=1 hq=2
 in=bf16 qk=128 b=2 sq=1 sk=900 hq=4 hkv=2 kv=3 vs=2 keys=1 ragged=1
 in=f16 qk=256 b=2 sq=2 sk=700 hq=8 kv=3 keys=1 page=8 ragged=2
 EOT
@@ -81,11 +85,11 @@ done
 
 # The worksheet: a module at a time, on a shape with several items a CTA, rows of V to make zero, and maxima
 # that grow.
-sheet() { # GPU IN QK V; on sm_90a from pages, which all roles of its worksheet need
+sheet() { # GPU IN QK V [MORE]; on sm_90a from pages, which all roles of its worksheet need
     pages=
     [ "$1" = h200 ] && pages="page=16 keys=1"
     timeout 120 "$hewn" worksheet --gpu "$1" "$attention" \
-        --one "in=$2 qk=$3 v=$4 b=2 hq=2 hkv=1 sq=600 sk=700 causal=1 peak=400 pattern=1 $pages" >"$out" 2>&1
+        --one "in=$2 qk=$3 v=$4 b=2 hq=2 hkv=1 sq=600 sk=700 causal=1 peak=400 pattern=1 $pages $5" >"$out" 2>&1
     want "$*: declared and seen" '^declared and seen agree' "$out"
     [ "$1" = h200 ] || want "$*: nothing declared is left out" ' 0 of them not wholly seen' "$out"
 }
@@ -102,5 +106,8 @@ decode_sheet() { # QK V HEADS: of the decode schedule on Blackwell, several tile
 }
 for dims in '64 64 32' '96 96 8' '128 128 8' '192 128 16' '256 256 32' '512 512 16'; do decode_sheet $dims; done
 for dims in '64 64' '128 128' '192 128' '256 256'; do sheet h200 bf16 $dims; done
-for dims in '64 64' '96 96' '128 128' '192 128'; do sheet h200 e4m3 $dims; done
+for dims in '64 64' '96 96' '128 128' '192 128' '256 256'; do
+    sheet h200 e4m3 $dims
+    sheet h200 e4m3 $dims promo=1
+done
 finish
