@@ -262,6 +262,60 @@ int main()
 PROGRAM
 printf '__global__ void foreign(int *at) { *at = 8; }\n' >"$dir/foreign.cu"
 
+cat >"$dir/objects.cu" <<'PROGRAM'
+#include "objects.h"
+
+__device__ int step = 3;
+static __device__ int own = 100;
+static __global__ void mine(int *at) { *at += own + largest(1, 2); }
+__global__ void use(int *at, change f) { *at = add_step(*at) + f(*at) + largest(*at, 4); }
+
+int main()
+{
+    int *at, host = 5;
+    change f;
+    TRY(cudaMalloc(&at, 4));
+    TRY(cudaMemcpy(at, &host, 4, cudaMemcpyHostToDevice));
+    TRY(cudaMemcpyFromSymbol(&f, chosen, sizeof f));
+    use<<<1, 1>>>(at, f);
+    mine<<<1, 1>>>(at);
+    others(at);
+    TRY(cudaMemcpy(&host, at, 4, cudaMemcpyDeviceToHost));
+    printf("objects: %d\n", host); /* 5: 8 + 10 + 5, + 100 + 2, + 1000 + 7 */
+    return 0;
+}
+PROGRAM
+cat >"$dir/objects.h" <<'PROGRAM'
+#include <cstdio>
+#include <cuda_runtime.h>
+
+#define TRY(call)                                                                                   \
+    do {                                                                                            \
+        cudaError_t e = (call);                                                                     \
+        if (e != cudaSuccess) {                                                                     \
+            printf("%s: %s\n", #call, cudaGetErrorString(e));                                       \
+            return 1;                                                                               \
+        }                                                                                           \
+    } while (0)
+
+typedef int (*change)(int);
+extern __device__ int step;
+extern __device__ change chosen;
+__device__ int add_step(int x);
+void others(int *at);
+template <typename T> __device__ __noinline__ T largest(T a, T b) { return a > b ? a : b; }
+PROGRAM
+cat >"$dir/objects2.cu" <<'PROGRAM'
+#include "objects.h"
+
+static __device__ int own = 1000;
+static __device__ int twice(int x) { return 2 * x; }
+__device__ change chosen = twice;
+__device__ int add_step(int x) { return x + step; }
+static __global__ void mine(int *at) { *at += own + largest(7, 6); }
+void others(int *at) { mine<<<1, 1>>>(at); }
+PROGRAM
+
 runs() { # LABEL PROGRAM [library path]
     if LD_LIBRARY_PATH=$(dirname "$SIM")${3:+:$3} HEWN_SIM_GPU=h200 "$2" >"$dir/out" 2>&1; then ok
     else fail "$1" "$(cat "$dir/out")"; fi
@@ -289,6 +343,15 @@ if built graphs -arch=compute_90 --cudart shared; then
     want "graphs" "loop ended at 0" "$dir/out"
     want "graphs" "captured 2, 10 by callback, pool used 0" "$dir/out"
 fi
+# Relocatable device code: the link of nvcc leaves the objects' PTX to the driver.
+source=objects
+for arch in compute_90 sm_90; do
+    if built objects -rdc=true -arch="$arch" "$dir/objects2.cu"; then
+        LD_LIBRARY_PATH=$(dirname "$SIM") HEWN_SIM_GPU=h200 "$dir/objects" >"$dir/out" 2>&1
+        status "relocatable objects for $arch" 0 $?
+        want "relocatable objects for $arch" "objects: 1132" "$dir/out"
+    fi
+done
 source=features
 if built cubin -gencode arch=compute_90,code=sm_90; then
     LD_LIBRARY_PATH=$(dirname "$SIM") HEWN_SIM_QUIET=0 HEWN_SIM_GPU=h200 "$dir/cubin" >"$dir/out" 2>&1

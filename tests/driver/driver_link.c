@@ -137,12 +137,74 @@ static void test_errors(void)
     }
 }
 
+/* ---- relocatable objects: nvcc's wrapper names their containers, and its own is empty ---- */
+
+struct container {
+    uint32_t magic;
+    uint16_t version, bytes;
+    uint64_t size;
+    uint16_t kind, entry_version;
+    uint32_t header_bytes;
+    uint64_t text_bytes;
+    uint32_t compressed, unused;
+    uint16_t minor, major;
+    uint32_t arch, name, name_bytes;
+    uint64_t flags, zero, plain_bytes;
+    char text[2048];
+};
+
+static void contain(struct container *c, const char *ptx)
+{
+    memset(c, 0, sizeof *c);
+    c->magic = 0xBA55ED50;
+    c->version = 1;
+    c->bytes = 16;
+    c->kind = PTX;
+    c->entry_version = 0x101;
+    c->header_bytes = 64;
+    c->major = 8;
+    c->arch = 90;
+    c->text_bytes = sizeof c->text;
+    c->size = ptx ? c->header_bytes + c->text_bytes : 0;
+    if (ptx) snprintf(c->text, sizeof c->text, "%s", ptx);
+}
+
+static void test_objects(void)
+{
+    static struct container own, objects[3];
+    const void *parts[] = {&objects[0], &objects[2], &objects[1], NULL};
+    struct {
+        uint32_t magic, version;
+        const void *data, *parts;
+    } wrapper = {0x466243B1, 2, &own, parts};
+    hewn_cu_module m = NULL;
+
+    if (!simulated || !test_case("relocatable objects are linked when they are loaded")) return;
+    contain(&own, NULL);
+    contain(&objects[0], user);
+    contain(&objects[1], definer);
+    contain(&objects[2], NULL); /* one without device code */
+    run(&wrapper);
+    objects[2] = objects[1];
+    objects[2].kind = 2; /* machine code: left out */
+    run(&wrapper);
+    objects[1].kind = 2;
+    CHECK_INT(cu.cuModuleLoadData(&m, &wrapper), HEWN_CU_INVALID_SOURCE); /* twice is nowhere */
+    objects[0].kind = 2;
+    CHECK_INT(cu.cuModuleLoadData(&m, &wrapper), HEWN_CU_NO_BINARY_FOR_GPU);
+    parts[0] = NULL;
+    CHECK_INT(cu.cuModuleLoadData(&m, &wrapper), HEWN_CU_NO_BINARY_FOR_GPU);
+    wrapper.parts = NULL;
+    CHECK_INT(cu.cuModuleLoadData(&m, &wrapper), HEWN_CU_NO_BINARY_FOR_GPU);
+}
+
 int main(int argc, char **argv)
 {
     if (!driver_begin("driver_link", argc, argv)) return test_end();
     test_join();
     test_file();
     test_errors();
+    test_objects();
     cu.cuDevicePrimaryCtxRelease_v2(0);
     return test_end();
 }

@@ -4,6 +4,7 @@
 #include "ops/table.h"
 
 #include "ptx/fatbin.h"
+#include "ptx/join.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,8 +156,11 @@ bool target_runs(const char *target, const struct gpu *gpu)
 struct fat_wrapper { /* points to a container; nvcc writes them */
     uint32_t magic, version;
     uint64_t data;
-    uint64_t unused;
+    uint64_t
+        parts; /* version 2: the containers of relocatable objects, NULL behind the last; else 0 */
 };
+
+enum { FAT_LINKED = 2, FAT_PARTS_MOST = 65536 };
 
 static const char FAT_WRAPPER[] = "\xB1\x43\x62\x46", FAT_CONTAINER[] = "\x50\xED\x55\xBA";
 
@@ -200,26 +204,21 @@ static void note_machine_code(const struct CUmod_st *module)
                 arch, arch, arch);
 }
 
+/* What a container holds, besides the PTX that was taken: the newest architectures, 0 for none. */
+struct fat_held {
+    unsigned machine_code, text;
+};
+
 /* The container's PTX that fits this device best, as a text of its own in *out; 209 with a message
- * where there is none. If nvcc wrapped it, the module remembers what it has instead.
- * `size`: as for fatbin_open. */
-static int fat_ptx(const char *image, size_t size, char **out, struct jit *jit,
-                   struct CUmod_st *module)
+ * where there is none. `size`: as for fatbin_open. */
+static int container_ptx(const char *image, size_t size, char **out, struct fat_held *held,
+                         struct jit *jit)
 {
-    struct fat_wrapper wrapper;
     struct fatbin fat;
     struct fatbin_entry entry, best = {.kind = 0};
-    unsigned best_fit = 0, machine_code = 0, text = 0;
-    bool wrapped = begins_with(image, FAT_WRAPPER); /* by nvcc, not by a loader of ours */
+    unsigned best_fit = 0;
     int rc;
 
-    if (wrapped) {
-        memcpy(&wrapper, image, sizeof wrapper);
-        image = (const char *)(uintptr_t)wrapper.data;
-        size = SIZE_MAX;
-        if (!image || !begins_with(image, FAT_CONTAINER))
-            return reject(jit, HEWN_CU_INVALID_IMAGE, "the fat binary's wrapper leads nowhere");
-    }
     if (fatbin_open(&fat, image, size))
         return reject(jit, HEWN_CU_INVALID_IMAGE, "the fat binary is shorter than it says");
     while ((rc = fatbin_next(&fat, &entry)) > 0) {
@@ -227,15 +226,11 @@ static int fat_ptx(const char *image, size_t size, char **out, struct jit *jit,
             best = entry;
             best_fit = fat_fit(&entry);
         }
-        if (entry.kind == FATBIN_PTX && entry.arch > text) text = entry.arch;
-        if (entry.kind == FATBIN_ELF) machine_code = entry.arch;
+        if (entry.kind == FATBIN_PTX && entry.arch > held->text) held->text = entry.arch;
+        if (entry.kind == FATBIN_ELF) held->machine_code = entry.arch;
     }
     if (rc < 0)
         return reject(jit, HEWN_CU_INVALID_IMAGE, "the fat binary's entries overlap its end");
-    if (wrapped && !best_fit) {
-        module->machine_code = machine_code;
-        module->newest_ptx = text;
-    }
     if (best_fit == 0)
         return reject(jit, HEWN_CU_NO_BINARY_FOR_GPU,
                       "the fat binary has no PTX for this simulated device");
@@ -247,6 +242,77 @@ static int fat_ptx(const char *image, size_t size, char **out, struct jit *jit,
                              "stored bytes at most"
                            : "the fat binary's compressed PTX is damaged")
               : 0;
+}
+
+/* The PTX of `count` texts as one, which takes them over; an error where a name is defined nowhere. */
+static int linked_text(char **texts, size_t count, char **out, struct jit *jit)
+{
+    char message[512] = "";
+    const char **names = calloc(count, sizeof *names);
+    char(*made)[32] = calloc(count, sizeof *made);
+    enum join_status status = JOIN_NO_MEMORY;
+
+    for (size_t i = 0; names && made && i < count; i++) {
+        (void)snprintf(made[i], sizeof made[i], "object %zu", i + 1);
+        names[i] = made[i];
+    }
+    if (names && made)
+        status =
+            ptx_join((const char *const *)texts, names, count, true, out, message, sizeof message);
+    free(names);
+    free(made);
+    if (status == JOIN_NO_MEMORY) return HEWN_CU_OUT_OF_MEMORY;
+    return status ? reject(jit, HEWN_CU_INVALID_SOURCE, message) : 0;
+}
+
+/*
+ * nvcc's link of relocatable objects leaves their PTX to the driver. An object without PTX for this device is left
+ * out; a name that it defines is then missing, if it is used. 209: none of them has PTX.
+ */
+static int linked_ptx(const char *const *parts, char **out, struct fat_held *held, struct jit *jit)
+{
+    size_t count = 0, found = 0;
+    char **texts;
+    int rc = 0;
+
+    while (count < FAT_PARTS_MOST && parts[count]) count++;
+    texts = calloc(count + 1, sizeof *texts);
+    if (!texts) return HEWN_CU_OUT_OF_MEMORY;
+    for (size_t i = 0; i < count && !rc; i++) {
+        if (!begins_with(parts[i], FAT_CONTAINER)) continue;
+        rc = container_ptx(parts[i], SIZE_MAX, &texts[found], held, jit);
+        found += rc == 0;
+        if (rc == HEWN_CU_NO_BINARY_FOR_GPU) rc = 0;
+    }
+    if (!rc) rc = found ? linked_text(texts, found, out, jit) : HEWN_CU_NO_BINARY_FOR_GPU;
+    if (!rc) *jit->message = '\0'; /* of an object that was left out */
+    for (size_t i = 0; i < found; i++) free(texts[i]);
+    free(texts);
+    return rc;
+}
+
+/* As container_ptx, of a container or of what nvcc wraps around one. If nvcc wrapped it and no PTX fits, the module
+ * remembers what it has instead. */
+static int fat_ptx(const char *image, size_t size, char **out, struct jit *jit,
+                   struct CUmod_st *module)
+{
+    struct fat_wrapper wrapper;
+    struct fat_held held = {0, 0};
+    int rc;
+
+    if (!begins_with(image, FAT_WRAPPER)) return container_ptx(image, size, out, &held, jit);
+    memcpy(&wrapper, image, sizeof wrapper);
+    image = (const char *)(uintptr_t)wrapper.data;
+    if (!image || !begins_with(image, FAT_CONTAINER))
+        return reject(jit, HEWN_CU_INVALID_IMAGE, "the fat binary's wrapper leads nowhere");
+    rc = container_ptx(image, SIZE_MAX, out, &held, jit);
+    if (rc == HEWN_CU_NO_BINARY_FOR_GPU && wrapper.version == FAT_LINKED && wrapper.parts)
+        rc = linked_ptx((const char *const *)(uintptr_t)wrapper.parts, out, &held, jit);
+    if (rc == HEWN_CU_NO_BINARY_FOR_GPU) {
+        module->machine_code = held.machine_code;
+        module->newest_ptx = held.text;
+    }
+    return rc;
 }
 
 /* ---- building a module ---- */
