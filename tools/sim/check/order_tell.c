@@ -320,6 +320,14 @@ static void note_sides(const struct order *o, struct finding *f, const struct co
         relate(o, f, NULL, "%s has signalled to nobody so far", text);
 }
 
+/* The mbarrier that the warp last waited for: its offset; 0: the last wait was for something else. */
+static uint32_t last_phase(const struct order_warp *w)
+{
+    const struct order_passes *p = w->passes;
+    const uint32_t last = p && p->count ? (p->count - 1) % PASSES_KEPT : 0;
+    return p && p->count && p->at[last].in->is.waits == WAITS_PHASE ? p->at[last].key : 0;
+}
+
 void tell_conflict(struct order *o, const struct conflict *c)
 {
     const struct component *p =
@@ -331,6 +339,7 @@ void tell_conflict(struct order *o, const struct conflict *c)
         told_new(o, c->kind, order_insn_index(o, c->in), epoch_insn(c->prior), c->severity);
     if (!f) return;
     put_place(o, f, c->warp, c->in, c->lane);
+    if (!c->in->used && !(other && other->used)) f->behind = last_phase(c->warp);
     where(o, c, object);
     who(o, c->warp, mine);
     if (c->abroad)
@@ -476,6 +485,7 @@ void tell_phase(struct order *o, struct order_warp *w, const struct order_bar *b
     const unsigned long long phase = b->point.generation;
     order_sampled(o, SAMPLED_PHASES, in);
     if (!f) return;
+    if (found == FIND_MBARRIER_OVERRUN) f->behind = b->offset;
     put_place(o, f, w, cited ? cited : in, NO_LANE);
     (void)name_shared(o->kernel, b->offset, object, sizeof object);
     who(o, w, mine);

@@ -127,6 +127,27 @@ static int by_order(const void *pa, const void *pb)
     return a->seq < b->seq ? -1 : a->seq > b->seq;
 }
 
+/*
+ * Arrivals that are too many complete a phase too early, and make races of what those touch who have waited for it;
+ * races on what decides nothing make no arrivals. So the arrivals are told ahead of such races.
+ */
+static void put_cause_first(struct report *r)
+{
+    const struct finding *first = r->findings;
+    size_t i = 0;
+    struct finding cause;
+    if (!r->count || !first->behind ||
+        (first->kind != FIND_RACE && first->kind != FIND_ASYNC_REUSE))
+        return;
+    while (i < r->count &&
+           (r->findings[i].kind != FIND_MBARRIER_OVERRUN || r->findings[i].behind != first->behind))
+        i++;
+    if (i == r->count || r->findings[i].group != first->group) return;
+    cause = r->findings[i];
+    memmove(&r->findings[1], &r->findings[0], i * sizeof cause);
+    r->findings[0] = cause;
+}
+
 static bool reserve(struct report *r)
 {
     size_t capacity = r->capacity ? 2 * r->capacity : 8;
@@ -604,6 +625,7 @@ enum verdict report_end(struct report *r)
         (r->sampled == SAMPLED_PHASES || r->sampled == SAMPLED_GENERATIONS))
         r->sampled = SAMPLED_REASON_COUNT;
     if (r->count) qsort(r->findings, r->count, sizeof *r->findings, by_order);
+    put_cause_first(r);
     if (path && *path) append_json(r, verdict, path);
     if (!quiet || strcmp(quiet, "1") != 0) print_text(r, verdict);
     suppress_free(&rules);

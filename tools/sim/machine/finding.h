@@ -189,6 +189,8 @@ struct finding {
     const struct ptx_loc *loc; /* of the source that the text was compiled from, or NULL */
     uint32_t group;            /* order key with seq: reports do not depend on host threads */
     uint64_t seq;
+    uint32_t behind; /* a race on what decides nothing: offset of the mbarrier that the later side last waited for; arrivals
+                        too many: of their mbarrier; else 0 */
     uint32_t cta[3];
     int32_t warp, lane; /* -1: none in particular */
     char object[96];    /* "full_bar[2]", "tile_a[1]", "TMEM columns 256..383", "" */
