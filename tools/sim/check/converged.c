@@ -308,6 +308,53 @@ static void check(struct order *o, struct order_warp *w, struct ring *r, const s
     }
 }
 
+/* ---- lanes of one store ---- */
+
+static bool same_values(const struct event *e, uint32_t one, uint32_t other)
+{
+    for (uint32_t i = 0; i < e->in->list_count; i++)
+        if (arg_lane(e->warp, e->in->list[i], one) != arg_lane(e->warp, e->in->list[i], other))
+            return false;
+    return true;
+}
+
+/* A lane that stores another value to the place of an earlier lane; NO_LANE: there is none. */
+static uint32_t colliding(const struct event *e, uint32_t *with)
+{
+    uint32_t places[PLACES] = {0};
+    for (uint32_t rest = e->lanes; rest; rest &= rest - 1) {
+        const uint32_t lane = first_lane(rest);
+        const uint64_t address = e->span->shape == SPAN_ONE ? e->span->low : e->addresses[lane];
+        uint32_t *place = &places[address * 0x9E3779B97F4A7C15ULL >> (64 - PLACE_BITS)];
+        for (uint32_t others = *place; others; others &= others - 1) {
+            const uint32_t other = first_lane(others);
+            if (e->span->shape != SPAN_ONE && e->addresses[other] != address) continue;
+            *with = other;
+            if (!same_values(e, lane, other)) return lane;
+        }
+        *place |= 1U << lane;
+    }
+    return NO_LANE;
+}
+
+/* PTX ISA "st" does not say which lane's value stays, and nothing can order them. */
+static void check_store(struct order *o, const struct event *e)
+{
+    uint8_t *told = &o->told_of[order_insn_index(o, e->in)];
+    uint32_t lane, with = 0;
+    if (e->span->shape == SPAN_ROW || *told & TOLD_COLLIDE || e->in->is.class != INSN_STORE) return;
+    lane = colliding(e, &with);
+    if (lane == NO_LANE) return;
+    *told |= TOLD_COLLIDE;
+    order_sampled(o, SAMPLED_COLLIDE, e->in);
+    if (o->level < 2) return;
+    sim_find(
+        o->group, e->warp, e->in, lane, SEV_WARNING, FIND_RACE, CAUSE_NONE, "",
+        "lanes %u and %u store different values to one place of %s memory: which of them stays is "
+        "open. Cheapest remedy: one lane stores, or an atomic.",
+        with, lane, e->space == SPACE_SHARED ? "shared" : "global");
+}
+
 static void on_access(struct order *o, struct order_warp *w, const struct event *e)
 {
     struct converged *c = converged_of(o, w);
@@ -315,6 +362,7 @@ static void on_access(struct order *o, struct order_warp *w, const struct event 
     const bool write = (e->access & ACCESS_WRITE) != 0;
     const uint64_t low = e->span->low, high = e->span->high + e->size;
     if (!c) return;
+    if (e->access == ACCESS_WRITE) check_store(o, e);
     places.made = false;
     measure(&places, e);
     if (!(o->told_of[order_insn_index(o, e->in)] & TOLD_APART)) {

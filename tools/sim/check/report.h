@@ -22,6 +22,7 @@ enum verdict { VERDICT_CLEAN, VERDICT_REVIEW, VERDICT_INCOMPLETE, VERDICT_ERROR 
     X(INCOMPLETE, "part of it was not modelled, or not looked at")                             \
     X(GENERATIONS, "an arrival here may count in another generation of the named barrier")     \
     X(LANES, "lanes of a warp are in order here only as long as they run together")            \
+    X(COLLIDE, "lanes store different values to one place here; which of them stays is open")  \
     X(POLLS, "an answer False of this poll leads to something else than asking again")         \
     X(READ, "what this reads may depend on when it reads")                                     \
     X(OVERTAKES, "which of two copies of one warp to one place comes last is up to the order") \
