@@ -872,8 +872,8 @@ typedef struct hewn_mla_plan hewn_mla_plan;
 
 typedef struct hewn_mla_plan_info {
     size_t struct_size;
-    /* "mla_bf16"; behind that "_rows" with lists, "_656", "_584" with such records, "_656x16" with records of
-     * 656 bytes and at most 16 rows of Q, "_rows_two", "_656_two" with a second cache */
+    /* "mla_bf16"; behind that "_rows" with lists, "_656", "_584" with such records, "_656x16", "_584x16" with
+     * such records and at most 16 rows of Q, "_rows_two", "_656_two" with a second cache */
     const char *module;
     const char *target; /* "sm_90a" */
     const char *origin; /* as hewn_module_origin */

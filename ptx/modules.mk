@@ -90,7 +90,7 @@ defines_attention_e4m3 = $(defines_attention) -DPROMOTES=$(if $(filter sums,$(ca
 defines_decode    = $(defines_heads) -DTILE_ROWS=$(call part,5,$(1)) \
                     -DKV_BYTES=$(if $(filter e4m3,$(call part,6,$(1))),1,2)
 defines_mla       = -DIN_TYPE=$(call part,2,$(1))
-defines_mla_few   = $(defines_mla)
+defines_mla_few   = $(defines_mla) -DRECORD=$(patsubst %x16,%,$(call part,3,$(1)))
 defines_mla_gather = $(defines_mla) -DRECORD=$(if $(filter rows,$(call part,3,$(1))),0,$(call part,3,$(1))) \
                     $(if $(filter two,$(call part,4,$(1))),-DSECOND_CACHE)
 defines_indexer   = -DHEADS=$(call part,3,$(1)) -DQUERIES=$(call part,4,$(1))

@@ -59,7 +59,16 @@ static uint32_t rows_of(const struct mla_problem *p)
 }
 
 /* The texts: mla.ptx; mla_gather.ptx for rows and for records, some with a second cache; mla_few.ptx. */
-enum { KERNEL_BOXES, KERNEL_ROWS, KERNEL_ROWS_2, KERNEL_656, KERNEL_656_2, KERNEL_FEW, KERNEL_584 };
+enum {
+    KERNEL_BOXES,
+    KERNEL_ROWS,
+    KERNEL_ROWS_2,
+    KERNEL_656,
+    KERNEL_656_2,
+    KERNEL_FEW,
+    KERNEL_584,
+    KERNEL_FEW_584
+};
 static const struct mla_kernel {
     const char *suffix; /* of the module's name */
     uint32_t threads, dynamic_shared, tile_rows;
@@ -76,18 +85,21 @@ static const struct mla_kernel {
     [KERNEL_656_2] = GATHER("_656_two", SM90A_MLA_DYNAMIC_SHARED, 1),
     [KERNEL_FEW] = {"_656x16", SM90A_MLA_FEW_THREADS, SM90A_MLA_FEW_DYNAMIC_SHARED,
                     SM90A_MLA_FEW_ROWS, 0},
+    [KERNEL_FEW_584] = {"_584x16", SM90A_MLA_FEW_THREADS, SM90A_MLA_FEW_584_DYNAMIC_SHARED,
+                        SM90A_MLA_FEW_ROWS, 1},
     [KERNEL_584] = GATHER("_584", SM90A_MLA_584_DYNAMIC_SHARED, 1),
 #undef GATHER
 };
 
 static const struct mla_kernel *kernel_of(const struct mla_problem *p)
 {
+    int few = rows_of(p) <= SM90A_MLA_FEW_ROWS;
     if (!mla_gathers(p)) return &kernels[KERNEL_BOXES];
-    if (p->cache == HEWN_MLA_CACHE_584) return &kernels[KERNEL_584];
+    if (p->cache == HEWN_MLA_CACHE_584) return &kernels[few ? KERNEL_FEW_584 : KERNEL_584];
     if (p->cache != HEWN_MLA_CACHE_656)
         return &kernels[p->extra.width ? KERNEL_ROWS_2 : KERNEL_ROWS];
     if (p->extra.width) return &kernels[KERNEL_656_2];
-    return &kernels[rows_of(p) <= SM90A_MLA_FEW_ROWS ? KERNEL_FEW : KERNEL_656];
+    return &kernels[few ? KERNEL_FEW : KERNEL_656];
 }
 
 static uint64_t most_blocks(const struct mla_problem *p)

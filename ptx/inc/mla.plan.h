@@ -50,10 +50,11 @@
  * Records of 584 bytes, which have 512 columns, all of them V: rows of 576 bytes, 448 e4m3 and 64 rotary
  * elements of bf16; behind all rows of a plane their scales, 8 bytes each, one a 64 columns of e4m3 and one
  * unused. Column c is bf16(x 2^(s - 127)), s the byte c / 64. On sm_100f the parameters of V describe scales, on
- * sm_90a `scales` and `extra_scales`, bytes from a page to its scales.
+ * sm_90a `scales` and `extra_scales`, bytes from a page to its scales. mla_few.ptx has weights times scales in
+ * f16, down to 2^-35 of the largest weight times the largest scale of the group's columns.
  *
- * The kernels without boxes, mla_gather.ptx, are for lists and for records; mla_few.ptx is for records of
- * 656 bytes where `rows` is at most 16. They give rows by their offset in the cache, in units of 16 bytes: it
+ * The kernels without boxes, mla_gather.ptx, are for lists and for records; mla_few.ptx is for records
+ * where `rows` is at most 16. They give rows by their offset in the cache, in units of 16 bytes: it
  * is below 2^36 - 16 bytes.
  *
  * map   | dimensions, innermost first                  | box

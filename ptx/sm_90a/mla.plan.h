@@ -113,6 +113,19 @@
  * of a warp's keys of each row. */
 #define SM90A_MLA_FEW_MAXIMA (SM90A_MLA_FEW_ROWS + SM90A_MLA_FEW_GROUPS)
 
+/* Of records of 584 bytes. Rows of a slot stand apart, so that eight of them are in different banks; behind
+ * them are their scales. A group has 64 columns, and one those that have no scale. */
+#define SM90A_MLA_FEW_584_CHUNKS (MLA_584_ROTARY / 64) /* of e4m3 */
+#define SM90A_MLA_FEW_584_GROUPS (MLA_V_DIM / 64)
+#define SM90A_MLA_FEW_584_STRIDE (MLA_584_ROW + 16)
+#define SM90A_MLA_FEW_584_TILE_Q (MLA_V_DIM / 64 * SM90A_MLA_FEW_CHUNK)
+#define SM90A_MLA_FEW_584_SLOT   (MLA_BLOCK * (SM90A_MLA_FEW_584_STRIDE + MLA_584_SCALES))
+#define SM90A_MLA_FEW_584_RING   SM90A_MLA_FEW_584_TILE_Q
+#define SM90A_MLA_FEW_584_TILE_P \
+    (SM90A_MLA_FEW_584_RING + SM90A_MLA_FEW_SLOTS * SM90A_MLA_FEW_584_SLOT)
+#define SM90A_MLA_FEW_584_DYNAMIC_SHARED (SM90A_MLA_FEW_584_TILE_P + 2 * SM90A_MLA_FEW_TILE_P_BYTES)
+#define SM90A_MLA_FEW_584_MAXIMA         (SM90A_MLA_FEW_ROWS + SM90A_MLA_FEW_584_GROUPS)
+
 /* The worksheet, for `hewn worksheet`: lists as in gemm.plan.h. */
 
 /* X(name, first warp, warps) */
@@ -220,9 +233,10 @@
     X(record_full, 1, 0, 0, planner, loader + consumer)      \
     X(record_empty, 10, 0, 0, loader + consumer, planner)
 
-#define SM90A_MLA_FEW_FLOWS(X)                                                               \
+/* `copies`: what loads records */
+#define SM90A_MLA_FEW_FLOWS(X, copies)                                                       \
     X(tile_q, planner.tma + consumer, consumer + consumer.mma)                               \
-    X(ring, loader.tma + loader, consumer)                                                   \
+    X(ring, copies + loader, consumer)                                                       \
     X(tile_p, consumer, consumer + consumer.mma)                                             \
     X(seen, loader, consumer)                                                                \
     X(row_factors, consumer, consumer)                                                       \
@@ -231,5 +245,17 @@
     X(sequence_sums, planner + loader + idle + consumer, planner + loader + idle + consumer) \
     X(first_item, planner + loader + idle + consumer, planner + loader + idle + consumer)    \
     X(records, planner, loader + consumer)
+
+#define SM90A_MLA_FEW_584_SHARED(X)                                              \
+    X(tile_q, 0, SM90A_MLA_FEW_584_TILE_Q, 1)                                    \
+    X(ring, SM90A_MLA_FEW_584_RING, SM90A_MLA_FEW_584_SLOT, SM90A_MLA_FEW_SLOTS) \
+    X(tile_p, SM90A_MLA_FEW_584_TILE_P, SM90A_MLA_FEW_TILE_P_BYTES, 2)
+#define SM90A_MLA_FEW_584_HANDOFFS(X)                            \
+    X(full_bar, 66, 0, MLA_BLOCK *MLA_584_ROW, loader, consumer) \
+    X(empty_bar, 4, 0, 0, consumer, loader)                      \
+    X(q_full, 1, 0, SM90A_MLA_FEW_584_TILE_Q, planner, consumer) \
+    X(q_empty, 8, 0, 0, consumer, planner)                       \
+    X(record_full, 1, 0, 0, planner, loader + consumer)          \
+    X(record_empty, 10, 0, 0, loader + consumer, planner)
 
 #endif

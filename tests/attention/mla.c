@@ -106,7 +106,7 @@ static bool launch(struct device *dev, struct mla_data *d, const hewn_mla_plan *
     hewn_mla_args a = {.struct_size = sizeof a};
     int status = hewn_mla_plan_describe(plan, &info, &err);
     CHECK(status == HEWN_OK, "describe: %s", err.message);
-    d->exact = status == HEWN_OK && strstr(info.module, "_656x") != NULL;
+    d->exact = status == HEWN_OK && strstr(info.module, "x16") != NULL;
     memset(d->o, MLA_POISON, d->o_bytes);
     memset(d->lse, MLA_POISON, d->lse_count * 4);
     bool ready = upload_all(dev, d, b, &a, (size_t)info.workspace);
@@ -365,10 +365,10 @@ static void records(struct device *dev, int packed)
 }
 
 /* Records: few rows, items of every length, queries that share a tile, scales that grow. Then more rows. */
-static void more_records(struct device *dev)
+static void more_records(struct device *dev, int packed)
 {
     struct mla_case c = usual;
-    c.packed = MLA_WIDE_RECORD;
+    c.packed = packed;
     c.batch = 9; /* several items a CTA */
     c.length = 330;
     c.heads = 8;
@@ -384,8 +384,8 @@ static void more_records(struct device *dev)
     c.out = HEWN_F16;
     try_case(dev, c);
     c = usual;
-    c.packed = MLA_WIDE_RECORD;
-    c.steep = 1;
+    c.packed = packed;
+    c.steep = packed == MLA_WIDE_RECORD;
     c.length = 1000;
     c.out = HEWN_F32;
     try_case(dev, c);
@@ -397,13 +397,13 @@ static void more_records(struct device *dev)
     c.wrong = MLA_BAD_LISTS;
     try_case(dev, c);
     c = usual;
-    c.packed = MLA_WIDE_RECORD;
+    c.packed = packed;
     c.batch = 3;
     c.length = 900; /* now whole, now over several CTAs */
     c.ragged = 1;
     try_runs(dev, c, 4);
     c.heads = 17;
-    c.steep = 1;
+    c.steep = packed == MLA_WIDE_RECORD;
     c.queries = 3;
     c.causal = 1;
     try_runs(dev, c, 2);
@@ -472,10 +472,11 @@ int main(int argc, char **argv)
         lists(&dev, 0);
         lists(&dev, MLA_WIDE_RECORD);
         records(&dev, MLA_WIDE_RECORD);
-        more_records(&dev);
+        more_records(&dev, MLA_WIDE_RECORD);
         lists(&dev, MLA_SPLIT_RECORD);
         records(&dev, MLA_SPLIT_RECORD);
         second_caches(&dev);
+        more_records(&dev, MLA_SPLIT_RECORD);
     }
     if (show) printf("digest %016llx\n", (unsigned long long)digest);
     return suite_end(&dev);

@@ -6,8 +6,9 @@
  *   O, an element  |O - ref| <= (u_P + e) sum_j p_j |v_j| + u_O |ref| + floor, u half a step of a type at
  *                  1, e = 2^-20 + 2^-22 scale |q| max|c| + 2^-27 keys for fp32 sums and exponentials,
  *                  floor the smallest steps of both types. Kernels that do not round elements of records
- *                  (`exact`) have products of P and scales in f16, multiples of 2^-35 of the largest:
- *                  floor also 2^-34 max|v| keys / sum_j p_j, p relative to the largest
+ *                  (`exact`) have products of P and scales in f16, multiples of 2^-35 of the largest P
+ *                  times the largest scale: floor also 2^-34 max|scale| max|x| keys / sum_j p_j, p relative
+ *                  to the largest, x the e4m3, both maxima over the sequence's keys
  *   O, whole       |O - ref| <= 1.25 |ideal - ref| (Euclidean norms), where the ideal kernel is float64
  *                  but rounds P, relative to the row's maximum, and O. Only where P has 2^14 roundings or
  *                  more and scores deviate by about 1, as in attention_judge.h; lists that name few rows
@@ -78,6 +79,8 @@ int64_t mla_row(const struct mla_data *d, int sequence, int query, int key);
 int mla_keys(const struct mla_data *d, int sequence, int query);
 /* Elements of a query and of a key. */
 int mla_columns(const struct mla_case *c);
+/* Raises both to the largest scale and e4m3 of the record at an offset. */
+void mla_extremes(const struct mla_data *d, int64_t at, double *scale, double *code);
 /* The elements of the row at an offset. */
 void mla_key(const struct mla_data *d, int64_t at, double out[MLA_QK]);
 double mla_value(int dtype, uint16_t bits);

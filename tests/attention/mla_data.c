@@ -54,6 +54,21 @@ static void split_key(const struct mla_data *d, int64_t at, double out[MLA_QK])
     }
 }
 
+void mla_extremes(const struct mla_data *d, int64_t at, double *scale, double *code)
+{
+    const int split = d->c.packed == MLA_SPLIT_RECORD;
+    const unsigned char *row = d->kv + at;
+    float wide;
+    for (int i = 0; i < (split ? DATA_VECTOR : MLA_V); i++)
+        *code = fmax(*code, fabs(e4m3_value(row[i])));
+    for (int g = 0; split && g < DATA_VECTOR / 64; g++)
+        *scale = fmax(*scale, ldexp(1, scales_of(d, at)[g] - SCALE_NONE));
+    for (int g = 0; !split && g < 4; g++) {
+        memcpy(&wide, row + SCALES_AT + 4 * g, sizeof wide);
+        *scale = fmax(*scale, fabs((double)wide));
+    }
+}
+
 void mla_key(const struct mla_data *d, int64_t at, double out[MLA_QK])
 {
     const unsigned char *row = d->kv + at;

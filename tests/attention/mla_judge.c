@@ -11,15 +11,16 @@ enum { ENOUGH = 1 << 14 /* roundings of P */, ROWS = 64 /* of the cache, that ke
 struct row {
     double p[2]; /* sums of exp(s - max): exact; of what the ideal kernel multiplies */
     double o[MLA_V], ideal[MLA_V], reach[MLA_V];
-    double max, score, largest; /* score; bound on rounded sums of one; element of a value */
+    double max, score; /* score; bound on rounded sums of one */
     int keys;
 };
 
 struct judge {
     const struct mla_data *d;
-    double *c;      /* a sequence's cache rows as doubles; zeros outside the pool */
-    double *scores; /* of a row */
-    int keys;       /* in c */
+    double *c;          /* a sequence's cache rows as doubles; zeros outside the pool */
+    double *scores;     /* of a row */
+    int keys;           /* in c */
+    double scale, code; /* the largest of their records */
     double whole, ideal, reference, samples;
     double worst, want, got;
     int worst_b, worst_row, worst_column, beyond;
@@ -46,9 +47,11 @@ static double round_to(int dtype, double x)
 static void load_keys(struct judge *j, int b, int query)
 {
     j->keys = 0;
+    j->scale = j->code = 0;
     for (int key = 0; key < mla_keys(j->d, b, query); key++) {
         int64_t at = mla_row(j->d, b, query, key);
         double *to = j->c + (size_t)j->keys * MLA_QK;
+        if (at >= 0 && j->d->exact) mla_extremes(j->d, at, &j->scale, &j->code);
         if (at >= 0)
             mla_key(j->d, at, to);
         else if (j->d->c.list)
@@ -92,7 +95,6 @@ static void sum_row(struct judge *j, struct row *r)
     memset(r->o, 0, sizeof r->o);
     memset(r->ideal, 0, sizeof r->ideal);
     memset(r->reach, 0, sizeof r->reach);
-    r->largest = 0;
     for (int key = 0; key < r->keys; key++) {
         const double *v = j->c + key * MLA_QK;
         double p = exp(j->scores[key] - r->max), near = round_to(j->d->c.in, p);
@@ -101,7 +103,6 @@ static void sum_row(struct judge *j, struct row *r)
             r->o[i] += p * v[i];
             r->ideal[i] += near * v[i];
             r->reach[i] += p * fabs(v[i]);
-            r->largest = fmax(r->largest, fabs(v[i]));
         }
     }
 }
@@ -132,7 +133,7 @@ static void judge_row(struct judge *j, const struct row *r, int b, int row)
     double part = r->keys > 0 ? exp(r->max - top) / total : 0;
     double near = step_at_one(c->in) + 0x1p-20 + 0x1p-22 * r->score + 0x1p-27 * fmax(r->keys, 0);
     double least = smallest(c->in) * fmax(r->keys, 0) * 8 + smallest(c->out);
-    if (j->d->exact) least += 0x1p-34 * r->largest * fmax(r->keys, 0) * part;
+    if (j->d->exact) least += 0x1p-34 * j->scale * j->code * fmax(r->keys, 0) * part;
     for (int i = 0; i < MLA_V; i++) {
         double want = r->keys > 0 ? r->o[i] * part : 0, got = output(j->d, b, row, i);
         double ideal = round_to(c->out, r->keys > 0 ? r->ideal[i] * part : 0);

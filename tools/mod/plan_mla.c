@@ -42,6 +42,10 @@ _Static_assert(SM90A_MLA_FEW_DYNAMIC_SHARED + SM90A_MLA_STATIC_BYTES <= SM_SHARE
                    SM90A_MLA_FEW_CHUNK % SWIZZLE_REPEAT == 0 &&
                    SM90A_MLA_FEW_TILE_P % SWIZZLE_REPEAT == 0,
                "shared memory of the kernel of records and few rows");
+_Static_assert(SM90A_MLA_FEW_584_DYNAMIC_SHARED + SM90A_MLA_STATIC_BYTES <= SM_SHARED_BYTES &&
+                   SM90A_MLA_FEW_584_TILE_P % SWIZZLE_REPEAT == 0 &&
+                   SM90A_MLA_FEW_584_GROUPS * SM90A_MLA_FEW_CHUNK <= SM90A_MLA_FEW_TILE_P_BYTES,
+               "shared memory of the kernel of records of 584 bytes and few rows");
 _Static_assert(SM90A_MLA_FEW_ROWS == 16, "what the manifest and the module's name say");
 _Static_assert(SM90A_MLA_FEW_GROUPS *SM90A_MLA_FEW_CHUNK <= SM90A_MLA_FEW_TILE_P_BYTES &&
                    (SM90A_MLA_FEW_SLOTS & (SM90A_MLA_FEW_SLOTS - 1)) == 0,
@@ -76,7 +80,13 @@ static const struct plan_range few_roles[] = PLAN_RANGES(SM90A_MLA_FEW_ROLES(PLA
 static const struct plan_range few_shared[] = PLAN_RANGES(SM90A_MLA_FEW_SHARED(PLAN_SHARED));
 static const struct plan_handoff few_handoffs[] =
     PLAN_HANDOFFS(SM90A_MLA_FEW_HANDOFFS(PLAN_HANDOFF_SPAN));
-static const struct plan_flow few_flows[] = PLAN_FLOWS(SM90A_MLA_FEW_FLOWS(PLAN_FLOW));
+static const struct plan_flow few_flows[] = PLAN_FLOWS(SM90A_MLA_FEW_FLOWS(PLAN_FLOW, loader.tma));
+static const struct plan_range few_split_shared[] =
+    PLAN_RANGES(SM90A_MLA_FEW_584_SHARED(PLAN_SHARED));
+static const struct plan_handoff few_split_handoffs[] =
+    PLAN_HANDOFFS(SM90A_MLA_FEW_584_HANDOFFS(PLAN_HANDOFF_SPAN));
+static const struct plan_flow few_split_flows[] =
+    PLAN_FLOWS(SM90A_MLA_FEW_FLOWS(PLAN_FLOW, loader.tma + loader.cp));
 
 #define PLAN(of, threads_, dynamic, scalars_, roles_, shared_, handoffs_, flows_)               \
     {                                                                                           \
@@ -103,6 +113,9 @@ static const struct {
                  second_scalars, gather_roles, split_shared, split_handoffs, split_flows)},
     {"656x16", PLAN("mla_few", SM90A_MLA_FEW_THREADS, SM90A_MLA_FEW_DYNAMIC_SHARED, scalars,
                     few_roles, few_shared, few_handoffs, few_flows)},
+    {"584x16",
+     PLAN("mla_few", SM90A_MLA_FEW_THREADS, SM90A_MLA_FEW_584_DYNAMIC_SHARED, second_scalars,
+          few_roles, few_split_shared, few_split_handoffs, few_split_flows)},
 };
 
 /* On sm_100f: variants of the decode kernel, whose manifest they have, too. */
