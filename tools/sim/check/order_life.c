@@ -374,15 +374,19 @@ void order_exit(struct order *o, const struct cta *cta)
     }
     for (uint32_t id = 1; c && id < c->component_count; id++) {
         const struct component *copy = &c->components[id];
+        const bool store = copy->kind == COMPONENT_REMOTE_STORE;
         char object[96];
-        if (copy->kind != COMPONENT_COPY || !copy->bar || copy->bar->cta != own || !copy->in ||
-            seen(c, id, copy->number))
+        if ((copy->kind != COMPONENT_COPY && !store) || !copy->bar || copy->bar->cta != own ||
+            !copy->in || seen(c, id, copy->number))
             continue;
         tell_alone(
-            copy->warp, copy->in, NO_LANE, FIND_PENDING_AT_EXIT,
+            copy->warp, copy->in, NO_LANE, store ? FIND_CLUSTER_EXIT : FIND_PENDING_AT_EXIT,
             name_shared(o->kernel, copy->bar->offset, object, sizeof object),
-            "the CTA exits, but nobody has waited for the phase on which this copy completes: "
-            "it may still write shared memory that the CTA has given up",
+            store ? "the CTA in whose shared memory this is to land exits, and nobody there has "
+                    "waited for the phase on which it completes. Cheapest remedy: a wait for that "
+                    "phase before the CTA exits."
+                  : "the CTA exits, but nobody has waited for the phase on which this copy "
+                    "completes: it may still write shared memory that the CTA has given up",
             NULL, NULL);
     }
 }

@@ -129,20 +129,24 @@ static int by_order(const void *pa, const void *pb)
 
 /*
  * Arrivals that are too many complete a phase too early, and make races of what those touch who have waited for it;
- * races on what decides nothing make no arrivals. So the arrivals are told ahead of such races.
+ * races on what decides nothing make no arrivals. Columns are read unwritten where the write is in no order with the
+ * read. True: `f` is such a cause of `first`.
  */
+static bool causes(const struct finding *f, const struct finding *first)
+{
+    if (f->group != first->group) return false;
+    if (first->kind == FIND_RACE || first->kind == FIND_ASYNC_REUSE)
+        return f->kind == FIND_MBARRIER_OVERRUN && first->behind && f->behind == first->behind;
+    if (first->kind != FIND_TMEM_UNINIT || f->kind != FIND_TMEM_RACE) return false;
+    return f->line == first->line || (f->related_count && f->related[0].line == first->line);
+}
+
 static void put_cause_first(struct report *r)
 {
-    const struct finding *first = r->findings;
-    size_t i = 0;
     struct finding cause;
-    if (!r->count || !first->behind ||
-        (first->kind != FIND_RACE && first->kind != FIND_ASYNC_REUSE))
-        return;
-    while (i < r->count &&
-           (r->findings[i].kind != FIND_MBARRIER_OVERRUN || r->findings[i].behind != first->behind))
-        i++;
-    if (i == r->count || r->findings[i].group != first->group) return;
+    size_t i = 1;
+    while (i < r->count && !causes(&r->findings[i], &r->findings[0])) i++;
+    if (i >= r->count) return;
     cause = r->findings[i];
     memmove(&r->findings[1], &r->findings[0], i * sizeof cause);
     r->findings[0] = cause;
