@@ -553,8 +553,8 @@ static struct order_arrival *arrival_new(struct order_cluster *c, uint64_t token
 }
 
 /*
- * tcgen05.commit brings the warp's tensor operations so far (PTX ISA "tcgen05.commit": the thread's;
- * interpretation: the warp's) and what they came after, which is all that the warp knows: operands that
+ * tcgen05.commit brings the tensor operations of its thread so far (PTX ISA "tcgen05.commit"), and those that other
+ * lanes issued before the last of these, and what they came after, which is all that the warp knows: operands that
  * it saw arrive are as good as seen by whoever waits. cp.async.mbarrier.arrive brings the copies.
  */
 static void on_issue_arrival(struct order *o, struct order_warp *w, const struct event *e,
@@ -570,8 +570,9 @@ static void on_issue_arrival(struct order *o, struct order_warp *w, const struct
     a->step = w->warp->steps;
     if (id) order_keep(o, clock_raise(&a->after, id, order_component(w, id)->number));
     if (class == CLASS_COMMIT) {
+        const uint32_t last = w->tensor[first_lane(e->lanes)];
         order_release(w, &a->brings, e->in);
-        if (id) order_keep(o, stamp_raise(&a->brings, id, order_component(w, id)->number));
+        if (last) order_keep(o, stamp_raise(&a->brings, id, last));
     } else {
         a->lane = first_lane(e->lanes);
         a->number = id ? order_component(w, id)->number : 0;
@@ -613,6 +614,8 @@ static void on_issue(struct order *o, struct order_warp *w, const struct event *
         regs_issue(o, w, e->in);
         w->released = true; /* wait_warpgroup */
     }
+    if (class == CLASS_MMA)
+        w->tensor[first_lane(e->lanes)] = order_component(w, o->issuing.write)->number;
     if (class == CLASS_TMEM_LD) regs_load(o, w, e->in);
 }
 

@@ -130,6 +130,7 @@ struct order_warp {
     const struct insn *lent; /* order_flag.lent of the flag that relaxed reads saw; NULL: none */
     struct clock after;      /* `now` at the last tcgen05.fence::after_thread_sync */
     struct order_groups *groups[COMMIT_KINDS];
+    uint32_t tensor[WARP_LANES]; /* number of each lane's last action of the chain TENSOR; 0: none */
     uint32_t *slots, slot_count, slot_capacity; /* components */
     struct wgmma_regs *regs;                    /* order_regs.c */
     struct undefined *undefined;                /* undefined.c; NULL: nothing was */
