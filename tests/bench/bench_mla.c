@@ -5,7 +5,7 @@
  *
  *   bench_mla               all shapes
  *   bench_mla --only TEXT   those whose name has the text
- *   bench_mla --pool GB     the device memory for caches (12)
+ *   bench_mla --pool GB     the device memory for caches (18)
  *
  * A line: microseconds; TB/s of the rows that are read, once for each query that has a list, else once
  * for each sequence; TFLOP/s without padding; and the two floors in microseconds: those bytes at the rate
@@ -22,7 +22,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { QK = 576, V = 512, PAGE = 64, RECORD = 656, SCALES_AT = 512, ROTARY_AT = 528 };
+enum { QK = 576, V = 512, PAGE = 64 };
+/* Kinds of rows, and where a record has what it has. Of 584 bytes the scales stand behind the rows of a page. */
+enum { PLAIN, WIDE, SPLIT, KINDS };
+enum { RECORD = 656, SCALES_AT = 512, ROTARY_AT = 528 };
+enum { SPLIT_RECORD = 584, SPLIT_ROW = 576, SPLIT_VECTOR = 448, SPLIT_SCALES = 8 };
 enum { BLOCK_ROWS = 1 << 15, SAMPLES = 6 };
 static const uint64_t l2_span = UINT64_C(400) << 20; /* rows of all copies together, at least */
 static const double floor_rate = 4.45e12;            /* bytes/s */
@@ -31,14 +35,15 @@ static const double clock_rate = 1.83e9;             /* Hz */
 /* Cycles for a key of a tile: the products, of an SM; the conversion, of a partition. */
 static const struct cycles {
     double products, conversion;
-} gather_cycles = {34, 13.6}, few_cycles = {17, 10}; /* mla_gather.ptx and mla.ptx; mla_few.ptx */
+} gather_cycles[KINDS] = {{34, 0}, {34, 13.6}, {32, 10.3}}, /* mla_gather.ptx and mla.ptx */
+    few_cycles[KINDS] = {{34, 0}, {17, 10}, {16, 8.8}};     /* mla_few.ptx */
 
 struct shape {
     const char *name;
     int batch, heads, queries;
     int length; /* keys of a sequence; with lists: rows of the cache */
     int list;   /* width; 0: no lists */
-    int packed;
+    int kind;
 };
 
 static const struct shape shapes[] = {
@@ -64,6 +69,12 @@ static const struct shape shapes[] = {
     {"prefill bf16 h128", 1, 128, 4096, 1 << 16, 2048, 0},
     {"prefill bf16 h128 8k", 1, 128, 4096, 1 << 13, 2048, 0},
     {"prefill 656 h128", 1, 128, 4096, 1 << 16, 2048, 1},
+    {"dense 584 h16", 256, 16, 1, 4096, 0, 2},
+    {"dense 584 h64", 128, 64, 1, 4096, 0, 2},
+    {"dense 584 h128", 128, 128, 1, 4096, 0, 2},
+    {"lists 584 h16 q1", 128, 16, 1, 1 << 20, 2048, 2},
+    {"lists 584 h64 q1", 128, 64, 1, 1 << 20, 2048, 2},
+    {"lists 584 h128 q2", 128, 128, 2, 1 << 20, 2048, 2},
 };
 
 struct work {
@@ -76,11 +87,16 @@ struct work {
     hewn_deviceptr q_at, o_at, index_at, workspace;
 };
 
-static unsigned char *blocks[2]; /* on the host: what the pools are made of */
+static unsigned char *blocks[KINDS]; /* on the host: what the pools are made of */
 
-static uint64_t row_bytes(int packed)
+static uint64_t row_bytes(int kind)
 {
-    return packed ? RECORD : 2 * QK;
+    return kind == PLAIN ? 2 * QK : kind == WIDE ? RECORD : SPLIT_RECORD;
+}
+
+static int columns(int kind)
+{
+    return kind == SPLIT ? V : QK;
 }
 
 /* About unit variance. */
@@ -89,39 +105,47 @@ static uint16_t value(struct rng *r)
     return double_to_bf16((double)(rng_unit(r) + rng_unit(r) + rng_unit(r)));
 }
 
-static void fill_record(unsigned char *row, struct rng *r)
+/* Bytes of e4m3, all below 256, and behind them, `rotary` bytes from the first on, elements of bf16. */
+static void fill_vector(unsigned char *row, int count, int rotary, struct rng *r)
 {
-    for (int i = 0; i < V; i++) {
+    for (int i = 0; i < count; i++) {
         unsigned code = rng_below(r, 256);
-        row[i] = (unsigned char)((code & 127) > 0x70 ? code & 0x8F : code); /* below 256 */
-    }
-    for (int i = 0; i < 4; i++) {
-        const float scale = 0x1p-6F;
-        memcpy(row + SCALES_AT + 4 * i, &scale, sizeof scale);
+        row[i] = (unsigned char)((code & 127) > 0x70 ? code & 0x8F : code);
     }
     for (int i = 0; i < QK - V; i++) {
         uint16_t x = value(r);
-        memcpy(row + ROTARY_AT + 2 * i, &x, sizeof x);
+        memcpy(row + rotary + 2 * i, &x, sizeof x);
+    }
+}
+
+/* Scales are 2^-6. */
+static void fill_row(unsigned char *rows, uint64_t i, int kind, struct rng *r)
+{
+    const float scale = 0x1p-6F;
+    unsigned char *row = rows + i * row_bytes(kind), *page = rows + i / PAGE * PAGE * SPLIT_RECORD;
+    for (int k = 0; kind == PLAIN && k < QK; k++) {
+        uint16_t x = value(r);
+        memcpy(row + 2 * k, &x, sizeof x);
+    }
+    if (kind == WIDE) {
+        fill_vector(row, V, ROTARY_AT, r);
+        for (int k = 0; k < 4; k++) memcpy(row + SCALES_AT + 4 * k, &scale, sizeof scale);
+    }
+    if (kind == SPLIT) {
+        fill_vector(page + i % PAGE * SPLIT_ROW, SPLIT_VECTOR, SPLIT_VECTOR, r);
+        memset(page + PAGE * SPLIT_ROW + i % PAGE * SPLIT_SCALES, 127 - 6, SPLIT_SCALES);
     }
 }
 
 /* The pool is made of copies of one block of rows. */
-static void fill_pool(struct gpu *g, int packed)
+static void fill_pool(struct gpu *g, int kind)
 {
     struct rng r = {7};
-    uint64_t row = row_bytes(packed), block = row * BLOCK_ROWS;
+    uint64_t block = row_bytes(kind) * BLOCK_ROWS;
     unsigned char *rows = gpu_host(block);
-    for (uint64_t i = 0; i < BLOCK_ROWS; i++)
-        if (packed) {
-            fill_record(rows + i * row, &r);
-        } else {
-            for (int k = 0; k < QK; k++) {
-                uint16_t x = value(&r);
-                memcpy(rows + i * row + 2 * k, &x, sizeof x);
-            }
-        }
-    blocks[packed] = rows;
-    g->pool[packed] = gpu_repeat(g, rows, block, g->pool_bytes);
+    for (uint64_t i = 0; i < BLOCK_ROWS; i++) fill_row(rows, i, kind, &r);
+    blocks[kind] = rows;
+    g->pool[kind] = gpu_repeat(g, rows, block, g->pool_bytes);
 }
 
 /* ---- a shape -- */
@@ -152,25 +176,29 @@ static bool open_work(struct gpu *g, struct work *w, const struct shape *s)
     memset(w, 0, sizeof *w);
     w->shape = s;
     w->keys = s->list ? queries * (uint64_t)s->list : rows;
-    w->bytes = w->keys * row_bytes(s->packed);
-    w->span = rows * row_bytes(s->packed);
+    w->bytes = w->keys * row_bytes(s->kind);
+    w->span = rows * row_bytes(s->kind);
     if (w->span > g->pool_bytes) return false;
     w->copies = s->queries > 16 ? 1 : 1 + l2_span / w->bytes; /* prefill works out of L2 */
     if (w->copies > g->pool_bytes / w->span) w->copies = g->pool_bytes / w->span;
-    w->q_count = queries * (uint64_t)s->heads * QK;
+    w->q_count = queries * (uint64_t)s->heads * (uint64_t)columns(s->kind);
     w->o_count = queries * (uint64_t)s->heads * V;
     w->index_count = s->list ? w->keys : pages;
+    int paged = !s->list || s->kind == SPLIT;
     hewn_mla_desc d = {.struct_size = sizeof d,
                        .batch = s->batch,
                        .q_heads = s->heads,
                        .q_length = s->queries,
-                       .length = s->length,
-                       .page_size = s->list ? 0 : PAGE,
-                       .pages = s->list ? 0 : (int64_t)pages,
+                       .length = s->list && paged ? 0 : s->length,
+                       .page_size = paged ? PAGE : 0,
+                       .pages = paged ? (int64_t)(rows / PAGE) : 0,
                        .table_width = s->list ? 0 : s->length / PAGE,
                        .in = HEWN_BF16,
                        .out = HEWN_BF16,
-                       .cache = s->packed ? HEWN_MLA_CACHE_656 : HEWN_MLA_CACHE_PLAIN,
+                       .kv_batch = s->kind == SPLIT ? PAGE * SPLIT_RECORD : 0,
+                       .cache = s->kind == WIDE    ? HEWN_MLA_CACHE_656
+                                : s->kind == SPLIT ? HEWN_MLA_CACHE_584
+                                                   : HEWN_MLA_CACHE_PLAIN,
                        .list_width = s->list};
     if (hewn_mla_plan_create(g->d.context, &d, &w->plan, &err)) gpu_die("plan", err.message);
     gpu_need(hewn_mla_plan_describe(w->plan, &info, NULL), "describe");
@@ -200,29 +228,33 @@ static void run(struct gpu *g, struct work *w, uint64_t copy)
     hewn_error err = {0};
     hewn_mla_args a = {.struct_size = sizeof a,
                        .q = w->q_at,
-                       .kv = g->pool[w->shape->packed] + copy * w->span,
+                       .kv = g->pool[w->shape->kind] + copy * w->span,
                        .o = w->o_at,
                        .workspace = w->workspace_bytes ? w->workspace : 0};
     *(w->shape->list ? &a.lists : &a.table) = w->index_at;
     if (hewn_mla_plan_run(w->plan, &a, g->stream, &err)) gpu_die("run", err.message);
 }
 
-/* The elements of a row of the first copy. Scales are powers of two, so a record has no rounding. */
-static void decode_row(int packed, int64_t number, double out[QK])
+static double e4m3_value(unsigned char code)
 {
-    uint64_t row = row_bytes(packed);
-    const unsigned char *at = blocks[packed] + (uint64_t)(number % BLOCK_ROWS) * row;
-    for (int i = 0; i < QK; i++) {
-        int plain = !packed || i >= V, place = packed ? ROTARY_AT + 2 * (i - V) : 2 * i;
-        if (plain) {
-            uint16_t x;
-            memcpy(&x, at + place, sizeof x);
-            out[i] = bf16_to_double(x);
-        } else {
-            int exponent = at[i] >> 3 & 15;
-            double m = (exponent ? 8 : 0) + (at[i] & 7);
-            out[i] = ldexp(at[i] & 128 ? -m : m, (exponent ? exponent : 1) - 10 - 6);
-        }
+    int exponent = code >> 3 & 15;
+    double m = (exponent ? 8 : 0) + (code & 7);
+    return ldexp(code & 128 ? -m : m, (exponent ? exponent : 1) - 10);
+}
+
+/* The elements of a row of the first copy. Scales are powers of two, so a record has no rounding. */
+static void decode_row(int kind, int64_t number, double out[QK])
+{
+    uint64_t i = (uint64_t)(number % BLOCK_ROWS);
+    const unsigned char *at = blocks[kind] + i * row_bytes(kind);
+    if (kind == SPLIT) at = blocks[kind] + i / PAGE * PAGE * SPLIT_RECORD + i % PAGE * SPLIT_ROW;
+    int vector = kind == PLAIN ? 0 : kind == WIDE ? V : SPLIT_VECTOR;
+    int rotary = kind == PLAIN ? 0 : kind == WIDE ? ROTARY_AT : SPLIT_VECTOR;
+    for (int k = 0; k < vector; k++) out[k] = ldexp(e4m3_value(at[k]), -6);
+    for (int k = vector; k < columns(kind); k++) {
+        uint16_t x;
+        memcpy(&x, at + rotary + 2 * (k - vector), sizeof x);
+        out[k] = bf16_to_double(x);
     }
 }
 
@@ -232,7 +264,8 @@ static void reference(const struct work *w, uint64_t query, int head, double o[V
     const struct shape *s = w->shape;
     uint64_t b = query / (uint64_t)s->queries;
     int keys = s->list ? s->list : s->length;
-    const uint16_t *q = w->q + (query * (uint64_t)s->heads + (uint64_t)head) * QK;
+    const int width = columns(s->kind);
+    const uint16_t *q = w->q + (query * (uint64_t)s->heads + (uint64_t)head) * (uint64_t)width;
     double *score = gpu_host((uint64_t)keys * sizeof *score), top = -INFINITY, total = 0, c[QK];
     memset(o, 0, V * sizeof *o);
     for (int pass = 0; pass < 2; pass++)
@@ -243,10 +276,11 @@ static void reference(const struct work *w, uint64_t query, int head, double o[V
                     : (int64_t)w->index[b * (uint64_t)(s->length / PAGE) + (uint64_t)(k / PAGE)] *
                               PAGE +
                           k % PAGE;
-            decode_row(s->packed, row, c);
+            decode_row(s->kind, row, c);
             if (pass == 0) {
                 score[k] = 0;
-                for (int i = 0; i < QK; i++) score[k] += c[i] * bf16_to_double(q[i]) / 24;
+                for (int i = 0; i < width; i++)
+                    score[k] += c[i] * bf16_to_double(q[i]) / sqrt(width);
                 top = fmax(top, score[k]);
                 continue;
             }
@@ -303,18 +337,18 @@ static void measure(struct gpu *g, const struct shape *s)
     gpu_need(g->wait(g->stream), "run");
     double error = error_of(g, &w), seconds = time_of(g, &w);
     int rows = s->list ? s->heads : s->heads * s->queries; /* that see a key together */
-    double flops = (double)w.keys * rows * 2 * (QK + V);
+    double flops = (double)w.keys * rows * 2 * (columns(s->kind) + V);
     double memory = (double)w.bytes / floor_rate;
     int tiles = (rows + 63) / 64;
     double key = clock_rate * g->d.info.sm_count / ((double)w.keys * tiles); /* cycles a second */
-    const struct cycles *each = s->packed && rows <= 16 ? &few_cycles : &gather_cycles;
+    const struct cycles *each = &(rows <= 16 ? few_cycles : gather_cycles)[s->kind];
     double products = each->products / key; /* seconds */
     printf("%-22s %8.1f MB %9.2f us  %5.2f TB/s %6.0f TFLOP/s; floors: memory %8.2f us, products "
            "%8.2f; %.2f of the larger; error %.1e%s",
            s->name, 1e-6 * (double)w.bytes, 1e6 * seconds, 1e-12 * (double)w.bytes / seconds,
            1e-12 * flops / seconds, 1e6 * memory, 1e6 * products, seconds / fmax(memory, products),
            error, error < 0.01 ? "" : "  WRONG");
-    if (s->packed)
+    if (s->kind != PLAIN)
         printf("; %.1f cycles a key, %.1f of them conversion", seconds * key, each->conversion);
     printf("\n");
     fflush(stdout);
@@ -324,7 +358,7 @@ static void measure(struct gpu *g, const struct shape *s)
 int main(int argc, char **argv)
 {
     struct gpu g = {.pool = {0}};
-    long gigabytes = 12;
+    long gigabytes = 18;
     const char *only = NULL;
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--only") && i + 1 < argc)
@@ -335,11 +369,11 @@ int main(int argc, char **argv)
             gpu_die(argv[i], "--only TEXT, --pool GB");
     }
     gpu_open(&g);
-    g.pool_bytes = ((uint64_t)gigabytes << 30) / 2;
-    for (int packed = 0; packed < 2; packed++) fill_pool(&g, packed);
+    g.pool_bytes = ((uint64_t)gigabytes << 30) / KINDS;
+    for (int kind = 0; kind < KINDS; kind++) fill_pool(&g, kind);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         if (!only || strstr(shapes[i].name, only)) measure(&g, &shapes[i]);
-    for (int packed = 0; packed < 2; packed++) free(blocks[packed]);
+    for (int kind = 0; kind < KINDS; kind++) free(blocks[kind]);
     gpu_close(&g);
     return 0;
 }

@@ -51,7 +51,7 @@ void gpu_open(struct gpu *g)
 
 void gpu_close(struct gpu *g)
 {
-    for (int i = 0; i < 2; i++)
+    for (size_t i = 0; i < sizeof g->pool / sizeof *g->pool; i++)
         if (g->pool[i]) g->d.mem_free(g->pool[i]);
     device_close(&g->d);
 }

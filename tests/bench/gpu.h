@@ -21,7 +21,7 @@ struct gpu {
     int (*wait)(hewn_stream);
     int (*stream_create)(hewn_stream *, unsigned);
     void *events[2];
-    hewn_deviceptr pool[2]; /* where the bench keeps its keys */
+    hewn_deviceptr pool[3]; /* where the bench keeps its keys */
     uint64_t pool_bytes;    /* of each */
 };
 
