@@ -249,6 +249,7 @@ static void decode_row(int kind, int64_t number, double out[QK])
     const unsigned char *at = blocks[kind] + i * row_bytes(kind);
     if (kind == SPLIT) at = blocks[kind] + i / PAGE * PAGE * SPLIT_RECORD + i % PAGE * SPLIT_ROW;
     int vector = kind == PLAIN ? 0 : kind == WIDE ? V : SPLIT_VECTOR;
+    memset(out, 0, QK * sizeof *out);
     int rotary = kind == PLAIN ? 0 : kind == WIDE ? ROTARY_AT : SPLIT_VECTOR;
     for (int k = 0; k < vector; k++) out[k] = ldexp(e4m3_value(at[k]), -6);
     for (int k = vector; k < columns(kind); k++) {
