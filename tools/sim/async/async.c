@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 enum {
+    CACHE_LINE = 64,
     CLASS_SMALLEST = 64, /* bytes of payload in class 0; each class doubles */
     CLASSES = 22,
     HEAP_FIRST = 256,
@@ -438,7 +439,7 @@ bool commit_reached(const struct warp *w, enum commit_kind kind, uint64_t groups
 
 /* ---- completion ---- */
 
-static void sources_read(struct group *g, struct async_op *op)
+static void sources_read(struct async_op *op)
 {
     if (op->sources_read) return;
     op->sources_read = true;
@@ -446,7 +447,6 @@ static void sources_read(struct group *g, struct async_op *op)
         struct commit_entry *e = entry_of(queue_of(op), op->commit_number);
         if (!--e->unread) sim_wake(op->cta, WAIT_GROUPS, op->commit);
     }
-    publish(g, EV_ASYNC_READ, op);
 }
 
 /* A cp.async copy landed: arrives that waited for it last may now run. */
@@ -478,7 +478,7 @@ static void finish(struct group *g, struct async_op *op)
     }
     if (op->commit != COMMIT_KINDS) {
         struct commit_entry *e = entry_of(queue_of(op), op->commit_number);
-        sources_read(g, op);
+        sources_read(op);
         if (!--e->pending) sim_wake(op->cta, WAIT_GROUPS, op->commit);
         if (op->commit == COMMIT_CP_ASYNC) release_behind(g, op);
     }
@@ -501,11 +501,18 @@ static void run_stage(struct group *g, struct async_op *op)
             op = joined;
         }
     } else {
-        sources_read(g, op);
+        sources_read(op);
         op->stage++;
         op->ready = g->now + delay(g, op->latency);
         heap_push(g->heap, op);
     }
+}
+
+/* Thousands of copies may be in flight, more than a cache holds, and the next one is known. */
+static void fetch_ahead(const struct async_op *op)
+{
+    for (size_t at = 0; at < sizeof *op + CLASS_SMALLEST; at += CACHE_LINE)
+        __builtin_prefetch((const char *)op + at, 1);
 }
 
 bool async_advance(struct group *g)
@@ -513,8 +520,10 @@ bool async_advance(struct group *g)
     struct async_heap *h = g->heap;
     bool ran = false;
     while (h && h->count && h->ops[0].ready <= g->now && !g->failed) {
+        struct async_op *op = heap_take(h, 0);
         ran = true;
-        run_stage(g, heap_take(h, 0));
+        if (h->count) fetch_ahead(h->ops[0].op);
+        run_stage(g, op);
     }
     return ran;
 }
@@ -524,6 +533,28 @@ size_t async_offers(const struct group *g, struct async_op **ops, size_t room)
     const struct async_heap *h = g->heap;
     for (size_t i = 0; h && i < h->count && i < room; i++) ops[i] = h->ops[i].op;
     return h ? h->count : 0;
+}
+
+static bool copies_in_flight(const struct warp *w)
+{
+    const struct commit_lane *lanes = w->async->lanes;
+    for (uint32_t lane = 0; lanes && lane < WARP_LANES; lane++)
+        if (lanes[lane].copies) return true;
+    return false;
+}
+
+size_t async_copies(const struct warp *w, const struct async_op **ops, size_t room)
+{
+    const struct async_heap *h = w->cta->group->heap;
+    size_t count = 0;
+    if (!copies_in_flight(w)) return 0;
+    for (size_t i = 0; i < h->count; i++) {
+        const struct async_op *op = h->ops[i].op;
+        if (op->warp != w || op->commit != COMMIT_CP_ASYNC) continue;
+        if (count < room) ops[count] = op;
+        count++;
+    }
+    return count;
 }
 
 void async_run(struct group *g, struct async_op *op)

@@ -27,10 +27,10 @@ struct async_latency {
 
 /* What an operation takes, for the timeline's cycle model: set before async_submit. */
 struct async_cost {
-    uint32_t cycles; /* of the tensor core, or of the tensor memory's data path */
-    uint32_t bytes;  /* moved */
+    uint32_t cycles;    /* of the tensor core, or of the tensor memory's data path */
+    uint32_t bytes;     /* moved */
     uint32_t shared_by; /* operations that a multicast fetches for together; else 0 or 1 */
-    uint64_t where;  /* global address it begins at, telling a first fetch from a repeated one */
+    uint64_t where;     /* global address it begins at, telling a first fetch from a repeated one */
 };
 
 enum commit_kind { COMMIT_CP_ASYNC, COMMIT_BULK, COMMIT_WGMMA, COMMIT_KINDS };
@@ -90,6 +90,8 @@ uint64_t async_next(const struct group *g);
  * one of them. */
 size_t async_offers(const struct group *g, struct async_op **ops, size_t room);
 void async_run(struct group *g, struct async_op *op);
+/* The warp's cp.async copies in flight, up to `room` of them in no order; returns how many there are. */
+size_t async_copies(const struct warp *w, const struct async_op **ops, size_t room);
 /* Frees the group's operations, in flight or not; for the end of a launch. */
 void async_heap_free(struct group *g);
 

@@ -83,17 +83,27 @@ static struct pending *pending_find(const struct pending_table *c, const struct 
     return p;
 }
 
-static void pending_add(struct pending_table *c, struct warp_record *r, struct pending *p)
+/* A record in front of `*at`, in the list of the warp. Without memory the checker says so. */
+static void pending_add(struct pending_table *c, struct pending **at, struct pending from)
 {
-    struct pending **chain;
+    struct pending **chain, *p = c->free;
+    if (p)
+        c->free = p->next;
+    else
+        p = malloc(sizeof *p);
+    if (!p) {
+        c->exhausted = true;
+        return;
+    }
+    *p = from;
     if (c->count++ == c->chain_count) chains_grow(c);
     chain = chain_of(c, p->token);
     p->chained = *chain;
     *chain = p;
-    p->next = r->list;
-    p->link = &r->list;
+    p->next = *at;
+    p->link = at;
     if (p->next) p->next->link = &p->next;
-    r->list = p;
+    *at = p;
 }
 
 static void pending_drop(struct pending_table *c, struct pending *p)
@@ -129,6 +139,11 @@ static bool in_bulk_group(const struct insn *in)
     return in->is.engine == ENGINE_BULK && in->is.signals == SIGNALS_NOTHING;
 }
 
+static bool thread_copy(const struct insn *in)
+{
+    return in->is.engine == ENGINE_CP_ASYNC && in->is.class == INSN_COPY;
+}
+
 static void check_commit(struct pending_table *c, const struct warp_record *r,
                          const struct event *e)
 {
@@ -144,32 +159,20 @@ static void check_commit(struct pending_table *c, const struct warp_record *r,
 static void on_issue(struct pending_table *c, const struct event *e)
 {
     struct warp_record *r;
-    struct pending *p;
-    /* Remote stores belong to whoever receives them. */
-    if (!e->warp || !e->in || e->in->is.class == INSN_REMOTE_STORE) return;
+    /* Remote stores belong to whoever receives them; of cp.async the engine knows what is left (take_copies). */
+    if (!e->warp || !e->in || e->in->is.class == INSN_REMOTE_STORE || thread_copy(e->in)) return;
     r = record_of(c, e->warp);
     if (tensor_commit(e->in))
         check_commit(c, r, e);
     else if (e->in->is.engine == ENGINE_TENSOR)
         r->issued |= e->lanes;
-    p = c->free;
-    if (p)
-        c->free = p->next;
-    else
-        p = malloc(sizeof *p);
-    if (!p) {
-        c->exhausted = true;
-        return;
-    }
-    *p = (struct pending){.token = e->token,
-                          .warp = e->warp,
-                          .bulk_group = OPEN,
-                          .in = e->in,
-                          .lane = first_lane(e->lanes),
-                          .bulk = in_bulk_group(e->in),
-                          .thread_copy =
-                              e->in->is.engine == ENGINE_CP_ASYNC && e->in->is.class == INSN_COPY};
-    pending_add(c, r, p);
+    pending_add(c, &r->list,
+                (struct pending){.token = e->token,
+                                 .warp = e->warp,
+                                 .bulk_group = OPEN,
+                                 .in = e->in,
+                                 .lane = first_lane(e->lanes),
+                                 .bulk = in_bulk_group(e->in)});
 }
 
 /* A copy from global memory that completes in another CTA (its share of a multicast) belongs to that one,
@@ -184,7 +187,7 @@ static void on_bar(struct pending_table *c, const struct event *e)
 
 static void on_done(struct pending_table *c, const struct event *e)
 {
-    struct pending *p = e->warp ? pending_find(c, e->warp, e->token) : NULL;
+    struct pending *p = e->warp && c->count ? pending_find(c, e->warp, e->token) : NULL;
     if (p && !p->bulk) pending_drop(c, p);
 }
 
@@ -297,6 +300,35 @@ static void tell_left(const struct pending_table *c, struct warp *w, const struc
              FIND_PENDING_AT_EXIT, CAUSE_NONE, "", "%s", message);
 }
 
+static int by_token(const void *a, const void *b)
+{
+    const struct async_op *const *x = a, *const *y = b;
+    return (*x)->token > (*y)->token ? 1 : -1;
+}
+
+/* Puts the warp's cp.async copies in flight into its list, newest first as the others. */
+static void take_copies(struct pending_table *c, struct warp *w)
+{
+    const size_t count = async_copies(w, NULL, 0);
+    const struct async_op **ops = count ? malloc(count * sizeof *ops) : NULL;
+    if (count && !ops) c->exhausted = true;
+    if (!ops) return;
+    (void)async_copies(w, ops, count);
+    qsort(ops, count, sizeof *ops, by_token);
+    for (size_t i = 0; i < count; i++) {
+        struct pending **at = &record_of(c, w)->list;
+        while (*at && (*at)->token > ops[i]->token) at = &(*at)->next;
+        pending_add(c, at,
+                    (struct pending){.token = ops[i]->token,
+                                     .warp = w,
+                                     .bulk_group = OPEN,
+                                     .in = ops[i]->in,
+                                     .lane = ops[i]->lane,
+                                     .thread_copy = true});
+    }
+    free(ops);
+}
+
 static void on_warp_exit(struct pending_table *c, const struct event *e)
 {
     struct cta *cta = e->cta;
@@ -304,7 +336,8 @@ static void on_warp_exit(struct pending_table *c, const struct event *e)
     arrived_exit(c, cta);
     for (uint32_t i = 0; i < cta->warp_count; i++) {
         struct warp *w = &cta->warps[i];
-        struct warp_record *r = record_of(c, w);
+        const struct warp_record *r = record_of(c, w);
+        take_copies(c, w);
         for (const struct pending *p = r->list; p; p = p->next) {
             tell_left(c, w, p);
         }

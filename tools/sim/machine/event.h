@@ -33,7 +33,6 @@
             "tile")                                                                                \
     X(PRODUCT, "a matrix product, or a copy of scale factors, is issued: its operands in shared memory "  \
                "of cta; product")                                                                  \
-    X(ASYNC_READ, "operation token has read its sources")                                          \
     X(ASYNC_DONE, "operation token complete")                                                      \
     X(GROUP_COMMIT, "commit group closed; key = enum commit_kind, value = its number")             \
     X(GROUP_WAIT, "wait_group passed; key = enum commit_kind, value = groups that may be pending") \

@@ -67,6 +67,7 @@ static enum step for_lanes(struct warp *w, const struct insn *in, uint32_t mask,
 /* ---- cp.async: [dst], [src], size{, src-size | ignore-src}; size in imm[2] ---- */
 
 enum cp_flag { CP_SRC_SIZE = 1, CP_IGNORE_SRC = 2 };
+enum { CP_MOST = 16 }; /* bytes of a copy */
 
 struct cp_copy {
     struct bulk_place dst;
@@ -78,6 +79,10 @@ static bool run_cp(struct group *g, struct async_op *op)
 {
     const struct cp_copy *c = async_payload(op);
     (void)g;
+    if (c->src_size == CP_MOST) { /* mostly: no call */
+        memcpy(bulk_host(c->dst), c->src, CP_MOST);
+        return true;
+    }
     if (c->src_size) memcpy(bulk_host(c->dst), c->src, c->src_size);
     memset(bulk_host(c->dst) + c->src_size, 0, c->size - c->src_size);
     return true;
