@@ -70,6 +70,10 @@ form ok-halves-take-turns 0 --explore "$clean"
 form 16-other-slot 1 --explore 'A run with HEWN_SIM_SEED=[0-9]* comes to the same'
 form 06-same-parity 1 --explore 'A run with HEWN_SIM_SEED=1 comes to the same'
 form ok-halves-take-turns 0 "-DONE --explore" "$clean"
+for f in lanes-halves lanes-copy-unsynced; do
+    form $f 0 '' 'lanes of a warp are in order here only as long as they run together' "$clean"
+    form $f 0 -DFIXED 'proved for every order' "$clean"
+done
 form pegainfer-542 1 '' 'error: mbarrier-overrun'
 if head -n 1 "$work.log" | grep -q 'error: mbarrier-overrun'; then ok; else fail 'pegainfer-542: a race is told ahead of its cause' "$(head -n 1 "$work.log")"; fi
 form grid-reset-unseen 1 '' 'It was 0x2, which warp 0 of CTA (.,0,0) left at line' 'line 31 took that away'

@@ -26,6 +26,8 @@ struct lane_access {
     uint8_t space;
     uint8_t shape; /* enum span_shape */
     bool write;
+    bool copy; /* by cp.async, lane by lane, in the warp's instruction `step` */
+    uint64_t step;
     bool aligned;        /* to its size, a power of two */
     uint64_t ones, some; /* address bits that all its lanes have, and that any has */
     uint8_t from, bits;  /* the window of address bits that `distinct` is about; bits 0: none yet */
@@ -96,6 +98,7 @@ static void keep(struct ring *r, const struct event *e, uint64_t low, uint64_t h
     a->size = (uint32_t)e->size;
     a->space = e->space;
     a->write = (e->access & ACCESS_WRITE) != 0;
+    a->copy = false;
     a->shape = (uint8_t)e->span->shape;
     a->aligned = e->span->aligned && (e->size & (e->size - 1)) == 0;
     a->ones = p->ones;
@@ -375,6 +378,44 @@ static void on_access(struct order *o, struct order_warp *w, const struct event 
         keep(&c->reads, e, low, high, &places);
 }
 
+/*
+ * A lane's cp.async. A wait for its groups says that lane's copies are complete, to that lane (PTX ISA
+ * "cp.async.wait_group"): what tells the others is a bar.warp.sync behind it.
+ */
+static void on_copy(struct order *o, struct order_warp *w, const struct event *e)
+{
+    struct converged *c = converged_of(o, w);
+    const uint32_t lane = first_lane(e->lanes);
+    const uint64_t at = e->address & SHARED_OFFSET_MASK;
+    struct lane_access *a;
+    if (!c) return;
+    a = &c->writes.at[(c->writes.next + KEPT - 1) % KEPT];
+    if (!c->writes.count || !a->copy || a->in != e->in || a->step != w->warp->steps) {
+        a = &c->writes.at[c->writes.next];
+        c->writes.next = (c->writes.next + 1) % KEPT;
+        if (c->writes.count < KEPT) c->writes.count++;
+        *a = (struct lane_access){.in = e->in,
+                                  .low = at,
+                                  .size = (uint32_t)e->size,
+                                  .space = SPACE_SHARED,
+                                  .shape = SPAN_APART,
+                                  .write = true,
+                                  .copy = true,
+                                  .step = w->warp->steps};
+    }
+    a->lanes |= 1U << lane;
+    a->address[lane] = at;
+    if (at < a->low) a->low = at;
+    if (at + e->size > a->high) a->high = at + e->size;
+}
+
+/* A wait for groups tells other lanes nothing of copies. (What else they did may come to them in a roundabout way.) */
+static void waited(struct ring *r, uint32_t lanes, uint32_t all)
+{
+    for (uint32_t i = 0; i < r->count; i++)
+        if (!r->at[i].copy && !r->at[i].over) tell_lanes(&r->at[i], lanes, all, true);
+}
+
 void converged_clear(struct converged *c)
 {
     if (!c) return;
@@ -394,6 +435,11 @@ void converged_event(struct order *o, struct order_warp *w, const struct event *
 {
     switch (e->kind) {
     case EV_ACCESS:
+        if (e->token && e->in && e->in->is.engine == ENGINE_CP_ASYNC && !e->addresses &&
+            e->space == SPACE_SHARED && e->access == ACCESS_WRITE && e->cta == e->warp->cta) {
+            on_copy(o, w, e);
+            return;
+        }
         if (e->token || !e->addresses || e->tensor || !e->in) return;
         if (e->space != SPACE_SHARED && e->space != SPACE_GLOBAL) return;
         if ((!e->strong && !e->in->is.strong) || (e->in->is.by_volatile && !e->in->used)) {
@@ -412,8 +458,12 @@ void converged_event(struct order *o, struct order_warp *w, const struct event *
     case EV_CLUSTER_ARRIVE:
     case EV_CLUSTER_PASS:
     case EV_MBAR_ARRIVE:
-    case EV_MBAR_PASS:
-    case EV_GROUP_WAIT: break;
+    case EV_MBAR_PASS: break;
+    case EV_GROUP_WAIT:
+        if (!w->converged) return;
+        waited(&w->converged->writes, e->lanes, e->warp->live);
+        waited(&w->converged->reads, e->lanes, e->warp->live);
+        return;
     default: return;
     }
     if (!w->converged) return;
