@@ -437,7 +437,7 @@ void order_flags(struct order *o, struct order_warp *w, const struct event *e)
 {
     struct flag_access a = {.o = o, .w = w, .in = e->in, .reach = order_reach(e->in)};
     const bool brings = brings_value(e);
-    a.unchanged = e->in->is.class == INSN_STORE && e->value;
+    a.unchanged = (e->in->is.class == INSN_STORE || e->in->is.class == INSN_ATOMIC) && e->value;
     a.size = (uint32_t)e->size;
     for (uint32_t m = e->addresses ? e->lanes : 1; m; m &= ~a.lanes) {
         a.lanes = e->addresses ? lanes_with(e, m) : m;

@@ -157,6 +157,20 @@ static uint64_t swap(void *p, const struct atom_form *f, uint64_t want, uint64_t
 
 /* ---- handlers ---- */
 
+/* Whether an exchange puts what is there already, in all its lanes. */
+static bool puts_the_same(const struct warp *w, const struct insn *in, uint32_t mask,
+                          uint8_t *const host[WARP_LANES])
+{
+    const struct atom_form *f = in->aux;
+    if (in->is.class != INSN_ATOMIC || in->is.changes || f->swap || f->count != 1 || f->bytes > 8)
+        return false;
+    for (uint32_t m = mask; m; m &= m - 1) {
+        const uint64_t put = arg_lane(w, in->arg[f->address + 1], first_lane(m));
+        if (memcmp(host[first_lane(m)], &put, f->bytes) != 0) return false;
+    }
+    return true;
+}
+
 /* Host pointers of the active lanes, and the event. False after a fault. */
 static bool resolve(struct warp *w, const struct insn *in, uint32_t mask,
                     uint64_t address[WARP_LANES], uint8_t *host[WARP_LANES])
@@ -171,7 +185,7 @@ static bool resolve(struct warp *w, const struct insn *in, uint32_t mask,
         return false;
     if (w->cta->group->observer)
         access_publish(w, in, mask, (enum ptx_space)in->space, address, &span, size, ACCESS_ATOMIC,
-                       true, false);
+                       true, puts_the_same(w, in, mask, host));
     return true;
 }
 
