@@ -20,6 +20,32 @@ enum { PIECES = 1024 };
 #define BYTES_MOST \
     ((uint64_t)64 << 20) /* of memory, which is put back and compared for every run */
 
+/* What was found of a kernel's sites in all its launches so far. */
+struct judged {
+    const struct kernel *kernel; /* NULL: unused */
+    uint32_t insns, launches;
+    uint32_t *without; /* by index: launches that do without */
+};
+
+enum { KERNELS_KEPT = 64 };
+static struct judged kept[KERNELS_KEPT];
+
+/* The kernel's record. A module may have been loaded where another one was. NULL: no room. */
+static struct judged *judged_of(const struct kernel *k)
+{
+    struct judged *free_one = NULL;
+    for (uint32_t i = 0; i < KERNELS_KEPT; i++) {
+        if (kept[i].kernel == k && kept[i].insns == k->insn_count) return &kept[i];
+        if (!free_one && !kept[i].kernel) free_one = &kept[i];
+    }
+    if (!free_one) return NULL;
+    free_one->without = calloc(k->insn_count + 1U, sizeof *free_one->without);
+    if (!free_one->without) return NULL;
+    free_one->kernel = k;
+    free_one->insns = k->insn_count;
+    return free_one;
+}
+
 struct advise {
     const struct launch *launch;
     struct kernel kernel; /* as the launch's, its instructions `insns` */
@@ -30,8 +56,9 @@ struct advise {
     bool *reached;  /* by index: instructions of which an event tells */
     bool *excepted; /* … and fences and barriers that follow mbarrier.init */
     bool unfenced[CTA_WARPS],
-        unmet[CTA_WARPS]; /* by warp: mbarrier.init, and no proxy fence since; no barrier */
-    struct report *whole; /* of the first run */
+        unmet[CTA_WARPS];  /* by warp: mbarrier.init, and no proxy fence since; no barrier */
+    struct report *whole;  /* of the first run */
+    struct judged *judged; /* NULL: not kept */
 };
 
 /* ---- an instruction that does nothing ---- */
@@ -134,15 +161,18 @@ static void tell(const struct advise *a, const struct insn *in, struct report *r
 {
     struct finding f = {
         .severity = SEV_ADVICE, .kind = FIND_FENCE_UNNEEDED, .warp = -1, .lane = -1};
+    const uint32_t times = a->judged ? ++a->judged->without[in - a->launch->kernel->insns] : 1;
     f.kernel = a->kernel.entry->name;
     finding_at(&f, a->kernel.module, in->src);
     f.group = UINT32_MAX; /* behind those of the run */
     f.seq = (uint64_t)(in - a->launch->kernel->insns);
-    (void)snprintf(f.message, sizeof f.message,
-                   "this launch does without: with %s left out, and with it all others that "
-                   "are told so here, it is proved for every order and leaves the same values. "
-                   "Other inputs, sizes or loops that run more often may need it",
-                   is_barrier(in) ? "this barrier" : "this fence");
+    (void)snprintf(
+        f.message, sizeof f.message,
+        "this launch does without: with %s left out, and with it all others that "
+        "are told so here, it is proved for every order and leaves the same values. "
+        "Other inputs, sizes or loops that run more often may need it. %u of %u launches of "
+        "this kernel that were judged so far do without",
+        is_barrier(in) ? "this barrier" : "this fence", times, a->judged ? a->judged->launches : 1);
     report_add(report, &f);
 }
 
@@ -172,6 +202,8 @@ static bool judge_whole(struct advise *a)
     if (!a->whole) return false;
     if (!result && report_holds(a->whole)) {
         images_keep(&a->images);
+        a->judged = judged_of(a->launch->kernel);
+        if (a->judged) a->judged->launches++;
         return true;
     }
     driver_note("%s: its fences are not judged, because the launch is not proved to be right",
