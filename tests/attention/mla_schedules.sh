@@ -2,13 +2,8 @@
 # The MLA kernels under several schedules: clean, and the same bits at every seed and number of host threads; and
 # against the worksheet that they declare.
 . "$SRC/tests/lib/lib.sh"
-work=$BUILD/tests/mla_schedules
-rm -rf "$work"
-mkdir -p "$work"
+. "$SRC/tests/lib/schedules.sh"
 mla=$BUILD/tests/mla
-unset HEWN_SIM_QUIET HEWN_SIM_GPU HEWN_LIBCUDA
-seeds=2
-[ "$SUITE" = all ] && seeds=50
 
 bits() { # GPU SEED THREADS
     HEWN_LIBCUDA=$SIM HEWN_SIM_GPU=$1 HEWN_SIM_QUIET=1 HEWN_SIM_CHECK=0 HEWN_SIM_SEED=$2 HEWN_SIM_THREADS=$3 \
@@ -21,14 +16,8 @@ for gpu in h200 b200; do
     # of 584 bytes; two caches, 76 of records of 656 bytes, 83 of plain rows.
     lists='71 78' listed='71 78'
     [ $gpu = h200 ] && lists='30 36 48 53 57 71 76 77 78 83' listed='30 48 53 71 76 77 78 83'
-    for case in 8 13 19 22 $lists; do
-        timeout 900 "$BUILD/hewn" check --gpu $gpu --schedules $seeds "$mla" --case $case >"$work/out" 2>&1
-        status "$seeds schedules of case $case on $gpu" 0 $?
-    done
-    for case in 13 22 $listed; do
-        timeout 120 "$BUILD/hewn" worksheet --gpu $gpu "$mla" --case $case >"$work/out" 2>&1
-        want "case $case on $gpu: declared and seen" '^declared and seen agree' "$work/out"
-    done
+    schedules $gpu "$mla" 8 13 19 22 $lists
+    sheets $gpu "$mla" 13 22 $listed
     first=$(bits $gpu 1 1)
     for other in '2 1' '3 2'; do
         set -- $other
