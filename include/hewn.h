@@ -557,6 +557,11 @@ typedef enum hewn_scales {
     HEWN_SCALES_SEQUENCE_KV_HEAD = 4
 } hewn_scales;
 
+typedef enum hewn_v_layout {
+    HEWN_V_ROWS = 0,   /* a row of V is a key, as of K */
+    HEWN_V_COLUMNS = 1 /* V transposed: a row is a column of V, and holds all keys of a sequence */
+} hewn_v_layout;
+
 typedef enum hewn_schedule {
     HEWN_SCHEDULE_CHOSEN = 0,
     HEWN_SCHEDULE_PREFILL = 1, /* for many query rows */
@@ -615,6 +620,10 @@ typedef struct hewn_attention_desc {
                          16-bit inputs, sm_100f */
     int64_t q_scale_batch, k_scale_batch, v_scale_batch; /* HEWN_SCALES_SEQUENCE_...: scales from one
                                                             sequence to the next; 0: the number of heads */
+    int v_layout; /* hewn_v_layout of the V of every source. HEWN_V_COLUMNS is for e4m3 inputs on sm_90a, without
+                     pages, packed keys and softcap. Key j of column c is at c * v_token + j, whatever `layout` is;
+                     v_head and v_batch are as usual. Strides of 0: batch, head, column, key; then `length` must be
+                     a multiple of 16. What lies behind a sequence's last key may be anything, as in rows */
 } hewn_attention_desc;
 
 typedef struct hewn_attention_plan hewn_attention_plan;

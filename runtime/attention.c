@@ -256,6 +256,9 @@ static void fill_scales(hewn_attention_plan *plan)
     s->k_scale_batch = p->k_scale_batch;
     s->v_scale_batch = p->v_scale_batch;
     s->promotion = p->promotion > 0 ? (uint32_t)p->promotion : 0;
+    if (p->turned)
+        s->promotion =
+            (s->promotion ? s->promotion : ATTENTION_NO_PROMOTION) | ATTENTION_V_TRANSPOSED;
 }
 
 static void fill_scalars(hewn_attention_plan *plan)
@@ -321,6 +324,7 @@ static void describe_keys(const hewn_attention_plan *plan, const struct attentio
     const uint64_t near[] = {ATTENTION_ALIGN, ATTENTION_ALIGN, ATTENTION_ALIGN};
     *map = map_of(plan, t);
     map->rank = 4;
+    if (!t->columns) map->dim[0] = ATTENTION_ALIGN;
     map->box[1] = rows;
     map->box[2] = map->box[3] = 1;
     memcpy(&map->dim[1], t->span ? dim : one, sizeof dim);
@@ -331,12 +335,13 @@ static void describe_maps(hewn_attention_plan *plan)
 {
     const struct attention_source *s = plan->problem.source;
     const struct attention_scalars *c = &plan->scalars;
+    const uint32_t turned = plan->problem.turned ? plan->problem.v_dim : 0; /* rows of V's box */
     describe_q(plan);
     describe_keys(plan, &s[0].k, c->box_k_0, &plan->maps[1].desc);
-    describe_keys(plan, &s[0].v, c->box_v_0, &plan->maps[2].desc);
+    describe_keys(plan, &s[0].v, turned ? turned : c->box_v_0, &plan->maps[2].desc);
     if (plan->problem.sources == 1) return;
     describe_keys(plan, &s[1].k, c->box_k_1, &plan->maps[3].desc);
-    describe_keys(plan, &s[1].v, c->box_v_1, &plan->maps[4].desc);
+    describe_keys(plan, &s[1].v, turned ? turned : c->box_v_1, &plan->maps[4].desc);
 }
 
 static int prepare_maps(hewn_attention_plan *plan, hewn_error *err)
@@ -432,7 +437,12 @@ static int choose_kernel(hewn_attention_plan *plan, const hewn_module **out, con
                          hewn_dtype_name(p->in), *against ? ": " : "", against);
     int status = choose_promotion(context, p, err);
     if (status) return status;
-    const int sums = p->in == HEWN_E4M3 && context->info.cc_major == 9 && p->promotion > 0;
+    /* V as columns is taken by the kernels that promote: "never" is then a number of blocks. */
+    const int short_sums = p->in == HEWN_E4M3 && context->info.cc_major == 9;
+    const int sums = short_sums && (p->promotion > 0 || p->turned);
+    if (p->turned && (!short_sums || p->cap_log2 != 0))
+        return hewn_fail(err, HEWN_ERR_LIMIT,
+                         "v_layout: 1 is for compute capability 9.0, without softcap");
     module_name(name, sums, p);
     status = hewn_plan_choose(context, hewn_attention_family(), name, out, err);
     if (status) return status;

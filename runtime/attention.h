@@ -52,6 +52,7 @@ struct attention_problem {
     int q_scales, k_scales, v_scales;                     /* hewn_scales */
     uint32_t q_scale_batch, k_scale_batch, v_scale_batch; /* 0: the same for all sequences */
     int promotion;                                        /* as in the description */
+    int turned;                                           /* V is HEWN_V_COLUMNS */
     int schedule;                                         /* hewn_schedule as asked for */
     uint32_t pack, splits;                                /* 0: to be chosen */
     uint32_t sources;

@@ -315,6 +315,7 @@ static int check_options(const hewn_attention_desc *d, struct attention_problem 
     if (!status) status = check_choice("", "unnormalised", d->unnormalised, 1, err);
     if (!status) status = check_all_scales(d, p, err);
     if (!status) status = check_least((struct where){"", "promotion"}, d->promotion, -1, err);
+    if (!status) status = check_choice("", "v_layout", d->v_layout, HEWN_V_COLUMNS, err);
     if (!status) status = check_least((struct where){"", "pack"}, d->pack, 0, err);
     if (!status && d->pack > p->group)
         return hewn_fail(err, HEWN_ERR_ARGUMENT,
@@ -325,6 +326,9 @@ static int check_options(const hewn_attention_desc *d, struct attention_problem 
     if (d->unnormalised && d->out == HEWN_E4M3)
         return hewn_fail(err, HEWN_ERR_ARGUMENT,
                          "out: e4m3, but unnormalised results need a wider type");
+    if (d->v_layout && d->in != HEWN_E4M3)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "v_layout: 1 needs e4m3 inputs, `in` is %s",
+                         hewn_dtype_name(d->in));
     if (d->unnormalised && d->splits > 1)
         return hewn_fail(err, HEWN_ERR_ARGUMENT,
                          "splits: %lld, but unnormalised results are not combined",
@@ -332,6 +336,7 @@ static int check_options(const hewn_attention_desc *d, struct attention_problem 
     p->sink = d->sink;
     p->unnormalised = d->unnormalised;
     p->promotion = d->promotion;
+    p->turned = d->v_layout;
     p->pack = (uint32_t)d->pack;
     p->splits = (uint32_t)d->splits;
     return HEWN_OK;
@@ -381,6 +386,9 @@ static int check_paging(const hewn_attention_source *d, const char *prefix,
     if (d->page_size > ATTENTION_MAX_PAGE)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "%spage_size: %lld is not in 0..%d", prefix,
                          (long long)d->page_size, ATTENTION_MAX_PAGE);
+    if (p->turned)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%spage_size: %lld, but v_layout 1 has no pages",
+                         prefix, (long long)d->page_size);
     if (d->keys == HEWN_KEYS_PACKED)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "%spage_size: %lld, but packed keys have no pages",
                          prefix, (long long)d->page_size);
@@ -399,6 +407,16 @@ static int check_paging(const hewn_attention_source *d, const char *prefix,
     return HEWN_OK;
 }
 
+/* A tensor without keys has no bytes, whichever way its rows go. */
+static int check_v(struct attention_tensor *v, const hewn_attention_source *d, int layout,
+                   hewn_error *err)
+{
+    int status = hewn_attention_check_tensor(
+        v, (const int64_t[]){d->v_token, d->v_head, d->v_batch}, layout, err);
+    if (!v->columns) v->span = 0;
+    return status;
+}
+
 static int check_source(const hewn_attention_desc *desc, const hewn_attention_source *d, int index,
                         struct attention_problem *p, hewn_error *err)
 {
@@ -412,6 +430,9 @@ static int check_source(const hewn_attention_desc *desc, const hewn_attention_so
     if (!status && d->page_size) status = check_paging(d, prefix, p, s, err);
     if (!status) status = check_mask(d, index, s, err);
     if (status) return status;
+    if (packed && p->turned) /* TMA begins at multiples of 16 bytes of a row */
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%skeys: %d, packed, but v_layout is 1", prefix,
+                         d->keys);
     s->keys = d->keys;
     s->length = (uint32_t)d->length;
     uint64_t padded = s->page_size ? s->page_size : s->length;
@@ -428,11 +449,14 @@ static int check_source(const hewn_attention_desc *desc, const hewn_attention_so
     s->k.columns = p->qk_dim;
     s->v.name = v_names[index];
     s->v.columns = p->v_dim;
+    if (p->turned) {
+        s->v.columns = rows.tokens;
+        s->v.tokens = p->v_dim;
+    }
     status = hewn_attention_check_tensor(
         &s->k, (const int64_t[]){d->k_token, d->k_head, d->k_batch}, desc->layout, err);
     if (status) return status;
-    return hewn_attention_check_tensor(&s->v, (const int64_t[]){d->v_token, d->v_head, d->v_batch},
-                                       desc->layout, err);
+    return check_v(&s->v, d, p->turned ? HEWN_LAYOUT_BHSD : desc->layout, err);
 }
 
 /* A tree mask says itself which of the last keys a query sees. */

@@ -120,7 +120,7 @@
     X(u32, q_scale_batch, "scales of Q between sequences, 0: the same for all")    \
     X(u32, k_scale_batch, "the same of K")                                         \
     X(u32, v_scale_batch, "the same of V")                                         \
-    X(u32, promotion, "sm_90a, e4m3: blocks between sums in fp32, 0: never")       \
+    X(u32, promotion, "sm_90a, e4m3: blocks between sums in fp32, 0: never; flag") \
     X(u32, out_type, "ATTENTION_OUT_F32, _F16, _BF16 or, of e4m3 inputs, _E4M3")   \
     X(u32, normalise, "1: divide by the sum")                                      \
     X(u32, sources, "1 or 2")                                                      \
@@ -144,6 +144,11 @@
 
 #define ATTENTION_SCALAR_COUNT (ATTENTION_SCALARS(SCALAR_ONE))
 #define ATTENTION_PARAM_BYTES  (ATTENTION_MAP_COUNT * MAP_BYTES ATTENTION_SCALARS(SCALAR_BYTES))
+
+/* In `promotion`, beside a number of blocks: V is transposed as it is. Its map is then {kv_len, v_dim, kv_heads,
+ * batch}, box {128, v_dim, 1, 1}; it is neither paged nor packed. */
+#define ATTENTION_V_TRANSPOSED 0x80000000
+#define ATTENTION_NO_PROMOTION 0x7FFFFFFF
 
 /* out_type: the values of hewn_dtype. */
 #define ATTENTION_OUT_F32  0

@@ -75,7 +75,7 @@ static bool decode_takes(const struct device *dev, const struct attention_case *
 static const char *module_of(const struct device *dev, const struct attention_case *c,
                              char name[64])
 {
-    const bool sums = c->in == HEWN_E4M3 && c->promo > 0 && dev->info.cc_major == 9;
+    const bool sums = c->in == HEWN_E4M3 && (c->promo > 0 || c->vt) && dev->info.cc_major == 9;
     snprintf(name, 64, "attention_%s_%lld_%lld%s", hewn_dtype_name((int)c->in), (long long)c->qk,
              (long long)attention_v_dim(c),
              sums     ? "_sums"
@@ -165,7 +165,7 @@ static void run_case(struct session *s, const struct attention_case *c)
 /* Younger than the recorded digests. They come last, because inputs are drawn from a case's number. */
 static bool is_late(const struct attention_case *c)
 {
-    return c->in == HEWN_E4M3 && (c->qk == 256 || c->cap || c->promo);
+    return c->in == HEWN_E4M3 && (c->qk == 256 || c->cap || c->promo || c->vt);
 }
 
 static bool wanted(void *user, const struct attention_case *c)
@@ -176,6 +176,7 @@ static bool wanted(void *user, const struct attention_case *c)
     if ((c->in == HEWN_E4M3) != s->eight_bit) return false;
     if (s->numbered && is_late(c) != s->late) return false;
     if (c->kv) return true;
+    if (c->vt && s->dev.info.cc_major != 9) return false;
     return (!s->options->dim || c->qk == s->options->dim) &&
            (has_module(&s->dev, module_of(&s->dev, c, module)) ||
             (s->decode && decode_takes(&s->dev, c)));

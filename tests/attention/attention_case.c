@@ -63,6 +63,7 @@ static const struct field fields[] = {
     FIELD(NUMBER, sgap, 0),
     FIELD(NUMBER, os, 0),
     FIELD(NUMBER, promo, 0),
+    FIELD(NUMBER, vt, 0),
     FIELD(NUMBER, pack, 0),
     FIELD(NUMBER, splits, 0),
     FIELD(NUMBER, schedule, 0),

@@ -58,6 +58,7 @@ struct attention_case {
     int64_t sgap;                   /* scales between those of a sequence and of the next */
     int64_t os;                     /* 1: a scale of e4m3 outputs */
     int64_t promo;                  /* promotion; 0: never, with e4m3 inputs */
+    int64_t vt;                     /* 1: V as columns */
     int64_t pack, splits, schedule; /* hewn_schedule */
     int64_t pattern;                /* attention_pattern */
     int64_t data;                   /* seed of everything drawn */

@@ -297,6 +297,32 @@ static void fill(struct attention_data *d, struct rng *r)
     }
 }
 
+/* V as columns, each a multiple of 16 bytes from the next; strides are said where they are not the usual ones. */
+static bool turn(struct attention_data *d, int s)
+{
+    const struct attention_tensor *v = &d->v[s];
+    struct attention_tensor *t = &d->turned[s];
+    const int64_t tokens = v->extent[TOKEN], apart = (tokens + 15) / 16 * 16;
+    const int64_t rows = v->columns * v->extent[HEAD] * v->extent[BATCH];
+    t->dtype = v->dtype, t->columns = tokens;
+    t->size = (size_t)(apart * rows);
+    t->bytes = malloc(t->size + 1);
+    if (!t->bytes) return false;
+    memset(t->bytes, 0xFF, t->size + 1);
+    for (int64_t row = 0; row < rows; row++) {
+        const int64_t head = row / v->columns % v->extent[HEAD];
+        const int64_t plane = row / v->columns / v->extent[HEAD];
+        const unsigned char *from =
+            v->bytes + row % v->columns + head * v->stride[HEAD] + plane * v->stride[BATCH];
+        for (int64_t j = 0; j < tokens; j++) t->bytes[row * apart + j] = from[j * v->stride[TOKEN]];
+    }
+    if (apart == tokens) return true;
+    d->source[s].v_token = apart;
+    d->source[s].v_head = apart * v->columns;
+    d->source[s].v_batch = apart * v->columns * v->extent[HEAD];
+    return true;
+}
+
 static float *draw_floats(struct rng *r, int64_t count, double low, double high, size_t *n)
 {
     float *x = malloc((size_t)count * sizeof *x);
@@ -392,6 +418,7 @@ static void describe(struct attention_data *d)
                                     .k_scales = scales_of(c->ks),
                                     .v_scales = scales_of(c->vs),
                                     .promotion = attention_promotion_of(c),
+                                    .v_layout = (int)c->vt,
                                     .pack = c->pack,
                                     .splits = c->splits,
                                     .schedule = (int)c->schedule,
@@ -435,6 +462,8 @@ bool attention_data_new(struct attention_data *d, const struct attention_case *c
     if (!draw_windows(d, &r) || !draw_tree(d, &r) || !draw_scalars(d, &r) || !outputs(d))
         return false;
     fill(d, &r);
+    for (int s = 0; c->vt && s < c->sources; s++)
+        if (!turn(d, s)) return false;
     return true;
 }
 
@@ -443,6 +472,7 @@ void attention_data_free(struct attention_data *d)
     for (int s = 0; s < 2; s++) {
         free(d->k[s].bytes);
         free(d->v[s].bytes);
+        free(d->turned[s].bytes);
         free(d->lengths[s]);
         free(d->table[s]);
     }

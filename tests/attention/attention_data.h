@@ -25,6 +25,7 @@ struct attention_data {
     hewn_attention_desc desc; /* without its sources, the next field */
     hewn_attention_source source[2];
     struct attention_tensor q, o, k[2], v[2];
+    struct attention_tensor turned[2]; /* V as columns, where the case has it so; without strides */
     int32_t *cu_q, *lengths[2], *table[2], *windows; /* NULL where unused */
     size_t cu_q_count, lengths_count[2], table_count[2], windows_count;
     uint64_t *tree; /* NULL where unused */

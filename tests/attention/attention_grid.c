@@ -268,6 +268,16 @@ static const char *const eight_bit[] = {
     "in=e4m3 promo=2 qk=64 unnorm=1 out=f32 sq=140 sk=900 causal=1",
     "in=e4m3 promo=1 out=e4m3 qk=96 sq=135 sk=300 os=1 vs=5 hq=4 hkv=2 b=2 pad=5",
     "in=e4m3 promo=-1 qk=128 sq=130 sk=600",
+    /* V as columns: ends within a group of 16 keys and behind one, of K and V longer than any */
+    "in=e4m3 vt=1 qk=64 sq=257 sk=257 causal=1 hq=8 hkv=2 b=2",
+    "in=e4m3 vt=1 qk=96 sq=200 sk=709 hq=2 hkv=1 left=150 right=20 promo=1",
+    "in=e4m3 vt=1 qk=128 sq=130 sk=900 keys=1 ragged=2 b=3 win=-60 causal=1 vs=3 promo=4",
+    "in=e4m3 vt=1 qk=128 sq=150 sk=300 packed=1 keys=1 ragged=2 b=6 causal=1 sink=1 hq=4 hkv=2",
+    "in=e4m3 vt=1 qk=192 v=128 sq=140 sk=3 out=f32 b=2",
+    "in=e4m3 vt=1 qk=192 v=128 sources=2 sq=150 sk=300 sk1=171 keys1=1 ragged=1 b=3 promo=2",
+    "in=e4m3 vt=1 qk=256 sq=140 sk=333 causal=1 b=2 hq=4 hkv=2 layout=1 promo=1",
+    "in=e4m3 vt=1 qk=256 sq=100 sk=500 packed=1 keys=1 ragged=2 b=5 pattern=2",
+    "in=e4m3 vt=1 qk=128 sq=40 sk=0 b=2",
     /* the soft cap */
     "in=e4m3 qk=64 sq=140 sk=300 causal=1 cap=5000 hq=2 qs=2",
     "in=e4m3 qk=96 sq=140 sk=700 cap=700 pattern=4 peak=2000 splits=1 sink=1 out=f32",
@@ -545,6 +555,9 @@ void attention_random_promoted(struct rng *r, struct attention_case *c)
 {
     static const int64_t blocks[] = {-1, 1, 1, 2, 3, 4, 1000};
     if (c->in == HEWN_E4M3) c->promo = c->qk == 256 ? below(r, 2) : blocks[below(r, 7)];
+    for (int i = 0; i < 2; i++)
+        if (c->source[i].page || c->source[i].keys == HEWN_KEYS_PACKED || c->pad) return;
+    if (c->in == HEWN_E4M3) c->vt = below(r, 3) == 0;
 }
 
 void attention_random_narrow(struct rng *r, struct attention_case *c)

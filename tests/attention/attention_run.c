@@ -23,14 +23,19 @@
     X(cu_q, args->cu_q, d->cu_q, d->cu_q_count * 4, 0x7F)                                 \
     X(tree, args->tree, d->tree, d->tree_count * 8, 0x7F)                                 \
     X(source[0].k, source[0].k, d->k[0].bytes, d->k[0].size, 0xFF)                        \
-    X(source[0].v, source[0].v, d->v[0].bytes, d->v[0].size, 0xFF)                        \
+    X(source[0].v, source[0].v, value_of(d, 0)->bytes, value_of(d, 0)->size, 0xFF)        \
     X(source[0].lengths, source[0].lengths, d->lengths[0], d->lengths_count[0] * 4, 0x7F) \
     X(source[0].table, source[0].table, d->table[0], d->table_count[0] * 4, 0x7F)         \
     X(source[0].windows, source[0].windows, d->windows, d->windows_count * 4, 0x7F)       \
     X(source[1].k, source[1].k, d->k[1].bytes, d->k[1].size, 0xFF)                        \
-    X(source[1].v, source[1].v, d->v[1].bytes, d->v[1].size, 0xFF)                        \
+    X(source[1].v, source[1].v, value_of(d, 1)->bytes, value_of(d, 1)->size, 0xFF)        \
     X(source[1].lengths, source[1].lengths, d->lengths[1], d->lengths_count[1] * 4, 0x7F) \
     X(source[1].table, source[1].table, d->table[1], d->table_count[1] * 4, 0x7F)
+
+static const struct attention_tensor *value_of(const struct attention_data *d, int s)
+{
+    return d->c.vt ? &d->turned[s] : &d->v[s];
+}
 
 #define COUNT(name, field, host, bytes, fill) +1
 enum { BUFFER_COUNT = 0 BUFFERS(COUNT) };

@@ -107,6 +107,17 @@ static void options(hewn_context *context)
     BAD((d.kv = HEWN_E4M3, d.k_scales = HEWN_SCALES_SEQUENCE_HEAD), HEWN_ERR_LIMIT,
         "k_scales: 3, but beside bf16 queries K and V have no scales of a sequence's own");
     BAD(d.promotion = -2, HEWN_ERR_ARGUMENT, "promotion: -2 is not at least -1");
+    BAD(d.v_layout = 2, HEWN_ERR_ARGUMENT, "v_layout: 2 is not in 0..1");
+    BAD(d.v_layout = 1, HEWN_ERR_ARGUMENT, "v_layout: 1 needs e4m3 inputs, `in` is bf16");
+    BAD((d.in = HEWN_E4M3, d.v_layout = 1), HEWN_ERR_ARGUMENT,
+        "source[0].v_token: 300 B is not a multiple of 16 B");
+    BAD((d.in = HEWN_E4M3, d.v_layout = 1, s[0].page_size = 128, s[0].pages = 9,
+         s[0].table_width = 3),
+        HEWN_ERR_ARGUMENT, "source[0].page_size: 128, but v_layout 1 has no pages");
+    BAD((d.in = HEWN_E4M3, d.v_layout = 1, s[0].keys = HEWN_KEYS_PACKED, s[0].tokens = 900),
+        HEWN_ERR_ARGUMENT, "source[0].keys: 2, packed, but v_layout is 1");
+    BAD((d.in = HEWN_E4M3, d.v_layout = 1, s[0].length = 304), HEWN_ERR_LIMIT,
+        "v_layout: 1 is for compute capability 9.0, without softcap");
     BAD(d.pack = -1, HEWN_ERR_ARGUMENT, "pack: -1 is not at least 0");
     BAD(d.pack = 5, HEWN_ERR_ARGUMENT,
         "pack: 5 is more than the 4 query heads that share a KV head");
@@ -603,6 +614,8 @@ static void invariant(void)
         "promotion: 2, but head dimension 256 has only 1, or never, -1");
     BAD((d.in = HEWN_E4M3, d.softcap = 50, d.promotion = 1), HEWN_ERR_LIMIT,
         "promotion: 1, but beside softcap only never, -1");
+    BAD((d.in = HEWN_E4M3, d.softcap = 50, s[0].length = 304, d.v_layout = HEWN_V_COLUMNS),
+        HEWN_ERR_LIMIT, "v_layout: 1 is for compute capability 9.0, without softcap");
     promotions(context);
     BAD((d.invariant = 1, d.q_length = 1, d.batch = 1024, s[0].length = (1 << 29) - 1),
         HEWN_ERR_LIMIT,
