@@ -335,6 +335,7 @@ built() { # NAME OPTIONS…
 built static -arch=compute_90 && runs "static runtime library" "$dir/static"
 built shared -arch=compute_90 -cudart shared && runs "shared runtime library" "$dir/shared" "$CUDA_HOME/lib64"
 built plain -arch=compute_90 --no-compress && runs "PTX stored plain" "$dir/plain"
+built lines -gencode arch=compute_90,code=sm_90 -lineinfo && runs "machine code with line numbers" "$dir/lines"
 source=graphs
 if built graphs -arch=compute_90 --cudart shared; then
     LD_LIBRARY_PATH=$(dirname "$SIM"):$CUDA_HOME/lib64 HEWN_SIM_GPU=h200 "$dir/graphs" >"$dir/out" 2>&1

@@ -15,7 +15,7 @@
 #define FUZZ_TARGETS(X)                                              \
     X(ptx, "the PTX front end: parser, decoder, names of entries")   \
     X(join, "the linker of PTX texts, which NULs part")              \
-    X(fatbin, "the reader of fat binaries, LZ4 and zstd included")   \
+    X(fatbin, "the reader of fat binaries and cubins, LZ4 and zstd") \
     X(lz4, "the LZ4 decoder, after two bytes that say the size")     \
     X(zstd, "the zstd decoder, after two bytes that say the size")   \
     X(tmap, "tensor maps: rules, encoding, decoding, size of boxes") \

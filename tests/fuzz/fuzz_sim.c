@@ -6,6 +6,7 @@
 #include "decode/decode.h"
 #include "ops/table.h"
 #include "ptx/demangle.h"
+#include "ptx/cubin.h"
 #include "ptx/fatbin.h"
 #include "ptx/join.h"
 #include "ptx/lz4.h"
@@ -74,7 +75,12 @@ void fuzz_fatbin(const uint8_t *data, size_t size)
 {
     struct fatbin f;
     struct fatbin_entry entry;
+    char *kept = NULL;
 
+    if (cubin_ptx((const char *)data, size, &kept) == CUBIN_OK) {
+        if (strlen(kept) > size) abort();
+        free(kept);
+    }
     if (fatbin_open(&f, data, size)) return;
     while (fatbin_next(&f, &entry) > 0) {
         char *text = NULL;

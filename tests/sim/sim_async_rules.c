@@ -210,8 +210,15 @@ static void check_rule(const struct rule *rule)
     CHECK(back.address == t.address && back.dim[1] == t.dim[1] && back.stride[1] == t.stride[1] &&
               back.box[1] == t.box[1] && back.swizzle == t.swizzle,
           "fields changed on the way");
-    opaque[100] ^= 1;
+    opaque[62] ^= 1; /* encoders of others leave the second half as it is */
     CHECK(!tmap_decode(opaque, &back), "a damaged map decodes");
+    opaque[62] ^= 1;
+    memset(opaque + 64, 0xa5, 64);
+    opaque[8] ^= 2;
+    CHECK(tmap_decode(opaque, &back), "a map as CuTe DSL encodes it does not decode");
+    CHECK(back.dim[1] == t.dim[1] && back.box[1] == t.box[1] && back.wide == t.wide &&
+              !tmap_validate(&back, rule->cc, why, sizeof why),
+          "fields changed: %s", why);
 }
 
 void rule_cases(void)

@@ -2,8 +2,10 @@
  * Fat binaries and their two compressions: what CUDA's own tool makes in every mode, damaged input,
  * and input that claims too much. Files in tests/sim/fatbin/ are recorded; README.md there says how.
  */
+#include "lib/cubin.h"
 #include "lib/harness.h"
 
+#include "ptx/cubin.h"
 #include "ptx/fatbin.h"
 #include "ptx/lz4.h"
 #include "ptx/module.h"
@@ -389,6 +391,58 @@ static void test_vector(const struct vector *v)
     free(copy);
 }
 
+/* ---- cubins ---- */
+
+static void test_cubin(void)
+{
+    static const char ptx[] = "\n.version 8.0\n.target sm_90\n";
+    uint8_t image[512];
+    size_t size = cubin_make(image, ptx), taken = 0;
+    char *text = NULL;
+
+    if (!test_case("the PTX in a cubin")) return;
+    CHECK_INT(cubin_ptx((const char *)image, size, &text), CUBIN_OK);
+    CHECK(text && !memcmp(text, ptx, sizeof ptx - 1), "another text: %s", text ? text : "none");
+    free(text);
+    text = NULL;
+    CHECK_INT(cubin_ptx((const char *)image, SIZE_MAX, &text), CUBIN_OK);
+    free(text);
+    for (size_t cut = 0; cut < size; cut++) {
+        uint8_t *copy = exact_copy(image, cut);
+        if (cubin_ptx((const char *)copy, cut, &text) == CUBIN_OK) {
+            taken++;
+            free(text);
+        }
+        free(copy);
+    }
+    CHECK_INT(taken, 0);
+    image[CUBIN_HEAD + 19] ^= 1; /* the section has another name */
+    CHECK_INT(cubin_ptx((const char *)image, size, &text), CUBIN_NO_PTX);
+}
+
+static void test_cubin_flipped(void)
+{
+    static const char ptx[] = ".version 8.0\n.target sm_90\n";
+    struct rng r = {test_seed()};
+    uint8_t image[512];
+    size_t size = cubin_make(image, ptx);
+    char *text = NULL;
+
+    if (!test_case("a cubin, bits flipped")) return;
+    for (int i = 0; i < 4000; i++) {
+        uint8_t *copy = exact_copy(image, size);
+        for (int k = 0; k < 3; k++) {
+            size_t bit = rng_next(&r) % (8 * size);
+            copy[bit / 8] ^= (uint8_t)(1U << bit % 8);
+        }
+        if (cubin_ptx((const char *)copy, size, &text) == CUBIN_OK) {
+            CHECK(strlen(text) <= size, "the text is longer than the image");
+            free(text);
+        }
+        free(copy);
+    }
+}
+
 int main(int argc, char **argv)
 {
     test_begin("sim_fatbin", argc, argv);
@@ -404,6 +458,8 @@ int main(int argc, char **argv)
     test_flipped("large_speed");
     test_flipped("large_size");
     test_claims();
+    test_cubin();
+    test_cubin_flipped();
     test_bomb();
     for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++) test_vector(&vectors[i]);
     return test_end();

@@ -16,10 +16,11 @@
  *   16     bytes of the box, each dimension divided by its element stride and rounded down
  *   18     the alignment that the swizzle asks of shared memory
  *
- * tensormap.replace leaves words 16 and 18 as they are, and copies do not read them. Where Blackwell has
- * more, the place is ours, because no such map has been recorded: im2col::w (word 2, bits 1-2), the
- * atomicity of the swizzle (bits 19-20), the 96-byte swizzle (bit 22). The three packed types have the
- * numbers of the instruction. Bit 21 is one that CUTLASS clears for some drivers; it is ignored.
+ * tensormap.replace leaves words 16 and 18 as they are, and copies do not read them. CuTe DSL 4.8 encodes maps itself,
+ * for sm_90a too, and leaves words 16 to 31 as its stack has them. So they are not looked at. In word 2 it sets bit 1,
+ * and CUTLASS clears bit 21 for some drivers; both are ignored. Where Blackwell has more, the place is ours, because no
+ * such map has been recorded: the atomicity of the swizzle (word 2, bits 19-20), the 96-byte swizzle (bit 22),
+ * im2col::w (bits 23-24). The three packed types have the numbers of the instruction.
  */
 #include "async/tmap.h"
 #include "async/tmap_copy.h"
@@ -44,18 +45,18 @@ enum {
 struct place {
     uint8_t word, shift, bits;
 };
-static const struct place im2col = {W_MODE, 0, 1}, wide = {W_MODE, 1, 2}, rank = {W_MODE, 4, 3},
+static const struct place im2col = {W_MODE, 0, 1}, wide = {W_MODE, 23, 2}, rank = {W_MODE, 4, 3},
                           type = {W_MODE, 7, 4}, interleave = {W_MODE, 11, 2},
                           swizzle = {W_MODE, 13, 2}, fill = {W_MODE, 15, 1}, tf32 = {W_MODE, 16, 1},
                           l2 = {W_MODE, 17, 2}, atomicity = {W_MODE, 19, 2},
                           swizzle_high = {W_MODE, 22, 1}, channels = {W_STEPS, 24, 8},
                           pixels = {W_PIXELS, 0, 10};
 
-/* Bits that a map may have, by word; the others are zero. */
-static const uint32_t known[WORDS] = {UINT32_MAX, UINT32_MAX, 0x007FFFF7, UINT32_MAX, UINT32_MAX,
-                                      UINT32_MAX, UINT32_MAX, 0xFFFF,     UINT32_MAX, UINT32_MAX,
-                                      UINT32_MAX, UINT32_MAX, UINT32_MAX, 0xFF007FFF, UINT32_MAX,
-                                      0x3FF,      UINT32_MAX, 0,          UINT32_MAX};
+/* Bits that a map may have, by word; the others of these words are zero. */
+static const uint32_t known[W_BYTES] = {UINT32_MAX, UINT32_MAX, 0x01FFFFF3, UINT32_MAX,
+                                        UINT32_MAX, UINT32_MAX, UINT32_MAX, 0xFFFF,
+                                        UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX,
+                                        UINT32_MAX, 0xFF007FFF, UINT32_MAX, 0x3FF};
 
 /* The instruction's element types in the driver's numbers; the map holds 11 and 12 as 7 and 8 with
  * the flag of TF32. */
@@ -202,7 +203,7 @@ static void get_mode(const uint32_t *w, struct tmap *t)
 static bool is_map(const uint32_t *w)
 {
     uint32_t number = get(w, type), any = 0;
-    for (uint32_t i = 0; i < WORDS; i++) {
+    for (uint32_t i = 0; i < W_BYTES; i++) {
         if (w[i] & ~known[i]) return false;
         any |= w[i];
     }

@@ -3,6 +3,7 @@
 #include "cuda/repeat.h"
 #include "ops/table.h"
 
+#include "ptx/cubin.h"
 #include "ptx/fatbin.h"
 #include "ptx/join.h"
 
@@ -105,10 +106,11 @@ static int classify(const char *image, struct jit *jit)
     unsigned major = 0, minor = 0;
     const char *text;
 
-    if (begins_with(image, "\x7f"
-                           "ELF"))
-        return reject(jit, HEWN_CU_NO_BINARY_FOR_GPU,
-                      "no binary for this simulated device; give it the PTX");
+    if (cubin_is(image, SIZE_MAX))
+        return reject(
+            jit, HEWN_CU_NO_BINARY_FOR_GPU,
+            "machine code does not run on this simulated device; give it the PTX, or have "
+            "ptxas keep the PTX in the cubin (-lineinfo)");
     text = skip_blank(image);
     if (!begins_with(text, ".version"))
         return reject(jit, HEWN_CU_INVALID_IMAGE,
@@ -164,17 +166,21 @@ enum { FAT_LINKED = 2, FAT_PARTS_MOST = 65536 };
 
 static const char FAT_WRAPPER[] = "\xB1\x43\x62\x46", FAT_CONTAINER[] = "\x50\xED\x55\xBA";
 
-/* How well an entry's PTX fits this device, 0: not at all. An exact architecture with its own
- * features comes first, then a family's, then the newest portable one. */
+/* How well an entry suits this device, 0: not at all. PTX comes first. A cubin may hold its PTX; it runs on devices of
+ * its own major version alone. */
 static unsigned fat_fit(const struct fatbin_entry *entry)
 {
-    unsigned arch = entry->arch;
+    enum { OF_A = 2000, OF_F = 1000, OF_PTX = 10000 };
+    const struct gpu *gpu = &driver.settings.gpu;
+    unsigned arch = entry->arch, fit;
     char target[24];
 
-    if (entry->kind != FATBIN_PTX || arch > 999) return 0;
+    if ((entry->kind != FATBIN_PTX && entry->kind != FATBIN_ELF) || arch > 999) return 0;
     snprintf(target, sizeof target, "sm_%u%.1s", arch, &entry->suffix);
-    if (!target_runs(target, &driver.settings.gpu)) return 0;
-    return arch + (entry->suffix == 'a' ? 2000 : entry->suffix == 'f' ? 1000 : 0);
+    if (!target_runs(target, gpu)) return 0;
+    fit = arch + (entry->suffix == 'a' ? OF_A : entry->suffix == 'f' ? OF_F : 0);
+    if (entry->kind == FATBIN_PTX) return OF_PTX + fit;
+    return arch / 10 == gpu->cc_major ? fit : 0;
 }
 
 /* Said once: the program cannot know that a driver which runs PTX alone is behind this. */
@@ -204,9 +210,39 @@ static void note_machine_code(const struct CUmod_st *module)
                 arch, arch, arch);
 }
 
-/* What a container holds, besides the PTX that was taken: the newest architectures, 0 for none. */
+/* The PTX that machine code of a fat binary holds. */
+static int ptx_of_cubin(const struct fatbin_entry *entry, char **text, struct jit *jit)
+{
+    char *cubin = *text;
+    int rc = cubin_ptx(cubin, entry->bytes, text);
+
+    free(cubin);
+    if (!rc) return 0;
+    *text = NULL;
+    return rc == CUBIN_NO_MEMORY
+               ? HEWN_CU_OUT_OF_MEMORY
+               : reject(jit, HEWN_CU_NO_BINARY_FOR_GPU,
+                        "the fat binary has machine code for this simulated device, and no PTX");
+}
+
+static int unpack(const struct fatbin_entry *entry, char **out, struct jit *jit)
+{
+    int rc = fatbin_unpack(entry, out);
+
+    if (rc == FATBIN_OK) return entry->kind == FATBIN_ELF ? ptx_of_cubin(entry, out, jit) : 0;
+    if (rc == FATBIN_NO_MEMORY) return HEWN_CU_OUT_OF_MEMORY;
+    return reject(jit, HEWN_CU_INVALID_IMAGE,
+                  rc == FATBIN_TOO_LARGE
+                      ? "the fat binary's entry becomes too large: 256 MiB and 1000 times the "
+                        "stored bytes at most"
+                      : "the fat binary's compressed entry is damaged");
+}
+
+/* What a container has, besides the PTX that was taken: the newest architectures, 0 for none. `in_cubin`: what fits best
+ * is machine code, which may hold PTX. `later`: that is not looked for now. */
 struct fat_held {
     unsigned machine_code, text;
+    bool in_cubin, later;
 };
 
 /* The container's PTX that fits this device best, as a text of its own in *out; 209 with a message
@@ -231,17 +267,12 @@ static int container_ptx(const char *image, size_t size, char **out, struct fat_
     }
     if (rc < 0)
         return reject(jit, HEWN_CU_INVALID_IMAGE, "the fat binary's entries overlap its end");
+    held->in_cubin = best.kind == FATBIN_ELF;
+    if (held->in_cubin) held->machine_code = best.arch;
     if (best_fit == 0)
         return reject(jit, HEWN_CU_NO_BINARY_FOR_GPU,
                       "the fat binary has no PTX for this simulated device");
-    rc = fatbin_unpack(&best, out);
-    if (rc == FATBIN_NO_MEMORY) return HEWN_CU_OUT_OF_MEMORY;
-    return rc ? reject(jit, HEWN_CU_INVALID_IMAGE,
-                       rc == FATBIN_TOO_LARGE
-                           ? "the fat binary's PTX becomes too large: 256 MiB and 1000 times the "
-                             "stored bytes at most"
-                           : "the fat binary's compressed PTX is damaged")
-              : 0;
+    return held->in_cubin && held->later ? HEWN_CU_NO_BINARY_FOR_GPU : unpack(&best, out, jit);
 }
 
 /* The PTX of `count` texts as one, which takes them over; an error where a name is defined nowhere. */
@@ -291,24 +322,32 @@ static int linked_ptx(const char *const *parts, char **out, struct fat_held *hel
     return rc;
 }
 
-/* As container_ptx, of a container or of what nvcc wraps around one. If nvcc wrapped it and no PTX fits, the module
- * remembers what it has instead. */
+/*
+ * As container_ptx, of a container or of what nvcc wraps around one. If nvcc wrapped it and no PTX fits, the module
+ * remembers what it has instead. A library is not searched for PTX in machine code until a part of it is asked for:
+ * programs have hundreds that nobody asks for.
+ */
 static int fat_ptx(const char *image, size_t size, char **out, struct jit *jit,
                    struct CUmod_st *module)
 {
     struct fat_wrapper wrapper;
-    struct fat_held held = {0, 0};
+    struct fat_held held = {.later = false};
+    const char *container;
+    bool in_cubin;
     int rc;
 
     if (!begins_with(image, FAT_WRAPPER)) return container_ptx(image, size, out, &held, jit);
     memcpy(&wrapper, image, sizeof wrapper);
-    image = (const char *)(uintptr_t)wrapper.data;
-    if (!image || !begins_with(image, FAT_CONTAINER))
+    container = (const char *)(uintptr_t)wrapper.data;
+    if (!container || !begins_with(container, FAT_CONTAINER))
         return reject(jit, HEWN_CU_INVALID_IMAGE, "the fat binary's wrapper leads nowhere");
-    rc = container_ptx(image, SIZE_MAX, out, &held, jit);
+    held.later = !module->context && !module->image;
+    rc = container_ptx(container, SIZE_MAX, out, &held, jit);
+    in_cubin = held.in_cubin;
     if (rc == HEWN_CU_NO_BINARY_FOR_GPU && wrapper.version == FAT_LINKED && wrapper.parts)
         rc = linked_ptx((const char *const *)(uintptr_t)wrapper.parts, out, &held, jit);
     if (rc == HEWN_CU_NO_BINARY_FOR_GPU) {
+        if (in_cubin && held.later) module->image = image;
         module->machine_code = held.machine_code;
         module->newest_ptx = held.text;
     }
@@ -414,11 +453,9 @@ static int build(struct CUmod_st *module, const char *name, const char *text, st
     return rc;
 }
 
-void module_unload(struct CUmod_st *module)
+static void unbuild(struct CUmod_st *module)
 {
-    handle_drop(module);
-    repeat_forget();
-    for (uint32_t i = 0; module->functions && i < module->ptx->entry_count; i++) {
+    for (uint32_t i = 0; module->ptx && module->functions && i < module->ptx->entry_count; i++) {
         handle_drop(&module->functions[i]);
         if (module->functions[i].kernel) kernel_free(module->functions[i].kernel);
     }
@@ -426,13 +463,42 @@ void module_unload(struct CUmod_st *module)
     if (module->globals) mem_free((uint64_t)(uintptr_t)module->globals);
     if (module->consts) mem_free((uint64_t)(uintptr_t)module->consts);
     if (module->ptx) ptx_module_free(module->ptx);
+    module->functions = NULL;
+    module->globals = module->consts = NULL;
+    module->ptx = NULL;
+}
+
+void module_unload(struct CUmod_st *module)
+{
+    handle_drop(module);
+    repeat_forget();
+    unbuild(module);
     free(module);
+}
+
+/* Fills the module from PTX, a fat binary or a cubin. */
+static int load_image(struct CUmod_st *module, const char *name, const char *image, size_t size,
+                      struct jit *jit)
+{
+    char *text = NULL;
+    int rc = 0;
+
+    if (begins_with(image, FAT_WRAPPER) || begins_with(image, FAT_CONTAINER))
+        rc = fat_ptx(image, size, &text, jit, module);
+    else if (cubin_is(image, SIZE_MAX) && cubin_ptx(image, size, &text) == CUBIN_NO_MEMORY)
+        rc = HEWN_CU_OUT_OF_MEMORY;
+    if (text) image = text;
+    if (!rc) rc = classify(image, jit);
+    if (!rc) rc = build(module, name, image, jit);
+    free(text);
+    if (rc) unbuild(module);
+    return rc;
 }
 
 int module_text(const char *image, size_t size, char **out)
 {
     struct jit jit = {0};
-    struct CUmod_st holds = {0};
+    struct CUmod_st holds = {.image = image}; /* nothing is put off */
 
     if (size >= sizeof(uint32_t) &&
         (begins_with(image, FAT_WRAPPER) || begins_with(image, FAT_CONTAINER)))
@@ -466,7 +532,6 @@ int module_load(struct CUctx_st *context, const char *image, size_t size, struct
 {
     struct jit jit = {0};
     struct CUmod_st *module;
-    char *text = NULL;
     int rc;
 
     if (!out || !image) return HEWN_CU_INVALID_VALUE;
@@ -475,13 +540,7 @@ int module_load(struct CUctx_st *context, const char *image, size_t size, struct
     module = calloc(1, sizeof *module);
     if (!module) return HEWN_CU_OUT_OF_MEMORY;
     module->context = context;
-    rc = 0;
-    if (begins_with(image, FAT_WRAPPER) || begins_with(image, FAT_CONTAINER))
-        rc = fat_ptx(image, size, &text, &jit, module);
-    if (text) image = text;
-    if (!rc) rc = classify(image, &jit);
-    if (!rc) rc = build(module, name, image, &jit);
-    free(text);
+    rc = load_image(module, name, image, size, &jit);
     if (rc && (module->machine_code || module->newest_ptx)) {
         if (context)
             note_machine_code(module);
@@ -594,12 +653,20 @@ struct CUfunc_st *function_named(struct CUmod_st *module, const char *name)
 static int module_of(void *handle, struct CUmod_st **out)
 {
     struct CUmod_st *module = handle_get(handle, HANDLE_MODULE);
+    struct jit jit = {0};
+    int rc = HEWN_CU_NO_BINARY_FOR_GPU;
 
     if (!module) return HEWN_CU_INVALID_HANDLE;
     *out = module;
     if (module->ptx) return 0;
-    note_machine_code(module);
-    return HEWN_CU_NO_BINARY_FOR_GPU;
+    if (module->image) {
+        rc = load_image(module, NULL, module->image, SIZE_MAX, &jit);
+        module->image = NULL; /* once is enough */
+        if (!rc) return 0;
+        note_refused_load(rc, jit.message);
+    }
+    if (rc == HEWN_CU_NO_BINARY_FOR_GPU) note_machine_code(module);
+    return rc;
 }
 
 static int get_function(void *handle, const char *name, struct CUfunc_st **out)

@@ -181,8 +181,9 @@ struct CUmod_st {
     struct ptx_module *ptx;
     struct CUfunc_st *functions; /* [ptx->entry_count] */
     uint8_t *globals, *consts;   /* device memory images, or NULL */
-    /* Of a library whose fat binary has no PTX for this device, so that ptx is NULL: an architecture of its
-     * machine code, and the newest one of its PTX; 0 for none. */
+    /* Of a library whose fat binary has no PTX for this device, so that ptx is NULL: the fat binary, if machine code
+     * in it may yet hold PTX; an architecture of its machine code, and the newest one of its PTX; 0 for none. */
+    const char *image;
     unsigned machine_code, newest_ptx;
 };
 
