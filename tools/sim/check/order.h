@@ -89,6 +89,7 @@ struct order_groups {
     uint32_t count, capacity;
     uint64_t step; /* of the last instruction that issued; its lanes so far */
     uint32_t step_lanes;
+    uint32_t alone; /* lanes that have waited while operations of others were in flight */
     struct lane_cover cover[2];  /* sources read; complete */
     uint32_t own[WARP_LANES][2]; /* components; 0: none */
     uint32_t own_end[WARP_LANES][GROUPS_KEPT];
@@ -130,7 +131,8 @@ struct order_warp {
     const struct insn *lent; /* order_flag.lent of the flag that relaxed reads saw; NULL: none */
     struct clock after;      /* `now` at the last tcgen05.fence::after_thread_sync */
     struct order_groups *groups[COMMIT_KINDS];
-    uint32_t tensor[WARP_LANES]; /* number of each lane's last action of the chain TENSOR; 0: none */
+    uint32_t
+        tensor[WARP_LANES]; /* number of each lane's last action of the chain TENSOR; 0: none */
     uint32_t *slots, slot_count, slot_capacity; /* components */
     struct wgmma_regs *regs;                    /* order_regs.c */
     struct undefined *undefined;                /* undefined.c; NULL: nothing was */
@@ -404,6 +406,8 @@ void order_groups_wait(struct order *o, struct order_warp *w, const struct event
 /* cp.async.mbarrier.arrive is issued; it arrives. */
 void order_groups_brings(struct order_warp *w, struct order_arrival *a);
 void order_groups_arrive(struct order_warp *w, struct order_bar *b, const struct order_arrival *a);
+/* The warp's own action of a chain of groups is complete, though the chain is not up to there. */
+bool order_groups_over(const struct order_warp *w, epoch action);
 void order_groups_free(struct order_groups *g);
 
 /* ---- order_life.c ---- */

@@ -87,7 +87,7 @@ void order_groups_issue(struct order_warp *w, bool bulk, uint32_t lane, struct i
 {
     struct order_groups *g = groups_of(w, bulk ? COMMIT_BULK : COMMIT_CP_ASYNC);
     if (!g) return;
-    if (g->own[lane][DONE] || apart(w, g, lane)) {
+    if (g->own[lane][DONE] || g->alone >> lane & 1 || apart(w, g, lane)) {
         issue_own(w, g, bulk, lane, i);
         return;
     }
@@ -207,8 +207,29 @@ void order_groups_wait(struct order *o, struct order_warp *w, const struct event
     for (uint32_t rest = e->lanes; rest; rest &= rest - 1) wait_lane(o, w, g, e, first_lane(rest));
     advance(g, &g->cover[READ]);
     advance(g, &g->cover[DONE]);
+    for (uint32_t rest = e->lanes; rest; rest &= rest - 1)
+        if (g->cover[READ].done[first_lane(rest)] > g->cover[READ].prefix)
+            g->alone |= 1U << first_lane(rest);
     if (bulk) learn(o, w, true, w->chain[COMPONENT_BULK_READ], g->cover[READ].prefix);
     learn(o, w, bulk, w->chain[chain_of_group(e->key)], g->cover[DONE].prefix);
+}
+
+bool order_groups_over(const struct order_warp *w, epoch action)
+{
+    static const struct {
+        uint8_t chain, group, cover;
+    } chains[] = {{COMPONENT_BULK_READ, COMMIT_BULK, READ},
+                  {COMPONENT_BULK_DONE, COMMIT_BULK, DONE},
+                  {COMPONENT_CP_ASYNC, COMMIT_CP_ASYNC, DONE}};
+    const uint32_t number = epoch_number(action);
+    for (size_t i = 0; i < sizeof chains / sizeof chains[0]; i++) {
+        const struct order_groups *g = w->groups[chains[i].group];
+        if (!g || w->chain[chains[i].chain] != epoch_component(action) || !number ||
+            number > g->count)
+            continue;
+        return g->cover[chains[i].cover].done[g->lane_of[number - 1]] >= number;
+    }
+    return false;
 }
 
 /* ---- cp.async.mbarrier.arrive ---- */

@@ -210,6 +210,9 @@ enum standing order_judge(struct touch *t, epoch prior, bool wrote)
         accept(t, prior, wrote, FIND_PROXY, IDIOM_REFILL_UNFENCED);
         return STANDING_ACCEPTED;
     }
+    if (p->warp == a->w && (!t->async || p->kind != COMPONENT_CP_ASYNC) &&
+        order_groups_over(a->w, prior))
+        return STANDING_ORDERED;
     if (settled(t, prior)) return settle(t);
     if (t->write && (!wrote || !generic_component(p->kind)) && clock_knows(&t->now->narrow, prior))
         return STANDING_ACCEPTED;
