@@ -224,6 +224,7 @@ static void run_schedule(const char *text, struct run *r, const struct explorati
     if (usual && x->end == EXPLORE_DIFFERS)
         CHECK(memcmp(usual, memory, 2 * (size_t)MEMORY) != 0, "'%s' leaves what '' leaves",
               x->schedule);
+    if (x->end == EXPLORE_DIFFERS) CHECK_INT(*(const uint32_t *)(uintptr_t)x->differs_at, x->other);
     free(usual);
 }
 

@@ -40,8 +40,11 @@ static void tell(const struct launch *l, const struct exploration *x, struct rep
         f = (struct finding){.severity = SEV_ERROR, .kind = FIND_RACE, .warp = -1, .lane = -1};
         f.kernel = l->kernel->entry->name;
         f.instr = "";
-        (void)snprintf(f.message, sizeof f.message,
-                       "another order of the warps leaves other values in memory.");
+        (void)snprintf(
+            f.message, sizeof f.message,
+            "another order of the warps leaves other values in memory, first at 0x%llx: 0x%x, "
+            "where the first order leaves 0x%x.",
+            (unsigned long long)x->differs_at, (unsigned)x->other, (unsigned)x->first);
     } else {
         const size_t at = strlen(f.message);
         (void)snprintf(f.message + at, sizeof f.message - at, " in one order of the warps.");

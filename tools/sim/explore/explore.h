@@ -50,6 +50,9 @@ struct exploration {
     enum explore_end end;   /* of the first order that is not fine */
     int result;             /* its CUresult */
     struct finding finding; /* ERROR, FAULT, HANG: what was found */
+    uint64_t
+        differs_at; /* DIFFERS: the first word, and what the first order and this one leave there; 0: not known */
+    uint32_t first, other;
     uint64_t seed; /* with which a usual run comes to the same; 0: none up to EXPLORE_SEEDS */
     char schedule[EXPLORE_SCHEDULE]; /* its first steps, a word (replay.h); "": too long for one */
 };

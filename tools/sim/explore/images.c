@@ -40,6 +40,24 @@ bool images_same(const struct images *m)
     return true;
 }
 
+bool images_differ(const struct images *m, uint64_t *address, uint32_t *kept, uint32_t *now)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < m->count; at += m->memory[i++].bytes) {
+        const unsigned char *is = m->memory[i].at, *was = m->result + at;
+        for (size_t b = 0; b < m->memory[i].bytes; b++) {
+            const size_t word = b / sizeof *now * sizeof *now, rest = m->memory[i].bytes - word;
+            if (is[b] == was[b]) continue;
+            *address = (uint64_t)(uintptr_t)is + word;
+            *kept = *now = 0;
+            memcpy(kept, was + word, rest < sizeof *kept ? rest : sizeof *kept);
+            memcpy(now, is + word, rest < sizeof *now ? rest : sizeof *now);
+            return true;
+        }
+    }
+    return false;
+}
+
 void images_free(struct images *m)
 {
     if (m->first) images_restore(m);

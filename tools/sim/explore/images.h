@@ -17,6 +17,8 @@ void images_restore(const struct images *m);
 void images_keep(const struct images *m);
 /* Whether memory holds what it held at images_keep. */
 bool images_same(const struct images *m);
+/* The first aligned word that it does not, as it was kept and as it is now; false: they are the same. */
+bool images_differ(const struct images *m, uint64_t *address, uint32_t *kept, uint32_t *now);
 /* Puts it back, and forgets it. */
 void images_free(struct images *m);
 

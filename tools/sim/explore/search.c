@@ -368,6 +368,8 @@ static bool run_once(struct search *s, struct walk *w, const struct launch *l,
     out->orders++;
     if (out->end == EXPLORE_FINE) return true;
     out->finding = w->finding;
+    if (out->end == EXPLORE_DIFFERS && !limits->fine)
+        (void)images_differ(m, &out->differs_at, &out->first, &out->other);
     return false;
 }
 
