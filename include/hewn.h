@@ -618,12 +618,12 @@ typedef struct hewn_attention_desc {
                          of V have a mean: by 5 % over 4k keys, 18 % over 16k. Head dimension 256 has only 1
                          or never, softcap only never; else HEWN_ERR_LIMIT. Ignored where sums are fp32:
                          16-bit inputs, sm_100f */
-    int64_t q_scale_batch, k_scale_batch, v_scale_batch; /* HEWN_SCALES_SEQUENCE_...: scales from one
-                                                            sequence to the next; 0: the number of heads */
     int v_layout; /* hewn_v_layout of the V of every source. HEWN_V_COLUMNS is for e4m3 inputs on sm_90a, without
                      pages, packed keys and softcap. Key j of column c is at c * v_token + j, whatever `layout` is;
                      v_head and v_batch are as usual. Strides of 0: batch, head, column, key; then `length` must be
                      a multiple of 16. What lies behind a sequence's last key may be anything, as in rows */
+    int64_t q_scale_batch, k_scale_batch, v_scale_batch; /* HEWN_SCALES_SEQUENCE_...: scales from one
+                                                            sequence to the next; 0: the number of heads */
 } hewn_attention_desc;
 
 typedef struct hewn_attention_plan hewn_attention_plan;
