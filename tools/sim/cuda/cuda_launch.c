@@ -367,6 +367,12 @@ static bool look_outside(struct launch *l)
     return false;
 }
 
+static int no_memory(struct repeat *r)
+{
+    repeat_drop(r);
+    return HEWN_CU_OUT_OF_MEMORY;
+}
+
 int launch_execute(struct CUctx_st *context, const struct launch_request *request,
                    struct running *running)
 {
@@ -404,17 +410,11 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
     memcpy(launch.block, request->block, sizeof launch.block);
     memcpy(launch.cluster, request->cluster, sizeof launch.cluster);
     if (request->cooperative) {
-        if (mem_alloc(GRID_WORKSPACE, &launch.grid_workspace)) {
-            repeat_drop(&repeat);
-            return HEWN_CU_OUT_OF_MEMORY;
-        }
+        if (mem_alloc(GRID_WORKSPACE, &launch.grid_workspace)) return no_memory(&repeat);
         memset((void *)(uintptr_t)launch.grid_workspace, 0, GRID_WORKSPACE);
     }
     report = report_new(f->kernel->entry->name, ++driver.launches);
-    if (!report) {
-        repeat_drop(&repeat);
-        return HEWN_CU_OUT_OF_MEMORY;
-    }
+    if (!report) return no_memory(&repeat);
     if (settings->explore) explore_before(&launch, settings->explore, report);
     if (settings->advise)
         advise_before(&launch, settings->advise, running || request->overlaps, report);
