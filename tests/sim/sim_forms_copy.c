@@ -349,6 +349,55 @@ static void test_bulk_stores(void)
     }
 }
 
+/* The last `absent` bytes of the copy lie behind the allocation. Only the bytes that are not ignored are compared. */
+static const struct ignored {
+    uint32_t left, right, absent;
+    const char *finding;
+} ignored[] = {{0, 0, 0, NULL}, {15, 0, 0, NULL}, {0, 15, 15, NULL},
+               {4, 9, 9, NULL}, {0, 8, 9, "oob"}, {16, 0, 0, "oob"}};
+
+static void put_ignored(const struct ignored *c, uint32_t bytes)
+{
+    text_begin(BOX_HEAD);
+    put(".reg .b64 from;\nld.b64 from, [map];\nmbarrier.init.shared::cta.b64 [bar], 1;\n"
+        "fence.proxy.async.shared::cta;\n"
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], %u;\n"
+        "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.ignore_oob [box], "
+        "[from], %u, %u, %u, [bar];\n"
+        "waits: mbarrier.try_wait.parity.shared::cta.b64 p, [bar], 0;\n@!p bra waits;\n",
+        bytes, bytes, c->left, c->right);
+    for (uint32_t k = 0; k < bytes; k++)
+        put("ld.shared.u8 v, [box+%u];\nst.global.u8 [io+%u], v;\n", k, k);
+    put("ret;\n}\n");
+}
+
+static void test_ignored(void)
+{
+    enum { BYTES = 48, ROOM = 256 };
+
+    for (uint32_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++) {
+        const struct ignored *c = &ignored[i];
+        struct run r = {.block = 1};
+        if (!test_case("cp.async.bulk.ignore_oob, %u and %u bytes, %u absent", c->left, c->right,
+                       c->absent))
+            continue;
+        unsigned char *tensor = run_alloc(ROOM - c->absent), *io = run_alloc(ROOM);
+        const unsigned char *from = tensor + ROOM - BYTES;
+        const uint64_t source = address_of(from);
+        struct box_params p = {.io = address_of(io)};
+        for (uint32_t k = 0; k < ROOM - c->absent; k++) tensor[k] = (unsigned char)(k + 1);
+        memcpy(p.map, &source, sizeof source);
+        put_ignored(c, BYTES);
+        if (c->finding)
+            run_for_finding(&r, &p, sizeof p, c->finding);
+        else if (run_clean(&r, &p, sizeof p))
+            for (uint32_t k = c->left; k < BYTES - c->right; k++)
+                CHECK(io[k] == from[k], "byte %u: want %u got %u", k, from[k], io[k]);
+        run_free(tensor);
+        run_free(io);
+    }
+}
+
 /* cp.async.mbarrier.arrive: with .noinc the count that was set must foresee it. */
 static void test_copies_arrive(struct rng *rng)
 {
@@ -389,4 +438,5 @@ void copy_cases(struct rng *rng)
     test_async_stores(rng);
     test_bulk_stores();
     test_copies_arrive(rng);
+    test_ignored();
 }

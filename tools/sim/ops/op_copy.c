@@ -245,6 +245,7 @@ int bind_bulk_wait(struct decoder *dc, struct insn *out)
 /* insn.aux of bulk copies. */
 struct bulk_form {
     bool own_cta;      /* .shared::cta destination */
+    bool ignores;      /* .ignore_oob: two operands before the barrier */
     uint32_t mask_arg; /* cp_mask; 0: none */
     reduce_fn *reduce; /* NULL: a copy */
 };
@@ -255,17 +256,22 @@ struct bulk_in {
     struct bulk_bar bar;
     const uint8_t *src;
     uint32_t size;
+    uint32_t left, right; /* bytes at the ends that need not exist; src is behind the left ones */
     reduce_fn *reduce;
 };
+
+/* What the destination has for bytes that were ignored: unspecified, so not what anybody expects. */
+enum { BULK_IGNORED = 0xC5, BULK_IGNORED_MOST = 15 };
 
 static bool run_in(struct group *g, struct async_op *op)
 {
     const struct bulk_in *c = async_payload(op);
     (void)g;
+    if (c->left || c->right) memset(bulk_host(c->dst), BULK_IGNORED, c->size);
     if (c->reduce)
         c->reduce(bulk_host(c->dst), c->src, c->size);
     else
-        memmove(bulk_host(c->dst), c->src, c->size);
+        memmove(bulk_host(c->dst) + c->left, c->src, c->size - c->left - c->right);
     bulk_signal(op, &c->bar, c->size);
     bulk_release(c->dst, &c->bar);
     return true;
@@ -287,15 +293,30 @@ static enum step load_lane_to(struct warp *w, const struct insn *in, uint32_t la
 {
     struct group *g = w->cta->group;
     struct async_op *op = async_new(w, in, lane, run_in, sizeof *c);
+    const uint32_t size = c->size - c->left - c->right;
     if (!op) return bulk_no_memory(w, in, lane);
-    if (c->size) {
-        c->src = mem_global(w, in, lane, source, c->size, ACCESS_READ, "source of the bulk copy");
+    source += c->left;
+    if (size) {
+        c->src = mem_global(w, in, lane, source, size, ACCESS_READ, "source of the bulk copy");
         if (!c->src) return discard(op);
     } else {
         c->src = bulk_host(c->dst); /* nothing to read: an address that is valid */
     }
     submit_in(g, op, c, LATENCY_LOAD);
-    if (c->size) bulk_access_global(op, ACCESS_READ, PROXY_ASYNC, source, c->size);
+    if (size) bulk_access_global(op, ACCESS_READ, PROXY_ASYNC, source, size);
+    return STEP_NEXT;
+}
+
+static enum step ignored_operands(struct warp *w, const struct insn *in, uint32_t lane,
+                                  struct bulk_in *c)
+{
+    c->left = (uint32_t)arg_lane(w, in->arg[3], lane);
+    c->right = (uint32_t)arg_lane(w, in->arg[4], lane);
+    if (c->left > BULK_IGNORED_MOST || c->right > BULK_IGNORED_MOST || c->left + c->right > c->size)
+        return sim_fault(w, in, lane, 715, FIND_OOB, CAUSE_NONE, "",
+                         "%u bytes to ignore on the left and %u on the right of %u: 0 to %d each "
+                         "are allowed, and no more than the size",
+                         c->left, c->right, c->size, BULK_IGNORED_MOST);
     return STEP_NEXT;
 }
 
@@ -309,7 +330,9 @@ static enum step load_lane(struct warp *w, const struct insn *in, uint32_t lane)
     if (step == STEP_NEXT) {
         step = shared_operand(w, in, lane, 0, 0, c.size, BULK_ALIGN, form->own_cta, &c.dst);
     }
-    if (step == STEP_NEXT) step = bar_operand(w, in, lane, 3, 2, c.dst.cta, &c.bar);
+    if (step == STEP_NEXT && form->ignores) step = ignored_operands(w, in, lane, &c);
+    if (step == STEP_NEXT)
+        step = bar_operand(w, in, lane, form->ignores ? 5 : 3, 2, c.dst.cta, &c.bar);
     if (step == STEP_NEXT) step = load_lane_to(w, in, lane, source, &c);
     return step;
 }
@@ -484,7 +507,8 @@ static int bind_bulk(struct decoder *dc, struct insn *out, exec_fn *fn, struct b
 int bind_bulk_load(struct decoder *dc, struct insn *out)
 {
     return bind_bulk(dc, out, exec_load,
-                     (struct bulk_form){.own_cta = mod_is(dc, 0, "shared::cta")});
+                     (struct bulk_form){.own_cta = mod_is(dc, 0, "shared::cta"),
+                                        .ignores = mod_has(dc, "ignore_oob")});
 }
 
 int bind_bulk_multicast(struct decoder *dc, struct insn *out)
