@@ -16,6 +16,8 @@ enum {
     MLA_HEADS = 16,
     MLA_ROW = 1152,
     RECORD = 656,
+    SPLIT_PAGE =
+        (PAGE * 584 + 575) / 576 * 576, /* of records of 584 bytes: rows of 576, then scales */
     LIST = 100,
     INDEX_HEADS = 32,
     INDEX_PAGE = 64,
@@ -23,7 +25,7 @@ enum {
     TOP = 20
 };
 
-enum variant { PLAIN, E4M3_KEYS, INVARIANT, PREFILL, RECORDS, LISTS };
+enum variant { PLAIN, E4M3_KEYS, INVARIANT, PREFILL, RECORDS, LISTS, SPLITS, CACHES };
 
 /* ---- inputs -- */
 
@@ -49,6 +51,19 @@ static hewn_deviceptr records(struct gpu *g, size_t rows)
     for (size_t i = 0; i < rows; i++)
         for (int k = 0; k < 4; k++) memcpy(host + i * RECORD + 512 + 4 * k, &(float){0.25F}, 4);
     hewn_deviceptr at = gpu_upload(g, host, rows * RECORD);
+    free(host);
+    return at;
+}
+
+/* Pages of records of 584 bytes, as above. */
+static hewn_deviceptr split_records(struct gpu *g, size_t pages)
+{
+    struct rng r = {5};
+    unsigned char *host = gpu_host(pages * SPLIT_PAGE);
+    for (size_t i = 0; i < pages * SPLIT_PAGE; i++)
+        host[i] = i % 2 ? 0x3F : (unsigned char)(rng_next(&r) & 0x77);
+    for (size_t i = 0; i < pages; i++) memset(host + i * SPLIT_PAGE + PAGE * 576, 125, PAGE * 8);
+    hewn_deviceptr at = gpu_upload(g, host, pages * SPLIT_PAGE);
     free(host);
     return at;
 }
@@ -147,12 +162,33 @@ static void destroy_attention(struct subject *s)
 
 /* ---- MLA -- */
 
+/* Of two caches the second is the first, with lists and pages of its own. */
+static int by_lists(const struct kind *k)
+{
+    return k->variant == LISTS || k->variant == CACHES;
+}
+
+static int mla_cache(const struct kind *k)
+{
+    return k->variant == RECORDS                          ? HEWN_MLA_CACHE_656
+           : k->variant == SPLITS || k->variant == CACHES ? HEWN_MLA_CACHE_584
+                                                          : HEWN_MLA_CACHE_PLAIN;
+}
+
+static hewn_deviceptr mla_keys(struct gpu *g, int cache)
+{
+    if (cache == HEWN_MLA_CACHE_656) return records(g, (size_t)POOL * PAGE);
+    if (cache == HEWN_MLA_CACHE_584) return split_records(g, POOL);
+    return words(g, (size_t)POOL * PAGE * MLA_ROW, 3);
+}
+
 static int open_mla(struct gpu *g, const struct kind *k, struct subject *s, hewn_error *err)
 {
-    const int lists = k->variant == LISTS, packed = k->variant == RECORDS;
+    const int lists = by_lists(k), two = k->variant == CACHES;
     size_t rows = (size_t)BATCH * (size_t)k->queries * MLA_HEADS;
     for (int i = 0; i < 2; i++) s->q[i] = words(g, rows * MLA_ROW, 20 + (uint64_t)i);
-    s->keys = packed ? records(g, (size_t)POOL * PAGE) : words(g, (size_t)POOL * PAGE * MLA_ROW, 3);
+    s->keys = mla_keys(g, mla_cache(k));
+    if (two) add_array(g, s, 2, "extra_lists", HOLES, POOL * PAGE - 1, (uint32_t)k->queries * LIST);
     add_array(g, s, 0, "lengths", CLAMPED, lists ? LIST : LENGTH, 1);
     if (lists)
         add_array(g, s, 1, "lists", HOLES, POOL * PAGE - 1, (uint32_t)k->queries * LIST);
@@ -170,10 +206,15 @@ static int open_mla(struct gpu *g, const struct kind *k, struct subject *s, hewn
                                 .table_width = lists ? 0 : WIDTH,
                                 .in = HEWN_BF16,
                                 .out = HEWN_F32,
-                                .cache = packed ? HEWN_MLA_CACHE_656 : HEWN_MLA_CACHE_PLAIN,
+                                .cache = mla_cache(k),
                                 .lengths = 1,
                                 .causal = !lists,
-                                .list_width = lists ? LIST : 0};
+                                .list_width = lists ? LIST : 0,
+                                .extra_width = two ? LIST : 0,
+                                .extra_page_size = two ? PAGE : 0,
+                                .extra_pages = two ? POOL : 0,
+                                .extra_lengths = two,
+                                .extra_cache = two ? mla_cache(k) : 0};
     hewn_mla_plan *plan = NULL;
     hewn_mla_plan_info info = {.struct_size = sizeof info};
     int status = hewn_mla_plan_create(g->d.context, &desc, &plan, err);
@@ -193,7 +234,12 @@ static int run_mla(const struct subject *s, const struct place *p, hewn_stream s
                        .lse = p->lse.data,
                        .lengths = s->array[0].on_device.data,
                        .workspace = s->workspace ? p->workspace.data : 0};
-    *(s->kind->variant == LISTS ? &a.lists : &a.table) = s->array[1].on_device.data;
+    *(by_lists(s->kind) ? &a.lists : &a.table) = s->array[1].on_device.data;
+    if (s->kind->variant == CACHES) {
+        a.extra_kv = s->keys;
+        a.extra_lists = s->array[2].on_device.data;
+        a.extra_lengths = a.lengths;
+    }
     return hewn_mla_plan_run(s->plan, &a, stream, err);
 }
 
@@ -300,6 +346,8 @@ const struct kind serving_kinds[] = {
     {"MLA", open_mla, run_mla, destroy_mla, 2, PLAIN},
     {"MLA, records", open_mla, run_mla, destroy_mla, 1, RECORDS},
     {"MLA, lists", open_mla, run_mla, destroy_mla, 2, LISTS},
+    {"MLA, records of 584 bytes", open_mla, run_mla, destroy_mla, 2, SPLITS},
+    {"MLA, two caches", open_mla, run_mla, destroy_mla, 2, CACHES},
     {"indexer", open_indexer, run_indexer, destroy_indexer, 2, PLAIN},
     {"top-k", open_topk, run_topk, destroy_topk, 2, PLAIN},
 };

@@ -7,7 +7,7 @@
 
 #include "bench/gpu.h"
 
-enum { BATCH = 6, ARRAYS = 2, POISON = 0xA5 };
+enum { BATCH = 6, ARRAYS = 3, POISON = 0xA5 };
 
 /* What a wrong value in an array means. */
 enum rule {
