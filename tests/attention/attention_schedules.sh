@@ -63,6 +63,7 @@ in=e4m3 qk=128 sq=140 sk=400 causal=1 page=16 keys=1
 in=e4m3 qk=256 sq=140 sk=300 causal=1 page=16 keys=1
 in=e4m3 qk=192 v=128 sq=130 sk=500 promo=2 causal=1
 in=e4m3 qk=256 sq=130 sk=260 promo=1 hq=2
+in=e4m3 qk=128 sq=140 sk=333 vt=1 promo=1
 in=bf16 qk=128 b=2 sq=1 sk=900 hq=4 hkv=2 kv=3 vs=2 keys=1 ragged=1
 in=f16 qk=256 b=2 sq=2 sk=700 hq=8 kv=3 keys=1 page=8 ragged=2
 EOT
