@@ -168,7 +168,7 @@ static void test_contexts(void)
 
 static void test_module_errors(void)
 {
-    static const char elf[] = {0x7f, 'E', 'L', 'F', 2, 1, 1, 0};
+    static const char elf[64] = {0x7f, 'E', 'L', 'F', 2, 1, 1, 0}; /* a header, and nothing else */
     hewn_cu_module module = NULL;
     hewn_cu_function f = NULL;
     char log[256] = "";

@@ -28,6 +28,7 @@ static inline size_t cubin_make(uint8_t *out, const char *ptx)
 
     memset(out, 0, table + 3 * CUBIN_SECTION);
     memcpy(out, ident, sizeof ident);
+    cubin_le(out + 18, 190, 2); /* the machine: CUDA */
     cubin_le(out + 40, table, 8);
     cubin_le(out + 58, CUBIN_SECTION, 2);
     cubin_le(out + 60, 3, 2);

@@ -7,7 +7,10 @@
 /* Fields of ELF64, little-endian. */
 enum {
     HEADER_BYTES = 64,
+    MACHINE_AT = 18, /* u16 */
+    MACHINE_CUDA = 190,
     TABLE_AT = 40, /* u64 offset of the table of sections; */
+    ENTRY_AT = 58, /* u16 bytes of an entry */
     COUNT_AT = 60, /* u16 of them, and the one that has their names */
     NAMES_AT = 62,
     SECTION_BYTES = 64,
@@ -15,7 +18,8 @@ enum {
     SECTION_AT = 24,
     SECTION_SIZE = 32
 };
-#define TEXT_MOST ((uint64_t)256 << 20)
+#define IMAGE_MOST ((size_t)1 << 30)
+#define TEXT_MOST  ((uint64_t)256 << 20)
 
 static const char MAGIC[] = {0x7f, 'E', 'L', 'F', 2, 1}; /* of 64 bits, little-endian */
 static const char PTX_SECTION[] = ".nv_debug_ptx_txt";
@@ -34,9 +38,13 @@ static uint64_t read_le(const char *p, int bytes)
     return value;
 }
 
+/* Byte by byte, because an image of unknown size may be shorter. */
 bool cubin_is(const char *image, size_t size)
 {
-    return size >= sizeof MAGIC && !memcmp(image, MAGIC, sizeof MAGIC);
+    if (size < sizeof MAGIC) return false;
+    for (size_t i = 0; i < sizeof MAGIC; i++)
+        if (image[i] != MAGIC[i]) return false;
+    return true;
 }
 
 /* Section `index` of the table at `table`; false if it does not fit. */
@@ -66,7 +74,10 @@ int cubin_ptx(const char *image, size_t size, char **out)
     char *text;
 
     if (!cubin_is(image, size) || size < HEADER_BYTES) return CUBIN_NO_PTX;
-    if (size == SIZE_MAX) size -= (uintptr_t)image; /* no pointer may pass the end of memory */
+    if (read_le(image + MACHINE_AT, 2) != MACHINE_CUDA ||
+        read_le(image + ENTRY_AT, 2) != SECTION_BYTES)
+        return CUBIN_NO_PTX;
+    if (size == SIZE_MAX) size = IMAGE_MOST;
     table = read_le(image + TABLE_AT, 8);
     count = read_le(image + COUNT_AT, 2);
     if (table > size || count * SECTION_BYTES > size - table) return CUBIN_NO_PTX;
