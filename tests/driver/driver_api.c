@@ -3,6 +3,7 @@
  * modules, functions, memory, streams, graphs. Most cases hold on a real driver too; checks of the
  * simulator's own promises run there only. Launches and faults: driver_launch.c.
  */
+#include "lib/cubin.h"
 #include "lib/driver_table.h"
 
 #include <pthread.h>
@@ -207,6 +208,15 @@ static void test_module_errors(void)
                                         2, options, values),
                   HEWN_CU_INVALID_PTX);
         CHECK(log[0], "the log is empty");
+    }
+    if (simulated && test_case("a cubin that holds its PTX")) {
+        static uint8_t cubin[512];
+        cubin_make(cubin, ".version 8.0\n.target sm_90\n.address_size 64\n"
+                          ".visible .entry k() { ret; }\n");
+        module = load((const char *)cubin);
+        CHECK_INT(cu.cuLaunchKernel(function(module, "k"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL),
+                  0);
+        CHECK_INT(cu.cuModuleUnload(module), 0);
     }
     if (test_case("names that a module lacks")) {
         hewn_cu_deviceptr address;
