@@ -89,6 +89,8 @@ struct order_groups {
     uint32_t count, capacity;
     uint64_t step; /* of the last instruction that issued; its lanes so far */
     uint32_t step_lanes;
+    uint64_t source;      /* of that instruction's first bulk store; */
+    bool several_sources; /* not all of them read from there */
     uint32_t alone; /* lanes that have waited while operations of others were in flight */
     struct lane_cover cover[2];  /* sources read; complete */
     uint32_t own[WARP_LANES][2]; /* components; 0: none */
@@ -408,6 +410,10 @@ void order_groups_brings(struct order_warp *w, struct order_arrival *a);
 void order_groups_arrive(struct order_warp *w, struct order_bar *b, const struct order_arrival *a);
 /* The warp's own action of a chain of groups is complete, though the chain is not up to there. */
 bool order_groups_over(const struct order_warp *w, epoch action);
+/* The bulk store that is being issued reads shared memory at `source`. */
+void order_groups_source(struct order_warp *w, uint64_t source);
+/* Whether bulk store `number` is that of another lane of the instruction that is being issued, from the same source. */
+bool order_groups_alike(const struct order_warp *w, uint32_t number);
 void order_groups_free(struct order_groups *g);
 
 /* ---- order_life.c ---- */

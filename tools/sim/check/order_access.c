@@ -108,6 +108,10 @@ static void check_overtakes(const struct accessor *a, const struct touch *t)
     const bool sums =
         other && other->is.class == INSN_COPY_RED && a->e->in->is.class == INSN_COPY_RED;
     char object[96];
+    /* Lanes of one instruction that all store the same bytes to one place: kernels without elect.sync do. */
+    if (a->class == CLASS_BULK && other == a->e->in && !sums &&
+        order_groups_alike(a->w, epoch_number(t->overtakes)))
+        return;
     order_sampled(a->o, SAMPLED_OVERTAKES, a->e->in);
     if (a->class == CLASS_BULK && !sums) {
         tell_overtakes(a, other, "global memory", "bulk copy",
@@ -555,6 +559,8 @@ static void access_memory(struct accessor *a)
     struct touch *t;
     a->place = e->space == SPACE_SHARED ? PLACE_SHARED : PLACE_GLOBAL;
     if (e->proxy == PROXY_TENSORMAP) map_used(a->o, e->address);
+    if (a->class == CLASS_BULK && a->place == PLACE_SHARED && e->access == ACCESS_READ)
+        order_groups_source(a->w, e->addresses ? e->addresses[0] : e->address);
     t = begin(a);
     if (e->addresses && in_own_shared(a)) {
         a->cta = a->w->cta;

@@ -96,10 +96,26 @@ void order_groups_issue(struct order_warp *w, bool bulk, uint32_t lane, struct i
     if (!i->read || !i->write) return;
     (void)order_act(w, i->read);
     if (i->write != i->read) (void)order_act(w, i->write);
-    if (g->step != w->warp->steps) g->step_lanes = 0;
+    if (g->step != w->warp->steps) g->step_lanes = g->several_sources = 0;
     g->step = w->warp->steps;
     g->step_lanes |= 1U << lane;
     order_keep(w->cta->cluster->order, log_lane(g, lane));
+}
+
+void order_groups_source(struct order_warp *w, uint64_t source)
+{
+    struct order_groups *g = w->groups[COMMIT_BULK];
+    if (!g) return;
+    if ((g->step_lanes & (g->step_lanes - 1)) == 0) g->source = source;
+    if (g->source != source) g->several_sources = true;
+}
+
+bool order_groups_alike(const struct order_warp *w, uint32_t number)
+{
+    const struct order_groups *g = w->groups[COMMIT_BULK];
+    if (!g || g->step != w->warp->steps || g->several_sources) return false;
+    return number_of(w, w->chain[COMPONENT_BULK_DONE]) - number <
+           (uint32_t)__builtin_popcount(g->step_lanes);
 }
 
 /* ---- groups ---- */
