@@ -8,7 +8,7 @@ serving=$BUILD/tests/serving
 
 # The replayed graphs of each kind: lengths of every sort, and none.
 cases=$(HEWN_LIBCUDA=$SIM "$serving" --list | awk '/replayed/ { print $1 }')
-want_kinds=9
+want_kinds=11
 found=0
 for n in $cases; do
     found=$((found + 1))

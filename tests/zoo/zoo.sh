@@ -67,8 +67,8 @@ form ok-init-fenced-again 0 -DALL "$clean"
 form ok-heap-again 0 -DTOGETHER "$clean"
 form ok-halves-take-turns 0 -DONE "$clean"
 form ok-halves-take-turns 0 --explore "$clean"
-form 16-other-slot 1 --explore 'A run with HEWN_SIM_SEED=[0-9]* comes to the same'
-form 06-same-parity 1 --explore 'A run with HEWN_SIM_SEED=1 comes to the same'
+form 16-other-slot 1 --explore 'So does a run with HEWN_SIM_SEED=[0-9]*'
+form 06-same-parity 1 --explore 'So does a run with HEWN_SIM_SEED=1'
 form ok-halves-take-turns 0 "-DONE --explore" "$clean"
 for f in lanes-halves lanes-copy-unsynced; do
     form $f 0 '' 'lanes of a warp are in order here only as long as they run together' "$clean"

@@ -299,19 +299,21 @@ bool order_poll_again(const struct poll *p)
 
 /* ---- for reports of hangs ---- */
 
-/* The newest value that would have ended the poll, and the write that took it away. */
+/* The newest value that would have ended the poll, and the write that took it away. One that was away before the poll
+ * began is not what it waits for. */
 static void find_missed(const struct poll *p, const struct world_flag *f, uint8_t *regs,
                         struct polled *out)
 {
     const uint64_t kept = f->past_count < PAST_KEPT ? f->past_count : PAST_KEPT;
     for (uint64_t i = 1; i < kept; i++) {
         const struct world_past *old = &f->past[(f->past_count - 1 - i) % PAST_KEPT];
+        const struct world_past *after = &f->past[(f->past_count - i) % PAST_KEPT];
         struct trial t = {.lost = false};
-        if (old->size != p->size) return;
+        if (old->size != p->size || knows_write(p->w, out->world, after)) return;
         try_value(p, &t, regs, old->value);
         if (t.lost || t.back) continue;
         out->missed = old;
-        out->taken_by = &f->past[(f->past_count - i) % PAST_KEPT];
+        out->taken_by = after;
         return;
     }
 }
