@@ -149,6 +149,13 @@ static void test_contexts(void)
         CHECK_INT(cu.cuCtxPushCurrent_v2(primary), 0);
         CHECK_INT(cu.cuCtxPopCurrent_v2(&current), 0);
         CHECK(current == primary, "pop returned another context");
+        if (simulated) { /* a use more, as before CUDA 4 */
+            hewn_cu_context again = NULL;
+            CHECK_INT(cu.cuCtxAttach(&again, 1), HEWN_CU_INVALID_VALUE);
+            CHECK_INT(cu.cuCtxAttach(&again, 0), 0);
+            CHECK(again == other, "cuCtxAttach does not give the current context");
+            CHECK_INT(cu.cuCtxDetach(other), 0);
+        }
         CHECK_INT(cu.cuCtxDestroy_v2(other), 0);
         CHECK_INT(cu.cuCtxGetCurrent(&current), 0);
         CHECK(current == primary, "the context below is not current again");

@@ -41,6 +41,32 @@ static void test_launch_params(hewn_cu_function f)
     CHECK_INT(cu.cuMemFree_v2(out), 0);
 }
 
+static void test_legacy_launch(hewn_cu_function f)
+{
+    hewn_cu_deviceptr out;
+
+    if (!test_case("launches as of CUDA 2: block and parameters set at the function")) return;
+    out = buffer(1024);
+    CHECK_INT(cu.cuFuncSetBlockShape(f, 0, 1, 1), HEWN_CU_INVALID_VALUE);
+    CHECK_INT(cu.cuFuncSetBlockShape(f, 64, 2, 1), 0);
+    CHECK_INT(cu.cuFuncSetSharedSize(f, 16), 0);
+    CHECK_INT(cu.cuParamSetv(f, 0, &out, sizeof out), 0);
+    CHECK_INT(cu.cuParamSeti(f, sizeof out, 33), 0);
+    CHECK_INT(cu.cuParamSetSize(f, sizeof out + 4), 0);
+    CHECK_INT(cu.cuParamSetv(f, -1, &out, sizeof out), HEWN_CU_INVALID_VALUE);
+    if (simulated) {
+        CHECK_INT(cu.cuParamSetv(f, 4090, &out, sizeof out), HEWN_CU_INVALID_VALUE);
+        CHECK_INT(cu.cuLaunchGrid(f, 0, 1), HEWN_CU_INVALID_VALUE);
+    }
+    CHECK_INT(cu.cuLaunch(f), 0);
+    CHECK_INT(cu.cuCtxSynchronize(), 0);
+    CHECK_INT(cu.cuParamSeti(f, sizeof out, 34), 0); /* the rest stays set */
+    CHECK_INT(cu.cuLaunchGridAsync(f, 4, 1, NULL), 0);
+    CHECK_INT(cu.cuCtxSynchronize(), 0);
+    CHECK(count_wrong(out, 34, 64) == 0, "the second launch did not take the new parameter");
+    CHECK_INT(cu.cuMemFree_v2(out), 0);
+}
+
 static void test_launch_shapes(hewn_cu_function f)
 {
     hewn_cu_deviceptr out;
@@ -132,6 +158,7 @@ static void test_launches(void)
 
     test_launch_params(f);
     test_launch_shapes(f);
+    test_legacy_launch(f);
     test_launch_limits(module);
     test_clusters(f);
     CHECK_INT(cu.cuModuleUnload(module), 0);

@@ -206,6 +206,15 @@ int cuCtxCreate_v4(hewn_cu_context *context, void *params, unsigned flags, hewn_
     return cuCtxCreate_v2(context, flags, device);
 }
 
+static int destroy(struct CUctx_st *dying)
+{
+    if (dying->primary) return HEWN_CU_INVALID_CONTEXT; /* released, never destroyed */
+    if (dying == context_current()) stack.depth--;
+    context_clear(dying);
+    dying->alive = false;
+    return 0;
+}
+
 int cuCtxDestroy_v2(hewn_cu_context context)
 {
     struct call call CALL_SCOPE;
@@ -214,11 +223,35 @@ int cuCtxDestroy_v2(hewn_cu_context context)
 
     if (call_enter(&call, NEED_INIT)) return call.rc;
     rc = context_named(context, &dying);
+    return rc ? rc : destroy(dying);
+}
+
+/* As of CUDA before 4: the current context is used once more. */
+int cuCtxAttach(hewn_cu_context *context, unsigned flags)
+{
+    struct call call CALL_SCOPE;
+
+    if (call_enter(&call, NEED_INIT)) return call.rc;
+    if (!context || flags) return HEWN_CU_INVALID_VALUE;
+    if (!call.context || call.context->primary) return HEWN_CU_INVALID_CONTEXT;
+    call.context->retained++;
+    *context = call.context;
+    return 0;
+}
+
+/* And once less; the last use destroys it. */
+int cuCtxDetach(hewn_cu_context context)
+{
+    struct call call CALL_SCOPE;
+    struct CUctx_st *named;
+    int rc;
+
+    if (call_enter(&call, NEED_INIT)) return call.rc;
+    rc = context_named(context, &named);
     if (rc) return rc;
-    if (dying->primary) return HEWN_CU_INVALID_CONTEXT; /* released, never destroyed */
-    if (dying == context_current()) stack.depth--;
-    context_clear(dying);
-    dying->alive = false;
+    if (named->primary || named != context_current()) return HEWN_CU_INVALID_CONTEXT;
+    if (!named->retained) return destroy(named);
+    named->retained--;
     return 0;
 }
 

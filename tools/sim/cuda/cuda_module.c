@@ -458,6 +458,7 @@ static void unbuild(struct CUmod_st *module)
     for (uint32_t i = 0; module->ptx && module->functions && i < module->ptx->entry_count; i++) {
         handle_drop(&module->functions[i]);
         if (module->functions[i].kernel) kernel_free(module->functions[i].kernel);
+        free(module->functions[i].legacy);
     }
     free(module->functions);
     if (module->globals) mem_free((uint64_t)(uintptr_t)module->globals);

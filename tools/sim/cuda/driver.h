@@ -162,7 +162,7 @@ struct CUctx_st {
     int strict_fault; /* for the next synchronising call (HEWN_SIM_STRICT), reported once */
     size_t limits[LIMIT_COUNT];
     int cache_config, shared_config;
-    uint32_t retained; /* primary context */
+    uint32_t retained; /* of the primary context; uses by cuCtxAttach of another */
     struct CUstream_st legacy_stream, thread_stream;
     struct context_value *values;
 };
@@ -193,6 +193,7 @@ struct CUfunc_st {
     uint32_t max_dynamic_shared; /* bytes */
     int carveout, non_portable_cluster, must_set_cluster, scheduling_policy;
     uint32_t required_cluster[3]; /* set at run time; 0 none */
+    struct legacy_launch *legacy; /* cuda_legacy.c; NULL: nothing was set */
 };
 
 enum memory_kind { MEMORY_DEVICE, MEMORY_MANAGED, MEMORY_PINNED, MEMORY_REGISTERED, MEMORY_GRAPH };
