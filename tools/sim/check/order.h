@@ -398,6 +398,8 @@ void order_membar(struct order *o, struct order_warp *w, const struct event *e);
 void order_flags(struct order *o, struct order_warp *w, const struct event *e);
 /* A weak write of global memory. */
 void order_flags_weak(struct order *o, struct order_warp *w, const struct event *e);
+/* The number of the write of that location in global memory which the cluster has seen; older values are over for it. */
+uint64_t order_flag_seen(const struct order_warp *w, uint64_t address);
 
 /* ---- order_groups.c ---- */
 

@@ -172,6 +172,12 @@ static struct order_flag *flag_of(const struct flag_access *a, const struct worl
     return f;
 }
 
+uint64_t order_flag_seen(const struct order_warp *w, uint64_t address)
+{
+    const struct order_flag *f = flag_find(w->cta->cluster, NULL, address);
+    return f && f->address == address ? f->seen : 0;
+}
+
 static struct world_flag *world_flag_of(const struct flag_access *a)
 {
     return a->o->world && !a->cta ? world_flag_find(a->o->world, a->address) : NULL;

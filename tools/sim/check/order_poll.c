@@ -299,17 +299,18 @@ bool order_poll_again(const struct poll *p)
 
 /* ---- for reports of hangs ---- */
 
-/* The newest value that would have ended the poll, and the write that took it away. One that was away before the poll
- * began is not what it waits for. */
+/* The newest value that would have ended the poll, and the write that took it away. One that the cluster knew to be over
+ * is not what it waits for. */
 static void find_missed(const struct poll *p, const struct world_flag *f, uint8_t *regs,
                         struct polled *out)
 {
     const uint64_t kept = f->past_count < PAST_KEPT ? f->past_count : PAST_KEPT;
-    for (uint64_t i = 1; i < kept; i++) {
+    const uint64_t seen = order_flag_seen(p->w, p->address);
+    for (uint64_t i = 1; i < kept && f->past_count - 1 - i >= seen; i++) {
         const struct world_past *old = &f->past[(f->past_count - 1 - i) % PAST_KEPT];
         const struct world_past *after = &f->past[(f->past_count - i) % PAST_KEPT];
         struct trial t = {.lost = false};
-        if (old->size != p->size || knows_write(p->w, out->world, after)) return;
+        if (old->size != p->size) return;
         try_value(p, &t, regs, old->value);
         if (t.lost || t.back) continue;
         out->missed = old;
