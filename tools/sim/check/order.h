@@ -89,8 +89,8 @@ struct order_groups {
     uint32_t count, capacity;
     uint64_t step; /* of the last instruction that issued; its lanes so far */
     uint32_t step_lanes;
-    uint64_t source;      /* of that instruction's first bulk store; */
-    bool several_sources; /* not all of them read from there */
+    uint64_t source;      /* from where that instruction's first bulk store reads */
+    bool several_sources; /* others of it read elsewhere */
     uint32_t alone; /* lanes that have waited while operations of others were in flight */
     struct lane_cover cover[2];  /* sources read; complete */
     uint32_t own[WARP_LANES][2]; /* components; 0: none */

@@ -96,8 +96,11 @@ void order_groups_issue(struct order_warp *w, bool bulk, uint32_t lane, struct i
     if (!i->read || !i->write) return;
     (void)order_act(w, i->read);
     if (i->write != i->read) (void)order_act(w, i->write);
-    if (g->step != w->warp->steps) g->step_lanes = g->several_sources = 0;
-    g->step = w->warp->steps;
+    if (g->step != w->warp->steps) {
+        g->step = w->warp->steps;
+        g->step_lanes = 0;
+        g->several_sources = false;
+    }
     g->step_lanes |= 1U << lane;
     order_keep(w->cta->cluster->order, log_lane(g, lane));
 }
