@@ -291,7 +291,7 @@ struct attention_figures attention_judge(const struct attention_data *d)
     CHECK(t->rows == rows, "compared %lld rows of %lld", (long long)t->rows, (long long)rows);
     f.samples = t->fourths > 0 ? t->expected * t->expected / t->fourths : 0;
     bool strict =
-        usual(&d->c) && f.samples >= SAMPLES_FOR_STRICT && t->sums.ideal >= t->expected / 2;
+        usual(&d->c) && f.samples >= SAMPLES_FOR_STRICT && t->sums.ideal >= 0.9 * t->expected;
     double norm = t->sums.reference > 0 ? sqrt(t->sums.reference) : 1;
     f.error = sqrt(t->sums.error) / norm;
     f.ideal = sqrt(t->sums.ideal) / norm;

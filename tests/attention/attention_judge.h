@@ -7,7 +7,7 @@
  *              P may be rounded relative to any reference that row_max may be; the ideal kernel takes
  *              the true maximum, where the largest P is exact. So where the inputs are not the usual
  *              ones, of unit variance and scale, where the roundings are fewer than 400, or where exact
- *              ones spare the ideal kernel more than half of the variance expected over all references,
+ *              ones spare the ideal kernel more than a tenth of the variance expected over all references,
  *              as in rows of two or three keys:
  *                - its error is the one expected over all references if that is larger,
  *                - 1.25 is at least 1 + 5 / sqrt(N), five standard deviations of the ratio of two samples

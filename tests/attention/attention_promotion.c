@@ -14,6 +14,10 @@
 enum { WAYS = 3 };
 static const int64_t blocks[WAYS] = {-1, 4, 1};
 
+/* What sums of 13 fraction bits lose within a block of 128 keys where nothing cancels: each of the last
+ * three steps of 32 keys cuts 32 products, by half of 2^-13 of the sum so far at most on average. */
+#define CUTS_OF_A_BLOCK (3 * 32 * 0x1p-14)
+
 static const struct {
     const char *name;
     int64_t pattern;
@@ -108,8 +112,9 @@ void attention_promotion(struct device *dev, int64_t qk, int64_t keys)
                    "e4m3 "
                    "alone %.3f\n",
                    100 * e[0], 100 * e[1], 100 * e[2], 100 * e[WAYS]);
-            CHECK(inputs[i].large || e[2] <= 1.25 * e[WAYS],
-                  "after 1 block: %.3g, more than 1.25 times %.3g", e[2], e[WAYS]);
+            CHECK(inputs[i].large || e[2] <= 1.25 * e[WAYS] + CUTS_OF_A_BLOCK,
+                  "after 1 block: %.3g, more than 1.25 times %.3g and %.3g", e[2], e[WAYS],
+                  CUTS_OF_A_BLOCK);
             CHECK(e[1] <= 1.02 * e[0] && e[2] <= 1.02 * e[1],
                   "errors grow where sums are promoted more often: %.4g, %.4g, %.4g", e[0], e[1],
                   e[2]);
