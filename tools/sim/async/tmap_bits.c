@@ -114,7 +114,10 @@ static void put_type(uint32_t *w, uint32_t instruction)
 static uint32_t bytes_word(const struct tmap *t)
 {
     uint64_t bits = t->dtype >= TMAP_U4_ALIGN16 ? 8 : tmap_elem_bits(t->dtype);
-    if (t->im2col) return (uint32_t)(bits * t->channels * t->pixels / 8);
+    /* A map of W128 takes any count of pixels, of which the field keeps ten bits. */
+    uint32_t kept = ((t->pixels - 1) & ((1U << pixels.bits) - 1)) + 1;
+
+    if (t->im2col) return (uint32_t)(bits * t->channels * kept / 8);
     for (uint32_t d = 0; d < t->rank && d < DIMS; d++) bits *= t->box[d] / t->element_stride[d];
     return (uint32_t)(bits / 8);
 }
