@@ -114,7 +114,7 @@ zoo-gpu: all
 
 # hewn watch on a GPU: hangs that it must name, and what it costs.
 .PHONY: watch-gpu
-watch-gpu: all $(test_bin)/gemm $(test_bin)/attention
+watch-gpu: all $(addprefix $(test_bin)/,gemm attention watch_times)
 	$(Q)BUILD=$(abspath $(BUILD)) SRC=$(abspath $(SRC)) PYTHON='$(PYTHON)' sh $(SRC)/tests/watch/hardware.sh
 
 # What this build's kernels and checker do, recorded into OUT; two records compared. Options: oracle.py --help.

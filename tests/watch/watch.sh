@@ -73,6 +73,17 @@ else
     skip 'a product that hangs: no Python with ctypes to launch it'
 fi
 
+# The same in attention: the planner waits as well, for consumers that hang, and is not the cause.
+attention=attention_bf16_192_128
+{
+    cat "$SRC/tests/mutate/sm_90a-$attention.run"
+    sed 's/\(mbarrier\.init[^,]*%empty_s[^,]*, *\)2;/\13;/' "$BUILD/modules/sm_90a/$attention.ptx"
+} >"$work/attention.ptx"
+watch h200 --after 1 "$hewn" run "$work/attention.ptx"
+status 'attention that hangs' 1 $?
+want 'attention: its role, file and barrier' '^  producer_k (warp 0).* wait.* at ptx/sm_90a/attention.ptx:[0-9]* for empty_bar\[[0-9]*\], parity' "$out"
+want 'attention: in a circle' 'initialised for 3 arrivals .* in a circle' "$out"
+
 # Kernels that do not hang: the digests that a GPU gave.
 for t in gemm attention; do
     share=0/400

@@ -85,7 +85,7 @@ bool source_is_arrival(const struct ptx_insn *in)
 }
 
 /* The last address of copies and commits is the barrier's, and the first of all others. */
-const struct operand *source_barrier(const struct ptx_insn *in)
+struct barrier_use source_barrier(const struct ptx_insn *in)
 {
     const struct operand *found = NULL;
     const bool named = !strcmp(in->mods[0], "bar") || !strcmp(in->mods[0], "barrier");
@@ -97,13 +97,13 @@ const struct operand *source_barrier(const struct ptx_insn *in)
                                     begins(in, "bar.cta.red") || begins(in, "barrier.cta.red")
                                 ? 1
                                 : 0;
-        return at < in->operand_count ? &in->operands[at] : NULL;
+        return (struct barrier_use){in, at < in->operand_count ? &in->operands[at] : NULL};
     }
     for (uint32_t i = 0; i < in->operand_count; i++) {
         if (in->operands[i].kind != OPD_ADDRESS) continue;
         if (!found || copies) found = &in->operands[i];
     }
-    return found;
+    return (struct barrier_use){in, found};
 }
 
 /* What the address in a register is made from, as far as the instruction that writes it tells; NULL: it does not. */
@@ -122,55 +122,6 @@ static const struct operand *made_from(const struct ptx_insn *in)
     return next && (next->kind == OPD_REG || next->kind == OPD_VAR) ? next : NULL;
 }
 
-static bool same_base(const struct operand *a, const struct operand *b)
-{
-    if (a->kind == OPD_INT && b->kind == OPD_INT) return a->imm == b->imm;
-    if (a->kind == OPD_VAR && b->kind == OPD_VAR) return a->var == b->var;
-    return a->kind == OPD_REG && b->kind == OPD_REG && a->reg == b->reg;
-}
-
-/* What all instructions that write a register make it from, or NULL. */
-static const struct operand *origin(const struct ptx_entry *e, uint32_t reg)
-{
-    const struct operand *found = NULL;
-
-    for (uint32_t i = 0; i < e->insn_count; i++) {
-        const struct ptx_insn *in = &e->insns[i];
-        const struct operand *next;
-
-        if (!in->operand_count || in->operands[0].kind != OPD_REG || in->operands[0].reg != reg)
-            continue;
-        if (begins(in, "st") || begins(in, "bar") || begins(in, "barrier")) continue;
-        next = made_from(in);
-        if (!next || (found && !same_base(found, next))) return NULL;
-        found = next;
-    }
-    return found;
-}
-
-/* The operand that an address is made from: a variable, or the register that holds a base. */
-static const struct operand *base_of(const struct ptx_entry *e, const struct operand *o)
-{
-    if (o->kind == OPD_ADDRESS) o = &o->items[0];
-    for (int i = 0; i < CHASE && o->kind == OPD_REG; i++) {
-        const struct operand *next = origin(e, o->reg);
-
-        if (!next) break;
-        o = next;
-    }
-    return o;
-}
-
-bool source_same_barrier(const struct ptx_entry *e, const struct operand *a,
-                         const struct operand *b)
-{
-    const bool direct = a->kind == OPD_ADDRESS && b->kind == OPD_ADDRESS &&
-                        a->items[0].kind == OPD_VAR && b->items[0].kind == OPD_VAR;
-
-    if (direct && a->imm + a->items[0].imm != b->imm + b->items[0].imm) return false;
-    return same_base(base_of(e, a), base_of(e, b));
-}
-
 /* ---- ways ---- */
 
 static bool ends(const struct ptx_insn *in)
@@ -178,25 +129,30 @@ static bool ends(const struct ptx_insn *in)
     return in->guard == NO_REG && (begins(in, "ret") || begins(in, "exit") || begins(in, "trap"));
 }
 
-bool source_reaches(const struct ptx_entry *e, const struct ptx_insn *from,
-                    bool (*wanted)(const void *user, const struct ptx_insn *insn), const void *user)
+enum way { GO_ON, TURN_BACK, ARRIVED };
+
+/* Follows the code behind `from`, and asks at each instruction once. Whether it arrived. */
+static bool follow(const struct ptx_entry *e, const struct ptx_insn *from,
+                   enum way (*ask)(const void *user, const struct ptx_insn *in), const void *user)
 {
     const uint32_t first = (uint32_t)(from - e->insns);
     uint32_t *stack = malloc((e->insn_count + 1U) * sizeof *stack), count = 0;
     bool *been = calloc(e->insn_count + 1U, sizeof *been), found = false;
 
     if (stack && been && first + 1 < e->insn_count) stack[count++] = first + 1;
-    if (been) been[first] = true;
     while (count && !found) {
         const uint32_t at = stack[--count];
         const struct ptx_insn *in = &e->insns[at];
         const bool jumps =
             begins(in, "bra") && in->operand_count && in->operands[0].kind == OPD_LABEL;
         const uint32_t to[2] = {jumps ? (uint32_t)in->operands[0].imm : e->insn_count, at + 1};
+        enum way way;
 
         if (been[at]) continue;
         been[at] = true;
-        found = wanted(user, in);
+        way = ask(user, in);
+        found = way == ARRIVED;
+        if (way != GO_ON) continue;
         if (to[0] < e->insn_count && !been[to[0]]) stack[count++] = to[0];
         if (to[1] < e->insn_count && !been[to[1]] && !ends(in) && !(jumps && in->guard == NO_REG) &&
             count < e->insn_count)
@@ -205,4 +161,101 @@ bool source_reaches(const struct ptx_entry *e, const struct ptx_insn *from,
     free(stack);
     free(been);
     return found;
+}
+
+struct search {
+    const struct ptx_insn *from;
+    bool (*wanted)(const void *user, const struct ptx_insn *in);
+    const void *user;
+};
+
+static enum way search(const void *user, const struct ptx_insn *in)
+{
+    const struct search *s = user;
+
+    if (in == s->from) return TURN_BACK;
+    return s->wanted(s->user, in) ? ARRIVED : GO_ON;
+}
+
+bool source_reaches(const struct ptx_entry *e, const struct ptx_insn *from,
+                    bool (*wanted)(const void *user, const struct ptx_insn *insn), const void *user)
+{
+    const struct search s = {from, wanted, user};
+
+    return follow(e, from, search, &s);
+}
+
+/* ---- which barrier ---- */
+
+static bool same_base(const struct operand *a, const struct operand *b)
+{
+    if (a->kind == OPD_INT && b->kind == OPD_INT) return a->imm == b->imm;
+    if (a->kind == OPD_VAR && b->kind == OPD_VAR) return a->var == b->var;
+    return a->kind == OPD_REG && b->kind == OPD_REG && a->reg == b->reg;
+}
+
+static bool writes(const struct ptx_insn *in, uint32_t reg)
+{
+    return in->operand_count && in->operands[0].kind == OPD_REG && in->operands[0].reg == reg &&
+           !begins(in, "st") && !begins(in, "bar") && !begins(in, "barrier");
+}
+
+struct value {
+    uint32_t reg;
+    const struct ptx_insn *use;
+};
+
+static enum way is_used(const void *user, const struct ptx_insn *in)
+{
+    const struct value *v = user;
+
+    if (in == v->use) return ARRIVED;
+    return writes(in, v->reg) && in->guard == NO_REG ? TURN_BACK : GO_ON;
+}
+
+/* What all writes of a register that may come to `use` make it from, and the last of them; or NULL. */
+static const struct operand *origin(const struct ptx_entry *e, uint32_t reg,
+                                    const struct ptx_insn *use, const struct ptx_insn **writer)
+{
+    const struct value v = {reg, use};
+    const struct operand *found = NULL;
+
+    for (uint32_t i = 0; i < e->insn_count; i++) {
+        const struct ptx_insn *in = &e->insns[i];
+        const struct operand *next;
+
+        if (!writes(in, reg) || !follow(e, in, is_used, &v)) continue;
+        next = made_from(in);
+        if (!next || (found && !same_base(found, next))) return NULL;
+        found = next;
+        *writer = in;
+    }
+    return found;
+}
+
+/* The operand that an address is made from: a variable, or the register that holds a base. */
+static const struct operand *base_of(const struct ptx_entry *e, const struct barrier_use *b)
+{
+    const struct operand *o = b->operand;
+    const struct ptx_insn *use = b->insn;
+
+    if (o->kind == OPD_ADDRESS) o = &o->items[0];
+    for (int i = 0; i < CHASE && o->kind == OPD_REG; i++) {
+        const struct operand *next = origin(e, o->reg, use, &use);
+
+        if (!next) break;
+        o = next;
+    }
+    return o;
+}
+
+bool source_same_barrier(const struct ptx_entry *e, const struct barrier_use *a,
+                         const struct barrier_use *b)
+{
+    const struct operand *x = a->operand, *y = b->operand;
+    const bool direct = x->kind == OPD_ADDRESS && y->kind == OPD_ADDRESS &&
+                        x->items[0].kind == OPD_VAR && y->items[0].kind == OPD_VAR;
+
+    if (direct && x->imm + x->items[0].imm != y->imm + y->items[0].imm) return false;
+    return same_base(base_of(e, a), base_of(e, b));
 }

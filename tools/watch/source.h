@@ -21,12 +21,16 @@ void source_close(struct source *s);
 const struct kernel *source_find(const struct source *s, const struct watch_site *site,
                                  const struct ptx_insn **insn);
 
-/* The barrier operand of a wait, of an arrival or of mbarrier.init. */
-const struct operand *source_barrier(const struct ptx_insn *insn);
+/* The operand by which a wait, an arrival or mbarrier.init names its barrier; NULL: it has none. */
+struct barrier_use {
+    const struct ptx_insn *insn;
+    const struct operand *operand;
+};
+struct barrier_use source_barrier(const struct ptx_insn *insn);
 
-/* Whether two barrier operands may mean one barrier: by their symbol, or by the register that a ring's base is in. */
-bool source_same_barrier(const struct ptx_entry *e, const struct operand *a,
-                         const struct operand *b);
+/* Whether both may mean one barrier: by its symbol, or by the register that a ring's base is in. */
+bool source_same_barrier(const struct ptx_entry *e, const struct barrier_use *a,
+                         const struct barrier_use *b);
 
 /* Whether it may complete a phase of an mbarrier, or bring threads to a named barrier. */
 bool source_is_arrival(const struct ptx_insn *insn);

@@ -9,18 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME = 128, LINES_TOLD = 6, GROUPS_TOLD = 24, MESSAGE = 2000 };
+enum { NAME = 128, LINES_TOLD = 6, GROUPS_TOLD = 24, GROUPS_JUDGED = 200, MESSAGE = 2000 };
 
 /* Waits of one role at one instruction for one thing. */
 struct group {
     const struct waiting *first;
     const struct watch_site *site;
-    const struct kernel *kernel;   /* NULL: no names */
-    const struct ptx_insn *insn;   /* NULL: not found */
-    const struct operand *barrier; /* of the instruction, or NULL */
+    const struct kernel *kernel; /* NULL: no names */
+    const struct ptx_insn *insn; /* NULL: not found */
+    struct barrier_use barrier;  /* of the instruction */
     char who[NAME], object[NAME], place[2 * NAME];
     uint32_t warps, ctas;
-    bool waits_for_waiter; /* a warp that waits elsewhere may bring it on */
 };
 
 struct hang {
@@ -28,6 +27,7 @@ struct hang {
     uint32_t source_count;
     struct group *groups;
     uint32_t group_count;
+    bool *brings; /* [i * group_count + k]: a warp of group k may bring group i on */
 };
 
 struct text {
@@ -155,7 +155,7 @@ static void add_wait(struct hang *h, const struct waiting *w)
     g = &h->groups[h->group_count++];
     *g = (struct group){.first = w, .site = site, .warps = 1};
     g->kernel = source_find(source_of(h, m), site, &g->insn);
-    g->barrier = g->insn && site->kind != WATCH_SPIN ? source_barrier(g->insn) : NULL;
+    if (g->insn && site->kind != WATCH_SPIN) g->barrier = source_barrier(g->insn);
     name_group(g);
 }
 
@@ -183,42 +183,70 @@ static bool brings(const void *user, const struct ptx_insn *in)
 {
     const struct group *g = ((const struct wanted *)user)->group;
     const bool named = g->site->kind == WATCH_BLOCK;
-    const struct operand *o;
+    struct barrier_use use;
 
     if (!source_is_arrival(in) || named != (in->mods[0][0] == 'b')) return false;
-    o = source_barrier(in);
-    return o && source_same_barrier(g->kernel->entry, o, g->barrier);
+    use = source_barrier(in);
+    return use.operand && source_same_barrier(g->kernel->entry, &use, &g->barrier);
 }
 
 static bool may_bring(const struct group *by, const struct group *g)
 {
     const struct wanted wanted = {g};
 
-    if (by == g || by->kernel != g->kernel || !by->insn || !g->barrier) return false;
+    if (by == g || by->kernel != g->kernel || !by->insn || !g->barrier.operand) return false;
     return source_reaches(by->kernel->entry, by->insn, brings, &wanted);
 }
 
-static void judge(struct hang *h)
+/* How many groups would have to go on before this one can: those that may bring it on, those that may bring these
+ * on, and so forth. A group with the smallest number waits for warps that do not wait, or stands in a circle.
+ * `before` has room for a mark of each group. */
+static uint32_t count_before(const struct hang *h, uint32_t which, bool *before)
 {
-    for (uint32_t i = 0; i < h->group_count; i++)
-        for (uint32_t k = 0; k < h->group_count; k++)
-            if (may_bring(&h->groups[k], &h->groups[i])) h->groups[i].waits_for_waiter = true;
+    uint32_t count = 0;
+    bool more = true;
+
+    memset(before, 0, h->group_count * sizeof *before);
+    while (more) {
+        more = false;
+        for (uint32_t i = 0; i < h->group_count; i++) {
+            if (i != which && !before[i]) continue;
+            for (uint32_t k = 0; k < h->group_count; k++) {
+                if (before[k] || !h->brings[i * h->group_count + k]) continue;
+                before[k] = more = true;
+                count++;
+            }
+        }
+    }
+    return count;
 }
 
-/* The group to blame: one that no waiting warp can bring on, an mbarrier's first; else the first. */
-static const struct group *blamed(const struct hang *h, bool *circle)
+/* The group to blame: with the fewest before it, an mbarrier's first; else the first. */
+static const struct group *blamed(struct hang *h, bool *circle)
 {
-    const struct group *best = NULL;
+    const uint32_t n = h->group_count, limit = n < GROUPS_JUDGED ? n : 0;
+    const struct group *best = &h->groups[0];
+    bool *before = calloc(n, sizeof *before);
+    uint32_t least = UINT32_MAX;
 
-    *circle = false;
-    for (uint32_t i = 0; i < h->group_count; i++) {
+    h->brings = calloc((size_t)n * n, sizeof *h->brings);
+    for (uint32_t i = 0; h->brings && i < limit; i++)
+        for (uint32_t k = 0; k < n; k++)
+            h->brings[i * n + k] = may_bring(&h->groups[k], &h->groups[i]);
+    for (uint32_t i = 0; h->brings && before && i < limit; i++) {
         const struct group *g = &h->groups[i];
+        const uint32_t count = count_before(h, i, before);
 
-        if (g->waits_for_waiter) continue;
-        if (!best || (best->site->kind == WATCH_BLOCK && g->site->kind != WATCH_BLOCK)) best = g;
+        if (count > least) continue;
+        if (count == least && (best->site->kind != WATCH_BLOCK || g->site->kind == WATCH_BLOCK))
+            continue;
+        least = count;
+        best = g;
     }
-    *circle = !best;
-    return best ? best : &h->groups[0];
+    *circle = least != 0 && least != UINT32_MAX;
+    free(h->brings);
+    free(before);
+    return best;
 }
 
 /* ---- words ---- */
@@ -272,11 +300,11 @@ static void say_init(struct text *t, const struct group *g)
 
     for (uint32_t i = 0; i < e->insn_count; i++) {
         const struct ptx_insn *in = &e->insns[i];
+        const struct barrier_use use = {in, &in->operands[0]};
 
         if (in->mod_count < 2 || strcmp(in->mods[0], "mbarrier") != 0 ||
             strcmp(in->mods[1], "init") != 0 || in->operand_count < 2 ||
-            in->operands[1].kind != OPD_INT ||
-            !source_same_barrier(e, &in->operands[0], g->barrier))
+            in->operands[1].kind != OPD_INT || !source_same_barrier(e, &use, &g->barrier))
             continue;
         say(t, " It was initialised for %" PRId64 " arrival%s a phase (line %" PRIu32 ").",
             in->operands[1].imm, in->operands[1].imm == 1 ? "" : "s", in->pos.line);
@@ -301,7 +329,7 @@ static void say_absent(struct text *t, const struct group *g, const struct waiti
 
 static void say_reason(struct text *t, const struct hang *h, const struct group *g, bool circle)
 {
-    if (g->barrier && g->site->has_barrier) {
+    if (g->barrier.operand && g->site->has_barrier) {
         if (g->site->kind != WATCH_BLOCK) say_init(t, g);
         say_lines(t, g);
         if (circle)
@@ -389,7 +417,6 @@ void tell_hang(const struct waiting *waits, uint32_t count, double seconds)
     for (uint32_t i = 0; h.groups && h.sources && i < count; i++) add_wait(&h, &waits[i]);
     if (h.group_count) {
         count_ctas(&h, waits, count);
-        judge(&h);
         tell(&h, waits, count, seconds);
     }
     for (uint32_t i = 0; i < h.source_count; i++) source_close(&h.sources[i]);
