@@ -9,9 +9,11 @@
  *   order_lanes.c  order between lanes of one warp, at level 2
  *   world.c     what clusters that can talk know of one another
  *   launch_memory.c  global memory across clusters that cannot, and across launches
+ *   counters.c  counters that a launch leaves to the next
  */
 #include "check/check.h"
 #include "check/consumed.h"
+#include "check/counters.h"
 #include "check/deadlock.h"
 #include "check/generations.h"
 #include "check/order_lanes.h"
@@ -28,6 +30,7 @@
 struct checker {
     struct observer base;
     struct group *group;
+    struct counters *counters; /* the launch's, or NULL */
     struct pending_table pending;
     struct consumed_table consumed;
     struct order *order;
@@ -41,7 +44,10 @@ static void on_event(struct observer *o, const struct event *e)
     order_event(c->order, e);
     staged_event(c->staged, e);
     if (c->lanes) lanes_event(c->lanes, e);
-    if (e->kind == EV_ACCESS) return;
+    if (e->kind == EV_ACCESS) {
+        if (c->counters) counters_access(c->counters, e);
+        return;
+    }
     pending_event(&c->pending, e);
     if (e->kind == EV_MBAR_INIT || e->kind == EV_MBAR_PASS) consumed_event(&c->consumed, e);
 }
@@ -149,6 +155,7 @@ static void watch_end(struct watcher *w, struct launch *l)
     if (c->world && c->memory) launch_memory_take_world(c->memory, c->world, l->kernel);
     world_free(c->world);
     c->world = NULL;
+    if (c->counters) counters_judge(c->counters, c->counters_before, l);
     if (!c->memory) return;
     launch_memory_judge(c->memory, l);
     if (c->keeps_memory) return;
@@ -170,6 +177,7 @@ static struct observer *watch_open(struct watcher *w, struct group *g)
     c->base = (struct observer){
         .on_event = on_event, .on_end = on_end, .destroy = destroy, .accesses = true};
     c->group = g;
+    c->counters = ((struct check *)w)->counters;
     if (pending_open(&c->pending, g) && consumed_open(&c->consumed))
         c->order = order_new(g, (struct check *)w);
     if (c->order) c->staged = staged_new(g);
@@ -185,6 +193,7 @@ void check_attach(struct check *c, struct launch *l, struct report *report)
                                   .on_deadlock = watch_deadlock,
                                   .on_end = watch_end};
     c->report = report;
+    if (c->keeps_counters && l->check_level > 0) c->counters = counters_new(l);
     l->sink = report_sink(report);
     launch_watch(l, &c->watcher);
 }

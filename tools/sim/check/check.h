@@ -5,6 +5,7 @@
 #include "check/report.h"
 #include "machine/event.h"
 
+struct counters;
 struct launch_memory;
 struct world;
 
@@ -16,13 +17,16 @@ struct check {
     bool
         reads_back; /* some global memory was read and then written, or changed by atomics; known with checks only */
     bool keeps_memory; /* … until the caller frees it; else until the end of the launch */
+    bool keeps_counters; /* what it did with counters (counters.h) is then in `counters`, the caller's to free */
+    struct counters *counters;
+    const struct counters *counters_before; /* of an earlier launch of the kernel, or NULL */
     const struct launch_memory *before; /* of a launch that may not be over yet (programmatic
                                            dependent launch), or NULL */
 };
 
 /*
  * Has the launch checked as its check_level says, and its findings go to `report`, which the caller made and
- * will end. Level 0 explains deadlocks and no more. `c` is the caller's: zero but for keeps_memory and before.
+ * will end. Level 0 explains deadlocks and no more. `c` is the caller's: zero but for keeps_memory, keeps_counters, and what was before.
  */
 void check_attach(struct check *c, struct launch *l, struct report *report);
 

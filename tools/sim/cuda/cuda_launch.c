@@ -9,6 +9,7 @@
 #include "ptx/demangle.h"
 #include "ops/table.h"
 #include "check/check.h"
+#include "check/counters.h"
 #include "check/launch_memory.h"
 #include "trace/trace.h"
 #include "worksheet/worksheet.h"
@@ -345,6 +346,12 @@ static void keep_memory(struct launch_memory *memory, const struct launch_reques
     driver.memory_stream = request->stream;
 }
 
+static void keep_counters(struct CUfunc_st *function, struct counters *counters)
+{
+    counters_free(function->counters);
+    function->counters = counters;
+}
+
 /* Counts and reports a launch that need not run. */
 static int report_repeated(const struct launch_request *request, const struct repeat *repeat)
 {
@@ -394,7 +401,8 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
                             .outside = running ? look_outside : NULL,
                             .outside_context = running,
                             .check_level = settings->check_level};
-    struct check check = {.keeps_memory = true};
+    struct check check = {
+        .keeps_memory = true, .keeps_counters = true, .counters_before = f->counters};
     struct repeat repeat = {.kept = NULL};
     struct report *report;
     struct trace *timeline = NULL;
@@ -426,6 +434,7 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
     launch_run(&launch);
     result = replay_after(replay, &launch, report);
     keep_memory(check.memory, request);
+    keep_counters(request->function, check.counters);
     if (timeline) trace_end(timeline, &launch, driver.launches, trace);
     if (worksheet) worksheet_end(worksheet, driver.launches, sheet);
     if (launch.grid_workspace) mem_free(launch.grid_workspace);

@@ -1,6 +1,7 @@
 /* From image to module: telling what an image is, compiling PTX, JIT logs, globals, lookups. */
 #include "cuda/driver.h"
 #include "cuda/repeat.h"
+#include "check/counters.h"
 #include "ops/table.h"
 
 #include "ptx/cubin.h"
@@ -459,6 +460,7 @@ static void unbuild(struct CUmod_st *module)
         handle_drop(&module->functions[i]);
         if (module->functions[i].kernel) kernel_free(module->functions[i].kernel);
         free(module->functions[i].legacy);
+        counters_free(module->functions[i].counters);
     }
     free(module->functions);
     if (module->globals) mem_free((uint64_t)(uintptr_t)module->globals);

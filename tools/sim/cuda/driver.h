@@ -194,6 +194,7 @@ struct CUfunc_st {
     int carveout, non_portable_cluster, must_set_cluster, scheduling_policy;
     uint32_t required_cluster[3]; /* set at run time; 0 none */
     struct legacy_launch *legacy; /* cuda_legacy.c; NULL: nothing was set */
+    struct counters *counters;    /* of the last launch (check/counters.h), or NULL */
 };
 
 enum memory_kind { MEMORY_DEVICE, MEMORY_MANAGED, MEMORY_PINNED, MEMORY_REGISTERED, MEMORY_GRAPH };

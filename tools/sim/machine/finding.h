@@ -74,6 +74,8 @@ enum finding_severity { SEV_ERROR, SEV_WARNING, SEV_ADVICE };
       "Each asynchronous operation is waited for right after its issue.")                         \
     X(FENCE_UNNEEDED, "fence-unneeded", SEV_ADVICE,                                               \
       "With --advise: the launch is proved without this fence or barrier too.")                   \
+    X(STALE_COUNTER, "stale-counter", SEV_ERROR,                                                  \
+      "A counter that an equal launch left behind decides otherwise now.")                        \
     X(SETMAXNREG, "setmaxnreg", SEV_ERROR, "setmaxnreg breaks a rule.")                           \
     X(TRAP, "trap", SEV_ERROR, "The kernel executed trap.")                                       \
     X(UNSUPPORTED, "unsupported", SEV_ERROR,                                                      \
@@ -189,7 +191,8 @@ struct finding {
     const struct ptx_loc *loc; /* of the source that the text was compiled from, or NULL */
     uint32_t group;            /* order key with seq: reports do not depend on host threads */
     uint64_t seq;
-    uint32_t behind; /* a race on what decides nothing: offset of the mbarrier that the later side last waited for; arrivals
+    uint32_t
+        behind; /* a race on what decides nothing: offset of the mbarrier that the later side last waited for; arrivals
                         too many: of their mbarrier; else 0 */
     uint32_t cta[3];
     int32_t warp, lane; /* -1: none in particular */
