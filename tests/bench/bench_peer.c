@@ -17,7 +17,7 @@ enum {
     PREFERENCE_WORKSPACE = 1,
     OP_T = 1,
     ALGORITHMS = 32,
-    WORKSPACE = 64 << 20
+    WORKSPACE = 32 << 20
 };
 
 struct heuristic { /* cublasLtMatmulHeuristicResult_t */
@@ -116,9 +116,9 @@ static bool set_layouts(struct peer_product *p, const struct peer_form *form)
 {
     uint64_t m = (uint64_t)form->m, n = (uint64_t)form->n, k = (uint64_t)form->k;
     int in = form->e4m3 ? CUDA_E4M3 : CUDA_BF16;
-    return !lt.layout_create(&p->a, in, k, m, form->k) &&
-           !lt.layout_create(&p->b, in, k, n, form->k) &&
-           !lt.layout_create(&p->d, CUDA_BF16, n, m, form->n);
+    return !lt.layout_create(&p->a, in, k, m, form->lda ? form->lda : form->k) &&
+           !lt.layout_create(&p->b, in, k, n, form->ldb ? form->ldb : form->k) &&
+           !lt.layout_create(&p->d, CUDA_BF16, n, m, form->ldd ? form->ldd : form->n);
 }
 
 struct peer_product *peer_product_new(const struct peer_form *form)

@@ -9,13 +9,14 @@ bool peer_open(struct device *dev);
 /* As cublasLtGetVersion gives it: 130100 for 13.1.0. */
 size_t peer_version(void);
 
-/* One product D = scale_a * scale_b * A * transpose(B), row-major, contiguous, sums in fp32, D in bf16.
- * e4m3: A and B in it, scales one float each in device memory; else bf16, no scales. fast: without the
+/* One product D = scale_a * scale_b * A * transpose(B), row-major, sums in fp32, D in bf16. lda, ldb, ldd:
+ * elements between rows, 0 where rows are contiguous. e4m3: A and B in it, scales one float each in device memory; else bf16, no scales. fast: without the
  * promotion of partial sums that the library calls accuracy. */
 struct peer_form {
     int64_t m, n, k;
     bool e4m3, fast;
     hewn_deviceptr scale_a, scale_b;
+    int64_t lda, ldb, ldd;
 };
 struct peer_product;
 /* NULL where the library has no algorithm for it. */
