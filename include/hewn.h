@@ -420,6 +420,9 @@ typedef enum hewn_gemm_with {
     HEWN_GEMM_WITH_ALPHA = 16
 } hewn_gemm_with;
 
+/* Kernels that hewn_gemm_tune found to be the fastest. */
+typedef struct hewn_gemm_table hewn_gemm_table;
+
 typedef struct hewn_gemm_desc {
     size_t struct_size;
     int64_t m, n, k;
@@ -437,7 +440,17 @@ typedef struct hewn_gemm_desc {
     int64_t stride_a, stride_b, stride_c, stride_d; /* elements between problems; unused if batch
                                                        is 1 */
     const char *variant; /* of the kernel, as hewn_gemm_plan_info names it; NULL: chosen */
+    const hewn_gemm_table *table; /* where `variant` is NULL and `parts` 0, plan_create looks here
+                                     before it chooses; NULL: no table */
+    uint32_t invariant;           /* 1: the bits of a row of D do not depend on m; see below */
+    uint32_t reserved;            /* must be 0 */
 } hewn_gemm_desc;
+
+/*
+ * Invariance. The order in which terms are added depends on the number of parts of K. With `invariant`
+ * that number is chosen by n, k and the types alone, and `table` is not used: on one device, a row of D
+ * then has the same bits whatever m and the batch are.
+ */
 
 typedef struct hewn_gemm_plan hewn_gemm_plan;
 
@@ -470,6 +483,61 @@ void hewn_gemm_plan_destroy(hewn_gemm_plan *plan);
 int hewn_gemm_plan_describe(const hewn_gemm_plan *plan, hewn_gemm_plan_info *out, hewn_error *err);
 int hewn_gemm_plan_run(const hewn_gemm_plan *plan, const hewn_gemm_args *args, hewn_stream stream,
                        hewn_error *err);
+
+/*
+ * Tuning at run time. hewn_gemm_tune times the kernels that can compute a product, and notes the
+ * fastest in a table. A plan whose description has that table takes the kernel from it, if the table
+ * has the same target, number of SMs, sizes, batch, types, majors and accumulation; else it chooses as
+ * without. A table can be written as text and read again, by other programs too, so that a device
+ * need be tuned only once. A line whose kernel a later library lacks, or that cannot compute what a
+ * description asks beyond these, is passed over by plans.
+ *
+ *   hewn_gemm_table_create    an empty table.
+ *   hewn_gemm_table_read      adds the lines of a text of `length` bytes; the last of several lines for
+ *                             one product counts. After an error the table is as it was.
+ *   hewn_gemm_table_write     `*length`: the bytes of the text, without the NUL behind it. Written to
+ *                             `text` if `capacity` is greater, else HEWN_ERR_LIMIT; text may be NULL
+ *                             with capacity 0.
+ *   hewn_gemm_table_count     products that it has.
+ * A text is lines of ASCII; lines that are empty or begin with '#' say nothing. Tables are not bound to
+ * a context. While one thread reads, tunes or destroys a table, no other may use it.
+ */
+int hewn_gemm_table_create(hewn_gemm_table **out, hewn_error *err);
+void hewn_gemm_table_destroy(hewn_gemm_table *table);
+int hewn_gemm_table_read(hewn_gemm_table *table, const char *text, size_t length, hewn_error *err);
+int hewn_gemm_table_write(const hewn_gemm_table *table, char *text, size_t capacity, size_t *length,
+                          hewn_error *err);
+size_t hewn_gemm_table_count(const hewn_gemm_table *table);
+
+typedef struct hewn_gemm_tune_args {
+    size_t struct_size;
+    const hewn_gemm_args *args; /* of the launches. Their D is scratch: it is overwritten. A, B, C,
+                                   bias and scales are read; what they hold hardly matters */
+    hewn_stream stream;         /* must not be capturing. Waited for */
+    hewn_deviceptr flush;       /* memory that is overwritten before each timed launch, so that it
+                                   finds no operand in L2; 0: launches follow one another, and
+                                   operands stay in L2 as far as they fit */
+    uint64_t flush_bytes;       /* best twice the size of L2 */
+    uint64_t rounds;            /* of launches of each kernel; 0: 5. The fastest counts */
+} hewn_gemm_tune_args;
+
+typedef struct hewn_gemm_tuned {
+    size_t struct_size;
+    const char *variant; /* the fastest kernel, good as long as the library is there */
+    uint32_t parts;
+    uint32_t tried;        /* kernels timed; each number of parts counts */
+    double seconds;        /* a launch */
+    double chosen_seconds; /* of the kernel that is chosen without a table */
+} hewn_gemm_tuned;
+
+/* `desc` as for plan_create; its `table` is not looked at. If it names a variant or parts, or is
+ * invariant, only kernels that keep to that are timed. What is chosen without a table stays unless
+ * another takes 2 % less. The result goes into `table` and `out`; either may be NULL. Loads every
+ * kernel that it times; creates and destroys two events. The context must be current on this
+ * thread. */
+int hewn_gemm_tune(hewn_context *context, const hewn_gemm_desc *desc,
+                   const hewn_gemm_tune_args *args, hewn_gemm_table *table, hewn_gemm_tuned *out,
+                   hewn_error *err);
 
 /* ------------------------------------------------------------------------------- attention -- */
 

@@ -2,6 +2,7 @@
 #include "gemm.h"
 
 #include "error.h"
+#include "gemm_table.h"
 #include "plan.h"
 
 #include <stddef.h>
@@ -209,6 +210,53 @@ static const hewn_module *find_module(const hewn_context *context, char name[NAM
                               context->info.cc_minor);
 }
 
+/* What a kernel must be able to do. */
+static uint32_t needs_of(const hewn_gemm_desc *d)
+{
+    return (hewn_dtype_size(d->in) == 1 ? GEMM_CAN_FP8 : 0) |
+           (d->major_a == HEWN_MAJOR_MN || d->major_b == HEWN_MAJOR_MN ? GEMM_CAN_MN : 0) |
+           (d->with || d->act ? GEMM_CAN_FINISH : 0);
+}
+
+/* The table's kernel, where it has one that can compute this; else the kernel stays NULL. */
+static void look_up(const hewn_context *context, const hewn_gemm_desc *d, const char *target,
+                    const struct hewn_gemm_extent *extent, int clusters,
+                    struct hewn_gemm_choice *choice)
+{
+    struct gemm_table_key key;
+    hewn_gemm_table_key(d, target, context->info.sm_count, &key);
+    const struct gemm_table_line *line = hewn_gemm_table_find(d->table, &key);
+    if (!line || hewn_gemm_choose(target, line->variant, line->parts, extent,
+                                  (uint32_t)context->info.sm_count, clusters, choice, NULL))
+        return;
+    if (choice->kernel && check_can(choice->kernel, d, NULL)) choice->kernel = NULL;
+}
+
+/* Variant and parts: named, from the table, or chosen. */
+static int choose_variant(const hewn_context *context, const hewn_gemm_desc *d, const char *target,
+                          const struct hewn_gemm_extent *extent, struct hewn_gemm_choice *choice,
+                          hewn_error *err)
+{
+    int clusters = context->limits.cluster_launch && context->driver->fn.launch_kernel_ex;
+    uint32_t sm_count = (uint32_t)context->info.sm_count, parts = d->parts;
+    if (d->invariant && !parts) { /* parts of K as for a product of so many rows, whatever m is */
+        struct hewn_gemm_extent some = *extent;
+        some.m = GEMM_INVARIANT_M;
+        some.batch = some.batch_a = some.batch_b = 1;
+        int status =
+            hewn_gemm_choose(target, d->variant, 0, &some, sm_count, clusters, choice, err);
+        if (status) return status;
+        parts = choice->parts;
+        choice->kernel = NULL;
+    }
+    if (d->table && !d->variant && !d->parts && !d->invariant)
+        look_up(context, d, target, extent, clusters, choice);
+    int status = choice->kernel ? HEWN_OK
+                                : hewn_gemm_choose(target, d->variant, parts, extent, sm_count,
+                                                   clusters, choice, err);
+    return status || !choice->kernel ? status : check_can(choice->kernel, d, err);
+}
+
 static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_gemm_plan *plan,
                          const hewn_module **out, hewn_error *err)
 {
@@ -220,8 +268,8 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
                                             .batch_a = o[GEMM_A].batch,
                                             .batch_b = o[GEMM_B].batch,
                                             .in = (uint32_t)o[GEMM_A].element,
-                                            .out = (uint32_t)o[GEMM_D].element};
-    int clusters = context->limits.cluster_launch && context->driver->fn.launch_kernel_ex;
+                                            .out = (uint32_t)o[GEMM_D].element,
+                                            .need = needs_of(d)};
     struct hewn_gemm_choice choice = {NULL, 0};
     const char *in = hewn_dtype_size(d->in) == 1 ? "fp8" : hewn_dtype_name(d->in);
     const char *dtype = hewn_dtype_name(d->out), *variant = "";
@@ -229,9 +277,7 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
     /* Every target has this module, and all modules of a target run on the same devices. */
     *out = find_module(context, name, "bf16", dtype, "");
     if (*out) {
-        int status = hewn_gemm_choose((*out)->target, d->variant, d->parts, &extent,
-                                      (uint32_t)context->info.sm_count, clusters, &choice, err);
-        if (!status && choice.kernel) status = check_can(choice.kernel, d, err);
+        int status = choose_variant(context, d, (*out)->target, &extent, &choice, err);
         if (status) return status;
     }
     if (choice.kernel && strcmp(choice.kernel->variant, "plain") != 0)

@@ -19,7 +19,8 @@ enum {
     GEMM_TENSORS, /* those with a tensor map */
     GEMM_C = GEMM_TENSORS,
     GEMM_OPERANDS,
-    GEMM_ALIGN = 16, /* bytes: base addresses and strides */
+    GEMM_ALIGN = 16,        /* bytes: base addresses and strides */
+    GEMM_INVARIANT_M = 128, /* `invariant`: parts of K are those of a product of so many rows */
     GEMM_MAX_EXTENT =
         INT32_MAX /* TMA coordinates and the kernel's tile counter are 32-bit, signed */
 };

@@ -148,6 +148,10 @@ int hewn_gemm_check(const hewn_gemm_desc *d, struct gemm_operand operands[GEMM_O
     if (!status) status = check_major("major_a", d->major_a, d->in, err);
     if (!status) status = check_major("major_b", d->major_b, d->in, err);
     if (!status) status = check_finish(d, err);
+    if (!status && d->invariant > 1)
+        status = hewn_fail(err, HEWN_ERR_ARGUMENT, "invariant: %u is not in 0..1", d->invariant);
+    if (!status && d->reserved)
+        status = hewn_fail(err, HEWN_ERR_ARGUMENT, "reserved: %u is not 0", d->reserved);
     if (status) return status;
     uint64_t m = (uint64_t)d->m, n = (uint64_t)d->n, k = (uint64_t)d->k;
     uint64_t in = hewn_dtype_size(d->in), out = hewn_dtype_size(d->out);

@@ -110,7 +110,7 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
         const struct hewn_gemm_kernel *k = &kernels[i];
         if (strcmp(k->target, target) != 0) continue;
         known = 1;
-        int lacks = problem->in == 1 && !(k->can & GEMM_CAN_FP8);
+        int lacks = (problem->need & ~k->can) != 0;
         if (variant && strcmp(variant, k->variant) != 0) continue;
         for (uint32_t p = 1; p <= k->parts; p++) {
             uint32_t cluster = k->pair_m * k->pair_n * p;

@@ -25,6 +25,7 @@ struct hewn_gemm_kernel {
 struct hewn_gemm_extent {
     uint64_t m, n, k, batch, batch_a, batch_b;
     uint32_t in, out;
+    uint32_t need; /* GEMM_CAN_... */
 };
 
 struct hewn_gemm_choice {

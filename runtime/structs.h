@@ -17,6 +17,8 @@
     X(hewn_gemm_desc, variant)               \
     X(hewn_gemm_plan_info, parts)            \
     X(hewn_gemm_args, beta)                  \
+    X(hewn_gemm_tune_args, rounds)           \
+    X(hewn_gemm_tuned, chosen_seconds)       \
     X(hewn_attention_source, window_ahead)   \
     X(hewn_attention_desc, source)           \
     X(hewn_attention_plan_info, workspace)   \

@@ -64,6 +64,8 @@ static void gemm_problem(hewn_context *context)
     BAD_GEMM((d.in = HEWN_E4M3, d.variant = "wide"), HEWN_ERR_LIMIT,
              "in: 8-bit inputs: kernel wide for sm_90a does not have it");
     BAD_GEMM(d.out = HEWN_E4M3, HEWN_ERR_ARGUMENT, "out: dtype 3 (e4m3) is none of f32, f16, bf16");
+    BAD_GEMM(d.invariant = 2, HEWN_ERR_ARGUMENT, "invariant: 2 is not in 0..1");
+    BAD_GEMM(d.reserved = 1, HEWN_ERR_ARGUMENT, "reserved: 1 is not 0");
 }
 
 static void gemm_strides(hewn_context *context)
@@ -271,6 +273,50 @@ static void gemm_columns(hewn_context *context)
     hewn_gemm_plan_destroy(plan);
 }
 
+#define BAD_TUNE(change, status, words)                                                            \
+    do {                                                                                           \
+        hewn_gemm_desc d = good_gemm();                                                            \
+        hewn_gemm_args a = {.struct_size = sizeof a, .a = 0x100000, .b = 0x200000, .d = 0x300000}; \
+        hewn_gemm_tune_args how = {.struct_size = sizeof how, .args = &a};                         \
+        change;                                                                                    \
+        REFUSE("gemm: tune: " #change, hewn_gemm_tune(context, &d, &how, table, NULL, &err),       \
+               status, words);                                                                     \
+        CHECK_INT(hewn_gemm_table_count(table), 0);                                                \
+    } while (0)
+
+static void gemm_tuning(hewn_context *context)
+{
+    hewn_gemm_table *table = NULL;
+    char text[8];
+    size_t length = 0;
+    if (hewn_gemm_table_create(&table, NULL)) return;
+    REFUSE("gemm: tune: no context", hewn_gemm_tune(NULL, NULL, NULL, table, NULL, &err),
+           HEWN_ERR_ARGUMENT, "context: must not be NULL");
+    BAD_TUNE(d.struct_size = 1, HEWN_ERR_ARGUMENT, "hewn_gemm_desc: struct_size 1");
+    BAD_TUNE(how.struct_size = 1, HEWN_ERR_ARGUMENT, "hewn_gemm_tune_args: struct_size 1");
+    BAD_TUNE(how.args = NULL, HEWN_ERR_ARGUMENT, "hewn_gemm_args: must not be NULL");
+    BAD_TUNE(a.struct_size = 1, HEWN_ERR_ARGUMENT, "hewn_gemm_args: struct_size 1");
+    BAD_TUNE(how.rounds = 1001, HEWN_ERR_ARGUMENT, "rounds: 1001 is more than 1000");
+    BAD_TUNE(how.flush_bytes = 9, HEWN_ERR_ARGUMENT,
+             "flush, flush_bytes: 0x0 and 9: both or neither must be 0");
+    BAD_TUNE(how.flush = 0x400000, HEWN_ERR_ARGUMENT, "flush, flush_bytes: 0x400000 and 0:");
+    BAD_TUNE(a.a += 0, HEWN_ERR_SYMBOL, "tuning: the driver lacks cuEventCreate");
+    REFUSE("gemm: table: no out", hewn_gemm_table_create(NULL, &err), HEWN_ERR_ARGUMENT,
+           "out: must not be NULL");
+    REFUSE("gemm: table: read no table", hewn_gemm_table_read(NULL, "", 0, &err), HEWN_ERR_ARGUMENT,
+           "table: must not be NULL");
+    REFUSE("gemm: table: read no text", hewn_gemm_table_read(table, NULL, 1, &err),
+           HEWN_ERR_ARGUMENT, "text: must not be NULL");
+    REFUSE("gemm: table: write no table", hewn_gemm_table_write(NULL, text, 8, &length, &err),
+           HEWN_ERR_ARGUMENT, "table: must not be NULL");
+    REFUSE("gemm: table: write no text", hewn_gemm_table_write(table, NULL, 8, &length, &err),
+           HEWN_ERR_ARGUMENT, "text: must not be NULL");
+    REFUSE("gemm: table: write no length", hewn_gemm_table_write(table, text, 8, NULL, &err),
+           HEWN_ERR_ARGUMENT, "length: must not be NULL");
+    hewn_gemm_table_destroy(table);
+    hewn_gemm_table_destroy(NULL);
+}
+
 /* What the kernel for sm_100f does not do. */
 static void gemm_blackwell(hewn_context *context)
 {
@@ -295,6 +341,7 @@ void gemm(void)
     gemm_columns(context);
     gemm_args(context);
     gemm_in_place(context);
+    gemm_tuning(context);
     detach_fake(driver, context);
     context = attach_fake(&driver, 10, 0);
     gemm_blackwell(context);

@@ -1,0 +1,209 @@
+/* hewn_gemm_tune: times the kernels that can compute a product on the caller's stream and buffers. */
+#include "gemm.h"
+
+#include "error.h"
+#include "gemm_table.h"
+#include "structs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { ROUNDS = 5, ROUNDS_MOST = 1000, LAUNCHES_MOST = 100 };
+static const double chunk_seconds = 0.3e-3; /* of launches that follow one another */
+static const double worth = 0.98; /* what another kernel must take of the chosen one's time */
+
+/* The driver's functions that only this file needs. */
+#define TUNE_FUNCTIONS(X)                                                                     \
+    X(event_create, "cuEventCreate", (hewn_cu_event * event, unsigned flags))                 \
+    X(event_destroy, "cuEventDestroy_v2", (hewn_cu_event event))                              \
+    X(event_record, "cuEventRecord", (hewn_cu_event event, hewn_cu_stream stream))            \
+    X(event_wait, "cuEventSynchronize", (hewn_cu_event event))                                \
+    X(event_elapsed, "cuEventElapsedTime", (float *ms, hewn_cu_event from, hewn_cu_event to)) \
+    X(fill, "cuMemsetD8Async",                                                                \
+      (hewn_deviceptr at, unsigned char value, size_t bytes, hewn_cu_stream stream))
+
+struct tune {
+    hewn_context *context;
+    hewn_gemm_desc desc;
+    hewn_gemm_args args;
+    hewn_gemm_tune_args how;
+    hewn_cu_event start, stop;
+#define X(field, name, arguments) hewn_cu_result(*field) arguments;
+    TUNE_FUNCTIONS(X)
+#undef X
+};
+
+static int failed(const struct tune *t, hewn_cu_result code, const char *call, hewn_error *err)
+{
+    return hewn_fail_driver(err, t->context->driver, code, call, "tuning");
+}
+
+static int resolve(struct tune *t, hewn_error *err)
+{
+    void *symbol;
+#define X(field, name, arguments)                                                             \
+    symbol = hewn_driver_symbol(t->context->driver, name);                                    \
+    if (!symbol) return hewn_fail(err, HEWN_ERR_SYMBOL, "tuning: the driver lacks %s", name); \
+    memcpy(&t->field, &symbol, sizeof symbol);
+    TUNE_FUNCTIONS(X)
+#undef X
+    return HEWN_OK;
+}
+
+/* ---- time -- */
+
+/* Seconds a launch, of `count` that follow one another. */
+static int time_launches(const struct tune *t, const hewn_gemm_plan *plan, int count,
+                         double *seconds, hewn_error *err)
+{
+    float ms = 0;
+    hewn_cu_result r = 0;
+    if (t->how.flush) r = t->fill(t->how.flush, 0, t->how.flush_bytes, t->how.stream);
+    if (r) return failed(t, r, "cuMemsetD8Async", err);
+    r = t->event_record(t->start, t->how.stream);
+    if (r) return failed(t, r, "cuEventRecord", err);
+    for (int i = 0; i < count; i++) {
+        int status = hewn_gemm_plan_run(plan, &t->args, t->how.stream, err);
+        if (status) return status;
+    }
+    r = t->event_record(t->stop, t->how.stream);
+    if (r) return failed(t, r, "cuEventRecord", err);
+    r = t->event_wait(t->stop);
+    if (r) return failed(t, r, "cuEventSynchronize", err);
+    r = t->event_elapsed(&ms, t->start, t->stop);
+    if (r) return failed(t, r, "cuEventElapsedTime", err);
+    *seconds = 1e-3 * (double)ms / count;
+    return HEWN_OK;
+}
+
+/* The least over the rounds, behind a launch that warms up. */
+static int time_plan(const struct tune *t, const hewn_gemm_plan *plan, double *least,
+                     hewn_error *err)
+{
+    uint64_t rounds = t->how.rounds ? t->how.rounds : ROUNDS;
+    int count = 1, status = time_launches(t, plan, 1, least, err);
+    if (!status) status = time_launches(t, plan, 1, least, err);
+    if (status) return status;
+    if (!t->how.flush && *least < chunk_seconds) {
+        double fit = *least > 0 ? chunk_seconds / *least : LAUNCHES_MOST;
+        count = fit < LAUNCHES_MOST ? (int)fit : LAUNCHES_MOST;
+    }
+    if (t->context->info.simulated) count = 1, rounds = 0; /* its times say nothing of a GPU */
+    for (uint64_t i = 0; !status && i < rounds; i++) {
+        double seconds;
+        status = time_launches(t, plan, count, &seconds, err);
+        if (!status && seconds < *least) *least = seconds;
+    }
+    return status;
+}
+
+/* ---- candidates -- */
+
+/* A kernel that cannot compute this product is no failure: `tried` stays. */
+static int try_kernel(struct tune *t, const char *variant, uint32_t parts, hewn_gemm_tuned *best,
+                      hewn_error *err)
+{
+    hewn_gemm_desc desc = t->desc;
+    hewn_gemm_plan *plan = NULL;
+    double seconds;
+    desc.variant = variant, desc.parts = parts;
+    int status = hewn_gemm_plan_create(t->context, &desc, &plan, err);
+    if (status == HEWN_ERR_ARGUMENT || status == HEWN_ERR_LIMIT || status == HEWN_ERR_NO_MODULE)
+        return HEWN_OK;
+    if (!status) status = time_plan(t, plan, &seconds, err);
+    hewn_gemm_plan_destroy(plan);
+    if (status) return status;
+    best->tried++;
+    if (seconds > worth * best->chosen_seconds || seconds > best->seconds) return HEWN_OK;
+    best->variant = variant, best->parts = parts, best->seconds = seconds;
+    return HEWN_OK;
+}
+
+/* The kernel that is chosen without a table, which all others must beat. */
+static int time_chosen(struct tune *t, hewn_gemm_tuned *best, const char **target, hewn_error *err)
+{
+    hewn_gemm_plan *plan = NULL;
+    int status = hewn_gemm_plan_create(t->context, &t->desc, &plan, err);
+    if (!status) status = time_plan(t, plan, &best->chosen_seconds, err);
+    if (!status) {
+        best->variant = plan->kernel->variant;
+        best->parts = plan->parts;
+        best->seconds = best->chosen_seconds;
+        best->tried = 1;
+        *target = plan->kernel->target;
+    }
+    hewn_gemm_plan_destroy(plan);
+    return status;
+}
+
+static int time_all(struct tune *t, hewn_gemm_tuned *best, const char **target, hewn_error *err)
+{
+    size_t count;
+    const struct hewn_gemm_kernel *k = hewn_gemm_kernels(&count);
+    int status = time_chosen(t, best, target, err);
+    const char *chosen = best->variant, *asked = t->desc.variant;
+    uint32_t chosen_parts = best->parts;
+    uint32_t only = t->desc.invariant ? chosen_parts : t->desc.parts;
+    t->desc.invariant = 0; /* kept by `only` */
+    for (size_t i = 0; !status && i < count; i++) {
+        if (strcmp(k[i].target, *target) != 0 || (asked && strcmp(k[i].variant, asked) != 0))
+            continue;
+        for (uint32_t parts = 1; !status && parts <= k[i].parts; parts++) {
+            if (only && parts != only) continue;
+            if (parts == chosen_parts && !strcmp(k[i].variant, chosen)) continue;
+            status = try_kernel(t, k[i].variant, parts, best, err);
+        }
+    }
+    return status;
+}
+
+/* ---- the public function -- */
+
+static int take(struct tune *t, const hewn_gemm_desc *desc, const hewn_gemm_tune_args *args,
+                hewn_error *err)
+{
+    int status = hewn_struct_take(HEWN_STRUCT_hewn_gemm_desc, desc, &t->desc, err);
+    t->desc.table = NULL;
+    if (!status) status = hewn_struct_take(HEWN_STRUCT_hewn_gemm_tune_args, args, &t->how, err);
+    if (!status) status = hewn_struct_take(HEWN_STRUCT_hewn_gemm_args, t->how.args, &t->args, err);
+    if (status) return status;
+    if (t->how.rounds > ROUNDS_MOST)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "rounds: %llu is more than %d",
+                         (unsigned long long)t->how.rounds, ROUNDS_MOST);
+    if (!t->how.flush != !t->how.flush_bytes)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                         "flush, flush_bytes: 0x%llx and %llu: both or neither must be 0",
+                         t->how.flush, (unsigned long long)t->how.flush_bytes);
+    return HEWN_OK;
+}
+
+static int note(const struct tune *t, const char *target, const hewn_gemm_tuned *best,
+                hewn_gemm_table *table, hewn_error *err)
+{
+    struct gemm_table_line line = {.parts = best->parts, .seconds = best->seconds};
+    hewn_gemm_table_key(&t->desc, target, t->context->info.sm_count, &line.key);
+    snprintf(line.variant, sizeof line.variant, "%s", best->variant);
+    return hewn_gemm_table_put(table, &line, err);
+}
+
+int hewn_gemm_tune(hewn_context *context, const hewn_gemm_desc *desc,
+                   const hewn_gemm_tune_args *args, hewn_gemm_table *table, hewn_gemm_tuned *out,
+                   hewn_error *err)
+{
+    struct tune t = {.context = context};
+    hewn_gemm_tuned best = {.struct_size = sizeof best};
+    const char *target = NULL;
+    if (!context) return hewn_fail(err, HEWN_ERR_ARGUMENT, "context: must not be NULL");
+    int status = take(&t, desc, args, err);
+    if (!status) status = resolve(&t, err);
+    if (status) return status;
+    hewn_cu_result r = t.event_create(&t.start, 0);
+    if (r) return failed(&t, r, "cuEventCreate", err);
+    r = t.event_create(&t.stop, 0);
+    status = r ? failed(&t, r, "cuEventCreate", err) : time_all(&t, &best, &target, err);
+    if (!r) t.event_destroy(t.stop);
+    t.event_destroy(t.start);
+    if (!status && out) status = hewn_struct_give(HEWN_STRUCT_hewn_gemm_tuned, &best, out, err);
+    if (!status && table) status = note(&t, target, &best, table, err);
+    return status;
+}
