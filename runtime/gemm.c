@@ -69,7 +69,7 @@ static int compute_scalars(const struct hewn_gemm_kernel *k, const hewn_gemm_des
     s->raster_rows = s->tiles_m < k->raster_rows ? s->tiles_m : k->raster_rows;
     s->c_pitch = d->with & HEWN_GEMM_WITH_C ? operands[GEMM_C].pitch : 0;
     s->c_plane = operands[GEMM_C].batch > 1 ? operands[GEMM_C].plane : 0;
-    s->mode = mode_of(d);
+    s->mode = mode_of(d) | k->mode;
     s->finish = act_bits[d->act];
     if (d->with & (HEWN_GEMM_WITH_SCALE_A | HEWN_GEMM_WITH_SCALE_B)) s->finish |= GEMM_FINISH_SCALE;
     if (d->with & HEWN_GEMM_WITH_BIAS)
@@ -280,8 +280,8 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
         int status = choose_variant(context, d, (*out)->target, &extent, &choice, err);
         if (status) return status;
     }
-    if (choice.kernel && strcmp(choice.kernel->variant, "plain") != 0)
-        variant = choice.kernel->variant;
+    if (choice.kernel && strcmp(choice.kernel->module, "plain") != 0)
+        variant = choice.kernel->module;
     *out = find_module(context, name, in, dtype, variant);
     if (!*out || !choice.kernel) {
         hewn_error_set_no_module(context, hewn_gemm_family(), name, err);

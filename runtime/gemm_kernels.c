@@ -7,23 +7,33 @@
 
 #include <string.h>
 
-#define KERNEL(P, t, v, kind)                      \
+#define KERNEL(P, t, v, kind) KERNEL_##kind(P, t, v)
+#define KERNEL_WHOLE(P, t, v) ROW(P, t, v, #v, P##_GEMM_PAIR_M(v), P##_GEMM_PAIR_N(v), 0)
+#define KERNEL_PARTS(P, t, v) KERNEL_WHOLE(P, t, v)
+/* One module, three variants: each tile alone, pairs along m, pairs along n. */
+#define KERNEL_SHARES(P, t, v)                   \
+    ROW(P, t, v, #v, 1, 1, 0)                    \
+    ROW(P, t, v, #v "m", 2, 1, GEMM_MODE_PAIR_M) \
+    ROW(P, t, v, #v "n", 1, 2, GEMM_MODE_PAIR_N)
+#define ROW(P, t, v, name, m, n, how)              \
     {.target = #t,                                 \
-     .variant = #v,                                \
+     .variant = (name),                            \
+     .module = #v,                                 \
      .tile_m = P##_GEMM_TILE_M(v),                 \
      .tile_n = P##_GEMM_TILE_N(v),                 \
      .row_bytes = GEMM_ROW_BYTES,                  \
      .stages = P##_GEMM_STAGES(v),                 \
-     .pair_m = P##_GEMM_PAIR_M(v),                 \
-     .pair_n = P##_GEMM_PAIR_N(v),                 \
+     .pair_m = (m),                                \
+     .pair_n = (n),                                \
      .parts = P##_GEMM_PARTS(v),                   \
      .threads = P##_GEMM_THREADS,                  \
      .d_rows = P##_GEMM_D_ROWS,                    \
      .dynamic_shared = P##_GEMM_DYNAMIC_SHARED(v), \
      .tmem_columns = P##_GEMM_TMEM_COLUMNS,        \
      .ctas_per_sm = P##_GEMM_CTAS_PER_SM,          \
-     .raster_rows = P##_GEMM_RASTER_ROWS(v),       \
-     .can = P##_GEMM_CAN(v)},
+     .raster_rows = P##_GEMM_RASTER_ROWS(v) / (m), \
+     .can = P##_GEMM_CAN(v),                       \
+     .mode = (how)},
 
 static const struct hewn_gemm_kernel kernels[] = {SM90A_GEMM_VARIANTS(KERNEL)
                                                       SM100F_GEMM_VARIANTS(KERNEL)};
@@ -67,6 +77,7 @@ uint32_t hewn_gemm_clusters(uint32_t sm_count, uint32_t cluster)
  * longer than fast ones: small, which promotes all its columns at once, takes longer still than pair.
  */
 enum {
+    CLUSTER_MOST = 8, /* CTAs of a portable cluster */
     SM_BYTES = 44,
     L2_BYTES = 6000,
     MEMORY_BYTES = 2300,
@@ -114,7 +125,7 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
         if (variant && strcmp(variant, k->variant) != 0) continue;
         for (uint32_t p = 1; p <= k->parts; p++) {
             uint32_t cluster = k->pair_m * k->pair_n * p;
-            if ((parts && p != parts) || (cluster > 1 && !clusters) ||
+            if ((parts && p != parts) || (cluster > 1 && !clusters) || cluster > CLUSTER_MOST ||
                 !hewn_gemm_clusters(sm_count, cluster) ||
                 ceil_div(problem->k, hewn_gemm_tile_k(k, problem->in)) < p)
                 continue;

@@ -4,9 +4,11 @@
 
 #include "hewn.h"
 
-/* A variant of a target's kernel: its plan header's numbers. */
+/* A variant of a target's kernel: its plan header's numbers. Variants that differ only in who shares loads
+ * have one module. */
 struct hewn_gemm_kernel {
     const char *target, *variant;
+    const char *module;              /* what stands behind its dtypes in the module's name */
     uint32_t tile_m, tile_n, stages; /* the tile of a CTA */
     uint32_t row_bytes;              /* of an operand's row in a k-block */
     uint32_t pair_m, pair_n;         /* CTAs of a cluster that share loads: each 1 or 2 */
@@ -17,7 +19,8 @@ struct hewn_gemm_kernel {
     uint32_t tmem_columns;
     uint32_t ctas_per_sm;
     uint32_t raster_rows;
-    uint32_t can; /* GEMM_CAN_... */
+    uint32_t can;  /* GEMM_CAN_... */
+    uint32_t mode; /* GEMM_MODE_PAIR_...: who shares loads, where the kernel must be told */
 };
 
 /* m, n, k, batch of a problem, matrices that A and B are (1: one for the whole batch), and the bytes of one

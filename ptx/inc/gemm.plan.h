@@ -75,6 +75,10 @@
 #define GEMM_MODE_A_E5M2  1
 #define GEMM_MODE_B_E5M2  2
 #define GEMM_MODE_PROMOTE 4
+/* Two CTAs of a cluster share loads, in kernels whose plan says SHARES: PAIR_M: their tiles lie one below
+ * the other, and each loads half of B's; PAIR_N: side by side, half of A's. One of them at most. */
+#define GEMM_MODE_PAIR_M 8
+#define GEMM_MODE_PAIR_N 16
 
 /* Bits of `finish`; with none, D is the sums, rounded. Else
  *   D = act(alpha * scale_a * scale_b * sum + beta * C + bias[column])

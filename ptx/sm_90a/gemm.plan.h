@@ -2,7 +2,7 @@
  * The plans of the sm_90a GEMM: tiles, rings, shared memory, threads. #defines only, included by
  * gemm.ptx, by the runtime and by tools/mod. Bytes unless a name says otherwise.
  *
- * One text, seven variants; -DVARIANT=name picks one.
+ * One text, eleven variants; -DVARIANT=name picks one.
  *
  *   variant | a CTA's tile | in a cluster                              | for
  *   plain   | 128 x 256    | one CTA                                   | drivers without clusters
@@ -12,6 +12,7 @@
  *   narrow  | 128 x  64    | two, side by side: half of A each         | still smaller ones
  *   split   | 128 x  64    | parts of K                                | few tiles, long K
  *   flat    |  64 x 128    | parts of K                                | the same with m <= 64
+ *   128xN   | 128 x N      | none, or two: SHARES                      | between the tiles above
  *
  * "Half of B each": each CTA of the pair loads half of the tile that both need, and multicasts it.
  * Parts of K: 1 to 8 CTAs of a cluster sum up the same tile over [k_blocks * part / parts, k_blocks
@@ -51,62 +52,75 @@
 
 /* ---- a variant: SM90A_GEMM_<NAME>(variant); PLAN(NAME) in the kernel ---- */
 
-/* X(prefix, target, variant, kind): every variant; kind PARTS: parts of K, else WHOLE. Of equal
+/* X(prefix, target, variant, kind): every variant; kind PARTS: parts of K; SHARES; else WHOLE. Of equal
  * cost the runtime takes the first: `plain`, which needs no clusters, comes behind those that share
  * loads. */
-#define SM90A_GEMM_VARIANTS(X)      \
-    X(SM90A, sm_90a, pair, WHOLE)   \
-    X(SM90A, sm_90a, wide, WHOLE)   \
-    X(SM90A, sm_90a, small, WHOLE)  \
-    X(SM90A, sm_90a, narrow, WHOLE) \
-    X(SM90A, sm_90a, split, PARTS)  \
-    X(SM90A, sm_90a, flat, PARTS)   \
+#define SM90A_GEMM_VARIANTS(X)        \
+    X(SM90A, sm_90a, pair, WHOLE)     \
+    X(SM90A, sm_90a, wide, WHOLE)     \
+    X(SM90A, sm_90a, small, WHOLE)    \
+    X(SM90A, sm_90a, narrow, WHOLE)   \
+    X(SM90A, sm_90a, split, PARTS)    \
+    X(SM90A, sm_90a, flat, PARTS)     \
+    X(SM90A, sm_90a, 128x96, SHARES)  \
+    X(SM90A, sm_90a, 128x160, SHARES) \
+    X(SM90A, sm_90a, 128x192, SHARES) \
+    X(SM90A, sm_90a, 128x224, SHARES) \
     X(SM90A, sm_90a, plain, WHOLE)
 
 /* TILE_M, TILE_N: a CTA's tile. GROUP_M: rows of it that a consumer warpgroup computes, 64 or 128.
- * PAIR_M, PAIR_N: tiles of a cluster that shares loads. PARTS: the most parts of K. D_BUFFERS:
+ * PAIR_M, PAIR_N: tiles of a cluster that shares loads. SHARES: `mode` says whether a cluster shares
+ * loads and how, in one text: none, two tiles behind one another or two side by side. PARTS: the most parts of K. D_BUFFERS:
  * boxes of output that a warp stages. STAGES: k-blocks in the rings. RASTER_ROWS: rows of tiles (a
  * cluster's) that are walked together, see inc/raster.inc: one wave of clusters on 132 SMs covers a
  * part of D about 2048 rows high and as wide, which reads least from L2. */
 /* clang-format off */
-/*                       TILE_M N  GROUP_M  PAIR_M N  PARTS  D_BUFFERS  STAGES  RASTER_ROWS */
-#define SM90A_GEMM_plain  128, 256,     64,     1, 1,     1,         2,      4,          16
-#define SM90A_GEMM_pair   128, 256,     64,     2, 1,     1,         2,      4,           8
-#define SM90A_GEMM_wide   256, 192,    128,     1, 2,     1,         3,      3,           8
-#define SM90A_GEMM_small  128, 128,     64,     1, 2,     1,         2,      6,          16
-#define SM90A_GEMM_narrow 128,  64,     64,     1, 2,     1,         2,      8,          16
-#define SM90A_GEMM_split  128,  64,     64,     1, 1,     8,         0,      7,          16
-#define SM90A_GEMM_flat    64, 128,     64,     1, 1,     8,         0,      7,          16
+/*                        TILE_M N  GROUP_M  PAIR_M N  SHARES  PARTS  D_BUFFERS  STAGES  RASTER_ROWS */
+#define SM90A_GEMM_plain   128, 256,     64,     1, 1,      0,     1,         2,      4,          16
+#define SM90A_GEMM_pair    128, 256,     64,     2, 1,      0,     1,         2,      4,           8
+#define SM90A_GEMM_wide    256, 192,    128,     1, 2,      0,     1,         3,      3,           8
+#define SM90A_GEMM_small   128, 128,     64,     1, 2,      0,     1,         2,      6,          16
+#define SM90A_GEMM_narrow  128,  64,     64,     1, 2,      0,     1,         2,      8,          16
+#define SM90A_GEMM_split   128,  64,     64,     1, 1,      0,     8,         0,      7,          16
+#define SM90A_GEMM_flat     64, 128,     64,     1, 1,      0,     8,         0,      7,          16
+#define SM90A_GEMM_128x96  128,  96,     64,     1, 1,      1,     1,         2,      6,          16
+#define SM90A_GEMM_128x160 128, 160,     64,     1, 1,      1,     1,         2,      5,          16
+#define SM90A_GEMM_128x192 128, 192,     64,     1, 1,      1,     1,         2,      4,          16
+#define SM90A_GEMM_128x224 128, 224,     64,     1, 1,      1,     1,         2,      4,          16
 
 #define SM90A_GEMM_TILE_M(v)      SM90A_GEMM_FIELD(TILE_M, SM90A_GEMM_##v)
 #define SM90A_GEMM_TILE_N(v)      SM90A_GEMM_FIELD(TILE_N, SM90A_GEMM_##v)
 #define SM90A_GEMM_GROUP_M(v)     SM90A_GEMM_FIELD(GROUP_M, SM90A_GEMM_##v)
 #define SM90A_GEMM_PAIR_M(v)      SM90A_GEMM_FIELD(PAIR_M, SM90A_GEMM_##v)
 #define SM90A_GEMM_PAIR_N(v)      SM90A_GEMM_FIELD(PAIR_N, SM90A_GEMM_##v)
+#define SM90A_GEMM_SHARES(v)      SM90A_GEMM_FIELD(SHARES, SM90A_GEMM_##v)
 #define SM90A_GEMM_PARTS(v)       SM90A_GEMM_FIELD(PARTS, SM90A_GEMM_##v)
 #define SM90A_GEMM_D_BUFFERS(v)   SM90A_GEMM_FIELD(D_BUFFERS, SM90A_GEMM_##v)
 #define SM90A_GEMM_STAGES(v)      SM90A_GEMM_FIELD(STAGES, SM90A_GEMM_##v)
 #define SM90A_GEMM_RASTER_ROWS(v) SM90A_GEMM_FIELD(RASTER_ROWS, SM90A_GEMM_##v)
 
 #define SM90A_GEMM_FIELD(name, ...) SM90A_GEMM_FIELD_##name(__VA_ARGS__)
-#define SM90A_GEMM_FIELD_TILE_M(m, n, g, pm, pn, parts, d, s, r)      m
-#define SM90A_GEMM_FIELD_TILE_N(m, n, g, pm, pn, parts, d, s, r)      n
-#define SM90A_GEMM_FIELD_GROUP_M(m, n, g, pm, pn, parts, d, s, r)     g
-#define SM90A_GEMM_FIELD_PAIR_M(m, n, g, pm, pn, parts, d, s, r)      pm
-#define SM90A_GEMM_FIELD_PAIR_N(m, n, g, pm, pn, parts, d, s, r)      pn
-#define SM90A_GEMM_FIELD_PARTS(m, n, g, pm, pn, parts, d, s, r)       parts
-#define SM90A_GEMM_FIELD_D_BUFFERS(m, n, g, pm, pn, parts, d, s, r)   d
-#define SM90A_GEMM_FIELD_STAGES(m, n, g, pm, pn, parts, d, s, r)      s
-#define SM90A_GEMM_FIELD_RASTER_ROWS(m, n, g, pm, pn, parts, d, s, r) r
+#define SM90A_GEMM_FIELD_TILE_M(m, n, g, pm, pn, sh, parts, d, s, r)        m
+#define SM90A_GEMM_FIELD_TILE_N(m, n, g, pm, pn, sh, parts, d, s, r)        n
+#define SM90A_GEMM_FIELD_GROUP_M(m, n, g, pm, pn, sh, parts, d, s, r)       g
+#define SM90A_GEMM_FIELD_PAIR_M(m, n, g, pm, pn, sh, parts, d, s, r)        pm
+#define SM90A_GEMM_FIELD_PAIR_N(m, n, g, pm, pn, sh, parts, d, s, r)        pn
+#define SM90A_GEMM_FIELD_SHARES(m, n, g, pm, pn, sh, parts, d, s, r)        sh
+#define SM90A_GEMM_FIELD_PARTS(m, n, g, pm, pn, sh, parts, d, s, r)         parts
+#define SM90A_GEMM_FIELD_D_BUFFERS(m, n, g, pm, pn, sh, parts, d, s, r)     d
+#define SM90A_GEMM_FIELD_STAGES(m, n, g, pm, pn, sh, parts, d, s, r)        s
+#define SM90A_GEMM_FIELD_RASTER_ROWS(m, n, g, pm, pn, sh, parts, d, s, r)   r
 /* clang-format on */
 
 /* Columns of a consumer warpgroup's share: the two share the tile's rows or its columns. */
 #define SM90A_GEMM_GROUP_N(v) \
     (SM90A_GEMM_TILE_M(v) * SM90A_GEMM_TILE_N(v) / 2 / SM90A_GEMM_GROUP_M(v))
 
-/* Sums of 128 rows leave no room for those that are promoted. */
-#define SM90A_GEMM_CAN(v) \
-    (GEMM_CAN_MN | GEMM_CAN_FINISH | (SM90A_GEMM_GROUP_M(v) == 64 ? GEMM_CAN_FP8 : 0))
+/* Sums of 128 rows leave no room for those that are promoted. A kernel that shares loads as `mode` says
+ * has no code for MN-major operands: boxes of 64 rows do not divide its tiles. */
+#define SM90A_GEMM_CAN(v)                                         \
+    (GEMM_CAN_FINISH | (SM90A_GEMM_SHARES(v) ? 0 : GEMM_CAN_MN) | \
+     (SM90A_GEMM_GROUP_M(v) == 64 ? GEMM_CAN_FP8 : 0))
 
 /* A k-block of A and of B: one stage, and what one phase of full_bar waits for. */
 #define SM90A_GEMM_A_BYTES(v)     (SM90A_GEMM_TILE_M(v) * GEMM_ROW_BYTES)
@@ -147,6 +161,7 @@
 #define SM90A_GEMM_SHARED_WHOLE(X, v)                     \
     X(stage_d, SM90A_GEMM_STAGE_D(v), SM90A_GEMM_D_BYTES, \
       SM90A_GEMM_CONSUMER_WARPS *SM90A_GEMM_D_BUFFERS(v))
+#define SM90A_GEMM_SHARED_SHARES(X, v) SM90A_GEMM_SHARED_WHOLE(X, v)
 #define SM90A_GEMM_SHARED_PARTS(X, v) \
     X(partial, SM90A_GEMM_PARTIAL(v), SM90A_GEMM_PARTIAL_BYTES(v), SM90A_GEMM_CONSUMER_WARPS)
 
@@ -161,6 +176,7 @@
       consumer_0 + consumer_1, producer)                                                    \
     SM90A_GEMM_HANDOFFS_##kind(X)
 #define SM90A_GEMM_HANDOFFS_WHOLE(X)
+#define SM90A_GEMM_HANDOFFS_SHARES(X)
 /* part_full: bytes of a slot, of which there are 4 to 12; part_empty: arrivals of one other part */
 #define SM90A_GEMM_HANDOFFS_PARTS(X)                                                        \
     X(part_full, 1, GEMM_PART_SLOT_BYTES, consumer_0 + consumer_1, consumer_0 + consumer_1) \
@@ -173,6 +189,7 @@
     SM90A_GEMM_FLOWS_##kind(X)
 #define SM90A_GEMM_FLOWS_WHOLE(X) \
     X(stage_d, consumer_0 + consumer_1, consumer_0.tma + consumer_1.tma + consumer_0 + consumer_1)
-#define SM90A_GEMM_FLOWS_PARTS(X) X(partial, consumer_0 + consumer_1, consumer_0 + consumer_1)
+#define SM90A_GEMM_FLOWS_SHARES(X) SM90A_GEMM_FLOWS_WHOLE(X)
+#define SM90A_GEMM_FLOWS_PARTS(X)  X(partial, consumer_0 + consumer_1, consumer_0 + consumer_1)
 
 #endif

@@ -364,6 +364,32 @@ static void choice_case_8(struct gemm_case *g, int choice, int shape)
     set_finish(g, (choice * 7 + shape * 4) % FINISHES, shape % 4);
 }
 
+/* The kernels that are told who shares loads, each alone, in pairs along m and along n: the shapes of
+ * choices, those of 8-bit inputs, and short ones; inputs K-major, all they have. */
+static const char *const tile_variants[] = {"128x96",   "128x96m",  "128x96n",  "128x160",
+                                            "128x160m", "128x160n", "128x192",  "128x192m",
+                                            "128x192n", "128x224",  "128x224m", "128x224n"};
+enum {
+    TILE_VARIANTS = sizeof tile_variants / sizeof tile_variants[0],
+    TILE_ROUNDS = CHOICE_SHAPES + CHOICE_SHAPES / 2 + 2,
+    TILE_CASES = TILE_VARIANTS * TILE_ROUNDS
+};
+
+static void tile_case(struct gemm_case *g, int index)
+{
+    int v = index % TILE_VARIANTS, round = index / TILE_VARIANTS;
+    if (round < CHOICE_SHAPES) {
+        choice_case(g, v, round);
+        set_finish(g, round % 2 ? (v * 7 + round * 4) % FINISHES : 0, round % 4);
+    } else if (round < CHOICE_SHAPES + CHOICE_SHAPES / 2) {
+        choice_case_8(g, v, (round - CHOICE_SHAPES) * 2 + v % 2);
+    } else {
+        short_case(g, round - CHOICE_SHAPES - CHOICE_SHAPES / 2 + v % 2 * 2);
+    }
+    g->desc.variant = tile_variants[v];
+    g->desc.parts = 1;
+}
+
 /* Sums of 8-bit products that grow along a long k: there sums that are not promoted are far beyond the
  * bound of those that are. Each pair of formats, in the kernels that promote differently. */
 static void deep_case(struct gemm_case *g, int index)
@@ -530,6 +556,11 @@ int main(int argc, char **argv)
     for (int i = 0; dev.info.cc_major == 9 && i < SHORT_CASES; i++) {
         struct gemm_case g = {.alpha = 1, .finish = ""};
         short_case(&g, i);
+        maybe_run(&dev, &g);
+    }
+    for (int i = 0; dev.info.cc_major == 9 && i < TILE_CASES; i++) {
+        struct gemm_case g = {.alpha = 1, .finish = ""};
+        tile_case(&g, i);
         maybe_run(&dev, &g);
     }
     digest_end();

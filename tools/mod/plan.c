@@ -38,8 +38,12 @@ static const struct plan_scalar scalars[] = PLAN_SCALARS(GEMM_SCALARS(PLAN_SCALA
     CHECK_##kind(P, v)
 #define CHECK_WHOLE(P, v)                                                         \
     _Static_assert(P##_GEMM_PARTS(v) == 1, "PARTS");                              \
-    _Static_assert(P##_GEMM_D_BUFFERS(v) >= (P##_GEMM_GROUP_N(v) == 192 ? 3 : 2), \
+    _Static_assert(P##_GEMM_D_BUFFERS(v) >= (P##_GEMM_GROUP_M(v) == 128 ? 3 : 2), \
                    "boxes staged at once");
+#define CHECK_SHARES(P, v)                                                                   \
+    CHECK_WHOLE(P, v)                                                                        \
+    _Static_assert(P##_GEMM_PAIR_M(v) * P##_GEMM_PAIR_N(v) == 1, "mode says what a cluster " \
+                                                                 "shares");
 #define CHECK_PARTS(P, v)                                                                     \
     _Static_assert(P##_GEMM_GROUP_N(v) == 8 * GEMM_PART_BLOCKS, "a warp's sums are 16 x 64"); \
     _Static_assert(P##_GEMM_PAIR_M(v) * P##_GEMM_PAIR_N(v) == 1,                              \
