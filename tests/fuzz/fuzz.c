@@ -7,6 +7,7 @@
  *   fuzz --run TARGET FILE…   gives files to one reader, in this process
  */
 #include "fuzz/fuzz.h"
+#include "lib/cubin.h"
 #include "lib/harness.h"
 
 #include "async/tmap.h"
@@ -114,6 +115,16 @@ static void add_compressed(struct files *out, uint64_t flag)
         }
     }
     files_free(&recorded);
+}
+
+/* Machine code beside which stands its PTX. */
+static void add_cubin(struct files *out)
+{
+    static const char text[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
+                               ".visible .entry k() { ret; }\n";
+    uint8_t image[512];
+
+    add(out, "cubin", image, cubin_make(image, text));
 }
 
 /* Two texts that define what the other declares, and a text beside itself. */
@@ -234,6 +245,7 @@ static struct files seeds_of(const struct fuzz_target *t)
     if (t->run == fuzz_ptx) add_matches(&f, "tests/driver/nvcc/*.%s", t->name);
     if (t->run == fuzz_join) add_texts(&f);
     if (t->run == fuzz_fatbin) add_matches(&f, "tests/sim/fatbin/*.%s", t->name);
+    if (t->run == fuzz_fatbin) add_cubin(&f);
     if (t->run == fuzz_lz4) add_compressed(&f, FATBIN_LZ4);
     if (t->run == fuzz_zstd) add_compressed(&f, FATBIN_ZSTD);
     if (t->run == fuzz_tmap) add_maps(&f);

@@ -132,7 +132,20 @@ static void use_map(const struct tmap *t)
     (void)tmap_outside(t, coord);
 }
 
-/* 128 bytes as they are; or a description, which comes back as it was where the rules take it. */
+/* As tensormap.replace changes a map, ten bytes each: a field, one of its numbers, a value. */
+static void replace(uint8_t map[], const uint8_t *data, size_t size)
+{
+    enum { EDIT = 10, ORDINALS = 5 };
+
+    for (; size >= EDIT; data += EDIT, size -= EDIT) {
+        enum tmap_field field = (enum tmap_field)(data[0] % (TMAP_FIELD_FILL + 1));
+        uint64_t value;
+        memcpy(&value, data + 2, sizeof value);
+        tmap_replace(map, field, data[1] % ORDINALS, value);
+    }
+}
+
+/* 128 bytes as they are, and as the rest changes them; or a description, which comes back as it was where the rules take it. */
 void fuzz_tmap(const uint8_t *data, size_t size)
 {
     struct tmap t, back;
@@ -140,6 +153,8 @@ void fuzz_tmap(const uint8_t *data, size_t size)
     char why[256] = "";
 
     memcpy(map, data, size < sizeof map ? size : sizeof map);
+    if (tmap_decode(map, &t) && !tmap_validate(&t, 10, NULL, 0)) use_map(&t);
+    if (size > sizeof map) replace(map, data + sizeof map, size - sizeof map);
     if (tmap_decode(map, &t) && !tmap_validate(&t, 10, NULL, 0)) use_map(&t);
     if (size < sizeof t) return;
     memcpy(&t, data, sizeof t);

@@ -26,6 +26,11 @@ if ! env -u MAKEFLAGS -u MAKEOVERRIDES make -C "$SRC" MODE=fuzz BUILD="$dir/buil
     exit
 fi
 "$BUILD/tests/fuzz" --write "$dir" || fail "no seeds"
+# The zoo's kernels as the front end sees them, behind the preprocessor: every family of instructions.
+for f in "$SRC"/tests/zoo/*.ptx; do
+    "$clang" -E -P -undef -nostdinc -x assembler-with-cpp -I"$SRC/tests/zoo" -I"$SRC/ptx" "$f" \
+        -o "$dir/ptx/zoo-$(basename "$f" .ptx)" 2>/dev/null
+done
 targets=${FUZZ_TARGETS:-$(sed -n 's/^ *X(\([a-z0-9]*\), .*/\1/p' "$SRC/tests/fuzz/fuzz.h")}
 for t in $targets; do
     ln -sf build/tests/fuzzer "$dir/fuzzer_$t"
