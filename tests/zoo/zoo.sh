@@ -116,6 +116,10 @@ form grid-volatile-data 0 '-DSHARED -DFIXED' "$clean"
 for d in -DSTORED -DATOMIC -DFENCE; do form grid-acquire-unread 1 $d 'error: race'; done
 for d in -DATOM -DCAS -DPART; do form shared-atomic-uninit 1 $d 'error: uninit'; done
 form shared-atomic-uninit 0 '-DATOM -DFIXED' "$clean"
+for d in -DCOPY -DOTHER; do
+    form grid-constant-written 1 $d 'error: race' 'its cache does not follow stores'
+    form grid-constant-written 0 "$d -DFIXED" "$clean"
+done
 form ok-matrix-alike 1 -DAPART 'error: race'
 form ok-address-word 1 -DSTORED 'error: proxy'
 form more-exited-shuffle 1 -DDECIDES 'error: collective-partial'

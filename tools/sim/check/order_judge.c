@@ -52,7 +52,7 @@ static enum finding_kind kind_of(const struct touch *t, const struct accessor *a
 }
 
 /* PTX ISA "ld.global.nc": for read-only data. Stores of the same SM keep its cache up to date, others do not. Textures are read
- * through the same cache (interpretation). */
+ * through the same cache, constant memory through one that no store keeps up to date (interpretations). */
 static bool cached(const struct accessor *a, bool wrote)
 {
     return a->e->in->is.constant && wrote;
@@ -63,8 +63,13 @@ static bool cached(const struct accessor *a, bool wrote)
     "ld.global without .nc (in CUDA C++ no __ldg, and no const __restrict__) for what the launch " \
     "writes"
 
+#define READ_GLOBAL                                                                                \
+    "what the launch writes goes to .global memory, or a launch of its own reads it, behind this " \
+    "one"
+
 static const char *read_otherwise(const struct accessor *a)
 {
+    if (a->e->in->space == SPACE_CONST) return READ_GLOBAL;
     return a->e->in->is.texture ? READ_LATER : READ_PLAIN;
 }
 
@@ -199,7 +204,8 @@ enum standing order_judge(struct touch *t, epoch prior, bool wrote)
     const struct component *p = order_component(a->w, epoch_component(prior));
     if (a->e->proxy == PROXY_TENSORMAP) return judge_map(t, p, prior, wrote);
     if (cached(a, wrote) && (p->warp == a->w || clock_knows(&t->now->known, prior))) {
-        if (p->warp->cta != a->w->cta || !generic_component(p->kind))
+        if (p->warp->cta != a->w->cta || !generic_component(p->kind) ||
+            a->e->in->space == SPACE_CONST)
             return report(t, prior, wrote, FIND_RACE, SEV_ERROR);
         order_read(a->o, a->e->in); /* that this cache follows is nobody's promise */
         return STANDING_ORDERED;

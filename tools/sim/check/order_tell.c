@@ -287,6 +287,9 @@ static const char *why(const struct conflict *c, const struct insn *other)
             return "are ordered, but textures are for memory that nothing changes during the "
                    "launch: "
                    "the fetch may bring what a cache has held since before the write";
+        if (c->cached && c->in->space == SPACE_CONST)
+            return "are ordered, but .const is for memory that nothing changes during the launch: "
+                   "its cache does not follow stores";
         if (c->cached)
             return "are ordered, but .nc is for memory that nothing changes during the launch: it "
                    "may "

@@ -135,7 +135,7 @@ struct traits {
     /* Filled by the decoder, false in rows. */
     bool strong;      /* by order and modifiers */
     bool by_volatile; /* by .volatile: CUDA C++ has no such order */
-    bool constant;    /* LOAD: .nc or texture, of memory that the launch does not change */
+    bool constant;    /* LOAD: .nc, .const or texture, of memory that the launch does not change */
     uint8_t scope;    /* of what is strong, and of fences: enum insn_scope */
     bool changes;     /* ATOMIC, RED: what it leaves depends on what was there (not exch) */
     bool acquire, release, relaxed; /* .acq_rel is both of the first */

@@ -306,8 +306,10 @@ static enum step ld(struct warp *w, const struct insn *in, uint32_t mask)
     if (!run && !mem_lanes(w, in, mask, space, address, &span, f->bytes, ACCESS_READ,
                            in->flags & ACC_CLUSTER, host))
         return STEP_FAULT;
+    /* Constant memory is device memory under another name: stores reach it by global and generic addresses. */
     if (w->cta->group->observer)
-        access_publish(w, in, mask, space, address, &span, f->bytes, ACCESS_READ, strong, false);
+        access_publish(w, in, mask, space == SPACE_CONST ? SPACE_GLOBAL : space, address, &span,
+                       f->bytes, ACCESS_READ, strong, false);
     if (run && span.shape == SPAN_ROW) {
         memcpy(arg_dst(w, f->part[0].reg), run, (size_t)WARP_LANES * f->bytes);
         return STEP_NEXT;
@@ -452,6 +454,7 @@ static int bind_form(struct decoder *dc, struct insn *out)
 int bind_ld(struct decoder *dc, struct insn *out)
 {
     (void)access_bind(dc, out);
+    if (out->space == SPACE_CONST) out->is.constant = true;
     out->fn = out->space == SPACE_PARAM && (out->arg[1].sink || out->arg[1].bank == BANK_CONST)
                   ? ld_param
                   : ld;
