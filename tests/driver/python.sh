@@ -18,6 +18,8 @@ for gpu in h200 b200; do
     if HEWN_LIBCUDA=$SIM HEWN_SIM_GPU=$gpu "$PYTHON" "$SRC/tests/driver/vecadd.py" >"$log" 2>&1; then ok
     else fail "vecadd.py on $gpu" "$(cat "$log")"; fi
 done
+if HEWN_LIBCUDA=$SIM HEWN_SIM_GPU=h200 HEWN_SIM_QUIET=1 "$PYTHON" "$SRC/tests/driver/aliased.py" "$BUILD/tests/aliased.json" >"$log" 2>&1; then ok
+else fail "memory under two addresses" "$(cat "$log")"; fi
 product() { # GPU TARGET NAME
     if HEWN_LIBCUDA=$SIM HEWN_SIM_GPU=$1 "$PYTHON" "$SRC/tests/driver/gemm_ctypes.py" "$BUILD/modules/$2/$3.json" >"$log" 2>&1; then
         want "$3 on $1" "90000 of 90000 elements right" "$log"

@@ -20,6 +20,7 @@ enum verdict { VERDICT_CLEAN, VERDICT_REVIEW, VERDICT_INCOMPLETE, VERDICT_ERROR 
 #define SAMPLED_REASONS(X)                                                                     \
     X(UNCHECKED, "nothing looked at the order (HEWN_SIM_CHECK=0)")                             \
     X(INCOMPLETE, "part of it was not modelled, or not looked at")                             \
+    X(ALIASED, "some memory has two addresses, which are taken for two places")                \
     X(GENERATIONS, "an arrival here may count in another generation of the named barrier")     \
     X(LANES, "lanes of a warp are in order here only as long as they run together")            \
     X(COLLIDE, "lanes store different values to one place here; which of them stays is open")  \

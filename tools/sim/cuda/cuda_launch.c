@@ -428,6 +428,7 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
         advise_before(&launch, settings->advise, running || request->overlaps, report);
     if (request->overlaps && driver.memory_stream == request->stream) check.before = driver.memory;
     check_attach(&check, &launch, report);
+    if (settings->check_level && driver.aliased) report_sampled(report, SAMPLED_ALIASED, NULL, 0);
     if (trace && *trace) timeline = trace_attach(&launch);
     if (sheet && *sheet) worksheet = worksheet_attach(&launch);
     replay = replay_before(&launch);

@@ -19,6 +19,7 @@ struct physical {
     int file;
     uint32_t uses; /* by handles that programs hold, and by mappings */
     uint32_t handles;
+    uint32_t mapped; /* at so many addresses */
     hewn_cu_memory_props props;
 };
 
@@ -302,6 +303,7 @@ static int map_piece(struct piece **link, const struct piece *like)
     p->next = *link;
     *link = p;
     p->memory->uses++;
+    if (p->memory->mapped++ == 1) driver.aliased++;
     if (p->multicast) multicast_mapped(p->multicast, 1);
     return 0;
 }
@@ -366,6 +368,7 @@ static void drop_piece(struct piece **link)
 
     *link = p->next;
     mem_unmap(p->address, p->bytes);
+    if (--p->memory->mapped == 1) driver.aliased--;
     physical_drop(p->memory);
     if (p->multicast) multicast_mapped(p->multicast, -1);
     free(p);

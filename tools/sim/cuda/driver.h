@@ -273,7 +273,8 @@ struct driver {
     struct graph_memory_use graph_memory;
     struct CUmemPoolHandle_st *default_pool, *pool; /* of the device; pool NULL: the default one */
     struct reservation *reservations;
-    int ipc_file;                     /* pages for other processes (cuda_ipc.c); 0: none yet */
+    uint32_t aliased; /* pieces of cuMemCreate's memory that are mapped at several addresses */
+    int ipc_file;     /* pages for other processes (cuda_ipc.c); 0: none yet */
     struct ipc_mapping *ipc_mappings; /* of other processes' */
     struct deferred *deferred;        /* work that cannot run yet, in the order of submission */
     bool progressing;
