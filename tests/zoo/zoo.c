@@ -35,7 +35,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WANTS = 4, MARKS = 12, CASES = 256, GOTS = 12, NAME = 96, LINE = 4096 };
+enum { WANTS = 4, MARKS = 12, CASES = 384, GOTS = 12, NAME = 96, LINE = 4096 };
 
 struct want {
     char severity[16], kind[32], cause[32]; /* severity "code": a refusal; "clean": nothing */

@@ -76,6 +76,10 @@ for f in lanes-halves lanes-copy-unsynced; do
 done
 form pegainfer-542 1 '' 'error: mbarrier-overrun'
 if head -n 1 "$work.log" | grep -q 'error: mbarrier-overrun'; then ok; else fail 'pegainfer-542: a race is told ahead of its cause' "$(head -n 1 "$work.log")"; fi
+for seed in 5 7 8; do
+    form flashinfer-4533 1 "--seed $seed" 'error: barrier-id'
+    if head -n 1 "$work.log" | grep -q 'error: barrier-id'; then ok; else fail 'flashinfer-4533: a race is told ahead of its cause' "$(head -n 1 "$work.log")"; fi
+done
 form grid-reset-unseen 1 '' 'It was 0x2, which warp 0 of CTA (.,0,0) left at line' 'line 31 took that away'
 for d in -DSHARED -DATOMIC; do
     form more-clock-flag 1 $d 'error: deadlock (no-producer)'

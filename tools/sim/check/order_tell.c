@@ -162,7 +162,7 @@ static const char *fix_wait(uint8_t kind)
                "and a wait";
     case COMPONENT_BULK_READ:
         return "cp.async.bulk.commit_group and cp.async.bulk.wait_group.read by the thread that "
-               "issued it, before the memory is written again";
+               "issued it (then a barrier for other threads), before the memory is written again";
     case COMPONENT_BULK_DONE:
         return "cp.async.bulk.commit_group and cp.async.bulk.wait_group (not .read) by the thread "
                "that issued it";

@@ -129,14 +129,15 @@ static int by_order(const void *pa, const void *pb)
 
 /*
  * Arrivals that are too many complete a phase too early, and make races of what those touch who have waited for it;
- * races on what decides nothing make no arrivals. Columns are read unwritten where the write is in no order with the
+ * races on what decides nothing make no arrivals. A named barrier of two roles lets the wrong warps go on. Columns are read unwritten where the write is in no order with the
  * read. True: `f` is such a cause of `first`.
  */
 static bool causes(const struct finding *f, const struct finding *first)
 {
     if (f->group != first->group) return false;
     if (first->kind == FIND_RACE || first->kind == FIND_ASYNC_REUSE)
-        return f->kind == FIND_MBARRIER_OVERRUN && first->behind && f->behind == first->behind;
+        return (f->kind == FIND_BARRIER_ID && f->severity == SEV_ERROR) ||
+               (f->kind == FIND_MBARRIER_OVERRUN && first->behind && f->behind == first->behind);
     if (first->kind != FIND_TMEM_UNINIT || f->kind != FIND_TMEM_RACE) return false;
     return f->line == first->line || (f->related_count && f->related[0].line == first->line);
 }
