@@ -127,6 +127,12 @@
 #define SM90A_GEMM_B_BYTES(v)     (SM90A_GEMM_TILE_N(v) * GEMM_ROW_BYTES)
 #define SM90A_GEMM_STAGE_BYTES(v) (SM90A_GEMM_A_BYTES(v) + SM90A_GEMM_B_BYTES(v))
 
+/* Arrivals at empty_bar: of every consumer warp that reads the stage, in each CTA of the pair; with SHARES
+ * as in a pair always, from one CTA where there is no other. */
+#define SM90A_GEMM_EMPTY_ARRIVALS(v)                                           \
+    (SM90A_GEMM_CONSUMER_WARPS * SM90A_GEMM_PAIR_M(v) * SM90A_GEMM_PAIR_N(v) * \
+     (1 + SM90A_GEMM_SHARES(v)))
+
 /* What a consumer warp gets from other parts (inc/parts.inc). */
 #define SM90A_GEMM_PARTIAL_BYTES(v) \
     (SM90A_GEMM_PARTS(v) > 1 ? GEMM_PART_SLOTS * GEMM_PART_SLOT_BYTES : 0)
@@ -170,10 +176,9 @@
 
 /* X(barrier, arrivals, bytes of a phase, who signals, who waits): roles. X(storage, writers,
  * readers): a role's threads, its .tma, its .mma (wgmma). Roles of any CTA of the cluster. */
-#define SM90A_GEMM_HANDOFFS(X, v, kind)                                                     \
-    X(full_bar, 1, SM90A_GEMM_STAGE_BYTES(v), producer, consumer_0 + consumer_1)            \
-    X(empty_bar, SM90A_GEMM_CONSUMER_WARPS *SM90A_GEMM_PAIR_M(v) * SM90A_GEMM_PAIR_N(v), 0, \
-      consumer_0 + consumer_1, producer)                                                    \
+#define SM90A_GEMM_HANDOFFS(X, v, kind)                                              \
+    X(full_bar, 1, SM90A_GEMM_STAGE_BYTES(v), producer, consumer_0 + consumer_1)     \
+    X(empty_bar, SM90A_GEMM_EMPTY_ARRIVALS(v), 0, consumer_0 + consumer_1, producer) \
     SM90A_GEMM_HANDOFFS_##kind(X)
 #define SM90A_GEMM_HANDOFFS_WHOLE(X)
 #define SM90A_GEMM_HANDOFFS_SHARES(X)

@@ -28,7 +28,7 @@ want "accumulators" '^acc_1 *| 256-511 *| MMA (mma) -> tcgen05.ld (epilogue)' "$
 want "an accumulator's lifetime" '^acc_1 *| MMA (mma) *| acc_full\[s\] *| acc_empty\[s\]$' "$out"
 want "accumulators' phases" '^acc_full\[2\].*| 2\.\.3$' "$out"
 
-for variant in pair wide small narrow; do
+for variant in pair wide small narrow 128x96 128x160m 128x192n 128x224; do
     sheet h200 $variant
     status "hewn worksheet (h200, $variant)" 0 $?
     want "$variant: declared and seen" '^declared and seen agree: 13 declarations, 0 of them not wholly seen' "$out"

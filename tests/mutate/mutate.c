@@ -34,7 +34,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { KERNELS = 32, REASONS = 512, NAME = 96, PATH = 1024, JOBS = 64, CPU_SECONDS = 20 };
+enum { KERNELS = 48, REASONS = 512, NAME = 96, PATH = 1024, JOBS = 64, CPU_SECONDS = 20 };
 
 /* How a mutant is asked, until something is found: level, seed (completions mixed, early, late, mixed, ..).
  * The last ones are not for what the ISA allows: what shows only where a try_wait gives up, or a warp
