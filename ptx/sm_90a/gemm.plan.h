@@ -2,7 +2,7 @@
  * The plans of the sm_90a GEMM: tiles, rings, shared memory, threads. #defines only, included by
  * gemm.ptx, by the runtime and by tools/mod. Bytes unless a name says otherwise.
  *
- * One text, eleven variants; -DVARIANT=name picks one.
+ * One text, fourteen variants; -DVARIANT=name picks one.
  *
  *   variant | a CTA's tile | in a cluster                              | for
  *   plain   | 128 x 256    | one CTA                                   | drivers without clusters
@@ -12,7 +12,8 @@
  *   narrow  | 128 x  64    | two, side by side: half of A each         | still smaller ones
  *   split   | 128 x  64    | parts of K                                | few tiles, long K
  *   flat    |  64 x 128    | parts of K                                | the same with m <= 64
- *   128xN   | 128 x N      | none, or two: SHARES                      | between the tiles above
+ *   MxN     | M x N        | as `mode` says: loads shared by none or   | all between; K-major inputs
+ *           |              | by two either way, and parts of K         |
  *
  * "Half of B each": each CTA of the pair loads half of the tile that both need, and multicasts it.
  * Parts of K: 1 to 8 CTAs of a cluster sum up the same tile over [k_blocks * part / parts, k_blocks
@@ -62,16 +63,19 @@
     X(SM90A, sm_90a, narrow, WHOLE)   \
     X(SM90A, sm_90a, split, PARTS)    \
     X(SM90A, sm_90a, flat, PARTS)     \
+    X(SM90A, sm_90a, 64x256, SHARES)  \
     X(SM90A, sm_90a, 128x96, SHARES)  \
+    X(SM90A, sm_90a, 128x128, SHARES) \
     X(SM90A, sm_90a, 128x160, SHARES) \
     X(SM90A, sm_90a, 128x192, SHARES) \
     X(SM90A, sm_90a, 128x224, SHARES) \
+    X(SM90A, sm_90a, 128x256, SHARES) \
     X(SM90A, sm_90a, plain, WHOLE)
 
 /* TILE_M, TILE_N: a CTA's tile. GROUP_M: rows of it that a consumer warpgroup computes, 64 or 128.
- * PAIR_M, PAIR_N: tiles of a cluster that shares loads. SHARES: `mode` says whether a cluster shares
- * loads and how, in one text: none, two tiles behind one another or two side by side. PARTS: the most parts of K. D_BUFFERS:
- * boxes of output that a warp stages. STAGES: k-blocks in the rings. RASTER_ROWS: rows of tiles (a
+ * PAIR_M, PAIR_N: tiles of a cluster that shares loads. SHARES: `mode` says whether a cluster shares loads
+ * and how: none, two tiles one below the other, or two side by side; PAIR_M and PAIR_N are 1. PARTS: the
+ * most parts of K. D_BUFFERS: boxes of output that a warp stages. STAGES: k-blocks in the rings. RASTER_ROWS: rows of tiles (a
  * cluster's) that are walked together, see inc/raster.inc: one wave of clusters on 132 SMs covers a
  * part of D about 2048 rows high and as wide, which reads least from L2. */
 /* clang-format off */
@@ -83,10 +87,13 @@
 #define SM90A_GEMM_narrow  128,  64,     64,     1, 2,      0,     1,         2,      8,          16
 #define SM90A_GEMM_split   128,  64,     64,     1, 1,      0,     8,         0,      7,          16
 #define SM90A_GEMM_flat     64, 128,     64,     1, 1,      0,     8,         0,      7,          16
-#define SM90A_GEMM_128x96  128,  96,     64,     1, 1,      1,     1,         2,      6,          16
-#define SM90A_GEMM_128x160 128, 160,     64,     1, 1,      1,     1,         2,      5,          16
-#define SM90A_GEMM_128x192 128, 192,     64,     1, 1,      1,     1,         2,      4,          16
-#define SM90A_GEMM_128x224 128, 224,     64,     1, 1,      1,     1,         2,      4,          16
+#define SM90A_GEMM_64x256   64, 256,     64,     1, 1,      1,     8,         2,      4,          16
+#define SM90A_GEMM_128x96  128,  96,     64,     1, 1,      1,     8,         2,      6,          16
+#define SM90A_GEMM_128x128 128, 128,     64,     1, 1,      1,     8,         2,      6,          16
+#define SM90A_GEMM_128x160 128, 160,     64,     1, 1,      1,     8,         2,      5,          16
+#define SM90A_GEMM_128x192 128, 192,     64,     1, 1,      1,     8,         2,      4,          16
+#define SM90A_GEMM_128x224 128, 224,     64,     1, 1,      1,     8,         2,      4,          16
+#define SM90A_GEMM_128x256 128, 256,     64,     1, 1,      1,     8,         2,      4,          16
 
 #define SM90A_GEMM_TILE_M(v)      SM90A_GEMM_FIELD(TILE_M, SM90A_GEMM_##v)
 #define SM90A_GEMM_TILE_N(v)      SM90A_GEMM_FIELD(TILE_N, SM90A_GEMM_##v)
@@ -133,9 +140,12 @@
     (SM90A_GEMM_CONSUMER_WARPS * SM90A_GEMM_PAIR_M(v) * SM90A_GEMM_PAIR_N(v) * \
      (1 + SM90A_GEMM_SHARES(v)))
 
-/* What a consumer warp gets from other parts (inc/parts.inc). */
+/* What a consumer warp gets from other parts: in slots (inc/parts.inc), or, with SHARES, in its part of
+ * the rings (sm_90a/gemm_parts.inc). */
+#define SM90A_GEMM_AREA_BYTES(v) \
+    (SM90A_GEMM_STAGES(v) * SM90A_GEMM_STAGE_BYTES(v) / SM90A_GEMM_CONSUMER_WARPS)
 #define SM90A_GEMM_PARTIAL_BYTES(v) \
-    (SM90A_GEMM_PARTS(v) > 1 ? GEMM_PART_SLOTS * GEMM_PART_SLOT_BYTES : 0)
+    (SM90A_GEMM_PARTS(v) > 1 && !SM90A_GEMM_SHARES(v) ? GEMM_PART_SLOTS * GEMM_PART_SLOT_BYTES : 0)
 
 /* Dynamic shared memory, from its 1024-aligned start: A's ring, B's, the staged boxes of output or
  * the partial sums, a warp's behind another's, and the places. */
@@ -181,7 +191,12 @@
     X(empty_bar, SM90A_GEMM_EMPTY_ARRIVALS(v), 0, consumer_0 + consumer_1, producer) \
     SM90A_GEMM_HANDOFFS_##kind(X)
 #define SM90A_GEMM_HANDOFFS_WHOLE(X)
-#define SM90A_GEMM_HANDOFFS_SHARES(X)
+/* part_full: bytes of a warp's range of 32 columns, of which there are none to 12; part_ready: arrivals of
+ * one other part */
+#define SM90A_GEMM_HANDOFFS_SHARES(X)                                                             \
+    X(part_full, 1, 2048, consumer_0 + consumer_1, consumer_0 + consumer_1)                       \
+    X(part_ready, SM90A_GEMM_CONSUMER_WARPS, 0, consumer_0 + consumer_1, consumer_0 + consumer_1) \
+    X(part_done, 2 * SM90A_GEMM_CONSUMER_WARPS, 0, consumer_0 + consumer_1, producer)
 /* part_full: bytes of a slot, of which there are 4 to 12; part_empty: arrivals of one other part */
 #define SM90A_GEMM_HANDOFFS_PARTS(X)                                                        \
     X(part_full, 1, GEMM_PART_SLOT_BYTES, consumer_0 + consumer_1, consumer_0 + consumer_1) \

@@ -364,30 +364,35 @@ static void choice_case_8(struct gemm_case *g, int choice, int shape)
     set_finish(g, (choice * 7 + shape * 4) % FINISHES, shape % 4);
 }
 
-/* The kernels that are told who shares loads, each alone, in pairs along m and along n: the shapes of
- * choices, those of 8-bit inputs, and short ones; inputs K-major, all they have. */
-static const char *const tile_variants[] = {"128x96",   "128x96m",  "128x96n",  "128x160",
-                                            "128x160m", "128x160n", "128x192",  "128x192m",
-                                            "128x192n", "128x224",  "128x224m", "128x224n"};
+/* The kernels that are told who shares loads, each alone, in pairs along m and along n, in as many parts
+ * of K as a cluster takes: some of the shapes of choices, of 8-bit inputs too, and a short one. Inputs are
+ * K-major, all they have. */
+static const char *const tile_variants[] = {
+    "64x256",   "64x256m",  "64x256n",  "128x96",   "128x96m",  "128x96n",  "128x128",
+    "128x128m", "128x128n", "128x160",  "128x160m", "128x160n", "128x192",  "128x192m",
+    "128x192n", "128x224",  "128x224m", "128x224n", "128x256",  "128x256m", "128x256n"};
 enum {
     TILE_VARIANTS = sizeof tile_variants / sizeof tile_variants[0],
-    TILE_ROUNDS = CHOICE_SHAPES + CHOICE_SHAPES / 2 + 2,
-    TILE_CASES = TILE_VARIANTS * TILE_ROUNDS
+    TILE_16 = CHOICE_SHAPES / 2,
+    TILE_8 = CHOICE_SHAPES / 4,
+    TILE_CASES = TILE_VARIANTS * (TILE_16 + TILE_8 + 1)
 };
 
 static void tile_case(struct gemm_case *g, int index)
 {
-    int v = index % TILE_VARIANTS, round = index / TILE_VARIANTS;
-    if (round < CHOICE_SHAPES) {
-        choice_case(g, v, round);
-        set_finish(g, round % 2 ? (v * 7 + round * 4) % FINISHES : 0, round % 4);
-    } else if (round < CHOICE_SHAPES + CHOICE_SHAPES / 2) {
-        choice_case_8(g, v, (round - CHOICE_SHAPES) * 2 + v % 2);
+    static const uint32_t parts[2][8] = {{1, 2, 3, 8, 5, 4, 1, 7}, {1, 2, 3, 4, 1, 2, 4, 3}};
+    int v = index % TILE_VARIANTS, round = index / TILE_VARIANTS,
+        short_one = round == TILE_16 + TILE_8;
+    if (short_one) {
+        short_case(g, v % 4);
+    } else if (round < TILE_16) {
+        choice_case(g, v, 2 * round + v % 2);
+        set_finish(g, (v + round) % 3 ? (v * 7 + round * 4) % FINISHES : 0, round % 4);
     } else {
-        short_case(g, round - CHOICE_SHAPES - CHOICE_SHAPES / 2 + v % 2 * 2);
+        choice_case_8(g, v, 4 * (round - TILE_16) + v % 4);
     }
     g->desc.variant = tile_variants[v];
-    g->desc.parts = 1;
+    g->desc.parts = short_one ? 1 : parts[v % 3 > 0][(v + 3 * round) % 8];
 }
 
 /* Sums of 8-bit products that grow along a long k: there sums that are not promoted are far beyond the
