@@ -388,11 +388,15 @@ const char *hewn_dtype_name(int dtype); /* "f32", "f16", "bf16", "e4m3", "e5m2",
  * On sm_90a only, HEWN_ERR_LIMIT elsewhere: 8-bit inputs, HEWN_MAJOR_MN, activations, and every bit
  * of `with`.
  *
- * Sizes: m, n, k, batch and the number of output tiles are in 1..2^31-1. Base addresses and row
- * strides (in bytes) are multiples of 16, also C's and bias's; the addresses of the scales are
- * multiples of 4. A leading dimension is at least the row's length. Batch strides are multiples of
- * 16 bytes; 0 for A, B or C means one matrix for the whole batch. No stride is negative or reaches
- * 2^40 bytes.
+ * Sizes: m, n, k, batch and the number of output tiles are in 1..2^31-1. A leading dimension is at
+ * least the row's length. A batch stride of 0 for A, B or C means one matrix for the whole batch. No
+ * stride is negative or reaches 2^40 bytes.
+ *
+ * Alignment: the addresses of the matrices and of bias are multiples of 16, unless `align` says less:
+ * then of that and of their element's size. Leading dimensions and batch strides are any number of
+ * elements. Where one of them is no multiple of 16 bytes, or `align` is less than 16, a kernel is
+ * chosen that loads such operands by element and stores D by element; it is slower. On sm_100f such
+ * products are refused, HEWN_ERR_LIMIT. The addresses of the scales are multiples of 4.
  *
  * Overlap: D overlaps neither A nor B. The problems of D do not overlap each other: they follow
  * each other (stride_d >= (m-1)*ldd + n) or lie side by side in the rows (stride_d >= n and
@@ -443,7 +447,8 @@ typedef struct hewn_gemm_desc {
     const hewn_gemm_table *table; /* where `variant` is NULL and `parts` 0, plan_create looks here
                                      before it chooses; NULL: no table */
     uint32_t invariant;           /* 1: the bits of a row of D do not depend on m; see below */
-    uint32_t reserved;            /* must be 0 */
+    uint32_t align;               /* bytes that all addresses are multiples of, 1, 2, 4, 8 or 16; 0: 16.
+                                     Less than 16 takes a slower kernel */
 } hewn_gemm_desc;
 
 /*

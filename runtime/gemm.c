@@ -11,6 +11,7 @@
 #include <string.h>
 
 enum {
+    SECTOR = 32, /* bytes of memory that are read at once */
     PROGRAMMATIC_CC = 9,
     PROGRAMMATIC_DRIVER = 12030 /* from this version stream capture takes the attribute, too */
 };
@@ -20,6 +21,13 @@ _Static_assert(offsetof(struct gemm_scalars, beta) + 4 + GEMM_MAP_COUNT * MAP_BY
                "the scalars are not laid out as the kernel's parameters");
 
 /* ---- what does not depend on addresses -- */
+
+_Static_assert(offsetof(struct gemm_loose, address) == GEMM_LOOSE_ADDRESS &&
+                   offsetof(struct gemm_loose, pitch) == GEMM_LOOSE_PITCH &&
+                   offsetof(struct gemm_loose, plane) == GEMM_LOOSE_PLANE &&
+                   offsetof(struct gemm_loose, outer) == GEMM_LOOSE_OUTER &&
+                   offsetof(struct gemm_loose, inner) == GEMM_LOOSE_INNER,
+               "a loose operand is not laid out as the kernel reads it");
 
 static uint32_t ceil_div(uint64_t a, uint32_t b)
 {
@@ -70,6 +78,9 @@ static int compute_scalars(const struct hewn_gemm_kernel *k, const hewn_gemm_des
     s->c_pitch = d->with & HEWN_GEMM_WITH_C ? operands[GEMM_C].pitch : 0;
     s->c_plane = operands[GEMM_C].batch > 1 ? operands[GEMM_C].plane : 0;
     s->mode = mode_of(d) | k->mode;
+    if (k->can & GEMM_CAN_LOOSE)
+        s->mode |= (operands[GEMM_A].loose ? GEMM_MODE_LOOSE_A : 0) |
+                   (operands[GEMM_B].loose ? GEMM_MODE_LOOSE_B : 0);
     s->finish = act_bits[d->act];
     if (d->with & (HEWN_GEMM_WITH_SCALE_A | HEWN_GEMM_WITH_SCALE_B)) s->finish |= GEMM_FINISH_SCALE;
     if (d->with & HEWN_GEMM_WITH_BIAS)
@@ -123,6 +134,12 @@ const char *const hewn_gemm_tensor_names[GEMM_TENSORS] = {"A", "B", "D"};
 
 static int prepare_maps(hewn_gemm_plan *plan, hewn_error *err)
 {
+    int status = HEWN_OK;
+    for (int i = GEMM_A; plan->loose && !status && i <= GEMM_B; i++)
+        if (!plan->operands[i].loose)
+            status = hewn_plan_prepare_maps(plan->context, &plan->maps[i],
+                                            &hewn_gemm_tensor_names[i], 1, err);
+    if (plan->loose) return status;
     return hewn_plan_prepare_maps(plan->context, plan->maps, hewn_gemm_tensor_names, GEMM_TENSORS,
                                   err);
 }
@@ -185,10 +202,34 @@ static void configure(hewn_gemm_plan *plan)
 
 /* ---- choosing and loading the kernel -- */
 
+/* Whether addresses and strides are those that tensor maps need. */
+static int check_aligned(const struct hewn_gemm_kernel *k, const struct gemm_operand *operands,
+                         hewn_error *err)
+{
+    for (int i = 0; i < GEMM_OPERANDS; i++) {
+        const struct gemm_operand *o = &operands[i];
+        int row = o->pitch % GEMM_ALIGN != 0, plane = o->plane % GEMM_ALIGN != 0;
+        if (!o->loose) continue;
+        return hewn_fail(err, HEWN_ERR_LIMIT,
+                         "%c: %s %llu B is not a multiple of %d B, which kernel %s for %s needs",
+                         o->name,
+                         row     ? "row stride"
+                         : plane ? "batch stride"
+                                 : "alignment of the address,",
+                         (unsigned long long)(row     ? o->pitch
+                                              : plane ? o->plane
+                                                      : o->align),
+                         GEMM_ALIGN, k->variant, k->target);
+    }
+    return HEWN_OK;
+}
+
 /* Some kernels do only part of the contract. */
-static int check_can(const struct hewn_gemm_kernel *k, const hewn_gemm_desc *d, hewn_error *err)
+static int check_can(const struct hewn_gemm_kernel *k, const hewn_gemm_desc *d,
+                     const struct gemm_operand *operands, hewn_error *err)
 {
     const char *lacking = NULL;
+    if (!(k->can & GEMM_CAN_LOOSE) && check_aligned(k, operands, err)) return HEWN_ERR_LIMIT;
     if (!(k->can & GEMM_CAN_FP8) && hewn_dtype_size(d->in) == 1) lacking = "in: 8-bit inputs";
     if (!(k->can & GEMM_CAN_MN) && d->major_a == HEWN_MAJOR_MN) lacking = "major_a: MN-major A";
     if (!(k->can & GEMM_CAN_MN) && d->major_b == HEWN_MAJOR_MN) lacking = "major_b: MN-major B";
@@ -211,15 +252,17 @@ static const hewn_module *find_module(const hewn_context *context, char name[NAM
 }
 
 /* What a kernel must be able to do. */
-static uint32_t needs_of(const hewn_gemm_desc *d)
+static uint32_t needs_of(const hewn_gemm_desc *d, const struct gemm_operand *o)
 {
+    int loose = o[GEMM_A].loose || o[GEMM_B].loose || o[GEMM_D].loose || o[GEMM_C].loose;
     return (hewn_dtype_size(d->in) == 1 ? GEMM_CAN_FP8 : 0) |
            (d->major_a == HEWN_MAJOR_MN || d->major_b == HEWN_MAJOR_MN ? GEMM_CAN_MN : 0) |
-           (d->with || d->act ? GEMM_CAN_FINISH : 0);
+           (d->with || d->act ? GEMM_CAN_FINISH : 0) | (loose ? GEMM_CAN_LOOSE : 0);
 }
 
 /* The table's kernel, where it has one that can compute this; else the kernel stays NULL. */
-static void look_up(const hewn_context *context, const hewn_gemm_desc *d, const char *target,
+static void look_up(const hewn_context *context, const hewn_gemm_desc *d,
+                    const struct gemm_operand *operands, const char *target,
                     const struct hewn_gemm_extent *extent, int clusters,
                     struct hewn_gemm_choice *choice)
 {
@@ -229,11 +272,12 @@ static void look_up(const hewn_context *context, const hewn_gemm_desc *d, const 
     if (!line || hewn_gemm_choose(target, line->variant, line->parts, extent,
                                   (uint32_t)context->info.sm_count, clusters, choice, NULL))
         return;
-    if (choice->kernel && check_can(choice->kernel, d, NULL)) choice->kernel = NULL;
+    if (choice->kernel && check_can(choice->kernel, d, operands, NULL)) choice->kernel = NULL;
 }
 
 /* Variant and parts: named, from the table, or chosen. */
-static int choose_variant(const hewn_context *context, const hewn_gemm_desc *d, const char *target,
+static int choose_variant(const hewn_context *context, const hewn_gemm_desc *d,
+                          const struct gemm_operand *operands, const char *target,
                           const struct hewn_gemm_extent *extent, struct hewn_gemm_choice *choice,
                           hewn_error *err)
 {
@@ -250,11 +294,11 @@ static int choose_variant(const hewn_context *context, const hewn_gemm_desc *d, 
         choice->kernel = NULL;
     }
     if (d->table && !d->variant && !d->parts && !d->invariant)
-        look_up(context, d, target, extent, clusters, choice);
+        look_up(context, d, operands, target, extent, clusters, choice);
     int status = choice->kernel ? HEWN_OK
                                 : hewn_gemm_choose(target, d->variant, parts, extent, sm_count,
                                                    clusters, choice, err);
-    return status || !choice->kernel ? status : check_can(choice->kernel, d, err);
+    return status || !choice->kernel ? status : check_can(choice->kernel, d, operands, err);
 }
 
 static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_gemm_plan *plan,
@@ -269,7 +313,11 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
                                             .batch_b = o[GEMM_B].batch,
                                             .in = (uint32_t)o[GEMM_A].element,
                                             .out = (uint32_t)o[GEMM_D].element,
-                                            .need = needs_of(d)};
+                                            .need = needs_of(d, o),
+                                            .askew_a = o[GEMM_A].pitch % SECTOR != 0,
+                                            .askew_b = o[GEMM_B].pitch % SECTOR != 0,
+                                            .promoted = hewn_dtype_size(d->in) == 1 &&
+                                                        d->accumulate == HEWN_ACCUMULATE_FULL};
     struct hewn_gemm_choice choice = {NULL, 0};
     const char *in = hewn_dtype_size(d->in) == 1 ? "fp8" : hewn_dtype_name(d->in);
     const char *dtype = hewn_dtype_name(d->out), *variant = "";
@@ -277,7 +325,7 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
     /* Every target has this module, and all modules of a target run on the same devices. */
     *out = find_module(context, name, "bf16", dtype, "");
     if (*out) {
-        int status = choose_variant(context, d, (*out)->target, &extent, &choice, err);
+        int status = choose_variant(context, d, o, (*out)->target, &extent, &choice, err);
         if (status) return status;
     }
     if (choice.kernel && strcmp(choice.kernel->module, "plain") != 0)
@@ -308,6 +356,10 @@ static int fill_plan(hewn_gemm_plan *plan, hewn_context *context, const hewn_gem
             hewn_load_kernel(context, module, plan->kernel->dynamic_shared, &plan->loaded, err);
     if (status) return status;
     plan->bias_span = (uint64_t)d->n * hewn_dtype_size(d->bias_type);
+    plan->bias_align = (uint32_t)hewn_dtype_size(d->bias_type);
+    if (!d->align || d->align > plan->bias_align)
+        plan->bias_align = d->align ? d->align : GEMM_ALIGN;
+    plan->loose = (plan->kernel->can & GEMM_CAN_LOOSE) != 0;
     describe_maps(plan, d);
     status = hewn_context_push(context, err); /* the driver answers for the current one */
     if (status) return status;

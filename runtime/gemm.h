@@ -47,6 +47,14 @@ struct gemm_operand {
     uint64_t batch;   /* matrices behind the pointer: 1 where all problems share one */
     uint64_t plane;   /* bytes between matrices */
     uint64_t span;    /* bytes from the first element to the end of the last */
+    uint32_t align;   /* of its address */
+    int loose;        /* address or strides are not multiples of GEMM_ALIGN: no tensor map */
+};
+
+/* What the parameter of a tensor map holds of an operand that is loaded by element. */
+struct gemm_loose {
+    uint64_t address, pitch, plane;
+    uint32_t outer, inner;
 };
 
 enum { GEMM_ATTRIBUTES = 2 /* of a launch: cluster, programmatic */ };
@@ -59,6 +67,8 @@ struct hewn_gemm_plan {
     uint32_t with;  /* hewn_gemm_with */
     struct gemm_operand operands[GEMM_OPERANDS]; /* C's only where `with` has it */
     uint64_t bias_span;                          /* bytes */
+    uint32_t bias_align;
+    int loose; /* the kernel loads loose operands by element, and stores D so */
     struct hewn_map maps[GEMM_TENSORS];
     struct gemm_scalars scalars; /* without addresses and factors */
     hewn_cu_launch_attribute attributes[GEMM_ATTRIBUTES];

@@ -70,7 +70,7 @@ static int check_finish(const hewn_gemm_desc *d, hewn_error *err)
         (long long)d->ldc, (long long)d->stride_c);
 }
 
-/* `elements` becomes bytes, if TMA takes it as a stride. */
+/* `elements` becomes bytes. */
 static int check_stride(const struct gemm_operand *o, const char *what, int64_t elements,
                         uint64_t *bytes, hewn_error *err)
 {
@@ -81,9 +81,6 @@ static int check_stride(const struct gemm_operand *o, const char *what, int64_t 
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "%c: %s %lld elements of %d B is not below 2^40 B",
                          o->name, what, (long long)elements, (int)o->element);
     *bytes = (uint64_t)elements * o->element;
-    if (*bytes % GEMM_ALIGN)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%c: %s %llu B is not a multiple of %d B", o->name,
-                         what, (unsigned long long)*bytes, GEMM_ALIGN);
     return HEWN_OK;
 }
 
@@ -103,8 +100,8 @@ static int check_problems_apart(const struct gemm_operand *d, int64_t stride, he
 }
 
 /* Fills the derived fields of an operand whose name, rows, columns and element are set. */
-static int check_operand(struct gemm_operand *o, int64_t ld, int64_t batch, int64_t stride,
-                         hewn_error *err)
+static int check_operand(struct gemm_operand *o, uint32_t align, int64_t ld, int64_t batch,
+                         int64_t stride, hewn_error *err)
 {
     if (ld == 0) ld = (int64_t)o->columns;
     int status = check_stride(o, "row stride", ld, &o->pitch, err);
@@ -115,6 +112,7 @@ static int check_operand(struct gemm_operand *o, int64_t ld, int64_t batch, int6
                          (long long)ld, (unsigned long long)o->columns);
     o->batch = 1;
     o->plane = o->pitch; /* with one matrix any legal stride will do */
+    o->align = align > o->element ? align : (uint32_t)o->element;
     if (batch > 1) {
         uint64_t bytes;
         status = check_stride(o, "batch stride", stride, &bytes, err);
@@ -124,6 +122,7 @@ static int check_operand(struct gemm_operand *o, int64_t ld, int64_t batch, int6
             o->plane = bytes;
         }
     }
+    o->loose = align < GEMM_ALIGN || o->pitch % GEMM_ALIGN || o->plane % GEMM_ALIGN;
     uint64_t planes, rows;
     if (__builtin_mul_overflow(o->batch - 1, o->plane, &planes) ||
         __builtin_mul_overflow(o->rows - 1, o->pitch, &rows) ||
@@ -150,11 +149,13 @@ int hewn_gemm_check(const hewn_gemm_desc *d, struct gemm_operand operands[GEMM_O
     if (!status) status = check_finish(d, err);
     if (!status && d->invariant > 1)
         status = hewn_fail(err, HEWN_ERR_ARGUMENT, "invariant: %u is not in 0..1", d->invariant);
-    if (!status && d->reserved)
-        status = hewn_fail(err, HEWN_ERR_ARGUMENT, "reserved: %u is not 0", d->reserved);
+    if (!status && (d->align & (d->align - 1) || d->align > GEMM_ALIGN))
+        status =
+            hewn_fail(err, HEWN_ERR_ARGUMENT, "align: %u is none of 0, 1, 2, 4, 8, 16", d->align);
     if (status) return status;
     uint64_t m = (uint64_t)d->m, n = (uint64_t)d->n, k = (uint64_t)d->k;
     uint64_t in = hewn_dtype_size(d->in), out = hewn_dtype_size(d->out);
+    uint32_t align = d->align ? d->align : GEMM_ALIGN;
     int mn_a = d->major_a == HEWN_MAJOR_MN, mn_b = d->major_b == HEWN_MAJOR_MN;
     operands[GEMM_A] = (struct gemm_operand){
         .name = 'A', .rows = mn_a ? k : m, .columns = mn_a ? m : k, .element = in};
@@ -162,10 +163,10 @@ int hewn_gemm_check(const hewn_gemm_desc *d, struct gemm_operand operands[GEMM_O
         .name = 'B', .rows = mn_b ? k : n, .columns = mn_b ? n : k, .element = in};
     operands[GEMM_D] = (struct gemm_operand){.name = 'D', .rows = m, .columns = n, .element = out};
     operands[GEMM_C] = (struct gemm_operand){.name = 'C', .rows = m, .columns = n, .element = out};
-    status = check_operand(&operands[GEMM_A], d->lda, batch, d->stride_a, err);
-    if (!status) status = check_operand(&operands[GEMM_B], d->ldb, batch, d->stride_b, err);
-    if (!status) status = check_operand(&operands[GEMM_D], d->ldd, batch, d->stride_d, err);
+    status = check_operand(&operands[GEMM_A], align, d->lda, batch, d->stride_a, err);
+    if (!status) status = check_operand(&operands[GEMM_B], align, d->ldb, batch, d->stride_b, err);
+    if (!status) status = check_operand(&operands[GEMM_D], align, d->ldd, batch, d->stride_d, err);
     if (!status && d->with & HEWN_GEMM_WITH_C)
-        status = check_operand(&operands[GEMM_C], d->ldc, batch, d->stride_c, err);
+        status = check_operand(&operands[GEMM_C], align, d->ldc, batch, d->stride_c, err);
     return status;
 }

@@ -5,17 +5,19 @@
 #include "../ptx/sm_100f/gemm.plan.h"
 #include "../ptx/sm_90a/gemm.plan.h"
 
+#include <float.h>
 #include <string.h>
 
 #define KERNEL(P, t, v, kind) KERNEL_##kind(P, t, v)
-#define KERNEL_WHOLE(P, t, v) ROW(P, t, v, #v, P##_GEMM_PAIR_M(v), P##_GEMM_PAIR_N(v), 0)
+#define KERNEL_WHOLE(P, t, v) ROW(P, t, v, #v, P##_GEMM_PAIR_M(v), P##_GEMM_PAIR_N(v), 0, 0)
 #define KERNEL_PARTS(P, t, v) KERNEL_WHOLE(P, t, v)
+#define KERNEL_LOOSE(P, t, v) ROW(P, t, v, #v, 1, 1, 0, GEMM_CAN_LOOSE)
 /* One module, three variants: each tile alone, pairs along m, pairs along n. */
-#define KERNEL_SHARES(P, t, v)                   \
-    ROW(P, t, v, #v, 1, 1, 0)                    \
-    ROW(P, t, v, #v "m", 2, 1, GEMM_MODE_PAIR_M) \
-    ROW(P, t, v, #v "n", 1, 2, GEMM_MODE_PAIR_N)
-#define ROW(P, t, v, name, m, n, how)              \
+#define KERNEL_SHARES(P, t, v)                      \
+    ROW(P, t, v, #v, 1, 1, 0, 0)                    \
+    ROW(P, t, v, #v "m", 2, 1, GEMM_MODE_PAIR_M, 0) \
+    ROW(P, t, v, #v "n", 1, 2, GEMM_MODE_PAIR_N, 0)
+#define ROW(P, t, v, name, m, n, how, more)        \
     {.target = #t,                                 \
      .variant = (name),                            \
      .module = #v,                                 \
@@ -32,7 +34,7 @@
      .tmem_columns = P##_GEMM_TMEM_COLUMNS,        \
      .ctas_per_sm = P##_GEMM_CTAS_PER_SM,          \
      .raster_rows = P##_GEMM_RASTER_ROWS(v) / (m), \
-     .can = P##_GEMM_CAN(v),                       \
+     .can = P##_GEMM_CAN(v) | (more),              \
      .mode = (how)},
 
 static const struct hewn_gemm_kernel kernels[] = {SM90A_GEMM_VARIANTS(KERNEL)
@@ -62,59 +64,79 @@ uint32_t hewn_gemm_clusters(uint32_t sm_count, uint32_t cluster)
 }
 
 /*
- * Cost in SM cycles, fitted to an H200 and 16-bit inputs; only the order matters, and other targets have
- * one variant. With clusters of pair * parts CTAs, `tiles` of a pair's size, and
+ * Time of a product as a model of the machine, in SM cycles of an H200 in short runs (1.75 GHz). Only the
+ * order of the candidates matters. With clusters of pair * parts CTAs and `tiles` of a pair's size,
  *     waves = ceil(tiles / clusters that fit),  blocks = ceil(k_blocks / parts):
- *   multiply = tile_m * tile_n * row_bytes / 4096           a k-block on the tensor cores, which take 32
- *              + BESIDE * (tile_m / 128, rounded up)        bytes of a row a step, whatever the dtype
- *   inbound  = bytes of a k-block / SM_BYTES                a k-block into an SM
- *   memory   = (A + B + D) / MEMORY_BYTES                   everything once from memory
- *   l2       = what all CTAs load, halves of pairs once, / L2_BYTES
- *   cost     = max(memory, l2, waves * blocks * max(multiply, inbound)) + waves * tile
- *   tile     = FILL + tile_m * tile_n / 32, with parts EXCHANGE more
- * ..._BYTES: bytes a cycle, of an SM or of all; SM_BYTES is such that 64 x 8192 x 8192 goes to flat (36.7
- * us) and not to narrow (44.4). Promoted sums of 8-bit inputs cost no more here, though they take 2 to 16 %
- * longer than fast ones: small, which promotes all its columns at once, takes longer still than pair.
+ *   multiply  a k-block on the tensor cores: 4,096 bytes * columns a cycle (PTX's wgmma; rates.c), and what
+ *             a consumer does beside
+ *   fetch     a k-block's rows of 128 bytes that the CTA itself asks for; the rest comes by multicast. Rows
+ *             beyond the matrix count: TMA writes their zeros. An SM gets a row every ROW_CYCLES
+ *   once      A, B and D once from and to memory
+ *   between   from one tile to the next of a CTA: filling the ring, and the part of the epilogue during which
+ *             nothing is multiplied. Broad 16-bit tiles are stored while the next one is multiplied
+ *   time      = START + max(waves * blocks * max(multiply, fetch) + (waves - 1) * between, once) + epilogue
+ *               + with parts, waves * (adding up, which takes longer the more parts there are)
+ * The constants were fitted to 1,062 timings of 60 drawn shapes (LEDGER.md, "The choice"), starting from what
+ * rates.c and the ledger have measured.
  */
-enum {
-    CLUSTER_MOST = 8, /* CTAs of a portable cluster */
-    SM_BYTES = 44,
-    L2_BYTES = 6000,
-    MEMORY_BYTES = 2300,
-    BESIDE = 48,
-    FILL = 500,
-    EXCHANGE = 1200
-};
+enum { CLUSTER_MOST = 8 }; /* CTAs of a portable cluster */
+static const double mma_inefficiency = 1.04, beside = 20;
+static const double empty_rows = 0.05; /* of a row more, where a row lies beyond the matrix */
+static const double row_cycles = 2.9;  /* 44 bytes a cycle into an SM from L2 */
+static const double askew =
+    1.25; /* rows that begin inside a sector of 32 bytes: 5 sectors, not 4 */
+static const double memory_bytes = 2350; /* a cycle, all SMs: 4.1 TB/s */
+static const double written = 2;         /* a byte of D against one that is read */
+static const double start = 2400, start_cluster = 200;
+static const double late_between = 500, fill = 320, exposed = 0.7;
+static const double epilogue_area = 16, by_element = 300; /* results a cycle; stores by element */
+static const double merge = 550, merge_part = 600;
+static const double promote_wide = 1.16, promote = 1.29; /* 8-bit sums, promoted; LEDGER.md */
+static const double loose_cycles = 3000; /* a k-block that is loaded through registers */
 
-static uint64_t larger(uint64_t a, uint64_t b)
+static double larger(double a, double b)
 {
     return a > b ? a : b;
 }
 
-static uint64_t cost(const struct hewn_gemm_kernel *k, uint32_t parts,
-                     const struct hewn_gemm_extent *p, uint32_t sm_count)
+/* Cycles a k-block. */
+static double step(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p)
 {
-    uint64_t pair = (uint64_t)k->pair_m * k->pair_n, area = (uint64_t)k->tile_m * k->tile_n;
+    double tile_m = k->tile_m, tile_n = k->tile_n;
+    double multiply = tile_m * tile_n * k->row_bytes / 4096 * mma_inefficiency + beside;
+    double rows = tile_m / k->pair_n * (p->askew_a ? askew : 1) +
+                  tile_n / k->pair_m * (p->askew_b ? askew : 1);
+    if (p->m < k->tile_m) rows += empty_rows * (tile_m - (double)p->m);
+    if (p->promoted) multiply *= k->tile_n >= 192 ? promote_wide : promote;
+    if (k->can & GEMM_CAN_LOOSE) return larger(multiply, loose_cycles);
+    return larger(multiply, rows * row_cycles);
+}
+
+static double cost(const struct hewn_gemm_kernel *k, uint32_t parts,
+                   const struct hewn_gemm_extent *p, uint32_t sm_count)
+{
+    uint64_t pair = (uint64_t)k->pair_m * k->pair_n;
     uint64_t tiles = ceil_div(p->m, (uint64_t)k->tile_m * k->pair_m) *
                      ceil_div(p->n, (uint64_t)k->tile_n * k->pair_n) * p->batch;
-    uint64_t waves = ceil_div(tiles, hewn_gemm_clusters(sm_count, (uint32_t)pair * parts));
-    uint64_t k_blocks = ceil_div(p->k, hewn_gemm_tile_k(k, p->in)), row = k->row_bytes;
-    uint64_t multiply = area * row / 4096 + BESIDE * ceil_div(k->tile_m, 128);
-    uint64_t inbound = (k->tile_m + k->tile_n) * row / SM_BYTES;
-    uint64_t once =
-        (p->batch_a * p->m + p->batch_b * p->n) * p->k * p->in + p->batch * p->m * p->n * p->out;
-    uint64_t loads =
-        tiles * pair * k_blocks * (k->tile_m / k->pair_n + k->tile_n / k->pair_m) * row;
-    uint64_t memory = larger(once / MEMORY_BYTES, loads / L2_BYTES);
-    uint64_t compute = waves * ceil_div(k_blocks, parts) * larger(multiply, inbound);
-    return larger(memory, compute) + waves * (FILL + area / 32 + (parts > 1 ? EXCHANGE : 0));
+    uint64_t blocks = ceil_div(ceil_div(p->k, hewn_gemm_tile_k(k, p->in)), parts);
+    double waves = (double)ceil_div(tiles, hewn_gemm_clusters(sm_count, (uint32_t)pair * parts));
+    double area = (double)k->tile_m * k->tile_n, m = (double)p->m, n = (double)p->n;
+    double a = (double)p->batch_a * m * (p->askew_a ? askew : 1);
+    double b = (double)p->batch_b * n * (p->askew_b ? askew : 1);
+    double d = (double)p->batch * m * n * p->out;
+    double once = ((a + b) * (double)p->k * p->in + d * written) / memory_bytes;
+    double epilogue = area / epilogue_area + (k->parts > 1 ? by_element : 0);
+    double between = area >= 128 * 192 && p->out == 2 ? late_between : fill + epilogue * exposed;
+    double run = waves * (double)blocks * step(k, p) + (waves - 1) * between;
+    return start + (pair * parts > 1 ? start_cluster : 0) + larger(run, once) + epilogue +
+           (parts > 1 ? waves * (merge + merge_part * parts) : 0);
 }
 
 int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
                      const struct hewn_gemm_extent *problem, uint32_t sm_count, int clusters,
                      struct hewn_gemm_choice *out, hewn_error *err)
 {
-    uint64_t least = UINT64_MAX;
+    double least = DBL_MAX;
     int known = 0;
     out->kernel = NULL;
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
@@ -131,7 +153,7 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
                 continue;
             /* A kernel that lacks something is chosen only if there is no other; the caller then says
              * what it lacks. */
-            uint64_t c = lacks ? UINT64_MAX - 1 : cost(k, p, problem, sm_count);
+            double c = lacks ? DBL_MAX / 2 : cost(k, p, problem, sm_count);
             if (c >= least) continue;
             least = c;
             *out = (struct hewn_gemm_choice){k, p};

@@ -28,7 +28,9 @@ struct hewn_gemm_kernel {
 struct hewn_gemm_extent {
     uint64_t m, n, k, batch, batch_a, batch_b;
     uint32_t in, out;
-    uint32_t need; /* GEMM_CAN_... */
+    uint32_t need;             /* GEMM_CAN_... */
+    uint32_t askew_a, askew_b; /* 1: rows are not all on 32 bytes */
+    uint32_t promoted;         /* 1: sums of 8-bit products are promoted */
 };
 
 struct hewn_gemm_choice {

@@ -4,6 +4,8 @@
 #include "error.h"
 #include "plan.h"
 
+#include <string.h>
+
 enum { PARAMS = GEMM_TENSORS + GEMM_SCALAR_COUNT, SCALE_BYTES = 4 };
 
 /* Two operands of one pitch may be different columns of a wide matrix: their ranges overlap, they do
@@ -28,7 +30,7 @@ static int check_matrix(const hewn_gemm_plan *plan, int i, hewn_deviceptr at, he
 {
     const struct gemm_operand *o = &plan->operands[i], *od = &plan->operands[GEMM_D];
     const char name[] = {o->name, '\0'};
-    const struct hewn_address address = {name, at, ADDRESS_MUST, GEMM_ALIGN, o->span, 0};
+    const struct hewn_address address = {name, at, ADDRESS_MUST, o->align, o->span, 0};
     int status = hewn_address_check("", &address, err);
     if (status || i == GEMM_D || hewn_ranges_apart(at, o->span, d, od->span) ||
         columns_apart(o, at, od, d))
@@ -72,7 +74,7 @@ static int check_args(const hewn_gemm_plan *plan, const hewn_gemm_args *a, hewn_
                          "C: address 0x%llx must be 0, because the plan uses none", a->c);
     if (a->beta != 0) status = check_matrix(plan, GEMM_C, a->c, a->d, err);
     if (!status)
-        status = check_beside(plan, HEWN_GEMM_WITH_BIAS, "bias", a->bias, GEMM_ALIGN,
+        status = check_beside(plan, HEWN_GEMM_WITH_BIAS, "bias", a->bias, plan->bias_align,
                               plan->bias_span, a->d, err);
     if (!status)
         status = check_beside(plan, HEWN_GEMM_WITH_SCALE_A, "scale_a", a->scale_a, SCALE_BYTES,
@@ -80,6 +82,27 @@ static int check_args(const hewn_gemm_plan *plan, const hewn_gemm_args *a, hewn_
     if (!status)
         status = check_beside(plan, HEWN_GEMM_WITH_SCALE_B, "scale_b", a->scale_b, SCALE_BYTES,
                               SCALE_BYTES, a->d, err);
+    return status;
+}
+
+/* For a kernel that loads loose operands by element: tensor maps of the others. D needs none. */
+static int place_loose(const hewn_gemm_plan *plan, const hewn_deviceptr at[GEMM_TENSORS],
+                       hewn_cu_tensor_map maps[GEMM_TENSORS], hewn_error *err)
+{
+    int status = HEWN_OK;
+    memset(&maps[GEMM_D], 0, sizeof maps[GEMM_D]);
+    for (int i = GEMM_A; !status && i <= GEMM_B; i++) {
+        const struct gemm_operand *o = &plan->operands[i];
+        const struct gemm_loose loose = {at[i], o->pitch, o->batch > 1 ? o->plane : 0,
+                                         (uint32_t)o->rows, (uint32_t)o->columns};
+        if (!o->loose) {
+            status = hewn_plan_place_maps(plan->context, &plan->maps[i], &hewn_gemm_tensor_names[i],
+                                          &at[i], 1, &maps[i], err);
+            continue;
+        }
+        memset(&maps[i], 0, sizeof maps[i]);
+        memcpy(&maps[i], &loose, sizeof loose);
+    }
     return status;
 }
 
@@ -99,8 +122,10 @@ static int launch(const hewn_gemm_plan *plan, const hewn_gemm_args *a, hewn_stre
     scalars.scale_a = a->scale_a;
     scalars.scale_b = a->scale_b;
     scalars.beta = a->beta;
-    int status = hewn_plan_place_maps(plan->context, plan->maps, hewn_gemm_tensor_names, at,
-                                      GEMM_TENSORS, maps, err);
+    int status = plan->loose
+                     ? place_loose(plan, at, maps, err)
+                     : hewn_plan_place_maps(plan->context, plan->maps, hewn_gemm_tensor_names, at,
+                                            GEMM_TENSORS, maps, err);
     if (status) return status;
     size_t n = 0;
     for (; n < GEMM_TENSORS; n++) params[n] = &maps[n];

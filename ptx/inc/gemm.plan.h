@@ -79,6 +79,15 @@
  * the other, and each loads half of B's; PAIR_N: side by side, half of A's. One of them at most. */
 #define GEMM_MODE_PAIR_M 8
 #define GEMM_MODE_PAIR_N 16
+/* Kernels that can do GEMM_CAN_LOOSE: the operand's addresses or strides are not multiples of 16 bytes.
+ * The parameter of its tensor map then holds GEMM_LOOSE_... in place of a map. */
+#define GEMM_MODE_LOOSE_A 32
+#define GEMM_MODE_LOOSE_B 64
+#define GEMM_LOOSE_ADDRESS 0  /* u64: of the first element */
+#define GEMM_LOOSE_PITCH   8  /* u64: bytes between rows, as they are stored */
+#define GEMM_LOOSE_PLANE   16 /* u64: bytes between problems */
+#define GEMM_LOOSE_OUTER   24 /* u32: rows */
+#define GEMM_LOOSE_INNER   28 /* u32: elements of a row */
 
 /* Bits of `finish`; with none, D is the sums, rounded. Else
  *   D = act(alpha * scale_a * scale_b * sum + beta * C + bias[column])
@@ -95,10 +104,11 @@
 #define GEMM_FINISH_SILU     0x30
 
 /* Bits of a kernel's CAN, what it does beyond sums of 16-bit K-major operands: MN-major ones,
- * `finish`, 8-bit ones. */
+ * `finish`, 8-bit ones; LOOSE: every matrix and bias may begin at any element, rows be of any length. */
 #define GEMM_CAN_MN     1
 #define GEMM_CAN_FINISH 2
 #define GEMM_CAN_FP8    4
+#define GEMM_CAN_LOOSE  8
 
 /* Bytes of A's or B's row in a k-block, and elements of an MN-major box's row: one swizzle row. */
 #define GEMM_ROW_BYTES SWIZZLE_BYTES

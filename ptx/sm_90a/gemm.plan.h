@@ -2,7 +2,7 @@
  * The plans of the sm_90a GEMM: tiles, rings, shared memory, threads. #defines only, included by
  * gemm.ptx, by the runtime and by tools/mod. Bytes unless a name says otherwise.
  *
- * One text, fourteen variants; -DVARIANT=name picks one.
+ * One text, fifteen variants; -DVARIANT=name picks one.
  *
  *   variant | a CTA's tile | in a cluster                              | for
  *   plain   | 128 x 256    | one CTA                                   | drivers without clusters
@@ -12,6 +12,7 @@
  *   narrow  | 128 x  64    | two, side by side: half of A each         | still smaller ones
  *   split   | 128 x  64    | parts of K                                | few tiles, long K
  *   flat    |  64 x 128    | parts of K                                | the same with m <= 64
+ *   loose   | 128 x  64    | parts of K                                | rows of any length
  *   MxN     | M x N        | as `mode` says: loads shared by none or   | all between; K-major inputs
  *           |              | by two either way, and parts of K         |
  *
@@ -63,6 +64,7 @@
     X(SM90A, sm_90a, narrow, WHOLE)   \
     X(SM90A, sm_90a, split, PARTS)    \
     X(SM90A, sm_90a, flat, PARTS)     \
+    X(SM90A, sm_90a, loose, LOOSE)    \
     X(SM90A, sm_90a, 64x256, SHARES)  \
     X(SM90A, sm_90a, 128x96, SHARES)  \
     X(SM90A, sm_90a, 128x128, SHARES) \
@@ -71,6 +73,10 @@
     X(SM90A, sm_90a, 128x224, SHARES) \
     X(SM90A, sm_90a, 128x256, SHARES) \
     X(SM90A, sm_90a, plain, WHOLE)
+
+/* LOOSE, in conditions of the preprocessor: operands and results of any alignment. */
+#define SM90A_GEMM_LOOSE(v)    SM90A_GEMM_LOOSE_##v
+#define SM90A_GEMM_LOOSE_loose 1
 
 /* TILE_M, TILE_N: a CTA's tile. GROUP_M: rows of it that a consumer warpgroup computes, 64 or 128.
  * PAIR_M, PAIR_N: tiles of a cluster that shares loads. SHARES: `mode` says whether a cluster shares loads
@@ -87,6 +93,7 @@
 #define SM90A_GEMM_narrow  128,  64,     64,     1, 2,      0,     1,         2,      8,          16
 #define SM90A_GEMM_split   128,  64,     64,     1, 1,      0,     8,         0,      7,          16
 #define SM90A_GEMM_flat     64, 128,     64,     1, 1,      0,     8,         0,      7,          16
+#define SM90A_GEMM_loose   128,  64,     64,     1, 1,      0,     8,         0,      7,          16
 #define SM90A_GEMM_64x256   64, 256,     64,     1, 1,      1,     8,         2,      4,          16
 #define SM90A_GEMM_128x96  128,  96,     64,     1, 1,      1,     8,         2,      6,          16
 #define SM90A_GEMM_128x128 128, 128,     64,     1, 1,      1,     8,         2,      6,          16
@@ -178,6 +185,7 @@
     X(stage_d, SM90A_GEMM_STAGE_D(v), SM90A_GEMM_D_BYTES, \
       SM90A_GEMM_CONSUMER_WARPS *SM90A_GEMM_D_BUFFERS(v))
 #define SM90A_GEMM_SHARED_SHARES(X, v) SM90A_GEMM_SHARED_WHOLE(X, v)
+#define SM90A_GEMM_SHARED_LOOSE(X, v) SM90A_GEMM_SHARED_PARTS(X, v)
 #define SM90A_GEMM_SHARED_PARTS(X, v) \
     X(partial, SM90A_GEMM_PARTIAL(v), SM90A_GEMM_PARTIAL_BYTES(v), SM90A_GEMM_CONSUMER_WARPS)
 
@@ -187,9 +195,16 @@
 /* X(barrier, arrivals, bytes of a phase, who signals, who waits): roles. X(storage, writers,
  * readers): a role's threads, its .tma, its .mma (wgmma). Roles of any CTA of the cluster. */
 #define SM90A_GEMM_HANDOFFS(X, v, kind)                                              \
-    X(full_bar, 1, SM90A_GEMM_STAGE_BYTES(v), producer, consumer_0 + consumer_1)     \
+    SM90A_GEMM_FULL_##kind(X, v)                                                     \
     X(empty_bar, SM90A_GEMM_EMPTY_ARRIVALS(v), 0, consumer_0 + consumer_1, producer) \
     SM90A_GEMM_HANDOFFS_##kind(X)
+#define SM90A_GEMM_FULL_WHOLE(X, v) \
+    X(full_bar, 1, SM90A_GEMM_STAGE_BYTES(v), producer, consumer_0 + consumer_1)
+#define SM90A_GEMM_FULL_PARTS(X, v)  SM90A_GEMM_FULL_WHOLE(X, v)
+#define SM90A_GEMM_FULL_SHARES(X, v) SM90A_GEMM_FULL_WHOLE(X, v)
+/* thread 0 and every warp; 0 to STAGE_BYTES */
+#define SM90A_GEMM_FULL_LOOSE(X, v) \
+    X(full_bar, 1 + SM90A_GEMM_PRODUCER_WARPS, 0, producer, consumer_0 + consumer_1)
 #define SM90A_GEMM_HANDOFFS_WHOLE(X)
 /* part_full: bytes of a warp's range of 32 columns, of which there are none to 12; part_ready: arrivals of
  * one other part */
@@ -197,16 +212,25 @@
     X(part_full, 1, 2048, consumer_0 + consumer_1, consumer_0 + consumer_1)                       \
     X(part_ready, SM90A_GEMM_CONSUMER_WARPS, 0, consumer_0 + consumer_1, consumer_0 + consumer_1) \
     X(part_done, 2 * SM90A_GEMM_CONSUMER_WARPS, 0, consumer_0 + consumer_1, producer)
+#define SM90A_GEMM_HANDOFFS_LOOSE(X) SM90A_GEMM_HANDOFFS_PARTS(X)
 /* part_full: bytes of a slot, of which there are 4 to 12; part_empty: arrivals of one other part */
 #define SM90A_GEMM_HANDOFFS_PARTS(X)                                                        \
     X(part_full, 1, GEMM_PART_SLOT_BYTES, consumer_0 + consumer_1, consumer_0 + consumer_1) \
     X(part_empty, 1, 0, consumer_0 + consumer_1, consumer_0 + consumer_1)
 
-#define SM90A_GEMM_FLOWS(X, kind)                            \
-    X(ring_a, producer.tma, consumer_0.mma + consumer_1.mma) \
-    X(ring_b, producer.tma, consumer_0.mma + consumer_1.mma) \
-    X(place, producer, consumer_0 + consumer_1)              \
+#define SM90A_GEMM_FLOWS(X, kind)               \
+    SM90A_GEMM_RING_FLOWS_##kind(X)             \
+    X(place, producer, consumer_0 + consumer_1) \
     SM90A_GEMM_FLOWS_##kind(X)
+#define SM90A_GEMM_RING_FLOWS_WHOLE(X)                       \
+    X(ring_a, producer.tma, consumer_0.mma + consumer_1.mma) \
+    X(ring_b, producer.tma, consumer_0.mma + consumer_1.mma)
+#define SM90A_GEMM_RING_FLOWS_PARTS(X)  SM90A_GEMM_RING_FLOWS_WHOLE(X)
+#define SM90A_GEMM_RING_FLOWS_SHARES(X) SM90A_GEMM_RING_FLOWS_WHOLE(X)
+#define SM90A_GEMM_RING_FLOWS_LOOSE(X)                                  \
+    X(ring_a, producer + producer.tma, consumer_0.mma + consumer_1.mma) \
+    X(ring_b, producer + producer.tma, consumer_0.mma + consumer_1.mma)
+#define SM90A_GEMM_FLOWS_LOOSE(X) SM90A_GEMM_FLOWS_PARTS(X)
 #define SM90A_GEMM_FLOWS_WHOLE(X) \
     X(stage_d, consumer_0 + consumer_1, consumer_0.tma + consumer_1.tma + consumer_0 + consumer_1)
 #define SM90A_GEMM_FLOWS_SHARES(X) SM90A_GEMM_FLOWS_WHOLE(X)

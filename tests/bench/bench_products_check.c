@@ -42,7 +42,7 @@ static double limit(const struct product *p, double want, double squares)
 {
     double rms = sqrt(squares), k = (double)p->k;
     double cuts = p->in == HEWN_BF16 ? k / 16 * 0x1p-23 : (p->fast ? k / 32 : 4) * 0x1p-13;
-    return 0x1p-7 * fmax(fabs(want), rms / 4) + 4 * rms * cuts;
+    return 0x1p-7 * fmax(fabs(want), rms) + 4 * rms * cuts;
 }
 
 void product_samples(const struct product *p, const struct pools *pools, struct rng *r,

@@ -29,12 +29,21 @@ static void check_untouched(const struct matrix *d, unsigned char poison)
     CHECK(damaged == 0, "%zu bytes between the rows of D were written", damaged);
 }
 
-static bool upload(struct device *dev, struct guarded *g, const void *bytes, size_t size)
+/* `shift` bytes behind the start of a buffer, whose first bytes keep the pattern. */
+enum { POISON = 0xA5 };
+
+static bool upload(struct device *dev, struct guarded *g, unsigned char pattern, const void *bytes,
+                   size_t size, size_t shift)
 {
-    return guarded_new(dev, g, size, 0xFF) && dev->to_device(g->data, bytes, size) == 0;
+    return guarded_new(dev, g, size + shift, pattern) &&
+           dev->to_device(g->data + shift, bytes, size) == 0;
 }
 
-enum { POISON = 0xA5 };
+static size_t shift_of(const struct gemm_case *g, int dtype)
+{
+    return (size_t)g->shift * hewn_dtype_size(dtype);
+}
+
 enum {
     BUFFER_A,
     BUFFER_B,
@@ -52,31 +61,35 @@ static bool upload_all(struct device *dev, const struct gemm_case *g, const stru
 {
     const uint32_t with = g->desc.with;
     bool own_c = with & HEWN_GEMM_WITH_C && !g->in_place;
-    return upload(dev, &buffer[BUFFER_A], o->a.bytes, o->a.size) &&
-           upload(dev, &buffer[BUFFER_B], o->b.bytes, o->b.size) &&
-           (!own_c || upload(dev, &buffer[BUFFER_C], o->c.bytes, o->c.size)) &&
-           (!(with & HEWN_GEMM_WITH_BIAS) ||
-            upload(dev, &buffer[BUFFER_BIAS], o->bias.bytes, o->bias.size)) &&
+    const hewn_gemm_desc *d = &g->desc;
+    return upload(dev, &buffer[BUFFER_A], 0xFF, o->a.bytes, o->a.size, shift_of(g, d->in)) &&
+           upload(dev, &buffer[BUFFER_B], 0xFF, o->b.bytes, o->b.size, shift_of(g, d->in)) &&
+           (!own_c ||
+            upload(dev, &buffer[BUFFER_C], 0xFF, o->c.bytes, o->c.size, shift_of(g, d->out))) &&
+           (!(with & HEWN_GEMM_WITH_BIAS) || upload(dev, &buffer[BUFFER_BIAS], 0xFF, o->bias.bytes,
+                                                    o->bias.size, shift_of(g, d->bias_type))) &&
            (!(with & HEWN_GEMM_WITH_SCALE_A) ||
-            upload(dev, &buffer[BUFFER_SCALE_A], &g->scale_a, sizeof g->scale_a)) &&
+            upload(dev, &buffer[BUFFER_SCALE_A], 0xFF, &g->scale_a, sizeof g->scale_a, 0)) &&
            (!(with & HEWN_GEMM_WITH_SCALE_B) ||
-            upload(dev, &buffer[BUFFER_SCALE_B], &g->scale_b, sizeof g->scale_b)) &&
-           guarded_new(dev, &buffer[BUFFER_D], o->d.size, POISON) &&
-           dev->to_device(buffer[BUFFER_D].data, o->d.bytes, o->d.size) == 0;
+            upload(dev, &buffer[BUFFER_SCALE_B], 0xFF, &g->scale_b, sizeof g->scale_b, 0)) &&
+           upload(dev, &buffer[BUFFER_D], POISON, o->d.bytes, o->d.size, shift_of(g, d->out));
 }
 
 static int launch(const struct gemm_case *g, const hewn_gemm_plan *plan,
                   const struct guarded buffer[BUFFERS], hewn_error *err)
 {
+    const size_t in = shift_of(g, g->desc.in), out = shift_of(g, g->desc.out);
+    const hewn_deviceptr c = buffer[g->in_place ? BUFFER_D : BUFFER_C].data,
+                         bias = buffer[BUFFER_BIAS].data;
     if (!g->desc.with)
-        return plain_product(plan, buffer[BUFFER_A].data, buffer[BUFFER_B].data,
-                             buffer[BUFFER_D].data, NULL, err);
+        return plain_product(plan, buffer[BUFFER_A].data + in, buffer[BUFFER_B].data + in,
+                             buffer[BUFFER_D].data + out, NULL, err);
     const hewn_gemm_args args = {.struct_size = sizeof args,
-                                 .a = buffer[BUFFER_A].data,
-                                 .b = buffer[BUFFER_B].data,
-                                 .d = buffer[BUFFER_D].data,
-                                 .c = buffer[g->in_place ? BUFFER_D : BUFFER_C].data,
-                                 .bias = buffer[BUFFER_BIAS].data,
+                                 .a = buffer[BUFFER_A].data + in,
+                                 .b = buffer[BUFFER_B].data + in,
+                                 .d = buffer[BUFFER_D].data + out,
+                                 .c = c ? c + out : 0,
+                                 .bias = bias ? bias + shift_of(g, g->desc.bias_type) : 0,
                                  .scale_a = buffer[BUFFER_SCALE_A].data,
                                  .scale_b = buffer[BUFFER_SCALE_B].data,
                                  .alpha = g->alpha,
@@ -104,7 +117,12 @@ static void run_on_device(struct device *dev, const struct gemm_case *g, struct 
     int rc = plan ? dev->synchronize() : 0;
     CHECK(rc == 0, "the kernel failed with CUresult %d", rc);
     if (plan && rc == 0) {
-        CHECK_INT(dev->to_host(o->d.bytes, buffer[BUFFER_D].data, o->d.size), 0);
+        unsigned char before[16];
+        const size_t shift = shift_of(g, g->desc.out);
+        CHECK_INT(dev->to_host(o->d.bytes, buffer[BUFFER_D].data + shift, o->d.size), 0);
+        CHECK_INT(dev->to_host(before, buffer[BUFFER_D].data, sizeof before), 0);
+        for (size_t i = 0; i < shift; i++)
+            CHECK(before[i] == POISON, "byte %zu before D was written", i);
         for (int i = 0; i < BUFFERS; i++) {
             const char *damage = buffer[i].data ? guarded_damage(dev, &buffer[i]) : NULL;
             CHECK(!damage, "%s: %s", buffer_names[i], damage);
@@ -476,6 +494,36 @@ static void long_case(struct gemm_case *g, int index)
     set_layout(&g->desc, 0, 0, 0);
 }
 
+/* Rows of any length, addresses of any element: tight or with a few elements behind them; one operand aligned
+ * at times, which then comes by TMA. Also the kernel for these where nothing needs it, in several parts. */
+static void loose_case(struct gemm_case *g, int index, struct rng *r)
+{
+    hewn_gemm_desc *s = &g->desc;
+    random_case_full(g, r);
+    s->m = 1 + s->m % 300, s->n = 1 + s->n % 300;
+    if (s->k > 600) s->k = 1 + s->k % 600;
+    set_layout(s, 0, 0, 0);
+    s->ldc = s->stride_c = 0;
+    set_finish(g, (int)rng_below(r, FINISHES), 0);
+    if (s->in_b == 0 && hewn_dtype_size(s->in) == 1) s->in_b = s->in;
+    const int64_t a = s->major_a ? s->m : s->k, b = s->major_b ? s->n : s->k;
+    if (index % 4 != 1) s->lda = a + (int64_t)rng_below(r, 4);
+    if (index % 4 != 2) s->ldb = b + (int64_t)rng_below(r, 4);
+    if (index % 4 != 3) s->ldd = s->n + (int64_t)rng_below(r, 4);
+    s->stride_a = s->lda * (s->major_a ? s->k : s->m) + (int64_t)rng_below(r, 3);
+    s->stride_b = s->ldb * (s->major_b ? s->k : s->n) + (int64_t)rng_below(r, 3);
+    s->stride_d = s->ldd * s->m + (int64_t)rng_below(r, 3);
+    if (s->with & HEWN_GEMM_WITH_C) {
+        s->ldc = g->in_place ? s->ldd : s->n + (int64_t)rng_below(r, 4);
+        s->stride_c = g->in_place ? s->stride_d : s->ldc * s->m;
+    }
+    if (index % 3) g->shift = (int)rng_below(r, 16 / (uint32_t)hewn_dtype_size(s->in));
+    if (g->shift) s->align = 1;
+    if (index % 5 == 4) s->variant = "loose", s->parts = 1 + (uint32_t)rng_below(r, 3);
+    if (s->k < 3 * 128) s->parts = s->parts ? 1 : 0;
+}
+enum { LOOSE_CASES = 60 };
+
 static void maybe_run(struct device *dev, struct gemm_case *g)
 {
     const hewn_gemm_desc *s = &g->desc;
@@ -566,6 +614,12 @@ int main(int argc, char **argv)
     for (int i = 0; dev.info.cc_major == 9 && i < TILE_CASES; i++) {
         struct gemm_case g = {.alpha = 1, .finish = ""};
         tile_case(&g, i);
+        maybe_run(&dev, &g);
+    }
+    r = (struct rng){test_seed() + 2};
+    for (int i = 0; dev.info.cc_major == 9 && i < LOOSE_CASES; i++) {
+        struct gemm_case g = {.alpha = 1, .finish = ""};
+        loose_case(&g, i, &r);
         maybe_run(&dev, &g);
     }
     digest_end();

@@ -22,6 +22,7 @@ struct gemm_case {
     hewn_gemm_desc desc;
     float alpha, beta, scale_a, scale_b;
     bool in_place;      /* C is D */
+    int shift;          /* elements from an address that is a multiple of 16 to every matrix and bias */
     const char *finish; /* what all that is called */
     enum pattern pattern;
     uint64_t seed;

@@ -31,7 +31,7 @@ static void gemm_problem(hewn_context *context)
     BAD_GEMM(d.m = INT64_MAX, HEWN_ERR_LIMIT, "m: 9223372036854775807 is more than 2147483647");
     BAD_GEMM(d.k = 1LL << 31, HEWN_ERR_LIMIT, "k: 2147483648 is more than 2147483647");
     BAD_GEMM(d.batch = -1, HEWN_ERR_ARGUMENT, "batch: -1 is not at least 1");
-    BAD_GEMM((d.m = d.n = INT32_MAX, d.ldd = 1LL << 31), HEWN_ERR_LIMIT,
+    BAD_GEMM((d.m = d.n = INT32_MAX, d.ldd = 1LL << 31, d.variant = "wide"), HEWN_ERR_LIMIT,
              "m, n, batch: 8388608 x 5592406 tiles of 256 x 384, 1 times, are more than");
     BAD_GEMM(d.variant = "square", HEWN_ERR_ARGUMENT,
              "variant, parts: no kernel for sm_90a is called \"square\"");
@@ -65,27 +65,24 @@ static void gemm_problem(hewn_context *context)
              "in: 8-bit inputs: kernel wide for sm_90a does not have it");
     BAD_GEMM(d.out = HEWN_E4M3, HEWN_ERR_ARGUMENT, "out: dtype 3 (e4m3) is none of f32, f16, bf16");
     BAD_GEMM(d.invariant = 2, HEWN_ERR_ARGUMENT, "invariant: 2 is not in 0..1");
-    BAD_GEMM(d.reserved = 1, HEWN_ERR_ARGUMENT, "reserved: 1 is not 0");
 }
 
 static void gemm_strides(hewn_context *context)
 {
-    BAD_GEMM(d.lda = 4100, HEWN_ERR_ARGUMENT, "A: row stride 8200 B is not a multiple of 16 B");
-    BAD_GEMM(d.k = 63, HEWN_ERR_ARGUMENT, "A: row stride 126 B is not a multiple of 16 B");
     BAD_GEMM(d.ldb = 56, HEWN_ERR_ARGUMENT,
              "B: leading dimension 56 is less than the row's 64 elements");
-    BAD_GEMM(d.major_a = 1, HEWN_ERR_ARGUMENT, "A: row stride 200 B is not a multiple of 16 B");
     BAD_GEMM((d.major_b = 1, d.ldb = 192), HEWN_ERR_ARGUMENT,
              "B: leading dimension 192 is less than the row's 200 elements");
-    BAD_GEMM((d.in = HEWN_E4M3, d.k = 136), HEWN_ERR_ARGUMENT,
-             "A: row stride 136 B is not a multiple of 16 B");
+    BAD_GEMM((d.lda = 4100, d.variant = "pair"), HEWN_ERR_LIMIT,
+             "A: row stride 8200 B is not a multiple of 16 B, which kernel pair for sm_90a needs");
+    BAD_GEMM((d.align = 8, d.variant = "flat"), HEWN_ERR_LIMIT,
+             "A: alignment of the address, 8 B is not a multiple of 16 B, which kernel flat");
+    BAD_GEMM(d.align = 3, HEWN_ERR_ARGUMENT, "align: 3 is none of 0, 1, 2, 4, 8, 16");
+    BAD_GEMM(d.align = 32, HEWN_ERR_ARGUMENT, "align: 32 is none of");
     BAD_GEMM(d.lda = -64, HEWN_ERR_ARGUMENT, "A: row stride -64 elements is negative");
     BAD_GEMM(d.lda = INT64_MAX, HEWN_ERR_ARGUMENT,
              "A: row stride 9223372036854775807 elements of 2 B is not below 2^40 B");
-    BAD_GEMM(d.ldd = 202, HEWN_ERR_ARGUMENT, "D: row stride 808 B is not a multiple of 16 B");
     BAD_GEMM(d.ldd = 100, HEWN_ERR_ARGUMENT, "D: leading dimension 100 is less than");
-    BAD_GEMM((d.with = HEWN_GEMM_WITH_C, d.ldc = 201), HEWN_ERR_ARGUMENT,
-             "C: row stride 804 B is not a multiple of 16 B");
     BAD_GEMM((d.with = HEWN_GEMM_WITH_C, d.ldc = 100), HEWN_ERR_ARGUMENT,
              "C: leading dimension 100 is less than the row's 200 elements");
     BAD_GEMM((d.with = HEWN_GEMM_WITH_C, d.batch = 2, d.stride_d = 20000, d.stride_c = -4),
@@ -95,8 +92,6 @@ static void gemm_strides(hewn_context *context)
              "D: batch stride 19996 elements makes problems overlap: a problem spans 20000");
     BAD_GEMM((d.batch = 3, d.ldd = 600, d.stride_d = 204), HEWN_ERR_ARGUMENT,
              "D: batch stride 204 elements makes problems overlap");
-    BAD_GEMM((d.batch = 2, d.stride_d = 20000, d.stride_a = 100), HEWN_ERR_ARGUMENT,
-             "A: batch stride 200 B is not a multiple of 16 B");
     BAD_GEMM((d.batch = 2, d.stride_d = 20000, d.stride_b = -64), HEWN_ERR_ARGUMENT,
              "B: batch stride -64 elements is negative");
     BAD_GEMM((d.m = d.batch = INT32_MAX, d.ldd = 1LL << 37, d.stride_d = 1LL << 37), HEWN_ERR_LIMIT,
@@ -145,6 +140,16 @@ static void gemm_addresses(hewn_context *context)
     REFUSE("gemm: D ends in the first bytes of B",
            plain_product(plan, AT_A, AT_B, AT_B - 80000 + 16, NULL, &err), HEWN_ERR_ARGUMENT,
            "overlap B");
+    hewn_gemm_plan_destroy(plan);
+    plan = NULL;
+    d.align = 1;
+    if (hewn_gemm_plan_create(context, &d, &plan, NULL)) return;
+    REFUSE("gemm: B inside an element",
+           plain_product(plan, AT_A + 2, AT_B + 1, AT_D + 4, NULL, &err), HEWN_ERR_ARGUMENT,
+           "B: address 0x200001 is not a multiple of 2");
+    REFUSE("gemm: D inside an element",
+           plain_product(plan, AT_A + 2, AT_B + 6, AT_D + 6, NULL, &err), HEWN_ERR_ARGUMENT,
+           "D: address 0x300006 is not a multiple of 4");
     CHECK_INT(fake.launches, 0);
     if (test_case("gemm: D right behind A, right before B")) {
         hewn_error err = {0};
@@ -320,6 +325,13 @@ static void gemm_tuning(hewn_context *context)
 /* What the kernel for sm_100f does not do. */
 static void gemm_blackwell(hewn_context *context)
 {
+    BAD_GEMM(
+        d.lda = 4100, HEWN_ERR_LIMIT,
+        "A: row stride 8200 B is not a multiple of 16 B, which kernel plain for sm_100f needs");
+    BAD_GEMM(d.ldd = 202, HEWN_ERR_LIMIT, "D: row stride 808 B is not a multiple of 16 B");
+    BAD_GEMM((d.batch = 2, d.stride_d = 20000, d.stride_b = 100), HEWN_ERR_LIMIT,
+             "B: batch stride 200 B is not a multiple of 16 B");
+    BAD_GEMM(d.align = 4, HEWN_ERR_LIMIT, "A: alignment of the address, 4 B is not a multiple of");
     BAD_GEMM((d.major_a = 1, d.m = 104), HEWN_ERR_LIMIT,
              "major_a: MN-major A: kernel plain for sm_100f does not have it");
     BAD_GEMM(d.major_b = 1, HEWN_ERR_LIMIT, "major_b: MN-major B: kernel plain for sm_100f");

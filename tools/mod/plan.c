@@ -59,6 +59,8 @@ static const struct plan_scalar scalars[] = PLAN_SCALARS(GEMM_SCALARS(PLAN_SCALA
     _Static_assert(P##_GEMM_PAIR_M(v) * P##_GEMM_PAIR_N(v) == 1,                              \
                    "all CTAs of the cluster are parts");
 
+#define CHECK_LOOSE(P, v) CHECK_PARTS(P, v)
+
 SM90A_GEMM_VARIANTS(CHECK)
 SM90A_GEMM_VARIANTS(CHECK_HOPPER)
 SM100F_GEMM_VARIANTS(CHECK)
@@ -88,7 +90,7 @@ _Static_assert(SM100F_GEMM_TMEM_COLUMNS <= 512, "TMEM_COLUMNS");
         .stages = P##_GEMM_STAGES(v),                                                              \
         .raster_rows = P##_GEMM_RASTER_ROWS(v),                                                    \
         .d_rows = P##_GEMM_D_ROWS,                                                                 \
-        .can = P##_GEMM_CAN(v),                                                                    \
+        .can = P##_GEMM_CAN(v),                                                                     \
     };
 
 SM90A_GEMM_VARIANTS(TABLES)
