@@ -68,7 +68,9 @@
     X(SM90A, sm_90a, 64x256, SHARES)  \
     X(SM90A, sm_90a, 128x96, SHARES)  \
     X(SM90A, sm_90a, 128x128, SHARES) \
+    X(SM90A, sm_90a, 128x144, SHARES) \
     X(SM90A, sm_90a, 128x160, SHARES) \
+    X(SM90A, sm_90a, 128x176, SHARES) \
     X(SM90A, sm_90a, 128x192, SHARES) \
     X(SM90A, sm_90a, 128x224, SHARES) \
     X(SM90A, sm_90a, 128x256, SHARES) \
@@ -97,7 +99,9 @@
 #define SM90A_GEMM_64x256   64, 256,     64,     1, 1,      1,     8,         2,      4,          16
 #define SM90A_GEMM_128x96  128,  96,     64,     1, 1,      1,     8,         2,      6,          16
 #define SM90A_GEMM_128x128 128, 128,     64,     1, 1,      1,     8,         2,      6,          16
+#define SM90A_GEMM_128x144 128, 144,     64,     1, 1,      1,     8,         2,      5,          16
 #define SM90A_GEMM_128x160 128, 160,     64,     1, 1,      1,     8,         2,      5,          16
+#define SM90A_GEMM_128x176 128, 176,     64,     1, 1,      1,     8,         2,      4,          16
 #define SM90A_GEMM_128x192 128, 192,     64,     1, 1,      1,     8,         2,      4,          16
 #define SM90A_GEMM_128x224 128, 224,     64,     1, 1,      1,     8,         2,      4,          16
 #define SM90A_GEMM_128x256 128, 256,     64,     1, 1,      1,     8,         2,      4,          16

@@ -387,8 +387,9 @@ static void choice_case_8(struct gemm_case *g, int choice, int shape)
  * K-major, all they have. */
 static const char *const tile_variants[] = {
     "64x256",   "64x256m",  "64x256n",  "128x96",   "128x96m",  "128x96n",  "128x128",
-    "128x128m", "128x128n", "128x160",  "128x160m", "128x160n", "128x192",  "128x192m",
-    "128x192n", "128x224",  "128x224m", "128x224n", "128x256",  "128x256m", "128x256n"};
+    "128x128m", "128x128n", "128x144",  "128x144m", "128x144n", "128x160",  "128x160m",
+    "128x160n", "128x176",  "128x176m", "128x176n", "128x192",  "128x192m", "128x192n",
+    "128x224",  "128x224m", "128x224n", "128x256",  "128x256m", "128x256n"};
 enum {
     TILE_VARIANTS = sizeof tile_variants / sizeof tile_variants[0],
     TILE_16 = CHOICE_SHAPES / 2,

@@ -43,13 +43,13 @@ static const struct plan_scalar scalars[] = PLAN_SCALARS(GEMM_SCALARS(PLAN_SCALA
 /* Of `parts`, each gets (parts - 1) * ceil(ranges / parts) ranges of 32 columns at most: at most 12. */
 #define CHECK_SHARES(P, v)                                                                   \
     _Static_assert(P##_GEMM_GROUP_M(v) == 64 && P##_GEMM_GROUP_N(v) >= 64 &&                 \
-                       P##_GEMM_GROUP_N(v) % 32 == 0,                                        \
-                   "ranges of 32 columns, two at least");                                    \
+                       P##_GEMM_GROUP_N(v) % 16 == 0,                                        \
+                   "ranges of 32 columns or half, two at least");                            \
     _Static_assert(P##_GEMM_D_BUFFERS(v) >= 2, "boxes staged at once");                      \
     _Static_assert(P##_GEMM_AREA_BYTES(v) >= (P##_GEMM_GROUP_N(v) == 256   ? 12              \
                                               : P##_GEMM_GROUP_N(v) == 224 ? 10              \
-                                              : P##_GEMM_GROUP_N(v) == 192 ? 8               \
-                                                                           : 7) *            \
+                                              : P##_GEMM_GROUP_N(v) > 160  ? 8               \
+                                                                           : 7) *             \
                                                  2048,                                       \
                    "sums of other parts");                                                   \
     _Static_assert(P##_GEMM_PAIR_M(v) * P##_GEMM_PAIR_N(v) == 1, "mode says what a cluster " \
