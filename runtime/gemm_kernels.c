@@ -67,68 +67,83 @@ uint32_t hewn_gemm_clusters(uint32_t sm_count, uint32_t cluster)
  * Time of a product as a model of the machine, in SM cycles of an H200 in short runs (1.75 GHz). Only the
  * order of the candidates matters. With clusters of pair * parts CTAs and `tiles` of a pair's size,
  *     waves = ceil(tiles / clusters that fit),  blocks = ceil(k_blocks / parts):
- *   multiply  a k-block on the tensor cores: 4,096 bytes * columns a cycle (PTX's wgmma; rates.c), and what
- *             a consumer does beside
- *   fetch     a k-block's rows of 128 bytes that the CTA itself asks for; the rest comes by multicast. Rows
- *             beyond the matrix count: TMA writes their zeros. An SM gets a row every ROW_CYCLES
- *   once      A, B and D once from and to memory
+ *   multiply  a k-block on the tensor cores: 32 columns of a row of 128 bytes a cycle, and what a consumer
+ *             does beside
+ *   fetch     the rows of 128 bytes of a k-block that the CTA itself asks for; the rest comes by multicast.
+ *             TMA takes longer for a row that lies beyond the matrix, and less is saved by sharing it
+ *   run       waves * blocks * max(multiply, fetch) + (waves - 1) * between
  *   between   from one tile to the next of a CTA: filling the ring, and the part of the epilogue during which
  *             nothing is multiplied. Broad 16-bit tiles are stored while the next one is multiplied
- *   time      = START + max(waves * blocks * max(multiply, fetch) + (waves - 1) * between, once) + epilogue
- *               + with parts, waves * (adding up, which takes longer the more parts there are)
- * The constants were fitted to 1,062 timings of 60 drawn shapes (LEDGER.md, "The choice"), starting from what
- * rates.c and the ledger have measured.
+ *   memory    A and B once from memory, D once to it
+ *   time      START + (run^3 + memory^3)^(1/3) + epilogue + with parts, waves * (adding up, which takes
+ *             longer the more parts there are)
+ * The constants were fitted to some 4,000 timings of 160 drawn shapes, starting from what rates.c and the
+ * ledger have measured (ptx/sm_90a/LEDGER.md, "The choice").
  */
 enum { CLUSTER_MOST = 8 }; /* CTAs of a portable cluster */
-static const double mma_inefficiency = 1.04, beside = 20;
-static const double empty_rows = 0.05; /* of a row more, where a row lies beyond the matrix */
-static const double row_cycles = 2.9;  /* 44 bytes a cycle into an SM from L2 */
-static const double askew =
-    1.25; /* rows that begin inside a sector of 32 bytes: 5 sectors, not 4 */
-static const double memory_bytes = 2350; /* a cycle, all SMs: 4.1 TB/s */
-static const double written = 2;         /* a byte of D against one that is read */
-static const double start = 2400, start_cluster = 200;
-static const double late_between = 500, fill = 320, exposed = 0.7;
-static const double epilogue_area = 16, by_element = 300; /* results a cycle; stores by element */
-static const double merge = 550, merge_part = 600;
-static const double promote_wide = 1.16, promote = 1.29; /* 8-bit sums, promoted; LEDGER.md */
-static const double loose_cycles = 3000; /* a k-block that is loaded through registers */
+static const double mma_inefficiency = 1.07, beside = 20.3;
+static const double row_cycles = 2.93;   /* 44 bytes a cycle into an SM from L2 */
+static const double empty_cycles = 3.58; /* a row beyond the matrix */
+static const double askew = 1.22;        /* rows that begin inside a sector: 5 sectors, not 4 */
+static const double memory_bytes = 2430; /* a cycle, all SMs: 4.3 TB/s */
+static const double written = 1.85;      /* a byte of D against one that is read */
+static const double start = 1910, start_cluster = 165;
+static const double late_between = 537, fill = 368, exposed = 0.779;
+static const double epilogue_area = 18.5, by_element = 450; /* results a cycle; stores by element */
+static const double merge = 620, merge_part = 702;
+static const double promote_wide = 1.16, promote = 1.29; /* 8-bit sums, promoted; the ledger */
+static const double loose_cycles = 3000;                 /* a k-block through registers */
 
 static double larger(double a, double b)
 {
     return a > b ? a : b;
 }
 
-/* Cycles a k-block. */
-static double step(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p)
+static double smaller(double a, double b)
 {
-    double tile_m = k->tile_m, tile_n = k->tile_n;
-    double multiply = tile_m * tile_n * k->row_bytes / 4096 * mma_inefficiency + beside;
-    double rows = tile_m / k->pair_n * (p->askew_a ? askew : 1) +
-                  tile_n / k->pair_m * (p->askew_b ? askew : 1);
-    if (p->m < k->tile_m) rows += empty_rows * (tile_m - (double)p->m);
-    if (p->promoted) multiply *= k->tile_n >= 192 ? promote_wide : promote;
-    if (k->can & GEMM_CAN_LOOSE) return larger(multiply, loose_cycles);
-    return larger(multiply, rows * row_cycles);
+    return a < b ? a : b;
+}
+
+/* (a^3 + b^3)^(1/3), to 2 %: what two things take that overlap and hinder each other. */
+static double both(double a, double b)
+{
+    double most = larger(a, b), ratio = smaller(a, b) / most;
+    return most * (1 + 0.26 * ratio * ratio * ratio);
+}
+
+/* Cycles of a k-block's rows along one side of the tile, `sharing` CTAs of which load a part each. With one
+ * wave the tile at the end counts, with more the mean. */
+static double fetch(double tile, uint32_t sharing, double extent, double tiles, double waves,
+                    uint32_t begins_askew)
+{
+    double beyond = smaller(tile, (tiles * tile - extent) / (waves > 1 ? tiles : 1));
+    double real = (tile - beyond) / sharing * (begins_askew ? askew : 1);
+    return real * row_cycles + beyond / (sharing > 1 ? 1.41 : 1) * empty_cycles;
 }
 
 static double cost(const struct hewn_gemm_kernel *k, uint32_t parts,
                    const struct hewn_gemm_extent *p, uint32_t sm_count)
 {
     uint64_t pair = (uint64_t)k->pair_m * k->pair_n;
-    uint64_t tiles = ceil_div(p->m, (uint64_t)k->tile_m * k->pair_m) *
-                     ceil_div(p->n, (uint64_t)k->tile_n * k->pair_n) * p->batch;
-    uint64_t blocks = ceil_div(ceil_div(p->k, hewn_gemm_tile_k(k, p->in)), parts);
-    double waves = (double)ceil_div(tiles, hewn_gemm_clusters(sm_count, (uint32_t)pair * parts));
+    uint64_t tiles_m = ceil_div(p->m, (uint64_t)k->tile_m * k->pair_m),
+             tiles_n = ceil_div(p->n, (uint64_t)k->tile_n * k->pair_n);
+    double clusters = hewn_gemm_clusters(sm_count, (uint32_t)pair * parts);
+    double waves = (double)ceil_div(tiles_m * tiles_n * p->batch, (uint64_t)clusters);
+    double blocks = (double)ceil_div(ceil_div(p->k, hewn_gemm_tile_k(k, p->in)), parts);
     double area = (double)k->tile_m * k->tile_n, m = (double)p->m, n = (double)p->n;
+    double multiply = area * k->row_bytes / 4096 * mma_inefficiency + beside;
+    double rows = fetch(k->tile_m, k->pair_n, m, (double)tiles_m * k->pair_m, waves, p->askew_a) +
+                  fetch(k->tile_n, k->pair_m, n, (double)tiles_n * k->pair_n, waves, p->askew_b);
+    if (p->promoted) multiply *= k->tile_n >= 192 ? promote_wide : promote;
+    if (k->can & GEMM_CAN_LOOSE) rows = loose_cycles;
     double a = (double)p->batch_a * m * (p->askew_a ? askew : 1);
     double b = (double)p->batch_b * n * (p->askew_b ? askew : 1);
-    double d = (double)p->batch * m * n * p->out;
-    double once = ((a + b) * (double)p->k * p->in + d * written) / memory_bytes;
+    double memory = ((a + b) * (double)p->k * p->in + (double)p->batch * m * n * p->out * written) /
+                    memory_bytes;
     double epilogue = area / epilogue_area + (k->parts > 1 ? by_element : 0);
     double between = area >= 128 * 192 && p->out == 2 ? late_between : fill + epilogue * exposed;
-    double run = waves * (double)blocks * step(k, p) + (waves - 1) * between;
-    return start + (pair * parts > 1 ? start_cluster : 0) + larger(run, once) + epilogue +
+    double run = waves * blocks * larger(multiply, rows) + (waves - 1) * between;
+    return start + (pair * parts > 1 ? start_cluster : 0) + both(run, memory) + epilogue +
            (parts > 1 ? waves * (merge + merge_part * parts) : 0);
 }
 
