@@ -90,9 +90,9 @@ static const double written = 1.85;      /* a byte of D against one that is read
 static const double start = 1910, start_cluster = 165;
 static const double late_between = 537, fill = 368, exposed = 0.779;
 static const double epilogue_area = 18.5, by_element = 450; /* results a cycle; stores by element */
-static const double merge = 620, merge_part = 702;
-static const double promote_wide = 1.16, promote = 1.29; /* 8-bit sums, promoted; the ledger */
-static const double loose_cycles = 3000;                 /* a k-block through registers */
+static const double merge = 620, merge_part = 702;          /* of 128 x 64 sums */
+static const double promote_wide = 1.16, promote = 1.29;    /* 8-bit sums, promoted; the ledger */
+static const double loose_cycles = 3000;                    /* a k-block through registers */
 
 static double larger(double a, double b)
 {
@@ -140,11 +140,14 @@ static double cost(const struct hewn_gemm_kernel *k, uint32_t parts,
     double b = (double)p->batch_b * n * (p->askew_b ? askew : 1);
     double memory = ((a + b) * (double)p->k * p->in + (double)p->batch * m * n * p->out * written) /
                     memory_bytes;
-    double epilogue = area / epilogue_area + (k->parts > 1 ? by_element : 0);
+    /* split, flat and loose store by element; broader tiles with parts take as long for their sums. */
+    double narrow = (double)128 * 64;
+    double epilogue = area / epilogue_area + (k->parts > 1 && area <= narrow ? by_element : 0);
+    double add_up = (merge + merge_part * parts) * (1 + (area / narrow - 1) / 4);
     double between = area >= 128 * 192 && p->out == 2 ? late_between : fill + epilogue * exposed;
     double run = waves * blocks * larger(multiply, rows) + (waves - 1) * between;
     return start + (pair * parts > 1 ? start_cluster : 0) + both(run, memory) + epilogue +
-           (parts > 1 ? waves * (merge + merge_part * parts) : 0);
+           (parts > 1 ? waves * add_up : 0);
 }
 
 int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,

@@ -62,8 +62,8 @@
     X(SM90A, sm_90a, wide, WHOLE)     \
     X(SM90A, sm_90a, small, WHOLE)    \
     X(SM90A, sm_90a, narrow, WHOLE)   \
-    X(SM90A, sm_90a, split, PARTS)    \
     X(SM90A, sm_90a, flat, PARTS)     \
+    X(SM90A, sm_90a, split, PARTS)    \
     X(SM90A, sm_90a, loose, LOOSE)    \
     X(SM90A, sm_90a, 64x256, SHARES)  \
     X(SM90A, sm_90a, 128x96, SHARES)  \
