@@ -189,7 +189,7 @@
     X(stage_d, SM90A_GEMM_STAGE_D(v), SM90A_GEMM_D_BYTES, \
       SM90A_GEMM_CONSUMER_WARPS *SM90A_GEMM_D_BUFFERS(v))
 #define SM90A_GEMM_SHARED_SHARES(X, v) SM90A_GEMM_SHARED_WHOLE(X, v)
-#define SM90A_GEMM_SHARED_LOOSE(X, v) SM90A_GEMM_SHARED_PARTS(X, v)
+#define SM90A_GEMM_SHARED_LOOSE(X, v)  SM90A_GEMM_SHARED_PARTS(X, v)
 #define SM90A_GEMM_SHARED_PARTS(X, v) \
     X(partial, SM90A_GEMM_PARTIAL(v), SM90A_GEMM_PARTIAL_BYTES(v), SM90A_GEMM_CONSUMER_WARPS)
 
@@ -198,17 +198,18 @@
 
 /* X(barrier, arrivals, bytes of a phase, who signals, who waits): roles. X(storage, writers,
  * readers): a role's threads, its .tma, its .mma (wgmma). Roles of any CTA of the cluster. */
-#define SM90A_GEMM_HANDOFFS(X, v, kind)                                              \
-    SM90A_GEMM_FULL_##kind(X, v)                                                     \
-    X(empty_bar, SM90A_GEMM_EMPTY_ARRIVALS(v), 0, consumer_0 + consumer_1, producer) \
-    SM90A_GEMM_HANDOFFS_##kind(X)
+#define SM90A_GEMM_HANDOFFS(X, v, kind)                                                  \
+    SM90A_GEMM_FULL_##kind(X, v)                                                         \
+        X(empty_bar, SM90A_GEMM_EMPTY_ARRIVALS(v), 0, consumer_0 + consumer_1, producer) \
+            SM90A_GEMM_HANDOFFS_##kind(X)
 #define SM90A_GEMM_FULL_WHOLE(X, v) \
     X(full_bar, 1, SM90A_GEMM_STAGE_BYTES(v), producer, consumer_0 + consumer_1)
 #define SM90A_GEMM_FULL_PARTS(X, v)  SM90A_GEMM_FULL_WHOLE(X, v)
 #define SM90A_GEMM_FULL_SHARES(X, v) SM90A_GEMM_FULL_WHOLE(X, v)
-/* thread 0 and every warp; 0 to STAGE_BYTES */
-#define SM90A_GEMM_FULL_LOOSE(X, v) \
-    X(full_bar, 1 + SM90A_GEMM_PRODUCER_WARPS, 0, producer, consumer_0 + consumer_1)
+/* thread 0 and every warp; what comes by TMA: 0, 1, 2 or 3 times B_BYTES */
+#define SM90A_GEMM_FULL_LOOSE(X, v)                                             \
+    X(full_bar, 1 + SM90A_GEMM_PRODUCER_WARPS, SM90A_GEMM_B_BYTES(v), producer, \
+      consumer_0 + consumer_1)
 #define SM90A_GEMM_HANDOFFS_WHOLE(X)
 /* part_full: bytes of a warp's range of 32 columns, of which there are none to 12; part_ready: arrivals of
  * one other part */
@@ -222,10 +223,9 @@
     X(part_full, 1, GEMM_PART_SLOT_BYTES, consumer_0 + consumer_1, consumer_0 + consumer_1) \
     X(part_empty, 1, 0, consumer_0 + consumer_1, consumer_0 + consumer_1)
 
-#define SM90A_GEMM_FLOWS(X, kind)               \
-    SM90A_GEMM_RING_FLOWS_##kind(X)             \
-    X(place, producer, consumer_0 + consumer_1) \
-    SM90A_GEMM_FLOWS_##kind(X)
+#define SM90A_GEMM_FLOWS(X, kind)                                               \
+    SM90A_GEMM_RING_FLOWS_##kind(X) X(place, producer, consumer_0 + consumer_1) \
+        SM90A_GEMM_FLOWS_##kind(X)
 #define SM90A_GEMM_RING_FLOWS_WHOLE(X)                       \
     X(ring_a, producer.tma, consumer_0.mma + consumer_1.mma) \
     X(ring_b, producer.tma, consumer_0.mma + consumer_1.mma)
