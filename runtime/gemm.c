@@ -54,20 +54,33 @@ static const uint32_t act_bits[] = {[HEWN_ACT_NONE] = 0,
                                     [HEWN_ACT_GELU] = GEMM_FINISH_GELU,
                                     [HEWN_ACT_SILU] = GEMM_FINISH_SILU};
 
-static int compute_scalars(const struct hewn_gemm_kernel *k, const hewn_gemm_desc *d, int64_t batch,
-                           const struct gemm_operand *operands, struct gemm_scalars *s,
+/* Columns of D in a CTA's tile, and stages of the ring. */
+static uint32_t tile_columns(const hewn_gemm_plan *plan)
+{
+    return plan->kernel->few ? plan->few.columns : plan->kernel->tile_n;
+}
+
+static uint32_t ring_stages(const hewn_gemm_plan *plan)
+{
+    return plan->kernel->few ? plan->few.stages : plan->kernel->stages;
+}
+
+static int compute_scalars(hewn_gemm_plan *plan, const hewn_gemm_desc *d, int64_t batch,
                            hewn_error *err)
 {
+    const struct hewn_gemm_kernel *k = plan->kernel;
+    const struct gemm_operand *operands = plan->operands;
+    struct gemm_scalars *s = &plan->scalars;
     s->d_pitch = operands[GEMM_D].pitch;
     s->d_plane = operands[GEMM_D].plane;
     s->m = (uint32_t)d->m;
     s->n = (uint32_t)d->n;
     s->k_blocks = ceil_div((uint64_t)d->k, hewn_gemm_tile_k(k, operands[GEMM_A].element));
-    uint32_t tile_m = k->tile_m * k->pair_m, tile_n = k->tile_n * k->pair_n;
+    uint32_t tile_m = k->tile_m * k->pair_m, tile_n = tile_columns(plan) * k->pair_n;
     s->tiles_m = ceil_div(s->m, tile_m);
     s->tiles_n = ceil_div(s->n, tile_n);
     uint64_t tiles = (uint64_t)s->tiles_m * s->tiles_n;
-    if (tiles > (uint64_t)(GEMM_MAX_EXTENT / batch))
+    if (tiles > (uint64_t)(GEMM_MAX_EXTENT / batch) / plan->parts)
         return hewn_fail(err, HEWN_ERR_LIMIT,
                          "m, n, batch: %u x %u tiles of %u x %u, %lld times, are more than %d",
                          s->tiles_m, s->tiles_n, tile_m, tile_n, (long long)batch, GEMM_MAX_EXTENT);
@@ -81,6 +94,8 @@ static int compute_scalars(const struct hewn_gemm_kernel *k, const hewn_gemm_des
     if (k->can & GEMM_CAN_LOOSE)
         s->mode |= (operands[GEMM_A].loose ? GEMM_MODE_LOOSE_A : 0) |
                    (operands[GEMM_B].loose ? GEMM_MODE_LOOSE_B : 0);
+    s->columns = k->few ? plan->few.columns : 0;
+    s->stages = k->few ? plan->few.stages : 0;
     s->finish = act_bits[d->act];
     if (d->with & (HEWN_GEMM_WITH_SCALE_A | HEWN_GEMM_WITH_SCALE_B)) s->finish |= GEMM_FINISH_SCALE;
     if (d->with & HEWN_GEMM_WITH_BIAS)
@@ -118,11 +133,13 @@ static void describe_maps(hewn_gemm_plan *plan, const hewn_gemm_desc *d)
     if (d->major_a == HEWN_MAJOR_MN)
         describe_map(&o[GEMM_A], d->in, GEMM_MN_BOX, tile_k, &plan->maps[GEMM_A].desc);
     else
-        describe_map(&o[GEMM_A], d->in, tile_k, k->tile_m / k->pair_n, &plan->maps[GEMM_A].desc);
+        describe_map(&o[GEMM_A], d->in, tile_k, k->few ? plan->few.rows : k->tile_m / k->pair_n,
+                     &plan->maps[GEMM_A].desc);
     if (d->major_b == HEWN_MAJOR_MN)
         describe_map(&o[GEMM_B], d->in, GEMM_MN_BOX, tile_k, &plan->maps[GEMM_B].desc);
     else
-        describe_map(&o[GEMM_B], d->in, tile_k, k->tile_n / k->pair_m, &plan->maps[GEMM_B].desc);
+        describe_map(&o[GEMM_B], d->in, tile_k, tile_columns(plan) / k->pair_m,
+                     &plan->maps[GEMM_B].desc);
     describe_map(&o[GEMM_D], d->out, d_columns, k->d_rows, &plan->maps[GEMM_D].desc);
     /* TMA stores whole chunks; the kernel stores the rest of a row itself (inc/gemm.plan.h). */
     uint64_t chunk = GEMM_D_CHUNK_BYTES / o[GEMM_D].element,
@@ -181,7 +198,8 @@ static uint32_t resident_clusters(const hewn_gemm_plan *plan, uint32_t cluster)
     return (uint32_t)clusters;
 }
 
-/* Persistent: as many clusters as the device holds at once, each walking its share of the tiles. */
+/* Persistent: as many clusters as the device holds at once, each walking its share of the tiles. `few`: a
+ * cluster a tile. */
 static void configure(hewn_gemm_plan *plan)
 {
     const struct hewn_gemm_kernel *k = plan->kernel;
@@ -193,10 +211,10 @@ static void configure(hewn_gemm_plan *plan)
         .block_x = k->threads,
         .block_y = 1,
         .block_z = 1,
-        .shared_bytes = k->dynamic_shared,
+        .shared_bytes = k->few ? plan->few.shared_bytes : k->dynamic_shared,
     };
     set_attributes(plan, cluster);
-    resident = resident_clusters(plan, cluster);
+    resident = k->few ? tiles : resident_clusters(plan, cluster);
     plan->config.grid_x = cluster * (tiles < resident ? tiles : resident);
 }
 
@@ -317,7 +335,9 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
                                             .askew_a = o[GEMM_A].pitch % SECTOR != 0,
                                             .askew_b = o[GEMM_B].pitch % SECTOR != 0,
                                             .promoted = hewn_dtype_size(d->in) == 1 &&
-                                                        d->accumulate == HEWN_ACCUMULATE_FULL};
+                                                        d->accumulate == HEWN_ACCUMULATE_FULL,
+                                            .mn_a = d->major_a == HEWN_MAJOR_MN,
+                                            .mn_b = d->major_b == HEWN_MAJOR_MN};
     struct hewn_gemm_choice choice = {NULL, 0};
     const char *in = hewn_dtype_size(d->in) == 1 ? "fp8" : hewn_dtype_name(d->in);
     const char *dtype = hewn_dtype_name(d->out), *variant = "";
@@ -337,6 +357,8 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
     }
     plan->kernel = choice.kernel;
     plan->parts = choice.parts;
+    if (choice.kernel->few)
+        hewn_gemm_few_shape(&extent, choice.parts, (uint32_t)context->info.sm_count, &plan->few);
     return hewn_plan_need_maps(context, name, err);
 }
 
@@ -349,8 +371,7 @@ static int fill_plan(hewn_gemm_plan *plan, hewn_context *context, const hewn_gem
     plan->with = d->with;
     int status = hewn_gemm_check(d, plan->operands, err);
     if (!status) status = choose_kernel(context, d, plan, &module, err);
-    if (!status)
-        status = compute_scalars(plan->kernel, d, batch, plan->operands, &plan->scalars, err);
+    if (!status) status = compute_scalars(plan, d, batch, err);
     if (!status)
         status =
             hewn_load_kernel(context, module, plan->kernel->dynamic_shared, &plan->loaded, err);
@@ -406,9 +427,9 @@ int hewn_gemm_plan_describe(const hewn_gemm_plan *plan, hewn_gemm_plan_info *out
         .dynamic_shared = c->shared_bytes,
         .tmem_columns = k->tmem_columns,
         .tile_m = k->tile_m,
-        .tile_n = k->tile_n,
+        .tile_n = tile_columns(plan),
         .tile_k = hewn_gemm_tile_k(k, plan->operands[GEMM_A].element),
-        .stages = k->stages,
+        .stages = ring_stages(plan),
         .variant = k->variant,
         .parts = plan->parts,
     };

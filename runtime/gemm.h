@@ -8,6 +8,7 @@
 
 #include "context.h"
 
+#include "gemm_few.h"
 #include "gemm_kernels.h"
 
 #include "../ptx/inc/gemm.plan.h"
@@ -63,8 +64,9 @@ struct hewn_gemm_plan {
     const hewn_context *context;
     const struct hewn_loaded *loaded;
     const struct hewn_gemm_kernel *kernel;
-    uint32_t parts; /* of K, the CTAs of a cluster that sum up one tile */
-    uint32_t with;  /* hewn_gemm_with */
+    uint32_t parts;           /* of K, the CTAs of a cluster that sum up one tile */
+    uint32_t with;            /* hewn_gemm_with */
+    struct hewn_gemm_few few; /* where kernel->few */
     struct gemm_operand operands[GEMM_OPERANDS]; /* C's only where `with` has it */
     uint64_t bias_span;                          /* bytes */
     uint32_t bias_align;

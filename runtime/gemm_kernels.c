@@ -1,9 +1,11 @@
 #include "gemm_kernels.h"
 
 #include "error.h"
+#include "gemm_few.h"
 
 #include "../ptx/sm_100f/gemm.plan.h"
 #include "../ptx/sm_90a/gemm.plan.h"
+#include "../ptx/sm_90a/gemm_few.plan.h"
 
 #include <float.h>
 #include <string.h>
@@ -37,7 +39,28 @@
      .can = P##_GEMM_CAN(v) | (more),              \
      .mode = (how)},
 
-static const struct hewn_gemm_kernel kernels[] = {SM90A_GEMM_VARIANTS(KERNEL)
+#define KERNEL_FEW                               \
+    {.target = "sm_90a",                         \
+     .variant = "few",                           \
+     .module = "few",                            \
+     .tile_m = SM90A_FEW_ROWS,                   \
+     .tile_n = SM90A_FEW_COLUMNS,                \
+     .row_bytes = GEMM_ROW_BYTES,                \
+     .stages = SM90A_FEW_STAGES,                 \
+     .pair_m = 1,                                \
+     .pair_n = 1,                                \
+     .parts = SM90A_FEW_PARTS,                   \
+     .threads = SM90A_FEW_THREADS,               \
+     .d_rows = SM90A_FEW_D_ROWS,                 \
+     .dynamic_shared = SM90A_FEW_DYNAMIC_SHARED, \
+     .tmem_columns = 0,                          \
+     .ctas_per_sm = SM90A_FEW_CTAS_PER_SM,       \
+     .raster_rows = 1,                           \
+     .can = SM90A_FEW_CAN,                       \
+     .most_m = SM90A_FEW_ROWS,                   \
+     .few = 1},
+
+static const struct hewn_gemm_kernel kernels[] = {KERNEL_FEW SM90A_GEMM_VARIANTS(KERNEL)
                                                       SM100F_GEMM_VARIANTS(KERNEL)};
 
 const struct hewn_gemm_kernel *hewn_gemm_kernels(size_t *count)
@@ -124,6 +147,7 @@ static double fetch(double tile, uint32_t sharing, double extent, double tiles, 
 static double cost(const struct hewn_gemm_kernel *k, uint32_t parts,
                    const struct hewn_gemm_extent *p, uint32_t sm_count)
 {
+    if (k->few) return (double)hewn_gemm_few_cost(p, parts, sm_count);
     uint64_t pair = (uint64_t)k->pair_m * k->pair_n;
     uint64_t tiles_m = ceil_div(p->m, (uint64_t)k->tile_m * k->pair_m),
              tiles_n = ceil_div(p->n, (uint64_t)k->tile_n * k->pair_n);
@@ -163,6 +187,12 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
         known = 1;
         int lacks = (problem->need & ~k->can) != 0;
         if (variant && strcmp(variant, k->variant) != 0) continue;
+        if (k->most_m && problem->m > k->most_m) {
+            if (!variant) continue;
+            return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                             "variant: \"%s\" has at most %u rows, m is %llu", variant, k->most_m,
+                             (unsigned long long)problem->m);
+        }
         for (uint32_t p = 1; p <= k->parts; p++) {
             uint32_t cluster = k->pair_m * k->pair_n * p;
             if ((parts && p != parts) || (cluster > 1 && !clusters) || cluster > CLUSTER_MOST ||

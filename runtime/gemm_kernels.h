@@ -19,8 +19,10 @@ struct hewn_gemm_kernel {
     uint32_t tmem_columns;
     uint32_t ctas_per_sm;
     uint32_t raster_rows;
-    uint32_t can;  /* GEMM_CAN_... */
-    uint32_t mode; /* GEMM_MODE_PAIR_...: who shares loads, where the kernel must be told */
+    uint32_t can;    /* GEMM_CAN_... */
+    uint32_t mode;   /* GEMM_MODE_PAIR_...: who shares loads, where the kernel must be told */
+    uint32_t most_m; /* rows that it computes, at most; 0: any */
+    uint32_t few;    /* not 0: the plan decides tile_n and the stages, gemm_few.c */
 };
 
 /* m, n, k, batch of a problem, matrices that A and B are (1: one for the whole batch), and the bytes of one
@@ -31,6 +33,7 @@ struct hewn_gemm_extent {
     uint32_t need;             /* GEMM_CAN_... */
     uint32_t askew_a, askew_b; /* 1: rows are not all on 32 bytes */
     uint32_t promoted;         /* 1: sums of 8-bit products are promoted */
+    int mn_a, mn_b;            /* MN-major */
 };
 
 struct hewn_gemm_choice {

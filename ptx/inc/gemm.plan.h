@@ -61,6 +61,8 @@
     X(u32, raster_rows, "min(tiles_m, raster_rows)")                                  \
     X(u32, mode, "16-bit: a_mn + 2 * b_mn; fp8: a_e5m2 + 2 * b_e5m2 + 4 * full")      \
     X(u32, finish, "1 factors, 2 C, 4 bias, 8 f32 bias; 16, 32, 48 relu, gelu, silu") \
+    X(u32, columns, "of D in a tile, where the plan decides it; else 0")              \
+    X(u32, stages, "of the ring, where the plan decides it; else 0")                  \
     X(f32, alpha, "finish & 1 ? alpha : any")                                         \
     X(f32, beta, "finish & 2 ? beta : any")
 

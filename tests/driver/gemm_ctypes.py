@@ -149,7 +149,7 @@ def main():
     scalars = {"d": pointers["D"].value, "d_pitch": strides["D"][0], "d_plane": strides["D"][1],
                "m": m, "n": n, "k_blocks": -(-k // tile["k"]), "tiles_m": tiles_m,
                "tiles_n": tiles_n, "tiles": tiles_m * tiles_n * batch, "step_a": 1, "step_b": 1,
-               "raster_rows": min(tiles_m, manifest["raster_rows"]), "mode": 0,
+               "raster_rows": min(tiles_m, manifest["raster_rows"]), "mode": 0, "columns": 0, "stages": 0,
                "c": 0, "c_pitch": 0, "c_plane": 0, "bias": 0, "scale_a": 0, "scale_b": 0, "finish": 0,
                "alpha": 1.0, "beta": 0.0}
     arguments = [c.create_string_buffer(maps[p["name"]], 128) if p["name"] in maps

@@ -429,6 +429,43 @@ static void deep_case(struct gemm_case *g, int index)
     set_layout(&g->desc, 0, 0, 0);
 }
 
+/* The kernel of few rows: every number of columns of its MMA, tiles of one to four chunks, some of them not full, parts
+ * of K, ends of n and k; each major, each pair of formats, promoted or not, and something behind the sums. */
+static const int64_t few_shapes[][3] = {{1, 64, 64},    {1, 1, 1},       {8, 1030, 512},
+                                        {9, 100, 1000}, {16, 16, 4096},  {17, 2056, 130},
+                                        {32, 300, 520}, {33, 500, 700},  {40, 700, 904},
+                                        {64, 1000, 72}, {64, 1800, 250}, {3, 9, 2048},
+                                        {5, 4097, 72},  {24, 127, 260},  {60, 72, 1100},
+                                        {2, 760, 3000}};
+static const uint32_t few_parts[] = {1, 2, 3, 4, 5, 8};
+enum {
+    FEW_SHAPES = sizeof few_shapes / sizeof few_shapes[0],
+    FEW_PARTS = sizeof few_parts / sizeof few_parts[0],
+    FEW_CASES = 2 * FEW_SHAPES * FEW_PARTS
+};
+
+static void few_case(struct gemm_case *g, int index)
+{
+    static const int formats[] = {HEWN_E4M3, HEWN_E5M2};
+    const int shape = index % FEW_SHAPES, turn = index / FEW_SHAPES, mix = shape * 7 + turn * 5;
+    hewn_gemm_desc *s = &g->desc;
+    const int narrow = turn >= FEW_PARTS; /* of 8 bits */
+    s->m = few_shapes[shape][0], s->n = few_shapes[shape][1], s->k = few_shapes[shape][2];
+    s->variant = "few";
+    s->in = narrow ? formats[mix / 2 % 2] : mix % 2 ? HEWN_F16 : HEWN_BF16;
+    s->in_b = narrow ? formats[mix % 2] : 0;
+    s->accumulate = narrow && mix / 4 % 2 ? HEWN_ACCUMULATE_FAST : HEWN_ACCUMULATE_FULL;
+    s->out = out_types[mix % 3];
+    if (!narrow) s->major_a = mix / 2 % 2, s->major_b = mix / 4 % 2;
+    s->batch = mix % 5 == 3 ? 2 : 1;
+    uint32_t parts = few_parts[turn % FEW_PARTS];
+    int64_t blocks = (s->k + (narrow ? 127 : 63)) / (narrow ? 128 : 64);
+    s->parts = parts <= blocks ? parts : 1;
+    g->pattern = (enum pattern)(mix / 3 % PATTERNS);
+    set_layout(s, shape % 3, shape % 2, mix % 3);
+    set_finish(g, (shape * 3 + turn * 4) % FINISHES, shape % 4);
+}
+
 static int64_t ragged(struct rng *r, uint32_t limit)
 {
     switch (rng_below(r, 4)) {
@@ -621,6 +658,11 @@ int main(int argc, char **argv)
     for (int i = 0; dev.info.cc_major == 9 && i < LOOSE_CASES; i++) {
         struct gemm_case g = {.alpha = 1, .finish = ""};
         loose_case(&g, i, &r);
+        maybe_run(&dev, &g);
+    }
+    for (int i = 0; dev.info.cc_major == 9 && i < FEW_CASES; i++) {
+        struct gemm_case g = {.alpha = 1, .finish = ""};
+        few_case(&g, i);
         maybe_run(&dev, &g);
     }
     digest_end();

@@ -17,6 +17,7 @@ static const struct writers {
     void (*write_limits)(FILE *out, const struct module_id *id);
 } all_writers[] = {
     {"gemm", gemm_write_problem, gemm_write_shape, gemm_write_limits},
+    {"gemm_few", gemm_write_problem, gemm_write_shape, gemm_write_limits},
     {"attention", attention_write_problem, attention_write_shape, attention_write_limits},
     {"attention_combine", attention_write_problem, attention_write_shape, attention_write_limits},
     {"decode", decode_write_problem, decode_write_shape, decode_write_limits},

@@ -33,7 +33,7 @@ int complain(const char *path, const char *format, ...) __attribute__((format(pr
 /* One line of a text, without its newline; advances *cursor. Returns 0 at the end. */
 int text_line(const char **cursor, const char **line, size_t *length);
 
-/* ---- plan.c, plan_attention.c, plan_decode.c, plan_indexer.c, plan_mla.c: what the plan headers below ptx/ say, as data ---- */
+/* ---- plan.c, plan_few.c, plan_attention.c, plan_decode.c, plan_indexer.c, plan_mla.c: what the plan headers below ptx/ say, as data ---- */
 
 struct plan_range { /* a role, a shared range or a range of TMEM columns */
     const char *name;
@@ -101,6 +101,8 @@ struct module_id {
 };
 int plan_find(struct module_id *id, const char *target, const char *name);
 
+/* The plan of gemm_<in>_<out>_few, or NULL. */
+const struct plan *plan_gemm_few(const char *target);
 /* The plan of attention_<in>_<qk>_<v> or, with `sums`, of .._sums; `element` bytes an input element; or NULL. */
 const struct plan *plan_attention(const char *target, unsigned qk, unsigned v, unsigned element,
                                   int sums);
