@@ -7,8 +7,14 @@
 #include "../ptx/sm_90a/gemm_few.plan.h"
 
 enum {
-    COLUMN_UNIT = 8,       /* rows of a swizzle pattern */
-    RING_BYTES = 100 << 10 /* two CTAs fit an SM, of one launch or of two that follow each other */
+    COLUMN_UNIT = 8,        /* rows of a swizzle pattern */
+    HALF_RING = 100 << 10,  /* two CTAs fit an SM, of one launch or of two that follow each other */
+    WHOLE_RING = 200 << 10, /* one */
+    LEAST_STAGES = 4,       /* what a half ring must hold */
+    LARGE_BYTES = 96 * 1000000, /* of B */
+    BLOCK = 225,                /* cycles */
+    SM_BYTES = 31,              /* a cycle, where all SMs load */
+    MEMORY_BYTES = 2400         /* a cycle */
 };
 
 static uint64_t ceil_div(uint64_t a, uint64_t b)
@@ -26,16 +32,30 @@ static uint32_t stage_bytes(const struct hewn_gemm_extent *p, uint32_t columns)
     return SM90A_FEW_B_BYTES(columns) + (uint32_t)SM90A_FEW_A_BYTES((uint32_t)p->m, p->mn_a);
 }
 
-/* The most columns of a tile: of 8-bit inputs and more than 32 rows a warpgroup has one chunk. */
+/* CTAs an SM. A large B is streamed best by two of them; a small one leaves room for those of the next launch. */
+static uint32_t ctas_per_sm(const struct hewn_gemm_extent *p)
+{
+    return p->batch_b * p->n * p->k * p->in >= LARGE_BYTES ? 2 : 1;
+}
+
+/* The most columns of a tile: four stages fit half an SM; of 8-bit inputs and more than 32 rows a warpgroup has one
+ * chunk. */
 static uint32_t most_columns(const struct hewn_gemm_extent *p)
 {
-    return p->in == 1 && p->m > SM90A_FEW_ROWS / 2 ? SM90A_FEW_COLUMNS / 2 : SM90A_FEW_COLUMNS;
+    int half = ctas_per_sm(p) == 2 || (p->in == 1 && p->m > SM90A_FEW_ROWS / 2);
+    return half ? SM90A_FEW_COLUMNS / 2 : SM90A_FEW_COLUMNS;
+}
+
+static uint64_t clusters(const struct hewn_gemm_extent *p, uint32_t parts, uint32_t sm_count)
+{
+    uint64_t fit = (uint64_t)hewn_gemm_clusters(sm_count, parts) * ctas_per_sm(p);
+    return fit ? fit : 1;
 }
 
 static uint32_t columns_of(const struct hewn_gemm_extent *p, uint32_t parts, uint32_t sm_count)
 {
     uint32_t unit = p->mn_b ? SM90A_FEW_CHUNK : COLUMN_UNIT, most = most_columns(p);
-    uint64_t tiles = hewn_gemm_clusters(sm_count, parts) / p->batch; /* of a problem */
+    uint64_t tiles = clusters(p, parts, sm_count) / p->batch; /* of a problem */
     uint64_t columns = ceil_div(ceil_div(p->n, tiles ? tiles : 1), unit) * unit;
     return columns < most ? (uint32_t)columns : most;
 }
@@ -44,10 +64,10 @@ void hewn_gemm_few_shape(const struct hewn_gemm_extent *p, uint32_t parts, uint3
                          struct hewn_gemm_few *out)
 {
     uint32_t columns = columns_of(p, parts, sm_count), stage = stage_bytes(p, columns);
-    uint32_t rows = SM90A_FEW_MMA_N((uint32_t)p->m), blocks = k_blocks(p);
-    uint32_t stages = RING_BYTES / stage, share = (uint32_t)ceil_div(blocks, parts);
+    uint32_t rows = SM90A_FEW_MMA_N((uint32_t)p->m);
+    uint32_t share = (uint32_t)ceil_div(k_blocks(p), parts), stages = HALF_RING / stage;
     uint32_t sums = rows * SM90A_FEW_SUM_PITCH(columns);
-    if (stages < 2) stages = 2;
+    if (stages < LEAST_STAGES) stages = WHOLE_RING / stage;
     if (stages > share) stages = share;
     if (stages > SM90A_FEW_STAGES) stages = SM90A_FEW_STAGES;
     *out = (struct hewn_gemm_few){
@@ -58,9 +78,25 @@ void hewn_gemm_few_shape(const struct hewn_gemm_extent *p, uint32_t parts, uint3
     };
 }
 
+/*
+ * With w columns in a tile and N rows of A's box:
+ *   block  = max(BLOCK, (w + N) * 128 / SM_BYTES)    a k-block through an SM
+ *   memory = A, B and D once / MEMORY_BYTES
+ *   cost   = max(memory, waves * CTAs an SM * blocks of a part * block) + merge of the parts
+ * Without what every launch takes. Measured on an H200: sm_90a/LEDGER.md.
+ */
 uint64_t hewn_gemm_few_cost(const struct hewn_gemm_extent *p, uint32_t parts, uint32_t sm_count)
 {
-    (void)sm_count;
-    (void)parts;
-    return p->m > SM90A_FEW_ROWS ? UINT64_MAX : UINT64_MAX - 2;
+    static const uint16_t merge[SM90A_FEW_PARTS + 1] = {0,    0,    700,  1200, 1500,
+                                                        1600, 1600, 1700, 1700};
+    uint64_t columns = columns_of(p, parts, sm_count), ctas = ctas_per_sm(p);
+    uint64_t tiles = ceil_div(p->n, columns) * p->batch;
+    uint64_t waves = ceil_div(tiles, clusters(p, parts, sm_count));
+    uint64_t block = (columns + SM90A_FEW_MMA_N(p->m)) * GEMM_ROW_BYTES / SM_BYTES;
+    uint64_t once =
+        (p->batch_a * p->m + p->batch_b * p->n) * p->k * p->in + p->batch * p->m * p->n * p->out;
+    if (block < BLOCK) block = BLOCK;
+    uint64_t compute = waves * ctas * ceil_div(k_blocks(p), parts) * block;
+    uint64_t memory = once / MEMORY_BYTES;
+    return (memory > compute ? memory : compute) + merge[parts];
 }
