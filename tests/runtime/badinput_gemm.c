@@ -35,6 +35,8 @@ static void gemm_problem(hewn_context *context)
              "m, n, batch: 8388608 x 5592406 tiles of 256 x 384, 1 times, are more than");
     BAD_GEMM(d.variant = "square", HEWN_ERR_ARGUMENT,
              "variant, parts: no kernel for sm_90a is called \"square\"");
+    BAD_GEMM((d.variant = "few", d.m = 65), HEWN_ERR_ARGUMENT,
+             "variant: \"few\" has at most 64 rows, m is 65");
     BAD_GEMM((d.variant = "pair", d.parts = 2), HEWN_ERR_ARGUMENT,
              "is called \"pair\" and takes 2 parts of K");
     BAD_GEMM(d.parts = 9, HEWN_ERR_ARGUMENT, "takes 9 parts of K");

@@ -196,8 +196,32 @@ static void eight_bits(int accumulate)
     if (test_case("gemm: e4m3 by e5m2, accumulate %d", accumulate)) run(&d, NULL, want, want_maps);
 }
 
+/* At most 64 rows on 132 SMs: 66 clusters of two parts, so tiles of 16 columns, and a stage for each of a part's
+ * k-blocks. */
+static void few_rows(void)
+{
+    const hewn_gemm_desc d = {.struct_size = sizeof d,
+                              .m = 12,
+                              .n = 1000,
+                              .k = 1000,
+                              .in = HEWN_BF16,
+                              .out = HEWN_BF16,
+                              .variant = "few",
+                              .parts = 2};
+    static const struct scalar want[] = {{"d", AT_D},    {"d_pitch", 2000},  {"d_plane", 2000},
+                                         {"m", 12},      {"n", 1000},        {"k_blocks", 16},
+                                         {"tiles_m", 1}, {"tiles_n", 63},    {"tiles", 63},
+                                         {"alpha", 1},   {"raster_rows", 1}, {"columns", 16},
+                                         {"stages", 8},  {NULL, 0}};
+    static const struct want_map want_maps[] = {MAP(AT_A, 1000, 12, 1, 2000, 2000, 64, 16),
+                                                MAP(AT_B, 1000, 1000, 1, 2000, 2000, 64, 16),
+                                                MAP(AT_D, 1000, 12, 1, 2000, 2000, 64, 16)};
+    if (test_case("gemm: few rows")) run(&d, NULL, want, want_maps);
+}
+
 void gemm(void)
 {
+    few_rows();
     plain();
     majors_and_finish();
     nothing_to_add();
