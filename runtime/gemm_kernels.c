@@ -188,7 +188,7 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
         int lacks = (problem->need & ~k->can) != 0;
         if (variant && strcmp(variant, k->variant) != 0) continue;
         /* Few rows: the kernel made for them, where it computes the problem. */
-        if (out->kernel && out->kernel->most_m && least < UINT64_MAX - 1 && !k->most_m) break;
+        if (out->kernel && out->kernel->most_m && least < DBL_MAX / 2 && !k->most_m) break;
         if (k->most_m && problem->m > k->most_m) {
             if (!variant) continue;
             return hewn_fail(err, HEWN_ERR_ARGUMENT,
