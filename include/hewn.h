@@ -605,7 +605,8 @@ int hewn_gemm_tune(hewn_context *context, const hewn_gemm_desc *desc,
  * q_length is the longest sequence's, `schedule` must be given.
  *
  * NaN and infinity: in Q they stay in their rows; in K they reach the rows that see the key. In V
- * they reach a whole tile of rows, if one of its rows sees a key of the same block of 128 keys.
+ * they reach a whole tile of rows, and the tiles that one CTA computes together (item_tiles of the
+ * plan), if one of their rows sees a key of the same block of 128 keys.
  * Nothing crosses from one sequence to another. Memory behind a sequence's last key (other
  * sequences, unused rows of a page or of a padded cache) may hold anything.
  */

@@ -19,7 +19,7 @@
 
 #define SM90A_E4M3_ATTENTION_TILE_ROWS      SM90A_ATTENTION_TILE_ROWS
 #define SM90A_E4M3_ATTENTION_ROW_BYTES      SWIZZLE_BYTES
-#define SM90A_E4M3_ATTENTION_ITEM_TILES(qk) SM90A_ATTENTION_ITEM_TILES(qk)
+#define SM90A_E4M3_ATTENTION_ITEM_TILES(qk) ((qk) == 64 ? 3 : 2)
 #define SM90A_E4M3_ATTENTION_ITEM_V(v)      (v)
 #define SM90A_E4M3_ATTENTION_V_HALVES(v)    1
 
@@ -86,17 +86,20 @@
 #define SM90A_E4M3_ATTENTION_DYNAMIC_SHARED(qk, e) SM90A_E4M3_ATTENTION_SHARED_BESIDE(qk, 0)
 
 /* Threads: a warpgroup of planner, producers and an idle warp, one that transposes V, then a
- * consumer warpgroup a tile. Of 256 columns planner, producer and two warps that transpose are one
- * warpgroup, because ptxas gives a thread of 512 no more than 128 registers, fewer than an MMA with 256
- * columns of O has. Registers a thread after setmaxnreg: the consumers share what the others leave. */
-#define SM90A_E4M3_ATTENTION_LOADERS(qk)        ((qk) == 256 ? 1 : 2) /* warpgroups */
-#define SM90A_E4M3_ATTENTION_PRODUCERS(qk)      ((qk) == 256 ? 1 : 2) /* warps */
-#define SM90A_E4M3_ATTENTION_TRANSPOSERS(qk)    ((qk) == 256 ? 2 : 4)
-#define SM90A_E4M3_ATTENTION_TRANSPOSE_WARP(qk) ((qk) == 256 ? 2 : 4) /* the first of them */
+ * consumer warpgroup a tile. Where they join, planner, producer and two warps that transpose are one
+ * warpgroup: of 64 columns because there are three consumers, of 256 because ptxas gives a thread of 512 no
+ * more than 128 registers, fewer than an MMA with 256 columns of O has. Registers a thread after
+ * setmaxnreg: the consumers share what the others leave. */
+#define SM90A_E4M3_ATTENTION_JOINS(qk)       ((qk) == 64 || (qk) == 256)
+#define SM90A_E4M3_ATTENTION_LOADERS(qk)     (SM90A_E4M3_ATTENTION_JOINS(qk) ? 1 : 2) /* warpgroups */
+#define SM90A_E4M3_ATTENTION_PRODUCERS(qk)   (SM90A_E4M3_ATTENTION_JOINS(qk) ? 1 : 2) /* warps */
+#define SM90A_E4M3_ATTENTION_TRANSPOSERS(qk) (SM90A_E4M3_ATTENTION_JOINS(qk) ? 2 : 4)
+#define SM90A_E4M3_ATTENTION_TRANSPOSE_WARP(qk) \
+    (SM90A_E4M3_ATTENTION_JOINS(qk) ? 2 : 4) /* the first of them */
 #define SM90A_E4M3_ATTENTION_WARPGROUPS(qk) \
     (SM90A_E4M3_ATTENTION_ITEM_TILES(qk) + SM90A_E4M3_ATTENTION_LOADERS(qk))
 #define SM90A_E4M3_ATTENTION_THREADS(qk)       (128 * SM90A_E4M3_ATTENTION_WARPGROUPS(qk))
-#define SM90A_E4M3_ATTENTION_PRODUCER_REGS(qk) ((qk) == 256 ? 56 : 40)
+#define SM90A_E4M3_ATTENTION_PRODUCER_REGS(qk) (SM90A_E4M3_ATTENTION_JOINS(qk) ? 56 : 40)
 #define SM90A_E4M3_ATTENTION_TRANSPOSE_REGS    40
 #define SM90A_E4M3_ATTENTION_LOADER_REGS(qk)  \
     (SM90A_E4M3_ATTENTION_PRODUCER_REGS(qk) + \
@@ -140,7 +143,6 @@
     X(idle, 3, 1)                             \
     X(transpose, 4, 4)                        \
     X(consumer, 8, 4 * SM90A_E4M3_ATTENTION_ITEM_TILES(qk))
-#define SM90A_E4M3_ATTENTION_ROLES_64  SM90A_E4M3_ATTENTION_ROLES_128
 #define SM90A_E4M3_ATTENTION_ROLES_96  SM90A_E4M3_ATTENTION_ROLES_128
 #define SM90A_E4M3_ATTENTION_ROLES_192 SM90A_E4M3_ATTENTION_ROLES_128
 #define SM90A_E4M3_ATTENTION_ROLES_256(X, qk) \
@@ -148,6 +150,7 @@
     X(planner, 1, 1)                          \
     X(transpose, 2, 2)                        \
     X(consumer, 4, 4 * SM90A_E4M3_ATTENTION_ITEM_TILES(qk))
+#define SM90A_E4M3_ATTENTION_ROLES_64 SM90A_E4M3_ATTENTION_ROLES_256
 
 /* X(name, offset in dynamic shared memory, element bytes, elements) */
 #define SM90A_E4M3_ATTENTION_SHARED(X, qk, v, e) SM90A_E4M3_ATTENTION_RINGS(X, qk, v, 0)
@@ -168,11 +171,11 @@
 #define SM90A_E4M3_ATTENTION_HANDOFFS(X, qk, v, e) SM90A_E4M3_ATTENTION_HANDOFFS_##qk(X, qk, v, e)
 #define SM90A_E4M3_ATTENTION_HANDOFFS_128(X, qk, v, e) \
     SM90A_E4M3_ATTENTION_HANDOFFS_BY(X, qk, v, e, producer_k, producer_v, producer_k + producer_v)
-#define SM90A_E4M3_ATTENTION_HANDOFFS_64  SM90A_E4M3_ATTENTION_HANDOFFS_128
 #define SM90A_E4M3_ATTENTION_HANDOFFS_96  SM90A_E4M3_ATTENTION_HANDOFFS_128
 #define SM90A_E4M3_ATTENTION_HANDOFFS_192 SM90A_E4M3_ATTENTION_HANDOFFS_128
 #define SM90A_E4M3_ATTENTION_HANDOFFS_256(X, qk, v, e) \
     SM90A_E4M3_ATTENTION_HANDOFFS_BY(X, qk, v, e, producer, producer, producer)
+#define SM90A_E4M3_ATTENTION_HANDOFFS_64 SM90A_E4M3_ATTENTION_HANDOFFS_256
 #define SM90A_E4M3_ATTENTION_HANDOFFS_BY(X, qk, v, e, from_k, from_v, producers)                  \
     X(k_full, 1, 0, SM90A_E4M3_ATTENTION_SLOT(qk), from_k, consumer)                              \
     X(k_empty, SM90A_E4M3_ATTENTION_ITEM_TILES(qk), 0, 0, consumer, from_k)                       \
@@ -190,11 +193,11 @@
 #define SM90A_E4M3_ATTENTION_FLOWS(X, qk, v, e) SM90A_E4M3_ATTENTION_FLOWS_##qk(X)
 #define SM90A_E4M3_ATTENTION_FLOWS_128(X) \
     SM90A_E4M3_ATTENTION_FLOWS_BY(X, producer_k, producer_v, producer_k + producer_v)
-#define SM90A_E4M3_ATTENTION_FLOWS_64  SM90A_E4M3_ATTENTION_FLOWS_128
 #define SM90A_E4M3_ATTENTION_FLOWS_96  SM90A_E4M3_ATTENTION_FLOWS_128
 #define SM90A_E4M3_ATTENTION_FLOWS_192 SM90A_E4M3_ATTENTION_FLOWS_128
 #define SM90A_E4M3_ATTENTION_FLOWS_256(X) \
     SM90A_E4M3_ATTENTION_FLOWS_BY(X, producer, producer, producer)
+#define SM90A_E4M3_ATTENTION_FLOWS_64 SM90A_E4M3_ATTENTION_FLOWS_256
 #define SM90A_E4M3_ATTENTION_FLOWS_BY(X, from_k, from_v, producers) \
     X(tile_q, planner.tma, consumer.mma)                            \
     X(ring_k, from_k.tma, consumer.mma)                             \

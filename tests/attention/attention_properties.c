@@ -382,11 +382,11 @@ static void nan_in_q_and_k(struct device *dev, const char *text)
     attention_data_free(&d);
 }
 
-/* Does a row of i's tile see a key of key j's block? */
+/* Does a row that a CTA computes together with row i see a key of key j's block? */
 static bool may_reach(const struct attention_data *d, const hewn_attention_plan_info *info,
                       int64_t i, int64_t j)
 {
-    int64_t tokens = info->tile_rows / info->pack, first = i / tokens * tokens;
+    int64_t tokens = info->tile_rows / info->pack * info->item_tiles, first = i / tokens * tokens;
     int64_t block = j / info->block_keys * info->block_keys;
     for (int64_t t = first; t < first + tokens && t < attention_queries(d, 0); t++)
         for (int64_t key = block; key < block + info->block_keys; key++)
