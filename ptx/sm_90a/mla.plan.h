@@ -104,6 +104,7 @@
 #define SM90A_MLA_FEW_TILE_Q         (SM90A_MLA_CHUNKS * SM90A_MLA_FEW_CHUNK)
 #define SM90A_MLA_FEW_SLOT           (MLA_BLOCK * MLA_RECORD)
 #define SM90A_MLA_FEW_SLOTS          4
+#define SM90A_MLA_FEW_LOADERS        2
 #define SM90A_MLA_FEW_RING           SM90A_MLA_FEW_TILE_Q
 #define SM90A_MLA_FEW_TILE_P         (SM90A_MLA_FEW_RING + SM90A_MLA_FEW_SLOTS * SM90A_MLA_FEW_SLOT)
 #define SM90A_MLA_FEW_TILE_P_BYTES   (SM90A_MLA_FEW_ROWS * MLA_V_DIM / 2 * 4)
@@ -115,12 +116,13 @@
 
 /* Of records of 584 bytes. Rows of a slot stand apart, so that eight of them are in different banks; behind
  * them are their scales. A group has 64 columns, and one those that have no scale. */
-#define SM90A_MLA_FEW_584_CHUNKS (MLA_584_ROTARY / 64) /* of e4m3 */
-#define SM90A_MLA_FEW_584_GROUPS (MLA_V_DIM / 64)
-#define SM90A_MLA_FEW_584_STRIDE (MLA_584_ROW + 16)
-#define SM90A_MLA_FEW_584_TILE_Q (MLA_V_DIM / 64 * SM90A_MLA_FEW_CHUNK)
-#define SM90A_MLA_FEW_584_SLOT   (MLA_BLOCK * (SM90A_MLA_FEW_584_STRIDE + MLA_584_SCALES))
-#define SM90A_MLA_FEW_584_RING   SM90A_MLA_FEW_584_TILE_Q
+#define SM90A_MLA_FEW_584_CHUNKS  (MLA_584_ROTARY / 64) /* of e4m3 */
+#define SM90A_MLA_FEW_584_LOADERS 3
+#define SM90A_MLA_FEW_584_GROUPS  (MLA_V_DIM / 64)
+#define SM90A_MLA_FEW_584_STRIDE  (MLA_584_ROW + 16)
+#define SM90A_MLA_FEW_584_TILE_Q  (MLA_V_DIM / 64 * SM90A_MLA_FEW_CHUNK)
+#define SM90A_MLA_FEW_584_SLOT    (MLA_BLOCK * (SM90A_MLA_FEW_584_STRIDE + MLA_584_SCALES))
+#define SM90A_MLA_FEW_584_RING    SM90A_MLA_FEW_584_TILE_Q
 #define SM90A_MLA_FEW_584_TILE_P \
     (SM90A_MLA_FEW_584_RING + SM90A_MLA_FEW_SLOTS * SM90A_MLA_FEW_584_SLOT)
 #define SM90A_MLA_FEW_584_DYNAMIC_SHARED (SM90A_MLA_FEW_584_TILE_P + 2 * SM90A_MLA_FEW_TILE_P_BYTES)
@@ -214,10 +216,10 @@
       planner + finder + idle + loader + consumer)                \
     X(records, planner, finder + loader + consumer)
 
-#define SM90A_MLA_FEW_ROLES(X) \
-    X(planner, 0, 1)           \
-    X(loader, 1, 2)            \
-    X(idle, 3, 1)              \
+#define SM90A_MLA_FEW_ROLES(X)          \
+    X(planner, 0, 1)                    \
+    X(loader, 1, SM90A_MLA_FEW_LOADERS) \
+    X(idle, 3, 1)                       \
     X(consumer, 4, 8)
 
 #define SM90A_MLA_FEW_SHARED(X)                                          \
@@ -233,19 +235,23 @@
     X(record_full, 1, 0, 0, planner, loader + consumer)      \
     X(record_empty, 10, 0, 0, loader + consumer, planner)
 
-/* `copies`: what loads records */
-#define SM90A_MLA_FEW_FLOWS(X, copies)                                                       \
-    X(tile_q, planner.tma + consumer, consumer + consumer.mma)                               \
-    X(ring, copies + loader, consumer)                                                       \
-    X(tile_p, consumer, consumer + consumer.mma)                                             \
-    X(seen, loader, consumer)                                                                \
-    X(row_factors, consumer, consumer)                                                       \
-    X(maxima, consumer, consumer)                                                            \
-    X(row_sums, consumer, consumer)                                                          \
-    X(sequence_sums, planner + loader + idle + consumer, planner + loader + idle + consumer) \
-    X(first_item, planner + loader + idle + consumer, planner + loader + idle + consumer)    \
+/* `copies`: what loads records; `all`: all roles */
+#define SM90A_MLA_FEW_FLOWS(X, copies, all)                    \
+    X(tile_q, planner.tma + consumer, consumer + consumer.mma) \
+    X(ring, copies + loader, consumer)                         \
+    X(tile_p, consumer, consumer + consumer.mma)               \
+    X(seen, loader, consumer)                                  \
+    X(row_factors, consumer, consumer)                         \
+    X(maxima, consumer, consumer)                              \
+    X(row_sums, consumer, consumer)                            \
+    X(sequence_sums, all, all)                                 \
+    X(first_item, all, all)                                    \
     X(records, planner, loader + consumer)
 
+#define SM90A_MLA_FEW_584_ROLES(X)          \
+    X(planner, 0, 1)                        \
+    X(loader, 1, SM90A_MLA_FEW_584_LOADERS) \
+    X(consumer, 4, 8)
 #define SM90A_MLA_FEW_584_SHARED(X)                                              \
     X(tile_q, 0, SM90A_MLA_FEW_584_TILE_Q, 1)                                    \
     X(ring, SM90A_MLA_FEW_584_RING, SM90A_MLA_FEW_584_SLOT, SM90A_MLA_FEW_SLOTS) \
@@ -256,6 +262,6 @@
     X(q_full, 1, 0, SM90A_MLA_FEW_584_TILE_Q, planner, consumer) \
     X(q_empty, 8, 0, 0, consumer, planner)                       \
     X(record_full, 1, 0, 0, planner, loader + consumer)          \
-    X(record_empty, 10, 0, 0, loader + consumer, planner)
+    X(record_empty, 11, 0, 0, loader + consumer, planner)
 
 #endif

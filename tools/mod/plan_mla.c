@@ -80,13 +80,15 @@ static const struct plan_range few_roles[] = PLAN_RANGES(SM90A_MLA_FEW_ROLES(PLA
 static const struct plan_range few_shared[] = PLAN_RANGES(SM90A_MLA_FEW_SHARED(PLAN_SHARED));
 static const struct plan_handoff few_handoffs[] =
     PLAN_HANDOFFS(SM90A_MLA_FEW_HANDOFFS(PLAN_HANDOFF_SPAN));
-static const struct plan_flow few_flows[] = PLAN_FLOWS(SM90A_MLA_FEW_FLOWS(PLAN_FLOW, loader.tma));
+static const struct plan_flow few_flows[] =
+    PLAN_FLOWS(SM90A_MLA_FEW_FLOWS(PLAN_FLOW, loader.tma, planner + loader + idle + consumer));
+static const struct plan_range few_split_roles[] = PLAN_RANGES(SM90A_MLA_FEW_584_ROLES(PLAN_ROLE));
 static const struct plan_range few_split_shared[] =
     PLAN_RANGES(SM90A_MLA_FEW_584_SHARED(PLAN_SHARED));
 static const struct plan_handoff few_split_handoffs[] =
     PLAN_HANDOFFS(SM90A_MLA_FEW_584_HANDOFFS(PLAN_HANDOFF_SPAN));
 static const struct plan_flow few_split_flows[] =
-    PLAN_FLOWS(SM90A_MLA_FEW_FLOWS(PLAN_FLOW, loader.tma + loader.cp));
+    PLAN_FLOWS(SM90A_MLA_FEW_FLOWS(PLAN_FLOW, loader.tma + loader.cp, planner + loader + consumer));
 
 #define PLAN(of, threads_, dynamic, scalars_, roles_, shared_, handoffs_, flows_)               \
     {                                                                                           \
@@ -115,7 +117,7 @@ static const struct {
                     few_roles, few_shared, few_handoffs, few_flows)},
     {"584x16",
      PLAN("mla_few", SM90A_MLA_FEW_THREADS, SM90A_MLA_FEW_584_DYNAMIC_SHARED, second_scalars,
-          few_roles, few_split_shared, few_split_handoffs, few_split_flows)},
+          few_split_roles, few_split_shared, few_split_handoffs, few_split_flows)},
 };
 
 /* On sm_100f: variants of the decode kernel, whose manifest they have, too. */
