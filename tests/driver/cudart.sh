@@ -364,6 +364,29 @@ if built later -gencode 'arch=compute_90,code=[sm_90]' -gencode 'arch=compute_10
     status "machine code and later PTX" 1 $?
     want "machine code and later PTX" "hewn-sim: .*machine code for sm_90.*PTX for sm_100" "$dir/out"
 fi
+# cuBLAS is machine code. A handle asks for the names of kernels and of variables; the product launches one.
+cat >"$dir/handle.cu" <<'END'
+#include <cublas_v2.h>
+#include <cublasLt.h>
+#include <cstdio>
+int main()
+{
+    cublasHandle_t handle;
+    cublasLtHandle_t other;
+    float *x, one = 1;
+    int made = cublasCreate(&handle), also = cublasLtCreate(&other);
+    cudaMalloc(&x, 64 * 64 * 4);
+    int product = cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 64, 64, 64, &one, x, 64, x, 64, &one, x, 64);
+    printf("handles %d %d, product %s\n", made, also, product ? "refused" : "done");
+}
+END
+source=handle
+if [ -e "$CUDA_HOME/lib64/libcublas.so" ] && built handle -arch=compute_90 -lcublas -lcublasLt; then
+    LD_LIBRARY_PATH=$(dirname "$SIM"):$CUDA_HOME/lib64 HEWN_SIM_QUIET=0 HEWN_SIM_GPU=h200 "$dir/handle" >"$dir/out" 2>&1
+    status "a handle of cuBLAS" 0 $?
+    want "a handle of cuBLAS" "handles 0 0, product refused" "$dir/out"
+    want "a handle of cuBLAS" "hewn-sim: .*machine code for sm_90" "$dir/out"
+fi
 for code in sm_120 compute_120; do
     source=foreign
     built foreign.o -gencode "arch=compute_120,code=$code" -c || continue

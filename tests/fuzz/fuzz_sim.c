@@ -81,6 +81,11 @@ void fuzz_fatbin(const uint8_t *data, size_t size)
         if (strlen(kept) > size) abort();
         free(kept);
     }
+    kept = NULL;
+    if (cubin_names((const char *)data, size, &kept) == CUBIN_OK) {
+        fuzz_ptx((const uint8_t *)kept, strlen(kept));
+        free(kept);
+    }
     if (fatbin_open(&f, data, size)) return;
     while (fatbin_next(&f, &entry) > 0) {
         char *text = NULL;

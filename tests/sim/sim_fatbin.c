@@ -420,6 +420,90 @@ static void test_cubin(void)
     CHECK_INT(cubin_ptx((const char *)image, size, &text), CUBIN_NO_PTX);
 }
 
+/* Sections of an image without PTX: names, the code of k and of what no PTX can name, symbols, their names, and where the
+ * variables v (8 bytes), w (no bytes) and f (a function) stand. */
+enum {
+    NAMES_AT = 64,
+    STRINGS_AT = 160,
+    SYMBOLS_AT = 192,
+    TABLE_AT = 272,
+    IMAGE_BYTES = TABLE_AT + 7 * 64
+};
+
+static void put_section(uint8_t *image, int index, uint64_t name, uint64_t kind, uint64_t at,
+                        uint64_t bytes)
+{
+    uint8_t *s = image + TABLE_AT + index * 64;
+
+    cubin_le(s, name, 4);
+    cubin_le(s + 4, kind, 4);
+    cubin_le(s + 24, at, 8);
+    cubin_le(s + 32, bytes, 8);
+}
+
+static void put_symbol(uint8_t *image, int index, uint64_t name, uint64_t kind, uint64_t bytes)
+{
+    uint8_t *s = image + SYMBOLS_AT + index * 24;
+
+    cubin_le(s, name, 4);
+    cubin_le(s + 4, 0x10 | kind, 1);
+    cubin_le(s + 6, 6, 2);
+    cubin_le(s + 16, bytes, 8);
+}
+
+static void make_without_ptx(uint8_t image[IMAGE_BYTES])
+{
+    static const uint8_t ident[] = {0x7f, 'E', 'L', 'F', 2, 1, 1, 0x33, 7};
+    static const char names[96] = "\0.shstrtab\0.text.k\0.text.a b\0.symtab\0.strtab\0.nv.global";
+
+    memset(image, 0, IMAGE_BYTES);
+    memcpy(image, ident, sizeof ident);
+    cubin_le(image + 18, 190, 2);
+    cubin_le(image + 40, TABLE_AT, 8);
+    cubin_le(image + 58, 64, 2);
+    cubin_le(image + 60, 7, 2);
+    cubin_le(image + 62, 1, 2);
+    memcpy(image + NAMES_AT, names, sizeof names);
+    memcpy(image + STRINGS_AT, "\0v\0w\0f", 7);
+    put_symbol(image, 0, 1, 1, 8);
+    put_symbol(image, 1, 3, 1, 0);
+    put_symbol(image, 2, 5, 2, 8);
+    put_section(image, 1, 1, 3, NAMES_AT, sizeof names);
+    put_section(image, 2, 11, 1, NAMES_AT, 4);
+    put_section(image, 3, 19, 1, NAMES_AT, 4);
+    put_section(image, 4, 29, 2, SYMBOLS_AT, 3 * 24);
+    cubin_le(image + TABLE_AT + 4 * 64 + 40, 5, 4); /* the names of the symbols */
+    put_section(image, 5, 37, 3, STRINGS_AT, 8);
+    put_section(image, 6, 45, 8, 0, 0);
+}
+
+static void test_cubin_names(void)
+{
+    static const char want[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
+                               ".visible .entry k() { trap; }\n"
+                               ".visible .global .align 16 .b8 v[8];\n";
+    uint8_t image[IMAGE_BYTES];
+    char *text = NULL;
+
+    if (!test_case("the names in a cubin without PTX")) return;
+    make_without_ptx(image);
+    CHECK_INT(cubin_ptx((const char *)image, sizeof image, &text), CUBIN_NO_PTX);
+    CHECK_INT(cubin_names((const char *)image, sizeof image, &text), CUBIN_OK);
+    CHECK(text && !strcmp(text, want), "another text: %s", text ? text : "none");
+    free(text);
+    for (size_t at = 0; at < sizeof image; at++) {
+        uint8_t *copy;
+        image[at] ^= 0xFF;
+        copy = exact_copy(image, sizeof image);
+        image[at] ^= 0xFF;
+        text = NULL;
+        if (cubin_names((const char *)copy, sizeof image, &text) == CUBIN_OK)
+            CHECK(text && strlen(text) < sizeof image + (1 << 10), "a longer text at %zu", at);
+        free(text);
+        free(copy);
+    }
+}
+
 static void test_cubin_flipped(void)
 {
     static const char ptx[] = ".version 8.0\n.target sm_90\n";
@@ -459,6 +543,7 @@ int main(int argc, char **argv)
     test_flipped("large_size");
     test_claims();
     test_cubin();
+    test_cubin_names();
     test_cubin_flipped();
     test_bomb();
     for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++) test_vector(&vectors[i]);

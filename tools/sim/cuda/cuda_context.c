@@ -399,6 +399,10 @@ int cuCtxGetLimit(size_t *value, int limit)
 
     if (call_enter(&call, CALL_PLAIN)) return call.rc;
     if (!value) return HEWN_CU_INVALID_VALUE;
+    if (limit == LIMIT_GRAPHICS) {
+        *value = 0;
+        return 0;
+    }
     if (limit < 0 || limit >= LIMIT_COUNT) return HEWN_CU_UNSUPPORTED_LIMIT;
     *value = call.context->limits[limit];
     return 0;

@@ -141,11 +141,12 @@ static int check_residency(const struct launch_request *r)
     return r->cooperative && ctas > room ? HEWN_CU_COOPERATIVE_LAUNCH_TOO_LARGE : 0;
 }
 
-/* An instruction that is not modelled fails the launch, not the load. */
+/* An instruction that is not modelled fails the launch, not the load. So does machine code of a library. */
 static int check_modelled(const struct CUfunc_st *f)
 {
     const struct kernel *k = f->kernel;
 
+    if (f->module->names_only) return HEWN_CU_NO_BINARY_FOR_GPU;
     if (!k->unsupported) return 0;
     report_refusal(f, FIND_UNSUPPORTED, k->unsupported_pos, k->unsupported_insn,
                    k->unsupported_text ? k->unsupported_text : "", k->unsupported);

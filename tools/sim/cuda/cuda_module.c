@@ -24,6 +24,7 @@ struct jit_log {
 
 struct jit {
     struct jit_log info, error;
+    bool names; /* of machine code that holds no PTX, the kernels' names do */
     char message[640];
 };
 
@@ -217,6 +218,7 @@ static int ptx_of_cubin(const struct fatbin_entry *entry, char **text, struct ji
     char *cubin = *text;
     int rc = cubin_ptx(cubin, entry->bytes, text);
 
+    if (rc == CUBIN_NO_PTX && jit->names) rc = cubin_names(cubin, entry->bytes, text);
     free(cubin);
     if (!rc) return 0;
     *text = NULL;
@@ -652,7 +654,8 @@ struct CUfunc_st *function_named(struct CUmod_st *module, const char *name)
 }
 
 /* The module of a handle. A library loads even if this device can run nothing of it, as many libraries have
- * kernels for some devices alone; asking for a part of it is the error. */
+ * kernels for some devices alone; asking for a part of it is the error. Of machine code for this device there are
+ * functions, as libraries ask for some when they start; launching one is the error. */
 static int module_of(void *handle, struct CUmod_st **out)
 {
     struct CUmod_st *module = handle_get(handle, HANDLE_MODULE);
@@ -664,6 +667,11 @@ static int module_of(void *handle, struct CUmod_st **out)
     if (module->ptx) return 0;
     if (module->image) {
         rc = load_image(module, NULL, module->image, SIZE_MAX, &jit);
+        if (rc == HEWN_CU_NO_BINARY_FOR_GPU) {
+            note_machine_code(module);
+            jit.names = module->names_only = true;
+            rc = load_image(module, NULL, module->image, SIZE_MAX, &jit);
+        }
         module->image = NULL; /* once is enough */
         if (!rc) return 0;
         note_refused_load(rc, jit.message);

@@ -116,7 +116,10 @@ void handle_free_all(void);
 
 /* ---- objects ---- */
 
-enum { LIMIT_COUNT = 7 };
+enum {
+    LIMIT_COUNT = 7,
+    LIMIT_GRAPHICS = 8 /* CU_LIMIT_CIG_ENABLED: a context shared with graphics; none is */
+};
 
 struct edge {
     struct CUgraphNode_st *node; /* the one at the other end */
@@ -185,6 +188,7 @@ struct CUmod_st {
      * in it may yet hold PTX; an architecture of its machine code, and the newest one of its PTX; 0 for none. */
     const char *image;
     unsigned machine_code, newest_ptx;
+    bool names_only; /* the functions are machine code: they have names, and do not launch */
 };
 
 struct CUfunc_st {

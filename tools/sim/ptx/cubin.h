@@ -16,4 +16,8 @@ enum cubin_status { CUBIN_OK = 0, CUBIN_NO_PTX = -1, CUBIN_NO_MEMORY = -2 };
  * cuModuleLoadData: then its tables are believed. A cubin that does not fit its size has no PTX. */
 int cubin_ptx(const char *image, size_t size, char **out);
 
+/* In place of PTX that it lacks: a text with an entry for each of its functions by name, without parameters, that traps,
+ * and its variables in global memory, zero. To be freed. */
+int cubin_names(const char *image, size_t size, char **out);
+
 #endif
