@@ -108,7 +108,7 @@ union kept {
     uint32_t number;
 };
 
-enum { MEM_HINTS = 4 };
+enum { MEM_HINTS = 4, REG_MOVES = 4 };
 
 struct warp {
     uint8_t *bank[2]; /* [BANK_REGS] mutable, [BANK_CONST] shared by all warps of the kernel */
@@ -120,6 +120,8 @@ struct warp {
     uint32_t frag_count, current;
     struct frag frags[WARP_LANES];
     uint32_t reg_quota;   /* registers per thread, moved by setmaxnreg */
+    const struct insn *reg_moves[REG_MOVES]; /* the first setmaxnreg that it executed */
+    uint32_t reg_moved;   /* how many it has executed */
     struct warp_async *async;
     uint32_t loading; /* loads in flight whose registers are still to come (tcgen05.ld) */
     struct call_stack *calls; /* NULL before its first call */

@@ -147,6 +147,29 @@ static void group_grant(const struct warp *w, uint32_t wanted)
         if (c->warps[i].live && wanted > c->warps[i].reg_quota) c->warps[i].reg_quota = wanted;
 }
 
+/* PTX ISA "setmaxnreg": all warps of a warpgroup execute the same one. That compilers may write it twice, with one
+ * count, is let pass. */
+static void compare_moves(struct warp *w, const struct insn *in)
+{
+    const struct cta *c = w->cta;
+    const uint32_t first = w->id / WARPGROUP * WARPGROUP, turn = w->reg_moved++;
+
+    if (turn >= REG_MOVES) return;
+    w->reg_moves[turn] = in;
+    for (uint32_t i = first; i < first + WARPGROUP && i < c->warp_count; i++) {
+        const struct insn *other = c->warps[i].reg_moves[turn];
+        if (!other || (other->imm[0] == in->imm[0] && other->flags == in->flags)) continue;
+        sim_find(
+            c->group, w, in, NO_LANE, SEV_ERROR, FIND_SETMAXNREG, CAUSE_NONE, "",
+            "setmaxnreg.%s to %lld registers by warp %u, but to %lld (.%s, line %u) by warp %u of "
+            "its warpgroup: all warps of a warpgroup must execute the same setmaxnreg. Cheapest "
+            "remedy: one setmaxnreg for the warpgroup, ahead of the branch.",
+            in->flags ? "inc" : "dec", (long long)in->imm[0], w->id, (long long)other->imm[0],
+            other->flags ? "inc" : "dec", other->src->pos.line, i);
+        return;
+    }
+}
+
 /* An inc is granted to a warpgroup at once, as soon as what other warps of the CTA gave back covers
  * all its warps; the first of them that comes takes it for the rest (PTX ISA: all of a warpgroup
  * execute the same setmaxnreg). A dec gives back each warp's own as it comes [interpretation]. */
@@ -163,6 +186,8 @@ static enum step exec_setmaxnreg(struct warp *w, const struct insn *in, uint32_t
                  ".maxnreg, .reqntid or .maxntid says how many registers a launch starts with");
         return STEP_NEXT;
     }
+    if (!inc || wanted <= w->reg_quota || group_need(w, wanted) <= c->pool_free)
+        compare_moves(w, in); /* else it sleeps, and comes again */
     if (inc && wanted < w->reg_quota) return setmaxnreg_wrong(w, in, "inc", wanted);
     if (!inc && wanted > w->reg_quota) return setmaxnreg_wrong(w, in, "dec", wanted);
     if (inc && wanted > w->reg_quota) {
