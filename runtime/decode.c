@@ -305,7 +305,8 @@ static hewn_tensormap_desc map_of(const struct attention_tensor *t, int dtype, u
         .element_stride = {1, 1, 1, 1, 1},
         .swizzle =
             row_bytes == SWIZZLE_BYTES ? HEWN_TENSORMAP_SWIZZLE_128B : HEWN_TENSORMAP_SWIZZLE_64B,
-        .l2 = HEWN_TENSORMAP_L2_128B, /* 256 is slower by 3 to 7 %: LEDGER.md */
+        /* 256 is slower by 3 to 7 %, and 128 where a row is half of it: LEDGER.md */
+        .l2 = t->columns * t->element > 64 ? HEWN_TENSORMAP_L2_128B : HEWN_TENSORMAP_L2_NONE,
     };
 }
 
@@ -365,13 +366,15 @@ static int load(hewn_attention_plan *plan, hewn_context *context, hewn_error *er
 }
 
 /* CTAs, and the groups that they are divided into: one a KV head and head block, where that leaves few
- * SMs without work. Not where rows are fetched one by one: measured, that is then slower. */
-static uint32_t count_ctas(const struct attention_problem *p, struct decode_scalars *s,
-                           uint64_t units, uint32_t sms)
+ * SMs without work. Not where rows are fetched one by one: measured, that is then slower, except rows of 96
+ * bytes on sm_90a, of which most begin or end within a line of memory. */
+static uint32_t count_ctas(const struct attention_problem *p, const struct decode_kernel *k,
+                           struct decode_scalars *s, uint64_t units, uint32_t sms)
 {
     uint64_t planes = (uint64_t)p->kv_heads * s->head_blocks;
+    int apart = s->gather && (k->rows_only || p->kv != HEWN_E4M3 || p->qk_dim != 96);
     s->groups = 1;
-    if (!s->gather && planes <= sms && sms / planes * planes * 16 >= (uint64_t)sms * 15)
+    if (!apart && planes <= sms && sms / planes * planes * 16 >= (uint64_t)sms * 15)
         s->groups = (uint32_t)planes;
     return lesser(units, sms / s->groups * s->groups);
 }
@@ -407,7 +410,8 @@ int hewn_decode_fill(hewn_attention_plan *plan, hewn_context *context, hewn_erro
     choose_boxes(&plan->problem, d->kernel, &d->scalars);
     uint64_t units = count_units(&plan->problem, &d->scalars, &d->tiles);
     plan->config = (hewn_cu_launch_config){
-        .grid_x = count_ctas(&plan->problem, &d->scalars, units, (uint32_t)context->info.sm_count),
+        .grid_x = count_ctas(&plan->problem, d->kernel, &d->scalars, units,
+                             (uint32_t)context->info.sm_count),
         .grid_y = 1,
         .grid_z = 1,
         .block_x = d->kernel->threads,
