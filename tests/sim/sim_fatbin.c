@@ -421,12 +421,12 @@ static void test_cubin(void)
 }
 
 /* Sections of an image without PTX: names, the code of k and of what no PTX can name, symbols, their names, and where the
- * variables v (8 bytes), w (no bytes) and f (a function) stand. */
+ * variables v (8 bytes), w (no bytes), f (a function) and $s (the compiler's own) stand. */
 enum {
     NAMES_AT = 64,
     STRINGS_AT = 160,
     SYMBOLS_AT = 192,
-    TABLE_AT = 272,
+    TABLE_AT = 296,
     IMAGE_BYTES = TABLE_AT + 7 * 64
 };
 
@@ -464,16 +464,17 @@ static void make_without_ptx(uint8_t image[IMAGE_BYTES])
     cubin_le(image + 60, 7, 2);
     cubin_le(image + 62, 1, 2);
     memcpy(image + NAMES_AT, names, sizeof names);
-    memcpy(image + STRINGS_AT, "\0v\0w\0f", 7);
+    memcpy(image + STRINGS_AT, "\0v\0w\0f\0$s", 10);
     put_symbol(image, 0, 1, 1, 8);
     put_symbol(image, 1, 3, 1, 0);
     put_symbol(image, 2, 5, 2, 8);
+    put_symbol(image, 3, 7, 1, 8);
     put_section(image, 1, 1, 3, NAMES_AT, sizeof names);
     put_section(image, 2, 11, 1, NAMES_AT, 4);
     put_section(image, 3, 19, 1, NAMES_AT, 4);
-    put_section(image, 4, 29, 2, SYMBOLS_AT, 3 * 24);
+    put_section(image, 4, 29, 2, SYMBOLS_AT, 4 * 24);
     cubin_le(image + TABLE_AT + 4 * 64 + 40, 5, 4); /* the names of the symbols */
-    put_section(image, 5, 37, 3, STRINGS_AT, 8);
+    put_section(image, 5, 37, 3, STRINGS_AT, 10);
     put_section(image, 6, 45, 8, 0, 0);
 }
 

@@ -670,7 +670,7 @@ static int module_of(void *handle, struct CUmod_st **out)
         if (rc == HEWN_CU_NO_BINARY_FOR_GPU) {
             note_machine_code(module);
             jit.names = module->names_only = true;
-            rc = load_image(module, NULL, module->image, SIZE_MAX, &jit);
+            if (!load_image(module, NULL, module->image, SIZE_MAX, &jit)) rc = 0;
         }
         module->image = NULL; /* once is enough */
         if (!rc) return 0;

@@ -172,7 +172,7 @@ static void put_functions(const struct sections *all, struct sink *out)
     }
 }
 
-/* One symbol of a variable in global memory. */
+/* One symbol of a variable in global memory. The compiler's own begin with '$', and may share a name. */
 static void put_variable(const struct sections *all, const struct section *names,
                          const char *symbol, struct sink *out)
 {
@@ -183,7 +183,7 @@ static void put_variable(const struct sections *all, const struct section *names
 
     if ((symbol[SYMBOL_INFO] & 15) != SYMBOL_OBJECT || !bytes || bytes > VARIABLE_MOST) return;
     if (!section_suffix(all, read_le(symbol + SYMBOL_SECTION, 2), ".nv.global", &rest)) return;
-    if (at >= names->bytes) return;
+    if (at >= names->bytes || names->data[at] == '$') return;
     length = identifier(names->data + at, names->bytes - at);
     snprintf(after, sizeof after, "[%llu];", (unsigned long long)bytes);
     if (length) put_line(out, ".visible .global .align 16 .b8 ", names->data + at, length, after);
