@@ -1,5 +1,6 @@
 /*
- * Times of products and attention, for what hewn watch costs: medians of graphs of launches, one line each. Results
+ * Times of products and attention, for what hewn watch costs: medians of graphs of launches, one line each. A number
+ * names one of them. Results
  * are compared elsewhere (tests/watch/hardware.sh).
  */
 #include "bench/gpu.h"
@@ -79,8 +80,9 @@ static void attention(struct gpu *g, const uint16_t *block, int64_t dim, int64_t
     if (args.workspace) g->d.mem_free(args.workspace);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    const int only = argc > 1 ? atoi(argv[1]) : -1; /* a row, from 0; -1: all */
     struct gpu gpu = {.pool_bytes = 0};
     uint16_t *block = gpu_host(sizeof *block * BLOCK);
     uint32_t bits = 1;
@@ -93,12 +95,15 @@ int main(void)
     }
     gpu_open(&gpu);
     shrink = gpu.d.info.simulated ? 32 : 1; /* there, only that all of it runs counts */
-    product(&gpu, block, HEWN_BF16, 8192 / shrink, 8192 / shrink, 4096 / shrink);
-    product(&gpu, block, HEWN_E4M3, 8192 / shrink, 8192 / shrink, 4096 / shrink);
-    product(&gpu, block, HEWN_BF16, 512 / shrink, 4096 / shrink, 4096 / shrink);
-    attention(&gpu, block, 128, 2, 8192 / shrink, 8192 / shrink);
-    attention(&gpu, block, 64, 2, 8192 / shrink, 8192 / shrink);
-    attention(&gpu, block, 128, 64 / shrink, 1, 8192 / shrink);
+    if (only < 0 || only == 0)
+        product(&gpu, block, HEWN_BF16, 8192 / shrink, 8192 / shrink, 4096 / shrink);
+    if (only < 0 || only == 1)
+        product(&gpu, block, HEWN_E4M3, 8192 / shrink, 8192 / shrink, 4096 / shrink);
+    if (only < 0 || only == 2)
+        product(&gpu, block, HEWN_BF16, 512 / shrink, 4096 / shrink, 4096 / shrink);
+    if (only < 0 || only == 3) attention(&gpu, block, 128, 2, 8192 / shrink, 8192 / shrink);
+    if (only < 0 || only == 4) attention(&gpu, block, 64, 2, 8192 / shrink, 8192 / shrink);
+    if (only < 0 || only == 5) attention(&gpu, block, 128, 64 / shrink, 1, 8192 / shrink);
     gpu_close(&gpu);
     free(block);
     return 0;
