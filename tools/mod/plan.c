@@ -90,7 +90,7 @@ _Static_assert(SM100F_GEMM_TMEM_COLUMNS <= 512, "TMEM_COLUMNS");
         .stages = P##_GEMM_STAGES(v),                                                              \
         .raster_rows = P##_GEMM_RASTER_ROWS(v),                                                    \
         .d_rows = P##_GEMM_D_ROWS,                                                                 \
-        .can = P##_GEMM_CAN(v),                                                                     \
+        .can = P##_GEMM_CAN(v),                                                                    \
     };
 
 SM90A_GEMM_VARIANTS(TABLES)
