@@ -41,8 +41,6 @@ struct session {
     struct device dev;
     bool decode;    /* cases of the decode schedule alone count, too */
     bool eight_bit; /* cases with e4m3 inputs count, and no others */
-    bool numbered;  /* of these, either those that is_late says or the others count */
-    bool late;
     const struct options *options;
 };
 
@@ -90,10 +88,8 @@ static void skip_missing(const struct device *dev)
 {
     hewn_module_info m;
     for (size_t n = 0; module_at(n, &m); n++) {
-        /* younger than the recorded digests: it keeps its number, from which inputs are drawn */
-        const bool late = dev->info.cc_major == 9 && !strcmp(m.name, "attention_e4m3_256_256");
-        if (strcmp(m.target, "sm_100f") != 0 || (has_module(dev, m.name) && !late)) continue;
-        if (!test_case("%s", m.name) || has_module(dev, m.name)) continue;
+        if (strcmp(m.target, "sm_100f") != 0 || has_module(dev, m.name)) continue;
+        if (!test_case("%s", m.name)) continue;
         CHECK(dev->info.cc_major < 10, "no module for this device");
         test_skip("no such module for compute capability %d.%d", dev->info.cc_major,
                   dev->info.cc_minor);
@@ -162,19 +158,12 @@ static void run_case(struct session *s, const struct attention_case *c)
     attention_data_free(&d);
 }
 
-/* Younger than the recorded digests. They come last, because inputs are drawn from a case's number. */
-static bool is_late(const struct attention_case *c)
-{
-    return c->in == HEWN_E4M3 && (c->qk == 256 || c->cap || c->promo || c->vt);
-}
-
 static bool wanted(void *user, const struct attention_case *c)
 {
     const struct session *s = user;
     char module[64];
     if (s->options->one) return true;
     if ((c->in == HEWN_E4M3) != s->eight_bit) return false;
-    if (s->numbered && is_late(c) != s->late) return false;
     if (c->kv) return true;
     if (c->vt && s->dev.info.cc_major != 9) return false;
     return (!s->options->dim || c->qk == s->options->dim) &&
@@ -203,7 +192,7 @@ static void random_cases(struct session *s, int64_t count)
         struct rng own = {r.state + 1};
         attention_random_narrow(&own, &c);
         attention_random_eight_bit(&own, &c);
-        if (s->late || !s->numbered) attention_random_promoted(&own, &c);
+        attention_random_promoted(&own, &c);
         visit(s, &c);
     }
 }
@@ -311,7 +300,6 @@ static void run_all(struct session *s)
     }
     if (o->promotion) attention_promotion(&s->dev, o->dim ? o->dim : 128, o->promotion);
     if (o->grid || o->random >= 0 || o->promotion) return;
-    s->numbered = true;
     if (test_case("numbers")) check_numbers();
     skip_missing(&s->dev);
     attention_sample(visit, s);
@@ -322,16 +310,12 @@ static void run_all(struct session *s)
     attention_capped(visit, s);
     attention_invariant(&s->dev, wanted, s);
     attention_narrow(visit, s);
-    /* last, so that the numbers of the others, from which their data are drawn, are those recorded */
     s->decode = false;
     s->eight_bit = true;
-    for (int n = 0; n < 2; n++) {
-        s->late = n;
-        attention_sample(visit, s);
-        attention_eight_bit(visit, s);
-        attention_properties(&s->dev, wanted, s);
-        random_cases(s, 60);
-    }
+    attention_sample(visit, s);
+    attention_eight_bit(visit, s);
+    attention_properties(&s->dev, wanted, s);
+    random_cases(s, 60);
     if (s->dev.info.cc_major == 9) attention_promotion(&s->dev, 128, 4096);
 }
 
