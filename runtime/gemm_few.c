@@ -46,12 +46,9 @@ static uint32_t most_columns(const struct hewn_gemm_extent *p)
     return half ? SM90A_FEW_COLUMNS / 2 : SM90A_FEW_COLUMNS;
 }
 
-/* Clusters of three, five, six or seven fit one less often than hewn_gemm_clusters says: 39 of three, 19 of six on an
- * H200. One more than fits would run behind all others. */
 static uint64_t clusters(const struct hewn_gemm_extent *p, uint32_t parts, uint32_t sm_count)
 {
-    uint64_t fit = (uint64_t)(hewn_gemm_clusters(sm_count, parts) - (parts & (parts - 1) ? 1 : 0)) *
-                   ctas_per_sm(p);
+    uint64_t fit = (uint64_t)hewn_gemm_clusters(sm_count, parts) * ctas_per_sm(p);
     return fit ? fit : 1;
 }
 

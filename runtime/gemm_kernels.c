@@ -79,11 +79,15 @@ uint32_t hewn_gemm_tile_k(const struct hewn_gemm_kernel *kernel, uint64_t elemen
     return (uint32_t)(kernel->row_bytes / element);
 }
 
-/* A cluster lies within a GPC, and GPCs have different numbers of SMs: an H200 of 132 SMs holds 66
- * clusters of 2, 30 of 4, 15 of 8 (measured): all SMs, or ten elevenths of them. */
+/* A cluster lies within a GPC, and GPCs have different numbers of SMs. An H200 of 132 SMs holds 66 clusters
+ * of 2, 39 of 3, 30 of 4 and 15 of 8 (measured); 18 of 6 and 16 of 7 take twice as long as fewer do. So: all
+ * SMs, or ten elevenths of them, and where a cluster is no power of two, one or two less. One cluster more
+ * than fits runs behind all others. */
 uint32_t hewn_gemm_clusters(uint32_t sm_count, uint32_t cluster)
 {
-    return (cluster <= 2 ? sm_count : sm_count - sm_count / 11) / cluster;
+    uint32_t fit = (cluster <= 2 ? sm_count : sm_count - sm_count / 11) / cluster;
+    uint32_t less = cluster > 4 ? 2 : 1;
+    return fit > less && cluster & (cluster - 1) ? fit - less : fit;
 }
 
 /*
@@ -100,22 +104,25 @@ uint32_t hewn_gemm_clusters(uint32_t sm_count, uint32_t cluster)
  *   memory    A and B once from memory, D once to it
  *   time      START + (run^3 + memory^3)^(1/3) + epilogue + with parts, waves * (adding up, which takes
  *             longer the more parts there are)
- * The constants were fitted to some 4,000 timings of 160 drawn shapes, starting from what rates.c and the
+ * The constants were fitted to some 17,000 timings of 260 drawn shapes, starting from what rates.c and the
  * ledger have measured (ptx/sm_90a/LEDGER.md, "The choice").
  */
 enum { CLUSTER_MOST = 8 }; /* CTAs of a portable cluster */
-static const double mma_inefficiency = 1.07, beside = 20.3;
+static const double mma_inefficiency = 1.07, beside = 23;
 static const double row_cycles = 2.93;   /* 44 bytes a cycle into an SM from L2 */
-static const double empty_cycles = 3.58; /* a row beyond the matrix */
+static const double parts_row = 0.85;    /* of that where `split` or `flat` share K, fitted */
+static const double empty_cycles = 3.41; /* a row beyond the matrix */
 static const double askew = 1.22;        /* rows that begin inside a sector: 5 sectors, not 4 */
 static const double memory_bytes = 2430; /* a cycle, all SMs: 4.3 TB/s */
-static const double written = 1.85;      /* a byte of D against one that is read */
-static const double start = 1910, start_cluster = 165;
-static const double late_between = 537, fill = 368, exposed = 0.779;
-static const double epilogue_area = 18.5, by_element = 450; /* results a cycle; stores by element */
-static const double merge = 620, merge_part = 702;          /* of 128 x 64 sums */
-static const double promote_wide = 1.16, promote = 1.29;    /* 8-bit sums, promoted; the ledger */
-static const double loose_cycles = 3000;                    /* a k-block through registers */
+static const double written = 1.26;      /* a byte of D against one that is read */
+static const double start = 2188, start_cluster = 211;
+static const double late_between = 617, fill = 519, exposed = 0.697;
+static const double epilogue_area = 11.4, by_element = 317; /* results a cycle; stores by element */
+static const double merge = 847, merge_part = 729;          /* of 128 x 64 sums */
+static const double broad = 595, broad_part = 700,
+                    broad_area = 220;                    /* of more, through the rings */
+static const double promote_wide = 1.16, promote = 1.29; /* 8-bit sums, promoted; the ledger */
+static const double loose_cycles = 3000;                 /* a k-block through registers */
 
 static double larger(double a, double b)
 {
@@ -158,6 +165,8 @@ static double cost(const struct hewn_gemm_kernel *k, uint32_t parts,
     double multiply = area * k->row_bytes / 4096 * mma_inefficiency + beside;
     double rows = fetch(k->tile_m, k->pair_n, m, (double)tiles_m * k->pair_m, waves, p->askew_a) +
                   fetch(k->tile_n, k->pair_m, n, (double)tiles_n * k->pair_n, waves, p->askew_b);
+    const double narrow = (double)128 * 64;
+    if (parts > 1 && area <= narrow) rows *= parts_row;
     if (p->promoted) multiply *= k->tile_n >= 192 ? promote_wide : promote;
     if (k->can & GEMM_CAN_LOOSE) rows = loose_cycles;
     double a = (double)p->batch_a * m * (p->askew_a ? askew : 1);
@@ -165,9 +174,10 @@ static double cost(const struct hewn_gemm_kernel *k, uint32_t parts,
     double memory = ((a + b) * (double)p->k * p->in + (double)p->batch * m * n * p->out * written) /
                     memory_bytes;
     /* split, flat and loose store by element; broader tiles with parts take as long for their sums. */
-    double narrow = (double)128 * 64;
     double epilogue = area / epilogue_area + (k->parts > 1 && area <= narrow ? by_element : 0);
-    double add_up = (merge + merge_part * parts) * (1 + (area / narrow - 1) / 4);
+    double add_up = area <= narrow
+                        ? merge + merge_part * parts
+                        : broad + (broad_part + broad_area * (area / narrow - 1)) * parts;
     double between = area >= 128 * 192 && p->out == 2 ? late_between : fill + epilogue * exposed;
     double run = waves * blocks * larger(multiply, rows) + (waves - 1) * between;
     return start + (pair * parts > 1 ? start_cluster : 0) + both(run, memory) + epilogue +
