@@ -28,10 +28,13 @@ want "accumulators" '^acc_1 *| 256-511 *| MMA (mma) -> tcgen05.ld (epilogue)' "$
 want "an accumulator's lifetime" '^acc_1 *| MMA (mma) *| acc_full\[s\] *| acc_empty\[s\]$' "$out"
 want "accumulators' phases" '^acc_full\[2\].*| 2\.\.3$' "$out"
 
+# In the tiles between, three barriers are for parts of K, which this run has not.
 for variant in pair wide small narrow 128x96 128x160m 128x192n 128x224; do
     sheet h200 $variant
     status "hewn worksheet (h200, $variant)" 0 $?
-    want "$variant: declared and seen" '^declared and seen agree: 13 declarations, 0 of them not wholly seen' "$out"
+    seen='13 declarations, 0'
+    case $variant in 128x*) seen='16 declarations, 6' ;; esac
+    want "$variant: declared and seen" "^declared and seen agree: $seen of them not wholly seen" "$out"
     want "$variant: an empty slot's phase" '^empty_bar\[[0-9]\] *| 16 *| 16 arrivals' "$out"
 done
 

@@ -463,6 +463,7 @@ static void plain_launch(void)
 {
     hewn_error err = {0};
     struct held h = {0};
+    hewn_gemm_plan_info info = {.struct_size = sizeof info};
     if (!test_case("an old driver: plain launches work, a cluster is refused by name")) return;
     fake_reset();
     fake.absent = "cuLaunchKernelEx";
@@ -470,7 +471,9 @@ static void plain_launch(void)
     CHECK_INT(plan_all(&h, &err), HEWN_OK);
     CHECK_INT(plain_product(h.plan, 0x100000, 0x200000, 0x300000, NULL, &err), HEWN_OK);
     CHECK_INT(fake.launches, 1);
-    CHECK_INT(fake.grid[0], 27); /* ceil(300/128) * ceil(520/64) tiles of the split kernel */
+    CHECK_INT(hewn_gemm_plan_describe(h.plan, &info, &err), HEWN_OK);
+    CHECK_INT(info.cluster[0], 1);
+    CHECK_INT(fake.grid[0], info.grid[0]);
     CHECK_INT(run_all(&h, &err), HEWN_ERR_SYMBOL);
     CHECK_TEXT(err.message, "cuLaunchKernelEx");
     release(&h);
