@@ -325,13 +325,11 @@ enum {
     CHOICE_SHAPES = sizeof choice_shapes / sizeof choice_shapes[0]
 };
 
-static void choice_case(struct gemm_case *g, int choice, int shape)
+static void shape_case(struct gemm_case *g, int choice, int shape)
 {
     const int64_t *s = choice_shapes[shape];
     int turn = choice + shape;
     g->desc.m = s[0], g->desc.n = s[1], g->desc.k = s[2];
-    g->desc.variant = hopper_choices[choice].variant;
-    g->desc.parts = hopper_choices[choice].parts;
     g->desc.batch = turn % 4 == 3 ? 2 : 1;
     g->desc.in = turn % 2 ? HEWN_F16 : HEWN_BF16;
     g->desc.out = out_types[turn % 3];
@@ -339,10 +337,23 @@ static void choice_case(struct gemm_case *g, int choice, int shape)
     set_layout(&g->desc, shape % 3, shape % 2, turn % 3);
 }
 
+static void choose(struct gemm_case *g, int choice)
+{
+    g->desc.variant = hopper_choices[choice].variant;
+    g->desc.parts = hopper_choices[choice].parts;
+}
+
+static void choice_case(struct gemm_case *g, int choice, int shape)
+{
+    shape_case(g, choice, shape);
+    choose(g, choice);
+}
+
 /* The same with majors, and with something behind the sums. */
 static void choice_case_full(struct gemm_case *g, int choice, int shape)
 {
-    choice_case(g, choice, shape);
+    shape_case(g, choice, shape);
+    choose(g, choice);
     g->desc.major_a = (choice + shape * 3) % 4 / 2, g->desc.major_b = (choice + shape * 3) % 2;
     g->pattern = (enum pattern)((choice + shape) / 3 % PATTERNS);
     set_layout(&g->desc, shape % 3, shape % 2, (choice + shape) % 3);
@@ -369,11 +380,11 @@ static void short_case(struct gemm_case *g, int index)
 enum { SHORT_CASES = 3 * 4 };
 
 /* The same of 8-bit inputs, k twice as long for as many k-blocks. */
-static void choice_case_8(struct gemm_case *g, int choice, int shape)
+static void shape_case_8(struct gemm_case *g, int choice, int shape)
 {
     static const int formats[] = {HEWN_E4M3, HEWN_E5M2};
     int turn = choice + shape, format = (choice * 3 + shape) % 4;
-    choice_case(g, choice, shape);
+    shape_case(g, choice, shape);
     g->desc.in = formats[format / 2], g->desc.in_b = formats[format % 2];
     g->desc.k *= 2;
     g->desc.major_a = g->desc.major_b = HEWN_MAJOR_K;
@@ -405,10 +416,10 @@ static void tile_case(struct gemm_case *g, int index)
     if (short_one) {
         short_case(g, v % 4);
     } else if (round < TILE_16) {
-        choice_case(g, v, 2 * round + v % 2);
+        shape_case(g, v, 2 * round + v % 2);
         set_finish(g, (v + round) % 3 ? (v * 7 + round * 4) % FINISHES : 0, round % 4);
     } else {
-        choice_case_8(g, v, 4 * (round - TILE_16) + v % 4);
+        shape_case_8(g, v, 4 * (round - TILE_16) + v % 4);
     }
     g->desc.variant = tile_variants[v];
     g->desc.parts = short_one ? 1 : parts[v % 3 > 0][(v + 3 * round) % 8];
@@ -626,7 +637,8 @@ int main(int argc, char **argv)
     }
     for (int i = 0; dev.info.cc_major == 9 && i < CHOICES * CHOICE_SHAPES / 2; i++) {
         struct gemm_case g = {.alpha = 1, .finish = ""};
-        choice_case_8(&g, i % CHOICES, i / CHOICES * 2 + i % 2);
+        shape_case_8(&g, i % CHOICES, i / CHOICES * 2 + i % 2);
+        choose(&g, i % CHOICES);
         maybe_run(&dev, &g);
     }
     for (int i = 0; dev.info.cc_major == 9 && i < 4; i++) {
