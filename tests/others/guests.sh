@@ -11,19 +11,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "${BUILD:-build}" && pwd)
 cuda=${CUDA_HOME:-/usr/local/cuda}
 work=$build/others/guests
-passed=0 failed=0 skipped=0
+. "$here/../lib/lib.sh"
 mkdir -p "$work"
-
-skip() {
-    echo "SKIP $1"
-    skipped=$((skipped + 1))
-}
-judge() { # NAME STATUS
-    if [ "$2" = 0 ]; then passed=$((passed + 1)); else
-        failed=$((failed + 1))
-        echo "FAIL $1"
-    fi
-}
 
 # A library of what follows the two names; the options and folders are in $options.
 library() { # NAME ARCHITECTURE SOURCE…
@@ -33,7 +22,7 @@ library() { # NAME ARCHITECTURE SOURCE…
     # shellcheck disable=SC2086
     "$cuda/bin/nvcc" -O3 -DNDEBUG -lineinfo --expt-relaxed-constexpr --use_fast_math $options \
         -gencode "arch=compute_$code,code=compute_$code" -Xcompiler -fPIC -shared -cudart shared \
-        -o "$work/lib$name.so" "$@" >"$work/$name.log" 2>&1 || { judge "lib$name.so: see $work/$name.log" 1 && return 1; }
+        -o "$work/lib$name.so" "$@" >"$work/$name.log" 2>&1 || { fail "lib$name.so: see $work/$name.log" && return 1; }
 }
 
 flashmla() {
@@ -80,7 +69,7 @@ tirx() {
     mkdir -p "$work/tirx"
     PATH=$cuda/bin:$PATH PYTHONPATH=$HEWN_TIRX TVM_CUDA_COMPILE_MODE=nvcc TVM_KERNEL_DUMP=$work/tirx HEWN_SIM_GPU=b200 \
         "$python" "$here/python/tirx_gemm.py" >"$work/tirx.log" 2>&1
-    judge "TIRx: see $work/tirx.log" $?
+    status "TIRx: see $work/tirx.log" 0 $?
     grep '^[0-9]' "$work/tirx.log"
 }
 
@@ -91,7 +80,7 @@ if [ -x "$cuda/bin/nvcc" ]; then
     if [ -n "$(ls "$work"/*.so 2>/dev/null)" ]; then
         for gpu in h200 b200; do
             HEWN_GUESTS=$work HEWN_SIM_GPU=$gpu "$build/tests/guests" >"$work/$gpu.log" 2>&1
-            judge "on $gpu: see $work/$gpu.log" $?
+            status "on $gpu: see $work/$gpu.log" 0 $?
             grep -e '^[a-z].*: .*, [a-z]*proved' -e '^guests:' "$work/$gpu.log"
         done
     fi
@@ -99,5 +88,4 @@ if [ -x "$cuda/bin/nvcc" ]; then
 else
     skip "no nvcc at CUDA_HOME"
 fi
-echo "guests: $passed passed, $failed failed, $skipped skipped"
-[ $failed -eq 0 ]
+finish

@@ -11,21 +11,11 @@ build=$(cd "${BUILD:-build}" && pwd)
 python=${PYTHON:-python3}
 limit=${LIMIT:-240}
 logs=$build/others/python
-passed=0 failed=0 skipped=0
+. "$here/../lib/lib.sh"
 mkdir -p "$logs"
 export LD_LIBRARY_PATH="$build/sim${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" HEWN_SIM_QUIET=1
 export TRITON_PTXAS_PATH="$build/sim/bin/ptxas" TRITON_PTXAS_BLACKWELL_PATH="$build/sim/bin/ptxas"
 
-skip() {
-    echo "SKIP $1"
-    skipped=$((skipped + 1))
-}
-judge() { # NAME STATUS
-    if [ "$2" = 0 ]; then passed=$((passed + 1)); else
-        failed=$((failed + 1))
-        echo "FAIL $1"
-    fi
-}
 lacks() { # PACKAGE… : one that is not there
     for package; do
         "$python" -c "import $package" 2>/dev/null || { echo "$package" && return 0; }
@@ -43,7 +33,7 @@ triton() { # tutorials and unit tests, drawn by the seed
             python/test/unit/cuda python/test/unit/runtime python/test/gluon/test_core.py \
             python/test/gluon/test_lowerings.py python/tutorials/06-fused-attention.py python/tutorials/gluon/*-*.py \
             "$here/python/triton_scripts.py")
-        judge "triton on $gpu" $?
+        status "triton on $gpu" 0 $?
     done
 }
 
@@ -53,7 +43,7 @@ tinygrad() { # test_ops, every case
     echo "== tinygrad's test_ops through PTX, on h200"
     (cd "$HEWN_TINYGRAD" && HEWN_SIM_GPU=h200 DEV=CUDA:PTX PYTHONPATH="$HEWN_TINYGRAD" "$python" "$here/python/cases.py" \
         --limit "$limit" --log "$logs/tinygrad.log" test/backend/test_ops.py)
-    judge tinygrad $?
+    status tinygrad 0 $?
 }
 
 example() { # GPU PROGRAM ARGUMENT… : prints PASS
@@ -63,7 +53,7 @@ example() { # GPU PROGRAM ARGUMENT… : prints PASS
         "$HEWN_CUTLASS/examples/python/CuTeDSL/cute/$program" "$@" >"$log" 2>&1 && grep -q '^PASS' "$log"
     code=$?
     [ $code = 0 ] && echo "right $program on $gpu"
-    judge "$program on $gpu" $code
+    status "$program on $gpu" 0 $code
 }
 
 cute() { # examples of CuTe DSL through its own compiler and launcher; each compares with PyTorch
@@ -87,5 +77,4 @@ for part; do
     *) echo "$part is none of triton, tinygrad, cute" && exit 2 ;;
     esac
 done
-echo "python: $passed passed, $failed failed, $skipped skipped"
-[ $failed -eq 0 ]
+finish
