@@ -170,6 +170,9 @@ static int param_info(const struct CUfunc_st *f, size_t index, size_t *offset, s
     return 0;
 }
 
+/* For calls that have none. */
+static const char no_output;
+
 /* Enters a call about a function (or kernel); `out` is what it must not lack. */
 static int enter_function(struct call *call, unsigned needs, const void *handle, const void *out,
                           struct CUfunc_st **f)
@@ -194,7 +197,7 @@ int cuFuncSetAttribute(hewn_cu_function function, int attribute, int value)
 {
     struct call call CALL_SCOPE;
     struct CUfunc_st *f;
-    if (enter_function(&call, CALL_PLAIN, function, &call, &f)) return call.rc;
+    if (enter_function(&call, CALL_PLAIN, function, &no_output, &f)) return call.rc;
     return set_attribute(f, attribute, value);
 }
 
@@ -202,7 +205,7 @@ int cuFuncSetCacheConfig(hewn_cu_function function, int config)
 {
     struct call call CALL_SCOPE;
     struct CUfunc_st *f;
-    if (enter_function(&call, CALL_PLAIN, function, &call, &f)) return call.rc;
+    if (enter_function(&call, CALL_PLAIN, function, &no_output, &f)) return call.rc;
     return config < 0 || config > 3 ? HEWN_CU_INVALID_VALUE : 0;
 }
 
@@ -210,7 +213,7 @@ int cuFuncSetSharedMemConfig(hewn_cu_function function, int config)
 {
     struct call call CALL_SCOPE;
     struct CUfunc_st *f;
-    if (enter_function(&call, CALL_PLAIN, function, &call, &f)) return call.rc;
+    if (enter_function(&call, CALL_PLAIN, function, &no_output, &f)) return call.rc;
     return config < 0 || config > 2 ? HEWN_CU_INVALID_VALUE : 0;
 }
 
@@ -253,7 +256,7 @@ int cuFuncLoad(hewn_cu_function function)
 {
     struct call call CALL_SCOPE;
     struct CUfunc_st *f;
-    return enter_function(&call, CALL_PLAIN, function, &call, &f);
+    return enter_function(&call, CALL_PLAIN, function, &no_output, &f);
 }
 
 /* ---- kernels of a library ---- */
