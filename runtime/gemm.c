@@ -252,6 +252,8 @@ static int check_can(const struct hewn_gemm_kernel *k, const hewn_gemm_desc *d,
     if (!(k->can & GEMM_CAN_MN) && d->major_a == HEWN_MAJOR_MN) lacking = "major_a: MN-major A";
     if (!(k->can & GEMM_CAN_MN) && d->major_b == HEWN_MAJOR_MN) lacking = "major_b: MN-major B";
     if (!(k->can & GEMM_CAN_FINISH) && d->act != HEWN_ACT_NONE) lacking = "act: activations";
+    if (k->few == HEWN_GEMM_ODDFEW && d->invariant)
+        lacking = "invariant: sums in an order of all kernels";
     if (!(k->can & GEMM_CAN_FINISH) && d->with) lacking = "with: alpha, C, bias and scales";
     if (!lacking) return HEWN_OK;
     return hewn_fail(err, HEWN_ERR_LIMIT, "%s: kernel %s for %s does not have it", lacking,
@@ -358,7 +360,10 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
     plan->kernel = choice.kernel;
     plan->parts = choice.parts;
     if (choice.kernel->few)
-        hewn_gemm_few_shape(&extent, choice.parts, (uint32_t)context->info.sm_count, &plan->few);
+        hewn_gemm_few_shape(&extent, choice.kernel->few, choice.parts,
+                            (uint32_t)context->info.sm_count, &plan->few);
+    if (choice.kernel->few == HEWN_GEMM_ODDFEW) /* reads all operands without tensor maps */
+        plan->operands[GEMM_A].loose = plan->operands[GEMM_B].loose = 1;
     return hewn_plan_need_maps(context, name, err);
 }
 

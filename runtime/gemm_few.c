@@ -1,10 +1,11 @@
 /*
- * Shapes and cost of the GEMM of few rows. All its CTAs run at once and load equal shares, because the memory is
- * what bounds it: as many tiles as the device holds CTAs, or a fraction of that with parts of K.
+ * Shapes and cost of the GEMMs of few rows. All CTAs run at once and load equal shares, because the memory is
+ * what bounds them: as many tiles as the device holds CTAs, or a fraction of that with parts of K.
  */
 #include "gemm_few.h"
 
 #include "../ptx/sm_90a/gemm_few.plan.h"
+#include "../ptx/sm_90a/gemm_oddfew.plan.h"
 
 enum {
     COLUMN_UNIT = 8,        /* rows of a swizzle pattern */
@@ -22,9 +23,9 @@ static uint64_t ceil_div(uint64_t a, uint64_t b)
     return (a + b - 1) / b;
 }
 
-static uint32_t k_blocks(const struct hewn_gemm_extent *p)
+static uint32_t k_blocks(const struct hewn_gemm_extent *p, uint32_t row_bytes)
 {
-    return (uint32_t)ceil_div(p->k * p->in, GEMM_ROW_BYTES);
+    return (uint32_t)ceil_div(p->k * p->in, row_bytes);
 }
 
 static uint32_t stage_bytes(const struct hewn_gemm_extent *p, uint32_t columns)
@@ -60,12 +61,13 @@ static uint32_t columns_of(const struct hewn_gemm_extent *p, uint32_t parts, uin
     return columns < most ? (uint32_t)columns : most;
 }
 
-void hewn_gemm_few_shape(const struct hewn_gemm_extent *p, uint32_t parts, uint32_t sm_count,
-                         struct hewn_gemm_few *out)
+static void few_shape(const struct hewn_gemm_extent *p, uint32_t parts, uint32_t sm_count,
+                      struct hewn_gemm_few *out)
 {
     uint32_t columns = columns_of(p, parts, sm_count), stage = stage_bytes(p, columns);
     uint32_t rows = SM90A_FEW_MMA_N((uint32_t)p->m);
-    uint32_t share = (uint32_t)ceil_div(k_blocks(p), parts), stages = HALF_RING / stage;
+    uint32_t share = (uint32_t)ceil_div(k_blocks(p, GEMM_ROW_BYTES), parts),
+             stages = HALF_RING / stage;
     uint32_t sums = rows * SM90A_FEW_SUM_PITCH(columns);
     if (stages < LEAST_STAGES) stages = WHOLE_RING / stage;
     if (stages > share) stages = share;
@@ -78,6 +80,9 @@ void hewn_gemm_few_shape(const struct hewn_gemm_extent *p, uint32_t parts, uint3
     };
 }
 
+/* Cycles that parts take to add up. */
+static const uint16_t merge[SM90A_FEW_PARTS + 1] = {0, 0, 700, 1200, 1500, 1600, 1600, 1700, 1700};
+
 /*
  * With w columns in a tile and N rows of A's box:
  *   block  = max(BLOCK, (w + N) * 128 / SM_BYTES)    a k-block through an SM
@@ -85,10 +90,8 @@ void hewn_gemm_few_shape(const struct hewn_gemm_extent *p, uint32_t parts, uint3
  *   cost   = max(memory, waves * CTAs an SM * blocks of a part * block) + merge of the parts
  * Without what every launch takes. Measured on an H200: sm_90a/LEDGER.md.
  */
-uint64_t hewn_gemm_few_cost(const struct hewn_gemm_extent *p, uint32_t parts, uint32_t sm_count)
+static uint64_t few_cost(const struct hewn_gemm_extent *p, uint32_t parts, uint32_t sm_count)
 {
-    static const uint16_t merge[SM90A_FEW_PARTS + 1] = {0,    0,    700,  1200, 1500,
-                                                        1600, 1600, 1700, 1700};
     uint64_t columns = columns_of(p, parts, sm_count), ctas = ctas_per_sm(p);
     uint64_t tiles = ceil_div(p->n, columns) * p->batch;
     uint64_t waves = ceil_div(tiles, clusters(p, parts, sm_count));
@@ -96,7 +99,84 @@ uint64_t hewn_gemm_few_cost(const struct hewn_gemm_extent *p, uint32_t parts, ui
     uint64_t once =
         (p->batch_a * p->m + p->batch_b * p->n) * p->k * p->in + p->batch * p->m * p->n * p->out;
     if (block < BLOCK) block = BLOCK;
-    uint64_t compute = waves * ctas * ceil_div(k_blocks(p), parts) * block;
+    uint64_t compute = waves * ctas * ceil_div(k_blocks(p, GEMM_ROW_BYTES), parts) * block;
     uint64_t memory = once / MEMORY_BYTES;
     return (memory > compute ? memory : compute) + merge[parts];
+}
+
+/* ---- operands that begin anywhere -- */
+
+_Static_assert(SM90A_ODDFEW_PARTS == SM90A_FEW_PARTS, "they have the same costs");
+
+enum { ODD_RING_STAGES = 5, ODD_BLOCK = 450 /* cycles */ };
+
+/* Few enough rows: two rings of an SM hold enough stages. */
+static int odd_half(const struct hewn_gemm_extent *p)
+{
+    return p->m <= SM90A_ODDFEW_MMA_ROWS;
+}
+
+static uint32_t odd_ctas_per_sm(const struct hewn_gemm_extent *p)
+{
+    return odd_half(p) ? ctas_per_sm(p) : 1;
+}
+
+/* Tiles that all CTAs compute at once, or again and again, of equal size. */
+static uint32_t odd_columns(const struct hewn_gemm_extent *p, uint32_t parts, uint32_t sm_count)
+{
+    uint32_t rows = SM90A_ODDFEW_A_ROWS(p->m), unit = SM90A_ODDFEW_MMA_ROWS;
+    uint32_t ring = odd_half(p) ? HALF_RING : SM90A_ODDFEW_DYNAMIC_SHARED;
+    uint32_t most = ring / SM90A_ODDFEW_RING_PITCH(ODD_RING_STAGES) - rows;
+    if (most > SM90A_ODDFEW_MOST_COLUMNS(p->m)) most = SM90A_ODDFEW_MOST_COLUMNS(p->m);
+    most = most / unit * unit;
+    uint64_t fit = (uint64_t)hewn_gemm_clusters(sm_count, parts) * odd_ctas_per_sm(p);
+    if (fit < p->batch) fit = p->batch;
+    uint64_t waves = ceil_div(p->n * p->batch, most * fit);
+    return (uint32_t)(ceil_div(ceil_div(p->n, waves * fit / p->batch), unit) * unit);
+}
+
+static void odd_shape(const struct hewn_gemm_extent *p, uint32_t parts, uint32_t sm_count,
+                      struct hewn_gemm_few *out)
+{
+    uint32_t columns = odd_columns(p, parts, sm_count);
+    uint32_t rows = SM90A_ODDFEW_A_ROWS((uint32_t)p->m);
+    uint32_t share = (uint32_t)ceil_div(k_blocks(p, SM90A_ODDFEW_SLICE), parts);
+    uint32_t ring = odd_half(p) ? HALF_RING : SM90A_ODDFEW_DYNAMIC_SHARED;
+    uint32_t stages = (ring / (rows + columns) - SM90A_ODDFEW_RING_PAD) / SM90A_ODDFEW_SLICE;
+    if (stages > share + 1) stages = share + 1; /* and a short one */
+    if (stages > SM90A_ODDFEW_STAGES) stages = SM90A_ODDFEW_STAGES;
+    if (stages < SM90A_ODDFEW_LEAST_STAGES) stages = SM90A_ODDFEW_LEAST_STAGES;
+    uint32_t used = SM90A_ODDFEW_RING_BYTES(rows, columns, stages);
+    uint32_t sums = SM90A_ODDFEW_SUM_BYTES(rows, columns);
+    *out = (struct hewn_gemm_few){
+        .columns = columns,
+        .stages = stages,
+        .rows = rows,
+        .shared_bytes = used > sums ? used : sums,
+    };
+}
+
+/* As few_cost, with slices of 256 bytes for k-blocks. */
+static uint64_t odd_cost(const struct hewn_gemm_extent *p, uint32_t parts, uint32_t sm_count)
+{
+    uint64_t columns = odd_columns(p, parts, sm_count), ctas = odd_ctas_per_sm(p);
+    uint64_t tiles = ceil_div(p->n, columns) * p->batch;
+    uint64_t waves = ceil_div(tiles, hewn_gemm_clusters(sm_count, parts) * ctas);
+    uint64_t block = (columns + SM90A_ODDFEW_A_ROWS(p->m)) * SM90A_ODDFEW_SLICE / SM_BYTES;
+    if (block < ODD_BLOCK) block = ODD_BLOCK;
+    return waves * ctas * ceil_div(k_blocks(p, SM90A_ODDFEW_SLICE), parts) * block + merge[parts];
+}
+
+/* ---- both -- */
+
+void hewn_gemm_few_shape(const struct hewn_gemm_extent *p, uint32_t few, uint32_t parts,
+                         uint32_t sm_count, struct hewn_gemm_few *out)
+{
+    (few == HEWN_GEMM_ODDFEW ? odd_shape : few_shape)(p, parts, sm_count, out);
+}
+
+uint64_t hewn_gemm_few_cost(const struct hewn_gemm_extent *p, uint32_t few, uint32_t parts,
+                            uint32_t sm_count)
+{
+    return (few == HEWN_GEMM_ODDFEW ? odd_cost : few_cost)(p, parts, sm_count);
 }

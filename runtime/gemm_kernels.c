@@ -6,6 +6,7 @@
 #include "../ptx/sm_100f/gemm.plan.h"
 #include "../ptx/sm_90a/gemm.plan.h"
 #include "../ptx/sm_90a/gemm_few.plan.h"
+#include "../ptx/sm_90a/gemm_oddfew.plan.h"
 
 #include <float.h>
 #include <string.h>
@@ -58,10 +59,32 @@
      .raster_rows = 1,                           \
      .can = SM90A_FEW_CAN,                       \
      .most_m = SM90A_FEW_ROWS,                   \
-     .few = 1},
+     .few = HEWN_GEMM_FEW},
 
-static const struct hewn_gemm_kernel kernels[] = {KERNEL_FEW SM90A_GEMM_VARIANTS(KERNEL)
-                                                      SM100F_GEMM_VARIANTS(KERNEL)};
+#define KERNEL_ODDFEW                               \
+    {.target = "sm_90a",                            \
+     .variant = "oddfew",                           \
+     .module = "oddfew",                            \
+     .tile_m = SM90A_ODDFEW_ROWS,                   \
+     .tile_n = SM90A_ODDFEW_COLUMNS,                \
+     .row_bytes = SM90A_ODDFEW_SLICE,               \
+     .stages = SM90A_ODDFEW_STAGES,                 \
+     .pair_m = 1,                                   \
+     .pair_n = 1,                                   \
+     .parts = SM90A_ODDFEW_PARTS,                   \
+     .threads = SM90A_ODDFEW_THREADS,               \
+     .d_rows = SM90A_ODDFEW_D_ROWS,                 \
+     .dynamic_shared = SM90A_ODDFEW_DYNAMIC_SHARED, \
+     .tmem_columns = 0,                             \
+     .ctas_per_sm = SM90A_ODDFEW_CTAS_PER_SM,       \
+     .raster_rows = 1,                              \
+     .can = SM90A_ODDFEW_CAN,                       \
+     .most_m = SM90A_ODDFEW_ROWS,                   \
+     .few = HEWN_GEMM_ODDFEW,                       \
+     .named = 1},
+
+static const struct hewn_gemm_kernel kernels[] = {
+    KERNEL_FEW KERNEL_ODDFEW SM90A_GEMM_VARIANTS(KERNEL) SM100F_GEMM_VARIANTS(KERNEL)};
 
 const struct hewn_gemm_kernel *hewn_gemm_kernels(size_t *count)
 {
@@ -154,7 +177,7 @@ static double fetch(double tile, uint32_t sharing, double extent, double tiles, 
 static double cost(const struct hewn_gemm_kernel *k, uint32_t parts,
                    const struct hewn_gemm_extent *p, uint32_t sm_count)
 {
-    if (k->few) return (double)hewn_gemm_few_cost(p, parts, sm_count);
+    if (k->few) return (double)hewn_gemm_few_cost(p, k->few, parts, sm_count);
     uint64_t pair = (uint64_t)k->pair_m * k->pair_n;
     uint64_t tiles_m = ceil_div(p->m, (uint64_t)k->tile_m * k->pair_m),
              tiles_n = ceil_div(p->n, (uint64_t)k->tile_n * k->pair_n);
@@ -196,7 +219,7 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
         if (strcmp(k->target, target) != 0) continue;
         known = 1;
         int lacks = (problem->need & ~k->can) != 0;
-        if (variant && strcmp(variant, k->variant) != 0) continue;
+        if (variant ? strcmp(variant, k->variant) != 0 : k->named) continue;
         /* Few rows: the kernel made for them, where it computes the problem. */
         if (out->kernel && out->kernel->most_m && least < DBL_MAX / 2 && !k->most_m) break;
         if (k->most_m && problem->m > k->most_m) {

@@ -4,6 +4,9 @@
 
 #include "hewn.h"
 
+/* Whose rows are few: by tensor maps; with operands that begin anywhere, whose sums have an order of their own. */
+enum { HEWN_GEMM_FEW = 1, HEWN_GEMM_ODDFEW };
+
 /* A variant of a target's kernel: its plan header's numbers. Variants that differ only in who shares loads
  * have one module. */
 struct hewn_gemm_kernel {
@@ -22,7 +25,8 @@ struct hewn_gemm_kernel {
     uint32_t can;    /* GEMM_CAN_... */
     uint32_t mode;   /* GEMM_MODE_PAIR_...: who shares loads, where the kernel must be told */
     uint32_t most_m; /* rows that it computes, at most; 0: any */
-    uint32_t few;    /* not 0: the plan decides tile_n and the stages, gemm_few.c */
+    uint32_t few;   /* HEWN_GEMM_...FEW: the plan decides tile_n and the stages, gemm_few.c; or 0 */
+    uint32_t named; /* 1: computes only what names it */
 };
 
 /* m, n, k, batch of a problem, matrices that A and B are (1: one for the whole batch), and the bytes of one

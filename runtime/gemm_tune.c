@@ -144,9 +144,12 @@ static int time_all(struct tune *t, hewn_gemm_tuned *best, const char **target, 
     const char *chosen = best->variant, *asked = t->desc.variant;
     uint32_t chosen_parts = best->parts;
     uint32_t only = t->desc.invariant ? chosen_parts : t->desc.parts;
+    const int invariant = t->desc.invariant != 0;
     t->desc.invariant = 0; /* kept by `only` */
     for (size_t i = 0; !status && i < count; i++) {
-        if (strcmp(k[i].target, *target) != 0 || (asked && strcmp(k[i].variant, asked) != 0))
+        if (strcmp(k[i].target, *target) != 0 ||
+            (asked ? strcmp(k[i].variant, asked) != 0 : k[i].named) ||
+            (invariant && k[i].few == HEWN_GEMM_ODDFEW))
             continue;
         for (uint32_t parts = 1; !status && parts <= k[i].parts; parts++) {
             if (only && parts != only) continue;

@@ -573,6 +573,50 @@ static void loose_case(struct gemm_case *g, int index, struct rng *r)
 }
 enum { LOOSE_CASES = 60 };
 
+/* Few rows where matrices begin anywhere: every number of rows of A in the ring, tiles from 16 columns on, slices of
+ * k from one on, in parts; rows tight, an element longer or aligned, every offset in a chunk of 16 bytes; batches,
+ * and something behind the sums. */
+static const int64_t odd_shapes[][3] = {{1, 65, 63},    {1, 1, 1},       {8, 1031, 517},
+                                        {9, 100, 1001}, {16, 16, 4095},  {17, 1057, 129},
+                                        {32, 301, 521}, {33, 200, 701},  {40, 703, 905},
+                                        {64, 530, 73},  {64, 240, 1283}, {3, 9, 2047},
+                                        {5, 2051, 75},  {24, 127, 261},  {60, 72, 1101},
+                                        {2, 760, 3001}};
+static const uint32_t odd_parts[] = {1, 2, 3, 8};
+enum {
+    ODD_SHAPES = sizeof odd_shapes / sizeof odd_shapes[0],
+    ODD_PARTS = sizeof odd_parts / sizeof odd_parts[0],
+    ODD_CASES = ODD_SHAPES * ODD_PARTS
+};
+
+static void odd_case(struct gemm_case *g, int index)
+{
+    const int shape = index % ODD_SHAPES, turn = index / ODD_SHAPES, mix = shape * 7 + turn * 5;
+    hewn_gemm_desc *s = &g->desc;
+    s->m = odd_shapes[shape][0], s->n = odd_shapes[shape][1], s->k = odd_shapes[shape][2];
+    s->variant = "oddfew";
+    s->in = mix % 2 ? HEWN_F16 : HEWN_BF16;
+    s->out = out_types[mix % 3];
+    s->batch = mix % 4 == 3 ? 2 : 1;
+    const int64_t slices = (s->k + 127) / 128;
+    s->parts = odd_parts[turn] <= slices ? odd_parts[turn] : 1;
+    g->pattern = (enum pattern)(mix / 3 % PATTERNS);
+    set_layout(s, 0, 0, 0);
+    set_finish(g, (shape * 3 + turn * 4) % FINISHES, 0);
+    if (mix % 5 != 1) s->lda = s->k + mix % 3;
+    if (mix % 5 != 2) s->ldb = s->k + mix / 2 % 3;
+    if (mix % 5 != 3) s->ldd = s->n + mix % 2;
+    s->stride_a = mix % 8 == 3 ? 0 : s->lda * s->m + mix % 3;
+    s->stride_b = mix % 8 == 7 ? 0 : s->ldb * s->n + mix % 2;
+    s->stride_d = s->ldd * s->m + mix % 3;
+    if (s->with & HEWN_GEMM_WITH_C) {
+        s->ldc = g->in_place ? s->ldd : s->n + mix % 3;
+        s->stride_c = g->in_place ? s->stride_d : s->stride_c ? s->ldc * s->m : 0;
+    }
+    g->shift = mix % 8;
+    if (g->shift) s->align = 1;
+}
+
 static void maybe_run(struct device *dev, struct gemm_case *g)
 {
     const hewn_gemm_desc *s = &g->desc;
@@ -675,6 +719,11 @@ int main(int argc, char **argv)
     for (int i = 0; dev.info.cc_major == 9 && i < FEW_CASES; i++) {
         struct gemm_case g = {.alpha = 1, .finish = ""};
         few_case(&g, i);
+        maybe_run(&dev, &g);
+    }
+    for (int i = 0; dev.info.cc_major == 9 && i < ODD_CASES; i++) {
+        struct gemm_case g = {.alpha = 1, .finish = ""};
+        odd_case(&g, i);
         maybe_run(&dev, &g);
     }
     digest_end();

@@ -37,6 +37,13 @@ static void gemm_problem(hewn_context *context)
              "variant, parts: no kernel for sm_90a is called \"square\"");
     BAD_GEMM((d.variant = "few", d.m = 65), HEWN_ERR_ARGUMENT,
              "variant: \"few\" has at most 64 rows, m is 65");
+    BAD_GEMM((d.variant = "oddfew", d.m = 65), HEWN_ERR_ARGUMENT,
+             "variant: \"oddfew\" has at most 64 rows, m is 65");
+    BAD_GEMM(
+        (d.variant = "oddfew", d.m = 64, d.parts = 1, d.invariant = 1), HEWN_ERR_LIMIT,
+        "invariant: sums in an order of all kernels: kernel oddfew for sm_90a does not have it");
+    BAD_GEMM((d.variant = "oddfew", d.m = 64, d.major_b = HEWN_MAJOR_MN), HEWN_ERR_LIMIT,
+             "major_b: MN-major B: kernel oddfew for sm_90a does not have it");
     BAD_GEMM((d.variant = "pair", d.parts = 2), HEWN_ERR_ARGUMENT,
              "is called \"pair\" and takes 2 parts of K");
     BAD_GEMM(d.parts = 9, HEWN_ERR_ARGUMENT, "takes 9 parts of K");

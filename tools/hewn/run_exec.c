@@ -181,12 +181,37 @@ static int set_number(struct session *s, const struct run_param *p, const char *
     return 0;
 }
 
+static int set_param(struct session *s, const struct run_param *p, const char *text, void *out);
+
+/* A parameter of more than 8 bytes as 8-byte words with colons between them; the rest is zeros. */
+static int set_words(struct session *s, const struct run_param *p, const char *text,
+                     unsigned char *out)
+{
+    const struct run_param word = {.type = "u64", .bytes = 8};
+    const char *at = text;
+    memset(out, 0, p->bytes);
+    for (uint32_t bytes = 0; at; bytes += word.bytes) {
+        struct run_param one = word;
+        char value[RUN_NAME];
+        size_t length = strcspn(at, ":");
+        if (bytes + word.bytes > p->bytes)
+            return refuse(s, 0, "params: '%s' has more words than the %u bytes of %s", text,
+                          p->bytes, p->name);
+        snprintf(one.name, sizeof one.name, "%s", p->name);
+        snprintf(value, sizeof value, "%.*s", (int)length, at);
+        if (set_param(s, &one, value, out + bytes)) return -1;
+        at = at[length] ? at + length + 1 : NULL;
+    }
+    return 0;
+}
+
 static int set_param(struct session *s, const struct run_param *p, const char *text, void *out)
 {
     const struct run *r = s->run;
     const char *plus = strchr(text, '+');
     int map = run_map_named(r, text), buffer;
     char name[RUN_NAME];
+    if (p->bytes > 8 && strchr(text, ':')) return set_words(s, p, text, out);
     uint64_t value;
     snprintf(name, sizeof name, "%.*s", plus ? (int)(plus - text) : RUN_NAME - 1, text);
     buffer = run_buffer_named(r, name);

@@ -1,9 +1,10 @@
-/* The plan of the sm_90a GEMM of few rows, its derived numbers checked. */
+/* The plans of the sm_90a GEMMs of few rows, their derived numbers checked. */
 #include "mod.h"
 
 #include "plan_tables.h"
 
 #include "../../ptx/sm_90a/gemm_few.plan.h"
+#include "../../ptx/sm_90a/gemm_oddfew.plan.h"
 
 #include <string.h>
 
@@ -57,4 +58,66 @@ static const struct plan plan = {
 const struct plan *plan_gemm_few(const char *target)
 {
     return strcmp(target, plan.target) == 0 ? &plan : NULL;
+}
+
+/* ---- rows of any length -- */
+
+static const struct plan_range odd_roles[] = PLAN_RANGES(SM90A_ODDFEW_ROLES(PLAN_ROLE));
+static const struct plan_range odd_shared[] = PLAN_RANGES(SM90A_ODDFEW_SHARED(PLAN_SHARED));
+static const struct plan_handoff odd_handoffs[] = {{NULL, 0, 0, 0, NULL, NULL}};
+static const struct plan_flow odd_flows[] = PLAN_FLOWS(SM90A_ODDFEW_FLOWS(PLAN_FLOW));
+
+#define CHECK_ROWS(m)                                                         \
+    _Static_assert(SM90A_ODDFEW_RING_BYTES(m, SM90A_ODDFEW_MOST_COLUMNS(m),   \
+                                           SM90A_ODDFEW_LEAST_STAGES) <=      \
+                       SM90A_ODDFEW_DYNAMIC_SHARED,                           \
+                   "the least ring fits");                                    \
+    _Static_assert(SM90A_ODDFEW_SUM_BYTES(m, SM90A_ODDFEW_MOST_COLUMNS(m)) <= \
+                       SM90A_ODDFEW_DYNAMIC_SHARED,                           \
+                   "the sums fit");                                           \
+    _Static_assert((m)*SM90A_ODDFEW_MOST_COLUMNS(m) / 4 <= 64 * 32 * 2, "a thread has 64 sums");
+
+CHECK_ROWS(8)
+CHECK_ROWS(16)
+CHECK_ROWS(32)
+CHECK_ROWS(64)
+_Static_assert(32 / 2 * SM90A_ODDFEW_CHUNK == SM90A_ODDFEW_SLICE, "half a warp copies a slice");
+_Static_assert(SM90A_ODDFEW_LINE <= SM90A_ODDFEW_SLICE,
+               "the short slice is shorter than a whole one");
+
+static const struct gemm_shape odd_shape = {
+    .tile_m = SM90A_ODDFEW_ROWS,
+    .tile_n = SM90A_ODDFEW_COLUMNS,
+    .row_bytes = SM90A_ODDFEW_SLICE,
+    .pair_m = 1,
+    .pair_n = 1,
+    .parts = SM90A_ODDFEW_PARTS,
+    .stages = SM90A_ODDFEW_STAGES,
+    .raster_rows = 1,
+    .d_rows = SM90A_ODDFEW_D_ROWS,
+    .can = SM90A_ODDFEW_CAN,
+};
+
+static const struct plan odd_plan = {
+    .target = "sm_90a",
+    .family = "gemm",
+    .text = "gemm_oddfew",
+    .threads = SM90A_ODDFEW_THREADS,
+    .dynamic_shared = SM90A_ODDFEW_DYNAMIC_SHARED,
+    .tmem_columns = 0,
+    .cluster = 1,
+    .ctas_per_sm = SM90A_ODDFEW_CTAS_PER_SM,
+    .maps = maps,
+    .scalars = scalars,
+    .roles = odd_roles,
+    .shared = odd_shared,
+    .tmem = tmem,
+    .handoffs = odd_handoffs,
+    .flows = odd_flows,
+    .gemm = &odd_shape,
+};
+
+const struct plan *plan_gemm_oddfew(const char *target)
+{
+    return strcmp(target, odd_plan.target) == 0 ? &odd_plan : NULL;
 }
