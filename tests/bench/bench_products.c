@@ -6,6 +6,7 @@
  *     --in bf16|e4m3|e4m3-fast    inputs; sums of e4m3 are promoted, or fast
  *     --most M                    m is 1 to M (16384)
  *     --all                       also times every candidate of ours, and prints what the choice loses
+ *     --only TEXT                 of the candidates those whose variant has it in its name
  *     --ours                      no peer
  *     --csv FILE                  appends a line for every side that was timed
  *     --seconds T                 ends after that time, and says with which --first to go on
@@ -37,7 +38,7 @@ struct options {
     bool fast, all, list, ours;
     int64_t most;
     double seconds;
-    const char *csv;
+    const char *csv, *only;
 };
 
 /* Ratios peer / ours of the shapes of a class. */
@@ -223,6 +224,7 @@ static int our_sides(const struct run *run, const struct product *p, bool all, s
         if (all && !hewn_target_runs_on(kernel->target, run->gpu.d.info.cc_major,
                                         run->gpu.d.info.cc_minor))
             continue;
+        if (all && run->options.only && !strstr(kernel->variant, run->options.only)) continue;
         for (uint32_t parts = all; parts <= (all ? kernel->parts : 0) && count < PRODUCT_SIDES;
              parts++) {
             struct side *s = &sides[count];
@@ -431,6 +433,8 @@ static bool read_value(const char *name, const char *value, struct options *o)
         o->most = atoll(value);
     else if (!strcmp(name, "--seconds"))
         o->seconds = atof(value);
+    else if (!strcmp(name, "--only"))
+        o->only = value;
     else if (!strcmp(name, "--csv"))
         o->csv = value;
     else if (!strcmp(name, "--in")) {
