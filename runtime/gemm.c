@@ -182,6 +182,19 @@ static void set_attributes(hewn_gemm_plan *plan, uint32_t cluster)
     plan->config.attribute_count = n;
 }
 
+/* More CTAs than every device takes need leave. */
+static int allow_cluster(const hewn_gemm_plan *plan, hewn_error *err)
+{
+    const struct hewn_gemm_kernel *k = plan->kernel;
+    if (k->pair_m * k->pair_n * plan->parts <= HEWN_GEMM_CLUSTER) return HEWN_OK;
+    int rc = plan->context->driver->fn.func_set_attribute(
+        plan->loaded->function, HEWN_CU_FUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
+    if (!rc) return HEWN_OK;
+    return hewn_fail(err, HEWN_ERR_LIMIT,
+                     "parts: the driver refuses clusters of %u CTAs (CUresult %d)", plan->parts,
+                     rc);
+}
+
 /* Clusters that run at once. A cluster lies within one part of the chip, so SMs are left over where a
  * part's number of SMs is not a multiple of the cluster. */
 static uint32_t resident_clusters(const hewn_gemm_plan *plan, uint32_t cluster)
@@ -389,8 +402,11 @@ static int fill_plan(hewn_gemm_plan *plan, hewn_context *context, const hewn_gem
     describe_maps(plan, d);
     status = hewn_context_push(context, err); /* the driver answers for the current one */
     if (status) return status;
-    configure(plan);
-    status = prepare_maps(plan, err);
+    status = allow_cluster(plan, err);
+    if (!status) {
+        configure(plan);
+        status = prepare_maps(plan, err);
+    }
     hewn_context_pop(context);
     return status;
 }

@@ -106,9 +106,11 @@ static uint64_t few_cost(const struct hewn_gemm_extent *p, uint32_t parts, uint3
 
 /* ---- operands that begin anywhere -- */
 
-_Static_assert(SM90A_ODDFEW_PARTS == SM90A_FEW_PARTS, "they have the same costs");
-
-enum { ODD_RING_STAGES = 5, ODD_BLOCK = 450 /* cycles */ };
+enum {
+    ODD_RING_STAGES = 5,
+    ODD_BLOCK = 450, /* cycles */
+    ODD_MERGE = 2500 /* of more parts than `merge` has */
+};
 
 /* Few enough rows: two rings of an SM hold enough stages. */
 static int odd_half(const struct hewn_gemm_extent *p)
@@ -164,7 +166,8 @@ static uint64_t odd_cost(const struct hewn_gemm_extent *p, uint32_t parts, uint3
     uint64_t waves = ceil_div(tiles, hewn_gemm_clusters(sm_count, parts) * ctas);
     uint64_t block = (columns + SM90A_ODDFEW_A_ROWS(p->m)) * SM90A_ODDFEW_SLICE / SM_BYTES;
     if (block < ODD_BLOCK) block = ODD_BLOCK;
-    return waves * ctas * ceil_div(k_blocks(p, SM90A_ODDFEW_SLICE), parts) * block + merge[parts];
+    uint64_t blocks = ceil_div(k_blocks(p, SM90A_ODDFEW_SLICE), parts);
+    return waves * ctas * blocks * block + (parts > SM90A_FEW_PARTS ? ODD_MERGE : merge[parts]);
 }
 
 /* ---- both -- */

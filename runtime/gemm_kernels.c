@@ -130,7 +130,6 @@ uint32_t hewn_gemm_clusters(uint32_t sm_count, uint32_t cluster)
  * The constants were fitted to some 17,000 timings of 260 drawn shapes, starting from what rates.c and the
  * ledger have measured (ptx/sm_90a/LEDGER.md, "The choice").
  */
-enum { CLUSTER_MOST = 8 }; /* CTAs of a portable cluster */
 static const double mma_inefficiency = 1.07, beside = 23;
 static const double row_cycles = 2.93;   /* 44 bytes a cycle into an SM from L2 */
 static const double parts_row = 0.85;    /* of that where `split` or `flat` share K, fitted */
@@ -228,9 +227,10 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
                              "variant: \"%s\" has at most %u rows, m is %llu", variant, k->most_m,
                              (unsigned long long)problem->m);
         }
+        uint32_t most = k->parts > HEWN_GEMM_CLUSTER ? k->parts : HEWN_GEMM_CLUSTER;
         for (uint32_t p = 1; p <= k->parts; p++) {
             uint32_t cluster = k->pair_m * k->pair_n * p;
-            if ((parts && p != parts) || (cluster > 1 && !clusters) || cluster > CLUSTER_MOST ||
+            if ((parts && p != parts) || (cluster > 1 && !clusters) || cluster > most ||
                 !hewn_gemm_clusters(sm_count, cluster) ||
                 ceil_div(problem->k, hewn_gemm_tile_k(k, problem->in)) < p)
                 continue;

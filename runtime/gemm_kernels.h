@@ -4,6 +4,9 @@
 
 #include "hewn.h"
 
+/* CTAs of a cluster that every device takes; a kernel with more parts than that asks for more. */
+enum { HEWN_GEMM_CLUSTER = 8 };
+
 /* Whose rows are few: by tensor maps; with operands that begin anywhere, whose sums have an order of their own. */
 enum { HEWN_GEMM_FEW = 1, HEWN_GEMM_ODDFEW };
 

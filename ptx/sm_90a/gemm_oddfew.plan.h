@@ -28,7 +28,7 @@
 /* The most rows of D, columns of D in a tile, parts of K, stages; the least stages: a slice that is multiplied, the
  * one behind it, whose first chunk it needs, and one that is copied. */
 #define SM90A_ODDFEW_ROWS         64
-#define SM90A_ODDFEW_PARTS        8
+#define SM90A_ODDFEW_PARTS        16
 #define SM90A_ODDFEW_LEAST_STAGES 3
 #define SM90A_ODDFEW_STAGES       10
 #define SM90A_ODDFEW_MMA_ROWS     16 /* of B */

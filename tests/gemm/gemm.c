@@ -582,11 +582,12 @@ static const int64_t odd_shapes[][3] = {{1, 65, 63},    {1, 1, 1},       {8, 103
                                         {64, 530, 73},  {64, 240, 1283}, {3, 9, 2047},
                                         {5, 2051, 75},  {24, 127, 261},  {60, 72, 1101},
                                         {2, 760, 3001}};
-static const uint32_t odd_parts[] = {1, 2, 3, 8};
+static const uint32_t odd_parts[] = {1, 2, 3, 8}, odd_most = 16;
 enum {
     ODD_SHAPES = sizeof odd_shapes / sizeof odd_shapes[0],
     ODD_PARTS = sizeof odd_parts / sizeof odd_parts[0],
-    ODD_CASES = ODD_SHAPES * ODD_PARTS
+    ODD_CASES = ODD_SHAPES * ODD_PARTS,
+    ODD_MOST_CASES = 3 /* of `odd_most` parts */
 };
 
 static void odd_case(struct gemm_case *g, int index)
@@ -599,7 +600,8 @@ static void odd_case(struct gemm_case *g, int index)
     s->out = out_types[mix % 3];
     s->batch = mix % 4 == 3 ? 2 : 1;
     const int64_t slices = (s->k + 127) / 128;
-    s->parts = odd_parts[turn] <= slices ? odd_parts[turn] : 1;
+    const uint32_t parts = index < ODD_CASES ? odd_parts[turn] : odd_most;
+    s->parts = parts <= slices ? parts : 1;
     g->pattern = (enum pattern)(mix / 3 % PATTERNS);
     set_layout(s, 0, 0, 0);
     set_finish(g, (shape * 3 + turn * 4) % FINISHES, 0);
@@ -724,6 +726,13 @@ int main(int argc, char **argv)
     for (int i = 0; dev.info.cc_major == 9 && i < ODD_CASES; i++) {
         struct gemm_case g = {.alpha = 1, .finish = ""};
         odd_case(&g, i);
+        maybe_run(&dev, &g);
+    }
+    for (int i = 0; dev.info.cc_major == 9 && i < ODD_MOST_CASES; i++) {
+        static const int shapes[] = {4, 11, 15}; /* the longest k */
+        struct gemm_case g = {.alpha = 1, .finish = ""};
+        if (dev.info.sm_count < (int)odd_most + (int)odd_most / 8) continue;
+        odd_case(&g, ODD_CASES + shapes[i]);
         maybe_run(&dev, &g);
     }
     digest_end();

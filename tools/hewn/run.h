@@ -16,7 +16,7 @@ enum {
     RUN_BUFFERS = 16,
     RUN_MAPS = 16,
     RUN_PARAMS = 96,
-    RUN_LAUNCHES = 24,
+    RUN_LAUNCHES = 48,
     RUN_OUTPUTS = 16,
     RUN_DEFINES = 16
 };
