@@ -351,6 +351,7 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
                                             .askew_b = o[GEMM_B].pitch % SECTOR != 0,
                                             .promoted = hewn_dtype_size(d->in) == 1 &&
                                                         d->accumulate == HEWN_ACCUMULATE_FULL,
+                                            .ordered = d->invariant != 0,
                                             .mn_a = d->major_a == HEWN_MAJOR_MN,
                                             .mn_b = d->major_b == HEWN_MAJOR_MN};
     struct hewn_gemm_choice choice = {NULL, 0};

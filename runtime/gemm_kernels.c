@@ -217,7 +217,8 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
         const struct hewn_gemm_kernel *k = &kernels[i];
         if (strcmp(k->target, target) != 0) continue;
         known = 1;
-        int lacks = (problem->need & ~k->can) != 0;
+        int lacks = (problem->need & ~k->can) != 0 ||
+                    (problem->ordered && k->few == HEWN_GEMM_ODDFEW);
         if (variant ? strcmp(variant, k->variant) != 0 : k->named) continue;
         /* Few rows: the kernel made for them, where it computes the problem. */
         if (out->kernel && out->kernel->most_m && least < DBL_MAX / 2 && !k->most_m) break;

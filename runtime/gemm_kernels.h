@@ -40,6 +40,7 @@ struct hewn_gemm_extent {
     uint32_t need;             /* GEMM_CAN_... */
     uint32_t askew_a, askew_b; /* 1: rows are not all on 32 bytes */
     uint32_t promoted;         /* 1: sums of 8-bit products are promoted */
+    uint32_t ordered;          /* 1: terms are added in the order that most kernels have */
     int mn_a, mn_b;            /* MN-major */
 };
 
