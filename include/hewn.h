@@ -172,6 +172,7 @@ const hewn_family *hewn_decode_family(void); /* the decode schedule of hewn_atte
 const hewn_family *hewn_mla_family(void);
 const hewn_family *hewn_indexer_family(void);
 const hewn_family *hewn_topk_family(void);
+const hewn_family *hewn_grouped_family(void);
 
 const char *hewn_family_name(const hewn_family *family); /* "gemm" */
 size_t hewn_family_count(const hewn_family *family);
@@ -1181,6 +1182,104 @@ typedef struct hewn_topk_tables {
 /* Checks host copies, as hewn_indexer_plan_check_tables does; starts and ends are in 0..columns. */
 int hewn_topk_plan_check_tables(const hewn_topk_plan *plan, const hewn_topk_tables *tables,
                                 hewn_error *err);
+
+/* --------------------------------------------------------------------------------- grouped -- */
+
+/*
+ * Products of many groups of rows, each with a B of its own, in blocks of 128 k that have scales:
+ *
+ *   D[r][c] = sum over blocks b of 128 k: scale_a[r][b] * scale_b[g][c / 128][b] * (A[r] . B[g][c] in b)
+ *
+ * for every row r of group g. A and B are e4m3, their rows contiguous in k; scales are f32. This is what the
+ * experts of a mixture multiply. The tensor cores sum the products of a block and keep 13 fraction bits; that
+ * sum, times the product of its two scales, is added in fp32. The result is rounded once, to nearest even.
+ *
+ * Groups, hewn_grouped_kind:
+ *   PLANES   A, D and scale_a have a plane of m rows for each group.
+ *   COUNTS   likewise; of group g the first rows[g] rows of its plane count. "Masked".
+ *   OFFSETS  A, D and scale_a are one plane of m rows. Group g has the rows from rows[g], rounded up to a
+ *            multiple of `align`, to rows[g + 1] - 1. "Contiguous": with align 128 and rows[0] = 0, rows[g + 1]
+ *            is where group g ends, and the next begins at a multiple of 128. With align 1 groups follow one
+ *            another without gaps.
+ * `rows` is int32 on the device: groups entries, with OFFSETS groups + 1. It is read when the kernel runs,
+ * and values are clamped to 0..m, so a captured graph may be replayed with others. A group whose end is not
+ * behind its first row is empty. Rows of D that belong to no group are not written; rows of A that belong to
+ * none may hold anything. If groups of OFFSETS overlap, which they do not where rows ascend, rows of D hold
+ * the result of any of their groups.
+ *
+ * scale_a[r][b] lies at b * scale_a_k + r, elements; in planes at g * scale_a_plane behind that. scale_b of
+ * columns 128 j.. and block b of k lies at g * scale_b_plane + j * scale_b_n + b.
+ *
+ * Sizes: m, n, k, groups and the number of tiles of all groups are in 1..2^31-1. Leading dimensions and
+ * strides are in elements; 0 means contiguous: lda k, ldb k, ldd n, stride_a m * lda, stride_b n * ldb,
+ * stride_d m * ldd, scale_a_k m rounded up to 4, scale_a_plane ceil(k / 128) * scale_a_k, scale_b_n ceil(k /
+ * 128), scale_b_plane ceil(n / 128) * scale_b_n. Those of A and B are multiples of 16, those of D of 16 bytes,
+ * those of scale_a of 4. All are below 2^40 bytes. Strides of planes are not used with OFFSETS.
+ *
+ * On sm_90a. Other devices: HEWN_ERR_NO_MODULE.
+ */
+typedef enum hewn_grouped_kind {
+    HEWN_GROUPED_PLANES = 0, HEWN_GROUPED_COUNTS = 1, HEWN_GROUPED_OFFSETS = 2
+} hewn_grouped_kind;
+
+typedef struct hewn_grouped_desc {
+    size_t struct_size;
+    int64_t groups, m, n, k;
+    int64_t expected_m; /* rows that a group has in most runs, for the choice of the kernel; 0: m, with OFFSETS
+                           m / groups */
+    int64_t align;      /* OFFSETS: a power of two up to 2^30; 0: 1. Else 0 */
+    int64_t lda, ldb, ldd;
+    int64_t stride_a, stride_b, stride_d; /* between groups; a and d: between planes */
+    int64_t scale_a_k, scale_a_plane;     /* between blocks of k, planes */
+    int64_t scale_b_n, scale_b_plane;     /* between blocks of columns, groups */
+    const char *variant; /* of the kernel, as hewn_grouped_plan_info names it; NULL: chosen */
+    int in;              /* hewn_dtype of A and B: HEWN_E4M3 */
+    int out;             /* hewn_dtype of D: HEWN_BF16 or HEWN_F32 */
+    int kind;            /* hewn_grouped_kind */
+    int scales;          /* must be 0 */
+} hewn_grouped_desc;
+
+typedef struct hewn_grouped_plan hewn_grouped_plan;
+
+typedef struct hewn_grouped_plan_info {
+    size_t struct_size;
+    const char *module;  /* "grouped_e4m3_bf16_128x128" */
+    const char *target;  /* "sm_90a" */
+    const char *origin;  /* as hewn_module_origin */
+    const char *variant; /* "128x128"; with an m behind it two CTAs share loads of B, with an n of A */
+    uint32_t grid[3], block[3], cluster[3];
+    uint32_t dynamic_shared; /* bytes */
+    uint32_t tile_m, tile_n, tile_k; /* of a CTA, and k of one stage */
+    uint32_t stages;
+} hewn_grouped_plan_info;
+
+/* Device addresses. Those of a, b, d and scale_a are multiples of 16, the others of 4. */
+typedef struct hewn_grouped_args {
+    size_t struct_size;
+    hewn_deviceptr a, b, d;
+    hewn_deviceptr scale_a, scale_b;
+    hewn_deviceptr rows; /* 0 with PLANES */
+} hewn_grouped_args;
+
+int hewn_grouped_plan_create(hewn_context *context, const hewn_grouped_desc *desc,
+                             hewn_grouped_plan **out, hewn_error *err);
+void hewn_grouped_plan_destroy(hewn_grouped_plan *plan);
+int hewn_grouped_plan_describe(const hewn_grouped_plan *plan, hewn_grouped_plan_info *out,
+                               hewn_error *err);
+/* Enqueues one launch. D overlaps none of the others. */
+int hewn_grouped_plan_run(const hewn_grouped_plan *plan, const hewn_grouped_args *args,
+                          hewn_stream stream, hewn_error *err);
+
+/* Host copies of the arrays that a run's addresses hold; NULL where the plan has none. */
+typedef struct hewn_grouped_tables {
+    size_t struct_size;
+    const int32_t *rows;
+} hewn_grouped_tables;
+
+/* Checks host copies; its message names array, index, value and rule. Rows are in 0..m; with OFFSETS they
+ * ascend. */
+int hewn_grouped_plan_check_tables(const hewn_grouped_plan *plan, const hewn_grouped_tables *tables,
+                                   hewn_error *err);
 
 #ifdef __GNUC__
 #pragma GCC visibility pop

@@ -5,7 +5,8 @@
 every_module := $(shell sed -n 's|^ *X(\([a-z0-9_]*\), *\([a-z0-9_]*\)).*|\1/\2|p' \
                   $(SRC)/ptx/modules.def)
 # $(call part,n,name): part n of gemm_<in>_<out>[_<variant>], attention_<in>_<qk>_<v>[_cap or _sums],
-# decode_<in>_<qk>_<v>_<rows>, mla_<in>[_<rows or record>[x<rows of a tile>][_two]], indexer_<in>_<heads>_<queries> or topk_<in>.
+# decode_<in>_<qk>_<v>_<rows>, mla_<in>[_<rows or record>[x<rows of a tile>][_two]], indexer_<in>_<heads>_<queries>, topk_<in> or
+# grouped_<in>_<out>_<variant>.
 part = $(word $(1),$(subst _, ,$(2)))
 family_of = $(call part,1,$(notdir $(1)))
 
@@ -43,6 +44,7 @@ pack_decode    = decode$(patsubst %,_%_$(call part,4,$(1)),$(filter-out combine,
 pack_mla       = mla$(addprefix _,$(filter combine,$(call part,2,$(1))))
 pack_indexer   = indexer
 pack_topk      = topk
+pack_grouped   = grouped_$(call part,4,$(1))
 pack_of        = $(dir $(1))$(call pack_$(call family_of,$(1)),$(notdir $(1)))
 pack_list     := $(sort $(foreach m,$(module_list),$(call pack_of,$(m))))
 $(foreach m,$(module_list),$(eval members_$(call pack_of,$(m)) += $(m)))
@@ -96,6 +98,7 @@ defines_mla       = -DIN_TYPE=$(call part,2,$(1))
 defines_mla_few   = $(defines_mla) -DRECORD=$(patsubst %x16,%,$(call part,3,$(1)))
 defines_mla_gather = $(defines_mla) -DRECORD=$(if $(filter rows,$(call part,3,$(1))),0,$(call part,3,$(1))) \
                     $(if $(filter two,$(call part,4,$(1))),-DSECOND_CACHE)
+defines_grouped   = -DOUT_TYPE=$(call part,3,$(1)) -DVARIANT=$(call part,4,$(1))
 defines_indexer   = -DHEADS=$(call part,3,$(1)) -DQUERIES=$(call part,4,$(1))
 
 # $(1) target, $(2) module.

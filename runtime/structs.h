@@ -40,7 +40,11 @@
     X(hewn_topk_desc, ends)                  \
     X(hewn_topk_plan_info, cluster)          \
     X(hewn_topk_args, table)                 \
-    X(hewn_topk_tables, table)
+    X(hewn_topk_tables, table)               \
+    X(hewn_grouped_desc, scales)             \
+    X(hewn_grouped_plan_info, stages)        \
+    X(hewn_grouped_args, rows)               \
+    X(hewn_grouped_tables, rows)
 
 enum hewn_struct {
 #define X(type, last) HEWN_STRUCT_##type,

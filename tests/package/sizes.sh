@@ -14,7 +14,7 @@ case $MODE in rel) ;; *)
     ;;
 esac
 
-# program FAMILY <<DESCRIPTION: it plans that on the driver that argv[1] names, and prints what came of it.
+# program FAMILY [TYPE] <<DESCRIPTION: it plans that on the driver that argv[1] names, and prints what came of it.
 program() {
     {
         cat <<EOF
@@ -24,7 +24,7 @@ static const hewn_attention_source keys = {.struct_size = sizeof keys, .length =
 int main(int argc, char **argv)
 {
     hewn_driver_options options = {.struct_size = sizeof options, .path = argc > 1 ? argv[1] : 0};
-    hewn_$1_desc desc = {.struct_size = sizeof desc, .in = HEWN_BF16, .out = HEWN_F32,
+    hewn_$1_desc desc = {.struct_size = sizeof desc, .in = ${2:-HEWN_BF16}, .out = HEWN_F32,
 EOF
         cat
         cat <<EOF
@@ -51,6 +51,9 @@ program gemm <<EOF
 EOF
 program attention <<EOF
         .batch = 1, .q_heads = 1, .kv_heads = 1, .qk_dim = 64, .q_length = 64, .source = {&keys}
+EOF
+program grouped HEWN_E4M3 <<EOF
+        .groups = 2, .m = 64, .n = 64, .k = 64
 EOF
 program mla <<EOF
         .batch = 1, .q_heads = 16, .q_length = 1, .length = 64
@@ -97,6 +100,8 @@ most() {
     esac
 }
 
+weigh grouped "$BUILD/libhewn.a" grouped "$(most grouped all)" "all targets"
+says grouped h200 '^planned'
 [ -n "$PTXAS" ] || skip "sizes: no ptxas, so no cubins to count"
 for family in gemm attention mla; do
     weigh $family "$BUILD/libhewn.a" $family "$(most $family all)" "all targets"

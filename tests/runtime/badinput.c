@@ -697,5 +697,6 @@ int main(int argc, char **argv)
     mla();
     tables();
     indexer();
+    grouped();
     return test_end();
 }

@@ -27,6 +27,7 @@ void detach_fake(hewn_driver *driver, hewn_context *context);
 
 void attention(void); /* badinput_attention.c */
 void gemm(void);      /* badinput_gemm.c */
+void grouped(void);   /* badinput_grouped.c */
 void indexer(void);   /* badinput_indexer.c */
 void merge(void);     /* badinput_merge.c */
 void mla(void);       /* badinput_mla.c */

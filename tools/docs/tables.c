@@ -281,7 +281,7 @@ static void add_cache(struct kernels *k, const char *name)
 }
 
 /* gemm_<in>_<out>[_<variant>], attention_<in>_<qk>_<v>, decode_<in>_<qk>_<v>_<rows>[_<kv>],
- * mla_<in>[_<rows or record>[x<rows>][_two]], attention_combine */
+ * grouped_<in>_<out>_<variant>, mla_<in>[_<rows or record>[x<rows>][_two]], attention_combine */
 static void add_module(struct kernels *k, const char *name)
 {
     char part[5][WORD] = {"", "", "", "", ""}, form[2 * WORD];
@@ -297,7 +297,7 @@ static void add_module(struct kernels *k, const char *name)
     if (!strcmp(part[0], "topk")) add_word(&k->in, part[1]);
     if (parts < 3 || !strcmp(part[0], "mla")) return;
     add_word(&k->in, part[1]);
-    if (!strcmp(part[0], "gemm")) {
+    if (!strcmp(part[0], "gemm") || !strcmp(part[0], "grouped")) {
         add_word(&k->out, part[2]);
         add_word(&k->forms, parts == 4 ? part[3] : "plain");
     } else if (!strcmp(part[0], "indexer")) {
@@ -337,6 +337,7 @@ static struct kernels *row_of(struct kernels *rows, size_t *count, const char *t
                          : !strncmp(name, "mla_", 4)          ? "hewn_mla"
                          : !strncmp(name, "indexer_", 8)      ? "hewn_indexer"
                          : !strncmp(name, "topk_", 5)         ? "hewn_topk"
+                         : !strncmp(name, "grouped_", 8)      ? "hewn_grouped"
                          : !strncmp(name, "decode_", 7)       ? "hewn_attention`, decode"
                          : !strcmp(name, "attention_combine") ? "hewn_merge"
                                                               : "hewn_attention";

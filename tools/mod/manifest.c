@@ -29,6 +29,7 @@ static const struct writers {
     {"mla_combine", combine_write_problem, combine_write_shape, combine_write_limits},
     {"indexer", indexer_write_problem, indexer_write_shape, indexer_write_limits},
     {"topk", topk_write_problem, topk_write_shape, topk_write_limits},
+    {"grouped", grouped_write_problem, grouped_write_shape, grouped_write_limits},
 };
 
 struct manifest {

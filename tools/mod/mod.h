@@ -33,7 +33,7 @@ int complain(const char *path, const char *format, ...) __attribute__((format(pr
 /* One line of a text, without its newline; advances *cursor. Returns 0 at the end. */
 int text_line(const char **cursor, const char **line, size_t *length);
 
-/* ---- plan.c, plan_few.c, plan_attention.c, plan_decode.c, plan_indexer.c, plan_mla.c: what the plan headers below ptx/ say, as data ---- */
+/* ---- plan.c, plan_few.c, plan_attention.c, plan_decode.c, plan_grouped.c, plan_indexer.c, plan_mla.c: what the plan headers below ptx/ say, as data ---- */
 
 struct plan_range { /* a role, a shared range or a range of TMEM columns */
     const char *name;
@@ -73,6 +73,10 @@ struct decode_shape {
     unsigned slots, row_bytes;                  /* of a unit of K or V */
 };
 
+struct grouped_shape {
+    unsigned tile_m, tile_n, stages, raster_rows, d_rows;
+};
+
 struct indexer_shape {
     unsigned heads, queries; /* the variant */
     unsigned block, slots;   /* keys of a block, blocks of the ring */
@@ -91,6 +95,7 @@ struct plan {
     const struct attention_shape *attention; /* and so are these; others have none */
     const struct decode_shape *decode;
     const struct indexer_shape *indexer;
+    const struct grouped_shape *grouped;
 };
 
 /* A module's plan and dtypes, or -1: not in modules.def. `out` is empty where a parameter chooses. */
@@ -117,6 +122,8 @@ const struct plan *plan_decode(const char *target, const char *in, unsigned qk, 
 /* The plan of indexer_<in>_<heads>_<queries>, and of topk_f32, or NULL. */
 const struct plan *plan_indexer(const char *target, unsigned heads, unsigned queries);
 const struct plan *plan_topk(const char *target);
+/* The plan of grouped_<in>_<out>_<variant>, or NULL. */
+const struct plan *plan_grouped(const char *target, const char *variant);
 /* The plan of the combine kernel `text`, decode_combine or mla_combine, or NULL. */
 const struct plan *plan_combine(const char *target, const char *text);
 
@@ -158,7 +165,7 @@ int scan_log(struct ptxas_log *log, const char *path);
 /* Splits "ARCH=FILE" in place; NULL when there is no '='. */
 char *split_pair(char *pair);
 
-/* ---- manifest_*.c, plan_indexer.c, plan_mla.c, plan_combine.c: what a manifest says of one text ---- */
+/* ---- manifest_*.c, plan_grouped.c, plan_indexer.c, plan_mla.c, plan_combine.c: what a manifest says of one text ---- */
 
 /* Formula and dtypes. */
 void gemm_write_problem(FILE *out, const struct module_id *id);
@@ -168,6 +175,7 @@ void decode_write_problem(FILE *out, const struct module_id *id);
 void mla_write_problem(FILE *out, const struct module_id *id);
 void indexer_write_problem(FILE *out, const struct module_id *id);
 void topk_write_problem(FILE *out, const struct module_id *id);
+void grouped_write_problem(FILE *out, const struct module_id *id);
 /* The tensor maps, the tile and what else a launch needs of the kernel's shape, the grid. */
 void gemm_write_shape(FILE *out, const struct module_id *id);
 void attention_write_shape(FILE *out, const struct module_id *id);
@@ -176,6 +184,7 @@ void decode_write_shape(FILE *out, const struct module_id *id);
 void mla_write_shape(FILE *out, const struct module_id *id);
 void indexer_write_shape(FILE *out, const struct module_id *id);
 void topk_write_shape(FILE *out, const struct module_id *id);
+void grouped_write_shape(FILE *out, const struct module_id *id);
 void gemm_write_limits(FILE *out, const struct module_id *id);
 void attention_write_limits(FILE *out, const struct module_id *id);
 void combine_write_limits(FILE *out, const struct module_id *id);
@@ -183,6 +192,7 @@ void decode_write_limits(FILE *out, const struct module_id *id);
 void mla_write_limits(FILE *out, const struct module_id *id);
 void indexer_write_limits(FILE *out, const struct module_id *id);
 void topk_write_limits(FILE *out, const struct module_id *id);
+void grouped_write_limits(FILE *out, const struct module_id *id);
 
 /* ---- the commands ---- */
 

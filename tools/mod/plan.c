@@ -139,7 +139,8 @@ static const struct plan *plan_gemm(const char *target, const char *variant)
 static const struct {
     const char *target, *name;
 } modules[] = {HEWN_GEMM_MODULES(MODULE) HEWN_ATTENTION_MODULES(MODULE) HEWN_DECODE_MODULES(MODULE)
-                   HEWN_MLA_MODULES(MODULE) HEWN_INDEXER_MODULES(MODULE) HEWN_TOPK_MODULES(MODULE)};
+                   HEWN_MLA_MODULES(MODULE) HEWN_INDEXER_MODULES(MODULE) HEWN_TOPK_MODULES(MODULE)
+                       HEWN_GROUPED_MODULES(MODULE)};
 
 static int find_plan(struct module_id *id)
 {
@@ -171,13 +172,17 @@ static int find_plan(struct module_id *id)
         id->plan = plan_indexer(id->target, heads, queries);
     } else if (strcmp(id->name, "topk_f32") == 0) {
         id->plan = plan_topk(id->target);
+    } else if (sscanf(id->name, "grouped_%7[a-z0-9]_%7[a-z0-9]_%15[a-z0-9]", id->in, id->out,
+                      variant) == 3) {
+        id->plan = plan_grouped(id->target, variant);
     } else {
         return complain(
             id->name, "is none of gemm_<input dtype>_<output dtype>[_<variant>], "
                       "attention_<input dtype>_<qk_dim>_<v_dim>[_cap or _sums], attention_combine, "
                       "decode_<input dtype>_<qk_dim>_<v_dim>_<rows>[_e4m3], decode_combine, "
                       "mla_<input dtype>[_rows or _<record>[x<rows>][_two]], mla_combine, "
-                      "indexer_<input dtype>_<heads>_<queries>, topk_f32");
+                      "indexer_<input dtype>_<heads>_<queries>, topk_f32, "
+                      "grouped_<input dtype>_<output dtype>_<variant>");
     }
     return id->plan ? 0 : complain(id->name, "has no plan for %s in tools/mod", id->target);
 }

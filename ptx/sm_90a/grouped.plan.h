@@ -1,0 +1,136 @@
+/*
+ * The plans of the sm_90a kernels of the family grouped: tiles, rings, shared memory, threads. #defines only,
+ * included by grouped.ptx, by the runtime and by tools/mod. Bytes unless a name says otherwise.
+ *
+ *   variant | a CTA's tile | a consumer warpgroup's share | for
+ *   64x128  |  64 x 128    | 64 x  64, side by side       | few rows a group, few tiles
+ *   64x256  |  64 x 256    | 64 x 128, side by side       | few rows a group
+ *   128x128 | 128 x 128    | 64 x 128, one below another  | between
+ *   128x160 | 128 x 160    | 64 x 160                     | between
+ *   128x192 | 128 x 192    | 64 x 192                     | many rows a group
+ */
+#ifndef HEWN_SM90A_GROUPED_PLAN_H
+#define HEWN_SM90A_GROUPED_PLAN_H
+
+#include "../inc/grouped.plan.h"
+
+/* ---- all variants: SM90A_GROUPED_<NAME>; ALL(NAME) in the kernel ---- */
+
+#define SM90A_GROUPED_PRODUCER_WARPS 4
+#define SM90A_GROUPED_CONSUMER_WARPS 8
+#define SM90A_GROUPED_THREADS        (32 * (SM90A_GROUPED_PRODUCER_WARPS + SM90A_GROUPED_CONSUMER_WARPS))
+#define SM90A_GROUPED_PRODUCER_REGS  40
+#define SM90A_GROUPED_CONSUMER_REGS  232
+
+/* Output boxes: each consumer warp stores its own 16 rows, 128 bytes wide. */
+#define SM90A_GROUPED_D_ROWS  16
+#define SM90A_GROUPED_D_BYTES (SM90A_GROUPED_D_ROWS * GEMM_D_ROW_BYTES)
+
+/* What a stage says beside its operands: {first row of the tile in its plane, first column, plane of D, end of
+ * the group's rows}, {0, or 1: no tile follows, unused, B's scales of the first and of the next 128 columns}.
+ * All but the scales count in the first k-block of a tile alone. */
+#define SM90A_GROUPED_PLACE_BYTES  32
+#define SM90A_GROUPED_PLACE_LAST   16
+#define SM90A_GROUPED_PLACE_SCALES 24
+
+#define SM90A_GROUPED_TMEM_COLUMNS 0
+#define SM90A_GROUPED_STATIC_BYTES 1024 /* bound on barriers */
+
+/* Grid: as many clusters as fit the device, at most one a tile. */
+#define SM90A_GROUPED_CTAS_PER_SM 1
+
+/* Arrivals at empty_bar: two of every consumer warp, one in each CTA of a pair. */
+#define SM90A_GROUPED_EMPTY_ARRIVALS (2 * SM90A_GROUPED_CONSUMER_WARPS)
+
+/* ---- a variant: SM90A_GROUPED_<NAME>(variant); PLAN(NAME) in the kernel ---- */
+
+/* X(prefix, target, variant) */
+#define SM90A_GROUPED_VARIANTS(X) \
+    X(SM90A, sm_90a, 64x128)      \
+    X(SM90A, sm_90a, 64x256)      \
+    X(SM90A, sm_90a, 128x128)     \
+    X(SM90A, sm_90a, 128x160)     \
+    X(SM90A, sm_90a, 128x192)
+
+/* clang-format off */
+/*                            TILE_M  N  D_BUFFERS  STAGES  RASTER_ROWS */
+#define SM90A_GROUPED_64x128   64, 128,         2,      7,          16
+#define SM90A_GROUPED_64x256   64, 256,         2,      4,          16
+#define SM90A_GROUPED_128x128 128, 128,         2,      5,          16
+#define SM90A_GROUPED_128x160 128, 160,         2,      5,          16
+#define SM90A_GROUPED_128x192 128, 192,         3,      4,          16
+
+#define SM90A_GROUPED_TILE_M(v)      SM90A_GROUPED_FIELD(TILE_M, SM90A_GROUPED_##v)
+#define SM90A_GROUPED_TILE_N(v)      SM90A_GROUPED_FIELD(TILE_N, SM90A_GROUPED_##v)
+#define SM90A_GROUPED_D_BUFFERS(v)   SM90A_GROUPED_FIELD(D_BUFFERS, SM90A_GROUPED_##v)
+#define SM90A_GROUPED_STAGES(v)      SM90A_GROUPED_FIELD(STAGES, SM90A_GROUPED_##v)
+#define SM90A_GROUPED_RASTER_ROWS(v) SM90A_GROUPED_FIELD(RASTER_ROWS, SM90A_GROUPED_##v)
+
+#define SM90A_GROUPED_FIELD(name, ...) SM90A_GROUPED_FIELD_##name(__VA_ARGS__)
+#define SM90A_GROUPED_FIELD_TILE_M(m, n, d, s, r)      m
+#define SM90A_GROUPED_FIELD_TILE_N(m, n, d, s, r)      n
+#define SM90A_GROUPED_FIELD_D_BUFFERS(m, n, d, s, r)   d
+#define SM90A_GROUPED_FIELD_STAGES(m, n, d, s, r)      s
+#define SM90A_GROUPED_FIELD_RASTER_ROWS(m, n, d, s, r) r
+/* clang-format on */
+
+/* A consumer warpgroup's rows and columns: the two share the tile's rows or its columns. */
+#define SM90A_GROUPED_GROUP_M(v) 64
+#define SM90A_GROUPED_GROUP_N(v) (SM90A_GROUPED_TILE_M(v) * SM90A_GROUPED_TILE_N(v) / 128)
+
+/* A stage: k-blocks of A and B, A's scales. */
+#define SM90A_GROUPED_A_BYTES(v) (SM90A_GROUPED_TILE_M(v) * GEMM_ROW_BYTES)
+#define SM90A_GROUPED_B_BYTES(v) (SM90A_GROUPED_TILE_N(v) * GEMM_ROW_BYTES)
+#define SM90A_GROUPED_S_ROWS(v)  (SM90A_GROUPED_TILE_M(v) + 4)
+#define SM90A_GROUPED_S_BYTES(v) (SM90A_GROUPED_S_ROWS(v) * 4)
+#define SM90A_GROUPED_S_PITCH(v) ((SM90A_GROUPED_S_BYTES(v) + 127) / 128 * 128)
+#define SM90A_GROUPED_STAGE_BYTES(v) \
+    (SM90A_GROUPED_A_BYTES(v) + SM90A_GROUPED_B_BYTES(v) + SM90A_GROUPED_S_BYTES(v))
+
+/* Dynamic shared memory, from its 1024-aligned start: A's ring, B's, staged boxes of output, A's scales,
+ * places. */
+#define SM90A_GROUPED_RING_A 0
+#define SM90A_GROUPED_RING_B(v) \
+    (SM90A_GROUPED_RING_A + SM90A_GROUPED_STAGES(v) * SM90A_GROUPED_A_BYTES(v))
+#define SM90A_GROUPED_STAGE_D(v) \
+    (SM90A_GROUPED_RING_B(v) + SM90A_GROUPED_STAGES(v) * SM90A_GROUPED_B_BYTES(v))
+#define SM90A_GROUPED_RING_S(v) \
+    (SM90A_GROUPED_STAGE_D(v) + \
+     SM90A_GROUPED_CONSUMER_WARPS * SM90A_GROUPED_D_BUFFERS(v) * SM90A_GROUPED_D_BYTES)
+#define SM90A_GROUPED_PLACE(v) \
+    (SM90A_GROUPED_RING_S(v) + SM90A_GROUPED_STAGES(v) * SM90A_GROUPED_S_PITCH(v))
+#define SM90A_GROUPED_DYNAMIC_SHARED(v) \
+    (SM90A_GROUPED_PLACE(v) + SM90A_GROUPED_STAGES(v) * SM90A_GROUPED_PLACE_BYTES)
+
+/* ---- the worksheet, which `hewn worksheet` compares with a run ---- */
+
+/* X(name, first warp, warps) */
+#define SM90A_GROUPED_ROLES(X) \
+    X(producer, 0, 1)          \
+    X(idle, 1, 3)              \
+    X(consumer_0, 4, 4)        \
+    X(consumer_1, 8, 4)
+
+/* X(name, offset in dynamic shared memory, element bytes, elements) */
+#define SM90A_GROUPED_SHARED(X, v)                                                           \
+    X(ring_a, SM90A_GROUPED_RING_A, SM90A_GROUPED_A_BYTES(v), SM90A_GROUPED_STAGES(v))       \
+    X(ring_b, SM90A_GROUPED_RING_B(v), SM90A_GROUPED_B_BYTES(v), SM90A_GROUPED_STAGES(v))    \
+    X(stage_d, SM90A_GROUPED_STAGE_D(v), SM90A_GROUPED_D_BYTES,                              \
+      SM90A_GROUPED_CONSUMER_WARPS *SM90A_GROUPED_D_BUFFERS(v))                              \
+    X(scales_a, SM90A_GROUPED_RING_S(v), SM90A_GROUPED_S_PITCH(v), SM90A_GROUPED_STAGES(v))  \
+    X(place, SM90A_GROUPED_PLACE(v), SM90A_GROUPED_PLACE_BYTES, SM90A_GROUPED_STAGES(v))
+
+/* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits); 0 bytes: no tile follows */
+#define SM90A_GROUPED_HANDOFFS(X, v)                                                         \
+    X(full_bar, 1, 0, SM90A_GROUPED_STAGE_BYTES(v), producer, consumer_0 + consumer_1)       \
+    X(empty_bar, SM90A_GROUPED_EMPTY_ARRIVALS, 0, 0, consumer_0 + consumer_1, producer)
+
+/* X(storage, writers, readers) */
+#define SM90A_GROUPED_FLOWS(X)                                                               \
+    X(ring_a, producer.tma, consumer_0.mma + consumer_1.mma)                                 \
+    X(ring_b, producer.tma, consumer_0.mma + consumer_1.mma)                                 \
+    X(scales_a, producer.tma, consumer_0 + consumer_1)                                       \
+    X(place, producer, consumer_0 + consumer_1)                                              \
+    X(stage_d, consumer_0 + consumer_1, consumer_0.tma + consumer_1.tma + consumer_0 + consumer_1)
+
+#endif

@@ -1,0 +1,333 @@
+/*
+ * Plans of grouped products: a checked problem, the kernel for a device, everything except the addresses; and
+ * their runs. What the kernels expect is in ptx/inc/grouped.plan.h.
+ */
+#include "grouped.h"
+
+#include "error.h"
+#include "plan.h"
+
+#include "../ptx/sm_90a/grouped.plan.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PARAMS = GROUPED_MAP_COUNT + GROUPED_SCALAR_COUNT, WORD = 4 };
+
+_Static_assert(offsetof(struct grouped_scalars, pair) + 4 + GROUPED_MAP_COUNT * MAP_BYTES ==
+                   GROUPED_PARAM_BYTES,
+               "the scalars are not laid out as the kernel's parameters");
+
+/* ---- the kernel -- */
+
+struct grouped_kernel {
+    const char *variant;
+    uint32_t tile_m, tile_n, stages, raster_rows, threads, shared;
+};
+
+static const struct grouped_kernel kernels[] = {
+#define X(P, target, v)          \
+    {#v,                         \
+     P##_GROUPED_TILE_M(v),      \
+     P##_GROUPED_TILE_N(v),      \
+     P##_GROUPED_STAGES(v),      \
+     P##_GROUPED_RASTER_ROWS(v), \
+     P##_GROUPED_THREADS,        \
+     P##_GROUPED_DYNAMIC_SHARED(v)},
+    SM90A_GROUPED_VARIANTS(X)
+#undef X
+};
+enum { KERNELS = sizeof kernels / sizeof *kernels, PAIRS = 3 };
+
+/* What stands behind a variant's name, by GROUPED_PAIR_... */
+static const char *const pair_names[PAIRS] = {"", "m", "n"};
+
+static uint32_t ceil_div(uint64_t a, uint64_t b)
+{
+    return (uint32_t)((a + b - 1) / b);
+}
+
+/*
+ * Time of a run as a model of the machine, in SM cycles of an H200. Only the order of the candidates matters.
+ *   multiply  a k-block on the tensor cores, and what shared memory or the additions take beyond that
+ *   fetch     bytes of a k-block that the CTA itself asks L2 for
+ *   memory    what the device reads and writes at least
+ */
+static double cost(const struct grouped_kernel *k, uint32_t pair, const struct grouped_problem *p,
+                   uint32_t sm_count)
+{
+    static const double per_block = 60, per_tile = 1800, l2_bytes = 48, memory_bytes = 2600;
+    uint64_t pair_m = pair == GROUPED_PAIR_M ? 2 : 1, pair_n = pair == GROUPED_PAIR_N ? 2 : 1;
+    uint64_t tiles_m = ceil_div(p->expected_m, k->tile_m * pair_m),
+             tiles_n = ceil_div(p->n, k->tile_n * pair_n);
+    double clusters = (uint32_t)(sm_count / (pair_m * pair_n));
+    double tiles = (double)(tiles_m * tiles_n) * p->groups;
+    uint64_t waves = ceil_div((uint64_t)tiles, (uint64_t)clusters);
+    double shares = k->tile_m == 128 && p->expected_m <= 64 ? 0.5 : 1; /* one consumer multiplies */
+    double tensor = shares * k->tile_m * k->tile_n / 32;
+    /* rows of 128 bytes: what the consumers read, and what comes in */
+    double shared = (128 + k->tile_m + (k->tile_m == 64 ? 2.0 : 3.0) * k->tile_n) * shares;
+    double multiply = (tensor > shared ? tensor : shared) + per_block;
+    if (shares < 1) multiply += k->tile_n; /* additions beside nobody's products */
+    double fetch = 128.0 * (k->tile_m / (double)pair_n + k->tile_n / (double)pair_m) / l2_bytes;
+    double busy = (double)waves * ((multiply > fetch ? multiply : fetch) * p->k_blocks + per_tile);
+    double memory = (double)p->groups *
+                    ((double)p->k * (p->n + (double)p->expected_m) +
+                     (double)p->n * p->expected_m * p->of[GROUPED_D].element) /
+                    memory_bytes;
+    return busy > memory ? busy : memory + busy / 16;
+}
+
+/* Whether `name` is the kernel's variant, sharing loads as `pair` says. */
+static int is_named(const char *name, const struct grouped_kernel *k, uint32_t pair)
+{
+    size_t length = strlen(k->variant);
+    return strncmp(name, k->variant, length) == 0 && strcmp(name + length, pair_names[pair]) == 0;
+}
+
+static int choose_kernel(hewn_grouped_plan *plan, const char *name, hewn_error *err)
+{
+    const hewn_context *context = plan->context;
+    int clusters = context->limits.cluster_launch && context->driver->fn.launch_kernel_ex;
+    double least = 0;
+    for (size_t i = 0; i < KERNELS; i++)
+        for (uint32_t pair = 0; pair < PAIRS; pair++) {
+            if (name ? !is_named(name, &kernels[i], pair) : pair && !clusters) continue;
+            double c = cost(&kernels[i], pair, &plan->problem, (uint32_t)context->info.sm_count);
+            if (plan->kernel && c >= least) continue;
+            plan->kernel = &kernels[i];
+            plan->scalars.pair = pair;
+            least = c;
+        }
+    if (!plan->kernel)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "variant: there is no kernel \"%s\"", name);
+    if (plan->scalars.pair && !clusters)
+        return hewn_fail(err, HEWN_ERR_LIMIT, "variant: \"%s\" needs clusters", name);
+    snprintf(plan->variant, sizeof plan->variant, "%s%s", plan->kernel->variant,
+             pair_names[plan->scalars.pair]);
+    return HEWN_OK;
+}
+
+static int load_kernel(hewn_grouped_plan *plan, hewn_context *context, hewn_error *err)
+{
+    char name[40];
+    snprintf(name, sizeof name, "grouped_%s_%s_%s", hewn_dtype_name(plan->problem.in),
+             hewn_dtype_name(plan->problem.out), plan->kernel->variant);
+    int status = hewn_plan_need_maps(context, name, err);
+    return status ? status
+                  : hewn_plan_load(context, hewn_grouped_family(), name, plan->kernel->shared,
+                                   &plan->loaded, err);
+}
+
+/* ---- what does not depend on addresses -- */
+
+static int fill_scalars(hewn_grouped_plan *plan, hewn_error *err)
+{
+    const struct grouped_problem *p = &plan->problem;
+    const struct grouped_kernel *k = plan->kernel;
+    struct grouped_scalars *s = &plan->scalars;
+    uint32_t pair_m = s->pair == GROUPED_PAIR_M ? 2 : 1, pair_n = s->pair == GROUPED_PAIR_N ? 2 : 1;
+    uint64_t tiles_m = ceil_div(p->m, (uint64_t)k->tile_m * pair_m);
+    s->d_pitch = p->of[GROUPED_D].pitch;
+    s->d_plane = p->of[GROUPED_D].plane;
+    s->scale_b_row = p->scale_b_row;
+    s->scale_b_plane = p->scale_b_plane;
+    s->groups = p->groups;
+    s->m = p->m;
+    s->n = p->n;
+    s->k_blocks = p->k_blocks;
+    s->tiles_n = ceil_div(p->n, (uint64_t)k->tile_n * pair_n);
+    s->raster_rows = k->raster_rows / pair_m;
+    s->kind = (uint32_t)p->kind;
+    s->align = p->align;
+    if (tiles_m * s->tiles_n <= INT32_MAX / p->groups) return HEWN_OK;
+    return hewn_fail(err, HEWN_ERR_LIMIT,
+                     "m, n, groups: %llu x %u tiles, %u times, are more than %d",
+                     (unsigned long long)tiles_m, s->tiles_n, p->groups, INT32_MAX);
+}
+
+/* Persistent: as many clusters as the device holds at once. How many tiles there are is known when it runs. */
+static void configure(hewn_grouped_plan *plan)
+{
+    const struct hewn_driver_table *fn = &plan->context->driver->fn;
+    const struct grouped_kernel *k = plan->kernel;
+    uint32_t cluster = plan->scalars.pair ? 2 : 1;
+    uint32_t resident = (uint32_t)plan->context->info.sm_count / cluster;
+    unsigned n = 0;
+    int fit = 0;
+    plan->config = (hewn_cu_launch_config){.grid_x = cluster,
+                                           .grid_y = 1,
+                                           .grid_z = 1,
+                                           .block_x = k->threads,
+                                           .block_y = 1,
+                                           .block_z = 1,
+                                           .shared_bytes = k->shared,
+                                           .attributes = plan->attributes};
+    if (cluster > 1) {
+        plan->attributes[n].id = HEWN_CU_LAUNCH_CLUSTER_DIMENSION;
+        plan->attributes[n].value.cluster.x = cluster;
+        plan->attributes[n].value.cluster.y = 1;
+        plan->attributes[n++].value.cluster.z = 1;
+    }
+    if (fn->launch_kernel_ex) {
+        plan->attributes[n].id = HEWN_CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION;
+        plan->attributes[n++].value.flag = 1;
+    }
+    plan->config.attribute_count = n;
+    if (cluster > 1 && fn->occupancy_max_active_clusters &&
+        !fn->occupancy_max_active_clusters(&fit, plan->loaded->function, &plan->config) && fit > 0)
+        resident = (uint32_t)fit;
+    plan->config.grid_x = cluster * resident;
+}
+
+/* D's map ends at the last whole chunk of a row, or has one chunk, through which nothing is stored. */
+static int prepare_maps(hewn_grouped_plan *plan, hewn_error *err)
+{
+    const struct grouped_kernel *k = plan->kernel;
+    const uint32_t pair = plan->scalars.pair;
+    const struct {
+        int dtype, swizzle;
+        uint32_t box[2];
+    } how[GROUPED_TENSORS] = {
+        {HEWN_TENSORMAP_U8,
+         HEWN_TENSORMAP_SWIZZLE_128B,
+         {GROUPED_BLOCK, k->tile_m >> (pair == GROUPED_PAIR_N)}},
+        {HEWN_TENSORMAP_U8,
+         HEWN_TENSORMAP_SWIZZLE_128B,
+         {GROUPED_BLOCK, k->tile_n >> (pair == GROUPED_PAIR_M)}},
+        {plan->problem.out == HEWN_F32 ? HEWN_TENSORMAP_F32 : HEWN_TENSORMAP_BF16,
+         HEWN_TENSORMAP_SWIZZLE_128B,
+         {GEMM_D_ROW_BYTES / plan->problem.of[GROUPED_D].element, SM90A_GROUPED_D_ROWS}},
+        {HEWN_TENSORMAP_F32, HEWN_TENSORMAP_SWIZZLE_NONE, {k->tile_m + 4, 1}},
+    };
+    for (int i = 0; i < GROUPED_TENSORS; i++) {
+        const struct grouped_tensor *t = &plan->problem.of[i];
+        uint64_t columns = t->columns, chunk = GEMM_D_CHUNK_BYTES / t->element;
+        if (i == GROUPED_D) columns = columns < chunk ? chunk : columns / chunk * chunk;
+        plan->maps[i].desc = (hewn_tensormap_desc){
+            .struct_size = sizeof(hewn_tensormap_desc),
+            .dtype = how[i].dtype,
+            .rank = 3,
+            .dim = {columns, t->rows, t->planes},
+            .stride = {t->pitch, t->plane},
+            .box = {how[i].box[0], how[i].box[1], 1},
+            .element_stride = {1, 1, 1, 1, 1},
+            .swizzle = how[i].swizzle,
+            .l2 = i < GROUPED_D ? HEWN_TENSORMAP_L2_256B : HEWN_TENSORMAP_L2_NONE,
+        };
+    }
+    return hewn_plan_prepare_maps(plan->context, plan->maps, hewn_grouped_names, GROUPED_TENSORS,
+                                  err);
+}
+
+static int fill_plan(hewn_grouped_plan *plan, hewn_context *context, const hewn_grouped_desc *desc,
+                     hewn_error *err)
+{
+    plan->context = context;
+    int status = hewn_grouped_check(desc, &plan->problem, err);
+    if (!status) status = choose_kernel(plan, desc->variant, err);
+    if (!status) status = fill_scalars(plan, err);
+    if (!status) status = load_kernel(plan, context, err);
+    if (!status)
+        status = hewn_context_push(context, err); /* the driver answers for the current one */
+    if (status) return status;
+    configure(plan);
+    status = prepare_maps(plan, err);
+    hewn_context_pop(context);
+    return status;
+}
+
+int hewn_grouped_plan_create(hewn_context *context, const hewn_grouped_desc *desc,
+                             hewn_grouped_plan **out, hewn_error *err)
+{
+    int status;
+    hewn_grouped_desc d;
+    hewn_grouped_plan *plan = hewn_plan_begin(sizeof *plan, context, HEWN_STRUCT_hewn_grouped_desc,
+                                              desc, &d, out, &status, err);
+    if (plan) status = fill_plan(plan, context, &d, err);
+    if (!status)
+        *out = plan;
+    else
+        free(plan);
+    return status;
+}
+
+void hewn_grouped_plan_destroy(hewn_grouped_plan *plan)
+{
+    free(plan);
+}
+
+int hewn_grouped_plan_describe(const hewn_grouped_plan *plan, hewn_grouped_plan_info *out,
+                               hewn_error *err)
+{
+    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
+    const hewn_cu_launch_config *c = &plan->config;
+    const hewn_grouped_plan_info info = {
+        .module = plan->loaded->module->name,
+        .target = plan->loaded->module->target,
+        .origin = plan->loaded->origin,
+        .variant = plan->variant,
+        .grid = {c->grid_x, c->grid_y, c->grid_z},
+        .block = {c->block_x, c->block_y, c->block_z},
+        .cluster = {plan->scalars.pair ? 2 : 1, 1, 1},
+        .dynamic_shared = c->shared_bytes,
+        .tile_m = plan->kernel->tile_m,
+        .tile_n = plan->kernel->tile_n,
+        .tile_k = GROUPED_BLOCK,
+        .stages = plan->kernel->stages,
+    };
+    return hewn_struct_give(HEWN_STRUCT_hewn_grouped_plan_info, &info, out, err);
+}
+
+/* ---- a run -- */
+
+static int check_addresses(const hewn_grouped_plan *plan, const hewn_grouped_args *a,
+                           hewn_error *err)
+{
+    const struct grouped_problem *p = &plan->problem;
+    int listed = p->kind != HEWN_GROUPED_PLANES;
+    const struct hewn_address list[] = {
+        {"a", a->a, ADDRESS_MUST, GROUPED_ALIGN, p->of[GROUPED_A].span, 0},
+        {"b", a->b, ADDRESS_MUST, GROUPED_ALIGN, p->of[GROUPED_B].span, 0},
+        {"d", a->d, ADDRESS_MUST, GROUPED_ALIGN, p->of[GROUPED_D].span, 1},
+        {"scale_a", a->scale_a, ADDRESS_MUST, GROUPED_ALIGN, p->of[GROUPED_S].span, 0},
+        {"scale_b", a->scale_b, ADDRESS_MUST, WORD, p->scale_b_span, 0},
+        {"rows", a->rows, hewn_needed(listed), WORD, listed ? WORD * (uint64_t)p->groups : 0, 0},
+    };
+    return hewn_addresses_check(list, sizeof list / sizeof *list, err);
+}
+
+static int launch(const hewn_grouped_plan *plan, const hewn_grouped_args *a, hewn_stream stream,
+                  hewn_error *err)
+{
+    hewn_cu_tensor_map maps[GROUPED_MAP_COUNT];
+    const hewn_deviceptr at[GROUPED_MAP_COUNT] = {a->a, a->b, a->d, a->scale_a};
+    int status = hewn_plan_place_maps(plan->context, plan->maps, hewn_grouped_names, at,
+                                      GROUPED_MAP_COUNT, maps, err);
+    if (status) return status;
+    struct grouped_scalars scalars = plan->scalars;
+    scalars.d = a->d;
+    scalars.scale_b = a->scale_b;
+    scalars.rows = a->rows;
+    void *params[PARAMS];
+    size_t n = 0;
+    for (; n < GROUPED_MAP_COUNT; n++) params[n] = &maps[n];
+#define X(type, name, rule) params[n++] = &scalars.name;
+    GROUPED_SCALARS(X)
+#undef X
+    hewn_cu_launch_config config = plan->config;
+    config.stream = stream;
+    return hewn_launch_config(plan->context->driver, &config, plan->loaded->function, params, err);
+}
+
+int hewn_grouped_plan_run(const hewn_grouped_plan *plan, const hewn_grouped_args *args,
+                          hewn_stream stream, hewn_error *err)
+{
+    hewn_grouped_args a;
+    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
+    int status = hewn_struct_take(HEWN_STRUCT_hewn_grouped_args, args, &a, err);
+    if (!status) status = check_addresses(plan, &a, err);
+    return status ? status : launch(plan, &a, stream, err);
+}

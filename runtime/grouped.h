@@ -1,0 +1,58 @@
+/*
+ * What the files of the family grouped share. grouped_check.c turns a description into a problem in bytes;
+ * grouped.c turns a problem into a plan for one device and launches it.
+ */
+#ifndef HEWN_RUNTIME_GROUPED_H
+#define HEWN_RUNTIME_GROUPED_H
+
+#include "context.h"
+
+#include "../ptx/inc/grouped.plan.h"
+
+/* The tensors, those with a tensor map first, in its order. */
+enum { GROUPED_A, GROUPED_B, GROUPED_D, GROUPED_S, GROUPED_TENSORS, GROUPED_ALIGN = 16 };
+
+/* Planes of rows of elements; bytes. */
+struct grouped_tensor {
+    uint64_t columns, rows, planes;
+    uint64_t pitch, plane; /* between rows, between planes */
+    uint64_t span;         /* from the first to the last */
+    uint32_t element;
+};
+
+struct grouped_problem {
+    struct grouped_tensor of[GROUPED_TENSORS];
+    uint32_t groups, m, n, k, k_blocks, blocks_n, align, expected_m;
+    int in, out, kind;
+    uint64_t scale_b_row, scale_b_plane, scale_b_span; /* bytes */
+};
+
+/* The kernels' scalar parameters, in their order. */
+#define u64                 uint64_t
+#define u32                 uint32_t
+#define X(type, name, rule) type name;
+struct grouped_scalars {
+    GROUPED_SCALARS(X)
+};
+#undef X
+#undef u32
+#undef u64
+
+struct hewn_grouped_plan {
+    const hewn_context *context;
+    const struct hewn_loaded *loaded;
+    const struct grouped_kernel *kernel;
+    struct grouped_problem problem;
+    struct hewn_map maps[GROUPED_MAP_COUNT];
+    struct grouped_scalars scalars; /* without addresses */
+    char variant[16];
+    hewn_cu_launch_config config; /* without stream */
+    hewn_cu_launch_attribute attributes[2];
+};
+
+extern const char *const hewn_grouped_names[GROUPED_TENSORS];
+
+/* Checks every rule that does not depend on a device, and fills `p`. */
+int hewn_grouped_check(const hewn_grouped_desc *desc, struct grouped_problem *p, hewn_error *err);
+
+#endif

@@ -1,0 +1,321 @@
+/*
+ * Grouped e4m3 products with block scales on a GPU, beside a peer's.
+ *
+ *   bench_grouped [--all] [--peer LIBRARY] [--rows N]
+ *
+ * --all times every variant and prints its microseconds; without it, the chosen one. --peer: a library with
+ *
+ *   int grouped_peer(int counts, int groups, int m, int expected, int n, int k, const unsigned long long at[6],
+ *                    void *stream, char *what, size_t size)
+ *
+ * which launches the same product: at = a, b, d, scale_a, scale_b, layout; all contiguous as hewn.h says; `layout`
+ * int32: with counts, rows of each group, else for each row of A its group or -1. It returns 0, or a number that
+ * says why not, and names its kernel in `what`. Outputs are compared first. A time is a launch's in a graph of
+ * several. The rows are DeepGEMM's own (its tests), and ragged groups; groups' rows vary by 30 % around what is
+ * expected, or, ragged, between none and four times that; they begin at multiples of 128, or planes have 4,096.
+ */
+#include "gpu.h"
+
+#include "lib/harness.h"
+#include "lib/number.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ALIGN = 128,
+    PLANE = 4096,
+    LAUNCHES = 8,
+    BLOCK_BYTES = 1 << 22,
+    SAMPLED = 8,
+    PEER_NAME = 32
+};
+
+typedef int peer_run(int counts, int groups, int m, int expected, int n, int k,
+                     const unsigned long long at[6], void *stream, char *what, size_t size);
+
+struct row {
+    int kind, groups, expected, n, k, ragged;
+};
+
+#define FOUR_SHAPES(kind, groups, expected)                                           \
+    {kind, groups, expected, 6144, 7168, 0}, {kind, groups, expected, 7168, 3072, 0}, \
+        {kind, groups, expected, 4096, 4096, 0},                                      \
+    {                                                                                 \
+        kind, groups, expected, 4096, 2048, 0                                         \
+    }
+
+static const struct row rows[] = {
+    FOUR_SHAPES(HEWN_GROUPED_OFFSETS, 4, 8192),     FOUR_SHAPES(HEWN_GROUPED_OFFSETS, 8, 4096),
+    FOUR_SHAPES(HEWN_GROUPED_COUNTS, 32, 192),      FOUR_SHAPES(HEWN_GROUPED_COUNTS, 6, 1024),
+    FOUR_SHAPES(HEWN_GROUPED_COUNTS, 32, 20),       FOUR_SHAPES(HEWN_GROUPED_COUNTS, 6, 20),
+    {HEWN_GROUPED_OFFSETS, 32, 700, 4096, 7168, 1}, {HEWN_GROUPED_OFFSETS, 32, 700, 7168, 2048, 1},
+    {HEWN_GROUPED_OFFSETS, 64, 260, 4096, 7168, 1}, {HEWN_GROUPED_OFFSETS, 64, 260, 7168, 2048, 1},
+    {HEWN_GROUPED_OFFSETS, 128, 60, 4096, 7168, 1}, {HEWN_GROUPED_OFFSETS, 128, 60, 7168, 2048, 1},
+};
+
+/* A row of the table: its groups, its memory. */
+struct work {
+    const struct row *r;
+    int m, planes, real; /* rows of a plane; rows that count */
+    int first[256], count[256];
+    int32_t *listed, *layout; /* ours; the peer's */
+    size_t listed_count, layout_count;
+    hewn_deviceptr a, b, d, scale_a, scale_b, on_device, layout_on_device;
+    uint64_t d_bytes;
+    hewn_grouped_desc desc;
+};
+
+static uint64_t up(uint64_t x, uint64_t to)
+{
+    return (x + to - 1) / to * to;
+}
+
+/* ---- data -- */
+
+static int some_count(const struct row *r, struct rng *g)
+{
+    double u = ((double)rng_unit(g) + 1) / 2;
+    if (r->ragged) return (int)(4 * r->expected * u * u * u);
+    return (int)(r->expected * (0.7 + 0.6 * u));
+}
+
+static void make_groups(struct work *w)
+{
+    const struct row *r = w->r;
+    struct rng g = {(uint64_t)(r->groups * 131 + r->expected * 7 + r->n + r->k)};
+    int at = 0;
+    w->planes = r->kind == HEWN_GROUPED_COUNTS ? r->groups : 1;
+    w->listed_count = (size_t)r->groups + (r->kind == HEWN_GROUPED_OFFSETS);
+    w->listed = gpu_host(w->listed_count * sizeof *w->listed);
+    w->real = 0;
+    for (int i = 0; i < r->groups; i++) {
+        w->count[i] = some_count(r, &g);
+        w->first[i] = w->planes > 1 ? 0 : at;
+        w->real += w->count[i];
+        if (w->planes > 1)
+            w->listed[i] = w->count[i];
+        else
+            w->listed[i + 1] = at + w->count[i];
+        at = (int)up((uint64_t)(at + w->count[i]), ALIGN);
+    }
+    if (w->planes == 1) w->listed[0] = 0;
+    w->m = w->planes > 1 ? PLANE : at;
+    w->layout_count = (size_t)(w->planes > 1 ? r->groups : w->m);
+    w->layout = gpu_host(w->layout_count * sizeof *w->layout);
+    memset(w->layout, 0xFF, w->layout_count * sizeof *w->layout);
+    for (int i = 0; i < r->groups; i++)
+        for (int j = 0; j < (w->planes > 1 ? 1 : w->count[i]); j++)
+            w->layout[w->planes > 1 ? i : w->first[i] + j] = w->planes > 1 ? w->count[i] : i;
+}
+
+static hewn_deviceptr bytes_e4m3(struct gpu *g, uint64_t bytes, uint64_t seed)
+{
+    static unsigned char block[BLOCK_BYTES];
+    struct rng r = {seed};
+    for (size_t i = 0; i < BLOCK_BYTES; i++)
+        block[i] = (unsigned char)((rng_next(&r) & 0x8F) | 0x20 | (rng_next(&r) & 0x10));
+    return gpu_repeat(g, block, BLOCK_BYTES, bytes);
+}
+
+static hewn_deviceptr scales(struct gpu *g, uint64_t count, uint64_t seed)
+{
+    static float block[BLOCK_BYTES / 4];
+    struct rng r = {seed};
+    for (size_t i = 0; i < BLOCK_BYTES / 4; i++) block[i] = 0.02F + 0.01F * rng_unit(&r);
+    return gpu_repeat(g, block, BLOCK_BYTES, 4 * count);
+}
+
+static void make_work(struct gpu *g, struct work *w)
+{
+    const struct row *r = w->r;
+    make_groups(w);
+    uint64_t m = (uint64_t)w->m, n = (uint64_t)r->n, k = (uint64_t)r->k, blocks = up(k, 128) / 128;
+    uint64_t planes = (uint64_t)w->planes, groups = (uint64_t)r->groups;
+    w->d_bytes = planes * m * n * 2;
+    w->a = bytes_e4m3(g, planes * m * k, 1);
+    w->b = bytes_e4m3(g, groups * n * k, 2);
+    w->d = gpu_allocate(g, w->d_bytes);
+    w->scale_a = scales(g, planes * blocks * up(m, 4), 3);
+    w->scale_b = scales(g, groups * blocks * up(n, 128) / 128, 4);
+    w->on_device = gpu_upload(g, w->listed, w->listed_count * sizeof *w->listed);
+    w->layout_on_device = gpu_upload(g, w->layout, w->layout_count * sizeof *w->layout);
+    w->desc = (hewn_grouped_desc){.struct_size = sizeof w->desc,
+                                  .groups = r->groups,
+                                  .m = w->m,
+                                  .n = r->n,
+                                  .k = r->k,
+                                  .expected_m = r->expected,
+                                  .align = w->planes > 1 ? 0 : ALIGN,
+                                  .in = HEWN_E4M3,
+                                  .out = HEWN_BF16,
+                                  .kind = r->kind};
+}
+
+static void free_work(struct gpu *g, struct work *w)
+{
+    const hewn_deviceptr list[] = {
+        w->a, w->b, w->d, w->scale_a, w->scale_b, w->on_device, w->layout_on_device};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        gpu_need(g->d.mem_free(list[i]), "free");
+    free(w->listed), free(w->layout);
+}
+
+/* ---- runs -- */
+
+static double time_ours(struct gpu *g, const struct work *w, const char *variant,
+                        hewn_grouped_plan_info *info)
+{
+    hewn_grouped_desc d = w->desc;
+    hewn_grouped_plan *plan = NULL;
+    hewn_error err = {0};
+    const hewn_grouped_args a = {.struct_size = sizeof a,
+                                 .a = w->a,
+                                 .b = w->b,
+                                 .d = w->d,
+                                 .scale_a = w->scale_a,
+                                 .scale_b = w->scale_b,
+                                 .rows = w->on_device};
+    d.variant = variant;
+    if (hewn_grouped_plan_create(g->d.context, &d, &plan, &err)) gpu_die("plan", err.message);
+    hewn_grouped_plan_describe(plan, info, NULL);
+    gpu_time_begin(g);
+    for (int i = 0; i < LAUNCHES; i++)
+        if (hewn_grouped_plan_run(plan, &a, g->stream, &err)) gpu_die("run", err.message);
+    double seconds = gpu_time_end(g, LAUNCHES);
+    hewn_grouped_plan_destroy(plan);
+    return seconds;
+}
+
+/* Seconds, or 0: the peer has no kernel for this. */
+static double time_peer(struct gpu *g, const struct work *w, peer_run *peer, char what[PEER_NAME])
+{
+    const unsigned long long at[6] = {w->a,       w->b,       w->d,
+                                      w->scale_a, w->scale_b, w->layout_on_device};
+    const struct row *r = w->r;
+    int rc = 0;
+    gpu_time_begin(g);
+    for (int i = 0; i < LAUNCHES && !rc; i++)
+        rc = peer(w->planes > 1, r->groups, w->m, r->expected, r->n, r->k, at, g->stream, what,
+                  PEER_NAME);
+    if (rc) printf("the peer returned %d\n", rc);
+    double seconds = gpu_time_end(g, LAUNCHES);
+    return rc ? 0 : seconds;
+}
+
+/* Some rows of every group, one behind another. */
+static float *sample(struct gpu *g, const struct work *w, size_t *count)
+{
+    const size_t n = (size_t)w->r->n;
+    float *values = gpu_host((uint64_t)w->r->groups * SAMPLED * n * sizeof *values);
+    uint16_t *line = gpu_host(n * sizeof *line);
+    *count = 0;
+    for (int i = 0; i < w->r->groups; i++)
+        for (int s = 0; s < SAMPLED && s < w->count[i]; s++) {
+            int row = w->first[i] + (int)((int64_t)(w->count[i] - 1) * s / (SAMPLED - 1));
+            uint64_t at = ((uint64_t)(w->planes > 1 ? i * w->m : 0) + (uint64_t)row) * n * 2;
+            gpu_need(g->d.to_host(line, w->d + at, n * sizeof *line), "copy");
+            for (size_t c = 0; c < n; c++)
+                values[(*count)++] = (float)number_load(HEWN_BF16, &line[c]);
+        }
+    free(line);
+    return values;
+}
+
+/* How far two results lie apart: the norm of the difference over that of the second. */
+static double distance(const float *x, const float *y, size_t count)
+{
+    double apart = 0, whole = 0;
+    for (size_t i = 0; i < count; i++) {
+        double d = (double)x[i] - (double)y[i];
+        apart += d * d, whole += (double)y[i] * (double)y[i];
+    }
+    return sqrt(apart / (whole > 0 ? whole : 1));
+}
+
+static const char *const variants[] = {"64x128",   "64x128m",  "64x128n",  "64x256",   "64x256m",
+                                       "64x256n",  "128x128",  "128x128m", "128x128n", "128x160",
+                                       "128x160m", "128x160n", "128x192",  "128x192m", "128x192n"};
+
+enum { VARIANTS = sizeof variants / sizeof *variants };
+
+struct sums {
+    double logs, logs_best, least;
+    int rows;
+};
+
+static void bench_row(struct gpu *g, const struct row *r, peer_run *peer, int all, struct sums *s)
+{
+    struct work w = {.r = r};
+    hewn_grouped_plan_info info = {.struct_size = sizeof info}, other = info;
+    char what[PEER_NAME] = "", best_name[16] = "-";
+    size_t count = 0, peers = 0;
+    make_work(g, &w);
+    gpu_need(g->d.synchronize(), "copy");
+    double ours = time_ours(g, &w, NULL, &info), theirs = 0, best = ours;
+    float *x = sample(g, &w, &count), *y = NULL;
+    snprintf(best_name, sizeof best_name, "%s", info.variant);
+    char chosen[16];
+    snprintf(chosen, sizeof chosen, "%s", info.variant);
+    if (peer && (theirs = time_peer(g, &w, peer, what)) > 0) y = sample(g, &w, &peers);
+    double far = y ? distance(x, y, count) : 0;
+    for (size_t i = 0; all && i < VARIANTS; i++) {
+        double t = time_ours(g, &w, variants[i], &other);
+        printf("%s%s %.1f%s", i ? ", " : "", variants[i], t * 1e6, i + 1 < VARIANTS ? "" : "\n");
+        if (t < best) best = t, snprintf(best_name, sizeof best_name, "%s", variants[i]);
+    }
+    double again = time_ours(g, &w, NULL, &info);
+    if (again < ours) ours = again;
+    if (theirs > 0 && (again = time_peer(g, &w, peer, what)) < theirs) theirs = again;
+    double flop = 2.0 * w.real * r->n * r->k;
+    double bytes = (double)r->groups * r->n * r->k + (double)w.real * (r->k + 2.0 * r->n);
+    printf("| %s | %d x %d | %d x %d | %d | %.1f | %.0f | %.2f | %s | %.1f | %s | %.1f | %s | %.3f "
+           "| %.1e |\n",
+           r->kind == HEWN_GROUPED_COUNTS ? "counts" : "offsets", r->groups, r->expected, r->n,
+           r->k, w.real, ours * 1e6, flop / ours * 1e-12, bytes / ours * 1e-12, chosen, best * 1e6,
+           best_name, theirs * 1e6, what, theirs / ours, far);
+    fflush(stdout);
+    if (theirs > 0) {
+        s->logs += log(theirs / ours), s->logs_best += log(theirs / best), s->rows++;
+        if (s->least == 0 || theirs / ours < s->least) s->least = theirs / ours;
+    }
+    free(x), free(y);
+    free_work(g, &w);
+}
+
+int main(int argc, char **argv)
+{
+    struct gpu g;
+    struct sums s = {0};
+    peer_run *peer = NULL;
+    int all = 0, most = (int)(sizeof rows / sizeof *rows);
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--all")) {
+            all = 1;
+        } else if (!strcmp(argv[i], "--rows") && i + 1 < argc) {
+            most = atoi(argv[++i]);
+        } else if (!strcmp(argv[i], "--peer") && i + 1 < argc) {
+            void *library = dlopen(argv[++i], RTLD_NOW);
+            void *symbol = library ? dlsym(library, "grouped_peer") : NULL;
+            if (!symbol) gpu_die(argv[i], dlerror());
+            memcpy(&peer, &symbol, sizeof peer);
+        } else {
+            gpu_die(argv[i], "not an option: [--all] [--peer LIBRARY] [--rows N]");
+        }
+    }
+    gpu_open(&g);
+    printf("%s\n| kind | groups x rows | n x k | rows | us | TFLOP/s | TB/s | chosen | best us | "
+           "best | peer us "
+           "| peer | ratio | apart |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
+           g.d.info.name);
+    for (int i = 0; i < most && i < (int)(sizeof rows / sizeof *rows); i++)
+        bench_row(&g, &rows[i], peer, all, &s);
+    if (s.rows)
+        printf("geometric mean over %d rows: %.3f, of the best variants %.3f; least %.3f\n", s.rows,
+               exp(s.logs / s.rows), exp(s.logs_best / s.rows), s.least);
+    gpu_close(&g);
+    return 0;
+}

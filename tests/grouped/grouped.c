@@ -1,0 +1,204 @@
+/* Grouped products against float64: kinds, variants, ragged and empty groups, rows that break the rules. */
+#include "grouped_case.h"
+
+#include "lib/harness.h"
+#include "lib/suite.h"
+#include "lib/verdict.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- a run -- */
+
+enum { A, B, D, SCALE_A, SCALE_B, ROWS, BUFFERS };
+
+struct buffers {
+    struct guarded of[BUFFERS];
+};
+
+static bool upload_all(struct device *dev, const struct grouped_data *d, struct buffers *b,
+                       hewn_grouped_args *a)
+{
+    const struct {
+        hewn_deviceptr *address;
+        const void *host;
+        size_t size;
+        bool wanted;
+    } list[BUFFERS] = {[A] = {&a->a, d->a, d->a_bytes, true},
+                       [B] = {&a->b, d->b, d->b_bytes, true},
+                       [D] = {&a->d, d->d, d->d_bytes, true},
+                       [SCALE_A] = {&a->scale_a, d->scale_a, d->scale_a_count * 4, true},
+                       [SCALE_B] = {&a->scale_b, d->scale_b, d->scale_b_count * 4, true},
+                       [ROWS] = {&a->rows, d->rows, d->row_count * 4, d->c.kind != 0}};
+    for (int i = 0; i < BUFFERS; i++) {
+        if (!list[i].wanted) continue;
+        if (!guarded_new(dev, &b->of[i], list[i].size, 0xFF)) return false;
+        *list[i].address = b->of[i].data;
+        if (dev->to_device(b->of[i].data, list[i].host, list[i].size)) return false;
+    }
+    return true;
+}
+
+static void launch(struct device *dev, struct grouped_data *d, const hewn_grouped_plan *plan,
+                   struct buffers *b)
+{
+    hewn_error err = {0};
+    hewn_grouped_args a = {.struct_size = sizeof a};
+    bool ready = upload_all(dev, d, b, &a);
+    CHECK(ready, "no device memory for the case");
+    if (!ready) return;
+    int status = hewn_grouped_plan_run(plan, &a, NULL, &err);
+    CHECK(status == HEWN_OK, "run: %s", err.message);
+    int rc = dev->synchronize();
+    CHECK(rc == 0, "the kernel failed with CUresult %d", rc);
+    verdict_check(dev->info.simulated, false);
+    if (status || rc) return;
+    CHECK(dev->to_host(d->d, a.d, d->d_bytes) == 0, "cannot read D");
+    for (int i = 0; i < BUFFERS; i++) {
+        const char *damage = b->of[i].base ? guarded_damage(dev, &b->of[i]) : NULL;
+        CHECK(!damage, "buffer %d: %s", i, damage);
+    }
+    double used = grouped_judge(d);
+    if (test_verbose()) printf("    %.3f of the tolerance\n", used);
+}
+
+/* `runs` of one plan, each with other rows and data, every other one exact. */
+static void run_case(struct device *dev, struct grouped_case c, int runs)
+{
+    hewn_grouped_plan *plan = NULL;
+    for (int i = 0; i < runs; i++, c.seed++) {
+        struct grouped_data d;
+        struct buffers b;
+        hewn_error err = {0};
+        memset(&b, 0, sizeof b);
+        c.exact = i % 2;
+        bool ready = grouped_data_new(&d, &c);
+        int status = HEWN_OK;
+        CHECK(ready, "no host memory for the case");
+        if (ready && !plan) status = hewn_grouped_plan_create(dev->context, &d.desc, &plan, &err);
+        if (status == HEWN_ERR_NO_MODULE)
+            test_skip("%s", err.message);
+        else
+            CHECK(status == HEWN_OK, "plan: %s", err.message);
+        if (ready && plan) launch(dev, &d, plan, &b);
+        for (int n = 0; n < BUFFERS; n++) guarded_free(dev, &b.of[n]);
+        grouped_data_free(&d);
+    }
+    hewn_grouped_plan_destroy(plan);
+}
+
+static void try_case(struct device *dev, struct grouped_case c)
+{
+    static uint64_t seed;
+    char name[200];
+    c.seed = ++seed * 0x9E3779B97F4A7C15U;
+    grouped_case_name(&c, name, sizeof name);
+    if (test_case("%s", name)) run_case(dev, c, 2);
+}
+
+/* ---- the cases -- */
+
+static const char *const variants[] = {"64x128",   "64x128m",  "64x128n",  "64x256",   "64x256m",
+                                       "64x256n",  "128x128",  "128x128m", "128x128n", "128x160",
+                                       "128x160m", "128x160n", "128x192",  "128x192m", "128x192n"};
+enum { VARIANTS = sizeof variants / sizeof *variants };
+
+static const struct grouped_case usual = {
+    .kind = HEWN_GROUPED_OFFSETS, .groups = 3, .m = 300, .n = 264, .k = 400, .out = HEWN_BF16};
+
+/* Each variant: several tiles a group both ways, the ring more than once round; both outputs. */
+static void each_variant(struct device *dev)
+{
+    for (int i = 0; i < VARIANTS; i++) {
+        struct grouped_case c = usual;
+        c.variant = variants[i];
+        c.out = i % 2 ? HEWN_F32 : HEWN_BF16;
+        c.kind = i % 3;
+        c.m = c.kind == HEWN_GROUPED_OFFSETS ? 470 : 200;
+        c.n = i % 4 < 2 ? 392 : 520;
+        try_case(dev, c);
+        c.out = i % 2 ? HEWN_BF16 : HEWN_F32;
+        c.kind = HEWN_GROUPED_OFFSETS;
+        c.rows = i % 3 == 1 ? ROWS_FEW : ROWS_ANY;
+        c.m = 350;
+        c.n = 333;
+        c.k = 1111;
+        c.spread = 1;
+        try_case(dev, c);
+    }
+}
+
+/* Rows and ends of groups of every sort. */
+static void groups(struct device *dev)
+{
+    for (int rows = 0; rows < ROWS_KINDS; rows++)
+        for (int kind = 0; kind < 3; kind++) {
+            struct grouped_case c = usual;
+            if (kind == HEWN_GROUPED_PLANES && rows) continue;
+            c.kind = kind;
+            c.rows = (enum grouped_rows)rows;
+            c.n = 130;
+            c.k = 130;
+            c.groups = kind ? 70 : 3; /* more than the producer's lanes */
+            c.m = kind == HEWN_GROUPED_COUNTS ? 33 : 1300;
+            if (kind == HEWN_GROUPED_PLANES) c.m = 130;
+            try_case(dev, c);
+            c.align = kind == HEWN_GROUPED_OFFSETS ? 32 : 0;
+            c.groups = 33;
+            if (c.align) try_case(dev, c);
+        }
+}
+
+/* Sizes at the ends of tiles, blocks and chunks of 16 bytes. */
+static void sizes(struct device *dev)
+{
+    static const int list[][3] = {{1, 1, 1},     {1, 8, 16},     {16, 7, 128},  {17, 9, 129},
+                                  {64, 128, 64}, {65, 129, 256}, {128, 64, 31}, {129, 257, 500}};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        struct grouped_case c = usual;
+        c.kind = i % 2 ? HEWN_GROUPED_PLANES : HEWN_GROUPED_OFFSETS;
+        c.groups = i % 3 ? 2 : 1;
+        c.rows = ROWS_ALL;
+        c.m = list[i][0] * (c.kind ? c.groups : 1);
+        c.n = list[i][1];
+        c.k = list[i][2];
+        c.out = i % 4 < 2 ? HEWN_BF16 : HEWN_F32;
+        try_case(dev, c);
+    }
+}
+
+static void at_random(struct device *dev, int count)
+{
+    struct rng r = {test_seed()};
+    for (int i = 0; i < count; i++) {
+        struct grouped_case c = usual;
+        c.kind = (int)rng_below(&r, 3);
+        c.groups = 1 + (int)rng_below(&r, rng_below(&r, 3) ? 6 : 90);
+        c.m = 1 + (int)rng_below(&r, c.kind == HEWN_GROUPED_OFFSETS ? 900 : 200);
+        if (c.groups > 6 && c.kind != HEWN_GROUPED_OFFSETS) c.m = 1 + c.m / 8;
+        c.n = 1 + (int)rng_below(&r, rng_below(&r, 2) ? 200 : 700);
+        c.k = 1 + (int)rng_below(&r, rng_below(&r, 4) ? 400 : 2500);
+        if (c.groups > 6) c.n = 1 + c.n / 3, c.k = 1 + c.k / 4;
+        c.out = rng_below(&r, 2) ? HEWN_BF16 : HEWN_F32;
+        c.rows = (enum grouped_rows)rng_below(&r, ROWS_KINDS);
+        c.spread = (int)rng_below(&r, 2);
+        if (c.kind == HEWN_GROUPED_OFFSETS) c.align = 1 << rng_below(&r, 8);
+        if (rng_below(&r, 3)) c.variant = variants[rng_below(&r, VARIANTS)];
+        try_case(dev, c);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct device dev;
+    int random = suite_number(&argc, argv, "--random");
+    if (!suite_begin(&dev, "grouped", argc, argv)) return 1;
+    if (random) {
+        at_random(&dev, random);
+    } else {
+        each_variant(&dev);
+        groups(&dev);
+        sizes(&dev);
+    }
+    return suite_end(&dev);
+}

@@ -1,0 +1,180 @@
+#include "grouped_case.h"
+
+#include "lib/harness.h"
+#include "lib/number.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK = 128 };
+
+void grouped_case_name(const struct grouped_case *c, char *out, size_t size)
+{
+    static const char *const kinds[] = {"planes", "counts", "offsets"};
+    static const char *const rows[] = {"", ", few rows", ", all rows", ", rows out of bounds"};
+    snprintf(out, size, "%d %s of %d x %d x %d, %s%s%s, %s", c->groups, kinds[c->kind], c->m, c->n,
+             c->k, hewn_dtype_name(c->out), rows[c->rows], c->spread ? ", spread" : "",
+             c->variant ? c->variant : "chosen");
+    if (c->align) snprintf(out + strlen(out), size - strlen(out), ", align %d", c->align);
+}
+
+static int clamp(int x, int most)
+{
+    return x < 0 ? 0 : x > most ? most : x;
+}
+
+void grouped_range(const struct grouped_data *d, int group, int *first, int *end)
+{
+    const int64_t align = d->c.align ? d->c.align : 1;
+    *first = 0, *end = d->c.m;
+    if (d->c.kind == HEWN_GROUPED_COUNTS) *end = clamp(d->rows[group], d->c.m);
+    if (d->c.kind != HEWN_GROUPED_OFFSETS) return;
+    int64_t begin = (clamp(d->rows[group], d->c.m) + align - 1) / align * align;
+    *end = clamp(d->rows[group + 1], d->c.m);
+    if (begin > *end) begin = *end;
+    *first = (int)begin;
+}
+
+/* ---- shapes -- */
+
+static int64_t up(int64_t x, int64_t to)
+{
+    return (x + to - 1) / to * to;
+}
+
+static void describe(struct grouped_data *d)
+{
+    const struct grouped_case *c = &d->c;
+    hewn_grouped_desc *x = &d->desc;
+    const int64_t extra = c->spread ? 16 : 0;
+    d->planes = c->kind == HEWN_GROUPED_OFFSETS ? 1 : c->groups;
+    d->blocks = (c->k + BLOCK - 1) / BLOCK;
+    d->blocks_n = (c->n + BLOCK - 1) / BLOCK;
+    *x = (hewn_grouped_desc){.struct_size = sizeof *x,
+                             .groups = c->groups,
+                             .m = c->m,
+                             .n = c->n,
+                             .k = c->k,
+                             .align = c->align,
+                             .variant = c->variant,
+                             .in = HEWN_E4M3,
+                             .out = c->out,
+                             .kind = c->kind};
+    x->lda = up(c->k, 16) + extra;
+    x->ldb = up(c->k, 16) + 2 * extra;
+    x->ldd = up(c->n, 8) + extra;
+    x->stride_a = c->m * x->lda + extra;
+    x->stride_b = c->n * x->ldb + extra;
+    x->stride_d = c->m * x->ldd + extra;
+    x->scale_a_k = up(c->m, 4) + (c->spread ? 8 : 0);
+    x->scale_a_plane = x->scale_a_k * d->blocks + (c->spread ? 4 : 0);
+    x->scale_b_n = d->blocks + (c->spread ? 3 : 0);
+    x->scale_b_plane = x->scale_b_n * d->blocks_n + (c->spread ? 1 : 0);
+    d->a_bytes = (size_t)(x->stride_a * d->planes);
+    d->b_bytes = (size_t)(x->stride_b * c->groups);
+    d->d_bytes = (size_t)(x->stride_d * d->planes) * hewn_dtype_size(c->out);
+    d->scale_a_count = (size_t)(x->scale_a_plane * d->planes);
+    d->scale_b_count = (size_t)(x->scale_b_plane * c->groups);
+    d->row_count = (size_t)c->groups + (c->kind == HEWN_GROUPED_OFFSETS);
+}
+
+/* ---- contents -- */
+
+static int some_rows(const struct grouped_data *d, int i, struct rng *r)
+{
+    const uint32_t m = (uint32_t)d->c.m;
+    if (d->c.rows == ROWS_ALL) return d->c.m;
+    if (d->c.rows == ROWS_WRONG && i % 3 == 0) return i % 2 ? INT32_MIN + 5 : d->c.m + 77;
+    if (d->c.rows == ROWS_FEW) return i % 3 ? 0 : (int)rng_below(r, m < 20 ? m + 1 : 20);
+    return i % 5 == 1 ? 0 : (int)rng_below(r, m + 1);
+}
+
+static int compare(const void *x, const void *y)
+{
+    const int32_t a = *(const int32_t *)x, b = *(const int32_t *)y;
+    return (a > b) - (a < b);
+}
+
+/* Offsets ascend, so that groups do not overlap; where they break the rules, their ends do. */
+static void fill_rows(struct grouped_data *d, struct rng *r)
+{
+    const struct grouped_case *c = &d->c;
+    const int align = c->align ? c->align : 1;
+    for (size_t i = 0; i < d->row_count; i++) d->rows[i] = some_rows(d, (int)i, r);
+    if (c->kind != HEWN_GROUPED_OFFSETS) return;
+    for (size_t i = 0; i < d->row_count; i++)
+        if (c->rows == ROWS_FEW) d->rows[i] = (int32_t)rng_below(r, (uint32_t)c->m + 1) / 8 * 8;
+    qsort(d->rows, d->row_count, sizeof *d->rows, compare);
+    if (c->rows != ROWS_WRONG) d->rows[0] = d->rows[0] / align * align;
+    if (c->rows == ROWS_ALL)
+        for (size_t i = 0; i < d->row_count; i++)
+            d->rows[i] = (int32_t)((int64_t)c->m * (int64_t)i / c->groups);
+}
+
+static void fill_bytes(const struct grouped_case *c, unsigned char *at, struct rng *r)
+{
+    for (int i = 0; i < c->k; i++) {
+        double x = c->exact ? (int)rng_below(r, 5) - 2 : 2 * (double)(rng_unit(r) + rng_unit(r));
+        number_store(HEWN_E4M3, x, at + i);
+    }
+}
+
+static float some_scale(const struct grouped_case *c, struct rng *r)
+{
+    if (c->exact) return rng_below(r, 2) ? 0.5F : 2;
+    return 0.01F + 0.5F * (1 + rng_unit(r));
+}
+
+/* Everything that belongs to no group is NaN. */
+static void fill(struct grouped_data *d, struct rng *r)
+{
+    const struct grouped_case *c = &d->c;
+    const hewn_grouped_desc *x = &d->desc;
+    memset(d->a, 0xFF, d->a_bytes);
+    memset(d->b, 0xFF, d->b_bytes);
+    memset(d->d, GROUPED_POISON, d->d_bytes);
+    memset(d->scale_a, 0xFF, d->scale_a_count * 4);
+    memset(d->scale_b, 0xFF, d->scale_b_count * 4);
+    for (int g = 0; g < c->groups; g++) {
+        int first, end, plane = d->planes > 1 ? g : 0;
+        grouped_range(d, g, &first, &end);
+        for (int i = first; i < end; i++) {
+            fill_bytes(c, d->a + plane * x->stride_a + i * x->lda, r);
+            for (int b = 0; b < d->blocks; b++)
+                d->scale_a[plane * x->scale_a_plane + b * x->scale_a_k + i] = some_scale(c, r);
+        }
+        for (int j = 0; j < c->n; j++) fill_bytes(c, d->b + g * x->stride_b + j * x->ldb, r);
+        for (int j = 0; j < d->blocks_n; j++)
+            for (int b = 0; b < d->blocks; b++)
+                d->scale_b[g * x->scale_b_plane + j * x->scale_b_n + b] = some_scale(c, r);
+    }
+}
+
+bool grouped_data_new(struct grouped_data *d, const struct grouped_case *c)
+{
+    struct rng r = {c->seed ^ test_seed()};
+    memset(d, 0, sizeof *d);
+    d->c = *c;
+    describe(d);
+    d->a = malloc(d->a_bytes);
+    d->b = malloc(d->b_bytes);
+    d->d = malloc(d->d_bytes);
+    d->scale_a = malloc(d->scale_a_count * sizeof *d->scale_a);
+    d->scale_b = malloc(d->scale_b_count * sizeof *d->scale_b);
+    d->rows = calloc(d->row_count, sizeof *d->rows);
+    if (!d->a || !d->b || !d->d || !d->scale_a || !d->scale_b || !d->rows) return false;
+    fill_rows(d, &r);
+    fill(d, &r);
+    return true;
+}
+
+void grouped_data_free(struct grouped_data *d)
+{
+    free(d->a);
+    free(d->b);
+    free(d->d);
+    free(d->scale_a);
+    free(d->scale_b);
+    free(d->rows);
+}

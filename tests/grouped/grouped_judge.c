@@ -1,0 +1,123 @@
+#include "grouped_case.h"
+
+#include "lib/harness.h"
+#include "lib/number.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MMA_BLOCK = 32, BLOCK = 128 };
+
+/* e4m3 as doubles, and as the tensor core aligns them: by exponents, which subnormals share. */
+static double value_of[256], size_of[256];
+
+static void make_tables(void)
+{
+    const double least = number_format(HEWN_E4M3).normal;
+    for (int i = 0; i < 256; i++) {
+        unsigned char byte = (unsigned char)i;
+        value_of[i] = number_load(HEWN_E4M3, &byte);
+        size_of[i] = value_of[i] != 0 ? fmax(fabs(value_of[i]), least) : 0;
+    }
+}
+
+/* The sum of a block, and the bound H on its error. */
+static double block_sum(const unsigned char *a, const unsigned char *b, int length, double *bound)
+{
+    double sum = 0, h = 0;
+    for (int first = 0; first < length; first += MMA_BLOCK) {
+        double largest = fabs(sum) + h;
+        int end = first + MMA_BLOCK < length ? first + MMA_BLOCK : length;
+        for (int i = first; i < end; i++) {
+            largest = fmax(largest, size_of[a[i]] * size_of[b[i]]);
+            sum += value_of[a[i]] * value_of[b[i]];
+        }
+        h += 33 * 0x1p-13 * largest;
+        h += 0x1p-13 * (fabs(sum) + h);
+    }
+    *bound = h;
+    return sum;
+}
+
+struct judge {
+    const struct grouped_data *d;
+    double worst, want, got; /* of the element that exceeds its tolerance most */
+    int beyond, group, row, column;
+};
+
+static void judge_element(struct judge *j, int group, int plane, int row, int column)
+{
+    const struct grouped_data *d = j->d;
+    const hewn_grouped_desc *x = &d->desc;
+    const unsigned char *a = d->a + plane * x->stride_a + row * x->lda;
+    const unsigned char *b = d->b + group * x->stride_b + column * x->ldb;
+    const float *scale_a = d->scale_a + plane * x->scale_a_plane + row;
+    const float *scale_b = d->scale_b + group * x->scale_b_plane + column / BLOCK * x->scale_b_n;
+    double want = 0, error = 0, reach = 0;
+    for (int i = 0; i < d->blocks; i++) {
+        double h, scale = (double)scale_a[i * x->scale_a_k] * (double)scale_b[i];
+        int length = d->c.k - i * BLOCK < BLOCK ? d->c.k - i * BLOCK : BLOCK;
+        double sum = block_sum(a + i * BLOCK, b + i * BLOCK, length, &h);
+        want += scale * sum;
+        error += fabs(scale) * (h + 0x1p-24 * fabs(sum));
+        reach += fabs(scale) * (h + fabs(sum));
+    }
+    size_t size = hewn_dtype_size(d->c.out);
+    double got =
+        number_load(d->c.out, d->d + (size_t)(plane * x->stride_d + row * x->ldd + column) * size);
+    double most = error + (d->blocks + 1) * 0x1p-24 * reach + 0x1p-126;
+    most += number_half_step(d->c.out, fabs(want) + most);
+    double excess = fabs(got - want) / most;
+    if (d->c.exact) excess = got == number_round(d->c.out, want) ? 0 : (double)INFINITY;
+    if (isnan(got)) excess = (double)INFINITY;
+    if (excess > 1) j->beyond++;
+    if (excess <= j->worst) return;
+    j->worst = excess, j->want = want, j->got = got;
+    j->group = group, j->row = row, j->column = column;
+}
+
+/* Whether the row of a plane is a group's; elements of D that belong to none keep their poison. */
+static bool is_written(const struct grouped_data *d, int plane, int row, int column)
+{
+    if (row >= d->c.m || column >= d->c.n) return false;
+    for (int g = 0; g < d->c.groups; g++) {
+        int first, end;
+        grouped_range(d, g, &first, &end);
+        if ((d->planes == 1 || g == plane) && row >= first && row < end) return true;
+    }
+    return false;
+}
+
+static void judge_rest(const struct grouped_data *d)
+{
+    const size_t size = hewn_dtype_size(d->c.out);
+    for (size_t i = 0; i < d->d_bytes; i++) {
+        int64_t element = (int64_t)(i / size), plane = element / d->desc.stride_d,
+                inside = element % d->desc.stride_d;
+        int row = (int)(inside / d->desc.ldd), column = (int)(inside % d->desc.ldd);
+        if (d->d[i] == GROUPED_POISON || is_written(d, (int)plane, row, column)) continue;
+        CHECK(0, "plane %d, row %d, column %d belongs to no group and is written", (int)plane, row,
+              column);
+        return;
+    }
+}
+
+double grouped_judge(const struct grouped_data *d)
+{
+    struct judge j = {.d = d};
+    make_tables();
+    for (int g = 0; g < d->c.groups; g++) {
+        int first, end, plane = d->planes > 1 ? g : 0;
+        grouped_range(d, g, &first, &end);
+        for (int row = first; row < end; row++)
+            for (int column = 0; column < d->c.n; column++)
+                judge_element(&j, g, plane, row, column);
+    }
+    judge_rest(d);
+    CHECK(!j.beyond,
+          "%d elements are beyond the tolerance, worst group %d [%d,%d]: want %.9g got %.9g, %.3g "
+          "of it",
+          j.beyond, j.group, j.row, j.column, j.want, j.got, j.worst);
+    return j.worst;
+}

@@ -1,0 +1,175 @@
+/* Bad input to grouped products: descriptions, addresses, rows, one at a time. And what plans choose. */
+#include "badinput.h"
+
+#include <string.h>
+
+/* Where the tensors of a run lie: 256 MB apart. */
+enum { AT_A = 0x10000000, AT_B = 0x20000000, AT_D = 0x30000000, AT_SCALE_A = 0x40000000 };
+enum { AT_SCALE_B = 0x50000000, AT_ROWS = 0x60000000 };
+
+/* Four groups in 1,000 rows. */
+static hewn_grouped_desc good(void)
+{
+    return (hewn_grouped_desc){
+        .struct_size = sizeof(hewn_grouped_desc),
+        .groups = 4,
+        .m = 1000,
+        .n = 512,
+        .k = 384,
+        .in = HEWN_E4M3,
+        .out = HEWN_BF16,
+        .kind = HEWN_GROUPED_OFFSETS,
+    };
+}
+
+#define BAD(change, status, words)                                                              \
+    do {                                                                                        \
+        hewn_grouped_desc d = good();                                                           \
+        hewn_grouped_plan *plan = NULL;                                                         \
+        change;                                                                                 \
+        REFUSE("grouped: " #change, hewn_grouped_plan_create(context, &d, &plan, &err), status, \
+               words);                                                                          \
+        CHECK(plan == NULL, "a plan came back");                                                \
+    } while (0)
+
+static void shapes(hewn_context *context)
+{
+    BAD(d.struct_size = 0, HEWN_ERR_ARGUMENT, "hewn_grouped_desc: struct_size 0");
+    BAD(d.groups = 0, HEWN_ERR_ARGUMENT, "groups: 0 is not in 1..2147483647");
+    BAD(d.m = 0, HEWN_ERR_ARGUMENT, "m: 0 is not in 1..2147483647");
+    BAD(d.n = -1, HEWN_ERR_ARGUMENT, "n: -1 is not in 1..2147483647");
+    BAD(d.k = 1LL << 31, HEWN_ERR_ARGUMENT, "k: 2147483648 is not in 1..2147483647");
+    BAD(d.expected_m = -1, HEWN_ERR_ARGUMENT, "expected_m: -1 is not in 0..2147483647");
+    BAD(d.align = 24, HEWN_ERR_ARGUMENT, "align: 24 is no power of two");
+    BAD((d.kind = HEWN_GROUPED_PLANES, d.align = 16), HEWN_ERR_ARGUMENT,
+        "align: 16 is not in 0..0");
+    BAD(d.kind = 3, HEWN_ERR_ARGUMENT, "kind: 3 is not in 0..2");
+    BAD(d.scales = 1, HEWN_ERR_ARGUMENT, "scales: 1 is not in 0..0");
+    BAD(d.in = HEWN_BF16, HEWN_ERR_ARGUMENT, "in: dtype 2 (bf16) is not e4m3");
+    BAD(d.out = HEWN_F16, HEWN_ERR_ARGUMENT, "out: dtype 1 (f16) is neither bf16 nor f32");
+    BAD(d.out = 77, HEWN_ERR_ARGUMENT, "out: dtype 77 (unknown) is neither bf16 nor f32");
+    BAD(d.variant = "64x64", HEWN_ERR_ARGUMENT, "variant: there is no kernel \"64x64\"");
+    BAD((d.groups = 1 << 20, d.m = 1 << 20, d.n = 1 << 14), HEWN_ERR_LIMIT, "m, n, groups: ");
+}
+
+static void strides(hewn_context *context)
+{
+    BAD(d.k = 100, HEWN_ERR_ARGUMENT, "lda: 100 elements, 100 B, are no multiple of 16 B");
+    BAD(d.lda = -16, HEWN_ERR_ARGUMENT, "lda: -16 elements of 1 B are not in 0..2^40-1 B");
+    BAD(d.lda = 1LL << 40, HEWN_ERR_ARGUMENT, "lda: 1099511627776 elements of 1 B are not in");
+    BAD(d.ldb = 368, HEWN_ERR_ARGUMENT, "ldb: 368 is less than the 384 elements inside");
+    BAD(d.ldd = 516, HEWN_ERR_ARGUMENT, "ldd: 516 elements, 1032 B, are no multiple of 16 B");
+    BAD(d.stride_b = 512 * 384 - 16, HEWN_ERR_ARGUMENT, "stride_b: 196592 is less than the 196608");
+    BAD((d.kind = HEWN_GROUPED_COUNTS, d.stride_a = 16), HEWN_ERR_ARGUMENT,
+        "stride_a: 16 is less than the 384000 elements inside");
+    BAD(d.scale_a_k = 1001, HEWN_ERR_ARGUMENT, "scale_a_k: 1001 elements, 4004 B, are no multiple");
+    BAD(d.scale_a_k = 996, HEWN_ERR_ARGUMENT, "scale_a_k: 996 is less than the 1000 elements");
+    BAD(d.scale_b_n = 2, HEWN_ERR_ARGUMENT, "scale_b_n: 2 is less than the 3 elements inside");
+    BAD(d.scale_b_plane = 11, HEWN_ERR_ARGUMENT, "scale_b_plane: 11 is less than the 12 elements");
+    BAD((d.groups = INT32_MAX, d.n = 8, d.k = 16, d.m = 8, d.stride_b = 1LL << 39),
+        HEWN_ERR_ARGUMENT, "ldb, stride_b: the tensor ends behind 2^63 B");
+}
+
+#define BAD_RUN(change, words)                                                       \
+    do {                                                                             \
+        hewn_grouped_args a = {.struct_size = sizeof a,                              \
+                               .a = AT_A,                                            \
+                               .b = AT_B,                                            \
+                               .d = AT_D,                                            \
+                               .scale_a = AT_SCALE_A,                                \
+                               .scale_b = AT_SCALE_B,                                \
+                               .rows = AT_ROWS};                                     \
+        change;                                                                      \
+        REFUSE("grouped run: " #change, hewn_grouped_plan_run(plan, &a, NULL, &err), \
+               HEWN_ERR_ARGUMENT, words);                                            \
+    } while (0)
+
+static void addresses(hewn_grouped_plan *plan)
+{
+    BAD_RUN(a.struct_size = 0, "hewn_grouped_args: struct_size 0");
+    BAD_RUN(a.a = 0, "a: address must not be 0");
+    BAD_RUN(a.b += 8, "b: address 0x20000008 is not a multiple of 16");
+    BAD_RUN(a.d = AT_A + 16, "d: 1024000 B at 0x10000010 overlap a, 384000 B at 0x10000000");
+    BAD_RUN(a.d = 0, "d: address must not be 0");
+    BAD_RUN(a.scale_a += 4, "scale_a: address 0x40000004 is not a multiple of 16");
+    BAD_RUN(a.scale_b += 2, "scale_b: address 0x50000002 is not a multiple of 4");
+    BAD_RUN(a.rows = 0, "rows: address must not be 0");
+    REFUSE("grouped run: no plan", hewn_grouped_plan_run(NULL, &(hewn_grouped_args){0}, NULL, &err),
+           HEWN_ERR_ARGUMENT, "plan: must not be NULL");
+    REFUSE("grouped describe: no plan", hewn_grouped_plan_describe(NULL, NULL, &err),
+           HEWN_ERR_ARGUMENT, "plan: must not be NULL");
+}
+
+#define BAD_ROWS(change, words)                                                          \
+    do {                                                                                 \
+        int32_t rows[] = {0, 100, 100, 700, 1000};                                       \
+        hewn_grouped_tables t = {.struct_size = sizeof t, .rows = rows};                 \
+        change;                                                                          \
+        REFUSE("grouped rows: " #change, hewn_grouped_plan_check_tables(plan, &t, &err), \
+               HEWN_ERR_ARGUMENT, words);                                                \
+    } while (0)
+
+static void rows_of(const hewn_grouped_plan *plan)
+{
+    if (test_case("grouped rows: none is bad")) {
+        const int32_t rows[] = {0, 100, 100, 700, 1000};
+        const hewn_grouped_tables t = {.struct_size = sizeof t, .rows = rows};
+        hewn_error err = {0};
+        CHECK(!hewn_grouped_plan_check_tables(plan, &t, &err), "%s", err.message);
+    }
+    BAD_ROWS(t.struct_size = 1, "hewn_grouped_tables: struct_size 1");
+    BAD_ROWS(t.rows = NULL, "rows: must not be NULL");
+    BAD_ROWS(rows[0] = -1, "rows[0]: -1 is not in 0..1000");
+    BAD_ROWS(rows[4] = 1001, "rows[4]: 1001 is not in 0..1000");
+    BAD_ROWS(rows[2] = 99, "rows[1]: 100 is behind rows[2], 99");
+    REFUSE("grouped rows: no plan", hewn_grouped_plan_check_tables(NULL, NULL, &err),
+           HEWN_ERR_ARGUMENT, "plan: must not be NULL");
+}
+
+/* Few rows a group take tiles of 64, whatever `m` has room for. */
+static void choices(hewn_context *context)
+{
+    static const int list[][3] = {{20, 64, 0}, {8000, 128, 0}, {20, 128, 1}};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        hewn_grouped_desc d = good();
+        hewn_grouped_plan *plan = NULL;
+        hewn_grouped_plan_info info = {.struct_size = sizeof info};
+        hewn_error err = {0};
+        d.m = 32768;
+        d.expected_m = list[i][0];
+        d.variant = list[i][2] ? "128x160n" : NULL;
+        if (!test_case("grouped: %d rows expected%s", list[i][0], d.variant ? ", a variant" : ""))
+            continue;
+        int status = hewn_grouped_plan_create(context, &d, &plan, &err);
+        if (!status) status = hewn_grouped_plan_describe(plan, &info, &err);
+        CHECK(!status, "%s", err.message);
+        CHECK_INT((int)info.tile_m, list[i][1]);
+        CHECK(!d.variant || (info.variant && !strcmp(info.variant, d.variant)), "another variant");
+        hewn_grouped_plan_destroy(plan);
+    }
+}
+
+void grouped(void)
+{
+    hewn_driver *driver;
+    hewn_context *context = attach_fake(&driver, 9, 0);
+    if (context) {
+        hewn_grouped_desc d = good();
+        hewn_grouped_plan *plan = NULL;
+        hewn_error why = {0};
+        shapes(context);
+        strides(context);
+        choices(context);
+        if (hewn_grouped_plan_create(context, &d, &plan, &why)) {
+            if (test_case("grouped: a plan")) CHECK(0, "%s", why.message);
+        } else {
+            addresses(plan);
+            rows_of(plan);
+        }
+        hewn_grouped_plan_destroy(plan);
+    }
+    detach_fake(driver, context);
+    context = attach_fake(&driver, 10, 0);
+    if (context) BAD((void)0, HEWN_ERR_NO_MODULE, "shipped for: sm_90a");
+    detach_fake(driver, context);
+}

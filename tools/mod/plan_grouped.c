@@ -1,0 +1,136 @@
+/* The plans of the family grouped as data, their derived numbers checked, and what their manifests say. */
+#include "mod.h"
+
+#include "plan_tables.h"
+
+#include "../../ptx/sm_90a/grouped.plan.h"
+
+#include <string.h>
+
+static const char *const maps[] = PLAN_NAMES(GROUPED_MAPS(PLAN_NAME, PLAN_NAME));
+static const struct plan_scalar scalars[] = PLAN_SCALARS(GROUPED_SCALARS(PLAN_SCALAR));
+static const struct plan_range roles[] = PLAN_RANGES(SM90A_GROUPED_ROLES(PLAN_ROLE));
+static const struct plan_flow flows[] = PLAN_FLOWS(SM90A_GROUPED_FLOWS(PLAN_FLOW));
+static const struct plan_range no_ranges[] = PLAN_RANGES();
+
+#define CHECK(P, t, v)                                                                          \
+    _Static_assert(P##_GROUPED_DYNAMIC_SHARED(v) + P##_GROUPED_STATIC_BYTES <= SM_SHARED_BYTES, \
+                   "shared memory");                                                            \
+    _Static_assert(P##_GROUPED_A_BYTES(v) / 2 % SWIZZLE_REPEAT == 0 &&                          \
+                       P##_GROUPED_B_BYTES(v) / 2 % SWIZZLE_REPEAT == 0 &&                      \
+                       P##_GROUPED_D_BYTES % SWIZZLE_REPEAT == 0 &&                             \
+                       P##_GROUPED_S_PITCH(v) % 128 == 0,                                       \
+                   "tiles, halves and boxes begin where the swizzle repeats, others at 128");   \
+    _Static_assert(P##_GROUPED_TILE_N(v) % 128 == 0 || P##_GROUPED_TILE_N(v) % 64 == 0 ||       \
+                       P##_GROUPED_TILE_N(v) <= 160,                                            \
+                   "a tile of 32 i columns reaches into two blocks of 128 at most");            \
+    _Static_assert(P##_GROUPED_STAGES(v) * 32 <= P##_GROUPED_THREADS &&                         \
+                       16 * P##_GROUPED_STAGES(v) <= P##_GROUPED_STATIC_BYTES,                  \
+                   "a warp makes a stage's barriers");
+
+SM90A_GROUPED_VARIANTS(CHECK)
+
+_Static_assert(SM90A_GROUPED_PRODUCER_REGS + 2 * SM90A_GROUPED_CONSUMER_REGS <= SM_REGISTERS / 128,
+               "registers");
+
+#define TABLES(P, t, v)                                            \
+    static const struct plan_range t##_##v##_shared[] =            \
+        PLAN_RANGES(P##_GROUPED_SHARED(PLAN_SHARED, v));           \
+    static const struct plan_handoff t##_##v##_handoffs[] =        \
+        PLAN_HANDOFFS(P##_GROUPED_HANDOFFS(PLAN_HANDOFF_SPAN, v)); \
+    static const struct grouped_shape t##_##v##_shape = {          \
+        .tile_m = P##_GROUPED_TILE_M(v),                           \
+        .tile_n = P##_GROUPED_TILE_N(v),                           \
+        .stages = P##_GROUPED_STAGES(v),                           \
+        .raster_rows = P##_GROUPED_RASTER_ROWS(v),                 \
+        .d_rows = P##_GROUPED_D_ROWS,                              \
+    };
+
+SM90A_GROUPED_VARIANTS(TABLES)
+
+#define PLAN(P, t, v)                                        \
+    {                                                        \
+        #v,                                                  \
+        {                                                    \
+            .target = #t,                                    \
+            .family = "grouped",                             \
+            .text = "grouped",                               \
+            .threads = P##_GROUPED_THREADS,                  \
+            .dynamic_shared = P##_GROUPED_DYNAMIC_SHARED(v), \
+            .cluster = 1,                                    \
+            .ctas_per_sm = P##_GROUPED_CTAS_PER_SM,          \
+            .maps = maps,                                    \
+            .scalars = scalars,                              \
+            .roles = roles,                                  \
+            .shared = t##_##v##_shared,                      \
+            .tmem = no_ranges,                               \
+            .handoffs = t##_##v##_handoffs,                  \
+            .flows = flows,                                  \
+            .grouped = &t##_##v##_shape,                     \
+        },                                                   \
+    },
+
+static const struct {
+    const char *variant;
+    struct plan plan;
+} plans[] = {SM90A_GROUPED_VARIANTS(PLAN)};
+
+const struct plan *plan_grouped(const char *target, const char *variant)
+{
+    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++)
+        if (strcmp(plans[i].plan.target, target) == 0 && strcmp(plans[i].variant, variant) == 0)
+            return &plans[i].plan;
+    return NULL;
+}
+
+/* ---- the manifests: ptx/inc/grouped.plan.h -- */
+
+void grouped_write_problem(FILE *out, const struct module_id *id)
+{
+    fprintf(out, "  \"formula\": \"D[r][c] = sum over blocks b of 128 k: scale_a[r][b] * "
+                 "scale_b[g][c / 128][b] * (A[r] . B[g][c] in b), r: a row of group g\",\n");
+    fprintf(out,
+            "  \"dtypes\": {\"a\": \"%s\", \"b\": \"%s\", \"scale_a\": \"f32\", "
+            "\"scale_b\": \"f32\", \"sum\": \"f32\", \"d\": \"%s\"},\n",
+            id->in, id->in, id->out);
+}
+
+/* One tensor map; `tail` ends its line. */
+static void write_map(FILE *out, int i, const char *tensor, const char *dtype, const char *dims,
+                      const char *box, const char *swizzle, const char *tail)
+{
+    fprintf(out,
+            "    {\"name\": \"%s\", \"tensor\": \"%s\", \"dtype\": \"%s\", \"rank\": 3,\n"
+            "     \"dims\": [%s], \"box\": [%s], \"element_strides\": [1, 1, 1],\n"
+            "     \"interleave\": \"none\", \"swizzle\": \"%s\", \"out_of_bounds\": "
+            "\"zero\"}%s\n",
+            maps[i], tensor, dtype, dims, box, swizzle, tail);
+}
+
+void grouped_write_shape(FILE *out, const struct module_id *id)
+{
+    const struct grouped_shape *s = id->plan->grouped;
+    char box[3][64];
+    snprintf(box[0], sizeof box[0], "128, \"%u, half where shared\", 1", s->tile_m);
+    snprintf(box[1], sizeof box[1], "128, \"%u, half where shared\", 1", s->tile_n);
+    fprintf(out, "  \"tensor_maps\": [\n");
+    write_map(out, 0, "A", id->in, "\"k\", \"m\", \"groups or 1\"", box[0], "128B", ",");
+    write_map(out, 1, "B", id->in, "\"k\", \"n\", \"groups\"", box[1], "128B", ",");
+    snprintf(box[2], sizeof box[2], "%d, %u, 1", strcmp(id->out, "f32") == 0 ? 32 : 64, s->d_rows);
+    write_map(out, 2, "D", id->out, "\"whole\", \"m\", \"groups or 1\"", box[2], "128B", ",");
+    snprintf(box[2], sizeof box[2], "%u, 1, 1", s->tile_m + 4);
+    write_map(out, 3, "scale_a", "f32", "\"m\", \"k_blocks\", \"groups or 1\"", box[2], "none", "");
+    fprintf(out,
+            "  ],\n  \"tile\": {\"m\": %u, \"n\": %u, \"k\": %d},\n  \"stages\": %u,\n"
+            "  \"raster_rows\": %u,\n  \"clusters\": [1, 2],\n"
+            "  \"grid\": [\"any number of clusters\", \"1\", \"1\"],\n",
+            s->tile_m, s->tile_n, GROUPED_BLOCK, s->stages, s->raster_rows);
+}
+
+void grouped_write_limits(FILE *out, const struct module_id *id)
+{
+    (void)id;
+    fprintf(out, "  \"limits\": {\"m\": [1, 2147483647], \"n\": [1, 2147483647], "
+                 "\"k\": [1, 2147483647], \"groups\": [1, 2147483647], "
+                 "\"address_multiple\": 16, \"stride_multiple\": 16},\n");
+}
