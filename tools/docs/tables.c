@@ -390,7 +390,7 @@ static bool kernels(struct text *t)
     } modules[] = {
 #define X(target, name) {#target, #name},
         HEWN_GEMM_MODULES(X) HEWN_ATTENTION_MODULES(X) HEWN_DECODE_MODULES(X) HEWN_MLA_MODULES(X)
-            HEWN_INDEXER_MODULES(X) HEWN_TOPK_MODULES(X)
+            HEWN_INDEXER_MODULES(X) HEWN_TOPK_MODULES(X) HEWN_GROUPED_MODULES(X)
 #undef X
     };
     static struct kernels rows[LIST];
