@@ -75,7 +75,8 @@ static int compute_scalars(hewn_gemm_plan *plan, const hewn_gemm_desc *d, int64_
     s->d_plane = operands[GEMM_D].plane;
     s->m = (uint32_t)d->m;
     s->n = (uint32_t)d->n;
-    s->k_blocks = ceil_div((uint64_t)d->k, hewn_gemm_tile_k(k, operands[GEMM_A].element));
+    uint32_t tile_k = hewn_gemm_tile_k(k, operands[GEMM_A].element);
+    s->k_blocks = ceil_div((uint64_t)d->k, tile_k);
     uint32_t tile_m = k->tile_m * k->pair_m, tile_n = tile_columns(plan) * k->pair_n;
     s->tiles_m = ceil_div(s->m, tile_m);
     s->tiles_n = ceil_div(s->n, tile_n);
@@ -91,9 +92,10 @@ static int compute_scalars(hewn_gemm_plan *plan, const hewn_gemm_desc *d, int64_
     s->c_pitch = d->with & HEWN_GEMM_WITH_C ? operands[GEMM_C].pitch : 0;
     s->c_plane = operands[GEMM_C].batch > 1 ? operands[GEMM_C].plane : 0;
     s->mode = mode_of(d) | k->mode;
-    if (k->can & GEMM_CAN_LOOSE)
+    if (k->can & GEMM_CAN_LOOSE && !k->odd)
         s->mode |= (operands[GEMM_A].loose ? GEMM_MODE_LOOSE_A : 0) |
                    (operands[GEMM_B].loose ? GEMM_MODE_LOOSE_B : 0);
+    if (k->odd) s->mode |= (uint32_t)((uint64_t)(d->k - 1) % tile_k) << GEMM_ODD_TAIL;
     s->columns = k->few ? plan->few.columns : 0;
     s->stages = k->few ? plan->few.stages : 0;
     s->finish = act_bits[d->act];
@@ -268,6 +270,7 @@ static int check_can(const struct hewn_gemm_kernel *k, const hewn_gemm_desc *d,
     if (k->few == HEWN_GEMM_ODDFEW && d->invariant)
         lacking = "invariant: sums in an order of all kernels";
     if (!(k->can & GEMM_CAN_FINISH) && d->with) lacking = "with: alpha, C, bias and scales";
+    if (!lacking && !(k->can & GEMM_CAN_PLANE)) lacking = hewn_gemm_odd_lacks(operands);
     if (!lacking) return HEWN_OK;
     return hewn_fail(err, HEWN_ERR_LIMIT, "%s: kernel %s for %s does not have it", lacking,
                      k->variant, k->target);
@@ -290,7 +293,8 @@ static uint32_t needs_of(const hewn_gemm_desc *d, const struct gemm_operand *o)
     int loose = o[GEMM_A].loose || o[GEMM_B].loose || o[GEMM_D].loose || o[GEMM_C].loose;
     return (hewn_dtype_size(d->in) == 1 ? GEMM_CAN_FP8 : 0) |
            (d->major_a == HEWN_MAJOR_MN || d->major_b == HEWN_MAJOR_MN ? GEMM_CAN_MN : 0) |
-           (d->with || d->act ? GEMM_CAN_FINISH : 0) | (loose ? GEMM_CAN_LOOSE : 0);
+           (d->with || d->act ? GEMM_CAN_FINISH : 0) | (loose ? GEMM_CAN_LOOSE : 0) |
+           (hewn_gemm_odd_lacks(o) ? GEMM_CAN_PLANE : 0);
 }
 
 /* The table's kernel, where it has one that can compute this; else the kernel stays NULL. */
@@ -399,14 +403,14 @@ static int fill_plan(hewn_gemm_plan *plan, hewn_context *context, const hewn_gem
     plan->bias_align = (uint32_t)hewn_dtype_size(d->bias_type);
     if (!d->align || d->align > plan->bias_align)
         plan->bias_align = d->align ? d->align : GEMM_ALIGN;
-    plan->loose = (plan->kernel->can & GEMM_CAN_LOOSE) != 0;
-    describe_maps(plan, d);
+    plan->loose = (plan->kernel->can & GEMM_CAN_LOOSE) && !plan->kernel->odd;
+    if (!plan->kernel->odd) describe_maps(plan, d);
     status = hewn_context_push(context, err); /* the driver answers for the current one */
     if (status) return status;
     status = allow_cluster(plan, err);
     if (!status) {
         configure(plan);
-        status = prepare_maps(plan, err);
+        status = plan->kernel->odd ? hewn_gemm_odd_prepare(plan, d, err) : prepare_maps(plan, err);
     }
     hewn_context_pop(context);
     return status;

@@ -59,6 +59,8 @@ struct gemm_loose {
     uint32_t outer, inner;
 };
 
+enum { GEMM_ODD_MAP_COUNT = GEMM_ODD_MAPS(MAP_ONE, MAP_ONE) };
+
 enum { GEMM_ATTRIBUTES = 2 /* of a launch: cluster, programmatic */ };
 
 struct hewn_gemm_plan {
@@ -73,7 +75,8 @@ struct hewn_gemm_plan {
     uint32_t bias_align;
     int loose; /* the kernel loads loose operands by element, and stores D so */
     struct hewn_map maps[GEMM_TENSORS];
-    struct gemm_scalars scalars; /* without addresses and factors */
+    struct hewn_map odd_maps[GEMM_ODD_MAP_COUNT]; /* where kernel->odd, in place of these */
+    struct gemm_scalars scalars;                  /* without addresses and factors */
     hewn_cu_launch_attribute attributes[GEMM_ATTRIBUTES];
     hewn_cu_launch_config config; /* without stream */
 };
@@ -84,5 +87,15 @@ extern const char *const hewn_gemm_tensor_names[GEMM_TENSORS];
 /* Checks every rule of a description that does not depend on a device, and fills `operands`. */
 int hewn_gemm_check(const hewn_gemm_desc *d, struct gemm_operand operands[GEMM_OPERANDS],
                     hewn_error *err);
+
+/* ---- gemm_odd.c: tensor maps of rows of any length (GEMM_ODD_...) ---- */
+
+/* What a kernel with `odd` lacks for these operands; NULL: nothing. */
+const char *hewn_gemm_odd_lacks(const struct gemm_operand *operands);
+/* Describes and encodes the maps for operands that begin on 16 bytes. */
+int hewn_gemm_odd_prepare(hewn_gemm_plan *plan, const hewn_gemm_desc *d, hewn_error *err);
+/* The maps of A and B at their addresses, and the bits of `mode` that say where rows begin. */
+int hewn_gemm_odd_place(const hewn_gemm_plan *plan, const hewn_deviceptr *at,
+                        hewn_cu_tensor_map *maps, uint32_t *mode, hewn_error *err);
 
 #endif

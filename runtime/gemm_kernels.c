@@ -12,15 +12,17 @@
 #include <string.h>
 
 #define KERNEL(P, t, v, kind) KERNEL_##kind(P, t, v)
-#define KERNEL_WHOLE(P, t, v) ROW(P, t, v, #v, P##_GEMM_PAIR_M(v), P##_GEMM_PAIR_N(v), 0, 0)
+#define KERNEL_WHOLE(P, t, v) \
+    ROW(P, t, v, #v, P##_GEMM_PAIR_M(v), P##_GEMM_PAIR_N(v), 0, GEMM_CAN_PLANE, 0)
 #define KERNEL_PARTS(P, t, v) KERNEL_WHOLE(P, t, v)
-#define KERNEL_LOOSE(P, t, v) ROW(P, t, v, #v, 1, 1, 0, GEMM_CAN_LOOSE)
+#define KERNEL_LOOSE(P, t, v) ROW(P, t, v, #v, 1, 1, 0, GEMM_CAN_LOOSE | GEMM_CAN_PLANE, 0)
+#define KERNEL_ODD(P, t, v)   ROW(P, t, v, #v, 1, 1, 0, GEMM_CAN_LOOSE, 1)
 /* One module, three variants: each tile alone, pairs along m, pairs along n. */
-#define KERNEL_SHARES(P, t, v)                      \
-    ROW(P, t, v, #v, 1, 1, 0, 0)                    \
-    ROW(P, t, v, #v "m", 2, 1, GEMM_MODE_PAIR_M, 0) \
-    ROW(P, t, v, #v "n", 1, 2, GEMM_MODE_PAIR_N, 0)
-#define ROW(P, t, v, name, m, n, how, more)        \
+#define KERNEL_SHARES(P, t, v)                                      \
+    ROW(P, t, v, #v, 1, 1, 0, GEMM_CAN_PLANE, 0)                    \
+    ROW(P, t, v, #v "m", 2, 1, GEMM_MODE_PAIR_M, GEMM_CAN_PLANE, 0) \
+    ROW(P, t, v, #v "n", 1, 2, GEMM_MODE_PAIR_N, GEMM_CAN_PLANE, 0)
+#define ROW(P, t, v, name, m, n, how, more, maps)  \
     {.target = #t,                                 \
      .variant = (name),                            \
      .module = #v,                                 \
@@ -38,7 +40,9 @@
      .ctas_per_sm = P##_GEMM_CTAS_PER_SM,          \
      .raster_rows = P##_GEMM_RASTER_ROWS(v) / (m), \
      .can = P##_GEMM_CAN(v) | (more),              \
-     .mode = (how)},
+     .mode = (how),                                \
+     .odd = (maps),                                \
+     .named = (maps)},
 
 #define KERNEL_FEW                               \
     {.target = "sm_90a",                         \
@@ -57,7 +61,7 @@
      .tmem_columns = 0,                          \
      .ctas_per_sm = SM90A_FEW_CTAS_PER_SM,       \
      .raster_rows = 1,                           \
-     .can = SM90A_FEW_CAN,                       \
+     .can = SM90A_FEW_CAN | GEMM_CAN_PLANE,      \
      .most_m = SM90A_FEW_ROWS,                   \
      .few = HEWN_GEMM_FEW},
 
@@ -78,7 +82,7 @@
      .tmem_columns = 0,                             \
      .ctas_per_sm = SM90A_ODDFEW_CTAS_PER_SM,       \
      .raster_rows = 1,                              \
-     .can = SM90A_ODDFEW_CAN,                       \
+     .can = SM90A_ODDFEW_CAN | GEMM_CAN_PLANE,      \
      .most_m = SM90A_ODDFEW_ROWS,                   \
      .few = HEWN_GEMM_ODDFEW,                       \
      .named = 1},
@@ -146,6 +150,9 @@ static const double broad = 595, broad_part = 700,
 static const double promote_wide = 1.16, promote = 1.29; /* 8-bit sums, promoted; the ledger */
 static const double loose_cycles = 3000;                 /* a k-block through registers */
 
+static const double odd_fetch = 1.2;    /* rows of 144 bytes, askew */
+static const double shared_bytes = 110; /* of shared memory, a cycle */
+
 static double larger(double a, double b)
 {
     return a > b ? a : b;
@@ -173,6 +180,15 @@ static double fetch(double tile, uint32_t sharing, double extent, double tiles, 
     return real * row_cycles + beyond / (sharing > 1 ? 1.41 : 1) * empty_cycles;
 }
 
+/* Cycles of a k-block of a kernel that shifts its rows: it lands in shared memory, is read and written, and
+ * read by four wgmma of two warpgroups. */
+static double shift(const struct hewn_gemm_kernel *k)
+{
+    double row = GEMM_ODD_ROW_BYTES + 2.0 * GEMM_ROW_BYTES;
+    return ((k->tile_m + k->tile_n) * row + (k->tile_m + 2.0 * k->tile_n) * GEMM_ROW_BYTES) /
+           shared_bytes;
+}
+
 static double cost(const struct hewn_gemm_kernel *k, uint32_t parts,
                    const struct hewn_gemm_extent *p, uint32_t sm_count)
 {
@@ -190,7 +206,10 @@ static double cost(const struct hewn_gemm_kernel *k, uint32_t parts,
     const double narrow = (double)128 * 64;
     if (parts > 1 && area <= narrow) rows *= parts_row;
     if (p->promoted) multiply *= k->tile_n >= 192 ? promote_wide : promote;
-    if (k->can & GEMM_CAN_LOOSE) rows = loose_cycles;
+    if (k->odd)
+        rows = larger(rows * odd_fetch, shift(k));
+    else if (k->can & GEMM_CAN_LOOSE)
+        rows = loose_cycles;
     double a = (double)p->batch_a * m * (p->askew_a ? askew : 1);
     double b = (double)p->batch_b * n * (p->askew_b ? askew : 1);
     double memory = ((a + b) * (double)p->k * p->in + (double)p->batch * m * n * p->out * written) /
@@ -204,6 +223,12 @@ static double cost(const struct hewn_gemm_kernel *k, uint32_t parts,
     double run = waves * blocks * larger(multiply, rows) + (waves - 1) * between;
     return start + (pair * parts > 1 ? start_cluster : 0) + both(run, memory) + epilogue +
            (parts > 1 ? waves * add_up : 0);
+}
+
+/* k-blocks that so many parts need. Odd rows: every warp of the producer has units in each tile. */
+static uint64_t least_blocks(const struct hewn_gemm_kernel *k, uint32_t parts)
+{
+    return k->odd && parts > 1 ? (uint64_t)2 * parts : parts;
 }
 
 int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
@@ -233,7 +258,7 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
             uint32_t cluster = k->pair_m * k->pair_n * p;
             if ((parts && p != parts) || (cluster > 1 && !clusters) || cluster > most ||
                 !hewn_gemm_clusters(sm_count, cluster) ||
-                ceil_div(problem->k, hewn_gemm_tile_k(k, problem->in)) < p)
+                ceil_div(problem->k, hewn_gemm_tile_k(k, problem->in)) < least_blocks(k, p))
                 continue;
             /* A kernel that lacks something is chosen only if there is no other; the caller then says
              * what it lacks. */

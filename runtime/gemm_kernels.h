@@ -30,6 +30,7 @@ struct hewn_gemm_kernel {
     uint32_t most_m; /* rows that it computes, at most; 0: any */
     uint32_t few;   /* HEWN_GEMM_...FEW: the plan decides tile_n and the stages, gemm_few.c; or 0 */
     uint32_t named; /* 1: computes only what names it */
+    uint32_t odd;   /* not 0: a tensor map for every class of rows, gemm_odd.c */
 };
 
 /* m, n, k, batch of a problem, matrices that A and B are (1: one for the whole batch), and the bytes of one

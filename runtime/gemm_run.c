@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-enum { PARAMS = GEMM_TENSORS + GEMM_SCALAR_COUNT, SCALE_BYTES = 4 };
+enum { MAPS = GEMM_ODD_MAP_COUNT, PARAMS = MAPS + GEMM_SCALAR_COUNT, SCALE_BYTES = 4 };
+_Static_assert((int)MAPS >= GEMM_TENSORS, "MAPS is the most");
 
 /* Two operands of one pitch may be different columns of a wide matrix: their ranges overlap, they do
  * not. */
@@ -111,7 +112,7 @@ static int launch(const hewn_gemm_plan *plan, const hewn_gemm_args *a, hewn_stre
 {
     const hewn_deviceptr at[GEMM_TENSORS] = {[GEMM_A] = a->a, [GEMM_B] = a->b, [GEMM_D] = a->d};
     struct gemm_scalars scalars = plan->scalars;
-    hewn_cu_tensor_map maps[GEMM_TENSORS];
+    hewn_cu_tensor_map maps[MAPS];
     void *params[PARAMS];
     scalars.alpha = plan->with & HEWN_GEMM_WITH_ALPHA ? a->alpha : 1;
     if (scalars.alpha != 1) scalars.finish |= GEMM_FINISH_SCALE;
@@ -122,13 +123,14 @@ static int launch(const hewn_gemm_plan *plan, const hewn_gemm_args *a, hewn_stre
     scalars.scale_a = a->scale_a;
     scalars.scale_b = a->scale_b;
     scalars.beta = a->beta;
-    int status = plan->loose
+    int status = plan->kernel->odd ? hewn_gemm_odd_place(plan, at, maps, &scalars.mode, err)
+                 : plan->loose
                      ? place_loose(plan, at, maps, err)
                      : hewn_plan_place_maps(plan->context, plan->maps, hewn_gemm_tensor_names, at,
                                             GEMM_TENSORS, maps, err);
     if (status) return status;
-    size_t n = 0;
-    for (; n < GEMM_TENSORS; n++) params[n] = &maps[n];
+    size_t n = 0, count = plan->kernel->odd ? GEMM_ODD_MAP_COUNT : GEMM_TENSORS;
+    for (; n < count; n++) params[n] = &maps[n];
 #define X(type, name, rule) params[n++] = &scalars.name;
     GEMM_SCALARS(X)
 #undef X

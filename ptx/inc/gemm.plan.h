@@ -40,6 +40,25 @@
     NEXT(map_b)                \
     NEXT(map_d)
 
+/* Of the kernels of rows of any length (GEMM_ODD_...). */
+#define GEMM_ODD_MAPS(FIRST, NEXT) \
+    FIRST(map_a0)                  \
+    NEXT(map_a1)                   \
+    NEXT(map_a2)                   \
+    NEXT(map_a3)                   \
+    NEXT(map_a4)                   \
+    NEXT(map_a5)                   \
+    NEXT(map_a6)                   \
+    NEXT(map_a7)                   \
+    NEXT(map_b0)                   \
+    NEXT(map_b1)                   \
+    NEXT(map_b2)                   \
+    NEXT(map_b3)                   \
+    NEXT(map_b4)                   \
+    NEXT(map_b5)                   \
+    NEXT(map_b6)                   \
+    NEXT(map_b7)
+
 #define GEMM_SCALARS(X)                                                               \
     X(u64, d, "address of D")                                                         \
     X(u64, d_pitch, "bytes between rows of D")                                        \
@@ -83,13 +102,26 @@
 #define GEMM_MODE_PAIR_N 16
 /* Kernels that can do GEMM_CAN_LOOSE: the operand's addresses or strides are not multiples of 16 bytes.
  * The parameter of its tensor map then holds GEMM_LOOSE_... in place of a map. */
-#define GEMM_MODE_LOOSE_A 32
-#define GEMM_MODE_LOOSE_B 64
+#define GEMM_MODE_LOOSE_A  32
+#define GEMM_MODE_LOOSE_B  64
 #define GEMM_LOOSE_ADDRESS 0  /* u64: of the first element */
 #define GEMM_LOOSE_PITCH   8  /* u64: bytes between rows, as they are stored */
 #define GEMM_LOOSE_PLANE   16 /* u64: bytes between problems */
 #define GEMM_LOOSE_OUTER   24 /* u32: rows */
 #define GEMM_LOOSE_INNER   28 /* u32: elements of a row */
+
+/* Kernels with a tensor map for every eighth row of A and of B, as they are stored: 16-bit rows
+ * that are CLASSES apart begin at the same place among 16 bytes, whatever their pitch. Map i begins
+ * at the 16 bytes that hold the first element of row i. Its dimensions are {elements from there to
+ * the row's end, rows i, i + CLASSES, .., batch or 1}, its box is {ROW_BYTES, CLASSES rows, 1}, not
+ * swizzled. Where row i does not exist, it is row 0's map. `mode` says where rows begin: SHIFT_A:
+ * bits 0-2: the element of 16 bytes with which the first row begins; 3-5: how many elements further
+ * on each next one begins. SHIFT_B likewise. TAIL: bits 0-5: rows of k in the last k-block, less 1. */
+#define GEMM_ODD_CLASSES   8
+#define GEMM_ODD_ROW_BYTES 144
+#define GEMM_ODD_SHIFT_A   8
+#define GEMM_ODD_SHIFT_B   14
+#define GEMM_ODD_TAIL      20
 
 /* Bits of `finish`; with none, D is the sums, rounded. Else
  *   D = act(alpha * scale_a * scale_b * sum + beta * C + bias[column])
@@ -106,11 +138,13 @@
 #define GEMM_FINISH_SILU     0x30
 
 /* Bits of a kernel's CAN, what it does beyond sums of 16-bit K-major operands: MN-major ones,
- * `finish`, 8-bit ones; LOOSE: every matrix and bias may begin at any element, rows be of any length. */
+ * `finish`, 8-bit ones; LOOSE: every matrix and bias may begin at any element, rows be of any
+ * length; PLANE: then problems of A and B may be any number of bytes apart. */
 #define GEMM_CAN_MN     1
 #define GEMM_CAN_FINISH 2
 #define GEMM_CAN_FP8    4
 #define GEMM_CAN_LOOSE  8
+#define GEMM_CAN_PLANE  16
 
 /* Bytes of A's or B's row in a k-block, and elements of an MN-major box's row: one swizzle row. */
 #define GEMM_ROW_BYTES SWIZZLE_BYTES

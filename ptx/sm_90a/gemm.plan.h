@@ -2,7 +2,7 @@
  * The plans of the sm_90a GEMM: tiles, rings, shared memory, threads. #defines only, included by
  * gemm.ptx, by the runtime and by tools/mod. Bytes unless a name says otherwise.
  *
- * One text, fifteen variants; -DVARIANT=name picks one.
+ * One text, eighteen variants; -DVARIANT=name picks one.
  *
  *   variant | a CTA's tile | in a cluster                              | for
  *   plain   | 128 x 256    | one CTA                                   | drivers without clusters
@@ -13,6 +13,7 @@
  *   split   | 128 x  64    | parts of K                                | few tiles, long K
  *   flat    |  64 x 128    | parts of K                                | the same with m <= 64
  *   loose   | 128 x  64    | parts of K                                | rows of any length
+ *   oddN    | 128 x N      | parts of K                                | rows of any length, 16-bit inputs
  *   MxN     | M x N        | as `mode` says: loads shared by none or   | all between; K-major inputs
  *           |              | by two either way, and parts of K         |
  *
@@ -35,6 +36,10 @@
 #define SM90A_GEMM_PRODUCER_REGS  24
 #define SM90A_GEMM_CONSUMER_REGS \
     ((3 * SM_REGISTERS_8(SM90A_GEMM_THREADS) - SM90A_GEMM_PRODUCER_REGS) / 2)
+
+/* Variants with ODD: the producer's warps shift rows, so they need registers of their own. */
+#define SM90A_GEMM_SHIFT_REGS 88
+#define SM90A_GEMM_SUM_REGS   ((3 * SM_REGISTERS_8(SM90A_GEMM_THREADS) - SM90A_GEMM_SHIFT_REGS) / 2)
 
 /* Output boxes: each consumer warp stores its own 16 rows, 128 bytes wide; up to D_BUFFERS at
  * once, or in turn. */
@@ -65,6 +70,9 @@
     X(SM90A, sm_90a, flat, PARTS)     \
     X(SM90A, sm_90a, split, PARTS)    \
     X(SM90A, sm_90a, loose, LOOSE)    \
+    X(SM90A, sm_90a, odd64, ODD)      \
+    X(SM90A, sm_90a, odd128, ODD)     \
+    X(SM90A, sm_90a, odd256, ODD)     \
     X(SM90A, sm_90a, 64x256, SHARES)  \
     X(SM90A, sm_90a, 128x96, SHARES)  \
     X(SM90A, sm_90a, 128x128, SHARES) \
@@ -83,28 +91,32 @@
 /* TILE_M, TILE_N: a CTA's tile. GROUP_M: rows of it that a consumer warpgroup computes, 64 or 128.
  * PAIR_M, PAIR_N: tiles of a cluster that shares loads. SHARES: `mode` says whether a cluster shares loads
  * and how: none, two tiles one below the other, or two side by side; PAIR_M and PAIR_N are 1. PARTS: the
- * most parts of K. D_BUFFERS: boxes of output that a warp stages. STAGES: k-blocks in the rings. RASTER_ROWS: rows of tiles (a
- * cluster's) that are walked together, see inc/raster.inc: one wave of clusters on 132 SMs covers a
- * part of D about 2048 rows high and as wide, which reads least from L2. */
+ * most parts of K. D_BUFFERS: boxes of output that a warp stages. STAGES: k-blocks in the rings.
+ * RASTER_ROWS: rows of tiles (a cluster's) that are walked together, see inc/raster.inc: one wave of clusters on 132 SMs covers a
+ * part of D about 2048 rows high and as wide, which reads least from L2. LANDS: units that a warp of the
+ * producer has on their way (ODD); 0: TMA loads straight into the rings. */
 /* clang-format off */
-/*                        TILE_M N  GROUP_M  PAIR_M N  SHARES  PARTS  D_BUFFERS  STAGES  RASTER_ROWS */
-#define SM90A_GEMM_plain   128, 256,     64,     1, 1,      0,     1,         2,      4,          16
-#define SM90A_GEMM_pair    128, 256,     64,     2, 1,      0,     1,         2,      4,           8
-#define SM90A_GEMM_wide    256, 192,    128,     1, 2,      0,     1,         3,      3,           8
-#define SM90A_GEMM_small   128, 128,     64,     1, 2,      0,     1,         2,      6,          16
-#define SM90A_GEMM_narrow  128,  64,     64,     1, 2,      0,     1,         2,      8,          16
-#define SM90A_GEMM_split   128,  64,     64,     1, 1,      0,     8,         0,      7,          16
-#define SM90A_GEMM_flat     64, 128,     64,     1, 1,      0,     8,         0,      7,          16
-#define SM90A_GEMM_loose   128,  64,     64,     1, 1,      0,     8,         0,      7,          16
-#define SM90A_GEMM_64x256   64, 256,     64,     1, 1,      1,     8,         2,      4,          16
-#define SM90A_GEMM_128x96  128,  96,     64,     1, 1,      1,     8,         2,      6,          16
-#define SM90A_GEMM_128x128 128, 128,     64,     1, 1,      1,     8,         2,      6,          16
-#define SM90A_GEMM_128x144 128, 144,     64,     1, 1,      1,     8,         2,      5,          16
-#define SM90A_GEMM_128x160 128, 160,     64,     1, 1,      1,     8,         2,      5,          16
-#define SM90A_GEMM_128x176 128, 176,     64,     1, 1,      1,     8,         2,      4,          16
-#define SM90A_GEMM_128x192 128, 192,     64,     1, 1,      1,     8,         2,      4,          16
-#define SM90A_GEMM_128x224 128, 224,     64,     1, 1,      1,     8,         2,      4,          16
-#define SM90A_GEMM_128x256 128, 256,     64,     1, 1,      1,     8,         2,      4,          16
+/*                        TILE_M N  GROUP_M  PAIR_M N  SHARES  PARTS  D_BUFFERS  STAGES  RASTER_ROWS  LANDS */
+#define SM90A_GEMM_plain   128, 256,     64,     1, 1,      0,     1,         2,      4,          16,      0
+#define SM90A_GEMM_pair    128, 256,     64,     2, 1,      0,     1,         2,      4,           8,      0
+#define SM90A_GEMM_wide    256, 192,    128,     1, 2,      0,     1,         3,      3,           8,      0
+#define SM90A_GEMM_small   128, 128,     64,     1, 2,      0,     1,         2,      6,          16,      0
+#define SM90A_GEMM_narrow  128,  64,     64,     1, 2,      0,     1,         2,      8,          16,      0
+#define SM90A_GEMM_split   128,  64,     64,     1, 1,      0,     8,         0,      7,          16,      0
+#define SM90A_GEMM_flat     64, 128,     64,     1, 1,      0,     8,         0,      7,          16,      0
+#define SM90A_GEMM_loose   128,  64,     64,     1, 1,      0,     8,         0,      7,          16,      0
+#define SM90A_GEMM_odd64   128,  64,     64,     1, 1,      1,     7,         1,      4,          16,      3
+#define SM90A_GEMM_odd128  128, 128,     64,     1, 1,      1,     7,         1,      3,          16,      3
+#define SM90A_GEMM_odd256  128, 256,     64,     1, 1,      1,     4,         1,      2,          16,      3
+#define SM90A_GEMM_64x256   64, 256,     64,     1, 1,      1,     8,         2,      4,          16,      0
+#define SM90A_GEMM_128x96  128,  96,     64,     1, 1,      1,     8,         2,      6,          16,      0
+#define SM90A_GEMM_128x128 128, 128,     64,     1, 1,      1,     8,         2,      6,          16,      0
+#define SM90A_GEMM_128x144 128, 144,     64,     1, 1,      1,     8,         2,      5,          16,      0
+#define SM90A_GEMM_128x160 128, 160,     64,     1, 1,      1,     8,         2,      5,          16,      0
+#define SM90A_GEMM_128x176 128, 176,     64,     1, 1,      1,     8,         2,      4,          16,      0
+#define SM90A_GEMM_128x192 128, 192,     64,     1, 1,      1,     8,         2,      4,          16,      0
+#define SM90A_GEMM_128x224 128, 224,     64,     1, 1,      1,     8,         2,      4,          16,      0
+#define SM90A_GEMM_128x256 128, 256,     64,     1, 1,      1,     8,         2,      4,          16,      0
 
 #define SM90A_GEMM_TILE_M(v)      SM90A_GEMM_FIELD(TILE_M, SM90A_GEMM_##v)
 #define SM90A_GEMM_TILE_N(v)      SM90A_GEMM_FIELD(TILE_N, SM90A_GEMM_##v)
@@ -116,18 +128,20 @@
 #define SM90A_GEMM_D_BUFFERS(v)   SM90A_GEMM_FIELD(D_BUFFERS, SM90A_GEMM_##v)
 #define SM90A_GEMM_STAGES(v)      SM90A_GEMM_FIELD(STAGES, SM90A_GEMM_##v)
 #define SM90A_GEMM_RASTER_ROWS(v) SM90A_GEMM_FIELD(RASTER_ROWS, SM90A_GEMM_##v)
+#define SM90A_GEMM_LANDS(v)       SM90A_GEMM_FIELD(LANDS, SM90A_GEMM_##v)
 
 #define SM90A_GEMM_FIELD(name, ...) SM90A_GEMM_FIELD_##name(__VA_ARGS__)
-#define SM90A_GEMM_FIELD_TILE_M(m, n, g, pm, pn, sh, parts, d, s, r)        m
-#define SM90A_GEMM_FIELD_TILE_N(m, n, g, pm, pn, sh, parts, d, s, r)        n
-#define SM90A_GEMM_FIELD_GROUP_M(m, n, g, pm, pn, sh, parts, d, s, r)       g
-#define SM90A_GEMM_FIELD_PAIR_M(m, n, g, pm, pn, sh, parts, d, s, r)        pm
-#define SM90A_GEMM_FIELD_PAIR_N(m, n, g, pm, pn, sh, parts, d, s, r)        pn
-#define SM90A_GEMM_FIELD_SHARES(m, n, g, pm, pn, sh, parts, d, s, r)        sh
-#define SM90A_GEMM_FIELD_PARTS(m, n, g, pm, pn, sh, parts, d, s, r)         parts
-#define SM90A_GEMM_FIELD_D_BUFFERS(m, n, g, pm, pn, sh, parts, d, s, r)     d
-#define SM90A_GEMM_FIELD_STAGES(m, n, g, pm, pn, sh, parts, d, s, r)        s
-#define SM90A_GEMM_FIELD_RASTER_ROWS(m, n, g, pm, pn, sh, parts, d, s, r)   r
+#define SM90A_GEMM_FIELD_TILE_M(m, n, g, pm, pn, sh, parts, d, s, r, l)        m
+#define SM90A_GEMM_FIELD_TILE_N(m, n, g, pm, pn, sh, parts, d, s, r, l)        n
+#define SM90A_GEMM_FIELD_GROUP_M(m, n, g, pm, pn, sh, parts, d, s, r, l)       g
+#define SM90A_GEMM_FIELD_PAIR_M(m, n, g, pm, pn, sh, parts, d, s, r, l)        pm
+#define SM90A_GEMM_FIELD_PAIR_N(m, n, g, pm, pn, sh, parts, d, s, r, l)        pn
+#define SM90A_GEMM_FIELD_SHARES(m, n, g, pm, pn, sh, parts, d, s, r, l)        sh
+#define SM90A_GEMM_FIELD_PARTS(m, n, g, pm, pn, sh, parts, d, s, r, l)         parts
+#define SM90A_GEMM_FIELD_D_BUFFERS(m, n, g, pm, pn, sh, parts, d, s, r, l)     d
+#define SM90A_GEMM_FIELD_STAGES(m, n, g, pm, pn, sh, parts, d, s, r, l)        s
+#define SM90A_GEMM_FIELD_RASTER_ROWS(m, n, g, pm, pn, sh, parts, d, s, r, l)   r
+#define SM90A_GEMM_FIELD_LANDS(m, n, g, pm, pn, sh, parts, d, s, r, l)         l
 /* clang-format on */
 
 /* Columns of a consumer warpgroup's share: the two share the tile's rows or its columns. */
@@ -136,14 +150,28 @@
 
 /* Sums of 128 rows leave no room for those that are promoted. A kernel that shares loads as `mode` says
  * has no code for MN-major operands: boxes of 64 rows do not divide its tiles. */
-#define SM90A_GEMM_CAN(v)                                         \
-    (GEMM_CAN_FINISH | (SM90A_GEMM_SHARES(v) ? 0 : GEMM_CAN_MN) | \
-     (SM90A_GEMM_GROUP_M(v) == 64 ? GEMM_CAN_FP8 : 0))
+#define SM90A_GEMM_CAN(v)                                                             \
+    (SM90A_GEMM_ODD(v) ? GEMM_CAN_FINISH | GEMM_CAN_MN                                \
+                       : GEMM_CAN_FINISH | (SM90A_GEMM_SHARES(v) ? 0 : GEMM_CAN_MN) | \
+                             (SM90A_GEMM_GROUP_M(v) == 64 ? GEMM_CAN_FP8 : 0))
 
 /* A k-block of A and of B: one stage, and what one phase of full_bar waits for. */
 #define SM90A_GEMM_A_BYTES(v)     (SM90A_GEMM_TILE_M(v) * GEMM_ROW_BYTES)
 #define SM90A_GEMM_B_BYTES(v)     (SM90A_GEMM_TILE_N(v) * GEMM_ROW_BYTES)
 #define SM90A_GEMM_STAGE_BYTES(v) (SM90A_GEMM_A_BYTES(v) + SM90A_GEMM_B_BYTES(v))
+
+/* ODD: TMA loads rows from the 16 bytes on in which they begin, and the producer's warps shift them
+ * into the rings (gemm_odd.inc). Rows come in units of 64, of A and then of B, whose boxes are 16
+ * bytes wider than a k-block, eight rows each. The warps take units in turn, each into slots of its
+ * own. */
+#define SM90A_GEMM_ODD(v)         (SM90A_GEMM_LANDS(v) > 0)
+#define SM90A_GEMM_UNIT_ROWS      64
+#define SM90A_GEMM_UNIT_BYTES     (SM90A_GEMM_UNIT_ROWS * GEMM_ROW_BYTES)
+#define SM90A_GEMM_UNITS_A(v)     (SM90A_GEMM_TILE_M(v) / SM90A_GEMM_UNIT_ROWS)
+#define SM90A_GEMM_UNITS(v)       (SM90A_GEMM_UNITS_A(v) + SM90A_GEMM_TILE_N(v) / SM90A_GEMM_UNIT_ROWS)
+#define SM90A_GEMM_LAND_BYTES     (SM90A_GEMM_UNIT_ROWS * GEMM_ODD_ROW_BYTES)
+#define SM90A_GEMM_LAND_BOX_BYTES (SM90A_GEMM_LAND_BYTES / GEMM_ODD_CLASSES)
+#define SM90A_GEMM_ALL_LANDS(v)   (SM90A_GEMM_PRODUCER_WARPS * SM90A_GEMM_LANDS(v))
 
 /* Arrivals at empty_bar: of every consumer warp that reads the stage, in each CTA of the pair; with SHARES
  * as in a pair always, from one CTA where there is no other. */
@@ -158,14 +186,15 @@
 #define SM90A_GEMM_PARTIAL_BYTES(v) \
     (SM90A_GEMM_PARTS(v) > 1 && !SM90A_GEMM_SHARES(v) ? GEMM_PART_SLOTS * GEMM_PART_SLOT_BYTES : 0)
 
-/* Dynamic shared memory, from its 1024-aligned start: A's ring, B's, the staged boxes of output or
- * the partial sums, a warp's behind another's, and the places. */
+/* Dynamic shared memory, from its 1024-aligned start: A's ring, B's, the staged boxes of output, the
+ * units that come by TMA (ODD) or the partial sums, a warp's behind another's, and the places. */
 #define SM90A_GEMM_RING_A     0
 #define SM90A_GEMM_RING_B(v)  (SM90A_GEMM_RING_A + SM90A_GEMM_STAGES(v) * SM90A_GEMM_A_BYTES(v))
 #define SM90A_GEMM_STAGE_D(v) (SM90A_GEMM_RING_B(v) + SM90A_GEMM_STAGES(v) * SM90A_GEMM_B_BYTES(v))
-#define SM90A_GEMM_PARTIAL(v) \
-    (SM90A_GEMM_STAGE_D(v) +  \
+#define SM90A_GEMM_LAND(v)   \
+    (SM90A_GEMM_STAGE_D(v) + \
      SM90A_GEMM_CONSUMER_WARPS * SM90A_GEMM_D_BUFFERS(v) * SM90A_GEMM_D_BYTES)
+#define SM90A_GEMM_PARTIAL(v) (SM90A_GEMM_LAND(v) + SM90A_GEMM_ALL_LANDS(v) * SM90A_GEMM_LAND_BYTES)
 #define SM90A_GEMM_PLACE(v) \
     (SM90A_GEMM_PARTIAL(v) + SM90A_GEMM_CONSUMER_WARPS * SM90A_GEMM_PARTIAL_BYTES(v))
 #define SM90A_GEMM_DYNAMIC_SHARED(v) \
@@ -189,7 +218,10 @@
     X(stage_d, SM90A_GEMM_STAGE_D(v), SM90A_GEMM_D_BYTES, \
       SM90A_GEMM_CONSUMER_WARPS *SM90A_GEMM_D_BUFFERS(v))
 #define SM90A_GEMM_SHARED_SHARES(X, v) SM90A_GEMM_SHARED_WHOLE(X, v)
-#define SM90A_GEMM_SHARED_LOOSE(X, v)  SM90A_GEMM_SHARED_PARTS(X, v)
+#define SM90A_GEMM_SHARED_ODD(X, v) \
+    SM90A_GEMM_SHARED_WHOLE(X, v)   \
+    X(land, SM90A_GEMM_LAND(v), SM90A_GEMM_LAND_BYTES, SM90A_GEMM_ALL_LANDS(v))
+#define SM90A_GEMM_SHARED_LOOSE(X, v) SM90A_GEMM_SHARED_PARTS(X, v)
 #define SM90A_GEMM_SHARED_PARTS(X, v) \
     X(partial, SM90A_GEMM_PARTIAL(v), SM90A_GEMM_PARTIAL_BYTES(v), SM90A_GEMM_CONSUMER_WARPS)
 
@@ -210,6 +242,9 @@
 #define SM90A_GEMM_FULL_LOOSE(X, v)                                             \
     X(full_bar, 1 + SM90A_GEMM_PRODUCER_WARPS, SM90A_GEMM_B_BYTES(v), producer, \
       consumer_0 + consumer_1)
+#define SM90A_GEMM_FULL_ODD(X, v)                                          \
+    X(full_bar, SM90A_GEMM_UNITS(v), 0, producer, consumer_0 + consumer_1) \
+    X(land_full, 1, SM90A_GEMM_LAND_BYTES, producer, producer)
 #define SM90A_GEMM_HANDOFFS_WHOLE(X)
 /* part_full: bytes of a warp's range of 32 columns, of which there are none to 12; part_ready: arrivals of
  * one other part */
@@ -217,6 +252,7 @@
     X(part_full, 1, 2048, consumer_0 + consumer_1, consumer_0 + consumer_1)                       \
     X(part_ready, SM90A_GEMM_CONSUMER_WARPS, 0, consumer_0 + consumer_1, consumer_0 + consumer_1) \
     X(part_done, 2 * SM90A_GEMM_CONSUMER_WARPS, 0, consumer_0 + consumer_1, producer)
+#define SM90A_GEMM_HANDOFFS_ODD(X)   SM90A_GEMM_HANDOFFS_SHARES(X)
 #define SM90A_GEMM_HANDOFFS_LOOSE(X) SM90A_GEMM_HANDOFFS_PARTS(X)
 /* part_full: bytes of a slot, of which there are 4 to 12; part_empty: arrivals of one other part */
 #define SM90A_GEMM_HANDOFFS_PARTS(X)                                                        \
@@ -234,6 +270,11 @@
 #define SM90A_GEMM_RING_FLOWS_LOOSE(X)                                  \
     X(ring_a, producer + producer.tma, consumer_0.mma + consumer_1.mma) \
     X(ring_b, producer + producer.tma, consumer_0.mma + consumer_1.mma)
+#define SM90A_GEMM_RING_FLOWS_ODD(X)                     \
+    X(ring_a, producer, consumer_0.mma + consumer_1.mma) \
+    X(ring_b, producer, consumer_0.mma + consumer_1.mma) \
+    X(land, producer.tma, producer)
+#define SM90A_GEMM_FLOWS_ODD(X)   X(stage_d, consumer_0 + consumer_1, consumer_0 + consumer_1)
 #define SM90A_GEMM_FLOWS_LOOSE(X) SM90A_GEMM_FLOWS_PARTS(X)
 #define SM90A_GEMM_FLOWS_WHOLE(X) \
     X(stage_d, consumer_0 + consumer_1, consumer_0.tma + consumer_1.tma + consumer_0 + consumer_1)

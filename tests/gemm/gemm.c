@@ -619,6 +619,55 @@ static void odd_case(struct gemm_case *g, int index)
     if (g->shift) s->align = 1;
 }
 
+/* The kernels that shift rows into place: pitches of every class modulo 16 bytes, addresses of any element, ends
+ * of k and of rows everywhere, more tiles than CTAs, short and single k-blocks, parts of K. */
+enum { SHIFTED_CASES = 120 };
+
+static void shifted_shape(hewn_gemm_desc *s, int index, struct rng *r)
+{
+    static const int64_t shapes[][3] = {{1, 1, 1},      {127, 257, 65}, {300, 300, 333},
+                                        {129, 513, 17}, {9, 700, 1000}, {640, 1290, 70},
+                                        {5, 3, 130},    {257, 127, 900}};
+    const int64_t *shape = shapes[index % 8];
+    if (index % 3) {
+        s->m = shape[0], s->n = shape[1], s->k = shape[2];
+    } else {
+        s->m = 1 + (int64_t)rng_below(r, 400), s->n = 1 + (int64_t)rng_below(r, 600);
+        s->k = 1 + (int64_t)rng_below(r, 600);
+    }
+    s->batch = index % 7 == 5 ? 2 : 1;
+    s->in = index % 4 == 3 ? HEWN_F16 : HEWN_BF16, s->out = out_types[index / 3 % 3];
+    s->major_a = index / 2 % 4 == 1, s->major_b = index / 3 % 4 == 1;
+    set_layout(s, 0, 0, 0);
+    s->ldc = s->stride_c = 0;
+}
+
+static void shifted_case(struct gemm_case *g, int index, struct rng *r)
+{
+    static const char *const variants[] = {"odd64", "odd128", "odd256"};
+    static const uint32_t most[] = {7, 7, 4};
+    hewn_gemm_desc *s = &g->desc;
+    shifted_shape(s, index, r);
+    g->pattern = (enum pattern)(index / 5 % PATTERNS);
+    set_finish(g, index % 2 ? (int)rng_below(r, FINISHES) : 0, 0);
+    const int64_t a = s->major_a ? s->m : s->k, b = s->major_b ? s->n : s->k;
+    s->lda = a + (int64_t)rng_below(r, 9);
+    s->ldb = index % 4 ? b + (int64_t)rng_below(r, 9) : s->lda - a + b;
+    s->ldd = s->n + (int64_t)rng_below(r, 4);
+    s->stride_a = index % 14 == 5 ? 0 : (s->lda * (s->major_a ? s->k : s->m) + 7) / 8 * 8;
+    s->stride_b = (s->ldb * (s->major_b ? s->k : s->n) + 15) / 8 * 8;
+    s->stride_d = s->ldd * s->m + (int64_t)rng_below(r, 3);
+    if (s->with & HEWN_GEMM_WITH_C) {
+        s->ldc = g->in_place ? s->ldd : s->n + (int64_t)rng_below(r, 4);
+        s->stride_c = g->in_place ? s->stride_d : s->ldc * s->m;
+    }
+    if (index % 2) g->shift = 1 + (int)rng_below(r, 7);
+    if (g->shift) s->align = 1;
+    s->variant = variants[index % 3];
+    uint32_t parts = 1 + (uint32_t)rng_below(r, most[index % 3]);
+    s->parts = index % 5 < 2 && s->k > 128 * (parts - 1) + 64 ? parts : 1;
+}
+
 static void maybe_run(struct device *dev, struct gemm_case *g)
 {
     const hewn_gemm_desc *s = &g->desc;
@@ -733,6 +782,12 @@ int main(int argc, char **argv)
         struct gemm_case g = {.alpha = 1, .finish = ""};
         if (dev.info.sm_count < (int)odd_most + (int)odd_most / 8) continue;
         odd_case(&g, ODD_CASES + shapes[i]);
+        maybe_run(&dev, &g);
+    }
+    r = (struct rng){test_seed() + 3};
+    for (int i = 0; dev.info.cc_major == 9 && i < SHIFTED_CASES; i++) {
+        struct gemm_case g = {.alpha = 1, .finish = ""};
+        shifted_case(&g, i, &r);
         maybe_run(&dev, &g);
     }
     digest_end();

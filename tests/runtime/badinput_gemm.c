@@ -44,6 +44,15 @@ static void gemm_problem(hewn_context *context)
         "invariant: sums in an order of all kernels: kernel oddfew for sm_90a does not have it");
     BAD_GEMM((d.variant = "oddfew", d.m = 64, d.major_b = HEWN_MAJOR_MN), HEWN_ERR_LIMIT,
              "major_b: MN-major B: kernel oddfew for sm_90a does not have it");
+    BAD_GEMM((d.variant = "odd64", d.in = d.in_b = HEWN_E4M3), HEWN_ERR_LIMIT,
+             "in: 8-bit inputs: kernel odd64 for sm_90a does not have it");
+    BAD_GEMM((d.variant = "odd128", d.batch = 2, d.stride_d = 20000, d.stride_b = d.n * d.k + 4),
+             HEWN_ERR_LIMIT,
+             "B: a batch stride that is not a multiple of 16 B: kernel odd128 for sm_90a does not");
+    BAD_GEMM((d.variant = "odd256", d.parts = 5), HEWN_ERR_ARGUMENT,
+             "is called \"odd256\" and takes 5 parts of K");
+    BAD_GEMM((d.variant = "odd64", d.k = 7 * 64, d.parts = 4), HEWN_ERR_ARGUMENT,
+             "is called \"odd64\" and takes 4 parts of K");
     BAD_GEMM((d.variant = "pair", d.parts = 2), HEWN_ERR_ARGUMENT,
              "is called \"pair\" and takes 2 parts of K");
     BAD_GEMM(d.parts = 9, HEWN_ERR_ARGUMENT, "takes 9 parts of K");

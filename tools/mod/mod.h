@@ -60,6 +60,7 @@ struct gemm_shape {
     unsigned pair_m, pair_n, parts; /* CTAs that share loads, the most parts of K */
     unsigned stages, raster_rows, d_rows;
     unsigned can; /* GEMM_CAN_... */
+    unsigned odd; /* 1: GEMM_ODD_MAPS */
 };
 
 struct attention_shape {

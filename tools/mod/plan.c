@@ -10,6 +10,7 @@
 #include <string.h>
 
 static const char *const maps[] = PLAN_NAMES(GEMM_MAPS(PLAN_NAME, PLAN_NAME));
+static const char *const odd_maps[] = PLAN_NAMES(GEMM_ODD_MAPS(PLAN_NAME, PLAN_NAME));
 static const struct plan_scalar scalars[] = PLAN_SCALARS(GEMM_SCALARS(PLAN_SCALAR));
 
 /* What every plan must satisfy: P is its target's prefix, v its variant. */
@@ -61,6 +62,23 @@ static const struct plan_scalar scalars[] = PLAN_SCALARS(GEMM_SCALARS(PLAN_SCALA
 
 #define CHECK_LOOSE(P, v) CHECK_PARTS(P, v)
 
+/* Sums of other parts lie in the rings as with SHARES. A part of one k-block has units for all warps, or
+ * the host gives it two. */
+#define CHECK_ODD(P, v)                                                                       \
+    _Static_assert(P##_GEMM_GROUP_M(v) == 64 && P##_GEMM_TILE_M(v) == 128 &&                  \
+                       P##_GEMM_TILE_N(v) % P##_GEMM_UNIT_ROWS == 0 && P##_GEMM_SHARES(v) &&  \
+                       P##_GEMM_PAIR_M(v) * P##_GEMM_PAIR_N(v) == 1,                          \
+                   "units of 64 rows, nobody shares loads");                                  \
+    _Static_assert(P##_GEMM_LAND(v) % 128 == 0 && P##_GEMM_LAND_BOX_BYTES % 128 == 0,         \
+                   "boxes of TMA begin on 128 bytes");                                        \
+    _Static_assert(P##_GEMM_ALL_LANDS(v) <= P##_GEMM_THREADS / 32,                            \
+                   "a warp makes a barrier of the slots");                                    \
+    _Static_assert(P##_GEMM_AREA_BYTES(v) >= 6 * 2048 &&                                      \
+                       P##_GEMM_PARTS(v) <= (P##_GEMM_GROUP_N(v) > 128 ? 4 : 7),              \
+                   "sums of other parts");                                                    \
+    _Static_assert(2 * P##_GEMM_UNITS(v) >= P##_GEMM_PRODUCER_WARPS, "two k-blocks for all"); \
+    _Static_assert(P##_GEMM_STAGES(v) >= 2, "a warp's units are up to two k-blocks apart");
+
 SM90A_GEMM_VARIANTS(CHECK)
 SM90A_GEMM_VARIANTS(CHECK_HOPPER)
 SM100F_GEMM_VARIANTS(CHECK)
@@ -71,6 +89,13 @@ _Static_assert(SM90A_GEMM_CONSUMER_REGS % 8 == 0, "setmaxnreg moves registers in
 _Static_assert(SM100F_GEMM_EPILOGUE_WARPS *SM100F_GEMM_D_ROWS == SM100F_GEMM_TILE_M(plain),
                "D_ROWS");
 _Static_assert(SM100F_GEMM_TMEM_COLUMNS <= 512, "TMEM_COLUMNS");
+
+/* ODD_<kind>: whether the kernel has a tensor map for every class of rows. */
+#define ODD_WHOLE  0
+#define ODD_PARTS  0
+#define ODD_LOOSE  0
+#define ODD_SHARES 0
+#define ODD_ODD    1
 
 #define TABLES(P, t, v, kind)                                                                      \
     static const struct plan_range t##_##v##_roles[] = PLAN_RANGES(P##_GEMM_ROLES(PLAN_ROLE));     \
@@ -91,6 +116,7 @@ _Static_assert(SM100F_GEMM_TMEM_COLUMNS <= 512, "TMEM_COLUMNS");
         .raster_rows = P##_GEMM_RASTER_ROWS(v),                                                    \
         .d_rows = P##_GEMM_D_ROWS,                                                                 \
         .can = P##_GEMM_CAN(v),                                                                    \
+        .odd = ODD_##kind,                                                                         \
     };
 
 SM90A_GEMM_VARIANTS(TABLES)
@@ -108,7 +134,7 @@ SM100F_GEMM_VARIANTS(TABLES)
             .tmem_columns = P##_GEMM_TMEM_COLUMNS,              \
             .cluster = P##_GEMM_PAIR_M(v) * P##_GEMM_PAIR_N(v), \
             .ctas_per_sm = P##_GEMM_CTAS_PER_SM,                \
-            .maps = maps,                                       \
+            .maps = ODD_##kind ? odd_maps : maps,               \
             .scalars = scalars,                                 \
             .roles = t##_##v##_roles,                           \
             .shared = t##_##v##_shared,                         \
