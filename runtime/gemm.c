@@ -353,6 +353,10 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
                                             .need = needs_of(d, o),
                                             .askew_a = o[GEMM_A].pitch % SECTOR != 0,
                                             .askew_b = o[GEMM_B].pitch % SECTOR != 0,
+                                            .loose_a = o[GEMM_A].loose != 0,
+                                            .loose_b = o[GEMM_B].loose != 0,
+                                            .ways_a = hewn_gemm_odd_ways(&o[GEMM_A]),
+                                            .ways_b = hewn_gemm_odd_ways(&o[GEMM_B]),
                                             .promoted = hewn_dtype_size(d->in) == 1 &&
                                                         d->accumulate == HEWN_ACCUMULATE_FULL,
                                             .ordered = d->invariant != 0,

@@ -92,6 +92,8 @@ int hewn_gemm_check(const hewn_gemm_desc *d, struct gemm_operand operands[GEMM_O
 
 /* What a kernel with `odd` lacks for these operands; NULL: nothing. */
 const char *hewn_gemm_odd_lacks(const struct gemm_operand *operands);
+/* Rows of a pass that are read from one bank. */
+uint32_t hewn_gemm_odd_ways(const struct gemm_operand *o);
 /* Describes and encodes the maps for operands that begin on 16 bytes. */
 int hewn_gemm_odd_prepare(hewn_gemm_plan *plan, const hewn_gemm_desc *d, hewn_error *err);
 /* The maps of A and B at their addresses, and the bits of `mode` that say where rows begin. */

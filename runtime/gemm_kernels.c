@@ -41,8 +41,7 @@
      .raster_rows = P##_GEMM_RASTER_ROWS(v) / (m), \
      .can = P##_GEMM_CAN(v) | (more),              \
      .mode = (how),                                \
-     .odd = (maps),                                \
-     .named = (maps)},
+     .odd = (maps)},
 
 #define KERNEL_FEW                               \
     {.target = "sm_90a",                         \
@@ -144,14 +143,14 @@ static const double written = 1.26;      /* a byte of D against one that is read
 static const double start = 2188, start_cluster = 211;
 static const double late_between = 617, fill = 519, exposed = 0.697;
 static const double epilogue_area = 11.4, by_element = 317; /* results a cycle; stores by element */
-static const double merge = 847, merge_part = 729;          /* of 128 x 64 sums */
+static const double by_loose_element = 3000, by_odd_element = 2000;
+static const double merge = 847, merge_part = 729; /* of 128 x 64 sums */
 static const double broad = 595, broad_part = 700,
                     broad_area = 220;                    /* of more, through the rings */
 static const double promote_wide = 1.16, promote = 1.29; /* 8-bit sums, promoted; the ledger */
-static const double loose_cycles = 3000;                 /* a k-block through registers */
-
-static const double odd_fetch = 1.2;    /* rows of 144 bytes, askew */
-static const double shared_bytes = 110; /* of shared memory, a cycle */
+static const double loose_row = 35.6;                    /* a row through registers */
+static const double odd_fetch = 1.9;   /* a row of 144 bytes, of two or three lines, against one */
+static const double shared_bytes = 92; /* a cycle, of shared memory */
 
 static double larger(double a, double b)
 {
@@ -180,13 +179,20 @@ static double fetch(double tile, uint32_t sharing, double extent, double tiles, 
     return real * row_cycles + beyond / (sharing > 1 ? 1.41 : 1) * empty_cycles;
 }
 
-/* Cycles of a k-block of a kernel that shifts its rows: it lands in shared memory, is read and written, and
- * read by four wgmma of two warpgroups. */
-static double shift(const struct hewn_gemm_kernel *k)
+/* Cycles of a k-block of a kernel that shifts its rows: they land in shared memory, are read and written, and read
+ * by wgmma: of A by one warpgroup, of B by two. */
+static double shift(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p)
 {
-    double row = GEMM_ODD_ROW_BYTES + 2.0 * GEMM_ROW_BYTES;
-    return ((k->tile_m + k->tile_n) * row + (k->tile_m + 2.0 * k->tile_n) * GEMM_ROW_BYTES) /
-           shared_bytes;
+    double once = GEMM_ODD_ROW_BYTES + GEMM_ROW_BYTES;
+    double a = once + (1 + p->ways_a) * GEMM_ROW_BYTES, b = once + (2 + p->ways_b) * GEMM_ROW_BYTES;
+    return (k->tile_m * a + k->tile_n * b) / shared_bytes;
+}
+
+/* Of a kernel that loads loose rows through registers. */
+static double loose(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p, double rows)
+{
+    double through = loose_row * (p->loose_a * k->tile_m + p->loose_b * k->tile_n);
+    return larger(through, rows);
 }
 
 static double cost(const struct hewn_gemm_kernel *k, uint32_t parts,
@@ -207,15 +213,20 @@ static double cost(const struct hewn_gemm_kernel *k, uint32_t parts,
     if (parts > 1 && area <= narrow) rows *= parts_row;
     if (p->promoted) multiply *= k->tile_n >= 192 ? promote_wide : promote;
     if (k->odd)
-        rows = larger(rows * odd_fetch, shift(k));
+        rows = larger(rows * odd_fetch, shift(k, p));
     else if (k->can & GEMM_CAN_LOOSE)
-        rows = loose_cycles;
+        rows = loose(k, p, rows);
     double a = (double)p->batch_a * m * (p->askew_a ? askew : 1);
     double b = (double)p->batch_b * n * (p->askew_b ? askew : 1);
     double memory = ((a + b) * (double)p->k * p->in + (double)p->batch * m * n * p->out * written) /
                     memory_bytes;
-    /* split, flat and loose store by element; broader tiles with parts take as long for their sums. */
-    double epilogue = area / epilogue_area + (k->parts > 1 && area <= narrow ? by_element : 0);
+    /* split, flat and loose store by element; broader tiles with parts take as long for their sums. Rows of any
+     * length are stored so with parts, the more slowly the less they are aligned. */
+    double epilogue = area / epilogue_area;
+    if (k->odd)
+        epilogue += parts > 1 ? by_odd_element * area / narrow : 0;
+    else if (k->parts > 1 && area <= narrow)
+        epilogue += k->can & GEMM_CAN_LOOSE ? by_loose_element : by_element;
     double add_up = area <= narrow
                         ? merge + merge_part * parts
                         : broad + (broad_part + broad_area * (area / narrow - 1)) * parts;
@@ -242,8 +253,8 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
         const struct hewn_gemm_kernel *k = &kernels[i];
         if (strcmp(k->target, target) != 0) continue;
         known = 1;
-        int lacks = (problem->need & ~k->can) != 0 ||
-                    (problem->ordered && k->few == HEWN_GEMM_ODDFEW);
+        int lacks =
+            (problem->need & ~k->can) != 0 || (problem->ordered && k->few == HEWN_GEMM_ODDFEW);
         if (variant ? strcmp(variant, k->variant) != 0 : k->named) continue;
         /* Few rows: the kernel made for them, where it computes the problem. */
         if (out->kernel && out->kernel->most_m && least < DBL_MAX / 2 && !k->most_m) break;

@@ -40,6 +40,8 @@ struct hewn_gemm_extent {
     uint32_t in, out;
     uint32_t need;             /* GEMM_CAN_... */
     uint32_t askew_a, askew_b; /* 1: rows are not all on 32 bytes */
+    uint32_t loose_a, loose_b; /* 1: no tensor map, because of its address or strides */
+    uint32_t ways_a, ways_b;   /* bank conflicts of a kernel with `odd` that reads rows, 1: none */
     uint32_t promoted;         /* 1: sums of 8-bit products are promoted */
     uint32_t ordered;          /* 1: terms are added in the order that most kernels have */
     int mn_a, mn_b;            /* MN-major */

@@ -28,6 +28,12 @@ const char *hewn_gemm_odd_lacks(const struct gemm_operand *operands)
     return NULL;
 }
 
+uint32_t hewn_gemm_odd_ways(const struct gemm_operand *o)
+{
+    uint64_t shift = o->pitch % GEMM_ALIGN / o->element;
+    return shift == 0 ? 4 : shift == 4 ? 2 : 1;
+}
+
 /* The map of rows i, i + CLASSES, .. of an operand at an address that is `at` modulo 16. */
 static void describe(const struct gemm_operand *o, int dtype, hewn_deviceptr at, uint64_t i,
                      hewn_tensormap_desc *map)

@@ -13,7 +13,7 @@
  *   split   | 128 x  64    | parts of K                                | few tiles, long K
  *   flat    |  64 x 128    | parts of K                                | the same with m <= 64
  *   loose   | 128 x  64    | parts of K                                | rows of any length
- *   oddN    | 128 x N      | parts of K                                | rows of any length, 16-bit inputs
+ *   oddN    | 128 x N      | parts of K                                | rows of any length, 16 bits
  *   MxN     | M x N        | as `mode` says: loads shared by none or   | all between; K-major inputs
  *           |              | by two either way, and parts of K         |
  *
@@ -92,31 +92,32 @@
  * PAIR_M, PAIR_N: tiles of a cluster that shares loads. SHARES: `mode` says whether a cluster shares loads
  * and how: none, two tiles one below the other, or two side by side; PAIR_M and PAIR_N are 1. PARTS: the
  * most parts of K. D_BUFFERS: boxes of output that a warp stages. STAGES: k-blocks in the rings.
- * RASTER_ROWS: rows of tiles (a cluster's) that are walked together, see inc/raster.inc: one wave of clusters on 132 SMs covers a
- * part of D about 2048 rows high and as wide, which reads least from L2. LANDS: units that a warp of the
- * producer has on their way (ODD); 0: TMA loads straight into the rings. */
+ * RASTER_ROWS: rows of tiles (a cluster's) that are walked together, see inc/raster.inc: one wave of
+ * clusters on 132 SMs covers a part of D about 2048 rows high and as wide, which reads least from L2.
+ * LANDS: units that a warp of the producer has on their way (ODD); 0: TMA loads straight into the
+ * rings. */
 /* clang-format off */
-/*                        TILE_M N  GROUP_M  PAIR_M N  SHARES  PARTS  D_BUFFERS  STAGES  RASTER_ROWS  LANDS */
-#define SM90A_GEMM_plain   128, 256,     64,     1, 1,      0,     1,         2,      4,          16,      0
-#define SM90A_GEMM_pair    128, 256,     64,     2, 1,      0,     1,         2,      4,           8,      0
-#define SM90A_GEMM_wide    256, 192,    128,     1, 2,      0,     1,         3,      3,           8,      0
-#define SM90A_GEMM_small   128, 128,     64,     1, 2,      0,     1,         2,      6,          16,      0
-#define SM90A_GEMM_narrow  128,  64,     64,     1, 2,      0,     1,         2,      8,          16,      0
-#define SM90A_GEMM_split   128,  64,     64,     1, 1,      0,     8,         0,      7,          16,      0
-#define SM90A_GEMM_flat     64, 128,     64,     1, 1,      0,     8,         0,      7,          16,      0
-#define SM90A_GEMM_loose   128,  64,     64,     1, 1,      0,     8,         0,      7,          16,      0
-#define SM90A_GEMM_odd64   128,  64,     64,     1, 1,      1,     7,         1,      4,          16,      3
-#define SM90A_GEMM_odd128  128, 128,     64,     1, 1,      1,     7,         1,      3,          16,      3
-#define SM90A_GEMM_odd256  128, 256,     64,     1, 1,      1,     4,         1,      2,          16,      3
-#define SM90A_GEMM_64x256   64, 256,     64,     1, 1,      1,     8,         2,      4,          16,      0
-#define SM90A_GEMM_128x96  128,  96,     64,     1, 1,      1,     8,         2,      6,          16,      0
-#define SM90A_GEMM_128x128 128, 128,     64,     1, 1,      1,     8,         2,      6,          16,      0
-#define SM90A_GEMM_128x144 128, 144,     64,     1, 1,      1,     8,         2,      5,          16,      0
-#define SM90A_GEMM_128x160 128, 160,     64,     1, 1,      1,     8,         2,      5,          16,      0
-#define SM90A_GEMM_128x176 128, 176,     64,     1, 1,      1,     8,         2,      4,          16,      0
-#define SM90A_GEMM_128x192 128, 192,     64,     1, 1,      1,     8,         2,      4,          16,      0
-#define SM90A_GEMM_128x224 128, 224,     64,     1, 1,      1,     8,         2,      4,          16,      0
-#define SM90A_GEMM_128x256 128, 256,     64,     1, 1,      1,     8,         2,      4,          16,      0
+/*                        TILE_M N  GROUP_M  PAIR_M N  SHARES  PARTS D_BUFFERS STAGES RASTER_ROWS LANDS */
+#define SM90A_GEMM_plain   128, 256,     64,     1, 1,      0,     1,       2,      4,      16,        0
+#define SM90A_GEMM_pair    128, 256,     64,     2, 1,      0,     1,       2,      4,       8,        0
+#define SM90A_GEMM_wide    256, 192,    128,     1, 2,      0,     1,       3,      3,       8,        0
+#define SM90A_GEMM_small   128, 128,     64,     1, 2,      0,     1,       2,      6,      16,        0
+#define SM90A_GEMM_narrow  128,  64,     64,     1, 2,      0,     1,       2,      8,      16,        0
+#define SM90A_GEMM_split   128,  64,     64,     1, 1,      0,     8,       0,      7,      16,        0
+#define SM90A_GEMM_flat     64, 128,     64,     1, 1,      0,     8,       0,      7,      16,        0
+#define SM90A_GEMM_loose   128,  64,     64,     1, 1,      0,     8,       0,      7,      16,        0
+#define SM90A_GEMM_odd64   128,  64,     64,     1, 1,      1,     7,       1,      4,      16,        3
+#define SM90A_GEMM_odd128  128, 128,     64,     1, 1,      1,     7,       1,      3,      16,        3
+#define SM90A_GEMM_odd256  128, 256,     64,     1, 1,      1,     4,       1,      2,      16,        3
+#define SM90A_GEMM_64x256   64, 256,     64,     1, 1,      1,     8,       2,      4,      16,        0
+#define SM90A_GEMM_128x96  128,  96,     64,     1, 1,      1,     8,       2,      6,      16,        0
+#define SM90A_GEMM_128x128 128, 128,     64,     1, 1,      1,     8,       2,      6,      16,        0
+#define SM90A_GEMM_128x144 128, 144,     64,     1, 1,      1,     8,       2,      5,      16,        0
+#define SM90A_GEMM_128x160 128, 160,     64,     1, 1,      1,     8,       2,      5,      16,        0
+#define SM90A_GEMM_128x176 128, 176,     64,     1, 1,      1,     8,       2,      4,      16,        0
+#define SM90A_GEMM_128x192 128, 192,     64,     1, 1,      1,     8,       2,      4,      16,        0
+#define SM90A_GEMM_128x224 128, 224,     64,     1, 1,      1,     8,       2,      4,      16,        0
+#define SM90A_GEMM_128x256 128, 256,     64,     1, 1,      1,     8,       2,      4,      16,        0
 
 #define SM90A_GEMM_TILE_M(v)      SM90A_GEMM_FIELD(TILE_M, SM90A_GEMM_##v)
 #define SM90A_GEMM_TILE_N(v)      SM90A_GEMM_FIELD(TILE_N, SM90A_GEMM_##v)
