@@ -129,6 +129,8 @@ form ok-address-word 1 -DSTORED 'error: proxy'
 form more-exited-shuffle 1 -DDECIDES 'error: collective-partial'
 form more-exited-shuffle 1 -DMASKED 'error: collective-partial'
 form more-exited-shuffle 0 '-DDECIDES -DFIXED' "$clean"
+form more-exited-in-call 1 -DPARAM 'error: collective-partial'
+form more-exited-in-call 0 '-DPARAM -DFIXED' "$clean"
 form more-exited-matrix 1 -DLAST 'error: collective-partial'
 form more-exited-matrix 1 -DLOADS 'error: collective-partial'
 form more-exited-matrix 0 '-DLOADS -DFIXED' "$clean"

@@ -675,6 +675,7 @@ void order_event(struct order *o, const struct event *e)
     converged_event(o, w, e);
     switch (e->kind) {
     case EV_ACCESS:
+        if (w->undefined) undefined_event(o, w, e);
         if (e->strong && (e->space == SPACE_GLOBAL || e->space == SPACE_SHARED)) {
             /* Reads take before the access is judged, writes hand over after it. */
             struct event part = *e;
@@ -728,6 +729,7 @@ void order_event(struct order *o, const struct event *e)
     case EV_TMEM_DEALLOC: order_tmem_dealloc(o, e); break;
     case EV_REGISTERS: regs_touch(o, w, e); break;
     case EV_EXCHANGE:
+    case EV_PASSED:
     case EV_VALUES: undefined_event(o, w, e); break;
     default: break;
     }

@@ -6,22 +6,31 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { REGISTERS_KEPT = 32 }; /* further ones are not followed */
+enum { REGISTERS_KEPT = 256, WORDS_KEPT = 256 }; /* further ones are not followed */
 
 struct undefined_register {
     uint32_t offset, lanes; /* which register; in which lanes its value is undefined */
     const struct insn *in;  /* the shuffle */
 };
 
-struct undefined {
-    struct undefined_register at[REGISTERS_KEPT];
-    uint32_t count;
+/* Bytes of local memory, where compilers keep variables and parameters. */
+struct undefined_word {
+    uint64_t offset;
+    uint32_t bytes, lanes;
+    const struct insn *in;
 };
 
 /* What an instruction takes in: lanes in which some of it is undefined, and since which shuffle. */
 struct taken {
     uint32_t lanes;
     const struct insn *in;
+};
+
+struct undefined {
+    struct undefined_register at[REGISTERS_KEPT];
+    struct undefined_word word[WORDS_KEPT];
+    uint32_t count, words;
+    struct taken stored; /* by the store that runs now: an error if it is not to local memory */
 };
 
 static const struct undefined_register *find(const struct undefined *u, struct arg a)
@@ -56,6 +65,51 @@ static void put(struct undefined *u, struct arg a, uint32_t lanes, const struct 
     if (t->in) r->in = t->in;
     if (!r->lanes) *r = u->at[--u->count];
 }
+
+/* ---- local memory ---- */
+
+static bool overlaps(const struct undefined_word *word, uint64_t offset, uint64_t bytes)
+{
+    return word->offset < offset + bytes && offset < word->offset + word->bytes;
+}
+
+static void take_word(const struct undefined *u, uint32_t lane, uint64_t offset, uint64_t bytes,
+                      struct taken *t)
+{
+    for (uint32_t i = 0; i < u->words; i++) {
+        if (!(u->word[i].lanes >> lane & 1) || !overlaps(&u->word[i], offset, bytes)) continue;
+        t->lanes |= 1U << lane;
+        t->in = u->word[i].in;
+    }
+}
+
+/* The bytes of this lane get a value that is undefined where `t` says; false: no room to keep that. */
+static bool put_word(struct undefined *u, uint32_t lane, uint64_t offset, uint64_t bytes,
+                     const struct taken *t)
+{
+    const bool undefined = t->lanes >> lane & 1;
+    struct undefined_word *same = NULL;
+    for (uint32_t i = u->words; i-- > 0;) {
+        struct undefined_word *word = &u->word[i];
+        if (word->offset == offset && word->bytes == bytes && word->in == t->in) same = word;
+        if (offset <= word->offset && word->offset + word->bytes <= offset + bytes)
+            word->lanes &= ~(1U << lane);
+        if (!word->lanes && word != same) {
+            *word = u->word[--u->words];
+            if (same == &u->word[u->words]) same = word;
+        }
+    }
+    if (!undefined) return true;
+    if (!same) {
+        if (u->words == WORDS_KEPT) return false;
+        same = &u->word[u->words++];
+        *same = (struct undefined_word){.offset = offset, .bytes = (uint32_t)bytes, .in = t->in};
+    }
+    same->lanes |= 1U << lane;
+    return true;
+}
+
+/* ---- instructions ---- */
 
 /* Whether its result is in registers alone, so that what it takes in may still be dropped. */
 static bool only_computes(const struct insn *in)
@@ -105,8 +159,10 @@ static void on_values(struct order_warp *w, struct undefined *u, const struct ev
     if (in->is.exchanges) return;
     take_arguments(u, e, dests, &taken);
     for (uint32_t i = 0; !list && i < in->list_count; i++) take(u, in->list[i], e->lanes, &taken);
-    if (taken.lanes && !only_computes(in) && in->is.class != INSN_CONTROL)
-        tell_used(w, in, &taken, in->is.class == INSN_STORE ? "stores it" : "uses it");
+    if (in->is.class == INSN_STORE)
+        u->stored = taken; /* judged when the access is known */
+    else if (taken.lanes && !only_computes(in) && in->is.class != INSN_CONTROL)
+        tell_used(w, in, &taken, "uses it");
     if (in->is.class == INSN_LANES && taken.lanes) taken.lanes = e->lanes;
     if (!only_computes(in)) taken = (struct taken){0};
     taken.lanes |= guard.lanes;
@@ -132,6 +188,46 @@ static void on_exchange(struct undefined *u, const struct event *e)
     put(u, e->in->arg[0], e->lanes, &taken);
 }
 
+/* A register, or bytes at an address of local memory, get what another register or other bytes hold. */
+static bool on_passed(struct undefined *u, const struct event *e)
+{
+    const uint32_t lane = first_lane(e->lanes);
+    struct taken taken = {0};
+    if (e->addresses[1] != NO_LANE)
+        take_word(u, lane, e->addresses[1], e->size, &taken);
+    else
+        take(u, e->in->arg[2], e->lanes, &taken);
+    if (e->addresses[0] != NO_LANE) return put_word(u, lane, e->addresses[0], e->size, &taken);
+    put(u, e->in->arg[0], e->lanes, &taken);
+    return true;
+}
+
+/* What a load brings from local memory, and what a store leaves there; elsewhere it is an error. */
+static bool on_local(struct order_warp *w, struct undefined *u, const struct event *e)
+{
+    const struct insn *in = e->in;
+    struct taken taken = {0};
+    bool list, kept = true;
+    const uint32_t dests = row_results(in->row, &list);
+    if (in->is.class == INSN_STORE) {
+        taken = u->stored;
+        taken.lanes &= e->lanes;
+        if (e->space != SPACE_LOCAL && taken.lanes) tell_used(w, in, &taken, "stores it");
+        if (e->space != SPACE_LOCAL) return true;
+        for (uint32_t rest = e->lanes; rest; rest &= rest - 1)
+            kept &= put_word(u, first_lane(rest), e->addresses[first_lane(rest)], e->size, &taken);
+        return kept;
+    }
+    if (in->is.class != INSN_LOAD || e->space != SPACE_LOCAL) return true;
+    for (uint32_t rest = e->lanes; rest; rest &= rest - 1)
+        take_word(u, first_lane(rest), e->addresses[first_lane(rest)], e->size, &taken);
+    for (uint32_t i = 0; taken.lanes && i < INSN_ARGS; i++)
+        if (dests >> i & 1) put(u, in->arg[i], e->lanes, &taken);
+    for (uint32_t i = 0; list && taken.lanes && i < in->list_count; i++)
+        put(u, in->list[i], e->lanes, &taken);
+    return true;
+}
+
 void undefined_event(struct order *o, struct order_warp *w, const struct event *e)
 {
     if (!w->undefined) {
@@ -142,8 +238,14 @@ void undefined_event(struct order *o, struct order_warp *w, const struct event *
             return;
         }
     }
-    if (e->kind == EV_EXCHANGE)
-        on_exchange(w->undefined, e);
-    else if (w->undefined->count)
-        on_values(w, w->undefined, e);
+    switch (e->kind) {
+    case EV_EXCHANGE: on_exchange(w->undefined, e); break;
+    case EV_PASSED: order_keep(o, on_passed(w->undefined, e)); break;
+    case EV_ACCESS:
+        if (!e->token && e->addresses) order_keep(o, on_local(w, w->undefined, e));
+        break;
+    default:
+        w->undefined->stored = (struct taken){0};
+        if (w->undefined->count) on_values(w, w->undefined, e);
+    }
 }

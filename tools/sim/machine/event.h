@@ -47,6 +47,8 @@
             " some are, or some register of the warp may be")                                       \
     X(VALUES, "an instruction is about to run in a warp some of whose registers may be undefined; lanes:"    \
             " those whose guard holds, perhaps none of the fragment's")                             \
+    X(PASSED, "a call or its end gave register arg[0] of `in`, or size bytes of local memory at addresses[0], what" \
+            " arg[2] or the bytes at addresses[1] hold; registers: NO_LANE stands in addresses")             \
     X(WARP_START, "a warp begins")                                                                 \
     X(WARP_EXIT, "lanes exit")
 

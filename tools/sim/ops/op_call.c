@@ -159,15 +159,38 @@ static uint8_t *frame_at(struct warp *w, uint32_t lane, uint64_t frame, const st
     return w->local + (size_t)lane * e->local_bytes + frame + p->offset;
 }
 
+/* Tells the checker of a value that goes from one place to another. */
+static void publish_passed(struct warp *w, const struct insn *in, uint32_t lane,
+                           const struct place *from, uint64_t from_frame, const struct place *to,
+                           uint64_t to_frame)
+{
+    struct insn passing = *in;
+    const uint64_t addresses[2] = {to->in_frame ? to_frame + to->offset : NO_LANE,
+                                   from->in_frame ? from_frame + from->offset : NO_LANE};
+    struct event e = {.kind = EV_PASSED,
+                      .lanes = 1U << lane,
+                      .warp = w,
+                      .in = &passing,
+                      .addresses = addresses,
+                      .size = from->bytes < to->bytes ? from->bytes : to->bytes};
+
+    if (!w->undefined) return;
+    passing.arg[0] = to->arg;
+    passing.arg[2] = from->arg;
+    e.cta = w->cta;
+    observe(w->cta->group, &e);
+}
+
 /* Copies one parameter from one end to the other, as many bytes as both have. */
-static void pass(struct warp *w, uint32_t lane, const struct place *from, uint64_t from_frame,
-                 const struct place *to, uint64_t to_frame)
+static void pass(struct warp *w, const struct insn *in, uint32_t lane, const struct place *from,
+                 uint64_t from_frame, const struct place *to, uint64_t to_frame)
 {
     const uint8_t *source = from->in_frame ? frame_at(w, lane, from_frame, from) : NULL;
     uint8_t *sink = to->in_frame ? frame_at(w, lane, to_frame, to) : NULL;
     uint32_t bytes = from->bytes < to->bytes ? from->bytes : to->bytes;
     uint64_t value = 0;
 
+    publish_passed(w, in, lane, from, from_frame, to, to_frame);
     if (source && sink) {
         memmove(sink, source, bytes);
         return;
@@ -252,7 +275,7 @@ static enum step enter(struct warp *w, const struct insn *in, const struct calle
     save_slots(w, callee, lane, at);
     memcpy(at + callee->saved_bytes, &record, sizeof record);
     for (uint32_t i = 0; i < site->call->arg_count && i < f->arg_count; i++)
-        pass(w, lane, &site->args[i], record.frame, &callee->args[i], frame);
+        pass(w, in, lane, &site->args[i], record.frame, &callee->args[i], frame);
     arg_set_lane(w, site->frame, lane, frame);
     return STEP_NEXT;
 }
@@ -303,7 +326,7 @@ static enum step exec_call(struct warp *w, const struct insn *in, uint32_t mask)
 
 /* ---- ret ---- */
 
-static void leave(struct warp *w, uint32_t lane, const struct record *r)
+static void leave(struct warp *w, const struct insn *in, uint32_t lane, const struct record *r)
 {
     const struct callee *c = r->callee;
     const struct call_site *site = r->site;
@@ -318,7 +341,7 @@ static void leave(struct warp *w, uint32_t lane, const struct record *r)
         const struct place *to = &site->rets[i];
 
         if (c->rets[i].in_frame) {
-            pass(w, lane, &c->rets[i], frame, to, r->frame);
+            pass(w, in, lane, &c->rets[i], frame, to, r->frame);
         } else if (to->in_frame) {
             uint8_t *sink = frame_at(w, lane, r->frame, to);
             if (sink) memcpy(sink, &held[i % 2], to->bytes < 8 ? to->bytes : 8);
@@ -327,6 +350,7 @@ static void leave(struct warp *w, uint32_t lane, const struct record *r)
         } else {
             arg_set_lane(w, to->arg, lane, held[i % 2]);
         }
+        if (!c->rets[i].in_frame) publish_passed(w, in, lane, &c->rets[i], frame, to, r->frame);
     }
     arg_set_lane(w, site->frame, lane, r->frame);
 }
@@ -337,13 +361,12 @@ static enum step exec_ret(struct warp *w, const struct insn *in, uint32_t mask)
     struct record r, first;
     uint32_t lanes = 0;
 
-    (void)in;
     if (!top(w, first_lane(mask), &first)) return frag_exit(w, mask);
     for (uint32_t rest = mask; rest; rest &= rest - 1) {
         uint32_t lane = first_lane(rest);
 
         if (!top(w, lane, &r) || r.return_pc != first.return_pc) continue;
-        leave(w, lane, &r);
+        leave(w, in, lane, &r);
         lanes |= 1U << lane;
     }
     return go_on(w, lanes, first.return_pc);
