@@ -21,7 +21,7 @@ static char *read_all(const char *path, size_t *length)
 
 int main(int argc, char **argv)
 {
-    struct watch_request request = {.table = 0x7f0000000000, .first_site = 1};
+    struct watch_request request = {.tables = {0x7f0000000000, 0x7f0000400000}, .first_site = 1};
     struct watch_result result;
     FILE *out;
     char *text;

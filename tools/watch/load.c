@@ -104,13 +104,13 @@ static bool ignore(const void *user, const char *function)
 
 /* ---- one attempt ---- */
 
-static struct watched_module *module_new(const char *text, uint64_t table,
+static struct watched_module *module_new(const char *text, struct watch_addresses tables,
                                          const struct ignored *list, char *why, size_t size)
 {
     struct watched_module *m = calloc(1, sizeof *m);
     const size_t length = strlen(text);
     struct watch_request request = {
-        .text = text, .length = length, .table = table, .ignore = ignore, .user = list};
+        .text = text, .length = length, .tables = tables, .ignore = ignore, .user = list};
 
     snprintf(why, size, "out of memory");
     if (!m) return NULL;
@@ -213,8 +213,8 @@ static const char *error_name(int error)
 }
 
 /* The watched module loaded in *out, or NULL after a note. `before` is the image as it was, loaded. */
-static struct watched_module *load_text(const struct loader *l, const char *text, uint64_t table,
-                                        void *before, void **out)
+static struct watched_module *load_text(const struct loader *l, const char *text,
+                                        struct watch_addresses tables, void *before, void **out)
 {
     struct ignored list = {.count = 0};
     struct watched_module *m = NULL;
@@ -223,7 +223,7 @@ static struct watched_module *load_text(const struct loader *l, const char *text
     for (int attempt = 0; attempt < 2; attempt++) {
         int rc;
 
-        m = module_new(text, table, &list, why, sizeof why);
+        m = module_new(text, tables, &list, why, sizeof why);
         if (!m) break;
         if (!m->result.site_count) goto give_up; /* nothing to say: nobody waits there */
         rc = l->load(l, m->result.text, out);
@@ -269,10 +269,10 @@ int load_watched(const struct loader *l, const void *image, void **out)
     text = image_ptx(image, capability_of(l->device), &why);
     if (!text) unwatched("a module", why);
     if (text && !rc) { /* what fails is the program's own mistake, or what it tries first */
-        const uint64_t table = watch_table_address();
+        struct watch_addresses tables;
 
-        if (table)
-            m = load_text(l, text, table, *out, &watched);
+        if (watch_addresses_of(&tables))
+            m = load_text(l, text, tables, *out, &watched);
         else
             unwatched("a module", "the driver does not map host memory");
     }
@@ -286,15 +286,15 @@ int load_watched(const struct loader *l, const void *image, void **out)
 
 char *link_watched(const void *image, size_t size, const char *name, size_t *length)
 {
-    const uint64_t table = watch_table_address();
+    struct watch_addresses tables;
     const struct ignored list = {.count = 0};
     struct watched_module *m;
     char *text, why[256];
 
-    if (!table || !size || !(text = malloc(size + 1))) return NULL;
+    if (!watch_addresses_of(&tables) || !size || !(text = malloc(size + 1))) return NULL;
     memcpy(text, image, size);
     text[size] = '\0';
-    m = module_new(text, table, &list, why, sizeof why);
+    m = module_new(text, tables, &list, why, sizeof why);
     free(text);
     if (!m) {
         unwatched(name ? name : "a linked text", why);

@@ -1,6 +1,5 @@
 #include "rewrite.h"
 #include "snippet.h"
-#include "table.h"
 
 #include "ptx/lex.h"
 
@@ -212,7 +211,7 @@ static bool begin_site(struct scan *s, const struct statement *st, enum watch_ki
     };
     if (!s->sites[n].text) return fail(s, "out of memory", st->pos);
     *out = (struct snippet){
-        .table = s->request->table,
+        .tables = s->request->tables,
         .site = s->request->first_site + n,
         .label = s->request->first_site + n,
         .salt = s->out->kernel_count * SALT,

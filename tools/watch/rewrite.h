@@ -5,6 +5,8 @@
 #ifndef WATCH_REWRITE_H
 #define WATCH_REWRITE_H
 
+#include "table.h"
+
 #include "ptx/arena.h"
 #include "ptx/module.h"
 
@@ -26,8 +28,8 @@ struct watch_site {
 struct watch_request {
     const char *text;
     size_t length;
-    uint64_t table; /* device address of the table; 0: of one that is never read (to try a text) */
-    uint32_t first_site; /* number of the first site, at least 1 */
+    struct watch_addresses tables; /* 0: of ones that are never read (to try a text) */
+    uint32_t first_site;           /* number of the first site, at least 1 */
     /* Whether the function stays as it is; NULL: none does. */
     bool (*ignore)(const void *user, const char *function);
     const void *user;

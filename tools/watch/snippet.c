@@ -62,13 +62,13 @@
     "setp.ne.u32 hewn_watch_q, hewn_watch_a, 0; mov.b64 hewn_watch_p, 16; "                      \
     "@hewn_watch_q st.volatile.global.b32 [hewn_watch_p], hewn_watch_a; "
 
-static char *place_text(struct arena *arena, const struct snippet *s)
+static char *place_text(struct arena *arena, const struct snippet *s, uint64_t table)
 {
     char *warp = arena_printf(arena, s->flat ? WARP_FLAT : WARP);
 
     if (!warp) return NULL;
     return arena_printf(arena, PLACE, WATCH_CTA_Y, WATCH_CTA_Z, WATCH_CTA_SHIFT, warp, s->salt,
-                        WATCH_SLOTS - 1, WATCH_RECORD_BYTES, s->table + WATCH_HEADER);
+                        WATCH_SLOTS - 1, WATCH_RECORD_BYTES, table + WATCH_HEADER);
 }
 
 static char *who_text(struct arena *arena, const struct snippet *s)
@@ -111,12 +111,12 @@ static char *guard_text(struct arena *arena, const struct snippet *s)
 /* The record, and the question whether to go on. */
 static char *slow_text(struct arena *arena, const struct snippet *s)
 {
-    char *place = place_text(arena, s), *who = who_text(arena, s),
+    char *place = place_text(arena, s, s->tables.polls), *who = who_text(arena, s),
          *barrier = barrier_text(arena, s);
 
     if (!place || !who || !barrier) return NULL;
     return arena_printf(arena, "%s%s%s" RECORD STOP, place, who, barrier, CTA_YZ, s->site,
-                        s->table);
+                        s->tables.polls);
 }
 
 char *snippet_try(struct arena *arena, const struct snippet *s)
@@ -179,8 +179,8 @@ static char *number_text(struct arena *arena, const struct snippet *s)
 
 char *snippet_block(struct arena *arena, const struct snippet *s)
 {
-    char *guard = guard_text(arena, s), *place = place_text(arena, s), *who = who_text(arena, s),
-         *number = number_text(arena, s);
+    char *guard = guard_text(arena, s), *place = place_text(arena, s, s->tables.blocks),
+         *who = who_text(arena, s), *number = number_text(arena, s);
 
     if (!guard || !place || !who || !number) return NULL;
     return arena_printf(arena,

@@ -2,6 +2,8 @@
 #ifndef WATCH_SNIPPET_H
 #define WATCH_SNIPPET_H
 
+#include "table.h"
+
 #include "ptx/arena.h"
 
 #include <stdbool.h>
@@ -14,7 +16,7 @@ struct span {
 };
 
 struct snippet {
-    uint64_t table;
+    struct watch_addresses tables;
     uint32_t site, label; /* label: a number of its own in the module */
     uint32_t salt;        /* spreads the slots of kernels that run side by side */
     struct span guard;    /* predicate register, empty: none */

@@ -1,5 +1,5 @@
 /*
- * What watched kernels and the watching thread share: one table in host memory that the device maps.
+ * What watched kernels and the watching thread share: tables of records (tables.c).
  *
  * A warp that waits writes a record into the slot of its CTA and warp. A wait that blocks (bar.sync) writes before
  * and clears `site` after. A wait that polls writes after many polls that failed, again after as many more, and
@@ -23,6 +23,11 @@ enum {
     WATCH_SPINS = 4096 /* polls that return at once, likewise; a power of two */
 };
 #define WATCH_TABLE_BYTES ((size_t)WATCH_HEADER + (size_t)WATCH_SLOTS * WATCH_RECORD_BYTES)
+
+/* On the device: of the table for waits that poll, and of the one for waits that block. */
+struct watch_addresses {
+    uint64_t polls, blocks;
+};
 
 struct watch_record {
     uint32_t site;          /* 0: not waiting */

@@ -1,5 +1,5 @@
 /*
- * The table, and the thread that reads it. A wait that blocks leaves its record until it is over. A wait that polls
+ * The thread that reads the tables. A wait that blocks leaves its record until it is over. A wait that polls
  * writes its record again and again; the thread clears it after reading, so that one which does not come back for
  * POLL_SECONDS is over. When no record comes, goes or changes for the time that the user gave, it is a hang.
  */
@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,16 +17,15 @@
 #define STOP_SECONDS     3.0
 #define AFTER_SECONDS    10.0
 
-enum { REGISTER_FLAGS = 3 /* portable, mapped */, EXIT_HUNG = 124 };
-
-static struct watch_table *table;
+enum { EXIT_HUNG = 124 };
 
 /* What is known of a slot. */
-static struct seen {
+struct seen {
     struct watch_record record;
     double since, last; /* it stands there since; it was read last */
     bool polls;
-} * seen;
+};
+static struct seen *seen[WATCH_TABLES]; /* of each table its slots */
 
 static double now(void)
 {
@@ -53,9 +51,8 @@ static double after(void)
 }
 
 /* Copies a slot; a poll's is cleared. False: nobody waits there. */
-static bool read_slot(uint32_t i, struct watch_record *out, bool *polls)
+static bool read_slot(volatile struct watch_record *slot, struct watch_record *out, bool *polls)
 {
-    volatile struct watch_record *slot = &table->slots[i];
     const struct watched_module *m;
     const struct watch_site *site;
     const uint32_t number = slot->site;
@@ -78,19 +75,18 @@ static bool read_slot(uint32_t i, struct watch_record *out, bool *polls)
     return true;
 }
 
-/* Reads every slot once; true when something has moved. *polls: some that poll were there. */
-static bool look(double time, uint32_t *waiting, bool *polls)
+/* Reads a table's slots once, as `look` does. */
+static bool look_at(volatile struct watch_record *slots, struct seen *known, double time,
+                    uint32_t *waiting, bool *polls)
 {
     bool moved = false;
 
-    *waiting = 0;
-    *polls = false;
     for (uint32_t i = 0; i < WATCH_SLOTS; i++) {
-        struct seen *s = &seen[i];
+        struct seen *s = &known[i];
         struct watch_record r;
         bool poll = false;
 
-        if (read_slot(i, &r, &poll)) {
+        if (read_slot(&slots[i], &r, &poll)) {
             if (memcmp(&r, &s->record, sizeof r) != 0) {
                 s->record = r;
                 s->since = time;
@@ -108,15 +104,34 @@ static bool look(double time, uint32_t *waiting, bool *polls)
     return moved;
 }
 
+/* Reads every slot once; true when something has moved. *polls: some that poll were there. */
+static bool look(double time, uint32_t *waiting, bool *polls)
+{
+    bool moved = false;
+
+    *waiting = 0;
+    *polls = false;
+    for (uint32_t t = 0; t < WATCH_TABLES; t++) {
+        volatile struct watch_record *slots = watch_slots(t);
+
+        if (!slots) continue;
+        if (!seen[t]) seen[t] = calloc(WATCH_SLOTS, sizeof *seen[t]);
+        if (seen[t]) moved |= look_at(slots, seen[t], time, waiting, polls);
+    }
+    return moved;
+}
+
 static void tell(uint32_t waiting, double seconds)
 {
     struct waiting *list = calloc(waiting, sizeof *list);
     uint32_t n = 0;
 
-    for (uint32_t i = 0; list && i < WATCH_SLOTS && n < waiting; i++) {
-        if (!seen[i].record.site) continue;
-        list[n].record = seen[i].record;
-        list[n++].since = seen[i].since;
+    for (uint32_t i = 0; list && i < WATCH_TABLES * WATCH_SLOTS && n < waiting; i++) {
+        const struct seen *s = seen[i / WATCH_SLOTS];
+
+        if (!s || !s[i % WATCH_SLOTS].record.site) continue;
+        list[n].record = s[i % WATCH_SLOTS].record;
+        list[n++].since = s[i % WATCH_SLOTS].since;
     }
     tell_hang(list, n, seconds);
     free(list);
@@ -130,8 +145,10 @@ static void stop(void)
     uint32_t waiting;
     bool polls, any = false;
 
-    for (uint32_t i = 0; i < WATCH_SLOTS; i++) any |= seen[i].record.site && seen[i].polls;
-    __atomic_store_n(&table->stop, 1, __ATOMIC_SEQ_CST);
+    for (uint32_t t = 0; t < WATCH_TABLES; t++)
+        for (uint32_t i = 0; seen[t] && i < WATCH_SLOTS; i++)
+            any |= seen[t][i].record.site && seen[t][i].polls;
+    watch_stop(true);
     while (any && now() - begin < STOP_SECONDS && now() - last < POLL_SECONDS) {
         tick();
         look(now(), &waiting, &polls);
@@ -143,9 +160,10 @@ static void stop(void)
         _exit(EXIT_HUNG);
     }
     watch_note("the kernel was ended by a store to an invalid address (700)");
-    memset(table->slots, 0, sizeof table->slots);
-    memset(seen, 0, WATCH_SLOTS * sizeof *seen);
-    __atomic_store_n(&table->stop, 0, __ATOMIC_SEQ_CST);
+    watch_clear();
+    for (uint32_t t = 0; t < WATCH_TABLES; t++)
+        if (seen[t]) memset(seen[t], 0, WATCH_SLOTS * sizeof *seen[t]);
+    watch_stop(false);
 }
 
 static void *watch(void *unused)
@@ -170,57 +188,12 @@ static void *watch(void *unused)
     return NULL;
 }
 
-/* Memory of our own, which no context takes along when it ends. */
-static bool start(void)
+/* Starts the thread with the first table. */
+bool watch_start(void)
 {
     pthread_t thread;
-    void *memory =
-        mmap(NULL, sizeof *table, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-    if (memory == MAP_FAILED) return false;
-    seen = calloc(WATCH_SLOTS, sizeof *seen);
-    table = memory;
-    if (seen && !pthread_create(&thread, NULL, watch, NULL)) {
-        pthread_detach(thread);
-        return true;
-    }
-    munmap(memory, sizeof *table);
-    free(seen);
-    table = NULL;
-    return false;
-}
-
-/* For the current context, else for the first device's own. */
-static uint64_t mapped(const struct driver_calls *d)
-{
-    uint64_t address = 0;
-    void *context = NULL;
-    bool pushed = false;
-
-    if (!d->host_register || !d->host_pointer || !d->ctx_get_current) return 0;
-    if (d->ctx_get_current(&context)) return 0;
-    if (!context) {
-        if (!d->primary_retain || !d->ctx_push || d->primary_retain(&context, 0)) return 0;
-        pushed = !d->ctx_push(context);
-    }
-    if (d->host_pointer(&address, table, 0)) {
-        address = 0;
-        if (!d->host_register(table, sizeof *table, REGISTER_FLAGS) &&
-            d->host_pointer(&address, table, 0))
-            address = 0;
-    }
-    if (pushed) d->ctx_pop(&context);
-    return address;
-}
-
-uint64_t watch_table_address(void)
-{
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    const struct driver_calls *d = driver_calls();
-    uint64_t address = 0;
-
-    pthread_mutex_lock(&lock);
-    if (d && (table || start())) address = mapped(d);
-    pthread_mutex_unlock(&lock);
-    return address;
+    if (pthread_create(&thread, NULL, watch, NULL)) return false;
+    pthread_detach(thread);
+    return true;
 }

@@ -4,7 +4,8 @@
  *   hook.c    stands before the driver's functions, however the program finds them
  *   load.c    a module's image becomes a watched one where that changes nothing else
  *   rewrite.c, snippet.c   the text
- *   thread.c  reads the table, and finds that nothing moves
+ *   tables.c  where records are left
+ *   thread.c  reads the tables, and finds that nothing moves
  *   tell.c    says who waits for what
  */
 #ifndef WATCH_WATCH_H
@@ -61,11 +62,24 @@ struct watched_module {
 /* The site of that number and its module, or NULL. */
 const struct watch_site *watched_site(uint32_t number, const struct watched_module **module);
 
+/* ---- tables.c ---- */
+
+enum { WATCH_TABLES = 9 }; /* the host's, and one each of eight contexts */
+
+/* Addresses on the device for the current context. False: they cannot be had. The first call starts the thread. */
+bool watch_addresses_of(struct watch_addresses *out);
+
+/* The slots of a table, read anew; NULL: there are none. */
+volatile struct watch_record *watch_slots(uint32_t table);
+/* Whether waits that poll end their kernel. */
+void watch_stop(bool yes);
+/* Clears all slots. */
+void watch_clear(void);
+
 /* ---- thread.c ---- */
 
-/* The table's address on the device, mapped for the current context; 0: it cannot be had. The first call starts the
- * thread that reads it. */
-uint64_t watch_table_address(void);
+/* Starts the thread that reads the tables. */
+bool watch_start(void);
 
 /* ---- tell.c ---- */
 
