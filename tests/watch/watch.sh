@@ -195,7 +195,7 @@ PROGRAM
         LD_LIBRARY_PATH=$(dirname "$SIM"):$CUDA_HOME/lib64 watch h200 --after 1 "$work/spin"
         status "cudart $runtime: a flag that nobody sets" 1 $?
         want "cudart $runtime: who waits for it" 'warp 1 of CTA (0,0,0) waits at .*spin.cu:7 for memory' "$out"
-        want "cudart $runtime: who waits for those" 'meanwhile warp 0 of CTA (0,0,0) waits at .*spin.cu:8 for barrier 0' "$out"
+        want "cudart $runtime: who waits for those" 'meanwhile warp 0 and 1 more of CTA (0,0,0) wait at .*spin.cu:8 for barrier 0' "$out"
         LD_LIBRARY_PATH=$(dirname "$SIM"):$CUDA_HOME/lib64 watch h200 --after 20 "$work/spin" set
         status "cudart $runtime: a flag that is set" 0 $?
         want "cudart $runtime: a flag that is set" '^last 63' "$out"

@@ -83,7 +83,7 @@ static void take_word(const struct undefined *u, uint32_t lane, uint64_t offset,
     }
 }
 
-/* The bytes of this lane get a value that is undefined where `t` says; false: no room to keep that. */
+/* The bytes of this lane get a value that is undefined where `t` says; false: no room. */
 static bool put_word(struct undefined *u, uint32_t lane, uint64_t offset, uint64_t bytes,
                      const struct taken *t)
 {
@@ -188,7 +188,7 @@ static void on_exchange(struct undefined *u, const struct event *e)
     put(u, e->in->arg[0], e->lanes, &taken);
 }
 
-/* A register, or bytes at an address of local memory, get what another register or other bytes hold. */
+/* A register, or bytes of local memory, get what another register or other bytes hold. */
 static bool on_passed(struct undefined *u, const struct event *e)
 {
     const uint32_t lane = first_lane(e->lanes);
