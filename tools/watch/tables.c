@@ -1,7 +1,7 @@
 /*
  * The tables that records are left in. Polls leave theirs in host memory that the device maps: they
- * are rare, and the same memory tells them to stop. A wait that blocks leaves one each time, more than
- * the bus takes stores, so its table is managed memory, which stays on the device until it is read.
+ * are rare, and the same memory tells them to stop. A wait that blocks leaves one each time, more
+ * than the bus takes stores, so its table is managed memory: on the device until it is read.
  */
 #include "watch.h"
 
@@ -19,7 +19,7 @@ enum { /* cuda.h */
 };
 #define SLOT_BYTES (sizeof(struct watch_record) * WATCH_SLOTS)
 
-/* Managed memory of one context. It may go with its context at any time, so the kernel copies it, which
+/* Managed memory of one context. It may go with its context at any time: the system copies it, which
  * reports a bad address and raises no signal. */
 struct managed {
     void *context;
@@ -109,7 +109,7 @@ static uint64_t host_address(const struct driver_calls *d)
     return address;
 }
 
-/* A place for a context's table: that of a context which has ended, or a new one. NULL: there are too
+/* A place for a context's table: that of a context which has ended, or a new one. NULL: too
  * many. */
 static struct managed *vacant(void)
 {
