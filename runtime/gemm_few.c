@@ -13,10 +13,18 @@ enum {
     WHOLE_RING = 200 << 10, /* one */
     LEAST_STAGES = 4,       /* what a half ring must hold */
     LARGE_BYTES = 96 * 1000000, /* of B */
-    BLOCK = 225,                /* cycles */
-    SM_BYTES = 40,              /* a cycle, where all SMs load */
-    MEMORY_BYTES = 2400         /* a cycle */
+    BLOCK = 226,                /* cycles */
+    SM_BYTES = 29,              /* a cycle, where all SMs load */
+    MEMORY_BYTES = 3200,        /* a cycle */
+    WAVE = 3100                 /* cycles from one CTA to the next in its place */
 };
+
+/* Bytes that memory must give and take. */
+static double once(const struct hewn_gemm_extent *p)
+{
+    double in = (double)(p->batch_a * p->m + p->batch_b * p->n) * (double)p->k * p->in;
+    return in + (double)(p->batch * p->m) * (double)p->n * p->out;
+}
 
 static uint64_t ceil_div(uint64_t a, uint64_t b)
 {
@@ -80,36 +88,46 @@ static void few_shape(const struct hewn_gemm_extent *p, uint32_t parts, uint32_t
     };
 }
 
-/* Cycles that parts take to add up. */
-static const uint16_t merge[SM90A_FEW_PARTS + 1] = {0, 0, 700, 1200, 1500, 1600, 1600, 1700, 1700};
+/* sqrt(a^2 + b^2): what two things take that overlap and hinder each other. */
+static double both(double a, double b)
+{
+    double most = a > b ? a : b, less = a > b ? b : a, root = most + 0.4 * less;
+    for (int i = 0; i < 2; i++) root = (root + (a * a + b * b) / root) / 2;
+    return root;
+}
 
 /*
  * With w columns in a tile and N rows of A's box:
  *   block  = max(BLOCK, (w + N) * 128 / SM_BYTES)    a k-block through an SM
+ *   loads  = waves * CTAs an SM * blocks of a part * block + (waves - 1) * WAVE
  *   memory = A, B and D once / MEMORY_BYTES
- *   cost   = max(memory, waves * CTAs an SM * blocks of a part * block) + merge of the parts
- * Without what every launch takes. Measured on an H200: sm_90a/LEDGER.md.
+ *   cost   = sqrt(memory^2 + loads^2) + merge of the parts
+ * Without what every launch takes. Fitted to an H200: sm_90a/LEDGER.md, "The choice among parts of few rows".
  */
-static uint64_t few_cost(const struct hewn_gemm_extent *p, uint32_t parts, uint32_t sm_count)
+static double few_cost(const struct hewn_gemm_extent *p, uint32_t parts, uint32_t sm_count)
 {
+    static const uint16_t merge[SM90A_FEW_PARTS + 1] = {0,    0,    1700, 1870, 1790,
+                                                        2000, 2000, 2120, 2120};
     uint64_t columns = columns_of(p, parts, sm_count), ctas = ctas_per_sm(p);
     uint64_t tiles = ceil_div(p->n, columns) * p->batch;
     uint64_t waves = ceil_div(tiles, clusters(p, parts, sm_count));
     uint64_t block = (columns + SM90A_FEW_MMA_N(p->m)) * GEMM_ROW_BYTES / SM_BYTES;
-    uint64_t once =
-        (p->batch_a * p->m + p->batch_b * p->n) * p->k * p->in + p->batch * p->m * p->n * p->out;
     if (block < BLOCK) block = BLOCK;
-    uint64_t compute = waves * ctas * ceil_div(k_blocks(p, GEMM_ROW_BYTES), parts) * block;
-    uint64_t memory = once / MEMORY_BYTES;
-    return (memory > compute ? memory : compute) + merge[parts];
+    uint64_t loads =
+        waves * ctas * ceil_div(k_blocks(p, GEMM_ROW_BYTES), parts) * block + (waves - 1) * WAVE;
+    return both(once(p) / MEMORY_BYTES, (double)loads) + merge[parts];
 }
 
 /* ---- operands that begin anywhere -- */
 
+/* Cycles: a slice, and each column and row of A in it; from one CTA to the next. Fitted as above. */
 enum {
     ODD_RING_STAGES = 5,
-    ODD_BLOCK = 450, /* cycles */
-    ODD_MERGE = 2500 /* of more parts than `merge` has */
+    ODD_BLOCK = 396,
+    ODD_COLUMN = 16,
+    ODD_ROW = 22,
+    ODD_WAVE = 1830,
+    ODD_MERGE = 2200 /* of more parts than `merge` has */
 };
 
 /* Few enough rows: two rings of an SM hold enough stages. */
@@ -159,15 +177,18 @@ static void odd_shape(const struct hewn_gemm_extent *p, uint32_t parts, uint32_t
 }
 
 /* As few_cost, with slices of 256 bytes for k-blocks. */
-static uint64_t odd_cost(const struct hewn_gemm_extent *p, uint32_t parts, uint32_t sm_count)
+static double odd_cost(const struct hewn_gemm_extent *p, uint32_t parts, uint32_t sm_count)
 {
+    static const uint16_t merge[] = {0, 0, 1350, 1850, 1850, 1850, 1850, 1850, 1850};
     uint64_t columns = odd_columns(p, parts, sm_count), ctas = odd_ctas_per_sm(p);
     uint64_t tiles = ceil_div(p->n, columns) * p->batch;
     uint64_t waves = ceil_div(tiles, hewn_gemm_clusters(sm_count, parts) * ctas);
-    uint64_t block = (columns + SM90A_ODDFEW_A_ROWS(p->m)) * SM90A_ODDFEW_SLICE / SM_BYTES;
-    if (block < ODD_BLOCK) block = ODD_BLOCK;
+    uint64_t rows = SM90A_ODDFEW_A_ROWS(p->m);
+    uint64_t block = ODD_BLOCK + columns * ODD_COLUMN + rows * ODD_ROW;
     uint64_t blocks = ceil_div(k_blocks(p, SM90A_ODDFEW_SLICE), parts);
-    return waves * ctas * blocks * block + (parts > SM90A_FEW_PARTS ? ODD_MERGE : merge[parts]);
+    uint64_t loads = waves * ctas * blocks * block + (waves - 1) * ODD_WAVE;
+    uint32_t add_up = parts < sizeof merge / sizeof *merge ? merge[parts] : ODD_MERGE;
+    return both(once(p) / MEMORY_BYTES, (double)loads) + (double)add_up;
 }
 
 /* ---- both -- */
@@ -178,8 +199,8 @@ void hewn_gemm_few_shape(const struct hewn_gemm_extent *p, uint32_t few, uint32_
     (few == HEWN_GEMM_ODDFEW ? odd_shape : few_shape)(p, parts, sm_count, out);
 }
 
-uint64_t hewn_gemm_few_cost(const struct hewn_gemm_extent *p, uint32_t few, uint32_t parts,
-                            uint32_t sm_count)
+double hewn_gemm_few_cost(const struct hewn_gemm_extent *p, uint32_t few, uint32_t parts,
+                          uint32_t sm_count)
 {
     return (few == HEWN_GEMM_ODDFEW ? odd_cost : few_cost)(p, parts, sm_count);
 }

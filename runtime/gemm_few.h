@@ -17,7 +17,7 @@ void hewn_gemm_few_shape(const struct hewn_gemm_extent *problem, uint32_t few, u
                          uint32_t sm_count, struct hewn_gemm_few *out);
 
 /* SM cycles, as gemm_kernels.c counts them. */
-uint64_t hewn_gemm_few_cost(const struct hewn_gemm_extent *problem, uint32_t few, uint32_t parts,
+double hewn_gemm_few_cost(const struct hewn_gemm_extent *problem, uint32_t few, uint32_t parts,
                             uint32_t sm_count);
 
 #endif

@@ -83,8 +83,7 @@
      .raster_rows = 1,                              \
      .can = SM90A_ODDFEW_CAN | GEMM_CAN_PLANE,      \
      .most_m = SM90A_ODDFEW_ROWS,                   \
-     .few = HEWN_GEMM_ODDFEW,                       \
-     .named = 1},
+     .few = HEWN_GEMM_ODDFEW},
 
 static const struct hewn_gemm_kernel kernels[] = {
     KERNEL_FEW KERNEL_ODDFEW SM90A_GEMM_VARIANTS(KERNEL) SM100F_GEMM_VARIANTS(KERNEL)};
@@ -198,7 +197,7 @@ static double loose(const struct hewn_gemm_kernel *k, const struct hewn_gemm_ext
 static double cost(const struct hewn_gemm_kernel *k, uint32_t parts,
                    const struct hewn_gemm_extent *p, uint32_t sm_count)
 {
-    if (k->few) return (double)hewn_gemm_few_cost(p, k->few, parts, sm_count);
+    if (k->few) return hewn_gemm_few_cost(p, k->few, parts, sm_count);
     uint64_t pair = (uint64_t)k->pair_m * k->pair_n;
     uint64_t tiles_m = ceil_div(p->m, (uint64_t)k->tile_m * k->pair_m),
              tiles_n = ceil_div(p->n, (uint64_t)k->tile_n * k->pair_n);
@@ -242,6 +241,12 @@ static uint64_t least_blocks(const struct hewn_gemm_kernel *k, uint32_t parts)
     return k->odd && parts > 1 ? (uint64_t)2 * parts : parts;
 }
 
+/* Whether a kernel computes such a product only if it is named. */
+static int passes(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p)
+{
+    return k->named || (k->few == HEWN_GEMM_ODDFEW && !(p->need & GEMM_CAN_LOOSE));
+}
+
 int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
                      const struct hewn_gemm_extent *problem, uint32_t sm_count, int clusters,
                      struct hewn_gemm_choice *out, hewn_error *err)
@@ -255,7 +260,7 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
         known = 1;
         int lacks =
             (problem->need & ~k->can) != 0 || (problem->ordered && k->few == HEWN_GEMM_ODDFEW);
-        if (variant ? strcmp(variant, k->variant) != 0 : k->named) continue;
+        if (variant ? strcmp(variant, k->variant) != 0 : passes(k, problem)) continue;
         /* Few rows: the kernel made for them, where it computes the problem. */
         if (out->kernel && out->kernel->most_m && least < DBL_MAX / 2 && !k->most_m) break;
         if (k->most_m && problem->m > k->most_m) {

@@ -69,6 +69,6 @@
 #define SM90A_ODDFEW_SHARED(X) X(ring, 0, SM90A_ODDFEW_DYNAMIC_SHARED, 1)
 
 /* X(storage, writers, readers) */
-#define SM90A_ODDFEW_FLOWS(X) X(ring, consumer, consumer)
+#define SM90A_ODDFEW_FLOWS(X) X(ring, consumer.cp + consumer, consumer)
 
 #endif
