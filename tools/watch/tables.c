@@ -19,8 +19,8 @@ enum { /* cuda.h */
 };
 #define SLOT_BYTES (sizeof(struct watch_record) * WATCH_SLOTS)
 
-/* Managed memory of one context. It may go with its context at any time: the system copies it, which
- * reports a bad address and raises no signal. */
+/* Managed memory of one context. It may go with its context at any time: the system copies it, and
+ * reports a bad address without a signal. */
 struct managed {
     void *context;
     uint64_t address; /* 0: none */
