@@ -4,7 +4,7 @@
 
 every_module := $(shell sed -n 's|^ *X(\([a-z0-9_]*\), *\([a-z0-9_]*\)).*|\1/\2|p' \
                   $(SRC)/ptx/modules.def)
-# $(call part,n,name): part n of gemm_<in>_<out>[_<variant>], attention_<in>_<qk>_<v>[_cap or _sums],
+# $(call part,n,name): part n of gemm_<in>_<out>[_<variant>], attention_<in>_<qk>_<v>[_cap, _sums or _pages],
 # decode_<in>_<qk>_<v>_<rows>, mla_<in>[_<rows or record>[x<rows of a tile>][_two]], indexer_<in>_<heads>_<queries>, topk_<in> or
 # grouped_<in>_<out>_<variant>.
 part = $(word $(1),$(subst _, ,$(2)))
@@ -90,7 +90,8 @@ defines_gemm_few  = $(defines_gemm)
 defines_gemm_oddfew = $(defines_gemm)
 defines_heads     = -DIN_TYPE=$(call part,2,$(1)) -DQK_DIM=$(call part,3,$(1)) \
                     -DV_DIM=$(call part,4,$(1))
-defines_attention = $(defines_heads) -DSOFTCAPS=$(if $(filter cap,$(call part,5,$(1))),1,0)
+defines_attention = $(defines_heads) -DSOFTCAPS=$(if $(filter cap,$(call part,5,$(1))),1,0) \
+                    -DOCTETS=$(if $(filter pages,$(call part,5,$(1))),1,0)
 defines_attention_e4m3 = $(defines_attention) -DPROMOTES=$(if $(filter sums,$(call part,5,$(1))),1,0)
 defines_decode    = $(defines_heads) -DTILE_ROWS=$(call part,5,$(1)) \
                     -DKV_BYTES=$(if $(filter e4m3,$(call part,6,$(1))),1,2)

@@ -23,6 +23,9 @@ enum {
     FEW_BLOCKS = 4,         /* with fewer key blocks than this an item is not worth splitting */
     BLOCKS_OF_A_SPLIT = 2,  /* at least */
     MAX_CHOSEN_SPLITS = 64, /* beyond, combining costs more than it gains */
+    OCTET = 8,              /* rows of a box's group */
+    MOST_OCTETS = 4,        /* of a box */
+    OCTET_STRIDE = 37,      /* bits of a token's stride: 40 of a tensor map's, less 3 */
     LOG_BYTES = 4           /* an lse, a row maximum, a partial result's element: f32 */
 };
 
@@ -331,12 +334,37 @@ static void describe_keys(const hewn_attention_plan *plan, const struct attentio
     memcpy(map->stride, t->span ? stride : near, sizeof stride);
 }
 
+/* The same where boxes are groups of 8 rows, each of all columns of a slot. */
+static void describe_octets(const hewn_attention_plan *plan, const struct attention_tensor *t,
+                            uint32_t rows, uint32_t columns, hewn_tensormap_desc *map)
+{
+    const uint64_t chunk = plan->kernel->row_bytes / t->element;
+    describe_keys(plan, t, rows, map);
+    if (!t->span) return;
+    const uint64_t dim[] = {chunk, OCTET, t->columns / chunk * t->heads, t->tokens / OCTET,
+                            t->planes};
+    const uint64_t stride[] = {t->token, plan->kernel->row_bytes, t->token * OCTET, t->plane};
+    const uint32_t box[] = {OCTET, columns / (uint32_t)chunk, rows / OCTET, 1};
+    map->rank = 5;
+    memcpy(map->dim, dim, sizeof dim);
+    memcpy(map->stride, stride, sizeof stride);
+    memcpy(&map->box[1], box, sizeof box);
+}
+
 static void describe_maps(hewn_attention_plan *plan)
 {
     const struct attention_source *s = plan->problem.source;
     const struct attention_scalars *c = &plan->scalars;
     const uint32_t turned = plan->problem.turned ? plan->problem.v_dim : 0; /* rows of V's box */
     describe_q(plan);
+    if (plan->octets) {
+        describe_octets(plan, &s[0].k, c->box_k_0, plan->problem.qk_dim / 2, &plan->maps[1].desc);
+        describe_octets(plan, &s[0].v, c->box_v_0, plan->problem.v_dim, &plan->maps[2].desc);
+        if (plan->problem.sources == 1) return;
+        describe_octets(plan, &s[1].k, c->box_k_1, plan->problem.qk_dim / 2, &plan->maps[3].desc);
+        describe_octets(plan, &s[1].v, c->box_v_1, plan->problem.v_dim, &plan->maps[4].desc);
+        return;
+    }
     describe_keys(plan, &s[0].k, c->box_k_0, &plan->maps[1].desc);
     describe_keys(plan, &s[0].v, turned ? turned : c->box_v_0, &plan->maps[2].desc);
     if (plan->problem.sources == 1) return;
@@ -395,12 +423,37 @@ static const struct attention_kernel *find_kernel(const char *target, int sums,
     return NULL;
 }
 
-static void module_name(char name[48], int sums, const struct attention_problem *p)
+static void module_name(char name[48], int sums, int octets, const struct attention_problem *p)
 {
     snprintf(name, 48, "attention_%s_%u_%u%s", hewn_dtype_name(p->in), p->qk_dim, p->v_dim,
              sums               ? "_sums"
+             : octets           ? "_pages"
              : p->cap_log2 == 0 ? ""
                                 : "_cap");
+}
+
+/* The heads of a token lie side by side, so one stride leads from 64 columns to the next of all
+ * heads; and 8 tokens are no further apart than a tensor map can say. */
+static int has_octets(const struct attention_tensor *t)
+{
+    return (t->heads == 1 || t->head == t->columns * t->element) && t->token >> OCTET_STRIDE == 0;
+}
+
+/* 256 columns from small pages: a box of 64 columns costs a producer more than its bytes do.
+ * Measured, larger pages gain nothing. */
+static int choose_octets(const hewn_context *context, const struct attention_problem *p)
+{
+    if (context->info.cc_major != 9 || p->qk_dim != 256 || p->v_dim != 256 || p->q.element != 2 ||
+        p->cap_log2 != 0)
+        return 0;
+    for (uint32_t i = 0; i < p->sources; i++) {
+        const struct attention_source *s = &p->source[i];
+        const uint32_t box = box_rows(s, ATTENTION_BLOCK);
+        if (!s->page_size || box < OCTET || box > MOST_OCTETS * OCTET || !has_octets(&s->k) ||
+            !has_octets(&s->v))
+            return 0;
+    }
+    return 1;
 }
 
 /* Blocks between promotions where the description leaves that to the library. Measured in the test
@@ -443,7 +496,8 @@ static int choose_kernel(hewn_attention_plan *plan, const hewn_module **out, con
     if (p->turned && (!short_sums || p->cap_log2 != 0))
         return hewn_fail(err, HEWN_ERR_LIMIT,
                          "v_layout: 1 is for compute capability 9.0, without softcap");
-    module_name(name, sums, p);
+    plan->octets = choose_octets(context, p);
+    module_name(name, sums, plan->octets, p);
     status = hewn_plan_choose(context, hewn_attention_family(), name, out, err);
     if (status) return status;
     plan->kernel = find_kernel((*out)->target, sums, p);
@@ -465,7 +519,7 @@ static int has_prefill(const hewn_context *context, const struct attention_probl
 {
     char name[48];
     if (p->kv != p->in) return 0;
-    module_name(name, 0, p);
+    module_name(name, 0, 0, p);
     const hewn_module *module = hewn_family_choose(hewn_attention_family(), name,
                                                    context->info.cc_major, context->info.cc_minor);
     return module && find_kernel(module->target, 0, p);

@@ -82,6 +82,7 @@ struct hewn_attention_plan {
     const struct hewn_loaded *loaded;
     const struct hewn_loaded *combine; /* NULL unless splits > 1 */
     struct attention_problem problem;
+    int octets; /* boxes of pages are groups of 8 rows: attention_octets.inc */
     struct hewn_map maps[ATTENTION_MAP_COUNT];
     struct attention_scalars scalars;           /* without addresses */
     struct attention_combine_scalars merge;     /* the same; splits > 1 only */

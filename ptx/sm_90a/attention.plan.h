@@ -40,6 +40,8 @@
 #define SM90A_ATTENTION_V_UNITS(v)  SM90A_ATTENTION_V_BOXES(v)
 #define SM90A_ATTENTION_BOX_V(v)    SM90A_ATTENTION_V_KEYS(v)
 #define SM90A_ATTENTION_V_BOX(v)    (SM90A_ATTENTION_V_KEYS(v) * SWIZZLE_BYTES)
+/* Eight rows of a chunk, which the swizzle permutes among themselves. */
+#define SM90A_ATTENTION_OCTET (8 * SWIZZLE_BYTES)
 /* Units of V in a slot, each V_KEYS keys of all columns. */
 #define SM90A_ATTENTION_SLOT_V(qk, v) \
     (SM90A_ATTENTION_SLOT(qk) / (SM90A_ATTENTION_V_BOX(v) * SM90A_ATTENTION_V_BOXES(v)))

@@ -317,6 +317,8 @@ static void run_all(struct session *s)
     attention_properties(&s->dev, wanted, s);
     random_cases(s, 60);
     if (s->dev.info.cc_major == 9) attention_promotion(&s->dev, 128, 4096);
+    s->eight_bit = false;
+    attention_small_pages(visit, s);
 }
 
 int main(int argc, char **argv)

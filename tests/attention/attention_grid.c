@@ -214,6 +214,14 @@ static const char *const apart[] = {
     "in=f16 out=f32 qk=64 b=4 hq=2 hkv=2 sq=257 sk=63 right=4 keys=1 pack=1 splits=5",
 };
 
+/* 256 columns from small pages: boxes of all columns, but not where heads are apart. */
+static const char *const small_pages[] = {
+    "qk=256 sq=150 sk=431 page=16 keys=1 ragged=2 b=3 hq=4 hkv=2 causal=1",
+    "qk=256 in=f16 out=f32 sq=70 sk=300 page=16 keys=1 sources=2 sk1=333 keys1=1 page1=8 b=2",
+    "qk=256 sq=140 sk=700 page=24 keys=1 ragged=1 b=2 hq=2 hkv=1 causal=1 splits=2",
+    "qk=256 out=f32 sq=130 sk=300 page=32 keys=1 ragged=2 b=2 hq=4 hkv=2 layout=1",
+};
+
 /* e4m3 inputs: what the 16-bit cases above vary, scales of all kinds, outputs in e4m3. */
 static const char *const eight_bit[] = {
     "in=e4m3 qk=64 sq=257 sk=257 causal=1 hq=8 hkv=2 b=2 layout=1",
@@ -342,6 +350,11 @@ void attention_sample(attention_visit *visit, void *user)
 {
     every_module(visit, user);
     visit_texts(visit, user, sample, sizeof sample / sizeof sample[0]);
+}
+
+void attention_small_pages(attention_visit *visit, void *user)
+{
+    visit_texts(visit, user, small_pages, sizeof small_pages / sizeof small_pages[0]);
 }
 
 void attention_eight_bit(attention_visit *visit, void *user)

@@ -14,6 +14,8 @@ void attention_few_rows(attention_visit *visit, void *user);
 void attention_capped(attention_visit *visit, void *user);
 /* K and V of fewer bytes than Q. */
 void attention_narrow(attention_visit *visit, void *user);
+/* 256 columns from small pages. */
+void attention_small_pages(attention_visit *visit, void *user);
 /* e4m3 inputs; and a drawn case of them with scales and outputs of all kinds, else as it is. */
 void attention_eight_bit(attention_visit *visit, void *user);
 void attention_random_promoted(struct rng *r, struct attention_case *c);

@@ -3,6 +3,8 @@
 
 #include "../../ptx/inc/attention.plan.h"
 
+#include <string.h>
+
 void attention_write_problem(FILE *out, const struct module_id *id)
 {
     const struct attention_shape *shape = id->plan->attention;
@@ -42,6 +44,8 @@ static void write_maps(FILE *out, const struct module_id *id)
 {
     static const char *const tensors[] = {"Q", "K", "V", "K", "V"};
     const struct attention_shape *shape = id->plan->attention;
+    const unsigned chunk = shape->row_bytes / shape->element;
+    const int octets = strstr(id->name, "_pages") != NULL; /* boxes are groups of 8 rows */
 
     fprintf(out, "  \"tensor_maps\": [\n");
     write_map(out, id, id->plan->maps[0], "Q", 5, shape->qk_dim,
@@ -50,12 +54,20 @@ static void write_maps(FILE *out, const struct module_id *id)
     for (unsigned i = 1; i < ATTENTION_MAP_COUNT; i++) {
         char dims[160], box[64];
         unsigned source = i > 2, is_v = i % 2 == 0;
+        unsigned columns = is_v ? shape->v_dim : shape->qk_dim;
+        if (octets) {
+            snprintf(dims, sizeof dims, "8, \"%u * kv_heads\", \"page_size_%u / 8\", \"pages\"",
+                     columns / chunk, source);
+            snprintf(box, sizeof box, "8, %u, \"box_%c_%u / 8\", 1",
+                     columns / chunk / (is_v ? 1 : 2), is_v ? 'v' : 'k', source);
+            write_map(out, id, id->plan->maps[i], tensors[i], 5, chunk, dims, box);
+            continue;
+        }
         snprintf(dims, sizeof dims,
                  "\"kv_len_%u, tokens or page_size_%u\", \"kv_heads\", \"batch, 1 or pages\"",
                  source, source);
         snprintf(box, sizeof box, "\"box_%c_%u\", 1, 1", is_v ? 'v' : 'k', source);
-        write_map(out, id, id->plan->maps[i], tensors[i], 4, is_v ? shape->v_dim : shape->qk_dim,
-                  dims, box);
+        write_map(out, id, id->plan->maps[i], tensors[i], 4, columns, dims, box);
     }
     fprintf(out, "  ],\n");
 }

@@ -181,7 +181,7 @@ static int find_plan(struct module_id *id)
         id->plan = plan_gemm(id->target, *variant ? variant : "plain");
     } else if (sscanf(id->name, "attention_%7[a-z0-9]_%u_%u%n", id->in, &qk, &v, &end) == 3 &&
                (!id->name[end] || strcmp(id->name + end, "_cap") == 0 ||
-                strcmp(id->name + end, "_sums") == 0)) {
+                strcmp(id->name + end, "_sums") == 0 || strcmp(id->name + end, "_pages") == 0)) {
         id->plan = plan_attention(id->target, qk, v, strcmp(id->in, "e4m3") == 0 ? 1 : 2,
                                   strcmp(id->name + end, "_sums") == 0);
     } else if (sscanf(id->name, "decode_%7[a-z0-9]_%u_%u_%u%n", id->in, &qk, &v, &rows, &end) ==
@@ -203,12 +203,13 @@ static int find_plan(struct module_id *id)
         id->plan = plan_grouped(id->target, variant);
     } else {
         return complain(
-            id->name, "is none of gemm_<input dtype>_<output dtype>[_<variant>], "
-                      "attention_<input dtype>_<qk_dim>_<v_dim>[_cap or _sums], attention_combine, "
-                      "decode_<input dtype>_<qk_dim>_<v_dim>_<rows>[_e4m3], decode_combine, "
-                      "mla_<input dtype>[_rows or _<record>[x<rows>][_two]], mla_combine, "
-                      "indexer_<input dtype>_<heads>_<queries>, topk_f32, "
-                      "grouped_<input dtype>_<output dtype>_<variant>");
+            id->name,
+            "is none of gemm_<input dtype>_<output dtype>[_<variant>], "
+            "attention_<input dtype>_<qk_dim>_<v_dim>[_cap, _sums or _pages], attention_combine, "
+            "decode_<input dtype>_<qk_dim>_<v_dim>_<rows>[_e4m3], decode_combine, "
+            "mla_<input dtype>[_rows or _<record>[x<rows>][_two]], mla_combine, "
+            "indexer_<input dtype>_<heads>_<queries>, topk_f32, "
+            "grouped_<input dtype>_<output dtype>_<variant>");
     }
     return id->plan ? 0 : complain(id->name, "has no plan for %s in tools/mod", id->target);
 }

@@ -4,6 +4,7 @@
 #include "check/layout_tell.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { CACHE = 256, PROBES = 3, TAKES = 32, STRAYS = 16, NEAR = 8 /* copies */ };
 
@@ -16,7 +17,11 @@ struct way {
     uint32_t row;          /* in the box: of its rows, or containers along them */
     uint32_t extent;       /* of k in the box */
     uint32_t serial;
-    bool left; /* the operand goes on behind the box's last row, and not in its tensor */
+    bool left;       /* the operand goes on behind the box's last row, and not in its tensor */
+    bool by_columns; /* its rows are columns of the box, k is not */
+    uint8_t
+        row_dims; /* else bit d: they run along the box's dimension d; 0: only one of them is there */
+    int32_t at[BOX_RANK]; /* where it begins in the box */
 };
 
 /* A product that its accumulators still hold. */
@@ -246,7 +251,10 @@ static bool way_of(const struct layout_case *c, const struct face *f, struct way
         const struct box *next = box_of(c->layout, c->chunks, f->behind);
         w->left = !next || !box_same_tensor(next, box);
     }
+    w->row_dims = f->row_dims;
+    memcpy(w->at, f->first.at, sizeof w->at);
     if (f->k_dim) {
+        w->by_columns = true;
         w->row = (uint32_t)f->first.at[0] / bytes;
     } else {
         w->from /= bytes;
@@ -272,7 +280,10 @@ static int32_t slid(const struct take *now, const struct take *before, uint32_t 
 {
     const int64_t moved = (int64_t)now->way[n].row - before->way[n].row;
     const bool overlap = moved < (int64_t)now->rows[n] && -moved < (int64_t)now->rows[n];
-    return overlap && now->way[n].serial == before->way[n].serial ? (int32_t)moved : 0;
+    const struct way *a = &now->way[n], *b = &before->way[n];
+    bool along = a->by_columns || !a->row_dims; /* else columns may stand between groups of rows */
+    for (uint32_t d = 1; d < BOX_RANK; d++) along |= a->row_dims >> d & 1 && a->at[d] != b->at[d];
+    return along && overlap && now->way[n].serial == before->way[n].serial ? (int32_t)moved : 0;
 }
 
 static bool same_rows(const struct way *a, const struct way *b)

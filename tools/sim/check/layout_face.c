@@ -252,6 +252,8 @@ static bool k_by_parts(struct face *f, const struct face_view *v, const struct s
     const int64_t from = box_coordinate(first->box, &first->place, 0);
     f->k_dim = 0;
     if (s->along_line[0]) return false;
+    for (uint32_t d = 1; d < BOX_RANK; d++)
+        if (s->along_line[d]) f->row_dims |= (uint8_t)(1U << d);
     for (uint32_t i = 0; i < v->parts; i++) {
         const struct face_entry *e = entry_at(v, 0, i);
         if (!e->box || !box_same_tensor(e->box, first->box)) return false;

@@ -41,7 +41,8 @@ struct face {
     /* Set if the operand stays in one dimension of one tensor along k: */
     bool along_k;
     uint8_t k_dim;
-    uint32_t k_box; /* index of the box it begins in */
+    uint8_t row_dims; /* bit d: its rows run along dimension d of that box, k along dimension 0 */
+    uint32_t k_box;   /* index of the box it begins in */
     struct box_place first;
     uint64_t k_order; /* a hash of its steps along k */
 };
