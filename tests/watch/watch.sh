@@ -69,8 +69,16 @@ if "$PYTHON" -c 'import ctypes' 2>/dev/null; then
     status 'a product that hangs' 1 $?
     want 'its role, file and barrier' 'producer (warp [0-9]*).* wait.* at ptx/sm_90a/gemm[_a-z]*.inc:[0-9]* for empty_bar\[[0-3]\], parity' "$out"
     want 'its other role' 'consumer_[01] (warp [0-9]*) and .* wait at ptx/sm_90a/gemm[_a-z]*.inc:[0-9]* for full_bar\[[0-3]\], parity' "$out"
+    # Tables of records come and go with their contexts; with more than eight, the rest uses the host's.
+    for stay in '' stay; do
+        # shellcheck disable=SC2086
+        LD_LIBRARY_PATH=$(dirname "$SIM") watch h200 --after 5 "$PYTHON" "$SRC/tests/watch/contexts.py" $stay
+        status "contexts $stay" 0 $?
+        want "contexts $stay" '^all launched' "$out"
+        want "contexts $stay: watched" '24 kernels watched, 0 unwatched; no hang' "$out"
+    done
 else
-    skip 'a product that hangs: no Python with ctypes to launch it'
+    skip 'a product that hangs, contexts: no Python with ctypes to launch them'
 fi
 
 # The same in attention: the planner waits as well, for consumers that hang, and is not the cause.
