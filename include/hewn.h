@@ -173,6 +173,7 @@ const hewn_family *hewn_mla_family(void);
 const hewn_family *hewn_indexer_family(void);
 const hewn_family *hewn_topk_family(void);
 const hewn_family *hewn_grouped_family(void);
+const hewn_family *hewn_w4_family(void);
 
 const char *hewn_family_name(const hewn_family *family); /* "gemm" */
 size_t hewn_family_count(const hewn_family *family);
@@ -1280,6 +1281,96 @@ typedef struct hewn_grouped_tables {
  * ascend. */
 int hewn_grouped_plan_check_tables(const hewn_grouped_plan *plan, const hewn_grouped_tables *tables,
                                    hewn_error *err);
+
+/* -------------------------------------------------------------------------------------- w4 -- */
+
+/*
+ * Products with weights of 4 bits, for decode: D = X * transpose(W).
+ *
+ *   D[i][j] = sum over groups g of scale[j][g] * sum over k of g of X[i][k] * (W[j][k] - zero[j][g])
+ *
+ * X is m x k of bf16 or f16, W is n x k, D is m x n. A group is `group` columns of W: 32, 64 or 128, or all
+ * of a row. Scales are of the type of X. Zero points are integers in 0..15, of uint4 alone.
+ *
+ * The weights, less their zero points, are exact in the type of X. Products are exact. The tensor cores sum up
+ * the products of 64 columns of k, or of a group if that is less, in fp32 and in their own order. Each such sum is
+ * multiplied by its scale and added with one rounding (fma) in fp32, in ascending order of k; the sums of parts of K
+ * are then added in the order of the parts. The result is rounded once to D's type, to nearest even.
+ *
+ * hewn_w4_pack brings weights, scales and zero points into the layout that the kernels read, on the host; it is
+ * described in ptx/inc/w4.plan.h. W is read once for each 64 rows of X.
+ *
+ * Sizes: m, n and k are in 1..2^31-1, and so is the number of CTAs. A row of X is a multiple of 16 bytes apart from
+ * the next; rows of D do not overlap. k need not be a multiple of `group`: the last group is then shorter.
+ *
+ * On sm_90a only: elsewhere HEWN_ERR_NO_MODULE.
+ */
+typedef enum hewn_w4_format {
+    HEWN_W4_INT4 = 0, /* -8..7, two's complement */
+    HEWN_W4_UINT4 = 1 /* 0..15, less a zero point */
+} hewn_w4_format;
+
+typedef struct hewn_w4_desc {
+    size_t struct_size;
+    int64_t m, n, k;
+    int64_t group;        /* columns of W that share a scale: 32, 64 or 128; 0: all of a row */
+    int64_t x_row, d_row; /* elements from a row to the next; 0: k and n */
+    int in;               /* hewn_dtype of X and the scales: HEWN_BF16 or HEWN_F16 */
+    int out;              /* hewn_dtype of D: F32, F16 or BF16 */
+    int format;           /* hewn_w4_format */
+    uint32_t parts;       /* CTAs of a cluster that share the sum over k, 1..8; 0: chosen */
+    uint32_t tile;        /* columns of D that a CTA computes: 64, 128, 192 or 256; 0: chosen */
+    uint32_t invariant;   /* 1: the number of parts is chosen by n, k and the types alone, so the bits of a
+                             row of D do not depend on m */
+} hewn_w4_desc;
+
+/* Weights as a host has them. Element k of a row is in byte k / 2 of it: the lower 4 bits if k is even. */
+typedef struct hewn_w4_weights {
+    size_t struct_size;
+    const void *values;   /* n rows */
+    const void *scales;   /* n rows, an element for each group */
+    const uint8_t *zeros; /* likewise, of uint4; else NULL */
+    int64_t value_row;    /* bytes from a row to the next; 0: (k + 1) / 2 */
+    int64_t scale_row;    /* elements; 0: the number of groups */
+    int64_t zero_row;     /* likewise */
+} hewn_w4_weights;
+
+/* Bytes of the packed weights. Of the description, n, k, group and format decide; all of it is checked. */
+int hewn_w4_packed_bytes(const hewn_w4_desc *desc, uint64_t *bytes, hewn_error *err);
+/* Packs. `packed` has that many bytes, on the host; the caller copies them to the device. */
+int hewn_w4_pack(const hewn_w4_desc *desc, const hewn_w4_weights *weights, void *packed,
+                 uint64_t bytes, hewn_error *err);
+
+typedef struct hewn_w4_plan hewn_w4_plan;
+
+typedef struct hewn_w4_plan_info {
+    size_t struct_size;
+    const char *module; /* "w4_bf16_int4_16" */
+    const char *target; /* "sm_90a" */
+    const char *origin; /* as hewn_module_origin */
+    uint32_t grid[3], block[3], cluster[3];
+    uint32_t dynamic_shared;          /* bytes */
+    uint32_t tile_rows, tile_columns; /* of D, of a CTA */
+    uint32_t parts, stages;
+    uint32_t blocks; /* k-blocks of 128 */
+    uint64_t packed; /* bytes of the packed weights */
+} hewn_w4_plan_info;
+
+/* Device addresses: those of x and w are multiples of 16, that of d of its element. */
+typedef struct hewn_w4_args {
+    size_t struct_size;
+    hewn_deviceptr x;
+    hewn_deviceptr w; /* packed weights */
+    hewn_deviceptr d;
+} hewn_w4_args;
+
+int hewn_w4_plan_create(hewn_context *context, const hewn_w4_desc *desc, hewn_w4_plan **out,
+                        hewn_error *err);
+void hewn_w4_plan_destroy(hewn_w4_plan *plan);
+int hewn_w4_plan_describe(const hewn_w4_plan *plan, hewn_w4_plan_info *out, hewn_error *err);
+/* Enqueues one launch. d overlaps neither x nor w. */
+int hewn_w4_plan_run(const hewn_w4_plan *plan, const hewn_w4_args *args, hewn_stream stream,
+                     hewn_error *err);
 
 #ifdef __GNUC__
 #pragma GCC visibility pop

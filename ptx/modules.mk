@@ -5,8 +5,8 @@
 every_module := $(shell sed -n 's|^ *X(\([a-z0-9_]*\), *\([a-z0-9_]*\)).*|\1/\2|p' \
                   $(SRC)/ptx/modules.def)
 # $(call part,n,name): part n of gemm_<in>_<out>[_<variant>], attention_<in>_<qk>_<v>[_cap, _sums or _pages],
-# decode_<in>_<qk>_<v>_<rows>, mla_<in>[_<rows or record>[x<rows of a tile>][_two]], indexer_<in>_<heads>_<queries>, topk_<in> or
-# grouped_<in>_<out>_<variant>.
+# decode_<in>_<qk>_<v>_<rows>, mla_<in>[_<rows or record>[x<rows of a tile>][_two]], indexer_<in>_<heads>_<queries>, topk_<in>,
+# grouped_<in>_<out>_<variant> or w4_<in>_<format>_<width>.
 part = $(word $(1),$(subst _, ,$(2)))
 family_of = $(call part,1,$(notdir $(1)))
 
@@ -45,6 +45,7 @@ pack_mla       = mla$(addprefix _,$(filter combine,$(call part,2,$(1))))
 pack_indexer   = indexer
 pack_topk      = topk
 pack_grouped   = grouped_$(call part,4,$(1))
+pack_w4        = w4_$(call part,3,$(1))
 pack_of        = $(dir $(1))$(call pack_$(call family_of,$(1)),$(notdir $(1)))
 pack_list     := $(sort $(foreach m,$(module_list),$(call pack_of,$(m))))
 $(foreach m,$(module_list),$(eval members_$(call pack_of,$(m)) += $(m)))
@@ -101,6 +102,7 @@ defines_mla_gather = $(defines_mla) -DRECORD=$(if $(filter rows,$(call part,3,$(
                     $(if $(filter two,$(call part,4,$(1))),-DSECOND_CACHE)
 defines_grouped   = -DOUT_TYPE=$(call part,3,$(1)) -DVARIANT=$(call part,4,$(1))
 defines_indexer   = -DHEADS=$(call part,3,$(1)) -DQUERIES=$(call part,4,$(1))
+defines_w4        = -DIN_TYPE=$(call part,2,$(1)) -DFORMAT=$(call part,3,$(1)) -DWIDTH=$(call part,4,$(1))
 
 # $(1) target, $(2) module.
 define text_rule

@@ -44,7 +44,11 @@
     X(hewn_grouped_desc, scales)             \
     X(hewn_grouped_plan_info, stages)        \
     X(hewn_grouped_args, rows)               \
-    X(hewn_grouped_tables, rows)
+    X(hewn_grouped_tables, rows)             \
+    X(hewn_w4_desc, invariant)               \
+    X(hewn_w4_weights, zero_row)             \
+    X(hewn_w4_plan_info, packed)             \
+    X(hewn_w4_args, d)
 
 enum hewn_struct {
 #define X(type, last) HEWN_STRUCT_##type,

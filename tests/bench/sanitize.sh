@@ -7,6 +7,7 @@
 #
 # SANITIZE_TOOLS some of the tools, SANITIZE_SUITES some of gemm, attention, combine, mla, indexer, topk, grouped,
 # serving;
+# SANITIZE_TOOLS some of the tools, SANITIZE_SUITES some of gemm, attention, combine, mla, indexer, topk, w4, serving;
 # SANITIZE_LIMIT seconds for each of the runs (600), SANITIZE_SHARES processes for each tool on gemm, which has the
 # most cases (4), SANITIZER the program. All runs go at once: each is a process that keeps one core busy. Logs are
 # left in $BUILD/tests/sanitize.
@@ -16,7 +17,7 @@ build=${BUILD:-build}
 work=$build/tests/sanitize
 SANITIZER=${SANITIZER:-$(command -v compute-sanitizer || echo "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer")}
 tools=${SANITIZE_TOOLS:-memcheck racecheck synccheck}
-suites=${SANITIZE_SUITES:-gemm attention combine mla indexer topk grouped serving}
+suites=${SANITIZE_SUITES:-gemm attention combine mla indexer topk grouped w4 serving}
 
 # synccheck follows 512 mbarriers of a grid unless told; clusters that cut K in parts have more.
 options() { [ "$1" != synccheck ] || echo --num-cuda-barriers 4096; }

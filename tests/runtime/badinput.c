@@ -698,5 +698,6 @@ int main(int argc, char **argv)
     tables();
     indexer();
     grouped();
+    w4();
     return test_end();
 }

@@ -32,5 +32,6 @@ void indexer(void);   /* badinput_indexer.c */
 void merge(void);     /* badinput_merge.c */
 void mla(void);       /* badinput_mla.c */
 void tables(void);    /* badinput_tables.c */
+void w4(void);        /* badinput_w4.c */
 
 #endif

@@ -230,6 +230,31 @@ static int walk_merge(hewn_error *err)
     return status;
 }
 
+static int walk_w4(hewn_error *err)
+{
+    struct held h = {0};
+    hewn_w4_plan *plan = NULL;
+    hewn_w4_desc desc = {.struct_size = sizeof desc,
+                         .m = 5,
+                         .n = 300,
+                         .k = 1000,
+                         .x_row = 1000,
+                         .group = 128,
+                         .in = HEWN_BF16,
+                         .out = HEWN_BF16,
+                         .parts = 2};
+    hewn_w4_args args = {
+        .struct_size = sizeof args, .x = 0x10000000, .w = 0x20000000, .d = 0x30000000};
+    hewn_w4_plan_info info = {.struct_size = sizeof info};
+    int status = open_all(&h, err);
+    if (!status) status = hewn_w4_plan_create(h.attached, &desc, &plan, err);
+    if (!status) status = hewn_w4_plan_describe(plan, &info, err);
+    if (!status) status = hewn_w4_plan_run(plan, &args, NULL, err);
+    hewn_w4_plan_destroy(plan);
+    release(&h);
+    return status;
+}
+
 /* A path through the library on a device that has its kernels. */
 struct walk {
     const char *name;
@@ -240,6 +265,7 @@ struct walk {
 static const struct walk gemm = {"gemm", walk_gemm, 9, 3, false};
 static const struct walk attention = {"attention", walk_attention, 10, 2, false};
 static const struct walk merge = {"merge", walk_merge, 9, 1, true};
+static const struct walk w4 = {"w4", walk_w4, 9, 1, false};
 
 static void reset_for(const struct walk *walk)
 {
@@ -564,7 +590,7 @@ int main(int argc, char **argv)
 {
     test_begin("inject", argc, argv);
     test_where("a driver made of functions");
-    static const struct walk *const walks[] = {&gemm, &attention, &merge};
+    static const struct walk *const walks[] = {&gemm, &attention, &merge, &w4};
     for (size_t i = 0; i < sizeof walks / sizeof walks[0]; i++) {
         healthy(walks[i]);
         each_call(walks[i], HEWN_CU_OUT_OF_MEMORY);

@@ -517,5 +517,6 @@ int main(int argc, char **argv)
     without_keys();
     variants();
     gemm();
+    w4();
     return test_end();
 }

@@ -31,5 +31,6 @@ void check_map(const char *name, const struct fake_map *got, const struct want_m
                int l2);
 
 void gemm(void); /* params_gemm.c */
+void w4(void);   /* params_w4.c */
 
 #endif

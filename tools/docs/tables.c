@@ -270,7 +270,8 @@ static bool ends_with(const char *name, const char *end)
 /* What K and V are stored as. */
 static void add_cache(struct kernels *k, const char *name)
 {
-    if (!strncmp(name, "gemm_", 5) || !strncmp(name, "topk_", 5) || ends_with(name, "_combine"))
+    if (!strncmp(name, "gemm_", 5) || !strncmp(name, "topk_", 5) || !strncmp(name, "w4_", 3) ||
+        ends_with(name, "_combine"))
         return;
     if (!strncmp(name, "decode_", 7) && ends_with(name, "_e4m3"))
         add_word(&k->cache, "e4m3");
@@ -302,6 +303,8 @@ static void add_module(struct kernels *k, const char *name)
         add_word(&k->forms, parts == 4 ? part[3] : "plain");
     } else if (!strcmp(part[0], "indexer")) {
         add_word(&k->forms, "16 to 128");
+    } else if (!strcmp(part[0], "w4")) {
+        add_word(&k->forms, part[2]);
     } else {
         (void)snprintf(form, sizeof form, strcmp(part[2], part[3]) ? "%s/%s" : "%s", part[2],
                        part[3]);
@@ -338,6 +341,7 @@ static struct kernels *row_of(struct kernels *rows, size_t *count, const char *t
                          : !strncmp(name, "indexer_", 8)      ? "hewn_indexer"
                          : !strncmp(name, "topk_", 5)         ? "hewn_topk"
                          : !strncmp(name, "grouped_", 8)      ? "hewn_grouped"
+                         : !strncmp(name, "w4_", 3)           ? "hewn_w4"
                          : !strncmp(name, "decode_", 7)       ? "hewn_attention`, decode"
                          : !strcmp(name, "attention_combine") ? "hewn_merge"
                                                               : "hewn_attention";
@@ -390,7 +394,7 @@ static bool kernels(struct text *t)
     } modules[] = {
 #define X(target, name) {#target, #name},
         HEWN_GEMM_MODULES(X) HEWN_ATTENTION_MODULES(X) HEWN_DECODE_MODULES(X) HEWN_MLA_MODULES(X)
-            HEWN_INDEXER_MODULES(X) HEWN_TOPK_MODULES(X) HEWN_GROUPED_MODULES(X)
+            HEWN_INDEXER_MODULES(X) HEWN_TOPK_MODULES(X) HEWN_GROUPED_MODULES(X) HEWN_W4_MODULES(X)
 #undef X
     };
     static struct kernels rows[LIST];

@@ -33,7 +33,7 @@ int complain(const char *path, const char *format, ...) __attribute__((format(pr
 /* One line of a text, without its newline; advances *cursor. Returns 0 at the end. */
 int text_line(const char **cursor, const char **line, size_t *length);
 
-/* ---- plan.c, plan_few.c, plan_attention.c, plan_decode.c, plan_grouped.c, plan_indexer.c, plan_mla.c: what the plan headers below ptx/ say, as data ---- */
+/* ---- plan.c, plan_few.c, plan_attention.c, plan_decode.c, plan_grouped.c, plan_indexer.c, plan_mla.c, plan_w4.c: what the plan headers below ptx/ say, as data ---- */
 
 struct plan_range { /* a role, a shared range or a range of TMEM columns */
     const char *name;
@@ -83,6 +83,12 @@ struct indexer_shape {
     unsigned block, slots;   /* keys of a block, blocks of the ring */
 };
 
+struct w4_shape {
+    const char *format; /* the variant */
+    unsigned width;
+    int zeros; /* 1: with zero points */
+};
+
 /* A kernel: of a module, or of several that differ in dtypes alone. */
 struct plan {
     const char *target, *family, *text; /* ptx/<target>/<text>.ptx */
@@ -97,6 +103,7 @@ struct plan {
     const struct decode_shape *decode;
     const struct indexer_shape *indexer;
     const struct grouped_shape *grouped;
+    const struct w4_shape *w4;
 };
 
 /* A module's plan and dtypes, or -1: not in modules.def. `out` is empty where a parameter chooses. */
@@ -125,6 +132,8 @@ const struct plan *plan_indexer(const char *target, unsigned heads, unsigned que
 const struct plan *plan_topk(const char *target);
 /* The plan of grouped_<in>_<out>_<variant>, or NULL. */
 const struct plan *plan_grouped(const char *target, const char *variant);
+/* The plan of w4_<in>_<format>_<width>, or NULL. */
+const struct plan *plan_w4(const char *target, const char *format, unsigned width);
 /* The plan of the combine kernel `text`, decode_combine or mla_combine, or NULL. */
 const struct plan *plan_combine(const char *target, const char *text);
 
@@ -166,7 +175,7 @@ int scan_log(struct ptxas_log *log, const char *path);
 /* Splits "ARCH=FILE" in place; NULL when there is no '='. */
 char *split_pair(char *pair);
 
-/* ---- manifest_*.c, plan_grouped.c, plan_indexer.c, plan_mla.c, plan_combine.c: what a manifest says of one text ---- */
+/* ---- manifest_*.c, plan_grouped.c, plan_indexer.c, plan_mla.c, plan_combine.c, plan_w4.c: what a manifest says of one text ---- */
 
 /* Formula and dtypes. */
 void gemm_write_problem(FILE *out, const struct module_id *id);
@@ -177,6 +186,7 @@ void mla_write_problem(FILE *out, const struct module_id *id);
 void indexer_write_problem(FILE *out, const struct module_id *id);
 void topk_write_problem(FILE *out, const struct module_id *id);
 void grouped_write_problem(FILE *out, const struct module_id *id);
+void w4_write_problem(FILE *out, const struct module_id *id);
 /* The tensor maps, the tile and what else a launch needs of the kernel's shape, the grid. */
 void gemm_write_shape(FILE *out, const struct module_id *id);
 void attention_write_shape(FILE *out, const struct module_id *id);
@@ -186,6 +196,7 @@ void mla_write_shape(FILE *out, const struct module_id *id);
 void indexer_write_shape(FILE *out, const struct module_id *id);
 void topk_write_shape(FILE *out, const struct module_id *id);
 void grouped_write_shape(FILE *out, const struct module_id *id);
+void w4_write_shape(FILE *out, const struct module_id *id);
 void gemm_write_limits(FILE *out, const struct module_id *id);
 void attention_write_limits(FILE *out, const struct module_id *id);
 void combine_write_limits(FILE *out, const struct module_id *id);
@@ -194,6 +205,7 @@ void mla_write_limits(FILE *out, const struct module_id *id);
 void indexer_write_limits(FILE *out, const struct module_id *id);
 void topk_write_limits(FILE *out, const struct module_id *id);
 void grouped_write_limits(FILE *out, const struct module_id *id);
+void w4_write_limits(FILE *out, const struct module_id *id);
 
 /* ---- the commands ---- */
 

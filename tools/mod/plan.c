@@ -166,7 +166,7 @@ static const struct {
     const char *target, *name;
 } modules[] = {HEWN_GEMM_MODULES(MODULE) HEWN_ATTENTION_MODULES(MODULE) HEWN_DECODE_MODULES(MODULE)
                    HEWN_MLA_MODULES(MODULE) HEWN_INDEXER_MODULES(MODULE) HEWN_TOPK_MODULES(MODULE)
-                       HEWN_GROUPED_MODULES(MODULE)};
+                       HEWN_GROUPED_MODULES(MODULE) HEWN_W4_MODULES(MODULE)};
 
 static int find_plan(struct module_id *id)
 {
@@ -201,6 +201,10 @@ static int find_plan(struct module_id *id)
     } else if (sscanf(id->name, "grouped_%7[a-z0-9]_%7[a-z0-9]_%15[a-z0-9]", id->in, id->out,
                       variant) == 3) {
         id->plan = plan_grouped(id->target, variant);
+    } else if (sscanf(id->name, "w4_%7[a-z0-9]_%15[a-z0-9]_%u%n", id->in, variant, &rows, &end) ==
+                   3 &&
+               !id->name[end]) {
+        id->plan = plan_w4(id->target, variant, rows);
     } else {
         return complain(
             id->name,
@@ -209,7 +213,8 @@ static int find_plan(struct module_id *id)
             "decode_<input dtype>_<qk_dim>_<v_dim>_<rows>[_e4m3], decode_combine, "
             "mla_<input dtype>[_rows or _<record>[x<rows>][_two]], mla_combine, "
             "indexer_<input dtype>_<heads>_<queries>, topk_f32, "
-            "grouped_<input dtype>_<output dtype>_<variant>");
+            "grouped_<input dtype>_<output dtype>_<variant>, "
+            "w4_<dtype of X>_<format>_<width>");
     }
     return id->plan ? 0 : complain(id->name, "has no plan for %s in tools/mod", id->target);
 }
