@@ -16,7 +16,7 @@
 
 enum { PARAMS = GROUPED_MAP_COUNT + GROUPED_SCALAR_COUNT, WORD = 4 };
 
-_Static_assert(offsetof(struct grouped_scalars, pair) + 4 + GROUPED_MAP_COUNT * MAP_BYTES ==
+_Static_assert(offsetof(struct grouped_scalars, k) + 4 + GROUPED_MAP_COUNT * MAP_BYTES ==
                    GROUPED_PARAM_BYTES,
                "the scalars are not laid out as the kernel's parameters");
 
@@ -39,10 +39,10 @@ static const struct grouped_kernel kernels[] = {
     SM90A_GROUPED_VARIANTS(X)
 #undef X
 };
-enum { KERNELS = sizeof kernels / sizeof *kernels, PAIRS = 3 };
+enum { KERNELS = sizeof kernels / sizeof *kernels, PAIRS = 2 };
 
-/* What stands behind a variant's name, by GROUPED_PAIR_... */
-static const char *const pair_names[PAIRS] = {"", "m", "n"};
+/* What stands behind a variant's name where a CTA is alone, and where two share loads. */
+static const char *const pair_names[PAIRS] = {"", "p"};
 
 static uint32_t ceil_div(uint64_t a, uint64_t b)
 {
@@ -59,19 +59,21 @@ static double cost(const struct grouped_kernel *k, uint32_t pair, const struct g
                    uint32_t sm_count)
 {
     static const double per_block = 60, per_tile = 1800, l2_bytes = 48, memory_bytes = 2600;
-    uint64_t pair_m = pair == GROUPED_PAIR_M ? 2 : 1, pair_n = pair == GROUPED_PAIR_N ? 2 : 1;
-    uint64_t tiles_m = ceil_div(p->expected_m, k->tile_m * pair_m),
-             tiles_n = ceil_div(p->n, k->tile_n * pair_n);
-    double clusters = (uint32_t)(sm_count / (pair_m * pair_n));
-    double tiles = (double)(tiles_m * tiles_n) * p->groups;
-    uint64_t waves = ceil_div((uint64_t)tiles, (uint64_t)clusters);
+    static const double spread[] = {0.7, 0.85, 1, 1.15, 1.3}; /* of the groups' rows */
+    double rows = 0, tiles_n = ceil_div(p->n, k->tile_n);
+    for (size_t i = 0; i < sizeof spread / sizeof *spread; i++)
+        rows += ceil_div((uint64_t)(spread[i] * p->expected_m) + 1, k->tile_m) / 5.0;
+    double alone = rows > 2 ? 0.5 : rows - 1; /* rows of tiles of a group that are no pair: some */
+    double share_b = pair ? 0.5 + 0.5 * alone / rows : 1;
+    double tiles = rows * tiles_n * p->groups;
+    uint64_t waves = ceil_div((uint64_t)(tiles + 0.999), sm_count / (1 + pair) * (1 + pair));
     double shares = k->tile_m == 128 && p->expected_m <= 64 ? 0.5 : 1; /* one consumer multiplies */
     double tensor = shares * k->tile_m * k->tile_n / 32;
     /* rows of 128 bytes: what the consumers read, and what comes in */
     double shared = (128 + k->tile_m + (k->tile_m == 64 ? 2.0 : 3.0) * k->tile_n) * shares;
     double multiply = (tensor > shared ? tensor : shared) + per_block;
     if (shares < 1) multiply += k->tile_n; /* additions beside nobody's products */
-    double fetch = 128.0 * (k->tile_m / (double)pair_n + k->tile_n / (double)pair_m) / l2_bytes;
+    double fetch = 128.0 * (k->tile_m + k->tile_n * share_b) / l2_bytes;
     double busy = (double)waves * ((multiply > fetch ? multiply : fetch) * p->k_blocks + per_tile);
     double memory = (double)p->groups *
                     ((double)p->k * (p->n + (double)p->expected_m) +
@@ -128,8 +130,7 @@ static int fill_scalars(hewn_grouped_plan *plan, hewn_error *err)
     const struct grouped_problem *p = &plan->problem;
     const struct grouped_kernel *k = plan->kernel;
     struct grouped_scalars *s = &plan->scalars;
-    uint32_t pair_m = s->pair == GROUPED_PAIR_M ? 2 : 1, pair_n = s->pair == GROUPED_PAIR_N ? 2 : 1;
-    uint64_t tiles_m = ceil_div(p->m, (uint64_t)k->tile_m * pair_m);
+    uint64_t tiles_m = ceil_div(p->m, k->tile_m);
     s->d_pitch = p->of[GROUPED_D].pitch;
     s->d_plane = p->of[GROUPED_D].plane;
     s->scale_b_row = p->scale_b_row;
@@ -137,9 +138,10 @@ static int fill_scalars(hewn_grouped_plan *plan, hewn_error *err)
     s->groups = p->groups;
     s->m = p->m;
     s->n = p->n;
+    s->k = p->k;
     s->k_blocks = p->k_blocks;
-    s->tiles_n = ceil_div(p->n, (uint64_t)k->tile_n * pair_n);
-    s->raster_rows = k->raster_rows / pair_m;
+    s->tiles_n = ceil_div(p->n, k->tile_n);
+    s->raster_rows = k->raster_rows >> s->pair;
     s->kind = (uint32_t)p->kind;
     s->align = p->align;
     if (tiles_m * s->tiles_n <= INT32_MAX / p->groups) return HEWN_OK;
@@ -191,12 +193,8 @@ static int prepare_maps(hewn_grouped_plan *plan, hewn_error *err)
         int dtype, swizzle;
         uint32_t box[2];
     } how[GROUPED_TENSORS] = {
-        {HEWN_TENSORMAP_U8,
-         HEWN_TENSORMAP_SWIZZLE_128B,
-         {GROUPED_BLOCK, k->tile_m >> (pair == GROUPED_PAIR_N)}},
-        {HEWN_TENSORMAP_U8,
-         HEWN_TENSORMAP_SWIZZLE_128B,
-         {GROUPED_BLOCK, k->tile_n >> (pair == GROUPED_PAIR_M)}},
+        {HEWN_TENSORMAP_U8, HEWN_TENSORMAP_SWIZZLE_128B, {GROUPED_BLOCK, k->tile_m >> pair}},
+        {HEWN_TENSORMAP_U8, HEWN_TENSORMAP_SWIZZLE_128B, {GROUPED_BLOCK, k->tile_n >> pair}},
         {plan->problem.out == HEWN_F32 ? HEWN_TENSORMAP_F32 : HEWN_TENSORMAP_BF16,
          HEWN_TENSORMAP_SWIZZLE_128B,
          {GEMM_D_ROW_BYTES / plan->problem.of[GROUPED_D].element, SM90A_GROUPED_D_ROWS}},

@@ -14,17 +14,19 @@
  *                     to a multiple of `align`
  * A group whose end is not behind its first row is empty. Other rows of D are not written.
  *
- * Tiles. A group of r rows has ceil(r / tile_m) rows of tiles (tile_m, tile_n: of a cluster), tiles_n
- * columns. The tiles of all groups, one group behind the other, are numbered from 0; cluster c of n computes
- * tiles c, c + n, ...: a group has as many tiles as its rows need and an empty one none.
+ * Tiles. A group of r rows has ceil(r / TILE_M) rows of tiles, tiles_n columns. The tiles of all groups, one
+ * group behind the other, are numbered from 0; CTA c of n computes tiles c, c + n, ...: a group has as many
+ * tiles as its rows need and an empty one none. With `pair` these are pairs, which clusters of two compute:
+ * two tiles one below the other, whose halves of B each CTA loads for both; in a last row of tiles that is
+ * alone, two tiles side by side, which share A likewise.
  *
  * map     | tensor          | dimensions, innermost first            | box                         | swizzle
- * map_a   | A, bytes        | {k, m, groups or 1}                    | {128, TILE_M or half, 1}    | 128 B
- * map_b   | B, bytes        | {k, n, groups}                         | {128, TILE_N or half, 1}    | 128 B
+ * map_a   | A, bytes        | {k, m, groups or 1}                    | {128, TILE_M, 1}            | 128 B
+ * map_b   | B, bytes        | {k, n, groups}                         | {128, TILE_N, 1}            | 128 B
  * map_d   | D, output dtype | {whole, m, groups or 1}                | {128 B of columns, 16, 1}   | 128 B
  * map_s   | scale_a, f32    | {m, blocks of k, groups or 1}          | {TILE_M + 4, 1, 1}          | none
- * Halves: what two CTAs share (GROUPED_PAIR_...). map_d ends at the last whole 16-byte chunk of a row, as in
- * inc/gemm.plan.h.
+ * With `pair` the boxes of A and B have half as many rows. map_d ends at the last whole 16-byte chunk of a row,
+ * as in inc/gemm.plan.h.
  */
 #ifndef HEWN_PTX_GROUPED_PLAN_H
 #define HEWN_PTX_GROUPED_PLAN_H
@@ -46,30 +48,32 @@
 #define GROUPED_MAP_COUNT (GROUPED_MAPS(MAP_ONE, MAP_ONE))
 
 /* X(type, name, rule or meaning). m, n, blocks and the tiles of all groups are below 2^31. */
-#define GROUPED_SCALARS(X)                                                      \
-    X(u64, d, "address of D")                                                   \
-    X(u64, d_pitch, "bytes between rows of D")                                  \
-    X(u64, d_plane, "bytes between planes of D")                                \
-    X(u64, scale_b, "address of B's scales, f32")                               \
-    X(u64, scale_b_row, "bytes between scales of 128 columns and of the next")  \
-    X(u64, scale_b_plane, "bytes between scales of groups")                     \
-    X(u64, rows, "kind != 0 ? address of counts or offsets, i32 : any")         \
-    X(u32, groups, "groups")                                                    \
-    X(u32, m, "rows of a plane")                                                \
-    X(u32, n, "n")                                                              \
-    X(u32, k_blocks, "(k + 127) / 128")                                         \
-    X(u32, tiles_n, "(n + tile_n - 1) / tile_n")                                \
-    X(u32, raster_rows, "rows of tiles of a group that are walked together")    \
-    X(u32, kind, "0 planes, 1 counts, 2 offsets")                               \
-    X(u32, align, "offsets: first rows are rounded up to this; a power of two") \
-    X(u32, pair, "0: a CTA by itself; 1: two share B; 2: two share A")
+#define GROUPED_SCALARS(X)                                                            \
+    X(u64, d, "address of D")                                                         \
+    X(u64, d_pitch, "bytes between rows of D")                                        \
+    X(u64, d_plane, "bytes between planes of D")                                      \
+    X(u64, scale_b, "address of B's scales, f32")                                     \
+    X(u64, scale_b_row, "bytes between scales of 128 columns and of the next")        \
+    X(u64, scale_b_plane, "bytes between scales of groups")                           \
+    X(u64, rows, "kind != 0 ? address of counts or offsets, i32 : any")               \
+    X(u64, index, "rows of A by number: address of i32 for every row of D; else any") \
+    X(u64, a, "the same: address of A")                                               \
+    X(u64, a_pitch, "the same: bytes between rows of A")                              \
+    X(u64, scale_a, "the same: address of scale_a")                                   \
+    X(u64, scale_a_row, "the same: bytes between blocks of k of scale_a")             \
+    X(u32, groups, "groups")                                                          \
+    X(u32, m, "rows of a plane")                                                      \
+    X(u32, n, "n")                                                                    \
+    X(u32, k_blocks, "(k + 127) / 128")                                               \
+    X(u32, tiles_n, "(n + tile_n - 1) / tile_n")                                      \
+    X(u32, raster_rows, "rows of tiles of a group that are walked together")          \
+    X(u32, kind, "0 planes, 1 counts, 2 offsets")                                     \
+    X(u32, align, "offsets: first rows are rounded up to this; a power of two")       \
+    X(u32, pair, "1: two CTAs of a cluster share loads, else 0")                       \
+    X(u32, a_rows, "the same: rows of A")                                             \
+    X(u32, k, "k")
 
 #define GROUPED_SCALAR_COUNT (GROUPED_SCALARS(SCALAR_ONE))
 #define GROUPED_PARAM_BYTES  (GROUPED_MAP_COUNT * MAP_BYTES GROUPED_SCALARS(SCALAR_BYTES))
-
-/* Two CTAs of a cluster share loads: PAIR_M: their tiles lie one below the other, and each loads half of
- * B's; PAIR_N: side by side, half of A's. */
-#define GROUPED_PAIR_M 1
-#define GROUPED_PAIR_N 2
 
 #endif

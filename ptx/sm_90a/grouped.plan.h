@@ -21,6 +21,9 @@
 #define SM90A_GROUPED_THREADS        (32 * (SM90A_GROUPED_PRODUCER_WARPS + SM90A_GROUPED_CONSUMER_WARPS))
 #define SM90A_GROUPED_PRODUCER_REGS  40
 #define SM90A_GROUPED_CONSUMER_REGS  232
+/* With GATHER, whose producer is four warps. */
+#define SM90A_GROUPED_GATHER_PRODUCER_REGS 56
+#define SM90A_GROUPED_GATHER_CONSUMER_REGS 224
 
 /* Output boxes: each consumer warp stores its own 16 rows, 128 bytes wide. */
 #define SM90A_GROUPED_D_ROWS  16
@@ -122,7 +125,7 @@
 
 /* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits); 0 bytes: no tile follows */
 #define SM90A_GROUPED_HANDOFFS(X, v)                                                         \
-    X(full_bar, 1, 0, SM90A_GROUPED_STAGE_BYTES(v), producer, consumer_0 + consumer_1)       \
+    X(full_bar, 3, 0, SM90A_GROUPED_STAGE_BYTES(v), producer, consumer_0 + consumer_1)       \
     X(empty_bar, SM90A_GROUPED_EMPTY_ARRIVALS, 0, 0, consumer_0 + consumer_1, producer)
 
 /* X(storage, writers, readers) */
@@ -130,7 +133,7 @@
     X(ring_a, producer.tma, consumer_0.mma + consumer_1.mma)                                 \
     X(ring_b, producer.tma, consumer_0.mma + consumer_1.mma)                                 \
     X(scales_a, producer.tma, consumer_0 + consumer_1)                                       \
-    X(place, producer, consumer_0 + consumer_1)                                              \
+    X(place, producer + producer.cp, consumer_0 + consumer_1)                                              \
     X(stage_d, consumer_0 + consumer_1, consumer_0.tma + consumer_1.tma + consumer_0 + consumer_1)
 
 #endif

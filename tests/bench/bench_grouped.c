@@ -167,10 +167,11 @@ static void free_work(struct gpu *g, struct work *w)
 /* ---- runs -- */
 
 static double time_ours(struct gpu *g, const struct work *w, const char *variant,
-                        hewn_grouped_plan_info *info)
+                        char name[PEER_NAME])
 {
     hewn_grouped_desc d = w->desc;
     hewn_grouped_plan *plan = NULL;
+    hewn_grouped_plan_info info = {.struct_size = sizeof info};
     hewn_error err = {0};
     const hewn_grouped_args a = {.struct_size = sizeof a,
                                  .a = w->a,
@@ -181,7 +182,8 @@ static double time_ours(struct gpu *g, const struct work *w, const char *variant
                                  .rows = w->on_device};
     d.variant = variant;
     if (hewn_grouped_plan_create(g->d.context, &d, &plan, &err)) gpu_die("plan", err.message);
-    hewn_grouped_plan_describe(plan, info, NULL);
+    hewn_grouped_plan_describe(plan, &info, NULL);
+    snprintf(name, PEER_NAME, "%s", info.variant);
     gpu_time_begin(g);
     for (int i = 0; i < LAUNCHES; i++)
         if (hewn_grouped_plan_run(plan, &a, g->stream, &err)) gpu_die("run", err.message);
@@ -236,9 +238,10 @@ static double distance(const float *x, const float *y, size_t count)
     return sqrt(apart / (whole > 0 ? whole : 1));
 }
 
-static const char *const variants[] = {"64x128",   "64x128m",  "64x128n",  "64x256",   "64x256m",
-                                       "64x256n",  "128x128",  "128x128m", "128x128n", "128x160",
-                                       "128x160m", "128x160n", "128x192",  "128x192m", "128x192n"};
+static const char *const variants[] = {
+    "64x128",   "64x128p", "64x256",   "64x256p", "128x128",
+    "128x128p", "128x160", "128x160p", "128x192", "128x192p",
+};
 
 enum { VARIANTS = sizeof variants / sizeof *variants };
 
@@ -250,24 +253,21 @@ struct sums {
 static void bench_row(struct gpu *g, const struct row *r, peer_run *peer, int all, struct sums *s)
 {
     struct work w = {.r = r};
-    hewn_grouped_plan_info info = {.struct_size = sizeof info}, other = info;
-    char what[PEER_NAME] = "", best_name[16] = "-";
+    char what[PEER_NAME] = "", chosen[PEER_NAME], best_name[PEER_NAME], other[PEER_NAME];
     size_t count = 0, peers = 0;
     make_work(g, &w);
     gpu_need(g->d.synchronize(), "copy");
-    double ours = time_ours(g, &w, NULL, &info), theirs = 0, best = ours;
+    double ours = time_ours(g, &w, NULL, chosen), theirs = 0, best = ours;
     float *x = sample(g, &w, &count), *y = NULL;
-    snprintf(best_name, sizeof best_name, "%s", info.variant);
-    char chosen[16];
-    snprintf(chosen, sizeof chosen, "%s", info.variant);
+    snprintf(best_name, sizeof best_name, "%s", chosen);
     if (peer && (theirs = time_peer(g, &w, peer, what)) > 0) y = sample(g, &w, &peers);
     double far = y ? distance(x, y, count) : 0;
     for (size_t i = 0; all && i < VARIANTS; i++) {
-        double t = time_ours(g, &w, variants[i], &other);
+        double t = time_ours(g, &w, variants[i], other);
         printf("%s%s %.1f%s", i ? ", " : "", variants[i], t * 1e6, i + 1 < VARIANTS ? "" : "\n");
         if (t < best) best = t, snprintf(best_name, sizeof best_name, "%s", variants[i]);
     }
-    double again = time_ours(g, &w, NULL, &info);
+    double again = time_ours(g, &w, NULL, other);
     if (again < ours) ours = again;
     if (theirs > 0 && (again = time_peer(g, &w, peer, what)) < theirs) theirs = again;
     double flop = 2.0 * w.real * r->n * r->k;

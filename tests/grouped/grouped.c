@@ -98,9 +98,10 @@ static void try_case(struct device *dev, struct grouped_case c)
 
 /* ---- the cases -- */
 
-static const char *const variants[] = {"64x128",   "64x128m",  "64x128n",  "64x256",   "64x256m",
-                                       "64x256n",  "128x128",  "128x128m", "128x128n", "128x160",
-                                       "128x160m", "128x160n", "128x192",  "128x192m", "128x192n"};
+static const char *const variants[] = {
+    "64x128",   "64x128p", "64x256",   "64x256p", "128x128",
+    "128x128p", "128x160", "128x160p", "128x192", "128x192p",
+};
 enum { VARIANTS = sizeof variants / sizeof *variants };
 
 static const struct grouped_case usual = {
