@@ -451,7 +451,17 @@ typedef struct hewn_gemm_desc {
     uint32_t invariant;           /* 1: the bits of a row of D do not depend on m; see below */
     uint32_t align;               /* bytes that all addresses are multiples of, 1, 2, 4, 8 or 16; 0: 16.
                                      Less than 16 takes a slower kernel */
+    uint32_t slices;              /* of K, 1..64; 0: chosen where `variant` is NULL and `parts` 0, else 1;
+                                     see below */
 } hewn_gemm_desc;
+
+/*
+ * Slices. A long K with few rows and columns occupies few SMs. It may be cut into equal slices, products of
+ * their own whose sums go to a run's `workspace`; a second kernel adds them up, in an order that depends on
+ * their number alone. Each slice of a row begins at a multiple of 16 bytes. There is one problem, not `batch`
+ * of them, and no operand takes the slower kernel of `align`. Where slices are chosen and a run brings no
+ * workspace, it computes the product in one slice, whose bits may differ.
+ */
 
 /*
  * Invariance. The order in which terms are added depends on the number of parts of K. With `invariant`
@@ -473,6 +483,8 @@ typedef struct hewn_gemm_plan_info {
     uint32_t tile_m, tile_n, tile_k; /* the tile of D that a CTA computes, and k of one stage */
     uint32_t stages;
     uint32_t parts;
+    uint32_t slices;    /* of K; above 1 the fields above are those of the kernel that computes slices */
+    uint64_t workspace; /* bytes that a run's `workspace` has; it needs no initial values */
 } hewn_gemm_plan_info;
 
 /* Device addresses, 0 where the plan has no use for one; with beta 0, C may be 0. */
@@ -482,6 +494,8 @@ typedef struct hewn_gemm_args {
     hewn_deviceptr c, bias, scale_a, scale_b;
     float alpha; /* with HEWN_GEMM_WITH_ALPHA; without it 0 or 1, and 1 is used */
     float beta;  /* with HEWN_GEMM_WITH_C; without it 0 */
+    hewn_deviceptr workspace; /* a multiple of 16; in use from the launch to the end of the last kernel. 0:
+                                 none, allowed where the plan chose the slices itself */
 } hewn_gemm_args;
 
 int hewn_gemm_plan_create(hewn_context *context, const hewn_gemm_desc *desc, hewn_gemm_plan **out,
@@ -539,7 +553,7 @@ typedef struct hewn_gemm_tuned {
 
 /* `desc` as for plan_create; its `table` is not looked at. If it names a variant or parts, or is
  * invariant, only kernels that keep to that are timed. What is chosen without a table stays unless
- * another takes 2 % less. The result goes into `table` and `out`; either may be NULL. Loads every
+ * another takes 2 % less. Where `slices` is 0, it is taken for 1. The result goes into `table` and `out`; either may be NULL. Loads every
  * kernel that it times; creates and destroys two events. The context must be current on this
  * thread. */
 int hewn_gemm_tune(hewn_context *context, const hewn_gemm_desc *desc,

@@ -263,6 +263,7 @@ static int check_can(const struct hewn_gemm_kernel *k, const hewn_gemm_desc *d,
 {
     const char *lacking = NULL;
     if (!(k->can & GEMM_CAN_LOOSE) && check_aligned(k, operands, err)) return HEWN_ERR_LIMIT;
+    if (!(k->can & GEMM_CAN_F32) && d->out == HEWN_F32) lacking = "out: f32";
     if (!(k->can & GEMM_CAN_FP8) && hewn_dtype_size(d->in) == 1) lacking = "in: 8-bit inputs";
     if (!(k->can & GEMM_CAN_MN) && d->major_a == HEWN_MAJOR_MN) lacking = "major_a: MN-major A";
     if (!(k->can & GEMM_CAN_MN) && d->major_b == HEWN_MAJOR_MN) lacking = "major_b: MN-major B";
@@ -294,7 +295,7 @@ static uint32_t needs_of(const hewn_gemm_desc *d, const struct gemm_operand *o)
     return (hewn_dtype_size(d->in) == 1 ? GEMM_CAN_FP8 : 0) |
            (d->major_a == HEWN_MAJOR_MN || d->major_b == HEWN_MAJOR_MN ? GEMM_CAN_MN : 0) |
            (d->with || d->act ? GEMM_CAN_FINISH : 0) | (loose ? GEMM_CAN_LOOSE : 0) |
-           (hewn_gemm_odd_lacks(o) ? GEMM_CAN_PLANE : 0);
+           (hewn_gemm_odd_lacks(o) ? GEMM_CAN_PLANE : 0) | (d->out == HEWN_F32 ? GEMM_CAN_F32 : 0);
 }
 
 /* The table's kernel, where it has one that can compute this; else the kernel stays NULL. */
@@ -310,6 +311,7 @@ static void look_up(const hewn_context *context, const hewn_gemm_desc *d,
                                   (uint32_t)context->info.sm_count, clusters, choice, NULL))
         return;
     if (choice->kernel && check_can(choice->kernel, d, operands, NULL)) choice->kernel = NULL;
+    choice->cost = 0; /* the table speaks of one slice */
 }
 
 /* Variant and parts: named, from the table, or chosen. */
@@ -338,38 +340,43 @@ static int choose_variant(const hewn_context *context, const hewn_gemm_desc *d,
     return status || !choice->kernel ? status : check_can(choice->kernel, d, operands, err);
 }
 
+static struct hewn_gemm_extent extent_of(const hewn_gemm_desc *d, const struct gemm_operand *o)
+{
+    return (struct hewn_gemm_extent){.m = o[GEMM_D].rows,
+                                     .n = o[GEMM_D].columns,
+                                     .k = (uint64_t)d->k,
+                                     .batch = o[GEMM_D].batch,
+                                     .batch_a = o[GEMM_A].batch,
+                                     .batch_b = o[GEMM_B].batch,
+                                     .in = (uint32_t)o[GEMM_A].element,
+                                     .out = (uint32_t)o[GEMM_D].element,
+                                     .need = needs_of(d, o),
+                                     .askew_a = o[GEMM_A].pitch % SECTOR != 0,
+                                     .askew_b = o[GEMM_B].pitch % SECTOR != 0,
+                                     .loose_a = o[GEMM_A].loose != 0,
+                                     .loose_b = o[GEMM_B].loose != 0,
+                                     .ways_a = hewn_gemm_odd_ways(&o[GEMM_A]),
+                                     .ways_b = hewn_gemm_odd_ways(&o[GEMM_B]),
+                                     .promoted = hewn_dtype_size(d->in) == 1 &&
+                                                 d->accumulate == HEWN_ACCUMULATE_FULL,
+                                     .ordered = d->invariant != 0,
+                                     .mn_a = d->major_a == HEWN_MAJOR_MN,
+                                     .mn_b = d->major_b == HEWN_MAJOR_MN};
+}
+
 static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_gemm_plan *plan,
+                         const struct hewn_gemm_extent *extent, double *cost,
                          const hewn_module **out, hewn_error *err)
 {
     const struct gemm_operand *o = plan->operands;
-    const struct hewn_gemm_extent extent = {.m = o[GEMM_D].rows,
-                                            .n = o[GEMM_D].columns,
-                                            .k = (uint64_t)d->k,
-                                            .batch = o[GEMM_D].batch,
-                                            .batch_a = o[GEMM_A].batch,
-                                            .batch_b = o[GEMM_B].batch,
-                                            .in = (uint32_t)o[GEMM_A].element,
-                                            .out = (uint32_t)o[GEMM_D].element,
-                                            .need = needs_of(d, o),
-                                            .askew_a = o[GEMM_A].pitch % SECTOR != 0,
-                                            .askew_b = o[GEMM_B].pitch % SECTOR != 0,
-                                            .loose_a = o[GEMM_A].loose != 0,
-                                            .loose_b = o[GEMM_B].loose != 0,
-                                            .ways_a = hewn_gemm_odd_ways(&o[GEMM_A]),
-                                            .ways_b = hewn_gemm_odd_ways(&o[GEMM_B]),
-                                            .promoted = hewn_dtype_size(d->in) == 1 &&
-                                                        d->accumulate == HEWN_ACCUMULATE_FULL,
-                                            .ordered = d->invariant != 0,
-                                            .mn_a = d->major_a == HEWN_MAJOR_MN,
-                                            .mn_b = d->major_b == HEWN_MAJOR_MN};
-    struct hewn_gemm_choice choice = {NULL, 0};
+    struct hewn_gemm_choice choice = {NULL, 0, 0};
     const char *in = hewn_dtype_size(d->in) == 1 ? "fp8" : hewn_dtype_name(d->in);
     const char *dtype = hewn_dtype_name(d->out), *variant = "";
     char name[NAME];
     /* Every target has this module, and all modules of a target run on the same devices. */
     *out = find_module(context, name, "bf16", dtype, "");
     if (*out) {
-        int status = choose_variant(context, d, o, (*out)->target, &extent, &choice, err);
+        int status = choose_variant(context, d, o, (*out)->target, extent, &choice, err);
         if (status) return status;
     }
     if (choice.kernel && strcmp(choice.kernel->module, "plain") != 0)
@@ -381,8 +388,9 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
     }
     plan->kernel = choice.kernel;
     plan->parts = choice.parts;
+    *cost = choice.cost;
     if (choice.kernel->few)
-        hewn_gemm_few_shape(&extent, choice.kernel->few, choice.parts,
+        hewn_gemm_few_shape(extent, choice.kernel->few, choice.parts,
                             (uint32_t)context->info.sm_count, &plan->few);
     if (choice.kernel->few == HEWN_GEMM_ODDFEW) /* reads all operands without tensor maps */
         plan->operands[GEMM_A].loose = plan->operands[GEMM_B].loose = 1;
@@ -394,10 +402,15 @@ static int fill_plan(hewn_gemm_plan *plan, hewn_context *context, const hewn_gem
 {
     int64_t batch = d->batch ? d->batch : 1;
     const hewn_module *module = NULL;
+    struct hewn_gemm_extent extent;
+    double cost = 0;
     plan->context = context;
     plan->with = d->with;
+    plan->out = d->out;
     int status = hewn_gemm_check(d, plan->operands, err);
-    if (!status) status = choose_kernel(context, d, plan, &module, err);
+    if (status) return status;
+    extent = extent_of(d, plan->operands);
+    status = choose_kernel(context, d, plan, &extent, &cost, &module, err);
     if (!status) status = compute_scalars(plan, d, batch, err);
     if (!status)
         status =
@@ -417,7 +430,7 @@ static int fill_plan(hewn_gemm_plan *plan, hewn_context *context, const hewn_gem
         status = plan->kernel->odd ? hewn_gemm_odd_prepare(plan, d, err) : prepare_maps(plan, err);
     }
     hewn_context_pop(context);
-    return status;
+    return status ? status : hewn_gemm_slices_create(plan, context, d, &extent, cost, err);
 }
 
 /* ---- the public functions -- */
@@ -439,6 +452,7 @@ int hewn_gemm_plan_create(hewn_context *context, const hewn_gemm_desc *desc, hew
 
 void hewn_gemm_plan_destroy(hewn_gemm_plan *plan)
 {
+    if (plan) hewn_gemm_slices_destroy(plan->slices);
     free(plan);
 }
 
@@ -447,7 +461,8 @@ int hewn_gemm_plan_describe(const hewn_gemm_plan *plan, hewn_gemm_plan_info *out
     if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
     const struct hewn_gemm_kernel *k = plan->kernel;
     const hewn_cu_launch_config *c = &plan->config;
-    const hewn_gemm_plan_info info = {
+    hewn_gemm_plan_info info = {
+        .struct_size = sizeof info,
         .module = plan->loaded->module->name,
         .target = plan->loaded->module->target,
         .origin = plan->loaded->origin,
@@ -462,6 +477,8 @@ int hewn_gemm_plan_describe(const hewn_gemm_plan *plan, hewn_gemm_plan_info *out
         .stages = ring_stages(plan),
         .variant = k->variant,
         .parts = plan->parts,
+        .slices = 1,
     };
+    if (plan->slices) (void)hewn_gemm_slices_describe(plan->slices, &info, err);
     return hewn_struct_give(HEWN_STRUCT_hewn_gemm_plan_info, &info, out, err);
 }

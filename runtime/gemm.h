@@ -1,7 +1,8 @@
 /*
  * What the files runtime/gemm*.c share. gemm_check.c turns a description into operands in bytes,
  * gemm_kernels.c chooses a kernel, gemm_few.c the tiles of few rows, gemm.c makes a plan of both,
- * gemm_run.c launches it. What the kernels expect is in ptx/inc/gemm.plan.h and the plan header of each
+ * gemm_run.c launches it, gemm_slices.c makes a plan of slices of K. What the kernels expect is in
+ * ptx/inc/gemm.plan.h and the plan header of each
  * target.
  */
 #ifndef HEWN_RUNTIME_GEMM_H
@@ -63,12 +64,16 @@ enum { GEMM_ODD_MAP_COUNT = GEMM_ODD_MAPS(MAP_ONE, MAP_ONE) };
 
 enum { GEMM_ATTRIBUTES = 2 /* of a launch: cluster, programmatic */ };
 
+/* A product whose K is cut into slices: a plan of their sums, and the kernel that adds these up. */
+struct gemm_slices;
+
 struct hewn_gemm_plan {
     const hewn_context *context;
     const struct hewn_loaded *loaded;
     const struct hewn_gemm_kernel *kernel;
     uint32_t parts;           /* of K, the CTAs of a cluster that sum up one tile */
     uint32_t with;            /* hewn_gemm_with */
+    int out;                  /* hewn_dtype of D */
     struct hewn_gemm_few few; /* where kernel->few */
     struct gemm_operand operands[GEMM_OPERANDS]; /* C's only where `with` has it */
     uint64_t bias_span;                          /* bytes */
@@ -79,10 +84,25 @@ struct hewn_gemm_plan {
     struct gemm_scalars scalars;                  /* without addresses and factors */
     hewn_cu_launch_attribute attributes[GEMM_ATTRIBUTES];
     hewn_cu_launch_config config; /* without stream */
+    struct gemm_slices *slices;   /* NULL: one slice. Else the rest of the plan is without slices */
 };
 
 /* Of the operands with a tensor map. */
 extern const char *const hewn_gemm_tensor_names[GEMM_TENSORS];
+
+/* gemm_slices.c. The plan's slices, as the description names them or, `extent` being the problem, as they cost
+ * least; none where that is not to be. */
+int hewn_gemm_slices_create(hewn_gemm_plan *plan, hewn_context *context, const hewn_gemm_desc *d,
+                            const struct hewn_gemm_extent *extent, double cost, hewn_error *err);
+void hewn_gemm_slices_destroy(struct gemm_slices *slices);
+/* What a plan's description says of them. */
+int hewn_gemm_slices_describe(const struct gemm_slices *slices, hewn_gemm_plan_info *info,
+                              hewn_error *err);
+/* A run with checked arguments: with a workspace, or where one must be; *done 0 where the plan itself is to
+ * run. */
+int hewn_gemm_slices_run(const hewn_gemm_plan *plan, const hewn_gemm_args *a,
+                         const struct gemm_scalars *scalars, hewn_stream stream, int *done,
+                         hewn_error *err);
 
 /* Checks every rule of a description that does not depend on a device, and fills `operands`. */
 int hewn_gemm_check(const hewn_gemm_desc *d, struct gemm_operand operands[GEMM_OPERANDS],

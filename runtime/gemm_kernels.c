@@ -3,6 +3,7 @@
 #include "error.h"
 #include "gemm_few.h"
 
+#include "../ptx/inc/gemm_combine.plan.h"
 #include "../ptx/sm_100f/gemm.plan.h"
 #include "../ptx/sm_90a/gemm.plan.h"
 #include "../ptx/sm_90a/gemm_few.plan.h"
@@ -11,17 +12,20 @@
 #include <float.h>
 #include <string.h>
 
+#define MOST                  (GEMM_CAN_PLANE | GEMM_CAN_F32)
 #define KERNEL(P, t, v, kind) KERNEL_##kind(P, t, v)
-#define KERNEL_WHOLE(P, t, v) \
-    ROW(P, t, v, #v, P##_GEMM_PAIR_M(v), P##_GEMM_PAIR_N(v), 0, GEMM_CAN_PLANE, 0)
+#define KERNEL_WHOLE(P, t, v) ROW(P, t, v, #v, P##_GEMM_PAIR_M(v), P##_GEMM_PAIR_N(v), 0, MOST, 0)
 #define KERNEL_PARTS(P, t, v) KERNEL_WHOLE(P, t, v)
-#define KERNEL_LOOSE(P, t, v) ROW(P, t, v, #v, 1, 1, 0, GEMM_CAN_LOOSE | GEMM_CAN_PLANE, 0)
-#define KERNEL_ODD(P, t, v)   ROW(P, t, v, #v, 1, 1, 0, GEMM_CAN_LOOSE, 1)
+#define KERNEL_LOOSE(P, t, v) ROW(P, t, v, #v, 1, 1, 0, GEMM_CAN_LOOSE | MOST, 0)
+#define KERNEL_ODD(P, t, v)   ROW(P, t, v, #v, 1, 1, 0, GEMM_CAN_LOOSE | GEMM_CAN_F32, 1)
 /* One module, three variants: each tile alone, pairs along m, pairs along n. */
-#define KERNEL_SHARES(P, t, v)                                      \
-    ROW(P, t, v, #v, 1, 1, 0, GEMM_CAN_PLANE, 0)                    \
-    ROW(P, t, v, #v "m", 2, 1, GEMM_MODE_PAIR_M, GEMM_CAN_PLANE, 0) \
-    ROW(P, t, v, #v "n", 1, 2, GEMM_MODE_PAIR_N, GEMM_CAN_PLANE, 0)
+#define KERNEL_SHARES(P, t, v) KERNEL_THREE(P, t, v, MOST)
+/* Results of 16 bits; not chosen unasked. */
+#define KERNEL_EXCHANGED(P, t, v) KERNEL_THREE(P, t, v, GEMM_CAN_PLANE)
+#define KERNEL_THREE(P, t, v, more)                       \
+    ROW(P, t, v, #v, 1, 1, 0, more, 0)                    \
+    ROW(P, t, v, #v "m", 2, 1, GEMM_MODE_PAIR_M, more, 0) \
+    ROW(P, t, v, #v "n", 1, 2, GEMM_MODE_PAIR_N, more, 0)
 #define ROW(P, t, v, name, m, n, how, more, maps)  \
     {.target = #t,                                 \
      .variant = (name),                            \
@@ -41,7 +45,8 @@
      .raster_rows = P##_GEMM_RASTER_ROWS(v) / (m), \
      .can = P##_GEMM_CAN(v) | (more),              \
      .mode = (how),                                \
-     .odd = (maps)},
+     .odd = (maps),                                \
+     .named = !((more)&GEMM_CAN_F32)},
 
 #define KERNEL_FEW                               \
     {.target = "sm_90a",                         \
@@ -60,7 +65,7 @@
      .tmem_columns = 0,                          \
      .ctas_per_sm = SM90A_FEW_CTAS_PER_SM,       \
      .raster_rows = 1,                           \
-     .can = SM90A_FEW_CAN | GEMM_CAN_PLANE,      \
+     .can = SM90A_FEW_CAN | MOST,                \
      .most_m = SM90A_FEW_ROWS,                   \
      .few = HEWN_GEMM_FEW},
 
@@ -81,7 +86,7 @@
      .tmem_columns = 0,                             \
      .ctas_per_sm = SM90A_ODDFEW_CTAS_PER_SM,       \
      .raster_rows = 1,                              \
-     .can = SM90A_ODDFEW_CAN | GEMM_CAN_PLANE,      \
+     .can = SM90A_ODDFEW_CAN | MOST,                \
      .most_m = SM90A_ODDFEW_ROWS,                   \
      .few = HEWN_GEMM_ODDFEW},
 
@@ -281,7 +286,7 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
             double c = lacks ? DBL_MAX / 2 : cost(k, p, problem, sm_count);
             if (c >= least) continue;
             least = c;
-            *out = (struct hewn_gemm_choice){k, p};
+            *out = (struct hewn_gemm_choice){k, p, c};
         }
     }
     if (out->kernel || !known) return HEWN_OK;
@@ -290,4 +295,80 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
                      "here (%d SMs, %llu k; clusters: %s)",
                      target, variant ? variant : "", parts, (int)sm_count,
                      (unsigned long long)problem->k, clusters ? "yes" : "no");
+}
+
+/* ---- slices of K -- */
+
+/* The kernel that adds up slices: start, loads and stores, and its reads from L2, measured nowhere yet. */
+static const double combine = 2600, combine_bytes = 3000;
+
+int hewn_gemm_sliceable(const struct hewn_gemm_extent *p, uint32_t slices)
+{
+    uint64_t k = p->k / slices;
+    if (p->batch > 1 || p->need & GEMM_CAN_LOOSE || p->k % slices) return 0;
+    return (p->mn_a && p->mn_b) || k * p->in % 16 == 0;
+}
+
+struct hewn_gemm_extent hewn_gemm_slice_extent(const struct hewn_gemm_extent *p, uint32_t slices)
+{
+    struct hewn_gemm_extent q = *p;
+    q.k = p->k / slices;
+    q.batch = q.batch_a = q.batch_b = slices;
+    q.out = 4;
+    q.need = (q.need & ~(uint32_t)GEMM_CAN_FINISH) | GEMM_CAN_F32;
+    if (q.k * q.in % 32) q.askew_a = q.askew_b = 1;
+    return q;
+}
+
+/* The numbers of slices that K can be cut into, each with the largest of them that is no greater. */
+static void list_slices(const struct hewn_gemm_extent *p, uint8_t below[GEMM_MAX_SLICES + 1])
+{
+    below[0] = below[1] = 1;
+    for (uint32_t s = 2; s <= GEMM_MAX_SLICES; s++)
+        below[s] = p->k / s * p->in >= GEMM_SLICE_BYTES && hewn_gemm_sliceable(p, s) ? (uint8_t)s
+                                                                                     : below[s - 1];
+}
+
+/* As many slices as occupy all clusters once, and half as many. */
+static void try_slices(const struct hewn_gemm_kernel *k, uint32_t parts,
+                       const struct hewn_gemm_extent *p, uint32_t sm_count,
+                       const uint8_t below[GEMM_MAX_SLICES + 1], struct hewn_gemm_choice *out,
+                       uint32_t *slices)
+{
+    uint64_t tiles = ceil_div(p->m, (uint64_t)k->tile_m * k->pair_m) *
+                     ceil_div(p->n, (uint64_t)k->tile_n * k->pair_n);
+    uint64_t most = hewn_gemm_clusters(sm_count, k->pair_m * k->pair_n * parts) / tiles;
+    uint32_t s = below[most < GEMM_MAX_SLICES ? most : GEMM_MAX_SLICES];
+    for (int i = 0; i < 2 && s > 1; i++, s = below[s / 2]) {
+        struct hewn_gemm_extent q = hewn_gemm_slice_extent(p, s);
+        if (ceil_div(q.k, hewn_gemm_tile_k(k, q.in)) < parts) continue;
+        double c = cost(k, parts, &q, sm_count) + combine +
+                   (double)s * (double)p->m * (double)p->n * 4 / combine_bytes;
+        if (c >= out->cost) continue;
+        *out = (struct hewn_gemm_choice){k, parts, c};
+        *slices = s;
+    }
+}
+
+uint32_t hewn_gemm_choose_slices(const struct hewn_gemm_choice *whole,
+                                 const struct hewn_gemm_extent *problem, uint32_t sm_count,
+                                 int clusters, struct hewn_gemm_choice *out)
+{
+    uint8_t below[GEMM_MAX_SLICES + 1];
+    uint32_t slices = 1;
+    *out = *whole;
+    list_slices(problem, below);
+    if (below[GEMM_MAX_SLICES] == 1) return 1;
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
+        const struct hewn_gemm_kernel *k = &kernels[i];
+        if (strcmp(k->target, whole->kernel->target) != 0 || problem->need & ~k->can || k->named ||
+            (k->most_m && problem->m > k->most_m))
+            continue;
+        for (uint32_t p = 1; p <= k->parts; p++) {
+            uint32_t cluster = k->pair_m * k->pair_n * p;
+            if ((cluster > 1 && !clusters) || cluster > CLUSTER_MOST) continue;
+            try_slices(k, p, problem, sm_count, below, out, &slices);
+        }
+    }
+    return slices;
 }

@@ -50,7 +50,25 @@ struct hewn_gemm_extent {
 struct hewn_gemm_choice {
     const struct hewn_gemm_kernel *kernel;
     uint32_t parts; /* of K */
+    double cost;    /* cycles, by the model */
 };
+
+enum {
+    GEMM_SLICE_BYTES = 512 /* of a row of K that slices have at least, where they are chosen */
+};
+
+/* The problem of a slice where K is cut into so many: a batch of them with sums of f32. */
+struct hewn_gemm_extent hewn_gemm_slice_extent(const struct hewn_gemm_extent *problem,
+                                               uint32_t slices);
+
+/* Whether K can be cut into so many slices. */
+int hewn_gemm_sliceable(const struct hewn_gemm_extent *problem, uint32_t slices);
+
+/* The slices with kernel and parts that cost least, the kernel that adds them up included; 1 where none cost
+ * less than `whole`, the choice without slices. */
+uint32_t hewn_gemm_choose_slices(const struct hewn_gemm_choice *whole,
+                                 const struct hewn_gemm_extent *problem, uint32_t sm_count,
+                                 int clusters, struct hewn_gemm_choice *out);
 
 /* All of them, of every target. */
 const struct hewn_gemm_kernel *hewn_gemm_kernels(size_t *count);

@@ -123,11 +123,12 @@ static int launch(const hewn_gemm_plan *plan, const hewn_gemm_args *a, hewn_stre
     scalars.scale_a = a->scale_a;
     scalars.scale_b = a->scale_b;
     scalars.beta = a->beta;
-    int status = plan->kernel->odd ? hewn_gemm_odd_place(plan, at, maps, &scalars.mode, err)
-                 : plan->loose
-                     ? place_loose(plan, at, maps, err)
-                     : hewn_plan_place_maps(plan->context, plan->maps, hewn_gemm_tensor_names, at,
-                                            GEMM_TENSORS, maps, err);
+    int done = 0, status = hewn_gemm_slices_run(plan, a, &scalars, stream, &done, err);
+    if (status || done) return status;
+    status = plan->kernel->odd ? hewn_gemm_odd_place(plan, at, maps, &scalars.mode, err)
+             : plan->loose     ? place_loose(plan, at, maps, err)
+                           : hewn_plan_place_maps(plan->context, plan->maps, hewn_gemm_tensor_names,
+                                                  at, GEMM_TENSORS, maps, err);
     if (status) return status;
     size_t n = 0, count = plan->kernel->odd ? GEMM_ODD_MAP_COUNT : GEMM_TENSORS;
     for (; n < count; n++) params[n] = &maps[n];

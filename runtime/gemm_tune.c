@@ -167,6 +167,7 @@ static int take(struct tune *t, const hewn_gemm_desc *desc, const hewn_gemm_tune
 {
     int status = hewn_struct_take(HEWN_STRUCT_hewn_gemm_desc, desc, &t->desc, err);
     t->desc.table = NULL;
+    if (!t->desc.slices) t->desc.slices = 1; /* a line of the table speaks of one slice */
     if (!status) status = hewn_struct_take(HEWN_STRUCT_hewn_gemm_tune_args, args, &t->how, err);
     if (!status) status = hewn_struct_take(HEWN_STRUCT_hewn_gemm_args, t->how.args, &t->args, err);
     if (status) return status;

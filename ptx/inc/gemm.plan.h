@@ -139,12 +139,14 @@
 
 /* Bits of a kernel's CAN, what it does beyond sums of 16-bit K-major operands: MN-major ones,
  * `finish`, 8-bit ones; LOOSE: every matrix and bias may begin at any element, rows be of any
- * length; PLANE: then problems of A and B may be any number of bytes apart. */
+ * length; PLANE: then problems of A and B may be any number of bytes apart; F32: results of 32
+ * bits. */
 #define GEMM_CAN_MN     1
 #define GEMM_CAN_FINISH 2
 #define GEMM_CAN_FP8    4
 #define GEMM_CAN_LOOSE  8
 #define GEMM_CAN_PLANE  16
+#define GEMM_CAN_F32    32
 
 /* Bytes of A's or B's row in a k-block, and elements of an MN-major box's row: one swizzle row. */
 #define GEMM_ROW_BYTES SWIZZLE_BYTES

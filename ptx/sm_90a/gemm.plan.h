@@ -2,7 +2,7 @@
  * The plans of the sm_90a GEMM: tiles, rings, shared memory, threads. #defines only, included by
  * gemm.ptx, by the runtime and by tools/mod. Bytes unless a name says otherwise.
  *
- * One text, eighteen variants; -DVARIANT=name picks one.
+ * One text for all variants; -DVARIANT=name picks one.
  *
  *   variant | a CTA's tile | in a cluster                              | for
  *   plain   | 128 x 256    | one CTA                                   | drivers without clusters
@@ -16,6 +16,8 @@
  *   oddN    | 128 x N      | parts of K                                | rows of any length, 16 bits
  *   MxN     | M x N        | as `mode` says: loads shared by none or   | all between; K-major inputs
  *           |              | by two either way, and parts of K         |
+ *   Mx128   | M x 128      | likewise, with A and B exchanged: rows of | few rows; rows between 128s
+ *           |              | A are columns of the MMA, 80 to 160       |
  *
  * "Half of B each": each CTA of the pair loads half of the tile that both need, and multicasts it.
  * Parts of K: 1 to 8 CTAs of a cluster sum up the same tile over [k_blocks * part / parts, k_blocks
@@ -59,7 +61,8 @@
 
 /* ---- a variant: SM90A_GEMM_<NAME>(variant); PLAN(NAME) in the kernel ---- */
 
-/* X(prefix, target, variant, kind): every variant; kind PARTS: parts of K; SHARES; else WHOLE. Of equal
+/* X(prefix, target, variant, kind): every variant; kind PARTS: parts of K; SHARES; EXCHANGED: that, and
+ * the operands exchanged; else WHOLE. Of equal
  * cost the runtime takes the first: `plain`, which needs no clusters, comes behind those that share
  * loads. */
 #define SM90A_GEMM_VARIANTS(X)        \
@@ -82,11 +85,20 @@
     X(SM90A, sm_90a, 128x192, SHARES) \
     X(SM90A, sm_90a, 128x224, SHARES) \
     X(SM90A, sm_90a, 128x256, SHARES) \
+    X(SM90A, sm_90a, 80x128, EXCHANGED)  \
+    X(SM90A, sm_90a, 96x128, EXCHANGED)  \
+    X(SM90A, sm_90a, 160x128, EXCHANGED) \
     X(SM90A, sm_90a, plain, WHOLE)
 
 /* LOOSE, in conditions of the preprocessor: operands and results of any alignment. */
 #define SM90A_GEMM_LOOSE(v)    SM90A_GEMM_LOOSE_##v
 #define SM90A_GEMM_LOOSE_loose 1
+
+/* EXCHANGED, likewise: columns of B are the rows of the MMA, rows of A its columns. Results of 16 bits. */
+#define SM90A_GEMM_EXCHANGED(v)      SM90A_GEMM_EXCHANGED_##v
+#define SM90A_GEMM_EXCHANGED_80x128  1
+#define SM90A_GEMM_EXCHANGED_96x128  1
+#define SM90A_GEMM_EXCHANGED_160x128 1
 
 /* TILE_M, TILE_N: a CTA's tile. GROUP_M: rows of it that a consumer warpgroup computes, 64 or 128.
  * PAIR_M, PAIR_N: tiles of a cluster that shares loads. SHARES: `mode` says whether a cluster shares loads
@@ -118,6 +130,9 @@
 #define SM90A_GEMM_128x192 128, 192,     64,     1, 1,      1,     8,       2,      4,      16,        0
 #define SM90A_GEMM_128x224 128, 224,     64,     1, 1,      1,     8,       2,      4,      16,        0
 #define SM90A_GEMM_128x256 128, 256,     64,     1, 1,      1,     8,       2,      4,      16,        0
+#define SM90A_GEMM_80x128   80, 128,     64,     1, 1,      1,     8,       1,      8,      24,        0
+#define SM90A_GEMM_96x128   96, 128,     64,     1, 1,      1,     8,       1,      7,      20,        0
+#define SM90A_GEMM_160x128 160, 128,     64,     1, 1,      1,     8,       1,      5,      12,        0
 
 #define SM90A_GEMM_TILE_M(v)      SM90A_GEMM_FIELD(TILE_M, SM90A_GEMM_##v)
 #define SM90A_GEMM_TILE_N(v)      SM90A_GEMM_FIELD(TILE_N, SM90A_GEMM_##v)
@@ -145,7 +160,7 @@
 #define SM90A_GEMM_FIELD_LANDS(m, n, g, pm, pn, sh, parts, d, s, r, l)         l
 /* clang-format on */
 
-/* Columns of a consumer warpgroup's share: the two share the tile's rows or its columns. */
+/* Columns of a consumer warpgroup's share in the MMA: the two share the tile's rows or its columns. */
 #define SM90A_GEMM_GROUP_N(v) \
     (SM90A_GEMM_TILE_M(v) * SM90A_GEMM_TILE_N(v) / 2 / SM90A_GEMM_GROUP_M(v))
 
@@ -219,6 +234,7 @@
     X(stage_d, SM90A_GEMM_STAGE_D(v), SM90A_GEMM_D_BYTES, \
       SM90A_GEMM_CONSUMER_WARPS *SM90A_GEMM_D_BUFFERS(v))
 #define SM90A_GEMM_SHARED_SHARES(X, v) SM90A_GEMM_SHARED_WHOLE(X, v)
+#define SM90A_GEMM_SHARED_EXCHANGED(X, v) SM90A_GEMM_SHARED_WHOLE(X, v)
 #define SM90A_GEMM_SHARED_ODD(X, v) \
     SM90A_GEMM_SHARED_WHOLE(X, v)   \
     X(land, SM90A_GEMM_LAND(v), SM90A_GEMM_LAND_BYTES, SM90A_GEMM_ALL_LANDS(v))
@@ -238,7 +254,8 @@
 #define SM90A_GEMM_FULL_WHOLE(X, v) \
     X(full_bar, 1, SM90A_GEMM_STAGE_BYTES(v), producer, consumer_0 + consumer_1)
 #define SM90A_GEMM_FULL_PARTS(X, v)  SM90A_GEMM_FULL_WHOLE(X, v)
-#define SM90A_GEMM_FULL_SHARES(X, v) SM90A_GEMM_FULL_WHOLE(X, v)
+#define SM90A_GEMM_FULL_SHARES(X, v)    SM90A_GEMM_FULL_WHOLE(X, v)
+#define SM90A_GEMM_FULL_EXCHANGED(X, v) SM90A_GEMM_FULL_WHOLE(X, v)
 /* thread 0 and every warp; what comes by TMA: 0, 1, 2 or 3 times B_BYTES */
 #define SM90A_GEMM_FULL_LOOSE(X, v)                                             \
     X(full_bar, 1 + SM90A_GEMM_PRODUCER_WARPS, SM90A_GEMM_B_BYTES(v), producer, \
@@ -253,6 +270,7 @@
     X(part_full, 1, 2048, consumer_0 + consumer_1, consumer_0 + consumer_1)                       \
     X(part_ready, SM90A_GEMM_CONSUMER_WARPS, 0, consumer_0 + consumer_1, consumer_0 + consumer_1) \
     X(part_done, 2 * SM90A_GEMM_CONSUMER_WARPS, 0, consumer_0 + consumer_1, producer)
+#define SM90A_GEMM_HANDOFFS_EXCHANGED(X) SM90A_GEMM_HANDOFFS_SHARES(X)
 #define SM90A_GEMM_HANDOFFS_ODD(X)   SM90A_GEMM_HANDOFFS_SHARES(X)
 #define SM90A_GEMM_HANDOFFS_LOOSE(X) SM90A_GEMM_HANDOFFS_PARTS(X)
 /* part_full: bytes of a slot, of which there are 4 to 12; part_empty: arrivals of one other part */
@@ -268,6 +286,7 @@
     X(ring_b, producer.tma, consumer_0.mma + consumer_1.mma)
 #define SM90A_GEMM_RING_FLOWS_PARTS(X)  SM90A_GEMM_RING_FLOWS_WHOLE(X)
 #define SM90A_GEMM_RING_FLOWS_SHARES(X) SM90A_GEMM_RING_FLOWS_WHOLE(X)
+#define SM90A_GEMM_RING_FLOWS_EXCHANGED(X) SM90A_GEMM_RING_FLOWS_WHOLE(X)
 #define SM90A_GEMM_RING_FLOWS_LOOSE(X)                                  \
     X(ring_a, producer + producer.tma, consumer_0.mma + consumer_1.mma) \
     X(ring_b, producer + producer.tma, consumer_0.mma + consumer_1.mma)
@@ -280,6 +299,7 @@
 #define SM90A_GEMM_FLOWS_WHOLE(X) \
     X(stage_d, consumer_0 + consumer_1, consumer_0.tma + consumer_1.tma + consumer_0 + consumer_1)
 #define SM90A_GEMM_FLOWS_SHARES(X) SM90A_GEMM_FLOWS_WHOLE(X)
+#define SM90A_GEMM_FLOWS_EXCHANGED(X) X(stage_d, consumer_0 + consumer_1, consumer_0 + consumer_1)
 #define SM90A_GEMM_FLOWS_PARTS(X)  X(partial, consumer_0 + consumer_1, consumer_0 + consumer_1)
 
 #endif

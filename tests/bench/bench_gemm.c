@@ -105,7 +105,8 @@ bool problem_plan(struct device *dev, struct problem *p, const char *variant, ui
                            .with = p->scale_a ? HEWN_GEMM_WITH_SCALE_A | HEWN_GEMM_WITH_SCALE_B : 0,
                            .batch = 1,
                            .variant = variant,
-                           .parts = parts};
+                           .parts = parts,
+                           .slices = 1};
     hewn_gemm_plan_destroy(p->plan);
     p->plan = NULL;
     return !hewn_gemm_plan_create(dev->context, &desc, &p->plan, err);

@@ -4,7 +4,8 @@
  *   bench_products --count N [--seed S] [--first I]    shapes I to I + N - 1 of the seed's row
  *   bench_products MxNxK ...                           these
  *     --in bf16|e4m3|e4m3-fast    inputs; sums of e4m3 are promoted, or fast
- *     --most M                    m is 1 to M (16384)
+ *     --least M, --most M         m is from M (1) to M (16384)
+ *     --aligned                   n and k are multiples of 8 where they would be of 1
  *     --all                       also times every candidate of ours, and prints what the choice loses
  *     --only TEXT                 of the candidates those whose variant has it in its name
  *     --ours                      no peer
@@ -29,14 +30,21 @@
 #include <string.h>
 #include <time.h>
 
-enum { CHUNKS = 9, SHAPES = 512, CLASSES = 5, SCALE_APART = 256 };
+enum {
+    CHUNKS = 9,
+    SLICES_MOST = 64,
+    SHAPES = 512,
+    CLASSES = 5,
+    SCALE_APART = 256,
+    WORK_BYTES = 64 << 20
+};
 static const double chunk_seconds = 2e-3, rank_seconds = 0.5e-3, final_seconds = 1.5e-3;
 static const double differ_most = 0x1p-6; /* of the outputs: two roundings to bf16 and a split's */
 
 struct options {
     int first, count, in;
-    bool fast, all, list, ours;
-    int64_t most;
+    bool fast, all, list, ours, aligned;
+    int64_t least, most;
     double seconds;
     const char *csv, *only;
 };
@@ -98,8 +106,9 @@ static struct product draw(const struct options *o, int index)
     struct product p = {.index = index, .in = o->in, .fast = o->fast};
     rng_next(&r);
     p.grain = grains[rng_below(&r, 4)];
+    if (o->aligned && p.grain < 8) p.grain = 8;
     if (o->in == HEWN_E4M3 && p.grain < 16) p.grain = 16;
-    p.m = log_uniform(&r, 1, (double)o->most);
+    p.m = log_uniform(&r, (double)o->least, (double)o->most);
     p.n = round_up(log_uniform(&r, 64, 28672) - p.grain / 2, p.grain);
     p.k = round_up(log_uniform(&r, 64, 28672) - p.grain / 2, p.grain);
     return p;
@@ -114,7 +123,7 @@ static void set_rows(struct product *p, bool pad)
 
 /* Rows need padding where the library refuses them. */
 static bool plan(const struct run *run, const struct product *p, const char *variant,
-                 uint32_t parts, hewn_gemm_plan **out, hewn_error *err)
+                 uint32_t parts, uint32_t slices, hewn_gemm_plan **out, hewn_error *err)
 {
     const hewn_gemm_desc desc = {
         .struct_size = sizeof desc,
@@ -129,7 +138,8 @@ static bool plan(const struct run *run, const struct product *p, const char *var
         .accumulate = p->fast ? HEWN_ACCUMULATE_FAST : HEWN_ACCUMULATE_FULL,
         .with = p->in == HEWN_E4M3 ? HEWN_GEMM_WITH_SCALE_A | HEWN_GEMM_WITH_SCALE_B : 0,
         .variant = variant,
-        .parts = parts};
+        .parts = parts,
+        .slices = slices};
     return !hewn_gemm_plan_create(run->gpu.d.context, &desc, out, err);
 }
 
@@ -171,6 +181,8 @@ static void fill_pools(struct run *run, struct product *shapes, int count)
     }
     at->in = gpu_repeat(&run->gpu, at->block, at->block_bytes, at->in_bytes);
     at->out = gpu_allocate(&run->gpu, at->out_bytes);
+    at->work_bytes = WORK_BYTES;
+    at->work = gpu_allocate(&run->gpu, at->work_bytes);
     at->scales = gpu_upload(&run->gpu, one, sizeof one);
 }
 
@@ -213,6 +225,44 @@ static int peer_sides(const struct run *run, const struct product *p,
     return count;
 }
 
+/* A candidate, where the library has it and its slices fit the workspace. */
+static bool add_side(const struct run *run, const struct product *p, const char *variant,
+                     uint32_t parts, uint32_t slices, struct side *s, hewn_error *err)
+{
+    hewn_gemm_plan_info info = {.struct_size = sizeof info};
+    int size = 0;
+    *s = (struct side){.product = p, .pools = &run->pools};
+    if (!plan(run, p, variant, parts, slices, &s->plan, err)) return false;
+    if (hewn_gemm_plan_describe(s->plan, &info, err) || info.workspace > run->pools.work_bytes) {
+        hewn_gemm_plan_destroy(s->plan);
+        return false;
+    }
+    s->slices = info.slices > 1;
+    size = snprintf(s->name, sizeof s->name, "%s/%u", info.variant, info.parts);
+    if (s->slices) snprintf(s->name + size, sizeof s->name - (size_t)size, "*%u", info.slices);
+    return true;
+}
+
+/* Slices of K with a kernel: as many as keep all SMs busy with one tile each, and half as many. */
+static int add_slices(const struct run *run, const struct product *p,
+                      const struct hewn_gemm_kernel *kernel, uint32_t parts, struct side *sides,
+                      int count)
+{
+    hewn_error err = {0};
+    int64_t tiles =
+        (p->m + kernel->tile_m * kernel->pair_m - 1) / (kernel->tile_m * kernel->pair_m) *
+        ((p->n + kernel->tile_n * kernel->pair_n - 1) / (kernel->tile_n * kernel->pair_n));
+    int64_t most = run->gpu.d.info.sm_count / (tiles * kernel->pair_m * kernel->pair_n * parts);
+    int added = 0;
+    for (int64_t s = most < SLICES_MOST ? most : SLICES_MOST; s > 1 && added < 2; s--) {
+        if (count + added == PRODUCT_SIDES || p->k % s || p->k / s < 256 ||
+            !add_side(run, p, kernel->variant, parts, (uint32_t)s, &sides[count + added], &err))
+            continue;
+        if (++added == 1) s = s / 2 + 1;
+    }
+    return count + added;
+}
+
 /* Every candidate, where `all`; the library's choice alone otherwise. */
 static int our_sides(const struct run *run, const struct product *p, bool all, struct side *sides)
 {
@@ -220,23 +270,21 @@ static int our_sides(const struct run *run, const struct product *p, bool all, s
     size_t kernels;
     const struct hewn_gemm_kernel *kernel = hewn_gemm_kernels(&kernels);
     int count = 0;
-    for (size_t i = 0; i < (all ? kernels : 1); i++, kernel++) {
-        if (all && !hewn_target_runs_on(kernel->target, run->gpu.d.info.cc_major,
-                                        run->gpu.d.info.cc_minor))
+    if (!all) {
+        count = add_side(run, p, NULL, 0, 0, sides, &err);
+        if (!count) printf("%s\n", err.message);
+        return count;
+    }
+    for (size_t i = 0; i < kernels; i++, kernel++) {
+        if (!hewn_target_runs_on(kernel->target, run->gpu.d.info.cc_major,
+                                 run->gpu.d.info.cc_minor))
             continue;
-        if (all && run->options.only && !strstr(kernel->variant, run->options.only)) continue;
-        for (uint32_t parts = all; parts <= (all ? kernel->parts : 0) && count < PRODUCT_SIDES;
-             parts++) {
-            struct side *s = &sides[count];
-            hewn_gemm_plan_info info = {.struct_size = sizeof info};
-            *s = (struct side){.product = p, .pools = &run->pools};
-            if (!plan(run, p, all ? kernel->variant : NULL, parts, &s->plan, &err)) continue;
-            if (!hewn_gemm_plan_describe(s->plan, &info, &err))
-                snprintf(s->name, sizeof s->name, "%s/%u", info.variant, info.parts);
-            count++;
+        if (run->options.only && !strstr(kernel->variant, run->options.only)) continue;
+        for (uint32_t parts = 1; parts <= kernel->parts && count < PRODUCT_SIDES; parts++) {
+            if (!add_side(run, p, kernel->variant, parts, 1, &sides[count], &err)) continue;
+            count = add_slices(run, p, kernel, parts, sides, count + 1);
         }
     }
-    if (!count) printf("%s\n", err.message);
     return count;
 }
 
@@ -310,7 +358,7 @@ static void print_row(const struct product *p, const struct side *ours, const st
     double flop = 2.0 * (double)p->m * (double)p->n * (double)p->k,
            size = (double)hewn_dtype_size(p->in);
     double bytes = size * (double)(p->m + p->n) * (double)p->k + 2.0 * (double)p->m * (double)p->n;
-    printf("%3d %5lld x %5lld x %5lld %2d%s %-10s %9.2f  peer %3s %9.2f  ratio %.3f  %4.0f TFLOP/s "
+    printf("%3d %5lld x %5lld x %5lld %2d%s %-13s %9.2f  peer %3s %9.2f  ratio %.3f  %4.0f TFLOP/s "
            "%.2f TB/s"
            "  error %.2f differ %.4f%s\n",
            p->index, (long long)p->m, (long long)p->n, (long long)p->k, p->grain,
@@ -330,7 +378,7 @@ static void one(struct run *run, struct product *p)
     double seconds[2], differ = (double)NAN, loss = 1;
     hewn_gemm_plan *plain = NULL;
     set_rows(p, false);
-    if (!plan(run, p, NULL, 0, &plain, &err)) set_rows(p, true);
+    if (!plan(run, p, NULL, 0, 1, &plain, &err)) set_rows(p, true);
     hewn_gemm_plan_destroy(plain);
     set_layout(run, p);
     struct peer_form form = {.m = p->m,
@@ -411,6 +459,7 @@ static void measure(struct run *run, struct product *shapes, int count)
     summary(run);
     run->gpu.d.mem_free(run->pools.in);
     run->gpu.d.mem_free(run->pools.out);
+    run->gpu.d.mem_free(run->pools.work);
     free(run->pools.block);
     gpu_close(&run->gpu);
 }
@@ -420,6 +469,7 @@ static bool read_flag(const char *name, struct options *o)
     if (!strcmp(name, "--all")) return o->all = true;
     if (!strcmp(name, "--ours")) return o->ours = true;
     if (!strcmp(name, "--list")) return o->list = true;
+    if (!strcmp(name, "--aligned")) return o->aligned = true;
     return false;
 }
 
@@ -429,6 +479,8 @@ static bool read_value(const char *name, const char *value, struct options *o)
         o->count = atoi(value);
     else if (!strcmp(name, "--first"))
         o->first = atoi(value);
+    else if (!strcmp(name, "--least"))
+        o->least = atoll(value);
     else if (!strcmp(name, "--most"))
         o->most = atoll(value);
     else if (!strcmp(name, "--seconds"))
@@ -452,7 +504,7 @@ int main(int argc, char **argv)
     static struct product shapes[SHAPES];
     struct options *o = &run.options;
     int count = 0;
-    *o = (struct options){.in = HEWN_BF16, .most = 16384, .seconds = 1e9};
+    *o = (struct options){.in = HEWN_BF16, .least = 1, .most = 16384, .seconds = 1e9};
     char *seed[3] = {argv[0]};
     for (int i = 1; i + 1 < argc; i++)
         if (!strcmp(argv[i], "--seed")) seed[1] = argv[i], seed[2] = argv[i + 1];

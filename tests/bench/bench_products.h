@@ -11,14 +11,15 @@
 
 #include <stdio.h>
 
-enum { PRODUCT_SETS = 64, PRODUCT_SAMPLES = 48, PRODUCT_SIDES = 192 };
+enum { PRODUCT_SETS = 64, PRODUCT_SAMPLES = 48, PRODUCT_SIDES = 512 };
 
 /* Random operands: copies of one block whose bytes the host knows. */
 struct pools {
     unsigned char *block;
     uint64_t block_bytes;
     hewn_deviceptr in, out, scales; /* scales: two numbers, SCALE_APART bytes apart */
-    uint64_t in_bytes, out_bytes;
+    hewn_deviceptr work;            /* of slices of K */
+    uint64_t in_bytes, out_bytes, work_bytes;
 };
 
 struct product {
@@ -39,11 +40,12 @@ struct side {
     const struct peer_product *peer; /* NULL: ours */
     int algorithm;                   /* the peer's */
     hewn_gemm_plan *plan;            /* ours */
-    char name[24];                   /* "pair/1", or the algorithm's number */
-    int count;                       /* launches timed together, */
-    void *exec;                      /* as a graph */
-    double seconds;                  /* a launch; infinite: failed or wrong */
-    double error;                    /* worst sample, in units of the tolerance */
+    bool slices;                     /* it needs the workspace */
+    char name[32];  /* "pair/1", "split/2*4" with slices, or the algorithm's number */
+    int count;      /* launches timed together, */
+    void *exec;     /* as a graph */
+    double seconds; /* a launch; infinite: failed or wrong */
+    double error;   /* worst sample, in units of the tolerance */
 };
 
 /* Samples of D in float64. */

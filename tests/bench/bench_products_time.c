@@ -17,6 +17,7 @@ int side_launch(const struct side *s, int set, hewn_stream stream)
                                  .a = a,
                                  .b = b,
                                  .d = d,
+                                 .workspace = s->slices ? at->work : 0,
                                  .scale_a = p->in == HEWN_E4M3 ? at->scales : 0,
                                  .scale_b = p->in == HEWN_E4M3 ? at->scales : 0};
     return hewn_gemm_plan_run(s->plan, &args, stream, NULL);

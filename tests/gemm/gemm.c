@@ -52,9 +52,11 @@ enum {
     BUFFER_SCALE_A,
     BUFFER_SCALE_B,
     BUFFER_D,
+    BUFFER_WORKSPACE,
     BUFFERS
 };
-static const char *const buffer_names[] = {"A", "B", "C", "bias", "scale_a", "scale_b", "D"};
+static const char *const buffer_names[] = {"A",       "B",       "C", "bias",
+                                           "scale_a", "scale_b", "D", "workspace"};
 
 static bool upload_all(struct device *dev, const struct gemm_case *g, const struct operands *o,
                        struct guarded buffer[BUFFERS])
@@ -81,7 +83,7 @@ static int launch(const struct gemm_case *g, const hewn_gemm_plan *plan,
     const size_t in = shift_of(g, g->desc.in), out = shift_of(g, g->desc.out);
     const hewn_deviceptr c = buffer[g->in_place ? BUFFER_D : BUFFER_C].data,
                          bias = buffer[BUFFER_BIAS].data;
-    if (!g->desc.with)
+    if (!g->desc.with && !buffer[BUFFER_WORKSPACE].data)
         return plain_product(plan, buffer[BUFFER_A].data + in, buffer[BUFFER_B].data + in,
                              buffer[BUFFER_D].data + out, NULL, err);
     const hewn_gemm_args args = {.struct_size = sizeof args,
@@ -93,7 +95,8 @@ static int launch(const struct gemm_case *g, const hewn_gemm_plan *plan,
                                  .scale_a = buffer[BUFFER_SCALE_A].data,
                                  .scale_b = buffer[BUFFER_SCALE_B].data,
                                  .alpha = g->alpha,
-                                 .beta = g->beta};
+                                 .beta = g->beta,
+                                 .workspace = buffer[BUFFER_WORKSPACE].data};
     return hewn_gemm_plan_run(plan, &args, NULL, err);
 }
 
@@ -109,10 +112,13 @@ static void run_on_device(struct device *dev, const struct gemm_case *g, struct 
     CHECK(ready, "no device memory for the case");
     if (ready && hewn_gemm_plan_create(dev->context, &g->desc, &plan, &err))
         CHECK(false, "plan: %s", err.message);
-    if (plan && launch(g, plan, buffer, &err)) CHECK(false, "run: %s", err.message);
     hewn_gemm_plan_info info = {.struct_size = sizeof info};
     if (plan) CHECK_INT(hewn_gemm_plan_describe(plan, &info, &err), HEWN_OK);
-    o->parts = info.parts;
+    o->parts = info.parts, o->slices = info.slices;
+    if (plan && g->desc.slices) CHECK_INT(info.slices, g->desc.slices);
+    if (info.workspace && !guarded_new(dev, &buffer[BUFFER_WORKSPACE], info.workspace, 0xFF))
+        CHECK(false, "no device memory for the workspace");
+    if (plan && launch(g, plan, buffer, &err)) CHECK(false, "run: %s", err.message);
     if (info.variant) snprintf(choice, DIGEST_CHOICE, "%.16s/%u", info.variant, info.parts);
     int rc = plan ? dev->synchronize() : 0;
     CHECK(rc == 0, "the kernel failed with CUresult %d", rc);
@@ -425,6 +431,38 @@ static void tile_case(struct gemm_case *g, int index)
     g->desc.parts = short_one ? 1 : parts[v % 3 > 0][(v + 3 * round) % 8];
 }
 
+/* The same of kernels with A and B exchanged, whose results have 16 bits: rows that do not fill a tile, ends of
+ * rows of D at every element, parts of K. */
+static const char *const exchanged_variants[] = {"80x128",  "80x128m",  "80x128n",
+                                                 "96x128",  "96x128m",  "96x128n",
+                                                 "160x128", "160x128m", "160x128n"};
+enum {
+    EXCHANGED_VARIANTS = sizeof exchanged_variants / sizeof exchanged_variants[0],
+    EXCHANGED_CASES = EXCHANGED_VARIANTS * (TILE_16 + TILE_8 + 1)
+};
+
+static void exchanged_case(struct gemm_case *g, int index)
+{
+    static const uint32_t parts[2][8] = {{1, 2, 3, 8, 5, 4, 1, 7}, {1, 2, 3, 4, 1, 2, 4, 3}};
+    const int v = index % EXCHANGED_VARIANTS, round = index / EXCHANGED_VARIANTS,
+              short_one = round == TILE_16 + TILE_8;
+    if (short_one) {
+        short_case(g, v % 4);
+        g->desc.m += v, g->desc.n += 3 * v;
+    } else if (round < TILE_16) {
+        shape_case(g, v, 2 * round + v % 2);
+    } else {
+        shape_case_8(g, v, 4 * (round - TILE_16) + v % 4);
+    }
+    if (!short_one) g->desc.n += round < 3 ? 0 : round;
+    g->desc.out = (v + round) % 2 ? HEWN_BF16 : HEWN_F16;
+    set_layout(&g->desc, v % 3, round % 2, (v + round) % 3);
+    g->desc.ldc = g->desc.stride_c = 0;
+    if (!short_one) set_finish(g, (v + round) % 3 ? (v * 7 + round * 4) % FINISHES : 0, round % 4);
+    g->desc.variant = exchanged_variants[v];
+    g->desc.parts = short_one ? 1 : parts[v % 3 > 0][(v + 3 * round) % 8];
+}
+
 /* Sums of 8-bit products that grow along a long k: there sums that are not promoted are far beyond the
  * bound of those that are. Each pair of formats, in the kernels that promote differently. */
 static void deep_case(struct gemm_case *g, int index)
@@ -668,11 +706,51 @@ static void shifted_case(struct gemm_case *g, int index, struct rng *r)
     s->parts = index % 5 < 2 && s->k > 128 * (parts - 1) + 64 ? parts : 1;
 }
 
+/* Slices of K, with and without parts, of each type and major; ends of rows of the sums and of K, one to eight
+ * lanes of a quad, and something behind the sums. */
+static const struct {
+    int64_t m, n, k;
+    const char *variant;
+    uint32_t parts, slices;
+} slice_shapes[] = {{100, 72, 1024, "split", 1, 2},   {65, 129, 1040, "flat", 2, 5},
+                    {1, 1, 520, "narrow", 1, 5},      {130, 66, 4096, "128x96n", 2, 16},
+                    {16, 16, 4096, "few", 2, 8},      {33, 257, 768, "few", 1, 3},
+                    {129, 127, 576, "128x128", 3, 4}, {200, 30, 8192, "split", 1, 64},
+                    {7, 300, 2112, "64x256m", 1, 33}, {64, 64, 640, "plain", 1, 10},
+                    {90, 1030, 336, "pair", 1, 7},    {300, 500, 512, "wide", 1, 2}};
+enum {
+    SLICE_SHAPES = sizeof slice_shapes / sizeof slice_shapes[0],
+    SLICE_CASES = 5 * SLICE_SHAPES
+};
+
+static void slice_case(struct gemm_case *g, int index)
+{
+    static const int formats[] = {HEWN_E4M3, HEWN_E5M2};
+    const int shape = index % SLICE_SHAPES, turn = index / SLICE_SHAPES, mix = shape + 5 * turn;
+    const char *variant = slice_shapes[shape].variant;
+    hewn_gemm_desc *s = &g->desc;
+    s->m = slice_shapes[shape].m, s->n = slice_shapes[shape].n, s->k = slice_shapes[shape].k;
+    s->variant = variant;
+    s->parts = slice_shapes[shape].parts, s->slices = slice_shapes[shape].slices;
+    const bool eight = turn == 2 && strcmp(variant, "wide") != 0;
+    if (eight) s->k *= 2;
+    s->in = eight ? formats[mix / 2 % 2] : mix % 2 ? HEWN_F16 : HEWN_BF16;
+    s->in_b = eight ? formats[mix % 2] : 0;
+    s->accumulate = eight && mix / 4 % 2 ? HEWN_ACCUMULATE_FAST : HEWN_ACCUMULATE_FULL;
+    s->out = out_types[mix % 3];
+    if (!eight && !strchr(variant, 'x')) s->major_a = mix / 2 % 2, s->major_b = mix / 4 % 2;
+    g->pattern = (enum pattern)(mix % PATTERNS);
+    set_layout(s, shape % 3, shape % 2, mix % 3);
+    set_finish(g, (shape * 4 + turn * 3) % FINISHES, shape % 4);
+}
+
 static void maybe_run(struct device *dev, struct gemm_case *g)
 {
     const hewn_gemm_desc *s = &g->desc;
     char choice[24] = "";
     if (s->variant) snprintf(choice, sizeof choice, " %s/%u", s->variant, s->parts);
+    if (s->slices)
+        snprintf(choice + strlen(choice), sizeof choice - strlen(choice), "*%u", s->slices);
     if (test_case("m=%lld n=%lld k=%lld lda=%lld ldb=%lld ldd=%lld batch=%lld%s%s%s%s %s%s%s%s -> "
                   "%s %s%s%s%s",
                   (long long)s->m, (long long)s->n, (long long)s->k, (long long)s->lda,
@@ -788,6 +866,16 @@ int main(int argc, char **argv)
     for (int i = 0; dev.info.cc_major == 9 && i < SHIFTED_CASES; i++) {
         struct gemm_case g = {.alpha = 1, .finish = ""};
         shifted_case(&g, i, &r);
+        maybe_run(&dev, &g);
+    }
+    for (int i = 0; dev.info.cc_major == 9 && i < SLICE_CASES; i++) {
+        struct gemm_case g = {.alpha = 1, .finish = ""};
+        slice_case(&g, i);
+        maybe_run(&dev, &g);
+    }
+    for (int i = 0; dev.info.cc_major == 9 && i < EXCHANGED_CASES; i++) {
+        struct gemm_case g = {.alpha = 1, .finish = ""};
+        exchanged_case(&g, i);
         maybe_run(&dev, &g);
     }
     digest_end();

@@ -21,8 +21,8 @@ extern const char *const pattern_names[];
 struct gemm_case {
     hewn_gemm_desc desc;
     float alpha, beta, scale_a, scale_b;
-    bool in_place;      /* C is D */
-    int shift;          /* elements from an address that is a multiple of 16 to every matrix and bias */
+    bool in_place; /* C is D */
+    int shift;     /* elements from an address that is a multiple of 16 to every matrix and bias */
     const char *finish; /* what all that is called */
     enum pattern pattern;
     uint64_t seed;
@@ -49,7 +49,8 @@ void matrix_fill(struct matrix *x, struct rng *r, enum pattern pattern);
 /* All operands of a case; C and bias without bytes where the case has none. */
 struct operands {
     struct matrix a, b, c, bias, d;
-    uint32_t parts; /* of K, as planned */
+    uint32_t parts;  /* of K, as planned; with slices, of each */
+    uint32_t slices; /* of K */
 };
 
 /* Fails the case unless every element of D is within its bound (top of gemm_judge.c). */

@@ -11,7 +11,7 @@
  *     T = E + H for plain products of 16 bits.
  * Products of 8-bit floats are summed up with 13 fraction bits in place of 25, 32 of them an instruction,
  * and the sum is cut to 13, too (measured: tools/sim/SEMANTICS.md, wgmma). M counts the error so far, too,
- * which is no longer small, and sums begin anew with each part of K:
+ * which is no longer small, and sums begin anew with each part and slice of K:
  *     H8 = Σ_blocks 33·2^-13·(M + H8 so far) + 2^-13·(|p_end| + H8 so far)
  *     T  = Σ_parts H8 + u·|s|                  HEWN_ACCUMULATE_FAST; s: the sum of the parts so far
  *     T  = Σ_{parts, 128 k} H8 + u·(|s| + T)   HEWN_ACCUMULATE_FULL; each 128 k begin anew and are added
@@ -100,19 +100,21 @@ static double run_of_8(const struct rows *r, int64_t j, int64_t k, int64_t first
     return sum;
 }
 
-/* One element's sum of 8-bit products and T. */
-static double sum_of_8(const struct gemm_case *g, uint32_t parts, const struct rows *r, int64_t j,
-                       double *bound)
+/* One element's sum of 8-bit products and T. Parts are those of each slice of K. */
+static double sum_of_8(const struct gemm_case *g, const struct operands *o, const struct rows *r,
+                       int64_t j, double *bound)
 {
-    const int64_t k = g->desc.k, blocks = (k + PROMOTED - 1) / PROMOTED;
+    const int64_t k = g->desc.k, slice = k / o->slices, blocks = (slice + PROMOTED - 1) / PROMOTED;
     double sum = 0;
     *bound = 0;
-    for (uint32_t p = 0; p < parts; p++) {
-        const int64_t first = blocks * p / parts, end = blocks * (p + 1) / parts;
+    for (uint32_t p = 0; p < o->parts * o->slices; p++) {
+        const int64_t part = p % o->parts, before = p / o->parts * slice;
+        const int64_t first = blocks * part / o->parts, end = blocks * (part + 1) / o->parts;
         const int64_t step = g->desc.accumulate == HEWN_ACCUMULATE_FULL ? 1 : end - first;
         for (int64_t x = first; x < end; x += step) {
             const int64_t last = (x + step) * PROMOTED;
-            sum += run_of_8(r, j, k, x * PROMOTED, last < k ? last : k, bound);
+            sum += run_of_8(r, j, k, before + x * PROMOTED, before + (last < slice ? last : slice),
+                            bound);
             *bound += 0x1p-24 * (fabs(sum) + *bound);
         }
     }
@@ -187,7 +189,7 @@ static void compare(struct comparison *c, const struct gemm_case *g, const struc
         for (int64_t i = 0; i < d->rows; i++) {
             row_of(a, a->batch > 1 ? b : 0, i, r.a, r.a_size);
             for (int64_t j = 0; j < d->cols; j++) {
-                double x = hewn_dtype_size(g->desc.in) == 1 ? sum_of_8(g, o->parts, &r, j, &bound)
+                double x = hewn_dtype_size(g->desc.in) == 1 ? sum_of_8(g, o, &r, j, &bound)
                                                             : sum_of(&r, j, g->desc.k, &bound);
                 if (g->pattern == INTEGERS) bound = 0;
                 x = finish(g, o, b, i, j, x, &bound);

@@ -95,6 +95,17 @@ static void gemm_strides(hewn_context *context)
              "A: row stride 8200 B is not a multiple of 16 B, which kernel pair for sm_90a needs");
     BAD_GEMM((d.align = 8, d.variant = "flat"), HEWN_ERR_LIMIT,
              "A: alignment of the address, 8 B is not a multiple of 16 B, which kernel flat");
+    BAD_GEMM(d.slices = 65, HEWN_ERR_ARGUMENT, "slices: 65 is not in 0..64");
+    BAD_GEMM(
+        d.slices = 3, HEWN_ERR_ARGUMENT,
+        "slices: k = 64 cannot be cut into 3 equal slices whose rows begin at multiples of 16 B");
+    BAD_GEMM(d.slices = 16, HEWN_ERR_ARGUMENT, "cannot be cut into 16 equal slices");
+    BAD_GEMM((d.slices = 2, d.batch = 3, d.stride_a = d.stride_b = 12800, d.stride_d = 20000),
+             HEWN_ERR_LIMIT, "slices: 2 is not 1, but batch is 3");
+    BAD_GEMM((d.slices = 2, d.align = 2), HEWN_ERR_LIMIT,
+             "slices: 2 is not 1, but strides or `align` are not multiples of 16 B");
+    BAD_GEMM((d.variant = "96x128", d.out = HEWN_F32), HEWN_ERR_LIMIT,
+             "out: f32: kernel 96x128 for sm_90a does not have it");
     BAD_GEMM(d.align = 3, HEWN_ERR_ARGUMENT, "align: 3 is none of 0, 1, 2, 4, 8, 16");
     BAD_GEMM(d.align = 32, HEWN_ERR_ARGUMENT, "align: 32 is none of");
     BAD_GEMM(d.lda = -64, HEWN_ERR_ARGUMENT, "A: row stride -64 elements is negative");
@@ -248,6 +259,44 @@ static void gemm_args(hewn_context *context)
     hewn_gemm_plan_destroy(plan);
 }
 
+/* Slices of K need a workspace of their own. */
+static void gemm_workspace(hewn_context *context)
+{
+    hewn_gemm_desc d = good_gemm();
+    hewn_gemm_plan *plan = NULL;
+    d.slices = 4;
+    d.with = HEWN_GEMM_WITH_C | HEWN_GEMM_WITH_BIAS;
+    if (hewn_gemm_plan_create(context, &d, &plan, NULL)) return;
+    hewn_gemm_args a = good_args();
+    hewn_gemm_plan_info info = {.struct_size = sizeof info};
+    const long launches = fake.launches;
+    a.scale_a = a.scale_b = 0;
+    if (test_case("gemm: a plan with slices names its workspace")) {
+        CHECK(!hewn_gemm_plan_describe(plan, &info, NULL), "describe failed");
+        CHECK_INT(info.slices, 4);
+        CHECK_INT((long)info.workspace, 4 * 100 * 200 * 4);
+    }
+    REFUSE("gemm: slices: no workspace", hewn_gemm_plan_run(plan, &a, NULL, &err),
+           HEWN_ERR_ARGUMENT, "workspace: address must not be 0");
+    a.workspace = 0x700008;
+    REFUSE("gemm: slices: workspace askew", hewn_gemm_plan_run(plan, &a, NULL, &err),
+           HEWN_ERR_ARGUMENT, "workspace: address 0x700008 is not a multiple of 16");
+    a.workspace = a.c - 16;
+    REFUSE("gemm: slices: workspace on C", hewn_gemm_plan_run(plan, &a, NULL, &err),
+           HEWN_ERR_ARGUMENT, "workspace: 320000 B at 0x3ffff0 overlap C");
+    a.workspace = a.bias;
+    REFUSE("gemm: slices: workspace on bias", hewn_gemm_plan_run(plan, &a, NULL, &err),
+           HEWN_ERR_ARGUMENT, "overlap bias");
+    CHECK_INT(fake.launches, launches);
+    if (test_case("gemm: slices: two launches")) {
+        hewn_error err = {0};
+        a.workspace = 0x800000;
+        CHECK(!hewn_gemm_plan_run(plan, &a, NULL, &err), "%s", err.message);
+        CHECK_INT(fake.launches, launches + 2);
+    }
+    hewn_gemm_plan_destroy(plan);
+}
+
 /* C in D's place: the same elements, or refused. */
 static void gemm_in_place(hewn_context *context)
 {
@@ -370,6 +419,7 @@ void gemm(void)
     gemm_addresses(context);
     gemm_columns(context);
     gemm_args(context);
+    gemm_workspace(context);
     gemm_in_place(context);
     gemm_tuning(context);
     detach_fake(driver, context);

@@ -93,7 +93,7 @@ static const hewn_family *few_modules(void)
 struct held {
     hewn_driver *driver;
     hewn_context *context, *attached;
-    hewn_gemm_plan *plan, *shared;
+    hewn_gemm_plan *plan, *shared, *sliced;
     hewn_attention_plan *attention;
 };
 
@@ -101,6 +101,7 @@ static void release(struct held *h)
 {
     fake.releasing = true;
     hewn_attention_plan_destroy(h->attention);
+    hewn_gemm_plan_destroy(h->sliced);
     hewn_gemm_plan_destroy(h->shared);
     hewn_gemm_plan_destroy(h->plan);
     hewn_context_detach(h->attached);
@@ -137,12 +138,15 @@ static int plan_all(struct held *h, hewn_error *err)
                             .batch = 3,
                             .stride_a = 4096,
                             .stride_d = 4096};
+    hewn_gemm_desc slices = single;
     hewn_gemm_plan_info info = {.struct_size = sizeof info};
+    slices.k = 256, slices.slices = 2;
     /* a family is preloaded, the plans' modules are loaded at plan time */
     int status = hewn_family_preload(h->context, few_modules(), err);
     if (!status) status = hewn_gemm_plan_create(h->context, &single, &h->plan, err);
     if (!status) status = hewn_gemm_plan_create(h->attached, &batch, &h->shared, err);
-    if (!status) status = hewn_gemm_plan_describe(h->plan, &info, err);
+    if (!status) status = hewn_gemm_plan_create(h->context, &slices, &h->sliced, err);
+    if (!status) status = hewn_gemm_plan_describe(h->sliced, &info, err);
     return status;
 }
 
@@ -171,6 +175,9 @@ static int run_all(struct held *h, hewn_error *err)
     const hewn_gemm_args args = {
         .struct_size = sizeof args, .a = 0x100000, .b = 0x200000, .d = 0x300000, .alpha = 1};
     if (!status) status = hewn_gemm_plan_run(h->shared, &args, NULL, err);
+    hewn_gemm_args more = args;
+    more.workspace = 0x10000000;
+    if (!status) status = hewn_gemm_plan_run(h->sliced, &more, NULL, err);
     return status;
 }
 

@@ -97,6 +97,7 @@ static hewn_gemm_desc describe(const struct product *p, const struct slab s[SLAB
                             .ldc = s[SLAB_C].ld,
                             .batch = 1,
                             .variant = p->variant,
+                            .slices = 1,
                             .major_a = p->major_a,
                             .major_b = p->major_b,
                             .act = f ? f->act : HEWN_ACT_NONE,

@@ -42,11 +42,13 @@ static const struct plan_scalar scalars[] = PLAN_SCALARS(GEMM_SCALARS(PLAN_SCALA
     _Static_assert(P##_GEMM_D_BUFFERS(v) >= (P##_GEMM_GROUP_M(v) == 128 ? 3 : 2), \
                    "boxes staged at once");
 /* Of `parts`, each gets (parts - 1) * ceil(ranges / parts) ranges of 32 columns at most: at most 12. */
-#define CHECK_SHARES(P, v)                                                                   \
+#define CHECK_SHARES(P, v)                                              \
+    _Static_assert(P##_GEMM_D_BUFFERS(v) >= 2, "boxes staged at once"); \
+    CHECK_EXCHANGED(P, v)
+#define CHECK_EXCHANGED(P, v)                                                                \
     _Static_assert(P##_GEMM_GROUP_M(v) == 64 && P##_GEMM_GROUP_N(v) >= 64 &&                 \
                        P##_GEMM_GROUP_N(v) % 16 == 0,                                        \
                    "ranges of 32 columns or half, two at least");                            \
-    _Static_assert(P##_GEMM_D_BUFFERS(v) >= 2, "boxes staged at once");                      \
     _Static_assert(P##_GEMM_AREA_BYTES(v) >= (P##_GEMM_GROUP_N(v) == 256   ? 12              \
                                               : P##_GEMM_GROUP_N(v) == 224 ? 10              \
                                               : P##_GEMM_GROUP_N(v) > 160  ? 8               \
@@ -176,6 +178,8 @@ static int find_plan(struct module_id *id)
 
     if (strcmp(id->name, "attention_combine") == 0) {
         id->plan = plan_attention_combine(id->target);
+    } else if (strcmp(id->name, "gemm_combine") == 0) {
+        id->plan = plan_combine(id->target, id->name);
     } else if (sscanf(id->name, "gemm_%7[a-z0-9]_%7[a-z0-9]_%15[a-z0-9]", id->in, id->out,
                       variant) >= 2) {
         id->plan = plan_gemm(id->target, *variant ? variant : "plain");
@@ -208,7 +212,7 @@ static int find_plan(struct module_id *id)
     } else {
         return complain(
             id->name,
-            "is none of gemm_<input dtype>_<output dtype>[_<variant>], "
+            "is none of gemm_<input dtype>_<output dtype>[_<variant>], gemm_combine, "
             "attention_<input dtype>_<qk_dim>_<v_dim>[_cap, _sums or _pages], attention_combine, "
             "decode_<input dtype>_<qk_dim>_<v_dim>_<rows>[_e4m3], decode_combine, "
             "mla_<input dtype>[_rows or _<record>[x<rows>][_two]], mla_combine, "

@@ -1,0 +1,261 @@
+/*
+ * Products whose K is cut into slices: a plan of a batch of slices, whose sums of f32 go to the workspace, and
+ * the kernel that adds them up (ptx/sm_90a/gemm_combine.ptx).
+ */
+#include "gemm.h"
+
+#include "error.h"
+#include "plan.h"
+
+#include "../ptx/inc/gemm_combine.plan.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+enum {
+    SLICES_UNASKED =
+        0, /* 1: slices are chosen where the description names neither them nor a kernel */
+    SUM_BYTES = 4,
+    SUMS_OF_ROW = GEMM_ALIGN / SUM_BYTES, /* a row of sums is a multiple of so many */
+    LEAST_LOADS = 4                       /* slices of a lane, before more lanes share a quad */
+};
+
+#define u64                 uint64_t
+#define u32                 uint32_t
+#define f32                 float
+#define X(type, name, rule) type name;
+struct combine_scalars {
+    GEMM_COMBINE_SCALARS(X)
+};
+#undef X
+#undef f32
+#undef u32
+#undef u64
+
+struct gemm_slices {
+    uint32_t count;
+    int must;             /* the description names them, so a run brings a workspace */
+    hewn_gemm_plan *plan; /* of the slices */
+    uint64_t bytes;       /* of the workspace */
+    const struct hewn_loaded *combine;
+    struct combine_scalars scalars; /* without addresses and factors */
+    hewn_cu_launch_attribute overlap;
+    hewn_cu_launch_config config; /* without stream */
+};
+
+_Static_assert(offsetof(struct combine_scalars, beta) + 4 == GEMM_COMBINE_PARAM_BYTES,
+               "the scalars are not laid out as the kernel's parameters");
+
+/* ---- the plan -- */
+
+/* Names, and rows of a slice, of its problem. Its scales and what follows the sums are the combine kernel's. */
+static hewn_gemm_desc slice_desc(const hewn_gemm_plan *plan, const hewn_gemm_desc *d,
+                                 const struct hewn_gemm_choice *choice, uint32_t slices)
+{
+    const struct gemm_operand *o = plan->operands;
+    int64_t in = (int64_t)o[GEMM_A].element, k = d->k / slices;
+    int64_t lda = (int64_t)o[GEMM_A].pitch / in, ldb = (int64_t)o[GEMM_B].pitch / in;
+    int64_t ldd = (d->n + SUMS_OF_ROW - 1) / SUMS_OF_ROW * SUMS_OF_ROW;
+    return (hewn_gemm_desc){
+        .struct_size = sizeof(hewn_gemm_desc),
+        .m = d->m,
+        .n = d->n,
+        .k = k,
+        .batch = slices,
+        .in = d->in,
+        .in_b = d->in_b,
+        .out = HEWN_F32,
+        .major_a = d->major_a,
+        .major_b = d->major_b,
+        .accumulate = d->accumulate,
+        .parts = choice->parts,
+        .lda = lda,
+        .ldb = ldb,
+        .ldd = ldd,
+        .stride_a = d->major_a == HEWN_MAJOR_MN ? k * lda : k,
+        .stride_b = d->major_b == HEWN_MAJOR_MN ? k * ldb : k,
+        .stride_d = ldd * d->m,
+        .variant = choice->kernel->variant,
+        .slices = 1,
+    };
+}
+
+/* Lanes of a quad: as many as there are loads for. */
+static uint32_t lanes_of(uint32_t slices)
+{
+    uint32_t lanes = 1;
+    while (lanes < GEMM_COMBINE_GROUPS && lanes * LEAST_LOADS < slices) lanes *= 2;
+    return lanes;
+}
+
+static int plan_combine(struct gemm_slices *s, const hewn_gemm_plan *plan,
+                        const hewn_gemm_desc *slice, hewn_context *context, hewn_error *err)
+{
+    struct combine_scalars *c = &s->scalars;
+    c->part_pitch = (uint64_t)slice->ldd * SUM_BYTES;
+    c->part_slice = (uint64_t)slice->stride_d * SUM_BYTES;
+    c->d_pitch = plan->scalars.d_pitch;
+    c->c_pitch = plan->scalars.c_pitch;
+    c->m = plan->scalars.m;
+    c->n = plan->scalars.n;
+    c->slices = s->count;
+    c->groups = lanes_of(s->count);
+    c->out_type = (uint32_t)plan->out;
+    s->bytes = c->part_slice * s->count;
+    uint64_t quads = (uint64_t)c->m * ((c->n + GEMM_COMBINE_COLUMNS - 1) / GEMM_COMBINE_COLUMNS),
+             ctas = (quads * c->groups + GEMM_COMBINE_THREADS - 1) / GEMM_COMBINE_THREADS;
+    if (quads > GEMM_MAX_EXTENT / GEMM_COMBINE_GROUPS)
+        return hewn_fail(err, HEWN_ERR_LIMIT, "slices: %u of a D of %u x %u are too many to add up",
+                         s->count, c->m, c->n);
+    s->config = (hewn_cu_launch_config){
+        .grid_x = (uint32_t)ctas,
+        .grid_y = 1,
+        .grid_z = 1,
+        .block_x = GEMM_COMBINE_THREADS,
+        .block_y = 1,
+        .block_z = 1,
+        .attributes = &s->overlap,
+    };
+    /* It starts beside the end of the slices' kernel, where that does, too. */
+    for (uint32_t i = 0; i < s->plan->config.attribute_count; i++)
+        if (s->plan->attributes[i].id == HEWN_CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION) {
+            s->overlap = s->plan->attributes[i];
+            s->config.attribute_count = 1;
+        }
+    return hewn_plan_load(context, hewn_gemm_family(), "gemm_combine", 0, &s->combine, err);
+}
+
+static int check_slices(const hewn_gemm_desc *d, const struct hewn_gemm_extent *extent,
+                        hewn_error *err)
+{
+    if (d->slices > GEMM_MAX_SLICES)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "slices: %u is not in 0..%d", d->slices,
+                         GEMM_MAX_SLICES);
+    if (d->slices <= 1 || hewn_gemm_sliceable(extent, d->slices)) return HEWN_OK;
+    if (extent->batch > 1)
+        return hewn_fail(err, HEWN_ERR_LIMIT, "slices: %u is not 1, but batch is %llu", d->slices,
+                         (unsigned long long)extent->batch);
+    if (extent->need & GEMM_CAN_LOOSE)
+        return hewn_fail(err, HEWN_ERR_LIMIT,
+                         "slices: %u is not 1, but strides or `align` are not multiples of %d B",
+                         d->slices, GEMM_ALIGN);
+    return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                     "slices: k = %lld cannot be cut into %u equal slices whose rows begin at "
+                     "multiples of %d B",
+                     (long long)d->k, d->slices, GEMM_ALIGN);
+}
+
+/* Kernel and parts of the slices, and how many; 1: none. */
+static int choose(const hewn_gemm_plan *plan, const hewn_gemm_desc *d,
+                  const struct hewn_gemm_extent *extent, double cost,
+                  struct hewn_gemm_choice *choice, uint32_t *slices, hewn_error *err)
+{
+    const hewn_context *context = plan->context;
+    const struct hewn_gemm_choice whole = {plan->kernel, plan->parts, cost};
+    int clusters = context->limits.cluster_launch && context->driver->fn.launch_kernel_ex;
+    uint32_t sms = (uint32_t)context->info.sm_count;
+    int status = check_slices(d, extent, err);
+    *slices = d->slices ? d->slices : 1;
+    if (status || *slices > 1) {
+        struct hewn_gemm_extent slice = hewn_gemm_slice_extent(extent, *slices);
+        if (status) return status;
+        return hewn_gemm_choose(plan->kernel->target, d->variant, d->parts, &slice, sms, clusters,
+                                choice, err);
+    }
+    if (SLICES_UNASKED && !d->slices && !d->variant && !d->parts && !d->invariant && cost > 0 &&
+        hewn_gemm_sliceable(extent, 1))
+        *slices = hewn_gemm_choose_slices(&whole, extent, sms, clusters, choice);
+    return HEWN_OK;
+}
+
+int hewn_gemm_slices_create(hewn_gemm_plan *plan, hewn_context *context, const hewn_gemm_desc *d,
+                            const struct hewn_gemm_extent *extent, double cost, hewn_error *err)
+{
+    struct hewn_gemm_choice choice = {NULL, 0, 0};
+    uint32_t count = 1;
+    int status = choose(plan, d, extent, cost, &choice, &count, err);
+    if (status || count == 1) return status;
+    struct gemm_slices *s = calloc(1, sizeof *s);
+    if (!s) return hewn_fail(err, HEWN_ERR_MEMORY, "out of host memory for the plan");
+    const hewn_gemm_desc slice = slice_desc(plan, d, &choice, count);
+    s->count = count;
+    s->must = d->slices != 0;
+    status = hewn_gemm_plan_create(context, &slice, &s->plan, err);
+    if (!status) status = plan_combine(s, plan, &slice, context, err);
+    if (!status)
+        plan->slices = s;
+    else
+        hewn_gemm_slices_destroy(s);
+    return status;
+}
+
+void hewn_gemm_slices_destroy(struct gemm_slices *slices)
+{
+    if (slices) hewn_gemm_plan_destroy(slices->plan);
+    free(slices);
+}
+
+int hewn_gemm_slices_describe(const struct gemm_slices *slices, hewn_gemm_plan_info *info,
+                              hewn_error *err)
+{
+    int status = hewn_gemm_plan_describe(slices->plan, info, err);
+    info->slices = slices->count;
+    info->workspace = slices->bytes;
+    return status;
+}
+
+/* ---- the run -- */
+
+static int check_workspace(const hewn_gemm_plan *plan, const hewn_gemm_args *a, hewn_error *err)
+{
+    const struct gemm_operand *o = plan->operands;
+    const struct hewn_address list[] = {
+        {"workspace", a->workspace, ADDRESS_MUST, GEMM_ALIGN, plan->slices->bytes, 1},
+        {"A", a->a, ADDRESS_MUST, 1, o[GEMM_A].span, 0},
+        {"B", a->b, ADDRESS_MUST, 1, o[GEMM_B].span, 0},
+        {"D", a->d, ADDRESS_MUST, 1, o[GEMM_D].span, 0},
+        {"C", a->beta != 0 ? a->c : 0, ADDRESS_MAY, 1, a->beta != 0 ? o[GEMM_C].span : 0, 0},
+        {"bias", a->bias, ADDRESS_MAY, 1, a->bias ? plan->bias_span : 0, 0},
+        {"scale_a", a->scale_a, ADDRESS_MAY, 1, a->scale_a ? SUM_BYTES : 0, 0},
+        {"scale_b", a->scale_b, ADDRESS_MAY, 1, a->scale_b ? SUM_BYTES : 0, 0},
+    };
+    return hewn_addresses_check(list, sizeof list / sizeof *list, err);
+}
+
+static int launch_combine(const hewn_gemm_plan *plan, const hewn_gemm_args *a,
+                          const struct gemm_scalars *of, hewn_stream stream, hewn_error *err)
+{
+    const struct gemm_slices *s = plan->slices;
+    struct combine_scalars scalars = s->scalars;
+    void *params[GEMM_COMBINE_SCALAR_COUNT];
+    scalars.part = a->workspace;
+    scalars.d = of->d;
+    scalars.c = of->c;
+    scalars.bias = of->bias;
+    scalars.scale_a = of->scale_a;
+    scalars.scale_b = of->scale_b;
+    scalars.finish = of->finish;
+    scalars.alpha = of->alpha;
+    scalars.beta = of->beta;
+    size_t n = 0;
+#define X(type, name, rule) params[n++] = &scalars.name;
+    GEMM_COMBINE_SCALARS(X)
+#undef X
+    hewn_cu_launch_config config = s->config;
+    config.stream = stream;
+    return hewn_launch_config(plan->context->driver, &config, s->combine->function, params, err);
+}
+
+int hewn_gemm_slices_run(const hewn_gemm_plan *plan, const hewn_gemm_args *a,
+                         const struct gemm_scalars *scalars, hewn_stream stream, int *done,
+                         hewn_error *err)
+{
+    const struct gemm_slices *s = plan->slices;
+    *done = s && (a->workspace || s->must);
+    if (!*done) return HEWN_OK;
+    int status = check_workspace(plan, a, err);
+    const hewn_gemm_args slices = {
+        .struct_size = sizeof slices, .a = a->a, .b = a->b, .d = a->workspace};
+    if (!status) status = hewn_gemm_plan_run(s->plan, &slices, stream, err);
+    return status ? status : launch_combine(plan, a, scalars, stream, err);
+}
