@@ -63,7 +63,8 @@ bool side_open(const struct gpu *g, struct side *s, double seconds);
 void side_close(const struct gpu *g, struct side *s);
 /* Seconds a launch of the opened graph. */
 double side_time(const struct gpu *g, const struct side *s);
-/* Times every side for about `seconds`, a few times, and orders them, the fastest first. */
+/* Times every side for about `seconds`, a few times, and orders them, the fastest first; of many, those that
+ * are far slower than another not more than once. */
 void sides_rank(const struct gpu *g, struct side *sides, int count, double seconds, int repeats);
 
 /* ---- bench_products_check.c ---- */

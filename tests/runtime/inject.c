@@ -269,7 +269,7 @@ struct walk {
     int cc_major, launches;
     bool plain; /* uses neither tensor maps nor dynamic shared memory */
 };
-static const struct walk gemm = {"gemm", walk_gemm, 9, 3, false};
+static const struct walk gemm = {"gemm", walk_gemm, 9, 5, false};
 static const struct walk attention = {"attention", walk_attention, 10, 2, false};
 static const struct walk merge = {"merge", walk_merge, 9, 1, true};
 static const struct walk w4 = {"w4", walk_w4, 9, 1, false};
