@@ -299,8 +299,8 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
 
 /* ---- slices of K -- */
 
-/* The kernel that adds up slices: start, loads and stores, and its reads from L2, measured nowhere yet. */
-static const double combine = 2600, combine_bytes = 3000;
+/* The kernel that adds up slices: start, loads and stores, and its reads from L2; bytes a cycle. */
+static const double combine = 3500, combine_bytes = 2000;
 
 int hewn_gemm_sliceable(const struct hewn_gemm_extent *p, uint32_t slices)
 {
@@ -366,7 +366,7 @@ uint32_t hewn_gemm_choose_slices(const struct hewn_gemm_choice *whole,
             continue;
         for (uint32_t p = 1; p <= k->parts; p++) {
             uint32_t cluster = k->pair_m * k->pair_n * p;
-            if ((cluster > 1 && !clusters) || cluster > CLUSTER_MOST) continue;
+            if ((cluster > 1 && !clusters) || cluster > HEWN_GEMM_CLUSTER) continue;
             try_slices(k, p, problem, sm_count, below, out, &slices);
         }
     }
