@@ -361,8 +361,8 @@ uint32_t hewn_gemm_choose_slices(const struct hewn_gemm_choice *whole,
     if (below[GEMM_MAX_SLICES] == 1) return 1;
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
         const struct hewn_gemm_kernel *k = &kernels[i];
-        if (strcmp(k->target, whole->kernel->target) != 0 || problem->need & ~k->can || k->named ||
-            (k->most_m && problem->m > k->most_m))
+        if (strcmp(k->target, whole->kernel->target) != 0 || problem->need & ~k->can ||
+            passes(k, problem) || (k->most_m && problem->m > k->most_m))
             continue;
         for (uint32_t p = 1; p <= k->parts; p++) {
             uint32_t cluster = k->pair_m * k->pair_n * p;

@@ -93,11 +93,12 @@ _Static_assert(SM100F_GEMM_EPILOGUE_WARPS *SM100F_GEMM_D_ROWS == SM100F_GEMM_TIL
 _Static_assert(SM100F_GEMM_TMEM_COLUMNS <= 512, "TMEM_COLUMNS");
 
 /* ODD_<kind>: whether the kernel has a tensor map for every class of rows. */
-#define ODD_WHOLE  0
-#define ODD_PARTS  0
-#define ODD_LOOSE  0
-#define ODD_SHARES 0
-#define ODD_ODD    1
+#define ODD_WHOLE     0
+#define ODD_PARTS     0
+#define ODD_LOOSE     0
+#define ODD_SHARES    0
+#define ODD_EXCHANGED 0
+#define ODD_ODD       1
 
 #define TABLES(P, t, v, kind)                                                                      \
     static const struct plan_range t##_##v##_roles[] = PLAN_RANGES(P##_GEMM_ROLES(PLAN_ROLE));     \
