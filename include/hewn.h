@@ -1231,6 +1231,10 @@ int hewn_topk_plan_check_tables(const hewn_topk_plan *plan, const hewn_topk_tabl
  * 128), scale_b_plane ceil(n / 128) * scale_b_n. Those of A and B are multiples of 16, those of D of 16 bytes,
  * those of scale_a of 4. All are below 2^40 bytes. Strides of planes are not used with OFFSETS.
  *
+ * With a_rows, A and scale_a are one plane of that many rows, and row r of D, of plane g, takes row index[r], or
+ * index[g * m + r], of them; `index` is int32 on the device. A number outside 0..a_rows-1 reads as a row of
+ * zeros. lda and scale_a_k are as above, with a_rows in place of m; stride_a and scale_a_plane are not used.
+ *
  * On sm_90a. Other devices: HEWN_ERR_NO_MODULE.
  */
 typedef enum hewn_grouped_kind {
@@ -1252,6 +1256,7 @@ typedef struct hewn_grouped_desc {
     int out;             /* hewn_dtype of D: HEWN_BF16 or HEWN_F32 */
     int kind;            /* hewn_grouped_kind */
     int scales;          /* must be 0 */
+    int64_t a_rows;      /* rows of A and scale_a by number; 0: they are those of D */
 } hewn_grouped_desc;
 
 typedef struct hewn_grouped_plan hewn_grouped_plan;
@@ -1274,6 +1279,7 @@ typedef struct hewn_grouped_args {
     hewn_deviceptr a, b, d;
     hewn_deviceptr scale_a, scale_b;
     hewn_deviceptr rows; /* 0 with PLANES */
+    hewn_deviceptr index; /* with a_rows; else 0 */
 } hewn_grouped_args;
 
 int hewn_grouped_plan_create(hewn_context *context, const hewn_grouped_desc *desc,

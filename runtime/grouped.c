@@ -114,9 +114,10 @@ static int choose_kernel(hewn_grouped_plan *plan, const char *name, hewn_error *
 
 static int load_kernel(hewn_grouped_plan *plan, hewn_context *context, hewn_error *err)
 {
-    char name[40];
-    snprintf(name, sizeof name, "grouped_%s_%s_%s", hewn_dtype_name(plan->problem.in),
-             hewn_dtype_name(plan->problem.out), plan->kernel->variant);
+    char name[48];
+    snprintf(name, sizeof name, "grouped_%s_%s_%s%s", hewn_dtype_name(plan->problem.in),
+             hewn_dtype_name(plan->problem.out), plan->kernel->variant,
+             plan->problem.a_rows ? "_rows" : "");
     int status = hewn_plan_need_maps(context, name, err);
     return status ? status
                   : hewn_plan_load(context, hewn_grouped_family(), name, plan->kernel->shared,
@@ -144,6 +145,9 @@ static int fill_scalars(hewn_grouped_plan *plan, hewn_error *err)
     s->raster_rows = k->raster_rows >> s->pair;
     s->kind = (uint32_t)p->kind;
     s->align = p->align;
+    s->a_rows = p->a_rows;
+    s->a_pitch = p->of[GROUPED_A].pitch;
+    s->scale_a_row = p->of[GROUPED_S].pitch;
     if (tiles_m * s->tiles_n <= INT32_MAX / p->groups) return HEWN_OK;
     return hewn_fail(err, HEWN_ERR_LIMIT,
                      "m, n, groups: %llu x %u tiles, %u times, are more than %d",
@@ -292,6 +296,8 @@ static int check_addresses(const hewn_grouped_plan *plan, const hewn_grouped_arg
         {"d", a->d, ADDRESS_MUST, GROUPED_ALIGN, p->of[GROUPED_D].span, 1},
         {"scale_a", a->scale_a, ADDRESS_MUST, GROUPED_ALIGN, p->of[GROUPED_S].span, 0},
         {"scale_b", a->scale_b, ADDRESS_MUST, WORD, p->scale_b_span, 0},
+        {"index", a->index, hewn_needed(p->a_rows != 0), WORD,
+         p->a_rows ? WORD * p->of[GROUPED_D].rows * p->of[GROUPED_D].planes : 0, 0},
         {"rows", a->rows, hewn_needed(listed), WORD, listed ? WORD * (uint64_t)p->groups : 0, 0},
     };
     return hewn_addresses_check(list, sizeof list / sizeof *list, err);
@@ -309,6 +315,9 @@ static int launch(const hewn_grouped_plan *plan, const hewn_grouped_args *a, hew
     scalars.d = a->d;
     scalars.scale_b = a->scale_b;
     scalars.rows = a->rows;
+    scalars.index = a->index;
+    scalars.a = a->a;
+    scalars.scale_a = a->scale_a;
     void *params[PARAMS];
     size_t n = 0;
     for (; n < GROUPED_MAP_COUNT; n++) params[n] = &maps[n];

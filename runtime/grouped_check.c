@@ -76,6 +76,7 @@ static int check_options(const hewn_grouped_desc *d, struct grouped_problem *p, 
     if (!status) status = check_range("m", d->m, 1, INT32_MAX, err);
     if (!status) status = check_range("n", d->n, 1, INT32_MAX, err);
     if (!status) status = check_range("k", d->k, 1, INT32_MAX, err);
+    if (!status) status = check_range("a_rows", d->a_rows, 0, INT32_MAX, err);
     if (!status) status = check_range("expected_m", d->expected_m, 0, INT32_MAX, err);
     if (!status)
         status =
@@ -99,24 +100,27 @@ int hewn_grouped_check(const hewn_grouped_desc *d, struct grouped_problem *p, he
     uint64_t m = (uint64_t)d->m, n = (uint64_t)d->n, k = (uint64_t)d->k;
     uint64_t groups = (uint64_t)d->groups, planes = d->kind == HEWN_GROUPED_OFFSETS ? 1 : groups;
     uint64_t blocks = (k + GROUPED_BLOCK - 1) / GROUPED_BLOCK;
+    uint64_t a_rows = d->a_rows ? (uint64_t)d->a_rows : m, a_planes = d->a_rows ? 1 : planes;
+    p->a_rows = (uint32_t)d->a_rows;
     p->groups = (uint32_t)groups, p->m = (uint32_t)m, p->n = (uint32_t)n, p->k = (uint32_t)k;
     p->k_blocks = (uint32_t)blocks;
     p->blocks_n = (uint32_t)((n + GROUPED_BLOCK - 1) / GROUPED_BLOCK);
     p->expected_m = (uint32_t)d->expected_m;
     if (!p->expected_m) p->expected_m = (uint32_t)((m + groups / planes - 1) / (groups / planes));
-    p->of[GROUPED_A] = (struct grouped_tensor){.columns = k, .rows = m, planes, .element = 1};
+    p->of[GROUPED_A] =
+        (struct grouped_tensor){.columns = k, .rows = a_rows, a_planes, .element = 1};
     p->of[GROUPED_B] = (struct grouped_tensor){.columns = k, .rows = n, groups, .element = 1};
     p->of[GROUPED_D] = (struct grouped_tensor){
         .columns = n, .rows = m, planes, .element = (uint32_t)hewn_dtype_size(d->out)};
     p->of[GROUPED_S] =
-        (struct grouped_tensor){.columns = m, .rows = blocks, planes, .element = WORD};
+        (struct grouped_tensor){.columns = a_rows, .rows = blocks, a_planes, .element = WORD};
     status = check_tensor(&p->of[GROUPED_A], a, d->lda, k, d->stride_a, err);
     if (!status) status = check_tensor(&p->of[GROUPED_B], b, d->ldb, k, d->stride_b, err);
     if (!status) status = check_tensor(&p->of[GROUPED_D], o, d->ldd, n, d->stride_d, err);
     if (!status)
-        status =
-            check_tensor(&p->of[GROUPED_S], s, d->scale_a_k ? d->scale_a_k : (d->m + 3) / 4 * 4, m,
-                         d->scale_a_plane, err);
+        status = check_tensor(&p->of[GROUPED_S], s,
+                              d->scale_a_k ? d->scale_a_k : (int64_t)(a_rows + 3) / 4 * 4, a_rows,
+                              d->scale_a_plane, err);
     if (!status)
         status = check_stride("scale_b_n", d->scale_b_n, blocks, WORD, WORD, &p->scale_b_row, err);
     if (!status)

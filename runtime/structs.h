@@ -41,9 +41,9 @@
     X(hewn_topk_plan_info, cluster)          \
     X(hewn_topk_args, table)                 \
     X(hewn_topk_tables, table)               \
-    X(hewn_grouped_desc, scales)             \
+    X(hewn_grouped_desc, a_rows)             \
     X(hewn_grouped_plan_info, stages)        \
-    X(hewn_grouped_args, rows)               \
+    X(hewn_grouped_args, index)              \
     X(hewn_grouped_tables, rows)             \
     X(hewn_w4_desc, invariant)               \
     X(hewn_w4_weights, zero_row)             \

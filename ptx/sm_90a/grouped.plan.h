@@ -107,11 +107,16 @@
 
 /* ---- the worksheet, which `hewn worksheet` compares with a run ---- */
 
-/* X(name, first warp, warps) */
+/* X(name, first warp, warps). _rows: with GATHER. */
 #define SM90A_GROUPED_ROLES(X) \
     X(producer, 0, 1)          \
     X(idle, 1, 3)              \
     X(consumer_0, 4, 4)        \
+    X(consumer_1, 8, 4)
+
+#define SM90A_GROUPED_ROLES_rows(X)            \
+    X(producer, 0, SM90A_GROUPED_PRODUCER_WARPS) \
+    X(consumer_0, 4, 4)                        \
     X(consumer_1, 8, 4)
 
 /* X(name, offset in dynamic shared memory, element bytes, elements) */
@@ -128,11 +133,22 @@
     X(full_bar, 3, 0, SM90A_GROUPED_STAGE_BYTES(v), producer, consumer_0 + consumer_1)       \
     X(empty_bar, SM90A_GROUPED_EMPTY_ARRIVALS, 0, 0, consumer_0 + consumer_1, producer)
 
+#define SM90A_GROUPED_HANDOFFS_rows(X, v)                                                        \
+    X(full_bar, 1 + 32 * SM90A_GROUPED_PRODUCER_WARPS, 0, SM90A_GROUPED_B_BYTES(v), producer,    \
+      consumer_0 + consumer_1)                                                                   \
+    X(empty_bar, SM90A_GROUPED_EMPTY_ARRIVALS, 0, 0, consumer_0 + consumer_1, producer)
+
 /* X(storage, writers, readers) */
 #define SM90A_GROUPED_FLOWS(X)                                                               \
     X(ring_a, producer.tma, consumer_0.mma + consumer_1.mma)                                 \
     X(ring_b, producer.tma, consumer_0.mma + consumer_1.mma)                                 \
     X(scales_a, producer.tma, consumer_0 + consumer_1)                                       \
+    X(place, producer + producer.cp, consumer_0 + consumer_1)                                              \
+    X(stage_d, consumer_0 + consumer_1, consumer_0.tma + consumer_1.tma + consumer_0 + consumer_1)
+#define SM90A_GROUPED_FLOWS_rows(X)                                                               \
+    X(ring_a, producer.cp, consumer_0.mma + consumer_1.mma)                                 \
+    X(ring_b, producer.tma, consumer_0.mma + consumer_1.mma)                                 \
+    X(scales_a, producer.cp, consumer_0 + consumer_1)                                       \
     X(place, producer + producer.cp, consumer_0 + consumer_1)                                              \
     X(stage_d, consumer_0 + consumer_1, consumer_0.tma + consumer_1.tma + consumer_0 + consumer_1)
 

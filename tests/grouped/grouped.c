@@ -10,7 +10,7 @@
 
 /* ---- a run -- */
 
-enum { A, B, D, SCALE_A, SCALE_B, ROWS, BUFFERS };
+enum { A, B, D, SCALE_A, SCALE_B, ROWS, INDEX, BUFFERS };
 
 struct buffers {
     struct guarded of[BUFFERS];
@@ -29,7 +29,8 @@ static bool upload_all(struct device *dev, const struct grouped_data *d, struct 
                        [D] = {&a->d, d->d, d->d_bytes, true},
                        [SCALE_A] = {&a->scale_a, d->scale_a, d->scale_a_count * 4, true},
                        [SCALE_B] = {&a->scale_b, d->scale_b, d->scale_b_count * 4, true},
-                       [ROWS] = {&a->rows, d->rows, d->row_count * 4, d->c.kind != 0}};
+                       [ROWS] = {&a->rows, d->rows, d->row_count * 4, d->c.kind != 0},
+                       [INDEX] = {&a->index, d->index, d->index_count * 4, d->c.a_rows > 0}};
     for (int i = 0; i < BUFFERS; i++) {
         if (!list[i].wanted) continue;
         if (!guarded_new(dev, &b->of[i], list[i].size, 0xFF)) return false;
@@ -129,6 +130,23 @@ static void each_variant(struct device *dev)
     }
 }
 
+/* Rows of A by number, in each variant. */
+static void by_number(struct device *dev)
+{
+    for (int i = 0; i < VARIANTS; i++) {
+        struct grouped_case c = usual;
+        c.variant = variants[i];
+        c.kind = i % 3;
+        c.out = i % 4 < 2 ? HEWN_F32 : HEWN_BF16;
+        c.rows = i % 2 ? ROWS_WRONG : ROWS_ANY;
+        c.a_rows = i % 3 ? 77 : 500;
+        c.m = c.kind == HEWN_GROUPED_OFFSETS ? 470 : 170;
+        c.k = i % 2 ? 1111 : 384;
+        c.spread = i % 2;
+        try_case(dev, c);
+    }
+}
+
 /* Rows and ends of groups of every sort. */
 static void groups(struct device *dev)
 {
@@ -184,6 +202,7 @@ static void at_random(struct device *dev, int count)
         c.rows = (enum grouped_rows)rng_below(&r, ROWS_KINDS);
         c.spread = (int)rng_below(&r, 2);
         if (c.kind == HEWN_GROUPED_OFFSETS) c.align = 1 << rng_below(&r, 8);
+        if (!rng_below(&r, 4)) c.a_rows = 1 + (int)rng_below(&r, 400);
         if (rng_below(&r, 3)) c.variant = variants[rng_below(&r, VARIANTS)];
         try_case(dev, c);
     }
@@ -198,6 +217,7 @@ int main(int argc, char **argv)
         at_random(&dev, random);
     } else {
         each_variant(&dev);
+        by_number(&dev);
         groups(&dev);
         sizes(&dev);
     }

@@ -28,7 +28,8 @@ enum grouped_rows { ROWS_ANY, ROWS_FEW, ROWS_ALL, ROWS_WRONG, ROWS_KINDS };
 struct grouped_case {
     int kind; /* hewn_grouped_kind */
     int groups, m, n, k;
-    int align; /* 0: 1 */
+    int align;  /* 0: 1 */
+    int a_rows; /* 0: A has the rows of D */
     int out;
     int spread; /* strides larger than contiguous */
     int exact;  /* small integers */
@@ -43,8 +44,8 @@ struct grouped_data {
     int planes, blocks, blocks_n;
     unsigned char *a, *b, *d; /* e4m3; d: elements of `out` */
     float *scale_a, *scale_b;
-    int32_t *rows;
-    size_t a_bytes, b_bytes, d_bytes, scale_a_count, scale_b_count, row_count;
+    int32_t *rows, *index;
+    size_t a_bytes, b_bytes, d_bytes, scale_a_count, scale_b_count, row_count, index_count;
 };
 
 void grouped_case_name(const struct grouped_case *c, char *out, size_t size);
@@ -53,6 +54,9 @@ void grouped_data_free(struct grouped_data *d);
 
 /* The rows of a group in its plane: first, and one behind the last. */
 void grouped_range(const struct grouped_data *d, int group, int *first, int *end);
+
+/* The row of A, and of its scales, that row `row` of a plane takes, and its plane; -1: zeros. */
+int grouped_row_of_a(const struct grouped_data *d, int plane, int row, int *a_plane);
 
 /* Fails the current case where a rule is broken; the largest share of a tolerance that was used. */
 double grouped_judge(const struct grouped_data *d);

@@ -16,6 +16,7 @@ void grouped_case_name(const struct grouped_case *c, char *out, size_t size)
     snprintf(out, size, "%d %s of %d x %d x %d, %s%s%s, %s", c->groups, kinds[c->kind], c->m, c->n,
              c->k, hewn_dtype_name(c->out), rows[c->rows], c->spread ? ", spread" : "",
              c->variant ? c->variant : "chosen");
+    if (c->a_rows) snprintf(out + strlen(out), size - strlen(out), ", by number of %d", c->a_rows);
     if (c->align) snprintf(out + strlen(out), size - strlen(out), ", align %d", c->align);
 }
 
@@ -34,6 +35,14 @@ void grouped_range(const struct grouped_data *d, int group, int *first, int *end
     *end = clamp(d->rows[group + 1], d->c.m);
     if (begin > *end) begin = *end;
     *first = (int)begin;
+}
+
+int grouped_row_of_a(const struct grouped_data *d, int plane, int row, int *a_plane)
+{
+    *a_plane = d->c.a_rows ? 0 : plane;
+    if (!d->c.a_rows) return row;
+    int at = d->index[(int64_t)plane * d->c.m + row];
+    return at >= 0 && at < d->c.a_rows ? at : -1;
 }
 
 /* ---- shapes -- */
@@ -60,21 +69,24 @@ static void describe(struct grouped_data *d)
                              .variant = c->variant,
                              .in = HEWN_E4M3,
                              .out = c->out,
-                             .kind = c->kind};
+                             .kind = c->kind,
+                             .a_rows = c->a_rows};
+    const int64_t a_rows = c->a_rows ? c->a_rows : c->m, a_planes = c->a_rows ? 1 : d->planes;
     x->lda = up(c->k, 16) + extra;
     x->ldb = up(c->k, 16) + 2 * extra;
     x->ldd = up(c->n, 8) + extra;
-    x->stride_a = c->m * x->lda + extra;
+    x->stride_a = a_rows * x->lda + extra;
     x->stride_b = c->n * x->ldb + extra;
     x->stride_d = c->m * x->ldd + extra;
-    x->scale_a_k = up(c->m, 4) + (c->spread ? 8 : 0);
+    x->scale_a_k = up(a_rows, 4) + (c->spread ? 8 : 0);
     x->scale_a_plane = x->scale_a_k * d->blocks + (c->spread ? 4 : 0);
     x->scale_b_n = d->blocks + (c->spread ? 3 : 0);
     x->scale_b_plane = x->scale_b_n * d->blocks_n + (c->spread ? 1 : 0);
-    d->a_bytes = (size_t)(x->stride_a * d->planes);
+    d->a_bytes = (size_t)(x->stride_a * a_planes);
     d->b_bytes = (size_t)(x->stride_b * c->groups);
     d->d_bytes = (size_t)(x->stride_d * d->planes) * hewn_dtype_size(c->out);
-    d->scale_a_count = (size_t)(x->scale_a_plane * d->planes);
+    d->scale_a_count = (size_t)(x->scale_a_plane * a_planes);
+    d->index_count = (size_t)c->m * (size_t)d->planes;
     d->scale_b_count = (size_t)(x->scale_b_plane * c->groups);
     d->row_count = (size_t)c->groups + (c->kind == HEWN_GROUPED_OFFSETS);
 }
@@ -112,6 +124,22 @@ static void fill_rows(struct grouped_data *d, struct rng *r)
             d->rows[i] = (int32_t)((int64_t)c->m * (int64_t)i / c->groups);
 }
 
+/* Any rows of A, some more than once. What belongs to no group is far outside. */
+static void fill_index(struct grouped_data *d, struct rng *r)
+{
+    if (!d->c.a_rows) return;
+    for (size_t i = 0; i < d->index_count; i++) d->index[i] = INT32_MAX;
+    for (int g = 0; g < d->c.groups; g++) {
+        int first, end, plane = d->planes > 1 ? g : 0;
+        grouped_range(d, g, &first, &end);
+        for (int i = first; i < end; i++) {
+            int32_t row = (int32_t)rng_below(r, (uint32_t)d->c.a_rows);
+            if (d->c.rows == ROWS_WRONG && i % 7 == 3) row = i % 2 ? -1 - i : d->c.a_rows + i;
+            d->index[(int64_t)plane * d->c.m + i] = row;
+        }
+    }
+}
+
 static void fill_bytes(const struct grouped_case *c, unsigned char *at, struct rng *r)
 {
     for (int i = 0; i < c->k; i++) {
@@ -140,9 +168,11 @@ static void fill(struct grouped_data *d, struct rng *r)
         int first, end, plane = d->planes > 1 ? g : 0;
         grouped_range(d, g, &first, &end);
         for (int i = first; i < end; i++) {
-            fill_bytes(c, d->a + plane * x->stride_a + i * x->lda, r);
+            int a_plane, row = grouped_row_of_a(d, plane, i, &a_plane);
+            if (row < 0) continue;
+            fill_bytes(c, d->a + a_plane * x->stride_a + row * x->lda, r);
             for (int b = 0; b < d->blocks; b++)
-                d->scale_a[plane * x->scale_a_plane + b * x->scale_a_k + i] = some_scale(c, r);
+                d->scale_a[a_plane * x->scale_a_plane + b * x->scale_a_k + row] = some_scale(c, r);
         }
         for (int j = 0; j < c->n; j++) fill_bytes(c, d->b + g * x->stride_b + j * x->ldb, r);
         for (int j = 0; j < d->blocks_n; j++)
@@ -163,8 +193,11 @@ bool grouped_data_new(struct grouped_data *d, const struct grouped_case *c)
     d->scale_a = malloc(d->scale_a_count * sizeof *d->scale_a);
     d->scale_b = malloc(d->scale_b_count * sizeof *d->scale_b);
     d->rows = calloc(d->row_count, sizeof *d->rows);
-    if (!d->a || !d->b || !d->d || !d->scale_a || !d->scale_b || !d->rows) return false;
+    d->index = calloc(d->index_count, sizeof *d->index);
+    if (!d->a || !d->b || !d->d || !d->scale_a || !d->scale_b || !d->rows || !d->index)
+        return false;
     fill_rows(d, &r);
+    fill_index(d, &r);
     fill(d, &r);
     return true;
 }
@@ -177,4 +210,5 @@ void grouped_data_free(struct grouped_data *d)
     free(d->scale_a);
     free(d->scale_b);
     free(d->rows);
+    free(d->index);
 }

@@ -43,6 +43,9 @@ static void shapes(hewn_context *context)
     BAD(d.align = 24, HEWN_ERR_ARGUMENT, "align: 24 is no power of two");
     BAD((d.kind = HEWN_GROUPED_PLANES, d.align = 16), HEWN_ERR_ARGUMENT,
         "align: 16 is not in 0..0");
+    BAD(d.a_rows = -1, HEWN_ERR_ARGUMENT, "a_rows: -1 is not in 0..2147483647");
+    BAD((d.a_rows = 2000, d.scale_a_k = 1000), HEWN_ERR_ARGUMENT,
+        "scale_a_k: 1000 is less than the 2000 elements inside");
     BAD(d.kind = 3, HEWN_ERR_ARGUMENT, "kind: 3 is not in 0..2");
     BAD(d.scales = 1, HEWN_ERR_ARGUMENT, "scales: 1 is not in 0..0");
     BAD(d.in = HEWN_BF16, HEWN_ERR_ARGUMENT, "in: dtype 2 (bf16) is not e4m3");
@@ -94,6 +97,7 @@ static void addresses(hewn_grouped_plan *plan)
     BAD_RUN(a.scale_a += 4, "scale_a: address 0x40000004 is not a multiple of 16");
     BAD_RUN(a.scale_b += 2, "scale_b: address 0x50000002 is not a multiple of 4");
     BAD_RUN(a.rows = 0, "rows: address must not be 0");
+    BAD_RUN(a.index = AT_ROWS + 4096, "index: address 0x60001000 must be 0");
     REFUSE("grouped run: no plan", hewn_grouped_plan_run(NULL, &(hewn_grouped_args){0}, NULL, &err),
            HEWN_ERR_ARGUMENT, "plan: must not be NULL");
     REFUSE("grouped describe: no plan", hewn_grouped_plan_describe(NULL, NULL, &err),

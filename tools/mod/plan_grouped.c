@@ -10,7 +10,9 @@
 static const char *const maps[] = PLAN_NAMES(GROUPED_MAPS(PLAN_NAME, PLAN_NAME));
 static const struct plan_scalar scalars[] = PLAN_SCALARS(GROUPED_SCALARS(PLAN_SCALAR));
 static const struct plan_range roles[] = PLAN_RANGES(SM90A_GROUPED_ROLES(PLAN_ROLE));
+static const struct plan_range roles_rows[] = PLAN_RANGES(SM90A_GROUPED_ROLES_rows(PLAN_ROLE));
 static const struct plan_flow flows[] = PLAN_FLOWS(SM90A_GROUPED_FLOWS(PLAN_FLOW));
+static const struct plan_flow flows_rows[] = PLAN_FLOWS(SM90A_GROUPED_FLOWS_rows(PLAN_FLOW));
 static const struct plan_range no_ranges[] = PLAN_RANGES();
 
 #define CHECK(P, t, v)                                                                          \
@@ -33,24 +35,27 @@ SM90A_GROUPED_VARIANTS(CHECK)
 _Static_assert(SM90A_GROUPED_PRODUCER_REGS + 2 * SM90A_GROUPED_CONSUMER_REGS <= SM_REGISTERS / 128,
                "registers");
 
-#define TABLES(P, t, v)                                            \
-    static const struct plan_range t##_##v##_shared[] =            \
-        PLAN_RANGES(P##_GROUPED_SHARED(PLAN_SHARED, v));           \
-    static const struct plan_handoff t##_##v##_handoffs[] =        \
-        PLAN_HANDOFFS(P##_GROUPED_HANDOFFS(PLAN_HANDOFF_SPAN, v)); \
-    static const struct grouped_shape t##_##v##_shape = {          \
-        .tile_m = P##_GROUPED_TILE_M(v),                           \
-        .tile_n = P##_GROUPED_TILE_N(v),                           \
-        .stages = P##_GROUPED_STAGES(v),                           \
-        .raster_rows = P##_GROUPED_RASTER_ROWS(v),                 \
-        .d_rows = P##_GROUPED_D_ROWS,                              \
+#define TABLES(P, t, v)                                                 \
+    static const struct plan_range t##_##v##_shared[] =                 \
+        PLAN_RANGES(P##_GROUPED_SHARED(PLAN_SHARED, v));                \
+    static const struct plan_handoff t##_##v##_handoffs[] =             \
+        PLAN_HANDOFFS(P##_GROUPED_HANDOFFS(PLAN_HANDOFF_SPAN, v));      \
+    static const struct plan_handoff t##_##v##_handoffs_rows[] =        \
+        PLAN_HANDOFFS(P##_GROUPED_HANDOFFS_rows(PLAN_HANDOFF_SPAN, v)); \
+    static const struct grouped_shape t##_##v##_shape = {               \
+        .tile_m = P##_GROUPED_TILE_M(v),                                \
+        .tile_n = P##_GROUPED_TILE_N(v),                                \
+        .stages = P##_GROUPED_STAGES(v),                                \
+        .raster_rows = P##_GROUPED_RASTER_ROWS(v),                      \
+        .d_rows = P##_GROUPED_D_ROWS,                                   \
     };
 
 SM90A_GROUPED_VARIANTS(TABLES)
 
-#define PLAN(P, t, v)                                        \
+#define PLAN(P, t, v) PLAN_OF(P, t, v, #v, ) PLAN_OF(P, t, v, #v "_rows", _rows)
+#define PLAN_OF(P, t, v, name, kind)                         \
     {                                                        \
-        #v,                                                  \
+        name,                                                \
         {                                                    \
             .target = #t,                                    \
             .family = "grouped",                             \
@@ -61,11 +66,11 @@ SM90A_GROUPED_VARIANTS(TABLES)
             .ctas_per_sm = P##_GROUPED_CTAS_PER_SM,          \
             .maps = maps,                                    \
             .scalars = scalars,                              \
-            .roles = roles,                                  \
+            .roles = roles##kind,                            \
             .shared = t##_##v##_shared,                      \
             .tmem = no_ranges,                               \
-            .handoffs = t##_##v##_handoffs,                  \
-            .flows = flows,                                  \
+            .handoffs = t##_##v##_handoffs##kind,            \
+            .flows = flows##kind,                            \
             .grouped = &t##_##v##_shape,                     \
         },                                                   \
     },
