@@ -126,6 +126,7 @@ for d in -DCOPY -DOTHER; do
 done
 form ok-matrix-alike 1 -DAPART 'error: race'
 form ok-address-word 1 -DSTORED 'error: proxy'
+form lanes-left 0 -DNAMED 'only as long as they run together'
 form more-exited-shuffle 1 -DDECIDES 'error: collective-partial'
 form more-exited-shuffle 1 -DMASKED 'error: collective-partial'
 form more-exited-shuffle 0 '-DDECIDES -DFIXED' "$clean"

@@ -122,7 +122,9 @@ static void tell_lanes(struct lane_access *a, uint32_t lanes, uint32_t all, bool
     a->over = known == all;
 }
 
-/* bar.warp.sync orders the lanes that it names. Whatever else they meet at may lead to the other lanes too. */
+/* bar.warp.sync orders the lanes that it names. Whatever else they meet at may lead to the other lanes
+ * too. Lanes that have exited come to no meeting, even where its mask names them: nothing says that
+ * what they did is over. */
 static void meet(struct ring *r, uint32_t lanes, uint32_t all, bool outside)
 {
     bool over = true;
@@ -461,12 +463,12 @@ void converged_event(struct order *o, struct order_warp *w, const struct event *
     case EV_MBAR_PASS: break;
     case EV_GROUP_WAIT:
         if (!w->converged) return;
-        waited(&w->converged->writes, e->lanes, e->warp->live);
-        waited(&w->converged->reads, e->lanes, e->warp->live);
+        waited(&w->converged->writes, e->lanes, e->warp->born);
+        waited(&w->converged->reads, e->lanes, e->warp->born);
         return;
     default: return;
     }
     if (!w->converged) return;
-    meet(&w->converged->writes, e->lanes, e->warp->live, e->kind != EV_WARP_SYNC);
-    meet(&w->converged->reads, e->lanes, e->warp->live, e->kind != EV_WARP_SYNC);
+    meet(&w->converged->writes, e->lanes, e->warp->born, e->kind != EV_WARP_SYNC);
+    meet(&w->converged->reads, e->lanes, e->warp->born, e->kind != EV_WARP_SYNC);
 }
