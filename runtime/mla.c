@@ -32,15 +32,6 @@ _Static_assert(HEWN_F32 == MLA_OUT_F32 && HEWN_F16 == MLA_OUT_F16 && HEWN_BF16 =
 
 /* ---- the plan -- */
 
-/* Rows of a box of the cache: the largest power of two that divides a page and a block; 0 where that is
- * too small for boxes. */
-static uint32_t box_rows(const struct mla_problem *p)
-{
-    uint32_t box = p->page_size & (0U - p->page_size);
-    if (!box || box > MLA_BLOCK) box = MLA_BLOCK;
-    return box < LEAST_BOX || !p->kv.span || mla_gathers(p) ? 0 : box;
-}
-
 /* The kernel's sequences: with lists, queries. And the most keys that one sees. */
 static uint32_t sequences(const struct mla_problem *p)
 {
@@ -100,6 +91,17 @@ static const struct mla_kernel *kernel_of(const struct mla_problem *p)
         return &kernels[p->extra.width ? KERNEL_ROWS_2 : KERNEL_ROWS];
     if (p->extra.width) return &kernels[KERNEL_656_2];
     return &kernels[few ? KERNEL_FEW : KERNEL_656];
+}
+
+/* Rows of a box of the cache: the largest power of two that divides a page and a block; 0 where that is
+ * too small for boxes. Records of 584 bytes beside few rows: halves of a block. */
+static uint32_t box_rows(const struct mla_problem *p)
+{
+    uint32_t box = p->page_size & (0U - p->page_size);
+    if (!box || box > MLA_BLOCK) box = MLA_BLOCK;
+    if (kernel_of(p) == &kernels[KERNEL_FEW_584])
+        return p->list_width || box < MLA_BLOCK / 2 || !p->kv.span ? 0 : MLA_BLOCK / 2;
+    return box < LEAST_BOX || !p->kv.span || mla_gathers(p) ? 0 : box;
 }
 
 static uint64_t most_blocks(const struct mla_problem *p)
@@ -273,6 +275,22 @@ static hewn_tensormap_desc map_of(const struct mla_problem *p, uint64_t rows, ui
 
 static const char *const map_names[MLA_MAP_COUNT] = {"q", "kv"};
 
+/* Halves of blocks, 32 records of 584 bytes each: rows that are as long as in shared memory, where the kernel
+ * keeps them apart. What a record has not is written as zeros. */
+static hewn_tensormap_desc map_of_records(const struct mla_tensor *kv)
+{
+    return (hewn_tensormap_desc){
+        .struct_size = sizeof(hewn_tensormap_desc),
+        .dtype = HEWN_TENSORMAP_U64,
+        .rank = 3,
+        .dim = {MLA_584_ROW / 8, kv->count[1], kv->count[2]},
+        .stride = {kv->step[1], kv->step[2]},
+        .box = {SM90A_MLA_FEW_584_STRIDE / 8, MLA_BLOCK / 2, 1},
+        .element_stride = {1, 1, 1, 1, 1},
+        .l2 = HEWN_TENSORMAP_L2_128B,
+    };
+}
+
 /* A cache without rows, or one that is loaded without boxes, is described as one row of Q, from which
  * nothing is ever read: the driver refuses a map without elements. */
 static int prepare_maps(hewn_mla_plan *plan, hewn_error *err)
@@ -282,7 +300,9 @@ static int prepare_maps(hewn_mla_plan *plan, hewn_error *err)
     uint32_t box = plan->scalars.box;
     uint64_t row = p->q_heads > 1 ? q->step[0] : q->step[1];
     plan->maps[0].desc = map_of(p, p->rows, row, p->batch, q->step[2], kernel_of(p)->tile_rows);
-    plan->maps[1].desc = box ? map_of(p, kv->count[1], kv->step[1], kv->count[2], kv->step[2], box)
+    plan->maps[1].desc = box && kernel_of(p) == &kernels[KERNEL_FEW_584] ? map_of_records(kv)
+                         : box
+                             ? map_of(p, kv->count[1], kv->step[1], kv->count[2], kv->step[2], box)
                              : map_of(p, 1, MLA_ALIGN, 1, MLA_ALIGN, MLA_BLOCK);
     return hewn_plan_prepare_maps(plan->context, plan->maps, map_names, MLA_MAP_COUNT, err);
 }

@@ -257,7 +257,7 @@
     X(ring, SM90A_MLA_FEW_584_RING, SM90A_MLA_FEW_584_SLOT, SM90A_MLA_FEW_SLOTS) \
     X(tile_p, SM90A_MLA_FEW_584_TILE_P, SM90A_MLA_FEW_TILE_P_BYTES, 2)
 #define SM90A_MLA_FEW_584_HANDOFFS(X)                            \
-    X(full_bar, 66, 0, MLA_BLOCK *MLA_584_ROW, loader, consumer) \
+    X(full_bar, 66, 0, SM90A_MLA_FEW_584_SLOT, loader, consumer) \
     X(empty_bar, 4, 0, 0, consumer, loader)                      \
     X(q_full, 1, 0, SM90A_MLA_FEW_584_TILE_Q, planner, consumer) \
     X(q_empty, 8, 0, 0, consumer, planner)                       \

@@ -46,6 +46,9 @@ _Static_assert(SM90A_MLA_FEW_584_DYNAMIC_SHARED + SM90A_MLA_STATIC_BYTES <= SM_S
                    SM90A_MLA_FEW_584_TILE_P % SWIZZLE_REPEAT == 0 &&
                    SM90A_MLA_FEW_584_GROUPS * SM90A_MLA_FEW_CHUNK <= SM90A_MLA_FEW_TILE_P_BYTES,
                "shared memory of the kernel of records of 584 bytes and few rows");
+_Static_assert(SM90A_MLA_FEW_584_RING % 128 == 0 && SM90A_MLA_FEW_584_SLOT % 128 == 0 &&
+                   MLA_BLOCK / 2 * SM90A_MLA_FEW_584_STRIDE % 128 == 0,
+               "TMA writes halves of blocks to multiples of 128 bytes");
 _Static_assert(SM90A_MLA_FEW_ROWS == 16, "what the manifest and the module's name say");
 _Static_assert(SM90A_MLA_FEW_GROUPS *SM90A_MLA_FEW_CHUNK <= SM90A_MLA_FEW_TILE_P_BYTES &&
                    (SM90A_MLA_FEW_SLOTS & (SM90A_MLA_FEW_SLOTS - 1)) == 0,
@@ -191,7 +194,17 @@ void mla_write_shape(FILE *out, const struct module_id *id)
 {
     fprintf(out, "  \"tensor_maps\": [\n");
     write_map(out, id, maps[0], "Q", "\"rows\", \"batch\"", is_few(id) ? "16" : "64", ",");
-    write_map(out, id, maps[1], "C", "\"kv_len or page_size\", \"planes\"", "\"box or 64\"", "");
+    if (is_few(id) && strstr(id->name, "584"))
+        fprintf(
+            out,
+            "    {\"name\": \"%s\", \"tensor\": \"C\", \"dtype\": \"u64\", \"rank\": 3,\n"
+            "     \"dims\": [%d, \"page_size\", \"planes\"], \"box\": [%d, %d, 1], "
+            "\"element_strides\": [1, 1, 1],\n"
+            "     \"interleave\": \"none\", \"swizzle\": \"none\", \"out_of_bounds\": \"zero\"}\n",
+            maps[1], MLA_584_ROW / 8, SM90A_MLA_FEW_584_STRIDE / 8, MLA_BLOCK / 2);
+    else
+        write_map(out, id, maps[1], "C", "\"kv_len or page_size\", \"planes\"", "\"box or 64\"",
+                  "");
     fprintf(out,
             "  ],\n  \"tile\": {\"rows\": %d, \"keys\": %d},\n  \"slots\": %d,\n"
             "  \"grid\": [\"groups * shares\", \"1\", \"1\"],\n",
