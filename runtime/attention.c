@@ -18,15 +18,16 @@
 #include <string.h>
 
 enum {
-    MAX_ITEMS = INT32_MAX,  /* the kernels' item counter is 32-bit */
-    MAX_ROWS = INT32_MAX,   /* and the combine kernel's row number */
-    FEW_BLOCKS = 4,         /* with fewer key blocks than this an item is not worth splitting */
-    BLOCKS_OF_A_SPLIT = 2,  /* at least */
-    MAX_CHOSEN_SPLITS = 64, /* beyond, combining costs more than it gains */
-    OCTET = 8,              /* rows of a box's group */
-    MOST_OCTETS = 4,        /* of a box */
-    OCTET_STRIDE = 37,      /* bits of a token's stride: 40 of a tensor map's, less 3 */
-    LOG_BYTES = 4           /* an lse, a row maximum, a partial result's element: f32 */
+    MAX_ITEMS = INT32_MAX,   /* the kernels' item counter is 32-bit */
+    MAX_ROWS = INT32_MAX,    /* and the combine kernel's row number */
+    FEW_BLOCKS = 4,          /* with fewer key blocks than this an item is not worth splitting */
+    BLOCKS_OF_A_SPLIT = 2,   /* at least */
+    MAX_CHOSEN_SPLITS = 64,  /* beyond, combining costs more than it gains */
+    OCTET = 8,               /* rows of a box's group */
+    MOST_OCTETS = 4,         /* of a box */
+    OCTET_PAGES = 0x3FFFFFF, /* from here on a page is none */
+    OCTET_STRIDE = 37,       /* bits of a token's stride: 40 of a tensor map's, less 3 */
+    LOG_BYTES = 4            /* an lse, a row maximum, a partial result's element: f32 */
 };
 
 static const struct attention_kernel kernels[] = {
@@ -449,8 +450,8 @@ static int choose_octets(const hewn_context *context, const struct attention_pro
     for (uint32_t i = 0; i < p->sources; i++) {
         const struct attention_source *s = &p->source[i];
         const uint32_t box = box_rows(s, ATTENTION_BLOCK);
-        if (!s->page_size || box < OCTET || box > MOST_OCTETS * OCTET || !has_octets(&s->k) ||
-            !has_octets(&s->v))
+        if (!s->page_size || s->pages >= OCTET_PAGES || box < OCTET || box > MOST_OCTETS * OCTET ||
+            !has_octets(&s->k) || !has_octets(&s->v))
             return 0;
     }
     return 1;
