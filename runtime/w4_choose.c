@@ -54,10 +54,10 @@ static void fill_shape(const struct w4_problem *p, uint32_t tile, uint32_t parts
  * Measured on an H200: sm_90a/LEDGER.md. */
 static uint64_t block_cycles(const struct w4_shape *s, int two)
 {
-    static const uint16_t cycles[4][SM90A_W4_CHUNKS] = {{560, 900, 1300, 1620},
-                                                        {700, 1100, 1500, 1910},
-                                                        {520, 680, 1100, 1450},
-                                                        {610, 900, 1570, 1920}};
+    static const uint16_t cycles[4][SM90A_W4_CHUNKS] = {{550, 930, 1350, 1680},
+                                                        {570, 1000, 1400, 1840},
+                                                        {500, 730, 1080, 1300},
+                                                        {620, 950, 1500, 1900}};
     int kind = s->rows > 32 ? 3 : s->rows > NARROW ? 2 : two;
     return cycles[kind][s->tile - 1];
 }

@@ -163,6 +163,38 @@ static void parts(struct device *dev)
     }
 }
 
+/* With `invariant`, parts and bits of a row are the same whatever m is. */
+static void invariant(struct device *dev)
+{
+    static const int ms[] = {1, 9, 40, 64};
+    uint32_t parts = 0;
+    if (!test_case("invariant: parts do not depend on m")) return;
+    for (size_t i = 0; i < sizeof ms / sizeof *ms; i++) {
+        hewn_w4_desc d = {.struct_size = sizeof d,
+                          .m = ms[i],
+                          .n = 4096,
+                          .k = 8192,
+                          .group = 64,
+                          .in = HEWN_F16,
+                          .out = HEWN_F16,
+                          .invariant = 1};
+        hewn_w4_plan_info info = {.struct_size = sizeof info};
+        hewn_w4_plan *plan = NULL;
+        hewn_error err = {0};
+        int status = hewn_w4_plan_create(dev->context, &d, &plan, &err);
+        if (status == HEWN_ERR_NO_MODULE) {
+            test_skip("%s", err.message);
+            return;
+        }
+        CHECK(status == HEWN_OK, "plan: %s", err.message);
+        if (!status) status = hewn_w4_plan_describe(plan, &info, &err);
+        if (i == 0) parts = info.parts;
+        CHECK(!status && info.parts == parts, "m %d: want %u parts got %u", ms[i], parts,
+              info.parts);
+        hewn_w4_plan_destroy(plan);
+    }
+}
+
 static void at_random(struct device *dev, int count)
 {
     struct rng r = {test_seed()};
@@ -198,6 +230,7 @@ int main(int argc, char **argv)
         loops(&dev);
         tails(&dev);
         parts(&dev);
+        invariant(&dev);
     }
     digest_end();
     return suite_end(&dev);
