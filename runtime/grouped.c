@@ -49,37 +49,32 @@ static uint32_t ceil_div(uint64_t a, uint64_t b)
     return (uint32_t)((a + b - 1) / b);
 }
 
+/* SM cycles of a k-block in each kernel, in long runs on an H200 (tests/bench/bench_grouped.c --all). */
+static const double block_cycles[] = {560, 905, 920, 1120, 1280};
+_Static_assert(sizeof block_cycles / sizeof *block_cycles == KERNELS, "one for each kernel");
+
 /*
- * Time of a run as a model of the machine, in SM cycles of an H200. Only the order of the candidates matters.
- *   multiply  a k-block on the tensor cores, and what shared memory or the additions take beyond that
- *   fetch     bytes of a k-block that the CTA itself asks L2 for
- *   memory    what the device reads and writes at least
+ * The third power of a run's time as a model of the machine, in SM cycles. Only the order of the candidates
+ * matters. Computing, with what an SM fetches, and the memory's time both count: of either, the longer one most.
  */
 static double cost(const struct grouped_kernel *k, uint32_t pair, const struct grouped_problem *p,
                    uint32_t sm_count)
 {
-    static const double per_block = 60, per_tile = 1800, l2_bytes = 48, memory_bytes = 2600;
+    static const double per_tile = 340, l2_bytes = 47, memory_bytes = 2440, lone = 180;
     static const double spread[] = {0.7, 0.85, 1, 1.15, 1.3}; /* of the groups' rows */
-    double rows = 0, tiles_n = ceil_div(p->n, k->tile_n);
+    double rows = 0, n = p->n, m = p->expected_m;
     for (size_t i = 0; i < sizeof spread / sizeof *spread; i++)
-        rows += ceil_div((uint64_t)(spread[i] * p->expected_m) + 1, k->tile_m) / 5.0;
-    double alone = rows > 2 ? 0.5 : rows - 1; /* rows of tiles of a group that are no pair: some */
-    double share_b = pair ? 0.5 + 0.5 * alone / rows : 1;
-    double tiles = rows * tiles_n * p->groups;
-    uint64_t waves = ceil_div((uint64_t)(tiles + 0.999), sm_count / (1 + pair) * (1 + pair));
-    double shares = k->tile_m == 128 && p->expected_m <= 64 ? 0.5 : 1; /* one consumer multiplies */
-    double tensor = shares * k->tile_m * k->tile_n / 32;
-    /* rows of 128 bytes: what the consumers read, and what comes in */
-    double shared = (128 + k->tile_m + (k->tile_m == 64 ? 2.0 : 3.0) * k->tile_n) * shares;
-    double multiply = (tensor > shared ? tensor : shared) + per_block;
-    if (shares < 1) multiply += k->tile_n; /* additions beside nobody's products */
-    double fetch = 128.0 * (k->tile_m + k->tile_n * share_b) / l2_bytes;
-    double busy = (double)waves * ((multiply > fetch ? multiply : fetch) * p->k_blocks + per_tile);
-    double memory = (double)p->groups *
-                    ((double)p->k * (p->n + (double)p->expected_m) +
-                     (double)p->n * p->expected_m * p->of[GROUPED_D].element) /
-                    memory_bytes;
-    return busy > memory ? busy : memory + busy / 16;
+        rows += ceil_div((uint64_t)(spread[i] * m) + 1, k->tile_m) / 5.0;
+    double tiles = rows * ceil_div(p->n, k->tile_n) * p->groups;
+    double waves = ceil_div((uint64_t)(tiles + 0.999), sm_count);
+    double multiply = block_cycles[k - kernels];
+    /* one consumer multiplies: nobody's products run beside its additions */
+    if (k->tile_m == 128 && m <= 64) multiply = multiply / 2 + lone;
+    double fetch = GROUPED_BLOCK * (k->tile_m + k->tile_n * (pair ? 0.99 : 1)) / l2_bytes;
+    double busy = waves * ((multiply > fetch ? multiply : fetch) * p->k_blocks + per_tile);
+    double bytes = p->k * (n + m) + n * m * p->of[GROUPED_D].element;
+    double memory = p->groups * bytes / memory_bytes;
+    return busy * busy * busy + memory * memory * memory;
 }
 
 /* Whether `name` is the kernel's variant, sharing loads as `pair` says. */
