@@ -141,7 +141,7 @@ static void choices(hewn_context *context)
         hewn_error err = {0};
         d.m = 32768;
         d.expected_m = list[i][0];
-        d.n = 6144, d.k = 7168;
+        d.groups = 32, d.n = 6144, d.k = 7168;
         d.variant = list[i][2] ? "128x160p" : NULL;
         if (!test_case("grouped: %d rows expected%s", list[i][0], d.variant ? ", a variant" : ""))
             continue;
