@@ -1,6 +1,6 @@
 /*
- * Plans of products with 4-bit weights: a checked problem, the kernel for a device, everything except the
- * addresses; and their runs. What the kernel expects is in ptx/inc/w4.plan.h.
+ * Plans of products with 4-bit weights: a checked problem, the kernel for a device, everything
+ * except the addresses; and their runs. What the kernel expects is in ptx/inc/w4.plan.h.
  */
 #include "w4.h"
 

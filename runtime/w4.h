@@ -53,8 +53,8 @@ struct hewn_w4_plan {
 /* Checks every rule that does not depend on a device, and fills `p`. */
 int hewn_w4_check(const hewn_w4_desc *desc, struct w4_problem *p, hewn_error *err);
 
-/* The fastest shape by a model of the machine, among those that `p` allows. clusters: 1 where the device can
- * launch them. */
+/* The fastest shape by a model of the machine, among those that `p` allows. clusters: 1 where the
+ * device can launch them. */
 void hewn_w4_choose(const struct w4_problem *p, uint32_t sm_count, int clusters,
                     struct w4_shape *out);
 

@@ -34,8 +34,8 @@ static int check_dtype(const char *name, int dtype, int may_be_f32, hewn_error *
                      dtype, is ? is : "unknown", may_be_f32 ? "f32, " : "");
 }
 
-/* A stride of `given` elements, 0: the row's own length, in bytes; `row` bytes at least where there are
- * several rows. */
+/* A stride of `given` elements, 0: the row's own length, in bytes; `row` bytes at least where there
+ * are several rows. */
 static int check_stride(const char *name, int64_t given, uint32_t length, size_t element,
                         uint32_t rows, uint64_t *bytes, hewn_error *err)
 {

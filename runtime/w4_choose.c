@@ -1,6 +1,6 @@
 /*
- * Shapes and cost of products with 4-bit weights. The memory bounds them, so all CTAs should run at once and load
- * equal shares.
+ * Shapes and cost of products with 4-bit weights. The memory bounds them, so all CTAs should run at
+ * once and load equal shares.
  */
 #include "w4.h"
 
@@ -50,8 +50,8 @@ static void fill_shape(const struct w4_problem *p, uint32_t tile, uint32_t parts
     };
 }
 
-/* SM cycles of a k-block, by chunks of a tile: of one CTA, or of two that share an SM. Of up to 16 rows, 32, 64.
- * Measured on an H200: sm_90a/LEDGER.md. */
+/* SM cycles of a k-block, by chunks of a tile: of one CTA, or of two that share an SM. Of up to 16
+ * rows, 32, 64. Measured on an H200: sm_90a/LEDGER.md. */
 static uint64_t block_cycles(const struct w4_shape *s, int two)
 {
     static const uint16_t cycles[4][SM90A_W4_CHUNKS] = {{550, 930, 1350, 1680},
@@ -64,7 +64,7 @@ static uint64_t block_cycles(const struct w4_shape *s, int two)
 
 /*
  *   memory = W once for each tile of rows / MEMORY_BYTES
- *   cost   = max(memory, waves * blocks of a part * block_cycles) + waves * (WAVE + merge of the parts)
+ *   cost   = max(memory, waves * blocks of a part * block_cycles) + waves * (WAVE + merge)
  * Without what every launch takes. Only the order of the candidates matters.
  */
 static uint64_t cost(const struct w4_problem *p, const struct w4_shape *s, uint32_t sm_count)

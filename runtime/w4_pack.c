@@ -85,7 +85,7 @@ static void pack_words(const struct w4_problem *p, const struct rows *r, uint64_
                                column + half * W4_HALF_K + 16 * s + t % 4 * 2));
 }
 
-/* A row of 64 scales and zero points of group g; a group behind the last one of W has only zeros. */
+/* A row of 64 scales and zero points of group g; behind the last group of W they are 0. */
 static void pack_group(const struct w4_problem *p, const struct rows *r, uint64_t row, uint64_t g,
                        unsigned char *scales, unsigned char *zeros)
 {

@@ -1,30 +1,28 @@
 /*
- * What the kernels of products with 4-bit weights agree on: the parameter list, the packed weights. #defines
- * only: PTX, the runtime, tools/mod and the tests include this.
+ * What the kernels of products with 4-bit weights agree on: the parameter list, the packed weights.
+ * #defines only: PTX, the runtime, tools/mod and the tests include this.
  *
- *   D[i][j] = sum over groups g of scale[j][g] * sum over k of g of X[i][k] * (W[j][k] - zero[j][g])
+ *   D[i][j] = sum over groups g: scale[j][g] * sum over k of g: X[i][k] * (W[j][k] - zero[j][g])
  *
- * X is m x k of 16-bit floats, W is n x k. A k-block is 128 k, a chunk 64 rows of W. n and k are padded with
- * zero weights up to whole chunks and k-blocks.
+ * X is m x k of 16-bit floats, W is n x k. A k-block is 128 k, a chunk 64 rows of W. n and k are
+ * padded with zero weights up to whole chunks and k-blocks.
  *
- * Packed weights. Block (kb, c), of k-block kb and chunk c, begins at (kb * chunks + c) * W4_BLOCK_BYTES:
+ * Packed weights. Block (kb, c), of k-block kb and chunk c, begins at byte
+ * (kb * chunks + c) * W4_BLOCK_BYTES:
  *
  *   0                    words of half 0 (64 k), then of half 1: 16 bytes for each of 128 threads
  *   4096                 scales: a row of 64 for each group of the block, 16 bits each
  *   4096 + 128 * groups  zero points of uint4: likewise, 8 bits each; else absent
  *
- * groups: groups of a k-block, 1, 2 or 4. A scale for a whole row stands once for each k-block, as for groups
- * of 128. In a row of 64 scales or zero points, entry 2 * (8 * w + r) is that of row 16 * w + r of the chunk, the next
- * entry that of row 16 * w + r + 8; w < 4, r < 8.
+ * groups: groups of a k-block, 1, 2 or 4. A scale for a whole row stands once for each k-block, as
+ * for groups of 128. In a row of 64 scales or zero points, entry 2 * (8 * w + r) is that of row
+ * 16 * w + r of the chunk, the next entry that of row 16 * w + r + 8; w < 4, r < 8.
  *
- * Thread t = 32 * w + 4 * r + q of a warpgroup holds word s, s < 4, of a half h: its 8 elements are of rows
- * 16 * w + r (low) and 16 * w + r + 8 (high) of the chunk and of columns 64 * h + 16 * s + 2 * q + {0, 1, 8, 9}
- * of the k-block: an A fragment of m64nNk16. Where they lie in the word, by nibbles from the lowest on:
- *
- *   integers  low 0, high 0, low 8, high 8, low 1, high 1, low 9, high 9; int4 with its sign bit inverted, so
- *             that 8 stands for 0
- *
- *   e2m1      in no nibbles: W4_E2M1_BITS
+ * Thread t = 32 * w + 4 * r + q of a warpgroup holds word s, s < 4, of a half h: its 8 elements are
+ * of rows 16 * w + r (low) and 16 * w + r + 8 (high) of the chunk and of columns
+ * 64 * h + 16 * s + 2 * q + {0, 1, 8, 9} of the k-block: an A fragment of m64nNk16. Its nibbles, the
+ * lowest first: low 0, high 0, low 8, high 8, low 1, high 1, low 9, high 9. int4 is stored with its
+ * sign bit inverted, so that 8 stands for 0.
  *
  * map   | dimensions, innermost first | box
  * map_x | {k, m, 1}                   | {64, rows, 1}

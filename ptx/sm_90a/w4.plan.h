@@ -1,9 +1,11 @@
 /*
- * The plan of the sm_90a kernels of products with 4-bit weights: roles, ring, shared memory. #defines only,
- * included by w4.ptx, by the runtime and by tools/mod. Bytes unless a name says otherwise.
+ * The plan of the sm_90a kernels of products with 4-bit weights: roles, ring, shared memory.
+ * #defines only, included by w4.ptx, by the runtime and by tools/mod. Bytes unless a name says
+ * otherwise.
  *
- * A variant is (format, width): the most rows of D in a tile. What a shape decides, the host computes and
- * passes on: chunks of a tile, `rows`, `stages` of the ring, parts of K, and from these the dynamic shared memory.
+ * A variant is (format, width): the most rows of D in a tile. What a shape decides, the host
+ * computes and passes on: chunks of a tile, `rows`, `stages` of the ring, parts of K, and from
+ * these the dynamic shared memory.
  */
 #ifndef HEWN_SM90A_W4_PLAN_H
 #define HEWN_SM90A_W4_PLAN_H
@@ -34,8 +36,8 @@
 /* A k-block of X: two boxes of 64 k, `rows` rows of 128 bytes each. */
 #define SM90A_W4_X_BYTES(rows) (2 * (rows) * SWIZZLE_BYTES)
 
-/* Sums of a part, in place of the ring: a row of D each, 16 bytes longer than its chunks, so that the lanes that
- * write have different banks. */
+/* Sums of a part, in place of the ring: a row of D each, 16 bytes longer than its chunks, so that
+ * the lanes that write have different banks. */
 #define SM90A_W4_SUM_PITCH(chunks) ((chunks) * W4_CHUNK * 4 + 16)
 
 /* The most dynamic shared memory: what an SM leaves beside the barriers. */
@@ -56,8 +58,8 @@
 /* X(name, offset in dynamic shared memory, element bytes, elements) */
 #define SM90A_W4_SHARED(X) X(ring, 0, SM90A_W4_DYNAMIC_SHARED, 1)
 
-/* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits). empty_bar: 8 where a tile has more
- * than one chunk. */
+/* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits). empty_bar: 8 where
+ * a tile has more than one chunk. */
 #define SM90A_W4_HANDOFFS(X)                                          \
     X(full_bar, 1, W4_BLOCK_BYTES(1, 0) + SM90A_W4_X_BYTES(8),        \
       SM90A_W4_CHUNKS *W4_MAX_BYTES + SM90A_W4_X_BYTES(64), producer, \

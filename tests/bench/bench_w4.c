@@ -1,16 +1,16 @@
 /*
- * bench_w4: products with 4-bit weights on a GPU, groups of 128, beside cuBLASLt on the same weights in bf16 and
- * beside Marlin in f16. Microseconds a launch, of CUDA graphs whose launches go round among copies of the weights
- * that are larger than L2 together. "floor": packed weights at 4.4 TB/s.
+ * bench_w4: products with 4-bit weights on a GPU, groups of 128, beside cuBLASLt on the same
+ * weights in bf16 and beside Marlin in f16. Microseconds a launch, of CUDA graphs whose launches go
+ * round among copies of the weights that are larger than L2 together. "floor": packed weights at
+ * 4.4 TB/s.
  *
  *   bench_w4               all shapes
  *   bench_w4 --only TEXT   those whose name has the text
- *   bench_w4 --marlin FILE a library with int marlin_run(const void *x, const void *w, void *d, void *scales, int m,
- *                          int n, int k, void *zeros, int group, void *stream): Marlin's marlin_cuda
+ *   bench_w4 --marlin FILE a library with marlin_run, a marlin_call below: Marlin's marlin_cuda
  *   bench_w4 --all         instead of that, every tile and number of parts
  *
- * Weights are n x k copies of a block of 2048 x 1024, scales of four bits: exact in bf16 and f16, so that all sides
- * compute the same product.
+ * Weights are n x k copies of a block of 2048 x 1024, scales of four bits: exact in bf16 and f16,
+ * so that all sides compute the same product.
  */
 #include "bench/bench_peer.h"
 #include "bench/gpu.h"

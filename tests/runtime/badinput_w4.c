@@ -1,4 +1,4 @@
-/* Products with 4-bit weights: every rule of a description, of weights, of the addresses of a run. */
+/* Products with 4-bit weights: every rule of a description, of weights, of a run's addresses. */
 #include "badinput.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Products with 4-bit weights against float64: rows, tails of n and k, groups, formats, parts, tiles, alignment. */
+/* Products with 4-bit weights against float64: rows, tails of n and k, groups, formats, parts,
+ * tiles, alignment. */
 #include "w4_case.h"
 
 #include "lib/digest.h"

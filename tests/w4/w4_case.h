@@ -1,17 +1,19 @@
 /*
  * The cases of products with 4-bit weights, their data on the host, and the judge.
  *
- * An element against float64, u = 2^-24. The sum P of the products of a half k-block, 64 k, or of a group of 32, is
- * the tensor core's, 16 products an instruction (gemm_judge.c):
+ * An element against float64, u = 2^-24. The sum P of the products of a half k-block, 64 k, or of a
+ * group of 32, is the tensor core's, 16 products an instruction (gemm_judge.c):
  *
- *   H = sum over instructions of 17 * 2^-25 * M + 2 u |sum so far|, M the largest |product| or |sum so far|
+ *   H = sum over instructions of 17 * 2^-25 * M + 2 u |sum so far|,
+ *       M the largest |product| or |sum so far|
  *
  * Each P is multiplied by its scale s and added in fp32; then the parts of K are added:
  *
- *   |D - ref| <= sum of |s| H + u * sum over P of |D so far| + parts * u * sum of |s P| + half an ulp of D's type
+ *   |D - ref| <= sum of |s| H + u * sum over P of |D so far| + parts * u * sum of |s P|
+ *                + half an ulp of D's type
  *
- * That is loose where groups are many, so each case also runs on small integers, scales powers of two: all sums are
- * then exact, and so must D be. Gaps between rows and guards keep their poison.
+ * That is loose where groups are many, so each case also runs on small integers, scales powers of
+ * two: all sums are then exact, and so must D be. Gaps between rows and guards keep their poison.
  */
 #ifndef TESTS_W4_CASE_H
 #define TESTS_W4_CASE_H
@@ -50,8 +52,8 @@ void w4_data_free(struct w4_data *d);
 /* Weight j, k less its zero point, and its scale. */
 double w4_weight(const struct w4_data *d, int j, int k, double *scale);
 
-/* Fails the current case where an element is beyond its tolerance; the largest share of one that was used.
- * parts: of K, as the plan says. */
+/* Fails the current case where an element is beyond its tolerance; the largest share of one that
+ * was used. parts: of K, as the plan says. */
 double w4_judge(const struct w4_data *d, unsigned parts);
 
 #endif

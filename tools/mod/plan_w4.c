@@ -1,5 +1,5 @@
-/* The plans of products with 4-bit weights as data, their derived numbers checked, and what their manifests say
- * of the problem. */
+/* The plans of products with 4-bit weights as data, their derived numbers checked, and what their
+ * manifests say of the problem. */
 #include "mod.h"
 
 #include "plan_tables.h"
