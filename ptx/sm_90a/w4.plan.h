@@ -55,20 +55,14 @@
     X(consumer_1, 4, 4)     \
     X(producer, 8, SM90A_W4_PRODUCER_WARPS)
 
-/* X(name, offset in dynamic shared memory, element bytes, elements) */
-#define SM90A_W4_SHARED(X) X(ring, 0, SM90A_W4_DYNAMIC_SHARED, 1)
-
-/* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits). empty_bar: 8 where
- * a tile has more than one chunk. */
+/* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits). empty_bar: 4 where
+ * a tile has only one chunk. */
 #define SM90A_W4_HANDOFFS(X)                                          \
     X(full_bar, 1, W4_BLOCK_BYTES(1, 0) + SM90A_W4_X_BYTES(8),        \
       SM90A_W4_CHUNKS *W4_MAX_BYTES + SM90A_W4_X_BYTES(64), producer, \
       consumer_0 + consumer_1)                                        \
-    X(empty_bar, 4, 0, 0, consumer_0 + consumer_1, producer)
+    X(empty_bar, 8, 0, 0, consumer_0 + consumer_1, producer)
 
-/* X(storage, writers, readers) */
-#define SM90A_W4_FLOWS(X)                           \
-    X(ring, producer.tma + consumer_0 + consumer_1, \
-      consumer_0.mma + consumer_1.mma + consumer_0 + consumer_1)
+/* Dynamic shared memory is not listed, nor its flows: its size is the launch's. */
 
 #endif

@@ -11,10 +11,9 @@
 static const char *const maps[] = PLAN_NAMES(W4_MAPS(PLAN_NAME, PLAN_NAME));
 static const struct plan_scalar scalars[] = PLAN_SCALARS(W4_SCALARS(PLAN_SCALAR));
 static const struct plan_range roles[] = PLAN_RANGES(SM90A_W4_ROLES(PLAN_ROLE));
-static const struct plan_range shared[] = PLAN_RANGES(SM90A_W4_SHARED(PLAN_SHARED));
-static const struct plan_range no_tmem[] = PLAN_RANGES();
+static const struct plan_range no_ranges[] = PLAN_RANGES();
 static const struct plan_handoff handoffs[] = PLAN_HANDOFFS(SM90A_W4_HANDOFFS(PLAN_HANDOFF_SPAN));
-static const struct plan_flow flows[] = PLAN_FLOWS(SM90A_W4_FLOWS(PLAN_FLOW));
+static const struct plan_flow no_flows[] = PLAN_FLOWS();
 
 _Static_assert(W4_BLOCK_BYTES(1, 1) % 16 == 0 && W4_BLOCK_BYTES(W4_MAX_GROUPS, 0) % 16 == 0,
                "bulk copies");
@@ -45,10 +44,10 @@ SM90A_W4_VARIANTS(SHAPE)
         .maps = maps,                            \
         .scalars = scalars,                      \
         .roles = roles,                          \
-        .shared = shared,                        \
-        .tmem = no_tmem,                         \
+        .shared = no_ranges,                     \
+        .tmem = no_ranges,                       \
         .handoffs = handoffs,                    \
-        .flows = flows,                          \
+        .flows = no_flows,                       \
         .w4 = &t##_shape_##f##_##w,              \
     },
 
