@@ -353,6 +353,7 @@ static struct hewn_gemm_extent extent_of(const hewn_gemm_desc *d, const struct g
                                      .need = needs_of(d, o),
                                      .askew_a = o[GEMM_A].pitch % SECTOR != 0,
                                      .askew_b = o[GEMM_B].pitch % SECTOR != 0,
+                                     .askew_d = o[GEMM_D].pitch % SECTOR != 0,
                                      .loose_a = o[GEMM_A].loose != 0,
                                      .loose_b = o[GEMM_B].loose != 0,
                                      .ways_a = hewn_gemm_odd_ways(&o[GEMM_A]),

@@ -20,7 +20,7 @@
 #define KERNEL_ODD(P, t, v)   ROW(P, t, v, #v, 1, 1, 0, GEMM_CAN_LOOSE | GEMM_CAN_F32, 1)
 /* One module, three variants: each tile alone, pairs along m, pairs along n. */
 #define KERNEL_SHARES(P, t, v) KERNEL_THREE(P, t, v, MOST)
-/* Results of 16 bits; not chosen unasked. */
+/* Results of 16 bits. */
 #define KERNEL_EXCHANGED(P, t, v) KERNEL_THREE(P, t, v, GEMM_CAN_PLANE)
 #define KERNEL_THREE(P, t, v, more)                       \
     ROW(P, t, v, #v, 1, 1, 0, more, 0)                    \
@@ -46,7 +46,7 @@
      .can = P##_GEMM_CAN(v) | (more),              \
      .mode = (how),                                \
      .odd = (maps),                                \
-     .named = !((more)&GEMM_CAN_F32)},
+     .exchanged = !((more)&GEMM_CAN_F32)},
 
 #define KERNEL_FEW                               \
     {.target = "sm_90a",                         \
@@ -116,7 +116,7 @@ uint32_t hewn_gemm_tile_k(const struct hewn_gemm_kernel *kernel, uint64_t elemen
 uint32_t hewn_gemm_clusters(uint32_t sm_count, uint32_t cluster)
 {
     uint32_t fit = (cluster <= 2 ? sm_count : sm_count - sm_count / 11) / cluster;
-    uint32_t less = cluster > 4 ? 2 : 1;
+    uint32_t less = cluster == 6 ? 3 : cluster > 4 ? 2 : 1;
     return fit > less && cluster & (cluster - 1) ? fit - less : fit;
 }
 
@@ -128,32 +128,44 @@ uint32_t hewn_gemm_clusters(uint32_t sm_count, uint32_t cluster)
  *             does beside
  *   fetch     the rows of 128 bytes of a k-block that the CTA itself asks for; the rest comes by multicast.
  *             TMA takes longer for a row that lies beyond the matrix, and less is saved by sharing it
- *   run       waves * blocks * max(multiply, fetch) + (waves - 1) * between
+ *   block     a k-block: multiply and fetch, which overlap and hinder each other
  *   between   from one tile to the next of a CTA: filling the ring, and the part of the epilogue during which
- *             nothing is multiplied. Broad 16-bit tiles are stored while the next one is multiplied
+ *             nothing is multiplied. Broad 16-bit tiles are stored while the next one is multiplied, a box a
+ *             k-block
+ *   tile      blocks * block + between; without parts the ring is filled meanwhile: no more than
+ *             blocks * fetch beside blocks * multiply + between
+ *   run       blocks * block + (waves - 1) * tile
  *   memory    A and B once from memory, D once to it
- *   time      START + (run^3 + memory^3)^(1/3) + epilogue + with parts, waves * (adding up, which takes
- *             longer the more parts there are)
- * The constants were fitted to some 17,000 timings of 260 drawn shapes, starting from what rates.c and the
- * ledger have measured (ptx/sm_90a/LEDGER.md, "The choice").
+ *   time      START + run beside memory + epilogue + with parts, waves * (adding up, which takes longer the
+ *             more parts there are)
+ * The constants were fitted to timings of drawn shapes, starting from what rates.c and the ledger have
+ * measured (ptx/sm_90a/LEDGER.md, "The choice").
  */
-static const double mma_inefficiency = 1.07, beside = 23;
-static const double row_cycles = 2.93;   /* 44 bytes a cycle into an SM from L2 */
-static const double parts_row = 0.85;    /* of that where `split` or `flat` share K, fitted */
-static const double empty_cycles = 3.41; /* a row beyond the matrix */
-static const double askew = 1.22;        /* rows that begin inside a sector: 5 sectors, not 4 */
-static const double memory_bytes = 2430; /* a cycle, all SMs: 4.3 TB/s */
-static const double written = 1.26;      /* a byte of D against one that is read */
-static const double start = 2188, start_cluster = 211;
-static const double late_between = 617, fill = 519, exposed = 0.697;
-static const double epilogue_area = 11.4, by_element = 317; /* results a cycle; stores by element */
+static const double mma_inefficiency = 1.025, beside = 31.3;
+static const double row_cycles = 2.097; /* 61 bytes a cycle into an SM from L2 */
+static const double fetch_hinders = 0.242, ring_hinders = 0.347, memory_hinders = 0.405;
+static const double parts_row = 1.006;    /* of that where `split` or `flat` share K, fitted */
+static const double empty_cycles = 2.695; /* a row beyond the matrix */
+static const double empty_shared = 1.996; /* what sharing it saves */
+static const double askew = 1.528;        /* rows that begin inside a sector: 5 sectors, not 4 */
+static const double memory_bytes = 2736;  /* a cycle, all SMs: 4.8 TB/s */
+static const double written = 1.105,
+                    askew_written = 1.392; /* a byte of D against one that is read */
+static const double start = 2486, start_cluster = 152;
+static const double late_between = 725, fill = 327, exposed = 0.754;
+static const double read_again = 1.005;
+static const double late_box = 451, late_boxes = 4; /* a box that finds no k-block to go with */
+static const double epilogue_area = 15.8, by_element = 507; /* results a cycle; stores by element */
+static const double direct =
+    12.8; /* a column of those that no box of 64 holds, stored by element */
+static const double exchanged_area = 9.6;
 static const double by_loose_element = 3000, by_odd_element = 2000;
-static const double merge = 847, merge_part = 729; /* of 128 x 64 sums */
-static const double broad = 595, broad_part = 700,
-                    broad_area = 220;                    /* of more, through the rings */
-static const double promote_wide = 1.16, promote = 1.29; /* 8-bit sums, promoted; the ledger */
-static const double loose_row = 35.6;                    /* a row through registers */
-static const double odd_fetch = 1.9;   /* a row of 144 bytes, of two or three lines, against one */
+static const double merge = 849, merge_part = 619; /* of 128 x 64 sums */
+static const double broad = 769, broad_part = 747,
+                    broad_area = 352;                   /* of more, through the rings */
+static const double promote_wide = 1.32, promote = 1.4; /* 8-bit sums, promoted; the ledger */
+static const double loose_row = 35.6;                   /* a row through registers */
+static const double odd_fetch = 2.65;  /* a row of 144 bytes, of two or three lines, against one */
 static const double shared_bytes = 92; /* a cycle, of shared memory */
 
 static double larger(double a, double b)
@@ -166,11 +178,11 @@ static double smaller(double a, double b)
     return a < b ? a : b;
 }
 
-/* (a^3 + b^3)^(1/3), to 2 %: what two things take that overlap and hinder each other. */
-static double both(double a, double b)
+/* What two things take that overlap and hinder each other; with 0.26 the cube root of the sum of cubes. */
+static double both(double a, double b, double hindrance)
 {
     double most = larger(a, b), ratio = smaller(a, b) / most;
-    return most * (1 + 0.26 * ratio * ratio * ratio);
+    return most * (1 + hindrance * ratio * ratio * ratio);
 }
 
 /* Cycles of a k-block's rows along one side of the tile, `sharing` CTAs of which load a part each. With one
@@ -180,7 +192,7 @@ static double fetch(double tile, uint32_t sharing, double extent, double tiles, 
 {
     double beyond = smaller(tile, (tiles * tile - extent) / (waves > 1 ? tiles : 1));
     double real = (tile - beyond) / sharing * (begins_askew ? askew : 1);
-    return real * row_cycles + beyond / (sharing > 1 ? 1.41 : 1) * empty_cycles;
+    return real * row_cycles + beyond / (sharing > 1 ? empty_shared : 1) * empty_cycles;
 }
 
 /* Cycles of a k-block of a kernel that shifts its rows: they land in shared memory, are read and written, and read
@@ -222,11 +234,13 @@ static double cost(const struct hewn_gemm_kernel *k, uint32_t parts,
         rows = loose(k, p, rows);
     double a = (double)p->batch_a * m * (p->askew_a ? askew : 1);
     double b = (double)p->batch_b * n * (p->askew_b ? askew : 1);
-    double memory = ((a + b) * (double)p->k * p->in + (double)p->batch * m * n * p->out * written) /
-                    memory_bytes;
+    double d = (double)p->batch * m * n * p->out * written * (p->askew_d ? askew_written : 1);
+    double memory = ((a + b) * (double)p->k * p->in + d) / memory_bytes;
     /* split, flat and loose store by element; broader tiles with parts take as long for their sums. Rows of any
      * length are stored so with parts, the more slowly the less they are aligned. */
-    double epilogue = area / epilogue_area;
+    double epilogue =
+        area / (k->exchanged ? exchanged_area : epilogue_area) +
+        (p->out == 2 && !k->exchanged && k->tile_n > 64 ? direct * (k->tile_n % 64) : 0);
     if (k->odd)
         epilogue += parts > 1 ? by_odd_element * area / narrow : 0;
     else if (k->parts > 1 && area <= narrow)
@@ -234,10 +248,19 @@ static double cost(const struct hewn_gemm_kernel *k, uint32_t parts,
     double add_up = area <= narrow
                         ? merge + merge_part * parts
                         : broad + (broad_part + broad_area * (area / narrow - 1)) * parts;
-    double between = area >= 128 * 192 && p->out == 2 ? late_between : fill + epilogue * exposed;
-    double run = waves * blocks * larger(multiply, rows) + (waves - 1) * between;
-    return start + (pair * parts > 1 ? start_cluster : 0) + both(run, memory) + epilogue +
-           (parts > 1 ? waves * add_up : 0);
+    int by_register = k->odd || k->can & GEMM_CAN_LOOSE;
+    double block = by_register ? larger(multiply, rows) : both(multiply, rows, fetch_hinders);
+    double between = fill + epilogue * exposed;
+    if (area >= 128 * 192 && p->out == 2 && !k->exchanged)
+        between = late_between + (k->odd ? 0 : late_box * larger(0, late_boxes - blocks));
+    double tile = blocks * block + between;
+    if (parts == 1 && !by_register)
+        tile = smaller(tile, both(blocks * rows, blocks * multiply + between, ring_hinders));
+    double run = blocks * block + (waves - 1) * tile;
+    /* Of equal kernels, the one whose tiles read the larger operand once. */
+    if (n >= m ? tiles_m * k->pair_m > 1 : tiles_n * k->pair_n > 1) run *= read_again;
+    return start + (pair * parts > 1 ? start_cluster : 0) + both(run, memory, memory_hinders) +
+           epilogue + (parts > 1 ? waves * add_up : 0);
 }
 
 /* k-blocks that so many parts need. Odd rows: every warp of the producer has units in each tile. */
@@ -300,7 +323,8 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
 /* ---- slices of K -- */
 
 /* The kernel that adds up slices: start, loads and stores, and its reads from L2; bytes a cycle. */
-static const double combine = 3500, combine_bytes = 2000;
+static const double few_worth = 0.75; /* of the time of `few` in one slice: its model is coarser */
+static const double combine = 3694, combine_bytes = 1519;
 
 int hewn_gemm_sliceable(const struct hewn_gemm_extent *p, uint32_t slices)
 {
@@ -315,6 +339,7 @@ struct hewn_gemm_extent hewn_gemm_slice_extent(const struct hewn_gemm_extent *p,
     q.k = p->k / slices;
     q.batch = q.batch_a = q.batch_b = slices;
     q.out = 4;
+    q.askew_d = (p->n + 3) / 4 % 2 != 0;
     q.need = (q.need & ~(uint32_t)GEMM_CAN_FINISH) | GEMM_CAN_F32;
     if (q.k * q.in % 32) q.askew_a = q.askew_b = 1;
     return q;
@@ -341,7 +366,7 @@ static void try_slices(const struct hewn_gemm_kernel *k, uint32_t parts,
     uint32_t s = below[most < GEMM_MAX_SLICES ? most : GEMM_MAX_SLICES];
     for (int i = 0; i < 2 && s > 1; i++, s = below[s / 2]) {
         struct hewn_gemm_extent q = hewn_gemm_slice_extent(p, s);
-        if (ceil_div(q.k, hewn_gemm_tile_k(k, q.in)) < parts) continue;
+        if (ceil_div(q.k, hewn_gemm_tile_k(k, q.in)) < least_blocks(k, parts)) continue;
         double c = cost(k, parts, &q, sm_count) + combine +
                    (double)s * (double)p->m * (double)p->n * 4 / combine_bytes;
         if (c >= out->cost) continue;
@@ -356,13 +381,17 @@ uint32_t hewn_gemm_choose_slices(const struct hewn_gemm_choice *whole,
 {
     uint8_t below[GEMM_MAX_SLICES + 1];
     uint32_t slices = 1;
+    const uint32_t need = hewn_gemm_slice_extent(problem, 1).need;
     *out = *whole;
+    if (whole->cost < start + combine) return 1;
+    if (whole->kernel->few) out->cost *= few_worth;
     list_slices(problem, below);
     if (below[GEMM_MAX_SLICES] == 1) return 1;
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
         const struct hewn_gemm_kernel *k = &kernels[i];
-        if (strcmp(k->target, whole->kernel->target) != 0 || problem->need & ~k->can ||
-            passes(k, problem) || (k->most_m && problem->m > k->most_m))
+        if (strcmp(k->target, whole->kernel->target) != 0 || need & ~k->can || k->odd ||
+            k->few != whole->kernel->few || passes(k, problem) ||
+            (k->most_m && problem->m > k->most_m))
             continue;
         for (uint32_t p = 1; p <= k->parts; p++) {
             uint32_t cluster = k->pair_m * k->pair_n * p;

@@ -29,6 +29,7 @@ struct hewn_gemm_kernel {
     uint32_t mode;   /* GEMM_MODE_PAIR_...: who shares loads, where the kernel must be told */
     uint32_t most_m; /* rows that it computes, at most; 0: any */
     uint32_t few;   /* HEWN_GEMM_...FEW: the plan decides tile_n and the stages, gemm_few.c; or 0 */
+    uint32_t exchanged; /* 1: A and B are exchanged, results of 16 bits */
     uint32_t named; /* 1: computes only what names it */
     uint32_t odd;   /* not 0: a tensor map for every class of rows, gemm_odd.c */
 };
@@ -39,7 +40,7 @@ struct hewn_gemm_extent {
     uint64_t m, n, k, batch, batch_a, batch_b;
     uint32_t in, out;
     uint32_t need;             /* GEMM_CAN_... */
-    uint32_t askew_a, askew_b; /* 1: rows are not all on 32 bytes */
+    uint32_t askew_a, askew_b, askew_d; /* 1: rows are not all on 32 bytes */
     uint32_t loose_a, loose_b; /* 1: no tensor map, because of its address or strides */
     uint32_t ways_a, ways_b;   /* bank conflicts of a kernel with `odd` that reads rows, 1: none */
     uint32_t promoted;         /* 1: sums of 8-bit products are promoted */

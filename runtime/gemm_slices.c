@@ -13,8 +13,6 @@
 #include <stdlib.h>
 
 enum {
-    SLICES_UNASKED =
-        0, /* 1: slices are chosen where the description names neither them nor a kernel */
     SUM_BYTES = 4,
     SUMS_OF_ROW = GEMM_ALIGN / SUM_BYTES, /* a row of sums is a multiple of so many */
     LEAST_LOADS = 4                       /* slices of a lane, before more lanes share a quad */
@@ -162,7 +160,7 @@ static int choose(const hewn_gemm_plan *plan, const hewn_gemm_desc *d,
         return hewn_gemm_choose(plan->kernel->target, d->variant, d->parts, &slice, sms, clusters,
                                 choice, err);
     }
-    if (SLICES_UNASKED && !d->slices && !d->variant && !d->parts && !d->invariant && cost > 0 &&
+    if (!d->slices && !d->variant && !d->parts && !d->invariant && cost > 0 &&
         hewn_gemm_sliceable(extent, 1))
         *slices = hewn_gemm_choose_slices(&whole, extent, sms, clusters, choice);
     return HEWN_OK;
