@@ -112,9 +112,11 @@ uint32_t hewn_gemm_tile_k(const struct hewn_gemm_kernel *kernel, uint64_t elemen
 /* A cluster lies within a GPC, and GPCs have different numbers of SMs. An H200 of 132 SMs holds 66 clusters
  * of 2, 39 of 3, 30 of 4 and 15 of 8 (measured); 18 of 6 and 16 of 7 take twice as long as fewer do. So: all
  * SMs, or ten elevenths of them, and where a cluster is no power of two, one or two less. One cluster more
- * than fits runs behind all others. */
+ * than fits runs behind all others. Of more than 8 CTAs a GPC, which has up to 18 SMs, holds one: 9 parts in 11
+ * clusters take twice as long as 8. */
 uint32_t hewn_gemm_clusters(uint32_t sm_count, uint32_t cluster)
 {
+    if (cluster > HEWN_GEMM_CLUSTER) return sm_count / 18;
     uint32_t fit = (cluster <= 2 ? sm_count : sm_count - sm_count / 11) / cluster;
     uint32_t less = cluster == 6 ? 3 : cluster > 4 ? 2 : 1;
     return fit > less && cluster & (cluster - 1) ? fit - less : fit;
