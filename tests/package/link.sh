@@ -54,7 +54,7 @@ if [ -z "$stray" ]; then ok; else fail "external symbols without the prefix hewn
 # the archive.
 so=$BUILD/libhewn.so.0
 $NM -D --defined-only "$so" | awk '{print $NF}' | sort >"$work/exported"
-sed -n 's/^[a-z].*[ *]\(hewn_[a-z_]*\)(.*/\1/p' "$SRC/include/hewn.h" | sort -u >"$work/declared"
+sed -n 's/^[a-z].*[ *]\(hewn_[a-z0-9_]*\)(.*/\1/p' "$SRC/include/hewn.h" | sort -u >"$work/declared"
 if [ -s "$work/exported" ] && ! grep -v '^hewn_' "$work/exported"; then ok; else fail "$so exports more than hewn_"; fi
 if diff "$work/declared" "$work/exported" >"$work/exports.diff"; then ok
 else fail "$so exports (>) other functions than hewn.h declares (<)" "$(cat "$work/exports.diff")"; fi
