@@ -95,6 +95,7 @@ most() {
     case $1-$2 in
     attention-all) echo 2500000 ;;
     attention-*) echo 1500000 ;;
+    gemm-all) echo 2200000 ;;
     gemm-*) echo 2000000 ;;
     *) echo 1000000 ;;
     esac

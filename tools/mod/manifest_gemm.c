@@ -38,28 +38,25 @@ static unsigned tile_k_of(const struct module_id *id)
     return id->plan->gemm->row_bytes / (strcmp(id->in, "fp8") == 0 ? 1 : 2);
 }
 
-/* GEMM_ODD_MAPS: where row i begins among 16 bytes, shift_a and shift_b say in elements. */
+/* GEMM_ODD_MAPS: an entry for the eight maps of an operand, map_a0 .. map_a7. Map i has rows i, i + 8, ..; shift(i)
+ * says with which element of 16 bytes row i begins. */
 static void write_odd_maps(FILE *out, const struct module_id *id)
 {
-    static const char *const rows[2][2] = {{"m", "k"}, {"n", "k"}};
-
     fprintf(out, "  \"tensor_maps\": [\n");
-    for (int i = 0; i < 2 * GEMM_ODD_CLASSES; i++) {
-        char x = "ab"[i / GEMM_ODD_CLASSES];
-        int row = i % GEMM_ODD_CLASSES;
-        const char *const *r = rows[i / GEMM_ODD_CLASSES];
+    for (int i = 0; i < 2; i++) {
+        char x = "ab"[i], r = "mn"[i];
         fprintf(out,
-                "    {\"name\": \"map_%c%d\", \"tensor\": \"%c\", \"dtype\": \"%s\", \"rank\": 3,\n"
-                "     \"dims\": [\"%s + shift_%c(%d)\", \"max((%s - %d + 7) / 8, 1)\", "
+                "    {\"name\": \"map_%c0\", \"tensor\": \"%c\", \"maps\": %d, \"dtype\": \"%s\", "
+                "\"rank\": 3,\n"
+                "     \"dims\": [\"k + shift(i)\", \"max((%c - i + 7) / 8, 1)\", "
                 "\"step_%c * (batch - 1) + 1\"], \"box\": [%d, %d, 1],\n"
-                "     \"element_strides\": [1, 1, 1],\n"
-                "     \"dims_mn\": [\"%s + shift_%c(%d)\", \"max((%s - %d + 7) / 8, 1)\", "
+                "     \"dims_mn\": [\"%c + shift(i)\", \"max((k - i + 7) / 8, 1)\", "
                 "\"step_%c * (batch - 1) + 1\"], \"box_mn\": [%d, %d, 1],\n"
-                "     \"interleave\": \"none\", \"swizzle\": \"none\", "
-                "\"out_of_bounds\": \"zero\"}%s\n",
-                x, row, x + ('A' - 'a'), id->in, r[1], x, row, r[0], row, x, GEMM_ODD_ROW_BYTES / 2,
-                GEMM_ODD_CLASSES, r[0], x, row, r[1], row, x, GEMM_ODD_ROW_BYTES / 2,
-                GEMM_ODD_CLASSES, i + 1 < 2 * GEMM_ODD_CLASSES ? "," : "");
+                "     \"element_strides\": [1, 1, 1], \"interleave\": \"none\", \"swizzle\": "
+                "\"none\", \"out_of_bounds\": \"zero\"}%s\n",
+                x, x + ('A' - 'a'), GEMM_ODD_CLASSES, id->in, r, x, GEMM_ODD_ROW_BYTES / 2,
+                GEMM_ODD_CLASSES, r, x, GEMM_ODD_ROW_BYTES / 2, GEMM_ODD_CLASSES,
+                i == 0 ? "," : "");
     }
     fprintf(out, "  ],\n");
 }
