@@ -100,7 +100,7 @@ static int launch(const struct gemm_case *g, const hewn_gemm_plan *plan,
     return hewn_gemm_plan_run(plan, &args, NULL, err);
 }
 
-/* `choice`: the kernel that ran, and its parts of K. */
+/* `choice`: the kernel that ran, its parts of K and, if there are several, "*" and the slices. */
 static void run_on_device(struct device *dev, const struct gemm_case *g, struct operands *o,
                           char choice[DIGEST_CHOICE])
 {
@@ -119,7 +119,10 @@ static void run_on_device(struct device *dev, const struct gemm_case *g, struct 
     if (info.workspace && !guarded_new(dev, &buffer[BUFFER_WORKSPACE], info.workspace, 0xFF))
         CHECK(false, "no device memory for the workspace");
     if (plan && launch(g, plan, buffer, &err)) CHECK(false, "run: %s", err.message);
-    if (info.variant) snprintf(choice, DIGEST_CHOICE, "%.16s/%u", info.variant, info.parts);
+    if (info.variant) {
+        int n = snprintf(choice, DIGEST_CHOICE, "%.12s/%u", info.variant, info.parts);
+        if (info.slices > 1) snprintf(choice + n, DIGEST_CHOICE - (size_t)n, "*%u", info.slices);
+    }
     int rc = plan ? dev->synchronize() : 0;
     CHECK(rc == 0, "the kernel failed with CUresult %d", rc);
     if (plan && rc == 0) {
@@ -180,7 +183,9 @@ static void hold_digest(struct device *dev, const struct gemm_case *g, struct op
     struct gemm_case other = *g;
     char variant[DIGEST_CHOICE];
     if (!recorded) return;
-    if (sscanf(recorded, "%23[^/]/%u", variant, &other.desc.parts) != 2) variant[0] = '\0';
+    other.desc.slices = 1;
+    if (sscanf(recorded, "%23[^/]/%u*%u", variant, &other.desc.parts, &other.desc.slices) < 2)
+        variant[0] = '\0';
     other.desc.variant = variant;
     operands_fill(&other, o);
     run_on_device(dev, &other, o, choice);
