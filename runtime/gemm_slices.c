@@ -143,6 +143,13 @@ static int check_slices(const hewn_gemm_desc *d, const struct hewn_gemm_extent *
                      (long long)d->k, d->slices, GEMM_ALIGN);
 }
 
+/* Whether the device has the kernel that adds up slices. */
+static int can_combine(const hewn_context *context)
+{
+    const hewn_module *module = NULL;
+    return !hewn_plan_choose(context, hewn_gemm_family(), "gemm_combine", &module, NULL);
+}
+
 /* Kernel and parts of the slices, and how many; 1: none. */
 static int choose(const hewn_gemm_plan *plan, const hewn_gemm_desc *d,
                   const struct hewn_gemm_extent *extent, double cost,
@@ -161,7 +168,7 @@ static int choose(const hewn_gemm_plan *plan, const hewn_gemm_desc *d,
                                 choice, err);
     }
     if (!d->slices && !d->variant && !d->parts && !d->invariant && cost > 0 &&
-        hewn_gemm_sliceable(extent, 1))
+        hewn_gemm_sliceable(extent, 1) && can_combine(context))
         *slices = hewn_gemm_choose_slices(&whole, extent, sms, clusters, choice);
     return HEWN_OK;
 }
