@@ -453,6 +453,7 @@ typedef struct hewn_gemm_desc {
                                      Less than 16 takes a slower kernel */
     uint32_t slices;              /* of K, 1..64; 0: chosen where `variant` is NULL and `parts` 0, else 1;
                                      see below */
+    uint32_t reserved;            /* 0 */
 } hewn_gemm_desc;
 
 /*

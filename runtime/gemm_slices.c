@@ -126,6 +126,7 @@ static int plan_combine(struct gemm_slices *s, const hewn_gemm_plan *plan,
 static int check_slices(const hewn_gemm_desc *d, const struct hewn_gemm_extent *extent,
                         hewn_error *err)
 {
+    if (d->reserved) return hewn_fail(err, HEWN_ERR_ARGUMENT, "reserved: %u is not 0", d->reserved);
     if (d->slices > GEMM_MAX_SLICES)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "slices: %u is not in 0..%d", d->slices,
                          GEMM_MAX_SLICES);
