@@ -95,8 +95,8 @@ most() {
     case $1-$2 in
     attention-all) echo 2500000 ;;
     attention-*) echo 1500000 ;;
-    gemm-all) echo 2200000 ;;
-    gemm-*) echo 2000000 ;;
+    gemm-sm_100f) echo 2000000 ;;
+    gemm-*) echo 2200000 ;;
     *) echo 1000000 ;;
     esac
 }
