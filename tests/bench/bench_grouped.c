@@ -100,7 +100,7 @@ static void make_groups(struct work *w)
             w->listed[i] = w->count[i];
         else
             w->listed[i + 1] = at + w->count[i];
-        at = (int)up((uint64_t)(at + w->count[i]), ALIGN);
+        at = (int)up((uint64_t)at + (uint64_t)w->count[i], ALIGN);
     }
     if (w->planes == 1) w->listed[0] = 0;
     w->m = w->planes > 1 ? PLANE : at;
@@ -269,7 +269,7 @@ static void bench_row(struct gpu *g, const struct row *r, peer_run *peer, int al
     }
     double again = time_ours(g, &w, NULL, other);
     if (again < ours) ours = again;
-    if (theirs > 0 && (again = time_peer(g, &w, peer, what)) < theirs) theirs = again;
+    if (peer && theirs > 0 && (again = time_peer(g, &w, peer, what)) < theirs) theirs = again;
     double flop = 2.0 * w.real * r->n * r->k;
     double bytes = (double)r->groups * r->n * r->k + (double)w.real * (r->k + 2.0 * r->n);
     printf("| %s | %d x %d | %d x %d | %d | %.1f | %.0f | %.2f | %s | %.1f | %s | %.1f | %s | %.3f "

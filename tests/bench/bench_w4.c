@@ -64,7 +64,8 @@ static int weight(const struct bench *b, int j, int k)
 
 static double scale(const struct bench *b, int j, int k)
 {
-    return (16 + b->scales[j * GROUPS + k / GROUP]) / 1024.0;
+    const int group = j * GROUPS + k / GROUP;
+    return (16 + b->scales[group]) / 1024.0;
 }
 
 static int copies(uint64_t bytes)
