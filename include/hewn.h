@@ -450,7 +450,7 @@ typedef struct hewn_gemm_desc {
                                      before it chooses; NULL: no table */
     uint32_t invariant;           /* 1: the bits of a row of D do not depend on m; see below */
     uint32_t align;               /* bytes that all addresses are multiples of, 1, 2, 4, 8 or 16; 0: 16.
-                                     Less than 16 takes a slower kernel */
+                                     Less than 16 takes slower kernels */
     uint32_t slices;              /* of K, 1..64; 0: chosen where `variant` is NULL and `parts` 0, else 1;
                                      see below */
     uint32_t reserved;            /* 0 */
@@ -460,7 +460,7 @@ typedef struct hewn_gemm_desc {
  * Slices. A long K with few rows and columns occupies few SMs. It may be cut into equal slices, products of
  * their own whose sums go to a run's `workspace`; a second kernel adds them up, in an order that depends on
  * their number alone. Each slice of a row begins at a multiple of 16 bytes. There is one problem, not `batch`
- * of them, and no operand takes the slower kernel of `align`. Where slices are chosen and a run brings no
+ * of them, and strides and `align` are multiples of 16 bytes. Where slices are chosen and a run brings no
  * workspace, it computes the product in one slice, whose bits may differ.
  */
 
@@ -554,9 +554,9 @@ typedef struct hewn_gemm_tuned {
 
 /* `desc` as for plan_create; its `table` is not looked at. If it names a variant or parts, or is
  * invariant, only kernels that keep to that are timed. What is chosen without a table stays unless
- * another takes 2 % less. Where `slices` is 0, it is taken for 1. The result goes into `table` and `out`; either may be NULL. Loads every
- * kernel that it times; creates and destroys two events. The context must be current on this
- * thread. */
+ * another takes 2 % less. Where `slices` is 0, it is taken for 1. The result goes into `table` and `out`;
+ * either may be NULL. Loads every kernel that it times; creates and destroys two events. The context must be
+ * current on this thread. */
 int hewn_gemm_tune(hewn_context *context, const hewn_gemm_desc *desc,
                    const hewn_gemm_tune_args *args, hewn_gemm_table *table, hewn_gemm_tuned *out,
                    hewn_error *err);
