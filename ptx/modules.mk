@@ -114,11 +114,16 @@ $(O)/modules/$(1)/$(2).i: $(SRC)/ptx/$(1)/$(call text_at,$(1),$(2)).ptx
 endef
 $(foreach m,$(module_list),$(eval $(call text_rule,$(patsubst %/,%,$(dir $(m))),$(notdir $(m)))))
 
+# A text that differs in line markers and worksheet alone leaves a file .same, and keeps its cubins: a change of
+# tools/mod does not assemble all kernels again.
 define target_rules
 $(BUILD)/modules/$(1)/%.ptx: $(O)/modules/$(1)/%.i $(mod)
 	$$(call say,PTX)
 	$(Q)mkdir -p $$(@D)
-	$(Q)$(mod) ptx $(1) $$* $$< $(SRC) $$@
+	$(Q)$(mod) ptx $(1) $$* $$< $(SRC) $(O)/modules/$(1)/$$*.new && rm -f $(O)/modules/$(1)/$$*.same
+	$(Q)if $(foreach a,$(archs_$(1)),[ $$(@:.ptx=.$(a).cubin) -nt $$@ ] && ) \
+	  diff -q -I '^# [0-9]' -I '^//@' $$@ $(O)/modules/$(1)/$$*.new > /dev/null 2>&1; then \
+	  touch $(O)/modules/$(1)/$$*.same; fi; mv $(O)/modules/$(1)/$$*.new $$@
 
 $(BUILD)/modules/$(1)/%.json: $(BUILD)/modules/$(1)/%.ptx $(SRC)/ptx/validated.txt \
     $(ptxas_note) $(mod)
@@ -132,9 +137,10 @@ $(foreach t,$(targets),$(eval $(call target_rules,$(t))))
 define arch_rules
 $(BUILD)/modules/$(1)/%.$(2).cubin: $(BUILD)/modules/$(1)/%.ptx $(ptxas_note) $(mod)
 	$$(call say,PTXAS)
-	$(Q)$(ptxas) -v -arch=$(ptxas_arch_$(2)) $$< -o $$@ > $(O)/modules/$(1)/$$*.$(2).log 2>&1 || \
-	  { cat $(O)/modules/$(1)/$$*.$(2).log >&2; exit 1; }
-	$(Q)$(mod) vet $(O)/modules/$(1)/$$*.$(2).log
+	$(Q)if [ -f $(O)/modules/$(1)/$$*.same ] && [ $$@ -nt $(ptxas_note) ]; then touch $$@; exit 0; fi; \
+	$(ptxas) -v -arch=$(ptxas_arch_$(2)) $$< -o $$@ > $(O)/modules/$(1)/$$*.$(2).log 2>&1 || \
+	  { cat $(O)/modules/$(1)/$$*.$(2).log >&2; exit 1; }; \
+	$(mod) vet $(O)/modules/$(1)/$$*.$(2).log
 endef
 $(foreach t,$(targets),$(foreach a,$(archs_$(t)),$(eval $(call arch_rules,$(t),$(a)))))
 
