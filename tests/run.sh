@@ -110,6 +110,8 @@ on() { # GPU COMMAND…: on the simulator
 real() { env -u HEWN_LIBCUDA "$@"; }
 
 on_simulator() {
+    short=4 # of seven shares; the long run does them all
+    [ "$suite" = all ] && short=7
     for t in abi bench_test fold $SIM_TESTS; do run "$t" "$bin/$t"; done
     for t in badinput inject packs params npy safetensors; do run "$t" on b200 "$bin/$t"; done
     for gpu in h200 b200; do
@@ -122,10 +124,9 @@ on_simulator() {
         run "driver_memory on $gpu" on $gpu "$bin/driver_memory"
         run "driver_link on $gpu" on $gpu "$bin/driver_link"
         run "tensormap on $gpu" on $gpu "$bin/tensormap"
-        # The cases that a short run leaves out come in the long one.
-        run_shares "$([ "$suite" = all ] && echo 7 || echo 4)" "gemm on $gpu" on $gpu "$bin/gemm" --digests "$SRC/tests/golden/results-gemm.txt"
+        run_shares $short "gemm on $gpu" on $gpu "$bin/gemm" --digests "$SRC/tests/golden/results-gemm.txt"
         run "tuning on $gpu" on $gpu "$bin/tuning"
-        run "attention on $gpu" on $gpu "$bin/attention" --digests "$SRC/tests/golden/results-attention.txt"
+        run_shares $short "attention on $gpu" on $gpu "$bin/attention" --digests "$SRC/tests/golden/results-attention.txt"
         run "host on $gpu" on $gpu "$bin/host"
         run "mla on $gpu" on $gpu "$bin/mla"
         [ "$suite" = all ] && run "mla --random 300 on $gpu" on $gpu "$bin/mla" --random 300

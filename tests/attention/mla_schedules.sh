@@ -7,7 +7,7 @@ mla=$BUILD/tests/mla
 
 bits() { # GPU SEED THREADS
     HEWN_LIBCUDA=$SIM HEWN_SIM_GPU=$1 HEWN_SIM_QUIET=1 HEWN_SIM_CHECK=0 HEWN_SIM_SEED=$2 HEWN_SIM_THREADS=$3 \
-        "$mla" --digest --share 0/2 | grep '^digest'
+        "$mla" --digest --share 0/4 | grep '^digest'
 }
 for gpu in h200 b200; do
     # 8: many blocks over several CTAs; 13: two tiles, causal; 19: pages of 61, row by row; 22: every length. 71:
