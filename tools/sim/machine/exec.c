@@ -22,7 +22,8 @@
 
 enum {
     SPIN_BRANCHES = 1024, /* a fragment is looked at after every so many backward branches … */
-    SPIN_SHARE = 256, /* … for this fraction of the branches so far, to find long cycles too */
+    SPIN_SHARE = 256, /* … for this fraction of the branches so far, to find long cycles too … */
+    SPIN_REST = 16, /* … and then not for this fraction: a look hashes registers at every branch */
     LOOK_CYCLES = 1 << 14
 };
 
@@ -69,7 +70,7 @@ uint64_t frag_state(const struct warp *w, const struct frag *f)
 static void wait_clear(struct frag *f)
 {
     /* A loop that only sleeps or re-joins its warp between its polls is still the same loop. */
-    if (!wait_is_pause(f->wait.kind)) f->back = 0;
+    if (!wait_is_pause(f->wait.kind)) f->back = f->look = 0;
     f->wait.kind = WAIT_NONE;
     f->wait.ready = f->wait.arrived = f->wait.expired = f->wait.stuck = false;
 }
@@ -80,6 +81,7 @@ static void spin_resume(struct frag *f)
     f->wait.kind = WAIT_NONE;
     f->wait.ready = false;
     f->back |= SPIN_BRANCHES - 1;
+    f->look = 0;
 }
 
 /* ---- reshaping ---- */
@@ -208,7 +210,8 @@ static void looped(struct warp *w, struct frag *f, uint32_t from)
             spin_sleep(w, f);
         else if (--f->watch_left == 0)
             spin_count(g, -1);
-    } else if (++f->back % SPIN_BRANCHES == 0) {
+    } else if (++f->back % SPIN_BRANCHES == 0 && f->back >= f->look) {
+        f->look = f->back + f->back / SPIN_REST;
         f->deferred = w->frag_count > 1;
         f->watch_left = f->back / SPIN_SHARE;
         f->watch_clock = 0;

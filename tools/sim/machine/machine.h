@@ -86,6 +86,7 @@ struct frag {
     struct wait wait; /* kind WAIT_NONE while runnable */
     /* Spin detection (exec.c): backward branches since it last blocked, and a sample of its state. */
     uint32_t back;
+    uint32_t look; /* it is not looked at again before `back` is as large */
     uint32_t watch_pc, watch_left;
     uint64_t watch_hash, watch_changes;
     uint64_t watch_clock; /* what its clocks show while it is watched; 0: it has read none since */
