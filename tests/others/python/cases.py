@@ -15,6 +15,7 @@ import collections
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import time
@@ -134,7 +135,7 @@ def collect(files):
     command = [sys.executable, "-m", "pytest", "--co", "-q", "-o", "addopts=", "--rootdir=/", "-p", "no:cacheprovider"]
     listing = subprocess.run(command + [os.path.abspath(name) for name in files], capture_output=True, text=True,
                              check=False)
-    return ["/" + line for line in listing.stdout.splitlines() if "::" in line and not line.startswith("ERROR")]
+    return ["/" + line for line in listing.stdout.splitlines() if re.match(r"\S+\.py::", line)]
 
 
 def draw(options):
