@@ -512,7 +512,8 @@ int hewn_gemm_plan_run(const hewn_gemm_plan *plan, const hewn_gemm_args *args, h
  * has the same target, number of SMs, sizes, batch, types, majors and accumulation; else it chooses as
  * without. A table can be written as text and read again, by other programs too, so that a device
  * need be tuned only once. A line whose kernel a later library lacks, or that cannot compute what a
- * description asks beyond these, is passed over by plans.
+ * description asks beyond these, is passed over by plans. Of a plan whose line has slices, a run without a
+ * workspace computes the product as without a table.
  *
  *   hewn_gemm_table_create    an empty table.
  *   hewn_gemm_table_read      adds the lines of a text of `length` bytes; the last of several lines for
@@ -541,22 +542,25 @@ typedef struct hewn_gemm_tune_args {
                                    operands stay in L2 as far as they fit */
     uint64_t flush_bytes;       /* best twice the size of L2 */
     uint64_t rounds;            /* of launches of each kernel; 0: 5. The fastest counts */
+    uint64_t workspace_bytes;   /* of args->workspace; slices that need more are not timed */
 } hewn_gemm_tune_args;
 
 typedef struct hewn_gemm_tuned {
     size_t struct_size;
     const char *variant; /* the fastest kernel, good as long as the library is there */
     uint32_t parts;
-    uint32_t tried;        /* kernels timed; each number of parts counts */
+    uint32_t tried;        /* kernels timed; each number of parts and of slices counts */
     double seconds;        /* a launch */
     double chosen_seconds; /* of the kernel that is chosen without a table */
+    uint32_t slices;       /* of K */
+    uint32_t reserved;     /* 0 */
 } hewn_gemm_tuned;
 
 /* `desc` as for plan_create; its `table` is not looked at. If it names a variant or parts, or is
  * invariant, only kernels that keep to that are timed. What is chosen without a table stays unless
- * another takes 2 % less. Where `slices` is 0, it is taken for 1. The result goes into `table` and `out`;
- * either may be NULL. Loads every kernel that it times; creates and destroys two events. The context must be
- * current on this thread. */
+ * another takes 2 % less. Slices of K are timed where `workspace_bytes` holds their sums, at most two numbers
+ * of them a kernel. The result goes into `table` and `out`; either may be NULL. Loads every kernel that it
+ * times; creates and destroys two events. The context must be current on this thread. */
 int hewn_gemm_tune(hewn_context *context, const hewn_gemm_desc *desc,
                    const hewn_gemm_tune_args *args, hewn_gemm_table *table, hewn_gemm_tuned *out,
                    hewn_error *err);

@@ -298,20 +298,19 @@ static uint32_t needs_of(const hewn_gemm_desc *d, const struct gemm_operand *o)
            (hewn_gemm_odd_lacks(o) ? GEMM_CAN_PLANE : 0) | (d->out == HEWN_F32 ? GEMM_CAN_F32 : 0);
 }
 
-/* The table's kernel, where it has one that can compute this; else the kernel stays NULL. */
+/* The table's kernel, where it has one for one slice that can compute this; else the kernel stays NULL. */
 static void look_up(const hewn_context *context, const hewn_gemm_desc *d,
                     const struct gemm_operand *operands, const char *target,
                     const struct hewn_gemm_extent *extent, int clusters,
                     struct hewn_gemm_choice *choice)
 {
-    struct gemm_table_key key;
-    hewn_gemm_table_key(d, target, context->info.sm_count, &key);
-    const struct gemm_table_line *line = hewn_gemm_table_find(d->table, &key);
-    if (!line || hewn_gemm_choose(target, line->variant, line->parts, extent,
-                                  (uint32_t)context->info.sm_count, clusters, choice, NULL))
+    const struct gemm_table_line *line = hewn_gemm_table_find(d, target, context->info.sm_count);
+    if (!line || line->slices > 1 ||
+        hewn_gemm_choose(target, line->variant, line->parts, extent,
+                         (uint32_t)context->info.sm_count, clusters, choice, NULL))
         return;
     if (choice->kernel && check_can(choice->kernel, d, operands, NULL)) choice->kernel = NULL;
-    choice->cost = 0; /* the table speaks of one slice */
+    choice->cost = 0; /* no slices are chosen */
 }
 
 /* Variant and parts: named, from the table, or chosen. */
@@ -332,8 +331,7 @@ static int choose_variant(const hewn_context *context, const hewn_gemm_desc *d,
         parts = choice->parts;
         choice->kernel = NULL;
     }
-    if (d->table && !d->variant && !d->parts && !d->invariant)
-        look_up(context, d, operands, target, extent, clusters, choice);
+    look_up(context, d, operands, target, extent, clusters, choice);
     int status = choice->kernel ? HEWN_OK
                                 : hewn_gemm_choose(target, d->variant, parts, extent, sm_count,
                                                    clusters, choice, err);
@@ -370,7 +368,7 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
                          const hewn_module **out, hewn_error *err)
 {
     const struct gemm_operand *o = plan->operands;
-    struct hewn_gemm_choice choice = {NULL, 0, 0};
+    struct hewn_gemm_choice choice = {NULL, 0, 0, 0};
     const char *in = hewn_dtype_size(d->in) == 1 ? "fp8" : hewn_dtype_name(d->in);
     const char *dtype = hewn_dtype_name(d->out), *variant = "";
     char name[NAME];

@@ -18,6 +18,6 @@ void hewn_gemm_few_shape(const struct hewn_gemm_extent *problem, uint32_t few, u
 
 /* SM cycles, as gemm_kernels.c counts them. */
 double hewn_gemm_few_cost(const struct hewn_gemm_extent *problem, uint32_t few, uint32_t parts,
-                            uint32_t sm_count);
+                          uint32_t sm_count);
 
 #endif

@@ -311,7 +311,7 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
             double c = lacks ? DBL_MAX / 2 : cost(k, p, problem, sm_count);
             if (c >= least) continue;
             least = c;
-            *out = (struct hewn_gemm_choice){k, p, c};
+            *out = (struct hewn_gemm_choice){k, p, lacks, c};
         }
     }
     if (out->kernel || !known) return HEWN_OK;
@@ -356,23 +356,29 @@ static void list_slices(const struct hewn_gemm_extent *p, uint8_t below[GEMM_MAX
                                                                                      : below[s - 1];
 }
 
+uint32_t hewn_gemm_most_slices(const struct hewn_gemm_kernel *k, uint32_t parts, uint64_t m,
+                               uint64_t n, uint32_t sm_count)
+{
+    uint64_t tiles =
+        ceil_div(m, (uint64_t)k->tile_m * k->pair_m) * ceil_div(n, (uint64_t)k->tile_n * k->pair_n);
+    uint64_t most = hewn_gemm_clusters(sm_count, k->pair_m * k->pair_n * parts) / tiles;
+    return most < GEMM_MAX_SLICES ? (uint32_t)most : GEMM_MAX_SLICES;
+}
+
 /* As many slices as occupy all clusters once, and half as many. */
 static void try_slices(const struct hewn_gemm_kernel *k, uint32_t parts,
                        const struct hewn_gemm_extent *p, uint32_t sm_count,
                        const uint8_t below[GEMM_MAX_SLICES + 1], struct hewn_gemm_choice *out,
                        uint32_t *slices)
 {
-    uint64_t tiles = ceil_div(p->m, (uint64_t)k->tile_m * k->pair_m) *
-                     ceil_div(p->n, (uint64_t)k->tile_n * k->pair_n);
-    uint64_t most = hewn_gemm_clusters(sm_count, k->pair_m * k->pair_n * parts) / tiles;
-    uint32_t s = below[most < GEMM_MAX_SLICES ? most : GEMM_MAX_SLICES];
+    uint32_t s = below[hewn_gemm_most_slices(k, parts, p->m, p->n, sm_count)];
     for (int i = 0; i < 2 && s > 1; i++, s = below[s / 2]) {
         struct hewn_gemm_extent q = hewn_gemm_slice_extent(p, s);
         if (ceil_div(q.k, hewn_gemm_tile_k(k, q.in)) < least_blocks(k, parts)) continue;
         double c = cost(k, parts, &q, sm_count) + combine +
                    (double)s * (double)p->m * (double)p->n * 4 / combine_bytes;
         if (c >= out->cost) continue;
-        *out = (struct hewn_gemm_choice){k, parts, c};
+        *out = (struct hewn_gemm_choice){k, parts, 0, c};
         *slices = s;
     }
 }

@@ -28,10 +28,10 @@ struct hewn_gemm_kernel {
     uint32_t can;    /* GEMM_CAN_... */
     uint32_t mode;   /* GEMM_MODE_PAIR_...: who shares loads, where the kernel must be told */
     uint32_t most_m; /* rows that it computes, at most; 0: any */
-    uint32_t few;   /* HEWN_GEMM_...FEW: the plan decides tile_n and the stages, gemm_few.c; or 0 */
+    uint32_t few; /* HEWN_GEMM_...FEW: the plan decides tile_n and the stages, gemm_few.c; or 0 */
     uint32_t exchanged; /* 1: A and B are exchanged, results of 16 bits */
-    uint32_t named; /* 1: computes only what names it */
-    uint32_t odd;   /* not 0: a tensor map for every class of rows, gemm_odd.c */
+    uint32_t named;     /* 1: computes only what names it */
+    uint32_t odd;       /* not 0: a tensor map for every class of rows, gemm_odd.c */
 };
 
 /* m, n, k, batch of a problem, matrices that A and B are (1: one for the whole batch), and the bytes of one
@@ -39,18 +39,19 @@ struct hewn_gemm_kernel {
 struct hewn_gemm_extent {
     uint64_t m, n, k, batch, batch_a, batch_b;
     uint32_t in, out;
-    uint32_t need;             /* GEMM_CAN_... */
+    uint32_t need;                      /* GEMM_CAN_... */
     uint32_t askew_a, askew_b, askew_d; /* 1: rows are not all on 32 bytes */
-    uint32_t loose_a, loose_b; /* 1: no tensor map, because of its address or strides */
-    uint32_t ways_a, ways_b;   /* bank conflicts of a kernel with `odd` that reads rows, 1: none */
-    uint32_t promoted;         /* 1: sums of 8-bit products are promoted */
-    uint32_t ordered;          /* 1: terms are added in the order that most kernels have */
-    int mn_a, mn_b;            /* MN-major */
+    uint32_t loose_a, loose_b;          /* 1: no tensor map, because of its address or strides */
+    uint32_t ways_a, ways_b; /* bank conflicts of a kernel with `odd` that reads rows, 1: none */
+    uint32_t promoted;       /* 1: sums of 8-bit products are promoted */
+    uint32_t ordered;        /* 1: terms are added in the order that most kernels have */
+    int mn_a, mn_b;          /* MN-major */
 };
 
 struct hewn_gemm_choice {
     const struct hewn_gemm_kernel *kernel;
     uint32_t parts; /* of K */
+    int lacks;      /* 1: it cannot compute the problem, nor can any other */
     double cost;    /* cycles, by the model */
 };
 
@@ -64,6 +65,10 @@ struct hewn_gemm_extent hewn_gemm_slice_extent(const struct hewn_gemm_extent *pr
 
 /* Whether K can be cut into so many slices. */
 int hewn_gemm_sliceable(const struct hewn_gemm_extent *problem, uint32_t slices);
+
+/* Slices of a product of m x n that occupy all clusters of such a kernel once; at most GEMM_MAX_SLICES. */
+uint32_t hewn_gemm_most_slices(const struct hewn_gemm_kernel *kernel, uint32_t parts, uint64_t m,
+                               uint64_t n, uint32_t sm_count);
 
 /* The slices with kernel and parts that cost least, the kernel that adds them up included; 1 where none cost
  * less than `whole`, the choice without slices. */

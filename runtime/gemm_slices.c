@@ -5,6 +5,7 @@
 #include "gemm.h"
 
 #include "error.h"
+#include "gemm_table.h"
 #include "plan.h"
 
 #include "../ptx/inc/gemm_combine.plan.h"
@@ -151,33 +152,61 @@ static int can_combine(const hewn_context *context)
     return !hewn_plan_choose(context, hewn_gemm_family(), "gemm_combine", &module, NULL);
 }
 
+static int has_clusters(const hewn_context *context)
+{
+    return context->limits.cluster_launch && context->driver->fn.launch_kernel_ex;
+}
+
+/* Kernel and parts of so many slices. */
+static int choose_for(const hewn_gemm_plan *plan, const struct hewn_gemm_extent *extent,
+                      uint32_t slices, const char *variant, uint32_t parts,
+                      struct hewn_gemm_choice *choice, hewn_error *err)
+{
+    const hewn_context *context = plan->context;
+    const struct hewn_gemm_extent slice = hewn_gemm_slice_extent(extent, slices);
+    return hewn_gemm_choose(plan->kernel->target, variant, parts, &slice,
+                            (uint32_t)context->info.sm_count, has_clusters(context), choice, err);
+}
+
+/* The table's slices, where it has some that can compute this; else 1. */
+static uint32_t look_up(const hewn_gemm_plan *plan, const hewn_gemm_desc *d,
+                        const struct hewn_gemm_extent *extent, struct hewn_gemm_choice *choice)
+{
+    const struct gemm_table_line *line =
+        hewn_gemm_table_find(d, plan->kernel->target, plan->context->info.sm_count);
+    if (!line || line->slices < 2 || line->slices > GEMM_MAX_SLICES ||
+        !hewn_gemm_sliceable(extent, line->slices) ||
+        choose_for(plan, extent, line->slices, line->variant, line->parts, choice, NULL) ||
+        choice->lacks)
+        return 1;
+    return line->slices;
+}
+
 /* Kernel and parts of the slices, and how many; 1: none. */
 static int choose(const hewn_gemm_plan *plan, const hewn_gemm_desc *d,
                   const struct hewn_gemm_extent *extent, double cost,
                   struct hewn_gemm_choice *choice, uint32_t *slices, hewn_error *err)
 {
     const hewn_context *context = plan->context;
-    const struct hewn_gemm_choice whole = {plan->kernel, plan->parts, cost};
-    int clusters = context->limits.cluster_launch && context->driver->fn.launch_kernel_ex;
-    uint32_t sms = (uint32_t)context->info.sm_count;
+    const struct hewn_gemm_choice whole = {plan->kernel, plan->parts, 0, cost};
     int status = check_slices(d, extent, err);
     *slices = d->slices ? d->slices : 1;
-    if (status || *slices > 1) {
-        struct hewn_gemm_extent slice = hewn_gemm_slice_extent(extent, *slices);
-        if (status) return status;
-        return hewn_gemm_choose(plan->kernel->target, d->variant, d->parts, &slice, sms, clusters,
-                                choice, err);
-    }
-    if (!d->slices && !d->variant && !d->parts && !d->invariant && cost > 0 &&
-        hewn_gemm_sliceable(extent, 1) && can_combine(context))
-        *slices = hewn_gemm_choose_slices(&whole, extent, sms, clusters, choice);
+    if (status) return status;
+    if (*slices > 1) return choose_for(plan, extent, *slices, d->variant, d->parts, choice, err);
+    if (d->slices || d->variant || d->parts || d->invariant || cost <= 0 ||
+        !hewn_gemm_sliceable(extent, 1) || !can_combine(context))
+        return HEWN_OK;
+    *slices = look_up(plan, d, extent, choice);
+    if (*slices == 1)
+        *slices = hewn_gemm_choose_slices(&whole, extent, (uint32_t)context->info.sm_count,
+                                          has_clusters(context), choice);
     return HEWN_OK;
 }
 
 int hewn_gemm_slices_create(hewn_gemm_plan *plan, hewn_context *context, const hewn_gemm_desc *d,
                             const struct hewn_gemm_extent *extent, double cost, hewn_error *err)
 {
-    struct hewn_gemm_choice choice = {NULL, 0, 0};
+    struct hewn_gemm_choice choice = {NULL, 0, 0, 0};
     uint32_t count = 1;
     int status = choose(plan, d, extent, cost, &choice, &count, err);
     if (status || count == 1) return status;

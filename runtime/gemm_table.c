@@ -16,7 +16,7 @@ struct hewn_gemm_table {
 
 static const char heading[] =
     "# hewn gemm table: target SMs A B D major_A major_B accumulate batch "
-    "m n k variant/parts microseconds\n";
+    "m n k variant/parts[*slices] microseconds\n";
 
 /* ---- keys -- */
 
@@ -50,18 +50,25 @@ static size_t place_of(const hewn_gemm_table *table, const struct gemm_table_key
     return low;
 }
 
-const struct gemm_table_line *hewn_gemm_table_find(const hewn_gemm_table *table,
-                                                   const struct gemm_table_key *key)
+static int has(const hewn_gemm_table *table, size_t at, const struct gemm_table_key *key)
 {
-    size_t at = place_of(table, key);
-    if (at == table->count || memcmp(&table->lines[at].key, key, sizeof *key) != 0) return NULL;
-    return &table->lines[at];
+    return at < table->count && !memcmp(&table->lines[at].key, key, sizeof *key);
+}
+
+const struct gemm_table_line *hewn_gemm_table_find(const hewn_gemm_desc *d, const char *target,
+                                                   int sm_count)
+{
+    struct gemm_table_key key;
+    if (!d->table || d->variant || d->parts || d->invariant) return NULL;
+    hewn_gemm_table_key(d, target, sm_count, &key);
+    size_t at = place_of(d->table, &key);
+    return has(d->table, at, &key) ? &d->table->lines[at] : NULL;
 }
 
 int hewn_gemm_table_put(hewn_gemm_table *table, const struct gemm_table_line *line, hewn_error *err)
 {
     size_t at = place_of(table, &line->key);
-    if (at < table->count && !memcmp(&table->lines[at].key, &line->key, sizeof line->key)) {
+    if (has(table, at, &line->key)) {
         table->lines[at] = *line;
         return HEWN_OK;
     }
@@ -106,15 +113,17 @@ static int read_name(const char *text, size_t length, char to[GEMM_TABLE_NAME])
     return 1;
 }
 
-static int read_choice(const char *text, struct gemm_table_line *line)
+/* variant/parts, or variant/parts*slices. */
+static int read_choice(char *text, struct gemm_table_line *line)
 {
-    const char *slash = strchr(text, '/');
-    int64_t parts = 0;
-    if (!slash || !read_name(text, (size_t)(slash - text), line->variant) ||
-        !read_extent(slash + 1, &parts))
-        return 0;
-    line->parts = (uint32_t)parts;
-    return 1;
+    char *slash = strchr(text, '/'), *star = slash ? strchr(slash, '*') : NULL;
+    int64_t parts = 0, slices = 1;
+    if (star) *star = '\0';
+    int well = slash && read_name(text, (size_t)(slash - text), line->variant) &&
+               read_extent(slash + 1, &parts) && (!star || read_extent(star + 1, &slices));
+    if (star) *star = '*';
+    line->parts = (uint32_t)parts, line->slices = (uint32_t)slices;
+    return well;
 }
 
 static int read_time(const char *text, double *seconds)
@@ -220,12 +229,15 @@ static size_t format_line(const struct gemm_table_line *line, char text[LINE])
 {
     static const char *const majors[] = {"k", "mn"}, *const sums[] = {"full", "fast"};
     const struct gemm_table_key *key = &line->key;
-    int bytes = snprintf(text, LINE, "%s %lld %s %s %s %s %s %s %lld %lld %lld %lld %s/%u %.3f\n",
-                         key->target, (long long)key->sm_count, hewn_dtype_name((int)key->in),
-                         hewn_dtype_name((int)key->in_b), hewn_dtype_name((int)key->out),
-                         majors[key->major_a], majors[key->major_b], sums[key->accumulate],
-                         (long long)key->batch, (long long)key->m, (long long)key->n,
-                         (long long)key->k, line->variant, line->parts, 1e6 * line->seconds);
+    char slices[16] = "";
+    if (line->slices > 1) snprintf(slices, sizeof slices, "*%u", line->slices);
+    int bytes =
+        snprintf(text, LINE, "%s %lld %s %s %s %s %s %s %lld %lld %lld %lld %s/%u%s %.3f\n",
+                 key->target, (long long)key->sm_count, hewn_dtype_name((int)key->in),
+                 hewn_dtype_name((int)key->in_b), hewn_dtype_name((int)key->out),
+                 majors[key->major_a], majors[key->major_b], sums[key->accumulate],
+                 (long long)key->batch, (long long)key->m, (long long)key->n, (long long)key->k,
+                 line->variant, line->parts, slices, 1e6 * line->seconds);
     return bytes < 0 ? 0 : (size_t)bytes;
 }
 

@@ -15,16 +15,16 @@ struct gemm_table_key {
 struct gemm_table_line {
     struct gemm_table_key key;
     char variant[GEMM_TABLE_NAME];
-    uint32_t parts;
+    uint32_t parts, slices;
     double seconds;
 };
 
 /* The key of a description that has been checked. */
 void hewn_gemm_table_key(const hewn_gemm_desc *d, const char *target, int sm_count,
                          struct gemm_table_key *key);
-/* NULL: none. */
-const struct gemm_table_line *hewn_gemm_table_find(const hewn_gemm_table *table,
-                                                   const struct gemm_table_key *key);
+/* The line of a description that looks into its table. NULL: none. */
+const struct gemm_table_line *hewn_gemm_table_find(const hewn_gemm_desc *d, const char *target,
+                                                   int sm_count);
 /* Adds a line, or replaces that of the same key. */
 int hewn_gemm_table_put(hewn_gemm_table *table, const struct gemm_table_line *line,
                         hewn_error *err);

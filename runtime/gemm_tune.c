@@ -27,6 +27,8 @@ struct tune {
     hewn_gemm_desc desc;
     hewn_gemm_args args;
     hewn_gemm_tune_args how;
+    uint32_t slices;            /* those that are asked for; 0: any */
+    hewn_gemm_plan_info chosen; /* without a table */
     hewn_cu_event start, stop;
 #define X(field, name, arguments) hewn_cu_result(*field) arguments;
     TUNE_FUNCTIONS(X)
@@ -99,63 +101,91 @@ static int time_plan(const struct tune *t, const hewn_gemm_plan *plan, double *l
 
 /* ---- candidates -- */
 
+/* A plan, and what it says of itself. HEWN_ERR_LIMIT where its slices need more than the workspace. */
+static int open_plan(const struct tune *t, const hewn_gemm_desc *desc, hewn_gemm_plan **plan,
+                     hewn_gemm_plan_info *info, hewn_error *err)
+{
+    int status = hewn_gemm_plan_create(t->context, desc, plan, err);
+    info->struct_size = sizeof *info;
+    if (!status) status = hewn_gemm_plan_describe(*plan, info, err);
+    return !status && !t->slices && info->workspace > t->how.workspace_bytes ? HEWN_ERR_LIMIT
+                                                                             : status;
+}
+
 /* A kernel that cannot compute this product is no failure: `tried` stays. */
-static int try_kernel(struct tune *t, const char *variant, uint32_t parts, hewn_gemm_tuned *best,
-                      hewn_error *err)
+static int try_kernel(const struct tune *t, const struct hewn_gemm_kernel *k, uint32_t parts,
+                      uint32_t slices, hewn_gemm_tuned *best, hewn_error *err)
 {
     hewn_gemm_desc desc = t->desc;
+    hewn_gemm_plan_info info;
     hewn_gemm_plan *plan = NULL;
     double seconds;
-    desc.variant = variant, desc.parts = parts;
-    int status = hewn_gemm_plan_create(t->context, &desc, &plan, err);
-    if (status == HEWN_ERR_ARGUMENT || status == HEWN_ERR_LIMIT || status == HEWN_ERR_NO_MODULE)
-        return HEWN_OK;
+    desc.variant = k->variant, desc.parts = parts, desc.slices = slices;
+    int status = open_plan(t, &desc, &plan, &info, err);
     if (!status) status = time_plan(t, plan, &seconds, err);
     hewn_gemm_plan_destroy(plan);
+    if (status == HEWN_ERR_ARGUMENT || status == HEWN_ERR_LIMIT || status == HEWN_ERR_NO_MODULE)
+        return HEWN_OK;
     if (status) return status;
     best->tried++;
     if (seconds > worth * best->chosen_seconds || seconds > best->seconds) return HEWN_OK;
-    best->variant = variant, best->parts = parts, best->seconds = seconds;
+    best->variant = k->variant, best->parts = parts, best->slices = slices, best->seconds = seconds;
     return HEWN_OK;
 }
 
-/* The kernel that is chosen without a table, which all others must beat. */
-static int time_chosen(struct tune *t, hewn_gemm_tuned *best, const char **target, hewn_error *err)
+/* One slice, or those asked for; then as many as occupy the device, and half as many. */
+static int try_slices(const struct tune *t, const struct hewn_gemm_kernel *k, uint32_t parts,
+                      hewn_gemm_tuned *best, hewn_error *err)
+{
+    int status = try_kernel(t, k, parts, t->slices ? t->slices : 1, best, err);
+    if (t->slices) return status;
+    uint32_t s = hewn_gemm_most_slices(k, parts, (uint64_t)t->desc.m, (uint64_t)t->desc.n,
+                                       (uint32_t)t->context->info.sm_count);
+    for (int left = 2; !status && left && s > 1; s--) {
+        uint32_t tried = best->tried;
+        if (t->desc.k / s * (int64_t)hewn_dtype_size(t->desc.in) < GEMM_SLICE_BYTES) continue;
+        status = try_kernel(t, k, parts, s, best, err);
+        if (best->tried != tried) s = s / 2 + 1, left--;
+    }
+    return status;
+}
+
+/* What is chosen without a table, which all others must beat. */
+static int time_chosen(struct tune *t, hewn_gemm_tuned *best, hewn_error *err)
 {
     hewn_gemm_plan *plan = NULL;
-    int status = hewn_gemm_plan_create(t->context, &t->desc, &plan, err);
-    if (!status) status = time_plan(t, plan, &best->chosen_seconds, err);
-    if (!status) {
-        best->variant = plan->kernel->variant;
-        best->parts = plan->parts;
-        best->seconds = best->chosen_seconds;
-        best->tried = 1;
-        *target = plan->kernel->target;
+    int status = open_plan(t, &t->desc, &plan, &t->chosen, err);
+    if (status == HEWN_ERR_LIMIT && plan) { /* too large a workspace */
+        hewn_gemm_plan_destroy(plan);
+        t->desc.slices = 1;
+        status = open_plan(t, &t->desc, &plan, &t->chosen, err);
     }
+    if (!status) status = time_plan(t, plan, &best->chosen_seconds, err);
+    best->variant = t->chosen.variant;
+    best->parts = t->chosen.parts;
+    best->slices = t->chosen.slices;
+    best->seconds = best->chosen_seconds;
+    best->tried = 1;
     hewn_gemm_plan_destroy(plan);
     return status;
 }
 
-static int time_all(struct tune *t, hewn_gemm_tuned *best, const char **target, hewn_error *err)
+static int time_all(struct tune *t, hewn_gemm_tuned *best, hewn_error *err)
 {
     size_t count;
     const struct hewn_gemm_kernel *k = hewn_gemm_kernels(&count);
-    int status = time_chosen(t, best, target, err);
-    const char *chosen = best->variant, *asked = t->desc.variant;
-    uint32_t chosen_parts = best->parts;
-    uint32_t only = t->desc.invariant ? chosen_parts : t->desc.parts;
+    int status = time_chosen(t, best, err);
+    const char *asked = t->desc.variant;
+    uint32_t only = t->desc.invariant ? t->chosen.parts : t->desc.parts;
     const int invariant = t->desc.invariant != 0;
     t->desc.invariant = 0; /* kept by `only` */
     for (size_t i = 0; !status && i < count; i++) {
-        if (strcmp(k[i].target, *target) != 0 ||
+        if (strcmp(k[i].target, t->chosen.target) != 0 ||
             (asked ? strcmp(k[i].variant, asked) != 0 : k[i].named) ||
             (invariant && k[i].few == HEWN_GEMM_ODDFEW))
             continue;
-        for (uint32_t parts = 1; !status && parts <= k[i].parts; parts++) {
-            if (only && parts != only) continue;
-            if (parts == chosen_parts && !strcmp(k[i].variant, chosen)) continue;
-            status = try_kernel(t, k[i].variant, parts, best, err);
-        }
+        for (uint32_t parts = 1; !status && parts <= k[i].parts; parts++)
+            if (!only || parts == only) status = try_slices(t, &k[i], parts, best, err);
     }
     return status;
 }
@@ -167,8 +197,9 @@ static int take(struct tune *t, const hewn_gemm_desc *desc, const hewn_gemm_tune
 {
     int status = hewn_struct_take(HEWN_STRUCT_hewn_gemm_desc, desc, &t->desc, err);
     t->desc.table = NULL;
-    if (!t->desc.slices) t->desc.slices = 1; /* a line of the table speaks of one slice */
     if (!status) status = hewn_struct_take(HEWN_STRUCT_hewn_gemm_tune_args, args, &t->how, err);
+    if (!t->desc.slices && (t->desc.invariant || !t->how.workspace_bytes)) t->desc.slices = 1;
+    t->slices = t->desc.slices;
     if (!status) status = hewn_struct_take(HEWN_STRUCT_hewn_gemm_args, t->how.args, &t->args, err);
     if (status) return status;
     if (t->how.rounds > ROUNDS_MOST)
@@ -181,11 +212,12 @@ static int take(struct tune *t, const hewn_gemm_desc *desc, const hewn_gemm_tune
     return HEWN_OK;
 }
 
-static int note(const struct tune *t, const char *target, const hewn_gemm_tuned *best,
-                hewn_gemm_table *table, hewn_error *err)
+static int note(const struct tune *t, const hewn_gemm_tuned *best, hewn_gemm_table *table,
+                hewn_error *err)
 {
-    struct gemm_table_line line = {.parts = best->parts, .seconds = best->seconds};
-    hewn_gemm_table_key(&t->desc, target, t->context->info.sm_count, &line.key);
+    struct gemm_table_line line = {
+        .parts = best->parts, .slices = best->slices, .seconds = best->seconds};
+    hewn_gemm_table_key(&t->desc, t->chosen.target, t->context->info.sm_count, &line.key);
     snprintf(line.variant, sizeof line.variant, "%s", best->variant);
     return hewn_gemm_table_put(table, &line, err);
 }
@@ -196,7 +228,6 @@ int hewn_gemm_tune(hewn_context *context, const hewn_gemm_desc *desc,
 {
     struct tune t = {.context = context};
     hewn_gemm_tuned best = {.struct_size = sizeof best};
-    const char *target = NULL;
     if (!context) return hewn_fail(err, HEWN_ERR_ARGUMENT, "context: must not be NULL");
     int status = take(&t, desc, args, err);
     if (!status) status = resolve(&t, err);
@@ -204,10 +235,10 @@ int hewn_gemm_tune(hewn_context *context, const hewn_gemm_desc *desc,
     hewn_cu_result r = t.event_create(&t.start, 0);
     if (r) return failed(&t, r, "cuEventCreate", err);
     r = t.event_create(&t.stop, 0);
-    status = r ? failed(&t, r, "cuEventCreate", err) : time_all(&t, &best, &target, err);
+    status = r ? failed(&t, r, "cuEventCreate", err) : time_all(&t, &best, err);
     if (!r) t.event_destroy(t.stop);
     t.event_destroy(t.start);
     if (!status && out) status = hewn_struct_give(HEWN_STRUCT_hewn_gemm_tuned, &best, out, err);
-    if (!status && table) status = note(&t, target, &best, table, err);
+    if (!status && table) status = note(&t, &best, table, err);
     return status;
 }

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROOM = 4096, K = 600, N = 96, M_MOST = 300 };
+enum { ROOM = 4096, K = 600, N = 96, M_MOST = 300, PARTS = 8 };
 
 static hewn_gemm_desc product(int64_t m, int64_t n, int64_t k)
 {
@@ -31,7 +31,14 @@ static hewn_gemm_table *new_table(void)
     return table;
 }
 
-/* The variant and the parts that a plan takes, "split/3". */
+/* Variant, parts and, if there are several, slices: "split/3", "split/3*2". */
+static void name_choice(char name[32], const char *variant, uint32_t parts, uint32_t slices)
+{
+    int n = snprintf(name, 32, "%.16s/%u", variant, parts);
+    if (slices > 1) snprintf(name + n, 32 - (size_t)n, "*%u", slices);
+}
+
+/* What a plan takes. */
 static void planned(struct device *dev, const hewn_gemm_desc *desc, char name[32])
 {
     hewn_gemm_plan *plan = NULL;
@@ -40,7 +47,7 @@ static void planned(struct device *dev, const hewn_gemm_desc *desc, char name[32
     snprintf(name, 32, "none");
     if (!hewn_gemm_plan_create(dev->context, desc, &plan, &err) &&
         !hewn_gemm_plan_describe(plan, &info, &err))
-        snprintf(name, 32, "%.16s/%u", info.variant, info.parts);
+        name_choice(name, info.variant, info.parts, info.slices);
     CHECK(!err.status, "%s", err.message);
     hewn_gemm_plan_destroy(plan);
 }
@@ -95,6 +102,16 @@ static void check_lines(struct device *dev)
     check_line(dev, "too many parts", "%s %d bf16 bf16 bf16 k k full 1 40 96 600 split/9 1", NULL);
     check_line(dev, "more parts than k-blocks",
                "%s %d bf16 bf16 bf16 k k full 1 40 96 600 split/11 1", NULL);
+    check_line(dev, "slices", "%s %d bf16 bf16 bf16 k k full 1 40 96 600 split/2*3 1.5\n",
+               hopper ? "split/2*3" : NULL);
+    check_line(dev, "one slice", "%s %d bf16 bf16 bf16 k k full 1 40 96 600 plain/1*1 1",
+               "plain/1");
+    check_line(dev, "slices that are not equal",
+               "%s %d bf16 bf16 bf16 k k full 1 40 96 600 split/1*7 1", NULL);
+    check_line(dev, "more slices than there can be",
+               "%s %d bf16 bf16 bf16 k k full 1 40 96 600 split/1*75 1", NULL);
+    check_line(dev, "slices of a kernel without sums in f32",
+               "%s %d bf16 bf16 bf16 k k full 1 40 96 600 80x128/1*3 1", NULL);
     check_line(dev, "another m", "%s %d bf16 bf16 bf16 k k full 1 41 96 600 split/3 1", NULL);
     check_line(dev, "another type", "%s %d bf16 bf16 f32 k k full 1 40 96 600 split/3 1", NULL);
     check_line(dev, "another number of SMs", "%s 1%d bf16 bf16 bf16 k k full 1 40 96 600 split/3 1",
@@ -143,6 +160,9 @@ static void check_texts(void)
         {"sm_90a 8 bf16 bf16 f32 k k full 1 1 2 3 flat 1", "field 13: \"flat\""},
         {"sm_90a 8 bf16 bf16 f32 k k full 1 1 2 3 /2 1", "field 13: \"/2\""},
         {"sm_90a 8 bf16 bf16 f32 k k full 1 1 2 3 flat/0 1", "field 13: \"flat/0\""},
+        {"sm_90a 8 bf16 bf16 f32 k k full 1 1 2 3 flat/2*0 1", "field 13: \"flat/2*0\""},
+        {"sm_90a 8 bf16 bf16 f32 k k full 1 1 2 3 flat/2*x 1", "field 13: \"flat/2*x\""},
+        {"sm_90a 8 bf16 bf16 f32 k k full 1 1 2 3 flat*2 1", "field 13: \"flat*2\""},
         {"sm_90a 8 bf16 bf16 f32 k k full 1 1 2 3 flat/2 nan", "field 14: \"nan\""},
         {"sm_90a 8 bf16 bf16 f32 k k full 1 1 2 3 flat/2 -3", "field 14: \"-3\""},
     };
@@ -169,10 +189,11 @@ static void check_texts(void)
 
 /* ---- tuning ---- */
 
-static void check_tune(struct device *dev, const char *what, hewn_gemm_desc desc, bool flush)
+static void check_tune(struct device *dev, const char *what, hewn_gemm_desc desc, bool flush,
+                       size_t workspace)
 {
     struct rng r = {test_seed()};
-    struct guarded d = {0};
+    struct guarded d = {0}, work = {0};
     hewn_error err = {0};
     hewn_gemm_tuned tuned = {.struct_size = sizeof tuned};
     char text[ROOM], name[32], got[32];
@@ -184,11 +205,16 @@ static void check_tune(struct device *dev, const char *what, hewn_gemm_desc desc
                            .b = filled(dev, (size_t)(desc.n * desc.k), &r)};
     CHECK(guarded_new(dev, &d, (size_t)(2 * desc.m * desc.n), 0xa5), "no memory");
     args.d = d.data;
+    if (workspace) {
+        CHECK(guarded_new(dev, &work, workspace, 0xa5), "no memory");
+        args.workspace = work.data;
+    }
     hewn_gemm_tune_args how = {.struct_size = sizeof how,
                                .args = &args,
                                .flush = flush ? filled(dev, 4096, &r) : 0,
                                .flush_bytes = flush ? 8192 : 0,
-                               .rounds = 2};
+                               .rounds = 2,
+                               .workspace_bytes = workspace};
     CHECK(!hewn_gemm_tune(dev->context, &desc, &how, table, &tuned, &err), "%s", err.message);
     CHECK(tuned.tried >= 1 && tuned.seconds <= tuned.chosen_seconds, "%u tried, %g of %g",
           tuned.tried, tuned.seconds, tuned.chosen_seconds);
@@ -196,14 +222,21 @@ static void check_tune(struct device *dev, const char *what, hewn_gemm_desc desc
     CHECK(!hewn_gemm_table_write(table, text, sizeof text, &length, &err), "%s", err.message);
     CHECK(!hewn_gemm_table_read(copy, text, length, &err), "%s", err.message);
     if (tuned.variant) {
-        snprintf(name, sizeof name, "%.16s/%u", tuned.variant, tuned.parts);
-        desc.table = copy;
+        name_choice(name, tuned.variant, tuned.parts, tuned.slices);
+        CHECK(tuned.slices == 1 || workspace, "%u slices without a workspace", tuned.slices);
+        uint32_t parts = dev->info.sm_count < PARTS ? (uint32_t)dev->info.sm_count : PARTS;
+        CHECK(!workspace || dev->info.cc_major != 9 || tuned.tried > 1 + parts,
+              "%u tried: none with slices", tuned.tried);
+        if (desc.variant) CHECK(!strcmp(tuned.variant, desc.variant), "got %s", tuned.variant);
+        desc.table = copy, desc.variant = NULL;
         planned(dev, &desc, got);
         CHECK(desc.invariant || !strcmp(got, name), "want %s got %s", name, got);
-        if (desc.variant) CHECK(!strcmp(tuned.variant, desc.variant), "got %s", tuned.variant);
     }
     const char *damage = guarded_damage(dev, &d);
     CHECK(!damage, "D: %s", damage);
+    damage = workspace ? guarded_damage(dev, &work) : NULL;
+    CHECK(!damage, "workspace: %s", damage);
+    if (workspace) guarded_free(dev, &work);
     guarded_free(dev, &d);
     dev->mem_free(args.a), dev->mem_free(args.b);
     if (flush) dev->mem_free(how.flush);
@@ -213,13 +246,16 @@ static void check_tune(struct device *dev, const char *what, hewn_gemm_desc desc
 static void check_tunes(struct device *dev)
 {
     hewn_gemm_desc desc = product(40, N, K);
-    check_tune(dev, "a few rows", desc, false);
-    check_tune(dev, "a few rows, L2 flushed", desc, true);
+    check_tune(dev, "a few rows", desc, false, 0);
+    check_tune(dev, "a few rows, L2 flushed", desc, true, 0);
     desc.invariant = 1;
-    check_tune(dev, "invariant", desc, false);
+    check_tune(dev, "invariant", desc, false, 0);
     desc = product(150, 72, 200);
     desc.variant = "plain";
-    check_tune(dev, "one kernel", desc, false);
+    check_tune(dev, "one kernel", desc, false, 0);
+    desc = product(8, 16, 4096);
+    desc.variant = dev->info.cc_major == 9 ? "split" : "plain";
+    check_tune(dev, "slices of one kernel", desc, false, 4 * 8 * 16 * 4);
 }
 
 /* ---- invariance ---- */

@@ -1,6 +1,7 @@
 /*
- * hewn tune: times every kernel and every number of parts of K that a product could run with, and prints
- * the fastest as a row of C, to be built into a program that gives hewn_gemm_desc its variant and parts.
+ * hewn tune: times every kernel and every number of parts of K that a product could run with, and slices of K
+ * that occupy the device; prints the fastest as a row of C, to be built into a program that gives
+ * hewn_gemm_desc its variant, parts and slices.
  * Random inputs, buffers rotated past L2, launches in chunks timed by events, medians over chunks.
  */
 #include "cli.h"
@@ -11,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SETS = 16, CHUNKS = 7, PRODUCTS = 64 };
+enum { SETS = 16, CHUNKS = 7, PRODUCTS = 64, WORK_BYTES = 64 << 20 };
 
 #define TUNE_EVENTS(X)                            \
     X(create, cuEventCreate, (void **, unsigned)) \
@@ -31,6 +32,7 @@ struct tune {
     void *start, *stop;
     int in, out;
     int64_t batch;
+    hewn_deviceptr work; /* WORK_BYTES, of slices */
 };
 
 /* One product: its shape, and as many sets of buffers as do not fit L2 together. */
@@ -42,12 +44,14 @@ struct tuned {
 
 struct choice {
     const char *variant;
-    uint32_t parts;
+    uint32_t parts, slices; /* 0: chosen */
     double seconds;
 };
 
-static hewn_gemm_plan *plan_choice(const struct tune *t, const struct tuned *p, const char *variant,
-                                   uint32_t parts, hewn_error *err)
+/* The plan and its description; NULL where the workspace is too small for it, too. */
+static hewn_gemm_plan *plan_choice(const struct tune *t, const struct tuned *p,
+                                   const struct choice *c, hewn_gemm_plan_info *info,
+                                   hewn_error *err)
 {
     const hewn_gemm_desc desc = {.struct_size = sizeof desc,
                                  .m = p->m,
@@ -59,10 +63,16 @@ static hewn_gemm_plan *plan_choice(const struct tune *t, const struct tuned *p, 
                                  .stride_a = p->m * p->k,
                                  .stride_b = p->n * p->k,
                                  .stride_d = p->m * p->n,
-                                 .variant = variant,
-                                 .parts = parts};
+                                 .variant = c->variant,
+                                 .parts = c->parts,
+                                 .slices = c->slices};
     hewn_gemm_plan *plan = NULL;
-    return hewn_gemm_plan_create(t->context, &desc, &plan, err) ? NULL : plan;
+    info->struct_size = sizeof *info;
+    if (hewn_gemm_plan_create(t->context, &desc, &plan, err)) return NULL;
+    if (!hewn_gemm_plan_describe(plan, info, err) && info->workspace <= WORK_BYTES) return plan;
+    if (!err->status) err->status = HEWN_ERR_LIMIT;
+    hewn_gemm_plan_destroy(plan);
+    return NULL;
 }
 
 /* ---- buffers ---- */
@@ -109,7 +119,8 @@ static int allocate_buffers(const struct tune *t, struct tuned *p)
     double m = (double)p->m, n = (double)p->n, k = (double)p->k;
     uint64_t state = 1, out = hewn_dtype_size(t->out);
     hewn_error err = {0};
-    hewn_gemm_plan *plan = plan_choice(t, p, NULL, 0, &err);
+    hewn_gemm_plan_info info;
+    hewn_gemm_plan *plan = plan_choice(t, p, &(struct choice){0}, &info, &err);
     if (!plan) return cli_fail("%s", err.message);
     hewn_gemm_plan_destroy(plan);
     double bytes =
@@ -140,7 +151,8 @@ static double time_chunk(const struct tune *t, const struct tuned *p, const hewn
         const hewn_gemm_args args = {.struct_size = sizeof args,
                                      .a = p->a[i % p->sets],
                                      .b = p->b[i % p->sets],
-                                     .d = p->d[i % p->sets]};
+                                     .d = p->d[i % p->sets],
+                                     .workspace = t->work};
         rc = hewn_gemm_plan_run(plan, &args, NULL, &err);
     }
     if (rc == 0) rc = t->record(t->stop, NULL);
@@ -171,20 +183,30 @@ static double time_plan(const struct tune *t, const struct tuned *p, const hewn_
     return chunk[CHUNKS / 2];
 }
 
+/* Writes "split/3", or "split/3*2". */
+static const char *name_choice(const struct choice *c, char name[32])
+{
+    int n = snprintf(name, 32, "%.16s/%u", c->variant, c->parts);
+    if (c->slices > 1) snprintf(name + n, 32 - (size_t)n, "*%u", c->slices);
+    return name;
+}
+
 /* Times one choice, where it exists for this product; keeps the faster in `best`. 0, or 1 after
  * cli_fail. */
 static int try_choice(const struct tune *t, const struct tuned *p, struct choice c,
                       struct choice *best, int *tried)
 {
     hewn_error err = {0};
-    hewn_gemm_plan *plan = plan_choice(t, p, c.variant, c.parts, &err);
+    hewn_gemm_plan_info info;
+    hewn_gemm_plan *plan = plan_choice(t, p, &c, &info, &err);
+    char name[32];
     if (!plan && err.status != HEWN_ERR_ARGUMENT && err.status != HEWN_ERR_LIMIT &&
         err.status != HEWN_ERR_NO_MODULE)
         return cli_fail("%s", err.message);
     if (!plan) return 0;
     if (isatty(STDERR_FILENO))
-        fprintf(stderr, "\r%lldx%lldx%lld: %s/%u   ", (long long)p->m, (long long)p->n,
-                (long long)p->k, c.variant, c.parts);
+        fprintf(stderr, "\r%lldx%lldx%lld: %s   ", (long long)p->m, (long long)p->n,
+                (long long)p->k, name_choice(&c, name));
     c.seconds = time_plan(t, p, plan);
     hewn_gemm_plan_destroy(plan);
     if (c.seconds < 0) return 1;
@@ -193,17 +215,30 @@ static int try_choice(const struct tune *t, const struct tuned *p, struct choice
     return 0;
 }
 
+/* One slice; then, of one product, as many as occupy the device, and half as many. */
+static int try_kernel(const struct tune *t, const struct tuned *p, const struct hewn_gemm_kernel *k,
+                      uint32_t parts, struct choice *best, int *tried)
+{
+    int rc = try_choice(t, p, (struct choice){k->variant, parts, 1, 0}, best, tried);
+    uint32_t s = hewn_gemm_most_slices(k, parts, (uint64_t)p->m, (uint64_t)p->n,
+                                       (uint32_t)t->device.sm_count);
+    for (int left = t->batch == 1 ? 2 : 0; rc == 0 && left && s > 1; s--) {
+        int before = *tried;
+        if (p->k / s * (int64_t)hewn_dtype_size(t->in) < GEMM_SLICE_BYTES) continue;
+        rc = try_choice(t, p, (struct choice){k->variant, parts, s, 0}, best, tried);
+        if (*tried != before) s = s / 2 + 1, left--;
+    }
+    return rc;
+}
+
 /* What the library would choose by itself, timed like the others. */
 static int try_default(const struct tune *t, const struct tuned *p, struct choice *out)
 {
     hewn_error err = {0};
-    hewn_gemm_plan_info info = {.struct_size = sizeof info};
-    hewn_gemm_plan *plan = plan_choice(t, p, NULL, 0, &err);
-    if (!plan || hewn_gemm_plan_describe(plan, &info, &err)) {
-        hewn_gemm_plan_destroy(plan);
-        return cli_fail("%s", err.message);
-    }
-    *out = (struct choice){info.variant, info.parts, time_plan(t, p, plan)};
+    hewn_gemm_plan_info info;
+    hewn_gemm_plan *plan = plan_choice(t, p, &(struct choice){0}, &info, &err);
+    if (!plan) return cli_fail("%s", err.message);
+    *out = (struct choice){info.variant, info.parts, info.slices, time_plan(t, p, plan)};
     hewn_gemm_plan_destroy(plan);
     return out->seconds < 0;
 }
@@ -213,11 +248,12 @@ static void print_row(const struct tune *t, const struct tuned *p, const struct 
 {
     static const char *const types[] = {"HEWN_F32", "HEWN_F16", "HEWN_BF16", "HEWN_E4M3",
                                         "HEWN_E5M2"};
-    printf("{%lld, %lld, %lld, %lld, %s, %s, \"%s\", %u}, /* %.1f us, of %d; unasked: %s/%u, "
+    char name[32];
+    printf("{%lld, %lld, %lld, %lld, %s, %s, \"%s\", %u, %u}, /* %.1f us, of %d; unasked: %s, "
            "%.1f us */\n",
            (long long)p->m, (long long)p->n, (long long)p->k, (long long)t->batch, types[t->in],
-           types[t->out], best->variant, best->parts, 1e6 * best->seconds, tried, own->variant,
-           own->parts, 1e6 * own->seconds);
+           types[t->out], best->variant, best->parts, best->slices, 1e6 * best->seconds, tried,
+           name_choice(own, name), 1e6 * own->seconds);
     fflush(stdout);
 }
 
@@ -231,7 +267,7 @@ static int tune_product(const struct tune *t, struct tuned *p)
         if (!hewn_target_runs_on(kernels[i].target, t->device.cc_major, t->device.cc_minor))
             continue;
         for (uint32_t parts = 1; rc == 0 && parts <= kernels[i].parts; parts++)
-            rc = try_choice(t, p, (struct choice){kernels[i].variant, parts, 0}, &best, &tried);
+            rc = try_kernel(t, p, &kernels[i], parts, &best, &tried);
     }
     if (isatty(STDERR_FILENO)) fputs("\r\x1b[K", stderr);
     if (rc == 0) print_row(t, p, &best, &own, tried);
@@ -254,8 +290,9 @@ static int open_device(struct tune *t)
     if (hewn_context_attach_primary(t->driver, 0, &t->context, &err) ||
         hewn_context_describe_device(t->context, &t->device, &err))
         return cli_fail("%s", err.message);
+    if (t->calls.alloc(&t->work, WORK_BYTES)) return cli_fail("no memory for a workspace");
     if (t->create(&t->start, 0) || t->create(&t->stop, 0)) return cli_fail("no events");
-    printf("/* %s, %d SMs, driver %d%s; {m, n, k, batch, in, out, variant, parts} */\n",
+    printf("/* %s, %d SMs, driver %d%s; {m, n, k, batch, in, out, variant, parts, slices} */\n",
            t->device.name, t->device.sm_count, hewn_driver_version(t->driver),
            t->device.simulated ? ": the simulator's own times, which say nothing about a GPU" : "");
     return 0;
@@ -315,6 +352,7 @@ int cli_tune(int argc, char **argv)
     if (rc) return rc;
     rc = open_device(&t);
     for (int i = 0; rc == 0 && i < count; i++) rc = tune_product(&t, &products[i]);
+    if (t.work) t.calls.release(t.work);
     if (t.start) t.destroy(t.start);
     if (t.stop) t.destroy(t.stop);
     hewn_context_detach(t.context);
