@@ -116,6 +116,11 @@ done
 for d in -DATOM -DSTORE -DLATER; do form peer-atomic-counted-early 1 $d 'error: race'; done
 form peer-atomic-counted-early 0 '-DLATER -DFIXED' "$clean"
 for d in -DBOTH -DATOMIC -DSHARED; do form grid-volatile-data 1 $d 'error: race'; done
+for d in -DSCOPE -DCTA -DLEADER -DSWAP; do
+    form grid-lock-volatile 1 $d 'error: race' 'ordered only by a lock'
+    form grid-lock-volatile 0 "$d -DFIXED" "$clean"
+done
+form ok-lock-unfenced 0 -DLIST "$clean"
 form grid-volatile-data 0 '-DSHARED -DFIXED' "$clean"
 for d in -DSTORED -DATOMIC -DFENCE; do form grid-acquire-unread 1 $d 'error: race'; done
 for d in -DATOM -DCAS -DPART; do form shared-atomic-uninit 1 $d 'error: uninit'; done

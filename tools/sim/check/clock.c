@@ -100,7 +100,8 @@ bool stamp_join(struct stamp *into, const struct stamp *from)
            horizon_join(&into->abroad_bridged, from->abroad_bridged) &&
            horizon_join(&into->abroad_fenced, from->abroad_fenced) &&
            horizon_join(&into->abroad_observed, from->abroad_observed) &&
-           horizon_join(&into->abroad_seen, from->abroad_seen);
+           horizon_join(&into->abroad_seen, from->abroad_seen) &&
+           horizon_join(&into->locked, from->locked);
 }
 
 bool stamp_copy(struct stamp *to, const struct stamp *from)
@@ -110,6 +111,7 @@ bool stamp_copy(struct stamp *to, const struct stamp *from)
     horizon_set(&to->abroad_fenced, from->abroad_fenced);
     horizon_set(&to->abroad_observed, from->abroad_observed);
     horizon_set(&to->abroad_seen, from->abroad_seen);
+    horizon_set(&to->locked, from->locked);
     return clock_copy(&to->known, &from->known) && clock_copy(&to->bridged, &from->bridged) &&
            clock_copy(&to->caused, &from->caused) && clock_copy(&to->narrow, &from->narrow) &&
            clock_copy(&to->bridged_shared, &from->bridged_shared) &&
@@ -151,6 +153,7 @@ void stamp_clear(struct stamp *s)
     forget(&s->abroad_fenced);
     forget(&s->abroad_observed);
     forget(&s->abroad_seen);
+    forget(&s->locked);
 }
 
 void stamp_free(struct stamp *s)

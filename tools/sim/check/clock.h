@@ -101,6 +101,9 @@ struct stamp {
     /* What relaxed reads have shown to be over, for a fence to acquire: likewise by whichever thread. Of that,
      * what atomics have shown (order_judge.c, judge_seen). */
     struct horizon *abroad_observed, *abroad_seen;
+    /* What holders of a lock had fenced before they gave it back, where it was then taken without an acquire
+     * (order_lock.c); the clusters' own accesses too. */
+    struct horizon *locked;
 };
 
 bool stamp_raise(struct stamp *s, uint32_t component, uint32_t number);

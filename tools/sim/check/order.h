@@ -91,7 +91,7 @@ struct order_groups {
     uint32_t step_lanes;
     uint64_t source;      /* from where that instruction's first bulk store reads */
     bool several_sources; /* others of it read elsewhere */
-    uint32_t alone; /* lanes that have waited while operations of others were in flight */
+    uint32_t alone;       /* lanes that have waited while operations of others were in flight */
     struct lane_cover cover[2];  /* sources read; complete */
     uint32_t own[WARP_LANES][2]; /* components; 0: none */
     uint32_t own_end[WARP_LANES][GROUPS_KEPT];
@@ -140,6 +140,7 @@ struct order_warp {
     struct undefined *undefined;                /* undefined.c; NULL: nothing was */
     struct order_reach *reaches;                /* [CLUSTER_CTAS], by rank; NULL: none yet */
     struct order_passes *passes;                /* NULL: none yet */
+    struct order_taken *taken;                  /* order_lock.c; NULL: nothing was taken */
     struct converged *converged;                /* converged.c; NULL: no access yet */
     uint32_t running; /* bit = rank: the CTA is known to run, or its absence was reported */
     const struct insn *acquired, *handed_over; /* its last acquire and release, for reports */
@@ -221,6 +222,7 @@ struct order_flag {
     uint32_t turn;                   /* of the world's record of the location */
     const struct insn *lent; /* the last write that relied on a fence of another warp; NULL: none */
     uint64_t seen; /* the number of the write that the cluster's last poll of it rests on */
+    struct lock_state lock; /* of shared memory; world_flag has it for global memory */
     bool used;
 };
 
@@ -400,6 +402,8 @@ void order_flags(struct order *o, struct order_warp *w, const struct event *e);
 void order_flags_weak(struct order *o, struct order_warp *w, const struct event *e);
 /* The number of the write of that location in global memory which the cluster has seen; older values are over for it. */
 uint64_t order_flag_seen(const struct order_warp *w, uint64_t address);
+/* The location is a lock (order_lock.h). `cta`: of shared memory; NULL: global. */
+bool order_flag_locks(const struct order_warp *w, const struct order_cta *cta, uint64_t address);
 
 /* ---- order_groups.c ---- */
 

@@ -1,4 +1,5 @@
 /* Flags in memory: what strong accesses hand over through a location (order.h). */
+#include "check/order_lock.h"
 #include "check/order_poll.h"
 
 #include "machine/mem.h"
@@ -172,6 +173,14 @@ static struct order_flag *flag_of(const struct flag_access *a, const struct worl
     return f;
 }
 
+bool order_flag_locks(const struct order_warp *w, const struct order_cta *cta, uint64_t address)
+{
+    const struct world *world = w->cta->cluster->order->world;
+    const struct world_flag *everywhere = world && !cta ? world_flag_find(world, address) : NULL;
+    const struct order_flag *f = flag_find(w->cta->cluster, cta, address);
+    return (everywhere && everywhere->lock.locks) || (f && f->lock.locks);
+}
+
 uint64_t order_flag_seen(const struct order_warp *w, uint64_t address)
 {
     const struct order_flag *f = flag_find(w->cta->cluster, NULL, address);
@@ -276,14 +285,41 @@ static void take_lent(const struct flag_access *a, const struct world_flag *ever
     if (a->in->is.acquire) tell_lent(a->o, a->w, &a->w->lent);
 }
 
+static struct lock_word lock_word(const struct flag_access *a)
+{
+    return (struct lock_word){a->in, a->cta, a->address, a->lanes, a->size};
+}
+
+static struct lock_state *lock_of(struct world_flag *everywhere, struct order_flag *f)
+{
+    return everywhere ? &everywhere->lock : f ? &f->lock : NULL;
+}
+
+/* A lock is taken that its last holder has given back, without an acquire of what that one had fenced. */
+static void take_lock(const struct flag_access *a, const struct order_flag *f,
+                      struct horizon *known)
+{
+    const struct order_cluster *c = a->w->cta->cluster;
+    struct horizon **locked = &a->w->now.locked;
+    const enum reach needed = alone(a->w) ? REACH_CTA : REACH_CLUSTER;
+    if (a->in->is.acquire) return;
+    if (f && a->reach >= needed)
+        order_keep(a->o, horizon_add(locked, c->linear, &f->released.known));
+    if (f && f->narrow)
+        order_keep(a->o, horizon_add(locked, c->linear, &f->narrow[a->w->cta->cta->rank].known));
+    if (a->reach >= REACH_GPU) order_keep(a->o, horizon_join(locked, known));
+    a->w->version++;
+}
+
 static void flag_read(const struct flag_access *a)
 {
     struct world_flag *everywhere = world_flag_of(a);
     struct horizon *known = NULL, *bridged = NULL;
-    const struct order_flag *f;
+    struct order_flag *f;
     if (everywhere ? !answered(a, everywhere, &known, &bridged) : waits_for_first(a)) return;
     f = flag_of(a, everywhere);
     take_lent(a, everywhere, f);
+    if (order_lock_take(a->w, lock_word(a), lock_of(everywhere, f))) take_lock(a, f, known);
     if (f && alone(a->w)) {
         take(a, REACH_CTA, &f->released);
     } else if (f) {
@@ -401,6 +437,7 @@ static void flag_write(const struct flag_access *a)
         f = flag_make(w->cta->cluster, a->cta, a->address);
         if (!f) order_exhausted(a->o, NULL);
     }
+    order_lock_give_back(w, lock_word(a), lock_of(everywhere, f));
     lent = gives && !a->in->is.release && join_fenced(a);
     if (f && (lent || !changes(a->in))) f->lent = lent ? a->in : NULL;
     if (everywhere && (lent || !changes(a->in))) everywhere->lent = lent ? a->in : NULL;

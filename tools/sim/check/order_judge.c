@@ -73,6 +73,35 @@ static const char *read_otherwise(const struct accessor *a)
     return a->e->in->is.texture ? READ_LATER : READ_PLAIN;
 }
 
+/* Both are atomic: each takes in what the other has left, whichever comes first. */
+static bool both_atomic(const struct accessor *a, epoch prior)
+{
+    const struct insn *in = insn_at(a->o, epoch_insn(prior));
+    return in && in->is.class != INSN_LOAD && in->is.class != INSN_STORE &&
+           a->e->in->is.class != INSN_LOAD && a->e->in->is.class != INSN_STORE;
+}
+
+/* What is between the two is a lock that this side has taken without an acquire (order_lock.h). The lock's own word
+ * is no matter. */
+static bool locked(const struct touch *t, uint32_t cluster, uint32_t component, epoch prior)
+{
+    const struct accessor *a = t->context;
+    const struct clock *c = horizon_of(t->now->locked, cluster);
+    return c && clock_get(c, component) >= epoch_number(prior) && !both_atomic(a, prior) &&
+           !order_flag_locks(a->w, a->place == PLACE_SHARED ? a->cta : NULL, t->at);
+}
+
+static bool locked_here(const struct touch *t, epoch prior)
+{
+    const struct accessor *a = t->context;
+    return t->now->locked && locked(t, a->w->cta->cluster->linear, epoch_component(prior), prior);
+}
+
+static bool locked_abroad(const struct touch *t, const struct actor *p, epoch prior)
+{
+    return t->now->locked && locked(t, p->cluster, p->component, prior);
+}
+
 static enum standing report(const struct touch *t, epoch prior, bool wrote, enum finding_kind kind,
                             enum finding_severity severity)
 {
@@ -92,6 +121,7 @@ static enum standing report(const struct touch *t, epoch prior, bool wrote, enum
         .prior = prior,
         .prior_wrote = wrote,
         .cached = cached(a, wrote) && clock_knows(&t->now->known, prior),
+        .locked = kind == FIND_RACE && locked_here(t, prior),
         .fix = cached(a, wrote) ? read_otherwise(a) : NULL,
     };
     tell_conflict(a->o, &c);
@@ -225,7 +255,8 @@ enum standing order_judge(struct touch *t, epoch prior, bool wrote)
     /* Morally strong: both strong or atomic, by one proxy. */
     /* Threads that store one value to one place do no harm by it, whichever comes last. */
     if (wrote && p->kind == COMPONENT_WARP && stores_same(a, prior)) return STANDING_ACCEPTED;
-    if (t->async != generic_component(p->kind) && (!by_chance(t, prior) || seen(a, prior)) &&
+    if (t->async != generic_component(p->kind) && !locked_here(t, prior) &&
+        (!by_chance(t, prior) || seen(a, prior)) &&
         both_strong(a, prior, p->warp->cta == a->w->cta ? SCOPE_CTA : SCOPE_CLUSTER))
         return STANDING_ACCEPTED;
     if (t->write && !wrote && !generic_component(p->kind) && in_map(a, t->at))
@@ -281,6 +312,7 @@ static enum standing report_abroad(const struct touch *t, epoch prior, bool wrot
         .abroad = world_actor_of(a->o->world, prior),
         .cached = cached(a, wrote) &&
                   horizon_knows(t->now->abroad, world_actor_of(a->o->world, prior), prior),
+        .locked = kind == FIND_RACE && locked_abroad(t, world_actor_of(a->o->world, prior), prior),
         .fix = read_otherwise(a),
     };
     tell_conflict(a->o, &c);
@@ -311,7 +343,7 @@ static enum standing judge_other(struct touch *t, const struct actor *p, epoch p
     }
     if (settled(t, prior)) return settle(t);
     /* By one proxy or two (interpretation): reductions of copies and of threads meet in the same cache. */
-    if (both_strong(a, prior, SCOPE_GPU) &&
+    if (both_strong(a, prior, SCOPE_GPU) && !locked_abroad(t, p, prior) &&
         (!by_chance(t, prior) || horizon_knows(t->now->abroad_observed, p, prior)))
         return STANDING_ACCEPTED;
     if (wrote && p->kind == COMPONENT_WARP && stores_same(a, prior)) return STANDING_ACCEPTED;
@@ -333,7 +365,7 @@ static bool judge_seen(const struct touch *t, const struct actor *p, epoch prior
     const uint8_t *lines;
     if (t->async || !generic_component(p->kind)) return false;
     if (settled(t, prior) || both_strong(a, prior, SCOPE_GPU)) return false; /* by judge */
-    if (!horizon_knows(t->now->abroad_seen, p, prior)) return false;
+    if (!horizon_knows(t->now->abroad_seen, p, prior) || locked_abroad(t, p, prior)) return false;
     if (t->write || a->strong) return true; /* a strong load passes that copy by */
     lines = world_lines(a->o->world, t->at);
     return lines && !(lines[t->at % GLOBAL_PAGE / GLOBAL_CELL] & LINE_STALE);

@@ -53,6 +53,7 @@ static void warp_clear(struct order_warp *w)
     free(w->reaches);
     free(w->converged);
     free(w->passes);
+    free(w->taken);
     *w = (struct order_warp){0};
 }
 

@@ -175,6 +175,11 @@ static const char *fix_wait(uint8_t kind)
     }
 }
 
+#define FENCE_LOCK                                                                                \
+    "fence.acq_rel behind the atomic that takes the lock, or .acquire on it; .gpu where holders " \
+    "are of "                                                                                     \
+    "several clusters"
+
 /* A relaxed access has read a flag that says that the earlier access is over. */
 static bool seen_unfenced(const struct conflict *c)
 {
@@ -187,6 +192,7 @@ static const char *fix_abroad(const struct conflict *c)
 {
     const uint8_t kind = c->abroad->kind;
     if (c->cached) return c->fix;
+    if (c->locked) return FENCE_LOCK;
     if (c->kind == FIND_PROXY)
         return "fence.proxy.async by the thread that made the generic access, after it and before "
                "the release, or by the one that issues the copy, after the acquire";
@@ -215,6 +221,7 @@ static const char *fix_for(const struct conflict *c, const struct component *pri
     const bool same_cta = prior->warp->cta == c->warp->cta;
     const char *fix = fix_wait(prior->kind);
     if (c->fix) return c->fix;
+    if (c->locked) return FENCE_LOCK;
     if (c->kind == FIND_TMEM_WAIT && c->severity == SEV_WARNING &&
         clock_knows(&c->warp->now.known, c->prior))
         return "tcgen05.fence::after_thread_sync behind the wait (and ::before_thread_sync ahead "
@@ -294,6 +301,12 @@ static const char *why(const struct conflict *c, const struct insn *other)
             return "are ordered, but .nc is for memory that nothing changes during the launch: it "
                    "may "
                    "bring what a cache has held since before the write";
+        if (c->locked)
+            return "are ordered only by a lock, which was taken without an acquire whose scope "
+                   "includes "
+                   "both: a load may bring what was there before the other holder's store, and of "
+                   "two "
+                   "stores the other holder's may stay";
         if (c->in->is.strong && other && other->is.strong &&
             (c->in->is.by_volatile || other->is.by_volatile))
             return "are not ordered, and .volatile orders nothing in CUDA C++: what is left, or "

@@ -24,6 +24,7 @@ struct conflict {
     const struct actor
         *abroad;     /* whose that was, of another cluster (world.h); NULL: of this one */
     bool cached;     /* the two are ordered, but the later one reads by .nc */
+    bool locked;     /* they are ordered by a lock, which the later side took without an acquire */
     const char *fix; /* the cheapest ordering; NULL: by kind and place */
 };
 

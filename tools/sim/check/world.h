@@ -36,6 +36,12 @@ struct world_past {
     const struct insn *in;        /* by what; NULL: nobody */
 };
 
+/* order_lock.h: whether a location is a lock, and whether its last write gave that back, by which value. */
+struct lock_state {
+    bool locks, given_back;
+    uint64_t free;
+};
+
 /* A location through which clusters synchronise, and the knowledge that an acquire of it takes
  * over. */
 struct world_flag {
@@ -47,6 +53,7 @@ struct world_flag {
     bool used;
     struct world_past *past; /* of write n (from 0): [n % PAST_KEPT]; NULL: none yet */
     uint64_t past_count;
+    struct lock_state lock;
 };
 
 /* Whether an SM may hold an old copy of a line in its L1, for cells of GLOBAL_CELL bytes. */

@@ -368,6 +368,7 @@ void resolve_traits(const struct decoder *dc, struct insn *out)
     is->mixes = (is->class == INSN_ATOMIC || is->class == INSN_RED || is->class == INSN_COPY_RED) &&
                 order_shows(src);
     is->changes = (is->class == INSN_ATOMIC || is->class == INSN_RED) && !has_mod(src, "exch");
+    is->swaps = is->class == INSN_ATOMIC && (has_mod(src, "cas") || has_mod(src, "exch"));
     is->acquire = both || has_mod(src, "acquire");
     is->release = both || has_mod(src, "release");
     is->relaxed = has_mod(src, "relaxed");

@@ -138,6 +138,7 @@ struct traits {
     bool constant;    /* LOAD: .nc, .const or texture, of memory that the launch does not change */
     uint8_t scope;    /* of what is strong, and of fences: enum insn_scope */
     bool changes;     /* ATOMIC, RED: what it leaves depends on what was there (not exch) */
+    bool swaps;       /* ATOMIC: cas or exch, by which locks are taken */
     bool acquire, release, relaxed; /* .acq_rel is both of the first */
     bool
         mixes; /* of several at one place the order shows in what they leave (rounding, wrapping) */
