@@ -44,6 +44,11 @@ struct split_combine_scalars {
 #undef u32
 #undef u64
 
+/* Launches the combine kernel: split.c. The addresses of `scalars` are set. */
+int hewn_split_combine(const hewn_context *context, const struct hewn_loaded *combine,
+                       const hewn_cu_launch_config *config, struct split_combine_scalars *scalars,
+                       hewn_stream stream, hewn_error *err);
+
 struct decode_plan {
     const struct decode_kernel *kernel;
     const struct hewn_loaded *combine; /* NULL: no tile can be split */

@@ -48,15 +48,8 @@ static int launch_combine(const hewn_attention_plan *plan, const struct decode_s
     scalars.lse = from->lse;
     scalars.sink = from->sink;
     scalars.cu_q = from->chunk ? from->cu_q : 0;
-    void *params[SPLIT_COMBINE_SCALAR_COUNT];
-    size_t n = 0;
-#define X(type, name, rule) params[n++] = &scalars.name;
-    SPLIT_COMBINE_SCALARS(X)
-#undef X
-    hewn_cu_launch_config config = plan->decode.merge_config;
-    config.stream = stream;
-    return hewn_launch_config(plan->context->driver, &config, plan->decode.combine->function,
-                              params, err);
+    return hewn_split_combine(plan->context, plan->decode.combine, &plan->decode.merge_config,
+                              &scalars, stream, err);
 }
 
 int hewn_decode_run(const hewn_attention_plan *plan, const hewn_attention_args *args,

@@ -25,8 +25,6 @@ _Static_assert(offsetof(struct mla_scalars, length_share) + 4 + MLA_MAP_COUNT * 
                "the scalars are not laid out as the kernel's parameters");
 _Static_assert(offsetof(struct mla_second_scalars, extra_planes) + 4 == SM90A_MLA_SECOND_BYTES,
                "the second scalars are not laid out as the kernel's parameters");
-_Static_assert(offsetof(struct mla_combine_scalars, out_type) + 4 == SPLIT_COMBINE_PARAM_BYTES,
-               "the scalars are not laid out as the combine kernel's parameters");
 _Static_assert(HEWN_F32 == MLA_OUT_F32 && HEWN_F16 == MLA_OUT_F16 && HEWN_BF16 == MLA_OUT_BF16,
                "out_type has the values of hewn_dtype");
 
@@ -229,7 +227,7 @@ static void fill_parts(hewn_mla_plan *plan)
         plan->firsts = plan->workspace;
         plan->workspace += firsts * WORD;
     }
-    plan->merge = (struct mla_combine_scalars){
+    plan->merge = (struct split_combine_scalars){
         .o_token = s->o_token,
         .o_head = s->o_head,
         .o_batch = s->o_batch,
@@ -421,7 +419,7 @@ static int check_addresses(const hewn_mla_plan *plan, const hewn_mla_args *a, he
 static int launch_combine(const hewn_mla_plan *plan, const struct mla_scalars *from,
                           hewn_stream stream, hewn_error *err)
 {
-    struct mla_combine_scalars scalars = plan->merge;
+    struct split_combine_scalars scalars = plan->merge;
     scalars.part_o = from->part_o;
     scalars.part_lse = from->part_lse;
     scalars.records = from->part_records;
@@ -429,14 +427,8 @@ static int launch_combine(const hewn_mla_plan *plan, const struct mla_scalars *f
     scalars.o = from->o;
     scalars.lse = from->lse;
     scalars.sink = from->sink;
-    void *params[SPLIT_COMBINE_SCALAR_COUNT];
-    size_t n = 0;
-#define X(type, name, rule) params[n++] = &scalars.name;
-    SPLIT_COMBINE_SCALARS(X)
-#undef X
-    hewn_cu_launch_config config = plan->merge_config;
-    config.stream = stream;
-    return hewn_launch_config(plan->context->driver, &config, plan->combine->function, params, err);
+    return hewn_split_combine(plan->context, plan->combine, &plan->merge_config, &scalars, stream,
+                              err);
 }
 
 static int launch_kernels(const hewn_mla_plan *plan, const hewn_mla_args *a, hewn_stream stream,

@@ -54,9 +54,6 @@ struct mla_scalars {
 struct mla_second_scalars { /* on sm_90a, behind those of kernels with a second cache */
     SM90A_MLA_SECOND_SCALARS(X)
 };
-struct mla_combine_scalars {
-    SPLIT_COMBINE_SCALARS(X)
-};
 struct mla_list_scalars { /* on sm_100f, behind those of decode */
     SM100F_MLA_SCALARS(X)
 };
@@ -71,9 +68,9 @@ struct hewn_mla_plan {
     const struct hewn_loaded *combine; /* NULL: no sequence can be split */
     struct mla_problem problem;
     struct hewn_map maps[MLA_MAP_COUNT];
-    struct mla_scalars scalars;       /* without addresses */
-    struct mla_second_scalars second; /* the same; of kernels that have these parameters */
-    struct mla_combine_scalars merge; /* the same */
+    struct mla_scalars scalars;         /* without addresses */
+    struct mla_second_scalars second;   /* the same; of kernels that have these parameters */
+    struct split_combine_scalars merge; /* the same */
     hewn_cu_launch_config config, merge_config; /* without stream */
     /* of both: they may begin before the kernel ahead ends; of the first: pairs of CTAs */
     hewn_cu_launch_attribute overlap[2];

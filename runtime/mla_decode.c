@@ -329,14 +329,8 @@ static int launch_combine(const hewn_mla_plan *plan, const struct decode_scalars
     scalars.o = from->o;
     scalars.lse = from->lse;
     scalars.sink = from->sink;
-    void *params[SPLIT_COMBINE_SCALAR_COUNT];
-    size_t n = 0;
-#define X(type, name, rule) params[n++] = &scalars.name;
-    SPLIT_COMBINE_SCALARS(X)
-#undef X
-    hewn_cu_launch_config config = plan->merge_config;
-    config.stream = stream;
-    return hewn_launch_config(plan->context->driver, &config, plan->combine->function, params, err);
+    return hewn_split_combine(plan->context, plan->combine, &plan->merge_config, &scalars, stream,
+                              err);
 }
 
 int hewn_mla_decode_run(const hewn_mla_plan *plan, const hewn_mla_args *args, hewn_stream stream,
