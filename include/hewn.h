@@ -1300,10 +1300,11 @@ int hewn_grouped_plan_run(const hewn_grouped_plan *plan, const hewn_grouped_args
 typedef struct hewn_grouped_tables {
     size_t struct_size;
     const int32_t *rows;
+    const int32_t *index; /* NULL also with a_rows: it is not checked */
 } hewn_grouped_tables;
 
 /* Checks host copies; its message names array, index, value and rule. Rows are in 0..m; with OFFSETS they
- * ascend. */
+ * ascend. `index` is in 0..a_rows-1, or -1 for a row of zeros, for every row that a group has. */
 int hewn_grouped_plan_check_tables(const hewn_grouped_plan *plan, const hewn_grouped_tables *tables,
                                    hewn_error *err);
 

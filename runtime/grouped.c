@@ -280,6 +280,16 @@ int hewn_grouped_plan_describe(const hewn_grouped_plan *plan, hewn_grouped_plan_
 
 /* ---- a run -- */
 
+static const uint8_t scalar_bytes[] = {
+#define u64                 8
+#define u32                 4
+#define X(type, name, rule) type,
+    GROUPED_SCALARS(X)
+#undef X
+#undef u32
+#undef u64
+};
+
 static int check_addresses(const hewn_grouped_plan *plan, const hewn_grouped_args *a,
                            hewn_error *err)
 {
@@ -314,11 +324,12 @@ static int launch(const hewn_grouped_plan *plan, const hewn_grouped_args *a, hew
     scalars.a = a->a;
     scalars.scale_a = a->scale_a;
     void *params[PARAMS];
-    size_t n = 0;
-    for (; n < GROUPED_MAP_COUNT; n++) params[n] = &maps[n];
-#define X(type, name, rule) params[n++] = &scalars.name;
-    GROUPED_SCALARS(X)
-#undef X
+    char *scalar = (char *)&scalars; /* one behind another, without padding */
+    for (size_t n = 0; n < GROUPED_MAP_COUNT; n++) params[n] = &maps[n];
+    for (size_t n = GROUPED_MAP_COUNT; n < PARAMS; n++) {
+        params[n] = scalar;
+        scalar += scalar_bytes[n - GROUPED_MAP_COUNT];
+    }
     hewn_cu_launch_config config = plan->config;
     config.stream = stream;
     return hewn_launch_config(plan->context->driver, &config, plan->loaded->function, params, err);

@@ -5,6 +5,7 @@
 #include "structs.h"
 #include "tables.h"
 
+#include <stddef.h>
 #include <string.h>
 
 enum { WORD = 4, MAX_ALIGN = 1 << 30 };
@@ -60,6 +61,35 @@ static int check_tensor(struct grouped_tensor *t, const char *const names[2], in
     return HEWN_OK;
 }
 
+/* X(field, least): int64_t, at most 2^31-1. */
+#define COUNTS(X) \
+    X(groups, 1)  \
+    X(m, 1)       \
+    X(n, 1)       \
+    X(k, 1)       \
+    X(a_rows, 0)  \
+    X(expected_m, 0)
+
+static int check_counts(const hewn_grouped_desc *d, hewn_error *err)
+{
+    static const struct {
+        const char *name;
+        size_t offset;
+        int64_t least;
+    } counts[] = {
+#define X(field, least) {#field, offsetof(hewn_grouped_desc, field), least},
+        COUNTS(X)
+#undef X
+    };
+    int status = HEWN_OK;
+    for (size_t i = 0; !status && i < sizeof counts / sizeof *counts; i++) {
+        int64_t value;
+        memcpy(&value, (const char *)d + counts[i].offset, sizeof value);
+        status = check_range(counts[i].name, value, counts[i].least, INT32_MAX, err);
+    }
+    return status;
+}
+
 static int check_options(const hewn_grouped_desc *d, struct grouped_problem *p, hewn_error *err)
 {
     const char *in = hewn_dtype_name(d->in), *out = hewn_dtype_name(d->out);
@@ -72,12 +102,7 @@ static int check_options(const hewn_grouped_desc *d, struct grouped_problem *p, 
                          d->out, out ? out : "unknown");
     int status = check_range("kind", d->kind, HEWN_GROUPED_PLANES, HEWN_GROUPED_OFFSETS, err);
     if (!status) status = check_range("scales", d->scales, 0, 0, err);
-    if (!status) status = check_range("groups", d->groups, 1, INT32_MAX, err);
-    if (!status) status = check_range("m", d->m, 1, INT32_MAX, err);
-    if (!status) status = check_range("n", d->n, 1, INT32_MAX, err);
-    if (!status) status = check_range("k", d->k, 1, INT32_MAX, err);
-    if (!status) status = check_range("a_rows", d->a_rows, 0, INT32_MAX, err);
-    if (!status) status = check_range("expected_m", d->expected_m, 0, INT32_MAX, err);
+    if (!status) status = check_counts(d, err);
     if (!status)
         status =
             check_range("align", d->align, 0, d->kind == HEWN_GROUPED_OFFSETS ? MAX_ALIGN : 0, err);
@@ -132,6 +157,36 @@ int hewn_grouped_check(const hewn_grouped_desc *d, struct grouped_problem *p, he
     return status;
 }
 
+/* Rows of a group, from the first on: in its plane, or in the only one. */
+struct span {
+    uint64_t first, count;
+};
+
+static struct span rows_of(const struct grouped_problem *p, const int32_t *rows, uint32_t group)
+{
+    const uint64_t plane = (uint64_t)group * p->m;
+    if (p->kind == HEWN_GROUPED_PLANES) return (struct span){plane, p->m};
+    if (p->kind == HEWN_GROUPED_COUNTS) return (struct span){plane, (uint32_t)rows[group]};
+    const uint64_t mask = (uint64_t)p->align - 1, end = (uint32_t)rows[group + 1];
+    const uint64_t first = ((uint32_t)rows[group] + mask) & ~mask;
+    return (struct span){first, end > first ? end - first : 0};
+}
+
+/* The numbers that rows of groups have; of rows that no group has they are not read. */
+static int check_index(const struct grouped_problem *p, const hewn_grouped_tables *t,
+                       hewn_error *err)
+{
+    for (uint32_t g = 0; g < p->groups; g++) {
+        const struct span s = rows_of(p, t->rows, g);
+        for (uint64_t i = s.first; i < s.first + s.count; i++)
+            if ((uint32_t)t->index[i] + 1 > p->a_rows)
+                return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                                 "index[%llu], of group %u: %d is not in -1..%u",
+                                 (unsigned long long)i, g, t->index[i], p->a_rows - 1);
+    }
+    return HEWN_OK;
+}
+
 int hewn_grouped_plan_check_tables(const hewn_grouped_plan *plan, const hewn_grouped_tables *tables,
                                    hewn_error *err)
 {
@@ -140,14 +195,15 @@ int hewn_grouped_plan_check_tables(const hewn_grouped_plan *plan, const hewn_gro
     int status = hewn_struct_take(HEWN_STRUCT_hewn_grouped_tables, tables, &t, err);
     if (status) return status;
     const struct grouped_problem *p = &plan->problem;
-    const struct hewn_array rows = {"", "rows", t.rows};
+    const struct hewn_array rows = {"", "rows", t.rows}, index = {"", "index", t.index};
     int offsets = p->kind == HEWN_GROUPED_OFFSETS;
     status = hewn_array_check_given(rows, p->kind != HEWN_GROUPED_PLANES, err);
-    if (status || !t.rows) return status;
-    status = hewn_array_check_values(rows, p->groups + (uint64_t)offsets, p->m, err);
+    if (!status) status = hewn_array_check_given(index, t.index && p->a_rows, err);
+    if (!status && t.rows)
+        status = hewn_array_check_values(rows, p->groups + (uint64_t)offsets, p->m, err);
     for (uint32_t i = 0; !status && offsets && i < p->groups; i++)
         if (t.rows[i] > t.rows[i + 1])
             status = hewn_fail(err, HEWN_ERR_ARGUMENT, "rows[%u]: %d is behind rows[%u], %d", i,
                                t.rows[i], i + 1, t.rows[i + 1]);
-    return status;
+    return status || !t.index ? status : check_index(p, &t, err);
 }

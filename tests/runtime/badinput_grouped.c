@@ -125,9 +125,42 @@ static void rows_of(const hewn_grouped_plan *plan)
     BAD_ROWS(t.rows = NULL, "rows: must not be NULL");
     BAD_ROWS(rows[0] = -1, "rows[0]: -1 is not in 0..1000");
     BAD_ROWS(rows[4] = 1001, "rows[4]: 1001 is not in 0..1000");
+    BAD_ROWS(t.index = rows, "index: must be NULL, because the plan uses none");
     BAD_ROWS(rows[2] = 99, "rows[1]: 100 is behind rows[2], 99");
     REFUSE("grouped rows: no plan", hewn_grouped_plan_check_tables(NULL, NULL, &err),
            HEWN_ERR_ARGUMENT, "plan: must not be NULL");
+}
+
+#define BAD_INDEX(change, words)                                                          \
+    do {                                                                                  \
+        int32_t rows[] = {0, 3, 8}, index[] = {3, 0, 4, 77, -1, 2, 1, 0};                 \
+        hewn_grouped_tables t = {.struct_size = sizeof t, .rows = rows, .index = index};  \
+        change;                                                                           \
+        REFUSE("grouped index: " #change, hewn_grouped_plan_check_tables(plan, &t, &err), \
+               HEWN_ERR_ARGUMENT, words);                                                 \
+    } while (0)
+
+/* Groups of rows 0 to 2 and 4 to 7: what stands at 3 is not judged. */
+static void index_of(hewn_context *context)
+{
+    hewn_grouped_plan *plan = NULL;
+    hewn_grouped_desc d = good();
+    hewn_error why = {0};
+    d.groups = 2, d.m = 8, d.a_rows = 5, d.align = 4;
+    int status = hewn_grouped_plan_create(context, &d, &plan, &why);
+    if (status == HEWN_OK && test_case("grouped index: none is bad")) {
+        const int32_t rows[] = {0, 3, 8}, index[] = {3, 0, 4, 77, -1, 2, 1, 0};
+        const hewn_grouped_tables t = {.struct_size = sizeof t, .rows = rows, .index = index};
+        CHECK(!hewn_grouped_plan_check_tables(plan, &t, &why), "%s", why.message);
+        const hewn_grouped_tables other = {.struct_size = sizeof other, .rows = rows};
+        CHECK(!hewn_grouped_plan_check_tables(plan, &other, &why), "%s", why.message);
+    }
+    if (status && test_case("grouped index: a plan")) CHECK(0, "%s", why.message);
+    if (!plan) return;
+    BAD_INDEX(index[0] = 5, "index[0], of group 0: 5 is not in -1..4");
+    BAD_INDEX(index[7] = -2, "index[7], of group 1: -2 is not in -1..4");
+    BAD_INDEX(rows[1] = 4, "index[3], of group 0: 77 is not in -1..4");
+    hewn_grouped_plan_destroy(plan);
 }
 
 /* Few rows a group take tiles of 64, whatever `m` has room for. */
@@ -165,6 +198,7 @@ void grouped(void)
         shapes(context);
         strides(context);
         choices(context);
+        index_of(context);
         if (hewn_grouped_plan_create(context, &d, &plan, &why)) {
             if (test_case("grouped: a plan")) CHECK(0, "%s", why.message);
         } else {
