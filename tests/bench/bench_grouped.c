@@ -1,9 +1,10 @@
 /*
  * Grouped e4m3 products with block scales on a GPU, beside a peer's.
  *
- *   bench_grouped [--all] [--peer LIBRARY] [--rows N]
+ *   bench_grouped [--all] [--peer LIBRARY] [--rows N] [--step N]
  *
- * --all times every variant and prints its microseconds; without it, the chosen one. --peer: a library with
+ * --all times every variant and prints its microseconds; without it, the chosen one. --rows: the first N rows
+ * alone; --step: every Nth of them. --peer: a library with
  *
  *   int grouped_peer(int counts, int groups, int m, int expected, int n, int k, const unsigned long long at[6],
  *                    void *stream, char *what, size_t size)
@@ -291,19 +292,21 @@ int main(int argc, char **argv)
     struct gpu g;
     struct sums s = {0};
     peer_run *peer = NULL;
-    int all = 0, most = (int)(sizeof rows / sizeof *rows);
+    int all = 0, step = 1, most = (int)(sizeof rows / sizeof *rows);
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--all")) {
             all = 1;
         } else if (!strcmp(argv[i], "--rows") && i + 1 < argc) {
             most = atoi(argv[++i]);
+        } else if (!strcmp(argv[i], "--step") && i + 1 < argc && atoi(argv[i + 1]) > 0) {
+            step = atoi(argv[++i]);
         } else if (!strcmp(argv[i], "--peer") && i + 1 < argc) {
             void *library = dlopen(argv[++i], RTLD_NOW);
             void *symbol = library ? dlsym(library, "grouped_peer") : NULL;
             if (!symbol) gpu_die(argv[i], dlerror());
             memcpy(&peer, &symbol, sizeof peer);
         } else {
-            gpu_die(argv[i], "not an option: [--all] [--peer LIBRARY] [--rows N]");
+            gpu_die(argv[i], "not an option: [--all] [--peer LIBRARY] [--rows N] [--step N]");
         }
     }
     gpu_open(&g);
@@ -311,7 +314,7 @@ int main(int argc, char **argv)
            "best | peer us "
            "| peer | ratio | apart |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
            g.d.info.name);
-    for (int i = 0; i < most && i < (int)(sizeof rows / sizeof *rows); i++)
+    for (int i = 0; i < most && i < (int)(sizeof rows / sizeof *rows); i += step)
         bench_row(&g, &rows[i], peer, all, &s);
     if (s.rows)
         printf("geometric mean over %d rows: %.3f, of the best variants %.3f; least %.3f\n", s.rows,
