@@ -95,6 +95,8 @@ include $(SRC)/ptx/modules.mk
 include $(SRC)/tests/tests.mk
 
 $(O)/tools/sim/%.o: EXTRA := $(SIM_CFLAGS)
+# What looks at descriptions and tables, before a plan's first run.
+$(O)/runtime/%_check.o $(O)/runtime/%_tables.o: EXTRA := $(if $(filter rel,$(MODE)),-Os)
 $(O)/tools/ptxas/%.o: EXTRA := $(sim_include)
 $(O)/tools/mod/%.o $(O)/tools/hewn/%.o: EXTRA := -I$(SRC)/runtime -I$(SRC)/tools/mod -I$(SRC)/tools/sim
 # No launch passes here, and the runtime's size is limited.

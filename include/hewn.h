@@ -337,13 +337,14 @@ int hewn_function_launch(const hewn_context *context, hewn_function function,
 
 /* ------------------------------------------------------------------- element types, plans -- */
 
-/* HEWN_E4M3 has 4 exponent and 3 mantissa bits and no infinities, HEWN_E5M2 5 and 2. */
+/* HEWN_E4M3 has 4 exponent and 3 mantissa bits and no infinities, HEWN_E5M2 5 and 2. HEWN_S8 and HEWN_S32 are
+ * signed integers. */
 typedef enum hewn_dtype {
-    HEWN_F32 = 0, HEWN_F16 = 1, HEWN_BF16 = 2, HEWN_E4M3 = 3, HEWN_E5M2 = 4
+    HEWN_F32 = 0, HEWN_F16 = 1, HEWN_BF16 = 2, HEWN_E4M3 = 3, HEWN_E5M2 = 4, HEWN_S8 = 5, HEWN_S32 = 6
 } hewn_dtype;
 
 size_t hewn_dtype_size(int dtype);      /* bytes; 0 for a number that is no hewn_dtype */
-const char *hewn_dtype_name(int dtype); /* "f32", "f16", "bf16", "e4m3", "e5m2", or NULL */
+const char *hewn_dtype_name(int dtype); /* "f32", "f16", "bf16", "e4m3", "e5m2", "s8", "s32", or NULL */
 
 /*
  * Every kernel family has the same four functions:
@@ -376,7 +377,12 @@ const char *hewn_dtype_name(int dtype); /* "f32", "f16", "bf16", "e4m3", "e5m2",
  * D's type, to nearest even.
  *
  * alpha and beta are numbers of the host, given with each run. scale_a and scale_b are one fp32
- * number each on the device. C is m x n of D's type; it is not read where beta is 0. bias has n
+ * number each on the device, or, for inputs that are both e4m3 or both s8, one for each row: with
+ * HEWN_GEMM_WITH_SCALE_ROWS scale_a has m numbers, one for each row of A, and with
+ * HEWN_GEMM_WITH_SCALE_COLUMNS scale_b has n, one for each row of B, that is, for each column of D.
+ * The sum is then multiplied by alpha and the scales that are one number, by its row's scale, by its
+ * column's, and rounded after each. In a batch, the scales of A's problem i begin m * i numbers on,
+ * m rounded up to a multiple of 4, and those of B's n * i, likewise. C is m x n of D's type; it is not read where beta is 0. bias has n
  * elements, one a column, of D's type or fp32, the same in every problem. relu(x) = max(x, 0); gelu
  * is the tanh form, x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); silu(x) = x / (1 + exp(-x)). NaN
  * stays NaN; -infinity becomes NaN in gelu and silu.
@@ -386,6 +392,10 @@ const char *hewn_dtype_name(int dtype); /* "f32", "f16", "bf16", "e4m3", "e5m2",
  * at a time, and those sums are added in fp32. With HEWN_ACCUMULATE_FAST they add up all of k.
  * Terms that are small beside the running sum are then lost: a tenth of the total if 6000 products
  * of numbers between 0 and 1 are summed.
+ *
+ * s8 inputs: A and B are both s8, and K-major. Sums are s32 and wrap. They are rounded to fp32 before
+ * anything follows, or, with `out` HEWN_S32, are the result; then `with` and `act` are 0. They are
+ * never cut into slices of K, nor are products with scales of rows or columns.
  *
  * On sm_90a only, HEWN_ERR_LIMIT elsewhere: 8-bit inputs, HEWN_MAJOR_MN, activations, and every bit
  * of `with`.
@@ -398,7 +408,8 @@ const char *hewn_dtype_name(int dtype); /* "f32", "f16", "bf16", "e4m3", "e5m2",
  * then of that and of their element's size. Leading dimensions and batch strides are any number of
  * elements. Where one of them is no multiple of 16 bytes, or `align` is less than 16, a kernel is
  * chosen that loads such operands by element and stores D by element; it is slower. On sm_100f such
- * products are refused, HEWN_ERR_LIMIT. The addresses of the scales are multiples of 4.
+ * products are refused, HEWN_ERR_LIMIT. So are s8 inputs and scales of rows or columns beside such strides. The
+ * address of a scale is a multiple of 4, that of scales of rows or columns of 16.
  *
  * Overlap: D overlaps neither A nor B. The problems of D do not overlap each other: they follow
  * each other (stride_d >= (m-1)*ldd + n) or lie side by side in the rows (stride_d >= n and
@@ -423,7 +434,9 @@ typedef enum hewn_gemm_with {
     HEWN_GEMM_WITH_BIAS = 2,
     HEWN_GEMM_WITH_SCALE_A = 4,
     HEWN_GEMM_WITH_SCALE_B = 8,
-    HEWN_GEMM_WITH_ALPHA = 16
+    HEWN_GEMM_WITH_ALPHA = 16,
+    HEWN_GEMM_WITH_SCALE_ROWS = 32,   /* scale_a for each row; not beside WITH_SCALE_A */
+    HEWN_GEMM_WITH_SCALE_COLUMNS = 64 /* scale_b for each column; not beside WITH_SCALE_B */
 } hewn_gemm_with;
 
 /* Kernels that hewn_gemm_tune found to be the fastest. */
@@ -435,7 +448,7 @@ typedef struct hewn_gemm_desc {
     int64_t batch;        /* problems; 0: 1 */
     int in;               /* hewn_dtype of A: 16 or 8 bits */
     int in_b;             /* hewn_dtype of B; 0: `in`. With 8 bits it may be the other 8-bit type */
-    int out;              /* hewn_dtype of D and C: F32, F16 or BF16 */
+    int out;              /* hewn_dtype of D and C: F32, F16 or BF16; S32 of s8 inputs */
     int bias_type;        /* hewn_dtype of bias: HEWN_F32 or `out` */
     int major_a, major_b; /* hewn_major */
     int accumulate;       /* hewn_accumulate; ignored for 16-bit inputs */

@@ -39,12 +39,17 @@ static int dtype_b(const hewn_gemm_desc *d)
     return d->in_b ? d->in_b : d->in;
 }
 
+static int is_promoted(const hewn_gemm_desc *d)
+{
+    return hewn_dtype_size(d->in) == 1 && d->in != HEWN_S8 && d->accumulate == HEWN_ACCUMULATE_FULL;
+}
+
 static uint32_t mode_of(const hewn_gemm_desc *d)
 {
     if (hewn_dtype_size(d->in) == 1)
         return (d->in == HEWN_E5M2 ? GEMM_MODE_A_E5M2 : 0) |
                (dtype_b(d) == HEWN_E5M2 ? GEMM_MODE_B_E5M2 : 0) |
-               (d->accumulate == HEWN_ACCUMULATE_FULL ? GEMM_MODE_PROMOTE : 0);
+               (is_promoted(d) ? GEMM_MODE_PROMOTE : 0);
     return (d->major_a == HEWN_MAJOR_MN ? GEMM_MODE_A_MN : 0) |
            (d->major_b == HEWN_MAJOR_MN ? GEMM_MODE_B_MN : 0);
 }
@@ -100,6 +105,8 @@ static int compute_scalars(hewn_gemm_plan *plan, const hewn_gemm_desc *d, int64_
     s->stages = k->few ? plan->few.stages : 0;
     s->finish = act_bits[d->act];
     if (d->with & (HEWN_GEMM_WITH_SCALE_A | HEWN_GEMM_WITH_SCALE_B)) s->finish |= GEMM_FINISH_SCALE;
+    if (d->with & HEWN_GEMM_WITH_SCALE_ROWS) s->finish |= GEMM_FINISH_ROWS;
+    if (d->with & HEWN_GEMM_WITH_SCALE_COLUMNS) s->finish |= GEMM_FINISH_COLUMNS;
     if (d->with & HEWN_GEMM_WITH_BIAS)
         s->finish |= d->bias_type == HEWN_F32 ? GEMM_FINISH_BIAS_F32 : GEMM_FINISH_BIAS;
     return HEWN_OK;
@@ -108,11 +115,11 @@ static int compute_scalars(hewn_gemm_plan *plan, const hewn_gemm_desc *d, int64_
 static void describe_map(const struct gemm_operand *o, int dtype, uint32_t box_columns,
                          uint32_t box_rows, hewn_tensormap_desc *map)
 {
-    static const int tm_dtypes[] = {[HEWN_F32] = HEWN_TENSORMAP_F32,
-                                    [HEWN_F16] = HEWN_TENSORMAP_F16,
-                                    [HEWN_BF16] = HEWN_TENSORMAP_BF16,
-                                    [HEWN_E4M3] = HEWN_TENSORMAP_U8,
-                                    [HEWN_E5M2] = HEWN_TENSORMAP_U8};
+    static const int tm_dtypes[] = {
+        [HEWN_F32] = HEWN_TENSORMAP_F32,   [HEWN_F16] = HEWN_TENSORMAP_F16,
+        [HEWN_BF16] = HEWN_TENSORMAP_BF16, [HEWN_E4M3] = HEWN_TENSORMAP_U8,
+        [HEWN_E5M2] = HEWN_TENSORMAP_U8,   [HEWN_S8] = HEWN_TENSORMAP_U8,
+        [HEWN_S32] = HEWN_TENSORMAP_I32};
     *map = (hewn_tensormap_desc){
         .struct_size = sizeof *map,
         .dtype = tm_dtypes[dtype],
@@ -263,7 +270,7 @@ static int check_can(const struct hewn_gemm_kernel *k, const hewn_gemm_desc *d,
 {
     const char *lacking = NULL;
     if (!(k->can & GEMM_CAN_LOOSE) && check_aligned(k, operands, err)) return HEWN_ERR_LIMIT;
-    if (!(k->can & GEMM_CAN_F32) && d->out == HEWN_F32) lacking = "out: f32";
+    if (!(k->can & GEMM_CAN_F32) && operands[GEMM_D].element == 4) lacking = "out: 32 bits";
     if (!(k->can & GEMM_CAN_FP8) && hewn_dtype_size(d->in) == 1) lacking = "in: 8-bit inputs";
     if (!(k->can & GEMM_CAN_MN) && d->major_a == HEWN_MAJOR_MN) lacking = "major_a: MN-major A";
     if (!(k->can & GEMM_CAN_MN) && d->major_b == HEWN_MAJOR_MN) lacking = "major_b: MN-major B";
@@ -271,6 +278,9 @@ static int check_can(const struct hewn_gemm_kernel *k, const hewn_gemm_desc *d,
     if (k->few == HEWN_GEMM_ODDFEW && d->invariant)
         lacking = "invariant: sums in an order of all kernels";
     if (!(k->can & GEMM_CAN_FINISH) && d->with) lacking = "with: alpha, C, bias and scales";
+    if (!(k->can & GEMM_CAN_KINDS) && d->with & GEMM_VECTORS)
+        lacking = "with: scales of rows and columns";
+    if (!(k->can & GEMM_CAN_KINDS) && d->in == HEWN_S8) lacking = "in: s8";
     if (!lacking && !(k->can & GEMM_CAN_PLANE)) lacking = hewn_gemm_odd_lacks(operands);
     if (!lacking) return HEWN_OK;
     return hewn_fail(err, HEWN_ERR_LIMIT, "%s: kernel %s for %s does not have it", lacking,
@@ -288,6 +298,12 @@ static const hewn_module *find_module(const hewn_context *context, char name[NAM
                               context->info.cc_minor);
 }
 
+/* Whether it takes the modules of KINDS. */
+static int is_kind(const hewn_gemm_desc *d)
+{
+    return d->in == HEWN_S8 || d->with & GEMM_VECTORS;
+}
+
 /* What a kernel must be able to do. */
 static uint32_t needs_of(const hewn_gemm_desc *d, const struct gemm_operand *o)
 {
@@ -295,7 +311,8 @@ static uint32_t needs_of(const hewn_gemm_desc *d, const struct gemm_operand *o)
     return (hewn_dtype_size(d->in) == 1 ? GEMM_CAN_FP8 : 0) |
            (d->major_a == HEWN_MAJOR_MN || d->major_b == HEWN_MAJOR_MN ? GEMM_CAN_MN : 0) |
            (d->with || d->act ? GEMM_CAN_FINISH : 0) | (loose ? GEMM_CAN_LOOSE : 0) |
-           (hewn_gemm_odd_lacks(o) ? GEMM_CAN_PLANE : 0) | (d->out == HEWN_F32 ? GEMM_CAN_F32 : 0);
+           (hewn_gemm_odd_lacks(o) ? GEMM_CAN_PLANE : 0) |
+           (o[GEMM_D].element == 4 ? GEMM_CAN_F32 : 0) | (is_kind(d) ? GEMM_CAN_KINDS : 0);
 }
 
 /* The table's kernel, where it has one for one slice that can compute this; else the kernel stays NULL. */
@@ -356,8 +373,7 @@ static struct hewn_gemm_extent extent_of(const hewn_gemm_desc *d, const struct g
                                      .loose_b = o[GEMM_B].loose != 0,
                                      .ways_a = hewn_gemm_odd_ways(&o[GEMM_A]),
                                      .ways_b = hewn_gemm_odd_ways(&o[GEMM_B]),
-                                     .promoted = hewn_dtype_size(d->in) == 1 &&
-                                                 d->accumulate == HEWN_ACCUMULATE_FULL,
+                                     .promoted = (uint32_t)is_promoted(d),
                                      .ordered = d->invariant != 0,
                                      .mn_a = d->major_a == HEWN_MAJOR_MN,
                                      .mn_b = d->major_b == HEWN_MAJOR_MN};
@@ -369,11 +385,11 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
 {
     const struct gemm_operand *o = plan->operands;
     struct hewn_gemm_choice choice = {NULL, 0, 0, 0};
-    const char *in = hewn_dtype_size(d->in) == 1 ? "fp8" : hewn_dtype_name(d->in);
+    const char *in = hewn_dtype_size(d->in) == 1 && !is_kind(d) ? "fp8" : hewn_dtype_name(d->in);
     const char *dtype = hewn_dtype_name(d->out), *variant = "";
     char name[NAME];
     /* Every target has this module, and all modules of a target run on the same devices. */
-    *out = find_module(context, name, "bf16", dtype, "");
+    *out = find_module(context, name, "bf16", d->out == HEWN_S32 ? "f32" : dtype, "");
     if (*out) {
         int status = choose_variant(context, d, o, (*out)->target, extent, &choice, err);
         if (status) return status;

@@ -22,7 +22,8 @@ enum {
     GEMM_TENSORS, /* those with a tensor map */
     GEMM_C = GEMM_TENSORS,
     GEMM_OPERANDS,
-    GEMM_ALIGN = 16,        /* bytes: base addresses and strides */
+    GEMM_ALIGN = 16, /* bytes: base addresses and strides */
+    GEMM_VECTORS = HEWN_GEMM_WITH_SCALE_ROWS | HEWN_GEMM_WITH_SCALE_COLUMNS,
     GEMM_INVARIANT_M = 128, /* `invariant`: parts of K are those of a product of so many rows */
     GEMM_MAX_EXTENT =
         INT32_MAX /* TMA coordinates and the kernel's tile counter are 32-bit, signed */
@@ -86,6 +87,12 @@ struct hewn_gemm_plan {
     hewn_cu_launch_config config; /* without stream */
     struct gemm_slices *slices;   /* NULL: one slice. Else the rest of the plan is without slices */
 };
+
+/* Whether A and B have a type that modules are for which can do GEMM_CAN_KINDS. */
+static inline int hewn_gemm_kind(const hewn_gemm_desc *d)
+{
+    return (d->in == HEWN_E4M3 || d->in == HEWN_S8) && (!d->in_b || d->in_b == d->in);
+}
 
 /* Of the operands with a tensor map. */
 extern const char *const hewn_gemm_tensor_names[GEMM_TENSORS];

@@ -22,9 +22,10 @@ static int check_dtypes(const hewn_gemm_desc *d, hewn_error *err)
     const size_t size = hewn_dtype_size(d->in);
     if (size != 2 && size != 1)
         return hewn_fail(err, HEWN_ERR_ARGUMENT,
-                         "in: dtype %d (%s) is none of f16, bf16, e4m3, e5m2", d->in,
+                         "in: dtype %d (%s) is none of f16, bf16, e4m3, e5m2, s8", d->in,
                          in ? in : "unknown");
-    if (d->in_b && d->in_b != d->in && (size != 1 || hewn_dtype_size(d->in_b) != 1))
+    if (d->in_b && d->in_b != d->in &&
+        (size != 1 || hewn_dtype_size(d->in_b) != 1 || d->in == HEWN_S8 || d->in_b == HEWN_S8))
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "in_b: dtype %d (%s) does not go with `in`, %s",
                          d->in_b, in_b ? in_b : "unknown", in);
     if (d->accumulate != HEWN_ACCUMULATE_FULL && d->accumulate != HEWN_ACCUMULATE_FAST)
@@ -32,6 +33,12 @@ static int check_dtypes(const hewn_gemm_desc *d, hewn_error *err)
                          "accumulate: %d is neither HEWN_ACCUMULATE_FULL nor ..._FAST",
                          d->accumulate);
     const char *out = hewn_dtype_name(d->out);
+    if (d->out == HEWN_S32 && d->in == HEWN_S8) {
+        if (!d->with && !d->act) return HEWN_OK;
+        return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                         "out: s32 is for sums alone, but `with` is 0x%x and `act` %d", d->with,
+                         d->act);
+    }
     if (d->out != HEWN_F32 && d->out != HEWN_F16 && d->out != HEWN_BF16)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: dtype %d (%s) is none of f32, f16, bf16",
                          d->out, out ? out : "unknown");
@@ -48,11 +55,26 @@ static int check_major(const char *name, int major, int dtype, hewn_error *err)
                      name, major);
 }
 
+/* Scales of rows and columns: of inputs that have kernels with them, and in place of one number. */
+static int check_scales(const hewn_gemm_desc *d, hewn_error *err)
+{
+    if (!(d->with & GEMM_VECTORS)) return HEWN_OK;
+    if (!hewn_gemm_kind(d))
+        return hewn_fail(err, HEWN_ERR_LIMIT,
+                         "with: 0x%x has scales of rows or columns, but A and B are neither both "
+                         "e4m3 nor both s8",
+                         d->with);
+    if (!(d->with & HEWN_GEMM_WITH_SCALE_A && d->with & HEWN_GEMM_WITH_SCALE_ROWS) &&
+        !(d->with & HEWN_GEMM_WITH_SCALE_B && d->with & HEWN_GEMM_WITH_SCALE_COLUMNS))
+        return HEWN_OK;
+    return hewn_fail(err, HEWN_ERR_ARGUMENT, "with: 0x%x has scale_a or scale_b twice", d->with);
+}
+
 /* The fields of the epilogue. */
 static int check_finish(const hewn_gemm_desc *d, hewn_error *err)
 {
     const uint32_t known = HEWN_GEMM_WITH_C | HEWN_GEMM_WITH_BIAS | HEWN_GEMM_WITH_SCALE_A |
-                           HEWN_GEMM_WITH_SCALE_B | HEWN_GEMM_WITH_ALPHA;
+                           HEWN_GEMM_WITH_SCALE_B | HEWN_GEMM_WITH_ALPHA | GEMM_VECTORS;
     if (d->with & ~known)
         return hewn_fail(err, HEWN_ERR_ARGUMENT,
                          "with: 0x%x has bits that no HEWN_GEMM_WITH_... has", d->with);
@@ -63,7 +85,7 @@ static int check_finish(const hewn_gemm_desc *d, hewn_error *err)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "bias_type: dtype %d (%s) is neither f32 nor D's",
                          d->bias_type, type ? type : "unknown");
     }
-    if (d->with & HEWN_GEMM_WITH_C || (!d->ldc && !d->stride_c)) return HEWN_OK;
+    if (d->with & HEWN_GEMM_WITH_C || (!d->ldc && !d->stride_c)) return check_scales(d, err);
     return hewn_fail(
         err, HEWN_ERR_ARGUMENT,
         "ldc, stride_c: %lld and %lld must be 0, because `with` lacks HEWN_GEMM_WITH_C",

@@ -331,7 +331,7 @@ static const double combine = 3694, combine_bytes = 1519;
 int hewn_gemm_sliceable(const struct hewn_gemm_extent *p, uint32_t slices)
 {
     uint64_t k = p->k / slices;
-    if (p->batch > 1 || p->need & GEMM_CAN_LOOSE || p->k % slices) return 0;
+    if (p->batch > 1 || p->need & (GEMM_CAN_LOOSE | GEMM_CAN_KINDS) || p->k % slices) return 0;
     return (p->mn_a && p->mn_b) || k * p->in % 16 == 0;
 }
 

@@ -56,6 +56,21 @@ static int check_beside(const hewn_gemm_plan *plan, uint32_t bit, const char *na
     return overlap(plan, d, name, at, span, err);
 }
 
+/* scale_a or scale_b: a number, or one for each row of the operand's problems. */
+static int check_scale(const hewn_gemm_plan *plan, uint32_t one, uint32_t each, int i,
+                       hewn_deviceptr at, hewn_deviceptr d, hewn_error *err)
+{
+    const struct gemm_operand *o = &plan->operands[i];
+    uint32_t align = SCALE_BYTES;
+    uint64_t span = SCALE_BYTES;
+    if (plan->with & each) {
+        align = GEMM_ALIGN;
+        span = (o->rows + 3) / 4 * 4 * o->batch * SCALE_BYTES;
+    }
+    return check_beside(plan, one | each, i == GEMM_A ? "scale_a" : "scale_b", at, align, span, d,
+                        err);
+}
+
 static int check_args(const hewn_gemm_plan *plan, const hewn_gemm_args *a, hewn_error *err)
 {
     int status = check_matrix(plan, GEMM_A, a->a, a->d, err);
@@ -78,11 +93,11 @@ static int check_args(const hewn_gemm_plan *plan, const hewn_gemm_args *a, hewn_
         status = check_beside(plan, HEWN_GEMM_WITH_BIAS, "bias", a->bias, plan->bias_align,
                               plan->bias_span, a->d, err);
     if (!status)
-        status = check_beside(plan, HEWN_GEMM_WITH_SCALE_A, "scale_a", a->scale_a, SCALE_BYTES,
-                              SCALE_BYTES, a->d, err);
+        status = check_scale(plan, HEWN_GEMM_WITH_SCALE_A, HEWN_GEMM_WITH_SCALE_ROWS, GEMM_A,
+                             a->scale_a, a->d, err);
     if (!status)
-        status = check_beside(plan, HEWN_GEMM_WITH_SCALE_B, "scale_b", a->scale_b, SCALE_BYTES,
-                              SCALE_BYTES, a->d, err);
+        status = check_scale(plan, HEWN_GEMM_WITH_SCALE_B, HEWN_GEMM_WITH_SCALE_COLUMNS, GEMM_B,
+                             a->scale_b, a->d, err);
     return status;
 }
 

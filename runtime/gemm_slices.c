@@ -139,6 +139,10 @@ static int check_slices(const hewn_gemm_desc *d, const struct hewn_gemm_extent *
         return hewn_fail(err, HEWN_ERR_LIMIT,
                          "slices: %u is not 1, but strides or `align` are not multiples of %d B",
                          d->slices, GEMM_ALIGN);
+    if (extent->need & GEMM_CAN_KINDS)
+        return hewn_fail(err, HEWN_ERR_LIMIT,
+                         "slices: %u is not 1, but inputs are s8 or have scales of rows or columns",
+                         d->slices);
     return hewn_fail(err, HEWN_ERR_ARGUMENT,
                      "slices: k = %lld cannot be cut into %u equal slices whose rows begin at "
                      "multiples of %d B",

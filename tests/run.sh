@@ -125,6 +125,7 @@ on_simulator() {
         run "driver_link on $gpu" on $gpu "$bin/driver_link"
         run "tensormap on $gpu" on $gpu "$bin/tensormap"
         run_shares $short "gemm on $gpu" on $gpu "$bin/gemm" --digests "$SRC/tests/golden/results-gemm.txt"
+        run "kinds on $gpu" on $gpu "$bin/kinds" --share "0/$([ "$suite" = all ] && echo 1 || echo 3)"
         run "tuning on $gpu" on $gpu "$bin/tuning"
         run_shares $short "attention on $gpu" on $gpu "$bin/attention" --digests "$SRC/tests/golden/results-attention.txt"
         run "host on $gpu" on $gpu "$bin/host"
@@ -159,6 +160,7 @@ a_share() {
     for gpu in h200 b200; do
         for t in driver_api driver_launch driver_graph driver_stream driver_repeat driver_memory driver_link driver_texture tensormap; do run "$t on $gpu" on $gpu "$bin/$t"; done
         run "gemm on $gpu, a share" on $gpu "$bin/gemm" --share 0/40
+        run "kinds on $gpu, a share" on $gpu "$bin/kinds" --share 0/12
         run "tuning on $gpu" on $gpu "$bin/tuning"
         run "attention on $gpu, a share" on $gpu "$bin/attention" --share 0/20
         run "combine on $gpu, a share" on $gpu "$bin/combine" --share 0/4
@@ -175,7 +177,7 @@ a_share() {
 }
 
 on_gpu() {
-    for t in driver_api driver_launch driver_graph driver_stream driver_repeat driver_memory driver_link driver_texture tensormap combine mla indexer topk grouped w4 serving host tuning; do run "$t on the GPU" real "$bin/$t"; done
+    for t in driver_api driver_launch driver_graph driver_stream driver_repeat driver_memory driver_link driver_texture tensormap combine mla indexer topk grouped w4 serving host tuning kinds; do run "$t on the GPU" real "$bin/$t"; done
     for t in gemm attention; do
         run "$t on the GPU" real "$bin/$t" --digests "$SRC/tests/golden/results-$t.txt"
     done

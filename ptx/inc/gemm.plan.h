@@ -59,30 +59,30 @@
     NEXT(map_b6)                   \
     NEXT(map_b7)
 
-#define GEMM_SCALARS(X)                                                               \
-    X(u64, d, "address of D")                                                         \
-    X(u64, d_pitch, "bytes between rows of D")                                        \
-    X(u64, d_plane, "bytes between problems of D")                                    \
-    X(u64, c, "finish & 2 ? address of C : 0")                                        \
-    X(u64, c_pitch, "bytes between rows of C")                                        \
-    X(u64, c_plane, "bytes between problems of C")                                    \
-    X(u64, bias, "finish & 12 ? address of bias : 0")                                 \
-    X(u64, scale_a, "address of an f32, or 0")                                        \
-    X(u64, scale_b, "address of an f32, or 0")                                        \
-    X(u32, m, "m")                                                                    \
-    X(u32, n, "n")                                                                    \
-    X(u32, k_blocks, "(k + tile_k - 1) / tile_k")                                     \
-    X(u32, tiles_m, "(m + tile_m - 1) / tile_m")                                      \
-    X(u32, tiles_n, "(n + tile_n - 1) / tile_n")                                      \
-    X(u32, tiles, "tiles_m * tiles_n * batch")                                        \
-    X(u32, step_a, "stride_a != 0")                                                   \
-    X(u32, step_b, "stride_b != 0")                                                   \
-    X(u32, raster_rows, "min(tiles_m, raster_rows)")                                  \
-    X(u32, mode, "16-bit: a_mn + 2 * b_mn; fp8: a_e5m2 + 2 * b_e5m2 + 4 * full")      \
-    X(u32, finish, "1 factors, 2 C, 4 bias, 8 f32 bias; 16, 32, 48 relu, gelu, silu") \
-    X(u32, columns, "of D in a tile, where the plan decides it; else 0")              \
-    X(u32, stages, "of the ring, where the plan decides it; else 0")                  \
-    X(f32, alpha, "finish & 1 ? alpha : any")                                         \
+#define GEMM_SCALARS(X)                                                                     \
+    X(u64, d, "address of D")                                                               \
+    X(u64, d_pitch, "bytes between rows of D")                                              \
+    X(u64, d_plane, "bytes between problems of D")                                          \
+    X(u64, c, "finish & 2 ? address of C : 0")                                              \
+    X(u64, c_pitch, "bytes between rows of C")                                              \
+    X(u64, c_plane, "bytes between problems of C")                                          \
+    X(u64, bias, "finish & 12 ? address of bias : 0")                                       \
+    X(u64, scale_a, "address of an f32, with finish & 64 of m, or 0")                       \
+    X(u64, scale_b, "address of an f32, with finish & 128 of n, or 0")                      \
+    X(u32, m, "m")                                                                          \
+    X(u32, n, "n")                                                                          \
+    X(u32, k_blocks, "(k + tile_k - 1) / tile_k")                                           \
+    X(u32, tiles_m, "(m + tile_m - 1) / tile_m")                                            \
+    X(u32, tiles_n, "(n + tile_n - 1) / tile_n")                                            \
+    X(u32, tiles, "tiles_m * tiles_n * batch")                                              \
+    X(u32, step_a, "stride_a != 0")                                                         \
+    X(u32, step_b, "stride_b != 0")                                                         \
+    X(u32, raster_rows, "min(tiles_m, raster_rows)")                                        \
+    X(u32, mode, "16-bit: a_mn + 2 * b_mn; fp8: a_e5m2 + 2 * b_e5m2 + 4 * full")            \
+    X(u32, finish, "1 factors, 2 C, 4, 8 bias, 16 .. act, 64, 128 scales of rows, columns") \
+    X(u32, columns, "of D in a tile, where the plan decides it; else 0")                    \
+    X(u32, stages, "of the ring, where the plan decides it; else 0")                        \
+    X(f32, alpha, "finish & 1 ? alpha : any")                                               \
     X(f32, beta, "finish & 2 ? beta : any")
 
 #define GEMM_MAP_COUNT    (GEMM_MAPS(MAP_ONE, MAP_ONE))
@@ -126,8 +126,9 @@
 /* Bits of `finish`; with none, D is the sums, rounded. Else
  *   D = act(alpha * scale_a * scale_b * sum + beta * C + bias[column])
  * The factors with SCALE (of the scales, those that have an address), C of D's dtype, BIAS of D's
- * dtype or, BIAS_F32, fp32; one of the activations or none. The kernel for sm_100f knows finish 0
- * alone. */
+ * dtype or, BIAS_F32, fp32; one of the activations or none. ROWS, in modules of KINDS: scale_a has m
+ * numbers, one a row, those of each problem of A from a multiple of 4 numbers on; COLUMNS: likewise
+ * scale_b, n numbers. The kernel for sm_100f knows finish 0 alone. */
 #define GEMM_FINISH_SCALE    1
 #define GEMM_FINISH_C        2
 #define GEMM_FINISH_BIAS     4
@@ -136,17 +137,20 @@
 #define GEMM_FINISH_RELU     0x10
 #define GEMM_FINISH_GELU     0x20
 #define GEMM_FINISH_SILU     0x30
+#define GEMM_FINISH_ROWS     0x40
+#define GEMM_FINISH_COLUMNS  0x80
 
 /* Bits of a kernel's CAN, what it does beyond sums of 16-bit K-major operands: MN-major ones,
  * `finish`, 8-bit ones; LOOSE: every matrix and bias may begin at any element, rows be of any
  * length; PLANE: then problems of A and B may be any number of bytes apart; F32: results of 32
- * bits. */
+ * bits; KINDS: inputs that are e4m3 or s8 both, a scale for each row and column. */
 #define GEMM_CAN_MN     1
 #define GEMM_CAN_FINISH 2
 #define GEMM_CAN_FP8    4
 #define GEMM_CAN_LOOSE  8
 #define GEMM_CAN_PLANE  16
 #define GEMM_CAN_F32    32
+#define GEMM_CAN_KINDS  64
 
 /* Bytes of A's or B's row in a k-block, and elements of an MN-major box's row: one swizzle row. */
 #define GEMM_ROW_BYTES SWIZZLE_BYTES

@@ -65,26 +65,26 @@
  * the operands exchanged; else WHOLE. Of equal
  * cost the runtime takes the first: `plain`, which needs no clusters, comes behind those that share
  * loads. */
-#define SM90A_GEMM_VARIANTS(X)        \
-    X(SM90A, sm_90a, pair, WHOLE)     \
-    X(SM90A, sm_90a, wide, WHOLE)     \
-    X(SM90A, sm_90a, small, WHOLE)    \
-    X(SM90A, sm_90a, narrow, WHOLE)   \
-    X(SM90A, sm_90a, flat, PARTS)     \
-    X(SM90A, sm_90a, split, PARTS)    \
-    X(SM90A, sm_90a, loose, LOOSE)    \
-    X(SM90A, sm_90a, odd64, ODD)      \
-    X(SM90A, sm_90a, odd128, ODD)     \
-    X(SM90A, sm_90a, odd256, ODD)     \
-    X(SM90A, sm_90a, 64x256, SHARES)  \
-    X(SM90A, sm_90a, 128x96, SHARES)  \
-    X(SM90A, sm_90a, 128x128, SHARES) \
-    X(SM90A, sm_90a, 128x144, SHARES) \
-    X(SM90A, sm_90a, 128x160, SHARES) \
-    X(SM90A, sm_90a, 128x176, SHARES) \
-    X(SM90A, sm_90a, 128x192, SHARES) \
-    X(SM90A, sm_90a, 128x224, SHARES) \
-    X(SM90A, sm_90a, 128x256, SHARES) \
+#define SM90A_GEMM_VARIANTS(X)           \
+    X(SM90A, sm_90a, pair, WHOLE)        \
+    X(SM90A, sm_90a, wide, WHOLE)        \
+    X(SM90A, sm_90a, small, WHOLE)       \
+    X(SM90A, sm_90a, narrow, WHOLE)      \
+    X(SM90A, sm_90a, flat, PARTS)        \
+    X(SM90A, sm_90a, split, PARTS)       \
+    X(SM90A, sm_90a, loose, LOOSE)       \
+    X(SM90A, sm_90a, odd64, ODD)         \
+    X(SM90A, sm_90a, odd128, ODD)        \
+    X(SM90A, sm_90a, odd256, ODD)        \
+    X(SM90A, sm_90a, 64x256, SHARES)     \
+    X(SM90A, sm_90a, 128x96, SHARES)     \
+    X(SM90A, sm_90a, 128x128, SHARES)    \
+    X(SM90A, sm_90a, 128x144, SHARES)    \
+    X(SM90A, sm_90a, 128x160, SHARES)    \
+    X(SM90A, sm_90a, 128x176, SHARES)    \
+    X(SM90A, sm_90a, 128x192, SHARES)    \
+    X(SM90A, sm_90a, 128x224, SHARES)    \
+    X(SM90A, sm_90a, 128x256, SHARES)    \
     X(SM90A, sm_90a, 80x128, EXCHANGED)  \
     X(SM90A, sm_90a, 96x128, EXCHANGED)  \
     X(SM90A, sm_90a, 160x128, EXCHANGED) \
@@ -107,32 +107,32 @@
  * RASTER_ROWS: rows of tiles (a cluster's) that are walked together, see inc/raster.inc: one wave of
  * clusters on 132 SMs covers a part of D about 2048 rows high and as wide, which reads least from L2.
  * LANDS: units that a warp of the producer has on their way (ODD); 0: TMA loads straight into the
- * rings. */
+ * rings. KINDS: 1 where there are modules of e4m3 and of s8 alone (gemm_kinds.inc). */
 /* clang-format off */
-/*                        TILE_M N  GROUP_M  PAIR_M N  SHARES  PARTS D_BUFFERS STAGES RASTER_ROWS LANDS */
-#define SM90A_GEMM_plain   128, 256,     64,     1, 1,      0,     1,       2,      4,      16,        0
-#define SM90A_GEMM_pair    128, 256,     64,     2, 1,      0,     1,       2,      4,       8,        0
-#define SM90A_GEMM_wide    256, 192,    128,     1, 2,      0,     1,       3,      3,       8,        0
-#define SM90A_GEMM_small   128, 128,     64,     1, 2,      0,     1,       2,      6,      16,        0
-#define SM90A_GEMM_narrow  128,  64,     64,     1, 2,      0,     1,       2,      8,      16,        0
-#define SM90A_GEMM_split   128,  64,     64,     1, 1,      0,     8,       0,      7,      16,        0
-#define SM90A_GEMM_flat     64, 128,     64,     1, 1,      0,     8,       0,      7,      16,        0
-#define SM90A_GEMM_loose   128,  64,     64,     1, 1,      0,     8,       0,      7,      16,        0
-#define SM90A_GEMM_odd64   128,  64,     64,     1, 1,      1,     7,       1,      4,      16,        3
-#define SM90A_GEMM_odd128  128, 128,     64,     1, 1,      1,     7,       1,      3,      16,        3
-#define SM90A_GEMM_odd256  128, 256,     64,     1, 1,      1,     4,       1,      2,      16,        3
-#define SM90A_GEMM_64x256   64, 256,     64,     1, 1,      1,     8,       2,      4,      16,        0
-#define SM90A_GEMM_128x96  128,  96,     64,     1, 1,      1,     8,       2,      6,      16,        0
-#define SM90A_GEMM_128x128 128, 128,     64,     1, 1,      1,     8,       2,      6,      16,        0
-#define SM90A_GEMM_128x144 128, 144,     64,     1, 1,      1,     8,       2,      5,      16,        0
-#define SM90A_GEMM_128x160 128, 160,     64,     1, 1,      1,     8,       2,      5,      16,        0
-#define SM90A_GEMM_128x176 128, 176,     64,     1, 1,      1,     8,       2,      4,      16,        0
-#define SM90A_GEMM_128x192 128, 192,     64,     1, 1,      1,     8,       2,      4,      16,        0
-#define SM90A_GEMM_128x224 128, 224,     64,     1, 1,      1,     8,       2,      4,      16,        0
-#define SM90A_GEMM_128x256 128, 256,     64,     1, 1,      1,     8,       2,      4,      16,        0
-#define SM90A_GEMM_80x128   80, 128,     64,     1, 1,      1,     8,       1,      8,      24,        0
-#define SM90A_GEMM_96x128   96, 128,     64,     1, 1,      1,     8,       1,      7,      20,        0
-#define SM90A_GEMM_160x128 160, 128,     64,     1, 1,      1,     8,       1,      5,      12,        0
+/*                        TILE_M N  GROUP_M  PAIR_M N  SHARES  PARTS D_BUFFERS STAGES RASTER_ROWS LANDS KINDS */
+#define SM90A_GEMM_plain   128, 256,     64,     1, 1,      0,     1,       2,      4,      16,        0,        0
+#define SM90A_GEMM_pair    128, 256,     64,     2, 1,      0,     1,       2,      4,       8,        0,        0
+#define SM90A_GEMM_wide    256, 192,    128,     1, 2,      0,     1,       3,      3,       8,        0,        0
+#define SM90A_GEMM_small   128, 128,     64,     1, 2,      0,     1,       2,      6,      16,        0,        0
+#define SM90A_GEMM_narrow  128,  64,     64,     1, 2,      0,     1,       2,      8,      16,        0,        0
+#define SM90A_GEMM_split   128,  64,     64,     1, 1,      0,     8,       0,      7,      16,        0,        0
+#define SM90A_GEMM_flat     64, 128,     64,     1, 1,      0,     8,       0,      7,      16,        0,        0
+#define SM90A_GEMM_loose   128,  64,     64,     1, 1,      0,     8,       0,      7,      16,        0,        0
+#define SM90A_GEMM_odd64   128,  64,     64,     1, 1,      1,     7,       1,      4,      16,        3,        0
+#define SM90A_GEMM_odd128  128, 128,     64,     1, 1,      1,     7,       1,      3,      16,        3,        0
+#define SM90A_GEMM_odd256  128, 256,     64,     1, 1,      1,     4,       1,      2,      16,        3,        0
+#define SM90A_GEMM_64x256   64, 256,     64,     1, 1,      1,     8,       2,      4,      16,        0,        0
+#define SM90A_GEMM_128x96  128,  96,     64,     1, 1,      1,     8,       2,      6,      16,        0,        0
+#define SM90A_GEMM_128x128 128, 128,     64,     1, 1,      1,     8,       2,      6,      16,        0,        1
+#define SM90A_GEMM_128x144 128, 144,     64,     1, 1,      1,     8,       2,      5,      16,        0,        0
+#define SM90A_GEMM_128x160 128, 160,     64,     1, 1,      1,     8,       2,      5,      16,        0,        0
+#define SM90A_GEMM_128x176 128, 176,     64,     1, 1,      1,     8,       2,      4,      16,        0,        0
+#define SM90A_GEMM_128x192 128, 192,     64,     1, 1,      1,     8,       2,      4,      16,        0,        1
+#define SM90A_GEMM_128x224 128, 224,     64,     1, 1,      1,     8,       2,      4,      16,        0,        0
+#define SM90A_GEMM_128x256 128, 256,     64,     1, 1,      1,     8,       2,      4,      16,        0,        1
+#define SM90A_GEMM_80x128   80, 128,     64,     1, 1,      1,     8,       1,      8,      24,        0,        1
+#define SM90A_GEMM_96x128   96, 128,     64,     1, 1,      1,     8,       1,      7,      20,        0,        0
+#define SM90A_GEMM_160x128 160, 128,     64,     1, 1,      1,     8,       1,      5,      12,        0,        0
 
 #define SM90A_GEMM_TILE_M(v)      SM90A_GEMM_FIELD(TILE_M, SM90A_GEMM_##v)
 #define SM90A_GEMM_TILE_N(v)      SM90A_GEMM_FIELD(TILE_N, SM90A_GEMM_##v)
@@ -145,19 +145,21 @@
 #define SM90A_GEMM_STAGES(v)      SM90A_GEMM_FIELD(STAGES, SM90A_GEMM_##v)
 #define SM90A_GEMM_RASTER_ROWS(v) SM90A_GEMM_FIELD(RASTER_ROWS, SM90A_GEMM_##v)
 #define SM90A_GEMM_LANDS(v)       SM90A_GEMM_FIELD(LANDS, SM90A_GEMM_##v)
+#define SM90A_GEMM_KINDS(v)       SM90A_GEMM_FIELD(KINDS, SM90A_GEMM_##v)
 
 #define SM90A_GEMM_FIELD(name, ...) SM90A_GEMM_FIELD_##name(__VA_ARGS__)
-#define SM90A_GEMM_FIELD_TILE_M(m, n, g, pm, pn, sh, parts, d, s, r, l)        m
-#define SM90A_GEMM_FIELD_TILE_N(m, n, g, pm, pn, sh, parts, d, s, r, l)        n
-#define SM90A_GEMM_FIELD_GROUP_M(m, n, g, pm, pn, sh, parts, d, s, r, l)       g
-#define SM90A_GEMM_FIELD_PAIR_M(m, n, g, pm, pn, sh, parts, d, s, r, l)        pm
-#define SM90A_GEMM_FIELD_PAIR_N(m, n, g, pm, pn, sh, parts, d, s, r, l)        pn
-#define SM90A_GEMM_FIELD_SHARES(m, n, g, pm, pn, sh, parts, d, s, r, l)        sh
-#define SM90A_GEMM_FIELD_PARTS(m, n, g, pm, pn, sh, parts, d, s, r, l)         parts
-#define SM90A_GEMM_FIELD_D_BUFFERS(m, n, g, pm, pn, sh, parts, d, s, r, l)     d
-#define SM90A_GEMM_FIELD_STAGES(m, n, g, pm, pn, sh, parts, d, s, r, l)        s
-#define SM90A_GEMM_FIELD_RASTER_ROWS(m, n, g, pm, pn, sh, parts, d, s, r, l)   r
-#define SM90A_GEMM_FIELD_LANDS(m, n, g, pm, pn, sh, parts, d, s, r, l)         l
+#define SM90A_GEMM_FIELD_TILE_M(m, n, g, pm, pn, sh, parts, d, s, r, l, ki)        m
+#define SM90A_GEMM_FIELD_TILE_N(m, n, g, pm, pn, sh, parts, d, s, r, l, ki)        n
+#define SM90A_GEMM_FIELD_GROUP_M(m, n, g, pm, pn, sh, parts, d, s, r, l, ki)       g
+#define SM90A_GEMM_FIELD_PAIR_M(m, n, g, pm, pn, sh, parts, d, s, r, l, ki)        pm
+#define SM90A_GEMM_FIELD_PAIR_N(m, n, g, pm, pn, sh, parts, d, s, r, l, ki)        pn
+#define SM90A_GEMM_FIELD_SHARES(m, n, g, pm, pn, sh, parts, d, s, r, l, ki)        sh
+#define SM90A_GEMM_FIELD_PARTS(m, n, g, pm, pn, sh, parts, d, s, r, l, ki)         parts
+#define SM90A_GEMM_FIELD_D_BUFFERS(m, n, g, pm, pn, sh, parts, d, s, r, l, ki)     d
+#define SM90A_GEMM_FIELD_STAGES(m, n, g, pm, pn, sh, parts, d, s, r, l, ki)        s
+#define SM90A_GEMM_FIELD_RASTER_ROWS(m, n, g, pm, pn, sh, parts, d, s, r, l, ki)   r
+#define SM90A_GEMM_FIELD_LANDS(m, n, g, pm, pn, sh, parts, d, s, r, l, ki)         l
+#define SM90A_GEMM_FIELD_KINDS(m, n, g, pm, pn, sh, parts, d, s, r, l, ki)         ki
 /* clang-format on */
 
 /* Columns of a consumer warpgroup's share in the MMA: the two share the tile's rows or its columns. */
@@ -169,7 +171,8 @@
 #define SM90A_GEMM_CAN(v)                                                             \
     (SM90A_GEMM_ODD(v) ? GEMM_CAN_FINISH | GEMM_CAN_MN                                \
                        : GEMM_CAN_FINISH | (SM90A_GEMM_SHARES(v) ? 0 : GEMM_CAN_MN) | \
-                             (SM90A_GEMM_GROUP_M(v) == 64 ? GEMM_CAN_FP8 : 0))
+                             (SM90A_GEMM_GROUP_M(v) == 64 ? GEMM_CAN_FP8 : 0) |       \
+                             (SM90A_GEMM_KINDS(v) ? GEMM_CAN_KINDS : 0))
 
 /* A k-block of A and of B: one stage, and what one phase of full_bar waits for. */
 #define SM90A_GEMM_A_BYTES(v)     (SM90A_GEMM_TILE_M(v) * GEMM_ROW_BYTES)
@@ -233,7 +236,7 @@
 #define SM90A_GEMM_SHARED_WHOLE(X, v)                     \
     X(stage_d, SM90A_GEMM_STAGE_D(v), SM90A_GEMM_D_BYTES, \
       SM90A_GEMM_CONSUMER_WARPS *SM90A_GEMM_D_BUFFERS(v))
-#define SM90A_GEMM_SHARED_SHARES(X, v) SM90A_GEMM_SHARED_WHOLE(X, v)
+#define SM90A_GEMM_SHARED_SHARES(X, v)    SM90A_GEMM_SHARED_WHOLE(X, v)
 #define SM90A_GEMM_SHARED_EXCHANGED(X, v) SM90A_GEMM_SHARED_WHOLE(X, v)
 #define SM90A_GEMM_SHARED_ODD(X, v) \
     SM90A_GEMM_SHARED_WHOLE(X, v)   \
@@ -253,7 +256,7 @@
             SM90A_GEMM_HANDOFFS_##kind(X)
 #define SM90A_GEMM_FULL_WHOLE(X, v) \
     X(full_bar, 1, SM90A_GEMM_STAGE_BYTES(v), producer, consumer_0 + consumer_1)
-#define SM90A_GEMM_FULL_PARTS(X, v)  SM90A_GEMM_FULL_WHOLE(X, v)
+#define SM90A_GEMM_FULL_PARTS(X, v)     SM90A_GEMM_FULL_WHOLE(X, v)
 #define SM90A_GEMM_FULL_SHARES(X, v)    SM90A_GEMM_FULL_WHOLE(X, v)
 #define SM90A_GEMM_FULL_EXCHANGED(X, v) SM90A_GEMM_FULL_WHOLE(X, v)
 /* thread 0 and every warp; what comes by TMA: 0, 1, 2 or 3 times B_BYTES */
@@ -271,8 +274,8 @@
     X(part_ready, SM90A_GEMM_CONSUMER_WARPS, 0, consumer_0 + consumer_1, consumer_0 + consumer_1) \
     X(part_done, 2 * SM90A_GEMM_CONSUMER_WARPS, 0, consumer_0 + consumer_1, producer)
 #define SM90A_GEMM_HANDOFFS_EXCHANGED(X) SM90A_GEMM_HANDOFFS_SHARES(X)
-#define SM90A_GEMM_HANDOFFS_ODD(X)   SM90A_GEMM_HANDOFFS_SHARES(X)
-#define SM90A_GEMM_HANDOFFS_LOOSE(X) SM90A_GEMM_HANDOFFS_PARTS(X)
+#define SM90A_GEMM_HANDOFFS_ODD(X)       SM90A_GEMM_HANDOFFS_SHARES(X)
+#define SM90A_GEMM_HANDOFFS_LOOSE(X)     SM90A_GEMM_HANDOFFS_PARTS(X)
 /* part_full: bytes of a slot, of which there are 4 to 12; part_empty: arrivals of one other part */
 #define SM90A_GEMM_HANDOFFS_PARTS(X)                                                        \
     X(part_full, 1, GEMM_PART_SLOT_BYTES, consumer_0 + consumer_1, consumer_0 + consumer_1) \
@@ -284,8 +287,8 @@
 #define SM90A_GEMM_RING_FLOWS_WHOLE(X)                       \
     X(ring_a, producer.tma, consumer_0.mma + consumer_1.mma) \
     X(ring_b, producer.tma, consumer_0.mma + consumer_1.mma)
-#define SM90A_GEMM_RING_FLOWS_PARTS(X)  SM90A_GEMM_RING_FLOWS_WHOLE(X)
-#define SM90A_GEMM_RING_FLOWS_SHARES(X) SM90A_GEMM_RING_FLOWS_WHOLE(X)
+#define SM90A_GEMM_RING_FLOWS_PARTS(X)     SM90A_GEMM_RING_FLOWS_WHOLE(X)
+#define SM90A_GEMM_RING_FLOWS_SHARES(X)    SM90A_GEMM_RING_FLOWS_WHOLE(X)
 #define SM90A_GEMM_RING_FLOWS_EXCHANGED(X) SM90A_GEMM_RING_FLOWS_WHOLE(X)
 #define SM90A_GEMM_RING_FLOWS_LOOSE(X)                                  \
     X(ring_a, producer + producer.tma, consumer_0.mma + consumer_1.mma) \
@@ -298,8 +301,8 @@
 #define SM90A_GEMM_FLOWS_LOOSE(X) SM90A_GEMM_FLOWS_PARTS(X)
 #define SM90A_GEMM_FLOWS_WHOLE(X) \
     X(stage_d, consumer_0 + consumer_1, consumer_0.tma + consumer_1.tma + consumer_0 + consumer_1)
-#define SM90A_GEMM_FLOWS_SHARES(X) SM90A_GEMM_FLOWS_WHOLE(X)
+#define SM90A_GEMM_FLOWS_SHARES(X)    SM90A_GEMM_FLOWS_WHOLE(X)
 #define SM90A_GEMM_FLOWS_EXCHANGED(X) X(stage_d, consumer_0 + consumer_1, consumer_0 + consumer_1)
-#define SM90A_GEMM_FLOWS_PARTS(X)  X(partial, consumer_0 + consumer_1, consumer_0 + consumer_1)
+#define SM90A_GEMM_FLOWS_PARTS(X)     X(partial, consumer_0 + consumer_1, consumer_0 + consumer_1)
 
 #endif

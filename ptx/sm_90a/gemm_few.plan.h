@@ -46,7 +46,7 @@
 #define SM90A_FEW_CTAS_PER_SM 2
 #define SM90A_FEW_D_ROWS      16 /* of map_d, which is not used */
 
-#define SM90A_FEW_CAN (GEMM_CAN_MN | GEMM_CAN_FINISH | GEMM_CAN_FP8)
+#define SM90A_FEW_CAN (GEMM_CAN_MN | GEMM_CAN_FINISH | GEMM_CAN_FP8 | GEMM_CAN_KINDS)
 
 /* What gemm_finish.inc asks for. */
 #define SM90A_FEW_GROUP_N 64

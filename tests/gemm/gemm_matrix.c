@@ -50,9 +50,12 @@ static double draw(struct rng *r, enum pattern pattern)
 
 void matrix_fill(struct matrix *x, struct rng *r, enum pattern pattern)
 {
-    memset(x->bytes, 0xFF, x->size); /* NaN in every dtype */
+    memset(x->bytes, 0xFF, x->size); /* NaN in every dtype that has one */
     for (int64_t b = 0; b < x->batch; b++)
         for (int64_t i = 0; i < x->rows; i++)
             for (int64_t j = 0; j < x->cols; j++)
-                number_store(x->dtype, draw(r, pattern), x->bytes + matrix_at(x, b, i, j));
+                number_store(x->dtype,
+                             x->dtype == HEWN_S8 ? (double)rng_below(r, 256) - 128
+                                                 : draw(r, pattern),
+                             x->bytes + matrix_at(x, b, i, j));
 }

@@ -1,6 +1,6 @@
 /*
  * Values of hewn's dtypes as doubles, and rounding to them, vectorisable: to nearest even,
- * e4m3 saturating at 448; the others overflow to infinity. tests/attention/attention.c compares the
+ * e4m3 saturating at 448; the others overflow to infinity. Integers are taken for values of their type. tests/attention/attention.c compares the
  * 16-bit ones with harness.c's.
  */
 #ifndef TESTS_ATTENTION_NUMBER_H
@@ -43,10 +43,15 @@ static inline double number_nearest(double x, const struct number_format *f)
     return x;
 }
 
+static inline int number_is_integer(int dtype)
+{
+    return dtype == HEWN_S8 || dtype == HEWN_S32;
+}
+
 static inline double number_round(int dtype, double x)
 {
     const struct number_format f = number_format(dtype);
-    if (isnan(x) || isinf(x)) return x;
+    if (number_is_integer(dtype) || isnan(x) || isinf(x)) return x;
     x = number_nearest(x, &f);
     if (fabs(x) <= f.most) return x;
     return copysign(dtype == HEWN_E4M3 ? f.most : (double)INFINITY, x);
@@ -57,6 +62,7 @@ static inline double number_half_step(int dtype, double x)
 {
     const struct number_format f = number_format(dtype);
     int e;
+    if (number_is_integer(dtype)) return 0;
     frexp(x, &e);
     e = x == 0 || e - 1 < f.least ? f.least : e - 1;
     return ldexp(0.5, e - f.fraction);
@@ -67,6 +73,8 @@ static inline double number_load(int dtype, const void *at)
     const struct number_format f = number_format(dtype);
     uint32_t bits = 0;
     memcpy(&bits, at, hewn_dtype_size(dtype));
+    if (dtype == HEWN_S8) return (double)(int8_t)bits;
+    if (dtype == HEWN_S32) return (double)(int32_t)bits;
     if (dtype == HEWN_F32 || dtype == HEWN_BF16) {
         float value;
         if (dtype == HEWN_BF16) bits <<= 16;
@@ -89,7 +97,9 @@ static inline void number_store(int dtype, double x, void *at)
     const double rounded = number_round(dtype, x);
     const uint32_t all = (1U << f.exponent) - 1;
     uint32_t bits;
-    if (dtype == HEWN_F32 || dtype == HEWN_BF16) {
+    if (number_is_integer(dtype)) {
+        bits = (uint32_t)(int32_t)x;
+    } else if (dtype == HEWN_F32 || dtype == HEWN_BF16) {
         float value = (float)rounded;
         memcpy(&bits, &value, sizeof bits);
         if (dtype == HEWN_BF16) bits = isnan(x) ? 0x7FC0 : bits >> 16;

@@ -96,7 +96,7 @@ most() {
     attention-all) echo 2500000 ;;
     attention-*) echo 1500000 ;;
     gemm-sm_100f) echo 2000000 ;;
-    gemm-*) echo 2200000 ;;
+    gemm-*) echo 2900000 ;;
     *) echo 1000000 ;;
     esac
 }

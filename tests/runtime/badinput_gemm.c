@@ -64,7 +64,29 @@ static void gemm_problem(hewn_context *context)
              "major_a: 2 is neither HEWN_MAJOR_K nor HEWN_MAJOR_MN");
     BAD_GEMM(d.major_b = -1, HEWN_ERR_ARGUMENT, "major_b: -1 is neither");
     BAD_GEMM(d.act = 4, HEWN_ERR_ARGUMENT, "act: 4 is not in 0..3");
-    BAD_GEMM(d.with = 32, HEWN_ERR_ARGUMENT, "with: 0x20 has bits that no HEWN_GEMM_WITH_... has");
+    BAD_GEMM(d.with = 128, HEWN_ERR_ARGUMENT, "with: 0x80 has bits that no HEWN_GEMM_WITH_... has");
+    BAD_GEMM(
+        d.with = HEWN_GEMM_WITH_SCALE_ROWS, HEWN_ERR_LIMIT,
+        "with: 0x20 has scales of rows or columns, but A and B are neither both e4m3 nor both s8");
+    BAD_GEMM((d.in = HEWN_E4M3, d.in_b = HEWN_E5M2, d.with = HEWN_GEMM_WITH_SCALE_COLUMNS),
+             HEWN_ERR_LIMIT, "with: 0x40 has scales of rows or columns, but A and B");
+    BAD_GEMM((d.in = HEWN_S8, d.with = HEWN_GEMM_WITH_SCALE_A | HEWN_GEMM_WITH_SCALE_ROWS),
+             HEWN_ERR_ARGUMENT, "with: 0x24 has scale_a or scale_b twice");
+    BAD_GEMM((d.in = HEWN_S8, d.in_b = HEWN_E4M3), HEWN_ERR_ARGUMENT,
+             "in_b: dtype 3 (e4m3) does not go with `in`, s8");
+    BAD_GEMM((d.in = HEWN_S8, d.out = HEWN_S32, d.act = HEWN_ACT_RELU), HEWN_ERR_ARGUMENT,
+             "out: s32 is for sums alone, but `with` is 0x0 and `act` 1");
+    BAD_GEMM((d.in = HEWN_S8, d.slices = 2), HEWN_ERR_LIMIT,
+             "slices: 2 is not 1, but inputs are s8 or have scales of rows or columns");
+    BAD_GEMM((d.in = HEWN_S8, d.variant = "pair"), HEWN_ERR_LIMIT,
+             "in: s8: kernel pair for sm_90a does not have it");
+    BAD_GEMM((d.in = HEWN_E4M3, d.variant = "96x128", d.out = HEWN_BF16,
+              d.with = HEWN_GEMM_WITH_SCALE_ROWS),
+             HEWN_ERR_LIMIT,
+             "with: scales of rows and columns: kernel 96x128 for sm_90a does not have it");
+    BAD_GEMM((d.in = HEWN_S8, d.lda = 100), HEWN_ERR_LIMIT,
+             "A: row stride 100 B is not a multiple");
+    BAD_GEMM(d.out = HEWN_S32, HEWN_ERR_ARGUMENT, "out: dtype 6 (s32) is none of f32, f16, bf16");
     BAD_GEMM((d.with = HEWN_GEMM_WITH_BIAS, d.bias_type = HEWN_F16), HEWN_ERR_ARGUMENT,
              "bias_type: dtype 1 (f16) is neither f32 nor D's");
     BAD_GEMM(d.ldc = 200, HEWN_ERR_ARGUMENT,
@@ -74,7 +96,7 @@ static void gemm_problem(hewn_context *context)
     BAD_GEMM(d.in_b = HEWN_E4M3, HEWN_ERR_ARGUMENT, "in_b: dtype 3 (e4m3) does not go with");
     BAD_GEMM((d.in = HEWN_E4M3, d.in_b = HEWN_BF16), HEWN_ERR_ARGUMENT,
              "in_b: dtype 2 (bf16) does not go with `in`, e4m3");
-    BAD_GEMM((d.in = HEWN_E4M3, d.in_b = 5), HEWN_ERR_ARGUMENT, "in_b: dtype 5 (unknown)");
+    BAD_GEMM((d.in = HEWN_E4M3, d.in_b = HEWN_S8), HEWN_ERR_ARGUMENT, "in_b: dtype 5 (s8)");
     BAD_GEMM((d.in = HEWN_E5M2, d.major_b = 1), HEWN_ERR_ARGUMENT,
              "major_b: HEWN_MAJOR_MN, but e5m2 inputs are K-major");
     BAD_GEMM(d.accumulate = 2, HEWN_ERR_ARGUMENT, "accumulate: 2 is neither HEWN_ACCUMULATE_FULL");
@@ -106,7 +128,7 @@ static void gemm_strides(hewn_context *context)
     BAD_GEMM((d.slices = 2, d.align = 2), HEWN_ERR_LIMIT,
              "slices: 2 is not 1, but strides or `align` are not multiples of 16 B");
     BAD_GEMM((d.variant = "96x128", d.out = HEWN_F32), HEWN_ERR_LIMIT,
-             "out: f32: kernel 96x128 for sm_90a does not have it");
+             "out: 32 bits: kernel 96x128 for sm_90a does not have it");
     BAD_GEMM(d.align = 3, HEWN_ERR_ARGUMENT, "align: 3 is none of 0, 1, 2, 4, 8, 16");
     BAD_GEMM(d.align = 32, HEWN_ERR_ARGUMENT, "align: 32 is none of");
     BAD_GEMM(d.lda = -64, HEWN_ERR_ARGUMENT, "A: row stride -64 elements is negative");

@@ -246,8 +246,8 @@ static int try_default(const struct tune *t, const struct tuned *p, struct choic
 static void print_row(const struct tune *t, const struct tuned *p, const struct choice *best,
                       const struct choice *own, int tried)
 {
-    static const char *const types[] = {"HEWN_F32", "HEWN_F16", "HEWN_BF16", "HEWN_E4M3",
-                                        "HEWN_E5M2"};
+    static const char *const types[] = {"HEWN_F32",  "HEWN_F16", "HEWN_BF16", "HEWN_E4M3",
+                                        "HEWN_E5M2", "HEWN_S8",  "HEWN_S32"};
     char name[32];
     printf("{%lld, %lld, %lld, %lld, %s, %s, \"%s\", %u, %u}, /* %.1f us, of %d; unasked: %s, "
            "%.1f us */\n",

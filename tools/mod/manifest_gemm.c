@@ -5,6 +5,12 @@
 
 #include <string.h>
 
+/* Inputs of 8 bits: fp8 is e4m3 or e5m2. */
+static int is_8bit(const struct module_id *id)
+{
+    return strcmp(id->in, "fp8") == 0 || strcmp(id->in, "e4m3") == 0 || strcmp(id->in, "s8") == 0;
+}
+
 void gemm_write_problem(FILE *out, const struct module_id *id)
 {
     if (id->plan->gemm->can & GEMM_CAN_FINISH)
@@ -12,8 +18,8 @@ void gemm_write_problem(FILE *out, const struct module_id *id)
                      "transpose(B[b]) + beta * C[b] + bias)\",\n");
     else
         fprintf(out, "  \"formula\": \"D[b] = A[b] * transpose(B[b])\",\n");
-    fprintf(out, "  \"dtypes\": {\"a\": \"%s\", \"b\": \"%s\", \"sum\": \"f32\", \"d\": \"%s\"},\n",
-            id->in, id->in, id->out);
+    fprintf(out, "  \"dtypes\": {\"a\": \"%s\", \"b\": \"%s\", \"sum\": \"%s\", \"d\": \"%s\"},\n",
+            id->in, id->in, strcmp(id->in, "s8") == 0 ? "s32" : "f32", id->out);
 }
 
 /* dims_mn: of an MN-major operand, NULL where there is no such thing. */
@@ -35,7 +41,7 @@ static void write_map(FILE *out, char tensor, const char *dtype, const char *dim
 
 static unsigned tile_k_of(const struct module_id *id)
 {
-    return id->plan->gemm->row_bytes / (strcmp(id->in, "fp8") == 0 ? 1 : 2);
+    return id->plan->gemm->row_bytes / (is_8bit(id) ? 1 : 2);
 }
 
 /* GEMM_ODD_MAPS: an entry for the eight maps of an operand, map_a0 .. map_a7. Map i has rows i, i + 8, ..; shift(i)
@@ -64,9 +70,9 @@ static void write_odd_maps(FILE *out, const struct module_id *id)
 static void write_maps(FILE *out, const struct module_id *id)
 {
     const struct gemm_shape *p = id->plan->gemm;
-    unsigned element = strcmp(id->out, "f32") == 0 ? 4 : 2;
+    unsigned element = strstr(id->out, "32") ? 4 : 2;
     unsigned tile_k = tile_k_of(id);
-    const char *in = strcmp(id->in, "fp8") == 0 ? "u8" : id->in;
+    const char *in = is_8bit(id) ? "u8" : id->in;
     unsigned box_a[2] = {tile_k, p->tile_m / p->pair_n};
     unsigned box_b[2] = {tile_k, p->tile_n / p->pair_m};
     unsigned box_d[2] = {128 / element, p->d_rows};
@@ -76,7 +82,7 @@ static void write_maps(FILE *out, const struct module_id *id)
 
     snprintf(dims_d, sizeof dims_d, "\"max(n - n %% %u, %u)\", \"m\", \"batch\"", chunk, chunk);
     fprintf(out, "  \"tensor_maps\": [\n");
-    int mn = (p->can & GEMM_CAN_MN) && strcmp(id->in, "fp8") != 0;
+    int mn = (p->can & GEMM_CAN_MN) && !is_8bit(id);
     write_map(out, 'A', in, "\"k\", \"m\", \"step_a * (batch - 1) + 1\"", box_a,
               mn ? "\"m\", \"k\", \"step_a * (batch - 1) + 1\"" : NULL, tile_k, ",");
     write_map(out, 'B', in, "\"k\", \"n\", \"step_b * (batch - 1) + 1\"", box_b,

@@ -1,0 +1,331 @@
+/*
+ * Products of hewn_gemm with a scale for each row and column, and of s8, against float64: every kernel that has
+ * them, with parts of K; tails of k, ends of rows and columns; numbers, scales and what comes after them together.
+ * The bounds and their reasons: gemm_judge.c.
+ */
+#include "gemm_case.h"
+
+#include "lib/device.h"
+#include "lib/digest.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { POISON = 0xA5, NAME = 24 };
+
+/* ---- one case ---- */
+
+enum { A, B, C, BIAS, SCALE_A, SCALE_B, D, BUFFERS };
+
+struct run {
+    struct gemm_case g;
+    struct operands o;
+    float *scales[2]; /* of rows, of columns */
+    size_t scale_bytes[2];
+    struct guarded buffer[BUFFERS];
+};
+
+static int64_t problems(int64_t batch, int64_t stride)
+{
+    return stride ? batch : 1;
+}
+
+static bool draw_scales(struct run *r, int i, int64_t count, int64_t planes, struct rng *rng)
+{
+    const int64_t all = (count + 3) / 4 * 4 * planes;
+    r->scale_bytes[i] = (size_t)all * sizeof(float);
+    r->scales[i] = malloc(r->scale_bytes[i]);
+    for (int64_t x = 0; r->scales[i] && x < all; x++)
+        r->scales[i][x] = 0.02F * (0.1F + (float)rng_unit(rng));
+    return r->scales[i] != NULL;
+}
+
+static bool fill(struct run *r)
+{
+    const hewn_gemm_desc *s = &r->g.desc;
+    struct rng rng = {r->g.seed};
+    struct operands *o = &r->o;
+    const int64_t a = problems(s->batch, s->stride_a), b = problems(s->batch, s->stride_b);
+    o->a = matrix_new(s->in, HEWN_MAJOR_K, s->m, s->k, s->lda, s->stride_a, a);
+    o->b = matrix_new(s->in, HEWN_MAJOR_K, s->n, s->k, s->ldb, s->stride_b, b);
+    o->d = matrix_new(s->out, HEWN_MAJOR_K, s->m, s->n, s->ldd, s->stride_d, s->batch);
+    o->c = matrix_new(s->out, HEWN_MAJOR_K, s->m, s->n, s->ldd, s->stride_d, s->batch);
+    o->bias = matrix_new(s->bias_type, HEWN_MAJOR_K, 1, s->n, s->n, 0, 1);
+    if (!o->a.bytes || !o->b.bytes || !o->d.bytes || !o->c.bytes || !o->bias.bytes ||
+        !draw_scales(r, 0, s->m, a, &rng) || !draw_scales(r, 1, s->n, b, &rng))
+        return false;
+    matrix_fill(&o->a, &rng, r->g.pattern);
+    matrix_fill(&o->b, &rng, r->g.pattern);
+    matrix_fill(&o->c, &rng, UNIFORM);
+    matrix_fill(&o->bias, &rng, UNIFORM);
+    memset(o->d.bytes, POISON, o->d.size);
+    r->g.rows = r->scales[0], r->g.columns = r->scales[1];
+    return true;
+}
+
+static bool put(struct device *dev, struct guarded *g, const void *bytes, size_t size)
+{
+    return guarded_new(dev, g, size, 0xFF) && dev->to_device(g->data, bytes, size) == 0;
+}
+
+static bool upload(struct device *dev, struct run *r)
+{
+    const uint32_t with = r->g.desc.with;
+    const struct operands *o = &r->o;
+    const bool rows = with & HEWN_GEMM_WITH_SCALE_ROWS,
+               columns = with & HEWN_GEMM_WITH_SCALE_COLUMNS;
+    return put(dev, &r->buffer[A], o->a.bytes, o->a.size) &&
+           put(dev, &r->buffer[B], o->b.bytes, o->b.size) &&
+           (!(with & HEWN_GEMM_WITH_C) || put(dev, &r->buffer[C], o->c.bytes, o->c.size)) &&
+           (!(with & HEWN_GEMM_WITH_BIAS) ||
+            put(dev, &r->buffer[BIAS], o->bias.bytes, o->bias.size)) &&
+           (!(rows || with & HEWN_GEMM_WITH_SCALE_A) ||
+            put(dev, &r->buffer[SCALE_A], rows ? r->scales[0] : &r->g.scale_a,
+                rows ? r->scale_bytes[0] : sizeof(float))) &&
+           (!(columns || with & HEWN_GEMM_WITH_SCALE_B) ||
+            put(dev, &r->buffer[SCALE_B], columns ? r->scales[1] : &r->g.scale_b,
+                columns ? r->scale_bytes[1] : sizeof(float))) &&
+           guarded_new(dev, &r->buffer[D], o->d.size, POISON);
+}
+
+static void check_gaps(const struct matrix *d)
+{
+    const size_t width = (size_t)d->cols * hewn_dtype_size(d->dtype);
+    size_t at = 0, damaged = 0;
+    for (int64_t b = 0; b < d->batch; b++)
+        for (int64_t i = 0; i < d->rows; i++) {
+            const size_t start = matrix_at(d, b, i, 0);
+            for (; at < start; at++) damaged += d->bytes[at] != POISON;
+            at = start + width;
+        }
+    CHECK(damaged == 0, "%zu bytes between the rows of D were written", damaged);
+}
+
+static void run_on_device(struct device *dev, struct run *r)
+{
+    hewn_gemm_plan *plan = NULL;
+    hewn_error err = {0};
+    hewn_gemm_plan_info info = {.struct_size = sizeof info};
+    if (hewn_gemm_plan_create(dev->context, &r->g.desc, &plan, &err)) {
+        CHECK(false, "plan: %s", err.message);
+        return;
+    }
+    CHECK_INT(hewn_gemm_plan_describe(plan, &info, &err), HEWN_OK);
+    CHECK(strstr(info.module, r->g.desc.in == HEWN_S8 ? "gemm_s8_" : "gemm_e4m3_"), "%s ran",
+          info.module);
+    CHECK(info.workspace == 0, "a workspace");
+    r->o.parts = info.parts, r->o.slices = info.slices;
+    const hewn_gemm_args args = {.struct_size = sizeof args,
+                                 .a = r->buffer[A].data,
+                                 .b = r->buffer[B].data,
+                                 .d = r->buffer[D].data,
+                                 .c = r->buffer[C].data,
+                                 .bias = r->buffer[BIAS].data,
+                                 .scale_a = r->buffer[SCALE_A].data,
+                                 .scale_b = r->buffer[SCALE_B].data,
+                                 .alpha = r->g.alpha,
+                                 .beta = r->g.beta};
+    if (hewn_gemm_plan_run(plan, &args, NULL, &err)) CHECK(false, "run: %s", err.message);
+    CHECK_INT(dev->synchronize(), 0);
+    CHECK_INT(dev->to_host(r->o.d.bytes, r->buffer[D].data, r->o.d.size), 0);
+    for (int i = 0; i < BUFFERS; i++) {
+        const char *damage = r->buffer[i].data ? guarded_damage(dev, &r->buffer[i]) : NULL;
+        CHECK(!damage, "buffer %d: %s", i, damage);
+    }
+    hewn_gemm_plan_destroy(plan);
+}
+
+static void run_case(struct device *dev, const struct gemm_case *g)
+{
+    struct run r = {.g = *g};
+    const bool ready = fill(&r) && upload(dev, &r);
+    CHECK(ready, "no memory for the case");
+    if (ready) run_on_device(dev, &r);
+    if (ready && !test_case_failures()) {
+        judge(&r.g, &r.o);
+        check_gaps(&r.o.d);
+    }
+    for (int i = 0; i < BUFFERS; i++) guarded_free(dev, &r.buffer[i]);
+    free(r.o.a.bytes);
+    free(r.o.b.bytes);
+    free(r.o.c.bytes);
+    free(r.o.d.bytes);
+    free(r.o.bias.bytes);
+    free(r.scales[0]);
+    free(r.scales[1]);
+}
+
+/* ---- cases ---- */
+
+#define ROWS    HEWN_GEMM_WITH_SCALE_ROWS
+#define COLUMNS HEWN_GEMM_WITH_SCALE_COLUMNS
+
+static const struct finish {
+    const char *name;
+    uint32_t with;
+    int act;
+    float alpha, beta;
+} finishes[] = {
+    {"rows, columns", ROWS | COLUMNS, HEWN_ACT_NONE, 1, 0},
+    {"rows", ROWS, HEWN_ACT_NONE, 1, 0},
+    {"columns, alpha", COLUMNS | HEWN_GEMM_WITH_ALPHA, HEWN_ACT_NONE, -1.5F, 0},
+    {"rows, one scale_b", ROWS | HEWN_GEMM_WITH_SCALE_B, HEWN_ACT_NONE, 1, 0},
+    {"columns, one scale_a, silu", COLUMNS | HEWN_GEMM_WITH_SCALE_A, HEWN_ACT_SILU, 1, 0},
+    {"all, gelu", ROWS | COLUMNS | HEWN_GEMM_WITH_ALPHA | HEWN_GEMM_WITH_C | HEWN_GEMM_WITH_BIAS,
+     HEWN_ACT_GELU, 0.5F, -0.25F},
+    {"rows, columns, bias", ROWS | COLUMNS | HEWN_GEMM_WITH_BIAS, HEWN_ACT_RELU, 1, 0},
+};
+enum { FINISHES = sizeof finishes / sizeof *finishes };
+
+static const struct {
+    const char *variant;
+    int most_m;
+    uint32_t parts[4];
+} kernels[] = {
+    {"few", 64, {1, 2, 3, 8}},     {"80x128", 0, {1, 2, 8, 3}},  {"80x128m", 0, {1, 2, 4, 3}},
+    {"80x128n", 0, {1, 3, 2, 4}},  {"128x128", 0, {1, 3, 8, 2}}, {"128x128m", 0, {1, 2, 4, 3}},
+    {"128x128n", 0, {1, 4, 2, 3}}, {"128x192", 0, {1, 2, 5, 8}}, {"128x192m", 0, {1, 2, 4, 3}},
+    {"128x192n", 0, {1, 2, 3, 4}}, {"128x256", 0, {1, 2, 7, 8}}, {"128x256m", 0, {1, 4, 3, 2}},
+    {"128x256n", 0, {1, 2, 4, 3}},
+};
+static const int64_t shapes[][3] = {{128, 256, 1024}, {1, 1, 1040},     {65, 129, 1600},
+                                    {257, 513, 1152}, {300, 390, 1200}, {16, 1030, 1280},
+                                    {33, 71, 4112},   {129, 255, 1088}};
+enum {
+    KERNELS = sizeof kernels / sizeof *kernels,
+    SHAPES = sizeof shapes / sizeof *shapes,
+    ROUNDS = 8, /* cases of a kernel */
+    CASES = KERNELS * ROUNDS
+};
+
+static int64_t padded(int64_t columns, int dtype, int64_t extra)
+{
+    const int64_t unit = 16 / (int64_t)hewn_dtype_size(dtype);
+    return (columns + unit - 1) / unit * unit + extra * unit;
+}
+
+static void set_finish(struct gemm_case *g, int index)
+{
+    const struct finish *f = &finishes[index % FINISHES];
+    g->desc.with = f->with, g->desc.act = f->act;
+    g->finish = f->name;
+    g->alpha = f->alpha, g->beta = f->beta;
+    g->scale_a = 0.04F, g->scale_b = -0.03F;
+    g->desc.bias_type = index % 2 ? HEWN_F32 : g->desc.out;
+}
+
+/* Rows of all matrices; strides 0 where all problems share an operand. */
+static void set_layout(hewn_gemm_desc *s, int mix)
+{
+    s->struct_size = sizeof *s;
+    s->lda = padded(s->k, s->in, mix % 3);
+    s->ldb = padded(s->k, s->in, mix % 2);
+    s->ldd = padded(s->n, s->out, mix % 3);
+    s->stride_a = mix % 5 == 4 ? 0 : s->lda * s->m;
+    s->stride_b = mix % 7 == 3 ? 0 : s->ldb * s->n;
+    s->stride_d = s->ldd * s->m;
+    if (!(s->with & HEWN_GEMM_WITH_C)) return;
+    s->ldc = s->ldd;
+    s->stride_c = s->stride_d;
+}
+
+static void kernel_case(struct gemm_case *g, int index)
+{
+    static const int outs[] = {HEWN_BF16, HEWN_F32, HEWN_F16, HEWN_S32};
+    hewn_gemm_desc *s = &g->desc;
+    const int k = index % KERNELS, round = index / KERNELS, mix = k * 3 + round;
+    const int64_t *shape = shapes[mix % SHAPES];
+    const bool narrow = strstr(kernels[k].variant, "80x") != NULL;
+    s->m = kernels[k].most_m ? 1 + (shape[0] - 1) % kernels[k].most_m : shape[0];
+    s->n = shape[1], s->k = shape[2] - (round % 4 == 3 ? 7 : 0);
+    s->in = round % 2 ? HEWN_S8 : HEWN_E4M3;
+    s->out = outs[round / 2 % (narrow ? 2 : s->in == HEWN_S8 ? 4 : 3)];
+    if (narrow && s->out == HEWN_F32) s->out = HEWN_F16;
+    s->accumulate = mix % 2 ? HEWN_ACCUMULATE_FAST : HEWN_ACCUMULATE_FULL;
+    s->batch = mix % 4 == 1 ? 2 : 1;
+    s->variant = kernels[k].variant;
+    s->parts = kernels[k].parts[round % 4];
+    g->pattern = (enum pattern)(mix % PLAIN_PATTERNS);
+    if (s->out != HEWN_S32)
+        set_finish(g, mix);
+    else
+        g->alpha = 1, g->finish = "", s->bias_type = HEWN_F32;
+    set_layout(s, mix);
+}
+
+/* Kernels as they are chosen; sums of s8 that wrap. */
+static const int64_t chosen[][3] = {{1, 512, 4096},   {7, 100, 136},   {64, 300, 512},
+                                    {100, 1000, 700}, {200, 96, 2048}, {513, 260, 264},
+                                    {4, 5, 3},        {129, 129, 16},  {8, 16, 140000}};
+enum { CHOSEN = sizeof chosen / sizeof *chosen };
+
+static void chosen_case(struct gemm_case *g, int index)
+{
+    hewn_gemm_desc *s = &g->desc;
+    const int64_t *shape = chosen[index / 2];
+    s->m = shape[0], s->n = shape[1], s->k = shape[2];
+    s->in = index % 2 ? HEWN_S8 : HEWN_E4M3;
+    s->out = index % 2 && index / 2 % 2 == 0 ? HEWN_S32 : HEWN_BF16;
+    s->batch = 1;
+    g->pattern = UNIFORM;
+    if (s->out != HEWN_S32)
+        set_finish(g, index / 2);
+    else
+        g->alpha = 1, g->finish = "", s->bias_type = HEWN_F32;
+    set_layout(s, index);
+}
+
+static void maybe_run(struct device *dev, struct gemm_case *g)
+{
+    const hewn_gemm_desc *s = &g->desc;
+    char choice[NAME] = "";
+    if (s->variant) snprintf(choice, sizeof choice, " %s/%u", s->variant, s->parts);
+    if (test_case("m=%lld n=%lld k=%lld batch=%lld%s%s %s%s -> %s %s%s%s%s", (long long)s->m,
+                  (long long)s->n, (long long)s->k, (long long)s->batch,
+                  s->batch > 1 && !s->stride_a ? " one A" : "",
+                  s->batch > 1 && !s->stride_b ? " one B" : "", hewn_dtype_name(s->in),
+                  s->accumulate ? " fast" : "", hewn_dtype_name(s->out), pattern_names[g->pattern],
+                  choice, *g->finish ? ", " : "", g->finish)) {
+        const char *name = test_case_name();
+        g->seed = digest_bytes(test_seed(), name, strlen(name));
+        run_case(dev, g);
+    }
+}
+
+/* Devices without such kernels say so. */
+static void refusals(struct device *dev)
+{
+    hewn_gemm_desc d = {
+        .struct_size = sizeof d, .m = 16, .n = 16, .k = 32, .in = HEWN_S8, .out = HEWN_BF16};
+    hewn_gemm_plan *plan = NULL;
+    hewn_error err = {0};
+    CHECK_INT(hewn_gemm_plan_create(dev->context, &d, &plan, &err), HEWN_ERR_LIMIT);
+    CHECK(strstr(err.message, "s8") != NULL, "says: %s", err.message);
+}
+
+int main(int argc, char **argv)
+{
+    struct device dev;
+    hewn_error err = {0};
+    test_begin("kinds", argc, argv);
+    setenv("HEWN_SIM_SMS", "8", 0); /* the largest cluster on a simulated device */
+    if (!device_open(&dev, &err)) {
+        if (test_case("open")) CHECK(false, "%s", err.message);
+        return test_end();
+    }
+    test_where("sm_%d%d, %s", dev.info.cc_major, dev.info.cc_minor, dev.info.name);
+    for (int i = 0; dev.info.cc_major == 9 && i < CASES; i++) {
+        struct gemm_case g = {.alpha = 1};
+        kernel_case(&g, i);
+        maybe_run(&dev, &g);
+    }
+    for (int i = 0; dev.info.cc_major == 9 && i < 2 * CHOSEN; i++) {
+        struct gemm_case g = {.alpha = 1};
+        chosen_case(&g, i);
+        maybe_run(&dev, &g);
+    }
+    if (dev.info.cc_major != 9 && test_case("refused on a device without them")) refusals(&dev);
+    device_close(&dev);
+    return test_end();
+}
