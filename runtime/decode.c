@@ -18,21 +18,23 @@ enum {
     LEAST_BOX = 16,    /* rows: smaller boxes are slower than rows fetched one by one */
     MOST_PAGED = 64,   /* rows of a box in a page: larger ones load more behind the last key, */
     MOST_PLAIN = 32,   /* and without pages; smaller ones are slower (LEDGER.md) */
+    PAIR_BLOCKS = 3,   /* an SM at least, where two KV heads of 96 share a tile */
     COMBINE_CTAS = 396 /* of the combine kernel, that a device holds at a time: 3 an SM */
 };
 
 static const struct decode_kernel kernels[] = {
-#define KERNEL(P, t, qk, v, e, n)         \
-    {.target = #t,                        \
-     .qk_dim = qk,                        \
-     .v_dim = v,                          \
-     .element = e,                        \
-     .rows = n,                           \
-     .step_keys = DECODE_BLOCK,           \
-     .clusters = 1,                       \
-     .slots = P##_DECODE_SLOTS(qk, e, n), \
-     .threads = P##_DECODE_THREADS,       \
-     .row_bytes = P##_DECODE_ROW(qk, e),  \
+#define KERNEL(P, t, qk, v, e, n)              \
+    {.target = #t,                             \
+     .qk_dim = qk,                             \
+     .v_dim = v,                               \
+     .element = e,                             \
+     .rows = n,                                \
+     .heads = P##_DECODE_HEADS(qk, v),         \
+     .step_keys = DECODE_BLOCK,                \
+     .clusters = P##_DECODE_HEADS(qk, v) == 1, \
+     .slots = P##_DECODE_SLOTS(qk, e, n),      \
+     .threads = P##_DECODE_THREADS,            \
+     .row_bytes = P##_DECODE_ROW(qk, e),       \
      .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, e, n)},
     SM90A_DECODE_VARIANTS(KERNEL)
 #undef KERNEL
@@ -60,22 +62,32 @@ static uint32_t lesser(uint64_t a, uint64_t b)
 
 /* ---- the choice -- */
 
-/* The variant with the fewest rows that hold those of a KV head, else the one with the most. */
+/* Whether KV heads lie side by side in pairs, and there are blocks enough of a pair for all SMs. */
+static int paired(const hewn_context *context, const struct attention_problem *p)
+{
+    const struct attention_source *s = &p->source[0];
+    uint64_t row = p->qk_dim * s->k.element, blocks = s->length / DECODE_BLOCK;
+    return !p->pack && !p->invariant && p->kv_heads % 2 == 0 && s->k.head == row &&
+           s->v.head == row &&
+           blocks * p->batch * p->kv_heads >= 2 * PAIR_BLOCKS * (uint64_t)context->info.sm_count;
+}
+
+/* The first variant whose rows hold those of a KV head, else the one with the most. */
 static const struct decode_kernel *find_kernel(const hewn_context *context,
                                                const struct attention_problem *p)
 {
     const hewn_device_info *device = &context->info;
     const struct decode_kernel *found = NULL;
     uint64_t rows = (uint64_t)p->group * p->q_length;
-    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
-        const struct decode_kernel *k = &kernels[i];
-        if (k->qk_dim != p->qk_dim || k->v_dim != p->v_dim || p->in == HEWN_E4M3 ||
-            k->element != hewn_dtype_size(p->kv) ||
+    for (const struct decode_kernel *k = kernels; k < kernels + sizeof kernels / sizeof *k; k++) {
+        if (k->qk_dim != p->qk_dim * k->heads || k->v_dim != p->v_dim * k->heads ||
+            p->in == HEWN_E4M3 || k->element != hewn_dtype_size(p->kv) ||
             !hewn_target_runs_on(k->target, device->cc_major, device->cc_minor))
             continue;
-        if (!found || (found->rows < rows && k->rows > found->rows) ||
-            (k->rows >= rows && k->rows < found->rows))
-            found = k;
+        int fits = k->rows >= rows * k->heads;
+        if (k->heads > 1 && !(fits && paired(context, p))) continue;
+        found = k;
+        if (fits) break;
     }
     return found;
 }
@@ -103,15 +115,24 @@ static void count_rows(const struct attention_problem *p, const struct decode_ke
     s->head_blocks = ceil_div(p->group, s->pack);
 }
 
-/* How keys are fetched. Of 96 columns, rows have 192 bytes: half of every other box would be empty. On
- * sm_100f e4m3 pass through a thread's hands, so there are no boxes. */
+/* Whether other bytes stand between a head's rows. */
+static int scattered(const struct attention_tensor *t)
+{
+    return t->token != t->columns * t->element;
+}
+
+/* How keys are fetched. Of 96 columns, half of every other box is empty: boxes are faster only where
+ * rows follow each other, without pages. On sm_100f e4m3 pass through a thread's hands, so there are
+ * no boxes. */
 static void choose_boxes(const struct attention_problem *p, const struct decode_kernel *k,
                          struct decode_scalars *s)
 {
-    uint32_t page = p->source[0].page_size, divides = page & (0U - page);
+    const struct attention_source *t = &p->source[0];
+    uint32_t page = t->page_size, divides = page & (0U - page);
     uint32_t most = lesser(page ? MOST_PAGED : MOST_PLAIN, k->step_keys);
     s->box = page ? lesser(divides, most) : most;
-    s->gather = k->rows_only || p->qk_dim == 96 || (page && s->box < LEAST_BOX);
+    s->gather = k->rows_only || (page && s->box < LEAST_BOX) ||
+                (k->qk_dim == 96 && (page || scattered(&t->k) || scattered(&t->v)));
 }
 
 /* Key blocks of a sequence at most: those that any of its queries can see. */
@@ -316,29 +337,38 @@ static void describe_q(hewn_attention_plan *plan)
     const struct decode_scalars *s = &plan->decode.scalars;
     const struct attention_tensor *q = &p->q;
     hewn_tensormap_desc *map = &plan->decode.maps[0].desc;
-    const uint64_t dim[] = {p->group, p->kv_heads, q->tokens, q->planes};
-    const uint64_t stride[] = {q->head, q->head * p->group, q->token, q->plane};
-    const uint32_t box[] = {s->pack, 1, s->tokens, 1};
     *map = map_of(q, p->in, SWIZZLE_BYTES);
     map->rank = 5;
-    memcpy(&map->dim[1], dim, sizeof dim);
-    memcpy(map->stride, stride, sizeof stride);
-    memcpy(&map->box[1], box, sizeof box);
+    map->dim[1] = p->group;
+    map->dim[2] = p->kv_heads;
+    map->dim[3] = q->tokens;
+    map->dim[4] = q->planes;
+    map->stride[0] = q->head;
+    map->stride[1] = q->head * p->group;
+    map->stride[2] = q->token;
+    map->stride[3] = q->plane;
+    map->box[1] = s->pack / plan->decode.kernel->heads;
+    map->box[2] = map->box[4] = 1;
+    map->box[3] = s->tokens;
 }
 
 /* The driver refuses a map without elements: a tensor without rows is described as one row. */
 static void describe_keys(hewn_attention_plan *plan, const struct attention_tensor *t,
                           hewn_tensormap_desc *map)
 {
-    const uint64_t dim[] = {t->tokens, t->heads, t->planes}, one[] = {1, 1, 1};
-    const uint64_t stride[] = {t->token, t->head, t->plane};
-    const uint64_t near[] = {ATTENTION_ALIGN, ATTENTION_ALIGN, ATTENTION_ALIGN};
     *map = map_of(t, plan->problem.kv, plan->decode.kernel->row_bytes);
     map->rank = 4;
     map->box[1] = plan->decode.scalars.box;
     map->box[2] = map->box[3] = 1;
-    memcpy(&map->dim[1], t->span ? dim : one, sizeof dim);
-    memcpy(map->stride, t->span ? stride : near, sizeof stride);
+    map->dim[1] = map->dim[2] = map->dim[3] = 1;
+    map->stride[0] = map->stride[1] = map->stride[2] = ATTENTION_ALIGN;
+    if (!t->span) return;
+    map->dim[1] = t->tokens;
+    map->dim[2] = t->heads;
+    map->dim[3] = t->planes;
+    map->stride[0] = t->token;
+    map->stride[1] = t->head;
+    map->stride[2] = t->plane;
 }
 
 static int prepare_maps(hewn_attention_plan *plan, hewn_error *err)
@@ -372,7 +402,7 @@ static uint32_t count_ctas(const struct attention_problem *p, const struct decod
                            struct decode_scalars *s, uint64_t units, uint32_t sms)
 {
     uint64_t planes = (uint64_t)p->kv_heads * s->head_blocks;
-    int apart = s->gather && (k->rows_only || p->kv != HEWN_E4M3 || p->qk_dim != 96);
+    int apart = s->gather && (k->rows_only || p->kv != HEWN_E4M3 || k->qk_dim != 96);
     s->groups = 1;
     if (!apart && planes <= sms && sms / planes * planes * 16 >= (uint64_t)sms * 15)
         s->groups = (uint32_t)planes;
@@ -402,10 +432,24 @@ static int prepare_parts(hewn_attention_plan *plan, hewn_context *context, hewn_
     return status;
 }
 
+/* Two heads as one that is twice as wide. */
+static void join_heads(struct attention_tensor *t)
+{
+    t->columns *= 2;
+    t->heads /= 2;
+    t->head *= 2;
+}
+
 int hewn_decode_fill(hewn_attention_plan *plan, hewn_context *context, hewn_error *err)
 {
     struct decode_plan *d = &plan->decode;
     d->kernel = find_kernel(context, &plan->problem);
+    if (d->kernel->heads > 1) { /* the problem as such a kernel sees it */
+        join_heads(&plan->problem.source[0].k);
+        join_heads(&plan->problem.source[0].v);
+        plan->problem.kv_heads /= 2;
+        plan->problem.group *= 2;
+    }
     count_rows(&plan->problem, d->kernel, &d->scalars);
     choose_boxes(&plan->problem, d->kernel, &d->scalars);
     uint64_t units = count_units(&plan->problem, &d->scalars, &d->tiles);

@@ -13,6 +13,7 @@
 struct decode_kernel {
     const char *target;
     uint32_t qk_dim, v_dim, element, rows;
+    uint32_t heads;     /* KV heads of a tile, side by side in memory */
     uint32_t step_keys; /* loaded at a time */
     int clusters;       /* 1: CTAs of a cluster can share a tile */
     int rows_only;      /* 1: keys are fetched row by row, never by boxes */
@@ -22,7 +23,7 @@ struct decode_kernel {
 /* The kernel of one line of SM100F_DECODE_VARIANTS or SM100F_MLA_VARIANTS; `only`: its rows_only. */
 #define DECODE_SM100F_KERNEL(P, t, qk, v, e, n, only)                                     \
     {                                                                                     \
-        .target = #t, .qk_dim = qk, .v_dim = v, .element = e, .rows = n,                  \
+        .target = #t, .qk_dim = qk, .v_dim = v, .element = e, .rows = n, .heads = 1,      \
         .step_keys = P##_DECODE_STEP_KEYS(qk), .slots = P##_DECODE_SLOTS(qk, v, e, n),    \
         .threads = P##_DECODE_THREADS, .row_bytes = P##_DECODE_ROW(e), .rows_only = only, \
         .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, v, e, n)                          \

@@ -139,6 +139,17 @@ static const char *const few_rows[] = {
     "qk=96 sq=4 sk=300 hq=10 hkv=1 causal=1 b=2 page=61 keys=1 ragged=1",
     "qk=96 sq=2 sk=300 hq=10 hkv=2 packed=1 b=5 keys=2 ragged=2 in=f16",
     "qk=96 sq=150 sk=200 hq=2 causal=1 out=f32",
+    /* two KV heads a tile; the last three also on 132 SMs */
+    "qk=96 sq=1 sk=700 hq=16 hkv=4 b=3",
+    "qk=96 sq=1 sk=3000 hq=64 hkv=4 in=f16 out=f16 page=8 keys=1",
+    "qk=96 sq=5 sk=260 hq=24 hkv=4 b=9 page=5 keys=1 ragged=1 in=f16 out=f32",
+    "qk=96 sq=2 sk=500 hq=40 hkv=8 b=33 page=16 keys=1 ragged=2 causal=1 sink=1",
+    "qk=96 sq=6 sk=400 hq=4 hkv=2 b=135 tree=1 keys=1 ragged=2 left=300",
+    "qk=96 sq=11 sk=400 hq=12 hkv=6 b=45 packed=1 keys=2 ragged=2 tail=3 cap=2000 pattern=3",
+    /* rows one behind the other */
+    "qk=96 sq=1 sk=700 hq=4 hkv=1 b=3 page=32 keys=1 ragged=2",
+    "qk=96 sq=3 sk=700 hq=4 hkv=4 b=2 layout=1 causal=1",
+    "kv=3 qk=96 sq=2 sk=700 hq=8 hkv=1 b=3 ks=1",
     "qk=192 sq=2 sk=300 hq=10 hkv=2 b=2 page=64 keys=1 ragged=1 in=f16 out=f32",
     "qk=192 sq=3 sk=400 hq=20 hkv=1 b=2 causal=1",
     "qk=256 sq=2 sk=300 hq=32 hkv=2 left=100 right=3 b=2",
