@@ -71,6 +71,7 @@ runtime_obj := $(runtime_src:$(SRC)/%.c=$(O)/%.o)
 sim_obj     := $(sim_src:$(SRC)/%.c=$(O)/%.o)
 cli_obj     := $(cli_src:$(SRC)/%.c=$(O)/%.o)
 stand_in_src   := $(wildcard $(SRC)/tools/ptxas/*.c)
+nvrtc_src   := $(wildcard $(SRC)/tools/nvrtc/*.c)
 mod_obj     := $(mod_src:$(SRC)/%.c=$(O)/%.o)
 watch_obj   := $(watch_src:$(SRC)/%.c=$(O)/%.o)
 
@@ -79,10 +80,11 @@ so  := $(BUILD)/libhewn.so.0
 cli := $(BUILD)/hewn
 sim := $(BUILD)/sim/libcuda.so.1
 stand_in := $(BUILD)/sim/bin/ptxas
+nvrtc := $(BUILD)/sim/libnvrtc.so.13
 mod := $(BUILD)/mod
 watch := $(BUILD)/watch/libhewn-watch.so
 
-all: $(lib) $(so) $(cli) $(sim) $(stand_in) $(watch) modules $(BUILD)/hewn.1
+all: $(lib) $(so) $(cli) $(sim) $(stand_in) $(nvrtc) $(watch) modules $(BUILD)/hewn.1
 .PHONY: all modules demo check check-all bench golden docs install uninstall dist lint format clean
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
@@ -137,7 +139,14 @@ $(sim): $(sim_obj) $(SRC)/tools/sim/cuda/exports.map $(per_thread)
 	$(call say,LD)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=$(SRC)/tools/sim/cuda/exports.map \
-	  $(no_undefined) $(LDFLAGS_ALL) $(sim_obj) $(per_thread) -o $@ -lm -lpthread
+	  $(no_undefined) $(LDFLAGS_ALL) $(sim_obj) $(per_thread) -o $@ -lm -ldl -lpthread
+
+# The stand-in for NVRTC, which the simulated driver loads from its own folder.
+$(nvrtc): $(nvrtc_src:$(SRC)/%.c=$(O)/%.o) $(SRC)/tools/nvrtc/exports.map
+	$(call say,LD)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=$(SRC)/tools/nvrtc/exports.map $(no_undefined) \
+	  $(LDFLAGS_ALL) $(filter %.o,$^) -o $@ -ldl -lpthread
 
 # What hewn watch preloads. It reads PTX as the simulator does.
 $(watch): $(watch_obj) $(filter $(O)/tools/sim/ptx/%,$(sim_obj)) $(O)/tools/sim/decode/names.o
@@ -193,7 +202,7 @@ install: all
 	install -m 644 $(lib) $(DESTDIR)$(libdir)/
 	install -m 755 $(so) $(DESTDIR)$(libdir)/
 	ln -sf $(notdir $(so)) $(DESTDIR)$(libdir)/libhewn.so
-	install -m 755 $(sim) $(DESTDIR)$(libdir)/hewn/sim/
+	install -m 755 $(sim) $(nvrtc) $(DESTDIR)$(libdir)/hewn/sim/
 	install -d $(DESTDIR)$(libdir)/hewn/sim/bin
 	install -m 755 $(stand_in) $(DESTDIR)$(libdir)/hewn/sim/bin/
 	install -m 755 $(watch) $(DESTDIR)$(libdir)/hewn/watch/
@@ -221,11 +230,12 @@ wheel: all
 	$(Q)rm -f $(BUILD)/hewn-*.whl
 	$(Q)$(PYTHON) $(SRC)/tools/wheel/wheel.py $(BUILD) $(VERSION) $(NM) scripts/hewn=$(cli) \
 	  data/lib/hewn/sim/libcuda.so.1=$(sim) data/lib/hewn/sim/bin/ptxas=$(stand_in) \
+	  data/lib/hewn/sim/libnvrtc.so.13=$(nvrtc) \
 	  data/lib/hewn/watch/libhewn-watch.so=$(watch) \
 	  data/share/man/man1/hewn.1=$(BUILD)/hewn.1
 
 # Static analysis and format, with the configuration in the tree.
-lint_src := $(runtime_src) $(sim_src) $(cli_src) $(mod_src) $(stand_in_src) $(watch_src) $(wildcard $(SRC)/tools/docs/*.c) \
+lint_src := $(runtime_src) $(sim_src) $(cli_src) $(mod_src) $(stand_in_src) $(nvrtc_src) $(watch_src) $(wildcard $(SRC)/tools/docs/*.c) \
   $(wildcard $(SRC)/tests/*/*.c)
 .PHONY: lint lint-cppcheck lint-tidy lint-format
 lint: lint-cppcheck lint-tidy lint-format

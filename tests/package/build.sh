@@ -60,7 +60,7 @@ fi
 if quiet_make BUILD="$BUILD" PTXAS="$PTXAS" PREFIX=/usr DESTDIR="$work/root" install; then ok
 else fail "make install" "$(tail -n 5 "$log")"; fi
 for f in include/hewn.h lib/libhewn.a lib/libhewn.so lib/libhewn.so.0 lib/pkgconfig/hewn.pc bin/hewn share/man/man1/hewn.1 \
-    lib/hewn/sim/libcuda.so.1 lib/hewn/sim/bin/ptxas lib/hewn/watch/libhewn-watch.so; do
+    lib/hewn/sim/libcuda.so.1 lib/hewn/sim/libnvrtc.so.13 lib/hewn/sim/bin/ptxas lib/hewn/watch/libhewn-watch.so; do
     if [ -e "$work/root/usr/$f" ]; then ok; else fail "install leaves no $f"; fi
 done
 # what the library holds, and not what an earlier build with other settings left

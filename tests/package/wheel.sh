@@ -25,7 +25,7 @@ wheel=$(ls "$BUILD"/hewn-*.whl)
 status "one wheel" 1 "$(printf '%s\n' "$wheel" | wc -l)"
 
 # The tag promises a glibc that has every symbol asked for.
-needed=$("$NM" -D --undefined-only "$BUILD/hewn" "$BUILD/sim/libcuda.so.1" "$BUILD/sim/bin/ptxas" | sed -n 's/.*@GLIBC_2\.\([0-9]*\).*/\1/p' | sort -n | tail -n 1)
+needed=$("$NM" -D --undefined-only "$BUILD/hewn" "$BUILD/sim/libcuda.so.1" "$BUILD/sim/libnvrtc.so.13" "$BUILD/sim/bin/ptxas" | sed -n 's/.*@GLIBC_2\.\([0-9]*\).*/\1/p' | sort -n | tail -n 1)
 promised=$(printf '%s' "$wheel" | sed -n 's/.*-manylinux_2_\([0-9]*\)_.*/\1/p')
 if [ "${promised:-0}" -ge "${needed:-0}" ] && [ -n "$promised" ]; then ok; else fail "the tag: glibc 2.$promised, needed 2.$needed"; fi
 
@@ -50,5 +50,5 @@ installed hewn demo -o "$work/demo"
 status "hewn demo" 0 $?
 want "hewn demo" 'every element of C agrees with float64' "$log"
 "$bin/pip" uninstall -y hewn >"$log" 2>&1
-if [ ! -e "$bin/hewn" ] && [ ! -e "$work/venv/lib/hewn/sim/libcuda.so.1" ]; then ok; else fail "pip uninstall leaves files"; fi
+if [ ! -e "$bin/hewn" ] && [ ! -e "$work/venv/lib/hewn/sim/libcuda.so.1" ] && [ ! -e "$work/venv/lib/hewn/sim/libnvrtc.so.13" ]; then ok; else fail "pip uninstall leaves files"; fi
 finish

@@ -3,10 +3,13 @@
 #include "cuda/running.h"
 #include "hewn.h"
 
+#include <dlfcn.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define TEXT_OF(x)       #x
@@ -143,6 +146,24 @@ static uint64_t memory_limit(uint64_t device_bytes)
     uint64_t host = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : device_bytes;
 
     return host < device_bytes ? host : device_bytes;
+}
+
+/*
+ * Loads the stand-in for NVRTC that lies beside this library (tools/nvrtc), so that a program that looks for NVRTC
+ * finds that one, wherever it would look. As a constructor: what calls cuInit may hold the loader's lock.
+ */
+__attribute__((constructor)) static void load_stand_in(void)
+{
+    static const char name[] = "libnvrtc.so.13";
+    char path[PATH_MAX];
+    const char *slash;
+    Dl_info here;
+
+    if (!dladdr(&lock, &here) || !here.dli_fname || !(slash = strrchr(here.dli_fname, '/'))) return;
+    if ((size_t)(slash - here.dli_fname) + 1 + sizeof name > sizeof path) return;
+    memcpy(path, here.dli_fname, (size_t)(slash - here.dli_fname) + 1);
+    memcpy(path + (slash - here.dli_fname) + 1, name, sizeof name);
+    if (!access(path, R_OK)) (void)dlopen(path, RTLD_LAZY | RTLD_LOCAL); /* it stays */
 }
 
 int cuInit(unsigned flags)
