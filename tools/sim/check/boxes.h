@@ -22,7 +22,8 @@ enum {
     BOX_LINES_K = 2,  /* its rows are steps of k */
     BOX_SKIPPED = 4,  /* one operand skipped chunks between its rows */
     BOX_LEFT = 8,     /* one operand began after the first row and continued past the last */
-    BOX_AGAIN = 16    /* the same product was added twice to one accumulator */
+    BOX_AGAIN = 16,   /* the same product was added twice to one accumulator */
+    BOX_CUT = 32      /* one operand went on, before the last row, in what is not of the tensor */
 };
 
 /* 16 bytes of shared memory. */
@@ -49,6 +50,7 @@ struct box {
     /* how products used it */
     uint8_t use, elem_bytes;
     uint32_t left_from; /* BOX_LEFT: the first row read */
+    uint32_t cut_at;    /* BOX_CUT: the first row behind those that the operand read */
     const struct insn *reader;
     struct warp *reader_warp;
 };

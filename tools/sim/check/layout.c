@@ -18,6 +18,7 @@ struct way {
     uint32_t extent;       /* of k in the box */
     uint32_t serial;
     bool left;       /* the operand goes on behind the box's last row, and not in its tensor */
+    int64_t across;  /* of a tensor of two dimensions: where its rows begin */
     bool by_columns; /* its rows are columns of the box, k is not */
     uint8_t
         row_dims; /* else bit d: they run along the box's dimension d; 0: only one of them is there */
@@ -186,6 +187,15 @@ static void keep_stray(const struct layout_case *c, const struct box *box)
     s->next[0] += (int32_t)box->extent[0];
 }
 
+static void note_cut(const struct layout_case *c, const struct face *f, const struct face_box *at,
+                     struct box *box)
+{
+    const struct box *next = box_of(c->layout, c->chunks, f->behind);
+    if (next && box_same_tensor(next, box)) return;
+    if (!(box->use & BOX_CUT) || at->cut_at < box->cut_at) box->cut_at = at->cut_at;
+    box->use |= BOX_CUT;
+}
+
 /* What the product does with the boxes, for their end. */
 static void note_use(const struct layout_case *c, const struct face *f)
 {
@@ -195,7 +205,8 @@ static void note_use(const struct layout_case *c, const struct face *f)
         if (f->box[i].use & BOX_LEFT &&
             (!(box->use & BOX_LEFT) || f->box[i].left_from < box->left_from))
             box->left_from = f->box[i].left_from;
-        box->use |= f->box[i].use;
+        if (f->box[i].use & BOX_CUT) note_cut(c, f, &f->box[i], box);
+        box->use |= (uint8_t)(f->box[i].use & ~BOX_CUT);
         box->reader = c->event->in;
         box->reader_warp = c->event->warp;
         if (f->strayed) keep_stray(c, box);
@@ -260,6 +271,8 @@ static bool way_of(const struct layout_case *c, const struct face *f, struct way
         w->from /= bytes;
         w->first /= (int32_t)bytes;
     }
+    w->across = box_coordinate(box, &f->first, !f->k_dim);
+    if (f->k_dim) w->across /= bytes;
     for (uint32_t d = 0; d < BOX_RANK; d++)
         if (d != f->k_dim) w->rows = mix(w->rows, (uint64_t)box_coordinate(box, &f->first, d));
     for (uint32_t i = TMAP_OFFSETS; i < TMAP_COORDS; i++)
@@ -307,6 +320,33 @@ static bool moved_along(const struct take *now, const struct take *before, int64
     return true;
 }
 
+/* Elements of the tensor along k, or along its rows. */
+static uint64_t tensor_extent(const struct layout_case *c, const struct way *w, bool along_k)
+{
+    const struct tmap *m = &w->box->map;
+    if (along_k == w->by_columns) return m->dim[1];
+    return m->dim[0] * tmap_elem_bytes(m->dtype) / c->operand->o->elem_bytes;
+}
+
+/*
+ * One operand goes along k and the other along its rows, by as many elements: a tile as wide as a k-step that is read
+ * the other way round. A tensor packed in such tiles would be right so; then its k is no longer than the tile, or the
+ * sizes of the two tensors along k are the same.
+ */
+static bool turned(const struct layout_case *c, const struct take *now, const struct take *before,
+                   uint32_t n)
+{
+    const struct way *w = &now->way[n], *was = &before->way[n], *other = &now->way[!n];
+    const int64_t across = w->across - was->across;
+    if (now->rows[n] != now->length || !steps(other, &before->way[!n], now->length)) return false;
+    if (w->tensor != was->tensor || w->from != was->from || llabs(across) != (int64_t)now->length)
+        return false;
+    if (w->box->map.rank != 2 || other->box->map.rank != 2) return false;
+    return tensor_extent(c, w, true) != now->length &&
+           tensor_extent(c, w, true) != tensor_extent(c, other, true) &&
+           tensor_extent(c, w, false) == tensor_extent(c, other, true);
+}
+
 /* What two products of one sum say of each other. True where it was a finding. */
 static bool judge_two(const struct layout_case *c, const struct take *now,
                       const struct take *before)
@@ -326,6 +366,8 @@ static bool judge_two(const struct layout_case *c, const struct take *now,
               b->from == before->way[1].from))
         layout_tell_slide(c, slid_a ? a->box : b->box, slid_a ? "A" : "B",
                           slid_a ? slid_a : slid_b);
+    else if (turned(c, now, before, 0) || turned(c, now, before, 1))
+        layout_tell_turned(c, a->box, b->box, turned(c, now, before, 0) ? "A" : "B");
     else if (moved_along(now, before, moved) && moved[0] != moved[1] &&
              ((same_a && moved[0]) || (same_b && moved[1]) ||
               ((!moved[0] || !moved[1]) && llabs(moved[0] + moved[1]) == (int64_t)now->length)))
@@ -503,6 +545,14 @@ static bool left_unread(const struct box *box, const struct chunks *chunks)
     return false;
 }
 
+/* None of the rows behind those at which an operand left the box. */
+static bool cut_unread(const struct box *box, const struct reads *r)
+{
+    for (uint32_t row = box->cut_at; row < r->rows; row++)
+        if (r->row[row]) return false;
+    return box->cut_at < r->rows;
+}
+
 /* Some of k. */
 static bool part_unread(const struct reads *r, uint8_t use)
 {
@@ -577,6 +627,8 @@ void layout_close(struct layout *l, struct box *box, const struct chunks *chunks
         layout_tell_gap(&c, box, "row", row, box->use & BOX_LINES_K);
     else if (column_left)
         layout_tell_gap(&c, box, "16-byte column", column, box->use & BOX_LINES_MN);
+    else if (box->use & BOX_CUT && cut_unread(box, &r))
+        layout_tell_gap(&c, box, "row", box->cut_at, false);
     else if (box->use & BOX_LEFT && left_unread(box, chunks))
         layout_tell_left(&c, box);
     else if (box->use & BOX_AGAIN && part_unread(&r, box->use))

@@ -216,6 +216,10 @@ static void look_at_use(struct face *f, struct face_box *fb, const struct face_v
         fb->use |= BOX_LEFT;
         fb->left_from = first;
     }
+    if (begins && !ends && !v->o.mn_major && !v->copy && last + 1 < box->rows) {
+        fb->use |= BOX_CUT;
+        fb->cut_at = last + 1;
+    }
 }
 
 /* ---- along k ---- */

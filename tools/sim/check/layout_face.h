@@ -23,7 +23,7 @@ struct face_box {
     uint32_t chunk; /* one of its chunks */
     uint64_t shape;
     uint8_t use; /* BOX_* */
-    uint32_t left_from;
+    uint32_t left_from, cut_at;
     uint64_t apart; /* face_apart from the first box */
 };
 
@@ -37,7 +37,7 @@ struct face {
     struct face_box box[FACE_BOXES];
     bool flipped;    /* the base offset moves chunks, perhaps only along k */
     bool strayed;    /* it leaves a box for bytes that are not of the same tensor */
-    uint32_t behind; /* BOX_LEFT: the chunk at which it continues */
+    uint32_t behind; /* BOX_LEFT, BOX_CUT: the chunk at which it continues */
     /* Set if the operand stays in one dimension of one tensor along k: */
     bool along_k;
     uint8_t k_dim;

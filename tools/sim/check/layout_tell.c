@@ -260,6 +260,18 @@ void layout_tell_slide(const struct layout_case *c, const struct box *box, const
         moved < 0 ? "before the earlier ones" : "behind the earlier ones");
 }
 
+void layout_tell_turned(const struct layout_case *c, const struct box *a, const struct box *b,
+                        const char *name)
+{
+    tell_event(
+        c, a, b,
+        "from an earlier product of the same sums to this one, %s moves along k and %s "
+        "along its rows, by %u elements each. The other tensor's k is as long as the "
+        "dimension that is taken for rows of %s: %s is read with the wrong major-ness (a bit "
+        "of the instruction or of its descriptor)",
+        *name == 'A' ? "B" : "A", name, c->event->product->a.k, name, name);
+}
+
 void layout_tell_apart(const struct layout_case *c, const struct box *a, int32_t a_moved,
                        const struct box *b, int32_t b_moved)
 {

@@ -31,6 +31,9 @@ void layout_tell_overlap(const struct layout_case *c, const struct box *box, con
 /* Between two products of one accumulator A and B moved by different amounts along k. */
 void layout_tell_apart(const struct layout_case *c, const struct box *a, int32_t a_moved,
                        const struct box *b, int32_t b_moved);
+/* `name`, "A" or "B", moved along its rows where the other moved along k. */
+void layout_tell_turned(const struct layout_case *c, const struct box *a, const struct box *b,
+                        const char *name);
 void layout_tell_slide(const struct layout_case *c, const struct box *box, const char *name,
                        int32_t moved);
 /* A part of the box was skipped: steps of k if `along_k`, else rows. */
