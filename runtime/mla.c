@@ -114,9 +114,13 @@ static uint32_t choose_shares(const struct mla_problem *p, uint32_t most)
     return all < most ? (uint32_t)all : most;
 }
 
+/* Where all lengths are known, the kernel's rule for whole sequences is known, too: inc/mla.plan.h. */
 static int can_split(const struct mla_problem *p, uint32_t shares)
 {
-    return shares > 1 && most_blocks(p) > 1;
+    uint64_t blocks = most_blocks(p), all = sequences(p), each = (all + shares - 1) / shares;
+    if (shares <= 1 || blocks <= 1) return 0;
+    return p->lengths || p->extra.lengths || each > MLA_FEW ||
+           each * blocks > (all * blocks + shares - 1) / shares + MLA_SLACK;
 }
 
 static void fill_scalars(hewn_mla_plan *plan)
