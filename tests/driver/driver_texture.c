@@ -424,12 +424,40 @@ static const char stale[] =
     "  setp.ne.u32 %p, %c, %k; @%p ret;\n"
     "  tex.1d.v4.u32.s32 {%o0, %o1, %o2, %o3}, [%t, {0}]; st.global.u32 [%a+4], %o0; ret;\n}\n";
 
+/* Reports go to a file instead of the terminal, which `launch_reported` reads; -1: there is none. */
+static int report_begin(char *path)
+{
+    const int fd = mkstemp(path);
+    if (fd >= 0 && !setenv("HEWN_SIM_REPORT", path, 1)) (void)setenv("HEWN_SIM_QUIET", "1", 1);
+    return fd;
+}
+
+static void launch_reported(int fd, hewn_cu_function f, unsigned ctas, void **params, char *report,
+                            size_t room)
+{
+    ssize_t n;
+    CHECK_INT(ftruncate(fd, 0) || lseek(fd, 0, SEEK_SET), 0);
+    CHECK_INT(cu.cuLaunchKernel(f, ctas, 1, 1, 1, 1, 1, 0, NULL, params, NULL), 0);
+    CHECK_INT(cu.cuCtxSynchronize(), 0);
+    n = read(fd, report, room - 1);
+    report[n > 0 ? n : 0] = '\0';
+}
+
+static void report_close(int fd, const char *path)
+{
+    (void)unsetenv("HEWN_SIM_REPORT");
+    (void)unsetenv("HEWN_SIM_QUIET");
+    if (fd < 0) return;
+    close(fd);
+    unlink(path);
+}
+
 /* A texture's cache does not follow what another SM writes: an error, and none where one CTA does both. */
 static void test_stale(void)
 {
     static char all[sizeof header + sizeof stale], report[4096];
     char path[] = "/tmp/driver_texture.XXXXXX";
-    const int fd = mkstemp(path);
+    int fd;
     hewn_cu_deviceptr memory = buffer(512);
     hewn_cu_resource_desc r = {.type = HEWN_CU_RESOURCE_LINEAR,
                                .of.linear = {memory, HEWN_CU_FORMAT_U32, 1, 512}};
@@ -439,26 +467,56 @@ static void test_stale(void)
     (void)snprintf(all, sizeof all, "%s%s", header, stale);
     CHECK_INT(cu.cuTexObjectCreate(&object, &r, &t, NULL), 0);
     CHECK_INT(cu.cuModuleGetFunction(&f, load(all), "stale"), 0);
-    if (fd >= 0 && !setenv("HEWN_SIM_REPORT", path, 1)) (void)setenv("HEWN_SIM_QUIET", "1", 1);
+    fd = report_begin(path);
     for (uint32_t reader = 0; reader < 2 && f && fd >= 0; reader++) {
         void *params[] = {&object, &memory, &reader};
-        ssize_t n;
-        CHECK_INT(ftruncate(fd, 0) || lseek(fd, 0, SEEK_SET), 0);
-        CHECK_INT(cu.cuLaunchKernel(f, 2, 1, 1, 1, 1, 1, 0, NULL, params, NULL), 0);
-        CHECK_INT(cu.cuCtxSynchronize(), 0);
-        n = read(fd, report, sizeof report - 1);
-        report[n > 0 ? n : 0] = '\0';
+        launch_reported(fd, f, 2, params, report, sizeof report);
         CHECK(!simulated || (strstr(report, "textures are for memory") != NULL) == (reader == 1),
               "CTA %u reads: %s", (unsigned)reader, report);
     }
-    (void)unsetenv("HEWN_SIM_REPORT");
-    (void)unsetenv("HEWN_SIM_QUIET");
-    if (fd >= 0) {
-        close(fd);
-        unlink(path);
-    }
+    report_close(fd, path);
     CHECK_INT(cu.cuTexObjectDestroy(object), 0);
     CHECK_INT(cu.cuMemFree_v2(memory), 0);
+}
+
+/* A word of a surface is stored, then one is loaded: that one, or another. */
+static const char again[] =
+    ".visible .entry again(.param .u64 object, .param .u32 at) {\n"
+    "  .reg .b64 %s; .reg .b32 %a, %v;\n"
+    "  ld.param.u64 %s, [object]; ld.param.u32 %a, [at];\n"
+    "  sust.b.2d.b32.zero [%s, {0, 0}], 7; suld.b.2d.b32.zero %v, [%s, {%a, 0}];\n"
+    "  sust.b.2d.b32.zero [%s, {12, 0}], %v; ret;\n}\n";
+
+/* Whether a load finds what the launch has stored is nobody's promise: it is not proved then. */
+static void test_surface_again(void)
+{
+    static char all[sizeof header + sizeof again], report[4096];
+    char path[] = "/tmp/driver_texture.XXXXXX";
+    int fd;
+    hewn_cu_array array = NULL;
+    hewn_cu_array3d_desc d = {.width = 4,
+                              .height = 4,
+                              .format = HEWN_CU_FORMAT_S32,
+                              .channels = 1,
+                              .flags = HEWN_CU_ARRAY_SURFACE};
+    hewn_cu_resource_desc r = {.type = HEWN_CU_RESOURCE_ARRAY};
+    hewn_cu_function f = NULL;
+    uint64_t object = 0;
+    (void)snprintf(all, sizeof all, "%s%s", header, again);
+    CHECK_INT(cu.cuArray3DCreate_v2(&array, &d), 0);
+    r.of.array = array;
+    CHECK_INT(cu.cuSurfObjectCreate(&object, &r), 0);
+    CHECK_INT(cu.cuModuleGetFunction(&f, load(all), "again"), 0);
+    fd = report_begin(path);
+    for (uint32_t at = 0; at < 8 && f && fd >= 0; at += 4) {
+        void *params[] = {&object, &at};
+        launch_reported(fd, f, 1, params, report, sizeof report);
+        CHECK(!simulated || (strstr(report, "\"basis\":\"proved\"") != NULL) == (at == 4),
+              "byte %u is loaded: %s", (unsigned)at, report);
+    }
+    report_close(fd, path);
+    CHECK_INT(cu.cuSurfObjectDestroy(object), 0);
+    CHECK_INT(cu.cuArrayDestroy(array), 0);
 }
 
 static void test_levels(void)
@@ -601,6 +659,7 @@ int main(int argc, char **argv)
     if (test_case("written in the launch that fetches")) test_stale();
     if (test_case("levels")) test_levels();
     if (test_case("surfaces")) test_surface();
+    if (test_case("a surface read in the launch that writes it")) test_surface_again();
     if (test_case("what is refused")) test_refusals();
     cu.cuDevicePrimaryCtxRelease_v2(0);
     return test_end();

@@ -33,7 +33,7 @@ static const struct clock *needs(const struct accessor *a)
 {
     if (a->place == PLACE_TENSOR) return a->o->level < 2 ? &a->w->after : &nothing;
     if (a->e->proxy == PROXY_TENSORMAP) return &a->w->cta->described;
-    if (a->e->in->is.constant) return &nothing;
+    if (reads_apart(a->e->in)) return &nothing;
     return a->e->proxy == PROXY_ASYNC ? &a->w->now.bridged : &a->w->now.known;
 }
 
@@ -67,7 +67,7 @@ static struct touch *begin(struct accessor *a)
     t->copies = self->kind == COMPONENT_COPY && a->place == PLACE_SHARED;
     t->unordered = self->kind == COMPONENT_BULK_DONE || self->kind == COMPONENT_CP_ASYNC;
     t->overtakes = 0;
-    t->asks_own = a->e->in->is.constant;
+    t->asks_own = reads_apart(a->e->in);
     t->now = &a->w->now;
     t->needs = needs(a);
     t->knows = world ? order_knows_abroad : NULL;

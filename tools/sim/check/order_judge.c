@@ -228,11 +228,21 @@ static bool address_word(const struct accessor *a, epoch prior)
     return in && in->is.class == INSN_TMEM_ALLOC;
 }
 
+/* CUDA C++ Programming Guide, surface memory: what the launch has written may be found or not. The ISA has surfaces as a
+ * proxy, and no fence for it. */
+static enum standing judge_surface(const struct accessor *a, bool wrote)
+{
+    if (wrote) order_read(a->o, a->e->in);
+    return STANDING_ORDERED;
+}
+
 enum standing order_judge(struct touch *t, epoch prior, bool wrote)
 {
     const struct accessor *a = t->context;
     const struct component *p = order_component(a->w, epoch_component(prior));
     if (a->e->proxy == PROXY_TENSORMAP) return judge_map(t, p, prior, wrote);
+    if (a->e->in->is.surface && (p->warp == a->w || clock_knows(&t->now->known, prior)))
+        return judge_surface(a, wrote);
     if (cached(a, wrote) && (p->warp == a->w || clock_knows(&t->now->known, prior))) {
         if (p->warp->cta != a->w->cta || !generic_component(p->kind) ||
             a->e->in->space == SPACE_CONST)
@@ -284,7 +294,7 @@ bool order_knows_abroad(const struct touch *t, epoch prior, bool needed)
     const struct actor *p = world_actor_of(a->o->world, prior);
     if (p->cluster == a->w->cta->cluster->linear)
         return clock_knows(needed ? t->needs : &t->now->known, at_home(p, prior));
-    if (needed && a->e->in->is.constant) return false;
+    if (needed && reads_apart(a->e->in)) return false;
     if (needed && a->e->proxy == PROXY_TENSORMAP)
         return p->described >= epoch_number(prior) &&
                horizon_knows(a->w->cta->described_abroad, p, prior);
@@ -336,6 +346,7 @@ static enum standing judge_other(struct touch *t, const struct actor *p, epoch p
     if (cached(a, wrote) && horizon_knows(t->now->abroad, p, prior))
         return report_abroad(t, prior, wrote, FIND_RACE, SEV_ERROR);
     if (horizon_knows(t->now->abroad, p, prior)) { /* but not bridged */
+        if (a->e->in->is.surface) return judge_surface(a, wrote);
         if (!generic_component(p->kind)) return STANDING_ORDERED;
         if (wrote) return report_abroad(t, prior, wrote, FIND_PROXY, SEV_ERROR);
         accept_abroad(t, prior, wrote, FIND_PROXY, IDIOM_REFILL_UNFENCED);

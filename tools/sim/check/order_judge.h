@@ -27,6 +27,12 @@ static inline const struct insn *insn_at(const struct order *o, uint32_t index)
     return index < o->kernel->insn_count ? &o->kernel->insns[index] : NULL;
 }
 
+/* It reads through a cache of its own, so order alone does not show that it finds what was written. */
+static inline bool reads_apart(const struct insn *in)
+{
+    return in->is.constant || in->is.surface;
+}
+
 enum standing order_judge(struct touch *t, epoch prior, bool wrote);
 enum standing order_judge_abroad(struct touch *t, epoch prior, bool wrote);
 enum standing order_judge_tensor(struct touch *t, epoch prior, bool wrote);

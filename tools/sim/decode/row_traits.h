@@ -36,6 +36,7 @@
 #define GRID(waits)              (.class = INSN_GRID, WAITS_##waits)
 #define LOAD(order, shown)       (.class = INSN_LOAD, ORDER_##order, SHOWN_##shown)
 #define FETCH                    (.class = INSN_LOAD, .texture = true)
+#define LOAD_SURFACE             (.class = INSN_LOAD, ORDER_order(WEAK), SHOWN_shown(NAME), .surface = true)
 #define STORE(order, shown)      (.class = INSN_STORE, ORDER_##order, SHOWN_##shown)
 #define ATOMIC(order, shown)     (.class = INSN_ATOMIC, ORDER_##order, SHOWN_##shown)
 #define RED(order, shown)        (.class = INSN_RED, ORDER_##order, SHOWN_##shown)

@@ -129,7 +129,9 @@ struct traits {
                         clock or %smid among the operands */
     bool
         picks; /* brings its second argument where its fourth, a predicate, is true, else its third */
-    bool texture;   /* LOAD: through a texture, whose cache does not follow writes of the launch */
+    bool texture; /* LOAD: through a texture, whose cache does not follow writes of the launch */
+    bool
+        surface; /* LOAD: from a surface, which does not promise to follow writes of the launch either */
     bool exchanges; /* brings each lane the value that another one holds */
 
     /* Filled by the decoder, false in rows. */
