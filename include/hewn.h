@@ -471,10 +471,10 @@ typedef struct hewn_gemm_desc {
 
 /*
  * Slices. A long K with few rows and columns occupies few SMs. It may be cut into equal slices, products of
- * their own whose sums go to a run's `workspace`; a second kernel adds them up, in an order that depends on
- * their number alone. Each slice of a row begins at a multiple of 16 bytes. There is one problem, not `batch`
- * of them, and strides and `align` are multiples of 16 bytes. Where slices are chosen and a run brings no
- * workspace, it computes the product in one slice, whose bits may differ.
+ * their own whose sums go to a run's `workspace`; another kernel adds them up, in an order that depends on
+ * their number alone. Each slice begins 16 bytes or a multiple behind the one before; what they leave of K is
+ * a product of its own, added last. There is one problem, not `batch` of them, and `align` is 0 or 16. Where
+ * slices are chosen and a run brings no workspace, it computes the product in one slice, whose bits may differ.
  */
 
 /*

@@ -12,6 +12,7 @@
 
 enum {
     SECTOR = 32, /* bytes of memory that are read at once */
+    LINE = 128,  /* bytes of a line of L2 */
     PROGRAMMATIC_CC = 9,
     PROGRAMMATIC_DRIVER = 12030 /* from this version stream capture takes the attribute, too */
 };
@@ -142,7 +143,7 @@ static void describe_maps(hewn_gemm_plan *plan, const hewn_gemm_desc *d)
     if (d->major_a == HEWN_MAJOR_MN)
         describe_map(&o[GEMM_A], d->in, GEMM_MN_BOX, tile_k, &plan->maps[GEMM_A].desc);
     else
-        describe_map(&o[GEMM_A], d->in, tile_k, k->few ? plan->few.rows : k->tile_m / k->pair_n,
+        describe_map(&o[GEMM_A], d->in, tile_k, k->few ? (uint32_t)d->m : k->tile_m / k->pair_n,
                      &plan->maps[GEMM_A].desc);
     if (d->major_b == HEWN_MAJOR_MN)
         describe_map(&o[GEMM_B], d->in, GEMM_MN_BOX, tile_k, &plan->maps[GEMM_B].desc);
@@ -355,6 +356,12 @@ static int choose_variant(const hewn_context *context, const hewn_gemm_desc *d,
     return status || !choice->kernel ? status : check_can(choice->kernel, d, operands, err);
 }
 
+/* How rows begin: 0 on lines, 1 on sectors, 2 elsewhere. */
+static uint32_t skew_of(uint64_t pitch)
+{
+    return pitch % SECTOR ? 2 : pitch % LINE != 0;
+}
+
 static struct hewn_gemm_extent extent_of(const hewn_gemm_desc *d, const struct gemm_operand *o)
 {
     return (struct hewn_gemm_extent){.m = o[GEMM_D].rows,
@@ -366,8 +373,8 @@ static struct hewn_gemm_extent extent_of(const hewn_gemm_desc *d, const struct g
                                      .in = (uint32_t)o[GEMM_A].element,
                                      .out = (uint32_t)o[GEMM_D].element,
                                      .need = needs_of(d, o),
-                                     .askew_a = o[GEMM_A].pitch % SECTOR != 0,
-                                     .askew_b = o[GEMM_B].pitch % SECTOR != 0,
+                                     .askew_a = skew_of(o[GEMM_A].pitch),
+                                     .askew_b = skew_of(o[GEMM_B].pitch),
                                      .askew_d = o[GEMM_D].pitch % SECTOR != 0,
                                      .loose_a = o[GEMM_A].loose != 0,
                                      .loose_b = o[GEMM_B].loose != 0,

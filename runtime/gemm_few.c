@@ -13,11 +13,20 @@ enum {
     WHOLE_RING = 200 << 10, /* one */
     LEAST_STAGES = 4,       /* what a half ring must hold */
     LARGE_BYTES = 96 * 1000000, /* of B */
-    BLOCK = 226,                /* cycles */
-    SM_BYTES = 29,              /* a cycle, where all SMs load */
-    MEMORY_BYTES = 3200,        /* a cycle */
-    WAVE = 3100                 /* cycles from one CTA to the next in its place */
 };
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* sqrt(a^2 + b^2): what two things take that overlap and hinder each other. */
+static double both(double a, double b)
+{
+    double most = larger(a, b), less = a > b ? b : a, root = most + 0.4 * less;
+    for (int i = 0; i < 2; i++) root = (root + (a * a + b * b) / root) / 2;
+    return root;
+}
 
 /* Bytes that memory must give and take. */
 static double once(const struct hewn_gemm_extent *p)
@@ -88,47 +97,9 @@ static void few_shape(const struct hewn_gemm_extent *p, uint32_t parts, uint32_t
     };
 }
 
-/* sqrt(a^2 + b^2): what two things take that overlap and hinder each other. */
-static double both(double a, double b)
-{
-    double most = a > b ? a : b, less = a > b ? b : a, root = most + 0.4 * less;
-    for (int i = 0; i < 2; i++) root = (root + (a * a + b * b) / root) / 2;
-    return root;
-}
-
-/*
- * With w columns in a tile and N rows of A's box:
- *   block  = max(BLOCK, (w + N) * 128 / SM_BYTES)    a k-block through an SM
- *   loads  = waves * CTAs an SM * blocks of a part * block + (waves - 1) * WAVE
- *   memory = A, B and D once / MEMORY_BYTES
- *   cost   = sqrt(memory^2 + loads^2) + merge of the parts
- * Without what every launch takes. Fitted to an H200: sm_90a/LEDGER.md, "The choice among parts of few rows".
- */
-static double few_cost(const struct hewn_gemm_extent *p, uint32_t parts, uint32_t sm_count)
-{
-    static const uint16_t merge[SM90A_FEW_PARTS + 1] = {0,    0,    1700, 1870, 1790,
-                                                        2000, 2000, 2120, 2120};
-    uint64_t columns = columns_of(p, parts, sm_count), ctas = ctas_per_sm(p);
-    uint64_t tiles = ceil_div(p->n, columns) * p->batch;
-    uint64_t waves = ceil_div(tiles, clusters(p, parts, sm_count));
-    uint64_t block = (columns + SM90A_FEW_MMA_N(p->m)) * GEMM_ROW_BYTES / SM_BYTES;
-    if (block < BLOCK) block = BLOCK;
-    uint64_t loads =
-        waves * ctas * ceil_div(k_blocks(p, GEMM_ROW_BYTES), parts) * block + (waves - 1) * WAVE;
-    return both(once(p) / MEMORY_BYTES, (double)loads) + merge[parts];
-}
-
 /* ---- operands that begin anywhere -- */
 
-/* Cycles: a slice, and each column and row of A in it; from one CTA to the next. Fitted as above. */
-enum {
-    ODD_RING_STAGES = 5,
-    ODD_BLOCK = 396,
-    ODD_COLUMN = 16,
-    ODD_ROW = 22,
-    ODD_WAVE = 1830,
-    ODD_MERGE = 2200 /* of more parts than `merge` has */
-};
+enum { ODD_RING_STAGES = 5 };
 
 /* Few enough rows: two rings of an SM hold enough stages. */
 static int odd_half(const struct hewn_gemm_extent *p)
@@ -176,21 +147,6 @@ static void odd_shape(const struct hewn_gemm_extent *p, uint32_t parts, uint32_t
     };
 }
 
-/* As few_cost, with slices of 256 bytes for k-blocks. */
-static double odd_cost(const struct hewn_gemm_extent *p, uint32_t parts, uint32_t sm_count)
-{
-    static const uint16_t merge[] = {0, 0, 1350, 1850, 1850, 1850, 1850, 1850, 1850};
-    uint64_t columns = odd_columns(p, parts, sm_count), ctas = odd_ctas_per_sm(p);
-    uint64_t tiles = ceil_div(p->n, columns) * p->batch;
-    uint64_t waves = ceil_div(tiles, hewn_gemm_clusters(sm_count, parts) * ctas);
-    uint64_t rows = SM90A_ODDFEW_A_ROWS(p->m);
-    uint64_t block = ODD_BLOCK + columns * ODD_COLUMN + rows * ODD_ROW;
-    uint64_t blocks = ceil_div(k_blocks(p, SM90A_ODDFEW_SLICE), parts);
-    uint64_t loads = waves * ctas * blocks * block + (waves - 1) * ODD_WAVE;
-    uint32_t add_up = parts < sizeof merge / sizeof *merge ? merge[parts] : ODD_MERGE;
-    return both(once(p) / MEMORY_BYTES, (double)loads) + (double)add_up;
-}
-
 /* ---- both -- */
 
 void hewn_gemm_few_shape(const struct hewn_gemm_extent *p, uint32_t few, uint32_t parts,
@@ -199,8 +155,46 @@ void hewn_gemm_few_shape(const struct hewn_gemm_extent *p, uint32_t few, uint32_
     (few == HEWN_GEMM_ODDFEW ? odd_shape : few_shape)(p, parts, sm_count, out);
 }
 
+/*
+ * Cycles, as gemm_kernels.c counts them. Of a tile of w columns, with m rows of A, and `passes` tiles an SM:
+ *   load   = w * column * stretch of B + m * row * stretch of A    a k-block's copies
+ *   block  = sqrt(work^2 + load^2)    a k-block, work: barriers and products; of `oddfew`, which copies with
+ *            the warps that multiply, work + load of a slice of 256 bytes
+ *   loads  = passes * blocks of a part * block
+ *   memory = A, B and D once / memory
+ *   finish = w * (sums + sum * columns of the MMA + store * m / parts)    sums to shared memory, then D
+ *   cost   = start + sqrt(memory^2 + loads^2) + merge of the parts + finish + (waves - 1) * (wave + finish)
+ * Fitted to an H200: sm_90a/LEDGER.md, "The choice".
+ */
+struct speed {
+    double start, memory, work, promoted, column, row, across, askew, wave, merge, merge_more, sums,
+        sum, store;
+};
+static const struct speed few_speed = {1800, 3000, 220,  362,  1.044, 2.27,  1.33,
+                                       3.46, 884,  1552, 58.7, 6.73,  0.365, 0.217};
+static const struct speed odd_speed = {2754, 1710, 896, 896, -11.4, 28.1, 1,
+                                       1,    0,    653, 179, 76,    0,    1.05};
+
 double hewn_gemm_few_cost(const struct hewn_gemm_extent *p, uint32_t few, uint32_t parts,
                           uint32_t sm_count)
 {
-    return (few == HEWN_GEMM_ODDFEW ? odd_cost : few_cost)(p, parts, sm_count);
+    const int odd = few == HEWN_GEMM_ODDFEW;
+    const struct speed *v = odd ? &odd_speed : &few_speed;
+    const double stretch[] = {1, v->across, v->askew};
+    struct hewn_gemm_few s;
+    hewn_gemm_few_shape(p, few, parts, sm_count, &s);
+    uint32_t clusters = hewn_gemm_clusters(sm_count, parts);
+    uint64_t tiles = ceil_div(p->n, s.columns) * p->batch;
+    uint64_t passes = ceil_div(tiles, clusters ? clusters : 1);
+    uint64_t waves = s.shared_bytes <= HALF_RING ? ceil_div(passes, 2) : passes;
+    uint64_t blocks = ceil_div(k_blocks(p, odd ? SM90A_ODDFEW_SLICE : GEMM_ROW_BYTES), parts);
+    double columns = s.columns, rows = s.rows, m = (double)p->m;
+    double work = p->promoted ? v->promoted * larger(1, rows / 32) : v->work;
+    double load =
+        columns * v->column * stretch[p->askew_b] + (odd ? rows : m) * v->row * stretch[p->askew_a];
+    double loads = (double)(passes * blocks) * (odd ? work + load : both(work, load));
+    double finish = columns * (v->sums + v->sum * rows + v->store * m / parts);
+    return v->start + both(once(p) / v->memory, loads) +
+           (parts > 1 ? v->merge + v->merge_more * parts : 0) + finish +
+           (double)(waves - 1) * (v->wave + finish);
 }

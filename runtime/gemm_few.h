@@ -7,7 +7,7 @@
 struct hewn_gemm_few {
     uint32_t columns;      /* of D in a tile */
     uint32_t stages;       /* of the ring */
-    uint32_t rows;         /* of A's box, the columns of the MMA; 8, 16, 32 or 64 */
+    uint32_t rows;         /* of A in the ring, the columns of the MMA; 8, 16, 32 or 64 */
     uint32_t shared_bytes; /* dynamic */
 };
 

@@ -143,32 +143,42 @@ uint32_t hewn_gemm_clusters(uint32_t sm_count, uint32_t cluster)
  * The constants were fitted to timings of drawn shapes, starting from what rates.c and the ledger have
  * measured (ptx/sm_90a/LEDGER.md, "The choice").
  */
-static const double mma_inefficiency = 1.025, beside = 31.3;
-static const double row_cycles = 2.097; /* 61 bytes a cycle into an SM from L2 */
-static const double fetch_hinders = 0.242, ring_hinders = 0.347, memory_hinders = 0.405;
-static const double parts_row = 1.006;    /* of that where `split` or `flat` share K, fitted */
-static const double empty_cycles = 2.695; /* a row beyond the matrix */
-static const double empty_shared = 1.996; /* what sharing it saves */
-static const double askew = 1.528;        /* rows that begin inside a sector: 5 sectors, not 4 */
-static const double memory_bytes = 2736;  /* a cycle, all SMs: 4.8 TB/s */
-static const double written = 1.105,
+static const double mma_inefficiency = 0.9547, beside = 33.86;
+static const double row_cycles = 2.302; /* 61 bytes a cycle into an SM from L2 */
+static const double fetch_hinders = 0.2169, ring_hinders = 0.373, memory_hinders = 0.4498;
+static const double parts_row = 1.028;    /* of that where `split` or `flat` share K, fitted */
+static const double empty_cycles = 3.225; /* a row beyond the matrix */
+static const double empty_shared = 2.03;  /* what sharing it saves */
+static const double askew = 1.367,
+                    across = 1.078;      /* rows that begin inside a sector: 5 sectors, not 4;
+                                                      inside a line */
+static const double memory_bytes = 2743; /* a cycle, all SMs: 4.8 TB/s */
+static const double written = 1.236,
                     askew_written = 1.392; /* a byte of D against one that is read */
-static const double start = 2486, start_cluster = 152;
-static const double late_between = 725, fill = 327, exposed = 0.754;
+static const double start = 2460, start_cluster = 121.9;
+static const double late_between = 767.1, fill = 332.1, exposed = 0.9199;
 static const double read_again = 1.005;
-static const double late_box = 451, late_boxes = 4; /* a box that finds no k-block to go with */
-static const double epilogue_area = 15.8, by_element = 507; /* results a cycle; stores by element */
+static const double late_box = 492.9,
+                    late_boxes = 4.487; /* a box that finds no k-block to go with */
+static const double epilogue_area = 14.92,
+                    by_element = 906; /* results a cycle; stores by element */
 static const double direct =
-    12.8; /* a column of those that no box of 64 holds, stored by element */
-static const double exchanged_area = 9.6;
+    16.9; /* a column of those that no box of 64 holds, stored by element */
+static const double exchanged_area = 9.142;
 static const double by_loose_element = 3000, by_odd_element = 2000;
-static const double merge = 849, merge_part = 619; /* of 128 x 64 sums */
-static const double broad = 769, broad_part = 747,
-                    broad_area = 352;                   /* of more, through the rings */
-static const double promote_wide = 1.32, promote = 1.4; /* 8-bit sums, promoted; the ledger */
-static const double loose_row = 35.6;                   /* a row through registers */
+static const double merge = 678.7, merge_part = 435.2; /* of 128 x 64 sums */
+static const double broad = 750.4, broad_part = 624.3,
+                    broad_area = 372.4;                    /* of more, through the rings */
+static const double promote_wide = 1.457, promote = 1.648; /* 8-bit sums, promoted; the ledger */
+static const double loose_row = 35.6;                      /* a row through registers */
 static const double odd_fetch = 2.65;  /* a row of 144 bytes, of two or three lines, against one */
 static const double shared_bytes = 92; /* a cycle, of shared memory */
+
+/* The time of a row that begins so, against one that begins on a line. */
+static double stretch(uint32_t begins_askew)
+{
+    return begins_askew > 1 ? askew : begins_askew ? across : 1;
+}
 
 static double larger(double a, double b)
 {
@@ -193,7 +203,7 @@ static double fetch(double tile, uint32_t sharing, double extent, double tiles, 
                     uint32_t begins_askew)
 {
     double beyond = smaller(tile, (tiles * tile - extent) / (waves > 1 ? tiles : 1));
-    double real = (tile - beyond) / sharing * (begins_askew ? askew : 1);
+    double real = (tile - beyond) / sharing * stretch(begins_askew);
     return real * row_cycles + beyond / (sharing > 1 ? empty_shared : 1) * empty_cycles;
 }
 
@@ -234,8 +244,8 @@ static double cost(const struct hewn_gemm_kernel *k, uint32_t parts,
         rows = larger(rows * odd_fetch, shift(k, p));
     else if (k->can & GEMM_CAN_LOOSE)
         rows = loose(k, p, rows);
-    double a = (double)p->batch_a * m * (p->askew_a ? askew : 1);
-    double b = (double)p->batch_b * n * (p->askew_b ? askew : 1);
+    double a = (double)p->batch_a * m * (p->askew_a > 1 ? askew : 1);
+    double b = (double)p->batch_b * n * (p->askew_b > 1 ? askew : 1);
     double d = (double)p->batch * m * n * p->out * written * (p->askew_d ? askew_written : 1);
     double memory = ((a + b) * (double)p->k * p->in + d) / memory_bytes;
     /* split, flat and loose store by element; broader tiles with parts take as long for their sums. Rows of any
@@ -274,7 +284,7 @@ static uint64_t least_blocks(const struct hewn_gemm_kernel *k, uint32_t parts)
 /* Whether a kernel computes such a product only if it is named. */
 static int passes(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p)
 {
-    return k->named || (k->few == HEWN_GEMM_ODDFEW && !(p->need & GEMM_CAN_LOOSE));
+    return k->named || (k->can & GEMM_CAN_LOOSE && !(p->need & GEMM_CAN_LOOSE));
 }
 
 int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
@@ -291,8 +301,8 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
         int lacks =
             (problem->need & ~k->can) != 0 || (problem->ordered && k->few == HEWN_GEMM_ODDFEW);
         if (variant ? strcmp(variant, k->variant) != 0 : passes(k, problem)) continue;
-        /* Few rows: the kernel made for them, where it computes the problem. */
-        if (out->kernel && out->kernel->most_m && least < DBL_MAX / 2 && !k->most_m) break;
+        /* Few rows that begin anywhere: the kernel made for them, where it computes the problem. */
+        if (out->kernel && out->kernel->few == HEWN_GEMM_ODDFEW && !out->lacks) break;
         if (k->most_m && problem->m > k->most_m) {
             if (!variant) continue;
             return hewn_fail(err, HEWN_ERR_ARGUMENT,
@@ -325,35 +335,44 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
 /* ---- slices of K -- */
 
 /* The kernel that adds up slices: start, loads and stores, and its reads from L2; bytes a cycle. */
-static const double few_worth = 0.75; /* of the time of `few` in one slice: its model is coarser */
-static const double combine = 3694, combine_bytes = 1519;
+static const double combine = 2772, combine_bytes = 928.1;
+static const double rest_start = 3500; /* of the product of what equal slices leave of K */
+
+/* K of each slice: its rows begin at multiples of 16 bytes. */
+static uint64_t slice_k(const struct hewn_gemm_extent *p, uint32_t slices)
+{
+    uint64_t unit = p->mn_a && p->mn_b ? 1 : 16 / p->in;
+    return p->k / slices / unit * unit;
+}
 
 int hewn_gemm_sliceable(const struct hewn_gemm_extent *p, uint32_t slices)
 {
-    uint64_t k = p->k / slices;
-    if (p->batch > 1 || p->need & (GEMM_CAN_LOOSE | GEMM_CAN_KINDS) || p->k % slices) return 0;
-    return (p->mn_a && p->mn_b) || k * p->in % 16 == 0;
+    uint64_t k = slice_k(p, slices);
+    return p->batch == 1 && k && (k * slices == p->k || slices < GEMM_MAX_SLICES) &&
+           !(p->need & GEMM_CAN_KINDS);
 }
 
 struct hewn_gemm_extent hewn_gemm_slice_extent(const struct hewn_gemm_extent *p, uint32_t slices)
 {
     struct hewn_gemm_extent q = *p;
-    q.k = p->k / slices;
+    q.k = slice_k(p, slices);
     q.batch = q.batch_a = q.batch_b = slices;
     q.out = 4;
     q.askew_d = (p->n + 3) / 4 % 2 != 0;
-    q.need = (q.need & ~(uint32_t)GEMM_CAN_FINISH) | GEMM_CAN_F32;
-    if (q.k * q.in % 32) q.askew_a = q.askew_b = 1;
+    q.need = (q.need & ~(uint32_t)(GEMM_CAN_FINISH | GEMM_CAN_LOOSE)) | GEMM_CAN_F32 |
+             (p->loose_a || p->loose_b ? GEMM_CAN_LOOSE : 0);
+    uint32_t begins_askew = q.k * q.in % 32 ? 2 : q.k * q.in % GEMM_ROW_BYTES != 0;
+    if (begins_askew > q.askew_a) q.askew_a = begins_askew;
+    if (begins_askew > q.askew_b) q.askew_b = begins_askew;
     return q;
 }
 
-/* The numbers of slices that K can be cut into, each with the largest of them that is no greater. */
+/* The numbers of equal slices that are all of K, each with the largest of them that is no greater. */
 static void list_slices(const struct hewn_gemm_extent *p, uint8_t below[GEMM_MAX_SLICES + 1])
 {
     below[0] = below[1] = 1;
     for (uint32_t s = 2; s <= GEMM_MAX_SLICES; s++)
-        below[s] = p->k / s * p->in >= GEMM_SLICE_BYTES && hewn_gemm_sliceable(p, s) ? (uint8_t)s
-                                                                                     : below[s - 1];
+        below[s] = slice_k(p, s) * s == p->k ? (uint8_t)s : below[s - 1];
 }
 
 uint32_t hewn_gemm_most_slices(const struct hewn_gemm_kernel *k, uint32_t parts, uint64_t m,
@@ -365,17 +384,24 @@ uint32_t hewn_gemm_most_slices(const struct hewn_gemm_kernel *k, uint32_t parts,
     return most < GEMM_MAX_SLICES ? (uint32_t)most : GEMM_MAX_SLICES;
 }
 
-/* As many slices as occupy all clusters once, and half as many. */
+/* As many slices as occupy all clusters once, and half as many, of those that are all of K; where these are much
+ * fewer, also slices that leave some of it. */
 static void try_slices(const struct hewn_gemm_kernel *k, uint32_t parts,
                        const struct hewn_gemm_extent *p, uint32_t sm_count,
                        const uint8_t below[GEMM_MAX_SLICES + 1], struct hewn_gemm_choice *out,
                        uint32_t *slices)
 {
-    uint32_t s = below[hewn_gemm_most_slices(k, parts, p->m, p->n, sm_count)];
-    for (int i = 0; i < 2 && s > 1; i++, s = below[s / 2]) {
+    uint64_t most = hewn_gemm_most_slices(k, parts, p->m, p->n, sm_count);
+    if (most > p->k * p->in / GEMM_SLICE_BYTES) most = p->k * p->in / GEMM_SLICE_BYTES;
+    const uint32_t whole = below[most];
+    const uint32_t tries[] = {whole, below[whole / 2], 4 * whole < 3 * most ? (uint32_t)most : 1};
+    for (int i = 0; i < 3; i++) {
+        uint32_t s = tries[i];
         struct hewn_gemm_extent q = hewn_gemm_slice_extent(p, s);
-        if (ceil_div(q.k, hewn_gemm_tile_k(k, q.in)) < least_blocks(k, parts)) continue;
-        double c = cost(k, parts, &q, sm_count) + combine +
+        if (s < 2 || !hewn_gemm_sliceable(p, s) ||
+            ceil_div(q.k, hewn_gemm_tile_k(k, q.in)) < least_blocks(k, parts))
+            continue;
+        double c = cost(k, parts, &q, sm_count) + combine + (q.k * s < p->k ? rest_start : 0) +
                    (double)s * (double)p->m * (double)p->n * 4 / combine_bytes;
         if (c >= out->cost) continue;
         *out = (struct hewn_gemm_choice){k, parts, 0, c};
@@ -392,13 +418,10 @@ uint32_t hewn_gemm_choose_slices(const struct hewn_gemm_choice *whole,
     const uint32_t need = hewn_gemm_slice_extent(problem, 1).need;
     *out = *whole;
     if (whole->cost < start + combine) return 1;
-    if (whole->kernel->few) out->cost *= few_worth;
     list_slices(problem, below);
-    if (below[GEMM_MAX_SLICES] == 1) return 1;
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
         const struct hewn_gemm_kernel *k = &kernels[i];
-        if (strcmp(k->target, whole->kernel->target) != 0 || need & ~k->can || k->odd ||
-            k->few != whole->kernel->few || passes(k, problem) ||
+        if (strcmp(k->target, whole->kernel->target) != 0 || need & ~k->can || passes(k, problem) ||
             (k->most_m && problem->m > k->most_m))
             continue;
         for (uint32_t p = 1; p <= k->parts; p++) {

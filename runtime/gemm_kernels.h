@@ -39,13 +39,14 @@ struct hewn_gemm_kernel {
 struct hewn_gemm_extent {
     uint64_t m, n, k, batch, batch_a, batch_b;
     uint32_t in, out;
-    uint32_t need;                      /* GEMM_CAN_... */
-    uint32_t askew_a, askew_b, askew_d; /* 1: rows are not all on 32 bytes */
-    uint32_t loose_a, loose_b;          /* 1: no tensor map, because of its address or strides */
-    uint32_t ways_a, ways_b; /* bank conflicts of a kernel with `odd` that reads rows, 1: none */
-    uint32_t promoted;       /* 1: sums of 8-bit products are promoted */
-    uint32_t ordered;        /* 1: terms are added in the order that most kernels have */
-    int mn_a, mn_b;          /* MN-major */
+    uint32_t need;             /* GEMM_CAN_... */
+    uint32_t askew_a, askew_b; /* rows begin: 0 on lines of 128 bytes, 1 on 32 bytes, 2 elsewhere */
+    uint32_t askew_d;          /* 1: rows are not all on 32 bytes */
+    uint32_t loose_a, loose_b; /* 1: no tensor map, because of its address or strides */
+    uint32_t ways_a, ways_b;   /* bank conflicts of a kernel with `odd` that reads rows, 1: none */
+    uint32_t promoted;         /* 1: sums of 8-bit products are promoted */
+    uint32_t ordered;          /* 1: terms are added in the order that most kernels have */
+    int mn_a, mn_b;            /* MN-major */
 };
 
 struct hewn_gemm_choice {

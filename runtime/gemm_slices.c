@@ -33,9 +33,11 @@ struct combine_scalars {
 
 struct gemm_slices {
     uint32_t count;
-    int must;             /* the description names them, so a run brings a workspace */
-    hewn_gemm_plan *plan; /* of the slices */
-    uint64_t bytes;       /* of the workspace */
+    int must;                        /* the description names them, so a run brings a workspace */
+    hewn_gemm_plan *plan;            /* of the slices */
+    hewn_gemm_plan *rest;            /* of what equal slices leave of K; NULL: nothing */
+    uint64_t rest_a, rest_b, rest_d; /* bytes before it in A, B and the workspace */
+    uint64_t bytes;                  /* of the workspace */
     const struct hewn_loaded *combine;
     struct combine_scalars scalars; /* without addresses and factors */
     hewn_cu_launch_attribute overlap;
@@ -49,10 +51,10 @@ _Static_assert(offsetof(struct combine_scalars, beta) + 4 == GEMM_COMBINE_PARAM_
 
 /* Names, and rows of a slice, of its problem. Its scales and what follows the sums are the combine kernel's. */
 static hewn_gemm_desc slice_desc(const hewn_gemm_plan *plan, const hewn_gemm_desc *d,
-                                 const struct hewn_gemm_choice *choice, uint32_t slices)
+                                 const struct hewn_gemm_choice *choice, uint32_t slices, int64_t k)
 {
     const struct gemm_operand *o = plan->operands;
-    int64_t in = (int64_t)o[GEMM_A].element, k = d->k / slices;
+    int64_t in = (int64_t)o[GEMM_A].element;
     int64_t lda = (int64_t)o[GEMM_A].pitch / in, ldb = (int64_t)o[GEMM_B].pitch / in;
     int64_t ldd = (d->n + SUMS_OF_ROW - 1) / SUMS_OF_ROW * SUMS_OF_ROW;
     return (hewn_gemm_desc){
@@ -79,6 +81,19 @@ static hewn_gemm_desc slice_desc(const hewn_gemm_plan *plan, const hewn_gemm_des
     };
 }
 
+/* The product of the last rows of K, whose sums lie behind the slices'. */
+static int plan_rest(struct gemm_slices *s, const hewn_gemm_plan *plan, const hewn_gemm_desc *d,
+                     const hewn_gemm_desc *slice, hewn_context *context, hewn_error *err)
+{
+    const struct gemm_operand *o = plan->operands;
+    const struct hewn_gemm_choice any = {&(struct hewn_gemm_kernel){0}, 1, 0, 0};
+    const hewn_gemm_desc rest = slice_desc(plan, d, &any, 1, d->k - slice->k * s->count);
+    s->rest_a = (uint64_t)(slice->stride_a * s->count) * o[GEMM_A].element;
+    s->rest_b = (uint64_t)(slice->stride_b * s->count) * o[GEMM_B].element;
+    s->rest_d = (uint64_t)(slice->stride_d * s->count) * SUM_BYTES;
+    return hewn_gemm_plan_create(context, &rest, &s->rest, err);
+}
+
 /* Lanes of a quad: as many as there are loads for. */
 static uint32_t lanes_of(uint32_t slices)
 {
@@ -97,10 +112,10 @@ static int plan_combine(struct gemm_slices *s, const hewn_gemm_plan *plan,
     c->c_pitch = plan->scalars.c_pitch;
     c->m = plan->scalars.m;
     c->n = plan->scalars.n;
-    c->slices = s->count;
-    c->groups = lanes_of(s->count);
+    c->slices = s->count + (s->rest != NULL);
+    c->groups = lanes_of(c->slices);
     c->out_type = (uint32_t)plan->out;
-    s->bytes = c->part_slice * s->count;
+    s->bytes = c->part_slice * c->slices;
     uint64_t quads = (uint64_t)c->m * ((c->n + GEMM_COMBINE_COLUMNS - 1) / GEMM_COMBINE_COLUMNS),
              ctas = (quads * c->groups + GEMM_COMBINE_THREADS - 1) / GEMM_COMBINE_THREADS;
     if (quads > GEMM_MAX_EXTENT / GEMM_COMBINE_GROUPS)
@@ -124,6 +139,17 @@ static int plan_combine(struct gemm_slices *s, const hewn_gemm_plan *plan,
     return hewn_plan_load(context, hewn_gemm_family(), "gemm_combine", 0, &s->combine, err);
 }
 
+static int is_unaligned(const hewn_gemm_desc *d)
+{
+    return d->align && d->align < GEMM_ALIGN;
+}
+
+static int can_slice(const hewn_gemm_desc *d, const struct hewn_gemm_extent *extent,
+                     uint32_t slices)
+{
+    return !is_unaligned(d) && hewn_gemm_sliceable(extent, slices);
+}
+
 static int check_slices(const hewn_gemm_desc *d, const struct hewn_gemm_extent *extent,
                         hewn_error *err)
 {
@@ -131,21 +157,20 @@ static int check_slices(const hewn_gemm_desc *d, const struct hewn_gemm_extent *
     if (d->slices > GEMM_MAX_SLICES)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "slices: %u is not in 0..%d", d->slices,
                          GEMM_MAX_SLICES);
-    if (d->slices <= 1 || hewn_gemm_sliceable(extent, d->slices)) return HEWN_OK;
+    if (d->slices <= 1 || can_slice(d, extent, d->slices)) return HEWN_OK;
     if (extent->batch > 1)
         return hewn_fail(err, HEWN_ERR_LIMIT, "slices: %u is not 1, but batch is %llu", d->slices,
                          (unsigned long long)extent->batch);
-    if (extent->need & GEMM_CAN_LOOSE)
-        return hewn_fail(err, HEWN_ERR_LIMIT,
-                         "slices: %u is not 1, but strides or `align` are not multiples of %d B",
-                         d->slices, GEMM_ALIGN);
     if (extent->need & GEMM_CAN_KINDS)
         return hewn_fail(err, HEWN_ERR_LIMIT,
                          "slices: %u is not 1, but inputs are s8 or have scales of rows or columns",
                          d->slices);
+    if (is_unaligned(d))
+        return hewn_fail(err, HEWN_ERR_LIMIT, "slices: %u is not 1, but align is %u, not %d",
+                         d->slices, d->align, GEMM_ALIGN);
     return hewn_fail(err, HEWN_ERR_ARGUMENT,
-                     "slices: k = %lld cannot be cut into %u equal slices whose rows begin at "
-                     "multiples of %d B",
+                     "slices: k = %lld cannot be cut into %u slices whose rows begin at multiples "
+                     "of %d B",
                      (long long)d->k, d->slices, GEMM_ALIGN);
 }
 
@@ -179,7 +204,7 @@ static uint32_t look_up(const hewn_gemm_plan *plan, const hewn_gemm_desc *d,
     const struct gemm_table_line *line =
         hewn_gemm_table_find(d, plan->kernel->target, plan->context->info.sm_count);
     if (!line || line->slices < 2 || line->slices > GEMM_MAX_SLICES ||
-        !hewn_gemm_sliceable(extent, line->slices) ||
+        !can_slice(d, extent, line->slices) ||
         choose_for(plan, extent, line->slices, line->variant, line->parts, choice, NULL) ||
         choice->lacks)
         return 1;
@@ -198,7 +223,7 @@ static int choose(const hewn_gemm_plan *plan, const hewn_gemm_desc *d,
     if (status) return status;
     if (*slices > 1) return choose_for(plan, extent, *slices, d->variant, d->parts, choice, err);
     if (d->slices || d->variant || d->parts || d->invariant || cost <= 0 ||
-        !hewn_gemm_sliceable(extent, 1) || !can_combine(context))
+        !can_slice(d, extent, 1) || !can_combine(context))
         return HEWN_OK;
     *slices = look_up(plan, d, extent, choice);
     if (*slices == 1)
@@ -216,10 +241,12 @@ int hewn_gemm_slices_create(hewn_gemm_plan *plan, hewn_context *context, const h
     if (status || count == 1) return status;
     struct gemm_slices *s = calloc(1, sizeof *s);
     if (!s) return hewn_fail(err, HEWN_ERR_MEMORY, "out of host memory for the plan");
-    const hewn_gemm_desc slice = slice_desc(plan, d, &choice, count);
+    const int64_t k = (int64_t)hewn_gemm_slice_extent(extent, count).k;
+    const hewn_gemm_desc slice = slice_desc(plan, d, &choice, count, k);
     s->count = count;
     s->must = d->slices != 0;
     status = hewn_gemm_plan_create(context, &slice, &s->plan, err);
+    if (!status && k * count < d->k) status = plan_rest(s, plan, d, &slice, context, err);
     if (!status) status = plan_combine(s, plan, &slice, context, err);
     if (!status)
         plan->slices = s;
@@ -230,7 +257,10 @@ int hewn_gemm_slices_create(hewn_gemm_plan *plan, hewn_context *context, const h
 
 void hewn_gemm_slices_destroy(struct gemm_slices *slices)
 {
-    if (slices) hewn_gemm_plan_destroy(slices->plan);
+    if (slices) {
+        hewn_gemm_plan_destroy(slices->plan);
+        hewn_gemm_plan_destroy(slices->rest);
+    }
     free(slices);
 }
 
@@ -295,6 +325,11 @@ int hewn_gemm_slices_run(const hewn_gemm_plan *plan, const hewn_gemm_args *a,
     int status = check_workspace(plan, a, err);
     const hewn_gemm_args slices = {
         .struct_size = sizeof slices, .a = a->a, .b = a->b, .d = a->workspace};
+    const hewn_gemm_args rest = {.struct_size = sizeof rest,
+                                 .a = a->a + s->rest_a,
+                                 .b = a->b + s->rest_b,
+                                 .d = a->workspace + s->rest_d};
     if (!status) status = hewn_gemm_plan_run(s->plan, &slices, stream, err);
+    if (!status && s->rest) status = hewn_gemm_plan_run(s->rest, &rest, stream, err);
     return status ? status : launch_combine(plan, a, scalars, stream, err);
 }

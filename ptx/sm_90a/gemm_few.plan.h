@@ -65,7 +65,7 @@
 /* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits). empty_bar: 8 where a tile has more
  * than one chunk. */
 #define SM90A_FEW_HANDOFFS(X)                                                 \
-    X(full_bar, 1, 16 * GEMM_ROW_BYTES,                                       \
+    X(full_bar, 1, 9 * GEMM_ROW_BYTES,                                        \
       SM90A_FEW_B_BYTES(SM90A_FEW_COLUMNS) + SM90A_FEW_CHUNK_BYTES, producer, \
       consumer_0 + consumer_1)                                                \
     X(empty_bar, 4, 0, 0, consumer_0 + consumer_1, producer)

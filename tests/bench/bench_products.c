@@ -255,7 +255,7 @@ static int add_slices(const struct run *run, const struct product *p,
     int64_t most = run->gpu.d.info.sm_count / (tiles * kernel->pair_m * kernel->pair_n * parts);
     int added = 0;
     for (int64_t s = most < SLICES_MOST ? most : SLICES_MOST; s > 1 && added < 2; s--) {
-        if (count + added == PRODUCT_SIDES || p->k % s || p->k / s < 256 ||
+        if (count + added == PRODUCT_SIDES || p->k / s < 256 ||
             !add_side(run, p, kernel->variant, parts, (uint32_t)s, &sides[count + added], &err))
             continue;
         if (++added == 1) s = s / 2 + 1;

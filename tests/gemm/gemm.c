@@ -712,7 +712,7 @@ static void shifted_case(struct gemm_case *g, int index, struct rng *r)
 }
 
 /* Slices of K, with and without parts, of each type and major; ends of rows of the sums and of K, one to eight
- * lanes of a quad, and something behind the sums. */
+ * lanes of a quad, and something behind the sums. Then K of no equal slices, and rows of any length. */
 static const struct {
     int64_t m, n, k;
     const char *variant;
@@ -722,7 +722,10 @@ static const struct {
                     {16, 16, 4096, "few", 2, 8},      {33, 257, 768, "few", 1, 3},
                     {129, 127, 576, "128x128", 3, 4}, {200, 30, 8192, "split", 1, 64},
                     {7, 300, 2112, "64x256m", 1, 33}, {64, 64, 640, "plain", 1, 10},
-                    {90, 1030, 336, "pair", 1, 7},    {300, 500, 512, "wide", 1, 2}};
+                    {90, 1030, 336, "pair", 1, 7},    {300, 500, 512, "wide", 1, 2},
+                    {90, 130, 1043, "128x96", 2, 3},  {33, 100, 777, "few", 2, 5},
+                    {184, 116, 2391, "odd64", 2, 4},  {129, 250, 1046, "odd128", 1, 3},
+                    {70, 300, 999, "odd256", 1, 2},   {64, 101, 901, "loose", 1, 7}};
 enum {
     SLICE_SHAPES = sizeof slice_shapes / sizeof slice_shapes[0],
     SLICE_CASES = 5 * SLICE_SHAPES
@@ -737,15 +740,18 @@ static void slice_case(struct gemm_case *g, int index)
     s->m = slice_shapes[shape].m, s->n = slice_shapes[shape].n, s->k = slice_shapes[shape].k;
     s->variant = variant;
     s->parts = slice_shapes[shape].parts, s->slices = slice_shapes[shape].slices;
-    const bool eight = turn == 2 && strcmp(variant, "wide") != 0;
+    const bool odd = variant[0] == 'o', loose = odd || !strcmp(variant, "loose");
+    const bool eight = turn == 2 && strcmp(variant, "wide") != 0 && !odd;
     if (eight) s->k *= 2;
     s->in = eight ? formats[mix / 2 % 2] : mix % 2 ? HEWN_F16 : HEWN_BF16;
     s->in_b = eight ? formats[mix % 2] : 0;
     s->accumulate = eight && mix / 4 % 2 ? HEWN_ACCUMULATE_FAST : HEWN_ACCUMULATE_FULL;
     s->out = out_types[mix % 3];
-    if (!eight && !strchr(variant, 'x')) s->major_a = mix / 2 % 2, s->major_b = mix / 4 % 2;
+    if (!eight && !loose && !strchr(variant, 'x'))
+        s->major_a = mix / 2 % 2, s->major_b = mix / 4 % 2;
     g->pattern = (enum pattern)(mix % PATTERNS);
     set_layout(s, shape % 3, shape % 2, mix % 3);
+    if (loose) s->lda = s->k + turn % 3, s->ldb = s->k + turn % 2, s->ldd = s->n + turn % 2;
     set_finish(g, (shape * 4 + turn * 3) % FINISHES, shape % 4);
 }
 

@@ -104,20 +104,24 @@ static double run_of_8(const struct rows *r, int64_t j, int64_t k, int64_t first
     return sum;
 }
 
-/* One element's sum of 8-bit products and T. Parts are those of each slice of K. */
+/* One element's sum of 8-bit products and T. Parts are those of each slice of K; what equal slices leave of K
+ * has one. */
 static double sum_of_8(const struct gemm_case *g, const struct operands *o, const struct rows *r,
                        int64_t j, double *bound)
 {
-    const int64_t k = g->desc.k, slice = k / o->slices, blocks = (slice + PROMOTED - 1) / PROMOTED;
+    const int64_t k = g->desc.k, slice = o->slices > 1 ? k / o->slices / 16 * 16 : k;
+    const uint32_t all = o->parts * o->slices;
     double sum = 0;
     *bound = 0;
-    for (uint32_t p = 0; p < o->parts * o->slices; p++) {
-        const int64_t part = p % o->parts, before = p / o->parts * slice;
-        const int64_t first = blocks * part / o->parts, end = blocks * (part + 1) / o->parts;
+    for (uint32_t p = 0; p < all + (slice * o->slices < k); p++) {
+        const int64_t parts = p < all ? o->parts : 1, part = p % parts;
+        const int64_t before = p / o->parts * slice, rows = p < all ? slice : k - before;
+        const int64_t blocks = (rows + PROMOTED - 1) / PROMOTED;
+        const int64_t first = blocks * part / parts, end = blocks * (part + 1) / parts;
         const int64_t step = g->desc.accumulate == HEWN_ACCUMULATE_FULL ? 1 : end - first;
         for (int64_t x = first; x < end; x += step) {
             const int64_t last = (x + step) * PROMOTED;
-            sum += run_of_8(r, j, k, before + x * PROMOTED, before + (last < slice ? last : slice),
+            sum += run_of_8(r, j, k, before + x * PROMOTED, before + (last < rows ? last : rows),
                             bound);
             *bound += 0x1p-24 * (fabs(sum) + *bound);
         }

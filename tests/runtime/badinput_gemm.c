@@ -119,14 +119,14 @@ static void gemm_strides(hewn_context *context)
              "A: alignment of the address, 8 B is not a multiple of 16 B, which kernel flat");
     BAD_GEMM(d.reserved = 1, HEWN_ERR_ARGUMENT, "reserved: 1 is not 0");
     BAD_GEMM(d.slices = 65, HEWN_ERR_ARGUMENT, "slices: 65 is not in 0..64");
-    BAD_GEMM(
-        d.slices = 3, HEWN_ERR_ARGUMENT,
-        "slices: k = 64 cannot be cut into 3 equal slices whose rows begin at multiples of 16 B");
-    BAD_GEMM(d.slices = 16, HEWN_ERR_ARGUMENT, "cannot be cut into 16 equal slices");
+    BAD_GEMM(d.slices = 9, HEWN_ERR_ARGUMENT,
+             "slices: k = 64 cannot be cut into 9 slices whose rows begin at multiples of 16 B");
+    BAD_GEMM(d.slices = 16, HEWN_ERR_ARGUMENT, "cannot be cut into 16 slices");
+    BAD_GEMM((d.slices = 64, d.k = 520), HEWN_ERR_ARGUMENT, "cannot be cut into 64 slices");
     BAD_GEMM((d.slices = 2, d.batch = 3, d.stride_a = d.stride_b = 12800, d.stride_d = 20000),
              HEWN_ERR_LIMIT, "slices: 2 is not 1, but batch is 3");
     BAD_GEMM((d.slices = 2, d.align = 2), HEWN_ERR_LIMIT,
-             "slices: 2 is not 1, but strides or `align` are not multiples of 16 B");
+             "slices: 2 is not 1, but align is 2, not 16");
     BAD_GEMM((d.variant = "96x128", d.out = HEWN_F32), HEWN_ERR_LIMIT,
              "out: 32 bits: kernel 96x128 for sm_90a does not have it");
     BAD_GEMM(d.align = 3, HEWN_ERR_ARGUMENT, "align: 3 is none of 0, 1, 2, 4, 8, 16");
