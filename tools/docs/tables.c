@@ -305,6 +305,8 @@ static void add_module(struct kernels *k, const char *name)
         add_word(&k->forms, "16 to 128");
     } else if (!strcmp(part[0], "w4")) {
         add_word(&k->forms, part[2]);
+    } else if (!strcmp(part[0], "decode") && !strcmp(part[2], "192") && !strcmp(part[3], "192")) {
+        add_word(&k->forms, "96"); /* two heads a tile */
     } else {
         (void)snprintf(form, sizeof form, strcmp(part[2], part[3]) ? "%s/%s" : "%s", part[2],
                        part[3]);
