@@ -153,8 +153,9 @@ bool access_multicast(struct warp *w, const struct insn *in, uint32_t mask, stru
 
 /* Loads an element at host[lane]+at into each active lane's register. */
 typedef void load_fn(void *reg, uint8_t *const host[WARP_LANES], uint32_t at, uint32_t mask);
-/* Stores; true when memory holds another value than before. */
-typedef bool store_fn(const void *reg, uint8_t *const host[WARP_LANES], uint32_t at, uint32_t mask);
+/* Stores, lane after lane in the order of k ^ flip; true when memory holds another value than before. */
+typedef bool store_fn(const void *reg, uint8_t *const host[WARP_LANES], uint32_t at, uint32_t mask,
+                      uint32_t flip);
 
 /* X(name, type in memory, type in the register): signed ones load only. */
 #define MOVES(X)                   \
@@ -189,6 +190,31 @@ typedef bool store_fn(const void *reg, uint8_t *const host[WARP_LANES], uint32_t
         }                                        \
     }
 
+/* Likewise, lane after lane in the order of k ^ flip, for flip = 31, 15, 7, 3. */
+#define FOR_MASK_FLIPPED(...)                                      \
+    if (mask == FULL_MASK) {                                       \
+        LANES(k)                                                   \
+        {                                                          \
+            const uint32_t l = k ^ flip;                           \
+            __VA_ARGS__                                            \
+        }                                                          \
+    } else {                                                       \
+        for (mask = flipped(mask, flip); mask; mask &= mask - 1) { \
+            const uint32_t l = first_lane(mask) ^ flip;            \
+            __VA_ARGS__                                            \
+        }                                                          \
+    }
+
+/* Bit k of the result is bit k ^ flip of the mask. */
+static uint32_t flipped(uint32_t mask, uint32_t flip)
+{
+    mask = (mask & 0x55555555U) << 1 | (mask >> 1 & 0x55555555U);
+    mask = (mask & 0x33333333U) << 2 | (mask >> 2 & 0x33333333U);
+    if (flip & 4) mask = (mask & 0x0F0F0F0FU) << 4 | (mask >> 4 & 0x0F0F0F0FU);
+    if (flip & 8) mask = (mask & 0x00FF00FFU) << 8 | (mask >> 8 & 0x00FF00FFU);
+    return flip & 16 ? mask << 16 | mask >> 16 : mask;
+}
+
 #define X(name, M, R)                                                                       \
     static void load_##name(void *reg, uint8_t *const host[WARP_LANES], uint32_t at,        \
                             uint32_t mask)                                                  \
@@ -209,21 +235,21 @@ SIGNED_MOVES(X)
 
 #define X(name, M, R)                                                                              \
     static bool store_##name(const void *reg, uint8_t *const host[WARP_LANES], uint32_t at,        \
-                             uint32_t mask)                                                        \
+                             uint32_t mask, uint32_t flip)                                         \
     {                                                                                              \
         const R *s = reg;                                                                          \
         M changed = 0;                                                                             \
-        FOR_MASK(const M v = (M)s[l]; M old; memcpy(&old, host[l] + at, sizeof old);               \
-                 changed |= (M)(old ^ v); memcpy(host[l] + at, &v, sizeof v);)                     \
+        FOR_MASK_FLIPPED(const M v = (M)s[l]; M old; memcpy(&old, host[l] + at, sizeof old);       \
+                         changed |= (M)(old ^ v); memcpy(host[l] + at, &v, sizeof v);)             \
         return changed != 0;                                                                       \
     }                                                                                              \
     static bool store_strong_##name(const void *reg, uint8_t *const host[WARP_LANES], uint32_t at, \
-                                    uint32_t mask)                                                 \
+                                    uint32_t mask, uint32_t flip)                                  \
     {                                                                                              \
         const R *s = reg;                                                                          \
         M changed = 0;                                                                             \
-        FOR_MASK(M *p = (void *)(host[l] + at); const M v = (M)s[l];                               \
-                 changed |= (M)(__atomic_exchange_n(p, v, __ATOMIC_ACQ_REL) ^ v);)                 \
+        FOR_MASK_FLIPPED(M *p = (void *)(host[l] + at); const M v = (M)s[l];                       \
+                         changed |= (M)(__atomic_exchange_n(p, v, __ATOMIC_ACQ_REL) ^ v);)         \
         return changed != 0;                                                                       \
     }
 MOVES(X)
@@ -344,6 +370,15 @@ static enum step ld_param(struct warp *w, const struct insn *in, uint32_t mask)
     return STEP_NEXT;
 }
 
+/*
+ * Of lanes that store to one place, the ISA leaves open which one's value stays. Memory takes 128 bytes at a time, so
+ * 32 lanes of 4 bytes, or 16 of 8. An H200 keeps the lowest lane of those that go last.
+ */
+static uint32_t store_order(const struct mem_form *f)
+{
+    return f->bytes <= 4 ? 31 : 128 / f->bytes - 1;
+}
+
 static enum step st(struct warp *w, const struct insn *in, uint32_t mask)
 {
     const struct mem_form *f = in->aux;
@@ -367,7 +402,7 @@ static enum step st(struct warp *w, const struct insn *in, uint32_t mask)
         for (uint32_t i = 0; i < f->count; i++) {
             const struct move *m = f->part[i].move;
             changed |= (strong ? m->store_strong : m->store)(arg_src(w, f->part[i].reg), host,
-                                                             f->part[i].at, mask);
+                                                             f->part[i].at, mask, store_order(f));
         }
     }
     if (w->cta->group->observer)
