@@ -57,7 +57,10 @@ build_one() { # name
     cd "$work/$1" || exit 1
     sources=$(find . -name '*.cu' -o -name '*.cpp' -o -name '*.c')
     case $(column "$1" 2) in
-    nvrtc) sources=$(find . -name '*.cpp') ;;
+    nvrtc) # the headers where the sample's own build puts them
+        sources=$(find . -name '*.cpp')
+        ln -s "$cuda"/include/cooperative_groups* "$cuda/include/cccl/nv" "$cuda/include/cccl/cuda" .
+        ;;
     driver) build_kernels && sources=$(find . -name '*.cpp' -o -name '*.c') ;;
     mixed) build_kernels ;;
     esac
