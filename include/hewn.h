@@ -387,6 +387,14 @@ const char *hewn_dtype_name(int dtype); /* "f32", "f16", "bf16", "e4m3", "e5m2",
  * is the tanh form, x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); silu(x) = x / (1 + exp(-x)). NaN
  * stays NaN; -infinity becomes NaN in gelu and silu.
  *
+ * HEWN_ACT_SWIGLU is for gate and up projections in one product. B has 2n rows, first the gate's n, then
+ * the n of the other factor, as one matrix with one leading dimension. D is m x n:
+ *
+ *   D[i][j] = silu(x[i][j]) * x[i][n + j],   x = alpha * scale_a * scale_b * A * transpose(B)
+ *
+ * It rounds after the product too. C and bias are not for it, nor slices of K, and it is for 16-bit inputs
+ * that are K-major, with strides and addresses that are multiples of 16 bytes.
+ *
  * 8-bit inputs: A and B are each e4m3 or e5m2, and K-major. The tensor cores of sm_90a keep 13
  * fraction bits of sums of 8-bit products. With HEWN_ACCUMULATE_FULL they add up 128 elements of k
  * at a time, and those sums are added in fp32. With HEWN_ACCUMULATE_FAST they add up all of k.
@@ -425,7 +433,8 @@ typedef enum hewn_major {
 typedef enum hewn_accumulate { HEWN_ACCUMULATE_FULL = 0, HEWN_ACCUMULATE_FAST = 1 } hewn_accumulate;
 
 typedef enum hewn_act {
-    HEWN_ACT_NONE = 0, HEWN_ACT_RELU = 1, HEWN_ACT_GELU = 2, HEWN_ACT_SILU = 3
+    HEWN_ACT_NONE = 0, HEWN_ACT_RELU = 1, HEWN_ACT_GELU = 2, HEWN_ACT_SILU = 3,
+    HEWN_ACT_SWIGLU = 4
 } hewn_act;
 
 /* What a run brings beside A, B and D. */

@@ -58,12 +58,14 @@ static uint32_t mode_of(const hewn_gemm_desc *d)
 static const uint32_t act_bits[] = {[HEWN_ACT_NONE] = 0,
                                     [HEWN_ACT_RELU] = GEMM_FINISH_RELU,
                                     [HEWN_ACT_GELU] = GEMM_FINISH_GELU,
-                                    [HEWN_ACT_SILU] = GEMM_FINISH_SILU};
+                                    [HEWN_ACT_SILU] = GEMM_FINISH_SILU,
+                                    [HEWN_ACT_SWIGLU] = 0};
 
 /* Columns of D in a CTA's tile, and stages of the ring. */
 static uint32_t tile_columns(const hewn_gemm_plan *plan)
 {
-    return plan->kernel->few ? plan->few.columns : plan->kernel->tile_n;
+    const struct hewn_gemm_kernel *k = plan->kernel;
+    return k->few ? plan->few.columns : k->tile_n >> k->glu;
 }
 
 static uint32_t ring_stages(const hewn_gemm_plan *plan)
@@ -148,7 +150,7 @@ static void describe_maps(hewn_gemm_plan *plan, const hewn_gemm_desc *d)
     if (d->major_b == HEWN_MAJOR_MN)
         describe_map(&o[GEMM_B], d->in, GEMM_MN_BOX, tile_k, &plan->maps[GEMM_B].desc);
     else
-        describe_map(&o[GEMM_B], d->in, tile_k, tile_columns(plan) / k->pair_m,
+        describe_map(&o[GEMM_B], d->in, tile_k, tile_columns(plan) / (k->glu ? 1 : k->pair_m),
                      &plan->maps[GEMM_B].desc);
     describe_map(&o[GEMM_D], d->out, d_columns, k->d_rows, &plan->maps[GEMM_D].desc);
     /* TMA stores whole chunks; the kernel stores the rest of a row itself (inc/gemm.plan.h). */
@@ -279,6 +281,7 @@ static int check_can(const struct hewn_gemm_kernel *k, const hewn_gemm_desc *d,
     if (k->few == HEWN_GEMM_ODDFEW && d->invariant)
         lacking = "invariant: sums in an order of all kernels";
     if (!(k->can & GEMM_CAN_FINISH) && d->with) lacking = "with: alpha, C, bias and scales";
+    if (k->glu != (d->act == HEWN_ACT_SWIGLU)) lacking = k->glu ? "act: none" : "act: SwiGLU";
     if (!(k->can & GEMM_CAN_KINDS) && d->with & GEMM_VECTORS)
         lacking = "with: scales of rows and columns";
     if (!(k->can & GEMM_CAN_KINDS) && d->in == HEWN_S8) lacking = "in: s8";
@@ -313,7 +316,8 @@ static uint32_t needs_of(const hewn_gemm_desc *d, const struct gemm_operand *o)
            (d->major_a == HEWN_MAJOR_MN || d->major_b == HEWN_MAJOR_MN ? GEMM_CAN_MN : 0) |
            (d->with || d->act ? GEMM_CAN_FINISH : 0) | (loose ? GEMM_CAN_LOOSE : 0) |
            (hewn_gemm_odd_lacks(o) ? GEMM_CAN_PLANE : 0) |
-           (o[GEMM_D].element == 4 ? GEMM_CAN_F32 : 0) | (is_kind(d) ? GEMM_CAN_KINDS : 0);
+           (o[GEMM_D].element == 4 ? GEMM_CAN_F32 : 0) | (is_kind(d) ? GEMM_CAN_KINDS : 0) |
+           (d->act == HEWN_ACT_SWIGLU ? GEMM_CAN_GLU : 0);
 }
 
 /* The table's kernel, where it has one for one slice that can compute this; else the kernel stays NULL. */
@@ -365,7 +369,7 @@ static uint32_t skew_of(uint64_t pitch)
 static struct hewn_gemm_extent extent_of(const hewn_gemm_desc *d, const struct gemm_operand *o)
 {
     return (struct hewn_gemm_extent){.m = o[GEMM_D].rows,
-                                     .n = o[GEMM_D].columns,
+                                     .n = hewn_gemm_factors(d) * o[GEMM_D].columns,
                                      .k = (uint64_t)d->k,
                                      .batch = o[GEMM_D].batch,
                                      .batch_a = o[GEMM_A].batch,

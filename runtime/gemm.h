@@ -94,6 +94,12 @@ static inline int hewn_gemm_kind(const hewn_gemm_desc *d)
     return (d->in == HEWN_E4M3 || d->in == HEWN_S8) && (!d->in_b || d->in_b == d->in);
 }
 
+/* Rows of B for a column of D. */
+static inline uint32_t hewn_gemm_factors(const hewn_gemm_desc *d)
+{
+    return d->act == HEWN_ACT_SWIGLU ? 2 : 1;
+}
+
 /* Of the operands with a tensor map. */
 extern const char *const hewn_gemm_tensor_names[GEMM_TENSORS];
 

@@ -78,8 +78,12 @@ static int check_finish(const hewn_gemm_desc *d, hewn_error *err)
     if (d->with & ~known)
         return hewn_fail(err, HEWN_ERR_ARGUMENT,
                          "with: 0x%x has bits that no HEWN_GEMM_WITH_... has", d->with);
-    if (d->act < HEWN_ACT_NONE || d->act > HEWN_ACT_SILU)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "act: %d is not in 0..%d", d->act, HEWN_ACT_SILU);
+    if (d->act < HEWN_ACT_NONE || d->act > HEWN_ACT_SWIGLU)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "act: %d is not in 0..%d", d->act,
+                         HEWN_ACT_SWIGLU);
+    if (d->act == HEWN_ACT_SWIGLU && d->with & (HEWN_GEMM_WITH_C | HEWN_GEMM_WITH_BIAS))
+        return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                         "with: 0x%x has C or bias, which HEWN_ACT_SWIGLU is not for", d->with);
     if (d->bias_type != HEWN_F32 && d->bias_type != d->out) {
         const char *type = hewn_dtype_name(d->bias_type);
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "bias_type: dtype %d (%s) is neither f32 nor D's",
@@ -176,13 +180,17 @@ int hewn_gemm_check(const hewn_gemm_desc *d, struct gemm_operand operands[GEMM_O
             hewn_fail(err, HEWN_ERR_ARGUMENT, "align: %u is none of 0, 1, 2, 4, 8, 16", d->align);
     if (status) return status;
     uint64_t m = (uint64_t)d->m, n = (uint64_t)d->n, k = (uint64_t)d->k;
+    uint64_t rows_b = hewn_gemm_factors(d) * n;
+    if (rows_b > GEMM_MAX_EXTENT)
+        return hewn_fail(err, HEWN_ERR_LIMIT, "n: B has twice %llu rows, more than %d",
+                         (unsigned long long)n, GEMM_MAX_EXTENT);
     uint64_t in = hewn_dtype_size(d->in), out = hewn_dtype_size(d->out);
     uint32_t align = d->align ? d->align : GEMM_ALIGN;
     int mn_a = d->major_a == HEWN_MAJOR_MN, mn_b = d->major_b == HEWN_MAJOR_MN;
     operands[GEMM_A] = (struct gemm_operand){
         .name = 'A', .rows = mn_a ? k : m, .columns = mn_a ? m : k, .element = in};
     operands[GEMM_B] = (struct gemm_operand){
-        .name = 'B', .rows = mn_b ? k : n, .columns = mn_b ? n : k, .element = in};
+        .name = 'B', .rows = mn_b ? k : rows_b, .columns = mn_b ? rows_b : k, .element = in};
     operands[GEMM_D] = (struct gemm_operand){.name = 'D', .rows = m, .columns = n, .element = out};
     operands[GEMM_C] = (struct gemm_operand){.name = 'C', .rows = m, .columns = n, .element = out};
     status = check_operand(&operands[GEMM_A], align, d->lda, batch, d->stride_a, err);

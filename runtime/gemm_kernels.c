@@ -21,31 +21,33 @@
 /* One module, three variants: each tile alone, pairs along m, pairs along n. */
 #define KERNEL_SHARES(P, t, v) KERNEL_THREE(P, t, v, MOST)
 /* Results of 16 bits. */
+#define KERNEL_GLU(P, t, v)       KERNEL_THREE(P, t, v, MOST)
 #define KERNEL_EXCHANGED(P, t, v) KERNEL_THREE(P, t, v, GEMM_CAN_PLANE)
 #define KERNEL_THREE(P, t, v, more)                       \
     ROW(P, t, v, #v, 1, 1, 0, more, 0)                    \
     ROW(P, t, v, #v "m", 2, 1, GEMM_MODE_PAIR_M, more, 0) \
     ROW(P, t, v, #v "n", 1, 2, GEMM_MODE_PAIR_N, more, 0)
-#define ROW(P, t, v, name, m, n, how, more, maps)  \
-    {.target = #t,                                 \
-     .variant = (name),                            \
-     .module = #v,                                 \
-     .tile_m = P##_GEMM_TILE_M(v),                 \
-     .tile_n = P##_GEMM_TILE_N(v),                 \
-     .row_bytes = GEMM_ROW_BYTES,                  \
-     .stages = P##_GEMM_STAGES(v),                 \
-     .pair_m = (m),                                \
-     .pair_n = (n),                                \
-     .parts = P##_GEMM_PARTS(v),                   \
-     .threads = P##_GEMM_THREADS,                  \
-     .d_rows = P##_GEMM_D_ROWS,                    \
-     .dynamic_shared = P##_GEMM_DYNAMIC_SHARED(v), \
-     .tmem_columns = P##_GEMM_TMEM_COLUMNS,        \
-     .ctas_per_sm = P##_GEMM_CTAS_PER_SM,          \
-     .raster_rows = P##_GEMM_RASTER_ROWS(v) / (m), \
-     .can = P##_GEMM_CAN(v) | (more),              \
-     .mode = (how),                                \
-     .odd = (maps),                                \
+#define ROW(P, t, v, name, m, n, how, more, maps)   \
+    {.target = #t,                                  \
+     .variant = (name),                             \
+     .module = #v,                                  \
+     .tile_m = P##_GEMM_TILE_M(v),                  \
+     .tile_n = P##_GEMM_TILE_N(v),                  \
+     .row_bytes = GEMM_ROW_BYTES,                   \
+     .stages = P##_GEMM_STAGES(v),                  \
+     .pair_m = (m),                                 \
+     .pair_n = (n),                                 \
+     .parts = IS_GLU(P, v) ? 1 : P##_GEMM_PARTS(v), \
+     .glu = IS_GLU(P, v),                           \
+     .threads = P##_GEMM_THREADS,                   \
+     .d_rows = P##_GEMM_D_ROWS,                     \
+     .dynamic_shared = P##_GEMM_DYNAMIC_SHARED(v),  \
+     .tmem_columns = P##_GEMM_TMEM_COLUMNS,         \
+     .ctas_per_sm = P##_GEMM_CTAS_PER_SM,           \
+     .raster_rows = P##_GEMM_RASTER_ROWS(v) / (m),  \
+     .can = P##_GEMM_CAN(v) | (more),               \
+     .mode = (how),                                 \
+     .odd = (maps),                                 \
      .exchanged = !((more)&GEMM_CAN_F32)},
 
 #define KERNEL_FEW                               \
@@ -89,6 +91,8 @@
      .can = SM90A_ODDFEW_CAN | MOST,                \
      .most_m = SM90A_ODDFEW_ROWS,                   \
      .few = HEWN_GEMM_ODDFEW},
+
+#define IS_GLU(P, v) ((P##_GEMM_CAN(v) & GEMM_CAN_GLU) != 0)
 
 static const struct hewn_gemm_kernel kernels[] = {
     KERNEL_FEW KERNEL_ODDFEW SM90A_GEMM_VARIANTS(KERNEL) SM100F_GEMM_VARIANTS(KERNEL)};
@@ -284,7 +288,8 @@ static uint64_t least_blocks(const struct hewn_gemm_kernel *k, uint32_t parts)
 /* Whether a kernel computes such a product only if it is named. */
 static int passes(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p)
 {
-    return k->named || (k->can & GEMM_CAN_LOOSE && !(p->need & GEMM_CAN_LOOSE));
+    return k->named || k->glu != ((p->need & GEMM_CAN_GLU) != 0) ||
+           (k->can & GEMM_CAN_LOOSE && !(p->need & GEMM_CAN_LOOSE));
 }
 
 int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
@@ -349,7 +354,7 @@ int hewn_gemm_sliceable(const struct hewn_gemm_extent *p, uint32_t slices)
 {
     uint64_t k = slice_k(p, slices);
     return p->batch == 1 && k && (k * slices == p->k || slices < GEMM_MAX_SLICES) &&
-           !(p->need & GEMM_CAN_KINDS);
+           !(p->need & (GEMM_CAN_KINDS | GEMM_CAN_GLU));
 }
 
 struct hewn_gemm_extent hewn_gemm_slice_extent(const struct hewn_gemm_extent *p, uint32_t slices)

@@ -31,6 +31,7 @@ struct hewn_gemm_kernel {
     uint32_t few; /* HEWN_GEMM_...FEW: the plan decides tile_n and the stages, gemm_few.c; or 0 */
     uint32_t exchanged; /* 1: A and B are exchanged, results of 16 bits */
     uint32_t named;     /* 1: computes only what names it */
+    uint32_t glu;       /* 1: for HEWN_ACT_SWIGLU; a tile of D has half of tile_n columns */
     uint32_t odd;       /* not 0: a tensor map for every class of rows, gemm_odd.c */
 };
 

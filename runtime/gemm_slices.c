@@ -161,9 +161,9 @@ static int check_slices(const hewn_gemm_desc *d, const struct hewn_gemm_extent *
     if (extent->batch > 1)
         return hewn_fail(err, HEWN_ERR_LIMIT, "slices: %u is not 1, but batch is %llu", d->slices,
                          (unsigned long long)extent->batch);
-    if (extent->need & GEMM_CAN_KINDS)
+    if (extent->need & (GEMM_CAN_KINDS | GEMM_CAN_GLU))
         return hewn_fail(err, HEWN_ERR_LIMIT,
-                         "slices: %u is not 1, but inputs are s8 or have scales of rows or columns",
+                         "slices: %u is not 1, which s8, scales of rows or columns, SwiGLU ask for",
                          d->slices);
     if (is_unaligned(d))
         return hewn_fail(err, HEWN_ERR_LIMIT, "slices: %u is not 1, but align is %u, not %d",

@@ -34,7 +34,7 @@ $(addprefix $(test_bin)/,$(filter-out sim_bare,$(sim_tests))): $(sim_obj)
 $(test_bin)/sim_bare: $(foreach room,ptx decode machine async ops,$(filter $(O)/tools/sim/$(room)/%,$(sim_obj)))
 $(addprefix $(test_bin)/,host bench): $(call test_object,$(replaces_malloc))
 $(test_bin)/kinds: $(addprefix $(O)/tests/gemm/,gemm_judge.o gemm_matrix.o)
-$(addprefix $(test_bin)/,bench_products bench_w4): $(O)/tests/bench/bench_peer.o
+$(addprefix $(test_bin)/,bench_products bench_w4 bench_kinds): $(O)/tests/bench/bench_peer.o
 $(test_bin)/bench_test: $(addprefix $(O)/tests/bench/,bench_plot.o bench_report.o)
 $(test_bin)/fold: $(O)/tools/mod/fold.o
 $(test_bin)/packs: $(addprefix $(O)/tools/mod/,squeeze.o parse.o)

@@ -12,6 +12,7 @@
  *   map_a  | A, input dtype  | {k, m, batch or 1}   | {TILE_K, TILE_M, 1}           | 128 B
  *          | MN-major        | {m, k, batch or 1}   | {64, TILE_K, 1}               | 128 B
  *   map_b  | B, input dtype  | {k, n, batch or 1}   | {TILE_K, TILE_N, 1}           | 128 B
+ *          | GLU             | {k, 2n, batch or 1}  | {TILE_K, TILE_N / 2, 1}       | 128 B
  *          | MN-major        | {n, k, batch or 1}   | {64, TILE_K, 1}               | 128 B
  *   map_d  | D, output dtype | {whole, m, batch}    | {128 B of columns, D_ROWS, 1} | 128 B
  *
@@ -143,7 +144,9 @@
 /* Bits of a kernel's CAN, what it does beyond sums of 16-bit K-major operands: MN-major ones,
  * `finish`, 8-bit ones; LOOSE: every matrix and bias may begin at any element, rows be of any
  * length; PLANE: then problems of A and B may be any number of bytes apart; F32: results of 32
- * bits; KINDS: inputs that are e4m3 or s8 both, a scale for each row and column. */
+ * bits; KINDS: inputs that are e4m3 or s8 both, a scale for each row and column. GLU, and nothing
+ * else: D[b] = silu(x) * y, x and y the first and the last n columns of alpha * scale_a * scale_b *
+ * A[b] * transpose(B[b]), B: 2n x k; a tile of D has half of the tile's columns. */
 #define GEMM_CAN_MN     1
 #define GEMM_CAN_FINISH 2
 #define GEMM_CAN_FP8    4
@@ -151,6 +154,11 @@
 #define GEMM_CAN_PLANE  16
 #define GEMM_CAN_F32    32
 #define GEMM_CAN_KINDS  64
+#define GEMM_CAN_GLU    128
+
+/* What a variant's KINDS says: there are modules of e4m3 and of s8 alone; it has B's rows twice. */
+#define GEMM_KINDS_TYPES 1
+#define GEMM_KINDS_GLU   2
 
 /* Bytes of A's or B's row in a k-block, and elements of an MN-major box's row: one swizzle row. */
 #define GEMM_ROW_BYTES SWIZZLE_BYTES

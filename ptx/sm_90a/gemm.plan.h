@@ -5,6 +5,7 @@
  * One text for all variants; -DVARIANT=name picks one.
  *
  *   variant | a CTA's tile | in a cluster                              | for
+ *   gluN    | 128 x 2N     | likewise, never parts of K                | pairs of columns, N of D
  *   plain   | 128 x 256    | one CTA                                   | drivers without clusters
  *   pair    | 128 x 256    | two, one below the other: half of B each  | large products
  *   wide    | 256 x 192    | two, side by side: half of A each         | the largest, 16-bit inputs
@@ -88,6 +89,8 @@
     X(SM90A, sm_90a, 80x128, EXCHANGED)  \
     X(SM90A, sm_90a, 96x128, EXCHANGED)  \
     X(SM90A, sm_90a, 160x128, EXCHANGED) \
+    X(SM90A, sm_90a, glu128, GLU)        \
+    X(SM90A, sm_90a, glu64, GLU)         \
     X(SM90A, sm_90a, plain, WHOLE)
 
 /* LOOSE, in conditions of the preprocessor: operands and results of any alignment. */
@@ -107,7 +110,7 @@
  * RASTER_ROWS: rows of tiles (a cluster's) that are walked together, see inc/raster.inc: one wave of
  * clusters on 132 SMs covers a part of D about 2048 rows high and as wide, which reads least from L2.
  * LANDS: units that a warp of the producer has on their way (ODD); 0: TMA loads straight into the
- * rings. KINDS: 1 where there are modules of e4m3 and of s8 alone (gemm_kinds.inc). */
+ * rings. KINDS: GEMM_KINDS_...; without GEMM_KINDS_TYPES, inputs of 16 or, as fp8, of 8 bits. */
 /* clang-format off */
 /*                        TILE_M N  GROUP_M  PAIR_M N  SHARES  PARTS D_BUFFERS STAGES RASTER_ROWS LANDS KINDS */
 #define SM90A_GEMM_plain   128, 256,     64,     1, 1,      0,     1,       2,      4,      16,        0,        0
@@ -133,6 +136,8 @@
 #define SM90A_GEMM_80x128   80, 128,     64,     1, 1,      1,     8,       1,      8,      24,        0,        1
 #define SM90A_GEMM_96x128   96, 128,     64,     1, 1,      1,     8,       1,      7,      20,        0,        0
 #define SM90A_GEMM_160x128 160, 128,     64,     1, 1,      1,     8,       1,      5,      12,        0,        0
+#define SM90A_GEMM_glu128  128, 256,     64,     1, 1,      1,     8,       2,      4,      16,        0,        2
+#define SM90A_GEMM_glu64   128, 128,     64,     1, 1,      1,     8,       2,      6,      16,        0,        2
 
 #define SM90A_GEMM_TILE_M(v)      SM90A_GEMM_FIELD(TILE_M, SM90A_GEMM_##v)
 #define SM90A_GEMM_TILE_N(v)      SM90A_GEMM_FIELD(TILE_N, SM90A_GEMM_##v)
@@ -170,9 +175,11 @@
  * has no code for MN-major operands: boxes of 64 rows do not divide its tiles. */
 #define SM90A_GEMM_CAN(v)                                                             \
     (SM90A_GEMM_ODD(v) ? GEMM_CAN_FINISH | GEMM_CAN_MN                                \
-                       : GEMM_CAN_FINISH | (SM90A_GEMM_SHARES(v) ? 0 : GEMM_CAN_MN) | \
-                             (SM90A_GEMM_GROUP_M(v) == 64 ? GEMM_CAN_FP8 : 0) |       \
-                             (SM90A_GEMM_KINDS(v) ? GEMM_CAN_KINDS : 0))
+     : SM90A_GEMM_KINDS(v) & GEMM_KINDS_GLU                                           \
+         ? GEMM_CAN_FINISH | GEMM_CAN_GLU                                             \
+         : GEMM_CAN_FINISH | (SM90A_GEMM_SHARES(v) ? 0 : GEMM_CAN_MN) |               \
+               (SM90A_GEMM_GROUP_M(v) == 64 ? GEMM_CAN_FP8 : 0) |                     \
+               (SM90A_GEMM_KINDS(v) & GEMM_KINDS_TYPES ? GEMM_CAN_KINDS : 0))
 
 /* A k-block of A and of B: one stage, and what one phase of full_bar waits for. */
 #define SM90A_GEMM_A_BYTES(v)     (SM90A_GEMM_TILE_M(v) * GEMM_ROW_BYTES)
@@ -237,6 +244,7 @@
     X(stage_d, SM90A_GEMM_STAGE_D(v), SM90A_GEMM_D_BYTES, \
       SM90A_GEMM_CONSUMER_WARPS *SM90A_GEMM_D_BUFFERS(v))
 #define SM90A_GEMM_SHARED_SHARES(X, v)    SM90A_GEMM_SHARED_WHOLE(X, v)
+#define SM90A_GEMM_SHARED_GLU(X, v) SM90A_GEMM_SHARED_SHARES(X, v)
 #define SM90A_GEMM_SHARED_EXCHANGED(X, v) SM90A_GEMM_SHARED_WHOLE(X, v)
 #define SM90A_GEMM_SHARED_ODD(X, v) \
     SM90A_GEMM_SHARED_WHOLE(X, v)   \
@@ -258,6 +266,7 @@
     X(full_bar, 1, SM90A_GEMM_STAGE_BYTES(v), producer, consumer_0 + consumer_1)
 #define SM90A_GEMM_FULL_PARTS(X, v)     SM90A_GEMM_FULL_WHOLE(X, v)
 #define SM90A_GEMM_FULL_SHARES(X, v)    SM90A_GEMM_FULL_WHOLE(X, v)
+#define SM90A_GEMM_FULL_GLU(X, v) SM90A_GEMM_FULL_SHARES(X, v)
 #define SM90A_GEMM_FULL_EXCHANGED(X, v) SM90A_GEMM_FULL_WHOLE(X, v)
 /* thread 0 and every warp; what comes by TMA: 0, 1, 2 or 3 times B_BYTES */
 #define SM90A_GEMM_FULL_LOOSE(X, v)                                             \
@@ -273,6 +282,7 @@
     X(part_full, 1, 2048, consumer_0 + consumer_1, consumer_0 + consumer_1)                       \
     X(part_ready, SM90A_GEMM_CONSUMER_WARPS, 0, consumer_0 + consumer_1, consumer_0 + consumer_1) \
     X(part_done, 2 * SM90A_GEMM_CONSUMER_WARPS, 0, consumer_0 + consumer_1, producer)
+#define SM90A_GEMM_HANDOFFS_GLU(X) SM90A_GEMM_HANDOFFS_SHARES(X)
 #define SM90A_GEMM_HANDOFFS_EXCHANGED(X) SM90A_GEMM_HANDOFFS_SHARES(X)
 #define SM90A_GEMM_HANDOFFS_ODD(X)       SM90A_GEMM_HANDOFFS_SHARES(X)
 #define SM90A_GEMM_HANDOFFS_LOOSE(X)     SM90A_GEMM_HANDOFFS_PARTS(X)
@@ -289,6 +299,7 @@
     X(ring_b, producer.tma, consumer_0.mma + consumer_1.mma)
 #define SM90A_GEMM_RING_FLOWS_PARTS(X)     SM90A_GEMM_RING_FLOWS_WHOLE(X)
 #define SM90A_GEMM_RING_FLOWS_SHARES(X)    SM90A_GEMM_RING_FLOWS_WHOLE(X)
+#define SM90A_GEMM_RING_FLOWS_GLU(X) SM90A_GEMM_RING_FLOWS_SHARES(X)
 #define SM90A_GEMM_RING_FLOWS_EXCHANGED(X) SM90A_GEMM_RING_FLOWS_WHOLE(X)
 #define SM90A_GEMM_RING_FLOWS_LOOSE(X)                                  \
     X(ring_a, producer + producer.tma, consumer_0.mma + consumer_1.mma) \
@@ -302,6 +313,7 @@
 #define SM90A_GEMM_FLOWS_WHOLE(X) \
     X(stage_d, consumer_0 + consumer_1, consumer_0.tma + consumer_1.tma + consumer_0 + consumer_1)
 #define SM90A_GEMM_FLOWS_SHARES(X)    SM90A_GEMM_FLOWS_WHOLE(X)
+#define SM90A_GEMM_FLOWS_GLU(X) SM90A_GEMM_FLOWS_SHARES(X)
 #define SM90A_GEMM_FLOWS_EXCHANGED(X) X(stage_d, consumer_0 + consumer_1, consumer_0 + consumer_1)
 #define SM90A_GEMM_FLOWS_PARTS(X)     X(partial, consumer_0 + consumer_1, consumer_0 + consumer_1)
 

@@ -10,6 +10,12 @@ enum {
     CUDA_BF16 = 14,
     COMPUTE_32F = 68,
     CUDA_E4M3 = 28,
+    CUDA_S8 = 3,
+    CUDA_S32 = 10,
+    COMPUTE_32I = 72,
+    SCALE_EACH = 3, /* CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F */
+    DESC_A_SCALE_MODE = 31,
+    DESC_B_SCALE_MODE = 32,
     DESC_TRANSA = 3,
     DESC_A_SCALE = 17,
     DESC_B_SCALE = 18,
@@ -49,6 +55,7 @@ static struct {
 
 struct peer_product {
     void *desc, *a, *b, *d;
+    bool s8;
     struct heuristic algorithms[ALGORITHMS];
     int count;
 };
@@ -103,8 +110,14 @@ static bool set_form(struct peer_product *p, const struct peer_form *form)
     int transposed = OP_T;
     signed char fast = form->fast;
     void *a = pointer(form->scale_b), *b = pointer(form->scale_a);
-    if (lt.desc_create(&p->desc, COMPUTE_32F, CUDA_F32) ||
+    int each = SCALE_EACH;
+    p->s8 = form->s8;
+    if (lt.desc_create(&p->desc, form->s8 ? COMPUTE_32I : COMPUTE_32F,
+                       form->s8 ? CUDA_S32 : CUDA_F32) ||
         lt.desc_set(p->desc, DESC_TRANSA, &transposed, sizeof transposed))
+        return false;
+    if (form->vectors && (lt.desc_set(p->desc, DESC_A_SCALE_MODE, &each, sizeof each) ||
+                          lt.desc_set(p->desc, DESC_B_SCALE_MODE, &each, sizeof each)))
         return false;
     return !form->e4m3 || (!lt.desc_set(p->desc, DESC_FAST, &fast, sizeof fast) &&
                            !lt.desc_set(p->desc, DESC_A_SCALE, &a, sizeof a) &&
@@ -115,10 +128,11 @@ static bool set_form(struct peer_product *p, const struct peer_form *form)
 static bool set_layouts(struct peer_product *p, const struct peer_form *form)
 {
     uint64_t m = (uint64_t)form->m, n = (uint64_t)form->n, k = (uint64_t)form->k;
-    int in = form->e4m3 ? CUDA_E4M3 : CUDA_BF16;
+    int in = form->e4m3 ? CUDA_E4M3 : form->s8 ? CUDA_S8 : CUDA_BF16;
     return !lt.layout_create(&p->a, in, k, m, form->lda ? form->lda : form->k) &&
            !lt.layout_create(&p->b, in, k, n, form->ldb ? form->ldb : form->k) &&
-           !lt.layout_create(&p->d, CUDA_BF16, n, m, form->ldd ? form->ldd : form->n);
+           !lt.layout_create(&p->d, form->s8 ? CUDA_S32 : CUDA_BF16, n, m,
+                             form->ldd ? form->ldd : form->n);
 }
 
 struct peer_product *peer_product_new(const struct peer_form *form)
@@ -158,8 +172,9 @@ int peer_launch(const struct peer_product *p, int algorithm, hewn_deviceptr a, h
 {
     const struct heuristic *h = &p->algorithms[algorithm];
     float one = 1, zero = 0;
+    int integer_one = 1; /* 0 has the same bits in both */
     if (h->state) return h->state;
-    return lt.matmul(lt.handle, p->desc, &one, pointer(b), p->b, pointer(a), p->a, &zero,
-                     pointer(d), p->d, pointer(d), p->d, h->algorithm, lt.workspace, WORKSPACE,
-                     stream);
+    return lt.matmul(lt.handle, p->desc, p->s8 ? (void *)&integer_one : (void *)&one, pointer(b),
+                     p->b, pointer(a), p->a, &zero, pointer(d), p->d, pointer(d), p->d,
+                     h->algorithm, lt.workspace, WORKSPACE, stream);
 }

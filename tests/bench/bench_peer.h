@@ -10,11 +10,12 @@ bool peer_open(struct device *dev);
 size_t peer_version(void);
 
 /* One product D = scale_a * scale_b * A * transpose(B), row-major, sums in fp32, D in bf16. lda, ldb, ldd:
- * elements between rows, 0 where rows are contiguous. e4m3: A and B in it, scales one float each in device memory; else bf16, no scales. fast: without the
- * promotion of partial sums that the library calls accuracy. */
+ * elements between rows, 0 where rows are contiguous. e4m3: A and B in it, scales one float each in device memory,
+ * or, with `vectors`, one for each row of A and of B; else bf16, no scales. s8: A and B in it, sums and D in s32.
+ * fast: without the promotion of partial sums that the library calls accuracy. */
 struct peer_form {
     int64_t m, n, k;
-    bool e4m3, fast;
+    bool e4m3, fast, vectors, s8;
     hewn_deviceptr scale_a, scale_b;
     int64_t lda, ldb, ldd;
 };

@@ -25,6 +25,8 @@
  *           S: the steepest slope, 1 of relu (which adds no error), 1.13 of gelu, 1.1 of silu; the rest
  *           is 1 / (1 + 2^s), whose exponent is rounded up to five times, and which is made by
  *           ex2.approx (2^-22 by the ISA), rcp.approx (2^-23), an addition and a product.
+ *         SwiGLU, x and y with bounds X, Y:      |silu(x)| · Y + |y| · silu's bound of X + their product
+ *                                               + u · |D|
  * Integer-valued inputs make every partial sum exact: there E = H = H8 = 0.
  */
 #include "gemm_case.h"
@@ -180,7 +182,7 @@ static double activate(int act, double x, double *bound)
     const double s = act == HEWN_ACT_GELU
                          ? -2.0 * sqrt(2.0 / acos(-1.0)) * (x + 0.044715 * x * x * x) / log(2.0)
                          : -x / log(2.0);
-    if (act == HEWN_ACT_NONE) return x;
+    if (act == HEWN_ACT_NONE || act == HEWN_ACT_SWIGLU) return x;
     if (act == HEWN_ACT_RELU) return x > 0 || isnan(x) ? x : 0.0;
     const double y = x / (1.0 + exp2(s));
     *bound = (act == HEWN_ACT_GELU ? 1.13 : 1.1) * *bound +
@@ -215,6 +217,23 @@ static double finish(const struct gemm_case *g, const struct operands *o, int64_
     return activate(g->desc.act, x, bound);
 }
 
+/* silu(x) * y. */
+static double glu(double x, double x_bound, double y, double y_bound, double *bound)
+{
+    const double s = activate(HEWN_ACT_SILU, x, &x_bound);
+    *bound = fabs(s) * y_bound + fabs(y) * x_bound + x_bound * y_bound + 0x1p-24 * fabs(s * y);
+    return s * y;
+}
+
+/* Sum and what comes after it, for row j of B. */
+static double element(const struct gemm_case *g, const struct operands *o, const struct rows *r,
+                      int64_t b, int64_t i, int64_t j, double *bound)
+{
+    const double x = sum_for(g, o, r, j, bound);
+    if (g->pattern == INTEGERS && g->desc.in != HEWN_S8) *bound = 0;
+    return finish(g, o, b, i, j, x, bound);
+}
+
 static void compare(struct comparison *c, const struct gemm_case *g, const struct operands *o)
 {
     const struct matrix *a = &o->a, *bm = &o->b, *d = &o->d;
@@ -228,9 +247,11 @@ static void compare(struct comparison *c, const struct gemm_case *g, const struc
         for (int64_t i = 0; i < d->rows; i++) {
             row_of(a, a->batch > 1 ? b : 0, i, r.a, r.a_size);
             for (int64_t j = 0; j < d->cols; j++) {
-                double x = sum_for(g, o, &r, j, &bound);
-                if (g->pattern == INTEGERS && g->desc.in != HEWN_S8) bound = 0;
-                x = finish(g, o, b, i, j, x, &bound);
+                double x = element(g, o, &r, b, i, j, &bound), up_bound;
+                if (g->desc.act == HEWN_ACT_SWIGLU) {
+                    const double up = element(g, o, &r, b, i, j + d->cols, &up_bound);
+                    x = glu(x, bound, up, up_bound, &bound);
+                }
                 compare_element(c, d, b, i, j, x, bound);
             }
         }

@@ -1,6 +1,7 @@
 /*
- * Products of hewn_gemm with a scale for each row and column, and of s8, against float64: every kernel that has
- * them, with parts of K; tails of k, ends of rows and columns; numbers, scales and what comes after them together.
+ * Products of hewn_gemm with a scale for each row and column, of s8, and with SwiGLU, against float64: every
+ * kernel that has them, with parts of K; tails of k, ends of rows and columns; numbers, scales and what comes
+ * after them together.
  * The bounds and their reasons: gemm_judge.c.
  */
 #include "gemm_case.h"
@@ -47,13 +48,14 @@ static bool fill(struct run *r)
     struct rng rng = {r->g.seed};
     struct operands *o = &r->o;
     const int64_t a = problems(s->batch, s->stride_a), b = problems(s->batch, s->stride_b);
+    const int64_t rows_b = s->act == HEWN_ACT_SWIGLU ? 2 * s->n : s->n;
     o->a = matrix_new(s->in, HEWN_MAJOR_K, s->m, s->k, s->lda, s->stride_a, a);
-    o->b = matrix_new(s->in, HEWN_MAJOR_K, s->n, s->k, s->ldb, s->stride_b, b);
+    o->b = matrix_new(s->in, HEWN_MAJOR_K, rows_b, s->k, s->ldb, s->stride_b, b);
     o->d = matrix_new(s->out, HEWN_MAJOR_K, s->m, s->n, s->ldd, s->stride_d, s->batch);
     o->c = matrix_new(s->out, HEWN_MAJOR_K, s->m, s->n, s->ldd, s->stride_d, s->batch);
     o->bias = matrix_new(s->bias_type, HEWN_MAJOR_K, 1, s->n, s->n, 0, 1);
     if (!o->a.bytes || !o->b.bytes || !o->d.bytes || !o->c.bytes || !o->bias.bytes ||
-        !draw_scales(r, 0, s->m, a, &rng) || !draw_scales(r, 1, s->n, b, &rng))
+        !draw_scales(r, 0, s->m, a, &rng) || !draw_scales(r, 1, rows_b, b, &rng))
         return false;
     matrix_fill(&o->a, &rng, r->g.pattern);
     matrix_fill(&o->b, &rng, r->g.pattern);
@@ -112,8 +114,10 @@ static void run_on_device(struct device *dev, struct run *r)
         return;
     }
     CHECK_INT(hewn_gemm_plan_describe(plan, &info, &err), HEWN_OK);
-    CHECK(strstr(info.module, r->g.desc.in == HEWN_S8 ? "gemm_s8_" : "gemm_e4m3_"), "%s ran",
-          info.module);
+    const char *family = r->g.desc.act == HEWN_ACT_SWIGLU ? "glu"
+                         : r->g.desc.in == HEWN_S8        ? "gemm_s8_"
+                                                          : "gemm_e4m3_";
+    CHECK(strstr(info.module, family), "%s ran", info.module);
     CHECK(info.workspace == 0, "a workspace");
     r->o.parts = info.parts, r->o.slices = info.slices;
     const hewn_gemm_args args = {.struct_size = sizeof args,
@@ -223,7 +227,7 @@ static void set_layout(hewn_gemm_desc *s, int mix)
     s->ldb = padded(s->k, s->in, mix % 2);
     s->ldd = padded(s->n, s->out, mix % 3);
     s->stride_a = mix % 5 == 4 ? 0 : s->lda * s->m;
-    s->stride_b = mix % 7 == 3 ? 0 : s->ldb * s->n;
+    s->stride_b = mix % 7 == 3 ? 0 : s->ldb * s->n * (s->act == HEWN_ACT_SWIGLU ? 2 : 1);
     s->stride_d = s->ldd * s->m;
     if (!(s->with & HEWN_GEMM_WITH_C)) return;
     s->ldc = s->ldd;
@@ -276,6 +280,43 @@ static void chosen_case(struct gemm_case *g, int index)
     set_layout(s, index);
 }
 
+/* SwiGLU: each kernel alone and in pairs, tiles that end in D's last columns and rows, k-blocks from one on, more
+ * tiles than CTAs, one B for a batch; and kernels as they are chosen. */
+static const char *const glu_variants[] = {"glu128", "glu128m", "glu128n", "glu64",
+                                           "glu64m", "glu64n",  NULL};
+static const int64_t glu_shapes[][3] = {{128, 128, 256}, {1, 1, 8},        {65, 129, 600},
+                                        {257, 513, 72},  {300, 1030, 136}, {700, 260, 64},
+                                        {129, 63, 1096}};
+enum {
+    GLU_VARIANTS = sizeof glu_variants / sizeof *glu_variants,
+    GLU_SHAPES = sizeof glu_shapes / sizeof *glu_shapes,
+    GLU_CASES = GLU_VARIANTS * GLU_SHAPES
+};
+
+static void glu_case(struct gemm_case *g, int index)
+{
+    static const uint32_t with[] = {0, HEWN_GEMM_WITH_ALPHA,
+                                    HEWN_GEMM_WITH_SCALE_A | HEWN_GEMM_WITH_SCALE_B};
+    hewn_gemm_desc *s = &g->desc;
+    const int v = index % GLU_VARIANTS, shape = index / GLU_VARIANTS, mix = v * 2 + shape;
+    s->m = glu_shapes[shape][0], s->n = glu_shapes[shape][1], s->k = glu_shapes[shape][2];
+    s->act = HEWN_ACT_SWIGLU;
+    s->in = mix % 2 ? HEWN_F16 : HEWN_BF16;
+    s->out = mix % 3 == 2 ? HEWN_F32 : s->in;
+    s->variant = glu_variants[v];
+    s->parts = s->variant ? 1 : 0;
+    s->batch = mix % 4 == 1 ? 2 : 1;
+    s->with = with[(v + shape) % 3];
+    g->alpha = s->with & HEWN_GEMM_WITH_ALPHA ? -0.75F : 1;
+    g->scale_a = 0.5F, g->scale_b = -1.3F;
+    g->finish = (v + shape) % 3 == 0   ? "SwiGLU"
+                : (v + shape) % 3 == 1 ? "SwiGLU, alpha"
+                                       : "SwiGLU, scales";
+    g->pattern = (enum pattern)(mix % PLAIN_PATTERNS);
+    s->bias_type = HEWN_F32;
+    set_layout(s, mix);
+}
+
 static void maybe_run(struct device *dev, struct gemm_case *g)
 {
     const hewn_gemm_desc *s = &g->desc;
@@ -323,6 +364,11 @@ int main(int argc, char **argv)
     for (int i = 0; dev.info.cc_major == 9 && i < 2 * CHOSEN; i++) {
         struct gemm_case g = {.alpha = 1};
         chosen_case(&g, i);
+        maybe_run(&dev, &g);
+    }
+    for (int i = 0; dev.info.cc_major == 9 && i < GLU_CASES; i++) {
+        struct gemm_case g = {.alpha = 1};
+        glu_case(&g, i);
         maybe_run(&dev, &g);
     }
     if (dev.info.cc_major != 9 && test_case("refused on a device without them")) refusals(&dev);

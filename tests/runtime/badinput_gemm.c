@@ -63,7 +63,14 @@ static void gemm_problem(hewn_context *context)
     BAD_GEMM(d.major_a = 2, HEWN_ERR_ARGUMENT,
              "major_a: 2 is neither HEWN_MAJOR_K nor HEWN_MAJOR_MN");
     BAD_GEMM(d.major_b = -1, HEWN_ERR_ARGUMENT, "major_b: -1 is neither");
-    BAD_GEMM(d.act = 4, HEWN_ERR_ARGUMENT, "act: 4 is not in 0..3");
+    BAD_GEMM(d.act = 5, HEWN_ERR_ARGUMENT, "act: 5 is not in 0..4");
+    BAD_GEMM((d.act = HEWN_ACT_SWIGLU, d.with = HEWN_GEMM_WITH_BIAS, d.bias_type = HEWN_F32),
+             HEWN_ERR_ARGUMENT, "with: 0x2 has C or bias, which HEWN_ACT_SWIGLU is not for");
+    BAD_GEMM((d.act = HEWN_ACT_SWIGLU, d.variant = "pair"), HEWN_ERR_LIMIT,
+             "act: SwiGLU: kernel pair for sm_90a does not have it");
+    BAD_GEMM(d.variant = "glu64", HEWN_ERR_LIMIT, "act: none: kernel glu64 for sm_90a does not");
+    BAD_GEMM((d.act = HEWN_ACT_SWIGLU, d.in = HEWN_E4M3), HEWN_ERR_LIMIT, "in: 8-bit inputs: kernel glu");
+    BAD_GEMM((d.act = HEWN_ACT_SWIGLU, d.n = 1 << 30), HEWN_ERR_LIMIT, "n: B has twice 1073741824");
     BAD_GEMM(d.with = 128, HEWN_ERR_ARGUMENT, "with: 0x80 has bits that no HEWN_GEMM_WITH_... has");
     BAD_GEMM(
         d.with = HEWN_GEMM_WITH_SCALE_ROWS, HEWN_ERR_LIMIT,
@@ -77,7 +84,7 @@ static void gemm_problem(hewn_context *context)
     BAD_GEMM((d.in = HEWN_S8, d.out = HEWN_S32, d.act = HEWN_ACT_RELU), HEWN_ERR_ARGUMENT,
              "out: s32 is for sums alone, but `with` is 0x0 and `act` 1");
     BAD_GEMM((d.in = HEWN_S8, d.slices = 2), HEWN_ERR_LIMIT,
-             "slices: 2 is not 1, but inputs are s8 or have scales of rows or columns");
+             "slices: 2 is not 1, which s8, scales of rows or columns, SwiGLU ask for");
     BAD_GEMM((d.in = HEWN_S8, d.variant = "pair"), HEWN_ERR_LIMIT,
              "in: s8: kernel pair for sm_90a does not have it");
     BAD_GEMM((d.in = HEWN_E4M3, d.variant = "96x128", d.out = HEWN_BF16,

@@ -13,7 +13,11 @@ static int is_8bit(const struct module_id *id)
 
 void gemm_write_problem(FILE *out, const struct module_id *id)
 {
-    if (id->plan->gemm->can & GEMM_CAN_FINISH)
+    if (id->plan->gemm->glu)
+        fprintf(out,
+                "  \"formula\": \"D[b] = silu(x) * y, x and y the first and the last n columns of "
+                "alpha * scale_a * scale_b * A[b] * transpose(B[b])\",\n");
+    else if (id->plan->gemm->can & GEMM_CAN_FINISH)
         fprintf(out, "  \"formula\": \"D[b] = act(alpha * scale_a * scale_b * A[b] * "
                      "transpose(B[b]) + beta * C[b] + bias)\",\n");
     else
@@ -74,7 +78,7 @@ static void write_maps(FILE *out, const struct module_id *id)
     unsigned tile_k = tile_k_of(id);
     const char *in = is_8bit(id) ? "u8" : id->in;
     unsigned box_a[2] = {tile_k, p->tile_m / p->pair_n};
-    unsigned box_b[2] = {tile_k, p->tile_n / p->pair_m};
+    unsigned box_b[2] = {tile_k, p->tile_n / p->pair_m / (1 + p->glu)};
     unsigned box_d[2] = {128 / element, p->d_rows};
 
     unsigned chunk = GEMM_D_CHUNK_BYTES / element;
@@ -85,8 +89,10 @@ static void write_maps(FILE *out, const struct module_id *id)
     int mn = (p->can & GEMM_CAN_MN) && !is_8bit(id);
     write_map(out, 'A', in, "\"k\", \"m\", \"step_a * (batch - 1) + 1\"", box_a,
               mn ? "\"m\", \"k\", \"step_a * (batch - 1) + 1\"" : NULL, tile_k, ",");
-    write_map(out, 'B', in, "\"k\", \"n\", \"step_b * (batch - 1) + 1\"", box_b,
-              mn ? "\"n\", \"k\", \"step_b * (batch - 1) + 1\"" : NULL, tile_k, ",");
+    write_map(out, 'B', in,
+              p->glu ? "\"k\", \"2 * n\", \"step_b * (batch - 1) + 1\""
+                     : "\"k\", \"n\", \"step_b * (batch - 1) + 1\"",
+              box_b, mn ? "\"n\", \"k\", \"step_b * (batch - 1) + 1\"" : NULL, tile_k, ",");
     write_map(out, 'D', id->out, dims_d, box_d, NULL, 0, "");
     fprintf(out, "  ],\n");
 }
@@ -105,7 +111,8 @@ void gemm_write_shape(FILE *out, const struct module_id *id)
             "  \"tile\": {\"m\": %u, \"n\": %u, \"k\": %u},\n"
             "  \"stages\": %u,\n"
             "  \"raster_rows\": %u,\n",
-            p->tile_m * p->pair_m, p->tile_n * p->pair_n, tile_k_of(id), p->stages, p->raster_rows);
+            p->tile_m * p->pair_m, p->tile_n * p->pair_n / (1 + p->glu), tile_k_of(id), p->stages,
+            p->raster_rows);
     if (p->parts > 1) /* of K, from 1 on: so many times the cluster and the grid given here */
         fprintf(out, "  \"parts\": %u,\n", p->parts);
     if (cluster == 1)

@@ -61,6 +61,7 @@ struct gemm_shape {
     unsigned stages, raster_rows, d_rows;
     unsigned can; /* GEMM_CAN_... */
     unsigned odd; /* 1: GEMM_ODD_MAPS */
+    unsigned glu; /* 1: B has 2n rows, a tile of D half of tile_n columns */
 };
 
 struct attention_shape {

@@ -63,6 +63,11 @@ static const struct plan_scalar scalars[] = PLAN_SCALARS(GEMM_SCALARS(PLAN_SCALA
                    "all CTAs of the cluster are parts");
 
 #define CHECK_LOOSE(P, v) CHECK_PARTS(P, v)
+#define CHECK_GLU(P, v)                                             \
+    CHECK_SHARES(P, v)                                              \
+    _Static_assert(                                                 \
+        P##_GEMM_TILE_M(v) == 128 && P##_GEMM_TILE_N(v) % 128 == 0, \
+        "a warpgroup has both factors of its columns, in ranges of 32, an even number");
 
 /* Sums of other parts lie in the rings as with SHARES. A part of one k-block has units for all warps, or
  * the host gives it two. */
@@ -98,6 +103,7 @@ _Static_assert(SM100F_GEMM_TMEM_COLUMNS <= 512, "TMEM_COLUMNS");
 #define ODD_LOOSE     0
 #define ODD_SHARES    0
 #define ODD_EXCHANGED 0
+#define ODD_GLU       0
 #define ODD_ODD       1
 
 #define TABLES(P, t, v, kind)                                                                      \
@@ -120,6 +126,7 @@ _Static_assert(SM100F_GEMM_TMEM_COLUMNS <= 512, "TMEM_COLUMNS");
         .d_rows = P##_GEMM_D_ROWS,                                                                 \
         .can = P##_GEMM_CAN(v),                                                                    \
         .odd = ODD_##kind,                                                                         \
+        .glu = (P##_GEMM_CAN(v) & GEMM_CAN_GLU) != 0,                                              \
     };
 
 SM90A_GEMM_VARIANTS(TABLES)
