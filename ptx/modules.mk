@@ -81,7 +81,7 @@ $(every_family:%=$(O)/modules/%.c): $(O)/modules/%.c: $(O)/modules/%.list $(mod)
 # for beside ENTRY. $(call text_at,target,module): where the target has a text of the input dtype's own,
 # <family>_<in>, that one.
 text_of = $(if $(filter %_combine,$(1)),$(1),$(call part,1,$(1))$(if $(filter mla,$(call part,1,$(1))),$(call mla_text,$(call part,3,$(1))))$(if \
-            $(filter gemm/few gemm/oddfew,$(call part,1,$(1))/$(call part,4,$(1))),_$(call part,4,$(1))))
+            $(filter gemm/few gemm/oddfew gemm/glufew,$(call part,1,$(1))/$(call part,4,$(1))),_$(patsubst glufew,few,$(call part,4,$(1)))))
 mla_text = $(if $(1),$(if $(filter %x16,$(1)),_few,_gather))
 text_at = $(or $(basename $(notdir $(wildcard \
             $(SRC)/ptx/$(1)/$(call part,1,$(2))_$(call part,2,$(2)).ptx))),$(call text_of,$(2)))

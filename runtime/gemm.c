@@ -65,7 +65,7 @@ static const uint32_t act_bits[] = {[HEWN_ACT_NONE] = 0,
 static uint32_t tile_columns(const hewn_gemm_plan *plan)
 {
     const struct hewn_gemm_kernel *k = plan->kernel;
-    return k->few ? plan->few.columns : k->tile_n >> k->glu;
+    return (k->few ? plan->few.columns : k->tile_n) >> k->glu;
 }
 
 static uint32_t ring_stages(const hewn_gemm_plan *plan)
@@ -104,7 +104,7 @@ static int compute_scalars(hewn_gemm_plan *plan, const hewn_gemm_desc *d, int64_
         s->mode |= (operands[GEMM_A].loose ? GEMM_MODE_LOOSE_A : 0) |
                    (operands[GEMM_B].loose ? GEMM_MODE_LOOSE_B : 0);
     if (k->odd) s->mode |= (uint32_t)((uint64_t)(d->k - 1) % tile_k) << GEMM_ODD_TAIL;
-    s->columns = k->few ? plan->few.columns : 0;
+    s->columns = k->few ? tile_columns(plan) : 0;
     s->stages = k->few ? plan->few.stages : 0;
     s->finish = act_bits[d->act];
     if (d->with & (HEWN_GEMM_WITH_SCALE_A | HEWN_GEMM_WITH_SCALE_B)) s->finish |= GEMM_FINISH_SCALE;

@@ -72,7 +72,10 @@ static uint64_t clusters(const struct hewn_gemm_extent *p, uint32_t parts, uint3
 
 static uint32_t columns_of(const struct hewn_gemm_extent *p, uint32_t parts, uint32_t sm_count)
 {
-    uint32_t unit = p->mn_b ? SM90A_FEW_CHUNK : COLUMN_UNIT, most = most_columns(p);
+    uint32_t unit = p->need & GEMM_CAN_GLU ? 2 * SM90A_FEW_CHUNK
+                    : p->mn_b              ? SM90A_FEW_CHUNK
+                                           : COLUMN_UNIT;
+    uint32_t most = most_columns(p);
     uint64_t tiles = clusters(p, parts, sm_count) / p->batch; /* of a problem */
     uint64_t columns = ceil_div(ceil_div(p->n, tiles ? tiles : 1), unit) * unit;
     return columns < most ? (uint32_t)columns : most;

@@ -50,10 +50,10 @@
      .odd = (maps),                                 \
      .exchanged = !((more)&GEMM_CAN_F32)},
 
-#define KERNEL_FEW                               \
+#define KERNEL_FEW(name, glued, able)            \
     {.target = "sm_90a",                         \
-     .variant = "few",                           \
-     .module = "few",                            \
+     .variant = name,                            \
+     .module = name,                             \
      .tile_m = SM90A_FEW_ROWS,                   \
      .tile_n = SM90A_FEW_COLUMNS,                \
      .row_bytes = GEMM_ROW_BYTES,                \
@@ -67,7 +67,8 @@
      .tmem_columns = 0,                          \
      .ctas_per_sm = SM90A_FEW_CTAS_PER_SM,       \
      .raster_rows = 1,                           \
-     .can = SM90A_FEW_CAN | MOST,                \
+     .can = (able) | MOST,                       \
+     .glu = glued,                               \
      .most_m = SM90A_FEW_ROWS,                   \
      .few = HEWN_GEMM_FEW},
 
@@ -95,7 +96,8 @@
 #define IS_GLU(P, v) ((P##_GEMM_CAN(v) & GEMM_CAN_GLU) != 0)
 
 static const struct hewn_gemm_kernel kernels[] = {
-    KERNEL_FEW KERNEL_ODDFEW SM90A_GEMM_VARIANTS(KERNEL) SM100F_GEMM_VARIANTS(KERNEL)};
+    KERNEL_FEW("few", 0, SM90A_FEW_CAN) KERNEL_FEW("glufew", 1, SM90A_GLUFEW_CAN)
+        KERNEL_ODDFEW SM90A_GEMM_VARIANTS(KERNEL) SM100F_GEMM_VARIANTS(KERNEL)};
 
 const struct hewn_gemm_kernel *hewn_gemm_kernels(size_t *count)
 {

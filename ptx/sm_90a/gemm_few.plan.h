@@ -48,6 +48,9 @@
 
 #define SM90A_FEW_CAN (GEMM_CAN_MN | GEMM_CAN_FINISH | GEMM_CAN_FP8 | GEMM_CAN_KINDS)
 
+/* With B's rows twice, K-major inputs of 16 bits: columns of a tile come in chunks, half of its rows of B. */
+#define SM90A_GLUFEW_CAN (GEMM_CAN_FINISH | GEMM_CAN_GLU)
+
 /* What gemm_finish.inc asks for. */
 #define SM90A_FEW_GROUP_N 64
 

@@ -283,7 +283,7 @@ static void chosen_case(struct gemm_case *g, int index)
 /* SwiGLU: each kernel alone and in pairs, tiles that end in D's last columns and rows, k-blocks from one on, more
  * tiles than CTAs, one B for a batch; and kernels as they are chosen. */
 static const char *const glu_variants[] = {"glu128", "glu128m", "glu128n", "glu64",
-                                           "glu64m", "glu64n",  NULL};
+                                           "glu64m", "glu64n",  "glufew",  NULL};
 static const int64_t glu_shapes[][3] = {{128, 128, 256}, {1, 1, 8},        {65, 129, 600},
                                         {257, 513, 72},  {300, 1030, 136}, {700, 260, 64},
                                         {129, 63, 1096}};
@@ -299,12 +299,14 @@ static void glu_case(struct gemm_case *g, int index)
                                     HEWN_GEMM_WITH_SCALE_A | HEWN_GEMM_WITH_SCALE_B};
     hewn_gemm_desc *s = &g->desc;
     const int v = index % GLU_VARIANTS, shape = index / GLU_VARIANTS, mix = v * 2 + shape;
+    const bool few = glu_variants[v] && !strcmp(glu_variants[v], "glufew");
     s->m = glu_shapes[shape][0], s->n = glu_shapes[shape][1], s->k = glu_shapes[shape][2];
+    if (few) s->m = 1 + 9 * shape % 64;
     s->act = HEWN_ACT_SWIGLU;
     s->in = mix % 2 ? HEWN_F16 : HEWN_BF16;
     s->out = mix % 3 == 2 ? HEWN_F32 : s->in;
     s->variant = glu_variants[v];
-    s->parts = s->variant ? 1 : 0;
+    s->parts = few && s->k > 500 ? 3 : s->variant ? 1 : 0;
     s->batch = mix % 4 == 1 ? 2 : 1;
     s->with = with[(v + shape) % 3];
     g->alpha = s->with & HEWN_GEMM_WITH_ALPHA ? -0.75F : 1;

@@ -55,9 +55,47 @@ static const struct plan plan = {
     .gemm = &shape,
 };
 
+static const struct gemm_shape glu_shape = {
+    .tile_m = SM90A_FEW_ROWS,
+    .tile_n = SM90A_FEW_COLUMNS,
+    .row_bytes = GEMM_ROW_BYTES,
+    .pair_m = 1,
+    .pair_n = 1,
+    .parts = SM90A_FEW_PARTS,
+    .stages = SM90A_FEW_STAGES,
+    .raster_rows = 1,
+    .d_rows = SM90A_FEW_D_ROWS,
+    .can = SM90A_GLUFEW_CAN,
+    .glu = 1,
+};
+
+static const struct plan glu_plan = {
+    .target = "sm_90a",
+    .family = "gemm",
+    .text = "gemm_few",
+    .threads = SM90A_FEW_THREADS,
+    .dynamic_shared = SM90A_FEW_DYNAMIC_SHARED,
+    .tmem_columns = 0,
+    .cluster = 1,
+    .ctas_per_sm = SM90A_FEW_CTAS_PER_SM,
+    .maps = maps,
+    .scalars = scalars,
+    .roles = roles,
+    .shared = shared,
+    .tmem = tmem,
+    .handoffs = handoffs,
+    .flows = flows,
+    .gemm = &glu_shape,
+};
+
 const struct plan *plan_gemm_few(const char *target)
 {
     return strcmp(target, plan.target) == 0 ? &plan : NULL;
+}
+
+const struct plan *plan_gemm_glufew(const char *target)
+{
+    return strcmp(target, glu_plan.target) == 0 ? &glu_plan : NULL;
 }
 
 /* ---- rows of any length -- */
