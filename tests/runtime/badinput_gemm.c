@@ -69,7 +69,8 @@ static void gemm_problem(hewn_context *context)
     BAD_GEMM((d.act = HEWN_ACT_SWIGLU, d.variant = "pair"), HEWN_ERR_LIMIT,
              "act: SwiGLU: kernel pair for sm_90a does not have it");
     BAD_GEMM(d.variant = "glu64", HEWN_ERR_LIMIT, "act: none: kernel glu64 for sm_90a does not");
-    BAD_GEMM((d.act = HEWN_ACT_SWIGLU, d.in = HEWN_E4M3), HEWN_ERR_LIMIT, "in: 8-bit inputs: kernel glu");
+    BAD_GEMM((d.act = HEWN_ACT_SWIGLU, d.in = HEWN_E4M3), HEWN_ERR_LIMIT,
+             "in: 8-bit inputs: kernel glu");
     BAD_GEMM((d.act = HEWN_ACT_SWIGLU, d.n = 1 << 30), HEWN_ERR_LIMIT, "n: B has twice 1073741824");
     BAD_GEMM(d.with = 128, HEWN_ERR_ARGUMENT, "with: 0x80 has bits that no HEWN_GEMM_WITH_... has");
     BAD_GEMM(
