@@ -149,33 +149,30 @@ uint32_t hewn_gemm_clusters(uint32_t sm_count, uint32_t cluster)
  * The constants were fitted to timings of drawn shapes, starting from what rates.c and the ledger have
  * measured (ptx/sm_90a/LEDGER.md, "The choice").
  */
-static const double mma_inefficiency = 0.9547, beside = 33.86;
-static const double row_cycles = 2.302; /* 61 bytes a cycle into an SM from L2 */
-static const double fetch_hinders = 0.2169, ring_hinders = 0.373, memory_hinders = 0.4498;
-static const double parts_row = 1.028;    /* of that where `split` or `flat` share K, fitted */
-static const double empty_cycles = 3.225; /* a row beyond the matrix */
-static const double empty_shared = 2.03;  /* what sharing it saves */
-static const double askew = 1.367,
-                    across = 1.078;      /* rows that begin inside a sector: 5 sectors, not 4;
-                                                      inside a line */
-static const double memory_bytes = 2743; /* a cycle, all SMs: 4.8 TB/s */
-static const double written = 1.236,
+static const double mma_inefficiency = 0.9107, beside = 34.42;
+static const double row_cycles = 2.33; /* 55 bytes a cycle into an SM from L2 */
+static const double fetch_hinders = 0.2383, ring_hinders = 0.3843, memory_hinders = 0.4278;
+static const double parts_row = 0.9409;   /* of that where `split` or `flat` share K, fitted */
+static const double empty_cycles = 3.595; /* a row beyond the matrix */
+static const double empty_shared = 2.123; /* what sharing it saves */
+static const double askew = 1.429;        /* rows that begin inside a sector: 5 sectors, not 4 */
+static const double memory_bytes = 2860;  /* a cycle, all SMs: 5 TB/s */
+static const double written = 1.257,
                     askew_written = 1.392; /* a byte of D against one that is read */
-static const double start = 2460, start_cluster = 121.9;
-static const double late_between = 767.1, fill = 332.1, exposed = 0.9199;
+static const double start = 2282, start_cluster = 117.6;
+static const double late_between = 784.8, fill = 320.9, exposed = 0.936;
 static const double read_again = 1.005;
-static const double late_box = 492.9,
-                    late_boxes = 4.487; /* a box that finds no k-block to go with */
-static const double epilogue_area = 14.92,
-                    by_element = 906; /* results a cycle; stores by element */
+static const double late_box = 522, late_boxes = 4.368; /* a box that finds no k-block to go with */
+static const double epilogue_area = 14.27,
+                    by_element = 994.2; /* results a cycle; stores by element */
 static const double direct =
-    16.9; /* a column of those that no box of 64 holds, stored by element */
-static const double exchanged_area = 9.142;
+    18.01; /* a column of those that no box of 64 holds, stored by element */
+static const double exchanged_area = 8.638;
 static const double by_loose_element = 3000, by_odd_element = 2000;
-static const double merge = 678.7, merge_part = 435.2; /* of 128 x 64 sums */
-static const double broad = 750.4, broad_part = 624.3,
-                    broad_area = 372.4;                    /* of more, through the rings */
-static const double promote_wide = 1.457, promote = 1.648; /* 8-bit sums, promoted; the ledger */
+static const double merge = 665.6, merge_part = 493.2; /* of 128 x 64 sums */
+static const double broad = 794.2, broad_part = 616.4,
+                    broad_area = 419.2;                    /* of more, through the rings */
+static const double promote_wide = 1.443, promote = 1.591; /* 8-bit sums, promoted; the ledger */
 static const double loose_row = 35.6;                      /* a row through registers */
 static const double odd_fetch = 2.65;  /* a row of 144 bytes, of two or three lines, against one */
 static const double shared_bytes = 92; /* a cycle, of shared memory */
@@ -183,7 +180,7 @@ static const double shared_bytes = 92; /* a cycle, of shared memory */
 /* The time of a row that begins so, against one that begins on a line. */
 static double stretch(uint32_t begins_askew)
 {
-    return begins_askew > 1 ? askew : begins_askew ? across : 1;
+    return begins_askew > 1 ? askew : 1;
 }
 
 static double larger(double a, double b)
@@ -342,7 +339,7 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
 /* ---- slices of K -- */
 
 /* The kernel that adds up slices: start, loads and stores, and its reads from L2; bytes a cycle. */
-static const double combine = 2772, combine_bytes = 928.1;
+static const double combine = 4103, combine_bytes = 902.5;
 static const double rest_start = 3500; /* of the product of what equal slices leave of K */
 
 /* K of each slice: its rows begin at multiples of 16 bytes. */
