@@ -40,7 +40,7 @@ cubins = $(if $(ptxas),$(foreach a,$(archs_$(patsubst %/,%,$(dir $(1)))), \
 # unpacks its module and those that precede it there: some milliseconds, so packs are not larger than this.
 pack_gemm      = gemm_$(patsubst f16,bf16,$(call part,2,$(1)))_$(or $(call part,4,$(1)),plain)
 pack_attention = attention$(patsubst %,_%_$(call part,4,$(1)),$(filter-out combine,$(call part,3,$(1))))
-pack_decode    = $(subst 192_192,96_96,decode$(patsubst %,_%_$(call part,4,$(1)),$(filter-out combine,$(call part,3,$(1)))))
+pack_decode    = $(subst 384_384,96_96,$(subst 192_192,96_96,decode$(patsubst %,_%_$(call part,4,$(1)),$(filter-out combine,$(call part,3,$(1))))))
 pack_mla       = mla$(addprefix _,$(filter combine,$(call part,2,$(1))))
 pack_indexer   = indexer
 pack_topk      = topk

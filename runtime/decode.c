@@ -18,7 +18,7 @@ enum {
     LEAST_BOX = 16,    /* rows: smaller boxes are slower than rows fetched one by one */
     MOST_PAGED = 64,   /* rows of a box in a page: larger ones load more behind the last key, */
     MOST_PLAIN = 32,   /* and without pages; smaller ones are slower (LEDGER.md) */
-    PAIR_BLOCKS = 3,   /* an SM at least, where two KV heads of 96 share a tile */
+    LEAST_JOINED = 3,  /* blocks an SM, where KV heads of 96 share a tile */
     COMBINE_CTAS = 396 /* of the combine kernel, that a device holds at a time: 3 an SM */
 };
 
@@ -62,14 +62,16 @@ static uint32_t lesser(uint64_t a, uint64_t b)
 
 /* ---- the choice -- */
 
-/* Whether KV heads lie side by side in pairs, and there are blocks enough of a pair for all SMs. */
-static int paired(const hewn_context *context, const struct attention_problem *p)
+/* Whether KV heads lie side by side in sets of `heads`, of one scale, and there are blocks enough of a
+ * set for all SMs. */
+static int joined(const hewn_context *context, const struct attention_problem *p, uint32_t heads)
 {
     const struct attention_source *s = &p->source[0];
     uint64_t row = p->qk_dim * s->k.element, blocks = s->length / DECODE_BLOCK;
-    return !p->pack && !p->invariant && p->kv_heads % 2 == 0 && s->k.head == row &&
-           s->v.head == row &&
-           blocks * p->batch * p->kv_heads >= 2 * PAIR_BLOCKS * (uint64_t)context->info.sm_count;
+    return !p->pack && !p->invariant && !p->k_scales && !p->v_scales && p->kv_heads % heads == 0 &&
+           s->k.head == row && s->v.head == row &&
+           blocks * p->batch * p->kv_heads >=
+               heads * LEAST_JOINED * (uint64_t)context->info.sm_count;
 }
 
 /* The first variant whose rows hold those of a KV head, else the one with the most. */
@@ -85,7 +87,7 @@ static const struct decode_kernel *find_kernel(const hewn_context *context,
             !hewn_target_runs_on(k->target, device->cc_major, device->cc_minor))
             continue;
         int fits = k->rows >= rows * k->heads;
-        if (k->heads > 1 && !(fits && paired(context, p))) continue;
+        if (k->heads > 1 && !(fits && joined(context, p, k->heads))) continue;
         found = k;
         if (fits) break;
     }
@@ -432,12 +434,12 @@ static int prepare_parts(hewn_attention_plan *plan, hewn_context *context, hewn_
     return status;
 }
 
-/* Two heads as one that is twice as wide. */
-static void join_heads(struct attention_tensor *t)
+/* Heads side by side as one that is as wide as they are. */
+static void join_heads(struct attention_tensor *t, uint32_t heads)
 {
-    t->columns *= 2;
-    t->heads /= 2;
-    t->head *= 2;
+    t->columns *= heads;
+    t->heads /= heads;
+    t->head *= heads;
 }
 
 int hewn_decode_fill(hewn_attention_plan *plan, hewn_context *context, hewn_error *err)
@@ -445,10 +447,10 @@ int hewn_decode_fill(hewn_attention_plan *plan, hewn_context *context, hewn_erro
     struct decode_plan *d = &plan->decode;
     d->kernel = find_kernel(context, &plan->problem);
     if (d->kernel->heads > 1) { /* the problem as such a kernel sees it */
-        join_heads(&plan->problem.source[0].k);
-        join_heads(&plan->problem.source[0].v);
-        plan->problem.kv_heads /= 2;
-        plan->problem.group *= 2;
+        join_heads(&plan->problem.source[0].k, d->kernel->heads);
+        join_heads(&plan->problem.source[0].v, d->kernel->heads);
+        plan->problem.kv_heads /= d->kernel->heads;
+        plan->problem.group *= d->kernel->heads;
     }
     count_rows(&plan->problem, d->kernel, &d->scalars);
     choose_boxes(&plan->problem, d->kernel, &d->scalars);

@@ -18,8 +18,8 @@
  *
  * With `cluster` the grid is one cluster a tile: sm_90a/decode_cluster.inc. Then `groups` is 1.
  *
- * Where a tile has two KV heads (sm_90a/decode_pair.inc), a pair counts as one head of twice the columns and
- * twice the group, and boxes of Q have pack / 2 rows of a token.
+ * Where a tile has two or four KV heads (sm_90a/decode_pair.inc, decode_quad.inc), they count as one head of
+ * so many times the columns and the group, and boxes of Q have pack / 2 or pack / 4 rows of a token.
  *
  * With `groups` > 1 group i has the tiles of kv_head * head_blocks + head_block = i, and those of a
  * sequence are its row tiles.

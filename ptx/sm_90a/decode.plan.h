@@ -3,7 +3,7 @@
  * included by decode.ptx, by the runtime and by tools/mod. Bytes unless a name says otherwise. A
  * variant is (qk, v, e, n): head dimension of Q and K, of V, bytes of an element of K and V (2; 1:
  * e4m3, beside 16-bit Q), query rows of a tile. 192 and 192: two KV heads of 96, side by side in memory
- * and in the tile: decode_pair.inc.
+ * and in the tile: decode_pair.inc. 384 and 384: four, decode_quad.inc.
  */
 #ifndef HEWN_SM90A_DECODE_PLAN_H
 #define HEWN_SM90A_DECODE_PLAN_H
@@ -35,6 +35,7 @@
     X(SM90A, sm_90a, 64, 64, 1, 16)   \
     X(SM90A, sm_90a, 64, 64, 1, 32)   \
     X(SM90A, sm_90a, 64, 64, 1, 64)   \
+    X(SM90A, sm_90a, 384, 384, 1, 32) \
     X(SM90A, sm_90a, 96, 96, 1, 16)   \
     X(SM90A, sm_90a, 96, 96, 1, 32)   \
     X(SM90A, sm_90a, 96, 96, 1, 64)   \
@@ -49,13 +50,15 @@
     X(SM90A, sm_90a, 512, 512, 1, 16) \
     X(SM90A, sm_90a, 512, 512, 1, 32)
 
-#define SM90A_DECODE_HEADS(qk, v) ((qk) == 192 && (v) == 192 ? 2 : 1) /* KV heads of a tile */
+#define SM90A_DECODE_HEADS(qk, v) /* KV heads of a tile */ \
+    ((qk) == 384 ? 4 : (qk) == 192 && (v) == 192 ? 2 : 1)
 
 /* A chunk: columns of Q or P, or of 16-bit K and V, in a swizzle row. */
 #define SM90A_DECODE_CHUNK         (SWIZZLE_BYTES / 2)
 #define SM90A_DECODE_CHUNKS(d)     (((d) + SM90A_DECODE_CHUNK - 1) / SM90A_DECODE_CHUNK)
 #define SM90A_DECODE_ROW_CHUNK(n)  ((n)*SWIZZLE_BYTES) /* of Q or P */
-#define SM90A_DECODE_TILE_Q(qk, n) (SM90A_DECODE_CHUNKS(qk) * SM90A_DECODE_ROW_CHUNK(n))
+#define SM90A_DECODE_Q_CHUNKS(qk)  ((qk) == 384 ? 2 : SM90A_DECODE_CHUNKS(qk))
+#define SM90A_DECODE_TILE_Q(qk, n) (SM90A_DECODE_Q_CHUNKS(qk) * SM90A_DECODE_ROW_CHUNK(n))
 #define SM90A_DECODE_TILE_P(n)     (2 * SM90A_DECODE_ROW_CHUNK(n)) /* a chunk: 64 keys */
 
 /* A unit of the ring is a block's keys of one swizzle row of K or V: 64 columns of 16 bits, 128 of e4m3,

@@ -231,6 +231,11 @@ static const char *const small_pages[] = {
     "qk=256 in=f16 out=f32 sq=70 sk=300 page=16 keys=1 sources=2 sk1=333 keys1=1 page1=8 b=2",
     "qk=256 sq=140 sk=700 page=24 keys=1 ragged=1 b=2 hq=2 hkv=1 causal=1 splits=2",
     "qk=256 out=f32 sq=130 sk=300 page=32 keys=1 ragged=2 b=2 hq=4 hkv=2 layout=1",
+    /* four KV heads a tile; the last also on 132 SMs */
+    "kv=3 qk=96 sq=1 sk=700 hq=16 hkv=4 b=3 ks=1",
+    "kv=3 qk=96 sq=2 sk=900 hq=32 hkv=8 b=3 page=16 keys=1 ragged=2 causal=1 in=f16 sink=1",
+    "kv=3 qk=96 sq=7 sk=600 hq=4 hkv=4 b=4 packed=1 keys=2 ragged=1 tree=1 vs=1 out=f32",
+    "kv=3 qk=96 sq=1 sk=400 hq=40 hkv=8 b=66 page=4 keys=1 ragged=2 cap=2000 pattern=3",
 };
 
 /* e4m3 inputs: what the 16-bit cases above vary, scales of all kinds, outputs in e4m3. */

@@ -308,6 +308,8 @@ static void add_module(struct kernels *k, const char *name)
     } else if (!strcmp(part[0], "decode") && !strcmp(part[2], "192") && !strcmp(part[3], "192")) {
         add_word(&k->forms, "96"); /* two heads a tile */
     } else {
+        /* of decode, two or four KV heads of 96 in a tile */
+        if (!strcmp(part[3], "192") || !strcmp(part[3], "384")) return;
         (void)snprintf(form, sizeof form, strcmp(part[2], part[3]) ? "%s/%s" : "%s", part[2],
                        part[3]);
         add_word(&k->forms, form);
