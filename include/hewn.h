@@ -1258,6 +1258,11 @@ int hewn_topk_plan_check_tables(const hewn_topk_plan *plan, const hewn_topk_tabl
  * 128), scale_b_plane ceil(n / 128) * scale_b_n. Those of A and B are multiples of 16, those of D of 16 bytes,
  * those of scale_a of 4. All are below 2^40 bytes. Strides of planes are not used with OFFSETS.
  *
+ * With `scales` HEWN_GROUPED_COLUMNS each column of B has a scale for 128 k, scale_b[g][c][b] in place of
+ * scale_b[g][c / 128][b]. It lies at g * scale_b_plane + b * scale_b_n + c, elements; scale_b_n and scale_b_plane
+ * are multiples of 4, contiguous n rounded up to 4 and ceil(k / 128) * scale_b_n; scale_b's address is a multiple
+ * of 16.
+ *
  * With a_rows, A and scale_a are one plane of that many rows, and row r of D, of plane g, takes row index[r], or
  * index[g * m + r], of them; `index` is int32 on the device. A number outside 0..a_rows-1 reads as a row of
  * zeros. lda and scale_a_k are as above, with a_rows in place of m; stride_a and scale_a_plane are not used.
@@ -1268,6 +1273,9 @@ typedef enum hewn_grouped_kind {
     HEWN_GROUPED_PLANES = 0, HEWN_GROUPED_COUNTS = 1, HEWN_GROUPED_OFFSETS = 2
 } hewn_grouped_kind;
 
+/* What shares a scale of B: 128 columns and 128 k, or 128 k of a column. */
+typedef enum hewn_grouped_scales { HEWN_GROUPED_BLOCKS = 0, HEWN_GROUPED_COLUMNS = 1 } hewn_grouped_scales;
+
 typedef struct hewn_grouped_desc {
     size_t struct_size;
     int64_t groups, m, n, k;
@@ -1277,12 +1285,12 @@ typedef struct hewn_grouped_desc {
     int64_t lda, ldb, ldd;
     int64_t stride_a, stride_b, stride_d; /* between groups; a and d: between planes */
     int64_t scale_a_k, scale_a_plane;     /* between blocks of k, planes */
-    int64_t scale_b_n, scale_b_plane;     /* between blocks of columns, groups */
+    int64_t scale_b_n, scale_b_plane;     /* between blocks of columns (HEWN_GROUPED_COLUMNS: of k), groups */
     const char *variant; /* of the kernel, as hewn_grouped_plan_info names it; NULL: chosen */
     int in;              /* hewn_dtype of A and B: HEWN_E4M3 */
     int out;             /* hewn_dtype of D: HEWN_BF16 or HEWN_F32 */
     int kind;            /* hewn_grouped_kind */
-    int scales;          /* must be 0 */
+    int scales;          /* hewn_grouped_scales */
     int64_t a_rows;      /* rows of A and scale_a by number; 0: they are those of D */
 } hewn_grouped_desc;
 

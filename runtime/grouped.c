@@ -25,17 +25,19 @@ _Static_assert(offsetof(struct grouped_scalars, k) + 4 + GROUPED_MAP_COUNT * MAP
 struct grouped_kernel {
     const char *variant;
     uint32_t tile_m, tile_n, stages, raster_rows, threads, shared;
+    int columns; /* hewn_grouped_scales */
 };
 
 static const struct grouped_kernel kernels[] = {
-#define X(P, target, v)          \
-    {#v,                         \
-     P##_GROUPED_TILE_M(v),      \
-     P##_GROUPED_TILE_N(v),      \
-     P##_GROUPED_STAGES(v),      \
-     P##_GROUPED_RASTER_ROWS(v), \
-     P##_GROUPED_THREADS,        \
-     P##_GROUPED_DYNAMIC_SHARED(v)},
+#define X(P, target, v)             \
+    {#v,                            \
+     P##_GROUPED_TILE_M(v),         \
+     P##_GROUPED_TILE_N(v),         \
+     P##_GROUPED_STAGES(v),         \
+     P##_GROUPED_RASTER_ROWS(v),    \
+     P##_GROUPED_THREADS,           \
+     P##_GROUPED_DYNAMIC_SHARED(v), \
+     P##_GROUPED_COLUMNS(v)},
     SM90A_GROUPED_VARIANTS(X)
 #undef X
 };
@@ -50,7 +52,7 @@ static uint32_t ceil_div(uint64_t a, uint64_t b)
 }
 
 /* SM cycles of a k-block in each kernel, in long runs on an H200 (tests/bench/bench_grouped.c --all). */
-static const double block_cycles[] = {560, 905, 920, 1120, 1280};
+static const double block_cycles[] = {560, 905, 920, 1120, 1280, 560, 920};
 _Static_assert(sizeof block_cycles / sizeof *block_cycles == KERNELS, "one for each kernel");
 
 /*
@@ -91,6 +93,7 @@ static int choose_kernel(hewn_grouped_plan *plan, const char *name, hewn_error *
     double least = 0;
     for (size_t i = 0; i < KERNELS; i++)
         for (uint32_t pair = 0; pair < PAIRS; pair++) {
+            if (kernels[i].columns != plan->problem.scales) continue;
             if (name ? !is_named(name, &kernels[i], pair) : pair && !clusters) continue;
             double c = cost(&kernels[i], pair, &plan->problem, (uint32_t)context->info.sm_count);
             if (plan->kernel && c >= least) continue;
@@ -300,7 +303,7 @@ static int check_addresses(const hewn_grouped_plan *plan, const hewn_grouped_arg
         {"b", a->b, ADDRESS_MUST, GROUPED_ALIGN, p->of[GROUPED_B].span, 0},
         {"d", a->d, ADDRESS_MUST, GROUPED_ALIGN, p->of[GROUPED_D].span, 1},
         {"scale_a", a->scale_a, ADDRESS_MUST, GROUPED_ALIGN, p->of[GROUPED_S].span, 0},
-        {"scale_b", a->scale_b, ADDRESS_MUST, WORD, p->scale_b_span, 0},
+        {"scale_b", a->scale_b, ADDRESS_MUST, p->scales ? GROUPED_ALIGN : WORD, p->scale_b_span, 0},
         {"index", a->index, hewn_needed(p->a_rows != 0), WORD,
          p->a_rows ? WORD * p->of[GROUPED_D].rows * p->of[GROUPED_D].planes : 0, 0},
         {"rows", a->rows, hewn_needed(listed), WORD, listed ? WORD * (uint64_t)p->groups : 0, 0},

@@ -101,7 +101,7 @@ static int check_options(const hewn_grouped_desc *d, struct grouped_problem *p, 
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: dtype %d (%s) is neither bf16 nor f32",
                          d->out, out ? out : "unknown");
     int status = check_range("kind", d->kind, HEWN_GROUPED_PLANES, HEWN_GROUPED_OFFSETS, err);
-    if (!status) status = check_range("scales", d->scales, 0, 0, err);
+    if (!status) status = check_range("scales", d->scales, 0, HEWN_GROUPED_COLUMNS, err);
     if (!status) status = check_counts(d, err);
     if (!status)
         status =
@@ -109,8 +109,27 @@ static int check_options(const hewn_grouped_desc *d, struct grouped_problem *p, 
     if (!status && align & (align - 1))
         status =
             hewn_fail(err, HEWN_ERR_ARGUMENT, "align: %lld is no power of two", (long long)align);
-    p->in = d->in, p->out = d->out, p->kind = d->kind;
+    p->in = d->in, p->out = d->out, p->kind = d->kind, p->scales = d->scales;
     p->align = (uint32_t)align;
+    return status;
+}
+
+/* Rows of scales of B: of 128 columns, an element a block of k; or of a block, an element a column. */
+static int check_scales_b(const hewn_grouped_desc *d, struct grouped_problem *p, hewn_error *err)
+{
+    uint64_t rows = p->blocks_n, least = p->k_blocks;
+    int64_t row = d->scale_b_n;
+    uint32_t align = WORD;
+    if (p->scales) {
+        rows = p->k_blocks, least = p->n, align = GROUPED_ALIGN;
+        if (!row) row = ((int64_t)p->n + 3) / 4 * 4;
+    }
+    int status = check_stride("scale_b_n", row, least, WORD, align, &p->scale_b_row, err);
+    if (!status)
+        status = check_stride("scale_b_plane", d->scale_b_plane, rows * p->scale_b_row / WORD, WORD,
+                              align, &p->scale_b_plane, err);
+    /* below 2^71: a description that large fails at B */
+    p->scale_b_span = p->groups * p->scale_b_plane;
     return status;
 }
 
@@ -146,15 +165,7 @@ int hewn_grouped_check(const hewn_grouped_desc *d, struct grouped_problem *p, he
         status = check_tensor(&p->of[GROUPED_S], s,
                               d->scale_a_k ? d->scale_a_k : (int64_t)(a_rows + 3) / 4 * 4, a_rows,
                               d->scale_a_plane, err);
-    if (!status)
-        status = check_stride("scale_b_n", d->scale_b_n, blocks, WORD, WORD, &p->scale_b_row, err);
-    if (!status)
-        status =
-            check_stride("scale_b_plane", d->scale_b_plane, p->blocks_n * p->scale_b_row / WORD,
-                         WORD, WORD, &p->scale_b_plane, err);
-    p->scale_b_span =
-        groups * p->scale_b_plane; /* below 2^71: a description that large fails at B */
-    return status;
+    return status ? status : check_scales_b(d, p, err);
 }
 
 /* Rows of a group, from the first on: in its plane, or in the only one. */

@@ -4,8 +4,8 @@
  *
  *   D[r][c] = sum over blocks b of 128 k: scale_a[r][b] * scale_b[g][c / 128][b] * (A[r] . B[g][c] in b)
  *
- * for every row r of group g. A and B are e4m3, K-major; the product of a block is the tensor cores' sum,
- * scales and what follows are fp32.
+ * for every row r of group g; where each column has scales of its own, scale_b[g][c][b]. A and B are e4m3, K-major;
+ * the product of a block is the tensor cores' sum, scales and what follows are fp32.
  *
  * Groups. `kind` says where the rows of group g lie:
  *   GROUPED_PLANES    rows 0 .. m - 1 of plane g of A, D and scale_a
@@ -53,7 +53,8 @@
     X(u64, d_pitch, "bytes between rows of D")                                        \
     X(u64, d_plane, "bytes between planes of D")                                      \
     X(u64, scale_b, "address of B's scales, f32")                                     \
-    X(u64, scale_b_row, "bytes between scales of 128 columns and of the next")        \
+    X(u64, scale_b_row, "bytes between scales of 128 columns and of the next; where " \
+                        "each column has its own, of a block of k and of the next")   \
     X(u64, scale_b_plane, "bytes between scales of groups")                           \
     X(u64, rows, "kind != 0 ? address of counts or offsets, i32 : any")               \
     X(u64, index, "rows of A by number: address of i32 for every row of D; else any") \

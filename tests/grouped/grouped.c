@@ -147,6 +147,25 @@ static void by_number(struct device *dev)
     }
 }
 
+/* Scales of B for each column: the tiles that have them, with rows by number and without. */
+static void columns(struct device *dev)
+{
+    static const char *const list[] = {"64x128c", "64x128cp", "128x128c", "128x128cp", NULL};
+    for (int i = 0; i < 10; i++) {
+        struct grouped_case c = usual;
+        c.scales = HEWN_GROUPED_COLUMNS;
+        c.variant = list[i % 5];
+        c.kind = i % 3;
+        c.out = i % 2 ? HEWN_F32 : HEWN_BF16;
+        c.m = c.kind == HEWN_GROUPED_OFFSETS ? 470 : 200;
+        c.n = i % 4 < 2 ? 391 : 520;
+        c.k = i < 5 ? 400 : 1111;
+        c.spread = i % 2;
+        c.a_rows = i < 5 ? 0 : 300;
+        try_case(dev, c);
+    }
+}
+
 /* Rows and ends of groups of every sort. */
 static void groups(struct device *dev)
 {
@@ -203,7 +222,8 @@ static void at_random(struct device *dev, int count)
         c.spread = (int)rng_below(&r, 2);
         if (c.kind == HEWN_GROUPED_OFFSETS) c.align = 1 << rng_below(&r, 8);
         if (!rng_below(&r, 4)) c.a_rows = 1 + (int)rng_below(&r, 400);
-        if (rng_below(&r, 3)) c.variant = variants[rng_below(&r, VARIANTS)];
+        c.scales = !rng_below(&r, 4);
+        if (rng_below(&r, 3) && !c.scales) c.variant = variants[rng_below(&r, VARIANTS)];
         try_case(dev, c);
     }
 }
@@ -218,6 +238,7 @@ int main(int argc, char **argv)
     } else {
         each_variant(&dev);
         by_number(&dev);
+        columns(&dev);
         groups(&dev);
         sizes(&dev);
     }

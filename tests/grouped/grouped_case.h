@@ -33,6 +33,7 @@ struct grouped_case {
     int out;
     int spread; /* strides larger than contiguous */
     int exact;  /* small integers */
+    int scales; /* hewn_grouped_scales */
     enum grouped_rows rows;
     const char *variant;
     uint64_t seed;
@@ -47,6 +48,9 @@ struct grouped_data {
     int32_t *rows, *index;
     size_t a_bytes, b_bytes, d_bytes, scale_a_count, scale_b_count, row_count, index_count;
 };
+
+/* The scale of B for a column and a block of k. */
+float grouped_scale_b(const struct grouped_data *d, int group, int column, int block);
 
 void grouped_case_name(const struct grouped_case *c, char *out, size_t size);
 bool grouped_data_new(struct grouped_data *d, const struct grouped_case *c);

@@ -17,6 +17,7 @@ void grouped_case_name(const struct grouped_case *c, char *out, size_t size)
              c->k, hewn_dtype_name(c->out), rows[c->rows], c->spread ? ", spread" : "",
              c->variant ? c->variant : "chosen");
     if (c->a_rows) snprintf(out + strlen(out), size - strlen(out), ", by number of %d", c->a_rows);
+    if (c->scales) snprintf(out + strlen(out), size - strlen(out), ", scales of columns");
     if (c->align) snprintf(out + strlen(out), size - strlen(out), ", align %d", c->align);
 }
 
@@ -45,6 +46,19 @@ int grouped_row_of_a(const struct grouped_data *d, int plane, int row, int *a_pl
     return at >= 0 && at < d->c.a_rows ? at : -1;
 }
 
+static int64_t scale_b_at(const struct grouped_data *d, int group, int column, int block)
+{
+    const hewn_grouped_desc *x = &d->desc;
+    const int64_t inside =
+        d->c.scales ? block * x->scale_b_n + column : column / BLOCK * x->scale_b_n + block;
+    return group * x->scale_b_plane + inside;
+}
+
+float grouped_scale_b(const struct grouped_data *d, int group, int column, int block)
+{
+    return d->scale_b[scale_b_at(d, group, column, block)];
+}
+
 /* ---- shapes -- */
 
 static int64_t up(int64_t x, int64_t to)
@@ -70,6 +84,7 @@ static void describe(struct grouped_data *d)
                              .in = HEWN_E4M3,
                              .out = c->out,
                              .kind = c->kind,
+                             .scales = c->scales,
                              .a_rows = c->a_rows};
     const int64_t a_rows = c->a_rows ? c->a_rows : c->m, a_planes = c->a_rows ? 1 : d->planes;
     x->lda = up(c->k, 16) + extra;
@@ -82,6 +97,10 @@ static void describe(struct grouped_data *d)
     x->scale_a_plane = x->scale_a_k * d->blocks + (c->spread ? 4 : 0);
     x->scale_b_n = d->blocks + (c->spread ? 3 : 0);
     x->scale_b_plane = x->scale_b_n * d->blocks_n + (c->spread ? 1 : 0);
+    if (c->scales) {
+        x->scale_b_n = up(c->n, 4) + (c->spread ? 8 : 0);
+        x->scale_b_plane = x->scale_b_n * d->blocks + (c->spread ? 4 : 0);
+    }
     d->a_bytes = (size_t)(x->stride_a * a_planes);
     d->b_bytes = (size_t)(x->stride_b * c->groups);
     d->d_bytes = (size_t)(x->stride_d * d->planes) * hewn_dtype_size(c->out);
@@ -175,9 +194,9 @@ static void fill(struct grouped_data *d, struct rng *r)
                 d->scale_a[a_plane * x->scale_a_plane + b * x->scale_a_k + row] = some_scale(c, r);
         }
         for (int j = 0; j < c->n; j++) fill_bytes(c, d->b + g * x->stride_b + j * x->ldb, r);
-        for (int j = 0; j < d->blocks_n; j++)
+        for (int j = 0; j < c->n; j += c->scales ? 1 : BLOCK)
             for (int b = 0; b < d->blocks; b++)
-                d->scale_b[g * x->scale_b_plane + j * x->scale_b_n + b] = some_scale(c, r);
+                d->scale_b[scale_b_at(d, g, j, b)] = some_scale(c, r);
     }
 }
 

@@ -56,10 +56,10 @@ static void judge_element(struct judge *j, int group, int plane, int row, int co
     const unsigned char *a = d->a + a_plane * x->stride_a + a_row * x->lda;
     const unsigned char *b = d->b + group * x->stride_b + column * x->ldb;
     const float *scale_a = d->scale_a + a_plane * x->scale_a_plane + a_row;
-    const float *scale_b = d->scale_b + group * x->scale_b_plane + column / BLOCK * x->scale_b_n;
     double want = 0, error = 0, reach = 0;
     for (int i = 0; i < d->blocks && !nothing; i++) {
-        double h, scale = (double)scale_a[i * x->scale_a_k] * (double)scale_b[i];
+        double h, scale = (double)scale_a[i * x->scale_a_k];
+        scale *= (double)grouped_scale_b(d, group, column, i);
         int length = d->c.k - i * BLOCK < BLOCK ? d->c.k - i * BLOCK : BLOCK;
         double sum = block_sum(a + i * BLOCK, b + i * BLOCK, length, &h);
         want += scale * sum;

@@ -47,7 +47,9 @@ static void shapes(hewn_context *context)
     BAD((d.a_rows = 2000, d.scale_a_k = 1000), HEWN_ERR_ARGUMENT,
         "scale_a_k: 1000 is less than the 2000 elements inside");
     BAD(d.kind = 3, HEWN_ERR_ARGUMENT, "kind: 3 is not in 0..2");
-    BAD(d.scales = 1, HEWN_ERR_ARGUMENT, "scales: 1 is not in 0..0");
+    BAD(d.scales = 2, HEWN_ERR_ARGUMENT, "scales: 2 is not in 0..1");
+    BAD((d.scales = HEWN_GROUPED_COLUMNS, d.variant = "128x192"), HEWN_ERR_ARGUMENT,
+        "variant: there is no kernel \"128x192\"");
     BAD(d.in = HEWN_BF16, HEWN_ERR_ARGUMENT, "in: dtype 2 (bf16) is not e4m3");
     BAD(d.out = HEWN_F16, HEWN_ERR_ARGUMENT, "out: dtype 1 (f16) is neither bf16 nor f32");
     BAD(d.out = 77, HEWN_ERR_ARGUMENT, "out: dtype 77 (unknown) is neither bf16 nor f32");
@@ -68,6 +70,12 @@ static void strides(hewn_context *context)
     BAD(d.scale_a_k = 1001, HEWN_ERR_ARGUMENT, "scale_a_k: 1001 elements, 4004 B, are no multiple");
     BAD(d.scale_a_k = 996, HEWN_ERR_ARGUMENT, "scale_a_k: 996 is less than the 1000 elements");
     BAD(d.scale_b_n = 2, HEWN_ERR_ARGUMENT, "scale_b_n: 2 is less than the 3 elements inside");
+    BAD((d.scales = HEWN_GROUPED_COLUMNS, d.scale_b_n = 514), HEWN_ERR_ARGUMENT,
+        "scale_b_n: 514 elements, 2056 B, are no multiple of 16 B");
+    BAD((d.scales = HEWN_GROUPED_COLUMNS, d.scale_b_n = 508), HEWN_ERR_ARGUMENT,
+        "scale_b_n: 508 is less than the 512 elements inside");
+    BAD((d.scales = HEWN_GROUPED_COLUMNS, d.scale_b_plane = 1532), HEWN_ERR_ARGUMENT,
+        "scale_b_plane: 1532 is less than the 1536 elements inside");
     BAD(d.scale_b_plane = 11, HEWN_ERR_ARGUMENT, "scale_b_plane: 11 is less than the 12 elements");
     BAD((d.groups = INT32_MAX, d.n = 8, d.k = 16, d.m = 8, d.stride_b = 1LL << 39),
         HEWN_ERR_ARGUMENT, "ldb, stride_b: the tensor ends behind 2^63 B");

@@ -77,6 +77,7 @@ struct decode_shape {
 
 struct grouped_shape {
     unsigned tile_m, tile_n, stages, raster_rows, d_rows;
+    unsigned columns; /* 1: each column of B has scales of its own */
 };
 
 struct indexer_shape {

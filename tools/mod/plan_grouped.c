@@ -11,8 +11,6 @@ static const char *const maps[] = PLAN_NAMES(GROUPED_MAPS(PLAN_NAME, PLAN_NAME))
 static const struct plan_scalar scalars[] = PLAN_SCALARS(GROUPED_SCALARS(PLAN_SCALAR));
 static const struct plan_range roles[] = PLAN_RANGES(SM90A_GROUPED_ROLES(PLAN_ROLE));
 static const struct plan_range roles_rows[] = PLAN_RANGES(SM90A_GROUPED_ROLES_rows(PLAN_ROLE));
-static const struct plan_flow flows[] = PLAN_FLOWS(SM90A_GROUPED_FLOWS(PLAN_FLOW));
-static const struct plan_flow flows_rows[] = PLAN_FLOWS(SM90A_GROUPED_FLOWS_rows(PLAN_FLOW));
 static const struct plan_range no_ranges[] = PLAN_RANGES();
 
 #define CHECK(P, t, v)                                                                          \
@@ -35,19 +33,23 @@ SM90A_GROUPED_VARIANTS(CHECK)
 _Static_assert(SM90A_GROUPED_PRODUCER_REGS + 2 * SM90A_GROUPED_CONSUMER_REGS <= SM_REGISTERS / 128,
                "registers");
 
-#define TABLES(P, t, v)                                                 \
-    static const struct plan_range t##_##v##_shared[] =                 \
-        PLAN_RANGES(P##_GROUPED_SHARED(PLAN_SHARED, v));                \
-    static const struct plan_handoff t##_##v##_handoffs[] =             \
-        PLAN_HANDOFFS(P##_GROUPED_HANDOFFS(PLAN_HANDOFF_SPAN, v));      \
-    static const struct plan_handoff t##_##v##_handoffs_rows[] =        \
-        PLAN_HANDOFFS(P##_GROUPED_HANDOFFS_rows(PLAN_HANDOFF_SPAN, v)); \
-    static const struct grouped_shape t##_##v##_shape = {               \
-        .tile_m = P##_GROUPED_TILE_M(v),                                \
-        .tile_n = P##_GROUPED_TILE_N(v),                                \
-        .stages = P##_GROUPED_STAGES(v),                                \
-        .raster_rows = P##_GROUPED_RASTER_ROWS(v),                      \
-        .d_rows = P##_GROUPED_D_ROWS,                                   \
+#define TABLES(P, t, v)                                                                            \
+    static const struct plan_range t##_##v##_shared[] =                                            \
+        PLAN_RANGES(P##_GROUPED_SHARED(PLAN_SHARED, v));                                           \
+    static const struct plan_handoff t##_##v##_handoffs[] =                                        \
+        PLAN_HANDOFFS(P##_GROUPED_HANDOFFS(PLAN_HANDOFF_SPAN, v));                                 \
+    static const struct plan_handoff t##_##v##_handoffs_rows[] =                                   \
+        PLAN_HANDOFFS(P##_GROUPED_HANDOFFS_rows(PLAN_HANDOFF_SPAN, v));                            \
+    static const struct plan_flow t##_##v##_flows[] = PLAN_FLOWS(P##_GROUPED_FLOWS(PLAN_FLOW, v)); \
+    static const struct plan_flow t##_##v##_flows_rows[] =                                         \
+        PLAN_FLOWS(P##_GROUPED_FLOWS_rows(PLAN_FLOW, v));                                          \
+    static const struct grouped_shape t##_##v##_shape = {                                          \
+        .tile_m = P##_GROUPED_TILE_M(v),                                                           \
+        .tile_n = P##_GROUPED_TILE_N(v),                                                           \
+        .stages = P##_GROUPED_STAGES(v),                                                           \
+        .raster_rows = P##_GROUPED_RASTER_ROWS(v),                                                 \
+        .columns = P##_GROUPED_COLUMNS(v),                                                         \
+        .d_rows = P##_GROUPED_D_ROWS,                                                              \
     };
 
 SM90A_GROUPED_VARIANTS(TABLES)
@@ -70,7 +72,7 @@ SM90A_GROUPED_VARIANTS(TABLES)
             .shared = t##_##v##_shared,                      \
             .tmem = no_ranges,                               \
             .handoffs = t##_##v##_handoffs##kind,            \
-            .flows = flows##kind,                            \
+            .flows = t##_##v##_flows##kind,                  \
             .grouped = &t##_##v##_shape,                     \
         },                                                   \
     },
@@ -92,8 +94,10 @@ const struct plan *plan_grouped(const char *target, const char *variant)
 
 void grouped_write_problem(FILE *out, const struct module_id *id)
 {
-    fprintf(out, "  \"formula\": \"D[r][c] = sum over blocks b of 128 k: scale_a[r][b] * "
-                 "scale_b[g][c / 128][b] * (A[r] . B[g][c] in b), r: a row of group g\",\n");
+    fprintf(out,
+            "  \"formula\": \"D[r][c] = sum over blocks b of 128 k: scale_a[r][b] * "
+            "scale_b[g][%s][b] * (A[r] . B[g][c] in b), r: a row of group g\",\n",
+            id->plan->grouped->columns ? "c" : "c / 128");
     fprintf(out,
             "  \"dtypes\": {\"a\": \"%s\", \"b\": \"%s\", \"scale_a\": \"f32\", "
             "\"scale_b\": \"f32\", \"sum\": \"f32\", \"d\": \"%s\"},\n",
