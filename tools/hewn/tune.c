@@ -305,7 +305,7 @@ static int parse_product(const char *text, struct tuned *p)
     if (sscanf(text, "%lldx%lldx%lld%c", &m, &n, &k, &rest) != 3 || m < 1 || n < 1 || k < 1 ||
         m > INT32_MAX || n > INT32_MAX || k > INT32_MAX)
         return cli_usage("tune", "'%s' is not MxNxK, each 1 to 2^31-1", text);
-    *p = (struct tuned){.m = m, .n = n, .k = k};
+    *p = (struct tuned){.m = m, .n = n, .k = k, .sets = 1};
     return 0;
 }
 
