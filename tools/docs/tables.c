@@ -305,11 +305,9 @@ static void add_module(struct kernels *k, const char *name)
         add_word(&k->forms, "16 to 128");
     } else if (!strcmp(part[0], "w4")) {
         add_word(&k->forms, part[2]);
-    } else if (!strcmp(part[0], "decode") && !strcmp(part[2], "192") && !strcmp(part[3], "192")) {
-        add_word(&k->forms, "96"); /* two heads a tile */
+    } else if (!strcmp(part[0], "decode") && (!strcmp(part[3], "192") || !strcmp(part[3], "384"))) {
+        add_word(&k->forms, "96"); /* two or four heads a tile */
     } else {
-        /* of decode, two or four KV heads of 96 in a tile */
-        if (!strcmp(part[3], "192") || !strcmp(part[3], "384")) return;
         (void)snprintf(form, sizeof form, strcmp(part[2], part[3]) ? "%s/%s" : "%s", part[2],
                        part[3]);
         add_word(&k->forms, form);
