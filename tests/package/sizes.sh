@@ -94,7 +94,7 @@ says() {
 most() {
     case $1-$2 in
     attention-all) echo 2600000 ;;
-    attention-*) echo 1500000 ;;
+    attention-*) echo 1600000 ;;
     gemm-sm_100f) echo 2000000 ;;
     gemm-*) echo 2900000 ;;
     *) echo 1000000 ;;
