@@ -12,42 +12,59 @@
 #include <float.h>
 #include <string.h>
 
+enum { EARLY = 8 }; /* k-blocks: `fetches` of kernels that spread tiles */
+
 #define MOST                  (GEMM_CAN_PLANE | GEMM_CAN_F32)
 #define KERNEL(P, t, v, kind) KERNEL_##kind(P, t, v)
-#define KERNEL_WHOLE(P, t, v) ROW(P, t, v, #v, P##_GEMM_PAIR_M(v), P##_GEMM_PAIR_N(v), 0, MOST, 0)
+#define KERNEL_WHOLE(P, t, v) \
+    ROW(P, t, v, #v, P##_GEMM_PAIR_M(v), P##_GEMM_PAIR_N(v), 0, MOST, 0, 0)
 #define KERNEL_PARTS(P, t, v) KERNEL_WHOLE(P, t, v)
-#define KERNEL_LOOSE(P, t, v) ROW(P, t, v, #v, 1, 1, 0, GEMM_CAN_LOOSE | MOST, 0)
-#define KERNEL_ODD(P, t, v)   ROW(P, t, v, #v, 1, 1, 0, GEMM_CAN_LOOSE | GEMM_CAN_F32, 1)
+#define KERNEL_LOOSE(P, t, v) ROW(P, t, v, #v, 1, 1, 0, GEMM_CAN_LOOSE | MOST, 0, 0)
+#define KERNEL_ODD(P, t, v)   ROW(P, t, v, #v, 1, 1, 0, GEMM_CAN_LOOSE | GEMM_CAN_F32, 1, 0)
 /* One module, three variants: each tile alone, pairs along m, pairs along n. */
 #define KERNEL_SHARES(P, t, v) KERNEL_THREE(P, t, v, MOST)
 /* Results of 16 bits. */
 #define KERNEL_GLU(P, t, v)       KERNEL_THREE(P, t, v, MOST)
 #define KERNEL_EXCHANGED(P, t, v) KERNEL_THREE(P, t, v, GEMM_CAN_PLANE)
-#define KERNEL_THREE(P, t, v, more)                       \
-    ROW(P, t, v, #v, 1, 1, 0, more, 0)                    \
-    ROW(P, t, v, #v "m", 2, 1, GEMM_MODE_PAIR_M, more, 0) \
-    ROW(P, t, v, #v "n", 1, 2, GEMM_MODE_PAIR_N, more, 0)
-#define ROW(P, t, v, name, m, n, how, more, maps)   \
-    {.target = #t,                                  \
-     .variant = (name),                             \
-     .module = #v,                                  \
-     .tile_m = P##_GEMM_TILE_M(v),                  \
-     .tile_n = P##_GEMM_TILE_N(v),                  \
-     .row_bytes = GEMM_ROW_BYTES,                   \
-     .stages = P##_GEMM_STAGES(v),                  \
-     .pair_m = (m),                                 \
-     .pair_n = (n),                                 \
-     .parts = IS_GLU(P, v) ? 1 : P##_GEMM_PARTS(v), \
-     .glu = IS_GLU(P, v),                           \
-     .threads = P##_GEMM_THREADS,                   \
-     .d_rows = P##_GEMM_D_ROWS,                     \
-     .dynamic_shared = P##_GEMM_DYNAMIC_SHARED(v),  \
-     .tmem_columns = P##_GEMM_TMEM_COLUMNS,         \
-     .ctas_per_sm = P##_GEMM_CTAS_PER_SM,           \
-     .raster_rows = P##_GEMM_RASTER_ROWS(v) / (m),  \
-     .can = P##_GEMM_CAN(v) | (more),               \
-     .mode = (how),                                 \
-     .odd = (maps),                                 \
+#define KERNEL_THREE(P, t, v, more)                          \
+    ROW(P, t, v, #v, 1, 1, 0, more, 0, 0)                    \
+    ROW(P, t, v, #v "m", 2, 1, GEMM_MODE_PAIR_M, more, 0, 0) \
+    ROW(P, t, v, #v "n", 1, 2, GEMM_MODE_PAIR_N, more, 0, 0)
+/* One module: each tile alone, and rectangles of tiles. */
+#define KERNEL_SPREAD(P, t, v)       \
+    SPREAD(P, t, v, #v, 0, 0)        \
+    SPREAD(P, t, v, #v "-1x2", 0, 1) \
+    SPREAD(P, t, v, #v "-1x4", 0, 2) \
+    SPREAD(P, t, v, #v "-2x1", 1, 0) \
+    SPREAD(P, t, v, #v "-2x2", 1, 1) \
+    SPREAD(P, t, v, #v "-2x4", 1, 2) \
+    SPREAD(P, t, v, #v "-4x1", 2, 0) \
+    SPREAD(P, t, v, #v "-4x2", 2, 1)
+#define SPREAD(P, t, v, name, log_m, log_n)        \
+    ROW(P, t, v, name, 1 << (log_m), 1 << (log_n), \
+        (log_m) << GEMM_MODE_LOG_M | (log_n) << GEMM_MODE_LOG_N, MOST, 0, 1)
+#define ROW(P, t, v, name, m, n, how, more, maps, spreads) \
+    {.target = #t,                                         \
+     .variant = (name),                                    \
+     .module = #v,                                         \
+     .tile_m = P##_GEMM_TILE_M(v),                         \
+     .tile_n = P##_GEMM_TILE_N(v),                         \
+     .row_bytes = GEMM_ROW_BYTES,                          \
+     .stages = P##_GEMM_STAGES(v),                         \
+     .pair_m = (m),                                        \
+     .pair_n = (n),                                        \
+     .parts = IS_GLU(P, v) ? 1 : P##_GEMM_PARTS(v),        \
+     .glu = IS_GLU(P, v),                                  \
+     .threads = P##_GEMM_THREADS,                          \
+     .d_rows = P##_GEMM_D_ROWS,                            \
+     .dynamic_shared = P##_GEMM_DYNAMIC_SHARED(v),         \
+     .tmem_columns = P##_GEMM_TMEM_COLUMNS,                \
+     .ctas_per_sm = P##_GEMM_CTAS_PER_SM,                  \
+     .raster_rows = P##_GEMM_RASTER_ROWS(v) / (m),         \
+     .can = P##_GEMM_CAN(v) | (more),                      \
+     .mode = (how),                                        \
+     .odd = (maps),                                        \
+     .fetches = (spreads)*EARLY,                           \
      .exchanged = !((more)&GEMM_CAN_F32)},
 
 #define KERNEL_FEW(name, glued, able)            \
@@ -171,7 +188,10 @@ static const double exchanged_area = 8.638;
 static const double by_loose_element = 3000, by_odd_element = 2000;
 static const double merge = 665.6, merge_part = 493.2; /* of 128 x 64 sums */
 static const double broad = 794.2, broad_part = 616.4,
-                    broad_area = 419.2;                    /* of more, through the rings */
+                    broad_area = 419.2; /* of more, through the rings */
+static const double two_lines = 1, short_product = 70,
+                    spread_start = 120;                    /* tiles that are spread */
+static const double spread_waves = 1.2;                    /* a guess */
 static const double promote_wide = 1.443, promote = 1.591; /* 8-bit sums, promoted; the ledger */
 static const double loose_row = 35.6;                      /* a row through registers */
 static const double odd_fetch = 2.65;  /* a row of 144 bytes, of two or three lines, against one */
@@ -219,6 +239,13 @@ static double shift(const struct hewn_gemm_kernel *k, const struct hewn_gemm_ext
     return (k->tile_m * a + k->tile_n * b) / shared_bytes;
 }
 
+/* How much longer the rows of kernels that spread tiles take because some lie in two lines of 128 bytes. */
+static double lines(const struct hewn_gemm_extent *p)
+{
+    uint64_t bytes = p->k * p->in | 128;
+    return 1 + two_lines * (1 - (double)(bytes & -bytes) / 128);
+}
+
 /* Of a kernel that loads loose rows through registers. */
 static double loose(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p, double rows)
 {
@@ -240,6 +267,10 @@ static double cost(const struct hewn_gemm_kernel *k, uint32_t parts,
     double multiply = area * k->row_bytes / 4096 * mma_inefficiency + beside;
     double rows = fetch(k->tile_m, k->pair_n, m, (double)tiles_m * k->pair_m, waves, p->askew_a) +
                   fetch(k->tile_n, k->pair_m, n, (double)tiles_n * k->pair_n, waves, p->askew_b);
+    if (k->fetches) {
+        rows *= lines(p);
+        multiply += k->tile_m == 64 ? short_product : 0;
+    }
     const double narrow = (double)128 * 64;
     if (parts > 1 && area <= narrow) rows *= parts_row;
     if (p->promoted) multiply *= k->tile_n >= 192 ? promote_wide : promote;
@@ -274,6 +305,7 @@ static double cost(const struct hewn_gemm_kernel *k, uint32_t parts,
     double run = blocks * block + (waves - 1) * tile;
     /* Of equal kernels, the one whose tiles read the larger operand once. */
     if (n >= m ? tiles_m * k->pair_m > 1 : tiles_n * k->pair_n > 1) run *= read_again;
+    if (k->fetches) run = run * (waves > 1 ? spread_waves : 1) + spread_start * (double)pair;
     return start + (pair * parts > 1 ? start_cluster : 0) + both(run, memory, memory_hinders) +
            epilogue + (parts > 1 ? waves * add_up : 0);
 }
@@ -284,10 +316,10 @@ static uint64_t least_blocks(const struct hewn_gemm_kernel *k, uint32_t parts)
     return k->odd && parts > 1 ? (uint64_t)2 * parts : parts;
 }
 
-/* Whether a kernel computes such a product only if it is named. */
+/* Whether a kernel computes such a product only if it is named. Spread tiles of 8-bit inputs are not timed yet. */
 static int passes(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p)
 {
-    return k->named || k->glu != ((p->need & GEMM_CAN_GLU) != 0) ||
+    return k->named || k->glu != ((p->need & GEMM_CAN_GLU) != 0) || (k->fetches && p->in == 1) ||
            (k->can & GEMM_CAN_LOOSE && !(p->need & GEMM_CAN_LOOSE));
 }
 

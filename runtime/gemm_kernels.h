@@ -17,7 +17,7 @@ struct hewn_gemm_kernel {
     const char *module;              /* what stands behind its dtypes in the module's name */
     uint32_t tile_m, tile_n, stages; /* the tile of a CTA */
     uint32_t row_bytes;              /* of an operand's row in a k-block */
-    uint32_t pair_m, pair_n;         /* CTAs of a cluster that share loads: each 1 or 2 */
+    uint32_t pair_m, pair_n;         /* CTAs of a cluster that share loads: each 1, 2 or 4 */
     uint32_t parts;                  /* the most parts of K in a cluster */
     uint32_t threads;
     uint32_t d_rows; /* of an output box */
@@ -26,12 +26,13 @@ struct hewn_gemm_kernel {
     uint32_t ctas_per_sm;
     uint32_t raster_rows;
     uint32_t can;    /* GEMM_CAN_... */
-    uint32_t mode;   /* GEMM_MODE_PAIR_...: who shares loads, where the kernel must be told */
+    uint32_t mode;   /* GEMM_MODE_PAIR_..., _LOG_...: who shares loads, where it is told */
     uint32_t most_m; /* rows that it computes, at most; 0: any */
     uint32_t few; /* HEWN_GEMM_...FEW: the plan decides tile_n and the stages, gemm_few.c; or 0 */
     uint32_t exchanged; /* 1: A and B are exchanged, results of 16 bits */
     uint32_t named;     /* 1: computes only what names it */
     uint32_t glu;       /* 1: for HEWN_ACT_SWIGLU; a tile of D has half of tile_n columns */
+    uint32_t fetches;   /* k-blocks at most that it tells L2 to fetch early */
     uint32_t odd;       /* not 0: a tensor map for every class of rows, gemm_odd.c */
 };
 

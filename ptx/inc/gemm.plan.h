@@ -82,7 +82,7 @@
     X(u32, mode, "16-bit: a_mn + 2 * b_mn; fp8: a_e5m2 + 2 * b_e5m2 + 4 * full")            \
     X(u32, finish, "1 factors, 2 C, 4, 8 bias, 16 .. act, 64, 128 scales of rows, columns") \
     X(u32, columns, "of D in a tile, where the plan decides it; else 0")                    \
-    X(u32, stages, "of the ring, where the plan decides it; else 0")                        \
+    X(u32, stages, "of the ring, or k-blocks to fetch early, where the plan says; 0")       \
     X(f32, alpha, "finish & 1 ? alpha : any")                                               \
     X(f32, beta, "finish & 2 ? beta : any")
 
@@ -101,6 +101,10 @@
  * the other, and each loads half of B's; PAIR_N: side by side, half of A's. One of them at most. */
 #define GEMM_MODE_PAIR_M 8
 #define GEMM_MODE_PAIR_N 16
+/* Kernels of kind SPREAD: a cluster is a rectangle of tiles, 1 << LOG_M below each other and 1 << LOG_N side by
+ * side. Bits 0-1 from there on: the logarithm. */
+#define GEMM_MODE_LOG_M 8
+#define GEMM_MODE_LOG_N 10
 /* Kernels that can do GEMM_CAN_LOOSE: the operand's addresses or strides are not multiples of 16 bytes.
  * The parameter of its tensor map then holds GEMM_LOOSE_... in place of a map. */
 #define GEMM_MODE_LOOSE_A  32

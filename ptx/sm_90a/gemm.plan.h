@@ -19,6 +19,9 @@
  *           |              | by two either way, and parts of K         |
  *   Mx128   | M x 128      | likewise, with A and B exchanged: rows of | few rows; rows between 128s
  *           |              | A are columns of the MMA, 80 to 160       |
+ *   64x64,  | M x N        | a rectangle of tiles, up to 8: a row's A  | 4 to 12 us: many small
+ *   128x64, |              | and a column's B are loaded once          | tiles, one wave
+ *   128x80  |              |                                           |
  *
  * "Half of B each": each CTA of the pair loads half of the tile that both need, and multicasts it.
  * Parts of K: 1 to 8 CTAs of a cluster sum up the same tile over [k_blocks * part / parts, k_blocks
@@ -63,7 +66,7 @@
 /* ---- a variant: SM90A_GEMM_<NAME>(variant); PLAN(NAME) in the kernel ---- */
 
 /* X(prefix, target, variant, kind): every variant; kind PARTS: parts of K; SHARES; EXCHANGED: that, and
- * the operands exchanged; else WHOLE. Of equal
+ * the operands exchanged; SPREAD: SHARES is 2; else WHOLE. Of equal
  * cost the runtime takes the first: `plain`, which needs no clusters, comes behind those that share
  * loads. */
 #define SM90A_GEMM_VARIANTS(X)           \
@@ -91,7 +94,11 @@
     X(SM90A, sm_90a, 160x128, EXCHANGED) \
     X(SM90A, sm_90a, glu128, GLU)        \
     X(SM90A, sm_90a, glu64, GLU)         \
-    X(SM90A, sm_90a, plain, WHOLE)
+    X(SM90A, sm_90a, plain, WHOLE)       \
+    X(SM90A, sm_90a, 64x64, SPREAD)      \
+    X(SM90A, sm_90a, 64x96, SPREAD)      \
+    X(SM90A, sm_90a, 128x64, SPREAD)     \
+    X(SM90A, sm_90a, 128x80, SPREAD)
 
 /* LOOSE, in conditions of the preprocessor: operands and results of any alignment. */
 #define SM90A_GEMM_LOOSE(v)    SM90A_GEMM_LOOSE_##v
@@ -105,7 +112,8 @@
 
 /* TILE_M, TILE_N: a CTA's tile. GROUP_M: rows of it that a consumer warpgroup computes, 64 or 128.
  * PAIR_M, PAIR_N: tiles of a cluster that shares loads. SHARES: `mode` says whether a cluster shares loads
- * and how: none, two tiles one below the other, or two side by side; PAIR_M and PAIR_N are 1. PARTS: the
+ * and how: none, two tiles one below the other, or two side by side; PAIR_M and PAIR_N are 1. 2: likewise for a
+ * rectangle of up to 8 tiles, each part of whose operands is loaded once for all that need it. PARTS: the
  * most parts of K. D_BUFFERS: boxes of output that a warp stages. STAGES: k-blocks in the rings.
  * RASTER_ROWS: rows of tiles (a cluster's) that are walked together, see inc/raster.inc: one wave of
  * clusters on 132 SMs covers a part of D about 2048 rows high and as wide, which reads least from L2.
@@ -138,6 +146,10 @@
 #define SM90A_GEMM_160x128 160, 128,     64,     1, 1,      1,     8,       1,      5,      12,        0,        0
 #define SM90A_GEMM_glu128  128, 256,     64,     1, 1,      1,     8,       2,      4,      16,        0,        2
 #define SM90A_GEMM_glu64   128, 128,     64,     1, 1,      1,     8,       2,      6,      16,        0,        2
+#define SM90A_GEMM_64x64    64,  64,     64,     1, 1,      2,     1,       1,     12,      32,        0,        0
+#define SM90A_GEMM_64x96    64,  96,     64,     1, 1,      2,     1,       2,      9,      32,        0,        0
+#define SM90A_GEMM_128x64  128,  64,     64,     1, 1,      2,     1,       2,      8,      16,        0,        0
+#define SM90A_GEMM_128x80  128,  80,     64,     1, 1,      2,     1,       2,      7,      16,        0,        0
 
 #define SM90A_GEMM_TILE_M(v)      SM90A_GEMM_FIELD(TILE_M, SM90A_GEMM_##v)
 #define SM90A_GEMM_TILE_N(v)      SM90A_GEMM_FIELD(TILE_N, SM90A_GEMM_##v)
@@ -173,12 +185,12 @@
 
 /* Sums of 128 rows leave no room for those that are promoted. A kernel that shares loads as `mode` says
  * has no code for MN-major operands: boxes of 64 rows do not divide its tiles. */
-#define SM90A_GEMM_CAN(v)                                                             \
-    (SM90A_GEMM_ODD(v) ? GEMM_CAN_FINISH | GEMM_CAN_MN                                \
-     : SM90A_GEMM_KINDS(v) & GEMM_KINDS_GLU                                           \
-         ? GEMM_CAN_FINISH | GEMM_CAN_GLU                                             \
-         : GEMM_CAN_FINISH | (SM90A_GEMM_SHARES(v) ? 0 : GEMM_CAN_MN) |               \
-               (SM90A_GEMM_GROUP_M(v) == 64 ? GEMM_CAN_FP8 : 0) |                     \
+#define SM90A_GEMM_CAN(v)                                               \
+    (SM90A_GEMM_ODD(v) ? GEMM_CAN_FINISH | GEMM_CAN_MN                  \
+     : SM90A_GEMM_KINDS(v) & GEMM_KINDS_GLU                             \
+         ? GEMM_CAN_FINISH | GEMM_CAN_GLU                               \
+         : GEMM_CAN_FINISH | (SM90A_GEMM_SHARES(v) ? 0 : GEMM_CAN_MN) | \
+               (SM90A_GEMM_GROUP_M(v) == 64 ? GEMM_CAN_FP8 : 0) |       \
                (SM90A_GEMM_KINDS(v) & GEMM_KINDS_TYPES ? GEMM_CAN_KINDS : 0))
 
 /* A k-block of A and of B: one stage, and what one phase of full_bar waits for. */
@@ -200,10 +212,10 @@
 #define SM90A_GEMM_ALL_LANDS(v)   (SM90A_GEMM_PRODUCER_WARPS * SM90A_GEMM_LANDS(v))
 
 /* Arrivals at empty_bar: of every consumer warp that reads the stage, in each CTA of the pair; with SHARES
- * as in a pair always, from one CTA where there is no other. */
+ * as in a pair always, from one CTA where there is no other. SPREAD: at least, of one CTA alone. */
 #define SM90A_GEMM_EMPTY_ARRIVALS(v)                                           \
     (SM90A_GEMM_CONSUMER_WARPS * SM90A_GEMM_PAIR_M(v) * SM90A_GEMM_PAIR_N(v) * \
-     (1 + SM90A_GEMM_SHARES(v)))
+     (1 + (SM90A_GEMM_SHARES(v) == 1)))
 
 /* What a consumer warp gets from other parts: in slots (inc/parts.inc), or, with SHARES, in its part of
  * the rings (sm_90a/gemm_parts.inc). */
@@ -244,8 +256,9 @@
     X(stage_d, SM90A_GEMM_STAGE_D(v), SM90A_GEMM_D_BYTES, \
       SM90A_GEMM_CONSUMER_WARPS *SM90A_GEMM_D_BUFFERS(v))
 #define SM90A_GEMM_SHARED_SHARES(X, v)    SM90A_GEMM_SHARED_WHOLE(X, v)
-#define SM90A_GEMM_SHARED_GLU(X, v) SM90A_GEMM_SHARED_SHARES(X, v)
+#define SM90A_GEMM_SHARED_GLU(X, v)       SM90A_GEMM_SHARED_SHARES(X, v)
 #define SM90A_GEMM_SHARED_EXCHANGED(X, v) SM90A_GEMM_SHARED_WHOLE(X, v)
+#define SM90A_GEMM_SHARED_SPREAD(X, v)    SM90A_GEMM_SHARED_WHOLE(X, v)
 #define SM90A_GEMM_SHARED_ODD(X, v) \
     SM90A_GEMM_SHARED_WHOLE(X, v)   \
     X(land, SM90A_GEMM_LAND(v), SM90A_GEMM_LAND_BYTES, SM90A_GEMM_ALL_LANDS(v))
@@ -266,8 +279,9 @@
     X(full_bar, 1, SM90A_GEMM_STAGE_BYTES(v), producer, consumer_0 + consumer_1)
 #define SM90A_GEMM_FULL_PARTS(X, v)     SM90A_GEMM_FULL_WHOLE(X, v)
 #define SM90A_GEMM_FULL_SHARES(X, v)    SM90A_GEMM_FULL_WHOLE(X, v)
-#define SM90A_GEMM_FULL_GLU(X, v) SM90A_GEMM_FULL_SHARES(X, v)
+#define SM90A_GEMM_FULL_GLU(X, v)       SM90A_GEMM_FULL_SHARES(X, v)
 #define SM90A_GEMM_FULL_EXCHANGED(X, v) SM90A_GEMM_FULL_WHOLE(X, v)
+#define SM90A_GEMM_FULL_SPREAD(X, v)    SM90A_GEMM_FULL_WHOLE(X, v)
 /* thread 0 and every warp; what comes by TMA: 0, 1, 2 or 3 times B_BYTES */
 #define SM90A_GEMM_FULL_LOOSE(X, v)                                             \
     X(full_bar, 1 + SM90A_GEMM_PRODUCER_WARPS, SM90A_GEMM_B_BYTES(v), producer, \
@@ -276,13 +290,14 @@
     X(full_bar, SM90A_GEMM_UNITS(v), 0, producer, consumer_0 + consumer_1) \
     X(land_full, 1, SM90A_GEMM_LAND_BYTES, producer, producer)
 #define SM90A_GEMM_HANDOFFS_WHOLE(X)
+#define SM90A_GEMM_HANDOFFS_SPREAD(X)
 /* part_full: bytes of a warp's range of 32 columns, of which there are none to 12; part_ready: arrivals of
  * one other part */
 #define SM90A_GEMM_HANDOFFS_SHARES(X)                                                             \
     X(part_full, 1, 2048, consumer_0 + consumer_1, consumer_0 + consumer_1)                       \
     X(part_ready, SM90A_GEMM_CONSUMER_WARPS, 0, consumer_0 + consumer_1, consumer_0 + consumer_1) \
     X(part_done, 2 * SM90A_GEMM_CONSUMER_WARPS, 0, consumer_0 + consumer_1, producer)
-#define SM90A_GEMM_HANDOFFS_GLU(X) SM90A_GEMM_HANDOFFS_SHARES(X)
+#define SM90A_GEMM_HANDOFFS_GLU(X)       SM90A_GEMM_HANDOFFS_SHARES(X)
 #define SM90A_GEMM_HANDOFFS_EXCHANGED(X) SM90A_GEMM_HANDOFFS_SHARES(X)
 #define SM90A_GEMM_HANDOFFS_ODD(X)       SM90A_GEMM_HANDOFFS_SHARES(X)
 #define SM90A_GEMM_HANDOFFS_LOOSE(X)     SM90A_GEMM_HANDOFFS_PARTS(X)
@@ -299,8 +314,9 @@
     X(ring_b, producer.tma, consumer_0.mma + consumer_1.mma)
 #define SM90A_GEMM_RING_FLOWS_PARTS(X)     SM90A_GEMM_RING_FLOWS_WHOLE(X)
 #define SM90A_GEMM_RING_FLOWS_SHARES(X)    SM90A_GEMM_RING_FLOWS_WHOLE(X)
-#define SM90A_GEMM_RING_FLOWS_GLU(X) SM90A_GEMM_RING_FLOWS_SHARES(X)
+#define SM90A_GEMM_RING_FLOWS_GLU(X)       SM90A_GEMM_RING_FLOWS_SHARES(X)
 #define SM90A_GEMM_RING_FLOWS_EXCHANGED(X) SM90A_GEMM_RING_FLOWS_WHOLE(X)
+#define SM90A_GEMM_RING_FLOWS_SPREAD(X)    SM90A_GEMM_RING_FLOWS_WHOLE(X)
 #define SM90A_GEMM_RING_FLOWS_LOOSE(X)                                  \
     X(ring_a, producer + producer.tma, consumer_0.mma + consumer_1.mma) \
     X(ring_b, producer + producer.tma, consumer_0.mma + consumer_1.mma)
@@ -313,8 +329,9 @@
 #define SM90A_GEMM_FLOWS_WHOLE(X) \
     X(stage_d, consumer_0 + consumer_1, consumer_0.tma + consumer_1.tma + consumer_0 + consumer_1)
 #define SM90A_GEMM_FLOWS_SHARES(X)    SM90A_GEMM_FLOWS_WHOLE(X)
-#define SM90A_GEMM_FLOWS_GLU(X) SM90A_GEMM_FLOWS_SHARES(X)
+#define SM90A_GEMM_FLOWS_GLU(X)       SM90A_GEMM_FLOWS_SHARES(X)
 #define SM90A_GEMM_FLOWS_EXCHANGED(X) X(stage_d, consumer_0 + consumer_1, consumer_0 + consumer_1)
 #define SM90A_GEMM_FLOWS_PARTS(X)     X(partial, consumer_0 + consumer_1, consumer_0 + consumer_1)
+#define SM90A_GEMM_FLOWS_SPREAD(X)    SM90A_GEMM_FLOWS_WHOLE(X)
 
 #endif

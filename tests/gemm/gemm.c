@@ -436,6 +436,35 @@ static void tile_case(struct gemm_case *g, int index)
     g->desc.parts = short_one ? 1 : parts[v % 3 > 0][(v + 3 * round) % 8];
 }
 
+/* The kernels that spread small tiles: every rectangle of a cluster, of which some tiles lie behind D, with shapes
+ * of choices, 8-bit inputs, and a short one. */
+static const char *const spread_tiles[] = {"64x64", "64x96", "128x64", "128x80"};
+static const char *const rectangles[] = {"",     "-1x2", "-1x4", "-2x1",
+                                         "-2x2", "-2x4", "-4x1", "-4x2"};
+enum {
+    RECTANGLES = sizeof rectangles / sizeof rectangles[0],
+    SPREAD_VARIANTS = RECTANGLES * sizeof spread_tiles / sizeof spread_tiles[0],
+    SPREAD_ROUNDS = 3,
+    SPREAD_CASES = SPREAD_VARIANTS * SPREAD_ROUNDS
+};
+
+static void spread_case(struct gemm_case *g, int index)
+{
+    static char names[SPREAD_VARIANTS][16];
+    const int v = index % SPREAD_VARIANTS, round = index / SPREAD_VARIANTS, turn = v + v / 8;
+    snprintf(names[v], sizeof names[v], "%s%s", spread_tiles[v / RECTANGLES],
+             rectangles[v % RECTANGLES]);
+    if (round == 0)
+        shape_case(g, turn, turn % CHOICE_SHAPES);
+    else if (round == 1)
+        shape_case_8(g, turn, turn % CHOICE_SHAPES);
+    else
+        short_case(g, turn % 4);
+    if (round == 0) set_finish(g, turn % 3 ? turn % FINISHES : 0, turn % 4);
+    g->desc.variant = names[v];
+    g->desc.parts = 1;
+}
+
 /* The same of kernels with A and B exchanged, whose results have 16 bits: rows that do not fill a tile, ends of
  * rows of D at every element, parts of K. */
 static const char *const exchanged_variants[] = {"80x128",  "80x128m",  "80x128n",
@@ -887,6 +916,11 @@ int main(int argc, char **argv)
     for (int i = 0; dev.info.cc_major == 9 && i < EXCHANGED_CASES; i++) {
         struct gemm_case g = {.alpha = 1, .finish = ""};
         exchanged_case(&g, i);
+        maybe_run(&dev, &g);
+    }
+    for (int i = 0; dev.info.cc_major == 9 && i < SPREAD_CASES; i++) {
+        struct gemm_case g = {.alpha = 1, .finish = ""};
+        spread_case(&g, i);
         maybe_run(&dev, &g);
     }
     digest_end();

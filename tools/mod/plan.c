@@ -68,6 +68,13 @@ static const struct plan_scalar scalars[] = PLAN_SCALARS(GEMM_SCALARS(PLAN_SCALA
     _Static_assert(                                                 \
         P##_GEMM_TILE_M(v) == 128 && P##_GEMM_TILE_N(v) % 128 == 0, \
         "a warpgroup has both factors of its columns, in ranges of 32, an even number");
+/* The least box is a quarter of a tile: whole rows of 128 bytes, 16 of them. */
+#define CHECK_SPREAD(P, v)                                                                   \
+    _Static_assert(P##_GEMM_D_BUFFERS(v) >= (P##_GEMM_GROUP_N(v) > 64 ? 2 : 1),              \
+                   "boxes staged at once");                                                  \
+    _Static_assert(P##_GEMM_PARTS(v) == 1 && P##_GEMM_PAIR_M(v) * P##_GEMM_PAIR_N(v) == 1 && \
+                       P##_GEMM_TILE_M(v) % 4 == 0 && P##_GEMM_TILE_N(v) % 4 == 0,           \
+                   "mode says what a cluster shares");
 
 /* Sums of other parts lie in the rings as with SHARES. A part of one k-block has units for all warps, or
  * the host gives it two. */
@@ -104,6 +111,7 @@ _Static_assert(SM100F_GEMM_TMEM_COLUMNS <= 512, "TMEM_COLUMNS");
 #define ODD_SHARES    0
 #define ODD_EXCHANGED 0
 #define ODD_GLU       0
+#define ODD_SPREAD    0
 #define ODD_ODD       1
 
 #define TABLES(P, t, v, kind)                                                                      \
