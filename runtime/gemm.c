@@ -240,9 +240,10 @@ static void configure(hewn_gemm_plan *plan)
     };
     set_attributes(plan, cluster);
     resident = k->few ? tiles : resident_clusters(plan, cluster);
-    plan->config.grid_x = cluster * (tiles < resident ? tiles : resident);
+    uint32_t ctas = cluster * (tiles < resident ? tiles : resident);
+    plan->config.grid_x = ctas;
     /* Where the launch before leaves SMs idle, the fewer work, the more. Else early fetches only delay it. */
-    uint32_t times = (uint32_t)plan->context->info.sm_count / plan->config.grid_x;
+    uint32_t times = ctas ? (uint32_t)plan->context->info.sm_count / ctas : 0;
     if (k->fetches && times > 1) plan->scalars.stages = times < k->fetches ? times : k->fetches;
 }
 

@@ -207,7 +207,7 @@ int hewn_grouped_plan_check_tables(const hewn_grouped_plan *plan, const hewn_gro
     if (status) return status;
     const struct grouped_problem *p = &plan->problem;
     const struct hewn_array rows = {"", "rows", t.rows}, index = {"", "index", t.index};
-    int offsets = p->kind == HEWN_GROUPED_OFFSETS;
+    int offsets = t.rows && p->kind == HEWN_GROUPED_OFFSETS;
     status = hewn_array_check_given(rows, p->kind != HEWN_GROUPED_PLANES, err);
     if (!status) status = hewn_array_check_given(index, t.index && p->a_rows, err);
     if (!status && t.rows)

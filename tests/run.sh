@@ -110,7 +110,7 @@ on() { # GPU COMMAND…: on the simulator
 real() { env -u HEWN_LIBCUDA "$@"; }
 
 on_simulator() {
-    short=4 # of seven shares; the long run does them all
+    short=3 # of seven shares; the long run does them all
     [ "$suite" = all ] && short=7
     for t in abi bench_test fold $SIM_TESTS; do run "$t" "$bin/$t"; done
     for t in badinput inject packs params npy safetensors; do run "$t" on b200 "$bin/$t"; done
@@ -134,7 +134,7 @@ on_simulator() {
         run "indexer on $gpu" on $gpu "$bin/indexer"
         [ "$suite" = all ] && run "indexer --random 300 on $gpu" on $gpu "$bin/indexer" --random 300
         run "topk on $gpu" on $gpu "$bin/topk"
-        run "grouped on $gpu" on $gpu "$bin/grouped"
+        run "grouped on $gpu" on $gpu "$bin/grouped" --share "0/$([ "$suite" = all ] && echo 1 || echo 2)"
         [ "$suite" = all ] && run "grouped --random 300 on $gpu" on $gpu "$bin/grouped" --random 300
         run "w4 on $gpu" on $gpu "$bin/w4"
         [ "$suite" = all ] && run "w4 --random 300 on $gpu" on $gpu "$bin/w4" --random 300

@@ -23,70 +23,25 @@ _Static_assert(SM90A_FEW_MMA_N(SM90A_FEW_ROWS) * SM90A_FEW_SUM_PITCH(SM90A_FEW_C
                "the sums fit");
 _Static_assert(16 * SM90A_FEW_STAGES <= SM90A_FEW_STATIC_BYTES, "the barriers fit");
 
-static const struct gemm_shape shape = {
-    .tile_m = SM90A_FEW_ROWS,
-    .tile_n = SM90A_FEW_COLUMNS,
-    .row_bytes = GEMM_ROW_BYTES,
-    .pair_m = 1,
-    .pair_n = 1,
-    .parts = SM90A_FEW_PARTS,
-    .stages = SM90A_FEW_STAGES,
-    .raster_rows = 1,
-    .d_rows = SM90A_FEW_D_ROWS,
-    .can = SM90A_FEW_CAN,
-};
+/* With SwiGLU, B's box holds both factors; nothing else differs. */
+#define SHAPE(what, swiglu)                                                                 \
+    {                                                                                       \
+        .tile_m = SM90A_FEW_ROWS, .tile_n = SM90A_FEW_COLUMNS, .row_bytes = GEMM_ROW_BYTES, \
+        .pair_m = 1, .pair_n = 1, .parts = SM90A_FEW_PARTS, .stages = SM90A_FEW_STAGES,     \
+        .raster_rows = 1, .d_rows = SM90A_FEW_D_ROWS, .can = (what), .glu = (swiglu)        \
+    }
+#define PLAN(its_shape)                                                                            \
+    {                                                                                              \
+        .target = "sm_90a", .family = "gemm", .text = "gemm_few", .threads = SM90A_FEW_THREADS,    \
+        .dynamic_shared = SM90A_FEW_DYNAMIC_SHARED, .tmem_columns = 0, .cluster = 1,               \
+        .ctas_per_sm = SM90A_FEW_CTAS_PER_SM, .maps = maps, .scalars = scalars, .roles = roles,    \
+        .shared = shared, .tmem = tmem, .handoffs = handoffs, .flows = flows, .gemm = &(its_shape) \
+    }
 
-static const struct plan plan = {
-    .target = "sm_90a",
-    .family = "gemm",
-    .text = "gemm_few",
-    .threads = SM90A_FEW_THREADS,
-    .dynamic_shared = SM90A_FEW_DYNAMIC_SHARED,
-    .tmem_columns = 0,
-    .cluster = 1,
-    .ctas_per_sm = SM90A_FEW_CTAS_PER_SM,
-    .maps = maps,
-    .scalars = scalars,
-    .roles = roles,
-    .shared = shared,
-    .tmem = tmem,
-    .handoffs = handoffs,
-    .flows = flows,
-    .gemm = &shape,
-};
-
-static const struct gemm_shape glu_shape = {
-    .tile_m = SM90A_FEW_ROWS,
-    .tile_n = SM90A_FEW_COLUMNS,
-    .row_bytes = GEMM_ROW_BYTES,
-    .pair_m = 1,
-    .pair_n = 1,
-    .parts = SM90A_FEW_PARTS,
-    .stages = SM90A_FEW_STAGES,
-    .raster_rows = 1,
-    .d_rows = SM90A_FEW_D_ROWS,
-    .can = SM90A_GLUFEW_CAN,
-    .glu = 1,
-};
-
-static const struct plan glu_plan = {
-    .target = "sm_90a",
-    .family = "gemm",
-    .text = "gemm_few",
-    .threads = SM90A_FEW_THREADS,
-    .dynamic_shared = SM90A_FEW_DYNAMIC_SHARED,
-    .tmem_columns = 0,
-    .cluster = 1,
-    .ctas_per_sm = SM90A_FEW_CTAS_PER_SM,
-    .maps = maps,
-    .scalars = scalars,
-    .roles = roles,
-    .shared = shared,
-    .tmem = tmem,
-    .handoffs = handoffs,
-    .flows = flows,
-    .gemm = &glu_shape,
-};
+static const struct gemm_shape shape = SHAPE(SM90A_FEW_CAN, 0);
+static const struct plan plan = PLAN(shape);
+static const struct gemm_shape glu_shape = SHAPE(SM90A_GLUFEW_CAN, 1);
+static const struct plan glu_plan = PLAN(glu_shape);
 
 const struct plan *plan_gemm_few(const char *target)
 {
