@@ -382,10 +382,10 @@ const char *hewn_dtype_name(int dtype); /* "f32", "f16", "bf16", "e4m3", "e5m2",
  * HEWN_GEMM_WITH_SCALE_COLUMNS scale_b has n, one for each row of B, that is, for each column of D.
  * The sum is then multiplied by alpha and the scales that are one number, by its row's scale, by its
  * column's, and rounded after each. In a batch, the scales of A's problem i begin m * i numbers on,
- * m rounded up to a multiple of 4, and those of B's n * i, likewise. C is m x n of D's type; it is not read where beta is 0. bias has n
- * elements, one a column, of D's type or fp32, the same in every problem. relu(x) = max(x, 0); gelu
- * is the tanh form, x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); silu(x) = x / (1 + exp(-x)). NaN
- * stays NaN; -infinity becomes NaN in gelu and silu.
+ * m rounded up to a multiple of 4, and those of B's n * i, likewise. C is m x n of D's type; it is not
+ * read where beta is 0. bias has n elements, one a column, of D's type or fp32, the same in every
+ * problem. relu(x) = max(x, 0); gelu is the tanh form, x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)));
+ * silu(x) = x / (1 + exp(-x)). NaN stays NaN; -infinity becomes NaN in gelu and silu.
  *
  * HEWN_ACT_SWIGLU is for gate and up projections in one product. B has 2n rows, first the gate's n, then
  * the n of the other factor, as one matrix with one leading dimension. D is m x n:
