@@ -1,7 +1,7 @@
 /*
  * Values of hewn's dtypes as doubles, and rounding to them, vectorisable: to nearest even,
- * e4m3 saturating at 448; the others overflow to infinity. Integers are taken for values of their type. tests/attention/attention.c compares the
- * 16-bit ones with harness.c's.
+ * e4m3 saturating at 448; the others overflow to infinity. A number that becomes an integer is a value of
+ * that type already. tests/attention/attention.c compares the 16-bit ones with harness.c's.
  */
 #ifndef TESTS_ATTENTION_NUMBER_H
 #define TESTS_ATTENTION_NUMBER_H
