@@ -2,6 +2,7 @@
 #include "check/layout.h"
 #include "check/layout_face.h"
 #include "check/layout_tell.h"
+#include "check/order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -213,6 +214,33 @@ static void note_use(const struct layout_case *c, const struct face *f)
     }
 }
 
+/* An operand some of which no copy staged, just looked at: rows that are staged at one k, and were never
+ * written at another. Rows of which nothing is staged may be padding. */
+static void judge_unwritten(const struct layout_case *c, const struct face_view *v)
+{
+    const bool mn_major = v->o.mn_major;
+    const uint32_t rows = mn_major ? v->parts : v->lines, steps = mn_major ? v->lines : v->parts;
+    for (uint32_t row = 0; row < rows; row++) {
+        const struct face_entry *staged = NULL, *fresh = NULL;
+        uint32_t from = 0, to = 0;
+        for (uint32_t k = 0; k < steps; k++) {
+            const struct face_entry *e = &v->entry[mn_major ? k * rows + row : row * steps + k];
+            if (e->box && !staged) {
+                staged = e;
+                from = k;
+            } else if (!e->box && !fresh && !order_written(c->event->cta, e->chunk * CHUNK)) {
+                fresh = e;
+                to = k;
+            }
+        }
+        if (!staged || !fresh) continue;
+        layout_tell_unwritten(c, staged->box, mn_major ? row * v->per_chunk : row,
+                              mn_major ? from : from * v->per_chunk,
+                              mn_major ? to : to * v->per_chunk, fresh->chunk * CHUNK);
+        return;
+    }
+}
+
 /* NULL where nothing is known. */
 static const struct face *judge_operand(struct layout_case *c, struct face_view *v)
 {
@@ -224,6 +252,7 @@ static const struct face *judge_operand(struct layout_case *c, struct face_view 
     if (!f) return NULL;
     note_use(c, f);
     if (!c->event->product->copy) judge_types(c, f);
+    if (!f->whole && !f->fault && !c->event->product->copy) judge_unwritten(c, v);
     if (f->fault) layout_tell_order(c, v, f);
     return f;
 }

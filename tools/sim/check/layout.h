@@ -6,6 +6,7 @@
  * that element (i, j) comes from row r(i) and column k(j). The rules:
  * - Inside one box each coordinate changes along the rows or along k, not along both.
  * - Two elements of an operand are not the same staged bytes.
+ * - Of a row that a copy staged in part, nothing along k lies in bytes that nobody has written.
  * - Along k, A and B go through their boxes in the same order and begin at the same place.
  * - No staged row or step of k is skipped: it lies between others that products read, and nothing
  *   ever reads it. An unusual but consistent order is no finding. An operand of unknown origin is

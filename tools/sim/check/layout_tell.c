@@ -213,6 +213,20 @@ void layout_tell_order(const struct layout_case *c, struct face_view *v, const s
     tell(c, FIND_MMA_DESC, c->event->warp, c->event->in, box, NULL, text);
 }
 
+void layout_tell_unwritten(const struct layout_case *c, const struct box *staged, uint32_t row,
+                           uint32_t from, uint32_t to, uint32_t address)
+{
+    char says[NOTE], name[96], there[96];
+    descriptor_text(c->operand->o, says, sizeof says);
+    (void)name_shared(kernel_of(c), c->operand->o->start, name, sizeof name);
+    (void)name_shared(kernel_of(c), address, there, sizeof there);
+    tell_event(c, staged, NULL,
+               "the descriptor of %s at %s does not fit how the copy at line %u staged the tile: "
+               "row %u of %s is staged at k %u, but at k %u it lies at %s, where nothing was ever "
+               "written. The descriptor says %s",
+               c->name, name, staged->in->src->pos.line, row, c->name, from, to, there, says);
+}
+
 /* ---- A beside B ---- */
 
 void layout_tell_steps(const struct layout_case *c, const struct box *a, const struct box *b)

@@ -21,6 +21,9 @@ void layout_tell_type(const struct layout_case *c, const struct box *box);
 /* `v`: the operand's view. It is looked at again with parts of the descriptor changed, to name the
  * wrong field. */
 void layout_tell_order(const struct layout_case *c, struct face_view *v, const struct face *f);
+/* Of one row, `staged` is its part at k `from`; the bytes at k `to`, at `address`, were never written. */
+void layout_tell_unwritten(const struct layout_case *c, const struct box *staged, uint32_t row,
+                           uint32_t from, uint32_t to, uint32_t address);
 void layout_tell_steps(const struct layout_case *c, const struct box *a, const struct box *b);
 void layout_tell_start(const struct layout_case *c, const struct box *a, int32_t a_first,
                        const struct box *b, int32_t b_first);

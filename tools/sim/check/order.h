@@ -339,6 +339,8 @@ static inline const struct stamp *order_known(const struct warp *w)
     return &order_warp_of(w)->now;
 }
 struct order_bar *order_bar_at(const struct cta *cta, uint32_t offset);
+/* Whether anything has been written to the SHARED_CELL bytes around `offset` since the CTA began. */
+bool order_written(const struct cta *cta, uint32_t offset);
 /* The instruction of e uses the barrier: may it rely on the mbarrier.init? */
 void order_check_init(struct order_warp *w, struct order_bar *b, const struct event *e);
 

@@ -192,6 +192,12 @@ static struct order_cta *cta_begin(struct order_cluster *c, struct cta *cta)
     return *at;
 }
 
+bool order_written(const struct cta *cta, uint32_t offset)
+{
+    const struct order_cta *c = order_cta_of(cta);
+    return !c || offset / SHARED_CELL >= c->shared_cells || c->shared[offset / SHARED_CELL].write;
+}
+
 void order_begin(struct order *o, const struct event *e)
 {
     struct order_cluster *c = cluster_begin(o, e->cta->cluster);
