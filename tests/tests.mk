@@ -114,6 +114,11 @@ zoo: $(cli) $(sim) $(test_bin)/zoo
 zoo-gpu: all
 	$(Q)BUILD=$(abspath $(BUILD)) SRC=$(SRC) CUDA_HOME='$(CUDA_HOME)' sh $(SRC)/tests/zoo/hardware.sh
 
+# All that a Blackwell GPU can be asked first: tests/first-hour.md.
+.PHONY: first-hour
+first-hour: all tests
+	$(Q)BUILD=$(abspath $(BUILD)) SRC=$(SRC) sh $(SRC)/tests/bench/first_hour.sh
+
 # hewn watch on a GPU: hangs that it must name, and what it costs.
 .PHONY: watch-gpu
 watch-gpu: all $(addprefix $(test_bin)/,gemm attention watch_times)
