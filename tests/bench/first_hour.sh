@@ -28,7 +28,7 @@ rm -rf "$out" "$out.tar.gz"
 mkdir -p "$out"
 : >"$out/results.tsv"
 
-answers() { timeout 60 "$hewn" info >"$out/info.txt" 2>&1 && grep -q '^device' "$out/info.txt"; }
+answers() { timeout 60 "$hewn" info >"$out/info.log" 2>&1 && grep -q '^device' "$out/info.log"; }
 note() { # STEP OUTCOME SECONDS
     printf '%s\t%s\t%s\n' "$1" "$2" "$3" >>"$out/results.tsv"
     [ "$suite" ] || printf '%-24s %-10s %5s s\n' "$1" "$2" "$3"
@@ -51,7 +51,7 @@ step() {
     esac
     note "$name" "$said" "$(($(date +%s) - start))"
     [ "$said" = right ] && return
-    answers || { cp "$out/info.txt" "$out/lost" && note 'the device' 'no answer' 0; }
+    answers || { cp "$out/info.log" "$out/lost" && note 'the device' 'no answer' 0; }
 }
 # part NAME SECONDS [OPTION…]: a test program; where it does not end, once more under hewn watch, which names who waits.
 part() {
@@ -92,9 +92,9 @@ steps() {
     done
 }
 
-if ! answers || ! grep -qE 'compute capability 10\.[03]' "$out/info.txt"; then
-    if [ "$suite" ]; then fail 'the simulated B200 answers' "$(cat "$out/info.txt")" && finish; exit; fi
-    cat "$out/info.txt"
+if ! answers || ! grep -qE 'compute capability 10\.[03]' "$out/info.log"; then
+    if [ "$suite" ]; then fail 'the simulated B200 answers' "$(cat "$out/info.log")" && finish; exit; fi
+    cat "$out/info.log"
     echo 'first-hour: no device of compute capability 10.0 or 10.3 answers; nothing was run' >&2
     exit 1
 fi
