@@ -1233,7 +1233,8 @@ int hewn_topk_plan_check_tables(const hewn_topk_plan *plan, const hewn_topk_tabl
  *   D[r][c] = sum over blocks b of 128 k: scale_a[r][b] * scale_b[g][c / 128][b] * (A[r] . B[g][c] in b)
  *
  * for every row r of group g. A and B are e4m3, their rows contiguous in k; scales are f32. This is what the
- * experts of a mixture multiply. The tensor cores sum the products of a block and keep 13 fraction bits; that
+ * experts of a mixture multiply. A and B may also be bf16 or f16, without scales: then D[r][c] = A[r] . B[g][c],
+ * summed up in fp32. Of e4m3 the tensor cores sum the products of a block and keep 13 fraction bits; that
  * sum, times the product of its two scales, is added in fp32. The result is rounded once, to nearest even.
  *
  * Groups, hewn_grouped_kind:
@@ -1255,8 +1256,9 @@ int hewn_topk_plan_check_tables(const hewn_topk_plan *plan, const hewn_topk_tabl
  * Sizes: m, n, k, groups and the number of tiles of all groups are in 1..2^31-1. Leading dimensions and
  * strides are in elements; 0 means contiguous: lda k, ldb k, ldd n, stride_a m * lda, stride_b n * ldb,
  * stride_d m * ldd, scale_a_k m rounded up to 4, scale_a_plane ceil(k / 128) * scale_a_k, scale_b_n ceil(k /
- * 128), scale_b_plane ceil(n / 128) * scale_b_n. Those of A and B are multiples of 16, those of D of 16 bytes,
- * those of scale_a of 4. All are below 2^40 bytes. Strides of planes are not used with OFFSETS.
+ * 128), scale_b_plane ceil(n / 128) * scale_b_n. Those of A, B and D are multiples of 16 bytes, those of scale_a of
+ * 4. All are below 2^40 bytes. Strides of planes are not used with OFFSETS. Of 16-bit inputs k is below 2^30, fields
+ * of scales are not used, and the addresses of scales are 0.
  *
  * With `scales` HEWN_GROUPED_COLUMNS each column of B has a scale for 128 k, scale_b[g][c][b] in place of
  * scale_b[g][c / 128][b]. It lies at g * scale_b_plane + b * scale_b_n + c, elements; scale_b_n and scale_b_plane
@@ -1287,10 +1289,10 @@ typedef struct hewn_grouped_desc {
     int64_t scale_a_k, scale_a_plane;     /* between blocks of k, planes */
     int64_t scale_b_n, scale_b_plane;     /* between blocks of columns (HEWN_GROUPED_COLUMNS: of k), groups */
     const char *variant; /* of the kernel, as hewn_grouped_plan_info names it; NULL: chosen */
-    int in;              /* hewn_dtype of A and B: HEWN_E4M3 */
-    int out;             /* hewn_dtype of D: HEWN_BF16 or HEWN_F32 */
+    int in;              /* hewn_dtype of A and B: HEWN_E4M3, HEWN_BF16 or HEWN_F16 */
+    int out;             /* hewn_dtype of D: HEWN_F32, or of 16 bits: that of A and B, beside e4m3 HEWN_BF16 */
     int kind;            /* hewn_grouped_kind */
-    int scales;          /* hewn_grouped_scales */
+    int scales;          /* hewn_grouped_scales; of 16-bit inputs 0 */
     int64_t a_rows;      /* rows of A and scale_a by number; 0: they are those of D */
 } hewn_grouped_desc;
 

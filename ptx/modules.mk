@@ -100,7 +100,7 @@ defines_mla       = -DIN_TYPE=$(call part,2,$(1))
 defines_mla_few   = $(defines_mla) -DRECORD=$(patsubst %x16,%,$(call part,3,$(1)))
 defines_mla_gather = $(defines_mla) -DRECORD=$(if $(filter rows,$(call part,3,$(1))),0,$(call part,3,$(1))) \
                     $(if $(filter two,$(call part,4,$(1))),-DSECOND_CACHE)
-defines_grouped   = -DGATHER=$(if $(call part,5,$(1)),1,0) -DOUT_TYPE=$(call part,3,$(1)) -DVARIANT=$(call part,4,$(1))
+defines_grouped   = -DIN_TYPE=$(call part,2,$(1)) -DGATHER=$(if $(call part,5,$(1)),1,0) -DOUT_TYPE=$(call part,3,$(1)) -DVARIANT=$(call part,4,$(1))
 defines_indexer   = -DHEADS=$(call part,3,$(1)) -DQUERIES=$(call part,4,$(1))
 defines_w4        = -DIN_TYPE=$(call part,2,$(1)) -DFORMAT=$(call part,3,$(1)) -DWIDTH=$(call part,4,$(1))
 

@@ -25,7 +25,7 @@ _Static_assert(offsetof(struct grouped_scalars, k) + 4 + GROUPED_MAP_COUNT * MAP
 struct grouped_kernel {
     const char *variant;
     uint32_t tile_m, tile_n, stages, raster_rows, threads, shared;
-    int columns; /* hewn_grouped_scales */
+    int scales; /* GROUPED_..._SCALES */
 };
 
 static const struct grouped_kernel kernels[] = {
@@ -37,7 +37,7 @@ static const struct grouped_kernel kernels[] = {
      P##_GROUPED_RASTER_ROWS(v),    \
      P##_GROUPED_THREADS,           \
      P##_GROUPED_DYNAMIC_SHARED(v), \
-     P##_GROUPED_COLUMNS(v)},
+     P##_GROUPED_SCALES(v)},
     SM90A_GROUPED_VARIANTS(X)
 #undef X
 };
@@ -52,7 +52,7 @@ static uint32_t ceil_div(uint64_t a, uint64_t b)
 }
 
 /* SM cycles of a k-block in each kernel, in long runs on an H200 (tests/bench/bench_grouped.c --all). */
-static const double block_cycles[] = {560, 905, 920, 1120, 1280, 560, 920};
+static const double block_cycles[] = {560, 905, 920, 1120, 1280, 560, 920, 450, 710, 640, 1060};
 _Static_assert(sizeof block_cycles / sizeof *block_cycles == KERNELS, "one for each kernel");
 
 /*
@@ -93,7 +93,7 @@ static int choose_kernel(hewn_grouped_plan *plan, const char *name, hewn_error *
     double least = 0;
     for (size_t i = 0; i < KERNELS; i++)
         for (uint32_t pair = 0; pair < PAIRS; pair++) {
-            if (kernels[i].columns != plan->problem.scales) continue;
+            if (kernels[i].scales != plan->problem.scales) continue;
             if (name ? !is_named(name, &kernels[i], pair) : pair && !clusters) continue;
             double c = cost(&kernels[i], pair, &plan->problem, (uint32_t)context->info.sm_count);
             if (plan->kernel && c >= least) continue;
@@ -191,18 +191,25 @@ static int prepare_maps(hewn_grouped_plan *plan, hewn_error *err)
 {
     const struct grouped_kernel *k = plan->kernel;
     const uint32_t pair = plan->scalars.pair;
+    const struct grouped_problem *p = &plan->problem;
+    const uint32_t block = GROUPED_BLOCK / p->of[GROUPED_A].element;
+    static const uint8_t types[] = {[HEWN_E4M3] = HEWN_TENSORMAP_U8,
+                                    [HEWN_F16] = HEWN_TENSORMAP_F16,
+                                    [HEWN_BF16] = HEWN_TENSORMAP_BF16,
+                                    [HEWN_F32] = HEWN_TENSORMAP_F32};
     const struct {
         int dtype, swizzle;
         uint32_t box[2];
     } how[GROUPED_TENSORS] = {
-        {HEWN_TENSORMAP_U8, HEWN_TENSORMAP_SWIZZLE_128B, {GROUPED_BLOCK, k->tile_m >> pair}},
-        {HEWN_TENSORMAP_U8, HEWN_TENSORMAP_SWIZZLE_128B, {GROUPED_BLOCK, k->tile_n >> pair}},
-        {plan->problem.out == HEWN_F32 ? HEWN_TENSORMAP_F32 : HEWN_TENSORMAP_BF16,
+        {types[p->in], HEWN_TENSORMAP_SWIZZLE_128B, {block, k->tile_m >> pair}},
+        {types[p->in], HEWN_TENSORMAP_SWIZZLE_128B, {block, k->tile_n >> pair}},
+        {types[p->out],
          HEWN_TENSORMAP_SWIZZLE_128B,
-         {GEMM_D_ROW_BYTES / plan->problem.of[GROUPED_D].element, SM90A_GROUPED_D_ROWS}},
+         {GEMM_D_ROW_BYTES / p->of[GROUPED_D].element, SM90A_GROUPED_D_ROWS}},
         {HEWN_TENSORMAP_F32, HEWN_TENSORMAP_SWIZZLE_NONE, {k->tile_m + 4, 1}},
     };
-    for (int i = 0; i < GROUPED_TENSORS; i++) {
+    const size_t count = GROUPED_TENSORS - (plan->problem.scales == GROUPED_UNSCALED);
+    for (size_t i = 0; i < count; i++) {
         const struct grouped_tensor *t = &plan->problem.of[i];
         uint64_t columns = t->columns, chunk = GEMM_D_CHUNK_BYTES / t->element;
         if (i == GROUPED_D) columns = columns < chunk ? chunk : columns / chunk * chunk;
@@ -218,8 +225,7 @@ static int prepare_maps(hewn_grouped_plan *plan, hewn_error *err)
             .l2 = i < GROUPED_D ? HEWN_TENSORMAP_L2_256B : HEWN_TENSORMAP_L2_NONE,
         };
     }
-    return hewn_plan_prepare_maps(plan->context, plan->maps, hewn_grouped_names, GROUPED_TENSORS,
-                                  err);
+    return hewn_plan_prepare_maps(plan->context, plan->maps, hewn_grouped_names, count, err);
 }
 
 static int fill_plan(hewn_grouped_plan *plan, hewn_context *context, const hewn_grouped_desc *desc,
@@ -275,7 +281,7 @@ int hewn_grouped_plan_describe(const hewn_grouped_plan *plan, hewn_grouped_plan_
         .dynamic_shared = c->shared_bytes,
         .tile_m = plan->kernel->tile_m,
         .tile_n = plan->kernel->tile_n,
-        .tile_k = GROUPED_BLOCK,
+        .tile_k = GROUPED_BLOCK / plan->problem.of[GROUPED_A].element,
         .stages = plan->kernel->stages,
     };
     return hewn_struct_give(HEWN_STRUCT_hewn_grouped_plan_info, &info, out, err);
@@ -298,12 +304,13 @@ static int check_addresses(const hewn_grouped_plan *plan, const hewn_grouped_arg
 {
     const struct grouped_problem *p = &plan->problem;
     int listed = p->kind != HEWN_GROUPED_PLANES;
+    const enum hewn_need scaled = hewn_needed(p->scales != GROUPED_UNSCALED);
     const struct hewn_address list[] = {
         {"a", a->a, ADDRESS_MUST, GROUPED_ALIGN, p->of[GROUPED_A].span, 0},
         {"b", a->b, ADDRESS_MUST, GROUPED_ALIGN, p->of[GROUPED_B].span, 0},
         {"d", a->d, ADDRESS_MUST, GROUPED_ALIGN, p->of[GROUPED_D].span, 1},
-        {"scale_a", a->scale_a, ADDRESS_MUST, GROUPED_ALIGN, p->of[GROUPED_S].span, 0},
-        {"scale_b", a->scale_b, ADDRESS_MUST, p->scales ? GROUPED_ALIGN : WORD, p->scale_b_span, 0},
+        {"scale_a", a->scale_a, scaled, GROUPED_ALIGN, p->of[GROUPED_S].span, 0},
+        {"scale_b", a->scale_b, scaled, p->scales ? GROUPED_ALIGN : WORD, p->scale_b_span, 0},
         {"index", a->index, hewn_needed(p->a_rows != 0), WORD,
          p->a_rows ? WORD * p->of[GROUPED_D].rows * p->of[GROUPED_D].planes : 0, 0},
         {"rows", a->rows, hewn_needed(listed), WORD, listed ? WORD * (uint64_t)p->groups : 0, 0},
@@ -314,10 +321,11 @@ static int check_addresses(const hewn_grouped_plan *plan, const hewn_grouped_arg
 static int launch(const hewn_grouped_plan *plan, const hewn_grouped_args *a, hewn_stream stream,
                   hewn_error *err)
 {
-    hewn_cu_tensor_map maps[GROUPED_MAP_COUNT];
+    hewn_cu_tensor_map maps[GROUPED_MAP_COUNT] = {0};
+    const size_t count = GROUPED_TENSORS - (plan->problem.scales == GROUPED_UNSCALED);
     const hewn_deviceptr at[GROUPED_MAP_COUNT] = {a->a, a->b, a->d, a->scale_a};
-    int status = hewn_plan_place_maps(plan->context, plan->maps, hewn_grouped_names, at,
-                                      GROUPED_MAP_COUNT, maps, err);
+    int status =
+        hewn_plan_place_maps(plan->context, plan->maps, hewn_grouped_names, at, count, maps, err);
     if (status) return status;
     struct grouped_scalars scalars = plan->scalars;
     scalars.d = a->d;

@@ -23,8 +23,11 @@ struct grouped_tensor {
 struct grouped_problem {
     struct grouped_tensor of[GROUPED_TENSORS];
     uint32_t a_rows; /* 0: A is not taken by number */
-    uint32_t groups, m, n, k, k_blocks, blocks_n, align, expected_m;
-    int in, out, kind, scales;
+    uint32_t groups, m, n;
+    uint32_t k; /* bytes */
+    uint32_t k_blocks, blocks_n, align, expected_m;
+    int in, out, kind;
+    int scales;                                        /* GROUPED_..._SCALES */
     uint64_t scale_b_row, scale_b_plane, scale_b_span; /* bytes */
 };
 

@@ -94,22 +94,26 @@ static int check_options(const hewn_grouped_desc *d, struct grouped_problem *p, 
 {
     const char *in = hewn_dtype_name(d->in), *out = hewn_dtype_name(d->out);
     int64_t align = d->align ? d->align : 1;
-    if (d->in != HEWN_E4M3)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "in: dtype %d (%s) is not e4m3", d->in,
-                         in ? in : "unknown");
-    if (d->out != HEWN_BF16 && d->out != HEWN_F32)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: dtype %d (%s) is neither bf16 nor f32",
-                         d->out, out ? out : "unknown");
+    const int scaled = d->in == HEWN_E4M3, half = scaled ? HEWN_BF16 : d->in;
+    if (!scaled && d->in != HEWN_BF16 && d->in != HEWN_F16)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "in: dtype %d (%s) is none of e4m3, bf16, f16",
+                         d->in, in ? in : "unknown");
+    if (d->out != half && d->out != HEWN_F32)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: dtype %d (%s) is neither %s nor f32", d->out,
+                         out ? out : "unknown", hewn_dtype_name(half));
     int status = check_range("kind", d->kind, HEWN_GROUPED_PLANES, HEWN_GROUPED_OFFSETS, err);
-    if (!status) status = check_range("scales", d->scales, 0, HEWN_GROUPED_COLUMNS, err);
+    if (!status)
+        status = check_range("scales", d->scales, 0, scaled ? HEWN_GROUPED_COLUMNS : 0, err);
     if (!status) status = check_counts(d, err);
+    if (!status) status = check_range("k", d->k, 1, scaled ? INT32_MAX : INT32_MAX / 2, err);
     if (!status)
         status =
             check_range("align", d->align, 0, d->kind == HEWN_GROUPED_OFFSETS ? MAX_ALIGN : 0, err);
     if (!status && align & (align - 1))
         status =
             hewn_fail(err, HEWN_ERR_ARGUMENT, "align: %lld is no power of two", (long long)align);
-    p->in = d->in, p->out = d->out, p->kind = d->kind, p->scales = d->scales;
+    p->in = d->in, p->out = d->out, p->kind = d->kind;
+    p->scales = scaled ? d->scales : GROUPED_UNSCALED;
     p->align = (uint32_t)align;
     return status;
 }
@@ -143,17 +147,19 @@ int hewn_grouped_check(const hewn_grouped_desc *d, struct grouped_problem *p, he
     if (status) return status;
     uint64_t m = (uint64_t)d->m, n = (uint64_t)d->n, k = (uint64_t)d->k;
     uint64_t groups = (uint64_t)d->groups, planes = d->kind == HEWN_GROUPED_OFFSETS ? 1 : groups;
-    uint64_t blocks = (k + GROUPED_BLOCK - 1) / GROUPED_BLOCK;
+    const uint32_t element = (uint32_t)hewn_dtype_size(d->in);
+    uint64_t blocks = (k * element + GROUPED_BLOCK - 1) / GROUPED_BLOCK;
     uint64_t a_rows = d->a_rows ? (uint64_t)d->a_rows : m, a_planes = d->a_rows ? 1 : planes;
     p->a_rows = (uint32_t)d->a_rows;
-    p->groups = (uint32_t)groups, p->m = (uint32_t)m, p->n = (uint32_t)n, p->k = (uint32_t)k;
+    p->groups = (uint32_t)groups, p->m = (uint32_t)m, p->n = (uint32_t)n;
+    p->k = (uint32_t)(k * element);
     p->k_blocks = (uint32_t)blocks;
     p->blocks_n = (uint32_t)((n + GROUPED_BLOCK - 1) / GROUPED_BLOCK);
     p->expected_m = (uint32_t)d->expected_m;
     if (!p->expected_m) p->expected_m = (uint32_t)((m + groups / planes - 1) / (groups / planes));
     p->of[GROUPED_A] =
-        (struct grouped_tensor){.columns = k, .rows = a_rows, a_planes, .element = 1};
-    p->of[GROUPED_B] = (struct grouped_tensor){.columns = k, .rows = n, groups, .element = 1};
+        (struct grouped_tensor){.columns = k, .rows = a_rows, a_planes, .element = element};
+    p->of[GROUPED_B] = (struct grouped_tensor){.columns = k, .rows = n, groups, .element = element};
     p->of[GROUPED_D] = (struct grouped_tensor){
         .columns = n, .rows = m, planes, .element = (uint32_t)hewn_dtype_size(d->out)};
     p->of[GROUPED_S] =
@@ -161,10 +167,10 @@ int hewn_grouped_check(const hewn_grouped_desc *d, struct grouped_problem *p, he
     status = check_tensor(&p->of[GROUPED_A], a, d->lda, k, d->stride_a, err);
     if (!status) status = check_tensor(&p->of[GROUPED_B], b, d->ldb, k, d->stride_b, err);
     if (!status) status = check_tensor(&p->of[GROUPED_D], o, d->ldd, n, d->stride_d, err);
-    if (!status)
-        status = check_tensor(&p->of[GROUPED_S], s,
-                              d->scale_a_k ? d->scale_a_k : (int64_t)(a_rows + 3) / 4 * 4, a_rows,
-                              d->scale_a_plane, err);
+    if (status || p->scales == GROUPED_UNSCALED) return status;
+    status = check_tensor(&p->of[GROUPED_S], s,
+                          d->scale_a_k ? d->scale_a_k : (int64_t)(a_rows + 3) / 4 * 4, a_rows,
+                          d->scale_a_plane, err);
     return status ? status : check_scales_b(d, p, err);
 }
 

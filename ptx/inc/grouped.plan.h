@@ -5,7 +5,9 @@
  *   D[r][c] = sum over blocks b of 128 k: scale_a[r][b] * scale_b[g][c / 128][b] * (A[r] . B[g][c] in b)
  *
  * for every row r of group g; where each column has scales of its own, scale_b[g][c][b]. A and B are e4m3, K-major;
- * the product of a block is the tensor cores' sum, scales and what follows are fp32.
+ * the product of a block is the tensor cores' sum, scales and what follows are fp32. Inputs of 16 bits have no scales:
+ *
+ *   D[r][c] = A[r] . B[g][c], summed up in fp32 by the tensor cores
  *
  * Groups. `kind` says where the rows of group g lie:
  *   GROUPED_PLANES    rows 0 .. m - 1 of plane g of A, D and scale_a
@@ -21,10 +23,11 @@
  * alone, two tiles side by side, which share A likewise.
  *
  * map     | tensor          | dimensions, innermost first            | box                         | swizzle
- * map_a   | A, bytes        | {k, m, groups or 1}                    | {128, TILE_M, 1}            | 128 B
- * map_b   | B, bytes        | {k, n, groups}                         | {128, TILE_N, 1}            | 128 B
+ * map_a   | A, input dtype  | {k, m, groups or 1}                    | {128 B of k, TILE_M, 1}     | 128 B
+ * map_b   | B, input dtype  | {k, n, groups}                         | {128 B of k, TILE_N, 1}     | 128 B
  * map_d   | D, output dtype | {whole, m, groups or 1}                | {128 B of columns, 16, 1}   | 128 B
  * map_s   | scale_a, f32    | {m, blocks of k, groups or 1}          | {TILE_M + 4, 1, 1}          | none
+ * Without scales map_s is not used.
  * With `pair` the boxes of A and B have half as many rows. map_d ends at the last whole 16-byte chunk of a row,
  * as in inc/gemm.plan.h.
  */
@@ -36,6 +39,11 @@
 #define GROUPED_PLANES  0
 #define GROUPED_COUNTS  1
 #define GROUPED_OFFSETS 2
+
+/* What scales of B a kernel takes, if any: one for 128 columns, or each column's. */
+#define GROUPED_BLOCK_SCALES  0
+#define GROUPED_COLUMN_SCALES 1
+#define GROUPED_UNSCALED      2
 
 /* Elements of k, and columns of B, that share a scale. */
 #define GROUPED_BLOCK 128
@@ -65,14 +73,14 @@
     X(u32, groups, "groups")                                                          \
     X(u32, m, "rows of a plane")                                                      \
     X(u32, n, "n")                                                                    \
-    X(u32, k_blocks, "(k + 127) / 128")                                               \
+    X(u32, k_blocks, "(bytes of a row of A + 127) / 128")                             \
     X(u32, tiles_n, "(n + tile_n - 1) / tile_n")                                      \
     X(u32, raster_rows, "rows of tiles of a group that are walked together")          \
     X(u32, kind, "0 planes, 1 counts, 2 offsets")                                     \
     X(u32, align, "offsets: first rows are rounded up to this; a power of two")       \
     X(u32, pair, "1: two CTAs of a cluster share loads, else 0")                       \
     X(u32, a_rows, "the same: rows of A")                                             \
-    X(u32, k, "k")
+    X(u32, k, "the same: bytes of a row of A")
 
 #define GROUPED_SCALAR_COUNT (GROUPED_SCALARS(SCALAR_ONE))
 #define GROUPED_PARAM_BYTES  (GROUPED_MAP_COUNT * MAP_BYTES GROUPED_SCALARS(SCALAR_BYTES))

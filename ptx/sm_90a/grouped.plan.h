@@ -9,6 +9,7 @@
  *   128x160 | 128 x 160    | 64 x 160                     | between
  *   128x192 | 128 x 192    | 64 x 192                     | many rows a group
  *   64x128c, 128x128c: as those without the c; each column of B has scales of its own
+ *   64x128h ..: inputs of 16 bits, without scales; 128x256h, a share of 64 x 256, for many rows a group
  */
 #ifndef HEWN_SM90A_GROUPED_PLAN_H
 #define HEWN_SM90A_GROUPED_PLAN_H
@@ -56,25 +57,35 @@
     X(SM90A, sm_90a, 128x160)     \
     X(SM90A, sm_90a, 128x192)     \
     X(SM90A, sm_90a, 64x128c)     \
-    X(SM90A, sm_90a, 128x128c)
+    X(SM90A, sm_90a, 128x128c)    \
+    X(SM90A, sm_90a, 64x128h)     \
+    X(SM90A, sm_90a, 64x256h)     \
+    X(SM90A, sm_90a, 128x128h)    \
+    X(SM90A, sm_90a, 128x256h)
 
 /* clang-format off */
-/*                             TILE_M  N  D_BUFFERS  STAGES  RASTER_ROWS  COLUMNS */
-#define SM90A_GROUPED_64x128    64, 128,         2,      7,          16,       0
-#define SM90A_GROUPED_64x256    64, 256,         2,      4,          16,       0
-#define SM90A_GROUPED_128x128  128, 128,         2,      5,          16,       0
-#define SM90A_GROUPED_128x160  128, 160,         2,      5,          16,       0
-#define SM90A_GROUPED_128x192  128, 192,         3,      4,          16,       0
-#define SM90A_GROUPED_64x128c   64, 128,         2,      7,          16,       1
-#define SM90A_GROUPED_128x128c 128, 128,         2,      5,          16,       1
+/*                             TILE_M  N  D_BUFFERS  STAGES  RASTER_ROWS  SCALES */
+#define SM90A_GROUPED_64x128     64, 128,         2,      7,          16,       0
+#define SM90A_GROUPED_64x256     64, 256,         2,      4,          16,       0
+#define SM90A_GROUPED_128x128   128, 128,         2,      5,          16,       0
+#define SM90A_GROUPED_128x160   128, 160,         2,      5,          16,       0
+#define SM90A_GROUPED_128x192   128, 192,         3,      4,          16,       0
+#define SM90A_GROUPED_64x128c    64, 128,         2,      7,          16,       1
+#define SM90A_GROUPED_128x128c  128, 128,         2,      5,          16,       1
+#define SM90A_GROUPED_64x128h    64, 128,         2,      8,          16,       2
+#define SM90A_GROUPED_64x256h    64, 256,         2,      4,          16,       2
+#define SM90A_GROUPED_128x128h  128, 128,         2,      6,          16,       2
+#define SM90A_GROUPED_128x256h  128, 256,         2,      4,          16,       2
 
 #define SM90A_GROUPED_TILE_M(v)      SM90A_GROUPED_FIELD(TILE_M, SM90A_GROUPED_##v)
 #define SM90A_GROUPED_TILE_N(v)      SM90A_GROUPED_FIELD(TILE_N, SM90A_GROUPED_##v)
 #define SM90A_GROUPED_D_BUFFERS(v)   SM90A_GROUPED_FIELD(D_BUFFERS, SM90A_GROUPED_##v)
 #define SM90A_GROUPED_STAGES(v)      SM90A_GROUPED_FIELD(STAGES, SM90A_GROUPED_##v)
 #define SM90A_GROUPED_RASTER_ROWS(v) SM90A_GROUPED_FIELD(RASTER_ROWS, SM90A_GROUPED_##v)
-/* 1: a scale of B for each column, else one for 128. */
-#define SM90A_GROUPED_COLUMNS(v)     SM90A_GROUPED_FIELD(COLUMNS, SM90A_GROUPED_##v)
+/* Scales of B: 0: one for 128 columns; 1: one for each; 2: neither A nor B, whose elements have 16 bits, have any. */
+#define SM90A_GROUPED_SCALES(v)      SM90A_GROUPED_FIELD(SCALES, SM90A_GROUPED_##v)
+#define SM90A_GROUPED_COLUMNS(v)     (SM90A_GROUPED_SCALES(v) == GROUPED_COLUMN_SCALES)
+#define SM90A_GROUPED_PLAIN(v)       (SM90A_GROUPED_SCALES(v) == GROUPED_UNSCALED)
 
 #define SM90A_GROUPED_FIELD(name, ...) SM90A_GROUPED_FIELD_##name(__VA_ARGS__)
 #define SM90A_GROUPED_FIELD_TILE_M(m, n, d, s, r, c)      m
@@ -82,7 +93,7 @@
 #define SM90A_GROUPED_FIELD_D_BUFFERS(m, n, d, s, r, c)   d
 #define SM90A_GROUPED_FIELD_STAGES(m, n, d, s, r, c)      s
 #define SM90A_GROUPED_FIELD_RASTER_ROWS(m, n, d, s, r, c) r
-#define SM90A_GROUPED_FIELD_COLUMNS(m, n, d, s, r, c)     c
+#define SM90A_GROUPED_FIELD_SCALES(m, n, d, s, r, c)      c
 /* clang-format on */
 
 /* A consumer warpgroup's rows and columns: the two share the tile's rows or its columns. */
@@ -93,14 +104,14 @@
 #define SM90A_GROUPED_A_BYTES(v) (SM90A_GROUPED_TILE_M(v) * GEMM_ROW_BYTES)
 #define SM90A_GROUPED_B_BYTES(v) (SM90A_GROUPED_TILE_N(v) * GEMM_ROW_BYTES)
 #define SM90A_GROUPED_S_ROWS(v)  (SM90A_GROUPED_TILE_M(v) + 4)
-#define SM90A_GROUPED_S_BYTES(v) (SM90A_GROUPED_S_ROWS(v) * 4)
+#define SM90A_GROUPED_S_BYTES(v) (SM90A_GROUPED_PLAIN(v) ? 0 : SM90A_GROUPED_S_ROWS(v) * 4)
 #define SM90A_GROUPED_S_PITCH(v) ((SM90A_GROUPED_S_BYTES(v) + 127) / 128 * 128)
 #define SM90A_GROUPED_STAGE_BYTES(v) \
     (SM90A_GROUPED_A_BYTES(v) + SM90A_GROUPED_B_BYTES(v) + SM90A_GROUPED_S_BYTES(v))
 
 /* What a stage has of B's scales, where each column has its own; how many lanes copy scales of B. */
 #define SM90A_GROUPED_C_BYTES(v)       (SM90A_GROUPED_COLUMNS(v) * SM90A_GROUPED_TILE_N(v) * 4)
-#define SM90A_GROUPED_COPY_LANES(v)    (SM90A_GROUPED_COLUMNS(v) ? 32 : 2)
+#define SM90A_GROUPED_COPY_LANES(v)    (SM90A_GROUPED_PLAIN(v) ? 0 : SM90A_GROUPED_COLUMNS(v) ? 32 : 2)
 #define SM90A_GROUPED_FULL_ARRIVALS(v) (1 + SM90A_GROUPED_COPY_LANES(v))
 
 /* Dynamic shared memory, from its 1024-aligned start: A's ring, B's, staged boxes of output, A's scales,
@@ -135,18 +146,20 @@
     X(consumer_1, 8, 4)
 
 /* X(name, offset in dynamic shared memory, element bytes, elements) */
-#define SM90A_GROUPED_SHARED(X, v)                                                          \
-    X(ring_a, SM90A_GROUPED_RING_A, SM90A_GROUPED_A_BYTES(v), SM90A_GROUPED_STAGES(v))      \
-    X(ring_b, SM90A_GROUPED_RING_B(v), SM90A_GROUPED_B_BYTES(v), SM90A_GROUPED_STAGES(v))   \
-    X(stage_d, SM90A_GROUPED_STAGE_D(v), SM90A_GROUPED_D_BYTES,                             \
-      SM90A_GROUPED_CONSUMER_WARPS *SM90A_GROUPED_D_BUFFERS(v))                             \
-    X(scales_a, SM90A_GROUPED_RING_S(v), SM90A_GROUPED_S_PITCH(v), SM90A_GROUPED_STAGES(v)) \
-    X(place, SM90A_GROUPED_PLACE(v), SM90A_GROUPED_PLACE_BYTES, SM90A_GROUPED_STAGES(v))    \
-    SM90A_GROUPED_IF(SM90A_GROUPED_COLUMNS(v), SHARED)(X, v)
-#define SM90A_GROUPED_SHARED_IF_0(X, v)
+#define SM90A_GROUPED_SHARED(X, v)                                                        \
+    X(ring_a, SM90A_GROUPED_RING_A, SM90A_GROUPED_A_BYTES(v), SM90A_GROUPED_STAGES(v))    \
+    X(ring_b, SM90A_GROUPED_RING_B(v), SM90A_GROUPED_B_BYTES(v), SM90A_GROUPED_STAGES(v)) \
+    X(stage_d, SM90A_GROUPED_STAGE_D(v), SM90A_GROUPED_D_BYTES,                           \
+      SM90A_GROUPED_CONSUMER_WARPS *SM90A_GROUPED_D_BUFFERS(v))                           \
+    X(place, SM90A_GROUPED_PLACE(v), SM90A_GROUPED_PLACE_BYTES, SM90A_GROUPED_STAGES(v))  \
+    SM90A_GROUPED_IF(SM90A_GROUPED_SCALES(v), SHARED)(X, v)
+#define SM90A_GROUPED_SHARED_IF_0(X, v) \
+    X(scales_a, SM90A_GROUPED_RING_S(v), SM90A_GROUPED_S_PITCH(v), SM90A_GROUPED_STAGES(v))
+#define SM90A_GROUPED_SHARED_IF_2(X, v)
 #define SM90A_GROUPED_SHARED_IF_1(X, v) \
+    SM90A_GROUPED_SHARED_IF_0(X, v)     \
     X(scales_b, SM90A_GROUPED_RING_C(v), SM90A_GROUPED_C_BYTES(v), SM90A_GROUPED_STAGES(v))
-/* SM90A_GROUPED_<list>_IF_<flag> */
+/* SM90A_GROUPED_<list>_IF_<scales> */
 #define SM90A_GROUPED_IF(flag, list)    SM90A_GROUPED_IF_OF(flag, list)
 #define SM90A_GROUPED_IF_OF(flag, list) SM90A_GROUPED_##list##_IF_##flag
 
@@ -164,19 +177,21 @@
 /* X(storage, writers, readers) */
 #define SM90A_GROUPED_FLOWS(X, v)                            \
     X(ring_a, producer.tma, consumer_0.mma + consumer_1.mma) \
-    X(scales_a, producer.tma, consumer_0 + consumer_1)       \
-    SM90A_GROUPED_FLOWS_ALL(X, v)
+    SM90A_GROUPED_FLOWS_ALL(X, v, producer.tma)
 #define SM90A_GROUPED_FLOWS_rows(X, v)                      \
     X(ring_a, producer.cp, consumer_0.mma + consumer_1.mma) \
-    X(scales_a, producer.cp, consumer_0 + consumer_1)       \
-    SM90A_GROUPED_FLOWS_ALL(X, v)
-#define SM90A_GROUPED_FLOWS_ALL(X, v)                                                              \
+    SM90A_GROUPED_FLOWS_ALL(X, v, producer.cp)
+#define SM90A_GROUPED_FLOWS_ALL(X, v, by)                                                          \
     X(ring_b, producer.tma, consumer_0.mma + consumer_1.mma)                                       \
     X(stage_d, consumer_0 + consumer_1, consumer_0.tma + consumer_1.tma + consumer_0 + consumer_1) \
-    SM90A_GROUPED_IF(SM90A_GROUPED_COLUMNS(v), FLOWS)(X)
-#define SM90A_GROUPED_FLOWS_IF_0(X) X(place, producer + producer.cp, consumer_0 + consumer_1)
-#define SM90A_GROUPED_FLOWS_IF_1(X)             \
+    SM90A_GROUPED_IF(SM90A_GROUPED_SCALES(v), FLOWS)(X, by)
+#define SM90A_GROUPED_FLOWS_IF_0(X, by)      \
+    X(scales_a, by, consumer_0 + consumer_1) \
+    X(place, producer + producer.cp, consumer_0 + consumer_1)
+#define SM90A_GROUPED_FLOWS_IF_1(X, by)         \
+    X(scales_a, by, consumer_0 + consumer_1)    \
     X(place, producer, consumer_0 + consumer_1) \
     X(scales_b, producer.cp, consumer_0 + consumer_1)
+#define SM90A_GROUPED_FLOWS_IF_2(X, by) X(place, producer, consumer_0 + consumer_1)
 
 #endif

@@ -1,9 +1,10 @@
 /*
- * Grouped e4m3 products with block scales on a GPU, beside a peer's.
+ * Grouped products on a GPU, e4m3 with block scales beside a peer's, or bf16.
  *
- *   bench_grouped [--all] [--peer LIBRARY] [--rows N] [--step N]
+ *   bench_grouped [--all] [--bf16] [--peer LIBRARY] [--rows N] [--step N]
  *
- * --all times every variant and prints its microseconds; without it, the chosen one. --rows: the first N rows
+ * --bf16: bf16 without scales; the numbers of rows of the groups are printed, so that tests/bench/grouped_torch.py
+ * can time PyTorch on the same. --all times every variant and prints its microseconds; without it, the chosen one. --rows: the first N rows
  * alone; --step: every Nth of them. --peer: a library with
  *
  *   int grouped_peer(int counts, int groups, int m, int expected, int n, int k, const unsigned long long at[6],
@@ -66,6 +67,7 @@ struct work {
     int32_t *listed, *layout; /* ours; the peer's */
     size_t listed_count, layout_count;
     hewn_deviceptr a, b, d, scale_a, scale_b, on_device, layout_on_device;
+    int in; /* hewn_dtype */
     uint64_t d_bytes;
     hewn_grouped_desc desc;
 };
@@ -113,13 +115,16 @@ static void make_groups(struct work *w)
             w->layout[w->planes > 1 ? i : w->first[i] + j] = w->planes > 1 ? w->count[i] : i;
 }
 
-static hewn_deviceptr bytes_e4m3(struct gpu *g, uint64_t bytes, uint64_t seed)
+static hewn_deviceptr numbers(struct gpu *g, int dtype, uint64_t count, uint64_t seed)
 {
     static unsigned char block[BLOCK_BYTES];
     struct rng r = {seed};
+    const size_t element = hewn_dtype_size(dtype);
     for (size_t i = 0; i < BLOCK_BYTES; i++)
         block[i] = (unsigned char)((rng_next(&r) & 0x8F) | 0x20 | (rng_next(&r) & 0x10));
-    return gpu_repeat(g, block, BLOCK_BYTES, bytes);
+    for (size_t i = 0; dtype != HEWN_E4M3 && i < BLOCK_BYTES; i += element)
+        number_store(dtype, 2 * (double)rng_unit(&r) - 1, block + i);
+    return gpu_repeat(g, block, BLOCK_BYTES, count * element);
 }
 
 static hewn_deviceptr scales(struct gpu *g, uint64_t count, uint64_t seed)
@@ -137,8 +142,8 @@ static void make_work(struct gpu *g, struct work *w)
     uint64_t m = (uint64_t)w->m, n = (uint64_t)r->n, k = (uint64_t)r->k, blocks = up(k, 128) / 128;
     uint64_t planes = (uint64_t)w->planes, groups = (uint64_t)r->groups;
     w->d_bytes = planes * m * n * 2;
-    w->a = bytes_e4m3(g, planes * m * k, 1);
-    w->b = bytes_e4m3(g, groups * n * k, 2);
+    w->a = numbers(g, w->in, planes * m * k, 1);
+    w->b = numbers(g, w->in, groups * n * k, 2);
     w->d = gpu_allocate(g, w->d_bytes);
     w->scale_a = scales(g, planes * blocks * up(m, 4), 3);
     w->scale_b = scales(g, groups * blocks * up(n, 128) / 128, 4);
@@ -151,7 +156,7 @@ static void make_work(struct gpu *g, struct work *w)
                                   .k = r->k,
                                   .expected_m = r->expected,
                                   .align = w->planes > 1 ? 0 : ALIGN,
-                                  .in = HEWN_E4M3,
+                                  .in = w->in,
                                   .out = HEWN_BF16,
                                   .kind = r->kind};
 }
@@ -178,8 +183,8 @@ static double time_ours(struct gpu *g, const struct work *w, const char *variant
                                  .a = w->a,
                                  .b = w->b,
                                  .d = w->d,
-                                 .scale_a = w->scale_a,
-                                 .scale_b = w->scale_b,
+                                 .scale_a = w->in == HEWN_E4M3 ? w->scale_a : 0,
+                                 .scale_b = w->in == HEWN_E4M3 ? w->scale_b : 0,
                                  .rows = w->on_device};
     d.variant = variant;
     if (hewn_grouped_plan_create(g->d.context, &d, &plan, &err)) gpu_die("plan", err.message);
@@ -244,16 +249,25 @@ static const char *const variants[] = {
     "128x128p", "128x160", "128x160p", "128x192", "128x192p",
 };
 
-enum { VARIANTS = sizeof variants / sizeof *variants };
+static const char *const variants_16[] = {"64x128h",  "64x128hp",  "64x256h",  "64x256hp",
+                                          "128x128h", "128x128hp", "128x256h", "128x256hp"};
+
+enum {
+    VARIANTS = sizeof variants / sizeof *variants,
+    VARIANTS_16 = sizeof variants_16 / sizeof *variants_16
+};
 
 struct sums {
     double logs, logs_best, least;
     int rows;
 };
 
-static void bench_row(struct gpu *g, const struct row *r, peer_run *peer, int all, struct sums *s)
+static void bench_row(struct gpu *g, const struct row *r, int in, peer_run *peer, int all,
+                      struct sums *s)
 {
-    struct work w = {.r = r};
+    const char *const *list = in == HEWN_E4M3 ? variants : variants_16;
+    const size_t listed = in == HEWN_E4M3 ? VARIANTS : VARIANTS_16;
+    struct work w = {.r = r, .in = in};
     char what[PEER_NAME] = "", chosen[PEER_NAME], best_name[PEER_NAME], other[PEER_NAME];
     size_t count = 0, peers = 0;
     make_work(g, &w);
@@ -263,16 +277,20 @@ static void bench_row(struct gpu *g, const struct row *r, peer_run *peer, int al
     snprintf(best_name, sizeof best_name, "%s", chosen);
     if (peer && (theirs = time_peer(g, &w, peer, what)) > 0) y = sample(g, &w, &peers);
     double far = y ? distance(x, y, count) : 0;
-    for (size_t i = 0; all && i < VARIANTS; i++) {
-        double t = time_ours(g, &w, variants[i], other);
-        printf("%s%s %.1f%s", i ? ", " : "", variants[i], t * 1e6, i + 1 < VARIANTS ? "" : "\n");
-        if (t < best) best = t, snprintf(best_name, sizeof best_name, "%s", variants[i]);
+    for (size_t i = 0; all && i < listed; i++) {
+        double t = time_ours(g, &w, list[i], other);
+        printf("%s%s %.1f%s", i ? ", " : "", list[i], t * 1e6, i + 1 < listed ? "" : "\n");
+        if (t < best) best = t, snprintf(best_name, sizeof best_name, "%s", list[i]);
     }
     double again = time_ours(g, &w, NULL, other);
     if (again < ours) ours = again;
     if (peer && theirs > 0 && (again = time_peer(g, &w, peer, what)) < theirs) theirs = again;
     double flop = 2.0 * w.real * r->n * r->k;
-    double bytes = (double)r->groups * r->n * r->k + (double)w.real * (r->k + 2.0 * r->n);
+    double element = (double)hewn_dtype_size(in);
+    double bytes = element * r->groups * r->n * r->k + w.real * (element * r->k + 2.0 * r->n);
+    for (int i = 0; in != HEWN_E4M3 && i < r->groups; i++)
+        printf("%s%d", i ? " " : "rows: ", w.count[i]);
+    if (in != HEWN_E4M3) printf("\n");
     printf("| %s | %d x %d | %d x %d | %d | %.1f | %.0f | %.2f | %s | %.1f | %s | %.1f | %s | %.3f "
            "| %.1e |\n",
            r->kind == HEWN_GROUPED_COUNTS ? "counts" : "offsets", r->groups, r->expected, r->n,
@@ -292,10 +310,12 @@ int main(int argc, char **argv)
     struct gpu g;
     struct sums s = {0};
     peer_run *peer = NULL;
-    int all = 0, step = 1, most = (int)(sizeof rows / sizeof *rows);
+    int all = 0, in = HEWN_E4M3, step = 1, most = (int)(sizeof rows / sizeof *rows);
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--all")) {
             all = 1;
+        } else if (!strcmp(argv[i], "--bf16")) {
+            in = HEWN_BF16;
         } else if (!strcmp(argv[i], "--rows") && i + 1 < argc) {
             most = atoi(argv[++i]);
         } else if (!strcmp(argv[i], "--step") && i + 1 < argc && atoi(argv[i + 1]) > 0) {
@@ -306,7 +326,8 @@ int main(int argc, char **argv)
             if (!symbol) gpu_die(argv[i], dlerror());
             memcpy(&peer, &symbol, sizeof peer);
         } else {
-            gpu_die(argv[i], "not an option: [--all] [--peer LIBRARY] [--rows N] [--step N]");
+            gpu_die(argv[i],
+                    "not an option: [--all] [--bf16] [--peer LIBRARY] [--rows N] [--step N]");
         }
     }
     gpu_open(&g);
@@ -315,7 +336,7 @@ int main(int argc, char **argv)
            "| peer | ratio | apart |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
            g.d.info.name);
     for (int i = 0; i < most && i < (int)(sizeof rows / sizeof *rows); i += step)
-        bench_row(&g, &rows[i], peer, all, &s);
+        bench_row(&g, &rows[i], in, in == HEWN_E4M3 ? peer : NULL, all, &s);
     if (s.rows)
         printf("geometric mean over %d rows: %.3f, of the best variants %.3f; least %.3f\n", s.rows,
                exp(s.logs / s.rows), exp(s.logs_best / s.rows), s.least);

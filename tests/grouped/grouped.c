@@ -19,6 +19,7 @@ struct buffers {
 static bool upload_all(struct device *dev, const struct grouped_data *d, struct buffers *b,
                        hewn_grouped_args *a)
 {
+    const bool scaled = d->c.in == HEWN_E4M3;
     const struct {
         hewn_deviceptr *address;
         const void *host;
@@ -27,8 +28,8 @@ static bool upload_all(struct device *dev, const struct grouped_data *d, struct 
     } list[BUFFERS] = {[A] = {&a->a, d->a, d->a_bytes, true},
                        [B] = {&a->b, d->b, d->b_bytes, true},
                        [D] = {&a->d, d->d, d->d_bytes, true},
-                       [SCALE_A] = {&a->scale_a, d->scale_a, d->scale_a_count * 4, true},
-                       [SCALE_B] = {&a->scale_b, d->scale_b, d->scale_b_count * 4, true},
+                       [SCALE_A] = {&a->scale_a, d->scale_a, d->scale_a_count * 4, scaled},
+                       [SCALE_B] = {&a->scale_b, d->scale_b, d->scale_b_count * 4, scaled},
                        [ROWS] = {&a->rows, d->rows, d->row_count * 4, d->c.kind != 0},
                        [INDEX] = {&a->index, d->index, d->index_count * 4, d->c.a_rows > 0}};
     for (int i = 0; i < BUFFERS; i++) {
@@ -105,8 +106,13 @@ static const char *const variants[] = {
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 
-static const struct grouped_case usual = {
-    .kind = HEWN_GROUPED_OFFSETS, .groups = 3, .m = 300, .n = 264, .k = 400, .out = HEWN_BF16};
+static const struct grouped_case usual = {.kind = HEWN_GROUPED_OFFSETS,
+                                          .groups = 3,
+                                          .m = 300,
+                                          .n = 264,
+                                          .k = 400,
+                                          .in = HEWN_E4M3,
+                                          .out = HEWN_BF16};
 
 /* Each variant: several tiles a group both ways, the ring more than once round; both outputs. */
 static void each_variant(struct device *dev)
@@ -166,6 +172,34 @@ static void columns(struct device *dev)
     }
 }
 
+static const char *const variants_16[] = {"64x128h",  "64x128hp",  "64x256h",  "64x256hp",
+                                          "128x128h", "128x128hp", "128x256h", "128x256hp"};
+enum { VARIANTS_16 = sizeof variants_16 / sizeof *variants_16 };
+
+/* Inputs of 16 bits: each variant with rows of A as they are, by number, and groups of few rows. */
+static void of_16_bits(struct device *dev)
+{
+    for (int i = 0; i < 2 * VARIANTS_16; i++) {
+        struct grouped_case c = usual;
+        c.variant = variants_16[i / 2];
+        c.in = i / 2 % 2 ^ i % 2 ? HEWN_F16 : HEWN_BF16;
+        c.out = i % 4 < 2 ? c.in : HEWN_F32;
+        c.kind = i % 3;
+        c.rows = i % 5 == 1 ? ROWS_FEW : i % 5 == 3 ? ROWS_WRONG : ROWS_ANY;
+        c.m = c.kind == HEWN_GROUPED_OFFSETS ? 470 : 200;
+        c.n = i % 4 < 2 ? 391 : 520;
+        c.k = i % 2 ? 701 : 200;
+        c.spread = i % 2;
+        c.a_rows = i % 2 ? 300 : 0;
+        try_case(dev, c);
+        c.out = c.out == HEWN_F32 ? c.in : HEWN_F32;
+        c.a_rows = i % 2 ? 0 : 77;
+        c.n = 250;
+        c.k = i % 2 ? 64 : 330;
+        try_case(dev, c);
+    }
+}
+
 /* Rows and ends of groups of every sort. */
 static void groups(struct device *dev)
 {
@@ -183,6 +217,7 @@ static void groups(struct device *dev)
             try_case(dev, c);
             c.align = kind == HEWN_GROUPED_OFFSETS ? 32 : 0;
             c.groups = 33;
+            c.in = HEWN_BF16;
             if (c.align) try_case(dev, c);
         }
 }
@@ -202,6 +237,8 @@ static void sizes(struct device *dev)
         c.k = list[i][2];
         c.out = i % 4 < 2 ? HEWN_BF16 : HEWN_F32;
         try_case(dev, c);
+        c.in = HEWN_BF16;
+        try_case(dev, c);
     }
 }
 
@@ -217,13 +254,17 @@ static void at_random(struct device *dev, int count)
         c.n = 1 + (int)rng_below(&r, rng_below(&r, 2) ? 200 : 700);
         c.k = 1 + (int)rng_below(&r, rng_below(&r, 4) ? 400 : 2500);
         if (c.groups > 6) c.n = 1 + c.n / 3, c.k = 1 + c.k / 4;
-        c.out = rng_below(&r, 2) ? HEWN_BF16 : HEWN_F32;
+        static const int types[] = {HEWN_E4M3, HEWN_BF16, HEWN_F16};
+        c.in = types[rng_below(&r, 3)];
+        c.out = rng_below(&r, 2) ? c.in == HEWN_F16 ? HEWN_F16 : HEWN_BF16 : HEWN_F32;
         c.rows = (enum grouped_rows)rng_below(&r, ROWS_KINDS);
         c.spread = (int)rng_below(&r, 2);
         if (c.kind == HEWN_GROUPED_OFFSETS) c.align = 1 << rng_below(&r, 8);
         if (!rng_below(&r, 4)) c.a_rows = 1 + (int)rng_below(&r, 400);
-        c.scales = !rng_below(&r, 4);
-        if (rng_below(&r, 3) && !c.scales) c.variant = variants[rng_below(&r, VARIANTS)];
+        c.scales = c.in == HEWN_E4M3 && !rng_below(&r, 4);
+        if (rng_below(&r, 3) && !c.scales)
+            c.variant = c.in == HEWN_E4M3 ? variants[rng_below(&r, VARIANTS)]
+                                          : variants_16[rng_below(&r, VARIANTS_16)];
         try_case(dev, c);
     }
 }
@@ -239,6 +280,7 @@ int main(int argc, char **argv)
         each_variant(&dev);
         by_number(&dev);
         columns(&dev);
+        of_16_bits(&dev);
         groups(&dev);
         sizes(&dev);
     }

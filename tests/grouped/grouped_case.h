@@ -8,7 +8,7 @@
  *
  * Scales of a block multiply that by s = |scale_a scale_b|, whose product rounds once; each addition of a block
  * rounds once: |out - ref| <= sum_b s (H_b + u |sum_b|) + blocks * u * sum_b s (|sum_b| + H_b) + the rounding to
- * D + 2^-126. That is loose, so each case also runs on small integers with scales that are powers of two:
+ * D + 2^-126. Inputs of 16 bits have no blocks: H is what gemm_judge.c says of them, E + H. That is loose, so each case also runs on small integers with scales that are powers of two:
  * every sum is then exact. Rows of no group, gaps and guards keep their poison.
  */
 #ifndef TESTS_GROUPED_CASE_H
@@ -30,7 +30,7 @@ struct grouped_case {
     int groups, m, n, k;
     int align;  /* 0: 1 */
     int a_rows; /* 0: A has the rows of D */
-    int out;
+    int in, out;
     int spread; /* strides larger than contiguous */
     int exact;  /* small integers */
     int scales; /* hewn_grouped_scales */
@@ -43,7 +43,9 @@ struct grouped_data {
     struct grouped_case c;
     hewn_grouped_desc desc;
     int planes, blocks, blocks_n;
-    unsigned char *a, *b, *d; /* e4m3; d: elements of `out` */
+    int block;                /* elements of k that are summed up at once: all without scales */
+    size_t element;           /* bytes of one of A, B */
+    unsigned char *a, *b, *d; /* d: elements of `out` */
     float *scale_a, *scale_b;
     int32_t *rows, *index;
     size_t a_bytes, b_bytes, d_bytes, scale_a_count, scale_b_count, row_count, index_count;

@@ -13,9 +13,9 @@ void grouped_case_name(const struct grouped_case *c, char *out, size_t size)
 {
     static const char *const kinds[] = {"planes", "counts", "offsets"};
     static const char *const rows[] = {"", ", few rows", ", all rows", ", rows out of bounds"};
-    snprintf(out, size, "%d %s of %d x %d x %d, %s%s%s, %s", c->groups, kinds[c->kind], c->m, c->n,
-             c->k, hewn_dtype_name(c->out), rows[c->rows], c->spread ? ", spread" : "",
-             c->variant ? c->variant : "chosen");
+    snprintf(out, size, "%d %s of %d x %d x %d, %s, %s%s%s, %s", c->groups, kinds[c->kind], c->m,
+             c->n, c->k, hewn_dtype_name(c->in), hewn_dtype_name(c->out), rows[c->rows],
+             c->spread ? ", spread" : "", c->variant ? c->variant : "chosen");
     if (c->a_rows) snprintf(out + strlen(out), size - strlen(out), ", by number of %d", c->a_rows);
     if (c->scales) snprintf(out + strlen(out), size - strlen(out), ", scales of columns");
     if (c->align) snprintf(out + strlen(out), size - strlen(out), ", align %d", c->align);
@@ -72,7 +72,9 @@ static void describe(struct grouped_data *d)
     hewn_grouped_desc *x = &d->desc;
     const int64_t extra = c->spread ? 16 : 0;
     d->planes = c->kind == HEWN_GROUPED_OFFSETS ? 1 : c->groups;
-    d->blocks = (c->k + BLOCK - 1) / BLOCK;
+    d->element = hewn_dtype_size(c->in);
+    d->block = c->in == HEWN_E4M3 ? BLOCK : c->k;
+    d->blocks = (c->k + d->block - 1) / d->block;
     d->blocks_n = (c->n + BLOCK - 1) / BLOCK;
     *x = (hewn_grouped_desc){.struct_size = sizeof *x,
                              .groups = c->groups,
@@ -81,7 +83,7 @@ static void describe(struct grouped_data *d)
                              .k = c->k,
                              .align = c->align,
                              .variant = c->variant,
-                             .in = HEWN_E4M3,
+                             .in = c->in,
                              .out = c->out,
                              .kind = c->kind,
                              .scales = c->scales,
@@ -101,8 +103,8 @@ static void describe(struct grouped_data *d)
         x->scale_b_n = up(c->n, 4) + (c->spread ? 8 : 0);
         x->scale_b_plane = x->scale_b_n * d->blocks + (c->spread ? 4 : 0);
     }
-    d->a_bytes = (size_t)(x->stride_a * a_planes);
-    d->b_bytes = (size_t)(x->stride_b * c->groups);
+    d->a_bytes = (size_t)(x->stride_a * a_planes) * d->element;
+    d->b_bytes = (size_t)(x->stride_b * c->groups) * d->element;
     d->d_bytes = (size_t)(x->stride_d * d->planes) * hewn_dtype_size(c->out);
     d->scale_a_count = (size_t)(x->scale_a_plane * a_planes);
     d->index_count = (size_t)c->m * (size_t)d->planes;
@@ -159,11 +161,13 @@ static void fill_index(struct grouped_data *d, struct rng *r)
     }
 }
 
-static void fill_bytes(const struct grouped_case *c, unsigned char *at, struct rng *r)
+static void fill_row(const struct grouped_data *d, unsigned char *to, int64_t at, struct rng *r)
 {
-    for (int i = 0; i < c->k; i++) {
+    const struct grouped_case *c = &d->c;
+    to += (size_t)at * d->element;
+    for (int i = 0; i < c->k; i++, to += d->element) {
         double x = c->exact ? (int)rng_below(r, 5) - 2 : 2 * (double)(rng_unit(r) + rng_unit(r));
-        number_store(HEWN_E4M3, x, at + i);
+        number_store(c->in, x, to);
     }
 }
 
@@ -189,11 +193,11 @@ static void fill(struct grouped_data *d, struct rng *r)
         for (int i = first; i < end; i++) {
             int a_plane, row = grouped_row_of_a(d, plane, i, &a_plane);
             if (row < 0) continue;
-            fill_bytes(c, d->a + a_plane * x->stride_a + row * x->lda, r);
+            fill_row(d, d->a, a_plane * x->stride_a + row * x->lda, r);
             for (int b = 0; b < d->blocks; b++)
                 d->scale_a[a_plane * x->scale_a_plane + b * x->scale_a_k + row] = some_scale(c, r);
         }
-        for (int j = 0; j < c->n; j++) fill_bytes(c, d->b + g * x->stride_b + j * x->ldb, r);
+        for (int j = 0; j < c->n; j++) fill_row(d, d->b, g * x->stride_b + j * x->ldb, r);
         for (int j = 0; j < c->n; j += c->scales ? 1 : BLOCK)
             for (int b = 0; b < d->blocks; b++)
                 d->scale_b[scale_b_at(d, g, j, b)] = some_scale(c, r);

@@ -7,34 +7,56 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MMA_BLOCK = 32, BLOCK = 128 };
+enum { BLOCK = 128 };
 
-/* e4m3 as doubles, and as the tensor core aligns them: by exponents, which subnormals share. */
-static double value_of[256], size_of[256];
+/* A dtype as doubles, and as the tensor core aligns them: by exponents, which subnormals share. */
+static double value_of[65536], size_of[65536];
 
-static void make_tables(void)
+static void make_tables(int dtype)
 {
-    const double least = number_format(HEWN_E4M3).normal;
-    for (int i = 0; i < 256; i++) {
-        unsigned char byte = (unsigned char)i;
-        value_of[i] = number_load(HEWN_E4M3, &byte);
+    const double least = number_format(dtype).normal;
+    const int count = 1 << (8 * hewn_dtype_size(dtype));
+    for (int i = 0; i < count; i++) {
+        uint16_t bits = (uint16_t)i;
+        value_of[i] = number_load(dtype, &bits);
         size_of[i] = value_of[i] != 0 ? fmax(fabs(value_of[i]), least) : 0;
     }
 }
 
-/* The sum of a block, and the bound H on its error. */
-static double block_sum(const unsigned char *a, const unsigned char *b, int length, double *bound)
+/* The sum of a block of e4m3, and the bound H on its error. An instruction multiplies 32 bytes of a row. */
+static double sum_of_8(const unsigned char *a, const unsigned char *b, int length, double *bound)
 {
     double sum = 0, h = 0;
-    for (int first = 0; first < length; first += MMA_BLOCK) {
+    for (int first = 0; first < length; first += 32) {
         double largest = fabs(sum) + h;
-        int end = first + MMA_BLOCK < length ? first + MMA_BLOCK : length;
+        int end = first + 32 < length ? first + 32 : length;
         for (int i = first; i < end; i++) {
             largest = fmax(largest, size_of[a[i]] * size_of[b[i]]);
             sum += value_of[a[i]] * value_of[b[i]];
         }
         h += 33 * 0x1p-13 * largest;
         h += 0x1p-13 * (fabs(sum) + h);
+    }
+    *bound = h;
+    return sum;
+}
+
+/* The same of 16-bit inputs, E + H. */
+static double sum_of_16(const unsigned char *a, const unsigned char *b, int length, double *bound)
+{
+    double sum = 0, h = 0;
+    for (int first = 0; first < length; first += 16) {
+        double largest = fabs(sum), partial = 0;
+        int end = first + 16 < length ? first + 16 : length;
+        for (int i = first; i < end; i++) {
+            uint16_t x, y;
+            memcpy(&x, a + 2 * i, sizeof x);
+            memcpy(&y, b + 2 * i, sizeof y);
+            largest = fmax(largest, size_of[x] * size_of[y]);
+            sum += value_of[x] * value_of[y];
+            partial += fabs(sum);
+        }
+        h += 17 * 0x1p-25 * largest + 0x1p-24 * partial + 0x1p-23 * fabs(sum);
     }
     *bound = h;
     return sum;
@@ -53,15 +75,20 @@ static void judge_element(struct judge *j, int group, int plane, int row, int co
     int a_plane, a_row = grouped_row_of_a(d, plane, row, &a_plane);
     const int nothing = a_row < 0; /* a row of zeros */
     if (nothing) a_row = 0;
-    const unsigned char *a = d->a + a_plane * x->stride_a + a_row * x->lda;
-    const unsigned char *b = d->b + group * x->stride_b + column * x->ldb;
+    const unsigned char *a = d->a + (size_t)(a_plane * x->stride_a + a_row * x->lda) * d->element;
+    const unsigned char *b = d->b + (size_t)(group * x->stride_b + column * x->ldb) * d->element;
     const float *scale_a = d->scale_a + a_plane * x->scale_a_plane + a_row;
     double want = 0, error = 0, reach = 0;
     for (int i = 0; i < d->blocks && !nothing; i++) {
-        double h, scale = (double)scale_a[i * x->scale_a_k];
-        scale *= (double)grouped_scale_b(d, group, column, i);
-        int length = d->c.k - i * BLOCK < BLOCK ? d->c.k - i * BLOCK : BLOCK;
-        double sum = block_sum(a + i * BLOCK, b + i * BLOCK, length, &h);
+        const int left = d->c.k - i * d->block, length = left < d->block ? left : d->block;
+        double h, sum, scale = 1;
+        if (d->element == 1) {
+            scale = (double)scale_a[i * x->scale_a_k];
+            scale *= (double)grouped_scale_b(d, group, column, i);
+            sum = sum_of_8(a + i * BLOCK, b + i * BLOCK, length, &h);
+        } else {
+            sum = sum_of_16(a, b, length, &h);
+        }
         want += scale * sum;
         error += fabs(scale) * (h + 0x1p-24 * fabs(sum));
         reach += fabs(scale) * (h + fabs(sum));
@@ -109,7 +136,7 @@ static void judge_rest(const struct grouped_data *d)
 double grouped_judge(const struct grouped_data *d)
 {
     struct judge j = {.d = d};
-    make_tables();
+    make_tables(d->c.in);
     for (int g = 0; g < d->c.groups; g++) {
         int first, end, plane = d->planes > 1 ? g : 0;
         grouped_range(d, g, &first, &end);

@@ -50,7 +50,16 @@ static void shapes(hewn_context *context)
     BAD(d.scales = 2, HEWN_ERR_ARGUMENT, "scales: 2 is not in 0..1");
     BAD((d.scales = HEWN_GROUPED_COLUMNS, d.variant = "128x192"), HEWN_ERR_ARGUMENT,
         "variant: there is no kernel \"128x192\"");
-    BAD(d.in = HEWN_BF16, HEWN_ERR_ARGUMENT, "in: dtype 2 (bf16) is not e4m3");
+    BAD(d.in = HEWN_E5M2, HEWN_ERR_ARGUMENT, "in: dtype 4 (e5m2) is none of e4m3, bf16, f16");
+    BAD((d.in = HEWN_F16, d.out = HEWN_BF16), HEWN_ERR_ARGUMENT,
+        "out: dtype 2 (bf16) is neither f16 nor f32");
+    BAD((d.in = HEWN_BF16, d.scales = HEWN_GROUPED_COLUMNS), HEWN_ERR_ARGUMENT,
+        "scales: 1 is not in 0..0");
+    BAD((d.in = HEWN_BF16, d.k = 1 << 30), HEWN_ERR_ARGUMENT,
+        "k: 1073741824 is not in 1..1073741823");
+    BAD((d.in = HEWN_BF16, d.variant = "128x192"), HEWN_ERR_ARGUMENT,
+        "variant: there is no kernel \"128x192\"");
+    BAD(d.variant = "128x256h", HEWN_ERR_ARGUMENT, "variant: there is no kernel \"128x256h\"");
     BAD(d.out = HEWN_F16, HEWN_ERR_ARGUMENT, "out: dtype 1 (f16) is neither bf16 nor f32");
     BAD(d.out = 77, HEWN_ERR_ARGUMENT, "out: dtype 77 (unknown) is neither bf16 nor f32");
     BAD(d.variant = "64x64", HEWN_ERR_ARGUMENT, "variant: there is no kernel \"64x64\"");
@@ -60,6 +69,8 @@ static void shapes(hewn_context *context)
 static void strides(hewn_context *context)
 {
     BAD(d.k = 100, HEWN_ERR_ARGUMENT, "lda: 100 elements, 100 B, are no multiple of 16 B");
+    BAD((d.in = HEWN_BF16, d.k = 100), HEWN_ERR_ARGUMENT,
+        "lda: 100 elements, 200 B, are no multiple of 16 B");
     BAD(d.lda = -16, HEWN_ERR_ARGUMENT, "lda: -16 elements of 1 B are not in 0..2^40-1 B");
     BAD(d.lda = 1LL << 40, HEWN_ERR_ARGUMENT, "lda: 1099511627776 elements of 1 B are not in");
     BAD(d.ldb = 368, HEWN_ERR_ARGUMENT, "ldb: 368 is less than the 384 elements inside");
@@ -110,6 +121,22 @@ static void addresses(hewn_grouped_plan *plan)
            HEWN_ERR_ARGUMENT, "plan: must not be NULL");
     REFUSE("grouped describe: no plan", hewn_grouped_plan_describe(NULL, NULL, &err),
            HEWN_ERR_ARGUMENT, "plan: must not be NULL");
+}
+
+/* Inputs of 16 bits have no scales, whose addresses must be 0. */
+static void unscaled(hewn_context *context)
+{
+    hewn_grouped_plan *plan = NULL;
+    hewn_grouped_desc d = good();
+    hewn_error why = {0};
+    d.in = HEWN_BF16;
+    if (hewn_grouped_plan_create(context, &d, &plan, &why)) {
+        if (test_case("grouped: a plan of bf16")) CHECK(0, "%s", why.message);
+        return;
+    }
+    BAD_RUN(a.scale_b = 0, "scale_a: address 0x40000000 must be 0");
+    BAD_RUN(a.scale_a = 0, "scale_b: address 0x50000000 must be 0");
+    hewn_grouped_plan_destroy(plan);
 }
 
 #define BAD_ROWS(change, words)                                                          \
@@ -174,7 +201,10 @@ static void index_of(hewn_context *context)
 /* Few rows a group take tiles of 64, whatever `m` has room for. */
 static void choices(hewn_context *context)
 {
-    static const int list[][3] = {{20, 64, 0}, {8000, 128, 0}, {20, 128, 1}};
+    static const int list[][4] = {
+        {20, 64, 0, HEWN_E4M3}, {8000, 128, 0, HEWN_E4M3}, {20, 128, 1, HEWN_E4M3},
+        {20, 64, 0, HEWN_BF16}, {8000, 128, 0, HEWN_BF16},
+    };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         hewn_grouped_desc d = good();
         hewn_grouped_plan *plan = NULL;
@@ -183,8 +213,10 @@ static void choices(hewn_context *context)
         d.m = 32768;
         d.expected_m = list[i][0];
         d.groups = 32, d.n = 6144, d.k = 7168;
+        d.in = list[i][3];
         d.variant = list[i][2] ? "128x160p" : NULL;
-        if (!test_case("grouped: %d rows expected%s", list[i][0], d.variant ? ", a variant" : ""))
+        if (!test_case("grouped: %d rows of %s expected%s", list[i][0], hewn_dtype_name(d.in),
+                       d.variant ? ", a variant" : ""))
             continue;
         int status = hewn_grouped_plan_create(context, &d, &plan, &err);
         if (!status) status = hewn_grouped_plan_describe(plan, &info, &err);
@@ -207,6 +239,7 @@ void grouped(void)
         strides(context);
         choices(context);
         index_of(context);
+        unscaled(context);
         if (hewn_grouped_plan_create(context, &d, &plan, &why)) {
             if (test_case("grouped: a plan")) CHECK(0, "%s", why.message);
         } else {

@@ -48,7 +48,7 @@ _Static_assert(SM90A_GROUPED_PRODUCER_REGS + 2 * SM90A_GROUPED_CONSUMER_REGS <= 
         .tile_n = P##_GROUPED_TILE_N(v),                                                           \
         .stages = P##_GROUPED_STAGES(v),                                                           \
         .raster_rows = P##_GROUPED_RASTER_ROWS(v),                                                 \
-        .columns = P##_GROUPED_COLUMNS(v),                                                         \
+        .scales = P##_GROUPED_SCALES(v),                                                           \
         .d_rows = P##_GROUPED_D_ROWS,                                                              \
     };
 
@@ -94,10 +94,17 @@ const struct plan *plan_grouped(const char *target, const char *variant)
 
 void grouped_write_problem(FILE *out, const struct module_id *id)
 {
+    if (id->plan->grouped->scales == GROUPED_UNSCALED) {
+        fprintf(out,
+                "  \"formula\": \"D[r][c] = A[r] . B[g][c], r: a row of group g\",\n"
+                "  \"dtypes\": {\"a\": \"%s\", \"b\": \"%s\", \"sum\": \"f32\", \"d\": \"%s\"},\n",
+                id->in, id->in, id->out);
+        return;
+    }
     fprintf(out,
             "  \"formula\": \"D[r][c] = sum over blocks b of 128 k: scale_a[r][b] * "
             "scale_b[g][%s][b] * (A[r] . B[g][c] in b), r: a row of group g\",\n",
-            id->plan->grouped->columns ? "c" : "c / 128");
+            id->plan->grouped->scales == GROUPED_COLUMN_SCALES ? "c" : "c / 128");
     fprintf(out,
             "  \"dtypes\": {\"a\": \"%s\", \"b\": \"%s\", \"scale_a\": \"f32\", "
             "\"scale_b\": \"f32\", \"sum\": \"f32\", \"d\": \"%s\"},\n",
@@ -119,21 +126,25 @@ static void write_map(FILE *out, int i, const char *tensor, const char *dtype, c
 void grouped_write_shape(FILE *out, const struct module_id *id)
 {
     const struct grouped_shape *s = id->plan->grouped;
+    const int unscaled = s->scales == GROUPED_UNSCALED, tile_k = GROUPED_BLOCK >> unscaled;
     char box[3][64];
-    snprintf(box[0], sizeof box[0], "128, \"%u, half where shared\", 1", s->tile_m);
-    snprintf(box[1], sizeof box[1], "128, \"%u, half where shared\", 1", s->tile_n);
+    snprintf(box[0], sizeof box[0], "%d, \"%u, half where shared\", 1", tile_k, s->tile_m);
+    snprintf(box[1], sizeof box[1], "%d, \"%u, half where shared\", 1", tile_k, s->tile_n);
     fprintf(out, "  \"tensor_maps\": [\n");
     write_map(out, 0, "A", id->in, "\"k\", \"m\", \"groups or 1\"", box[0], "128B", ",");
     write_map(out, 1, "B", id->in, "\"k\", \"n\", \"groups\"", box[1], "128B", ",");
     snprintf(box[2], sizeof box[2], "%d, %u, 1", strcmp(id->out, "f32") == 0 ? 32 : 64, s->d_rows);
-    write_map(out, 2, "D", id->out, "\"whole\", \"m\", \"groups or 1\"", box[2], "128B", ",");
+    write_map(out, 2, "D", id->out, "\"whole\", \"m\", \"groups or 1\"", box[2], "128B",
+              unscaled ? "" : ",");
     snprintf(box[2], sizeof box[2], "%u, 1, 1", s->tile_m + 4);
-    write_map(out, 3, "scale_a", "f32", "\"m\", \"k_blocks\", \"groups or 1\"", box[2], "none", "");
+    if (!unscaled)
+        write_map(out, 3, "scale_a", "f32", "\"m\", \"k_blocks\", \"groups or 1\"", box[2], "none",
+                  "");
     fprintf(out,
             "  ],\n  \"tile\": {\"m\": %u, \"n\": %u, \"k\": %d},\n  \"stages\": %u,\n"
             "  \"raster_rows\": %u,\n  \"clusters\": [1, 2],\n"
             "  \"grid\": [\"any number of clusters\", \"1\", \"1\"],\n",
-            s->tile_m, s->tile_n, GROUPED_BLOCK, s->stages, s->raster_rows);
+            s->tile_m, s->tile_n, tile_k, s->stages, s->raster_rows);
 }
 
 void grouped_write_limits(FILE *out, const struct module_id *id)
