@@ -253,10 +253,37 @@ static double loose(const struct hewn_gemm_kernel *k, const struct hewn_gemm_ext
     return larger(through, rows);
 }
 
+/* Of a kernel with tensor memory, in SM cycles of a B200, by the rates of the simulator's model
+ * (tools/sim/trace/model.c); no Blackwell GPU has been timed. A k-block's MMAs take half a cycle a column, or
+ * what shared memory takes for the operands. The epilogue of one tile overlaps the next tile's MMAs. */
+static const double column_cycles = 0.5, operand_cycles = 0.25; /* of 32 bytes of k */
+static const double blackwell_row = 1.62, blackwell_bytes = 4800;
+static const double stored_column = 10, blackwell_start = 3200, pair_start = 300;
+
+static double tensor_memory_cost(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
+                                 uint32_t sm_count)
+{
+    uint64_t tiles = ceil_div(p->m, (uint64_t)k->tile_m * k->pair_m) * ceil_div(p->n, k->tile_n);
+    double clusters = hewn_gemm_clusters(sm_count, k->pair_m);
+    double waves = (double)ceil_div(tiles * p->batch, (uint64_t)clusters);
+    double blocks = (double)ceil_div(p->k, hewn_gemm_tile_k(k, p->in));
+    double rows = k->tile_m + (double)k->tile_n / k->pair_m;
+    double multiply = larger(column_cycles * k->tile_n, operand_cycles * rows);
+    double block = larger(multiply * k->row_bytes / 32, rows * blackwell_row);
+    double epilogue = stored_column * k->tile_n;
+    double bytes = ((double)p->batch_a * (double)p->m + (double)p->batch_b * (double)p->n) *
+                       (double)p->k * p->in +
+                   (double)p->batch * (double)p->m * (double)p->n * p->out;
+    double run = waves * larger(blocks * block, epilogue);
+    return blackwell_start + (k->pair_m > 1 ? pair_start : 0) +
+           larger(run, bytes / blackwell_bytes) + epilogue;
+}
+
 static double cost(const struct hewn_gemm_kernel *k, uint32_t parts,
                    const struct hewn_gemm_extent *p, uint32_t sm_count)
 {
     if (k->few) return hewn_gemm_few_cost(p, k->few, parts, sm_count);
+    if (k->tmem_columns) return tensor_memory_cost(k, p, sm_count);
     uint64_t pair = (uint64_t)k->pair_m * k->pair_n;
     uint64_t tiles_m = ceil_div(p->m, (uint64_t)k->tile_m * k->pair_m),
              tiles_n = ceil_div(p->n, (uint64_t)k->tile_n * k->pair_n);

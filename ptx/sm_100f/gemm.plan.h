@@ -1,7 +1,7 @@
 /*
  * The plan of the sm_100f GEMM: tile, ring, shared memory, tensor memory, threads. #defines only,
- * included by gemm.ptx, by the runtime and by tools/mod. Bytes unless a name says otherwise. There
- * is one variant, plain; the form is that of sm_90a/gemm.plan.h.
+ * included by gemm.ptx, by the runtime and by tools/mod. Bytes unless a name says otherwise. The
+ * form is that of sm_90a/gemm.plan.h.
  */
 #ifndef HEWN_SM100F_GEMM_PLAN_H
 #define HEWN_SM100F_GEMM_PLAN_H
@@ -33,26 +33,53 @@
 
 /* ---- a variant: SM100F_GEMM_<NAME>(variant); PLAN(NAME) in the kernel ---- */
 
-/* X(prefix, target, variant, kind), as on sm_90a. */
-#define SM100F_GEMM_VARIANTS(X) X(SM100F, sm_100f, plain, WHOLE)
+/* X(prefix, target, variant, kind), as on sm_90a. Of equal cost the runtime takes the first. */
+#define SM100F_GEMM_VARIANTS(X)        \
+    X(SM100F, sm_100f, pair, WHOLE)    \
+    X(SM100F, sm_100f, pair128, WHOLE) \
+    X(SM100F, sm_100f, plain, WHOLE)   \
+    X(SM100F, sm_100f, 128x128, WHOLE) \
+    X(SM100F, sm_100f, 128x64, WHOLE)
 
-/* One CTA computes TILE_M x TILE_N of D, all of K. Tile rows walked together (see inc/raster.inc):
- * 16 x 9.25 tiles of one wave on 148 SMs cover about 2048 x 2368 of D, the squarest footprint in
+/* TILE_M x TILE_N: the part of D that a CTA stores. PAIR_M 2: two CTAs, one below the other, whose
+ * tensor cores multiply one tile together (cta_group::2); each loads its own rows of A and half of
+ * B's. STAGES: k-blocks in the rings. RASTER_ROWS: rows of tiles (a pair's) that are walked together,
+ * see inc/raster.inc: one wave on 148 SMs covers about 2048 x 2368 of D, the squarest footprint in
  * L2. */
-#define SM100F_GEMM_TILE_M(v)      128
-#define SM100F_GEMM_TILE_N(v)      SM100F_GEMM_ACC_COLUMNS
-#define SM100F_GEMM_PAIR_M(v)      1
-#define SM100F_GEMM_PAIR_N(v)      1
-#define SM100F_GEMM_PARTS(v)       1
-#define SM100F_GEMM_D_BUFFERS(v)   2
-#define SM100F_GEMM_STAGES(v)      4
-#define SM100F_GEMM_RASTER_ROWS(v) 16
-#define SM100F_GEMM_CAN(v)         0
+/* clang-format off */
+/*                         TILE_M   N  PAIR_M STAGES RASTER_ROWS */
+#define SM100F_GEMM_pair      128, 256,     2,     6,          8
+#define SM100F_GEMM_pair128   128, 128,     2,     8,          8
+#define SM100F_GEMM_plain     128, 256,     1,     4,         16
+#define SM100F_GEMM_128x128   128, 128,     1,     6,         16
+#define SM100F_GEMM_128x64    128,  64,     1,     8,         16
 
-/* A k-block of A and of B: one stage, and what one phase of full_bar waits for. */
-#define SM100F_GEMM_A_BYTES(v)     (SM100F_GEMM_TILE_M(v) * GEMM_ROW_BYTES)
-#define SM100F_GEMM_B_BYTES(v)     (SM100F_GEMM_TILE_N(v) * GEMM_ROW_BYTES)
-#define SM100F_GEMM_STAGE_BYTES(v) (SM100F_GEMM_A_BYTES(v) + SM100F_GEMM_B_BYTES(v))
+#define SM100F_GEMM_TILE_M(v)      SM100F_GEMM_FIELD(TILE_M, SM100F_GEMM_##v)
+#define SM100F_GEMM_TILE_N(v)      SM100F_GEMM_FIELD(TILE_N, SM100F_GEMM_##v)
+#define SM100F_GEMM_PAIR_M(v)      SM100F_GEMM_FIELD(PAIR_M, SM100F_GEMM_##v)
+#define SM100F_GEMM_STAGES(v)      SM100F_GEMM_FIELD(STAGES, SM100F_GEMM_##v)
+#define SM100F_GEMM_RASTER_ROWS(v) SM100F_GEMM_FIELD(RASTER_ROWS, SM100F_GEMM_##v)
+
+#define SM100F_GEMM_FIELD(name, ...) SM100F_GEMM_FIELD_##name(__VA_ARGS__)
+#define SM100F_GEMM_FIELD_TILE_M(m, n, p, s, r)      m
+#define SM100F_GEMM_FIELD_TILE_N(m, n, p, s, r)      n
+#define SM100F_GEMM_FIELD_PAIR_M(m, n, p, s, r)      p
+#define SM100F_GEMM_FIELD_STAGES(m, n, p, s, r)      s
+#define SM100F_GEMM_FIELD_RASTER_ROWS(m, n, p, s, r) r
+/* clang-format on */
+
+#define SM100F_GEMM_PAIR_N(v)    1
+#define SM100F_GEMM_PARTS(v)     1
+#define SM100F_GEMM_D_BUFFERS(v) 2
+#define SM100F_GEMM_CAN(v)       0
+
+/* A CTA's part of a k-block: its rows of A, its share of B's. What one phase of full_bar waits for:
+ * the parts of the pair, at the first CTA's barrier. */
+#define SM100F_GEMM_LOAD_N(v)  (SM100F_GEMM_TILE_N(v) / SM100F_GEMM_PAIR_M(v))
+#define SM100F_GEMM_A_BYTES(v) (SM100F_GEMM_TILE_M(v) * GEMM_ROW_BYTES)
+#define SM100F_GEMM_B_BYTES(v) (SM100F_GEMM_LOAD_N(v) * GEMM_ROW_BYTES)
+#define SM100F_GEMM_FULL_BYTES(v) \
+    (SM100F_GEMM_PAIR_M(v) * (SM100F_GEMM_A_BYTES(v) + SM100F_GEMM_B_BYTES(v)))
 
 /* Dynamic shared memory, from its 1024-aligned start: A's ring, B's, the staged boxes of output. */
 #define SM100F_GEMM_RING_A    0
@@ -84,12 +111,12 @@
     X(acc_1, SM100F_GEMM_ACC_COLUMNS, SM100F_GEMM_ACC_COLUMNS)
 
 /* X(barrier, arrivals, bytes of a phase, who signals, who waits): roles. X(storage, writers,
- * readers): a role's threads, its .tma, its .mma, its .ld (tcgen05.ld). */
-#define SM100F_GEMM_HANDOFFS(X, v, kind)                      \
-    X(full_bar, 1, SM100F_GEMM_STAGE_BYTES(v), producer, mma) \
-    X(empty_bar, 1, 0, mma, producer)                         \
-    X(acc_full, 1, 0, mma, epilogue)                          \
-    X(acc_empty, SM100F_GEMM_EPILOGUE_WARPS, 0, epilogue, mma)
+ * readers): a role's threads, its .tma, its .mma, its .ld (tcgen05.ld). Roles of either CTA of a pair. */
+#define SM100F_GEMM_HANDOFFS(X, v, kind)                     \
+    X(full_bar, 1, SM100F_GEMM_FULL_BYTES(v), producer, mma) \
+    X(empty_bar, 1, 0, mma, producer)                        \
+    X(acc_full, 1, 0, mma, epilogue)                         \
+    X(acc_empty, SM100F_GEMM_EPILOGUE_WARPS *SM100F_GEMM_PAIR_M(v), 0, epilogue, mma)
 #define SM100F_GEMM_FLOWS(X, kind)                \
     X(ring_a, producer.tma, mma.mma)              \
     X(ring_b, producer.tma, mma.mma)              \

@@ -497,6 +497,25 @@ static void exchanged_case(struct gemm_case *g, int index)
     g->desc.parts = short_one ? 1 : parts[v % 3 > 0][(v + 3 * round) % 8];
 }
 
+/* The kernels for sm_100f: shapes of choices, and tiles of one to three k-blocks, several a CTA or pair. */
+static const char *const blackwell_variants[] = {"pair", "pair128", "plain", "128x128", "128x64"};
+enum {
+    BLACKWELL_VARIANTS = sizeof blackwell_variants / sizeof blackwell_variants[0],
+    BLACKWELL_ROUNDS = CHOICE_SHAPES + 2,
+    BLACKWELL_CASES = BLACKWELL_VARIANTS * BLACKWELL_ROUNDS
+};
+
+static void blackwell_case(struct gemm_case *g, int index)
+{
+    const int v = index % BLACKWELL_VARIANTS, round = index / BLACKWELL_VARIANTS;
+    if (round < CHOICE_SHAPES)
+        shape_case(g, v, round);
+    else
+        short_case(g, (v + round) % 4);
+    g->desc.variant = blackwell_variants[v];
+    g->desc.parts = 1;
+}
+
 /* Sums of 8-bit products that grow along a long k: there sums that are not promoted are far beyond the
  * bound of those that are. Each pair of formats, in the kernels that promote differently. */
 static void deep_case(struct gemm_case *g, int index)
@@ -921,6 +940,11 @@ int main(int argc, char **argv)
     for (int i = 0; dev.info.cc_major == 9 && i < SPREAD_CASES; i++) {
         struct gemm_case g = {.alpha = 1, .finish = ""};
         spread_case(&g, i);
+        maybe_run(&dev, &g);
+    }
+    for (int i = 0; dev.info.cc_major == 10 && i < BLACKWELL_CASES; i++) {
+        struct gemm_case g = {.alpha = 1, .finish = ""};
+        blackwell_case(&g, i);
         maybe_run(&dev, &g);
     }
     digest_end();

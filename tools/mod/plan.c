@@ -93,15 +93,22 @@ static const struct plan_scalar scalars[] = PLAN_SCALARS(GEMM_SCALARS(PLAN_SCALA
     _Static_assert(2 * P##_GEMM_UNITS(v) >= P##_GEMM_PRODUCER_WARPS, "two k-blocks for all"); \
     _Static_assert(P##_GEMM_STAGES(v) >= 2, "a warp's units are up to two k-blocks apart");
 
+/* A lane of tensor memory is a row of the tile. A pair's tile is one MMA of 256 rows. */
+#define CHECK_BLACKWELL(P, t, v, kind)                                                         \
+    _Static_assert(P##_GEMM_EPILOGUE_WARPS * P##_GEMM_D_ROWS == P##_GEMM_TILE_M(v), "D_ROWS"); \
+    _Static_assert(P##_GEMM_TILE_N(v) <= P##_GEMM_ACC_COLUMNS && P##_GEMM_TILE_N(v) % 64 == 0, \
+                   "an accumulator's columns, whole boxes of output");                         \
+    _Static_assert(P##_GEMM_STAGES(v) >= P##_GEMM_ACCUMULATORS && P##_GEMM_STAGES(v) <= 32,    \
+                   "a thread of warp 0 makes the barriers of a stage and of an accumulator");
+
 SM90A_GEMM_VARIANTS(CHECK)
 SM90A_GEMM_VARIANTS(CHECK_HOPPER)
 SM100F_GEMM_VARIANTS(CHECK)
+SM100F_GEMM_VARIANTS(CHECK_BLACKWELL)
 
 /* Of 2 to 8 parts, 7 send the most slots to each: (parts - 1) * ceil(blocks / parts). */
 _Static_assert(GEMM_PART_SLOTS == 6 * ((GEMM_PART_BLOCKS + 6) / 7), "GEMM_PART_SLOTS");
 _Static_assert(SM90A_GEMM_CONSUMER_REGS % 8 == 0, "setmaxnreg moves registers in steps of 8");
-_Static_assert(SM100F_GEMM_EPILOGUE_WARPS *SM100F_GEMM_D_ROWS == SM100F_GEMM_TILE_M(plain),
-               "D_ROWS");
 _Static_assert(SM100F_GEMM_TMEM_COLUMNS <= 512, "TMEM_COLUMNS");
 
 /* ODD_<kind>: whether the kernel has a tensor map for every class of rows. */
