@@ -81,7 +81,7 @@ $(every_family:%=$(O)/modules/%.c): $(O)/modules/%.c: $(O)/modules/%.list $(mod)
 # for beside ENTRY. $(call text_at,target,module): where the target has a text of the input dtype's own,
 # <family>_<in>, that one.
 text_of = $(if $(filter %_combine,$(1)),$(1),$(call part,1,$(1))$(if $(filter mla,$(call part,1,$(1))),$(call mla_text,$(call part,3,$(1))))$(if \
-            $(filter gemm/few gemm/oddfew gemm/glufew,$(call part,1,$(1))/$(call part,4,$(1))),_$(patsubst glufew,few,$(call part,4,$(1)))))
+            $(filter gemm/few gemm/oddfew gemm/oddsmall gemm/glufew,$(call part,1,$(1))/$(call part,4,$(1))),_$(patsubst glufew,few,$(call part,4,$(1)))))
 mla_text = $(if $(1),$(if $(filter %x16,$(1)),_few,_gather))
 text_at = $(or $(basename $(notdir $(wildcard \
             $(SRC)/ptx/$(1)/$(call part,1,$(2))_$(call part,2,$(2)).ptx))),$(call text_of,$(2)))
@@ -89,6 +89,7 @@ defines_gemm      = -DIN_TYPE=$(call part,2,$(1)) -DOUT_TYPE=$(call part,3,$(1))
                     -DVARIANT=$(or $(call part,4,$(1)),plain)
 defines_gemm_few  = $(defines_gemm)
 defines_gemm_oddfew = $(defines_gemm)
+defines_gemm_oddsmall = $(defines_gemm)
 defines_heads     = -DIN_TYPE=$(call part,2,$(1)) -DQK_DIM=$(call part,3,$(1)) \
                     -DV_DIM=$(call part,4,$(1))
 defines_attention = $(defines_heads) -DSOFTCAPS=$(if $(filter cap,$(call part,5,$(1))),1,0) \

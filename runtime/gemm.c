@@ -282,7 +282,7 @@ static int check_can(const struct hewn_gemm_kernel *k, const hewn_gemm_desc *d,
     if (!(k->can & GEMM_CAN_MN) && d->major_a == HEWN_MAJOR_MN) lacking = "major_a: MN-major A";
     if (!(k->can & GEMM_CAN_MN) && d->major_b == HEWN_MAJOR_MN) lacking = "major_b: MN-major B";
     if (!(k->can & GEMM_CAN_FINISH) && d->act != HEWN_ACT_NONE) lacking = "act: activations";
-    if (k->few == HEWN_GEMM_ODDFEW && d->invariant)
+    if (k->few >= HEWN_GEMM_ODDFEW && d->invariant)
         lacking = "invariant: sums in an order of all kernels";
     if (!(k->can & GEMM_CAN_FINISH) && d->with) lacking = "with: alpha, C, bias and scales";
     if (k->glu != (d->act == HEWN_ACT_SWIGLU)) lacking = k->glu ? "act: none" : "act: SwiGLU";
@@ -422,7 +422,7 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
     if (choice.kernel->few)
         hewn_gemm_few_shape(extent, choice.kernel->few, choice.parts,
                             (uint32_t)context->info.sm_count, &plan->few);
-    if (choice.kernel->few == HEWN_GEMM_ODDFEW) /* reads all operands without tensor maps */
+    if (choice.kernel->few >= HEWN_GEMM_ODDFEW) /* reads all operands without tensor maps */
         plan->operands[GEMM_A].loose = plan->operands[GEMM_B].loose = 1;
     return hewn_plan_need_maps(context, name, err);
 }

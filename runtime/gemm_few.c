@@ -6,6 +6,7 @@
 
 #include "../ptx/sm_90a/gemm_few.plan.h"
 #include "../ptx/sm_90a/gemm_oddfew.plan.h"
+#include "../ptx/sm_90a/gemm_oddsmall.plan.h"
 
 enum {
     COLUMN_UNIT = 8,        /* rows of a swizzle pattern */
@@ -150,12 +151,19 @@ static void odd_shape(const struct hewn_gemm_extent *p, uint32_t parts, uint32_t
     };
 }
 
-/* ---- both -- */
+/* ---- all -- */
+
+static const double small_start = 2800, small_step = 900, small_sums = 700, small_bytes = 30,
+                    small_merge = 700, small_merge_part = 100; /* guesses */
 
 void hewn_gemm_few_shape(const struct hewn_gemm_extent *p, uint32_t few, uint32_t parts,
                          uint32_t sm_count, struct hewn_gemm_few *out)
 {
-    (few == HEWN_GEMM_ODDFEW ? odd_shape : few_shape)(p, parts, sm_count, out);
+    const uint32_t side = few == HEWN_GEMM_ODD16 ? SM90A_ODDSMALL_LEAST_SIDE : SM90A_ODDSMALL_SIDE;
+    if (few > HEWN_GEMM_ODDFEW)
+        *out = (struct hewn_gemm_few){side, 1, side, SM90A_ODDSMALL_SUM_BYTES(side)};
+    else
+        (few == HEWN_GEMM_ODDFEW ? odd_shape : few_shape)(p, parts, sm_count, out);
 }
 
 /*
@@ -178,9 +186,30 @@ static const struct speed few_speed = {1800, 3000, 220,  362,  1.044, 2.27,  1.3
 static const struct speed odd_speed = {2754, 1710, 896, 896, -11.4, 28.1, 1,
                                        1,    0,    653, 179, 76,    0,    1.05};
 
+/*
+ * Cycles of a small product of tiles of side s. An SM holds two CTAs; of `waves` of them one after another:
+ *   steps = steps of k of a warp, each of them a wait for memory
+ *   loads = bytes of A and B that an SM reads / bytes a cycle
+ */
+static double small_cost(const struct hewn_gemm_extent *p, uint32_t few, uint32_t parts,
+                         uint32_t sm_count)
+{
+    const double side = few == HEWN_GEMM_ODD16 ? SM90A_ODDSMALL_LEAST_SIDE : SM90A_ODDSMALL_SIDE;
+    const uint64_t tile = (uint64_t)side,
+                   blocks = ceil_div(k_blocks(p, SM90A_ODDSMALL_STEP), parts);
+    const uint64_t ctas = ceil_div(p->m, tile) * ceil_div(p->n, tile) * p->batch * parts;
+    const double an_sm = (double)ceil_div(ctas, sm_count),
+                 waves = (double)ceil_div(ctas, 2 * sm_count);
+    const double steps = (double)ceil_div(blocks, SM90A_ODDSMALL_WARPS);
+    const double loads = an_sm * (double)blocks * 2 * side * SM90A_ODDSMALL_STEP / small_bytes;
+    return small_start + both(waves * (steps * small_step + small_sums), loads) +
+           (parts > 1 ? small_merge + small_merge_part * parts : 0);
+}
+
 double hewn_gemm_few_cost(const struct hewn_gemm_extent *p, uint32_t few, uint32_t parts,
                           uint32_t sm_count)
 {
+    if (few > HEWN_GEMM_ODDFEW) return small_cost(p, few, parts, sm_count);
     const int odd = few == HEWN_GEMM_ODDFEW;
     const struct speed *v = odd ? &odd_speed : &few_speed;
     const double stretch[] = {1, v->across, v->askew};

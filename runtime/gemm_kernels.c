@@ -8,6 +8,7 @@
 #include "../ptx/sm_90a/gemm.plan.h"
 #include "../ptx/sm_90a/gemm_few.plan.h"
 #include "../ptx/sm_90a/gemm_oddfew.plan.h"
+#include "../ptx/sm_90a/gemm_oddsmall.plan.h"
 
 #include <float.h>
 #include <string.h>
@@ -110,11 +111,33 @@ enum { EARLY = 8 }; /* k-blocks: `fetches` of kernels that spread tiles */
      .most_m = SM90A_ODDFEW_ROWS,                   \
      .few = HEWN_GEMM_ODDFEW},
 
+#define KERNEL_ODDSMALL(name, side)                   \
+    {.target = "sm_90a",                              \
+     .variant = name,                                 \
+     .module = "oddsmall",                            \
+     .tile_m = side,                                  \
+     .tile_n = side,                                  \
+     .row_bytes = SM90A_ODDSMALL_STEP,                \
+     .stages = 1,                                     \
+     .pair_m = 1,                                     \
+     .pair_n = 1,                                     \
+     .parts = SM90A_ODDSMALL_PARTS,                   \
+     .threads = SM90A_ODDSMALL_THREADS,               \
+     .d_rows = SM90A_ODDSMALL_D_ROWS,                 \
+     .dynamic_shared = SM90A_ODDSMALL_DYNAMIC_SHARED, \
+     .tmem_columns = 0,                               \
+     .ctas_per_sm = SM90A_ODDSMALL_CTAS_PER_SM,       \
+     .raster_rows = 1,                                \
+     .can = SM90A_ODDSMALL_CAN | MOST,                \
+     .named = 1,                                      \
+     .few = HEWN_GEMM_ODD##side},
+
 #define IS_GLU(P, v) ((P##_GEMM_CAN(v) & GEMM_CAN_GLU) != 0)
 
 static const struct hewn_gemm_kernel kernels[] = {
     KERNEL_FEW("few", 0, SM90A_FEW_CAN) KERNEL_FEW("glufew", 1, SM90A_GLUFEW_CAN)
-        KERNEL_ODDFEW SM90A_GEMM_VARIANTS(KERNEL) SM100F_GEMM_VARIANTS(KERNEL)};
+        KERNEL_ODDFEW KERNEL_ODDSMALL("odd16x16", 16) KERNEL_ODDSMALL("odd32x32", 32)
+            SM90A_GEMM_VARIANTS(KERNEL) SM100F_GEMM_VARIANTS(KERNEL)};
 
 const struct hewn_gemm_kernel *hewn_gemm_kernels(size_t *count)
 {
@@ -362,10 +385,12 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
         if (strcmp(k->target, target) != 0) continue;
         known = 1;
         int lacks =
-            (problem->need & ~k->can) != 0 || (problem->ordered && k->few == HEWN_GEMM_ODDFEW);
+            (problem->need & ~k->can) != 0 || (problem->ordered && k->few >= HEWN_GEMM_ODDFEW);
         if (variant ? strcmp(variant, k->variant) != 0 : passes(k, problem)) continue;
-        /* Few rows that begin anywhere: the kernel made for them, where it computes the problem. */
-        if (out->kernel && out->kernel->few == HEWN_GEMM_ODDFEW && !out->lacks) break;
+        /* Few rows that begin anywhere: the kernels made for them, where they compute the problem. */
+        if (!k->few && problem->m <= SM90A_ODDFEW_ROWS && out->kernel && !out->lacks &&
+            out->kernel->few >= HEWN_GEMM_ODDFEW)
+            break;
         if (k->most_m && problem->m > k->most_m) {
             if (!variant) continue;
             return hewn_fail(err, HEWN_ERR_ARGUMENT,

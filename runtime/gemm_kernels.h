@@ -7,8 +7,9 @@
 /* CTAs of a cluster that every device takes; a kernel with more parts than that asks for more. */
 enum { HEWN_GEMM_CLUSTER = 8 };
 
-/* Whose rows are few: by tensor maps; with operands that begin anywhere, whose sums have an order of their own. */
-enum { HEWN_GEMM_FEW = 1, HEWN_GEMM_ODDFEW };
+/* Kernels whose tiles the plan decides: of few rows, by tensor maps; then those with operands that begin anywhere,
+ * whose sums have an order of their own: of few rows; small, by the sides of their tiles. */
+enum { HEWN_GEMM_FEW = 1, HEWN_GEMM_ODDFEW, HEWN_GEMM_ODD16, HEWN_GEMM_ODD32 };
 
 /* A variant of a target's kernel: its plan header's numbers. Variants that differ only in who shares loads
  * have one module. */
@@ -28,7 +29,8 @@ struct hewn_gemm_kernel {
     uint32_t can;    /* GEMM_CAN_... */
     uint32_t mode;   /* GEMM_MODE_PAIR_..., _LOG_...: who shares loads, where it is told */
     uint32_t most_m; /* rows that it computes, at most; 0: any */
-    uint32_t few; /* HEWN_GEMM_...FEW: the plan decides tile_n and the stages, gemm_few.c; or 0 */
+    uint32_t
+        few; /* HEWN_GEMM_FEW and so on: the plan decides tile_n and the stages, gemm_few.c; or 0 */
     uint32_t exchanged; /* 1: A and B are exchanged, results of 16 bits */
     uint32_t named;     /* 1: computes only what names it */
     uint32_t glu;       /* 1: for HEWN_ACT_SWIGLU; a tile of D has half of tile_n columns */

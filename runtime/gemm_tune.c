@@ -182,7 +182,7 @@ static int time_all(struct tune *t, hewn_gemm_tuned *best, hewn_error *err)
     for (size_t i = 0; !status && i < count; i++) {
         if (strcmp(k[i].target, t->chosen.target) != 0 ||
             (asked ? strcmp(k[i].variant, asked) != 0 : k[i].named) ||
-            (invariant && k[i].few == HEWN_GEMM_ODDFEW))
+            (invariant && k[i].few >= HEWN_GEMM_ODDFEW))
             continue;
         for (uint32_t parts = 1; !status && parts <= k[i].parts; parts++)
             if (!only || parts == only) status = try_slices(t, &k[i], parts, best, err);

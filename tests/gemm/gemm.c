@@ -710,6 +710,45 @@ static void odd_case(struct gemm_case *g, int index)
     if (g->shift) s->align = 1;
 }
 
+/* Small products where matrices begin anywhere: tiles that are full, of one row or column and between, several of
+ * them either way; one step of k to as many as several rounds of the warps, whole and not, in parts. */
+static const int64_t small_shapes[][3] = {{1, 1, 1},       {16, 16, 32},   {17, 33, 31},
+                                          {119, 478, 116}, {68, 146, 650}, {31, 65, 257},
+                                          {96, 64, 1027},  {130, 9, 77},   {5, 200, 2055},
+                                          {64, 32, 511}};
+enum {
+    SMALL_SHAPES = sizeof small_shapes / sizeof small_shapes[0],
+    SMALL_CASES = 6 * SMALL_SHAPES
+};
+
+static void small_case(struct gemm_case *g, int index)
+{
+    static const uint32_t parts[] = {1, 1, 2, 3, 8, 1};
+    const int shape = index % SMALL_SHAPES, turn = index / SMALL_SHAPES, mix = shape * 7 + turn * 5;
+    hewn_gemm_desc *s = &g->desc;
+    s->m = small_shapes[shape][0], s->n = small_shapes[shape][1], s->k = small_shapes[shape][2];
+    s->variant = (shape + turn) % 2 ? "odd16x16" : "odd32x32";
+    s->in = mix % 2 ? HEWN_F16 : HEWN_BF16;
+    s->out = out_types[mix % 3];
+    s->batch = mix % 4 == 3 ? 2 : 1;
+    s->parts = parts[turn] <= (s->k + 31) / 32 ? parts[turn] : 1;
+    g->pattern = (enum pattern)(mix / 3 % PATTERNS);
+    set_layout(s, 0, 0, 0);
+    set_finish(g, (shape * 3 + turn * 4) % FINISHES, 0);
+    if (mix % 5 != 1) s->lda = s->k + mix % 9;
+    if (mix % 5 != 2) s->ldb = s->k + mix / 2 % 9;
+    if (mix % 5 != 3) s->ldd = s->n + mix % 2;
+    s->stride_a = mix % 8 == 3 ? 0 : s->lda * s->m + mix % 3;
+    s->stride_b = mix % 8 == 7 ? 0 : s->ldb * s->n + mix % 2;
+    s->stride_d = s->ldd * s->m + mix % 3;
+    if (s->with & HEWN_GEMM_WITH_C) {
+        s->ldc = g->in_place ? s->ldd : s->n + mix % 3;
+        s->stride_c = g->in_place ? s->stride_d : s->stride_c ? s->ldc * s->m : 0;
+    }
+    g->shift = mix % 8;
+    if (g->shift) s->align = 1;
+}
+
 /* The kernels that shift rows into place: pitches of every class modulo 16 bytes, addresses of any element, ends
  * of k and of rows everywhere, more tiles than CTAs, short and single k-blocks, parts of K. */
 enum { SHIFTED_CASES = 120 };
@@ -912,6 +951,11 @@ int main(int argc, char **argv)
     for (int i = 0; dev.info.cc_major == 9 && i < ODD_CASES; i++) {
         struct gemm_case g = {.alpha = 1, .finish = ""};
         odd_case(&g, i);
+        maybe_run(&dev, &g);
+    }
+    for (int i = 0; dev.info.cc_major == 9 && i < SMALL_CASES; i++) {
+        struct gemm_case g = {.alpha = 1, .finish = ""};
+        small_case(&g, i);
         maybe_run(&dev, &g);
     }
     for (int i = 0; dev.info.cc_major == 9 && i < ODD_MOST_CASES; i++) {

@@ -19,6 +19,7 @@ static const struct writers {
     {"gemm", gemm_write_problem, gemm_write_shape, gemm_write_limits},
     {"gemm_few", gemm_write_problem, gemm_write_shape, gemm_write_limits},
     {"gemm_oddfew", gemm_write_problem, gemm_write_shape, gemm_write_limits},
+    {"gemm_oddsmall", gemm_write_problem, gemm_write_shape, gemm_write_limits},
     {"gemm_combine", gemm_combine_write_problem, gemm_combine_write_shape,
      gemm_combine_write_limits},
     {"attention", attention_write_problem, attention_write_shape, attention_write_limits},

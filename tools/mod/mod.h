@@ -116,10 +116,11 @@ struct module_id {
 };
 int plan_find(struct module_id *id, const char *target, const char *name);
 
-/* The plans of gemm_<in>_<out>_few, .._glufew and .._oddfew, or NULL. */
+/* The plans of gemm_<in>_<out>_few, .._glufew, .._oddfew and .._oddsmall, or NULL. */
 const struct plan *plan_gemm_few(const char *target);
 const struct plan *plan_gemm_glufew(const char *target);
 const struct plan *plan_gemm_oddfew(const char *target);
+const struct plan *plan_gemm_oddsmall(const char *target);
 /* The plan of attention_<in>_<qk>_<v> or, with `sums`, of .._sums; `element` bytes an input element; or NULL. */
 const struct plan *plan_attention(const char *target, unsigned qk, unsigned v, unsigned element,
                                   int sums);

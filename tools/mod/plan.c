@@ -180,6 +180,7 @@ static const struct plan *plan_gemm(const char *target, const char *variant)
     if (strcmp(variant, "few") == 0) return plan_gemm_few(target);
     if (strcmp(variant, "glufew") == 0) return plan_gemm_glufew(target);
     if (strcmp(variant, "oddfew") == 0) return plan_gemm_oddfew(target);
+    if (strcmp(variant, "oddsmall") == 0) return plan_gemm_oddsmall(target);
     for (size_t i = 0; i < sizeof gemm_plans / sizeof *gemm_plans; i++)
         if (strcmp(gemm_plans[i].plan.target, target) == 0 &&
             strcmp(gemm_plans[i].variant, variant) == 0)

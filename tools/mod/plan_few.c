@@ -5,6 +5,7 @@
 
 #include "../../ptx/sm_90a/gemm_few.plan.h"
 #include "../../ptx/sm_90a/gemm_oddfew.plan.h"
+#include "../../ptx/sm_90a/gemm_oddsmall.plan.h"
 
 #include <string.h>
 
@@ -113,4 +114,49 @@ static const struct plan odd_plan = {
 const struct plan *plan_gemm_oddfew(const char *target)
 {
     return strcmp(target, odd_plan.target) == 0 ? &odd_plan : NULL;
+}
+
+/* ---- small products of rows of any length -- */
+
+static const struct plan_range small_roles[] = PLAN_RANGES(SM90A_ODDSMALL_ROLES(PLAN_ROLE));
+static const struct plan_range small_shared[] = PLAN_RANGES(SM90A_ODDSMALL_SHARED(PLAN_SHARED));
+static const struct plan_flow small_flows[] = PLAN_FLOWS(SM90A_ODDSMALL_FLOWS(PLAN_FLOW));
+
+_Static_assert(SM90A_ODDSMALL_CHUNK * 4 == SM90A_ODDSMALL_STEP, "a lane of a quad has a chunk");
+
+static const struct gemm_shape small_shape = {
+    .tile_m = SM90A_ODDSMALL_SIDE,
+    .tile_n = SM90A_ODDSMALL_SIDE,
+    .row_bytes = SM90A_ODDSMALL_STEP,
+    .pair_m = 1,
+    .pair_n = 1,
+    .parts = SM90A_ODDSMALL_PARTS,
+    .stages = 1,
+    .raster_rows = 1,
+    .d_rows = SM90A_ODDSMALL_D_ROWS,
+    .can = SM90A_ODDSMALL_CAN,
+};
+
+static const struct plan small_plan = {
+    .target = "sm_90a",
+    .family = "gemm",
+    .text = "gemm_oddsmall",
+    .threads = SM90A_ODDSMALL_THREADS,
+    .dynamic_shared = SM90A_ODDSMALL_DYNAMIC_SHARED,
+    .tmem_columns = 0,
+    .cluster = 1,
+    .ctas_per_sm = SM90A_ODDSMALL_CTAS_PER_SM,
+    .maps = maps,
+    .scalars = scalars,
+    .roles = small_roles,
+    .shared = small_shared,
+    .tmem = tmem,
+    .handoffs = odd_handoffs,
+    .flows = small_flows,
+    .gemm = &small_shape,
+};
+
+const struct plan *plan_gemm_oddsmall(const char *target)
+{
+    return strcmp(target, small_plan.target) == 0 ? &small_plan : NULL;
 }
