@@ -153,9 +153,6 @@ static void odd_shape(const struct hewn_gemm_extent *p, uint32_t parts, uint32_t
 
 /* ---- all -- */
 
-static const double small_start = 2800, small_step = 900, small_sums = 700, small_bytes = 30,
-                    small_merge = 700, small_merge_part = 100; /* guesses */
-
 void hewn_gemm_few_shape(const struct hewn_gemm_extent *p, uint32_t few, uint32_t parts,
                          uint32_t sm_count, struct hewn_gemm_few *out)
 {
@@ -187,22 +184,30 @@ static const struct speed odd_speed = {2754, 1710, 896, 896, -11.4, 28.1, 1,
                                        1,    0,    653, 179, 76,    0,    1.05};
 
 /*
- * Cycles of a small product of tiles of side s. An SM holds two CTAs; of `waves` of them one after another:
- *   steps = steps of k of a warp, each of them a wait for memory
- *   loads = bytes of A and B that an SM reads / bytes a cycle
+ * Cycles of a small product of tiles of one side. An SM holds two CTAs; with `waves` of them behind each other:
+ *   chain = waves * (tile + steps of k of a warp * step)    each step a wait for memory
+ *   loads = CTAs of an SM * blocks of a part * block        32 elements of k of its rows
+ *   cost  = start + sqrt(chain^2 + loads^2) + merge of the parts
  */
+struct small_speed {
+    uint32_t side;
+    double tile, step, block;
+};
+static const double small_start = 67, small_merge = 888, small_merge_part = 25;
+static const struct small_speed small_16 = {SM90A_ODDSMALL_LEAST_SIDE, 3162, 904, 107},
+                                small_32 = {SM90A_ODDSMALL_SIDE, 3745, 2048, 184};
+
 static double small_cost(const struct hewn_gemm_extent *p, uint32_t few, uint32_t parts,
                          uint32_t sm_count)
 {
-    const double side = few == HEWN_GEMM_ODD16 ? SM90A_ODDSMALL_LEAST_SIDE : SM90A_ODDSMALL_SIDE;
-    const uint64_t tile = (uint64_t)side,
-                   blocks = ceil_div(k_blocks(p, SM90A_ODDSMALL_STEP), parts);
-    const uint64_t ctas = ceil_div(p->m, tile) * ceil_div(p->n, tile) * p->batch * parts;
-    const double an_sm = (double)ceil_div(ctas, sm_count),
-                 waves = (double)ceil_div(ctas, 2 * sm_count);
-    const double steps = (double)ceil_div(blocks, SM90A_ODDSMALL_WARPS);
-    const double loads = an_sm * (double)blocks * 2 * side * SM90A_ODDSMALL_STEP / small_bytes;
-    return small_start + both(waves * (steps * small_step + small_sums), loads) +
+    const struct small_speed *v = few == HEWN_GEMM_ODD16 ? &small_16 : &small_32;
+    uint64_t clusters = hewn_gemm_clusters(sm_count, parts);
+    uint64_t tiles = ceil_div(p->m, v->side) * ceil_div(p->n, v->side) * p->batch;
+    uint64_t blocks = ceil_div(k_blocks(p, SM90A_ODDSMALL_STEP), parts);
+    double steps = (double)ceil_div(blocks, SM90A_ODDSMALL_WARPS);
+    if (!clusters) clusters = 1;
+    double chain = (double)ceil_div(tiles, 2 * clusters) * (v->tile + steps * v->step);
+    return small_start + both(chain, (double)(ceil_div(tiles, clusters) * blocks) * v->block) +
            (parts > 1 ? small_merge + small_merge_part * parts : 0);
 }
 

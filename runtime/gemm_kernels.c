@@ -129,7 +129,6 @@ enum { EARLY = 8 }; /* k-blocks: `fetches` of kernels that spread tiles */
      .ctas_per_sm = SM90A_ODDSMALL_CTAS_PER_SM,       \
      .raster_rows = 1,                                \
      .can = SM90A_ODDSMALL_CAN | MOST,                \
-     .named = 1,                                      \
      .few = HEWN_GEMM_ODD##side},
 
 #define IS_GLU(P, v) ((P##_GEMM_CAN(v) & GEMM_CAN_GLU) != 0)
@@ -366,10 +365,10 @@ static uint64_t least_blocks(const struct hewn_gemm_kernel *k, uint32_t parts)
     return k->odd && parts > 1 ? (uint64_t)2 * parts : parts;
 }
 
-/* Whether a kernel computes such a product only if it is named. Spread tiles of 8-bit inputs are not timed yet. */
+/* Whether a kernel computes such a product only if it is named. */
 static int passes(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p)
 {
-    return k->named || k->glu != ((p->need & GEMM_CAN_GLU) != 0) || (k->fetches && p->in == 1) ||
+    return k->named || k->glu != ((p->need & GEMM_CAN_GLU) != 0) ||
            (k->can & GEMM_CAN_LOOSE && !(p->need & GEMM_CAN_LOOSE));
 }
 
@@ -405,8 +404,9 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
                 ceil_div(problem->k, hewn_gemm_tile_k(k, problem->in)) < least_blocks(k, p))
                 continue;
             /* A kernel that lacks something is chosen only if there is no other; the caller then says
-             * what it lacks. */
-            double c = lacks ? DBL_MAX / 2 : cost(k, p, problem, sm_count);
+             * what it lacks; a small one that lacks more than others do comes last. */
+            double c = lacks ? DBL_MAX / (k->few > HEWN_GEMM_ODDFEW ? 2 : 4)
+                             : cost(k, p, problem, sm_count);
             if (c >= least) continue;
             least = c;
             *out = (struct hewn_gemm_choice){k, p, lacks, c};
