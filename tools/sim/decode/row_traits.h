@@ -27,6 +27,7 @@
 #define ALU                      (.class = INSN_ALU)
 #define SAMPLE                   (.class = INSN_ALU, .chance = true)
 #define PICK                     (.class = INSN_ALU, .picks = true)
+#define FUNCTION                 (.class = INSN_ALU, .function = true)
 #define MOVE                     (.class = INSN_MOVE)
 #define MATRIX                   (.class = INSN_MATRIX)
 #define LANES                    (.class = INSN_LANES)

@@ -129,6 +129,7 @@ struct traits {
                         clock or %smid among the operands */
     bool
         picks; /* brings its second argument where its fourth, a predicate, is true, else its third */
+    bool function; /* ALU: by the function unit, as ex2 and rcp are */
     bool texture; /* LOAD: through a texture, whose cache does not follow writes of the launch */
     bool
         surface; /* LOAD: from a surface, which does not promise to follow writes of the launch either */

@@ -370,6 +370,7 @@ static enum step run_frag(struct warp *w, uint64_t budget, uint32_t stop)
         }
         n++;
         w->steps++;
+        w->functions += in->is.function;
         if (in->guard != NO_GUARD) mask &= guard_mask(w, in);
         s = (mask | w->undefined) ? run_insn(w, in, mask) : STEP_NEXT;
         if (s == STEP_NEXT) {

@@ -17,7 +17,13 @@
  * trace_v5 and trace_v6.json.gz): a step along K of 64 with M = N = 256 over a pair, 512 cycles, takes 338 and
  * 328 ns there, medians over all tiles (1514 and 1561 MHz; 278 ns, 1843 MHz, where half of the SMs have
  * nothing left to do). What has no source there is taken from Hopper. tests/bench/model.sh holds the whole
- * against products whose times were measured, here and elsewhere.
+ * against kernels whose times were measured, here and elsewhere.
+ *
+ * Function units: 16 lanes a cycle and SM (CUDA C++ Programming Guide, throughput of arithmetic instructions, 9.0 and
+ * 10.0). Loads and stores: a line of 128 bytes a cycle and SM, the width of shared memory and L1 (the same guide).
+ * Neither was fitted. launch_us: what the model lacked of short products, 1024^3 and 2048^3 (tests/BENCH.md, launches
+ * of a graph) on an H200; on a B200 three kernels of 5 to 7 and 20 us (the fit set of tests/others/model.txt). There it stands
+ * in for caches full of unwritten data as well. One clock for all kinds of work: no source gives one for fp8, fp4 or attention.
  */
 struct part {
     double clock_mhz;              /* held under a matrix load */
@@ -27,6 +33,7 @@ struct part {
     double store_read, store_done; /* of a copy out of shared memory: source read; written */
     double tensor_latency; /* behind the last cycle of an MMA, until its result can be used */
     double cta_start;      /* from a free SM to a CTA's first instruction */
+    double launch_us;      /* of a launch's time, before its first CTA and behind its last */
 };
 
 static const struct part hopper = {.clock_mhz = 1545,
@@ -38,7 +45,8 @@ static const struct part hopper = {.clock_mhz = 1545,
                                    .store_read = 200,
                                    .store_done = 500,
                                    .tensor_latency = 67,
-                                   .cta_start = 800};
+                                   .cta_start = 800,
+                                   .launch_us = 0.7};
 static const struct part blackwell = {.clock_mhz = 1538,
                                       .load_l2 = 310,
                                       .load_memory = 845,
@@ -48,13 +56,17 @@ static const struct part blackwell = {.clock_mhz = 1538,
                                       .store_read = 200,
                                       .store_done = 500,
                                       .tensor_latency = 136,
-                                      .cta_start = 800};
+                                      .cta_start = 800,
+                                      .launch_us = 1.8};
 
 enum { QUARTERS = 4, CHUNK = 32 /* instructions between which other warps get a turn */ };
 static const double CYCLES_AN_INSTRUCTION = 2.0; /* of one warp alone: dependences */
 static const double WAKE = 25.0;   /* from a phase's completion to the waiter's next instruction */
 static const double ARRIVE = 10.0; /* from an arrival's issue to its effect */
 static const double ISSUE = 10.0;  /* from an operation's issue to its unit */
+static const double FUNCTION_CYCLES = 8.0; /* a warp's in its quarter: 16 lanes a cycle and SM */
+static const double LINE_CYCLES = 1.0;     /* of the SM's load and store unit */
+static const double SECTOR_BYTES = 32.0;   /* what L2 takes at least */
 
 static const char *const gap_texts[] = {
 #define X(name, text) text,
@@ -80,7 +92,8 @@ struct unit_of_sm {
     double tensor[QUARTERS],
         tensor_done[QUARTERS]; /* free from; results of all before usable from */
     double copy, issue[QUARTERS];
-    double used; /* end of its last CTA */
+    double function[QUARTERS], access; /* function units; loads and stores */
+    double used;                       /* end of its last CTA */
 };
 
 /* SMs that a cluster occupies together, and how many clusters they hold now. */
@@ -93,7 +106,8 @@ struct run {
     struct record *record;
     uint32_t of;               /* number of its record */
     uint32_t item, slots_left; /* next item; instructions still ahead of it */
-    int32_t drained[QUEUES];   /* first operation that may not have been over at its last wait */
+    uint32_t functions_left, lines_left, sectors_left; /* what is still to come of these */
+    int32_t drained[QUEUES]; /* first operation that may not have been over at its last wait */
     uint32_t drained_count[QUEUES];
     struct unit_of_sm *sm;
     int32_t next_waiter; /* of the same phase */
@@ -293,10 +307,19 @@ static enum gap blame(const struct record *r, const struct trace_phase *p)
     }
 }
 
+static void begin_item(struct run *r)
+{
+    const struct trace_item *item = &r->warp->items[r->item];
+    r->slots_left = item->slots;
+    r->functions_left = item->functions;
+    r->lines_left = item->lines;
+    r->sectors_left = item->sectors;
+}
+
 static bool next_item(struct run *r)
 {
     if (++r->item >= r->warp->item_count) return false;
-    r->slots_left = r->warp->items[r->item].slots;
+    begin_item(r);
     return true;
 }
 
@@ -402,19 +425,49 @@ static bool step(struct model *m, struct run *r)
     return next_item(r);
 }
 
+/* The share of `left` that falls to `some` of the instructions still ahead. */
+static uint32_t portion(uint32_t *left, uint32_t some, uint32_t slots_left)
+{
+    uint32_t n = (uint32_t)((uint64_t)*left * some / slots_left);
+    *left -= n;
+    return n;
+}
+
+/* Some instructions: at the rate of the quarter's issue, of its function unit and of the SM's way to memory. Stores
+ * go on to L2 without the warp. */
+static void run_some(struct model *m, struct run *r, uint32_t some)
+{
+    const uint32_t q = r->warp->id % QUARTERS;
+    const double functions = portion(&r->functions_left, some, r->slots_left);
+    const double lines = portion(&r->lines_left, some, r->slots_left);
+    const double bytes = SECTOR_BYTES * portion(&r->sectors_left, some, r->slots_left);
+    const double start = later(r->time, r->sm->issue[q]);
+    const double l2_bytes = m->part->l2_rate / m->part->clock_mhz;
+    r->sm->issue[q] = start + some;
+    r->time = start + some * CYCLES_AN_INSTRUCTION;
+    m->result.busy[UNIT_ISSUE] += (double)some / QUARTERS;
+    if (functions > 0) {
+        double done = serve(&r->sm->function[q], start, functions * FUNCTION_CYCLES);
+        r->time = later(r->time, done);
+        m->result.busy[UNIT_FUNCTION] += functions * FUNCTION_CYCLES / QUARTERS;
+    }
+    if (lines > 0) {
+        r->time = later(r->time, serve(&r->sm->access, start, lines * LINE_CYCLES));
+        m->result.busy[UNIT_ACCESS] += lines * LINE_CYCLES;
+    }
+    if (bytes > 0) {
+        serve(&m->l2, start, bytes / l2_bytes);
+        m->result.busy[UNIT_L2] += bytes / l2_bytes;
+    }
+    r->slots_left -= some;
+}
+
 /* Runs a warp until another's turn comes before its own next. */
 static void run_warp(struct model *m, struct run *r)
 {
-    double *unit = &r->sm->issue[r->warp->id % QUARTERS];
     for (;;) {
         uint32_t some = r->slots_left < CHUNK ? r->slots_left : CHUNK;
-        if (some) {
-            double start = later(r->time, *unit);
-            *unit = start + some;
-            m->result.busy[UNIT_ISSUE] += (double)some / QUARTERS;
-            r->time = start + some * CYCLES_AN_INSTRUCTION;
-            r->slots_left -= some;
-        }
+        if (some) run_some(m, r, some);
         if (m->heap_count && m->heap[0].time < r->time) {
             push(m, (uint32_t)(r - m->runs), r->time);
             return;
@@ -441,7 +494,7 @@ static void cluster_start(struct model *m, uint32_t set, double at)
                 r->sm->tensor[q] = later(r->sm->tensor[q], m->residency == 1 ? at : 0);
             }
             if (!r->warp->item_count) continue;
-            r->slots_left = r->warp->items[0].slots;
+            begin_item(r);
             c->warps_left++;
             push(m, (uint32_t)(r - m->runs), r->time);
         }
@@ -525,6 +578,7 @@ static void conclude(struct model *m)
     struct model_result *r = &m->result;
     double idle, gaps = 0;
     uint32_t used = 0;
+    m->end += m->part->launch_us * m->part->clock_mhz;
     for (uint32_t i = 0; i < m->set_count * m->cluster_size; i++) used += m->sms[i].used > 0;
     r->sms = used ? used : 1;
     r->cycles = m->end > 0 ? m->end : 1;
@@ -537,6 +591,8 @@ static void conclude(struct model *m)
     r->busy[UNIT_TENSOR] /= r->cycles * r->sms;
     r->busy[UNIT_COPY] /= r->cycles * r->sms;
     r->busy[UNIT_ISSUE] /= r->cycles * r->sms;
+    r->busy[UNIT_FUNCTION] /= r->cycles * r->sms;
+    r->busy[UNIT_ACCESS] /= r->cycles * r->sms;
     r->busy[UNIT_L2] /= r->cycles;
     r->busy[UNIT_MEMORY] /= r->cycles;
 }

@@ -6,8 +6,10 @@
  * device memory serve one request after the other. Clusters start in order, each as soon as one of
  * the SMs has room. The figures of a part and where they come from stand in model.c.
  *
- * Outside the model: caches of ordinary loads and stores (they cost their issue slot), bank
- * conflicts, mma.sync, clocks that change with power.
+ * A warp's functions (ex2, rcp and their kin) go through the unit of its quarter. Its loads and stores go through the SM's one
+ * unit, a line of 128 bytes a cycle, and what it stores in global memory through L2.
+ *
+ * Outside the model: latency of ordinary loads, bank conflicts, mma.sync, clocks that change with power.
  */
 #ifndef SIM_TRACE_MODEL_H
 #define SIM_TRACE_MODEL_H
@@ -34,7 +36,9 @@ enum gap {
     X(COPY, "copy engines of the SMs") \
     X(L2, "L2")                        \
     X(MEMORY, "device memory")         \
-    X(ISSUE, "instruction issue")
+    X(ISSUE, "instruction issue")      \
+    X(FUNCTION, "function units")      \
+    X(ACCESS, "loads and stores")
 
 enum unit {
 #define X(name, text) UNIT_##name,

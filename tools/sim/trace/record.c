@@ -83,7 +83,10 @@ static void start_warp(struct record *r, struct warp *w)
     w->kept[SLOT_TRACE].number = (uint32_t)at;
     r->ctas[cta_index(w->cta)].warp_count++;
     t = &r->warps[at];
-    *t = (struct trace_warp){.cta = (int32_t)cta_index(w->cta), .id = w->id, .steps = progress(w)};
+    *t = (struct trace_warp){.cta = (int32_t)cta_index(w->cta),
+                             .id = w->id,
+                             .steps = progress(w),
+                             .functions = w->functions};
     for (int q = 0; q < QUEUES; q++) t->first_op[q] = t->last_op[q] = TRACE_NONE;
 }
 
@@ -95,9 +98,42 @@ static void add_item(struct record *r, const struct event *e, struct trace_item 
     if (r->exhausted || !room(r, (void **)&t->items, t->item_count, &capacity, sizeof item)) return;
     t->item_capacity = (uint32_t)capacity;
     item.slots = (uint32_t)(progress(e->warp) - t->steps);
+    item.functions = (uint32_t)(e->warp->functions - t->functions);
+    item.lines = t->lines;
+    item.sectors = t->sectors;
     item.in = e->in;
     t->steps = progress(e->warp);
+    t->functions = e->warp->functions;
+    t->lines = t->sectors = 0;
     t->items[t->item_count++] = item;
+}
+
+/* ---- loads and stores ---- */
+
+/* Pieces of 2^shift bytes that the lanes touch, one after the other; a piece that comes back later counts again. */
+static uint32_t pieces(const struct event *e, unsigned shift)
+{
+    uint64_t last = UINT64_MAX;
+    uint32_t count = 0;
+    for (uint32_t lanes = e->lanes; lanes; lanes &= lanes - 1) {
+        const uint64_t address = e->addresses[first_lane(lanes)];
+        const uint64_t from = address >> shift, to = (address + e->size - 1) >> shift;
+        count += (uint32_t)(to - from) + (from != last);
+        last = to;
+    }
+    return count;
+}
+
+/* A thread's own accesses; those of operations are in their cost. Shared memory: as if no banks met. */
+static void access_memory(struct record *r, const struct event *e)
+{
+    struct trace_warp *t = &r->warps[warp_index(e->warp)];
+    if (!e->addresses || e->token || e->tensor) return;
+    if (e->space == SPACE_SHARED)
+        t->lines += ((uint32_t)__builtin_popcount(e->lanes) * (uint32_t)e->size + 127) / 128;
+    if (e->space != SPACE_GLOBAL) return;
+    t->lines += pieces(e, 7);
+    if (e->access & ACCESS_WRITE) t->sectors += pieces(e, 5);
 }
 
 /* ---- barriers ---- */
@@ -279,6 +315,7 @@ static void on_event(struct observer *o, const struct event *e)
     struct record *r = (struct record *)o;
     if (r->exhausted) return;
     switch (e->kind) {
+    case EV_ACCESS: access_memory(r, e); break;
     case EV_WARP_START: start_warp(r, e->warp); break;
     case EV_WARP_EXIT:
         if (!e->warp->live) add_item(r, e, (struct trace_item){.kind = ITEM_EXIT});
