@@ -142,7 +142,7 @@ for gpu in gtx480 B200; do refused HEWN_SIM_GPU $gpu; done
 for sms in 0 1025 -1 many '4 ' ' 4'; do refused HEWN_SIM_SMS "$sms"; done
 for seed in -1 ' -1' 18446744073709551616 x; do refused HEWN_SIM_SEED "$seed"; done
 for threads in 0 257; do refused HEWN_SIM_THREADS $threads; done
-refused HEWN_SIM_CHECK 3
+refused HEWN_SIM_CHECK 4
 refused HEWN_SIM_STRICT yes
 refused HEWN_SIM_QUIET 2
 refused HEWN_SIM_HANG 2

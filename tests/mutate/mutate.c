@@ -37,14 +37,15 @@
 enum { KERNELS = 48, REASONS = 512, NAME = 96, PATH = 1024, JOBS = 64, CPU_SECONDS = 20 };
 
 /* How a mutant is asked, until something is found: level, seed (completions mixed, early, late, mixed, ..).
- * The last ones are not for what the ISA allows: what shows only where a try_wait gives up, or a warp
- * is far behind. */
+ * Those behind the first are not for what the ISA allows: what shows only where a try_wait gives up, or a warp
+ * is far behind. At level 3 lanes may be; of what is said there only places count at which the kernel as it is is
+ * clean. */
 static const struct probe {
     const char *level, *seed;
-} probes[] = {{"1", "1"},  {"1", "2"},  {"1", "3"},  {"2", "1"},  {"1", "4"},
-              {"1", "5"},  {"1", "6"},  {"1", "7"},  {"1", "8"},  {"1", "9"},
-              {"1", "10"}, {"1", "11"}, {"1", "12"}, {"1", "13"}, {"1", "14"},
-              {"1", "15"}, {"1", "16"}, {"2", "2"},  {"2", "3"},  {"2", "4"}};
+} probes[] = {{"1", "1"},  {"1", "2"},  {"1", "3"},  {"2", "1"},  {"1", "4"},  {"1", "5"},
+              {"1", "6"},  {"1", "7"},  {"1", "8"},  {"1", "9"},  {"1", "10"}, {"1", "11"},
+              {"1", "12"}, {"1", "13"}, {"1", "14"}, {"1", "15"}, {"1", "16"}, {"2", "2"},
+              {"2", "3"},  {"2", "4"},  {"3", "1"},  {"3", "2"}};
 enum { PROBES = sizeof probes / sizeof *probes, FIRST_PROBES = 4 };
 
 /* The columns of the table; OPEN and those after it are printed each. */
@@ -82,7 +83,8 @@ struct kernel {
     struct mutant *mutant;
     struct result *result;
     int mutants;
-    bool assembled; /* the original */
+    bool assembled;    /* the original */
+    char places[PATH]; /* " FILE:LINE" of what is said of the original at level 3 */
 };
 
 struct job {
@@ -294,11 +296,27 @@ static char *lines_of(FILE *f)
     return fclose(out) ? NULL : all;
 }
 
-/* What a run printed: FOUND, REFUSED (no text that the driver takes) or SURVIVED. */
-static enum fate judge(struct job *j, char said[NAME])
+/* Whether a finding tells a mutant from the original, at level 3: not where the original has one at the same
+ * place. Places of the original are noted. */
+static bool counts(struct kernel *k, bool original, const char *finding)
+{
+    char file[64], line[16], place[NAME];
+    field(finding, "\"file\"", file, sizeof file);
+    field(finding, "\"line\"", line, sizeof line);
+    snprintf(place, NAME, " %s:%s ", file, line);
+    if (strstr(k->places, place)) return false;
+    if (!original || strlen(k->places) + strlen(place) >= sizeof k->places) return true;
+    strcat(k->places, place);
+    return false;
+}
+
+/* What a run printed: FOUND, REFUSED (no text that the driver takes) or SURVIVED. At level 3 what is said of the
+ * original is no find; of the original it is noted. */
+static enum fate judge(struct kernel *k, struct job *j, bool level_3, char said[NAME])
 {
     char *line = NULL, verdict[16], severity[16], step[16] = "", kind[NAME], code[16] = "";
     size_t capacity = 0;
+    bool more = !level_3;
     enum fate fate = SURVIVED;
     said[0] = '\0';
     rewind(j->output);
@@ -306,6 +324,10 @@ static enum fate judge(struct job *j, char said[NAME])
         field(line, "\"verdict\"", verdict, sizeof verdict);
         field(line, "\"severity\"", severity, sizeof severity);
         if (!strcmp(verdict, "error") || !strcmp(verdict, "review")) fate = FOUND;
+        if (level_3 && *severity && strcmp(severity, "advice") != 0) {
+            if (!counts(k, j->mutant < 0, line)) continue;
+            more = true;
+        }
         if (!said[0] && *severity && strcmp(severity, "advice") != 0) {
             field(line, "\"kind\"", kind, sizeof kind);
             snprintf(said, NAME, "%.60s", kind);
@@ -317,7 +339,8 @@ static enum fate judge(struct job *j, char said[NAME])
     }
     free(line);
     fclose(j->output);
-    if (fate == FOUND) return fate;
+    if (fate == FOUND && more) return fate;
+    fate = SURVIVED;
     if (!strcmp(step, "load")) fate = REFUSED;
     snprintf(said, NAME, "%s %s", *step ? step : "never ended", code);
     return fate;
@@ -415,7 +438,7 @@ static int advance(struct session *s, struct job *j)
     struct kernel *k = &s->kernel[j->kernel];
     struct result *r = &k->result[j->mutant];
     char *lines = s->o.report ? lines_of(j->output) : NULL;
-    enum fate fate = judge(j, r->said);
+    enum fate fate = judge(k, j, probes[r->probe].level[0] == '3', r->said);
     if (s->o.report && !lines) return perror("mutate"), -1;
     if (fate == SURVIVED && ++r->probe < PROBES) {
         const struct reason *reason = reason_for(s, k, &k->mutant[j->mutant]);
@@ -425,7 +448,7 @@ static int advance(struct session *s, struct job *j)
         }
     }
     if (fate == FOUND)
-        r->fate = probes[r->probe].level[0] == '2' ? FOUND_LEVEL_2 : FOUND;
+        r->fate = probes[r->probe].level[0] > '1' ? FOUND_LEVEL_2 : FOUND;
     else if (fate == REFUSED)
         r->fate = REFUSED;
     else
@@ -480,11 +503,14 @@ static int run_originals(struct session *s)
 {
     const int asked = s->o.sample > 1 || s->o.only ? FIRST_PROBES : PROBES;
     for (int k = 0; k < s->kernels; k++) {
-        for (int p = 0; p < asked; p++) {
+        for (int p = 0; p < PROBES; p++) {
             struct job j = {.kernel = k, .mutant = -1};
             char said[NAME];
+            const bool level_3 = probes[p].level[0] == '3';
+            if (p >= asked && !level_3) continue;
             if (start(s, &j, &probes[p]) || waitpid(j.child, NULL, 0) < 0) return -1;
-            if (judge(&j, said) == SURVIVED && !strncmp(said, "over", 4)) continue;
+            if (judge(&s->kernel[k], &j, level_3, said) == SURVIVED && !strncmp(said, "over", 4))
+                continue;
             printf("FAIL %s as it is, level %s, seed %s: %s\n", s->kernel[k].name, probes[p].level,
                    probes[p].seed, said);
             return -1;

@@ -7,6 +7,7 @@
  *   layout.c    products whose descriptors do not fit such tiles
  *   order.c     happens-before, and by it memory, tensor memory, registers and the phases of mbarriers
  *   order_lanes.c  order between lanes of one warp, at level 2
+ *   lane_waits.c   lanes that may miss a phase, at level 3
  *   world.c     what clusters that can talk know of one another
  *   launch_memory.c  global memory across clusters that cannot, and across launches
  *   counters.c  counters that a launch leaves to the next
@@ -16,6 +17,7 @@
 #include "check/counters.h"
 #include "check/deadlock.h"
 #include "check/generations.h"
+#include "check/lane_waits.h"
 #include "check/order_lanes.h"
 #include "check/launch_memory.h"
 #include "check/order.h"
@@ -35,7 +37,8 @@ struct checker {
     struct consumed_table consumed;
     struct order *order;
     struct staged *staged;
-    struct lanes *lanes; /* NULL below level 2 */
+    struct lanes *lanes;      /* NULL below level 2 */
+    struct lane_waits *waits; /* NULL below level 3 */
 };
 
 static void on_event(struct observer *o, const struct event *e)
@@ -44,6 +47,7 @@ static void on_event(struct observer *o, const struct event *e)
     order_event(c->order, e);
     staged_event(c->staged, e);
     if (c->lanes) lanes_event(c->lanes, e);
+    if (c->waits) lane_waits_event(c->waits, e);
     if (e->kind == EV_ACCESS) {
         if (c->counters) counters_access(c->counters, e);
         return;
@@ -128,6 +132,7 @@ static void destroy(struct observer *o)
     order_free(c->order);
     staged_free(c->staged);
     lanes_free(c->lanes);
+    lane_waits_free(c->waits);
     free(c);
 }
 
@@ -182,7 +187,8 @@ static struct observer *watch_open(struct watcher *w, struct group *g)
         c->order = order_new(g, (struct check *)w);
     if (c->order) c->staged = staged_new(g);
     if (c->staged && level >= 2) c->lanes = lanes_new(g);
-    if (c->staged && (level < 2 || c->lanes)) return &c->base;
+    if (c->lanes && level >= 3) c->waits = lane_waits_new(g);
+    if (c->staged && (level < 2 || c->lanes) && (level < 3 || c->waits)) return &c->base;
     destroy(&c->base);
     return NULL;
 }

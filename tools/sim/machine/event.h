@@ -16,6 +16,7 @@
     X(BARRIER_ARRIVE, "named barrier key: arrival; value = generation")                            \
     X(BARRIER_PASS, "named barrier key: a waiting warp goes on")                                   \
     X(WARP_SYNC, "lanes have met at a bar.warp.sync")                                              \
+    X(TOGETHER, "lanes stand at one instruction of the whole warp; only where group.meetings")     \
     X(CLUSTER_ARRIVE, "cluster barrier arrival; value = phase")                                    \
     X(CLUSTER_PASS, "cluster barrier passed")                                                      \
     X(MBAR_INIT, "mbarrier at cta:key initialised; value = count")                                 \

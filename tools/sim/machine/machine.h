@@ -235,6 +235,7 @@ struct group {
      * store, an atomic or an asynchronous write that leaves another value than it found) calls
      * sim_wake_all(g, WAIT_SPIN). */
     uint32_t spinning;
+    bool meetings; /* somebody wants EV_TOGETHER */
     uint64_t rng;
     struct sm *sms;
     uint32_t sm_count;
@@ -284,7 +285,7 @@ struct launch {
     bool (*outside)(struct launch *l); /* nothing can run any more: true when memory may have changed from
                               outside, so that polls should look again; NULL: never */
     void *outside_context;
-    int check_level;        /* 0, 1 or 2: how much is to be looked at (HEWN_SIM_CHECK) */
+    int check_level;        /* 0 to 3: how much is to be looked at (HEWN_SIM_CHECK) */
     struct finding_sink *sink; /* for findings; NULL: nobody wants them */
     struct watcher *watchers;  /* event.h: a list; NULL: nobody watches (launch_watch) */
     struct steerer *steerer;   /* steer.h: decides what runs next; NULL: the seed does */

@@ -65,6 +65,11 @@ static enum step together(struct warp *w, const struct insn *in, uint32_t mask, 
         return mask_fault(w, in, first_lane(need & w->live & ~mask),
                           "the guard is false for a lane of the member mask", need, mask);
     }
+    if (w->cta->group->meetings)
+        observe(
+            w->cta->group,
+            &(struct event){
+                .kind = EV_TOGETHER, .lanes = need & w->live, .warp = w, .in = in, .cta = w->cta});
     if (arg.bank == BANK_CONST || same_for_all(w, mask, arg, &need)) {
         run(w, in, mask);
         return STEP_NEXT;
