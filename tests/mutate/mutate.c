@@ -84,6 +84,7 @@ struct kernel {
     struct result *result;
     int mutants;
     bool assembled;    /* the original */
+    bool noted;        /* `places` is complete */
     char places[PATH]; /* " FILE:LINE" of what is said of the original at level 3 */
 };
 
@@ -432,6 +433,31 @@ static void print_mutant(const struct session *s, const struct kernel *k, int i)
     }
 }
 
+/* The kernel as it is, by one probe; -1 where it is not clean. */
+static int run_original(struct session *s, int kernel, int probe)
+{
+    const struct probe *p = &probes[probe];
+    struct job j = {.kernel = kernel, .mutant = -1};
+    char said[NAME];
+    if (start(s, &j, p) || waitpid(j.child, NULL, 0) < 0) return -1;
+    if (judge(&s->kernel[kernel], &j, p->level[0] == '3', said) == SURVIVED &&
+        !strncmp(said, "over", 4))
+        return 0;
+    printf("FAIL %s as it is, level %s, seed %s: %s\n", s->kernel[kernel].name, p->level, p->seed,
+           said);
+    return -1;
+}
+
+/* The first mutant that is asked at level 3: what is said of the kernel as it is. */
+static int note_places(struct session *s, int kernel)
+{
+    if (s->kernel[kernel].noted) return 0;
+    s->kernel[kernel].noted = true;
+    for (int p = 0; p < PROBES; p++)
+        if (probes[p].level[0] == '3' && run_original(s, kernel, p)) return -1;
+    return 0;
+}
+
 /* Takes what the job's run said; starts its next probe, or frees it. */
 static int advance(struct session *s, struct job *j)
 {
@@ -444,6 +470,7 @@ static int advance(struct session *s, struct job *j)
         const struct reason *reason = reason_for(s, k, &k->mutant[j->mutant]);
         if (r->probe < FIRST_PROBES || !reason || !reason->legal) {
             free(lines);
+            if (probes[r->probe].level[0] == '3' && note_places(s, j->kernel)) return -1;
             return start(s, j, &probes[r->probe]);
         }
     }
@@ -503,18 +530,8 @@ static int run_originals(struct session *s)
 {
     const int asked = s->o.sample > 1 || s->o.only ? FIRST_PROBES : PROBES;
     for (int k = 0; k < s->kernels; k++) {
-        for (int p = 0; p < PROBES; p++) {
-            struct job j = {.kernel = k, .mutant = -1};
-            char said[NAME];
-            const bool level_3 = probes[p].level[0] == '3';
-            if (p >= asked && !level_3) continue;
-            if (start(s, &j, &probes[p]) || waitpid(j.child, NULL, 0) < 0) return -1;
-            if (judge(&s->kernel[k], &j, level_3, said) == SURVIVED && !strncmp(said, "over", 4))
-                continue;
-            printf("FAIL %s as it is, level %s, seed %s: %s\n", s->kernel[k].name, probes[p].level,
-                   probes[p].seed, said);
-            return -1;
-        }
+        for (int p = 0; p < asked; p++)
+            if (probes[p].level[0] < '3' && run_original(s, k, p)) return -1;
     }
     return 0;
 }
