@@ -91,7 +91,7 @@
 #define GEMM_PARAM_BYTES  (GEMM_MAP_COUNT * MAP_BYTES GEMM_SCALARS(SCALAR_BYTES))
 
 /* Bits of `mode`. 16-bit inputs: the operand is MN-major. Of 8 bits: it is e5m2, not e4m3; sums are
- * promoted, those of each k-block added in fp32. The kernel for sm_100f knows mode 0 alone. */
+ * promoted, those of each k-block added in fp32. On sm_100f all sums are fp32. */
 #define GEMM_MODE_A_MN    1
 #define GEMM_MODE_B_MN    2
 #define GEMM_MODE_A_E5M2  1
@@ -133,7 +133,7 @@
  * The factors with SCALE (of the scales, those that have an address), C of D's dtype, BIAS of D's
  * dtype or, BIAS_F32, fp32; one of the activations or none. ROWS, in modules of KINDS: scale_a has m
  * numbers, one a row, those of each problem of A from a multiple of 4 numbers on; COLUMNS: likewise
- * scale_b, n numbers. The kernel for sm_100f knows finish 0 alone. */
+ * scale_b, n numbers. */
 #define GEMM_FINISH_SCALE    1
 #define GEMM_FINISH_C        2
 #define GEMM_FINISH_BIAS     4

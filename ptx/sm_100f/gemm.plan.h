@@ -71,7 +71,7 @@
 #define SM100F_GEMM_PAIR_N(v)    1
 #define SM100F_GEMM_PARTS(v)     1
 #define SM100F_GEMM_D_BUFFERS(v) 2
-#define SM100F_GEMM_CAN(v)       0
+#define SM100F_GEMM_CAN(v)       (GEMM_CAN_MN | GEMM_CAN_FINISH | GEMM_CAN_FP8)
 
 /* A CTA's part of a k-block: its rows of A, its share of B's. What one phase of full_bar waits for:
  * the parts of the pair, at the first CTA's barrier. */

@@ -501,17 +501,19 @@ static void exchanged_case(struct gemm_case *g, int index)
 static const char *const blackwell_variants[] = {"pair", "pair128", "plain", "128x128", "128x64"};
 enum {
     BLACKWELL_VARIANTS = sizeof blackwell_variants / sizeof blackwell_variants[0],
-    BLACKWELL_ROUNDS = CHOICE_SHAPES + 2,
+    BLACKWELL_ROUNDS = 2 * CHOICE_SHAPES + 2,
     BLACKWELL_CASES = BLACKWELL_VARIANTS * BLACKWELL_ROUNDS
 };
 
 static void blackwell_case(struct gemm_case *g, int index)
 {
     const int v = index % BLACKWELL_VARIANTS, round = index / BLACKWELL_VARIANTS;
-    if (round < CHOICE_SHAPES)
-        shape_case(g, v, round);
-    else
+    if (round >= 2 * CHOICE_SHAPES)
         short_case(g, (v + round) % 4);
+    else if (round % 4 == 3)
+        shape_case_8(g, v, round / 2);
+    else
+        choice_case_full(g, v, round / 2);
     g->desc.variant = blackwell_variants[v];
     g->desc.parts = 1;
 }
@@ -917,7 +919,7 @@ int main(int argc, char **argv)
         deep_case(&g, i);
         maybe_run(&dev, &g);
     }
-    for (int i = 0; dev.info.cc_major == 9 && i < FULL_CASES; i++) {
+    for (int i = 0; i < FULL_CASES; i++) {
         struct gemm_case g = {.alpha = 1, .finish = ""};
         random_case_full(&g, &r);
         maybe_run(&dev, &g);
