@@ -6,8 +6,7 @@
 #
 #     account.sh [DIM HEADS]...     head dimensions and query heads; without: 64 128 192 256 512, decode, MLA
 #
-# What the model leaves out: the rate of exp2 (16 a cycle and SM: 1,024 cycles for a step's 128 x 128 scores,
-# as many as its MMAs take at head dimension 128), bank conflicts, and the power that the clock follows.
+# What the model leaves out: bank conflicts, the latency of ordinary loads, and the power that the clock follows.
 set -eu
 build=${BUILD:-build}
 work=$build/model
