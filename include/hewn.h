@@ -338,13 +338,15 @@ int hewn_function_launch(const hewn_context *context, hewn_function function,
 /* ------------------------------------------------------------------- element types, plans -- */
 
 /* HEWN_E4M3 has 4 exponent and 3 mantissa bits and no infinities, HEWN_E5M2 5 and 2. HEWN_S8 and HEWN_S32 are
- * signed integers. */
+ * signed integers. HEWN_E2M1 has 4 bits, two elements a byte, the first in the lower half: +-{0, 0.5, 1, 1.5, 2, 3,
+ * 4, 6}. */
 typedef enum hewn_dtype {
-    HEWN_F32 = 0, HEWN_F16 = 1, HEWN_BF16 = 2, HEWN_E4M3 = 3, HEWN_E5M2 = 4, HEWN_S8 = 5, HEWN_S32 = 6
+    HEWN_F32 = 0, HEWN_F16 = 1, HEWN_BF16 = 2, HEWN_E4M3 = 3, HEWN_E5M2 = 4, HEWN_S8 = 5, HEWN_S32 = 6,
+    HEWN_E2M1 = 7
 } hewn_dtype;
 
-size_t hewn_dtype_size(int dtype);      /* bytes; 0 for a number that is no hewn_dtype */
-const char *hewn_dtype_name(int dtype); /* "f32", "f16", "bf16", "e4m3", "e5m2", "s8", "s32", or NULL */
+size_t hewn_dtype_size(int dtype);      /* bytes; 0 for HEWN_E2M1 and a number that is no hewn_dtype */
+const char *hewn_dtype_name(int dtype); /* "f32", "f16", "bf16", "e4m3", "e5m2", "s8", "s32", "e2m1", or NULL */
 
 /*
  * Every kernel family has the same four functions:
@@ -1269,14 +1271,35 @@ int hewn_topk_plan_check_tables(const hewn_topk_plan *plan, const hewn_topk_tabl
  * index[g * m + r], of them; `index` is int32 on the device. A number outside 0..a_rows-1 reads as a row of
  * zeros. lda and scale_a_k are as above, with a_rows in place of m; stride_a and scale_a_plane are not used.
  *
- * On sm_90a. Other devices: HEWN_ERR_NO_MODULE.
+ * Block-scaled inputs, on sm_100f. `scales` HEWN_GROUPED_UE8M0_32 or HEWN_GROUPED_UE4M3_16: 32 or 16 elements
+ * along k of each row of A and of B have a scale of 8 bits, and
+ *
+ *   D[r][c] = alpha[g] * sum over k of (scale_a[r][k / 32] * A[r][k]) * (scale_b[g][c][k / 32] * B[g][c][k])
+ *
+ * likewise with 16. A, of dtype `in`, and B, of `in_b`, are each e4m3, e5m2 or e2m1 beside UE8M0_32: mxfp8, mxfp4
+ * and mixtures. Beside UE4M3_16 both are e2m1: nvfp4. Products with their scales are exact; the tensor cores'
+ * sums, and the product with alpha, are fp32. The result is rounded once, to nearest even. groups 1 and PLANES
+ * are a product without groups.
+ *   Scales lie as cuBLASLt has them, in atoms of 512 bytes for 128 rows and 4 scales along k: that of row r and
+ * number j of an atom is byte (r % 32) * 16 + r / 32 * 4 + j. Atoms of the same rows follow one another along k;
+ * scale_a_k and scale_b_n are bytes from there to the next 128 rows, scale_a_plane and scale_b_plane bytes to the
+ * next group's, all multiples of 16, contiguous where 0. Scales behind k are multiplied by zeros, so they may be
+ * anything but NaN; those of rows behind the last are not used.
+ *   With OFFSETS, align is at least 128 (0: 128), so that groups begin with an atom. Of e2m1, k is even, leading
+ * dimensions and strides are multiples of 32; beside another dtype k and they are multiples of 128 and 64, and the
+ * address of 32. There is no a_rows.
+ *
+ * f32 scales on sm_90a, block scales on sm_100f. Else: HEWN_ERR_NO_MODULE.
  */
 typedef enum hewn_grouped_kind {
     HEWN_GROUPED_PLANES = 0, HEWN_GROUPED_COUNTS = 1, HEWN_GROUPED_OFFSETS = 2
 } hewn_grouped_kind;
 
-/* What shares a scale of B: 128 columns and 128 k, or 128 k of a column. */
-typedef enum hewn_grouped_scales { HEWN_GROUPED_BLOCKS = 0, HEWN_GROUPED_COLUMNS = 1 } hewn_grouped_scales;
+/* What shares a scale of B: 128 columns and 128 k, or 128 k of a column, in f32; or 32 or 16 k of a row of A and
+ * of a column, in ue8m0 (a power of two: 2^(byte - 127)) and ue4m3. */
+typedef enum hewn_grouped_scales {
+    HEWN_GROUPED_BLOCKS = 0, HEWN_GROUPED_COLUMNS = 1, HEWN_GROUPED_UE8M0_32 = 2, HEWN_GROUPED_UE4M3_16 = 3
+} hewn_grouped_scales;
 
 typedef struct hewn_grouped_desc {
     size_t struct_size;
@@ -1289,11 +1312,14 @@ typedef struct hewn_grouped_desc {
     int64_t scale_a_k, scale_a_plane;     /* between blocks of k, planes */
     int64_t scale_b_n, scale_b_plane;     /* between blocks of columns (HEWN_GROUPED_COLUMNS: of k), groups */
     const char *variant; /* of the kernel, as hewn_grouped_plan_info names it; NULL: chosen */
-    int in;              /* hewn_dtype of A and B: HEWN_E4M3, HEWN_BF16 or HEWN_F16 */
-    int out;             /* hewn_dtype of D: HEWN_F32, or of 16 bits: that of A and B, beside e4m3 HEWN_BF16 */
+    int in;              /* hewn_dtype of A and B: HEWN_E4M3, HEWN_BF16, HEWN_F16; block-scaled: HEWN_E4M3,
+                            HEWN_E5M2, HEWN_E2M1, of A alone */
+    int out;             /* hewn_dtype of D: HEWN_F32, or of 16 bits: that of A and B, else HEWN_BF16 */
     int kind;            /* hewn_grouped_kind */
     int scales;          /* hewn_grouped_scales; of 16-bit inputs 0 */
     int64_t a_rows;      /* rows of A and scale_a by number; 0: they are those of D */
+    int in_b;            /* block-scaled: hewn_dtype of B; 0: `in` */
+    int scale_layout;    /* block-scaled: 0, atoms of 512 bytes */
 } hewn_grouped_desc;
 
 typedef struct hewn_grouped_plan hewn_grouped_plan;
@@ -1306,17 +1332,19 @@ typedef struct hewn_grouped_plan_info {
     const char *variant; /* "128x128"; with a p behind it pairs of CTAs share loads */
     uint32_t grid[3], block[3], cluster[3];
     uint32_t dynamic_shared; /* bytes */
-    uint32_t tile_m, tile_n, tile_k; /* of a CTA, and k of one stage */
+    uint32_t tile_m, tile_n, tile_k; /* of a CTA, and elements of k in one stage */
     uint32_t stages;
 } hewn_grouped_plan_info;
 
-/* Device addresses. Those of a, b, d and scale_a are multiples of 16, the others of 4. */
+/* Device addresses. Those of a, b, d and scale_a, and of block scales scale_b, are multiples of 16, the others
+ * of 4. */
 typedef struct hewn_grouped_args {
     size_t struct_size;
     hewn_deviceptr a, b, d;
     hewn_deviceptr scale_a, scale_b;
     hewn_deviceptr rows; /* 0 with PLANES */
     hewn_deviceptr index; /* with a_rows; else 0 */
+    hewn_deviceptr alpha; /* block-scaled: an f32 for each group; 0: 1 */
 } hewn_grouped_args;
 
 int hewn_grouped_plan_create(hewn_context *context, const hewn_grouped_desc *desc,

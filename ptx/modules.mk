@@ -6,7 +6,7 @@ every_module := $(shell sed -n 's|^ *X(\([a-z0-9_]*\), *\([a-z0-9_]*\)).*|\1/\2|
                   $(SRC)/ptx/modules.def)
 # $(call part,n,name): part n of gemm_<in>_<out>[_<variant>], attention_<in>_<qk>_<v>[_cap, _sums or _pages],
 # decode_<in>_<qk>_<v>_<rows>, mla_<in>[_<rows or record>[x<rows of a tile>][_two]], indexer_<in>_<heads>_<queries>, topk_<in>,
-# grouped_<in>_<out>_<variant>[_rows] or w4_<in>_<format>_<width>.
+# grouped_<in or kind of block-scaled inputs>_<out>_<variant>[_rows] or w4_<in>_<format>_<width>.
 part = $(word $(1),$(subst _, ,$(2)))
 family_of = $(call part,1,$(notdir $(1)))
 
@@ -38,13 +38,15 @@ cubins = $(if $(ptxas),$(foreach a,$(archs_$(patsubst %/,%,$(dir $(1)))), \
 
 # Modules whose texts and code have much in common share a pack, where they are compressed as one. A plan
 # unpacks its module and those that precede it there: some milliseconds, so packs are not larger than this.
+# Block-scaled products have a text and a pack of their own.
+scaled = $(filter grouped/mx8 grouped/mx4 grouped/nv4,$(call part,1,$(1))/$(call part,2,$(1)))
 pack_gemm      = gemm_$(patsubst f16,bf16,$(call part,2,$(1)))_$(or $(call part,4,$(1)),plain)
 pack_attention = attention$(patsubst %,_%_$(call part,4,$(1)),$(filter-out combine,$(call part,3,$(1))))
 pack_decode    = $(subst 384_384,96_96,$(subst 192_192,96_96,decode$(patsubst %,_%_$(call part,4,$(1)),$(filter-out combine,$(call part,3,$(1))))))
 pack_mla       = mla$(addprefix _,$(filter combine,$(call part,2,$(1))))
 pack_indexer   = indexer
 pack_topk      = topk
-pack_grouped   = grouped_$(call part,4,$(1))
+pack_grouped   = grouped_$(if $(call scaled,$(1)),scaled,$(call part,4,$(1)))
 pack_w4        = w4_$(call part,3,$(1))
 pack_of        = $(dir $(1))$(call pack_$(call family_of,$(1)),$(notdir $(1)))
 pack_list     := $(sort $(foreach m,$(module_list),$(call pack_of,$(m))))
@@ -80,8 +82,8 @@ $(every_family:%=$(O)/modules/%.c): $(O)/modules/%.c: $(O)/modules/%.list $(mod)
 # The modules of a family share its text; a combine kernel has its own. defines_<text>: what the text asks
 # for beside ENTRY. $(call text_at,target,module): where the target has a text of the input dtype's own,
 # <family>_<in>, that one.
-text_of = $(if $(filter %_combine,$(1)),$(1),$(call part,1,$(1))$(if $(filter mla,$(call part,1,$(1))),$(call mla_text,$(call part,3,$(1))))$(if \
-            $(filter gemm/few gemm/oddfew gemm/oddsmall gemm/glufew,$(call part,1,$(1))/$(call part,4,$(1))),_$(patsubst glufew,few,$(call part,4,$(1)))))
+text_of = $(if $(filter %_combine,$(1)),$(1),$(if $(call scaled,$(1)),scaled,$(call part,1,$(1))$(if $(filter mla,$(call part,1,$(1))),$(call mla_text,$(call part,3,$(1))))$(if \
+            $(filter gemm/few gemm/oddfew gemm/oddsmall gemm/glufew,$(call part,1,$(1))/$(call part,4,$(1))),_$(patsubst glufew,few,$(call part,4,$(1))))))
 mla_text = $(if $(1),$(if $(filter %x16,$(1)),_few,_gather))
 text_at = $(or $(basename $(notdir $(wildcard \
             $(SRC)/ptx/$(1)/$(call part,1,$(2))_$(call part,2,$(2)).ptx))),$(call text_of,$(2)))
@@ -102,6 +104,7 @@ defines_mla_few   = $(defines_mla) -DRECORD=$(patsubst %x16,%,$(call part,3,$(1)
 defines_mla_gather = $(defines_mla) -DRECORD=$(if $(filter rows,$(call part,3,$(1))),0,$(call part,3,$(1))) \
                     $(if $(filter two,$(call part,4,$(1))),-DSECOND_CACHE)
 defines_grouped   = -DIN_TYPE=$(call part,2,$(1)) -DGATHER=$(if $(call part,5,$(1)),1,0) -DOUT_TYPE=$(call part,3,$(1)) -DVARIANT=$(call part,4,$(1))
+defines_scaled    = -DKIND=$(call part,2,$(1)) -DOUT_TYPE=$(call part,3,$(1)) -DVARIANT=$(call part,4,$(1))
 defines_indexer   = -DHEADS=$(call part,3,$(1)) -DQUERIES=$(call part,4,$(1))
 defines_w4        = -DIN_TYPE=$(call part,2,$(1)) -DFORMAT=$(call part,3,$(1)) -DWIDTH=$(call part,4,$(1))
 

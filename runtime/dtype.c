@@ -6,7 +6,7 @@ static const struct {
     size_t size;
 } dtypes[] = {[HEWN_F32] = {"f32", 4},   [HEWN_F16] = {"f16", 2},   [HEWN_BF16] = {"bf16", 2},
               [HEWN_E4M3] = {"e4m3", 1}, [HEWN_E5M2] = {"e5m2", 1}, [HEWN_S8] = {"s8", 1},
-              [HEWN_S32] = {"s32", 4}};
+              [HEWN_S32] = {"s32", 4},   [HEWN_E2M1] = {"e2m1", 0}};
 
 static int is_dtype(int dtype)
 {

@@ -7,6 +7,7 @@
 #include "error.h"
 #include "plan.h"
 
+#include "../ptx/sm_100f/scaled.plan.h"
 #include "../ptx/sm_90a/grouped.plan.h"
 
 #include <stddef.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 
 enum { PARAMS = GROUPED_MAP_COUNT + GROUPED_SCALAR_COUNT, WORD = 4 };
+_Static_assert(PARAMS >= SCALED_MAP_COUNT + SCALED_SCALAR_COUNT, "room for either list");
 
 _Static_assert(offsetof(struct grouped_scalars, k) + 4 + GROUPED_MAP_COUNT * MAP_BYTES ==
                    GROUPED_PARAM_BYTES,
@@ -24,8 +26,8 @@ _Static_assert(offsetof(struct grouped_scalars, k) + 4 + GROUPED_MAP_COUNT * MAP
 
 struct grouped_kernel {
     const char *variant;
-    uint32_t tile_m, tile_n, stages, raster_rows, threads, shared;
-    int scales; /* GROUPED_..._SCALES */
+    uint32_t tile_m, tile_n, stages, raster_rows, threads, shared, d_rows;
+    int scales; /* as in struct grouped_problem */
 };
 
 static const struct grouped_kernel kernels[] = {
@@ -37,8 +39,21 @@ static const struct grouped_kernel kernels[] = {
      P##_GROUPED_RASTER_ROWS(v),    \
      P##_GROUPED_THREADS,           \
      P##_GROUPED_DYNAMIC_SHARED(v), \
+     P##_GROUPED_D_ROWS,            \
      P##_GROUPED_SCALES(v)},
     SM90A_GROUPED_VARIANTS(X)
+#undef X
+#define X(P, target, v, i)            \
+    {#v,                              \
+     P##_SCALED_TILE_M(v),            \
+     P##_SCALED_TILE_N(v),            \
+     P##_SCALED_STAGES(v),            \
+     P##_SCALED_RASTER_ROWS(v),       \
+     P##_SCALED_THREADS,              \
+     P##_SCALED_DYNAMIC_SHARED(v, i), \
+     P##_SCALED_D_ROWS,               \
+     SCALES_##i},
+        SM100F_SCALED_PLANS(X)
 #undef X
 };
 enum { KERNELS = sizeof kernels / sizeof *kernels, PAIRS = 2 };
@@ -51,8 +66,10 @@ static uint32_t ceil_div(uint64_t a, uint64_t b)
     return (uint32_t)((a + b - 1) / b);
 }
 
-/* SM cycles of a k-block in each kernel, in long runs on an H200 (tests/bench/bench_grouped.c --all). */
-static const double block_cycles[] = {560, 905, 920, 1120, 1280, 560, 920, 450, 710, 640, 1060};
+/* SM cycles of a k-block in each kernel, in long runs on an H200 (tests/bench/bench_grouped.c --all); block-scaled:
+ * four MMAs of N / 2 cycles. */
+static const double block_cycles[] = {560, 905,  920, 1120, 1280, 560, 920, 450, 710,
+                                      640, 1060, 256, 256,  256,  384, 384, 384};
 _Static_assert(sizeof block_cycles / sizeof *block_cycles == KERNELS, "one for each kernel");
 
 /*
@@ -94,6 +111,7 @@ static int choose_kernel(hewn_grouped_plan *plan, const char *name, hewn_error *
     for (size_t i = 0; i < KERNELS; i++)
         for (uint32_t pair = 0; pair < PAIRS; pair++) {
             if (kernels[i].scales != plan->problem.scales) continue;
+            if (pair && BLOCK_SCALES(kernels[i].scales)) continue;
             if (name ? !is_named(name, &kernels[i], pair) : pair && !clusters) continue;
             double c = cost(&kernels[i], pair, &plan->problem, (uint32_t)context->info.sm_count);
             if (plan->kernel && c >= least) continue;
@@ -112,8 +130,11 @@ static int choose_kernel(hewn_grouped_plan *plan, const char *name, hewn_error *
 
 static int load_kernel(hewn_grouped_plan *plan, hewn_context *context, hewn_error *err)
 {
+    static const char *const blocks[] = {"mx8", "mx4", "nv4"};
+    const int scales = plan->problem.scales;
     char name[48];
-    snprintf(name, sizeof name, "grouped_%s_%s_%s%s", hewn_dtype_name(plan->problem.in),
+    snprintf(name, sizeof name, "grouped_%s_%s_%s%s",
+             BLOCK_SCALES(scales) ? blocks[scales - SCALES_mx8] : hewn_dtype_name(plan->problem.in),
              hewn_dtype_name(plan->problem.out), plan->kernel->variant,
              plan->problem.a_rows ? "_rows" : "");
     int status = hewn_plan_need_maps(context, name, err);
@@ -186,6 +207,33 @@ static void configure(hewn_grouped_plan *plan)
     plan->config.grid_x = cluster * resident;
 }
 
+/* Maps that are encoded: without scales the kernel does not use the last. */
+static size_t map_count(const hewn_grouped_plan *plan)
+{
+    const int scales = plan->problem.scales;
+    return BLOCK_SCALES(scales)         ? SCALED_MAP_COUNT
+           : scales != GROUPED_UNSCALED ? GROUPED_MAP_COUNT
+                                        : GROUPED_S;
+}
+
+/* Of block scales: words of an atom, atoms along k, rows of atoms, planes. */
+static hewn_tensormap_desc atoms_map(const hewn_grouped_plan *plan, size_t i)
+{
+    const struct grouped_tensor *t = &plan->problem.of[i];
+    const uint32_t vectors = plan->problem.scales == SCALES_nv4 ? 16 : 32;
+    const uint32_t atoms = plan->problem.tile_k / vectors / SCALED_ATOM_SCALES;
+    const uint32_t rows = i == GROUPED_S ? plan->kernel->tile_m : plan->kernel->tile_n;
+    return (hewn_tensormap_desc){
+        .struct_size = sizeof(hewn_tensormap_desc),
+        .dtype = HEWN_TENSORMAP_U32,
+        .rank = 4,
+        .dim = {SCALED_ATOM_BYTES / WORD, t->columns / SCALED_ATOM_BYTES, t->rows, t->planes},
+        .stride = {SCALED_ATOM_BYTES, t->pitch, t->plane},
+        .box = {SCALED_ATOM_BYTES / WORD, atoms, ceil_div(rows, SCALED_ATOM_ROWS), 1},
+        .element_stride = {1, 1, 1, 1, 1},
+    };
+}
+
 /* D's map ends at the last whole chunk of a row, or has one chunk, through which nothing is stored. */
 static int prepare_maps(hewn_grouped_plan *plan, hewn_error *err)
 {
@@ -193,10 +241,10 @@ static int prepare_maps(hewn_grouped_plan *plan, hewn_error *err)
     const uint32_t pair = plan->scalars.pair;
     const struct grouped_problem *p = &plan->problem;
     const uint32_t block = GROUPED_BLOCK / p->of[GROUPED_A].element;
-    static const uint8_t types[] = {[HEWN_E4M3] = HEWN_TENSORMAP_U8,
-                                    [HEWN_F16] = HEWN_TENSORMAP_F16,
-                                    [HEWN_BF16] = HEWN_TENSORMAP_BF16,
-                                    [HEWN_F32] = HEWN_TENSORMAP_F32};
+    static const uint8_t types[] = {
+        [HEWN_E4M3] = HEWN_TENSORMAP_U8,   [HEWN_E5M2] = HEWN_TENSORMAP_U8,
+        [HEWN_E2M1] = HEWN_TENSORMAP_U8,   [HEWN_F16] = HEWN_TENSORMAP_F16,
+        [HEWN_BF16] = HEWN_TENSORMAP_BF16, [HEWN_F32] = HEWN_TENSORMAP_F32};
     const struct {
         int dtype, swizzle;
         uint32_t box[2];
@@ -205,11 +253,15 @@ static int prepare_maps(hewn_grouped_plan *plan, hewn_error *err)
         {types[p->in], HEWN_TENSORMAP_SWIZZLE_128B, {block, k->tile_n >> pair}},
         {types[p->out],
          HEWN_TENSORMAP_SWIZZLE_128B,
-         {GEMM_D_ROW_BYTES / p->of[GROUPED_D].element, SM90A_GROUPED_D_ROWS}},
+         {GEMM_D_ROW_BYTES / p->of[GROUPED_D].element, k->d_rows}},
         {HEWN_TENSORMAP_F32, HEWN_TENSORMAP_SWIZZLE_NONE, {k->tile_m + 4, 1}},
     };
-    const size_t count = GROUPED_TENSORS - (plan->problem.scales == GROUPED_UNSCALED);
+    const size_t count = map_count(plan);
     for (size_t i = 0; i < count; i++) {
+        if (i >= GROUPED_S && BLOCK_SCALES(p->scales)) {
+            plan->maps[i].desc = atoms_map(plan, i);
+            continue;
+        }
         const struct grouped_tensor *t = &plan->problem.of[i];
         uint64_t columns = t->columns, chunk = GEMM_D_CHUNK_BYTES / t->element;
         if (i == GROUPED_D) columns = columns < chunk ? chunk : columns / chunk * chunk;
@@ -224,6 +276,9 @@ static int prepare_maps(hewn_grouped_plan *plan, hewn_error *err)
             .swizzle = how[i].swizzle,
             .l2 = i < GROUPED_D ? HEWN_TENSORMAP_L2_256B : HEWN_TENSORMAP_L2_NONE,
         };
+        if (!t->packed) continue;
+        plan->maps[i].desc.dtype = HEWN_TENSORMAP_16U4_ALIGN16B;
+        plan->maps[i].desc.dim[0] *= 2;
     }
     return hewn_plan_prepare_maps(plan->context, plan->maps, hewn_grouped_names, count, err);
 }
@@ -281,7 +336,7 @@ int hewn_grouped_plan_describe(const hewn_grouped_plan *plan, hewn_grouped_plan_
         .dynamic_shared = c->shared_bytes,
         .tile_m = plan->kernel->tile_m,
         .tile_n = plan->kernel->tile_n,
-        .tile_k = GROUPED_BLOCK / plan->problem.of[GROUPED_A].element,
+        .tile_k = plan->problem.tile_k,
         .stages = plan->kernel->stages,
     };
     return hewn_struct_give(HEWN_STRUCT_hewn_grouped_plan_info, &info, out, err);
@@ -293,7 +348,8 @@ static const uint8_t scalar_bytes[] = {
 #define u64                 8
 #define u32                 4
 #define X(type, name, rule) type,
-    GROUPED_SCALARS(X)
+    GROUPED_SCALARS(X)};
+static const uint8_t scaled_bytes[] = {SCALED_SCALARS(X)
 #undef X
 #undef u32
 #undef u64
@@ -303,14 +359,19 @@ static int check_addresses(const hewn_grouped_plan *plan, const hewn_grouped_arg
                            hewn_error *err)
 {
     const struct grouped_problem *p = &plan->problem;
-    int listed = p->kind != HEWN_GROUPED_PLANES;
+    const int listed = p->kind != HEWN_GROUPED_PLANES, block = BLOCK_SCALES(p->scales);
     const enum hewn_need scaled = hewn_needed(p->scales != GROUPED_UNSCALED);
     const struct hewn_address list[] = {
-        {"a", a->a, ADDRESS_MUST, GROUPED_ALIGN, p->of[GROUPED_A].span, 0},
-        {"b", a->b, ADDRESS_MUST, GROUPED_ALIGN, p->of[GROUPED_B].span, 0},
+        {"a", a->a, ADDRESS_MUST, GROUPED_ALIGN << p->of[GROUPED_A].packed, p->of[GROUPED_A].span,
+         0},
+        {"b", a->b, ADDRESS_MUST, GROUPED_ALIGN << p->of[GROUPED_B].packed, p->of[GROUPED_B].span,
+         0},
         {"d", a->d, ADDRESS_MUST, GROUPED_ALIGN, p->of[GROUPED_D].span, 1},
         {"scale_a", a->scale_a, scaled, GROUPED_ALIGN, p->of[GROUPED_S].span, 0},
-        {"scale_b", a->scale_b, scaled, p->scales ? GROUPED_ALIGN : WORD, p->scale_b_span, 0},
+        {"scale_b", a->scale_b, scaled, p->scales ? GROUPED_ALIGN : WORD,
+         block ? p->of[GROUPED_SB].span : p->scale_b_span, 0},
+        {"alpha", a->alpha, block ? ADDRESS_MAY : ADDRESS_NONE, WORD, WORD * (uint64_t)p->groups,
+         0},
         {"index", a->index, hewn_needed(p->a_rows != 0), WORD,
          p->a_rows ? WORD * p->of[GROUPED_D].rows * p->of[GROUPED_D].planes : 0, 0},
         {"rows", a->rows, hewn_needed(listed), WORD, listed ? WORD * (uint64_t)p->groups : 0, 0},
@@ -318,28 +379,53 @@ static int check_addresses(const hewn_grouped_plan *plan, const hewn_grouped_arg
     return hewn_addresses_check(list, sizeof list / sizeof *list, err);
 }
 
+/* Of block-scaled products, from those of the others. */
+static struct scaled_scalars scaled_of(const hewn_grouped_plan *plan, const hewn_grouped_args *a)
+{
+    const struct grouped_scalars *s = &plan->scalars;
+    return (struct scaled_scalars){.d = a->d,
+                                   .d_pitch = s->d_pitch,
+                                   .d_plane = s->d_plane,
+                                   .rows = a->rows,
+                                   .alpha = a->alpha,
+                                   .groups = s->groups,
+                                   .m = s->m,
+                                   .n = s->n,
+                                   .k_blocks = s->k_blocks,
+                                   .tiles_n = s->tiles_n,
+                                   .raster_rows = s->raster_rows,
+                                   .kind = s->kind,
+                                   .align = s->align,
+                                   .formats = plan->problem.formats};
+}
+
 static int launch(const hewn_grouped_plan *plan, const hewn_grouped_args *a, hewn_stream stream,
                   hewn_error *err)
 {
-    hewn_cu_tensor_map maps[GROUPED_MAP_COUNT] = {0};
-    const size_t count = GROUPED_TENSORS - (plan->problem.scales == GROUPED_UNSCALED);
-    const hewn_deviceptr at[GROUPED_MAP_COUNT] = {a->a, a->b, a->d, a->scale_a};
-    int status =
-        hewn_plan_place_maps(plan->context, plan->maps, hewn_grouped_names, at, count, maps, err);
+    hewn_cu_tensor_map maps[GROUPED_TENSORS] = {0};
+    const hewn_deviceptr at[GROUPED_TENSORS] = {a->a, a->b, a->d, a->scale_a, a->scale_b};
+    const int block = BLOCK_SCALES(plan->problem.scales);
+    int status = hewn_plan_place_maps(plan->context, plan->maps, hewn_grouped_names, at,
+                                      map_count(plan), maps, err);
     if (status) return status;
     struct grouped_scalars scalars = plan->scalars;
+    struct scaled_scalars scaled = scaled_of(plan, a);
     scalars.d = a->d;
     scalars.scale_b = a->scale_b;
     scalars.rows = a->rows;
     scalars.index = a->index;
     scalars.a = a->a;
     scalars.scale_a = a->scale_a;
+    const size_t map_end = block ? SCALED_MAP_COUNT : GROUPED_MAP_COUNT;
     void *params[PARAMS];
-    char *scalar = (char *)&scalars; /* one behind another, without padding */
-    for (size_t n = 0; n < GROUPED_MAP_COUNT; n++) params[n] = &maps[n];
-    for (size_t n = GROUPED_MAP_COUNT; n < PARAMS; n++) {
-        params[n] = scalar;
-        scalar += scalar_bytes[n - GROUPED_MAP_COUNT];
+    /* one behind another, without padding */
+    char *scalar = block ? (char *)&scaled : (char *)&scalars;
+    const uint8_t *bytes = block ? scaled_bytes : scalar_bytes;
+    const size_t end = block ? SCALED_SCALAR_COUNT : GROUPED_SCALAR_COUNT;
+    for (size_t n = 0; n < map_end; n++) params[n] = &maps[n];
+    for (size_t n = 0; n < end; n++) {
+        params[map_end + n] = scalar;
+        scalar += bytes[n];
     }
     hewn_cu_launch_config config = plan->config;
     config.stream = stream;

@@ -7,27 +7,42 @@
 
 #include "context.h"
 
-#include "../ptx/inc/grouped.plan.h"
+#include "../ptx/inc/scaled.plan.h"
 
 /* The tensors, those with a tensor map first, in its order. */
-enum { GROUPED_A, GROUPED_B, GROUPED_D, GROUPED_S, GROUPED_TENSORS, GROUPED_ALIGN = 16 };
+enum {
+    GROUPED_A,
+    GROUPED_B,
+    GROUPED_D,
+    GROUPED_S,
+    GROUPED_SB,
+    GROUPED_TENSORS,
+    GROUPED_ALIGN = 16
+};
 
-/* Planes of rows of elements; bytes. */
+/* Inputs and their block scales, beside GROUPED_..._SCALES. */
+enum { SCALES_mx8 = GROUPED_UNSCALED + 1, SCALES_mx4, SCALES_nv4 };
+#define BLOCK_SCALES(scales) ((scales) > GROUPED_UNSCALED)
+
+/* Planes of rows of elements; bytes. Of e2m1 an element is a byte, two of the caller's. Block scales: bytes of
+ * atoms, rows of them. GROUPED_SB: block scales alone. */
 struct grouped_tensor {
     uint64_t columns, rows, planes;
     uint64_t pitch, plane; /* between rows, between planes */
     uint64_t span;         /* from the first to the last */
     uint32_t element;
+    int packed; /* e2m1 that TMA widens */
 };
 
 struct grouped_problem {
     struct grouped_tensor of[GROUPED_TENSORS];
     uint32_t a_rows; /* 0: A is not taken by number */
     uint32_t groups, m, n;
-    uint32_t k; /* bytes */
+    uint32_t k; /* bytes; block-scaled: elements */
     uint32_t k_blocks, blocks_n, align, expected_m;
+    uint32_t tile_k, formats; /* elements; formats: as in an instruction descriptor */
     int in, out, kind;
-    int scales;                                        /* GROUPED_..._SCALES */
+    int scales;                                        /* GROUPED_..._SCALES, or of block scales */
     uint64_t scale_b_row, scale_b_plane, scale_b_span; /* bytes */
 };
 
@@ -42,12 +57,23 @@ struct grouped_scalars {
 #undef u32
 #undef u64
 
+/* The same of block-scaled products. */
+#define X(type, name, rule) type name;
+#define u64                 uint64_t
+#define u32                 uint32_t
+struct scaled_scalars {
+    SCALED_SCALARS(X)
+};
+#undef u32
+#undef u64
+#undef X
+
 struct hewn_grouped_plan {
     const hewn_context *context;
     const struct hewn_loaded *loaded;
     const struct grouped_kernel *kernel;
     struct grouped_problem problem;
-    struct hewn_map maps[GROUPED_MAP_COUNT];
+    struct hewn_map maps[GROUPED_TENSORS];
     struct grouped_scalars scalars; /* without addresses */
     char variant[16];
     hewn_cu_launch_config config; /* without stream */

@@ -12,7 +12,7 @@ enum { WORD = 4, MAX_ALIGN = 1 << 30 };
 
 static const uint64_t stride_end = UINT64_C(1) << 40; /* bytes; TMA's own limit */
 
-const char *const hewn_grouped_names[GROUPED_TENSORS] = {"a", "b", "d", "scale_a"};
+const char *const hewn_grouped_names[GROUPED_TENSORS] = {"a", "b", "d", "scale_a", "scale_b"};
 
 static int check_range(const char *name, int64_t value, int64_t least, int64_t most,
                        hewn_error *err)
@@ -90,30 +90,80 @@ static int check_counts(const hewn_grouped_desc *d, hewn_error *err)
     return status;
 }
 
+/* Inputs and their scales; formats of block-scaled ones. */
+static int check_inputs(const hewn_grouped_desc *d, struct grouped_problem *p, hewn_error *err)
+{
+    enum {
+        E4M3 = 1,
+        E5M2 = 2,
+        E2M1 = 6,
+        HALF = 16
+    }; /* 1 + the format in an instruction descriptor */
+    static const uint8_t formats[] = {[HEWN_E4M3] = E4M3,
+                                      [HEWN_E5M2] = E5M2,
+                                      [HEWN_E2M1] = E2M1,
+                                      [HEWN_BF16] = HALF,
+                                      [HEWN_F16] = HALF};
+    const int of[2] = {d->in, d->in_b ? d->in_b : d->in};
+    const int block = d->scales > HEWN_GROUPED_COLUMNS, fp4 = d->scales == HEWN_GROUPED_UE4M3_16;
+    uint32_t format[2];
+    for (int i = 0; i < 2; i++) {
+        const char *name = hewn_dtype_name(of[i]);
+        const uint32_t f = (uint32_t)of[i] < sizeof formats ? formats[of[i]] : 0;
+        format[i] = f - 1;
+        if (fp4 ? f == E2M1 : block ? f && f < HALF : f == E4M3 || f == HALF) continue;
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: dtype %d (%s) is %s", i ? "in_b" : "in",
+                         of[i], name ? name : "unknown",
+                         fp4     ? "not e2m1"
+                         : block ? "none of e4m3, e5m2, e2m1"
+                                 : "none of e4m3, bf16, f16");
+    }
+    if (!block && of[0] != of[1])
+        return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                         "in_b: dtype %d is not that of `in`, %d, which block scales alone allow",
+                         of[1], of[0]);
+    const int both = format[0] + 1 == E2M1 && format[1] + 1 == E2M1;
+    p->tile_k = both ? 2 * GROUPED_BLOCK : GROUPED_BLOCK >> (format[0] + 1 == HALF);
+    p->scales = block                   ? fp4    ? SCALES_nv4
+                                          : both ? SCALES_mx4
+                                                 : SCALES_mx8
+                : format[0] + 1 == HALF ? GROUPED_UNSCALED
+                                        : d->scales;
+    /* the kinds that have e2m1 alone number it 1 */
+    p->formats = both ? 1U << 7 | 1U << 10 : format[0] << 7 | format[1] << 10;
+    return HEWN_OK;
+}
+
 static int check_options(const hewn_grouped_desc *d, struct grouped_problem *p, hewn_error *err)
 {
-    const char *in = hewn_dtype_name(d->in), *out = hewn_dtype_name(d->out);
-    int64_t align = d->align ? d->align : 1;
-    const int scaled = d->in == HEWN_E4M3, half = scaled ? HEWN_BF16 : d->in;
-    if (!scaled && d->in != HEWN_BF16 && d->in != HEWN_F16)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "in: dtype %d (%s) is none of e4m3, bf16, f16",
-                         d->in, in ? in : "unknown");
+    const char *out = hewn_dtype_name(d->out);
+    const int block = d->scales > HEWN_GROUPED_COLUMNS, scaled = block || d->in == HEWN_E4M3;
+    const int half = scaled ? HEWN_BF16 : d->in;
+    const int64_t least = block && d->kind == HEWN_GROUPED_OFFSETS ? SCALED_ATOM_ROWS : 1;
+    int64_t align = d->align ? d->align : least;
+    int status = check_inputs(d, p, err);
+    if (status) return status;
     if (d->out != half && d->out != HEWN_F32)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: dtype %d (%s) is neither %s nor f32", d->out,
                          out ? out : "unknown", hewn_dtype_name(half));
-    int status = check_range("kind", d->kind, HEWN_GROUPED_PLANES, HEWN_GROUPED_OFFSETS, err);
+    status = check_range("kind", d->kind, HEWN_GROUPED_PLANES, HEWN_GROUPED_OFFSETS, err);
     if (!status)
-        status = check_range("scales", d->scales, 0, scaled ? HEWN_GROUPED_COLUMNS : 0, err);
+        status = check_range("scales", d->scales, 0, scaled ? HEWN_GROUPED_UE4M3_16 : 0, err);
+    if (!status) status = check_range("scale_layout", d->scale_layout, 0, 0, err);
     if (!status) status = check_counts(d, err);
     if (!status) status = check_range("k", d->k, 1, scaled ? INT32_MAX : INT32_MAX / 2, err);
     if (!status)
         status =
             check_range("align", d->align, 0, d->kind == HEWN_GROUPED_OFFSETS ? MAX_ALIGN : 0, err);
+    if (!status && align < least)
+        status = hewn_fail(err, HEWN_ERR_ARGUMENT,
+                           "align: %lld is less than %lld, the rows of an atom of scales",
+                           (long long)align, (long long)least);
+    if (!status && block) status = check_range("a_rows", d->a_rows, 0, 0, err);
     if (!status && align & (align - 1))
         status =
             hewn_fail(err, HEWN_ERR_ARGUMENT, "align: %lld is no power of two", (long long)align);
     p->in = d->in, p->out = d->out, p->kind = d->kind;
-    p->scales = scaled ? d->scales : GROUPED_UNSCALED;
     p->align = (uint32_t)align;
     return status;
 }
@@ -124,7 +174,7 @@ static int check_scales_b(const hewn_grouped_desc *d, struct grouped_problem *p,
     uint64_t rows = p->blocks_n, least = p->k_blocks;
     int64_t row = d->scale_b_n;
     uint32_t align = WORD;
-    if (p->scales) {
+    if (p->scales == GROUPED_COLUMN_SCALES) {
         rows = p->k_blocks, least = p->n, align = GROUPED_ALIGN;
         if (!row) row = ((int64_t)p->n + 3) / 4 * 4;
     }
@@ -134,6 +184,56 @@ static int check_scales_b(const hewn_grouped_desc *d, struct grouped_problem *p,
                               align, &p->scale_b_plane, err);
     /* below 2^71: a description that large fails at B */
     p->scale_b_span = p->groups * p->scale_b_plane;
+    return status;
+}
+
+/* Block scales: rows of atoms. */
+static int check_atoms(const hewn_grouped_desc *d, struct grouped_problem *p, hewn_error *err)
+{
+    static const char *const a[] = {"scale_a_k", "scale_a_plane"}, *const b[] = {"scale_b_n",
+                                                                                 "scale_b_plane"};
+    const uint64_t k = (p->scales == SCALES_nv4 ? 16U : 32U) * SCALED_ATOM_SCALES;
+    const uint64_t bytes = (p->k + k - 1) / k * SCALED_ATOM_BYTES;
+    struct grouped_tensor *sa = &p->of[GROUPED_S], *sb = &p->of[GROUPED_SB];
+    *sa = (struct grouped_tensor){bytes, (p->m + SCALED_ATOM_ROWS - 1U) / SCALED_ATOM_ROWS,
+                                  p->of[GROUPED_A].planes, .element = 1};
+    *sb = (struct grouped_tensor){bytes, p->blocks_n, p->groups, .element = 1};
+    int status = check_tensor(sa, a, d->scale_a_k, bytes, d->scale_a_plane, err);
+    return status ? status : check_tensor(sb, b, d->scale_b_n, bytes, d->scale_b_plane, err);
+}
+
+/* A stride of e2m1 in elements, at least `least`, becomes bytes; 0 stays. */
+static int halve(const char *name, int64_t *stride, uint64_t least, uint32_t multiple,
+                 hewn_error *err)
+{
+    if (*stride % multiple)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: %lld elements of e2m1 are no multiple of %u",
+                         name, (long long)*stride, multiple);
+    if (*stride > 0 && (uint64_t)*stride < least)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: %lld is less than the %llu elements inside",
+                         name, (long long)*stride, (unsigned long long)least);
+    *stride /= 2;
+    return HEWN_OK;
+}
+
+/* A or B of e2m1, and its strides, in bytes. TMA widens it beside 8 bits, and asks for more then. */
+static int check_packed(const hewn_grouped_desc *d, struct grouped_problem *p, int i,
+                        const char *const names[2], int64_t stride[2], hewn_error *err)
+{
+    struct grouped_tensor *t = &p->of[i];
+    const int dtype = i == GROUPED_B && d->in_b ? d->in_b : d->in;
+    if (dtype != HEWN_E2M1) return HEWN_OK;
+    t->packed = p->scales == SCALES_mx8;
+    const uint32_t multiple = t->packed ? 64 : 32;
+    if (d->k % (t->packed ? GROUPED_BLOCK : 2))
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "k: %lld elements of e2m1 are no multiple of %d",
+                         (long long)d->k, t->packed ? GROUPED_BLOCK : 2);
+    int status = halve(names[0], &stride[0], t->columns, multiple, err);
+    if (!status)
+        status = halve(names[1], &stride[1],
+                       t->planes > 1 ? t->rows * (uint64_t)(stride[0] ? 2 * stride[0] : d->k) : 0,
+                       multiple, err);
+    t->columns /= 2;
     return status;
 }
 
@@ -147,8 +247,10 @@ int hewn_grouped_check(const hewn_grouped_desc *d, struct grouped_problem *p, he
     if (status) return status;
     uint64_t m = (uint64_t)d->m, n = (uint64_t)d->n, k = (uint64_t)d->k;
     uint64_t groups = (uint64_t)d->groups, planes = d->kind == HEWN_GROUPED_OFFSETS ? 1 : groups;
-    const uint32_t element = (uint32_t)hewn_dtype_size(d->in);
-    uint64_t blocks = (k * element + GROUPED_BLOCK - 1) / GROUPED_BLOCK;
+    const int e2m1 = d->in == HEWN_E2M1;
+    const uint32_t element = e2m1 ? 1 : (uint32_t)hewn_dtype_size(d->in);
+    uint64_t blocks = (k + p->tile_k - 1) / p->tile_k;
+    int64_t stride_a[2] = {d->lda, d->stride_a}, stride_b[2] = {d->ldb, d->stride_b};
     uint64_t a_rows = d->a_rows ? (uint64_t)d->a_rows : m, a_planes = d->a_rows ? 1 : planes;
     p->a_rows = (uint32_t)d->a_rows;
     p->groups = (uint32_t)groups, p->m = (uint32_t)m, p->n = (uint32_t)n;
@@ -164,10 +266,17 @@ int hewn_grouped_check(const hewn_grouped_desc *d, struct grouped_problem *p, he
         .columns = n, .rows = m, planes, .element = (uint32_t)hewn_dtype_size(d->out)};
     p->of[GROUPED_S] =
         (struct grouped_tensor){.columns = a_rows, .rows = blocks, a_planes, .element = WORD};
-    status = check_tensor(&p->of[GROUPED_A], a, d->lda, k, d->stride_a, err);
-    if (!status) status = check_tensor(&p->of[GROUPED_B], b, d->ldb, k, d->stride_b, err);
+    status = check_packed(d, p, GROUPED_A, a, stride_a, err);
+    if (!status) status = check_packed(d, p, GROUPED_B, b, stride_b, err);
+    if (!status)
+        status = check_tensor(&p->of[GROUPED_A], a, stride_a[0], p->of[GROUPED_A].columns,
+                              stride_a[1], err);
+    if (!status)
+        status = check_tensor(&p->of[GROUPED_B], b, stride_b[0], p->of[GROUPED_B].columns,
+                              stride_b[1], err);
     if (!status) status = check_tensor(&p->of[GROUPED_D], o, d->ldd, n, d->stride_d, err);
     if (status || p->scales == GROUPED_UNSCALED) return status;
+    if (BLOCK_SCALES(p->scales)) return check_atoms(d, p, err);
     status = check_tensor(&p->of[GROUPED_S], s,
                           d->scale_a_k ? d->scale_a_k : (int64_t)(a_rows + 3) / 4 * 4, a_rows,
                           d->scale_a_plane, err);

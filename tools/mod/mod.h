@@ -80,6 +80,13 @@ struct grouped_shape {
     unsigned scales; /* 0: of 128 columns of B; 1: of each; 2: none, also none of A */
 };
 
+struct scaled_shape {
+    const char *a, *scale;                /* dtypes */
+    unsigned tile_m, tile_n, tile_k;      /* elements */
+    unsigned stages, raster_rows, d_rows; /* rows of an output box */
+    unsigned vector, atoms, b_atoms;      /* elements of a scale; atoms of a stage along k, along n */
+};
+
 struct indexer_shape {
     unsigned heads, queries; /* the variant */
     unsigned block, slots;   /* keys of a block, blocks of the ring */
@@ -105,6 +112,7 @@ struct plan {
     const struct decode_shape *decode;
     const struct indexer_shape *indexer;
     const struct grouped_shape *grouped;
+    const struct scaled_shape *scaled;
     const struct w4_shape *w4;
 };
 
@@ -136,6 +144,8 @@ const struct plan *plan_indexer(const char *target, unsigned heads, unsigned que
 const struct plan *plan_topk(const char *target);
 /* The plan of grouped_<in>_<out>_<variant>, or NULL. */
 const struct plan *plan_grouped(const char *target, const char *variant);
+/* The plan of grouped_<kind of block-scaled inputs>_<out>_<variant>, or NULL. */
+const struct plan *plan_scaled(const char *target, const char *kind, const char *variant);
 /* The plan of w4_<in>_<format>_<width>, or NULL. */
 const struct plan *plan_w4(const char *target, const char *format, unsigned width);
 /* The plan of the combine kernel `text`, decode_combine or mla_combine, or NULL. */
@@ -191,6 +201,7 @@ void mla_write_problem(FILE *out, const struct module_id *id);
 void indexer_write_problem(FILE *out, const struct module_id *id);
 void topk_write_problem(FILE *out, const struct module_id *id);
 void grouped_write_problem(FILE *out, const struct module_id *id);
+void scaled_write_problem(FILE *out, const struct module_id *id);
 void w4_write_problem(FILE *out, const struct module_id *id);
 /* The tensor maps, the tile and what else a launch needs of the kernel's shape, the grid. */
 void gemm_write_shape(FILE *out, const struct module_id *id);
@@ -202,6 +213,7 @@ void mla_write_shape(FILE *out, const struct module_id *id);
 void indexer_write_shape(FILE *out, const struct module_id *id);
 void topk_write_shape(FILE *out, const struct module_id *id);
 void grouped_write_shape(FILE *out, const struct module_id *id);
+void scaled_write_shape(FILE *out, const struct module_id *id);
 void w4_write_shape(FILE *out, const struct module_id *id);
 void gemm_write_limits(FILE *out, const struct module_id *id);
 void attention_write_limits(FILE *out, const struct module_id *id);
@@ -212,6 +224,7 @@ void mla_write_limits(FILE *out, const struct module_id *id);
 void indexer_write_limits(FILE *out, const struct module_id *id);
 void topk_write_limits(FILE *out, const struct module_id *id);
 void grouped_write_limits(FILE *out, const struct module_id *id);
+void scaled_write_limits(FILE *out, const struct module_id *id);
 void w4_write_limits(FILE *out, const struct module_id *id);
 
 /* ---- the commands ---- */

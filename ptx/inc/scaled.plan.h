@@ -1,0 +1,62 @@
+/*
+ * What the kernels of block-scaled products agree on: the parameter list and the layout of scales. They belong to
+ * the family grouped and share its groups and tiles (grouped.plan.h). #defines only: PTX, the runtime, tools/mod
+ * and the tests include this.
+ *
+ *   D[r][c] = alpha[g] * sum over k: (scale_a[r][k / v] * A[r][k]) * (scale_b[g][c][k / v] * B[g][c][k])
+ *
+ * for every row r of group g; v elements of k share a scale. Kinds:
+ *   mx8   A and B each e4m3, e5m2 or e2m1; scales ue8m0, v = 32
+ *   mx4   A and B e2m1; scales ue8m0, v = 32
+ *   nv4   A and B e2m1; scales ue4m3, v = 16
+ *
+ * Scales lie in atoms of 512 bytes: 128 rows and 4 scales along k; that of row r and scale j of an atom is byte
+ * (r % 32) * 16 + r / 32 * 4 + j. Atoms of the same rows lie one behind another along k.
+ *
+ * map     | tensor          | dimensions, innermost first                  | box                    | swizzle
+ * map_a   | A               | {k, m, groups or 1}                          | {128 bytes, TILE_M, 1} | 128 B
+ * map_b   | B               | {k, n, groups}                               | {128 bytes, TILE_N, 1} | 128 B
+ * map_d   | D, output dtype | {whole, m, groups or 1}                      | {128 bytes, 32, 1}     | 128 B
+ * map_sa  | scale_a, u32    | {128, atoms along k, m / 128, groups or 1}   | {128, ATOMS, 1, 1}     | none
+ * map_sb  | scale_b, u32    | {128, atoms along k, n / 128, groups}        | {128, ATOMS, ROWS, 1}  | none
+ * A and B are bytes, or of mx8 and e2m1 16U4_ALIGN16B, which TMA widens to a byte an element. map_d ends at the
+ * last whole 16-byte chunk of a row, as in gemm.plan.h.
+ */
+#ifndef HEWN_PTX_SCALED_PLAN_H
+#define HEWN_PTX_SCALED_PLAN_H
+
+#include "grouped.plan.h"
+
+#define SCALED_ATOM_BYTES  512
+#define SCALED_ATOM_ROWS   128
+#define SCALED_ATOM_SCALES 4
+
+#define SCALED_MAPS(FIRST, NEXT) \
+    FIRST(map_a)                 \
+    NEXT(map_b)                  \
+    NEXT(map_d)                  \
+    NEXT(map_sa)                 \
+    NEXT(map_sb)
+#define SCALED_MAP_COUNT (SCALED_MAPS(MAP_ONE, MAP_ONE))
+
+/* X(type, name, rule or meaning). m, n, blocks and the tiles of all groups are below 2^31. */
+#define SCALED_SCALARS(X)                                                                    \
+    X(u64, d, "address of D")                                                                \
+    X(u64, d_pitch, "bytes between rows of D")                                               \
+    X(u64, d_plane, "bytes between planes of D")                                             \
+    X(u64, rows, "kind != 0 ? address of counts or offsets, i32 : any")                      \
+    X(u64, alpha, "address of an f32 for each group, or 0: 1")                               \
+    X(u32, groups, "groups")                                                                 \
+    X(u32, m, "rows of a plane")                                                             \
+    X(u32, n, "n")                                                                           \
+    X(u32, k_blocks, "blocks of 128 k, of mx4 and nv4 of 256")                               \
+    X(u32, tiles_n, "(n + tile_n - 1) / tile_n")                                             \
+    X(u32, raster_rows, "rows of tiles of a group that are walked together")                 \
+    X(u32, kind, "0 planes, 1 counts, 2 offsets")                                            \
+    X(u32, align, "offsets: a power of two, 128 or more; first rows are rounded up to this") \
+    X(u32, formats, "A's format << 7 | B's << 10, as in an instruction descriptor")
+
+#define SCALED_SCALAR_COUNT (SCALED_SCALARS(SCALAR_ONE))
+#define SCALED_PARAM_BYTES  (SCALED_MAP_COUNT * MAP_BYTES SCALED_SCALARS(SCALAR_BYTES))
+
+#endif

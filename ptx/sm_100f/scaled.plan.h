@@ -1,0 +1,158 @@
+/*
+ * The plans of the sm_100f kernels of block-scaled products: tiles, rings, shared and tensor memory, threads.
+ * #defines only, included by scaled.ptx, by the runtime and by tools/mod. Bytes unless a name says otherwise.
+ * v: the variant, i: the kind of inputs.
+ */
+#ifndef HEWN_SM100F_SCALED_PLAN_H
+#define HEWN_SM100F_SCALED_PLAN_H
+
+#include "../inc/scaled.plan.h"
+
+/* ---- all variants: SM100F_SCALED_<NAME>; ALL(NAME) in the kernel ---- */
+
+#define SM100F_SCALED_EPILOGUE_WARPS 4
+#define SM100F_SCALED_PRODUCER_WARP  SM100F_SCALED_EPILOGUE_WARPS
+#define SM100F_SCALED_MMA_WARP       (SM100F_SCALED_PRODUCER_WARP + 1)
+#define SM100F_SCALED_THREADS        (32 * (SM100F_SCALED_MMA_WARP + 1))
+
+/* Output boxes: each epilogue warp stores its own 32 rows, 128 bytes wide. */
+#define SM100F_SCALED_D_ROWS    32
+#define SM100F_SCALED_D_BYTES   (SM100F_SCALED_D_ROWS * GEMM_D_ROW_BYTES)
+#define SM100F_SCALED_D_BUFFERS 2
+
+#define SM100F_SCALED_ACCUMULATORS 2
+#define SM100F_SCALED_TMEM_COLUMNS 512
+#define SM100F_SCALED_STATIC_BYTES 1024 /* bound on barriers */
+#define SM100F_SCALED_CTAS_PER_SM  1
+
+/* K-blocks whose scales are in tensor memory: one is multiplied, one is copied. */
+#define SM100F_SCALED_SLOTS 2
+
+/* ---- a variant ---- */
+
+/* X(prefix, target, variant) and X(prefix, target, variant, kind of inputs) */
+#define SM100F_SCALED_VARIANTS(X) \
+    X(SM100F, sm_100f, 128x128)   \
+    X(SM100F, sm_100f, 128x192)
+#define SM100F_SCALED_PLANS(X)       \
+    X(SM100F, sm_100f, 128x128, mx8) \
+    X(SM100F, sm_100f, 128x128, mx4) \
+    X(SM100F, sm_100f, 128x128, nv4) \
+    X(SM100F, sm_100f, 128x192, mx8) \
+    X(SM100F, sm_100f, 128x192, mx4) \
+    X(SM100F, sm_100f, 128x192, nv4)
+
+/* clang-format off */
+/*                             TILE_M  N  STAGES  RASTER_ROWS  B_ATOMS: atoms along n that a tile touches */
+#define SM100F_SCALED_128x128  128, 128,       5,          16,       1
+#define SM100F_SCALED_128x192  128, 192,       4,          16,       2
+
+#define SM100F_SCALED_TILE_M(v)      SM100F_SCALED_FIELD(TILE_M, SM100F_SCALED_##v)
+#define SM100F_SCALED_TILE_N(v)      SM100F_SCALED_FIELD(TILE_N, SM100F_SCALED_##v)
+#define SM100F_SCALED_STAGES(v)      SM100F_SCALED_FIELD(STAGES, SM100F_SCALED_##v)
+#define SM100F_SCALED_RASTER_ROWS(v) SM100F_SCALED_FIELD(RASTER_ROWS, SM100F_SCALED_##v)
+#define SM100F_SCALED_B_ATOMS(v)     SM100F_SCALED_FIELD(B_ATOMS, SM100F_SCALED_##v)
+#define SM100F_SCALED_FIELD(name, ...) SM100F_SCALED_FIELD_##name(__VA_ARGS__)
+#define SM100F_SCALED_FIELD_TILE_M(m, n, s, r, b)      m
+#define SM100F_SCALED_FIELD_TILE_N(m, n, s, r, b)      n
+#define SM100F_SCALED_FIELD_STAGES(m, n, s, r, b)      s
+#define SM100F_SCALED_FIELD_RASTER_ROWS(m, n, s, r, b) r
+#define SM100F_SCALED_FIELD_B_ATOMS(m, n, s, r, b)     b
+
+/* A kind: elements of k in a stage, those of a scale, atoms of scales along k. */
+/*                            K  VECTOR  ATOMS */
+#define SM100F_SCALED_mx8    128,    32,     1
+#define SM100F_SCALED_mx4    256,    32,     2
+#define SM100F_SCALED_nv4    256,    16,     4
+#define SM100F_SCALED_TILE_K(i)      SM100F_SCALED_KIND(K, SM100F_SCALED_##i)
+#define SM100F_SCALED_VECTOR(i)      SM100F_SCALED_KIND(VECTOR, SM100F_SCALED_##i)
+#define SM100F_SCALED_ATOMS(i)       SM100F_SCALED_KIND(ATOMS, SM100F_SCALED_##i)
+#define SM100F_SCALED_KIND(name, ...) SM100F_SCALED_KIND_##name(__VA_ARGS__)
+#define SM100F_SCALED_KIND_K(k, v, a)      k
+#define SM100F_SCALED_KIND_VECTOR(k, v, a) v
+#define SM100F_SCALED_KIND_ATOMS(k, v, a)  a
+/* clang-format on */
+
+/* A stage: k-blocks of A and B, 128 bytes of each row, and their scales. */
+#define SM100F_SCALED_A_BYTES(v)     (SM100F_SCALED_TILE_M(v) * GEMM_ROW_BYTES)
+#define SM100F_SCALED_B_BYTES(v)     (SM100F_SCALED_TILE_N(v) * GEMM_ROW_BYTES)
+#define SM100F_SCALED_SA_BYTES(i)    (SM100F_SCALED_ATOMS(i) * SCALED_ATOM_BYTES)
+#define SM100F_SCALED_SB_BYTES(v, i) (SM100F_SCALED_B_ATOMS(v) * SM100F_SCALED_SA_BYTES(i))
+#define SM100F_SCALED_STAGE_BYTES(v, i)                     \
+    (SM100F_SCALED_A_BYTES(v) + SM100F_SCALED_B_BYTES(v) +  \
+     SM100F_SCALED_SA_BYTES(i) + SM100F_SCALED_SB_BYTES(v, i))
+
+/* What TMA counts of e2m1 that it widens to bytes is the half: a stage of mx8 may have A or B of that. */
+#define SM100F_SCALED_LEAST_BYTES(v, i)   \
+    (SM100F_SCALED_STAGE_BYTES(v, i) -    \
+     (SM100F_SCALED_ATOMS(i) == 1 ? SM100F_SCALED_B_BYTES(v) / 2 : 0))
+
+/* Dynamic shared memory, from its 1024-aligned start: rings of A, B, staged boxes of output, rings of scales. */
+#define SM100F_SCALED_RING_A 0
+#define SM100F_SCALED_RING_B(v) \
+    (SM100F_SCALED_RING_A + SM100F_SCALED_STAGES(v) * SM100F_SCALED_A_BYTES(v))
+#define SM100F_SCALED_STAGE_D(v) \
+    (SM100F_SCALED_RING_B(v) + SM100F_SCALED_STAGES(v) * SM100F_SCALED_B_BYTES(v))
+#define SM100F_SCALED_RING_SA(v) \
+    (SM100F_SCALED_STAGE_D(v) +  \
+     SM100F_SCALED_EPILOGUE_WARPS * SM100F_SCALED_D_BUFFERS * SM100F_SCALED_D_BYTES)
+#define SM100F_SCALED_RING_SB(v, i) \
+    (SM100F_SCALED_RING_SA(v) + SM100F_SCALED_STAGES(v) * SM100F_SCALED_SA_BYTES(i))
+#define SM100F_SCALED_DYNAMIC_SHARED(v, i) \
+    (SM100F_SCALED_RING_SB(v, i) + SM100F_SCALED_STAGES(v) * SM100F_SCALED_SB_BYTES(v, i))
+
+/* Tensor memory: the accumulators, then slots of scales. An atom takes 4 columns; of A's scales ATOMS, of B's for
+ * each of them B_ATOMS. */
+#define SM100F_SCALED_ATOM_COLUMNS   4
+#define SM100F_SCALED_TMEM_SA(v)     (SM100F_SCALED_ACCUMULATORS * SM100F_SCALED_TILE_N(v))
+#define SM100F_SCALED_SA_COLUMNS(i)  (SM100F_SCALED_ATOMS(i) * SM100F_SCALED_ATOM_COLUMNS)
+#define SM100F_SCALED_TMEM_SB(v, i) \
+    (SM100F_SCALED_TMEM_SA(v) + SM100F_SCALED_SLOTS * SM100F_SCALED_SA_COLUMNS(i))
+#define SM100F_SCALED_SB_COLUMNS(v, i) (SM100F_SCALED_B_ATOMS(v) * SM100F_SCALED_SA_COLUMNS(i))
+#define SM100F_SCALED_USED_COLUMNS(v, i) \
+    (SM100F_SCALED_TMEM_SB(v, i) + SM100F_SCALED_SLOTS * SM100F_SCALED_SB_COLUMNS(v, i))
+
+/* ---- the worksheet, which `hewn worksheet` compares with a run ---- */
+
+/* X(name, first warp, warps) */
+#define SM100F_SCALED_ROLES(X)                     \
+    X(epilogue, 0, SM100F_SCALED_EPILOGUE_WARPS)   \
+    X(producer, SM100F_SCALED_PRODUCER_WARP, 1)    \
+    X(mma, SM100F_SCALED_MMA_WARP, 1)
+
+/* X(name, offset in dynamic shared memory, element bytes, elements) */
+#define SM100F_SCALED_SHARED(X, v, i)                                                      \
+    X(ring_a, SM100F_SCALED_RING_A, SM100F_SCALED_A_BYTES(v), SM100F_SCALED_STAGES(v))     \
+    X(ring_b, SM100F_SCALED_RING_B(v), SM100F_SCALED_B_BYTES(v), SM100F_SCALED_STAGES(v))  \
+    X(stage_d, SM100F_SCALED_STAGE_D(v), SM100F_SCALED_D_BYTES,                            \
+      SM100F_SCALED_EPILOGUE_WARPS *SM100F_SCALED_D_BUFFERS)                               \
+    X(ring_sa, SM100F_SCALED_RING_SA(v), SM100F_SCALED_SA_BYTES(i), SM100F_SCALED_STAGES(v)) \
+    X(ring_sb, SM100F_SCALED_RING_SB(v, i), SM100F_SCALED_SB_BYTES(v, i), SM100F_SCALED_STAGES(v))
+
+/* X(name, first column, columns) */
+#define SM100F_SCALED_TMEM(X, v, i)                                                                 \
+    X(acc_0, 0, SM100F_SCALED_TILE_N(v))                                                            \
+    X(acc_1, SM100F_SCALED_TILE_N(v), SM100F_SCALED_TILE_N(v))                                      \
+    X(scales_a, SM100F_SCALED_TMEM_SA(v), (SM100F_SCALED_SLOTS * SM100F_SCALED_SA_COLUMNS(i)))      \
+    X(scales_b, SM100F_SCALED_TMEM_SB(v, i), (SM100F_SCALED_SLOTS * SM100F_SCALED_SB_COLUMNS(v, i)))
+
+/* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits). X(storage, writers, readers). mma waits at
+ * empty_bar, too: for the products of two k-blocks before, whose scales the next ones overwrite. */
+#define SM100F_SCALED_HANDOFFS(X, v, i)                             \
+    X(full_bar, 1, SM100F_SCALED_LEAST_BYTES(v, i), SM100F_SCALED_STAGE_BYTES(v, i), producer, mma) \
+    X(empty_bar, 1, 0, 0, mma, producer + mma)                                                      \
+    X(acc_full, 1, 0, 0, mma, epilogue)                                                             \
+    X(acc_empty, SM100F_SCALED_EPILOGUE_WARPS, 0, 0, epilogue, mma)
+#define SM100F_SCALED_FLOWS(X)                    \
+    X(ring_a, producer.tma, mma.mma)              \
+    X(ring_b, producer.tma, mma.mma)              \
+    X(ring_sa, producer.tma, mma.mma)             \
+    X(ring_sb, producer.tma, mma.mma)             \
+    X(stage_d, epilogue, epilogue.tma + epilogue) \
+    X(tmem_base, mma, epilogue + producer + mma)  \
+    X(acc_0, mma.mma, epilogue.ld)                \
+    X(acc_1, mma.mma, epilogue.ld)                \
+    X(scales_a, mma.mma, mma.mma)                 \
+    X(scales_b, mma.mma, mma.mma)
+
+#endif

@@ -1,0 +1,159 @@
+/* The plans of block-scaled products as data, their derived numbers checked, and what their manifests say. */
+#include "mod.h"
+
+#include "plan_tables.h"
+
+#include "../../ptx/sm_100f/scaled.plan.h"
+
+#include <string.h>
+
+static const char *const maps[] = PLAN_NAMES(SCALED_MAPS(PLAN_NAME, PLAN_NAME));
+static const struct plan_scalar scalars[] = PLAN_SCALARS(SCALED_SCALARS(PLAN_SCALAR));
+static const struct plan_range roles[] = PLAN_RANGES(SM100F_SCALED_ROLES(PLAN_ROLE));
+static const struct plan_flow flows[] = PLAN_FLOWS(SM100F_SCALED_FLOWS(PLAN_FLOW));
+
+#define CHECK(P, t, v, i)                                                                        \
+    _Static_assert(P##_SCALED_DYNAMIC_SHARED(v, i) + P##_SCALED_STATIC_BYTES <= SM_SHARED_BYTES, \
+                   "shared memory");                                                             \
+    _Static_assert(P##_SCALED_A_BYTES(v) % SWIZZLE_REPEAT == 0 &&                                \
+                       P##_SCALED_B_BYTES(v) % SWIZZLE_REPEAT == 0 &&                            \
+                       P##_SCALED_D_BYTES % SWIZZLE_REPEAT == 0 &&                               \
+                       P##_SCALED_RING_SA(v) % 128 == 0,                                         \
+                   "tiles and boxes begin where the swizzle repeats, scales at 128");            \
+    _Static_assert(P##_SCALED_USED_COLUMNS(v, i) <= P##_SCALED_TMEM_COLUMNS, "tensor memory");   \
+    _Static_assert(P##_SCALED_TILE_M(v) == SCALED_ATOM_ROWS && P##_SCALED_TILE_N(v) % 64 == 0,   \
+                   "a tile begins with an atom of A's scales, on a half of one of B's");         \
+    _Static_assert(P##_SCALED_TILE_K(i) ==                                                       \
+                       P##_SCALED_VECTOR(i) * P##_SCALED_ATOMS(i) * SCALED_ATOM_SCALES,          \
+                   "a stage has whole atoms");
+
+SM100F_SCALED_PLANS(CHECK)
+
+#define KIND_A_mx8     "8 or 4 bits"
+#define KIND_A_mx4     "e2m1"
+#define KIND_A_nv4     "e2m1"
+#define KIND_SCALE_mx8 "ue8m0"
+#define KIND_SCALE_mx4 "ue8m0"
+#define KIND_SCALE_nv4 "ue4m3"
+
+#define TABLES(P, t, v, i)                                        \
+    static const struct plan_range t##_##v##_##i##_shared[] =     \
+        PLAN_RANGES(P##_SCALED_SHARED(PLAN_SHARED, v, i));        \
+    static const struct plan_range t##_##v##_##i##_tmem[] =       \
+        PLAN_RANGES(P##_SCALED_TMEM(PLAN_TMEM, v, i));            \
+    static const struct plan_handoff t##_##v##_##i##_handoffs[] = \
+        PLAN_HANDOFFS(P##_SCALED_HANDOFFS(PLAN_HANDOFF_SPAN, v, i));   \
+    static const struct scaled_shape t##_##v##_##i##_shape = {    \
+        .a = KIND_A_##i,                                          \
+        .scale = KIND_SCALE_##i,                                  \
+        .tile_m = P##_SCALED_TILE_M(v),                           \
+        .tile_n = P##_SCALED_TILE_N(v),                           \
+        .tile_k = P##_SCALED_TILE_K(i),                           \
+        .stages = P##_SCALED_STAGES(v),                           \
+        .raster_rows = P##_SCALED_RASTER_ROWS(v),                 \
+        .d_rows = P##_SCALED_D_ROWS,                              \
+        .vector = P##_SCALED_VECTOR(i),                           \
+        .atoms = P##_SCALED_ATOMS(i),                             \
+        .b_atoms = P##_SCALED_B_ATOMS(v),                         \
+    };
+
+SM100F_SCALED_PLANS(TABLES)
+
+#define PLAN(P, t, v, i)                                       \
+    {                                                          \
+        #i,                                                    \
+        #v,                                                    \
+        {                                                      \
+            .target = #t,                                      \
+            .family = "grouped",                               \
+            .text = "scaled",                                  \
+            .threads = P##_SCALED_THREADS,                     \
+            .dynamic_shared = P##_SCALED_DYNAMIC_SHARED(v, i), \
+            .tmem_columns = P##_SCALED_TMEM_COLUMNS,           \
+            .cluster = 1,                                      \
+            .ctas_per_sm = P##_SCALED_CTAS_PER_SM,             \
+            .maps = maps,                                      \
+            .scalars = scalars,                                \
+            .roles = roles,                                    \
+            .shared = t##_##v##_##i##_shared,                  \
+            .tmem = t##_##v##_##i##_tmem,                      \
+            .handoffs = t##_##v##_##i##_handoffs,              \
+            .flows = flows,                                    \
+            .scaled = &t##_##v##_##i##_shape,                  \
+        },                                                     \
+    },
+
+static const struct {
+    const char *kind, *variant;
+    struct plan plan;
+} plans[] = {SM100F_SCALED_PLANS(PLAN)};
+
+const struct plan *plan_scaled(const char *target, const char *kind, const char *variant)
+{
+    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++)
+        if (strcmp(plans[i].plan.target, target) == 0 && strcmp(plans[i].kind, kind) == 0 &&
+            strcmp(plans[i].variant, variant) == 0)
+            return &plans[i].plan;
+    return NULL;
+}
+
+/* ---- the manifests: ptx/inc/scaled.plan.h -- */
+
+void scaled_write_problem(FILE *out, const struct module_id *id)
+{
+    const struct scaled_shape *s = id->plan->scaled;
+    fprintf(out,
+            "  \"formula\": \"D[r][c] = alpha[g] * sum over k: scale_a[r][k / %u] * A[r][k] * "
+            "scale_b[g][c][k / %u] * B[g][c][k], r: a row of group g\",\n",
+            s->vector, s->vector);
+    fprintf(out,
+            "  \"dtypes\": {\"a\": \"%s\", \"b\": \"%s\", \"scale_a\": \"%s\", "
+            "\"scale_b\": \"%s\", \"alpha\": \"f32\", \"sum\": \"f32\", \"d\": \"%s\"},\n",
+            s->a, s->a, s->scale, s->scale, id->out);
+}
+
+/* One tensor map; `tail` ends its line. */
+static void write_map(FILE *out, int i, const char *tensor, const char *dtype, int rank,
+                      const char *dims, const char *box, const char *tail)
+{
+    fprintf(out,
+            "    {\"name\": \"%s\", \"tensor\": \"%s\", \"dtype\": \"%s\", \"rank\": %d,\n"
+            "     \"dims\": [%s], \"box\": [%s], \"element_strides\": [1, 1, 1%s],\n"
+            "     \"interleave\": \"none\", \"swizzle\": \"%s\", \"out_of_bounds\": "
+            "\"zero\"}%s\n",
+            maps[i], tensor, dtype, rank, dims, box, rank > 3 ? ", 1" : "",
+            rank > 3 ? "none" : "128B", tail);
+}
+
+void scaled_write_shape(FILE *out, const struct module_id *id)
+{
+    const struct scaled_shape *s = id->plan->scaled;
+    const char *in = s->atoms == 1 ? "u8 or 16U4_ALIGN16B" : "u8";
+    char box[64];
+    fprintf(out, "  \"tensor_maps\": [\n");
+    snprintf(box, sizeof box, "128, %u, 1", s->tile_m);
+    write_map(out, 0, "A", in, 3, "\"128-byte k-blocks\", \"m\", \"groups or 1\"", box, ",");
+    snprintf(box, sizeof box, "128, %u, 1", s->tile_n);
+    write_map(out, 1, "B", in, 3, "\"128-byte k-blocks\", \"n\", \"groups\"", box, ",");
+    snprintf(box, sizeof box, "%d, %u, 1", strcmp(id->out, "f32") == 0 ? 32 : 64, s->d_rows);
+    write_map(out, 2, "D", id->out, 3, "\"whole\", \"m\", \"groups or 1\"", box, ",");
+    snprintf(box, sizeof box, "128, %u, 1, 1", s->atoms);
+    write_map(out, 3, "scale_a", "u32", 4, "128, \"atoms along k\", \"m / 128\", \"groups or 1\"",
+              box, ",");
+    snprintf(box, sizeof box, "128, %u, %u, 1", s->atoms, s->b_atoms);
+    write_map(out, 4, "scale_b", "u32", 4, "128, \"atoms along k\", \"n / 128\", \"groups\"", box,
+              "");
+    fprintf(out,
+            "  ],\n  \"tile\": {\"m\": %u, \"n\": %u, \"k\": %u},\n  \"stages\": %u,\n"
+            "  \"raster_rows\": %u,\n  \"clusters\": [1],\n"
+            "  \"grid\": [\"any number\", \"1\", \"1\"],\n",
+            s->tile_m, s->tile_n, s->tile_k, s->stages, s->raster_rows);
+}
+
+void scaled_write_limits(FILE *out, const struct module_id *id)
+{
+    (void)id;
+    fprintf(out, "  \"limits\": {\"m\": [1, 2147483647], \"n\": [1, 2147483647], "
+                 "\"k\": [1, 2147483647], \"groups\": [1, 2147483647], "
+                 "\"address_multiple\": 16, \"stride_multiple\": 16},\n");
+}
