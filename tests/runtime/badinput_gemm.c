@@ -58,7 +58,7 @@ static void gemm_problem(hewn_context *context)
     BAD_GEMM(d.parts = 9, HEWN_ERR_ARGUMENT, "takes 9 parts of K");
     BAD_GEMM(d.in = HEWN_F32, HEWN_ERR_ARGUMENT,
              "in: dtype 0 (f32) is none of f16, bf16, e4m3, e5m2");
-    BAD_GEMM(d.in = 7, HEWN_ERR_ARGUMENT, "in: dtype 7 (unknown) is none of f16, bf16");
+    BAD_GEMM(d.in = 77, HEWN_ERR_ARGUMENT, "in: dtype 77 (unknown) is none of f16, bf16");
     BAD_GEMM(d.out = -1, HEWN_ERR_ARGUMENT, "out: dtype -1 (unknown) is none of f32, f16, bf16");
     BAD_GEMM(d.major_a = 2, HEWN_ERR_ARGUMENT,
              "major_a: 2 is neither HEWN_MAJOR_K nor HEWN_MAJOR_MN");

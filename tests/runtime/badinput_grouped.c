@@ -47,7 +47,7 @@ static void shapes(hewn_context *context)
     BAD((d.a_rows = 2000, d.scale_a_k = 1000), HEWN_ERR_ARGUMENT,
         "scale_a_k: 1000 is less than the 2000 elements inside");
     BAD(d.kind = 3, HEWN_ERR_ARGUMENT, "kind: 3 is not in 0..2");
-    BAD(d.scales = 2, HEWN_ERR_ARGUMENT, "scales: 2 is not in 0..1");
+    BAD(d.scales = 4, HEWN_ERR_ARGUMENT, "scales: 4 is not in 0..3");
     BAD((d.scales = HEWN_GROUPED_COLUMNS, d.variant = "128x192"), HEWN_ERR_ARGUMENT,
         "variant: there is no kernel \"128x192\"");
     BAD(d.in = HEWN_E5M2, HEWN_ERR_ARGUMENT, "in: dtype 4 (e5m2) is none of e4m3, bf16, f16");
@@ -64,6 +64,31 @@ static void shapes(hewn_context *context)
     BAD(d.out = 77, HEWN_ERR_ARGUMENT, "out: dtype 77 (unknown) is neither bf16 nor f32");
     BAD(d.variant = "64x64", HEWN_ERR_ARGUMENT, "variant: there is no kernel \"64x64\"");
     BAD((d.groups = 1 << 20, d.m = 1 << 20, d.n = 1 << 14), HEWN_ERR_LIMIT, "m, n, groups: ");
+}
+
+static void block_scales(hewn_context *context)
+{
+    BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.in = HEWN_BF16), HEWN_ERR_ARGUMENT,
+        "in: dtype 2 (bf16) is none of e4m3, e5m2, e2m1");
+    BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.in_b = HEWN_S8), HEWN_ERR_ARGUMENT,
+        "in_b: dtype 5 (s8) is none of e4m3, e5m2, e2m1");
+    BAD(d.scales = HEWN_GROUPED_UE4M3_16, HEWN_ERR_ARGUMENT, "in: dtype 3 (e4m3) is not e2m1");
+    BAD(d.in_b = HEWN_BF16, HEWN_ERR_ARGUMENT, "in_b: dtype 2 is not that of `in`, 3");
+    BAD(d.scale_layout = 1, HEWN_ERR_ARGUMENT, "scale_layout: 1 is not in 0..0");
+    BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.align = 64), HEWN_ERR_ARGUMENT,
+        "align: 64 is less than 128, the rows of an atom of scales");
+    BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.a_rows = 9), HEWN_ERR_ARGUMENT,
+        "a_rows: 9 is not in 0..0");
+    BAD((d.scales = HEWN_GROUPED_UE4M3_16, d.in = HEWN_E2M1, d.k = 33), HEWN_ERR_ARGUMENT,
+        "k: 33 elements of e2m1 are no multiple of 2");
+    BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.in_b = HEWN_E2M1, d.k = 64), HEWN_ERR_ARGUMENT,
+        "k: 64 elements of e2m1 are no multiple of 128");
+    BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.in = HEWN_E2M1, d.lda = 400), HEWN_ERR_ARGUMENT,
+        "lda: 400 elements of e2m1 are no multiple of 32");
+    BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.scale_a_k = 512), HEWN_ERR_ARGUMENT,
+        "scale_a_k: 512 is less than the 1536 elements inside");
+    BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.scale_b_n = 1544), HEWN_ERR_ARGUMENT,
+        "scale_b_n: 1544 elements, 1544 B, are no multiple of 16 B");
 }
 
 static void strides(hewn_context *context)
@@ -236,6 +261,7 @@ void grouped(void)
         hewn_grouped_plan *plan = NULL;
         hewn_error why = {0};
         shapes(context);
+        block_scales(context);
         strides(context);
         choices(context);
         index_of(context);
