@@ -146,13 +146,13 @@
 #define SM100F_SCALED_FLOWS(X)                    \
     X(ring_a, producer.tma, mma.mma)              \
     X(ring_b, producer.tma, mma.mma)              \
-    X(ring_sa, producer.tma, mma.mma)             \
-    X(ring_sb, producer.tma, mma.mma)             \
+    X(ring_sa, producer.tma, mma.copy)            \
+    X(ring_sb, producer.tma, mma.copy)            \
     X(stage_d, epilogue, epilogue.tma + epilogue) \
     X(tmem_base, mma, epilogue + producer + mma)  \
     X(acc_0, mma.mma, epilogue.ld)                \
     X(acc_1, mma.mma, epilogue.ld)                \
-    X(scales_a, mma.mma, mma.mma)                 \
-    X(scales_b, mma.mma, mma.mma)
+    X(scales_a, mma.copy, mma.mma)                \
+    X(scales_b, mma.copy, mma.mma)
 
 #endif
