@@ -1267,6 +1267,12 @@ int hewn_topk_plan_check_tables(const hewn_topk_plan *plan, const hewn_topk_tabl
  * are multiples of 4, contiguous n rounded up to 4 and ceil(k / 128) * scale_b_n; scale_b's address is a multiple
  * of 16.
  *
+ * With `act` HEWN_ACT_SWIGLU, for gate and up projections of bf16 or f16, B[g] has 2n rows, first the gate's n:
+ *
+ *   D[r][c] = silu(A[r] . B[g][c]) * (A[r] . B[g][n + c]),   silu as in hewn_gemm
+ *
+ * It rounds after the product too. stride_b is then 2n * ldb where contiguous.
+ *
  * With a_rows, A and scale_a are one plane of that many rows, and row r of D, of plane g, takes row index[r], or
  * index[g * m + r], of them; `index` is int32 on the device. A number outside 0..a_rows-1 reads as a row of
  * zeros. lda and scale_a_k are as above, with a_rows in place of m; stride_a and scale_a_plane are not used.
@@ -1317,6 +1323,7 @@ typedef struct hewn_grouped_desc {
     int out;             /* hewn_dtype of D: HEWN_F32, or of 16 bits: that of A and B, else HEWN_BF16 */
     int kind;            /* hewn_grouped_kind */
     int scales;          /* hewn_grouped_scales; of 16-bit inputs 0 */
+    int act;             /* HEWN_ACT_NONE or, of 16-bit inputs, HEWN_ACT_SWIGLU */
     int64_t a_rows;      /* rows of A and scale_a by number; 0: they are those of D */
     int in_b;            /* block-scaled: hewn_dtype of B; 0: `in` */
     int scale_layout;    /* block-scaled: 0, atoms of 512 bytes */

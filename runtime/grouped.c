@@ -26,7 +26,7 @@ _Static_assert(offsetof(struct grouped_scalars, k) + 4 + GROUPED_MAP_COUNT * MAP
 
 struct grouped_kernel {
     const char *variant;
-    uint32_t tile_m, tile_n, stages, raster_rows, threads, shared, d_rows;
+    uint32_t tile_m, tile_n /* columns of D */, stages, raster_rows, threads, shared, d_rows;
     int scales; /* as in struct grouped_problem */
 };
 
@@ -34,7 +34,7 @@ static const struct grouped_kernel kernels[] = {
 #define X(P, target, v)             \
     {#v,                            \
      P##_GROUPED_TILE_M(v),         \
-     P##_GROUPED_TILE_N(v),         \
+     P##_GROUPED_TILE_D(v),         \
      P##_GROUPED_STAGES(v),         \
      P##_GROUPED_RASTER_ROWS(v),    \
      P##_GROUPED_THREADS,           \
@@ -66,10 +66,16 @@ static uint32_t ceil_div(uint64_t a, uint64_t b)
     return (uint32_t)((a + b - 1) / b);
 }
 
-/* SM cycles of a k-block in each kernel, in long runs on an H200 (tests/bench/bench_grouped.c --all); block-scaled:
- * four MMAs of N / 2 cycles. */
-static const double block_cycles[] = {560, 905,  920, 1120, 1280, 560, 920, 450, 710,
-                                      640, 1060, 256, 256,  256,  384, 384, 384};
+/*
+ * SM cycles of a k-block in each kernel, alone and with shared loads, in long runs on an H200
+ * (tests/bench/bench_grouped.c --all). Without scales they count what an SM fetches, too. Block-scaled: four MMAs
+ * of N / 2 cycles.
+ */
+static const uint16_t block_cycles[][PAIRS] = {{560, 560},   {905, 905}, {920, 920},  {1120, 1120},
+                                               {1280, 1280}, {560, 560}, {920, 920},  {410, 280},
+                                               {680, 586},   {580, 477}, {1130, 950}, {580, 477},
+                                               {1130, 950},  {256, 256}, {256, 256},  {256, 256},
+                                               {384, 384},   {384, 384}, {384, 384}};
 _Static_assert(sizeof block_cycles / sizeof *block_cycles == KERNELS, "one for each kernel");
 
 /*
@@ -86,12 +92,13 @@ static double cost(const struct grouped_kernel *k, uint32_t pair, const struct g
         rows += ceil_div((uint64_t)(spread[i] * m) + 1, k->tile_m) / 5.0;
     double tiles = rows * ceil_div(p->n, k->tile_n) * p->groups;
     double waves = ceil_div((uint64_t)(tiles + 0.999), sm_count);
-    double multiply = block_cycles[k - kernels];
+    double multiply = block_cycles[k - kernels][pair];
     /* one consumer multiplies: nobody's products run beside its additions */
     if (k->tile_m == 128 && m <= 64) multiply = multiply / 2 + lone;
     double fetch = GROUPED_BLOCK * (k->tile_m + k->tile_n * (pair ? 0.99 : 1)) / l2_bytes;
-    double busy = waves * ((multiply > fetch ? multiply : fetch) * p->k_blocks + per_tile);
-    double bytes = p->k * (n + m) + n * m * p->of[GROUPED_D].element;
+    if (!UNSCALED(p->scales) && multiply < fetch) multiply = fetch;
+    double busy = waves * (multiply * p->k_blocks + per_tile);
+    double bytes = p->k * ((double)p->of[GROUPED_B].rows + m) + n * m * p->of[GROUPED_D].element;
     double memory = p->groups * bytes / memory_bytes;
     return busy * busy * busy + memory * memory * memory;
 }
@@ -211,9 +218,9 @@ static void configure(hewn_grouped_plan *plan)
 static size_t map_count(const hewn_grouped_plan *plan)
 {
     const int scales = plan->problem.scales;
-    return BLOCK_SCALES(scales)         ? SCALED_MAP_COUNT
-           : scales != GROUPED_UNSCALED ? GROUPED_MAP_COUNT
-                                        : GROUPED_S;
+    return BLOCK_SCALES(scales) ? SCALED_MAP_COUNT
+           : !UNSCALED(scales)  ? GROUPED_MAP_COUNT
+                                : GROUPED_S;
 }
 
 /* Of block scales: words of an atom, atoms along k, rows of atoms, planes. */
@@ -250,7 +257,9 @@ static int prepare_maps(hewn_grouped_plan *plan, hewn_error *err)
         uint32_t box[2];
     } how[GROUPED_TENSORS] = {
         {types[p->in], HEWN_TENSORMAP_SWIZZLE_128B, {block, k->tile_m >> pair}},
-        {types[p->in], HEWN_TENSORMAP_SWIZZLE_128B, {block, k->tile_n >> pair}},
+        {types[p->in],
+         HEWN_TENSORMAP_SWIZZLE_128B,
+         {block, k->tile_n >> (pair && k->scales != GROUPED_UNSCALED_GLU)}},
         {types[p->out],
          HEWN_TENSORMAP_SWIZZLE_128B,
          {GEMM_D_ROW_BYTES / p->of[GROUPED_D].element, k->d_rows}},
@@ -360,7 +369,7 @@ static int check_addresses(const hewn_grouped_plan *plan, const hewn_grouped_arg
 {
     const struct grouped_problem *p = &plan->problem;
     const int listed = p->kind != HEWN_GROUPED_PLANES, block = BLOCK_SCALES(p->scales);
-    const enum hewn_need scaled = hewn_needed(p->scales != GROUPED_UNSCALED);
+    const enum hewn_need scaled = hewn_needed(!UNSCALED(p->scales));
     const struct hewn_address list[] = {
         {"a", a->a, ADDRESS_MUST, GROUPED_ALIGN << p->of[GROUPED_A].packed, p->of[GROUPED_A].span,
          0},

@@ -21,8 +21,9 @@ enum {
 };
 
 /* Inputs and their block scales, beside GROUPED_..._SCALES. */
-enum { SCALES_mx8 = GROUPED_UNSCALED + 1, SCALES_mx4, SCALES_nv4 };
-#define BLOCK_SCALES(scales) ((scales) > GROUPED_UNSCALED)
+enum { SCALES_mx8 = GROUPED_UNSCALED_GLU + 1, SCALES_mx4, SCALES_nv4 };
+#define BLOCK_SCALES(scales) ((scales) > GROUPED_UNSCALED_GLU)
+#define UNSCALED(scales)     ((scales) == GROUPED_UNSCALED || (scales) == GROUPED_UNSCALED_GLU)
 
 /* Planes of rows of elements; bytes. Of e2m1 an element is a byte, two of the caller's. Block scales: bytes of
  * atoms, rows of them. GROUPED_SB: block scales alone. */

@@ -127,7 +127,7 @@ static int check_inputs(const hewn_grouped_desc *d, struct grouped_problem *p, h
     p->scales = block                   ? fp4    ? SCALES_nv4
                                           : both ? SCALES_mx4
                                                  : SCALES_mx8
-                : format[0] + 1 == HALF ? GROUPED_UNSCALED
+                : format[0] + 1 == HALF ? (d->act ? GROUPED_UNSCALED_GLU : GROUPED_UNSCALED)
                                         : d->scales;
     /* the kinds that have e2m1 alone number it 1 */
     p->formats = both ? 1U << 7 | 1U << 10 : format[0] << 7 | format[1] << 10;
@@ -151,6 +151,11 @@ static int check_options(const hewn_grouped_desc *d, struct grouped_problem *p, 
         status = check_range("scales", d->scales, 0, scaled ? HEWN_GROUPED_UE4M3_16 : 0, err);
     if (!status) status = check_range("scale_layout", d->scale_layout, 0, 0, err);
     if (!status) status = check_counts(d, err);
+    if (!status && d->act != HEWN_ACT_NONE && (scaled || d->act != HEWN_ACT_SWIGLU))
+        status = hewn_fail(err, HEWN_ERR_ARGUMENT,
+                           "act: %d, beside %s, is neither HEWN_ACT_NONE nor "
+                           "HEWN_ACT_SWIGLU of 16-bit inputs",
+                           d->act, hewn_dtype_name(d->in));
     if (!status) status = check_range("k", d->k, 1, scaled ? INT32_MAX : INT32_MAX / 2, err);
     if (!status)
         status =
@@ -261,7 +266,8 @@ int hewn_grouped_check(const hewn_grouped_desc *d, struct grouped_problem *p, he
     if (!p->expected_m) p->expected_m = (uint32_t)((m + groups / planes - 1) / (groups / planes));
     p->of[GROUPED_A] =
         (struct grouped_tensor){.columns = k, .rows = a_rows, a_planes, .element = element};
-    p->of[GROUPED_B] = (struct grouped_tensor){.columns = k, .rows = n, groups, .element = element};
+    p->of[GROUPED_B] = (struct grouped_tensor){
+        .columns = k, .rows = d->act ? 2 * n : n, groups, .element = element};
     p->of[GROUPED_D] = (struct grouped_tensor){
         .columns = n, .rows = m, planes, .element = (uint32_t)hewn_dtype_size(d->out)};
     p->of[GROUPED_S] =
@@ -275,7 +281,7 @@ int hewn_grouped_check(const hewn_grouped_desc *d, struct grouped_problem *p, he
         status = check_tensor(&p->of[GROUPED_B], b, stride_b[0], p->of[GROUPED_B].columns,
                               stride_b[1], err);
     if (!status) status = check_tensor(&p->of[GROUPED_D], o, d->ldd, n, d->stride_d, err);
-    if (status || p->scales == GROUPED_UNSCALED) return status;
+    if (status || UNSCALED(p->scales)) return status;
     if (BLOCK_SCALES(p->scales)) return check_atoms(d, p, err);
     status = check_tensor(&p->of[GROUPED_S], s,
                           d->scale_a_k ? d->scale_a_k : (int64_t)(a_rows + 3) / 4 * 4, a_rows,

@@ -9,6 +9,8 @@
  *
  *   D[r][c] = A[r] . B[g][c], summed up in fp32 by the tensor cores
  *
+ * GLU: B has 2n rows, D[r][c] = silu(A[r] . B[g][c]) * (A[r] . B[g][n + c]); a tile has TILE_N / 2 columns of D.
+ *
  * Groups. `kind` says where the rows of group g lie:
  *   GROUPED_PLANES    rows 0 .. m - 1 of plane g of A, D and scale_a
  *   GROUPED_COUNTS    rows 0 .. clamp(rows[g], 0, m) - 1 of plane g
@@ -28,7 +30,7 @@
  * map_d   | D, output dtype | {whole, m, groups or 1}                | {128 B of columns, 16, 1}   | 128 B
  * map_s   | scale_a, f32    | {m, blocks of k, groups or 1}          | {TILE_M + 4, 1, 1}          | none
  * Without scales map_s is not used.
- * With `pair` the boxes of A and B have half as many rows. map_d ends at the last whole 16-byte chunk of a row,
+ * With `pair` the boxes of A and B have half as many rows; with GLU those of B always. map_d ends at the last whole 16-byte chunk of a row,
  * as in inc/gemm.plan.h.
  */
 #ifndef HEWN_PTX_GROUPED_PLAN_H
@@ -40,10 +42,11 @@
 #define GROUPED_COUNTS  1
 #define GROUPED_OFFSETS 2
 
-/* What scales of B a kernel takes, if any: one for 128 columns, or each column's. */
+/* What scales of B a kernel takes, if any: one for 128 columns, or each column's. GLU: below. */
 #define GROUPED_BLOCK_SCALES  0
 #define GROUPED_COLUMN_SCALES 1
 #define GROUPED_UNSCALED      2
+#define GROUPED_UNSCALED_GLU  3
 
 /* Elements of k, and columns of B, that share a scale. */
 #define GROUPED_BLOCK 128

@@ -9,6 +9,7 @@
  *   128x160 | 128 x 160    | 64 x 160                     | between
  *   128x192 | 128 x 192    | 64 x 192                     | many rows a group
  *   64x128c, 128x128c: as those without the c; each column of B has scales of its own
+ *   128x128g, 128x256g: likewise, SwiGLU: half as many columns of D
  *   64x128h ..: inputs of 16 bits, without scales; 128x256h, a share of 64 x 256, for many rows a group
  */
 #ifndef HEWN_SM90A_GROUPED_PLAN_H
@@ -61,7 +62,9 @@
     X(SM90A, sm_90a, 64x128h)     \
     X(SM90A, sm_90a, 64x256h)     \
     X(SM90A, sm_90a, 128x128h)    \
-    X(SM90A, sm_90a, 128x256h)
+    X(SM90A, sm_90a, 128x256h)    \
+    X(SM90A, sm_90a, 128x128g)    \
+    X(SM90A, sm_90a, 128x256g)
 
 /* clang-format off */
 /*                             TILE_M  N  D_BUFFERS  STAGES  RASTER_ROWS  SCALES */
@@ -76,16 +79,22 @@
 #define SM90A_GROUPED_64x256h    64, 256,         2,      4,          16,       2
 #define SM90A_GROUPED_128x128h  128, 128,         2,      6,          16,       2
 #define SM90A_GROUPED_128x256h  128, 256,         2,      4,          16,       2
+#define SM90A_GROUPED_128x128g  128, 128,         2,      6,          16,       3
+#define SM90A_GROUPED_128x256g  128, 256,         2,      4,          16,       3
 
 #define SM90A_GROUPED_TILE_M(v)      SM90A_GROUPED_FIELD(TILE_M, SM90A_GROUPED_##v)
 #define SM90A_GROUPED_TILE_N(v)      SM90A_GROUPED_FIELD(TILE_N, SM90A_GROUPED_##v)
 #define SM90A_GROUPED_D_BUFFERS(v)   SM90A_GROUPED_FIELD(D_BUFFERS, SM90A_GROUPED_##v)
 #define SM90A_GROUPED_STAGES(v)      SM90A_GROUPED_FIELD(STAGES, SM90A_GROUPED_##v)
 #define SM90A_GROUPED_RASTER_ROWS(v) SM90A_GROUPED_FIELD(RASTER_ROWS, SM90A_GROUPED_##v)
-/* Scales of B: 0: one for 128 columns; 1: one for each; 2: neither A nor B, whose elements have 16 bits, have any. */
+/* Scales of B: 0: one for 128 columns; 1: one for each; 2: neither A nor B, whose elements have 16 bits, have any;
+ * 3: likewise, SwiGLU. */
 #define SM90A_GROUPED_SCALES(v)      SM90A_GROUPED_FIELD(SCALES, SM90A_GROUPED_##v)
 #define SM90A_GROUPED_COLUMNS(v)     (SM90A_GROUPED_SCALES(v) == GROUPED_COLUMN_SCALES)
-#define SM90A_GROUPED_PLAIN(v)       (SM90A_GROUPED_SCALES(v) == GROUPED_UNSCALED)
+#define SM90A_GROUPED_PLAIN(v)       (SM90A_GROUPED_SCALES(v) >= GROUPED_UNSCALED)
+#define SM90A_GROUPED_GLU(v)         (SM90A_GROUPED_SCALES(v) == GROUPED_UNSCALED_GLU)
+/* Columns of D in a tile. */
+#define SM90A_GROUPED_TILE_D(v)      (SM90A_GROUPED_TILE_N(v) >> SM90A_GROUPED_GLU(v))
 
 #define SM90A_GROUPED_FIELD(name, ...) SM90A_GROUPED_FIELD_##name(__VA_ARGS__)
 #define SM90A_GROUPED_FIELD_TILE_M(m, n, d, s, r, c)      m
@@ -156,6 +165,7 @@
 #define SM90A_GROUPED_SHARED_IF_0(X, v) \
     X(scales_a, SM90A_GROUPED_RING_S(v), SM90A_GROUPED_S_PITCH(v), SM90A_GROUPED_STAGES(v))
 #define SM90A_GROUPED_SHARED_IF_2(X, v)
+#define SM90A_GROUPED_SHARED_IF_3(X, v)
 #define SM90A_GROUPED_SHARED_IF_1(X, v) \
     SM90A_GROUPED_SHARED_IF_0(X, v)     \
     X(scales_b, SM90A_GROUPED_RING_C(v), SM90A_GROUPED_C_BYTES(v), SM90A_GROUPED_STAGES(v))
@@ -193,5 +203,6 @@
     X(place, producer, consumer_0 + consumer_1) \
     X(scales_b, producer.cp, consumer_0 + consumer_1)
 #define SM90A_GROUPED_FLOWS_IF_2(X, by) X(place, producer, consumer_0 + consumer_1)
+#define SM90A_GROUPED_FLOWS_IF_3(X, by) SM90A_GROUPED_FLOWS_IF_2(X, by)
 
 #endif

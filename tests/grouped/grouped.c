@@ -200,6 +200,29 @@ static void of_16_bits(struct device *dev)
     }
 }
 
+static const char *const variants_glu[] = {"128x128g", "128x128gp", "128x256g", "128x256gp", NULL};
+enum { VARIANTS_GLU = sizeof variants_glu / sizeof *variants_glu };
+
+/* SwiGLU: columns of D that end in a tile of either factor, rows of A as they are and by number. */
+static void swiglu(struct device *dev)
+{
+    for (int i = 0; i < 2 * VARIANTS_GLU; i++) {
+        struct grouped_case c = usual;
+        c.act = HEWN_ACT_SWIGLU;
+        c.variant = variants_glu[i / 2];
+        c.in = i % 4 < 2 ? HEWN_BF16 : HEWN_F16;
+        c.out = i % 3 ? c.in : HEWN_F32;
+        c.kind = (i + 2) % 3;
+        c.rows = i % 5 == 1 ? ROWS_FEW : i % 5 == 3 ? ROWS_WRONG : ROWS_ANY;
+        c.m = c.kind == HEWN_GROUPED_OFFSETS ? 470 : 200;
+        c.n = i % 2 ? 201 : 328;
+        c.k = i % 2 ? 300 : 72;
+        c.spread = i % 2;
+        c.a_rows = i % 4 == 1 ? 300 : 0;
+        try_case(dev, c);
+    }
+}
+
 /* Rows and ends of groups of every sort. */
 static void groups(struct device *dev)
 {
@@ -262,7 +285,11 @@ static void at_random(struct device *dev, int count)
         if (c.kind == HEWN_GROUPED_OFFSETS) c.align = 1 << rng_below(&r, 8);
         if (!rng_below(&r, 4)) c.a_rows = 1 + (int)rng_below(&r, 400);
         c.scales = c.in == HEWN_E4M3 && !rng_below(&r, 4);
-        if (rng_below(&r, 3) && !c.scales)
+        if (c.in != HEWN_E4M3 && !rng_below(&r, 3)) c.act = HEWN_ACT_SWIGLU;
+        if (c.act) {
+            c.variant = variants_glu[rng_below(&r, VARIANTS_GLU)];
+            c.n = 1 + c.n / 2;
+        } else if (rng_below(&r, 3) && !c.scales)
             c.variant = c.in == HEWN_E4M3 ? variants[rng_below(&r, VARIANTS)]
                                           : variants_16[rng_below(&r, VARIANTS_16)];
         try_case(dev, c);
@@ -281,6 +308,7 @@ int main(int argc, char **argv)
         by_number(&dev);
         columns(&dev);
         of_16_bits(&dev);
+        swiglu(&dev);
         groups(&dev);
         sizes(&dev);
     }

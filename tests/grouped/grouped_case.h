@@ -9,7 +9,7 @@
  * Scales of a block multiply that by s = |scale_a scale_b|, whose product rounds once; each addition of a block
  * rounds once: |out - ref| <= sum_b s (H_b + u |sum_b|) + blocks * u * sum_b s (|sum_b| + H_b) + the rounding to
  * D + 2^-126. Inputs of 16 bits have no blocks: H is what gemm_judge.c says of them, E + H. That is loose, so each case also runs on small integers with scales that are powers of two:
- * every sum is then exact. Rows of no group, gaps and guards keep their poison.
+ * every sum is then exact, and SwiGLU, whose rule is that of gemm_judge.c, has the error of its own arithmetic alone. Rows of no group, gaps and guards keep their poison.
  */
 #ifndef TESTS_GROUPED_CASE_H
 #define TESTS_GROUPED_CASE_H
@@ -34,6 +34,7 @@ struct grouped_case {
     int spread; /* strides larger than contiguous */
     int exact;  /* small integers */
     int scales; /* hewn_grouped_scales */
+    int act;    /* hewn_act */
     enum grouped_rows rows;
     const char *variant;
     uint64_t seed;

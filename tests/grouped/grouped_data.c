@@ -19,6 +19,7 @@ void grouped_case_name(const struct grouped_case *c, char *out, size_t size)
     if (c->a_rows) snprintf(out + strlen(out), size - strlen(out), ", by number of %d", c->a_rows);
     if (c->scales) snprintf(out + strlen(out), size - strlen(out), ", scales of columns");
     if (c->align) snprintf(out + strlen(out), size - strlen(out), ", align %d", c->align);
+    if (c->act) snprintf(out + strlen(out), size - strlen(out), ", SwiGLU");
 }
 
 static int clamp(int x, int most)
@@ -66,6 +67,11 @@ static int64_t up(int64_t x, int64_t to)
     return (x + to - 1) / to * to;
 }
 
+static int rows_of_b(const struct grouped_case *c)
+{
+    return c->act == HEWN_ACT_SWIGLU ? 2 * c->n : c->n;
+}
+
 static void describe(struct grouped_data *d)
 {
     const struct grouped_case *c = &d->c;
@@ -87,13 +93,14 @@ static void describe(struct grouped_data *d)
                              .out = c->out,
                              .kind = c->kind,
                              .scales = c->scales,
+                             .act = c->act,
                              .a_rows = c->a_rows};
     const int64_t a_rows = c->a_rows ? c->a_rows : c->m, a_planes = c->a_rows ? 1 : d->planes;
     x->lda = up(c->k, 16) + extra;
     x->ldb = up(c->k, 16) + 2 * extra;
     x->ldd = up(c->n, 8) + extra;
     x->stride_a = a_rows * x->lda + extra;
-    x->stride_b = c->n * x->ldb + extra;
+    x->stride_b = rows_of_b(c) * x->ldb + extra;
     x->stride_d = c->m * x->ldd + extra;
     x->scale_a_k = up(a_rows, 4) + (c->spread ? 8 : 0);
     x->scale_a_plane = x->scale_a_k * d->blocks + (c->spread ? 4 : 0);
@@ -197,7 +204,7 @@ static void fill(struct grouped_data *d, struct rng *r)
             for (int b = 0; b < d->blocks; b++)
                 d->scale_a[a_plane * x->scale_a_plane + b * x->scale_a_k + row] = some_scale(c, r);
         }
-        for (int j = 0; j < c->n; j++) fill_row(d, d->b, g * x->stride_b + j * x->ldb, r);
+        for (int j = 0; j < rows_of_b(c); j++) fill_row(d, d->b, g * x->stride_b + j * x->ldb, r);
         for (int j = 0; j < c->n; j += c->scales ? 1 : BLOCK)
             for (int b = 0; b < d->blocks; b++)
                 d->scale_b[scale_b_at(d, g, j, b)] = some_scale(c, r);

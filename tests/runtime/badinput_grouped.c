@@ -55,6 +55,11 @@ static void shapes(hewn_context *context)
         "out: dtype 2 (bf16) is neither f16 nor f32");
     BAD((d.in = HEWN_BF16, d.scales = HEWN_GROUPED_COLUMNS), HEWN_ERR_ARGUMENT,
         "scales: 1 is not in 0..0");
+    BAD(d.act = HEWN_ACT_SWIGLU, HEWN_ERR_ARGUMENT,
+        "act: 4, beside e4m3, is neither HEWN_ACT_NONE nor HEWN_ACT_SWIGLU of 16-bit inputs");
+    BAD((d.in = HEWN_BF16, d.act = HEWN_ACT_RELU), HEWN_ERR_ARGUMENT, "act: 1, beside bf16, is");
+    BAD((d.in = HEWN_BF16, d.act = HEWN_ACT_SWIGLU, d.stride_b = 512 * 384), HEWN_ERR_ARGUMENT,
+        "stride_b: 196608 is less than the 393216");
     BAD((d.in = HEWN_BF16, d.k = 1 << 30), HEWN_ERR_ARGUMENT,
         "k: 1073741824 is not in 1..1073741823");
     BAD((d.in = HEWN_BF16, d.variant = "128x192"), HEWN_ERR_ARGUMENT,

@@ -45,7 +45,7 @@ _Static_assert(SM90A_GROUPED_PRODUCER_REGS + 2 * SM90A_GROUPED_CONSUMER_REGS <= 
         PLAN_FLOWS(P##_GROUPED_FLOWS_rows(PLAN_FLOW, v));                                          \
     static const struct grouped_shape t##_##v##_shape = {                                          \
         .tile_m = P##_GROUPED_TILE_M(v),                                                           \
-        .tile_n = P##_GROUPED_TILE_N(v),                                                           \
+        .tile_n = P##_GROUPED_TILE_D(v),                                                           \
         .stages = P##_GROUPED_STAGES(v),                                                           \
         .raster_rows = P##_GROUPED_RASTER_ROWS(v),                                                 \
         .scales = P##_GROUPED_SCALES(v),                                                           \
@@ -94,10 +94,13 @@ const struct plan *plan_grouped(const char *target, const char *variant)
 
 void grouped_write_problem(FILE *out, const struct module_id *id)
 {
-    if (id->plan->grouped->scales == GROUPED_UNSCALED) {
+    if (id->plan->grouped->scales >= GROUPED_UNSCALED) {
         fprintf(out,
-                "  \"formula\": \"D[r][c] = A[r] . B[g][c], r: a row of group g\",\n"
+                "  \"formula\": \"D[r][c] = %s, r: a row of group g\",\n"
                 "  \"dtypes\": {\"a\": \"%s\", \"b\": \"%s\", \"sum\": \"f32\", \"d\": \"%s\"},\n",
+                id->plan->grouped->scales == GROUPED_UNSCALED
+                    ? "A[r] . B[g][c]"
+                    : "silu(A[r] . B[g][c]) * (A[r] . B[g][n + c])",
                 id->in, id->in, id->out);
         return;
     }
@@ -126,13 +129,16 @@ static void write_map(FILE *out, int i, const char *tensor, const char *dtype, c
 void grouped_write_shape(FILE *out, const struct module_id *id)
 {
     const struct grouped_shape *s = id->plan->grouped;
-    const int unscaled = s->scales == GROUPED_UNSCALED, tile_k = GROUPED_BLOCK >> unscaled;
+    const int unscaled = s->scales >= GROUPED_UNSCALED, tile_k = GROUPED_BLOCK >> unscaled,
+              glu = s->scales == GROUPED_UNSCALED_GLU;
     char box[3][64];
     snprintf(box[0], sizeof box[0], "%d, \"%u, half where shared\", 1", tile_k, s->tile_m);
-    snprintf(box[1], sizeof box[1], "%d, \"%u, half where shared\", 1", tile_k, s->tile_n);
+    snprintf(box[1], sizeof box[1], glu ? "%d, %u, 1" : "%d, \"%u, half where shared\", 1", tile_k,
+             s->tile_n);
     fprintf(out, "  \"tensor_maps\": [\n");
     write_map(out, 0, "A", id->in, "\"k\", \"m\", \"groups or 1\"", box[0], "128B", ",");
-    write_map(out, 1, "B", id->in, "\"k\", \"n\", \"groups\"", box[1], "128B", ",");
+    write_map(out, 1, "B", id->in, glu ? "\"k\", \"2 n\", \"groups\"" : "\"k\", \"n\", \"groups\"",
+              box[1], "128B", ",");
     snprintf(box[2], sizeof box[2], "%d, %u, 1", strcmp(id->out, "f32") == 0 ? 32 : 64, s->d_rows);
     write_map(out, 2, "D", id->out, "\"whole\", \"m\", \"groups or 1\"", box[2], "128B",
               unscaled ? "" : ",");
