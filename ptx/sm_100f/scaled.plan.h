@@ -78,13 +78,13 @@
 #define SM100F_SCALED_B_BYTES(v)     (SM100F_SCALED_TILE_N(v) * GEMM_ROW_BYTES)
 #define SM100F_SCALED_SA_BYTES(i)    (SM100F_SCALED_ATOMS(i) * SCALED_ATOM_BYTES)
 #define SM100F_SCALED_SB_BYTES(v, i) (SM100F_SCALED_B_ATOMS(v) * SM100F_SCALED_SA_BYTES(i))
-#define SM100F_SCALED_STAGE_BYTES(v, i)                     \
-    (SM100F_SCALED_A_BYTES(v) + SM100F_SCALED_B_BYTES(v) +  \
-     SM100F_SCALED_SA_BYTES(i) + SM100F_SCALED_SB_BYTES(v, i))
+#define SM100F_SCALED_STAGE_BYTES(v, i)                                                \
+    (SM100F_SCALED_A_BYTES(v) + SM100F_SCALED_B_BYTES(v) + SM100F_SCALED_SA_BYTES(i) + \
+     SM100F_SCALED_SB_BYTES(v, i))
 
 /* What TMA counts of e2m1 that it widens to bytes is the half: a stage of mx8 may have A or B of that. */
-#define SM100F_SCALED_LEAST_BYTES(v, i)   \
-    (SM100F_SCALED_STAGE_BYTES(v, i) -    \
+#define SM100F_SCALED_LEAST_BYTES(v, i) \
+    (SM100F_SCALED_STAGE_BYTES(v, i) -  \
      (SM100F_SCALED_ATOMS(i) == 1 ? SM100F_SCALED_B_BYTES(v) / 2 : 0))
 
 /* Dynamic shared memory, from its 1024-aligned start: rings of A, B, staged boxes of output, rings of scales. */
@@ -103,9 +103,9 @@
 
 /* Tensor memory: the accumulators, then slots of scales. An atom takes 4 columns; of A's scales ATOMS, of B's for
  * each of them B_ATOMS. */
-#define SM100F_SCALED_ATOM_COLUMNS   4
-#define SM100F_SCALED_TMEM_SA(v)     (SM100F_SCALED_ACCUMULATORS * SM100F_SCALED_TILE_N(v))
-#define SM100F_SCALED_SA_COLUMNS(i)  (SM100F_SCALED_ATOMS(i) * SM100F_SCALED_ATOM_COLUMNS)
+#define SM100F_SCALED_ATOM_COLUMNS  4
+#define SM100F_SCALED_TMEM_SA(v)    (SM100F_SCALED_ACCUMULATORS * SM100F_SCALED_TILE_N(v))
+#define SM100F_SCALED_SA_COLUMNS(i) (SM100F_SCALED_ATOMS(i) * SM100F_SCALED_ATOM_COLUMNS)
 #define SM100F_SCALED_TMEM_SB(v, i) \
     (SM100F_SCALED_TMEM_SA(v) + SM100F_SCALED_SLOTS * SM100F_SCALED_SA_COLUMNS(i))
 #define SM100F_SCALED_SB_COLUMNS(v, i) (SM100F_SCALED_B_ATOMS(v) * SM100F_SCALED_SA_COLUMNS(i))
@@ -115,33 +115,34 @@
 /* ---- the worksheet, which `hewn worksheet` compares with a run ---- */
 
 /* X(name, first warp, warps) */
-#define SM100F_SCALED_ROLES(X)                     \
-    X(epilogue, 0, SM100F_SCALED_EPILOGUE_WARPS)   \
-    X(producer, SM100F_SCALED_PRODUCER_WARP, 1)    \
+#define SM100F_SCALED_ROLES(X)                   \
+    X(epilogue, 0, SM100F_SCALED_EPILOGUE_WARPS) \
+    X(producer, SM100F_SCALED_PRODUCER_WARP, 1)  \
     X(mma, SM100F_SCALED_MMA_WARP, 1)
 
 /* X(name, offset in dynamic shared memory, element bytes, elements) */
-#define SM100F_SCALED_SHARED(X, v, i)                                                      \
-    X(ring_a, SM100F_SCALED_RING_A, SM100F_SCALED_A_BYTES(v), SM100F_SCALED_STAGES(v))     \
-    X(ring_b, SM100F_SCALED_RING_B(v), SM100F_SCALED_B_BYTES(v), SM100F_SCALED_STAGES(v))  \
-    X(stage_d, SM100F_SCALED_STAGE_D(v), SM100F_SCALED_D_BYTES,                            \
-      SM100F_SCALED_EPILOGUE_WARPS *SM100F_SCALED_D_BUFFERS)                               \
+#define SM100F_SCALED_SHARED(X, v, i)                                                        \
+    X(ring_a, SM100F_SCALED_RING_A, SM100F_SCALED_A_BYTES(v), SM100F_SCALED_STAGES(v))       \
+    X(ring_b, SM100F_SCALED_RING_B(v), SM100F_SCALED_B_BYTES(v), SM100F_SCALED_STAGES(v))    \
+    X(stage_d, SM100F_SCALED_STAGE_D(v), SM100F_SCALED_D_BYTES,                              \
+      SM100F_SCALED_EPILOGUE_WARPS *SM100F_SCALED_D_BUFFERS)                                 \
     X(ring_sa, SM100F_SCALED_RING_SA(v), SM100F_SCALED_SA_BYTES(i), SM100F_SCALED_STAGES(v)) \
     X(ring_sb, SM100F_SCALED_RING_SB(v, i), SM100F_SCALED_SB_BYTES(v, i), SM100F_SCALED_STAGES(v))
 
 /* X(name, first column, columns) */
-#define SM100F_SCALED_TMEM(X, v, i)                                                                 \
-    X(acc_0, 0, SM100F_SCALED_TILE_N(v))                                                            \
-    X(acc_1, SM100F_SCALED_TILE_N(v), SM100F_SCALED_TILE_N(v))                                      \
-    X(scales_a, SM100F_SCALED_TMEM_SA(v), (SM100F_SCALED_SLOTS * SM100F_SCALED_SA_COLUMNS(i)))      \
+#define SM100F_SCALED_TMEM(X, v, i)                                                            \
+    X(acc_0, 0, SM100F_SCALED_TILE_N(v))                                                       \
+    X(acc_1, SM100F_SCALED_TILE_N(v), SM100F_SCALED_TILE_N(v))                                 \
+    X(scales_a, SM100F_SCALED_TMEM_SA(v), (SM100F_SCALED_SLOTS * SM100F_SCALED_SA_COLUMNS(i))) \
     X(scales_b, SM100F_SCALED_TMEM_SB(v, i), (SM100F_SCALED_SLOTS * SM100F_SCALED_SB_COLUMNS(v, i)))
 
 /* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits). X(storage, writers, readers). mma waits at
  * empty_bar, too: for the products of two k-blocks before, whose scales the next ones overwrite. */
-#define SM100F_SCALED_HANDOFFS(X, v, i)                             \
-    X(full_bar, 1, SM100F_SCALED_LEAST_BYTES(v, i), SM100F_SCALED_STAGE_BYTES(v, i), producer, mma) \
-    X(empty_bar, 1, 0, 0, mma, producer + mma)                                                      \
-    X(acc_full, 1, 0, 0, mma, epilogue)                                                             \
+#define SM100F_SCALED_HANDOFFS(X, v, i)                                                        \
+    X(full_bar, 1, SM100F_SCALED_LEAST_BYTES(v, i), SM100F_SCALED_STAGE_BYTES(v, i), producer, \
+      mma)                                                                                     \
+    X(empty_bar, 1, 0, 0, mma, producer + mma)                                                 \
+    X(acc_full, 1, 0, 0, mma, epilogue)                                                        \
     X(acc_empty, SM100F_SCALED_EPILOGUE_WARPS, 0, 0, epilogue, mma)
 #define SM100F_SCALED_FLOWS(X)                    \
     X(ring_a, producer.tma, mma.mma)              \

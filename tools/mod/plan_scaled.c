@@ -36,25 +36,25 @@ SM100F_SCALED_PLANS(CHECK)
 #define KIND_SCALE_mx4 "ue8m0"
 #define KIND_SCALE_nv4 "ue4m3"
 
-#define TABLES(P, t, v, i)                                        \
-    static const struct plan_range t##_##v##_##i##_shared[] =     \
-        PLAN_RANGES(P##_SCALED_SHARED(PLAN_SHARED, v, i));        \
-    static const struct plan_range t##_##v##_##i##_tmem[] =       \
-        PLAN_RANGES(P##_SCALED_TMEM(PLAN_TMEM, v, i));            \
-    static const struct plan_handoff t##_##v##_##i##_handoffs[] = \
-        PLAN_HANDOFFS(P##_SCALED_HANDOFFS(PLAN_HANDOFF_SPAN, v, i));   \
-    static const struct scaled_shape t##_##v##_##i##_shape = {    \
-        .a = KIND_A_##i,                                          \
-        .scale = KIND_SCALE_##i,                                  \
-        .tile_m = P##_SCALED_TILE_M(v),                           \
-        .tile_n = P##_SCALED_TILE_N(v),                           \
-        .tile_k = P##_SCALED_TILE_K(i),                           \
-        .stages = P##_SCALED_STAGES(v),                           \
-        .raster_rows = P##_SCALED_RASTER_ROWS(v),                 \
-        .d_rows = P##_SCALED_D_ROWS,                              \
-        .vector = P##_SCALED_VECTOR(i),                           \
-        .atoms = P##_SCALED_ATOMS(i),                             \
-        .b_atoms = P##_SCALED_B_ATOMS(v),                         \
+#define TABLES(P, t, v, i)                                           \
+    static const struct plan_range t##_##v##_##i##_shared[] =        \
+        PLAN_RANGES(P##_SCALED_SHARED(PLAN_SHARED, v, i));           \
+    static const struct plan_range t##_##v##_##i##_tmem[] =          \
+        PLAN_RANGES(P##_SCALED_TMEM(PLAN_TMEM, v, i));               \
+    static const struct plan_handoff t##_##v##_##i##_handoffs[] =    \
+        PLAN_HANDOFFS(P##_SCALED_HANDOFFS(PLAN_HANDOFF_SPAN, v, i)); \
+    static const struct scaled_shape t##_##v##_##i##_shape = {       \
+        .a = KIND_A_##i,                                             \
+        .scale = KIND_SCALE_##i,                                     \
+        .tile_m = P##_SCALED_TILE_M(v),                              \
+        .tile_n = P##_SCALED_TILE_N(v),                              \
+        .tile_k = P##_SCALED_TILE_K(i),                              \
+        .stages = P##_SCALED_STAGES(v),                              \
+        .raster_rows = P##_SCALED_RASTER_ROWS(v),                    \
+        .d_rows = P##_SCALED_D_ROWS,                                 \
+        .vector = P##_SCALED_VECTOR(i),                              \
+        .atoms = P##_SCALED_ATOMS(i),                                \
+        .b_atoms = P##_SCALED_B_ATOMS(v),                            \
     };
 
 SM100F_SCALED_PLANS(TABLES)
