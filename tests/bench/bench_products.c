@@ -165,9 +165,9 @@ static void fill_pools(struct run *run, struct product *shapes, int count)
     uint64_t set = bytes ? 0x2020202020202020 : 0x3E003E003E003E00;
     const float one[2] = {1, 1};
     at->block_bytes = 16 * UINT64_C(2097143); /* a prime, so that rows of an operand differ */
-    for (int i = 0; i < count; i++) {
-        struct product *p = &shapes[i];
-        set_rows(p, true);
+    for (int i = 0; i < 2 * count; i++) {
+        struct product *p = &shapes[i / 2];
+        set_rows(p, i % 2); /* of smaller rows there may be more sets */
         set_layout(run, p);
         uint64_t in = (uint64_t)p->sets * (p->a_bytes + p->b_bytes);
         if (in > at->in_bytes) at->in_bytes = in;
