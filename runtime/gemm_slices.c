@@ -83,11 +83,13 @@ static hewn_gemm_desc slice_desc(const hewn_gemm_plan *plan, const hewn_gemm_des
 
 /* The product of the last rows of K, whose sums lie behind the slices'. */
 static int plan_rest(struct gemm_slices *s, const hewn_gemm_plan *plan, const hewn_gemm_desc *d,
-                     const hewn_gemm_desc *slice, hewn_context *context, hewn_error *err)
+                     const struct hewn_gemm_choice *choice, const hewn_gemm_desc *slice,
+                     hewn_context *context, hewn_error *err)
 {
     const struct gemm_operand *o = plan->operands;
-    const struct hewn_gemm_choice any = {&(struct hewn_gemm_kernel){0}, 1, 0, 0};
-    const hewn_gemm_desc rest = slice_desc(plan, d, &any, 1, d->k - slice->k * s->count);
+    /* The slices' kernel, so that the bits follow from its name, whatever the number of SMs. */
+    const struct hewn_gemm_choice same = {choice->kernel, 1, 0, 0};
+    const hewn_gemm_desc rest = slice_desc(plan, d, &same, 1, d->k - slice->k * s->count);
     s->rest_a = (uint64_t)(slice->stride_a * s->count) * o[GEMM_A].element;
     s->rest_b = (uint64_t)(slice->stride_b * s->count) * o[GEMM_B].element;
     s->rest_d = (uint64_t)(slice->stride_d * s->count) * SUM_BYTES;
@@ -246,7 +248,7 @@ int hewn_gemm_slices_create(hewn_gemm_plan *plan, hewn_context *context, const h
     s->count = count;
     s->must = d->slices != 0;
     status = hewn_gemm_plan_create(context, &slice, &s->plan, err);
-    if (!status && k * count < d->k) status = plan_rest(s, plan, d, &slice, context, err);
+    if (!status && k * count < d->k) status = plan_rest(s, plan, d, &choice, &slice, context, err);
     if (!status) status = plan_combine(s, plan, &slice, context, err);
     if (!status)
         plan->slices = s;
