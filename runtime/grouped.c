@@ -371,10 +371,10 @@ static int check_addresses(const hewn_grouped_plan *plan, const hewn_grouped_arg
     const int listed = p->kind != HEWN_GROUPED_PLANES, block = BLOCK_SCALES(p->scales);
     const enum hewn_need scaled = hewn_needed(!UNSCALED(p->scales));
     const struct hewn_address list[] = {
-        {"a", a->a, ADDRESS_MUST, GROUPED_ALIGN << p->of[GROUPED_A].packed, p->of[GROUPED_A].span,
-         0},
-        {"b", a->b, ADDRESS_MUST, GROUPED_ALIGN << p->of[GROUPED_B].packed, p->of[GROUPED_B].span,
-         0},
+        {"a", a->a, ADDRESS_MUST, (uint32_t)GROUPED_ALIGN << p->of[GROUPED_A].packed,
+         p->of[GROUPED_A].span, 0},
+        {"b", a->b, ADDRESS_MUST, (uint32_t)GROUPED_ALIGN << p->of[GROUPED_B].packed,
+         p->of[GROUPED_B].span, 0},
         {"d", a->d, ADDRESS_MUST, GROUPED_ALIGN, p->of[GROUPED_D].span, 1},
         {"scale_a", a->scale_a, scaled, GROUPED_ALIGN, p->of[GROUPED_S].span, 0},
         {"scale_b", a->scale_b, scaled, p->scales ? GROUPED_ALIGN : WORD,

@@ -123,7 +123,7 @@ static int check_inputs(const hewn_grouped_desc *d, struct grouped_problem *p, h
                          "in_b: dtype %d is not that of `in`, %d, which block scales alone allow",
                          of[1], of[0]);
     const int both = format[0] + 1 == E2M1 && format[1] + 1 == E2M1;
-    p->tile_k = both ? 2 * GROUPED_BLOCK : GROUPED_BLOCK >> (format[0] + 1 == HALF);
+    p->tile_k = both ? 2U * GROUPED_BLOCK : (uint32_t)GROUPED_BLOCK >> (format[0] + 1 == HALF);
     p->scales = block                   ? fp4    ? SCALES_nv4
                                           : both ? SCALES_mx4
                                                  : SCALES_mx8

@@ -11,6 +11,7 @@
 #include "lib/digest.h"
 #include "lib/plans.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,8 +127,9 @@ static void run_on_device(struct device *dev, const struct gemm_case *g, struct 
     int rc = plan ? dev->synchronize() : 0;
     CHECK(rc == 0, "the kernel failed with CUresult %d", rc);
     if (plan && rc == 0) {
-        unsigned char before[16];
+        unsigned char before[64];
         const size_t shift = shift_of(g, g->desc.out);
+        assert(shift <= sizeof before);
         CHECK_INT(dev->to_host(o->d.bytes, buffer[BUFFER_D].data + shift, o->d.size), 0);
         CHECK_INT(dev->to_host(before, buffer[BUFFER_D].data, sizeof before), 0);
         for (size_t i = 0; i < shift; i++)
