@@ -26,7 +26,7 @@ static double scale_of(const struct scaled_case *c, unsigned char byte)
 static double *decode(const struct scaled_data *d, const struct scaled_side *s, int plane)
 {
     const int k = d->c.k, vector = scaled_vector(&d->c);
-    double *out = malloc((size_t)s->rows * (size_t)k * sizeof *out);
+    double *out = calloc((size_t)s->rows * (size_t)k, sizeof *out);
     for (int row = 0; out && row < s->rows; row++) {
         const unsigned char *at = s->bytes + plane * s->plane + row * s->row;
         for (int i = 0; i < k; i++)
