@@ -74,7 +74,8 @@ steps() {
     part gemm 900 --record "$out/results-gemm.txt"
     part indexer 180
     part grouped 300
-    step one-attention 60 "$bin/attention" --case 0
+    part scaled 300
+    step one-attention 60 "$bin/attention" --case 1
     part attention 900 --record "$out/results-attention.txt"
     part mla 300
     part serving 180
