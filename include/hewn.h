@@ -1283,9 +1283,9 @@ int hewn_topk_plan_check_tables(const hewn_topk_plan *plan, const hewn_topk_tabl
  *   D[r][c] = alpha[g] * sum over k of (scale_a[r][k / 32] * A[r][k]) * (scale_b[g][c][k / 32] * B[g][c][k])
  *
  * likewise with 16. A, of dtype `in`, and B, of `in_b`, are each e4m3, e5m2 or e2m1 beside UE8M0_32: mxfp8, mxfp4
- * and mixtures. Beside UE4M3_16 both are e2m1: nvfp4. Products with their scales are exact; the tensor cores'
- * sums, and the product with alpha, are fp32. The result is rounded once, to nearest even. groups 1 and PLANES
- * are a product without groups.
+ * and mixtures. Beside UE4M3_16 both are e2m1: nvfp4. The tensor cores multiply elements and scales; sums, and the
+ * product with alpha, are fp32. The result is rounded once, to nearest even. groups 1 and PLANES are a product
+ * without groups.
  *   Scales lie as cuBLASLt has them, in atoms of 512 bytes for 128 rows and 4 scales along k: that of row r and
  * number j of an atom is byte (r % 32) * 16 + r / 32 * 4 + j. Atoms of the same rows follow one another along k;
  * scale_a_k and scale_b_n are bytes from there to the next 128 rows, scale_a_plane and scale_b_plane bytes to the
