@@ -22,6 +22,9 @@ enum {
     DESC_FAST = 25,
     PREFERENCE_WORKSPACE = 1,
     OP_T = 1,
+    CONFIG_TILE = 1,
+    CONFIG_SPLITS = 2,
+    CONFIG_CLUSTER = 8,
     ALGORITHMS = 32,
     WORKSPACE = 32 << 20
 };
@@ -49,6 +52,7 @@ static struct {
     int (*matmul)(void *, void *desc, const void *alpha, const void *a, void *, const void *b,
                   void *, const void *beta, const void *c, void *, void *d, void *,
                   const void *algorithm, void *workspace, size_t, void *stream);
+    int (*config)(const void *algorithm, int attribute, void *value, size_t, size_t *written);
     size_t (*version)(void);
     void *handle, *workspace;
 } lt;
@@ -91,6 +95,7 @@ bool peer_open(struct device *dev)
         !resolve(library, "cublasLtMatmulPreferenceSetAttribute", &lt.preference_set) ||
         !resolve(library, "cublasLtMatmulPreferenceDestroy", &lt.preference_destroy) ||
         !resolve(library, "cublasLtMatmulAlgoGetHeuristic", &lt.heuristic) ||
+        !resolve(library, "cublasLtMatmulAlgoConfigGetAttribute", &lt.config) ||
         !resolve(library, "cublasLtGetVersion", &lt.version) ||
         !resolve(library, "cublasLtMatmul", &lt.matmul))
         return false;
@@ -165,6 +170,22 @@ void peer_product_free(struct peer_product *p)
 int peer_algorithms(const struct peer_product *p)
 {
     return p->count;
+}
+
+/* An attribute of the type that the library gives it: a cluster's shape has 16 bits. */
+static unsigned config(const struct peer_product *p, int algorithm, int attribute)
+{
+    uint32_t value = 0;
+    size_t size = attribute == CONFIG_CLUSTER ? sizeof(uint16_t) : sizeof value, written;
+    const struct heuristic *h = &p->algorithms[algorithm];
+    return lt.config(h->algorithm, attribute, &value, size, &written) ? 0 : value;
+}
+
+struct peer_config peer_config(const struct peer_product *p, int algorithm)
+{
+    return (struct peer_config){.tile = config(p, algorithm, CONFIG_TILE),
+                                .cluster = config(p, algorithm, CONFIG_CLUSTER),
+                                .splits = config(p, algorithm, CONFIG_SPLITS)};
 }
 
 int peer_launch(const struct peer_product *p, int algorithm, hewn_deviceptr a, hewn_deviceptr b,

@@ -25,6 +25,11 @@ struct peer_product *peer_product_new(const struct peer_form *form);
 void peer_product_free(struct peer_product *p);
 /* Algorithms that the library's heuristic offers for it, best guess first, 32 at most. */
 int peer_algorithms(const struct peer_product *p);
+/* How an algorithm cuts the product: cublasLtMatmulTile_t, cublasLtClusterShape_t, parts of K; 0: not told. */
+struct peer_config {
+    unsigned tile, cluster, splits;
+};
+struct peer_config peer_config(const struct peer_product *p, int algorithm);
 /* 0, or the library's status. */
 int peer_launch(const struct peer_product *p, int algorithm, hewn_deviceptr a, hewn_deviceptr b,
                 hewn_deviceptr d, void *stream);

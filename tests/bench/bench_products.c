@@ -6,7 +6,8 @@
  *     --in bf16|e4m3|e4m3-fast    inputs; sums of e4m3 are promoted, or fast
  *     --least M, --most M         m is from M (1) to M (16384)
  *     --aligned                   n and k are multiples of 8 where they would be of 1
- *     --all                       also times every candidate of ours, and prints what the choice loses
+ *     --all                       also times every candidate of ours, and prints what the choice loses and
+ *                                 how the peer cuts the product
  *     --only TEXT                 of the candidates those whose variant has it in its name
  *     --ours                      no peer
  *     --csv FILE                  appends a line for every side that was timed
@@ -369,6 +370,13 @@ static void print_row(const struct product *p, const struct side *ours, const st
     fflush(stdout);
 }
 
+/* How the peer's fastest cuts the product, by the numbers of cublasLt.h. */
+static void print_config(const struct side *peer)
+{
+    struct peer_config c = peer_config(peer->peer, peer->algorithm);
+    printf("      peer's tile %u cluster %u splits %u\n", c.tile, c.cluster, c.splits);
+}
+
 static void one(struct run *run, struct product *p)
 {
     struct side ours, peers[PRODUCT_SIDES];
@@ -402,6 +410,7 @@ static void one(struct run *run, struct product *p)
     if (fastest) differ = sides_differ(&run->gpu, &ours, fastest);
     contest(&run->gpu, (struct side *const[2]){&ours, fastest}, seconds);
     print_row(p, &ours, fastest, seconds, differ);
+    if (fastest && run->options.all) print_config(fastest);
     for (int i = 0; i < count; i++)
         if (peers[i].error > 1 && peers[i].error < (double)INFINITY)
             printf("      peer's %s struck: %.3g\n", peers[i].name, peers[i].error);
