@@ -115,4 +115,24 @@ meets 0 '' '20 clean, 0 review, 0 incomplete, 0 error'
 meets 1 -DLATE 'under [1-9]* *[0-9]* *of 20 seeds'
 meets 1 -DRESET 'under [1-9]* *[0-9]* *of 20 seeds'
 want 'meets -DRESET: told at the poll' 'at ld.acquire.gpu.global.u32' "$out"
+
+# Seeds of 3 modulo 4: a fence that is missing has its effect, and the run goes wrong; the repaired twin does not.
+late() { # CASE SEED STATUS OPTIONS TEXT…
+    what="$1 $4 with seed $2"
+    HEWN_LIBCUDA=$SIM timeout 60 "$BUILD/hewn" run "$SRC/tests/zoo/$1.ptx" --seed "$2" $4 >"$out" 2>&1
+    status "$what" "$3" $?
+    shift 4
+    for text; do want "$what" "$text" "$out"; done
+}
+right='results right in 1 of 1 runs' wrong='results right in 0 of 1 runs'
+for case in 36-no-proxy-fence tilelang-2634 flashkda-24; do
+    late $case 2 1 '' 'error: proxy' "$right"
+    for seed in 3 7; do
+        late $case $seed 1 '' 'error: proxy: bytes of before' "$wrong" "with HEWN_SIM_SEED=$seed"
+        late $case $seed 0 -DFIXED "$right"
+    done
+done
+late triton-11498 2 1 '' 'error: mbarrier-init-order' "$right"
+late triton-11498 3 1 '' 'error: mbarrier-init-order: one not there yet' 'error: deadlock' 'with HEWN_SIM_SEED=3'
+late triton-11498 3 0 -DFIXED "$right"
 finish

@@ -4,6 +4,7 @@
  * Operations are recycled in size classes, so that a kernel in its main loop allocates nothing.
  */
 #include "async/async.h"
+#include "async/late.h"
 #include "machine/event.h"
 
 #include <stdlib.h>
@@ -493,8 +494,12 @@ static void finish(struct group *g, struct async_op *op)
 /* Its next stage; it is in no heap. */
 static void run_stage(struct group *g, struct async_op *op)
 {
+    bool over;
     g->progress++;
-    if (op->run(g, op)) {
+    if (g->late) late_before(g, op);
+    over = op->run(g, op);
+    if (g->late) late_after(g);
+    if (over) {
         while (op) {
             struct async_op *joined = op->joined;
             finish(g, op);

@@ -4,6 +4,7 @@
  * often the phase turned, and who came.
  */
 #include "async/mbar.h"
+#include "async/late.h"
 #include "machine/event.h"
 #include "machine/mem.h"
 #include "decode/names.h"
@@ -380,8 +381,9 @@ enum step mbar_arrive(struct mbar_who who, struct cta *cta, uint32_t offset, uin
     struct mbar *b = live_at(who, cta, offset);
     struct mbar_state s;
     if (!b) return STEP_FAULT;
-    s = mbar_unpack(b->word);
     if (state) *state = b->word;
+    if (cta->group->late && late_lost(who, cta, offset)) return STEP_NEXT;
+    s = mbar_unpack(b->word);
     take_arrivals(who, cta, b, &s, count, drop);
     settle(who, cta, b, s);
     return STEP_NEXT;
@@ -392,6 +394,7 @@ enum step mbar_expect_tx(struct mbar_who who, struct cta *cta, uint32_t offset, 
     struct mbar *b = live_at(who, cta, offset);
     struct mbar_state s;
     if (!b) return STEP_FAULT;
+    if (cta->group->late && late_lost(who, cta, offset)) return STEP_NEXT;
     s = mbar_unpack(b->word);
     move_tx(who, cta, b, &s, bytes);
     settle(who, cta, b, s);
@@ -404,8 +407,9 @@ enum step mbar_arrive_expect_tx(struct mbar_who who, struct cta *cta, uint32_t o
     struct mbar *b = live_at(who, cta, offset);
     struct mbar_state s;
     if (!b) return STEP_FAULT;
-    s = mbar_unpack(b->word);
     if (state) *state = b->word;
+    if (cta->group->late && late_lost(who, cta, offset)) return STEP_NEXT;
+    s = mbar_unpack(b->word);
     move_tx(who, cta, b, &s, bytes);
     take_arrivals(who, cta, b, &s, 1, drop);
     settle(who, cta, b, s);
@@ -417,6 +421,7 @@ enum step mbar_complete_tx(struct mbar_who who, struct cta *cta, uint32_t offset
     struct mbar *b = live_at(who, cta, offset);
     struct mbar_state s;
     if (!b) return STEP_FAULT;
+    if (cta->group->late && late_lost(who, cta, offset)) return STEP_NEXT;
     s = mbar_unpack(b->word);
     move_tx(who, cta, b, &s, -(int64_t)bytes);
     settle(who, cta, b, s);

@@ -4,6 +4,7 @@
  * in the PTX ISA's "Performance-Tuning Directives" and "Cluster Dimension Directives".
  */
 #include "cuda/driver.h"
+#include "async/late.h"
 #include "cuda/repeat.h"
 #include "cuda/running.h"
 #include "ptx/demangle.h"
@@ -405,6 +406,7 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
     struct check check = {
         .keeps_memory = true, .keeps_counters = true, .counters_before = f->counters};
     struct repeat repeat = {.kept = NULL};
+    struct watcher late;
     struct report *report;
     struct trace *timeline = NULL;
     struct worksheet *worksheet = NULL;
@@ -429,6 +431,7 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
         advise_before(&launch, settings->advise, running || request->overlaps, report);
     if (request->overlaps && driver.memory_stream == request->stream) check.before = driver.memory;
     check_attach(&check, &launch, report);
+    late_attach(&late, &launch);
     if (settings->check_level && driver.aliased) report_sampled(report, SAMPLED_ALIASED, NULL, 0);
     if (trace && *trace) timeline = trace_attach(&launch);
     if (sheet && *sheet) worksheet = worksheet_attach(&launch);

@@ -1,6 +1,6 @@
 /*
  * What happened: handlers publish typed events; the observers that a launch attaches (checker, timeline,
- * worksheet) consume them and cannot change a result. Publishing costs one test when nobody watches. One
+ * worksheet) consume them and cannot change a result, but for async/late.h. Publishing costs one test when nobody watches. One
  * event describes one warp-level action.
  */
 #ifndef SIM_EVENT_H

@@ -101,9 +101,10 @@ struct launch;
 struct machine_hooks;
 struct watcher; /* event.h */
 struct steerer; /* steer.h */
+struct late; /* async/late.h */
 
 /* What observers keep with a warp or a CTA, each in a slot of its own that nobody else looks at. */
-enum observer_slot { SLOT_CHECK, SLOT_TRACE, OBSERVER_SLOTS };
+enum observer_slot { SLOT_CHECK, SLOT_TRACE, SLOT_LATE, OBSERVER_SLOTS };
 union kept {
     void *at;
     uint32_t number;
@@ -214,6 +215,7 @@ struct sm {
  * The extremes a seed goes to, by its remainder modulo 4, so that four seeds in a row meet them all.
  * Work in flight takes effect: 1 at times about typical, now and then at an extreme; 2 as early as
  * is legal; 3 as late, when warps have long had nothing else to do; 0 each operation at one of the two.
+ * With 3, what needs a fence to be visible is visible as late as its absence allows (async/late.h).
  * With 1 every runnable warp is as likely to be next; with the others half the groups run the warp
  * that ranks first as long as it can, and the last one only when no other can, until ranks are redrawn.
  */
@@ -245,6 +247,7 @@ struct group {
     struct async_heap *heap;
     uint64_t async_seq;
     struct observer *observer; /* event.h: first of a list; NULL when nobody watches */
+    struct late *late; /* async/late.h: what is visible late; NULL: nothing */
     uint64_t lane_steps;
     uint64_t finding_seq;  /* orders this group's findings */
     uint32_t *idioms;      /* [kernel->insn_count]: bit = enum idiom that has been counted there; NULL: none */

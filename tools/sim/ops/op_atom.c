@@ -4,6 +4,7 @@
  * clusters run on one host thread (OPF_GLOBAL_SYNC), and shared memory belongs to one anyway.
  */
 #include "ops/access.h"
+#include "async/late.h"
 #include "ops/fpbits.h"
 #include "machine/lanes.h"
 #include "machine/mem.h"
@@ -183,6 +184,7 @@ static bool resolve(struct warp *w, const struct insn *in, uint32_t mask,
     if (!mem_lanes(w, in, mask, (enum ptx_space)in->space, address, &span, size, ACCESS_ATOMIC,
                    in->flags & ACC_CLUSTER, host))
         return false;
+    if (w->cta->group->late) late_keep(w, mask, (enum ptx_space)in->space, address, size);
     if (w->cta->group->observer)
         access_publish(w, in, mask, (enum ptx_space)in->space, address, &span, size, ACCESS_ATOMIC,
                        true, puts_the_same(w, in, mask, host));

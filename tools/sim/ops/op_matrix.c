@@ -8,6 +8,7 @@
  *   stmatrix m16n8.b8  byte j is row 2q + j%2, column g + 8(j/2) of the eight rows that are stored
  */
 #include "ops/access.h"
+#include "async/late.h"
 #include "machine/mem.h"
 #include "ops/tensor.h"
 
@@ -141,6 +142,8 @@ static enum step exec_stmatrix(struct warp *w, const struct insn *in, uint32_t m
             memcpy(row[ROWS * k], t, sizeof t);
         }
     }
+    if (w->cta->group->late)
+        late_keep(w, rows.lanes, (enum ptx_space)in->space, rows.address, ROW_BYTES);
     for (uint32_t i = 0; i < ROWS * (in->flags & MATRIX_COUNT); i++) {
         changed |= memcmp(rows.host[i], row[i], ROW_BYTES) != 0;
         memcpy(rows.host[i], row[i], ROW_BYTES);

@@ -4,6 +4,7 @@
  * in memory, element in register). Cache operators and eviction hints change nothing here.
  */
 #include "ops/access.h"
+#include "async/late.h"
 #include "machine/lanes.h"
 #include "machine/mem.h"
 
@@ -393,6 +394,7 @@ static enum step st(struct warp *w, const struct insn *in, uint32_t mask)
     if (!run && !mem_lanes(w, in, mask, space, address, &span, f->bytes, ACCESS_WRITE,
                            in->flags & ACC_CLUSTER, host))
         return STEP_FAULT;
+    if (w->cta->group->late) late_keep(w, mask, space, address, f->bytes);
     if (run) {
         const void *source = arg_src(w, f->part[0].reg);
         size_t bytes = (size_t)WARP_LANES * f->bytes;

@@ -9,6 +9,7 @@
  * A fragment may have more registers than that takes: they repeat it.
  */
 #include "ops/access.h"
+#include "async/late.h"
 #include "machine/mem.h"
 #include "ops/tensor.h"
 
@@ -88,6 +89,8 @@ static bool places(struct warp *w, const struct insn *in, uint32_t mask, struct 
     if (!mem_lanes(w, in, mask, (enum ptx_space)in->space, address, &span, bytes, access, false,
                    host))
         return false;
+    if (w->cta->group->late && access == ACCESS_WRITE)
+        late_keep(w, mask, (enum ptx_space)in->space, address, bytes);
     if (w->cta->group->observer)
         access_publish(w, in, mask, (enum ptx_space)in->space, address, &span, bytes, access, false,
                        false);

@@ -1,0 +1,441 @@
+/* What is visible late: late.h. Times are numbers of the events below, from 1; 0 is never. */
+#include "async/late.h"
+
+#include "decode/names.h"
+#include "machine/mem.h"
+#include "ptx/window.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The last generic store of a byte: when, by which warp of the cluster, and what the async proxy still has. */
+struct late_byte {
+    uint32_t time;
+    uint16_t by;
+    uint8_t before;
+};
+
+struct late_warp {
+    uint32_t passed;    /* it last came past what may have made others' stores known to it */
+    uint32_t fenced;    /* its last fence.proxy.async of shared memory */
+    uint32_t published; /* its last release that reaches the cluster, or fence.mbarrier_init */
+};
+
+struct late_init {
+    uint32_t offset, time, by;
+};
+
+struct late_cta {
+    struct late_cta *next;
+    struct late_byte *bytes; /* by window offset; NULL: no store yet */
+    struct late_init *inits;
+    uint32_t init_count, init_capacity;
+    struct late_warp warps[CTA_WARPS];
+    /* Of the cluster, kept with its first CTA: stores and inits of before are covered, whoever made them. */
+    uint32_t covered, covered_inits;
+    uint32_t released; /* by any of its warps, last, for the whole cluster */
+};
+
+/* What an operation of the async proxy reads late. */
+struct late_range {
+    struct late_range *next;
+    uint64_t token;
+    struct cta *cta;
+    uint32_t offset, size;
+    uint8_t bytes
+        []; /* size of them: of before; while swapped, what memory has. Then as many marks: which are late */
+};
+
+struct late {
+    struct observer base; /* first */
+    struct group *group;
+    struct late_cta *ctas;
+    struct late_range *ranges;  /* of operations in flight */
+    struct late_range *swapped; /* of the one that does its stage, the last one first */
+    uint32_t now;
+};
+
+static struct late *late_of(const struct group *g)
+{
+    return g->late;
+}
+
+/* The record of a CTA; NULL: no memory, so nothing of it is late. */
+static struct late_cta *record_of(struct late *l, struct cta *cta)
+{
+    struct late_cta *c = cta->kept[SLOT_LATE].at;
+    if (c || !(c = calloc(1, sizeof *c))) return c;
+    c->next = l->ctas;
+    l->ctas = c;
+    cta->kept[SLOT_LATE].at = c;
+    return c;
+}
+
+static struct late_warp *warp_of(struct late *l, const struct warp *w)
+{
+    struct late_cta *c = record_of(l, w->cta);
+    return c ? &c->warps[w->id] : NULL;
+}
+
+static uint16_t number_of(const struct warp *w)
+{
+    return (uint16_t)(w->cta->rank * CTA_WARPS + w->id);
+}
+
+static struct late_warp *warp_numbered(struct late *l, const struct cta *cta, uint32_t number)
+{
+    struct late_cta *c = record_of(l, cta->cluster->ctas[number / CTA_WARPS]);
+    return c ? &c->warps[number % CTA_WARPS] : NULL;
+}
+
+static bool is_late(struct late *l, struct cta *cta, const struct late_byte *b)
+{
+    const struct late_cta *all = record_of(l, cta->cluster->ctas[0]);
+    const struct late_warp *by = warp_numbered(l, cta, b->by);
+    return b->time && all && by && b->time > all->covered && b->time > by->fenced;
+}
+
+/* ---- stores ---- */
+
+static void keep(struct late *l, const struct warp *w, struct cta *cta, uint32_t offset,
+                 uint32_t size)
+{
+    struct late_cta *c = record_of(l, cta);
+    if (!c || (uint64_t)offset + size > cta->shared_bytes) return;
+    if (!c->bytes) c->bytes = calloc(cta->shared_bytes, sizeof *c->bytes);
+    if (!c->bytes) return;
+    for (uint32_t i = offset; i < offset + size; i++) {
+        struct late_byte *b = &c->bytes[i];
+        if (!is_late(l, cta, b)) b->before = cta->shared[i];
+        b->time = l->now;
+        b->by = number_of(w);
+    }
+}
+
+void late_keep(struct warp *w, uint32_t lanes, enum ptx_space space,
+               const uint64_t address[WARP_LANES], uint32_t size)
+{
+    struct late *l = late_of(w->cta->group);
+    l->now++;
+    for (uint32_t m = lanes; m; m &= m - 1) {
+        const uint64_t at = address[first_lane(m)];
+        struct cta *cta;
+        uint32_t offset;
+        if (space != SPACE_SHARED && (space != SPACE_NONE || (at & WINDOW_MASK) != SHARED_WINDOW))
+            continue;
+        if (mem_shared(w, (uint32_t)at, &cta, &offset)) keep(l, w, cta, offset, size);
+    }
+}
+
+/* ---- operations ---- */
+
+/* The range's bytes that are late now, if any. */
+static bool collect(struct late *l, const struct late_cta *c, struct late_range *r)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < r->size; i++) {
+        const struct late_byte *b = &c->bytes[r->offset + i];
+        r->bytes[i] = b->before;
+        r->bytes[r->size + i] = is_late(l, r->cta, b);
+        any |= r->bytes[r->size + i] != 0;
+    }
+    return any;
+}
+
+static void file(struct late *l, const struct event *e, struct cta *cta, uint32_t offset,
+                 uint32_t size)
+{
+    struct late_cta *c = record_of(l, cta);
+    struct late_range *r;
+    if (!c || (uint64_t)offset + size > cta->shared_bytes) return;
+    if (e->proxy == PROXY_GENERIC) { /* cp.async: stores, if not before now */
+        if (e->access & ACCESS_WRITE) keep(l, e->warp, cta, offset, size);
+        return;
+    }
+    if (e->access & ACCESS_WRITE) { /* the async proxy's own */
+        if (c->bytes) memset(c->bytes + offset, 0, size * sizeof *c->bytes);
+        return;
+    }
+    if (!c->bytes || !(r = calloc(1, sizeof *r + 2 * (size_t)size))) return;
+    r->token = e->token;
+    r->cta = cta;
+    r->offset = offset;
+    r->size = size;
+    if (!collect(l, c, r)) {
+        free(r);
+        return;
+    }
+    r->next = l->ranges;
+    l->ranges = r;
+}
+
+/* An operation says what it will access. */
+static void on_operation(struct late *l, const struct event *e)
+{
+    struct cta *cta;
+    uint32_t offset;
+    if (!e->addresses) {
+        if (e->cta)
+            file(l, e, e->cta, (uint32_t)e->address & SHARED_OFFSET_MASK, (uint32_t)e->size);
+        return;
+    }
+    for (uint32_t m = e->lanes; m; m &= m - 1)
+        if (mem_shared(e->warp, (uint32_t)e->addresses[first_lane(m)], &cta, &offset))
+            file(l, e, cta, offset, (uint32_t)e->size);
+}
+
+static void swap(const struct late_range *from, uint8_t *bytes)
+{
+    uint8_t *at = from->cta->shared + from->offset;
+    for (uint32_t i = 0; i < from->size; i++) {
+        const uint8_t other = at[i];
+        if (!from->bytes[from->size + i]) continue;
+        at[i] = bytes[i];
+        bytes[i] = other;
+    }
+}
+
+static uint32_t differing(const struct late_range *r, uint32_t *first)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < r->size; i++) {
+        if (!r->bytes[r->size + i] || r->bytes[i] == r->cta->shared[r->offset + i]) continue;
+        if (!count++) *first = r->offset + i;
+    }
+    return count;
+}
+
+static void tell_read(const struct async_op *op, uint32_t count, uint32_t first)
+{
+    sim_find(
+        op->cta->group, op->warp, op->in, op->lane, SEV_ERROR, FIND_PROXY, CAUSE_NONE,
+        "bytes of before",
+        "the operation reads %u bytes of shared memory, from 0x%x on, as they were before the "
+        "store: no fence.proxy.async has made it visible to the async proxy. So does every run "
+        "with HEWN_SIM_SEED=%llu. Cheapest remedy: fence.proxy.async by the storing thread, "
+        "before its signal.",
+        count, first, (unsigned long long)op->cta->group->launch->seed);
+}
+
+/* Memory has the late bytes of the operation from here on; returns how many are other ones. */
+static uint32_t swap_in(struct late *l, const struct async_op *op, uint32_t *first)
+{
+    uint32_t count = 0;
+    for (struct late_range **at = &l->ranges, *r; (r = *at);) {
+        if (r->token != op->token) {
+            at = &r->next;
+            continue;
+        }
+        *at = r->next;
+        r->next = l->swapped;
+        l->swapped = r;
+        count += differing(r, first);
+        swap(r, r->bytes);
+    }
+    return count;
+}
+
+void late_before(struct group *g, const struct async_op *op)
+{
+    struct late *l = late_of(g);
+    if (op->stage || !l->ranges) return;
+    for (; op; op = op->joined) {
+        uint32_t first = 0, count = swap_in(l, op, &first);
+        if (count) tell_read(op, count, first);
+    }
+}
+
+void late_after(struct group *g)
+{
+    struct late *l = late_of(g);
+    for (struct late_range *r; (r = l->swapped);) {
+        l->swapped = r->next;
+        swap(r, r->bytes);
+        free(r);
+    }
+}
+
+/* ---- mbarriers ---- */
+
+static void on_init(struct late *l, const struct event *e)
+{
+    struct late_cta *c = record_of(l, e->cta);
+    uint32_t i = 0;
+    if (!c) return;
+    if (c->bytes && e->key + 8 <= e->cta->shared_bytes)
+        memset(c->bytes + e->key, 0, 8 * sizeof *c->bytes);
+    while (i < c->init_count && c->inits[i].offset != e->key) i++;
+    if (i == c->init_capacity) {
+        const uint32_t capacity = 2 * c->init_capacity + 16;
+        struct late_init *grown = realloc(c->inits, capacity * sizeof *grown);
+        if (!grown) return;
+        c->inits = grown;
+        c->init_capacity = capacity;
+    }
+    if (i == c->init_count) c->init_count++;
+    c->inits[i] = (struct late_init){e->key, l->now, number_of(e->warp)};
+}
+
+static void tell_lost(struct mbar_who who, const struct cta *cta, uint32_t offset)
+{
+    const struct launch *launch = cta->group->launch;
+    char object[96];
+    sim_find(
+        cta->group, who.warp, who.in, who.lane, SEV_ERROR, FIND_MBARRIER_INIT_ORDER, CAUSE_NONE,
+        "one not there yet",
+        "what is done to %s of CTA rank %u comes before its mbarrier.init and is lost: nothing "
+        "has made the init visible to this CTA. So it is in every run with HEWN_SIM_SEED=%llu. "
+        "Cheapest remedy: fence.mbarrier_init by the initialising thread, then barrier.cluster "
+        "by all.",
+        name_shared(launch->kernel, offset, object, sizeof object), cta->rank,
+        (unsigned long long)launch->seed);
+}
+
+bool late_lost(struct mbar_who who, struct cta *cta, uint32_t offset)
+{
+    struct late *l = late_of(cta->group);
+    struct late_cta *c = record_of(l, cta), *all = record_of(l, cta->cluster->ctas[0]);
+    if (!c || !all || who.warp->cta == cta) return false;
+    for (uint32_t i = 0; i < c->init_count; i++) {
+        const struct late_init *b = &c->inits[i];
+        const struct late_warp *by = warp_numbered(l, cta, b->by);
+        if (b->offset != offset) continue;
+        if (!by || b->time < by->published || b->time < all->covered_inits) return false;
+        tell_lost(who, cta, offset);
+        return true;
+    }
+    return false;
+}
+
+/* ---- events ---- */
+
+static void raise_to(uint32_t *to, uint32_t time)
+{
+    if (*to < time) *to = time;
+}
+
+/* The warp makes what it has done, and what it knows of others', visible in the cluster. */
+static void publish(struct late *l, const struct warp *w)
+{
+    struct late_cta *all = record_of(l, w->cta->cluster->ctas[0]);
+    struct late_warp *own = warp_of(l, w);
+    if (!all || !own) return;
+    own->published = all->released = l->now;
+    raise_to(&all->covered_inits, own->passed);
+}
+
+/* A barrier of the cluster brings what was released, which relaxed arrivals have not. */
+static void on_cluster_pass(struct late *l, const struct warp *w)
+{
+    const struct late_cta *all = record_of(l, w->cta->cluster->ctas[0]);
+    struct late_warp *own = warp_of(l, w);
+    if (all && own) raise_to(&own->passed, all->released);
+}
+
+static void on_fence(struct late *l, const struct event *e)
+{
+    struct late_cta *all = record_of(l, e->warp->cta->cluster->ctas[0]);
+    struct late_warp *own = warp_of(l, e->warp);
+    if (!all || !own) return;
+    switch (e->value) {
+    case FENCE_PROXY_ASYNC:
+        if (e->space == SPACE_GLOBAL) break;
+        own->fenced = l->now;
+        raise_to(&all->covered, own->passed);
+        publish(l, e->warp);
+        break;
+    case FENCE_MBARRIER_INIT: own->published = l->now; break;
+    case FENCE_MEMBAR: publish(l, e->warp); break;
+    default: break;
+    }
+}
+
+/* Another CTA begins in the same memory. */
+static void on_start(struct late *l, const struct event *e)
+{
+    struct late_cta *c = record_of(l, e->cta);
+    if (!c) return;
+    c->warps[e->warp->id] = (struct late_warp){0};
+    if (e->warp->id) return;
+    c->init_count = c->covered = c->covered_inits = c->released = 0;
+    if (c->bytes) memset(c->bytes, 0, e->cta->shared_bytes * sizeof *c->bytes);
+}
+
+static void on_access(struct late *l, const struct event *e)
+{
+    struct late_warp *own;
+    if (!e->in || !e->lanes || e->tensor) return;
+    if (e->token) {
+        if (e->space == SPACE_SHARED) on_operation(l, e);
+        return;
+    }
+    if (!e->strong) return;
+    own = warp_of(l, e->warp);
+    if (own && e->access & ACCESS_READ) own->passed = l->now;
+    if (e->access & ACCESS_WRITE) publish(l, e->warp);
+}
+
+static void on_event(struct observer *o, const struct event *e)
+{
+    struct late *l = (struct late *)o;
+    struct late_warp *own;
+    l->now++;
+    switch (e->kind) {
+    case EV_ACCESS: on_access(l, e); break;
+    case EV_FENCE: on_fence(l, e); break;
+    case EV_MBAR_INIT: on_init(l, e); break;
+    case EV_WARP_START: on_start(l, e); break;
+    case EV_CLUSTER_ARRIVE:
+        if (!e->in->is.relaxed) publish(l, e->warp);
+        break;
+    case EV_MBAR_ARRIVE:
+        if (!e->token && !(e->in->flags & MBAR_RELAXED)) publish(l, e->warp);
+        break;
+    case EV_CLUSTER_PASS: on_cluster_pass(l, e->warp); break;
+    case EV_BARRIER_PASS:
+    case EV_MBAR_PASS:
+    case EV_GRID_WAIT:
+        own = warp_of(l, e->warp);
+        if (own) own->passed = l->now;
+        break;
+    default: break;
+    }
+}
+
+static void on_end(struct observer *o, bool completed)
+{
+    (void)o;
+    (void)completed;
+}
+
+static void destroy(struct observer *o)
+{
+    struct late *l = (struct late *)o;
+    for (struct late_range *r; (r = l->ranges); free(r)) l->ranges = r->next;
+    for (struct late_cta *c; (c = l->ctas); free(c)) {
+        l->ctas = c->next;
+        free(c->bytes);
+        free(c->inits);
+    }
+    l->group->late = NULL;
+    free(l);
+}
+
+static struct observer *open_group(struct watcher *w, struct group *g)
+{
+    struct late *l = calloc(1, sizeof *l);
+    (void)w;
+    if (!l) return NULL;
+    l->base = (struct observer){
+        .on_event = on_event, .on_end = on_end, .destroy = destroy, .accesses = true};
+    l->group = g;
+    g->late = l;
+    return &l->base;
+}
+
+void late_attach(struct watcher *w, struct launch *l)
+{
+    if (l->seed % TEMPER_COUNT != TEMPER_LAZY || l->steerer || !l->check_level) return;
+    *w = (struct watcher){.open = open_group};
+    launch_watch(l, w);
+}

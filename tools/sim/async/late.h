@@ -1,0 +1,32 @@
+/*
+ * Visibility as late as the PTX ISA lets it be, for launches whose seed is 3 modulo 4 (TEMPER_LAZY):
+ *
+ * - An operation of the async proxy reads what shared memory held before a generic store, as long as no
+ *   fence.proxy.async can have covered the store.
+ * - What another CTA does to an mbarrier is lost, as long as nothing can have made its mbarrier.init visible there.
+ *
+ * "Can have" errs on the program's side: a fence covers what its own warp did before it, and what any warp did
+ * before its own warp last came past a barrier or a flag. So a program that the ISA orders sees no difference, and
+ * one that lacks the fence goes wrong where a GPU may: a finding says which bytes, and under which seed.
+ */
+#ifndef SIM_LATE_H
+#define SIM_LATE_H
+
+#include "async/mbar.h"
+#include "machine/event.h"
+
+struct late;
+
+/* Watches the launch where its seed asks for it; `w` is the caller's, and lives as long as the launch. */
+void late_attach(struct watcher *w, struct launch *l);
+
+/* The group has a `late`: lanes of the warp are about to store `size` bytes each. */
+void late_keep(struct warp *w, uint32_t lanes, enum ptx_space space,
+               const uint64_t address[WARP_LANES], uint32_t size);
+/* The same: an operation is about to do its next stage; it has done it. */
+void late_before(struct group *g, const struct async_op *op);
+void late_after(struct group *g);
+/* The same: whether an operation on another CTA's mbarrier comes before the barrier does; then it is lost. */
+bool late_lost(struct mbar_who who, struct cta *cta, uint32_t offset);
+
+#endif
