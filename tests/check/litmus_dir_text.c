@@ -109,6 +109,7 @@ static void initial(struct writer *w, char *item)
         struct litmus_name *n = known ? name_of(w->l, name) : NULL;
         if (n) n->place = known->place;
         w->l->other_proxy = true;
+        w->l->aliased |= !strstr(kind, "tex");
     } else if (sscanf(item, "%127[^= ] = %ld", name, &value) == 2) {
         struct litmus_name *n = name_of(w->l, name);
         if (n) n->value = (uint32_t)value;

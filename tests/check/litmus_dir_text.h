@@ -22,6 +22,7 @@ struct litmus_text {
     enum litmus_quantifier quantifier;
     bool loops;       /* some branch goes back */
     bool other_proxy; /* names a surface, a texture, constant memory or an alias */
+    bool aliased;     /* of these, a surface or an alias: one place under two names */
     bool cached;      /* has a load through a texture or from constant memory */
     uint32_t ctas, block;
     char condition[1024];

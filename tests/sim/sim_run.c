@@ -86,6 +86,7 @@ static int launch(struct run *r, const struct kernel *kernel, const void *params
     if (r->exploration) explore_launch(&l, &r->memory, 1, &r->limits, r->exploration);
     report = report_new("k", 1);
     check_attach(&check, &l, report);
+    if (r->aliased) report_sampled(report, SAMPLED_ALIASED, NULL, 0);
     const int result = run_as_told(r, &l);
     report_end(report);
     read_findings(r);

@@ -16,6 +16,7 @@ struct launch_memory;
 struct run {
     uint32_t grid, block, cluster, dynamic_shared, sms, threads;
     int level;
+    bool aliased; /* some memory has two addresses: said as the driver says it */
     uint64_t seed;
     const struct launch_memory *before; /* what the launch before did, where this may overlap it */
     struct launch_memory **after;       /* where not NULL: what this one did; the caller's */
