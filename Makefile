@@ -160,7 +160,7 @@ $(mod): $(mod_obj)
 	$(Q)$(CC) $(LDFLAGS_ALL) $(mod_obj) -o $@
 
 # hewn run preprocesses as the module builder does; hewn fidelity reads the simulator's table of instructions.
-$(cli): $(cli_obj) $(addprefix $(O)/tools/mod/,ptx.o fold.o plan.o plan_attention.o plan_combine.o plan_decode.o plan_few.o plan_grouped.o plan_indexer.o plan_mla.o plan_scaled.o plan_w4.o text.o) \
+$(cli): $(cli_obj) $(addprefix $(O)/tools/mod/,ptx.o fold.o plan.o plan_attention.o plan_combine.o plan_decode.o plan_few.o plan_grouped.o plan_grouped_sum.o plan_indexer.o plan_mla.o plan_scaled.o plan_w4.o text.o) \
     $(addprefix $(O)/tools/sim/decode/,optable.o fidelity.o) $(lib)
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ -o $@ -ldl -lm

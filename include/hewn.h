@@ -1375,6 +1375,54 @@ typedef struct hewn_grouped_tables {
 int hewn_grouped_plan_check_tables(const hewn_grouped_plan *plan, const hewn_grouped_tables *tables,
                                    hewn_error *err);
 
+/*
+ * Weighted sums of rows by number, for what experts have made of tokens:
+ *
+ *   D[r][c] = sum over j = 0 .. terms - 1, in this order: weights[r][j] * X[index[r][j]][c]
+ *
+ * for `rows` rows and n columns. X, of x_rows rows, and D are each bf16, f16 or f32; D of 16 bits has the type of X,
+ * or X is f32. weights is f32, index int32. Each term is one fma in fp32, the first one onto 0, and the sum is rounded
+ * once, to nearest even. The order is that of the terms, so equal inputs give equal bits. A term whose number is outside
+ * 0..x_rows-1 is left out, whatever its weight; of no terms the sum is 0.
+ *
+ * Sizes: rows, terms, n, x_rows and the number of CTAs are in 1..2^31-1. Strides are in elements, 0 means contiguous,
+ * and are below 2^40 bytes; ldx and ldd are multiples of 16 bytes. On all targets; one launch.
+ */
+typedef struct hewn_grouped_sum_desc {
+    size_t struct_size;
+    int64_t rows, terms, n, x_rows;
+    int64_t ldx, ldd;              /* of X and D */
+    int64_t index_row, weight_row; /* strides between rows of index and weights */
+    int in, out;                   /* hewn_dtype of X and D */
+} hewn_grouped_sum_desc;
+
+typedef struct hewn_grouped_sum_plan hewn_grouped_sum_plan;
+
+typedef struct hewn_grouped_sum_plan_info {
+    size_t struct_size;
+    const char *module; /* "grouped_sum_bf16_bf16" */
+    const char *target; /* "sm_90a" */
+    const char *origin; /* as hewn_module_origin */
+    uint32_t grid[3], block[3];
+} hewn_grouped_sum_plan_info;
+
+/* Device addresses. Those of x and d are multiples of 16, the others of 4. */
+typedef struct hewn_grouped_sum_args {
+    size_t struct_size;
+    hewn_deviceptr x, d;
+    hewn_deviceptr index;
+    hewn_deviceptr weights; /* 0: all are 1 */
+} hewn_grouped_sum_args;
+
+int hewn_grouped_sum_plan_create(hewn_context *context, const hewn_grouped_sum_desc *desc,
+                                 hewn_grouped_sum_plan **out, hewn_error *err);
+void hewn_grouped_sum_plan_destroy(hewn_grouped_sum_plan *plan);
+int hewn_grouped_sum_plan_describe(const hewn_grouped_sum_plan *plan,
+                                   hewn_grouped_sum_plan_info *out, hewn_error *err);
+/* Enqueues one launch. D overlaps none of the others. */
+int hewn_grouped_sum_plan_run(const hewn_grouped_sum_plan *plan, const hewn_grouped_sum_args *args,
+                              hewn_stream stream, hewn_error *err);
+
 /* -------------------------------------------------------------------------------------- w4 -- */
 
 /*

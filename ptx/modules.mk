@@ -6,7 +6,7 @@ every_module := $(shell sed -n 's|^ *X(\([a-z0-9_]*\), *\([a-z0-9_]*\)).*|\1/\2|
                   $(SRC)/ptx/modules.def)
 # $(call part,n,name): part n of gemm_<in>_<out>[_<variant>], attention_<in>_<qk>_<v>[_cap, _sums or _pages],
 # decode_<in>_<qk>_<v>_<rows>, mla_<in>[_<rows or record>[x<rows of a tile>][_two]], indexer_<in>_<heads>_<queries>, topk_<in>,
-# grouped_<in or kind of block-scaled inputs>_<out>_<variant>[_rows] or w4_<in>_<format>_<width>.
+# grouped_<in or kind of block-scaled inputs>_<out>_<variant>[_rows], grouped_sum_<in>_<out> or w4_<in>_<format>_<width>.
 part = $(word $(1),$(subst _, ,$(2)))
 family_of = $(call part,1,$(notdir $(1)))
 
@@ -46,7 +46,7 @@ pack_decode    = $(subst 384_384,96_96,$(subst 192_192,96_96,decode$(patsubst %,
 pack_mla       = mla$(addprefix _,$(filter combine,$(call part,2,$(1))))
 pack_indexer   = indexer
 pack_topk      = topk
-pack_grouped   = grouped_$(if $(call scaled,$(1)),scaled,$(call part,4,$(1)))
+pack_grouped   = grouped_$(if $(call scaled,$(1)),scaled,$(or $(filter sum,$(call part,2,$(1))),$(call part,4,$(1))))
 pack_w4        = w4_$(call part,3,$(1))
 pack_of        = $(dir $(1))$(call pack_$(call family_of,$(1)),$(notdir $(1)))
 pack_list     := $(sort $(foreach m,$(module_list),$(call pack_of,$(m))))
@@ -104,6 +104,7 @@ defines_mla_few   = $(defines_mla) -DRECORD=$(patsubst %x16,%,$(call part,3,$(1)
 defines_mla_gather = $(defines_mla) -DRECORD=$(if $(filter rows,$(call part,3,$(1))),0,$(call part,3,$(1))) \
                     $(if $(filter two,$(call part,4,$(1))),-DSECOND_CACHE)
 defines_grouped   = -DIN_TYPE=$(call part,2,$(1)) -DGATHER=$(if $(call part,5,$(1)),1,0) -DOUT_TYPE=$(call part,3,$(1)) -DVARIANT=$(call part,4,$(1))
+defines_grouped_sum = -DIN_TYPE=$(call part,3,$(1)) -DOUT_TYPE=$(call part,4,$(1))
 defines_scaled    = -DKIND=$(call part,2,$(1)) -DOUT_TYPE=$(call part,3,$(1)) -DVARIANT=$(call part,4,$(1))
 defines_indexer   = -DHEADS=$(call part,3,$(1)) -DQUERIES=$(call part,4,$(1))
 defines_w4        = -DIN_TYPE=$(call part,2,$(1)) -DFORMAT=$(call part,3,$(1)) -DWIDTH=$(call part,4,$(1))

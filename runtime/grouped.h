@@ -1,6 +1,7 @@
 /*
  * What the files of the family grouped share. grouped_check.c turns a description into a problem in bytes;
- * grouped.c turns a problem into a plan for one device and launches it.
+ * grouped.c turns a problem into a plan for one device and launches it. grouped_sum.c does all this for weighted
+ * sums of rows.
  */
 #ifndef HEWN_RUNTIME_GROUPED_H
 #define HEWN_RUNTIME_GROUPED_H
@@ -32,6 +33,7 @@ struct grouped_tensor {
     uint64_t pitch, plane; /* between rows, between planes */
     uint64_t span;         /* from the first to the last */
     uint32_t element;
+    uint32_t align; /* of strides; 0: GROUPED_ALIGN */
     int packed; /* e2m1 that TMA widens */
 };
 
@@ -82,6 +84,12 @@ struct hewn_grouped_plan {
 };
 
 extern const char *const hewn_grouped_names[GROUPED_TENSORS];
+
+int hewn_grouped_range(const char *name, int64_t value, int64_t least, int64_t most,
+                       hewn_error *err);
+/* Of a tensor whose extents are set: strides and what they span. `least`: elements of a row, at least. */
+int hewn_grouped_extent(struct grouped_tensor *t, const char *const names[2], int64_t row,
+                        uint64_t least, int64_t plane, hewn_error *err);
 
 /* Checks every rule that does not depend on a device, and fills `p`. */
 int hewn_grouped_check(const hewn_grouped_desc *desc, struct grouped_problem *p, hewn_error *err);

@@ -14,7 +14,7 @@ static const uint64_t stride_end = UINT64_C(1) << 40; /* bytes; TMA's own limit 
 
 const char *const hewn_grouped_names[GROUPED_TENSORS] = {"a", "b", "d", "scale_a", "scale_b"};
 
-static int check_range(const char *name, int64_t value, int64_t least, int64_t most,
+int hewn_grouped_range(const char *name, int64_t value, int64_t least, int64_t most,
                        hewn_error *err)
 {
     if (value >= least && value <= most) return HEWN_OK;
@@ -41,16 +41,16 @@ static int check_stride(const char *name, int64_t stride, uint64_t least, uint32
     return HEWN_OK;
 }
 
-/* Of a tensor whose extents are set: strides and what they span. `least`: elements of a row, at least. */
-static int check_tensor(struct grouped_tensor *t, const char *const names[2], int64_t row,
+int hewn_grouped_extent(struct grouped_tensor *t, const char *const names[2], int64_t row,
                         uint64_t least, int64_t plane, hewn_error *err)
 {
-    int status = check_stride(names[0], row, least, t->element, GROUPED_ALIGN, &t->pitch, err);
+    const uint32_t align = t->align ? t->align : GROUPED_ALIGN;
+    int status = check_stride(names[0], row, least, t->element, align, &t->pitch, err);
     if (status) return status;
     t->plane = t->pitch; /* of one plane any stride will do */
     if (t->planes > 1)
-        status = check_stride(names[1], plane, t->rows * (t->pitch / t->element), t->element,
-                              GROUPED_ALIGN, &t->plane, err);
+        status = check_stride(names[1], plane, t->rows * (t->pitch / t->element), t->element, align,
+                              &t->plane, err);
     if (status) return status;
     uint64_t inside = (t->rows - 1) * t->pitch + t->columns * t->element; /* below 2^72 / 2^8 */
     if ((t->rows - 1) > UINT64_MAX / 2 / t->pitch ||
@@ -85,7 +85,7 @@ static int check_counts(const hewn_grouped_desc *d, hewn_error *err)
     for (size_t i = 0; !status && i < sizeof counts / sizeof *counts; i++) {
         int64_t value;
         memcpy(&value, (const char *)d + counts[i].offset, sizeof value);
-        status = check_range(counts[i].name, value, counts[i].least, INT32_MAX, err);
+        status = hewn_grouped_range(counts[i].name, value, counts[i].least, INT32_MAX, err);
     }
     return status;
 }
@@ -146,25 +146,26 @@ static int check_options(const hewn_grouped_desc *d, struct grouped_problem *p, 
     if (d->out != half && d->out != HEWN_F32)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: dtype %d (%s) is neither %s nor f32", d->out,
                          out ? out : "unknown", hewn_dtype_name(half));
-    status = check_range("kind", d->kind, HEWN_GROUPED_PLANES, HEWN_GROUPED_OFFSETS, err);
+    status = hewn_grouped_range("kind", d->kind, HEWN_GROUPED_PLANES, HEWN_GROUPED_OFFSETS, err);
     if (!status)
-        status = check_range("scales", d->scales, 0, scaled ? HEWN_GROUPED_UE4M3_16 : 0, err);
-    if (!status) status = check_range("scale_layout", d->scale_layout, 0, 0, err);
+        status =
+            hewn_grouped_range("scales", d->scales, 0, scaled ? HEWN_GROUPED_UE4M3_16 : 0, err);
+    if (!status) status = hewn_grouped_range("scale_layout", d->scale_layout, 0, 0, err);
     if (!status) status = check_counts(d, err);
     if (!status && d->act != HEWN_ACT_NONE && (scaled || d->act != HEWN_ACT_SWIGLU))
         status = hewn_fail(err, HEWN_ERR_ARGUMENT,
                            "act: %d, beside %s, is neither HEWN_ACT_NONE nor "
                            "HEWN_ACT_SWIGLU of 16-bit inputs",
                            d->act, hewn_dtype_name(d->in));
-    if (!status) status = check_range("k", d->k, 1, scaled ? INT32_MAX : INT32_MAX / 2, err);
+    if (!status) status = hewn_grouped_range("k", d->k, 1, scaled ? INT32_MAX : INT32_MAX / 2, err);
     if (!status)
-        status =
-            check_range("align", d->align, 0, d->kind == HEWN_GROUPED_OFFSETS ? MAX_ALIGN : 0, err);
+        status = hewn_grouped_range("align", d->align, 0,
+                                    d->kind == HEWN_GROUPED_OFFSETS ? MAX_ALIGN : 0, err);
     if (!status && align < least)
         status = hewn_fail(err, HEWN_ERR_ARGUMENT,
                            "align: %lld is less than %lld, the rows of an atom of scales",
                            (long long)align, (long long)least);
-    if (!status && block) status = check_range("a_rows", d->a_rows, 0, 0, err);
+    if (!status && block) status = hewn_grouped_range("a_rows", d->a_rows, 0, 0, err);
     if (!status && align & (align - 1))
         status =
             hewn_fail(err, HEWN_ERR_ARGUMENT, "align: %lld is no power of two", (long long)align);
@@ -203,8 +204,8 @@ static int check_atoms(const hewn_grouped_desc *d, struct grouped_problem *p, he
     *sa = (struct grouped_tensor){bytes, (p->m + SCALED_ATOM_ROWS - 1U) / SCALED_ATOM_ROWS,
                                   p->of[GROUPED_A].planes, .element = 1};
     *sb = (struct grouped_tensor){bytes, p->blocks_n, p->groups, .element = 1};
-    int status = check_tensor(sa, a, d->scale_a_k, bytes, d->scale_a_plane, err);
-    return status ? status : check_tensor(sb, b, d->scale_b_n, bytes, d->scale_b_plane, err);
+    int status = hewn_grouped_extent(sa, a, d->scale_a_k, bytes, d->scale_a_plane, err);
+    return status ? status : hewn_grouped_extent(sb, b, d->scale_b_n, bytes, d->scale_b_plane, err);
 }
 
 /* A stride of e2m1 in elements, at least `least`, becomes bytes; 0 stays. */
@@ -275,17 +276,17 @@ int hewn_grouped_check(const hewn_grouped_desc *d, struct grouped_problem *p, he
     status = check_packed(d, p, GROUPED_A, a, stride_a, err);
     if (!status) status = check_packed(d, p, GROUPED_B, b, stride_b, err);
     if (!status)
-        status = check_tensor(&p->of[GROUPED_A], a, stride_a[0], p->of[GROUPED_A].columns,
-                              stride_a[1], err);
+        status = hewn_grouped_extent(&p->of[GROUPED_A], a, stride_a[0], p->of[GROUPED_A].columns,
+                                     stride_a[1], err);
     if (!status)
-        status = check_tensor(&p->of[GROUPED_B], b, stride_b[0], p->of[GROUPED_B].columns,
-                              stride_b[1], err);
-    if (!status) status = check_tensor(&p->of[GROUPED_D], o, d->ldd, n, d->stride_d, err);
+        status = hewn_grouped_extent(&p->of[GROUPED_B], b, stride_b[0], p->of[GROUPED_B].columns,
+                                     stride_b[1], err);
+    if (!status) status = hewn_grouped_extent(&p->of[GROUPED_D], o, d->ldd, n, d->stride_d, err);
     if (status || UNSCALED(p->scales)) return status;
     if (BLOCK_SCALES(p->scales)) return check_atoms(d, p, err);
-    status = check_tensor(&p->of[GROUPED_S], s,
-                          d->scale_a_k ? d->scale_a_k : (int64_t)(a_rows + 3) / 4 * 4, a_rows,
-                          d->scale_a_plane, err);
+    status = hewn_grouped_extent(&p->of[GROUPED_S], s,
+                                 d->scale_a_k ? d->scale_a_k : (int64_t)(a_rows + 3) / 4 * 4,
+                                 a_rows, d->scale_a_plane, err);
     return status ? status : check_scales_b(d, p, err);
 }
 

@@ -45,6 +45,9 @@
     X(hewn_grouped_plan_info, stages)        \
     X(hewn_grouped_args, index)              \
     X(hewn_grouped_tables, rows)             \
+    X(hewn_grouped_sum_desc, out)            \
+    X(hewn_grouped_sum_plan_info, block)     \
+    X(hewn_grouped_sum_args, weights)        \
     X(hewn_w4_desc, invariant)               \
     X(hewn_w4_weights, zero_row)             \
     X(hewn_w4_plan_info, packed)             \

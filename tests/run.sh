@@ -136,6 +136,8 @@ on_simulator() {
         run "topk on $gpu" on $gpu "$bin/topk"
         run "grouped on $gpu" on $gpu "$bin/grouped" --share "0/$([ "$suite" = all ] && echo 1 || echo 2)"
         [ "$suite" = all ] && run "grouped --random 300 on $gpu" on $gpu "$bin/grouped" --random 300
+        run "grouped_sum on $gpu" on $gpu "$bin/grouped_sum"
+        [ "$suite" = all ] && run "grouped_sum --random 1000 on $gpu" on $gpu "$bin/grouped_sum" --random 1000
         run "scaled on $gpu" on $gpu "$bin/scaled" --share "0/$([ "$suite" = all ] && echo 1 || echo 4)"
         [ "$suite" = all ] && run "scaled --random 300 on $gpu" on $gpu "$bin/scaled" --random 300
         run "w4 on $gpu" on $gpu "$bin/w4"
@@ -173,6 +175,7 @@ a_share() {
     for gpu in h200 b200; do run "indexer on $gpu, a share" on $gpu "$bin/indexer" --share 0/8; done
     for gpu in h200 b200; do run "topk on $gpu, a share" on $gpu "$bin/topk" --share 0/4; done
     run "grouped on h200, a share" on h200 "$bin/grouped" --share 0/8
+    for gpu in h200 b200; do run "grouped_sum on $gpu" on $gpu "$bin/grouped_sum"; done
     run "scaled on b200, a share" on b200 "$bin/scaled" --share 0/8
     for gpu in h200 b200; do run "w4 on $gpu, a share" on $gpu "$bin/w4" --share 0/8; done
     run "golden on h200, a share" on h200 "$bin/golden" "$SRC/tests/golden" --share 0/16
@@ -180,7 +183,7 @@ a_share() {
 }
 
 on_gpu() {
-    for t in driver_api driver_launch driver_graph driver_stream driver_repeat driver_memory driver_link driver_texture tensormap combine mla indexer topk grouped scaled w4 serving host tuning kinds; do run "$t on the GPU" real "$bin/$t"; done
+    for t in driver_api driver_launch driver_graph driver_stream driver_repeat driver_memory driver_link driver_texture tensormap combine mla indexer topk grouped grouped_sum scaled w4 serving host tuning kinds; do run "$t on the GPU" real "$bin/$t"; done
     for t in gemm attention; do
         run "$t on the GPU" real "$bin/$t" --digests "$SRC/tests/golden/results-$t.txt"
     done

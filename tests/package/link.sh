@@ -82,8 +82,9 @@ families attention_user attention gemm
 
 text=$(find "$BUILD/obj/runtime" -name '*.o' -exec size {} + | awk '$1 ~ /^[0-9]+$/ && $NF !~ /TOTALS/ {t += $1} END {print t + 0}')
 echo "runtime text without kernels: $text bytes"
-# 128 KB for plans and runs, 16 KB for tuning at run time, 10 KB each for grouped products and for 4-bit weights, 4 KB for block scales
-if [ "$text" -gt 0 ] && [ "$text" -lt 172032 ]; then ok; else fail "runtime text is $text bytes, the limit is 172031"; fi
+# 128 KB for plans and runs, 16 KB for tuning at run time, 10 KB each for grouped products and for 4-bit weights, 4 KB for block scales,
+# 8 KB for weighted sums of rows, which are linked only where used, and for groups on Blackwell
+if [ "$text" -gt 0 ] && [ "$text" -lt 180224 ]; then ok; else fail "runtime text is $text bytes, the limit is 180223"; fi
 data=$(find "$BUILD/obj/runtime" -name '*.o' ! -name describe.o -exec $NM {} + | grep -E ' [bBdD] ' | grep -v -E '\.rel\.ro')
 if [ -z "$data" ] || [ -z "$(echo "$data" | grep -E ' [bB] ')" ]; then ok; else fail "the runtime has global mutable state" "$data"; fi
 # But for the list of what describe.c has unpacked, which no plan and no launch links.

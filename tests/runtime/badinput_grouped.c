@@ -257,6 +257,83 @@ static void choices(hewn_context *context)
     }
 }
 
+#define BAD_SUM(change, status, words)                                                          \
+    do {                                                                                        \
+        hewn_grouped_sum_desc d = good_sum();                                                   \
+        hewn_grouped_sum_plan *plan = NULL;                                                     \
+        change;                                                                                 \
+        REFUSE("grouped sum: " #change, hewn_grouped_sum_plan_create(context, &d, &plan, &err), \
+               status, words);                                                                  \
+        CHECK(plan == NULL, "a plan came back");                                                \
+    } while (0)
+
+static hewn_grouped_sum_desc good_sum(void)
+{
+    return (hewn_grouped_sum_desc){.struct_size = sizeof(hewn_grouped_sum_desc),
+                                   .rows = 100,
+                                   .terms = 8,
+                                   .n = 512,
+                                   .x_rows = 800,
+                                   .in = HEWN_BF16,
+                                   .out = HEWN_BF16};
+}
+
+static void sums(hewn_context *context)
+{
+    BAD_SUM(d.struct_size = 0, HEWN_ERR_ARGUMENT, "hewn_grouped_sum_desc: struct_size 0");
+    BAD_SUM(d.rows = 0, HEWN_ERR_ARGUMENT, "rows: 0 is not in 1..2147483647");
+    BAD_SUM(d.terms = 1LL << 31, HEWN_ERR_ARGUMENT, "terms: 2147483648 is not in 1..2147483647");
+    BAD_SUM(d.n = -1, HEWN_ERR_ARGUMENT, "n: -1 is not in 1..2147483647");
+    BAD_SUM(d.x_rows = 0, HEWN_ERR_ARGUMENT, "x_rows: 0 is not in 1..2147483647");
+    BAD_SUM(d.in = HEWN_E4M3, HEWN_ERR_ARGUMENT,
+            "in, out: dtypes 3 (e4m3) and 2 (bf16) are not two of bf16, f16, f32");
+    BAD_SUM(d.out = HEWN_F16, HEWN_ERR_ARGUMENT, "in, out: dtypes 2 (bf16) and 1 (f16)");
+    BAD_SUM(d.ldx = 516, HEWN_ERR_ARGUMENT, "ldx: 516 elements, 1032 B, are no multiple of 16 B");
+    BAD_SUM(d.ldd = 504, HEWN_ERR_ARGUMENT, "ldd: 504 is less than the 512 elements inside");
+    BAD_SUM(d.index_row = 7, HEWN_ERR_ARGUMENT, "index_row: 7 is less than the 8 elements inside");
+    BAD_SUM(d.weight_row = -8, HEWN_ERR_ARGUMENT, "weight_row: -8 elements of 4 B are not in");
+    BAD_SUM((d.x_rows = INT32_MAX, d.ldx = 1LL << 38), HEWN_ERR_ARGUMENT,
+            "ldx, x_rows: the tensor ends behind 2^63 B");
+    BAD_SUM((d.rows = INT32_MAX, d.n = 4096), HEWN_ERR_LIMIT,
+            "rows, n: 2147483647 rows of 4 CTAs are more than 2147483647");
+}
+
+#define BAD_SUM_RUN(change, words)                                                           \
+    do {                                                                                     \
+        hewn_grouped_sum_args a = {.struct_size = sizeof a,                                  \
+                                   .x = AT_A,                                                \
+                                   .d = AT_D,                                                \
+                                   .index = AT_ROWS,                                         \
+                                   .weights = AT_SCALE_A};                                   \
+        change;                                                                              \
+        REFUSE("grouped sum run: " #change, hewn_grouped_sum_plan_run(plan, &a, NULL, &err), \
+               HEWN_ERR_ARGUMENT, words);                                                    \
+    } while (0)
+
+static void sum_addresses(hewn_context *context)
+{
+    const hewn_grouped_sum_desc d = good_sum();
+    hewn_grouped_sum_plan *plan = NULL;
+    hewn_error why = {0};
+    if (hewn_grouped_sum_plan_create(context, &d, &plan, &why)) {
+        if (test_case("grouped sum: a plan")) CHECK(0, "%s", why.message);
+        return;
+    }
+    BAD_SUM_RUN(a.struct_size = 0, "hewn_grouped_sum_args: struct_size 0");
+    BAD_SUM_RUN(a.x = 0, "x: address must not be 0");
+    BAD_SUM_RUN(a.x += 8, "x: address 0x10000008 is not a multiple of 16");
+    BAD_SUM_RUN(a.d = AT_A + 16, "d: 102400 B at 0x10000010 overlap x, 819200 B at 0x10000000");
+    BAD_SUM_RUN(a.index = 0, "index: address must not be 0");
+    BAD_SUM_RUN(a.index = AT_D, "d: 102400 B at 0x30000000 overlap index, 3200 B at 0x30000000");
+    BAD_SUM_RUN(a.weights += 2, "weights: address 0x40000002 is not a multiple of 4");
+    hewn_grouped_sum_plan_destroy(plan);
+    REFUSE("grouped sum run: no plan",
+           hewn_grouped_sum_plan_run(NULL, &(hewn_grouped_sum_args){0}, NULL, &err),
+           HEWN_ERR_ARGUMENT, "plan: must not be NULL");
+    REFUSE("grouped sum describe: no plan", hewn_grouped_sum_plan_describe(NULL, NULL, &err),
+           HEWN_ERR_ARGUMENT, "plan: must not be NULL");
+}
+
 void grouped(void)
 {
     hewn_driver *driver;
@@ -271,6 +348,8 @@ void grouped(void)
         choices(context);
         index_of(context);
         unscaled(context);
+        sums(context);
+        sum_addresses(context);
         if (hewn_grouped_plan_create(context, &d, &plan, &why)) {
             if (test_case("grouped: a plan")) CHECK(0, "%s", why.message);
         } else {

@@ -271,7 +271,7 @@ static bool ends_with(const char *name, const char *end)
 static void add_cache(struct kernels *k, const char *name)
 {
     if (!strncmp(name, "gemm_", 5) || !strncmp(name, "topk_", 5) || !strncmp(name, "w4_", 3) ||
-        ends_with(name, "_combine"))
+        !strncmp(name, "grouped_sum_", 12) || ends_with(name, "_combine"))
         return;
     if (!strncmp(name, "decode_", 7) && ends_with(name, "_e4m3"))
         add_word(&k->cache, "e4m3");
@@ -282,7 +282,7 @@ static void add_cache(struct kernels *k, const char *name)
 }
 
 /* gemm_<in>_<out>[_<variant>], attention_<in>_<qk>_<v>, decode_<in>_<qk>_<v>_<rows>[_<kv>],
- * grouped_<in>_<out>_<variant>, mla_<in>[_<rows or record>[x<rows>][_two]], attention_combine */
+ * grouped_<in>_<out>_<variant>, grouped_sum_<in>_<out>, mla_<in>[_<rows or record>[x<rows>][_two]], attention_combine */
 static void add_module(struct kernels *k, const char *name)
 {
     char part[5][WORD] = {"", "", "", "", ""}, form[2 * WORD];
@@ -296,6 +296,10 @@ static void add_module(struct kernels *k, const char *name)
             add_word(&k->forms, "two caches");
     }
     if (!strcmp(part[0], "topk")) add_word(&k->in, part[1]);
+    if (!strcmp(part[1], "sum")) {
+        add_word(&k->in, part[2]);
+        return;
+    }
     if (parts < 3 || !strcmp(part[0], "mla")) return;
     add_word(&k->in, part[1]);
     if (!strcmp(part[0], "gemm") || !strcmp(part[0], "grouped")) {
@@ -342,6 +346,7 @@ static struct kernels *row_of(struct kernels *rows, size_t *count, const char *t
                          : !strncmp(name, "mla_", 4)          ? "hewn_mla"
                          : !strncmp(name, "indexer_", 8)      ? "hewn_indexer"
                          : !strncmp(name, "topk_", 5)         ? "hewn_topk"
+                         : !strncmp(name, "grouped_sum_", 12) ? "hewn_grouped_sum"
                          : !strncmp(name, "grouped_", 8)      ? "hewn_grouped"
                          : !strncmp(name, "w4_", 3)           ? "hewn_w4"
                          : !strncmp(name, "decode_", 7)       ? "hewn_attention`, decode"

@@ -33,6 +33,7 @@ static const struct writers {
     {"indexer", indexer_write_problem, indexer_write_shape, indexer_write_limits},
     {"topk", topk_write_problem, topk_write_shape, topk_write_limits},
     {"grouped", grouped_write_problem, grouped_write_shape, grouped_write_limits},
+    {"grouped_sum", grouped_sum_write_problem, grouped_sum_write_shape, grouped_sum_write_limits},
     {"scaled", scaled_write_problem, scaled_write_shape, scaled_write_limits},
     {"w4", w4_write_problem, w4_write_shape, w4_write_limits},
 };

@@ -144,6 +144,8 @@ const struct plan *plan_indexer(const char *target, unsigned heads, unsigned que
 const struct plan *plan_topk(const char *target);
 /* The plan of grouped_<in>_<out>_<variant>, or NULL. */
 const struct plan *plan_grouped(const char *target, const char *variant);
+/* The plan of grouped_sum_<in>_<out>, or NULL. */
+const struct plan *plan_grouped_sum(const char *target);
 /* The plan of grouped_<kind of block-scaled inputs>_<out>_<variant>, or NULL. */
 const struct plan *plan_scaled(const char *target, const char *kind, const char *variant);
 /* The plan of w4_<in>_<format>_<width>, or NULL. */
@@ -201,6 +203,7 @@ void mla_write_problem(FILE *out, const struct module_id *id);
 void indexer_write_problem(FILE *out, const struct module_id *id);
 void topk_write_problem(FILE *out, const struct module_id *id);
 void grouped_write_problem(FILE *out, const struct module_id *id);
+void grouped_sum_write_problem(FILE *out, const struct module_id *id);
 void scaled_write_problem(FILE *out, const struct module_id *id);
 void w4_write_problem(FILE *out, const struct module_id *id);
 /* The tensor maps, the tile and what else a launch needs of the kernel's shape, the grid. */
@@ -213,6 +216,7 @@ void mla_write_shape(FILE *out, const struct module_id *id);
 void indexer_write_shape(FILE *out, const struct module_id *id);
 void topk_write_shape(FILE *out, const struct module_id *id);
 void grouped_write_shape(FILE *out, const struct module_id *id);
+void grouped_sum_write_shape(FILE *out, const struct module_id *id);
 void scaled_write_shape(FILE *out, const struct module_id *id);
 void w4_write_shape(FILE *out, const struct module_id *id);
 void gemm_write_limits(FILE *out, const struct module_id *id);
@@ -224,6 +228,7 @@ void mla_write_limits(FILE *out, const struct module_id *id);
 void indexer_write_limits(FILE *out, const struct module_id *id);
 void topk_write_limits(FILE *out, const struct module_id *id);
 void grouped_write_limits(FILE *out, const struct module_id *id);
+void grouped_sum_write_limits(FILE *out, const struct module_id *id);
 void scaled_write_limits(FILE *out, const struct module_id *id);
 void w4_write_limits(FILE *out, const struct module_id *id);
 

@@ -227,6 +227,10 @@ static int find_plan(struct module_id *id)
         id->plan = plan_indexer(id->target, heads, queries);
     } else if (strcmp(id->name, "topk_f32") == 0) {
         id->plan = plan_topk(id->target);
+    } else if (sscanf(id->name, "grouped_sum_%7[a-z0-9]_%7[a-z0-9]%n", id->in, id->out, &end) ==
+                   2 &&
+               !id->name[end]) {
+        id->plan = plan_grouped_sum(id->target);
     } else if (sscanf(id->name, "grouped_%7[a-z0-9]_%7[a-z0-9]_%15[a-z0-9_]", id->in, id->out,
                       variant) == 3) {
         id->plan = plan_grouped(id->target, variant);
@@ -244,6 +248,7 @@ static int find_plan(struct module_id *id)
             "mla_<input dtype>[_rows or _<record>[x<rows>][_two]], mla_combine, "
             "indexer_<input dtype>_<heads>_<queries>, topk_f32, "
             "grouped_<input dtype>_<output dtype>_<variant>[_rows], "
+            "grouped_sum_<input dtype>_<output dtype>, "
             "w4_<dtype of X>_<format>_<width>");
     }
     return id->plan ? 0 : complain(id->name, "has no plan for %s in tools/mod", id->target);
