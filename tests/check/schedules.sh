@@ -132,6 +132,9 @@ for case in 36-no-proxy-fence tilelang-2634 flashkda-24; do
         late $case $seed 0 -DFIXED "$right"
     done
 done
+late cutlass-own-copies 2 1 '' 'error: race' "$right"
+late cutlass-own-copies 3 1 '' 'error: race: bytes of before' "$wrong" 'with HEWN_SIM_SEED=3'
+late cutlass-own-copies 3 0 -DFIXED "$right"
 late triton-11498 2 1 '' 'error: mbarrier-init-order' "$right"
 late triton-11498 3 1 '' 'error: mbarrier-init-order: one not there yet' 'error: deadlock' 'with HEWN_SIM_SEED=3'
 late triton-11498 3 0 -DFIXED "$right"

@@ -36,14 +36,17 @@ struct late_cta {
     uint32_t released; /* by any of its warps, last, for the whole cluster */
 };
 
+/* Why an operation reads a byte late: no proxy fence, or no order, behind the store. */
+enum late_why { LATE_NOT, LATE_FENCE, LATE_ORDER, LATE_WHYS };
+
 /* What an operation of the async proxy reads late. */
 struct late_range {
     struct late_range *next;
     uint64_t token;
     struct cta *cta;
     uint32_t offset, size;
-    uint8_t bytes
-        []; /* size of them: of before; while swapped, what memory has. Then as many marks: which are late */
+    uint8_t bytes[]; /* size of them: of before; while swapped, what memory has. Then as many
+                        enum late_why */
 };
 
 struct late {
@@ -129,15 +132,33 @@ void late_keep(struct warp *w, uint32_t lanes, enum ptx_space space,
 
 /* ---- operations ---- */
 
-/* The range's bytes that are late now, if any. */
-static bool collect(struct late *l, const struct late_cta *c, struct late_range *r)
+/* A wgmma may read the warp's operands when this warp issues it, so what other warps store reaches it only
+ * if something has ordered it before. */
+static enum late_why why_late(struct late *l, const struct event *e, struct cta *cta,
+                              const struct late_byte *b)
 {
-    bool any = false;
-    for (uint32_t i = 0; i < r->size; i++) {
+    const bool wgmma = e->in->is.engine == ENGINE_WGMMA;
+    const struct late_warp *own = wgmma && b->time ? warp_of(l, e->warp) : NULL;
+    if (b->time && is_late(l, cta, b)) return LATE_FENCE;
+    return own && b->by != number_of(e->warp) && b->time > own->passed ? LATE_ORDER : LATE_NOT;
+}
+
+/* What the operation reads of the range: bytes of before where they are late, of a wgmma all that memory has now.
+ * False: nothing of it is late. */
+static bool collect(struct late *l, const struct event *e, const struct late_cta *c,
+                    struct late_range *r)
+{
+    const bool wgmma = e->in->is.engine == ENGINE_WGMMA;
+    bool any = wgmma;
+    memcpy(r->bytes, r->cta->shared + r->offset, r->size);
+    memset(r->bytes + r->size, wgmma ? LATE_ORDER : LATE_NOT, r->size);
+    for (uint32_t i = 0; c->bytes && i < r->size; i++) {
         const struct late_byte *b = &c->bytes[r->offset + i];
+        const enum late_why why = b->time ? why_late(l, e, r->cta, b) : LATE_NOT;
+        if (why == LATE_NOT) continue;
         r->bytes[i] = b->before;
-        r->bytes[r->size + i] = is_late(l, r->cta, b);
-        any |= r->bytes[r->size + i] != 0;
+        r->bytes[r->size + i] = (uint8_t)why;
+        any = true;
     }
     return any;
 }
@@ -156,12 +177,13 @@ static void file(struct late *l, const struct event *e, struct cta *cta, uint32_
         if (c->bytes) memset(c->bytes + offset, 0, size * sizeof *c->bytes);
         return;
     }
-    if (!c->bytes || !(r = calloc(1, sizeof *r + 2 * (size_t)size))) return;
+    if (!c->bytes && e->in->is.engine != ENGINE_WGMMA) return;
+    if (!(r = calloc(1, sizeof *r + 2 * (size_t)size))) return;
     r->token = e->token;
     r->cta = cta;
     r->offset = offset;
     r->size = size;
-    if (!collect(l, c, r)) {
+    if (!collect(l, e, c, r)) {
         free(r);
         return;
     }
@@ -195,32 +217,46 @@ static void swap(const struct late_range *from, uint8_t *bytes)
     }
 }
 
-static uint32_t differing(const struct late_range *r, uint32_t *first)
+/* How many bytes are other than those of memory, by reason, and where the first of them is. */
+struct late_count {
+    uint32_t count[LATE_WHYS], first[LATE_WHYS];
+};
+
+static void count_differing(const struct late_range *r, struct late_count *n)
 {
-    uint32_t count = 0;
+    const uint8_t *now = r->cta->shared + r->offset;
+    if (!memcmp(now, r->bytes, r->size)) return;
     for (uint32_t i = 0; i < r->size; i++) {
-        if (!r->bytes[r->size + i] || r->bytes[i] == r->cta->shared[r->offset + i]) continue;
-        if (!count++) *first = r->offset + i;
+        const uint8_t why = r->bytes[r->size + i];
+        if (why == LATE_NOT || now[i] == r->bytes[i]) continue;
+        if (!n->count[why]++ || r->offset + i < n->first[why]) n->first[why] = r->offset + i;
     }
-    return count;
 }
 
-static void tell_read(const struct async_op *op, uint32_t count, uint32_t first)
+static void tell_read(const struct async_op *op, const struct late_count *n)
 {
-    sim_find(
-        op->cta->group, op->warp, op->in, op->lane, SEV_ERROR, FIND_PROXY, CAUSE_NONE,
-        "bytes of before",
-        "the operation reads %u bytes of shared memory, from 0x%x on, as they were before the "
-        "store: no fence.proxy.async has made it visible to the async proxy. So does every run "
-        "with HEWN_SIM_SEED=%llu. Cheapest remedy: fence.proxy.async by the storing thread, "
-        "before its signal.",
-        count, first, (unsigned long long)op->cta->group->launch->seed);
+    struct group *g = op->cta->group;
+    const unsigned long long seed = g->launch->seed;
+    if (n->count[LATE_FENCE])
+        sim_find(g, op->warp, op->in, op->lane, SEV_ERROR, FIND_PROXY, CAUSE_NONE,
+                 "bytes of before",
+                 "the operation reads %u bytes of shared memory, from 0x%x on, as they were before "
+                 "the store: no fence.proxy.async has made it visible to the async proxy. So does "
+                 "every run with HEWN_SIM_SEED=%llu. Cheapest remedy: fence.proxy.async by the "
+                 "storing thread, before its signal.",
+                 n->count[LATE_FENCE], n->first[LATE_FENCE], seed);
+    if (n->count[LATE_ORDER])
+        sim_find(g, op->warp, op->in, op->lane, SEV_ERROR, FIND_RACE, CAUSE_NONE, "bytes of before",
+                 "the operation reads %u bytes of shared memory, from 0x%x on, as they were before "
+                 "another warp's store: nothing orders it before this warp's part of the "
+                 "operation, which may start when this warp issues it. So does every run with "
+                 "HEWN_SIM_SEED=%llu. Cheapest remedy: a barrier of the warpgroup in front.",
+                 n->count[LATE_ORDER], n->first[LATE_ORDER], seed);
 }
 
-/* Memory has the late bytes of the operation from here on; returns how many are other ones. */
-static uint32_t swap_in(struct late *l, const struct async_op *op, uint32_t *first)
+/* Memory has the late bytes of the operation from here on. */
+static void swap_in(struct late *l, const struct async_op *op, struct late_count *n)
 {
-    uint32_t count = 0;
     for (struct late_range **at = &l->ranges, *r; (r = *at);) {
         if (r->token != op->token) {
             at = &r->next;
@@ -229,10 +265,9 @@ static uint32_t swap_in(struct late *l, const struct async_op *op, uint32_t *fir
         *at = r->next;
         r->next = l->swapped;
         l->swapped = r;
-        count += differing(r, first);
+        count_differing(r, n);
         swap(r, r->bytes);
     }
-    return count;
 }
 
 void late_before(struct group *g, const struct async_op *op)
@@ -240,8 +275,9 @@ void late_before(struct group *g, const struct async_op *op)
     struct late *l = late_of(g);
     if (op->stage || !l->ranges) return;
     for (; op; op = op->joined) {
-        uint32_t first = 0, count = swap_in(l, op, &first);
-        if (count) tell_read(op, count, first);
+        struct late_count n = {{0}, {0}};
+        swap_in(l, op, &n);
+        tell_read(op, &n);
     }
 }
 

@@ -3,6 +3,8 @@
  *
  * - An operation of the async proxy reads what shared memory held before a generic store, as long as no
  *   fence.proxy.async can have covered the store.
+ * - wgmma reads a warp's operands as they are when that warp issues it, and not what other warps of the warpgroup store
+ *   later, or what nothing has ordered before.
  * - What another CTA does to an mbarrier is lost, as long as nothing can have made its mbarrier.init visible there.
  *
  * "Can have" errs on the program's side: a fence covers what its own warp did before it, and what any warp did
