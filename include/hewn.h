@@ -394,8 +394,9 @@ const char *hewn_dtype_name(int dtype); /* "f32", "f16", "bf16", "e4m3", "e5m2",
  *
  *   D[i][j] = silu(x[i][j]) * x[i][n + j],   x = alpha * scale_a * scale_b * A * transpose(B)
  *
- * It rounds after the product too. C and bias are not for it, nor slices of K, and it is for 16-bit inputs
- * that are K-major, with strides and addresses that are multiples of 16 bytes.
+ * It rounds after the product too. C, bias and scales of rows or columns are not for it, nor slices of K, and
+ * it is for 16-bit inputs, on sm_100f for 8-bit ones too, that are K-major, with strides and addresses that are
+ * multiples of 16 bytes.
  *
  * 8-bit inputs: A and B are each e4m3 or e5m2, and K-major. The tensor cores of sm_90a keep 13
  * fraction bits of sums of 8-bit products. With HEWN_ACCUMULATE_FULL they add up 128 elements of k
@@ -407,8 +408,7 @@ const char *hewn_dtype_name(int dtype); /* "f32", "f16", "bf16", "e4m3", "e5m2",
  * anything follows, or, with `out` HEWN_S32, are the result; then `with` and `act` are 0. They are
  * never cut into slices of K, nor are products with scales of rows or columns.
  *
- * On sm_90a only, HEWN_ERR_LIMIT elsewhere: 8-bit inputs, HEWN_MAJOR_MN, activations, and every bit
- * of `with`.
+ * s8 inputs are for sm_90a only, HEWN_ERR_LIMIT elsewhere.
  *
  * Sizes: m, n, k, batch and the number of output tiles are in 1..2^31-1. A leading dimension is at
  * least the row's length. A batch stride of 0 for A, B or C means one matrix for the whole batch. No

@@ -286,7 +286,7 @@ static int check_can(const struct hewn_gemm_kernel *k, const hewn_gemm_desc *d,
         lacking = "invariant: sums in an order of all kernels";
     if (!(k->can & GEMM_CAN_FINISH) && d->with) lacking = "with: alpha, C, bias and scales";
     if (k->glu != (d->act == HEWN_ACT_SWIGLU)) lacking = k->glu ? "act: none" : "act: SwiGLU";
-    if (!(k->can & GEMM_CAN_KINDS) && d->with & GEMM_VECTORS)
+    if (!(k->can & GEMM_CAN_SCALES) && d->with & GEMM_VECTORS)
         lacking = "with: scales of rows and columns";
     if (!(k->can & GEMM_CAN_KINDS) && d->in == HEWN_S8) lacking = "in: s8";
     if (!lacking && !(k->can & GEMM_CAN_PLANE)) lacking = hewn_gemm_odd_lacks(operands);
@@ -306,10 +306,11 @@ static const hewn_module *find_module(const hewn_context *context, char name[NAM
                               context->info.cc_minor);
 }
 
-/* Whether it takes the modules of KINDS. */
-static int is_kind(const hewn_gemm_desc *d)
+/* Of A and B in the name of the kernel's module. */
+static const char *module_type(const hewn_gemm_desc *d, const struct hewn_gemm_kernel *k)
 {
-    return d->in == HEWN_S8 || d->with & GEMM_VECTORS;
+    int own = d->in == HEWN_S8 || (d->with & GEMM_VECTORS && k && k->can & GEMM_CAN_KINDS);
+    return hewn_dtype_size(d->in) == 1 && !own ? "fp8" : hewn_dtype_name(d->in);
 }
 
 /* What a kernel must be able to do. */
@@ -320,7 +321,8 @@ static uint32_t needs_of(const hewn_gemm_desc *d, const struct gemm_operand *o)
            (d->major_a == HEWN_MAJOR_MN || d->major_b == HEWN_MAJOR_MN ? GEMM_CAN_MN : 0) |
            (d->with || d->act ? GEMM_CAN_FINISH : 0) | (loose ? GEMM_CAN_LOOSE : 0) |
            (hewn_gemm_odd_lacks(o) ? GEMM_CAN_PLANE : 0) |
-           (o[GEMM_D].element == 4 ? GEMM_CAN_F32 : 0) | (is_kind(d) ? GEMM_CAN_KINDS : 0) |
+           (o[GEMM_D].element == 4 ? GEMM_CAN_F32 : 0) | (d->in == HEWN_S8 ? GEMM_CAN_KINDS : 0) |
+           (d->with & GEMM_VECTORS ? GEMM_CAN_SCALES : 0) |
            (d->act == HEWN_ACT_SWIGLU ? GEMM_CAN_GLU : 0);
 }
 
@@ -400,7 +402,6 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
 {
     const struct gemm_operand *o = plan->operands;
     struct hewn_gemm_choice choice = {NULL, 0, 0, 0};
-    const char *in = hewn_dtype_size(d->in) == 1 && !is_kind(d) ? "fp8" : hewn_dtype_name(d->in);
     const char *dtype = hewn_dtype_name(d->out), *variant = "";
     char name[NAME];
     /* Every target has this module, and all modules of a target run on the same devices. */
@@ -411,7 +412,7 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
     }
     if (choice.kernel && strcmp(choice.kernel->module, "plain") != 0)
         variant = choice.kernel->module;
-    *out = find_module(context, name, in, dtype, variant);
+    *out = find_module(context, name, module_type(d, choice.kernel), dtype, variant);
     if (!*out || !choice.kernel) {
         hewn_error_set_no_module(context, hewn_gemm_family(), name, err);
         return HEWN_ERR_NO_MODULE;

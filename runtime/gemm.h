@@ -88,7 +88,7 @@ struct hewn_gemm_plan {
     struct gemm_slices *slices;   /* NULL: one slice. Else the rest of the plan is without slices */
 };
 
-/* Whether A and B have a type that modules are for which can do GEMM_CAN_KINDS. */
+/* Whether A and B have a type that there are scales of rows and columns for. */
 static inline int hewn_gemm_kind(const hewn_gemm_desc *d)
 {
     return (d->in == HEWN_E4M3 || d->in == HEWN_S8) && (!d->in_b || d->in_b == d->in);

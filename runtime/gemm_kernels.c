@@ -24,6 +24,10 @@ enum { EARLY = 8 }; /* k-blocks: `fetches` of kernels that spread tiles */
 #define KERNEL_ODD(P, t, v)   ROW(P, t, v, #v, 1, 1, 0, GEMM_CAN_LOOSE | GEMM_CAN_F32, 1, 0)
 /* One module, three variants: each tile alone, pairs along m, pairs along n. */
 #define KERNEL_SHARES(P, t, v) KERNEL_THREE(P, t, v, MOST)
+/* Of one module, as it is, and for SwiGLU of K-major inputs. */
+#define KERNEL_GATED(P, t, v) \
+    KERNEL_WHOLE(P, t, v)     \
+    ROW(P, t, v, #v "-glu", P##_GEMM_PAIR_M(v), 1, GEMM_MODE_GLU, MOST | GEMM_CAN_GLU, 0, 0)
 /* Results of 16 bits. */
 #define KERNEL_GLU(P, t, v)       KERNEL_THREE(P, t, v, MOST)
 #define KERNEL_EXCHANGED(P, t, v) KERNEL_THREE(P, t, v, GEMM_CAN_PLANE)
@@ -55,14 +59,14 @@ enum { EARLY = 8 }; /* k-blocks: `fetches` of kernels that spread tiles */
      .pair_m = (m),                                        \
      .pair_n = (n),                                        \
      .parts = IS_GLU(P, v) ? 1 : P##_GEMM_PARTS(v),        \
-     .glu = IS_GLU(P, v),                                  \
+     .glu = IS_GLU(P, v) || (how) == GEMM_MODE_GLU,        \
      .threads = P##_GEMM_THREADS,                          \
      .d_rows = P##_GEMM_D_ROWS,                            \
      .dynamic_shared = P##_GEMM_DYNAMIC_SHARED(v),         \
      .tmem_columns = P##_GEMM_TMEM_COLUMNS,                \
      .ctas_per_sm = P##_GEMM_CTAS_PER_SM,                  \
      .raster_rows = P##_GEMM_RASTER_ROWS(v) / (m),         \
-     .can = P##_GEMM_CAN(v) | (more),                      \
+     .can = (P##_GEMM_CAN(v) & ~UNGATED(how)) | (more),    \
      .mode = (how),                                        \
      .odd = (maps),                                        \
      .fetches = (spreads)*EARLY,                           \
@@ -132,6 +136,8 @@ enum { EARLY = 8 }; /* k-blocks: `fetches` of kernels that spread tiles */
      .few = HEWN_GEMM_ODD##side},
 
 #define IS_GLU(P, v) ((P##_GEMM_CAN(v) & GEMM_CAN_GLU) != 0)
+#define UNGATED(how) \
+    ((how) == GEMM_MODE_GLU ? (uint32_t)GEMM_CAN_MN | (uint32_t)GEMM_CAN_SCALES : 0U)
 
 static const struct hewn_gemm_kernel kernels[] = {
     KERNEL_FEW("few", 0, SM90A_FEW_CAN) KERNEL_FEW("glufew", 1, SM90A_GLUFEW_CAN)
@@ -414,16 +420,19 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
     }
     if (out->kernel || !known) return HEWN_OK;
     return hewn_fail(err, HEWN_ERR_ARGUMENT,
-                     "variant, parts: no kernel for %s is called \"%s\" and takes %u parts of K "
-                     "here (%d SMs, %llu k; clusters: %s)",
-                     target, variant ? variant : "", parts, (int)sm_count,
-                     (unsigned long long)problem->k, clusters ? "yes" : "no");
+                     "variant, parts: no kernel for %s%s%s%s takes %u parts of K here (%d SMs, "
+                     "%llu k; clusters: %s)",
+                     target, variant ? " is called \"" : "", variant ? variant : "",
+                     variant ? "\" and" : "", parts, (int)sm_count, (unsigned long long)problem->k,
+                     clusters ? "yes" : "no");
 }
 
 /* ---- slices of K -- */
 
-/* The kernel that adds up slices: start, loads and stores, and its reads from L2; bytes a cycle. */
+/* The kernel that adds up slices: start, loads and stores, and its reads from L2; bytes a cycle. On sm_100f by the
+ * simulator's model; there fewer than four slices take as long. */
 static const double combine = 4103, combine_bytes = 902.5;
+static const double blackwell_combine = 4400, blackwell_combine_bytes = 1725;
 static const double rest_start = 3500; /* of the product of what equal slices leave of K */
 
 /* K of each slice: its rows begin at multiples of 16 bytes. */
@@ -437,7 +446,7 @@ int hewn_gemm_sliceable(const struct hewn_gemm_extent *p, uint32_t slices)
 {
     uint64_t k = slice_k(p, slices);
     return p->batch == 1 && k && (k * slices == p->k || slices < GEMM_MAX_SLICES) &&
-           !(p->need & (GEMM_CAN_KINDS | GEMM_CAN_GLU));
+           !(p->need & (GEMM_CAN_KINDS | GEMM_CAN_SCALES | GEMM_CAN_GLU));
 }
 
 struct hewn_gemm_extent hewn_gemm_slice_extent(const struct hewn_gemm_extent *p, uint32_t slices)
@@ -472,6 +481,14 @@ uint32_t hewn_gemm_most_slices(const struct hewn_gemm_kernel *k, uint32_t parts,
     return most < GEMM_MAX_SLICES ? (uint32_t)most : GEMM_MAX_SLICES;
 }
 
+static double combine_cost(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
+                           uint32_t slices)
+{
+    double slice = (double)p->m * (double)p->n * 4;
+    return k->tmem_columns ? blackwell_combine + larger(slices, 4) * slice / blackwell_combine_bytes
+                           : combine + slices * slice / combine_bytes;
+}
+
 /* As many slices as occupy all clusters once, and half as many, of those that are all of K; where these are much
  * fewer, also slices that leave some of it. */
 static void try_slices(const struct hewn_gemm_kernel *k, uint32_t parts,
@@ -489,8 +506,8 @@ static void try_slices(const struct hewn_gemm_kernel *k, uint32_t parts,
         if (s < 2 || !hewn_gemm_sliceable(p, s) ||
             ceil_div(q.k, hewn_gemm_tile_k(k, q.in)) < least_blocks(k, parts))
             continue;
-        double c = cost(k, parts, &q, sm_count) + combine + (q.k * s < p->k ? rest_start : 0) +
-                   (double)s * (double)p->m * (double)p->n * 4 / combine_bytes;
+        double c = cost(k, parts, &q, sm_count) + (q.k * s < p->k ? rest_start : 0) +
+                   combine_cost(k, p, s);
         if (c >= out->cost) continue;
         *out = (struct hewn_gemm_choice){k, parts, 0, c};
         *slices = s;

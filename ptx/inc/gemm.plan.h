@@ -79,7 +79,7 @@
     X(u32, step_a, "stride_a != 0")                                                         \
     X(u32, step_b, "stride_b != 0")                                                         \
     X(u32, raster_rows, "min(tiles_m, raster_rows)")                                        \
-    X(u32, mode, "16-bit: a_mn + 2 * b_mn; fp8: a_e5m2 + 2 * b_e5m2 + 4 * full")            \
+    X(u32, mode, "a_mn + 2 * b_mn; fp8: a_e5m2 + 2 * b_e5m2 + 4 * full; 128 glu")           \
     X(u32, finish, "1 factors, 2 C, 4, 8 bias, 16 .. act, 64, 128 scales of rows, columns") \
     X(u32, columns, "of D in a tile, where the plan decides it; else 0")                    \
     X(u32, stages, "of the ring, or k-blocks to fetch early, where the plan says; 0")       \
@@ -101,6 +101,9 @@
  * the other, and each loads half of B's; PAIR_N: side by side, half of A's. One of them at most. */
 #define GEMM_MODE_PAIR_M 8
 #define GEMM_MODE_PAIR_N 16
+/* On sm_100f, in kernels that can do GEMM_CAN_GLU beside all else: it is done, see there. The tile of D has half
+ * the columns, a box of B half the rows, in a pair as many. */
+#define GEMM_MODE_GLU 128
 /* Kernels of kind SPREAD: a cluster is a rectangle of tiles, 1 << LOG_M below each other and 1 << LOG_N side by
  * side. Bits 0-1 from there on: the logarithm. */
 #define GEMM_MODE_LOG_M 8
@@ -131,7 +134,7 @@
 /* Bits of `finish`; with none, D is the sums, rounded. Else
  *   D = act(alpha * scale_a * scale_b * sum + beta * C + bias[column])
  * The factors with SCALE (of the scales, those that have an address), C of D's dtype, BIAS of D's
- * dtype or, BIAS_F32, fp32; one of the activations or none. ROWS, in modules of KINDS: scale_a has m
+ * dtype or, BIAS_F32, fp32; one of the activations or none. ROWS, in modules that can do SCALES: scale_a has m
  * numbers, one a row, those of each problem of A from a multiple of 4 numbers on; COLUMNS: likewise
  * scale_b, n numbers. */
 #define GEMM_FINISH_SCALE    1
@@ -148,7 +151,7 @@
 /* Bits of a kernel's CAN, what it does beyond sums of 16-bit K-major operands: MN-major ones,
  * `finish`, 8-bit ones; LOOSE: every matrix and bias may begin at any element, rows be of any
  * length; PLANE: then problems of A and B may be any number of bytes apart; F32: results of 32
- * bits; KINDS: inputs that are e4m3 or s8 both, a scale for each row and column. GLU, and nothing
+ * bits; KINDS: modules of e4m3 and of s8 alone; SCALES: a scale for each row and column. GLU, and nothing
  * else: D[b] = silu(x) * y, x and y the first and the last n columns of alpha * scale_a * scale_b *
  * A[b] * transpose(B[b]), B: 2n x k; a tile of D has half of the tile's columns. */
 #define GEMM_CAN_MN     1
@@ -159,6 +162,7 @@
 #define GEMM_CAN_F32    32
 #define GEMM_CAN_KINDS  64
 #define GEMM_CAN_GLU    128
+#define GEMM_CAN_SCALES 256
 
 /* What a variant's KINDS says: there are modules of e4m3 and of s8 alone; it has B's rows twice. */
 #define GEMM_KINDS_TYPES 1

@@ -33,12 +33,13 @@
 
 /* ---- a variant: SM100F_GEMM_<NAME>(variant); PLAN(NAME) in the kernel ---- */
 
-/* X(prefix, target, variant, kind), as on sm_90a. Of equal cost the runtime takes the first. */
+/* X(prefix, target, variant, kind), as on sm_90a. GATED: GEMM_MODE_GLU is for it, because half of a
+ * tile's columns are whole boxes of output. Of equal cost the runtime takes the first. */
 #define SM100F_GEMM_VARIANTS(X)        \
-    X(SM100F, sm_100f, pair, WHOLE)    \
-    X(SM100F, sm_100f, pair128, WHOLE) \
-    X(SM100F, sm_100f, plain, WHOLE)   \
-    X(SM100F, sm_100f, 128x128, WHOLE) \
+    X(SM100F, sm_100f, pair, GATED)    \
+    X(SM100F, sm_100f, pair128, GATED) \
+    X(SM100F, sm_100f, plain, GATED)   \
+    X(SM100F, sm_100f, 128x128, GATED) \
     X(SM100F, sm_100f, 128x64, WHOLE)
 
 /* TILE_M x TILE_N: the part of D that a CTA stores. PAIR_M 2: two CTAs, one below the other, whose
@@ -71,7 +72,7 @@
 #define SM100F_GEMM_PAIR_N(v)    1
 #define SM100F_GEMM_PARTS(v)     1
 #define SM100F_GEMM_D_BUFFERS(v) 2
-#define SM100F_GEMM_CAN(v)       (GEMM_CAN_MN | GEMM_CAN_FINISH | GEMM_CAN_FP8)
+#define SM100F_GEMM_CAN(v)       (GEMM_CAN_MN | GEMM_CAN_FINISH | GEMM_CAN_FP8 | GEMM_CAN_SCALES)
 
 /* A CTA's part of a k-block: its rows of A, its share of B's. What one phase of full_bar waits for:
  * the parts of the pair, at the first CTA's barrier. */

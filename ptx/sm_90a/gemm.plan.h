@@ -191,7 +191,7 @@
          ? GEMM_CAN_FINISH | GEMM_CAN_GLU                               \
          : GEMM_CAN_FINISH | (SM90A_GEMM_SHARES(v) ? 0 : GEMM_CAN_MN) | \
                (SM90A_GEMM_GROUP_M(v) == 64 ? GEMM_CAN_FP8 : 0) |       \
-               (SM90A_GEMM_KINDS(v) & GEMM_KINDS_TYPES ? GEMM_CAN_KINDS : 0))
+               (SM90A_GEMM_KINDS(v) & GEMM_KINDS_TYPES ? GEMM_CAN_KINDS | GEMM_CAN_SCALES : 0))
 
 /* A k-block of A and of B: one stage, and what one phase of full_bar waits for. */
 #define SM90A_GEMM_A_BYTES(v)     (SM90A_GEMM_TILE_M(v) * GEMM_ROW_BYTES)

@@ -46,7 +46,8 @@
 #define SM90A_FEW_CTAS_PER_SM 2
 #define SM90A_FEW_D_ROWS      16 /* of map_d, which is not used */
 
-#define SM90A_FEW_CAN (GEMM_CAN_MN | GEMM_CAN_FINISH | GEMM_CAN_FP8 | GEMM_CAN_KINDS)
+#define SM90A_FEW_CAN \
+    (GEMM_CAN_MN | GEMM_CAN_FINISH | GEMM_CAN_FP8 | GEMM_CAN_KINDS | GEMM_CAN_SCALES)
 
 /* With B's rows twice, K-major inputs of 16 bits: columns of a tile come in chunks, half of its rows of B. */
 #define SM90A_GLUFEW_CAN (GEMM_CAN_FINISH | GEMM_CAN_GLU)

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POISON = 0xA5, NAME = 24 };
+enum { POISON = 0xA5, NAME = 24, HOPPER = 9 };
 
 /* ---- one case ---- */
 
@@ -50,7 +50,8 @@ static bool fill(struct run *r)
     const int64_t a = problems(s->batch, s->stride_a), b = problems(s->batch, s->stride_b);
     const int64_t rows_b = s->act == HEWN_ACT_SWIGLU ? 2 * s->n : s->n;
     o->a = matrix_new(s->in, HEWN_MAJOR_K, s->m, s->k, s->lda, s->stride_a, a);
-    o->b = matrix_new(s->in, HEWN_MAJOR_K, rows_b, s->k, s->ldb, s->stride_b, b);
+    o->b =
+        matrix_new(s->in_b ? s->in_b : s->in, HEWN_MAJOR_K, rows_b, s->k, s->ldb, s->stride_b, b);
     o->d = matrix_new(s->out, HEWN_MAJOR_K, s->m, s->n, s->ldd, s->stride_d, s->batch);
     o->c = matrix_new(s->out, HEWN_MAJOR_K, s->m, s->n, s->ldd, s->stride_d, s->batch);
     o->bias = matrix_new(s->bias_type, HEWN_MAJOR_K, 1, s->n, s->n, 0, 1);
@@ -114,10 +115,13 @@ static void run_on_device(struct device *dev, struct run *r)
         return;
     }
     CHECK_INT(hewn_gemm_plan_describe(plan, &info, &err), HEWN_OK);
-    const char *family = r->g.desc.act == HEWN_ACT_SWIGLU ? "glu"
-                         : r->g.desc.in == HEWN_S8        ? "gemm_s8_"
-                                                          : "gemm_e4m3_";
-    CHECK(strstr(info.module, family), "%s ran", info.module);
+    const char *family = r->g.desc.in == HEWN_S8        ? "gemm_s8_"
+                         : dev->info.cc_major == HOPPER ? "gemm_e4m3_"
+                                                        : "gemm_fp8_";
+    if (r->g.desc.act == HEWN_ACT_SWIGLU)
+        CHECK(strstr(info.variant, "glu"), "%s ran", info.variant);
+    else
+        CHECK(strstr(info.module, family), "%s ran", info.module);
     CHECK(info.workspace == 0, "a workspace");
     r->o.parts = info.parts, r->o.slices = info.slices;
     const hewn_gemm_args args = {.struct_size = sizeof args,
@@ -182,25 +186,32 @@ static const struct finish {
 };
 enum { FINISHES = sizeof finishes / sizeof *finishes };
 
-static const struct {
+struct kernel {
     const char *variant;
     int most_m;
     uint32_t parts[4];
-} kernels[] = {
+};
+static const struct kernel kernels[] = {
     {"few", 64, {1, 2, 3, 8}},     {"80x128", 0, {1, 2, 8, 3}},  {"80x128m", 0, {1, 2, 4, 3}},
     {"80x128n", 0, {1, 3, 2, 4}},  {"128x128", 0, {1, 3, 8, 2}}, {"128x128m", 0, {1, 2, 4, 3}},
     {"128x128n", 0, {1, 4, 2, 3}}, {"128x192", 0, {1, 2, 5, 8}}, {"128x192m", 0, {1, 2, 4, 3}},
     {"128x192n", 0, {1, 2, 3, 4}}, {"128x256", 0, {1, 2, 7, 8}}, {"128x256m", 0, {1, 4, 3, 2}},
     {"128x256n", 0, {1, 2, 4, 3}},
 };
+/* On sm_100f: of e4m3 alone. */
+static const struct kernel blackwell[] = {{"pair", 0, {1, 1, 1, 1}},
+                                          {"pair128", 0, {1, 1, 1, 1}},
+                                          {"plain", 0, {1, 1, 1, 1}},
+                                          {"128x128", 0, {1, 1, 1, 1}},
+                                          {"128x64", 0, {1, 1, 1, 1}}};
 static const int64_t shapes[][3] = {{128, 256, 1024}, {1, 1, 1040},     {65, 129, 1600},
                                     {257, 513, 1152}, {300, 390, 1200}, {16, 1030, 1280},
                                     {33, 71, 4112},   {129, 255, 1088}};
 enum {
     KERNELS = sizeof kernels / sizeof *kernels,
+    BLACKWELL = sizeof blackwell / sizeof *blackwell,
     SHAPES = sizeof shapes / sizeof *shapes,
-    ROUNDS = 8, /* cases of a kernel */
-    CASES = KERNELS * ROUNDS
+    ROUNDS = 8 /* cases of a kernel */
 };
 
 static int64_t padded(int64_t columns, int dtype, int64_t extra)
@@ -234,22 +245,23 @@ static void set_layout(hewn_gemm_desc *s, int mix)
     s->stride_c = s->stride_d;
 }
 
-static void kernel_case(struct gemm_case *g, int index)
+static void kernel_case(struct gemm_case *g, const struct kernel *list, int count, int index)
 {
     static const int outs[] = {HEWN_BF16, HEWN_F32, HEWN_F16, HEWN_S32};
     hewn_gemm_desc *s = &g->desc;
-    const int k = index % KERNELS, round = index / KERNELS, mix = k * 3 + round;
+    const int k = index % count, round = index / count, mix = k * 3 + round;
+    const struct kernel *kernel = &list[k];
     const int64_t *shape = shapes[mix % SHAPES];
-    const bool narrow = strstr(kernels[k].variant, "80x") != NULL;
-    s->m = kernels[k].most_m ? 1 + (shape[0] - 1) % kernels[k].most_m : shape[0];
+    const bool narrow = strstr(kernel->variant, "80x") != NULL;
+    s->m = kernel->most_m ? 1 + (shape[0] - 1) % kernel->most_m : shape[0];
     s->n = shape[1], s->k = shape[2] - (round % 4 == 3 ? 7 : 0);
-    s->in = round % 2 ? HEWN_S8 : HEWN_E4M3;
+    s->in = round % 2 && list == kernels ? HEWN_S8 : HEWN_E4M3;
     s->out = outs[round / 2 % (narrow ? 2 : s->in == HEWN_S8 ? 4 : 3)];
     if (narrow && s->out == HEWN_F32) s->out = HEWN_F16;
     s->accumulate = mix % 2 ? HEWN_ACCUMULATE_FAST : HEWN_ACCUMULATE_FULL;
     s->batch = mix % 4 == 1 ? 2 : 1;
-    s->variant = kernels[k].variant;
-    s->parts = kernels[k].parts[round % 4];
+    s->variant = kernel->variant;
+    s->parts = kernel->parts[round % 4];
     g->pattern = (enum pattern)(mix % PLAIN_PATTERNS);
     if (s->out != HEWN_S32)
         set_finish(g, mix);
@@ -264,13 +276,13 @@ static const int64_t chosen[][3] = {{1, 512, 4096},   {7, 100, 136},   {64, 300,
                                     {4, 5, 3},        {129, 129, 16},  {8, 16, 140000}};
 enum { CHOSEN = sizeof chosen / sizeof *chosen };
 
-static void chosen_case(struct gemm_case *g, int index)
+static void chosen_case(struct gemm_case *g, bool s8, int index)
 {
     hewn_gemm_desc *s = &g->desc;
     const int64_t *shape = chosen[index / 2];
     s->m = shape[0], s->n = shape[1], s->k = shape[2];
-    s->in = index % 2 ? HEWN_S8 : HEWN_E4M3;
-    s->out = index % 2 && index / 2 % 2 == 0 ? HEWN_S32 : HEWN_BF16;
+    s->in = s8 && index % 2 ? HEWN_S8 : HEWN_E4M3;
+    s->out = s8 && index % 2 && index / 2 % 2 == 0 ? HEWN_S32 : HEWN_BF16;
     s->batch = 1;
     g->pattern = UNIFORM;
     if (s->out != HEWN_S32)
@@ -284,6 +296,9 @@ static void chosen_case(struct gemm_case *g, int index)
  * tiles than CTAs, one B for a batch; and kernels as they are chosen. */
 static const char *const glu_variants[] = {"glu128", "glu128m", "glu128n", "glu64",
                                            "glu64m", "glu64n",  "glufew",  NULL};
+/* On sm_100f: of 8 bits, too. */
+static const char *const blackwell_glu[] = {"pair-glu",  "pair128-glu", "plain-glu", "128x128-glu",
+                                            "plain-glu", NULL,          "pair-glu",  NULL};
 static const int64_t glu_shapes[][3] = {{128, 128, 256}, {1, 1, 8},        {65, 129, 600},
                                         {257, 513, 72},  {300, 1030, 136}, {700, 260, 64},
                                         {129, 63, 1096}};
@@ -293,19 +308,23 @@ enum {
     GLU_CASES = GLU_VARIANTS * GLU_SHAPES
 };
 
-static void glu_case(struct gemm_case *g, int index)
+static void glu_case(struct gemm_case *g, const char *const *variants, int index)
 {
     static const uint32_t with[] = {0, HEWN_GEMM_WITH_ALPHA,
                                     HEWN_GEMM_WITH_SCALE_A | HEWN_GEMM_WITH_SCALE_B};
     hewn_gemm_desc *s = &g->desc;
     const int v = index % GLU_VARIANTS, shape = index / GLU_VARIANTS, mix = v * 2 + shape;
-    const bool few = glu_variants[v] && !strcmp(glu_variants[v], "glufew");
+    const bool few = variants[v] && !strcmp(variants[v], "glufew");
     s->m = glu_shapes[shape][0], s->n = glu_shapes[shape][1], s->k = glu_shapes[shape][2];
     if (few) s->m = 1 + 9 * shape % 64;
     s->act = HEWN_ACT_SWIGLU;
     s->in = mix % 2 ? HEWN_F16 : HEWN_BF16;
     s->out = mix % 3 == 2 ? HEWN_F32 : s->in;
-    s->variant = glu_variants[v];
+    if (variants == blackwell_glu && v > 3) {
+        s->in = mix % 2 ? HEWN_E5M2 : HEWN_E4M3, s->in_b = HEWN_E4M3;
+        s->k *= 2;
+    }
+    s->variant = variants[v];
     s->parts = few && s->k > 500 ? 3 : s->variant ? 1 : 0;
     s->batch = mix % 4 == 1 ? 2 : 1;
     s->with = with[(v + shape) % 3];
@@ -358,22 +377,25 @@ int main(int argc, char **argv)
         return test_end();
     }
     test_where("sm_%d%d, %s", dev.info.cc_major, dev.info.cc_minor, dev.info.name);
-    for (int i = 0; dev.info.cc_major == 9 && i < CASES; i++) {
+    const bool hopper = dev.info.cc_major == HOPPER;
+    const struct kernel *list = hopper ? kernels : blackwell;
+    const int count = hopper ? KERNELS : BLACKWELL;
+    for (int i = 0; i < count * ROUNDS; i++) {
         struct gemm_case g = {.alpha = 1};
-        kernel_case(&g, i);
+        kernel_case(&g, list, count, i);
         maybe_run(&dev, &g);
     }
-    for (int i = 0; dev.info.cc_major == 9 && i < 2 * CHOSEN; i++) {
+    for (int i = 0; i < 2 * CHOSEN; i++) {
         struct gemm_case g = {.alpha = 1};
-        chosen_case(&g, i);
+        chosen_case(&g, hopper, i);
         maybe_run(&dev, &g);
     }
-    for (int i = 0; dev.info.cc_major == 9 && i < GLU_CASES; i++) {
+    for (int i = 0; i < GLU_CASES; i++) {
         struct gemm_case g = {.alpha = 1};
-        glu_case(&g, i);
+        glu_case(&g, hopper ? glu_variants : blackwell_glu, i);
         maybe_run(&dev, &g);
     }
-    if (dev.info.cc_major != 9 && test_case("refused on a device without them")) refusals(&dev);
+    if (!hopper && test_case("refused on a device without them")) refusals(&dev);
     device_close(&dev);
     return test_end();
 }

@@ -11,17 +11,23 @@ static int is_8bit(const struct module_id *id)
     return strcmp(id->in, "fp8") == 0 || strcmp(id->in, "e4m3") == 0 || strcmp(id->in, "s8") == 0;
 }
 
+static const char glu[] = "D[b] = silu(x) * y, x and y the first and the last n columns of "
+                          "alpha * scale_a * scale_b * A[b] * transpose(B[b])";
+
 void gemm_write_problem(FILE *out, const struct module_id *id)
 {
     if (id->plan->gemm->glu)
-        fprintf(out,
-                "  \"formula\": \"D[b] = silu(x) * y, x and y the first and the last n columns of "
-                "alpha * scale_a * scale_b * A[b] * transpose(B[b])\",\n");
+        fprintf(out, "  \"formula\": \"%s\",\n", glu);
     else if (id->plan->gemm->can & GEMM_CAN_FINISH)
         fprintf(out, "  \"formula\": \"D[b] = act(alpha * scale_a * scale_b * A[b] * "
                      "transpose(B[b]) + beta * C[b] + bias)\",\n");
     else
         fprintf(out, "  \"formula\": \"D[b] = A[b] * transpose(B[b])\",\n");
+    if (id->plan->gemm->variant_kind && strcmp(id->plan->gemm->variant_kind, "GATED") == 0)
+        fprintf(out,
+                "  \"glu\": \"mode & %d: %s; then tile_n and the rows of map_b's box are half of "
+                "those given here, in a pair the box is as it is, and map_b has 2 * n rows\",\n",
+                GEMM_MODE_GLU, glu);
     fprintf(out, "  \"dtypes\": {\"a\": \"%s\", \"b\": \"%s\", \"sum\": \"%s\", \"d\": \"%s\"},\n",
             id->in, id->in, strcmp(id->in, "s8") == 0 ? "s32" : "f32", id->out);
 }

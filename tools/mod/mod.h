@@ -62,6 +62,7 @@ struct gemm_shape {
     unsigned can; /* GEMM_CAN_... */
     unsigned odd; /* 1: GEMM_ODD_MAPS */
     unsigned glu; /* 1: B has 2n rows, a tile of D half of tile_n columns */
+    const char *variant_kind; /* in the list of variants; NULL: it is in none */
 };
 
 struct attention_shape {

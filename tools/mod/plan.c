@@ -99,7 +99,12 @@ static const struct plan_scalar scalars[] = PLAN_SCALARS(GEMM_SCALARS(PLAN_SCALA
     _Static_assert(P##_GEMM_TILE_N(v) <= P##_GEMM_ACC_COLUMNS && P##_GEMM_TILE_N(v) % 64 == 0, \
                    "an accumulator's columns, whole boxes of output");                         \
     _Static_assert(P##_GEMM_STAGES(v) >= P##_GEMM_ACCUMULATORS && P##_GEMM_STAGES(v) <= 32,    \
-                   "a thread of warp 0 makes the barriers of a stage and of an accumulator");
+                   "a thread of warp 0 makes the barriers of a stage and of an accumulator");  \
+    CHECK_GATED_##kind(P, v)
+
+#define CHECK_GATED_WHOLE(P, v)
+#define CHECK_GATED_GATED(P, v) \
+    _Static_assert(P##_GEMM_TILE_N(v) % GEMM_D_ROW_BYTES == 0, "half of it is whole boxes");
 
 SM90A_GEMM_VARIANTS(CHECK)
 SM90A_GEMM_VARIANTS(CHECK_HOPPER)
@@ -119,6 +124,7 @@ _Static_assert(SM100F_GEMM_TMEM_COLUMNS <= 512, "TMEM_COLUMNS");
 #define ODD_EXCHANGED 0
 #define ODD_GLU       0
 #define ODD_SPREAD    0
+#define ODD_GATED     0
 #define ODD_ODD       1
 
 #define TABLES(P, t, v, kind)                                                                      \
@@ -142,6 +148,7 @@ _Static_assert(SM100F_GEMM_TMEM_COLUMNS <= 512, "TMEM_COLUMNS");
         .can = P##_GEMM_CAN(v),                                                                    \
         .odd = ODD_##kind,                                                                         \
         .glu = (P##_GEMM_CAN(v) & GEMM_CAN_GLU) != 0,                                              \
+        .variant_kind = #kind,                                                                     \
     };
 
 SM90A_GEMM_VARIANTS(TABLES)
