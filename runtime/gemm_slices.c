@@ -1,6 +1,6 @@
 /*
  * Products whose K is cut into slices: a plan of a batch of slices, whose sums of f32 go to the workspace, and
- * the kernel that adds them up (ptx/sm_90a/gemm_combine.ptx).
+ * the kernel that adds them up (ptx/inc/gemm_combine.inc).
  */
 #include "gemm.h"
 
@@ -163,7 +163,7 @@ static int check_slices(const hewn_gemm_desc *d, const struct hewn_gemm_extent *
     if (extent->batch > 1)
         return hewn_fail(err, HEWN_ERR_LIMIT, "slices: %u is not 1, but batch is %llu", d->slices,
                          (unsigned long long)extent->batch);
-    if (extent->need & (GEMM_CAN_KINDS | GEMM_CAN_GLU))
+    if (extent->need & (GEMM_CAN_KINDS | GEMM_CAN_SCALES | GEMM_CAN_GLU))
         return hewn_fail(err, HEWN_ERR_LIMIT,
                          "slices: %u is not 1, which s8, scales of rows or columns, SwiGLU ask for",
                          d->slices);

@@ -804,33 +804,42 @@ static void shifted_case(struct gemm_case *g, int index, struct rng *r)
 
 /* Slices of K, with and without parts, of each type and major; ends of rows of the sums and of K, one to eight
  * lanes of a quad, and something behind the sums. Then K of no equal slices, and rows of any length. */
-static const struct {
+struct slice_shape {
     int64_t m, n, k;
     const char *variant;
     uint32_t parts, slices;
-} slice_shapes[] = {{100, 72, 1024, "split", 1, 2},   {65, 129, 1040, "flat", 2, 5},
-                    {1, 1, 520, "narrow", 1, 5},      {130, 66, 4096, "128x96n", 2, 16},
-                    {16, 16, 4096, "few", 2, 8},      {33, 257, 768, "few", 1, 3},
-                    {129, 127, 576, "128x128", 3, 4}, {200, 30, 8192, "split", 1, 64},
-                    {7, 300, 2112, "64x256m", 1, 33}, {64, 64, 640, "plain", 1, 10},
-                    {90, 1030, 336, "pair", 1, 7},    {300, 500, 512, "wide", 1, 2},
-                    {90, 130, 1043, "128x96", 2, 3},  {33, 100, 777, "few", 2, 5},
-                    {184, 116, 2391, "odd64", 2, 4},  {129, 250, 1046, "odd128", 1, 3},
-                    {70, 300, 999, "odd256", 1, 2},   {64, 101, 901, "loose", 1, 7}};
+};
+static const struct slice_shape slice_shapes[] = {
+    {100, 72, 1024, "split", 1, 2},   {65, 129, 1040, "flat", 2, 5},
+    {1, 1, 520, "narrow", 1, 5},      {130, 66, 4096, "128x96n", 2, 16},
+    {16, 16, 4096, "few", 2, 8},      {33, 257, 768, "few", 1, 3},
+    {129, 127, 576, "128x128", 3, 4}, {200, 30, 8192, "split", 1, 64},
+    {7, 300, 2112, "64x256m", 1, 33}, {64, 64, 640, "plain", 1, 10},
+    {90, 1030, 336, "pair", 1, 7},    {300, 500, 512, "wide", 1, 2},
+    {90, 130, 1043, "128x96", 2, 3},  {33, 100, 777, "few", 2, 5},
+    {184, 116, 2391, "odd64", 2, 4},  {129, 250, 1046, "odd128", 1, 3},
+    {70, 300, 999, "odd256", 1, 2},   {64, 101, 901, "loose", 1, 7}};
+static const struct slice_shape blackwell_slices[] = {
+    {100, 72, 1024, "128x64", 1, 2}, {65, 129, 1040, "128x128", 1, 5},
+    {1, 1, 520, "pair128", 1, 5},    {300, 500, 512, "pair", 1, 2},
+    {33, 257, 768, "plain", 1, 3},   {200, 30, 8192, "128x64", 1, 64},
+    {7, 300, 2112, "pair", 1, 33},   {90, 130, 1043, "pair128", 1, 3},
+    {16, 16, 8192, NULL, 0, 0},      {129, 250, 1046, "plain", 1, 3}};
 enum {
     SLICE_SHAPES = sizeof slice_shapes / sizeof slice_shapes[0],
-    SLICE_CASES = 5 * SLICE_SHAPES
+    BLACKWELL_SLICES = sizeof blackwell_slices / sizeof blackwell_slices[0],
+    SLICE_TURNS = 5
 };
 
-static void slice_case(struct gemm_case *g, int index)
+static void slice_case(struct gemm_case *g, const struct slice_shape *list, int count, int index)
 {
     static const int formats[] = {HEWN_E4M3, HEWN_E5M2};
-    const int shape = index % SLICE_SHAPES, turn = index / SLICE_SHAPES, mix = shape + 5 * turn;
-    const char *variant = slice_shapes[shape].variant;
+    const int shape = index % count, turn = index / count, mix = shape + 5 * turn;
+    const char *variant = list[shape].variant ? list[shape].variant : "";
     hewn_gemm_desc *s = &g->desc;
-    s->m = slice_shapes[shape].m, s->n = slice_shapes[shape].n, s->k = slice_shapes[shape].k;
-    s->variant = variant;
-    s->parts = slice_shapes[shape].parts, s->slices = slice_shapes[shape].slices;
+    s->m = list[shape].m, s->n = list[shape].n, s->k = list[shape].k;
+    s->variant = list[shape].variant;
+    s->parts = list[shape].parts, s->slices = list[shape].slices;
     const bool odd = variant[0] == 'o', loose = odd || !strcmp(variant, "loose");
     const bool eight = turn == 2 && strcmp(variant, "wide") != 0 && !odd;
     if (eight) s->k *= 2;
@@ -838,7 +847,7 @@ static void slice_case(struct gemm_case *g, int index)
     s->in_b = eight ? formats[mix % 2] : 0;
     s->accumulate = eight && mix / 4 % 2 ? HEWN_ACCUMULATE_FAST : HEWN_ACCUMULATE_FULL;
     s->out = out_types[mix % 3];
-    if (!eight && !loose && !strchr(variant, 'x'))
+    if (!eight && !loose && (list == blackwell_slices || !strchr(variant, 'x')))
         s->major_a = mix / 2 % 2, s->major_b = mix / 4 % 2;
     g->pattern = (enum pattern)(mix % PATTERNS);
     set_layout(s, shape % 3, shape % 2, mix % 3);
@@ -975,9 +984,11 @@ int main(int argc, char **argv)
         shifted_case(&g, i, &r);
         maybe_run(&dev, &g);
     }
-    for (int i = 0; dev.info.cc_major == 9 && i < SLICE_CASES; i++) {
+    const struct slice_shape *sliced = dev.info.cc_major == 9 ? slice_shapes : blackwell_slices;
+    const int slice_count = dev.info.cc_major == 9 ? SLICE_SHAPES : BLACKWELL_SLICES;
+    for (int i = 0; i < SLICE_TURNS * slice_count; i++) {
         struct gemm_case g = {.alpha = 1, .finish = ""};
-        slice_case(&g, i);
+        slice_case(&g, sliced, slice_count, i);
         maybe_run(&dev, &g);
     }
     for (int i = 0; dev.info.cc_major == 9 && i < EXCHANGED_CASES; i++) {

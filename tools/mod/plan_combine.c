@@ -1,4 +1,4 @@
-/* The combine kernels of decode and MLA (ptx/inc/split.inc) and of products (ptx/sm_90a/gemm_combine.ptx):
+/* The combine kernels of decode and MLA (ptx/inc/split.inc) and of products (ptx/inc/gemm_combine.inc):
  * one plan a family, and what their manifests say of the problem. No maps, no roles. */
 #include "mod.h"
 
@@ -32,10 +32,13 @@ static const struct plan_flow no_flows[] = PLAN_FLOWS();
         .flows = no_flows,       \
     },
 
-static const struct plan plans[] = {PLAN(decode, sm_90a, SPLIT_COMBINE_WARPS, scalars) PLAN(
-    decode, sm_100f, SPLIT_COMBINE_WARPS, scalars) PLAN(mla, sm_90a, SPLIT_COMBINE_WARPS, scalars)
-                                        PLAN(mla, sm_100f, SPLIT_COMBINE_WARPS, scalars)
-                                            PLAN(gemm, sm_90a, GEMM_COMBINE_WARPS, gemm_scalars)};
+static const struct plan plans[] = {
+    PLAN(decode, sm_90a, SPLIT_COMBINE_WARPS, scalars)
+        PLAN(decode, sm_100f, SPLIT_COMBINE_WARPS, scalars)
+            PLAN(mla, sm_90a, SPLIT_COMBINE_WARPS, scalars)
+                PLAN(mla, sm_100f, SPLIT_COMBINE_WARPS, scalars)
+                    PLAN(gemm, sm_90a, GEMM_COMBINE_WARPS, gemm_scalars)
+                        PLAN(gemm, sm_100f, GEMM_COMBINE_WARPS, gemm_scalars)};
 
 const struct plan *plan_combine(const char *target, const char *text)
 {
