@@ -126,6 +126,7 @@ on_simulator() {
         run "tensormap on $gpu" on $gpu "$bin/tensormap"
         run_shares $short "gemm on $gpu" on $gpu "$bin/gemm" --digests "$SRC/tests/golden/results-gemm.txt"
         run "kinds on $gpu" on $gpu "$bin/kinds" --share "0/$([ "$suite" = all ] && echo 1 || echo 3)"
+        [ "$suite" = all ] && run "kinds --random 2000 on $gpu" on $gpu "$bin/kinds" --random 2000
         run "tuning on $gpu" on $gpu "$bin/tuning"
         run_shares $short "attention on $gpu" on $gpu "$bin/attention" --digests "$SRC/tests/golden/results-attention.txt"
         run "host on $gpu" on $gpu "$bin/host"

@@ -21,10 +21,11 @@
  *         times alpha · scale_a · scale_b = f:  |f| · T + 3u · |x|   (three roundings)
  *         times a row's scale, a column's:      |scale| · T + u · |x| (one each)
  *         plus beta · c, plus bias:              T + u · (|x| + T)    (one each)
- *         activation:                           S · T + |y| · (5u · |s| + 2^-21) + 2^-126
+ *         activation:                           S · T + |y| · (5u · |s| + 2^-21) + 2^-126 + |x| · 2^-128
  *           S: the steepest slope, 1 of relu (which adds no error), 1.13 of gelu, 1.1 of silu; the rest
  *           is 1 / (1 + 2^s), whose exponent is rounded up to five times, and which is made by
- *           ex2.approx (2^-22 by the ISA), rcp.approx (2^-23), an addition and a product.
+ *           ex2.approx (2^-22 by the ISA), rcp.approx (2^-23), an addition and a product. Where 2^s overflows, y is
+ *           0: less than |x| · 2^-128 is lost.
  *         SwiGLU, x and y with bounds X, Y:      |silu(x)| · Y + |y| · silu's bound of X + their product
  *                                               + u · |D|
  * Integer-valued inputs make every partial sum exact: there E = H = H8 = 0.
@@ -186,7 +187,7 @@ static double activate(int act, double x, double *bound)
     if (act == HEWN_ACT_RELU) return x > 0 || isnan(x) ? x : 0.0;
     const double y = x / (1.0 + exp2(s));
     *bound = (act == HEWN_ACT_GELU ? 1.13 : 1.1) * *bound +
-             fabs(y) * (5 * 0x1p-24 * fabs(s) + 0x1p-21) + 0x1p-126;
+             fabs(y) * (5 * 0x1p-24 * fabs(s) + 0x1p-21) + 0x1p-126 + fabs(x) * 0x1p-128;
     return y;
 }
 

@@ -2,12 +2,16 @@
  * Products of hewn_gemm with a scale for each row and column, of s8, and with SwiGLU, against float64: every
  * kernel that has them, with parts of K; tails of k, ends of rows and columns; numbers, scales and what comes
  * after them together.
+ *   --random N   N cases of the whole contract of aligned operands, kernels named and chosen
+ *   --plans      on sm_100f: each kernel once with each of its ways of loading and of finishing, several tiles a
+ *                CTA, no box outside its matrix
  * The bounds and their reasons: gemm_judge.c.
  */
 #include "gemm_case.h"
 
 #include "lib/device.h"
 #include "lib/digest.h"
+#include "lib/suite.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,9 +19,12 @@
 
 enum { POISON = 0xA5, NAME = 24, HOPPER = 9 };
 
+#define ROWS    HEWN_GEMM_WITH_SCALE_ROWS
+#define COLUMNS HEWN_GEMM_WITH_SCALE_COLUMNS
+
 /* ---- one case ---- */
 
-enum { A, B, C, BIAS, SCALE_A, SCALE_B, D, BUFFERS };
+enum { A, B, C, BIAS, SCALE_A, SCALE_B, D, WORKSPACE, BUFFERS };
 
 struct run {
     struct gemm_case g;
@@ -49,9 +56,8 @@ static bool fill(struct run *r)
     struct operands *o = &r->o;
     const int64_t a = problems(s->batch, s->stride_a), b = problems(s->batch, s->stride_b);
     const int64_t rows_b = s->act == HEWN_ACT_SWIGLU ? 2 * s->n : s->n;
-    o->a = matrix_new(s->in, HEWN_MAJOR_K, s->m, s->k, s->lda, s->stride_a, a);
-    o->b =
-        matrix_new(s->in_b ? s->in_b : s->in, HEWN_MAJOR_K, rows_b, s->k, s->ldb, s->stride_b, b);
+    o->a = matrix_new(s->in, s->major_a, s->m, s->k, s->lda, s->stride_a, a);
+    o->b = matrix_new(s->in_b ? s->in_b : s->in, s->major_b, rows_b, s->k, s->ldb, s->stride_b, b);
     o->d = matrix_new(s->out, HEWN_MAJOR_K, s->m, s->n, s->ldd, s->stride_d, s->batch);
     o->c = matrix_new(s->out, HEWN_MAJOR_K, s->m, s->n, s->ldd, s->stride_d, s->batch);
     o->bias = matrix_new(s->bias_type, HEWN_MAJOR_K, 1, s->n, s->n, 0, 1);
@@ -115,14 +121,18 @@ static void run_on_device(struct device *dev, struct run *r)
         return;
     }
     CHECK_INT(hewn_gemm_plan_describe(plan, &info, &err), HEWN_OK);
-    const char *family = r->g.desc.in == HEWN_S8        ? "gemm_s8_"
+    const bool scales = r->g.desc.in == HEWN_S8 || r->g.desc.with & (ROWS | COLUMNS);
+    const char *family = !scales                        ? "gemm_"
+                         : r->g.desc.in == HEWN_S8      ? "gemm_s8_"
                          : dev->info.cc_major == HOPPER ? "gemm_e4m3_"
                                                         : "gemm_fp8_";
     if (r->g.desc.act == HEWN_ACT_SWIGLU)
         CHECK(strstr(info.variant, "glu"), "%s ran", info.variant);
     else
         CHECK(strstr(info.module, family), "%s ran", info.module);
-    CHECK(info.workspace == 0, "a workspace");
+    CHECK(!info.workspace || info.slices > 1, "a workspace");
+    CHECK(!info.workspace || guarded_new(dev, &r->buffer[WORKSPACE], info.workspace, 0xFF),
+          "no device memory for the workspace");
     r->o.parts = info.parts, r->o.slices = info.slices;
     const hewn_gemm_args args = {.struct_size = sizeof args,
                                  .a = r->buffer[A].data,
@@ -133,7 +143,8 @@ static void run_on_device(struct device *dev, struct run *r)
                                  .scale_a = r->buffer[SCALE_A].data,
                                  .scale_b = r->buffer[SCALE_B].data,
                                  .alpha = r->g.alpha,
-                                 .beta = r->g.beta};
+                                 .beta = r->g.beta,
+                                 .workspace = r->buffer[WORKSPACE].data};
     if (hewn_gemm_plan_run(plan, &args, NULL, &err)) CHECK(false, "run: %s", err.message);
     CHECK_INT(dev->synchronize(), 0);
     CHECK_INT(dev->to_host(r->o.d.bytes, r->buffer[D].data, r->o.d.size), 0);
@@ -165,9 +176,6 @@ static void run_case(struct device *dev, const struct gemm_case *g)
 }
 
 /* ---- cases ---- */
-
-#define ROWS    HEWN_GEMM_WITH_SCALE_ROWS
-#define COLUMNS HEWN_GEMM_WITH_SCALE_COLUMNS
 
 static const struct finish {
     const char *name;
@@ -234,11 +242,12 @@ static void set_finish(struct gemm_case *g, int index)
 static void set_layout(hewn_gemm_desc *s, int mix)
 {
     s->struct_size = sizeof *s;
-    s->lda = padded(s->k, s->in, mix % 3);
-    s->ldb = padded(s->k, s->in, mix % 2);
+    const int64_t rows_b = s->n * (s->act == HEWN_ACT_SWIGLU ? 2 : 1);
+    s->lda = padded(s->major_a ? s->m : s->k, s->in, mix % 3);
+    s->ldb = padded(s->major_b ? s->n : s->k, s->in, mix % 2);
     s->ldd = padded(s->n, s->out, mix % 3);
-    s->stride_a = mix % 5 == 4 ? 0 : s->lda * s->m;
-    s->stride_b = mix % 7 == 3 ? 0 : s->ldb * s->n * (s->act == HEWN_ACT_SWIGLU ? 2 : 1);
+    s->stride_a = mix % 5 == 4 ? 0 : s->lda * (s->major_a ? s->k : s->m);
+    s->stride_b = mix % 7 == 3 ? 0 : s->ldb * (s->major_b ? s->k : rows_b);
     s->stride_d = s->ldd * s->m;
     if (!(s->with & HEWN_GEMM_WITH_C)) return;
     s->ldc = s->ldd;
@@ -338,17 +347,128 @@ static void glu_case(struct gemm_case *g, const char *const *variants, int index
     set_layout(s, mix);
 }
 
+/* ---- the whole contract ---- */
+
+static const float numbers[] = {1, -0.5F, 0.75F, 0};
+
+/* What follows the sums, all of it that goes together. */
+static void random_finish(struct gemm_case *g, bool vectors, struct rng *r)
+{
+    static char name[NAME];
+    hewn_gemm_desc *s = &g->desc;
+    const uint32_t every = HEWN_GEMM_WITH_C | HEWN_GEMM_WITH_BIAS | HEWN_GEMM_WITH_SCALE_A |
+                           HEWN_GEMM_WITH_SCALE_B | HEWN_GEMM_WITH_ALPHA | ROWS | COLUMNS;
+    s->with = rng_below(r, 3) ? rng_below(r, every + 1) & every : 0;
+    if (!vectors || s->with & HEWN_GEMM_WITH_SCALE_A) s->with &= ~(uint32_t)ROWS;
+    if (!vectors || s->with & HEWN_GEMM_WITH_SCALE_B) s->with &= ~(uint32_t)COLUMNS;
+    s->act = (int)rng_below(r, 4);
+    s->bias_type = rng_below(r, 2) ? HEWN_F32 : s->out;
+    g->alpha = s->with & HEWN_GEMM_WITH_ALPHA ? numbers[rng_below(r, 3)] : 1;
+    g->beta = s->with & HEWN_GEMM_WITH_C ? numbers[rng_below(r, 4)] : 0;
+    g->scale_a = 0.04F, g->scale_b = -0.6F;
+    snprintf(name, sizeof name, "with 0x%x, act %d", s->with, s->act);
+    g->finish = name;
+}
+
+/* B with twice as many rows, or kernels by name: what the target has. */
+static void random_kernel(struct gemm_case *g, bool hopper, struct rng *r)
+{
+    hewn_gemm_desc *s = &g->desc;
+    const bool eight = hewn_dtype_size(s->in) == 1, named = !hopper && rng_below(r, 2);
+    if (rng_below(r, 5) == 0 && (!hopper || (!eight && s->out != HEWN_F16))) {
+        s->act = HEWN_ACT_SWIGLU;
+        s->major_a = s->major_b = HEWN_MAJOR_K;
+        s->with &=
+            (uint32_t)(HEWN_GEMM_WITH_SCALE_A | HEWN_GEMM_WITH_SCALE_B | HEWN_GEMM_WITH_ALPHA);
+        if (hopper && s->out == HEWN_BF16) s->in = HEWN_BF16;
+        g->beta = 0;
+        if (named) s->variant = blackwell_glu[rng_below(r, 4)];
+    } else {
+        if (named) s->variant = blackwell[rng_below(r, BLACKWELL)].variant;
+        if (s->batch == 1 && s->in != HEWN_S8 && !(s->with & (ROWS | COLUMNS)) && s->k >= 200 &&
+            rng_below(r, 3) == 0)
+            s->slices = 1 + rng_below(r, 8);
+    }
+    if (s->variant) s->parts = 1;
+}
+
+static int64_t ragged(struct rng *r, uint32_t limit)
+{
+    switch (rng_below(r, 4)) {
+    case 0: return 1 + rng_below(r, 16);
+    case 1: return 8 + rng_below(r, limit / 8) * 8;
+    case 2: return 1 + rng_below(r, limit / 4);
+    default: return 1 + rng_below(r, limit);
+    }
+}
+
+static void random_case(struct gemm_case *g, bool hopper, struct rng *r)
+{
+    static const int types[] = {HEWN_BF16, HEWN_F16, HEWN_E4M3, HEWN_E5M2, HEWN_S8};
+    static const int outs[] = {HEWN_F32, HEWN_BF16, HEWN_F16, HEWN_S32};
+    hewn_gemm_desc *s = &g->desc;
+    do {
+        s->m = ragged(r, 600), s->n = ragged(r, 700);
+        s->k = ragged(r, rng_below(r, 8) ? 600 : 6000);
+        s->batch = rng_below(r, 3) ? 1 : 1 + rng_below(r, 4);
+    } while (s->m * s->n * s->k * s->batch > 24000000);
+    s->in = types[rng_below(r, hopper ? 5 : 4)];
+    s->out = outs[rng_below(r, s->in == HEWN_S8 ? 4 : 3)];
+    if (s->in == HEWN_E4M3 || s->in == HEWN_E5M2) {
+        s->in_b = rng_below(r, 3) ? s->in : types[2 + rng_below(r, 2)];
+        s->accumulate = (int)rng_below(r, 2);
+    } else if (s->in != HEWN_S8) {
+        s->major_a = (int)rng_below(r, 2), s->major_b = (int)rng_below(r, 2);
+    }
+    g->pattern = (enum pattern)rng_below(r, PATTERNS);
+    g->alpha = 1, g->finish = "", s->bias_type = HEWN_F32;
+    if (s->out != HEWN_S32) {
+        random_finish(g, s->in == HEWN_S8 || (s->in == HEWN_E4M3 && s->in_b == s->in), r);
+        random_kernel(g, hopper, r);
+    }
+    set_layout(s, (int)rng_below(r, 210));
+}
+
+/* Each kernel of sm_100f: K-major, MN-major with C, bias and gelu, 8 bits with scales of rows and columns, slices of
+ * K, SwiGLU. */
+enum { WAYS = 5, PLANS = BLACKWELL * WAYS };
+
+static bool plan_case(struct gemm_case *g, int index)
+{
+    hewn_gemm_desc *s = &g->desc;
+    const int v = index % BLACKWELL, way = index / BLACKWELL;
+    s->m = 400, s->n = way == 4 ? 355 : 715, s->k = way == 2 ? 520 : 260;
+    s->batch = 1;
+    s->variant = way == 4 ? blackwell_glu[v] : blackwell[v].variant;
+    s->parts = 1;
+    s->in = way == 2 ? HEWN_E4M3 : v % 2 ? HEWN_F16 : HEWN_BF16;
+    s->out = way == 3 ? HEWN_F16 : v % 2 ? HEWN_F32 : HEWN_BF16;
+    s->bias_type = HEWN_F32;
+    if (way == 1) set_finish(g, 5);
+    if (way == 1) s->with &= ~(uint32_t)(ROWS | COLUMNS), s->major_a = s->major_b = HEWN_MAJOR_MN;
+    if (way == 2) set_finish(g, 6);
+    if (way == 3) s->slices = 2;
+    if (way == 4) s->act = HEWN_ACT_SWIGLU;
+    g->alpha = g->alpha != 0 ? g->alpha : 1;
+    if (way != 1 && way != 2) g->finish = way == 4 ? "SwiGLU" : "";
+    set_layout(s, 0);
+    return way < 4 || v < 4;
+}
+
 static void maybe_run(struct device *dev, struct gemm_case *g)
 {
     const hewn_gemm_desc *s = &g->desc;
-    char choice[NAME] = "";
+    char choice[NAME] = "", slices[NAME] = "";
     if (s->variant) snprintf(choice, sizeof choice, " %s/%u", s->variant, s->parts);
-    if (test_case("m=%lld n=%lld k=%lld batch=%lld%s%s %s%s -> %s %s%s%s%s", (long long)s->m,
-                  (long long)s->n, (long long)s->k, (long long)s->batch,
+    if (s->slices) snprintf(slices, sizeof slices, "*%u", s->slices);
+    if (test_case("m=%lld n=%lld k=%lld batch=%lld%s%s%s%s %s%s%s%s -> %s %s%s%s%s%s",
+                  (long long)s->m, (long long)s->n, (long long)s->k, (long long)s->batch,
                   s->batch > 1 && !s->stride_a ? " one A" : "",
-                  s->batch > 1 && !s->stride_b ? " one B" : "", hewn_dtype_name(s->in),
-                  s->accumulate ? " fast" : "", hewn_dtype_name(s->out), pattern_names[g->pattern],
-                  choice, *g->finish ? ", " : "", g->finish)) {
+                  s->batch > 1 && !s->stride_b ? " one B" : "", s->major_a ? " MN-major A" : "",
+                  s->major_b ? " MN-major B" : "", hewn_dtype_name(s->in), s->in_b ? " * " : "",
+                  s->in_b ? hewn_dtype_name(s->in_b) : "", s->accumulate ? " fast" : "",
+                  hewn_dtype_name(s->out), pattern_names[g->pattern], choice, slices,
+                  *g->finish ? ", " : "", g->finish)) {
         const char *name = test_case_name();
         g->seed = digest_bytes(test_seed(), name, strlen(name));
         run_case(dev, g);
@@ -366,10 +486,33 @@ static void refusals(struct device *dev)
     CHECK(strstr(err.message, "s8") != NULL, "says: %s", err.message);
 }
 
+static void each_kernel(struct device *dev, bool hopper)
+{
+    const struct kernel *list = hopper ? kernels : blackwell;
+    const int count = hopper ? KERNELS : BLACKWELL;
+    for (int i = 0; i < count * ROUNDS; i++) {
+        struct gemm_case g = {.alpha = 1};
+        kernel_case(&g, list, count, i);
+        maybe_run(dev, &g);
+    }
+    for (int i = 0; i < 2 * CHOSEN; i++) {
+        struct gemm_case g = {.alpha = 1};
+        chosen_case(&g, hopper, i);
+        maybe_run(dev, &g);
+    }
+    for (int i = 0; i < GLU_CASES; i++) {
+        struct gemm_case g = {.alpha = 1};
+        glu_case(&g, hopper ? glu_variants : blackwell_glu, i);
+        maybe_run(dev, &g);
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct device dev;
     hewn_error err = {0};
+    const int random = suite_number(&argc, argv, "--random");
+    const bool plans = suite_flag(&argc, argv, "--plans");
     test_begin("kinds", argc, argv);
     setenv("HEWN_SIM_SMS", "8", 0); /* the largest cluster on a simulated device */
     if (!device_open(&dev, &err)) {
@@ -378,24 +521,19 @@ int main(int argc, char **argv)
     }
     test_where("sm_%d%d, %s", dev.info.cc_major, dev.info.cc_minor, dev.info.name);
     const bool hopper = dev.info.cc_major == HOPPER;
-    const struct kernel *list = hopper ? kernels : blackwell;
-    const int count = hopper ? KERNELS : BLACKWELL;
-    for (int i = 0; i < count * ROUNDS; i++) {
+    struct rng r = {test_seed()};
+    for (int i = 0; i < random; i++) {
         struct gemm_case g = {.alpha = 1};
-        kernel_case(&g, list, count, i);
+        random_case(&g, hopper, &r);
         maybe_run(&dev, &g);
     }
-    for (int i = 0; i < 2 * CHOSEN; i++) {
+    for (int i = 0; plans && !hopper && i < PLANS; i++) {
         struct gemm_case g = {.alpha = 1};
-        chosen_case(&g, hopper, i);
-        maybe_run(&dev, &g);
+        if (plan_case(&g, i)) maybe_run(&dev, &g);
     }
-    for (int i = 0; i < GLU_CASES; i++) {
-        struct gemm_case g = {.alpha = 1};
-        glu_case(&g, hopper ? glu_variants : blackwell_glu, i);
-        maybe_run(&dev, &g);
-    }
-    if (!hopper && test_case("refused on a device without them")) refusals(&dev);
+    if (!random && !plans) each_kernel(&dev, hopper);
+    if (!hopper && !random && !plans && test_case("refused on a device without them"))
+        refusals(&dev);
     device_close(&dev);
     return test_end();
 }
