@@ -22,7 +22,7 @@ struct sum_scalars {
 #undef u32
 #undef u64
 #undef LIST
-_Static_assert(offsetof(struct sum_scalars, ctas) + 4 == GROUPED_SUM_PARAM_BYTES,
+_Static_assert(offsetof(struct sum_scalars, units) + 4 == GROUPED_SUM_PARAM_BYTES,
                "the scalars are not laid out as the kernel's parameters");
 
 struct hewn_grouped_sum_plan {
@@ -99,7 +99,8 @@ static int fill_plan(hewn_grouped_sum_plan *plan, hewn_context *context,
     if (status) return status;
     const uint32_t n = (uint32_t)d->n;
     const uint32_t items = n / GROUPED_SUM_COLUMNS + n % GROUPED_SUM_COLUMNS;
-    const uint32_t ctas = (items + GROUPED_SUM_THREADS - 1) / GROUPED_SUM_THREADS;
+    const uint32_t units = d->terms <= GROUPED_SUM_TWO ? 2 : 1;
+    const uint32_t each = GROUPED_SUM_THREADS * units, ctas = (items + each - 1) / each;
     if (d->rows > INT32_MAX / (int64_t)ctas)
         return hewn_fail(err, HEWN_ERR_LIMIT, "rows, n: %lld rows of %u CTAs are more than %d",
                          (long long)d->rows, ctas, INT32_MAX);
@@ -107,6 +108,7 @@ static int fill_plan(hewn_grouped_sum_plan *plan, hewn_context *context,
     plan->scalars.terms = (uint32_t)d->terms;
     plan->scalars.n = n;
     plan->scalars.ctas = ctas;
+    plan->scalars.units = units;
     plan->attribute.id = HEWN_CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION;
     plan->attribute.value.flag = 1;
     plan->config = (hewn_cu_launch_config){

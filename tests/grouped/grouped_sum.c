@@ -230,10 +230,11 @@ enum { TYPES = sizeof types / sizeof *types };
 /* Ends of units and of CTAs; terms around the eight that are loaded together. */
 static void shapes(struct device *dev)
 {
-    static const int list[][3] = {{1, 1, 1},    {3, 8, 2},    {5, 7, 8},     {4, 9, 9},
-                                  {2, 1024, 6}, {7, 1031, 8}, {3, 2055, 17}, {40, 200, 4}};
-    for (int i = 0; i < 8 * TYPES; i++) {
-        const int *shape = list[(i + i / 8) % 8];
+    static const int list[][3] = {{1, 1, 1},     {3, 8, 2},    {5, 7, 8},
+                                  {4, 9, 9},     {2, 1024, 6}, {7, 1031, 8},
+                                  {3, 2055, 17}, {9, 2063, 4}, {40, 200, 2}};
+    for (int i = 0; i < 9 * TYPES; i++) {
+        const int *shape = list[(i + i / 9) % 9];
         struct sum_case c = {.rows = shape[0], .n = shape[1], .terms = shape[2]};
         c.x_rows = 1 + i * 5 % 60;
         c.in = types[i % TYPES][0];
