@@ -1295,7 +1295,7 @@ int hewn_topk_plan_check_tables(const hewn_topk_plan *plan, const hewn_topk_tabl
  * dimensions and strides are multiples of 32; beside another dtype k and they are multiples of 128 and 64, and the
  * address of 32. There is no a_rows.
  *
- * f32 scales on sm_90a, block scales on sm_100f. Else: HEWN_ERR_NO_MODULE.
+ * 16-bit inputs on all targets, f32 scales on sm_90a, block scales on sm_100f. Else: HEWN_ERR_NO_MODULE.
  */
 typedef enum hewn_grouped_kind {
     HEWN_GROUPED_PLANES = 0, HEWN_GROUPED_COUNTS = 1, HEWN_GROUPED_OFFSETS = 2

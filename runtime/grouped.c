@@ -7,6 +7,7 @@
 #include "error.h"
 #include "plan.h"
 
+#include "../ptx/sm_100f/grouped.plan.h"
 #include "../ptx/sm_100f/scaled.plan.h"
 #include "../ptx/sm_90a/grouped.plan.h"
 
@@ -25,14 +26,19 @@ _Static_assert(offsetof(struct grouped_scalars, k) + 4 + GROUPED_MAP_COUNT * MAP
 /* ---- the kernel -- */
 
 struct grouped_kernel {
-    const char *variant;
+    const char *target, *variant;
+    int shares; /* 1: pairs of CTAs may share loads */
     uint32_t tile_m, tile_n /* columns of D */, stages, raster_rows, threads, shared, d_rows;
     int scales; /* as in struct grouped_problem */
 };
 
 static const struct grouped_kernel kernels[] = {
+#define SHARES_SM90A  1
+#define SHARES_SM100F 0
 #define X(P, target, v)             \
-    {#v,                            \
+    {#target,                       \
+     #v,                            \
+     SHARES_##P,                    \
      P##_GROUPED_TILE_M(v),         \
      P##_GROUPED_TILE_D(v),         \
      P##_GROUPED_STAGES(v),         \
@@ -41,10 +47,12 @@ static const struct grouped_kernel kernels[] = {
      P##_GROUPED_DYNAMIC_SHARED(v), \
      P##_GROUPED_D_ROWS,            \
      P##_GROUPED_SCALES(v)},
-    SM90A_GROUPED_VARIANTS(X)
+    SM90A_GROUPED_VARIANTS(X) SM100F_GROUPED_VARIANTS(X)
 #undef X
 #define X(P, target, v, i)            \
-    {#v,                              \
+    {#target,                         \
+     #v,                              \
+     0,                               \
      P##_SCALED_TILE_M(v),            \
      P##_SCALED_TILE_N(v),            \
      P##_SCALED_STAGES(v),            \
@@ -68,13 +76,14 @@ static uint32_t ceil_div(uint64_t a, uint64_t b)
 
 /*
  * SM cycles of a k-block in each kernel, alone and with shared loads, in long runs on an H200
- * (tests/bench/bench_grouped.c --all). Without scales they count what an SM fetches, too. Block-scaled: four MMAs
- * of N / 2 cycles.
+ * (tests/bench/bench_grouped.c --all). Without scales they count what an SM fetches, too; on sm_100f by the rates of
+ * the cycle model. Block-scaled: four MMAs of N / 2 cycles.
  */
 static const uint16_t block_cycles[][PAIRS] = {{560, 560},   {905, 905}, {920, 920},  {1120, 1120},
                                                {1280, 1280}, {560, 560}, {920, 920},  {410, 280},
                                                {680, 586},   {580, 477}, {1130, 950}, {580, 477},
-                                               {1130, 950},  {256, 256}, {256, 256},  {256, 256},
+                                               {1130, 950},  {470, 470}, {700, 700},  {470, 470},
+                                               {700, 700},   {256, 256}, {256, 256},  {256, 256},
                                                {384, 384},   {384, 384}, {384, 384}};
 _Static_assert(sizeof block_cycles / sizeof *block_cycles == KERNELS, "one for each kernel");
 
@@ -110,22 +119,38 @@ static int is_named(const char *name, const struct grouped_kernel *k, uint32_t p
     return strncmp(name, k->variant, length) == 0 && strcmp(name + length, pair_names[pair]) == 0;
 }
 
+/* The cheapest kernel, of this device's or of the others. */
+static void choose_among(hewn_grouped_plan *plan, const char *name, int ours, int clusters)
+{
+    const hewn_device_info *device = &plan->context->info;
+    double least = 0;
+    for (size_t i = 0; i < KERNELS; i++)
+        for (uint32_t pair = 0; pair <= (uint32_t)kernels[i].shares; pair++) {
+            const struct grouped_kernel *k = &kernels[i];
+            if (k->scales != plan->problem.scales) continue;
+            if (hewn_target_runs_on(k->target, device->cc_major, device->cc_minor) != ours)
+                continue;
+            if (name ? !is_named(name, k, pair) : pair && !clusters) continue;
+            double c = cost(k, pair, &plan->problem, (uint32_t)device->sm_count);
+            if (plan->kernel && c >= least) continue;
+            plan->kernel = k;
+            plan->scalars.pair = pair;
+            least = c;
+        }
+}
+
 static int choose_kernel(hewn_grouped_plan *plan, const char *name, hewn_error *err)
 {
     const hewn_context *context = plan->context;
     int clusters = context->limits.cluster_launch && context->driver->fn.launch_kernel_ex;
-    double least = 0;
-    for (size_t i = 0; i < KERNELS; i++)
-        for (uint32_t pair = 0; pair < PAIRS; pair++) {
-            if (kernels[i].scales != plan->problem.scales) continue;
-            if (pair && BLOCK_SCALES(kernels[i].scales)) continue;
-            if (name ? !is_named(name, &kernels[i], pair) : pair && !clusters) continue;
-            double c = cost(&kernels[i], pair, &plan->problem, (uint32_t)context->info.sm_count);
-            if (plan->kernel && c >= least) continue;
-            plan->kernel = &kernels[i];
-            plan->scalars.pair = pair;
-            least = c;
-        }
+    choose_among(plan, name, 1, clusters);
+    if (!plan->kernel) {
+        choose_among(plan, name, 0, clusters); /* unasked, load_kernel refuses it */
+        if (plan->kernel && name)
+            return hewn_fail(err, HEWN_ERR_NO_MODULE,
+                             "variant: \"%s\" is of %s, which this device does not run", name,
+                             plan->kernel->target);
+    }
     if (!plan->kernel)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "variant: there is no kernel \"%s\"", name);
     if (plan->scalars.pair && !clusters)
@@ -285,6 +310,10 @@ static int prepare_maps(hewn_grouped_plan *plan, hewn_error *err)
             .swizzle = how[i].swizzle,
             .l2 = i < GROUPED_D ? HEWN_TENSORMAP_L2_256B : HEWN_TENSORMAP_L2_NONE,
         };
+        if (i == GROUPED_A && p->a_rows && !k->shares) { /* rows by number: gather4 */
+            plan->maps[i].desc.rank = 2;
+            plan->maps[i].desc.box[1] = 1;
+        }
         if (!t->packed) continue;
         plan->maps[i].desc.dtype = HEWN_TENSORMAP_16U4_ALIGN16B;
         plan->maps[i].desc.dim[0] *= 2;

@@ -3,6 +3,7 @@
 
 #include "plan_tables.h"
 
+#include "../../ptx/sm_100f/grouped.plan.h"
 #include "../../ptx/sm_90a/grouped.plan.h"
 
 #include <string.h>
@@ -54,6 +55,68 @@ _Static_assert(SM90A_GROUPED_PRODUCER_REGS + 2 * SM90A_GROUPED_CONSUMER_REGS <= 
 
 SM90A_GROUPED_VARIANTS(TABLES)
 
+/* ---- sm_100f: one list for rows as they are and by number -- */
+
+static const struct plan_range roles_100[] = PLAN_RANGES(SM100F_GROUPED_ROLES(PLAN_ROLE));
+static const struct plan_flow flows_100[] = PLAN_FLOWS(SM100F_GROUPED_FLOWS(PLAN_FLOW));
+
+#define CHECK_100(P, t, v)                                                                       \
+    _Static_assert(P##_GROUPED_DYNAMIC_SHARED(v) + P##_GROUPED_STATIC_BYTES <= SM_SHARED_BYTES,  \
+                   "shared memory");                                                             \
+    _Static_assert(P##_GROUPED_A_BYTES(v) % SWIZZLE_REPEAT == 0 &&                               \
+                       P##_GROUPED_B_BYTES(v) / 2 % SWIZZLE_REPEAT == 0 &&                       \
+                       P##_GROUPED_D_BYTES % SWIZZLE_REPEAT == 0,                                \
+                   "tiles, their halves and boxes begin where the swizzle repeats");             \
+    _Static_assert(P##_GROUPED_ACCUMULATORS * P##_GROUPED_TILE_N(v) <= P##_GROUPED_TMEM_COLUMNS, \
+                   "tensor memory");                                                             \
+    _Static_assert(P##_GROUPED_TILE_M(v) == 32 * P##_GROUPED_EPILOGUE_WARPS &&                   \
+                       P##_GROUPED_TILE_M(v) == 32 * P##_GROUPED_GATHER_ROWS,                    \
+                   "a warp's lanes have a tile's rows");
+
+SM100F_GROUPED_VARIANTS(CHECK_100)
+
+#define TABLES_100(P, t, v)                                                                        \
+    static const struct plan_range t##_##v##_shared[] =                                            \
+        PLAN_RANGES(P##_GROUPED_SHARED(PLAN_SHARED, v));                                           \
+    static const struct plan_range t##_##v##_tmem[] = PLAN_RANGES(P##_GROUPED_TMEM(PLAN_TMEM, v)); \
+    static const struct plan_handoff t##_##v##_handoffs[] =                                        \
+        PLAN_HANDOFFS(P##_GROUPED_HANDOFFS(PLAN_HANDOFF, v));                                      \
+    static const struct grouped_shape t##_##v##_shape = {                                          \
+        .tile_m = P##_GROUPED_TILE_M(v),                                                           \
+        .tile_n = P##_GROUPED_TILE_D(v),                                                           \
+        .stages = P##_GROUPED_STAGES(v),                                                           \
+        .raster_rows = P##_GROUPED_RASTER_ROWS(v),                                                 \
+        .scales = P##_GROUPED_SCALES(v),                                                           \
+        .d_rows = P##_GROUPED_D_ROWS,                                                              \
+        .alone = 1,                                                                                \
+    };
+
+SM100F_GROUPED_VARIANTS(TABLES_100)
+
+#define PLAN_100(P, t, v) PLAN_100_OF(P, t, v, #v) PLAN_100_OF(P, t, v, #v "_rows")
+#define PLAN_100_OF(P, t, v, name)                           \
+    {                                                        \
+        name,                                                \
+        {                                                    \
+            .target = #t,                                    \
+            .family = "grouped",                             \
+            .text = "grouped",                               \
+            .threads = P##_GROUPED_THREADS,                  \
+            .dynamic_shared = P##_GROUPED_DYNAMIC_SHARED(v), \
+            .tmem_columns = P##_GROUPED_TMEM_COLUMNS,        \
+            .cluster = 1,                                    \
+            .ctas_per_sm = P##_GROUPED_CTAS_PER_SM,          \
+            .maps = maps,                                    \
+            .scalars = scalars,                              \
+            .roles = roles_100,                              \
+            .shared = t##_##v##_shared,                      \
+            .tmem = t##_##v##_tmem,                          \
+            .handoffs = t##_##v##_handoffs,                  \
+            .flows = flows_100,                              \
+            .grouped = &t##_##v##_shape,                     \
+        },                                                   \
+    },
+
 #define PLAN(P, t, v) PLAN_OF(P, t, v, #v, ) PLAN_OF(P, t, v, #v "_rows", _rows)
 #define PLAN_OF(P, t, v, name, kind)                         \
     {                                                        \
@@ -80,7 +143,7 @@ SM90A_GROUPED_VARIANTS(TABLES)
 static const struct {
     const char *variant;
     struct plan plan;
-} plans[] = {SM90A_GROUPED_VARIANTS(PLAN)};
+} plans[] = {SM90A_GROUPED_VARIANTS(PLAN) SM100F_GROUPED_VARIANTS(PLAN_100)};
 
 const struct plan *plan_grouped(const char *target, const char *variant)
 {
@@ -118,12 +181,13 @@ void grouped_write_problem(FILE *out, const struct module_id *id)
 static void write_map(FILE *out, int i, const char *tensor, const char *dtype, const char *dims,
                       const char *box, const char *swizzle, const char *tail)
 {
+    const int rank = strstr(dims, "a_rows") ? 2 : 3; /* rows by number */
     fprintf(out,
-            "    {\"name\": \"%s\", \"tensor\": \"%s\", \"dtype\": \"%s\", \"rank\": 3,\n"
-            "     \"dims\": [%s], \"box\": [%s], \"element_strides\": [1, 1, 1],\n"
+            "    {\"name\": \"%s\", \"tensor\": \"%s\", \"dtype\": \"%s\", \"rank\": %d,\n"
+            "     \"dims\": [%s], \"box\": [%s], \"element_strides\": [1, 1%s],\n"
             "     \"interleave\": \"none\", \"swizzle\": \"%s\", \"out_of_bounds\": "
             "\"zero\"}%s\n",
-            maps[i], tensor, dtype, dims, box, swizzle, tail);
+            maps[i], tensor, dtype, rank, dims, box, rank > 2 ? ", 1" : "", swizzle, tail);
 }
 
 void grouped_write_shape(FILE *out, const struct module_id *id)
@@ -132,11 +196,17 @@ void grouped_write_shape(FILE *out, const struct module_id *id)
     const int unscaled = s->scales >= GROUPED_UNSCALED, tile_k = GROUPED_BLOCK >> unscaled,
               glu = s->scales == GROUPED_UNSCALED_GLU;
     char box[3][64];
-    snprintf(box[0], sizeof box[0], "%d, \"%u, half where shared\", 1", tile_k, s->tile_m);
-    snprintf(box[1], sizeof box[1], glu ? "%d, %u, 1" : "%d, \"%u, half where shared\", 1", tile_k,
-             s->tile_n);
+    const int gather = s->alone && strstr(id->name, "_rows");
+    snprintf(box[0], sizeof box[0], s->alone ? "%d, %u, 1" : "%d, \"%u, half where shared\", 1",
+             tile_k, s->tile_m);
+    snprintf(box[1], sizeof box[1],
+             glu || s->alone ? "%d, %u, 1" : "%d, \"%u, half where shared\", 1", tile_k, s->tile_n);
+    if (gather) snprintf(box[0], sizeof box[0], "%d, 1", tile_k);
     fprintf(out, "  \"tensor_maps\": [\n");
-    write_map(out, 0, "A", id->in, "\"k\", \"m\", \"groups or 1\"", box[0], "128B", ",");
+    if (gather)
+        write_map(out, 0, "A", id->in, "\"k\", \"a_rows\"", box[0], "128B", ",");
+    else
+        write_map(out, 0, "A", id->in, "\"k\", \"m\", \"groups or 1\"", box[0], "128B", ",");
     write_map(out, 1, "B", id->in, glu ? "\"k\", \"2 n\", \"groups\"" : "\"k\", \"n\", \"groups\"",
               box[1], "128B", ",");
     snprintf(box[2], sizeof box[2], "%d, %u, 1", strcmp(id->out, "f32") == 0 ? 32 : 64, s->d_rows);
@@ -148,9 +218,9 @@ void grouped_write_shape(FILE *out, const struct module_id *id)
                   "");
     fprintf(out,
             "  ],\n  \"tile\": {\"m\": %u, \"n\": %u, \"k\": %d},\n  \"stages\": %u,\n"
-            "  \"raster_rows\": %u,\n  \"clusters\": [1, 2],\n"
+            "  \"raster_rows\": %u,\n  \"clusters\": [1%s],\n"
             "  \"grid\": [\"any number of clusters\", \"1\", \"1\"],\n",
-            s->tile_m, s->tile_n, tile_k, s->stages, s->raster_rows);
+            s->tile_m, s->tile_n, tile_k, s->stages, s->raster_rows, s->alone ? "" : ", 2");
 }
 
 void grouped_write_limits(FILE *out, const struct module_id *id)

@@ -1,0 +1,112 @@
+/*
+ * The plans of the sm_100f kernels of grouped products without scales: tiles, rings, shared and tensor memory,
+ * threads. #defines only, included by grouped.ptx, by the runtime and by tools/mod. Bytes unless a name says
+ * otherwise. v: the variant; those with a g: SwiGLU, half as many columns of D.
+ */
+#ifndef HEWN_SM100F_GROUPED_PLAN_H
+#define HEWN_SM100F_GROUPED_PLAN_H
+
+#include "../inc/grouped.plan.h"
+
+/* ---- all variants: SM100F_GROUPED_<NAME>; ALL(NAME) in the kernel ---- */
+
+#define SM100F_GROUPED_EPILOGUE_WARPS 4
+#define SM100F_GROUPED_PRODUCER_WARP  SM100F_GROUPED_EPILOGUE_WARPS
+#define SM100F_GROUPED_MMA_WARP       (SM100F_GROUPED_PRODUCER_WARP + 1)
+#define SM100F_GROUPED_THREADS        (32 * (SM100F_GROUPED_MMA_WARP + 1))
+
+/* Output boxes: each epilogue warp stores its own 32 rows, 128 bytes wide. */
+#define SM100F_GROUPED_D_ROWS    32
+#define SM100F_GROUPED_D_BYTES   (SM100F_GROUPED_D_ROWS * GEMM_D_ROW_BYTES)
+#define SM100F_GROUPED_D_BUFFERS 2
+
+#define SM100F_GROUPED_ACCUMULATORS 2
+#define SM100F_GROUPED_TMEM_COLUMNS 512
+#define SM100F_GROUPED_STATIC_BYTES 1024 /* bound on barriers */
+#define SM100F_GROUPED_CTAS_PER_SM  1
+
+/* Rows by number: the rows of A that one copy brings, one below another. */
+#define SM100F_GROUPED_GATHER_ROWS 4
+
+/* ---- a variant: SM100F_GROUPED_<NAME>(variant); PLAN(NAME) in the kernel ---- */
+
+/* X(prefix, target, variant) */
+#define SM100F_GROUPED_VARIANTS(X) \
+    X(SM100F, sm_100f, 128x128h)   \
+    X(SM100F, sm_100f, 128x256h)   \
+    X(SM100F, sm_100f, 128x128g)   \
+    X(SM100F, sm_100f, 128x256g)
+
+/* clang-format off */
+/*                               TILE_M  N  STAGES  RASTER_ROWS  SCALES */
+#define SM100F_GROUPED_128x128h  128, 128,       6,          16,      2
+#define SM100F_GROUPED_128x256h  128, 256,       4,          16,      2
+#define SM100F_GROUPED_128x128g  128, 128,       6,          16,      3
+#define SM100F_GROUPED_128x256g  128, 256,       4,          16,      3
+
+#define SM100F_GROUPED_TILE_M(v)      SM100F_GROUPED_FIELD(TILE_M, SM100F_GROUPED_##v)
+#define SM100F_GROUPED_TILE_N(v)      SM100F_GROUPED_FIELD(TILE_N, SM100F_GROUPED_##v)
+#define SM100F_GROUPED_STAGES(v)      SM100F_GROUPED_FIELD(STAGES, SM100F_GROUPED_##v)
+#define SM100F_GROUPED_RASTER_ROWS(v) SM100F_GROUPED_FIELD(RASTER_ROWS, SM100F_GROUPED_##v)
+#define SM100F_GROUPED_SCALES(v)      SM100F_GROUPED_FIELD(SCALES, SM100F_GROUPED_##v) /* GROUPED_..._SCALES */
+#define SM100F_GROUPED_GLU(v)         (SM100F_GROUPED_SCALES(v) == GROUPED_UNSCALED_GLU)
+/* Columns of D in a tile. */
+#define SM100F_GROUPED_TILE_D(v)      (SM100F_GROUPED_TILE_N(v) >> SM100F_GROUPED_GLU(v))
+#define SM100F_GROUPED_FIELD(name, ...) SM100F_GROUPED_FIELD_##name(__VA_ARGS__)
+#define SM100F_GROUPED_FIELD_TILE_M(m, n, s, r, c)      m
+#define SM100F_GROUPED_FIELD_TILE_N(m, n, s, r, c)      n
+#define SM100F_GROUPED_FIELD_STAGES(m, n, s, r, c)      s
+#define SM100F_GROUPED_FIELD_RASTER_ROWS(m, n, s, r, c) r
+#define SM100F_GROUPED_FIELD_SCALES(m, n, s, r, c)      c
+/* clang-format on */
+
+/* A stage: k-blocks of A and B, 128 bytes of each row. */
+#define SM100F_GROUPED_A_BYTES(v)     (SM100F_GROUPED_TILE_M(v) * GEMM_ROW_BYTES)
+#define SM100F_GROUPED_B_BYTES(v)     (SM100F_GROUPED_TILE_N(v) * GEMM_ROW_BYTES)
+#define SM100F_GROUPED_STAGE_BYTES(v) (SM100F_GROUPED_A_BYTES(v) + SM100F_GROUPED_B_BYTES(v))
+
+/* Dynamic shared memory, from its 1024-aligned start: rings of A, B, staged boxes of output. */
+#define SM100F_GROUPED_RING_A 0
+#define SM100F_GROUPED_RING_B(v) \
+    (SM100F_GROUPED_RING_A + SM100F_GROUPED_STAGES(v) * SM100F_GROUPED_A_BYTES(v))
+#define SM100F_GROUPED_STAGE_D(v) \
+    (SM100F_GROUPED_RING_B(v) + SM100F_GROUPED_STAGES(v) * SM100F_GROUPED_B_BYTES(v))
+#define SM100F_GROUPED_DYNAMIC_SHARED(v) \
+    (SM100F_GROUPED_STAGE_D(v) +         \
+     SM100F_GROUPED_EPILOGUE_WARPS * SM100F_GROUPED_D_BUFFERS * SM100F_GROUPED_D_BYTES)
+
+/* ---- the worksheet, which `hewn worksheet` compares with a run ---- */
+
+/* X(name, first warp, warps) */
+#define SM100F_GROUPED_ROLES(X)                   \
+    X(epilogue, 0, SM100F_GROUPED_EPILOGUE_WARPS) \
+    X(producer, SM100F_GROUPED_PRODUCER_WARP, 1)  \
+    X(mma, SM100F_GROUPED_MMA_WARP, 1)
+
+/* X(name, offset in dynamic shared memory, element bytes, elements) */
+#define SM100F_GROUPED_SHARED(X, v)                                                          \
+    X(ring_a, SM100F_GROUPED_RING_A, SM100F_GROUPED_A_BYTES(v), SM100F_GROUPED_STAGES(v))    \
+    X(ring_b, SM100F_GROUPED_RING_B(v), SM100F_GROUPED_B_BYTES(v), SM100F_GROUPED_STAGES(v)) \
+    X(stage_d, SM100F_GROUPED_STAGE_D(v), SM100F_GROUPED_D_BYTES,                            \
+      SM100F_GROUPED_EPILOGUE_WARPS *SM100F_GROUPED_D_BUFFERS)
+
+/* X(name, first column, columns) */
+#define SM100F_GROUPED_TMEM(X, v)          \
+    X(acc_0, 0, SM100F_GROUPED_TILE_N(v)) \
+    X(acc_1, SM100F_GROUPED_TILE_N(v), SM100F_GROUPED_TILE_N(v))
+
+/* X(barrier, arrivals, bytes of a phase, who signals, who waits). X(storage, writers, readers). */
+#define SM100F_GROUPED_HANDOFFS(X, v)                                  \
+    X(full_bar, 1, SM100F_GROUPED_STAGE_BYTES(v), producer, mma)       \
+    X(empty_bar, 1, 0, mma, producer)                                  \
+    X(acc_full, 1, 0, mma, epilogue)                                   \
+    X(acc_empty, SM100F_GROUPED_EPILOGUE_WARPS, 0, epilogue, mma)
+#define SM100F_GROUPED_FLOWS(X)                   \
+    X(ring_a, producer.tma, mma.mma)              \
+    X(ring_b, producer.tma, mma.mma)              \
+    X(stage_d, epilogue, epilogue.tma + epilogue) \
+    X(tmem_base, mma, epilogue + producer + mma)  \
+    X(acc_0, mma.mma, epilogue.ld)                \
+    X(acc_1, mma.mma, epilogue.ld)
+
+#endif
