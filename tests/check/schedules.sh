@@ -138,4 +138,10 @@ late cutlass-own-copies 3 0 -DFIXED "$right"
 late triton-11498 2 1 '' 'error: mbarrier-init-order' "$right"
 late triton-11498 3 1 '' 'error: mbarrier-init-order: one not there yet' 'error: deadlock' 'with HEWN_SIM_SEED=3'
 late triton-11498 3 0 -DFIXED "$right"
+
+# A lock whose reader withdraws and tries again for ever: named, though memory keeps changing.
+for options in '' -DFIXED; do
+    HEWN_LIBCUDA=$SIM timeout 120 "$BUILD/hewn" run "$SRC/tests/check/withdrawn.ptx" --gpu h200 $options >"$out" 2>&1
+    if [ "$options" ]; then status 'a lock that is let go' 0 $?; else status 'a lock that is withdrawn' 1 $?; want 'a lock that is withdrawn' 'error: deadlock (cycle)' "$out"; fi
+done
 finish

@@ -15,6 +15,9 @@
  * until something changes. A loop that counts never repeats its state and runs to its bound. One that
  * reads a clock would not either, so its clocks stand still while it is watched; then time may end the
  * loop, and it looks again every LOOK_CYCLES, and when nothing else can run any more (sched.c).
+ *
+ * Going round: after ROUNDS backward branches it is noted where the same registers come back though memory has
+ * changed. When all that could run do so, they only undo one another's steps: the launch ends as one that hangs.
  */
 #include "machine/exec.h"
 #include "machine/hooks.h"
@@ -24,7 +27,9 @@ enum {
     SPIN_BRANCHES = 1024, /* a fragment is looked at after every so many backward branches … */
     SPIN_SHARE = 256, /* … for this fraction of the branches so far, to find long cycles too … */
     SPIN_REST = 16, /* … and then not for this fraction: a look hashes registers at every branch */
-    LOOK_CYCLES = 1 << 14
+    LOOK_CYCLES = 1 << 14,
+    ROUNDS = 1 << 16,
+    ROUND_SHARE = 8 /* a state came back within the last such fraction of the branches */
 };
 
 /* ---- waking and hashing ---- */
@@ -198,16 +203,73 @@ static void watch_state(struct warp *w, struct frag *f, uint32_t from)
     f->watch_changes = changes_seen(w->cta->group);
 }
 
-/* A backward branch of the current fragment, which already stands at its target. */
-static void looped(struct warp *w, struct frag *f, uint32_t from)
+/* Whether nobody will let the fragment out: it goes round, polls, or waits for one that does. */
+static bool stays_in(const struct frag *f)
+{
+    if (f->wait.kind == WAIT_NONE) return f->round && f->back - f->round <= f->back / ROUND_SHARE;
+    return f->wait.kind == WAIT_SPIN ? !f->wait.timed : f->wait.kind != WAIT_SLEEP;
+}
+
+static bool warp_stays_in(const struct warp *w)
+{
+    for (uint32_t i = 0; i < w->frag_count; i++)
+        if (!stays_in(&w->frags[i])) return false;
+    return true;
+}
+
+static bool group_stays_in(const struct group *g)
+{
+    if (g->launch->hooks->next(g) != UINT64_MAX) return false;
+    for (uint32_t i = 0; i < g->resident_count; i++) {
+        const struct cluster *c = g->resident[i];
+        for (uint32_t k = 0; k < c->cta_count; k++)
+            for (uint32_t n = 0; n < c->ctas[k]->warp_count; n++)
+                if (!warp_stays_in(&c->ctas[k]->warps[n])) return false;
+    }
+    return true;
+}
+
+/* All that could run go round. What is outside of the launch may still let them out. */
+static bool all_stay_in(const struct group *g)
+{
+    const struct launch *l = g->launch;
+    if (l->outside || l->stays_hung || l->steerer) return false;
+    if (!l->kernel->global_sync) return group_stays_in(g);
+    for (uint32_t i = 0; i < l->group_count; i++)
+        if (!group_stays_in(&l->groups[i])) return false;
+    return true;
+}
+
+/* It came to the same registers again, though memory has changed. */
+static bool came_round(struct warp *w, struct frag *f, uint32_t from)
+{
+    f->round = f->back;
+    if (!all_stay_in(w->cta->group)) return false;
+    (void)sim_fault(w, &w->cta->group->launch->kernel->insns[from], NO_LANE, 702, FIND_DEADLOCK,
+                    CAUSE_CYCLE, "",
+                    "the warp has gone round for %u backward branches and comes to the same "
+                    "registers again and again. Memory changes, but all warps that can run go "
+                    "round like this one, and each undoes what another waits for; the others "
+                    "wait for them. Cheapest remedy: let one side win, by a ticket or an order of "
+                    "the locks, rather than withdraw and try again.",
+                    f->back);
+    return true;
+}
+
+/* A backward branch of the current fragment, which already stands at its target. True: the launch ends here. */
+static bool looped(struct warp *w, struct frag *f, uint32_t from)
 {
     struct group *g = w->cta->group;
     if (f->watch_left && !f->watch_hash) {
         watch_state(w, f, from); /* the clock has only now come to a stand */
     } else if (f->watch_left) {
-        if (f->watch_pc == from && f->watch_changes == changes_seen(g) &&
-            f->watch_hash == frag_state(w, f))
+        const bool still = f->watch_changes == changes_seen(g);
+        const bool same = f->watch_pc == from && (still || f->back >= ROUNDS) &&
+                          f->watch_hash == frag_state(w, f);
+        if (same && still)
             spin_sleep(w, f);
+        else if (same && came_round(w, f, from))
+            return true;
         else if (--f->watch_left == 0)
             spin_count(g, -1);
     } else if (++f->back % SPIN_BRANCHES == 0 && f->back >= f->look) {
@@ -218,6 +280,7 @@ static void looped(struct warp *w, struct frag *f, uint32_t from)
         watch_state(w, f, from);
         spin_count(g, 1);
     }
+    return false;
 }
 
 enum step frag_branch(struct warp *w, uint32_t taken, uint32_t target)
@@ -233,8 +296,7 @@ enum step frag_branch(struct warp *w, uint32_t taken, uint32_t target)
         f = warp_frag(w);
     }
     f->pc = target;
-    if (target <= from) looped(w, f, from);
-    return STEP_JUMP;
+    return target <= from && looped(w, f, from) ? STEP_FAULT : STEP_JUMP;
 }
 
 enum step frag_exit(struct warp *w, uint32_t lanes)

@@ -89,6 +89,7 @@ struct frag {
     uint32_t look; /* it is not looked at again before `back` is as large */
     uint32_t watch_pc, watch_left;
     uint64_t watch_hash, watch_changes;
+    uint32_t round; /* `back` when it last came to a state again though memory had changed; 0: never */
     uint64_t watch_clock; /* what its clocks show while it is watched; 0: it has read none since */
     bool deferred; /* others of the warp go first: it has looped for long */
 };
