@@ -60,7 +60,7 @@ enum { EARLY = 8 }; /* k-blocks: `fetches` of kernels that spread tiles */
      .pair_n = (n),                                        \
      .parts = IS_GLU(P, v) ? 1 : P##_GEMM_PARTS(v),        \
      .glu = IS_GLU(P, v) || (how) == GEMM_MODE_GLU,        \
-     .threads = P##_GEMM_THREADS,                          \
+     .threads = P##_GEMM_ALL_THREADS(v),                   \
      .d_rows = P##_GEMM_D_ROWS,                            \
      .dynamic_shared = P##_GEMM_DYNAMIC_SHARED(v),         \
      .tmem_columns = P##_GEMM_TMEM_COLUMNS,                \
@@ -297,7 +297,9 @@ static double tensor_memory_cost(const struct hewn_gemm_kernel *k, const struct 
     double blocks = (double)ceil_div(p->k, hewn_gemm_tile_k(k, p->in));
     double rows = k->tile_m + (double)k->tile_n / k->pair_m;
     double multiply = larger(column_cycles * k->tile_n, operand_cycles * rows);
-    double block = larger(multiply * k->row_bytes / 32, rows * blackwell_row);
+    double loads = rows * blackwell_row;
+    if (k->can & GEMM_CAN_LOOSE) loads = loose(k, p, 2 * loads) / 2; /* twice as many warps */
+    double block = larger(multiply * k->row_bytes / 32, loads);
     double epilogue = stored_column * k->tile_n;
     double bytes = ((double)p->batch_a * (double)p->m + (double)p->batch_b * (double)p->n) *
                        (double)p->k * p->in +

@@ -10,11 +10,9 @@
 
 /* ---- all variants: SM100F_GEMM_<NAME>; ALL(NAME) in the kernel ---- */
 
-/* Threads: four epilogue warps, the TMA producer warp, the MMA warp. */
+/* Warps: four of the epilogue, then the producer's, then that of the MMAs. */
 #define SM100F_GEMM_EPILOGUE_WARPS 4
 #define SM100F_GEMM_PRODUCER_WARP  SM100F_GEMM_EPILOGUE_WARPS
-#define SM100F_GEMM_MMA_WARP       (SM100F_GEMM_PRODUCER_WARP + 1)
-#define SM100F_GEMM_THREADS        (32 * (SM100F_GEMM_MMA_WARP + 1))
 
 /* Output boxes: each epilogue warp stores its own 32 rows, the lanes of tensor memory that it can
  * reach, 128 bytes wide. */
@@ -40,34 +38,43 @@
     X(SM100F, sm_100f, pair128, GATED) \
     X(SM100F, sm_100f, plain, GATED)   \
     X(SM100F, sm_100f, 128x128, GATED) \
-    X(SM100F, sm_100f, 128x64, WHOLE)
+    X(SM100F, sm_100f, 128x64, WHOLE)  \
+    X(SM100F, sm_100f, loose, LOOSE)
 
 /* TILE_M x TILE_N: the part of D that a CTA stores. PAIR_M 2: two CTAs, one below the other, whose
  * tensor cores multiply one tile together (cta_group::2); each loads its own rows of A and half of
- * B's. STAGES: k-blocks in the rings. RASTER_ROWS: rows of tiles (a pair's) that are walked together,
- * see inc/raster.inc: one wave on 148 SMs covers about 2048 x 2368 of D, the squarest footprint in
- * L2. */
+ * B's. PRODUCERS: warps that load; of several, each loads rows of any alignment through registers
+ * (inc/loose.inc). STAGES: k-blocks in the rings. RASTER_ROWS: rows of tiles (a pair's) that are
+ * walked together, see inc/raster.inc: one wave on 148 SMs covers about 2048 x 2368 of D, the squarest
+ * footprint in L2. */
 /* clang-format off */
-/*                         TILE_M   N  PAIR_M STAGES RASTER_ROWS */
-#define SM100F_GEMM_pair      128, 256,     2,     6,          8
-#define SM100F_GEMM_pair128   128, 128,     2,     8,          8
-#define SM100F_GEMM_plain     128, 256,     1,     4,         16
-#define SM100F_GEMM_128x128   128, 128,     1,     6,         16
-#define SM100F_GEMM_128x64    128,  64,     1,     8,         16
+/*                         TILE_M   N  PAIR_M PRODUCERS STAGES RASTER_ROWS */
+#define SM100F_GEMM_pair      128, 256,     2,        1,     6,          8
+#define SM100F_GEMM_pair128   128, 128,     2,        1,     8,          8
+#define SM100F_GEMM_plain     128, 256,     1,        1,     4,         16
+#define SM100F_GEMM_128x128   128, 128,     1,        1,     6,         16
+#define SM100F_GEMM_128x64    128,  64,     1,        1,     8,         16
+#define SM100F_GEMM_loose     128, 128,     1,        8,     6,         16
 
 #define SM100F_GEMM_TILE_M(v)      SM100F_GEMM_FIELD(TILE_M, SM100F_GEMM_##v)
 #define SM100F_GEMM_TILE_N(v)      SM100F_GEMM_FIELD(TILE_N, SM100F_GEMM_##v)
 #define SM100F_GEMM_PAIR_M(v)      SM100F_GEMM_FIELD(PAIR_M, SM100F_GEMM_##v)
+#define SM100F_GEMM_PRODUCERS(v)   SM100F_GEMM_FIELD(PRODUCERS, SM100F_GEMM_##v)
 #define SM100F_GEMM_STAGES(v)      SM100F_GEMM_FIELD(STAGES, SM100F_GEMM_##v)
 #define SM100F_GEMM_RASTER_ROWS(v) SM100F_GEMM_FIELD(RASTER_ROWS, SM100F_GEMM_##v)
 
 #define SM100F_GEMM_FIELD(name, ...) SM100F_GEMM_FIELD_##name(__VA_ARGS__)
-#define SM100F_GEMM_FIELD_TILE_M(m, n, p, s, r)      m
-#define SM100F_GEMM_FIELD_TILE_N(m, n, p, s, r)      n
-#define SM100F_GEMM_FIELD_PAIR_M(m, n, p, s, r)      p
-#define SM100F_GEMM_FIELD_STAGES(m, n, p, s, r)      s
-#define SM100F_GEMM_FIELD_RASTER_ROWS(m, n, p, s, r) r
+#define SM100F_GEMM_FIELD_TILE_M(m, n, p, l, s, r)      m
+#define SM100F_GEMM_FIELD_TILE_N(m, n, p, l, s, r)      n
+#define SM100F_GEMM_FIELD_PAIR_M(m, n, p, l, s, r)      p
+#define SM100F_GEMM_FIELD_PRODUCERS(m, n, p, l, s, r)   l
+#define SM100F_GEMM_FIELD_STAGES(m, n, p, l, s, r)      s
+#define SM100F_GEMM_FIELD_RASTER_ROWS(m, n, p, l, s, r) r
 /* clang-format on */
+
+#define SM100F_GEMM_LOOSE(v)       (SM100F_GEMM_PRODUCERS(v) > 1)
+#define SM100F_GEMM_MMA_WARP(v)    (SM100F_GEMM_PRODUCER_WARP + SM100F_GEMM_PRODUCERS(v))
+#define SM100F_GEMM_ALL_THREADS(v) (32 * (SM100F_GEMM_MMA_WARP(v) + 1))
 
 #define SM100F_GEMM_PAIR_N(v)    1
 #define SM100F_GEMM_PARTS(v)     1
@@ -94,10 +101,10 @@
 /* ---- the worksheet, which `hewn worksheet` compares with a run ---- */
 
 /* X(name, first warp, warps) */
-#define SM100F_GEMM_ROLES(X)                   \
-    X(epilogue, 0, SM100F_GEMM_EPILOGUE_WARPS) \
-    X(producer, SM100F_GEMM_PRODUCER_WARP, 1)  \
-    X(mma, SM100F_GEMM_MMA_WARP, 1)
+#define SM100F_GEMM_ROLES(X, v)                                      \
+    X(epilogue, 0, SM100F_GEMM_EPILOGUE_WARPS)                       \
+    X(producer, SM100F_GEMM_PRODUCER_WARP, SM100F_GEMM_PRODUCERS(v)) \
+    X(mma, SM100F_GEMM_MMA_WARP(v), 1)
 
 /* X(name, offset in dynamic shared memory, element bytes, elements) */
 #define SM100F_GEMM_SHARED(X, v, kind)                                              \
@@ -111,19 +118,29 @@
     X(acc_0, 0, SM100F_GEMM_ACC_COLUMNS) \
     X(acc_1, SM100F_GEMM_ACC_COLUMNS, SM100F_GEMM_ACC_COLUMNS)
 
-/* X(barrier, arrivals, bytes of a phase, who signals, who waits): roles. X(storage, writers,
+/* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits): roles. X(storage, writers,
  * readers): a role's threads, its .tma, its .mma, its .ld (tcgen05.ld). Roles of either CTA of a pair. */
-#define SM100F_GEMM_HANDOFFS(X, v, kind)                     \
-    X(full_bar, 1, SM100F_GEMM_FULL_BYTES(v), producer, mma) \
-    X(empty_bar, 1, 0, mma, producer)                        \
-    X(acc_full, 1, 0, mma, epilogue)                         \
-    X(acc_empty, SM100F_GEMM_EPILOGUE_WARPS *SM100F_GEMM_PAIR_M(v), 0, epilogue, mma)
-#define SM100F_GEMM_FLOWS(X, kind)                \
-    X(ring_a, producer.tma, mma.mma)              \
-    X(ring_b, producer.tma, mma.mma)              \
-    X(stage_d, epilogue, epilogue.tma + epilogue) \
-    X(tmem_base, mma, epilogue + producer + mma)  \
-    X(acc_0, mma.mma, epilogue.ld)                \
-    X(acc_1, mma.mma, epilogue.ld)
+#define SM100F_GEMM_HANDOFFS(X, v, kind)                               \
+    SM100F_GEMM_FULL_##kind(X, v) X(empty_bar, 1, 0, 0, mma, producer) \
+        X(acc_full, 1, 0, 0, mma, epilogue)                            \
+            X(acc_empty, SM100F_GEMM_EPILOGUE_WARPS *SM100F_GEMM_PAIR_M(v), 0, 0, epilogue, mma)
+#define SM100F_GEMM_FULL_WHOLE(X, v) \
+    X(full_bar, 1, SM100F_GEMM_FULL_BYTES(v), SM100F_GEMM_FULL_BYTES(v), producer, mma)
+#define SM100F_GEMM_FULL_GATED(X, v) SM100F_GEMM_FULL_WHOLE(X, v)
+/* every warp, and one for what comes by TMA */
+#define SM100F_GEMM_FULL_LOOSE(X, v) \
+    X(full_bar, 1 + SM100F_GEMM_PRODUCERS(v), 0, SM100F_GEMM_FULL_BYTES(v), producer, mma)
+#define SM100F_GEMM_FLOWS(X, kind)                                           \
+    SM100F_GEMM_FLOWS_##kind(X) X(tmem_base, mma, epilogue + producer + mma) \
+        X(acc_0, mma.mma, epilogue.ld) X(acc_1, mma.mma, epilogue.ld)
+#define SM100F_GEMM_FLOWS_WHOLE(X)   \
+    X(ring_a, producer.tma, mma.mma) \
+    X(ring_b, producer.tma, mma.mma) \
+    X(stage_d, epilogue, epilogue.tma + epilogue)
+#define SM100F_GEMM_FLOWS_GATED(X) SM100F_GEMM_FLOWS_WHOLE(X)
+#define SM100F_GEMM_FLOWS_LOOSE(X)              \
+    X(ring_a, producer + producer.tma, mma.mma) \
+    X(ring_b, producer + producer.tma, mma.mma) \
+    X(stage_d, epilogue, epilogue)
 
 #endif

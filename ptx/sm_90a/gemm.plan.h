@@ -39,6 +39,7 @@
 #define SM90A_GEMM_PRODUCER_WARPS 4
 #define SM90A_GEMM_CONSUMER_WARPS 8
 #define SM90A_GEMM_THREADS        (32 * (SM90A_GEMM_PRODUCER_WARPS + SM90A_GEMM_CONSUMER_WARPS))
+#define SM90A_GEMM_ALL_THREADS(v) SM90A_GEMM_THREADS /* of every variant */
 #define SM90A_GEMM_PRODUCER_REGS  24
 #define SM90A_GEMM_CONSUMER_REGS \
     ((3 * SM_REGISTERS_8(SM90A_GEMM_THREADS) - SM90A_GEMM_PRODUCER_REGS) / 2)
@@ -241,7 +242,7 @@
 /* ---- the worksheet, which `hewn worksheet` compares with a run ---- */
 
 /* X(name, first warp, warps) */
-#define SM90A_GEMM_ROLES(X)                   \
+#define SM90A_GEMM_ROLES(X, v)                \
     X(producer, 0, SM90A_GEMM_PRODUCER_WARPS) \
     X(consumer_0, 4, 4)                       \
     X(consumer_1, 8, 4)
@@ -269,42 +270,45 @@
 /* X(name, first column, columns): this target has no tensor memory. */
 #define SM90A_GEMM_TMEM(X)
 
-/* X(barrier, arrivals, bytes of a phase, who signals, who waits): roles. X(storage, writers,
+/* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits): roles. X(storage, writers,
  * readers): a role's threads, its .tma, its .mma (wgmma). Roles of any CTA of the cluster. */
-#define SM90A_GEMM_HANDOFFS(X, v, kind)                                                  \
-    SM90A_GEMM_FULL_##kind(X, v)                                                         \
-        X(empty_bar, SM90A_GEMM_EMPTY_ARRIVALS(v), 0, consumer_0 + consumer_1, producer) \
+#define SM90A_GEMM_HANDOFFS(X, v, kind)                                                     \
+    SM90A_GEMM_FULL_##kind(X, v)                                                            \
+        X(empty_bar, SM90A_GEMM_EMPTY_ARRIVALS(v), 0, 0, consumer_0 + consumer_1, producer) \
             SM90A_GEMM_HANDOFFS_##kind(X)
-#define SM90A_GEMM_FULL_WHOLE(X, v) \
-    X(full_bar, 1, SM90A_GEMM_STAGE_BYTES(v), producer, consumer_0 + consumer_1)
+#define SM90A_GEMM_FULL_WHOLE(X, v)                                                \
+    X(full_bar, 1, SM90A_GEMM_STAGE_BYTES(v), SM90A_GEMM_STAGE_BYTES(v), producer, \
+      consumer_0 + consumer_1)
 #define SM90A_GEMM_FULL_PARTS(X, v)     SM90A_GEMM_FULL_WHOLE(X, v)
 #define SM90A_GEMM_FULL_SHARES(X, v)    SM90A_GEMM_FULL_WHOLE(X, v)
 #define SM90A_GEMM_FULL_GLU(X, v)       SM90A_GEMM_FULL_SHARES(X, v)
 #define SM90A_GEMM_FULL_EXCHANGED(X, v) SM90A_GEMM_FULL_WHOLE(X, v)
 #define SM90A_GEMM_FULL_SPREAD(X, v)    SM90A_GEMM_FULL_WHOLE(X, v)
-/* thread 0 and every warp; what comes by TMA: 0, 1, 2 or 3 times B_BYTES */
-#define SM90A_GEMM_FULL_LOOSE(X, v)                                             \
-    X(full_bar, 1 + SM90A_GEMM_PRODUCER_WARPS, SM90A_GEMM_B_BYTES(v), producer, \
+/* thread 0 and every warp; what comes by TMA */
+#define SM90A_GEMM_FULL_LOOSE(X, v)                                                    \
+    X(full_bar, 1 + SM90A_GEMM_PRODUCER_WARPS, 0, SM90A_GEMM_STAGE_BYTES(v), producer, \
       consumer_0 + consumer_1)
-#define SM90A_GEMM_FULL_ODD(X, v)                                          \
-    X(full_bar, SM90A_GEMM_UNITS(v), 0, producer, consumer_0 + consumer_1) \
-    X(land_full, 1, SM90A_GEMM_LAND_BYTES, producer, producer)
+#define SM90A_GEMM_FULL_ODD(X, v)                                             \
+    X(full_bar, SM90A_GEMM_UNITS(v), 0, 0, producer, consumer_0 + consumer_1) \
+    X(land_full, 1, SM90A_GEMM_LAND_BYTES, SM90A_GEMM_LAND_BYTES, producer, producer)
 #define SM90A_GEMM_HANDOFFS_WHOLE(X)
 #define SM90A_GEMM_HANDOFFS_SPREAD(X)
 /* part_full: bytes of a warp's range of 32 columns, of which there are none to 12; part_ready: arrivals of
  * one other part */
-#define SM90A_GEMM_HANDOFFS_SHARES(X)                                                             \
-    X(part_full, 1, 2048, consumer_0 + consumer_1, consumer_0 + consumer_1)                       \
-    X(part_ready, SM90A_GEMM_CONSUMER_WARPS, 0, consumer_0 + consumer_1, consumer_0 + consumer_1) \
-    X(part_done, 2 * SM90A_GEMM_CONSUMER_WARPS, 0, consumer_0 + consumer_1, producer)
+#define SM90A_GEMM_HANDOFFS_SHARES(X)                                             \
+    X(part_full, 1, 2048, 2048, consumer_0 + consumer_1, consumer_0 + consumer_1) \
+    X(part_ready, SM90A_GEMM_CONSUMER_WARPS, 0, 0, consumer_0 + consumer_1,       \
+      consumer_0 + consumer_1)                                                    \
+    X(part_done, 2 * SM90A_GEMM_CONSUMER_WARPS, 0, 0, consumer_0 + consumer_1, producer)
 #define SM90A_GEMM_HANDOFFS_GLU(X)       SM90A_GEMM_HANDOFFS_SHARES(X)
 #define SM90A_GEMM_HANDOFFS_EXCHANGED(X) SM90A_GEMM_HANDOFFS_SHARES(X)
 #define SM90A_GEMM_HANDOFFS_ODD(X)       SM90A_GEMM_HANDOFFS_SHARES(X)
 #define SM90A_GEMM_HANDOFFS_LOOSE(X)     SM90A_GEMM_HANDOFFS_PARTS(X)
 /* part_full: bytes of a slot, of which there are 4 to 12; part_empty: arrivals of one other part */
-#define SM90A_GEMM_HANDOFFS_PARTS(X)                                                        \
-    X(part_full, 1, GEMM_PART_SLOT_BYTES, consumer_0 + consumer_1, consumer_0 + consumer_1) \
-    X(part_empty, 1, 0, consumer_0 + consumer_1, consumer_0 + consumer_1)
+#define SM90A_GEMM_HANDOFFS_PARTS(X)                                                     \
+    X(part_full, 1, GEMM_PART_SLOT_BYTES, GEMM_PART_SLOT_BYTES, consumer_0 + consumer_1, \
+      consumer_0 + consumer_1)                                                           \
+    X(part_empty, 1, 0, 0, consumer_0 + consumer_1, consumer_0 + consumer_1)
 
 #define SM90A_GEMM_FLOWS(X, kind)                                               \
     SM90A_GEMM_RING_FLOWS_##kind(X) X(place, producer, consumer_0 + consumer_1) \

@@ -423,12 +423,16 @@ static void gemm_tuning(hewn_context *context)
 /* What the kernel for sm_100f does not do. */
 static void gemm_blackwell(hewn_context *context)
 {
-    BAD_GEMM(d.lda = 4100, HEWN_ERR_LIMIT,
+    BAD_GEMM((d.lda = 4100, d.variant = "pair"), HEWN_ERR_LIMIT,
              "A: row stride 8200 B is not a multiple of 16 B, which kernel pair for sm_100f needs");
-    BAD_GEMM(d.ldd = 202, HEWN_ERR_LIMIT, "D: row stride 808 B is not a multiple of 16 B");
-    BAD_GEMM((d.batch = 2, d.stride_d = 20000, d.stride_b = 100), HEWN_ERR_LIMIT,
-             "B: batch stride 200 B is not a multiple of 16 B");
-    BAD_GEMM(d.align = 4, HEWN_ERR_LIMIT, "A: alignment of the address, 4 B is not a multiple of");
+    BAD_GEMM((d.ldd = 202, d.variant = "plain"), HEWN_ERR_LIMIT,
+             "D: row stride 808 B is not a multiple of 16 B");
+    BAD_GEMM((d.batch = 2, d.stride_d = 20000, d.stride_b = 100, d.variant = "128x64"),
+             HEWN_ERR_LIMIT, "B: batch stride 200 B is not a multiple of 16 B");
+    BAD_GEMM((d.align = 4, d.variant = "pair128"), HEWN_ERR_LIMIT,
+             "A: alignment of the address, 4 B is not a multiple of");
+    BAD_GEMM((d.variant = "loose", d.parts = 2), HEWN_ERR_ARGUMENT,
+             "variant, parts: no kernel for sm_100f is called \"loose\" and takes 2 parts");
     BAD_GEMM(d.in = HEWN_S8, HEWN_ERR_LIMIT, "in: s8: kernel ");
 }
 

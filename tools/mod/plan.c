@@ -128,12 +128,12 @@ _Static_assert(SM100F_GEMM_TMEM_COLUMNS <= 512, "TMEM_COLUMNS");
 #define ODD_ODD       1
 
 #define TABLES(P, t, v, kind)                                                                      \
-    static const struct plan_range t##_##v##_roles[] = PLAN_RANGES(P##_GEMM_ROLES(PLAN_ROLE));     \
+    static const struct plan_range t##_##v##_roles[] = PLAN_RANGES(P##_GEMM_ROLES(PLAN_ROLE, v));  \
     static const struct plan_range t##_##v##_tmem[] = PLAN_RANGES(P##_GEMM_TMEM(PLAN_TMEM));       \
     static const struct plan_range t##_##v##_shared[] =                                            \
         PLAN_RANGES(P##_GEMM_SHARED(PLAN_SHARED, v, kind));                                        \
     static const struct plan_handoff t##_##v##_handoffs[] =                                        \
-        PLAN_HANDOFFS(P##_GEMM_HANDOFFS(PLAN_HANDOFF, v, kind));                                   \
+        PLAN_HANDOFFS(P##_GEMM_HANDOFFS(PLAN_HANDOFF_SPAN, v, kind));                              \
     static const struct plan_flow t##_##v##_flows[] = PLAN_FLOWS(P##_GEMM_FLOWS(PLAN_FLOW, kind)); \
     static const struct gemm_shape t##_##v##_shape = {                                             \
         .tile_m = P##_GEMM_TILE_M(v),                                                              \
@@ -161,7 +161,7 @@ SM100F_GEMM_VARIANTS(TABLES)
             .target = #t,                                       \
             .family = "gemm",                                   \
             .text = "gemm",                                     \
-            .threads = P##_GEMM_THREADS,                        \
+            .threads = P##_GEMM_ALL_THREADS(v),                 \
             .dynamic_shared = P##_GEMM_DYNAMIC_SHARED(v),       \
             .tmem_columns = P##_GEMM_TMEM_COLUMNS,              \
             .cluster = P##_GEMM_PAIR_M(v) * P##_GEMM_PAIR_N(v), \
