@@ -417,9 +417,9 @@ const char *hewn_dtype_name(int dtype); /* "f32", "f16", "bf16", "e4m3", "e5m2",
  * Alignment: the addresses of the matrices and of bias are multiples of 16, unless `align` says less:
  * then of that and of their element's size. Leading dimensions and batch strides are any number of
  * elements. Where one of them is no multiple of 16 bytes, or `align` is less than 16, a kernel is
- * chosen that loads such operands by element and stores D by element; it is slower. s8 inputs, and
- * on sm_90a scales of rows or columns, are refused beside such strides, HEWN_ERR_LIMIT. The address of a scale is a multiple
- * of 4, that of scales of rows or columns of 16.
+ * chosen that loads such operands by element and stores D by element; it is slower. s8 inputs, and on
+ * sm_90a scales of rows or columns, are refused beside such strides, HEWN_ERR_LIMIT. The address of a
+ * scale is a multiple of 4, that of scales of rows or columns of 16.
  *
  * Overlap: D overlaps neither A nor B. The problems of D do not overlap each other: they follow
  * each other (stride_d >= (m-1)*ldd + n) or lie side by side in the rows (stride_d >= n and

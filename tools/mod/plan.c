@@ -103,6 +103,10 @@ static const struct plan_scalar scalars[] = PLAN_SCALARS(GEMM_SCALARS(PLAN_SCALA
     CHECK_GATED_##kind(P, v)
 
 #define CHECK_GATED_WHOLE(P, v)
+#define CHECK_GATED_LOOSE(P, v)                                          \
+    _Static_assert(P##_GEMM_TILE_M(v) >= 16 * P##_GEMM_PRODUCERS(v) &&   \
+                       P##_GEMM_TILE_N(v) >= 16 * P##_GEMM_PRODUCERS(v), \
+                   "a warp of the producer has 16 rows (inc/loose.inc)");
 #define CHECK_GATED_GATED(P, v) \
     _Static_assert(P##_GEMM_TILE_N(v) % GEMM_D_ROW_BYTES == 0, "half of it is whole boxes");
 
