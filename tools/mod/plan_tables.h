@@ -9,6 +9,7 @@
 #define PLAN_ROLE(name, first, warps)              {#name, first, 1, warps},
 #define PLAN_SHARED(name, offset, bytes, count)    {#name, offset, bytes, count},
 #define PLAN_TMEM(name, first, columns)            {#name, first, 1, columns},
+#define PLAN_HANDOFF(name, count, bytes, from, to) {#name, count, bytes, bytes, #from, #to},
 #define PLAN_HANDOFF_SPAN(name, count, least, most, from, to) \
     {#name, count, least, most, #from, #to},
 #define PLAN_FLOW(name, writers, readers) {#name, #writers, #readers},
