@@ -1336,7 +1336,8 @@ typedef struct hewn_grouped_plan_info {
     const char *module;  /* "grouped_e4m3_bf16_128x128" */
     const char *target;  /* "sm_90a" */
     const char *origin;  /* as hewn_module_origin */
-    const char *variant; /* "128x128"; with a p behind it pairs of CTAs share loads */
+    const char *variant; /* "128x128"; with a p behind it pairs of CTAs share loads; block-scaled of 256 rows: pairs
+                            multiply */
     uint32_t grid[3], block[3], cluster[3];
     uint32_t dynamic_shared; /* bytes */
     uint32_t tile_m, tile_n, tile_k; /* of a CTA, and elements of k in one stage */

@@ -29,7 +29,8 @@ struct grouped_kernel {
     const char *target, *variant;
     int shares; /* 1: pairs of CTAs may share loads */
     uint32_t tile_m, tile_n /* columns of D */, stages, raster_rows, threads, shared, d_rows;
-    int scales; /* as in struct grouped_problem */
+    uint32_t ctas; /* that multiply a tile together */
+    int scales;    /* as in struct grouped_problem */
 };
 
 static const struct grouped_kernel kernels[] = {
@@ -46,6 +47,7 @@ static const struct grouped_kernel kernels[] = {
      P##_GROUPED_THREADS,           \
      P##_GROUPED_DYNAMIC_SHARED(v), \
      P##_GROUPED_D_ROWS,            \
+     1,                             \
      P##_GROUPED_SCALES(v)},
     SM90A_GROUPED_VARIANTS(X) SM100F_GROUPED_VARIANTS(X)
 #undef X
@@ -60,6 +62,7 @@ static const struct grouped_kernel kernels[] = {
      P##_SCALED_THREADS,              \
      P##_SCALED_DYNAMIC_SHARED(v, i), \
      P##_SCALED_D_ROWS,               \
+     P##_SCALED_PAIR_M(v),            \
      SCALES_##i},
         SM100F_SCALED_PLANS(X)
 #undef X
@@ -77,15 +80,14 @@ static uint32_t ceil_div(uint64_t a, uint64_t b)
 /*
  * SM cycles of a k-block in each kernel, alone and with shared loads, in long runs on an H200
  * (tests/bench/bench_grouped.c --all). Without scales they count what an SM fetches, too; on sm_100f by the rates of
- * the cycle model. Block-scaled: four MMAs of N / 2 cycles.
+ * the cycle model. Block-scaled kernels, behind them, take four MMAs of N / 2 cycles.
  */
 static const uint16_t block_cycles[][PAIRS] = {{560, 560},   {905, 905}, {920, 920},  {1120, 1120},
                                                {1280, 1280}, {560, 560}, {920, 920},  {410, 280},
                                                {680, 586},   {580, 477}, {1130, 950}, {580, 477},
                                                {1130, 950},  {470, 470}, {700, 700},  {470, 470},
-                                               {700, 700},   {256, 256}, {256, 256},  {256, 256},
-                                               {384, 384},   {384, 384}, {384, 384}};
-_Static_assert(sizeof block_cycles / sizeof *block_cycles == KERNELS, "one for each kernel");
+                                               {700, 700}};
+enum { TIMED = sizeof block_cycles / sizeof *block_cycles };
 
 /*
  * The third power of a run's time as a model of the machine, in SM cycles. Only the order of the candidates
@@ -94,21 +96,25 @@ _Static_assert(sizeof block_cycles / sizeof *block_cycles == KERNELS, "one for e
 static double cost(const struct grouped_kernel *k, uint32_t pair, const struct grouped_problem *p,
                    uint32_t sm_count)
 {
-    static const double per_tile = 340, l2_bytes = 47, memory_bytes = 2440, lone = 180;
+    static const double per_tile = 340, lone = 180;
+    /* bytes a cycle, of L2 an SM's: H200; B200, as the cycle model has it */
+    static const double l2_bytes[] = {47, 79}, memory_bytes[] = {2440, 4800};
     static const double spread[] = {0.7, 0.85, 1, 1.15, 1.3}; /* of the groups' rows */
+    const int block = BLOCK_SCALES(p->scales);
     double rows = 0, n = p->n, m = p->expected_m;
     for (size_t i = 0; i < sizeof spread / sizeof *spread; i++)
         rows += ceil_div((uint64_t)(spread[i] * m) + 1, k->tile_m) / 5.0;
     double tiles = rows * ceil_div(p->n, k->tile_n) * p->groups;
-    double waves = ceil_div((uint64_t)(tiles + 0.999), sm_count);
-    double multiply = block_cycles[k - kernels][pair];
+    double waves = ceil_div((uint64_t)(tiles + 0.999), sm_count / k->ctas);
+    double multiply = k - kernels < TIMED ? block_cycles[k - kernels][pair] : 2.0 * k->tile_n;
     /* one consumer multiplies: nobody's products run beside its additions */
     if (k->tile_m == 128 && m <= 64) multiply = multiply / 2 + lone;
-    double fetch = GROUPED_BLOCK * (k->tile_m + k->tile_n * (pair ? 0.99 : 1)) / l2_bytes;
+    double fetch = GROUPED_BLOCK * (k->tile_m + k->tile_n * (pair ? 0.99 : 1)) / k->ctas;
+    fetch /= l2_bytes[block];
     if (!UNSCALED(p->scales) && multiply < fetch) multiply = fetch;
     double busy = waves * (multiply * p->k_blocks + per_tile);
     double bytes = p->k * ((double)p->of[GROUPED_B].rows + m) + n * m * p->of[GROUPED_D].element;
-    double memory = p->groups * bytes / memory_bytes;
+    double memory = p->groups * bytes / memory_bytes[block];
     return busy * busy * busy + memory * memory * memory;
 }
 
@@ -130,7 +136,8 @@ static void choose_among(hewn_grouped_plan *plan, const char *name, int ours, in
             if (k->scales != plan->problem.scales) continue;
             if (hewn_target_runs_on(k->target, device->cc_major, device->cc_minor) != ours)
                 continue;
-            if (name ? !is_named(name, k, pair) : pair && !clusters) continue;
+            const int cluster = pair || k->ctas > 1;
+            if (name ? !is_named(name, k, pair) : cluster && !clusters) continue;
             double c = cost(k, pair, &plan->problem, (uint32_t)device->sm_count);
             if (plan->kernel && c >= least) continue;
             plan->kernel = k;
@@ -153,7 +160,7 @@ static int choose_kernel(hewn_grouped_plan *plan, const char *name, hewn_error *
     }
     if (!plan->kernel)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "variant: there is no kernel \"%s\"", name);
-    if (plan->scalars.pair && !clusters)
+    if ((plan->scalars.pair || plan->kernel->ctas > 1) && !clusters)
         return hewn_fail(err, HEWN_ERR_LIMIT, "variant: \"%s\" needs clusters", name);
     snprintf(plan->variant, sizeof plan->variant, "%s%s", plan->kernel->variant,
              pair_names[plan->scalars.pair]);
@@ -205,12 +212,18 @@ static int fill_scalars(hewn_grouped_plan *plan, hewn_error *err)
                      (unsigned long long)tiles_m, s->tiles_n, p->groups, INT32_MAX);
 }
 
+/* CTAs of a cluster: those that share loads, or multiply together. */
+static uint32_t cluster_of(const hewn_grouped_plan *plan)
+{
+    return plan->kernel->ctas << plan->scalars.pair;
+}
+
 /* Persistent: as many clusters as the device holds at once. How many tiles there are is known when it runs. */
 static void configure(hewn_grouped_plan *plan)
 {
     const struct hewn_driver_table *fn = &plan->context->driver->fn;
     const struct grouped_kernel *k = plan->kernel;
-    uint32_t cluster = plan->scalars.pair ? 2 : 1;
+    uint32_t cluster = cluster_of(plan);
     uint32_t resident = (uint32_t)plan->context->info.sm_count / cluster;
     unsigned n = 0;
     int fit = 0;
@@ -254,7 +267,8 @@ static hewn_tensormap_desc atoms_map(const hewn_grouped_plan *plan, size_t i)
     const struct grouped_tensor *t = &plan->problem.of[i];
     const uint32_t vectors = plan->problem.scales == SCALES_nv4 ? 16 : 32;
     const uint32_t atoms = plan->problem.tile_k / vectors / SCALED_ATOM_SCALES;
-    const uint32_t rows = i == GROUPED_S ? plan->kernel->tile_m : plan->kernel->tile_n;
+    const uint32_t rows =
+        i == GROUPED_S ? SCALED_ATOM_ROWS : plan->kernel->tile_n / plan->kernel->ctas;
     return (hewn_tensormap_desc){
         .struct_size = sizeof(hewn_tensormap_desc),
         .dtype = HEWN_TENSORMAP_U32,
@@ -270,7 +284,7 @@ static hewn_tensormap_desc atoms_map(const hewn_grouped_plan *plan, size_t i)
 static int prepare_maps(hewn_grouped_plan *plan, hewn_error *err)
 {
     const struct grouped_kernel *k = plan->kernel;
-    const uint32_t pair = plan->scalars.pair;
+    const uint32_t pair = plan->scalars.pair || k->ctas > 1;
     const struct grouped_problem *p = &plan->problem;
     const uint32_t block = GROUPED_BLOCK / p->of[GROUPED_A].element;
     static const uint8_t types[] = {
@@ -370,9 +384,9 @@ int hewn_grouped_plan_describe(const hewn_grouped_plan *plan, hewn_grouped_plan_
         .variant = plan->variant,
         .grid = {c->grid_x, c->grid_y, c->grid_z},
         .block = {c->block_x, c->block_y, c->block_z},
-        .cluster = {plan->scalars.pair ? 2 : 1, 1, 1},
+        .cluster = {cluster_of(plan), 1, 1},
         .dynamic_shared = c->shared_bytes,
-        .tile_m = plan->kernel->tile_m,
+        .tile_m = plan->kernel->tile_m / plan->kernel->ctas,
         .tile_n = plan->kernel->tile_n,
         .tile_k = plan->problem.tile_k,
         .stages = plan->kernel->stages,

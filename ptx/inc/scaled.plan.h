@@ -14,12 +14,13 @@
  * (r % 32) * 16 + r / 32 * 4 + j. Atoms of the same rows lie one behind another along k.
  *
  * map     | tensor          | dimensions, innermost first                  | box                    | swizzle
- * map_a   | A               | {k, m, groups or 1}                          | {128 bytes, TILE_M, 1} | 128 B
- * map_b   | B               | {k, n, groups}                               | {128 bytes, TILE_N, 1} | 128 B
+ * map_a   | A               | {k, m, groups or 1}                          | {128 bytes, CTA_M, 1}  | 128 B
+ * map_b   | B               | {k, n, groups}                               | {128 bytes, LOAD_N, 1} | 128 B
  * map_d   | D, output dtype | {whole, m, groups or 1}                      | {128 bytes, 32, 1}     | 128 B
  * map_sa  | scale_a, u32    | {128, atoms along k, m / 128, groups or 1}   | {128, ATOMS, 1, 1}     | none
- * map_sb  | scale_b, u32    | {128, atoms along k, n / 128, groups}        | {128, ATOMS, ROWS, 1}  | none
- * A and B are bytes, or of mx8 and e2m1 16U4_ALIGN16B, which TMA widens to a byte an element. map_d ends at the
+ * map_sb  | scale_b, u32    | {128, atoms along k, n / 128, groups}        | {128, ATOMS, LOAD_ATOMS, 1} | none
+ * CTA_M and LOAD_N are a tile's rows and columns, of a pair of CTAs half of them; tiles in the scalars' rules are the
+ * pair's. A and B are bytes, or of mx8 and e2m1 16U4_ALIGN16B, which TMA widens to a byte an element. map_d ends at the
  * last whole 16-byte chunk of a row, as in gemm.plan.h.
  */
 #ifndef HEWN_PTX_SCALED_PLAN_H

@@ -33,31 +33,45 @@
 /* X(prefix, target, variant) and X(prefix, target, variant, kind of inputs) */
 #define SM100F_SCALED_VARIANTS(X) \
     X(SM100F, sm_100f, 128x128)   \
-    X(SM100F, sm_100f, 128x192)
+    X(SM100F, sm_100f, 128x192)   \
+    X(SM100F, sm_100f, 256x128)   \
+    X(SM100F, sm_100f, 256x192)
 #define SM100F_SCALED_PLANS(X)       \
     X(SM100F, sm_100f, 128x128, mx8) \
     X(SM100F, sm_100f, 128x128, mx4) \
     X(SM100F, sm_100f, 128x128, nv4) \
     X(SM100F, sm_100f, 128x192, mx8) \
     X(SM100F, sm_100f, 128x192, mx4) \
-    X(SM100F, sm_100f, 128x192, nv4)
+    X(SM100F, sm_100f, 128x192, nv4) \
+    X(SM100F, sm_100f, 256x128, mx8) \
+    X(SM100F, sm_100f, 256x128, mx4) \
+    X(SM100F, sm_100f, 256x128, nv4) \
+    X(SM100F, sm_100f, 256x192, mx8) \
+    X(SM100F, sm_100f, 256x192, mx4) \
+    X(SM100F, sm_100f, 256x192, nv4)
 
+/* PAIR_M 2: two CTAs multiply one tile together; each has half of its rows and loads half of B's. RASTER_ROWS: rows of
+ * tiles that are walked together. B_ATOMS: atoms along n that a tile touches. */
 /* clang-format off */
-/*                             TILE_M  N  STAGES  RASTER_ROWS  B_ATOMS: atoms along n that a tile touches */
-#define SM100F_SCALED_128x128  128, 128,       5,          16,       1
-#define SM100F_SCALED_128x192  128, 192,       4,          16,       2
+/*                             TILE_M  N  PAIR_M  STAGES  RASTER_ROWS  B_ATOMS */
+#define SM100F_SCALED_128x128  128, 128,       1,      5,          16,       1
+#define SM100F_SCALED_128x192  128, 192,       1,      4,          16,       2
+#define SM100F_SCALED_256x128  256, 128,       2,      6,           8,       1
+#define SM100F_SCALED_256x192  256, 192,       2,      5,           8,       2
 
 #define SM100F_SCALED_TILE_M(v)      SM100F_SCALED_FIELD(TILE_M, SM100F_SCALED_##v)
 #define SM100F_SCALED_TILE_N(v)      SM100F_SCALED_FIELD(TILE_N, SM100F_SCALED_##v)
+#define SM100F_SCALED_PAIR_M(v)      SM100F_SCALED_FIELD(PAIR_M, SM100F_SCALED_##v)
 #define SM100F_SCALED_STAGES(v)      SM100F_SCALED_FIELD(STAGES, SM100F_SCALED_##v)
 #define SM100F_SCALED_RASTER_ROWS(v) SM100F_SCALED_FIELD(RASTER_ROWS, SM100F_SCALED_##v)
 #define SM100F_SCALED_B_ATOMS(v)     SM100F_SCALED_FIELD(B_ATOMS, SM100F_SCALED_##v)
 #define SM100F_SCALED_FIELD(name, ...) SM100F_SCALED_FIELD_##name(__VA_ARGS__)
-#define SM100F_SCALED_FIELD_TILE_M(m, n, s, r, b)      m
-#define SM100F_SCALED_FIELD_TILE_N(m, n, s, r, b)      n
-#define SM100F_SCALED_FIELD_STAGES(m, n, s, r, b)      s
-#define SM100F_SCALED_FIELD_RASTER_ROWS(m, n, s, r, b) r
-#define SM100F_SCALED_FIELD_B_ATOMS(m, n, s, r, b)     b
+#define SM100F_SCALED_FIELD_TILE_M(m, n, p, s, r, b)      m
+#define SM100F_SCALED_FIELD_TILE_N(m, n, p, s, r, b)      n
+#define SM100F_SCALED_FIELD_PAIR_M(m, n, p, s, r, b)      p
+#define SM100F_SCALED_FIELD_STAGES(m, n, p, s, r, b)      s
+#define SM100F_SCALED_FIELD_RASTER_ROWS(m, n, p, s, r, b) r
+#define SM100F_SCALED_FIELD_B_ATOMS(m, n, p, s, r, b)     b
 
 /* A kind: elements of k in a stage, those of a scale, atoms of scales along k. */
 /*                            K  VECTOR  ATOMS */
@@ -73,19 +87,32 @@
 #define SM100F_SCALED_KIND_ATOMS(k, v, a)  a
 /* clang-format on */
 
-/* A stage: k-blocks of A and B, 128 bytes of each row, and their scales. */
-#define SM100F_SCALED_A_BYTES(v)     (SM100F_SCALED_TILE_M(v) * GEMM_ROW_BYTES)
-#define SM100F_SCALED_B_BYTES(v)     (SM100F_SCALED_TILE_N(v) * GEMM_ROW_BYTES)
+/* Atoms of B's scales along n that a CTA loads: of a pair each loads half, or the first all, for both. */
+#define SM100F_SCALED_LOAD_ATOMS(v) \
+    ((SM100F_SCALED_B_ATOMS(v) + SM100F_SCALED_PAIR_M(v) - 1) / SM100F_SCALED_PAIR_M(v))
+
+/* A CTA's stage: k-blocks of its rows of A and its share of B's, 128 bytes of each, and their scales, of B those of the
+ * whole tile. */
+#define SM100F_SCALED_CTA_M(v)       (SM100F_SCALED_TILE_M(v) / SM100F_SCALED_PAIR_M(v))
+#define SM100F_SCALED_LOAD_N(v)      (SM100F_SCALED_TILE_N(v) / SM100F_SCALED_PAIR_M(v))
+#define SM100F_SCALED_A_BYTES(v)     (SM100F_SCALED_CTA_M(v) * GEMM_ROW_BYTES)
+#define SM100F_SCALED_B_BYTES(v)     (SM100F_SCALED_LOAD_N(v) * GEMM_ROW_BYTES)
 #define SM100F_SCALED_SA_BYTES(i)    (SM100F_SCALED_ATOMS(i) * SCALED_ATOM_BYTES)
 #define SM100F_SCALED_SB_BYTES(v, i) (SM100F_SCALED_B_ATOMS(v) * SM100F_SCALED_SA_BYTES(i))
 #define SM100F_SCALED_STAGE_BYTES(v, i)                                                \
     (SM100F_SCALED_A_BYTES(v) + SM100F_SCALED_B_BYTES(v) + SM100F_SCALED_SA_BYTES(i) + \
      SM100F_SCALED_SB_BYTES(v, i))
 
-/* What TMA counts of e2m1 that it widens to bytes is the half: a stage of mx8 may have A or B of that. */
-#define SM100F_SCALED_LEAST_BYTES(v, i) \
-    (SM100F_SCALED_STAGE_BYTES(v, i) -  \
-     (SM100F_SCALED_ATOMS(i) == 1 ? SM100F_SCALED_B_BYTES(v) / 2 : 0))
+/* What a phase of full_bar waits for: the stages of both CTAs of a pair. What TMA counts of e2m1 that it widens
+ * to bytes is the half: a stage of mx8 may have A or B of that. */
+#define SM100F_SCALED_FULL_BYTES(v, i) (SM100F_SCALED_PAIR_M(v) * SM100F_SCALED_STAGE_BYTES(v, i))
+#define SM100F_SCALED_WIDER_BYTES(v)                                                \
+    (SM100F_SCALED_A_BYTES(v) > SM100F_SCALED_B_BYTES(v) ? SM100F_SCALED_A_BYTES(v) \
+                                                         : SM100F_SCALED_B_BYTES(v))
+#define SM100F_SCALED_LEAST_BYTES(v, i)                                                        \
+    (SM100F_SCALED_FULL_BYTES(v, i) -                                                          \
+     (SM100F_SCALED_ATOMS(i) == 1 ? SM100F_SCALED_PAIR_M(v) * SM100F_SCALED_WIDER_BYTES(v) / 2 \
+                                  : 0))
 
 /* Dynamic shared memory, from its 1024-aligned start: rings of A, B, staged boxes of output, rings of scales. */
 #define SM100F_SCALED_RING_A 0
@@ -137,13 +164,13 @@
     X(scales_b, SM100F_SCALED_TMEM_SB(v, i), (SM100F_SCALED_SLOTS * SM100F_SCALED_SB_COLUMNS(v, i)))
 
 /* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits). X(storage, writers, readers). mma waits at
- * empty_bar, too: for the products of two k-blocks before, whose scales the next ones overwrite. */
-#define SM100F_SCALED_HANDOFFS(X, v, i)                                                        \
-    X(full_bar, 1, SM100F_SCALED_LEAST_BYTES(v, i), SM100F_SCALED_STAGE_BYTES(v, i), producer, \
-      mma)                                                                                     \
-    X(empty_bar, 1, 0, 0, mma, producer + mma)                                                 \
-    X(acc_full, 1, 0, 0, mma, epilogue)                                                        \
-    X(acc_empty, SM100F_SCALED_EPILOGUE_WARPS, 0, 0, epilogue, mma)
+ * empty_bar, too: for the products of two k-blocks before, whose scales the next ones overwrite. Roles of
+ * either CTA of a pair. */
+#define SM100F_SCALED_HANDOFFS(X, v, i)                                                            \
+    X(full_bar, 1, SM100F_SCALED_LEAST_BYTES(v, i), SM100F_SCALED_FULL_BYTES(v, i), producer, mma) \
+    X(empty_bar, 1, 0, 0, mma, producer + mma)                                                     \
+    X(acc_full, 1, 0, 0, mma, epilogue)                                                            \
+    X(acc_empty, SM100F_SCALED_EPILOGUE_WARPS *SM100F_SCALED_PAIR_M(v), 0, 0, epilogue, mma)
 #define SM100F_SCALED_FLOWS(X)                    \
     X(ring_a, producer.tma, mma.mma)              \
     X(ring_b, producer.tma, mma.mma)              \

@@ -112,7 +112,8 @@ static const struct inputs {
 };
 enum { INPUTS = sizeof inputs / sizeof *inputs };
 
-static const char *const variants[] = {"128x128", "128x192"};
+static const char *const variants[] = {"128x128", "128x192", "256x128", "256x192"};
+enum { VARIANTS = sizeof variants / sizeof *variants };
 
 static struct scaled_case of_inputs(int i)
 {
@@ -138,16 +139,16 @@ static int k_of(int i, int k)
 static void each_variant(struct device *dev)
 {
     for (int i = 0; i < INPUTS; i++)
-        for (int v = 0; v < 2; v++) {
+        for (int v = 0; v < VARIANTS; v++) {
             struct scaled_case c = of_inputs(i);
             c.variant = variants[v];
             c.kind = (i + v) % 3;
             c.out = (i + v) % 2 ? HEWN_F32 : HEWN_BF16;
             c.groups = c.kind == HEWN_GROUPED_PLANES ? 1 : 3;
             c.m = c.kind == HEWN_GROUPED_OFFSETS ? 520 : 200;
-            c.n = v ? 397 : 264;
+            c.n = v % 2 ? 397 : 264;
             c.k = k_of(i, 1290);
-            c.alpha = v;
+            c.alpha = v % 2;
             try_case(dev, c);
         }
 }
@@ -205,7 +206,7 @@ static void at_random(struct device *dev, int count)
         c.spread = (int)rng_below(&r, 2);
         c.alpha = (int)rng_below(&r, 2);
         if (c.kind == HEWN_GROUPED_OFFSETS && rng_below(&r, 2)) c.align = 128 << rng_below(&r, 3);
-        if (rng_below(&r, 3)) c.variant = variants[rng_below(&r, 2)];
+        if (rng_below(&r, 3)) c.variant = variants[rng_below(&r, VARIANTS)];
         try_case(dev, c);
     }
 }

@@ -85,8 +85,9 @@ struct grouped_shape {
 struct scaled_shape {
     const char *a, *scale;                /* dtypes */
     unsigned tile_m, tile_n, tile_k;      /* elements */
+    unsigned load_m, load_n;              /* what a CTA loads of them */
     unsigned stages, raster_rows, d_rows; /* rows of an output box */
-    unsigned vector, atoms, b_atoms;      /* elements of a scale; atoms of a stage along k, along n */
+    unsigned vector, atoms, load_atoms;   /* elements of a scale; atoms along k, along n in a load */
 };
 
 struct indexer_shape {

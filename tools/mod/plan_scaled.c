@@ -21,7 +21,7 @@ static const struct plan_flow flows[] = PLAN_FLOWS(SM100F_SCALED_FLOWS(PLAN_FLOW
                        P##_SCALED_RING_SA(v) % 128 == 0,                                         \
                    "tiles and boxes begin where the swizzle repeats, scales at 128");            \
     _Static_assert(P##_SCALED_USED_COLUMNS(v, i) <= P##_SCALED_TMEM_COLUMNS, "tensor memory");   \
-    _Static_assert(P##_SCALED_TILE_M(v) == SCALED_ATOM_ROWS && P##_SCALED_TILE_N(v) % 64 == 0,   \
+    _Static_assert(P##_SCALED_CTA_M(v) == SCALED_ATOM_ROWS && P##_SCALED_TILE_N(v) % 64 == 0,    \
                    "a tile begins with an atom of A's scales, on a half of one of B's");         \
     _Static_assert(P##_SCALED_TILE_K(i) ==                                                       \
                        P##_SCALED_VECTOR(i) * P##_SCALED_ATOMS(i) * SCALED_ATOM_SCALES,          \
@@ -48,13 +48,15 @@ SM100F_SCALED_PLANS(CHECK)
         .scale = KIND_SCALE_##i,                                     \
         .tile_m = P##_SCALED_TILE_M(v),                              \
         .tile_n = P##_SCALED_TILE_N(v),                              \
+        .load_m = P##_SCALED_CTA_M(v),                               \
+        .load_n = P##_SCALED_LOAD_N(v),                              \
         .tile_k = P##_SCALED_TILE_K(i),                              \
         .stages = P##_SCALED_STAGES(v),                              \
         .raster_rows = P##_SCALED_RASTER_ROWS(v),                    \
         .d_rows = P##_SCALED_D_ROWS,                                 \
         .vector = P##_SCALED_VECTOR(i),                              \
         .atoms = P##_SCALED_ATOMS(i),                                \
-        .b_atoms = P##_SCALED_B_ATOMS(v),                            \
+        .load_atoms = P##_SCALED_LOAD_ATOMS(v),                      \
     };
 
 SM100F_SCALED_PLANS(TABLES)
@@ -70,7 +72,7 @@ SM100F_SCALED_PLANS(TABLES)
             .threads = P##_SCALED_THREADS,                     \
             .dynamic_shared = P##_SCALED_DYNAMIC_SHARED(v, i), \
             .tmem_columns = P##_SCALED_TMEM_COLUMNS,           \
-            .cluster = 1,                                      \
+            .cluster = P##_SCALED_PAIR_M(v),                   \
             .ctas_per_sm = P##_SCALED_CTAS_PER_SM,             \
             .maps = maps,                                      \
             .scalars = scalars,                                \
@@ -131,23 +133,24 @@ void scaled_write_shape(FILE *out, const struct module_id *id)
     const char *in = s->atoms == 1 ? "u8 or 16U4_ALIGN16B" : "u8";
     char box[64];
     fprintf(out, "  \"tensor_maps\": [\n");
-    snprintf(box, sizeof box, "128, %u, 1", s->tile_m);
+    snprintf(box, sizeof box, "128, %u, 1", s->load_m);
     write_map(out, 0, "A", in, 3, "\"128-byte k-blocks\", \"m\", \"groups or 1\"", box, ",");
-    snprintf(box, sizeof box, "128, %u, 1", s->tile_n);
+    snprintf(box, sizeof box, "128, %u, 1", s->load_n);
     write_map(out, 1, "B", in, 3, "\"128-byte k-blocks\", \"n\", \"groups\"", box, ",");
     snprintf(box, sizeof box, "%d, %u, 1", strcmp(id->out, "f32") == 0 ? 32 : 64, s->d_rows);
     write_map(out, 2, "D", id->out, 3, "\"whole\", \"m\", \"groups or 1\"", box, ",");
     snprintf(box, sizeof box, "128, %u, 1, 1", s->atoms);
     write_map(out, 3, "scale_a", "u32", 4, "128, \"atoms along k\", \"m / 128\", \"groups or 1\"",
               box, ",");
-    snprintf(box, sizeof box, "128, %u, %u, 1", s->atoms, s->b_atoms);
+    snprintf(box, sizeof box, "128, %u, %u, 1", s->atoms, s->load_atoms);
     write_map(out, 4, "scale_b", "u32", 4, "128, \"atoms along k\", \"n / 128\", \"groups\"", box,
               "");
     fprintf(out,
             "  ],\n  \"tile\": {\"m\": %u, \"n\": %u, \"k\": %u},\n  \"stages\": %u,\n"
-            "  \"raster_rows\": %u,\n  \"clusters\": [1],\n"
-            "  \"grid\": [\"any number\", \"1\", \"1\"],\n",
-            s->tile_m, s->tile_n, s->tile_k, s->stages, s->raster_rows);
+            "  \"raster_rows\": %u,\n  \"clusters\": [%u],\n"
+            "  \"grid\": [\"any number%s\", \"1\", \"1\"],\n",
+            s->tile_m, s->tile_n, s->tile_k, s->stages, s->raster_rows, id->plan->cluster,
+            id->plan->cluster > 1 ? " of pairs" : "");
 }
 
 void scaled_write_limits(FILE *out, const struct module_id *id)
