@@ -109,7 +109,8 @@ static double cost(const struct grouped_kernel *k, uint32_t pair, const struct g
     double multiply = k - kernels < TIMED ? block_cycles[k - kernels][pair] : 2.0 * k->tile_n;
     /* one consumer multiplies: nobody's products run beside its additions */
     if (k->tile_m == 128 && m <= 64) multiply = multiply / 2 + lone;
-    double fetch = GROUPED_BLOCK * (k->tile_m + k->tile_n * (pair ? 0.99 : 1)) / k->ctas;
+    double tile_rows = block && m < k->tile_m ? m : k->tile_m;
+    double fetch = GROUPED_BLOCK * (tile_rows + k->tile_n * (pair ? 0.99 : 1)) / k->ctas;
     fetch /= l2_bytes[block];
     if (!UNSCALED(p->scales) && multiply < fetch) multiply = fetch;
     double busy = waves * (multiply * p->k_blocks + per_tile);

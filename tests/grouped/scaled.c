@@ -52,7 +52,10 @@ static void launch(struct device *dev, struct scaled_data *d, const hewn_grouped
     CHECK(status == HEWN_OK, "run: %s", err.message);
     int rc = dev->synchronize();
     CHECK(rc == 0, "the kernel failed with CUresult %d", rc);
-    verdict_check(dev->info.simulated, false);
+    /* the second CTA of a pair may have no rows, or no columns */
+    hewn_grouped_plan_info info = {.struct_size = sizeof info};
+    CHECK(hewn_grouped_plan_describe(plan, &info, &err) == HEWN_OK, "describe: %s", err.message);
+    verdict_check(dev->info.simulated, info.cluster[0] > 1);
     if (status || rc) return;
     CHECK(dev->to_host(d->d, a.d, d->d_bytes) == 0, "cannot read D");
     for (int i = 0; i < BUFFERS; i++) {
