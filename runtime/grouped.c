@@ -108,7 +108,7 @@ static double cost(const struct grouped_kernel *k, uint32_t pair, const struct g
     double waves = ceil_div((uint64_t)(tiles + 0.999), sm_count / k->ctas);
     double multiply = k - kernels < TIMED ? block_cycles[k - kernels][pair] : 2.0 * k->tile_n;
     /* one consumer multiplies: nobody's products run beside its additions */
-    if (k->tile_m == 128 && m <= 64) multiply = multiply / 2 + lone;
+    if (!block && k->tile_m == 128 && m <= 64) multiply = multiply / 2 + lone;
     double tile_rows = block && m < k->tile_m ? m : k->tile_m;
     double fetch = GROUPED_BLOCK * (tile_rows + k->tile_n * (pair ? 0.99 : 1)) / k->ctas;
     fetch /= l2_bytes[block];
