@@ -199,9 +199,12 @@ hang 2 tx-bytes 'full.0'
 hang 3 arrival-count acc_empty
 hang 7 cluster acc_full
 hang 8 tx-bytes 'full.0'
+hang 9 tx-bytes 'full.1'
 form more-pair 1 -DHANG=4 'error: tmem-wait'
 form more-pair 1 -DHANG=5 'error: async-reuse: tile_a'
 form more-pair 1 -DHANG=6 'error: cluster-exit: acc_empty'
+form scales-in-flight 1 -DUNWRITTEN 'error: tmem-uninit: TMEM column 20'
+form scales-in-flight 1 -DAPART 'error: tmem-uninit: TMEM columns 24..27'
 
 form more-half-gives 1 '' 'all warps of a warpgroup must execute the same setmaxnreg'
 

@@ -208,6 +208,7 @@ struct order_cta {
     struct cell *shared; /* SHARED_CELL bytes each */
     uint32_t shared_cells;
     struct cell *tensor; /* [TMEM_COLUMNS][TMEM_BLOCKS], from the first allocation on */
+    epoch paired;        /* its last tcgen05.alloc with cta_group::2; 0: none */
 };
 
 /* Strong writes of one location and what they release within the cluster. */

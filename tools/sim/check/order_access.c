@@ -14,7 +14,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TENSOR_ROW = TENSOR_BLOCKS }; /* cells of one column */
+enum {
+    TENSOR_ROW = TENSOR_BLOCKS, /* cells of one column */
+    PAIR = 2                    /* cta_group::2 */
+};
 
 /* ---- touching ---- */
 
@@ -528,12 +531,44 @@ static void access_tensor(struct accessor *a)
     finish(a, t);
 }
 
+static void clear_columns(struct order *o, struct order_cta *c, const struct event *e)
+{
+    memset(c->tensor + e->address * TENSOR_ROW, 0, e->size * TENSOR_ROW * sizeof *c->tensor);
+    o->touch.self = 0;
+}
+
 void order_tmem_alloc(struct order *o, const struct event *e)
 {
     struct order_cta *c = order_cta_of(e->cta);
-    if (!c || !tensor_ready(o, c)) return;
-    memset(c->tensor + e->address * TENSOR_ROW, 0, e->size * TENSOR_ROW * sizeof *c->tensor);
-    o->touch.self = 0;
+    struct order_warp *w = order_warp_of(e->warp);
+    if (!c || !w || !tensor_ready(o, c)) return;
+    clear_columns(o, c, e);
+    if (e->in->flags != PAIR) return;
+    order_tick(w);
+    const uint32_t self = w->chain[COMPONENT_WARP];
+    c->paired = epoch_make(self, order_component(w, self)->number, order_insn_index(o, e->in));
+}
+
+/* A pair's dealloc must come after the alloc of the other CTA: on a B300 it fails otherwise (NVIDIA/cutlass#3435). */
+static void check_paired(const struct accessor *a)
+{
+    const struct stamp *now = &a->w->now;
+    char object[96], message[400];
+    if (a->e->in->flags != PAIR) return;
+    const struct cta *cta = a->e->cta, *peer = cta->cluster->ctas[cta->rank ^ 1U];
+    const struct order_cta *other = order_cta_of(peer);
+    if (!other) return;
+    const bool over = other->paired && (clock_knows(&now->known, other->paired) ||
+                                        clock_knows(&now->caused, other->paired));
+    if (over && !peer->tmem_pair.granted) return;
+    (void)name_columns(a->o->kernel, (uint32_t)a->e->address, (uint32_t)a->e->size, object,
+                       sizeof object);
+    (void)snprintf(message, sizeof message,
+                   "this CTA frees what the pair has allocated, and nothing says that CTA rank %u "
+                   "of the pair is through with its tcgen05.alloc. Cheapest remedy: "
+                   "barrier.cluster.arrive and .wait by both CTAs between the two.",
+                   peer->rank);
+    tell_alone(a->w, a->e->in, NO_LANE, FIND_TMEM_DEALLOC, object, message, NULL, NULL);
 }
 
 void order_tmem_dealloc(struct order *o, const struct event *e)
@@ -547,8 +582,9 @@ void order_tmem_dealloc(struct order *o, const struct event *e)
     a.component = w->chain[COMPONENT_WARP];
     t = begin(&a);
     touch_tensor(&a, t, c, (uint32_t)e->address, (uint32_t)e->size, (1U << TENSOR_BLOCKS) - 1U);
-    order_tmem_alloc(o, e);
+    clear_columns(o, c, e);
     finish(&a, t);
+    check_paired(&a);
 }
 
 /* ---- all of them ---- */
