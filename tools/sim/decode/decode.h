@@ -58,6 +58,11 @@ enum insn_use {
 enum { INSN_ARGS = 10 };
 #define NO_GUARD UINT32_MAX
 
+/* What the machine's form of an instruction takes of its warp's quarter: issue slots at PIPE_ISSUE, else cycles. */
+struct pipe_work {
+    uint32_t of[PIPES];
+};
+
 struct insn {
     exec_fn *fn;
     uint32_t guard; /* byte offset of the guard predicate in the register file, or NO_GUARD */
@@ -80,6 +85,7 @@ struct insn {
     const struct arg *list; /* vector operands, flattened in order */
     const void *aux;        /* family-specific decoded form, in the kernel's arena */
     struct traits is;       /* the row's, with what modifiers and operands add */
+    struct pipe_work work;
     const struct op_row *row;
     const struct ptx_insn *src;
 };

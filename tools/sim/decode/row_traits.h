@@ -26,8 +26,10 @@
 
 #define ALU                      (.class = INSN_ALU)
 #define SAMPLE                   (.class = INSN_ALU, .chance = true)
-#define PICK                     (.class = INSN_ALU, .picks = true)
-#define FUNCTION                 (.class = INSN_ALU, .function = true)
+#define PICK                     (.class = INSN_ALU, .pipe = PIPE_LOGIC, .picks = true)
+#define FMA                      (.class = INSN_ALU, .pipe = PIPE_FMA)
+#define LOGIC                    (.class = INSN_ALU, .pipe = PIPE_LOGIC)
+#define FUNCTION                 (.class = INSN_ALU, .pipe = PIPE_FUNCTION)
 #define MOVE                     (.class = INSN_MOVE)
 #define MATRIX                   (.class = INSN_MATRIX)
 #define LANES                    (.class = INSN_LANES)

@@ -108,6 +108,15 @@ enum insn_control {
     CONTROL_TRAP /* nowhere, nor does any other thread of the launch */
 };
 
+/* The pipe of an SM's quarter that computes it, for the cycle model (struct pipe_work). */
+enum insn_pipe {
+    PIPE_ISSUE, /* it takes an issue slot; whatever executes it is not short */
+    PIPE_FMA,
+    PIPE_LOGIC, /* comparisons, shifts, bits, conversions */
+    PIPE_FUNCTION,
+    PIPES
+};
+
 /* What the worksheet adds to its name. */
 enum insn_shown {
     SHOWN_NAME,
@@ -125,11 +134,11 @@ struct traits {
     uint8_t waits;   /* enum insn_waits */
     uint8_t control; /* enum insn_control */
     uint8_t shown;   /* enum insn_shown */
+    uint8_t pipe;    /* enum insn_pipe */
     bool chance;     /* its result is the schedule's, whatever the program synchronises; also of a
                         clock or %smid among the operands */
     bool
         picks; /* brings its second argument where its fourth, a predicate, is true, else its third */
-    bool function; /* ALU: by the function unit, as ex2 and rcp are */
     bool texture; /* LOAD: through a texture, whose cache does not follow writes of the launch */
     bool
         surface; /* LOAD: from a surface, which does not promise to follow writes of the launch either */

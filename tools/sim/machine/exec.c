@@ -413,6 +413,11 @@ static bool stands_aside(struct group *g, const struct insn *in)
     return true;
 }
 
+static void add_work(struct pipe_work *sum, const struct pipe_work *of, uint32_t times)
+{
+    for (int p = 0; p < PIPES; p++) sum->of[p] += times * of->of[p];
+}
+
 /* Runs the current fragment until `stop`, `budget` instructions, or something that asks for a new
  * choice. */
 static enum step run_frag(struct warp *w, uint64_t budget, uint32_t stop)
@@ -432,7 +437,7 @@ static enum step run_frag(struct warp *w, uint64_t budget, uint32_t stop)
         }
         n++;
         w->steps++;
-        w->functions += in->is.function;
+        add_work(&w->work, &in->work, 1);
         if (in->guard != NO_GUARD) mask &= guard_mask(w, in);
         s = (mask | w->undefined) ? run_insn(w, in, mask) : STEP_NEXT;
         if (s == STEP_NEXT) {
@@ -442,6 +447,7 @@ static enum step run_frag(struct warp *w, uint64_t budget, uint32_t stop)
                 budget = n;
         } else if (s != STEP_JUMP || w->frag_count != 1 || w->frags[0].mask != whole ||
                    w->frags[0].wait.kind != WAIT_NONE) {
+            if (s == STEP_BLOCK) add_work(&w->work, &in->work, UINT32_MAX);
             break;
         }
     } while (n < budget && f->pc < stop);

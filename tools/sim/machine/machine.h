@@ -134,7 +134,7 @@ struct warp {
     uint64_t steps;       /* instructions executed, all fragments */
     uint64_t blocked_steps; /* of these, such as only fell asleep, to be executed again */
     uint64_t lane_steps;  /* lane-instructions executed */
-    uint64_t functions;   /* of `steps`, those of the function unit */
+    struct pipe_work work;     /* of `steps` that are not blocked; wraps */
     uint32_t run_slot;    /* place in the group's list of runnable warps, or NO_SLOT */
     uint32_t cluster_arrived; /* lanes that arrived in the cluster barrier's current phase */
     uint32_t cluster_armed;   /* lanes that arrived and have not waited yet */

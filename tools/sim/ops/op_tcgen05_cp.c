@@ -129,6 +129,12 @@ static void announce_cp(const struct async_op *op, const struct cp_run *r)
     }
 }
 
+/* What shared memory takes to supply the bytes, 128 a cycle: assumed, for nobody has published it. */
+static uint32_t cp_cycles(const struct cp_shape *s)
+{
+    return s->rows * s->units * 16U / 128U;
+}
+
 static enum step exec_cp(struct warp *w, const struct insn *in, uint32_t mask)
 {
     const uint32_t cta_group = in->flags & CP_GROUP;
@@ -143,6 +149,7 @@ static enum step exec_cp(struct warp *w, const struct insn *in, uint32_t mask)
         }
         for (uint32_t i = 0; i < cta_group; i++)
             tcgen05_hold(w->cta, tcgen05_cta(w->cta, cta_group, i));
+        op->cost.cycles = cp_cycles(in->aux);
         async_submit(w->cta->group, op, &w->async->tensor, (struct async_latency){64, 32});
         announce_cp(op, async_payload(op));
     }

@@ -9,7 +9,7 @@
  * What a part takes, in SM cycles; rates of the chip in bytes a microsecond, for L2 and memory have
  * clocks of their own.
  *
- * Tensor cores: the operations bring their own cycles (op_tcgen05_mma.c, op_wgmma.c). H200: measured
+ * Tensor cores: the operations bring their own cycles (op_tcgen05_mma.c, op_tcgen05_cp.c, op_wgmma.c). H200: measured
  * by tests/bench/rates.c on an H200 (driver 580.159.04), its clock as nvidia-smi shows it during large
  * products; light or short kernels run at up to 1980 MHz instead. Blackwell: cycles and latency of the
  * tensor core from published microbenchmarks, device memory by the data sheet. Its clock from published
@@ -19,11 +19,13 @@
  * nothing left to do). What has no source there is taken from Hopper. tests/bench/model.sh holds the whole
  * against kernels whose times were measured, here and elsewhere.
  *
- * Function units: 16 lanes a cycle and SM (CUDA C++ Programming Guide, throughput of arithmetic instructions, 9.0 and
- * 10.0). Loads and stores: a line of 128 bytes a cycle and SM, the width of shared memory and L1 (the same guide).
- * Neither was fitted. launch_us: what the model lacked of short products, 1024^3 and 2048^3 (tests/BENCH.md, launches
- * of a graph) on an H200; on a B200 three kernels of 5 to 7 and 20 us (the fit set of tests/others/model.txt). There it stands
- * in for caches full of unwritten data as well. One clock for all kinds of work: no source gives one for fp8, fp4 or attention.
+ * Instructions and pipes: bind_mods.c, resolve_work. Loads and stores: a line of 128 bytes a cycle and SM, the width of shared
+ * memory and L1 (CUDA C++ Programming Guide). None of these was fitted. Fitted to the rows "fit" of tests/others/model.txt, and
+ * frozen before a row of its hold-out had run: a B200's l2_rate and load_memory, to products of TIRx (bf16 1024^3, 2048^3, fp8
+ * 4096 x 576 x 7168 and x 32768 x 512, nvfp4 1024^3, 4096^3). What goes out of an SM crosses the chip beside what comes in: with one
+ * queue for both, no rate fits these rows. launch_us: what the model lacked of short products, 1024^3 and 2048^3 (tests/BENCH.md,
+ * launches of a graph) on an H200; on a B200 three kernels of 5 to 7 and 20 us. There it stands in for caches full of unwritten data
+ * as well. One clock for all kinds of work: no source gives one for fp8, fp4 or attention.
  */
 struct part {
     double clock_mhz;              /* held under a matrix load */
@@ -49,9 +51,9 @@ static const struct part hopper = {.clock_mhz = 1545,
                                    .launch_us = 0.7};
 static const struct part blackwell = {.clock_mhz = 1538,
                                       .load_l2 = 310,
-                                      .load_memory = 845,
+                                      .load_memory = 1100,
                                       .copy_bytes = 95.5,
-                                      .l2_rate = 18e6,
+                                      .l2_rate = 14e6,
                                       .memory_rate = 7.4e6,
                                       .store_read = 200,
                                       .store_done = 500,
@@ -64,9 +66,8 @@ static const double CYCLES_AN_INSTRUCTION = 2.0; /* of one warp alone: dependenc
 static const double WAKE = 25.0;   /* from a phase's completion to the waiter's next instruction */
 static const double ARRIVE = 10.0; /* from an arrival's issue to its effect */
 static const double ISSUE = 10.0;  /* from an operation's issue to its unit */
-static const double FUNCTION_CYCLES = 8.0; /* a warp's in its quarter: 16 lanes a cycle and SM */
-static const double LINE_CYCLES = 1.0;     /* of the SM's load and store unit */
-static const double SECTOR_BYTES = 32.0;   /* what L2 takes at least */
+static const double LINE_CYCLES = 1.0;   /* of the SM's load and store unit */
+static const double SECTOR_BYTES = 32.0; /* what L2 takes at least */
 
 static const char *const gap_texts[] = {
 #define X(name, text) text,
@@ -90,10 +91,10 @@ const char *unit_text(enum unit unit)
 
 struct unit_of_sm {
     double tensor[QUARTERS],
-        tensor_done[QUARTERS]; /* free from; results of all before usable from */
-    double copy, issue[QUARTERS];
-    double function[QUARTERS], access; /* function units; loads and stores */
-    double used;                       /* end of its last CTA */
+        tensor_done[QUARTERS];        /* free from; results of all before usable from */
+    double copy_in, copy_out, access; /* access: loads and stores */
+    double pipe[QUARTERS][PIPES];
+    double used; /* end of its last CTA */
 };
 
 /* SMs that a cluster occupies together, and how many clusters they hold now. */
@@ -104,9 +105,10 @@ struct sm_set {
 struct run {
     struct trace_warp *warp;
     struct record *record;
-    uint32_t of;               /* number of its record */
-    uint32_t item, slots_left; /* next item; instructions still ahead of it */
-    uint32_t functions_left, lines_left, sectors_left; /* what is still to come of these */
+    uint32_t of;                       /* number of its record */
+    uint32_t item;                     /* the next */
+    struct pipe_work left;             /* of what lies ahead of it */
+    uint32_t lines_left, sectors_left; /* likewise */
     int32_t drained[QUEUES]; /* first operation that may not have been over at its last wait */
     uint32_t drained_count[QUEUES];
     struct unit_of_sm *sm;
@@ -148,7 +150,7 @@ struct model {
     uint32_t heap_count, order;
     uint64_t *fetched; /* hash set of places loaded before */
     size_t fetched_mask;
-    double l2, memory; /* free from */
+    double l2, l2_out, memory; /* free from; l2_out: writes, which cross the chip the other way */
     double end;
     struct model_result result;
 };
@@ -219,7 +221,7 @@ static void run_load(struct model *m, struct run *r, struct trace_op *op)
     double l2_bytes = p->l2_rate / p->clock_mhz, memory_bytes = p->memory_rate / p->clock_mhz;
     double fetch = op->cost.shared_by > 1 ? bytes / op->cost.shared_by : bytes;
     bool cached = fetched_before(m, op->cost.where);
-    double in = serve(&r->sm->copy, op->issued + ISSUE, bytes / p->copy_bytes);
+    double in = serve(&r->sm->copy_in, op->issued + ISSUE, bytes / p->copy_bytes);
     double l2 = serve(&m->l2, op->issued + ISSUE, fetch / l2_bytes);
     op->begin = op->issued;
     op->done = later(in, l2) + p->load_l2;
@@ -237,10 +239,10 @@ static void run_store(struct model *m, struct run *r, struct trace_op *op)
 {
     const struct part *p = m->part;
     double bytes = op->cost.bytes, l2_bytes = p->l2_rate / p->clock_mhz;
-    double out = serve(&r->sm->copy, op->issued + ISSUE, bytes / p->copy_bytes);
+    double out = serve(&r->sm->copy_out, op->issued + ISSUE, bytes / p->copy_bytes);
     op->begin = op->issued;
     op->read = out + p->store_read;
-    op->done = later(out, serve(&m->l2, op->issued + ISSUE, bytes / l2_bytes)) + p->store_done;
+    op->done = later(out, serve(&m->l2_out, op->issued + ISSUE, bytes / l2_bytes)) + p->store_done;
     m->result.busy[UNIT_COPY] += bytes / p->copy_bytes;
     m->result.busy[UNIT_L2] += bytes / l2_bytes;
 }
@@ -310,8 +312,7 @@ static enum gap blame(const struct record *r, const struct trace_phase *p)
 static void begin_item(struct run *r)
 {
     const struct trace_item *item = &r->warp->items[r->item];
-    r->slots_left = item->slots;
-    r->functions_left = item->functions;
+    r->left = item->work;
     r->lines_left = item->lines;
     r->sectors_left = item->sectors;
 }
@@ -426,53 +427,56 @@ static bool step(struct model *m, struct run *r)
 }
 
 /* The share of `left` that falls to `some` of the instructions still ahead. */
-static uint32_t portion(uint32_t *left, uint32_t some, uint32_t slots_left)
+static uint32_t portion(uint32_t *left, uint32_t some, uint32_t ahead)
 {
-    uint32_t n = (uint32_t)((uint64_t)*left * some / slots_left);
+    uint32_t n = (uint32_t)((uint64_t)*left * some / ahead);
     *left -= n;
     return n;
 }
 
-/* Some instructions: at the rate of the quarter's issue, of its function unit and of the SM's way to memory. Stores
- * go on to L2 without the warp. */
+static const enum unit unit_of_pipe[PIPES] = {[PIPE_ISSUE] = UNIT_ISSUE,
+                                              [PIPE_FMA] = UNIT_FMA,
+                                              [PIPE_LOGIC] = UNIT_LOGIC,
+                                              [PIPE_FUNCTION] = UNIT_FUNCTION};
+
+/* Some instructions: at the rate of the quarter's issue, of its pipes and of the SM's way to memory. Stores go on to L2
+ * without the warp. */
 static void run_some(struct model *m, struct run *r, uint32_t some)
 {
-    const uint32_t q = r->warp->id % QUARTERS;
-    const double functions = portion(&r->functions_left, some, r->slots_left);
-    const double lines = portion(&r->lines_left, some, r->slots_left);
-    const double bytes = SECTOR_BYTES * portion(&r->sectors_left, some, r->slots_left);
-    const double start = later(r->time, r->sm->issue[q]);
+    const uint32_t ahead = r->left.of[PIPE_ISSUE];
+    const double lines = portion(&r->lines_left, some, ahead);
+    const double bytes = SECTOR_BYTES * portion(&r->sectors_left, some, ahead);
     const double l2_bytes = m->part->l2_rate / m->part->clock_mhz;
-    r->sm->issue[q] = start + some;
+    double *pipes = r->sm->pipe[r->warp->id % QUARTERS];
+    const double start = later(r->time, pipes[PIPE_ISSUE]);
     r->time = start + some * CYCLES_AN_INSTRUCTION;
-    m->result.busy[UNIT_ISSUE] += (double)some / QUARTERS;
-    if (functions > 0) {
-        double done = serve(&r->sm->function[q], start, functions * FUNCTION_CYCLES);
-        r->time = later(r->time, done);
-        m->result.busy[UNIT_FUNCTION] += functions * FUNCTION_CYCLES / QUARTERS;
+    for (int p = PIPES - 1; p >= 0; p--) {
+        const double cycles = portion(&r->left.of[p], some, ahead);
+        if (cycles <= 0) continue;
+        m->result.busy[unit_of_pipe[p]] += cycles / QUARTERS;
+        r->time = later(r->time, serve(&pipes[p], start, cycles));
     }
     if (lines > 0) {
         r->time = later(r->time, serve(&r->sm->access, start, lines * LINE_CYCLES));
         m->result.busy[UNIT_ACCESS] += lines * LINE_CYCLES;
     }
     if (bytes > 0) {
-        serve(&m->l2, start, bytes / l2_bytes);
+        serve(&m->l2_out, start, bytes / l2_bytes);
         m->result.busy[UNIT_L2] += bytes / l2_bytes;
     }
-    r->slots_left -= some;
 }
 
 /* Runs a warp until another's turn comes before its own next. */
 static void run_warp(struct model *m, struct run *r)
 {
     for (;;) {
-        uint32_t some = r->slots_left < CHUNK ? r->slots_left : CHUNK;
+        uint32_t some = r->left.of[PIPE_ISSUE] < CHUNK ? r->left.of[PIPE_ISSUE] : CHUNK;
         if (some) run_some(m, r, some);
         if (m->heap_count && m->heap[0].time < r->time) {
             push(m, (uint32_t)(r - m->runs), r->time);
             return;
         }
-        if (!r->slots_left && !step(m, r)) return;
+        if (!r->left.of[PIPE_ISSUE] && !step(m, r)) return;
     }
 }
 
@@ -590,8 +594,7 @@ static void conclude(struct model *m)
     for (int g = 0; g < GAPS_COUNT; g++) r->gaps[g] /= r->cycles * r->sms;
     r->busy[UNIT_TENSOR] /= r->cycles * r->sms;
     r->busy[UNIT_COPY] /= r->cycles * r->sms;
-    r->busy[UNIT_ISSUE] /= r->cycles * r->sms;
-    r->busy[UNIT_FUNCTION] /= r->cycles * r->sms;
+    for (int p = 0; p < PIPES; p++) r->busy[unit_of_pipe[p]] /= r->cycles * r->sms;
     r->busy[UNIT_ACCESS] /= r->cycles * r->sms;
     r->busy[UNIT_L2] /= r->cycles;
     r->busy[UNIT_MEMORY] /= r->cycles;

@@ -37,6 +37,8 @@ enum gap {
     X(L2, "L2")                        \
     X(MEMORY, "device memory")         \
     X(ISSUE, "instruction issue")      \
+    X(FMA, "multiply-add pipes")       \
+    X(LOGIC, "comparison pipes")       \
     X(FUNCTION, "function units")      \
     X(ACCESS, "loads and stores")
 

@@ -66,12 +66,6 @@ static uint32_t cta_index(const struct cta *c)
     return c->kept[SLOT_TRACE].number;
 }
 
-/* How often it fell asleep before an instruction is the schedule's affair. */
-static uint64_t progress(const struct warp *w)
-{
-    return w->steps - w->blocked_steps;
-}
-
 static void start_warp(struct record *r, struct warp *w)
 {
     struct trace_warp *t;
@@ -83,10 +77,7 @@ static void start_warp(struct record *r, struct warp *w)
     w->kept[SLOT_TRACE].number = (uint32_t)at;
     r->ctas[cta_index(w->cta)].warp_count++;
     t = &r->warps[at];
-    *t = (struct trace_warp){.cta = (int32_t)cta_index(w->cta),
-                             .id = w->id,
-                             .steps = progress(w),
-                             .functions = w->functions};
+    *t = (struct trace_warp){.cta = (int32_t)cta_index(w->cta), .id = w->id, .work = w->work};
     for (int q = 0; q < QUEUES; q++) t->first_op[q] = t->last_op[q] = TRACE_NONE;
 }
 
@@ -97,13 +88,11 @@ static void add_item(struct record *r, const struct event *e, struct trace_item 
     if (++r->item_count > RECORD_ITEMS) r->exhausted = true;
     if (r->exhausted || !room(r, (void **)&t->items, t->item_count, &capacity, sizeof item)) return;
     t->item_capacity = (uint32_t)capacity;
-    item.slots = (uint32_t)(progress(e->warp) - t->steps);
-    item.functions = (uint32_t)(e->warp->functions - t->functions);
+    for (int p = 0; p < PIPES; p++) item.work.of[p] = e->warp->work.of[p] - t->work.of[p];
     item.lines = t->lines;
     item.sectors = t->sectors;
     item.in = e->in;
-    t->steps = progress(e->warp);
-    t->functions = e->warp->functions;
+    t->work = e->warp->work;
     t->lines = t->sectors = 0;
     t->items[t->item_count++] = item;
 }

@@ -27,11 +27,10 @@ enum item_kind {
 
 struct trace_item {
     uint8_t kind, queue;
-    bool read_only;     /* ITEM_DRAIN: that their sources are read is enough */
-    uint32_t slots;     /* instructions of the warp since its last item */
-    uint32_t functions; /* of these, by the function unit */
-    uint32_t lines;     /* of 128 bytes that their loads and stores touch */
-    uint32_t sectors;   /* of 32 bytes that they write in global memory */
+    bool read_only;        /* ITEM_DRAIN: that their sources are read is enough */
+    struct pipe_work work; /* of the warp's instructions since its last item */
+    uint32_t lines;        /* of 128 bytes that their loads and stores touch */
+    uint32_t sectors;      /* of 32 bytes that they write in global memory */
     int32_t ref;
     const struct insn *in;
     double begin, end; /* model */
@@ -77,8 +76,8 @@ struct trace_warp {
     uint32_t id;
     uint32_t item_count, item_capacity;
     struct trace_item *items;
-    uint64_t steps, functions; /* of the warp at its last item */
-    uint32_t lines, sectors;   /* since then */
+    struct pipe_work work;   /* of the warp at its last item */
+    uint32_t lines, sectors; /* since then */
     int32_t first_op[QUEUES], last_op[QUEUES];
     uint32_t op_count[QUEUES];
     uint32_t groups[COMMIT_KINDS];           /* closed so far */
