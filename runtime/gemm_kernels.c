@@ -215,11 +215,11 @@ static const double direct =
 static const double exchanged_area = 8.638;
 static const double by_loose_element = 3000, by_odd_element = 2000;
 static const double merge = 665.6, merge_part = 493.2; /* of 128 x 64 sums */
-static const double broad = 794.2, broad_part = 616.4,
-                    broad_area = 419.2; /* of more, through the rings */
-static const double two_lines = 1, short_product = 70,
-                    spread_start = 120;                    /* tiles that are spread */
-static const double spread_waves = 1.2;                    /* a guess */
+static const double broad = 794.2, broad_part = 60,
+                    exchange = 17; /* of more, through the rings; bytes a cycle into an SM */
+static const double other_lines = 0.1, two_lines = 0.2275;
+static const double short_product = 82, spread_start = 34, spread_waves = 1.09,
+                    spread_early = 760;                    /* tiles that are spread */
 static const double promote_wide = 1.443, promote = 1.591; /* 8-bit sums, promoted; the ledger */
 static const double loose_row = 35.6;                      /* a row through registers */
 static const double odd_fetch = 2.65;  /* a row of 144 bytes, of two or three lines, against one */
@@ -267,11 +267,19 @@ static double shift(const struct hewn_gemm_kernel *k, const struct hewn_gemm_ext
     return (k->tile_m * a + k->tile_n * b) / shared_bytes;
 }
 
-/* How much longer the rows of kernels that spread tiles take because some lie in two lines of 128 bytes. */
+/* The share of rows that lie in two lines of 128 bytes, which take longer. */
 static double lines(const struct hewn_gemm_extent *p)
 {
     uint64_t bytes = p->k * p->in | 128;
-    return 1 + two_lines * (1 - (double)(bytes & -bytes) / 128);
+    return 1 - (double)(bytes & -bytes) / 128;
+}
+
+/* Bytes of sums that come to the part that finishes most of a tile, which is dealt out by 32 columns of a warp. */
+static double exchanged(const struct hewn_gemm_kernel *k, uint32_t parts)
+{
+    uint32_t columns = k->tile_m * k->tile_n / 128, unit = 32;
+    double most = smaller((double)(ceil_div(ceil_div(columns, unit), parts) * unit), columns);
+    return most * (parts - 1) * 128 * 4;
 }
 
 /* Of a kernel that loads loose rows through registers. */
@@ -324,10 +332,8 @@ static double cost(const struct hewn_gemm_kernel *k, uint32_t parts,
     double multiply = area * k->row_bytes / 4096 * mma_inefficiency + beside;
     double rows = fetch(k->tile_m, k->pair_n, m, (double)tiles_m * k->pair_m, waves, p->askew_a) +
                   fetch(k->tile_n, k->pair_m, n, (double)tiles_n * k->pair_n, waves, p->askew_b);
-    if (k->fetches) {
-        rows *= lines(p);
-        multiply += k->tile_m == 64 ? short_product : 0;
-    }
+    if (!k->odd) rows *= 1 + (k->fetches ? two_lines : other_lines) * lines(p);
+    if (k->fetches) multiply += k->tile_m == 64 ? short_product : 0;
     const double narrow = (double)128 * 64;
     if (parts > 1 && area <= narrow) rows *= parts_row;
     if (p->promoted) multiply *= k->tile_n >= 192 ? promote_wide : promote;
@@ -348,9 +354,8 @@ static double cost(const struct hewn_gemm_kernel *k, uint32_t parts,
         epilogue += parts > 1 ? by_odd_element * area / narrow : 0;
     else if (k->parts > 1 && area <= narrow)
         epilogue += k->can & GEMM_CAN_LOOSE ? by_loose_element : by_element;
-    double add_up = area <= narrow
-                        ? merge + merge_part * parts
-                        : broad + (broad_part + broad_area * (area / narrow - 1)) * parts;
+    double add_up = area <= narrow ? merge + merge_part * parts
+                                   : broad + broad_part * parts + exchanged(k, parts) / exchange;
     int by_register = k->odd || k->can & GEMM_CAN_LOOSE;
     double block = by_register ? larger(multiply, rows) : both(multiply, rows, fetch_hinders);
     double between = fill + epilogue * exposed;
@@ -363,8 +368,8 @@ static double cost(const struct hewn_gemm_kernel *k, uint32_t parts,
     /* Of equal kernels, the one whose tiles read the larger operand once. */
     if (n >= m ? tiles_m * k->pair_m > 1 : tiles_n * k->pair_n > 1) run *= read_again;
     if (k->fetches) run = run * (waves > 1 ? spread_waves : 1) + spread_start * (double)pair;
-    return start + (pair * parts > 1 ? start_cluster : 0) + both(run, memory, memory_hinders) +
-           epilogue + (parts > 1 ? waves * add_up : 0);
+    return start - (k->fetches ? spread_early : 0) + (pair * parts > 1 ? start_cluster : 0) +
+           both(run, memory, memory_hinders) + epilogue + (parts > 1 ? waves * add_up : 0);
 }
 
 /* k-blocks that so many parts need. Odd rows: every warp of the producer has units in each tile. */
@@ -394,10 +399,6 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
         int lacks =
             (problem->need & ~k->can) != 0 || (problem->ordered && k->few >= HEWN_GEMM_ODDFEW);
         if (variant ? strcmp(variant, k->variant) != 0 : passes(k, problem)) continue;
-        /* Few rows that begin anywhere: the kernels made for them, where they compute the problem. */
-        if (!k->few && problem->m <= SM90A_ODDFEW_ROWS && out->kernel && !out->lacks &&
-            out->kernel->few >= HEWN_GEMM_ODDFEW)
-            break;
         if (k->most_m && problem->m > k->most_m) {
             if (!variant) continue;
             return hewn_fail(err, HEWN_ERR_ARGUMENT,
