@@ -1236,8 +1236,8 @@ int hewn_topk_plan_check_tables(const hewn_topk_plan *plan, const hewn_topk_tabl
  *
  * for every row r of group g. A and B are e4m3, their rows contiguous in k; scales are f32. This is what the
  * experts of a mixture multiply. A and B may also be bf16 or f16, without scales: then D[r][c] = A[r] . B[g][c],
- * summed up in fp32. Of e4m3 the tensor cores sum the products of a block and keep 13 fraction bits; that
- * sum, times the product of its two scales, is added in fp32. The result is rounded once, to nearest even.
+ * summed up in fp32. Of e4m3 the tensor cores sum the products of a block, of which sm_90a keeps 13 fraction
+ * bits; that sum, times the product of its two scales, is added in fp32. The result is rounded once, to nearest even.
  *
  * Groups, hewn_grouped_kind:
  *   PLANES   A, D and scale_a have a plane of m rows for each group.
@@ -1295,7 +1295,8 @@ int hewn_topk_plan_check_tables(const hewn_topk_plan *plan, const hewn_topk_tabl
  * dimensions and strides are multiples of 32; beside another dtype k and they are multiples of 128 and 64, and the
  * address of 32. There is no a_rows.
  *
- * 16-bit inputs on all targets, f32 scales on sm_90a, block scales on sm_100f. Else: HEWN_ERR_NO_MODULE.
+ * 16-bit inputs and HEWN_GROUPED_BLOCKS on all targets, HEWN_GROUPED_COLUMNS on sm_90a, block scales of 8 bits on
+ * sm_100f. Else: HEWN_ERR_NO_MODULE.
  */
 typedef enum hewn_grouped_kind {
     HEWN_GROUPED_PLANES = 0, HEWN_GROUPED_COUNTS = 1, HEWN_GROUPED_OFFSETS = 2

@@ -34,8 +34,10 @@ struct grouped_kernel {
 };
 
 static const struct grouped_kernel kernels[] = {
-#define SHARES_SM90A  1
-#define SHARES_SM100F 0
+#define SHARES_SM90A                 1
+#define SM90A_GROUPED_THREADS_OF(v)  SM90A_GROUPED_THREADS
+#define SM100F_GROUPED_THREADS_OF(v) SM100F_GROUPED_THREADS(v)
+#define SHARES_SM100F                0
 #define X(P, target, v)             \
     {#target,                       \
      #v,                            \
@@ -44,7 +46,7 @@ static const struct grouped_kernel kernels[] = {
      P##_GROUPED_TILE_D(v),         \
      P##_GROUPED_STAGES(v),         \
      P##_GROUPED_RASTER_ROWS(v),    \
-     P##_GROUPED_THREADS,           \
+     P##_GROUPED_THREADS_OF(v),     \
      P##_GROUPED_DYNAMIC_SHARED(v), \
      P##_GROUPED_D_ROWS,            \
      1,                             \
@@ -86,7 +88,7 @@ static const uint16_t block_cycles[][PAIRS] = {{560, 560},   {905, 905}, {920, 9
                                                {1280, 1280}, {560, 560}, {920, 920},  {410, 280},
                                                {680, 586},   {580, 477}, {1130, 950}, {580, 477},
                                                {1130, 950},  {470, 470}, {700, 700},  {470, 470},
-                                               {700, 700}};
+                                               {700, 700},   {280, 280}};
 enum { TIMED = sizeof block_cycles / sizeof *block_cycles };
 
 /*
@@ -205,7 +207,7 @@ static int fill_scalars(hewn_grouped_plan *plan, hewn_error *err)
     s->kind = (uint32_t)p->kind;
     s->align = p->align;
     s->a_rows = p->a_rows;
-    s->a_pitch = p->of[GROUPED_A].pitch;
+    s->a_pitch = k->shares ? p->of[GROUPED_A].pitch : p->of[GROUPED_S].plane;
     s->scale_a_row = p->of[GROUPED_S].pitch;
     if (tiles_m * s->tiles_n <= INT32_MAX / p->groups) return HEWN_OK;
     return hewn_fail(err, HEWN_ERR_LIMIT,

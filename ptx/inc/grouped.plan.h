@@ -70,7 +70,8 @@
     X(u64, rows, "kind != 0 ? address of counts or offsets, i32 : any")               \
     X(u64, index, "rows of A by number: address of i32 for every row of D; else any") \
     X(u64, a, "the same: address of A")                                               \
-    X(u64, a_pitch, "the same: bytes between rows of A")                              \
+    X(u64, a_pitch, "the same: bytes between rows of A; sm_100f: between planes of "  \
+                    "scale_a")                                                        \
     X(u64, scale_a, "the same: address of scale_a")                                   \
     X(u64, scale_a_row, "the same: bytes between blocks of k of scale_a")             \
     X(u32, groups, "groups")                                                          \

@@ -1,7 +1,8 @@
 /*
- * The plans of the sm_100f kernels of grouped products without scales: tiles, rings, shared and tensor memory,
- * threads. #defines only, included by grouped.ptx, by the runtime and by tools/mod. Bytes unless a name says
- * otherwise. v: the variant; those with a g: SwiGLU, half as many columns of D.
+ * The plans of the sm_100f kernels of grouped products without block scales: tiles, rings, shared and tensor
+ * memory, threads. #defines only, included by grouped.ptx, by the runtime and by tools/mod. Bytes unless a name says
+ * otherwise. v: the variant; those with an h: inputs of 16 bits, without scales; with a g: likewise, SwiGLU, half as
+ * many columns of D; without a letter: e4m3, f32 scales of 128 elements of k (inc/grouped.plan.h).
  */
 #ifndef HEWN_SM100F_GROUPED_PLAN_H
 #define HEWN_SM100F_GROUPED_PLAN_H
@@ -10,17 +11,11 @@
 
 /* ---- all variants: SM100F_GROUPED_<NAME>; ALL(NAME) in the kernel ---- */
 
-#define SM100F_GROUPED_EPILOGUE_WARPS 4
-#define SM100F_GROUPED_PRODUCER_WARP  SM100F_GROUPED_EPILOGUE_WARPS
-#define SM100F_GROUPED_MMA_WARP       (SM100F_GROUPED_PRODUCER_WARP + 1)
-#define SM100F_GROUPED_THREADS        (32 * (SM100F_GROUPED_MMA_WARP + 1))
-
 /* Output boxes: each epilogue warp stores its own 32 rows, 128 bytes wide. */
 #define SM100F_GROUPED_D_ROWS    32
 #define SM100F_GROUPED_D_BYTES   (SM100F_GROUPED_D_ROWS * GEMM_D_ROW_BYTES)
 #define SM100F_GROUPED_D_BUFFERS 2
 
-#define SM100F_GROUPED_ACCUMULATORS 2
 #define SM100F_GROUPED_TMEM_COLUMNS 512
 #define SM100F_GROUPED_STATIC_BYTES 1024 /* bound on barriers */
 #define SM100F_GROUPED_CTAS_PER_SM  1
@@ -35,7 +30,8 @@
     X(SM100F, sm_100f, 128x128h)   \
     X(SM100F, sm_100f, 128x256h)   \
     X(SM100F, sm_100f, 128x128g)   \
-    X(SM100F, sm_100f, 128x256g)
+    X(SM100F, sm_100f, 128x256g)   \
+    X(SM100F, sm_100f, 128x128)
 
 /* clang-format off */
 /*                               TILE_M  N  STAGES  RASTER_ROWS  SCALES */
@@ -43,6 +39,7 @@
 #define SM100F_GROUPED_128x256h  128, 256,       4,          16,      2
 #define SM100F_GROUPED_128x128g  128, 128,       6,          16,      3
 #define SM100F_GROUPED_128x256g  128, 256,       4,          16,      3
+#define SM100F_GROUPED_128x128   128, 128,       5,          16,      0
 
 #define SM100F_GROUPED_TILE_M(v)      SM100F_GROUPED_FIELD(TILE_M, SM100F_GROUPED_##v)
 #define SM100F_GROUPED_TILE_N(v)      SM100F_GROUPED_FIELD(TILE_N, SM100F_GROUPED_##v)
@@ -60,6 +57,14 @@
 #define SM100F_GROUPED_FIELD_SCALES(m, n, s, r, c)      c
 /* clang-format on */
 
+/* With scales each k-block has an accumulator of its own, and twice as many warps add them up. */
+#define SM100F_GROUPED_SCALED(v)         (SM100F_GROUPED_SCALES(v) == GROUPED_BLOCK_SCALES)
+#define SM100F_GROUPED_ACCUMULATORS(v)   (2 << SM100F_GROUPED_SCALED(v))
+#define SM100F_GROUPED_EPILOGUE_WARPS(v) (4 << SM100F_GROUPED_SCALED(v))
+#define SM100F_GROUPED_PRODUCER_WARP(v)  SM100F_GROUPED_EPILOGUE_WARPS(v)
+#define SM100F_GROUPED_MMA_WARP(v)       (SM100F_GROUPED_PRODUCER_WARP(v) + 1)
+#define SM100F_GROUPED_THREADS(v)        (32 * (SM100F_GROUPED_MMA_WARP(v) + 1))
+
 /* A stage: k-blocks of A and B, 128 bytes of each row. */
 #define SM100F_GROUPED_A_BYTES(v)     (SM100F_GROUPED_TILE_M(v) * GEMM_ROW_BYTES)
 #define SM100F_GROUPED_B_BYTES(v)     (SM100F_GROUPED_TILE_N(v) * GEMM_ROW_BYTES)
@@ -73,40 +78,56 @@
     (SM100F_GROUPED_RING_B(v) + SM100F_GROUPED_STAGES(v) * SM100F_GROUPED_B_BYTES(v))
 #define SM100F_GROUPED_DYNAMIC_SHARED(v) \
     (SM100F_GROUPED_STAGE_D(v) +         \
-     SM100F_GROUPED_EPILOGUE_WARPS * SM100F_GROUPED_D_BUFFERS * SM100F_GROUPED_D_BYTES)
+     SM100F_GROUPED_EPILOGUE_WARPS(v) * SM100F_GROUPED_D_BUFFERS * SM100F_GROUPED_D_BYTES)
 
 /* ---- the worksheet, which `hewn worksheet` compares with a run ---- */
 
 /* X(name, first warp, warps) */
-#define SM100F_GROUPED_ROLES(X)                   \
-    X(epilogue, 0, SM100F_GROUPED_EPILOGUE_WARPS) \
-    X(producer, SM100F_GROUPED_PRODUCER_WARP, 1)  \
-    X(mma, SM100F_GROUPED_MMA_WARP, 1)
+#define SM100F_GROUPED_ROLES(X, v)                   \
+    X(epilogue, 0, SM100F_GROUPED_EPILOGUE_WARPS(v)) \
+    X(producer, SM100F_GROUPED_PRODUCER_WARP(v), 1)  \
+    X(mma, SM100F_GROUPED_MMA_WARP(v), 1)
 
 /* X(name, offset in dynamic shared memory, element bytes, elements) */
 #define SM100F_GROUPED_SHARED(X, v)                                                          \
     X(ring_a, SM100F_GROUPED_RING_A, SM100F_GROUPED_A_BYTES(v), SM100F_GROUPED_STAGES(v))    \
     X(ring_b, SM100F_GROUPED_RING_B(v), SM100F_GROUPED_B_BYTES(v), SM100F_GROUPED_STAGES(v)) \
     X(stage_d, SM100F_GROUPED_STAGE_D(v), SM100F_GROUPED_D_BYTES,                            \
-      SM100F_GROUPED_EPILOGUE_WARPS *SM100F_GROUPED_D_BUFFERS)
+      SM100F_GROUPED_EPILOGUE_WARPS(v) * SM100F_GROUPED_D_BUFFERS)
 
-/* X(name, first column, columns) */
-#define SM100F_GROUPED_TMEM(X, v)          \
-    X(acc_0, 0, SM100F_GROUPED_TILE_N(v)) \
-    X(acc_1, SM100F_GROUPED_TILE_N(v), SM100F_GROUPED_TILE_N(v))
+/* X(name, first column, columns); SM100F_GROUPED_<list>_IF_<scaled> */
+#define SM100F_GROUPED_IF(flag, list)    SM100F_GROUPED_IF_OF(flag, list)
+#define SM100F_GROUPED_IF_OF(flag, list) SM100F_GROUPED_##list##_IF_##flag
+#define SM100F_GROUPED_TMEM(X, v)                                         \
+    SM100F_GROUPED_ACC(X, v, 0)                                           \
+    SM100F_GROUPED_ACC(X, v, 1)                                           \
+    SM100F_GROUPED_IF(SM100F_GROUPED_SCALES(v), TMEM)(X, v)
+#define SM100F_GROUPED_ACC(X, v, a) \
+    X(acc_##a, (a * SM100F_GROUPED_TILE_N(v)), SM100F_GROUPED_TILE_N(v))
+#define SM100F_GROUPED_TMEM_IF_2(X, v)
+#define SM100F_GROUPED_TMEM_IF_3(X, v)
+#define SM100F_GROUPED_TMEM_IF_0(X, v) \
+    SM100F_GROUPED_ACC(X, v, 2)        \
+    SM100F_GROUPED_ACC(X, v, 3)
 
 /* X(barrier, arrivals, bytes of a phase, who signals, who waits). X(storage, writers, readers). */
-#define SM100F_GROUPED_HANDOFFS(X, v)                                  \
-    X(full_bar, 1, SM100F_GROUPED_STAGE_BYTES(v), producer, mma)       \
-    X(empty_bar, 1, 0, mma, producer)                                  \
-    X(acc_full, 1, 0, mma, epilogue)                                   \
-    X(acc_empty, SM100F_GROUPED_EPILOGUE_WARPS, 0, epilogue, mma)
-#define SM100F_GROUPED_FLOWS(X)                   \
+#define SM100F_GROUPED_HANDOFFS(X, v)                            \
+    X(full_bar, 1, SM100F_GROUPED_STAGE_BYTES(v), producer, mma) \
+    X(empty_bar, 1, 0, mma, producer)                            \
+    X(acc_full, 1, 0, mma, epilogue)                             \
+    X(acc_empty, SM100F_GROUPED_EPILOGUE_WARPS(v), 0, epilogue, mma)
+#define SM100F_GROUPED_FLOWS(X, v)                \
     X(ring_a, producer.tma, mma.mma)              \
     X(ring_b, producer.tma, mma.mma)              \
     X(stage_d, epilogue, epilogue.tma + epilogue) \
     X(tmem_base, mma, epilogue + producer + mma)  \
     X(acc_0, mma.mma, epilogue.ld)                \
-    X(acc_1, mma.mma, epilogue.ld)
+    X(acc_1, mma.mma, epilogue.ld)                \
+    SM100F_GROUPED_IF(SM100F_GROUPED_SCALES(v), FLOWS)(X)
+#define SM100F_GROUPED_FLOWS_IF_2(X)
+#define SM100F_GROUPED_FLOWS_IF_3(X)
+#define SM100F_GROUPED_FLOWS_IF_0(X) \
+    X(acc_2, mma.mma, epilogue.ld)   \
+    X(acc_3, mma.mma, epilogue.ld)
 
 #endif

@@ -223,12 +223,6 @@ static void swiglu(struct device *dev)
     }
 }
 
-/* e4m3 with f32 scales, where the device has kernels for that. */
-static int some_input(const struct device *dev)
-{
-    return dev->info.cc_major == 9 ? HEWN_E4M3 : HEWN_BF16;
-}
-
 /* Rows and ends of groups of every sort. */
 static void groups(struct device *dev)
 {
@@ -236,7 +230,6 @@ static void groups(struct device *dev)
         for (int kind = 0; kind < 3; kind++) {
             struct grouped_case c = usual;
             if (kind == HEWN_GROUPED_PLANES && rows) continue;
-            c.in = some_input(dev);
             c.kind = kind;
             c.rows = (enum grouped_rows)rows;
             c.n = 130;
@@ -266,7 +259,7 @@ static void sizes(struct device *dev)
         c.n = list[i][1];
         c.k = list[i][2];
         c.out = i % 4 < 2 ? HEWN_BF16 : HEWN_F32;
-        if (c.in == some_input(dev)) try_case(dev, c);
+        try_case(dev, c);
         c.in = HEWN_BF16;
         try_case(dev, c);
     }
@@ -286,7 +279,6 @@ static void at_random(struct device *dev, int count)
         if (c.groups > 6) c.n = 1 + c.n / 3, c.k = 1 + c.k / 4;
         static const int types[] = {HEWN_E4M3, HEWN_BF16, HEWN_F16};
         c.in = types[rng_below(&r, 3)];
-        if (c.in == HEWN_E4M3) c.in = some_input(dev);
         c.out = rng_below(&r, 2) ? c.in == HEWN_F16 ? HEWN_F16 : HEWN_BF16 : HEWN_F32;
         c.rows = (enum grouped_rows)rng_below(&r, ROWS_KINDS);
         c.spread = (int)rng_below(&r, 2);

@@ -360,6 +360,10 @@ void grouped(void)
     }
     detach_fake(driver, context);
     context = attach_fake(&driver, 10, 0);
-    if (context) BAD((void)0, HEWN_ERR_NO_MODULE, "shipped for: sm_90a");
+    if (context) {
+        BAD(d.scales = HEWN_GROUPED_COLUMNS, HEWN_ERR_NO_MODULE, "shipped for: sm_90a");
+        BAD(d.variant = "64x128", HEWN_ERR_NO_MODULE,
+            "variant: \"64x128\" is of sm_90a, which this device does not run");
+    }
     detach_fake(driver, context);
 }

@@ -57,25 +57,26 @@ SM90A_GROUPED_VARIANTS(TABLES)
 
 /* ---- sm_100f: one list for rows as they are and by number -- */
 
-static const struct plan_range roles_100[] = PLAN_RANGES(SM100F_GROUPED_ROLES(PLAN_ROLE));
-static const struct plan_flow flows_100[] = PLAN_FLOWS(SM100F_GROUPED_FLOWS(PLAN_FLOW));
-
-#define CHECK_100(P, t, v)                                                                       \
-    _Static_assert(P##_GROUPED_DYNAMIC_SHARED(v) + P##_GROUPED_STATIC_BYTES <= SM_SHARED_BYTES,  \
-                   "shared memory");                                                             \
-    _Static_assert(P##_GROUPED_A_BYTES(v) % SWIZZLE_REPEAT == 0 &&                               \
-                       P##_GROUPED_B_BYTES(v) / 2 % SWIZZLE_REPEAT == 0 &&                       \
-                       P##_GROUPED_D_BYTES % SWIZZLE_REPEAT == 0,                                \
-                   "tiles, their halves and boxes begin where the swizzle repeats");             \
-    _Static_assert(P##_GROUPED_ACCUMULATORS * P##_GROUPED_TILE_N(v) <= P##_GROUPED_TMEM_COLUMNS, \
-                   "tensor memory");                                                             \
-    _Static_assert(P##_GROUPED_TILE_M(v) == 32 * P##_GROUPED_EPILOGUE_WARPS &&                   \
-                       P##_GROUPED_TILE_M(v) == 32 * P##_GROUPED_GATHER_ROWS,                    \
+#define CHECK_100(P, t, v)                                                                      \
+    _Static_assert(P##_GROUPED_DYNAMIC_SHARED(v) + P##_GROUPED_STATIC_BYTES <= SM_SHARED_BYTES, \
+                   "shared memory");                                                            \
+    _Static_assert(P##_GROUPED_A_BYTES(v) % SWIZZLE_REPEAT == 0 &&                              \
+                       P##_GROUPED_B_BYTES(v) / 2 % SWIZZLE_REPEAT == 0 &&                      \
+                       P##_GROUPED_D_BYTES % SWIZZLE_REPEAT == 0,                               \
+                   "tiles, their halves and boxes begin where the swizzle repeats");            \
+    _Static_assert(P##_GROUPED_ACCUMULATORS(v) * P##_GROUPED_TILE_N(v) <=                       \
+                       P##_GROUPED_TMEM_COLUMNS,                                                \
+                   "tensor memory");                                                            \
+    _Static_assert(P##_GROUPED_EPILOGUE_WARPS(v) % 4 == 0 && P##_GROUPED_TILE_M(v) == 128 &&    \
+                       P##_GROUPED_TILE_M(v) == 32 * P##_GROUPED_GATHER_ROWS,                   \
                    "a warp's lanes have a tile's rows");
 
 SM100F_GROUPED_VARIANTS(CHECK_100)
 
 #define TABLES_100(P, t, v)                                                                        \
+    static const struct plan_range t##_##v##_roles[] =                                             \
+        PLAN_RANGES(P##_GROUPED_ROLES(PLAN_ROLE, v));                                              \
+    static const struct plan_flow t##_##v##_flows[] = PLAN_FLOWS(P##_GROUPED_FLOWS(PLAN_FLOW, v)); \
     static const struct plan_range t##_##v##_shared[] =                                            \
         PLAN_RANGES(P##_GROUPED_SHARED(PLAN_SHARED, v));                                           \
     static const struct plan_range t##_##v##_tmem[] = PLAN_RANGES(P##_GROUPED_TMEM(PLAN_TMEM, v)); \
@@ -101,18 +102,18 @@ SM100F_GROUPED_VARIANTS(TABLES_100)
             .target = #t,                                    \
             .family = "grouped",                             \
             .text = "grouped",                               \
-            .threads = P##_GROUPED_THREADS,                  \
+            .threads = P##_GROUPED_THREADS(v),               \
             .dynamic_shared = P##_GROUPED_DYNAMIC_SHARED(v), \
             .tmem_columns = P##_GROUPED_TMEM_COLUMNS,        \
             .cluster = 1,                                    \
             .ctas_per_sm = P##_GROUPED_CTAS_PER_SM,          \
             .maps = maps,                                    \
             .scalars = scalars,                              \
-            .roles = roles_100,                              \
+            .roles = t##_##v##_roles,                        \
             .shared = t##_##v##_shared,                      \
             .tmem = t##_##v##_tmem,                          \
             .handoffs = t##_##v##_handoffs,                  \
-            .flows = flows_100,                              \
+            .flows = t##_##v##_flows,                        \
             .grouped = &t##_##v##_shape,                     \
         },                                                   \
     },
