@@ -20,6 +20,9 @@
 #define SM100F_GROUPED_STATIC_BYTES 1024 /* bound on barriers */
 #define SM100F_GROUPED_CTAS_PER_SM  1
 
+/* Commits of a phase of empty_bar: one in each CTA of a pair, else two. */
+#define SM100F_GROUPED_EMPTY_ARRIVALS 2
+
 /* Rows by number: the rows of A that one copy brings, one below another. */
 #define SM100F_GROUPED_GATHER_ROWS 4
 
@@ -113,7 +116,7 @@
 /* X(barrier, arrivals, bytes of a phase, who signals, who waits). X(storage, writers, readers). */
 #define SM100F_GROUPED_HANDOFFS(X, v)                            \
     X(full_bar, 1, SM100F_GROUPED_STAGE_BYTES(v), producer, mma) \
-    X(empty_bar, 1, 0, mma, producer)                            \
+    X(empty_bar, SM100F_GROUPED_EMPTY_ARRIVALS, 0, mma, producer)                            \
     X(acc_full, 1, 0, mma, epilogue)                             \
     X(acc_empty, SM100F_GROUPED_EPILOGUE_WARPS(v), 0, epilogue, mma)
 #define SM100F_GROUPED_FLOWS(X, v)                \

@@ -79,7 +79,7 @@ struct decode_shape {
 struct grouped_shape {
     unsigned tile_m, tile_n, stages, raster_rows, d_rows;
     unsigned scales; /* 0: of 128 columns of B; 1: of each; 2, 3: none, also none of A; 3: SwiGLU */
-    int alone;       /* 1: no pairs of CTAs share loads */
+    int gather4;     /* 1: rows by number come by TMA, four at a time */
 };
 
 struct scaled_shape {

@@ -60,7 +60,7 @@ SM90A_GROUPED_VARIANTS(TABLES)
 #define CHECK_100(P, t, v)                                                                      \
     _Static_assert(P##_GROUPED_DYNAMIC_SHARED(v) + P##_GROUPED_STATIC_BYTES <= SM_SHARED_BYTES, \
                    "shared memory");                                                            \
-    _Static_assert(P##_GROUPED_A_BYTES(v) % SWIZZLE_REPEAT == 0 &&                              \
+    _Static_assert(P##_GROUPED_A_BYTES(v) / 2 % SWIZZLE_REPEAT == 0 &&                          \
                        P##_GROUPED_B_BYTES(v) / 2 % SWIZZLE_REPEAT == 0 &&                      \
                        P##_GROUPED_D_BYTES % SWIZZLE_REPEAT == 0,                               \
                    "tiles, their halves and boxes begin where the swizzle repeats");            \
@@ -89,7 +89,7 @@ SM100F_GROUPED_VARIANTS(CHECK_100)
         .raster_rows = P##_GROUPED_RASTER_ROWS(v),                                                 \
         .scales = P##_GROUPED_SCALES(v),                                                           \
         .d_rows = P##_GROUPED_D_ROWS,                                                              \
-        .alone = 1,                                                                                \
+        .gather4 = 1,                                                                              \
     };
 
 SM100F_GROUPED_VARIANTS(TABLES_100)
@@ -197,11 +197,10 @@ void grouped_write_shape(FILE *out, const struct module_id *id)
     const int unscaled = s->scales >= GROUPED_UNSCALED, tile_k = GROUPED_BLOCK >> unscaled,
               glu = s->scales == GROUPED_UNSCALED_GLU;
     char box[3][64];
-    const int gather = s->alone && strstr(id->name, "_rows");
-    snprintf(box[0], sizeof box[0], s->alone ? "%d, %u, 1" : "%d, \"%u, half where shared\", 1",
-             tile_k, s->tile_m);
-    snprintf(box[1], sizeof box[1],
-             glu || s->alone ? "%d, %u, 1" : "%d, \"%u, half where shared\", 1", tile_k, s->tile_n);
+    const int gather = s->gather4 && strstr(id->name, "_rows");
+    snprintf(box[0], sizeof box[0], "%d, \"%u, half where shared\", 1", tile_k, s->tile_m);
+    snprintf(box[1], sizeof box[1], glu ? "%d, %u, 1" : "%d, \"%u, half where shared\", 1", tile_k,
+             s->tile_n);
     if (gather) snprintf(box[0], sizeof box[0], "%d, 1", tile_k);
     fprintf(out, "  \"tensor_maps\": [\n");
     if (gather)
@@ -219,9 +218,9 @@ void grouped_write_shape(FILE *out, const struct module_id *id)
                   "");
     fprintf(out,
             "  ],\n  \"tile\": {\"m\": %u, \"n\": %u, \"k\": %d},\n  \"stages\": %u,\n"
-            "  \"raster_rows\": %u,\n  \"clusters\": [1%s],\n"
+            "  \"raster_rows\": %u,\n  \"clusters\": [1, 2],\n"
             "  \"grid\": [\"any number of clusters\", \"1\", \"1\"],\n",
-            s->tile_m, s->tile_n, tile_k, s->stages, s->raster_rows, s->alone ? "" : ", 2");
+            s->tile_m, s->tile_n, tile_k, s->stages, s->raster_rows);
 }
 
 void grouped_write_limits(FILE *out, const struct module_id *id)
