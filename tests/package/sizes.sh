@@ -97,12 +97,14 @@ most() {
     attention-*) echo 1600000 ;;
     gemm-sm_100f) echo 2000000 ;;
     gemm-*) echo 3600000 ;;
+    grouped-*) echo 1400000 ;;
     *) echo 1000000 ;;
     esac
 }
 
 weigh grouped "$BUILD/libhewn.a" grouped "$(most grouped all)" "all targets"
 says grouped h200 '^planned'
+says grouped b200 '^planned'
 [ -n "$PTXAS" ] || skip "sizes: no ptxas, so no cubins to count"
 for family in gemm attention mla; do
     weigh $family "$BUILD/libhewn.a" $family "$(most $family all)" "all targets"
