@@ -35,6 +35,7 @@
  * tile's columns are whole boxes of output. Of equal cost the runtime takes the first. */
 #define SM100F_GEMM_VARIANTS(X)        \
     X(SM100F, sm_100f, pair, GATED)    \
+    X(SM100F, sm_100f, pair192, WHOLE) \
     X(SM100F, sm_100f, pair128, GATED) \
     X(SM100F, sm_100f, plain, GATED)   \
     X(SM100F, sm_100f, 128x128, GATED) \
@@ -50,6 +51,7 @@
 /* clang-format off */
 /*                         TILE_M   N  PAIR_M PRODUCERS STAGES RASTER_ROWS */
 #define SM100F_GEMM_pair      128, 256,     2,        1,     6,          8
+#define SM100F_GEMM_pair192   128, 192,     2,        1,     6,          8
 #define SM100F_GEMM_pair128   128, 128,     2,        1,     8,          8
 #define SM100F_GEMM_plain     128, 256,     1,        1,     4,         16
 #define SM100F_GEMM_128x128   128, 128,     1,        1,     6,         16
@@ -79,7 +81,11 @@
 #define SM100F_GEMM_PAIR_N(v)    1
 #define SM100F_GEMM_PARTS(v)     1
 #define SM100F_GEMM_D_BUFFERS(v) 2
-#define SM100F_GEMM_CAN(v)       (GEMM_CAN_MN | GEMM_CAN_FINISH | GEMM_CAN_FP8 | GEMM_CAN_SCALES)
+
+/* MN-major operands come in boxes of MN_BOX rows. */
+#define SM100F_GEMM_CAN(v)                              \
+    (GEMM_CAN_FINISH | GEMM_CAN_FP8 | GEMM_CAN_SCALES | \
+     (SM100F_GEMM_LOAD_N(v) % GEMM_MN_BOX ? 0 : GEMM_CAN_MN))
 
 /* A CTA's part of a k-block: its rows of A, its share of B's. What one phase of full_bar waits for:
  * the parts of the pair, at the first CTA's barrier. */

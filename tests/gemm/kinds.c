@@ -207,11 +207,9 @@ static const struct kernel kernels[] = {
     {"128x256n", 0, {1, 2, 4, 3}},
 };
 /* On sm_100f: of e4m3 alone. */
-static const struct kernel blackwell[] = {{"pair", 0, {1, 1, 1, 1}},
-                                          {"pair128", 0, {1, 1, 1, 1}},
-                                          {"plain", 0, {1, 1, 1, 1}},
-                                          {"128x128", 0, {1, 1, 1, 1}},
-                                          {"128x64", 0, {1, 1, 1, 1}}};
+static const struct kernel blackwell[] = {
+    {"pair", 0, {1, 1, 1, 1}},  {"pair192", 0, {1, 1, 1, 1}}, {"pair128", 0, {1, 1, 1, 1}},
+    {"plain", 0, {1, 1, 1, 1}}, {"128x128", 0, {1, 1, 1, 1}}, {"128x64", 0, {1, 1, 1, 1}}};
 static const int64_t shapes[][3] = {{128, 256, 1024}, {1, 1, 1040},     {65, 129, 1600},
                                     {257, 513, 1152}, {300, 390, 1200}, {16, 1030, 1280},
                                     {33, 71, 4112},   {129, 255, 1088}};
@@ -370,6 +368,12 @@ static void random_finish(struct gemm_case *g, bool vectors, struct rng *r)
     g->finish = name;
 }
 
+/* Whether the kernel takes no other operands. */
+static bool is_k_major(const char *variant)
+{
+    return variant && strcmp(variant, "pair192") == 0;
+}
+
 /* B with twice as many rows, or kernels by name: what the target has. */
 static void random_kernel(struct gemm_case *g, bool hopper, struct rng *r)
 {
@@ -385,6 +389,7 @@ static void random_kernel(struct gemm_case *g, bool hopper, struct rng *r)
         if (named) s->variant = blackwell_glu[rng_below(r, 4)];
     } else {
         if (named) s->variant = blackwell[rng_below(r, BLACKWELL)].variant;
+        if (is_k_major(s->variant)) s->major_a = s->major_b = HEWN_MAJOR_K;
         if (s->batch == 1 && s->in != HEWN_S8 && !(s->with & (ROWS | COLUMNS)) && s->k >= 200 &&
             rng_below(r, 3) == 0)
             s->slices = 1 + rng_below(r, 8);
@@ -445,7 +450,8 @@ static bool plan_case(struct gemm_case *g, int index)
     s->out = way == 3 ? HEWN_F16 : v % 2 ? HEWN_F32 : HEWN_BF16;
     s->bias_type = HEWN_F32;
     if (way == 1) set_finish(g, 5);
-    if (way == 1) s->with &= ~(uint32_t)(ROWS | COLUMNS), s->major_a = s->major_b = HEWN_MAJOR_MN;
+    if (way == 1) s->with &= ~(uint32_t)(ROWS | COLUMNS);
+    if (way == 1 && !is_k_major(s->variant)) s->major_a = s->major_b = HEWN_MAJOR_MN;
     if (way == 2) set_finish(g, 6);
     if (way == 3) s->slices = 2;
     if (way == 4) s->act = HEWN_ACT_SWIGLU;
