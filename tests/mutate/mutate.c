@@ -34,7 +34,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { KERNELS = 48, REASONS = 512, NAME = 96, PATH = 1024, JOBS = 64, CPU_SECONDS = 20 };
+enum { KERNELS = 112, REASONS = 1024, NAME = 96, PATH = 1024, JOBS = 64, CPU_SECONDS = 20 };
 
 /* How a mutant is asked, until something is found: level, seed (completions mixed, early, late, mixed, ..).
  * Those behind the first are not for what the ISA allows: what shows only where a try_wait gives up, or a warp
@@ -83,9 +83,10 @@ struct kernel {
     struct mutant *mutant;
     struct result *result;
     int mutants;
-    bool assembled;    /* the original */
-    bool noted;        /* `places` is complete */
-    char places[PATH]; /* " FILE:LINE" of what is said of the original at level 3 */
+    bool assembled;     /* the original */
+    bool clean[PROBES]; /* the original was asked by that probe, and is */
+    bool noted;         /* `places` is complete */
+    char places[PATH];  /* " FILE:LINE" of what is said of the original at level 3 */
 };
 
 struct job {
@@ -448,6 +449,15 @@ static int run_original(struct session *s, int kernel, int probe)
     return -1;
 }
 
+/* What is found of a mutant means nothing unless the kernel as it is is clean under that probe. */
+static int ask_original(struct session *s, int kernel, int probe)
+{
+    bool *clean = &s->kernel[kernel].clean[probe];
+    if (probes[probe].level[0] == '3' || *clean) return 0; /* level 3: note_places */
+    *clean = true;
+    return run_original(s, kernel, probe);
+}
+
 /* The first mutant that is asked at level 3: what is said of the kernel as it is. */
 static int note_places(struct session *s, int kernel)
 {
@@ -474,6 +484,7 @@ static int advance(struct session *s, struct job *j)
             return start(s, j, &probes[r->probe]);
         }
     }
+    if (fate == FOUND && ask_original(s, j->kernel, r->probe)) return -1;
     if (fate == FOUND)
         r->fate = probes[r->probe].level[0] > '1' ? FOUND_LEVEL_2 : FOUND;
     else if (fate == REFUSED)
@@ -524,15 +535,13 @@ static int run_mutants(struct session *s)
     return 0;
 }
 
-/* The kernels as they are must be clean, or nothing that is found means anything; a sample takes the first
- * probes' word for it. */
+/* All mutants: the kernels as they are under all probes first. Of a sample, those by which something is found. */
 static int run_originals(struct session *s)
 {
-    const int asked = s->o.sample > 1 || s->o.only ? FIRST_PROBES : PROBES;
-    for (int k = 0; k < s->kernels; k++) {
-        for (int p = 0; p < asked; p++)
-            if (probes[p].level[0] < '3' && run_original(s, k, p)) return -1;
-    }
+    if (s->o.sample > 1 || s->o.only) return 0;
+    for (int k = 0; k < s->kernels; k++)
+        for (int p = 0; p < PROBES; p++)
+            if (ask_original(s, k, p)) return -1;
     return 0;
 }
 
