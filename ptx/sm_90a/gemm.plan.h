@@ -20,8 +20,9 @@
  *   Mx128   | M x 128      | likewise, with A and B exchanged: rows of | few rows; rows between 128s
  *           |              | A are columns of the MMA, 80 to 160       |
  *   64x64,  | M x N        | a rectangle of tiles, up to 8: a row's A  | 4 to 12 us: many small
- *   128x64, |              | and a column's B are loaded once          | tiles, one wave
- *   128x80  |              |                                           |
+ *   128x64, |              | and a column's B are loaded once          | tiles, one wave;
+ *   128x80, |              |                                           | 128x128r: one wave of
+ *   128x128r|              |                                           | larger ones
  *
  * "Half of B each": each CTA of the pair loads half of the tile that both need, and multicasts it.
  * Parts of K: 1 to 8 CTAs of a cluster sum up the same tile over [k_blocks * part / parts, k_blocks
@@ -99,7 +100,8 @@
     X(SM90A, sm_90a, 64x64, SPREAD)      \
     X(SM90A, sm_90a, 64x96, SPREAD)      \
     X(SM90A, sm_90a, 128x64, SPREAD)     \
-    X(SM90A, sm_90a, 128x80, SPREAD)
+    X(SM90A, sm_90a, 128x80, SPREAD)     \
+    X(SM90A, sm_90a, 128x128r, SPREAD)
 
 /* LOOSE, in conditions of the preprocessor: operands and results of any alignment. */
 #define SM90A_GEMM_LOOSE(v)    SM90A_GEMM_LOOSE_##v
@@ -151,6 +153,7 @@
 #define SM90A_GEMM_64x96    64,  96,     64,     1, 1,      2,     1,       2,      9,      32,        0,        0
 #define SM90A_GEMM_128x64  128,  64,     64,     1, 1,      2,     1,       2,      8,      16,        0,        0
 #define SM90A_GEMM_128x80  128,  80,     64,     1, 1,      2,     1,       2,      7,      16,        0,        0
+#define SM90A_GEMM_128x128r 128, 128,    64,     1, 1,      2,     1,       2,      6,      16,        0,        0
 
 #define SM90A_GEMM_TILE_M(v)      SM90A_GEMM_FIELD(TILE_M, SM90A_GEMM_##v)
 #define SM90A_GEMM_TILE_N(v)      SM90A_GEMM_FIELD(TILE_N, SM90A_GEMM_##v)

@@ -440,7 +440,7 @@ static void tile_case(struct gemm_case *g, int index)
 
 /* The kernels that spread small tiles: every rectangle of a cluster, of which some tiles lie behind D, with shapes
  * of choices, 8-bit inputs, and a short one. */
-static const char *const spread_tiles[] = {"64x64", "64x96", "128x64", "128x80"};
+static const char *const spread_tiles[] = {"64x64", "64x96", "128x64", "128x80", "128x128r"};
 static const char *const rectangles[] = {"",     "-1x2", "-1x4", "-2x1",
                                          "-2x2", "-2x4", "-4x1", "-4x2"};
 enum {
