@@ -104,7 +104,8 @@
 #define SM90A_MLA_FEW_TILE_Q         (SM90A_MLA_CHUNKS * SM90A_MLA_FEW_CHUNK)
 #define SM90A_MLA_FEW_SLOT           (MLA_BLOCK * MLA_RECORD)
 #define SM90A_MLA_FEW_SLOTS          4
-#define SM90A_MLA_FEW_LOADERS        2
+#define SM90A_MLA_FEW_LOADERS        3
+#define SM90A_MLA_FEW_LANES_ROWS     6 /* of a half, by cp.async: LEDGER.md */
 #define SM90A_MLA_FEW_RING           SM90A_MLA_FEW_TILE_Q
 #define SM90A_MLA_FEW_TILE_P         (SM90A_MLA_FEW_RING + SM90A_MLA_FEW_SLOTS * SM90A_MLA_FEW_SLOT)
 #define SM90A_MLA_FEW_TILE_P_BYTES   (SM90A_MLA_FEW_ROWS * MLA_V_DIM / 2 * 4)
@@ -116,13 +117,14 @@
 
 /* Of records of 584 bytes. Rows of a slot stand apart, so that eight of them are in different banks; behind
  * them are their scales. A group has 64 columns, and one those that have no scale. */
-#define SM90A_MLA_FEW_584_CHUNKS  (MLA_584_ROTARY / 64) /* of e4m3 */
-#define SM90A_MLA_FEW_584_LOADERS 3
-#define SM90A_MLA_FEW_584_GROUPS  (MLA_V_DIM / 64)
-#define SM90A_MLA_FEW_584_STRIDE  (MLA_584_ROW + 16)
-#define SM90A_MLA_FEW_584_TILE_Q  (MLA_V_DIM / 64 * SM90A_MLA_FEW_CHUNK)
-#define SM90A_MLA_FEW_584_SLOT    (MLA_BLOCK * (SM90A_MLA_FEW_584_STRIDE + MLA_584_SCALES))
-#define SM90A_MLA_FEW_584_RING    SM90A_MLA_FEW_584_TILE_Q
+#define SM90A_MLA_FEW_584_CHUNKS     (MLA_584_ROTARY / 64) /* of e4m3 */
+#define SM90A_MLA_FEW_584_LOADERS    3
+#define SM90A_MLA_FEW_584_LANES_ROWS 0 /* slower with any: LEDGER.md */
+#define SM90A_MLA_FEW_584_GROUPS     (MLA_V_DIM / 64)
+#define SM90A_MLA_FEW_584_STRIDE     (MLA_584_ROW + 16)
+#define SM90A_MLA_FEW_584_TILE_Q     (MLA_V_DIM / 64 * SM90A_MLA_FEW_CHUNK)
+#define SM90A_MLA_FEW_584_SLOT       (MLA_BLOCK * (SM90A_MLA_FEW_584_STRIDE + MLA_584_SCALES))
+#define SM90A_MLA_FEW_584_RING       SM90A_MLA_FEW_584_TILE_Q
 #define SM90A_MLA_FEW_584_TILE_P \
     (SM90A_MLA_FEW_584_RING + SM90A_MLA_FEW_SLOTS * SM90A_MLA_FEW_584_SLOT)
 #define SM90A_MLA_FEW_584_DYNAMIC_SHARED (SM90A_MLA_FEW_584_TILE_P + 2 * SM90A_MLA_FEW_TILE_P_BYTES)
@@ -219,7 +221,6 @@
 #define SM90A_MLA_FEW_ROLES(X)          \
     X(planner, 0, 1)                    \
     X(loader, 1, SM90A_MLA_FEW_LOADERS) \
-    X(idle, 3, 1)                       \
     X(consumer, 4, 8)
 
 #define SM90A_MLA_FEW_SHARED(X)                                          \
@@ -228,12 +229,12 @@
     X(tile_p, SM90A_MLA_FEW_TILE_P, SM90A_MLA_FEW_TILE_P_BYTES, 2)
 
 #define SM90A_MLA_FEW_HANDOFFS(X)                            \
-    X(full_bar, 2, 0, SM90A_MLA_FEW_SLOT, loader, consumer)  \
+    X(full_bar, 66, 0, SM90A_MLA_FEW_SLOT, loader, consumer) \
     X(empty_bar, 4, 0, 0, consumer, loader)                  \
     X(q_full, 1, 0, SM90A_MLA_FEW_TILE_Q, planner, consumer) \
     X(q_empty, 8, 0, 0, consumer, planner)                   \
     X(record_full, 1, 0, 0, planner, loader + consumer)      \
-    X(record_empty, 10, 0, 0, loader + consumer, planner)
+    X(record_empty, 11, 0, 0, loader + consumer, planner)
 
 /* `copies`: what loads records; `all`: all roles */
 #define SM90A_MLA_FEW_FLOWS(X, copies, all)                    \

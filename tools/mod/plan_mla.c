@@ -84,7 +84,7 @@ static const struct plan_range few_shared[] = PLAN_RANGES(SM90A_MLA_FEW_SHARED(P
 static const struct plan_handoff few_handoffs[] =
     PLAN_HANDOFFS(SM90A_MLA_FEW_HANDOFFS(PLAN_HANDOFF_SPAN));
 static const struct plan_flow few_flows[] =
-    PLAN_FLOWS(SM90A_MLA_FEW_FLOWS(PLAN_FLOW, loader.tma, planner + loader + idle + consumer));
+    PLAN_FLOWS(SM90A_MLA_FEW_FLOWS(PLAN_FLOW, loader.tma + loader.cp, planner + loader + consumer));
 static const struct plan_range few_split_roles[] = PLAN_RANGES(SM90A_MLA_FEW_584_ROLES(PLAN_ROLE));
 static const struct plan_range few_split_shared[] =
     PLAN_RANGES(SM90A_MLA_FEW_584_SHARED(PLAN_SHARED));
