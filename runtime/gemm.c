@@ -239,7 +239,7 @@ static void configure(hewn_gemm_plan *plan)
         .shared_bytes = k->few ? plan->few.shared_bytes : k->dynamic_shared,
     };
     set_attributes(plan, cluster);
-    resident = k->few ? tiles : resident_clusters(plan, cluster);
+    resident = k->few && !k->tmem_columns ? tiles : resident_clusters(plan, cluster);
     uint32_t ctas = cluster * (tiles < resident ? tiles : resident);
     plan->config.grid_x = ctas;
     /* Where the launch before leaves SMs idle, the fewer work, the more. Else early fetches only delay it. */

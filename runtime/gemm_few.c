@@ -4,6 +4,7 @@
  */
 #include "gemm_few.h"
 
+#include "../ptx/sm_100f/gemm_few.plan.h"
 #include "../ptx/sm_90a/gemm_few.plan.h"
 #include "../ptx/sm_90a/gemm_oddfew.plan.h"
 #include "../ptx/sm_90a/gemm_oddsmall.plan.h"
@@ -151,11 +152,36 @@ static void odd_shape(const struct hewn_gemm_extent *p, uint32_t parts, uint32_t
     };
 }
 
+/* ---- of sm_100f: a lane is a column of D -- */
+
+/* As many tiles as the device has SMs, or a multiple, of equal size. */
+static void lanes_shape(const struct hewn_gemm_extent *p, uint32_t sm_count,
+                        struct hewn_gemm_few *out)
+{
+    const uint32_t m = (uint32_t)p->m, unit = p->mn_b ? GEMM_MN_BOX : 1;
+    const uint32_t stage = SM100F_FEW_B_BYTES + (uint32_t)SM100F_FEW_A_BYTES(m, p->mn_a);
+    uint64_t waves = ceil_div(ceil_div(p->n, SM100F_FEW_COLUMNS) * p->batch, sm_count);
+    uint64_t columns = ceil_div(ceil_div(p->n, waves * sm_count / p->batch), unit) * unit;
+    uint32_t stages = SM100F_FEW_DYNAMIC_SHARED / stage;
+    if (stages > SM100F_FEW_STAGES) stages = SM100F_FEW_STAGES;
+    if (columns < SM100F_FEW_LEAST_COLUMNS) columns = SM100F_FEW_LEAST_COLUMNS;
+    *out = (struct hewn_gemm_few){
+        .columns = (uint32_t)columns,
+        .stages = stages,
+        .rows = (uint32_t)SM100F_FEW_MMA_N(m),
+        .shared_bytes = SM100F_FEW_DYNAMIC_SHARED, /* one CTA an SM */
+    };
+}
+
 /* ---- all -- */
 
 void hewn_gemm_few_shape(const struct hewn_gemm_extent *p, uint32_t few, uint32_t parts,
                          uint32_t sm_count, struct hewn_gemm_few *out)
 {
+    if (few == HEWN_GEMM_LANES) {
+        lanes_shape(p, sm_count, out);
+        return;
+    }
     const uint32_t side = few == HEWN_GEMM_ODD16 ? SM90A_ODDSMALL_LEAST_SIDE : SM90A_ODDSMALL_SIDE;
     if (few > HEWN_GEMM_ODDFEW)
         *out = (struct hewn_gemm_few){side, 1, side, SM90A_ODDSMALL_SUM_BYTES(side)};

@@ -5,6 +5,7 @@
 
 #include "../ptx/inc/gemm_combine.plan.h"
 #include "../ptx/sm_100f/gemm.plan.h"
+#include "../ptx/sm_100f/gemm_few.plan.h"
 #include "../ptx/sm_90a/gemm.plan.h"
 #include "../ptx/sm_90a/gemm_few.plan.h"
 #include "../ptx/sm_90a/gemm_oddfew.plan.h"
@@ -94,6 +95,27 @@ enum { EARLY = 8 }; /* k-blocks: `fetches` of kernels that spread tiles */
      .most_m = SM90A_FEW_ROWS,                   \
      .few = HEWN_GEMM_FEW},
 
+#define KERNEL_LANES                              \
+    {.target = "sm_100f",                         \
+     .variant = "few",                            \
+     .module = "few",                             \
+     .tile_m = SM100F_FEW_ROWS,                   \
+     .tile_n = SM100F_FEW_COLUMNS,                \
+     .row_bytes = GEMM_ROW_BYTES,                 \
+     .stages = SM100F_FEW_STAGES,                 \
+     .pair_m = 1,                                 \
+     .pair_n = 1,                                 \
+     .parts = 1,                                  \
+     .threads = SM100F_FEW_THREADS,               \
+     .d_rows = SM100F_FEW_D_ROWS,                 \
+     .dynamic_shared = SM100F_FEW_DYNAMIC_SHARED, \
+     .tmem_columns = SM100F_FEW_TMEM_COLUMNS,     \
+     .ctas_per_sm = SM100F_FEW_CTAS_PER_SM,       \
+     .raster_rows = 1,                            \
+     .can = SM100F_FEW_CAN | MOST,                \
+     .most_m = SM100F_FEW_ROWS,                   \
+     .few = HEWN_GEMM_LANES},
+
 #define KERNEL_ODDFEW                               \
     {.target = "sm_90a",                            \
      .variant = "oddfew",                           \
@@ -142,7 +164,7 @@ enum { EARLY = 8 }; /* k-blocks: `fetches` of kernels that spread tiles */
 static const struct hewn_gemm_kernel kernels[] = {
     KERNEL_FEW("few", 0, SM90A_FEW_CAN) KERNEL_FEW("glufew", 1, SM90A_GLUFEW_CAN)
         KERNEL_ODDFEW KERNEL_ODDSMALL("odd16x16", 16) KERNEL_ODDSMALL("odd32x32", 32)
-            SM90A_GEMM_VARIANTS(KERNEL) SM100F_GEMM_VARIANTS(KERNEL)};
+            SM90A_GEMM_VARIANTS(KERNEL) KERNEL_LANES SM100F_GEMM_VARIANTS(KERNEL)};
 
 const struct hewn_gemm_kernel *hewn_gemm_kernels(size_t *count)
 {
@@ -317,9 +339,28 @@ static double tensor_memory_cost(const struct hewn_gemm_kernel *k, const struct 
            larger(run, bytes / blackwell_bytes) + epilogue;
 }
 
+/* The same where rows of A are columns of the MMA. */
+static double few_lanes_cost(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
+                             uint32_t sm_count)
+{
+    struct hewn_gemm_few s;
+    hewn_gemm_few_shape(p, k->few, 1, sm_count, &s);
+    double waves = (double)ceil_div(ceil_div(p->n, s.columns) * p->batch, sm_count);
+    double blocks = (double)ceil_div(p->k, hewn_gemm_tile_k(k, p->in)), rows = s.rows;
+    double multiply = larger(column_cycles * rows, operand_cycles * (rows + k->tile_n));
+    double block = larger(multiply * k->row_bytes / 32, ((double)p->m + s.columns) * blackwell_row);
+    double epilogue = stored_column * rows;
+    double bytes = ((double)p->batch_a * (double)p->m + (double)p->batch_b * (double)p->n) *
+                       (double)p->k * p->in +
+                   (double)p->batch * (double)p->m * (double)p->n * p->out;
+    double run = waves * larger(blocks * block, epilogue);
+    return blackwell_start + larger(run, bytes / blackwell_bytes) + epilogue;
+}
+
 static double cost(const struct hewn_gemm_kernel *k, uint32_t parts,
                    const struct hewn_gemm_extent *p, uint32_t sm_count)
 {
+    if (k->few == HEWN_GEMM_LANES) return few_lanes_cost(k, p, sm_count);
     if (k->few) return hewn_gemm_few_cost(p, k->few, parts, sm_count);
     if (k->tmem_columns) return tensor_memory_cost(k, p, sm_count);
     uint64_t pair = (uint64_t)k->pair_m * k->pair_n;

@@ -8,8 +8,9 @@
 enum { HEWN_GEMM_CLUSTER = 8 };
 
 /* Kernels whose tiles the plan decides: of few rows, by tensor maps; then those with operands that begin anywhere,
- * whose sums have an order of their own: of few rows; small, by the sides of their tiles. */
-enum { HEWN_GEMM_FEW = 1, HEWN_GEMM_ODDFEW, HEWN_GEMM_ODD16, HEWN_GEMM_ODD32 };
+ * whose sums have an order of their own: of few rows; small, by the sides of their tiles. LANES: few rows, of
+ * sm_100f. */
+enum { HEWN_GEMM_FEW = 1, HEWN_GEMM_LANES, HEWN_GEMM_ODDFEW, HEWN_GEMM_ODD16, HEWN_GEMM_ODD32 };
 
 /* A variant of a target's kernel: its plan header's numbers. Variants that differ only in who shares loads
  * have one module. */

@@ -578,6 +578,20 @@ static void few_case(struct gemm_case *g, int index)
     set_finish(g, (shape * 3 + turn * 4) % FINISHES, shape % 4);
 }
 
+/* The same of sm_100f, which has no parts of K, also of up to 256 rows. */
+static void few_lanes_case(struct gemm_case *g, int index)
+{
+    hewn_gemm_desc *s = &g->desc;
+    few_case(g, index);
+    s->parts = 1;
+    if (index % 3 == 0) return;
+    s->m = 4 * s->m - index / 3 % 4;
+    s->n += index % 5 ? 0 : 1500;
+    set_layout(s, index % 3, index % 2, index / 2 % 3);
+    s->ldc = s->stride_c = 0;
+    set_finish(g, index * 5 % FINISHES, index % 4);
+}
+
 static int64_t ragged(struct rng *r, uint32_t limit)
 {
     switch (rng_below(r, 4)) {
@@ -1006,6 +1020,11 @@ int main(int argc, char **argv)
     for (int i = 0; dev.info.cc_major == 9 && i < SPREAD_CASES; i++) {
         struct gemm_case g = {.alpha = 1, .finish = ""};
         spread_case(&g, i);
+        maybe_run(&dev, &g);
+    }
+    for (int i = 0; dev.info.cc_major == 10 && i < FEW_CASES / 2; i++) {
+        struct gemm_case g = {.alpha = 1, .finish = ""};
+        few_lanes_case(&g, 2 * i + i / FEW_SHAPES % 2);
         maybe_run(&dev, &g);
     }
     for (int i = 0; dev.info.cc_major == 10 && i < BLACKWELL_CASES; i++) {

@@ -3,6 +3,7 @@
 
 #include "plan_tables.h"
 
+#include "../../ptx/sm_100f/gemm_few.plan.h"
 #include "../../ptx/sm_90a/gemm_few.plan.h"
 #include "../../ptx/sm_90a/gemm_oddfew.plan.h"
 #include "../../ptx/sm_90a/gemm_oddsmall.plan.h"
@@ -44,8 +45,56 @@ static const struct plan plan = PLAN(shape);
 static const struct gemm_shape glu_shape = SHAPE(SM90A_GLUFEW_CAN, 1);
 static const struct plan glu_plan = PLAN(glu_shape);
 
+/* ---- of sm_100f -- */
+
+_Static_assert(SM100F_FEW_COLUMNS == 32 * SM100F_FEW_EPILOGUE_WARPS, "a lane is a column of D");
+_Static_assert(SM100F_FEW_ROWS <= 256 && SM100F_FEW_ROWS % SM100F_FEW_STEP == 0,
+               "an MMA's columns");
+_Static_assert(2 * (SM100F_FEW_B_BYTES + SM100F_FEW_A_BYTES(SM100F_FEW_ROWS, 1)) <=
+                   SM100F_FEW_DYNAMIC_SHARED,
+               "two stages fit");
+_Static_assert(SM100F_FEW_TMEM_COLUMNS <= 512, "TMEM_COLUMNS");
+
+static const struct plan_range lane_roles[] = PLAN_RANGES(SM100F_FEW_ROLES(PLAN_ROLE));
+static const struct plan_range lane_shared[] = PLAN_RANGES(SM100F_FEW_SHARED(PLAN_SHARED));
+static const struct plan_range lane_tmem[] = PLAN_RANGES(SM100F_FEW_TMEM(PLAN_TMEM));
+static const struct plan_handoff lane_handoffs[] =
+    PLAN_HANDOFFS(SM100F_FEW_HANDOFFS(PLAN_HANDOFF_SPAN));
+static const struct plan_flow lane_flows[] = PLAN_FLOWS(SM100F_FEW_FLOWS(PLAN_FLOW));
+static const struct gemm_shape lane_shape = {
+    .tile_m = SM100F_FEW_ROWS,
+    .tile_n = SM100F_FEW_COLUMNS,
+    .row_bytes = GEMM_ROW_BYTES,
+    .pair_m = 1,
+    .pair_n = 1,
+    .parts = 1,
+    .stages = SM100F_FEW_STAGES,
+    .raster_rows = 1,
+    .d_rows = SM100F_FEW_D_ROWS,
+    .can = SM100F_FEW_CAN,
+};
+static const struct plan lane_plan = {
+    .target = "sm_100f",
+    .family = "gemm",
+    .text = "gemm_few",
+    .threads = SM100F_FEW_THREADS,
+    .dynamic_shared = SM100F_FEW_DYNAMIC_SHARED,
+    .tmem_columns = SM100F_FEW_TMEM_COLUMNS,
+    .cluster = 1,
+    .ctas_per_sm = SM100F_FEW_CTAS_PER_SM,
+    .maps = maps,
+    .scalars = scalars,
+    .roles = lane_roles,
+    .shared = lane_shared,
+    .tmem = lane_tmem,
+    .handoffs = lane_handoffs,
+    .flows = lane_flows,
+    .gemm = &lane_shape,
+};
+
 const struct plan *plan_gemm_few(const char *target)
 {
+    if (strcmp(target, lane_plan.target) == 0) return &lane_plan;
     return strcmp(target, plan.target) == 0 ? &plan : NULL;
 }
 
