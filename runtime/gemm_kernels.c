@@ -315,7 +315,8 @@ static double loose(const struct hewn_gemm_kernel *k, const struct hewn_gemm_ext
  * (tools/sim/trace/model.c); no Blackwell GPU has been timed. A k-block's MMAs take half a cycle a column, or
  * what shared memory takes for the operands. The epilogue of one tile overlaps the next tile's MMAs. */
 static const double column_cycles = 0.5, operand_cycles = 0.25; /* of 32 bytes of k */
-static const double blackwell_row = 1.62, blackwell_bytes = 4800;
+static const double blackwell_row = 2.08,
+                    blackwell_bytes = 4800; /* of L2, 61.5 bytes a cycle and SM */
 static const double stored_column = 10, blackwell_start = 3200, pair_start = 300;
 
 static double tensor_memory_cost(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,

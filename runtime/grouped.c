@@ -102,7 +102,7 @@ static double cost(const struct grouped_kernel *k, uint32_t pair, const struct g
 {
     static const double per_tile = 340, lone = 180;
     /* bytes a cycle, of L2 an SM's: H200; B200, as the cycle model has it */
-    static const double l2_bytes[] = {47, 79}, memory_bytes[] = {2440, 4800};
+    static const double l2_bytes[] = {47, 61}, memory_bytes[] = {2440, 4800};
     static const double spread[] = {0.7, 0.85, 1, 1.15, 1.3}; /* of the groups' rows */
     const int block = BLOCK_SCALES(p->scales);
     double rows = 0, n = p->n, m = p->expected_m;
