@@ -314,10 +314,15 @@ static double loose(const struct hewn_gemm_kernel *k, const struct hewn_gemm_ext
 /* Of a kernel with tensor memory, in SM cycles of a B200, by the rates of the simulator's model
  * (tools/sim/trace/model.c); no Blackwell GPU has been timed. A k-block's MMAs take half a cycle a column, or
  * what shared memory takes for the operands. The epilogue of one tile overlaps the next tile's MMAs. */
-static const double column_cycles = 0.5, operand_cycles = 0.25; /* of 32 bytes of k */
-static const double blackwell_row = 2.08,
-                    blackwell_bytes = 4800; /* of L2, 61.5 bytes a cycle and SM */
+static const double column_cycles = 0.5, operand_cycles = 0.25;  /* of 32 bytes of k */
+static const double blackwell_bytes = 4800, blackwell_l2 = 9100; /* a cycle, of all SMs together */
 static const double stored_column = 10, blackwell_start = 3200, pair_start = 300;
+
+/* A row of 128 bytes into an SM, while so many SMs load: at most 79 bytes a cycle. */
+static double blackwell_row(double sms)
+{
+    return larger(1.62, 128 * sms / blackwell_l2);
+}
 
 static double tensor_memory_cost(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
                                  uint32_t sm_count)
@@ -328,7 +333,8 @@ static double tensor_memory_cost(const struct hewn_gemm_kernel *k, const struct 
     double blocks = (double)ceil_div(p->k, hewn_gemm_tile_k(k, p->in));
     double rows = k->tile_m + (double)k->tile_n / k->pair_m;
     double multiply = larger(column_cycles * k->tile_n, operand_cycles * rows);
-    double loads = rows * blackwell_row;
+    double at_once = smaller(clusters, (double)(tiles * p->batch)) * k->pair_m;
+    double loads = rows * blackwell_row(at_once);
     if (k->can & GEMM_CAN_LOOSE) loads = loose(k, p, 2 * loads) / 2; /* twice as many warps */
     double block = larger(multiply * k->row_bytes / 32, loads);
     double epilogue = stored_column * k->tile_n;
@@ -346,10 +352,12 @@ static double few_lanes_cost(const struct hewn_gemm_kernel *k, const struct hewn
 {
     struct hewn_gemm_few s;
     hewn_gemm_few_shape(p, k->few, 1, sm_count, &s);
-    double waves = (double)ceil_div(ceil_div(p->n, s.columns) * p->batch, sm_count);
+    uint64_t tiles = ceil_div(p->n, s.columns) * p->batch;
+    double waves = (double)ceil_div(tiles, sm_count);
+    double row = blackwell_row(smaller((double)tiles, sm_count));
     double blocks = (double)ceil_div(p->k, hewn_gemm_tile_k(k, p->in)), rows = s.rows;
     double multiply = larger(column_cycles * rows, operand_cycles * (rows + k->tile_n));
-    double block = larger(multiply * k->row_bytes / 32, ((double)p->m + s.columns) * blackwell_row);
+    double block = larger(multiply * k->row_bytes / 32, ((double)p->m + s.columns) * row);
     double epilogue = stored_column * rows;
     double bytes = ((double)p->batch_a * (double)p->m + (double)p->batch_b * (double)p->n) *
                        (double)p->k * p->in +

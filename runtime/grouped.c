@@ -75,7 +75,10 @@ static const struct grouped_kernel kernels[] = {
 enum { KERNELS = sizeof kernels / sizeof *kernels, PAIRS = 2 };
 
 /* What stands behind a variant's name where a CTA is alone, and where two share loads. */
-static const char *const pair_names[PAIRS] = {"", "p"};
+static const char *pair_name(uint32_t pair)
+{
+    return pair ? "p" : "";
+}
 
 static uint32_t ceil_div(uint64_t a, uint64_t b)
 {
@@ -127,7 +130,7 @@ static double cost(const struct grouped_kernel *k, uint32_t pair, const struct g
 static int is_named(const char *name, const struct grouped_kernel *k, uint32_t pair)
 {
     size_t length = strlen(k->variant);
-    return strncmp(name, k->variant, length) == 0 && strcmp(name + length, pair_names[pair]) == 0;
+    return strncmp(name, k->variant, length) == 0 && strcmp(name + length, pair_name(pair)) == 0;
 }
 
 /* The cheapest kernel, of this device's or of the others. */
@@ -168,7 +171,7 @@ static int choose_kernel(hewn_grouped_plan *plan, const char *name, hewn_error *
     if ((plan->scalars.pair || plan->kernel->ctas > 1) && !clusters)
         return hewn_fail(err, HEWN_ERR_LIMIT, "variant: \"%s\" needs clusters", name);
     snprintf(plan->variant, sizeof plan->variant, "%s%s", plan->kernel->variant,
-             pair_names[plan->scalars.pair]);
+             pair_name(plan->scalars.pair));
     return HEWN_OK;
 }
 
