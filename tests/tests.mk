@@ -150,7 +150,7 @@ bench: all $(test_bin)/bench $(serving_benches)
 
 # The cycle model's account of the attention kernels.
 .PHONY: account
-account: all
+account: all $(test_bin)/account_work
 	$(Q)BUILD=$(BUILD) sh $(SRC)/tests/bench/account.sh
 
 # The simulated GPU is one that the library has kernels for.

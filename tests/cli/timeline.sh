@@ -52,6 +52,15 @@ else
     skip "no Python: the trace is not parsed as JSON"
 fi
 
+# What `make account` launches, one of each kind.
+for words in "gemm bf16 64 256 128" "scaled nv4 2 100 256 128" "grouped bf16 3 100 256 128" "attention 1 2 256 64 causal" \
+    "decode e4m3 2 16 256 128" "mla 656 2 16 128" "indexer 2 64 1 256"; do
+    # shellcheck disable=SC2086 # words
+    HEWN_LIBCUDA=$SIM HEWN_SIM_GPU=b200 HEWN_SIM_TRACE=$work/work.json "$BUILD/tests/account_work" $words >"$out" 2>&1
+    status "account_work $words: $(tail -n 1 "$out")" 0 $?
+    want "account_work $words" "^[a-z][a-z0-9_]* [1-9][0-9]* [1-9][0-9]* [1-9][0-9]*$" "$out"
+done
+
 # A launch that hangs ends in its report, with a trace or without.
 HEWN_LIBCUDA=$SIM HEWN_SIM_TRACE=$work/hang.json "$hewn" run "$SRC/tests/zoo/12-wrong-parity.ptx" >"$out" 2>&1
 status "a launch that hangs, with a trace" 1 $?
