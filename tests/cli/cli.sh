@@ -50,9 +50,9 @@ want "tune says that a simulator's times are none" "say nothing about a GPU" "$o
 gpu=h200 run tune 64x64x256 --in e4m3 --out f32 --batch 2
 status "hewn tune of 8 bits" 0 $?
 want "tune of 8 bits" '^{64, 64, 256, 2, HEWN_E4M3, HEWN_F32, ' "$out"
-run tune 8x8x7
+run tune 8x8x16 --in s8
 status "tune of what no kernel takes" 1 $?
-want "tune of what no kernel takes" "A: row stride 14 B is not a multiple of 16 B" "$out"
+want "tune of what no kernel takes" "in: s8: .* does not have it" "$out"
 gpu=h200 run tune 100000x100000x100000 --batch 1000000
 status "tune of what no device holds" 1 $?
 run tune 8x8

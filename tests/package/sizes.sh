@@ -96,7 +96,7 @@ most() {
     attention-all) echo 2600000 ;;
     attention-*) echo 1600000 ;;
     gemm-sm_100f) echo 2000000 ;;
-    gemm-*) echo 3700000 ;;
+    gemm-*) echo 3800000 ;;
     grouped-*) echo 1400000 ;;
     *) echo 1000000 ;;
     esac

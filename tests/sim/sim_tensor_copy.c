@@ -206,6 +206,7 @@ static void test_alloc(uint32_t group)
             "ld.shared.v4.b32 {%%r4,%%r5,%%r6,%%r7},[%%r2]; ld.param.u64 %%d1,[p1];\n"
             "mov.u32 %%r8,%%cluster_ctarank; mad.wide.u32 %%d1,%%r8,16,%%d1;\n"
             "st.global.v4.b32 [%%d1],{%%r4,%%r5,%%r6,%%r7};\n"
+            "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
             "tcgen05.dealloc.cta_group::%u.sync.aligned.b32 %%r5,64;\n"
             "tcgen05.dealloc.cta_group::%u.sync.aligned.b32 %%r6,32;\n"
             "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\nret;\n}\n",

@@ -119,7 +119,7 @@ for what in 'gemm --size 1024x512x1024' $attention; do
     else fail "hewn demo $what: overhead" "$(cat "$work/time" "$work/time.watched")"; fi
 done
 
-# Every text (some, in a short run) assembles with the registers that it had, and without spills. An SM gives a
+# Every text (some, in a short run) assembles with no more registers than it had, and without spills. An SM gives a
 # thread's registers out by eights, so 151 and 152 count as equal.
 if [ -n "$PTXAS" ]; then
     count=0
@@ -139,7 +139,9 @@ if [ -n "$PTXAS" ]; then
                 awk '/^[0-9]+$/ { $0 = int(($1 + 7) / 8) * 8 " registers" } { print }' >"$o.registers"
             sed -n 's/.* \([0-9]*\) bytes spill stores.*/\1/p' "$o" | awk '$1 > 64' >>"$o.registers"
         done
-        if cmp -s "$out.registers" "$work/before.registers"; then ok; else fail "$name: registers or spills change" "$(cat "$work/before.registers" "$out.registers")"; fi
+        if awk 'NR == FNR { had[FNR] = $0; next }
+            { if (/ registers$/ ? $1 > had[FNR] + 0 : $0 != had[FNR]) more = 1; last = FNR }
+            END { exit more || last + 1 in had }' "$work/before.registers" "$out.registers"; then ok; else fail "$name: registers or spills change" "$(cat "$work/before.registers" "$out.registers")"; fi
     done
 else
     skip 'rewritten texts: no ptxas'
