@@ -95,11 +95,11 @@ run_all() {
     trap - INT TERM HUP
 }
 
-# run_shares COUNT LABEL COMMAND…: as COUNT runs, each with a seventh of the cases.
+# run_shares COUNT LABEL COMMAND…: as COUNT runs, each with a ninth of the cases.
 run_shares() {
     shares=$1 whole=$2
     shift 2
-    for share in $(seq 0 $((shares - 1))); do run "$whole, share $share of 7" "$@" --share "$share/7"; done
+    for share in $(seq 0 $((shares - 1))); do run "$whole, share $share of 9" "$@" --share "$share/9"; done
 }
 
 on() { # GPU COMMAND…: on the simulator
@@ -110,8 +110,8 @@ on() { # GPU COMMAND…: on the simulator
 real() { env -u HEWN_LIBCUDA "$@"; }
 
 on_simulator() {
-    short=3 # of seven shares; the long run does them all
-    [ "$suite" = all ] && short=7
+    short=3 # of nine shares; the long run does them all
+    [ "$suite" = all ] && short=9
     for t in abi bench_test fold $SIM_TESTS; do run "$t" "$bin/$t"; done
     for t in badinput inject packs params npy safetensors; do run "$t" on b200 "$bin/$t"; done
     for gpu in h200 b200; do

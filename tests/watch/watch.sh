@@ -125,7 +125,7 @@ if [ -n "$PTXAS" ]; then
     count=0
     for text in "$BUILD"/modules/*/*.ptx; do
         count=$((count + 1))
-        [ "$SUITE" = all ] || [ $((count % 22)) = 0 ] || continue
+        [ "$SUITE" = all ] || [ $((count % 33)) = 0 ] || continue
         target=$(basename "$(dirname "$text")")
         name=$target/$(basename "$text" .ptx)
         "$BUILD/tests/watch_text" "$text" "$work/text.ptx" >"$out" || fail "$name: rewriting" "$(cat "$out")"
