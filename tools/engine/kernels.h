@@ -1,0 +1,214 @@
+/*
+ * The engine's own kernels: what a decoder-only transformer needs beside products and attention.
+ * Their PTX is ptx/inc/engine_*.inc; each launches once, waits for earlier grids of its stream
+ * (programmatic launch), allocates nothing and may be captured into a graph. Tables, numbers and
+ * positions are read on the device, so a captured launch serves other requests as soon as these
+ * arrays change.
+ *
+ * Activations are bf16, arithmetic is f32, and every sum has a fixed order: the bits of a row
+ * depend on that row alone. Addresses of bf16 rows are multiples of 16 and strides, in elements,
+ * multiples of 8, unless a comment says otherwise; those of other arrays are multiples of their
+ * element. Functions return HEWN_OK or a hewn_status with the argument, its value and the rule in
+ * `err`.
+ */
+#ifndef HEWN_ENGINE_KERNELS_H
+#define HEWN_ENGINE_KERNELS_H
+
+#include "hewn.h"
+
+/* The modules; linked into the engine alone. */
+const hewn_family *hewn_engine_family(void);
+
+/* X(name, module): the kernels, in the order of engine_kernels.function. */
+#define ENGINE_KERNELS(X)                \
+    X(norm, "engine_norm_bf16")          \
+    X(rope, "engine_rope_bf16")          \
+    X(swiglu, "engine_swiglu_bf16")      \
+    X(sample_f32, "engine_sample_f32")   \
+    X(sample_bf16, "engine_sample_bf16") \
+    X(advance, "engine_advance_i32")
+
+enum {
+#define ENGINE_KERNEL(name, module) ENGINE_##name,
+    ENGINE_KERNELS(ENGINE_KERNEL)
+#undef ENGINE_KERNEL
+        ENGINE_KERNEL_COUNT
+};
+
+struct engine_kernels {
+    hewn_context *context;
+    hewn_function function[ENGINE_KERNEL_COUNT];
+};
+
+/* Loads all of them; no later call loads anything. They live until hewn_context_detach. */
+int engine_kernels_open(struct engine_kernels *k, hewn_context *context, hewn_error *err);
+
+/* ---- rows: embedding, sum, RMSNorm, choice of rows -- */
+
+/*
+ * For r = 0 .. rows - 1, with s = index[r], or r without an index:
+ *
+ *   h[r]   = x[s] + y[s], rounded to bf16; x[s] itself without y
+ *   out[r] = h[r] * w / sqrt(mean(h[r]^2) + eps)
+ *
+ * So it is the embedding (x: its rows, index: tokens), the sum of a layer's output onto the stream
+ * with the norm behind it, and the choice of last rows in front of the last norm. A row whose s is
+ * not in 0 .. x_rows - 1 has zeros in h and out; nothing of x and y is read for it. NaN and
+ * infinity stay in their row.
+ */
+struct engine_norm {
+    hewn_deviceptr x, y;  /* bf16 [x_rows, hidden]; y may be 0 */
+    hewn_deviceptr index; /* i32 [rows], or 0: rows is at most x_rows */
+    hewn_deviceptr h;     /* bf16 [rows, hidden], or 0: not wanted */
+    hewn_deviceptr w;     /* bf16 [hidden]; 0 where out is 0 */
+    hewn_deviceptr
+        out; /* bf16 [rows, hidden], or 0: not wanted. May be h. Without an index h and out
+                             may be x or y, with the same stride */
+    int64_t rows, x_rows;                 /* 0 .. 2^31 - 1 */
+    int64_t hidden;                       /* a multiple of 8 */
+    int64_t x_row, y_row, h_row, out_row; /* strides; 0: hidden */
+    double eps;
+};
+int engine_norm(const struct engine_kernels *k, const struct engine_norm *a, hewn_stream stream,
+                hewn_error *err);
+
+/* ---- rotary embedding, and new keys and values into the cache -- */
+
+/*
+ * Row r of qkv holds q_heads heads of Q, then kv_heads of K, then kv_heads of V, `dim` elements
+ * each. Row r stands at positions[r] of sequence sequences[r]. Its heads of Q are rotated where
+ * they lie; those of K are rotated, and with V go into the cache. K and V in qkv stay as they are.
+ * Rotation is of halves, as Hugging Face's rotate_half: with j < dim / 2, c and s the position's
+ * cosine and sine j,
+ *
+ *   q[j] = q[j] * c - q[j + dim / 2] * s,   q[j + dim / 2] = q[j + dim / 2] * c + q[j] * s
+ *
+ * With q_norm and k_norm every head of Q and K first becomes head * norm / sqrt(mean(head^2) + eps)
+ * in f32. A row is left alone, and nothing of it is written, if its position is not in 0 ..
+ * positions_most - 1, its sequence not in 0 .. sequences_most - 1, or its position lies behind the
+ * sequence's table. If its page is not in 0 .. pages - 1, Q is rotated and nothing goes into the
+ * cache.
+ */
+struct engine_rope {
+    hewn_deviceptr qkv;       /* bf16 [rows, (q_heads + 2 kv_heads) * dim] */
+    hewn_deviceptr positions; /* i32 [rows]; below 0: an idle row */
+    hewn_deviceptr sequences; /* i32 [rows], or 0: row r is of sequence r */
+    hewn_deviceptr rotation;  /* f32 [positions_most, dim / 2, 2]: cosine, sine. A multiple of 16 */
+    hewn_deviceptr q_norm, k_norm; /* bf16 [dim] each, or both 0 */
+    hewn_deviceptr k,
+        v; /* the pools: key t of head g of page p at p * page + g * head + t * token */
+    hewn_deviceptr
+        table; /* i32 [sequences_most, table_width]: pages of a sequence; 0: page s alone is
+                             sequence s, table_width 1 */
+    int64_t rows, q_heads, kv_heads;
+    int64_t dim;     /* a multiple of 8, at most 256 */
+    int64_t qkv_row; /* stride; 0: contiguous */
+    int64_t positions_most, sequences_most;
+    int64_t pages, page_size, table_width; /* page_size: keys of a page */
+    int64_t page, head, token;             /* strides of both pools */
+    double eps;
+};
+int engine_rope(const struct engine_kernels *k, const struct engine_rope *a, hewn_stream stream,
+                hewn_error *err);
+
+/* ---- SwiGLU, where a product's epilogue cannot take it over -- */
+
+/* out[r][c] = gate / (1 + exp(-gate)) * up, of gate[r][c] and up[r][c]. out may be gate or up. */
+struct engine_swiglu {
+    hewn_deviceptr gate, up, out; /* bf16 [rows, n] */
+    int64_t rows, n;              /* n: a multiple of 8 */
+    int64_t row, out_row;         /* strides: of gate and up, of out; 0: n */
+};
+int engine_swiglu(const struct engine_kernels *k, const struct engine_swiglu *a, hewn_stream stream,
+                  hewn_error *err);
+
+/* ---- slots: the requests that decode together -- */
+
+/*
+ * A slot holds a request, or is idle. The arrays have an element a slot and lie on the device; the
+ * host fills a slot when a request enters it and reads `reasons` and `history`, engine_sample and
+ * engine_advance do the rest.
+ *
+ *   tokens     the token that the next step feeds; -1: idle
+ *   positions  its position; -1: idle
+ *   lengths    keys of the sequence with this token: positions + 1; 0: idle
+ *   sampled    what engine_sample drew; -1: nothing
+ *   limits     a request ends before a token at this position: the least of its own end and
+ *              that of its pages
+ *   cancelled  not 0: the request ends at the next advance
+ *   reasons    0 while it runs, then an engine_reason
+ *   counts     tokens in the history
+ *   history    [slots, history_row]: the tokens that were drawn, a stop token with them
+ */
+#define ENGINE_SLOT_ARRAYS(X) \
+    X(tokens)                 \
+    X(positions) X(lengths) X(sampled) X(limits) X(cancelled) X(reasons) X(counts) X(history)
+
+struct engine_slots {
+#define ENGINE_SLOT_ARRAY(name) hewn_deviceptr name; /* i32 */
+    ENGINE_SLOT_ARRAYS(ENGINE_SLOT_ARRAY)
+#undef ENGINE_SLOT_ARRAY
+    hewn_deviceptr settings; /* struct engine_sampling [slots] */
+    int64_t slots, history_row;
+};
+
+/* How a slot's tokens are drawn. */
+struct engine_sampling {
+    float temperature; /* not above 0: the most likely token */
+    float top_p;       /* outside 0 .. 1, or 1: all */
+    int32_t top_k;     /* below 1, or vocab and more: all */
+    uint32_t request;  /* with seed and position: which random number. Free for the caller */
+    uint64_t seed;
+};
+
+enum engine_reason {
+    ENGINE_RUNS = 0,
+    ENGINE_STOPPED = 1, /* a stop token */
+    ENGINE_LENGTH = 2,  /* limits, or a full history */
+    ENGINE_CANCELLED = 3,
+    ENGINE_NO_TOKEN = 4 /* no logit was above -infinity, or nothing was drawn */
+};
+
+/*
+ * Draws a token a row: sampled[slot] for row r's slot, slot_of[r] or r. Nothing is written where
+ * that is not in 0 .. slots - 1; an idle slot (positions below 0) gets -1.
+ *
+ * Tokens are ordered by logit, larger first, then by index; NaN counts as -infinity, and -0 equals
+ * 0. Temperature 0 takes the first one. Otherwise a token's mass is 2^31 * exp((logit - largest) /
+ * temperature), rounded to a whole number; the first top_k of the order are kept, then the fewest
+ * of them from the front whose masses reach top_p of these tokens' sum. Of the kept tokens, in the
+ * order of their index, the first is drawn at which the sum of masses passes u * (sum of all kept),
+ * u = R / 2^64, R the low 64 bits of Philox4x32-10 with the key `seed` and the counter
+ * {positions[slot], request, 0, 0}. Sums are of whole numbers, hence exact: the same logits,
+ * settings and position give the same token in any batch. A row without a logit above -infinity
+ * gives -1.
+ */
+struct engine_sample {
+    hewn_deviceptr logits;            /* [rows, vocab]; a multiple of 16 */
+    hewn_deviceptr slot_of;           /* i32 [rows], or 0 */
+    const struct engine_slots *slots; /* positions, settings and sampled are used */
+    int64_t rows;
+    int64_t vocab; /* 1 .. 262,144 */
+    int64_t row;   /* stride in elements: rows begin at multiples of 16 bytes; 0: vocab */
+    int type;      /* HEWN_F32 or HEWN_BF16 */
+};
+int engine_sample(const struct engine_kernels *k, const struct engine_sample *a, hewn_stream stream,
+                  hewn_error *err);
+
+/*
+ * Feeds what was drawn back, for the slot of each of `rows` rows, slot_of[r] or r, each slot at
+ * most once. Idle slots stay as they are. Of the others the token goes into the history. The slot
+ * then takes it as its next token, one position on, or, if the request ends there, becomes idle:
+ * tokens and positions -1, lengths 0, a reason.
+ */
+struct engine_advance {
+    hewn_deviceptr slot_of; /* i32 [rows], or 0 */
+    const struct engine_slots *slots;
+    hewn_deviceptr
+        stops; /* i32 [stop_count]: tokens that end a request; may be 0 with stop_count 0 */
+    int64_t rows, stop_count;
+};
+int engine_advance(const struct engine_kernels *k, const struct engine_advance *a,
+                   hewn_stream stream, hewn_error *err);
+
+#endif
