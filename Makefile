@@ -67,6 +67,7 @@ sim_src     := $(foreach room,$(sim_rooms),$(wildcard $(SRC)/tools/sim/$(room)/*
 cli_src     := $(wildcard $(SRC)/tools/hewn/*.c)
 mod_src     := $(wildcard $(SRC)/tools/mod/*.c)
 watch_src   := $(wildcard $(SRC)/tools/watch/*.c)
+engine_src  := $(wildcard $(SRC)/tools/engine/*.c)
 runtime_obj := $(runtime_src:$(SRC)/%.c=$(O)/%.o)
 sim_obj     := $(sim_src:$(SRC)/%.c=$(O)/%.o)
 cli_obj     := $(cli_src:$(SRC)/%.c=$(O)/%.o)
@@ -74,6 +75,9 @@ stand_in_src   := $(wildcard $(SRC)/tools/ptxas/*.c)
 nvrtc_src   := $(wildcard $(SRC)/tools/nvrtc/*.c)
 mod_obj     := $(mod_src:$(SRC)/%.c=$(O)/%.o)
 watch_obj   := $(watch_src:$(SRC)/%.c=$(O)/%.o)
+engine_obj  := $(engine_src:$(SRC)/%.c=$(O)/%.o)
+# What tests of the engine link.
+engine_parts := $(filter-out $(O)/tools/engine/main.o,$(engine_obj))
 
 lib := $(BUILD)/libhewn.a
 so  := $(BUILD)/libhewn.so.0
@@ -83,8 +87,9 @@ stand_in := $(BUILD)/sim/bin/ptxas
 nvrtc := $(BUILD)/sim/libnvrtc.so.13
 mod := $(BUILD)/mod
 watch := $(BUILD)/watch/libhewn-watch.so
+engine := $(BUILD)/hewn-engine
 
-all: $(lib) $(so) $(cli) $(sim) $(stand_in) $(nvrtc) $(watch) modules $(BUILD)/hewn.1
+all: $(lib) $(so) $(cli) $(engine) $(sim) $(stand_in) $(nvrtc) $(watch) modules $(BUILD)/hewn.1
 .PHONY: all modules demo check check-all bench golden docs install uninstall dist lint format clean
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
@@ -165,6 +170,10 @@ $(cli): $(cli_obj) $(addprefix $(O)/tools/mod/,ptx.o fold.o plan.o plan_attentio
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ -o $@ -ldl -lm
 
+$(engine): $(engine_obj) $(lib)
+	$(call say,LD)
+	$(Q)$(CC) $(LDFLAGS_ALL) $^ -o $@ -ldl -lm
+
 # The stand-in for ptxas checks what the simulator reads and decodes; it runs nothing.
 stand_in_obj := $(stand_in_src:$(SRC)/%.c=$(O)/%.o) \
   $(foreach room,ptx decode machine async ops,$(filter $(O)/tools/sim/$(room)/%,$(sim_obj)))
@@ -235,19 +244,19 @@ wheel: all
 	  data/share/man/man1/hewn.1=$(BUILD)/hewn.1
 
 # Static analysis and format, with the configuration in the tree.
-lint_src := $(runtime_src) $(sim_src) $(cli_src) $(mod_src) $(stand_in_src) $(nvrtc_src) $(watch_src) $(wildcard $(SRC)/tools/docs/*.c) \
+lint_src := $(runtime_src) $(sim_src) $(cli_src) $(mod_src) $(stand_in_src) $(nvrtc_src) $(watch_src) $(engine_src) $(wildcard $(SRC)/tools/docs/*.c) \
   $(wildcard $(SRC)/tests/*/*.c)
 .PHONY: lint lint-cppcheck lint-tidy lint-format
 lint: lint-cppcheck lint-tidy lint-format
 lint-cppcheck:
 	$(Q)$(CPPCHECK) --quiet -j "$$(nproc)" --std=c11 --enable=warning,performance,portability --inline-suppr \
 	  --suppressions-list=$(SRC)/.cppcheck --error-exitcode=1 -D_GNU_SOURCE -I$(SRC)/include \
-	  $(sim_include) -I$(SRC)/tools/hewn -I$(SRC)/tools/watch -I$(SRC)/tests $(lint_src)
+	  $(sim_include) -I$(SRC)/tools/hewn -I$(SRC)/tools/watch -I$(SRC)/tests -I$(SRC)/tools $(lint_src)
 lint-tidy:
 	@# one file a call: with several, clang-tidy 14 reports uninitialised va_lists that are not
 	$(Q)printf '%s\n' $(lint_src) | xargs -P "$$(nproc)" -I '{}' $(CLANG_TIDY) --quiet '{}' -- \
 	  -std=c11 -D_GNU_SOURCE -I$(SRC)/include $(sim_include) \
-	  -I$(SRC)/tools/hewn -I$(SRC)/tools/mod -I$(SRC)/tools/watch -I$(SRC)/tests 2>/dev/null
+	  -I$(SRC)/tools/hewn -I$(SRC)/tools/mod -I$(SRC)/tools/watch -I$(SRC)/tests -I$(SRC)/tools 2>/dev/null
 lint-format:
 	$(Q)$(CLANG_FORMAT) --dry-run -Werror $(lint_src)
 
@@ -257,5 +266,5 @@ format:
 clean:
 	rm -rf $(BUILD)
 
--include $(runtime_obj:.o=.d) $(sim_obj:.o=.d) $(cli_obj:.o=.d) $(mod_obj:.o=.d) $(watch_obj:.o=.d) $(docs_obj:.o=.d) \
+-include $(runtime_obj:.o=.d) $(sim_obj:.o=.d) $(cli_obj:.o=.d) $(mod_obj:.o=.d) $(watch_obj:.o=.d) $(engine_obj:.o=.d) $(docs_obj:.o=.d) \
   $(stand_in_src:$(SRC)/%.c=$(O)/%.d)

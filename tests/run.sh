@@ -113,7 +113,7 @@ on_simulator() {
     short=3 # of nine shares; the long run does them all
     [ "$suite" = all ] && short=9
     for t in abi bench_test fold $SIM_TESTS; do run "$t" "$bin/$t"; done
-    for t in badinput inject packs params npy safetensors; do run "$t" on b200 "$bin/$t"; done
+    for t in badinput inject packs params npy safetensors engine_files; do run "$t" on b200 "$bin/$t"; done
     for gpu in h200 b200; do
         run "driver_api on $gpu" on $gpu "$bin/driver_api"
         run "driver_launch on $gpu" on $gpu "$bin/driver_launch"
@@ -160,7 +160,7 @@ on_simulator() {
 
 # Every program, most of them with some of their cases. No scripts: most need an unsanitised interpreter.
 a_share() {
-    for t in abi bench_test fold badinput packs params npy safetensors; do run "$t" on b200 "$bin/$t"; done
+    for t in abi bench_test fold badinput packs params npy safetensors engine_files; do run "$t" on b200 "$bin/$t"; done
     for t in $SIM_TESTS; do run "$t, a share" "$bin/$t" --share 0/4; done
     for gpu in h200 b200; do
         for t in driver_api driver_launch driver_graph driver_stream driver_repeat driver_memory driver_link driver_texture tensormap; do run "$t on $gpu" on $gpu "$bin/$t"; done

@@ -21,6 +21,7 @@ test_shared := $(filter-out $(test_main) $(replaces_malloc) $(foreach m,$(test_m
 
 $(O)/tests/%.o: EXTRA := $(SIM_CFLAGS) -I$(SRC)/tools/hewn -I$(SRC)/tests
 $(O)/tests/watch/%.o: EXTRA += -I$(SRC)/tools/watch
+$(O)/tests/engine/%.o: EXTRA += -I$(SRC)/tools
 $(O)/tests/package/fold.o $(O)/tests/runtime/packs.o: EXTRA += -I$(SRC)/tools/mod
 $(O)/tests/runtime/abi.o: EXTRA += $(if $(CUDA_HOME),-isystem $(CUDA_HOME)/include)
 
@@ -43,6 +44,7 @@ fuzz_cli := $(O)/runtime/dtype.o $(addprefix $(O)/tools/hewn/,run_text.o npy.o s
 $(test_bin)/fuzz: $(fuzz_cli)
 $(test_bin)/watch_text: $(addprefix $(O)/tools/watch/,rewrite.o snippet.o) $(addprefix $(O)/tools/sim/ptx/,arena.o lex.o)
 $(addprefix $(test_bin)/,npy safetensors): $(addprefix $(O)/tools/hewn/,safetensors.o npy.o)
+$(addprefix $(test_bin)/,$(call in_rooms,engine)): $(engine_parts)
 $(addprefix $(test_bin)/,$(lib_tests)): $(lib)
 
 # $(1): the main file of a program. Archives stand behind the objects that need them.

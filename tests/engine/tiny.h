@@ -1,0 +1,31 @@
+/* Small checkpoints with random weights, written as Hugging Face lays them out. */
+#ifndef TESTS_ENGINE_TINY_H
+#define TESTS_ENGINE_TINY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct tiny {
+    int hidden, layers, heads, kv_heads, head_dim, intermediate, vocab, positions;
+    bool tied, bias;          /* bias: of Q, K and V, as Qwen2 has it */
+    const char *rope_scaling; /* JSON, or NULL */
+    const char *dtype;        /* "BF16", "F16" or "F32" */
+    int window;               /* as Mistral's; 0: none */
+    int shards;               /* files that hold the tensors; 0: one, without an index */
+    uint64_t seed;
+};
+
+/* A folder below the system's for temporary files; its path is written to `path`. */
+bool tiny_folder(char *path, size_t size);
+/* Removes the folder and the files in it. */
+void tiny_remove(const char *path);
+/* Writes one file of the folder. */
+bool tiny_file(const char *folder, const char *name, const void *data, size_t size);
+bool tiny_text(const char *folder, const char *name, const char *text);
+/* Writes config.json and the tensors. */
+bool tiny_write(const char *folder, const struct tiny *t);
+/* A byte-level tokenizer.json of 256 bytes' tokens, then merges, then "<|end|>". */
+bool tiny_tokenizer(const char *folder, const char *const *merges, int count);
+
+#endif

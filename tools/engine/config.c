@@ -1,0 +1,255 @@
+#include "config.h"
+#include "json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PATH_ROOM = 4096 };
+
+/* Sizes beyond these are mistakes; they keep products of sizes far from overflow. */
+static const int64_t size_most = INT64_C(1) << 24;
+
+struct field_reader {
+    const char *path;
+    const struct json *root;
+    struct problem *p;
+};
+
+/* A size of 1 or more; `absent`: its value where the field is null or not there, 0: it must be
+ * there. */
+static int take_size(const struct field_reader *r, const char *name, int64_t absent, int64_t *out)
+{
+    const struct json *value = json_get(r->root, name);
+    if (!value || value->type == JSON_NULL) {
+        *out = absent;
+        return absent ? 0 : problem(r->p, "%s: %s is %s", r->path, name, json_type_name(value));
+    }
+    if (!json_whole(value, out))
+        return problem(r->p, "%s: %s is %s, not a whole number", r->path, name,
+                       value->type == JSON_NUMBER ? "a fraction" : json_type_name(value));
+    if (*out < 1 || *out > size_most)
+        return problem(r->p, "%s: %s is %lld, outside 1 to %lld", r->path, name, (long long)*out,
+                       (long long)size_most);
+    return 0;
+}
+
+/* A number above 0. */
+static int take_positive(const struct field_reader *r, const struct json *in, const char *name,
+                         double absent, double *out)
+{
+    const struct json *value = json_get(in, name);
+    if (!value || value->type == JSON_NULL) {
+        *out = absent;
+        return absent > 0 ? 0 : problem(r->p, "%s: %s is %s", r->path, name, json_type_name(value));
+    }
+    if (value->type != JSON_NUMBER)
+        return problem(r->p, "%s: %s is %s, not a number", r->path, name, json_type_name(value));
+    if (!(value->number > 0) || !isfinite(value->number))
+        return problem(r->p, "%s: %s is %g, not above 0 and finite", r->path, name, value->number);
+    *out = value->number;
+    return 0;
+}
+
+static int take_bool(const struct field_reader *r, const char *name, bool absent, bool *out)
+{
+    const struct json *value = json_get(r->root, name);
+    *out = absent;
+    if (!value || value->type == JSON_NULL) return 0;
+    if (value->type != JSON_BOOL)
+        return problem(r->p, "%s: %s is %s, not true or false", r->path, name,
+                       json_type_name(value));
+    *out = value->truth;
+    return 0;
+}
+
+/* A field that must have its usual value, or be absent or null. */
+static int want_text(const struct field_reader *r, const char *name, const char *only)
+{
+    const struct json *value = json_get(r->root, name);
+    if (!value || value->type == JSON_NULL || json_is(value, only)) return 0;
+    return problem(r->p, "%s: %s is %s%.60s; this engine computes only %s", r->path, name,
+                   value->type == JSON_STRING ? "" : json_type_name(value),
+                   value->type == JSON_STRING ? value->text : "", only);
+}
+
+static int take_eos(const struct field_reader *r, const struct json *value, struct config *out)
+{
+    const struct json *e = value;
+    if (!value || value->type == JSON_NULL) return 0;
+    out->eos_count = 0;
+    if (value->type == JSON_ARRAY) e = value->in;
+    for (; e; e = value->type == JSON_ARRAY ? e->next : NULL) {
+        if (out->eos_count == EOS_MAX)
+            return problem(r->p, "%s: eos_token_id has more than %d numbers", r->path, EOS_MAX);
+        if (!json_whole(e, &out->eos[out->eos_count]))
+            return problem(r->p, "%s: eos_token_id holds %s, not a token's number", r->path,
+                           json_type_name(e));
+        out->eos_count++;
+    }
+    return 0;
+}
+
+/* rope_scaling, or rope_parameters as newer files call it, with rope_theta in it. */
+static int take_rope(const struct field_reader *r, struct config *out)
+{
+    const struct json *rope = json_get(r->root, "rope_parameters"), *type;
+    const struct json *theta_in = r->root;
+    if (!rope || rope->type == JSON_NULL) rope = json_get(r->root, "rope_scaling");
+    if (json_get(rope, "rope_theta")) theta_in = rope;
+    if (take_positive(r, theta_in, "rope_theta", 10000.0, &out->rope_theta)) return -1;
+    if (!rope || rope->type == JSON_NULL) return 0;
+    if (rope->type != JSON_OBJECT)
+        return problem(r->p, "%s: rope_scaling is %s, not an object", r->path,
+                       json_type_name(rope));
+    type = json_get(rope, "rope_type");
+    if (!type) type = json_get(rope, "type");
+    if (!type || json_is(type, "default")) return 0;
+    if (json_is(type, "linear")) {
+        out->rope = ROPE_LINEAR;
+        return take_positive(r, rope, "factor", 0, &out->rope_factor);
+    }
+    if (!json_is(type, "llama3"))
+        return problem(r->p,
+                       "%s: the rope type %.40s is none of default, linear, llama3, which this "
+                       "engine computes",
+                       r->path, type->type == JSON_STRING ? type->text : json_type_name(type));
+    out->rope = ROPE_LLAMA3;
+    if (take_positive(r, rope, "factor", 0, &out->rope_factor) ||
+        take_positive(r, rope, "low_freq_factor", 0, &out->rope_low) ||
+        take_positive(r, rope, "high_freq_factor", 0, &out->rope_high) ||
+        take_positive(r, rope, "original_max_position_embeddings", 0, &out->rope_original))
+        return -1;
+    if (out->rope_high <= out->rope_low)
+        return problem(r->p, "%s: high_freq_factor is %g, not above low_freq_factor %g", r->path,
+                       out->rope_high, out->rope_low);
+    return 0;
+}
+
+static int take_family(const struct field_reader *r, struct config *out)
+{
+    const struct json *type = json_get(r->root, "model_type");
+    const struct json *quantized = json_get(r->root, "quantization_config");
+    const struct json *rotary = json_get(r->root, "partial_rotary_factor");
+    bool bias, mlp_bias, sliding, qwen = json_is(type, "qwen2");
+    if (!json_is(type, "llama") && !json_is(type, "mistral") && !qwen)
+        return problem(r->p, "%s: model_type is %.60s; this engine computes llama, mistral, qwen2",
+                       r->path,
+                       type && type->type == JSON_STRING ? type->text : json_type_name(type));
+    if (quantized && quantized->type != JSON_NULL)
+        return problem(r->p, "%s: quantization_config: this engine reads unquantised weights",
+                       r->path);
+    if (rotary && rotary->type == JSON_NUMBER && fabs(rotary->number - 1) > 0)
+        return problem(r->p, "%s: partial_rotary_factor is %g; this engine rotates whole heads",
+                       r->path, rotary->number);
+    if (want_text(r, "hidden_act", "silu") || take_bool(r, "attention_bias", false, &bias) ||
+        take_bool(r, "mlp_bias", false, &mlp_bias) ||
+        take_bool(r, "use_sliding_window", !qwen, &sliding))
+        return -1;
+    if (mlp_bias)
+        return problem(r->p, "%s: mlp_bias is true; this engine has no bias there", r->path);
+    if (take_bool(r, "tie_word_embeddings", false, &out->tied)) return -1;
+    out->qkv_bias = bias || qwen;
+    out->o_bias = bias;
+    if (!sliding || json_is(type, "llama")) return 0;
+    if (qwen)
+        return problem(r->p,
+                       "%s: use_sliding_window is true; this engine has one mask for all "
+                       "layers",
+                       r->path);
+    if (!json_get(r->root, "sliding_window") ||
+        json_get(r->root, "sliding_window")->type == JSON_NULL)
+        return 0;
+    return take_size(r, "sliding_window", 0, &out->window);
+}
+
+static int check_shapes(const struct field_reader *r, const struct config *c)
+{
+    if (c->heads % c->kv_heads)
+        return problem(r->p,
+                       "%s: num_attention_heads is %lld, no multiple of num_key_value_heads %lld",
+                       r->path, (long long)c->heads, (long long)c->kv_heads);
+    if (c->head_dim != 64 && c->head_dim != 96 && c->head_dim != 128 && c->head_dim != 256)
+        return problem(r->p, "%s: head_dim is %lld; this engine has attention for 64, 96, 128, 256",
+                       r->path, (long long)c->head_dim);
+    if (c->hidden % 8 || c->intermediate % 8)
+        return problem(r->p, "%s: %s is %lld, no multiple of 8", r->path,
+                       c->hidden % 8 ? "hidden_size" : "intermediate_size",
+                       (long long)(c->hidden % 8 ? c->hidden : c->intermediate));
+    for (int i = 0; i < c->eos_count; i++)
+        if (c->eos[i] < 0 || c->eos[i] >= c->vocab)
+            return problem(r->p, "%s: eos_token_id %lld is outside the vocabulary of %lld", r->path,
+                           (long long)c->eos[i], (long long)c->vocab);
+    return 0;
+}
+
+static int take_sizes(const struct field_reader *r, struct config *out)
+{
+    int64_t even;
+    if (take_size(r, "hidden_size", 0, &out->hidden) ||
+        take_size(r, "num_hidden_layers", 0, &out->layers) ||
+        take_size(r, "num_attention_heads", 0, &out->heads) ||
+        take_size(r, "num_key_value_heads", out->heads, &out->kv_heads) ||
+        take_size(r, "intermediate_size", 0, &out->intermediate) ||
+        take_size(r, "vocab_size", 0, &out->vocab) ||
+        take_size(r, "max_position_embeddings", 2048, &out->positions) ||
+        take_positive(r, r->root, "rms_norm_eps", 1e-6, &out->norm_eps))
+        return -1;
+    even = out->hidden / out->heads;
+    return take_size(r, "head_dim", even ? even : 1, &out->head_dim);
+}
+
+/* generation_config.json may name more ends of a text than config.json. */
+static int take_generation(const char *folder, struct config *out, struct problem *p)
+{
+    char path[PATH_ROOM];
+    struct json_document *d;
+    int failed;
+    snprintf(path, sizeof path, "%s/generation_config.json", folder);
+    if (access(path, F_OK)) return 0;
+    d = json_read_file(path, p);
+    if (!d) return -1;
+    failed = take_eos(&(struct field_reader){path, json_root(d), p},
+                      json_get(json_root(d), "eos_token_id"), out);
+    json_free(d);
+    return failed;
+}
+
+int config_read(const char *folder, struct config *out, struct problem *p)
+{
+    char path[PATH_ROOM];
+    struct json_document *d;
+    struct field_reader r = {.path = path, .p = p};
+    int failed;
+    *out = (struct config){0};
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    d = json_read_file(path, p);
+    if (!d) return -1;
+    r.root = json_root(d);
+    if (r.root->type != JSON_OBJECT)
+        failed = problem(p, "%s is %s, not an object", path, json_type_name(r.root));
+    else
+        failed = take_family(&r, out) || take_sizes(&r, out) || take_rope(&r, out) ||
+                 take_eos(&r, json_get(r.root, "eos_token_id"), out) ||
+                 take_generation(folder, out, p) || check_shapes(&r, out);
+    json_free(d);
+    return failed ? -1 : 0;
+}
+
+void config_frequencies(const struct config *c, double *out)
+{
+    const double turn = 6.283185307179586;
+    for (int64_t i = 0; i < c->head_dim / 2; i++) {
+        double f = pow(c->rope_theta, -2.0 * (double)i / (double)c->head_dim);
+        if (c->rope == ROPE_LINEAR) f /= c->rope_factor;
+        if (c->rope == ROPE_LLAMA3) {
+            /* Turns that the original context makes: few of them are stretched, many stay. */
+            const double turns = c->rope_original * f / turn;
+            double keep = (turns - c->rope_low) / (c->rope_high - c->rope_low);
+            keep = keep < 0 ? 0 : keep > 1 ? 1 : keep;
+            f = (1 - keep) * f / c->rope_factor + keep * f;
+        }
+        out[i] = f;
+    }
+}

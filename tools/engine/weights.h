@@ -1,0 +1,47 @@
+/*
+ * The tensors of a folder of .safetensors files: model.safetensors, or those that
+ * model.safetensors.index.json names. The files stay mapped; what a header says is checked before
+ * it is used.
+ */
+#ifndef ENGINE_WEIGHTS_H
+#define ENGINE_WEIGHTS_H
+
+#include "problem.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { TENSOR_RANK = 4 };
+
+struct tensor {
+    const char *name, *file; /* of the struct weights */
+    int dtype;               /* hewn_dtype: HEWN_BF16, HEWN_F16 or HEWN_F32; -1: another one */
+    const char *dtype_name;
+    int rank;
+    int64_t dim[TENSOR_RANK];
+    const unsigned char *data;
+    size_t bytes;
+};
+
+struct weights;
+
+/* NULL after a message. */
+struct weights *weights_open(const char *folder, struct problem *p);
+void weights_close(struct weights *w);
+size_t weights_count(const struct weights *w);
+/* NULL where there is none. */
+const struct tensor *weights_find(const struct weights *w, const char *name);
+/* The tensor with these dimensions (0 ends them), of a dtype that can become bf16. NULL after a
+ * message. */
+const struct tensor *weights_want(const struct weights *w, const char *name,
+                                  const int64_t dim[TENSOR_RANK], struct problem *p);
+/* Elements `from`.. of a tensor of one of the three dtypes, rounded to bf16 (nearest even). */
+void weights_bf16(const struct tensor *t, size_t from, size_t count, uint16_t *out);
+/* One element, exact. */
+double weights_value(const struct tensor *t, size_t index);
+
+/* Nearest even; a NaN stays one. */
+uint16_t bf16_of(float value);
+float bf16_value(uint16_t bits);
+
+#endif
