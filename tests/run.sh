@@ -110,7 +110,7 @@ on() { # GPU COMMAND…: on the simulator
 real() { env -u HEWN_LIBCUDA "$@"; }
 
 on_simulator() {
-    short=3 # of nine shares; the long run does them all
+    short=2 # of nine shares; the long run does them all
     [ "$suite" = all ] && short=9
     for t in abi bench_test fold $SIM_TESTS; do run "$t" "$bin/$t"; done
     for t in badinput inject packs params npy safetensors engine_files; do run "$t" on b200 "$bin/$t"; done

@@ -3,7 +3,7 @@
  * what synchronises a kernel, each run under the simulator, and whether the checker says so.
  *
  *     mutate [options] HEWN MODULES CASES   every kernel that has a file CASES/<target>-<module>.run
- *       --sample N      every N-th mutant only
+ *       --sample N      every N-th mutant only, at least one of each kernel; what has a reason is asked less
  *       --ptxas FILE    survivors with the machine code of the original are no mutants; without it, a survivor
  *                       that has no reason (below) is skipped
  *       --only TEXT     mutants whose target, class, rule, label or statement contains TEXT
@@ -478,7 +478,8 @@ static int advance(struct session *s, struct job *j)
     if (s->o.report && !lines) return perror("mutate"), -1;
     if (fate == SURVIVED && ++r->probe < PROBES) {
         const struct reason *reason = reason_for(s, k, &k->mutant[j->mutant]);
-        if (r->probe < FIRST_PROBES || !reason || !reason->legal) {
+        bool known = reason && (reason->legal || s->o.sample > 1);
+        if (r->probe < FIRST_PROBES || !known) {
             free(lines);
             if (probes[r->probe].level[0] == '3' && note_places(s, j->kernel)) return -1;
             return start(s, j, &probes[r->probe]);
@@ -598,7 +599,7 @@ static int report(const struct session *s)
     failed = n[SURVIVED] + stale_reasons(s);
     printf("%d of %d found: %.1f %% (less %d identical, %d legal; %d that no driver takes)\n",
            found, scored, scored ? 100.0 * found / scored : 0, n[IDENTICAL], n[LEGAL], n[REFUSED]);
-    if (found * 100 < scored * 97) {
+    if (s->o.sample == 1 && found * 100 < scored * 97) { /* of a sample, one is more than that */
         printf("FAIL fewer than 97 of 100 are found\n");
         failed++;
     }
