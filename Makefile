@@ -77,7 +77,7 @@ mod_obj     := $(mod_src:$(SRC)/%.c=$(O)/%.o)
 watch_obj   := $(watch_src:$(SRC)/%.c=$(O)/%.o)
 engine_obj  := $(engine_src:$(SRC)/%.c=$(O)/%.o)
 # What tests of the engine link.
-engine_parts := $(filter-out $(O)/tools/engine/main.o,$(engine_obj))
+engine_parts = $(filter-out $(O)/tools/engine/main.o,$(engine_obj)) $(engine_modules)
 
 lib := $(BUILD)/libhewn.a
 so  := $(BUILD)/libhewn.so.0
@@ -118,7 +118,8 @@ $(O)/%.o: $(SRC)/%.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS_ALL) $(EXTRA) -MMD -MP -c $< -o $@
 
-$(lib): $(runtime_obj) $(module_obj)
+library_modules := $(filter-out $(engine_modules),$(module_obj))
+$(lib): $(runtime_obj) $(library_modules)
 	$(call say,AR)
 	$(Q)mkdir -p $(@D)
 	$(Q)rm -f $@
@@ -126,7 +127,7 @@ $(lib): $(runtime_obj) $(module_obj)
 
 # A sanitiser's own symbols come with the program.
 no_undefined := $(if $(filter asan tsan ubsan fuzz,$(MODE)),,-Wl,-z,defs)
-$(so): $(runtime_obj) $(module_obj) $(SRC)/runtime/exports.map
+$(so): $(runtime_obj) $(library_modules) $(SRC)/runtime/exports.map
 	$(call say,LD)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=$(SRC)/runtime/exports.map $(no_undefined) \
@@ -165,12 +166,12 @@ $(mod): $(mod_obj)
 	$(Q)$(CC) $(LDFLAGS_ALL) $(mod_obj) -o $@
 
 # hewn run preprocesses as the module builder does; hewn fidelity reads the simulator's table of instructions.
-$(cli): $(cli_obj) $(addprefix $(O)/tools/mod/,ptx.o fold.o plan.o plan_attention.o plan_combine.o plan_decode.o plan_few.o plan_grouped.o plan_grouped_sum.o plan_indexer.o plan_mla.o plan_scaled.o plan_w4.o text.o) \
-    $(addprefix $(O)/tools/sim/decode/,optable.o fidelity.o) $(lib)
+$(cli): $(cli_obj) $(addprefix $(O)/tools/mod/,ptx.o fold.o plan.o plan_attention.o plan_combine.o plan_decode.o plan_engine.o plan_few.o plan_grouped.o plan_grouped_sum.o plan_indexer.o plan_mla.o plan_scaled.o plan_w4.o text.o) \
+    $(addprefix $(O)/tools/sim/decode/,optable.o fidelity.o) $(engine_modules) $(lib)
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ -o $@ -ldl -lm
 
-$(engine): $(engine_obj) $(lib)
+$(engine): $(engine_obj) $(engine_modules) $(lib)
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS_ALL) $^ -o $@ -ldl -lm
 

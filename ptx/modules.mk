@@ -6,7 +6,8 @@ every_module := $(shell sed -n 's|^ *X(\([a-z0-9_]*\), *\([a-z0-9_]*\)).*|\1/\2|
                   $(SRC)/ptx/modules.def)
 # $(call part,n,name): part n of gemm_<in>_<out>[_<variant>], attention_<in>_<qk>_<v>[_cap, _sums or _pages],
 # decode_<in>_<qk>_<v>_<rows>, mla_<in>[_<rows or record>[x<rows of a tile>][_two]], indexer_<in>_<heads>_<queries>, topk_<in>,
-# grouped_<in or kind of block-scaled inputs>_<out>_<variant>[_rows], grouped_sum_<in>_<out> or w4_<in>_<format>_<width>.
+# grouped_<in or kind of block-scaled inputs>_<out>_<variant>[_rows], grouped_sum_<in>_<out>, w4_<in>_<format>_<width>
+# or engine_<kernel>_<dtype>.
 part = $(word $(1),$(subst _, ,$(2)))
 family_of = $(call part,1,$(notdir $(1)))
 
@@ -48,6 +49,7 @@ pack_indexer   = indexer
 pack_topk      = topk
 pack_grouped   = grouped_$(if $(call scaled,$(1)),scaled,$(or $(filter sum,$(call part,2,$(1))),$(call part,4,$(1))))
 pack_w4        = w4_$(call part,3,$(1))
+pack_engine    = engine
 pack_of        = $(dir $(1))$(call pack_$(call family_of,$(1)),$(notdir $(1)))
 pack_list     := $(sort $(foreach m,$(module_list),$(call pack_of,$(m))))
 $(foreach m,$(module_list),$(eval members_$(call pack_of,$(m)) += $(m)))
@@ -56,6 +58,8 @@ module_ptx      := $(module_list:%=$(BUILD)/modules/%.ptx)
 module_cubins   := $(foreach m,$(module_list),$(call cubins,$(m)))
 module_json     := $(module_list:%=$(BUILD)/modules/%.json)
 module_obj      := $(pack_list:%=$(O)/packs/%.o) $(every_family:%=$(O)/modules/%.o)
+# The engine's own kernels are no part of the library.
+engine_modules  := $(filter %/engine.o,$(module_obj))
 module_products := $(module_ptx) $(module_cubins) $(module_json)
 
 mod_obj += $(addprefix $(O)/runtime/,sha256.o unpack.o)
@@ -82,8 +86,8 @@ $(every_family:%=$(O)/modules/%.c): $(O)/modules/%.c: $(O)/modules/%.list $(mod)
 # The modules of a family share its text; a combine kernel has its own. defines_<text>: what the text asks
 # for beside ENTRY. $(call text_at,target,module): where the target has a text of the input dtype's own,
 # <family>_<in>, that one.
-text_of = $(if $(filter %_combine,$(1)),$(1),$(if $(call scaled,$(1)),scaled,$(call part,1,$(1))$(if $(filter mla,$(call part,1,$(1))),$(call mla_text,$(call part,3,$(1))))$(if \
-            $(filter gemm/few gemm/oddfew gemm/oddsmall gemm/glufew,$(call part,1,$(1))/$(call part,4,$(1))),_$(patsubst glufew,few,$(call part,4,$(1))))))
+text_of = $(if $(filter %_combine,$(1)),$(1),$(if $(filter engine,$(call part,1,$(1))),engine_$(call part,2,$(1)),$(if $(call scaled,$(1)),scaled,$(call part,1,$(1))$(if $(filter mla,$(call part,1,$(1))),$(call mla_text,$(call part,3,$(1))))$(if \
+            $(filter gemm/few gemm/oddfew gemm/oddsmall gemm/glufew,$(call part,1,$(1))/$(call part,4,$(1))),_$(patsubst glufew,few,$(call part,4,$(1)))))))
 mla_text = $(if $(1),$(if $(filter %x16,$(1)),_few,_gather))
 text_at = $(or $(basename $(notdir $(wildcard \
             $(SRC)/ptx/$(1)/$(call part,1,$(2))_$(call part,2,$(2)).ptx))),$(call text_of,$(2)))
@@ -107,6 +111,7 @@ defines_grouped   = -DIN_TYPE=$(call part,2,$(1)) -DGATHER=$(if $(call part,5,$(
 defines_grouped_sum = -DIN_TYPE=$(call part,3,$(1)) -DOUT_TYPE=$(call part,4,$(1))
 defines_scaled    = -DKIND=$(call part,2,$(1)) -DOUT_TYPE=$(call part,3,$(1)) -DVARIANT=$(call part,4,$(1))
 defines_indexer   = -DHEADS=$(call part,3,$(1)) -DQUERIES=$(call part,4,$(1))
+defines_engine_sample = -DIN_TYPE=$(call part,3,$(1))
 defines_w4        = -DIN_TYPE=$(call part,2,$(1)) -DFORMAT=$(call part,3,$(1)) -DWIDTH=$(call part,4,$(1))
 
 # $(1) target, $(2) module.

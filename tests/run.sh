@@ -142,6 +142,8 @@ on_simulator() {
         run "scaled on $gpu" on $gpu "$bin/scaled" --share "0/$([ "$suite" = all ] && echo 1 || echo 4)"
         [ "$suite" = all ] && run "scaled --random 300 on $gpu" on $gpu "$bin/scaled" --random 300
         run "w4 on $gpu" on $gpu "$bin/w4"
+        run "kernels on $gpu" on $gpu "$bin/kernels"
+        [ "$suite" = all ] && run "kernels --random 1000 on $gpu" on $gpu "$bin/kernels" --random 1000
         [ "$suite" = all ] && run "w4 --random 300 on $gpu" on $gpu "$bin/w4" --random 300
         run "serving on $gpu" on $gpu "$bin/serving"
         [ "$suite" = all ] && run "topk --random 300 on $gpu" on $gpu "$bin/topk" --random 300
@@ -179,12 +181,13 @@ a_share() {
     for gpu in h200 b200; do run "grouped_sum on $gpu" on $gpu "$bin/grouped_sum"; done
     run "scaled on b200, a share" on b200 "$bin/scaled" --share 0/8
     for gpu in h200 b200; do run "w4 on $gpu, a share" on $gpu "$bin/w4" --share 0/8; done
+    for gpu in h200 b200; do run "kernels on $gpu" on $gpu "$bin/kernels"; done
     run "golden on h200, a share" on h200 "$bin/golden" "$SRC/tests/golden" --share 0/16
     run "zoo, one seed" "$bin/zoo" --open skip --seeds 1 "$BUILD/hewn" "$SRC"/tests/zoo/*.ptx
 }
 
 on_gpu() {
-    for t in driver_api driver_launch driver_graph driver_stream driver_repeat driver_memory driver_link driver_texture tensormap combine mla indexer topk grouped grouped_sum scaled w4 serving host tuning kinds; do run "$t on the GPU" real "$bin/$t"; done
+    for t in driver_api driver_launch driver_graph driver_stream driver_repeat driver_memory driver_link driver_texture tensormap combine mla indexer topk grouped grouped_sum scaled w4 kernels serving host tuning kinds; do run "$t on the GPU" real "$bin/$t"; done
     for t in gemm attention; do
         run "$t on the GPU" real "$bin/$t" --digests "$SRC/tests/golden/results-$t.txt"
     done

@@ -19,17 +19,15 @@
 /* The modules; linked into the engine alone. */
 const hewn_family *hewn_engine_family(void);
 
-/* X(name, module): the kernels, in the order of engine_kernels.function. */
-#define ENGINE_KERNELS(X)                \
-    X(norm, "engine_norm_bf16")          \
-    X(rope, "engine_rope_bf16")          \
-    X(swiglu, "engine_swiglu_bf16")      \
-    X(sample_f32, "engine_sample_f32")   \
-    X(sample_bf16, "engine_sample_bf16") \
-    X(advance, "engine_advance_i32")
+/* X(name, module, most dynamic shared memory): the kernels, in the order of engine_kernels.function. */
+#define ENGINE_KERNELS(X)                           \
+    X(norm, "engine_norm_bf16", ENGINE_NORM_SHARED) \
+    X(rope, "engine_rope_bf16", 0)                  \
+    X(swiglu, "engine_swiglu_bf16", 0)              \
+    X(advance, "engine_advance_i32", 0)
 
 enum {
-#define ENGINE_KERNEL(name, module) ENGINE_##name,
+#define ENGINE_KERNEL(name, module, shared) ENGINE_##name,
     ENGINE_KERNELS(ENGINE_KERNEL)
 #undef ENGINE_KERNEL
         ENGINE_KERNEL_COUNT

@@ -1,6 +1,8 @@
 /* Which driver a command talks to, and helpers around it. */
 #include "cli.h"
 
+#include "../engine/kernels.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +15,8 @@ const hewn_module *cli_module(size_t index, const char **family)
     const hewn_family *const families[] = {hewn_gemm_family(),    hewn_attention_family(),
                                            hewn_decode_family(),  hewn_mla_family(),
                                            hewn_indexer_family(), hewn_topk_family(),
-                                           hewn_grouped_family(), hewn_w4_family()};
+                                           hewn_grouped_family(), hewn_w4_family(),
+                                           hewn_engine_family()};
     for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
         size_t count = hewn_family_count(families[i]);
         if (family) *family = hewn_family_name(families[i]);

@@ -36,6 +36,11 @@ static const struct writers {
     {"grouped_sum", grouped_sum_write_problem, grouped_sum_write_shape, grouped_sum_write_limits},
     {"scaled", scaled_write_problem, scaled_write_shape, scaled_write_limits},
     {"w4", w4_write_problem, w4_write_shape, w4_write_limits},
+    {"engine_norm", engine_write_problem, engine_write_shape, engine_write_limits},
+    {"engine_rope", engine_write_problem, engine_write_shape, engine_write_limits},
+    {"engine_swiglu", engine_write_problem, engine_write_shape, engine_write_limits},
+    {"engine_sample", engine_write_problem, engine_write_shape, engine_write_limits},
+    {"engine_advance", engine_write_problem, engine_write_shape, engine_write_limits},
 };
 
 struct manifest {

@@ -153,6 +153,8 @@ const struct plan *plan_grouped_sum(const char *target);
 const struct plan *plan_scaled(const char *target, const char *kind, const char *variant);
 /* The plan of w4_<in>_<format>_<width>, or NULL. */
 const struct plan *plan_w4(const char *target, const char *format, unsigned width);
+/* The plan of engine_<kernel>_<dtype>, or NULL. */
+const struct plan *plan_engine(const char *target, const char *kernel);
 /* The plan of the combine kernel `text`, decode_combine or mla_combine, or NULL. */
 const struct plan *plan_combine(const char *target, const char *text);
 
@@ -209,6 +211,7 @@ void grouped_write_problem(FILE *out, const struct module_id *id);
 void grouped_sum_write_problem(FILE *out, const struct module_id *id);
 void scaled_write_problem(FILE *out, const struct module_id *id);
 void w4_write_problem(FILE *out, const struct module_id *id);
+void engine_write_problem(FILE *out, const struct module_id *id);
 /* The tensor maps, the tile and what else a launch needs of the kernel's shape, the grid. */
 void gemm_write_shape(FILE *out, const struct module_id *id);
 void attention_write_shape(FILE *out, const struct module_id *id);
@@ -222,6 +225,7 @@ void grouped_write_shape(FILE *out, const struct module_id *id);
 void grouped_sum_write_shape(FILE *out, const struct module_id *id);
 void scaled_write_shape(FILE *out, const struct module_id *id);
 void w4_write_shape(FILE *out, const struct module_id *id);
+void engine_write_shape(FILE *out, const struct module_id *id);
 void gemm_write_limits(FILE *out, const struct module_id *id);
 void attention_write_limits(FILE *out, const struct module_id *id);
 void combine_write_limits(FILE *out, const struct module_id *id);
@@ -234,6 +238,7 @@ void grouped_write_limits(FILE *out, const struct module_id *id);
 void grouped_sum_write_limits(FILE *out, const struct module_id *id);
 void scaled_write_limits(FILE *out, const struct module_id *id);
 void w4_write_limits(FILE *out, const struct module_id *id);
+void engine_write_limits(FILE *out, const struct module_id *id);
 
 /* ---- the commands ---- */
 

@@ -204,7 +204,8 @@ static const struct {
     const char *target, *name;
 } modules[] = {HEWN_GEMM_MODULES(MODULE) HEWN_ATTENTION_MODULES(MODULE) HEWN_DECODE_MODULES(MODULE)
                    HEWN_MLA_MODULES(MODULE) HEWN_INDEXER_MODULES(MODULE) HEWN_TOPK_MODULES(MODULE)
-                       HEWN_GROUPED_MODULES(MODULE) HEWN_W4_MODULES(MODULE)};
+                       HEWN_GROUPED_MODULES(MODULE) HEWN_W4_MODULES(MODULE)
+                           HEWN_ENGINE_MODULES(MODULE)};
 
 static int find_plan(struct module_id *id)
 {
@@ -250,6 +251,9 @@ static int find_plan(struct module_id *id)
                    3 &&
                !id->name[end]) {
         id->plan = plan_w4(id->target, variant, rows);
+    } else if (sscanf(id->name, "engine_%15[a-z0-9]_%7[a-z0-9]%n", variant, id->in, &end) == 2 &&
+               !id->name[end]) {
+        id->plan = plan_engine(id->target, variant);
     } else {
         return complain(
             id->name,
@@ -260,7 +264,7 @@ static int find_plan(struct module_id *id)
             "indexer_<input dtype>_<heads>_<queries>, topk_f32, "
             "grouped_<input dtype>_<output dtype>_<variant>[_rows], "
             "grouped_sum_<input dtype>_<output dtype>, "
-            "w4_<dtype of X>_<format>_<width>");
+            "w4_<dtype of X>_<format>_<width>, engine_<kernel>_<dtype>");
     }
     return id->plan ? 0 : complain(id->name, "has no plan for %s in tools/mod", id->target);
 }

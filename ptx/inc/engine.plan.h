@@ -1,0 +1,131 @@
+/*
+ * What the engine's kernels need on every target: parameter lists, threads, shared memory. #defines only: PTX,
+ * tools/engine, tools/mod and the tests include this. What each computes: tools/engine/kernels.h.
+ *
+ * A unit is 8 elements of bf16, 16 bytes. Strides ending in _row are in bytes. An index, a slot, a position or a
+ * page is compared as an unsigned number, so one below 0 is outside.
+ */
+#ifndef HEWN_PTX_ENGINE_PLAN_H
+#define HEWN_PTX_ENGINE_PLAN_H
+
+#include "common.plan.h"
+
+#define ENGINE_UNIT 8
+
+/* ---- norm: a CTA a row, which it keeps in dynamic shared memory -- */
+
+#define ENGINE_NORM_WARPS   16
+#define ENGINE_NORM_THREADS (32 * ENGINE_NORM_WARPS)
+#define ENGINE_NORM_HIDDEN  65536 /* at most */
+#define ENGINE_NORM_SHARED  (2 * ENGINE_NORM_HIDDEN)
+
+/* X(role, first warp, warps) */
+#define ENGINE_NORM_ROLES(X) X(row, 0, ENGINE_NORM_WARPS)
+/* X(storage, writers, readers). Dynamic shared memory is not listed: its size is the launch's. */
+#define ENGINE_NORM_FLOWS(X) X(sums, row, row)
+
+/* X(type, name, rule or meaning). Grid: {rows, 1, 1}. */
+#define ENGINE_NORM_SCALARS(X)                                  \
+    X(u64, x, "address of rows, a multiple of 16")              \
+    X(u64, y, "address of rows that are added, or 0")           \
+    X(u64, index, "address of row numbers of x and y, i32, or 0") \
+    X(u64, h, "address of sums, or 0")                          \
+    X(u64, w, "address of weights")                             \
+    X(u64, out, "address of normed rows, or 0")                 \
+    X(u64, x_row, "bytes between rows of x, a multiple of 16")  \
+    X(u64, y_row, "bytes between rows of y, a multiple of 16")  \
+    X(u64, h_row, "bytes between rows of h, a multiple of 16")  \
+    X(u64, out_row, "bytes between rows of out, a multiple of 16") \
+    X(u32, x_rows, "rows of x")                                 \
+    X(u32, units, "columns / 8")                                \
+    X(f32, eps, "added to the mean of squares")
+
+/* ---- rope: dim / 8 lanes a head; a lane has 4 elements of each half -- */
+
+#define ENGINE_ROPE_WARPS   8
+#define ENGINE_ROPE_THREADS (32 * ENGINE_ROPE_WARPS)
+#define ENGINE_ROPE_DIM     256 /* at most: a warp has a head */
+
+#define ENGINE_ROPE_ROLES(X) X(head, 0, ENGINE_ROPE_WARPS)
+#define ENGINE_ROPE_FLOWS(X)
+
+/* Grid: {rows, heads of Q, K and V / (warp_heads * 8), rounded up, 1}. */
+#define ENGINE_ROPE_SCALARS(X)                                        \
+    X(u64, qkv, "address of rows of Q, K and V, a multiple of 16")    \
+    X(u64, positions, "address of positions, i32")                    \
+    X(u64, sequences, "address of sequences, i32, or 0")              \
+    X(u64, rotation, "address of cosines and sines, a multiple of 16") \
+    X(u64, q_norm, "address of weights of Q, or 0")                   \
+    X(u64, k_norm, "address of weights of K, or 0")                   \
+    X(u64, k, "address of the pool of K, a multiple of 16")           \
+    X(u64, v, "address of the pool of V, a multiple of 16")           \
+    X(u64, table, "address of the block table, i32, or 0")            \
+    X(u64, qkv_row, "bytes between rows of qkv, a multiple of 16")    \
+    X(u64, page_row, "bytes between pages, a multiple of 8")          \
+    X(u64, head_row, "bytes between heads of a page, a multiple of 8") \
+    X(u64, token_row, "bytes between keys, a multiple of 8")          \
+    X(u32, q_heads, "heads of Q")                                     \
+    X(u32, kv_heads, "heads of K")                                    \
+    X(u32, lanes, "dim / 8")                                          \
+    X(u32, warp_heads, "32 / lanes, rounded down")                    \
+    X(u32, positions_most, "positions that rotation has")             \
+    X(u32, sequences_most, "sequences that the table has")            \
+    X(u32, pages, "pages in the pools")                               \
+    X(u32, page_size, "keys in a page")                               \
+    X(u32, table_width, "entries of a sequence in the table")         \
+    X(f32, eps, "added to the mean of squares of a head")
+
+/* ---- swiglu: a thread has two units of a row, a CTA's units apart -- */
+
+#define ENGINE_SWIGLU_WARPS   8
+#define ENGINE_SWIGLU_THREADS (32 * ENGINE_SWIGLU_WARPS)
+
+#define ENGINE_SWIGLU_ROLES(X) X(unit, 0, ENGINE_SWIGLU_WARPS)
+#define ENGINE_SWIGLU_FLOWS(X)
+
+/* Grid: {rows, units / 512, rounded up, 1}. */
+#define ENGINE_SWIGLU_SCALARS(X)                                   \
+    X(u64, gate, "address of gates, a multiple of 16")             \
+    X(u64, up, "address of factors, a multiple of 16")             \
+    X(u64, out, "address of products, a multiple of 16")           \
+    X(u64, in_row, "bytes between rows of gate and of up, a multiple of 16") \
+    X(u64, out_row, "bytes between rows of out, a multiple of 16") \
+    X(u32, units, "columns / 8")
+
+/* ---- advance: a thread a row -- */
+
+#define ENGINE_ADVANCE_WARPS   4
+#define ENGINE_ADVANCE_THREADS (32 * ENGINE_ADVANCE_WARPS)
+
+#define ENGINE_ADVANCE_ROLES(X) X(slot, 0, ENGINE_ADVANCE_WARPS)
+#define ENGINE_ADVANCE_FLOWS(X)
+
+/* Why a request ended: enum engine_reason. */
+#define ENGINE_REASON_STOPPED   1
+#define ENGINE_REASON_LENGTH    2
+#define ENGINE_REASON_CANCELLED 3
+#define ENGINE_REASON_NO_TOKEN  4
+
+/* Grid: {rows / 128, rounded up, 1, 1}. */
+#define ENGINE_ADVANCE_SCALARS(X)                          \
+    X(u64, slot_of, "address of slots of rows, i32, or 0") \
+    X(u64, tokens, "address of tokens, i32")               \
+    X(u64, positions, "address of positions, i32")         \
+    X(u64, lengths, "address of lengths, i32")             \
+    X(u64, sampled, "address of drawn tokens, i32")        \
+    X(u64, limits, "address of limits, i32")               \
+    X(u64, cancelled, "address of marks, i32")             \
+    X(u64, reasons, "address of reasons, i32")             \
+    X(u64, counts, "address of counts, i32")               \
+    X(u64, history, "address of drawn tokens so far, i32") \
+    X(u64, stops, "address of stop tokens, i32")           \
+    X(u32, rows, "rows")                                   \
+    X(u32, slots, "slots")                                 \
+    X(u32, history_row, "tokens that a history holds")     \
+    X(u32, stop_count, "stop tokens")
+
+/* Of the kernel `k`: the first scalar stands behind no map. */
+#define ENGINE_SCALAR_COUNT(k) (ENGINE_##k##_SCALARS(SCALAR_ONE))
+#define ENGINE_PARAM_BYTES(k)  (0 ENGINE_##k##_SCALARS(SCALAR_BYTES))
+
+#endif

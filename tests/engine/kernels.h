@@ -1,0 +1,61 @@
+/* What the tests of the engine's kernels share: arrays on the host and on the device. */
+#ifndef TESTS_ENGINE_KERNELS_H
+#define TESTS_ENGINE_KERNELS_H
+
+#include "../../tools/engine/kernels.h"
+
+#include "lib/device.h"
+#include "lib/harness.h"
+#include "lib/suite.h"
+#include "lib/verdict.h"
+
+struct bench {
+    struct device *dev;
+    struct engine_kernels kernels;
+};
+
+/* An array in both places. What the device's copy holds at first is the host's. */
+struct array {
+    void *host;
+    size_t size;
+    struct guarded device;
+};
+enum { POISON = 0x5A };
+
+/* `size` bytes on the host, poisoned; false without memory. */
+bool array_new(struct array *a, size_t size);
+/* Bf16 numbers in -scale .. scale. */
+void array_random(struct array *a, struct rng *r, double scale);
+/* To the device, `offset` bytes behind a multiple of 256: its address, 0 without memory. */
+hewn_deviceptr array_up(struct bench *b, struct array *a);
+/* From the device, with its guards checked. */
+void array_down(struct bench *b, struct array *a, const char *name);
+void array_free(struct bench *b, struct array *a);
+
+static inline uint16_t *bf16(const struct array *a)
+{
+    return a->host;
+}
+static inline int32_t *i32(const struct array *a)
+{
+    return a->host;
+}
+static inline float *f32(const struct array *a)
+{
+    return a->host;
+}
+
+/* Waits for a launch that returned `status`, and asks the checker. */
+bool launched(struct bench *b, int status, const hewn_error *err);
+
+/* Compares a bf16 with a double: `slack` beside half a unit in the last place. */
+bool near_bf16(uint16_t got, double want, double slack);
+
+/* The kernels' cases; `random`: so many random ones more. */
+void test_norm(struct bench *b, int random);
+void test_rope(struct bench *b, int random);
+void test_swiglu(struct bench *b, int random);
+void test_slots(struct bench *b, int random);
+void test_rules(struct bench *b);
+
+#endif

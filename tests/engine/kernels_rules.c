@@ -1,0 +1,109 @@
+/* What the engine's kernels refuse: the argument, its value and the rule are named, and nothing is launched. */
+#include "kernels.h"
+
+#include <math.h>
+
+/* A call that breaks one rule, and what its message must hold. */
+#define REFUSED(kind, a, change, want)                                              \
+    do {                                                                            \
+        struct engine_##kind bad = a;                                               \
+        hewn_error err = {0};                                                       \
+        change;                                                                     \
+        CHECK_INT(engine_##kind(&b->kernels, &bad, NULL, &err), HEWN_ERR_ARGUMENT); \
+        CHECK_INT(err.status, HEWN_ERR_ARGUMENT);                                   \
+        CHECK_TEXT(err.message, want);                                              \
+    } while (0)
+
+static void norm_rules(struct bench *b)
+{
+    const struct engine_norm a = {.x = 4096,
+                                  .y = 8192,
+                                  .w = 256,
+                                  .h = 4096,
+                                  .out = 512,
+                                  .rows = 2,
+                                  .x_rows = 2,
+                                  .hidden = 64,
+                                  .eps = 1e-5};
+    REFUSED(norm, a, bad.hidden = 60, "hidden: 60 is not a multiple of 8");
+    REFUSED(norm, a, bad.hidden = 65544, "hidden: 65544 is not in 8..65536");
+    REFUSED(norm, a, bad.rows = -1, "rows: -1 is not in 0..");
+    REFUSED(norm, a, bad.rows = 3, "x_rows: 2 is not in 3..");
+    REFUSED(norm, a, bad.x_row = 56, "x_row: 56 is not in 64..");
+    REFUSED(norm, a, bad.out_row = 68, "out_row: 68 is not a multiple of 8");
+    REFUSED(norm, a, bad.x = 4104, "x: 0x1008 is not a multiple of 16");
+    REFUSED(norm, a, bad.w = 0, "w: must not be 0");
+    REFUSED(norm, a, bad.h = bad.out = 0, "h: must not be 0");
+    REFUSED(norm, a, bad.index = 64, "h: must not be x or y");
+    REFUSED(norm, a, bad.eps = -1, "eps: -1 is not in 0..1");
+    REFUSED(norm, a, bad.eps = NAN, "eps: ");
+}
+
+static void rope_rules(struct bench *b)
+{
+    const struct engine_rope a = {.qkv = 4096,
+                                  .positions = 256,
+                                  .rotation = 512,
+                                  .k = 1024,
+                                  .v = 2048,
+                                  .table = 128,
+                                  .rows = 1,
+                                  .q_heads = 4,
+                                  .kv_heads = 2,
+                                  .dim = 64,
+                                  .positions_most = 9,
+                                  .sequences_most = 1,
+                                  .pages = 3,
+                                  .page_size = 4,
+                                  .table_width = 2,
+                                  .page = 512,
+                                  .head = 64,
+                                  .token = 128};
+    REFUSED(rope, a, bad.dim = 264, "dim: 264 is not in 8..256");
+    REFUSED(rope, a, bad.dim = 12, "dim: 12 is not a multiple of 8");
+    REFUSED(rope, a, bad.kv_heads = 5, "kv_heads: 5 is not in 1..4");
+    REFUSED(rope, a, bad.qkv_row = 504, "qkv_row: 504 is not in 512..");
+    REFUSED(rope, a, bad.q_norm = 64, "k_norm: must not be 0");
+    REFUSED(rope, a, bad.table = 0, "table_width: 2 is not in 1..1");
+    REFUSED(rope, a, bad.token = 60, "token: 60 is not a multiple of 8");
+    REFUSED(rope, a, bad.positions = 254, "positions: 0xfe is not a multiple of 4");
+    REFUSED(rope, a, bad.page_size = 0, "page_size: 0 is not in 1..");
+}
+
+static void other_rules(struct bench *b)
+{
+    const struct engine_swiglu glu = {.gate = 256, .up = 512, .out = 768, .rows = 1, .n = 16};
+    REFUSED(swiglu, glu, bad.n = 20, "n: 20 is not a multiple of 8");
+    REFUSED(swiglu, glu, bad.out = 0, "out: must not be 0");
+    REFUSED(swiglu, glu, bad.row = 8, "row: 8 is not in 16..");
+    struct engine_slots slots = {.tokens = 4,
+                                 .positions = 8,
+                                 .lengths = 12,
+                                 .sampled = 16,
+                                 .limits = 20,
+                                 .cancelled = 24,
+                                 .reasons = 28,
+                                 .counts = 32,
+                                 .history = 36,
+                                 .slots = 3,
+                                 .history_row = 5};
+    const struct engine_advance advance = {.slots = &slots, .rows = 2};
+    REFUSED(advance, advance, bad.rows = 4, "rows: 4 is not in 0..3");
+    REFUSED(advance, advance, bad.stop_count = 1, "stops: must not be 0");
+    REFUSED(advance, advance, bad.slots = NULL, "slots: must not be NULL");
+    slots.limits = 0;
+    REFUSED(advance, advance, (void)bad, "limits: must not be 0");
+}
+
+void test_rules(struct bench *b)
+{
+    if (test_case("rules of norm")) norm_rules(b);
+    if (test_case("rules of rope")) rope_rules(b);
+    if (test_case("rules of the others")) other_rules(b);
+    if (test_case("no rows: no launch")) {
+        hewn_error err = {0};
+        const struct engine_norm a = {.x = 16, .h = 32, .hidden = 8};
+        CHECK_INT(engine_norm(&b->kernels, &a, NULL, &err), HEWN_OK);
+        verdict_check(false, false);
+    }
+}

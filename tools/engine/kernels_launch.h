@@ -1,0 +1,68 @@
+/* What the host's side of the engine's kernels shares: rules of arguments, launches. */
+#ifndef HEWN_ENGINE_KERNELS_LAUNCH_H
+#define HEWN_ENGINE_KERNELS_LAUNCH_H
+
+#include "kernels.h"
+
+#include "../../ptx/inc/engine.plan.h"
+
+#include <stddef.h>
+
+#define ENGINE_STRIDE  (INT64_C(1) << 40) /* at most, in elements */
+#define ENGINE_COLUMNS (8 * 512 * 65535)  /* of swiglu: grid.y */
+#define ENGINE_HEADS   65536
+#define ENGINE_STOPS   1024
+
+/* The kernels' parameters, as structs. */
+#define ENGINE_SCALAR_u64                     uint64_t
+#define ENGINE_SCALAR_u32                     uint32_t
+#define ENGINE_SCALAR_f32                     float
+#define ENGINE_SCALAR_FIELD(type, name, rule) ENGINE_SCALAR_##type name;
+struct engine_norm_scalars {
+    ENGINE_NORM_SCALARS(ENGINE_SCALAR_FIELD)
+};
+struct engine_rope_scalars {
+    ENGINE_ROPE_SCALARS(ENGINE_SCALAR_FIELD)
+};
+struct engine_swiglu_scalars {
+    ENGINE_SWIGLU_SCALARS(ENGINE_SCALAR_FIELD)
+};
+struct engine_advance_scalars {
+    ENGINE_ADVANCE_SCALARS(ENGINE_SCALAR_FIELD)
+};
+/* The address of parameter `name` of scalars `s`, for a list of them. */
+#define ENGINE_PARAM(type, name, rule) &s.name,
+
+struct engine_size { /* an argument and its range */
+    const char *name;
+    int64_t value, least, most, multiple;
+};
+struct engine_address {
+    const char *name;
+    hewn_deviceptr at;
+    uint32_t align;
+    int must; /* 0: may be 0 */
+};
+struct engine_shape { /* of a launch */
+    int kernel;       /* ENGINE_norm, .. */
+    uint32_t grid[2], threads, shared, cluster;
+};
+
+__attribute__((format(printf, 3, 4))) int engine_fail(hewn_error *err, int status,
+                                                      const char *format, ...);
+int engine_check_sizes(const struct engine_size *list, size_t count, hewn_error *err);
+int engine_check_addresses(const struct engine_address *list, size_t count, hewn_error *err);
+int engine_launch(const struct engine_kernels *k, const struct engine_shape *s, void **params,
+                  hewn_stream stream, hewn_error *err);
+
+/* A stride in elements, or what 0 stands for; the same in bytes of bf16. */
+static inline int64_t engine_stride(int64_t stride, int64_t otherwise)
+{
+    return stride ? stride : otherwise;
+}
+static inline uint64_t engine_bytes(int64_t stride, int64_t otherwise)
+{
+    return 2 * (uint64_t)engine_stride(stride, otherwise);
+}
+
+#endif

@@ -1,0 +1,92 @@
+/* The plans of the engine's kernels as data, and what their manifests say: ptx/inc/engine.plan.h. */
+#include "mod.h"
+
+#include "plan_tables.h"
+
+#include "../../ptx/inc/engine.plan.h"
+
+#include <string.h>
+
+_Static_assert(ENGINE_UNIT * 2 == 16, "a unit of bf16 is one load");
+_Static_assert(ENGINE_ROPE_DIM / ENGINE_UNIT <= 32, "a warp has a head");
+_Static_assert(ENGINE_NORM_SHARED + 4 * ENGINE_NORM_WARPS <= SM_SHARED_BYTES, "shared memory");
+_Static_assert((ENGINE_NORM_WARPS & (ENGINE_NORM_WARPS - 1)) == 0, "a power of two");
+
+/* X(kernel, prefix, dynamic shared memory, formula, dtypes, grid, limits): a kernel of ptx/inc. */
+#define KERNELS(X)                                                                               \
+    X(norm, NORM, ENGINE_NORM_SHARED,                                                            \
+      "h[r] = x[s] + y[s], s = index[r]; out[r] = h[r] * w / sqrt(mean(h[r]^2) + eps)",          \
+      "\"rows\": \"bf16\", \"index\": \"i32\", \"sum\": \"f32\"", "\"rows\", \"1\", \"1\"",      \
+      "\"units\": [1, 8192]")                                                                    \
+    X(rope, ROPE, 0,                                                                             \
+      "q[j], q[j + dim / 2] = q[j] c - q[j + dim / 2] s, q[j + dim / 2] c + q[j] s; k likewise", \
+      "\"rows\": \"bf16\", \"rotation\": \"f32\", \"positions\": \"i32\"",                       \
+      "\"rows\", \"(q_heads + 2 * kv_heads) / (8 * warp_heads), rounded up\", \"1\"",            \
+      "\"lanes\": [1, 32]")                                                                      \
+    X(swiglu, SWIGLU, 0, "out[r][c] = gate[r][c] / (1 + exp(-gate[r][c])) * up[r][c]",           \
+      "\"rows\": \"bf16\"", "\"rows\", \"units / 512, rounded up\", \"1\"",                      \
+      "\"units\": [1, 268435455]")                                                               \
+    X(advance, ADVANCE, 0, "tokens[slot] = sampled[slot], positions[slot] += 1, or the end",     \
+      "\"tokens\": \"i32\"", "\"rows / 128, rounded up\", \"1\", \"1\"",                         \
+      "\"rows\": [1, 2147483647]")
+
+#define TABLES(name, P, shared, formula, dtypes, grid, limits)                                  \
+    static const struct plan_scalar name##_scalars[] =                                          \
+        PLAN_SCALARS(ENGINE_##P##_SCALARS(PLAN_SCALAR));                                        \
+    static const struct plan_range name##_roles[] = PLAN_RANGES(ENGINE_##P##_ROLES(PLAN_ROLE)); \
+    static const struct plan_flow name##_flows[] = PLAN_FLOWS(ENGINE_##P##_FLOWS(PLAN_FLOW));
+
+KERNELS(TABLES)
+
+static const char *const no_maps[] = {NULL};
+static const struct plan_range no_ranges[] = PLAN_RANGES();
+static const struct plan_handoff no_handoffs[] = PLAN_HANDOFFS();
+
+#define PLAN(t, name, P, bytes)                                                                   \
+    {                                                                                             \
+        .target = #t, .family = "engine", .text = "engine_" #name,                                \
+        .threads = ENGINE_##P##_THREADS, .dynamic_shared = bytes, .cluster = 1, .maps = no_maps,  \
+        .scalars = name##_scalars, .roles = name##_roles, .shared = no_ranges, .tmem = no_ranges, \
+        .handoffs = no_handoffs, .flows = name##_flows,                                           \
+    }
+#define KERNEL(name, P, bytes, formula, dtypes, grid, limits)                                     \
+    {#name, {PLAN(sm_90a, name, P, bytes), PLAN(sm_100f, name, P, bytes)}, formula, dtypes, grid, \
+     limits},
+
+static const struct kernel {
+    const char *name;
+    struct plan plans[2]; /* of the targets */
+    const char *formula, *dtypes, *grid, *limits;
+} kernels[] = {KERNELS(KERNEL)};
+
+const struct plan *plan_engine(const char *target, const char *kernel)
+{
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
+        for (size_t j = 0; strcmp(kernels[i].name, kernel) == 0 && j < 2; j++)
+            if (strcmp(kernels[i].plans[j].target, target) == 0) return &kernels[i].plans[j];
+    return NULL;
+}
+
+static const struct kernel *kernel_of(const struct module_id *id)
+{
+    const struct kernel *k = kernels;
+    while (&k->plans[0] != id->plan && &k->plans[1] != id->plan) k++; /* plan_engine gave it */
+    return k;
+}
+
+void engine_write_problem(FILE *out, const struct module_id *id)
+{
+    const struct kernel *k = kernel_of(id);
+    fprintf(out, "  \"formula\": \"%s\",\n  \"dtypes\": {%s},\n", k->formula, k->dtypes);
+}
+
+void engine_write_shape(FILE *out, const struct module_id *id)
+{
+    fprintf(out, "  \"tensor_maps\": [],\n  \"grid\": [%s],\n", kernel_of(id)->grid);
+}
+
+void engine_write_limits(FILE *out, const struct module_id *id)
+{
+    fprintf(out, "  \"limits\": {%s, \"address_multiple\": 16, \"stride_multiple\": 16},\n",
+            kernel_of(id)->limits);
+}
