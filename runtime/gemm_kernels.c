@@ -29,6 +29,10 @@ enum { EARLY = 8 }; /* k-blocks: `fetches` of kernels that spread tiles */
 #define KERNEL_GATED(P, t, v) \
     KERNEL_WHOLE(P, t, v)     \
     ROW(P, t, v, #v "-glu", P##_GEMM_PAIR_M(v), 1, GEMM_MODE_GLU, MOST | GEMM_CAN_GLU, 0, 0)
+/* Of one module: pairs, and two pairs side by side. */
+#define KERNEL_SIDES(P, t, v) \
+    KERNEL_WHOLE(P, t, v)     \
+    ROW(P, t, v, #v "n", P##_GEMM_PAIR_M(v), 2, GEMM_MODE_PAIR_N, MOST, 0, 0)
 /* Results of 16 bits. */
 #define KERNEL_GLU(P, t, v)       KERNEL_THREE(P, t, v, MOST)
 #define KERNEL_EXCHANGED(P, t, v) KERNEL_THREE(P, t, v, GEMM_CAN_PLANE)
@@ -318,23 +322,28 @@ static const double column_cycles = 0.5, operand_cycles = 0.25;  /* of 32 bytes 
 static const double blackwell_bytes = 4800, blackwell_l2 = 9100; /* a cycle, of all SMs together */
 static const double stored_column = 10, blackwell_start = 3200, pair_start = 300;
 
-/* A row of 128 bytes into an SM, while so many SMs load: at most 79 bytes a cycle. */
-static double blackwell_row(double sms)
+/* Rows of 128 bytes into an SM, at most 79 bytes a cycle, of which it asks for some itself, while so many SMs
+ * load. */
+static double blackwell_rows(double rows, double asked, double sms)
 {
-    return larger(1.62, 128 * sms / blackwell_l2);
+    return larger(1.62 * rows, 128 * asked * sms / blackwell_l2);
 }
 
 static double tensor_memory_cost(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
                                  uint32_t sm_count)
 {
-    uint64_t tiles = ceil_div(p->m, (uint64_t)k->tile_m * k->pair_m) * ceil_div(p->n, k->tile_n);
-    double clusters = hewn_gemm_clusters(sm_count, k->pair_m);
+    const uint32_t cluster = k->pair_m * k->pair_n;
+    uint64_t tiles = ceil_div(p->m, (uint64_t)k->tile_m * k->pair_m) *
+                     ceil_div(p->n, (uint64_t)k->tile_n * k->pair_n);
+    /* A GPC has an even number of SMs, which need not be a multiple of four. */
+    double clusters = sm_count / cluster - (cluster > 2 && sm_count > 8 * cluster);
     double waves = (double)ceil_div(tiles * p->batch, (uint64_t)clusters);
     double blocks = (double)ceil_div(p->k, hewn_gemm_tile_k(k, p->in));
     double rows = k->tile_m + (double)k->tile_n / k->pair_m;
     double multiply = larger(column_cycles * k->tile_n, operand_cycles * rows);
-    double at_once = smaller(clusters, (double)(tiles * p->batch)) * k->pair_m;
-    double loads = rows * blackwell_row(at_once);
+    double at_once = smaller(clusters, (double)(tiles * p->batch)) * cluster;
+    double asked = rows - k->tile_m + (double)k->tile_m / k->pair_n;
+    double loads = blackwell_rows(rows, asked, at_once);
     if (k->can & GEMM_CAN_LOOSE) loads = loose(k, p, 2 * loads) / 2; /* twice as many warps */
     double block = larger(multiply * k->row_bytes / 32, loads);
     double epilogue = stored_column * k->tile_n;
@@ -342,8 +351,8 @@ static double tensor_memory_cost(const struct hewn_gemm_kernel *k, const struct 
                        (double)p->k * p->in +
                    (double)p->batch * (double)p->m * (double)p->n * p->out;
     double run = waves * larger(blocks * block, epilogue);
-    return blackwell_start + (k->pair_m > 1 ? pair_start : 0) +
-           larger(run, bytes / blackwell_bytes) + epilogue;
+    return blackwell_start + (cluster > 1 ? pair_start : 0) + larger(run, bytes / blackwell_bytes) +
+           epilogue;
 }
 
 /* The same where rows of A are columns of the MMA. */
@@ -354,10 +363,11 @@ static double few_lanes_cost(const struct hewn_gemm_kernel *k, const struct hewn
     hewn_gemm_few_shape(p, k->few, 1, sm_count, &s);
     uint64_t tiles = ceil_div(p->n, s.columns) * p->batch;
     double waves = (double)ceil_div(tiles, sm_count);
-    double row = blackwell_row(smaller((double)tiles, sm_count));
+    double at_once = smaller((double)tiles, sm_count);
     double blocks = (double)ceil_div(p->k, hewn_gemm_tile_k(k, p->in)), rows = s.rows;
     double multiply = larger(column_cycles * rows, operand_cycles * (rows + k->tile_n));
-    double block = larger(multiply * k->row_bytes / 32, ((double)p->m + s.columns) * row);
+    double asked = (double)p->m + s.columns;
+    double block = larger(multiply * k->row_bytes / 32, blackwell_rows(asked, asked, at_once));
     double epilogue = stored_column * rows;
     double bytes = ((double)p->batch_a * (double)p->m + (double)p->batch_b * (double)p->n) *
                        (double)p->k * p->in +

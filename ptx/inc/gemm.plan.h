@@ -98,7 +98,8 @@
 #define GEMM_MODE_B_E5M2  2
 #define GEMM_MODE_PROMOTE 4
 /* Two CTAs of a cluster share loads, in kernels whose plan says SHARES: PAIR_M: their tiles lie one below
- * the other, and each loads half of B's; PAIR_N: side by side, half of A's. One of them at most. */
+ * the other, and each loads half of B's; PAIR_N: side by side, half of A's. One of them at most. On sm_100f two
+ * pairs side by side, in kernels whose SIDES is 2; the box of A then has half the rows. */
 #define GEMM_MODE_PAIR_M 8
 #define GEMM_MODE_PAIR_N 16
 /* On sm_100f, in kernels that can do GEMM_CAN_GLU beside all else: it is done, see there. The tile of D has half

@@ -32,10 +32,11 @@
 /* ---- a variant: SM100F_GEMM_<NAME>(variant); PLAN(NAME) in the kernel ---- */
 
 /* X(prefix, target, variant, kind), as on sm_90a. GATED: GEMM_MODE_GLU is for it, because half of a
- * tile's columns are whole boxes of output. Of equal cost the runtime takes the first. */
+ * tile's columns are whole boxes of output. SIDES: GEMM_MODE_PAIR_N is, SIDES is 2. Of equal cost the runtime
+ * takes the first. */
 #define SM100F_GEMM_VARIANTS(X)        \
     X(SM100F, sm_100f, pair, GATED)    \
-    X(SM100F, sm_100f, pair192, WHOLE) \
+    X(SM100F, sm_100f, pair192, SIDES) \
     X(SM100F, sm_100f, pair128, GATED) \
     X(SM100F, sm_100f, plain, GATED)   \
     X(SM100F, sm_100f, 128x128, GATED) \
@@ -47,16 +48,17 @@
  * B's. PRODUCERS: warps that load; of several, each loads rows of any alignment through registers
  * (inc/loose.inc). STAGES: k-blocks in the rings. RASTER_ROWS: rows of tiles (a pair's) that are
  * walked together, see inc/raster.inc: one wave on 148 SMs covers about 2048 x 2368 of D, the squarest
- * footprint in L2. */
+ * footprint in L2. SIDES: pairs side by side that a cluster can have; each CTA then loads half of its rows of A,
+ * for itself and for its like in the other pair. */
 /* clang-format off */
-/*                         TILE_M   N  PAIR_M PRODUCERS STAGES RASTER_ROWS */
-#define SM100F_GEMM_pair      128, 256,     2,        1,     6,          8
-#define SM100F_GEMM_pair192   128, 192,     2,        1,     6,          8
-#define SM100F_GEMM_pair128   128, 128,     2,        1,     8,          8
-#define SM100F_GEMM_plain     128, 256,     1,        1,     4,         16
-#define SM100F_GEMM_128x128   128, 128,     1,        1,     6,         16
-#define SM100F_GEMM_128x64    128,  64,     1,        1,     8,         16
-#define SM100F_GEMM_loose     128, 128,     1,        8,     6,         16
+/*                         TILE_M   N  PAIR_M PRODUCERS STAGES RASTER_ROWS SIDES */
+#define SM100F_GEMM_pair      128, 256,     2,        1,     6,          8,    1
+#define SM100F_GEMM_pair192   128, 192,     2,        1,     6,          8,    2
+#define SM100F_GEMM_pair128   128, 128,     2,        1,     8,          8,    1
+#define SM100F_GEMM_plain     128, 256,     1,        1,     4,         16,    1
+#define SM100F_GEMM_128x128   128, 128,     1,        1,     6,         16,    1
+#define SM100F_GEMM_128x64    128,  64,     1,        1,     8,         16,    1
+#define SM100F_GEMM_loose     128, 128,     1,        8,     6,         16,    1
 
 #define SM100F_GEMM_TILE_M(v)      SM100F_GEMM_FIELD(TILE_M, SM100F_GEMM_##v)
 #define SM100F_GEMM_TILE_N(v)      SM100F_GEMM_FIELD(TILE_N, SM100F_GEMM_##v)
@@ -64,14 +66,16 @@
 #define SM100F_GEMM_PRODUCERS(v)   SM100F_GEMM_FIELD(PRODUCERS, SM100F_GEMM_##v)
 #define SM100F_GEMM_STAGES(v)      SM100F_GEMM_FIELD(STAGES, SM100F_GEMM_##v)
 #define SM100F_GEMM_RASTER_ROWS(v) SM100F_GEMM_FIELD(RASTER_ROWS, SM100F_GEMM_##v)
+#define SM100F_GEMM_SIDES(v)       SM100F_GEMM_FIELD(SIDES, SM100F_GEMM_##v)
 
 #define SM100F_GEMM_FIELD(name, ...) SM100F_GEMM_FIELD_##name(__VA_ARGS__)
-#define SM100F_GEMM_FIELD_TILE_M(m, n, p, l, s, r)      m
-#define SM100F_GEMM_FIELD_TILE_N(m, n, p, l, s, r)      n
-#define SM100F_GEMM_FIELD_PAIR_M(m, n, p, l, s, r)      p
-#define SM100F_GEMM_FIELD_PRODUCERS(m, n, p, l, s, r)   l
-#define SM100F_GEMM_FIELD_STAGES(m, n, p, l, s, r)      s
-#define SM100F_GEMM_FIELD_RASTER_ROWS(m, n, p, l, s, r) r
+#define SM100F_GEMM_FIELD_TILE_M(m, n, p, l, s, r, d)      m
+#define SM100F_GEMM_FIELD_TILE_N(m, n, p, l, s, r, d)      n
+#define SM100F_GEMM_FIELD_PAIR_M(m, n, p, l, s, r, d)      p
+#define SM100F_GEMM_FIELD_PRODUCERS(m, n, p, l, s, r, d)   l
+#define SM100F_GEMM_FIELD_STAGES(m, n, p, l, s, r, d)      s
+#define SM100F_GEMM_FIELD_RASTER_ROWS(m, n, p, l, s, r, d) r
+#define SM100F_GEMM_FIELD_SIDES(m, n, p, l, s, r, d)       d
 /* clang-format on */
 
 #define SM100F_GEMM_LOOSE(v)       (SM100F_GEMM_PRODUCERS(v) > 1)
@@ -125,14 +129,15 @@
     X(acc_1, SM100F_GEMM_ACC_COLUMNS, SM100F_GEMM_ACC_COLUMNS)
 
 /* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits): roles. X(storage, writers,
- * readers): a role's threads, its .tma, its .mma, its .ld (tcgen05.ld). Roles of either CTA of a pair. */
-#define SM100F_GEMM_HANDOFFS(X, v, kind)                               \
-    SM100F_GEMM_FULL_##kind(X, v) X(empty_bar, 1, 0, 0, mma, producer) \
-        X(acc_full, 1, 0, 0, mma, epilogue)                            \
+ * readers): a role's threads, its .tma, its .mma, its .ld (tcgen05.ld). Roles of any CTA of a cluster. */
+#define SM100F_GEMM_HANDOFFS(X, v, kind)                                                  \
+    SM100F_GEMM_FULL_##kind(X, v) X(empty_bar, SM100F_GEMM_SIDES(v), 0, 0, mma, producer) \
+        X(acc_full, 1, 0, 0, mma, epilogue)                                               \
             X(acc_empty, SM100F_GEMM_EPILOGUE_WARPS *SM100F_GEMM_PAIR_M(v), 0, 0, epilogue, mma)
 #define SM100F_GEMM_FULL_WHOLE(X, v) \
     X(full_bar, 1, SM100F_GEMM_FULL_BYTES(v), SM100F_GEMM_FULL_BYTES(v), producer, mma)
 #define SM100F_GEMM_FULL_GATED(X, v) SM100F_GEMM_FULL_WHOLE(X, v)
+#define SM100F_GEMM_FULL_SIDES(X, v) SM100F_GEMM_FULL_WHOLE(X, v)
 /* every warp, and one for what comes by TMA */
 #define SM100F_GEMM_FULL_LOOSE(X, v) \
     X(full_bar, 1 + SM100F_GEMM_PRODUCERS(v), 0, SM100F_GEMM_FULL_BYTES(v), producer, mma)
@@ -144,6 +149,7 @@
     X(ring_b, producer.tma, mma.mma) \
     X(stage_d, epilogue, epilogue.tma + epilogue)
 #define SM100F_GEMM_FLOWS_GATED(X) SM100F_GEMM_FLOWS_WHOLE(X)
+#define SM100F_GEMM_FLOWS_SIDES(X) SM100F_GEMM_FLOWS_WHOLE(X)
 #define SM100F_GEMM_FLOWS_LOOSE(X)              \
     X(ring_a, producer + producer.tma, mma.mma) \
     X(ring_b, producer + producer.tma, mma.mma) \

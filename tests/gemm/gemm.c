@@ -500,8 +500,8 @@ static void exchanged_case(struct gemm_case *g, int index)
 }
 
 /* The kernels for sm_100f: shapes of choices, and tiles of one to three k-blocks, several a CTA or pair. */
-static const char *const blackwell_variants[] = {"pair",    "pair192", "pair128", "plain",
-                                                 "128x128", "128x64",  "loose"};
+static const char *const blackwell_variants[] = {"pair",  "pair192", "pair192n", "pair128",
+                                                 "plain", "128x128", "128x64",   "loose"};
 enum {
     BLACKWELL_VARIANTS = sizeof blackwell_variants / sizeof blackwell_variants[0],
     BLACKWELL_ROUNDS = 2 * CHOICE_SHAPES + 2,
@@ -518,7 +518,7 @@ static void blackwell_case(struct gemm_case *g, int index)
     else
         choice_case_full(g, v, round / 2);
     g->desc.variant = blackwell_variants[v];
-    if (strcmp(g->desc.variant, "pair192") == 0 && (g->desc.major_a || g->desc.major_b)) {
+    if (strncmp(g->desc.variant, "pair192", 7) == 0 && (g->desc.major_a || g->desc.major_b)) {
         g->desc.major_a = g->desc.major_b = HEWN_MAJOR_K;
         set_layout(&g->desc, v % 3, round % 2, round % 3);
         if (g->desc.ldc) g->desc.ldc = g->desc.ldd, g->desc.stride_c = g->desc.stride_d;

@@ -6,9 +6,9 @@ work=$BUILD/tests/plans
 mkdir -p "$work"
 out=$work/out
 unset HEWN_SIM_QUIET HEWN_SIM_GPU HEWN_LIBCUDA
-export HEWN_SIM_SMS=2 # several tiles a CTA or pair
-cases=0,24 seeds=1
-[ "$SUITE" = all ] && cases=$(seq -s , 0 27) seeds=50
+export HEWN_SIM_SMS=4 # several tiles a CTA, pair or two pairs
+cases=2,28 seeds=1
+[ "$SUITE" = all ] && cases=$(seq -s , 0 31) seeds=50
 for n in $(echo $cases | tr , ' '); do
     timeout 600 "$BUILD/hewn" check --gpu b200 --schedules $seeds "$BUILD/tests/kinds" --plans --case "$n" >"$out" 2>&1
     status "$seeds schedules of case $n" 0 $?

@@ -28,6 +28,13 @@ void gemm_write_problem(FILE *out, const struct module_id *id)
                 "  \"glu\": \"mode & %d: %s; then tile_n and the rows of map_b's box are half of "
                 "those given here, in a pair the box is as it is, and map_b has 2 * n rows\",\n",
                 GEMM_MODE_GLU, glu);
+    if (id->plan->gemm->variant_kind && strcmp(id->plan->gemm->variant_kind, "SIDES") == 0)
+        fprintf(
+            out,
+            "  \"sides\": \"mode & %d: clusters of twice as many CTAs, of which half share loads "
+            "of A; "
+            "then tile_n is twice, and the rows of map_a's box are half of those given here\",\n",
+            GEMM_MODE_PAIR_N);
     fprintf(out, "  \"dtypes\": {\"a\": \"%s\", \"b\": \"%s\", \"sum\": \"%s\", \"d\": \"%s\"},\n",
             id->in, id->in, strcmp(id->in, "s8") == 0 ? "s32" : "f32", id->out);
 }

@@ -102,7 +102,11 @@ static const struct plan_scalar scalars[] = PLAN_SCALARS(GEMM_SCALARS(PLAN_SCALA
                    "a thread of warp 0 makes the barriers of a stage and of an accumulator");  \
     CHECK_GATED_##kind(P, v)
 
-#define CHECK_GATED_WHOLE(P, v)
+#define CHECK_GATED_WHOLE(P, v) _Static_assert(P##_GEMM_SIDES(v) == 1, "SIDES");
+#define CHECK_GATED_SIDES(P, v)                                                               \
+    _Static_assert(P##_GEMM_SIDES(v) == 2 && P##_GEMM_PAIR_M(v) == 2 &&                       \
+                       P##_GEMM_LOAD_N(v) % GEMM_MN_BOX && !(P##_GEMM_CAN(v) & GEMM_CAN_GLU), \
+                   "pairs whose operands are K-major (LOAD_A)");
 #define CHECK_GATED_LOOSE(P, v)                                          \
     _Static_assert(P##_GEMM_TILE_M(v) >= 16 * P##_GEMM_PRODUCERS(v) &&   \
                        P##_GEMM_TILE_N(v) >= 16 * P##_GEMM_PRODUCERS(v), \
@@ -129,6 +133,7 @@ _Static_assert(SM100F_GEMM_TMEM_COLUMNS <= 512, "TMEM_COLUMNS");
 #define ODD_GLU       0
 #define ODD_SPREAD    0
 #define ODD_GATED     0
+#define ODD_SIDES     0
 #define ODD_ODD       1
 
 #define TABLES(P, t, v, kind)                                                                      \
