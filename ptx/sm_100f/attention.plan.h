@@ -97,6 +97,16 @@
      SM100F_ATTENTION_ITEM_TILES(qk) * SM100F_ATTENTION_SOFTMAX_REGS(qk) - \
      SM100F_ATTENTION_CORRECTION_REGS(qk))
 
+/* Of the 16 pairs of 32 columns, those whose exponentials the multiply-add pipe computes. None
+ * where the MMAs of a step take longer than its exponentials. */
+#define SM100F_ATTENTION_EXP_SHARE(qk) SM100F_ATTENTION_JOIN(SM100F_ATTENTION_EXP_SHARE_, qk)
+#define SM100F_ATTENTION_EXP_SHARE_64  3
+#define SM100F_ATTENTION_EXP_SHARE_96  3
+#define SM100F_ATTENTION_EXP_SHARE_128 3
+#define SM100F_ATTENTION_EXP_SHARE_192 3
+#define SM100F_ATTENTION_EXP_SHARE_256 0
+#define SM100F_ATTENTION_EXP_SHARE_512 0
+
 /* Tensor memory: two S of 128 columns, each overlaid by its P; then O of each tile, O_STEP columns
  * apart where there are two. */
 #define SM100F_ATTENTION_TMEM_COLUMNS 512
