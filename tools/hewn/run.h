@@ -14,7 +14,7 @@ enum {
     RUN_PATH = 512,
     RUN_RANK = 5,
     RUN_BUFFERS = 32,
-    RUN_MAPS = 32,
+    RUN_MAPS = 96,
     RUN_PARAMS = 96,
     RUN_LAUNCHES = 48,
     RUN_OUTPUTS = 16,

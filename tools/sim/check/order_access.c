@@ -71,6 +71,7 @@ static struct touch *begin(struct accessor *a)
     t->unordered = self->kind == COMPONENT_BULK_DONE || self->kind == COMPONENT_CP_ASYNC;
     t->overtakes = 0;
     t->asks_own = reads_apart(a->e->in);
+    t->asks_queue = write && a->place == PLACE_TENSOR && a->e->in->is.class == INSN_TENSOR_COPY;
     t->now = &a->w->now;
     t->needs = needs(a);
     t->knows = world ? order_knows_abroad : NULL;

@@ -449,12 +449,24 @@ static bool is_over(const struct touch *t, const struct accessor *a, const struc
     return (a->gives_back || p->kind == COMPONENT_TMEM_LD) && clock_knows(&t->now->caused, prior);
 }
 
+/* A copy behind operations of its own warp. PTX ISA "Pipelined tcgen05 Instructions" orders a copy before an mma, not an
+ * mma before a copy; libraries rely on both. */
+static enum standing judge_queue(const struct touch *t, epoch prior, bool wrote)
+{
+    const struct accessor *a = t->context;
+    const struct insn *in = insn_at(a->o, epoch_insn(prior));
+    if (in && in->is.class == INSN_MMA && !clock_knows(&t->now->known, prior))
+        accept(t, prior, wrote, FIND_TMEM_RACE, IDIOM_COPY_QUEUED);
+    return STANDING_ORDERED;
+}
+
 /* PTX ISA "tcgen05 Memory Consistency Model": what is complete, and behind which fences. */
 enum standing order_judge_tensor(struct touch *t, epoch prior, bool wrote)
 {
     const struct accessor *a = t->context;
     struct component *p = order_component(a->w, epoch_component(prior));
     uint32_t fenced = p->warp->chain[COMPONENT_TENSOR_FENCED];
+    if (epoch_component(prior) == epoch_component(t->self)) return judge_queue(t, prior, wrote);
     if (clock_knows(&t->now->known, prior)) {
         if (a->gives_back || (p->warp == a->w && p->kind != COMPONENT_TENSOR))
             return STANDING_ORDERED;

@@ -402,6 +402,7 @@ static uint64_t word_of(const uint64_t *p)
 static enum standing stand(struct touch *t, epoch prior, bool wrote)
 {
     if (epoch_component(prior) == epoch_component(t->self) && !(t->asks_own && wrote) &&
+        !t->asks_queue &&
         !(t->copies && t->write && wrote && epoch_number(prior) == epoch_number(t->self))) {
         if (t->unordered && t->write && wrote && !knows(t, prior, true)) t->overtakes = prior;
         return STANDING_ORDERED;

@@ -93,8 +93,9 @@ struct touch {
         unordered; /* actions of self's component take effect in any order, but for what `needs` knows */
     epoch
         overtakes; /* then: an earlier one of its component that the write may come before; 0: none */
-    const struct stamp *now;   /* of whoever issued it */
-    bool asks_own;             /* a read that is judged against the actor's own writes too */
+    const struct stamp *now; /* of whoever issued it */
+    bool asks_own;           /* a read that is judged against the actor's own writes too */
+    bool asks_queue; /* a write that is judged against all that its own component did before */
     const struct clock *needs; /* prior accesses that this knows are no matter for judge */
     /* Any other prior access. ORDERED: fine after all; ACCEPTED: let pass. */
     enum standing (*judge)(struct touch *t, epoch prior, bool wrote);

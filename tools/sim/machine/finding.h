@@ -145,6 +145,9 @@ struct ptx_loc;
     X(COLUMNS_LEFT, "columns-left", 1,                                                         \
       "Columns are freed, or stored to, behind a relaxed barrier of the cluster.",             \
       "Instruction barrier.cluster")                                                           \
+    X(COPY_QUEUED, "copy-queued", 1,                                                           \
+      "tcgen05.cp writes what an earlier tcgen05.mma of its thread may still use.",            \
+      "tcgen05 Memory Consistency Model")                                                      \
     X(QUARTER_LEFT_OUT, "quarter-left-out", 1,                                                 \
       "An address of tensor memory leaves out the warp's own lanes.",                          \
       "tcgen05 Access restrictions")                                                           \
