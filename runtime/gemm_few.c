@@ -204,8 +204,8 @@ struct speed {
     double start, memory, work, promoted, column, row, across, askew, wave, merge, merge_more, sums,
         sum, store;
 };
-static const struct speed few_speed = {1800, 3000, 220,  362,  1.044, 2.27,  1.33,
-                                       3.46, 884,  1552, 58.7, 6.73,  0.365, 0.217};
+static const struct speed few_speed = {3782, 3094, 141,   205,   2.493, 3.057,  1.252,
+                                       1.98, 1269, 768.2, 56.11, 1.673, 0.2481, 0.1031};
 static const struct speed odd_speed = {2754, 1710, 896, 896, -11.4, 28.1, 1,
                                        1,    0,    653, 179, 76,    0,    1.05};
 

@@ -207,49 +207,64 @@ uint32_t hewn_gemm_clusters(uint32_t sm_count, uint32_t cluster)
  *             does beside
  *   fetch     the rows of 128 bytes of a k-block that the CTA itself asks for; the rest comes by multicast.
  *             TMA takes longer for a row that lies beyond the matrix, and less is saved by sharing it
- *   block     a k-block: multiply and fetch, which overlap and hinder each other
+ *   block     a k-block: multiply and fetch, which overlap and hinder each other. Two SMs, a TPC, share a way to
+ *             L2, so a CTA fetches faster where at most half of the SMs work
  *   between   from one tile to the next of a CTA: filling the ring, and the part of the epilogue during which
  *             nothing is multiplied. Broad 16-bit tiles are stored while the next one is multiplied, a box a
  *             k-block
  *   tile      blocks * block + between; without parts the ring is filled meanwhile: no more than
  *             blocks * fetch beside blocks * multiply + between
- *   run       blocks * block + (waves - 1) * tile
- *   memory    A and B once from memory, D once to it
+ *   run       blocks * block + (waves - 1) * tile; more, the longer CTAs wait for each other
+ *   memory    A and B from memory, once, or again and again where a wave reads more of them than L2 keeps;
+ *             D once to it
  *   time      START + run beside memory + epilogue + with parts, waves * (adding up, which takes longer the
  *             more parts there are)
+ *   power     what products, rows from L2 and bytes from memory take of the power limit; beside time
  * The constants were fitted to timings of drawn shapes, starting from what rates.c and the ledger have
  * measured (ptx/sm_90a/LEDGER.md, "The choice").
  */
-static const double mma_inefficiency = 0.9107, beside = 34.42;
-static const double row_cycles = 2.33; /* 55 bytes a cycle into an SM from L2 */
-static const double fetch_hinders = 0.2383, ring_hinders = 0.3843, memory_hinders = 0.4278;
-static const double parts_row = 0.9409;   /* of that where `split` or `flat` share K, fitted */
-static const double empty_cycles = 3.595; /* a row beyond the matrix */
-static const double empty_shared = 2.123; /* what sharing it saves */
-static const double askew = 1.429;        /* rows that begin inside a sector: 5 sectors, not 4 */
-static const double memory_bytes = 2860;  /* a cycle, all SMs: 5 TB/s */
-static const double written = 1.257,
-                    askew_written = 1.392; /* a byte of D against one that is read */
-static const double start = 2282, start_cluster = 117.6;
-static const double late_between = 784.8, fill = 320.9, exposed = 0.936;
-static const double read_again = 1.005;
-static const double late_box = 522, late_boxes = 4.368; /* a box that finds no k-block to go with */
-static const double epilogue_area = 14.27,
-                    by_element = 994.2; /* results a cycle; stores by element */
+static const double mma_inefficiency = 0.9633, beside = 65.52;
+static const double row_cycles = 1.578; /* 76 bytes a cycle into an SM from L2 */
+static const double fetch_hinders = 0.1519, ring_hinders = 0.2469, memory_hinders = 0.3717;
+static const double parts_row = 0.97;     /* of that where `split` or `flat` share K, fitted */
+static const double empty_cycles = 2.202; /* a row beyond the matrix */
+static const double empty_shared = 1.974; /* what sharing it saves */
+static const double askew = 1.306;        /* rows that begin inside a sector: 5 sectors, not 4 */
+static const double memory_bytes = 2512;  /* a cycle, all SMs: 4.4 TB/s */
+static const double written = 0.9464,
+                    askew_written = 2.044; /* a byte of D against one that is read */
+static const double start = 3781, start_cluster = 39.25;
+static const double late_between = 1907, fill = 265.4, exposed = 1.366;
+static const double read_again = 1.018;
+static const double late_box = 193.3,
+                    late_boxes = 5.827; /* a box that finds no k-block to go with */
+static const double epilogue_area = 23.84,
+                    by_element = 815.7; /* results a cycle; stores by element */
 static const double direct =
-    18.01; /* a column of those that no box of 64 holds, stored by element */
-static const double exchanged_area = 8.638;
-static const double by_loose_element = 3000, by_odd_element = 2000;
-static const double merge = 665.6, merge_part = 493.2; /* of 128 x 64 sums */
-static const double broad = 794.2, broad_part = 60,
-                    exchange = 17; /* of more, through the rings; bytes a cycle into an SM */
-static const double other_lines = 0.1, two_lines = 0.2275;
-static const double short_product = 82, spread_start = 34, spread_waves = 1.09,
-                    spread_early = 760;                    /* tiles that are spread */
-static const double promote_wide = 1.443, promote = 1.591; /* 8-bit sums, promoted; the ledger */
-static const double loose_row = 35.6;                      /* a row through registers */
-static const double odd_fetch = 2.65;  /* a row of 144 bytes, of two or three lines, against one */
-static const double shared_bytes = 92; /* a cycle, of shared memory */
+    9.895; /* a column of those that no box of 64 holds, stored by element */
+static const double exchanged_area = 13.68;
+static const double by_loose_element = 3000, by_odd_element = 1544;
+static const double merge = 282.6, merge_part = 449.8; /* of 128 x 64 sums */
+static const double broad = 413.8, broad_part = 59.99,
+                    exchange = 16.26; /* of more, through the rings; bytes a cycle into an SM */
+static const double other_lines = 0.3644, two_lines = 0.4091;
+static const double short_product = 85.26, spread_start = 7.963, spread_waves = 0.9998,
+                    spread_early = 637.5;                 /* tiles that are spread */
+static const double promote_wide = 1.236, promote = 1.32; /* 8-bit sums, promoted; the ledger */
+/* A row's cycles, against row_cycles: while no two CTAs share a TPC; more of it, while all SMs fetch. */
+static const double alone = 0.7055, crowd = 0.364;
+static const double few_clock = 0.8923; /* cycles where few SMs work, which run at 1.98 GHz */
+static const double cache = 62e6;       /* bytes of a wave: what L2 keeps for the next */
+/* Of a cycle of the tensor cores, a row into an SM, a byte of memory. */
+static const double mma_power = 0.3629, row_power = 0.396, byte_power = 0.005316,
+                    power_hinders = 0.2537;
+/* What makes the CTAs of a tile, or of a pair, wait for each other; in a loop of drag_blocks, half as much. */
+static const double part_drag = 0.04178, pair_drag = 0.02862, wave_drag = 0.02176,
+                    drag_blocks = 49.37;
+static const double narrow = 8192; /* results of a tile whose parts add up in memory of their own */
+static const double loose_row = 35.6; /* a row through registers */
+static const double odd_fetch = 2.65; /* a row of 144 bytes, of two or three lines, against one */
+static const double shared_bytes = 83.55; /* a cycle, of shared memory */
 
 /* The time of a row that begins so, against one that begins on a line. */
 static double stretch(uint32_t begins_askew)
@@ -376,60 +391,152 @@ static double few_lanes_cost(const struct hewn_gemm_kernel *k, const struct hewn
     return blackwell_start + larger(run, bytes / blackwell_bytes) + epilogue;
 }
 
+/* A product cut into tiles by a kernel. */
+struct cut {
+    double tiles_m, tiles_n; /* each of a cluster */
+    double clusters, waves;  /* clusters that run at once */
+    double apart;            /* clusters whose CTAs share no TPC */
+    double share;            /* of a cluster in half of the SMs */
+};
+
+/* How much longer a row takes while so many clusters fetch. */
+static double crowd_of(const struct cut *c, double clusters)
+{
+    return clusters > c->apart ? 1 + crowd * (clusters * c->share - 1) : alone;
+}
+
+/* A k-block. Where few SMs work, they run at a higher clock. */
+static double block_of(double multiply, double rows, const struct cut *c, double clusters)
+{
+    double clock = clusters > c->apart ? 1 : few_clock;
+    return both(multiply * clock, rows * crowd_of(c, clusters), fetch_hinders);
+}
+
+/* Bytes of A and B that come from memory again, because a wave reads more than L2 keeps of them. */
+static double again(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
+                    const struct cut *c)
+{
+    double row = (double)p->k * p->in;
+    double rows = smaller(smaller(c->tiles_m, k->raster_rows), c->clusters);
+    double columns = smaller(c->tiles_n, c->clusters / rows + 1);
+    double wave = row * (rows * k->tile_m * k->pair_m + columns * k->tile_n * k->pair_n);
+    double times = c->tiles_m * c->tiles_n / c->clusters;
+    double more = times * wave - row * (double)(p->m + p->n);
+    double misses = smaller(1, 2 * (wave / cache - 1));
+    return times > 1 && more > 0 && misses > 0 ? (double)p->batch * misses * more : 0;
+}
+
+/* A, B and D as memory takes them: rows that begin askew, and D, for more than they are. */
+static double bytes_of(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
+                       const struct cut *c)
+{
+    double m = (double)p->m, n = (double)p->n;
+    double a = (double)p->batch_a * m * stretch(p->askew_a);
+    double b = (double)p->batch_b * n * stretch(p->askew_b);
+    double d = (double)p->batch * m * n * p->out * written * (p->askew_d ? askew_written : 1);
+    return (a + b) * (double)p->k * p->in + again(k, p, c) + d;
+}
+
+/* The share of a run that CTAs wait for each other. */
+static double drag(uint32_t parts, uint32_t pair, uint64_t waves, double blocks)
+{
+    double sum =
+        (parts > 1 ? part_drag : 0) + (pair > 1 ? pair_drag : 0) + (waves > 1 ? wave_drag : 0);
+    return sum * blocks / (blocks + drag_blocks);
+}
+
+/* What the power limit asks for: products of whole tiles, rows from L2, bytes of memory. */
+static double power(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
+                    const struct cut *c, double bytes, uint32_t sm_count)
+{
+    double pair_m = k->pair_m, pair_n = k->pair_n, m = k->tile_m, n = k->tile_n;
+    double blocks = c->tiles_m * c->tiles_n * pair_m * pair_n * (double)p->batch *
+                    (double)ceil_div(p->k, hewn_gemm_tile_k(k, p->in));
+    double block = m * n * k->row_bytes / 4096 * mma_power + (m / pair_n + n / pair_m) * row_power;
+    return (blocks * block + bytes * byte_power) / sm_count;
+}
+
+/* From the last product of a tile until it is stored. Split, flat and loose store by element; broader tiles with
+ * parts take as long for their sums. Rows of any length are stored so with parts, the more slowly the less they are
+ * aligned. */
+static double epilogue_of(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
+                          uint32_t parts)
+{
+    double area = (double)k->tile_m * k->tile_n;
+    double time = area / (k->exchanged ? exchanged_area : epilogue_area);
+    if (p->out == 2 && !k->exchanged && k->tile_n > 64) time += direct * (k->tile_n % 64);
+    if (k->odd) return time + (parts > 1 ? by_odd_element * area / narrow : 0);
+    if (k->parts > 1 && area <= narrow)
+        time += k->can & GEMM_CAN_LOOSE ? by_loose_element : by_element;
+    return time;
+}
+
+/* Cycles of a k-block's rows, by the CTA that fetches most. */
+static double rows_of(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
+                      uint32_t parts, const struct cut *c)
+{
+    double rows =
+        fetch(k->tile_m, k->pair_n, (double)p->m, c->tiles_m * k->pair_m, c->waves, p->askew_a) +
+        fetch(k->tile_n, k->pair_m, (double)p->n, c->tiles_n * k->pair_n, c->waves, p->askew_b);
+    if (!k->odd) rows *= 1 + (k->fetches ? two_lines : other_lines) * lines(p);
+    if (parts > 1 && k->tile_m * k->tile_n <= narrow) rows *= parts_row;
+    if (k->odd) return larger(rows * odd_fetch, shift(k, p));
+    return k->can & GEMM_CAN_LOOSE ? loose(k, p, rows) : rows;
+}
+
 static double cost(const struct hewn_gemm_kernel *k, uint32_t parts,
                    const struct hewn_gemm_extent *p, uint32_t sm_count)
 {
     if (k->few == HEWN_GEMM_LANES) return few_lanes_cost(k, p, sm_count);
     if (k->few) return hewn_gemm_few_cost(p, k->few, parts, sm_count);
     if (k->tmem_columns) return tensor_memory_cost(k, p, sm_count);
-    uint64_t pair = (uint64_t)k->pair_m * k->pair_n;
+    uint32_t pair = k->pair_m * k->pair_n;
     uint64_t tiles_m = ceil_div(p->m, (uint64_t)k->tile_m * k->pair_m),
-             tiles_n = ceil_div(p->n, (uint64_t)k->tile_n * k->pair_n);
-    double clusters = hewn_gemm_clusters(sm_count, (uint32_t)pair * parts);
-    double waves = (double)ceil_div(tiles_m * tiles_n * p->batch, (uint64_t)clusters);
+             tiles_n = ceil_div(p->n, (uint64_t)k->tile_n * k->pair_n),
+             clusters = hewn_gemm_clusters(sm_count, pair * parts),
+             waves = ceil_div(tiles_m * tiles_n * p->batch, clusters);
+    const struct cut c = {
+        .tiles_m = (double)tiles_m,
+        .tiles_n = (double)tiles_n,
+        .clusters = (double)clusters,
+        .waves = (double)waves,
+        .apart = hewn_gemm_clusters(sm_count / 2, pair * parts),
+        .share = 2.0 * pair * parts / sm_count,
+    };
+    double rest = (double)(tiles_m * tiles_n * p->batch - (waves - 1) * clusters);
     double blocks = (double)ceil_div(ceil_div(p->k, hewn_gemm_tile_k(k, p->in)), parts);
-    double area = (double)k->tile_m * k->tile_n, m = (double)p->m, n = (double)p->n;
+    double area = (double)k->tile_m * k->tile_n;
     double multiply = area * k->row_bytes / 4096 * mma_inefficiency + beside;
-    double rows = fetch(k->tile_m, k->pair_n, m, (double)tiles_m * k->pair_m, waves, p->askew_a) +
-                  fetch(k->tile_n, k->pair_m, n, (double)tiles_n * k->pair_n, waves, p->askew_b);
-    if (!k->odd) rows *= 1 + (k->fetches ? two_lines : other_lines) * lines(p);
     if (k->fetches) multiply += k->tile_m == 64 ? short_product : 0;
-    const double narrow = (double)128 * 64;
-    if (parts > 1 && area <= narrow) rows *= parts_row;
     if (p->promoted) multiply *= k->tile_n >= 192 ? promote_wide : promote;
-    if (k->odd)
-        rows = larger(rows * odd_fetch, shift(k, p));
-    else if (k->can & GEMM_CAN_LOOSE)
-        rows = loose(k, p, rows);
-    double a = (double)p->batch_a * m * (p->askew_a > 1 ? askew : 1);
-    double b = (double)p->batch_b * n * (p->askew_b > 1 ? askew : 1);
-    double d = (double)p->batch * m * n * p->out * written * (p->askew_d ? askew_written : 1);
-    double memory = ((a + b) * (double)p->k * p->in + d) / memory_bytes;
-    /* split, flat and loose store by element; broader tiles with parts take as long for their sums. Rows of any
-     * length are stored so with parts, the more slowly the less they are aligned. */
-    double epilogue =
-        area / (k->exchanged ? exchanged_area : epilogue_area) +
-        (p->out == 2 && !k->exchanged && k->tile_n > 64 ? direct * (k->tile_n % 64) : 0);
-    if (k->odd)
-        epilogue += parts > 1 ? by_odd_element * area / narrow : 0;
-    else if (k->parts > 1 && area <= narrow)
-        epilogue += k->can & GEMM_CAN_LOOSE ? by_loose_element : by_element;
+    double rows = rows_of(k, p, parts, &c);
+    double bytes = bytes_of(k, p, &c);
+    double epilogue = epilogue_of(k, p, parts);
     double add_up = area <= narrow ? merge + merge_part * parts
                                    : broad + broad_part * parts + exchanged(k, parts) / exchange;
-    int by_register = k->odd || k->can & GEMM_CAN_LOOSE;
-    double block = by_register ? larger(multiply, rows) : both(multiply, rows, fetch_hinders);
     double between = fill + epilogue * exposed;
     if (area >= 128 * 192 && p->out == 2 && !k->exchanged)
         between = late_between + (k->odd ? 0 : late_box * larger(0, late_boxes - blocks));
-    double tile = blocks * block + between;
-    if (parts == 1 && !by_register)
-        tile = smaller(tile, both(blocks * rows, blocks * multiply + between, ring_hinders));
-    double run = blocks * block + (waves - 1) * tile;
+    double last, tile;
+    if (k->odd || k->can & GEMM_CAN_LOOSE) {
+        last = blocks * larger(multiply, rows);
+        tile = last + between;
+    } else {
+        last = blocks * block_of(multiply, rows, &c, rest);
+        tile = blocks * block_of(multiply, rows, &c, c.clusters) + between;
+        if (parts == 1)
+            tile = smaller(tile, both(blocks * rows * crowd_of(&c, c.clusters),
+                                      blocks * multiply + between, ring_hinders));
+    }
+    double run = last + (c.waves - 1) * tile;
     /* Of equal kernels, the one whose tiles read the larger operand once. */
-    if (n >= m ? tiles_m * k->pair_m > 1 : tiles_n * k->pair_n > 1) run *= read_again;
+    if (p->n >= p->m ? tiles_m * k->pair_m > 1 : tiles_n * k->pair_n > 1) run *= read_again;
     if (k->fetches) run = run * (waves > 1 ? spread_waves : 1) + spread_start * (double)pair;
-    return start - (k->fetches ? spread_early : 0) + (pair * parts > 1 ? start_cluster : 0) +
-           both(run, memory, memory_hinders) + epilogue + (parts > 1 ? waves * add_up : 0);
+    run *= 1 + drag(parts, pair, waves, blocks);
+    double time = start - (k->fetches ? spread_early : 0) + (pair * parts > 1 ? start_cluster : 0) +
+                  both(run, bytes / memory_bytes, memory_hinders) + epilogue +
+                  (parts > 1 ? c.waves * add_up : 0);
+    return both(time, power(k, p, &c, bytes, sm_count), power_hinders);
 }
 
 /* k-blocks that so many parts need. Odd rows: every warp of the producer has units in each tile. */
@@ -494,9 +601,9 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
 
 /* The kernel that adds up slices: start, loads and stores, and its reads from L2; bytes a cycle. On sm_100f by the
  * simulator's model; there fewer than four slices take as long. */
-static const double combine = 4103, combine_bytes = 902.5;
+static const double combine = 3000, combine_bytes = 1031;
 static const double blackwell_combine = 4400, blackwell_combine_bytes = 1725;
-static const double rest_start = 3500; /* of the product of what equal slices leave of K */
+static const double rest_start = 5600; /* of the product of what equal slices leave of K */
 
 /* K of each slice: its rows begin at multiples of 16 bytes. */
 static uint64_t slice_k(const struct hewn_gemm_extent *p, uint32_t slices)
