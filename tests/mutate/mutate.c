@@ -3,7 +3,8 @@
  * what synchronises a kernel, each run under the simulator, and whether the checker says so.
  *
  *     mutate [options] HEWN MODULES CASES   every kernel that has a file CASES/<target>-<module>.run
- *       --sample N      every N-th mutant only, at least one of each kernel; what has a reason is asked less
+ *       --sample N[/I]  every N-th mutant only, from the I-th on (0), at least one of each kernel; what has a
+ *                       reason is asked less
  *       --ptxas FILE    survivors with the machine code of the original are no mutants; without it, a survivor
  *                       that has no reason (below) is skipped
  *       --only TEXT     mutants whose target, class, rule, label or statement contains TEXT
@@ -99,7 +100,7 @@ struct job {
 struct options {
     const char *hewn, *modules, *cases, *ptxas, *only, *keep;
     char work[64];
-    int sample;
+    int sample, first;
     FILE *report;
     long jobs;
     bool verbose;
@@ -182,7 +183,7 @@ static void choose(const struct options *o, struct kernel *k)
 {
     int kept = 0;
     for (int i = 0; i < k->mutants; i++) {
-        if (i % o->sample == 0 && chosen(o, k, &k->mutant[i]))
+        if (i % o->sample == o->first && chosen(o, k, &k->mutant[i]))
             k->mutant[kept++] = k->mutant[i];
         else
             mutants_free(&k->mutant[i], 1);
@@ -618,7 +619,7 @@ static int parse(int argc, char **argv, struct options *o)
         }
         if (i + 1 == argc) return -1;
         if (!strcmp(argv[i], "--sample"))
-            o->sample = atoi(argv[++i]);
+            sscanf(argv[++i], "%d/%d", &o->sample, &o->first);
         else if (!strcmp(argv[i], "--ptxas"))
             o->ptxas = *argv[i + 1] ? argv[i + 1] : NULL, i++;
         else if (!strcmp(argv[i], "--only"))
@@ -632,7 +633,8 @@ static int parse(int argc, char **argv, struct options *o)
         } else
             return -1;
     }
-    if (argc - i != 3 || o->sample < 1 || o->jobs < 1) return -1;
+    if (argc - i != 3 || o->sample < 1 || o->first < 0 || o->first >= o->sample || o->jobs < 1)
+        return -1;
     o->hewn = argv[i];
     o->modules = argv[i + 1];
     o->cases = argv[i + 2];
@@ -647,9 +649,10 @@ int main(int argc, char **argv)
     s.o.jobs = sysconf(_SC_NPROCESSORS_ONLN);
     if (s.o.jobs < 1) s.o.jobs = 1;
     if (parse(argc, argv, &s.o))
-        return fprintf(stderr, "usage: mutate [--sample N] [--ptxas FILE] [--only TEXT] [--keep "
-                               "DIR] [--verbose] "
-                               "[--report FILE] [--jobs N] HEWN MODULES CASES\n"),
+        return fprintf(stderr,
+                       "usage: mutate [--sample N[/I]] [--ptxas FILE] [--only TEXT] [--keep "
+                       "DIR] [--verbose] "
+                       "[--report FILE] [--jobs N] HEWN MODULES CASES\n"),
                64;
     if (s.o.jobs > JOBS) s.o.jobs = JOBS;
     if (!mkdtemp(s.o.work)) return perror("mutate: mkdtemp"), 1;
