@@ -1291,9 +1291,13 @@ int hewn_topk_plan_check_tables(const hewn_topk_plan *plan, const hewn_topk_tabl
  * scale_a_k and scale_b_n are bytes from there to the next 128 rows, scale_a_plane and scale_b_plane bytes to the
  * next group's, all multiples of 16, contiguous where 0. Scales behind k are multiplied by zeros, so they may be
  * anything but NaN; those of rows behind the last are not used.
- *   With OFFSETS, align is at least 128 (0: 128), so that groups begin with an atom. Of e2m1, k is even, leading
- * dimensions and strides are multiples of 32; beside another dtype k and they are multiples of 128 and 64, and the
- * address of 32. There is no a_rows.
+ *   scale_layout HEWN_GROUPED_WORDS: as DeepGEMM packs them, in words of 4 scales along k of a row, the first of them
+ * in the lowest byte; words of neighbouring rows are neighbours. scale_a_k and scale_b_n are words from there to those
+ * of the next 4 scales, up to the next multiple of 4 rows where 0; planes are words apart, too; all multiples of 4. So
+ * lie scales of UE8M0_32 and those of HEWN_GROUPED_UE8M0_128, one for 128 elements along k, which have no other layout.
+ *   With OFFSETS, align is at least 128 (0: 128), so that groups begin with an atom; with words, at least 4 (0: 4). Of
+ * e2m1, k is even, leading dimensions and strides are multiples of 32; beside another dtype, or with words, k and they
+ * are multiples of 128 and 64, and the address of 32. There is no a_rows.
  *
  * 16-bit inputs and HEWN_GROUPED_BLOCKS on all targets, HEWN_GROUPED_COLUMNS on sm_90a, block scales of 8 bits on
  * sm_100f. Else: HEWN_ERR_NO_MODULE.
@@ -1302,11 +1306,17 @@ typedef enum hewn_grouped_kind {
     HEWN_GROUPED_PLANES = 0, HEWN_GROUPED_COUNTS = 1, HEWN_GROUPED_OFFSETS = 2
 } hewn_grouped_kind;
 
-/* What shares a scale of B: 128 columns and 128 k, or 128 k of a column, in f32; or 32 or 16 k of a row of A and
- * of a column, in ue8m0 (a power of two: 2^(byte - 127)) and ue4m3. */
+/* What shares a scale of B: 128 columns and 128 k, or 128 k of a column, in f32; or 32, 16 or 128 k of a row of A
+ * and of a column, in ue8m0 (a power of two: 2^(byte - 127)) and ue4m3. */
 typedef enum hewn_grouped_scales {
-    HEWN_GROUPED_BLOCKS = 0, HEWN_GROUPED_COLUMNS = 1, HEWN_GROUPED_UE8M0_32 = 2, HEWN_GROUPED_UE4M3_16 = 3
+    HEWN_GROUPED_BLOCKS = 0, HEWN_GROUPED_COLUMNS = 1, HEWN_GROUPED_UE8M0_32 = 2, HEWN_GROUPED_UE4M3_16 = 3,
+    HEWN_GROUPED_UE8M0_128 = 4
 } hewn_grouped_scales;
+
+/* How block scales lie: in atoms of 512 bytes, or in words of 4 along k of a row. */
+typedef enum hewn_grouped_layout {
+    HEWN_GROUPED_ATOMS = 0, HEWN_GROUPED_WORDS = 1
+} hewn_grouped_layout;
 
 typedef struct hewn_grouped_desc {
     size_t struct_size;
@@ -1327,7 +1337,7 @@ typedef struct hewn_grouped_desc {
     int act;             /* HEWN_ACT_NONE or, of 16-bit inputs, HEWN_ACT_SWIGLU */
     int64_t a_rows;      /* rows of A and scale_a by number; 0: they are those of D */
     int in_b;            /* block-scaled: hewn_dtype of B; 0: `in` */
-    int scale_layout;    /* block-scaled: 0, atoms of 512 bytes */
+    int scale_layout;    /* hewn_grouped_layout; block-scaled, else 0 */
 } hewn_grouped_desc;
 
 typedef struct hewn_grouped_plan hewn_grouped_plan;

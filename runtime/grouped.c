@@ -177,7 +177,7 @@ static int choose_kernel(hewn_grouped_plan *plan, const char *name, hewn_error *
 
 static int load_kernel(hewn_grouped_plan *plan, hewn_context *context, hewn_error *err)
 {
-    static const char *const blocks[] = {"mx8", "mx4", "nv4"};
+    static const char *const blocks[] = {"mx8", "mx4", "nv4", "mw8"};
     const int scales = plan->problem.scales;
     char name[48];
     snprintf(name, sizeof name, "grouped_%s_%s_%s%s",
@@ -269,7 +269,7 @@ static size_t map_count(const hewn_grouped_plan *plan)
                                 : GROUPED_S;
 }
 
-/* Of block scales: words of an atom, atoms along k, rows of atoms, planes. */
+/* Of block scales: words of an atom, atoms along k, rows of atoms, planes; or words of rows, along k, planes. */
 static hewn_tensormap_desc atoms_map(const hewn_grouped_plan *plan, size_t i)
 {
     const struct grouped_tensor *t = &plan->problem.of[i];
@@ -277,13 +277,24 @@ static hewn_tensormap_desc atoms_map(const hewn_grouped_plan *plan, size_t i)
     const uint32_t atoms = plan->problem.tile_k / vectors / SCALED_ATOM_SCALES;
     const uint32_t rows =
         i == GROUPED_S ? SCALED_ATOM_ROWS : plan->kernel->tile_n / plan->kernel->ctas;
+    const uint32_t rows_of_atoms = ceil_div(rows, SCALED_ATOM_ROWS);
+    if (plan->problem.scales == SCALES_mw8)
+        return (hewn_tensormap_desc){
+            .struct_size = sizeof(hewn_tensormap_desc),
+            .dtype = HEWN_TENSORMAP_U32,
+            .rank = 3,
+            .dim = {t->columns, t->rows, t->planes},
+            .stride = {t->pitch, t->plane},
+            .box = {rows_of_atoms * SCALED_ATOM_ROWS, 1, 1},
+            .element_stride = {1, 1, 1, 1, 1},
+        };
     return (hewn_tensormap_desc){
         .struct_size = sizeof(hewn_tensormap_desc),
         .dtype = HEWN_TENSORMAP_U32,
         .rank = 4,
         .dim = {SCALED_ATOM_BYTES / WORD, t->columns / SCALED_ATOM_BYTES, t->rows, t->planes},
         .stride = {SCALED_ATOM_BYTES, t->pitch, t->plane},
-        .box = {SCALED_ATOM_BYTES / WORD, atoms, ceil_div(rows, SCALED_ATOM_ROWS), 1},
+        .box = {SCALED_ATOM_BYTES / WORD, atoms, rows_of_atoms, 1},
         .element_stride = {1, 1, 1, 1, 1},
     };
 }

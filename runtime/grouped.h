@@ -22,12 +22,12 @@ enum {
 };
 
 /* Inputs and their block scales, beside GROUPED_..._SCALES. */
-enum { SCALES_mx8 = GROUPED_UNSCALED_GLU + 1, SCALES_mx4, SCALES_nv4 };
+enum { SCALES_mx8 = GROUPED_UNSCALED_GLU + 1, SCALES_mx4, SCALES_nv4, SCALES_mw8 };
 #define BLOCK_SCALES(scales) ((scales) > GROUPED_UNSCALED_GLU)
 #define UNSCALED(scales)     ((scales) == GROUPED_UNSCALED || (scales) == GROUPED_UNSCALED_GLU)
 
 /* Planes of rows of elements; bytes. Of e2m1 an element is a byte, two of the caller's. Block scales: bytes of
- * atoms, rows of them. GROUPED_SB: block scales alone. */
+ * atoms, rows of them; or words, of rows, rows of these. GROUPED_SB: block scales alone. */
 struct grouped_tensor {
     uint64_t columns, rows, planes;
     uint64_t pitch, plane; /* between rows, between planes */

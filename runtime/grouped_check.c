@@ -122,15 +122,18 @@ static int check_inputs(const hewn_grouped_desc *d, struct grouped_problem *p, h
         return hewn_fail(err, HEWN_ERR_ARGUMENT,
                          "in_b: dtype %d is not that of `in`, %d, which block scales alone allow",
                          of[1], of[0]);
-    const int both = format[0] + 1 == E2M1 && format[1] + 1 == E2M1;
+    const int words = d->scale_layout != HEWN_GROUPED_ATOMS;
+    const int both = format[0] + 1 == E2M1 && format[1] + 1 == E2M1 && !words;
     p->tile_k = both ? 2U * GROUPED_BLOCK : (uint32_t)GROUPED_BLOCK >> (format[0] + 1 == HALF);
-    p->scales = block                   ? fp4    ? SCALES_nv4
-                                          : both ? SCALES_mx4
-                                                 : SCALES_mx8
+    p->scales = block                   ? fp4     ? SCALES_nv4
+                                          : both  ? SCALES_mx4
+                                          : words ? SCALES_mw8
+                                                  : SCALES_mx8
                 : format[0] + 1 == HALF ? (d->act ? GROUPED_UNSCALED_GLU : GROUPED_UNSCALED)
                                         : d->scales;
     /* the kinds that have e2m1 alone number it 1 */
     p->formats = both ? 1U << 7 | 1U << 10 : format[0] << 7 | format[1] << 10;
+    if (d->scales == HEWN_GROUPED_UE8M0_128) p->formats |= SCALED_COARSE;
     return HEWN_OK;
 }
 
@@ -139,7 +142,10 @@ static int check_options(const hewn_grouped_desc *d, struct grouped_problem *p, 
     const char *out = hewn_dtype_name(d->out);
     const int block = d->scales > HEWN_GROUPED_COLUMNS, scaled = block || d->in == HEWN_E4M3;
     const int half = scaled ? HEWN_BF16 : d->in;
-    const int64_t least = block && d->kind == HEWN_GROUPED_OFFSETS ? SCALED_ATOM_ROWS : 1;
+    const int coarse = d->scales == HEWN_GROUPED_UE8M0_128;
+    const int64_t least = !block || d->kind != HEWN_GROUPED_OFFSETS ? 1
+                          : d->scale_layout                         ? GROUPED_ALIGN / WORD
+                                                                    : SCALED_ATOM_ROWS;
     int64_t align = d->align ? d->align : least;
     int status = check_inputs(d, p, err);
     if (status) return status;
@@ -149,8 +155,10 @@ static int check_options(const hewn_grouped_desc *d, struct grouped_problem *p, 
     status = hewn_grouped_range("kind", d->kind, HEWN_GROUPED_PLANES, HEWN_GROUPED_OFFSETS, err);
     if (!status)
         status =
-            hewn_grouped_range("scales", d->scales, 0, scaled ? HEWN_GROUPED_UE4M3_16 : 0, err);
-    if (!status) status = hewn_grouped_range("scale_layout", d->scale_layout, 0, 0, err);
+            hewn_grouped_range("scales", d->scales, 0, scaled ? HEWN_GROUPED_UE8M0_128 : 0, err);
+    if (!status)
+        status = hewn_grouped_range("scale_layout", d->scale_layout, coarse,
+                                    coarse | (d->scales == HEWN_GROUPED_UE8M0_32), err);
     if (!status) status = check_counts(d, err);
     if (!status && d->act != HEWN_ACT_NONE && (scaled || d->act != HEWN_ACT_SWIGLU))
         status = hewn_fail(err, HEWN_ERR_ARGUMENT,
@@ -162,9 +170,10 @@ static int check_options(const hewn_grouped_desc *d, struct grouped_problem *p, 
         status = hewn_grouped_range("align", d->align, 0,
                                     d->kind == HEWN_GROUPED_OFFSETS ? MAX_ALIGN : 0, err);
     if (!status && align < least)
-        status = hewn_fail(err, HEWN_ERR_ARGUMENT,
-                           "align: %lld is less than %lld, the rows of an atom of scales",
-                           (long long)align, (long long)least);
+        status = hewn_fail(
+            err, HEWN_ERR_ARGUMENT,
+            "align: %lld is less than %lld, the rows at which scales of a group may begin",
+            (long long)align, (long long)least);
     if (!status && block) status = hewn_grouped_range("a_rows", d->a_rows, 0, 0, err);
     if (!status && align & (align - 1))
         status =
@@ -193,19 +202,35 @@ static int check_scales_b(const hewn_grouped_desc *d, struct grouped_problem *p,
     return status;
 }
 
-/* Block scales: rows of atoms. */
+/* Block scales of `rows` rows: rows of atoms; or words, a row of them for `units` units along k. */
+static int check_block_scales(struct grouped_tensor *t, const char *const names[2], uint64_t rows,
+                              uint64_t units, int words, const int64_t stride[2], hewn_error *err)
+{
+    int64_t row = stride[0];
+    t->element = words ? WORD : 1;
+    t->columns = words ? rows : units * SCALED_ATOM_BYTES;
+    t->rows = words ? units : (rows + SCALED_ATOM_ROWS - 1U) / SCALED_ATOM_ROWS;
+    if (!row && words) row = (int64_t)(rows + 3) / 4 * 4;
+    return hewn_grouped_extent(t, names, row, t->columns, stride[1], err);
+}
+
 static int check_atoms(const hewn_grouped_desc *d, struct grouped_problem *p, hewn_error *err)
 {
     static const char *const a[] = {"scale_a_k", "scale_a_plane"}, *const b[] = {"scale_b_n",
                                                                                  "scale_b_plane"};
-    const uint64_t k = (p->scales == SCALES_nv4 ? 16U : 32U) * SCALED_ATOM_SCALES;
-    const uint64_t bytes = (p->k + k - 1) / k * SCALED_ATOM_BYTES;
+    const int words = p->scales == SCALES_mw8;
+    const uint64_t k = (p->scales == SCALES_nv4               ? 16U
+                        : d->scales == HEWN_GROUPED_UE8M0_128 ? 128U
+                                                              : 32U) *
+                       SCALED_ATOM_SCALES;
+    const uint64_t units = (p->k + k - 1) / k;
     struct grouped_tensor *sa = &p->of[GROUPED_S], *sb = &p->of[GROUPED_SB];
-    *sa = (struct grouped_tensor){bytes, (p->m + SCALED_ATOM_ROWS - 1U) / SCALED_ATOM_ROWS,
-                                  p->of[GROUPED_A].planes, .element = 1};
-    *sb = (struct grouped_tensor){bytes, p->blocks_n, p->groups, .element = 1};
-    int status = hewn_grouped_extent(sa, a, d->scale_a_k, bytes, d->scale_a_plane, err);
-    return status ? status : hewn_grouped_extent(sb, b, d->scale_b_n, bytes, d->scale_b_plane, err);
+    sa->planes = p->of[GROUPED_A].planes, sb->planes = p->groups;
+    int status = check_block_scales(sa, a, p->m, units, words,
+                                    (const int64_t[]){d->scale_a_k, d->scale_a_plane}, err);
+    return status ? status
+                  : check_block_scales(sb, b, p->n, units, words,
+                                       (const int64_t[]){d->scale_b_n, d->scale_b_plane}, err);
 }
 
 /* A stride of e2m1 in elements, at least `least`, becomes bytes; 0 stays. */
@@ -229,7 +254,7 @@ static int check_packed(const hewn_grouped_desc *d, struct grouped_problem *p, i
     struct grouped_tensor *t = &p->of[i];
     const int dtype = i == GROUPED_B && d->in_b ? d->in_b : d->in;
     if (dtype != HEWN_E2M1) return HEWN_OK;
-    t->packed = p->scales == SCALES_mx8;
+    t->packed = p->scales == SCALES_mx8 || p->scales == SCALES_mw8;
     const uint32_t multiple = t->packed ? 64 : 32;
     if (d->k % (t->packed ? GROUPED_BLOCK : 2))
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "k: %lld elements of e2m1 are no multiple of %d",

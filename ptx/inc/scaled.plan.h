@@ -9,9 +9,11 @@
  *   mx8   A and B each e4m3, e5m2 or e2m1; scales ue8m0, v = 32
  *   mx4   A and B e2m1; scales ue8m0, v = 32
  *   nv4   A and B e2m1; scales ue4m3, v = 16
+ *   mw8   as mx8; v = 32 or 128; scales are words of 4 of them
  *
  * Scales lie in atoms of 512 bytes: 128 rows and 4 scales along k; that of row r and scale j of an atom is byte
- * (r % 32) * 16 + r / 32 * 4 + j. Atoms of the same rows lie one behind another along k.
+ * (r % 32) * 16 + r / 32 * 4 + j. Atoms of the same rows lie one behind another along k. Of mw8 a word has 4 scales
+ * along k of a row, the first in its lowest byte; words of neighbouring rows are neighbours.
  *
  * map     | tensor          | dimensions, innermost first                  | box                    | swizzle
  * map_a   | A               | {k, m, groups or 1}                          | {128 bytes, CTA_M, 1}  | 128 B
@@ -19,6 +21,9 @@
  * map_d   | D, output dtype | {whole, m, groups or 1}                      | {128 bytes, 32, 1}     | 128 B
  * map_sa  | scale_a, u32    | {128, atoms along k, m / 128, groups or 1}   | {128, ATOMS, 1, 1}     | none
  * map_sb  | scale_b, u32    | {128, atoms along k, n / 128, groups}        | {128, ATOMS, LOAD_ATOMS, 1} | none
+ * mw8:
+ * map_sa  | scale_a, u32    | {m, words along k, groups or 1}              | {CTA_M, 1, 1}          | none
+ * map_sb  | scale_b, u32    | {n, words along k, groups}                   | {128 LOAD_ATOMS, 1, 1} | none
  * CTA_M and LOAD_N are a tile's rows and columns, of a pair of CTAs half of them; tiles in the scalars' rules are the
  * pair's. A and B are bytes, or of mx8 and e2m1 16U4_ALIGN16B, which TMA widens to a byte an element. map_d ends at the
  * last whole 16-byte chunk of a row, as in gemm.plan.h.
@@ -31,6 +36,10 @@
 #define SCALED_ATOM_BYTES  512
 #define SCALED_ATOM_ROWS   128
 #define SCALED_ATOM_SCALES 4
+
+/* Of mw8: a scale for 128 elements, so a word for 4 k-blocks. Its log2, in a bit of `formats` that an instruction
+ * descriptor has 0. */
+#define SCALED_COARSE 2
 
 #define SCALED_MAPS(FIRST, NEXT) \
     FIRST(map_a)                 \
@@ -54,8 +63,10 @@
     X(u32, tiles_n, "(n + tile_n - 1) / tile_n")                                             \
     X(u32, raster_rows, "rows of tiles of a group that are walked together")                 \
     X(u32, kind, "0 planes, 1 counts, 2 offsets")                                            \
-    X(u32, align, "offsets: a power of two, 128 or more; first rows are rounded up to this") \
-    X(u32, formats, "A's format << 7 | B's << 10, as in an instruction descriptor")
+    X(u32, align, "offsets: a power of two, 128 or more, of mw8 4; first rows are rounded "  \
+                  "up to this")                                                              \
+    X(u32, formats, "A's format << 7 | B's << 10, as in an instruction descriptor; of mw8 with " \
+                    "v = 128 also SCALED_COARSE")
 
 #define SCALED_SCALAR_COUNT (SCALED_SCALARS(SCALAR_ONE))
 #define SCALED_PARAM_BYTES  (SCALED_MAP_COUNT * MAP_BYTES SCALED_SCALARS(SCALAR_BYTES))

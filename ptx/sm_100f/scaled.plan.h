@@ -43,6 +43,8 @@
     X(SM100F, sm_100f, 128x192, mx8) \
     X(SM100F, sm_100f, 128x192, mx4) \
     X(SM100F, sm_100f, 128x192, nv4) \
+    X(SM100F, sm_100f, 128x128, mw8) \
+    X(SM100F, sm_100f, 128x192, mw8) \
     X(SM100F, sm_100f, 256x128, mx8) \
     X(SM100F, sm_100f, 256x128, mx4) \
     X(SM100F, sm_100f, 256x128, nv4) \
@@ -73,18 +75,22 @@
 #define SM100F_SCALED_FIELD_RASTER_ROWS(m, n, p, s, r, b) r
 #define SM100F_SCALED_FIELD_B_ATOMS(m, n, p, s, r, b)     b
 
-/* A kind: elements of k in a stage, those of a scale, atoms of scales along k. */
-/*                            K  VECTOR  ATOMS */
-#define SM100F_SCALED_mx8    128,    32,     1
-#define SM100F_SCALED_mx4    256,    32,     2
-#define SM100F_SCALED_nv4    256,    16,     4
+/* A kind: elements of k in a stage, those of a scale (at least), atoms of scales along k. WORDS 1: scales come as words
+ * of rows, of which mma makes atoms. */
+/*                            K  VECTOR  ATOMS  WORDS */
+#define SM100F_SCALED_mx8    128,    32,     1,     0
+#define SM100F_SCALED_mx4    256,    32,     2,     0
+#define SM100F_SCALED_nv4    256,    16,     4,     0
+#define SM100F_SCALED_mw8    128,    32,     1,     1
 #define SM100F_SCALED_TILE_K(i)      SM100F_SCALED_KIND(K, SM100F_SCALED_##i)
 #define SM100F_SCALED_VECTOR(i)      SM100F_SCALED_KIND(VECTOR, SM100F_SCALED_##i)
 #define SM100F_SCALED_ATOMS(i)       SM100F_SCALED_KIND(ATOMS, SM100F_SCALED_##i)
+#define SM100F_SCALED_WORDS(i)       SM100F_SCALED_KIND(WORDS, SM100F_SCALED_##i)
 #define SM100F_SCALED_KIND(name, ...) SM100F_SCALED_KIND_##name(__VA_ARGS__)
-#define SM100F_SCALED_KIND_K(k, v, a)      k
-#define SM100F_SCALED_KIND_VECTOR(k, v, a) v
-#define SM100F_SCALED_KIND_ATOMS(k, v, a)  a
+#define SM100F_SCALED_KIND_K(k, v, a, w)      k
+#define SM100F_SCALED_KIND_VECTOR(k, v, a, w) v
+#define SM100F_SCALED_KIND_ATOMS(k, v, a, w)  a
+#define SM100F_SCALED_KIND_WORDS(k, v, a, w)  w
 /* clang-format on */
 
 /* Atoms of B's scales along n that a CTA loads: of a pair each loads half, or the first all, for both. */
@@ -104,15 +110,16 @@
      SM100F_SCALED_SB_BYTES(v, i))
 
 /* What a phase of full_bar waits for: the stages of both CTAs of a pair. What TMA counts of e2m1 that it widens
- * to bytes is the half: a stage of mx8 may have A or B of that. */
+ * to bytes is the half: a stage of mx8 may have A or B of that, of mw8 both. */
 #define SM100F_SCALED_FULL_BYTES(v, i) (SM100F_SCALED_PAIR_M(v) * SM100F_SCALED_STAGE_BYTES(v, i))
 #define SM100F_SCALED_WIDER_BYTES(v)                                                \
     (SM100F_SCALED_A_BYTES(v) > SM100F_SCALED_B_BYTES(v) ? SM100F_SCALED_A_BYTES(v) \
                                                          : SM100F_SCALED_B_BYTES(v))
 #define SM100F_SCALED_LEAST_BYTES(v, i)                                                        \
     (SM100F_SCALED_FULL_BYTES(v, i) -                                                          \
-     (SM100F_SCALED_ATOMS(i) == 1 ? SM100F_SCALED_PAIR_M(v) * SM100F_SCALED_WIDER_BYTES(v) / 2 \
-                                  : 0))
+     (SM100F_SCALED_WORDS(i)        ? (SM100F_SCALED_A_BYTES(v) + SM100F_SCALED_B_BYTES(v)) / 2 \
+      : SM100F_SCALED_ATOMS(i) == 1 ? SM100F_SCALED_PAIR_M(v) * SM100F_SCALED_WIDER_BYTES(v) / 2 \
+                                    : 0))
 
 /* Dynamic shared memory, from its 1024-aligned start: rings of A, B, staged boxes of output, rings of scales. */
 #define SM100F_SCALED_RING_A 0
@@ -171,16 +178,23 @@
     X(empty_bar, 1, 0, 0, mma, producer + mma)                                                     \
     X(acc_full, 1, 0, 0, mma, epilogue)                                                            \
     X(acc_empty, SM100F_SCALED_EPILOGUE_WARPS *SM100F_SCALED_PAIR_M(v), 0, 0, epilogue, mma)
-#define SM100F_SCALED_FLOWS(X)                    \
+#define SM100F_SCALED_FLOWS(X, i)                 \
     X(ring_a, producer.tma, mma.mma)              \
     X(ring_b, producer.tma, mma.mma)              \
-    X(ring_sa, producer.tma, mma.copy)            \
-    X(ring_sb, producer.tma, mma.copy)            \
+    SM100F_SCALED_FLOWS_##i(X)                    \
     X(stage_d, epilogue, epilogue.tma + epilogue) \
     X(tmem_base, mma, epilogue + producer + mma)  \
     X(acc_0, mma.mma, epilogue.ld)                \
     X(acc_1, mma.mma, epilogue.ld)                \
     X(scales_a, mma.copy, mma.mma)                \
     X(scales_b, mma.copy, mma.mma)
+#define SM100F_SCALED_FLOWS_mx8(X)     \
+    X(ring_sa, producer.tma, mma.copy) \
+    X(ring_sb, producer.tma, mma.copy)
+#define SM100F_SCALED_FLOWS_mx4(X) SM100F_SCALED_FLOWS_mx8(X)
+#define SM100F_SCALED_FLOWS_nv4(X) SM100F_SCALED_FLOWS_mx8(X)
+#define SM100F_SCALED_FLOWS_mw8(X)                 \
+    X(ring_sa, producer.tma + mma, mma.copy + mma) \
+    X(ring_sb, producer.tma + mma, mma.copy + mma)
 
 #endif

@@ -102,21 +102,26 @@ static void try_case(struct device *dev, struct scaled_case c)
 
 /* ---- the cases -- */
 
-/* Inputs: A, B and scales; what k must be a multiple of. */
+/* Inputs: A, B and scales, their layout; what k must be a multiple of. */
 static const struct inputs {
-    int a, b, scales, k;
+    int a, b, scales, layout, k;
 } inputs[] = {
-    {HEWN_E4M3, 0, HEWN_GROUPED_UE8M0_32, 1},
-    {HEWN_E2M1, 0, HEWN_GROUPED_UE8M0_32, 2},
-    {HEWN_E2M1, 0, HEWN_GROUPED_UE4M3_16, 2},
-    {HEWN_E5M2, HEWN_E4M3, HEWN_GROUPED_UE8M0_32, 1},
-    {HEWN_E4M3, HEWN_E2M1, HEWN_GROUPED_UE8M0_32, 128},
-    {HEWN_E2M1, HEWN_E5M2, HEWN_GROUPED_UE8M0_32, 128},
+    {HEWN_E4M3, 0, HEWN_GROUPED_UE8M0_32, 0, 1},
+    {HEWN_E2M1, 0, HEWN_GROUPED_UE8M0_32, 0, 2},
+    {HEWN_E2M1, 0, HEWN_GROUPED_UE4M3_16, 0, 2},
+    {HEWN_E5M2, HEWN_E4M3, HEWN_GROUPED_UE8M0_32, 0, 1},
+    {HEWN_E4M3, HEWN_E2M1, HEWN_GROUPED_UE8M0_32, 0, 128},
+    {HEWN_E2M1, HEWN_E5M2, HEWN_GROUPED_UE8M0_32, 0, 128},
+    /* words: */
+    {HEWN_E4M3, HEWN_E5M2, HEWN_GROUPED_UE8M0_32, HEWN_GROUPED_WORDS, 1},
+    {HEWN_E4M3, 0, HEWN_GROUPED_UE8M0_128, HEWN_GROUPED_WORDS, 1},
+    {HEWN_E2M1, 0, HEWN_GROUPED_UE8M0_32, HEWN_GROUPED_WORDS, 128},
+    {HEWN_E4M3, HEWN_E2M1, HEWN_GROUPED_UE8M0_128, HEWN_GROUPED_WORDS, 128},
 };
-enum { INPUTS = sizeof inputs / sizeof *inputs };
+enum { INPUTS = sizeof inputs / sizeof *inputs, OF_ATOMS = 6 };
 
 static const char *const variants[] = {"128x128", "128x192", "256x128", "256x192"};
-enum { VARIANTS = sizeof variants / sizeof *variants };
+enum { VARIANTS = sizeof variants / sizeof *variants, OF_WORDS = 2 }; /* OF_WORDS: the first two */
 
 static struct scaled_case of_inputs(int i)
 {
@@ -128,6 +133,7 @@ static struct scaled_case of_inputs(int i)
                                 .in = inputs[i].a,
                                 .in_b = inputs[i].b,
                                 .scales = inputs[i].scales,
+                                .layout = inputs[i].layout,
                                 .out = HEWN_BF16};
 }
 
@@ -142,7 +148,7 @@ static int k_of(int i, int k)
 static void each_variant(struct device *dev)
 {
     for (int i = 0; i < INPUTS; i++)
-        for (int v = 0; v < VARIANTS; v++) {
+        for (int v = 0; v < (inputs[i].layout ? OF_WORDS : VARIANTS); v++) {
             struct scaled_case c = of_inputs(i);
             c.variant = variants[v];
             c.kind = (i + v) % 3;
@@ -152,6 +158,7 @@ static void each_variant(struct device *dev)
             c.n = v % 2 ? 397 : 264;
             c.k = k_of(i, 1290);
             c.alpha = v % 2;
+            c.align = c.layout && c.kind == HEWN_GROUPED_OFFSETS ? 8 : 0;
             try_case(dev, c);
         }
 }
@@ -160,16 +167,16 @@ static void each_variant(struct device *dev)
 static void groups(struct device *dev)
 {
     for (int kind = 1; kind < 3; kind++)
-        for (int few = 0; few < 2; few++) {
-            struct scaled_case c = of_inputs((kind + few) % 3);
+        for (int few = 0; few < 3; few++) {
+            struct scaled_case c = of_inputs(few == 2 ? OF_ATOMS + kind : (kind + few) % 3);
             c.kind = kind;
-            c.few = few;
-            c.groups = few ? 70 : 5; /* more than the lanes of a warp */
-            c.m = kind == HEWN_GROUPED_OFFSETS ? 1300 : few ? 33 : 140;
+            c.few = few == 1;
+            c.groups = few == 1 ? 70 : 5; /* more than the lanes of a warp */
+            c.m = kind == HEWN_GROUPED_OFFSETS ? 1300 : few == 1 ? 33 : 140;
             c.n = 70;
             c.k = 128;
             c.alpha = 1;
-            c.align = few && kind == HEWN_GROUPED_OFFSETS ? 256 : 0;
+            c.align = few == 1 && kind == HEWN_GROUPED_OFFSETS ? 256 : 0;
             try_case(dev, c);
         }
 }
@@ -208,8 +215,9 @@ static void at_random(struct device *dev, int count)
         c.few = !rng_below(&r, 3);
         c.spread = (int)rng_below(&r, 2);
         c.alpha = (int)rng_below(&r, 2);
-        if (c.kind == HEWN_GROUPED_OFFSETS && rng_below(&r, 2)) c.align = 128 << rng_below(&r, 3);
-        if (rng_below(&r, 3)) c.variant = variants[rng_below(&r, VARIANTS)];
+        if (c.kind == HEWN_GROUPED_OFFSETS && rng_below(&r, 2))
+            c.align = (c.layout ? 4 : 128) << rng_below(&r, 3);
+        if (rng_below(&r, 3)) c.variant = variants[rng_below(&r, c.layout ? OF_WORDS : VARIANTS)];
         try_case(dev, c);
     }
 }

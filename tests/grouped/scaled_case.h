@@ -25,7 +25,7 @@ enum { SCALED_POISON = 0x5A };
 struct scaled_case {
     int kind; /* hewn_grouped_kind */
     int groups, m, n, k;
-    int in, in_b, scales; /* hewn_dtype, hewn_grouped_scales */
+    int in, in_b, scales, layout; /* hewn_dtype, hewn_grouped_scales, hewn_grouped_layout */
     int out, align;
     int spread; /* strides larger than contiguous */
     int exact;
@@ -40,7 +40,9 @@ struct scaled_side {
     int dtype, rows, planes;
     unsigned char *bytes, *scales;
     size_t size, scale_size;
-    int64_t row, plane, atom_row, atom_plane; /* bytes */
+    int64_t row, plane, atom_row,
+        atom_plane; /* bytes; atom_row: with words, from one along k to the next */
+    int words;      /* the layout of scales */
 };
 
 struct scaled_data {

@@ -12,18 +12,21 @@ enum { ATOM = 512, ATOM_ROWS = 128, ATOM_SCALES = 4 };
 void scaled_case_name(const struct scaled_case *c, char *out, size_t size)
 {
     static const char *const kinds[] = {"planes", "counts", "offsets"};
-    snprintf(out, size, "%d %s of %d x %d x %d, %s x %s, %s, %s%s%s%s, %s", c->groups,
+    static const char *const scales[] = {[HEWN_GROUPED_UE8M0_32] = "ue8m0",
+                                         [HEWN_GROUPED_UE4M3_16] = "ue4m3",
+                                         [HEWN_GROUPED_UE8M0_128] = "ue8m0 of 128"};
+    snprintf(out, size, "%d %s of %d x %d x %d, %s x %s, %s%s, %s%s%s%s, %s", c->groups,
              kinds[c->kind], c->m, c->n, c->k, hewn_dtype_name(c->in),
-             hewn_dtype_name(c->in_b ? c->in_b : c->in),
-             c->scales == HEWN_GROUPED_UE4M3_16 ? "ue4m3" : "ue8m0", hewn_dtype_name(c->out),
-             c->spread ? ", spread" : "", c->alpha ? ", alpha" : "", c->few ? ", few rows" : "",
+             hewn_dtype_name(c->in_b ? c->in_b : c->in), scales[c->scales],
+             c->layout ? " in words" : "", hewn_dtype_name(c->out), c->spread ? ", spread" : "",
+             c->alpha ? ", alpha" : "", c->few ? ", few rows" : "",
              c->variant ? c->variant : "chosen");
     if (c->align) snprintf(out + strlen(out), size - strlen(out), ", align %d", c->align);
 }
 
 int scaled_vector(const struct scaled_case *c)
 {
-    return c->scales == HEWN_GROUPED_UE4M3_16 ? 16 : 32;
+    return c->scales == HEWN_GROUPED_UE4M3_16 ? 16 : c->scales == HEWN_GROUPED_UE8M0_128 ? 128 : 32;
 }
 
 static int clamp(int x, int most)
@@ -33,7 +36,7 @@ static int clamp(int x, int most)
 
 void scaled_range(const struct scaled_data *d, int group, int *first, int *end)
 {
-    const int64_t align = d->c.align ? d->c.align : ATOM_ROWS;
+    const int64_t align = d->c.align ? d->c.align : d->c.layout ? 4 : ATOM_ROWS;
     *first = 0, *end = d->c.m;
     if (d->c.kind == HEWN_GROUPED_COUNTS) *end = clamp(d->rows[group], d->c.m);
     if (d->c.kind != HEWN_GROUPED_OFFSETS) return;
@@ -45,6 +48,9 @@ void scaled_range(const struct scaled_data *d, int group, int *first, int *end)
 
 unsigned char *scaled_scale(const struct scaled_side *s, int plane, int row, int j)
 {
+    if (s->words)
+        return s->scales + plane * s->atom_plane + j / ATOM_SCALES * s->atom_row +
+               row * ATOM_SCALES + j % ATOM_SCALES;
     return s->scales + plane * s->atom_plane + row / ATOM_ROWS * s->atom_row +
            j / ATOM_SCALES * ATOM + row % 32 * 16 + row / 32 % 4 * 4 + j % ATOM_SCALES;
 }
@@ -64,7 +70,13 @@ static bool shape_side(struct scaled_side *s, const struct scaled_case *c, int d
     s->row = up(dtype == HEWN_E2M1 ? (c->k + 1) / 2 : c->k, 32) + extra;
     s->plane = rows * s->row + 2 * extra;
     s->atom_row = up(vectors / scaled_vector(c), ATOM_SCALES) / ATOM_SCALES * ATOM + extra;
-    s->atom_plane = up(rows, ATOM_ROWS) / ATOM_ROWS * s->atom_row + 2 * extra;
+    int64_t atom_rows = up(rows, ATOM_ROWS) / ATOM_ROWS;
+    s->words = c->layout == HEWN_GROUPED_WORDS;
+    if (s->words) {
+        atom_rows = up(vectors / scaled_vector(c), ATOM_SCALES) / ATOM_SCALES;
+        s->atom_row = up(rows, 4) * ATOM_SCALES + extra;
+    }
+    s->atom_plane = atom_rows * s->atom_row + 2 * extra;
     s->size = (size_t)(s->plane * planes);
     s->scale_size = (size_t)(s->atom_plane * planes);
     s->bytes = malloc(s->size);
@@ -91,7 +103,8 @@ static bool describe(struct scaled_data *d)
                              .in_b = c->in_b,
                              .out = c->out,
                              .kind = c->kind,
-                             .scales = c->scales};
+                             .scales = c->scales,
+                             .scale_layout = c->layout};
     const int of_a = c->in == HEWN_E2M1 ? 2 : 1, of_b = in_b == HEWN_E2M1 ? 2 : 1;
     x->lda = d->a.row * of_a;
     x->ldb = d->b.row * of_b;
@@ -99,10 +112,11 @@ static bool describe(struct scaled_data *d)
     x->stride_b = d->b.plane * of_b;
     x->ldd = up(c->n, 8) + (c->spread ? 16 : 0);
     x->stride_d = c->m * x->ldd + (c->spread ? 16 : 0);
-    x->scale_a_k = d->a.atom_row;
-    x->scale_a_plane = d->a.atom_plane;
-    x->scale_b_n = d->b.atom_row;
-    x->scale_b_plane = d->b.atom_plane;
+    const int unit = c->layout == HEWN_GROUPED_WORDS ? ATOM_SCALES : 1; /* words, or bytes */
+    x->scale_a_k = d->a.atom_row / unit;
+    x->scale_a_plane = d->a.atom_plane / unit;
+    x->scale_b_n = d->b.atom_row / unit;
+    x->scale_b_plane = d->b.atom_plane / unit;
     d->d_bytes = (size_t)(x->stride_d * d->planes) * hewn_dtype_size(c->out);
     d->row_count = (size_t)c->groups + (c->kind == HEWN_GROUPED_OFFSETS);
     return true;
@@ -145,7 +159,7 @@ static void store(int dtype, unsigned char *row, int i, bool exact, struct rng *
 /* ue8m0: powers of two; ue4m3: with their fractions; exact: 0.5 to 2, or of ue4m3 to 1.875. */
 static unsigned char some_scale(const struct scaled_case *c, struct rng *r)
 {
-    if (c->scales == HEWN_GROUPED_UE8M0_32)
+    if (c->scales != HEWN_GROUPED_UE4M3_16)
         return (unsigned char)(c->exact ? 126 + rng_below(r, 3) : 117 + rng_below(r, 20));
     return (unsigned char)(c->exact ? 0x30 + rng_below(r, 16) : 1 + rng_below(r, 0x7E));
 }

@@ -47,7 +47,7 @@ static void shapes(hewn_context *context)
     BAD((d.a_rows = 2000, d.scale_a_k = 1000), HEWN_ERR_ARGUMENT,
         "scale_a_k: 1000 is less than the 2000 elements inside");
     BAD(d.kind = 3, HEWN_ERR_ARGUMENT, "kind: 3 is not in 0..2");
-    BAD(d.scales = 4, HEWN_ERR_ARGUMENT, "scales: 4 is not in 0..3");
+    BAD(d.scales = 5, HEWN_ERR_ARGUMENT, "scales: 5 is not in 0..4");
     BAD((d.scales = HEWN_GROUPED_COLUMNS, d.variant = "128x192"), HEWN_ERR_ARGUMENT,
         "variant: there is no kernel \"128x192\"");
     BAD(d.in = HEWN_E5M2, HEWN_ERR_ARGUMENT, "in: dtype 4 (e5m2) is none of e4m3, bf16, f16");
@@ -81,7 +81,16 @@ static void block_scales(hewn_context *context)
     BAD(d.in_b = HEWN_BF16, HEWN_ERR_ARGUMENT, "in_b: dtype 2 is not that of `in`, 3");
     BAD(d.scale_layout = 1, HEWN_ERR_ARGUMENT, "scale_layout: 1 is not in 0..0");
     BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.align = 64), HEWN_ERR_ARGUMENT,
-        "align: 64 is less than 128, the rows of an atom of scales");
+        "align: 64 is less than 128, the rows at which scales of a group may begin");
+    BAD(d.scales = HEWN_GROUPED_UE8M0_128, HEWN_ERR_ARGUMENT, "scale_layout: 0 is not in 1..1");
+    BAD((d.scales = HEWN_GROUPED_UE4M3_16, d.in = HEWN_E2M1, d.scale_layout = 1), HEWN_ERR_ARGUMENT,
+        "scale_layout: 1 is not in 0..0");
+    BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.scale_layout = 1, d.align = 2), HEWN_ERR_ARGUMENT,
+        "align: 2 is less than 4, the rows at which scales of a group may begin");
+    BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.scale_layout = 1, d.scale_b_n = 6), HEWN_ERR_ARGUMENT,
+        "scale_b_n: 6 ");
+    BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.scale_layout = 1, d.in = HEWN_E2M1, d.k = 64),
+        HEWN_ERR_ARGUMENT, "k: 64 elements of e2m1 are no multiple of 128");
     BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.a_rows = 9), HEWN_ERR_ARGUMENT,
         "a_rows: 9 is not in 0..0");
     BAD((d.scales = HEWN_GROUPED_UE4M3_16, d.in = HEWN_E2M1, d.k = 33), HEWN_ERR_ARGUMENT,

@@ -88,6 +88,7 @@ struct scaled_shape {
     unsigned load_m, load_n;              /* what a CTA loads of them */
     unsigned stages, raster_rows, d_rows; /* rows of an output box */
     unsigned vector, atoms, load_atoms;   /* elements of a scale; atoms along k, along n in a load */
+    unsigned words;                       /* 1: scales are words of rows, no atoms */
 };
 
 struct indexer_shape {

@@ -10,7 +10,6 @@
 static const char *const maps[] = PLAN_NAMES(SCALED_MAPS(PLAN_NAME, PLAN_NAME));
 static const struct plan_scalar scalars[] = PLAN_SCALARS(SCALED_SCALARS(PLAN_SCALAR));
 static const struct plan_range roles[] = PLAN_RANGES(SM100F_SCALED_ROLES(PLAN_ROLE));
-static const struct plan_flow flows[] = PLAN_FLOWS(SM100F_SCALED_FLOWS(PLAN_FLOW));
 
 #define CHECK(P, t, v, i)                                                                        \
     _Static_assert(P##_SCALED_DYNAMIC_SHARED(v, i) + P##_SCALED_STATIC_BYTES <= SM_SHARED_BYTES, \
@@ -32,9 +31,11 @@ SM100F_SCALED_PLANS(CHECK)
 #define KIND_A_mx8     "8 or 4 bits"
 #define KIND_A_mx4     "e2m1"
 #define KIND_A_nv4     "e2m1"
+#define KIND_A_mw8     "8 or 4 bits"
 #define KIND_SCALE_mx8 "ue8m0"
 #define KIND_SCALE_mx4 "ue8m0"
 #define KIND_SCALE_nv4 "ue4m3"
+#define KIND_SCALE_mw8 "ue8m0"
 
 #define TABLES(P, t, v, i)                                           \
     static const struct plan_range t##_##v##_##i##_shared[] =        \
@@ -43,6 +44,8 @@ SM100F_SCALED_PLANS(CHECK)
         PLAN_RANGES(P##_SCALED_TMEM(PLAN_TMEM, v, i));               \
     static const struct plan_handoff t##_##v##_##i##_handoffs[] =    \
         PLAN_HANDOFFS(P##_SCALED_HANDOFFS(PLAN_HANDOFF_SPAN, v, i)); \
+    static const struct plan_flow t##_##v##_##i##_flows[] =          \
+        PLAN_FLOWS(P##_SCALED_FLOWS(PLAN_FLOW, i));                  \
     static const struct scaled_shape t##_##v##_##i##_shape = {       \
         .a = KIND_A_##i,                                             \
         .scale = KIND_SCALE_##i,                                     \
@@ -57,6 +60,7 @@ SM100F_SCALED_PLANS(CHECK)
         .vector = P##_SCALED_VECTOR(i),                              \
         .atoms = P##_SCALED_ATOMS(i),                                \
         .load_atoms = P##_SCALED_LOAD_ATOMS(v),                      \
+        .words = P##_SCALED_WORDS(i),                                \
     };
 
 SM100F_SCALED_PLANS(TABLES)
@@ -80,7 +84,7 @@ SM100F_SCALED_PLANS(TABLES)
             .shared = t##_##v##_##i##_shared,                  \
             .tmem = t##_##v##_##i##_tmem,                      \
             .handoffs = t##_##v##_##i##_handoffs,              \
-            .flows = flows,                                    \
+            .flows = t##_##v##_##i##_flows,                    \
             .scaled = &t##_##v##_##i##_shape,                  \
         },                                                     \
     },
@@ -124,7 +128,25 @@ static void write_map(FILE *out, int i, const char *tensor, const char *dtype, i
             "     \"interleave\": \"none\", \"swizzle\": \"%s\", \"out_of_bounds\": "
             "\"zero\"}%s\n",
             maps[i], tensor, dtype, rank, dims, box, rank > 3 ? ", 1" : "",
-            rank > 3 ? "none" : "128B", tail);
+            strncmp(tensor, "scale", 5) == 0 ? "none" : "128B", tail);
+}
+
+/* The maps of scales: of atoms, or of words of rows. */
+static void write_scale_maps(FILE *out, const struct scaled_shape *s)
+{
+    static const char *const dims[][2] = {{"128, \"atoms along k\", \"m / 128\", \"groups or 1\"",
+                                           "128, \"atoms along k\", \"n / 128\", \"groups\""},
+                                          {"\"m\", \"words along k\", \"groups or 1\"",
+                                           "\"n\", \"words along k\", \"groups\""}};
+    const int rank = s->words ? 3 : 4;
+    char box[64];
+    snprintf(box, sizeof box, s->words ? "128, 1, 1" : "128, %u, 1, 1", s->atoms);
+    write_map(out, 3, "scale_a", "u32", rank, dims[s->words][0], box, ",");
+    if (s->words)
+        snprintf(box, sizeof box, "%u, 1, 1", 128 * s->load_atoms);
+    else
+        snprintf(box, sizeof box, "128, %u, %u, 1", s->atoms, s->load_atoms);
+    write_map(out, 4, "scale_b", "u32", rank, dims[s->words][1], box, "");
 }
 
 void scaled_write_shape(FILE *out, const struct module_id *id)
@@ -139,12 +161,7 @@ void scaled_write_shape(FILE *out, const struct module_id *id)
     write_map(out, 1, "B", in, 3, "\"128-byte k-blocks\", \"n\", \"groups\"", box, ",");
     snprintf(box, sizeof box, "%d, %u, 1", strcmp(id->out, "f32") == 0 ? 32 : 64, s->d_rows);
     write_map(out, 2, "D", id->out, 3, "\"whole\", \"m\", \"groups or 1\"", box, ",");
-    snprintf(box, sizeof box, "128, %u, 1, 1", s->atoms);
-    write_map(out, 3, "scale_a", "u32", 4, "128, \"atoms along k\", \"m / 128\", \"groups or 1\"",
-              box, ",");
-    snprintf(box, sizeof box, "128, %u, %u, 1", s->atoms, s->load_atoms);
-    write_map(out, 4, "scale_b", "u32", 4, "128, \"atoms along k\", \"n / 128\", \"groups\"", box,
-              "");
+    write_scale_maps(out, s);
     fprintf(out,
             "  ],\n  \"tile\": {\"m\": %u, \"n\": %u, \"k\": %u},\n  \"stages\": %u,\n"
             "  \"raster_rows\": %u,\n  \"clusters\": [%u],\n"
