@@ -275,10 +275,11 @@ static hewn_tensormap_desc atoms_map(const hewn_grouped_plan *plan, size_t i)
     const struct grouped_tensor *t = &plan->problem.of[i];
     const uint32_t vectors = plan->problem.scales == SCALES_nv4 ? 16 : 32;
     const uint32_t atoms = plan->problem.tile_k / vectors / SCALED_ATOM_SCALES;
-    const uint32_t rows =
-        i == GROUPED_S ? SCALED_ATOM_ROWS : plan->kernel->tile_n / plan->kernel->ctas;
+    const int words = plan->problem.scales == SCALES_mw8;
+    const uint32_t share = words ? 1 : plan->kernel->ctas; /* words each CTA loads for itself */
+    const uint32_t rows = i == GROUPED_S ? SCALED_ATOM_ROWS : plan->kernel->tile_n / share;
     const uint32_t rows_of_atoms = ceil_div(rows, SCALED_ATOM_ROWS);
-    if (plan->problem.scales == SCALES_mw8)
+    if (words)
         return (hewn_tensormap_desc){
             .struct_size = sizeof(hewn_tensormap_desc),
             .dtype = HEWN_TENSORMAP_U32,

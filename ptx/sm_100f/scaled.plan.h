@@ -50,7 +50,9 @@
     X(SM100F, sm_100f, 256x128, nv4) \
     X(SM100F, sm_100f, 256x192, mx8) \
     X(SM100F, sm_100f, 256x192, mx4) \
-    X(SM100F, sm_100f, 256x192, nv4)
+    X(SM100F, sm_100f, 256x192, nv4) \
+    X(SM100F, sm_100f, 256x128, mw8) \
+    X(SM100F, sm_100f, 256x192, mw8)
 
 /* PAIR_M 2: two CTAs multiply one tile together; each has half of its rows and loads half of B's. RASTER_ROWS: rows of
  * tiles that are walked together. B_ATOMS: atoms along n that a tile touches. */
@@ -93,9 +95,12 @@
 #define SM100F_SCALED_KIND_WORDS(k, v, a, w)  w
 /* clang-format on */
 
-/* Atoms of B's scales along n that a CTA loads: of a pair each loads half, or the first all, for both. */
-#define SM100F_SCALED_LOAD_ATOMS(v) \
-    ((SM100F_SCALED_B_ATOMS(v) + SM100F_SCALED_PAIR_M(v) - 1) / SM100F_SCALED_PAIR_M(v))
+/* Atoms of B's scales along n that a CTA loads: of a pair each loads half, or the first all, for both; words each loads
+ * for itself. */
+#define SM100F_SCALED_LOAD_ATOMS(v, i)                                   \
+    (SM100F_SCALED_WORDS(i) ? SM100F_SCALED_B_ATOMS(v)                   \
+                            : (SM100F_SCALED_B_ATOMS(v) +                \
+                               SM100F_SCALED_PAIR_M(v) - 1) / SM100F_SCALED_PAIR_M(v))
 
 /* A CTA's stage: k-blocks of its rows of A and its share of B's, 128 bytes of each, and their scales, of B those of the
  * whole tile. */
@@ -111,13 +116,19 @@
 
 /* What a phase of full_bar waits for: the stages of both CTAs of a pair. What TMA counts of e2m1 that it widens
  * to bytes is the half: a stage of mx8 may have A or B of that, of mw8 both. */
-#define SM100F_SCALED_FULL_BYTES(v, i) (SM100F_SCALED_PAIR_M(v) * SM100F_SCALED_STAGE_BYTES(v, i))
+#define SM100F_SCALED_FULL_BYTES(v, i)                           \
+    (SM100F_SCALED_PAIR_M(v) * (SM100F_SCALED_STAGE_BYTES(v, i) - \
+                                SM100F_SCALED_PAIR_WORDS(v, i) * SM100F_SCALED_WORD_BYTES(v, i)))
+/* Words of a pair: each CTA makes atoms of its own, which a barrier of its own tells it of. */
+#define SM100F_SCALED_PAIR_WORDS(v, i) (SM100F_SCALED_WORDS(i) && SM100F_SCALED_PAIR_M(v) == 2)
+#define SM100F_SCALED_WORD_BYTES(v, i) (SM100F_SCALED_SA_BYTES(i) + SM100F_SCALED_SB_BYTES(v, i))
 #define SM100F_SCALED_WIDER_BYTES(v)                                                \
     (SM100F_SCALED_A_BYTES(v) > SM100F_SCALED_B_BYTES(v) ? SM100F_SCALED_A_BYTES(v) \
                                                          : SM100F_SCALED_B_BYTES(v))
 #define SM100F_SCALED_LEAST_BYTES(v, i)                                                        \
     (SM100F_SCALED_FULL_BYTES(v, i) -                                                          \
-     (SM100F_SCALED_WORDS(i)        ? (SM100F_SCALED_A_BYTES(v) + SM100F_SCALED_B_BYTES(v)) / 2 \
+     (SM100F_SCALED_WORDS(i)                                                                    \
+          ? SM100F_SCALED_PAIR_M(v) * (SM100F_SCALED_A_BYTES(v) + SM100F_SCALED_B_BYTES(v)) / 2  \
       : SM100F_SCALED_ATOMS(i) == 1 ? SM100F_SCALED_PAIR_M(v) * SM100F_SCALED_WIDER_BYTES(v) / 2 \
                                     : 0))
 
@@ -174,10 +185,20 @@
  * empty_bar, too: for the products of two k-blocks before, whose scales the next ones overwrite. Roles of
  * either CTA of a pair. */
 #define SM100F_SCALED_HANDOFFS(X, v, i)                                                            \
-    X(full_bar, 1, SM100F_SCALED_LEAST_BYTES(v, i), SM100F_SCALED_FULL_BYTES(v, i), producer, mma) \
+    SM100F_SCALED_IF(SM100F_SCALED_PAIR_M(v), SM100F_SCALED_WORDS(i))(X, v, i)                     \
     X(empty_bar, 1, 0, 0, mma, producer + mma)                                                     \
     X(acc_full, 1, 0, 0, mma, epilogue)                                                            \
     X(acc_empty, SM100F_SCALED_EPILOGUE_WARPS *SM100F_SCALED_PAIR_M(v), 0, 0, epilogue, mma)
+#define SM100F_SCALED_IF(pair, words)    SM100F_SCALED_IF_OF(pair, words)
+#define SM100F_SCALED_IF_OF(pair, words) SM100F_SCALED_FULL_##pair##_##words
+#define SM100F_SCALED_FULL_1_0(X, v, i) \
+    X(full_bar, 1, SM100F_SCALED_LEAST_BYTES(v, i), SM100F_SCALED_FULL_BYTES(v, i), producer, mma)
+#define SM100F_SCALED_FULL_1_1(X, v, i) SM100F_SCALED_FULL_1_0(X, v, i)
+#define SM100F_SCALED_FULL_2_0(X, v, i) SM100F_SCALED_FULL_1_0(X, v, i)
+#define SM100F_SCALED_FULL_2_1(X, v, i)                                                        \
+    X(full_bar, 2, SM100F_SCALED_LEAST_BYTES(v, i), SM100F_SCALED_FULL_BYTES(v, i),            \
+      producer + mma, mma)                                                                     \
+    X(words_bar, 1, SM100F_SCALED_WORD_BYTES(v, i), SM100F_SCALED_WORD_BYTES(v, i), producer, mma)
 #define SM100F_SCALED_FLOWS(X, i)                 \
     X(ring_a, producer.tma, mma.mma)              \
     X(ring_b, producer.tma, mma.mma)              \

@@ -59,7 +59,7 @@ SM100F_SCALED_PLANS(CHECK)
         .d_rows = P##_SCALED_D_ROWS,                                 \
         .vector = P##_SCALED_VECTOR(i),                              \
         .atoms = P##_SCALED_ATOMS(i),                                \
-        .load_atoms = P##_SCALED_LOAD_ATOMS(v),                      \
+        .load_atoms = P##_SCALED_LOAD_ATOMS(v, i),                   \
         .words = P##_SCALED_WORDS(i),                                \
     };
 
