@@ -92,6 +92,41 @@
     X(u64, out_row, "bytes between rows of out, a multiple of 16") \
     X(u32, units, "columns / 8")
 
+/* ---- sample: a cluster a row, each CTA a part of it in dynamic shared memory -- */
+
+#define ENGINE_SAMPLE_WARPS     32
+#define ENGINE_SAMPLE_THREADS   (32 * ENGINE_SAMPLE_WARPS)
+#define ENGINE_SAMPLE_LOG_BINS  11
+#define ENGINE_SAMPLE_BINS      (1 << ENGINE_SAMPLE_LOG_BINS) /* two a thread */
+#define ENGINE_SAMPLE_VOCAB     262144                        /* at most */
+#define ENGINE_SAMPLE_MOST_CTAS 8                             /* a portable cluster */
+#define ENGINE_SAMPLE_PART      (ENGINE_SAMPLE_VOCAB / ENGINE_SAMPLE_MOST_CTAS)
+#define ENGINE_SAMPLE_SHARED    (4 * ENGINE_SAMPLE_PART)
+#define ENGINE_SAMPLE_STATIC    (16 * ENGINE_SAMPLE_BINS + 16 * ENGINE_SAMPLE_WARPS + 128)
+#define ENGINE_SETTINGS_BYTES   24 /* struct engine_sampling */
+
+#define ENGINE_SAMPLE_ROLES(X) X(draw, 0, ENGINE_SAMPLE_WARPS)
+/* Readers may be of other CTAs of the cluster. */
+#define ENGINE_SAMPLE_FLOWS(X) \
+    X(bins, draw, draw)        \
+    X(warps_of, draw, draw)    \
+    X(found, draw, draw)       \
+    X(bounds, draw, draw)      \
+    X(mass_of, draw, draw)     \
+    X(kept_of, draw, draw)
+
+/* Grid: {rows * CTAs of a cluster, 1, 1}. */
+#define ENGINE_SAMPLE_SCALARS(X)                                   \
+    X(u64, logits, "address of logits, a multiple of 16")          \
+    X(u64, slot_of, "address of slots of rows, i32, or 0")         \
+    X(u64, positions, "address of positions, i32")                 \
+    X(u64, settings, "address of 24-byte settings, a multiple of 8") \
+    X(u64, sampled, "address of drawn tokens, i32")                \
+    X(u64, row_bytes, "bytes between rows, a multiple of 16")      \
+    X(u32, slots, "slots")                                         \
+    X(u32, vocab, "logits of a row")                               \
+    X(u32, cta_units, "16-byte units of a CTA: those of a row / CTAs of a cluster, rounded up")
+
 /* ---- advance: a thread a row -- */
 
 #define ENGINE_ADVANCE_WARPS   4

@@ -1,6 +1,7 @@
 /*
  * The engine's own kernels against C in float64, every launch clean under the checker: rows of every size, gaps
- * between rows, rows chosen by number, idle and damaged rows. --random N: so many random cases of each kernel more.
+ * between rows, rows chosen by number, idle and damaged rows. --random N: so many random cases of each kernel more, of engine_sample a
+ * quarter.
  */
 #include "kernels.h"
 
@@ -80,6 +81,7 @@ int main(int argc, char **argv)
         test_rope(&b, random);
         test_swiglu(&b, random);
         test_slots(&b, random);
+        test_sample(&b, random / 4);
         test_rules(&b);
     }
     return suite_end(&dev);

@@ -56,6 +56,7 @@ void test_norm(struct bench *b, int random);
 void test_rope(struct bench *b, int random);
 void test_swiglu(struct bench *b, int random);
 void test_slots(struct bench *b, int random);
+void test_sample(struct bench *b, int random);
 void test_rules(struct bench *b);
 
 #endif

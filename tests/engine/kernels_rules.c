@@ -91,6 +91,17 @@ static void other_rules(struct bench *b)
     REFUSED(advance, advance, bad.rows = 4, "rows: 4 is not in 0..3");
     REFUSED(advance, advance, bad.stop_count = 1, "stops: must not be 0");
     REFUSED(advance, advance, bad.slots = NULL, "slots: must not be NULL");
+    const struct engine_sample sample = {
+        .logits = 64, .slots = &slots, .rows = 2, .vocab = 96, .type = HEWN_F32};
+    slots.settings = 64;
+    REFUSED(sample, sample, bad.vocab = 262145, "vocab: 262145 is not in 1..262144");
+    REFUSED(sample, sample, bad.type = HEWN_F16, "type: 1 is neither HEWN_F32 nor HEWN_BF16");
+    REFUSED(sample, sample, bad.vocab = 95, "row: 95 is not a multiple of 4");
+    REFUSED(sample, sample, bad.row = 92, "row: 92 is not in 96..");
+    REFUSED(sample, sample, bad.logits = 72, "logits: 0x48 is not a multiple of 16");
+    REFUSED(sample, sample, bad.rows = 4, "rows: 4 is not in 0..3");
+    slots.settings = 68;
+    REFUSED(sample, sample, (void)bad, "settings: 0x44 is not a multiple of 8");
     slots.limits = 0;
     REFUSED(advance, advance, (void)bad, "limits: must not be 0");
 }

@@ -20,10 +20,12 @@
 const hewn_family *hewn_engine_family(void);
 
 /* X(name, module, most dynamic shared memory): the kernels, in the order of engine_kernels.function. */
-#define ENGINE_KERNELS(X)                           \
-    X(norm, "engine_norm_bf16", ENGINE_NORM_SHARED) \
-    X(rope, "engine_rope_bf16", 0)                  \
-    X(swiglu, "engine_swiglu_bf16", 0)              \
+#define ENGINE_KERNELS(X)                                      \
+    X(norm, "engine_norm_bf16", ENGINE_NORM_SHARED)            \
+    X(rope, "engine_rope_bf16", 0)                             \
+    X(swiglu, "engine_swiglu_bf16", 0)                         \
+    X(sample_f32, "engine_sample_f32", ENGINE_SAMPLE_SHARED)   \
+    X(sample_bf16, "engine_sample_bf16", ENGINE_SAMPLE_SHARED) \
     X(advance, "engine_advance_i32", 0)
 
 enum {
@@ -176,7 +178,7 @@ enum engine_reason {
  * temperature), rounded to a whole number; the first top_k of the order are kept, then the fewest
  * of them from the front whose masses reach top_p of these tokens' sum. Of the kept tokens, in the
  * order of their index, the first is drawn at which the sum of masses passes u * (sum of all kept),
- * u = R / 2^64, R the low 64 bits of Philox4x32-10 with the key `seed` and the counter
+ * u = R / 2^64, R the first two words (the first one lower) of Philox4x32-10 with the key `seed` and the counter
  * {positions[slot], request, 0, 0}. Sums are of whole numbers, hence exact: the same logits,
  * settings and position give the same token in any batch. A row without a logit above -infinity
  * gives -1.

@@ -17,6 +17,68 @@ static int check_slots(const struct engine_slots *s, unsigned used, hewn_error *
     return status;
 }
 
+/* ---- sample -- */
+
+/* Bits of check_slots. */
+enum { SLOT_POSITIONS = 1 << 1, SLOT_SAMPLED = 1 << 3 };
+enum { LEAST_PART = 2048 }; /* logits of a CTA: fewer are not worth another one */
+
+_Static_assert(sizeof(struct engine_sampling) == ENGINE_SETTINGS_BYTES, "the kernel reads it");
+
+static int check_sample(const struct engine_sample *a, hewn_error *err)
+{
+    const struct engine_slots *slots = a->slots;
+    if (!slots) return engine_fail(err, HEWN_ERR_ARGUMENT, "slots: must not be NULL");
+    if (a->type != HEWN_F32 && a->type != HEWN_BF16)
+        return engine_fail(err, HEWN_ERR_ARGUMENT, "type: %d is neither HEWN_F32 nor HEWN_BF16",
+                           a->type);
+    const struct engine_size sizes[] = {
+        {"rows", a->rows, 0, a->slot_of ? INT32_MAX / ENGINE_SAMPLE_MOST_CTAS : slots->slots, 1},
+        {"vocab", a->vocab, 1, ENGINE_SAMPLE_VOCAB, 1},
+        {"row", engine_stride(a->row, a->vocab), a->vocab, ENGINE_STRIDE,
+         a->rows > 1 ? (a->type == HEWN_F32 ? 4 : 8) : 1},
+    };
+    const struct engine_address addresses[] = {{"logits", a->logits, 16, 1},
+                                               {"slot_of", a->slot_of, 4, 0},
+                                               {"settings", slots->settings, 8, 1}};
+    int status = check_slots(slots, SLOT_POSITIONS | SLOT_SAMPLED, err);
+    if (!status) status = engine_check_sizes(sizes, sizeof sizes / sizeof *sizes, err);
+    return status ? status : engine_check_addresses(addresses, 3, err);
+}
+
+int engine_sample(const struct engine_kernels *k, const struct engine_sample *a, hewn_stream stream,
+                  hewn_error *err)
+{
+    int status = check_sample(a, err);
+    if (status || a->rows == 0) return status;
+    const uint32_t element = a->type == HEWN_F32 ? 4 : 2, vocab = (uint32_t)a->vocab;
+    const uint32_t units = (vocab * element + 15) / 16;
+    uint32_t ctas = 1;
+    while (ctas < ENGINE_SAMPLE_MOST_CTAS && vocab / (2 * ctas) >= LEAST_PART) ctas *= 2;
+    struct engine_sample_scalars s = {
+        .logits = a->logits,
+        .slot_of = a->slot_of,
+        .positions = a->slots->positions,
+        .settings = a->slots->settings,
+        .sampled = a->slots->sampled,
+        .row_bytes = element * (uint64_t)engine_stride(a->row, a->vocab),
+        .slots = (uint32_t)a->slots->slots,
+        .vocab = vocab,
+        .cta_units = (units + ctas - 1) / ctas,
+    };
+    const struct engine_shape shape = {
+        .kernel = a->type == HEWN_F32 ? ENGINE_sample_f32 : ENGINE_sample_bf16,
+        .grid = {(uint32_t)a->rows * ctas, 1},
+        .threads = ENGINE_SAMPLE_THREADS,
+        .shared = s.cta_units * (16 / element) * 4,
+        .cluster = ctas > 1 ? ctas : 0,
+    };
+    void *params[] = {ENGINE_SAMPLE_SCALARS(ENGINE_PARAM)};
+    return engine_launch(k, &shape, params, stream, err);
+}
+
+/* ---- advance -- */
+
 int engine_advance(const struct engine_kernels *k, const struct engine_advance *a,
                    hewn_stream stream, hewn_error *err)
 {

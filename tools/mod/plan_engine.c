@@ -10,6 +10,9 @@
 _Static_assert(ENGINE_UNIT * 2 == 16, "a unit of bf16 is one load");
 _Static_assert(ENGINE_ROPE_DIM / ENGINE_UNIT <= 32, "a warp has a head");
 _Static_assert(ENGINE_NORM_SHARED + 4 * ENGINE_NORM_WARPS <= SM_SHARED_BYTES, "shared memory");
+_Static_assert(ENGINE_SAMPLE_BINS == 2 * ENGINE_SAMPLE_THREADS && ENGINE_SAMPLE_THREADS == 1024,
+               "two bins a thread");
+_Static_assert(ENGINE_SAMPLE_SHARED + ENGINE_SAMPLE_STATIC <= SM_SHARED_BYTES, "shared memory");
 _Static_assert((ENGINE_NORM_WARPS & (ENGINE_NORM_WARPS - 1)) == 0, "a power of two");
 
 /* X(kernel, prefix, dynamic shared memory, formula, dtypes, grid, limits): a kernel of ptx/inc. */
@@ -26,6 +29,11 @@ _Static_assert((ENGINE_NORM_WARPS & (ENGINE_NORM_WARPS - 1)) == 0, "a power of t
     X(swiglu, SWIGLU, 0, "out[r][c] = gate[r][c] / (1 + exp(-gate[r][c])) * up[r][c]",           \
       "\"rows\": \"bf16\"", "\"rows\", \"units / 512, rounded up\", \"1\"",                      \
       "\"units\": [1, 268435455]")                                                               \
+    X(sample, SAMPLE, ENGINE_SAMPLE_SHARED,                                                      \
+      "the first index at which the sum of kept masses passes u * (sum of all kept); "           \
+      "mass = round(2^31 * exp((logit - largest) / temperature))",                               \
+      "\"positions\": \"i32\", \"sum\": \"u64\"", "\"rows * CTAs of a cluster\", \"1\", \"1\"",  \
+      "\"vocab\": [1, 262144]")                                                                  \
     X(advance, ADVANCE, 0, "tokens[slot] = sampled[slot], positions[slot] += 1, or the end",     \
       "\"tokens\": \"i32\"", "\"rows / 128, rounded up\", \"1\", \"1\"",                         \
       "\"rows\": [1, 2147483647]")

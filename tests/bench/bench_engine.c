@@ -1,0 +1,187 @@
+/*
+ * The engine's kernels on a GPU: microseconds of a launch in a graph of several, TB/s of the bytes that must move.
+ *
+ *   bench_engine
+ *
+ * Shapes are those of Llama 3.1 8B: hidden 4096, 32 heads of Q and 8 of K and V, 14336 columns between the two
+ * products, 128,256 tokens. Buffers of several launches lie behind one another, so that L2 has none of a large one.
+ */
+#include "gpu.h"
+
+#include "../../tools/engine/kernels.h"
+#include "lib/harness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { LAUNCHES = 24, ROTATED = 4, BLOCK = 1 << 22, HIDDEN = 4096, HEADS = 48, DIM = 128 };
+enum { BETWEEN = 14336, VOCAB = 128256, SLOTS = 256, PAGE = 16, PAGES = 1024 };
+
+struct bench {
+    struct gpu g;
+    struct engine_kernels k;
+    uint16_t *block; /* bf16, or halves of f32: numbers in -1 .. 1, some of them small */
+    hewn_error err;
+};
+
+static void report(const char *name, int64_t rows, double seconds, double bytes)
+{
+    printf("| %s | %lld | %.2f | %.2f |\n", name, (long long)rows, seconds * 1e6,
+           bytes / seconds * 1e-12);
+    fflush(stdout);
+}
+
+static hewn_deviceptr numbers(struct bench *b, uint64_t bytes)
+{
+    return gpu_repeat(&b->g, b->block, BLOCK, bytes);
+}
+
+static void need(struct bench *b, int status, const char *what)
+{
+    if (status) gpu_die(what, b->err.message);
+}
+
+static void bench_norm(struct bench *b, int64_t rows)
+{
+    const uint64_t bytes = 2 * (uint64_t)rows * HIDDEN;
+    const hewn_deviceptr x = numbers(b, ROTATED * bytes), y = numbers(b, ROTATED * bytes);
+    const hewn_deviceptr out = numbers(b, ROTATED * bytes), w = numbers(b, 2 * HIDDEN);
+    gpu_time_begin(&b->g);
+    for (uint64_t i = 0; i < LAUNCHES; i++) {
+        const uint64_t at = i % ROTATED * bytes;
+        const struct engine_norm a = {.x = x + at,
+                                      .y = y + at,
+                                      .h = x + at,
+                                      .w = w,
+                                      .out = out + at,
+                                      .rows = rows,
+                                      .x_rows = rows,
+                                      .hidden = HIDDEN,
+                                      .eps = 1e-5};
+        need(b, engine_norm(&b->k, &a, b->g.stream, &b->err), "norm");
+    }
+    report("norm: sum, RMSNorm", rows, gpu_time_end(&b->g, LAUNCHES), 4.0 * (double)bytes);
+    const hewn_deviceptr list[] = {x, y, out, w};
+    for (int i = 0; i < 4; i++) gpu_need(b->g.d.mem_free(list[i]), "free");
+}
+
+static void bench_rope(struct bench *b, int64_t rows)
+{
+    const uint64_t bytes = 2 * (uint64_t)rows * HEADS * DIM, pool = 2 * PAGES * PAGE * 8 * DIM;
+    const hewn_deviceptr qkv = numbers(b, ROTATED * bytes), k = numbers(b, pool),
+                         v = numbers(b, pool);
+    const hewn_deviceptr rotation = numbers(b, 4 * PAGES * PAGE * DIM);
+    int32_t *list = gpu_host(4 * (uint64_t)(rows + PAGES));
+    for (int64_t i = 0; i < rows; i++) list[i] = (int32_t)(i % (PAGES * PAGE));
+    const hewn_deviceptr positions = gpu_upload(&b->g, list, 4 * (uint64_t)rows);
+    for (int64_t i = 0; i < rows; i++) list[i] = 0;
+    const hewn_deviceptr sequences = gpu_upload(&b->g, list, 4 * (uint64_t)rows);
+    for (int i = 0; i < PAGES; i++) list[i] = PAGES - 1 - i;
+    const hewn_deviceptr table = gpu_upload(&b->g, list, 4 * PAGES);
+    free(list);
+    gpu_time_begin(&b->g);
+    for (uint64_t i = 0; i < LAUNCHES; i++) {
+        const struct engine_rope a = {.qkv = qkv + i % ROTATED * bytes,
+                                      .positions = positions,
+                                      .sequences = sequences,
+                                      .rotation = rotation,
+                                      .k = k,
+                                      .v = v,
+                                      .table = table,
+                                      .rows = rows,
+                                      .q_heads = 32,
+                                      .kv_heads = 8,
+                                      .dim = DIM,
+                                      .positions_most = PAGES * PAGE,
+                                      .sequences_most = 1,
+                                      .pages = PAGES,
+                                      .page_size = PAGE,
+                                      .table_width = PAGES,
+                                      .page = PAGE * 8 * DIM,
+                                      .head = DIM,
+                                      .token = 8 * DIM};
+        need(b, engine_rope(&b->k, &a, b->g.stream, &b->err), "rope");
+    }
+    report("rope, K and V into pages", rows, gpu_time_end(&b->g, LAUNCHES), 2.0 * (double)bytes);
+    const hewn_deviceptr all[] = {qkv, k, v, rotation, positions, sequences, table};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) gpu_need(b->g.d.mem_free(all[i]), "free");
+}
+
+static void bench_swiglu(struct bench *b, int64_t rows)
+{
+    const uint64_t bytes = 2 * (uint64_t)rows * BETWEEN;
+    const hewn_deviceptr in = numbers(b, 2 * ROTATED * bytes), out = numbers(b, ROTATED * bytes);
+    gpu_time_begin(&b->g);
+    for (uint64_t i = 0; i < LAUNCHES; i++) {
+        const hewn_deviceptr gate = in + i % ROTATED * 2 * bytes;
+        const struct engine_swiglu a = {.gate = gate,
+                                        .up = gate + 2 * BETWEEN,
+                                        .rows = rows,
+                                        .out = out + i % ROTATED * bytes,
+                                        .n = BETWEEN,
+                                        .row = 2 * BETWEEN};
+        need(b, engine_swiglu(&b->k, &a, b->g.stream, &b->err), "swiglu");
+    }
+    report("swiglu", rows, gpu_time_end(&b->g, LAUNCHES), 3.0 * (double)bytes);
+    gpu_need(b->g.d.mem_free(in), "free");
+    gpu_need(b->g.d.mem_free(out), "free");
+}
+
+static const struct {
+    const char *name;
+    int type;
+    struct engine_sampling s;
+} drawings[] = {
+    {"sample, the first, f32", HEWN_F32, {0, 1, 0, 0, 1}},
+    {"sample, the first, bf16", HEWN_BF16, {0, 1, 0, 0, 1}},
+    {"sample, all, f32", HEWN_F32, {1, 1, 0, 0, 1}},
+    {"sample, top_p 0.9, f32", HEWN_F32, {1, 0.9F, 0, 0, 1}},
+    {"sample, top_p 0.9, temperature 0.1, f32", HEWN_F32, {0.1F, 0.9F, 0, 0, 1}},
+    {"sample, top_k 50, top_p 0.9, f32", HEWN_F32, {1, 0.9F, 50, 0, 1}},
+    {"sample, top_k 50, top_p 0.9, bf16", HEWN_BF16, {1, 0.9F, 50, 0, 1}},
+};
+
+static void bench_sample(struct bench *b, size_t which, int64_t rows)
+{
+    const uint64_t bytes = (drawings[which].type == HEWN_F32 ? 4U : 2U) * (uint64_t)rows * VOCAB;
+    const hewn_deviceptr logits = numbers(b, ROTATED * bytes);
+    int32_t zeros[2 * SLOTS] = {0};
+    struct engine_sampling settings[SLOTS];
+    for (int i = 0; i < SLOTS; i++) settings[i] = drawings[which].s;
+    const struct engine_slots slots = {.positions = gpu_upload(&b->g, zeros, 4 * SLOTS),
+                                       .sampled = gpu_upload(&b->g, zeros, 4 * SLOTS),
+                                       .settings = gpu_upload(&b->g, settings, sizeof settings),
+                                       .slots = SLOTS};
+    gpu_time_begin(&b->g);
+    for (uint64_t i = 0; i < LAUNCHES; i++) {
+        const struct engine_sample a = {.logits = logits + i % ROTATED * bytes,
+                                        .slots = &slots,
+                                        .rows = rows,
+                                        .vocab = VOCAB,
+                                        .type = drawings[which].type};
+        need(b, engine_sample(&b->k, &a, b->g.stream, &b->err), "sample");
+    }
+    report(drawings[which].name, rows, gpu_time_end(&b->g, LAUNCHES), (double)bytes);
+    const hewn_deviceptr all[] = {logits, slots.positions, slots.sampled, slots.settings};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) gpu_need(b->g.d.mem_free(all[i]), "free");
+}
+
+int main(void)
+{
+    static const int64_t rows[] = {1, 8, 64, 512, 8192};
+    static struct bench b;
+    struct rng r = {1};
+    gpu_open(&b.g);
+    b.block = gpu_host(BLOCK);
+    for (int i = 0; i < BLOCK / 2; i++) b.block[i] = double_to_bf16((double)rng_unit(&r) * 4);
+    need(&b, engine_kernels_open(&b.k, b.g.d.context, &b.err), "open");
+    printf("| kernel | rows | us | TB/s |\n|---|---|---|---|\n");
+    for (int i = 0; i < 5; i++) bench_norm(&b, rows[i]);
+    for (int i = 0; i < 5; i++) bench_rope(&b, rows[i]);
+    for (int i = 0; i < 5; i++) bench_swiglu(&b, rows[i]);
+    for (size_t which = 0; which < sizeof drawings / sizeof *drawings; which++)
+        for (int i = 0; i < 3; i++) bench_sample(&b, which, rows[i]);
+    free(b.block);
+    gpu_close(&b.g);
+    return 0;
+}
