@@ -52,7 +52,7 @@ static void fill_rows(const struct rope_case *c, struct data *d, struct rng *r)
 static bool data_new(const struct rope_case *c, struct data *d, struct rng *r)
 {
     const size_t row = 2 * (size_t)((c->q_heads + 2 * c->kv_heads) * c->dim);
-    const size_t page = (size_t)(c->page_size * c->kv_heads * c->dim);
+    const size_t page = (size_t)c->page_size * (size_t)c->kv_heads * (size_t)c->dim;
     memset(d, 0, sizeof *d);
     bool ready = array_new(&d->qkv, row * (size_t)c->rows);
     ready = array_new(&d->before, d->qkv.size) && ready;
@@ -112,7 +112,7 @@ static void want_head(const struct rope_case *c, const struct data *d, int r, in
 {
     const int half = c->dim / 2;
     const struct array *weights = head < c->q_heads ? &d->q_norm : &d->k_norm;
-    double x[256], sum = 0, scale = 1;
+    double x[256] = {0}, sum = 0, scale = 1;
     for (int j = 0; j < c->dim; j++) sum += bf16_to_double(from[j]) * bf16_to_double(from[j]);
     if (c->normed) scale = 1 / sqrt(sum / c->dim + (double)1e-6F);
     for (int j = 0; j < c->dim; j++) {

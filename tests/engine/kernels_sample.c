@@ -275,8 +275,7 @@ static void frequencies(struct bench *b, int rows)
     if (ready) fill(&c, &d, &r);
     for (int row = 0; ready && row < rows; row++) {
         for (int i = 0; i < c.vocab; i++)
-            ((float *)((char *)d.logits.host + (size_t)row * d.row))[i] =
-                (float)(i * 11 % 24) * 0.25F;
+            f32(&d.logits)[row * c.vocab + i] = (float)(i * 11 % 24) * 0.25F;
         i32(&d.positions)[row] = row;
         ((struct engine_sampling *)d.settings.host)[row] =
             (struct engine_sampling){2, 0.9F, 0, 5, 77};
