@@ -628,8 +628,9 @@ int hewn_gemm_tune(hewn_context *context, const hewn_gemm_desc *desc,
  *   Decode: a tile is 16 to 64 rows of a KV head, and every SM gets an equal share of all keys of the
  *     batch. The shares are computed on the device, from the lengths of the run. A second kernel combines
  *     the rows whose keys were shared. Where few keys fall to a CTA, on sm_90a a cluster may take a tile
- *     instead, and merge its parts itself. Bits may differ between devices, and between plans of other
- *     largest lengths. This schedule has one source and 16-bit inputs, and is not for `unnormalised`.
+ *     instead, and merge its parts itself. Where tiles are many and short, each is one CTA's. Bits may
+ *     differ between devices, and between plans of other largest lengths. This schedule has one source
+ *     and 16-bit inputs, and is not for `unnormalised`.
  * The decode schedule is chosen if q_length * q_heads / kv_heads is at most 64 and `splits` and `pack`
  * are 0. The head dimensions 96 and 512 of sm_90a have no other one.
  *

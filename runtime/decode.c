@@ -494,6 +494,6 @@ void hewn_decode_describe(const hewn_attention_plan *plan, hewn_attention_plan_i
     info->items = d->tiles;
     info->schedule = HEWN_SCHEDULE_DECODE;
     info->gather = d->scalars.gather != 0;
-    info->part_keys = d->scalars.chunk * DECODE_BLOCK;
+    info->part_keys = plan->problem.invariant ? d->scalars.chunk * DECODE_BLOCK : 0;
     info->parts = d->scalars.chunk ? d->scalars.chunks : d->cluster;
 }

@@ -5,7 +5,7 @@
  *
  * The combine kernel costs 2 to 5 us, which is much of a short launch. But clusters hold fewer SMs, and
  * none helps another one whose keys are more. So clusters are taken where the time that they can lose by
- * that is less.
+ * that is less. With more tiles than SMs a CTA may likewise take whole tiles: those that begin in its share.
  */
 #include "attention.h"
 
@@ -40,14 +40,32 @@ static int fits(hewn_attention_plan *plan, uint32_t ctas, uint64_t clusters)
            resident > 0 && (uint64_t)resident >= clusters;
 }
 
+static double tile_bytes(const hewn_attention_plan *plan, uint64_t blocks)
+{
+    const struct decode_kernel *k = plan->decode.kernel;
+    return (double)blocks * DECODE_BLOCK * (k->qk_dim + k->v_dim) * k->element;
+}
+
+/* Whether CTAs take whole tiles: the busiest one then has up to a tile more than the mean. Of lengths that
+ * vary, and more tiles than CTAs, that is the worst of many, so it may lose more. */
+static int takes_whole(const hewn_attention_plan *plan, uint64_t blocks)
+{
+    uint64_t groups = plan->decode.scalars.groups, ctas = plan->config.grid_x / groups;
+    uint64_t tiles = plan->decode.tiles / groups;
+    double more = 1, may = tiles < ctas ? saved : lost;
+    if (plan->problem.source[0].keys == HEWN_KEYS_FIXED) {
+        more = (double)((tiles + ctas - 1) / ctas) - (double)tiles / (double)ctas;
+        may = saved;
+    }
+    return blocks > 1 && more * tile_bytes(plan, blocks) / sm_rate <= may;
+}
+
 /* Whether runs with clusters of this size may be slower. Of lengths that vary only the largest is known.
  * Of few sequences half of the keys are assumed to be there. Of many it may be those of one sequence. */
 static int may_lose(const hewn_attention_plan *plan, uint64_t blocks, uint32_t ctas)
 {
     const struct attention_problem *p = &plan->problem;
-    const struct decode_kernel *k = plan->decode.kernel;
-    double tile = (double)blocks * DECODE_BLOCK * (k->qk_dim + k->v_dim) * k->element;
-    double tiles = (double)plan->decode.tiles, slack = saved;
+    double tile = tile_bytes(plan, blocks), tiles = (double)plan->decode.tiles, slack = saved;
     if (p->source[0].keys != HEWN_KEYS_FIXED) {
         slack = p->batch > FEW_SEQUENCES ? lost : saved;
         tiles = p->batch > FEW_SEQUENCES ? tiles / p->batch : (tiles + 1) / 2;
@@ -63,8 +81,9 @@ void hewn_decode_choose_cluster(hewn_attention_plan *plan, uint64_t blocks)
     const struct hewn_driver_table *fn = &plan->context->driver->fn;
     int clusters = plan->context->limits.cluster_launch && fn->launch_kernel_ex &&
                    fn->occupancy_max_active_clusters;
-    if (!d->kernel->clusters || !d->tiles || p->invariant || d->tiles > INT32_MAX) return;
-    for (uint32_t ctas = clusters ? MOST_CTAS : 1; ctas; ctas /= 2) {
+    uint32_t most = !d->kernel->clusters ? 0 : clusters ? MOST_CTAS : 1;
+    if (!d->tiles || p->invariant || d->tiles > INT32_MAX) return;
+    for (uint32_t ctas = most; ctas; ctas /= 2) {
         if ((ctas > 1 && ctas / 2 >= blocks) || may_lose(plan, blocks, ctas) ||
             !fits(plan, ctas, d->tiles))
             continue;
@@ -77,4 +96,7 @@ void hewn_decode_choose_cluster(hewn_attention_plan *plan, uint64_t blocks)
         return;
     }
     plan->config = even;
+    if (!takes_whole(plan, blocks)) return;
+    d->scalars.chunk = DECODE_WHOLE;
+    d->scalars.chunks = 1;
 }

@@ -39,6 +39,7 @@
 
 #define DECODE_BLOCK     128
 #define DECODE_CHUNK     16         /* blocks of a part at fixed counts: 2048 keys */
+#define DECODE_WHOLE     0x400000   /* or as many: no tile has more, so CTAs take whole tiles */
 #define DECODE_UNBOUNDED 0x20000000 /* ATTENTION_UNBOUNDED: positions stay below 2^29 */
 
 #define DECODE_MAPS(FIRST, NEXT) \
