@@ -19,7 +19,8 @@ enum attention_pattern {
     PATTERNS,
     /* and what is never drawn at random: */
     PATTERN_OUTLIERS = PATTERNS, /* one value in 1,000 is 50 times as large */
-    PATTERN_SHIFTED              /* the mean of V is 1 */
+    PATTERN_SHIFTED,             /* the mean of V is 1 */
+    PATTERN_BELOW                /* as STEPS, from -40 on: all scores are negative */
 };
 
 /* Scales of e4m3 tensors. */

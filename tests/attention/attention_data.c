@@ -247,6 +247,7 @@ static double score_lift(const struct attention_case *c, int64_t j, int64_t keys
     double peak = (double)c->peak / 100.0;
     int64_t block = j / 128;
     if (c->pattern == PATTERN_STEPS) return peak * (double)block;
+    if (c->pattern == PATTERN_BELOW) return peak * (double)block - 40;
     return c->pattern == PATTERN_JUMP && j >= keys - keys / 3 ? peak : 0;
 }
 
@@ -256,7 +257,7 @@ enum { LIFT = 16 };
 
 static bool lifts(const struct attention_case *c)
 {
-    return c->pattern == PATTERN_STEPS || c->pattern == PATTERN_JUMP;
+    return c->pattern == PATTERN_STEPS || c->pattern == PATTERN_JUMP || c->pattern == PATTERN_BELOW;
 }
 
 static void fill_k_row(struct attention_data *d, int s, size_t at, int64_t j, int64_t keys,

@@ -318,6 +318,16 @@ static const char *const eight_bit[] = {
     "in=e4m3 out=e4m3 qk=128 sq=5 sk=900 hq=4 hkv=2 splits=3 os=1 vs=4 b=2",
 };
 
+/* Scores that are all negative: maxima that rise, and that do not. */
+static const char *const below_zero[] = {
+    "in=e4m3 qk=128 sq=130 sk=900 pattern=8 peak=300",
+    "in=e4m3 qk=64 sq=150 sk=500 pattern=8 peak=-200 causal=1 splits=1 sink=1",
+    "in=e4m3 qk=96 sq=70 sk=600 pattern=8 peak=100 promo=1 left=300",
+    "in=e4m3 qk=192 v=128 sq=130 sk=400 pattern=8 peak=500 causal=1",
+    "in=e4m3 qk=256 sq=130 sk=700 pattern=8 peak=400 splits=1",
+    "in=e4m3 promo=1 qk=128 sq=130 sk=900 pattern=8 peak=300",
+};
+
 struct dims {
     int64_t qk, v;
 };
@@ -376,6 +386,11 @@ void attention_small_pages(attention_visit *visit, void *user)
 void attention_eight_bit(attention_visit *visit, void *user)
 {
     visit_texts(visit, user, eight_bit, sizeof eight_bit / sizeof eight_bit[0]);
+}
+
+void attention_below_zero(attention_visit *visit, void *user)
+{
+    visit_texts(visit, user, below_zero, sizeof below_zero / sizeof below_zero[0]);
 }
 
 void attention_few_rows(attention_visit *visit, void *user)

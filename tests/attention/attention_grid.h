@@ -18,6 +18,8 @@ void attention_narrow(attention_visit *visit, void *user);
 void attention_small_pages(attention_visit *visit, void *user);
 /* e4m3 inputs; and a drawn case of them with scales and outputs of all kinds, else as it is. */
 void attention_eight_bit(attention_visit *visit, void *user);
+/* e4m3 inputs whose scores are all negative. */
+void attention_below_zero(attention_visit *visit, void *user);
 void attention_random_promoted(struct rng *r, struct attention_case *c);
 void attention_random_eight_bit(struct rng *r, struct attention_case *c);
 /* A drawn case with e4m3 K and V, where decode can take it; else as it is. */
