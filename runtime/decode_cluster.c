@@ -51,10 +51,10 @@ static double tile_bytes(const hewn_attention_plan *plan, uint64_t blocks)
 static int takes_whole(const hewn_attention_plan *plan, uint64_t blocks)
 {
     uint64_t groups = plan->decode.scalars.groups, ctas = plan->config.grid_x / groups;
-    uint64_t tiles = plan->decode.tiles / groups;
+    uint64_t tiles = plan->decode.tiles / groups, most = (tiles + ctas - 1) / ctas;
     double more = 1, may = tiles < ctas ? saved : lost;
     if (plan->problem.source[0].keys == HEWN_KEYS_FIXED) {
-        more = (double)((tiles + ctas - 1) / ctas) - (double)tiles / (double)ctas;
+        more = (double)most - (double)tiles / (double)ctas;
         may = saved;
     }
     return blocks > 1 && more * tile_bytes(plan, blocks) / sm_rate <= may;

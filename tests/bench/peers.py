@@ -208,6 +208,55 @@ class FlashInfer:
         return self.out
 
 
+class FlashInferLib:
+    """The same for decode, from fi.so: FlashInfer's plans and kernels behind C functions, no Python package. `cores`:
+    its kernels without tensor cores. Of dimension D and e4m3 keys (E 1) or bf16 (E 0) fi.so has
+        void *fi_plan_D_E(int cores, int batch, int heads, int kv_heads, int page,
+            int *ends_h, int *rows_h, int *ends, int *rows, int *pages, int *last,
+            void *floats, size_t, void *ints, void *ints_h, size_t, float scale, cudaStream_t)
+        int fi_run_D_E(void *plan, void *q, void *k, void *v, void *o, cudaStream_t)
+        void fi_free_D_E(void *plan)
+    which call PrefillPlan or DecodePlan and BatchPrefillWithPagedKVCacheDispatched (CTA_TILE_Q 16, no mask) or
+    BatchDecodeWithPagedKVCacheDispatched of its headers."""
+
+    def __init__(self, work, cores):
+        s, self.work, self.out = work.shape, work, work.empty_out()
+        name = f"{s.qk}_{int(s.kv == 'e4m3')}"
+        lib = once("fi.so", lambda: c.CDLL(os.path.join(FOLDER, "fi.so")))
+        if s.queries > 1 or not hasattr(lib, "fi_plan_" + name):
+            raise NotImplementedError("several queries, or not in this build")
+        if cores and (s.qk != s.v or s.qk > 256 or s.group not in (1, 2, 3, 4, 6, 8)):
+            raise NotImplementedError("dimensions and groups without such kernels")
+        plan, self.launch, self.free = (getattr(lib, f"fi_{x}_{name}") for x in ("plan", "run", "free"))
+        plan.restype = c.c_void_p
+        page, table = work.as_pages()
+        counts = [-(-n // page) for n in work.host_lengths]
+        last = torch.tensor([n - (m - 1) * page if n else 0 for n, m in zip(work.host_lengths, counts)])
+        kept = torch.arange(table.shape[1], device="cuda")[None] < torch.tensor(counts, device="cuda")[:, None]
+        ends = torch.tensor([0] + counts).cumsum(0).int()
+        rows = torch.arange(s.batch + 1, dtype=torch.int32)
+        self.kept = [ends, rows, ends.cuda(), rows.cuda(), table[kept].int().contiguous(), last.int().cuda()]
+        ints = torch.zeros(32 << 20, dtype=torch.uint8, device="cuda")
+        ints_h = once("fi ints", lambda: torch.zeros(32 << 20, dtype=torch.uint8).pin_memory())
+        self.kept += [scratch(), ints, ints_h]
+        at = [c.c_void_p(x.data_ptr()) for x in self.kept]
+        self.plan = plan(cores, s.batch, s.heads, s.kv_heads, page, *at[:7], c.c_size_t(scratch().numel()),
+                         *at[7:], c.c_size_t(ints.numel()), c.c_float(s.qk**-0.5), c.c_void_p(stream()))
+        torch.cuda.synchronize()
+        if not self.plan:
+            raise RuntimeError("no plan")
+
+    def run(self, copy):
+        at = [x.data_ptr() for x in (self.work.q, *self.work.copies[copy], self.out)]
+        status = self.launch(*map(c.c_void_p, [self.plan, *at, stream()]))
+        if status:
+            raise RuntimeError(f"status {status}")
+        return self.out
+
+    def close(self):
+        self.free(c.c_void_p(self.plan))
+
+
 class FlashInferMla:
     def __init__(self, work, backend):
         from flashinfer.mla import BatchMLAPagedAttentionWrapper as Wrapper
@@ -294,6 +343,8 @@ def attention_ways(library):
         "fi-fa2": lambda work: FlashInfer(work, "fa2"),
         "fi-fa3": lambda work: FlashInfer(work, "fa3"),
         "fi-cuda": lambda work: FlashInfer(work, "cuda"),
+        "fi-lib": lambda work: FlashInferLib(work, 0),
+        "fi-lib-cores": lambda work: FlashInferLib(work, 1),
     }
 
 
