@@ -146,6 +146,8 @@ on_simulator() {
         [ "$suite" = all ] && run "kernels --random 1000 on $gpu" on $gpu "$bin/kernels" --random 1000
         [ "$suite" = all ] && run "w4 --random 300 on $gpu" on $gpu "$bin/w4" --random 300
         run "serving on $gpu" on $gpu "$bin/serving"
+        run "engine_model on $gpu" on $gpu env HEWN_SIM_STRICT=1 "$bin/engine_model"
+        run "engine_requests on $gpu" on $gpu "$bin/engine_requests" --count "$([ "$suite" = all ] && echo 200 || echo 12)"
         [ "$suite" = all ] && run "topk --random 300 on $gpu" on $gpu "$bin/topk" --random 300
         [ "$suite" = all ] && run "attention --grid on $gpu" on $gpu "$bin/attention" --grid
         [ "$suite" = all ] && run "attention --random 2000 on $gpu" on $gpu "$bin/attention" --random 2000
@@ -174,6 +176,8 @@ a_share() {
         run "compiled on $gpu" on $gpu env HEWN_TEST_CUDA="$SRC/tests/driver/nvcc" "$bin/compiled"
         run "mla on $gpu, a share" on $gpu "$bin/mla" --share 0/4
         run "serving on $gpu, a share" on $gpu "$bin/serving" --share 0/4
+        run "engine_model on $gpu, a share" on $gpu "$bin/engine_model" --share 0/3
+        run "engine_requests on $gpu" on $gpu "$bin/engine_requests" --count 30
     done
     for gpu in h200 b200; do run "indexer on $gpu, a share" on $gpu "$bin/indexer" --share 0/8; done
     for gpu in h200 b200; do run "topk on $gpu, a share" on $gpu "$bin/topk" --share 0/4; done
@@ -188,6 +192,7 @@ a_share() {
 
 on_gpu() {
     for t in driver_api driver_launch driver_graph driver_stream driver_repeat driver_memory driver_link driver_texture tensormap combine mla indexer topk grouped grouped_sum scaled w4 kernels serving host tuning kinds; do run "$t on the GPU" real "$bin/$t"; done
+    run "engine_requests on the GPU" real "$bin/engine_requests" --count 10000
     for t in gemm attention; do
         run "$t on the GPU" real "$bin/$t" --digests "$SRC/tests/golden/results-$t.txt"
     done

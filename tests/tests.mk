@@ -160,5 +160,6 @@ account: all $(test_bin)/account_work
 demo: all
 	$(Q)mkdir -p $(BUILD)/demo
 	$(Q)$(if $(filter sm_100f,$(targets)),,HEWN_SIM_GPU=$${HEWN_SIM_GPU:-h200} )$(cli) demo -o $(BUILD)/demo
+	$(if $(lacking),,$(Q)$(engine) run $(SRC)/tools/engine/model --prompt 'Alice was beginning' -n 40 --check)
 
 -include $(patsubst %.o,%.d,$(call test_object,$(tests_src)))

@@ -1,8 +1,6 @@
 /* hewn-engine: runs language models of the Llama family from a folder as Hugging Face lays it out.
  */
-#include "config.h"
-#include "tokenizer.h"
-#include "weights.h"
+#include "command.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,74 +8,96 @@
 
 enum { EXIT_USAGE = 64 };
 
-static const char usage[] =
-    "usage: hewn-engine info FOLDER             what the folder's model is\n"
-    "       hewn-engine tokens FOLDER [TEXT]    token ids of TEXT, or of each line of the input\n"
+static const char usage_text[] =
+    "usage: hewn-engine info FOLDER              what the folder's model is\n"
+    "       hewn-engine tokens FOLDER [TEXT]     token ids of TEXT, or of each line of the input\n"
+    "       hewn-engine run FOLDER [OPTION]..    writes on from a prompt\n"
+    "       hewn-engine serve FOLDER [OPTION]..  a request a line of JSON from the input, an "
+    "answer\n"
+    "                                            a line, as requests end\n"
     "FOLDER holds config.json, tokenizer.json and model.safetensors, or its shards and their "
-    "index.\n";
+    "index.\n"
+    "Options:\n";
 
-static int fail(const struct problem *p)
+static const struct {
+    const char *name, *meaning;
+} options[] = {
+#define COMMAND_OPTION(field, name, text) {name, text},
+    COMMAND_NUMBERS(COMMAND_OPTION) COMMAND_FRACTIONS(COMMAND_OPTION)
+        COMMAND_SWITCHES(COMMAND_OPTION)
+#undef COMMAND_OPTION
+};
+
+static int usage(FILE *out)
 {
-    fprintf(stderr, "hewn-engine: %s\n", p->text);
-    return 1;
+    fputs(usage_text, out);
+    fprintf(out, "  %-12s %s\n", "--prompt", "TEXT: of run");
+    fprintf(out, "  %-12s %s\n", "--ids", "'1 2 3': of run, tokens in place of a text");
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+        fprintf(out, "  %-12s %s\n", options[i].name, options[i].meaning);
+    return out == stdout ? 0 : EXIT_USAGE;
 }
 
-static int show_info(const char *folder)
+static bool take_number(const char *text, int64_t *out)
 {
-    struct problem p;
-    struct config c;
-    struct weights *w;
-    struct tokenizer *t;
-    if (config_read(folder, &c, &p)) return fail(&p);
-    printf("%lld layers of %lld, %lld heads of %lld on %lld, feed-forward %lld, %lld positions\n",
-           (long long)c.layers, (long long)c.hidden, (long long)c.heads, (long long)c.head_dim,
-           (long long)c.kv_heads, (long long)c.intermediate, (long long)c.positions);
-    w = weights_open(folder, &p);
-    if (!w) return fail(&p);
-    printf("%zu tensors\n", weights_count(w));
-    weights_close(w);
-    t = tokenizer_open(folder, &p);
-    if (!t) return fail(&p);
-    printf("vocabulary of %lld, tokenizer of %zu\n", (long long)c.vocab, tokenizer_size(t));
-    tokenizer_close(t);
-    return 0;
+    char *end;
+    *out = strtoll(text, &end, 10);
+    return end > text && !*end;
 }
 
-static int show_line(const struct tokenizer *t, const char *text, size_t length)
+static bool take_fraction(const char *text, double *out)
 {
-    struct tokens ids = {.id = NULL};
-    struct problem p;
-    const int failed = tokenizer_encode(t, text, length, true, &ids, &p);
-    for (size_t i = 0; !failed && i < ids.count; i++) printf("%s%d", i ? " " : "", ids.id[i]);
-    if (!failed) putchar('\n');
-    free(ids.id);
-    return failed ? fail(&p) : 0;
+    char *end;
+    *out = strtod(text, &end);
+    return end > text && !*end;
 }
 
-static int show_tokens(const char *folder, const char *text)
+/* One option and its value, where it has one; how many words that were, 0: the option is unknown or
+ * its value is none. */
+static int take_option(const char *name, const char *value, struct command *c)
 {
-    struct problem p;
-    struct tokenizer *t = tokenizer_open(folder, &p);
-    char *line = NULL;
-    size_t room = 0;
-    ssize_t n;
-    int status = 0;
-    if (!t) return fail(&p);
-    if (text) status = show_line(t, text, strlen(text));
-    while (!text && !status && (n = getline(&line, &room, stdin)) >= 0) {
-        if (n > 0 && line[n - 1] == '\n') n--;
-        status = show_line(t, line, (size_t)n);
+    if (!strcmp(name, "--prompt") && value) {
+        c->prompt = value;
+        return 2;
     }
-    free(line);
-    tokenizer_close(t);
-    return status;
+    if (!strcmp(name, "--ids") && value) {
+        c->ids = value;
+        return 2;
+    }
+#define COMMAND_OPTION(field, option, text) \
+    if (!strcmp(name, option)) return value && take_number(value, &c->field) ? 2 : 0;
+    COMMAND_NUMBERS(COMMAND_OPTION)
+#undef COMMAND_OPTION
+#define COMMAND_OPTION(field, option, text) \
+    if (!strcmp(name, option)) return value && take_fraction(value, &c->field) ? 2 : 0;
+    COMMAND_FRACTIONS(COMMAND_OPTION)
+#undef COMMAND_OPTION
+#define COMMAND_OPTION(field, option, text) \
+    if (!strcmp(name, option)) {            \
+        c->field = true;                    \
+        return 1;                           \
+    }
+    COMMAND_SWITCHES(COMMAND_OPTION)
+#undef COMMAND_OPTION
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc == 3 && !strcmp(argv[1], "info")) return show_info(argv[2]);
+    struct command c = {.most = 64, .top_p = 1, .folder = argc > 2 ? argv[2] : NULL};
+    if (argc == 2 && !strcmp(argv[1], "--help")) return usage(stdout);
+    if (argc == 3 && !strcmp(argv[1], "info")) return command_info(c.folder);
     if ((argc == 3 || argc == 4) && !strcmp(argv[1], "tokens"))
-        return show_tokens(argv[2], argc == 4 ? argv[3] : NULL);
-    fputs(usage, argc == 2 && !strcmp(argv[1], "--help") ? stdout : stderr);
-    return argc == 2 && !strcmp(argv[1], "--help") ? 0 : EXIT_USAGE;
+        return command_tokens(c.folder, argc == 4 ? argv[3] : NULL);
+    if (argc < 3 || (strcmp(argv[1], "run") != 0 && strcmp(argv[1], "serve") != 0))
+        return usage(stderr);
+    for (int i = 3, words; i < argc; i += words) {
+        words = take_option(argv[i], i + 1 < argc ? argv[i + 1] : NULL, &c);
+        if (!words) {
+            fprintf(stderr, "hewn-engine: %s %s is no option with its value\n", argv[i],
+                    i + 1 < argc ? argv[i + 1] : "");
+            return usage(stderr);
+        }
+    }
+    return !strcmp(argv[1], "run") ? command_run(&c) : command_serve(&c);
 }

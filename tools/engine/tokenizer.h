@@ -25,6 +25,8 @@ void tokenizer_close(struct tokenizer *t);
 /* One more than the largest id. */
 size_t tokenizer_size(const struct tokenizer *t);
 
+/* Adds one. 0, or -1 where memory ends. */
+int tokens_add(struct tokens *out, int32_t id);
 /* Adds the tokens of `text` to `out`, with those that the post-processor puts around it where
  * `around` is set. The text must be UTF-8. 0, or -1 after a message. Threads may share a tokenizer.
  */

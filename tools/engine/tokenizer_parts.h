@@ -112,7 +112,6 @@ struct tokenizer {
 int32_t vocabulary_find(const struct tokenizer *t, const char *text, size_t length);
 /* Byte pair encoding of one piece. 0, or -1 where memory ends. */
 int bpe_encode(const struct tokenizer *t, const char *text, size_t length, struct tokens *out);
-int tokens_add(struct tokens *out, int32_t id);
 uint32_t hash_bytes(const char *text, size_t length);
 uint32_t hash_pair(int32_t left, int32_t right);
 /* Reads normalizer, pre_tokenizer, post_processor and decoder. */

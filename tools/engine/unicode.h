@@ -10,8 +10,10 @@
 #define UNICODE_CATEGORIES(X)                                                                 \
     X(Lu)                                                                                     \
     X(Ll)                                                                                     \
-    X(Lt) X(Lm) X(Lo) X(Mn) X(Mc) X(Me) X(Nd) X(Nl) X(No) X(Pc) X(Pd) X(Ps) X(Pe) X(Pi) X(Pf) \
-        X(Po) X(Sm) X(Sc) X(Sk) X(So) X(Zs) X(Zl) X(Zp) X(Cc) X(Cf) X(Cs) X(Co) X(Cn)
+    X(Lt)                                                                                     \
+    X(Lm)                                                                                     \
+    X(Lo) X(Mn) X(Mc) X(Me) X(Nd) X(Nl) X(No) X(Pc) X(Pd) X(Ps) X(Pe) X(Pi) X(Pf) X(Po) X(Sm) \
+        X(Sc) X(Sk) X(So) X(Zs) X(Zl) X(Zp) X(Cc) X(Cf) X(Cs) X(Co) X(Cn)
 
 enum unicode_category {
 #define CATEGORY(name) UNICODE_##name,

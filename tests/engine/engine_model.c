@@ -1,0 +1,389 @@
+/* The engine's model on the device: logits of random checkpoints beside float64, bits that do not
+ * depend on how the work is cut, and requests in continuous batches. */
+#include "tiny.h"
+
+#include "engine/check.h"
+#include "engine/engine.h"
+#include "lib/harness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char folder[256];
+static struct gpu gpu;
+
+struct world { /* a checkpoint and its model */
+    struct checkpoint checkpoint;
+    struct model *model;
+    bool open;
+};
+
+static bool world_open(struct world *w, const struct tiny *t, const struct model_options *o)
+{
+    struct problem p = {""};
+    const bool written = tiny_write(folder, t);
+    *w = (struct world){.open = false};
+    CHECK(written, "could not write the checkpoint");
+    if (!written) return false;
+    if (checkpoint_open(folder, &w->checkpoint, &p) == 0) {
+        /* Memory lives until gpu_close, so each world has a device of its own. */
+        if (gpu_open(NULL, &gpu, &p) == 0) {
+            w->open = true;
+            if (model_open(&gpu, &w->checkpoint, o, &w->model, &p) == 0) return true;
+        }
+    }
+    CHECK(false, "%s", p.text);
+    return false;
+}
+
+static void world_close(struct world *w)
+{
+    model_close(w->model);
+    if (w->open) gpu_close(&gpu);
+    if (w->checkpoint.weights) checkpoint_close(&w->checkpoint);
+    tiny_remove(folder);
+    tiny_folder(folder, sizeof folder);
+}
+
+static void random_tokens(struct rng *r, int32_t *out, int count, int vocab)
+{
+    for (int i = 0; i < count; i++) out[i] = (int32_t)rng_below(r, (uint32_t)vocab);
+}
+
+/* ---- logits beside float64 ---- */
+
+struct beside {
+    const char *what;
+    struct tiny tiny;
+    struct model_options options;
+    int prompt, most;
+};
+
+static const char llama3[] =
+    "{\"rope_type\": \"llama3\", \"factor\": 8.0, \"low_freq_factor\": 1.0, "
+    "\"high_freq_factor\": 4.0, \"original_max_position_embeddings\": 16}";
+
+static const struct beside besides[] = {
+    {"a small Llama",
+     {.hidden = 64,
+      .layers = 2,
+      .heads = 2,
+      .kv_heads = 1,
+      .head_dim = 64,
+      .intermediate = 96,
+      .vocab = 260,
+      .positions = 128,
+      .dtype = "BF16",
+      .seed = 1},
+     {.slots = 2},
+     21,
+     3},
+    {"tied, F16, stretched rotations, chunks of 24",
+     {.hidden = 128,
+      .layers = 2,
+      .heads = 4,
+      .kv_heads = 2,
+      .head_dim = 64,
+      .intermediate = 200,
+      .vocab = 131,
+      .positions = 256,
+      .tied = true,
+      .rope_scaling = llama3,
+      .dtype = "F16",
+      .seed = 2},
+     {.slots = 1, .chunk = 24, .page_size = 32},
+     70,
+     2},
+    {"biases, F32, heads of 128, in three files",
+     {.hidden = 72,
+      .layers = 1,
+      .heads = 3,
+      .kv_heads = 3,
+      .head_dim = 128,
+      .intermediate = 64,
+      .vocab = 300,
+      .positions = 64,
+      .bias = true,
+      .dtype = "F32",
+      .shards = 3,
+      .seed = 3},
+     {.slots = 3, .invariant = true},
+     9,
+     3},
+    {"a window of 20 keys",
+     {.hidden = 64,
+      .layers = 2,
+      .heads = 2,
+      .kv_heads = 2,
+      .head_dim = 64,
+      .intermediate = 64,
+      .vocab = 128,
+      .positions = 128,
+      .window = 20,
+      .dtype = "BF16",
+      .seed = 4},
+     {.slots = 1, .chunk = 32, .no_graphs = true},
+     50,
+     2},
+};
+
+static void test_beside(const struct beside *b)
+{
+    struct world w;
+    struct check_run run;
+    struct reference_difference d;
+    struct problem p = {""};
+    struct rng r = {test_seed() + b->tiny.seed};
+    int32_t prompt[256];
+    const struct engine_sampling greedy = {.temperature = 0};
+    if (!test_case("logits: %s", b->what)) return;
+    random_tokens(&r, prompt, b->prompt, b->tiny.vocab);
+    if (world_open(&w, &b->tiny, &b->options)) {
+        if (check_generate(w.model, 0, prompt, b->prompt, b->most, &greedy, &run, &p) == 0) {
+            const int agrees = check_compare(&w.checkpoint, &run, &d, &p);
+            CHECK_INT(run.count, b->prompt + b->most);
+            CHECK_INT(run.reason, ENGINE_LENGTH);
+            CHECK(agrees == 1, "%s off by %.5f (rms) and %.5f at [%zu]; rounding costs %.5f, %.5f",
+                  agrees < 0 ? p.text : "", d.rms, d.most, d.worst, d.rms_rounded, d.most_rounded);
+            /* Shallow models with short sums: nearly every number is rounded to the same side. */
+            CHECK(d.rms_between <= d.rms_rounded / 2, "%.5f (rms) from the rounded reference",
+                  d.rms_between);
+            if (test_verbose())
+                printf("off by %.5f (rms) and %.5f; rounding costs %.5f, %.5f; %.7f between\n",
+                       d.rms, d.most, d.rms_rounded, d.most_rounded, d.rms_between);
+            check_free(&run);
+        } else {
+            CHECK(false, "%s", p.text);
+        }
+    }
+    world_close(&w);
+}
+
+/* ---- bits ---- */
+
+static const struct tiny plain = {.hidden = 64,
+                                  .layers = 1,
+                                  .heads = 2,
+                                  .kv_heads = 1,
+                                  .head_dim = 64,
+                                  .intermediate = 64,
+                                  .vocab = 128,
+                                  .positions = 128,
+                                  .dtype = "BF16",
+                                  .seed = 7};
+
+/* The logits of a run with these options, to be freed. */
+static float *logits_with(const struct model_options *o, const int32_t *prompt, int count, int most)
+{
+    struct world w;
+    struct check_run run = {.tokens = NULL};
+    struct problem p = {""};
+    const struct engine_sampling greedy = {.temperature = 0};
+    float *logits = NULL;
+    if (world_open(&w, &plain, o)) {
+        CHECK(check_generate(w.model, o->slots - 1, prompt, count, most, &greedy, &run, &p) == 0,
+              "%s", p.text);
+        logits = run.logits;
+        free(run.tokens);
+    }
+    world_close(&w);
+    return logits;
+}
+
+static void test_bits(void)
+{
+    const struct model_options whole = {.slots = 1, .chunk = 64, .invariant = true};
+    const struct {
+        const char *what;
+        struct model_options options;
+    } others[] = {
+        {"chunks of 16", {.slots = 1, .chunk = 16, .invariant = true}},
+        {"chunks of 7", {.slots = 1, .chunk = 7, .invariant = true, .page_size = 16}},
+        {"another slot, no graphs",
+         {.slots = 4, .chunk = 64, .invariant = true, .no_graphs = true}},
+    };
+    enum { PROMPT = 41, MOST = 2 };
+    struct rng r = {test_seed()};
+    int32_t prompt[PROMPT];
+    float *want = NULL;
+    random_tokens(&r, prompt, PROMPT, plain.vocab);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        const size_t count = MOST * (size_t)plain.vocab;
+        size_t differ = 0;
+        float *got;
+        if (!test_case("bits: %s beside one chunk", others[i].what)) continue;
+        if (!want) want = logits_with(&whole, prompt, PROMPT, MOST);
+        got = logits_with(&others[i].options, prompt, PROMPT, MOST);
+        for (size_t k = 0; want && got && k < count; k++)
+            differ += want[k] < got[k] || want[k] > got[k];
+        CHECK(want && got && !differ, "%zu of %zu logits differ", differ, count);
+        free(got);
+    }
+    free(want);
+}
+
+/* ---- requests ---- */
+
+enum { REQUESTS = 6, LONGEST = 40 };
+
+struct heard {
+    int32_t token[LONGEST];
+    int count, ends, reason;
+    int64_t number;
+};
+
+static void on_token(void *user, int32_t token)
+{
+    struct heard *h = user;
+    if (h->count < LONGEST) h->token[h->count] = token;
+    h->count++;
+}
+
+static void on_end(void *user, int reason)
+{
+    struct heard *h = user;
+    h->reason = reason;
+    h->ends++;
+}
+
+static const struct engine_events events = {on_token, on_end};
+
+static void make_request(int i, int32_t *prompt, struct engine_request *r)
+{
+    struct rng random = {test_seed() + 100 + (uint64_t)i};
+    const int count = 1 + (int)rng_below(&random, 24);
+    random_tokens(&random, prompt, count, plain.vocab);
+    *r = (struct engine_request){.prompt = prompt,
+                                 .prompt_count = count,
+                                 .most = 1 + (int64_t)rng_below(&random, 4),
+                                 .temperature = i % 3 ? 0.9f : 0,
+                                 .top_p = i % 2 ? 0.8f : 1,
+                                 .seed = (uint64_t)i};
+}
+
+/* Runs requests first..first + count - 1 together. */
+static void run_requests(struct model *m, int first, int count, struct heard *heard)
+{
+    struct problem p = {""};
+    struct engine *e = NULL;
+    int64_t left = 1;
+    const int opened = engine_open(m, REQUESTS, &events, &e, &p);
+    CHECK(opened == 0, "%s", p.text);
+    if (opened) return;
+    for (int i = first; i < first + count; i++) {
+        int32_t prompt[LONGEST];
+        struct engine_request r;
+        make_request(i, prompt, &r);
+        r.user = &heard[i];
+        CHECK(engine_submit(e, &r, &p) > 0, "%s", p.text);
+    }
+    for (int steps = 0; left > 0 && steps < 200; steps++) left = engine_step(e, &p);
+    CHECK(left == 0, "%lld requests are left: %s", (long long)left, p.text);
+    CHECK_INT(engine_free_pages(e), m->options.pages);
+    engine_close(e);
+}
+
+static void test_streams(void)
+{
+    /* Room for two or three of the requests, so that the others wait and enter in turn. */
+    const struct model_options o = {
+        .slots = 3, .chunk = 16, .invariant = true, .page_size = 16, .pages = 6, .context = 64};
+    static struct heard together[REQUESTS], alone[REQUESTS];
+    struct world w;
+    if (!test_case("requests together draw what each draws alone")) return;
+    if (world_open(&w, &plain, &o)) {
+        run_requests(w.model, 0, REQUESTS, together);
+        for (int i = 0; i < REQUESTS; i++) {
+            int32_t prompt[LONGEST];
+            struct engine_request r;
+            make_request(i, prompt, &r);
+            run_requests(w.model, i, 1, alone);
+            CHECK_INT(together[i].ends, 1);
+            CHECK_INT(together[i].reason, ENGINE_LENGTH);
+            CHECK_INT(together[i].count, r.most);
+            CHECK(together[i].count == alone[i].count &&
+                      !memcmp(together[i].token, alone[i].token,
+                              (size_t)alone[i].count * sizeof *alone[i].token),
+                  "request %d: %d %d.. together, %d %d.. alone", i, together[i].token[0],
+                  together[i].token[1], alone[i].token[0], alone[i].token[1]);
+        }
+    }
+    world_close(&w);
+}
+
+static void refused(struct engine *e, const struct engine_request *r, const char *rule)
+{
+    struct problem p = {""};
+    CHECK(engine_submit(e, r, &p) == -1, "was accepted");
+    CHECK_TEXT(p.text, rule);
+}
+
+static void test_requests(void)
+{
+    const struct model_options o = {.slots = 2, .chunk = 16, .page_size = 16, .pages = 3};
+    static struct heard heard[3];
+    int32_t prompt[LONGEST] = {0};
+    struct engine_request r = {.prompt = prompt, .prompt_count = 20, .most = 20};
+    struct problem p = {""};
+    struct engine *e = NULL;
+    struct world w;
+    if (!test_case("requests that are refused, wait or are cancelled")) return;
+    memset(heard, 0, sizeof heard);
+    if (world_open(&w, &plain, &o) && engine_open(w.model, 2, &events, &e, &p) == 0) {
+        struct engine_request bad = r;
+        bad.prompt_count = 0;
+        refused(e, &bad, "a prompt of 0 tokens: the context has 1 to 128");
+        bad = r;
+        bad.most = 60;
+        refused(e, &bad, "a request of 79 positions needs 5 pages; the cache has 3");
+        prompt[3] = 128;
+        refused(e, &r, "prompt[3] is 128, outside the vocabulary of 128");
+        prompt[3] = 0;
+        for (int i = 0; i < 2; i++) {
+            r.user = &heard[i];
+            heard[i].number = engine_submit(e, &r, &p);
+        }
+        refused(e, &r, "2 requests wait already");
+        CHECK_INT(engine_step(e, &p), 2); /* the first in its slot, half of its prompt computed */
+        CHECK_INT(engine_waiting(e), 1);
+        engine_cancel(e, heard[1].number);
+        CHECK_INT(engine_step(e, &p), 1); /* the second never entered; the first has two tokens */
+        CHECK_INT(heard[1].reason, ENGINE_CANCELLED);
+        CHECK_INT(heard[0].count, 2);
+        engine_cancel(e, heard[0].number);
+        CHECK_INT(engine_step(e, &p), 0);
+        CHECK_INT(heard[0].reason, ENGINE_CANCELLED);
+        CHECK_INT(heard[0].ends + heard[1].ends, 2);
+        CHECK_INT(engine_free_pages(e), 3);
+        r.user = &heard[2];
+        heard[2].number = engine_submit(e, &r, &p);
+        CHECK_INT(engine_step(e, &p), 1);
+        engine_cancel(e, heard[2].number); /* within its prompt: nothing was drawn */
+        CHECK_INT(engine_step(e, &p), 0);
+        CHECK_INT(heard[2].count, 0);
+        CHECK_INT(engine_free_pages(e), 3);
+    }
+    engine_close(e);
+    world_close(&w);
+}
+
+int main(int argc, char **argv)
+{
+    struct problem p = {""};
+    hewn_device_info info = {.struct_size = sizeof info};
+    test_begin("engine_model", argc, argv);
+    if (!tiny_folder(folder, sizeof folder) || gpu_open(NULL, &gpu, &p)) {
+        printf("engine_model: %s\n", p.text);
+        return 1;
+    }
+    if (hewn_context_describe_device(gpu.context, &info, NULL) == 0)
+        test_where("on %s%s", info.simulated ? "sim " : "", info.name);
+    gpu_close(&gpu);
+    for (size_t i = 0; i < sizeof besides / sizeof besides[0]; i++) test_beside(&besides[i]);
+    test_bits();
+    test_streams();
+    test_requests();
+    tiny_remove(folder);
+    return test_end();
+}

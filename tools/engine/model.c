@@ -1,0 +1,359 @@
+/* One step of a model: what is enqueued, in order. */
+#include "model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CAPTURE_THREAD_LOCAL = 1 };
+
+static int passed(int status, const hewn_error *err, struct problem *p)
+{
+    return status ? problem(p, "%s", err->message) : 0;
+}
+
+/* ---- products ---- */
+
+static int product(const struct model *m, const struct product_plan *plan, hewn_deviceptr a,
+                   hewn_deviceptr b, hewn_deviceptr bias, hewn_deviceptr c, hewn_deviceptr d,
+                   struct problem *p)
+{
+    const hewn_gemm_args args = {.struct_size = sizeof args,
+                                 .a = a,
+                                 .b = b,
+                                 .d = d,
+                                 .c = c,
+                                 .bias = bias,
+                                 .beta = c ? 1 : 0,
+                                 .workspace = plan->workspace ? m->workspace : 0};
+    hewn_error err;
+    return passed(hewn_gemm_plan_run(plan->plan, &args, m->gpu->stream, &err), &err, p);
+}
+
+/* ---- attention, of a chunk or of all slots ---- */
+
+struct rows { /* what the rows of a step are */
+    const struct row_plans *plans;
+    hewn_deviceptr tokens, positions, sequences; /* sequences 0: row r is of slot r */
+    hewn_deviceptr lengths, table, offsets;      /* offsets 0: a query for each sequence */
+};
+
+static int attend(const struct model *m, const struct rows *r, const struct layer_weights *w,
+                  struct problem *p)
+{
+    const struct attention_plan *plan = &r->plans->attention;
+    const hewn_attention_source_args source = {.struct_size = sizeof source,
+                                               .k = w->k,
+                                               .v = w->v,
+                                               .lengths = r->lengths,
+                                               .table = r->table};
+    const hewn_attention_args args = {.struct_size = sizeof args,
+                                      .q = m->qkv,
+                                      .o = m->mixed,
+                                      .cu_q = r->offsets,
+                                      .workspace = plan->workspace ? m->attention_workspace : 0,
+                                      .source = {&source}};
+    hewn_error err;
+    return passed(hewn_attention_plan_run(plan->plan, &args, m->gpu->stream, &err), &err, p);
+}
+
+static int rotate(const struct model *m, const struct rows *r, const struct layer_weights *w,
+                  struct problem *p)
+{
+    const struct config *c = &m->config;
+    const int64_t token = c->kv_heads * c->head_dim;
+    const struct engine_rope args = {.qkv = m->qkv,
+                                     .positions = r->positions,
+                                     .sequences = r->sequences,
+                                     .rotation = m->rotation,
+                                     .k = w->k,
+                                     .v = w->v,
+                                     .table = m->table,
+                                     .rows = r->plans->rows,
+                                     .q_heads = c->heads,
+                                     .kv_heads = c->kv_heads,
+                                     .dim = c->head_dim,
+                                     .positions_most = m->options.context,
+                                     .sequences_most = m->options.slots,
+                                     .pages = m->options.pages,
+                                     .page_size = m->options.page_size,
+                                     .table_width = m->table_width,
+                                     .page = token * m->options.page_size,
+                                     .head = c->head_dim,
+                                     .token = token,
+                                     .eps = c->norm_eps};
+    hewn_error err;
+    return passed(engine_rope(&m->kernels, &args, m->gpu->stream, &err), &err, p);
+}
+
+/* ---- layers ---- */
+
+static int norm(const struct model *m, int64_t rows, hewn_deviceptr w, struct problem *p)
+{
+    const struct engine_norm args = {.x = m->stream,
+                                     .w = w,
+                                     .out = m->normed,
+                                     .rows = rows,
+                                     .x_rows = rows,
+                                     .hidden = m->config.hidden,
+                                     .eps = m->config.norm_eps};
+    hewn_error err;
+    return passed(engine_norm(&m->kernels, &args, m->gpu->stream, &err), &err, p);
+}
+
+/* The tokens' rows of the embedding into the stream, and the first layer's norm. */
+static int embed(const struct model *m, const struct rows *r, struct problem *p)
+{
+    const struct engine_norm args = {.x = m->embed,
+                                     .index = r->tokens,
+                                     .h = m->stream,
+                                     .w = m->layer[0].norm_in,
+                                     .out = m->normed,
+                                     .rows = r->plans->rows,
+                                     .x_rows = m->config.vocab,
+                                     .hidden = m->config.hidden,
+                                     .eps = m->config.norm_eps};
+    hewn_error err;
+    return passed(engine_norm(&m->kernels, &args, m->gpu->stream, &err), &err, p);
+}
+
+/* From the normed input of layer i to the normed input of what follows; the last one is not normed.
+ */
+static int layer(const struct model *m, const struct rows *r, int64_t i, struct problem *p)
+{
+    const struct layer_weights *w = &m->layer[i];
+    const struct row_plans *plans = r->plans;
+    if (product(m, &plans->qkv, m->normed, w->qkv, w->qkv_bias, 0, m->qkv, p) ||
+        rotate(m, r, w, p) || attend(m, r, w, p) ||
+        product(m, &plans->o, m->mixed, w->o, w->o_bias, m->stream, m->stream, p) ||
+        norm(m, plans->rows, w->norm_post, p) ||
+        product(m, &plans->inner, m->normed, w->inner, 0, 0, m->inner, p) ||
+        product(m, &plans->down, m->inner, w->down, 0, m->stream, m->stream, p))
+        return -1;
+    return i + 1 < m->config.layers ? norm(m, plans->rows, m->layer[i + 1].norm_in, p) : 0;
+}
+
+static int layers(const struct model *m, const struct rows *r, struct problem *p)
+{
+    if (embed(m, r, p)) return -1;
+    for (int64_t i = 0; i < m->config.layers; i++)
+        if (layer(m, r, i, p)) return -1;
+    return 0;
+}
+
+/* Logits of rows of the stream, those of `index` or all, then a token for each. */
+static int draw(const struct model *m, const struct row_plans *plans, hewn_deviceptr index,
+                int64_t stream_rows, hewn_deviceptr slot_of, struct problem *p)
+{
+    const struct engine_norm last = {.x = m->stream,
+                                     .index = index,
+                                     .w = m->norm,
+                                     .out = m->normed,
+                                     .rows = plans->rows,
+                                     .x_rows = stream_rows,
+                                     .hidden = m->config.hidden,
+                                     .eps = m->config.norm_eps};
+    const struct engine_sample sample = {.logits = m->logits,
+                                         .slot_of = slot_of,
+                                         .slots = &m->slots,
+                                         .rows = plans->rows,
+                                         .vocab = m->config.vocab,
+                                         .row = m->logits_row,
+                                         .type = HEWN_F32};
+    const struct engine_advance advance = {.slot_of = slot_of,
+                                           .slots = &m->slots,
+                                           .stops = m->stops,
+                                           .rows = plans->rows,
+                                           .stop_count = m->config.eos_count};
+    hewn_error err;
+    if (passed(engine_norm(&m->kernels, &last, m->gpu->stream, &err), &err, p) ||
+        product(m, &plans->head, m->normed, m->head, 0, 0, m->logits, p) ||
+        passed(engine_sample(&m->kernels, &sample, m->gpu->stream, &err), &err, p))
+        return -1;
+    return passed(engine_advance(&m->kernels, &advance, m->gpu->stream, &err), &err, p);
+}
+
+/* ---- slots ---- */
+
+static int send(const struct model *m, hewn_deviceptr to, const void *from, size_t size,
+                struct problem *p)
+{
+    return gpu_check(m->gpu, m->gpu->to_device_async(to, from, size, m->gpu->stream),
+                     "a copy to the device", p);
+}
+
+/* One number of a slot. The driver has read it when the call returns, as it is not pinned. */
+static int set(const struct model *m, hewn_deviceptr array, int64_t slot, int64_t value,
+               struct problem *p)
+{
+    const int32_t number = (int32_t)value;
+    return send(m, array + (uint64_t)slot * sizeof number, &number, sizeof number, p);
+}
+
+int model_enter(struct model *m, int64_t slot, const struct model_request *r, struct problem *p)
+{
+    const struct engine_slots *s = &m->slots;
+    if (r->page_count > m->table_width)
+        return problem(p, "a request of %lld pages; a slot has %lld", (long long)r->page_count,
+                       (long long)m->table_width);
+    if (set(m, s->tokens, slot, -1, p) || set(m, s->positions, slot, -1, p) ||
+        set(m, s->lengths, slot, 0, p) || set(m, s->limits, slot, r->limit, p) ||
+        set(m, s->cancelled, slot, 0, p) || set(m, s->reasons, slot, 0, p) ||
+        set(m, s->counts, slot, 0, p) ||
+        send(m, s->settings + (uint64_t)slot * sizeof r->sampling, &r->sampling, sizeof r->sampling,
+             p))
+        return -1;
+    return send(m, m->table + (uint64_t)(slot * m->table_width) * sizeof *r->pages, r->pages,
+                (size_t)r->page_count * sizeof *r->pages, p);
+}
+
+int model_place(struct model *m, int64_t slot, int32_t token, int64_t position, struct problem *p)
+{
+    return set(m, m->slots.tokens, slot, token, p) ||
+                   set(m, m->slots.positions, slot, position, p) ||
+                   set(m, m->slots.lengths, slot, position + 1, p)
+               ? -1
+               : 0;
+}
+
+int model_cancel(struct model *m, int64_t slot, struct problem *p)
+{
+    return set(m, m->slots.cancelled, slot, 1, p);
+}
+
+/* ---- steps ---- */
+
+/* The chunk's numbers into the staging memory, which nothing reads any more, then to the device. */
+static int send_chunk(struct model *m, int64_t slot, const int32_t *tokens, int64_t count,
+                      int64_t rows, int64_t from, struct problem *p)
+{
+    const struct chunk_input *in = &m->input;
+    int32_t *at = m->staging;
+    int32_t *first[3];
+    if (gpu_check(m->gpu, m->gpu->stream_wait(m->gpu->stream), "a step", p)) return -1;
+    at[0] = 0;
+    at[1] = (int32_t)count;
+    at[2] = (int32_t)(from + count);
+    at[3] = (int32_t)(count - 1);
+    at[4] = (int32_t)slot;
+    for (int i = 0; i < 3; i++)
+        first[i] = at + ((i == 0   ? in->tokens
+                          : i == 1 ? in->positions
+                                   : in->sequences) -
+                         in->base) /
+                            sizeof *at;
+    for (int64_t i = 0; i < rows; i++) {
+        first[0][i] = i < count ? tokens[i] : -1;
+        first[1][i] = i < count ? (int32_t)(from + i) : -1;
+        first[2][i] = i < count ? (int32_t)slot : -1;
+    }
+    return send(m, in->base, at, (size_t)(in->sequences - in->base) + (size_t)rows * sizeof *at, p);
+}
+
+int model_prefill(struct model *m, int64_t slot, const int32_t *tokens, int64_t count, int64_t from,
+                  bool last, struct problem *p)
+{
+    const struct chunk_input *in = &m->input;
+    struct rows r = {.plans = m->prefill,
+                     .tokens = in->tokens,
+                     .positions = in->positions,
+                     .sequences = in->sequences,
+                     .lengths = in->length,
+                     .table = m->table + (uint64_t)(slot * m->table_width) * sizeof(int32_t),
+                     .offsets = in->offsets};
+    if (count < 1 || count > m->options.chunk || from < 0 || from + count > m->options.context)
+        return problem(p, "%lld tokens from position %lld: a chunk has 1 to %lld, a request %lld",
+                       (long long)count, (long long)from, (long long)m->options.chunk,
+                       (long long)m->options.context);
+    while (r.plans->rows < count) r.plans++;
+    if (send_chunk(m, slot, tokens, count, r.plans->rows, from, p) || layers(m, &r, p)) return -1;
+    if (!last) return 0;
+    if (model_place(m, slot, tokens[count - 1], from + count - 1, p)) return -1;
+    return draw(m, &m->decode[0], in->last, r.plans->rows, in->last + sizeof(int32_t), p);
+}
+
+static int enqueue_decode(const struct model *m, const struct row_plans *plans, struct problem *p)
+{
+    const struct rows r = {.plans = plans,
+                           .tokens = m->slots.tokens,
+                           .positions = m->slots.positions,
+                           .lengths = m->slots.lengths,
+                           .table = m->table};
+    if (layers(m, &r, p)) return -1;
+    return draw(m, plans, 0, plans->rows, 0, p);
+}
+
+static int capture(const struct model *m, struct row_plans *plans, struct problem *p)
+{
+    const struct gpu *g = m->gpu;
+    gpu_graph graph = NULL;
+    int failed = gpu_check(g, g->capture_begin(g->stream, CAPTURE_THREAD_LOCAL), "a capture", p);
+    if (failed) return -1;
+    failed = enqueue_decode(m, plans, p);
+    if (g->capture_end(g->stream, &graph) && !failed)
+        failed = problem(p, "the capture of a decode step did not end well");
+    if (!failed)
+        failed = gpu_check(g, g->graph_make(&plans->graph, graph, 0), "a graph of a step", p);
+    if (graph) g->graph_destroy(graph);
+    return failed;
+}
+
+int model_capture(struct model *m, struct problem *p)
+{
+    for (int i = 0; i < m->decode_count && !m->options.no_graphs; i++)
+        if (capture(m, &m->decode[i], p)) return -1;
+    return 0;
+}
+
+int model_decode(struct model *m, int64_t slots, struct problem *p)
+{
+    struct row_plans *plans = m->decode;
+    if (slots < 1 || slots > m->options.slots)
+        return problem(p, "%lld slots: the model has 1 to %lld", (long long)slots,
+                       (long long)m->options.slots);
+    while (plans->rows < slots) plans++;
+    if (!plans->graph) return enqueue_decode(m, plans, p);
+    return gpu_check(m->gpu, m->gpu->graph_launch(plans->graph, m->gpu->stream), "a step", p);
+}
+
+/* ---- results ---- */
+
+static int fetch(const struct model *m, void *to, hewn_deviceptr from, size_t size,
+                 struct problem *p)
+{
+    return gpu_check(m->gpu, m->gpu->to_host_async(to, from, size, m->gpu->stream),
+                     "a copy from the device", p);
+}
+
+static int wait_for_all(const struct model *m, struct problem *p)
+{
+    return gpu_check(m->gpu, m->gpu->stream_wait(m->gpu->stream), "a step", p);
+}
+
+int model_read(struct model *m, struct model_state *out, struct problem *p)
+{
+    const size_t n = (size_t)m->options.slots;
+    int32_t *at = m->staging + m->staging_count - 3 * n; /* behind the chunk's */
+    out->reasons = at;
+    out->counts = at + n;
+    out->sampled = at + 2 * n;
+    if (fetch(m, at, m->slots.reasons, n * sizeof *at, p) ||
+        fetch(m, at + n, m->slots.counts, n * sizeof *at, p) ||
+        fetch(m, at + 2 * n, m->slots.sampled, n * sizeof *at, p))
+        return -1;
+    return wait_for_all(m, p);
+}
+
+int model_history(struct model *m, int64_t slot, int64_t from, int64_t count, int32_t *out,
+                  struct problem *p)
+{
+    const uint64_t at = (uint64_t)(slot * m->history_row + from) * sizeof *out;
+    if (fetch(m, out, m->slots.history + at, (size_t)count * sizeof *out, p)) return -1;
+    return wait_for_all(m, p);
+}
+
+int model_logits(struct model *m, int64_t row, float *out, struct problem *p)
+{
+    const uint64_t at = (uint64_t)(row * m->logits_row) * sizeof *out;
+    if (fetch(m, out, m->logits + at, (size_t)m->config.vocab * sizeof *out, p)) return -1;
+    return wait_for_all(m, p);
+}

@@ -1,0 +1,115 @@
+/*
+ * A model on the device: its weights, its cache of keys and values in pages, its plans for several
+ * numbers of rows, and one step of it. After model_open nothing is allocated and nothing is loaded.
+ * One thread uses a model.
+ */
+#ifndef ENGINE_MODEL_H
+#define ENGINE_MODEL_H
+
+#include "checkpoint.h"
+#include "gpu.h"
+#include "kernels.h"
+
+enum { MODEL_BUCKETS = 16 };
+
+struct model_options {
+    int64_t slots;     /* requests that decode together; 0: 8 */
+    int64_t chunk;     /* tokens of a prompt that are computed at once; 0: 256 */
+    int64_t context;   /* positions of a request; 0: those of config.json */
+    int64_t page_size; /* keys of a page; 0: 64 */
+    int64_t pages;     /* of the cache; 0: a full context for every slot */
+    bool invariant;    /* a request's bits do not depend on the others, nor on chunk */
+    bool no_graphs;    /* launches kernels one by one, where it would replay a graph */
+};
+
+/* A plan, and the workspace that its runs bring: 0 where it has no use for one. */
+struct product_plan {
+    hewn_gemm_plan *plan;
+    uint64_t workspace;
+};
+struct attention_plan {
+    hewn_attention_plan *plan;
+    uint64_t workspace;
+};
+
+/* Plans for a number of rows. */
+struct row_plans {
+    int64_t rows;
+    struct product_plan qkv, o, inner, down;
+    struct product_plan head; /* of decode alone */
+    struct attention_plan attention;
+    gpu_graph_exec graph; /* of decode, NULL: not captured */
+};
+
+struct layer_weights {
+    hewn_deviceptr norm_in, qkv, qkv_bias, o, o_bias, norm_post, inner, down;
+    hewn_deviceptr k, v; /* the layer's pages */
+};
+
+/* What the host writes for a chunk, and where it lies on the device: i32 each. */
+struct chunk_input {
+    hewn_deviceptr base, offsets, length, last, tokens, positions, sequences;
+};
+
+struct model {
+    struct gpu *gpu;
+    struct engine_kernels kernels;
+    struct config config;
+    struct model_options options; /* without zeros */
+    int64_t table_width, logits_row, history_row;
+
+    hewn_deviceptr embed, norm, head, rotation;
+    struct layer_weights *layer;
+
+    struct row_plans decode[MODEL_BUCKETS], prefill[MODEL_BUCKETS];
+    int decode_count, prefill_count;
+
+    hewn_deviceptr stream, normed, qkv, mixed, inner, logits; /* activations */
+    hewn_deviceptr workspace, attention_workspace, table, stops;
+    uint64_t workspace_bytes, attention_workspace_bytes;
+    struct engine_slots slots;
+    struct chunk_input input;
+    int32_t *staging; /* pinned; of chunk_input and of model_read */
+    size_t staging_count;
+};
+
+/* 0, or -1 after a message; then nothing is left. */
+int model_open(struct gpu *gpu, const struct checkpoint *checkpoint,
+               const struct model_options *options, struct model **out, struct problem *p);
+void model_close(struct model *m);
+/* Captures decode steps of all numbers of rows as graphs; model_open does it last. */
+int model_capture(struct model *m, struct problem *p);
+
+struct model_request {
+    const int32_t *pages; /* of the cache, page_count of them */
+    int64_t page_count;
+    int64_t limit; /* the request ends before a token at this position */
+    struct engine_sampling sampling;
+};
+/* Gives a slot to a request; until its prompt is computed it is idle. */
+int model_enter(struct model *m, int64_t slot, const struct model_request *r, struct problem *p);
+/* Enqueues `count` tokens, at most a chunk, from position `from` on. With `last`, the request's
+ * first token is drawn and it begins to decode. */
+int model_prefill(struct model *m, int64_t slot, const int32_t *tokens, int64_t count, int64_t from,
+                  bool last, struct problem *p);
+/* The request of a slot decodes from `token` at `position` on, on the keys before it that the cache
+ * holds. */
+int model_place(struct model *m, int64_t slot, int32_t token, int64_t position, struct problem *p);
+/* Enqueues a token for each of the first `slots` slots that is not idle. */
+int model_decode(struct model *m, int64_t slots, struct problem *p);
+/* The request of a slot ends at its next token. */
+int model_cancel(struct model *m, int64_t slot, struct problem *p);
+
+struct model_state { /* of each slot, in memory of the model's, until the next call */
+    const int32_t *reasons, *counts, *sampled;
+};
+/* Waits for what is enqueued, and reads all slots. */
+int model_read(struct model *m, struct model_state *out, struct problem *p);
+/* Waits, and reads tokens that were drawn for a slot: history[from..from + count). */
+int model_history(struct model *m, int64_t slot, int64_t from, int64_t count, int32_t *out,
+                  struct problem *p);
+/* Waits, and reads the last logits of a row: after model_prefill with `last`, row 0; after
+ * model_decode, the slot. */
+int model_logits(struct model *m, int64_t row, float *out, struct problem *p);
+
+#endif

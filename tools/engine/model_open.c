@@ -1,0 +1,425 @@
+/* What a model needs before its first step: weights on the device, plans, memory. */
+#include "model.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Elements that are converted at a time; a tensor's start on the device is a multiple of 256 bytes.
+ */
+enum { CONVERT = 1 << 20, ALIGN = 256, SMALL = 16, INPUT_HEAD = 8 };
+
+static const int64_t slots_usual = 8, chunk_usual = 256, page_usual = 64;
+
+/* ---- options ---- */
+
+static int64_t or_usual(int64_t value, int64_t usual)
+{
+    return value ? value : usual;
+}
+
+static int take_options(struct model *m, const struct model_options *given, struct problem *p)
+{
+    struct model_options *o = &m->options;
+    *o = *given;
+    o->slots = or_usual(o->slots, slots_usual);
+    o->context = or_usual(o->context, m->config.positions);
+    o->chunk = or_usual(o->chunk, chunk_usual);
+    o->page_size = or_usual(o->page_size, page_usual);
+    if (o->slots < 1 || o->slots > 1024)
+        return problem(p, "slots: %lld is outside 1 to 1024", (long long)o->slots);
+    if (o->context < 1 || o->context > m->config.positions)
+        return problem(p, "context: %lld is outside 1 to the model's %lld", (long long)o->context,
+                       (long long)m->config.positions);
+    if (o->chunk < 1 || o->chunk > 65536)
+        return problem(p, "chunk: %lld is outside 1 to 65536", (long long)o->chunk);
+    if (o->page_size < 1 || o->page_size > 256)
+        return problem(p, "page size: %lld is outside 1 to 256", (long long)o->page_size);
+    m->table_width = (o->context + o->page_size - 1) / o->page_size;
+    o->pages = or_usual(o->pages, m->table_width * o->slots);
+    if (o->pages < 1) return problem(p, "pages: %lld is below 1", (long long)o->pages);
+    m->logits_row = (m->config.vocab + 3) / 4 * 4;
+    m->history_row = o->context;
+    return 0;
+}
+
+/* ---- weights ---- */
+
+/* Rows of tensors that lie one behind the other on the device. */
+struct uploader {
+    struct model *m;
+    struct problem *p;
+    uint16_t *bits;
+    hewn_deviceptr base;
+    uint64_t used, size; /* of the memory of all weights */
+};
+
+static uint64_t padded(uint64_t bytes)
+{
+    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static uint64_t tensor_elements(const struct tensor *t)
+{
+    uint64_t n = t ? 1 : 0;
+    for (int i = 0; t && i < t->rank; i++) n *= (uint64_t)t->dim[i];
+    return n;
+}
+
+/* Up to three tensors, in order; a NULL is passed over. Their address, 0 where there is none or
+ * after a message. */
+static hewn_deviceptr upload(struct uploader *u, const struct tensor *a, const struct tensor *b,
+                             const struct tensor *c)
+{
+    const struct tensor *const all[] = {a, b, c};
+    const hewn_deviceptr address = u->base + u->used;
+    uint64_t done = 0;
+    if (!a) return 0;
+    for (int i = 0; i < 3; i++)
+        for (uint64_t from = 0; all[i] && from < tensor_elements(all[i]); from += CONVERT) {
+            const uint64_t left = tensor_elements(all[i]) - from;
+            const size_t count = (size_t)(left < CONVERT ? left : CONVERT);
+            weights_bf16(all[i], (size_t)from, count, u->bits);
+            if (gpu_check(u->m->gpu,
+                          u->m->gpu->to_device(address + done, u->bits, count * sizeof *u->bits),
+                          all[i]->name, u->p))
+                return 0;
+            done += count * sizeof *u->bits;
+        }
+    u->used += padded(done);
+    return address;
+}
+
+static uint64_t weight_bytes(const struct checkpoint *c)
+{
+    uint64_t bytes = padded(2 * tensor_elements(c->embed)) + padded(2 * tensor_elements(c->norm)) +
+                     (c->head == c->embed ? 0 : padded(2 * tensor_elements(c->head)));
+    for (int64_t i = 0; i < c->config.layers; i++) {
+#define LAYER_TENSOR(field, name, rows, columns, there) \
+    bytes += padded(2 * tensor_elements(c->layer[i].field));
+        LAYER_TENSORS(LAYER_TENSOR)
+#undef LAYER_TENSOR
+    }
+    return bytes;
+}
+
+static int upload_layer(struct uploader *u, const struct layer_tensors *t, struct layer_weights *w)
+{
+    w->norm_in = upload(u, t->norm_in, NULL, NULL);
+    w->qkv = upload(u, t->q, t->k, t->v);
+    w->qkv_bias = upload(u, t->q_bias, t->k_bias, t->v_bias);
+    w->o = upload(u, t->o, NULL, NULL);
+    w->o_bias = upload(u, t->o_bias, NULL, NULL);
+    w->norm_post = upload(u, t->norm_post, NULL, NULL);
+    w->inner = upload(u, t->gate, t->up, NULL);
+    w->down = upload(u, t->down, NULL, NULL);
+    return w->norm_in && w->qkv && w->o && w->norm_post && w->inner && w->down &&
+                   (w->qkv_bias || !t->q_bias) && (w->o_bias || !t->o_bias)
+               ? 0
+               : -1;
+}
+
+static int upload_all(struct model *m, const struct checkpoint *c, struct problem *p)
+{
+    struct uploader u = {.m = m, .p = p, .size = weight_bytes(c)};
+    int failed;
+    m->layer = calloc((size_t)m->config.layers, sizeof *m->layer);
+    u.bits = malloc(CONVERT * sizeof *u.bits);
+    u.base = gpu_memory(m->gpu, u.size, "the weights", p);
+    failed = !u.base ? -1 : !u.bits || !m->layer ? problem(p, "no memory to load the weights") : 0;
+    if (!failed) {
+        m->embed = upload(&u, c->embed, NULL, NULL);
+        m->norm = upload(&u, c->norm, NULL, NULL);
+        m->head = c->head == c->embed ? m->embed : upload(&u, c->head, NULL, NULL);
+        failed = m->embed && m->norm && m->head ? 0 : -1;
+    }
+    for (int64_t i = 0; !failed && i < m->config.layers; i++)
+        failed = upload_layer(&u, &c->layer[i], &m->layer[i]);
+    free(u.bits);
+    return failed;
+}
+
+/* Cosines and sines of every position, rounded once from float64. */
+static int upload_rotation(struct model *m, struct problem *p)
+{
+    const int64_t half = m->config.head_dim / 2, count = m->options.context * half;
+    const size_t size = (size_t)count * 2 * sizeof(float);
+    double *angle = malloc((size_t)half * sizeof *angle);
+    float *pairs = malloc(size);
+    int failed = angle && pairs ? 0 : problem(p, "no memory for the rotations");
+    if (!failed) {
+        config_frequencies(&m->config, angle);
+        for (int64_t i = 0; i < count; i++) {
+            const int64_t position = i / half;
+            const double turned = (double)position * angle[i % half];
+            pairs[2 * i] = (float)cos(turned);
+            pairs[2 * i + 1] = (float)sin(turned);
+        }
+        m->rotation = gpu_memory(m->gpu, size, "the rotations", p);
+        failed = !m->rotation ||
+                 gpu_check(m->gpu, m->gpu->to_device(m->rotation, pairs, size), "the rotations", p);
+    }
+    free(angle);
+    free(pairs);
+    return failed ? -1 : 0;
+}
+
+/* ---- plans ---- */
+
+static int plan_product(struct model *m, int64_t rows, int64_t n, int64_t k, uint32_t with, int act,
+                        int out, int64_t ldd, struct product_plan *plan, struct problem *p)
+{
+    const hewn_gemm_desc desc = {.struct_size = sizeof desc,
+                                 .m = rows,
+                                 .n = n,
+                                 .k = k,
+                                 .in = HEWN_BF16,
+                                 .out = out,
+                                 .bias_type = out,
+                                 .act = act,
+                                 .with = with,
+                                 .ldd = ldd,
+                                 .invariant = m->options.invariant};
+    hewn_gemm_plan_info info = {.struct_size = sizeof info};
+    hewn_error err;
+    if (hewn_gemm_plan_create(m->kernels.context, &desc, &plan->plan, &err) ||
+        hewn_gemm_plan_describe(plan->plan, &info, &err))
+        return problem(p, "a product of %lld x %lld x %lld: %s", (long long)rows, (long long)n,
+                       (long long)k, err.message);
+    plan->workspace = info.workspace;
+    if (info.workspace > m->workspace_bytes) m->workspace_bytes = info.workspace;
+    return 0;
+}
+
+/* Attention of a chunk of one request (packed, so that its length is read on the device), or of
+ * `rows` requests with a query each. */
+static int plan_attention(struct model *m, int64_t rows, bool chunk, struct attention_plan *plan,
+                          struct problem *p)
+{
+    const struct config *c = &m->config;
+    const int64_t row = (c->heads + 2 * c->kv_heads) * c->head_dim;
+    const hewn_attention_source source = {.struct_size = sizeof source,
+                                          .keys = HEWN_KEYS_LENGTHS,
+                                          .causal = 1,
+                                          .length = m->options.context,
+                                          .page_size = m->options.page_size,
+                                          .pages = m->options.pages,
+                                          .table_width = m->table_width,
+                                          .window_back = c->window};
+    const hewn_attention_desc desc = {.struct_size = sizeof desc,
+                                      .batch = chunk ? 1 : rows,
+                                      .q_heads = c->heads,
+                                      .kv_heads = c->kv_heads,
+                                      .qk_dim = c->head_dim,
+                                      .q_length = chunk ? rows : 1,
+                                      .q_tokens = chunk ? rows : 0,
+                                      .q_packed = chunk,
+                                      .q_token = row,
+                                      .q_head = c->head_dim,
+                                      .q_batch = chunk ? 0 : row,
+                                      .in = HEWN_BF16,
+                                      .out = HEWN_BF16,
+                                      .layout = HEWN_LAYOUT_BSHD,
+                                      .source = {&source},
+                                      .schedule = !m->options.invariant ? HEWN_SCHEDULE_CHOSEN
+                                                  : chunk && c->head_dim != 96
+                                                      ? HEWN_SCHEDULE_PREFILL
+                                                      : HEWN_SCHEDULE_DECODE,
+                                      .invariant = m->options.invariant};
+    hewn_attention_plan_info info = {.struct_size = sizeof info};
+    hewn_error err;
+    if (hewn_attention_plan_create(m->kernels.context, &desc, &plan->plan, &err) ||
+        hewn_attention_plan_describe(plan->plan, &info, &err))
+        return problem(p, "attention of %lld rows: %s", (long long)rows, err.message);
+    plan->workspace = info.workspace;
+    if (info.workspace > m->attention_workspace_bytes)
+        m->attention_workspace_bytes = info.workspace;
+    return 0;
+}
+
+static int plan_rows(struct model *m, struct row_plans *r, int64_t rows, bool chunk,
+                     struct problem *p)
+{
+    const struct config *c = &m->config;
+    const int64_t q = c->heads * c->head_dim, row = q + 2 * c->kv_heads * c->head_dim;
+    const uint32_t bias = HEWN_GEMM_WITH_BIAS, sum = HEWN_GEMM_WITH_C;
+    r->rows = rows;
+    if (plan_product(m, rows, row, c->hidden, c->qkv_bias ? bias : 0, 0, HEWN_BF16, 0, &r->qkv,
+                     p) ||
+        plan_product(m, rows, c->hidden, q, sum | (c->o_bias ? bias : 0), 0, HEWN_BF16, 0, &r->o,
+                     p) ||
+        plan_product(m, rows, c->intermediate, c->hidden, 0, HEWN_ACT_SWIGLU, HEWN_BF16, 0,
+                     &r->inner, p) ||
+        plan_product(m, rows, c->hidden, c->intermediate, sum, 0, HEWN_BF16, 0, &r->down, p) ||
+        plan_attention(m, rows, chunk, &r->attention, p))
+        return -1;
+    if (chunk) return 0;
+    return plan_product(m, rows, c->vocab, c->hidden, 0, 0, HEWN_F32, m->logits_row, &r->head, p);
+}
+
+/* 1, 2, 4, .. rows of decode; 16, 64, .. of a chunk. */
+static int plan_all(struct model *m, struct problem *p)
+{
+    const int64_t slots = m->options.slots, chunk = m->options.chunk;
+    for (int64_t rows = 1;; rows *= 2) {
+        const int64_t now = rows < slots ? rows : slots;
+        if (plan_rows(m, &m->decode[m->decode_count++], now, false, p)) return -1;
+        if (now == slots) break;
+    }
+    for (int64_t rows = SMALL;; rows *= 4) {
+        const int64_t now = rows < chunk ? rows : chunk;
+        if (plan_rows(m, &m->prefill[m->prefill_count++], now, true, p)) return -1;
+        if (now == chunk) break;
+    }
+    return 0;
+}
+
+/* ---- memory ---- */
+
+struct wanted {
+    hewn_deviceptr *out;
+    int64_t count;
+    size_t element;
+    const char *what;
+};
+
+static int allocate(struct model *m, const struct wanted *w, size_t count, struct problem *p)
+{
+    for (size_t i = 0; i < count; i++) {
+        *w[i].out = gpu_memory(m->gpu, (size_t)w[i].count * w[i].element, w[i].what, p);
+        if (!*w[i].out) return -1;
+    }
+    return 0;
+}
+
+static int allocate_slots(struct model *m, struct problem *p)
+{
+    struct engine_slots *s = &m->slots;
+    const int64_t n = m->options.slots;
+    const struct wanted all[] = {
+#define ENGINE_SLOT_ARRAY(name) {&s->name, n, sizeof(int32_t), "slots"},
+        ENGINE_SLOT_ARRAYS(ENGINE_SLOT_ARRAY)
+#undef ENGINE_SLOT_ARRAY
+            {&s->settings, n, sizeof(struct engine_sampling), "slots"},
+    };
+    s->slots = n;
+    s->history_row = m->history_row;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        const struct wanted one = {all[i].out, all[i].out == &s->history ? n * m->history_row : n,
+                                   all[i].element, all[i].what};
+        if (allocate(m, &one, 1, p)) return -1;
+    }
+    if (gpu_check(m->gpu, m->gpu->fill(s->tokens, 0xFF, (size_t)n * sizeof(int32_t)), "slots", p) ||
+        gpu_check(m->gpu, m->gpu->fill(s->positions, 0xFF, (size_t)n * sizeof(int32_t)), "slots",
+                  p))
+        return -1;
+    return 0;
+}
+
+static int allocate_cache(struct model *m, struct problem *p)
+{
+    const struct config *c = &m->config;
+    const uint64_t layer_bytes =
+        2 * (uint64_t)(m->options.pages * m->options.page_size * c->kv_heads * c->head_dim);
+    const hewn_deviceptr base =
+        gpu_memory(m->gpu, 2 * (uint64_t)c->layers * layer_bytes, "the cache", p);
+    if (!base) return -1;
+    for (int64_t i = 0; i < c->layers; i++) {
+        m->layer[i].k = base + (uint64_t)(2 * i) * layer_bytes;
+        m->layer[i].v = m->layer[i].k + layer_bytes;
+    }
+    return 0;
+}
+
+static int allocate_input(struct model *m, struct problem *p)
+{
+    const int64_t chunk = m->options.chunk, count = INPUT_HEAD + 3 * chunk;
+    const struct wanted base = {&m->input.base, count, sizeof(int32_t), "a chunk's tokens"};
+    struct chunk_input *in = &m->input;
+    void *pinned = NULL;
+    if (allocate(m, &base, 1, p)) return -1;
+    in->offsets = in->base;
+    in->length = in->base + 2 * sizeof(int32_t);
+    in->last = in->base + 3 * sizeof(int32_t); /* and behind it the slot */
+    in->tokens = in->base + INPUT_HEAD * sizeof(int32_t);
+    in->positions = in->tokens + (uint64_t)chunk * sizeof(int32_t);
+    in->sequences = in->positions + (uint64_t)chunk * sizeof(int32_t);
+    m->staging_count = (size_t)(count + 3 * m->options.slots);
+    if (gpu_check(m->gpu, m->gpu->host_alloc(&pinned, m->staging_count * sizeof *m->staging),
+                  "pinned memory", p))
+        return -1;
+    m->staging = pinned;
+    memset(m->staging, 0, m->staging_count * sizeof *m->staging);
+    return 0;
+}
+
+static int allocate_all(struct model *m, struct problem *p)
+{
+    const struct config *c = &m->config;
+    const int64_t slots = m->options.slots, chunk = m->options.chunk;
+    const int64_t rows = slots > chunk ? slots : chunk, q = c->heads * c->head_dim;
+    const struct wanted all[] = {
+        {&m->stream, rows * c->hidden, 2, "activations"},
+        {&m->normed, rows * c->hidden, 2, "activations"},
+        {&m->qkv, rows * (q + 2 * c->kv_heads * c->head_dim), 2, "activations"},
+        {&m->mixed, rows * q, 2, "activations"},
+        {&m->inner, rows * c->intermediate, 2, "activations"},
+        {&m->logits, slots * m->logits_row, sizeof(float), "logits"},
+        {&m->workspace, (int64_t)m->workspace_bytes, 1, "a workspace"},
+        {&m->attention_workspace, (int64_t)m->attention_workspace_bytes, 1, "a workspace"},
+        {&m->table, slots * m->table_width, sizeof(int32_t), "the block table"},
+        {&m->stops, EOS_MAX, sizeof(int32_t), "stop tokens"},
+    };
+    int32_t stops[EOS_MAX] = {0};
+    for (int i = 0; i < c->eos_count; i++) stops[i] = (int32_t)c->eos[i];
+    if (allocate(m, all, sizeof all / sizeof all[0], p) || allocate_slots(m, p) ||
+        allocate_cache(m, p) || allocate_input(m, p))
+        return -1;
+    return gpu_check(m->gpu, m->gpu->to_device(m->stops, stops, sizeof stops), "stop tokens", p);
+}
+
+int model_open(struct gpu *gpu, const struct checkpoint *checkpoint,
+               const struct model_options *options, struct model **out, struct problem *p)
+{
+    struct model *m = calloc(1, sizeof *m);
+    hewn_error err;
+    if (!m) return problem(p, "no memory");
+    m->gpu = gpu;
+    m->config = checkpoint->config;
+    if (engine_kernels_open(&m->kernels, gpu->context, &err)) {
+        model_close(m);
+        return problem(p, "%s", err.message);
+    }
+    if (take_options(m, options, p) || upload_all(m, checkpoint, p) || upload_rotation(m, p) ||
+        plan_all(m, p) || allocate_all(m, p) ||
+        gpu_check(gpu, gpu->wait_all(), "the model's memory", p) || model_capture(m, p)) {
+        model_close(m);
+        return -1;
+    }
+    *out = m;
+    return 0;
+}
+
+static void free_plans(const struct model *m, struct row_plans *r)
+{
+    if (r->graph) m->gpu->graph_exec_destroy(r->graph);
+    hewn_gemm_plan_destroy(r->qkv.plan);
+    hewn_gemm_plan_destroy(r->o.plan);
+    hewn_gemm_plan_destroy(r->inner.plan);
+    hewn_gemm_plan_destroy(r->down.plan);
+    hewn_gemm_plan_destroy(r->head.plan);
+    hewn_attention_plan_destroy(r->attention.plan);
+}
+
+/* Device memory goes with the struct gpu. */
+void model_close(struct model *m)
+{
+    if (!m) return;
+    if (m->gpu->stream) m->gpu->stream_wait(m->gpu->stream);
+    for (int i = 0; i < m->decode_count; i++) free_plans(m, &m->decode[i]);
+    for (int i = 0; i < m->prefill_count; i++) free_plans(m, &m->prefill[i]);
+    if (m->staging) m->gpu->host_release(m->staging);
+    free(m->layer);
+    free(m);
+}
