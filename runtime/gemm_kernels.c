@@ -603,6 +603,7 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
  * simulator's model; there fewer than four slices take as long. */
 static const double combine = 3000, combine_bytes = 1031;
 static const double blackwell_combine = 4400, blackwell_combine_bytes = 1725;
+static const double few_bytes = 3100;  /* of memory, a cycle, that `few` is said to reach */
 static const double rest_start = 5600; /* of the product of what equal slices leave of K */
 
 /* K of each slice: its rows begin at multiples of 16 bytes. */
@@ -684,6 +685,16 @@ static void try_slices(const struct hewn_gemm_kernel *k, uint32_t parts,
     }
 }
 
+/* What slices cost at least, by any kernel of sm_90a; of few rows, without the products. */
+static double least_of_slices(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
+                              uint32_t sm_count)
+{
+    double m = (double)p->m, n = (double)p->n, row = (double)p->k * p->in;
+    double products = p->m > SM90A_FEW_ROWS ? m * n * row / 4096 / sm_count : 0;
+    double run = larger(products * mma_inefficiency * few_clock, (m + n) * row / few_bytes);
+    return start - spread_early + run + combine_cost(k, p, 2);
+}
+
 uint32_t hewn_gemm_choose_slices(const struct hewn_gemm_choice *whole,
                                  const struct hewn_gemm_extent *problem, uint32_t sm_count,
                                  int clusters, struct hewn_gemm_choice *out)
@@ -692,7 +703,10 @@ uint32_t hewn_gemm_choose_slices(const struct hewn_gemm_choice *whole,
     uint32_t slices = 1;
     const uint32_t need = hewn_gemm_slice_extent(problem, 1).need;
     *out = *whole;
-    if (whole->cost < start + combine) return 1;
+    if (whole->cost < start + combine ||
+        (!whole->kernel->tmem_columns &&
+         whole->cost < least_of_slices(whole->kernel, problem, sm_count)))
+        return 1;
     list_slices(problem, below);
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
         const struct hewn_gemm_kernel *k = &kernels[i];
