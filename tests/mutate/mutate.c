@@ -3,8 +3,8 @@
  * what synchronises a kernel, each run under the simulator, and whether the checker says so.
  *
  *     mutate [options] HEWN MODULES CASES   every kernel that has a file CASES/<target>-<module>.run
- *       --sample N[/I]  every N-th mutant only, from the I-th on (0), at least one of each kernel; what has a
- *                       reason is asked less
+ *       --sample N[/I]  every N-th mutant only, from the I-th on (0); with N from 256 on, of at most four kernels of a
+ *                       text; what has a reason is asked less
  *       --ptxas FILE    survivors with the machine code of the original are no mutants; without it, a survivor
  *                       that has no reason (below) is skipped
  *       --only TEXT     mutants whose target, class, rule, label or statement contains TEXT
@@ -21,6 +21,7 @@
  *     open  | target | rule | label | pattern of the statement           | -               | why
  *
  * target: sm_90a, or one kernel as <target>/<module>. label: the one above the statement, in what it stands in.
+ * Target, rule and label are patterns as well.
  * legal: that section allows the mutant, so it leaves the score; open: a known miss, which stays in it.
  */
 #include "mutate.h"
@@ -35,7 +36,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { KERNELS = 112, REASONS = 1024, NAME = 96, PATH = 1024, JOBS = 64, CPU_SECONDS = 20 };
+enum {
+    ALIKE = 4,
+    SPARSE = 256,
+    KERNELS = 112,
+    REASONS = 1024,
+    NAME = 96,
+    PATH = 1024,
+    JOBS = 64,
+    CPU_SECONDS = 20
+};
 
 /* How a mutant is asked, until something is found: level, seed (completions mixed, early, late, mixed, ..).
  * Those behind the first are not for what the ISA allows: what shows only where a try_wait gives up, or a warp
@@ -178,12 +188,27 @@ static bool chosen(const struct options *o, const struct kernel *k, const struct
            strstr(m->rule, o->only) || strstr(m->label, o->only) || strstr(m->was, o->only);
 }
 
-/* Leaves the mutants that the options ask for. */
-static void choose(const struct options *o, struct kernel *k)
+/* Whether enough kernels before this one are made of the same text: their second line ends with its path. */
+static bool many_alike(const struct session *s, const struct kernel *k)
 {
+    const char *text = strstr(k->original, ", from ");
+    size_t size = text ? strcspn(text, "\n") + 1 : 0;
+    int alike = 0;
+    for (const struct kernel *other = s->kernel; text && other < k; other++) {
+        const char *its = strstr(other->original, ", from ");
+        alike += its && !strncmp(its, text, size);
+    }
+    return alike >= ALIKE;
+}
+
+/* Leaves the mutants that the options ask for. */
+static void choose(const struct session *s, struct kernel *k)
+{
+    const struct options *o = &s->o;
+    const bool none = o->sample >= SPARSE && many_alike(s, k);
     int kept = 0;
     for (int i = 0; i < k->mutants; i++) {
-        if (i % o->sample == o->first && chosen(o, k, &k->mutant[i]))
+        if (!none && i % o->sample == o->first && chosen(o, k, &k->mutant[i]))
             k->mutant[kept++] = k->mutant[i];
         else
             mutants_free(&k->mutant[i], 1);
@@ -215,7 +240,7 @@ static int read_kernel(struct session *s, const char *file)
     if (!k->run || !k->original || !k->mutant || !k->result) return -1;
     k->mutants = mutants_make(k->original, k->mutant);
     if (k->mutants < 0) return -1;
-    choose(&s->o, k);
+    choose(s, k);
     s->kernels++;
     return 0;
 }
@@ -354,7 +379,7 @@ static struct reason *reason_for(struct session *s, const struct kernel *k, cons
     for (int i = 0; i < s->reasons; i++) {
         struct reason *r = &s->reason[i];
         if ((fnmatch(r->target, k->target, 0) && fnmatch(r->target, k->name, 0)) ||
-            strcmp(r->rule, m->rule) || fnmatch(r->label, m->label, 0) ||
+            fnmatch(r->rule, m->rule, 0) || fnmatch(r->label, m->label, 0) ||
             fnmatch(r->pattern, m->was, FNM_NOESCAPE))
             continue;
         return r;

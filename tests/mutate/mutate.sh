@@ -1,6 +1,6 @@
 #!/bin/sh
-# Mutants of the shipped kernels under the checker (tests/mutate/mutate.c): all of them in check-all, some of each
-# kernel in check. A kernel text without a case in tests/mutate/ fails.
+# Mutants of the shipped kernels under the checker (tests/mutate/mutate.c): all of them in check-all, a few of each
+# text in check. A kernel text without a case in tests/mutate/ fails.
 . "$SRC/tests/lib/lib.sh"
 out=$BUILD/tests/mutate.out
 unset HEWN_SIM_QUIET HEWN_SIM_GPU HEWN_SIM_CHECK
