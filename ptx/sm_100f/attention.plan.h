@@ -85,6 +85,7 @@
 #define SM100F_ATTENTION_CORRECTION_WARP(qk) (4 * SM100F_ATTENTION_ITEM_TILES(qk))
 #define SM100F_ATTENTION_PRODUCER_WARP(qk)   (SM100F_ATTENTION_CORRECTION_WARP(qk) + 4)
 #define SM100F_ATTENTION_MMA_WARP(qk)        (SM100F_ATTENTION_CORRECTION_WARP(qk) + 5)
+#define SM100F_ATTENTION_MMA_WARPS(qk)       (1 + SM100F_ATTENTION_P_APART(qk))
 
 /* Registers a thread after setmaxnreg; the issuing warpgroup has what the others leave. With one
  * tile the correction keeps what it was launched with. */
@@ -100,7 +101,7 @@
 /* Of the 16 pairs of 32 columns, those whose exponentials the multiply-add pipe computes. None
  * where the MMAs of a step take longer than its exponentials. */
 #define SM100F_ATTENTION_EXP_SHARE(qk) SM100F_ATTENTION_JOIN(SM100F_ATTENTION_EXP_SHARE_, qk)
-#define SM100F_ATTENTION_EXP_SHARE_64  3
+#define SM100F_ATTENTION_EXP_SHARE_64  4
 #define SM100F_ATTENTION_EXP_SHARE_96  3
 #define SM100F_ATTENTION_EXP_SHARE_128 3
 #define SM100F_ATTENTION_EXP_SHARE_192 3
@@ -108,23 +109,32 @@
 #define SM100F_ATTENTION_EXP_SHARE_512 0
 
 /* Tensor memory: two S of 128 columns, each overlaid by its P; then O of each tile, O_STEP columns
- * apart where there are two. */
+ * apart where there are two. Where P fits between two O, it lies there instead (P_APART), and S is
+ * free for the next QK as soon as it has been read. QK and PV then have a warp each. */
 #define SM100F_ATTENTION_TMEM_COLUMNS 512
 #define SM100F_ATTENTION_S_COLUMNS    ATTENTION_BLOCK
 #define SM100F_ATTENTION_O_COLUMN     (2 * SM100F_ATTENTION_S_COLUMNS)
 #define SM100F_ATTENTION_O_STEP       128
+#define SM100F_ATTENTION_P_APART(qk)  SM100F_ATTENTION_JOIN(SM100F_ATTENTION_APART_, qk)
+#define SM100F_ATTENTION_APART_64     1
+#define SM100F_ATTENTION_APART_96     0
+#define SM100F_ATTENTION_APART_128    0
+#define SM100F_ATTENTION_APART_192    0
+#define SM100F_ATTENTION_APART_256    0
+#define SM100F_ATTENTION_APART_512    0
 
 #define SM100F_ATTENTION_CTAS_PER_SM 1
 
 /* The worksheet, for `hewn worksheet`: lists as in gemm.plan.h, here of a variant. */
 
 /* X(name, first warp, warps) */
-#define SM100F_ATTENTION_ROLES(X, qk)                      \
-    X(softmax, 0, SM100F_ATTENTION_CORRECTION_WARP(qk))    \
-    X(correction, SM100F_ATTENTION_CORRECTION_WARP(qk), 4) \
-    X(producer, SM100F_ATTENTION_PRODUCER_WARP(qk), 1)     \
-    X(mma, SM100F_ATTENTION_MMA_WARP(qk), 1)               \
-    X(idle, SM100F_ATTENTION_MMA_WARP(qk) + 1, 2)
+#define SM100F_ATTENTION_ROLES(X, qk)                                       \
+    X(softmax, 0, SM100F_ATTENTION_CORRECTION_WARP(qk))                     \
+    X(correction, SM100F_ATTENTION_CORRECTION_WARP(qk), 4)                  \
+    X(producer, SM100F_ATTENTION_PRODUCER_WARP(qk), 1)                      \
+    X(mma, SM100F_ATTENTION_MMA_WARP(qk), SM100F_ATTENTION_MMA_WARPS(qk))   \
+    X(idle, SM100F_ATTENTION_MMA_WARP(qk) + SM100F_ATTENTION_MMA_WARPS(qk), \
+      3 - SM100F_ATTENTION_MMA_WARPS(qk))
 
 /* X(name, offset in dynamic shared memory, element bytes, elements) */
 #define SM100F_ATTENTION_SHARED(X, qk, v, e)                                      \
@@ -134,11 +144,20 @@
     X(stage_o, SM100F_ATTENTION_STAGE_O(qk, e), SM100F_ATTENTION_O_PITCH,         \
       SM100F_ATTENTION_TILE_ROWS)
 
-/* X(name, first column, columns); P lies over the first columns of its S. */
+/* X(name, first column, columns); P lies over the first columns of its S, or apart. */
 #define SM100F_ATTENTION_TMEM(X, qk, v)                            \
     X(s_0, 0, SM100F_ATTENTION_S_COLUMNS)                          \
     X(s_1, SM100F_ATTENTION_S_COLUMNS, SM100F_ATTENTION_S_COLUMNS) \
+    SM100F_ATTENTION_TMEM_P(X, qk, v)                              \
+    SM100F_ATTENTION_TMEM_O(X, qk, v)
+#define SM100F_ATTENTION_TMEM_P(X, qk, v) \
+    SM100F_ATTENTION_JOIN(SM100F_ATTENTION_TMEM_P_, SM100F_ATTENTION_P_APART(qk))(X, v)
+#define SM100F_ATTENTION_TMEM_O(X, qk, v) \
     SM100F_ATTENTION_JOIN(SM100F_ATTENTION_TMEM_O_, SM100F_ATTENTION_ITEM_TILES(qk))(X, v)
+#define SM100F_ATTENTION_TMEM_P_0(X, v)
+#define SM100F_ATTENTION_TMEM_P_1(X, v)                                    \
+    X(p_0, SM100F_ATTENTION_O_COLUMN + (v), SM100F_ATTENTION_O_STEP - (v)) \
+    X(p_1, SM100F_ATTENTION_O_COLUMN + SM100F_ATTENTION_O_STEP + (v), SM100F_ATTENTION_O_STEP - (v))
 #define SM100F_ATTENTION_TMEM_O_1(X, v) \
     X(o_0, SM100F_ATTENTION_O_COLUMN, SM100F_ATTENTION_ITEM_V(v))
 #define SM100F_ATTENTION_TMEM_O_2(X, v)                           \
@@ -156,9 +175,15 @@
     X(scale_full, 4, 0, 0, softmax, correction)                           \
     X(p_full, 8, 0, 0, softmax + correction, mma)                         \
     X(p_rest_full, 4, 0, 0, softmax, mma)                                 \
-    X(o_full, 1, 0, 0, mma, correction)                                   \
     X(sum_full, 4, 0, 0, softmax, correction)                             \
-    X(sum_empty, 4, 0, 0, correction, softmax)
+    X(sum_empty, 4, 0, 0, correction, softmax)                            \
+    SM100F_ATTENTION_HANDOFFS_S(X, qk)
+#define SM100F_ATTENTION_HANDOFFS_S(X, qk) \
+    SM100F_ATTENTION_JOIN(SM100F_ATTENTION_HANDOFFS_S_, SM100F_ATTENTION_P_APART(qk))(X)
+#define SM100F_ATTENTION_HANDOFFS_S_0(X) X(o_full, 1, 0, 0, mma, correction)
+#define SM100F_ATTENTION_HANDOFFS_S_1(X) \
+    X(s_free, 4, 0, 0, softmax, mma)     \
+    X(o_full, 1, 0, 0, mma, softmax + correction)
 
 /* X(storage, writers, readers) */
 #define SM100F_ATTENTION_FLOWS(X, qk, v, e)                  \
@@ -169,9 +194,20 @@
     X(row_sum, softmax, correction)                          \
     X(row_top, softmax, correction)                          \
     X(tmem_base, mma, softmax + correction + producer + mma) \
-    X(s_0, mma.mma + softmax.st, softmax.ld + mma.mma)       \
-    X(s_1, mma.mma + softmax.st, softmax.ld + mma.mma)       \
+    SM100F_ATTENTION_FLOWS_S(X, qk)                          \
+    SM100F_ATTENTION_FLOWS_O(X, qk)
+#define SM100F_ATTENTION_FLOWS_S(X, qk) \
+    SM100F_ATTENTION_JOIN(SM100F_ATTENTION_FLOWS_S_, SM100F_ATTENTION_P_APART(qk))(X)
+#define SM100F_ATTENTION_FLOWS_O(X, qk) \
     SM100F_ATTENTION_JOIN(SM100F_ATTENTION_FLOWS_O_, SM100F_ATTENTION_ITEM_TILES(qk))(X)
+#define SM100F_ATTENTION_FLOWS_S_0(X)                  \
+    X(s_0, mma.mma + softmax.st, softmax.ld + mma.mma) \
+    X(s_1, mma.mma + softmax.st, softmax.ld + mma.mma)
+#define SM100F_ATTENTION_FLOWS_S_1(X) \
+    X(s_0, mma.mma, softmax.ld)       \
+    X(s_1, mma.mma, softmax.ld)       \
+    X(p_0, softmax.st, mma.mma)       \
+    X(p_1, softmax.st, mma.mma)
 #define SM100F_ATTENTION_FLOWS_O_1(X) X(o_0, mma.mma + correction.st, correction.ld)
 #define SM100F_ATTENTION_FLOWS_O_2(X)              \
     X(o_0, mma.mma + correction.st, correction.ld) \
