@@ -252,13 +252,13 @@ static const struct engine_events events = {on_token, on_end};
 static void make_request(int i, int32_t *prompt, struct engine_request *r)
 {
     struct rng random = {test_seed() + 100 + (uint64_t)i};
-    const int count = 1 + (int)rng_below(&random, 24);
+    const int count = 12 + (int)rng_below(&random, 24);
     random_tokens(&random, prompt, count, plain.vocab);
     *r = (struct engine_request){.prompt = prompt,
                                  .prompt_count = count,
-                                 .most = 1 + (int64_t)rng_below(&random, 4),
-                                 .temperature = i % 3 ? 0.9f : 0,
-                                 .top_p = i % 2 ? 0.8f : 1,
+                                 .most = 3 + (int64_t)rng_below(&random, 4),
+                                 .temperature = i % 6 ? 4 : 0,
+                                 .top_p = i % 2 ? 0.9f : 1,
                                  .seed = (uint64_t)i};
 }
 
@@ -286,9 +286,9 @@ static void run_requests(struct model *m, int first, int count, struct heard *he
 
 static void test_streams(void)
 {
-    /* Room for two or three of the requests, so that the others wait and enter in turn. */
+    /* Room for three of the requests or so, so that the others wait and enter in turn. */
     const struct model_options o = {
-        .slots = 3, .chunk = 16, .invariant = true, .page_size = 16, .pages = 6, .context = 64};
+        .slots = 4, .chunk = 16, .invariant = true, .page_size = 16, .pages = 9, .context = 64};
     static struct heard together[REQUESTS], alone[REQUESTS];
     struct world w;
     if (!test_case("requests together draw what each draws alone")) return;
