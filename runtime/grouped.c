@@ -27,7 +27,7 @@ _Static_assert(offsetof(struct grouped_scalars, k) + 4 + GROUPED_MAP_COUNT * MAP
 
 struct grouped_kernel {
     const char *target, *variant;
-    int shares;  /* 1: pairs of CTAs may share loads */
+    int shares;  /* 1: pairs of CTAs may share loads, or two pairs */
     int gather4; /* 1: rows by number come by TMA, four at a time */
     uint32_t tile_m, tile_n /* columns of D */, stages, raster_rows, threads, shared, d_rows;
     uint32_t ctas; /* that multiply a tile together */
@@ -58,7 +58,7 @@ static const struct grouped_kernel kernels[] = {
 #define X(P, target, v, i)            \
     {#target,                         \
      #v,                              \
-     0,                               \
+     P##_SCALED_SIDES(v, i) > 1,      \
      0,                               \
      P##_SCALED_TILE_M(v),            \
      P##_SCALED_TILE_N(v),            \
@@ -96,6 +96,12 @@ static const uint16_t block_cycles[][PAIRS] = {
     {520, 450}, {660, 570}, {520, 450}, {660, 570},   {550, 470}};
 enum { TIMED = sizeof block_cycles / sizeof *block_cycles };
 
+/* Columns of tiles that a cluster computes side by side: two pairs' of CTAs. */
+static uint32_t cluster_columns(const struct grouped_kernel *k, uint32_t pair)
+{
+    return k->tile_n << (pair && k->ctas > 1);
+}
+
 /*
  * The third power of a run's time as a model of the machine, in SM cycles. Only the order of the candidates
  * matters. Computing, with what an SM fetches, and the memory's time both count: of either, the longer one most.
@@ -111,13 +117,17 @@ static double cost(const struct grouped_kernel *k, uint32_t pair, const struct g
     double rows = 0, n = p->n, m = p->expected_m;
     for (size_t i = 0; i < sizeof spread / sizeof *spread; i++)
         rows += ceil_div((uint64_t)(spread[i] * m) + 1, k->tile_m) / 5.0;
-    double tiles = rows * ceil_div(p->n, k->tile_n) * p->groups;
-    double waves = ceil_div((uint64_t)(tiles + 0.999), sm_count / k->ctas);
+    const uint32_t sides = cluster_columns(k, pair) / k->tile_n;
+    double tiles = rows * ceil_div(p->n, k->tile_n * sides) * p->groups;
+    uint32_t clusters = sm_count / (k->ctas * sides);
+    if (sides > 1 && clusters > 1) clusters--; /* a GPC has any even number of SMs */
+    double waves = ceil_div((uint64_t)(tiles + 0.999), clusters ? clusters : 1);
     double multiply = k - kernels < TIMED ? block_cycles[k - kernels][pair] : 2.0 * k->tile_n;
     /* one consumer multiplies: nobody's products run beside its additions */
     if (!block && k->tile_m == 128 && m <= 64) multiply = multiply / 2 + lone;
     double tile_rows = block && m < k->tile_m ? m : k->tile_m;
-    double fetch = GROUPED_BLOCK * (tile_rows + k->tile_n * (pair ? 0.99 : 1)) / k->ctas;
+    double fetch =
+        GROUPED_BLOCK * (tile_rows / sides + k->tile_n * (pair && !block ? 0.99 : 1)) / k->ctas;
     fetch /= l2_bytes[block];
     if (!UNSCALED(p->scales) && multiply < fetch) multiply = fetch;
     double busy = waves * (multiply * p->k_blocks + per_tile);
@@ -144,8 +154,9 @@ static void choose_among(hewn_grouped_plan *plan, const char *name, int ours, in
             if (k->scales != plan->problem.scales) continue;
             if (hewn_target_runs_on(k->target, device->cc_major, device->cc_minor) != ours)
                 continue;
-            const int cluster = pair || k->ctas > 1;
-            if (name ? !is_named(name, k, pair) : cluster && !clusters) continue;
+            const uint32_t cluster = k->ctas << pair;
+            if (cluster > (clusters ? (uint32_t)device->sm_count : 1) && !name) continue;
+            if (name && !is_named(name, k, pair)) continue;
             double c = cost(k, pair, &plan->problem, (uint32_t)device->sm_count);
             if (plan->kernel && c >= least) continue;
             plan->kernel = k;
@@ -207,7 +218,7 @@ static int fill_scalars(hewn_grouped_plan *plan, hewn_error *err)
     s->n = p->n;
     s->k = p->k;
     s->k_blocks = p->k_blocks;
-    s->tiles_n = ceil_div(p->n, k->tile_n);
+    s->tiles_n = ceil_div(p->n, cluster_columns(k, s->pair));
     s->raster_rows = k->raster_rows >> s->pair;
     s->kind = (uint32_t)p->kind;
     s->align = p->align;
@@ -304,7 +315,7 @@ static hewn_tensormap_desc atoms_map(const hewn_grouped_plan *plan, size_t i)
 static int prepare_maps(hewn_grouped_plan *plan, hewn_error *err)
 {
     const struct grouped_kernel *k = plan->kernel;
-    const uint32_t pair = plan->scalars.pair || k->ctas > 1;
+    const uint32_t pair = plan->scalars.pair, half = pair || k->ctas > 1;
     const struct grouped_problem *p = &plan->problem;
     const uint32_t block = GROUPED_BLOCK / p->of[GROUPED_A].element;
     static const uint8_t types[] = {
@@ -315,10 +326,10 @@ static int prepare_maps(hewn_grouped_plan *plan, hewn_error *err)
         int dtype, swizzle;
         uint32_t box[2];
     } how[GROUPED_TENSORS] = {
-        {types[p->in], HEWN_TENSORMAP_SWIZZLE_128B, {block, k->tile_m >> pair}},
+        {types[p->in], HEWN_TENSORMAP_SWIZZLE_128B, {block, k->tile_m / k->ctas >> pair}},
         {types[p->in],
          HEWN_TENSORMAP_SWIZZLE_128B,
-         {block, k->tile_n >> (pair && k->scales != GROUPED_UNSCALED_GLU)}},
+         {block, k->tile_n >> (half && k->scales != GROUPED_UNSCALED_GLU)}},
         {types[p->out],
          HEWN_TENSORMAP_SWIZZLE_128B,
          {GEMM_D_ROW_BYTES / p->of[GROUPED_D].element, k->d_rows}},

@@ -55,13 +55,14 @@
     X(SM100F, sm_100f, 256x192, mw8)
 
 /* PAIR_M 2: two CTAs multiply one tile together; each has half of its rows and loads half of B's. RASTER_ROWS: rows of
- * tiles that are walked together. B_ATOMS: atoms along n that a tile touches. */
+ * tiles that are walked together. B_ATOMS: atoms along n that a tile touches. SIDES: pairs side by side that a cluster
+ * can have, except of mw8; they share loads of A. */
 /* clang-format off */
-/*                             TILE_M  N  PAIR_M  STAGES  RASTER_ROWS  B_ATOMS */
-#define SM100F_SCALED_128x128  128, 128,       1,      5,          16,       1
-#define SM100F_SCALED_128x192  128, 192,       1,      4,          16,       2
-#define SM100F_SCALED_256x128  256, 128,       2,      6,           8,       1
-#define SM100F_SCALED_256x192  256, 192,       2,      5,           8,       2
+/*                             TILE_M  N  PAIR_M  STAGES  RASTER_ROWS  B_ATOMS  SIDES */
+#define SM100F_SCALED_128x128  128, 128,       1,      5,          16,       1,     1
+#define SM100F_SCALED_128x192  128, 192,       1,      4,          16,       2,     1
+#define SM100F_SCALED_256x128  256, 128,       2,      6,           8,       1,     1
+#define SM100F_SCALED_256x192  256, 192,       2,      5,           8,       2,     2
 
 #define SM100F_SCALED_TILE_M(v)      SM100F_SCALED_FIELD(TILE_M, SM100F_SCALED_##v)
 #define SM100F_SCALED_TILE_N(v)      SM100F_SCALED_FIELD(TILE_N, SM100F_SCALED_##v)
@@ -70,12 +71,13 @@
 #define SM100F_SCALED_RASTER_ROWS(v) SM100F_SCALED_FIELD(RASTER_ROWS, SM100F_SCALED_##v)
 #define SM100F_SCALED_B_ATOMS(v)     SM100F_SCALED_FIELD(B_ATOMS, SM100F_SCALED_##v)
 #define SM100F_SCALED_FIELD(name, ...) SM100F_SCALED_FIELD_##name(__VA_ARGS__)
-#define SM100F_SCALED_FIELD_TILE_M(m, n, p, s, r, b)      m
-#define SM100F_SCALED_FIELD_TILE_N(m, n, p, s, r, b)      n
-#define SM100F_SCALED_FIELD_PAIR_M(m, n, p, s, r, b)      p
-#define SM100F_SCALED_FIELD_STAGES(m, n, p, s, r, b)      s
-#define SM100F_SCALED_FIELD_RASTER_ROWS(m, n, p, s, r, b) r
-#define SM100F_SCALED_FIELD_B_ATOMS(m, n, p, s, r, b)     b
+#define SM100F_SCALED_FIELD_TILE_M(m, n, p, s, r, b, d)      m
+#define SM100F_SCALED_FIELD_TILE_N(m, n, p, s, r, b, d)      n
+#define SM100F_SCALED_FIELD_PAIR_M(m, n, p, s, r, b, d)      p
+#define SM100F_SCALED_FIELD_STAGES(m, n, p, s, r, b, d)      s
+#define SM100F_SCALED_FIELD_RASTER_ROWS(m, n, p, s, r, b, d) r
+#define SM100F_SCALED_FIELD_B_ATOMS(m, n, p, s, r, b, d)     b
+#define SM100F_SCALED_FIELD_SIDES(m, n, p, s, r, b, d)       d
 
 /* A kind: elements of k in a stage, those of a scale (at least), atoms of scales along k. WORDS 1: scales come as words
  * of rows, of which mma makes atoms. */
@@ -94,6 +96,10 @@
 #define SM100F_SCALED_KIND_ATOMS(k, v, a, w)  a
 #define SM100F_SCALED_KIND_WORDS(k, v, a, w)  w
 /* clang-format on */
+
+/* Words of scales are made atoms of by each CTA: only pairs alone. */
+#define SM100F_SCALED_SIDES(v, i) \
+    (SM100F_SCALED_WORDS(i) ? 1 : SM100F_SCALED_FIELD(SIDES, SM100F_SCALED_##v))
 
 /* Atoms of B's scales along n that a CTA loads: of a pair each loads half, or the first all, for both; words each loads
  * for itself. */
@@ -186,7 +192,7 @@
  * either CTA of a pair. */
 #define SM100F_SCALED_HANDOFFS(X, v, i)                                                            \
     SM100F_SCALED_IF(SM100F_SCALED_PAIR_M(v), SM100F_SCALED_WORDS(i))(X, v, i)                     \
-    X(empty_bar, 1, 0, 0, mma, producer + mma)                                                     \
+    X(empty_bar, SM100F_SCALED_SIDES(v, i), 0, 0, mma, producer + mma)                             \
     X(acc_full, 1, 0, 0, mma, epilogue)                                                            \
     X(acc_empty, SM100F_SCALED_EPILOGUE_WARPS *SM100F_SCALED_PAIR_M(v), 0, 0, epilogue, mma)
 #define SM100F_SCALED_IF(pair, words)    SM100F_SCALED_IF_OF(pair, words)

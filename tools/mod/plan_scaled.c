@@ -22,6 +22,8 @@ static const struct plan_range roles[] = PLAN_RANGES(SM100F_SCALED_ROLES(PLAN_RO
     _Static_assert(P##_SCALED_USED_COLUMNS(v, i) <= P##_SCALED_TMEM_COLUMNS, "tensor memory");   \
     _Static_assert(P##_SCALED_CTA_M(v) == SCALED_ATOM_ROWS && P##_SCALED_TILE_N(v) % 64 == 0,    \
                    "a tile begins with an atom of A's scales, on a half of one of B's");         \
+    _Static_assert(P##_SCALED_SIDES(v, i) == 1 || P##_SCALED_PAIR_M(v) == 2,                     \
+                   "pairs side by side");                                                        \
     _Static_assert(P##_SCALED_TILE_K(i) ==                                                       \
                        P##_SCALED_VECTOR(i) * P##_SCALED_ATOMS(i) * SCALED_ATOM_SCALES,          \
                    "a stage has whole atoms");
