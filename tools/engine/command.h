@@ -20,12 +20,11 @@
 #define COMMAND_FRACTIONS(X)                                                 \
     X(temperature, "--temp", "T: temperature; 0: the most likely token (0)") \
     X(top_p, "--top-p", "P: draw from the most likely tokens whose shares reach P (1)")
-#define COMMAND_SWITCHES(X)                                                                    \
-    X(invariant, "--invariant", "the bits of a request do not depend on the others")           \
-    X(no_graphs, "--no-graphs", "launch kernels one by one")                                   \
-    X(check, "--check", "compare the logits with float64 (run alone)")                         \
-    X(dump, "--dump", "with --check: print tokens, and the logits of each step on both sides") \
-    X(times, "--times", "tell on stderr how long it took")
+#define COMMAND_SWITCHES(X)                                                          \
+    X(invariant, "--invariant", "the bits of a request do not depend on the others") \
+    X(no_graphs, "--no-graphs", "launch kernels one by one")                         \
+    X(check, "--check", "compare the logits with float64 (run alone)")               \
+    X(dump, "--dump", "with --check: print tokens, and the logits of each step on both sides")
 
 struct command {
     const char *folder, *prompt;
