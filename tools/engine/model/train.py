@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Trains the model of `make demo`: a Llama of 853,120 parameters that knows one book.
 
-The book is Alice's Adventures in Wonderland by Lewis Carroll, 1865, in the public domain; alice.txt is
-the Millennium Fulcrum Edition 2.9.
+The book is Alice's Adventures in Wonderland by Lewis Carroll, 1865, in the public domain; alice.txt
+is the Millennium Fulcrum Edition 2.9.
 
     python3 train.py tokenizer   writes tokenizer.json and tokens.bin (needs the package tokenizers)
     python3 train.py train       writes config.json and model.safetensors (needs PyTorch and a GPU)

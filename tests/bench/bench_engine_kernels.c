@@ -1,7 +1,7 @@
 /*
  * The engine's kernels on a GPU: microseconds of a launch in a graph of several, TB/s of the bytes that must move.
  *
- *   bench_engine
+ *   bench_engine_kernels
  *
  * Shapes are those of Llama 3.1 8B: hidden 4096, 32 heads of Q and 8 of K and V, 14336 columns between the two
  * products, 128,256 tokens. Buffers of several launches lie behind one another, so that L2 has none of a large one.
