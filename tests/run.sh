@@ -192,7 +192,7 @@ a_share() {
 
 on_gpu() {
     for t in driver_api driver_launch driver_graph driver_stream driver_repeat driver_memory driver_link driver_texture tensormap combine mla indexer topk grouped grouped_sum scaled w4 kernels serving host tuning kinds; do run "$t on the GPU" real "$bin/$t"; done
-    run "engine_requests on the GPU" real "$bin/engine_requests" --count 500
+    run "engine_requests on the GPU" real "$bin/engine_requests" --count 10000
     for t in gemm attention; do
         run "$t on the GPU" real "$bin/$t" --digests "$SRC/tests/golden/results-$t.txt"
     done
