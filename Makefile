@@ -204,6 +204,12 @@ docs: all
 # The targets that the families have modules for.
 installed := $(sort $(patsubst %/,%,$(dir $(module_list))))
 
+# $(call install_modules,TARGET,FILES): those of the target, in a line of their own: a shell's command is at most 128 KB.
+define install_modules
+$(if $(filter $(BUILD)/modules/$(1)/%,$(2)),install -m 644 $(filter $(BUILD)/modules/$(1)/%,$(2)) $(DESTDIR)$(datadir)/modules/$(1)/)
+
+endef
+
 # The simulator goes where neither linker nor loader finds it by accident.
 install: all
 	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(includedir) $(DESTDIR)$(libdir)/pkgconfig \
@@ -219,8 +225,7 @@ install: all
 	install -m 755 $(cli) $(DESTDIR)$(bindir)/
 	install -m 644 $(BUILD)/hewn.1 $(DESTDIR)$(mandir)/
 	install -d $(installed:%=$(DESTDIR)$(datadir)/modules/%)
-	$(foreach t,$(installed),install -m 644 $(filter $(BUILD)/modules/$(t)/%,$(module_products)) \
-	  $(DESTDIR)$(datadir)/modules/$(t)/ &&) true
+	$(foreach t,$(installed),$(foreach e,ptx cubin json,$(call install_modules,$(t),$(filter %.$(e),$(module_products)))))
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' $(SRC)/runtime/hewn.pc.in \
 	  > $(DESTDIR)$(libdir)/pkgconfig/hewn.pc
 

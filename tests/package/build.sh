@@ -42,13 +42,13 @@ fi
 # What the library holds can be chosen; a word that names nothing is an error that lists what there is.
 for bad in HEWN_TARGETS=sm_80 HEWN_FAMILIES=conv HEWN_TARGETS= HEWN_FAMILIES=; do
     if quiet_make BUILD="$work/none" -n $bad all; then fail "make $bad passes"; else ok; fi
-    case $bad in HEWN_T*) there='sm_100f sm_90a' ;; *) there='attention decode gemm grouped indexer mla topk w4' ;; esac
+    case $bad in HEWN_T*) there='sm_100f sm_90a' ;; *) there='attention decode engine gemm grouped indexer mla topk w4' ;; esac
     want "make $bad" "${bad%=*}.*: $there" "$log"
 done
 
 for less in HEWN_TARGETS=sm_90a HEWN_FAMILIES=attention; do
     if quiet_make BUILD="$work/none" -n $less check; then fail "make $less check passes"; else ok; fi
-    case $less in HEWN_T*) lacks=sm_100f ;; *) lacks='decode gemm grouped indexer mla topk w4' ;; esac
+    case $less in HEWN_T*) lacks=sm_100f ;; *) lacks='decode engine gemm grouped indexer mla topk w4' ;; esac
     want "make $less check" "leave out: $lacks" "$log"
 done
 
