@@ -628,7 +628,7 @@ int hewn_gemm_tune(hewn_context *context, const hewn_gemm_desc *desc,
  *   Decode: a tile is 16 to 64 rows of a KV head, and every SM gets an equal share of all keys of the
  *     batch. The shares are computed on the device, from the lengths of the run. A second kernel combines
  *     the rows whose keys were shared. Where few keys fall to a CTA, on sm_90a a cluster may take a tile
- *     instead, and merge its parts itself. Where tiles are many and short, each is one CTA's. Bits may
+ *     instead, and merge its parts itself. Where tiles are short, each may be one CTA's. Bits may
  *     differ between devices, and between plans of other largest lengths. This schedule has one source
  *     and 16-bit inputs, and is not for `unnormalised`.
  * The decode schedule is chosen if q_length * q_heads / kv_heads is at most 64 and `splits` and `pack`
@@ -1292,13 +1292,15 @@ int hewn_topk_plan_check_tables(const hewn_topk_plan *plan, const hewn_topk_tabl
  * scale_a_k and scale_b_n are bytes from there to the next 128 rows, scale_a_plane and scale_b_plane bytes to the
  * next group's, all multiples of 16, contiguous where 0. Scales behind k are multiplied by zeros, so they may be
  * anything but NaN; those of rows behind the last are not used.
- *   scale_layout HEWN_GROUPED_WORDS: as DeepGEMM packs them, in words of 4 scales along k of a row, the first of them
- * in the lowest byte; words of neighbouring rows are neighbours. scale_a_k and scale_b_n are words from there to those
- * of the next 4 scales, up to the next multiple of 4 rows where 0; planes are words apart, too; all multiples of 4. So
- * lie scales of UE8M0_32 and those of HEWN_GROUPED_UE8M0_128, one for 128 elements along k, which have no other layout.
- *   With OFFSETS, align is at least 128 (0: 128), so that groups begin with an atom; with words, at least 4 (0: 4). Of
- * e2m1, k is even, leading dimensions and strides are multiples of 32; beside another dtype, or with words, k and they
- * are multiples of 128 and 64, and the address of 32. There is no a_rows.
+ *   scale_layout HEWN_GROUPED_WORDS: words, as DeepGEMM packs them. A word has 4 scales along k of a row, the first
+ * in its lowest byte; words of neighbouring rows are neighbours. scale_a_k and scale_b_n are words from there to those
+ * of the next 4 scales (0: the rows, rounded up to 4), scale_a_plane and scale_b_plane words to the next group's; all
+ * are multiples of 4. UE8M0_32 may lie so. HEWN_GROUPED_UE8M0_128, a scale for 128 elements along k, always does; its
+ * A and B are as beside UE8M0_32.
+ *   With OFFSETS, align is at least 128 (0: 128), so that groups begin with an atom; with words, at least 4 (0: 4).
+ * Of e2m1, k is even, leading dimensions and strides are multiples of 32. Beside another dtype, or with words, k is
+ * a multiple of 128, leading dimensions and strides are multiples of 64, and the address is a multiple of 32. There is
+ * no a_rows.
  *
  * 16-bit inputs and HEWN_GROUPED_BLOCKS on all targets, HEWN_GROUPED_COLUMNS on sm_90a, block scales of 8 bits on
  * sm_100f. Else: HEWN_ERR_NO_MODULE.
@@ -1307,8 +1309,8 @@ typedef enum hewn_grouped_kind {
     HEWN_GROUPED_PLANES = 0, HEWN_GROUPED_COUNTS = 1, HEWN_GROUPED_OFFSETS = 2
 } hewn_grouped_kind;
 
-/* What shares a scale of B: 128 columns and 128 k, or 128 k of a column, in f32; or 32, 16 or 128 k of a row of A
- * and of a column, in ue8m0 (a power of two: 2^(byte - 127)) and ue4m3. */
+/* What shares a scale of B: 128 columns and 128 k, or 128 k of a column, in f32; or 32 or 128 k of a row of A
+ * and of a column, in ue8m0 (a power of two: 2^(byte - 127)); or 16 k, in ue4m3. */
 typedef enum hewn_grouped_scales {
     HEWN_GROUPED_BLOCKS = 0, HEWN_GROUPED_COLUMNS = 1, HEWN_GROUPED_UE8M0_32 = 2, HEWN_GROUPED_UE4M3_16 = 3,
     HEWN_GROUPED_UE8M0_128 = 4
@@ -1324,7 +1326,7 @@ typedef struct hewn_grouped_desc {
     int64_t groups, m, n, k;
     int64_t expected_m; /* rows that a group has in most runs, for the choice of the kernel; 0: m, with OFFSETS
                            m / groups */
-    int64_t align;      /* OFFSETS: a power of two up to 2^30; 0: 1. Else 0 */
+    int64_t align;      /* OFFSETS: a power of two up to 2^30; 0: 1, block-scaled 128 or 4. Else 0 */
     int64_t lda, ldb, ldd;
     int64_t stride_a, stride_b, stride_d; /* between groups; a and d: between planes */
     int64_t scale_a_k, scale_a_plane;     /* between blocks of k, planes */

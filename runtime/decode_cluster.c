@@ -5,7 +5,7 @@
  *
  * The combine kernel costs 2 to 5 us, which is much of a short launch. But clusters hold fewer SMs, and
  * none helps another one whose keys are more. So clusters are taken where the time that they can lose by
- * that is less. With more tiles than SMs a CTA may likewise take whole tiles: those that begin in its share.
+ * that is less. By the same rule a CTA may take whole tiles: those that begin in its share.
  */
 #include "attention.h"
 

@@ -351,8 +351,8 @@ static double tensor_memory_cost(const struct hewn_gemm_kernel *k, const struct 
     uint64_t tiles = ceil_div(p->m, (uint64_t)k->tile_m * k->pair_m) *
                      ceil_div(p->n, (uint64_t)k->tile_n * k->pair_n);
     /* A GPC has an even number of SMs, which need not be a multiple of four. */
-    double clusters = sm_count / cluster - (cluster > 2 && sm_count > 8 * cluster);
-    double waves = (double)ceil_div(tiles * p->batch, (uint64_t)clusters);
+    const uint32_t clusters = sm_count / cluster - (cluster > 2 && sm_count > 8 * cluster);
+    double waves = (double)ceil_div(tiles * p->batch, clusters);
     double blocks = (double)ceil_div(p->k, hewn_gemm_tile_k(k, p->in));
     double rows = k->tile_m + (double)k->tile_n / k->pair_m;
     double multiply = larger(column_cycles * k->tile_n, operand_cycles * rows);
@@ -685,7 +685,7 @@ static void try_slices(const struct hewn_gemm_kernel *k, uint32_t parts,
     }
 }
 
-/* What slices cost at least, by any kernel of sm_90a; of few rows, without the products. */
+/* About what slices cost at least, by kernels of sm_90a; of few rows, without the products. */
 static double least_of_slices(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
                               uint32_t sm_count)
 {

@@ -25,8 +25,9 @@
  * map_sa  | scale_a, u32    | {m, words along k, groups or 1}              | {CTA_M, 1, 1}          | none
  * map_sb  | scale_b, u32    | {n, words along k, groups}                   | {128 LOAD_ATOMS, 1, 1} | none
  * CTA_M and LOAD_N are a tile's rows and columns, of a pair of CTAs half of them; tiles in the scalars' rules are the
- * pair's, or, of a cluster of four CTAs, those of both pairs, whose box of A has half of CTA_M. A and B are bytes, or of mx8 and e2m1 16U4_ALIGN16B, which TMA widens to a byte an element. map_d ends at the
- * last whole 16-byte chunk of a row, as in gemm.plan.h.
+ * pair's, or, of a cluster of four CTAs, those of both pairs; a box of A then has half of CTA_M. A and B are bytes; of
+ * mx8 and mw8, e2m1 is 16U4_ALIGN16B, which TMA widens to a byte an element. map_d ends at the last whole 16-byte chunk
+ * of a row, as in gemm.plan.h.
  */
 #ifndef HEWN_PTX_SCALED_PLAN_H
 #define HEWN_PTX_SCALED_PLAN_H

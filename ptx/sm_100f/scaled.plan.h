@@ -97,7 +97,7 @@
 #define SM100F_SCALED_KIND_WORDS(k, v, a, w)  w
 /* clang-format on */
 
-/* Words of scales are made atoms of by each CTA: only pairs alone. */
+/* Each CTA makes atoms of its own words of scales, so with words a cluster has one pair. */
 #define SM100F_SCALED_SIDES(v, i) \
     (SM100F_SCALED_WORDS(i) ? 1 : SM100F_SCALED_FIELD(SIDES, SM100F_SCALED_##v))
 
@@ -187,9 +187,9 @@
     X(scales_a, SM100F_SCALED_TMEM_SA(v), (SM100F_SCALED_SLOTS * SM100F_SCALED_SA_COLUMNS(i))) \
     X(scales_b, SM100F_SCALED_TMEM_SB(v, i), (SM100F_SCALED_SLOTS * SM100F_SCALED_SB_COLUMNS(v, i)))
 
-/* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits). X(storage, writers, readers). mma waits at
- * empty_bar, too: for the products of two k-blocks before, whose scales the next ones overwrite. Roles of
- * either CTA of a pair. */
+/* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits). X(storage, writers, readers). mma
+ * waits at empty_bar, too: for the products of two k-blocks before, whose scales the next ones overwrite. Roles of
+ * any CTA of a cluster. */
 #define SM100F_SCALED_HANDOFFS(X, v, i)                                                            \
     SM100F_SCALED_IF(SM100F_SCALED_PAIR_M(v), SM100F_SCALED_WORDS(i))(X, v, i)                     \
     X(empty_bar, SM100F_SCALED_SIDES(v, i), 0, 0, mma, producer + mma)                             \

@@ -65,7 +65,7 @@ struct engine_norm {
         out; /* bf16 [rows, hidden], or 0: not wanted. May be h. Without an index h and out
                              may be x or y, with the same stride */
     int64_t rows, x_rows;                 /* 0 .. 2^31 - 1 */
-    int64_t hidden;                       /* a multiple of 8 */
+    int64_t hidden;                       /* a multiple of 8, at most 65,536 */
     int64_t x_row, y_row, h_row, out_row; /* strides; 0: hidden */
     double eps;
 };

@@ -28,7 +28,7 @@ _Static_assert((ENGINE_NORM_WARPS & (ENGINE_NORM_WARPS - 1)) == 0, "a power of t
       "\"lanes\": [1, 32]")                                                                      \
     X(swiglu, SWIGLU, 0, "out[r][c] = gate[r][c] / (1 + exp(-gate[r][c])) * up[r][c]",           \
       "\"rows\": \"bf16\"", "\"rows\", \"units / 512, rounded up\", \"1\"",                      \
-      "\"units\": [1, 268435455]")                                                               \
+      "\"units\": [1, 33553920]")                                                                \
     X(sample, SAMPLE, ENGINE_SAMPLE_SHARED,                                                      \
       "the first index at which the sum of kept masses passes u * (sum of all kept); "           \
       "mass = round(2^31 * exp((logit - largest) / temperature))",                               \
