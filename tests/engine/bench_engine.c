@@ -14,6 +14,8 @@
 #include <string.h>
 #include <time.h>
 
+enum { ROOM = 128 }; /* positions of a request behind its keys */
+
 static const double bandwidth =
     4.4e12; /* bytes a second; of an H200, as measured by large copies */
 
@@ -135,13 +137,15 @@ static double cache_bytes(const struct config *c, int64_t slots, int64_t keys)
 
 static int start_slots(struct model *m, int64_t slots, int64_t keys, struct problem *p)
 {
+    /* As few as a request needs, so that no two of a step share pages. */
+    const int64_t size = m->options.page_size;
+    const int64_t count = keys ? (keys + ROOM + size - 1) / size : m->table_width;
     int32_t *pages = malloc((size_t)m->table_width * sizeof *pages);
     int failed = pages ? 0 : problem(p, "no memory");
     for (int64_t s = 0; !failed && s < slots; s++) {
-        struct model_request r = {
-            .pages = pages, .page_count = m->table_width, .limit = m->options.context};
-        for (int64_t i = 0; i < m->table_width; i++)
-            pages[i] = (int32_t)((s * m->table_width + i) % m->options.pages);
+        struct model_request r = {.pages = pages, .page_count = count, .limit = m->options.context};
+        for (int64_t i = 0; i < count; i++)
+            pages[i] = (int32_t)((s * count + i) % m->options.pages);
         failed = model_enter(m, s, &r, p) || model_place(m, s, (int32_t)(s % 100), keys, p);
     }
     free(pages);
@@ -217,8 +221,9 @@ static int run(const struct config *c, int64_t slots, int64_t keys, int64_t prom
 {
     const struct model_options options = {.slots = slots,
                                           .chunk = chunk,
-                                          .context = keys + 128 > prompt ? keys + 128 : prompt,
-                                          .pages = (keys + 128) / 64 * slots + prompt / 64 + slots};
+                                          .context = keys + ROOM > prompt ? keys + ROOM : prompt,
+                                          .pages =
+                                              (keys + ROOM) / 64 * slots + prompt / 64 + slots};
     struct problem p = {"no memory"};
     struct gpu gpu;
     struct fake f;
@@ -240,6 +245,15 @@ static int run(const struct config *c, int64_t slots, int64_t keys, int64_t prom
     return failed ? 1 : 0;
 }
 
+static int usage(void)
+{
+    fprintf(stderr,
+            "usage: bench_engine [--shape 8b|1b|small] [--layers N] [--slots N] [--keys N] "
+            "[--prompt N] [--chunk N] [--steps N]\nN of --steps is below %d.\n",
+            ROOM);
+    return 64;
+}
+
 int main(int argc, char **argv)
 {
     const char *shape = "8b";
@@ -249,12 +263,18 @@ int main(int argc, char **argv)
         int64_t *value;
     } numbers[] = {{"--slots", &slots}, {"--keys", &keys},     {"--prompt", &prompt},
                    {"--chunk", &chunk}, {"--layers", &layers}, {"--steps", &steps}};
-    for (int i = 1; i + 1 < argc; i += 2) {
-        if (!strcmp(argv[i], "--shape")) shape = argv[i + 1];
-        for (size_t k = 0; k < sizeof numbers / sizeof numbers[0]; k++)
-            if (!strcmp(argv[i], numbers[k].name))
-                *numbers[k].value = strtoll(argv[i + 1], NULL, 10);
+    for (int i = 1; i < argc; i += 2) {
+        const bool is_shape = !strcmp(argv[i], "--shape");
+        size_t k = 0;
+        while (k < sizeof numbers / sizeof numbers[0] && strcmp(argv[i], numbers[k].name) != 0) k++;
+        if (i + 1 == argc || (!is_shape && k == sizeof numbers / sizeof numbers[0])) return usage();
+        if (is_shape)
+            shape = argv[i + 1];
+        else
+            *numbers[k].value = strtoll(argv[i + 1], NULL, 10);
     }
+    /* A slot ends ROOM positions behind `keys`, and idle slots would be timed. */
+    if (steps < 1 || steps >= ROOM) return usage();
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         struct config c = shapes[i].config;
         if (strcmp(shapes[i].name, shape) != 0) continue;
@@ -262,7 +282,5 @@ int main(int argc, char **argv)
         printf("%s: %lld layers of %lld\n", shape, (long long)c.layers, (long long)c.hidden);
         return run(&c, slots, keys, prompt, chunk, (int)steps);
     }
-    fprintf(stderr, "usage: bench_engine [--shape 8b|1b|small] [--layers N] [--slots N] [--keys N] "
-                    "[--prompt N] [--chunk N] [--steps N]\n");
-    return 64;
+    return usage();
 }

@@ -136,6 +136,7 @@ static void test_tensor_errors(void)
     tensors_refused("an overlap", "{" Q "," TENSOR("k", "F32", "[1]", "[8,12]") "}", 12,
                     "'k' begins at byte 8");
     tensors_refused("data that no tensor owns", "{" Q "}", 13, "end at byte 12 of the data");
+    tensors_refused("data without a tensor", "{}", 1, "end at byte 0 of the data, which has 1");
 }
 
 static void test_tensors(void)
@@ -339,6 +340,8 @@ static void test_tokenizer_errors(void)
                       "normalizer of type Lowercase is not modelled");
     tokenizer_refused(BPE(",\"pre_tokenizer\":{\"type\":\"Whitespace\"}"),
                       "pre_tokenizer of type Whitespace is not modelled");
+    tokenizer_refused(BPE(",\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\"}"),
+                      "replacement is ''");
     tokenizer_refused(BPE(",\"post_processor\":{\"type\":\"BertProcessing\"}"),
                       "post_processor of type BertProcessing");
     tokenizer_refused(BPE(",\"decoder\":{\"type\":\"WordPiece\"}"), "decoder of type WordPiece");

@@ -378,7 +378,7 @@ int main(int argc, char **argv)
         return 1;
     }
     if (hewn_context_describe_device(gpu.context, &info, NULL) == 0)
-        test_where("on %s%s", info.simulated ? "sim " : "", info.name);
+        test_where("%s%s", info.simulated ? "sim " : "", info.name);
     gpu_close(&gpu);
     for (size_t i = 0; i < sizeof besides / sizeof besides[0]; i++) test_beside(&besides[i]);
     test_bits();

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAITING = 64, LONGEST = 64 };
+enum { WAITING = 64, LONGEST = 64, STEPS = 16 };
 
 static const struct tiny tiny = {.hidden = 64,
                                  .layers = 1,
@@ -83,20 +83,24 @@ static void run_all(struct model *m, int count)
     struct rng r = {test_seed()};
     struct problem p = {""};
     struct engine *e = NULL;
-    int given = 0;
-    int64_t left = 0;
+    int given = 0, refused = 0;
+    int64_t left = 0, steps = 0;
     size_t early = 0;
     CHECK(jobs && engine_open(m, WAITING, &events, &e, &p) == 0, "%s", p.text);
     while (e && jobs && (given < count || left > 0)) {
         /* Some requests are taken back while they wait. */
-        while (given < count && engine_waiting(e) < WAITING && submit(e, &jobs[given], &r))
-            if (rng_below(&r, 16) == 0)
-                engine_cancel(e, jobs[given++].number);
-            else
-                given++;
+        while (given < count && engine_waiting(e) < WAITING && !refused) {
+            refused = !submit(e, &jobs[given], &r);
+            if (!refused && rng_below(&r, 16) == 0) engine_cancel(e, jobs[given].number);
+            given += !refused;
+        }
         left = engine_step(e, &p);
         CHECK(left >= 0, "%s", p.text);
-        if (left < 0) break;
+        if (left < 0 || refused) break;
+        /* A request has at most two chunks and a step for each of its tokens. */
+        CHECK(steps < STEPS * count, "%lld requests are left after %lld steps", (long long)left,
+              (long long)steps);
+        if (++steps > STEPS * count) break;
         if (!early && given >= count / 4) early = mallinfo2().uordblks;
     }
     for (int i = 0; jobs && i < given; i++) judge(&jobs[i], i);

@@ -68,17 +68,17 @@ int command_tokens(const char *folder, const char *text)
 
 /* ---- run ---- */
 
-/* Writes tokens as they come; a character of several bytes may come in several tokens. */
+/* Writes tokens as they come; a character of several bytes may come in several tokens. The prompt
+ * stands before them, so the first one keeps its blank. */
 struct writer {
     const struct tokenizer *tokenizer;
-    int64_t count;
 };
 
 static void write_token(void *user, int32_t token)
 {
     struct writer *w = user;
     char text[512];
-    const size_t n = tokenizer_decode(w->tokenizer, token, w->count++ == 0, text, sizeof text);
+    const size_t n = tokenizer_decode(w->tokenizer, token, false, text, sizeof text);
     fwrite(text, 1, n < sizeof text ? n : sizeof text, stdout);
     fflush(stdout);
 }
@@ -87,7 +87,7 @@ static struct engine_sampling sampling_of(const struct command *c)
 {
     return (struct engine_sampling){.temperature = (float)c->temperature,
                                     .top_p = (float)c->top_p,
-                                    .top_k = (int32_t)c->top_k,
+                                    .top_k = command_top_k(c->top_k),
                                     .seed = (uint64_t)c->seed};
 }
 
@@ -106,7 +106,7 @@ static int run_checked(struct setup *s, const struct command *c, const struct to
 {
     const struct engine_sampling sampling = sampling_of(c);
     struct reference_difference d;
-    struct writer w = {s->tokenizer, 0};
+    struct writer w = {s->tokenizer};
     struct check_run run;
     int agrees;
     if (check_generate(s->model, 0, prompt->id, (int64_t)prompt->count, c->most, &sampling, &run,
@@ -130,13 +130,13 @@ static int run_engine(struct setup *s, const struct command *c, const struct tok
                       struct problem *p)
 {
     const struct engine_events events = {.token = write_token};
-    struct writer w = {s->tokenizer, 0};
+    struct writer w = {s->tokenizer};
     const struct engine_request request = {.prompt = prompt->id,
                                            .prompt_count = (int64_t)prompt->count,
                                            .most = c->most,
                                            .temperature = (float)c->temperature,
                                            .top_p = (float)c->top_p,
-                                           .top_k = (int32_t)c->top_k,
+                                           .top_k = command_top_k(c->top_k),
                                            .seed = (uint64_t)c->seed,
                                            .user = &w};
     struct engine *e;

@@ -40,6 +40,12 @@ struct command {
 #undef COMMAND_OPTION
 };
 
+/* A K beyond int32_t is beyond any vocabulary: all tokens, as 0. */
+static inline int32_t command_top_k(int64_t k)
+{
+    return k < 0 || k > INT32_MAX ? 0 : (int32_t)k;
+}
+
 /* Each returns the program's exit status. */
 int command_info(const char *folder);
 int command_tokens(const char *folder, const char *text);

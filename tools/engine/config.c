@@ -10,6 +10,8 @@ enum { PATH_ROOM = 4096 };
 
 /* Sizes beyond these are mistakes; they keep products of sizes far from overflow. */
 static const int64_t size_most = INT64_C(1) << 24;
+/* What transformers takes where a Mistral's config.json does not name sliding_window. */
+static const int64_t mistral_window = 4096;
 
 struct field_reader {
     const char *path;
@@ -86,6 +88,9 @@ static int take_eos(const struct field_reader *r, const struct json *value, stru
         if (!json_whole(e, &out->eos[out->eos_count]))
             return problem(r->p, "%s: eos_token_id holds %s, not a token's number", r->path,
                            json_type_name(e));
+        if (out->eos[out->eos_count] < 0 || out->eos[out->eos_count] >= out->vocab)
+            return problem(r->p, "%s: eos_token_id %lld is outside the vocabulary of %lld", r->path,
+                           (long long)out->eos[out->eos_count], (long long)out->vocab);
         out->eos_count++;
     }
     return 0;
@@ -131,7 +136,7 @@ static int take_family(const struct field_reader *r, struct config *out)
 {
     const struct json *type = json_get(r->root, "model_type");
     const struct json *quantized = json_get(r->root, "quantization_config");
-    const struct json *rotary = json_get(r->root, "partial_rotary_factor");
+    const struct json *rotary = json_get(r->root, "partial_rotary_factor"), *window;
     bool bias, mlp_bias, sliding, qwen = json_is(type, "qwen2");
     if (!json_is(type, "llama") && !json_is(type, "mistral") && !qwen)
         return problem(r->p, "%s: model_type is %.60s; this engine computes llama, mistral, qwen2",
@@ -158,10 +163,9 @@ static int take_family(const struct field_reader *r, struct config *out)
                        "%s: use_sliding_window is true; this engine has one mask for all "
                        "layers",
                        r->path);
-    if (!json_get(r->root, "sliding_window") ||
-        json_get(r->root, "sliding_window")->type == JSON_NULL)
-        return 0;
-    return take_size(r, "sliding_window", 0, &out->window);
+    window = json_get(r->root, "sliding_window");
+    if (window && window->type == JSON_NULL) return 0;
+    return take_size(r, "sliding_window", mistral_window, &out->window);
 }
 
 static int check_shapes(const struct field_reader *r, const struct config *c)
@@ -177,10 +181,6 @@ static int check_shapes(const struct field_reader *r, const struct config *c)
         return problem(r->p, "%s: %s is %lld, no multiple of 8", r->path,
                        c->hidden % 8 ? "hidden_size" : "intermediate_size",
                        (long long)(c->hidden % 8 ? c->hidden : c->intermediate));
-    for (int i = 0; i < c->eos_count; i++)
-        if (c->eos[i] < 0 || c->eos[i] >= c->vocab)
-            return problem(r->p, "%s: eos_token_id %lld is outside the vocabulary of %lld", r->path,
-                           (long long)c->eos[i], (long long)c->vocab);
     return 0;
 }
 

@@ -2,6 +2,8 @@
  */
 #include "command.h"
 
+#include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,15 +43,16 @@ static int usage(FILE *out)
 static bool take_number(const char *text, int64_t *out)
 {
     char *end;
+    errno = 0;
     *out = strtoll(text, &end, 10);
-    return end > text && !*end;
+    return end > text && !*end && errno == 0;
 }
 
 static bool take_fraction(const char *text, double *out)
 {
     char *end;
     *out = strtod(text, &end);
-    return end > text && !*end;
+    return end > text && !*end && isfinite(*out);
 }
 
 /* One option and its value, where it has one; how many words that were, 0: the option is unknown or

@@ -323,7 +323,8 @@ static int allocate_cache(struct model *m, struct problem *p)
     const uint64_t layer_bytes =
         2 * (uint64_t)(m->options.pages * m->options.page_size * c->kv_heads * c->head_dim);
     const hewn_deviceptr base =
-        gpu_memory(m->gpu, 2 * (uint64_t)c->layers * layer_bytes, "the cache", p);
+        gpu_memory(m->gpu, 2 * (uint64_t)c->layers * layer_bytes,
+                   "the cache, which fewer pages, slots or positions make smaller", p);
     if (!base) return -1;
     for (int64_t i = 0; i < c->layers; i++) {
         m->layer[i].k = base + (uint64_t)(2 * i) * layer_bytes;

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH = 32, REPEAT_MOST = 1000 };
+/* Matching recurses once an item, so a longer pattern could end the stack. */
+enum { DEPTH = 32, REPEAT_MOST = 1000, LENGTH_MOST = 8192 };
 
 /* A part of a set: characters from low to high, of some categories, white space, or of words. */
 struct part {
@@ -318,6 +319,12 @@ struct pattern *pattern_compile(const char *text, size_t length, const char *wha
     struct reader r = {.begin = text, .at = text, .end = text + length, .what = what, .p = p};
     struct pattern *pattern = calloc(1, sizeof *pattern);
     if (!pattern) return problem(p, "%s: no memory", what), NULL;
+    if (length > LENGTH_MOST) {
+        problem(p, "%s: a pattern of %zu bytes; at most %d are modelled", what, length,
+                LENGTH_MOST);
+        pattern_free(pattern);
+        return NULL;
+    }
     if (take_branches(&r, &pattern->branches) ||
         (r.at < r.end && refuse(&r, "')' without a group"))) {
         pattern_free(pattern);

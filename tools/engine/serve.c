@@ -9,9 +9,12 @@
 #include "setup.h"
 #include "utf8.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static const int64_t waiting_usual = 1024;
 
@@ -48,7 +51,10 @@ static void on_token(void *user, int32_t token)
 {
     struct served *s = user;
     char piece[512];
-    size_t n = tokenizer_decode(s->tokenizer, token, s->count++ == 0, piece, sizeof piece);
+    /* The text goes on from the prompt, so its first token keeps its blank. */
+    size_t n = tokenizer_decode(s->tokenizer, token, false, piece, sizeof piece);
+    s->count++;
+    if (!n) return;
     if (n > sizeof piece) n = sizeof piece;
     if (s->length + n > s->room) {
         const size_t room = 2 * s->room + n + 256;
@@ -76,16 +82,24 @@ static void on_end(void *user, int reason)
     free(s);
 }
 
-static double number_of(const struct json *in, const char *name, double usual)
+/* Fields of a line; one that is null or not there leaves `out` as it is. */
+static int take_number(const struct json *in, const char *name, double *out, struct problem *p)
 {
     const struct json *value = json_get(in, name);
-    return value && value->type == JSON_NUMBER ? value->number : usual;
+    if (!value || value->type == JSON_NULL) return 0;
+    if (value->type != JSON_NUMBER)
+        return problem(p, "%s is %s, not a number", name, json_type_name(value));
+    *out = value->number;
+    return 0;
 }
 
-static int64_t whole_of(const struct json *in, const char *name, int64_t usual)
+static int take_whole(const struct json *in, const char *name, int64_t *out, struct problem *p)
 {
-    int64_t value;
-    return json_whole(json_get(in, name), &value) ? value : usual;
+    const struct json *value = json_get(in, name);
+    if (!value || value->type == JSON_NULL || json_whole(value, out)) return 0;
+    return problem(p, "%s is %s, not a whole number", name,
+                   value->type == JSON_NUMBER ? "a fraction or beyond 2^53"
+                                              : json_type_name(value));
 }
 
 static int submit(const struct setup *s, const struct command *c, struct engine *e,
@@ -93,19 +107,26 @@ static int submit(const struct setup *s, const struct command *c, struct engine 
 {
     const struct json *prompt = json_get(line, "prompt");
     struct tokens ids = {.id = NULL};
-    struct engine_request r = {.most = whole_of(line, "max_tokens", c->most),
-                               .temperature = (float)number_of(line, "temperature", c->temperature),
-                               .top_p = (float)number_of(line, "top_p", c->top_p),
-                               .top_k = (int32_t)whole_of(line, "top_k", c->top_k),
-                               .seed = (uint64_t)whole_of(line, "seed", c->seed)};
+    double temperature = c->temperature, top_p = c->top_p;
+    int64_t most = c->most, top_k = c->top_k, seed = c->seed;
+    struct engine_request r;
     struct served *one;
     int failed = 0;
     if (!prompt || prompt->type != JSON_STRING)
         return problem(p, "prompt is %s, not a string", json_type_name(prompt));
+    if (take_number(line, "temperature", &temperature, p) ||
+        take_number(line, "top_p", &top_p, p) || take_whole(line, "max_tokens", &most, p) ||
+        take_whole(line, "top_k", &top_k, p) || take_whole(line, "seed", &seed, p))
+        return -1;
     one = calloc(1, sizeof *one);
     if (!one) return problem(p, "no memory");
     *one = (struct served){.tokenizer = s->tokenizer, .number = number};
-    r.user = one;
+    r = (struct engine_request){.most = most,
+                                .temperature = (float)temperature,
+                                .top_p = (float)top_p,
+                                .top_k = command_top_k(top_k),
+                                .seed = (uint64_t)seed,
+                                .user = one};
     failed = tokenizer_encode(s->tokenizer, prompt->text, prompt->length, true, &ids, p);
     r.prompt = ids.id;
     r.prompt_count = (int64_t)ids.count;
@@ -115,24 +136,35 @@ static int submit(const struct setup *s, const struct command *c, struct engine 
     return failed;
 }
 
-/* Reads lines until as many requests wait as may; false at the end of the input. */
-static bool take_lines(const struct setup *s, const struct command *c, struct engine *e,
+/* Whether a read of the input would wait. A file never does. */
+static bool input_waits(void)
+{
+    struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+    return poll(&in, 1, 0) == 0;
+}
+
+/* Reads lines until as many requests wait as may, or, while requests are there (`busy`), until the
+ * next line has yet to come; false at the end of the input. */
+static bool take_lines(const struct setup *s, const struct command *c, struct engine *e, bool busy,
                        int64_t room, int64_t *number)
 {
     char *line = NULL;
     size_t size = 0;
     ssize_t n = 0;
-    for (; room > 0 && (n = getline(&line, &size, stdin)) >= 0; room--, ++*number) {
+    for (; room > 0 && !(busy && input_waits()) && (n = getline(&line, &size, stdin)) >= 0;
+         room--, ++*number) {
         struct problem p;
         struct json_document *d = json_read(line, (size_t)n, "request", &p);
         if (d && submit(s, c, e, json_root(d), *number, &p) == 0) {
             json_free(d);
+            busy = true;
             continue;
         }
         json_free(d);
         printf("{\"request\": %lld, \"error\": ", (long long)*number);
         put_json(p.text, strlen(p.text));
         puts("}");
+        fflush(stdout);
     }
     free(line);
     return n >= 0;
@@ -143,11 +175,14 @@ static int serve(const struct setup *s, const struct command *c, struct problem 
     const struct engine_events events = {on_token, on_end};
     const int64_t waiting = c->waiting ? c->waiting : waiting_usual;
     struct engine *e;
+    struct stat about;
     int64_t left = 0, number = 0;
     bool more = true;
+    /* input_waits does not see what lies in a buffer of stdio. */
+    if (fstat(STDIN_FILENO, &about) || !S_ISREG(about.st_mode)) setvbuf(stdin, NULL, _IONBF, 0);
     if (engine_open(s->model, waiting, &events, &e, p)) return command_fail(p);
     do {
-        if (more) more = take_lines(s, c, e, waiting - engine_waiting(e), &number);
+        if (more) more = take_lines(s, c, e, left > 0, waiting - engine_waiting(e), &number);
         left = engine_step(e, p);
     } while (left > 0 || (left == 0 && more));
     engine_close(e);
@@ -159,6 +194,10 @@ int command_serve(const struct command *c)
     struct problem p;
     struct setup s;
     int status;
+    if (c->prompt || c->ids || c->check || c->dump) {
+        problem(&p, "serve: --prompt, --ids, --check and --dump are options of run");
+        return command_fail(&p);
+    }
     if (setup_open(c, &s, &p)) return command_fail(&p);
     status = serve(&s, c, &p);
     setup_close(&s);

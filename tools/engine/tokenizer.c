@@ -474,7 +474,7 @@ size_t tokenizer_decode(const struct tokenizer *t, int32_t id, bool first, char 
     text = t->text[id];
     length = t->length[id];
     if (t->byte_level && put_bytes(&s, text, length)) return s.length;
-    if (t->byte_tokens && length == 6 && sscanf(text, "<0x%2X>", &byte) == 1) {
+    if (t->byte_tokens && length == 6 && text[5] == '>' && sscanf(text, "<0x%2X", &byte) == 1) {
         const char value = (char)byte;
         put(&s, &value, 1);
         return s.length;

@@ -201,6 +201,8 @@ static int load_before(const struct loader *l, const struct json *n)
     if (take_text(l, where, n, "replacement", &s->to, &s->to_length) ||
         take_bool(l, where, n, "split", true, &s->split))
         return -1;
+    if (!s->to_length)
+        return problem(l->p, "%s: pre_tokenizer Metaspace: replacement is ''", l->t->path);
     return load_scheme(l, where, n, &s->prepend);
 }
 

@@ -123,7 +123,7 @@ static int check_cover(struct tensor *t, size_t count, const struct file *f, siz
                        struct problem *p)
 {
     const unsigned char *at = f->map + data_at;
-    qsort(t, count, sizeof *t, by_place);
+    if (count) qsort(t, count, sizeof *t, by_place);
     for (size_t i = 0; i < count; at = t[i].data + t[i].bytes, i++)
         if (t[i].data != at)
             return problem(p,
