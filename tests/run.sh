@@ -95,11 +95,11 @@ run_all() {
     trap - INT TERM HUP
 }
 
-# run_shares COUNT LABEL COMMAND…: as COUNT runs, each with a ninth of the cases.
+# run_shares COUNT LABEL COMMAND…: as COUNT runs, each with one thirteenth of the cases, a prime, so that no kind is left out.
 run_shares() {
     shares=$1 whole=$2
     shift 2
-    for share in $(seq 0 $((shares - 1))); do run "$whole, share $share of 9" "$@" --share "$share/9"; done
+    for share in $(seq 0 $((shares - 1))); do run "$whole, share $share of 13" "$@" --share "$share/13"; done
 }
 
 on() { # GPU COMMAND…: on the simulator
@@ -110,8 +110,8 @@ on() { # GPU COMMAND…: on the simulator
 real() { env -u HEWN_LIBCUDA "$@"; }
 
 on_simulator() {
-    short=2 # of nine shares; the long run does them all
-    [ "$suite" = all ] && short=9
+    short=2 # of thirteen shares; the long run does them all
+    [ "$suite" = all ] && short=13
     for t in abi bench_test fold $SIM_TESTS; do run "$t" "$bin/$t"; done
     for t in badinput inject packs params npy safetensors engine_files; do run "$t" on b200 "$bin/$t"; done
     for gpu in h200 b200; do
@@ -135,11 +135,11 @@ on_simulator() {
         run "indexer on $gpu" on $gpu "$bin/indexer"
         [ "$suite" = all ] && run "indexer --random 300 on $gpu" on $gpu "$bin/indexer" --random 300
         run "topk on $gpu" on $gpu "$bin/topk"
-        run "grouped on $gpu" on $gpu "$bin/grouped" --share "0/$([ "$suite" = all ] && echo 1 || echo 2)"
+        run "grouped on $gpu" on $gpu "$bin/grouped" --share "0/$([ "$suite" = all ] && echo 1 || echo 3)"
         [ "$suite" = all ] && run "grouped --random 300 on $gpu" on $gpu "$bin/grouped" --random 300
         run "grouped_sum on $gpu" on $gpu "$bin/grouped_sum"
         [ "$suite" = all ] && run "grouped_sum --random 1000 on $gpu" on $gpu "$bin/grouped_sum" --random 1000
-        run "scaled on $gpu" on $gpu "$bin/scaled" --share "0/$([ "$suite" = all ] && echo 1 || echo 4)"
+        run "scaled on $gpu" on $gpu "$bin/scaled" --share "0/$([ "$suite" = all ] && echo 1 || echo 5)"
         [ "$suite" = all ] && run "scaled --random 300 on $gpu" on $gpu "$bin/scaled" --random 300
         run "w4 on $gpu" on $gpu "$bin/w4"
         run "kernels on $gpu" on $gpu "$bin/kernels"
