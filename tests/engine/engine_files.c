@@ -180,20 +180,40 @@ static void test_tensors(void)
 
 /* ---- config.json ---- */
 
-static void config_refused(const char *field, const char *value, const char *rule)
+enum { USUAL = 16 };
+static const char *const llama[USUAL][2] = {
+    {"model_type", "\"llama\""},  {"hidden_size", "128"},       {"num_hidden_layers", "2"},
+    {"num_attention_heads", "2"}, {"num_key_value_heads", "1"}, {"intermediate_size", "96"},
+    {"vocab_size", "260"},        {"rms_norm_eps", "1e-5"},
+};
+static const char *const deepseek[USUAL][2] = {
+    {"model_type", "\"deepseek_v3\""},
+    {"hidden_size", "128"},
+    {"num_hidden_layers", "2"},
+    {"num_attention_heads", "2"},
+    {"intermediate_size", "96"},
+    {"vocab_size", "260"},
+    {"n_routed_experts", "8"},
+    {"n_group", "2"},
+    {"topk_group", "1"},
+    {"num_experts_per_tok", "2"},
+    {"kv_lora_rank", "512"},
+    {"first_k_dense_replace", "1"},
+    {"max_position_embeddings", "4096"},
+    {"moe_intermediate_size", "64"},
+};
+
+/* A config.json with `field` in place of the usual one; rule NULL: it is accepted. */
+static void config_tried(const char *const usual[USUAL][2], const char *field, const char *value,
+                         const char *rule)
 {
-    static const char *const usual[][2] = {
-        {"model_type", "\"llama\""},  {"hidden_size", "128"},       {"num_hidden_layers", "2"},
-        {"num_attention_heads", "2"}, {"num_key_value_heads", "1"}, {"intermediate_size", "96"},
-        {"vocab_size", "260"},        {"rms_norm_eps", "1e-5"},
-    };
     char text[1024];
     size_t n = 0;
     struct problem p = {""};
     struct config c;
     if (!test_case("config.json: %s %s", field, value)) return;
     n += (size_t)snprintf(text, sizeof text, "{\"x\":0");
-    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
+    for (size_t i = 0; i < USUAL && usual[i][0]; i++)
         if (strcmp(usual[i][0], field) != 0)
             n +=
                 (size_t)snprintf(text + n, sizeof text - n, ",\"%s\":%s", usual[i][0], usual[i][1]);
@@ -206,6 +226,39 @@ static void config_refused(const char *field, const char *value, const char *rul
     CHECK(config_read(folder, &c, &p) == -1, "was accepted");
     CHECK_TEXT(p.text, rule);
     CHECK_TEXT(p.text, "config.json: ");
+}
+
+static void config_refused(const char *field, const char *value, const char *rule)
+{
+    config_tried(llama, field, value, rule);
+}
+
+static void test_deepseek(void)
+{
+    static const char *const tried[][3] = {
+        {"q_lora_rank", "null", NULL},
+        {"rope_scaling",
+         "{\"type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":1024}", NULL},
+        {"kv_lora_rank", "256", "kv_lora_rank is 256; this engine has latent attention for 512"},
+        {"qk_rope_head_dim", "32",
+         "qk_rope_head_dim is 32; this engine has latent attention for 64"},
+        {"qk_nope_head_dim", "100", "qk_nope_head_dim is 100, no multiple of 8"},
+        {"num_key_value_heads", "1", "num_key_value_heads is 1, not num_attention_heads 2"},
+        {"rope_interleave", "false", "rope_interleave is false"},
+        {"attention_bias", "true", "attention_bias is true"},
+        {"n_routed_experts", "9", "n_routed_experts is 9, no multiple of n_group 2"},
+        {"n_routed_experts", "2048", "n_routed_experts is 2048, outside 1 to 1024"},
+        {"topk_group", "3", "topk_group is 3, outside 1 to 2"},
+        {"num_experts_per_tok", "5", "num_experts_per_tok is 5, outside 1 to 4"},
+        {"moe_intermediate_size", "20", "moe_intermediate_size is 20, no multiple of 8"},
+        {"moe_layer_freq", "2", "moe_layer_freq is 2; this engine computes 1"},
+        {"scoring_func", "\"softmax\"",
+         "scoring_func is softmax; this engine computes only sigmoid"},
+        {"topk_method", "\"greedy\"", "topk_method is greedy; this engine computes only noaux_tc"},
+        {"model_type", "\"deepseek_v2\"", NULL},
+    };
+    for (size_t i = 0; i < sizeof tried / sizeof *tried; i++)
+        config_tried(deepseek, tried[i][0], tried[i][1], tried[i][2]);
 }
 
 static void test_config(void)
@@ -228,7 +281,10 @@ static void test_config(void)
     config_refused("tie_word_embeddings", "1", "tie_word_embeddings is a number, not true");
     config_refused("eos_token_id", "260", "eos_token_id 260 is outside the vocabulary of 260");
     config_refused("eos_token_id", "\"x\"", "eos_token_id holds a string");
-    config_refused("rope_scaling", "{\"type\":\"yarn\"}", "the rope type yarn is none of");
+    config_refused("rope_scaling", "{\"type\":\"longrope\"}", "the rope type longrope is none of");
+    config_refused("rope_scaling",
+                   "{\"type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":64}",
+                   "factor is 4, not max_position_embeddings 2048 over");
     config_refused("rope_scaling", "{\"type\":\"linear\"}", "factor is absent");
     config_refused("rope_scaling",
                    "{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,"
@@ -443,6 +499,7 @@ int main(int argc, char **argv)
     test_tensor_errors();
     test_tensors();
     test_config();
+    test_deepseek();
     test_patterns();
     test_tokens();
     test_tokenizer_errors();

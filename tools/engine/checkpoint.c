@@ -5,21 +5,48 @@
 
 enum { NAME_ROOM = 128 };
 
-static int find_layer(const struct checkpoint *all, int64_t layer, struct layer_tensors *out,
+/* Conditions of LAYER_TENSORS. */
+#define HEADS  (!c->kv_rank)
+#define LATENT (c->kv_rank)
+#define DENSE  (i < c->dense_layers)
+#define SHARED (!DENSE && c->shared_width)
+
+static int find_experts(const struct checkpoint *all, int64_t i, struct layer_tensors *out,
+                        struct problem *p)
+{
+    const struct config *c = &all->config;
+    char full[NAME_ROOM];
+    out->expert = calloc((size_t)c->experts, sizeof *out->expert);
+    if (!out->expert)
+        return problem(p, "no memory for the names of %lld experts", (long long)c->experts);
+    for (int64_t e = 0; e < c->experts; e++) {
+#define EXPERT_TENSOR(field, name, rows, columns)                                         \
+    const int64_t dim_##field[TENSOR_RANK] = {rows, columns};                             \
+    snprintf(full, sizeof full, "model.layers.%lld.mlp.experts.%lld." name, (long long)i, \
+             (long long)e);                                                               \
+    out->expert[e].field = weights_want(all->weights, full, dim_##field, p);              \
+    if (!out->expert[e].field) return -1;
+        EXPERT_TENSORS(EXPERT_TENSOR)
+#undef EXPERT_TENSOR
+    }
+    return 0;
+}
+
+static int find_layer(const struct checkpoint *all, int64_t i, struct layer_tensors *out,
                       struct problem *p)
 {
     const struct config *c = &all->config;
     char full[NAME_ROOM];
-#define LAYER_TENSOR(field, name, rows, columns, there)                           \
-    if (there) {                                                                  \
-        const int64_t dim[TENSOR_RANK] = {rows, columns};                         \
-        snprintf(full, sizeof full, "model.layers.%lld." name, (long long)layer); \
-        out->field = weights_want(all->weights, full, dim, p);                    \
-        if (!out->field) return -1;                                               \
+#define LAYER_TENSOR(field, name, rows, columns, there)                       \
+    if (there) {                                                              \
+        const int64_t dim[TENSOR_RANK] = {rows, columns};                     \
+        snprintf(full, sizeof full, "model.layers.%lld." name, (long long)i); \
+        out->field = weights_want(all->weights, full, dim, p);                \
+        if (!out->field) return -1;                                           \
     }
     LAYER_TENSORS(LAYER_TENSOR)
 #undef LAYER_TENSOR
-    return 0;
+    return DENSE ? 0 : find_experts(all, i, out, p);
 }
 
 static int find_all(struct checkpoint *out, struct problem *p)
@@ -50,6 +77,7 @@ int checkpoint_open(const char *folder, struct checkpoint *out, struct problem *
 
 void checkpoint_close(struct checkpoint *c)
 {
+    for (int64_t i = 0; c->layer && i < c->config.layers; i++) free(c->layer[i].expert);
     free(c->layer);
     weights_close(c->weights);
     *c = (struct checkpoint){.weights = NULL};

@@ -7,28 +7,53 @@
 
 /*
  * The tensors of a layer: X(field, name behind "model.layers.N.", rows, columns, whether it is
- * there), of a struct config c. Columns 0: a vector. Rows that lie side by side here are one matrix
- * on the device, in this order.
+ * there), of a struct config c and layer number i. Columns 0: a vector. Rows that lie side by side
+ * here are one matrix on the device, in this order.
  */
-#define LAYER_TENSORS(X)                                                          \
-    X(norm_in, "input_layernorm.weight", c->hidden, 0, true)                      \
-    X(q, "self_attn.q_proj.weight", c->heads * c->head_dim, c->hidden, true)      \
-    X(k, "self_attn.k_proj.weight", c->kv_heads * c->head_dim, c->hidden, true)   \
-    X(v, "self_attn.v_proj.weight", c->kv_heads * c->head_dim, c->hidden, true)   \
-    X(q_bias, "self_attn.q_proj.bias", c->heads * c->head_dim, 0, c->qkv_bias)    \
-    X(k_bias, "self_attn.k_proj.bias", c->kv_heads * c->head_dim, 0, c->qkv_bias) \
-    X(v_bias, "self_attn.v_proj.bias", c->kv_heads * c->head_dim, 0, c->qkv_bias) \
-    X(o, "self_attn.o_proj.weight", c->hidden, c->heads * c->head_dim, true)      \
-    X(o_bias, "self_attn.o_proj.bias", c->hidden, 0, c->o_bias)                   \
-    X(norm_post, "post_attention_layernorm.weight", c->hidden, 0, true)           \
-    X(gate, "mlp.gate_proj.weight", c->intermediate, c->hidden, true)             \
-    X(up, "mlp.up_proj.weight", c->intermediate, c->hidden, true)                 \
-    X(down, "mlp.down_proj.weight", c->hidden, c->intermediate, true)
+#define LAYER_TENSORS(X)                                                                        \
+    X(norm_in, "input_layernorm.weight", c->hidden, 0, true)                                    \
+    X(q, "self_attn.q_proj.weight", c->heads * c->head_dim, c->hidden, !c->q_rank)              \
+    X(k, "self_attn.k_proj.weight", c->kv_heads * c->head_dim, c->hidden, HEADS)                \
+    X(v, "self_attn.v_proj.weight", c->kv_heads * c->head_dim, c->hidden, HEADS)                \
+    X(q_bias, "self_attn.q_proj.bias", c->heads * c->head_dim, 0, c->qkv_bias)                  \
+    X(k_bias, "self_attn.k_proj.bias", c->kv_heads * c->head_dim, 0, c->qkv_bias)               \
+    X(v_bias, "self_attn.v_proj.bias", c->kv_heads * c->head_dim, 0, c->qkv_bias)               \
+    X(q_a, "self_attn.q_a_proj.weight", c->q_rank, c->hidden, c->q_rank)                        \
+    X(kv_a, "self_attn.kv_a_proj_with_mqa.weight", c->kv_rank + c->rope_dim, c->hidden, LATENT) \
+    X(q_a_norm, "self_attn.q_a_layernorm.weight", c->q_rank, 0, c->q_rank)                      \
+    X(kv_a_norm, "self_attn.kv_a_layernorm.weight", c->kv_rank, 0, LATENT)                      \
+    X(q_b, "self_attn.q_b_proj.weight", c->heads * c->head_dim, c->q_rank, c->q_rank)           \
+    X(kv_b, "self_attn.kv_b_proj.weight", c->heads *(c->head_dim - c->rope_dim + c->v_dim),     \
+      c->kv_rank, LATENT)                                                                       \
+    X(o, "self_attn.o_proj.weight", c->hidden, c->heads * c->v_dim, true)                       \
+    X(o_bias, "self_attn.o_proj.bias", c->hidden, 0, c->o_bias)                                 \
+    X(norm_post, "post_attention_layernorm.weight", c->hidden, 0, true)                         \
+    X(gate, "mlp.gate_proj.weight", c->intermediate, c->hidden, DENSE)                          \
+    X(up, "mlp.up_proj.weight", c->intermediate, c->hidden, DENSE)                              \
+    X(down, "mlp.down_proj.weight", c->hidden, c->intermediate, DENSE)                          \
+    X(router, "mlp.gate.weight", c->experts, c->hidden, !DENSE)                                 \
+    X(router_bias, "mlp.gate.e_score_correction_bias", c->experts, 0, !DENSE && c->router_bias) \
+    X(shared_gate, "mlp.shared_experts.gate_proj.weight", c->shared_width, c->hidden, SHARED)   \
+    X(shared_up, "mlp.shared_experts.up_proj.weight", c->shared_width, c->hidden, SHARED)       \
+    X(shared_down, "mlp.shared_experts.down_proj.weight", c->hidden, c->shared_width, SHARED)
+
+/* Of an expert: X(field, name behind "model.layers.N.mlp.experts.E.", rows, columns). */
+#define EXPERT_TENSORS(X)                                   \
+    X(gate, "gate_proj.weight", c->expert_width, c->hidden) \
+    X(up, "up_proj.weight", c->expert_width, c->hidden)     \
+    X(down, "down_proj.weight", c->hidden, c->expert_width)
+
+struct expert_tensors {
+#define EXPERT_TENSOR(field, name, rows, columns) const struct tensor *field;
+    EXPERT_TENSORS(EXPERT_TENSOR)
+#undef EXPERT_TENSOR
+};
 
 struct layer_tensors {
 #define LAYER_TENSOR(field, name, rows, columns, there) const struct tensor *field;
     LAYER_TENSORS(LAYER_TENSOR)
 #undef LAYER_TENSOR
+    struct expert_tensors *expert; /* NULL: a dense layer */
 };
 
 struct checkpoint {

@@ -1,5 +1,4 @@
-#include "config.h"
-#include "json.h"
+#include "config_parts.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,16 +11,9 @@ enum { PATH_ROOM = 4096 };
 static const int64_t size_most = INT64_C(1) << 24;
 /* What transformers takes where a Mistral's config.json does not name sliding_window. */
 static const int64_t mistral_window = 4096;
+static const double turn = 6.283185307179586;
 
-struct field_reader {
-    const char *path;
-    const struct json *root;
-    struct problem *p;
-};
-
-/* A size of 1 or more; `absent`: its value where the field is null or not there, 0: it must be
- * there. */
-static int take_size(const struct field_reader *r, const char *name, int64_t absent, int64_t *out)
+int take_size(const struct field_reader *r, const char *name, int64_t absent, int64_t *out)
 {
     const struct json *value = json_get(r->root, name);
     if (!value || value->type == JSON_NULL) {
@@ -37,9 +29,8 @@ static int take_size(const struct field_reader *r, const char *name, int64_t abs
     return 0;
 }
 
-/* A number above 0. */
-static int take_positive(const struct field_reader *r, const struct json *in, const char *name,
-                         double absent, double *out)
+int take_positive(const struct field_reader *r, const struct json *in, const char *name,
+                  double absent, double *out)
 {
     const struct json *value = json_get(in, name);
     if (!value || value->type == JSON_NULL) {
@@ -54,7 +45,7 @@ static int take_positive(const struct field_reader *r, const struct json *in, co
     return 0;
 }
 
-static int take_bool(const struct field_reader *r, const char *name, bool absent, bool *out)
+int take_bool(const struct field_reader *r, const char *name, bool absent, bool *out)
 {
     const struct json *value = json_get(r->root, name);
     *out = absent;
@@ -66,8 +57,7 @@ static int take_bool(const struct field_reader *r, const char *name, bool absent
     return 0;
 }
 
-/* A field that must have its usual value, or be absent or null. */
-static int want_text(const struct field_reader *r, const char *name, const char *only)
+int want_text(const struct field_reader *r, const char *name, const char *only)
 {
     const struct json *value = json_get(r->root, name);
     if (!value || value->type == JSON_NULL || json_is(value, only)) return 0;
@@ -96,6 +86,34 @@ static int take_eos(const struct field_reader *r, const struct json *value, stru
     return 0;
 }
 
+/* YaRN: few turns are stretched, many stay, and cosines and sines grow with the factor. */
+static int take_yarn(const struct field_reader *r, const struct json *rope, struct config *out)
+{
+    double size, all;
+    out->rope = ROPE_YARN;
+    if (take_positive(r, rope, "factor", 0, &out->rope_factor) ||
+        take_positive(r, rope, "original_max_position_embeddings", 0, &out->rope_original) ||
+        take_positive(r, rope, "beta_slow", 1, &out->rope_low) ||
+        take_positive(r, rope, "beta_fast", 32, &out->rope_high) ||
+        take_positive(r, rope, "mscale", 1, &size) ||
+        take_positive(r, rope, "mscale_all_dim", 1, &all))
+        return -1;
+    if (out->rope_high <= out->rope_low)
+        return problem(r->p, "%s: beta_fast is %g, not above beta_slow %g", r->path, out->rope_high,
+                       out->rope_low);
+    /* Where they differ, versions of transformers take one or the other. */
+    if (fabs((double)out->positions / out->rope_original - out->rope_factor) >
+        1e-6 * out->rope_factor)
+        return problem(r->p,
+                       "%s: factor is %g, not max_position_embeddings %lld over "
+                       "original_max_position_embeddings %g",
+                       r->path, out->rope_factor, (long long)out->positions, out->rope_original);
+    out->rope_size = config_yarn_scale(out, size);
+    if (json_get(rope, "mscale") && json_get(rope, "mscale_all_dim"))
+        out->rope_size /= config_yarn_scale(out, all);
+    return take_positive(r, rope, "attention_factor", out->rope_size, &out->rope_size);
+}
+
 /* rope_scaling, or rope_parameters as newer files call it, with rope_theta in it. */
 static int take_rope(const struct field_reader *r, struct config *out)
 {
@@ -115,10 +133,11 @@ static int take_rope(const struct field_reader *r, struct config *out)
         out->rope = ROPE_LINEAR;
         return take_positive(r, rope, "factor", 0, &out->rope_factor);
     }
+    if (json_is(type, "yarn")) return take_yarn(r, rope, out);
     if (!json_is(type, "llama3"))
         return problem(r->p,
-                       "%s: the rope type %.40s is none of default, linear, llama3, which this "
-                       "engine computes",
+                       "%s: the rope type %.40s is none of default, linear, llama3, yarn, which "
+                       "this engine computes",
                        r->path, type->type == JSON_STRING ? type->text : json_type_name(type));
     out->rope = ROPE_LLAMA3;
     if (take_positive(r, rope, "factor", 0, &out->rope_factor) ||
@@ -138,8 +157,11 @@ static int take_family(const struct field_reader *r, struct config *out)
     const struct json *quantized = json_get(r->root, "quantization_config");
     const struct json *rotary = json_get(r->root, "partial_rotary_factor"), *window;
     bool bias, mlp_bias, sliding, qwen = json_is(type, "qwen2");
-    if (!json_is(type, "llama") && !json_is(type, "mistral") && !qwen)
-        return problem(r->p, "%s: model_type is %.60s; this engine computes llama, mistral, qwen2",
+    const bool deepseek = json_is(type, "deepseek_v2") || json_is(type, "deepseek_v3");
+    if (!json_is(type, "llama") && !json_is(type, "mistral") && !qwen && !deepseek)
+        return problem(r->p,
+                       "%s: model_type is %.60s; this engine computes llama, mistral, qwen2, "
+                       "deepseek_v2, deepseek_v3",
                        r->path,
                        type && type->type == JSON_STRING ? type->text : json_type_name(type));
     if (quantized && quantized->type != JSON_NULL)
@@ -157,7 +179,7 @@ static int take_family(const struct field_reader *r, struct config *out)
     if (take_bool(r, "tie_word_embeddings", false, &out->tied)) return -1;
     out->qkv_bias = bias || qwen;
     out->o_bias = bias;
-    if (!sliding || json_is(type, "llama")) return 0;
+    if (!sliding || deepseek || json_is(type, "llama")) return 0;
     if (qwen)
         return problem(r->p,
                        "%s: use_sliding_window is true; this engine has one mask for all "
@@ -174,7 +196,8 @@ static int check_shapes(const struct field_reader *r, const struct config *c)
         return problem(r->p,
                        "%s: num_attention_heads is %lld, no multiple of num_key_value_heads %lld",
                        r->path, (long long)c->heads, (long long)c->kv_heads);
-    if (c->head_dim != 64 && c->head_dim != 96 && c->head_dim != 128 && c->head_dim != 256)
+    if (!c->kv_rank && c->head_dim != 64 && c->head_dim != 96 && c->head_dim != 128 &&
+        c->head_dim != 256)
         return problem(r->p, "%s: head_dim is %lld; this engine has attention for 64, 96, 128, 256",
                        r->path, (long long)c->head_dim);
     if (c->hidden % 8 || c->intermediate % 8)
@@ -197,7 +220,11 @@ static int take_sizes(const struct field_reader *r, struct config *out)
         take_positive(r, r->root, "rms_norm_eps", 1e-6, &out->norm_eps))
         return -1;
     even = out->hidden / out->heads;
-    return take_size(r, "head_dim", even ? even : 1, &out->head_dim);
+    if (take_size(r, "head_dim", even ? even : 1, &out->head_dim)) return -1;
+    out->rope_dim = out->v_dim = out->head_dim;
+    out->dense_layers = out->layers;
+    out->rope_size = 1;
+    return 0;
 }
 
 /* generation_config.json may name more ends of a text than config.json. */
@@ -230,26 +257,47 @@ int config_read(const char *folder, struct config *out, struct problem *p)
     if (r.root->type != JSON_OBJECT)
         failed = problem(p, "%s is %s, not an object", path, json_type_name(r.root));
     else
-        failed = take_family(&r, out) || take_sizes(&r, out) || take_rope(&r, out) ||
+        failed = take_family(&r, out) || take_sizes(&r, out) || take_deepseek(&r, out) ||
+                 take_rope(&r, out) || take_deepseek_scale(&r, out) ||
                  take_eos(&r, json_get(r.root, "eos_token_id"), out) ||
                  take_generation(folder, out, p) || check_shapes(&r, out);
     json_free(d);
     return failed ? -1 : 0;
 }
 
+double config_yarn_scale(const struct config *c, double mscale)
+{
+    return c->rope_factor <= 1 ? 1 : 0.1 * mscale * log(c->rope_factor) + 1;
+}
+
+/* The number of the pair that turns so often within the original context, not a whole one. */
+static double yarn_pair(const struct config *c, double turns)
+{
+    return (double)c->rope_dim * log(c->rope_original / (turns * turn)) / (2 * log(c->rope_theta));
+}
+
+/* How much of pair i's angle stays as it is, 0 to 1. */
+static double yarn_keep(const struct config *c, int64_t i)
+{
+    const double from = fmax(floor(yarn_pair(c, c->rope_high)), 0);
+    double to = fmin(ceil(yarn_pair(c, c->rope_low)), (double)c->rope_dim - 1);
+    if (to - from <= 0 && to - from >= 0) to += 0.001;
+    return 1 - fmin(fmax(((double)i - from) / (to - from), 0), 1);
+}
+
 void config_frequencies(const struct config *c, double *out)
 {
-    const double turn = 6.283185307179586;
-    for (int64_t i = 0; i < c->head_dim / 2; i++) {
-        double f = pow(c->rope_theta, -2.0 * (double)i / (double)c->head_dim);
-        if (c->rope == ROPE_LINEAR) f /= c->rope_factor;
+    for (int64_t i = 0; i < c->rope_dim / 2; i++) {
+        double f = pow(c->rope_theta, -2.0 * (double)i / (double)c->rope_dim), keep = 1;
+        if (c->rope == ROPE_LINEAR) keep = 0;
+        if (c->rope == ROPE_YARN) keep = yarn_keep(c, i);
         if (c->rope == ROPE_LLAMA3) {
             /* Turns that the original context makes: few of them are stretched, many stay. */
             const double turns = c->rope_original * f / turn;
-            double keep = (turns - c->rope_low) / (c->rope_high - c->rope_low);
+            keep = (turns - c->rope_low) / (c->rope_high - c->rope_low);
             keep = keep < 0 ? 0 : keep > 1 ? 1 : keep;
-            f = (1 - keep) * f / c->rope_factor + keep * f;
         }
+        if (c->rope != ROPE_DEFAULT) f = (1 - keep) * f / c->rope_factor + keep * f;
         out[i] = f;
     }
 }

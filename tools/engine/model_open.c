@@ -143,7 +143,7 @@ static int upload_all(struct model *m, const struct checkpoint *c, struct proble
 /* Cosines and sines of every position, rounded once from float64. */
 static int upload_rotation(struct model *m, struct problem *p)
 {
-    const int64_t half = m->config.head_dim / 2, count = m->options.context * half;
+    const int64_t half = m->config.rope_dim / 2, count = m->options.context * half;
     const size_t size = (size_t)count * 2 * sizeof(float);
     double *angle = malloc((size_t)half * sizeof *angle);
     float *pairs = malloc(size);
@@ -153,8 +153,8 @@ static int upload_rotation(struct model *m, struct problem *p)
         for (int64_t i = 0; i < count; i++) {
             const int64_t position = i / half;
             const double turned = (double)position * angle[i % half];
-            pairs[2 * i] = (float)cos(turned);
-            pairs[2 * i + 1] = (float)sin(turned);
+            pairs[2 * i] = (float)(cos(turned) * m->config.rope_size);
+            pairs[2 * i + 1] = (float)(sin(turned) * m->config.rope_size);
         }
         m->rotation = gpu_memory(m->gpu, size, "the rotations", p);
         failed = !m->rotation ||
@@ -391,6 +391,11 @@ int model_open(struct gpu *gpu, const struct checkpoint *checkpoint,
     if (engine_kernels_open(&m->kernels, gpu->context, &err)) {
         model_close(m);
         return problem(p, "%s", err.message);
+    }
+    if (m->config.kv_rank || m->config.experts) {
+        model_close(m);
+        return problem(p,
+                       "deepseek models are read and computed in float64, not yet on the device");
     }
     if (take_options(m, options, p) || upload_all(m, checkpoint, p) || upload_rotation(m, p) ||
         plan_all(m, p) || allocate_all(m, p) ||

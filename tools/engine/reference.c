@@ -1,22 +1,8 @@
-#include "reference.h"
+#include "reference_parts.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct run {
-    const struct checkpoint *model;
-    const struct config *c;
-    size_t count;
-    bool rounded;
-    float *weight; /* of the matrix in use */
-    double *stream, *normed, *qkv, *mixed, *inner, *inner_up, *angle, *scores;
-};
-
-static double keep(const struct run *r, double x)
-{
-    return r->rounded ? (double)bf16_value(bf16_of((float)x)) : x;
-}
 
 static size_t tensor_elements(const struct tensor *t)
 {
@@ -25,7 +11,7 @@ static size_t tensor_elements(const struct tensor *t)
     return n;
 }
 
-static void load(struct run *r, const struct tensor *t)
+void reference_load(struct run *r, const struct tensor *t)
 {
     const size_t n = tensor_elements(t);
     for (size_t i = 0; i < n; i++) {
@@ -35,12 +21,11 @@ static void load(struct run *r, const struct tensor *t)
     }
 }
 
-/* out[i][j] = sum over x[i] and row j of the tensor; out has out_row elements a row. */
-static void product(struct run *r, const double *x, const struct tensor *t, double *out,
-                    size_t out_row)
+void reference_product(struct run *r, const double *x, const struct tensor *t, double *out,
+                       size_t out_row)
 {
     const size_t n = (size_t)t->dim[0], k = (size_t)t->dim[1];
-    load(r, t);
+    reference_load(r, t);
     for (size_t i = 0; i < r->count; i++)
         for (size_t j = 0; j < n; j++) {
             const float *w = r->weight + j * k;
@@ -53,40 +38,48 @@ static void product(struct run *r, const double *x, const struct tensor *t, doub
 static void add_bias(struct run *r, const struct tensor *bias, double *out, size_t out_row)
 {
     if (!bias) return;
-    load(r, bias);
+    reference_load(r, bias);
     for (size_t i = 0; i < r->count; i++)
         for (size_t j = 0; j < (size_t)bias->dim[0]; j++)
             out[i * out_row + j] += (double)r->weight[j];
 }
 
-static void keep_all(const struct run *r, double *x, size_t n)
+void reference_keep(const struct run *r, double *x, size_t n)
 {
     for (size_t i = 0; i < n; i++) x[i] = keep(r, x[i]);
 }
 
+void reference_norm(struct run *r, const struct tensor *t, const double *x, size_t x_row,
+                    double eps, double *out)
+{
+    const size_t n = (size_t)t->dim[0];
+    reference_load(r, t);
+    for (size_t i = 0; i < r->count; i++, x += x_row, out += n) {
+        double squares = 0, scale;
+        for (size_t e = 0; e < n; e++) squares += x[e] * x[e];
+        scale = 1 / sqrt(squares / (double)n + eps);
+        for (size_t e = 0; e < n; e++) out[e] = keep(r, x[e] * scale * (double)r->weight[e]);
+    }
+}
+
 static void norm(struct run *r, const struct tensor *t)
 {
-    const size_t h = (size_t)r->c->hidden;
-    load(r, t);
-    for (size_t i = 0; i < r->count; i++) {
-        const double *x = r->stream + i * h;
-        double squares = 0, scale;
-        for (size_t e = 0; e < h; e++) squares += x[e] * x[e];
-        scale = 1 / sqrt(squares / (double)h + r->c->norm_eps);
-        for (size_t e = 0; e < h; e++)
-            r->normed[i * h + e] = keep(r, x[e] * scale * (double)r->weight[e]);
-    }
+    reference_norm(r, t, r->stream, (size_t)r->c->hidden, r->c->norm_eps, r->normed);
+}
+
+void reference_rotate(const struct run *r, double *x, size_t pair, size_t step, size_t position)
+{
+    const double angle = (double)position * r->angle[pair];
+    const double a = x[0], b = x[step];
+    const double c = cos(angle) * r->c->rope_size, s = sin(angle) * r->c->rope_size;
+    x[0] = keep(r, a * c - b * s);
+    x[step] = keep(r, b * c + a * s);
 }
 
 static void rotate(const struct run *r, double *head, size_t position)
 {
     const size_t half = (size_t)r->c->head_dim / 2;
-    for (size_t j = 0; j < half; j++) {
-        const double angle = (double)position * r->angle[j];
-        const double a = head[j], b = head[j + half], c = cos(angle), s = sin(angle);
-        head[j] = keep(r, a * c - b * s);
-        head[j + half] = keep(r, b * c + a * s);
-    }
+    for (size_t j = 0; j < half; j++) reference_rotate(r, head + j, j, half, position);
 }
 
 /* One query row of one head over the keys that it sees. */
@@ -120,41 +113,55 @@ static void attention(struct run *r, const struct layer_tensors *t)
     const struct config *c = r->c;
     const size_t d = (size_t)c->head_dim, heads = (size_t)c->heads, kv = (size_t)c->kv_heads;
     const size_t row = (heads + 2 * kv) * d;
-    product(r, r->normed, t->q, r->qkv, row);
-    product(r, r->normed, t->k, r->qkv + heads * d, row);
-    product(r, r->normed, t->v, r->qkv + (heads + kv) * d, row);
+    reference_product(r, r->normed, t->q, r->qkv, row);
+    reference_product(r, r->normed, t->k, r->qkv + heads * d, row);
+    reference_product(r, r->normed, t->v, r->qkv + (heads + kv) * d, row);
     add_bias(r, t->q_bias, r->qkv, row);
     add_bias(r, t->k_bias, r->qkv + heads * d, row);
     add_bias(r, t->v_bias, r->qkv + (heads + kv) * d, row);
-    keep_all(r, r->qkv, r->count * row);
+    reference_keep(r, r->qkv, r->count * row);
     for (size_t i = 0; i < r->count; i++)
         for (size_t h = 0; h < heads + kv; h++) rotate(r, r->qkv + i * row + h * d, i);
     for (size_t i = 0; i < r->count; i++)
         for (size_t h = 0; h < heads; h++) attend(r, i, h);
 }
 
-/* stream += inputs times the tensor, + bias, rounded once. */
-static void add_product(struct run *r, const double *x, const struct tensor *t,
-                        const struct tensor *bias)
+void reference_add(struct run *r, const double *x, const struct tensor *t,
+                   const struct tensor *bias)
 {
     const size_t h = (size_t)r->c->hidden;
-    product(r, x, t, r->normed, h);
+    reference_product(r, x, t, r->normed, h);
     add_bias(r, bias, r->normed, h);
     for (size_t i = 0; i < r->count * h; i++) r->stream[i] = keep(r, r->stream[i] + r->normed[i]);
 }
 
+void reference_dense(struct run *r, const double *x, const struct tensor *gate,
+                     const struct tensor *up, size_t rows)
+{
+    const size_t width = (size_t)gate->dim[0], count = r->count;
+    r->count = rows;
+    reference_product(r, x, gate, r->inner, width);
+    reference_product(r, x, up, r->inner_up, width);
+    for (size_t i = 0; i < rows * width; i++)
+        r->inner[i] = keep(r, r->inner[i] / (1 + exp(-r->inner[i])) * r->inner_up[i]);
+    r->count = count;
+}
+
 static void layer(struct run *r, const struct layer_tensors *t)
 {
-    const size_t inner = r->count * (size_t)r->c->intermediate;
     norm(r, t->norm_in);
-    attention(r, t);
-    add_product(r, r->mixed, t->o, t->o_bias);
+    if (r->c->kv_rank)
+        reference_latent(r, t);
+    else
+        attention(r, t);
+    reference_add(r, r->mixed, t->o, t->o_bias);
     norm(r, t->norm_post);
-    product(r, r->normed, t->gate, r->inner, (size_t)r->c->intermediate);
-    product(r, r->normed, t->up, r->inner_up, (size_t)r->c->intermediate);
-    for (size_t i = 0; i < inner; i++)
-        r->inner[i] = keep(r, r->inner[i] / (1 + exp(-r->inner[i])) * r->inner_up[i]);
-    add_product(r, r->inner, t->down, NULL);
+    if (t->expert) {
+        reference_experts(r, t);
+        return;
+    }
+    reference_dense(r, r->normed, t->gate, t->up, r->count);
+    reference_add(r, r->inner, t->down, NULL);
 }
 
 static size_t largest_tensor(const struct checkpoint *m)
@@ -166,6 +173,8 @@ static size_t largest_tensor(const struct checkpoint *m)
         most = tensor_elements(m->layer[i].field);
         LAYER_TENSORS(LAYER_TENSOR)
 #undef LAYER_TENSOR
+        if (m->layer[i].expert && tensor_elements(m->layer[i].expert->gate) > most)
+            most = tensor_elements(m->layer[i].expert->gate);
     }
     return most;
 }
@@ -174,40 +183,70 @@ static void forward(struct run *r, const int32_t *tokens, double *out)
 {
     const size_t h = (size_t)r->c->hidden;
     config_frequencies(r->c, r->angle);
-    load(r, r->model->embed);
+    reference_load(r, r->model->embed);
     for (size_t i = 0; i < r->count; i++)
         for (size_t e = 0; e < h; e++)
             r->stream[i * h + e] = (double)r->weight[(size_t)tokens[i] * h + e];
     for (int64_t i = 0; i < r->c->layers; i++) layer(r, &r->model->layer[i]);
     norm(r, r->model->norm);
-    product(r, r->normed, r->model->head, out, (size_t)r->c->vocab);
+    reference_product(r, r->normed, r->model->head, out, (size_t)r->c->vocab);
+}
+
+/* The arrays of a run, one behind the other from `base` on: their elements. */
+static size_t place(struct run *r, double *base)
+{
+    const struct config *c = r->c;
+    const size_t n = r->count, h = (size_t)c->hidden, heads = (size_t)c->heads;
+    const size_t wide =
+        (size_t)(c->intermediate > c->shared_width ? c->intermediate : c->shared_width);
+    const size_t inner = wide > (size_t)c->expert_width ? wide : (size_t)c->expert_width;
+    const size_t key = (size_t)(c->kv_rank + c->rope_dim);
+    const size_t row = c->kv_rank
+                           ? heads * ((size_t)c->head_dim + key) + key + 2 * (size_t)c->q_rank
+                           : (heads + 2 * (size_t)c->kv_heads) * (size_t)c->head_dim;
+    const struct {
+        double **out;
+        size_t count;
+    } arrays[] = {
+        {&r->stream, n * h},
+        {&r->normed, n * h},
+        {&r->qkv, n * row},
+        {&r->mixed, n * heads * (size_t)c->v_dim},
+        {&r->inner, n * inner},
+        {&r->inner_up, n * inner},
+        {&r->scores, n + key},
+        {&r->angle, (size_t)c->rope_dim},
+        {&r->added, c->experts ? n * h : 0},
+        {&r->made, c->experts ? h : 0},
+        {&r->router, n * (size_t)c->experts},
+    };
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
+        *arrays[i].out = base ? base + used : NULL;
+        used += arrays[i].count;
+    }
+    return used;
 }
 
 int reference_logits(const struct checkpoint *model, const int32_t *tokens, size_t count,
                      bool rounded, double *out, struct problem *p)
 {
-    const struct config *c = &model->config;
-    const size_t h = (size_t)c->hidden, d = (size_t)c->head_dim, heads = (size_t)c->heads;
-    const size_t inner = (size_t)c->intermediate, row = (heads + 2 * (size_t)c->kv_heads) * d;
-    struct run r = {.model = model, .c = c, .count = count, .rounded = rounded};
+    struct run r = {.model = model,
+                    .c = &model->config,
+                    .count = count,
+                    .rounded = rounded,
+                    .margin = INFINITY};
     double *all;
     bool room;
     for (size_t i = 0; i < count; i++)
-        if (tokens[i] < 0 || tokens[i] >= c->vocab)
+        if (tokens[i] < 0 || tokens[i] >= model->config.vocab)
             return problem(p, "token %zu is %d, outside the vocabulary of %lld", i, tokens[i],
-                           (long long)c->vocab);
-    all = malloc((count * (2 * h + row + heads * d + 2 * inner + 1) + d) * sizeof *all);
+                           (long long)model->config.vocab);
+    all = malloc(place(&r, NULL) * sizeof *all);
     r.weight = malloc(largest_tensor(model) * sizeof *r.weight);
     room = all && r.weight;
     if (room) {
-        r.stream = all;
-        r.normed = r.stream + count * h;
-        r.qkv = r.normed + count * h;
-        r.mixed = r.qkv + count * row;
-        r.inner = r.mixed + count * heads * d;
-        r.inner_up = r.inner + count * inner;
-        r.scores = r.inner_up + count * inner;
-        r.angle = r.scores + count;
+        place(&r, all);
         forward(&r, tokens, out);
     }
     free(all);
