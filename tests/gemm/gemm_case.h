@@ -55,6 +55,11 @@ struct operands {
     uint32_t slices; /* of K */
 };
 
+struct device;
+
+/* Runs the case on the device and judges its result (gemm_device.c). */
+void gemm_run(struct device *dev, const struct gemm_case *g);
+
 /* Fails the case unless every element of D is within its bound (top of gemm_judge.c). */
 void judge(const struct gemm_case *g, const struct operands *o);
 

@@ -1,0 +1,219 @@
+/*
+ * One case of hewn_gemm on a device: its operands are made and uploaded, the plan runs, and what came back is judged.
+ * D is poisoned before and checked byte for byte outside the result after; the unused tail of every row of an
+ * operand holds NaN, so reading it shows. With --digests every case must also give the bits that a GPU gave
+ * (digest.h).
+ */
+#include "gemm_case.h"
+
+#include "lib/device.h"
+#include "lib/digest.h"
+#include "lib/plans.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Everything outside the result's elements still holds the poison. */
+static void check_untouched(const struct matrix *d, unsigned char poison)
+{
+    size_t width = (size_t)d->cols * hewn_dtype_size(d->dtype), at = 0, damaged = 0;
+    for (int64_t b = 0; b < d->batch; b++)
+        for (int64_t i = 0; i < d->rows; i++) {
+            size_t start = matrix_at(d, b, i, 0);
+            for (; at < start; at++) damaged += d->bytes[at] != poison;
+            at = start + width;
+        }
+    CHECK(damaged == 0, "%zu bytes between the rows of D were written", damaged);
+}
+
+/* `shift` bytes behind the start of a buffer, whose first bytes keep the pattern. */
+enum { POISON = 0xA5 };
+
+static bool upload(struct device *dev, struct guarded *g, unsigned char pattern, const void *bytes,
+                   size_t size, size_t shift)
+{
+    return guarded_new(dev, g, size + shift, pattern) &&
+           dev->to_device(g->data + shift, bytes, size) == 0;
+}
+
+static size_t shift_of(const struct gemm_case *g, int dtype)
+{
+    return (size_t)g->shift * hewn_dtype_size(dtype);
+}
+
+enum {
+    BUFFER_A,
+    BUFFER_B,
+    BUFFER_C,
+    BUFFER_BIAS,
+    BUFFER_SCALE_A,
+    BUFFER_SCALE_B,
+    BUFFER_D,
+    BUFFER_WORKSPACE,
+    BUFFERS
+};
+static const char *const buffer_names[] = {"A",       "B",       "C", "bias",
+                                           "scale_a", "scale_b", "D", "workspace"};
+
+static bool upload_all(struct device *dev, const struct gemm_case *g, const struct operands *o,
+                       struct guarded buffer[BUFFERS])
+{
+    const uint32_t with = g->desc.with;
+    bool own_c = with & HEWN_GEMM_WITH_C && !g->in_place;
+    const hewn_gemm_desc *d = &g->desc;
+    return upload(dev, &buffer[BUFFER_A], 0xFF, o->a.bytes, o->a.size, shift_of(g, d->in)) &&
+           upload(dev, &buffer[BUFFER_B], 0xFF, o->b.bytes, o->b.size, shift_of(g, d->in)) &&
+           (!own_c ||
+            upload(dev, &buffer[BUFFER_C], 0xFF, o->c.bytes, o->c.size, shift_of(g, d->out))) &&
+           (!(with & HEWN_GEMM_WITH_BIAS) || upload(dev, &buffer[BUFFER_BIAS], 0xFF, o->bias.bytes,
+                                                    o->bias.size, shift_of(g, d->bias_type))) &&
+           (!(with & HEWN_GEMM_WITH_SCALE_A) ||
+            upload(dev, &buffer[BUFFER_SCALE_A], 0xFF, &g->scale_a, sizeof g->scale_a, 0)) &&
+           (!(with & HEWN_GEMM_WITH_SCALE_B) ||
+            upload(dev, &buffer[BUFFER_SCALE_B], 0xFF, &g->scale_b, sizeof g->scale_b, 0)) &&
+           upload(dev, &buffer[BUFFER_D], POISON, o->d.bytes, o->d.size, shift_of(g, d->out));
+}
+
+static int launch(const struct gemm_case *g, const hewn_gemm_plan *plan,
+                  const struct guarded buffer[BUFFERS], hewn_error *err)
+{
+    const size_t in = shift_of(g, g->desc.in), out = shift_of(g, g->desc.out);
+    const hewn_deviceptr c = buffer[g->in_place ? BUFFER_D : BUFFER_C].data,
+                         bias = buffer[BUFFER_BIAS].data;
+    if (!g->desc.with && !buffer[BUFFER_WORKSPACE].data)
+        return plain_product(plan, buffer[BUFFER_A].data + in, buffer[BUFFER_B].data + in,
+                             buffer[BUFFER_D].data + out, NULL, err);
+    const hewn_gemm_args args = {.struct_size = sizeof args,
+                                 .a = buffer[BUFFER_A].data + in,
+                                 .b = buffer[BUFFER_B].data + in,
+                                 .d = buffer[BUFFER_D].data + out,
+                                 .c = c ? c + out : 0,
+                                 .bias = bias ? bias + shift_of(g, g->desc.bias_type) : 0,
+                                 .scale_a = buffer[BUFFER_SCALE_A].data,
+                                 .scale_b = buffer[BUFFER_SCALE_B].data,
+                                 .alpha = g->alpha,
+                                 .beta = g->beta,
+                                 .workspace = buffer[BUFFER_WORKSPACE].data};
+    return hewn_gemm_plan_run(plan, &args, NULL, err);
+}
+
+/* `choice`: the kernel that ran, its parts of K and, if there are several, "*" and the slices. */
+static void run_on_device(struct device *dev, const struct gemm_case *g, struct operands *o,
+                          char choice[DIGEST_CHOICE])
+{
+    struct guarded buffer[BUFFERS];
+    hewn_gemm_plan *plan = NULL;
+    hewn_error err = {0};
+    memset(buffer, 0, sizeof buffer);
+    bool ready = upload_all(dev, g, o, buffer);
+    CHECK(ready, "no device memory for the case");
+    if (ready && hewn_gemm_plan_create(dev->context, &g->desc, &plan, &err))
+        CHECK(false, "plan: %s", err.message);
+    hewn_gemm_plan_info info = {.struct_size = sizeof info};
+    if (plan) CHECK_INT(hewn_gemm_plan_describe(plan, &info, &err), HEWN_OK);
+    o->parts = info.parts, o->slices = info.slices;
+    if (plan && g->desc.slices) CHECK_INT(info.slices, g->desc.slices);
+    if (info.workspace && !guarded_new(dev, &buffer[BUFFER_WORKSPACE], info.workspace, 0xFF))
+        CHECK(false, "no device memory for the workspace");
+    if (plan && launch(g, plan, buffer, &err)) CHECK(false, "run: %s", err.message);
+    if (info.variant) {
+        int n = snprintf(choice, DIGEST_CHOICE, "%.12s/%u", info.variant, info.parts);
+        if (info.slices > 1) snprintf(choice + n, DIGEST_CHOICE - (size_t)n, "*%u", info.slices);
+    }
+    int rc = plan ? dev->synchronize() : 0;
+    CHECK(rc == 0, "the kernel failed with CUresult %d", rc);
+    if (plan && rc == 0) {
+        unsigned char before[64];
+        const size_t shift = shift_of(g, g->desc.out);
+        assert(shift <= sizeof before);
+        CHECK_INT(dev->to_host(o->d.bytes, buffer[BUFFER_D].data + shift, o->d.size), 0);
+        CHECK_INT(dev->to_host(before, buffer[BUFFER_D].data, sizeof before), 0);
+        for (size_t i = 0; i < shift; i++)
+            CHECK(before[i] == POISON, "byte %zu before D was written", i);
+        for (int i = 0; i < BUFFERS; i++) {
+            const char *damage = buffer[i].data ? guarded_damage(dev, &buffer[i]) : NULL;
+            CHECK(!damage, "%s: %s", buffer_names[i], damage);
+        }
+    }
+    hewn_gemm_plan_destroy(plan);
+    for (int i = 0; i < BUFFERS; i++) guarded_free(dev, &buffer[i]);
+}
+
+static struct operands operands_new(const hewn_gemm_desc *s)
+{
+    int64_t batch_a = s->stride_a ? s->batch : 1, batch_b = s->stride_b ? s->batch : 1;
+    int64_t batch_c = s->stride_c ? s->batch : 1;
+    struct operands o = {
+        .a = matrix_new(s->in, s->major_a, s->m, s->k, s->lda, s->stride_a, batch_a),
+        .b = matrix_new(s->in_b ? s->in_b : s->in, s->major_b, s->n, s->k, s->ldb, s->stride_b,
+                        batch_b),
+        .d = matrix_new(s->out, HEWN_MAJOR_K, s->m, s->n, s->ldd, s->stride_d, s->batch)};
+    if (s->with & HEWN_GEMM_WITH_C)
+        o.c = matrix_new(s->out, HEWN_MAJOR_K, s->m, s->n, s->ldc, s->stride_c, batch_c);
+    if (s->with & HEWN_GEMM_WITH_BIAS)
+        o.bias = matrix_new(s->bias_type, HEWN_MAJOR_K, 1, s->n, s->n, 0, 1);
+    return o;
+}
+
+/* D is poison before; with C in its place, C's elements in poison. C is NaN throughout where it must not
+ * be read. */
+static void operands_fill(const struct gemm_case *g, struct operands *o)
+{
+    struct rng r = {g->seed};
+    matrix_fill(&o->a, &r, g->pattern);
+    matrix_fill(&o->b, &r, g->pattern);
+    memset(o->d.bytes, POISON, o->d.size);
+    if (o->bias.bytes) matrix_fill(&o->bias, &r, g->pattern);
+    if (!o->c.bytes) return;
+    matrix_fill(&o->c, &r, g->pattern);
+    if (g->beta == 0) memset(o->c.bytes, 0xFF, o->c.size);
+    size_t element = hewn_dtype_size(o->d.dtype);
+    for (int64_t b = 0; g->in_place && b < o->d.batch; b++)
+        for (int64_t i = 0; i < o->d.rows; i++)
+            memcpy(o->d.bytes + matrix_at(&o->d, b, i, 0), o->c.bytes + matrix_at(&o->c, b, i, 0),
+                   (size_t)o->d.cols * element);
+}
+
+static void hold_digest(struct device *dev, const struct gemm_case *g, struct operands *o,
+                        char choice[DIGEST_CHOICE])
+{
+    const char *recorded = digest_case(digest_bytes(DIGEST_BEGIN, o->d.bytes, o->d.size), choice);
+    struct gemm_case other = *g;
+    char variant[DIGEST_CHOICE];
+    if (!recorded) return;
+    other.desc.slices = 1;
+    if (sscanf(recorded, "%23[^/]/%u*%u", variant, &other.desc.parts, &other.desc.slices) < 2)
+        variant[0] = '\0';
+    other.desc.variant = variant;
+    operands_fill(&other, o);
+    run_on_device(dev, &other, o, choice);
+    if (!test_case_failures())
+        digest_case(digest_bytes(DIGEST_BEGIN, o->d.bytes, o->d.size), choice);
+}
+
+void gemm_run(struct device *dev, const struct gemm_case *g)
+{
+    char choice[DIGEST_CHOICE] = "";
+    struct operands o = operands_new(&g->desc);
+    const uint32_t with = g->desc.with;
+    if (o.a.bytes && o.b.bytes && o.d.bytes && (o.c.bytes || !(with & HEWN_GEMM_WITH_C)) &&
+        (o.bias.bytes || !(with & HEWN_GEMM_WITH_BIAS))) {
+        operands_fill(g, &o);
+        run_on_device(dev, g, &o, choice);
+        if (!test_case_failures()) {
+            judge(g, &o);
+            check_untouched(&o.d, POISON);
+            hold_digest(dev, g, &o, choice);
+        }
+    } else {
+        CHECK(false, "no host memory for the case");
+    }
+    free(o.a.bytes);
+    free(o.b.bytes);
+    free(o.c.bytes);
+    free(o.bias.bytes);
+    free(o.d.bytes);
+}
