@@ -1,17 +1,16 @@
 /*
  * rates: measures on a GPU of compute capability 9.0 what the cycle model needs to know of it
  * (tools/sim/trace/model.c): bulk copies alone and in flight, from L2 and from device memory, on one
- * SM and on all; wgmma back to back; the clock under that load; a CTA's turn-around.
+ * SM and on all; wgmma back to back; the clock under that load; a CTA's turn-around. Also how fast rows
+ * at random come (rates_rows.c), which bounds lists of MLA.
  */
-#include "lib/device.h"
 #include "lib/harness.h"
+#include "rates.h"
 #include "wgmma_loop.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { RESULTS = 4, MAX_CTAS = 4096 };
 
 static const char copy_text[] =
     ".version 8.0\n.target sm_90a\n.address_size 64\n"
@@ -55,18 +54,6 @@ static const char copy_text[] =
     " st.global.v2.u64 [%d0], {%d8, %d4}; st.global.u64 [%d0+16], %d9;\n"
     "end: ret;\n}\n";
 
-struct job {
-    const char *text;
-    uint64_t span;
-    uint32_t chunk, stages, n, ctas, threads, shared;
-};
-
-struct answer {
-    double cycles;      /* median of the CTAs */
-    double nanoseconds; /* from the first's start to the last's end */
-    double clock_mhz;   /* of the median CTA */
-};
-
 static int ascending(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -85,13 +72,12 @@ static bool load(struct device *d, const char *text, uint32_t shared, void **k)
            !hewn_function_allow_shared(d->context, (hewn_function)*k, shared, &err);
 }
 
-/* The second run counts: the first warms caches and clocks. */
-static bool measure(struct device *d, hewn_deviceptr out, hewn_deviceptr base, struct job j,
-                    struct answer *answer)
+bool measure(struct device *d, hewn_deviceptr out, hewn_deviceptr base, struct job j,
+             struct answer *answer)
 {
     static uint64_t result[MAX_CTAS][RESULTS];
     uint64_t first = UINT64_MAX, last = 0;
-    void *params[] = {&out, &base, &j.span, &j.chunk, &j.stages, &j.n};
+    void *params[] = {&out, &base, &j.span, &j.chunk, &j.stages, &j.n, j.map};
     hewn_launch_desc desc = {.struct_size = sizeof desc,
                              .grid = {j.ctas, 1, 1},
                              .block = {j.threads, 1, 1},
@@ -218,7 +204,8 @@ int main(void)
         copies(&d, out, base, whole, "in flight", sms, 16 * KIB, 12, 2000) &&
         copies(&d, out, base, whole, "in flight", sms, 48 * KIB, 4, 600) &&
         products(&d, out, 1, false) && products(&d, out, sms, false) &&
-        products(&d, out, sms, true) && turn_around(&d, out, base, sms))
+        products(&d, out, sms, true) && turn_around(&d, out, base, sms) &&
+        rates_of_rows(&d, out, base, whole, sms))
         rc = 0;
 done:
     if (rc) fprintf(stderr, "rates: a step failed\n");
