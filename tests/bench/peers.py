@@ -217,14 +217,18 @@ class FlashInferLib:
         int fi_run_D_E(void *plan, void *q, void *k, void *v, void *o, cudaStream_t)
         void fi_free_D_E(void *plan)
     which call PrefillPlan or DecodePlan and BatchPrefillWithPagedKVCacheDispatched (CTA_TILE_Q 16, no mask) or
-    BatchDecodeWithPagedKVCacheDispatched of its headers."""
+    BatchDecodeWithPagedKVCacheDispatched of its headers. For tree masks fi_tree.so has the same of the name `tree`,
+    dimension 128 and bf16: MaskMode::kCustom, all query rows in place of `cores`, the masks and where they begin
+    behind `o`."""
 
     def __init__(self, work, cores):
         s, self.work, self.out = work.shape, work, work.empty_out()
-        name = f"{s.qk}_{int(s.kv == 'e4m3')}"
-        lib = once("fi.so", lambda: c.CDLL(os.path.join(FOLDER, "fi.so")))
-        if s.queries > 1 or not hasattr(lib, "fi_plan_" + name):
-            raise NotImplementedError("several queries, or not in this build")
+        name, file = (("tree", "fi_tree.so") if s.tree else (f"{s.qk}_{int(s.kv == 'e4m3')}", "fi.so"))
+        if s.tree and (s.qk != 128 or cores) or s.queries > 1 and not s.tree:
+            raise NotImplementedError("several queries")
+        lib = once(file, lambda: c.CDLL(os.path.join(FOLDER, file)))
+        if not hasattr(lib, "fi_plan_" + name):
+            raise NotImplementedError("not in this build")
         if cores and (s.qk != s.v or s.qk > 256 or s.group not in (1, 2, 3, 4, 6, 8)):
             raise NotImplementedError("dimensions and groups without such kernels")
         plan, self.launch, self.free = (getattr(lib, f"fi_{x}_{name}") for x in ("plan", "run", "free"))
@@ -234,20 +238,21 @@ class FlashInferLib:
         last = torch.tensor([n - (m - 1) * page if n else 0 for n, m in zip(work.host_lengths, counts)])
         kept = torch.arange(table.shape[1], device="cuda")[None] < torch.tensor(counts, device="cuda")[:, None]
         ends = torch.tensor([0] + counts).cumsum(0).int()
-        rows = torch.arange(s.batch + 1, dtype=torch.int32)
+        rows = torch.arange(s.batch + 1, dtype=torch.int32) * s.queries
+        self.masks = work.packed_mask() if s.tree else ()
         self.kept = [ends, rows, ends.cuda(), rows.cuda(), table[kept].int().contiguous(), last.int().cuda()]
         ints = torch.zeros(32 << 20, dtype=torch.uint8, device="cuda")
         ints_h = once("fi ints", lambda: torch.zeros(32 << 20, dtype=torch.uint8).pin_memory())
         self.kept += [scratch(), ints, ints_h]
         at = [c.c_void_p(x.data_ptr()) for x in self.kept]
-        self.plan = plan(cores, s.batch, s.heads, s.kv_heads, page, *at[:7], c.c_size_t(scratch().numel()),
+        self.plan = plan(s.batch * s.queries if s.tree else cores, s.batch, s.heads, s.kv_heads, page, *at[:7], c.c_size_t(scratch().numel()),
                          *at[7:], c.c_size_t(ints.numel()), c.c_float(s.qk**-0.5), c.c_void_p(stream()))
         torch.cuda.synchronize()
         if not self.plan:
             raise RuntimeError("no plan")
 
     def run(self, copy):
-        at = [x.data_ptr() for x in (self.work.q, *self.work.copies[copy], self.out)]
+        at = [x.data_ptr() for x in (self.work.q, *self.work.copies[copy], self.out, *self.masks)]
         status = self.launch(*map(c.c_void_p, [self.plan, *at, stream()]))
         if status:
             raise RuntimeError(f"status {status}")
