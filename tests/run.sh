@@ -108,10 +108,12 @@ on() { # GPU COMMAND…: on the simulator
     HEWN_LIBCUDA=$sim HEWN_SIM_GPU=$gpu HEWN_SIM_QUIET=1 "$@"
 }
 real() { env -u HEWN_LIBCUDA "$@"; }
+script() { run "$(basename "$1" .sh)" env SIM="$sim" SUITE="$suite" HEWN_SIM_QUIET=1 sh "$1"; }
 
 on_simulator() {
     short=2 # of thirteen shares; the long run does them all
     [ "$suite" = all ] && short=13
+    script "$SRC/tests/watch/watch.sh" # it waits most of the time
     for t in abi bench_test fold $SIM_TESTS; do run "$t" "$bin/$t"; done
     for t in badinput inject packs params npy safetensors engine_files; do run "$t" on b200 "$bin/$t"; done
     for gpu in h200 b200; do
@@ -157,8 +159,8 @@ on_simulator() {
     [ "$suite" = all ] && run "layout --all" "$bin/layout" --all
     run "golden on h200" on h200 "$bin/golden" "$SRC/tests/golden"
     for t in "$SRC"/tests/*/*.sh; do
-        case $t in */lib/* | */sanitize.sh | */account.sh | */hardware.sh) continue ;; esac
-        run "$(basename "$t" .sh)" env SIM="$sim" SUITE="$suite" HEWN_SIM_QUIET=1 sh "$t"
+        case $t in */lib/* | */watch.sh | */sanitize.sh | */account.sh | */hardware.sh) continue ;; esac
+        script "$t"
     done
 }
 
@@ -199,8 +201,9 @@ on_gpu() {
     run "compiled on the GPU" real env HEWN_TEST_CUDA="$SRC/tests/driver/nvcc" "$bin/compiled"
 }
 
-# More lanes than this gain nothing: many runs keep several cores busy themselves.
-lanes=$(nproc 2>/dev/null || echo 1)
+# One lane more than there are cores, because runs wait for one another's threads, for compilers and for the clock.
+# More than four gain nothing: many runs keep several cores busy themselves.
+lanes=$(($(nproc 2>/dev/null || echo 1) + 1))
 [ "$lanes" -le 4 ] || lanes=4
 if [ "$suite" = share ]; then
     run_all "$lanes" a_share

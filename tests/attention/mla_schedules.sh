@@ -5,8 +5,8 @@
 . "$SRC/tests/lib/schedules.sh"
 mla=$BUILD/tests/mla
 
-share=0/12 # of the cases, for bits
-[ "$SUITE" = all ] && share=0/4
+share=0/12 others='3 2' # of the cases, for bits; seeds and threads
+[ "$SUITE" = all ] && share=0/4 others='2 1 3 2'
 bits() { # GPU SEED THREADS
     HEWN_LIBCUDA=$SIM HEWN_SIM_GPU=$1 HEWN_SIM_QUIET=1 HEWN_SIM_CHECK=0 HEWN_SIM_SEED=$2 HEWN_SIM_THREADS=$3 \
         "$mla" --digest --share $share | grep '^digest'
@@ -21,10 +21,11 @@ for gpu in h200 b200; do
     schedules $gpu "$mla" 8 13 19 22 $lists
     sheets $gpu "$mla" 13 22 $listed
     first=$(bits $gpu 1 1)
-    for other in '2 1' '3 2'; do
-        set -- $other
+    set -- $others
+    while [ $# -gt 0 ]; do
         if [ "$(bits $gpu "$1" "$2")" = "$first" ]; then ok
         else fail "other bits on $gpu with seed $1 and $2 threads"; fi
+        shift 2
     done
 done
 finish

@@ -3,15 +3,14 @@ work=$BUILD/tests/$self
 rm -rf "$work"
 mkdir -p "$work"
 unset HEWN_SIM_QUIET HEWN_SIM_GPU HEWN_LIBCUDA
-seeds=2
-[ "$SUITE" = all ] && seeds=50
+. "$SRC/tests/lib/seeds.sh"
 
 # schedules GPU PROGRAM CASE...: each case is clean
 schedules() {
     on=$1 program=$2
     shift 2
     for case; do
-        timeout 900 "$BUILD/hewn" check --gpu "$on" --schedules $seeds "$program" --case "$case" >"$work/out" 2>&1
+        HEWN_SIM_SEED=$first_seed timeout 900 "$BUILD/hewn" check --gpu "$on" --schedules $seeds "$program" --case "$case" >"$work/out" 2>&1
         status "$seeds schedules of case $case on $on" 0 $?
     done
 }
