@@ -11,6 +11,7 @@
 #include "engine/weights.h"
 #include "lib/harness.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,6 +179,89 @@ static void test_tensors(void)
     }
 }
 
+/* ---- e4m3 ---- */
+
+/* Each number is its own, and halfway between two stands the even one. */
+static void test_e4m3_numbers(void)
+{
+    if (!test_case("e4m3, all numbers")) return;
+    for (int c = 0; c < 127; c++) {
+        const float value = e4m3_value((uint8_t)c), next = e4m3_value((uint8_t)(c + 1));
+        CHECK_INT(e4m3_of(value), c);
+        CHECK_INT(e4m3_of(-value), c | 0x80);
+        if (c == 126) break;
+        CHECK_INT(e4m3_of((value + next) / 2), c + (c & 1));
+        CHECK_INT(e4m3_of(value * 0.51f + next * 0.49f), c);
+        CHECK_INT(e4m3_of(value * 0.49f + next * 0.51f), c + 1);
+    }
+    CHECK_INT(e4m3_of(1e9f), 0x7E);
+    CHECK(isnan(e4m3_value(0x7F)) && e4m3_of(e4m3_value(0xFF)) == 0xFF, "NaN");
+    CHECK(e4m3_value(0x38) == 1.0f && e4m3_value(0x7E) == 448.0f && e4m3_value(1) == 0x1p-9f,
+          "1, the largest, the least");
+}
+
+/* A matrix of 130 x 129 and its scales, `rows` x `columns` of them. */
+static void test_e4m3_scales(const char *end, int rows, int columns, int per_row, int per_column)
+{
+    enum { ROWS = 130, COLUMNS = 129, BYTES = ROWS * COLUMNS };
+    static unsigned char file[BYTES + 1024];
+    char header[512];
+    float scale[ROWS];
+    struct problem p = {""};
+    const struct tensor *t;
+    struct weights *w;
+    const size_t scales = sizeof(float) * (size_t)(rows * columns);
+    if (!test_case("e4m3 with %d x %d scales, %s", rows, columns, end)) return;
+    const int n =
+        snprintf(header, sizeof header,
+                 "{\"w\":{\"dtype\":\"F8_E4M3\",\"shape\":[%d,%d],\"data_offsets\":[0,%d]},"
+                 "\"w%s\":{\"dtype\":\"F32\",\"shape\":[%d,%d],\"data_offsets\":[%d,%zu]}}",
+                 ROWS, COLUMNS, BYTES, end, rows, columns, BYTES, BYTES + scales);
+    memset(file, 0, 8);
+    file[0] = (unsigned char)(n & 255);
+    file[1] = (unsigned char)(n >> 8);
+    memcpy(file + 8, header, (size_t)n);
+    for (int i = 0; i < BYTES; i++) file[8 + n + i] = (unsigned char)(i * 37 % 127);
+    for (int i = 0; i < rows * columns; i++) scale[i] = 0.25f + (float)i;
+    memcpy(file + 8 + n + BYTES, scale, scales);
+    tiny_file(folder, "model.safetensors", file, 8 + (size_t)n + BYTES + scales);
+    w = weights_open(folder, &p);
+    CHECK(w, "%s", p.text);
+    t = w ? weights_want(w, "w", (const int64_t[TENSOR_RANK]){ROWS, COLUMNS}, &p) : NULL;
+    CHECK(t, "%s", p.text);
+    for (int r = 0; t && r < ROWS; r++)
+        for (int c = 0; c < COLUMNS; c += 43) {
+            const int i = r * COLUMNS + c, s = r / per_row * columns + c / per_column;
+            const float want = e4m3_value((uint8_t)(i * 37 % 127)) * (0.25f + (float)s);
+            uint16_t bits;
+            CHECK(weights_value(t, (size_t)i) == (double)want, "[%d][%d]", r, c);
+            weights_bf16(t, (size_t)i, 1, &bits);
+            CHECK_INT(bits, bf16_of(want));
+        }
+    weights_close(w);
+}
+
+static void test_e4m3(void)
+{
+    test_e4m3_numbers();
+    test_e4m3_scales("_scale_inv", 2, 2, 128, 128);
+    test_e4m3_scales("_scale", 130, 1, 1, 129);
+    test_e4m3_scales("_scale", 1, 1, 130, 129);
+#define E TENSOR("w", "F8_E4M3", "[2,3]", "[0,6]")
+    tensors_refused("e4m3 without a scale", "{" E "}", 6, "no tensor of that name with _scale_inv");
+    tensors_refused("e4m3 with three scales",
+                    "{" E "," TENSOR("w_scale", "F32", "[3]", "[6,18]") "}", 18,
+                    "'w_scale' has 3 numbers; 'w' of 2 x 3 wants one, one a row");
+    tensors_refused("e4m3 with a scale of F16",
+                    "{" E "," TENSOR("w_scale_inv", "F16", "[1]", "[6,8]") "}", 8,
+                    "'w_scale_inv' is F16; scales are F32 or BF16");
+    tensors_refused("e4m3 of three dimensions",
+                    "{" TENSOR("w", "F8_E4M3", "[1,2,3]", "[0,6]") "," TENSOR("w_scale_inv", "F32",
+                                                                              "[1]", "[6,10]") "}",
+                    10, "neither a matrix nor a vector");
+#undef E
+}
+
 /* ---- config.json ---- */
 
 enum { USUAL = 16 };
@@ -276,7 +360,13 @@ static void test_config(void)
     config_refused("rms_norm_eps", "-1", "rms_norm_eps is -1, not above 0");
     config_refused("hidden_act", "\"gelu\"", "hidden_act is gelu; this engine computes only silu");
     config_refused("mlp_bias", "true", "mlp_bias is true");
-    config_refused("quantization_config", "{}", "quantization_config");
+    config_refused("quantization_config", "{}", "quant_method is absent");
+    config_refused("quantization_config", "{\"quant_method\":\"gptq\"}", "quant_method is gptq");
+    config_refused("quantization_config",
+                   "{\"quant_method\":\"fp8\",\"weight_block_size\":[64,128]}",
+                   "weight_block_size is not [128, 128]");
+    config_refused("quantization_config",
+                   "{\"quant_method\":\"fp8\",\"weight_block_size\":[128,128]}", NULL);
     config_refused("partial_rotary_factor", "0.5", "partial_rotary_factor is 0.5");
     config_refused("tie_word_embeddings", "1", "tie_word_embeddings is a number, not true");
     config_refused("eos_token_id", "260", "eos_token_id 260 is outside the vocabulary of 260");
@@ -498,6 +588,7 @@ int main(int argc, char **argv)
     test_json();
     test_tensor_errors();
     test_tensors();
+    test_e4m3();
     test_config();
     test_deepseek();
     test_patterns();

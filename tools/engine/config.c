@@ -151,10 +151,31 @@ static int take_rope(const struct field_reader *r, struct config *out)
     return 0;
 }
 
+/* Weights of e4m3 with scales: weights.c finds these beside the weights, so that all that is read here is whether
+ * they are such ones. */
+static int check_quantized(const struct field_reader *r)
+{
+    const struct json *given = json_get(r->root, "quantization_config"), *method, *block;
+    int64_t rows, columns;
+    if (!given || given->type == JSON_NULL) return 0;
+    method = json_get(given, "quant_method");
+    block = json_get(given, "weight_block_size");
+    if (!json_is(method, "fp8") && !json_is(method, "fbgemm_fp8"))
+        return problem(
+            r->p,
+            "%s: quantization_config: quant_method is %.60s; this engine reads fp8 and "
+            "fbgemm_fp8",
+            r->path, method && method->type == JSON_STRING ? method->text : json_type_name(method));
+    if (!block || block->type == JSON_NULL) return 0;
+    if (block->type == JSON_ARRAY && block->length == 2 && json_whole(block->in, &rows) &&
+        json_whole(block->in->next, &columns) && rows == 128 && columns == 128)
+        return 0;
+    return problem(r->p, "%s: quantization_config: weight_block_size is not [128, 128]", r->path);
+}
+
 static int take_family(const struct field_reader *r, struct config *out)
 {
     const struct json *type = json_get(r->root, "model_type");
-    const struct json *quantized = json_get(r->root, "quantization_config");
     const struct json *rotary = json_get(r->root, "partial_rotary_factor"), *window;
     bool bias, mlp_bias, sliding, qwen = json_is(type, "qwen2");
     const bool deepseek = json_is(type, "deepseek_v2") || json_is(type, "deepseek_v3");
@@ -164,9 +185,7 @@ static int take_family(const struct field_reader *r, struct config *out)
                        "deepseek_v2, deepseek_v3",
                        r->path,
                        type && type->type == JSON_STRING ? type->text : json_type_name(type));
-    if (quantized && quantized->type != JSON_NULL)
-        return problem(r->p, "%s: quantization_config: this engine reads unquantised weights",
-                       r->path);
+    if (check_quantized(r)) return -1;
     if (rotary && rotary->type == JSON_NUMBER && fabs(rotary->number - 1) > 0)
         return problem(r->p, "%s: partial_rotary_factor is %g; this engine rotates whole heads",
                        r->path, rotary->number);

@@ -181,12 +181,31 @@ static int send(const struct model *m, hewn_deviceptr to, const void *from, size
                      "a copy to the device", p);
 }
 
-/* One number of a slot. The driver has read it when the call returns, as it is not pinned. */
-static int set(const struct model *m, hewn_deviceptr array, int64_t slot, int64_t value,
+static int wait_for_all(struct model *m, struct problem *p)
+{
+    m->small_used = 0;
+    return gpu_check(m->gpu, m->gpu->stream_wait(m->gpu->stream), "a step", p);
+}
+
+/* By way of pinned memory: the driver may wait for the stream before it copies from other memory,
+ * and does not promise to have read it when the call returns. */
+static int send_small(struct model *m, hewn_deviceptr to, const void *from, size_t size,
+                      struct problem *p)
+{
+    unsigned char *at;
+    if (size > m->small_size - m->small_used && wait_for_all(m, p)) return -1;
+    at = m->small + m->small_used;
+    memcpy(at, from, size);
+    m->small_used += (size + 7) / 8 * 8;
+    return send(m, to, at, size, p);
+}
+
+/* One number of a slot. */
+static int set(struct model *m, hewn_deviceptr array, int64_t slot, int64_t value,
                struct problem *p)
 {
     const int32_t number = (int32_t)value;
-    return send(m, array + (uint64_t)slot * sizeof number, &number, sizeof number, p);
+    return send_small(m, array + (uint64_t)slot * sizeof number, &number, sizeof number, p);
 }
 
 int model_enter(struct model *m, int64_t slot, const struct model_request *r, struct problem *p)
@@ -199,11 +218,11 @@ int model_enter(struct model *m, int64_t slot, const struct model_request *r, st
         set(m, s->lengths, slot, 0, p) || set(m, s->limits, slot, r->limit, p) ||
         set(m, s->cancelled, slot, 0, p) || set(m, s->reasons, slot, 0, p) ||
         set(m, s->counts, slot, 0, p) ||
-        send(m, s->settings + (uint64_t)slot * sizeof r->sampling, &r->sampling, sizeof r->sampling,
-             p))
+        send_small(m, s->settings + (uint64_t)slot * sizeof r->sampling, &r->sampling,
+                   sizeof r->sampling, p))
         return -1;
-    return send(m, m->table + (uint64_t)(slot * m->table_width) * sizeof *r->pages, r->pages,
-                (size_t)r->page_count * sizeof *r->pages, p);
+    return send_small(m, m->table + (uint64_t)(slot * m->table_width) * sizeof *r->pages, r->pages,
+                      (size_t)r->page_count * sizeof *r->pages, p);
 }
 
 int model_place(struct model *m, int64_t slot, int32_t token, int64_t position, struct problem *p)
@@ -229,7 +248,7 @@ static int send_chunk(struct model *m, int64_t slot, const int32_t *tokens, int6
     const struct chunk_input *in = &m->input;
     int32_t *at = m->staging;
     int32_t *first[3];
-    if (gpu_check(m->gpu, m->gpu->stream_wait(m->gpu->stream), "a step", p)) return -1;
+    if (wait_for_all(m, p)) return -1;
     at[0] = 0;
     at[1] = (int32_t)count;
     at[2] = (int32_t)(from + count);
@@ -322,11 +341,6 @@ static int fetch(const struct model *m, void *to, hewn_deviceptr from, size_t si
 {
     return gpu_check(m->gpu, m->gpu->to_host_async(to, from, size, m->gpu->stream),
                      "a copy from the device", p);
-}
-
-static int wait_for_all(const struct model *m, struct problem *p)
-{
-    return gpu_check(m->gpu, m->gpu->stream_wait(m->gpu->stream), "a step", p);
 }
 
 int model_read(struct model *m, struct model_state *out, struct problem *p)

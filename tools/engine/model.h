@@ -71,6 +71,8 @@ struct model {
     struct chunk_input input;
     int32_t *staging; /* pinned; of chunk_input and of model_read */
     size_t staging_count;
+    unsigned char *small; /* pinned; what model_enter and others send. Begins anew after a wait */
+    size_t small_used, small_size;
 };
 
 /* 0, or -1 after a message; then nothing is left. */

@@ -8,7 +8,7 @@
 
 /* Elements that are converted at a time; a tensor's start on the device is a multiple of 256 bytes.
  */
-enum { CONVERT = 1 << 20, ALIGN = 256, SMALL = 16, INPUT_HEAD = 8 };
+enum { CONVERT = 1 << 20, ALIGN = 256, SMALL = 16, INPUT_HEAD = 8, SMALL_ROOM = 1 << 16 };
 
 static const int64_t slots_usual = 8, chunk_usual = 256, page_usual = 64;
 
@@ -352,6 +352,10 @@ static int allocate_input(struct model *m, struct problem *p)
         return -1;
     m->staging = pinned;
     memset(m->staging, 0, m->staging_count * sizeof *m->staging);
+    m->small_size = SMALL_ROOM + padded((uint64_t)m->table_width * sizeof(int32_t));
+    if (gpu_check(m->gpu, m->gpu->host_alloc(&pinned, m->small_size), "pinned memory", p))
+        return -1;
+    m->small = pinned;
     return 0;
 }
 
@@ -426,6 +430,7 @@ void model_close(struct model *m)
     for (int i = 0; i < m->decode_count; i++) free_plans(m, &m->decode[i]);
     for (int i = 0; i < m->prefill_count; i++) free_plans(m, &m->prefill[i]);
     if (m->staging) m->gpu->host_release(m->staging);
+    if (m->small) m->gpu->host_release(m->small);
     free(m->layer);
     free(m);
 }

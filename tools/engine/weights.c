@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 
 /* The format's own limit of a header, and of the files that an index may name. */
 enum { LENGTH_BYTES = 8, HEADER_MAX = 100000000, FILES_MAX = 4096 };
+enum { SCALE_BLOCK = 128, NAME_MAX_SCALE = 512 };
 
 struct file {
     char *path;
@@ -34,10 +36,14 @@ static const struct {
     unsigned bytes;
     int dtype; /* hewn_dtype, or -1 */
 } dtypes[] = {
-    {"F32", 4, HEWN_F32}, {"F16", 2, HEWN_F16}, {"BF16", 2, HEWN_BF16}, {"F64", 8, -1},
-    {"I64", 8, -1},       {"U64", 8, -1},       {"I32", 4, -1},         {"U32", 4, -1},
-    {"I16", 2, -1},       {"U16", 2, -1},       {"I8", 1, -1},          {"U8", 1, -1},
-    {"BOOL", 1, -1},      {"F8_E4M3", 1, -1},   {"F8_E5M2", 1, -1},
+    {"F32", 4, HEWN_F32},   {"F16", 2, HEWN_F16},
+    {"BF16", 2, HEWN_BF16}, {"F64", 8, -1},
+    {"I64", 8, -1},         {"U64", 8, -1},
+    {"I32", 4, -1},         {"U32", 4, -1},
+    {"I16", 2, -1},         {"U16", 2, -1},
+    {"I8", 1, -1},          {"U8", 1, -1},
+    {"BOOL", 1, -1},        {"F8_E4M3", 1, HEWN_E4M3},
+    {"F8_E5M2", 1, -1},
 };
 enum { DTYPES = sizeof dtypes / sizeof dtypes[0] };
 
@@ -244,6 +250,61 @@ static int check_index(const struct weights *w, const char *index, const struct 
     return 0;
 }
 
+/* ---- scales of e4m3 -- */
+
+static int64_t blocks(int64_t size, int64_t block)
+{
+    return (size + block - 1) / block;
+}
+
+/* What a scale is for, by its shape: the whole matrix, a row each, or a block of 128 x 128. */
+static int take_scale(struct tensor *t, const struct tensor *scale, struct problem *p)
+{
+    const int64_t rows = t->dim[0], columns = t->rank == 2 ? t->dim[1] : 1;
+    int64_t count = 1;
+    for (int i = 0; i < scale->rank; i++) count *= scale->dim[i];
+    if (scale->dtype != HEWN_F32 && scale->dtype != HEWN_BF16)
+        return problem(p, "%s: tensor '%s' is %s; scales are F32 or BF16", scale->file, scale->name,
+                       scale->dtype_name);
+    t->scale = scale;
+    t->scale_rows = t->scale_columns = SCALE_BLOCK;
+    if (scale->rank == 2 && scale->dim[0] == blocks(rows, SCALE_BLOCK) &&
+        scale->dim[1] == blocks(columns, SCALE_BLOCK))
+        return 0;
+    t->scale_columns = columns ? columns : 1;
+    t->scale_rows = 1;
+    if (count == rows && (scale->rank == 1 || (scale->rank == 2 && scale->dim[1] == 1))) return 0;
+    t->scale_rows = rows ? rows : 1;
+    if (count == 1) return 0;
+    return problem(p,
+                   "%s: tensor '%s' has %lld numbers; '%s' of %lld x %lld wants one, one a row, or "
+                   "one for each block of %d x %d",
+                   scale->file, scale->name, (long long)count, t->name, (long long)rows,
+                   (long long)columns, SCALE_BLOCK, SCALE_BLOCK);
+}
+
+/* Finds the scales of all matrices of e4m3: NAME_scale_inv, as DeepSeek names them, or NAME_scale. */
+static int find_scales(struct weights *w, struct problem *p)
+{
+    static const char *const ends[] = {"_scale_inv", "_scale"};
+    char name[NAME_MAX_SCALE];
+    for (size_t i = 0; i < w->count; i++) {
+        struct tensor *t = &w->tensors[i];
+        const struct tensor *scale = NULL;
+        if (t->dtype != HEWN_E4M3) continue;
+        for (int e = 0; !scale && e < 2; e++) {
+            const int length = snprintf(name, sizeof name, "%s%s", t->name, ends[e]);
+            if (length > 0 && (size_t)length < sizeof name) scale = weights_find(w, name);
+        }
+        if (!scale || !t->rank || t->rank > 2)
+            return problem(p, "%s: tensor '%s' is F8_E4M3, %s", t->file, t->name,
+                           scale ? "and neither a matrix nor a vector"
+                                 : "and there is no tensor of that name with _scale_inv or _scale");
+        if (take_scale(t, scale, p)) return -1;
+    }
+    return 0;
+}
+
 static int read_folder(struct weights *w, const char *folder, struct problem *p)
 {
     char *index = path_in(folder, "model.safetensors.index.json");
@@ -264,6 +325,7 @@ static int read_folder(struct weights *w, const char *folder, struct problem *p)
             failed = problem(p, "tensor '%s' stands in %s and in %s", w->tensors[i].name,
                              w->tensors[i - 1].file, w->tensors[i].file);
     if (!failed && d) failed = check_index(w, index, json_root(d), p);
+    if (!failed) failed = find_scales(w, p);
     json_free(d);
     free(index);
     return failed;
@@ -313,8 +375,8 @@ const struct tensor *weights_want(const struct weights *w, const char *name,
     if (!t) return problem(p, "the checkpoint has no tensor '%s'", name), NULL;
     while (rank < TENSOR_RANK && dim[rank]) rank++;
     if (t->dtype < 0) {
-        problem(p, "%s: tensor '%s' is %s; this engine reads BF16, F16 and F32", t->file, name,
-                t->dtype_name);
+        problem(p, "%s: tensor '%s' is %s; this engine reads BF16, F16, F32 and F8_E4M3", t->file,
+                name, t->dtype_name);
         return NULL;
     }
     if (t->rank != rank) {
@@ -363,10 +425,42 @@ static float f16_value(uint16_t h)
     return value;
 }
 
+float e4m3_value(uint8_t bits)
+{
+    const uint32_t exponent = bits >> 3 & 15, fraction = bits & 7;
+    uint32_t wide = (exponent + 120) << 23 | fraction << 20;
+    float value;
+    if (exponent == 15 && fraction == 7) wide = 0x7FC00000; /* the only NaN; there is no infinity */
+    memcpy(&value, &wide, sizeof value);
+    if (!exponent) value = (float)fraction * 0x1p-9f;
+    return bits & 0x80 ? -value : value;
+}
+
+uint8_t e4m3_of(float value)
+{
+    const uint8_t sign = signbit(value) ? 0x80 : 0;
+    const float size = fabsf(value), most = 448;
+    int exponent, steps;
+    if (isnan(value)) return sign | 0x7F;
+    if (size >= most) return sign | 0x7E;
+    if (size < 0x1p-6f)
+        return sign | (uint8_t)lrintf(size * 0x1p9f); /* 8 steps: the least normal */
+    (void)frexpf(size, &exponent);                    /* size = 0.5 .. 1 times 2^exponent */
+    steps = (int)lrintf(ldexpf(size, 4 - exponent));  /* 8 .. 16 */
+    return sign | (uint8_t)((exponent + 6) * 8 + steps - 8);
+}
+
 static float element(const struct tensor *t, size_t index)
 {
     uint16_t half;
     float value;
+    if (t->dtype == HEWN_E4M3) {
+        const size_t columns = t->rank == 2 ? (size_t)t->dim[1] : 1;
+        const size_t row = index / columns / (size_t)t->scale_rows;
+        const size_t across = (columns + (size_t)t->scale_columns - 1) / (size_t)t->scale_columns;
+        const size_t column = index % columns / (size_t)t->scale_columns;
+        return e4m3_value(t->data[index]) * element(t->scale, row * across + column);
+    }
     if (t->dtype == HEWN_F32) {
         memcpy(&value, t->data + index * sizeof value, sizeof value);
         return value;

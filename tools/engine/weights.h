@@ -15,12 +15,16 @@ enum { TENSOR_RANK = 4 };
 
 struct tensor {
     const char *name, *file; /* of the struct weights */
-    int dtype;               /* hewn_dtype: HEWN_BF16, HEWN_F16 or HEWN_F32; -1: another one */
+    int dtype; /* hewn_dtype: HEWN_BF16, HEWN_F16, HEWN_F32 or HEWN_E4M3; -1: another */
     const char *dtype_name;
     int rank;
     int64_t dim[TENSOR_RANK];
     const unsigned char *data;
     size_t bytes;
+    /* Of e4m3: element [r][c] of the matrix is its number times
+     * scale[r / scale_rows][c / scale_columns]. */
+    const struct tensor *scale;
+    int64_t scale_rows, scale_columns;
 };
 
 struct weights;
@@ -35,11 +39,15 @@ const struct tensor *weights_find(const struct weights *w, const char *name);
  * message. */
 const struct tensor *weights_want(const struct weights *w, const char *name,
                                   const int64_t dim[TENSOR_RANK], struct problem *p);
-/* Elements `from`.. of a tensor of one of the three dtypes, rounded to bf16 (nearest even). */
+/* Elements `from`.. of a tensor of one of the four dtypes, with its scales, rounded to bf16 (nearest
+ * even). */
 void weights_bf16(const struct tensor *t, size_t from, size_t count, uint16_t *out);
-/* One element, exact. */
+/* One element; exact, or of e4m3 its product with the scale. */
 double weights_value(const struct tensor *t, size_t index);
 
+/* Nearest even; what is beyond 448 becomes 448, a NaN stays one. */
+uint8_t e4m3_of(float value);
+float e4m3_value(uint8_t bits);
 /* Nearest even; a NaN stays one. */
 uint16_t bf16_of(float value);
 float bf16_value(uint16_t bits);
