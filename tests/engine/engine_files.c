@@ -16,16 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct tiny model = {.hidden = 64,
-                                  .layers = 2,
-                                  .heads = 2,
-                                  .kv_heads = 1,
-                                  .head_dim = 64,
-                                  .intermediate = 96,
-                                  .vocab = 260,
-                                  .positions = 64,
-                                  .dtype = "BF16",
-                                  .seed = 1};
+static struct tiny model;
 static char folder[256];
 
 /* ---- JSON ---- */
@@ -583,6 +574,8 @@ static void test_damage(const char *name, size_t within, int rounds)
 int main(int argc, char **argv)
 {
     test_begin("engine_files", argc, argv);
+    model = tiny_llama(1);
+    model.layers = 2;
     if (!tiny_folder(folder, sizeof folder)) return 1;
     test_json_errors();
     test_json();

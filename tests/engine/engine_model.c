@@ -1,55 +1,14 @@
 /* The engine's model on the device: logits of random checkpoints beside float64, bits that do not
  * depend on how the work is cut, and requests in continuous batches. */
-#include "tiny.h"
+#include "world.h"
 
 #include "engine/check.h"
 #include "engine/engine.h"
-#include "lib/harness.h"
+#include "lib/suite.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static char folder[256];
-static struct gpu gpu;
-
-struct world { /* a checkpoint and its model */
-    struct checkpoint checkpoint;
-    struct model *model;
-    bool open;
-};
-
-static bool world_open(struct world *w, const struct tiny *t, const struct model_options *o)
-{
-    struct problem p = {""};
-    const bool written = tiny_write(folder, t);
-    *w = (struct world){.open = false};
-    CHECK(written, "could not write the checkpoint");
-    if (!written) return false;
-    if (checkpoint_open(folder, &w->checkpoint, &p) == 0) {
-        /* Memory lives until gpu_close, so each world has a device of its own. */
-        if (gpu_open(NULL, &gpu, &p) == 0) {
-            w->open = true;
-            if (model_open(&gpu, &w->checkpoint, o, &w->model, &p) == 0) return true;
-        }
-    }
-    CHECK(false, "%s", p.text);
-    return false;
-}
-
-static void world_close(struct world *w)
-{
-    model_close(w->model);
-    if (w->open) gpu_close(&gpu);
-    if (w->checkpoint.weights) checkpoint_close(&w->checkpoint);
-    tiny_remove(folder);
-    tiny_folder(folder, sizeof folder);
-}
-
-static void random_tokens(struct rng *r, int32_t *out, int count, int vocab)
-{
-    for (int i = 0; i < count; i++) out[i] = (int32_t)rng_below(r, (uint32_t)vocab);
-}
 
 /* ---- logits beside float64 ---- */
 
@@ -162,16 +121,7 @@ static void test_beside(const struct beside *b)
 
 /* ---- bits ---- */
 
-static const struct tiny plain = {.hidden = 64,
-                                  .layers = 1,
-                                  .heads = 2,
-                                  .kv_heads = 1,
-                                  .head_dim = 64,
-                                  .intermediate = 64,
-                                  .vocab = 128,
-                                  .positions = 128,
-                                  .dtype = "BF16",
-                                  .seed = 7};
+static struct tiny plain;
 
 /* The logits of a run with these options, to be freed. */
 static float *logits_with(const struct model_options *o, const int32_t *prompt, int count, int most)
@@ -225,7 +175,7 @@ static void test_bits(void)
 
 /* ---- requests ---- */
 
-enum { REQUESTS = 6, LONGEST = 40 };
+enum { STREAMS_MOST = 64, LONGEST = 40 };
 
 struct heard {
     int32_t token[LONGEST];
@@ -268,7 +218,7 @@ static void run_requests(struct model *m, int first, int count, struct heard *he
     struct problem p = {""};
     struct engine *e = NULL;
     int64_t left = 1;
-    const int opened = engine_open(m, REQUESTS, &events, &e, &p);
+    const int opened = engine_open(m, STREAMS_MOST, &events, &e, &p);
     CHECK(opened == 0, "%s", p.text);
     if (opened) return;
     for (int i = first; i < first + count; i++) {
@@ -278,23 +228,28 @@ static void run_requests(struct model *m, int first, int count, struct heard *he
         r.user = &heard[i];
         CHECK(engine_submit(e, &r, &p) > 0, "%s", p.text);
     }
-    for (int steps = 0; left > 0 && steps < 200; steps++) left = engine_step(e, &p);
+    for (int steps = 0; left > 0 && steps < 40 * count + 60; steps++) left = engine_step(e, &p);
     CHECK(left == 0, "%lld requests are left: %s", (long long)left, p.text);
     CHECK_INT(engine_free_pages(e), m->options.pages);
     engine_close(e);
 }
 
-static void test_streams(void)
+static void test_streams(int count)
 {
-    /* Room for three of the requests or so, so that the others wait and enter in turn. */
-    const struct model_options o = {
-        .slots = 4, .chunk = 16, .invariant = true, .page_size = 16, .pages = 9, .context = 64};
-    static struct heard together[REQUESTS], alone[REQUESTS];
+    /* Some of the requests have no slot or no pages at first, so that they wait and enter in turn. */
+    const int64_t slots = count < 8 ? 4 : count;
+    const struct model_options o = {.slots = slots,
+                                    .chunk = 16,
+                                    .invariant = true,
+                                    .page_size = 16,
+                                    .pages = slots * 9 / 4,
+                                    .context = 64};
+    static struct heard together[STREAMS_MOST], alone[STREAMS_MOST];
     struct world w;
-    if (!test_case("requests together draw what each draws alone")) return;
+    if (!test_case("%d requests together draw what each draws alone", count)) return;
     if (world_open(&w, &plain, &o)) {
-        run_requests(w.model, 0, REQUESTS, together);
-        for (int i = 0; i < REQUESTS; i++) {
+        run_requests(w.model, 0, count, together);
+        for (int i = 0; i < count; i++) {
             int32_t prompt[LONGEST];
             struct engine_request r;
             make_request(i, prompt, &r);
@@ -370,20 +325,13 @@ static void test_requests(void)
 
 int main(int argc, char **argv)
 {
-    struct problem p = {""};
-    hewn_device_info info = {.struct_size = sizeof info};
+    const int asked = suite_number(&argc, argv, "--streams");
     test_begin("engine_model", argc, argv);
-    if (!tiny_folder(folder, sizeof folder) || gpu_open(NULL, &gpu, &p)) {
-        printf("engine_model: %s\n", p.text);
-        return 1;
-    }
-    if (hewn_context_describe_device(gpu.context, &info, NULL) == 0)
-        test_where("%s%s", info.simulated ? "sim " : "", info.name);
-    gpu_close(&gpu);
+    plain = tiny_llama(7);
+    if (asked > STREAMS_MOST || !world_where("engine_model")) return 1;
     for (size_t i = 0; i < sizeof besides / sizeof besides[0]; i++) test_beside(&besides[i]);
     test_bits();
-    test_streams();
+    test_streams(asked ? asked : 6);
     test_requests();
-    tiny_remove(folder);
     return test_end();
 }

@@ -1,9 +1,8 @@
 /* Many requests of random lengths, settings and cancellations through one engine: each ends once,
  * for a reason that fits, pages come back, and memory stays as it was. --count N: so many (40). */
-#include "tiny.h"
+#include "world.h"
 
 #include "engine/engine.h"
-#include "lib/harness.h"
 #include "lib/suite.h"
 
 #include <malloc.h>
@@ -13,16 +12,7 @@
 
 enum { WAITING = 64, LONGEST = 64, STEPS = 16 };
 
-static const struct tiny tiny = {.hidden = 64,
-                                 .layers = 1,
-                                 .heads = 2,
-                                 .kv_heads = 1,
-                                 .head_dim = 64,
-                                 .intermediate = 64,
-                                 .vocab = 128,
-                                 .positions = 128,
-                                 .dtype = "BF16",
-                                 .seed = 11};
+static struct tiny tiny;
 
 struct job {
     int64_t number, most;
@@ -117,23 +107,14 @@ int main(int argc, char **argv)
 {
     const struct model_options o = {
         .slots = 8, .chunk = 32, .page_size = 16, .pages = 30, .context = 96};
-    char folder[256];
     const int asked = suite_number(&argc, argv, "--count"), count = asked ? asked : 40;
-    struct checkpoint c = {.weights = NULL};
-    struct gpu gpu = {.driver = NULL};
-    struct model *m = NULL;
-    struct problem p = {""};
+    struct world w;
     test_begin("engine_requests", argc, argv);
+    tiny = tiny_llama(11);
+    if (!world_where("engine_requests")) return 1;
     if (test_case("%d requests", count)) {
-        if (!tiny_folder(folder, sizeof folder)) return 1;
-        CHECK(tiny_write(folder, &tiny) && checkpoint_open(folder, &c, &p) == 0 &&
-                  gpu_open(NULL, &gpu, &p) == 0 && model_open(&gpu, &c, &o, &m, &p) == 0,
-              "%s", p.text);
-        if (m) run_all(m, count);
-        model_close(m);
-        if (gpu.driver) gpu_close(&gpu);
-        checkpoint_close(&c);
-        tiny_remove(folder);
+        if (world_open(&w, &tiny, &o)) run_all(w.model, count);
+        world_close(&w);
     }
     return test_end();
 }

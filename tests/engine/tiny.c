@@ -25,6 +25,20 @@ struct writer {
     struct rng rng;
 };
 
+struct tiny tiny_llama(uint64_t seed)
+{
+    return (struct tiny){.hidden = 64,
+                         .layers = 1,
+                         .heads = 2,
+                         .kv_heads = 1,
+                         .head_dim = 64,
+                         .intermediate = 64,
+                         .vocab = 128,
+                         .positions = 128,
+                         .dtype = "BF16",
+                         .seed = seed};
+}
+
 bool tiny_folder(char *path, size_t size)
 {
     const char *where = getenv("TMPDIR");

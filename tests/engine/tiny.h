@@ -16,6 +16,9 @@ struct tiny {
     uint64_t seed;
 };
 
+/* One layer of two heads, bf16, a vocabulary of 128: enough for requests, whose steps are few launches. */
+struct tiny tiny_llama(uint64_t seed);
+
 /* A folder below the system's for temporary files; its path is written to `path`. */
 bool tiny_folder(char *path, size_t size);
 /* Removes the folder and the files in it. */
