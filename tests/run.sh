@@ -149,7 +149,10 @@ on_simulator() {
         [ "$suite" = all ] && run "w4 --random 300 on $gpu" on $gpu "$bin/w4" --random 300
         run "serving on $gpu" on $gpu "$bin/serving"
         run "engine_model on $gpu" on $gpu env HEWN_SIM_STRICT=1 "$bin/engine_model"
+        [ "$suite" = all ] && run "engine_model, 32 streams, on $gpu" on $gpu "$bin/engine_model" --case 7 --streams 32
         run "engine_requests on $gpu" on $gpu "$bin/engine_requests" --count "$([ "$suite" = all ] && echo 200 || echo 12)"
+        { [ "$suite" = all ] || [ $gpu = h200 ]; } &&
+            run "engine_ranks on $gpu" on $gpu env HEWN_SIM_STRICT=1 HEWN_LIBNCCL="$absolute/tests/nccl/libnccl.so.2" "$bin/engine_ranks"
         [ "$suite" = all ] && run "topk --random 300 on $gpu" on $gpu "$bin/topk" --random 300
         [ "$suite" = all ] && run "attention --grid on $gpu" on $gpu "$bin/attention" --grid
         [ "$suite" = all ] && run "attention --random 2000 on $gpu" on $gpu "$bin/attention" --random 2000
@@ -180,6 +183,7 @@ a_share() {
         run "serving on $gpu, a share" on $gpu "$bin/serving" --share 0/4
         run "engine_model on $gpu, a share" on $gpu "$bin/engine_model" --share 0/3
         run "engine_requests on $gpu" on $gpu "$bin/engine_requests" --count 30
+        run "engine_ranks on $gpu, a share" on $gpu env HEWN_LIBNCCL="$absolute/tests/nccl/libnccl.so.2" "$bin/engine_ranks" --share 0/3
     done
     for gpu in h200 b200; do run "indexer on $gpu, a share" on $gpu "$bin/indexer" --share 0/8; done
     for gpu in h200 b200; do run "topk on $gpu, a share" on $gpu "$bin/topk" --share 0/4; done

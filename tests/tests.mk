@@ -4,7 +4,7 @@
 # objects, those of driver nothing of ours, the others the library.
 
 test_bin := $(BUILD)/tests
-preloaded := $(SRC)/tests/oracle/tee.c
+preloaded := $(SRC)/tests/oracle/tee.c $(SRC)/tests/engine/nccl_stand_in.c
 tests_src := $(filter-out $(preloaded),$(wildcard $(SRC)/tests/*/*.c))
 test_main := $(shell grep -l '^int main' $(tests_src))
 test_object = $(patsubst $(SRC)/%.c,$(O)/%.o,$(1))
@@ -48,6 +48,13 @@ $(test_bin)/bench_engine_kernels: $(addprefix $(O)/tools/engine/,kernels.o kerne
 $(addprefix $(test_bin)/,$(call in_rooms,engine)): $(engine_parts)
 $(addprefix $(test_bin)/,$(lib_tests)): $(lib)
 
+# The stand-in for NCCL, which HEWN_LIBNCCL names.
+nccl := $(test_bin)/nccl/libnccl.so.2
+$(nccl): $(O)/tests/engine/nccl_stand_in.o
+	$(call say,LD)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) $(no_undefined) $(LDFLAGS_ALL) $^ -o $@ -ldl
+
 # $(1): the main file of a program. Archives stand behind the objects that need them.
 define test_program
 $(test_bin)/$(basename $(notdir $(1))): $(call test_object,$(1) $(call test_own,$(1))) $(test_parts)
@@ -65,7 +72,7 @@ $(test_bin)/fuzzer: $(call test_object,$(filter $(SRC)/tests/fuzz/fuzz_%.c,$(tes
 
 .SECONDARY: $(call test_object,$(tests_src))
 .PHONY: tests
-tests: $(test_programs)
+tests: $(test_programs) $(nccl)
 
 test_settings = BUILD=$(BUILD) SRC=$(SRC) CC='$(CC)' PTXAS='$(PTXAS)' NM='$(NM)' \
   PYTHON='$(PYTHON)' CUDA_HOME='$(CUDA_HOME)' MODE=$(MODE) SIM_TESTS='$(sim_tests)'

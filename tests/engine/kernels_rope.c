@@ -250,6 +250,8 @@ void test_rope(struct bench *b, int random)
         {"norms of 12 lanes", 3, 5, 1, 96, 4, 3, 46, false, false, true, false},
         {"least heads", 5, 3, 2, 8, 4, 3, 46, false, true, true, false},
         {"largest heads", 3, 2, 1, 256, 16, 2, 31, false, true, true, false},
+        {"Q alone", 5, 3, 0, 64, 8, 3, 46, true, true, false, false},
+        {"K and V alone", 5, 0, 2, 64, 8, 3, 46, true, true, true, false},
         {"rows that are left alone", 14, 4, 2, 40, 8, 4, 61, true, true, false, true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

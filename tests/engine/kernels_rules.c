@@ -61,7 +61,7 @@ static void rope_rules(struct bench *b)
                                   .token = 128};
     REFUSED(rope, a, bad.dim = 264, "dim: 264 is not in 8..256");
     REFUSED(rope, a, bad.dim = 12, "dim: 12 is not a multiple of 8");
-    REFUSED(rope, a, bad.kv_heads = 5, "kv_heads: 5 is not in 1..4");
+    REFUSED(rope, a, bad.kv_heads = 5, "kv_heads: 5 is not in 0..4");
     REFUSED(rope, a, bad.qkv_row = 504, "qkv_row: 504 is not in 512..");
     REFUSED(rope, a, bad.q_norm = 64, "k_norm: must not be 0");
     REFUSED(rope, a, bad.table = 0, "table_width: 2 is not in 1..1");

@@ -163,27 +163,30 @@ static int take_ids(const char *text, struct tokens *out, struct problem *p)
     return 0;
 }
 
+static int run(struct setup *s, const struct command *c)
+{
+    struct problem p;
+    struct tokens prompt = {.id = NULL};
+    int status;
+    if (c->ids ? take_ids(c->ids, &prompt, &p)
+               : tokenizer_encode(s->tokenizer, c->prompt, strlen(c->prompt), true, &prompt, &p)) {
+        status = command_fail(&p);
+    } else {
+        if (c->prompt) fputs(c->prompt, stdout);
+        status = c->check ? run_checked(s, c, &prompt, &p) : run_engine(s, c, &prompt, &p);
+    }
+    free(prompt.id);
+    return status;
+}
+
 int command_run(const struct command *c)
 {
     struct problem p;
-    struct setup s;
-    struct tokens prompt = {.id = NULL};
     struct command one = *c;
-    int status;
     if (!c->prompt == !c->ids || (c->ids && !c->check)) {
         problem(&p, "run: --prompt TEXT is missing, or --ids with --check in its place");
         return command_fail(&p);
     }
     if (!one.slots) one.slots = 1;
-    if (setup_open(&one, &s, &p)) return command_fail(&p);
-    if (c->ids ? take_ids(c->ids, &prompt, &p)
-               : tokenizer_encode(s.tokenizer, c->prompt, strlen(c->prompt), true, &prompt, &p)) {
-        status = command_fail(&p);
-    } else {
-        if (c->prompt) fputs(c->prompt, stdout);
-        status = c->check ? run_checked(&s, c, &prompt, &p) : run_engine(&s, c, &prompt, &p);
-    }
-    free(prompt.id);
-    setup_close(&s);
-    return status;
+    return setup_run(&one, run);
 }

@@ -16,13 +16,15 @@
     X(chunk, "--chunk", "N: tokens of a prompt that are computed at once (256)") \
     X(context, "--context", "N: positions of a request (the model's)")           \
     X(pages, "--pages", "N: of 64 keys, of the cache (room for all slots)")      \
-    X(waiting, "--waiting", "N: requests that may wait (1024)")
+    X(waiting, "--waiting", "N: requests that may wait (1024)")                  \
+    X(ranks, "--ranks", "N: GPUs, a process each, which split the weights (1)")
 #define COMMAND_FRACTIONS(X)                                                 \
     X(temperature, "--temp", "T: temperature; 0: the most likely token (0)") \
     X(top_p, "--top-p", "P: draw from the most likely tokens whose shares reach P (1)")
 #define COMMAND_SWITCHES(X)                                                          \
     X(invariant, "--invariant", "the bits of a request do not depend on the others") \
     X(no_graphs, "--no-graphs", "launch kernels one by one")                         \
+    X(by_context, "--by-context", "with --ranks: split prompts in place of weights") \
     X(check, "--check", "compare the logits with float64 (run alone)")               \
     X(dump, "--dump", "with --check: print tokens, and the logits of each step on both sides")
 

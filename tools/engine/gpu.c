@@ -56,23 +56,34 @@ static int load_calls(struct gpu *g, struct problem *p)
     return 0;
 }
 
-int gpu_open(const char *path, struct gpu *out, struct problem *p)
+/* The context of the rank's device. */
+static int attach(struct gpu *g, int rank, int ranks, struct problem *p)
 {
+    const int devices = hewn_driver_device_count(g->driver);
+    hewn_device_info info = {.struct_size = sizeof info};
     hewn_error err = {0};
-    *out = (struct gpu){.driver = NULL};
-    if (open_driver(path, out, p) || load_calls(out, p)) {
-        gpu_close(out);
-        return -1;
-    }
-    if (hewn_context_attach_primary(out->driver, 0, &out->context, &err)) {
-        gpu_close(out);
+    if (hewn_context_attach_primary(g->driver, rank < devices ? rank : 0, &g->context, &err) ||
+        hewn_context_describe_device(g->context, &info, &err))
         return problem(p, "%s", err.message);
-    }
-    if (gpu_check(out, out->stream_create(&out->stream, STREAM_NON_BLOCKING), "a stream", p)) {
+    if (devices < ranks && !info.simulated)
+        return problem(p, "%d ranks need as many GPUs; the driver has %d", ranks, devices);
+    return 0;
+}
+
+int gpu_open_rank(const char *path, int rank, int ranks, struct gpu *out, struct problem *p)
+{
+    *out = (struct gpu){.driver = NULL};
+    if (open_driver(path, out, p) || load_calls(out, p) || attach(out, rank, ranks, p) ||
+        gpu_check(out, out->stream_create(&out->stream, STREAM_NON_BLOCKING), "a stream", p)) {
         gpu_close(out);
         return -1;
     }
     return 0;
+}
+
+int gpu_open(const char *path, struct gpu *out, struct problem *p)
+{
+    return gpu_open_rank(path, 0, 1, out, p);
 }
 
 void gpu_close(struct gpu *g)

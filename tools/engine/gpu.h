@@ -54,6 +54,9 @@ struct gpu {
 
 /* Opens the driver, the primary context of device 0 and a stream. 0, or -1 after a message. */
 int gpu_open(const char *path, struct gpu *out, struct problem *p);
+/* The same for one of `ranks` processes, on the device of its number. Simulated devices are in one
+ * process each, so that one is enough. */
+int gpu_open_rank(const char *path, int rank, int ranks, struct gpu *out, struct problem *p);
 void gpu_close(struct gpu *g);
 /* Device memory, zeroed, until gpu_close. 0 after a message that names `what`. */
 hewn_deviceptr gpu_memory(struct gpu *g, size_t size, const char *what, struct problem *p);

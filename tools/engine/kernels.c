@@ -161,8 +161,8 @@ static int check_rope(const struct engine_rope *a, hewn_error *err)
     const int64_t row = (a->q_heads + 2 * a->kv_heads) * a->dim;
     const struct engine_size sizes[] = {
         {"rows", a->rows, 0, INT32_MAX, 1},
-        {"q_heads", a->q_heads, 1, ENGINE_HEADS, 1},
-        {"kv_heads", a->kv_heads, 1, a->q_heads, 1},
+        {"q_heads", a->q_heads, a->kv_heads ? 0 : 1, ENGINE_HEADS, 1},
+        {"kv_heads", a->kv_heads, 0, a->q_heads ? a->q_heads : ENGINE_HEADS, 1},
         {"dim", a->dim, ENGINE_UNIT, ENGINE_ROPE_DIM, ENGINE_UNIT},
         {"qkv_row", engine_stride(a->qkv_row, row), row, ENGINE_STRIDE, ENGINE_UNIT},
         {"positions_most", a->positions_most, 1, INT32_MAX, 1},

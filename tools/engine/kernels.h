@@ -100,9 +100,9 @@ struct engine_rope {
     hewn_deviceptr
         table; /* i32 [sequences_most, table_width]: pages of a sequence; 0: page s alone is
                              sequence s, table_width 1 */
-    int64_t rows, q_heads, kv_heads;
-    int64_t dim;     /* a multiple of 8, at most 256 */
-    int64_t qkv_row; /* stride; 0: contiguous */
+    int64_t rows, q_heads, kv_heads; /* one of the two may be 0: Q alone, or K and V alone */
+    int64_t dim;                     /* a multiple of 8, at most 256 */
+    int64_t qkv_row;                 /* stride; 0: contiguous */
     int64_t positions_most, sequences_most;
     int64_t pages, page_size, table_width; /* page_size: keys of a page */
     int64_t page, head, token;             /* strides of both pools */

@@ -1,5 +1,6 @@
 /* One step of a model: what is enqueued, in order. */
 #include "model.h"
+#include "model_ranks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,9 @@ struct rows { /* what the rows of a step are */
     const struct row_plans *plans;
     hewn_deviceptr tokens, positions, sequences; /* sequences 0: row r is of slot r */
     hewn_deviceptr lengths, table, offsets;      /* offsets 0: a query for each sequence */
+    /* Of a chunk that ranks share: rows, positions and sequences of all ranks; else rows 0. */
+    int64_t all_rows;
+    hewn_deviceptr all_positions, all_sequences;
 };
 
 static int attend(const struct model *m, const struct rows *r, const struct layer_weights *w,
@@ -56,40 +60,95 @@ static int attend(const struct model *m, const struct rows *r, const struct laye
     return passed(hewn_attention_plan_run(plan->plan, &args, m->gpu->stream, &err), &err, p);
 }
 
-static int rotate(const struct model *m, const struct rows *r, const struct layer_weights *w,
-                  struct problem *p)
+/* Rows of `qkv`, which have these heads. */
+static int rotate(const struct model *m, const struct engine_rope *rows,
+                  const struct layer_weights *w, struct problem *p)
 {
     const struct config *c = &m->config;
     const int64_t token = c->kv_heads * c->head_dim;
-    const struct engine_rope args = {.qkv = m->qkv,
-                                     .positions = r->positions,
-                                     .sequences = r->sequences,
-                                     .rotation = m->rotation,
-                                     .k = w->k,
-                                     .v = w->v,
-                                     .table = m->table,
-                                     .rows = r->plans->rows,
-                                     .q_heads = c->heads,
-                                     .kv_heads = c->kv_heads,
-                                     .dim = c->head_dim,
-                                     .positions_most = m->options.context,
-                                     .sequences_most = m->options.slots,
-                                     .pages = m->options.pages,
-                                     .page_size = m->options.page_size,
-                                     .table_width = m->table_width,
-                                     .page = token * m->options.page_size,
-                                     .head = c->head_dim,
-                                     .token = token,
-                                     .eps = c->norm_eps};
+    struct engine_rope args = *rows;
     hewn_error err;
+    args.rotation = m->rotation;
+    args.k = w->k;
+    args.v = w->v;
+    args.dim = c->head_dim;
+    args.positions_most = m->options.context;
+    args.sequences_most = m->options.slots;
+    args.table = m->table;
+    args.pages = m->options.pages;
+    args.page_size = m->options.page_size;
+    args.table_width = m->table_width;
+    args.page = token * m->options.page_size;
+    args.head = c->head_dim;
+    args.token = token;
+    args.eps = c->norm_eps;
     return passed(engine_rope(&m->kernels, &args, m->gpu->stream, &err), &err, p);
+}
+
+/* Q of this rank's rows; K and V of them, which the ranks then exchange, so that each has those of
+ * the whole chunk in its cache. */
+static int project_shared(const struct model *m, const struct rows *r,
+                          const struct layer_weights *w, struct problem *p)
+{
+    const struct config *c = &m->config;
+    const int64_t q = c->heads * c->head_dim, kv = 2 * c->kv_heads * c->head_dim;
+    const int64_t own = r->plans->rows * kv;
+    const hewn_deviceptr to = m->gathered + 2 * (uint64_t)(own * m->ranks->rank);
+    const hewn_deviceptr kv_bias = w->qkv_bias ? w->qkv_bias + 2 * (uint64_t)q : 0;
+    const struct engine_rope queries = {.qkv = m->qkv,
+                                        .positions = r->positions,
+                                        .sequences = r->sequences,
+                                        .rows = r->plans->rows,
+                                        .q_heads = c->heads};
+    const struct engine_rope keys = {.qkv = m->gathered,
+                                     .positions = r->all_positions,
+                                     .sequences = r->all_sequences,
+                                     .rows = r->all_rows,
+                                     .kv_heads = c->kv_heads};
+    if (product(m, &r->plans->kv, m->normed, w->qkv + 2 * (uint64_t)(q * c->hidden), kv_bias, 0, to,
+                p) ||
+        collectives_gather(&m->ranks->nccl, m->gathered, own, m->gpu->stream, p) ||
+        product(m, &r->plans->qkv, m->normed, w->qkv, w->qkv_bias, 0, m->qkv, p) ||
+        rotate(m, &queries, w, p))
+        return -1;
+    return rotate(m, &keys, w, p);
+}
+
+/* Q rotated, K and V in the cache. */
+static int project(const struct model *m, const struct rows *r, const struct layer_weights *w,
+                   struct problem *p)
+{
+    const struct engine_rope all = {.qkv = m->qkv,
+                                    .positions = r->positions,
+                                    .sequences = r->sequences,
+                                    .rows = r->plans->rows,
+                                    .q_heads = m->config.heads,
+                                    .kv_heads = m->config.kv_heads};
+    if (r->all_rows) return project_shared(m, r, w, p);
+    if (product(m, &r->plans->qkv, m->normed, w->qkv, w->qkv_bias, 0, m->qkv, p)) return -1;
+    return rotate(m, &all, w, p);
 }
 
 /* ---- layers ---- */
 
+/* What a projection adds to the stream. Ranks by tensor add theirs up first, and the next norm adds
+ * the sum to the stream. */
+static int add(const struct model *m, const struct row_plans *plans,
+               const struct product_plan *plan, hewn_deviceptr a, hewn_deviceptr b,
+               hewn_deviceptr bias, struct problem *p)
+{
+    if (!m->part) return product(m, plan, a, b, bias, m->stream, m->stream, p);
+    if (product(m, plan, a, b, bias, 0, m->part, p)) return -1;
+    return collectives_sum(&m->ranks->nccl, m->part, plans->rows * m->config.hidden, m->gpu->stream,
+                           p);
+}
+
+/* The norm of the stream behind `add`. */
 static int norm(const struct model *m, int64_t rows, hewn_deviceptr w, struct problem *p)
 {
     const struct engine_norm args = {.x = m->stream,
+                                     .y = m->part,
+                                     .h = m->part ? m->stream : 0,
                                      .w = w,
                                      .out = m->normed,
                                      .rows = rows,
@@ -122,12 +181,11 @@ static int layer(const struct model *m, const struct rows *r, int64_t i, struct 
 {
     const struct layer_weights *w = &m->layer[i];
     const struct row_plans *plans = r->plans;
-    if (product(m, &plans->qkv, m->normed, w->qkv, w->qkv_bias, 0, m->qkv, p) ||
-        rotate(m, r, w, p) || attend(m, r, w, p) ||
-        product(m, &plans->o, m->mixed, w->o, w->o_bias, m->stream, m->stream, p) ||
+    if (project(m, r, w, p) || attend(m, r, w, p) ||
+        add(m, plans, &plans->o, m->mixed, w->o, w->o_bias, p) ||
         norm(m, plans->rows, w->norm_post, p) ||
         product(m, &plans->inner, m->normed, w->inner, 0, 0, m->inner, p) ||
-        product(m, &plans->down, m->inner, w->down, 0, m->stream, m->stream, p))
+        add(m, plans, &plans->down, m->inner, w->down, 0, p))
         return -1;
     return i + 1 < m->config.layers ? norm(m, plans->rows, m->layer[i + 1].norm_in, p) : 0;
 }
@@ -145,6 +203,7 @@ static int draw(const struct model *m, const struct row_plans *plans, hewn_devic
                 int64_t stream_rows, hewn_deviceptr slot_of, struct problem *p)
 {
     const struct engine_norm last = {.x = m->stream,
+                                     .y = m->part,
                                      .index = index,
                                      .w = m->norm,
                                      .out = m->normed,
@@ -214,6 +273,7 @@ int model_enter(struct model *m, int64_t slot, const struct model_request *r, st
     if (r->page_count > m->table_width)
         return problem(p, "a request of %lld pages; a slot has %lld", (long long)r->page_count,
                        (long long)m->table_width);
+    if (model_tell_enter(m, slot, r, p)) return -1;
     if (set(m, s->tokens, slot, -1, p) || set(m, s->positions, slot, -1, p) ||
         set(m, s->lengths, slot, 0, p) || set(m, s->limits, slot, r->limit, p) ||
         set(m, s->cancelled, slot, 0, p) || set(m, s->reasons, slot, 0, p) ||
@@ -225,7 +285,7 @@ int model_enter(struct model *m, int64_t slot, const struct model_request *r, st
                       (size_t)r->page_count * sizeof *r->pages, p);
 }
 
-int model_place(struct model *m, int64_t slot, int32_t token, int64_t position, struct problem *p)
+static int place(struct model *m, int64_t slot, int32_t token, int64_t position, struct problem *p)
 {
     return set(m, m->slots.tokens, slot, token, p) ||
                    set(m, m->slots.positions, slot, position, p) ||
@@ -234,25 +294,50 @@ int model_place(struct model *m, int64_t slot, int32_t token, int64_t position, 
                : 0;
 }
 
+int model_place(struct model *m, int64_t slot, int32_t token, int64_t position, struct problem *p)
+{
+    if (model_tell(m, MODEL_PLACE, slot, token, position, p)) return -1;
+    return place(m, slot, token, position, p);
+}
+
 int model_cancel(struct model *m, int64_t slot, struct problem *p)
 {
+    if (model_tell(m, MODEL_CANCEL, slot, 0, 0, p)) return -1;
     return set(m, m->slots.cancelled, slot, 1, p);
 }
 
 /* ---- steps ---- */
 
+/* How a chunk is cut: rank r of `ranks` has tokens r * share and on, `rows` rows with those that hold
+ * none. */
+struct cut {
+    int64_t ranks, rank, count, share, rows;
+};
+
+static int64_t own_first(const struct cut *c)
+{
+    return c->rank * c->share < c->count ? c->rank * c->share : c->count;
+}
+
+static int64_t own_end(const struct cut *c)
+{
+    const int64_t end = (c->rank + 1) * c->share;
+    return end < c->count ? end : c->count;
+}
+
 /* The chunk's numbers into the staging memory, which nothing reads any more, then to the device. */
-static int send_chunk(struct model *m, int64_t slot, const int32_t *tokens, int64_t count,
-                      int64_t rows, int64_t from, struct problem *p)
+static int send_chunk(struct model *m, int64_t slot, const int32_t *tokens, const struct cut *cut,
+                      int64_t from, struct problem *p)
 {
     const struct chunk_input *in = &m->input;
+    const int64_t rows = cut->ranks * cut->rows;
     int32_t *at = m->staging;
     int32_t *first[3];
     if (wait_for_all(m, p)) return -1;
     at[0] = 0;
-    at[1] = (int32_t)count;
-    at[2] = (int32_t)(from + count);
-    at[3] = (int32_t)(count - 1);
+    at[1] = (int32_t)(own_end(cut) - own_first(cut));
+    at[2] = (int32_t)(from + own_end(cut));
+    at[3] = (int32_t)((cut->count - 1) % cut->share);
     at[4] = (int32_t)slot;
     for (int i = 0; i < 3; i++)
         first[i] = at + ((i == 0   ? in->tokens
@@ -261,33 +346,57 @@ static int send_chunk(struct model *m, int64_t slot, const int32_t *tokens, int6
                          in->base) /
                             sizeof *at;
     for (int64_t i = 0; i < rows; i++) {
-        first[0][i] = i < count ? tokens[i] : -1;
-        first[1][i] = i < count ? (int32_t)(from + i) : -1;
-        first[2][i] = i < count ? (int32_t)slot : -1;
+        const int64_t row = i % cut->rows, token = i / cut->rows * cut->share + row;
+        const bool there = row < cut->share && token < cut->count;
+        first[0][i] = there ? tokens[token] : -1;
+        first[1][i] = there ? (int32_t)(from + token) : -1;
+        first[2][i] = there ? (int32_t)slot : -1;
     }
     return send(m, in->base, at, (size_t)(in->sequences - in->base) + (size_t)rows * sizeof *at, p);
+}
+
+/* The last token's row of the stream, from the rank that has it to all. */
+static int share_last(const struct model *m, const struct cut *cut, struct problem *p)
+{
+    const int64_t last = cut->count - 1, hidden = m->config.hidden;
+    const hewn_deviceptr at = m->stream + 2 * (uint64_t)(last % cut->share * hidden);
+    if (cut->ranks == 1) return 0;
+    return collectives_broadcast(&m->ranks->nccl, at, hidden, (int)(last / cut->share),
+                                 m->gpu->stream, p);
 }
 
 int model_prefill(struct model *m, int64_t slot, const int32_t *tokens, int64_t count, int64_t from,
                   bool last, struct problem *p)
 {
     const struct chunk_input *in = &m->input;
+    struct cut cut = {.ranks = m->gathered ? m->ranks->count : 1, .count = count};
     struct rows r = {.plans = m->prefill,
-                     .tokens = in->tokens,
-                     .positions = in->positions,
-                     .sequences = in->sequences,
                      .lengths = in->length,
                      .table = m->table + (uint64_t)(slot * m->table_width) * sizeof(int32_t),
                      .offsets = in->offsets};
+    uint64_t own;
     if (count < 1 || count > m->options.chunk || from < 0 || from + count > m->options.context)
         return problem(p, "%lld tokens from position %lld: a chunk has 1 to %lld, a request %lld",
                        (long long)count, (long long)from, (long long)m->options.chunk,
                        (long long)m->options.context);
-    while (r.plans->rows < count) r.plans++;
-    if (send_chunk(m, slot, tokens, count, r.plans->rows, from, p) || layers(m, &r, p)) return -1;
+    if (model_tell_prefill(m, slot, tokens, count, from, last, p)) return -1;
+    cut.rank = cut.ranks > 1 ? m->ranks->rank : 0;
+    cut.share = (count + cut.ranks - 1) / cut.ranks;
+    while (r.plans->rows < cut.share) r.plans++;
+    cut.rows = r.plans->rows;
+    own = (uint64_t)(cut.rank * cut.rows) * sizeof(int32_t);
+    r.tokens = in->tokens + own;
+    r.positions = in->positions + own;
+    r.sequences = in->sequences + own;
+    if (m->gathered) {
+        r.all_rows = cut.ranks * cut.rows;
+        r.all_positions = in->positions;
+        r.all_sequences = in->sequences;
+    }
+    if (send_chunk(m, slot, tokens, &cut, from, p) || layers(m, &r, p)) return -1;
     if (!last) return 0;
-    if (model_place(m, slot, tokens[count - 1], from + count - 1, p)) return -1;
-    return draw(m, &m->decode[0], in->last, r.plans->rows, in->last + sizeof(int32_t), p);
+    if (place(m, slot, tokens[count - 1], from + count - 1, p) || share_last(m, &cut, p)) return -1;
+    return draw(m, &m->decode[0], in->last, cut.rows, in->last + sizeof(int32_t), p);
 }
 
 static int enqueue_decode(const struct model *m, const struct row_plans *plans, struct problem *p)
@@ -329,6 +438,7 @@ int model_decode(struct model *m, int64_t slots, struct problem *p)
     if (slots < 1 || slots > m->options.slots)
         return problem(p, "%lld slots: the model has 1 to %lld", (long long)slots,
                        (long long)m->options.slots);
+    if (model_tell(m, MODEL_DECODE, 0, slots, 0, p)) return -1;
     while (plans->rows < slots) plans++;
     if (!plans->graph) return enqueue_decode(m, plans, p);
     return gpu_check(m->gpu, m->gpu->graph_launch(plans->graph, m->gpu->stream), "a step", p);

@@ -9,17 +9,19 @@
 #include "checkpoint.h"
 #include "gpu.h"
 #include "kernels.h"
+#include "ranks.h"
 
 enum { MODEL_BUCKETS = 16 };
 
 struct model_options {
-    int64_t slots;     /* requests that decode together; 0: 8 */
-    int64_t chunk;     /* tokens of a prompt that are computed at once; 0: 256 */
-    int64_t context;   /* positions of a request; 0: those of config.json */
-    int64_t page_size; /* keys of a page; 0: 64 */
-    int64_t pages;     /* of the cache; 0: a full context for every slot */
-    bool invariant;    /* a request's bits do not depend on the others, nor on chunk */
-    bool no_graphs;    /* launches kernels one by one, where it would replay a graph */
+    int64_t slots;       /* requests that decode together; 0: 8 */
+    int64_t chunk;       /* tokens of a prompt that are computed at once; 0: 256 */
+    int64_t context;     /* positions of a request; 0: those of config.json */
+    int64_t page_size;   /* keys of a page; 0: 64 */
+    int64_t pages;       /* of the cache; 0: a full context for every slot */
+    bool invariant;      /* a request's bits do not depend on the others, nor on chunk */
+    bool no_graphs;      /* launches kernels one by one, where it would replay a graph */
+    struct ranks *ranks; /* joined, NULL: one GPU alone. The checkpoint is then the rank's part */
 };
 
 /* A plan, and the workspace that its runs bring: 0 where it has no use for one. */
@@ -36,6 +38,7 @@ struct attention_plan {
 struct row_plans {
     int64_t rows;
     struct product_plan qkv, o, inner, down;
+    struct product_plan kv;   /* of a chunk that ranks share; then qkv is Q alone */
     struct product_plan head; /* of decode alone */
     struct attention_plan attention;
     gpu_graph_exec graph; /* of decode, NULL: not captured */
@@ -53,6 +56,7 @@ struct chunk_input {
 
 struct model {
     struct gpu *gpu;
+    struct ranks *ranks; /* NULL: one GPU alone */
     struct engine_kernels kernels;
     struct config config;
     struct model_options options; /* without zeros */
@@ -65,6 +69,9 @@ struct model {
     int decode_count, prefill_count;
 
     hewn_deviceptr stream, normed, qkv, mixed, inner, logits; /* activations */
+    hewn_deviceptr
+        part; /* of ranks by tensor: what goes onto the stream, of this rank, then of all */
+    hewn_deviceptr gathered; /* of ranks by context: K and V of a chunk, of all ranks */
     hewn_deviceptr workspace, attention_workspace, table, stops;
     uint64_t workspace_bytes, attention_workspace_bytes;
     struct engine_slots slots;
@@ -101,6 +108,10 @@ int model_place(struct model *m, int64_t slot, int32_t token, int64_t position, 
 int model_decode(struct model *m, int64_t slots, struct problem *p);
 /* The request of a slot ends at its next token. */
 int model_cancel(struct model *m, int64_t slot, struct problem *p);
+
+/* Of a rank that does not lead: computes what the leader's model is told to, until the leader ends.
+ * The functions above and below are for the leader then, model_history and model_logits for both. */
+int model_follow(struct model *m, struct problem *p);
 
 struct model_state { /* of each slot, in memory of the model's, until the next call */
     const int32_t *reasons, *counts, *sampled;

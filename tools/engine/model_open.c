@@ -14,6 +14,16 @@ static const int64_t slots_usual = 8, chunk_usual = 256, page_usual = 64;
 
 /* ---- options ---- */
 
+static bool shares_chunks(const struct model *m)
+{
+    return m->ranks && m->ranks->split == RANKS_BY_CONTEXT;
+}
+
+static bool adds_parts(const struct model *m)
+{
+    return m->ranks && m->ranks->split == RANKS_BY_TENSOR;
+}
+
 static int64_t or_usual(int64_t value, int64_t usual)
 {
     return value ? value : usual;
@@ -23,6 +33,7 @@ static int take_options(struct model *m, const struct model_options *given, stru
 {
     struct model_options *o = &m->options;
     *o = *given;
+    m->ranks = given->ranks;
     o->slots = or_usual(o->slots, slots_usual);
     o->context = or_usual(o->context, m->config.positions);
     o->chunk = or_usual(o->chunk, chunk_usual);
@@ -36,12 +47,23 @@ static int take_options(struct model *m, const struct model_options *given, stru
         return problem(p, "chunk: %lld is outside 1 to 65536", (long long)o->chunk);
     if (o->page_size < 1 || o->page_size > 256)
         return problem(p, "page size: %lld is outside 1 to 256", (long long)o->page_size);
+    /* An all-reduce over more ranks adds in orders that depend on its size. */
+    if (o->invariant && adds_parts(m) && m->ranks->count > 2)
+        return problem(p, "invariant: the sums of %d ranks by tensor have no fixed order; 2 have",
+                       m->ranks->count);
     m->table_width = (o->context + o->page_size - 1) / o->page_size;
     o->pages = or_usual(o->pages, m->table_width * o->slots);
     if (o->pages < 1) return problem(p, "pages: %lld is below 1", (long long)o->pages);
     m->logits_row = (m->config.vocab + 3) / 4 * 4;
     m->history_row = o->context;
     return 0;
+}
+
+/* A chunk's rows that this GPU computes, at most. */
+static int64_t chunk_rows(const struct model *m)
+{
+    const int64_t ranks = shares_chunks(m) ? m->ranks->count : 1;
+    return (m->options.chunk + ranks - 1) / ranks;
 }
 
 /* ---- weights ---- */
@@ -198,7 +220,8 @@ static int plan_attention(struct model *m, int64_t rows, bool chunk, struct atte
                           struct problem *p)
 {
     const struct config *c = &m->config;
-    const int64_t row = (c->heads + 2 * c->kv_heads) * c->head_dim;
+    const int64_t kv_heads = chunk && shares_chunks(m) ? 0 : c->kv_heads;
+    const int64_t row = (c->heads + 2 * kv_heads) * c->head_dim;
     const hewn_attention_source source = {.struct_size = sizeof source,
                                           .keys = HEWN_KEYS_LENGTHS,
                                           .causal = 1,
@@ -242,11 +265,14 @@ static int plan_rows(struct model *m, struct row_plans *r, int64_t rows, bool ch
                      struct problem *p)
 {
     const struct config *c = &m->config;
-    const int64_t q = c->heads * c->head_dim, row = q + 2 * c->kv_heads * c->head_dim;
-    const uint32_t bias = HEWN_GEMM_WITH_BIAS, sum = HEWN_GEMM_WITH_C;
+    const int64_t q = c->heads * c->head_dim, kv = 2 * c->kv_heads * c->head_dim;
+    const bool apart = chunk && shares_chunks(m);
+    const uint32_t bias = HEWN_GEMM_WITH_BIAS, sum = adds_parts(m) ? 0 : HEWN_GEMM_WITH_C;
+    const uint32_t qkv_bias = c->qkv_bias ? bias : 0;
     r->rows = rows;
-    if (plan_product(m, rows, row, c->hidden, c->qkv_bias ? bias : 0, 0, HEWN_BF16, 0, &r->qkv,
+    if (plan_product(m, rows, apart ? q : q + kv, c->hidden, qkv_bias, 0, HEWN_BF16, 0, &r->qkv,
                      p) ||
+        (apart && plan_product(m, rows, kv, c->hidden, qkv_bias, 0, HEWN_BF16, 0, &r->kv, p)) ||
         plan_product(m, rows, c->hidden, q, sum | (c->o_bias ? bias : 0), 0, HEWN_BF16, 0, &r->o,
                      p) ||
         plan_product(m, rows, c->intermediate, c->hidden, 0, HEWN_ACT_SWIGLU, HEWN_BF16, 0,
@@ -261,7 +287,7 @@ static int plan_rows(struct model *m, struct row_plans *r, int64_t rows, bool ch
 /* 1, 2, 4, .. rows of decode; 16, 64, .. of a chunk. */
 static int plan_all(struct model *m, struct problem *p)
 {
-    const int64_t slots = m->options.slots, chunk = m->options.chunk;
+    const int64_t slots = m->options.slots, chunk = chunk_rows(m);
     for (int64_t rows = 1;; rows *= 2) {
         const int64_t now = rows < slots ? rows : slots;
         if (plan_rows(m, &m->decode[m->decode_count++], now, false, p)) return -1;
@@ -335,7 +361,8 @@ static int allocate_cache(struct model *m, struct problem *p)
 
 static int allocate_input(struct model *m, struct problem *p)
 {
-    const int64_t chunk = m->options.chunk, count = INPUT_HEAD + 3 * chunk;
+    const int64_t chunk = chunk_rows(m) * (shares_chunks(m) ? m->ranks->count : 1);
+    const int64_t count = INPUT_HEAD + 3 * chunk;
     const struct wanted base = {&m->input.base, count, sizeof(int32_t), "a chunk's tokens"};
     struct chunk_input *in = &m->input;
     void *pinned = NULL;
@@ -362,12 +389,16 @@ static int allocate_input(struct model *m, struct problem *p)
 static int allocate_all(struct model *m, struct problem *p)
 {
     const struct config *c = &m->config;
-    const int64_t slots = m->options.slots, chunk = m->options.chunk;
+    const int64_t slots = m->options.slots, chunk = chunk_rows(m);
     const int64_t rows = slots > chunk ? slots : chunk, q = c->heads * c->head_dim;
+    const int64_t kv = 2 * c->kv_heads * c->head_dim;
+    const struct wanted part = {&m->part, rows * c->hidden, 2, "activations"};
+    const struct wanted gathered = {&m->gathered, chunk * (m->ranks ? m->ranks->count : 1) * kv, 2,
+                                    "activations"};
     const struct wanted all[] = {
         {&m->stream, rows * c->hidden, 2, "activations"},
         {&m->normed, rows * c->hidden, 2, "activations"},
-        {&m->qkv, rows * (q + 2 * c->kv_heads * c->head_dim), 2, "activations"},
+        {&m->qkv, rows * (q + kv), 2, "activations"},
         {&m->mixed, rows * q, 2, "activations"},
         {&m->inner, rows * c->intermediate, 2, "activations"},
         {&m->logits, slots * m->logits_row, sizeof(float), "logits"},
@@ -378,10 +409,24 @@ static int allocate_all(struct model *m, struct problem *p)
     };
     int32_t stops[EOS_MAX] = {0};
     for (int i = 0; i < c->eos_count; i++) stops[i] = (int32_t)c->eos[i];
-    if (allocate(m, all, sizeof all / sizeof all[0], p) || allocate_slots(m, p) ||
+    if (allocate(m, all, sizeof all / sizeof all[0], p) ||
+        (adds_parts(m) && allocate(m, &part, 1, p)) ||
+        (shares_chunks(m) && allocate(m, &gathered, 1, p)) || allocate_slots(m, p) ||
         allocate_cache(m, p) || allocate_input(m, p))
         return -1;
     return gpu_check(m->gpu, m->gpu->to_device(m->stops, stops, sizeof stops), "stop tokens", p);
+}
+
+/* The first collective of a kind and size opens channels, which a capture must not. */
+static int warm(const struct model *m, struct problem *p)
+{
+    const struct collectives *c = m->ranks ? &m->ranks->nccl : NULL;
+    const int64_t hidden = m->config.hidden;
+    const hewn_stream stream = m->gpu->stream;
+    for (int i = 0; m->part && i < m->decode_count; i++)
+        if (collectives_sum(c, m->part, m->decode[i].rows * hidden, stream, p)) return -1;
+    if (m->gathered && collectives_broadcast(c, m->stream, hidden, 0, stream, p)) return -1;
+    return 0;
 }
 
 int model_open(struct gpu *gpu, const struct checkpoint *checkpoint,
@@ -402,7 +447,7 @@ int model_open(struct gpu *gpu, const struct checkpoint *checkpoint,
                        "deepseek models are read and computed in float64, not yet on the device");
     }
     if (take_options(m, options, p) || upload_all(m, checkpoint, p) || upload_rotation(m, p) ||
-        plan_all(m, p) || allocate_all(m, p) ||
+        plan_all(m, p) || allocate_all(m, p) || warm(m, p) ||
         gpu_check(gpu, gpu->wait_all(), "the model's memory", p) || model_capture(m, p)) {
         model_close(m);
         return -1;
@@ -415,6 +460,7 @@ static void free_plans(const struct model *m, struct row_plans *r)
 {
     if (r->graph) m->gpu->graph_exec_destroy(r->graph);
     hewn_gemm_plan_destroy(r->qkv.plan);
+    hewn_gemm_plan_destroy(r->kv.plan);
     hewn_gemm_plan_destroy(r->o.plan);
     hewn_gemm_plan_destroy(r->inner.plan);
     hewn_gemm_plan_destroy(r->down.plan);

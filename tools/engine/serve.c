@@ -18,7 +18,8 @@
 
 static const int64_t waiting_usual = 1024;
 
-struct served { /* one request's answer so far */
+struct served {                  /* one request's answer so far */
+    struct served *next, **from; /* of the requests that have no answer yet */
     const struct tokenizer *tokenizer;
     int64_t number, count;
     char *text;
@@ -70,6 +71,22 @@ static void on_token(void *user, int32_t token)
     s->length += n;
 }
 
+static void forget(struct served *s)
+{
+    *s->from = s->next;
+    if (s->next) s->next->from = s->from;
+    free(s->text);
+    free(s);
+}
+
+static void put_error(int64_t number, const char *text)
+{
+    printf("{\"request\": %lld, \"error\": ", (long long)number);
+    put_json(text, strlen(text));
+    puts("}");
+    fflush(stdout);
+}
+
 static void on_end(void *user, int reason)
 {
     struct served *s = user;
@@ -78,9 +95,16 @@ static void on_end(void *user, int reason)
     printf(", \"tokens\": %lld, \"reason\": \"%s\"}\n", (long long)s->count,
            s->no_memory ? "no memory" : engine_reason_text(reason));
     fflush(stdout);
-    free(s->text);
-    free(s);
+    forget(s);
 }
+
+struct serving {
+    const struct command *command;
+    const struct tokenizer *tokenizer;
+    struct engine *engine;
+    struct served *first; /* without an answer */
+    int64_t number;       /* of the next line */
+};
 
 /* Fields of a line; one that is null or not there leaves `out` as it is. */
 static int take_number(const struct json *in, const char *name, double *out, struct problem *p)
@@ -102,9 +126,9 @@ static int take_whole(const struct json *in, const char *name, int64_t *out, str
                                               : json_type_name(value));
 }
 
-static int submit(const struct setup *s, const struct command *c, struct engine *e,
-                  const struct json *line, int64_t number, struct problem *p)
+static int submit(struct serving *v, const struct json *line, int64_t number, struct problem *p)
 {
+    const struct command *c = v->command;
     const struct json *prompt = json_get(line, "prompt");
     struct tokens ids = {.id = NULL};
     double temperature = c->temperature, top_p = c->top_p;
@@ -120,19 +144,22 @@ static int submit(const struct setup *s, const struct command *c, struct engine 
         return -1;
     one = calloc(1, sizeof *one);
     if (!one) return problem(p, "no memory");
-    *one = (struct served){.tokenizer = s->tokenizer, .number = number};
+    *one = (struct served){
+        .next = v->first, .from = &v->first, .tokenizer = v->tokenizer, .number = number};
+    if (v->first) v->first->from = &one->next;
+    v->first = one;
     r = (struct engine_request){.most = most,
                                 .temperature = (float)temperature,
                                 .top_p = (float)top_p,
                                 .top_k = command_top_k(top_k),
                                 .seed = (uint64_t)seed,
                                 .user = one};
-    failed = tokenizer_encode(s->tokenizer, prompt->text, prompt->length, true, &ids, p);
+    failed = tokenizer_encode(v->tokenizer, prompt->text, prompt->length, true, &ids, p);
     r.prompt = ids.id;
     r.prompt_count = (int64_t)ids.count;
-    if (!failed && engine_submit(e, &r, p) < 0) failed = -1;
+    if (!failed && engine_submit(v->engine, &r, p) < 0) failed = -1;
     free(ids.id);
-    if (failed) free(one);
+    if (failed) forget(one);
     return failed;
 }
 
@@ -145,61 +172,55 @@ static bool input_waits(void)
 
 /* Reads lines until as many requests wait as may, or, while requests are there (`busy`), until the
  * next line has yet to come; false at the end of the input. */
-static bool take_lines(const struct setup *s, const struct command *c, struct engine *e, bool busy,
-                       int64_t room, int64_t *number)
+static bool take_lines(struct serving *v, bool busy, int64_t room)
 {
     char *line = NULL;
     size_t size = 0;
     ssize_t n = 0;
     for (; room > 0 && !(busy && input_waits()) && (n = getline(&line, &size, stdin)) >= 0;
-         room--, ++*number) {
+         room--, v->number++) {
         struct problem p;
         struct json_document *d = json_read(line, (size_t)n, "request", &p);
-        if (d && submit(s, c, e, json_root(d), *number, &p) == 0) {
-            json_free(d);
+        if (d && submit(v, json_root(d), v->number, &p) == 0)
             busy = true;
-            continue;
-        }
+        else
+            put_error(v->number, p.text);
         json_free(d);
-        printf("{\"request\": %lld, \"error\": ", (long long)*number);
-        put_json(p.text, strlen(p.text));
-        puts("}");
-        fflush(stdout);
     }
     free(line);
     return n >= 0;
 }
 
-static int serve(const struct setup *s, const struct command *c, struct problem *p)
+static int serve(struct setup *s, const struct command *c)
 {
+    struct problem p;
     const struct engine_events events = {on_token, on_end};
     const int64_t waiting = c->waiting ? c->waiting : waiting_usual;
-    struct engine *e;
+    struct serving v = {.command = c, .tokenizer = s->tokenizer};
     struct stat about;
-    int64_t left = 0, number = 0;
+    int64_t left = 0;
     bool more = true;
     /* input_waits does not see what lies in a buffer of stdio. */
     if (fstat(STDIN_FILENO, &about) || !S_ISREG(about.st_mode)) setvbuf(stdin, NULL, _IONBF, 0);
-    if (engine_open(s->model, waiting, &events, &e, p)) return command_fail(p);
+    if (engine_open(s->model, waiting, &events, &v.engine, &p)) return command_fail(&p);
     do {
-        if (more) more = take_lines(s, c, e, left > 0, waiting - engine_waiting(e), &number);
-        left = engine_step(e, p);
+        if (more) more = take_lines(&v, left > 0, waiting - engine_waiting(v.engine));
+        left = engine_step(v.engine, &p);
     } while (left > 0 || (left == 0 && more));
-    engine_close(e);
-    return left < 0 ? command_fail(p) : 0;
+    engine_close(v.engine);
+    while (v.first) { /* after a step that failed */
+        put_error(v.first->number, p.text);
+        forget(v.first);
+    }
+    return left < 0 ? command_fail(&p) : 0;
 }
 
 int command_serve(const struct command *c)
 {
     struct problem p;
-    struct setup s;
-    int status;
     if (c->prompt || c->ids || c->check || c->dump) {
         problem(&p, "serve: --prompt, --ids, --check and --dump are options of run");
         return command_fail(&p);
     }
-    if (setup_open(c, &s, &p)) return command_fail(&p);
-    status = serve(&s, c, &p);
-    setup_close(&s);
-    return status;
+    return setup_run(c, serve);
 }

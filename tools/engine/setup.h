@@ -6,17 +6,20 @@
 #include "command.h"
 #include "gpu.h"
 #include "model.h"
+#include "ranks_shard.h"
 #include "tokenizer.h"
 
 struct setup {
+    struct ranks *ranks; /* NULL: one GPU */
     struct checkpoint checkpoint;
+    struct shard shard; /* of `checkpoint`, with ranks */
     struct tokenizer *tokenizer;
     struct gpu gpu;
     struct model *model;
 };
 
-/* Tells on stderr which device it is. 0, or -1 after a message; then nothing is open. */
-int setup_open(const struct command *c, struct setup *out, struct problem *p);
-void setup_close(struct setup *s);
+/* Opens the model, on as many GPUs as `c` asks for, and gives it to `work`, in the process that has
+ * the requests; its exit status. Tells on stderr which device it is. */
+int setup_run(const struct command *c, int (*work)(struct setup *s, const struct command *c));
 
 #endif

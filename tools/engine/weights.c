@@ -455,7 +455,7 @@ static float element(const struct tensor *t, size_t index)
     uint16_t half;
     float value;
     if (t->dtype == HEWN_E4M3) {
-        const size_t columns = t->rank == 2 ? (size_t)t->dim[1] : 1;
+        const size_t columns = t->rank == 2 ? (size_t)(t->pitch ? t->pitch : t->dim[1]) : 1;
         const size_t row = index / columns / (size_t)t->scale_rows;
         const size_t across = (columns + (size_t)t->scale_columns - 1) / (size_t)t->scale_columns;
         const size_t column = index % columns / (size_t)t->scale_columns;
@@ -469,16 +469,49 @@ static float element(const struct tensor *t, size_t index)
     return t->dtype == HEWN_BF16 ? bf16_value(half) : f16_value(half);
 }
 
+/* Where element `index` of a tensor lies among those of the one that it is a part of. */
+static size_t place(const struct tensor *t, size_t index)
+{
+    if (!t->pitch) return (size_t)t->first + index;
+    return (size_t)t->first + index / (size_t)t->dim[1] * (size_t)t->pitch +
+           index % (size_t)t->dim[1];
+}
+
 double weights_value(const struct tensor *t, size_t index)
 {
-    return (double)element(t, index);
+    return (double)element(t, place(t, index));
+}
+
+/* Elements that lie side by side in the file, from `at` on. */
+static void take(const struct tensor *t, size_t at, size_t count, uint16_t *out)
+{
+    if (t->dtype == HEWN_BF16) {
+        memcpy(out, t->data + at * sizeof *out, count * sizeof *out);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) out[i] = bf16_of(element(t, at + i));
 }
 
 void weights_bf16(const struct tensor *t, size_t from, size_t count, uint16_t *out)
 {
-    if (t->dtype == HEWN_BF16) {
-        memcpy(out, t->data + from * sizeof *out, count * sizeof *out);
-        return;
+    while (count) {
+        const size_t left = t->pitch ? (size_t)t->dim[1] - from % (size_t)t->dim[1] : count;
+        const size_t now = left < count ? left : count;
+        take(t, place(t, from), now, out);
+        from += now;
+        out += now;
+        count -= now;
     }
-    for (size_t i = 0; i < count; i++) out[i] = bf16_of(element(t, from + i));
+}
+
+struct tensor weights_part(const struct tensor *t, int64_t row, int64_t rows, int64_t column,
+                           int64_t columns)
+{
+    const int64_t pitch = !columns ? 0 : t->pitch ? t->pitch : t->dim[1];
+    struct tensor part = *t;
+    part.dim[0] = rows;
+    part.dim[1] = columns;
+    part.pitch = pitch;
+    part.first += columns ? row * pitch + column : row;
+    return part;
 }

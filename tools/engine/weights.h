@@ -19,6 +19,9 @@ struct tensor {
     const char *dtype_name;
     int rank;
     int64_t dim[TENSOR_RANK];
+    /* Of a part of another tensor, whose data and scales it has: that one's columns, and where the part
+     * begins among its elements. */
+    int64_t pitch, first;
     const unsigned char *data;
     size_t bytes;
     /* Of e4m3: element [r][c] of the matrix is its number times
@@ -39,6 +42,10 @@ const struct tensor *weights_find(const struct weights *w, const char *name);
  * message. */
 const struct tensor *weights_want(const struct weights *w, const char *name,
                                   const int64_t dim[TENSOR_RANK], struct problem *p);
+/* Rows and columns of a matrix, or elements of a vector (columns 0), as a tensor that reads them where
+ * they are. */
+struct tensor weights_part(const struct tensor *t, int64_t row, int64_t rows, int64_t column,
+                           int64_t columns);
 /* Elements `from`.. of a tensor of one of the four dtypes, with its scales, rounded to bf16 (nearest
  * even). */
 void weights_bf16(const struct tensor *t, size_t from, size_t count, uint16_t *out);

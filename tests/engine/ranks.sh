@@ -1,0 +1,43 @@
+#!/bin/sh
+# hewn-engine --ranks: the command line on several simulated GPUs, with the stand-in for NCCL and without any.
+# SIM is the simulated driver.
+set -u
+. "$SRC/tests/lib/lib.sh"
+case $BUILD in /*) absolute=$BUILD ;; *) absolute=$PWD/$BUILD ;; esac
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export HEWN_LIBCUDA="$SIM" HEWN_SIM_GPU=h200
+model=$SRC/tools/engine/model
+engine="$BUILD/hewn-engine run $model --prompt Alice -n 3"
+
+# Without NCCL: one line.
+HEWN_LIBNCCL=/nowhere/libnccl.so.2 $engine --ranks 2 >"$work/out" 2>"$work/err"
+status 'no NCCL' 1 $?
+grep -v '^device: ' "$work/err" >"$work/lines"
+want 'no NCCL' '^hewn-engine: several ranks need NCCL' "$work/lines"
+if [ "$(wc -l <"$work/lines")" = 1 ]; then ok; else fail 'no NCCL: more than one line' "$(cat "$work/lines")"; fi
+
+# With a stand-in: the same text as one GPU's, within the bound.
+export HEWN_LIBNCCL="$absolute/tests/nccl/libnccl.so.2"
+$engine >"$work/one" 2>"$work/err"
+status 'one GPU' 0 $?
+for how in '--ranks 2 --check' '--ranks 2 --by-context --check'; do
+    # shellcheck disable=SC2086
+    $engine $how >"$work/out" 2>"$work/err"
+    status "$how" 0 $?
+    want "$how" "$(cat "$work/one")" "$work/out"
+done
+$engine --ranks 3 >"$work/out" 2>"$work/err"
+status '3 ranks' 1 $?
+want '3 ranks' 'ranks split it only as a multiple of 3' "$work/err"
+$engine --ranks 99 >"$work/out" 2>"$work/err"
+status '99 ranks' 1 $?
+want '99 ranks' 'ranks: 99 is outside 1 to 16' "$work/err"
+
+# Requests from a pipe.
+printf '{"prompt": "Alice", "max_tokens": 2}\n{"prompt": "The Queen", "max_tokens": 3}\nnothing\n' |
+    "$BUILD/hewn-engine" serve "$model" --ranks 2 --by-context --chunk 16 >"$work/out" 2>"$work/err"
+status 'serve' 0 $?
+want 'serve' '"request": 1, "text": .*"tokens": 3, "reason": "length"' "$work/out"
+want 'serve' '"request": 2, "error"' "$work/out"
+finish
