@@ -88,13 +88,16 @@ static const struct tensor *fake_tensor(struct fake *f, int64_t rows, int64_t co
     return t;
 }
 
-static bool fake_open(struct fake *f, const struct config *c)
+static bool fake_open(struct fake *f, const struct config *shape)
 {
-    const size_t most =
-        (size_t)(c->vocab > c->intermediate ? c->vocab : c->intermediate) * (size_t)c->hidden;
+    const struct config *c = &f->c.config;
+    const int64_t rows = shape->vocab > shape->intermediate ? shape->vocab : shape->intermediate;
+    const size_t most = (size_t)rows * (size_t)shape->hidden;
     uint64_t state = 1;
     *f = (struct fake){.elements = most};
-    f->c.config = *c;
+    f->c.config = *shape;
+    f->c.config.dense_layers = c->layers;
+    f->c.config.rope_dim = f->c.config.v_dim = c->head_dim;
     f->block = malloc(most * sizeof *f->block);
     f->tensor = calloc((size_t)c->layers * 16 + 3, sizeof *f->tensor);
     f->c.layer = calloc((size_t)c->layers, sizeof *f->c.layer);

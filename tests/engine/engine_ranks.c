@@ -195,10 +195,17 @@ static const struct logits_case logits_cases[] = {
      RANKS_BY_CONTEXT},
 };
 
+static uint32_t bits_of(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
 static void same_bits(const char *what, const float *a, const float *b, size_t count)
 {
     size_t differ = 0;
-    for (size_t i = 0; i < count; i++) differ += memcmp(&a[i], &b[i], sizeof *a) != 0;
+    for (size_t i = 0; i < count; i++) differ += bits_of(a[i]) != bits_of(b[i]);
     CHECK(!differ, "%s: %zu of %zu logits differ", what, differ, count);
 }
 

@@ -5,12 +5,6 @@
 
 enum { NAME_ROOM = 128 };
 
-/* Conditions of LAYER_TENSORS. */
-#define HEADS  (!c->kv_rank)
-#define LATENT (c->kv_rank)
-#define DENSE  (i < c->dense_layers)
-#define SHARED (!DENSE && c->shared_width)
-
 static int find_experts(const struct checkpoint *all, int64_t i, struct layer_tensors *out,
                         struct problem *p)
 {
@@ -46,7 +40,7 @@ static int find_layer(const struct checkpoint *all, int64_t i, struct layer_tens
     }
     LAYER_TENSORS(LAYER_TENSOR)
 #undef LAYER_TENSOR
-    return DENSE ? 0 : find_experts(all, i, out, p);
+    return LAYER_DENSE ? 0 : find_experts(all, i, out, p);
 }
 
 static int find_all(struct checkpoint *out, struct problem *p)

@@ -5,6 +5,11 @@
 #include "config.h"
 #include "weights.h"
 
+/* Conditions of LAYER_TENSORS. */
+#define LAYER_HEADS  (!c->kv_rank)
+#define LAYER_LATENT (c->kv_rank)
+#define LAYER_DENSE  (i < c->dense_layers)
+#define LAYER_SHARED (!LAYER_DENSE && c->shared_width)
 /*
  * The tensors of a layer: X(field, name behind "model.layers.N.", rows, columns, whether it is
  * there), of a struct config c and layer number i. Columns 0: a vector. Rows that lie side by side
@@ -13,29 +18,32 @@
 #define LAYER_TENSORS(X)                                                                        \
     X(norm_in, "input_layernorm.weight", c->hidden, 0, true)                                    \
     X(q, "self_attn.q_proj.weight", c->heads * c->head_dim, c->hidden, !c->q_rank)              \
-    X(k, "self_attn.k_proj.weight", c->kv_heads * c->head_dim, c->hidden, HEADS)                \
-    X(v, "self_attn.v_proj.weight", c->kv_heads * c->head_dim, c->hidden, HEADS)                \
+    X(k, "self_attn.k_proj.weight", c->kv_heads * c->head_dim, c->hidden, LAYER_HEADS)          \
+    X(v, "self_attn.v_proj.weight", c->kv_heads * c->head_dim, c->hidden, LAYER_HEADS)          \
     X(q_bias, "self_attn.q_proj.bias", c->heads * c->head_dim, 0, c->qkv_bias)                  \
     X(k_bias, "self_attn.k_proj.bias", c->kv_heads * c->head_dim, 0, c->qkv_bias)               \
     X(v_bias, "self_attn.v_proj.bias", c->kv_heads * c->head_dim, 0, c->qkv_bias)               \
     X(q_a, "self_attn.q_a_proj.weight", c->q_rank, c->hidden, c->q_rank)                        \
-    X(kv_a, "self_attn.kv_a_proj_with_mqa.weight", c->kv_rank + c->rope_dim, c->hidden, LATENT) \
+    X(kv_a, "self_attn.kv_a_proj_with_mqa.weight", c->kv_rank + c->rope_dim, c->hidden,         \
+      LAYER_LATENT)                                                                             \
     X(q_a_norm, "self_attn.q_a_layernorm.weight", c->q_rank, 0, c->q_rank)                      \
-    X(kv_a_norm, "self_attn.kv_a_layernorm.weight", c->kv_rank, 0, LATENT)                      \
+    X(kv_a_norm, "self_attn.kv_a_layernorm.weight", c->kv_rank, 0, LAYER_LATENT)                \
     X(q_b, "self_attn.q_b_proj.weight", c->heads * c->head_dim, c->q_rank, c->q_rank)           \
     X(kv_b, "self_attn.kv_b_proj.weight", c->heads *(c->head_dim - c->rope_dim + c->v_dim),     \
-      c->kv_rank, LATENT)                                                                       \
+      c->kv_rank, LAYER_LATENT)                                                                 \
     X(o, "self_attn.o_proj.weight", c->hidden, c->heads * c->v_dim, true)                       \
     X(o_bias, "self_attn.o_proj.bias", c->hidden, 0, c->o_bias)                                 \
     X(norm_post, "post_attention_layernorm.weight", c->hidden, 0, true)                         \
-    X(gate, "mlp.gate_proj.weight", c->intermediate, c->hidden, DENSE)                          \
-    X(up, "mlp.up_proj.weight", c->intermediate, c->hidden, DENSE)                              \
-    X(down, "mlp.down_proj.weight", c->hidden, c->intermediate, DENSE)                          \
-    X(router, "mlp.gate.weight", c->experts, c->hidden, !DENSE)                                 \
-    X(router_bias, "mlp.gate.e_score_correction_bias", c->experts, 0, !DENSE && c->router_bias) \
-    X(shared_gate, "mlp.shared_experts.gate_proj.weight", c->shared_width, c->hidden, SHARED)   \
-    X(shared_up, "mlp.shared_experts.up_proj.weight", c->shared_width, c->hidden, SHARED)       \
-    X(shared_down, "mlp.shared_experts.down_proj.weight", c->hidden, c->shared_width, SHARED)
+    X(gate, "mlp.gate_proj.weight", c->intermediate, c->hidden, LAYER_DENSE)                    \
+    X(up, "mlp.up_proj.weight", c->intermediate, c->hidden, LAYER_DENSE)                        \
+    X(down, "mlp.down_proj.weight", c->hidden, c->intermediate, LAYER_DENSE)                    \
+    X(router, "mlp.gate.weight", c->experts, c->hidden, !LAYER_DENSE)                           \
+    X(router_bias, "mlp.gate.e_score_correction_bias", c->experts, 0,                           \
+      !LAYER_DENSE && c->router_bias)                                                           \
+    X(shared_gate, "mlp.shared_experts.gate_proj.weight", c->shared_width, c->hidden,           \
+      LAYER_SHARED)                                                                             \
+    X(shared_up, "mlp.shared_experts.up_proj.weight", c->shared_width, c->hidden, LAYER_SHARED) \
+    X(shared_down, "mlp.shared_experts.down_proj.weight", c->hidden, c->shared_width, LAYER_SHARED)
 
 /* Of an expert: X(field, name behind "model.layers.N.mlp.experts.E.", rows, columns). */
 #define EXPERT_TENSORS(X)                                   \

@@ -118,11 +118,16 @@ static int tell_end(int rank, int status)
     return WEXITSTATUS(status);
 }
 
+/* The ranks that failed with another one may be reaped before it. */
 static int watch(struct launch *l)
 {
+    const struct timespec nap = {.tv_nsec = 100000000};
     int rank, status, result = 0;
     while (!result && (rank = reap(l, true, &status)) >= 0)
         if (status) result = tell_end(rank, status);
+    if (result) nanosleep(&nap, NULL);
+    while (result && (rank = reap(l, false, &status)) >= 0)
+        if (status) tell_end(rank, status);
     end_all(l);
     return result;
 }

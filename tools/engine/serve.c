@@ -18,13 +18,22 @@
 
 static const int64_t waiting_usual = 1024;
 
-struct served {                  /* one request's answer so far */
-    struct served *next, **from; /* of the requests that have no answer yet */
+struct served {                 /* one request's answer so far */
+    struct served *next, *back; /* of the requests that have no answer yet */
+    struct serving *in;
     const struct tokenizer *tokenizer;
     int64_t number, count;
     char *text;
     size_t length, room;
     bool no_memory;
+};
+
+struct serving {
+    const struct command *command;
+    const struct tokenizer *tokenizer;
+    struct engine *engine;
+    struct served *first; /* without an answer */
+    int64_t number;       /* of the next line */
 };
 
 static void put_json(const char *text, size_t length)
@@ -73,8 +82,11 @@ static void on_token(void *user, int32_t token)
 
 static void forget(struct served *s)
 {
-    *s->from = s->next;
-    if (s->next) s->next->from = s->from;
+    if (s->back)
+        s->back->next = s->next;
+    else
+        s->in->first = s->next;
+    if (s->next) s->next->back = s->back;
     free(s->text);
     free(s);
 }
@@ -97,14 +109,6 @@ static void on_end(void *user, int reason)
     fflush(stdout);
     forget(s);
 }
-
-struct serving {
-    const struct command *command;
-    const struct tokenizer *tokenizer;
-    struct engine *engine;
-    struct served *first; /* without an answer */
-    int64_t number;       /* of the next line */
-};
 
 /* Fields of a line; one that is null or not there leaves `out` as it is. */
 static int take_number(const struct json *in, const char *name, double *out, struct problem *p)
@@ -144,9 +148,8 @@ static int submit(struct serving *v, const struct json *line, int64_t number, st
         return -1;
     one = calloc(1, sizeof *one);
     if (!one) return problem(p, "no memory");
-    *one = (struct served){
-        .next = v->first, .from = &v->first, .tokenizer = v->tokenizer, .number = number};
-    if (v->first) v->first->from = &one->next;
+    *one = (struct served){.next = v->first, .in = v, .tokenizer = v->tokenizer, .number = number};
+    if (v->first) v->first->back = one;
     v->first = one;
     r = (struct engine_request){.most = most,
                                 .temperature = (float)temperature,
@@ -208,9 +211,11 @@ static int serve(struct setup *s, const struct command *c)
         left = engine_step(v.engine, &p);
     } while (left > 0 || (left == 0 && more));
     engine_close(v.engine);
-    while (v.first) { /* after a step that failed */
-        put_error(v.first->number, p.text);
-        forget(v.first);
+    for (struct served *one = v.first, *next; one; one = next) { /* after a step that failed */
+        next = one->next;
+        put_error(one->number, p.text);
+        free(one->text);
+        free(one);
     }
     return left < 0 ? command_fail(&p) : 0;
 }
