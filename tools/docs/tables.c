@@ -63,6 +63,7 @@ void environment_each(struct text *t, environment_row *row)
 {
     char initial[24];
     row(t, "HEWN_LIBCUDA", "libcuda.so.1", "Driver library that the runtime opens.");
+    row(t, "HEWN_LIBNCCL", "libnccl.so.2", "NCCL, which `hewn-engine --ranks` opens.");
 #define TEXT(name, start, meaning) row(t, name, start, meaning);
 #define NUMBER(field, name, low, high, start, meaning)           \
     (void)snprintf(initial, sizeof initial, "%d", (int)(start)); \
