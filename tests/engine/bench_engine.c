@@ -1,13 +1,13 @@
 /*
  * How long steps of the engine take, for models of random weights: bench_engine [--layers N]
- * [--shape NAME]
+ * [--shape NAME] [--ranks N]
  *
  * Decode: steps of 1, 8 and 64 requests at 4,096 keys each, beside the time that the weights and
  * the cache take to be read once at the given bandwidth. Prefill: a prompt of 8,192 tokens. Steps
  * are enqueued one behind the other, and the host reads nothing between them, so the times are the
- * device's. A step of the loop is engine_step, with what the host does.
+ * device's. A step of the loop is engine_step, with what the host does. With --ranks: bench_engine_ranks.c.
  */
-#include "engine/engine.h"
+#include "bench_engine.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,9 +15,6 @@
 #include <time.h>
 
 enum { ROOM = 128 }; /* positions of a request behind its keys */
-
-static const double bandwidth =
-    4.4e12; /* bytes a second; of an H200, as measured by large copies */
 
 static const struct {
     const char *name;
@@ -58,21 +55,12 @@ static const struct {
       .norm_eps = 1e-5}},
 };
 
-static double seconds(void)
+double seconds(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
-
-/* Tensors whose numbers all lie in one block of random ones. */
-struct fake {
-    struct checkpoint c;
-    struct tensor *tensor;
-    size_t count;
-    uint16_t *block;
-    size_t elements;
-};
 
 static const struct tensor *fake_tensor(struct fake *f, int64_t rows, int64_t columns)
 {
@@ -88,7 +76,7 @@ static const struct tensor *fake_tensor(struct fake *f, int64_t rows, int64_t co
     return t;
 }
 
-static bool fake_open(struct fake *f, const struct config *shape)
+bool fake_open(struct fake *f, const struct config *shape)
 {
     const struct config *c = &f->c.config;
     const int64_t rows = shape->vocab > shape->intermediate ? shape->vocab : shape->intermediate;
@@ -125,7 +113,7 @@ static int fail(const struct problem *p)
     return 1;
 }
 
-static double weight_bytes(const struct config *c)
+double weight_bytes(const struct config *c)
 {
     const double layer =
         (double)c->hidden * (double)((2 * c->heads + 2 * c->kv_heads) * c->head_dim) +
@@ -133,7 +121,7 @@ static double weight_bytes(const struct config *c)
     return 2 * ((double)c->layers * layer + (double)c->hidden * (double)c->vocab);
 }
 
-static double cache_bytes(const struct config *c, int64_t slots, int64_t keys)
+double cache_bytes(const struct config *c, int64_t slots, int64_t keys)
 {
     return 4.0 * (double)(slots * keys * c->kv_heads * c->head_dim * c->layers);
 }
@@ -155,7 +143,8 @@ static int start_slots(struct model *m, int64_t slots, int64_t keys, struct prob
     return failed;
 }
 
-static int time_decode(struct model *m, int64_t slots, int64_t keys, int steps, struct problem *p)
+int time_decode(struct model *m, int64_t slots, int64_t keys, int steps, double *out,
+                struct problem *p)
 {
     const double floor =
         (weight_bytes(&m->config) + cache_bytes(&m->config, slots, keys)) / bandwidth;
@@ -171,6 +160,7 @@ static int time_decode(struct model *m, int64_t slots, int64_t keys, int steps, 
         if (model_read(m, &state, p)) return -1;
         if ((seconds() - start) / steps < best) best = (seconds() - start) / steps;
     }
+    *out = best;
     printf(
         "decode  %3lld requests at %lld keys: %8.3f ms a step, %7.0f tokens/s, %.2f of the floor "
         "of %.3f ms\n",
@@ -180,7 +170,7 @@ static int time_decode(struct model *m, int64_t slots, int64_t keys, int steps, 
     return 0;
 }
 
-static int time_prefill(struct model *m, int64_t count, struct problem *p)
+int time_prefill(struct model *m, int64_t count, double *out, struct problem *p)
 {
     const struct config *c = &m->config;
     int32_t *tokens = calloc((size_t)count, sizeof *tokens);
@@ -188,7 +178,7 @@ static int time_prefill(struct model *m, int64_t count, struct problem *p)
     double best = 1e9, flop;
     if (!tokens) return problem(p, "no memory");
     for (int64_t i = 0; i < count; i++) tokens[i] = (int32_t)(i * 7919 % c->vocab);
-    for (int round = 0; round < 3; round++) {
+    for (int round = 0; round < (count > 32768 ? 2 : 3); round++) {
         const double start = seconds();
         int failed = start_slots(m, 1, 0, p);
         for (int64_t from = 0; !failed && from < count; from += m->options.chunk) {
@@ -203,6 +193,7 @@ static int time_prefill(struct model *m, int64_t count, struct problem *p)
         if (seconds() - start < best) best = seconds() - start;
     }
     free(tokens);
+    *out = best;
     flop = (weight_bytes(c) - 2.0 * (double)(c->hidden * c->vocab)) * (double)count +
            2.0 * (double)(c->heads * c->head_dim * c->layers) * (double)count * (double)count;
     printf("prefill %lld tokens in chunks of %lld: %.2f ms, %.0f tokens/s, %.0f TFLOP/s\n",
@@ -212,7 +203,7 @@ static int time_prefill(struct model *m, int64_t count, struct problem *p)
     return 0;
 }
 
-static void fake_close(struct fake *f)
+void fake_close(struct fake *f)
 {
     free(f->block);
     free(f->tensor);
@@ -231,7 +222,7 @@ static int run(const struct config *c, int64_t slots, int64_t keys, int64_t prom
     struct gpu gpu;
     struct fake f;
     struct model *m = NULL;
-    double start = seconds();
+    double start = seconds(), took;
     int failed;
     if (!fake_open(&f, c) || gpu_open(NULL, &gpu, &p)) {
         fake_close(&f);
@@ -239,8 +230,9 @@ static int run(const struct config *c, int64_t slots, int64_t keys, int64_t prom
     }
     failed = model_open(&gpu, &f.c, &options, &m, &p);
     if (!failed) printf("opened in %.1f s, %.1f GB\n", seconds() - start, 1e-9 * (double)gpu.bytes);
-    for (int64_t s = 1; !failed && s <= slots; s *= 8) failed = time_decode(m, s, keys, steps, &p);
-    failed = failed || time_prefill(m, prompt, &p);
+    for (int64_t s = 1; !failed && s <= slots; s *= 8)
+        failed = time_decode(m, s, keys, steps, &took, &p);
+    failed = failed || time_prefill(m, prompt, &took, &p);
     if (failed) fail(&p);
     model_close(m);
     gpu_close(&gpu);
@@ -252,7 +244,7 @@ static int usage(void)
 {
     fprintf(stderr,
             "usage: bench_engine [--shape 8b|1b|small] [--layers N] [--slots N] [--keys N] "
-            "[--prompt N] [--chunk N] [--steps N]\nN of --steps is below %d.\n",
+            "[--prompt N] [--chunk N] [--steps N] [--ranks N]\nN of --steps is below %d.\n",
             ROOM);
     return 64;
 }
@@ -260,12 +252,13 @@ static int usage(void)
 int main(int argc, char **argv)
 {
     const char *shape = "8b";
-    int64_t slots = 64, keys = 4096, prompt = 8192, chunk = 8192, layers = 0, steps = 20;
+    int64_t slots = 64, keys = 4096, prompt = 8192, chunk = 8192, layers = 0, steps = 20, ranks = 0;
     const struct {
         const char *name;
         int64_t *value;
     } numbers[] = {{"--slots", &slots}, {"--keys", &keys},     {"--prompt", &prompt},
-                   {"--chunk", &chunk}, {"--layers", &layers}, {"--steps", &steps}};
+                   {"--chunk", &chunk}, {"--layers", &layers}, {"--steps", &steps},
+                   {"--ranks", &ranks}};
     for (int i = 1; i < argc; i += 2) {
         const bool is_shape = !strcmp(argv[i], "--shape");
         size_t k = 0;
@@ -283,6 +276,11 @@ int main(int argc, char **argv)
         if (strcmp(shapes[i].name, shape) != 0) continue;
         if (layers) c.layers = layers;
         printf("%s: %lld layers of %lld\n", shape, (long long)c.layers, (long long)c.hidden);
+        if (c.positions < prompt) c.positions = prompt;
+        if (ranks > 0) {
+            const struct bench_ranks b = {c, (int)ranks, slots, keys, prompt, chunk, (int)steps};
+            return bench_ranks(&b);
+        }
         return run(&c, slots, keys, prompt, chunk, (int)steps);
     }
     return usage();

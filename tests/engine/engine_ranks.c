@@ -2,7 +2,7 @@
  * The model on several simulated GPUs, a process each, with the stand-in for NCCL: logits beside float64
  * and beside one GPU, the same tokens on all ranks, requests in batches, a rank that dies, and what is
  * refused. HEWN_LIBNCCL names the library:
- * build/tests/nccl/libnccl.so.2.
+ * build/tests/nccl/libnccl.so.2. --share-gpu: all ranks on GPU 0, which NCCL itself refuses.
  */
 #include "world.h"
 
@@ -42,7 +42,8 @@ struct run {
     int ranks; /* 0: one GPU alone */
     enum ranks_split split;
     int (*lead)(const struct run *run, struct model *m, struct problem *p);
-    int dies; /* the rank that dies; -1: none */
+    int dies;   /* the rank that dies; -1: none */
+    bool share; /* all ranks are on GPU 0 */
     char folder[256];
     struct told *told;
 };
@@ -61,7 +62,8 @@ static int rank_open(const struct run *run, struct ranks *r, struct rank_world *
 {
     struct model_options options = run->options;
     if (checkpoint_open(run->folder, &w->checkpoint, p) ||
-        gpu_open_rank(NULL, r->rank, r->count, &w->gpu, p))
+        (run->share ? gpu_open(NULL, &w->gpu, p)
+                    : gpu_open_rank(NULL, r->rank, r->count, &w->gpu, p)))
         return -1;
     if (!run->ranks) return model_open(&w->gpu, &w->checkpoint, &options, &w->model, p);
     options.ranks = r;
@@ -416,7 +418,7 @@ static void test_refused(struct run *run, const char *nccl)
 
 int main(int argc, char **argv)
 {
-    struct run run = {.dies = -1};
+    struct run run = {.dies = -1, .share = suite_flag(&argc, argv, "--share-gpu")};
     const char *nccl = getenv("HEWN_LIBNCCL");
     test_begin("engine_ranks", argc, argv);
     if (!nccl) {

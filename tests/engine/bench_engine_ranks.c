@@ -1,0 +1,179 @@
+/*
+ * bench_engine --ranks N: one GPU alone, then the links between N, then decode with weights split and a
+ * prompt with tokens split, each beside its bound. The bound of decode: the step alone, times the share of
+ * the bytes that a rank reads, and the step's all-reduces timed by themselves. That of the prompt: the time
+ * alone over N, and the gathers of K and V timed by themselves.
+ */
+#include "bench_engine.h"
+
+#include "engine/ranks_shard.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+enum part { ALONE, LINKS, BY_TENSOR, BY_CONTEXT };
+enum { REPEATS = 5 };
+
+static const int64_t rows_of_steps[] = {1, 8, 64};
+enum { STEPS_OF = sizeof rows_of_steps / sizeof rows_of_steps[0] };
+
+struct times { /* shared by the processes */
+    double decode[STEPS_OF], prefill;
+    double sums[STEPS_OF], gathers; /* all of a step; all of the prompt */
+};
+
+struct work {
+    const struct bench_ranks *bench;
+    enum part part;
+    struct times *times;
+};
+
+/* ---- links ---- */
+
+/* A graph of `count` collectives, run some times: the least seconds. `numbers`: to sum or, with
+ * `gather`, to bring. */
+static int time_collectives(struct ranks *r, struct gpu *g, hewn_deviceptr at, int count,
+                            int64_t numbers, bool gather, double *out, struct problem *p)
+{
+    gpu_graph graph = NULL;
+    gpu_graph_exec exec = NULL;
+    int failed = gather ? collectives_gather(&r->nccl, at, numbers, g->stream, p)
+                        : collectives_sum(&r->nccl, at, numbers, g->stream, p);
+    *out = 1e9;
+    if (failed || gpu_check(g, g->stream_wait(g->stream), "a collective", p) ||
+        gpu_check(g, g->capture_begin(g->stream, 1), "a capture", p))
+        return -1;
+    for (int i = 0; !failed && i < count; i++)
+        failed = gather ? collectives_gather(&r->nccl, at, numbers, g->stream, p)
+                        : collectives_sum(&r->nccl, at, numbers, g->stream, p);
+    if (gpu_check(g, g->capture_end(g->stream, &graph), "a capture", p) ||
+        gpu_check(g, g->graph_make(&exec, graph, 0), "a graph", p))
+        return -1;
+    for (int i = 0; !failed && i < REPEATS; i++) {
+        const double start = seconds();
+        failed = gpu_check(g, g->graph_launch(exec, g->stream), "collectives", p) ||
+                 gpu_check(g, g->stream_wait(g->stream), "collectives", p);
+        if (seconds() - start < *out) *out = seconds() - start;
+    }
+    g->graph_exec_destroy(exec);
+    g->graph_destroy(graph);
+    return failed ? -1 : 0;
+}
+
+static int time_links(struct ranks *r, const struct work *w, struct gpu *g, struct problem *p)
+{
+    const struct bench_ranks *b = w->bench;
+    const struct config *c = &b->config;
+    const int64_t kv = 2 * c->kv_heads * c->head_dim, rows = (b->chunk + r->count - 1) / r->count;
+    const int64_t chunks = (b->prompt + b->chunk - 1) / b->chunk;
+    const int64_t most = rows * r->count * kv, step = 64 * c->hidden;
+    const hewn_deviceptr at =
+        gpu_memory(g, 2 * (size_t)(most > step ? most : step), "what the ranks exchange", p);
+    double took;
+    if (!at) return -1;
+    for (int i = 0; i < STEPS_OF; i++) {
+        const int64_t numbers = rows_of_steps[i] * c->hidden;
+        if (time_collectives(r, g, at, (int)(2 * c->layers), numbers, false, &took, p)) return -1;
+        w->times->sums[i] = took;
+        if (r->rank == 0)
+            printf("link    all-reduce of %6.1f KiB: %7.1f us\n", 2.0 * (double)numbers / 1024,
+                   1e6 * took / (double)(2 * c->layers));
+    }
+    if (time_collectives(r, g, at, (int)c->layers, rows * kv, true, &took, p)) return -1;
+    w->times->gathers = took * (double)chunks;
+    if (r->rank == 0)
+        printf("link    all-gather of %6.1f KiB a rank: %7.1f us, %.0f GB/s into a GPU\n",
+               2.0 * (double)(rows * kv) / 1024, 1e6 * took / (double)c->layers,
+               2e-9 * (double)(rows * kv * (r->count - 1)) * (double)c->layers / took);
+    return 0;
+}
+
+/* ---- steps ---- */
+
+static int lead(const struct work *w, struct model *m, struct problem *p)
+{
+    const struct bench_ranks *b = w->bench;
+    double took = 0;
+    for (int i = 0; i < STEPS_OF && w->part != BY_CONTEXT; i++) {
+        if (rows_of_steps[i] > b->slots) continue;
+        if (time_decode(m, rows_of_steps[i], b->keys, b->steps, &took, p)) return -1;
+        if (w->part == BY_TENSOR) {
+            const double share =
+                (weight_bytes(&m->config) + cache_bytes(&m->config, rows_of_steps[i], b->keys)) /
+                (weight_bytes(&b->config) + cache_bytes(&b->config, rows_of_steps[i], b->keys));
+            const double bound = w->times->decode[i] * share + w->times->sums[i];
+            printf("        bound %.3f ms: %.3f of the step alone (%.3f ms), all-reduces %.3f ms; "
+                   "%.3f of it\n",
+                   1e3 * bound, share, 1e3 * w->times->decode[i], 1e3 * w->times->sums[i],
+                   bound / took);
+        } else {
+            w->times->decode[i] = took;
+        }
+    }
+    if (w->part == BY_TENSOR) return 0;
+    if (time_prefill(m, b->prompt, &took, p)) return -1;
+    if (w->part == BY_CONTEXT) {
+        const double bound = w->times->prefill / b->ranks + w->times->gathers;
+        printf("        bound %.2f ms: alone %.2f over %d, gathers %.2f; %.3f of it\n", 1e3 * bound,
+               1e3 * w->times->prefill, b->ranks, 1e3 * w->times->gathers, bound / took);
+    }
+    w->times->prefill = took;
+    return 0;
+}
+
+static int with_model(struct ranks *r, const struct work *w, struct gpu *g, struct problem *p)
+{
+    const struct bench_ranks *b = w->bench;
+    const int64_t beside = b->keys + 128; /* ROOM of bench_engine.c */
+    const struct model_options options = {.slots = b->slots,
+                                          .chunk = b->chunk,
+                                          .context = beside > b->prompt ? beside : b->prompt,
+                                          .pages =
+                                              beside / 64 * b->slots + b->prompt / 64 + b->slots,
+                                          .ranks = w->part == ALONE ? NULL : r};
+    struct fake f;
+    struct shard shard = {.parts = NULL};
+    struct model *m = NULL;
+    int failed = fake_open(&f, &b->config) ? 0 : problem(p, "no memory");
+    if (!failed) failed = shard_open(&f.c, r, &shard, p);
+    if (!failed) failed = model_open(g, &shard.checkpoint, &options, &m, p);
+    if (!failed) failed = r->rank ? model_follow(m, p) : lead(w, m, p);
+    model_close(m);
+    shard_close(&shard);
+    fake_close(&f);
+    return failed;
+}
+
+static int rank_main(struct ranks *r, void *user)
+{
+    const struct work *w = user;
+    struct problem p = {""};
+    struct gpu g = {.driver = NULL};
+    int failed = gpu_open_rank(NULL, r->rank, r->count, &g, &p);
+    if (!failed && w->part != ALONE) failed = ranks_join(r, &p);
+    if (!failed) failed = w->part == LINKS ? time_links(r, w, &g, &p) : with_model(r, w, &g, &p);
+    if (failed && !ranks_leader_failed(r))
+        fprintf(stderr, "bench_engine: rank %d: %s\n", r->rank, p.text);
+    ranks_close(r, failed);
+    if (g.driver) gpu_close(&g);
+    return failed ? 1 : 0;
+}
+
+int bench_ranks(const struct bench_ranks *b)
+{
+    static const char *const names[] = {"one GPU", "links", "by tensor", "by context"};
+    struct times *times =
+        mmap(NULL, sizeof *times, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct work w = {b, ALONE, times};
+    int status = 0;
+    if (times == MAP_FAILED) return 1;
+    for (int part = ALONE; !status && part <= BY_CONTEXT; part++) {
+        w.part = (enum part)part;
+        printf("%s:\n", names[part]);
+        status = ranks_run(part == ALONE ? 1 : b->ranks,
+                           part == BY_CONTEXT ? RANKS_BY_CONTEXT : RANKS_BY_TENSOR, rank_main, &w);
+    }
+    munmap(times, sizeof *times);
+    return status;
+}
