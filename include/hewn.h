@@ -1302,6 +1302,23 @@ int hewn_topk_plan_check_tables(const hewn_topk_plan *plan, const hewn_topk_tabl
  * a multiple of 128, leading dimensions and strides are multiples of 64, and the address is a multiple of 32. There is
  * no a_rows.
  *
+ * Quantised results, of block-scaled inputs. With `out` HEWN_E4M3 D has a scale of ue8m0 for 32 columns of a row, with
+ * HEWN_E2M1 one of ue4m3 for 16: a vector. D and its scales, in atoms, are what a product with k = n reads as its A:
+ *
+ *   x = act(alpha[g] * sum + bias[g][c]),   y = factor[g] * x,   each step rounded to fp32
+ *
+ * `act` is any hewn_act. With SwiGLU B[g] has 2n rows, in turn 32 of the gate and 32 of up, x = silu(gate) * up, and n
+ * is a multiple of 32. Of a vector amax is the largest |y|.
+ *   e4m3: the scale is 2^(floor(log2 amax) - 8), at least 2^-127. An element is y / scale, rounded to nearest even, at
+ * most 448.
+ *   e2m1: the scale is amax * f32(1 / 6), rounded to fp32 and then, to nearest even, to e4m3, at most 448. An element is
+ * y * f32(1 / scale), rounded to fp32 and then, to nearest even, to e2m1, at most 6; 0 where the scale is 0. Scales reach
+ * furthest where factor is 2688 / (the largest |x|); the next product's alpha divides by it.
+ *   A vector that has NaN or infinity has the scale NaN, 0xFF or 0x7F, and NaN elements, of e2m1 6. If n is no multiple
+ * of a vector, the last one is shorter. Scales behind n, up to the end of the atom, are 0. Those of rows of no group are
+ * not written. Of e2m1 n is even, ldd and stride_d are multiples of 32. scale_d_m is bytes from atoms of 128 rows to
+ * those of the next, scale_d_plane to the next plane's, multiples of 16, contiguous where 0.
+ *
  * 16-bit inputs and HEWN_GROUPED_BLOCKS on all targets, HEWN_GROUPED_COLUMNS on sm_90a, block scales of 8 bits on
  * sm_100f. Else: HEWN_ERR_NO_MODULE.
  */
@@ -1334,13 +1351,15 @@ typedef struct hewn_grouped_desc {
     const char *variant; /* of the kernel, as hewn_grouped_plan_info names it; NULL: chosen */
     int in;              /* hewn_dtype of A and B: HEWN_E4M3, HEWN_BF16, HEWN_F16; block-scaled: HEWN_E4M3,
                             HEWN_E5M2, HEWN_E2M1, of A alone */
-    int out;             /* hewn_dtype of D: HEWN_F32, or of 16 bits: that of A and B, else HEWN_BF16 */
+    int out;             /* hewn_dtype of D: HEWN_F32, or of 16 bits: that of A and B, else HEWN_BF16; block-scaled
+                            also HEWN_E4M3 and HEWN_E2M1, quantised */
     int kind;            /* hewn_grouped_kind */
     int scales;          /* hewn_grouped_scales; of 16-bit inputs 0 */
-    int act;             /* HEWN_ACT_NONE or, of 16-bit inputs, HEWN_ACT_SWIGLU */
+    int act;             /* HEWN_ACT_NONE or, of 16-bit inputs, HEWN_ACT_SWIGLU; any of a quantised D */
     int64_t a_rows;      /* rows of A and scale_a by number; 0: they are those of D */
     int in_b;            /* block-scaled: hewn_dtype of B; 0: `in` */
     int scale_layout;    /* hewn_grouped_layout; block-scaled, else 0 */
+    int64_t scale_d_m, scale_d_plane; /* of a quantised D: between atoms of 128 rows, planes */
 } hewn_grouped_desc;
 
 typedef struct hewn_grouped_plan hewn_grouped_plan;
@@ -1358,8 +1377,8 @@ typedef struct hewn_grouped_plan_info {
     uint32_t stages;
 } hewn_grouped_plan_info;
 
-/* Device addresses. Those of a, b, d and scale_a, and of block scales scale_b, are multiples of 16, the others
- * of 4. */
+/* Device addresses. Those of a, b, d, scale_a and scale_d, and of block scales scale_b, are multiples of 16, the
+ * others of 4. */
 typedef struct hewn_grouped_args {
     size_t struct_size;
     hewn_deviceptr a, b, d;
@@ -1367,6 +1386,9 @@ typedef struct hewn_grouped_args {
     hewn_deviceptr rows; /* 0 with PLANES */
     hewn_deviceptr index; /* with a_rows; else 0 */
     hewn_deviceptr alpha; /* block-scaled: an f32 for each group; 0: 1 */
+    hewn_deviceptr scale_d; /* of a quantised D; the next two likewise */
+    hewn_deviceptr bias;    /* an f32 for each row of B[g], groups one behind another; 0: none */
+    hewn_deviceptr factor;  /* an f32 for each group; 0: 1 */
 } hewn_grouped_args;
 
 int hewn_grouped_plan_create(hewn_context *context, const hewn_grouped_desc *desc,

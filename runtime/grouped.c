@@ -118,7 +118,7 @@ static double cost(const struct grouped_kernel *k, uint32_t pair, const struct g
     for (size_t i = 0; i < sizeof spread / sizeof *spread; i++)
         rows += ceil_div((uint64_t)(spread[i] * m) + 1, k->tile_m) / 5.0;
     const uint32_t sides = cluster_columns(k, pair) / k->tile_n;
-    double tiles = rows * ceil_div(p->n, k->tile_n * sides) * p->groups;
+    double tiles = rows * ceil_div(p->columns, k->tile_n * sides) * p->groups;
     uint32_t clusters = sm_count / (k->ctas * sides);
     if (sides > 1 && clusters > 1) clusters--; /* a GPC has any even number of SMs */
     double waves = ceil_div((uint64_t)(tiles + 0.999), clusters ? clusters : 1);
@@ -218,7 +218,7 @@ static int fill_scalars(hewn_grouped_plan *plan, hewn_error *err)
     s->n = p->n;
     s->k = p->k;
     s->k_blocks = p->k_blocks;
-    s->tiles_n = ceil_div(p->n, cluster_columns(k, s->pair));
+    s->tiles_n = ceil_div(p->columns, cluster_columns(k, s->pair));
     s->raster_rows = k->raster_rows >> s->pair;
     s->kind = (uint32_t)p->kind;
     s->align = p->align;
@@ -325,7 +325,7 @@ static int prepare_maps(hewn_grouped_plan *plan, hewn_error *err)
     const struct {
         int dtype, swizzle;
         uint32_t box[2];
-    } how[GROUPED_TENSORS] = {
+    } how[] = {
         {types[p->in], HEWN_TENSORMAP_SWIZZLE_128B, {block, k->tile_m / k->ctas >> pair}},
         {types[p->in],
          HEWN_TENSORMAP_SWIZZLE_128B,
@@ -444,6 +444,8 @@ static int check_addresses(const hewn_grouped_plan *plan, const hewn_grouped_arg
     const struct grouped_problem *p = &plan->problem;
     const int listed = p->kind != HEWN_GROUPED_PLANES, block = BLOCK_SCALES(p->scales);
     const enum hewn_need scaled = hewn_needed(!UNSCALED(p->scales));
+    const int quantised = QUANTISED(p->out);
+    const enum hewn_need may = quantised ? ADDRESS_MAY : ADDRESS_NONE;
     const struct hewn_address list[] = {
         {"a", a->a, ADDRESS_MUST, (uint32_t)GROUPED_ALIGN << p->of[GROUPED_A].packed,
          p->of[GROUPED_A].span, 0},
@@ -455,6 +457,9 @@ static int check_addresses(const hewn_grouped_plan *plan, const hewn_grouped_arg
          block ? p->of[GROUPED_SB].span : p->scale_b_span, 0},
         {"alpha", a->alpha, block ? ADDRESS_MAY : ADDRESS_NONE, WORD, WORD * (uint64_t)p->groups,
          0},
+        {"scale_d", a->scale_d, hewn_needed(quantised), GROUPED_ALIGN, p->of[GROUPED_SD].span, 1},
+        {"bias", a->bias, may, WORD, WORD * (uint64_t)p->groups * p->columns, 0},
+        {"factor", a->factor, may, WORD, WORD * (uint64_t)p->groups, 0},
         {"index", a->index, hewn_needed(p->a_rows != 0), WORD,
          p->a_rows ? WORD * p->of[GROUPED_D].rows * p->of[GROUPED_D].planes : 0, 0},
         {"rows", a->rows, hewn_needed(listed), WORD, listed ? WORD * (uint64_t)p->groups : 0, 0},
@@ -479,14 +484,20 @@ static struct scaled_scalars scaled_of(const hewn_grouped_plan *plan, const hewn
                                    .raster_rows = s->raster_rows,
                                    .kind = s->kind,
                                    .align = s->align,
-                                   .formats = plan->problem.formats};
+                                   .formats = plan->problem.formats,
+                                   .act = (uint32_t)plan->problem.act,
+                                   .scale_d = a->scale_d,
+                                   .scale_d_row = plan->problem.of[GROUPED_SD].pitch,
+                                   .scale_d_plane = plan->problem.of[GROUPED_SD].plane,
+                                   .bias = a->bias,
+                                   .factor = a->factor};
 }
 
 static int launch(const hewn_grouped_plan *plan, const hewn_grouped_args *a, hewn_stream stream,
                   hewn_error *err)
 {
-    hewn_cu_tensor_map maps[GROUPED_TENSORS] = {0};
-    const hewn_deviceptr at[GROUPED_TENSORS] = {a->a, a->b, a->d, a->scale_a, a->scale_b};
+    hewn_cu_tensor_map maps[GROUPED_MAPPED] = {0};
+    const hewn_deviceptr at[GROUPED_MAPPED] = {a->a, a->b, a->d, a->scale_a, a->scale_b};
     const int block = BLOCK_SCALES(plan->problem.scales);
     int status = hewn_plan_place_maps(plan->context, plan->maps, hewn_grouped_names, at,
                                       map_count(plan), maps, err);

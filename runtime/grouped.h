@@ -17,6 +17,8 @@ enum {
     GROUPED_D,
     GROUPED_S,
     GROUPED_SB,
+    GROUPED_MAPPED,
+    GROUPED_SD = GROUPED_MAPPED, /* scales of a quantised D */
     GROUPED_TENSORS,
     GROUPED_ALIGN = 16
 };
@@ -24,6 +26,7 @@ enum {
 /* Inputs and their block scales, beside GROUPED_..._SCALES. */
 enum { SCALES_mx8 = GROUPED_UNSCALED_GLU + 1, SCALES_mx4, SCALES_nv4, SCALES_mw8 };
 #define BLOCK_SCALES(scales) ((scales) > GROUPED_UNSCALED_GLU)
+#define QUANTISED(out)       ((out) == HEWN_E4M3 || (out) == HEWN_E2M1)
 #define UNSCALED(scales)     ((scales) == GROUPED_UNSCALED || (scales) == GROUPED_UNSCALED_GLU)
 
 /* Planes of rows of elements; bytes. Of e2m1 an element is a byte, two of the caller's. Block scales: bytes of
@@ -34,7 +37,7 @@ struct grouped_tensor {
     uint64_t span;         /* from the first to the last */
     uint32_t element;
     uint32_t align; /* of strides; 0: GROUPED_ALIGN */
-    int packed; /* e2m1 that TMA widens */
+    int packed;     /* e2m1 that TMA widens */
 };
 
 struct grouped_problem {
@@ -44,7 +47,8 @@ struct grouped_problem {
     uint32_t k; /* bytes; block-scaled: elements */
     uint32_t k_blocks, blocks_n, align, expected_m;
     uint32_t tile_k, formats; /* elements; formats: as in an instruction descriptor */
-    int in, out, kind;
+    int in, out, kind, act;
+    uint32_t columns;                                  /* rows of B, of which tiles are made */
     int scales;                                        /* GROUPED_..._SCALES, or of block scales */
     uint64_t scale_b_row, scale_b_plane, scale_b_span; /* bytes */
 };
@@ -76,14 +80,14 @@ struct hewn_grouped_plan {
     const struct hewn_loaded *loaded;
     const struct grouped_kernel *kernel;
     struct grouped_problem problem;
-    struct hewn_map maps[GROUPED_TENSORS];
+    struct hewn_map maps[GROUPED_MAPPED];
     struct grouped_scalars scalars; /* without addresses */
     char variant[16];
     hewn_cu_launch_config config; /* without stream */
     hewn_cu_launch_attribute attributes[2];
 };
 
-extern const char *const hewn_grouped_names[GROUPED_TENSORS];
+extern const char *const hewn_grouped_names[GROUPED_MAPPED];
 
 int hewn_grouped_range(const char *name, int64_t value, int64_t least, int64_t most,
                        hewn_error *err);

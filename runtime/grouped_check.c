@@ -12,7 +12,7 @@ enum { WORD = 4, MAX_ALIGN = 1 << 30 };
 
 static const uint64_t stride_end = UINT64_C(1) << 40; /* bytes; TMA's own limit */
 
-const char *const hewn_grouped_names[GROUPED_TENSORS] = {"a", "b", "d", "scale_a", "scale_b"};
+const char *const hewn_grouped_names[GROUPED_MAPPED] = {"a", "b", "d", "scale_a", "scale_b"};
 
 int hewn_grouped_range(const char *name, int64_t value, int64_t least, int64_t most,
                        hewn_error *err)
@@ -149,9 +149,10 @@ static int check_options(const hewn_grouped_desc *d, struct grouped_problem *p, 
     int64_t align = d->align ? d->align : least;
     int status = check_inputs(d, p, err);
     if (status) return status;
-    if (d->out != half && d->out != HEWN_F32)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: dtype %d (%s) is neither %s nor f32", d->out,
-                         out ? out : "unknown", hewn_dtype_name(half));
+    const int quantised = block && QUANTISED(d->out);
+    if (d->out != half && d->out != HEWN_F32 && !quantised)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: dtype %d (%s) is none of %s, f32%s", d->out,
+                         out ? out : "unknown", hewn_dtype_name(half), block ? ", e4m3, e2m1" : "");
     status = hewn_grouped_range("kind", d->kind, HEWN_GROUPED_PLANES, HEWN_GROUPED_OFFSETS, err);
     if (!status)
         status =
@@ -160,10 +161,12 @@ static int check_options(const hewn_grouped_desc *d, struct grouped_problem *p, 
         status = hewn_grouped_range("scale_layout", d->scale_layout, coarse,
                                     coarse | (d->scales == HEWN_GROUPED_UE8M0_32), err);
     if (!status) status = check_counts(d, err);
-    if (!status && d->act != HEWN_ACT_NONE && (scaled || d->act != HEWN_ACT_SWIGLU))
+    if (!status && quantised)
+        status = hewn_grouped_range("act", d->act, HEWN_ACT_NONE, HEWN_ACT_SWIGLU, err);
+    else if (!status && d->act != HEWN_ACT_NONE && (scaled || d->act != HEWN_ACT_SWIGLU))
         status = hewn_fail(err, HEWN_ERR_ARGUMENT,
                            "act: %d, beside %s, is neither HEWN_ACT_NONE nor "
-                           "HEWN_ACT_SWIGLU of 16-bit inputs",
+                           "HEWN_ACT_SWIGLU of 16-bit inputs, nor is D quantised",
                            d->act, hewn_dtype_name(d->in));
     if (!status) status = hewn_grouped_range("k", d->k, 1, scaled ? INT32_MAX : INT32_MAX / 2, err);
     if (!status)
@@ -178,6 +181,10 @@ static int check_options(const hewn_grouped_desc *d, struct grouped_problem *p, 
     if (!status && align & (align - 1))
         status =
             hewn_fail(err, HEWN_ERR_ARGUMENT, "align: %lld is no power of two", (long long)align);
+    if (!status && quantised && d->act == HEWN_ACT_SWIGLU && (d->n % 32 || d->n > INT32_MAX / 2))
+        status =
+            hewn_fail(err, HEWN_ERR_ARGUMENT,
+                      "n: %lld, with SwiGLU, is no multiple of 32 below 2^30", (long long)d->n);
     p->in = d->in, p->out = d->out, p->kind = d->kind;
     p->align = (uint32_t)align;
     return status;
@@ -216,21 +223,51 @@ static int check_block_scales(struct grouped_tensor *t, const char *const names[
 
 static int check_atoms(const hewn_grouped_desc *d, struct grouped_problem *p, hewn_error *err)
 {
-    static const char *const a[] = {"scale_a_k", "scale_a_plane"}, *const b[] = {"scale_b_n",
-                                                                                 "scale_b_plane"};
     const int words = p->scales == SCALES_mw8;
+    const uint32_t planes = (uint32_t)p->of[GROUPED_D].planes;
     const uint64_t k = (p->scales == SCALES_nv4               ? 16U
                         : d->scales == HEWN_GROUPED_UE8M0_128 ? 128U
                                                               : 32U) *
                        SCALED_ATOM_SCALES;
-    const uint64_t units = (p->k + k - 1) / k;
-    struct grouped_tensor *sa = &p->of[GROUPED_S], *sb = &p->of[GROUPED_SB];
-    sa->planes = p->of[GROUPED_A].planes, sb->planes = p->groups;
-    int status = check_block_scales(sa, a, p->m, units, words,
-                                    (const int64_t[]){d->scale_a_k, d->scale_a_plane}, err);
-    return status ? status
-                  : check_block_scales(sb, b, p->n, units, words,
-                                       (const int64_t[]){d->scale_b_n, d->scale_b_plane}, err);
+    const uint64_t units = (p->k + k - 1) / k, columns = d->out == HEWN_E2M1 ? 64 : 128;
+    const struct {
+        int tensor;
+        uint32_t rows, planes;
+        uint64_t units;
+        int words;
+        int64_t stride[2];
+        const char *names[2];
+    } list[] = {
+        {GROUPED_S,
+         p->m,
+         planes,
+         units,
+         words,
+         {d->scale_a_k, d->scale_a_plane},
+         {"scale_a_k", "scale_a_plane"}},
+        {GROUPED_SB,
+         p->columns,
+         p->groups,
+         units,
+         words,
+         {d->scale_b_n, d->scale_b_plane},
+         {"scale_b_n", "scale_b_plane"}},
+        {GROUPED_SD,
+         p->m,
+         planes,
+         (p->n + columns - 1) / columns,
+         0,
+         {d->scale_d_m, d->scale_d_plane},
+         {"scale_d_m", "scale_d_plane"}},
+    };
+    int status = HEWN_OK;
+    for (size_t i = 0; !status && i < 2U + QUANTISED(d->out); i++) {
+        struct grouped_tensor *t = &p->of[list[i].tensor];
+        t->planes = list[i].planes;
+        status = check_block_scales(t, list[i].names, list[i].rows, list[i].units, list[i].words,
+                                    list[i].stride, err);
+    }
+    return status;
 }
 
 /* A stride of e2m1 in elements, at least `least`, becomes bytes; 0 stays. */
@@ -247,23 +284,25 @@ static int halve(const char *name, int64_t *stride, uint64_t least, uint32_t mul
     return HEWN_OK;
 }
 
-/* A or B of e2m1, and its strides, in bytes. TMA widens it beside 8 bits, and asks for more then. */
+/* A, B or D of e2m1, and its strides, in bytes. TMA widens A and B beside 8 bits, and asks for more then. */
 static int check_packed(const hewn_grouped_desc *d, struct grouped_problem *p, int i,
                         const char *const names[2], int64_t stride[2], hewn_error *err)
 {
     struct grouped_tensor *t = &p->of[i];
-    const int dtype = i == GROUPED_B && d->in_b ? d->in_b : d->in;
+    const int dtype = i == GROUPED_D ? d->out : i == GROUPED_B && d->in_b ? d->in_b : d->in;
     if (dtype != HEWN_E2M1) return HEWN_OK;
-    t->packed = p->scales == SCALES_mx8 || p->scales == SCALES_mw8;
+    t->packed = i != GROUPED_D && (p->scales == SCALES_mx8 || p->scales == SCALES_mw8);
     const uint32_t multiple = t->packed ? 64 : 32;
-    if (d->k % (t->packed ? GROUPED_BLOCK : 2))
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "k: %lld elements of e2m1 are no multiple of %d",
-                         (long long)d->k, t->packed ? GROUPED_BLOCK : 2);
+    if (t->columns % (t->packed ? GROUPED_BLOCK : 2))
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%c: %llu elements of e2m1 are no multiple of %d",
+                         i == GROUPED_D ? 'n' : 'k', (unsigned long long)t->columns,
+                         t->packed ? GROUPED_BLOCK : 2);
     int status = halve(names[0], &stride[0], t->columns, multiple, err);
     if (!status)
-        status = halve(names[1], &stride[1],
-                       t->planes > 1 ? t->rows * (uint64_t)(stride[0] ? 2 * stride[0] : d->k) : 0,
-                       multiple, err);
+        status =
+            halve(names[1], &stride[1],
+                  t->planes > 1 ? t->rows * (stride[0] ? 2 * (uint64_t)stride[0] : t->columns) : 0,
+                  multiple, err);
     t->columns /= 2;
     return status;
 }
@@ -281,7 +320,9 @@ int hewn_grouped_check(const hewn_grouped_desc *d, struct grouped_problem *p, he
     const int e2m1 = d->in == HEWN_E2M1;
     const uint32_t element = e2m1 ? 1 : (uint32_t)hewn_dtype_size(d->in);
     uint64_t blocks = (k + p->tile_k - 1) / p->tile_k;
-    int64_t stride_a[2] = {d->lda, d->stride_a}, stride_b[2] = {d->ldb, d->stride_b};
+    int64_t stride_a[2] = {d->lda, d->stride_a}, stride_b[2] = {d->ldb, d->stride_b},
+            stride_d[2] = {d->ldd, d->stride_d};
+    const uint32_t d_element = (uint32_t)hewn_dtype_size(d->out);
     uint64_t a_rows = d->a_rows ? (uint64_t)d->a_rows : m, a_planes = d->a_rows ? 1 : planes;
     p->a_rows = (uint32_t)d->a_rows;
     p->groups = (uint32_t)groups, p->m = (uint32_t)m, p->n = (uint32_t)n;
@@ -293,9 +334,11 @@ int hewn_grouped_check(const hewn_grouped_desc *d, struct grouped_problem *p, he
     p->of[GROUPED_A] =
         (struct grouped_tensor){.columns = k, .rows = a_rows, a_planes, .element = element};
     p->of[GROUPED_B] = (struct grouped_tensor){
-        .columns = k, .rows = d->act ? 2 * n : n, groups, .element = element};
+        .columns = k, .rows = d->act == HEWN_ACT_SWIGLU ? 2 * n : n, groups, .element = element};
     p->of[GROUPED_D] = (struct grouped_tensor){
-        .columns = n, .rows = m, planes, .element = (uint32_t)hewn_dtype_size(d->out)};
+        .columns = n, .rows = m, planes, .element = d_element ? d_element : 1};
+    p->act = d->act;
+    p->columns = (uint32_t)(p->scales == GROUPED_UNSCALED_GLU ? n : p->of[GROUPED_B].rows);
     p->of[GROUPED_S] =
         (struct grouped_tensor){.columns = a_rows, .rows = blocks, a_planes, .element = WORD};
     status = check_packed(d, p, GROUPED_A, a, stride_a, err);
@@ -306,7 +349,10 @@ int hewn_grouped_check(const hewn_grouped_desc *d, struct grouped_problem *p, he
     if (!status)
         status = hewn_grouped_extent(&p->of[GROUPED_B], b, stride_b[0], p->of[GROUPED_B].columns,
                                      stride_b[1], err);
-    if (!status) status = hewn_grouped_extent(&p->of[GROUPED_D], o, d->ldd, n, d->stride_d, err);
+    if (!status) status = check_packed(d, p, GROUPED_D, o, stride_d, err);
+    if (!status)
+        status = hewn_grouped_extent(&p->of[GROUPED_D], o, stride_d[0], p->of[GROUPED_D].columns,
+                                     stride_d[1], err);
     if (status || UNSCALED(p->scales)) return status;
     if (BLOCK_SCALES(p->scales)) return check_atoms(d, p, err);
     status = hewn_grouped_extent(&p->of[GROUPED_S], s,

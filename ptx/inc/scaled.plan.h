@@ -24,6 +24,9 @@
  * mw8:
  * map_sa  | scale_a, u32    | {m, words along k, groups or 1}              | {CTA_M, 1, 1}          | none
  * map_sb  | scale_b, u32    | {n, words along k, groups}                   | {128 LOAD_ATOMS, 1, 1} | none
+ * D of e4m3 or e2m1 has scales, in atoms along n: as a product with k = n reads scale_a. It and they are stored by lanes,
+ * not through map_d.
+ *
  * CTA_M and LOAD_N are a tile's rows and columns, of a pair of CTAs half of them; tiles in the scalars' rules are the
  * pair's, or, of a cluster of four CTAs, those of both pairs; a box of A then has half of CTA_M. A and B are bytes; of
  * mx8 and mw8, e2m1 is 16U4_ALIGN16B, which TMA widens to a byte an element. map_d ends at the last whole 16-byte chunk
@@ -41,6 +44,13 @@
 /* Of mw8: a scale for 128 elements, so a word for 4 k-blocks. Its log2, in a bit of `formats` that an instruction
  * descriptor has 0. */
 #define SCALED_COARSE 2
+
+/* What is done with the sums before they are quantised. SWIGLU: B's rows are 32 of gate and 32 of up in turn, tiles_n is
+ * that of 2n columns. */
+#define SCALED_ACT_RELU   1
+#define SCALED_ACT_GELU   2
+#define SCALED_ACT_SILU   3
+#define SCALED_ACT_SWIGLU 4
 
 #define SCALED_MAPS(FIRST, NEXT) \
     FIRST(map_a)                 \
@@ -67,7 +77,13 @@
     X(u32, align, "offsets: a power of two, 128 or more, of mw8 4; first rows are rounded "  \
                   "up to this")                                                              \
     X(u32, formats, "A's format << 7 | B's << 10, as in an instruction descriptor; of mw8 with " \
-                    "v = 128 also SCALED_COARSE")
+                    "v = 128 also SCALED_COARSE")                                            \
+    X(u32, act, "of a quantised D: SCALED_ACT_..., as hewn_act; else 0")                     \
+    X(u64, scale_d, "the same: address of D's scales; else any, as are those that follow")   \
+    X(u64, scale_d_row, "the same: bytes between atoms of 128 rows and of the next")         \
+    X(u64, scale_d_plane, "the same: bytes between scales of planes of D")                   \
+    X(u64, bias, "the same: address of an f32 for each row of B of each group, or 0: 0")     \
+    X(u64, factor, "the same: address of an f32 for each group, or 0: 1")
 
 #define SCALED_SCALAR_COUNT (SCALED_SCALARS(SCALAR_ONE))
 #define SCALED_PARAM_BYTES  (SCALED_MAP_COUNT * MAP_BYTES SCALED_SCALARS(SCALAR_BYTES))

@@ -209,12 +209,13 @@
     X(ring_a, producer.tma, mma.mma)              \
     X(ring_b, producer.tma, mma.mma)              \
     SM100F_SCALED_FLOWS_##i(X)                    \
-    X(stage_d, epilogue, epilogue.tma + epilogue) \
     X(tmem_base, mma, epilogue + producer + mma)  \
     X(acc_0, mma.mma, epilogue.ld)                \
     X(acc_1, mma.mma, epilogue.ld)                \
     X(scales_a, mma.copy, mma.mma)                \
     X(scales_b, mma.copy, mma.mma)
+/* A quantised D does not pass through it. */
+#define SM100F_SCALED_STAGED(X) X(stage_d, epilogue, epilogue.tma + epilogue)
 #define SM100F_SCALED_FLOWS_mx8(X)     \
     X(ring_sa, producer.tma, mma.copy) \
     X(ring_sb, producer.tma, mma.copy)

@@ -1,5 +1,5 @@
 /* Block-scaled products against float64: inputs, scales, variants, ragged and empty groups. */
-#include "scaled_case.h"
+#include "scaled_quantised.h"
 
 #include "lib/harness.h"
 #include "lib/suite.h"
@@ -204,41 +204,47 @@ static void sizes(struct device *dev)
         }
 }
 
+static struct scaled_case random_case(struct rng *r)
+{
+    const int i = (int)rng_below(r, INPUTS);
+    struct scaled_case c = of_inputs(i);
+    c.kind = (int)rng_below(r, 3);
+    c.groups = 1 + (int)rng_below(r, rng_below(r, 3) ? 4 : 40);
+    c.m = 1 + (int)rng_below(r, c.kind == HEWN_GROUPED_OFFSETS ? 900 : 200);
+    c.n = 1 + (int)rng_below(r, rng_below(r, 2) ? 200 : 500);
+    c.k = 1 + (int)rng_below(r, rng_below(r, 4) ? 400 : 1500);
+    if (c.groups > 6) c.n = 1 + c.n / 4, c.k = 1 + c.k / 4, c.m = 1 + c.m / 4;
+    c.k = k_of(i, c.k);
+    c.out = rng_below(r, 2) ? HEWN_BF16 : HEWN_F32;
+    c.few = !rng_below(r, 3);
+    c.spread = (int)rng_below(r, 2);
+    c.alpha = (int)rng_below(r, 2);
+    if (c.kind == HEWN_GROUPED_OFFSETS && rng_below(r, 2))
+        c.align = (c.layout ? 4 : 128) << rng_below(r, 3);
+    if (rng_below(r, 3)) c.variant = variants[rng_below(r, (uint32_t)variants_of(i))];
+    return c;
+}
+
 static void at_random(struct device *dev, int count)
 {
     struct rng r = {test_seed()};
-    for (int n = 0; n < count; n++) {
-        const int i = (int)rng_below(&r, INPUTS);
-        struct scaled_case c = of_inputs(i);
-        c.kind = (int)rng_below(&r, 3);
-        c.groups = 1 + (int)rng_below(&r, rng_below(&r, 3) ? 4 : 40);
-        c.m = 1 + (int)rng_below(&r, c.kind == HEWN_GROUPED_OFFSETS ? 900 : 200);
-        c.n = 1 + (int)rng_below(&r, rng_below(&r, 2) ? 200 : 500);
-        c.k = 1 + (int)rng_below(&r, rng_below(&r, 4) ? 400 : 1500);
-        if (c.groups > 6) c.n = 1 + c.n / 4, c.k = 1 + c.k / 4, c.m = 1 + c.m / 4;
-        c.k = k_of(i, c.k);
-        c.out = rng_below(&r, 2) ? HEWN_BF16 : HEWN_F32;
-        c.few = !rng_below(&r, 3);
-        c.spread = (int)rng_below(&r, 2);
-        c.alpha = (int)rng_below(&r, 2);
-        if (c.kind == HEWN_GROUPED_OFFSETS && rng_below(&r, 2))
-            c.align = (c.layout ? 4 : 128) << rng_below(&r, 3);
-        if (rng_below(&r, 3)) c.variant = variants[rng_below(&r, (uint32_t)variants_of(i))];
-        try_case(dev, c);
-    }
+    for (int n = 0; n < count; n++) try_case(dev, random_case(&r));
 }
 
 int main(int argc, char **argv)
 {
     struct device dev;
     int random = suite_number(&argc, argv, "--random");
+    int quantised = suite_number(&argc, argv, "--quantised"); /* at random */
     if (!suite_begin(&dev, "scaled", argc, argv)) return 1;
-    if (random) {
+    if (random || quantised) {
         at_random(&dev, random);
+        quantised_random(&dev, random_case, quantised);
     } else {
         each_variant(&dev);
         groups(&dev);
         sizes(&dev);
+        quantised_each(&dev, of_inputs, INPUTS, variants, VARIANTS);
     }
     return suite_end(&dev);
 }

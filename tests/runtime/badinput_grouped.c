@@ -52,7 +52,7 @@ static void shapes(hewn_context *context)
         "variant: there is no kernel \"128x192\"");
     BAD(d.in = HEWN_E5M2, HEWN_ERR_ARGUMENT, "in: dtype 4 (e5m2) is none of e4m3, bf16, f16");
     BAD((d.in = HEWN_F16, d.out = HEWN_BF16), HEWN_ERR_ARGUMENT,
-        "out: dtype 2 (bf16) is neither f16 nor f32");
+        "out: dtype 2 (bf16) is none of f16, f32");
     BAD((d.in = HEWN_BF16, d.scales = HEWN_GROUPED_COLUMNS), HEWN_ERR_ARGUMENT,
         "scales: 1 is not in 0..0");
     BAD(d.act = HEWN_ACT_SWIGLU, HEWN_ERR_ARGUMENT,
@@ -65,8 +65,8 @@ static void shapes(hewn_context *context)
     BAD((d.in = HEWN_BF16, d.variant = "128x192"), HEWN_ERR_ARGUMENT,
         "variant: there is no kernel \"128x192\"");
     BAD(d.variant = "128x256h", HEWN_ERR_ARGUMENT, "variant: there is no kernel \"128x256h\"");
-    BAD(d.out = HEWN_F16, HEWN_ERR_ARGUMENT, "out: dtype 1 (f16) is neither bf16 nor f32");
-    BAD(d.out = 77, HEWN_ERR_ARGUMENT, "out: dtype 77 (unknown) is neither bf16 nor f32");
+    BAD(d.out = HEWN_F16, HEWN_ERR_ARGUMENT, "out: dtype 1 (f16) is none of bf16, f32");
+    BAD(d.out = 77, HEWN_ERR_ARGUMENT, "out: dtype 77 (unknown) is none of bf16, f32");
     BAD(d.variant = "64x64", HEWN_ERR_ARGUMENT, "variant: there is no kernel \"64x64\"");
     BAD((d.groups = 1 << 20, d.m = 1 << 20, d.n = 1 << 14), HEWN_ERR_LIMIT, "m, n, groups: ");
 }
@@ -103,6 +103,31 @@ static void block_scales(hewn_context *context)
         "scale_a_k: 512 is less than the 1536 elements inside");
     BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.scale_b_n = 1544), HEWN_ERR_ARGUMENT,
         "scale_b_n: 1544 elements, 1544 B, are no multiple of 16 B");
+}
+
+/* D with scales of its own. */
+static void quantised(hewn_context *context)
+{
+    BAD(d.out = HEWN_E4M3, HEWN_ERR_ARGUMENT, "out: dtype 3 (e4m3) is none of bf16, f32");
+    BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.out = HEWN_E5M2), HEWN_ERR_ARGUMENT,
+        "out: dtype 4 (e5m2) is none of bf16, f32, e4m3, e2m1");
+    BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.act = HEWN_ACT_RELU), HEWN_ERR_ARGUMENT,
+        "act: 1, beside e4m3, is neither");
+    BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.out = HEWN_E4M3, d.act = 5), HEWN_ERR_ARGUMENT,
+        "act: 5 is not in 0..4");
+    BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.out = HEWN_E4M3, d.act = HEWN_ACT_SWIGLU, d.n = 500),
+        HEWN_ERR_ARGUMENT, "n: 500, with SwiGLU, is no multiple of 32");
+    BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.out = HEWN_E2M1, d.n = 511), HEWN_ERR_ARGUMENT,
+        "n: 511 elements of e2m1 are no multiple of 2");
+    BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.out = HEWN_E2M1, d.ldd = 520), HEWN_ERR_ARGUMENT,
+        "ldd: 520 elements of e2m1 are no multiple of 32");
+    BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.out = HEWN_E4M3, d.scale_d_m = 1024),
+        HEWN_ERR_ARGUMENT, "scale_d_m: 1024 is less than the 2048 elements inside");
+    BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.out = HEWN_E2M1, d.scale_d_m = 4104),
+        HEWN_ERR_ARGUMENT, "scale_d_m: 4104 elements, 4104 B, are no multiple of 16 B");
+    BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.out = HEWN_E4M3, d.kind = HEWN_GROUPED_COUNTS,
+         d.scale_d_plane = 16),
+        HEWN_ERR_ARGUMENT, "scale_d_plane: 16 is less than the 16384 elements inside");
 }
 
 static void strides(hewn_context *context)
@@ -156,6 +181,9 @@ static void addresses(hewn_grouped_plan *plan)
     BAD_RUN(a.scale_b += 2, "scale_b: address 0x50000002 is not a multiple of 4");
     BAD_RUN(a.rows = 0, "rows: address must not be 0");
     BAD_RUN(a.index = AT_ROWS + 4096, "index: address 0x60001000 must be 0");
+    BAD_RUN(a.bias = AT_ROWS + 4096, "bias: address 0x60001000 must be 0");
+    BAD_RUN(a.factor = AT_ROWS + 4096, "factor: address 0x60001000 must be 0");
+    BAD_RUN(a.scale_d = AT_ROWS + 4096, "scale_d: address 0x60001000 must be 0");
     REFUSE("grouped run: no plan", hewn_grouped_plan_run(NULL, &(hewn_grouped_args){0}, NULL, &err),
            HEWN_ERR_ARGUMENT, "plan: must not be NULL");
     REFUSE("grouped describe: no plan", hewn_grouped_plan_describe(NULL, NULL, &err),
@@ -353,6 +381,7 @@ void grouped(void)
         hewn_error why = {0};
         shapes(context);
         block_scales(context);
+        quantised(context);
         strides(context);
         choices(context);
         index_of(context);

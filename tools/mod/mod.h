@@ -151,7 +151,8 @@ const struct plan *plan_grouped(const char *target, const char *variant);
 /* The plan of grouped_sum_<in>_<out>, or NULL. */
 const struct plan *plan_grouped_sum(const char *target);
 /* The plan of grouped_<kind of block-scaled inputs>_<out>_<variant>, or NULL. */
-const struct plan *plan_scaled(const char *target, const char *kind, const char *variant);
+const struct plan *plan_scaled(const char *target, const char *kind, const char *out,
+                               const char *variant);
 /* The plan of w4_<in>_<format>_<width>, or NULL. */
 const struct plan *plan_w4(const char *target, const char *format, unsigned width);
 /* The plan of engine_<kernel>_<dtype>, or NULL. */

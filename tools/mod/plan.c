@@ -250,7 +250,7 @@ static int find_plan(struct module_id *id)
         id->plan = plan_grouped_sum(id->target);
     } else if (sscanf(id->name, "grouped_%7[a-z0-9]_%7[a-z0-9]_%15[a-z0-9_]", id->in, id->out,
                       variant) == 3) {
-        id->plan = plan_scaled(id->target, id->in, variant);
+        id->plan = plan_scaled(id->target, id->in, id->out, variant);
         if (!id->plan) id->plan = plan_grouped(id->target, variant);
     } else if (sscanf(id->name, "w4_%7[a-z0-9]_%15[a-z0-9]_%u%n", id->in, variant, &rows, &end) ==
                    3 &&

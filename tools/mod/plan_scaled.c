@@ -39,35 +39,37 @@ SM100F_SCALED_PLANS(CHECK)
 #define KIND_SCALE_nv4 "ue4m3"
 #define KIND_SCALE_mw8 "ue8m0"
 
-#define TABLES(P, t, v, i)                                           \
-    static const struct plan_range t##_##v##_##i##_shared[] =        \
-        PLAN_RANGES(P##_SCALED_SHARED(PLAN_SHARED, v, i));           \
-    static const struct plan_range t##_##v##_##i##_tmem[] =          \
-        PLAN_RANGES(P##_SCALED_TMEM(PLAN_TMEM, v, i));               \
-    static const struct plan_handoff t##_##v##_##i##_handoffs[] =    \
-        PLAN_HANDOFFS(P##_SCALED_HANDOFFS(PLAN_HANDOFF_SPAN, v, i)); \
-    static const struct plan_flow t##_##v##_##i##_flows[] =          \
-        PLAN_FLOWS(P##_SCALED_FLOWS(PLAN_FLOW, i));                  \
-    static const struct scaled_shape t##_##v##_##i##_shape = {       \
-        .a = KIND_A_##i,                                             \
-        .scale = KIND_SCALE_##i,                                     \
-        .tile_m = P##_SCALED_TILE_M(v),                              \
-        .tile_n = P##_SCALED_TILE_N(v),                              \
-        .load_m = P##_SCALED_CTA_M(v),                               \
-        .load_n = P##_SCALED_LOAD_N(v),                              \
-        .tile_k = P##_SCALED_TILE_K(i),                              \
-        .stages = P##_SCALED_STAGES(v),                              \
-        .raster_rows = P##_SCALED_RASTER_ROWS(v),                    \
-        .d_rows = P##_SCALED_D_ROWS,                                 \
-        .vector = P##_SCALED_VECTOR(i),                              \
-        .atoms = P##_SCALED_ATOMS(i),                                \
-        .load_atoms = P##_SCALED_LOAD_ATOMS(v, i),                   \
-        .words = P##_SCALED_WORDS(i),                                \
+#define TABLES(P, t, v, i)                                                       \
+    static const struct plan_range t##_##v##_##i##_shared[] =                    \
+        PLAN_RANGES(P##_SCALED_SHARED(PLAN_SHARED, v, i));                       \
+    static const struct plan_range t##_##v##_##i##_tmem[] =                      \
+        PLAN_RANGES(P##_SCALED_TMEM(PLAN_TMEM, v, i));                           \
+    static const struct plan_handoff t##_##v##_##i##_handoffs[] =                \
+        PLAN_HANDOFFS(P##_SCALED_HANDOFFS(PLAN_HANDOFF_SPAN, v, i));             \
+    static const struct plan_flow t##_##v##_##i##_flows[] =                      \
+        PLAN_FLOWS(P##_SCALED_FLOWS(PLAN_FLOW, i) P##_SCALED_STAGED(PLAN_FLOW)); \
+    static const struct plan_flow t##_##v##_##i##_quantised[] =                  \
+        PLAN_FLOWS(P##_SCALED_FLOWS(PLAN_FLOW, i));                              \
+    static const struct scaled_shape t##_##v##_##i##_shape = {                   \
+        .a = KIND_A_##i,                                                         \
+        .scale = KIND_SCALE_##i,                                                 \
+        .tile_m = P##_SCALED_TILE_M(v),                                          \
+        .tile_n = P##_SCALED_TILE_N(v),                                          \
+        .load_m = P##_SCALED_CTA_M(v),                                           \
+        .load_n = P##_SCALED_LOAD_N(v),                                          \
+        .tile_k = P##_SCALED_TILE_K(i),                                          \
+        .stages = P##_SCALED_STAGES(v),                                          \
+        .raster_rows = P##_SCALED_RASTER_ROWS(v),                                \
+        .d_rows = P##_SCALED_D_ROWS,                                             \
+        .vector = P##_SCALED_VECTOR(i),                                          \
+        .atoms = P##_SCALED_ATOMS(i),                                            \
+        .load_atoms = P##_SCALED_LOAD_ATOMS(v, i),                               \
+        .words = P##_SCALED_WORDS(i),                                            \
     };
 
 SM100F_SCALED_PLANS(TABLES)
 
-#define PLAN(P, t, v, i)                                       \
+#define PLAN(P, t, v, i, which)                                \
     {                                                          \
         #i,                                                    \
         #v,                                                    \
@@ -86,22 +88,33 @@ SM100F_SCALED_PLANS(TABLES)
             .shared = t##_##v##_##i##_shared,                  \
             .tmem = t##_##v##_##i##_tmem,                      \
             .handoffs = t##_##v##_##i##_handoffs,              \
-            .flows = t##_##v##_##i##_flows,                    \
+            .flows = t##_##v##_##i##_##which,                  \
             .scaled = &t##_##v##_##i##_shape,                  \
         },                                                     \
     },
 
-static const struct {
+#define STORED(P, t, v, i)    PLAN(P, t, v, i, flows)
+#define QUANTISED(P, t, v, i) PLAN(P, t, v, i, quantised)
+
+static const struct scaled_plan {
     const char *kind, *variant;
     struct plan plan;
-} plans[] = {SM100F_SCALED_PLANS(PLAN)};
+} plans[] = {SM100F_SCALED_PLANS(STORED)}, quantised[] = {SM100F_SCALED_PLANS(QUANTISED)};
 
-const struct plan *plan_scaled(const char *target, const char *kind, const char *variant)
+/* Whether D of dtype `out` has scales. */
+static int is_quantised(const char *out)
 {
+    return strcmp(out, "e4m3") == 0 || strcmp(out, "e2m1") == 0;
+}
+
+const struct plan *plan_scaled(const char *target, const char *kind, const char *out,
+                               const char *variant)
+{
+    const struct scaled_plan *of = is_quantised(out) ? quantised : plans;
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++)
-        if (strcmp(plans[i].plan.target, target) == 0 && strcmp(plans[i].kind, kind) == 0 &&
-            strcmp(plans[i].variant, variant) == 0)
-            return &plans[i].plan;
+        if (strcmp(of[i].plan.target, target) == 0 && strcmp(of[i].kind, kind) == 0 &&
+            strcmp(of[i].variant, variant) == 0)
+            return &of[i].plan;
     return NULL;
 }
 
@@ -110,14 +123,19 @@ const struct plan *plan_scaled(const char *target, const char *kind, const char 
 void scaled_write_problem(FILE *out, const struct module_id *id)
 {
     const struct scaled_shape *s = id->plan->scaled;
+    const int narrow = is_quantised(id->out);
     fprintf(out,
-            "  \"formula\": \"D[r][c] = alpha[g] * sum over k: scale_a[r][k / %u] * A[r][k] * "
-            "scale_b[g][c][k / %u] * B[g][c][k], r: a row of group g\",\n",
-            s->vector, s->vector);
+            "  \"formula\": \"%sD[r][c] = %salpha[g] * sum over k: scale_a[r][k / %u] * A[r][k] * "
+            "scale_b[g][c][k / %u] * B[g][c][k]%s, r: a row of group g\",\n",
+            narrow ? "scale_d[r][c / vector] * " : "", narrow ? "factor[g] * act(" : "", s->vector,
+            s->vector, narrow ? " + bias[g][c])" : "");
     fprintf(out,
             "  \"dtypes\": {\"a\": \"%s\", \"b\": \"%s\", \"scale_a\": \"%s\", "
-            "\"scale_b\": \"%s\", \"alpha\": \"f32\", \"sum\": \"f32\", \"d\": \"%s\"},\n",
-            s->a, s->a, s->scale, s->scale, id->out);
+            "\"scale_b\": \"%s\", \"alpha\": \"f32\", \"sum\": \"f32\", \"d\": \"%s\"%s},\n",
+            s->a, s->a, s->scale, s->scale, id->out,
+            !narrow                        ? ""
+            : strcmp(id->out, "e4m3") == 0 ? ", \"scale_d\": \"ue8m0\""
+                                           : ", \"scale_d\": \"ue4m3\"");
 }
 
 /* One tensor map; `tail` ends its line. */
@@ -161,8 +179,14 @@ void scaled_write_shape(FILE *out, const struct module_id *id)
     write_map(out, 0, "A", in, 3, "\"128-byte k-blocks\", \"m\", \"groups or 1\"", box, ",");
     snprintf(box, sizeof box, "128, %u, 1", s->load_n);
     write_map(out, 1, "B", in, 3, "\"128-byte k-blocks\", \"n\", \"groups\"", box, ",");
-    snprintf(box, sizeof box, "%d, %u, 1", strcmp(id->out, "f32") == 0 ? 32 : 64, s->d_rows);
-    write_map(out, 2, "D", id->out, 3, "\"whole\", \"m\", \"groups or 1\"", box, ",");
+    const int narrow = is_quantised(id->out);
+    snprintf(box, sizeof box, "%d, %u, 1",
+             strcmp(id->out, "f32") == 0 ? 32
+             : narrow                    ? 128
+                                         : 64,
+             s->d_rows);
+    write_map(out, 2, "D", narrow ? "u8" : id->out, 3, "\"whole\", \"m\", \"groups or 1\"", box,
+              ",");
     write_scale_maps(out, s);
     fprintf(out,
             "  ],\n  \"tile\": {\"m\": %u, \"n\": %u, \"k\": %u},\n  \"stages\": %u,\n"
