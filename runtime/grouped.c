@@ -211,8 +211,8 @@ static int fill_scalars(hewn_grouped_plan *plan, hewn_error *err)
     uint64_t tiles_m = ceil_div(p->m, k->tile_m);
     s->d_pitch = p->of[GROUPED_D].pitch;
     s->d_plane = p->of[GROUPED_D].plane;
-    s->scale_b_row = p->scale_b_row;
-    s->scale_b_plane = p->scale_b_plane;
+    s->scale_b_row = p->of[GROUPED_SB].pitch;
+    s->scale_b_plane = p->of[GROUPED_SB].plane;
     s->groups = p->groups;
     s->m = p->m;
     s->n = p->n;
@@ -453,8 +453,8 @@ static int check_addresses(const hewn_grouped_plan *plan, const hewn_grouped_arg
          p->of[GROUPED_B].span, 0},
         {"d", a->d, ADDRESS_MUST, GROUPED_ALIGN, p->of[GROUPED_D].span, 1},
         {"scale_a", a->scale_a, scaled, GROUPED_ALIGN, p->of[GROUPED_S].span, 0},
-        {"scale_b", a->scale_b, scaled, p->scales ? GROUPED_ALIGN : WORD,
-         block ? p->of[GROUPED_SB].span : p->scale_b_span, 0},
+        {"scale_b", a->scale_b, scaled, p->scales ? GROUPED_ALIGN : WORD, p->of[GROUPED_SB].span,
+         0},
         {"alpha", a->alpha, block ? ADDRESS_MAY : ADDRESS_NONE, WORD, WORD * (uint64_t)p->groups,
          0},
         {"scale_d", a->scale_d, hewn_needed(quantised), GROUPED_ALIGN, p->of[GROUPED_SD].span, 1},

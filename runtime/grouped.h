@@ -30,7 +30,7 @@ enum { SCALES_mx8 = GROUPED_UNSCALED_GLU + 1, SCALES_mx4, SCALES_nv4, SCALES_mw8
 #define UNSCALED(scales)     ((scales) == GROUPED_UNSCALED || (scales) == GROUPED_UNSCALED_GLU)
 
 /* Planes of rows of elements; bytes. Of e2m1 an element is a byte, two of the caller's. Block scales: bytes of
- * atoms, rows of them; or words, of rows, rows of these. GROUPED_SB: block scales alone. */
+ * atoms, rows of them; or words, of rows, rows of these. */
 struct grouped_tensor {
     uint64_t columns, rows, planes;
     uint64_t pitch, plane; /* between rows, between planes */
@@ -48,9 +48,8 @@ struct grouped_problem {
     uint32_t k_blocks, blocks_n, align, expected_m;
     uint32_t tile_k, formats; /* elements; formats: as in an instruction descriptor */
     int in, out, kind, act;
-    uint32_t columns;                                  /* rows of B, of which tiles are made */
-    int scales;                                        /* GROUPED_..._SCALES, or of block scales */
-    uint64_t scale_b_row, scale_b_plane, scale_b_span; /* bytes */
+    uint32_t columns; /* rows of B, of which tiles are made */
+    int scales;       /* GROUPED_..._SCALES, or of block scales */
 };
 
 /* The kernels' scalar parameters, in their order. */

@@ -14,6 +14,27 @@ static const uint64_t stride_end = UINT64_C(1) << 40; /* bytes; TMA's own limit 
 
 const char *const hewn_grouped_names[GROUPED_MAPPED] = {"a", "b", "d", "scale_a", "scale_b"};
 
+/* Strides between rows and between planes of each tensor. */
+static const struct {
+    const char *names[2];
+    size_t at[2];
+} strides[GROUPED_TENSORS] = {
+#define X(tensor, row, plane)   \
+    [tensor] = {{#row, #plane}, \
+                {offsetof(hewn_grouped_desc, row), offsetof(hewn_grouped_desc, plane)}},
+    X(GROUPED_A, lda, stride_a) X(GROUPED_B, ldb, stride_b) X(GROUPED_D, ldd, stride_d)
+        X(GROUPED_S, scale_a_k, scale_a_plane) X(GROUPED_SB, scale_b_n, scale_b_plane)
+            X(GROUPED_SD, scale_d_m, scale_d_plane)
+#undef X
+};
+
+static int64_t field_of(const hewn_grouped_desc *d, size_t offset)
+{
+    int64_t value;
+    memcpy(&value, (const char *)d + offset, sizeof value);
+    return value;
+}
+
 int hewn_grouped_range(const char *name, int64_t value, int64_t least, int64_t most,
                        hewn_error *err)
 {
@@ -82,11 +103,9 @@ static int check_counts(const hewn_grouped_desc *d, hewn_error *err)
 #undef X
     };
     int status = HEWN_OK;
-    for (size_t i = 0; !status && i < sizeof counts / sizeof *counts; i++) {
-        int64_t value;
-        memcpy(&value, (const char *)d + counts[i].offset, sizeof value);
-        status = hewn_grouped_range(counts[i].name, value, counts[i].least, INT32_MAX, err);
-    }
+    for (size_t i = 0; !status && i < sizeof counts / sizeof *counts; i++)
+        status = hewn_grouped_range(counts[i].name, field_of(d, counts[i].offset), counts[i].least,
+                                    INT32_MAX, err);
     return status;
 }
 
@@ -190,86 +209,6 @@ static int check_options(const hewn_grouped_desc *d, struct grouped_problem *p, 
     return status;
 }
 
-/* Rows of scales of B: of 128 columns, an element a block of k; or of a block, an element a column. */
-static int check_scales_b(const hewn_grouped_desc *d, struct grouped_problem *p, hewn_error *err)
-{
-    uint64_t rows = p->blocks_n, least = p->k_blocks;
-    int64_t row = d->scale_b_n;
-    uint32_t align = WORD;
-    if (p->scales == GROUPED_COLUMN_SCALES) {
-        rows = p->k_blocks, least = p->n, align = GROUPED_ALIGN;
-        if (!row) row = ((int64_t)p->n + 3) / 4 * 4;
-    }
-    int status = check_stride("scale_b_n", row, least, WORD, align, &p->scale_b_row, err);
-    if (!status)
-        status = check_stride("scale_b_plane", d->scale_b_plane, rows * p->scale_b_row / WORD, WORD,
-                              align, &p->scale_b_plane, err);
-    /* below 2^71: a description that large fails at B */
-    p->scale_b_span = p->groups * p->scale_b_plane;
-    return status;
-}
-
-/* Block scales of `rows` rows: rows of atoms; or words, a row of them for `units` units along k. */
-static int check_block_scales(struct grouped_tensor *t, const char *const names[2], uint64_t rows,
-                              uint64_t units, int words, const int64_t stride[2], hewn_error *err)
-{
-    int64_t row = stride[0];
-    t->element = words ? WORD : 1;
-    t->columns = words ? rows : units * SCALED_ATOM_BYTES;
-    t->rows = words ? units : (rows + SCALED_ATOM_ROWS - 1U) / SCALED_ATOM_ROWS;
-    if (!row && words) row = (int64_t)(rows + 3) / 4 * 4;
-    return hewn_grouped_extent(t, names, row, t->columns, stride[1], err);
-}
-
-static int check_atoms(const hewn_grouped_desc *d, struct grouped_problem *p, hewn_error *err)
-{
-    const int words = p->scales == SCALES_mw8;
-    const uint32_t planes = (uint32_t)p->of[GROUPED_D].planes;
-    const uint64_t k = (p->scales == SCALES_nv4               ? 16U
-                        : d->scales == HEWN_GROUPED_UE8M0_128 ? 128U
-                                                              : 32U) *
-                       SCALED_ATOM_SCALES;
-    const uint64_t units = (p->k + k - 1) / k, columns = d->out == HEWN_E2M1 ? 64 : 128;
-    const struct {
-        int tensor;
-        uint32_t rows, planes;
-        uint64_t units;
-        int words;
-        int64_t stride[2];
-        const char *names[2];
-    } list[] = {
-        {GROUPED_S,
-         p->m,
-         planes,
-         units,
-         words,
-         {d->scale_a_k, d->scale_a_plane},
-         {"scale_a_k", "scale_a_plane"}},
-        {GROUPED_SB,
-         p->columns,
-         p->groups,
-         units,
-         words,
-         {d->scale_b_n, d->scale_b_plane},
-         {"scale_b_n", "scale_b_plane"}},
-        {GROUPED_SD,
-         p->m,
-         planes,
-         (p->n + columns - 1) / columns,
-         0,
-         {d->scale_d_m, d->scale_d_plane},
-         {"scale_d_m", "scale_d_plane"}},
-    };
-    int status = HEWN_OK;
-    for (size_t i = 0; !status && i < 2U + QUANTISED(d->out); i++) {
-        struct grouped_tensor *t = &p->of[list[i].tensor];
-        t->planes = list[i].planes;
-        status = check_block_scales(t, list[i].names, list[i].rows, list[i].units, list[i].words,
-                                    list[i].stride, err);
-    }
-    return status;
-}
-
 /* A stride of e2m1 in elements, at least `least`, becomes bytes; 0 stays. */
 static int halve(const char *name, int64_t *stride, uint64_t least, uint32_t multiple,
                  hewn_error *err)
@@ -285,33 +224,82 @@ static int halve(const char *name, int64_t *stride, uint64_t least, uint32_t mul
 }
 
 /* A, B or D of e2m1, and its strides, in bytes. TMA widens A and B beside 8 bits, and asks for more then. */
-static int check_packed(const hewn_grouped_desc *d, struct grouped_problem *p, int i,
-                        const char *const names[2], int64_t stride[2], hewn_error *err)
+static int check_packed(const hewn_grouped_desc *d, struct grouped_problem *p, size_t i,
+                        int64_t stride[2], hewn_error *err)
 {
     struct grouped_tensor *t = &p->of[i];
-    const int dtype = i == GROUPED_D ? d->out : i == GROUPED_B && d->in_b ? d->in_b : d->in;
-    if (dtype != HEWN_E2M1) return HEWN_OK;
+    const char *const *names = strides[i].names;
+    const int dtypes[] = {d->in, d->in_b ? d->in_b : d->in, d->out};
+    if (i > GROUPED_D || dtypes[i] != HEWN_E2M1) return HEWN_OK;
     t->packed = i != GROUPED_D && (p->scales == SCALES_mx8 || p->scales == SCALES_mw8);
     const uint32_t multiple = t->packed ? 64 : 32;
     if (t->columns % (t->packed ? GROUPED_BLOCK : 2))
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "%c: %llu elements of e2m1 are no multiple of %d",
-                         i == GROUPED_D ? 'n' : 'k', (unsigned long long)t->columns,
-                         t->packed ? GROUPED_BLOCK : 2);
+                         "kkn"[i], (unsigned long long)t -> columns,
+                         t -> packed ? GROUPED_BLOCK : 2);
     int status = halve(names[0], &stride[0], t->columns, multiple, err);
+    const uint64_t row = stride[0] ? 2 * (uint64_t)stride[0] : t->columns;
     if (!status)
-        status =
-            halve(names[1], &stride[1],
-                  t->planes > 1 ? t->rows * (stride[0] ? 2 * (uint64_t)stride[0] : t->columns) : 0,
-                  multiple, err);
+        status = halve(names[1], &stride[1], t->planes > 1 ? t->rows * row : 0, multiple, err);
     t->columns /= 2;
     return status;
 }
 
+/* The strides of a tensor whose extents are set; `row`: between rows where the description has 0, or 0: contiguous. */
+static int check_tensor(const hewn_grouped_desc *d, struct grouped_problem *p, size_t i,
+                        int64_t row, hewn_error *err)
+{
+    int64_t stride[2] = {field_of(d, strides[i].at[0]), field_of(d, strides[i].at[1])};
+    int status = check_packed(d, p, i, stride, err);
+    return status ? status
+                  : hewn_grouped_extent(&p->of[i], strides[i].names, stride[0] ? stride[0] : row,
+                                        p->of[i].columns, stride[1], err);
+}
+
+/* Block scales of `rows` rows, of as many planes as tensor `of`: rows of atoms; or words, a row of them for `units` units
+ * along k. */
+static int check_block_scales(const hewn_grouped_desc *d, struct grouped_problem *p, size_t i,
+                              size_t of, uint64_t rows, uint64_t units, int words, hewn_error *err)
+{
+    struct grouped_tensor *t = &p->of[i];
+    t->planes = p->of[of].planes;
+    t->element = words ? WORD : 1;
+    t->columns = words ? rows : units * SCALED_ATOM_BYTES;
+    t->rows = words ? units : (rows + SCALED_ATOM_ROWS - 1U) / SCALED_ATOM_ROWS;
+    return check_tensor(d, p, i, words ? (int64_t)(rows + 3) / 4 * 4 : 0, err);
+}
+
+static int check_atoms(const hewn_grouped_desc *d, struct grouped_problem *p, hewn_error *err)
+{
+    const int words = p->scales == SCALES_mw8;
+    const uint64_t k = (p->scales == SCALES_nv4               ? 16U
+                        : d->scales == HEWN_GROUPED_UE8M0_128 ? 128U
+                                                              : 32U) *
+                       SCALED_ATOM_SCALES;
+    const uint64_t units = (p->k + k - 1) / k, columns = d->out == HEWN_E2M1 ? 64 : 128;
+    int status = check_block_scales(d, p, GROUPED_S, GROUPED_A, p->m, units, words, err);
+    if (!status)
+        status = check_block_scales(d, p, GROUPED_SB, GROUPED_B, p->columns, units, words, err);
+    if (!status && QUANTISED(d->out))
+        status = check_block_scales(d, p, GROUPED_SD, GROUPED_D, p->m,
+                                    (p->n + columns - 1) / columns, 0, err);
+    return status;
+}
+
+/* f32 scales of B: of 128 columns, an element a block of k; or of a block, an element a column. */
+static int check_scales_b(const hewn_grouped_desc *d, struct grouped_problem *p, hewn_error *err)
+{
+    const int columns = p->scales == GROUPED_COLUMN_SCALES;
+    struct grouped_tensor *t = &p->of[GROUPED_SB];
+    *t = (struct grouped_tensor){.columns = p->k_blocks, .rows = p->blocks_n, .align = WORD};
+    if (columns) *t = (struct grouped_tensor){.columns = p->n, .rows = p->k_blocks};
+    t->planes = p->groups;
+    t->element = WORD;
+    return check_tensor(d, p, GROUPED_SB, columns ? ((int64_t)p->n + 3) / 4 * 4 : 0, err);
+}
+
 int hewn_grouped_check(const hewn_grouped_desc *d, struct grouped_problem *p, hewn_error *err)
 {
-    static const char *const a[] = {"lda", "stride_a"}, *const b[] = {"ldb", "stride_b"},
-                             *const s[] = {"scale_a_k", "scale_a_plane"},
-                             *const o[] = {"ldd", "stride_d"};
     memset(p, 0, sizeof *p);
     int status = check_options(d, p, err);
     if (status) return status;
@@ -320,8 +308,6 @@ int hewn_grouped_check(const hewn_grouped_desc *d, struct grouped_problem *p, he
     const int e2m1 = d->in == HEWN_E2M1;
     const uint32_t element = e2m1 ? 1 : (uint32_t)hewn_dtype_size(d->in);
     uint64_t blocks = (k + p->tile_k - 1) / p->tile_k;
-    int64_t stride_a[2] = {d->lda, d->stride_a}, stride_b[2] = {d->ldb, d->stride_b},
-            stride_d[2] = {d->ldd, d->stride_d};
     const uint32_t d_element = (uint32_t)hewn_dtype_size(d->out);
     uint64_t a_rows = d->a_rows ? (uint64_t)d->a_rows : m, a_planes = d->a_rows ? 1 : planes;
     p->a_rows = (uint32_t)d->a_rows;
@@ -341,23 +327,11 @@ int hewn_grouped_check(const hewn_grouped_desc *d, struct grouped_problem *p, he
     p->columns = (uint32_t)(p->scales == GROUPED_UNSCALED_GLU ? n : p->of[GROUPED_B].rows);
     p->of[GROUPED_S] =
         (struct grouped_tensor){.columns = a_rows, .rows = blocks, a_planes, .element = WORD};
-    status = check_packed(d, p, GROUPED_A, a, stride_a, err);
-    if (!status) status = check_packed(d, p, GROUPED_B, b, stride_b, err);
-    if (!status)
-        status = hewn_grouped_extent(&p->of[GROUPED_A], a, stride_a[0], p->of[GROUPED_A].columns,
-                                     stride_a[1], err);
-    if (!status)
-        status = hewn_grouped_extent(&p->of[GROUPED_B], b, stride_b[0], p->of[GROUPED_B].columns,
-                                     stride_b[1], err);
-    if (!status) status = check_packed(d, p, GROUPED_D, o, stride_d, err);
-    if (!status)
-        status = hewn_grouped_extent(&p->of[GROUPED_D], o, stride_d[0], p->of[GROUPED_D].columns,
-                                     stride_d[1], err);
+    for (size_t i = GROUPED_A; !status && i <= GROUPED_D; i++)
+        status = check_tensor(d, p, i, 0, err);
     if (status || UNSCALED(p->scales)) return status;
     if (BLOCK_SCALES(p->scales)) return check_atoms(d, p, err);
-    status = hewn_grouped_extent(&p->of[GROUPED_S], s,
-                                 d->scale_a_k ? d->scale_a_k : (int64_t)(a_rows + 3) / 4 * 4,
-                                 a_rows, d->scale_a_plane, err);
+    status = check_tensor(d, p, GROUPED_S, (int64_t)(a_rows + 3) / 4 * 4, err);
     return status ? status : check_scales_b(d, p, err);
 }
 
