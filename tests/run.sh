@@ -143,6 +143,7 @@ on_simulator() {
         [ "$suite" = all ] && run "grouped_sum --random 1000 on $gpu" on $gpu "$bin/grouped_sum" --random 1000
         run "scaled on $gpu" on $gpu "$bin/scaled" --share "0/$([ "$suite" = all ] && echo 1 || echo 5)"
         [ "$suite" = all ] && run "scaled --random 300 on $gpu" on $gpu "$bin/scaled" --random 300
+        [ "$suite" = all ] && run "scaled --quantised 100 on $gpu" on $gpu "$bin/scaled" --quantised 100
         run "w4 on $gpu" on $gpu "$bin/w4"
         run "kernels on $gpu" on $gpu "$bin/kernels"
         [ "$suite" = all ] && run "kernels --random 1000 on $gpu" on $gpu "$bin/kernels" --random 1000

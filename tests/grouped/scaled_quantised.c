@@ -143,7 +143,8 @@ static void run_case(struct device *dev, struct quantised_case q)
     for (int i = 0; i < 2; i++, q.first.seed++, q.second.seed++) {
         struct scaled_data from, got;
         q.first.exact = i;
-        const bool ready = scaled_data_new(&from, &q.first) & scaled_data_new(&got, &q.second);
+        const bool made = scaled_data_new(&from, &q.first);
+        const bool ready = scaled_data_new(&got, &q.second) && made;
         CHECK(ready, "no host memory for the case");
         if (ready) run_data(dev, &q, &from, &got);
         scaled_data_free(&from);
