@@ -10,6 +10,7 @@
 #include "decode/names.h"
 #include "check/order_judge.h"
 #include "check/order_tell.h"
+#include "check/undefined.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -480,6 +481,25 @@ static void tell_unwritten(const struct accessor *a, const struct touch *t)
                FIND_TMEM_UNINIT, object, message, NULL, NULL);
 }
 
+/* A tcgen05.ld some of whose columns nothing has written: those registers are followed. Of its shapes only
+ * .32x32b, whose register i is column i of 32 lanes: as many columns as registers, and two blocks of lanes. */
+static void follow_unwritten(const struct accessor *a, const struct touch *t,
+                             const struct order_cta *c)
+{
+    const struct event *e = a->e;
+    const uint32_t first = (uint32_t)e->address & 0xFFFFU;
+    const uint32_t block = e->key ? first_lane((uint32_t)e->key) : 0;
+    if (a->class != CLASS_TMEM_LD || !t->unwritten || !t->written) return;
+    if (e->size != e->in->list_count || e->key != 3U << block) return;
+    for (uint32_t i = 0; i < e->size && first + i < TMEM_COLUMNS; i++) {
+        const struct cell *cells = &c->tensor[(size_t)(first + i) * TENSOR_ROW + block];
+        const uint32_t lanes = (cells[0].write ? 0 : 0xFFFFU) | (cells[1].write ? 0 : 0xFFFF0000U);
+        if (!lanes) continue;
+        e->warp->undefined = true;
+        undefined_load(a->o, a->w, e->in, e->in->list[i], lanes);
+    }
+}
+
 /* The epoch's instruction; NULL where there is none. */
 static const struct insn *insn_of(const struct accessor *a, epoch e)
 {
@@ -528,6 +548,7 @@ static void access_tensor(struct accessor *a)
     t = begin(a);
     touch_tensor(a, t, c, (uint32_t)a->e->address & 0xFFFFU, (uint32_t)a->e->size, a->e->key);
     tell_unwritten(a, t);
+    follow_unwritten(a, t, c);
     tell_sums(a, c);
     finish(a, t);
 }

@@ -10,7 +10,7 @@ enum { REGISTERS_KEPT = 256, WORDS_KEPT = 256 }; /* further ones are not followe
 
 struct undefined_register {
     uint32_t offset, lanes; /* which register; in which lanes its value is undefined */
-    const struct insn *in;  /* the shuffle */
+    const struct insn *in;  /* the shuffle or the load */
 };
 
 /* Bytes of local memory, where compilers keep variables and parameters. */
@@ -20,7 +20,7 @@ struct undefined_word {
     const struct insn *in;
 };
 
-/* What an instruction takes in: lanes in which some of it is undefined, and since which shuffle. */
+/* What an instruction takes in: lanes in which some of it is undefined, and since which shuffle or load. */
 struct taken {
     uint32_t lanes;
     const struct insn *in;
@@ -117,10 +117,27 @@ static bool only_computes(const struct insn *in)
     return in->is.class == INSN_ALU || in->is.class == INSN_MOVE || in->is.class == INSN_LANES;
 }
 
+static void tell_unwritten(struct order_warp *w, const struct insn *in, const struct taken *t,
+                           const char *how)
+{
+    char message[400];
+    (void)snprintf(message, sizeof message,
+                   "loads columns of which part was never written since tcgen05.alloc, and line %u "
+                   "%s. Cheapest remedy: write the columns first (tcgen05.st, cp or mma), or read "
+                   "those that were.",
+                   in->src->pos.line, how);
+    tell_alone(w, t->in, first_lane(t->lanes), FIND_TMEM_UNINIT, "", message, in,
+               "the undefined value is used here");
+}
+
 static void tell_used(struct order_warp *w, const struct insn *in, const struct taken *t,
                       const char *how)
 {
     char message[480];
+    if (!t->in->is.exchanges) {
+        tell_unwritten(w, in, t, how);
+        return;
+    }
     (void)snprintf(message, sizeof message,
                    "brings values of lanes that do not execute it: they have exited, never were, "
                    "or are not in the member mask. What this lane gets is undefined, and line %u "
@@ -161,6 +178,8 @@ static void on_values(struct order_warp *w, struct undefined *u, const struct ev
     for (uint32_t i = 0; !list && i < in->list_count; i++) take(u, in->list[i], e->lanes, &taken);
     if (in->is.class == INSN_STORE)
         u->stored = taken; /* judged when the access is known */
+    else if (taken.lanes && !taken.in->is.exchanges && in->is.class == INSN_TMEM_STORE)
+        taken = (struct taken){0}; /* tensor memory: not followed */
     else if (taken.lanes && !only_computes(in) && in->is.class != INSN_CONTROL)
         tell_used(w, in, &taken, "uses it");
     if (in->is.class == INSN_LANES && taken.lanes) taken.lanes = e->lanes;
@@ -212,6 +231,7 @@ static bool on_local(struct order_warp *w, struct undefined *u, const struct eve
     if (in->is.class == INSN_STORE) {
         taken = u->stored;
         taken.lanes &= e->lanes;
+        if (taken.lanes && e->space == SPACE_SHARED && !taken.in->is.exchanges) return true;
         if (e->space != SPACE_LOCAL && taken.lanes) tell_used(w, in, &taken, "stores it");
         if (e->space != SPACE_LOCAL) return true;
         for (uint32_t rest = e->lanes; rest; rest &= rest - 1)
@@ -228,16 +248,23 @@ static bool on_local(struct order_warp *w, struct undefined *u, const struct eve
     return true;
 }
 
+static bool follow(struct order *o, struct order_warp *w)
+{
+    if (!w->undefined) w->undefined = calloc(1, sizeof *w->undefined);
+    if (!w->undefined) order_exhausted(o, NULL);
+    return w->undefined != NULL;
+}
+
+void undefined_load(struct order *o, struct order_warp *w, const struct insn *in, struct arg r,
+                    uint32_t lanes)
+{
+    const struct taken taken = {lanes, in};
+    if (follow(o, w)) put(w->undefined, r, lanes, &taken);
+}
+
 void undefined_event(struct order *o, struct order_warp *w, const struct event *e)
 {
-    if (!w->undefined) {
-        if (e->kind != EV_EXCHANGE) return;
-        w->undefined = calloc(1, sizeof *w->undefined);
-        if (!w->undefined) {
-            order_exhausted(o, NULL);
-            return;
-        }
-    }
+    if (!w->undefined && (e->kind != EV_EXCHANGE || !follow(o, w))) return;
     switch (e->kind) {
     case EV_EXCHANGE: on_exchange(w->undefined, e); break;
     case EV_PASSED: order_keep(o, on_passed(w->undefined, e)); break;

@@ -1,8 +1,10 @@
 /*
  * Values that the ISA leaves undefined: a shuffle that reads a lane which does not execute it (PTX
- * ISA "shfl.sync"). A program may compute with such a value and drop it, as the upper lanes of a
- * reduction do, also by way of calls and local memory. It is an error if the value reaches other
- * memory, an address, an operand of another unit, or a branch.
+ * ISA "shfl.sync"); a tcgen05.ld that brings columns which nothing has written, among others that were.
+ * A program may compute with such a value and drop it, as the upper lanes of a reduction do, also by way of
+ * calls and local memory. It is an error if the value reaches other memory, an address, an operand of another
+ * unit, or a branch. What comes from unwritten columns may also go to shared and tensor memory, and is not
+ * followed there: an epilogue stages whole boxes, and the copy clips them.
  */
 #ifndef SIM_UNDEFINED_H
 #define SIM_UNDEFINED_H
@@ -11,5 +13,9 @@
 
 /* EV_EXCHANGE, EV_PASSED, EV_VALUES and EV_ACCESS. */
 void undefined_event(struct order *o, struct order_warp *w, const struct event *e);
+
+/* The lanes get an undefined value in register `r` by the instruction `in`, which completes later. */
+void undefined_load(struct order *o, struct order_warp *w, const struct insn *in, struct arg r,
+                    uint32_t lanes);
 
 #endif

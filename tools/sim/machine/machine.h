@@ -119,7 +119,8 @@ struct warp {
     uint32_t id;      /* in its CTA */
     uint32_t live;    /* lanes that have not exited */
     uint32_t born;    /* lanes that it began with */
-    bool undefined;   /* EV_EXCHANGE has said that registers of it hold what the ISA leaves undefined */
+    bool undefined;   /* EV_EXCHANGE has said that registers of it hold what the ISA leaves undefined, or the
+                         checker has found it of a load: EV_VALUES are published */
     uint32_t frag_count, current;
     struct frag frags[WARP_LANES];
     uint32_t reg_quota;   /* registers per thread, moved by setmaxnreg */
