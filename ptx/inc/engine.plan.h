@@ -159,6 +159,93 @@
     X(u32, history_row, "tokens that a history holds")     \
     X(u32, stop_count, "stop tokens")
 
+/* ---- route: a warp a row, whose scores lie in dynamic shared memory, once as they are and once for the choice -- */
+
+#define ENGINE_ROUTE_WARPS   4
+#define ENGINE_ROUTE_THREADS (32 * ENGINE_ROUTE_WARPS)
+#define ENGINE_ROUTE_EXPERTS 1024 /* at most */
+#define ENGINE_ROUTE_GROUPS  32   /* at most: a lane a group */
+#define ENGINE_ROUTE_CHOICES 32   /* at most: a lane a choice */
+#define ENGINE_ROUTE_SHARED  (8 * ENGINE_ROUTE_WARPS * ENGINE_ROUTE_EXPERTS)
+
+#define ENGINE_ROUTE_ROLES(X) X(row, 0, ENGINE_ROUTE_WARPS)
+#define ENGINE_ROUTE_FLOWS(X)
+
+/* Grid: {rows / 4, rounded up, 1, 1}. */
+#define ENGINE_ROUTE_SCALARS(X)                                    \
+    X(u64, logits, "address of logits, f32")                       \
+    X(u64, bias, "address of what the choice adds to scores, f32, or 0") \
+    X(u64, positions, "address of positions, i32, or 0")           \
+    X(u64, choice, "address of chosen experts, i32")               \
+    X(u64, weights, "address of their weights, f32")               \
+    X(u64, logits_row, "bytes between rows of logits")             \
+    X(u32, rows, "rows")                                           \
+    X(u32, experts, "experts")                                     \
+    X(u32, choices, "experts of a row")                            \
+    X(u32, groups, "groups of experts")                            \
+    X(u32, groups_kept, "groups that experts are chosen of")       \
+    X(u32, group_experts, "experts / groups")                      \
+    X(u32, sigmoid, "1: scores are sigmoids, a group's that of its best two; 0: softmax, its best") \
+    X(u32, normed, "1: weights are divided by their sum")          \
+    X(f32, scale, "weights are multiplied by it")
+
+/* ---- place: a warp an expert -- */
+
+#define ENGINE_PLACE_WARPS   8
+#define ENGINE_PLACE_THREADS (32 * ENGINE_PLACE_WARPS)
+
+#define ENGINE_PLACE_ROLES(X) X(expert, 0, ENGINE_PLACE_WARPS)
+#define ENGINE_PLACE_FLOWS(X)
+
+/* Grid: {experts / 8, rounded up, 1, 1}. */
+#define ENGINE_PLACE_SCALARS(X)                                         \
+    X(u64, choice, "address of chosen experts, i32")                    \
+    X(u64, offsets, "address of experts + 1 numbers of first places, i32") \
+    X(u64, index, "address of the rows of places, i32")                 \
+    X(u64, place, "address of the places of choices, i32")              \
+    X(u32, count, "rows * choices")                                     \
+    X(u32, choices, "experts of a row")                                 \
+    X(u32, experts, "experts")
+
+/* ---- latent: a warp the vector of a row, or four heads of Q -- */
+
+#define ENGINE_LATENT_WARPS   8
+#define ENGINE_LATENT_THREADS (32 * ENGINE_LATENT_WARPS)
+#define ENGINE_LATENT_RANK    512 /* elements of the vector */
+#define ENGINE_LATENT_ROTARY  64  /* and of what rotates */
+#define ENGINE_LATENT_ROW     (ENGINE_LATENT_RANK + ENGINE_LATENT_ROTARY)
+#define ENGINE_LATENT_LANES   (ENGINE_LATENT_ROTARY / ENGINE_UNIT) /* of a head */
+#define ENGINE_LATENT_HEADS   (32 / ENGINE_LATENT_LANES)           /* of a warp */
+
+#define ENGINE_LATENT_ROLES(X) X(head, 0, ENGINE_LATENT_WARPS)
+#define ENGINE_LATENT_FLOWS(X)
+
+/* Grid: {rows, (1 + heads / 4, rounded up) / 8, rounded up, 1}. */
+#define ENGINE_LATENT_SCALARS(X)                                       \
+    X(u64, vector, "address of rows of 576, a multiple of 16")         \
+    X(u64, q, "address of the rotary elements of Q, a multiple of 16") \
+    X(u64, out, "address of where they go, a multiple of 16")          \
+    X(u64, positions, "address of positions, i32")                     \
+    X(u64, sequences, "address of sequences, i32, or 0")               \
+    X(u64, rotation, "address of cosines and sines, a multiple of 16") \
+    X(u64, norm, "address of 512 weights, a multiple of 16")           \
+    X(u64, cache, "address of the pool of rows of 576, a multiple of 16") \
+    X(u64, table, "address of the block table, i32")                   \
+    X(u64, vector_row, "bytes between rows, a multiple of 16")         \
+    X(u64, q_row, "bytes between rows of q, a multiple of 16")         \
+    X(u64, q_head, "bytes between its heads, a multiple of 16")        \
+    X(u64, out_row, "bytes between rows of out, a multiple of 16")     \
+    X(u64, out_head, "bytes between its heads, a multiple of 16")      \
+    X(u64, page_row, "bytes between pages, a multiple of 16")          \
+    X(u64, token_row, "bytes between rows of a page, a multiple of 16") \
+    X(u32, heads, "heads of Q")                                        \
+    X(u32, positions_most, "positions that rotation has")              \
+    X(u32, sequences_most, "sequences that the table has")             \
+    X(u32, pages, "pages in the pool")                                 \
+    X(u32, page_size, "rows in a page")                                \
+    X(u32, table_width, "entries of a sequence in the table")          \
+    X(f32, eps, "added to the mean of squares of the vector")
+
 /* Of the kernel `k`: the first scalar stands behind no map. */
 #define ENGINE_SCALAR_COUNT(k) (ENGINE_##k##_SCALARS(SCALAR_ONE))
 #define ENGINE_PARAM_BYTES(k)  (0 ENGINE_##k##_SCALARS(SCALAR_BYTES))

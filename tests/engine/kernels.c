@@ -82,6 +82,9 @@ int main(int argc, char **argv)
         test_swiglu(&b, random);
         test_slots(&b, random);
         test_sample(&b, random / 4);
+        test_route(&b, random);
+        test_place(&b, random);
+        test_latent(&b, random);
         test_rules(&b);
     }
     return suite_end(&dev);

@@ -57,6 +57,9 @@ void test_rope(struct bench *b, int random);
 void test_swiglu(struct bench *b, int random);
 void test_slots(struct bench *b, int random);
 void test_sample(struct bench *b, int random);
+void test_route(struct bench *b, int random);
+void test_place(struct bench *b, int random);
+void test_latent(struct bench *b, int random);
 void test_rules(struct bench *b);
 
 #endif

@@ -106,11 +106,65 @@ static void other_rules(struct bench *b)
     REFUSED(advance, advance, (void)bad, "limits: must not be 0");
 }
 
+static void expert_rules(struct bench *b)
+{
+    const struct engine_route a = {.logits = 4,
+                                   .choice = 8,
+                                   .weights = 12,
+                                   .rows = 1,
+                                   .experts = 16,
+                                   .choices = 4,
+                                   .groups = 4,
+                                   .groups_kept = 2,
+                                   .scale = 1};
+    const struct engine_place p = {
+        .choice = 4, .offsets = 8, .index = 12, .place = 16, .rows = 1, .choices = 2, .experts = 3};
+    const struct engine_latent l = {.vector = 16,
+                                    .q = 32,
+                                    .out = 48,
+                                    .positions = 4,
+                                    .rotation = 64,
+                                    .norm = 80,
+                                    .cache = 96,
+                                    .table = 8,
+                                    .rows = 1,
+                                    .heads = 2,
+                                    .vector_row = 576,
+                                    .q_row = 128,
+                                    .q_head = 64,
+                                    .out_row = 1152,
+                                    .out_head = 576,
+                                    .positions_most = 9,
+                                    .sequences_most = 1,
+                                    .pages = 3,
+                                    .page_size = 4,
+                                    .table_width = 2,
+                                    .page = 2304,
+                                    .token = 576};
+    REFUSED(route, a, bad.experts = 1028, "experts: 1028 is not in 1..1024");
+    REFUSED(route, a, bad.experts = 18, "experts: 18 is not a multiple of 4");
+    REFUSED(route, a, bad.choices = 9, "choices: 9 is not in 1..8");
+    REFUSED(route, a, bad.groups_kept = 5, "groups_kept: 5 is not in 1..4");
+    REFUSED(route, a, bad.groups = 0, "groups: 0 is not in 1..32");
+    REFUSED(route, a, (bad.experts = 4, bad.choices = 1, bad.sigmoid = 1),
+            "experts: 4 are not two");
+    REFUSED(route, a, bad.weights = 0, "weights: must not be 0");
+    REFUSED(place, p, bad.choices = 0, "choices: 0 is not in 1..");
+    REFUSED(place, p, (bad.choices = 1024, bad.rows = 2097152),
+            "rows: 2097152 is not in 0..2097151");
+    REFUSED(place, p, bad.index = 2, "index: 0x2 is not a multiple of 4");
+    REFUSED(latent, l, bad.vector_row = 568, "vector_row: 568 is not in 576..");
+    REFUSED(latent, l, bad.page = 2296, "page: 2296 is not in 2304..");
+    REFUSED(latent, l, bad.table = 0, "table: must not be 0");
+    REFUSED(latent, l, bad.eps = 2, "eps: 2 is not in 0..1");
+}
+
 void test_rules(struct bench *b)
 {
     if (test_case("rules of norm")) norm_rules(b);
     if (test_case("rules of rope")) rope_rules(b);
     if (test_case("rules of the others")) other_rules(b);
+    if (test_case("rules of experts")) expert_rules(b);
     if (test_case("no rows: no launch")) {
         hewn_error err = {0};
         const struct engine_norm a = {.x = 16, .h = 32, .hidden = 8};

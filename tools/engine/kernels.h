@@ -26,7 +26,10 @@ const hewn_family *hewn_engine_family(void);
     X(swiglu, "engine_swiglu_bf16", 0)                         \
     X(sample_f32, "engine_sample_f32", ENGINE_SAMPLE_SHARED)   \
     X(sample_bf16, "engine_sample_bf16", ENGINE_SAMPLE_SHARED) \
-    X(advance, "engine_advance_i32", 0)
+    X(advance, "engine_advance_i32", 0)                        \
+    X(route, "engine_route_f32", ENGINE_ROUTE_SHARED)          \
+    X(place, "engine_place_i32", 0)                            \
+    X(latent, "engine_latent_bf16", 0)
 
 enum {
 #define ENGINE_KERNEL(name, module, shared) ENGINE_##name,
@@ -121,6 +124,86 @@ struct engine_swiglu {
 };
 int engine_swiglu(const struct engine_kernels *k, const struct engine_swiglu *a, hewn_stream stream,
                   hewn_error *err);
+
+/* ---- latent attention: Q as the cache is, and new rows of the cache -- */
+
+/*
+ * A row of the cache has 576 elements: a vector of 512, normed, and 64 rotary ones, of which
+ * neighbours form a pair. Row r stands at positions[r] of sequence sequences[r]. Its vector, x, goes
+ * into the cache as x * norm / sqrt(mean(x^2) + eps), the 64 elements behind it rotated; those of
+ * each head of Q go rotated to `out`. With c and s the position's cosine and sine j:
+ *
+ *   x[2j] = x[2j] * c - x[2j + 1] * s,   x[2j + 1] = x[2j + 1] * c + x[2j] * s
+ *
+ * Rows are left alone as by engine_rope.
+ */
+struct engine_latent {
+    hewn_deviceptr vector;    /* bf16 [rows, 576] */
+    hewn_deviceptr q;         /* bf16 [rows, heads, 64] */
+    hewn_deviceptr out;       /* bf16 [rows, heads, 64]; may not be q */
+    hewn_deviceptr positions; /* i32 [rows]; below 0: an idle row */
+    hewn_deviceptr sequences; /* i32 [rows], or 0: row r is of sequence r */
+    hewn_deviceptr rotation;  /* f32 [positions_most, 32, 2]: cosine, sine. A multiple of 16 */
+    hewn_deviceptr norm;      /* bf16 [512] */
+    hewn_deviceptr cache;     /* the pool: row t of page p at p * page + t * token */
+    hewn_deviceptr table;     /* i32 [sequences_most, table_width]: pages of a sequence */
+    int64_t rows, heads;
+    int64_t vector_row, q_row, q_head, out_row, out_head; /* strides */
+    int64_t positions_most, sequences_most;
+    int64_t pages, page_size, table_width; /* page_size: rows of a page */
+    int64_t page, token;                   /* strides of the pool */
+    double eps;
+};
+int engine_latent(const struct engine_kernels *k, const struct engine_latent *a, hewn_stream stream,
+                  hewn_error *err);
+
+/* ---- experts: which a row goes to, and its place among the rows of each -- */
+
+/*
+ * The scores of a row are its logits' sigmoids, 1 / (1 + exp(-x)), or their softmax. By score[e] +
+ * bias[e] first the best groups_kept of the groups are chosen, then of their experts the best
+ * `choices`, the best first. A group's own number is that of its best, with sigmoids the sum of its
+ * best two. Larger ones come first, of equal ones the lower number; NaN counts as -infinity.
+ *
+ *   weights[r][j] = scale * score[e], or with `normed` scale * score[e] / (sum of the chosen + 1e-20)
+ *
+ * for e = choice[r][j]. The bias is not in them. A row whose position is below 0 has -1 and 0.
+ */
+struct engine_route {
+    hewn_deviceptr logits;    /* f32 [rows, experts] */
+    hewn_deviceptr bias;      /* f32 [experts], or 0 */
+    hewn_deviceptr positions; /* i32 [rows], or 0 */
+    hewn_deviceptr choice;    /* i32 [rows, choices] */
+    hewn_deviceptr weights;   /* f32 [rows, choices] */
+    int64_t rows;
+    int64_t experts; /* 1 .. 1024 */
+    int64_t choices; /* 1 .. 32, at most the experts of groups_kept groups */
+    int64_t groups;  /* 1 .. 32: so many groups of experts / groups neighbours */
+    int64_t groups_kept;
+    int64_t logits_row; /* stride; 0: experts */
+    int sigmoid,
+        normed; /* 0 or 1. With sigmoids a group has at least two experts, or all are kept */
+    double scale;
+};
+int engine_route(const struct engine_kernels *k, const struct engine_route *a, hewn_stream stream,
+                 hewn_error *err);
+
+/*
+ * Rows in the order of their experts, as hewn_grouped takes them (HEWN_GROUPED_OFFSETS, a_rows): the
+ * choices of expert e have the places offsets[e] .. offsets[e + 1] - 1, in the order of rows, then of
+ * choices. index[place] is the row; place[r][j] is where hewn_grouped_sum finds choice j of row r.
+ * A choice that is no expert has place -1; places behind the last are not written.
+ */
+struct engine_place {
+    hewn_deviceptr choice;  /* i32 [rows, choices] */
+    hewn_deviceptr offsets; /* i32 [experts + 1] */
+    hewn_deviceptr index;   /* i32 [rows * choices] */
+    hewn_deviceptr place;   /* i32 [rows, choices] */
+    int64_t rows, choices;  /* their product is below 2^31 */
+    int64_t experts;        /* 1 .. 65,536 */
+};
+int engine_place(const struct engine_kernels *k, const struct engine_place *a, hewn_stream stream,
+                 hewn_error *err);
 
 /* ---- slots: the requests that decode together -- */
 

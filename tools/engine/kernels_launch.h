@@ -33,6 +33,15 @@ struct engine_sample_scalars {
 struct engine_advance_scalars {
     ENGINE_ADVANCE_SCALARS(ENGINE_SCALAR_FIELD)
 };
+struct engine_route_scalars {
+    ENGINE_ROUTE_SCALARS(ENGINE_SCALAR_FIELD)
+};
+struct engine_place_scalars {
+    ENGINE_PLACE_SCALARS(ENGINE_SCALAR_FIELD)
+};
+struct engine_latent_scalars {
+    ENGINE_LATENT_SCALARS(ENGINE_SCALAR_FIELD)
+};
 /* The address of parameter `name` of scalars `s`, for a list of them. */
 #define ENGINE_PARAM(type, name, rule) &s.name,
 

@@ -41,6 +41,9 @@ static const struct writers {
     {"engine_swiglu", engine_write_problem, engine_write_shape, engine_write_limits},
     {"engine_sample", engine_write_problem, engine_write_shape, engine_write_limits},
     {"engine_advance", engine_write_problem, engine_write_shape, engine_write_limits},
+    {"engine_route", engine_write_problem, engine_write_shape, engine_write_limits},
+    {"engine_place", engine_write_problem, engine_write_shape, engine_write_limits},
+    {"engine_latent", engine_write_problem, engine_write_shape, engine_write_limits},
 };
 
 struct manifest {

@@ -13,6 +13,7 @@ _Static_assert(ENGINE_NORM_SHARED + 4 * ENGINE_NORM_WARPS <= SM_SHARED_BYTES, "s
 _Static_assert(ENGINE_SAMPLE_BINS == 2 * ENGINE_SAMPLE_THREADS && ENGINE_SAMPLE_THREADS == 1024,
                "two bins a thread");
 _Static_assert(ENGINE_SAMPLE_SHARED + ENGINE_SAMPLE_STATIC <= SM_SHARED_BYTES, "shared memory");
+_Static_assert(ENGINE_ROUTE_GROUPS <= 32 && ENGINE_ROUTE_CHOICES <= 32, "a lane each");
 _Static_assert((ENGINE_NORM_WARPS & (ENGINE_NORM_WARPS - 1)) == 0, "a power of two");
 
 /* X(kernel, prefix, dynamic shared memory, formula, dtypes, grid, limits): a kernel of ptx/inc. */
@@ -36,7 +37,19 @@ _Static_assert((ENGINE_NORM_WARPS & (ENGINE_NORM_WARPS - 1)) == 0, "a power of t
       "\"vocab\": [1, 262144]")                                                                  \
     X(advance, ADVANCE, 0, "tokens[slot] = sampled[slot], positions[slot] += 1, or the end",     \
       "\"tokens\": \"i32\"", "\"rows / 128, rounded up\", \"1\", \"1\"",                         \
-      "\"rows\": [1, 2147483647]")
+      "\"rows\": [1, 2147483647]")                                                               \
+    X(route, ROUTE, ENGINE_ROUTE_SHARED,                                                         \
+      "the best experts of the best groups by score + bias; weight = score * scale, or "         \
+      "scale * score / sum; score = sigmoid(logit), or softmax",                                 \
+      "\"choice\": \"i32\", \"weights\": \"f32\"", "\"rows / 4, rounded up\", \"1\", \"1\"",     \
+      "\"experts\": [1, 1024], \"groups\": [1, 32], \"choices\": [1, 32]")                       \
+    X(place, PLACE, 0, "index[place] = r, place[r][j] = place: choices in the order of experts", \
+      "\"choice\": \"i32\"", "\"experts / 8, rounded up\", \"1\", \"1\"",                        \
+      "\"count\": [0, 2147483647]")                                                              \
+    X(latent, LATENT, 0,                                                                         \
+      "cache row: x * norm / sqrt(mean(x^2) + eps), and rotated pairs; Q: rotated pairs",        \
+      "\"rows\": \"bf16\", \"rotation\": \"f32\", \"positions\": \"i32\"",                       \
+      "\"rows\", \"(1 + heads / 4, rounded up) / 8, rounded up\", \"1\"", "\"heads\": [1, 65536]")
 
 #define TABLES(name, P, shared, formula, dtypes, grid, limits)                                  \
     static const struct plan_scalar name##_scalars[] =                                          \
