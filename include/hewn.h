@@ -954,6 +954,10 @@ int hewn_merge_plan_run(const hewn_merge_plan *plan, const hewn_merge_args *args
  * place of `length` here. Memory behind a sequence's last
  * key (unused rows of a page or of a padded cache) may hold anything.
  *
+ * Invariance. With `invariant` a sequence, or a query with lists, is never cut into parts, so the order of
+ * its sums does not depend on the others, nor on batch and q_length. A few long sequences are then slow,
+ * because one CTA reads all keys of a tile of rows. It needs no workspace.
+ *
  * NaN and infinity: in Q they stay in their rows. In the cache they reach all rows of a tile if one of
  * its rows sees a key of the same block of 64 keys. Nothing crosses from one sequence to another.
  */
@@ -995,6 +999,7 @@ typedef struct hewn_mla_desc {
     int64_t extra_token, extra_batch; /* strides, as kv_token and kv_batch */
     int extra_lengths;                /* as lengths */
     int extra_cache;                  /* hewn_mla_cache; the same as cache */
+    int invariant; /* 1: a query's bits depend on its own row and keys alone; see above */
 } hewn_mla_desc;
 
 typedef struct hewn_mla_plan hewn_mla_plan;

@@ -118,7 +118,7 @@ static uint32_t choose_shares(const struct mla_problem *p, uint32_t most)
 static int can_split(const struct mla_problem *p, uint32_t shares)
 {
     uint64_t blocks = most_blocks(p), all = sequences(p), each = (all + shares - 1) / shares;
-    if (shares <= 1 || blocks <= 1) return 0;
+    if (shares <= 1 || blocks <= 1 || p->invariant) return 0;
     return p->lengths || p->extra.lengths || each > MLA_FEW ||
            each * blocks > (all * blocks + shares - 1) / shares + MLA_SLACK;
 }

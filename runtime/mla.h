@@ -37,7 +37,7 @@ struct mla_problem {
     uint32_t list_width; /* 0: no lists */
     uint64_t list_step;  /* bytes */
     struct mla_extra extra;
-    int in, out, cache, lengths, causal, sink;
+    int in, out, cache, lengths, causal, sink, invariant;
     float scale_log2;
     struct mla_tensor q, kv, o;
     uint64_t scales; /* bytes from a page's first row to its scales, where these are apart */

@@ -288,6 +288,7 @@ static int check_options(const hewn_mla_desc *d, struct mla_problem *p, hewn_err
     if (!status) status = check_range("lengths", d->lengths, 0, d->list_width ? 2 : 1, err);
     if (!status) status = check_range("causal", d->causal, 0, 1, err);
     if (!status) status = check_range("sink", d->sink, 0, 1, err);
+    if (!status) status = check_range("invariant", d->invariant, 0, 1, err);
     if (status) return status;
     int small = d->cache == HEWN_MLA_CACHE_584;
     double scale = d->scale == 0 ? small ? default_scale_584 : default_scale : d->scale;
@@ -303,6 +304,7 @@ static int check_options(const hewn_mla_desc *d, struct mla_problem *p, hewn_err
     p->lengths = d->lengths;
     p->causal = d->causal;
     p->sink = d->sink;
+    p->invariant = d->invariant;
     return HEWN_OK;
 }
 

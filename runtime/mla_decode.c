@@ -137,6 +137,12 @@ static void fill_scalars(hewn_mla_plan *plan)
     s->lse_head = queries;
     s->lse_batch = queries * p->q_heads;
     plan->lse_span = queries * p->q_heads * p->batch;
+    if (p->invariant) { /* parts at fixed counts, which no tile reaches */
+        s->chunk = DECODE_WHOLE;
+        s->chunks = 1;
+        s->row_tiles = ceil_div(s->q_len, s->tokens);
+        s->tiles = s->head_blocks * s->row_tiles;
+    }
     uint32_t lists = p->list_width ? p->q_length : 1; /* of a sequence */
     const struct mla_extra *e = &p->extra;
     uint32_t unpaged = e->length ? e->length : 1; /* one page of all rows */
@@ -265,7 +271,7 @@ static int load_kernels(hewn_mla_plan *plan, hewn_context *context, hewn_error *
     if (!status)
         status = hewn_plan_load(context, hewn_mla_family(), name, kernel->dynamic_shared,
                                 &plan->loaded, err);
-    if (status || most_blocks(&plan->problem) < 2) return status;
+    if (status || most_blocks(&plan->problem) < 2 || plan->problem.invariant) return status;
     return hewn_plan_load(context, hewn_mla_family(), "mla_combine", 0, &plan->combine, err);
 }
 

@@ -456,6 +456,52 @@ static void at_random(struct device *dev, int count)
     }
 }
 
+/* The longest sequence has the same bits, whatever the others' lengths are. */
+static void run_invariant(struct device *dev, const struct mla_case *c)
+{
+    struct mla_data d;
+    hewn_error err = {0};
+    hewn_mla_plan *plan = NULL;
+    hewn_mla_plan_info info = {.struct_size = sizeof info};
+    const bool ready = mla_data_new(&d, c);
+    CHECK(ready, "no host memory for the case");
+    d.desc.invariant = 1;
+    if (ready && hewn_mla_plan_create(dev->context, &d.desc, &plan, &err) == HEWN_OK) {
+        const size_t size = d.o_bytes / (size_t)c->batch;
+        unsigned char *first = malloc(size);
+        int at = 0;
+        hewn_mla_plan_describe(plan, &info, NULL);
+        CHECK_INT(info.workspace, 0);
+        run_data(dev, &d, plan);
+        while (at + 1 < c->batch && d.pool[0].lengths[at] < c->length) at++;
+        if (first) memcpy(first, d.o + (size_t)at * size, size);
+        for (int i = 0; i < c->batch; i++)
+            if (i != at && d.pool[0].lengths[i] > 1) d.pool[0].lengths[i] = 1;
+        run_data(dev, &d, plan);
+        CHECK(first && !memcmp(first, d.o + (size_t)at * size, size),
+              "sequence %d has other bits beside others", at);
+        free(first);
+    } else {
+        CHECK(false, "plan: %s", err.message);
+    }
+    hewn_mla_plan_destroy(plan);
+    mla_data_free(&d);
+}
+
+static void invariance(struct device *dev)
+{
+    struct mla_case c = usual;
+    c.batch = 3;
+    c.length = 700;
+    c.ragged = 1;
+    c.out = HEWN_F32;
+    if (test_case("invariant, pages")) run_invariant(dev, &c);
+    c.page = 0;
+    c.heads = 70; /* two tiles of rows */
+    c.packed = MLA_WIDE_RECORD;
+    if (test_case("invariant, records")) run_invariant(dev, &c);
+}
+
 int main(int argc, char **argv)
 {
     struct device dev;
@@ -477,6 +523,7 @@ int main(int argc, char **argv)
         records(&dev, MLA_SPLIT_RECORD);
         second_caches(&dev);
         more_records(&dev, MLA_SPLIT_RECORD);
+        invariance(&dev);
     }
     if (show) printf("digest %016llx\n", (unsigned long long)digest);
     return suite_end(&dev);

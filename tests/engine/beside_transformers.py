@@ -1,9 +1,9 @@
 """Compares the engine with transformers: beside_transformers.py ENGINE FOLDER COUNT SEED
 
-Saves COUNT random checkpoints of Llama, Mistral and Qwen2, lets the engine draw a few tokens from each with
+Saves COUNT random checkpoints of Llama, Mistral, Qwen2 and DeepSeek-V3, lets the engine draw a few tokens from each with
 --check (its logits on the device against its own float64 reference), and compares that reference with the
 model of transformers in float64. That one keeps norms, rotations and softmax in fp32, so the bound is 1e-4 of
-the largest logit. Ends with "N passed, N failed".
+the largest logit. Ends with "N passed, N failed". Needs transformers 4.51 or later.
 """
 import os
 import random
@@ -18,6 +18,26 @@ LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_fr
           "original_max_position_embeddings": 32}
 
 
+YARN = {"type": "yarn", "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64,
+        "beta_fast": 32.0, "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0}
+
+
+def random_deepseek(rng):
+    groups, heads = rng.choice([1, 2, 4]), rng.choice([1, 2, 3, 5])
+    kept, each = rng.randrange(1, groups + 1), rng.choice([2, 4, 8])
+    return transformers.DeepseekV3Config(
+        vocab_size=rng.choice([97, 128, 260]), hidden_size=8 * rng.randrange(4, 20), intermediate_size=96,
+        moe_intermediate_size=8 * rng.randrange(1, 9), num_hidden_layers=rng.choice([1, 2, 3]),
+        num_attention_heads=heads, num_key_value_heads=heads, n_shared_experts=rng.choice([1, 2]),
+        n_routed_experts=groups * each, n_group=groups, topk_group=kept,
+        num_experts_per_tok=rng.randrange(1, min(6, kept * each) + 1), first_k_dense_replace=rng.choice([0, 1]),
+        kv_lora_rank=512, q_lora_rank=8 * rng.randrange(2, 12), qk_rope_head_dim=64,
+        qk_nope_head_dim=8 * rng.randrange(2, 17), v_head_dim=8 * rng.randrange(2, 17),
+        norm_topk_prob=rng.random() < 0.5, routed_scaling_factor=rng.choice([1.0, 2.5]), max_position_embeddings=256,
+        rms_norm_eps=1e-5, initializer_range=rng.choice([0.05, 0.1]), bos_token_id=None, eos_token_id=None,
+        rope_scaling=YARN if rng.random() < 0.5 else None)
+
+
 def random_model(rng):
     kv = rng.choice([1, 1, 2])
     heads, dim = kv * rng.choice([1, 2, 4]), 64 if rng.random() < 0.7 else 128
@@ -26,11 +46,13 @@ def random_model(rng):
                   intermediate_size=8 * rng.randrange(4, 40), max_position_embeddings=256, rms_norm_eps=1e-5,
                   initializer_range=rng.choice([0.05, 0.1]), bos_token_id=None, eos_token_id=None,
                   tie_word_embeddings=rng.random() < 0.5, rope_theta=rng.choice([1e4, 5e5]))
-    kind = rng.choice(["llama", "llama", "mistral", "qwen2"])
+    kind = rng.choice(["llama", "llama", "mistral", "qwen2", "deepseek", "deepseek"])
     if kind == "llama":
         if rng.random() < 0.5:
             common["rope_scaling"] = rng.choice([{"type": "linear", "factor": 4.0, "rope_type": "linear"}, LLAMA3])
         config = transformers.LlamaConfig(attention_bias=rng.random() < 0.3, **common)
+    elif kind == "deepseek":
+        config = random_deepseek(rng)
     elif kind == "mistral":
         config = transformers.MistralConfig(sliding_window=rng.choice([None, 12]), **common)
     else:
@@ -43,7 +65,24 @@ def random_model(rng):
                 p.uniform_(0.75, 1.25)
             elif "bias" in name:
                 p.uniform_(-0.5, 0.5)
+            elif "mlp.gate.weight" in name: # scores well apart
+                p.normal_(0, 0.4)
+        for name, p in model.named_buffers():
+            if "e_score" in name: # all chances are above 0, which stands for "not to be chosen" in some versions
+                p.uniform_(0, 0.5)
     return kind, model.to(torch.bfloat16)
+
+
+def in_float64(model):
+    """A new model with these weights: what came to bf16 has rounded the frequencies of its rotations too."""
+    wide = type(model)(model.config)
+    wide.load_state_dict({name: value.float() for name, value in model.state_dict().items()})
+    wide = wide.double().eval()
+    for part in wide.modules():
+        if type(part).__name__ == "DeepseekV3TopkRouter": # its weights are fp32, and decide the type of what follows
+            part.forward = lambda x, route=part.forward: tuple(
+                y.double() if y.is_floating_point() else y for y in route(x))
+    return wide
 
 
 def compare(engine, folder, rng):
@@ -59,9 +98,7 @@ def compare(engine, folder, rng):
     if run.returncode or not drawn:
         return "%s: %s %s" % (kind, run.stdout[:300], run.stderr[-300:])
     tokens = prompt + list(map(int, drawn[0].split()[1:]))
-    # Read again: what came to bf16 has rounded the frequencies of its rotations too.
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, torch_dtype=torch.float32,
-                                                              attn_implementation="eager").double()
+    model = in_float64(model)
     with torch.no_grad():
         want = model(torch.tensor([tokens[:-1]])).logits[0].double()[len(prompt) - 1:]
     rows = [list(map(float, line.split()[1:])) for line in lines if line.startswith("logits: ")]

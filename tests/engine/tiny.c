@@ -84,6 +84,54 @@ static void add(struct writer *w, long rows, long columns, double around, double
     snprintf(e->name, sizeof e->name, format, layer);
 }
 
+static void add_gated(struct writer *w, int i, long width, const char *where)
+{
+    static const char *const name[] = {"gate", "up", "down"};
+    const long h = w->t->hidden;
+    char format[NAME];
+    for (int part = 0; part < 3; part++) {
+        const long columns = part < 2 ? h : width;
+        snprintf(format, sizeof format, "model.layers.%%d.mlp.%s%s_proj.weight", where, name[part]);
+        add(w, part < 2 ? width : h, columns, 0, sqrt(3.0 / (double)columns), format, i);
+    }
+}
+
+/* Latent attention. */
+static void add_latent(struct writer *w, int i)
+{
+    const struct tiny *t = w->t;
+    const long h = t->hidden, q = (long)t->heads * (t->nope + 64), v = (long)t->heads * t->v_dim;
+    const long made = (long)t->heads * (t->nope + t->v_dim);
+    const double in = sqrt(3.0 / (double)h);
+    if (t->q_rank) {
+        add(w, t->q_rank, h, 0, in, "model.layers.%d.self_attn.q_a_proj.weight", i);
+        add(w, t->q_rank, 0, 1, 0.25, "model.layers.%d.self_attn.q_a_layernorm.weight", i);
+        add(w, q, t->q_rank, 0, sqrt(3.0 / t->q_rank), "model.layers.%d.self_attn.q_b_proj.weight",
+            i);
+    } else {
+        add(w, q, h, 0, in, "model.layers.%d.self_attn.q_proj.weight", i);
+    }
+    add(w, 512 + 64, h, 0, in, "model.layers.%d.self_attn.kv_a_proj_with_mqa.weight", i);
+    add(w, 512, 0, 1, 0.25, "model.layers.%d.self_attn.kv_a_layernorm.weight", i);
+    add(w, made, 512, 0, sqrt(3.0 / 512), "model.layers.%d.self_attn.kv_b_proj.weight", i);
+    add(w, h, v, 0, sqrt(3.0 / (double)v), "model.layers.%d.self_attn.o_proj.weight", i);
+}
+
+/* A router whose scores lie well apart, experts, and what all tokens pass. */
+static void add_experts(struct writer *w, int i)
+{
+    const struct tiny *t = w->t;
+    char where[NAME];
+    add(w, t->experts, t->hidden, 0, 4 * sqrt(3.0 / t->hidden), "model.layers.%d.mlp.gate.weight",
+        i);
+    add(w, t->experts, 0, 0.25, 0.25, "model.layers.%d.mlp.gate.e_score_correction_bias", i);
+    for (int e = 0; e < t->experts; e++) {
+        snprintf(where, sizeof where, "experts.%d.", e);
+        add_gated(w, i, t->expert_width, where);
+    }
+    add_gated(w, i, t->expert_width, "shared_experts.");
+}
+
 /* Widths keep the stream's size about the same from layer to layer. */
 static void list_tensors(struct writer *w)
 {
@@ -98,14 +146,19 @@ static void list_tensors(struct writer *w)
     for (int i = 0; i < t->layers; i++) {
         add(w, h, 0, 1, 0.25, "model.layers.%d.input_layernorm.weight", i);
         add(w, h, 0, 1, 0.25, "model.layers.%d.post_attention_layernorm.weight", i);
+        if (t->experts) {
+            add_latent(w, i);
+            if (i)
+                add_experts(w, i);
+            else
+                add_gated(w, i, t->intermediate, "");
+            continue;
+        }
         add(w, q, h, 0, in, "model.layers.%d.self_attn.q_proj.weight", i);
         add(w, kv, h, 0, in, "model.layers.%d.self_attn.k_proj.weight", i);
         add(w, kv, h, 0, in, "model.layers.%d.self_attn.v_proj.weight", i);
         add(w, h, q, 0, sqrt(3.0 / (double)q), "model.layers.%d.self_attn.o_proj.weight", i);
-        add(w, t->intermediate, h, 0, in, "model.layers.%d.mlp.gate_proj.weight", i);
-        add(w, t->intermediate, h, 0, in, "model.layers.%d.mlp.up_proj.weight", i);
-        add(w, h, t->intermediate, 0, sqrt(3.0 / t->intermediate),
-            "model.layers.%d.mlp.down_proj.weight", i);
+        add_gated(w, i, t->intermediate, "");
         for (int b = 0; t->bias && b < 3; b++) add(w, b ? kv : q, 0, 0, 1, bias[b], i);
     }
     add(w, h, 0, 1, 0.25, "model.norm.weight", 0);
@@ -195,22 +248,30 @@ static bool write_tensors(struct writer *w, const char *folder)
 bool tiny_write(const char *folder, const struct tiny *t)
 {
     struct writer *w = calloc(1, sizeof *w);
-    char config[1024], window[64] = "";
+    char config[2048], window[1024] = "";
     bool done;
     if (!w) return false;
     w->t = t;
     w->rng.state = t->seed;
     list_tensors(w);
     if (t->window) snprintf(window, sizeof window, ", \"sliding_window\": %d", t->window);
+    if (t->experts)
+        snprintf(window, sizeof window,
+                 ",\n \"n_routed_experts\": %d, \"num_experts_per_tok\": %d, \"n_group\": 2, "
+                 "\"topk_group\": 1,\n \"moe_intermediate_size\": %d, \"n_shared_experts\": 1, "
+                 "\"first_k_dense_replace\": 1,\n \"kv_lora_rank\": 512, \"q_lora_rank\": %d, "
+                 "\"qk_nope_head_dim\": %d,\n \"qk_rope_head_dim\": 64, \"v_head_dim\": %d",
+                 t->experts, t->choices, t->expert_width, t->q_rank, t->nope, t->v_dim);
     snprintf(config, sizeof config,
              "{\"model_type\": \"%s\", \"hidden_size\": %d, \"num_hidden_layers\": %d,\n"
              " \"num_attention_heads\": %d, \"num_key_value_heads\": %d, \"head_dim\": %d,\n"
              " \"intermediate_size\": %d, \"vocab_size\": %d, \"max_position_embeddings\": %d,\n"
              " \"rms_norm_eps\": 1e-5, \"hidden_act\": \"silu\", \"rope_theta\": 10000.0,\n"
              " \"tie_word_embeddings\": %s, \"eos_token_id\": null, \"rope_scaling\": %s%s}\n",
-             t->window ? "mistral"
-             : t->bias ? "qwen2"
-                       : "llama",
+             t->experts  ? "deepseek_v3"
+             : t->window ? "mistral"
+             : t->bias   ? "qwen2"
+                         : "llama",
              t->hidden, t->layers, t->heads, t->kv_heads, t->head_dim, t->intermediate, t->vocab,
              t->positions, t->tied ? "true" : "false", t->rope_scaling ? t->rope_scaling : "null",
              window);

@@ -14,6 +14,9 @@ struct tiny {
     int window;               /* as Mistral's; 0: none */
     int shards;               /* files that hold the tensors; 0: one, without an index */
     uint64_t seed;
+    /* A model as DeepSeek's, where `experts` is above 0: latent attention, heads of nope + 64 and
+     * v_dim elements, the first layer dense, `choices` experts a token of one of two groups. */
+    int experts, choices, expert_width, q_rank, nope, v_dim;
 };
 
 /* One layer of two heads, bf16, a vocabulary of 128: enough for requests, whose steps are few launches. */

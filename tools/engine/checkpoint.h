@@ -5,11 +5,12 @@
 #include "config.h"
 #include "weights.h"
 
-/* Conditions of LAYER_TENSORS. */
+/* Whether layer i of a struct config c has these. */
 #define LAYER_HEADS  (!c->kv_rank)
 #define LAYER_LATENT (c->kv_rank)
 #define LAYER_DENSE  (i < c->dense_layers)
 #define LAYER_SHARED (!LAYER_DENSE && c->shared_width)
+
 /*
  * The tensors of a layer: X(field, name behind "model.layers.N.", rows, columns, whether it is
  * there), of a struct config c and layer number i. Columns 0: a vector. Rows that lie side by side

@@ -226,6 +226,13 @@ static int check_shapes(const struct field_reader *r, const struct config *c)
     return 0;
 }
 
+void config_plain(struct config *c)
+{
+    c->rope_dim = c->v_dim = c->head_dim;
+    c->dense_layers = c->layers;
+    c->rope_size = 1;
+}
+
 static int take_sizes(const struct field_reader *r, struct config *out)
 {
     int64_t even;
@@ -240,9 +247,7 @@ static int take_sizes(const struct field_reader *r, struct config *out)
         return -1;
     even = out->hidden / out->heads;
     if (take_size(r, "head_dim", even ? even : 1, &out->head_dim)) return -1;
-    out->rope_dim = out->v_dim = out->head_dim;
-    out->dense_layers = out->layers;
-    out->rope_size = 1;
+    config_plain(out);
     return 0;
 }
 

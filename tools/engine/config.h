@@ -50,6 +50,8 @@ struct config {
 /* Reads FOLDER/config.json, and the eos ids of FOLDER/generation_config.json where that is there.
  * 0, or -1 after a message. */
 int config_read(const char *folder, struct config *out, struct problem *p);
+/* Sets what follows from the sizes where whole heads rotate and no layer has experts. */
+void config_plain(struct config *c);
 /* The rope_dim / 2 angles of one position, in radians. */
 void config_frequencies(const struct config *c, double *out);
 

@@ -1,5 +1,5 @@
 /* One step of a model: what is enqueued, in order. */
-#include "model.h"
+#include "model_parts.h"
 #include "model_ranks.h"
 
 #include <stdlib.h>
@@ -7,16 +7,16 @@
 
 enum { CAPTURE_THREAD_LOCAL = 1 };
 
-static int passed(int status, const hewn_error *err, struct problem *p)
+int model_passed(int status, const hewn_error *err, struct problem *p)
 {
     return status ? problem(p, "%s", err->message) : 0;
 }
 
 /* ---- products ---- */
 
-static int product(const struct model *m, const struct product_plan *plan, hewn_deviceptr a,
-                   hewn_deviceptr b, hewn_deviceptr bias, hewn_deviceptr c, hewn_deviceptr d,
-                   struct problem *p)
+int model_product(const struct model *m, const struct product_plan *plan, hewn_deviceptr a,
+                  hewn_deviceptr b, hewn_deviceptr bias, hewn_deviceptr c, hewn_deviceptr d,
+                  struct problem *p)
 {
     const hewn_gemm_args args = {.struct_size = sizeof args,
                                  .a = a,
@@ -27,19 +27,10 @@ static int product(const struct model *m, const struct product_plan *plan, hewn_
                                  .beta = c ? 1 : 0,
                                  .workspace = plan->workspace ? m->workspace : 0};
     hewn_error err;
-    return passed(hewn_gemm_plan_run(plan->plan, &args, m->gpu->stream, &err), &err, p);
+    return model_passed(hewn_gemm_plan_run(plan->plan, &args, m->gpu->stream, &err), &err, p);
 }
 
 /* ---- attention, of a chunk or of all slots ---- */
-
-struct rows { /* what the rows of a step are */
-    const struct row_plans *plans;
-    hewn_deviceptr tokens, positions, sequences; /* sequences 0: row r is of slot r */
-    hewn_deviceptr lengths, table, offsets;      /* offsets 0: a query for each sequence */
-    /* Of a chunk that ranks share: rows, positions and sequences of all ranks; else rows 0. */
-    int64_t all_rows;
-    hewn_deviceptr all_positions, all_sequences;
-};
 
 static int attend(const struct model *m, const struct rows *r, const struct layer_weights *w,
                   struct problem *p)
@@ -57,7 +48,7 @@ static int attend(const struct model *m, const struct rows *r, const struct laye
                                       .workspace = plan->workspace ? m->attention_workspace : 0,
                                       .source = {&source}};
     hewn_error err;
-    return passed(hewn_attention_plan_run(plan->plan, &args, m->gpu->stream, &err), &err, p);
+    return model_passed(hewn_attention_plan_run(plan->plan, &args, m->gpu->stream, &err), &err, p);
 }
 
 /* Rows of `qkv`, which have these heads. */
@@ -82,7 +73,7 @@ static int rotate(const struct model *m, const struct engine_rope *rows,
     args.head = c->head_dim;
     args.token = token;
     args.eps = c->norm_eps;
-    return passed(engine_rope(&m->kernels, &args, m->gpu->stream, &err), &err, p);
+    return model_passed(engine_rope(&m->kernels, &args, m->gpu->stream, &err), &err, p);
 }
 
 /* Q of this rank's rows; K and V of them, which the ranks then exchange, so that each has those of
@@ -105,10 +96,10 @@ static int project_shared(const struct model *m, const struct rows *r,
                                      .sequences = r->all_sequences,
                                      .rows = r->all_rows,
                                      .kv_heads = c->kv_heads};
-    if (product(m, &r->plans->kv, m->normed, w->qkv + 2 * (uint64_t)(q * c->hidden), kv_bias, 0, to,
-                p) ||
+    if (model_product(m, &r->plans->kv, m->normed, w->qkv + 2 * (uint64_t)(q * c->hidden), kv_bias,
+                      0, to, p) ||
         collectives_gather(&m->ranks->nccl, m->gathered, own, m->gpu->stream, p) ||
-        product(m, &r->plans->qkv, m->normed, w->qkv, w->qkv_bias, 0, m->qkv, p) ||
+        model_product(m, &r->plans->qkv, m->normed, w->qkv, w->qkv_bias, 0, m->qkv, p) ||
         rotate(m, &queries, w, p))
         return -1;
     return rotate(m, &keys, w, p);
@@ -125,7 +116,7 @@ static int project(const struct model *m, const struct rows *r, const struct lay
                                     .q_heads = m->config.heads,
                                     .kv_heads = m->config.kv_heads};
     if (r->all_rows) return project_shared(m, r, w, p);
-    if (product(m, &r->plans->qkv, m->normed, w->qkv, w->qkv_bias, 0, m->qkv, p)) return -1;
+    if (model_product(m, &r->plans->qkv, m->normed, w->qkv, w->qkv_bias, 0, m->qkv, p)) return -1;
     return rotate(m, &all, w, p);
 }
 
@@ -137,18 +128,19 @@ static int add(const struct model *m, const struct row_plans *plans,
                const struct product_plan *plan, hewn_deviceptr a, hewn_deviceptr b,
                hewn_deviceptr bias, struct problem *p)
 {
-    if (!m->part) return product(m, plan, a, b, bias, m->stream, m->stream, p);
-    if (product(m, plan, a, b, bias, 0, m->part, p)) return -1;
+    if (!m->part) return model_product(m, plan, a, b, bias, m->stream, m->stream, p);
+    if (model_product(m, plan, a, b, bias, 0, m->part, p)) return -1;
     return collectives_sum(&m->ranks->nccl, m->part, plans->rows * m->config.hidden, m->gpu->stream,
                            p);
 }
 
-/* The norm of the stream behind `add`. */
-static int norm(const struct model *m, int64_t rows, hewn_deviceptr w, struct problem *p)
+/* Of the stream, onto which `added` goes before, unless that is 0. */
+static int norm(const struct model *m, int64_t rows, hewn_deviceptr added, hewn_deviceptr w,
+                struct problem *p)
 {
     const struct engine_norm args = {.x = m->stream,
-                                     .y = m->part,
-                                     .h = m->part ? m->stream : 0,
+                                     .y = added,
+                                     .h = added ? m->stream : 0,
                                      .w = w,
                                      .out = m->normed,
                                      .rows = rows,
@@ -156,7 +148,7 @@ static int norm(const struct model *m, int64_t rows, hewn_deviceptr w, struct pr
                                      .hidden = m->config.hidden,
                                      .eps = m->config.norm_eps};
     hewn_error err;
-    return passed(engine_norm(&m->kernels, &args, m->gpu->stream, &err), &err, p);
+    return model_passed(engine_norm(&m->kernels, &args, m->gpu->stream, &err), &err, p);
 }
 
 /* The tokens' rows of the embedding into the stream, and the first layer's norm. */
@@ -172,7 +164,30 @@ static int embed(const struct model *m, const struct rows *r, struct problem *p)
                                      .hidden = m->config.hidden,
                                      .eps = m->config.norm_eps};
     hewn_error err;
-    return passed(engine_norm(&m->kernels, &args, m->gpu->stream, &err), &err, p);
+    return model_passed(engine_norm(&m->kernels, &args, m->gpu->stream, &err), &err, p);
+}
+
+/* From normed to mixed. */
+static int attention(const struct model *m, const struct rows *r, const struct layer_weights *w,
+                     struct problem *p)
+{
+    if (m->config.kv_rank) return latent_attend(m, r, w, p);
+    return project(m, r, w, p) || attend(m, r, w, p) ? -1 : 0;
+}
+
+/* From normed onto the stream; experts and ranks leave a part to the next norm. */
+static int inner(const struct model *m, const struct rows *r, const struct layer_weights *w,
+                 struct problem *p)
+{
+    if (w->experts.inner) return experts_run(m, r, w, p);
+    if (model_product(m, &r->plans->inner, m->normed, w->inner, 0, 0, m->inner, p)) return -1;
+    return add(m, r->plans, &r->plans->down, m->inner, w->down, 0, p);
+}
+
+/* What the norm behind layer i adds to the stream. */
+static hewn_deviceptr added_by(const struct model *m, int64_t i)
+{
+    return m->layer[i].experts.inner ? m->experts.added : m->part;
 }
 
 /* From the normed input of layer i to the normed input of what follows; the last one is not normed.
@@ -181,13 +196,12 @@ static int layer(const struct model *m, const struct rows *r, int64_t i, struct 
 {
     const struct layer_weights *w = &m->layer[i];
     const struct row_plans *plans = r->plans;
-    if (project(m, r, w, p) || attend(m, r, w, p) ||
-        add(m, plans, &plans->o, m->mixed, w->o, w->o_bias, p) ||
-        norm(m, plans->rows, w->norm_post, p) ||
-        product(m, &plans->inner, m->normed, w->inner, 0, 0, m->inner, p) ||
-        add(m, plans, &plans->down, m->inner, w->down, 0, p))
+    if (attention(m, r, w, p) || add(m, plans, &plans->o, m->mixed, w->o, w->o_bias, p) ||
+        norm(m, plans->rows, m->part, w->norm_post, p) || inner(m, r, w, p))
         return -1;
-    return i + 1 < m->config.layers ? norm(m, plans->rows, m->layer[i + 1].norm_in, p) : 0;
+    return i + 1 < m->config.layers
+               ? norm(m, plans->rows, added_by(m, i), m->layer[i + 1].norm_in, p)
+               : 0;
 }
 
 static int layers(const struct model *m, const struct rows *r, struct problem *p)
@@ -203,7 +217,7 @@ static int draw(const struct model *m, const struct row_plans *plans, hewn_devic
                 int64_t stream_rows, hewn_deviceptr slot_of, struct problem *p)
 {
     const struct engine_norm last = {.x = m->stream,
-                                     .y = m->part,
+                                     .y = added_by(m, m->config.layers - 1),
                                      .index = index,
                                      .w = m->norm,
                                      .out = m->normed,
@@ -224,11 +238,11 @@ static int draw(const struct model *m, const struct row_plans *plans, hewn_devic
                                            .rows = plans->rows,
                                            .stop_count = m->config.eos_count};
     hewn_error err;
-    if (passed(engine_norm(&m->kernels, &last, m->gpu->stream, &err), &err, p) ||
-        product(m, &plans->head, m->normed, m->head, 0, 0, m->logits, p) ||
-        passed(engine_sample(&m->kernels, &sample, m->gpu->stream, &err), &err, p))
+    if (model_passed(engine_norm(&m->kernels, &last, m->gpu->stream, &err), &err, p) ||
+        model_product(m, &plans->head, m->normed, m->head, 0, 0, m->logits, p) ||
+        model_passed(engine_sample(&m->kernels, &sample, m->gpu->stream, &err), &err, p))
         return -1;
-    return passed(engine_advance(&m->kernels, &advance, m->gpu->stream, &err), &err, p);
+    return model_passed(engine_advance(&m->kernels, &advance, m->gpu->stream, &err), &err, p);
 }
 
 /* ---- slots ---- */
@@ -274,6 +288,8 @@ int model_enter(struct model *m, int64_t slot, const struct model_request *r, st
         return problem(p, "a request of %lld pages; a slot has %lld", (long long)r->page_count,
                        (long long)m->table_width);
     if (model_tell_enter(m, slot, r, p)) return -1;
+    for (int64_t i = 0; m->config.kv_rank && i < m->table_width; i++)
+        m->latent.pages[slot * m->table_width + i] = i < r->page_count ? r->pages[i] : -1;
     if (set(m, s->tokens, slot, -1, p) || set(m, s->positions, slot, -1, p) ||
         set(m, s->lengths, slot, 0, p) || set(m, s->limits, slot, r->limit, p) ||
         set(m, s->cancelled, slot, 0, p) || set(m, s->reasons, slot, 0, p) ||
@@ -393,7 +409,9 @@ int model_prefill(struct model *m, int64_t slot, const int32_t *tokens, int64_t 
         r.all_positions = in->positions;
         r.all_sequences = in->sequences;
     }
-    if (send_chunk(m, slot, tokens, &cut, from, p) || layers(m, &r, p)) return -1;
+    if (send_chunk(m, slot, tokens, &cut, from, p) ||
+        (m->config.kv_rank && latent_send_chunk(m, slot, cut.rows, from, p)) || layers(m, &r, p))
+        return -1;
     if (!last) return 0;
     if (place(m, slot, tokens[count - 1], from + count - 1, p) || share_last(m, &cut, p)) return -1;
     return draw(m, &m->decode[0], in->last, cut.rows, in->last + sizeof(int32_t), p);

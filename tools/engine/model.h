@@ -34,6 +34,39 @@ struct attention_plan {
     uint64_t workspace;
 };
 
+/* Of latent attention: latent.c. */
+struct latent_plans {
+    struct product_plan q, widen, values; /* q: where Q is made of a vector */
+    hewn_mla_plan *attention;
+    uint64_t workspace;
+};
+struct latent_weights {
+    hewn_deviceptr q, q_norm, kv_norm, kv; /* q_b, norms, kv_b */
+};
+struct latent_buffers {
+    hewn_deviceptr q, wide, vector; /* Q, Q as the cache is, a vector of Q or of each head */
+    hewn_deviceptr lengths, table;  /* of a chunk's sequences */
+    int32_t *staging;               /* pinned: both of these */
+    int32_t *pages;                 /* of all slots: [slots][table_width] */
+};
+
+/* Of experts: experts.c. */
+struct expert_plans {
+    struct product_plan router, shared_inner, shared_down;
+    hewn_grouped_plan *inner, *down;
+    hewn_grouped_sum_plan *sum;
+};
+struct expert_weights {
+    hewn_deviceptr router, router_bias, shared_inner, shared_down;
+    hewn_deviceptr inner, down; /* of all experts; 0: a dense layer */
+};
+struct expert_buffers {
+    hewn_deviceptr logits, choice, weights, offsets, index, place; /* of rows */
+    hewn_deviceptr inner, made;                                    /* a row for each place */
+    hewn_deviceptr added;                                          /* the weighted sums */
+    int64_t inner_stride, down_stride; /* elements from an expert's weights to the next's */
+};
+
 /* Plans for a number of rows. */
 struct row_plans {
     int64_t rows;
@@ -41,12 +74,16 @@ struct row_plans {
     struct product_plan kv;   /* of a chunk that ranks share; then qkv is Q alone */
     struct product_plan head; /* of decode alone */
     struct attention_plan attention;
+    struct latent_plans latent;
+    struct expert_plans experts;
     gpu_graph_exec graph; /* of decode, NULL: not captured */
 };
 
 struct layer_weights {
     hewn_deviceptr norm_in, qkv, qkv_bias, o, o_bias, norm_post, inner, down;
-    hewn_deviceptr k, v; /* the layer's pages */
+    hewn_deviceptr k, v; /* the layer's pages; of latent attention k alone */
+    struct latent_weights latent;
+    struct expert_weights experts;
 };
 
 /* What the host writes for a chunk, and where it lies on the device: i32 each. */
@@ -74,6 +111,8 @@ struct model {
     hewn_deviceptr gathered; /* of ranks by context: K and V of a chunk, of all ranks */
     hewn_deviceptr workspace, attention_workspace, table, stops;
     uint64_t workspace_bytes, attention_workspace_bytes;
+    struct latent_buffers latent;
+    struct expert_buffers experts;
     struct engine_slots slots;
     struct chunk_input input;
     int32_t *staging; /* pinned; of chunk_input and of model_read */

@@ -1,5 +1,5 @@
 /* What a model needs before its first step: weights on the device, plans, memory. */
-#include "model.h"
+#include "model_parts.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -113,6 +113,29 @@ static hewn_deviceptr upload(struct uploader *u, const struct tensor *a, const s
     return address;
 }
 
+/* One tensor as f32. */
+static hewn_deviceptr upload_f32(struct uploader *u, const struct tensor *t)
+{
+    const hewn_deviceptr address = u->base + u->used;
+    const uint64_t count = tensor_elements(t);
+    float *numbers = malloc((size_t)count * sizeof *numbers);
+    int failed = numbers ? 0 : problem(u->p, "no memory to load the weights");
+    for (uint64_t i = 0; numbers && i < count; i++) numbers[i] = (float)weights_value(t, (size_t)i);
+    if (!failed)
+        failed = gpu_check(u->m->gpu,
+                           u->m->gpu->to_device(address, numbers, (size_t)count * sizeof *numbers),
+                           t->name, u->p);
+    free(numbers);
+    u->used += padded(count * sizeof *numbers);
+    return failed ? 0 : address;
+}
+
+static uint64_t expert_bytes(const struct config *c)
+{
+    return padded(4 * (uint64_t)(c->expert_width * c->hidden)) +
+           padded(2 * (uint64_t)(c->expert_width * c->hidden));
+}
+
 static uint64_t weight_bytes(const struct checkpoint *c)
 {
     uint64_t bytes = padded(2 * tensor_elements(c->embed)) + padded(2 * tensor_elements(c->norm)) +
@@ -122,24 +145,63 @@ static uint64_t weight_bytes(const struct checkpoint *c)
     bytes += padded(2 * tensor_elements(c->layer[i].field));
         LAYER_TENSORS(LAYER_TENSOR)
 #undef LAYER_TENSOR
+        if (c->layer[i].expert)
+            bytes += (uint64_t)c->config.experts * expert_bytes(&c->config) +
+                     padded(4 * tensor_elements(c->layer[i].router_bias));
     }
     return bytes;
+}
+
+static int upload_latent(struct uploader *u, const struct layer_tensors *t, struct layer_weights *w)
+{
+    struct latent_weights *l = &w->latent;
+    w->qkv = upload(u, t->q_a ? t->q_a : t->q, t->kv_a, NULL);
+    l->q = upload(u, t->q_b, NULL, NULL);
+    l->q_norm = upload(u, t->q_a_norm, NULL, NULL);
+    l->kv_norm = upload(u, t->kv_a_norm, NULL, NULL);
+    l->kv = upload(u, t->kv_b, NULL, NULL);
+    return w->qkv && l->kv_norm && l->kv && ((l->q && l->q_norm) || !t->q_b) ? 0 : -1;
+}
+
+/* All experts' gate and up, then all their down, each the same distance from the one before. */
+static int upload_experts(struct uploader *u, const struct layer_tensors *t,
+                          struct layer_weights *w)
+{
+    struct expert_weights *x = &w->experts;
+    const struct config *c = &u->m->config;
+    const uint64_t matrix = 2 * (uint64_t)(c->expert_width * c->hidden);
+    x->router = upload(u, t->router, NULL, NULL);
+    x->router_bias = t->router_bias ? upload_f32(u, t->router_bias) : 0;
+    x->shared_inner = upload(u, t->shared_gate, t->shared_up, NULL);
+    x->shared_down = upload(u, t->shared_down, NULL, NULL);
+    x->inner = u->base + u->used;
+    for (int64_t e = 0; e < c->experts; e++)
+        if (!upload(u, t->expert[e].gate, t->expert[e].up, NULL)) return -1;
+    x->down = u->base + u->used;
+    for (int64_t e = 0; e < c->experts; e++)
+        if (!upload(u, t->expert[e].down, NULL, NULL)) return -1;
+    u->m->experts.inner_stride = (int64_t)(padded(2 * matrix) / 2);
+    u->m->experts.down_stride = (int64_t)(padded(matrix) / 2);
+    return x->router && (x->router_bias || !t->router_bias) &&
+                   ((x->shared_inner && x->shared_down) || !t->shared_gate)
+               ? 0
+               : -1;
 }
 
 static int upload_layer(struct uploader *u, const struct layer_tensors *t, struct layer_weights *w)
 {
     w->norm_in = upload(u, t->norm_in, NULL, NULL);
-    w->qkv = upload(u, t->q, t->k, t->v);
+    if (t->kv_a ? upload_latent(u, t, w) : !(w->qkv = upload(u, t->q, t->k, t->v))) return -1;
     w->qkv_bias = upload(u, t->q_bias, t->k_bias, t->v_bias);
     w->o = upload(u, t->o, NULL, NULL);
     w->o_bias = upload(u, t->o_bias, NULL, NULL);
     w->norm_post = upload(u, t->norm_post, NULL, NULL);
     w->inner = upload(u, t->gate, t->up, NULL);
     w->down = upload(u, t->down, NULL, NULL);
-    return w->norm_in && w->qkv && w->o && w->norm_post && w->inner && w->down &&
-                   (w->qkv_bias || !t->q_bias) && (w->o_bias || !t->o_bias)
-               ? 0
-               : -1;
+    if (!w->norm_in || !w->o || !w->norm_post || (!w->qkv_bias && t->q_bias) ||
+        (!w->o_bias && t->o_bias) || ((!w->inner || !w->down) && t->gate))
+        return -1;
+    return t->expert ? upload_experts(u, t, w) : 0;
 }
 
 static int upload_all(struct model *m, const struct checkpoint *c, struct problem *p)
@@ -189,29 +251,36 @@ static int upload_rotation(struct model *m, struct problem *p)
 
 /* ---- plans ---- */
 
+int model_plan_product(struct model *m, const hewn_gemm_desc *desc, struct product_plan *plan,
+                       struct problem *p)
+{
+    hewn_gemm_desc d = *desc;
+    hewn_gemm_plan_info info = {.struct_size = sizeof info};
+    hewn_error err;
+    d.struct_size = sizeof d;
+    d.in = HEWN_BF16;
+    d.invariant = m->options.invariant;
+    if (hewn_gemm_plan_create(m->kernels.context, &d, &plan->plan, &err) ||
+        hewn_gemm_plan_describe(plan->plan, &info, &err))
+        return problem(p, "a product of %lld x %lld x %lld: %s", (long long)d.m, (long long)d.n,
+                       (long long)d.k, err.message);
+    plan->workspace = info.workspace;
+    if (info.workspace > m->workspace_bytes) m->workspace_bytes = info.workspace;
+    return 0;
+}
+
 static int plan_product(struct model *m, int64_t rows, int64_t n, int64_t k, uint32_t with, int act,
                         int out, int64_t ldd, struct product_plan *plan, struct problem *p)
 {
-    const hewn_gemm_desc desc = {.struct_size = sizeof desc,
-                                 .m = rows,
+    const hewn_gemm_desc desc = {.m = rows,
                                  .n = n,
                                  .k = k,
-                                 .in = HEWN_BF16,
                                  .out = out,
                                  .bias_type = out,
                                  .act = act,
                                  .with = with,
-                                 .ldd = ldd,
-                                 .invariant = m->options.invariant};
-    hewn_gemm_plan_info info = {.struct_size = sizeof info};
-    hewn_error err;
-    if (hewn_gemm_plan_create(m->kernels.context, &desc, &plan->plan, &err) ||
-        hewn_gemm_plan_describe(plan->plan, &info, &err))
-        return problem(p, "a product of %lld x %lld x %lld: %s", (long long)rows, (long long)n,
-                       (long long)k, err.message);
-    plan->workspace = info.workspace;
-    if (info.workspace > m->workspace_bytes) m->workspace_bytes = info.workspace;
-    return 0;
+                                 .ldd = ldd};
+    return model_plan_product(m, &desc, plan, p);
 }
 
 /* Attention of a chunk of one request (packed, so that its length is read on the device), or of
@@ -261,24 +330,36 @@ static int plan_attention(struct model *m, int64_t rows, bool chunk, struct atte
     return 0;
 }
 
-static int plan_rows(struct model *m, struct row_plans *r, int64_t rows, bool chunk,
-                     struct problem *p)
+/* Up to the product o, whose rows are mixed's. Where ranks share chunks, K and V are apart. */
+static int plan_heads(struct model *m, struct row_plans *r, bool chunk, struct problem *p)
 {
     const struct config *c = &m->config;
     const int64_t q = c->heads * c->head_dim, kv = 2 * c->kv_heads * c->head_dim;
     const bool apart = chunk && shares_chunks(m);
-    const uint32_t bias = HEWN_GEMM_WITH_BIAS, sum = adds_parts(m) ? 0 : HEWN_GEMM_WITH_C;
-    const uint32_t qkv_bias = c->qkv_bias ? bias : 0;
+    const uint32_t bias = c->qkv_bias ? HEWN_GEMM_WITH_BIAS : 0;
+    if (c->kv_rank) return latent_plan(m, r, chunk, p);
+    if (plan_product(m, r->rows, apart ? q : q + kv, c->hidden, bias, 0, HEWN_BF16, 0, &r->qkv,
+                     p) ||
+        (apart && plan_product(m, r->rows, kv, c->hidden, bias, 0, HEWN_BF16, 0, &r->kv, p)))
+        return -1;
+    return plan_attention(m, r->rows, chunk, &r->attention, p);
+}
+
+static int plan_rows(struct model *m, struct row_plans *r, int64_t rows, bool chunk,
+                     struct problem *p)
+{
+    const struct config *c = &m->config;
+    const uint32_t sum = adds_parts(m) ? 0 : HEWN_GEMM_WITH_C;
+    const uint32_t bias = c->o_bias ? HEWN_GEMM_WITH_BIAS : 0;
     r->rows = rows;
-    if (plan_product(m, rows, apart ? q : q + kv, c->hidden, qkv_bias, 0, HEWN_BF16, 0, &r->qkv,
+    if (plan_heads(m, r, chunk, p) ||
+        plan_product(m, rows, c->hidden, c->heads * c->v_dim, sum | bias, 0, HEWN_BF16, 0, &r->o,
                      p) ||
-        (apart && plan_product(m, rows, kv, c->hidden, qkv_bias, 0, HEWN_BF16, 0, &r->kv, p)) ||
-        plan_product(m, rows, c->hidden, q, sum | (c->o_bias ? bias : 0), 0, HEWN_BF16, 0, &r->o,
-                     p) ||
-        plan_product(m, rows, c->intermediate, c->hidden, 0, HEWN_ACT_SWIGLU, HEWN_BF16, 0,
-                     &r->inner, p) ||
-        plan_product(m, rows, c->hidden, c->intermediate, sum, 0, HEWN_BF16, 0, &r->down, p) ||
-        plan_attention(m, rows, chunk, &r->attention, p))
+        (c->dense_layers &&
+         (plan_product(m, rows, c->intermediate, c->hidden, 0, HEWN_ACT_SWIGLU, HEWN_BF16, 0,
+                       &r->inner, p) ||
+          plan_product(m, rows, c->hidden, c->intermediate, sum, 0, HEWN_BF16, 0, &r->down, p))) ||
+        (c->experts && experts_plan(m, r, p)))
         return -1;
     if (chunk) return 0;
     return plan_product(m, rows, c->vocab, c->hidden, 0, 0, HEWN_F32, m->logits_row, &r->head, p);
@@ -346,15 +427,16 @@ static int allocate_slots(struct model *m, struct problem *p)
 static int allocate_cache(struct model *m, struct problem *p)
 {
     const struct config *c = &m->config;
-    const uint64_t layer_bytes =
-        2 * (uint64_t)(m->options.pages * m->options.page_size * c->kv_heads * c->head_dim);
+    const int64_t row = c->kv_rank ? c->kv_rank + c->rope_dim : c->kv_heads * c->head_dim;
+    const uint64_t pools = c->kv_rank ? 1 : 2; /* of a layer */
+    const uint64_t layer_bytes = 2 * (uint64_t)(m->options.pages * m->options.page_size * row);
     const hewn_deviceptr base =
-        gpu_memory(m->gpu, 2 * (uint64_t)c->layers * layer_bytes,
+        gpu_memory(m->gpu, pools * (uint64_t)c->layers * layer_bytes,
                    "the cache, which fewer pages, slots or positions make smaller", p);
     if (!base) return -1;
     for (int64_t i = 0; i < c->layers; i++) {
-        m->layer[i].k = base + (uint64_t)(2 * i) * layer_bytes;
-        m->layer[i].v = m->layer[i].k + layer_bytes;
+        m->layer[i].k = base + pools * (uint64_t)i * layer_bytes;
+        m->layer[i].v = c->kv_rank ? 0 : m->layer[i].k + layer_bytes;
     }
     return 0;
 }
@@ -386,21 +468,67 @@ static int allocate_input(struct model *m, struct problem *p)
     return 0;
 }
 
+/* Rows up to a whole sequence of a chunk: those behind the last one are computed and not used. */
+static int allocate_latent(struct model *m, int64_t rows, struct problem *p)
+{
+    const struct config *c = &m->config;
+    struct latent_buffers *l = &m->latent;
+    const int64_t all = (rows + LATENT_QUERIES - 1) / LATENT_QUERIES * LATENT_QUERIES;
+    const int64_t vectors = c->heads * c->kv_rank, groups = latent_groups(m);
+    const int64_t entries = groups * (1 + latent_table_width(m)), slots = m->options.slots;
+    const struct wanted wanted[] = {
+        {&l->q, all * c->heads * c->head_dim, 2, "activations"},
+        {&l->wide, all * c->heads * (c->kv_rank + c->rope_dim), 2, "activations"},
+        {&l->vector, all * (vectors > c->q_rank ? vectors : c->q_rank), 2, "activations"},
+        {&l->lengths, entries, sizeof(int32_t), "a chunk's table"},
+    };
+    void *pinned = NULL;
+    if (allocate(m, wanted, sizeof wanted / sizeof wanted[0], p)) return -1;
+    l->table = l->lengths + (uint64_t)groups * sizeof(int32_t);
+    l->pages = calloc((size_t)(slots * m->table_width), sizeof *l->pages);
+    if (!l->pages) return problem(p, "no memory for the pages of %lld slots", (long long)slots);
+    if (gpu_check(m->gpu, m->gpu->host_alloc(&pinned, (size_t)entries * sizeof *l->staging),
+                  "pinned memory", p))
+        return -1;
+    l->staging = pinned;
+    return 0;
+}
+
+static int allocate_experts(struct model *m, int64_t rows, struct problem *p)
+{
+    const struct config *c = &m->config;
+    struct expert_buffers *x = &m->experts;
+    const int64_t places = rows * c->expert_choices;
+    const struct wanted wanted[] = {
+        {&x->logits, rows * (c->experts + 3), sizeof(float), "the router"},
+        {&x->choice, places, sizeof(int32_t), "the router"},
+        {&x->weights, places, sizeof(float), "the router"},
+        {&x->offsets, c->experts + 1, sizeof(int32_t), "the router"},
+        {&x->index, places, sizeof(int32_t), "the router"},
+        {&x->place, places, sizeof(int32_t), "the router"},
+        {&x->inner, places * c->expert_width, 2, "what experts compute"},
+        {&x->made, places * c->hidden, 2, "what experts compute"},
+        {&x->added, rows * c->hidden, 2, "what experts compute"},
+    };
+    return allocate(m, wanted, sizeof wanted / sizeof wanted[0], p);
+}
+
 static int allocate_all(struct model *m, struct problem *p)
 {
     const struct config *c = &m->config;
     const int64_t slots = m->options.slots, chunk = chunk_rows(m);
-    const int64_t rows = slots > chunk ? slots : chunk, q = c->heads * c->head_dim;
-    const int64_t kv = 2 * c->kv_heads * c->head_dim;
+    const int64_t rows = slots > chunk ? slots : chunk, kv = 2 * c->kv_heads * c->head_dim;
+    const int64_t row = c->kv_rank ? latent_row(c) : c->heads * c->head_dim + kv;
+    const int64_t wide = c->intermediate > c->shared_width ? c->intermediate : c->shared_width;
     const struct wanted part = {&m->part, rows * c->hidden, 2, "activations"};
     const struct wanted gathered = {&m->gathered, chunk * (m->ranks ? m->ranks->count : 1) * kv, 2,
                                     "activations"};
     const struct wanted all[] = {
         {&m->stream, rows * c->hidden, 2, "activations"},
         {&m->normed, rows * c->hidden, 2, "activations"},
-        {&m->qkv, rows * (q + kv), 2, "activations"},
-        {&m->mixed, rows * q, 2, "activations"},
-        {&m->inner, rows * c->intermediate, 2, "activations"},
+        {&m->qkv, rows * row, 2, "activations"},
+        {&m->mixed, rows * c->heads * c->v_dim, 2, "activations"},
+        {&m->inner, rows * wide, 2, "activations"},
         {&m->logits, slots * m->logits_row, sizeof(float), "logits"},
         {&m->workspace, (int64_t)m->workspace_bytes, 1, "a workspace"},
         {&m->attention_workspace, (int64_t)m->attention_workspace_bytes, 1, "a workspace"},
@@ -412,7 +540,8 @@ static int allocate_all(struct model *m, struct problem *p)
     if (allocate(m, all, sizeof all / sizeof all[0], p) ||
         (adds_parts(m) && allocate(m, &part, 1, p)) ||
         (shares_chunks(m) && allocate(m, &gathered, 1, p)) || allocate_slots(m, p) ||
-        allocate_cache(m, p) || allocate_input(m, p))
+        allocate_cache(m, p) || allocate_input(m, p) ||
+        (c->kv_rank && allocate_latent(m, rows, p)) || (c->experts && allocate_experts(m, rows, p)))
         return -1;
     return gpu_check(m->gpu, m->gpu->to_device(m->stops, stops, sizeof stops), "stop tokens", p);
 }
@@ -441,10 +570,9 @@ int model_open(struct gpu *gpu, const struct checkpoint *checkpoint,
         model_close(m);
         return problem(p, "%s", err.message);
     }
-    if (m->config.kv_rank || m->config.experts) {
+    if (options->ranks && m->config.kv_rank) {
         model_close(m);
-        return problem(p,
-                       "deepseek models are read and computed in float64, not yet on the device");
+        return problem(p, "a model of DeepSeek's type runs on one GPU");
     }
     if (take_options(m, options, p) || upload_all(m, checkpoint, p) || upload_rotation(m, p) ||
         plan_all(m, p) || allocate_all(m, p) || warm(m, p) ||
@@ -466,6 +594,8 @@ static void free_plans(const struct model *m, struct row_plans *r)
     hewn_gemm_plan_destroy(r->down.plan);
     hewn_gemm_plan_destroy(r->head.plan);
     hewn_attention_plan_destroy(r->attention.plan);
+    latent_plan_free(r);
+    experts_plan_free(r);
 }
 
 /* Device memory goes with the struct gpu. */
@@ -477,6 +607,8 @@ void model_close(struct model *m)
     for (int i = 0; i < m->prefill_count; i++) free_plans(m, &m->prefill[i]);
     if (m->staging) m->gpu->host_release(m->staging);
     if (m->small) m->gpu->host_release(m->small);
+    if (m->latent.staging) m->gpu->host_release(m->latent.staging);
+    free(m->latent.pages);
     free(m->layer);
     free(m);
 }
