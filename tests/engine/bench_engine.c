@@ -273,9 +273,9 @@ int main(int argc, char **argv)
     if (steps < 1 || steps >= ROOM) return usage();
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         struct config c = shapes[i].config;
-        config_plain(&c);
         if (strcmp(shapes[i].name, shape) != 0) continue;
         if (layers) c.layers = layers;
+        config_plain(&c);
         printf("%s: %lld layers of %lld\n", shape, (long long)c.layers, (long long)c.hidden);
         if (c.positions < prompt) c.positions = prompt;
         if (ranks > 0) {
