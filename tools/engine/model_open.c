@@ -570,10 +570,6 @@ int model_open(struct gpu *gpu, const struct checkpoint *checkpoint,
         model_close(m);
         return problem(p, "%s", err.message);
     }
-    if (options->ranks && m->config.kv_rank) {
-        model_close(m);
-        return problem(p, "a model of DeepSeek's type runs on one GPU");
-    }
     if (take_options(m, options, p) || upload_all(m, checkpoint, p) || upload_rotation(m, p) ||
         plan_all(m, p) || allocate_all(m, p) || warm(m, p) ||
         gpu_check(gpu, gpu->wait_all(), "the model's memory", p) || model_capture(m, p)) {

@@ -86,13 +86,14 @@ int shard_open(const struct checkpoint *whole, const struct ranks *r, struct sha
         shard_close(out);
         return problem(p, "no memory for a rank's part of %lld layers", (long long)c->layers);
     }
-    if (r->split == RANKS_BY_CONTEXT) {
+    if (r->split == RANKS_BY_CONTEXT && !c->kv_rank) {
         for (int64_t i = 0; i < c->layers; i++) out->checkpoint.layer[i] = whole->layer[i];
         return 0;
     }
     if (c->kv_rank || c->experts) {
         shard_close(out);
-        return problem(p, "ranks by tensor split heads and a dense feed-forward; this model has %s",
+        return problem(p,
+                       "ranks split heads of K and V and a dense feed-forward; this model has %s",
                        c->kv_rank ? "latent attention" : "experts");
     }
     if (split(c->heads, 1, r, "num_attention_heads", &parts.q, p) ||
