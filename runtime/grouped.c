@@ -27,7 +27,7 @@ _Static_assert(offsetof(struct grouped_scalars, k) + 4 + GROUPED_MAP_COUNT * MAP
 
 struct grouped_kernel {
     const char *target, *variant;
-    int shares;  /* 1: pairs of CTAs may share loads, or two pairs */
+    int shares; /* forms beside that of a CTA alone, or a pair's: 1: two of them share loads; 2: or four */
     int gather4; /* 1: rows by number come by TMA, four at a time */
     uint32_t tile_m, tile_n /* columns of D */, stages, raster_rows, threads, shared, d_rows;
     uint32_t ctas; /* that multiply a tile together */
@@ -42,7 +42,7 @@ static const struct grouped_kernel kernels[] = {
 #define X(P, target, v)             \
     {#target,                       \
      #v,                            \
-     1,                             \
+     1 + GATHER4_##P,               \
      GATHER4_##P,                   \
      P##_GROUPED_TILE_M(v),         \
      P##_GROUPED_TILE_D(v),         \
@@ -74,10 +74,11 @@ static const struct grouped_kernel kernels[] = {
 };
 enum { KERNELS = sizeof kernels / sizeof *kernels, PAIRS = 2 };
 
-/* What stands behind a variant's name where a CTA is alone, and where two share loads. */
+/* What stands behind a variant's name where a CTA is alone, and where two or four share loads. */
 static const char *pair_name(uint32_t pair)
 {
-    return pair ? "p" : "";
+    static const char names[][2] = {"", "p", "q"};
+    return names[pair];
 }
 
 static uint32_t ceil_div(uint64_t a, uint64_t b)
@@ -86,54 +87,91 @@ static uint32_t ceil_div(uint64_t a, uint64_t b)
 }
 
 /*
- * SM cycles of a k-block in each kernel, alone and with shared loads, in long runs on an H200
- * (tests/bench/bench_grouped.c --all). Without scales they count what an SM fetches, too; on sm_100f by the rates of
- * the cycle model. Block-scaled kernels, behind them, take four MMAs of N / 2 cycles.
+ * SM cycles of a k-block in each kernel of sm_90a, alone and with shared loads, in long runs on an H200
+ * (tests/bench/bench_grouped.c --all). Without scales they count what an SM fetches, too.
  */
-static const uint16_t block_cycles[][PAIRS] = {
-    {560, 560}, {905, 905}, {920, 920}, {1120, 1120}, {1280, 1280}, {560, 560},  {920, 920},
-    {410, 280}, {680, 586}, {580, 477}, {1130, 950},  {580, 477},   {1130, 950}, /* sm_100f: */
-    {520, 450}, {660, 570}, {520, 450}, {660, 570},   {550, 470}};
+static const uint16_t block_cycles[][PAIRS] = {{560, 560},   {905, 905}, {920, 920},  {1120, 1120},
+                                               {1280, 1280}, {560, 560}, {920, 920},  {410, 280},
+                                               {680, 586},   {580, 477}, {1130, 950}, {580, 477},
+                                               {1130, 950}};
 enum { TIMED = sizeof block_cycles / sizeof *block_cycles };
 
-/* Columns of tiles that a cluster computes side by side: two pairs' of CTAs. */
-static uint32_t cluster_columns(const struct grouped_kernel *k, uint32_t pair)
+/* Columns of tiles that a cluster computes side by side: two pairs'. */
+static uint32_t cluster_sides(const struct grouped_kernel *k, uint32_t pair)
 {
-    return k->tile_n << (pair && k->ctas > 1);
+    return k->ctas << pair > 2 ? 2 : 1;
+}
+
+/* Rows of tiles of all groups, whose rows are spread about the mean, that `two` or one of them are computed together;
+ * of a row that is left over, tiles side by side, which are half as many. */
+static double tile_rows(const struct grouped_problem *p, uint32_t tile_m, uint32_t two)
+{
+    static const double spread[] = {0.7, 0.85, 1, 1.15, 1.3};
+    double rows = 0;
+    for (size_t i = 0; i < sizeof spread / sizeof *spread; i++) {
+        uint32_t n = ceil_div((uint64_t)(spread[i] * p->expected_m) + 1, tile_m);
+        rows += (n >> two) + (n & two) / 2.0;
+    }
+    return rows * p->groups / 5;
+}
+
+/* Bytes of the groups' operands, with `row` bytes along k, and results. */
+static double all_bytes(const struct grouped_problem *p, double row)
+{
+    const double n = p->n, m = p->expected_m;
+    return p->groups *
+           (row * ((double)p->of[GROUPED_B].rows + m) + n * m * p->of[GROUPED_D].element);
+}
+
+/* The third power of a run's time as a model of an H200, in SM cycles. Only the order of the candidates matters.
+ * Computing, with what an SM fetches, and the memory's time both count: of either, the longer one most. */
+static double cost_90(const struct grouped_kernel *k, uint32_t pair,
+                      const struct grouped_problem *p, uint32_t sm_count)
+{
+    static const double per_tile = 340, lone = 180;
+    static const double l2_bytes = 47, memory_bytes = 2440; /* a cycle, of L2 an SM's */
+    double tiles = tile_rows(p, k->tile_m, 0) * ceil_div(p->columns, k->tile_n);
+    double waves = ceil_div((uint64_t)(tiles + 0.999), sm_count);
+    double multiply = block_cycles[k - kernels][pair];
+    /* one consumer multiplies: nobody's products run beside its additions */
+    if (k->tile_m == 128 && p->expected_m <= 64) multiply = multiply / 2 + lone;
+    double fetch = GROUPED_BLOCK * (k->tile_m + k->tile_n * (pair ? 0.99 : 1)) / l2_bytes;
+    if (!UNSCALED(p->scales) && multiply < fetch) multiply = fetch;
+    double busy = waves * (multiply * p->k_blocks + per_tile),
+           memory = all_bytes(p, p->k) / memory_bytes;
+    return busy * busy * busy + memory * memory * memory;
 }
 
 /*
- * The third power of a run's time as a model of the machine, in SM cycles. Only the order of the candidates
- * matters. Computing, with what an SM fetches, and the memory's time both count: of either, the longer one most.
+ * A run's time by the cycle model's rates of a B200, in SM cycles. Each wave of tiles takes as long as a tile's MMAs, as
+ * L2 or the SM's copy engine for its operands, or as the memory for those of all its tiles. The last wave may have few
+ * tiles. A k-block's four MMAs take N / 2 cycles each.
  */
-static double cost(const struct grouped_kernel *k, uint32_t pair, const struct grouped_problem *p,
-                   uint32_t sm_count)
+static double cost_100(const struct grouped_kernel *k, uint32_t pair,
+                       const struct grouped_problem *p, uint32_t sm_count)
 {
-    static const double per_tile = 340, lone = 180;
-    /* bytes a cycle, of L2 an SM's: H200; B200, as the cycle model has it */
-    static const double l2_bytes[] = {47, 61}, memory_bytes[] = {2440, 4800};
-    static const double spread[] = {0.7, 0.85, 1, 1.15, 1.3}; /* of the groups' rows */
-    const int block = BLOCK_SCALES(p->scales);
-    double rows = 0, n = p->n, m = p->expected_m;
-    for (size_t i = 0; i < sizeof spread / sizeof *spread; i++)
-        rows += ceil_div((uint64_t)(spread[i] * m) + 1, k->tile_m) / 5.0;
-    const uint32_t sides = cluster_columns(k, pair) / k->tile_n;
-    double tiles = rows * ceil_div(p->columns, k->tile_n * sides) * p->groups;
-    uint32_t clusters = sm_count / (k->ctas * sides);
+    static const double per_tile = 340, l2_bytes = 61, copy_bytes = 95.5, memory_bytes = 4800;
+    const uint32_t sides = cluster_sides(k, pair), cluster = k->ctas << pair;
+    const uint32_t columns = k->tile_n << (p->scales == GROUPED_UNSCALED_GLU); /* rows of B */
+    uint32_t clusters = sm_count / cluster;
     if (sides > 1 && clusters > 1) clusters--; /* a GPC has any even number of SMs */
-    double waves = ceil_div((uint64_t)(tiles + 0.999), clusters ? clusters : 1);
-    double multiply = k - kernels < TIMED ? block_cycles[k - kernels][pair] : 2.0 * k->tile_n;
-    /* one consumer multiplies: nobody's products run beside its additions */
-    if (!block && k->tile_m == 128 && m <= 64) multiply = multiply / 2 + lone;
-    double tile_rows = block && m < k->tile_m ? m : k->tile_m;
-    double fetch =
-        GROUPED_BLOCK * (tile_rows / sides + k->tile_n * (pair && !block ? 0.99 : 1)) / k->ctas;
-    fetch /= l2_bytes[block];
-    if (!UNSCALED(p->scales) && multiply < fetch) multiply = fetch;
-    double busy = waves * (multiply * p->k_blocks + per_tile);
-    double bytes = p->k * ((double)p->of[GROUPED_B].rows + m) + n * m * p->of[GROUPED_D].element;
-    double memory = p->groups * bytes / memory_bytes[block];
-    return busy * busy * busy + memory * memory * memory;
+    if (!clusters) clusters = 1;
+    double waves = tile_rows(p, k->tile_m, pair && k->ctas == 1) *
+                   ceil_div(p->columns, k->tile_n * sides) / clusters;
+    double rows =
+        p->kind != HEWN_GROUPED_OFFSETS && p->expected_m < k->tile_m ? p->expected_m : k->tile_m;
+    double fetch = rows / (k->ctas * sides) + columns / (cluster > 1 ? 2.0 : 1.0);
+    double copy = (rows + columns) / k->ctas;
+    if (copy / copy_bytes > fetch / l2_bytes) fetch = copy * l2_bytes / copy_bytes;
+    double busy = GROUPED_BLOCK * fetch / l2_bytes;
+    if (busy < 2.0 * columns) busy = 2.0 * columns;
+    /* results that were added up in registers are stored while no more are added */
+    busy = busy * p->k_blocks + per_tile * (p->scales == GROUPED_BLOCK_SCALES ? 4 : 1);
+    double memory = all_bytes(p, (double)GROUPED_BLOCK * p->k_blocks) / memory_bytes / waves;
+    double whole = (double)(uint64_t)waves, last = (waves - whole) * memory;
+    double time = whole * (busy < memory ? memory : busy);
+    if (waves > whole) time += busy < last ? last : busy;
+    return time;
 }
 
 /* Whether `name` is the kernel's variant, sharing loads as `pair` says. */
@@ -157,7 +195,9 @@ static void choose_among(hewn_grouped_plan *plan, const char *name, int ours, in
             const uint32_t cluster = k->ctas << pair;
             if (cluster > (clusters ? (uint32_t)device->sm_count : 1) && !name) continue;
             if (name && !is_named(name, k, pair)) continue;
-            double c = cost(k, pair, &plan->problem, (uint32_t)device->sm_count);
+            if (pair > 1 && plan->problem.a_rows) continue; /* the four share boxes of A */
+            double c = (i < TIMED ? cost_90 : cost_100)(k, pair, &plan->problem,
+                                                        (uint32_t)device->sm_count);
             if (plan->kernel && c >= least) continue;
             plan->kernel = k;
             plan->scalars.pair = pair;
@@ -178,7 +218,8 @@ static int choose_kernel(hewn_grouped_plan *plan, const char *name, hewn_error *
                              plan->kernel->target);
     }
     if (!plan->kernel)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "variant: there is no kernel \"%s\"", name);
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "variant: there is no kernel \"%s\"%s", name,
+                         plan->problem.a_rows ? " of rows by number" : "");
     if ((plan->scalars.pair || plan->kernel->ctas > 1) && !clusters)
         return hewn_fail(err, HEWN_ERR_LIMIT, "variant: \"%s\" needs clusters", name);
     snprintf(plan->variant, sizeof plan->variant, "%s%s", plan->kernel->variant,
@@ -218,8 +259,8 @@ static int fill_scalars(hewn_grouped_plan *plan, hewn_error *err)
     s->n = p->n;
     s->k = p->k;
     s->k_blocks = p->k_blocks;
-    s->tiles_n = ceil_div(p->columns, cluster_columns(k, s->pair));
-    s->raster_rows = k->raster_rows >> s->pair;
+    s->tiles_n = ceil_div(p->columns, k->tile_n * cluster_sides(k, s->pair));
+    s->raster_rows = k->raster_rows >> (s->pair > 0);
     s->kind = (uint32_t)p->kind;
     s->align = p->align;
     s->a_rows = p->a_rows;

@@ -22,7 +22,8 @@
  * group behind the other, are numbered from 0; CTA c of n computes tiles c, c + n, ...: a group has as many
  * tiles as its rows need and an empty one none. With `pair` these are pairs, which clusters of two compute:
  * two tiles one below the other, whose halves of B each CTA loads for both; in a last row of tiles that is
- * alone, two tiles side by side, which share A likewise.
+ * alone, two tiles side by side, which share A likewise. With `pair` 2, on sm_100f, clusters of four compute two such
+ * pairs side by side, and share A, too: two columns of tiles count as one in `tiles_n`. Not with rows by number.
  *
  * map     | tensor          | dimensions, innermost first            | box                         | swizzle
  * map_a   | A, input dtype  | {k, m, groups or 1}                    | {128 B of k, TILE_M, 1}     | 128 B
@@ -30,8 +31,8 @@
  * map_d   | D, output dtype | {whole, m, groups or 1}                | {128 B of columns, 16, 1}   | 128 B
  * map_s   | scale_a, f32    | {m, blocks of k, groups or 1}          | {TILE_M + 4, 1, 1}          | none
  * Without scales map_s is not used.
- * With `pair` the boxes of A and B have half as many rows; with GLU those of B always. map_d ends at the last whole 16-byte chunk of a row,
- * as in inc/gemm.plan.h.
+ * With `pair` the boxes of A and B have half as many rows, with 2 those of A a quarter; with GLU those of B always half.
+ * map_d ends at the last whole 16-byte chunk of a row, as in inc/gemm.plan.h.
  */
 #ifndef HEWN_PTX_GROUPED_PLAN_H
 #define HEWN_PTX_GROUPED_PLAN_H
@@ -82,7 +83,7 @@
     X(u32, raster_rows, "rows of tiles of a group that are walked together")          \
     X(u32, kind, "0 planes, 1 counts, 2 offsets")                                     \
     X(u32, align, "offsets: first rows are rounded up to this; a power of two")       \
-    X(u32, pair, "1: two CTAs of a cluster share loads, else 0")                       \
+    X(u32, pair, "CTAs of a cluster share loads: 1: two, sm_100f: 2: four; else 0")   \
     X(u32, a_rows, "the same: rows of A")                                             \
     X(u32, k, "the same: bytes of a row of A")
 

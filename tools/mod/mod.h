@@ -44,6 +44,7 @@ struct plan_handoff { /* a barrier; who: roles joined by + */
     const char *name;
     unsigned count, least, most; /* bytes of a phase */
     const char *producers, *consumers;
+    unsigned more; /* arrivals that a run may have beside `count` */
 };
 
 struct plan_flow { /* who writes and who reads storage: roles and their operations joined by + */

@@ -107,7 +107,7 @@ const struct plan *plan_gemm_glufew(const char *target)
 
 static const struct plan_range odd_roles[] = PLAN_RANGES(SM90A_ODDFEW_ROLES(PLAN_ROLE));
 static const struct plan_range odd_shared[] = PLAN_RANGES(SM90A_ODDFEW_SHARED(PLAN_SHARED));
-static const struct plan_handoff odd_handoffs[] = {{NULL, 0, 0, 0, NULL, NULL}};
+static const struct plan_handoff odd_handoffs[] = PLAN_HANDOFFS();
 static const struct plan_flow odd_flows[] = PLAN_FLOWS(SM90A_ODDFEW_FLOWS(PLAN_FLOW));
 
 #define CHECK_ROWS(m)                                                         \

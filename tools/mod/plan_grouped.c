@@ -81,7 +81,7 @@ SM100F_GROUPED_VARIANTS(CHECK_100)
         PLAN_RANGES(P##_GROUPED_SHARED(PLAN_SHARED, v));                                           \
     static const struct plan_range t##_##v##_tmem[] = PLAN_RANGES(P##_GROUPED_TMEM(PLAN_TMEM, v)); \
     static const struct plan_handoff t##_##v##_handoffs[] =                                        \
-        PLAN_HANDOFFS(P##_GROUPED_HANDOFFS(PLAN_HANDOFF, v));                                      \
+        PLAN_HANDOFFS(P##_GROUPED_HANDOFFS(PLAN_HANDOFF_MORE, v));                                 \
     static const struct grouped_shape t##_##v##_shape = {                                          \
         .tile_m = P##_GROUPED_TILE_M(v),                                                           \
         .tile_n = P##_GROUPED_TILE_D(v),                                                           \
@@ -218,9 +218,10 @@ void grouped_write_shape(FILE *out, const struct module_id *id)
                   "");
     fprintf(out,
             "  ],\n  \"tile\": {\"m\": %u, \"n\": %u, \"k\": %d},\n  \"stages\": %u,\n"
-            "  \"raster_rows\": %u,\n  \"clusters\": [1, 2],\n"
+            "  \"raster_rows\": %u,\n  \"clusters\": [1, 2%s],\n"
             "  \"grid\": [\"any number of clusters\", \"1\", \"1\"],\n",
-            s->tile_m, s->tile_n, tile_k, s->stages, s->raster_rows);
+            s->tile_m, s->tile_n, tile_k, s->stages, s->raster_rows,
+            s->gather4 && !gather ? ", 4" : "");
 }
 
 void grouped_write_limits(FILE *out, const struct module_id *id)

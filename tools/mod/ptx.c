@@ -89,7 +89,9 @@ static void write_notes(FILE *out, const struct plan *plan)
     for (const struct plan_range *r = plan->tmem; r->name; r++)
         fprintf(out, "//@ tmem %s %u %u\n", r->name, r->first, r->count);
     for (const struct plan_handoff *h = plan->handoffs; h->name; h++) {
-        fprintf(out, "//@ handoff %s %u %u", h->name, h->count, h->least);
+        fprintf(out, "//@ handoff %s %u", h->name, h->count);
+        if (h->more) fprintf(out, "..%u", h->count + h->more);
+        fprintf(out, " %u", h->least);
         if (h->most != h->least) fprintf(out, "..%u", h->most);
         write_list(out, h->producers);
         write_list(out, h->consumers);
