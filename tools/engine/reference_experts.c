@@ -43,7 +43,7 @@ static void keep_groups(struct run *r, double *x)
 {
     const struct config *c = r->c;
     const size_t groups = (size_t)c->expert_groups, each = (size_t)(c->experts / c->expert_groups);
-    double of_group[EXPERT_GROUPS_MAX], last = INFINITY;
+    double of_group[EXPERT_GROUPS_MAX] = {0}, last = INFINITY;
     bool kept[EXPERT_GROUPS_MAX] = {false};
     if (c->groups_kept == c->expert_groups) return;
     for (size_t g = 0; g < groups; g++) {
@@ -71,7 +71,7 @@ static void choose(struct run *r, const double *scores, const double *bias, stru
 {
     const struct config *c = r->c;
     const size_t n = (size_t)c->experts, most = (size_t)c->expert_choices;
-    double x[EXPERTS_MAX], sum = 0, last = 0;
+    double x[EXPERTS_MAX] = {0}, sum = 0, last = 0;
     for (size_t e = 0; e < n; e++) x[e] = scores[e] + (bias ? bias[e] : 0);
     keep_groups(r, x);
     for (size_t j = 0; j < most; j++) {
@@ -109,7 +109,7 @@ void reference_experts(struct run *r, const struct layer_tensors *t)
     for (size_t e = 0; t->router_bias && e < n; e++) bias[e] = weights_value(t->router_bias, e);
     reference_product(r, r->normed, t->router, r->router, n);
     for (size_t i = 0; i < r->count; i++) {
-        struct choice by;
+        struct choice by = {.expert = {0}};
         score(r->c, r->router + i * n);
         choose(r, r->router + i * n, t->router_bias ? bias : NULL, &by);
         add_row(r, t, i, &by);
