@@ -41,6 +41,10 @@ $(test_bin)/fold: $(O)/tools/mod/fold.o
 $(test_bin)/packs: $(addprefix $(O)/tools/mod/,squeeze.o parse.o)
 # What the fuzzed readers of the command line are made of.
 fuzz_cli := $(O)/runtime/dtype.o $(addprefix $(O)/tools/hewn/,run_text.o npy.o safetensors.o)
+# .. and those of the engine.
+fuzz_cli += $(addprefix $(O)/tools/engine/,config.o config_deepseek.o json.o pattern.o problem.o tokenizer.o \
+  tokenizer_bpe.o tokenizer_load.o tokenizer_steps.o unicode.o unicode_table.o utf8.o weights.o)
+$(O)/tests/fuzz/fuzz_model.o: EXTRA += -I$(SRC)/tools
 $(test_bin)/fuzz: $(fuzz_cli)
 $(test_bin)/watch_text: $(addprefix $(O)/tools/watch/,rewrite.o snippet.o) $(addprefix $(O)/tools/sim/ptx/,arena.o lex.o)
 $(addprefix $(test_bin)/,npy safetensors): $(addprefix $(O)/tools/hewn/,safetensors.o npy.o)

@@ -231,6 +231,18 @@ static void add_npy(struct files *out, const char *header, size_t data)
     add_headed(out, "\x93NUMPY\1\0\0\0", 8, header, data);
 }
 
+/* Eight bytes of length, a header, and data. */
+static void add_weights(struct files *out, const char *header, size_t data)
+{
+    uint8_t file[1024] = {0};
+    const size_t length = strlen(header);
+
+    file[0] = (uint8_t)length;
+    file[1] = (uint8_t)(length >> 8);
+    snprintf((char *)file + 8, sizeof file - 8, "%s", header);
+    add(out, header, file, 8 + length + data);
+}
+
 /* Behind the name `w`. */
 static void add_safetensors(struct files *out, const char *header, size_t data)
 {
@@ -250,6 +262,16 @@ static struct files seeds_of(const struct fuzz_target *t)
     if (t->run == fuzz_zstd) add_compressed(&f, FATBIN_ZSTD);
     if (t->run == fuzz_tmap) add_maps(&f);
     if (t->run == fuzz_run) add_notes(&f);
+    if (t->run == fuzz_config || t->run == fuzz_tokenizer)
+        add_matches(&f, "tools/engine/model/%s.json", t->name);
+    if (t->run == fuzz_weights) {
+        add_weights(&f, "{\"w\":{\"dtype\":\"BF16\",\"shape\":[2,3],\"data_offsets\":[0,12]}}", 12);
+        add_weights(&f,
+                    "{\"__metadata__\":{\"format\":\"pt\"},"
+                    "\"w\":{\"dtype\":\"F8_E4M3\",\"shape\":[2,4],\"data_offsets\":[0,8]},"
+                    "\"w_scale\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[8,16]}}",
+                    16);
+    }
     if (t->run == fuzz_npy) {
         add_npy(&f, "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 2), }\n", 32);
         add_npy(&f, "{'descr': '<f2', 'fortran_order': False, 'shape': (3,), }\n", 6);

@@ -12,16 +12,19 @@
 #include <stdint.h>
 
 /* name, what reads the bytes */
-#define FUZZ_TARGETS(X)                                              \
-    X(ptx, "the PTX front end: parser, decoder, names of entries")   \
-    X(join, "the linker of PTX texts, which NULs part")              \
-    X(fatbin, "the reader of fat binaries and cubins, LZ4 and zstd") \
-    X(lz4, "the LZ4 decoder, after two bytes that say the size")     \
-    X(zstd, "the zstd decoder, after two bytes that say the size")   \
-    X(tmap, "tensor maps: rules, encoding, decoding, size of boxes") \
-    X(run, "the statements of hewn run")                             \
-    X(npy, ".npy files")                                             \
-    X(safetensors, ".safetensors files, after the tensor's name and a NUL")
+#define FUZZ_TARGETS(X)                                                     \
+    X(ptx, "the PTX front end: parser, decoder, names of entries")          \
+    X(join, "the linker of PTX texts, which NULs part")                     \
+    X(fatbin, "the reader of fat binaries and cubins, LZ4 and zstd")        \
+    X(lz4, "the LZ4 decoder, after two bytes that say the size")            \
+    X(zstd, "the zstd decoder, after two bytes that say the size")          \
+    X(tmap, "tensor maps: rules, encoding, decoding, size of boxes")        \
+    X(run, "the statements of hewn run")                                    \
+    X(npy, ".npy files")                                                    \
+    X(safetensors, ".safetensors files, after the tensor's name and a NUL") \
+    X(config, "the engine's reader of config.json")                         \
+    X(tokenizer, "its reader of tokenizer.json")                            \
+    X(weights, "its reader of model.safetensors")
 
 #define X(name, what) void fuzz_##name(const uint8_t *data, size_t size);
 FUZZ_TARGETS(X)
