@@ -5,6 +5,7 @@
 #include "gemm_table.h"
 #include "plan.h"
 
+#include <float.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,8 +105,8 @@ static int compute_scalars(hewn_gemm_plan *plan, const hewn_gemm_desc *d, int64_
         s->mode |= (operands[GEMM_A].loose ? GEMM_MODE_LOOSE_A : 0) |
                    (operands[GEMM_B].loose ? GEMM_MODE_LOOSE_B : 0);
     if (k->odd) s->mode |= (uint32_t)((uint64_t)(d->k - 1) % tile_k) << GEMM_ODD_TAIL;
-    s->columns = k->few ? tile_columns(plan) : 0;
-    s->stages = k->few ? plan->few.stages : 0;
+    s->columns = k->few || k->fitted ? (k->exchanged ? k->tile_m : tile_columns(plan)) : 0;
+    s->stages = k->few || k->fitted ? ring_stages(plan) : 0;
     s->finish = act_bits[d->act];
     if (d->with & (HEWN_GEMM_WITH_SCALE_A | HEWN_GEMM_WITH_SCALE_B)) s->finish |= GEMM_FINISH_SCALE;
     if (d->with & HEWN_GEMM_WITH_SCALE_ROWS) s->finish |= GEMM_FINISH_ROWS;
@@ -244,7 +245,9 @@ static void configure(hewn_gemm_plan *plan)
     plan->config.grid_x = ctas;
     /* Where the launch before leaves SMs idle, the fewer work, the more. Else early fetches only delay it. */
     uint32_t times = ctas ? (uint32_t)plan->context->info.sm_count / ctas : 0;
-    if (k->fetches && times > 1) plan->scalars.stages = times < k->fetches ? times : k->fetches;
+    if (k->fetches && times > 1)
+        plan->scalars.stages |= (times < k->fetches ? times : k->fetches)
+                                << (k->fitted ? GEMM_FIT_FETCHES : 0);
 }
 
 /* ---- choosing and loading the kernel -- */
@@ -419,6 +422,11 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
     }
     plan->kernel = choice.kernel;
     plan->parts = choice.parts;
+    if (choice.kernel->fitted) {
+        (void)hewn_gemm_fit(choice.kernel, choice.parts, extent, (uint32_t)context->info.sm_count,
+                            DBL_MAX, &plan->fitted);
+        plan->kernel = &plan->fitted;
+    }
     *cost = choice.cost;
     if (choice.kernel->few)
         hewn_gemm_few_shape(extent, choice.kernel->few, choice.parts,

@@ -72,10 +72,11 @@ struct hewn_gemm_plan {
     const hewn_context *context;
     const struct hewn_loaded *loaded;
     const struct hewn_gemm_kernel *kernel;
-    uint32_t parts;           /* of K, the CTAs of a cluster that sum up one tile */
-    uint32_t with;            /* hewn_gemm_with */
-    int out;                  /* hewn_dtype of D */
-    struct hewn_gemm_few few; /* where kernel->few */
+    uint32_t parts;                 /* of K, the CTAs of a cluster that sum up one tile */
+    uint32_t with;                  /* hewn_gemm_with */
+    int out;                        /* hewn_dtype of D */
+    struct hewn_gemm_few few;       /* where kernel->few */
+    struct hewn_gemm_kernel fitted; /* where kernel->fitted: what `kernel` points to */
     struct gemm_operand operands[GEMM_OPERANDS]; /* C's only where `with` has it */
     uint64_t bias_span;                          /* bytes */
     uint32_t bias_align;

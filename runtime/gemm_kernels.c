@@ -14,7 +14,10 @@
 #include <float.h>
 #include <string.h>
 
-enum { EARLY = 8 }; /* k-blocks: `fetches` of kernels that spread tiles */
+enum {
+    EARLY = 8,    /* k-blocks: `fetches` of kernels that spread tiles */
+    FIT_WAVES = 3 /* numbers of waves that a fitted tile is tried for */
+};
 
 #define MOST                  (GEMM_CAN_PLANE | GEMM_CAN_F32)
 #define KERNEL(P, t, v, kind) KERNEL_##kind(P, t, v)
@@ -40,19 +43,23 @@ enum { EARLY = 8 }; /* k-blocks: `fetches` of kernels that spread tiles */
     ROW(P, t, v, #v, 1, 1, 0, more, 0, 0)                    \
     ROW(P, t, v, #v "m", 2, 1, GEMM_MODE_PAIR_M, more, 0, 0) \
     ROW(P, t, v, #v "n", 1, 2, GEMM_MODE_PAIR_N, more, 0, 0)
-/* One module: each tile alone, and rectangles of tiles. */
-#define KERNEL_SPREAD(P, t, v)       \
-    SPREAD(P, t, v, #v, 0, 0)        \
-    SPREAD(P, t, v, #v "-1x2", 0, 1) \
-    SPREAD(P, t, v, #v "-1x4", 0, 2) \
-    SPREAD(P, t, v, #v "-2x1", 1, 0) \
-    SPREAD(P, t, v, #v "-2x2", 1, 1) \
-    SPREAD(P, t, v, #v "-2x4", 1, 2) \
-    SPREAD(P, t, v, #v "-4x1", 2, 0) \
-    SPREAD(P, t, v, #v "-4x2", 2, 1)
-#define SPREAD(P, t, v, name, log_m, log_n)        \
+/* One module: each tile alone, and rectangles of tiles. FITTED: of a tile that the plan decides; with more rows
+ * than columns A and B are exchanged. */
+#define KERNEL_SPREAD(P, t, v) RECTANGLES(P, t, v, MOST)
+#define KERNEL_FITTED(P, t, v) \
+    RECTANGLES(P, t, v, P##_GEMM_TILE_M(v) > P##_GEMM_TILE_N(v) ? GEMM_CAN_PLANE : MOST)
+#define RECTANGLES(P, t, v, more)          \
+    SPREAD(P, t, v, #v, 0, 0, more)        \
+    SPREAD(P, t, v, #v "-1x2", 0, 1, more) \
+    SPREAD(P, t, v, #v "-1x4", 0, 2, more) \
+    SPREAD(P, t, v, #v "-2x1", 1, 0, more) \
+    SPREAD(P, t, v, #v "-2x2", 1, 1, more) \
+    SPREAD(P, t, v, #v "-2x4", 1, 2, more) \
+    SPREAD(P, t, v, #v "-4x1", 2, 0, more) \
+    SPREAD(P, t, v, #v "-4x2", 2, 1, more)
+#define SPREAD(P, t, v, name, log_m, log_n, more)  \
     ROW(P, t, v, name, 1 << (log_m), 1 << (log_n), \
-        (log_m) << GEMM_MODE_LOG_M | (log_n) << GEMM_MODE_LOG_N, MOST, 0, 1)
+        (log_m) << GEMM_MODE_LOG_M | (log_n) << GEMM_MODE_LOG_N, more, 0, 1)
 #define ROW(P, t, v, name, m, n, how, more, maps, spreads) \
     {.target = #t,                                         \
      .variant = (name),                                    \
@@ -75,6 +82,7 @@ enum { EARLY = 8 }; /* k-blocks: `fetches` of kernels that spread tiles */
      .mode = (how),                                        \
      .odd = (maps),                                        \
      .fetches = (spreads)*EARLY,                           \
+     .fitted = P##_GEMM_FITTED(v),                         \
      .exchanged = !((more)&GEMM_CAN_F32)},
 
 #define KERNEL_FEW(name, glued, able)            \
@@ -249,7 +257,13 @@ static const double broad = 413.8, broad_part = 59.99,
                     exchange = 16.26; /* of more, through the rings; bytes a cycle into an SM */
 static const double other_lines = 0.3644, two_lines = 0.4091;
 static const double short_product = 85.26, spread_start = 7.963, spread_waves = 0.9998,
-                    spread_early = 637.5;                 /* tiles that are spread */
+                    spread_early = 637.5; /* tiles that are spread */
+/* Of kernels with fitted tiles: the tensor cores, a k-block, results a cycle, what lies between two tiles, adding
+ * up parts, a CTA of the cluster, start, and how long CTAs wait for each other, against other kernels. */
+static const double fit_mma = 0.7913, fit_beside = 176.9, fit_area = 15.54,
+                    fit_exchanged_area = 9.705, fit_fill = 486.2, fit_exposed = 1.809,
+                    fit_broad = 861.2, fit_broad_part = 128.8, fit_exchange = 18.41,
+                    fit_pair = 56.39, fit_early = 30.61, fit_drag = 0.1516;
 static const double promote_wide = 1.236, promote = 1.32; /* 8-bit sums, promoted; the ledger */
 /* A row's cycles, against row_cycles: while no two CTAs share a TPC; more of it, while all SMs fetch. */
 static const double alone = 0.7055, crowd = 0.364;
@@ -463,6 +477,7 @@ static double epilogue_of(const struct hewn_gemm_kernel *k, const struct hewn_ge
                           uint32_t parts)
 {
     double area = (double)k->tile_m * k->tile_n;
+    if (k->fitted) return area / (k->exchanged ? fit_exchanged_area : fit_area);
     double time = area / (k->exchanged ? exchanged_area : epilogue_area);
     if (p->out == 2 && !k->exchanged && k->tile_n > 64) time += direct * (k->tile_n % 64);
     if (k->odd) return time + (parts > 1 ? by_odd_element * area / narrow : 0);
@@ -479,13 +494,14 @@ static double rows_of(const struct hewn_gemm_kernel *k, const struct hewn_gemm_e
         fetch(k->tile_m, k->pair_n, (double)p->m, c->tiles_m * k->pair_m, c->waves, p->askew_a) +
         fetch(k->tile_n, k->pair_m, (double)p->n, c->tiles_n * k->pair_n, c->waves, p->askew_b);
     if (!k->odd) rows *= 1 + (k->fetches ? two_lines : other_lines) * lines(p);
-    if (parts > 1 && k->tile_m * k->tile_n <= narrow) rows *= parts_row;
+    if (parts > 1 && !k->fitted && k->tile_m * k->tile_n <= narrow) rows *= parts_row;
     if (k->odd) return larger(rows * odd_fetch, shift(k, p));
     return k->can & GEMM_CAN_LOOSE ? loose(k, p, rows) : rows;
 }
 
-static double cost(const struct hewn_gemm_kernel *k, uint32_t parts,
-                   const struct hewn_gemm_extent *p, uint32_t sm_count)
+/* Or more than `enough`, if the products alone take that. */
+static double cost_of(const struct hewn_gemm_kernel *k, uint32_t parts,
+                      const struct hewn_gemm_extent *p, uint32_t sm_count, double enough)
 {
     if (k->few == HEWN_GEMM_LANES) return few_lanes_cost(k, p, sm_count);
     if (k->few) return hewn_gemm_few_cost(p, k->few, parts, sm_count);
@@ -506,16 +522,20 @@ static double cost(const struct hewn_gemm_kernel *k, uint32_t parts,
     double rest = (double)(tiles_m * tiles_n * p->batch - (waves - 1) * clusters);
     double blocks = (double)ceil_div(ceil_div(p->k, hewn_gemm_tile_k(k, p->in)), parts);
     double area = (double)k->tile_m * k->tile_n;
-    double multiply = area * k->row_bytes / 4096 * mma_inefficiency + beside;
-    if (k->fetches) multiply += k->tile_m == 64 ? short_product : 0;
+    double multiply = area * k->row_bytes / 4096 * (k->fitted ? fit_mma : mma_inefficiency) +
+                      (k->fitted ? fit_beside : beside);
+    if (k->fetches && !k->fitted && k->tile_m == 64) multiply += short_product;
     if (p->promoted) multiply *= k->tile_n >= 192 ? promote_wide : promote;
+    if (start - spread_early + c.waves * blocks * multiply * few_clock > enough) return DBL_MAX;
     double rows = rows_of(k, p, parts, &c);
     double bytes = bytes_of(k, p, &c);
     double epilogue = epilogue_of(k, p, parts);
-    double add_up = area <= narrow ? merge + merge_part * parts
-                                   : broad + broad_part * parts + exchanged(k, parts) / exchange;
-    double between = fill + epilogue * exposed;
-    if (area >= 128 * 192 && p->out == 2 && !k->exchanged)
+    double add_up = k->fitted
+                        ? fit_broad + fit_broad_part * parts + exchanged(k, parts) / fit_exchange
+                    : area <= narrow ? merge + merge_part * parts
+                                     : broad + broad_part * parts + exchanged(k, parts) / exchange;
+    double between = k->fitted ? fit_fill + epilogue * fit_exposed : fill + epilogue * exposed;
+    if (area >= 128 * 192 && p->out == 2 && !k->exchanged && !k->fitted)
         between = late_between + (k->odd ? 0 : late_box * larger(0, late_boxes - blocks));
     double last, tile;
     if (k->odd || k->can & GEMM_CAN_LOOSE) {
@@ -531,12 +551,58 @@ static double cost(const struct hewn_gemm_kernel *k, uint32_t parts,
     double run = last + (c.waves - 1) * tile;
     /* Of equal kernels, the one whose tiles read the larger operand once. */
     if (p->n >= p->m ? tiles_m * k->pair_m > 1 : tiles_n * k->pair_n > 1) run *= read_again;
-    if (k->fetches) run = run * (waves > 1 ? spread_waves : 1) + spread_start * (double)pair;
-    run *= 1 + drag(parts, pair, waves, blocks);
-    double time = start - (k->fetches ? spread_early : 0) + (pair * parts > 1 ? start_cluster : 0) +
+    if (k->fetches)
+        run = run * (waves > 1 ? spread_waves : 1) +
+              (k->fitted ? fit_pair : spread_start) * (double)pair;
+    run *= 1 + drag(parts, pair, waves, blocks) * (k->fitted ? fit_drag : 1);
+    double time = start -
+                  (k->fitted    ? fit_early
+                   : k->fetches ? spread_early
+                                : 0) +
+                  (pair * parts > 1 ? start_cluster : 0) +
                   both(run, bytes / memory_bytes, memory_hinders) + epilogue +
                   (parts > 1 ? c.waves * add_up : 0);
     return both(time, power(k, p, &c, bytes, sm_count), power_hinders);
+}
+
+/* Of each number of waves from the least on, the tile that just makes it. */
+double hewn_gemm_fit(const struct hewn_gemm_kernel *k, uint32_t parts,
+                     const struct hewn_gemm_extent *p, uint32_t sm_count, double enough,
+                     struct hewn_gemm_kernel *out)
+{
+    const uint32_t ex = k->exchanged, along = ex ? k->pair_m : k->pair_n,
+                   unit = SM90A_GEMM_FIT_UNIT * (ex ? k->pair_n : k->pair_m);
+    const uint64_t extent = ex ? p->m : p->n,
+                   others = p->batch * (ex ? ceil_div(p->n, (uint64_t)k->tile_n * k->pair_n)
+                                           : ceil_div(p->m, (uint64_t)k->tile_m * k->pair_m)),
+                   clusters = hewn_gemm_clusters(sm_count, k->pair_m * k->pair_n * parts);
+    uint64_t waves = ceil_div(ceil_div(extent, SM90A_GEMM_FIT_MOST * along) * others, clusters);
+    double least = enough;
+    /* Of more waves, and so at the power limit, those that store while they multiply take less time. */
+    if (waves > FIT_WAVES && enough < DBL_MAX) return enough;
+    for (int i = 0; i < FIT_WAVES; i++, waves++) {
+        const uint64_t tiles = waves * clusters / others;
+        struct hewn_gemm_kernel q = *k;
+        uint32_t side = (uint32_t)ceil_div(ceil_div(extent, tiles * along), unit) * unit;
+        if (side < SM90A_GEMM_FIT_LEAST(parts))
+            side = (uint32_t)ceil_div(SM90A_GEMM_FIT_LEAST(parts), unit) * unit;
+        *(ex ? &q.tile_m : &q.tile_n) = side;
+        q.stages = SM90A_GEMM_FIT_RING / (GEMM_ROW_BYTES * (q.tile_m + q.tile_n));
+        if (q.stages > SM90A_GEMM_FIT_STAGES) q.stages = SM90A_GEMM_FIT_STAGES;
+        double c = cost_of(&q, parts, p, sm_count, least);
+        if (c >= least) continue;
+        least = c;
+        *out = q;
+    }
+    return least;
+}
+
+static double cost(const struct hewn_gemm_kernel *k, uint32_t parts,
+                   const struct hewn_gemm_extent *p, uint32_t sm_count, double enough)
+{
+    struct hewn_gemm_kernel fitted;
+    return k->fitted ? hewn_gemm_fit(k, parts, p, sm_count, enough, &fitted)
+                     : cost_of(k, parts, p, sm_count, enough);
 }
 
 /* k-blocks that so many parts need. Odd rows: every warp of the producer has units in each tile. */
@@ -548,7 +614,7 @@ static uint64_t least_blocks(const struct hewn_gemm_kernel *k, uint32_t parts)
 /* Whether a kernel computes such a product only if it is named. */
 static int passes(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p)
 {
-    return k->named || k->glu != ((p->need & GEMM_CAN_GLU) != 0) ||
+    return k->named || (k->fitted && p->ordered) || k->glu != ((p->need & GEMM_CAN_GLU) != 0) ||
            (k->can & GEMM_CAN_LOOSE && !(p->need & GEMM_CAN_LOOSE));
 }
 
@@ -582,7 +648,7 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
             /* A kernel that lacks something is chosen only if there is no other; the caller then says
              * what it lacks; a small one that lacks more than others do comes last. */
             double c = lacks ? DBL_MAX / (k->few > HEWN_GEMM_ODDFEW ? 2 : 4)
-                             : cost(k, p, problem, sm_count);
+                             : cost(k, p, problem, sm_count, least);
             if (c >= least) continue;
             least = c;
             *out = (struct hewn_gemm_choice){k, p, lacks, c};
@@ -677,7 +743,7 @@ static void try_slices(const struct hewn_gemm_kernel *k, uint32_t parts,
         if (s < 2 || !hewn_gemm_sliceable(p, s) ||
             ceil_div(q.k, hewn_gemm_tile_k(k, q.in)) < least_blocks(k, parts))
             continue;
-        double c = cost(k, parts, &q, sm_count) + (q.k * s < p->k ? rest_start : 0) +
+        double c = cost(k, parts, &q, sm_count, out->cost) + (q.k * s < p->k ? rest_start : 0) +
                    combine_cost(k, p, s);
         if (c >= out->cost) continue;
         *out = (struct hewn_gemm_choice){k, parts, 0, c};
@@ -715,7 +781,8 @@ uint32_t hewn_gemm_choose_slices(const struct hewn_gemm_choice *whole,
             continue;
         for (uint32_t p = 1; p <= k->parts; p++) {
             uint32_t cluster = k->pair_m * k->pair_n * p;
-            if ((cluster > 1 && !clusters) || cluster > HEWN_GEMM_CLUSTER) continue;
+            if ((cluster > 1 && !clusters) || cluster > (k->fitted ? 2 : HEWN_GEMM_CLUSTER))
+                continue;
             try_slices(k, p, problem, sm_count, below, out, &slices);
         }
     }

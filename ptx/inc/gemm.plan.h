@@ -168,6 +168,11 @@
 /* What a variant's KINDS says: there are modules of e4m3 and of s8 alone; it has B's rows twice. */
 #define GEMM_KINDS_TYPES 1
 #define GEMM_KINDS_GLU   2
+/* And: the plan decides a side of the tile (sm_90a). */
+#define GEMM_KINDS_FIT 4
+/* `stages` of such kernels: the ring's, and from bit FIT_FETCHES on the k-blocks to fetch early. */
+#define GEMM_FIT_RING    15
+#define GEMM_FIT_FETCHES 4
 
 /* Bytes of A's or B's row in a k-block, and elements of an MN-major box's row: one swizzle row. */
 #define GEMM_ROW_BYTES SWIZZLE_BYTES

@@ -84,6 +84,7 @@
 
 #define SM100F_GEMM_PAIR_N(v)    1
 #define SM100F_GEMM_PARTS(v)     1
+#define SM100F_GEMM_FITTED(v)    0
 #define SM100F_GEMM_D_BUFFERS(v) 2
 
 /* MN-major operands come in boxes of MN_BOX rows. */

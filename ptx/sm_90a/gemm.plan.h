@@ -19,6 +19,9 @@
  *           |              | by two either way, and parts of K         |
  *   Mx128   | M x 128      | likewise, with A and B exchanged: rows of | few rows; rows between 128s
  *           |              | A are columns of the MMA, 80 to 160       |
+ *   anyx128 | N x 128      | as Mx128, N a multiple of 8 up to 256      | what fits a wave: few
+ *           |              | that the plan decides                     | or many rows
+ *   128xany | 128 x N      | as MxN, N likewise                        | the same of columns
  *   64x64,  | M x N        | a rectangle of tiles, up to 8: a row's A  | 4 to 12 us: many small
  *   128x64, |              | and a column's B are loaded once          | tiles, one wave;
  *   128x80, |              |                                           | 128x128r: one wave of
@@ -87,13 +90,14 @@
     X(SM90A, sm_90a, 128x128, SHARES)    \
     X(SM90A, sm_90a, 128x144, SHARES)    \
     X(SM90A, sm_90a, 128x160, SHARES)    \
-    X(SM90A, sm_90a, 128x176, SHARES)    \
     X(SM90A, sm_90a, 128x192, SHARES)    \
     X(SM90A, sm_90a, 128x224, SHARES)    \
     X(SM90A, sm_90a, 128x256, SHARES)    \
     X(SM90A, sm_90a, 80x128, EXCHANGED)  \
     X(SM90A, sm_90a, 96x128, EXCHANGED)  \
     X(SM90A, sm_90a, 160x128, EXCHANGED) \
+    X(SM90A, sm_90a, anyx128, FITTED)    \
+    X(SM90A, sm_90a, 128xany, FITTED)    \
     X(SM90A, sm_90a, glu128, GLU)        \
     X(SM90A, sm_90a, glu64, GLU)         \
     X(SM90A, sm_90a, plain, WHOLE)       \
@@ -112,6 +116,7 @@
 #define SM90A_GEMM_EXCHANGED_80x128  1
 #define SM90A_GEMM_EXCHANGED_96x128  1
 #define SM90A_GEMM_EXCHANGED_160x128 1
+#define SM90A_GEMM_EXCHANGED_anyx128 1
 
 /* TILE_M, TILE_N: a CTA's tile. GROUP_M: rows of it that a consumer warpgroup computes, 64 or 128.
  * PAIR_M, PAIR_N: tiles of a cluster that shares loads. SHARES: `mode` says whether a cluster shares loads
@@ -140,13 +145,14 @@
 #define SM90A_GEMM_128x128 128, 128,     64,     1, 1,      1,     8,       2,      6,      16,        0,        1
 #define SM90A_GEMM_128x144 128, 144,     64,     1, 1,      1,     8,       2,      5,      16,        0,        0
 #define SM90A_GEMM_128x160 128, 160,     64,     1, 1,      1,     8,       2,      5,      16,        0,        0
-#define SM90A_GEMM_128x176 128, 176,     64,     1, 1,      1,     8,       2,      4,      16,        0,        0
 #define SM90A_GEMM_128x192 128, 192,     64,     1, 1,      1,     8,       2,      4,      16,        0,        1
 #define SM90A_GEMM_128x224 128, 224,     64,     1, 1,      1,     8,       2,      4,      16,        0,        0
 #define SM90A_GEMM_128x256 128, 256,     64,     1, 1,      1,     8,       2,      4,      16,        0,        1
 #define SM90A_GEMM_80x128   80, 128,     64,     1, 1,      1,     8,       1,      8,      24,        0,        1
 #define SM90A_GEMM_96x128   96, 128,     64,     1, 1,      1,     8,       1,      7,      20,        0,        0
 #define SM90A_GEMM_160x128 160, 128,     64,     1, 1,      1,     8,       1,      5,      12,        0,        0
+#define SM90A_GEMM_anyx128 256, 128,     64,     1, 1,      2,     8,       1,      4,      16,        0,        4
+#define SM90A_GEMM_128xany 128, 256,     64,     1, 1,      2,     8,       1,      4,      16,        0,        4
 #define SM90A_GEMM_glu128  128, 256,     64,     1, 1,      1,     8,       2,      4,      16,        0,        2
 #define SM90A_GEMM_glu64   128, 128,     64,     1, 1,      1,     8,       2,      6,      16,        0,        2
 #define SM90A_GEMM_64x64    64,  64,     64,     1, 1,      2,     1,       1,     12,      32,        0,        0
@@ -189,13 +195,27 @@
 
 /* Sums of 128 rows leave no room for those that are promoted. A kernel that shares loads as `mode` says
  * has no code for MN-major operands: boxes of 64 rows do not divide its tiles. */
-#define SM90A_GEMM_CAN(v)                                               \
-    (SM90A_GEMM_ODD(v) ? GEMM_CAN_FINISH | GEMM_CAN_MN                  \
-     : SM90A_GEMM_KINDS(v) & GEMM_KINDS_GLU                             \
-         ? GEMM_CAN_FINISH | GEMM_CAN_GLU                               \
-         : GEMM_CAN_FINISH | (SM90A_GEMM_SHARES(v) ? 0 : GEMM_CAN_MN) | \
-               (SM90A_GEMM_GROUP_M(v) == 64 ? GEMM_CAN_FP8 : 0) |       \
+#define SM90A_GEMM_CAN(v)                                                                  \
+    (SM90A_GEMM_ODD(v) ? GEMM_CAN_FINISH | GEMM_CAN_MN                                     \
+     : SM90A_GEMM_KINDS(v) & GEMM_KINDS_GLU                                                \
+         ? GEMM_CAN_FINISH | GEMM_CAN_GLU                                                  \
+         : GEMM_CAN_FINISH | (SM90A_GEMM_SHARES(v) ? 0 : GEMM_CAN_MN) |                    \
+               (SM90A_GEMM_GROUP_M(v) == 64 && !SM90A_GEMM_FITTED(v) ? GEMM_CAN_FP8 : 0) | \
                (SM90A_GEMM_KINDS(v) & GEMM_KINDS_TYPES ? GEMM_CAN_KINDS | GEMM_CAN_SCALES : 0))
+
+/* FITTED: the plan decides the rows of an anyx128 tile, the columns of a 128xany tile: `columns`, a multiple of
+ * FIT_UNIT, of 2 FIT_UNIT where two CTAs load half of them each. The rings have as many stages as fit where
+ * those of the largest tile would lie: `stages`, FIT_STAGES at most. A's ring begins first, B's behind it.
+ * Parts of K need two ranges, which different parts finish: if one part finished all, no other would wait for
+ * it, and part_ready could be two phases ahead of a warp that waits. */
+#define SM90A_GEMM_FITTED(v)        ((SM90A_GEMM_KINDS(v) & GEMM_KINDS_FIT) != 0)
+#define SM90A_GEMM_FIT_UNIT         8
+#define SM90A_GEMM_FIT_LEAST(parts) ((parts) > 1 ? 40 : 24)
+#define SM90A_GEMM_FIT_MOST         256
+#define SM90A_GEMM_FIT_STAGES       12
+#define SM90A_GEMM_FIT_RING         (4 * (128 + SM90A_GEMM_FIT_MOST) * GEMM_ROW_BYTES)
+#define SM90A_GEMM_MOST_STAGES(v) \
+    (SM90A_GEMM_FITTED(v) ? SM90A_GEMM_FIT_STAGES : SM90A_GEMM_STAGES(v))
 
 /* A k-block of A and of B: one stage, and what one phase of full_bar waits for. */
 #define SM90A_GEMM_A_BYTES(v)     (SM90A_GEMM_TILE_M(v) * GEMM_ROW_BYTES)
@@ -240,7 +260,7 @@
 #define SM90A_GEMM_PLACE(v) \
     (SM90A_GEMM_PARTIAL(v) + SM90A_GEMM_CONSUMER_WARPS * SM90A_GEMM_PARTIAL_BYTES(v))
 #define SM90A_GEMM_DYNAMIC_SHARED(v) \
-    (SM90A_GEMM_PLACE(v) + SM90A_GEMM_STAGES(v) * SM90A_GEMM_PLACE_BYTES)
+    (SM90A_GEMM_PLACE(v) + SM90A_GEMM_MOST_STAGES(v) * SM90A_GEMM_PLACE_BYTES)
 
 /* ---- the worksheet, which `hewn worksheet` compares with a run ---- */
 
@@ -263,6 +283,7 @@
 #define SM90A_GEMM_SHARED_GLU(X, v)       SM90A_GEMM_SHARED_SHARES(X, v)
 #define SM90A_GEMM_SHARED_EXCHANGED(X, v) SM90A_GEMM_SHARED_WHOLE(X, v)
 #define SM90A_GEMM_SHARED_SPREAD(X, v)    SM90A_GEMM_SHARED_WHOLE(X, v)
+#define SM90A_GEMM_SHARED_FITTED(X, v)    SM90A_GEMM_SHARED_WHOLE(X, v)
 #define SM90A_GEMM_SHARED_ODD(X, v) \
     SM90A_GEMM_SHARED_WHOLE(X, v)   \
     X(land, SM90A_GEMM_LAND(v), SM90A_GEMM_LAND_BYTES, SM90A_GEMM_ALL_LANDS(v))
@@ -287,6 +308,7 @@
 #define SM90A_GEMM_FULL_GLU(X, v)       SM90A_GEMM_FULL_SHARES(X, v)
 #define SM90A_GEMM_FULL_EXCHANGED(X, v) SM90A_GEMM_FULL_WHOLE(X, v)
 #define SM90A_GEMM_FULL_SPREAD(X, v)    SM90A_GEMM_FULL_WHOLE(X, v)
+#define SM90A_GEMM_FULL_FITTED(X, v)    SM90A_GEMM_FULL_WHOLE(X, v)
 /* thread 0 and every warp; what comes by TMA */
 #define SM90A_GEMM_FULL_LOOSE(X, v)                                                    \
     X(full_bar, 1 + SM90A_GEMM_PRODUCER_WARPS, 0, SM90A_GEMM_STAGE_BYTES(v), producer, \
@@ -305,6 +327,7 @@
     X(part_done, 2 * SM90A_GEMM_CONSUMER_WARPS, 0, 0, consumer_0 + consumer_1, producer)
 #define SM90A_GEMM_HANDOFFS_GLU(X)       SM90A_GEMM_HANDOFFS_SHARES(X)
 #define SM90A_GEMM_HANDOFFS_EXCHANGED(X) SM90A_GEMM_HANDOFFS_SHARES(X)
+#define SM90A_GEMM_HANDOFFS_FITTED(X)    SM90A_GEMM_HANDOFFS_SHARES(X)
 #define SM90A_GEMM_HANDOFFS_ODD(X)       SM90A_GEMM_HANDOFFS_SHARES(X)
 #define SM90A_GEMM_HANDOFFS_LOOSE(X)     SM90A_GEMM_HANDOFFS_PARTS(X)
 /* part_full: bytes of a slot, of which there are 4 to 12; part_empty: arrivals of one other part */
@@ -324,6 +347,7 @@
 #define SM90A_GEMM_RING_FLOWS_GLU(X)       SM90A_GEMM_RING_FLOWS_SHARES(X)
 #define SM90A_GEMM_RING_FLOWS_EXCHANGED(X) SM90A_GEMM_RING_FLOWS_WHOLE(X)
 #define SM90A_GEMM_RING_FLOWS_SPREAD(X)    SM90A_GEMM_RING_FLOWS_WHOLE(X)
+#define SM90A_GEMM_RING_FLOWS_FITTED(X)    SM90A_GEMM_RING_FLOWS_WHOLE(X)
 #define SM90A_GEMM_RING_FLOWS_LOOSE(X)                                  \
     X(ring_a, producer + producer.tma, consumer_0.mma + consumer_1.mma) \
     X(ring_b, producer + producer.tma, consumer_0.mma + consumer_1.mma)
@@ -340,5 +364,6 @@
 #define SM90A_GEMM_FLOWS_EXCHANGED(X) X(stage_d, consumer_0 + consumer_1, consumer_0 + consumer_1)
 #define SM90A_GEMM_FLOWS_PARTS(X)     X(partial, consumer_0 + consumer_1, consumer_0 + consumer_1)
 #define SM90A_GEMM_FLOWS_SPREAD(X)    SM90A_GEMM_FLOWS_WHOLE(X)
+#define SM90A_GEMM_FLOWS_FITTED(X)    SM90A_GEMM_FLOWS_WHOLE(X)
 
 #endif

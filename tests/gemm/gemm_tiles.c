@@ -96,10 +96,9 @@ static void shape_case_8(struct gemm_case *g, int choice, int shape)
  * of K as a cluster takes: some of the shapes of choices, of 8-bit inputs too, and a short one. Inputs are
  * K-major, all they have. */
 static const char *const tile_variants[] = {
-    "64x256",   "64x256m",  "64x256n",  "128x96",   "128x96m",  "128x96n",  "128x128",
-    "128x128m", "128x128n", "128x144",  "128x144m", "128x144n", "128x160",  "128x160m",
-    "128x160n", "128x176",  "128x176m", "128x176n", "128x192",  "128x192m", "128x192n",
-    "128x224",  "128x224m", "128x224n", "128x256",  "128x256m", "128x256n"};
+    "64x256",   "64x256m",  "64x256n",  "128x96",   "128x96m",  "128x96n",  "128x128",  "128x128m",
+    "128x128n", "128x144",  "128x144m", "128x144n", "128x160",  "128x160m", "128x160n", "128x192",
+    "128x192m", "128x192n", "128x224",  "128x224m", "128x224n", "128x256",  "128x256m", "128x256n"};
 enum {
     TILE_VARIANTS = sizeof tile_variants / sizeof tile_variants[0],
     TILE_16 = CHOICE_SHAPES / 2,
@@ -184,6 +183,45 @@ static void exchanged_case(struct gemm_case *g, int index)
         gemm_set_finish(g, (v + round) % 3 ? (v * 7 + round * 4) % FINISHES : 0, round % 4);
     g->desc.variant = exchanged_variants[v];
     g->desc.parts = short_one ? 1 : parts[v % 3 > 0][(v + 3 * round) % 8];
+}
+
+/* The kernels one side of whose tile the plan decides: every such tile, because on 132 SMs no two of it fit that
+ * side in a wave. One or two waves, other sides that do not fill a tile, rectangles, parts of K; each type, and
+ * something behind the sums. */
+enum {
+    FITTED_VARIANTS = 2 * RECTANGLES,
+    FITTED_SIDES = 30, /* 24, 32, .. 256 */
+    FITTED_ROUNDS = 4,
+    FITTED_CASES = FITTED_VARIANTS * FITTED_ROUNDS
+};
+
+static void fitted_case(struct gemm_case *g, int index)
+{
+    static const int sizes[RECTANGLES][2] = {{1, 1}, {1, 2}, {1, 4}, {2, 1},
+                                             {2, 2}, {2, 4}, {4, 1}, {4, 2}},
+                     parts[4][6] = {{1, 2, 3, 8, 5, 7},
+                                    {1, 2, 3, 4, 1, 2},
+                                    {1, 2, 2, 1, 2, 1},
+                                    {1, 1, 1, 1, 1, 1}},
+                     clusters[] = {0, 132, 66, 39, 30, 22, 17, 15, 15}; /* that an H200 holds */
+    static char names[FITTED_VARIANTS][16];
+    const int v = index % FITTED_VARIANTS, round = index / FITTED_VARIANTS, tall = v < RECTANGLES,
+              r = v % RECTANGLES, size = sizes[r][0] * sizes[r][1],
+              share = parts[size > 4 ? 3 : size / 2][(round + v) % 6],
+              side = 24 + 8 * ((round * RECTANGLES + r + v / RECTANGLES * 4) % FITTED_SIDES);
+    const int64_t m = (tall ? side : 128) * sizes[r][0], n = (tall ? 128 : side) * sizes[r][1];
+    hewn_gemm_desc *s = &g->desc;
+    snprintf(names[v], sizeof names[v], "%s%s", tall ? "anyx128" : "128xany", rectangles[r]);
+    s->m = m - (round + v) % 3 * 5, s->n = n - round % 4 * 3;
+    s->k = 64 * (share - 1) + 40 + 17 * (round % 6);
+    s->batch = clusters[size * share] + (round % 3 == 2 ? 3 : -1);
+    s->in = index % 2 ? HEWN_F16 : HEWN_BF16;
+    s->out = gemm_out_types[tall ? 1 + (round + v) % 2 : (round + v) % 3];
+    gemm_set_layout(s, v % 3, round % 2, (v + round) % 3);
+    gemm_set_finish(g, (v + round) % 3 ? (v * 7 + round * 4) % FINISHES : 0, round % 4);
+    g->pattern = (enum pattern)(index % PLAIN_PATTERNS);
+    s->variant = names[v];
+    s->parts = (uint32_t)share;
 }
 
 /* The kernels for sm_100f: shapes of choices, and tiles of one to three k-blocks, several a CTA or pair. */
@@ -271,6 +309,10 @@ static void exchanged(struct gemm_case *g, struct gemm_turn t)
     exchanged_case(g, t.index);
 }
 
+static void fitted(struct gemm_case *g, struct gemm_turn t)
+{
+    fitted_case(g, t.index);
+}
 static void spread(struct gemm_case *g, struct gemm_turn t)
 {
     spread_case(g, t.index);
@@ -290,6 +332,7 @@ const struct gemm_group gemm_tile_groups[] = {
     {.count = SHORT_CASES, .target = SM_90A, .make = shorts},
     {.count = TILE_CASES, .target = SM_90A, .make = tiles},
     {.count = EXCHANGED_CASES, .target = SM_90A, .make = exchanged},
+    {.count = FITTED_CASES, .target = SM_90A, .make = fitted},
     {.count = SPREAD_CASES, .target = SM_90A, .make = spread},
     {.count = BLACKWELL_CASES, .target = SM_100F, .make = blackwell},
     {0},

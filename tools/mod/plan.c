@@ -45,6 +45,7 @@ static const struct plan_scalar scalars[] = PLAN_SCALARS(GEMM_SCALARS(PLAN_SCALA
 #define CHECK_SHARES(P, v)                                              \
     _Static_assert(P##_GEMM_D_BUFFERS(v) >= 2, "boxes staged at once"); \
     CHECK_EXCHANGED(P, v)
+#define CHECK_FITTED(P, v) CHECK_EXCHANGED(P, v)
 #define CHECK_EXCHANGED(P, v)                                                                \
     _Static_assert(P##_GEMM_GROUP_M(v) == 64 && P##_GEMM_GROUP_N(v) >= 64 &&                 \
                        P##_GEMM_GROUP_N(v) % 16 == 0,                                        \
@@ -130,6 +131,7 @@ _Static_assert(SM100F_GEMM_TMEM_COLUMNS <= 512, "TMEM_COLUMNS");
 #define ODD_LOOSE     0
 #define ODD_SHARES    0
 #define ODD_EXCHANGED 0
+#define ODD_FITTED    0
 #define ODD_GLU       0
 #define ODD_SPREAD    0
 #define ODD_GATED     0
