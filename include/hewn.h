@@ -1000,6 +1000,7 @@ typedef struct hewn_mla_desc {
     int extra_lengths;                /* as lengths */
     int extra_cache;                  /* hewn_mla_cache; the same as cache */
     int invariant; /* 1: a query's bits depend on its own row and keys alone; see above */
+    int reserved;  /* 0 */
 } hewn_mla_desc;
 
 typedef struct hewn_mla_plan hewn_mla_plan;

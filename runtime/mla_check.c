@@ -289,6 +289,7 @@ static int check_options(const hewn_mla_desc *d, struct mla_problem *p, hewn_err
     if (!status) status = check_range("causal", d->causal, 0, 1, err);
     if (!status) status = check_range("sink", d->sink, 0, 1, err);
     if (!status) status = check_range("invariant", d->invariant, 0, 1, err);
+    if (!status) status = check_range("reserved", d->reserved, 0, 0, err);
     if (status) return status;
     int small = d->cache == HEWN_MLA_CACHE_584;
     double scale = d->scale == 0 ? small ? default_scale_584 : default_scale : d->scale;

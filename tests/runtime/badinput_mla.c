@@ -120,6 +120,7 @@ static void lists(hewn_context *context)
 static void second_caches(hewn_context *context)
 {
     BAD(d.invariant = 2, HEWN_ERR_ARGUMENT, "invariant: 2 is not in 0..1");
+    BAD(d.reserved = 1, HEWN_ERR_ARGUMENT, "reserved: 1 is not in 0..0");
     BAD(d.extra_width = 8, HEWN_ERR_ARGUMENT, "extra_width, without lists: 8 is not in 0..0");
     BAD_LISTS(d.extra_width = -1, HEWN_ERR_ARGUMENT, "extra_width: -1 is not in 0..536870811");
     BAD_LISTS(d.extra_width = (1 << 29) - 100, HEWN_ERR_ARGUMENT,
