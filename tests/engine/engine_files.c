@@ -246,6 +246,9 @@ static void test_e4m3(void)
     tensors_refused("e4m3 with a scale of F16",
                     "{" E "," TENSOR("w_scale_inv", "F16", "[1]", "[6,8]") "}", 8,
                     "'w_scale_inv' is F16; scales are F32 or BF16");
+    tensors_refused("e4m3 with scales of five dimensions",
+                    "{" E "," TENSOR("w_scale", "F32", "[1,1,1,1,1]", "[6,10]") "}", 10,
+                    "'w_scale' has 5 dimensions; scales have at most two");
     tensors_refused("e4m3 of three dimensions",
                     "{" TENSOR("w", "F8_E4M3", "[1,2,3]", "[0,6]") "," TENSOR("w_scale_inv", "F32",
                                                                               "[1]", "[6,10]") "}",

@@ -262,6 +262,9 @@ static int take_scale(struct tensor *t, const struct tensor *scale, struct probl
 {
     const int64_t rows = t->dim[0], columns = t->rank == 2 ? t->dim[1] : 1;
     int64_t count = 1;
+    if (scale->rank > 2)
+        return problem(p, "%s: tensor '%s' has %d dimensions; scales have at most two", scale->file,
+                       scale->name, scale->rank);
     for (int i = 0; i < scale->rank; i++) count *= scale->dim[i];
     if (scale->dtype != HEWN_F32 && scale->dtype != HEWN_BF16)
         return problem(p, "%s: tensor '%s' is %s; scales are F32 or BF16", scale->file, scale->name,
