@@ -311,6 +311,36 @@ static void config_refused(const char *field, const char *value, const char *rul
     config_tried(llama, field, value, rule);
 }
 
+/* What cosines and sines are multiplied by and, times the root of the head's dimension, scores; as
+ * transformers computes them. */
+static void test_yarn(void)
+{
+    static const char *const given[] = {"", ",\"mscale\":2,\"mscale_all_dim\":0.5", ",\"mscale\":2",
+                                        ",\"mscale\":2,\"mscale_all_dim\":null",
+                                        ",\"mscale\":1,\"mscale_all_dim\":0"};
+    const double usual = 1 + 0.1 * log(4), wide = 1 + 0.2 * log(4), narrow = 1 + 0.05 * log(4);
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+        const double size = i == 1 ? wide / narrow : usual, score = i == 1 ? narrow * narrow : 1;
+        char text[1024];
+        struct problem p = {""};
+        struct config c = {0};
+        size_t n = 0;
+        if (!test_case("yarn%s", given[i])) continue;
+        for (size_t k = 0; k < USUAL && deepseek[k][0]; k++)
+            n += (size_t)snprintf(text + n, sizeof text - n, "%c\"%s\":%s", k ? ',' : '{',
+                                  deepseek[k][0], deepseek[k][1]);
+        snprintf(text + n, sizeof text - n,
+                 ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,"
+                 "\"original_max_position_embeddings\":1024%s}}",
+                 given[i]);
+        tiny_text(folder, "config.json", text);
+        CHECK(config_read(folder, &c, &p) == 0, "%s", p.text);
+        CHECK(fabs(c.rope_size - size) < 1e-12, "size %.17g, want %.17g", c.rope_size, size);
+        CHECK(fabs(c.score_scale * sqrt((double)c.head_dim) - score) < 1e-12, "scores %.17g",
+              c.score_scale);
+    }
+}
+
 static void test_deepseek(void)
 {
     static const char *const tried[][3] = {
@@ -369,6 +399,10 @@ static void test_config(void)
     config_refused("rope_scaling",
                    "{\"type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":64}",
                    "factor is 4, not max_position_embeddings 2048 over");
+    config_refused("rope_scaling",
+                   "{\"type\":\"yarn\",\"factor\":2,\"original_max_position_embeddings\":1024,"
+                   "\"truncate\":false}",
+                   "truncate is false");
     config_refused("rope_scaling", "{\"type\":\"linear\"}", "factor is absent");
     config_refused("rope_scaling",
                    "{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,"
@@ -586,6 +620,7 @@ int main(int argc, char **argv)
     test_tensors();
     test_e4m3();
     test_config();
+    test_yarn();
     test_deepseek();
     test_patterns();
     test_tokens();

@@ -86,17 +86,32 @@ static int take_eos(const struct field_reader *r, const struct json *value, stru
     return 0;
 }
 
+int take_mscale(const struct field_reader *r, const struct json *in, const char *name, double *out)
+{
+    const struct json *value = json_get(in, name);
+    *out = 0;
+    if (!value || value->type == JSON_NULL ||
+        (value->type == JSON_NUMBER && !(value->number > 0) && !(value->number < 0)))
+        return 0;
+    return take_positive(r, in, name, 0, out);
+}
+
 /* YaRN: few turns are stretched, many stay, and cosines and sines grow with the factor. */
 static int take_yarn(const struct field_reader *r, const struct json *rope, struct config *out)
 {
+    const struct json *truncate = json_get(rope, "truncate");
     double size, all;
     out->rope = ROPE_YARN;
+    if (truncate && truncate->type == JSON_BOOL && !truncate->truth)
+        return problem(r->p,
+                       "%s: truncate is false; this engine rounds the bounds of yarn to whole "
+                       "pairs",
+                       r->path);
     if (take_positive(r, rope, "factor", 0, &out->rope_factor) ||
         take_positive(r, rope, "original_max_position_embeddings", 0, &out->rope_original) ||
         take_positive(r, rope, "beta_slow", 1, &out->rope_low) ||
         take_positive(r, rope, "beta_fast", 32, &out->rope_high) ||
-        take_positive(r, rope, "mscale", 1, &size) ||
-        take_positive(r, rope, "mscale_all_dim", 1, &all))
+        take_mscale(r, rope, "mscale", &size) || take_mscale(r, rope, "mscale_all_dim", &all))
         return -1;
     if (out->rope_high <= out->rope_low)
         return problem(r->p, "%s: beta_fast is %g, not above beta_slow %g", r->path, out->rope_high,
@@ -108,9 +123,10 @@ static int take_yarn(const struct field_reader *r, const struct json *rope, stru
                        "%s: factor is %g, not max_position_embeddings %lld over "
                        "original_max_position_embeddings %g",
                        r->path, out->rope_factor, (long long)out->positions, out->rope_original);
-    out->rope_size = config_yarn_scale(out, size);
-    if (json_get(rope, "mscale") && json_get(rope, "mscale_all_dim"))
-        out->rope_size /= config_yarn_scale(out, all);
+    /* Without both of them transformers takes neither. */
+    out->rope_size = size > 0 && all > 0
+                         ? config_yarn_scale(out, size) / config_yarn_scale(out, all)
+                         : config_yarn_scale(out, 1);
     return take_positive(r, rope, "attention_factor", out->rope_size, &out->rope_size);
 }
 

@@ -141,9 +141,8 @@ int take_deepseek_scale(const struct field_reader *r, struct config *out)
     double all, size = 1;
     if (!out->kv_rank) return 0;
     if (!rope || rope->type == JSON_NULL) rope = json_get(r->root, "rope_scaling");
-    if (take_positive(r, rope, "mscale_all_dim", 1, &all)) return -1;
-    if (out->rope == ROPE_YARN && json_get(rope, "mscale_all_dim"))
-        size = config_yarn_scale(out, all);
+    if (take_mscale(r, rope, "mscale_all_dim", &all)) return -1;
+    if (out->rope == ROPE_YARN && all > 0) size = config_yarn_scale(out, all);
     out->score_scale = size * size / sqrt((double)out->head_dim);
     return 0;
 }

@@ -21,6 +21,9 @@ int take_bool(const struct field_reader *r, const char *name, bool absent, bool 
 /* A field that must have its usual value, or be absent or null. */
 int want_text(const struct field_reader *r, const char *name, const char *only);
 
+/* One of YaRN's weights, of the object `in`; 0 where it is 0, null or not there. */
+int take_mscale(const struct field_reader *r, const struct json *in, const char *name, double *out);
+
 /* What YaRN multiplies by for the factor, as a config's `mscale` weighs it. */
 double config_yarn_scale(const struct config *c, double mscale);
 
