@@ -24,7 +24,7 @@ enum kind { REDUCE, GATHER, BROADCAST };
 
 /* What the ranks share: two slots a rank, which collectives use in turn. */
 struct common {
-    atomic_uint joined, arrived; /* arrived: over all collectives and ranks */
+    atomic_uint joined, left, arrived; /* arrived: over all collectives and ranks */
     unsigned char slot[2][RANKS][ROOM];
 };
 
@@ -215,7 +215,7 @@ int ncclCommInitRank(struct ncclComm **out, int count, struct id id, int rank)
     return OK;
 }
 
-int ncclCommDestroy(struct ncclComm *c)
+static void release(struct ncclComm *c)
 {
     for (struct operation *next; c->operations; c->operations = next) {
         next = c->operations->next;
@@ -225,17 +225,31 @@ int ncclCommDestroy(struct ncclComm *c)
     driver.host_release(c->to_device);
     munmap(c->common, sizeof *c->common);
     free(c);
+}
+
+/* NCCL asks all ranks of a machine to call it; this one returns when they have. */
+int ncclCommDestroy(struct ncclComm *c)
+{
+    atomic_fetch_add(&c->common->left, 1);
+    while (atomic_load(&c->common->left) < (unsigned)c->count) sched_yield();
+    release(c);
     return OK;
 }
 
 int ncclCommAbort(struct ncclComm *c)
 {
-    return ncclCommDestroy(c);
+    release(c);
+    return OK;
 }
 
+/* NCCL_STAND_IN_BROKEN: "RANK N": that rank has an error when it has executed N collectives. */
 int ncclCommGetAsyncError(struct ncclComm *c, int *error)
 {
-    *error = c ? OK : INVALID;
+    const char *broken = getenv("NCCL_STAND_IN_BROKEN");
+    char *end;
+    *error = OK;
+    if (broken && strtol(broken, &end, 10) == c->rank && strtol(end, NULL, 10) <= (long)c->done)
+        *error = UNHANDLED;
     return OK;
 }
 

@@ -260,10 +260,12 @@ bool ranks_leader_failed(struct ranks *r)
 
 void ranks_close(struct ranks *r, bool failed)
 {
-    collectives_close(&r->nccl, failed);
+    /* The pipes first: ncclCommDestroy may wait until the other ranks call it, too, and they do so
+     * when the leader's pipe ends. */
     for (int i = 1; i < r->count; i++)
         if (r->to[i] >= 0) close(r->to[i]);
     if (r->from >= 0) close(r->from);
     r->from = -1;
     for (int i = 0; i < RANKS_MOST; i++) r->to[i] = -1;
+    collectives_close(&r->nccl, failed);
 }
