@@ -330,6 +330,20 @@ static int lead_forever(const struct run *run, struct model *m, struct problem *
         if (model_place(m, 0, 1, 0, p) || model_decode(m, 1, p)) return -1;
 }
 
+/* A step, then nothing, as where no request comes. */
+static int lead_and_wait(const struct run *run, struct model *m, struct problem *p)
+{
+    const int32_t page = 0;
+    const struct model_request r = {.pages = &page, .page_count = 1, .limit = 8};
+    struct model_state state;
+    (void)run;
+    alarm(20);
+    if (model_enter(m, 0, &r, p) || model_place(m, 0, 1, 0, p) || model_decode(m, 1, p) ||
+        model_read(m, &state, p))
+        return -1;
+    for (;;) pause();
+}
+
 /* What stderr gets from now on, in a file. */
 static int stderr_begin(FILE *to)
 {
@@ -349,6 +363,26 @@ static void stderr_end(FILE *to, int old, char *text, size_t room)
     n = fread(text, 1, room - 1, to);
     text[n] = '\0';
     fclose(to);
+}
+
+/* Rank 1's first step of decode fails, behind which the leader says nothing more. */
+static void test_error(struct run *run)
+{
+    struct tiny tiny = tiny_llama(25);
+    const time_t start = time(NULL);
+    if (!test_case("a step of rank 1 fails")) return;
+    run->tiny = &tiny;
+    run->options = (struct model_options){.slots = 1, .chunk = 16};
+    run->split = RANKS_BY_TENSOR;
+    tiny.kv_heads = 2;
+    run->lead = lead_and_wait;
+    run->ranks = 2;
+    CHECK(tiny_write(run->folder, &tiny), "could not write the checkpoint");
+    setenv("NCCL_STAND_IN_BROKEN", "1 3", 1); /* one in model_open, two of the step */
+    CHECK_INT(run_ranks(run), 1);
+    unsetenv("NCCL_STAND_IN_BROKEN");
+    CHECK_TEXT(run->told->problem[1], "a collective: NCCL answers 1");
+    CHECK(time(NULL) - start < 10, "%lld seconds", (long long)(time(NULL) - start));
 }
 
 static void test_death(struct run *run, int dies)
@@ -440,6 +474,7 @@ int main(int argc, char **argv)
     test_requests(&run, RANKS_BY_CONTEXT, "by context");
     test_death(&run, 1);
     test_death(&run, 0);
+    test_error(&run);
     test_refused(&run, nccl);
     tiny_remove(run.folder);
     return test_end();

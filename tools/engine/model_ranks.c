@@ -70,19 +70,21 @@ static int obey(struct model *m, const struct ranks_message *told, const int32_t
     }
 }
 
-/* What the device answers while nothing is asked of it: a step that failed ends the rank early. */
+/* What the device answers while nothing is asked of it. A step that failed ends the rank at once:
+ * the leader may wait for this rank's part of it, and then says nothing more. */
 struct idler {
     const struct model *m;
     struct problem *p;
-    int failed;
 };
 
-static void idle(void *user)
+static int idle(void *user)
 {
-    struct idler *i = user;
+    const struct idler *i = user;
     const struct gpu *g = i->m->gpu;
-    i->failed = gpu_check(g, g->stream_wait(g->stream), "a step", i->p) ||
-                collectives_check(&i->m->ranks->nccl, i->p);
+    return gpu_check(g, g->stream_wait(g->stream), "a step", i->p) ||
+                   collectives_check(&i->m->ranks->nccl, i->p)
+               ? -1
+               : 0;
 }
 
 int model_follow(struct model *m, struct problem *p)
@@ -96,7 +98,7 @@ int model_follow(struct model *m, struct problem *p)
     if (!payload) return problem(p, "no memory for what the leading rank says");
     do {
         heard = ranks_hear(m->ranks, &told, payload, room, idle, &idler, p);
-        if (idler.failed || (heard == 1 && obey(m, &told, payload, p))) heard = -1;
+        if (heard == 1 && obey(m, &told, payload, p)) heard = -1;
     } while (heard == 1);
     free(payload);
     return heard;

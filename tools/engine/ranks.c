@@ -217,13 +217,13 @@ int ranks_tell(struct ranks *r, const struct ranks_message *m, const void *paylo
 }
 
 int ranks_hear(struct ranks *r, struct ranks_message *out, void *payload, size_t room,
-               void (*idle)(void *), void *user, struct problem *p)
+               int (*idle)(void *), void *user, struct problem *p)
 {
     const double since = seconds();
     bool there = false;
     int heard;
     while (!there && seconds() < since + attention) there = has_data(r->from, 0);
-    if (!there) idle(user);
+    if (!there && idle(user)) return -1;
     heard = get(r, out, sizeof *out, p);
     if (heard <= 0) return heard;
     if (out->payload < 0 || (size_t)out->payload > room)

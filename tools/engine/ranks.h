@@ -56,8 +56,8 @@ struct ranks_message {
 int ranks_tell(struct ranks *r, const struct ranks_message *m, const void *payload,
                struct problem *p);
 /* The next message: 1; 0 where the leader has ended; -1 after a message of ours. `idle` is called
- * once before this waits long. */
+ * once before this waits long; where it returns -1 after a message, so does this. */
 int ranks_hear(struct ranks *r, struct ranks_message *out, void *payload, size_t room,
-               void (*idle)(void *), void *user, struct problem *p);
+               int (*idle)(void *), void *user, struct problem *p);
 
 #endif
