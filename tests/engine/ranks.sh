@@ -16,6 +16,9 @@ status 'no NCCL' 1 $?
 grep -v '^device: ' "$work/err" >"$work/lines"
 want 'no NCCL' '^hewn-engine: several ranks need NCCL' "$work/lines"
 if [ "$(wc -l <"$work/lines")" = 1 ]; then ok; else fail 'no NCCL: more than one line' "$(cat "$work/lines")"; fi
+# One rank needs none.
+$engine --ranks 1 >"$work/out" 2>"$work/err"
+status 'one rank' 0 $?
 
 # With a stand-in: the same text as one GPU's, within the bound.
 export HEWN_LIBNCCL="$absolute/tests/nccl/libnccl.so.2"
@@ -40,4 +43,9 @@ printf '{"prompt": "Alice", "max_tokens": 2}\n{"prompt": "The Queen", "max_token
 status 'serve' 0 $?
 want 'serve' '"request": 1, "text": .*"tokens": 3, "reason": "length"' "$work/out"
 want 'serve' '"request": 2, "error"' "$work/out"
+
+# Whoever reads the answers leaves: serve ends, too.
+yes '{"prompt": "Alice", "max_tokens": 1}' 2>/dev/null |
+    timeout 60 "$BUILD/hewn-engine" serve "$model" --ranks 2 --by-context 2>"$work/err" | head -n 1 >"$work/out"
+want 'serve without a reader' 'the answers cannot be written' "$work/err"
 finish

@@ -209,6 +209,8 @@ static int serve(struct setup *s, const struct command *c)
     do {
         if (more) more = take_lines(&v, left > 0, waiting - engine_waiting(v.engine));
         left = engine_step(v.engine, &p);
+        if (ferror(stdout)) /* whoever read the answers has gone */
+            left = problem(&p, "serve: the answers cannot be written");
     } while (left > 0 || (left == 0 && more));
     engine_close(v.engine);
     for (struct served *one = v.first, *next; one; one = next) { /* after a step that failed */

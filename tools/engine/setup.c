@@ -86,6 +86,6 @@ int setup_run(const struct command *c, int (*work)(struct setup *s, const struct
         problem(&p, "--ranks: %lld is outside 1 to %d", (long long)c->ranks, RANKS_MOST);
         return command_fail(&p);
     }
-    if (!c->ranks) return run(NULL, &job);
+    if (c->ranks < 2) return run(NULL, &job);
     return ranks_run((int)c->ranks, c->by_context ? RANKS_BY_CONTEXT : RANKS_BY_TENSOR, run, &job);
 }
