@@ -100,7 +100,21 @@ static int launch(const struct gemm_case *g, const hewn_gemm_plan *plan,
     return hewn_gemm_plan_run(plan, &args, NULL, err);
 }
 
-/* `choice`: the kernel that ran, its parts of K and, if there are several, "*" and the slices. */
+/* The kernel; where the plan decided a side of its tile, ":" and that; "/" and the parts of K; if there are several,
+ * "*" and the slices. */
+static void say_choice(const hewn_gemm_plan_info *info, char choice[DIGEST_CHOICE])
+{
+    const bool tall = strncmp(info->variant, "any", 3) == 0,
+               decided = tall || strncmp(info->variant, "128xany", 7) == 0;
+    size_t n = (size_t)snprintf(choice, DIGEST_CHOICE, "%.12s", info->variant);
+    if (decided)
+        n += (size_t)snprintf(choice + n, DIGEST_CHOICE - n, ":%u",
+                              tall ? info->tile_m : info->tile_n);
+    n += (size_t)snprintf(choice + n, DIGEST_CHOICE - n, "/%u", info->parts);
+    if (info->slices > 1) snprintf(choice + n, DIGEST_CHOICE - n, "*%u", info->slices);
+}
+
+/* `choice`: as say_choice has it. */
 static void run_on_device(struct device *dev, const struct gemm_case *g, struct operands *o,
                           char choice[DIGEST_CHOICE])
 {
@@ -119,10 +133,7 @@ static void run_on_device(struct device *dev, const struct gemm_case *g, struct 
     if (info.workspace && !guarded_new(dev, &buffer[BUFFER_WORKSPACE], info.workspace, 0xFF))
         CHECK(false, "no device memory for the workspace");
     if (plan && launch(g, plan, buffer, &err)) CHECK(false, "run: %s", err.message);
-    if (info.variant) {
-        int n = snprintf(choice, DIGEST_CHOICE, "%.12s/%u", info.variant, info.parts);
-        if (info.slices > 1) snprintf(choice + n, DIGEST_CHOICE - (size_t)n, "*%u", info.slices);
-    }
+    if (info.variant) say_choice(&info, choice);
     int rc = plan ? dev->synchronize() : 0;
     CHECK(rc == 0, "the kernel failed with CUresult %d", rc);
     if (plan && rc == 0) {
@@ -183,7 +194,8 @@ static void hold_digest(struct device *dev, const struct gemm_case *g, struct op
     const char *recorded = digest_case(digest_bytes(DIGEST_BEGIN, o->d.bytes, o->d.size), choice);
     struct gemm_case other = *g;
     char variant[DIGEST_CHOICE];
-    if (!recorded) return;
+    /* A side that the plan decides cannot be asked for; in what order parts are added depends on it. */
+    if (!recorded || strchr(recorded, ':')) return;
     other.desc.slices = 1;
     if (sscanf(recorded, "%23[^/]/%u*%u", variant, &other.desc.parts, &other.desc.slices) < 2)
         variant[0] = '\0';
