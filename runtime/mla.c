@@ -80,9 +80,10 @@ static const struct mla_kernel {
 #undef GATHER
 };
 
+/* Invariant: not by q_length, because kernels of few rows round and add up in other places. */
 static const struct mla_kernel *kernel_of(const struct mla_problem *p)
 {
-    int few = rows_of(p) <= SM90A_MLA_FEW_ROWS;
+    int few = rows_of(p) <= SM90A_MLA_FEW_ROWS && (p->list_width || !p->invariant);
     if (!mla_gathers(p)) return &kernels[KERNEL_BOXES];
     if (p->cache == HEWN_MLA_CACHE_584) return &kernels[few ? KERNEL_FEW_584 : KERNEL_584];
     if (p->cache != HEWN_MLA_CACHE_656)

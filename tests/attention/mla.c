@@ -488,8 +488,37 @@ static void run_invariant(struct device *dev, const struct mla_case *c)
     mla_data_free(&d);
 }
 
+/* The first query has the same bits, whether others and other sequences are there or not. */
+static void run_alone(struct device *dev, const struct mla_case *c)
+{
+    struct mla_data d;
+    hewn_error err = {0};
+    const size_t size = (size_t)c->heads * MLA_V * sizeof(float);
+    unsigned char *first = malloc(size);
+    const bool ready = mla_data_new(&d, c);
+    CHECK(ready && first, "no host memory for the case");
+    d.desc.invariant = 1;
+    for (int turn = 0; ready && first && turn < 2; turn++) {
+        hewn_mla_plan *plan = NULL;
+        const int status = hewn_mla_plan_create(dev->context, &d.desc, &plan, &err);
+        CHECK(status == HEWN_OK, "plan: %s", err.message);
+        if (plan) run_data(dev, &d, plan);
+        hewn_mla_plan_destroy(plan);
+        if (turn)
+            CHECK(!memcmp(first, d.o, size), "query 0 has other bits beside others");
+        else
+            memcpy(first, d.o, size);
+        memset(d.o, MLA_POISON, d.o_bytes);
+        d.c.batch = d.c.queries = 1;
+        d.desc.batch = d.desc.q_length = 1;
+    }
+    free(first);
+    mla_data_free(&d);
+}
+
 static void invariance(struct device *dev)
 {
+    static const int caches[] = {0, MLA_WIDE_RECORD, MLA_SPLIT_RECORD};
     struct mla_case c = usual;
     c.batch = 3;
     c.length = 700;
@@ -500,6 +529,16 @@ static void invariance(struct device *dev)
     c.heads = 70; /* two tiles of rows */
     c.packed = MLA_WIDE_RECORD;
     if (test_case("invariant, records")) run_invariant(dev, &c);
+    c.heads = 8; /* of records, few rows have kernels of their own */
+    c.queries = 3;
+    c.ragged = 0;
+    c.lse = 0;
+    for (int i = 0; i < 6; i++) {
+        c.packed = caches[i % 3];
+        c.list = i < 3 ? 0 : 150;
+        if (test_case("invariant, alone, records of %d, lists of %d", c.packed, c.list))
+            run_alone(dev, &c);
+    }
 }
 
 int main(int argc, char **argv)
