@@ -148,13 +148,30 @@ static void tell_used(struct order_warp *w, const struct insn *in, const struct 
                "the undefined value is used here");
 }
 
+/* The lanes whose result a defined argument decides, whatever the others are: false of a setp.and, say. */
+static uint32_t decided(const struct undefined *u, const struct event *e, uint32_t dests)
+{
+    const struct insn *in = e->in;
+    uint32_t lanes = 0;
+    for (uint32_t i = 0; in->is.decides && i < INSN_ARGS; i++) {
+        const struct arg a = in->arg[i];
+        const struct undefined_register *r = find(u, a);
+        if (dests >> i & 1 || !a.bits || a.bits != in->arg[0].bits) continue;
+        const uint64_t value = in->is.decides == DECIDES_ONES ? UINT64_MAX >> (64 - a.bits) : 0;
+        for (uint32_t rest = e->lanes & ~(r ? r->lanes : 0); rest; rest &= rest - 1)
+            if (arg_lane(e->warp, a, first_lane(rest)) == value) lanes |= rest & (0 - rest);
+    }
+    return lanes;
+}
+
 /* The arguments that a lane's value depends on: of a choice the one that is chosen. */
 static void take_arguments(const struct undefined *u, const struct event *e, uint32_t dests,
                            struct taken *t)
 {
     const struct insn *in = e->in;
+    const uint32_t open = e->lanes & ~decided(u, e, dests);
     for (uint32_t i = 0; i < INSN_ARGS; i++) {
-        uint32_t lanes = e->lanes;
+        uint32_t lanes = open;
         if (dests >> i & 1) continue;
         if (in->is.picks && i < 3) {
             const uint32_t first = arg_pred(e->warp, in->arg[3]);

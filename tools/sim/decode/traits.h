@@ -124,6 +124,9 @@ enum insn_shown {
     SHOWN_SPACE /* the memory that it names */
 };
 
+/* An argument of that value alone decides the result. */
+enum insn_decides { DECIDES_NONE, DECIDES_ZERO, DECIDES_ONES };
+
 struct traits {
     uint8_t class;   /* enum insn_class */
     uint8_t order;   /* enum insn_order */
@@ -158,7 +161,8 @@ struct traits {
     bool pair;    /* done by both CTAs of a pair, .cta_group::2 */
     bool cells;   /* MMA: an element of an operand fills a cell of tensor memory, as a sum does */
     uint8_t adds; /* MMA: the argument that says whether D is added to */
-    uint8_t part; /* SHOWN_PART: which of the opcode's parts as written */
+    uint8_t decides; /* enum insn_decides: of the arguments as wide as the result */
+    uint8_t part;    /* SHOWN_PART: which of the opcode's parts as written */
 };
 
 #endif
