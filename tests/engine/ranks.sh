@@ -36,6 +36,9 @@ want '3 ranks' 'ranks split it only as a multiple of 3' "$work/err"
 $engine --ranks 99 >"$work/out" 2>"$work/err"
 status '99 ranks' 1 $?
 want '99 ranks' 'ranks: 99 is outside 1 to 16' "$work/err"
+$engine --by-context >"$work/out" 2>"$work/err"
+status 'no ranks' 1 $?
+want 'no ranks' 'by-context: --ranks is missing' "$work/err"
 
 # Requests from a pipe.
 printf '{"prompt": "Alice", "max_tokens": 2}\n{"prompt": "The Queen", "max_tokens": 3}\nnothing\n' |

@@ -86,6 +86,10 @@ int setup_run(const struct command *c, int (*work)(struct setup *s, const struct
         problem(&p, "--ranks: %lld is outside 1 to %d", (long long)c->ranks, RANKS_MOST);
         return command_fail(&p);
     }
+    if (c->by_context && !c->ranks) {
+        problem(&p, "--by-context: --ranks is missing, so there is nothing to split");
+        return command_fail(&p);
+    }
     if (c->ranks < 2) return run(NULL, &job);
     return ranks_run((int)c->ranks, c->by_context ? RANKS_BY_CONTEXT : RANKS_BY_TENSOR, run, &job);
 }
