@@ -1,5 +1,5 @@
-/* hewn-engine: runs language models of the Llama family from a folder as Hugging Face lays it out.
- */
+/* hewn-engine: runs language models of the Llama family, or of DeepSeek's type, from a folder as
+ * Hugging Face lays it out. */
 #include "command.h"
 
 #include <errno.h>
