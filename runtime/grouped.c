@@ -132,7 +132,7 @@ static double cost_90(const struct grouped_kernel *k, uint32_t pair,
     static const double l2_bytes = 47, memory_bytes = 2440; /* a cycle, of L2 an SM's */
     double tiles = tile_rows(p, k->tile_m, 0) * ceil_div(p->columns, k->tile_n);
     double waves = ceil_div((uint64_t)(tiles + 0.999), sm_count);
-    double multiply = block_cycles[k - kernels][pair];
+    double multiply = block_cycles[k - kernels][pair > 0];
     /* one consumer multiplies: nobody's products run beside its additions */
     if (k->tile_m == 128 && p->expected_m <= 64) multiply = multiply / 2 + lone;
     double fetch = GROUPED_BLOCK * (k->tile_m + k->tile_n * (pair ? 0.99 : 1)) / l2_bytes;
