@@ -26,6 +26,7 @@ struct hewn_module {
 struct hewn_family {
     const char *name;
     const hewn_module *const *modules;
+    const unsigned short *by_name; /* places in `modules`, in the order of names */
     size_t module_count;
 };
 

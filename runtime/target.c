@@ -60,14 +60,28 @@ int hewn_target_runs_on(const char *target, int cc_major, int cc_minor)
     return fit(target, cc_major, cc_minor) > 0;
 }
 
+/* Where modules by that name begin, or would, in the order of names. */
+static size_t first_called(const hewn_family *family, const char *name)
+{
+    size_t first = 0, end = family->module_count;
+    while (first < end) {
+        size_t middle = (first + end) / 2;
+        if (strcmp(family->modules[family->by_name[middle]]->name, name) < 0)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    return first;
+}
+
 const hewn_module *hewn_family_choose(const hewn_family *family, const char *name, int cc_major,
                                       int cc_minor)
 {
     const hewn_module *best = NULL;
     int best_fit = 0;
-    for (size_t i = 0; i < family->module_count; i++) {
-        const hewn_module *module = family->modules[i];
-        if (strcmp(module->name, name) != 0) continue;
+    for (size_t i = first_called(family, name); i < family->module_count; i++) {
+        const hewn_module *module = family->modules[family->by_name[i]];
+        if (strcmp(module->name, name) != 0) break;
         int f = fit(module->target, cc_major, cc_minor);
         if (f <= best_fit) continue;
         best = module;

@@ -227,7 +227,8 @@ static void targets(void)
 static int preload_one(hewn_context *context, const hewn_module *module, hewn_error *err)
 {
     const hewn_module *const modules[] = {module};
-    const hewn_family family = {"family", modules, 1};
+    const unsigned short by_name[] = {0};
+    const hewn_family family = {"family", modules, by_name, 1};
     int status = hewn_family_preload(context, &family, err);
     CHECK(hewn_module_origin(context, module) == NULL, "the module counts as loaded");
     CHECK(hewn_module_function(context, module) == NULL, "the module has a function");
@@ -389,7 +390,7 @@ static void nothing_there(const hewn_module *good)
 static void empty_family(hewn_context *context)
 {
     const hewn_module *const none[] = {NULL};
-    const hewn_family family = {"gemm", none, 0};
+    const hewn_family family = {"gemm", none, NULL, 0};
     REFUSE("preload of a family that is not built", hewn_family_preload(context, &family, &err),
            HEWN_ERR_NO_MODULE, "gemm: this library was built without the family");
 }

@@ -78,7 +78,8 @@ static const hewn_family *few_modules(void)
 {
     static hewn_module copies[FEW];
     static const hewn_module *const modules[FEW] = {&copies[0], &copies[1], &copies[2]};
-    static const hewn_family few = {"few", modules, FEW};
+    static const unsigned short by_name[FEW] = {0, 1, 2};
+    static const hewn_family few = {"few", modules, by_name, FEW};
     for (int i = 0; i < FEW; i++) {
         copies[i] = *shipped();
         copies[i].images = image_of("sm_90a", "cubin", 5);
@@ -466,7 +467,8 @@ static void cubin_refused(int code, bool falls_back)
     module.images = image_of("sm_90a", "cubin", 5);
     module.image_count = 1;
     const hewn_module *const modules[] = {&module};
-    const hewn_family family = {"family", modules, 1};
+    const unsigned short by_name[] = {0};
+    const hewn_family family = {"family", modules, by_name, 1};
     CHECK_INT(open_all(&h, &err), HEWN_OK);
     fake.fail_name = code ? "cuModuleLoadData" : NULL;
     fake.fail_code = code;
@@ -495,7 +497,8 @@ static void jit_log(void)
     module.images = NULL;
     module.image_count = 0;
     const hewn_module *const modules[] = {&module};
-    const hewn_family family = {"family", modules, 1};
+    const unsigned short by_name[] = {0};
+    const hewn_family family = {"family", modules, by_name, 1};
     CHECK_INT(open_all(&h, &err), HEWN_OK);
     fake.fail_name = "cuModuleLoadDataEx";
     fake.fail_code = HEWN_CU_INVALID_PTX;

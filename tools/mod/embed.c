@@ -260,6 +260,37 @@ int make_pack(int argc, char **argv)
 
 /* ---- families ---- */
 
+/* A module's name, and its place in the family. */
+struct place {
+    const char *name;
+    int at;
+};
+
+static int by_name(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+    return order ? order : x->at - y->at;
+}
+
+/* The modules' places in the order of their names. */
+static int write_places(FILE *out, char **modules, int count)
+{
+    struct place *list = calloc((size_t)count + 1, sizeof *list);
+
+    if (!list) return complain("modules", "out of memory");
+    for (int i = 0; i < count; i++) {
+        const char *slash = strchr(modules[i], '/');
+        list[i] = (struct place){slash ? slash + 1 : modules[i], i};
+    }
+    qsort(list, (size_t)count, sizeof *list, by_name);
+    fprintf(out, "\nstatic const unsigned short by_name[] = {");
+    for (int i = 0; i < count; i++) fprintf(out, "%s%d,", i % 16 ? " " : "\n    ", list[i].at);
+    fprintf(out, "\n    0};\n\n");
+    free(list);
+    return 0;
+}
+
 /* argv: the family, the file, and its modules as TARGET/NAME. */
 int make_family(int argc, char **argv)
 {
@@ -267,7 +298,8 @@ int make_family(int argc, char **argv)
     FILE *out = text_create(argv[1]);
 
     if (!out) return -1;
-    fprintf(out, "#include \"module.h\"\n\n");
+    fprintf(out, "#include \"module.h\"\n");
+    int rc = write_places(out, argv + 2, argc - 2);
     for (int i = 2; i < argc; i++) {
         char *slash = strchr(argv[i], '/');
         if (slash) *slash = '_';
@@ -277,8 +309,10 @@ int make_family(int argc, char **argv)
     for (int i = 2; i < argc; i++) fprintf(out, "    &hewn_module_%s,\n", argv[i]);
     fprintf(out,
             "    NULL};\n\n"
-            "static const hewn_family family = {\"%s\", modules, %d};\n\n"
+            "static const hewn_family family = {\"%s\", modules, by_name, %d};\n\n"
             "const hewn_family *hewn_%s_family(void)\n{\n    return &family;\n}\n",
             family, argc - 2, family);
-    return text_close(out, argv[1]);
+    if (text_close(out, argv[1]) != 0) rc = -1;
+    if (rc != 0) remove(argv[1]);
+    return rc;
 }
