@@ -5,7 +5,6 @@
 #include "gemm_table.h"
 #include "plan.h"
 
-#include <float.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -424,7 +423,7 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
     plan->parts = choice.parts;
     if (choice.kernel->fitted) {
         (void)hewn_gemm_fit(choice.kernel, choice.parts, extent, (uint32_t)context->info.sm_count,
-                            DBL_MAX, &plan->fitted);
+                            &plan->fitted);
         plan->kernel = &plan->fitted;
     }
     *cost = choice.cost;

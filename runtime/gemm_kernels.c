@@ -173,14 +173,35 @@ enum {
 #define UNGATED(how) \
     ((how) == GEMM_MODE_GLU ? (uint32_t)GEMM_CAN_MN | (uint32_t)GEMM_CAN_SCALES : 0U)
 
-static const struct hewn_gemm_kernel kernels[] = {
-    KERNEL_FEW("few", 0, SM90A_FEW_CAN) KERNEL_FEW("glufew", 1, SM90A_GLUFEW_CAN)
-        KERNEL_ODDFEW KERNEL_ODDSMALL("odd16x16", 16) KERNEL_ODDSMALL("odd32x32", 32)
-            SM90A_GEMM_VARIANTS(KERNEL) KERNEL_LANES SM100F_GEMM_VARIANTS(KERNEL)};
+#define HOPPER                                                                    \
+    KERNEL_FEW("few", 0, SM90A_FEW_CAN)                                           \
+    KERNEL_FEW("glufew", 1, SM90A_GLUFEW_CAN)                                     \
+    KERNEL_ODDFEW KERNEL_ODDSMALL("odd16x16", 16) KERNEL_ODDSMALL("odd32x32", 32) \
+        SM90A_GEMM_VARIANTS(KERNEL)
+
+static const struct hewn_gemm_kernel kernels[] = {HOPPER KERNEL_LANES SM100F_GEMM_VARIANTS(KERNEL)};
+
+enum {
+    KERNELS = sizeof kernels / sizeof kernels[0],
+    HOPPERS = sizeof(struct hewn_gemm_kernel[]){HOPPER} / sizeof(struct hewn_gemm_kernel)
+};
+
+/* Those of a target; none: it is not known. */
+struct range {
+    const struct hewn_gemm_kernel *first, *end;
+};
+
+static struct range range_of(const char *target)
+{
+    if (strcmp(target, kernels[0].target) == 0) return (struct range){kernels, kernels + HOPPERS};
+    if (strcmp(target, kernels[HOPPERS].target) == 0)
+        return (struct range){kernels + HOPPERS, kernels + KERNELS};
+    return (struct range){kernels, kernels};
+}
 
 const struct hewn_gemm_kernel *hewn_gemm_kernels(size_t *count)
 {
-    *count = sizeof kernels / sizeof kernels[0];
+    *count = KERNELS;
     return kernels;
 }
 
@@ -405,6 +426,18 @@ static double few_lanes_cost(const struct hewn_gemm_kernel *k, const struct hewn
     return blackwell_start + larger(run, bytes / blackwell_bytes) + epilogue;
 }
 
+/* What does not depend on the kernel: clusters of so many CTAs, the last of more, that run at once on all SMs, and on
+ * half of them; bytes of A and B, and of D, and the cycles that memory takes for them at least; the share of rows in
+ * two lines. */
+struct machine {
+    uint32_t sm_count, clusters[HEWN_GEMM_CLUSTER + 2], apart[HEWN_GEMM_CLUSTER + 2];
+};
+struct view {
+    const struct machine *machine;
+    const struct hewn_gemm_extent *p;
+    double operands, output, memory, lines;
+};
+
 /* A product cut into tiles by a kernel. */
 struct cut {
     double tiles_m, tiles_n; /* each of a cluster */
@@ -430,6 +463,7 @@ static double block_of(double multiply, double rows, const struct cut *c, double
 static double again(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
                     const struct cut *c)
 {
+    if (c->tiles_m * c->tiles_n <= c->clusters) return 0;
     double row = (double)p->k * p->in;
     double rows = smaller(smaller(c->tiles_m, k->raster_rows), c->clusters);
     double columns = smaller(c->tiles_n, c->clusters / rows + 1);
@@ -437,18 +471,39 @@ static double again(const struct hewn_gemm_kernel *k, const struct hewn_gemm_ext
     double times = c->tiles_m * c->tiles_n / c->clusters;
     double more = times * wave - row * (double)(p->m + p->n);
     double misses = smaller(1, 2 * (wave / cache - 1));
-    return times > 1 && more > 0 && misses > 0 ? (double)p->batch * misses * more : 0;
+    return more > 0 && misses > 0 ? (double)p->batch * misses * more : 0;
+}
+
+static uint32_t size_of(uint32_t cluster)
+{
+    return cluster > HEWN_GEMM_CLUSTER ? HEWN_GEMM_CLUSTER + 1 : cluster;
+}
+
+static struct machine machine_of(uint32_t sm_count)
+{
+    struct machine s = {.sm_count = sm_count};
+    for (uint32_t i = 1; i <= HEWN_GEMM_CLUSTER + 1; i++) {
+        s.clusters[i] = hewn_gemm_clusters(sm_count, i);
+        s.apart[i] = hewn_gemm_clusters(sm_count / 2, i);
+    }
+    return s;
 }
 
 /* A, B and D as memory takes them: rows that begin askew, and D, for more than they are. */
-static double bytes_of(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
-                       const struct cut *c)
+static struct view view_of(const struct machine *machine, const struct hewn_gemm_extent *p)
 {
     double m = (double)p->m, n = (double)p->n;
     double a = (double)p->batch_a * m * stretch(p->askew_a);
     double b = (double)p->batch_b * n * stretch(p->askew_b);
-    double d = (double)p->batch * m * n * p->out * written * (p->askew_d ? askew_written : 1);
-    return (a + b) * (double)p->k * p->in + again(k, p, c) + d;
+    struct view v = {
+        .machine = machine,
+        .p = p,
+        .operands = (a + b) * (double)p->k * p->in,
+        .output = (double)p->batch * m * n * p->out * written * (p->askew_d ? askew_written : 1),
+        .lines = lines(p),
+    };
+    v.memory = (v.operands + v.output) / memory_bytes;
+    return v;
 }
 
 /* The share of a run that CTAs wait for each other. */
@@ -487,127 +542,182 @@ static double epilogue_of(const struct hewn_gemm_kernel *k, const struct hewn_ge
 }
 
 /* Cycles of a k-block's rows, by the CTA that fetches most. */
-static double rows_of(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
-                      uint32_t parts, const struct cut *c)
+static double rows_of(const struct hewn_gemm_kernel *k, const struct view *v, uint32_t parts,
+                      const struct cut *c)
 {
+    const struct hewn_gemm_extent *p = v->p;
     double rows =
         fetch(k->tile_m, k->pair_n, (double)p->m, c->tiles_m * k->pair_m, c->waves, p->askew_a) +
         fetch(k->tile_n, k->pair_m, (double)p->n, c->tiles_n * k->pair_n, c->waves, p->askew_b);
-    if (!k->odd) rows *= 1 + (k->fetches ? two_lines : other_lines) * lines(p);
+    if (!k->odd) rows *= 1 + (k->fetches ? two_lines : other_lines) * v->lines;
     if (parts > 1 && !k->fitted && k->tile_m * k->tile_n <= narrow) rows *= parts_row;
     if (k->odd) return larger(rows * odd_fetch, shift(k, p));
     return k->can & GEMM_CAN_LOOSE ? loose(k, p, rows) : rows;
 }
 
-/* Or more than `enough`, if the products alone take that. */
-static double cost_of(const struct hewn_gemm_kernel *k, uint32_t parts,
-                      const struct hewn_gemm_extent *p, uint32_t sm_count, double enough)
+/* What adding up parts takes at a tile's end, without what it takes longer the more sums there are. */
+static double least_add_up(const struct hewn_gemm_kernel *k, uint32_t parts, double area)
 {
-    if (k->few == HEWN_GEMM_LANES) return few_lanes_cost(k, p, sm_count);
-    if (k->few) return hewn_gemm_few_cost(p, k->few, parts, sm_count);
-    if (k->tmem_columns) return tensor_memory_cost(k, p, sm_count);
-    uint32_t pair = k->pair_m * k->pair_n;
-    uint64_t tiles_m = ceil_div(p->m, (uint64_t)k->tile_m * k->pair_m),
-             tiles_n = ceil_div(p->n, (uint64_t)k->tile_n * k->pair_n),
-             clusters = hewn_gemm_clusters(sm_count, pair * parts),
-             waves = ceil_div(tiles_m * tiles_n * p->batch, clusters);
-    const struct cut c = {
-        .tiles_m = (double)tiles_m,
-        .tiles_n = (double)tiles_n,
-        .clusters = (double)clusters,
-        .waves = (double)waves,
-        .apart = hewn_gemm_clusters(sm_count / 2, pair * parts),
-        .share = 2.0 * pair * parts / sm_count,
-    };
-    double rest = (double)(tiles_m * tiles_n * p->batch - (waves - 1) * clusters);
-    double blocks = (double)ceil_div(ceil_div(p->k, hewn_gemm_tile_k(k, p->in)), parts);
-    double area = (double)k->tile_m * k->tile_n;
+    return k->fitted        ? fit_broad + fit_broad_part * parts
+           : area <= narrow ? merge + merge_part * parts
+                            : broad + broad_part * parts;
+}
+
+/* Cycles of a k-block on the tensor cores. */
+static double multiply_of(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
+                          double area)
+{
     double multiply = area * k->row_bytes / 4096 * (k->fitted ? fit_mma : mma_inefficiency) +
                       (k->fitted ? fit_beside : beside);
     if (k->fetches && !k->fitted && k->tile_m == 64) multiply += short_product;
     if (p->promoted) multiply *= k->tile_n >= 192 ? promote_wide : promote;
-    if (start - spread_early + c.waves * blocks * multiply * few_clock > enough) return DBL_MAX;
-    double rows = rows_of(k, p, parts, &c);
-    double bytes = bytes_of(k, p, &c);
-    double epilogue = epilogue_of(k, p, parts);
-    double add_up = k->fitted
-                        ? fit_broad + fit_broad_part * parts + exchanged(k, parts) / fit_exchange
-                    : area <= narrow ? merge + merge_part * parts
-                                     : broad + broad_part * parts + exchanged(k, parts) / exchange;
-    double between = k->fitted ? fit_fill + epilogue * fit_exposed : fill + epilogue * exposed;
+    return multiply;
+}
+
+/* A kernel's tiles of a problem, whatever the parts. */
+struct work {
+    uint64_t tiles_m, tiles_n, tiles, k_blocks; /* tiles each of a cluster */
+    double area, multiply;
+};
+
+static struct work work_of(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p)
+{
+    struct work w = {
+        .tiles_m = ceil_div(p->m, (uint64_t)k->tile_m * k->pair_m),
+        .tiles_n = ceil_div(p->n, (uint64_t)k->tile_n * k->pair_n),
+        .k_blocks = ceil_div(p->k * p->in, k->row_bytes),
+        .area = (double)k->tile_m * k->tile_n,
+    };
+    w.tiles = w.tiles_m * w.tiles_n * p->batch;
+    w.multiply = multiply_of(k, p, w.area);
+    return w;
+}
+
+/* What the tiles of the CTA that has most of them take, before the epilogue of the last, while none waits. */
+static double run_of(const struct hewn_gemm_kernel *k, uint32_t parts, const struct view *v,
+                     const struct work *w, const struct cut *c, double blocks, double epilogue)
+{
+    const struct hewn_gemm_extent *p = v->p;
+    const double area = w->area, multiply = w->multiply, rows = rows_of(k, v, parts, c);
+    const double rest = (double)w->tiles - (c->waves - 1) * c->clusters;
+    double run, between = k->fitted ? fit_fill + epilogue * fit_exposed : fill + epilogue * exposed;
     if (area >= 128 * 192 && p->out == 2 && !k->exchanged && !k->fitted)
         between = late_between + (k->odd ? 0 : late_box * larger(0, late_boxes - blocks));
-    double last, tile;
     if (k->odd || k->can & GEMM_CAN_LOOSE) {
-        last = blocks * larger(multiply, rows);
-        tile = last + between;
+        run = blocks * larger(multiply, rows);
+        run += (c->waves - 1) * (run + between);
     } else {
-        last = blocks * block_of(multiply, rows, &c, rest);
-        tile = blocks * block_of(multiply, rows, &c, c.clusters) + between;
-        if (parts == 1)
-            tile = smaller(tile, both(blocks * rows * crowd_of(&c, c.clusters),
-                                      blocks * multiply + between, ring_hinders));
+        run = blocks * block_of(multiply, rows, c, rest);
+        if (c->waves > 1) {
+            double tile = blocks * block_of(multiply, rows, c, c->clusters) + between;
+            if (parts == 1)
+                tile = smaller(tile, both(blocks * rows * crowd_of(c, c->clusters),
+                                          blocks * multiply + between, ring_hinders));
+            run += (c->waves - 1) * tile;
+        }
     }
-    double run = last + (c.waves - 1) * tile;
     /* Of equal kernels, the one whose tiles read the larger operand once. */
-    if (p->n >= p->m ? tiles_m * k->pair_m > 1 : tiles_n * k->pair_n > 1) run *= read_again;
+    if (p->n >= p->m ? w->tiles_m * k->pair_m > 1 : w->tiles_n * k->pair_n > 1) run *= read_again;
     if (k->fetches)
-        run = run * (waves > 1 ? spread_waves : 1) +
-              (k->fitted ? fit_pair : spread_start) * (double)pair;
+        run = run * (c->waves > 1 ? spread_waves : 1) +
+              (k->fitted ? fit_pair : spread_start) * (k->pair_m * k->pair_n);
+    return run;
+}
+
+/* Or more than `enough`, if products, memory and what follows them alone take that. */
+static double cost_of(const struct hewn_gemm_kernel *k, uint32_t parts, const struct view *v,
+                      const struct work *w, double enough)
+{
+    const struct hewn_gemm_extent *p = v->p;
+    const uint32_t sm_count = v->machine->sm_count;
+    if (k->few == HEWN_GEMM_LANES) return few_lanes_cost(k, p, sm_count);
+    if (k->few) return hewn_gemm_few_cost(p, k->few, parts, sm_count);
+    if (k->tmem_columns) return tensor_memory_cost(k, p, sm_count);
+    const double area = w->area;
+    uint32_t pair = k->pair_m * k->pair_n, size = size_of(pair * parts);
+    uint64_t clusters = v->machine->clusters[size],
+             waves = w->tiles <= clusters ? 1 : ceil_div(w->tiles, clusters);
+    double blocks = (double)(parts > 1 ? ceil_div(w->k_blocks, parts) : w->k_blocks);
+    double begin = start - (k->fitted ? fit_early : k->fetches ? spread_early : 0);
+    double epilogue = epilogue_of(k, p, parts), add_up = least_add_up(k, parts, area);
+    double products = (double)waves * blocks * w->multiply * few_clock * spread_waves;
+    double left = enough - begin - epilogue - (parts > 1 ? (double)waves * add_up : 0);
+    if (larger(products, v->memory) > left || both(products, v->memory, memory_hinders) > left)
+        return DBL_MAX;
+    const struct cut c = {
+        .tiles_m = (double)w->tiles_m,
+        .tiles_n = (double)w->tiles_n,
+        .clusters = (double)clusters,
+        .waves = (double)waves,
+        .apart = v->machine->apart[size],
+        .share = 2.0 * pair * parts / sm_count,
+    };
+    double run = run_of(k, parts, v, w, &c, blocks, epilogue);
+    if (run > left) return DBL_MAX;
+    double bytes = v->operands + again(k, p, &c) + v->output;
+    if (area > narrow || k->fitted)
+        add_up += exchanged(k, parts) / (k->fitted ? fit_exchange : exchange);
     run *= 1 + drag(parts, pair, waves, blocks) * (k->fitted ? fit_drag : 1);
-    double time = start -
-                  (k->fitted    ? fit_early
-                   : k->fetches ? spread_early
-                                : 0) +
-                  (pair * parts > 1 ? start_cluster : 0) +
+    double time = begin + (pair * parts > 1 ? start_cluster : 0) +
                   both(run, bytes / memory_bytes, memory_hinders) + epilogue +
                   (parts > 1 ? c.waves * add_up : 0);
+    if (time > enough) return DBL_MAX;
     return both(time, power(k, p, &c, bytes, sm_count), power_hinders);
 }
 
 /* Of each number of waves from the least on, the tile that just makes it. */
-double hewn_gemm_fit(const struct hewn_gemm_kernel *k, uint32_t parts,
-                     const struct hewn_gemm_extent *p, uint32_t sm_count, double enough,
-                     struct hewn_gemm_kernel *out)
+static double fit(const struct hewn_gemm_kernel *k, uint32_t parts, const struct view *v,
+                  double enough, struct hewn_gemm_kernel *out)
 {
+    const struct hewn_gemm_extent *p = v->p;
     const uint32_t ex = k->exchanged, along = ex ? k->pair_m : k->pair_n,
                    unit = SM90A_GEMM_FIT_UNIT * (ex ? k->pair_n : k->pair_m);
     const uint64_t extent = ex ? p->m : p->n,
                    others = p->batch * (ex ? ceil_div(p->n, (uint64_t)k->tile_n * k->pair_n)
                                            : ceil_div(p->m, (uint64_t)k->tile_m * k->pair_m)),
-                   clusters = hewn_gemm_clusters(sm_count, k->pair_m * k->pair_n * parts);
+                   clusters = v->machine->clusters[size_of(k->pair_m * k->pair_n * parts)];
     uint64_t waves = ceil_div(ceil_div(extent, SM90A_GEMM_FIT_MOST * along) * others, clusters);
     double least = enough;
+    struct hewn_gemm_kernel q = *k;
     /* Of more waves, and so at the power limit, those that store while they multiply take less time. */
     if (waves > FIT_WAVES && enough < DBL_MAX) return enough;
     for (int i = 0; i < FIT_WAVES; i++, waves++) {
         const uint64_t tiles = waves * clusters / others;
-        struct hewn_gemm_kernel q = *k;
         uint32_t side = (uint32_t)ceil_div(ceil_div(extent, tiles * along), unit) * unit;
         if (side < SM90A_GEMM_FIT_LEAST(parts))
             side = (uint32_t)ceil_div(SM90A_GEMM_FIT_LEAST(parts), unit) * unit;
         *(ex ? &q.tile_m : &q.tile_n) = side;
-        q.stages = SM90A_GEMM_FIT_RING / (GEMM_ROW_BYTES * (q.tile_m + q.tile_n));
-        if (q.stages > SM90A_GEMM_FIT_STAGES) q.stages = SM90A_GEMM_FIT_STAGES;
-        double c = cost_of(&q, parts, p, sm_count, least);
+        const struct work w = work_of(&q, p);
+        double c = cost_of(&q, parts, v, &w, least);
         if (c >= least) continue;
         least = c;
+        q.stages = SM90A_GEMM_FIT_RING / (GEMM_ROW_BYTES * (q.tile_m + q.tile_n));
+        if (q.stages > SM90A_GEMM_FIT_STAGES) q.stages = SM90A_GEMM_FIT_STAGES;
         *out = q;
     }
     return least;
 }
 
+double hewn_gemm_fit(const struct hewn_gemm_kernel *k, uint32_t parts,
+                     const struct hewn_gemm_extent *p, uint32_t sm_count,
+                     struct hewn_gemm_kernel *out)
+{
+    const struct machine machine = machine_of(sm_count);
+    const struct view v = view_of(&machine, p);
+    return fit(k, parts, &v, DBL_MAX, out);
+}
+
 /* Fitted tiles must be this much better by the model: at 12 shapes where they were not, they took 3 % longer than the
- * other kernels (ptx/sm_90a/LEDGER.md, "Tiles whose side the plan decides"). */
+ * other kernels (ptx/sm_90a/LEDGER.md, "Fitted tiles"). */
 static const double fit_margin = 1.05;
 
-static double cost(const struct hewn_gemm_kernel *k, uint32_t parts,
-                   const struct hewn_gemm_extent *p, uint32_t sm_count, double enough)
+static double cost(const struct hewn_gemm_kernel *k, uint32_t parts, const struct view *v,
+                   const struct work *w, double enough)
 {
     struct hewn_gemm_kernel fitted;
     const double most = enough < DBL_MAX ? enough / fit_margin : enough;
-    if (!k->fitted) return cost_of(k, parts, p, sm_count, enough);
-    double c = hewn_gemm_fit(k, parts, p, sm_count, most, &fitted);
+    if (!k->fitted) return cost_of(k, parts, v, w, enough);
+    double c = fit(k, parts, v, most, &fitted);
     return c < most ? c * fit_margin : enough;
 }
 
@@ -628,13 +738,12 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
                      const struct hewn_gemm_extent *problem, uint32_t sm_count, int clusters,
                      struct hewn_gemm_choice *out, hewn_error *err)
 {
+    const struct machine machine = machine_of(sm_count);
+    const struct view view = view_of(&machine, problem);
+    const struct range range = range_of(target);
     double least = DBL_MAX;
-    int known = 0;
     out->kernel = NULL;
-    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
-        const struct hewn_gemm_kernel *k = &kernels[i];
-        if (strcmp(k->target, target) != 0) continue;
-        known = 1;
+    for (const struct hewn_gemm_kernel *k = range.first; k < range.end; k++) {
         int lacks =
             (problem->need & ~k->can) != 0 || (problem->ordered && k->few >= HEWN_GEMM_ODDFEW);
         if (variant ? strcmp(variant, k->variant) != 0 : passes(k, problem)) continue;
@@ -644,23 +753,23 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
                              "variant: \"%s\" has at most %u rows, m is %llu", variant, k->most_m,
                              (unsigned long long)problem->m);
         }
+        const struct work work = work_of(k, problem);
         uint32_t most = k->parts > HEWN_GEMM_CLUSTER ? k->parts : HEWN_GEMM_CLUSTER;
         for (uint32_t p = 1; p <= k->parts; p++) {
             uint32_t cluster = k->pair_m * k->pair_n * p;
             if ((parts && p != parts) || (cluster > 1 && !clusters) || cluster > most ||
-                !hewn_gemm_clusters(sm_count, cluster) ||
-                ceil_div(problem->k, hewn_gemm_tile_k(k, problem->in)) < least_blocks(k, p))
+                !machine.clusters[size_of(cluster)] || work.k_blocks < least_blocks(k, p))
                 continue;
             /* A kernel that lacks something is chosen only if there is no other; the caller then says
              * what it lacks; a small one that lacks more than others do comes last. */
             double c = lacks ? DBL_MAX / (k->few > HEWN_GEMM_ODDFEW ? 2 : 4)
-                             : cost(k, p, problem, sm_count, least);
+                             : cost(k, p, &view, &work, least);
             if (c >= least) continue;
             least = c;
             *out = (struct hewn_gemm_choice){k, p, lacks, c};
         }
     }
-    if (out->kernel || !known) return HEWN_OK;
+    if (out->kernel || range.first == range.end) return HEWN_OK;
     return hewn_fail(err, HEWN_ERR_ARGUMENT,
                      "variant, parts: no kernel for %s%s%s%s takes %u parts of K here (%d SMs, "
                      "%llu k; clusters: %s)",
@@ -715,12 +824,16 @@ static void list_slices(const struct hewn_gemm_extent *p, uint8_t below[GEMM_MAX
         below[s] = slice_k(p, s) * s == p->k ? (uint8_t)s : below[s - 1];
 }
 
+static uint64_t tiles_of(const struct hewn_gemm_kernel *k, uint64_t m, uint64_t n)
+{
+    return ceil_div(m, (uint64_t)k->tile_m * k->pair_m) *
+           ceil_div(n, (uint64_t)k->tile_n * k->pair_n);
+}
+
 uint32_t hewn_gemm_most_slices(const struct hewn_gemm_kernel *k, uint32_t parts, uint64_t m,
                                uint64_t n, uint32_t sm_count)
 {
-    uint64_t tiles =
-        ceil_div(m, (uint64_t)k->tile_m * k->pair_m) * ceil_div(n, (uint64_t)k->tile_n * k->pair_n);
-    uint64_t most = hewn_gemm_clusters(sm_count, k->pair_m * k->pair_n * parts) / tiles;
+    uint64_t most = hewn_gemm_clusters(sm_count, k->pair_m * k->pair_n * parts) / tiles_of(k, m, n);
     return most < GEMM_MAX_SLICES ? (uint32_t)most : GEMM_MAX_SLICES;
 }
 
@@ -735,21 +848,22 @@ static double combine_cost(const struct hewn_gemm_kernel *k, const struct hewn_g
 /* As many slices as occupy all clusters once, and half as many, of those that are all of K; where these are much
  * fewer, also slices that leave some of it. */
 static void try_slices(const struct hewn_gemm_kernel *k, uint32_t parts,
-                       const struct hewn_gemm_extent *p, uint32_t sm_count,
+                       const struct hewn_gemm_extent *p, const struct machine *machine,
                        const uint8_t below[GEMM_MAX_SLICES + 1], struct hewn_gemm_choice *out,
                        uint32_t *slices)
 {
-    uint64_t most = hewn_gemm_most_slices(k, parts, p->m, p->n, sm_count);
+    uint64_t most = hewn_gemm_most_slices(k, parts, p->m, p->n, machine->sm_count);
     if (most > p->k * p->in / GEMM_SLICE_BYTES) most = p->k * p->in / GEMM_SLICE_BYTES;
     const uint32_t whole = below[most];
     const uint32_t tries[] = {whole, below[whole / 2], 4 * whole < 3 * most ? (uint32_t)most : 1};
     for (int i = 0; i < 3; i++) {
         uint32_t s = tries[i];
-        struct hewn_gemm_extent q = hewn_gemm_slice_extent(p, s);
-        if (s < 2 || !hewn_gemm_sliceable(p, s) ||
-            ceil_div(q.k, hewn_gemm_tile_k(k, q.in)) < least_blocks(k, parts))
-            continue;
-        double c = cost(k, parts, &q, sm_count, out->cost) + (q.k * s < p->k ? rest_start : 0) +
+        if (s < 2 || !hewn_gemm_sliceable(p, s)) continue;
+        const struct hewn_gemm_extent q = hewn_gemm_slice_extent(p, s);
+        const struct view v = view_of(machine, &q);
+        const struct work w = work_of(k, &q);
+        if (w.k_blocks < least_blocks(k, parts)) continue;
+        double c = cost(k, parts, &v, &w, out->cost) + (q.k * s < p->k ? rest_start : 0) +
                    combine_cost(k, p, s);
         if (c >= out->cost) continue;
         *out = (struct hewn_gemm_choice){k, parts, 0, c};
@@ -771,7 +885,7 @@ uint32_t hewn_gemm_choose_slices(const struct hewn_gemm_choice *whole,
                                  const struct hewn_gemm_extent *problem, uint32_t sm_count,
                                  int clusters, struct hewn_gemm_choice *out)
 {
-    uint8_t below[GEMM_MAX_SLICES + 1];
+    uint8_t below[GEMM_MAX_SLICES + 1] = {0}; /* not listed yet */
     uint32_t slices = 1;
     const uint32_t need = hewn_gemm_slice_extent(problem, 1).need;
     *out = *whole;
@@ -779,17 +893,18 @@ uint32_t hewn_gemm_choose_slices(const struct hewn_gemm_choice *whole,
         (!whole->kernel->tmem_columns &&
          whole->cost < least_of_slices(whole->kernel, problem, sm_count)))
         return 1;
-    list_slices(problem, below);
-    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
-        const struct hewn_gemm_kernel *k = &kernels[i];
-        if (strcmp(k->target, whole->kernel->target) != 0 || need & ~k->can || passes(k, problem) ||
-            (k->most_m && problem->m > k->most_m))
-            continue;
+    const struct machine machine = machine_of(sm_count);
+    const struct range range = range_of(whole->kernel->target);
+    for (const struct hewn_gemm_kernel *k = range.first; k < range.end; k++) {
+        if (need & ~k->can || passes(k, problem) || (k->most_m && problem->m > k->most_m)) continue;
+        const uint64_t two = 2 * tiles_of(k, problem->m, problem->n);
         for (uint32_t p = 1; p <= k->parts; p++) {
             uint32_t cluster = k->pair_m * k->pair_n * p;
-            if ((cluster > 1 && !clusters) || cluster > (k->fitted ? 2 : HEWN_GEMM_CLUSTER))
-                continue;
-            try_slices(k, p, problem, sm_count, below, out, &slices);
+            if ((cluster > 1 && !clusters) || cluster > (k->fitted ? 2 : HEWN_GEMM_CLUSTER) ||
+                two * cluster > sm_count) /* no room for two slices */
+                break;
+            if (!below[0]) list_slices(problem, below);
+            try_slices(k, p, problem, &machine, below, out, &slices);
         }
     }
     return slices;

@@ -97,14 +97,13 @@ uint32_t hewn_gemm_clusters(uint32_t sm_count, uint32_t cluster);
  * the target's variants, or of the one named `variant` unless that is NULL, with `parts` parts unless
  * that is 0. HEWN_ERR_ARGUMENT where nothing fits; the kernel is NULL where the target has none.
  * `clusters` 0: the device cannot launch any, so only kernels that need none. */
-/* A kernel with `fitted`, with the tile that suits a problem best, and its cost; if none is below `enough`, that, and
- * `out` stays. */
-double hewn_gemm_fit(const struct hewn_gemm_kernel *kernel, uint32_t parts,
-                     const struct hewn_gemm_extent *problem, uint32_t sm_count, double enough,
-                     struct hewn_gemm_kernel *out);
-
 int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
                      const struct hewn_gemm_extent *problem, uint32_t sm_count, int clusters,
                      struct hewn_gemm_choice *out, hewn_error *err);
+
+/* A kernel with `fitted`, with the tile that suits a problem best, and its cost. */
+double hewn_gemm_fit(const struct hewn_gemm_kernel *kernel, uint32_t parts,
+                     const struct hewn_gemm_extent *problem, uint32_t sm_count,
+                     struct hewn_gemm_kernel *out);
 
 #endif
