@@ -31,6 +31,31 @@ static void loose_case(struct gemm_case *g, int index, struct rng *r)
 }
 enum { LOOSE_CASES = 60 };
 
+/* Types and batches by `mix`; matrices that begin at any element, rows of A and B up to `most` - 1 longer than they
+ * must be, or aligned. */
+static void begin_anywhere(struct gemm_case *g, int mix, int finish, int most)
+{
+    hewn_gemm_desc *s = &g->desc;
+    s->in = mix % 2 ? HEWN_F16 : HEWN_BF16;
+    s->out = gemm_out_types[mix % 3];
+    s->batch = mix % 4 == 3 ? 2 : 1;
+    g->pattern = (enum pattern)(mix / 3 % PATTERNS);
+    gemm_set_layout(s, 0, 0, 0);
+    gemm_set_finish(g, finish, 0);
+    if (mix % 5 != 1) s->lda = s->k + mix % most;
+    if (mix % 5 != 2) s->ldb = s->k + mix / 2 % most;
+    if (mix % 5 != 3) s->ldd = s->n + mix % 2;
+    s->stride_a = mix % 8 == 3 ? 0 : s->lda * s->m + mix % 3;
+    s->stride_b = mix % 8 == 7 ? 0 : s->ldb * s->n + mix % 2;
+    s->stride_d = s->ldd * s->m + mix % 3;
+    if (s->with & HEWN_GEMM_WITH_C) {
+        s->ldc = g->in_place ? s->ldd : s->n + mix % 3;
+        s->stride_c = g->in_place ? s->stride_d : s->stride_c ? s->ldc * s->m : 0;
+    }
+    g->shift = mix % 8;
+    if (g->shift) s->align = 1;
+}
+
 /* Few rows where matrices begin anywhere: every number of rows of A in the ring, tiles from 16 columns on, slices of
  * k from one on, in parts; rows tight, an element longer or aligned, every offset in a chunk of 16 bytes; batches,
  * and something behind the sums. */
@@ -55,27 +80,10 @@ static void odd_case(struct gemm_case *g, int index)
     hewn_gemm_desc *s = &g->desc;
     s->m = odd_shapes[shape][0], s->n = odd_shapes[shape][1], s->k = odd_shapes[shape][2];
     s->variant = "oddfew";
-    s->in = mix % 2 ? HEWN_F16 : HEWN_BF16;
-    s->out = gemm_out_types[mix % 3];
-    s->batch = mix % 4 == 3 ? 2 : 1;
     const int64_t slices = (s->k + 127) / 128;
     const uint32_t parts = index < ODD_CASES ? odd_parts[turn] : ODD_MOST;
     s->parts = parts <= slices ? parts : 1;
-    g->pattern = (enum pattern)(mix / 3 % PATTERNS);
-    gemm_set_layout(s, 0, 0, 0);
-    gemm_set_finish(g, (shape * 3 + turn * 4) % FINISHES, 0);
-    if (mix % 5 != 1) s->lda = s->k + mix % 3;
-    if (mix % 5 != 2) s->ldb = s->k + mix / 2 % 3;
-    if (mix % 5 != 3) s->ldd = s->n + mix % 2;
-    s->stride_a = mix % 8 == 3 ? 0 : s->lda * s->m + mix % 3;
-    s->stride_b = mix % 8 == 7 ? 0 : s->ldb * s->n + mix % 2;
-    s->stride_d = s->ldd * s->m + mix % 3;
-    if (s->with & HEWN_GEMM_WITH_C) {
-        s->ldc = g->in_place ? s->ldd : s->n + mix % 3;
-        s->stride_c = g->in_place ? s->stride_d : s->stride_c ? s->ldc * s->m : 0;
-    }
-    g->shift = mix % 8;
-    if (g->shift) s->align = 1;
+    begin_anywhere(g, mix, (shape * 3 + turn * 4) % FINISHES, 3);
 }
 
 /* Small products where matrices begin anywhere: tiles that are full, of one row or column and between, several of
@@ -96,25 +104,8 @@ static void small_case(struct gemm_case *g, int index)
     hewn_gemm_desc *s = &g->desc;
     s->m = small_shapes[shape][0], s->n = small_shapes[shape][1], s->k = small_shapes[shape][2];
     s->variant = (shape + turn) % 2 ? "odd16x16" : "odd32x32";
-    s->in = mix % 2 ? HEWN_F16 : HEWN_BF16;
-    s->out = gemm_out_types[mix % 3];
-    s->batch = mix % 4 == 3 ? 2 : 1;
     s->parts = parts[turn] <= (s->k + 31) / 32 ? parts[turn] : 1;
-    g->pattern = (enum pattern)(mix / 3 % PATTERNS);
-    gemm_set_layout(s, 0, 0, 0);
-    gemm_set_finish(g, (shape * 3 + turn * 4) % FINISHES, 0);
-    if (mix % 5 != 1) s->lda = s->k + mix % 9;
-    if (mix % 5 != 2) s->ldb = s->k + mix / 2 % 9;
-    if (mix % 5 != 3) s->ldd = s->n + mix % 2;
-    s->stride_a = mix % 8 == 3 ? 0 : s->lda * s->m + mix % 3;
-    s->stride_b = mix % 8 == 7 ? 0 : s->ldb * s->n + mix % 2;
-    s->stride_d = s->ldd * s->m + mix % 3;
-    if (s->with & HEWN_GEMM_WITH_C) {
-        s->ldc = g->in_place ? s->ldd : s->n + mix % 3;
-        s->stride_c = g->in_place ? s->stride_d : s->stride_c ? s->ldc * s->m : 0;
-    }
-    g->shift = mix % 8;
-    if (g->shift) s->align = 1;
+    begin_anywhere(g, mix, (shape * 3 + turn * 4) % FINISHES, 9);
 }
 
 /* The kernels that shift rows into place: pitches of every class modulo 16 bytes, addresses of any element, ends
