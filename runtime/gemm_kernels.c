@@ -708,7 +708,7 @@ double hewn_gemm_fit(const struct hewn_gemm_kernel *k, uint32_t parts,
 }
 
 /* Fitted tiles must be this much better by the model: at 12 shapes where they were not, they took 3 % longer than the
- * other kernels (ptx/sm_90a/LEDGER.md, "Fitted tiles"). */
+ * other kernels (ptx/sm_90a/LEDGER.md, "Tiles whose side the plan decides"). */
 static const double fit_margin = 1.05;
 
 static double cost(const struct hewn_gemm_kernel *k, uint32_t parts, const struct view *v,
