@@ -1323,7 +1323,7 @@ int hewn_topk_plan_check_tables(const hewn_topk_plan *plan, const hewn_topk_tabl
  *   A vector that has NaN or infinity has the scale NaN, 0xFF or 0x7F, and NaN elements, of e2m1 6. If n is no multiple
  * of a vector, the last one is shorter. Scales behind n, up to the end of the atom, are 0. Those of rows of no group are
  * not written. Of e2m1 n is even, ldd and stride_d are multiples of 32. scale_d_m is bytes from atoms of 128 rows to
- * those of the next, scale_d_plane to the next plane's, multiples of 16, contiguous where 0.
+ * those of the next, scale_d_plane to the next plane's, multiples of 16, contiguous where 0. Both are 0 of any other D.
  *
  * 16-bit inputs and HEWN_GROUPED_BLOCKS on all targets, HEWN_GROUPED_COLUMNS on sm_90a, block scales of 8 bits on
  * sm_100f. Else: HEWN_ERR_NO_MODULE.

@@ -38,6 +38,7 @@ struct grouped_tensor {
     uint32_t element;
     uint32_t align; /* of strides; 0: GROUPED_ALIGN */
     int packed;     /* e2m1 that TMA widens */
+    int halved;     /* e2m1: 1 */
 };
 
 struct grouped_problem {

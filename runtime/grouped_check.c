@@ -43,35 +43,38 @@ int hewn_grouped_range(const char *name, int64_t value, int64_t least, int64_t m
                      (long long)value, (long long)least, (long long)most);
 }
 
-/* A stride of elements, or 0 for `least`, which it may not be below; `*bytes` of it are a multiple of `align`. */
-static int check_stride(const char *name, int64_t stride, uint64_t least, uint32_t element,
-                        uint32_t align, uint64_t *bytes, hewn_error *err)
+/* A stride, or 0 for `least`, which it may not be below; `*bytes` of it are a multiple of the tensor's. Messages count
+ * elements of the caller. */
+static int check_stride(const struct grouped_tensor *t, const char *name, int64_t stride,
+                        uint64_t least, uint64_t *bytes, hewn_error *err)
 {
-    uint64_t elements = stride ? (uint64_t)stride : least;
-    if (stride < 0 || elements > (stride_end - 1) / element)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: %lld elements of %u B are not in 0..2^40-1 B",
-                         name, (long long)elements, element);
-    *bytes = elements * element;
+    const uint32_t align = t->align ? t->align : GROUPED_ALIGN;
+    const uint64_t elements = stride ? (uint64_t)stride : least;
+    const long long own = (long long)(elements << t->halved);
+    if (stride < 0 || elements > (stride_end - 1) / t->element)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                         "%s: %lld elements of %u bits are not in 0..2^40-1 B", name, own,
+                         8 * t->element >> t->halved);
+    *bytes = elements * t->element;
     if (elements < least)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: %llu is less than the %llu elements inside",
-                         name, (unsigned long long)elements, (unsigned long long)least);
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: %lld is less than the %llu elements inside",
+                         name, own, (unsigned long long)least << t->halved);
     if (*bytes % align)
         return hewn_fail(err, HEWN_ERR_ARGUMENT,
-                         "%s: %llu elements, %llu B, are no multiple of %u B", name,
-                         (unsigned long long)elements, (unsigned long long)*bytes, align);
+                         "%s: %lld elements, %llu B, are no multiple of %u B", name, own,
+                         (unsigned long long)*bytes, align);
     return HEWN_OK;
 }
 
 int hewn_grouped_extent(struct grouped_tensor *t, const char *const names[2], int64_t row,
                         uint64_t least, int64_t plane, hewn_error *err)
 {
-    const uint32_t align = t->align ? t->align : GROUPED_ALIGN;
-    int status = check_stride(names[0], row, least, t->element, align, &t->pitch, err);
+    int status = check_stride(t, names[0], row, least, &t->pitch, err);
     if (status) return status;
     t->plane = t->pitch; /* of one plane any stride will do */
     if (t->planes > 1)
-        status = check_stride(names[1], plane, t->rows * (t->pitch / t->element), t->element, align,
-                              &t->plane, err);
+        status =
+            check_stride(t, names[1], plane, t->rows * (t->pitch / t->element), &t->plane, err);
     if (status) return status;
     uint64_t inside = (t->rows - 1) * t->pitch + t->columns * t->element; /* below 2^72 / 2^8 */
     if ((t->rows - 1) > UINT64_MAX / 2 / t->pitch ||
@@ -180,6 +183,9 @@ static int check_options(const hewn_grouped_desc *d, struct grouped_problem *p, 
         status = hewn_grouped_range("scale_layout", d->scale_layout, coarse,
                                     coarse | (d->scales == HEWN_GROUPED_UE8M0_32), err);
     if (!status) status = check_counts(d, err);
+    if (!status && !quantised) status = hewn_grouped_range("scale_d_m", d->scale_d_m, 0, 0, err);
+    if (!status && !quantised)
+        status = hewn_grouped_range("scale_d_plane", d->scale_d_plane, 0, 0, err);
     if (!status && quantised)
         status = hewn_grouped_range("act", d->act, HEWN_ACT_NONE, HEWN_ACT_SWIGLU, err);
     else if (!status && d->act != HEWN_ACT_NONE && (scaled || d->act != HEWN_ACT_SWIGLU))
@@ -209,16 +215,12 @@ static int check_options(const hewn_grouped_desc *d, struct grouped_problem *p, 
     return status;
 }
 
-/* A stride of e2m1 in elements, at least `least`, becomes bytes; 0 stays. */
-static int halve(const char *name, int64_t *stride, uint64_t least, uint32_t multiple,
-                 hewn_error *err)
+/* A stride of e2m1 in elements becomes bytes. */
+static int halve(const char *name, int64_t *stride, uint32_t multiple, hewn_error *err)
 {
     if (*stride % multiple)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: %lld elements of e2m1 are no multiple of %u",
                          name, (long long)*stride, multiple);
-    if (*stride > 0 && (uint64_t)*stride < least)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "%s: %lld is less than the %llu elements inside",
-                         name, (long long)*stride, (unsigned long long)least);
     *stride /= 2;
     return HEWN_OK;
 }
@@ -237,11 +239,10 @@ static int check_packed(const hewn_grouped_desc *d, struct grouped_problem *p, s
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "%c: %llu elements of e2m1 are no multiple of %d",
                          "kkn"[i], (unsigned long long)t -> columns,
                          t -> packed ? GROUPED_BLOCK : 2);
-    int status = halve(names[0], &stride[0], t->columns, multiple, err);
-    const uint64_t row = stride[0] ? 2 * (uint64_t)stride[0] : t->columns;
-    if (!status)
-        status = halve(names[1], &stride[1], t->planes > 1 ? t->rows * row : 0, multiple, err);
+    int status = halve(names[0], &stride[0], multiple, err);
+    if (!status) status = halve(names[1], &stride[1], multiple, err);
     t->columns /= 2;
+    t->halved = 1;
     return status;
 }
 

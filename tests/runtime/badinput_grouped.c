@@ -99,6 +99,14 @@ static void block_scales(hewn_context *context)
         "k: 64 elements of e2m1 are no multiple of 128");
     BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.in = HEWN_E2M1, d.lda = 400), HEWN_ERR_ARGUMENT,
         "lda: 400 elements of e2m1 are no multiple of 32");
+    BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.in = HEWN_E2M1, d.k = 2050), HEWN_ERR_ARGUMENT,
+        "lda: 2050 elements, 1025 B, are no multiple of 16 B");
+    BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.in = HEWN_E2M1, d.ldb = 352), HEWN_ERR_ARGUMENT,
+        "ldb: 352 is less than the 384 elements inside");
+    BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.in = HEWN_E2M1, d.stride_b = 512 * 384 - 32),
+        HEWN_ERR_ARGUMENT, "stride_b: 196576 is less than the 196608 elements inside");
+    BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.in = HEWN_E2M1, d.lda = 1LL << 41), HEWN_ERR_ARGUMENT,
+        "lda: 2199023255552 elements of 4 bits are not in 0..2^40-1 B");
     BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.scale_a_k = 512), HEWN_ERR_ARGUMENT,
         "scale_a_k: 512 is less than the 1536 elements inside");
     BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.scale_b_n = 1544), HEWN_ERR_ARGUMENT,
@@ -109,6 +117,9 @@ static void block_scales(hewn_context *context)
 static void quantised(hewn_context *context)
 {
     BAD(d.out = HEWN_E4M3, HEWN_ERR_ARGUMENT, "out: dtype 3 (e4m3) is none of bf16, f32");
+    BAD(d.scale_d_m = 2048, HEWN_ERR_ARGUMENT, "scale_d_m: 2048 is not in 0..0");
+    BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.scale_d_plane = 16384), HEWN_ERR_ARGUMENT,
+        "scale_d_plane: 16384 is not in 0..0");
     BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.out = HEWN_E5M2), HEWN_ERR_ARGUMENT,
         "out: dtype 4 (e5m2) is none of bf16, f32, e4m3, e2m1");
     BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.act = HEWN_ACT_RELU), HEWN_ERR_ARGUMENT,
@@ -135,8 +146,8 @@ static void strides(hewn_context *context)
     BAD(d.k = 100, HEWN_ERR_ARGUMENT, "lda: 100 elements, 100 B, are no multiple of 16 B");
     BAD((d.in = HEWN_BF16, d.k = 100), HEWN_ERR_ARGUMENT,
         "lda: 100 elements, 200 B, are no multiple of 16 B");
-    BAD(d.lda = -16, HEWN_ERR_ARGUMENT, "lda: -16 elements of 1 B are not in 0..2^40-1 B");
-    BAD(d.lda = 1LL << 40, HEWN_ERR_ARGUMENT, "lda: 1099511627776 elements of 1 B are not in");
+    BAD(d.lda = -16, HEWN_ERR_ARGUMENT, "lda: -16 elements of 8 bits are not in 0..2^40-1 B");
+    BAD(d.lda = 1LL << 40, HEWN_ERR_ARGUMENT, "lda: 1099511627776 elements of 8 bits are not in");
     BAD(d.ldb = 368, HEWN_ERR_ARGUMENT, "ldb: 368 is less than the 384 elements inside");
     BAD(d.ldd = 516, HEWN_ERR_ARGUMENT, "ldd: 516 elements, 1032 B, are no multiple of 16 B");
     BAD(d.stride_b = 512 * 384 - 16, HEWN_ERR_ARGUMENT, "stride_b: 196592 is less than the 196608");
@@ -328,7 +339,7 @@ static void sums(hewn_context *context)
     BAD_SUM(d.ldx = 516, HEWN_ERR_ARGUMENT, "ldx: 516 elements, 1032 B, are no multiple of 16 B");
     BAD_SUM(d.ldd = 504, HEWN_ERR_ARGUMENT, "ldd: 504 is less than the 512 elements inside");
     BAD_SUM(d.index_row = 7, HEWN_ERR_ARGUMENT, "index_row: 7 is less than the 8 elements inside");
-    BAD_SUM(d.weight_row = -8, HEWN_ERR_ARGUMENT, "weight_row: -8 elements of 4 B are not in");
+    BAD_SUM(d.weight_row = -8, HEWN_ERR_ARGUMENT, "weight_row: -8 elements of 32 bits are not in");
     BAD_SUM((d.x_rows = INT32_MAX, d.ldx = 1LL << 38), HEWN_ERR_ARGUMENT,
             "ldx, x_rows: the tensor ends behind 2^63 B");
     BAD_SUM((d.rows = INT32_MAX, d.n = 4096), HEWN_ERR_LIMIT,
