@@ -477,7 +477,8 @@ typedef struct hewn_gemm_desc {
                                      Less than 16 takes slower kernels */
     uint32_t slices;              /* of K, 1..64; 0: chosen where `variant` is NULL and `parts` 0, else 1;
                                      see below */
-    uint32_t reserved;            /* 0 */
+    uint32_t constant_b;          /* 1: no work that may still run when a run's launch begins writes B, as
+                                     with weights: the kernel may read B before it waits for that work */
 } hewn_gemm_desc;
 
 /*

@@ -100,6 +100,7 @@ static int compute_scalars(hewn_gemm_plan *plan, const hewn_gemm_desc *d, int64_
     s->c_pitch = d->with & HEWN_GEMM_WITH_C ? operands[GEMM_C].pitch : 0;
     s->c_plane = operands[GEMM_C].batch > 1 ? operands[GEMM_C].plane : 0;
     s->mode = mode_of(d) | k->mode;
+    if (d->constant_b && k->few == HEWN_GEMM_FEW) s->mode |= GEMM_MODE_CONSTANT_B;
     if (k->can & GEMM_CAN_LOOSE && !k->odd)
         s->mode |= (operands[GEMM_A].loose ? GEMM_MODE_LOOSE_A : 0) |
                    (operands[GEMM_B].loose ? GEMM_MODE_LOOSE_B : 0);

@@ -155,7 +155,8 @@ static int can_slice(const hewn_gemm_desc *d, const struct hewn_gemm_extent *ext
 static int check_slices(const hewn_gemm_desc *d, const struct hewn_gemm_extent *extent,
                         hewn_error *err)
 {
-    if (d->reserved) return hewn_fail(err, HEWN_ERR_ARGUMENT, "reserved: %u is not 0", d->reserved);
+    if (d->constant_b > 1)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "constant_b: %u is not in 0..1", d->constant_b);
     if (d->slices > GEMM_MAX_SLICES)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "slices: %u is not in 0..%d", d->slices,
                          GEMM_MAX_SLICES);

@@ -109,6 +109,9 @@
  * side. Bits 0-1 from there on: the logarithm. */
 #define GEMM_MODE_LOG_M 8
 #define GEMM_MODE_LOG_N 10
+/* B is not written by earlier grids of the stream, so a kernel may read it before these are complete: sm_90a's few, and
+ * no other. */
+#define GEMM_MODE_CONSTANT_B (1 << 26)
 /* Kernels that can do GEMM_CAN_LOOSE: the operand's addresses or strides are not multiples of 16 bytes.
  * The parameter of its tensor map then holds GEMM_LOOSE_... in place of a map. */
 #define GEMM_MODE_LOOSE_A  32

@@ -35,6 +35,7 @@ static void few_case(struct gemm_case *g, int index)
     uint32_t parts = few_parts[turn % FEW_PARTS];
     int64_t blocks = (s->k + (narrow ? 127 : 63)) / (narrow ? 128 : 64);
     s->parts = parts <= blocks ? parts : 1;
+    s->constant_b = (uint32_t)(shape + turn / 2) % 2;
     g->pattern = (enum pattern)(mix / 3 % PATTERNS);
     gemm_set_layout(s, shape % 3, shape % 2, mix % 3);
     gemm_set_finish(g, (shape * 3 + turn * 4) % FINISHES, shape % 4);

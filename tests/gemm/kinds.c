@@ -334,6 +334,7 @@ static void glu_case(struct gemm_case *g, const char *const *variants, int index
     }
     s->variant = variants[v];
     s->parts = few && s->k > 500 ? 3 : s->variant ? 1 : 0;
+    s->constant_b = few && shape % 2;
     s->batch = mix % 4 == 1 ? 2 : 1;
     s->with = with[(v + shape) % 3];
     g->alpha = s->with & HEWN_GEMM_WITH_ALPHA ? -0.75F : 1;

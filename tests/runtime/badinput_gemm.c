@@ -125,7 +125,7 @@ static void gemm_strides(hewn_context *context)
              "A: row stride 8200 B is not a multiple of 16 B, which kernel pair for sm_90a needs");
     BAD_GEMM((d.align = 8, d.variant = "flat"), HEWN_ERR_LIMIT,
              "A: alignment of the address, 8 B is not a multiple of 16 B, which kernel flat");
-    BAD_GEMM(d.reserved = 1, HEWN_ERR_ARGUMENT, "reserved: 1 is not 0");
+    BAD_GEMM(d.constant_b = 2, HEWN_ERR_ARGUMENT, "constant_b: 2 is not in 0..1");
     BAD_GEMM(d.slices = 65, HEWN_ERR_ARGUMENT, "slices: 65 is not in 0..64");
     BAD_GEMM(d.slices = 9, HEWN_ERR_ARGUMENT,
              "slices: k = 64 cannot be cut into 9 slices whose rows begin at multiples of 16 B");

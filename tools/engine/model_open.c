@@ -279,7 +279,8 @@ static int plan_product(struct model *m, int64_t rows, int64_t n, int64_t k, uin
                                  .bias_type = out,
                                  .act = act,
                                  .with = with,
-                                 .ldd = ldd};
+                                 .ldd = ldd,
+                                 .constant_b = 1};
     return model_plan_product(m, &desc, plan, p);
 }
 
