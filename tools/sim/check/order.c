@@ -301,6 +301,7 @@ static void on_bar_init(struct order *o, struct order_warp *w, const struct even
     order_tick(w);
     if (!b->live) order_bar_word(o, e); /* over a live one: told by the machine */
     sync_point_clear(&b->point);
+    if (b->peers) sync_point_clear(b->peers);
     protocol_init(b);
     b->copy_count = b->cover_count = 0;
     b->last = NULL;
@@ -392,6 +393,15 @@ static bool arrives_narrow(struct order_warp *w, struct order_bar *b, const stru
     return true;
 }
 
+/* Where an arrival leaves what it hands over. */
+static struct stamp *handed_to(struct order *o, const struct order_warp *w, struct order_bar *b)
+{
+    if (w->cta == b->cta || !o->narrow_waits) return &b->point.current;
+    if (!b->peers) b->peers = calloc(1, sizeof *b->peers);
+    order_keep(o, b->peers && clock_join(&b->point.current.caused, &w->now.caused));
+    return b->peers ? &b->peers->current : &b->point.current;
+}
+
 static void on_bar_arrive(struct order *o, struct order_warp *w, const struct event *e)
 {
     struct order_bar *b = order_bar_at(e->cta, e->key);
@@ -420,9 +430,9 @@ static void on_bar_arrive(struct order *o, struct order_warp *w, const struct ev
     }
     protocol_arrive(o, w, b, e, &w->now.caused, order_here(w, e->in), w->warp->steps);
     if (!(e->in->flags & MBAR_RELAXED) && !arrives_narrow(w, b, e)) {
-        order_release(w, &b->point.current, e->in);
+        order_release(w, handed_to(o, w, b), e->in);
     } else {
-        order_keep(o, stamp_join(&b->point.current, &w->fenced[order_reach_of(w, b)]));
+        order_keep(o, stamp_join(handed_to(o, w, b), &w->fenced[order_reach_of(w, b)]));
         w->released = true; /* what comes now comes after */
     }
 }
@@ -434,6 +444,19 @@ static void on_bar_phase(struct order *o, const struct event *e)
     bar_collect(o, b, e->value);
     protocol_phase(o, b);
     point_turn(o, &b->point, e->value + 1);
+    if (b->peers) point_turn(o, b->peers, e->value + 1);
+}
+
+/* A wait of .cta scope takes nothing from threads of other CTAs, as an arrival hands nothing to them. */
+static void take_peers(struct order_warp *w, const struct order_bar *b, const struct insn *in)
+{
+    const struct stamp *from = &b->peers->done;
+    struct clock *narrow = &w->now.narrow;
+    if (in->flags & MBAR_CTA_SCOPE)
+        order_keep(w->cta->cluster->order,
+                   clock_join(narrow, &from->known) && clock_join(narrow, &from->narrow));
+    else
+        order_acquire(w, from, in);
 }
 
 static void on_bar_pass(struct order_warp *w, const struct event *e)
@@ -448,10 +471,13 @@ static void on_bar_pass(struct order_warp *w, const struct event *e)
     protocol_pass(w, b, e);
     if (!(e->in->flags & MBAR_RELAXED)) {
         order_acquire(w, &b->point.done, e->in);
+        if (b->peers) take_peers(w, b, e->in);
     } else {
         struct order *o = w->cta->cluster->order;
+        struct stamp *observed = &w->observed[order_reach_of(w, b)];
         order_keep(o, clock_join(&w->now.caused, &b->point.done.caused));
-        order_keep(o, stamp_join(&w->observed[order_reach_of(w, b)], &b->point.done));
+        order_keep(o, stamp_join(observed, &b->point.done));
+        if (b->peers) order_keep(o, stamp_join(observed, &b->peers->done));
     }
     w->released = true;
 }
@@ -759,6 +785,10 @@ struct order *order_new(struct group *g, struct check *check)
         free(o->told_of);
         free(o);
         return NULL;
+    }
+    for (uint32_t i = 0; i < o->kernel->insn_count; i++) {
+        const struct insn *in = &o->kernel->insns[i];
+        o->narrow_waits |= in->is.waits == WAITS_PHASE && in->flags & MBAR_CTA_SCOPE;
     }
     if (o->kernel->insn_count > EPOCH_INSN_MAX) order_exhausted(o, "instructions of a kernel");
     return o;

@@ -169,6 +169,9 @@ struct order_bar {
     uint32_t offset;
     bool live;
     struct sync_point point;
+    /* What arrivals of other CTAs hand over, in kernels with waits of .cta scope, which take none of it; NULL:
+     * none has come, or `point` has it too. */
+    struct sync_point *peers;
     epoch init;
     uint32_t init_lane,
         init_fenced;               /* the initialiser's number at its fence.mbarrier_init; 0 none */
@@ -208,6 +211,8 @@ struct order_cta {
     struct cell *shared; /* SHARED_CELL bytes each */
     uint32_t shared_cells;
     struct cell *tensor; /* [TMEM_COLUMNS][TMEM_BLOCKS], from the first allocation on */
+    /* [TMEM_COLUMNS]: lanes that hold undefined values; NULL: none yet */
+    uint32_t (*undefined)[TMEM_LANES / WARP_LANES];
     epoch paired;        /* its last tcgen05.alloc with cta_group::2; 0: none */
 };
 
@@ -310,6 +315,7 @@ struct order {
     uint32_t told_count, told_capacity;
     struct poll_exit exits[POLL_EXITS];
     uint8_t *polls_seen; /* [kernel->insn_count]: polls.c has looked at it; NULL: at none */
+    bool narrow_waits;   /* of .cta scope, spelled out */
     bool exhausted;      /* memory or a bound ran out: the verdict cannot be clean */
     const char *limit;   /* the bound's name; NULL: host memory */
     bool ended;

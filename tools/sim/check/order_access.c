@@ -481,22 +481,48 @@ static void tell_unwritten(const struct accessor *a, const struct touch *t)
                FIND_TMEM_UNINIT, object, message, NULL, NULL);
 }
 
-/* A tcgen05.ld some of whose columns nothing has written: those registers are followed. Of its shapes only
- * .32x32b, whose register i is column i of 32 lanes: as many columns as registers, and two blocks of lanes. */
+/* Whether register i of the load or store is column i of 32 lanes, as .32x32b has it, and no other shape: as many
+ * columns as registers, and two blocks of lanes. */
+static bool column_a_register(const struct event *e)
+{
+    const uint32_t block = e->key ? first_lane((uint32_t)e->key) : 1;
+    return e->size == e->in->list_count && block % 2 == 0 && e->key == 3U << block;
+}
+
+/* A tcgen05.ld some of whose columns nothing has written, or a store of undefined values: those registers are followed. */
 static void follow_unwritten(const struct accessor *a, const struct touch *t,
                              const struct order_cta *c)
 {
     const struct event *e = a->e;
     const uint32_t first = (uint32_t)e->address & 0xFFFFU;
-    const uint32_t block = e->key ? first_lane((uint32_t)e->key) : 0;
-    if (a->class != CLASS_TMEM_LD || !t->unwritten || !t->written) return;
-    if (e->size != e->in->list_count || e->key != 3U << block) return;
+    if (a->class != CLASS_TMEM_LD || !t->written || !(t->unwritten || c->undefined)) return;
+    if (!column_a_register(e)) return;
+    const uint32_t block = first_lane((uint32_t)e->key);
     for (uint32_t i = 0; i < e->size && first + i < TMEM_COLUMNS; i++) {
         const struct cell *cells = &c->tensor[(size_t)(first + i) * TENSOR_ROW + block];
-        const uint32_t lanes = (cells[0].write ? 0 : 0xFFFFU) | (cells[1].write ? 0 : 0xFFFF0000U);
+        const uint32_t lanes = (cells[0].write ? 0 : 0xFFFFU) | (cells[1].write ? 0 : 0xFFFF0000U) |
+                               (c->undefined ? c->undefined[first + i][block / 2] : 0);
         if (!lanes) continue;
         e->warp->undefined = true;
         undefined_load(a->o, a->w, e->in, e->in->list[i], lanes);
+    }
+}
+
+/* Which lanes of which columns hold undefined values from here on. What adds to a column leaves them as they are. */
+static void note_undefined(const struct accessor *a, struct order_cta *c)
+{
+    const struct event *e = a->e;
+    const bool stores = a->class == CLASS_TMEM_ST && column_a_register(e);
+    const uint32_t first = (uint32_t)e->address & 0xFFFFU;
+    if (e->access != ACCESS_WRITE || (!c->undefined && !(stores && a->w->undefined))) return;
+    if (!c->undefined) c->undefined = calloc(TMEM_COLUMNS, sizeof *c->undefined);
+    order_keep(a->o, c->undefined != NULL);
+    for (uint32_t i = 0; c->undefined && i < e->size && first + i < TMEM_COLUMNS; i++) {
+        uint32_t *lanes = c->undefined[first + i];
+        for (uint32_t rest = e->key; rest; rest &= rest - 1)
+            lanes[first_lane(rest) / 2] &= first_lane(rest) % 2 ? 0xFFFFU : 0xFFFF0000U;
+        if (stores && a->w->undefined)
+            lanes[first_lane((uint32_t)e->key) / 2] = undefined_lanes(a->w, e->in->list[i]);
     }
 }
 
@@ -549,6 +575,7 @@ static void access_tensor(struct accessor *a)
     touch_tensor(a, t, c, (uint32_t)a->e->address & 0xFFFFU, (uint32_t)a->e->size, a->e->key);
     tell_unwritten(a, t);
     follow_unwritten(a, t, c);
+    note_undefined(a, c);
     tell_sums(a, c);
     finish(a, t);
 }
@@ -556,6 +583,7 @@ static void access_tensor(struct accessor *a)
 static void clear_columns(struct order *o, struct order_cta *c, const struct event *e)
 {
     memset(c->tensor + e->address * TENSOR_ROW, 0, e->size * TENSOR_ROW * sizeof *c->tensor);
+    if (c->undefined) memset(c->undefined + e->address, 0, e->size * sizeof *c->undefined);
     o->touch.self = 0;
 }
 

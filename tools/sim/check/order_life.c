@@ -29,6 +29,8 @@ static void point_free(struct sync_point *p)
 static void bar_free(struct order_bar *b)
 {
     point_free(&b->point);
+    if (b->peers) point_free(b->peers);
+    free(b->peers);
     protocol_free(b->protocol);
     free(b->copies);
     free(b->covers);
@@ -89,6 +91,7 @@ static void cta_free(struct order_cta *c)
     free(c->bars);
     free(c->shared);
     free(c->tensor);
+    free(c->undefined);
     free(c);
 }
 
@@ -110,6 +113,7 @@ static void cta_reset(struct order_cta *c)
     horizon_set(&c->described_abroad, NULL);
     if (c->shared) memset(c->shared, 0, c->shared_cells * sizeof *c->shared);
     if (c->tensor) memset(c->tensor, 0, TENSOR_CELLS * sizeof *c->tensor);
+    if (c->undefined) memset(c->undefined, 0, TMEM_COLUMNS * sizeof *c->undefined);
 }
 
 /* What the cluster did to global memory goes to the launch. */

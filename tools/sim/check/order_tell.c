@@ -311,6 +311,10 @@ static const char *why(const struct conflict *c, const struct insn *other)
             (c->in->is.by_volatile || other->is.by_volatile))
             return "are not ordered, and .volatile orders nothing in CUDA C++: what is left, or "
                    "read, depends on which comes first";
+        if (!c->abroad && clock_knows(&c->warp->now.narrow, c->prior))
+            return "are ordered only by an mbarrier arrival or wait of .cta scope, which hands "
+                   "nothing to "
+                   "threads of another CTA: both need .cluster";
         return c->abroad ? "are not ordered: no release and acquire of .gpu scope lead from one "
                            "cluster to the other, whichever ran first"
                          : "are not ordered: nothing leads from one to the other, whichever ran "

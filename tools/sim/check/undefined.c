@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { REGISTERS_KEPT = 256, WORDS_KEPT = 256 }; /* further ones are not followed */
 
@@ -122,8 +123,10 @@ static void tell_unwritten(struct order_warp *w, const struct insn *in, const st
 {
     char message[400];
     (void)snprintf(message, sizeof message,
-                   "loads columns of which part was never written since tcgen05.alloc, and line %u "
-                   "%s. Cheapest remedy: write the columns first (tcgen05.st, cp or mma), or read "
+                   "loads columns of which part was never written since tcgen05.alloc, or holds "
+                   "what was loaded "
+                   "from such a part and stored again, and line %u %s. Cheapest remedy: write the "
+                   "columns first (tcgen05.st, cp or mma), or read "
                    "those that were.",
                    in->src->pos.line, how);
     tell_alone(w, t->in, first_lane(t->lanes), FIND_TMEM_UNINIT, "", message, in,
@@ -148,37 +151,103 @@ static void tell_used(struct order_warp *w, const struct insn *in, const struct 
                "the undefined value is used here");
 }
 
-/* The lanes whose result a defined argument decides, whatever the others are: false of a setp.and, say. */
-static uint32_t decided(const struct undefined *u, const struct event *e, uint32_t dests)
+/* ---- results that an undefined value does not reach ---- */
+
+enum { PROBES = 8, PROBED_BYTES = WARP_LANES * 8 };
+
+struct registers_before {
+    uint8_t of[INSN_ARGS][PROBED_BYTES]; /* of each argument */
+    uint32_t carry;
+};
+
+/* A probe's value for an argument, among them what the instruction's other arguments are. */
+static uint64_t probe(const struct event *e, const struct registers_before *before, uint32_t number,
+                      uint32_t i, uint32_t lane)
 {
-    const struct insn *in = e->in;
-    uint32_t lanes = 0;
-    for (uint32_t i = 0; in->is.decides && i < INSN_ARGS; i++) {
-        const struct arg a = in->arg[i];
-        const struct undefined_register *r = find(u, a);
-        if (dests >> i & 1 || !a.bits || a.bits != in->arg[0].bits) continue;
-        const uint64_t value = in->is.decides == DECIDES_ONES ? UINT64_MAX >> (64 - a.bits) : 0;
-        for (uint32_t rest = e->lanes & ~(r ? r->lanes : 0); rest; rest &= rest - 1)
-            if (arg_lane(e->warp, a, first_lane(rest)) == value) lanes |= rest & (0 - rest);
-    }
-    return lanes;
+    static const uint64_t of[PROBES / 2][2] = {{0, 0},
+                                               {UINT64_MAX, UINT64_MAX},
+                                               {0, UINT64_MAX},
+                                               {0x7171717171717171, 0xF1F1F1F1F1F1F1F1}};
+    const uint32_t other = 1 + (i + number) % (INSN_ARGS - 1);
+    const struct arg a = e->in->arg[other];
+    uint64_t value = 0;
+    if (number < PROBES / 2) return of[number][i % 2];
+    if (a.bits < 8) return number == 4 ? of[2][1 - i % 2] : of[3][1 - i % 2];
+    if (a.bank != BANK_REGS || a.sink) return arg_lane(e->warp, a, lane);
+    memcpy(&value, before->of[other] + (size_t)lane * (a.bits / 8U), a.bits / 8U);
+    return value;
 }
 
-/* The arguments that a lane's value depends on: of a choice the one that is chosen. */
+static size_t bytes_of(struct arg a)
+{
+    if (a.bank != BANK_REGS || a.sink) return 0;
+    return a.bits == 1 ? sizeof(uint32_t) : WARP_LANES * (a.bits / 8U);
+}
+
+/* Runs the instruction with values of a probe in place of the undefined ones. */
+static void try_probe(const struct undefined *u, const struct event *e, uint32_t dests,
+                      const struct registers_before *before, uint32_t number)
+{
+    for (uint32_t i = 0; i < INSN_ARGS; i++) {
+        const struct arg a = e->in->arg[i];
+        const struct undefined_register *r = dests >> i & 1 ? NULL : find(u, a);
+        for (uint32_t rest = r ? r->lanes & e->lanes : 0; rest; rest &= rest - 1) {
+            const uint32_t lane = first_lane(rest);
+            const uint64_t value = probe(e, before, number, i, lane);
+            if (a.bits == 1)
+                arg_set_pred(e->warp, a, 1U << lane, value & 1 ? 1U << lane : 0);
+            else
+                arg_set_lane(e->warp, a, lane, value);
+        }
+    }
+    (void)e->in->fn(e->warp, e->in, e->lanes);
+}
+
+static void restore(const struct event *e, const struct registers_before *before)
+{
+    for (uint32_t i = 0; i < INSN_ARGS; i++)
+        if (bytes_of(e->in->arg[i]))
+            memcpy(arg_dst(e->warp, e->in->arg[i]), before->of[i], bytes_of(e->in->arg[i]));
+    e->warp->carry = before->carry;
+}
+
+/* The lanes whose results do not depend on what is undefined: it is not chosen, masked, or multiplied by zero. Found by
+ * running the instruction with several values, so a result that few values change may be missed. */
+static uint32_t unreached(const struct undefined *u, const struct event *e, uint32_t dests)
+{
+    struct registers_before before = {.carry = e->warp->carry};
+    uint64_t first[INSN_ARGS][WARP_LANES] = {{0}};
+    const struct insn *in = e->in;
+    uint32_t same = e->lanes;
+    if (in->is.class != INSN_ALU || in->is.chance || in->list_count) return 0;
+    for (uint32_t i = 0; i < INSN_ARGS; i++) {
+        const size_t bytes = bytes_of(in->arg[i]);
+        if (bytes > PROBED_BYTES) return 0;
+        if (bytes) memcpy(before.of[i], arg_src(e->warp, in->arg[i]), bytes);
+    }
+    for (uint32_t number = 0; number < PROBES; number++) {
+        try_probe(u, e, dests, &before, number);
+        for (uint32_t i = 0; i < INSN_ARGS; i++) {
+            if (!(dests >> i & 1) || !bytes_of(in->arg[i])) continue;
+            for (uint32_t rest = e->lanes; rest; rest &= rest - 1) {
+                const uint32_t lane = first_lane(rest);
+                const uint64_t value = arg_lane(e->warp, in->arg[i], lane);
+                if (!number) first[i][lane] = value;
+                if (value != first[i][lane]) same &= ~(1U << lane);
+            }
+        }
+        restore(e, &before);
+    }
+    return same;
+}
+
+/* The arguments that a lane's value depends on. */
 static void take_arguments(const struct undefined *u, const struct event *e, uint32_t dests,
                            struct taken *t)
 {
-    const struct insn *in = e->in;
-    const uint32_t open = e->lanes & ~decided(u, e, dests);
-    for (uint32_t i = 0; i < INSN_ARGS; i++) {
-        uint32_t lanes = open;
-        if (dests >> i & 1) continue;
-        if (in->is.picks && i < 3) {
-            const uint32_t first = arg_pred(e->warp, in->arg[3]);
-            lanes &= i == 1 ? first : ~first;
-        }
-        take(u, in->arg[i], lanes, t);
-    }
+    for (uint32_t i = 0; i < INSN_ARGS; i++)
+        if (!(dests >> i & 1)) take(u, e->in->arg[i], e->lanes, t);
+    if (t->lanes) t->lanes &= ~unreached(u, e, dests);
 }
 
 static void on_values(struct order_warp *w, struct undefined *u, const struct event *e)
@@ -196,7 +265,7 @@ static void on_values(struct order_warp *w, struct undefined *u, const struct ev
     if (in->is.class == INSN_STORE)
         u->stored = taken; /* judged when the access is known */
     else if (taken.lanes && !taken.in->is.exchanges && in->is.class == INSN_TMEM_STORE)
-        taken = (struct taken){0}; /* tensor memory: not followed */
+        taken = (struct taken){0}; /* order_access.c follows it by columns */
     else if (taken.lanes && !only_computes(in) && in->is.class != INSN_CONTROL)
         tell_used(w, in, &taken, "uses it");
     if (in->is.class == INSN_LANES && taken.lanes) taken.lanes = e->lanes;
@@ -277,6 +346,12 @@ void undefined_load(struct order *o, struct order_warp *w, const struct insn *in
 {
     const struct taken taken = {lanes, in};
     if (follow(o, w)) put(w->undefined, r, lanes, &taken);
+}
+
+uint32_t undefined_lanes(const struct order_warp *w, struct arg r)
+{
+    const struct undefined_register *at = w->undefined ? find(w->undefined, r) : NULL;
+    return at ? at->lanes : 0;
 }
 
 void undefined_event(struct order *o, struct order_warp *w, const struct event *e)

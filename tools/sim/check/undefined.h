@@ -3,8 +3,9 @@
  * ISA "shfl.sync"); a tcgen05.ld that brings columns which nothing has written, among others that were.
  * A program may compute with such a value and drop it, as the upper lanes of a reduction do, also by way of
  * calls and local memory. It is an error if the value reaches other memory, an address, an operand of another
- * unit, or a branch. What comes from unwritten columns may also go to shared and tensor memory, and is not
- * followed there: an epilogue stages whole boxes, and the copy clips them.
+ * unit, or a branch. What comes from unwritten columns may also go back to tensor memory, where it is
+ * followed by columns (order_access.c), and to shared memory, where it is not: an epilogue stages whole
+ * boxes, and the copy clips them.
  */
 #ifndef SIM_UNDEFINED_H
 #define SIM_UNDEFINED_H
@@ -17,5 +18,8 @@ void undefined_event(struct order *o, struct order_warp *w, const struct event *
 /* The lanes get an undefined value in register `r` by the instruction `in`, which completes later. */
 void undefined_load(struct order *o, struct order_warp *w, const struct insn *in, struct arg r,
                     uint32_t lanes);
+
+/* The lanes whose value in the register is undefined. */
+uint32_t undefined_lanes(const struct order_warp *w, struct arg r);
 
 #endif

@@ -26,7 +26,6 @@
 
 #define ALU                      (.class = INSN_ALU)
 #define SAMPLE                   (.class = INSN_ALU, .chance = true)
-#define PICK                     (.class = INSN_ALU, .pipe = PIPE_LOGIC, .picks = true)
 #define FMA                      (.class = INSN_ALU, .pipe = PIPE_FMA)
 #define LOGIC                    (.class = INSN_ALU, .pipe = PIPE_LOGIC)
 #define FUNCTION                 (.class = INSN_ALU, .pipe = PIPE_FUNCTION)

@@ -124,9 +124,6 @@ enum insn_shown {
     SHOWN_SPACE /* the memory that it names */
 };
 
-/* An argument of that value alone decides the result. */
-enum insn_decides { DECIDES_NONE, DECIDES_ZERO, DECIDES_ONES };
-
 struct traits {
     uint8_t class;   /* enum insn_class */
     uint8_t order;   /* enum insn_order */
@@ -140,8 +137,6 @@ struct traits {
     uint8_t pipe;    /* enum insn_pipe */
     bool chance;     /* its result is the schedule's, whatever the program synchronises; also of a
                         clock or %smid among the operands */
-    bool
-        picks; /* brings its second argument where its fourth, a predicate, is true, else its third */
     bool texture; /* LOAD: through a texture, whose cache does not follow writes of the launch */
     bool
         surface; /* LOAD: from a surface, which does not promise to follow writes of the launch either */
@@ -161,7 +156,6 @@ struct traits {
     bool pair;    /* done by both CTAs of a pair, .cta_group::2 */
     bool cells;   /* MMA: an element of an operand fills a cell of tensor memory, as a sum does */
     uint8_t adds; /* MMA: the argument that says whether D is added to */
-    uint8_t decides; /* enum insn_decides: of the arguments as wide as the result */
     uint8_t part;    /* SHOWN_PART: which of the opcode's parts as written */
 };
 

@@ -64,13 +64,11 @@ static int bind_logic(struct decoder *dc, struct insn *out, exec_fn *pred, size_
 
 int bind_and(struct decoder *dc, struct insn *out)
 {
-    out->is.decides = DECIDES_ZERO;
     return bind_logic(dc, out, and_pred, and_table);
 }
 
 int bind_or(struct decoder *dc, struct insn *out)
 {
-    out->is.decides = DECIDES_ONES;
     return bind_logic(dc, out, or_pred, or_table);
 }
 

@@ -256,8 +256,6 @@ static int bind_compare(struct decoder *dc, struct insn *out, enum ptx_type type
 int bind_setp(struct decoder *dc, struct insn *out)
 {
     out->fn = setp;
-    if (mod_has(dc, "and")) out->is.decides = DECIDES_ZERO;
-    if (mod_has(dc, "or")) out->is.decides = DECIDES_ONES;
     return bind_compare(dc, out, (enum ptx_type)out->type);
 }
 
