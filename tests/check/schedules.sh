@@ -132,6 +132,14 @@ for case in 36-no-proxy-fence tilelang-2634 flashkda-24; do
         late $case $seed 0 -DFIXED "$right"
     done
 done
+late grid-proxy-fence 2 1 '' 'error: proxy' "$right"
+late grid-proxy-fence 3 1 '' 'error: proxy: bytes of before' 'bytes of global memory' "$wrong" 'with HEWN_SIM_SEED=3'
+late grid-proxy-fence 3 0 -DFIXED "$right"
+late map-release-missing 2 1 '' 'error: tensormap-proxy' "$right"
+for options in '' -DACQUIRE; do
+    late map-release-missing 3 1 "$options" 'error: tensormap-proxy: map of before' 'error: tma-desc' 'with HEWN_SIM_SEED=3'
+done
+late map-release-missing 3 0 -DFIXED "$right"
 late cutlass-own-copies 2 1 '' 'error: race' "$right"
 late cutlass-own-copies 3 1 '' 'error: race: bytes of before' "$wrong" 'with HEWN_SIM_SEED=3'
 late cutlass-own-copies 3 0 -DFIXED "$right"

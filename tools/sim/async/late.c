@@ -1,6 +1,7 @@
 /* What is visible late: late.h. Times are numbers of the events below, from 1; 0 is never. */
 #include "async/late.h"
 
+#include "async/late_global.h"
 #include "decode/names.h"
 #include "machine/mem.h"
 #include "ptx/window.h"
@@ -16,6 +17,7 @@ struct late_byte {
 };
 
 struct late_warp {
+    uint32_t number;    /* in the record of global memory; 0: none */
     uint32_t passed;    /* it last came past what may have made others' stores known to it */
     uint32_t fenced;    /* its last fence.proxy.async of shared memory */
     uint32_t published; /* its last release that reaches the cluster, or fence.mbarrier_init */
@@ -34,6 +36,7 @@ struct late_cta {
     /* Of the cluster, kept with its first CTA: stores and inits of before are covered, whoever made them. */
     uint32_t covered, covered_inits;
     uint32_t released; /* by any of its warps, last, for the whole cluster */
+    uint32_t acquired; /* late_global_acquire_map */
 };
 
 /* Why an operation reads a byte late: no proxy fence, or no order, behind the store. */
@@ -43,8 +46,10 @@ enum late_why { LATE_NOT, LATE_FENCE, LATE_ORDER, LATE_WHYS };
 struct late_range {
     struct late_range *next;
     uint64_t token;
-    struct cta *cta;
-    uint32_t offset, size;
+    uint8_t *at;
+    uint64_t name; /* offset in shared memory, or address */
+    uint32_t size;
+    bool global;
     uint8_t bytes[]; /* size of them: of before; while swapped, what memory has. Then as many
                         enum late_why */
 };
@@ -55,6 +60,8 @@ struct late {
     struct late_cta *ctas;
     struct late_range *ranges;  /* of operations in flight */
     struct late_range *swapped; /* of the one that does its stage, the last one first */
+    struct late_global *global; /* NULL: not looked at */
+    bool owns_global;
     uint32_t now;
 };
 
@@ -115,6 +122,21 @@ static void keep(struct late *l, const struct warp *w, struct cta *cta, uint32_t
     }
 }
 
+/* A generic address that is none of a window's. */
+static bool is_global(enum ptx_space space, uint64_t at)
+{
+    return space == SPACE_GLOBAL ||
+           (space == SPACE_NONE && (at & WINDOW_MASK) != SHARED_WINDOW &&
+            (at & WINDOW_MASK) != LOCAL_WINDOW && (at & WINDOW_MASK) != PARAM_WINDOW);
+}
+
+void late_keep_global(struct warp *w, uint64_t address, uint32_t size)
+{
+    struct late *l = late_of(w->cta->group);
+    const struct late_warp *own = l->global ? warp_of(l, w) : NULL;
+    if (own) late_global_keep(l->global, own->number, address, size);
+}
+
 void late_keep(struct warp *w, uint32_t lanes, enum ptx_space space,
                const uint64_t address[WARP_LANES], uint32_t size)
 {
@@ -124,6 +146,7 @@ void late_keep(struct warp *w, uint32_t lanes, enum ptx_space space,
         const uint64_t at = address[first_lane(m)];
         struct cta *cta;
         uint32_t offset;
+        if (l->global && is_global(space, at)) late_keep_global(w, at, size);
         if (space != SPACE_SHARED && (space != SPACE_NONE || (at & WINDOW_MASK) != SHARED_WINDOW))
             continue;
         if (mem_shared(w, (uint32_t)at, &cta, &offset)) keep(l, w, cta, offset, size);
@@ -145,22 +168,44 @@ static enum late_why why_late(struct late *l, const struct event *e, struct cta 
 
 /* What the operation reads of the range: bytes of before where they are late, of a wgmma all that memory has now.
  * False: nothing of it is late. */
-static bool collect(struct late *l, const struct event *e, const struct late_cta *c,
-                    struct late_range *r)
+static bool collect(struct late *l, const struct event *e, struct cta *cta, struct late_range *r)
 {
+    const struct late_cta *c = record_of(l, cta);
     const bool wgmma = e->in->is.engine == ENGINE_WGMMA;
     bool any = wgmma;
-    memcpy(r->bytes, r->cta->shared + r->offset, r->size);
     memset(r->bytes + r->size, wgmma ? LATE_ORDER : LATE_NOT, r->size);
     for (uint32_t i = 0; c->bytes && i < r->size; i++) {
-        const struct late_byte *b = &c->bytes[r->offset + i];
-        const enum late_why why = b->time ? why_late(l, e, r->cta, b) : LATE_NOT;
+        const struct late_byte *b = &c->bytes[r->name + i];
+        const enum late_why why = b->time ? why_late(l, e, cta, b) : LATE_NOT;
         if (why == LATE_NOT) continue;
         r->bytes[i] = b->before;
         r->bytes[r->size + i] = (uint8_t)why;
         any = true;
     }
     return any;
+}
+
+static struct late_range *range_new(const struct event *e, uint8_t *at, uint64_t name,
+                                    uint32_t size)
+{
+    struct late_range *r = calloc(1, sizeof *r + 2 * (size_t)size);
+    if (!r) return NULL;
+    r->token = e->token;
+    r->at = at;
+    r->name = name;
+    r->size = size;
+    memcpy(r->bytes, at, size);
+    return r;
+}
+
+static void add(struct late *l, struct late_range *r, bool any)
+{
+    if (!any) {
+        free(r);
+        return;
+    }
+    r->next = l->ranges;
+    l->ranges = r;
 }
 
 static void file(struct late *l, const struct event *e, struct cta *cta, uint32_t offset,
@@ -178,20 +223,30 @@ static void file(struct late *l, const struct event *e, struct cta *cta, uint32_
         return;
     }
     if (!c->bytes && e->in->is.engine != ENGINE_WGMMA) return;
-    if (!(r = calloc(1, sizeof *r + 2 * (size_t)size))) return;
-    r->token = e->token;
-    r->cta = cta;
-    r->offset = offset;
-    r->size = size;
-    if (!collect(l, e, c, r)) {
-        free(r);
-        return;
-    }
-    r->next = l->ranges;
-    l->ranges = r;
+    if (!(r = range_new(e, cta->shared + offset, offset, size))) return;
+    add(l, r, collect(l, e, cta, r));
 }
 
-/* An operation says what it will access. */
+static void file_global(struct late *l, const struct event *e, uint64_t address, uint32_t size)
+{
+    struct late_range *r;
+    if (e->access & ACCESS_WRITE) late_global_clear(l->global, address, size);
+    if (e->access & ACCESS_WRITE || !size) return;
+    if (!(r = range_new(e, (uint8_t *)(uintptr_t)address, address, size))) return;
+    r->global = true;
+    add(l, r, late_global_read(l->global, address, size, r->bytes, r->bytes + size, LATE_FENCE));
+}
+
+/* An operation says what it will access: ranges of global memory. */
+static void on_operation_global(struct late *l, const struct event *e)
+{
+    if (!l->global || e->proxy != PROXY_ASYNC) return;
+    if (!e->addresses) file_global(l, e, e->address, (uint32_t)e->size);
+    for (uint32_t m = e->addresses ? e->lanes : 0; m; m &= m - 1)
+        file_global(l, e, e->addresses[first_lane(m)], (uint32_t)e->size);
+}
+
+/* The same in shared memory. */
 static void on_operation(struct late *l, const struct event *e)
 {
     struct cta *cta;
@@ -208,28 +263,30 @@ static void on_operation(struct late *l, const struct event *e)
 
 static void swap(const struct late_range *from, uint8_t *bytes)
 {
-    uint8_t *at = from->cta->shared + from->offset;
     for (uint32_t i = 0; i < from->size; i++) {
-        const uint8_t other = at[i];
+        const uint8_t other = from->at[i];
         if (!from->bytes[from->size + i]) continue;
-        at[i] = bytes[i];
+        from->at[i] = bytes[i];
         bytes[i] = other;
     }
 }
 
 /* How many bytes are other than those of memory, by reason, and where the first of them is. */
 struct late_count {
-    uint32_t count[LATE_WHYS], first[LATE_WHYS];
+    uint32_t count[LATE_WHYS];
+    uint64_t first[LATE_WHYS];
+    bool global;
 };
 
 static void count_differing(const struct late_range *r, struct late_count *n)
 {
-    const uint8_t *now = r->cta->shared + r->offset;
+    const uint8_t *now = r->at;
     if (!memcmp(now, r->bytes, r->size)) return;
+    n->global |= r->global;
     for (uint32_t i = 0; i < r->size; i++) {
         const uint8_t why = r->bytes[r->size + i];
         if (why == LATE_NOT || now[i] == r->bytes[i]) continue;
-        if (!n->count[why]++ || r->offset + i < n->first[why]) n->first[why] = r->offset + i;
+        if (!n->count[why]++ || r->name + i < n->first[why]) n->first[why] = r->name + i;
     }
 }
 
@@ -240,18 +297,20 @@ static void tell_read(const struct async_op *op, const struct late_count *n)
     if (n->count[LATE_FENCE])
         sim_find(g, op->warp, op->in, op->lane, SEV_ERROR, FIND_PROXY, CAUSE_NONE,
                  "bytes of before",
-                 "the operation reads %u bytes of shared memory, from 0x%x on, as they were before "
+                 "the operation reads %u bytes of %s memory, from 0x%llx on, as they were before "
                  "the store: no fence.proxy.async has made it visible to the async proxy. So does "
                  "every run with HEWN_SIM_SEED=%llu. Cheapest remedy: fence.proxy.async by the "
                  "storing thread, before its signal.",
-                 n->count[LATE_FENCE], n->first[LATE_FENCE], seed);
+                 n->count[LATE_FENCE], n->global ? "global" : "shared",
+                 (unsigned long long)n->first[LATE_FENCE], seed);
     if (n->count[LATE_ORDER])
-        sim_find(g, op->warp, op->in, op->lane, SEV_ERROR, FIND_RACE, CAUSE_NONE, "bytes of before",
-                 "the operation reads %u bytes of shared memory, from 0x%x on, as they were before "
-                 "another warp's store: nothing orders it before this warp's part of the "
-                 "operation, which may start when this warp issues it. So does every run with "
-                 "HEWN_SIM_SEED=%llu. Cheapest remedy: a barrier of the warpgroup in front.",
-                 n->count[LATE_ORDER], n->first[LATE_ORDER], seed);
+        sim_find(
+            g, op->warp, op->in, op->lane, SEV_ERROR, FIND_RACE, CAUSE_NONE, "bytes of before",
+            "the operation reads %u bytes of shared memory, from 0x%llx on, as they were before "
+            "another warp's store: nothing orders it before this warp's part of the "
+            "operation, which may start when this warp issues it. So does every run with "
+            "HEWN_SIM_SEED=%llu. Cheapest remedy: a barrier of the warpgroup in front.",
+            n->count[LATE_ORDER], (unsigned long long)n->first[LATE_ORDER], seed);
 }
 
 /* Memory has the late bytes of the operation from here on. */
@@ -275,7 +334,7 @@ void late_before(struct group *g, const struct async_op *op)
     struct late *l = late_of(g);
     if (op->stage || !l->ranges) return;
     for (; op; op = op->joined) {
-        struct late_count n = {{0}, {0}};
+        struct late_count n = {{0}, {0}, false};
         swap_in(l, op, &n);
         tell_read(op, &n);
     }
@@ -289,6 +348,28 @@ void late_after(struct group *g)
         swap(r, r->bytes);
         free(r);
     }
+}
+
+/* ---- tensor maps ---- */
+
+const void *late_map(struct warp *w, const struct insn *in, uint32_t lane, uint64_t address,
+                     const void *bytes, uint8_t copy[128])
+{
+    struct late *l = late_of(w->cta->group);
+    const struct late_cta *c =
+        l->global && is_global(SPACE_NONE, address) ? record_of(l, w->cta) : NULL;
+    if (!c) return bytes;
+    memcpy(copy, bytes, 128);
+    if (!late_global_read_map(l->global, c->acquired, address, 128, copy)) return bytes;
+    sim_find(w->cta->group, w, in, lane, SEV_ERROR, FIND_TENSORMAP_PROXY, CAUSE_NONE,
+             "map of before",
+             "the copy uses the tensor map at 0x%llx as it was before the stores to it: no "
+             "fence.proxy.tensormap has made them visible to tensor copies of this CTA. So does "
+             "every run with HEWN_SIM_SEED=%llu. Cheapest remedy: "
+             "fence.proxy.tensormap::generic.release by the storing thread, then a barrier or a "
+             "flag, then the acquire form for this map by the issuing thread.",
+             (unsigned long long)address, (unsigned long long)w->cta->group->launch->seed);
+    return copy;
 }
 
 /* ---- mbarriers ---- */
@@ -360,12 +441,29 @@ static void publish(struct late *l, const struct warp *w)
     raise_to(&all->covered_inits, own->passed);
 }
 
+/* The warp has come past what may have made others' stores known to it. */
+static void pass(struct late *l, struct late_warp *own)
+{
+    own->passed = l->now;
+    if (l->global) late_global_passed(l->global, own->number);
+}
+
 /* A barrier of the cluster brings what was released, which relaxed arrivals have not. */
 static void on_cluster_pass(struct late *l, const struct warp *w)
 {
     const struct late_cta *all = record_of(l, w->cta->cluster->ctas[0]);
     struct late_warp *own = warp_of(l, w);
     if (all && own) raise_to(&own->passed, all->released);
+    if (own && l->global) late_global_passed(l->global, own->number);
+}
+
+/* Without a direction it is both. */
+static void on_map_fence(struct late *l, const struct late_warp *own, const struct event *e)
+{
+    struct late_cta *c = record_of(l, e->warp->cta);
+    if (!l->global || !c) return;
+    if (e->access != ACCESS_READ) late_global_release_map(l->global, own->number);
+    if (e->access != ACCESS_WRITE) late_global_acquire_map(l->global, &c->acquired);
 }
 
 static void on_fence(struct late *l, const struct event *e)
@@ -374,7 +472,9 @@ static void on_fence(struct late *l, const struct event *e)
     struct late_warp *own = warp_of(l, e->warp);
     if (!all || !own) return;
     switch (e->value) {
+    case FENCE_PROXY_TENSORMAP: on_map_fence(l, own, e); break;
     case FENCE_PROXY_ASYNC:
+        if (l->global && e->space != SPACE_SHARED) late_global_fence(l->global, own->number);
         if (e->space == SPACE_GLOBAL) break;
         own->fenced = l->now;
         raise_to(&all->covered, own->passed);
@@ -392,8 +492,9 @@ static void on_start(struct late *l, const struct event *e)
     struct late_cta *c = record_of(l, e->cta);
     if (!c) return;
     c->warps[e->warp->id] = (struct late_warp){0};
+    if (l->global) c->warps[e->warp->id].number = late_global_warp(l->global);
     if (e->warp->id) return;
-    c->init_count = c->covered = c->covered_inits = c->released = 0;
+    c->init_count = c->covered = c->covered_inits = c->released = c->acquired = 0;
     if (c->bytes) memset(c->bytes, 0, e->cta->shared_bytes * sizeof *c->bytes);
 }
 
@@ -403,11 +504,12 @@ static void on_access(struct late *l, const struct event *e)
     if (!e->in || !e->lanes || e->tensor) return;
     if (e->token) {
         if (e->space == SPACE_SHARED) on_operation(l, e);
+        if (e->space == SPACE_GLOBAL) on_operation_global(l, e);
         return;
     }
     if (!e->strong) return;
     own = warp_of(l, e->warp);
-    if (own && e->access & ACCESS_READ) own->passed = l->now;
+    if (own && e->access & ACCESS_READ) pass(l, own);
     if (e->access & ACCESS_WRITE) publish(l, e->warp);
 }
 
@@ -432,7 +534,7 @@ static void on_event(struct observer *o, const struct event *e)
     case EV_MBAR_PASS:
     case EV_GRID_WAIT:
         own = warp_of(l, e->warp);
-        if (own) own->passed = l->now;
+        if (own) pass(l, own);
         break;
     default: break;
     }
@@ -453,25 +555,39 @@ static void destroy(struct observer *o)
         free(c->bytes);
         free(c->inits);
     }
+    if (l->owns_global) late_global_free(l->global);
     l->group->late = NULL;
     free(l);
 }
 
-static struct observer *open_group(struct watcher *w, struct group *g)
+static struct observer *open_group(struct watcher *base, struct group *g)
 {
+    const struct late_watcher *w = (const struct late_watcher *)base;
     struct late *l = calloc(1, sizeof *l);
-    (void)w;
     if (!l) return NULL;
     l->base = (struct observer){
         .on_event = on_event, .on_end = on_end, .destroy = destroy, .accesses = true};
     l->group = g;
+    l->global = w->global;
+    if (w->wanted && !w->global) {
+        l->global = late_global_new();
+        l->owns_global = true;
+    }
     g->late = l;
     return &l->base;
 }
 
-void late_attach(struct watcher *w, struct launch *l)
+static void end(struct watcher *base, struct launch *l)
+{
+    (void)l;
+    late_global_free(((struct late_watcher *)base)->global);
+}
+
+void late_attach(struct late_watcher *w, struct launch *l)
 {
     if (l->seed % TEMPER_COUNT != TEMPER_LAZY || l->steerer || !l->check_level) return;
-    *w = (struct watcher){.open = open_group};
-    launch_watch(l, w);
+    *w = (struct late_watcher){.base = {.open = open_group, .on_end = end},
+                               .wanted = late_global_wanted(l->kernel)};
+    if (w->wanted && l->kernel->global_sync) w->global = late_global_new();
+    launch_watch(l, &w->base);
 }

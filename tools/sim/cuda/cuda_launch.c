@@ -406,7 +406,7 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
     struct check check = {
         .keeps_memory = true, .keeps_counters = true, .counters_before = f->counters};
     struct repeat repeat = {.kept = NULL};
-    struct watcher late;
+    struct late_watcher late;
     struct report *report;
     struct trace *timeline = NULL;
     struct worksheet *worksheet = NULL;

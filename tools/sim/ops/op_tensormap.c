@@ -8,6 +8,7 @@
  */
 #include "ops/access.h"
 #include "machine/mem.h"
+#include "async/late.h"
 #include "async/tmap_copy.h"
 
 enum { MAP_BYTES = 128, MAP_ALIGN = 64 };
@@ -37,6 +38,7 @@ static enum step replace_lane(struct warp *w, const struct insn *in, uint32_t la
     uint8_t *bytes = mem_at(w, in, lane, (enum ptx_space)in->space, address, MAP_BYTES, MAP_ALIGN,
                             ACCESS_WRITE, false);
     if (!bytes) return STEP_FAULT;
+    if (w->cta->group->late && in->space == SPACE_GLOBAL) late_keep_global(w, address, MAP_BYTES);
     tmap_replace(bytes, (enum tmap_field)in->flags, (uint32_t)in->imm[1],
                  arg_lane(w, in->arg[in->imm[2]], lane));
     return STEP_NEXT;
@@ -107,6 +109,7 @@ static enum step exec_cp_fence(struct warp *w, const struct insn *in, uint32_t m
         to ? mem_at(w, in, lane, SPACE_SHARED, src[lane], MAP_BYTES, MAP_ALIGN, ACCESS_READ, false)
            : NULL;
     if (!from) return STEP_FAULT;
+    if (w->cta->group->late) late_keep_global(w, dst[lane], MAP_BYTES);
     memcpy(to, from, MAP_BYTES);
     if (w->cta->group->observer) {
         struct event fence = {.kind = EV_FENCE,

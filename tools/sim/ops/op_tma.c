@@ -4,6 +4,7 @@
  */
 #include "async/bulk.h"
 #include "machine/mem.h"
+#include "async/late.h"
 #include "async/tmap_copy.h"
 
 #include <stdio.h>
@@ -100,7 +101,9 @@ static enum step read_box(struct warp *w, const struct insn *in, uint32_t lane, 
     const struct tma_form *form = in->aux;
     uint64_t address = bulk_address(w, in, lane, form->map_arg, form->map_imm);
     const void *bytes = mem_at(w, in, lane, SPACE_NONE, address, MAP_BYTES, 64, ACCESS_READ, false);
+    uint8_t before[MAP_BYTES];
     if (!bytes) return STEP_FAULT;
+    if (w->cta->group->late) bytes = late_map(w, in, lane, address, bytes, before);
     *map_address = address;
     memset(coord, 0, TMAP_COORDS * sizeof *coord);
     if (!tmap_decode(bytes, t)) { /* an H200: 715 */
