@@ -1309,8 +1309,9 @@ int hewn_topk_plan_check_tables(const hewn_topk_plan *plan, const hewn_topk_tabl
  * a multiple of 128, leading dimensions and strides are multiples of 64, and the address is a multiple of 32. There is
  * no a_rows.
  *
- * Quantised results, of block-scaled inputs. With `out` HEWN_E4M3 D has a scale of ue8m0 for 32 columns of a row, with
- * HEWN_E2M1 one of ue4m3 for 16: a vector. D and its scales, in atoms, are what a product with k = n reads as its A:
+ * Quantised results, on sm_100f, of block-scaled inputs, bf16 and f16. With `out` HEWN_E4M3 D has a scale of ue8m0 for
+ * 32 columns of a row, with HEWN_E2M1 one of ue4m3 for 16: a vector. D and its scales, in atoms, are what a product with
+ * k = n reads as its A:
  *
  *   x = act(alpha[g] * sum + bias[g][c]),   y = factor[g] * x,   each step rounded to fp32
  *
@@ -1325,9 +1326,11 @@ int hewn_topk_plan_check_tables(const hewn_topk_plan *plan, const hewn_topk_tabl
  * of a vector, the last one is shorter. Scales behind n, up to the end of the atom, are 0. Those of rows of no group are
  * not written. Of e2m1 n is even, ldd and stride_d are multiples of 32. scale_d_m is bytes from atoms of 128 rows to
  * those of the next, scale_d_plane to the next plane's, multiples of 16, contiguous where 0. Both are 0 of any other D.
+ *   Of bf16 and f16 likewise: alpha, bias and factor, rows of the gate and of up in turn, no a_rows. With OFFSETS, align
+ * may be less than 128; a product that reads D in atoms needs 128.
  *
- * 16-bit inputs and HEWN_GROUPED_BLOCKS on all targets, HEWN_GROUPED_COLUMNS on sm_90a, block scales of 8 bits on
- * sm_100f. Else: HEWN_ERR_NO_MODULE.
+ * 16-bit inputs and HEWN_GROUPED_BLOCKS on all targets, HEWN_GROUPED_COLUMNS on sm_90a, block scales of 8 bits and
+ * quantised results on sm_100f. Else: HEWN_ERR_NO_MODULE.
  */
 typedef enum hewn_grouped_kind {
     HEWN_GROUPED_PLANES = 0, HEWN_GROUPED_COUNTS = 1, HEWN_GROUPED_OFFSETS = 2
@@ -1359,7 +1362,7 @@ typedef struct hewn_grouped_desc {
     int in;              /* hewn_dtype of A and B: HEWN_E4M3, HEWN_BF16, HEWN_F16; block-scaled: HEWN_E4M3,
                             HEWN_E5M2, HEWN_E2M1, of A alone */
     int out;             /* hewn_dtype of D: HEWN_F32, or of 16 bits: that of A and B, else HEWN_BF16; block-scaled
-                            also HEWN_E4M3 and HEWN_E2M1, quantised */
+                            and of 16-bit inputs also HEWN_E4M3 and HEWN_E2M1, quantised */
     int kind;            /* hewn_grouped_kind */
     int scales;          /* hewn_grouped_scales; of 16-bit inputs 0 */
     int act;             /* HEWN_ACT_NONE or, of 16-bit inputs, HEWN_ACT_SWIGLU; any of a quantised D */
@@ -1392,7 +1395,7 @@ typedef struct hewn_grouped_args {
     hewn_deviceptr scale_a, scale_b;
     hewn_deviceptr rows; /* 0 with PLANES */
     hewn_deviceptr index; /* with a_rows; else 0 */
-    hewn_deviceptr alpha; /* block-scaled: an f32 for each group; 0: 1 */
+    hewn_deviceptr alpha; /* block-scaled or of a quantised D: an f32 for each group; 0: 1 */
     hewn_deviceptr scale_d; /* of a quantised D; the next two likewise */
     hewn_deviceptr bias;    /* an f32 for each row of B[g], groups one behind another; 0: none */
     hewn_deviceptr factor;  /* an f32 for each group; 0: 1 */

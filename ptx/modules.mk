@@ -40,7 +40,7 @@ cubins = $(if $(ptxas),$(foreach a,$(archs_$(patsubst %/,%,$(dir $(1)))), \
 # Modules whose texts and code have much in common share a pack, where they are compressed as one. A plan
 # unpacks its module and those that precede it there: some milliseconds, so packs are not larger than this.
 # Block-scaled products have a text and a pack of their own.
-scaled = $(filter grouped/mx8 grouped/mx4 grouped/nv4 grouped/mw8,$(call part,1,$(1))/$(call part,2,$(1)))
+scaled = $(filter grouped/mx8 grouped/mx4 grouped/nv4 grouped/mw8 grouped/h16,$(call part,1,$(1))/$(call part,2,$(1)))
 pack_gemm      = gemm_$(patsubst f16,bf16,$(call part,2,$(1)))_$(or $(call part,4,$(1)),plain)
 pack_attention = attention$(patsubst %,_%_$(call part,4,$(1)),$(filter-out combine,$(call part,3,$(1))))
 pack_decode    = $(subst 384_384,96_96,$(subst 192_192,96_96,decode$(patsubst %,_%_$(call part,4,$(1)),$(filter-out combine,$(call part,3,$(1))))))

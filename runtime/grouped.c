@@ -229,11 +229,11 @@ static int choose_kernel(hewn_grouped_plan *plan, const char *name, hewn_error *
 
 static int load_kernel(hewn_grouped_plan *plan, hewn_context *context, hewn_error *err)
 {
-    static const char *const blocks[] = {"mx8", "mx4", "nv4", "mw8"};
+    static const char *const blocks[] = {"mx8", "mx4", "nv4", "mw8", "h16"};
     const int scales = plan->problem.scales;
     char name[48];
     snprintf(name, sizeof name, "grouped_%s_%s_%s%s",
-             BLOCK_SCALES(scales) ? blocks[scales - SCALES_mx8] : hewn_dtype_name(plan->problem.in),
+             SCALED_TEXT(scales) ? blocks[scales - SCALES_mx8] : hewn_dtype_name(plan->problem.in),
              hewn_dtype_name(plan->problem.out), plan->kernel->variant,
              plan->problem.a_rows ? "_rows" : "");
     int status = hewn_plan_need_maps(context, name, err);
@@ -312,13 +312,13 @@ static void configure(hewn_grouped_plan *plan)
     plan->config.grid_x = cluster * resident;
 }
 
-/* Maps that are encoded: without scales the kernel does not use the last. */
+/* Maps that are encoded: without scales the kernel does not use the last ones. */
 static size_t map_count(const hewn_grouped_plan *plan)
 {
     const int scales = plan->problem.scales;
-    return BLOCK_SCALES(scales) ? SCALED_MAP_COUNT
-           : !UNSCALED(scales)  ? GROUPED_MAP_COUNT
-                                : GROUPED_S;
+    return UNSCALED(scales)      ? GROUPED_S
+           : SCALED_TEXT(scales) ? SCALED_MAP_COUNT
+                                 : GROUPED_MAP_COUNT;
 }
 
 /* Of block scales: words of an atom, atoms along k, rows of atoms, planes; or words of rows, along k, planes. */
@@ -378,7 +378,7 @@ static int prepare_maps(hewn_grouped_plan *plan, hewn_error *err)
     };
     const size_t count = map_count(plan);
     for (size_t i = 0; i < count; i++) {
-        if (i >= GROUPED_S && BLOCK_SCALES(p->scales)) {
+        if (i >= GROUPED_S && SCALED_TEXT(p->scales)) {
             plan->maps[i].desc = atoms_map(plan, i);
             continue;
         }
@@ -483,7 +483,7 @@ static int check_addresses(const hewn_grouped_plan *plan, const hewn_grouped_arg
                            hewn_error *err)
 {
     const struct grouped_problem *p = &plan->problem;
-    const int listed = p->kind != HEWN_GROUPED_PLANES, block = BLOCK_SCALES(p->scales);
+    const int listed = p->kind != HEWN_GROUPED_PLANES, block = SCALED_TEXT(p->scales);
     const enum hewn_need scaled = hewn_needed(!UNSCALED(p->scales));
     const int quantised = QUANTISED(p->out);
     const enum hewn_need may = quantised ? ADDRESS_MAY : ADDRESS_NONE;
@@ -539,7 +539,7 @@ static int launch(const hewn_grouped_plan *plan, const hewn_grouped_args *a, hew
 {
     hewn_cu_tensor_map maps[GROUPED_MAPPED] = {0};
     const hewn_deviceptr at[GROUPED_MAPPED] = {a->a, a->b, a->d, a->scale_a, a->scale_b};
-    const int block = BLOCK_SCALES(plan->problem.scales);
+    const int block = SCALED_TEXT(plan->problem.scales);
     int status = hewn_plan_place_maps(plan->context, plan->maps, hewn_grouped_names, at,
                                       map_count(plan), maps, err);
     if (status) return status;

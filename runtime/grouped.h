@@ -23,11 +23,13 @@ enum {
     GROUPED_ALIGN = 16
 };
 
-/* Inputs and their block scales, beside GROUPED_..._SCALES. */
-enum { SCALES_mx8 = GROUPED_UNSCALED_GLU + 1, SCALES_mx4, SCALES_nv4, SCALES_mw8 };
-#define BLOCK_SCALES(scales) ((scales) > GROUPED_UNSCALED_GLU)
-#define QUANTISED(out)       ((out) == HEWN_E4M3 || (out) == HEWN_E2M1)
-#define UNSCALED(scales)     ((scales) == GROUPED_UNSCALED || (scales) == GROUPED_UNSCALED_GLU)
+/* Inputs and their block scales, beside GROUPED_..._SCALES; h16: of 16 bits, D quantised. SCALED_TEXT: the kernel's text
+ * and parameters are those of ptx/inc/scaled.plan.h. */
+enum { SCALES_mx8 = GROUPED_UNSCALED_GLU + 1, SCALES_mx4, SCALES_nv4, SCALES_mw8, SCALES_h16 };
+#define SCALED_TEXT(scales) ((scales) > GROUPED_UNSCALED_GLU)
+#define QUANTISED(out)      ((out) == HEWN_E4M3 || (out) == HEWN_E2M1)
+#define UNSCALED(scales) \
+    ((scales) == GROUPED_UNSCALED || (scales) == GROUPED_UNSCALED_GLU || (scales) == SCALES_h16)
 
 /* Planes of rows of elements; bytes. Of e2m1 an element is a byte, two of the caller's. Block scales: bytes of
  * atoms, rows of them; or words, of rows, rows of these. */

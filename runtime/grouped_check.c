@@ -151,10 +151,14 @@ static int check_inputs(const hewn_grouped_desc *d, struct grouped_problem *p, h
                                           : both  ? SCALES_mx4
                                           : words ? SCALES_mw8
                                                   : SCALES_mx8
-                : format[0] + 1 == HALF ? (d->act ? GROUPED_UNSCALED_GLU : GROUPED_UNSCALED)
+                : format[0] + 1 == HALF ? QUANTISED(d->out) ? SCALES_h16
+                                          : d->act          ? GROUPED_UNSCALED_GLU
+                                                            : GROUPED_UNSCALED
                                         : d->scales;
-    /* the kinds that have e2m1 alone number it 1 */
-    p->formats = both ? 1U << 7 | 1U << 10 : format[0] << 7 | format[1] << 10;
+    /* the kinds that have e2m1 alone number it 1, and f16 and bf16 are 0 and 1 */
+    p->formats = both || d->in == HEWN_BF16 ? 1U << 7 | 1U << 10
+                 : d->in == HEWN_F16        ? 0
+                                            : format[0] << 7 | format[1] << 10;
     if (d->scales == HEWN_GROUPED_UE8M0_128) p->formats |= SCALED_COARSE;
     return HEWN_OK;
 }
@@ -171,10 +175,10 @@ static int check_options(const hewn_grouped_desc *d, struct grouped_problem *p, 
     int64_t align = d->align ? d->align : least;
     int status = check_inputs(d, p, err);
     if (status) return status;
-    const int quantised = block && QUANTISED(d->out);
+    const int takes = block || !scaled, quantised = takes && QUANTISED(d->out);
     if (d->out != half && d->out != HEWN_F32 && !quantised)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: dtype %d (%s) is none of %s, f32%s", d->out,
-                         out ? out : "unknown", hewn_dtype_name(half), block ? ", e4m3, e2m1" : "");
+                         out ? out : "unknown", hewn_dtype_name(half), takes ? ", e4m3, e2m1" : "");
     status = hewn_grouped_range("kind", d->kind, HEWN_GROUPED_PLANES, HEWN_GROUPED_OFFSETS, err);
     if (!status)
         status =
@@ -202,7 +206,8 @@ static int check_options(const hewn_grouped_desc *d, struct grouped_problem *p, 
             err, HEWN_ERR_ARGUMENT,
             "align: %lld is less than %lld, the rows at which scales of a group may begin",
             (long long)align, (long long)least);
-    if (!status && block) status = hewn_grouped_range("a_rows", d->a_rows, 0, 0, err);
+    if (!status && (block || quantised))
+        status = hewn_grouped_range("a_rows", d->a_rows, 0, 0, err);
     if (!status && align & (align - 1))
         status =
             hewn_fail(err, HEWN_ERR_ARGUMENT, "align: %lld is no power of two", (long long)align);
@@ -277,13 +282,10 @@ static int check_atoms(const hewn_grouped_desc *d, struct grouped_problem *p, he
                         : d->scales == HEWN_GROUPED_UE8M0_128 ? 128U
                                                               : 32U) *
                        SCALED_ATOM_SCALES;
-    const uint64_t units = (p->k + k - 1) / k, columns = d->out == HEWN_E2M1 ? 64 : 128;
+    const uint64_t units = (p->k + k - 1) / k;
     int status = check_block_scales(d, p, GROUPED_S, GROUPED_A, p->m, units, words, err);
     if (!status)
         status = check_block_scales(d, p, GROUPED_SB, GROUPED_B, p->columns, units, words, err);
-    if (!status && QUANTISED(d->out))
-        status = check_block_scales(d, p, GROUPED_SD, GROUPED_D, p->m,
-                                    (p->n + columns - 1) / columns, 0, err);
     return status;
 }
 
@@ -330,8 +332,12 @@ int hewn_grouped_check(const hewn_grouped_desc *d, struct grouped_problem *p, he
         (struct grouped_tensor){.columns = a_rows, .rows = blocks, a_planes, .element = WORD};
     for (size_t i = GROUPED_A; !status && i <= GROUPED_D; i++)
         status = check_tensor(d, p, i, 0, err);
+    const uint64_t columns = d->out == HEWN_E2M1 ? 64 : 128; /* of an atom of D's scales */
+    if (!status && QUANTISED(d->out))
+        status = check_block_scales(d, p, GROUPED_SD, GROUPED_D, p->m, (n + columns - 1) / columns,
+                                    0, err);
     if (status || UNSCALED(p->scales)) return status;
-    if (BLOCK_SCALES(p->scales)) return check_atoms(d, p, err);
+    if (SCALED_TEXT(p->scales)) return check_atoms(d, p, err);
     status = check_tensor(d, p, GROUPED_S, (int64_t)(a_rows + 3) / 4 * 4, err);
     return status ? status : check_scales_b(d, p, err);
 }

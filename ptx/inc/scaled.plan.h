@@ -10,6 +10,7 @@
  *   mx4   A and B e2m1; scales ue8m0, v = 32
  *   nv4   A and B e2m1; scales ue4m3, v = 16
  *   mw8   as mx8; v = 32 or 128; scales are words of 4 of them
+ *   h16   A and B bf16 or both f16; no scales; D is e4m3 or e2m1
  *
  * Scales lie in atoms of 512 bytes: 128 rows and 4 scales along k; that of row r and scale j of an atom is byte
  * (r % 32) * 16 + r / 32 * 4 + j. Atoms of the same rows lie one behind another along k. Of mw8 a word has 4 scales
@@ -24,12 +25,13 @@
  * mw8:
  * map_sa  | scale_a, u32    | {m, words along k, groups or 1}              | {CTA_M, 1, 1}          | none
  * map_sb  | scale_b, u32    | {n, words along k, groups}                   | {128 LOAD_ATOMS, 1, 1} | none
+ * h16: map_sa and map_sb are not used.
  * D of e4m3 or e2m1 has scales, in atoms along n: as a product with k = n reads scale_a. It and they are stored by lanes,
  * not through map_d.
  *
  * CTA_M and LOAD_N are a tile's rows and columns, of a pair of CTAs half of them; tiles in the scalars' rules are the
- * pair's, or, of a cluster of four CTAs, those of both pairs; a box of A then has half of CTA_M. A and B are bytes; of
- * mx8 and mw8, e2m1 is 16U4_ALIGN16B, which TMA widens to a byte an element. map_d ends at the last whole 16-byte chunk
+ * pair's, or, of a cluster of four CTAs, those of both pairs; a box of A then has half of CTA_M. A and B are bytes, of
+ * h16 their dtype; of mx8 and mw8, e2m1 is 16U4_ALIGN16B, which TMA widens to a byte an element. map_d ends at the last whole 16-byte chunk
  * of a row, as in gemm.plan.h.
  */
 #ifndef HEWN_PTX_SCALED_PLAN_H
@@ -61,28 +63,30 @@
 #define SCALED_MAP_COUNT (SCALED_MAPS(MAP_ONE, MAP_ONE))
 
 /* X(type, name, rule or meaning). m, n, blocks and the tiles of all groups are below 2^31. */
-#define SCALED_SCALARS(X)                                                                    \
-    X(u64, d, "address of D")                                                                \
-    X(u64, d_pitch, "bytes between rows of D")                                               \
-    X(u64, d_plane, "bytes between planes of D")                                             \
-    X(u64, rows, "kind != 0 ? address of counts or offsets, i32 : any")                      \
-    X(u64, alpha, "address of an f32 for each group, or 0: 1")                               \
-    X(u32, groups, "groups")                                                                 \
-    X(u32, m, "rows of a plane")                                                             \
-    X(u32, n, "n")                                                                           \
-    X(u32, k_blocks, "blocks of 128 k, of mx4 and nv4 of 256")                               \
-    X(u32, tiles_n, "(n + tile_n - 1) / tile_n")                                             \
-    X(u32, raster_rows, "rows of tiles of a group that are walked together")                 \
-    X(u32, kind, "0 planes, 1 counts, 2 offsets")                                            \
-    X(u32, align, "offsets: a power of two, 128 or more, of mw8 4; first rows are rounded "  \
-                  "up to this")                                                              \
-    X(u32, formats, "A's format << 7 | B's << 10, as in an instruction descriptor; of mw8 with " \
-                    "v = 128 also SCALED_COARSE")                                            \
-    X(u32, act, "of a quantised D: SCALED_ACT_..., as hewn_act; else 0")                     \
-    X(u64, scale_d, "the same: address of D's scales; else any, as are those that follow")   \
-    X(u64, scale_d_row, "the same: bytes between atoms of 128 rows and of the next")         \
-    X(u64, scale_d_plane, "the same: bytes between scales of planes of D")                   \
-    X(u64, bias, "the same: address of an f32 for each row of B of each group, or 0: 0")     \
+#define SCALED_SCALARS(X)                                                                  \
+    X(u64, d, "address of D")                                                              \
+    X(u64, d_pitch, "bytes between rows of D")                                             \
+    X(u64, d_plane, "bytes between planes of D")                                           \
+    X(u64, rows, "kind != 0 ? address of counts or offsets, i32 : any")                    \
+    X(u64, alpha, "address of an f32 for each group, or 0: 1")                             \
+    X(u32, groups, "groups")                                                               \
+    X(u32, m, "rows of a plane")                                                           \
+    X(u32, n, "n")                                                                         \
+    X(u32, k_blocks, "blocks of 128 k, of mx4 and nv4 of 256, of h16 of 64")               \
+    X(u32, tiles_n, "(n + tile_n - 1) / tile_n")                                           \
+    X(u32, raster_rows, "rows of tiles of a group that are walked together")               \
+    X(u32, kind, "0 planes, 1 counts, 2 offsets")                                          \
+    X(u32, align,                                                                          \
+      "offsets: a power of two, 128 or more, of mw8 4; first rows are rounded "            \
+      "up to this")                                                                        \
+    X(u32, formats,                                                                        \
+      "A's format << 7 | B's << 10, as in an instruction descriptor; of mw8 with "         \
+      "v = 128 also SCALED_COARSE")                                                        \
+    X(u32, act, "of a quantised D: SCALED_ACT_..., as hewn_act; else 0")                   \
+    X(u64, scale_d, "the same: address of D's scales; else any, as are those that follow") \
+    X(u64, scale_d_row, "the same: bytes between atoms of 128 rows and of the next")       \
+    X(u64, scale_d_plane, "the same: bytes between scales of planes of D")                 \
+    X(u64, bias, "the same: address of an f32 for each row of B of each group, or 0: 0")   \
     X(u64, factor, "the same: address of an f32 for each group, or 0: 1")
 
 #define SCALED_SCALAR_COUNT (SCALED_SCALARS(SCALAR_ONE))

@@ -35,7 +35,8 @@
     X(SM100F, sm_100f, 128x128)   \
     X(SM100F, sm_100f, 128x192)   \
     X(SM100F, sm_100f, 256x128)   \
-    X(SM100F, sm_100f, 256x192)
+    X(SM100F, sm_100f, 256x192)   \
+    X(SM100F, sm_100f, 256x256)
 #define SM100F_SCALED_PLANS(X)       \
     X(SM100F, sm_100f, 128x128, mx8) \
     X(SM100F, sm_100f, 128x128, mx4) \
@@ -52,7 +53,11 @@
     X(SM100F, sm_100f, 256x192, mx4) \
     X(SM100F, sm_100f, 256x192, nv4) \
     X(SM100F, sm_100f, 256x128, mw8) \
-    X(SM100F, sm_100f, 256x192, mw8)
+    X(SM100F, sm_100f, 256x192, mw8) \
+    X(SM100F, sm_100f, 128x128, h16) \
+    X(SM100F, sm_100f, 128x192, h16) \
+    X(SM100F, sm_100f, 256x192, h16) \
+    X(SM100F, sm_100f, 256x256, h16)
 
 /* PAIR_M 2: two CTAs multiply one tile together; each has half of its rows and loads half of B's. RASTER_ROWS: rows of
  * tiles that are walked together. B_ATOMS: atoms along n that a tile touches. SIDES: pairs side by side that a cluster
@@ -63,6 +68,7 @@
 #define SM100F_SCALED_128x192  128, 192,       1,      4,          16,       2,     1
 #define SM100F_SCALED_256x128  256, 128,       2,      6,           8,       1,     1
 #define SM100F_SCALED_256x192  256, 192,       2,      5,           8,       2,     2
+#define SM100F_SCALED_256x256  256, 256,       2,      6,           8,       2,     1
 
 #define SM100F_SCALED_TILE_M(v)      SM100F_SCALED_FIELD(TILE_M, SM100F_SCALED_##v)
 #define SM100F_SCALED_TILE_N(v)      SM100F_SCALED_FIELD(TILE_N, SM100F_SCALED_##v)
@@ -80,12 +86,13 @@
 #define SM100F_SCALED_FIELD_SIDES(m, n, p, s, r, b, d)       d
 
 /* A kind: elements of k in a stage, those of a scale (at least), atoms of scales along k. WORDS 1: scales come as words
- * of rows, of which mma makes atoms. */
+ * of rows, of which mma makes atoms. ATOMS 0: there are no scales. */
 /*                            K  VECTOR  ATOMS  WORDS */
 #define SM100F_SCALED_mx8    128,    32,     1,     0
 #define SM100F_SCALED_mx4    256,    32,     2,     0
 #define SM100F_SCALED_nv4    256,    16,     4,     0
 #define SM100F_SCALED_mw8    128,    32,     1,     1
+#define SM100F_SCALED_h16     64,     0,     0,     0
 #define SM100F_SCALED_TILE_K(i)      SM100F_SCALED_KIND(K, SM100F_SCALED_##i)
 #define SM100F_SCALED_VECTOR(i)      SM100F_SCALED_KIND(VECTOR, SM100F_SCALED_##i)
 #define SM100F_SCALED_ATOMS(i)       SM100F_SCALED_KIND(ATOMS, SM100F_SCALED_##i)
@@ -177,24 +184,43 @@
     X(ring_b, SM100F_SCALED_RING_B(v), SM100F_SCALED_B_BYTES(v), SM100F_SCALED_STAGES(v))    \
     X(stage_d, SM100F_SCALED_STAGE_D(v), SM100F_SCALED_D_BYTES,                              \
       SM100F_SCALED_EPILOGUE_WARPS *SM100F_SCALED_D_BUFFERS)                                 \
+    SM100F_SCALED_RINGS_##i(X, v, i)
+#define SM100F_SCALED_RINGS_mx8(X, v, i)                                                     \
     X(ring_sa, SM100F_SCALED_RING_SA(v), SM100F_SCALED_SA_BYTES(i), SM100F_SCALED_STAGES(v)) \
     X(ring_sb, SM100F_SCALED_RING_SB(v, i), SM100F_SCALED_SB_BYTES(v, i), SM100F_SCALED_STAGES(v))
+#define SM100F_SCALED_RINGS_mx4(X, v, i) SM100F_SCALED_RINGS_mx8(X, v, i)
+#define SM100F_SCALED_RINGS_nv4(X, v, i) SM100F_SCALED_RINGS_mx8(X, v, i)
+#define SM100F_SCALED_RINGS_mw8(X, v, i) SM100F_SCALED_RINGS_mx8(X, v, i)
+#define SM100F_SCALED_RINGS_h16(X, v, i)
 
 /* X(name, first column, columns) */
-#define SM100F_SCALED_TMEM(X, v, i)                                                            \
-    X(acc_0, 0, SM100F_SCALED_TILE_N(v))                                                       \
-    X(acc_1, SM100F_SCALED_TILE_N(v), SM100F_SCALED_TILE_N(v))                                 \
+#define SM100F_SCALED_TMEM(X, v, i)                            \
+    X(acc_0, 0, SM100F_SCALED_TILE_N(v))                       \
+    X(acc_1, SM100F_SCALED_TILE_N(v), SM100F_SCALED_TILE_N(v)) \
+    SM100F_SCALED_SLOTS_##i(X, v, i)
+#define SM100F_SCALED_SLOTS_mx8(X, v, i)                                                       \
     X(scales_a, SM100F_SCALED_TMEM_SA(v), (SM100F_SCALED_SLOTS * SM100F_SCALED_SA_COLUMNS(i))) \
     X(scales_b, SM100F_SCALED_TMEM_SB(v, i), (SM100F_SCALED_SLOTS * SM100F_SCALED_SB_COLUMNS(v, i)))
+#define SM100F_SCALED_SLOTS_mx4(X, v, i) SM100F_SCALED_SLOTS_mx8(X, v, i)
+#define SM100F_SCALED_SLOTS_nv4(X, v, i) SM100F_SCALED_SLOTS_mx8(X, v, i)
+#define SM100F_SCALED_SLOTS_mw8(X, v, i) SM100F_SCALED_SLOTS_mx8(X, v, i)
+#define SM100F_SCALED_SLOTS_h16(X, v, i)
 
 /* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits). X(storage, writers, readers). mma
- * waits at empty_bar, too: for the products of two k-blocks before, whose scales the next ones overwrite. Roles of
- * any CTA of a cluster. */
+ * waits at empty_bar, too, where there are scales: for the products of two k-blocks before, whose scales the next ones
+ * overwrite. Roles of any CTA of a cluster. */
 #define SM100F_SCALED_HANDOFFS(X, v, i)                                                            \
     SM100F_SCALED_IF(SM100F_SCALED_PAIR_M(v), SM100F_SCALED_WORDS(i))(X, v, i)                     \
-    X(empty_bar, SM100F_SCALED_SIDES(v, i), 0, 0, mma, producer + mma)                             \
+    SM100F_SCALED_EMPTY_##i(X, v, i)                                                               \
     X(acc_full, 1, 0, 0, mma, epilogue)                                                            \
     X(acc_empty, SM100F_SCALED_EPILOGUE_WARPS *SM100F_SCALED_PAIR_M(v), 0, 0, epilogue, mma)
+#define SM100F_SCALED_EMPTY_mx8(X, v, i) \
+    X(empty_bar, SM100F_SCALED_SIDES(v, i), 0, 0, mma, producer + mma)
+#define SM100F_SCALED_EMPTY_mx4(X, v, i) SM100F_SCALED_EMPTY_mx8(X, v, i)
+#define SM100F_SCALED_EMPTY_nv4(X, v, i) SM100F_SCALED_EMPTY_mx8(X, v, i)
+#define SM100F_SCALED_EMPTY_mw8(X, v, i) SM100F_SCALED_EMPTY_mx8(X, v, i)
+#define SM100F_SCALED_EMPTY_h16(X, v, i) \
+    X(empty_bar, SM100F_SCALED_SIDES(v, i), 0, 0, mma, producer)
 #define SM100F_SCALED_IF(pair, words)    SM100F_SCALED_IF_OF(pair, words)
 #define SM100F_SCALED_IF_OF(pair, words) SM100F_SCALED_FULL_##pair##_##words
 #define SM100F_SCALED_FULL_1_0(X, v, i) \
@@ -211,18 +237,21 @@
     SM100F_SCALED_FLOWS_##i(X)                    \
     X(tmem_base, mma, epilogue + producer + mma)  \
     X(acc_0, mma.mma, epilogue.ld)                \
-    X(acc_1, mma.mma, epilogue.ld)                \
-    X(scales_a, mma.copy, mma.mma)                \
-    X(scales_b, mma.copy, mma.mma)
+    X(acc_1, mma.mma, epilogue.ld)
 /* A quantised D does not pass through it. */
 #define SM100F_SCALED_STAGED(X) X(stage_d, epilogue, epilogue.tma + epilogue)
 #define SM100F_SCALED_FLOWS_mx8(X)     \
     X(ring_sa, producer.tma, mma.copy) \
-    X(ring_sb, producer.tma, mma.copy)
+    X(ring_sb, producer.tma, mma.copy) \
+    X(scales_a, mma.copy, mma.mma)     \
+    X(scales_b, mma.copy, mma.mma)
 #define SM100F_SCALED_FLOWS_mx4(X) SM100F_SCALED_FLOWS_mx8(X)
 #define SM100F_SCALED_FLOWS_nv4(X) SM100F_SCALED_FLOWS_mx8(X)
 #define SM100F_SCALED_FLOWS_mw8(X)                 \
     X(ring_sa, producer.tma + mma, mma.copy + mma) \
-    X(ring_sb, producer.tma + mma, mma.copy + mma)
+    X(ring_sb, producer.tma + mma, mma.copy + mma) \
+    X(scales_a, mma.copy, mma.mma)                 \
+    X(scales_b, mma.copy, mma.mma)
+#define SM100F_SCALED_FLOWS_h16(X)
 
 #endif

@@ -2,7 +2,7 @@
  * Cases of block-scaled products, their data on the host, and the judge.
  *
  * An element against float64, with every operand decoded exactly. Of an instruction (32 elements of k, of e2m1
- * alone 64) the tensor cores align products to the largest of them and of the sum so far, M, and keep at least
+ * alone 64, of 16 bits 16) the tensor cores align products to the largest of them and of the sum so far, M, and keep at least
  * 24 fraction bits; the sum is then rounded:
  *
  *   H = sum over instructions of (elements + 1) 2^-23 (M + H so far), then 2^-23 (|sum| + H so far)
@@ -25,7 +25,8 @@ enum { SCALED_POISON = 0x5A };
 struct scaled_case {
     int kind; /* hewn_grouped_kind */
     int groups, m, n, k;
-    int in, in_b, scales, layout; /* hewn_dtype, hewn_grouped_scales, hewn_grouped_layout */
+    int in, in_b, scales,
+        layout; /* hewn_dtype, hewn_grouped_scales or 0: of 16 bits, hewn_grouped_layout */
     int out, align;
     int spread; /* strides larger than contiguous */
     int exact;

@@ -12,9 +12,9 @@ enum { ATOM = 512, ATOM_ROWS = 128, ATOM_SCALES = 4 };
 void scaled_case_name(const struct scaled_case *c, char *out, size_t size)
 {
     static const char *const kinds[] = {"planes", "counts", "offsets"};
-    static const char *const scales[] = {[HEWN_GROUPED_UE8M0_32] = "ue8m0",
-                                         [HEWN_GROUPED_UE4M3_16] = "ue4m3",
-                                         [HEWN_GROUPED_UE8M0_128] = "ue8m0 of 128"};
+    static const char *const scales[] = {
+        "no scales", [HEWN_GROUPED_UE8M0_32] = "ue8m0", [HEWN_GROUPED_UE4M3_16] = "ue4m3",
+        [HEWN_GROUPED_UE8M0_128] = "ue8m0 of 128"};
     snprintf(out, size, "%d %s of %d x %d x %d, %s x %s, %s%s, %s%s%s%s, %s", c->groups,
              kinds[c->kind], c->m, c->n, c->k, hewn_dtype_name(c->in),
              hewn_dtype_name(c->in_b ? c->in_b : c->in), scales[c->scales],
@@ -62,12 +62,23 @@ static int64_t up(int64_t x, int64_t to)
     return (x + to - 1) / to * to;
 }
 
+/* Bytes of a row of elements, and elements in so many bytes. */
+static int64_t row_bytes(int dtype, int64_t elements)
+{
+    return dtype == HEWN_E2M1 ? (elements + 1) / 2 : elements * (int64_t)hewn_dtype_size(dtype);
+}
+
+static int64_t elements_of(int dtype, int64_t bytes)
+{
+    return dtype == HEWN_E2M1 ? bytes * 2 : bytes / (int64_t)hewn_dtype_size(dtype);
+}
+
 static bool shape_side(struct scaled_side *s, const struct scaled_case *c, int dtype, int rows,
                        int planes)
 {
     const int64_t extra = c->spread ? 32 : 0, vectors = up(c->k, scaled_vector(c));
     s->dtype = dtype, s->rows = rows, s->planes = planes;
-    s->row = up(dtype == HEWN_E2M1 ? (c->k + 1) / 2 : c->k, 32) + extra;
+    s->row = up(row_bytes(dtype, c->k), 32) + extra;
     s->plane = rows * s->row + 2 * extra;
     s->atom_row = up(vectors / scaled_vector(c), ATOM_SCALES) / ATOM_SCALES * ATOM + extra;
     int64_t atom_rows = up(rows, ATOM_ROWS) / ATOM_ROWS;
@@ -105,11 +116,10 @@ static bool describe(struct scaled_data *d)
                              .kind = c->kind,
                              .scales = c->scales,
                              .scale_layout = c->layout};
-    const int of_a = c->in == HEWN_E2M1 ? 2 : 1, of_b = in_b == HEWN_E2M1 ? 2 : 1;
-    x->lda = d->a.row * of_a;
-    x->ldb = d->b.row * of_b;
-    x->stride_a = d->a.plane * of_a;
-    x->stride_b = d->b.plane * of_b;
+    x->lda = elements_of(c->in, d->a.row);
+    x->ldb = elements_of(in_b, d->b.row);
+    x->stride_a = elements_of(c->in, d->a.plane);
+    x->stride_b = elements_of(in_b, d->b.plane);
     x->ldd = up(c->n, 8) + (c->spread ? 16 : 0);
     x->stride_d = c->m * x->ldd + (c->spread ? 16 : 0);
     const int unit = c->layout == HEWN_GROUPED_WORDS ? ATOM_SCALES : 1; /* words, or bytes */
@@ -153,7 +163,7 @@ static void store(int dtype, unsigned char *row, int i, bool exact, struct rng *
         return;
     }
     const double x = exact ? (int)rng_below(r, 5) - 2 : 4 * ((double)rng_unit(r) + rng_unit(r));
-    number_store(dtype, x, row + i);
+    number_store(dtype, x, row + i * (int)hewn_dtype_size(dtype));
 }
 
 /* ue8m0: powers of two; ue4m3: with their fractions; exact: 0.5 to 2, or of ue4m3 to 1.875. */
@@ -170,6 +180,7 @@ static void fill_row(const struct scaled_data *d, struct scaled_side *s, int pla
     unsigned char *at = s->bytes + plane * s->plane + row * s->row;
     const int vectors = (d->c.k + scaled_vector(&d->c) - 1) / scaled_vector(&d->c);
     for (int i = 0; i < d->c.k; i++) store(s->dtype, at, i, d->c.exact, r);
+    if (!d->c.scales) return;
     /* those behind k are anything but NaN */
     for (int j = 0; j < (int)up(vectors, ATOM_SCALES); j++)
         *scaled_scale(s, plane, row, j) = j < vectors ? some_scale(&d->c, r) : 0x7E;

@@ -11,7 +11,7 @@
 static double element(int dtype, const unsigned char *row, int i)
 {
     static const double e2m1[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
-    if (dtype != HEWN_E2M1) return number_load(dtype, row + i);
+    if (dtype != HEWN_E2M1) return number_load(dtype, row + i * (int)hewn_dtype_size(dtype));
     const unsigned code = row[i / 2] >> i % 2 * 4 & 0xF;
     return code & 8 ? -e2m1[code & 7] : e2m1[code];
 }
@@ -32,7 +32,7 @@ static double *decode(const struct scaled_data *d, const struct scaled_side *s, 
         for (int i = 0; i < k; i++)
             out[(size_t)row * (size_t)k + (size_t)i] =
                 element(s->dtype, at, i) *
-                scale_of(&d->c, *scaled_scale(s, plane, row, i / vector));
+                (d->c.scales ? scale_of(&d->c, *scaled_scale(s, plane, row, i / vector)) : 1);
     }
     return out;
 }
@@ -66,7 +66,8 @@ static void judge_element(struct judge *j, const double *a, const double *b, int
 {
     const struct scaled_data *d = j->d;
     const size_t k = (size_t)d->c.k, size = hewn_dtype_size(d->c.out);
-    const int step = d->a.dtype == HEWN_E2M1 && d->b.dtype == HEWN_E2M1 ? 64 : 32;
+    const int both = d->a.dtype == HEWN_E2M1 && d->b.dtype == HEWN_E2M1;
+    const int step = both ? 64 : d->c.scales ? 32 : 16;
     const double alpha = d->c.alpha ? (double)d->alpha[group] : 1;
     const int64_t at = plane * d->desc.stride_d + row * d->desc.ldd + column;
     double h, sum = sum_of(a + (size_t)row * k, b + (size_t)column * k, d->c.k, step, &h);

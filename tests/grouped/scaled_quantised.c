@@ -57,10 +57,10 @@ static bool run_plan(struct device *dev, const hewn_grouped_desc *desc,
     hewn_grouped_args a = {.struct_size = sizeof a};
     a.a = send(dev, &s, in->a.bytes, in->a.size);
     a.b = send(dev, &s, in->b.bytes, in->b.size);
-    a.scale_a = send(dev, &s, in->a.scales, in->a.scale_size);
-    a.scale_b = send(dev, &s, in->b.scales, in->b.scale_size);
+    if (in->c.scales) a.scale_a = send(dev, &s, in->a.scales, in->a.scale_size);
+    if (in->c.scales) a.scale_b = send(dev, &s, in->b.scales, in->b.scale_size);
     if (in->c.kind) a.rows = send(dev, &s, in->rows, in->row_count * 4);
-    if (in->c.alpha) a.alpha = send(dev, &s, in->alpha, rows);
+    if (in->c.alpha && (t || in->c.scales)) a.alpha = send(dev, &s, in->alpha, rows);
     if (t && t->bias) a.bias = send(dev, &s, t->bias, rows * (size_t)in->c.n);
     if (t && t->factor) a.factor = send(dev, &s, t->factor, rows);
     unsigned char *d = t ? out->a.bytes : out->d;
@@ -102,6 +102,29 @@ static bool terms_new(struct quantised_terms *t, const struct quantised_case *q)
     return true;
 }
 
+/* D in f32. Of 16-bit inputs the kernel is another, which takes no alpha. */
+static bool run_from(struct device *dev, struct scaled_data *from)
+{
+    hewn_grouped_desc desc = from->desc;
+    if (!from->c.scales) desc.variant = NULL;
+    if (!run_plan(dev, &desc, from, NULL, from)) return false;
+    for (int g = 0; g < from->c.groups && from->c.alpha && !from->c.scales; g++) {
+        int first, end;
+        scaled_range(from, g, &first, &end);
+        for (int row = first; row < end; row++)
+            for (int column = 0; column < from->c.n; column++) {
+                unsigned char *at =
+                    from->d +
+                    ((from->planes > 1 ? g : 0) * desc.stride_d + row * desc.ldd + column) * 4;
+                float x;
+                memcpy(&x, at, sizeof x);
+                x *= from->alpha[g];
+                memcpy(at, &x, sizeof x);
+            }
+    }
+    return true;
+}
+
 static hewn_grouped_desc quantised_desc(const struct quantised_case *q,
                                         const struct scaled_data *from,
                                         const struct scaled_data *got)
@@ -127,8 +150,7 @@ static void run_data(struct device *dev, const struct quantised_case *q, struct 
     memcpy(got->rows, from->rows, from->row_count * sizeof *from->rows);
     memset(got->a.bytes, SCALED_POISON, got->a.size);
     memset(got->a.scales, SCALED_POISON, got->a.scale_size);
-    ready =
-        ready && run_plan(dev, &from->desc, from, NULL, from) && run_plan(dev, &d, from, &t, got);
+    ready = ready && run_from(dev, from) && run_plan(dev, &d, from, &t, got);
     if (ready) {
         scaled_judge(from);
         quantised_judge(q, &t, from, got);
@@ -173,32 +195,54 @@ static void try_case(struct device *dev, struct quantised_case q)
 
 /* ---- the cases -- */
 
-/* Each variant, with D of either type; activations, terms and n's ends in turn. */
+static const char *const half_variants[] = {"128x128", "128x192", "256x192", "256x192p", "256x256"};
+enum { HALF_VARIANTS = sizeof half_variants / sizeof *half_variants };
+
+/* A case becomes one of 16-bit inputs. */
+static void make_half(struct scaled_case *c, int in, const char *variant)
+{
+    c->in = in, c->in_b = 0;
+    c->scales = c->layout = 0;
+    c->variant = variant;
+}
+
+/* Case `i` of the lists below: activations, terms and n's ends in turn. */
+static void try_number(struct device *dev, struct quantised_case q, int i)
+{
+    static const int columns[] = {224, 100, 320, 129, 64, 258, 416, 30, 192, 1};
+    q.first.kind = i % 3;
+    q.first.groups = q.first.kind ? 3 : 1;
+    q.first.m = q.first.kind == HEWN_GROUPED_OFFSETS ? 520 : 200;
+    q.first.alpha = i % 2;
+    q.act = (i + i / 2) % 5;
+    q.bias = i % 3 == 1, q.factor = i % 4 == 1;
+    q.second.in = i % 2 ? HEWN_E2M1 : HEWN_E4M3;
+    q.second.k = columns[i % 10];
+    if (q.act == HEWN_ACT_SWIGLU) q.second.k = (q.second.k + 31) / 32 * 32;
+    if (i % 2) q.second.k += q.second.k % 2;
+    q.second.n = 72;
+    q.second.spread = i % 2;
+    try_case(dev, q);
+}
+
+/* Each variant, with D of either type. */
 void quantised_each(struct device *dev, struct scaled_case (*of_inputs)(int), int inputs,
                     const char *const *variants, int variant_count)
 {
-    static const int columns[] = {224, 100, 320, 129, 64, 258, 416, 30, 192, 1};
-    for (int v = 0; v < variant_count; v++)
-        for (int o = 0; o < 2; o++) {
-            const int i = 2 * v + o;
-            struct quantised_case q = {.first = of_inputs(i % inputs)};
-            if (v == variant_count - 1) q.first = of_inputs(i % 3); /* which takes no words */
-            q.first.variant = variants[v];
-            q.first.kind = i % 3;
-            q.first.groups = q.first.kind ? 3 : 1;
-            q.first.m = q.first.kind == HEWN_GROUPED_OFFSETS ? 520 : 200;
-            q.first.k = 384;
-            q.first.alpha = i % 2;
-            q.act = (i + v) % 5;
-            q.bias = i % 3 == 1, q.factor = i % 4 == 1;
-            q.second.in = o ? HEWN_E2M1 : HEWN_E4M3;
-            q.second.k = columns[i];
-            if (q.act == HEWN_ACT_SWIGLU) q.second.k = (q.second.k + 31) / 32 * 32;
-            if (o) q.second.k += q.second.k % 2;
-            q.second.n = 72;
-            q.second.spread = i % 2;
-            try_case(dev, q);
-        }
+    for (int i = 0; i < 2 * variant_count; i++) {
+        struct quantised_case q = {.first = of_inputs(i % inputs)};
+        if (i / 2 == variant_count - 1) q.first = of_inputs(i % 3); /* which takes no words */
+        q.first.variant = variants[i / 2];
+        q.first.k = 384;
+        try_number(dev, q, i);
+    }
+    for (int i = 0; i < 2 * HALF_VARIANTS; i++) {
+        struct quantised_case q = {.first = of_inputs(0)};
+        make_half(&q.first, i % 4 < 2 ? HEWN_BF16 : HEWN_F16, half_variants[i / 2]);
+        q.first.k = i % 3 ? 456 : 72;
+        q.first.spread = i % 2;
+        try_number(dev, q, i);
+    }
     for (int o = 0; o < 4; o++) { /* what is no number, zeros, the ends of fp32 */
         struct quantised_case q = {
             .first = of_inputs(o % 3), .bias = 1, .factor = o < 2, .special = 1};
@@ -217,6 +261,9 @@ void quantised_random(struct device *dev, struct scaled_case (*at_random)(struct
     struct rng r = {test_seed() + 77};
     for (int n = 0; n < count; n++) {
         struct quantised_case q = {.first = at_random(&r)};
+        if (!rng_below(&r, 3))
+            make_half(&q.first, rng_below(&r, 2) ? HEWN_BF16 : HEWN_F16,
+                      rng_below(&r, 3) ? half_variants[rng_below(&r, HALF_VARIANTS)] : NULL);
         q.act = rng_below(&r, 2) ? (int)rng_below(&r, 5) : HEWN_ACT_NONE;
         q.bias = (int)rng_below(&r, 2), q.factor = (int)rng_below(&r, 2);
         q.special = q.act < HEWN_ACT_GELU && !rng_below(&r, 6);

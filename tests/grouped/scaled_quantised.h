@@ -1,5 +1,6 @@
 /*
- * Quantised results of block-scaled products. A case runs three plans: one with D in f32; one with the same D quantised,
+ * Quantised results of block-scaled products and of those of 16-bit inputs, whose f32 D is another kernel's and takes no
+ * alpha: the test multiplies by it. A case runs three plans: one with D in f32; one with the same D quantised,
  * whose bytes must be those that hewn.h's rule makes of the former; and one that multiplies the latter, as its A, by
  * another B, against float64.
  */
@@ -26,7 +27,7 @@ void quantised_judge(const struct quantised_case *q, const struct quantised_term
 
 struct rng;
 
-/* The cases: of inputs by number, of variants, the last of which takes no words; and random ones. */
+/* The cases: of inputs by number, of variants, the last of which takes no words, of 16-bit inputs; and random ones. */
 void quantised_each(struct device *dev, struct scaled_case (*of_inputs)(int), int inputs,
                     const char *const *variants, int variant_count);
 void quantised_random(struct device *dev, struct scaled_case (*at_random)(struct rng *), int count);

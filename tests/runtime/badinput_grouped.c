@@ -117,6 +117,16 @@ static void block_scales(hewn_context *context)
 static void quantised(hewn_context *context)
 {
     BAD(d.out = HEWN_E4M3, HEWN_ERR_ARGUMENT, "out: dtype 3 (e4m3) is none of bf16, f32");
+    BAD((d.in = HEWN_BF16, d.out = HEWN_F16), HEWN_ERR_ARGUMENT,
+        "out: dtype 1 (f16) is none of bf16, f32, e4m3, e2m1");
+    BAD((d.in = HEWN_BF16, d.out = HEWN_E4M3, d.a_rows = 9), HEWN_ERR_ARGUMENT,
+        "a_rows: 9 is not in 0..0");
+    BAD((d.in = HEWN_F16, d.out = HEWN_E2M1, d.scales = HEWN_GROUPED_UE4M3_16), HEWN_ERR_ARGUMENT,
+        "in: dtype 1 (f16) is not e2m1");
+    BAD((d.in = HEWN_F16, d.out = HEWN_E4M3, d.scale_d_m = 1024), HEWN_ERR_ARGUMENT,
+        "scale_d_m: 1024 is less than the 2048 elements inside");
+    BAD((d.in = HEWN_F16, d.out = HEWN_E4M3, d.act = HEWN_ACT_SWIGLU, d.n = 500), HEWN_ERR_ARGUMENT,
+        "n: 500, with SwiGLU, is no multiple of 32");
     BAD(d.scale_d_m = 2048, HEWN_ERR_ARGUMENT, "scale_d_m: 2048 is not in 0..0");
     BAD((d.scales = HEWN_GROUPED_UE8M0_32, d.scale_d_plane = 16384), HEWN_ERR_ARGUMENT,
         "scale_d_plane: 16384 is not in 0..0");

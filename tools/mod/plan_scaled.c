@@ -25,8 +25,10 @@ static const struct plan_range roles[] = PLAN_RANGES(SM100F_SCALED_ROLES(PLAN_RO
     _Static_assert(P##_SCALED_SIDES(v, i) == 1 || P##_SCALED_PAIR_M(v) == 2,                     \
                    "pairs side by side");                                                        \
     _Static_assert(P##_SCALED_TILE_K(i) ==                                                       \
-                       P##_SCALED_VECTOR(i) * P##_SCALED_ATOMS(i) * SCALED_ATOM_SCALES,          \
-                   "a stage has whole atoms");
+                       (P##_SCALED_ATOMS(i)                                                      \
+                            ? P##_SCALED_VECTOR(i) * P##_SCALED_ATOMS(i) * SCALED_ATOM_SCALES    \
+                            : GEMM_ROW_BYTES / 2),                                               \
+                   "a stage has whole atoms; without scales it has 128 bytes of rows");
 
 SM100F_SCALED_PLANS(CHECK)
 
@@ -34,10 +36,12 @@ SM100F_SCALED_PLANS(CHECK)
 #define KIND_A_mx4     "e2m1"
 #define KIND_A_nv4     "e2m1"
 #define KIND_A_mw8     "8 or 4 bits"
+#define KIND_A_h16     "bf16 or f16"
 #define KIND_SCALE_mx8 "ue8m0"
 #define KIND_SCALE_mx4 "ue8m0"
 #define KIND_SCALE_nv4 "ue4m3"
 #define KIND_SCALE_mw8 "ue8m0"
+#define KIND_SCALE_h16 "none"
 
 #define TABLES(P, t, v, i)                                                       \
     static const struct plan_range t##_##v##_##i##_shared[] =                    \
@@ -124,15 +128,22 @@ void scaled_write_problem(FILE *out, const struct module_id *id)
 {
     const struct scaled_shape *s = id->plan->scaled;
     const int narrow = is_quantised(id->out);
+    char of_a[32] = "", of_b[32] = "", dtypes[64] = "";
+    if (s->atoms) {
+        snprintf(of_a, sizeof of_a, "scale_a[r][k / %u] * ", s->vector);
+        snprintf(of_b, sizeof of_b, "scale_b[g][c][k / %u] * ", s->vector);
+        snprintf(dtypes, sizeof dtypes, "\"scale_a\": \"%s\", \"scale_b\": \"%s\", ", s->scale,
+                 s->scale);
+    }
     fprintf(out,
-            "  \"formula\": \"%sD[r][c] = %salpha[g] * sum over k: scale_a[r][k / %u] * A[r][k] * "
-            "scale_b[g][c][k / %u] * B[g][c][k]%s, r: a row of group g\",\n",
-            narrow ? "scale_d[r][c / vector] * " : "", narrow ? "factor[g] * act(" : "", s->vector,
-            s->vector, narrow ? " + bias[g][c])" : "");
+            "  \"formula\": \"%sD[r][c] = %salpha[g] * sum over k: %sA[r][k] * %sB[g][c][k]%s, "
+            "r: a row of group g\",\n",
+            narrow ? "scale_d[r][c / vector] * " : "", narrow ? "factor[g] * act(" : "", of_a, of_b,
+            narrow ? " + bias[g][c])" : "");
     fprintf(out,
-            "  \"dtypes\": {\"a\": \"%s\", \"b\": \"%s\", \"scale_a\": \"%s\", "
-            "\"scale_b\": \"%s\", \"alpha\": \"f32\", \"sum\": \"f32\", \"d\": \"%s\"%s},\n",
-            s->a, s->a, s->scale, s->scale, id->out,
+            "  \"dtypes\": {\"a\": \"%s\", \"b\": \"%s\", %s\"alpha\": \"f32\", \"sum\": \"f32\", "
+            "\"d\": \"%s\"%s},\n",
+            s->a, s->a, dtypes, id->out,
             !narrow                        ? ""
             : strcmp(id->out, "e4m3") == 0 ? ", \"scale_d\": \"ue8m0\""
                                            : ", \"scale_d\": \"ue4m3\"");
@@ -172,12 +183,13 @@ static void write_scale_maps(FILE *out, const struct scaled_shape *s)
 void scaled_write_shape(FILE *out, const struct module_id *id)
 {
     const struct scaled_shape *s = id->plan->scaled;
-    const char *in = s->atoms == 1 ? "u8 or 16U4_ALIGN16B" : "u8";
+    const char *in = s->atoms == 1 ? "u8 or 16U4_ALIGN16B" : s->atoms ? "u8" : s->a;
+    const int row = s->atoms ? 128 : 64;
     char box[64];
     fprintf(out, "  \"tensor_maps\": [\n");
-    snprintf(box, sizeof box, "128, %u, 1", s->load_m);
+    snprintf(box, sizeof box, "%d, %u, 1", row, s->load_m);
     write_map(out, 0, "A", in, 3, "\"128-byte k-blocks\", \"m\", \"groups or 1\"", box, ",");
-    snprintf(box, sizeof box, "128, %u, 1", s->load_n);
+    snprintf(box, sizeof box, "%d, %u, 1", row, s->load_n);
     write_map(out, 1, "B", in, 3, "\"128-byte k-blocks\", \"n\", \"groups\"", box, ",");
     const int narrow = is_quantised(id->out);
     snprintf(box, sizeof box, "%d, %u, 1",
@@ -186,8 +198,8 @@ void scaled_write_shape(FILE *out, const struct module_id *id)
                                          : 64,
              s->d_rows);
     write_map(out, 2, "D", narrow ? "u8" : id->out, 3, "\"whole\", \"m\", \"groups or 1\"", box,
-              ",");
-    write_scale_maps(out, s);
+              s->atoms ? "," : "");
+    if (s->atoms) write_scale_maps(out, s);
     fprintf(out,
             "  ],\n  \"tile\": {\"m\": %u, \"n\": %u, \"k\": %u},\n  \"stages\": %u,\n"
             "  \"raster_rows\": %u,\n  \"clusters\": [%u],\n"
