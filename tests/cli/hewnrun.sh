@@ -75,4 +75,13 @@ try 'what is no PTX' 1 '(218)' "$work/broken.ptx"
 sed 's/iota 1 2.5/iota 1 STEP/; s/^\.version/#define FACTOR %a\n.version/; s/%w, %a, %v/%w, FACTOR, %v/' \
     "$work/axpy.ptx" | sed 's|^//@ run: expect.*|//@ run TWICE: expect y iota 1 5; params x, y, 5|' >"$work/cpp.ptx"
 try 'preprocessed, for a macro' 0 'right in 1 of 1' "$work/cpp.ptx" -DTWICE
+
+# What a launch executed: a branch that no lane takes, a guard that is never true.
+sed 's/^    st.global/    setp.eq.u32 %p, %i, 99;\n    @%p bra DONE;\n    @%p mov.f32 %w, %a;\n    st.global/; s/^    ret/DONE:\n    ret/
+    s/^    .reg .b32/    .reg .pred %p;\n    .reg .b32/' "$work/axpy.ptx" >"$work/guarded.ptx"
+rm -f "$work/executed"
+HEWN_SIM_EXECUTED=$work/executed try 'the instructions that were executed' 0 'right in 1 of 1' "$work/guarded.ptx"
+want 'a launch' '^launch axpy$' "$work/executed"
+want 'an instruction' '^executed .*guarded.ptx:[0-9]* st.global.f32' "$work/executed"
+want 'a guard that was never true' '^never .*guarded.ptx:[0-9]* mov.f32 %w, %a\|^never .*@%p mov.f32' "$work/executed"
 finish

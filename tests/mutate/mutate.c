@@ -11,6 +11,7 @@
  *       --keep DIR      leave the texts of survivors there
  *       --verbose       every mutant and what was said of it
  *       --report FILE   a line a mutant, with tabs: kernel and mutant; place and fate; probe; the report's lines
+ *       --cover         tell only what the cases execute, and each statement that none does
  *       --jobs N        how many run side by side; the number of processors otherwise
  *
  * A .run file holds the lines that hewn run needs (a problem small enough to run often, whose rings go
@@ -22,7 +23,14 @@
  *
  * target: sm_90a, or one kernel as <target>/<module>. label: the one above the statement, in what it stands in.
  * Target, rule and label are patterns as well.
+ *     never | target | -    | -     | pattern of the statement           | -               | why
+ *
  * legal: that section allows the mutant, so it leaves the score; open: a known miss, which stays in it.
+ * never: no plan executes the statement in that kernel.
+ *
+ * First the cases run without the checker, to see what they execute. A mutant runs only in the launches that execute what
+ * it changes, and in their neighbours. A mutant of what none executes is idle and is not scored; but each statement must
+ * be executed by some case of the same source text, or have a row `never`.
  */
 #include "mutate.h"
 
@@ -44,7 +52,9 @@ enum {
     NAME = 96,
     PATH = 1024,
     JOBS = 64,
-    CPU_SECONDS = 20
+    CPU_SECONDS = 20,
+    COVER_SEEDS = 3,
+    LAUNCHES = 12
 };
 
 /* How a mutant is asked, until something is found: level, seed (completions mixed, early, late, mixed, ..).
@@ -67,6 +77,7 @@ enum fate {
     REFUSED,
     IDENTICAL,
     LEGAL,
+    IDLE, /* no launch of the case executes it: not asked */
     OPEN,
     UNDECIDED, /* identical or a survivor: there is no ptxas to tell */
     SURVIVED,
@@ -74,7 +85,8 @@ enum fate {
 };
 static const char *const fate_names[FATES] = {"?",       "found",     "found at level 2",
                                               "refused", "identical", "legal",
-                                              "open",    "undecided", "survived"};
+                                              "idle",    "open",      "undecided",
+                                              "survived"};
 
 struct result {
     enum fate fate;
@@ -84,7 +96,8 @@ struct result {
 };
 
 struct reason {
-    bool legal, used;
+    enum { REASON_LEGAL, REASON_OPEN, REASON_NEVER } kind;
+    bool used;
     char line[1024]; /* the fields below point into it */
     const char *target, *rule, *label, *pattern, *section, *why;
 };
@@ -94,7 +107,8 @@ struct kernel {
     struct mutant *mutant;
     struct result *result;
     int mutants;
-    bool assembled;     /* the original */
+    struct cover cover; /* empty: not asked yet */
+    bool *changed;      /* of each statement, whether some mutant changes it, asked for or not */
     bool clean[PROBES]; /* the original was asked by that probe, and is */
     bool noted;         /* `places` is complete */
     char places[PATH];  /* " FILE:LINE" of what is said of the original at level 3 */
@@ -103,6 +117,8 @@ struct kernel {
 struct job {
     pid_t child;
     int kernel, mutant;
+    bool assembles; /* the child compares machine code */
+    char *lines;    /* of the last probe, for the report */
     FILE *output;
     char path[PATH + 32];
 };
@@ -113,7 +129,7 @@ struct options {
     int sample, first;
     FILE *report;
     long jobs;
-    bool verbose;
+    bool verbose, cover;
 };
 
 struct session {
@@ -164,7 +180,9 @@ static int read_reasons(struct session *s)
             field[n++] = trim(t);
         if (n != 7 || s->reasons + 1 == REASONS)
             return fprintf(stderr, "mutate: %s: cannot read \"%s\"\n", path, line), fclose(f), -1;
-        r->legal = !strcmp(field[0], "legal");
+        r->kind = !strcmp(field[0], "legal")   ? REASON_LEGAL
+                  : !strcmp(field[0], "never") ? REASON_NEVER
+                                               : REASON_OPEN;
         r->target = field[1];
         r->rule = field[2];
         r->label = field[3];
@@ -188,16 +206,17 @@ static bool chosen(const struct options *o, const struct kernel *k, const struct
            strstr(m->rule, o->only) || strstr(m->label, o->only) || strstr(m->was, o->only);
 }
 
-/* Whether enough kernels before this one are made of the same text: their second line ends with its path. */
+/* Whether two kernels are made of the same text: their second line ends with its path. */
+static bool same_source(const struct kernel *a, const struct kernel *b)
+{
+    const char *text = strstr(a->original, ", from "), *its = strstr(b->original, ", from ");
+    return text && its && !strncmp(text, its, strcspn(text, "\n") + 1);
+}
+
 static bool many_alike(const struct session *s, const struct kernel *k)
 {
-    const char *text = strstr(k->original, ", from ");
-    size_t size = text ? strcspn(text, "\n") + 1 : 0;
     int alike = 0;
-    for (const struct kernel *other = s->kernel; text && other < k; other++) {
-        const char *its = strstr(other->original, ", from ");
-        alike += its && !strncmp(its, text, size);
-    }
+    for (const struct kernel *other = s->kernel; other < k; other++) alike += same_source(k, other);
     return alike >= ALIKE;
 }
 
@@ -237,9 +256,12 @@ static int read_kernel(struct session *s, const char *file)
     k->run = read_all(path);
     k->mutant = calloc(MUTANTS, sizeof *k->mutant);
     k->result = calloc(MUTANTS, sizeof *k->result);
-    if (!k->run || !k->original || !k->mutant || !k->result) return -1;
+    k->changed = calloc(COVER_STATEMENTS, sizeof *k->changed);
+    if (!k->run || !k->original || !k->mutant || !k->result || !k->changed) return -1;
     k->mutants = mutants_make(k->original, k->mutant);
     if (k->mutants < 0) return -1;
+    for (int i = 0; i < k->mutants; i++)
+        k->changed[k->mutant[i].first] = k->changed[k->mutant[i].last] = true;
     choose(s, k);
     s->kernels++;
     return 0;
@@ -275,12 +297,31 @@ static const char *text_of(const struct kernel *k, int i)
     return i < 0 ? k->original : k->mutant[i].text;
 }
 
+/* The launches that a mutant runs in: the first few of those that execute what it changes, and their neighbours, whose
+ * data they share. */
+static uint64_t launches_for(const struct kernel *k, int mutant)
+{
+    uint64_t all, some = 0;
+    if (mutant < 0 || !k->cover.statement) return UINT64_MAX;
+    all = cover_launches(&k->cover, &k->mutant[mutant]);
+    for (int i = 0; i < LAUNCHES && all; i++, all &= all - 1) some |= all & (~all + 1);
+    return some | some << 1 | some >> 1;
+}
+
+static int write_mutant(const struct kernel *k, const struct job *j)
+{
+    char *run = cover_run(k->run, launches_for(k, j->mutant));
+    int rc = run ? write_text(j->path, text_of(k, j->mutant), run) : -1;
+    free(run);
+    return rc;
+}
+
 static int start(const struct session *s, struct job *j, const struct probe *p)
 {
     const struct kernel *k = &s->kernel[j->kernel];
     struct rlimit limit = {CPU_SECONDS, CPU_SECONDS};
     snprintf(j->path, sizeof j->path, "%s/%d-%d.ptx", s->o.work, j->kernel, j->mutant);
-    if (write_text(j->path, text_of(k, j->mutant), k->run)) return -1;
+    if (write_mutant(k, j)) return -1;
     j->output = tmpfile();
     if (!j->output) return perror("mutate: tmpfile"), -1;
     fflush(NULL);
@@ -378,7 +419,8 @@ static struct reason *reason_for(struct session *s, const struct kernel *k, cons
 {
     for (int i = 0; i < s->reasons; i++) {
         struct reason *r = &s->reason[i];
-        if ((fnmatch(r->target, k->target, 0) && fnmatch(r->target, k->name, 0)) ||
+        if (r->kind == REASON_NEVER ||
+            (fnmatch(r->target, k->target, 0) && fnmatch(r->target, k->name, 0)) ||
             fnmatch(r->rule, m->rule, 0) || fnmatch(r->label, m->label, 0) ||
             fnmatch(r->pattern, m->was, FNM_NOESCAPE))
             continue;
@@ -387,44 +429,99 @@ static struct reason *reason_for(struct session *s, const struct kernel *k, cons
     return NULL;
 }
 
-static int assemble(const struct options *o, const struct kernel *k, const char *text,
-                    const char *name)
+/* ---- what the cases execute ---- */
+
+static void cover_path(const struct session *s, const struct kernel *k, int seed, char *path)
 {
-    char command[4 * PATH], path[PATH];
-    snprintf(path, sizeof path, "%s/%s.ptx", o->work, name);
-    if (write_text(path, text, "")) return -1;
-    snprintf(command, sizeof command, "'%s' -arch=%s '%s' -o '%s/%s.cubin' >'%s/log' 2>&1",
-             o->ptxas, k->target, path, o->work, name, o->work);
-    return system(command);
+    snprintf(path, PATH, "%s/cover-%td-%d", s->o.work, k - s->kernel, seed);
 }
 
-/* Whether ptxas makes the same machine code of the mutant as of the original. */
-static bool identical(const struct session *s, struct kernel *k, const struct mutant *m)
+/* Runs the numbered text of a kernel under a seed. */
+static pid_t cover_start(const struct session *s, const struct kernel *k, const char *text,
+                         int seed)
+{
+    char executed[PATH], path[PATH + 8], digits[16];
+    pid_t child;
+    cover_path(s, k, seed, executed);
+    snprintf(path, sizeof path, "%s.ptx", executed);
+    snprintf(digits, sizeof digits, "%d", seed);
+    if (write_text(path, text, k->run)) return -1;
+    fflush(NULL);
+    if ((child = fork()) != 0) return child;
+    if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr)) _exit(126);
+    setenv("HEWN_SIM_CHECK", "0", 1);
+    setenv("HEWN_SIM_REPEAT", "0", 1);
+    setenv("HEWN_SIM_EXECUTED", executed, 1);
+    execl(s->o.hewn, s->o.hewn, "run", path, "--seed", digits, (char *)NULL);
+    _exit(127);
+}
+
+/* Fills in what the kernels from `k` to before `end` execute, in any of a few schedules. */
+static int cover_kernels(struct session *s, struct kernel *k, const struct kernel *end)
+{
+    const ptrdiff_t count = (end - k) * COVER_SEEDS;
+    pid_t *child = calloc((size_t)count + 1, sizeof *child);
+    char *text = NULL;
+    int rc = child ? 0 : -1;
+    for (ptrdiff_t i = 0; !rc && i < count; i++) {
+        struct kernel *of = k + i / COVER_SEEDS;
+        if (i % COVER_SEEDS == 0) {
+            free(text);
+            text = cover_number(of->original, &of->cover);
+        }
+        if (i >= s->o.jobs) waitpid(child[i - s->o.jobs], NULL, 0);
+        child[i] = text ? cover_start(s, of, text, (int)(i % COVER_SEEDS) + 1) : -1;
+        if (child[i] < 0) rc = -1;
+    }
+    for (ptrdiff_t i = count - s->o.jobs; !rc && i < count; i++)
+        if (i >= 0) waitpid(child[i], NULL, 0);
+    for (ptrdiff_t i = 0; !rc && i < count; i++) {
+        char path[PATH];
+        cover_path(s, k + i / COVER_SEEDS, (int)(i % COVER_SEEDS) + 1, path);
+        rc = cover_add(&k[i / COVER_SEEDS].cover, path);
+    }
+    free(text);
+    free(child);
+    return rc;
+}
+
+/* Starts the comparison of the mutant's machine code with the original's, which the first one makes. */
+static int start_assembly(const struct session *s, struct job *j)
 {
     const struct options *o = &s->o;
-    char command[PATH], original[32];
-    snprintf(original, sizeof original, "original-%td", k - s->kernel);
-    if (!k->assembled && assemble(o, k, k->original, original)) return false;
-    k->assembled = true;
-    if (assemble(o, k, m->text, "mutant")) return false;
-    snprintf(command, sizeof command, "cmp -s '%s/%s.cubin' '%s/mutant.cubin'", o->work, original,
-             o->work);
-    return system(command) == 0;
+    const struct kernel *k = &s->kernel[j->kernel];
+    char command[8 * PATH], original[2 * PATH];
+    snprintf(original, sizeof original, "%s/original-%d", o->work, j->kernel);
+    snprintf(command, sizeof command, "%s.ptx", original);
+    if (access(command, R_OK) && write_text(command, k->original, "")) return -1;
+    if (write_text(j->path, text_of(k, j->mutant), "")) return -1;
+    snprintf(command, sizeof command,
+             "t='%s.cubin'; o='%s'; { [ -e $o.cubin ] || { '%s' -arch=%s $o.ptx -o $t.o && mv $t.o "
+             "$o.cubin; }; } && '%s' -arch=%s '%s' -o $t && cmp -s $t $o.cubin; r=$?; rm -f $t; "
+             "exit $r",
+             j->path, original, o->ptxas, k->target, o->ptxas, k->target, j->path);
+    fflush(NULL);
+    j->assembles = true;
+    j->child = fork();
+    if (j->child < 0) return perror("mutate: fork"), -1;
+    if (j->child == 0) {
+        if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr)) _exit(126);
+        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+        _exit(127);
+    }
+    return 0;
 }
 
-static void settle(struct session *s, struct kernel *k, int i)
+/* What becomes of a survivor, as far as that can be told without its machine code. */
+static enum fate settle(struct session *s, struct kernel *k, int i)
 {
-    struct result *r = &k->result[i];
     struct reason *reason = reason_for(s, k, &k->mutant[i]);
-    if (reason) {
-        reason->used = true;
-        r->fate = reason->legal ? LEGAL : OPEN;
-        r->reason = reason->why;
-    } else if (!s->o.ptxas) {
-        r->fate = UNDECIDED;
-    } else {
-        r->fate = identical(s, k, &k->mutant[i]) ? IDENTICAL : SURVIVED;
-    }
+    if (!k->cover.statement && cover_kernels(s, k, k + 1)) return WAITING;
+    if (!cover_launches(&k->cover, &k->mutant[i])) return IDLE;
+    if (!reason) return s->o.ptxas ? SURVIVED : UNDECIDED;
+    reason->used = true;
+    k->result[i].reason = reason->why;
+    return reason->kind == REASON_LEGAL ? LEGAL : OPEN;
 }
 
 static void report_mutant(const struct session *s, const struct kernel *k, int i, const char *lines)
@@ -434,6 +531,7 @@ static void report_mutant(const struct session *s, const struct kernel *k, int i
     const struct probe *p = &probes[r->probe < PROBES ? r->probe : PROBES - 1];
     fprintf(s->o.report, "%s [%s] %s: %s\t%s:%ld %s\tlevel %s, seed %s%s\n", k->name, m->label,
             m->rule, m->was, m->file, m->line, fate_names[r->fate], p->level, p->seed, lines);
+    fflush(s->o.report);
 }
 
 static void print_mutant(const struct session *s, const struct kernel *k, int i)
@@ -494,44 +592,57 @@ static int note_places(struct session *s, int kernel)
     return 0;
 }
 
-/* Takes what the job's run said; starts its next probe, or frees it. */
+/* The job's mutant is done. */
+static int end_job(struct session *s, struct job *j, enum fate fate)
+{
+    struct kernel *k = &s->kernel[j->kernel];
+    k->result[j->mutant].fate = fate;
+    unlink(j->path);
+    j->child = 0;
+    if (s->o.verbose || fate >= OPEN) print_mutant(s, k, j->mutant);
+    if (j->lines) report_mutant(s, k, j->mutant, j->lines);
+    free(j->lines);
+    j->lines = NULL;
+    return fflush(stdout);
+}
+
+/* Takes what the job's run said; starts its next probe, or ends it. */
 static int advance(struct session *s, struct job *j)
 {
     struct kernel *k = &s->kernel[j->kernel];
     struct result *r = &k->result[j->mutant];
-    char *lines = s->o.report ? lines_of(j->output) : NULL;
+    free(j->lines);
+    j->lines = s->o.report ? lines_of(j->output) : NULL;
+    if (s->o.report && !j->lines) return perror("mutate"), -1;
     enum fate fate = judge(k, j, probes[r->probe].level[0] == '3', r->said);
-    if (s->o.report && !lines) return perror("mutate"), -1;
     if (fate == SURVIVED && ++r->probe < PROBES) {
         const struct reason *reason = reason_for(s, k, &k->mutant[j->mutant]);
-        bool known = reason && (reason->legal || s->o.sample > 1);
+        bool known = reason && (reason->kind == REASON_LEGAL || s->o.sample > 1);
         if (r->probe < FIRST_PROBES || !known) {
-            free(lines);
             if (probes[r->probe].level[0] == '3' && note_places(s, j->kernel)) return -1;
             return start(s, j, &probes[r->probe]);
         }
     }
     if (fate == FOUND && ask_original(s, j->kernel, r->probe)) return -1;
-    if (fate == FOUND)
-        r->fate = probes[r->probe].level[0] > '1' ? FOUND_LEVEL_2 : FOUND;
-    else if (fate == REFUSED)
-        r->fate = REFUSED;
-    else
-        settle(s, k, j->mutant);
-    unlink(j->path);
-    j->child = 0;
-    if (s->o.verbose || r->fate >= OPEN) print_mutant(s, k, j->mutant);
-    if (lines) report_mutant(s, k, j->mutant, lines);
-    free(lines);
-    return fflush(stdout);
+    if (fate == FOUND && probes[r->probe].level[0] > '1') fate = FOUND_LEVEL_2;
+    if (fate == SURVIVED) {
+        fate = settle(s, k, j->mutant);
+        if (fate == WAITING) return -1;
+        if (fate == SURVIVED) return start_assembly(s, j);
+    }
+    return end_job(s, j, fate);
 }
 
 static int finish_one(struct session *s, struct job *jobs)
 {
-    pid_t child = wait(NULL);
+    int status;
+    pid_t child = wait(&status);
     if (child < 0) return perror("mutate: wait"), -1;
-    for (int i = 0; i < s->o.jobs; i++)
-        if (jobs[i].child == child) return advance(s, &jobs[i]);
+    for (int i = 0; i < s->o.jobs; i++) {
+        if (jobs[i].child != child) continue;
+        return jobs[i].assembles ? end_job(s, &jobs[i], status ? SURVIVED : IDENTICAL)
+                                 : advance(s, &jobs[i]);
+    }
     return 0;
 }
 
@@ -548,6 +659,11 @@ static int run_mutants(struct session *s)
     for (int k = 0; k < s->kernels; k++) {
         for (int i = 0; i < s->kernel[k].mutants; i++) {
             struct job *j = NULL;
+            if (s->kernel[k].cover.statement &&
+                !cover_launches(&s->kernel[k].cover, &s->kernel[k].mutant[i])) {
+                s->kernel[k].result[i].fate = IDLE;
+                continue;
+            }
             while (!j) {
                 for (int n = 0; n < s->o.jobs && !j; n++)
                     if (!jobs[n].child) j = &jobs[n];
@@ -570,6 +686,13 @@ static int run_originals(struct session *s)
         for (int p = 0; p < PROBES; p++)
             if (ask_original(s, k, p)) return -1;
     return 0;
+}
+
+/* A small sample asks only of what survives what its case executes. */
+static int cover_all(struct session *s)
+{
+    if (s->o.sample >= SPARSE && !s->o.cover) return 0;
+    return cover_kernels(s, s->kernel, s->kernel + s->kernels);
 }
 
 /* ---- telling ---- */
@@ -595,9 +718,9 @@ static void print_row(const struct kernel *k, int class, int total[FATES])
     }
     for (int f = 0; f < FATES; f++) total[f] += n[f];
     if (!all) return;
-    printf("%-33s%-8s%8d%8d%8d%10d%7d%6d%10d  %s\n", k->name, class_names[class], all - n[REFUSED],
-           n[FOUND], n[FOUND_LEVEL_2], n[IDENTICAL], n[LEGAL], n[OPEN], n[SURVIVED],
-           class_means[class]);
+    printf("%-33s%-8s%8d%8d%8d%10d%7d%6d%6d%10d  %s\n", k->name, class_names[class],
+           all - n[REFUSED], n[FOUND], n[FOUND_LEVEL_2], n[IDENTICAL], n[LEGAL], n[IDLE], n[OPEN],
+           n[SURVIVED], class_means[class]);
 }
 
 static int stale_reasons(const struct session *s)
@@ -613,24 +736,96 @@ static int stale_reasons(const struct session *s)
     return stale;
 }
 
-static int report(const struct session *s)
+/* Whether a case of the same source executes the statement. */
+static bool executed_by_some(const struct session *s, const struct kernel *k, const char *key)
+{
+    for (const struct kernel *of = s->kernel; of < s->kernel + s->kernels; of++) {
+        if (!same_source(k, of)) continue;
+        for (int i = 0; i < of->cover.statements; i++)
+            if (of->cover.statement[i].launches && !strcmp(of->cover.statement[i].key, key))
+                return true;
+    }
+    return false;
+}
+
+static bool never_executed(struct session *s, const struct kernel *k, const char *key)
+{
+    const char *text = strchr(key, ' ') + 1;
+    for (int i = 0; i < s->reasons; i++) {
+        struct reason *r = &s->reason[i];
+        if (r->kind != REASON_NEVER ||
+            (fnmatch(r->target, k->target, 0) && fnmatch(r->target, k->name, 0)) ||
+            fnmatch(r->pattern, text, FNM_NOESCAPE))
+            continue;
+        return r->used = true;
+    }
+    return false;
+}
+
+/* Names each statement that mutants change and no case of the source executes. How many have no reason. */
+static int print_never(struct session *s, const struct kernel *k)
+{
+    int failed = 0;
+    for (int i = 0; i < k->cover.statements; i++) {
+        const struct cover_statement *of = &k->cover.statement[i];
+        if (!of->instruction || of->launches || !k->changed[i]) continue;
+        if (executed_by_some(s, k, of->key) || never_executed(s, k, of->key)) continue;
+        printf("FAIL no case executes %s: %.150s\n", k->name, of->key);
+        failed++;
+    }
+    return failed;
+}
+
+static void print_case(const struct kernel *k)
+{
+    const struct cover *c = &k->cover;
+    int executed[2] = {0}, all[2] = {0}, n[FATES] = {0};
+    for (int i = 0; i < c->statements; i++) {
+        if (!c->statement[i].instruction) continue;
+        for (int w = 0; w <= k->changed[i]; w++) {
+            all[w]++;
+            executed[w] += c->statement[i].launches != 0;
+        }
+    }
+    for (int i = 0; i < k->mutants; i++) n[k->result[i].fate]++;
+    n[FOUND] += n[FOUND_LEVEL_2];
+    printf("%-40s%6d of %5d%6d of %4d%9d of %4d\n", k->name, executed[0], all[0], executed[1],
+           all[1], n[FOUND], n[FOUND] + n[OPEN] + n[SURVIVED]);
+}
+
+/* A line a case: instructions that it executes; of these those that mutants change; mutants found. */
+static int print_cases(struct session *s)
+{
+    int failed = 0;
+    if (!s->kernels || !s->kernel[0].cover.statement || s->o.sample >= SPARSE) return 0;
+    for (const struct kernel *k = s->kernel; k < s->kernel + s->kernels; k++)
+        failed += print_never(s, k);
+    printf("%-40s%6s of %5s%6s of %4s%9s of %4s\n", "case", "run", "all", "run", "some", "found",
+           "all");
+    for (const struct kernel *k = s->kernel; k < s->kernel + s->kernels; k++) print_case(k);
+    return failed;
+}
+
+static int report(struct session *s)
 {
     int n[FATES] = {0}, found, scored, failed;
-    printf("%-33s%-8s%8s%8s%8s%10s%7s%6s%10s\n", "kernel", "rules", "mutants", "found", "level 2",
-           "identical", "legal", "open", "survivors");
+    printf("%-33s%-8s%8s%8s%8s%10s%7s%6s%6s%10s\n", "kernel", "rules", "mutants", "found",
+           "level 2", "identical", "legal", "idle", "open", "survivors");
     for (int k = 0; k < s->kernels; k++)
         for (int c = 0; c < MUTANT_CLASS_COUNT; c++) print_row(&s->kernel[k], c, n);
     found = n[FOUND] + n[FOUND_LEVEL_2];
     scored = found + n[OPEN] + n[SURVIVED];
-    failed = n[SURVIVED] + stale_reasons(s);
-    printf("%d of %d found: %.1f %% (less %d identical, %d legal; %d that no driver takes)\n",
-           found, scored, scored ? 100.0 * found / scored : 0, n[IDENTICAL], n[LEGAL], n[REFUSED]);
+    failed = n[SURVIVED] + stale_reasons(s) + print_cases(s);
+    printf(
+        "%d of %d found: %.1f %% (less %d identical, %d legal, %d idle; %d that no driver takes)\n",
+        found, scored, scored ? 100.0 * found / scored : 0, n[IDENTICAL], n[LEGAL], n[IDLE],
+        n[REFUSED]);
     if (s->o.sample == 1 && found * 100 < scored * 97) { /* of a sample, one is more than that */
         printf("FAIL fewer than 97 of 100 are found\n");
         failed++;
     }
-    printf("mutate: %d passed, %d failed, %d skipped\n", found + n[IDENTICAL] + n[LEGAL] + n[OPEN],
-           failed, s->skipped + n[UNDECIDED]);
+    printf("mutate: %d passed, %d failed, %d skipped\n",
+           found + n[IDENTICAL] + n[LEGAL] + n[IDLE] + n[OPEN], failed, s->skipped + n[UNDECIDED]);
     return failed ? 1 : 0;
 }
 
@@ -638,8 +833,8 @@ static int parse(int argc, char **argv, struct options *o)
 {
     int i = 1;
     for (; i < argc && !strncmp(argv[i], "--", 2); i++) {
-        if (!strcmp(argv[i], "--verbose")) {
-            o->verbose = true;
+        if (!strcmp(argv[i], "--verbose") || !strcmp(argv[i], "--cover")) {
+            *(argv[i][2] == 'v' ? &o->verbose : &o->cover) = true;
             continue;
         }
         if (i + 1 == argc) return -1;
@@ -677,13 +872,15 @@ int main(int argc, char **argv)
         return fprintf(stderr,
                        "usage: mutate [--sample N[/I]] [--ptxas FILE] [--only TEXT] [--keep "
                        "DIR] [--verbose] "
-                       "[--report FILE] [--jobs N] HEWN MODULES CASES\n"),
+                       "[--report FILE] [--cover] [--jobs N] HEWN MODULES CASES\n"),
                64;
     if (s.o.jobs > JOBS) s.o.jobs = JOBS;
     if (!mkdtemp(s.o.work)) return perror("mutate: mkdtemp"), 1;
     setenv("HEWN_SIM_THREADS", "1", 0); /* mutants run side by side instead */
-    rc = read_reasons(&s) || read_kernels(&s) || run_originals(&s) || run_mutants(&s) ? 1
-                                                                                      : report(&s);
+    rc = read_reasons(&s) || read_kernels(&s) || cover_all(&s) ? 1
+         : s.o.cover                                           ? print_cases(&s) != 0
+         : run_originals(&s) || run_mutants(&s)                ? 1
+                                                               : report(&s);
     snprintf(command, sizeof command, "rm -rf '%s'", s.o.work);
     if (system(command)) perror(command);
     if (s.o.report && fclose(s.o.report)) return perror("mutate: the report"), 1;

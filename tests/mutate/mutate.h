@@ -5,7 +5,9 @@
 #ifndef TESTS_MUTATE_H
 #define TESTS_MUTATE_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum { MUTANTS = 4096, MUTANT_TEXT = 320, MUTANT_LABEL = 48 };
 
@@ -35,10 +37,42 @@ struct mutant {
     long line;
     char was[MUTANT_TEXT]; /* the statement, or the two that are swapped */
     char *text;            /* the whole kernel, mutated */
+    int first, last;       /* the statements that it changes */
 };
 
 /* Every mutant of `text`, in the order of the text. Returns how many, -1 after a message on stderr. */
 int mutants_make(const char *text, struct mutant out[MUTANTS]);
 void mutants_free(struct mutant *list, int count);
+
+/* ---- what a case executes (mutate_cover.c) ---- */
+
+enum {
+    COVER_LAUNCHES = 64,
+    COVER_STATEMENTS = 8192,
+    COVER_STEP = 1000 /* lines from a statement's number to the next, so that long ones have room */
+};
+
+/* A statement of a kernel's text. */
+struct cover_statement {
+    char *key; /* its place in the source and its text: the same in every kernel of that source */
+    uint64_t launches; /* bit n: the n-th launch of the case executes it */
+    bool instruction;  /* the simulator has named it */
+};
+
+struct cover {
+    struct cover_statement *statement;
+    int statements;
+};
+
+/* The text with a marker before each statement, which gives it its number as a line; NULL after a message. The
+ * statements go to `out`. */
+char *cover_number(const char *text, struct cover *out);
+/* Adds what a run wrote of such a text by HEWN_SIM_EXECUTED. 0, or -1 after a message. */
+int cover_add(struct cover *c, const char *path);
+/* The launches that execute what the mutant changes. */
+uint64_t cover_launches(const struct cover *c, const struct mutant *m);
+/* The lines for hewn run with these launches alone. Freed by the caller. */
+char *cover_run(const char *run, uint64_t launches);
+void cover_free(struct cover *c);
 
 #endif

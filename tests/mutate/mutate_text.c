@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STATEMENTS = 8192, GROUPS = 8, LINE = 4096 };
+enum { STATEMENTS = COVER_STATEMENTS, GROUPS = 8, LINE = 4096 };
 
 struct rule {
     enum mutant_class class;
@@ -311,6 +311,7 @@ static struct mutant *begin(struct maker *m, enum mutant_class class, const char
     struct mutant *x = &m->out[m->count];
     if (m->count == MUTANTS) return NULL;
     *x = (struct mutant){.class = class, .rule = rule, .line = s->line};
+    x->first = x->last = (int)(s - m->from->list);
     if (s->label) snprintf(x->label, sizeof x->label, "%.*s", (int)word_length(s->label), s->label);
     if (s->file) snprintf(x->file, sizeof x->file, "%.*s", (int)strcspn(s->file, "\""), s->file);
     return x;
@@ -383,6 +384,7 @@ static void apply(struct maker *m, const struct rule *rule, const regex_t *re, i
         return;
     if (s->wait) wait_span(r, s, rule->statements, &start, &end);
     snprintf(x->was, sizeof x->was, "%s%.240s", s->guard, s->text);
+    if (!s->wait) x->last += rule->statements - 1;
     fwrite(r->text, 1, start, f);
     write_instead(f, rule, s, subject, group);
     fputs(r->text + end, f);
@@ -398,6 +400,7 @@ static void swap(struct maker *m, const struct statement *a, const struct statem
     size_t size;
     FILE *f;
     if (!x || !(f = open_memstream(&out, &size))) return;
+    x->last = (int)(b - m->from->list);
     snprintf(x->was, sizeof x->was, "%s%.110s <> %s%.110s", a->guard, a->text, b->guard, b->text);
     fwrite(text, 1, a->start, f);
     fwrite(text + a->end, 1, b->end - a->end, f);
@@ -451,6 +454,39 @@ int mutants_make(const char *text, struct mutant out[MUTANTS])
     regfree(&data);
     free(r.list);
     return m.count;
+}
+
+/* ---- numbering ---- */
+
+static char *key_of(const struct statement *s)
+{
+    char *key = NULL;
+    size_t size;
+    FILE *f = open_memstream(&key, &size);
+    if (!f) return NULL;
+    fprintf(f, "%.*s:%ld %s%s", s->file ? (int)strcspn(s->file, "\"") : 0, s->file ? s->file : "",
+            s->line, s->guard, s->text);
+    return fclose(f) ? NULL : key;
+}
+
+char *cover_number(const char *text, struct cover *out)
+{
+    struct reader r = {.text = text, .list = calloc(STATEMENTS, sizeof *r.list)};
+    char *numbered = NULL;
+    size_t size, at = 0;
+    FILE *f = r.list && !read_text(&r) ? open_memstream(&numbered, &size) : NULL;
+    out->statements = 0;
+    out->statement = calloc(STATEMENTS, sizeof *out->statement);
+    for (int i = 0; f && out->statement && i < r.count; i++) {
+        fwrite(text + at, 1, r.list[i].start - at, f);
+        at = r.list[i].start;
+        fprintf(f, "\n# %d \"s\"\n", i * COVER_STEP);
+        out->statement[out->statements++].key = key_of(&r.list[i]);
+    }
+    if (f) fputs(text + at, f);
+    if (!f || fclose(f)) numbered = NULL;
+    free(r.list);
+    return numbered;
 }
 
 void mutants_free(struct mutant *list, int count)

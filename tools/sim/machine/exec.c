@@ -424,6 +424,7 @@ static enum step run_frag(struct warp *w, uint64_t budget, uint32_t stop)
 {
     const struct kernel *k = w->cta->group->launch->kernel;
     const struct insn *insns = k->insns;
+    uint8_t *executed = w->cta->group->launch->executed;
     struct frag *f = warp_frag(w);
     const uint32_t whole = f->mask;
     uint64_t n = 0;
@@ -439,6 +440,7 @@ static enum step run_frag(struct warp *w, uint64_t budget, uint32_t stop)
         w->steps++;
         add_work(&w->work, &in->work, 1);
         if (in->guard != NO_GUARD) mask &= guard_mask(w, in);
+        if (executed && mask) __atomic_store_n(&executed[f->pc], 1, __ATOMIC_RELAXED);
         s = (mask | w->undefined) ? run_insn(w, in, mask) : STEP_NEXT;
         if (s == STEP_NEXT) {
             if (f->wait.kind != WAIT_NONE) wait_clear(f);

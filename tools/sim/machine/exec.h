@@ -76,6 +76,10 @@ void progress_end(struct launch *l);
 /* Appends the forms of the kernel's instructions to the file that HEWN_SIM_FORMS names (forms.c). */
 void forms_note(const struct kernel *kernel);
 
+/* Which instructions the launch executes, for the file that HEWN_SIM_EXECUTED names (executed.c). */
+void executed_begin(struct launch *l);
+void executed_end(struct launch *l);
+
 /* ---- barriers (barrier.c) ---- */
 
 /* Completes the named barrier when all that it expects have arrived. */

@@ -300,6 +300,7 @@ struct launch {
     uint64_t shown;        /* nanoseconds of the monotonic clock at which it was last drawn or the
                               launch began; 0: not wanted */
     bool drawn;
+    uint8_t *executed;     /* of each instruction, whether a lane executed it; NULL: not wanted */
     char *printed;         /* text of vprintf, group after group; the caller frees it */
     size_t printed_bytes;
     int result;            /* CUresult: 0, or the first fault */

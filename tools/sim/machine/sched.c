@@ -619,6 +619,7 @@ int launch_run(struct launch *l)
 {
     l->result = 0;
     forms_note(l->kernel);
+    executed_begin(l);
     progress_begin(l);
     if (groups_open(l))
         l->result = 2;
@@ -627,6 +628,7 @@ int launch_run(struct launch *l)
     else
         run_apart(l);
     progress_end(l);
+    executed_end(l);
     gather_printed(l);
     for (uint32_t i = 0; i < l->group_count; i++) {
         /* The first in order, not in time: results do not depend on host threads. */
