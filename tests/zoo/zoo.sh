@@ -70,7 +70,7 @@ form ok-halves-take-turns 0 --explore "$clean"
 form 16-other-slot 1 --explore 'So does a run with HEWN_SIM_SEED=[0-9]*'
 form 06-same-parity 1 --explore 'So does a run with HEWN_SIM_SEED=1'
 form ok-halves-take-turns 0 "-DONE --explore" "$clean"
-for f in lanes-halves lanes-copy-unsynced; do
+for f in lanes-halves lanes-copy-unsynced lanes-left-reading; do
     form $f 0 '' 'lanes of a warp are in order here only as long as they run together' "$clean"
     form $f 0 -DFIXED 'proved for every order' "$clean"
 done
@@ -181,6 +181,16 @@ hang 7 trip-count asked
 hang 8 tx-bytes asked
 hang 9 trip-count 'acc_empty.0'
 hang 10 trip-count heard
+kernel=more-take-turns
+hang 1 arrival-count tile_read
+hang 2 tx-bytes 'k_full.2'
+hang 4 participants 'barrier 1'
+hang 7 trip-count o_ready
+hang 8 arrival-count tile_read
+want 'more-take-turns -DHANG=8: who may come yet' 'Perhaps missing is warp 5 of CTA rank 0, which waits for' "$work.log"
+hang 9 trip-count o_taken
+hang 10 trip-count o_ready
+form more-take-turns 1 '' "no other warp's code ahead has a barrier instruction with this number"
 kernel=more-turns
 hang 2 trip-count 'order.1'
 hang 3 trip-count 'order.2'

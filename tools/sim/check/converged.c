@@ -433,6 +433,29 @@ static void forget(struct ring *r, uint64_t low, uint64_t high)
             r->at[i].over = true;
 }
 
+/* Whether the ring has an access of lanes that have come apart from those that arrive now, in which none of the latter
+ * took part and of which they have not heard: in another order it comes after the arrival. */
+static bool left_behind(const struct ring *r, const struct event *e)
+{
+    const uint32_t apart = e->warp->live & ~warp_frag(e->warp)->mask;
+    for (uint32_t i = 0; apart && i < r->count; i++) {
+        const struct lane_access *a = &r->at[i];
+        if (a->over || a->space != SPACE_SHARED || !(a->lanes & apart) || a->lanes & e->lanes)
+            continue;
+        if (!a->told || a->lanes & ~a->knows[first_lane(e->lanes)]) return true;
+    }
+    return false;
+}
+
+/* Some lanes arrive for the whole warp. */
+static void arrives(struct order *o, const struct converged *c, const struct event *e)
+{
+    if (e->token || !e->in || !e->lanes) return;
+    if (!left_behind(&c->reads, e) && !left_behind(&c->writes, e)) return;
+    order_sampled(o, SAMPLED_LANES, e->in);
+    sim_idiom(o->group, e->in, IDIOM_LANES_IN_STEP);
+}
+
 void converged_event(struct order *o, struct order_warp *w, const struct event *e)
 {
     switch (e->kind) {
@@ -459,8 +482,10 @@ void converged_event(struct order *o, struct order_warp *w, const struct event *
     case EV_BARRIER_PASS:
     case EV_CLUSTER_ARRIVE:
     case EV_CLUSTER_PASS:
-    case EV_MBAR_ARRIVE:
     case EV_MBAR_PASS: break;
+    case EV_MBAR_ARRIVE:
+        if (w->converged) arrives(o, w->converged, e);
+        break;
     case EV_GROUP_WAIT:
         if (!w->converged) return;
         waited(&w->converged->writes, e->lanes, e->warp->born);

@@ -210,18 +210,33 @@ static const struct cta *went_astray(const struct deadlock *d, const struct wait
     return NULL;
 }
 
+/* Whether all that has arrived of late came by instructions that reach barriers of their own CTA alone. */
+static bool stays_at_home(const struct mbar *b)
+{
+    uint32_t seen = 0;
+    for (uint32_t i = 0; i < b->kept + b->kept_before; i++) {
+        const struct mbar_arrival *a = i < b->kept ? &b->log[i] : &b->before[i - b->kept];
+        if (a->async || !a->in || !(a->in->flags & MBAR_OWN_CTA)) return false;
+        seen++;
+    }
+    return seen != 0;
+}
+
+/* A CTA of the cluster whose barrier at the same place is phases ahead, where what one CTA does may signal those of others. */
 static const struct cta *sibling_ahead(const struct cta *c, const struct mbar *b)
 {
     for (uint32_t r = 0; r < c->cluster->cta_count; r++) {
         const struct cta *o = c->cluster->ctas[r];
         const struct mbar *same = o == c ? NULL : mbar_at(o, b->offset);
-        if (same && same->live && same->phase > b->phase && same->total_arrivals) return o;
+        if (!same || !same->live || same->phase <= b->phase || !same->total_arrivals) continue;
+        if (!stays_at_home(b) || !stays_at_home(same)) return o;
     }
     return NULL;
 }
 
-/* Whether a waiter that has not arrived in this phase could yet, if its own wait ended. */
-static bool others_may_come(const struct deadlock *d, const struct wait *t, const struct mbar *b)
+/* A waiter that has not arrived in this phase and could yet, if its own wait ended. */
+static const struct warp *others_may_come(const struct deadlock *d, const struct wait *t,
+                                          const struct mbar *b)
 {
     for (uint32_t i = 0; i < d->count; i++) {
         const struct waiter *o = &d->waiters[i];
@@ -235,9 +250,9 @@ static bool others_may_come(const struct deadlock *d, const struct wait *t, cons
             came |=
                 b->log[n].cta == o->warp->cta && b->log[n].warp == o->warp->id && b->log[n].count;
         }
-        if (!came && deadlock_may_signal(d, o, t->key)) return true;
+        if (!came && deadlock_may_signal(d, o, t->key)) return o->warp;
     }
-    return false;
+    return NULL;
 }
 
 /* Whether a warp that has expected no bytes of this phase may yet copy some, and nobody of its CTA has. */
@@ -423,9 +438,8 @@ static void judge_arrivals(const struct deadlock *d, struct judgement *j)
         j->cause = CAUSE_ARRIVAL_COUNT;
         j->guilty = b->init_in;
         j->sibling = went_astray(d, t, b);
-        j->weight = b->kept_before             ? SAME_AS_EVER
-                    : others_may_come(d, t, b) ? PERHAPS_TOO_FEW
-                                               : TOO_FEW;
+        if (!b->kept_before) j->perhaps = others_may_come(d, t, b);
+        j->weight = b->kept_before ? SAME_AS_EVER : j->perhaps ? PERHAPS_TOO_FEW : TOO_FEW;
     } else {
         j->cause = CAUSE_NO_PRODUCER;
         j->weight = others_may_come(d, t, b) ? NEVER_STARTED : NOBODY;
@@ -476,8 +490,9 @@ uint32_t deadlock_came(const struct deadlock *d, const struct waiter *by)
 }
 
 /* The warp that a barrier misses, of those that live: one that came in the generation before, else one whose code
- * still has that barrier, else any. */
-static const struct warp *missing_at(const struct deadlock *d, const struct cta *c, uint32_t id)
+ * still has that barrier, else any, of which *nobody says that it is. */
+static const struct warp *missing_at(const struct deadlock *d, const struct cta *c, uint32_t id,
+                                     bool *nobody)
 {
     const uint64_t arrived = c->barriers[id].warps_arrived,
                    before = check_came_before(d->group, c, id);
@@ -491,6 +506,7 @@ static const struct warp *missing_at(const struct deadlock *d, const struct cta 
         found = w;
         best = rank;
     }
+    *nobody = best == 1;
     return found;
 }
 
@@ -561,7 +577,7 @@ static void judge_barrier(const struct deadlock *d, struct judgement *j)
         if (t->cta->warps[i].live && !(b->warps_arrived >> i & 1)) coming += WARP_LANES;
     j->cause = CAUSE_PARTICIPANTS;
     j->weight = STANDS_ELSEWHERE;
-    j->missing = missing_at(d, t->cta, t->key);
+    j->missing = missing_at(d, t->cta, t->key, &j->nobody);
     if (on_its_way(d, j, t->key)) j->weight = COMES_NEXT;
     if (polls(d, j->missing)) j->weight = EXPLAINED;
     if (j->weight == STANDS_ELSEWHERE && behind_mbarriers(d, j)) j->weight = BEHIND_MBARRIERS;

@@ -43,6 +43,9 @@ struct judgement {
     bool came_past; /* `missing` never arrived, and has come past the code that does */
     bool own;       /* `missing` waits for the phase to which it would arrive */
     bool went_on;   /* `missing` came round its loop and did not come here */
+    bool nobody;    /* no warp's code ahead has the named barrier */
+    const struct warp
+        *perhaps; /* arrivals are too few, and this warp may bring one yet; NULL: none may */
     uint32_t missing_lanes; /* WAIT_CONVERGE */
     bool polls;             /* WAIT_SPIN: `polled` says what is known */
     struct polled polled;

@@ -260,7 +260,10 @@ static void say_mbar_reason(struct text *t, const struct judgement *j, const str
         }
         break;
     case CAUSE_ARRIVAL_COUNT:
-        if (came)
+        if (came && j->perhaps)
+            say(t, " It was initialised for %u arrivals a phase (line %u), and %u came so far.",
+                s->expected, line_of(j->bar->init_in), came);
+        else if (came)
             say(t, " It was initialised for %u arrivals a phase (line %u), but only %u come%s.",
                 s->expected, line_of(j->bar->init_in), came, came == 1 ? "s" : "");
         else
@@ -315,6 +318,27 @@ static bool say_ledger(struct text *t, const struct deadlock *d, const char *lea
     return told > 0;
 }
 
+static void say_wait_of(struct text *t, const struct deadlock *d, const struct warp *w)
+{
+    for (uint32_t i = 0; i < d->count; i++) {
+        const struct waiter *o = &d->waiters[i];
+        if (o->warp != w) continue;
+        say(t, ", which waits for ");
+        say_object(t, d, o);
+        say(t, " (line %u)", line_of(o->in));
+        return;
+    }
+}
+
+/* Too few arrivals came, and the code ahead of that warp has one. */
+static void say_perhaps(struct text *t, const struct deadlock *d, const struct warp *w)
+{
+    say(t, " Perhaps missing is ");
+    say_warp(t, d, w->cta, w->id);
+    say_wait_of(t, d, w);
+    say(t, ": it may arrive once that wait is over. If so, look there first.");
+}
+
 static void say_missing(struct text *t, const struct deadlock *d, const struct judgement *j)
 {
     const struct warp *w = j->missing;
@@ -326,14 +350,7 @@ static void say_missing(struct text *t, const struct deadlock *d, const struct j
             "same number of turns.");
         return;
     }
-    for (uint32_t i = 0; i < d->count; i++) {
-        const struct waiter *o = &d->waiters[i];
-        if (o->warp != w) continue;
-        say(t, ", which waits for ");
-        say_object(t, d, o);
-        say(t, " (line %u)", line_of(o->in));
-        break;
-    }
+    say_wait_of(t, d, w);
     if (j->own) {
         say(t, ": the phase that it would complete itself. It must arrive before it waits; in a "
                "ring, the slot "
@@ -385,6 +402,7 @@ static void tell_mbar(struct text *t, const struct deadlock *d, const struct jud
         say(t, ".");
     }
     if (j->missing) say_missing(t, d, j);
+    if (j->perhaps) say_perhaps(t, d, j->perhaps);
     if (j->cause == CAUSE_TRIP_COUNT && j->missing) {
         const bool told = say_ledger(t, d, " So far ", j->by->warp->cta, j->by->warp->id);
         say_ledger(t, d, told ? " " : " So far ", j->missing->cta, j->missing->id);
@@ -407,7 +425,10 @@ static void tell_barrier(struct text *t, const struct deadlock *d, const struct 
         say_warp(t, d, w->cta, i);
     }
     say(t, ").");
-    if (j->missing) {
+    if (j->missing && j->nobody) {
+        say(t, " Nobody else comes: no other warp's code ahead has a barrier instruction with this "
+               "number. Perhaps one of them names another barrier than it should.");
+    } else if (j->missing) {
         say_missing(t, d, j);
     } else if (j->cause == CAUSE_EXITED) {
         say(t, " Too few warps are left: the others have exited, and a barrier with a thread count "

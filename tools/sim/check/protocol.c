@@ -155,13 +155,18 @@ bool protocol_left_out(const struct order_bar *b, const struct order_warp *w)
     const struct ledger *l = b->protocol ? &b->protocol->ledger[w->warp->id] : NULL;
     const struct order_passes *p = w->passes;
     const uint32_t kept = !p ? 0 : p->count < PASSES_KEPT ? p->count : PASSES_KEPT;
-    uint32_t last = kept, passes;
+    uint32_t last = kept, passes, before, since;
     if (!l || w->cta != b->cta || !l->steps[0]) return false;
     for (uint32_t i = 0; i < kept; i++) {
         if (p->at[i].step > l->steps[0]) continue;
         if (last == kept || p->at[i].step > p->at[last].step) last = i;
     }
     if (last == kept) return false;
+    /* A loop inside the round comes by that wait several times for one arrival. */
+    if (!passes_between(w, p->at[last].in, ANY_KEY, l->steps[1], l->steps[0], &before) ||
+        !passes_between(w, p->at[last].in, ANY_KEY, l->steps[0], UINT64_MAX, &since) ||
+        since < before)
+        return false;
     return passes_between(w, p->at[last].in, p->at[last].key, l->steps[0], UINT64_MAX, &passes) &&
            passes;
 }

@@ -160,7 +160,17 @@ struct registers_before {
     uint32_t carry;
 };
 
-/* A probe's value for an argument, among them what the instruction's other arguments are. */
+/* The argument, of those that have a value and are not number i, at that place in their list; INSN_ARGS: none. */
+static uint32_t other_than(const struct insn *in, uint32_t i, uint32_t place)
+{
+    for (uint32_t n = 0; n < INSN_ARGS; n++) {
+        if (n == i || in->arg[n].bits < 8 || in->arg[n].sink) continue;
+        if (!place--) return n;
+    }
+    return INSN_ARGS;
+}
+
+/* A probe's value for an argument: small and large ones, and what the instruction's other arguments are. */
 static uint64_t probe(const struct event *e, const struct registers_before *before, uint32_t number,
                       uint32_t i, uint32_t lane)
 {
@@ -168,12 +178,13 @@ static uint64_t probe(const struct event *e, const struct registers_before *befo
                                                {UINT64_MAX, UINT64_MAX},
                                                {0, UINT64_MAX},
                                                {0x7171717171717171, 0xF1F1F1F1F1F1F1F1}};
-    const uint32_t other = 1 + (i + number) % (INSN_ARGS - 1);
-    const struct arg a = e->in->arg[other];
+    uint32_t other;
     uint64_t value = 0;
     if (number < PROBES / 2) return of[number][i % 2];
-    if (a.bits < 8) return number == 4 ? of[2][1 - i % 2] : of[3][1 - i % 2];
-    if (a.bank != BANK_REGS || a.sink) return arg_lane(e->warp, a, lane);
+    other = other_than(e->in, i, number - PROBES / 2);
+    if (other == INSN_ARGS) return of[2 + number % 2][1 - i % 2];
+    const struct arg a = e->in->arg[other];
+    if (a.bank != BANK_REGS) return arg_lane(e->warp, a, lane);
     memcpy(&value, before->of[other] + (size_t)lane * (a.bits / 8U), a.bits / 8U);
     return value;
 }
