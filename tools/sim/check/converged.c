@@ -20,6 +20,9 @@ struct lane_access {
     bool over; /* all lanes know of it */
     bool told; /* some lanes have met since, and `knows` says what they know */
     uint32_t
+        stepped; /* lanes that have stood at one shuffle or vote since: it orders no memory, but they
+                         have run together again */
+    uint32_t
         knows[WARP_LANES + 1]; /* by lane: the lanes whose part of it has come to be known there;
                                        [WARP_LANES]: what has left the warp */
     uint32_t size;
@@ -95,6 +98,7 @@ static void keep(struct ring *r, const struct event *e, uint64_t low, uint64_t h
     a->high = high;
     a->lanes = e->lanes;
     a->over = a->told = false;
+    a->stepped = 0;
     a->size = (uint32_t)e->size;
     a->space = e->space;
     a->write = (e->access & ACCESS_WRITE) != 0;
@@ -227,11 +231,18 @@ static bool lanes_apart(struct lane_access *a, const struct event *e, const stru
     return lanes_distinct(a, from, bits);
 }
 
+/* Lanes that have come apart from those of `e`, and have not run with them since that access. */
+static uint32_t apart_from(const struct lane_access *a, const struct event *e)
+{
+    const uint32_t apart = e->warp->live & ~warp_frag(e->warp)->mask;
+    return e->lanes & ~a->stepped ? apart : apart & ~a->stepped;
+}
+
 /* A lane whose bytes of the earlier access another lane now has, and the two have not met since: one that has come
  * apart from the fragment rather than one of it; NO_LANE. */
 static uint32_t crossed(struct lane_access *a, const struct event *e, struct lane_places *p)
 {
-    const uint32_t apart = e->warp->live & ~warp_frag(e->warp)->mask;
+    const uint32_t apart = apart_from(a, e);
     uint32_t found = NO_LANE, near[WARP_LANES];
     /* A row upon the same row: each lane has its own bytes again. */
     if (a->shape == SPAN_ROW && e->span->shape == SPAN_ROW && a->low == e->span->low &&
@@ -306,7 +317,7 @@ static void check(struct order *o, struct order_warp *w, struct ring *r, const s
         if (a->write && e->access == ACCESS_WRITE && e->value) continue; /* what is there already */
         other = crossed(a, e, p);
         if (other == NO_LANE) continue;
-        if (e->warp->live & ~warp_frag(e->warp)->mask & 1U << other)
+        if (apart_from(a, e) >> other & 1)
             tell_apart(o, w, e, a, other);
         else
             tell_in_step(o, e, a);
@@ -437,11 +448,10 @@ static void forget(struct ring *r, uint64_t low, uint64_t high)
  * took part and of which they have not heard: in another order it comes after the arrival. */
 static bool left_behind(const struct ring *r, const struct event *e)
 {
-    const uint32_t apart = e->warp->live & ~warp_frag(e->warp)->mask;
-    for (uint32_t i = 0; apart && i < r->count; i++) {
+    for (uint32_t i = 0; i < r->count; i++) {
         const struct lane_access *a = &r->at[i];
-        if (a->over || a->space != SPACE_SHARED || !(a->lanes & apart) || a->lanes & e->lanes)
-            continue;
+        if (a->over || a->space != SPACE_SHARED || a->lanes & e->lanes) continue;
+        if (!(a->lanes & apart_from(a, e))) continue;
         if (!a->told || a->lanes & ~a->knows[first_lane(e->lanes)]) return true;
     }
     return false;
@@ -454,6 +464,12 @@ static void arrives(struct order *o, const struct converged *c, const struct eve
     if (!left_behind(&c->reads, e) && !left_behind(&c->writes, e)) return;
     order_sampled(o, SAMPLED_LANES, e->in);
     sim_idiom(o->group, e->in, IDIOM_LANES_IN_STEP);
+}
+
+/* These lanes run together again. */
+static void step(struct ring *r, uint32_t lanes)
+{
+    for (uint32_t i = 0; i < r->count; i++) r->at[i].stepped |= lanes;
 }
 
 void converged_event(struct order *o, struct order_warp *w, const struct event *e)
@@ -486,6 +502,11 @@ void converged_event(struct order *o, struct order_warp *w, const struct event *
     case EV_MBAR_ARRIVE:
         if (w->converged) arrives(o, w->converged, e);
         break;
+    case EV_TOGETHER:
+        if (!w->converged) return;
+        step(&w->converged->writes, e->lanes);
+        step(&w->converged->reads, e->lanes);
+        return;
     case EV_GROUP_WAIT:
         if (!w->converged) return;
         waited(&w->converged->writes, e->lanes, e->warp->born);

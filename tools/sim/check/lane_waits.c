@@ -164,7 +164,6 @@ struct lane_waits *lane_waits_new(struct group *g)
     struct lane_waits *l = calloc(1, sizeof *l);
     if (!l) return NULL;
     l->group = g;
-    g->meetings = true;
     return l;
 }
 

@@ -775,6 +775,7 @@ struct order *order_new(struct group *g, struct check *check)
     }
     o->world = check->world;
     o->group = g;
+    g->meetings = true;
     o->check = check;
     o->kernel = g->launch->kernel;
     o->level = g->launch->check_level;
