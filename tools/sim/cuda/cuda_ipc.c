@@ -70,7 +70,7 @@ int cuIpcGetMemHandle(hewn_cu_ipc_handle *handle, hewn_cu_deviceptr address)
 {
     struct call call CALL_SCOPE;
     struct ipc_name name = {.kind = "hewn-me", .owner = (int32_t)getpid()};
-    const struct memory *m;
+    struct memory *m;
     uint64_t base = 0;
 
     if (call_enter(&call, CALL_PLAIN)) return call.rc;
@@ -83,8 +83,26 @@ int cuIpcGetMemHandle(hewn_cu_ipc_handle *handle, hewn_cu_deviceptr address)
     name.file = own_file();
     if (name.file < 0) return HEWN_CU_OPERATING_SYSTEM;
     if (!move_to_file(name.file, name.pages, name.page_bytes)) return HEWN_CU_OUT_OF_MEMORY;
+    m->given = driver.ipc_given = true;
     put_name(handle, &name);
     return 0;
+}
+
+bool ipc_shares(void)
+{
+    return driver.ipc_given || driver.ipc_mappings;
+}
+
+bool ipc_shared(uint64_t address)
+{
+    const struct memory *given;
+    uint64_t base = 0;
+
+    for (const struct ipc_mapping *m = driver.ipc_mappings; m; m = m->next)
+        if (address - m->pages < m->page_bytes) return true;
+    if (!driver.ipc_given || !mem_range(address, 1, &base, NULL)) return false;
+    given = memory_named(base);
+    return given && given->given;
 }
 
 int cuIpcGetEventHandle(hewn_cu_ipc_handle *handle, hewn_cu_event event)

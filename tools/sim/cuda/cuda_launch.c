@@ -371,7 +371,7 @@ static int report_repeated(const struct launch_request *request, const struct re
 /* launch.outside */
 static bool look_outside(struct launch *l)
 {
-    if (running_waits(l->outside_context, l)) return true;
+    if (running_waits(l->outside_context, l) || running_waits_for_processes(l)) return true;
     if (running_ends(l->outside_context)) l->stays_hung = false;
     return false;
 }
@@ -387,6 +387,7 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
 {
     const struct settings *settings = &driver.settings;
     const struct CUfunc_st *f = request->function;
+    const bool others = f->kernel->global_sync && ipc_shares(); /* processes */
     struct launch launch = {.kernel = f->kernel,
                             .gpu = &settings->gpu,
                             .hooks = &op_hooks,
@@ -400,7 +401,7 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
                             .host_threads = settings->host_threads,
                             .seed = settings->seed,
                             .stays_hung = settings->hang,
-                            .outside = running ? look_outside : NULL,
+                            .outside = running || others ? look_outside : NULL,
                             .outside_context = running,
                             .check_level = settings->check_level};
     struct check check = {
@@ -415,7 +416,7 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
     enum verdict verdict;
     int result;
 
-    if (!running) repeat_begin(&repeat, request); /* others may run before it is over */
+    if (!running && !others) repeat_begin(&repeat, request); /* what others write is not compared */
     if (repeat.skip) return context_take(context, report_repeated(request, &repeat));
     memcpy(launch.grid, request->grid, sizeof launch.grid);
     memcpy(launch.block, request->block, sizeof launch.block);

@@ -32,8 +32,9 @@ static bool hosts_memory(uint64_t address)
            (m->kind == MEMORY_PINNED || m->kind == MEMORY_REGISTERED || m->kind == MEMORY_MANAGED);
 }
 
-/* The loop in which the fragment sleeps has a strong load of memory that the host can write. */
-static bool polls_host(const struct launch *l, const struct warp *w, const struct frag *f)
+/* The loop in which the fragment sleeps has a strong load of memory that others can write. */
+static bool polls(const struct launch *l, const struct warp *w, const struct frag *f,
+                  bool (*others)(uint64_t))
 {
     const struct kernel *k = l->kernel;
 
@@ -42,13 +43,13 @@ static bool polls_host(const struct launch *l, const struct warp *w, const struc
         const struct insn *in = &k->insns[pc];
         if (!in->is.strong || in->is.class != INSN_LOAD) continue;
         if (in->space != SPACE_GLOBAL && in->space != SPACE_NONE) continue;
-        if (hosts_memory(arg_lane(w, in->arg[1], first_lane(f->mask)) + (uint64_t)in->imm[0]))
+        if (others(arg_lane(w, in->arg[1], first_lane(f->mask)) + (uint64_t)in->imm[0]))
             return true;
     }
     return false;
 }
 
-static bool group_polls_host(const struct launch *l, const struct group *g)
+static bool group_polls(const struct launch *l, const struct group *g, bool (*others)(uint64_t))
 {
     for (uint32_t i = 0; i < g->resident_count; i++) {
         const struct cluster *c = g->resident[i];
@@ -56,11 +57,39 @@ static bool group_polls_host(const struct launch *l, const struct group *g)
             for (uint32_t n = 0; n < c->ctas[r]->warp_count; n++) {
                 const struct warp *w = &c->ctas[r]->warps[n];
                 for (uint32_t j = 0; j < w->frag_count; j++)
-                    if (polls_host(l, w, &w->frags[j])) return true;
+                    if (polls(l, w, &w->frags[j], others)) return true;
             }
         }
     }
     return false;
+}
+
+static bool launch_polls(const struct launch *l, bool (*others)(uint64_t))
+{
+    for (uint32_t i = 0; i < l->group_count; i++)
+        if (!l->groups[i].done && group_polls(l, &l->groups[i], others)) return true;
+    return false;
+}
+
+/* ---- other processes ---- */
+
+bool running_waits_for_processes(const struct launch *l)
+{
+    enum { SECONDS_MOST = 60, NAP_NANOSECONDS = 50000 };
+    static struct {
+        uint64_t launch;
+        struct timespec since;
+    } wait;
+    const struct timespec nap = {.tv_nsec = NAP_NANOSECONDS};
+    struct timespec now;
+
+    if (!ipc_shares() || !launch_polls(l, ipc_shared)) return false;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (wait.launch != driver.launches) wait.since = now;
+    wait.launch = driver.launches;
+    if (now.tv_sec - wait.since.tv_sec > SECONDS_MOST) return false;
+    nanosleep(&nap, NULL);
+    return true;
 }
 
 /* ---- turns ---- */
@@ -82,12 +111,7 @@ static void await_turn(struct running *r, bool launch)
 
 bool running_waits(struct running *r, const struct launch *l)
 {
-    bool polls = false;
-
-    if (!r || r->gives_up) return false;
-    for (uint32_t i = 0; i < l->group_count && !polls; i++)
-        polls = !l->groups[i].done && group_polls_host(l, &l->groups[i]);
-    if (!polls) return false;
+    if (!r || r->gives_up || !launch_polls(l, hosts_memory)) return false;
     give_turn(r, TURN_HOST);
     await_turn(r, true);
     return !r->gives_up;
@@ -95,7 +119,7 @@ bool running_waits(struct running *r, const struct launch *l)
 
 bool running_ends(const struct running *r)
 {
-    return r->gives_up;
+    return r && r->gives_up;
 }
 
 static void *run(void *argument)

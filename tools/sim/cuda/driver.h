@@ -219,6 +219,7 @@ struct memory {
     unsigned long long id;
     enum memory_kind kind;
     unsigned flags;
+    bool given; /* its handle was asked for: another process may write to it */
 };
 
 /* ---- calls ---- */
@@ -280,6 +281,7 @@ struct driver {
     uint32_t aliased; /* pieces of cuMemCreate's memory that are mapped at several addresses */
     int ipc_file;     /* pages for other processes (cuda_ipc.c); 0: none yet */
     struct ipc_mapping *ipc_mappings; /* of other processes' */
+    bool ipc_given;                   /* this process has given memory to others */
     struct deferred *deferred;        /* work that cannot run yet, in the order of submission */
     bool progressing;
     struct context_value *ended; /* of contexts that went: told when the lock is free */
@@ -506,6 +508,9 @@ int memory_track(struct CUctx_st *context, uint64_t address, uint64_t bytes, enu
 void memory_release(struct memory *m);
 /* The tracked range that begins at `address`, or NULL. */
 struct memory *memory_named(uint64_t address);
+/* Whether this process shares memory with others, and whether the address lies in such memory: cuda_ipc.c. */
+bool ipc_shares(void);
+bool ipc_shared(uint64_t address);
 /* True for bytes that a graph has the addresses of, allocated or not. */
 bool graph_memory_around(uint64_t address, uint64_t bytes);
 int memory_from_pool(struct CUctx_st *context, struct CUmemPoolHandle_st *pool, uint64_t bytes,

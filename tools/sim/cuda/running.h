@@ -17,7 +17,9 @@ int running_launch(struct CUctx_st *context, const struct launch_request *reques
                    struct running **running);
 /* Where nothing can run any more: whether to look again. False: it is a deadlock. */
 bool running_waits(struct running *r, const struct launch *l);
-/* It is to end, hung or not. */
+/* The same where other processes write what it polls (cuda_ipc.c): waits for them for a while. */
+bool running_waits_for_processes(const struct launch *l);
+/* It is to end, hung or not. NULL: no. */
 bool running_ends(const struct running *r);
 /* Nobody will write what it waits for. It ends with the next turn. */
 void running_give_up(struct running *r);
