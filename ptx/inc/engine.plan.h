@@ -246,6 +246,34 @@
     X(u32, table_width, "entries of a sequence in the table")          \
     X(f32, eps, "added to the mean of squares of the vector")
 
+/* ---- exchange: a CTA a row and those `CTAs` behind it; weights and a row in dynamic shared memory -- */
+
+#define ENGINE_EXCHANGE_WARPS   16
+#define ENGINE_EXCHANGE_THREADS (32 * ENGINE_EXCHANGE_WARPS)
+#define ENGINE_EXCHANGE_HIDDEN  32768 /* at most */
+#define ENGINE_EXCHANGE_SHARED  (4 * ENGINE_EXCHANGE_HIDDEN)
+#define ENGINE_EXCHANGE_RANKS   16         /* at most */
+#define ENGINE_EXCHANGE_MARK    0x80008000 /* a word of an inbox that nothing was sent for */
+
+#define ENGINE_EXCHANGE_ROLES(X) X(row, 0, ENGINE_EXCHANGE_WARPS)
+#define ENGINE_EXCHANGE_FLOWS(X) X(sums, row, row)
+
+/* Grid: {CTAs, all of them resident, 1, 1}. */
+#define ENGINE_EXCHANGE_SCALARS(X)                                      \
+    X(u64, x, "address of rows of the stream, a multiple of 16")        \
+    X(u64, part, "address of this GPU's rows, a multiple of 16")        \
+    X(u64, inbox, "address of rows that others sent, a multiple of 16") \
+    X(u64, peers, "address of the bytes from inbox to where rows for each rank go, i64") \
+    X(u64, h, "address of sums, or 0")                                  \
+    X(u64, w, "address of weights")                                     \
+    X(u64, out, "address of normed rows, or 0")                         \
+    X(u64, inbox_rank, "bytes between the rows of ranks in the inbox, a multiple of 16") \
+    X(u32, rank, "this GPU's rank")                                     \
+    X(u32, ranks, "ranks, two at least")                                \
+    X(u32, rows, "rows")                                                \
+    X(u32, units, "columns / 8")                                        \
+    X(f32, eps, "added to the mean of squares")
+
 /* Of the kernel `k`: the first scalar stands behind no map. */
 #define ENGINE_SCALAR_COUNT(k) (ENGINE_##k##_SCALARS(SCALAR_ONE))
 #define ENGINE_PARAM_BYTES(k)  (0 ENGINE_##k##_SCALARS(SCALAR_BYTES))

@@ -1,8 +1,8 @@
 /*
  * The model on several simulated GPUs, a process each, with the stand-in for NCCL: logits beside float64
  * and beside one GPU, the same tokens on all ranks, requests in batches, a rank that dies, and what is
- * refused. HEWN_LIBNCCL names the library:
- * build/tests/nccl/libnccl.so.2. --share-gpu: all ranks on GPU 0, which NCCL itself refuses.
+ * refused. Without HEWN_LIBNCCL it takes the stand-in beside the program. --share-gpu: all ranks on GPU 0,
+ * which NCCL itself refuses.
  */
 #include "world.h"
 
@@ -45,6 +45,7 @@ struct run {
     enum ranks_split split;
     int (*lead)(const struct run *run, struct model *m, struct problem *p);
     int dies;   /* the rank that dies; -1: none */
+    bool stops; /* which is stopped instead, by SIGSTOP */
     bool share; /* all ranks are on GPU 0 */
     char folder[256];
     struct told *told;
@@ -82,11 +83,17 @@ static void rank_close(struct rank_world *w, struct ranks *r, bool failed)
     if (w->checkpoint.weights) checkpoint_close(&w->checkpoint);
 }
 
-/* Dies some steps later, in the midst of one. */
-static void die_soon(void)
+static void stop(int number)
+{
+    (void)number;
+    raise(SIGSTOP);
+}
+
+/* Dies, or stops, some steps later, in the midst of one. */
+static void end_soon(bool stops)
 {
     const struct itimerval soon = {.it_value = {.tv_usec = 200000}};
-    signal(SIGALRM, SIG_DFL);
+    signal(SIGALRM, stops ? stop : SIG_DFL);
     setitimer(ITIMER_REAL, &soon, NULL);
 }
 
@@ -96,7 +103,7 @@ static int rank_main(struct ranks *r, void *user)
     struct rank_world w = {.model = NULL};
     struct problem p = {""};
     int failed = rank_open(run, r, &w, &p);
-    if (!failed && run->dies == r->rank) die_soon();
+    if (!failed && run->dies == r->rank) end_soon(run->stops);
     if (!failed) failed = r->rank ? model_follow(w.model, &p) : run->lead(run, w.model, &p);
     if (!failed) failed = model_logits(w.model, 0, run->told->last[r->rank], &p);
     for (int64_t s = 0; !failed && s < run->options.slots && s < SLOTS; s++)
@@ -184,6 +191,16 @@ static const struct logits_case logits_cases[] = {
     {"4 ranks by tensor on 2 heads of K and V, biases, F32, no graphs",
      {.heads = 4, .kv_heads = 2, .bias = true, .dtype = "F32"},
      {.slots = 1, .chunk = 32, .no_graphs = true},
+     4,
+     RANKS_BY_TENSOR},
+    {"2 ranks by tensor, sums in the GPUs' memory",
+     {.heads = 4, .kv_heads = 2},
+     {.slots = 1, .direct = true},
+     2,
+     RANKS_BY_TENSOR},
+    {"4 ranks by tensor, sums in the GPUs' memory, biases",
+     {.heads = 4, .kv_heads = 2, .bias = true},
+     {.slots = 3, .chunk = 32, .direct = true, .no_graphs = true},
      4,
      RANKS_BY_TENSOR},
     {"2 ranks by context", {.heads = 2, .kv_heads = 1}, {.slots = 1}, 2, RANKS_BY_CONTEXT},
@@ -385,33 +402,40 @@ static void test_error(struct run *run)
     CHECK(time(NULL) - start < 10, "%lld seconds", (long long)(time(NULL) - start));
 }
 
-static void test_death(struct run *run, int dies)
+static void test_death(struct run *run, int ranks, int dies, bool stops, bool direct)
 {
     struct tiny tiny = tiny_llama(23);
     char want[64], got[1024];
     FILE *said = tmpfile();
     const time_t start = time(NULL);
     int old, status;
-    if (!test_case("rank %d of 3 dies", dies) || !said) return;
+    if (!test_case("rank %d of %d %s%s", dies, ranks, stops ? "is stopped" : "dies",
+                   direct ? ", sums in the GPUs' memory" : "") ||
+        !said)
+        return;
     run->seed = tiny.seed;
-    run->options = (struct model_options){.slots = 1, .chunk = 16};
+    run->options = (struct model_options){.slots = 1, .chunk = 16, .direct = direct};
     /* So that the others wait for it within a step. */
     run->split = RANKS_BY_TENSOR;
-    tiny.heads = tiny.kv_heads = 3;
+    tiny.heads = tiny.kv_heads = 6;
     tiny.intermediate = 48;
     run->lead = lead_forever;
-    run->ranks = 3;
+    run->ranks = ranks;
     run->dies = dies;
+    run->stops = stops;
     CHECK(tiny_write(run->folder, &tiny), "could not write the checkpoint");
     old = stderr_begin(said);
     status = run_ranks(run);
     stderr_end(said, old, got, sizeof got);
     run->dies = -1;
     CHECK(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD, "a rank goes on");
-    snprintf(want, sizeof want, "rank %d was ended by signal %d", dies, SIGALRM);
+    if (stops)
+        snprintf(want, sizeof want, "rank %d has been stopped by a signal for 5 seconds", dies);
+    else
+        snprintf(want, sizeof want, "rank %d was ended by signal %d", dies, SIGALRM);
     CHECK_INT(status, 1);
     CHECK_TEXT(got, want);
-    CHECK(time(NULL) - start < 10, "%lld seconds", (long long)(time(NULL) - start));
+    CHECK(time(NULL) - start < 10 + 2 * stops, "%lld seconds", (long long)(time(NULL) - start));
 }
 
 /* ---- what is refused ---- */
@@ -456,13 +480,30 @@ static void test_refused(struct run *run, const char *nccl)
     setenv("HEWN_LIBNCCL", nccl, 1);
 }
 
+/* What HEWN_LIBNCCL names; else the stand-in that lies beside the program, nccl/libnccl.so.2. */
+static const char *find_nccl(const char *program)
+{
+    static char beside[512];
+    const char *named = getenv("HEWN_LIBNCCL"), *slash = strrchr(program, '/');
+    char *whole;
+    if (named) return named;
+    snprintf(beside, sizeof beside, "%.*s/nccl/libnccl.so.2", slash ? (int)(slash - program) : 1,
+             slash ? program : ".");
+    whole = realpath(beside, NULL);
+    if (!whole) return NULL;
+    snprintf(beside, sizeof beside, "%s", whole);
+    free(whole);
+    setenv("HEWN_LIBNCCL", beside, 1);
+    return beside;
+}
+
 int main(int argc, char **argv)
 {
     struct run run = {.dies = -1, .share = suite_flag(&argc, argv, "--share-gpu")};
-    const char *nccl = getenv("HEWN_LIBNCCL");
+    const char *nccl = find_nccl(argv[0]);
     test_begin("engine_ranks", argc, argv);
     if (!nccl) {
-        if (test_case("ranks")) test_skip("HEWN_LIBNCCL names no build/tests/nccl/libnccl.so.2");
+        if (test_case("ranks")) test_skip("no NCCL: HEWN_LIBNCCL names none");
         return test_end();
     }
     run.told =
@@ -472,8 +513,10 @@ int main(int argc, char **argv)
         test_logits(&run, &logits_cases[i]);
     test_requests(&run, RANKS_BY_TENSOR, "by tensor");
     test_requests(&run, RANKS_BY_CONTEXT, "by context");
-    test_death(&run, 1);
-    test_death(&run, 0);
+    test_death(&run, 3, 1, false, false);
+    test_death(&run, 2, 0, false, true);
+    test_death(&run, 2, 1, true, true);
+    test_death(&run, 2, 1, true, false);
     test_error(&run);
     test_refused(&run, nccl);
     tiny_remove(run.folder);

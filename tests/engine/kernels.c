@@ -85,6 +85,7 @@ int main(int argc, char **argv)
         test_route(&b, random);
         test_place(&b, random);
         test_latent(&b, random);
+        test_exchange(&b, random);
         test_rules(&b);
     }
     return suite_end(&dev);

@@ -60,6 +60,7 @@ void test_sample(struct bench *b, int random);
 void test_route(struct bench *b, int random);
 void test_place(struct bench *b, int random);
 void test_latent(struct bench *b, int random);
+void test_exchange(struct bench *b, int random);
 void test_rules(struct bench *b);
 
 #endif

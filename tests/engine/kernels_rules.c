@@ -159,12 +159,40 @@ static void expert_rules(struct bench *b)
     REFUSED(latent, l, bad.eps = 2, "eps: 2 is not in 0..1");
 }
 
+static void exchange_rules(struct bench *b)
+{
+    const struct engine_exchange a = {.x = 4096,
+                                      .part = 8192,
+                                      .inbox = 512,
+                                      .peers = 64,
+                                      .h = 4096,
+                                      .w = 256,
+                                      .out = 1024,
+                                      .rank = 1,
+                                      .ranks = 2,
+                                      .rows = 2,
+                                      .hidden = 64,
+                                      .inbox_rank = 128,
+                                      .ctas = 4,
+                                      .eps = 1e-5};
+    REFUSED(exchange, a, bad.ranks = 1, "ranks: 1 is not in 2..16");
+    REFUSED(exchange, a, bad.rank = 2, "rank: 2 is not in 0..1");
+    REFUSED(exchange, a, bad.hidden = 32776, "hidden: 32776 is not in 8..32768");
+    REFUSED(exchange, a, bad.inbox_rank = 120, "inbox_rank: 120 is not in 128..");
+    REFUSED(exchange, a, bad.ctas = 0, "ctas: 0 is not in 1..");
+    REFUSED(exchange, a, bad.peers = 0, "peers: must not be 0");
+    REFUSED(exchange, a, bad.part = 8, "part: 0x8 is not a multiple of 16");
+    REFUSED(exchange, a, bad.h = bad.out = 0, "h: must not be 0");
+    REFUSED(exchange, a, bad.eps = NAN, "eps: ");
+}
+
 void test_rules(struct bench *b)
 {
     if (test_case("rules of norm")) norm_rules(b);
     if (test_case("rules of rope")) rope_rules(b);
     if (test_case("rules of the others")) other_rules(b);
     if (test_case("rules of experts")) expert_rules(b);
+    if (test_case("rules of exchange")) exchange_rules(b);
     if (test_case("no rows: no launch")) {
         hewn_error err = {0};
         const struct engine_norm a = {.x = 16, .h = 32, .hidden = 8};

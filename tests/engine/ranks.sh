@@ -24,7 +24,7 @@ status 'one rank' 0 $?
 export HEWN_LIBNCCL="$absolute/tests/nccl/libnccl.so.2"
 $engine >"$work/one" 2>"$work/err"
 status 'one GPU' 0 $?
-for how in '--ranks 2 --check' '--ranks 2 --by-context --check'; do
+for how in '--ranks 2 --check' '--ranks 2 --direct --check' '--ranks 2 --by-context --check'; do
     # shellcheck disable=SC2086
     $engine $how >"$work/out" 2>"$work/err"
     status "$how" 0 $?
@@ -33,6 +33,12 @@ done
 $engine --ranks 3 >"$work/out" 2>"$work/err"
 status '3 ranks' 1 $?
 want '3 ranks' 'ranks split it only as a multiple of 3' "$work/err"
+# What all ranks find wrong after they have joined: one line.
+$engine --ranks 2 --slots 5000 >"$work/out" 2>"$work/err"
+status '5000 slots' 1 $?
+grep -v '^device: ' "$work/err" >"$work/lines"
+want '5000 slots' '^hewn-engine: slots: 5000 is outside 1 to 1024$' "$work/lines"
+if [ "$(wc -l <"$work/lines")" = 1 ]; then ok; else fail '5000 slots: more than one line' "$(cat "$work/lines")"; fi
 $engine --ranks 99 >"$work/out" 2>"$work/err"
 status '99 ranks' 1 $?
 want '99 ranks' 'ranks: 99 is outside 1 to 16' "$work/err"

@@ -29,7 +29,8 @@ const hewn_family *hewn_engine_family(void);
     X(advance, "engine_advance_i32", 0)                        \
     X(route, "engine_route_f32", ENGINE_ROUTE_SHARED)          \
     X(place, "engine_place_i32", 0)                            \
-    X(latent, "engine_latent_bf16", 0)
+    X(latent, "engine_latent_bf16", 0)                         \
+    X(exchange, "engine_exchange_bf16", ENGINE_EXCHANGE_SHARED)
 
 enum {
 #define ENGINE_KERNEL(name, module, shared) ENGINE_##name,
@@ -113,6 +114,38 @@ struct engine_rope {
 };
 int engine_rope(const struct engine_kernels *k, const struct engine_rope *a, hewn_stream stream,
                 hewn_error *err);
+
+/* ---- the sum of what several GPUs have computed, onto the stream, and RMSNorm -- */
+
+/*
+ * For r = 0 .. rows - 1:
+ *
+ *   h[r]   = x[r] + (part of rank 0 [r] + part of rank 1 [r] + ..), rounded once to bf16
+ *   out[r] = h[r] * w / sqrt(mean(h[r]^2) + eps)
+ *
+ * Every rank launches it on its own part, with the same rows, and the order of launches is the same
+ * on all. A rank writes its part into the others' inboxes and waits for theirs in its own. An inbox
+ * has two halves, and launches take one half and the other in turn. A half has [ranks] parts,
+ * inbox_rank elements apart. Before the first launch all its words are ENGINE_EXCHANGE_MARK; a launch
+ * leaves them so. Of rank r, peers[q] is how many bytes behind `inbox` its rows lie in the same half of
+ * the inbox of q, as its own driver maps that; its own entry is not read. The distances are
+ * written before earlier grids of the stream begin.
+ */
+struct engine_exchange {
+    hewn_deviceptr x;         /* bf16 [rows, hidden] */
+    hewn_deviceptr part;      /* bf16 [rows, hidden] */
+    hewn_deviceptr inbox;     /* bf16 [ranks, inbox_rank]: the half of this launch */
+    hewn_deviceptr peers;     /* i64 [ranks] */
+    hewn_deviceptr h;         /* bf16 [rows, hidden], or 0: not wanted. May be x */
+    hewn_deviceptr w;         /* bf16 [hidden]; 0 where out is 0 */
+    hewn_deviceptr out;       /* bf16 [rows, hidden], or 0: not wanted */
+    int64_t rank, ranks;      /* ranks: 2 .. 16 */
+    int64_t rows, hidden;     /* hidden: a multiple of 8, at most 32,768 */
+    int64_t inbox_rank, ctas; /* ctas: at most, so many that all are resident */
+    double eps;
+};
+int engine_exchange(const struct engine_kernels *k, const struct engine_exchange *a,
+                    hewn_stream stream, hewn_error *err);
 
 /* ---- SwiGLU, where a product's epilogue cannot take it over -- */
 

@@ -42,6 +42,9 @@ struct engine_place_scalars {
 struct engine_latent_scalars {
     ENGINE_LATENT_SCALARS(ENGINE_SCALAR_FIELD)
 };
+struct engine_exchange_scalars {
+    ENGINE_EXCHANGE_SCALARS(ENGINE_SCALAR_FIELD)
+};
 /* The address of parameter `name` of scalars `s`, for a list of them. */
 #define ENGINE_PARAM(type, name, rule) &s.name,
 

@@ -124,20 +124,45 @@ static int project(const struct model *m, const struct rows *r, const struct lay
 
 /* What a projection adds to the stream. Ranks by tensor add theirs up first, and the next norm adds
  * the sum to the stream. */
-static int add(const struct model *m, const struct row_plans *plans,
-               const struct product_plan *plan, hewn_deviceptr a, hewn_deviceptr b,
-               hewn_deviceptr bias, struct problem *p)
+static int add(const struct model *m, const struct rows *r, const struct product_plan *plan,
+               hewn_deviceptr a, hewn_deviceptr b, hewn_deviceptr bias, struct problem *p)
 {
     if (!m->part) return model_product(m, plan, a, b, bias, m->stream, m->stream, p);
     if (model_product(m, plan, a, b, bias, 0, m->part, p)) return -1;
-    return collectives_sum(&m->ranks->nccl, m->part, plans->rows * m->config.hidden, m->gpu->stream,
-                           p);
+    if (r->exchanges) return 0;
+    return collectives_sum(&m->ranks->nccl, m->part, r->plans->rows * m->config.hidden,
+                           m->gpu->stream, p);
 }
 
-/* Of the stream, onto which `added` goes before, unless that is 0. */
-static int norm(const struct model *m, int64_t rows, hewn_deviceptr added, hewn_deviceptr w,
-                struct problem *p)
+/* The stream and the sum of all ranks' parts, normed to `normed`; with `keeps`, also back onto the
+ * stream. A step's sums take the halves of the inboxes in turn, and it has two in every layer. */
+static int exchange(const struct model *m, int64_t rows, int half, bool keeps, hewn_deviceptr w,
+                    struct problem *p)
 {
+    const struct exchange *x = &m->ranks->exchange;
+    const struct engine_exchange args = {.x = m->stream,
+                                         .part = m->part,
+                                         .inbox = exchange_inbox(x, m->ranks, half),
+                                         .peers = x->peers,
+                                         .h = keeps ? m->stream : 0,
+                                         .w = w,
+                                         .out = m->normed,
+                                         .rank = m->ranks->rank,
+                                         .ranks = m->ranks->count,
+                                         .rows = rows,
+                                         .hidden = m->config.hidden,
+                                         .inbox_rank = x->inbox_rank,
+                                         .ctas = x->ctas,
+                                         .eps = m->config.norm_eps};
+    hewn_error err;
+    return model_passed(engine_exchange(&m->kernels, &args, m->gpu->stream, &err), &err, p);
+}
+
+/* Of the stream, onto which `added` goes before, unless that is 0. `half`: which sum of the layer. */
+static int norm(const struct model *m, const struct rows *r, hewn_deviceptr added, int half,
+                hewn_deviceptr w, struct problem *p)
+{
+    const int64_t rows = r->plans->rows;
     const struct engine_norm args = {.x = m->stream,
                                      .y = added,
                                      .h = added ? m->stream : 0,
@@ -148,6 +173,7 @@ static int norm(const struct model *m, int64_t rows, hewn_deviceptr added, hewn_
                                      .hidden = m->config.hidden,
                                      .eps = m->config.norm_eps};
     hewn_error err;
+    if (r->exchanges) return exchange(m, rows, half, true, w, p);
     return model_passed(engine_norm(&m->kernels, &args, m->gpu->stream, &err), &err, p);
 }
 
@@ -181,7 +207,7 @@ static int inner(const struct model *m, const struct rows *r, const struct layer
 {
     if (w->experts.inner) return experts_run(m, r, w, p);
     if (model_product(m, &r->plans->inner, m->normed, w->inner, 0, 0, m->inner, p)) return -1;
-    return add(m, r->plans, &r->plans->down, m->inner, w->down, 0, p);
+    return add(m, r, &r->plans->down, m->inner, w->down, 0, p);
 }
 
 /* What the norm behind layer i adds to the stream. */
@@ -195,13 +221,10 @@ static hewn_deviceptr added_by(const struct model *m, int64_t i)
 static int layer(const struct model *m, const struct rows *r, int64_t i, struct problem *p)
 {
     const struct layer_weights *w = &m->layer[i];
-    const struct row_plans *plans = r->plans;
-    if (attention(m, r, w, p) || add(m, plans, &plans->o, m->mixed, w->o, w->o_bias, p) ||
-        norm(m, plans->rows, m->part, w->norm_post, p) || inner(m, r, w, p))
+    if (attention(m, r, w, p) || add(m, r, &r->plans->o, m->mixed, w->o, w->o_bias, p) ||
+        norm(m, r, m->part, 0, w->norm_post, p) || inner(m, r, w, p))
         return -1;
-    return i + 1 < m->config.layers
-               ? norm(m, plans->rows, added_by(m, i), m->layer[i + 1].norm_in, p)
-               : 0;
+    return i + 1 < m->config.layers ? norm(m, r, added_by(m, i), 1, m->layer[i + 1].norm_in, p) : 0;
 }
 
 static int layers(const struct model *m, const struct rows *r, struct problem *p)
@@ -212,9 +235,11 @@ static int layers(const struct model *m, const struct rows *r, struct problem *p
     return 0;
 }
 
-/* Logits of rows of the stream, those of `index` or all, then a token for each. */
-static int draw(const struct model *m, const struct row_plans *plans, hewn_deviceptr index,
-                int64_t stream_rows, hewn_deviceptr slot_of, struct problem *p)
+/* Logits of rows of the stream, those of `index` or all, then a token for each. With `exchanges`,
+ * the ranks' last parts are still apart. */
+static int draw(const struct model *m, const struct row_plans *plans, bool exchanges,
+                hewn_deviceptr index, int64_t stream_rows, hewn_deviceptr slot_of,
+                struct problem *p)
 {
     const struct engine_norm last = {.x = m->stream,
                                      .y = added_by(m, m->config.layers - 1),
@@ -238,8 +263,10 @@ static int draw(const struct model *m, const struct row_plans *plans, hewn_devic
                                            .rows = plans->rows,
                                            .stop_count = m->config.eos_count};
     hewn_error err;
-    if (model_passed(engine_norm(&m->kernels, &last, m->gpu->stream, &err), &err, p) ||
-        model_product(m, &plans->head, m->normed, m->head, 0, 0, m->logits, p) ||
+    if (exchanges ? exchange(m, plans->rows, 1, false, m->norm, p)
+                  : model_passed(engine_norm(&m->kernels, &last, m->gpu->stream, &err), &err, p))
+        return -1;
+    if (model_product(m, &plans->head, m->normed, m->head, 0, 0, m->logits, p) ||
         model_passed(engine_sample(&m->kernels, &sample, m->gpu->stream, &err), &err, p))
         return -1;
     return model_passed(engine_advance(&m->kernels, &advance, m->gpu->stream, &err), &err, p);
@@ -414,7 +441,7 @@ int model_prefill(struct model *m, int64_t slot, const int32_t *tokens, int64_t 
         return -1;
     if (!last) return 0;
     if (place(m, slot, tokens[count - 1], from + count - 1, p) || share_last(m, &cut, p)) return -1;
-    return draw(m, &m->decode[0], in->last, cut.rows, in->last + sizeof(int32_t), p);
+    return draw(m, &m->decode[0], false, in->last, cut.rows, in->last + sizeof(int32_t), p);
 }
 
 static int enqueue_decode(const struct model *m, const struct row_plans *plans, struct problem *p)
@@ -423,9 +450,10 @@ static int enqueue_decode(const struct model *m, const struct row_plans *plans, 
                            .tokens = m->slots.tokens,
                            .positions = m->slots.positions,
                            .lengths = m->slots.lengths,
-                           .table = m->table};
+                           .table = m->table,
+                           .exchanges = m->part && m->ranks->exchange.inbox};
     if (layers(m, &r, p)) return -1;
-    return draw(m, plans, 0, plans->rows, 0, p);
+    return draw(m, plans, r.exchanges, 0, plans->rows, 0, p);
 }
 
 static int capture(const struct model *m, struct row_plans *plans, struct problem *p)

@@ -572,8 +572,11 @@ int model_open(struct gpu *gpu, const struct checkpoint *checkpoint,
         return problem(p, "%s", err.message);
     }
     if (take_options(m, options, p) || upload_all(m, checkpoint, p) || upload_rotation(m, p) ||
-        plan_all(m, p) || allocate_all(m, p) || warm(m, p) ||
-        gpu_check(gpu, gpu->wait_all(), "the model's memory", p) || model_capture(m, p)) {
+        plan_all(m, p) || allocate_all(m, p) ||
+        (m->part && m->options.direct &&
+         exchange_open(m->ranks, gpu, m->options.slots, m->config.hidden, p)) ||
+        warm(m, p) || gpu_check(gpu, gpu->wait_all(), "the model's memory", p) ||
+        model_capture(m, p)) {
         model_close(m);
         return -1;
     }

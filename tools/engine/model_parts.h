@@ -8,6 +8,7 @@ struct rows { /* what the rows of a step are */
     const struct row_plans *plans;
     hewn_deviceptr tokens, positions, sequences; /* sequences 0: row r is of slot r */
     hewn_deviceptr lengths, table, offsets;      /* offsets 0: a query for each sequence */
+    bool exchanges; /* parts of ranks stay apart until engine_exchange adds them up, and norms */
     /* Of a chunk that ranks share: rows, positions and sequences of all ranks; else rows 0. */
     int64_t all_rows;
     hewn_deviceptr all_positions, all_sequences;

@@ -4,17 +4,22 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-/* How long a rank has to end after SIGTERM, and how long a pipe is asked again before its reader
- * sleeps: a step of decode takes longer than the first, and waking up takes part of the second. */
-static const double patience = 3, attention = 200e-6;
+/* How long a rank has to end after SIGTERM, how long it may be stopped by a signal, and how long a
+ * pipe is asked again before its reader sleeps, as waking up takes part of a step. */
+static const double patience = 3, stopped_most = 5, attention = 200e-6;
+
+/* Milliseconds in which a leader that failed for the same reason as this rank ends its pipe. */
+enum { leader_ends = 1000 };
 
 static double seconds(void)
 {
@@ -25,9 +30,19 @@ static double seconds(void)
 
 /* ---- processes ---- */
 
+/* Two slots a rank, which calls of ranks_share use in turn. */
+struct ranks_board {
+    struct {
+        atomic_uint round; /* calls that this rank has brought something to */
+        unsigned char bytes[2][RANKS_SHARED];
+    } rank[RANKS_MOST];
+};
+
 struct launch {
     int count;
-    pid_t process[RANKS_MOST];                  /* 0: it has ended */
+    pid_t process[RANKS_MOST];  /* 0: it has ended */
+    double stopped[RANKS_MOST]; /* since when; 0: it runs */
+    struct ranks_board *board;
     int reader[RANKS_MOST], writer[RANKS_MOST]; /* pipes of ranks 1 and up */
 };
 
@@ -43,7 +58,8 @@ static void close_pipes(const struct launch *l)
 static int be_rank(struct launch *l, int rank, enum ranks_split split, pid_t parent,
                    int (*rank_main)(struct ranks *, void *), void *user)
 {
-    struct ranks r = {.rank = rank, .count = l->count, .split = split, .from = -1};
+    struct ranks r = {
+        .rank = rank, .count = l->count, .split = split, .from = -1, .board = l->board};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) return 1;
     signal(SIGPIPE, SIG_IGN); /* a write to a rank that died returns instead */
@@ -77,17 +93,30 @@ static bool signal_all(const struct launch *l, int number)
     return some;
 }
 
-/* The next rank that ends; -1 where none runs, or, without `wait`, where none has ended. */
+/* A rank was stopped or goes on. */
+static void note_stop(struct launch *l, int rank, int status)
+{
+    l->stopped[rank] = WIFSTOPPED(status) ? seconds() : 0;
+}
+
+/* The next rank that ends; -1 where none runs, or, without `wait`, where none has ended. With `wait`
+ * it returns -2 where one was stopped or goes on. */
 static int reap(struct launch *l, bool wait, int *status)
 {
     for (;;) {
-        const pid_t process = waitpid(-1, status, wait ? 0 : WNOHANG);
+        const pid_t process = waitpid(-1, status, WUNTRACED | WCONTINUED | (wait ? 0 : WNOHANG));
         int rank;
         if (process < 0 && errno == EINTR) continue;
         if (process <= 0) return -1;
         rank = rank_of(l, process);
         if (rank < 0) continue;
+        if (WIFSTOPPED(*status) || WIFCONTINUED(*status)) {
+            note_stop(l, rank, *status);
+            if (wait) return -2;
+            continue;
+        }
         l->process[rank] = 0;
+        l->stopped[rank] = 0;
         return rank;
     }
 }
@@ -98,10 +127,12 @@ static void end_all(struct launch *l)
     const struct timespec nap = {.tv_nsec = 5000000};
     int status;
     signal_all(l, SIGTERM);
+    for (int i = 0; i < l->count; i++) /* one that is stopped does not hear it */
+        if (l->stopped[i] != 0 && l->process[i] > 0) kill(l->process[i], SIGKILL);
     while (signal_all(l, 0) && seconds() < until)
         if (reap(l, false, &status) < 0) nanosleep(&nap, NULL);
     signal_all(l, SIGKILL);
-    while (reap(l, true, &status) >= 0) continue;
+    while (reap(l, true, &status) != -1) continue;
 }
 
 /* Status 1 is that of a rank that has said why. */
@@ -118,13 +149,47 @@ static int tell_end(int rank, int status)
     return WEXITSTATUS(status);
 }
 
+/* Whether a rank has been stopped for too long. */
+static bool tell_stopped(const struct launch *l)
+{
+    for (int i = 0; i < l->count; i++) {
+        if (l->stopped[i] == 0 || seconds() < l->stopped[i] + stopped_most) continue;
+        fprintf(stderr,
+                "hewn-engine: rank %d has been stopped by a signal for %.0f seconds, so all end\n",
+                i, stopped_most);
+        return true;
+    }
+    return false;
+}
+
+static bool some_stopped(const struct launch *l)
+{
+    for (int i = 0; i < l->count; i++)
+        if (l->stopped[i] != 0) return true;
+    return false;
+}
+
+/* Until a rank fails or all have ended: the status. */
+static int watch_ends(struct launch *l)
+{
+    const struct timespec nap = {.tv_nsec = 100000000};
+    int status;
+    for (;;) {
+        const bool some = some_stopped(l);
+        const int rank = reap(l, !some, &status);
+        if (rank >= 0 && status) return tell_end(rank, status);
+        if (rank == -1 && !some) return 0;
+        if (rank == -1 && tell_stopped(l)) return 1;
+        if (rank == -1) nanosleep(&nap, NULL);
+    }
+}
+
 /* The ranks that failed with another one may be reaped before it. */
 static int watch(struct launch *l)
 {
     const struct timespec nap = {.tv_nsec = 100000000};
-    int rank, status, result = 0;
-    while (!result && (rank = reap(l, true, &status)) >= 0)
-        if (status) result = tell_end(rank, status);
+    const int result = watch_ends(l);
+    int rank, status;
     if (result) nanosleep(&nap, NULL);
     while (result && (rank = reap(l, false, &status)) >= 0)
         if (status) tell_end(rank, status);
@@ -132,43 +197,67 @@ static int watch(struct launch *l)
     return result;
 }
 
+static int make_pipes(struct launch *l)
+{
+    for (int i = 0; i < l->count; i++) l->reader[i] = l->writer[i] = -1;
+    for (int i = 1; i < l->count; i++) {
+        int both[2];
+        if (pipe2(both, O_CLOEXEC)) {
+            fprintf(stderr, "hewn-engine: no pipe for rank %d: %s\n", i, strerror(errno));
+            return -1;
+        }
+        l->reader[i] = both[0];
+        l->writer[i] = both[1];
+    }
+    return 0;
+}
+
+static int start(struct launch *l, enum ranks_split split,
+                 int (*rank_main)(struct ranks *r, void *user), void *user)
+{
+    const pid_t parent = getpid();
+    fflush(NULL);
+    for (int i = 0; i < l->count; i++) {
+        l->process[i] = fork();
+        if (l->process[i] == 0) {
+            const int status = be_rank(l, i, split, parent, rank_main, user);
+            fflush(NULL);
+            _exit(status);
+        }
+        if (l->process[i] < 0) {
+            fprintf(stderr, "hewn-engine: no process for rank %d: %s\n", i, strerror(errno));
+            return -1;
+        }
+    }
+    return 0;
+}
+
 int ranks_run(int count, enum ranks_split split, int (*rank_main)(struct ranks *r, void *user),
               void *user)
 {
     struct launch l = {.count = count};
-    const pid_t parent = getpid();
+    int result = 1;
     if (count < 1 || count > RANKS_MOST) {
         fprintf(stderr, "hewn-engine: ranks: %d is outside 1 to %d\n", count, RANKS_MOST);
         return 1;
     }
-    for (int i = 0; i < count; i++) l.reader[i] = l.writer[i] = -1;
-    for (int i = 1; i < count; i++) {
-        int both[2];
-        if (pipe2(both, O_CLOEXEC)) {
-            close_pipes(&l);
-            fprintf(stderr, "hewn-engine: no pipe for rank %d: %s\n", i, strerror(errno));
-            return 1;
-        }
-        l.reader[i] = both[0];
-        l.writer[i] = both[1];
+    l.board =
+        mmap(NULL, sizeof *l.board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (l.board == MAP_FAILED) {
+        fprintf(stderr, "hewn-engine: no memory for what ranks share: %s\n", strerror(errno));
+        return 1;
     }
-    fflush(NULL);
-    for (int i = 0; i < count; i++) {
-        l.process[i] = fork();
-        if (l.process[i] == 0) {
-            const int status = be_rank(&l, i, split, parent, rank_main, user);
-            fflush(NULL);
-            _exit(status);
-        }
-        if (l.process[i] < 0) {
-            fprintf(stderr, "hewn-engine: no process for rank %d: %s\n", i, strerror(errno));
-            close_pipes(&l);
-            end_all(&l);
-            return 1;
-        }
+    if (make_pipes(&l)) {
+        close_pipes(&l);
+    } else if (start(&l, split, rank_main, user)) {
+        close_pipes(&l);
+        end_all(&l);
+    } else {
+        close_pipes(&l);
+        result = watch(&l);
     }
-    close_pipes(&l);
-    return watch(&l);
+    munmap(l.board, sizeof *l.board);
+    return result;
 }
 
 /* ---- pipes ---- */
@@ -236,6 +325,19 @@ int ranks_hear(struct ranks *r, struct ranks_message *out, void *payload, size_t
 
 /* ---- joining ---- */
 
+void ranks_share(struct ranks *r, const void *own, size_t size, void *all)
+{
+    const struct timespec nap = {.tv_nsec = 50000};
+    const unsigned round = ++r->shared;
+    memcpy(r->board->rank[r->rank].bytes[round % 2], own, size);
+    atomic_store(&r->board->rank[r->rank].round, round);
+    /* Who brings something to round n + 2 has read all of n, as all others have begun n + 1. */
+    for (int i = 0; i < r->count; i++) {
+        while ((int)(atomic_load(&r->board->rank[i].round) - round) < 0) nanosleep(&nap, NULL);
+        memcpy((unsigned char *)all + (size_t)i * size, r->board->rank[i].bytes[round % 2], size);
+    }
+}
+
 int ranks_join(struct ranks *r, struct problem *p)
 {
     struct collectives_id id;
@@ -255,7 +357,8 @@ bool ranks_leader_failed(struct ranks *r)
 {
     struct collectives_id id;
     struct problem p;
-    return r->rank > 0 && !r->met && get(r, &id, sizeof id, &p) != 1;
+    if (r->rank == 0 || (r->met && !has_data(r->from, leader_ends))) return false;
+    return get(r, &id, r->met ? 1 : sizeof id, &p) != 1;
 }
 
 void ranks_close(struct ranks *r, bool failed)
@@ -267,5 +370,6 @@ void ranks_close(struct ranks *r, bool failed)
     if (r->from >= 0) close(r->from);
     r->from = -1;
     for (int i = 0; i < RANKS_MOST; i++) r->to[i] = -1;
+    exchange_close(&r->exchange, r, failed);
     collectives_close(&r->nccl, failed);
 }

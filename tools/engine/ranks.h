@@ -9,6 +9,7 @@
 #define ENGINE_RANKS_H
 
 #include "collectives.h"
+#include "exchange.h"
 #include "problem.h"
 
 #include <stdbool.h>
@@ -22,10 +23,15 @@ enum ranks_split {
     RANKS_BY_CONTEXT /* the tokens of a chunk of a prompt: each rank has all weights and all keys */
 };
 
+struct ranks_board; /* memory that all ranks share */
+
 struct ranks {
     int rank, count;
     enum ranks_split split;
     struct collectives nccl;
+    struct exchange exchange; /* model_open makes it, ranks_close ends it */
+    struct ranks_board *board;
+    unsigned shared;    /* times that ranks_share was called */
     int to[RANKS_MOST]; /* of the leader: pipes to the others. -1: none */
     int from;           /* of the others: the pipe from the leader */
     bool met;           /* the leader has said which communicator to join */
@@ -33,8 +39,9 @@ struct ranks {
 
 /*
  * Forks `count` processes, which return from `rank_main` with their exit status. The status of the
- * first one that did not return 0, 1 where a signal ended it; then the others are ended, within a
- * few seconds, and stderr says which rank it was. The caller has not used the driver yet.
+ * first one that did not return 0, 1 where a signal ended it or has stopped it for some seconds; then
+ * the others are ended, within a few seconds, and stderr says which rank it was. The caller has not
+ * used the driver yet.
  */
 int ranks_run(int count, enum ranks_split split, int (*rank_main)(struct ranks *r, void *user),
               void *user);
@@ -42,7 +49,12 @@ int ranks_run(int count, enum ranks_split split, int (*rank_main)(struct ranks *
 /* The ranks find each other; the thread's context is that of the rank's GPU. 0, or -1 after a
  * message. */
 int ranks_join(struct ranks *r, struct problem *p);
-/* Whether the leader failed before it joined: then it has said why, and the others need not. */
+/* A few bytes of each rank to all: `all` gets them in the order of ranks. All ranks call it, in the
+ * same order. A rank that dies is never there: who started the ranks then ends this one. */
+enum { RANKS_SHARED = 128 };
+void ranks_share(struct ranks *r, const void *own, size_t size, void *all);
+/* Of a rank that failed: whether the leader failed, too. Then it has said why, and the others need
+ * not. Waits for up to a second. */
 bool ranks_leader_failed(struct ranks *r);
 void ranks_close(struct ranks *r, bool failed);
 

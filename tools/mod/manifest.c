@@ -44,6 +44,7 @@ static const struct writers {
     {"engine_route", engine_write_problem, engine_write_shape, engine_write_limits},
     {"engine_place", engine_write_problem, engine_write_shape, engine_write_limits},
     {"engine_latent", engine_write_problem, engine_write_shape, engine_write_limits},
+    {"engine_exchange", engine_write_problem, engine_write_shape, engine_write_limits},
 };
 
 struct manifest {

@@ -10,6 +10,8 @@
 _Static_assert(ENGINE_UNIT * 2 == 16, "a unit of bf16 is one load");
 _Static_assert(ENGINE_ROPE_DIM / ENGINE_UNIT <= 32, "a warp has a head");
 _Static_assert(ENGINE_NORM_SHARED + 4 * ENGINE_NORM_WARPS <= SM_SHARED_BYTES, "shared memory");
+_Static_assert(ENGINE_EXCHANGE_SHARED + 4 * ENGINE_EXCHANGE_WARPS <= SM_SHARED_BYTES,
+               "shared memory");
 _Static_assert(ENGINE_SAMPLE_BINS == 2 * ENGINE_SAMPLE_THREADS && ENGINE_SAMPLE_THREADS == 1024,
                "two bins a thread");
 _Static_assert(ENGINE_SAMPLE_SHARED + ENGINE_SAMPLE_STATIC <= SM_SHARED_BYTES, "shared memory");
@@ -49,7 +51,11 @@ _Static_assert((ENGINE_NORM_WARPS & (ENGINE_NORM_WARPS - 1)) == 0, "a power of t
     X(latent, LATENT, 0,                                                                         \
       "cache row: x * norm / sqrt(mean(x^2) + eps), and rotated pairs; Q: rotated pairs",        \
       "\"rows\": \"bf16\", \"rotation\": \"f32\", \"positions\": \"i32\"",                       \
-      "\"rows\", \"(1 + heads / 4, rounded up) / 8, rounded up\", \"1\"", "\"heads\": [1, 65536]")
+      "\"rows\", \"(1 + heads / 4, rounded up) / 8, rounded up\", \"1\"", "\"heads\": [1, 65536]") \
+    X(exchange, EXCHANGE, ENGINE_EXCHANGE_SHARED,                                                \
+      "h[r] = x[r] + sum over ranks of part[r]; out[r] = h[r] * w / sqrt(mean(h[r]^2) + eps)",   \
+      "\"rows\": \"bf16\", \"sum\": \"f32\"", "\"CTAs, all of them resident\", \"1\", \"1\"",      \
+      "\"units\": [1, 4096], \"ranks\": [2, 16]")
 
 #define TABLES(name, P, shared, formula, dtypes, grid, limits)                                  \
     static const struct plan_scalar name##_scalars[] =                                          \
