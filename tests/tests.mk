@@ -42,7 +42,7 @@ $(test_bin)/packs: $(addprefix $(O)/tools/mod/,squeeze.o parse.o)
 # What the fuzzed readers of the command line are made of.
 fuzz_cli := $(O)/runtime/dtype.o $(addprefix $(O)/tools/hewn/,run_text.o npy.o safetensors.o)
 # .. and those of the engine.
-fuzz_cli += $(addprefix $(O)/tools/engine/,config.o config_deepseek.o json.o pattern.o problem.o tokenizer.o \
+fuzz_cli += $(addprefix $(O)/tools/engine/,config.o config_deepseek.o config_experts.o json.o pattern.o problem.o tokenizer.o \
   tokenizer_bpe.o tokenizer_load.o tokenizer_steps.o unicode.o unicode_table.o utf8.o weights.o)
 $(O)/tests/fuzz/fuzz_model.o: EXTRA += -I$(SRC)/tools
 $(test_bin)/fuzz: $(fuzz_cli)

@@ -84,14 +84,22 @@ static void add(struct writer *w, long rows, long columns, double around, double
     snprintf(e->name, sizeof e->name, format, layer);
 }
 
+static bool is_deepseek(const struct tiny *t)
+{
+    return t->experts && t->type == TINY_USUAL;
+}
+
 static void add_gated(struct writer *w, int i, long width, const char *where)
 {
-    static const char *const name[] = {"gate", "up", "down"};
+    static const char *const names[2][3] = {{"gate_proj", "up_proj", "down_proj"},
+                                            {"w1", "w3", "w2"}};
+    const bool mixtral = w->t->type == TINY_MIXTRAL;
     const long h = w->t->hidden;
     char format[NAME];
     for (int part = 0; part < 3; part++) {
         const long columns = part < 2 ? h : width;
-        snprintf(format, sizeof format, "model.layers.%%d.mlp.%s%s_proj.weight", where, name[part]);
+        snprintf(format, sizeof format, "model.layers.%%d.%s.%s%s.weight",
+                 mixtral ? "block_sparse_moe" : "mlp", where, names[mixtral][part]);
         add(w, part < 2 ? width : h, columns, 0, sqrt(3.0 / (double)columns), format, i);
     }
 }
@@ -122,44 +130,55 @@ static void add_experts(struct writer *w, int i)
 {
     const struct tiny *t = w->t;
     char where[NAME];
-    add(w, t->experts, t->hidden, 0, 4 * sqrt(3.0 / t->hidden), "model.layers.%d.mlp.gate.weight",
+    add(w, t->experts, t->hidden, 0, 4 * sqrt(3.0 / t->hidden),
+        t->type == TINY_MIXTRAL ? "model.layers.%d.block_sparse_moe.gate.weight"
+                                : "model.layers.%d.mlp.gate.weight",
         i);
-    add(w, t->experts, 0, 0.25, 0.25, "model.layers.%d.mlp.gate.e_score_correction_bias", i);
+    if (is_deepseek(t))
+        add(w, t->experts, 0, 0.25, 0.25, "model.layers.%d.mlp.gate.e_score_correction_bias", i);
     for (int e = 0; e < t->experts; e++) {
         snprintf(where, sizeof where, "experts.%d.", e);
         add_gated(w, i, t->expert_width, where);
     }
-    add_gated(w, i, t->expert_width, "shared_experts.");
+    if (is_deepseek(t)) add_gated(w, i, t->expert_width, "shared_experts.");
+}
+
+static void add_heads(struct writer *w, int i)
+{
+    static const char *const bias[] = {"model.layers.%d.self_attn.q_proj.bias",
+                                       "model.layers.%d.self_attn.k_proj.bias",
+                                       "model.layers.%d.self_attn.v_proj.bias"};
+    const struct tiny *t = w->t;
+    const long h = t->hidden, d = t->head_dim, q = t->heads * d, kv = t->kv_heads * d;
+    const double in = sqrt(3.0 / (double)h);
+    add(w, q, h, 0, in, "model.layers.%d.self_attn.q_proj.weight", i);
+    add(w, kv, h, 0, in, "model.layers.%d.self_attn.k_proj.weight", i);
+    add(w, kv, h, 0, in, "model.layers.%d.self_attn.v_proj.weight", i);
+    add(w, h, q, 0, sqrt(3.0 / (double)q), "model.layers.%d.self_attn.o_proj.weight", i);
+    for (int b = 0; t->bias && b < 3; b++) add(w, b ? kv : q, 0, 0, 1, bias[b], i);
+    if (t->type != TINY_QWEN3 && t->type != TINY_QWEN3_MOE) return;
+    add(w, d, 0, 1, 0.25, "model.layers.%d.self_attn.q_norm.weight", i);
+    add(w, d, 0, 1, 0.25, "model.layers.%d.self_attn.k_norm.weight", i);
 }
 
 /* Widths keep the stream's size about the same from layer to layer. */
 static void list_tensors(struct writer *w)
 {
     const struct tiny *t = w->t;
-    const long h = t->hidden, q = (long)t->heads * t->head_dim,
-               kv = (long)t->kv_heads * t->head_dim;
+    const long h = t->hidden;
     const double in = sqrt(3.0 / (double)h); /* of uniform numbers with variance 1 / h */
-    static const char *const bias[] = {"model.layers.%d.self_attn.q_proj.bias",
-                                       "model.layers.%d.self_attn.k_proj.bias",
-                                       "model.layers.%d.self_attn.v_proj.bias"};
     add(w, t->vocab, h, 0, 1.5, "model.embed_tokens.weight", 0);
     for (int i = 0; i < t->layers; i++) {
         add(w, h, 0, 1, 0.25, "model.layers.%d.input_layernorm.weight", i);
         add(w, h, 0, 1, 0.25, "model.layers.%d.post_attention_layernorm.weight", i);
-        if (t->experts) {
+        if (is_deepseek(t))
             add_latent(w, i);
-            if (i)
-                add_experts(w, i);
-            else
-                add_gated(w, i, t->intermediate, "");
-            continue;
-        }
-        add(w, q, h, 0, in, "model.layers.%d.self_attn.q_proj.weight", i);
-        add(w, kv, h, 0, in, "model.layers.%d.self_attn.k_proj.weight", i);
-        add(w, kv, h, 0, in, "model.layers.%d.self_attn.v_proj.weight", i);
-        add(w, h, q, 0, sqrt(3.0 / (double)q), "model.layers.%d.self_attn.o_proj.weight", i);
-        add_gated(w, i, t->intermediate, "");
-        for (int b = 0; t->bias && b < 3; b++) add(w, b ? kv : q, 0, 0, 1, bias[b], i);
+        else
+            add_heads(w, i);
+        if (t->experts && (i || !is_deepseek(t)))
+            add_experts(w, i);
+        else
+            add_gated(w, i, t->intermediate, "");
     }
     add(w, h, 0, 1, 0.25, "model.norm.weight", 0);
     if (!t->tied) add(w, t->vocab, h, 0, in, "lm_head.weight", 0);
@@ -247,6 +266,7 @@ static bool write_tensors(struct writer *w, const char *folder)
 
 bool tiny_write(const char *folder, const struct tiny *t)
 {
+    static const char *const types[] = {"", "qwen3", "qwen3_moe", "mixtral"};
     struct writer *w = calloc(1, sizeof *w);
     char config[2048], window[1024] = "";
     bool done;
@@ -255,7 +275,13 @@ bool tiny_write(const char *folder, const struct tiny *t)
     w->rng.state = t->seed;
     list_tensors(w);
     if (t->window) snprintf(window, sizeof window, ", \"sliding_window\": %d", t->window);
-    if (t->experts)
+    if (t->type == TINY_MIXTRAL || t->type == TINY_QWEN3_MOE)
+        snprintf(window, sizeof window,
+                 ", \"%s\": %d, \"num_experts_per_tok\": %d,\n \"moe_intermediate_size\": %d, "
+                 "\"norm_topk_prob\": true",
+                 t->type == TINY_MIXTRAL ? "num_local_experts" : "num_experts", t->experts,
+                 t->choices, t->expert_width);
+    if (is_deepseek(t))
         snprintf(window, sizeof window,
                  ",\n \"n_routed_experts\": %d, \"num_experts_per_tok\": %d, \"n_group\": 2, "
                  "\"topk_group\": 1,\n \"moe_intermediate_size\": %d, \"n_shared_experts\": 1, "
@@ -268,13 +294,14 @@ bool tiny_write(const char *folder, const struct tiny *t)
              " \"intermediate_size\": %d, \"vocab_size\": %d, \"max_position_embeddings\": %d,\n"
              " \"rms_norm_eps\": 1e-5, \"hidden_act\": \"silu\", \"rope_theta\": 10000.0,\n"
              " \"tie_word_embeddings\": %s, \"eos_token_id\": null, \"rope_scaling\": %s%s}\n",
-             t->experts  ? "deepseek_v3"
-             : t->window ? "mistral"
-             : t->bias   ? "qwen2"
-                         : "llama",
-             t->hidden, t->layers, t->heads, t->kv_heads, t->head_dim, t->intermediate, t->vocab,
-             t->positions, t->tied ? "true" : "false", t->rope_scaling ? t->rope_scaling : "null",
-             window);
+             t->type      ? types[t->type]
+             : t->experts ? "deepseek_v3"
+             : t->window  ? "mistral"
+             : t->bias    ? "qwen2"
+                          : "llama",
+             t->hidden, t->layers, t->heads, t->kv_heads, t->head_dim,
+             t->type == TINY_MIXTRAL ? t->expert_width : t->intermediate, t->vocab, t->positions,
+             t->tied ? "true" : "false", t->rope_scaling ? t->rope_scaling : "null", window);
     done = tiny_text(folder, "config.json", config) && write_tensors(w, folder);
     free(w);
     return done;

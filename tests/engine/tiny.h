@@ -6,6 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What decides, besides the sizes: heads that are normed, experts in every layer. */
+enum tiny_type { TINY_USUAL, TINY_QWEN3, TINY_QWEN3_MOE, TINY_MIXTRAL };
+
 struct tiny {
     int hidden, layers, heads, kv_heads, head_dim, intermediate, vocab, positions;
     bool tied, bias;          /* bias: of Q, K and V, as Qwen2 has it */
@@ -14,7 +17,8 @@ struct tiny {
     int window;               /* as Mistral's; 0: none */
     int shards;               /* files that hold the tensors; 0: one, without an index */
     uint64_t seed;
-    /* A model as DeepSeek's, where `experts` is above 0: latent attention, heads of nope + 64 and
+    enum tiny_type type;
+    /* Of TINY_USUAL a model as DeepSeek's, where `experts` is above 0: latent attention, heads of nope + 64 and
      * v_dim elements, the first layer dense, `choices` experts a token of one of two groups. */
     int experts, choices, expert_width, q_rank, nope, v_dim;
 };

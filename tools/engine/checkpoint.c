@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { NAME_ROOM = 128 };
 
@@ -14,11 +15,12 @@ static int find_experts(const struct checkpoint *all, int64_t i, struct layer_te
     if (!out->expert)
         return problem(p, "no memory for the names of %lld experts", (long long)c->experts);
     for (int64_t e = 0; e < c->experts; e++) {
-#define EXPERT_TENSOR(field, name, rows, columns)                                         \
-    const int64_t dim_##field[TENSOR_RANK] = {rows, columns};                             \
-    snprintf(full, sizeof full, "model.layers.%lld.mlp.experts.%lld." name, (long long)i, \
-             (long long)e);                                                               \
-    out->expert[e].field = weights_want(all->weights, full, dim_##field, p);              \
+#define EXPERT_TENSOR(field, name, of_mixtral, rows, columns)                         \
+    const int64_t dim_##field[TENSOR_RANK] = {rows, columns};                         \
+    snprintf(full, sizeof full, "model.layers.%lld.%s.experts.%lld.%s", (long long)i, \
+             c->mixtral ? "block_sparse_moe" : "mlp", (long long)e,                   \
+             c->mixtral ? of_mixtral : name);                                         \
+    out->expert[e].field = weights_want(all->weights, full, dim_##field, p);          \
     if (!out->expert[e].field) return -1;
         EXPERT_TENSORS(EXPERT_TENSOR)
 #undef EXPERT_TENSOR
@@ -26,17 +28,23 @@ static int find_experts(const struct checkpoint *all, int64_t i, struct layer_te
     return 0;
 }
 
+/* A tensor's name behind "model.layers.N.". */
+static const char *layer_name(const struct config *c, const char *name)
+{
+    return c->mixtral && !strcmp(name, "mlp.gate.weight") ? "block_sparse_moe.gate.weight" : name;
+}
+
 static int find_layer(const struct checkpoint *all, int64_t i, struct layer_tensors *out,
                       struct problem *p)
 {
     const struct config *c = &all->config;
     char full[NAME_ROOM];
-#define LAYER_TENSOR(field, name, rows, columns, there)                       \
-    if (there) {                                                              \
-        const int64_t dim[TENSOR_RANK] = {rows, columns};                     \
-        snprintf(full, sizeof full, "model.layers.%lld." name, (long long)i); \
-        out->field = weights_want(all->weights, full, dim, p);                \
-        if (!out->field) return -1;                                           \
+#define LAYER_TENSOR(field, name, rows, columns, there)                                         \
+    if (there) {                                                                                \
+        const int64_t dim[TENSOR_RANK] = {rows, columns};                                       \
+        snprintf(full, sizeof full, "model.layers.%lld.%s", (long long)i, layer_name(c, name)); \
+        out->field = weights_want(all->weights, full, dim, p);                                  \
+        if (!out->field) return -1;                                                             \
     }
     LAYER_TENSORS(LAYER_TENSOR)
 #undef LAYER_TENSOR

@@ -32,6 +32,8 @@
     X(q_b, "self_attn.q_b_proj.weight", c->heads * c->head_dim, c->q_rank, c->q_rank)           \
     X(kv_b, "self_attn.kv_b_proj.weight", c->heads *(c->head_dim - c->rope_dim + c->v_dim),     \
       c->kv_rank, LAYER_LATENT)                                                                 \
+    X(q_head_norm, "self_attn.q_norm.weight", c->head_dim, 0, c->head_norms)                    \
+    X(k_head_norm, "self_attn.k_norm.weight", c->head_dim, 0, c->head_norms)                    \
     X(o, "self_attn.o_proj.weight", c->hidden, c->heads * c->v_dim, true)                       \
     X(o_bias, "self_attn.o_proj.bias", c->hidden, 0, c->o_bias)                                 \
     X(norm_post, "post_attention_layernorm.weight", c->hidden, 0, true)                         \
@@ -46,14 +48,15 @@
     X(shared_up, "mlp.shared_experts.up_proj.weight", c->shared_width, c->hidden, LAYER_SHARED) \
     X(shared_down, "mlp.shared_experts.down_proj.weight", c->hidden, c->shared_width, LAYER_SHARED)
 
-/* Of an expert: X(field, name behind "model.layers.N.mlp.experts.E.", rows, columns). */
-#define EXPERT_TENSORS(X)                                   \
-    X(gate, "gate_proj.weight", c->expert_width, c->hidden) \
-    X(up, "up_proj.weight", c->expert_width, c->hidden)     \
-    X(down, "down_proj.weight", c->hidden, c->expert_width)
+/* Of an expert: X(field, name behind "model.layers.N.mlp.experts.E.", Mixtral's behind
+ * "model.layers.N.block_sparse_moe.experts.E.", rows, columns). */
+#define EXPERT_TENSORS(X)                                                \
+    X(gate, "gate_proj.weight", "w1.weight", c->expert_width, c->hidden) \
+    X(up, "up_proj.weight", "w3.weight", c->expert_width, c->hidden)     \
+    X(down, "down_proj.weight", "w2.weight", c->hidden, c->expert_width)
 
 struct expert_tensors {
-#define EXPERT_TENSOR(field, name, rows, columns) const struct tensor *field;
+#define EXPERT_TENSOR(field, name, mixtral, rows, columns) const struct tensor *field;
     EXPERT_TENSORS(EXPERT_TENSOR)
 #undef EXPERT_TENSOR
 };

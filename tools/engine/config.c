@@ -135,9 +135,11 @@ static int take_rope(const struct field_reader *r, struct config *out)
 {
     const struct json *rope = json_get(r->root, "rope_parameters"), *type;
     const struct json *theta_in = r->root;
+    /* What transformers takes where there is none. */
+    const double theta = json_is(json_get(r->root, "model_type"), "mixtral") ? 1e6 : 1e4;
     if (!rope || rope->type == JSON_NULL) rope = json_get(r->root, "rope_scaling");
     if (json_get(rope, "rope_theta")) theta_in = rope;
-    if (take_positive(r, theta_in, "rope_theta", 10000.0, &out->rope_theta)) return -1;
+    if (take_positive(r, theta_in, "rope_theta", theta, &out->rope_theta)) return -1;
     if (!rope || rope->type == JSON_NULL) return 0;
     if (rope->type != JSON_OBJECT)
         return problem(r->p, "%s: rope_scaling is %s, not an object", r->path,
@@ -193,12 +195,15 @@ static int take_family(const struct field_reader *r, struct config *out)
 {
     const struct json *type = json_get(r->root, "model_type");
     const struct json *rotary = json_get(r->root, "partial_rotary_factor"), *window;
-    bool bias, mlp_bias, sliding, qwen = json_is(type, "qwen2");
+    const bool qwen3 = json_is(type, "qwen3") || json_is(type, "qwen3_moe");
+    const bool qwen2 = json_is(type, "qwen2"), qwen = qwen2 || qwen3;
+    const bool mistral = json_is(type, "mistral"), mixtral = json_is(type, "mixtral");
+    bool bias, mlp_bias, sliding;
     const bool deepseek = json_is(type, "deepseek_v2") || json_is(type, "deepseek_v3");
-    if (!json_is(type, "llama") && !json_is(type, "mistral") && !qwen && !deepseek)
+    if (!json_is(type, "llama") && !mistral && !mixtral && !qwen && !deepseek)
         return problem(r->p,
-                       "%s: model_type is %.60s; this engine computes llama, mistral, qwen2, "
-                       "deepseek_v2, deepseek_v3",
+                       "%s: model_type is %.60s; this engine computes llama, mistral, mixtral, "
+                       "qwen2, qwen3, qwen3_moe, deepseek_v2, deepseek_v3",
                        r->path,
                        type && type->type == JSON_STRING ? type->text : json_type_name(type));
     if (check_quantized(r)) return -1;
@@ -212,8 +217,9 @@ static int take_family(const struct field_reader *r, struct config *out)
     if (mlp_bias)
         return problem(r->p, "%s: mlp_bias is true; this engine has no bias there", r->path);
     if (take_bool(r, "tie_word_embeddings", false, &out->tied)) return -1;
-    out->qkv_bias = bias || qwen;
-    out->o_bias = bias;
+    out->qkv_bias = (bias && !mixtral) || qwen2;
+    out->o_bias = bias && !qwen2 && !mixtral;
+    out->head_norms = qwen3;
     if (!sliding || deepseek || json_is(type, "llama")) return 0;
     if (qwen)
         return problem(r->p,
@@ -221,7 +227,7 @@ static int take_family(const struct field_reader *r, struct config *out)
                        "layers",
                        r->path);
     window = json_get(r->root, "sliding_window");
-    if (window && window->type == JSON_NULL) return 0;
+    if (window ? window->type == JSON_NULL : mixtral) return 0;
     return take_size(r, "sliding_window", mistral_window, &out->window);
 }
 
@@ -251,6 +257,7 @@ void config_plain(struct config *c)
 
 static int take_sizes(const struct field_reader *r, struct config *out)
 {
+    const struct json *type = json_get(r->root, "model_type");
     int64_t even;
     if (take_size(r, "hidden_size", 0, &out->hidden) ||
         take_size(r, "num_hidden_layers", 0, &out->layers) ||
@@ -259,9 +266,10 @@ static int take_sizes(const struct field_reader *r, struct config *out)
         take_size(r, "intermediate_size", 0, &out->intermediate) ||
         take_size(r, "vocab_size", 0, &out->vocab) ||
         take_size(r, "max_position_embeddings", 2048, &out->positions) ||
-        take_positive(r, r->root, "rms_norm_eps", 1e-6, &out->norm_eps))
+        take_positive(r, r->root, "rms_norm_eps", json_is(type, "mixtral") ? 1e-5 : 1e-6,
+                      &out->norm_eps))
         return -1;
-    even = out->hidden / out->heads;
+    even = json_is(type, "qwen3") ? 128 : out->hidden / out->heads;
     if (take_size(r, "head_dim", even ? even : 1, &out->head_dim)) return -1;
     config_plain(out);
     return 0;
@@ -297,8 +305,8 @@ int config_read(const char *folder, struct config *out, struct problem *p)
     if (r.root->type != JSON_OBJECT)
         failed = problem(p, "%s is %s, not an object", path, json_type_name(r.root));
     else
-        failed = take_family(&r, out) || take_sizes(&r, out) || take_deepseek(&r, out) ||
-                 take_rope(&r, out) || take_deepseek_scale(&r, out) ||
+        failed = take_family(&r, out) || take_sizes(&r, out) || take_experts(&r, out) ||
+                 take_deepseek(&r, out) || take_rope(&r, out) || take_deepseek_scale(&r, out) ||
                  take_eos(&r, json_get(r.root, "eos_token_id"), out) ||
                  take_generation(folder, out, p) || check_shapes(&r, out);
     json_free(d);

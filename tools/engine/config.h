@@ -1,6 +1,6 @@
 /*
- * config.json: decoder-only transformers of the Llama family (Llama, Mistral, Qwen2), and those of
- * DeepSeek (V2, V3). What a field asks that this engine does not compute is refused by the field's
+ * config.json: decoder-only transformers of the Llama family (Llama, Mistral, Qwen2, Qwen3), with
+ * experts (Mixtral, Qwen3-MoE), and those of DeepSeek (V2, V3). What a field asks that this engine does not compute is refused by the field's
  * name.
  */
 #ifndef ENGINE_CONFIG_H
@@ -43,6 +43,8 @@ struct config {
     double router_scale; /* then multiplied by this */
     bool tied;           /* lm_head is embed_tokens */
     bool qkv_bias, o_bias;
+    bool head_norms; /* every head of Q and K is normed before it rotates */
+    bool mixtral;    /* the tensors of experts have Mixtral's names */
     int64_t eos[EOS_MAX];
     int eos_count;
 };

@@ -6,8 +6,7 @@
 /* What the library's latent attention has: hewn_mla_desc. */
 enum { MLA_RANK = 512, MLA_ROPE = 64, MLA_HEADS = 128 };
 
-/* A whole number from 0 on; null and `absent` likewise. */
-static int take_count(const struct field_reader *r, const char *name, int64_t absent, int64_t *out)
+int take_count(const struct field_reader *r, const char *name, int64_t absent, int64_t *out)
 {
     const struct json *value = json_get(r->root, name);
     *out = absent;
@@ -25,14 +24,14 @@ static int want_size(const struct field_reader *r, const char *name, int64_t val
                    (long long)value, (long long)only);
 }
 
-static int want_eighths(const struct field_reader *r, const char *name, int64_t value)
+int want_eighths(const struct field_reader *r, const char *name, int64_t value)
 {
     if (value % 8 == 0) return 0;
     return problem(r->p, "%s: %s is %lld, no multiple of 8", r->path, name, (long long)value);
 }
 
-static int want_range(const struct field_reader *r, const char *name, int64_t value, int64_t least,
-                      int64_t most)
+int want_range(const struct field_reader *r, const char *name, int64_t value, int64_t least,
+               int64_t most)
 {
     if (value >= least && value <= most) return 0;
     return problem(r->p, "%s: %s is %lld, outside %lld to %lld", r->path, name, (long long)value,
@@ -91,7 +90,7 @@ static int take_router(const struct field_reader *r, bool v3, struct config *out
     return 0;
 }
 
-static int take_experts(const struct field_reader *r, bool v3, struct config *out)
+static int take_layers_experts(const struct field_reader *r, bool v3, struct config *out)
 {
     int64_t shared, every, in_group;
     if (take_count(r, "n_routed_experts", v3 ? 256 : 64, &out->experts) ||
@@ -132,7 +131,7 @@ int take_deepseek(const struct field_reader *r, struct config *out)
     const struct json *type = json_get(r->root, "model_type");
     const bool v3 = json_is(type, "deepseek_v3");
     if (!v3 && !json_is(type, "deepseek_v2")) return 0;
-    return take_latent(r, out) || take_experts(r, v3, out) ? -1 : 0;
+    return take_latent(r, out) || take_layers_experts(r, v3, out) ? -1 : 0;
 }
 
 int take_deepseek_scale(const struct field_reader *r, struct config *out)

@@ -27,6 +27,14 @@ int take_mscale(const struct field_reader *r, const struct json *in, const char 
 /* What YaRN multiplies by for the factor, as a config's `mscale` weighs it. */
 double config_yarn_scale(const struct config *c, double mscale);
 
+/* A whole number from 0 on; null and `absent` likewise. */
+int take_count(const struct field_reader *r, const char *name, int64_t absent, int64_t *out);
+int want_eighths(const struct field_reader *r, const char *name, int64_t value);
+int want_range(const struct field_reader *r, const char *name, int64_t value, int64_t least,
+               int64_t most);
+
+/* Of mixtral and qwen3_moe, behind the sizes that all models have: the experts of their layers. */
+int take_experts(const struct field_reader *r, struct config *out);
 /* Of deepseek_v2 and deepseek_v3, behind the sizes that all models have: latent attention, and the
  * experts of their layers. */
 int take_deepseek(const struct field_reader *r, struct config *out);

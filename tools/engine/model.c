@@ -60,6 +60,8 @@ static int rotate(const struct model *m, const struct engine_rope *rows,
     struct engine_rope args = *rows;
     hewn_error err;
     args.rotation = m->rotation;
+    args.q_norm = w->q_norm;
+    args.k_norm = w->k_norm;
     args.k = w->k;
     args.v = w->v;
     args.dim = c->head_dim;
@@ -122,16 +124,21 @@ static int project(const struct model *m, const struct rows *r, const struct lay
 
 /* ---- layers ---- */
 
+/* Ranks by tensor add their parts up, unless engine_exchange does it. */
+static int sum_parts(const struct model *m, const struct rows *r, struct problem *p)
+{
+    if (!m->part || r->exchanges) return 0;
+    return collectives_sum(&m->ranks->nccl, m->part, r->plans->rows * m->config.hidden,
+                           m->gpu->stream, p);
+}
+
 /* What a projection adds to the stream. Ranks by tensor add theirs up first, and the next norm adds
  * the sum to the stream. */
 static int add(const struct model *m, const struct rows *r, const struct product_plan *plan,
                hewn_deviceptr a, hewn_deviceptr b, hewn_deviceptr bias, struct problem *p)
 {
     if (!m->part) return model_product(m, plan, a, b, bias, m->stream, m->stream, p);
-    if (model_product(m, plan, a, b, bias, 0, m->part, p)) return -1;
-    if (r->exchanges) return 0;
-    return collectives_sum(&m->ranks->nccl, m->part, r->plans->rows * m->config.hidden,
-                           m->gpu->stream, p);
+    return model_product(m, plan, a, b, bias, 0, m->part, p) || sum_parts(m, r, p) ? -1 : 0;
 }
 
 /* The stream and the sum of all ranks' parts, normed to `normed`; with `keeps`, also back onto the
@@ -205,7 +212,7 @@ static int attention(const struct model *m, const struct rows *r, const struct l
 static int inner(const struct model *m, const struct rows *r, const struct layer_weights *w,
                  struct problem *p)
 {
-    if (w->experts.inner) return experts_run(m, r, w, p);
+    if (w->experts.inner) return experts_run(m, r, w, p) || sum_parts(m, r, p) ? -1 : 0;
     if (model_product(m, &r->plans->inner, m->normed, w->inner, 0, 0, m->inner, p)) return -1;
     return add(m, r, &r->plans->down, m->inner, w->down, 0, p);
 }
@@ -213,7 +220,7 @@ static int inner(const struct model *m, const struct rows *r, const struct layer
 /* What the norm behind layer i adds to the stream. */
 static hewn_deviceptr added_by(const struct model *m, int64_t i)
 {
-    return m->layer[i].experts.inner ? m->experts.added : m->part;
+    return m->layer[i].experts.inner && !m->part ? m->experts.added : m->part;
 }
 
 /* From the normed input of layer i to the normed input of what follows; the last one is not normed.
@@ -398,14 +405,19 @@ static int send_chunk(struct model *m, int64_t slot, const int32_t *tokens, cons
     return send(m, in->base, at, (size_t)(in->sequences - in->base) + (size_t)rows * sizeof *at, p);
 }
 
-/* The last token's row of the stream, from the rank that has it to all. */
+/* The last token's row of the stream, and of what the last norm adds to it, from the rank that has
+ * it to all. */
 static int share_last(const struct model *m, const struct cut *cut, struct problem *p)
 {
     const int64_t last = cut->count - 1, hidden = m->config.hidden;
-    const hewn_deviceptr at = m->stream + 2 * (uint64_t)(last % cut->share * hidden);
-    if (cut->ranks == 1) return 0;
-    return collectives_broadcast(&m->ranks->nccl, at, hidden, (int)(last / cut->share),
-                                 m->gpu->stream, p);
+    const hewn_deviceptr rows[] = {m->stream, added_by(m, m->config.layers - 1)};
+    for (size_t i = 0; cut->ranks > 1 && i < sizeof rows / sizeof *rows; i++)
+        if (rows[i] &&
+            collectives_broadcast(&m->ranks->nccl,
+                                  rows[i] + 2 * (uint64_t)(last % cut->share * hidden), hidden,
+                                  (int)(last / cut->share), m->gpu->stream, p))
+            return -1;
+    return 0;
 }
 
 int model_prefill(struct model *m, int64_t slot, const int32_t *tokens, int64_t count, int64_t from,

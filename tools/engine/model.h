@@ -82,6 +82,7 @@ struct row_plans {
 
 struct layer_weights {
     hewn_deviceptr norm_in, qkv, qkv_bias, o, o_bias, norm_post, inner, down;
+    hewn_deviceptr q_norm, k_norm; /* of heads; 0: none */
     hewn_deviceptr k, v; /* the layer's pages; of latent attention k alone */
     struct latent_weights latent;
     struct expert_weights experts;

@@ -193,13 +193,16 @@ static int upload_layer(struct uploader *u, const struct layer_tensors *t, struc
     w->norm_in = upload(u, t->norm_in, NULL, NULL);
     if (t->kv_a ? upload_latent(u, t, w) : !(w->qkv = upload(u, t->q, t->k, t->v))) return -1;
     w->qkv_bias = upload(u, t->q_bias, t->k_bias, t->v_bias);
+    w->q_norm = upload(u, t->q_head_norm, NULL, NULL);
+    w->k_norm = upload(u, t->k_head_norm, NULL, NULL);
     w->o = upload(u, t->o, NULL, NULL);
     w->o_bias = upload(u, t->o_bias, NULL, NULL);
     w->norm_post = upload(u, t->norm_post, NULL, NULL);
     w->inner = upload(u, t->gate, t->up, NULL);
     w->down = upload(u, t->down, NULL, NULL);
     if (!w->norm_in || !w->o || !w->norm_post || (!w->qkv_bias && t->q_bias) ||
-        (!w->o_bias && t->o_bias) || ((!w->inner || !w->down) && t->gate))
+        (!w->o_bias && t->o_bias) || ((!w->q_norm || !w->k_norm) && t->q_head_norm) ||
+        ((!w->inner || !w->down) && t->gate))
         return -1;
     return t->expert ? upload_experts(u, t, w) : 0;
 }

@@ -108,6 +108,21 @@ static void attend(struct run *r, size_t i, size_t head)
     for (size_t e = 0; e < d; e++) o[e] = keep(r, o[e] / sum);
 }
 
+/* Of each row the heads from `head` on, normed; they are rounded when they have rotated. */
+static void norm_heads(struct run *r, const struct tensor *t, size_t row, size_t head, size_t count)
+{
+    const size_t d = (size_t)r->c->head_dim;
+    if (!t) return;
+    reference_load(r, t);
+    for (size_t i = 0; i < r->count; i++)
+        for (size_t h = head; h < head + count; h++) {
+            double *x = r->qkv + i * row + h * d, squares = 0, scale;
+            for (size_t e = 0; e < d; e++) squares += x[e] * x[e];
+            scale = 1 / sqrt(squares / (double)d + r->c->norm_eps);
+            for (size_t e = 0; e < d; e++) x[e] *= scale * (double)r->weight[e];
+        }
+}
+
 static void attention(struct run *r, const struct layer_tensors *t)
 {
     const struct config *c = r->c;
@@ -120,6 +135,8 @@ static void attention(struct run *r, const struct layer_tensors *t)
     add_bias(r, t->k_bias, r->qkv + heads * d, row);
     add_bias(r, t->v_bias, r->qkv + (heads + kv) * d, row);
     reference_keep(r, r->qkv, r->count * row);
+    norm_heads(r, t->q_head_norm, row, 0, heads);
+    norm_heads(r, t->k_head_norm, row, heads, kv);
     for (size_t i = 0; i < r->count; i++)
         for (size_t h = 0; h < heads + kv; h++) rotate(r, r->qkv + i * row + h * d, i);
     for (size_t i = 0; i < r->count; i++)
