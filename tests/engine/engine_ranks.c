@@ -203,7 +203,37 @@ static const struct logits_case logits_cases[] = {
      {.slots = 3, .chunk = 32, .direct = true, .no_graphs = true},
      4,
      RANKS_BY_TENSOR},
+    {"2 ranks by tensor, DeepSeek's type",
+     {.heads = 4, .kv_heads = 4, .experts = 6, .choices = 2, .expert_width = 32, .q_rank = 48},
+     {.slots = 1, .chunk = 32},
+     2,
+     RANKS_BY_TENSOR},
+    {"2 ranks by tensor, DeepSeek's type, Q of the stream, sums in the GPUs' memory",
+     {.heads = 2, .kv_heads = 2, .experts = 4, .choices = 2, .expert_width = 16},
+     {.slots = 2, .chunk = 24, .direct = true},
+     2,
+     RANKS_BY_TENSOR},
     {"2 ranks by context", {.heads = 2, .kv_heads = 1}, {.slots = 1}, 2, RANKS_BY_CONTEXT},
+    {"2 ranks by tensor, Qwen3-MoE's type",
+     {.heads = 2,
+      .kv_heads = 1,
+      .type = TINY_QWEN3_MOE,
+      .experts = 4,
+      .choices = 2,
+      .expert_width = 32},
+     {.slots = 1},
+     2,
+     RANKS_BY_TENSOR},
+    {"2 ranks by context, Mixtral's type",
+     {.heads = 2,
+      .kv_heads = 1,
+      .type = TINY_MIXTRAL,
+      .experts = 4,
+      .choices = 2,
+      .expert_width = 32},
+     {.slots = 1, .chunk = 40, .invariant = true},
+     2,
+     RANKS_BY_CONTEXT},
     {"2 ranks by context, bits of one GPU, chunks of 17",
      {.heads = 2, .kv_heads = 1, .bias = true},
      {.slots = 1, .chunk = 17, .page_size = 16, .invariant = true},
@@ -240,6 +270,13 @@ static void test_logits(struct run *run, const struct logits_case *c)
     tiny.kv_heads = c->tiny.kv_heads;
     tiny.bias = c->tiny.bias;
     if (c->tiny.dtype) tiny.dtype = c->tiny.dtype;
+    tiny.experts = c->tiny.experts;
+    tiny.choices = c->tiny.choices;
+    tiny.expert_width = c->tiny.expert_width;
+    tiny.q_rank = c->tiny.q_rank;
+    tiny.nope = 32;
+    tiny.v_dim = 64;
+    tiny.type = c->tiny.type;
     run->seed = tiny.seed;
     run->options = c->options;
     run->split = c->split;
@@ -469,9 +506,24 @@ static void test_refused(struct run *run, const char *nccl)
     tiny.intermediate = 48;
     tiny_write(run->folder, &tiny);
     refused(run, "invariant: the sums of 3 ranks by tensor have no fixed order");
+    run->ranks = 2;
+    run->options.invariant = false;
+    tiny = tiny_llama(24);
+    tiny.kv_heads = tiny.layers = 2;
+    tiny.experts = 4;
+    tiny.choices = 1;
+    tiny.expert_width = 16;
+    tiny.nope = 32;
+    tiny.v_dim = 64;
+    run->split = RANKS_BY_CONTEXT;
+    tiny_write(run->folder, &tiny);
+    refused(run, "by context: ranks share K and V of heads; this model has latent attention");
+    run->split = RANKS_BY_TENSOR;
+    tiny.expert_width = 24;
+    tiny_write(run->folder, &tiny);
+    refused(run, "moe_intermediate_size is 24; 2 ranks split it only as a multiple of 16");
     tiny = tiny_llama(24);
     tiny.kv_heads = 2;
-    run->ranks = 2;
     tiny_write(run->folder, &tiny);
     setenv("HEWN_LIBNCCL", "/nowhere/libnccl.so.2", 1);
     refused(run, "several ranks need NCCL, which did not open");

@@ -1,7 +1,8 @@
 /*
  * A layer's experts: logits of the router, each row's experts, their places; the experts' gate and
  * up projections of rows by number, down, and each row's weighted sum. The sum stays apart from the
- * stream until the next norm adds it.
+ * stream until the next norm adds it. Of ranks by tensor it goes into the rank's part, with what all
+ * tokens pass.
  */
 #include "model_parts.h"
 
@@ -136,6 +137,7 @@ int experts_run(const struct model *m, const struct rows *r, const struct layer_
 {
     const struct expert_plans *plans = &r->plans->experts;
     const struct expert_buffers *b = &m->experts;
+    const bool apart = m->part && !m->config.shared_width; /* a rank's part is this sum alone */
     const hewn_grouped_args inner = {.struct_size = sizeof inner,
                                      .a = m->normed,
                                      .b = w->experts.inner,
@@ -149,7 +151,7 @@ int experts_run(const struct model *m, const struct rows *r, const struct layer_
                                     .rows = b->offsets};
     const hewn_grouped_sum_args sum = {.struct_size = sizeof sum,
                                        .x = b->made,
-                                       .d = b->added,
+                                       .d = apart ? m->part : b->added,
                                        .index = b->place,
                                        .weights = b->weights};
     hewn_stream stream = m->gpu->stream;
@@ -163,6 +165,6 @@ int experts_run(const struct model *m, const struct rows *r, const struct layer_
     if (model_product(m, &plans->shared_inner, m->normed, w->experts.shared_inner, 0, 0, m->inner,
                       p))
         return -1;
-    return model_product(m, &plans->shared_down, m->inner, w->experts.shared_down, 0, m->stream,
-                         m->stream, p);
+    return model_product(m, &plans->shared_down, m->inner, w->experts.shared_down, 0,
+                         m->part ? b->added : m->stream, m->part ? m->part : m->stream, p);
 }

@@ -49,7 +49,8 @@ int latent_attend(const struct model *m, const struct rows *r, const struct laye
 
 int experts_plan(struct model *m, struct row_plans *r, struct problem *p);
 void experts_plan_free(struct row_plans *r);
-/* From normed: what all tokens pass onto the stream, the chosen experts' sum into `added`. */
+/* From normed: what all tokens pass onto the stream, the chosen experts' sum into `added`; of ranks by
+ * tensor both into the rank's part. */
 int experts_run(const struct model *m, const struct rows *r, const struct layer_weights *w,
                 struct problem *p);
 

@@ -30,39 +30,25 @@ static int split_keys(int64_t all, const struct ranks *r, struct share *out, str
 }
 
 struct shares {
-    struct share q, kv, inner; /* rows of Q, of K and V; columns of the feed-forward */
+    struct share heads;         /* of Q, and of latent attention */
+    struct share kv;            /* heads of K and V; of latent attention none */
+    struct share inner;         /* columns of the feed-forward */
+    struct share shared, width; /* of what all tokens pass, of an expert */
 };
 
-static const struct tensor *rows_of(struct shard *s, size_t *used, const struct tensor *t,
-                                    struct share rows)
+static const struct tensor *rows_of(struct shard *s, const struct tensor *t, struct share rows)
 {
     if (!t) return NULL;
-    s->parts[*used] = weights_part(t, rows.first, rows.count, 0, t->rank > 1 ? t->dim[1] : 0);
-    return &s->parts[(*used)++];
+    s->parts[s->used] = weights_part(t, rows.first, rows.count, 0, t->rank > 1 ? t->dim[1] : 0);
+    return &s->parts[s->used++];
 }
 
-static const struct tensor *columns_of(struct shard *s, size_t *used, const struct tensor *t,
+static const struct tensor *columns_of(struct shard *s, const struct tensor *t,
                                        struct share columns)
 {
-    s->parts[*used] = weights_part(t, 0, t->dim[0], columns.first, columns.count);
-    return &s->parts[(*used)++];
-}
-
-static void split_layer(struct shard *s, size_t *used, const struct layer_tensors *from,
-                        const struct shares *parts, bool first, struct layer_tensors *to)
-{
-    *to = *from;
-    to->q = rows_of(s, used, from->q, parts->q);
-    to->k = rows_of(s, used, from->k, parts->kv);
-    to->v = rows_of(s, used, from->v, parts->kv);
-    to->q_bias = rows_of(s, used, from->q_bias, parts->q);
-    to->k_bias = rows_of(s, used, from->k_bias, parts->kv);
-    to->v_bias = rows_of(s, used, from->v_bias, parts->kv);
-    to->o = columns_of(s, used, from->o, parts->q);
-    to->gate = rows_of(s, used, from->gate, parts->inner);
-    to->up = rows_of(s, used, from->up, parts->inner);
-    to->down = columns_of(s, used, from->down, parts->inner);
-    if (!first) to->o_bias = NULL;
+    if (!t) return NULL;
+    s->parts[s->used] = weights_part(t, 0, t->dim[0], columns.first, columns.count);
+    return &s->parts[s->used++];
 }
 
 /* Heads to rows. */
@@ -71,50 +57,113 @@ static struct share scaled(struct share s, int64_t by)
     return (struct share){s.first * by, s.count * by};
 }
 
+/* Each rank has all experts, and of each as many columns. */
+static int split_experts(struct shard *s, const struct layer_tensors *from,
+                         const struct shares *parts, struct layer_tensors *to, struct problem *p)
+{
+    const int64_t experts = s->checkpoint.config.experts;
+    if (!from->expert) return 0;
+    to->expert = calloc((size_t)experts, sizeof *to->expert);
+    if (!to->expert)
+        return problem(p, "no memory for a rank's part of %lld experts", (long long)experts);
+    for (int64_t e = 0; e < experts; e++) {
+        to->expert[e].gate = rows_of(s, from->expert[e].gate, parts->width);
+        to->expert[e].up = rows_of(s, from->expert[e].up, parts->width);
+        to->expert[e].down = columns_of(s, from->expert[e].down, parts->width);
+    }
+    to->shared_gate = rows_of(s, from->shared_gate, parts->shared);
+    to->shared_up = rows_of(s, from->shared_up, parts->shared);
+    to->shared_down = columns_of(s, from->shared_down, parts->shared);
+    return 0;
+}
+
+static int split_layer(struct shard *s, const struct layer_tensors *from,
+                       const struct shares *parts, bool first, struct layer_tensors *to,
+                       struct problem *p)
+{
+    const struct config *c = &s->checkpoint.config;
+    const struct share q = scaled(parts->heads, c->head_dim), kv = scaled(parts->kv, c->head_dim);
+    *to = *from;
+    to->expert = NULL;
+    to->q = rows_of(s, from->q, q);
+    to->k = rows_of(s, from->k, kv);
+    to->v = rows_of(s, from->v, kv);
+    to->q_bias = rows_of(s, from->q_bias, q);
+    to->k_bias = rows_of(s, from->k_bias, kv);
+    to->v_bias = rows_of(s, from->v_bias, kv);
+    to->q_b = rows_of(s, from->q_b, q);
+    to->kv_b = rows_of(s, from->kv_b, scaled(parts->heads, c->head_dim - c->rope_dim + c->v_dim));
+    to->o = columns_of(s, from->o, scaled(parts->heads, c->v_dim));
+    to->gate = rows_of(s, from->gate, parts->inner);
+    to->up = rows_of(s, from->up, parts->inner);
+    to->down = columns_of(s, from->down, parts->inner);
+    if (!first) to->o_bias = NULL;
+    return split_experts(s, from, parts, to, p);
+}
+
+/* What each rank has, and the config of this one. */
+static int share_out(const struct ranks *r, struct config *c, struct shares *out, struct problem *p)
+{
+    *out = (struct shares){.kv = {0, 0}};
+    if (split(c->heads, 1, r, "num_attention_heads", &out->heads, p) ||
+        (!c->kv_rank && split_keys(c->kv_heads, r, &out->kv, p)) ||
+        (c->dense_layers && split(c->intermediate, 8, r, "intermediate_size", &out->inner, p)) ||
+        (c->experts && split(c->expert_width, 8, r, "moe_intermediate_size", &out->width, p)) ||
+        (c->shared_width &&
+         split(c->shared_width, 8, r, "the shared experts' width", &out->shared, p)))
+        return -1;
+    c->heads = out->heads.count;
+    c->kv_heads = c->kv_rank ? c->heads : out->kv.count;
+    if (c->dense_layers) c->intermediate = out->inner.count;
+    c->expert_width = out->width.count;
+    c->shared_width = out->shared.count;
+    c->o_bias = c->o_bias && r->rank == 0;
+    return 0;
+}
+
+static int split_all(const struct checkpoint *whole, const struct ranks *r, struct shard *out,
+                     struct problem *p)
+{
+    struct config *c = &out->checkpoint.config;
+    struct shares parts;
+    if (r->split == RANKS_BY_CONTEXT && c->kv_rank)
+        return problem(p, "by context: ranks share K and V of heads; this model has latent "
+                          "attention, which ranks split by tensor alone");
+    if (r->split == RANKS_BY_CONTEXT) {
+        for (int64_t i = 0; i < c->layers; i++) out->checkpoint.layer[i] = whole->layer[i];
+        return 0;
+    }
+    if (share_out(r, c, &parts, p)) return -1;
+    out->splits = true;
+    for (int64_t i = 0; i < c->layers; i++)
+        if (split_layer(out, &whole->layer[i], &parts, r->rank == 0, &out->checkpoint.layer[i], p))
+            return -1;
+    return 0;
+}
+
 int shard_open(const struct checkpoint *whole, const struct ranks *r, struct shard *out,
                struct problem *p)
 {
-    enum { PARTS = 10 }; /* tensors of a layer that are split */
-    struct config *c = &out->checkpoint.config;
-    struct shares parts;
-    size_t used = 0;
+    enum { PARTS = 15, EXPERT_PARTS = 3 }; /* tensors of a layer that are split */
+    const struct config *c = &whole->config;
+    const size_t parts = (size_t)c->layers * (PARTS + EXPERT_PARTS * (size_t)c->experts);
     *out = (struct shard){.checkpoint = *whole};
     out->checkpoint.weights = NULL;
     out->checkpoint.layer = calloc((size_t)c->layers, sizeof *out->checkpoint.layer);
-    out->parts = calloc(PARTS * (size_t)c->layers, sizeof *out->parts);
+    out->parts = calloc(parts, sizeof *out->parts);
     if (!out->checkpoint.layer || !out->parts) {
         shard_close(out);
         return problem(p, "no memory for a rank's part of %lld layers", (long long)c->layers);
     }
-    if (r->split == RANKS_BY_CONTEXT && !c->kv_rank) {
-        for (int64_t i = 0; i < c->layers; i++) out->checkpoint.layer[i] = whole->layer[i];
-        return 0;
-    }
-    if (c->kv_rank || c->experts) {
-        shard_close(out);
-        return problem(p,
-                       "ranks split heads of K and V and a dense feed-forward; this model has %s",
-                       c->kv_rank ? "latent attention" : "experts");
-    }
-    if (split(c->heads, 1, r, "num_attention_heads", &parts.q, p) ||
-        split_keys(c->kv_heads, r, &parts.kv, p) ||
-        split(c->intermediate, 8, r, "intermediate_size", &parts.inner, p)) {
-        shard_close(out);
-        return -1;
-    }
-    c->heads = parts.q.count;
-    c->kv_heads = parts.kv.count;
-    c->intermediate = parts.inner.count;
-    c->o_bias = c->o_bias && r->rank == 0;
-    parts.q = scaled(parts.q, c->head_dim);
-    parts.kv = scaled(parts.kv, c->head_dim);
-    for (int64_t i = 0; i < c->layers; i++)
-        split_layer(out, &used, &whole->layer[i], &parts, r->rank == 0, &out->checkpoint.layer[i]);
-    return 0;
+    if (split_all(whole, r, out, p) == 0) return 0;
+    shard_close(out);
+    return -1;
 }
 
 void shard_close(struct shard *s)
 {
+    for (int64_t i = 0; s->splits && i < s->checkpoint.config.layers; i++)
+        free(s->checkpoint.layer[i].expert);
     free(s->checkpoint.layer);
     free(s->parts);
     *s = (struct shard){.parts = NULL};
