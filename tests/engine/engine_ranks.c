@@ -568,7 +568,6 @@ int main(int argc, char **argv)
     test_death(&run, 3, 1, false, false);
     test_death(&run, 2, 0, false, true);
     test_death(&run, 2, 1, true, true);
-    test_death(&run, 2, 1, true, false);
     test_error(&run);
     test_refused(&run, nccl);
     tiny_remove(run.folder);
