@@ -10,8 +10,10 @@
  *                  times the largest scale: floor also 2^-34 max|scale| max|x| keys / sum_j p_j, p relative
  *                  to the largest, x the e4m3, both maxima over the sequence's keys
  *   O, whole       |O - ref| <= 1.25 |ideal - ref| (Euclidean norms), where the ideal kernel is float64
- *                  but rounds P, relative to the row's maximum, and O. Only where P has 2^14 roundings or
- *                  more and scores deviate by about 1, as in attention_judge.h; lists that name few rows
+ *                  but rounds P, relative to a number below the row's maximum by a factor of up to 2
+ *                  (relative to the maximum itself the largest P is 1, without an error, and kernels do
+ *                  not follow the maximum that closely), and O. Only where P has 2^14 roundings or more
+ *                  and scores deviate by about 1, as in attention_judge.h; lists that name few rows
  *                  again and again have scores, and roundings, alike
  *   lse            within 1e-5 + 2^-22 (scale |q| max|c| + |sink|), -inf where no key is seen
  *   padding        of O and lse untouched

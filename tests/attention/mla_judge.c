@@ -89,15 +89,17 @@ static void score_row(struct judge *j, struct row *r, int b, int row)
     r->score = sqrt(q_norm * c_norm) * scale;
 }
 
-static void sum_row(struct judge *j, struct row *r)
+static void sum_row(struct judge *j, struct row *r, int number)
 {
+    /* between 1 and 2: what the largest of the ideal kernel's P is */
+    const double up = exp2(fmod(number * 0.6180339887498949, 1));
     memset(r->p, 0, sizeof r->p);
     memset(r->o, 0, sizeof r->o);
     memset(r->ideal, 0, sizeof r->ideal);
     memset(r->reach, 0, sizeof r->reach);
     for (int key = 0; key < r->keys; key++) {
         const double *v = j->c + key * MLA_QK;
-        double p = exp(j->scores[key] - r->max), near = round_to(j->d->c.in, p);
+        double p = exp(j->scores[key] - r->max), near = round_to(j->d->c.in, up * p) / up;
         r->p[0] += p;
         for (int i = 0; i < MLA_V; i++) {
             r->o[i] += p * v[i];
@@ -193,7 +195,7 @@ struct mla_figures mla_judge(const struct mla_data *d)
         for (int row = 0; row < c->heads * c->queries; row++) {
             if (row == 0 || (c->list && row % c->heads == 0)) load_keys(&j, b, row / c->heads);
             score_row(&j, &r, b, row);
-            sum_row(&j, &r);
+            sum_row(&j, &r, b * c->heads * c->queries + row);
             judge_row(&j, &r, b, row);
         }
     }
