@@ -785,7 +785,7 @@ static void print_case(const struct kernel *k)
     int executed[2] = {0}, all[2] = {0}, n[FATES] = {0};
     for (int i = 0; i < c->statements; i++) {
         if (!c->statement[i].instruction) continue;
-        for (int w = 0; w <= k->changed[i]; w++) {
+        for (int w = 0; w < (k->changed[i] ? 2 : 1); w++) {
             all[w]++;
             executed[w] += c->statement[i].launches != 0;
         }

@@ -21,7 +21,8 @@ int cover_add(struct cover *c, const char *path)
         unsigned number;
         if (sscanf(line, "%15s s:%u", word, &number) != 2) {
             launch += !strncmp(line, "launch ", 7);
-        } else if (launch < COVER_LAUNCHES && number / COVER_STEP < (unsigned)c->statements) {
+        } else if (launch >= 0 && launch < COVER_LAUNCHES &&
+                   number / COVER_STEP < (unsigned)c->statements) {
             struct cover_statement *s = &c->statement[number / COVER_STEP];
             s->instruction = true;
             if (!strcmp(word, "executed")) s->launches |= (uint64_t)1 << launch;
