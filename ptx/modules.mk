@@ -5,7 +5,7 @@
 every_module := $(shell sed -n 's|^ *X(\([a-z0-9_]*\), *\([a-z0-9_]*\)).*|\1/\2|p' \
                   $(SRC)/ptx/modules.def)
 # $(call part,n,name): part n of gemm_<in>_<out>[_<variant>], attention_<in>_<qk>_<v>[_cap, _sums or _pages],
-# decode_<in>_<qk>_<v>_<rows>, mla_<in>[_<rows or record>[x<rows of a tile>][_two]], indexer_<in>_<heads>_<queries>, topk_<in>,
+# decode_<in>_<qk>_<v>_<rows>[_e4m3][_x<heads>], mla_<in>[_<rows or record>[x<rows of a tile>][_two]], indexer_<in>_<heads>_<queries>, topk_<in>,
 # grouped_<in or kind of block-scaled inputs>_<out>_<variant>[_rows], grouped_sum_<in>_<out>, w4_<in>_<format>_<width>
 # or engine_<kernel>_<dtype>.
 part = $(word $(1),$(subst _, ,$(2)))
@@ -102,7 +102,8 @@ defines_attention = $(defines_heads) -DSOFTCAPS=$(if $(filter cap,$(call part,5,
                     -DOCTETS=$(if $(filter pages,$(call part,5,$(1))),1,0)
 defines_attention_e4m3 = $(defines_attention) -DPROMOTES=$(if $(filter sums,$(call part,5,$(1))),1,0)
 defines_decode    = $(defines_heads) -DTILE_ROWS=$(call part,5,$(1)) \
-                    -DKV_BYTES=$(if $(filter e4m3,$(call part,6,$(1))),1,2)
+                    -DKV_BYTES=$(if $(filter e4m3,$(call part,6,$(1))),1,2) \
+                    -DKV_HEADS=$(or $(patsubst x%,%,$(filter x2 x4,$(call part,6,$(1)) $(call part,7,$(1)))),1)
 defines_mla       = -DIN_TYPE=$(call part,2,$(1))
 defines_mla_few   = $(defines_mla) -DRECORD=$(patsubst %x16,%,$(call part,3,$(1)))
 defines_mla_gather = $(defines_mla) -DRECORD=$(if $(filter rows,$(call part,3,$(1))),0,$(call part,3,$(1))) \

@@ -18,23 +18,23 @@ enum {
     LEAST_BOX = 16,    /* rows: smaller boxes are slower than rows fetched one by one */
     MOST_PAGED = 64,   /* rows of a box in a page: larger ones load more behind the last key, */
     MOST_PLAIN = 32,   /* and without pages; smaller ones are slower (LEDGER.md) */
-    LEAST_JOINED = 3,  /* blocks an SM, where KV heads of 96 share a tile */
+    LEAST_JOINED = 3,  /* blocks an SM, where KV heads share a tile */
     COMBINE_CTAS = 396 /* of the combine kernel, that a device holds at a time: 3 an SM */
 };
 
 static const struct decode_kernel kernels[] = {
-#define KERNEL(P, t, qk, v, e, n)              \
-    {.target = #t,                             \
-     .qk_dim = qk,                             \
-     .v_dim = v,                               \
-     .element = e,                             \
-     .rows = n,                                \
-     .heads = P##_DECODE_HEADS(qk, v),         \
-     .step_keys = DECODE_BLOCK,                \
-     .clusters = P##_DECODE_HEADS(qk, v) == 1, \
-     .slots = P##_DECODE_SLOTS(qk, e, n),      \
-     .threads = P##_DECODE_THREADS,            \
-     .row_bytes = P##_DECODE_ROW(qk, e),       \
+#define KERNEL(P, t, qk, v, h, e, n)      \
+    {.target = #t,                        \
+     .qk_dim = qk,                        \
+     .v_dim = v,                          \
+     .element = e,                        \
+     .rows = n,                           \
+     .heads = h,                          \
+     .step_keys = DECODE_BLOCK,           \
+     .clusters = (h) == 1,                \
+     .slots = P##_DECODE_SLOTS(qk, e, n), \
+     .threads = P##_DECODE_THREADS,       \
+     .row_bytes = P##_DECODE_ROW(qk, e),  \
      .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, e, n)},
     SM90A_DECODE_VARIANTS(KERNEL)
 #undef KERNEL
@@ -63,15 +63,17 @@ static uint32_t lesser(uint64_t a, uint64_t b)
 /* ---- the choice -- */
 
 /* Whether KV heads lie side by side in sets of `heads`, of one scale, and there are blocks enough of a
- * set for all SMs. */
+ * set for all SMs: of tiles of one block one. Of few long tiles, heads of 64 columns of 16 bits are as
+ * fast or faster one by one: LEDGER.md. */
 static int joined(const hewn_context *context, const struct attention_problem *p, uint32_t heads)
 {
     const struct attention_source *s = &p->source[0];
-    uint64_t row = p->qk_dim * s->k.element, blocks = s->length / DECODE_BLOCK;
+    uint64_t row = p->qk_dim * s->k.element, blocks = ceil_div(s->length, DECODE_BLOCK);
+    uint64_t planes = (uint64_t)p->batch * p->kv_heads, sms = (uint64_t)context->info.sm_count;
+    if (row == SWIZZLE_BYTES && planes * 2 < sms) return 0;
     return !p->pack && !p->invariant && !p->k_scales && !p->v_scales && p->kv_heads % heads == 0 &&
            s->k.head == row && s->v.head == row &&
-           blocks * p->batch * p->kv_heads >=
-               heads * LEAST_JOINED * (uint64_t)context->info.sm_count;
+           blocks * planes >= heads * (blocks > 1 ? LEAST_JOINED : 1) * sms;
 }
 
 /* The first variant whose rows hold those of a KV head, else the one with the most. */
@@ -103,8 +105,9 @@ static const hewn_module *find_module(const hewn_context *context, const char *n
 static void module_name(char name[48], const struct attention_problem *p,
                         const struct decode_kernel *k)
 {
-    snprintf(name, 48, "decode_%s_%u_%u_%u%s", hewn_dtype_name(p->in), k->qk_dim, k->v_dim, k->rows,
-             k->element == 1 ? "_e4m3" : "");
+    snprintf(name, 48, "decode_%s_%u_%u_%u%s%s%.u", hewn_dtype_name(p->in), k->qk_dim, k->v_dim,
+             k->rows, k->element == 1 ? "_e4m3" : "", k->heads > 1 ? "_x" : "",
+             k->heads > 1 ? k->heads : 0); /* %.u: nothing for 0 */
 }
 
 /* The least key blocks and rows of a tile, once the variant is known. */

@@ -1,57 +1,60 @@
 /*
  * The plan of the sm_90a decode kernels: tiles, ring, shared memory, threads. #defines only,
  * included by decode.ptx, by the runtime and by tools/mod. Bytes unless a name says otherwise. A
- * variant is (qk, v, e, n): head dimension of Q and K, of V, bytes of an element of K and V (2; 1:
- * e4m3, beside 16-bit Q), query rows of a tile. 192 and 192: two KV heads of 96, side by side in memory
- * and in the tile: decode_pair.inc. 384 and 384: four, decode_quad.inc.
+ * variant is (qk, v, h, e, n): columns of K and of V, KV heads that these are of, bytes of an element of K
+ * and V (2; 1: e4m3, beside 16-bit Q), query rows of a tile. With h of 2 and 4 that many heads lie side by
+ * side in memory and in the tile: two of 64 or 96 columns, decode_pair.inc; four of 96, decode_quad.inc.
  */
 #ifndef HEWN_SM90A_DECODE_PLAN_H
 #define HEWN_SM90A_DECODE_PLAN_H
 
 #include "../inc/decode.plan.h"
 
-/* X(this prefix, target, qk, v, e, n): every variant; a module is one of an input dtype. Of those that
+/* X(this prefix, target, qk, v, h, e, n): every variant; a module is one of an input dtype. Of those that
  * serve the same heads, pairs come first, then fewer rows. */
-#define SM90A_DECODE_VARIANTS(X)      \
-    X(SM90A, sm_90a, 64, 64, 2, 16)   \
-    X(SM90A, sm_90a, 64, 64, 2, 32)   \
-    X(SM90A, sm_90a, 64, 64, 2, 64)   \
-    X(SM90A, sm_90a, 192, 192, 2, 32) \
-    X(SM90A, sm_90a, 192, 192, 2, 64) \
-    X(SM90A, sm_90a, 96, 96, 2, 16)   \
-    X(SM90A, sm_90a, 96, 96, 2, 32)   \
-    X(SM90A, sm_90a, 96, 96, 2, 64)   \
-    X(SM90A, sm_90a, 128, 128, 2, 16) \
-    X(SM90A, sm_90a, 128, 128, 2, 32) \
-    X(SM90A, sm_90a, 128, 128, 2, 64) \
-    X(SM90A, sm_90a, 192, 128, 2, 16) \
-    X(SM90A, sm_90a, 192, 128, 2, 32) \
-    X(SM90A, sm_90a, 192, 128, 2, 64) \
-    X(SM90A, sm_90a, 256, 256, 2, 16) \
-    X(SM90A, sm_90a, 256, 256, 2, 32) \
-    X(SM90A, sm_90a, 256, 256, 2, 64) \
-    X(SM90A, sm_90a, 512, 512, 2, 16) \
-    X(SM90A, sm_90a, 512, 512, 2, 32) \
-    X(SM90A, sm_90a, 64, 64, 1, 16)   \
-    X(SM90A, sm_90a, 64, 64, 1, 32)   \
-    X(SM90A, sm_90a, 64, 64, 1, 64)   \
-    X(SM90A, sm_90a, 384, 384, 1, 32) \
-    X(SM90A, sm_90a, 96, 96, 1, 16)   \
-    X(SM90A, sm_90a, 96, 96, 1, 32)   \
-    X(SM90A, sm_90a, 96, 96, 1, 64)   \
-    X(SM90A, sm_90a, 128, 128, 1, 16) \
-    X(SM90A, sm_90a, 128, 128, 1, 32) \
-    X(SM90A, sm_90a, 128, 128, 1, 64) \
-    X(SM90A, sm_90a, 192, 128, 1, 16) \
-    X(SM90A, sm_90a, 192, 128, 1, 32) \
-    X(SM90A, sm_90a, 192, 128, 1, 64) \
-    X(SM90A, sm_90a, 256, 256, 1, 16) \
-    X(SM90A, sm_90a, 256, 256, 1, 32) \
-    X(SM90A, sm_90a, 512, 512, 1, 16) \
-    X(SM90A, sm_90a, 512, 512, 1, 32)
-
-#define SM90A_DECODE_HEADS(qk, v) /* KV heads of a tile */ \
-    ((qk) == 384 ? 4 : (qk) == 192 && (v) == 192 ? 2 : 1)
+#define SM90A_DECODE_VARIANTS(X)         \
+    X(SM90A, sm_90a, 128, 128, 2, 2, 16) \
+    X(SM90A, sm_90a, 128, 128, 2, 2, 32) \
+    X(SM90A, sm_90a, 128, 128, 2, 2, 64) \
+    X(SM90A, sm_90a, 64, 64, 1, 2, 16)   \
+    X(SM90A, sm_90a, 64, 64, 1, 2, 32)   \
+    X(SM90A, sm_90a, 64, 64, 1, 2, 64)   \
+    X(SM90A, sm_90a, 192, 192, 2, 2, 32) \
+    X(SM90A, sm_90a, 192, 192, 2, 2, 64) \
+    X(SM90A, sm_90a, 96, 96, 1, 2, 16)   \
+    X(SM90A, sm_90a, 96, 96, 1, 2, 32)   \
+    X(SM90A, sm_90a, 96, 96, 1, 2, 64)   \
+    X(SM90A, sm_90a, 128, 128, 1, 2, 16) \
+    X(SM90A, sm_90a, 128, 128, 1, 2, 32) \
+    X(SM90A, sm_90a, 128, 128, 1, 2, 64) \
+    X(SM90A, sm_90a, 192, 128, 1, 2, 16) \
+    X(SM90A, sm_90a, 192, 128, 1, 2, 32) \
+    X(SM90A, sm_90a, 192, 128, 1, 2, 64) \
+    X(SM90A, sm_90a, 256, 256, 1, 2, 16) \
+    X(SM90A, sm_90a, 256, 256, 1, 2, 32) \
+    X(SM90A, sm_90a, 256, 256, 1, 2, 64) \
+    X(SM90A, sm_90a, 512, 512, 1, 2, 16) \
+    X(SM90A, sm_90a, 512, 512, 1, 2, 32) \
+    X(SM90A, sm_90a, 128, 128, 2, 1, 16) \
+    X(SM90A, sm_90a, 128, 128, 2, 1, 32) \
+    X(SM90A, sm_90a, 128, 128, 2, 1, 64) \
+    X(SM90A, sm_90a, 64, 64, 1, 1, 16)   \
+    X(SM90A, sm_90a, 64, 64, 1, 1, 32)   \
+    X(SM90A, sm_90a, 64, 64, 1, 1, 64)   \
+    X(SM90A, sm_90a, 384, 384, 4, 1, 32) \
+    X(SM90A, sm_90a, 96, 96, 1, 1, 16)   \
+    X(SM90A, sm_90a, 96, 96, 1, 1, 32)   \
+    X(SM90A, sm_90a, 96, 96, 1, 1, 64)   \
+    X(SM90A, sm_90a, 128, 128, 1, 1, 16) \
+    X(SM90A, sm_90a, 128, 128, 1, 1, 32) \
+    X(SM90A, sm_90a, 128, 128, 1, 1, 64) \
+    X(SM90A, sm_90a, 192, 128, 1, 1, 16) \
+    X(SM90A, sm_90a, 192, 128, 1, 1, 32) \
+    X(SM90A, sm_90a, 192, 128, 1, 1, 64) \
+    X(SM90A, sm_90a, 256, 256, 1, 1, 16) \
+    X(SM90A, sm_90a, 256, 256, 1, 1, 32) \
+    X(SM90A, sm_90a, 512, 512, 1, 1, 16) \
+    X(SM90A, sm_90a, 512, 512, 1, 1, 32)
 
 /* A chunk: columns of Q or P, or of 16-bit K and V, in a swizzle row. */
 #define SM90A_DECODE_CHUNK         (SWIZZLE_BYTES / 2)

@@ -236,6 +236,15 @@ static const char *const small_pages[] = {
     "kv=3 qk=96 sq=2 sk=900 hq=32 hkv=8 b=3 page=16 keys=1 ragged=2 causal=1 in=f16 sink=1",
     "kv=3 qk=96 sq=7 sk=600 hq=4 hkv=4 b=4 packed=1 keys=2 ragged=1 tree=1 vs=1 out=f32",
     "kv=3 qk=96 sq=1 sk=400 hq=40 hkv=8 b=66 page=4 keys=1 ragged=2 cap=2000 pattern=3",
+    /* two of 64 columns, likewise */
+    "qk=64 sq=1 sk=700 hq=16 hkv=4 b=3",
+    "qk=64 sq=4 sk=600 hq=16 hkv=4 b=2 in=f16 out=f16 page=16 keys=1 ragged=1 causal=1 sink=1",
+    "qk=64 sq=8 sk=500 hq=8 hkv=2 b=4 packed=1 keys=2 ragged=2 tail=3 out=f32 tree=1",
+    "qk=64 sq=1 sk=400 hq=64 hkv=8 b=66 page=4 keys=1 ragged=2 cap=2000 pattern=3",
+    "kv=3 qk=64 sq=1 sk=700 hq=16 hkv=4 b=3 ks=1",
+    "kv=3 qk=64 sq=4 sk=600 hq=16 hkv=4 b=2 in=f16 out=f16 page=16 keys=1 ragged=1 causal=1 vs=1",
+    "kv=3 qk=64 sq=16 sk=500 hq=4 hkv=2 b=4 packed=1 keys=2 ragged=2 left=300 out=f32 fade=1",
+    "kv=3 qk=64 sq=1 sk=400 hq=64 hkv=8 b=66 page=4 keys=1 ragged=2 cap=2000 pattern=3",
 };
 
 /* e4m3 inputs: what the 16-bit cases above vary, scales of all kinds, outputs in e4m3. */

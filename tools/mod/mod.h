@@ -73,8 +73,8 @@ struct attention_shape {
 };
 
 struct decode_shape {
-    unsigned qk_dim, v_dim, element, tile_rows; /* the variant */
-    unsigned slots, row_bytes;                  /* of a unit of K or V */
+    unsigned qk_dim, v_dim, heads, element, tile_rows; /* the variant */
+    unsigned slots, row_bytes;                         /* of a unit of K or V */
 };
 
 struct grouped_shape {
@@ -141,9 +141,9 @@ const struct plan *plan_attention_combine(const char *target);
 /* The plan of mla_<in> or mla_<in>_<variant>, or NULL. */
 const struct plan *plan_mla(const char *target, const char *variant);
 
-/* The plan of decode_<in>_<qk>_<v>_<rows>, or NULL. */
+/* The plan of decode_<in>_<qk>_<v>_<rows>_x<heads>, or NULL. */
 const struct plan *plan_decode(const char *target, const char *in, unsigned qk, unsigned v,
-                               unsigned element, unsigned rows);
+                               unsigned heads, unsigned element, unsigned rows);
 /* The plan of indexer_<in>_<heads>_<queries>, and of topk_f32, or NULL. */
 const struct plan *plan_indexer(const char *target, unsigned heads, unsigned queries);
 const struct plan *plan_topk(const char *target);

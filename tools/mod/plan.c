@@ -216,7 +216,7 @@ static const struct {
 
 static int find_plan(struct module_id *id)
 {
-    unsigned qk, v, rows, heads, queries;
+    unsigned qk, v, rows, heads = 1, queries;
     char variant[16] = "";
     int end = 0;
 
@@ -233,9 +233,12 @@ static int find_plan(struct module_id *id)
         id->plan = plan_attention(id->target, qk, v, strcmp(id->in, "e4m3") == 0 ? 1 : 2,
                                   strcmp(id->name + end, "_sums") == 0);
     } else if (sscanf(id->name, "decode_%7[a-z0-9]_%u_%u_%u%n", id->in, &qk, &v, &rows, &end) ==
-                   4 &&
-               (!id->name[end] || strcmp(id->name + end, "_e4m3") == 0)) {
-        id->plan = plan_decode(id->target, id->in, qk, v, id->name[end] ? 1 : 2, rows);
+               4) {
+        const char *rest = id->name + end;
+        unsigned element = strncmp(rest, "_e4m3", 5) == 0 ? 1 : 2;
+        rest += element == 1 ? 5 : 0;
+        if (!*rest || sscanf(rest, "_x%u", &heads) == 1)
+            id->plan = plan_decode(id->target, id->in, qk, v, heads, element, rows);
     } else if (strcmp(id->name, "decode_combine") == 0 || strcmp(id->name, "mla_combine") == 0) {
         id->plan = plan_combine(id->target, id->name);
     } else if (sscanf(id->name, "mla_%7[a-z0-9]_%15[a-z0-9_]", id->in, variant) >= 1) {
@@ -266,7 +269,7 @@ static int find_plan(struct module_id *id)
             id->name,
             "is none of gemm_<input dtype>_<output dtype>[_<variant>], gemm_combine, "
             "attention_<input dtype>_<qk_dim>_<v_dim>[_cap, _sums or _pages], attention_combine, "
-            "decode_<input dtype>_<qk_dim>_<v_dim>_<rows>[_e4m3], decode_combine, "
+            "decode_<input dtype>_<qk_dim>_<v_dim>_<rows>[_e4m3][_x<heads>], decode_combine, "
             "mla_<input dtype>[_rows or _<record>[x<rows>][_two]], mla_combine, "
             "indexer_<input dtype>_<heads>_<queries>, topk_f32, "
             "grouped_<input dtype>_<output dtype>_<variant>[_rows], "

@@ -21,7 +21,7 @@ static const struct plan_flow scaled_flows_1[] =
 
 /* Sums of 8 warps lie in tile_q, places of rows in tile_p. The tail of a block is zeroed while all of
  * its V is in the ring. */
-#define CHECK(P, t, qk, v, e, n)                                                        \
+#define CHECK(P, t, qk, v, h, e, n)                                                     \
     _Static_assert(P##_DECODE_DYNAMIC_SHARED(qk, e, n) + P##_DECODE_STATIC_BYTES(e) <=  \
                        SM_SHARED_BYTES,                                                 \
                    "shared memory");                                                    \
@@ -39,18 +39,19 @@ static const struct plan_flow scaled_flows_1[] =
 
 SM90A_DECODE_VARIANTS(CHECK)
 
-#define TABLES(P, t, qk, v, e, n)                                            \
-    static const struct plan_range t##_shared_##qk##_##v##_##e##_##n[] =     \
-        PLAN_RANGES(P##_DECODE_SHARED(PLAN_SHARED, qk, v, e, n));            \
-    static const struct plan_handoff t##_handoffs_##qk##_##v##_##e##_##n[] = \
-        PLAN_HANDOFFS(P##_DECODE_HANDOFFS(PLAN_HANDOFF_SPAN, qk, e, n));     \
-    static const struct decode_shape t##_shape_##qk##_##v##_##e##_##n = {    \
-        .qk_dim = qk,                                                        \
-        .v_dim = v,                                                          \
-        .element = e,                                                        \
-        .row_bytes = P##_DECODE_ROW(qk, e),                                  \
-        .tile_rows = n,                                                      \
-        .slots = P##_DECODE_SLOTS(qk, e, n),                                 \
+#define TABLES(P, t, qk, v, h, e, n)                                               \
+    static const struct plan_range t##_shared_##qk##_##v##_##h##_##e##_##n[] =     \
+        PLAN_RANGES(P##_DECODE_SHARED(PLAN_SHARED, qk, v, e, n));                  \
+    static const struct plan_handoff t##_handoffs_##qk##_##v##_##h##_##e##_##n[] = \
+        PLAN_HANDOFFS(P##_DECODE_HANDOFFS(PLAN_HANDOFF_SPAN, qk, e, n));           \
+    static const struct decode_shape t##_shape_##qk##_##v##_##h##_##e##_##n = {    \
+        .qk_dim = qk,                                                              \
+        .v_dim = v,                                                                \
+        .heads = h,                                                                \
+        .element = e,                                                              \
+        .row_bytes = P##_DECODE_ROW(qk, e),                                        \
+        .tile_rows = n,                                                            \
+        .slots = P##_DECODE_SLOTS(qk, e, n),                                       \
     };
 
 SM90A_DECODE_VARIANTS(TABLES)
@@ -109,6 +110,7 @@ static const struct plan_flow flows_100f_2[] = PLAN_FLOWS(SM100F_DECODE_FLOWS(PL
     static const struct decode_shape t##_shape_##qk##_##v##_##e##_##n = {    \
         .qk_dim = qk,                                                        \
         .v_dim = v,                                                          \
+        .heads = 1,                                                          \
         .element = e,                                                        \
         .row_bytes = P##_DECODE_ROW(e),                                      \
         .tile_rows = n,                                                      \
@@ -146,7 +148,7 @@ SM100F_MLA_VARIANTS(TABLES_BLACKWELL)
 
 #define PLAN(...)        PLAN_HOPPER(flows_, __VA_ARGS__)
 #define PLAN_SCALED(...) PLAN_HOPPER(scaled_flows_, __VA_ARGS__)
-#define PLAN_HOPPER(flows_of, P, t, qk, v, e, n)               \
+#define PLAN_HOPPER(flows_of, P, t, qk, v, h, e, n)            \
     {                                                          \
         .target = #t,                                          \
         .family = "decode",                                    \
@@ -158,11 +160,11 @@ SM100F_MLA_VARIANTS(TABLES_BLACKWELL)
         .maps = maps,                                          \
         .scalars = scalars,                                    \
         .roles = roles,                                        \
-        .shared = t##_shared_##qk##_##v##_##e##_##n,           \
+        .shared = t##_shared_##qk##_##v##_##h##_##e##_##n,     \
         .tmem = no_ranges,                                     \
-        .handoffs = t##_handoffs_##qk##_##v##_##e##_##n,       \
+        .handoffs = t##_handoffs_##qk##_##v##_##h##_##e##_##n, \
         .flows = flows_of##e,                                  \
-        .decode = &t##_shape_##qk##_##v##_##e##_##n,           \
+        .decode = &t##_shape_##qk##_##v##_##h##_##e##_##n,     \
     },
 
 /* The MLA variant is one of these texts on sm_100f, and a family of its own. */
@@ -178,18 +180,18 @@ static const struct plan *find(const struct plan *list, size_t count, const char
     for (size_t i = 0; i < count; i++) {
         const struct decode_shape *s = list[i].decode;
         if (strcmp(list[i].target, target) == 0 && s->qk_dim == wanted->qk_dim &&
-            s->v_dim == wanted->v_dim && s->element == wanted->element &&
-            s->tile_rows == wanted->tile_rows)
+            s->v_dim == wanted->v_dim && s->heads == wanted->heads &&
+            s->element == wanted->element && s->tile_rows == wanted->tile_rows)
             return &list[i];
     }
     return NULL;
 }
 
 const struct plan *plan_decode(const char *target, const char *in, unsigned qk, unsigned v,
-                               unsigned element, unsigned rows)
+                               unsigned heads, unsigned element, unsigned rows)
 {
     const struct decode_shape wanted = {
-        .qk_dim = qk, .v_dim = v, .element = element, .tile_rows = rows};
+        .qk_dim = qk, .v_dim = v, .heads = heads, .element = element, .tile_rows = rows};
     const struct plan *scaled = NULL;
     if (element == 1 && strcmp(in, "bf16") == 0)
         scaled = find(scaled_plans, sizeof scaled_plans / sizeof *scaled_plans, target, &wanted);

@@ -136,7 +136,8 @@ static const struct plan *plan_blackwell(const char *variant)
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         if (strcmp(variant, list[i].variant) == 0)
-            return plan_decode("sm_100f", "", list[i].qk, list[i].v, list[i].element, list[i].rows);
+            return plan_decode("sm_100f", "", list[i].qk, list[i].v, 1, list[i].element,
+                               list[i].rows);
     return NULL;
 }
 
