@@ -97,6 +97,7 @@ def random_model(rng, kinds):
     else:
         config = transformers.Qwen2Config(use_sliding_window=False, **common)
     config._attn_implementation = "eager"
+    config._experts_implementation = "eager" # grouped products have no float64
     model = transformers.AutoModelForCausalLM.from_config(config)
     with torch.no_grad():
         for name, p in model.named_parameters():
@@ -115,6 +116,7 @@ def random_model(rng, kinds):
 def in_float64(model):
     """A new model with these weights: what came to bf16 has rounded the frequencies of its rotations too."""
     wide = type(model)(model.config)
+    wide.config._experts_implementation = "eager"
     wide.load_state_dict({name: value.float() for name, value in model.state_dict().items()})
     wide = wide.double().eval()
     for part in wide.modules():

@@ -369,6 +369,31 @@ static void test_deepseek(void)
         config_tried(deepseek, tried[i][0], tried[i][1], tried[i][2]);
 }
 
+static void test_experts(void)
+{
+    static const char *const usual[USUAL][2] = {
+        {"model_type", "\"qwen3_moe\""}, {"hidden_size", "128"},       {"num_hidden_layers", "2"},
+        {"num_attention_heads", "2"},    {"num_key_value_heads", "1"}, {"intermediate_size", "256"},
+        {"vocab_size", "100"},           {"num_experts", "8"},         {"num_experts_per_tok", "2"},
+        {"moe_intermediate_size", "64"}};
+    static const char *const tried[][3] = {
+        {"norm_topk_prob", "true", NULL},
+        {"mlp_only_layers", "[]", NULL},
+        {"mlp_only_layers", "[1]", "mlp_only_layers names layers"},
+        {"decoder_sparse_step", "2", "decoder_sparse_step is 2; this engine computes 1"},
+        {"num_experts_per_tok", "9", "num_experts_per_tok is 9, outside 1 to 8"},
+        {"num_local_experts", "6", NULL},
+        {"num_experts", "2048", "num_experts is 2048, outside 1 to 1024"},
+        {"moe_intermediate_size", "20", "moe_intermediate_size is 20, no multiple of 8"},
+        {"use_sliding_window", "true", "use_sliding_window is true"},
+        {"model_type", "\"mixtral\"", NULL},
+        {"model_type", "\"qwen3\"", NULL},
+        {"model_type", "\"qwen2_moe\"", "model_type is qwen2_moe; this engine computes llama"},
+    };
+    for (size_t i = 0; i < sizeof tried / sizeof *tried; i++)
+        config_tried(usual, tried[i][0], tried[i][1], tried[i][2]);
+}
+
 static void test_config(void)
 {
     config_refused("torch_dtype", "\"bfloat16\"", NULL);
@@ -622,6 +647,7 @@ int main(int argc, char **argv)
     test_config();
     test_yarn();
     test_deepseek();
+    test_experts();
     test_patterns();
     test_tokens();
     test_tokenizer_errors();

@@ -19,7 +19,9 @@ int take_experts(const struct field_reader *r, struct config *out)
 {
     const struct json *type = json_get(r->root, "model_type");
     const bool mixtral = json_is(type, "mixtral");
-    const char *const experts = mixtral ? "num_local_experts" : "num_experts";
+    /* Some versions of transformers write one of the names for both types. */
+    const char *const experts =
+        json_get(r->root, "num_experts") ? "num_experts" : "num_local_experts";
     const char *const width = mixtral ? "intermediate_size" : "moe_intermediate_size";
     if (!mixtral && !json_is(type, "qwen3_moe")) return 0;
     if (take_size(r, experts, mixtral ? 8 : 128, &out->experts) ||
