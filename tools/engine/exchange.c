@@ -71,6 +71,7 @@ static bool map_all(struct ranks *r, const struct calls *c, const struct shown *
 {
     struct exchange *x = &r->exchange;
     x->unmap = c->unmap;
+    if (!c->map) return false;
     for (int i = 0; i < r->count; i++)
         if (i != r->rank && c->map(&x->mapped[i], all[i].handle, LAZY_PEER_ACCESS)) {
             x->mapped[i] = 0;

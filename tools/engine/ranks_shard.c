@@ -162,7 +162,7 @@ int shard_open(const struct checkpoint *whole, const struct ranks *r, struct sha
 
 void shard_close(struct shard *s)
 {
-    for (int64_t i = 0; s->splits && i < s->checkpoint.config.layers; i++)
+    for (int64_t i = 0; s->checkpoint.layer && s->splits && i < s->checkpoint.config.layers; i++)
         free(s->checkpoint.layer[i].expert);
     free(s->checkpoint.layer);
     free(s->parts);
