@@ -209,7 +209,7 @@ static int with_model(struct ranks *r, const struct work *w, struct gpu *g, stru
                                           .context = beside > b->prompt ? beside : b->prompt,
                                           .pages =
                                               beside / 64 * b->slots + b->prompt / 64 + b->slots,
-                                          .direct = w->part == DIRECT,
+                                          .by_nccl = w->part != DIRECT,
                                           .ranks = w->part == ALONE ? NULL : r};
     struct fake f;
     struct shard shard = {.parts = NULL};
@@ -241,7 +241,7 @@ static int rank_main(struct ranks *r, void *user)
 
 int bench_ranks(const struct bench_ranks *b)
 {
-    static const char *const names[] = {"one GPU", "links", "by tensor",
+    static const char *const names[] = {"one GPU", "links", "by tensor, sums by NCCL",
                                         "by tensor, sums in the GPUs' memory", "by context"};
     struct times *times =
         mmap(NULL, sizeof *times, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -187,30 +187,30 @@ struct logits_case {
 };
 
 static const struct logits_case logits_cases[] = {
-    {"2 ranks by tensor", {.heads = 4, .kv_heads = 2}, {.slots = 1}, 2, RANKS_BY_TENSOR},
-    {"4 ranks by tensor on 2 heads of K and V, biases, F32, no graphs",
-     {.heads = 4, .kv_heads = 2, .bias = true, .dtype = "F32"},
-     {.slots = 1, .chunk = 32, .no_graphs = true},
-     4,
-     RANKS_BY_TENSOR},
-    {"2 ranks by tensor, sums in the GPUs' memory",
+    {"2 ranks by tensor, sums by NCCL",
      {.heads = 4, .kv_heads = 2},
-     {.slots = 1, .direct = true},
+     {.slots = 1, .by_nccl = true},
      2,
      RANKS_BY_TENSOR},
-    {"4 ranks by tensor, sums in the GPUs' memory, biases",
+    {"4 ranks by tensor on 2 heads of K and V, biases, F32, no graphs",
+     {.heads = 4, .kv_heads = 2, .bias = true, .dtype = "F32"},
+     {.slots = 1, .by_nccl = true, .chunk = 32, .no_graphs = true},
+     4,
+     RANKS_BY_TENSOR},
+    {"2 ranks by tensor", {.heads = 4, .kv_heads = 2}, {.slots = 1}, 2, RANKS_BY_TENSOR},
+    {"4 ranks by tensor, biases",
      {.heads = 4, .kv_heads = 2, .bias = true},
-     {.slots = 3, .chunk = 32, .direct = true, .no_graphs = true},
+     {.slots = 3, .chunk = 32, .no_graphs = true},
      4,
      RANKS_BY_TENSOR},
     {"2 ranks by tensor, DeepSeek's type",
      {.heads = 4, .kv_heads = 4, .experts = 6, .choices = 2, .expert_width = 32, .q_rank = 48},
-     {.slots = 1, .chunk = 32},
+     {.slots = 1, .by_nccl = true, .chunk = 32},
      2,
      RANKS_BY_TENSOR},
-    {"2 ranks by tensor, DeepSeek's type, Q of the stream, sums in the GPUs' memory",
+    {"2 ranks by tensor, DeepSeek's type, Q of the stream",
      {.heads = 2, .kv_heads = 2, .experts = 4, .choices = 2, .expert_width = 16},
-     {.slots = 2, .chunk = 24, .direct = true},
+     {.slots = 2, .chunk = 24},
      2,
      RANKS_BY_TENSOR},
     {"2 ranks by context", {.heads = 2, .kv_heads = 1}, {.slots = 1}, 2, RANKS_BY_CONTEXT},
@@ -221,7 +221,7 @@ static const struct logits_case logits_cases[] = {
       .experts = 4,
       .choices = 2,
       .expert_width = 32},
-     {.slots = 1},
+     {.slots = 1, .by_nccl = true},
      2,
      RANKS_BY_TENSOR},
     {"2 ranks by context, Mixtral's type",
@@ -426,7 +426,7 @@ static void test_error(struct run *run)
     const time_t start = time(NULL);
     if (!test_case("a step of rank 1 fails")) return;
     run->seed = tiny.seed;
-    run->options = (struct model_options){.slots = 1, .chunk = 16};
+    run->options = (struct model_options){.slots = 1, .chunk = 16, .by_nccl = true};
     run->split = RANKS_BY_TENSOR;
     tiny.kv_heads = 2;
     run->lead = lead_and_wait;
@@ -439,7 +439,7 @@ static void test_error(struct run *run)
     CHECK(time(NULL) - start < 10, "%lld seconds", (long long)(time(NULL) - start));
 }
 
-static void test_death(struct run *run, int ranks, int dies, bool stops, bool direct)
+static void test_death(struct run *run, int ranks, int dies, bool stops, bool by_nccl)
 {
     struct tiny tiny = tiny_llama(23);
     char want[64], got[1024];
@@ -447,11 +447,11 @@ static void test_death(struct run *run, int ranks, int dies, bool stops, bool di
     const time_t start = time(NULL);
     int old, status;
     if (!test_case("rank %d of %d %s%s", dies, ranks, stops ? "is stopped" : "dies",
-                   direct ? ", sums in the GPUs' memory" : "") ||
+                   by_nccl ? ", sums by NCCL" : "") ||
         !said)
         return;
     run->seed = tiny.seed;
-    run->options = (struct model_options){.slots = 1, .chunk = 16, .direct = direct};
+    run->options = (struct model_options){.slots = 1, .chunk = 16, .by_nccl = by_nccl};
     /* So that the others wait for it within a step. */
     run->split = RANKS_BY_TENSOR;
     tiny.heads = tiny.kv_heads = 6;
@@ -565,9 +565,9 @@ int main(int argc, char **argv)
         test_logits(&run, &logits_cases[i]);
     test_requests(&run, RANKS_BY_TENSOR, "by tensor");
     test_requests(&run, RANKS_BY_CONTEXT, "by context");
-    test_death(&run, 3, 1, false, false);
-    test_death(&run, 2, 0, false, true);
-    test_death(&run, 2, 1, true, true);
+    test_death(&run, 3, 1, false, true);
+    test_death(&run, 2, 0, false, false);
+    test_death(&run, 2, 1, true, false);
     test_error(&run);
     test_refused(&run, nccl);
     tiny_remove(run.folder);

@@ -24,7 +24,7 @@ status 'one rank' 0 $?
 export HEWN_LIBNCCL="$absolute/tests/nccl/libnccl.so.2"
 $engine >"$work/one" 2>"$work/err"
 status 'one GPU' 0 $?
-for how in '--ranks 2 --check' '--ranks 2 --direct --check' '--ranks 2 --by-context --check'; do
+for how in '--ranks 2 --check' '--ranks 2 --by-nccl --check' '--ranks 2 --by-context --check'; do
     # shellcheck disable=SC2086
     $engine $how >"$work/out" 2>"$work/err"
     status "$how" 0 $?

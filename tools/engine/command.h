@@ -25,7 +25,7 @@
     X(invariant, "--invariant", "the bits of a request do not depend on the others") \
     X(no_graphs, "--no-graphs", "launch kernels one by one")                         \
     X(by_context, "--by-context", "with --ranks: split prompts in place of weights") \
-    X(direct, "--direct", "with --ranks: add up in the GPUs' memory, without NCCL")  \
+    X(by_nccl, "--by-nccl", "with --ranks: add up by NCCL alone")                    \
     X(check, "--check", "compare the logits with float64 (run alone)")               \
     X(dump, "--dump", "with --check: print tokens, and the logits of each step on both sides")
 

@@ -14,14 +14,14 @@
 enum { MODEL_BUCKETS = 16 };
 
 struct model_options {
-    int64_t slots;     /* requests that decode together; 0: 8 */
-    int64_t chunk;     /* tokens of a prompt that are computed at once; 0: 256 */
-    int64_t context;   /* positions of a request; 0: those of config.json */
-    int64_t page_size; /* keys of a page; 0: 64 */
-    int64_t pages;     /* of the cache; 0: a full context for every slot */
-    bool invariant;    /* a request's bits do not depend on the others, nor on chunk */
-    bool no_graphs;    /* launches kernels one by one, where it would replay a graph */
-    bool direct; /* ranks by tensor add up in each other's memory where they can: exchange.h */
+    int64_t slots;       /* requests that decode together; 0: 8 */
+    int64_t chunk;       /* tokens of a prompt that are computed at once; 0: 256 */
+    int64_t context;     /* positions of a request; 0: those of config.json */
+    int64_t page_size;   /* keys of a page; 0: 64 */
+    int64_t pages;       /* of the cache; 0: a full context for every slot */
+    bool invariant;      /* a request's bits do not depend on the others, nor on chunk */
+    bool no_graphs;      /* launches kernels one by one, where it would replay a graph */
+    bool by_nccl;        /* ranks by tensor add up by NCCL alone, also where exchange.h can */
     struct ranks *ranks; /* joined, NULL: one GPU alone. The checkpoint is then the rank's part */
 };
 
@@ -83,7 +83,7 @@ struct row_plans {
 struct layer_weights {
     hewn_deviceptr norm_in, qkv, qkv_bias, o, o_bias, norm_post, inner, down;
     hewn_deviceptr q_norm, k_norm; /* of heads; 0: none */
-    hewn_deviceptr k, v; /* the layer's pages; of latent attention k alone */
+    hewn_deviceptr k, v;           /* the layer's pages; of latent attention k alone */
     struct latent_weights latent;
     struct expert_weights experts;
 };

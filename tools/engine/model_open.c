@@ -576,7 +576,7 @@ int model_open(struct gpu *gpu, const struct checkpoint *checkpoint,
     }
     if (take_options(m, options, p) || upload_all(m, checkpoint, p) || upload_rotation(m, p) ||
         plan_all(m, p) || allocate_all(m, p) ||
-        (m->part && m->options.direct &&
+        (m->part && !m->options.by_nccl &&
          exchange_open(m->ranks, gpu, m->options.slots, m->config.hidden, p)) ||
         warm(m, p) || gpu_check(gpu, gpu->wait_all(), "the model's memory", p) ||
         model_capture(m, p)) {

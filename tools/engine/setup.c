@@ -18,7 +18,7 @@ static int open_model(const struct command *c, struct setup *s, struct problem *
                                           .pages = c->pages,
                                           .invariant = c->invariant,
                                           .no_graphs = c->no_graphs,
-                                          .direct = c->direct,
+                                          .by_nccl = c->by_nccl,
                                           .ranks = s->ranks};
     if (!s->ranks) return model_open(&s->gpu, &s->checkpoint, &options, &s->model, p);
     if (shard_open(&s->checkpoint, s->ranks, &s->shard, p) || ranks_join(s->ranks, p)) return -1;
