@@ -41,6 +41,9 @@ level_2 ok-warp-speaks 1 -DFENCE 'warning: proxy' 'comes after the last barrier'
 level_2 ok-warp-speaks 1 -DGLOBAL 'warning: proxy' 'of global memory'
 level_2 ok-warp-speaks 0 -DFIXED "$clean"
 level_2 ok-warp-speaks 0 '-DREAD -DFIXED' "$clean"
+level_2 ok-init-unfenced 1 '' 'warning: mbarrier-init-order' 'visible to that'
+level_2 ok-init-unfenced 0 -DFIXED "$clean"
+level_2 ok-init-unfenced 0 -DPROXY "$clean"
 level_2 ok-commit-unwaited 1 '' 'warning: pending-at-exit' 'nobody waited'
 level_2 ok-commit-unwaited 0 -DFIXED "$clean"
 

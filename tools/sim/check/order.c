@@ -11,6 +11,8 @@
 #include "check/generations.h"
 #include "check/launch_memory.h"
 #include "async/mbar.h"
+#include "decode/names.h"
+#include "check/order_judge.h"
 #include "check/order_regs.h"
 #include "check/order_tell.h"
 #include "check/polls.h"
@@ -542,6 +544,25 @@ static void bar_expect(struct order *o, struct order_bar *b, struct bar_copy cop
     b->copies[b->copy_count++] = copy;
 }
 
+/* mbarrier.init is a store of the generic proxy, and a copy signals by the async proxy. That a barrier of the CTA suffices
+ * between the two is practice (interpretation). */
+static void check_init_proxy(struct order *o, const struct order_warp *w, const struct order_bar *b,
+                             const struct event *e)
+{
+    char object[96];
+    if (o->level < 2 || !b->live || b->init_fenced || !epoch_number(b->init)) return;
+    if (clock_knows(&w->now.bridged, b->init) || clock_knows(&w->now.bridged_shared, b->init))
+        return;
+    sim_idiom(o->group, e->in, IDIOM_INIT_UNFENCED);
+    sim_find(
+        o->group, e->warp, e->in, first_lane(e->lanes), SEV_WARNING, FIND_MBARRIER_INIT_ORDER,
+        CAUSE_NONE, name_shared(o->kernel, b->offset, object, sizeof object),
+        "the copy signals an mbarrier by the async proxy, and no fence has made its "
+        "mbarrier.init (line %u), a generic store, visible to that. Cheapest remedy: "
+        "fence.mbarrier_init.release.cluster by the initialising thread, behind the last init.",
+        insn_at(o, epoch_insn(b->init))->src->pos.line);
+}
+
 /* PTX ISA "Asynchronous operations": the complete_tx of a copy hands over that copy alone. */
 static void on_async_bar(struct order *o, struct order_warp *w, const struct event *e)
 {
@@ -551,6 +572,7 @@ static void on_async_bar(struct order *o, struct order_warp *w, const struct eve
     uint32_t id;
     if (!b || o->issuing.token != e->token) return;
     order_check_init(w, b, e);
+    if (kind == COMPONENT_COPY) check_init_proxy(o, w, b, e);
     id = slot_for(w, kind, b, e->value);
     if (!id) return;
     o->issuing.read = o->issuing.write = id;

@@ -125,6 +125,9 @@ struct ptx_loc;
     X(REFILL_UNFENCED, "refill-unfenced", 1,                                                   \
       "Memory is read, then written by an asynchronous copy, with no proxy fence between.",    \
       "Async Proxy")                                                                           \
+    X(INIT_UNFENCED, "init-unfenced", 2,                                                       \
+      "A copy signals an mbarrier whose init no fence has shown to the async proxy.",          \
+      "Async Proxy")                                                                           \
     X(RELEASE_LENT, "release-lent", 1,                                                         \
       "A flag is raised behind a CTA barrier; the fence was other threads'.",                  \
       "Release and acquire patterns")                                                          \
