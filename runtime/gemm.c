@@ -240,6 +240,7 @@ static void configure(hewn_gemm_plan *plan)
         .shared_bytes = k->few ? plan->few.shared_bytes : k->dynamic_shared,
     };
     set_attributes(plan, cluster);
+    if (k->few > HEWN_GEMM_ODDFEW) tiles = ceil_div(tiles, plan->few.stages);
     resident = k->few && !k->tmem_columns ? tiles : resident_clusters(plan, cluster);
     uint32_t ctas = cluster * (tiles < resident ? tiles : resident);
     plan->config.grid_x = ctas;

@@ -15,6 +15,7 @@ enum {
     WHOLE_RING = 200 << 10, /* one */
     LEAST_STAGES = 4,       /* what a half ring must hold */
     LARGE_BYTES = 96 * 1000000, /* of B */
+    SMALL_SMS = 132,
 };
 
 static double larger(double a, double b)
@@ -112,9 +113,10 @@ static int odd_half(const struct hewn_gemm_extent *p)
     return p->m <= SM90A_ODDFEW_MMA_ROWS;
 }
 
+/* Warps that copy and shift wait for memory and for each other, so two CTAs an SM take less time, whatever B's size. */
 static uint32_t odd_ctas_per_sm(const struct hewn_gemm_extent *p)
 {
-    return odd_half(p) ? ctas_per_sm(p) : 1;
+    return odd_half(p) ? 2 : 1;
 }
 
 /* Tiles that all CTAs compute at once, or again and again, of equal size. */
@@ -152,6 +154,59 @@ static void odd_shape(const struct hewn_gemm_extent *p, uint32_t parts, uint32_t
     };
 }
 
+/* ---- small ones of operands that begin anywhere -- */
+
+/*
+ * Cycles of a small product of tiles of one side, each of a team of the CTA's warps. An SM holds two CTAs; with `waves`
+ * of them behind each other:
+ *   chain = waves * (tile + units of a thread * unit + steps of k of a warp * step)
+ *           unit: four results that it adds up and stores; step: a wait for memory
+ *   loads = CTAs of an SM * their teams * blocks of a part * block        32 elements of k of its rows
+ *   cost  = start + sqrt(chain^2 + loads^2) + merge of the parts
+ * Fitted to 2,684 timings of H200s: sm_90a/LEDGER.md, "Small products of any rows".
+ */
+struct small_speed {
+    uint32_t side;
+    double tile, unit, step, block;
+};
+static const double small_start = 345.1, small_merge = 250.4, small_merge_part = 38.2;
+static const struct small_speed small_16 = {SM90A_ODDSMALL_LEAST_SIDE, 2867, 555.1, 1002, 72.2},
+                                small_32 = {SM90A_ODDSMALL_SIDE, 3053, 1285, 1515, 127.9};
+
+static double small_cost(const struct hewn_gemm_extent *p, const struct small_speed *v,
+                         uint32_t parts, uint32_t teams, uint32_t sm_count)
+{
+    uint64_t clusters = hewn_gemm_clusters(sm_count, parts);
+    uint64_t tiles = ceil_div(p->m, v->side) * ceil_div(p->n, v->side) * p->batch;
+    uint64_t blocks = ceil_div(k_blocks(p, SM90A_ODDSMALL_STEP), parts);
+    uint64_t ctas = ceil_div(tiles, teams),
+             rows = p->m < v->side ? p->m : v->side; /* or clusters */
+    double steps = (double)ceil_div(blocks * teams, SM90A_ODDSMALL_WARPS);
+    double units = (double)ceil_div(rows * v->side / 4 * teams, SM90A_ODDSMALL_THREADS);
+    if (!clusters) clusters = 1;
+    double chain =
+        (double)ceil_div(ctas, 2 * clusters) * (v->tile + units * v->unit + steps * v->step);
+    return small_start +
+           both(chain, (double)(ceil_div(ctas, clusters) * teams * blocks) * v->block) +
+           (parts > 1 ? small_merge + small_merge_part * parts : 0);
+}
+
+/* As many teams as take least on an H200, whatever the device, because the order of the sums depends on them. */
+static double small_shape(const struct hewn_gemm_extent *p, uint32_t few, uint32_t parts,
+                          uint32_t sm_count, struct hewn_gemm_few *out)
+{
+    const struct small_speed *v = few == HEWN_GEMM_ODD16 ? &small_16 : &small_32;
+    double least = small_cost(p, v, parts, 1, SMALL_SMS);
+    *out = (struct hewn_gemm_few){v->side, 1, v->side, SM90A_ODDSMALL_SUM_BYTES(v->side)};
+    for (uint32_t teams = 2; parts == 1 && teams <= SM90A_ODDSMALL_WARPS; teams *= 2) {
+        double cost = small_cost(p, v, parts, teams, SMALL_SMS);
+        if (cost >= least) continue;
+        least = cost;
+        out->stages = teams;
+    }
+    return small_cost(p, v, parts, out->stages, sm_count);
+}
+
 /* ---- of sm_100f: a lane is a column of D -- */
 
 /* As many tiles as the device has SMs, or a multiple, of equal size. */
@@ -182,9 +237,8 @@ void hewn_gemm_few_shape(const struct hewn_gemm_extent *p, uint32_t few, uint32_
         lanes_shape(p, sm_count, out);
         return;
     }
-    const uint32_t side = few == HEWN_GEMM_ODD16 ? SM90A_ODDSMALL_LEAST_SIDE : SM90A_ODDSMALL_SIDE;
     if (few > HEWN_GEMM_ODDFEW)
-        *out = (struct hewn_gemm_few){side, 1, side, SM90A_ODDSMALL_SUM_BYTES(side)};
+        (void)small_shape(p, few, parts, sm_count, out);
     else
         (few == HEWN_GEMM_ODDFEW ? odd_shape : few_shape)(p, parts, sm_count, out);
 }
@@ -204,47 +258,19 @@ struct speed {
     double start, memory, work, promoted, column, row, across, askew, wave, merge, merge_more, sums,
         sum, store;
 };
-static const struct speed few_speed = {3782, 3094, 141,   205,   2.493, 3.057,  1.252,
-                                       1.98, 1269, 768.2, 56.11, 1.673, 0.2481, 0.1031};
+static const struct speed few_speed = {3631, 3223, 135.4, 196.8, 2.393, 2.935,  1.252,
+                                       1.98, 1218, 737.5, 53.87, 1.606, 0.2382, 0.099};
 static const struct speed odd_speed = {2754, 1710, 896, 896, -11.4, 28.1, 1,
                                        1,    0,    653, 179, 76,    0,    1.05};
-
-/*
- * Cycles of a small product of tiles of one side. An SM holds two CTAs; with `waves` of them behind each other:
- *   chain = waves * (tile + steps of k of a warp * step)    each step a wait for memory
- *   loads = CTAs of an SM * blocks of a part * block        32 elements of k of its rows
- *   cost  = start + sqrt(chain^2 + loads^2) + merge of the parts
- */
-struct small_speed {
-    uint32_t side;
-    double tile, step, block;
-};
-static const double small_start = 67, small_merge = 888, small_merge_part = 25;
-static const struct small_speed small_16 = {SM90A_ODDSMALL_LEAST_SIDE, 3162, 904, 107},
-                                small_32 = {SM90A_ODDSMALL_SIDE, 3745, 2048, 184};
-
-static double small_cost(const struct hewn_gemm_extent *p, uint32_t few, uint32_t parts,
-                         uint32_t sm_count)
-{
-    const struct small_speed *v = few == HEWN_GEMM_ODD16 ? &small_16 : &small_32;
-    uint64_t clusters = hewn_gemm_clusters(sm_count, parts);
-    uint64_t tiles = ceil_div(p->m, v->side) * ceil_div(p->n, v->side) * p->batch;
-    uint64_t blocks = ceil_div(k_blocks(p, SM90A_ODDSMALL_STEP), parts);
-    double steps = (double)ceil_div(blocks, SM90A_ODDSMALL_WARPS);
-    if (!clusters) clusters = 1;
-    double chain = (double)ceil_div(tiles, 2 * clusters) * (v->tile + steps * v->step);
-    return small_start + both(chain, (double)(ceil_div(tiles, clusters) * blocks) * v->block) +
-           (parts > 1 ? small_merge + small_merge_part * parts : 0);
-}
 
 double hewn_gemm_few_cost(const struct hewn_gemm_extent *p, uint32_t few, uint32_t parts,
                           uint32_t sm_count)
 {
-    if (few > HEWN_GEMM_ODDFEW) return small_cost(p, few, parts, sm_count);
     const int odd = few == HEWN_GEMM_ODDFEW;
     const struct speed *v = odd ? &odd_speed : &few_speed;
     const double stretch[] = {1, v->across, v->askew};
     struct hewn_gemm_few s;
+    if (few > HEWN_GEMM_ODDFEW) return small_shape(p, few, parts, sm_count, &s);
     hewn_gemm_few_shape(p, few, parts, sm_count, &s);
     uint32_t clusters = hewn_gemm_clusters(sm_count, parts);
     uint64_t tiles = ceil_div(p->n, s.columns) * p->batch;

@@ -5,9 +5,9 @@
 #include "gemm_kernels.h"
 
 struct hewn_gemm_few {
-    uint32_t columns;      /* of D in a tile */
-    uint32_t stages;       /* of the ring */
-    uint32_t rows;         /* of A in the ring, the columns of the MMA; 8, 16, 32 or 64 */
+    uint32_t columns; /* of D in a tile */
+    uint32_t stages;  /* of the ring; of small ones, teams of a CTA's warps, each with a tile */
+    uint32_t rows;    /* of A in the ring, the columns of the MMA; 8, 16, 32 or 64 */
     uint32_t shared_bytes; /* dynamic */
 };
 

@@ -9,7 +9,7 @@
 
 #include "../inc/gemm.plan.h"
 
-/* All warps do the same, each with a step of k of its own: every eighth. */
+/* All warps do the same, each with steps of k of its own. A CTA is 1, 2, 4 or 8 teams of warps, each with a tile. */
 #define SM90A_ODDSMALL_WARPS   8
 #define SM90A_ODDSMALL_THREADS (32 * SM90A_ODDSMALL_WARPS)
 

@@ -108,6 +108,20 @@ static void small_case(struct gemm_case *g, int index)
     begin_anywhere(g, mix, (shape * 3 + turn * 4) % FINISHES, 9);
 }
 
+/* So many tiles of so short a K that a CTA of these kernels computes two, four or eight; the last CTA fewer. */
+static const int64_t team_shapes[][3] = {{18, 9001, 33}, {130, 1100, 66}, {256, 2000, 31},
+                                         {1, 4300, 20},  {33, 4500, 64},  {300, 500, 100}};
+enum { TEAM_CASES = sizeof team_shapes / sizeof team_shapes[0] };
+
+static void team_case(struct gemm_case *g, int index)
+{
+    hewn_gemm_desc *s = &g->desc;
+    s->m = team_shapes[index][0], s->n = team_shapes[index][1], s->k = team_shapes[index][2];
+    s->variant = index == 1 || index == 2 || index == 3 || index == 5 ? "odd16x16" : "odd32x32";
+    s->parts = 1;
+    begin_anywhere(g, 5 * index + 2, 4 * index % FINISHES, 9);
+}
+
 /* The kernels that shift rows into place: pitches of every class modulo 16 bytes, addresses of any element, ends
  * of k and of rows everywhere, more tiles than CTAs, short and single k-blocks, parts of K. */
 enum { SHIFTED_CASES = 120 };
@@ -187,6 +201,11 @@ static void small(struct gemm_case *g, struct gemm_turn t)
     small_case(g, t.index);
 }
 
+static void team(struct gemm_case *g, struct gemm_turn t)
+{
+    team_case(g, t.index);
+}
+
 static void shifted(struct gemm_case *g, struct gemm_turn t)
 {
     shifted_case(g, t.index, t.rng);
@@ -202,5 +221,6 @@ const struct gemm_group gemm_odd_groups[] = {
      .sms = ODD_MOST + ODD_MOST / 8},
     {.count = SMALL_CASES, .target = SM_90A, .make = small},
     {.count = SHIFTED_CASES, .target = SM_90A, .seed = 3, .make = shifted},
+    {.count = TEAM_CASES, .target = SM_90A, .make = team},
     {0},
 };
