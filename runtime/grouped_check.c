@@ -50,7 +50,8 @@ static int check_stride(const struct grouped_tensor *t, const char *name, int64_
 {
     const uint32_t align = t->align ? t->align : GROUPED_ALIGN;
     const uint64_t elements = stride ? (uint64_t)stride : least;
-    const long long own = (long long)(elements << t->halved);
+    const uint64_t shown = elements << t->halved;
+    const long long own = (long long)shown;
     if (stride < 0 || elements > (stride_end - 1) / t->element)
         return hewn_fail(err, HEWN_ERR_ARGUMENT,
                          "%s: %lld elements of %u bits are not in 0..2^40-1 B", name, own,
@@ -70,8 +71,8 @@ int hewn_grouped_extent(struct grouped_tensor *t, const char *const names[2], in
                         uint64_t least, int64_t plane, hewn_error *err)
 {
     int status = check_stride(t, names[0], row, least, &t->pitch, err);
-    if (status) return status;
-    t->plane = t->pitch; /* of one plane any stride will do */
+    if (status || !t->pitch) return status; /* a row has elements */
+    t->plane = t->pitch;                    /* of one plane any stride will do */
     if (t->planes > 1)
         status =
             check_stride(t, names[1], plane, t->rows * (t->pitch / t->element), &t->plane, err);

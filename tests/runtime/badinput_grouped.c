@@ -119,6 +119,7 @@ static void quantised(hewn_context *context)
     BAD(d.out = HEWN_E4M3, HEWN_ERR_ARGUMENT, "out: dtype 3 (e4m3) is none of bf16, f32");
     BAD((d.in = HEWN_BF16, d.out = HEWN_F16), HEWN_ERR_ARGUMENT,
         "out: dtype 1 (f16) is none of bf16, f32, e4m3, e2m1");
+    BAD((d.in = HEWN_BF16, d.out = HEWN_E4M3), HEWN_ERR_NO_MODULE, "shipped for: sm_100f");
     BAD((d.in = HEWN_BF16, d.out = HEWN_E4M3, d.a_rows = 9), HEWN_ERR_ARGUMENT,
         "a_rows: 9 is not in 0..0");
     BAD((d.in = HEWN_F16, d.out = HEWN_E2M1, d.scales = HEWN_GROUPED_UE4M3_16), HEWN_ERR_ARGUMENT,
@@ -209,6 +210,23 @@ static void addresses(hewn_grouped_plan *plan)
            HEWN_ERR_ARGUMENT, "plan: must not be NULL");
     REFUSE("grouped describe: no plan", hewn_grouped_plan_describe(NULL, NULL, &err),
            HEWN_ERR_ARGUMENT, "plan: must not be NULL");
+}
+
+/* 16-bit inputs, D quantised: the scales of D alone have an address. */
+static void quantised_addresses(hewn_context *context)
+{
+    hewn_grouped_plan *plan = NULL;
+    hewn_grouped_desc d = good();
+    hewn_error why = {0};
+    d.in = HEWN_BF16, d.out = HEWN_E4M3;
+    if (hewn_grouped_plan_create(context, &d, &plan, &why)) {
+        if (test_case("grouped: a plan of quantised results")) CHECK(0, "%s", why.message);
+        return;
+    }
+    BAD_RUN((a.scale_a = a.scale_b = 0), "scale_d: address must not be 0");
+    BAD_RUN((a.scale_b = 0, a.scale_d = AT_ROWS + 4096), "scale_a: address 0x40000000 must be 0");
+    BAD_RUN((a.scale_a = 0, a.scale_d = AT_ROWS + 4096), "scale_b: address 0x50000000 must be 0");
+    hewn_grouped_plan_destroy(plan);
 }
 
 /* Inputs of 16 bits have no scales, whose addresses must be 0. */
@@ -423,6 +441,7 @@ void grouped(void)
         BAD(d.scales = HEWN_GROUPED_COLUMNS, HEWN_ERR_NO_MODULE, "shipped for: sm_90a");
         BAD(d.variant = "64x128", HEWN_ERR_NO_MODULE,
             "variant: \"64x128\" is of sm_90a, which this device does not run");
+        quantised_addresses(context);
     }
     detach_fake(driver, context);
 }
