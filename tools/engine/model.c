@@ -412,10 +412,9 @@ static int share_last(const struct model *m, const struct cut *cut, struct probl
     const int64_t last = cut->count - 1, hidden = m->config.hidden;
     const hewn_deviceptr rows[] = {m->stream, added_by(m, m->config.layers - 1)};
     for (size_t i = 0; cut->ranks > 1 && i < sizeof rows / sizeof *rows; i++)
-        if (rows[i] &&
-            collectives_broadcast(&m->ranks->nccl,
-                                  rows[i] + 2 * (uint64_t)(last % cut->share * hidden), hidden,
-                                  (int)(last / cut->share), m->gpu->stream, p))
+        if (rows[i] && collectives_broadcast(&m->ranks->nccl,
+                                             rows[i] + 2 * (uint64_t)(last % cut->share * hidden),
+                                             hidden, (int)(last / cut->share), m->gpu->stream, p))
             return -1;
     return 0;
 }
