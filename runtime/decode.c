@@ -14,12 +14,13 @@
 #include <string.h>
 
 enum {
-    MOST_ROWS = 64,    /* query rows of a KV head: with more, prefill's wide tiles are faster */
-    LEAST_BOX = 16,    /* rows: smaller boxes are slower than rows fetched one by one */
-    MOST_PAGED = 64,   /* rows of a box in a page: larger ones load more behind the last key, */
-    MOST_PLAIN = 32,   /* and without pages; smaller ones are slower (LEDGER.md) */
-    LEAST_JOINED = 3,  /* blocks an SM, where KV heads share a tile */
-    COMBINE_CTAS = 396 /* of the combine kernel, that a device holds at a time: 3 an SM */
+    MOST_ROWS = 64,     /* query rows of a KV head: with more, prefill's wide tiles are faster */
+    LEAST_BOX = 16,     /* rows: smaller boxes are slower than rows fetched one by one */
+    MOST_PAGED = 64,    /* rows of a box in a page: larger ones load more behind the last key, */
+    MOST_PLAIN = 32,    /* and without pages; smaller ones are slower (LEDGER.md) */
+    LEAST_JOINED = 3,   /* blocks an SM, where KV heads share a tile */
+    COMBINE_CTAS = 396, /* of the combine kernel, that a device holds at a time: 3 an SM */
+    SEARCHED_CTAS = 4 * COMBINE_CTAS /* fewer CTAs that find nothing cost less than a search */
 };
 
 static const struct decode_kernel kernels[] = {
@@ -46,7 +47,7 @@ static const struct decode_kernel kernels[] = {
 _Static_assert(offsetof(struct decode_scalars, v_scale_step) + 4 + DECODE_MAP_COUNT * MAP_BYTES ==
                    DECODE_PARAM_BYTES,
                "the scalars are not laid out as the kernel's parameters");
-_Static_assert(offsetof(struct split_combine_scalars, out_type) + 4 == SPLIT_COMBINE_PARAM_BYTES,
+_Static_assert(offsetof(struct split_combine_scalars, search) + 4 == SPLIT_COMBINE_PARAM_BYTES,
                "the scalars are not laid out as the combine kernel's parameters");
 _Static_assert(DECODE_UNBOUNDED == ATTENTION_UNBOUNDED, "one limit of positions");
 
@@ -305,8 +306,11 @@ static void fill_parts(hewn_attention_plan *plan, const struct parts *parts)
     m->step = 1;
     while (m->step < SPLIT_COMBINE_WARPS && split * ceil_div(rows, m->step) > COMBINE_CTAS)
         m->step *= 2;
+    if (!s->chunk && split < parts->records && parts->records <= 32 * SPLIT_COMBINE_WARPS &&
+        parts->records * ceil_div(rows, m->step) >= SEARCHED_CTAS)
+        m->search = (uint32_t)parts->records;
     plan->decode.merge_config = (hewn_cu_launch_config){
-        .grid_x = (uint32_t)parts->records,
+        .grid_x = (uint32_t)(m->search ? split : parts->records),
         .grid_y = ceil_div(rows, m->step),
         .grid_z = 1,
         .block_x = 32 * SPLIT_COMBINE_WARPS,

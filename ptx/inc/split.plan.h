@@ -61,8 +61,10 @@
  * Grid {records, ceil(rows / step), 1}, block {32 * SPLIT_COMBINE_WARPS, 1, 1}. v_dim is a multiple
  * of 32. The more parts, the more warps share a row. Where few of many records have parts, `firsts`
  * lists those, -1 standing for none, and the grid is {firsts, ...}. Part i of record r is in slot
- * r * record_step + i * part_step, part 0 first_slot behind that. With cu_q, record r is tile
- * r % row_tiles of sequence r / tiles, and is not there where the sequence has no such queries.
+ * r * record_step + i * part_step, part 0 first_slot behind that. Where tiles are fewer than records,
+ * `search` is the number of records, and the grid {tiles, ...}: CTA x has the x-th record with parts.
+ * With cu_q, record r is tile r % row_tiles of sequence r / tiles, and is not there where the sequence
+ * has no such queries.
  */
 #define SPLIT_COMBINE_WARPS 8
 #define SPLIT_COMBINE_SCALARS(X)                               \
@@ -91,7 +93,8 @@
     X(u32, tokens, "with cu_q: query tokens of a tile")        \
     X(u32, row_tiles, "with cu_q: row tiles of a head block")  \
     X(u32, tiles, "with cu_q: tiles of a sequence")            \
-    X(u32, out_type, "0: f32, 1: f16, 2: bf16")
+    X(u32, out_type, "0: f32, 1: f16, 2: bf16")                \
+    X(u32, search, "records to search, at most 256; or 0")
 #define SPLIT_COMBINE_SCALAR_COUNT (SPLIT_COMBINE_SCALARS(SCALAR_ONE))
 #define SPLIT_COMBINE_PARAM_BYTES  (0 SPLIT_COMBINE_SCALARS(SCALAR_BYTES))
 
