@@ -142,15 +142,32 @@ static double cost_90(const struct grouped_kernel *k, uint32_t pair,
     return busy * busy * busy + memory * memory * memory;
 }
 
+/* Whether clusters make tiles of the last wave in halves where that leaves half of them idle. */
+static int halves(const struct grouped_kernel *k, uint32_t pair)
+{
+    return pair && k->gather4 && k->tile_n << (k->scales == GROUPED_UNSCALED_GLU) == 256;
+}
+
+/* By the rates of a B200, in SM cycles: a k-block's MMAs, N / 2 cycles each of four, or L2 or the SM's copy engine for
+ * its operands, of so many rows of A and columns. */
+static double block_100(double rows, double columns, uint32_t ctas, uint32_t cluster)
+{
+    static const double l2_bytes = 61, copy_bytes = 95.5;
+    double fetch = GROUPED_BLOCK / l2_bytes *
+                   (rows / (cluster > 2 ? 2 * ctas : ctas) + columns / (cluster > 1 ? 2 : 1));
+    double copy = GROUPED_BLOCK / copy_bytes * (rows + columns) / ctas;
+    if (fetch < copy) fetch = copy;
+    return fetch < 2 * columns ? 2 * columns : fetch;
+}
+
 /*
- * A run's time by the cycle model's rates of a B200, in SM cycles. Each wave of tiles takes as long as a tile's MMAs, as
- * L2 or the SM's copy engine for its operands, or as the memory for those of all its tiles. The last wave may have few
- * tiles. A k-block's four MMAs take N / 2 cycles each.
+ * A run's time by the cycle model's rates of a B200, in SM cycles. Each wave of tiles takes as long as a tile, or as the
+ * memory for the operands of all its tiles. The last wave may have few tiles, or halves of them.
  */
 static double cost_100(const struct grouped_kernel *k, uint32_t pair,
                        const struct grouped_problem *p, uint32_t sm_count)
 {
-    static const double per_tile = 340, l2_bytes = 61, copy_bytes = 95.5, memory_bytes = 4800;
+    static const double memory_bytes = 4800;
     const uint32_t sides = cluster_sides(k, pair), cluster = k->ctas << pair;
     const uint32_t columns = k->tile_n << (p->scales == GROUPED_UNSCALED_GLU); /* rows of B */
     uint32_t clusters = sm_count / cluster;
@@ -160,16 +177,14 @@ static double cost_100(const struct grouped_kernel *k, uint32_t pair,
                    ceil_div(p->columns, k->tile_n * sides) / clusters;
     double rows =
         p->kind != HEWN_GROUPED_OFFSETS && p->expected_m < k->tile_m ? p->expected_m : k->tile_m;
-    double fetch = rows / (k->ctas * sides) + columns / (cluster > 1 ? 2.0 : 1.0);
-    double copy = (rows + columns) / k->ctas;
-    if (copy / copy_bytes > fetch / l2_bytes) fetch = copy * l2_bytes / copy_bytes;
-    double busy = GROUPED_BLOCK * fetch / l2_bytes;
-    if (busy < 2.0 * columns) busy = 2.0 * columns;
     /* results that were added up in registers are stored while no more are added */
-    busy = busy * p->k_blocks + per_tile * (p->scales == GROUPED_BLOCK_SCALES ? 4 : 1);
+    const double per_tile = p->scales == GROUPED_BLOCK_SCALES ? 4 * 340 : 340;
+    double busy = block_100(rows, columns, k->ctas, cluster) * p->k_blocks + per_tile;
     double memory = all_bytes(p, (double)GROUPED_BLOCK * p->k_blocks) / memory_bytes / waves;
     double whole = (double)(uint64_t)waves, last = (waves - whole) * memory;
     double time = whole * (busy < memory ? memory : busy);
+    if (halves(k, pair) && waves - whole <= 0.5)
+        busy = block_100(rows, columns / 2.0, k->ctas, cluster) * p->k_blocks + per_tile;
     if (waves > whole) time += busy < last ? last : busy;
     return time;
 }
@@ -316,9 +331,10 @@ static void configure(hewn_grouped_plan *plan)
 static size_t map_count(const hewn_grouped_plan *plan)
 {
     const int scales = plan->problem.scales;
-    return UNSCALED(scales)      ? GROUPED_S
-           : SCALED_TEXT(scales) ? SCALED_MAP_COUNT
-                                 : GROUPED_MAP_COUNT;
+    return halves(plan->kernel, plan->scalars.pair) ? GROUPED_MAP_COUNT
+           : UNSCALED(scales)                       ? GROUPED_S
+           : SCALED_TEXT(scales)                    ? SCALED_MAP_COUNT
+                                                    : GROUPED_MAP_COUNT;
 }
 
 /* Of block scales: words of an atom, atoms along k, rows of atoms, planes; or words of rows, along k, planes. */
@@ -403,6 +419,10 @@ static int prepare_maps(hewn_grouped_plan *plan, hewn_error *err)
         if (!t->packed) continue;
         plan->maps[i].desc.dtype = HEWN_TENSORMAP_16U4_ALIGN16B;
         plan->maps[i].desc.dim[0] *= 2;
+    }
+    if (halves(k, pair)) {
+        plan->maps[GROUPED_S].desc = plan->maps[GROUPED_B].desc;
+        plan->maps[GROUPED_S].desc.box[1] /= 2;
     }
     return hewn_plan_prepare_maps(plan->context, plan->maps, hewn_grouped_names, count, err);
 }
@@ -538,7 +558,9 @@ static int launch(const hewn_grouped_plan *plan, const hewn_grouped_args *a, hew
                   hewn_error *err)
 {
     hewn_cu_tensor_map maps[GROUPED_MAPPED] = {0};
-    const hewn_deviceptr at[GROUPED_MAPPED] = {a->a, a->b, a->d, a->scale_a, a->scale_b};
+    const hewn_deviceptr s =
+        halves(plan->kernel, plan->scalars.pair) ? a->b : a->scale_a; /* map_s */
+    const hewn_deviceptr at[GROUPED_MAPPED] = {a->a, a->b, a->d, s, a->scale_b};
     const int block = SCALED_TEXT(plan->problem.scales);
     int status = hewn_plan_place_maps(plan->context, plan->maps, hewn_grouped_names, at,
                                       map_count(plan), maps, err);

@@ -88,6 +88,12 @@
 #define SM100F_GROUPED_B_BYTES(v)     (SM100F_GROUPED_TILE_N(v) * GEMM_ROW_BYTES)
 #define SM100F_GROUPED_STAGE_BYTES(v) (SM100F_GROUPED_A_BYTES(v) + SM100F_GROUPED_B_BYTES(v))
 
+/* Tiles of 256 columns of clusters: where the last wave leaves half of the clusters idle, each of its tiles is two of half
+ * as many columns. */
+#define SM100F_GROUPED_HALVES(v) (SM100F_GROUPED_TILE_N(v) == 256)
+#define SM100F_GROUPED_LEAST_BYTES(v) \
+    (SM100F_GROUPED_STAGE_BYTES(v) - SM100F_GROUPED_HALVES(v) * SM100F_GROUPED_B_BYTES(v) / 2)
+
 /* Dynamic shared memory, from its 1024-aligned start: rings of A, B, staged boxes of output. */
 #define SM100F_GROUPED_RING_A 0
 #define SM100F_GROUPED_RING_B(v) \
@@ -130,12 +136,13 @@
     SM100F_GROUPED_ACC(X, v, 2)        \
     SM100F_GROUPED_ACC(X, v, 3)
 
-/* X(barrier, arrivals, more of four CTAs, bytes of a phase, who signals, who waits). X(storage, writers, readers). */
-#define SM100F_GROUPED_HANDOFFS(X, v)                                \
-    X(full_bar, 1, 0, SM100F_GROUPED_STAGE_BYTES(v), producer, mma)  \
-    X(empty_bar, SM100F_GROUPED_EMPTY_ARRIVALS, 1, 0, mma, producer) \
-    X(acc_full, 1, 0, 0, mma, epilogue)                              \
-    X(acc_empty, SM100F_GROUPED_EPILOGUE_WARPS(v), 0, 0, epilogue, mma)
+/* X(barrier, arrivals, more of four CTAs, least and most bytes of a phase, who signals, who waits). X(storage, writers,
+ * readers). */
+#define SM100F_GROUPED_HANDOFFS(X, v)                                                              \
+    X(full_bar, 1, 0, SM100F_GROUPED_LEAST_BYTES(v), SM100F_GROUPED_STAGE_BYTES(v), producer, mma) \
+    X(empty_bar, SM100F_GROUPED_EMPTY_ARRIVALS, 1, 0, 0, mma, producer)                            \
+    X(acc_full, 1, 0, 0, 0, mma, epilogue)                                                         \
+    X(acc_empty, SM100F_GROUPED_EPILOGUE_WARPS(v), 0, 0, 0, epilogue, mma)
 /* clang-format off */
 #define SM100F_GROUPED_FLOWS(X, v)                \
     X(ring_a, producer.tma, mma.mma)              \

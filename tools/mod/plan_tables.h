@@ -12,8 +12,8 @@
 #define PLAN_HANDOFF(name, count, bytes, from, to) {#name, count, bytes, bytes, #from, #to, 0},
 #define PLAN_HANDOFF_SPAN(name, count, least, most, from, to) \
     {#name, count, least, most, #from, #to, 0},
-#define PLAN_HANDOFF_MORE(name, count, more, bytes, from, to) \
-    {#name, count, bytes, bytes, #from, #to, more},
+#define PLAN_HANDOFF_MORE(name, count, more, least, most, from, to) \
+    {#name, count, least, most, #from, #to, more},
 #define PLAN_FLOW(name, writers, readers) {#name, #writers, #readers},
 
 /* Initialisers, each with the end that mod.h asks for; the list may be empty. */
