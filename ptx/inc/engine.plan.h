@@ -25,19 +25,19 @@
 #define ENGINE_NORM_FLOWS(X) X(sums, row, row)
 
 /* X(type, name, rule or meaning). Grid: {rows, 1, 1}. */
-#define ENGINE_NORM_SCALARS(X)                                  \
-    X(u64, x, "address of rows, a multiple of 16")              \
-    X(u64, y, "address of rows that are added, or 0")           \
-    X(u64, index, "address of row numbers of x and y, i32, or 0") \
-    X(u64, h, "address of sums, or 0")                          \
-    X(u64, w, "address of weights")                             \
-    X(u64, out, "address of normed rows, or 0")                 \
-    X(u64, x_row, "bytes between rows of x, a multiple of 16")  \
-    X(u64, y_row, "bytes between rows of y, a multiple of 16")  \
-    X(u64, h_row, "bytes between rows of h, a multiple of 16")  \
+#define ENGINE_NORM_SCALARS(X)                                     \
+    X(u64, x, "address of rows, a multiple of 16")                 \
+    X(u64, y, "address of rows that are added, or 0")              \
+    X(u64, index, "address of row numbers of x and y, i32, or 0")  \
+    X(u64, h, "address of sums, or 0")                             \
+    X(u64, w, "address of weights")                                \
+    X(u64, out, "address of normed rows, or 0")                    \
+    X(u64, x_row, "bytes between rows of x, a multiple of 16")     \
+    X(u64, y_row, "bytes between rows of y, a multiple of 16")     \
+    X(u64, h_row, "bytes between rows of h, a multiple of 16")     \
     X(u64, out_row, "bytes between rows of out, a multiple of 16") \
-    X(u32, x_rows, "rows of x")                                 \
-    X(u32, units, "columns / 8")                                \
+    X(u32, x_rows, "rows of x")                                    \
+    X(u32, units, "columns / 8")                                   \
     X(f32, eps, "added to the mean of squares")
 
 /* ---- rope: dim / 8 lanes a head; a lane has 4 elements of each half -- */
@@ -84,13 +84,35 @@
 #define ENGINE_SWIGLU_FLOWS(X)
 
 /* Grid: {rows, units / 512, rounded up, 1}. */
-#define ENGINE_SWIGLU_SCALARS(X)                                   \
-    X(u64, gate, "address of gates, a multiple of 16")             \
-    X(u64, up, "address of factors, a multiple of 16")             \
-    X(u64, out, "address of products, a multiple of 16")           \
+#define ENGINE_SWIGLU_SCALARS(X)                                             \
+    X(u64, gate, "address of gates, a multiple of 16")                       \
+    X(u64, up, "address of factors, a multiple of 16")                       \
+    X(u64, out, "address of products, a multiple of 16")                     \
     X(u64, in_row, "bytes between rows of gate and of up, a multiple of 16") \
-    X(u64, out_row, "bytes between rows of out, a multiple of 16") \
+    X(u64, out_row, "bytes between rows of out, a multiple of 16")           \
     X(u32, units, "columns / 8")
+
+/* ---- quant: a CTA a row, which it keeps in dynamic shared memory -- */
+
+#define ENGINE_QUANT_WARPS   32
+#define ENGINE_QUANT_THREADS (32 * ENGINE_QUANT_WARPS)
+#define ENGINE_QUANT_COLUMNS 65536 /* at most */
+#define ENGINE_QUANT_SHARED  (2 * ENGINE_QUANT_COLUMNS)
+
+#define ENGINE_QUANT_ROLES(X) X(row, 0, ENGINE_QUANT_WARPS)
+#define ENGINE_QUANT_FLOWS(X) X(sums, row, row) X(maxima, row, row)
+
+/* Grid: {rows, 1, 1}. */
+#define ENGINE_QUANT_SCALARS(X)                                          \
+    X(u64, x, "address of rows, a multiple of 16")                       \
+    X(u64, up, "address of factors of a SwiGLU, or 0")                   \
+    X(u64, w, "address of weights of a norm, or 0")                      \
+    X(u64, out, "address of rows of e4m3, a multiple of 8")              \
+    X(u64, scales, "address of a scale for each row, f32")               \
+    X(u64, x_row, "bytes between rows of x and of up, a multiple of 16") \
+    X(u64, out_row, "bytes between rows of out, a multiple of 8")        \
+    X(u32, units, "columns / 8")                                         \
+    X(f32, eps, "added to the mean of squares")
 
 /* ---- sample: a cluster a row, each CTA a part of it in dynamic shared memory -- */
 
@@ -116,15 +138,15 @@
     X(kept_of, draw, draw)
 
 /* Grid: {rows * CTAs of a cluster, 1, 1}. */
-#define ENGINE_SAMPLE_SCALARS(X)                                   \
-    X(u64, logits, "address of logits, a multiple of 16")          \
-    X(u64, slot_of, "address of slots of rows, i32, or 0")         \
-    X(u64, positions, "address of positions, i32")                 \
+#define ENGINE_SAMPLE_SCALARS(X)                                     \
+    X(u64, logits, "address of logits, a multiple of 16")            \
+    X(u64, slot_of, "address of slots of rows, i32, or 0")           \
+    X(u64, positions, "address of positions, i32")                   \
     X(u64, settings, "address of 24-byte settings, a multiple of 8") \
-    X(u64, sampled, "address of drawn tokens, i32")                \
-    X(u64, row_bytes, "bytes between rows, a multiple of 16")      \
-    X(u32, slots, "slots")                                         \
-    X(u32, vocab, "logits of a row")                               \
+    X(u64, sampled, "address of drawn tokens, i32")                  \
+    X(u64, row_bytes, "bytes between rows, a multiple of 16")        \
+    X(u32, slots, "slots")                                           \
+    X(u32, vocab, "logits of a row")                                 \
     X(u32, cta_units, "16-byte units of a CTA: those of a row / CTAs of a cluster, rounded up")
 
 /* ---- advance: a thread a row -- */

@@ -272,3 +272,51 @@ int engine_swiglu(const struct engine_kernels *k, const struct engine_swiglu *a,
     void *params[] = {ENGINE_SWIGLU_SCALARS(ENGINE_PARAM)};
     return engine_launch(k, &shape, params, stream, err);
 }
+
+/* ---- quant -- */
+
+static int check_quant(const struct engine_quant *a, hewn_error *err)
+{
+    const struct engine_size sizes[] = {
+        {"rows", a->rows, 0, INT32_MAX, 1},
+        {"n", a->n, ENGINE_UNIT, ENGINE_QUANT_COLUMNS, ENGINE_UNIT},
+        {"row", engine_stride(a->row, a->n), a->n, ENGINE_STRIDE, ENGINE_UNIT},
+        {"out_row", engine_stride(a->out_row, a->n), a->n, ENGINE_STRIDE, ENGINE_UNIT},
+    };
+    const struct engine_address addresses[] = {
+        {"x", a->x, 16, 1},    {"up", a->up, 16, 0},        {"w", a->w, 16, 0},
+        {"out", a->out, 8, 1}, {"scales", a->scales, 4, 1},
+    };
+    if (!(a->eps >= 0 && a->eps <= 1))
+        return engine_fail(err, HEWN_ERR_ARGUMENT, "eps: %g is not in 0..1", a->eps);
+    if (a->up && a->w) return engine_fail(err, HEWN_ERR_ARGUMENT, "w: must be 0 beside up");
+    int status = engine_check_sizes(sizes, sizeof sizes / sizeof *sizes, err);
+    return status ? status
+                  : engine_check_addresses(addresses, sizeof addresses / sizeof *addresses, err);
+}
+
+int engine_quant(const struct engine_kernels *k, const struct engine_quant *a, hewn_stream stream,
+                 hewn_error *err)
+{
+    int status = check_quant(a, err);
+    if (status || a->rows == 0) return status;
+    struct engine_quant_scalars s = {
+        .x = a->x,
+        .up = a->up,
+        .w = a->w,
+        .out = a->out,
+        .scales = a->scales,
+        .x_row = engine_bytes(a->row, a->n),
+        .out_row = (uint64_t)engine_stride(a->out_row, a->n),
+        .units = (uint32_t)(a->n / ENGINE_UNIT),
+        .eps = (float)a->eps,
+    };
+    const struct engine_shape shape = {
+        .kernel = ENGINE_quant,
+        .grid = {(uint32_t)a->rows, 1},
+        .threads = ENGINE_QUANT_THREADS,
+        .shared = 2 * (uint32_t)a->n,
+    };
+    void *params[] = {ENGINE_QUANT_SCALARS(ENGINE_PARAM)};
+    return engine_launch(k, &shape, params, stream, err);
+}

@@ -24,6 +24,7 @@ const hewn_family *hewn_engine_family(void);
     X(norm, "engine_norm_bf16", ENGINE_NORM_SHARED)            \
     X(rope, "engine_rope_bf16", 0)                             \
     X(swiglu, "engine_swiglu_bf16", 0)                         \
+    X(quant, "engine_quant_e4m3", ENGINE_QUANT_SHARED)         \
     X(sample_f32, "engine_sample_f32", ENGINE_SAMPLE_SHARED)   \
     X(sample_bf16, "engine_sample_bf16", ENGINE_SAMPLE_SHARED) \
     X(advance, "engine_advance_i32", 0)                        \
@@ -157,6 +158,34 @@ struct engine_swiglu {
 };
 int engine_swiglu(const struct engine_kernels *k, const struct engine_swiglu *a, hewn_stream stream,
                   hewn_error *err);
+
+/* ---- rows for products of e4m3 -- */
+
+/*
+ * For r = 0 .. rows - 1, with v[r] one of
+ *
+ *   x[r]                                    with neither up nor w
+ *   x[r] / (1 + exp(-x[r])) * up[r]         rounded to bf16; with up
+ *   x[r] * w / sqrt(mean(x[r]^2) + eps)     with w
+ *
+ *   scales[r] = max |v[r]| / 448, and 1 / 1 of zeros (the norm's factor with w),
+ *   out[r] = v[r] / scales[r] rounded to e4m3, to nearest even
+ *
+ * No scale without a norm is below 2^-128, so that smaller rows lose digits. A NaN or an infinity
+ * makes its row NaN.
+ */
+struct engine_quant {
+    hewn_deviceptr x;      /* bf16 [rows, n] */
+    hewn_deviceptr up;     /* bf16 [rows, n], or 0 */
+    hewn_deviceptr w;      /* bf16 [n], or 0; not beside up */
+    hewn_deviceptr out;    /* e4m3 [rows, n]; a multiple of 8 */
+    hewn_deviceptr scales; /* f32 [rows] */
+    int64_t rows, n;       /* n: a multiple of 8, at most 65,536 */
+    int64_t row, out_row;  /* strides: of x and up, of out; 0: n */
+    double eps;
+};
+int engine_quant(const struct engine_kernels *k, const struct engine_quant *a, hewn_stream stream,
+                 hewn_error *err);
 
 /* ---- latent attention: Q as the cache is, and new rows of the cache -- */
 

@@ -27,6 +27,9 @@ struct engine_rope_scalars {
 struct engine_swiglu_scalars {
     ENGINE_SWIGLU_SCALARS(ENGINE_SCALAR_FIELD)
 };
+struct engine_quant_scalars {
+    ENGINE_QUANT_SCALARS(ENGINE_SCALAR_FIELD)
+};
 struct engine_sample_scalars {
     ENGINE_SAMPLE_SCALARS(ENGINE_SCALAR_FIELD)
 };

@@ -39,6 +39,7 @@ static const struct writers {
     {"engine_norm", engine_write_problem, engine_write_shape, engine_write_limits},
     {"engine_rope", engine_write_problem, engine_write_shape, engine_write_limits},
     {"engine_swiglu", engine_write_problem, engine_write_shape, engine_write_limits},
+    {"engine_quant", engine_write_problem, engine_write_shape, engine_write_limits},
     {"engine_sample", engine_write_problem, engine_write_shape, engine_write_limits},
     {"engine_advance", engine_write_problem, engine_write_shape, engine_write_limits},
     {"engine_route", engine_write_problem, engine_write_shape, engine_write_limits},

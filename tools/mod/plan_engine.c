@@ -12,6 +12,8 @@ _Static_assert(ENGINE_ROPE_DIM / ENGINE_UNIT <= 32, "a warp has a head");
 _Static_assert(ENGINE_NORM_SHARED + 4 * ENGINE_NORM_WARPS <= SM_SHARED_BYTES, "shared memory");
 _Static_assert(ENGINE_EXCHANGE_SHARED + 4 * ENGINE_EXCHANGE_WARPS <= SM_SHARED_BYTES,
                "shared memory");
+_Static_assert(ENGINE_QUANT_SHARED + 8 * ENGINE_QUANT_WARPS <= SM_SHARED_BYTES, "shared memory");
+_Static_assert(ENGINE_QUANT_WARPS == 32, "a lane reads a warp's sums");
 _Static_assert(ENGINE_SAMPLE_BINS == 2 * ENGINE_SAMPLE_THREADS && ENGINE_SAMPLE_THREADS == 1024,
                "two bins a thread");
 _Static_assert(ENGINE_SAMPLE_SHARED + ENGINE_SAMPLE_STATIC <= SM_SHARED_BYTES, "shared memory");
@@ -32,6 +34,11 @@ _Static_assert((ENGINE_NORM_WARPS & (ENGINE_NORM_WARPS - 1)) == 0, "a power of t
     X(swiglu, SWIGLU, 0, "out[r][c] = gate[r][c] / (1 + exp(-gate[r][c])) * up[r][c]",           \
       "\"rows\": \"bf16\"", "\"rows\", \"units / 512, rounded up\", \"1\"",                      \
       "\"units\": [1, 33553920]")                                                                \
+    X(quant, QUANT, ENGINE_QUANT_SHARED,                                                         \
+      "scale[r] = max |v[r]| / 448; out[r] = v[r] / scale[r]; v = x, silu(x) * up, or "          \
+      "x * w / sqrt(mean(x^2) + eps)",                                                           \
+      "\"rows\": \"bf16\", \"out\": \"e4m3\", \"scales\": \"f32\"", "\"rows\", \"1\", \"1\"",    \
+      "\"units\": [1, 8192]")                                                                    \
     X(sample, SAMPLE, ENGINE_SAMPLE_SHARED,                                                      \
       "the first index at which the sum of kept masses passes u * (sum of all kept); "           \
       "mass = round(2^31 * exp((logit - largest) / temperature))",                               \
