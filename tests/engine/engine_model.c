@@ -85,6 +85,22 @@ static const struct beside besides[] = {
      {.slots = 1, .chunk = 32, .no_graphs = true},
      50,
      2},
+    {"projections in e4m3, biases",
+     {.hidden = 128,
+      .layers = 2,
+      .heads = 4,
+      .kv_heads = 2,
+      .head_dim = 64,
+      .intermediate = 320,
+      .vocab = 300,
+      .positions = 128,
+      .bias = true,
+      .dtype = "BF16",
+      .seed = 6,
+      .e4m3 = true},
+     {.slots = 2, .chunk = 24},
+     40,
+     3},
     {"Qwen3's type",
      {.hidden = 192,
       .layers = 2,
@@ -177,7 +193,7 @@ static void test_beside(const struct beside *b)
                   agrees < 0 ? p.text : "", d.rms, d.most, d.worst, d.rms_rounded, d.most_rounded);
             /* Shallow models with short sums: nearly every number is rounded to the same side. Those
              * over 512 elements of a latent vector are not short. */
-            CHECK(b->tiny.experts || d.rms_between <= d.rms_rounded / 2,
+            CHECK(b->tiny.experts || b->tiny.e4m3 || d.rms_between <= d.rms_rounded / 2,
                   "%.5f (rms) from the rounded reference", d.rms_between);
             if (test_verbose())
                 printf("off by %.5f (rms) and %.5f; rounding costs %.5f, %.5f; %.7f between\n",
@@ -192,7 +208,7 @@ static void test_beside(const struct beside *b)
 
 /* ---- bits ---- */
 
-static struct tiny plain;
+static struct tiny plain, rounded;
 
 /* The last layer has experts. */
 static const struct tiny latent = {.hidden = 64,
@@ -418,11 +434,13 @@ int main(int argc, char **argv)
 {
     const int asked = suite_number(&argc, argv, "--streams");
     test_begin("engine_model", argc, argv);
-    plain = tiny_llama(7);
+    plain = rounded = tiny_llama(7);
+    rounded.e4m3 = true;
     if (asked > STREAMS_MOST || !world_where("engine_model")) return 1;
     for (size_t i = 0; i < sizeof besides / sizeof besides[0]; i++) test_beside(&besides[i]);
     test_bits("a Llama", &plain);
     test_bits("DeepSeek's type", &latent);
+    test_bits("a Llama in e4m3", &rounded);
     test_streams("a Llama", &plain, asked ? asked : 6);
     test_streams("DeepSeek's type", &latent, asked ? asked : 6);
     test_requests();

@@ -17,6 +17,7 @@ struct tiny {
     int window;               /* as Mistral's; 0: none */
     int shards;               /* files that hold the tensors; 0: one, without an index */
     uint64_t seed;
+    bool e4m3; /* opened so; the files do not tell */
     enum tiny_type type;
     /* Of TINY_USUAL a model as DeepSeek's, where `experts` is above 0: latent attention, heads of nope + 64 and
      * v_dim elements, the first layer dense, `choices` experts a token of one of two groups. */

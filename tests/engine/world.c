@@ -6,8 +6,13 @@ bool world_open(struct world *w, const struct tiny *t, const struct model_option
 {
     struct problem p = {"no folder"};
     *w = (struct world){.model = NULL};
-    if (tiny_folder(w->folder, sizeof w->folder) && tiny_write(w->folder, t) &&
-        checkpoint_open(w->folder, &w->checkpoint, &p) == 0 && gpu_open(NULL, &w->gpu, &p) == 0 &&
+    if (!tiny_folder(w->folder, sizeof w->folder) || !tiny_write(w->folder, t) ||
+        checkpoint_open(w->folder, &w->checkpoint, &p)) {
+        CHECK(false, "%s", p.text);
+        return false;
+    }
+    w->checkpoint.config.e4m3 = t->e4m3;
+    if (gpu_open(NULL, &w->gpu, &p) == 0 &&
         model_open(&w->gpu, &w->checkpoint, o, &w->model, &p) == 0)
         return true;
     CHECK(false, "%s", p.text);

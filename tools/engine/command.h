@@ -23,6 +23,7 @@
     X(top_p, "--top-p", "P: draw from the most likely tokens whose shares reach P (1)")
 #define COMMAND_SWITCHES(X)                                                          \
     X(invariant, "--invariant", "the bits of a request do not depend on the others") \
+    X(fp8, "--fp8", "round what the projections multiply to e4m3, a scale a row")    \
     X(no_graphs, "--no-graphs", "launch kernels one by one")                         \
     X(by_context, "--by-context", "with --ranks: split prompts in place of weights") \
     X(by_nccl, "--by-nccl", "with --ranks: add up by NCCL alone")                    \

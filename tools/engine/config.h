@@ -45,6 +45,7 @@ struct config {
     bool qkv_bias, o_bias;
     bool head_norms; /* every head of Q and K is normed before it rotates */
     bool mixtral;    /* the tensors of experts have Mixtral's names */
+    bool e4m3; /* not of the file: what the projections multiply is rounded to e4m3 */
     int64_t eos[EOS_MAX];
     int eos_count;
 };

@@ -107,9 +107,8 @@ static int project_shared(const struct model *m, const struct rows *r,
     return rotate(m, &keys, w, p);
 }
 
-/* Q rotated, K and V in the cache. */
-static int project(const struct model *m, const struct rows *r, const struct layer_weights *w,
-                   struct problem *p)
+int model_attend(const struct model *m, const struct rows *r, const struct layer_weights *w,
+                 struct problem *p)
 {
     const struct engine_rope all = {.qkv = m->qkv,
                                     .positions = r->positions,
@@ -117,9 +116,16 @@ static int project(const struct model *m, const struct rows *r, const struct lay
                                     .rows = r->plans->rows,
                                     .q_heads = m->config.heads,
                                     .kv_heads = m->config.kv_heads};
-    if (r->all_rows) return project_shared(m, r, w, p);
+    return rotate(m, &all, w, p) || attend(m, r, w, p) ? -1 : 0;
+}
+
+/* From normed to mixed. */
+static int project(const struct model *m, const struct rows *r, const struct layer_weights *w,
+                   struct problem *p)
+{
+    if (r->all_rows) return project_shared(m, r, w, p) || attend(m, r, w, p) ? -1 : 0;
     if (model_product(m, &r->plans->qkv, m->normed, w->qkv, w->qkv_bias, 0, m->qkv, p)) return -1;
-    return rotate(m, &all, w, p);
+    return model_attend(m, r, w, p);
 }
 
 /* ---- layers ---- */
@@ -191,7 +197,7 @@ static int embed(const struct model *m, const struct rows *r, struct problem *p)
                                      .index = r->tokens,
                                      .h = m->stream,
                                      .w = m->layer[0].norm_in,
-                                     .out = m->normed,
+                                     .out = m->config.e4m3 ? 0 : m->normed,
                                      .rows = r->plans->rows,
                                      .x_rows = m->config.vocab,
                                      .hidden = m->config.hidden,
@@ -205,7 +211,7 @@ static int attention(const struct model *m, const struct rows *r, const struct l
                      struct problem *p)
 {
     if (m->config.kv_rank) return latent_attend(m, r, w, p);
-    return project(m, r, w, p) || attend(m, r, w, p) ? -1 : 0;
+    return project(m, r, w, p);
 }
 
 /* From normed onto the stream; experts and ranks leave a part to the next norm. */
@@ -228,6 +234,7 @@ static hewn_deviceptr added_by(const struct model *m, int64_t i)
 static int layer(const struct model *m, const struct rows *r, int64_t i, struct problem *p)
 {
     const struct layer_weights *w = &m->layer[i];
+    if (m->config.e4m3) return e4m3_layer(m, r, w, p);
     if (attention(m, r, w, p) || add(m, r, &r->plans->o, m->mixed, w->o, w->o_bias, p) ||
         norm(m, r, m->part, 0, w->norm_post, p) || inner(m, r, w, p))
         return -1;

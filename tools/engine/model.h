@@ -68,6 +68,14 @@ struct expert_buffers {
     int64_t inner_stride, down_stride; /* elements from an expert's weights to the next's */
 };
 
+/* Projections in e4m3: e4m3.c. */
+struct e4m3_scales {
+    hewn_deviceptr qkv, o, inner, down; /* f32, one a row of weights */
+};
+struct e4m3_buffers {
+    hewn_deviceptr rows, scales; /* of what is multiplied */
+};
+
 /* Plans for a number of rows. */
 struct row_plans {
     int64_t rows;
@@ -84,6 +92,7 @@ struct layer_weights {
     hewn_deviceptr norm_in, qkv, qkv_bias, o, o_bias, norm_post, inner, down;
     hewn_deviceptr q_norm, k_norm; /* of heads; 0: none */
     hewn_deviceptr k, v;           /* the layer's pages; of latent attention k alone */
+    struct e4m3_scales e4m3;
     struct latent_weights latent;
     struct expert_weights experts;
 };
@@ -113,6 +122,7 @@ struct model {
     hewn_deviceptr gathered; /* of ranks by context: K and V of a chunk, of all ranks */
     hewn_deviceptr workspace, attention_workspace, table, stops;
     uint64_t workspace_bytes, attention_workspace_bytes;
+    struct e4m3_buffers e4m3;
     struct latent_buffers latent;
     struct expert_buffers experts;
     struct engine_slots slots;

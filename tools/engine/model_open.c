@@ -51,6 +51,9 @@ static int take_options(struct model *m, const struct model_options *given, stru
     if (o->invariant && adds_parts(m) && m->ranks->count > 2)
         return problem(p, "invariant: the sums of %d ranks by tensor have no fixed order; 2 have",
                        m->ranks->count);
+    if (m->config.e4m3 && (m->ranks || m->config.kv_rank || m->config.experts))
+        return problem(p, "e4m3: not for %s",
+                       m->ranks ? "several ranks" : "latent attention and experts");
     m->table_width = (o->context + o->page_size - 1) / o->page_size;
     o->pages = or_usual(o->pages, m->table_width * o->slots);
     if (o->pages < 1) return problem(p, "pages: %lld is below 1", (long long)o->pages);
@@ -73,8 +76,8 @@ struct uploader {
     struct model *m;
     struct problem *p;
     uint16_t *bits;
-    hewn_deviceptr base;
-    uint64_t used, size; /* of the memory of all weights */
+    hewn_deviceptr base, staging; /* staging 0: no e4m3 */
+    uint64_t used, size;          /* of the memory of all weights */
 };
 
 static uint64_t padded(uint64_t bytes)
@@ -113,6 +116,37 @@ static hewn_deviceptr upload(struct uploader *u, const struct tensor *a, const s
     return address;
 }
 
+/* The same of matrices whose rows are rounded to e4m3; behind them the rows' scales. */
+static hewn_deviceptr upload_e4m3(struct uploader *u, const struct tensor *a,
+                                  const struct tensor *b, const struct tensor *c,
+                                  hewn_deviceptr *scales)
+{
+    const struct tensor *const all[] = {a, b, c};
+    const hewn_deviceptr address = u->base + u->used;
+    struct e4m3_upload room = {.bits = u->bits, .staging = u->staging, .elements = CONVERT};
+    uint64_t elements = 0, rows = 0;
+    for (int i = 0; i < 3; i++) elements += tensor_elements(all[i]);
+    *scales = address + padded(elements);
+    elements = 0;
+    for (int i = 0; i < 3 && all[i]; i++) {
+        if (e4m3_upload(u->m, all[i], &room, address + elements, *scales + 4 * rows, u->p))
+            return 0;
+        elements += tensor_elements(all[i]);
+        rows += (uint64_t)all[i]->dim[0];
+    }
+    u->used += padded(elements) + padded(4 * rows);
+    return address;
+}
+
+/* A projection: of three, two or one matrices, whose scales go to `scales` where they are e4m3. */
+static hewn_deviceptr upload_projection(struct uploader *u, const struct tensor *a,
+                                        const struct tensor *b, const struct tensor *c,
+                                        hewn_deviceptr *scales)
+{
+    if (!a || !u->staging) return upload(u, a, b, c);
+    return upload_e4m3(u, a, b, c, scales);
+}
+
 /* One tensor as f32. */
 static hewn_deviceptr upload_f32(struct uploader *u, const struct tensor *t)
 {
@@ -136,13 +170,21 @@ static uint64_t expert_bytes(const struct config *c)
            padded(2 * (uint64_t)(c->expert_width * c->hidden));
 }
 
+/* Of e4m3 also its scales. */
+static uint64_t layer_bytes(const struct config *c, const struct tensor *t)
+{
+    const uint64_t n = tensor_elements(t);
+    if (!t || !c->e4m3 || t->rank < 2) return padded(2 * n);
+    return padded(n) + padded(4 * (uint64_t)t->dim[0]);
+}
+
 static uint64_t weight_bytes(const struct checkpoint *c)
 {
     uint64_t bytes = padded(2 * tensor_elements(c->embed)) + padded(2 * tensor_elements(c->norm)) +
                      (c->head == c->embed ? 0 : padded(2 * tensor_elements(c->head)));
     for (int64_t i = 0; i < c->config.layers; i++) {
 #define LAYER_TENSOR(field, name, rows, columns, there) \
-    bytes += padded(2 * tensor_elements(c->layer[i].field));
+    bytes += layer_bytes(&c->config, c->layer[i].field);
         LAYER_TENSORS(LAYER_TENSOR)
 #undef LAYER_TENSOR
         if (c->layer[i].expert)
@@ -191,15 +233,17 @@ static int upload_experts(struct uploader *u, const struct layer_tensors *t,
 static int upload_layer(struct uploader *u, const struct layer_tensors *t, struct layer_weights *w)
 {
     w->norm_in = upload(u, t->norm_in, NULL, NULL);
-    if (t->kv_a ? upload_latent(u, t, w) : !(w->qkv = upload(u, t->q, t->k, t->v))) return -1;
+    if (t->kv_a ? upload_latent(u, t, w)
+                : !(w->qkv = upload_projection(u, t->q, t->k, t->v, &w->e4m3.qkv)))
+        return -1;
     w->qkv_bias = upload(u, t->q_bias, t->k_bias, t->v_bias);
     w->q_norm = upload(u, t->q_head_norm, NULL, NULL);
     w->k_norm = upload(u, t->k_head_norm, NULL, NULL);
-    w->o = upload(u, t->o, NULL, NULL);
+    w->o = upload_projection(u, t->o, NULL, NULL, &w->e4m3.o);
     w->o_bias = upload(u, t->o_bias, NULL, NULL);
     w->norm_post = upload(u, t->norm_post, NULL, NULL);
-    w->inner = upload(u, t->gate, t->up, NULL);
-    w->down = upload(u, t->down, NULL, NULL);
+    w->inner = upload_projection(u, t->gate, t->up, NULL, &w->e4m3.inner);
+    w->down = upload_projection(u, t->down, NULL, NULL, &w->e4m3.down);
     if (!w->norm_in || !w->o || !w->norm_post || (!w->qkv_bias && t->q_bias) ||
         (!w->o_bias && t->o_bias) || ((!w->q_norm || !w->k_norm) && t->q_head_norm) ||
         ((!w->inner || !w->down) && t->gate))
@@ -214,7 +258,10 @@ static int upload_all(struct model *m, const struct checkpoint *c, struct proble
     m->layer = calloc((size_t)m->config.layers, sizeof *m->layer);
     u.bits = malloc(CONVERT * sizeof *u.bits);
     u.base = gpu_memory(m->gpu, u.size, "the weights", p);
-    failed = !u.base ? -1 : !u.bits || !m->layer ? problem(p, "no memory to load the weights") : 0;
+    if (u.base && m->config.e4m3) u.staging = gpu_memory(m->gpu, 2 * CONVERT, "weights", p);
+    failed = !u.base || (m->config.e4m3 && !u.staging) ? -1
+             : !u.bits || !m->layer                    ? problem(p, "no memory to load the weights")
+                                                       : 0;
     if (!failed) {
         m->embed = upload(&u, c->embed, NULL, NULL);
         m->norm = upload(&u, c->norm, NULL, NULL);
@@ -261,7 +308,7 @@ int model_plan_product(struct model *m, const hewn_gemm_desc *desc, struct produ
     hewn_gemm_plan_info info = {.struct_size = sizeof info};
     hewn_error err;
     d.struct_size = sizeof d;
-    d.in = HEWN_BF16;
+    if (d.in != HEWN_E4M3) d.in = HEWN_BF16;
     d.invariant = m->options.invariant;
     if (hewn_gemm_plan_create(m->kernels.context, &d, &plan->plan, &err) ||
         hewn_gemm_plan_describe(plan->plan, &info, &err))
@@ -349,6 +396,12 @@ static int plan_heads(struct model *m, struct row_plans *r, bool chunk, struct p
     return plan_attention(m, r->rows, chunk, &r->attention, p);
 }
 
+static int plan_head(struct model *m, struct row_plans *r, struct problem *p)
+{
+    return plan_product(m, r->rows, m->config.vocab, m->config.hidden, 0, 0, HEWN_F32,
+                        m->logits_row, &r->head, p);
+}
+
 static int plan_rows(struct model *m, struct row_plans *r, int64_t rows, bool chunk,
                      struct problem *p)
 {
@@ -356,6 +409,10 @@ static int plan_rows(struct model *m, struct row_plans *r, int64_t rows, bool ch
     const uint32_t sum = adds_parts(m) ? 0 : HEWN_GEMM_WITH_C;
     const uint32_t bias = c->o_bias ? HEWN_GEMM_WITH_BIAS : 0;
     r->rows = rows;
+    if (c->e4m3) {
+        if (e4m3_plan(m, r, p) || plan_attention(m, rows, chunk, &r->attention, p)) return -1;
+        return chunk ? 0 : plan_head(m, r, p);
+    }
     if (plan_heads(m, r, chunk, p) ||
         plan_product(m, rows, c->hidden, c->heads * c->v_dim, sum | bias, 0, HEWN_BF16, 0, &r->o,
                      p) ||
@@ -365,8 +422,7 @@ static int plan_rows(struct model *m, struct row_plans *r, int64_t rows, bool ch
           plan_product(m, rows, c->hidden, c->intermediate, sum, 0, HEWN_BF16, 0, &r->down, p))) ||
         (c->experts && experts_plan(m, r, p)))
         return -1;
-    if (chunk) return 0;
-    return plan_product(m, rows, c->vocab, c->hidden, 0, 0, HEWN_F32, m->logits_row, &r->head, p);
+    return chunk ? 0 : plan_head(m, r, p);
 }
 
 /* 1, 2, 4, .. rows of decode; 16, 64, .. of a chunk. */
@@ -517,6 +573,14 @@ static int allocate_experts(struct model *m, int64_t rows, struct problem *p)
     return allocate(m, wanted, sizeof wanted / sizeof wanted[0], p);
 }
 
+/* What a projection multiplies has so many elements at most. */
+static int64_t e4m3_widest(const struct config *c)
+{
+    const int64_t q = c->heads * c->v_dim;
+    const int64_t most = c->hidden > q ? c->hidden : q;
+    return most > c->intermediate ? most : c->intermediate;
+}
+
 static int allocate_all(struct model *m, struct problem *p)
 {
     const struct config *c = &m->config;
@@ -532,17 +596,19 @@ static int allocate_all(struct model *m, struct problem *p)
         {&m->normed, rows * c->hidden, 2, "activations"},
         {&m->qkv, rows * row, 2, "activations"},
         {&m->mixed, rows * c->heads * c->v_dim, 2, "activations"},
-        {&m->inner, rows * wide, 2, "activations"},
+        {&m->inner, rows * wide * (c->e4m3 ? 2 : 1), 2, "activations"},
         {&m->logits, slots * m->logits_row, sizeof(float), "logits"},
         {&m->workspace, (int64_t)m->workspace_bytes, 1, "a workspace"},
         {&m->attention_workspace, (int64_t)m->attention_workspace_bytes, 1, "a workspace"},
         {&m->table, slots * m->table_width, sizeof(int32_t), "the block table"},
         {&m->stops, EOS_MAX, sizeof(int32_t), "stop tokens"},
     };
+    const struct wanted e4m3[] = {{&m->e4m3.rows, rows * e4m3_widest(c), 1, "activations"},
+                                  {&m->e4m3.scales, rows, sizeof(float), "activations"}};
     int32_t stops[EOS_MAX] = {0};
     for (int i = 0; i < c->eos_count; i++) stops[i] = (int32_t)c->eos[i];
     if (allocate(m, all, sizeof all / sizeof all[0], p) ||
-        (adds_parts(m) && allocate(m, &part, 1, p)) ||
+        (adds_parts(m) && allocate(m, &part, 1, p)) || (c->e4m3 && allocate(m, e4m3, 2, p)) ||
         (shares_chunks(m) && allocate(m, &gathered, 1, p)) || allocate_slots(m, p) ||
         allocate_cache(m, p) || allocate_input(m, p) ||
         (c->kv_rank && allocate_latent(m, rows, p)) || (c->experts && allocate_experts(m, rows, p)))

@@ -25,6 +25,25 @@ int model_product(const struct model *m, const struct product_plan *plan, hewn_d
                   hewn_deviceptr b, hewn_deviceptr bias, hewn_deviceptr c, hewn_deviceptr d,
                   struct problem *p);
 
+/* Q and K of `qkv` rotated, K and V in the cache; then attention, into mixed. */
+int model_attend(const struct model *m, const struct rows *r, const struct layer_weights *w,
+                 struct problem *p);
+
+/* ---- projections in e4m3: e4m3.c -- */
+
+struct e4m3_upload { /* room for bf16 rows */
+    uint16_t *bits;
+    hewn_deviceptr staging;
+    size_t elements;
+};
+/* A matrix, quantised on the device: e4m3 to `out`, a scale a row to `scales`. */
+int e4m3_upload(const struct model *m, const struct tensor *t, struct e4m3_upload *u,
+                hewn_deviceptr out, hewn_deviceptr scales, struct problem *p);
+int e4m3_plan(struct model *m, struct row_plans *r, struct problem *p);
+/* From the stream to the stream. */
+int e4m3_layer(const struct model *m, const struct rows *r, const struct layer_weights *w,
+               struct problem *p);
+
 /* ---- latent attention: latent.c -- */
 
 /* Queries of a sequence in a chunk: it is computed as so many sequences, which share their keys. */

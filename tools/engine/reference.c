@@ -1,5 +1,6 @@
 #include "reference_parts.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,11 +22,54 @@ void reference_load(struct run *r, const struct tensor *t)
     }
 }
 
+/* A row of weights to e4m3, with the arithmetic of the device; its scale. */
+static double quantise_weights(float *w, size_t k)
+{
+    float most = 0, factor = 1;
+    for (size_t e = 0; e < k; e++)
+        if (fabsf(w[e]) > most) most = fabsf(w[e]);
+    if (most > 0) factor = 448 / most;
+    if (isinf(factor)) factor = FLT_MAX;
+    for (size_t e = 0; e < k; e++) w[e] = e4m3_value(e4m3_of(w[e] * factor));
+    return (double)(1 / factor);
+}
+
+/* A row that is multiplied, likewise, where roundings count. */
+static const double *quantise_row(struct run *r, const double *x, size_t k)
+{
+    double most = 0;
+    if (!r->rounded) return x;
+    for (size_t e = 0; e < k; e++)
+        if (fabs(x[e]) > most) most = fabs(x[e]);
+    for (size_t e = 0; e < k; e++)
+        r->quantised[e] =
+            most > 0 ? (double)e4m3_value(e4m3_of((float)(x[e] * (448 / most)))) * (most / 448) : 0;
+    return r->quantised;
+}
+
+static void e4m3_product(struct run *r, const double *x, size_t n, size_t k, double *out,
+                         size_t out_row)
+{
+    for (size_t j = 0; j < n; j++) r->scales[j] = quantise_weights(r->weight + j * k, k);
+    for (size_t i = 0; i < r->count; i++) {
+        const double *row = quantise_row(r, x + i * k, k);
+        for (size_t j = 0; j < n; j++) {
+            double sum = 0;
+            for (size_t e = 0; e < k; e++) sum += row[e] * (double)r->weight[j * k + e];
+            out[i * out_row + j] = sum * r->scales[j];
+        }
+    }
+}
+
 void reference_product(struct run *r, const double *x, const struct tensor *t, double *out,
                        size_t out_row)
 {
     const size_t n = (size_t)t->dim[0], k = (size_t)t->dim[1];
     reference_load(r, t);
+    if (r->c->e4m3 && t != r->model->head) {
+        e4m3_product(r, x, n, k, out, out_row);
+        return;
+    }
     for (size_t i = 0; i < r->count; i++)
         for (size_t j = 0; j < n; j++) {
             const float *w = r->weight + j * k;
@@ -62,9 +106,13 @@ void reference_norm(struct run *r, const struct tensor *t, const double *x, size
     }
 }
 
+/* Ahead of e4m3 the result is not rounded to bf16 as well. */
 static void norm(struct run *r, const struct tensor *t)
 {
+    const bool rounded = r->rounded;
+    r->rounded = rounded && (!r->c->e4m3 || t == r->model->norm);
     reference_norm(r, t, r->stream, (size_t)r->c->hidden, r->c->norm_eps, r->normed);
+    r->rounded = rounded;
 }
 
 void reference_rotate(const struct run *r, double *x, size_t pair, size_t step, size_t position)
@@ -159,6 +207,10 @@ void reference_dense(struct run *r, const double *x, const struct tensor *gate,
     r->count = rows;
     reference_product(r, x, gate, r->inner, width);
     reference_product(r, x, up, r->inner_up, width);
+    if (r->c->e4m3) { /* no epilogue of a product computes SwiGLU then */
+        reference_keep(r, r->inner, rows * width);
+        reference_keep(r, r->inner_up, rows * width);
+    }
     for (size_t i = 0; i < rows * width; i++)
         r->inner[i] = keep(r, r->inner[i] / (1 + exp(-r->inner[i])) * r->inner_up[i]);
     r->count = count;
@@ -236,6 +288,8 @@ static size_t place(struct run *r, double *base)
         {&r->added, c->experts ? n * h : 0},
         {&r->made, c->experts ? h : 0},
         {&r->router, n * (size_t)c->experts},
+        {&r->quantised, c->e4m3 ? h + inner + heads * (size_t)c->v_dim : 0},
+        {&r->scales, c->e4m3 ? h + inner + row : 0},
     };
     size_t used = 0;
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {

@@ -11,6 +11,7 @@ struct run {
     bool rounded;
     float *weight; /* of the tensor in use */
     double *stream, *normed, *qkv, *mixed, *inner, *inner_up, *angle, *scores;
+    double *quantised, *scales;    /* of e4m3: a row that is multiplied, scales of a matrix */
     double *added, *made, *router; /* of experts: their sum, one row of one, scores */
     double margin; /* the least by which a chosen expert's score is above the next */
 };

@@ -29,6 +29,7 @@ static int setup_open(const struct command *c, struct setup *s, struct problem *
 {
     const bool leads = !s->ranks || s->ranks->rank == 0;
     if (checkpoint_open(c->folder, &s->checkpoint, p)) return -1;
+    s->checkpoint.config.e4m3 = c->fp8;
     if (!c->ids && leads) s->tokenizer = tokenizer_open(c->folder, p);
     if (!c->ids && leads && !s->tokenizer) return -1;
     if (s->ranks ? gpu_open_rank(NULL, s->ranks->rank, s->ranks->count, &s->gpu, p)

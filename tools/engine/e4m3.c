@@ -1,0 +1,154 @@
+/*
+ * Projections in e4m3: rows of their weights, quantised once, times rows of activations, quantised as they are made.
+ * A row has one scale, its largest number's over 448. Sums are f32, and what goes between layers is bf16 as without.
+ */
+#include "model_parts.h"
+
+#include <string.h>
+
+/* ---- weights -- */
+
+/* Rows of bf16 on the device to e4m3 and scales. */
+static int quantise(const struct model *m, const struct engine_quant *args, struct problem *p)
+{
+    hewn_error err;
+    return model_passed(engine_quant(&m->kernels, args, m->gpu->stream, &err), &err, p);
+}
+
+int e4m3_upload(const struct model *m, const struct tensor *t, struct e4m3_upload *u,
+                hewn_deviceptr out, hewn_deviceptr scales, struct problem *p)
+{
+    const int64_t rows = t->dim[0], n = t->dim[1], most = (int64_t)u->elements / n;
+    if (most < 1)
+        return problem(p, "%s: a row of %lld elements; --fp8 takes rows of up to %zu", t->name,
+                       (long long)n, u->elements);
+    for (int64_t from = 0, now; from < rows; from += now) {
+        now = rows - from < most ? rows - from : most;
+        const struct engine_quant args = {.x = u->staging,
+                                          .out = out + (uint64_t)(from * n),
+                                          .scales = scales + 4 * (uint64_t)from,
+                                          .rows = now,
+                                          .n = n};
+        const size_t count = (size_t)(now * n);
+        weights_bf16(t, (size_t)(from * n), count, u->bits);
+        if (gpu_check(m->gpu, m->gpu->to_device(u->staging, u->bits, count * sizeof *u->bits),
+                      t->name, p) ||
+            quantise(m, &args, p) ||
+            gpu_check(m->gpu, m->gpu->stream_wait(m->gpu->stream), t->name, p))
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- plans -- */
+
+static int plan(struct model *m, int64_t rows, int64_t n, int64_t k, uint32_t with,
+                struct product_plan *out, struct problem *p)
+{
+    const hewn_gemm_desc desc = {
+        .m = rows,
+        .n = n,
+        .k = k,
+        .in = HEWN_E4M3,
+        .out = HEWN_BF16,
+        .bias_type = HEWN_BF16,
+        .with = with | HEWN_GEMM_WITH_SCALE_ROWS | HEWN_GEMM_WITH_SCALE_COLUMNS,
+        .constant_b = 1,
+    };
+    return model_plan_product(m, &desc, out, p);
+}
+
+int e4m3_plan(struct model *m, struct row_plans *r, struct problem *p)
+{
+    const struct config *c = &m->config;
+    const int64_t q = c->heads * c->head_dim, kv = 2 * c->kv_heads * c->head_dim;
+    const uint32_t qkv_bias = c->qkv_bias ? HEWN_GEMM_WITH_BIAS : 0;
+    const uint32_t o_bias = c->o_bias ? HEWN_GEMM_WITH_BIAS : 0;
+    return plan(m, r->rows, q + kv, c->hidden, qkv_bias, &r->qkv, p) ||
+                   plan(m, r->rows, c->hidden, q, HEWN_GEMM_WITH_C | o_bias, &r->o, p) ||
+                   plan(m, r->rows, 2 * c->intermediate, c->hidden, 0, &r->inner, p) ||
+                   plan(m, r->rows, c->hidden, c->intermediate, HEWN_GEMM_WITH_C, &r->down, p)
+               ? -1
+               : 0;
+}
+
+/* ---- a step -- */
+
+/* Rows of x, gated by `up` or normed by `norm`, times a projection. */
+struct projection {
+    hewn_deviceptr x, up, norm;
+    int64_t n, row; /* of x; row 0: n */
+    const struct product_plan *plan;
+    hewn_deviceptr weights, scales, bias, c, d;
+};
+
+static int project(const struct model *m, int64_t rows, const struct projection *j,
+                   struct problem *p)
+{
+    const struct engine_quant quant = {.x = j->x,
+                                       .up = j->up,
+                                       .w = j->norm,
+                                       .out = m->e4m3.rows,
+                                       .scales = m->e4m3.scales,
+                                       .rows = rows,
+                                       .n = j->n,
+                                       .row = j->row,
+                                       .eps = m->config.norm_eps};
+    const hewn_gemm_args args = {.struct_size = sizeof args,
+                                 .a = m->e4m3.rows,
+                                 .b = j->weights,
+                                 .d = j->d,
+                                 .c = j->c,
+                                 .bias = j->bias,
+                                 .beta = j->c ? 1 : 0,
+                                 .scale_a = m->e4m3.scales,
+                                 .scale_b = j->scales,
+                                 .workspace = j->plan->workspace ? m->workspace : 0};
+    hewn_error err;
+    if (quantise(m, &quant, p)) return -1;
+    return model_passed(hewn_gemm_plan_run(j->plan->plan, &args, m->gpu->stream, &err), &err, p);
+}
+
+int e4m3_layer(const struct model *m, const struct rows *r, const struct layer_weights *w,
+               struct problem *p)
+{
+    const struct config *c = &m->config;
+    const struct row_plans *plans = r->plans;
+    const struct projection qkv = {.x = m->stream,
+                                   .norm = w->norm_in,
+                                   .n = c->hidden,
+                                   .plan = &plans->qkv,
+                                   .weights = w->qkv,
+                                   .scales = w->e4m3.qkv,
+                                   .bias = w->qkv_bias,
+                                   .d = m->qkv};
+    const struct projection o = {.x = m->mixed,
+                                 .n = c->heads * c->v_dim,
+                                 .plan = &plans->o,
+                                 .weights = w->o,
+                                 .scales = w->e4m3.o,
+                                 .bias = w->o_bias,
+                                 .c = m->stream,
+                                 .d = m->stream};
+    const struct projection inner = {.x = m->stream,
+                                     .norm = w->norm_post,
+                                     .n = c->hidden,
+                                     .plan = &plans->inner,
+                                     .weights = w->inner,
+                                     .scales = w->e4m3.inner,
+                                     .d = m->inner};
+    const struct projection down = {.x = m->inner,
+                                    .up = m->inner + 2 * (uint64_t)c->intermediate,
+                                    .n = c->intermediate,
+                                    .row = 2 * c->intermediate,
+                                    .plan = &plans->down,
+                                    .weights = w->down,
+                                    .scales = w->e4m3.down,
+                                    .c = m->stream,
+                                    .d = m->stream};
+    return project(m, plans->rows, &qkv, p) || model_attend(m, r, w, p) ||
+                   project(m, plans->rows, &o, p) || project(m, plans->rows, &inner, p) ||
+                   project(m, plans->rows, &down, p)
+               ? -1
+               : 0;
+}
