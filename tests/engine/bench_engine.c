@@ -1,6 +1,6 @@
 /*
  * How long steps of the engine take, for models of random weights: bench_engine [--layers N]
- * [--shape NAME] [--ranks N]
+ * [--shape NAME] [--ranks N] [--fp8 1]
  *
  * Decode: steps of 1, 8 and 64 requests at 4,096 keys each, beside the time that the weights and
  * the cache take to be read once at the given bandwidth. Prefill: a prompt of 8,192 tokens. Steps
@@ -118,7 +118,7 @@ double weight_bytes(const struct config *c)
     const double layer =
         (double)c->hidden * (double)((2 * c->heads + 2 * c->kv_heads) * c->head_dim) +
         3.0 * (double)c->hidden * (double)c->intermediate;
-    return 2 * ((double)c->layers * layer + (double)c->hidden * (double)c->vocab);
+    return (c->e4m3 ? 1 : 2) * (double)c->layers * layer + 2 * (double)c->hidden * (double)c->vocab;
 }
 
 double cache_bytes(const struct config *c, int64_t slots, int64_t keys)
@@ -194,7 +194,8 @@ int time_prefill(struct model *m, int64_t count, double *out, struct problem *p)
     }
     free(tokens);
     *out = best;
-    flop = (weight_bytes(c) - 2.0 * (double)(c->hidden * c->vocab)) * (double)count +
+    flop = (weight_bytes(c) - 2.0 * (double)(c->hidden * c->vocab)) * (c->e4m3 ? 2 : 1) *
+               (double)count +
            2.0 * (double)(c->heads * c->head_dim * c->layers) * (double)count * (double)count;
     printf("prefill %lld tokens in chunks of %lld: %.2f ms, %.0f tokens/s, %.0f TFLOP/s\n",
            (long long)count, (long long)m->options.chunk, 1e3 * best, (double)count / best,
@@ -232,7 +233,7 @@ static int run(const struct config *c, int64_t slots, int64_t keys, int64_t prom
     if (!failed) printf("opened in %.1f s, %.1f GB\n", seconds() - start, 1e-9 * (double)gpu.bytes);
     for (int64_t s = 1; !failed && s <= slots; s *= 8)
         failed = time_decode(m, s, keys, steps, &took, &p);
-    failed = failed || time_prefill(m, prompt, &took, &p);
+    failed = failed || time_prefill(m, prompt, &took, &p) || time_parts(m, prompt, took, &p);
     if (failed) fail(&p);
     model_close(m);
     gpu_close(&gpu);
@@ -242,23 +243,25 @@ static int run(const struct config *c, int64_t slots, int64_t keys, int64_t prom
 
 static int usage(void)
 {
-    fprintf(stderr,
-            "usage: bench_engine [--shape 8b|1b|small] [--layers N] [--slots N] [--keys N] "
-            "[--prompt N] [--chunk N] [--steps N] [--ranks N]\nN of --steps is below %d.\n",
-            ROOM);
+    fprintf(
+        stderr,
+        "usage: bench_engine [--shape 8b|1b|small] [--layers N] [--slots N] [--keys N] "
+        "[--prompt N] [--chunk N] [--steps N] [--ranks N] [--fp8 1]\nN of --steps is below %d.\n",
+        ROOM);
     return 64;
 }
 
 int main(int argc, char **argv)
 {
     const char *shape = "8b";
-    int64_t slots = 64, keys = 4096, prompt = 8192, chunk = 8192, layers = 0, steps = 20, ranks = 0;
+    int64_t slots = 64, keys = 4096, prompt = 8192, chunk = 8192, layers = 0, steps = 20, ranks = 0,
+            fp8 = 0;
     const struct {
         const char *name;
         int64_t *value;
     } numbers[] = {{"--slots", &slots}, {"--keys", &keys},     {"--prompt", &prompt},
                    {"--chunk", &chunk}, {"--layers", &layers}, {"--steps", &steps},
-                   {"--ranks", &ranks}};
+                   {"--ranks", &ranks}, {"--fp8", &fp8}};
     for (int i = 1; i < argc; i += 2) {
         const bool is_shape = !strcmp(argv[i], "--shape");
         size_t k = 0;
@@ -275,6 +278,7 @@ int main(int argc, char **argv)
         struct config c = shapes[i].config;
         if (strcmp(shapes[i].name, shape) != 0) continue;
         if (layers) c.layers = layers;
+        c.e4m3 = fp8 != 0;
         config_plain(&c);
         printf("%s: %lld layers of %lld\n", shape, (long long)c.layers, (long long)c.hidden);
         if (c.positions < prompt) c.positions = prompt;

@@ -1,0 +1,103 @@
+/*
+ * A prompt's time beside the sum of its kernels, each timed alone: one chunk holds the prompt, and each kind of
+ * launch of the first layer is enqueued a few times behind itself. Rope and attention are one kind.
+ */
+#include "bench_engine.h"
+
+#include "engine/model_parts.h"
+
+#include <stdio.h>
+
+enum { REPEATS = 8 };
+
+/* X(name, times in a layer) */
+#define PARTS(X) X(norm, 2) X(qkv, 1) X(attention, 1) X(o, 1) X(inner, 1) X(down, 1)
+
+enum {
+#define PART(name, times) PART_##name,
+    PARTS(PART)
+#undef PART
+        PART_COUNT
+};
+
+static int norm(const struct model *m, int64_t rows, struct problem *p)
+{
+    const struct engine_norm args = {.x = m->stream,
+                                     .w = m->layer[0].norm_post,
+                                     .out = m->normed,
+                                     .rows = rows,
+                                     .x_rows = rows,
+                                     .hidden = m->config.hidden,
+                                     .eps = m->config.norm_eps};
+    hewn_error err;
+    return model_passed(engine_norm(&m->kernels, &args, m->gpu->stream, &err), &err, p);
+}
+
+static int launch(const struct model *m, const struct rows *r, int part, struct problem *p)
+{
+    const struct layer_weights *w = &m->layer[0];
+    const struct row_plans *plans = r->plans;
+    switch (part) {
+    case PART_norm: return norm(m, plans->rows, p);
+    case PART_qkv: return model_product(m, &plans->qkv, m->normed, w->qkv, 0, 0, m->qkv, p);
+    case PART_attention: return model_attend(m, r, w, p);
+    case PART_o: return model_product(m, &plans->o, m->mixed, w->o, 0, m->stream, m->stream, p);
+    case PART_inner: return model_product(m, &plans->inner, m->normed, w->inner, 0, 0, m->inner, p);
+    default: return model_product(m, &plans->down, m->inner, w->down, 0, m->stream, m->stream, p);
+    }
+}
+
+static int wait(const struct model *m, struct problem *p)
+{
+    return gpu_check(m->gpu, m->gpu->stream_wait(m->gpu->stream), "a launch", p);
+}
+
+/* The best of three rounds, a launch's seconds. */
+static int time_part(const struct model *m, const struct rows *r, int part, double *out,
+                     struct problem *p)
+{
+    *out = 1e9;
+    for (int round = 0; round < 3; round++) {
+        double start;
+        if (wait(m, p)) return -1;
+        start = seconds();
+        for (int i = 0; i < REPEATS; i++)
+            if (launch(m, r, part, p)) return -1;
+        if (wait(m, p)) return -1;
+        if ((seconds() - start) / REPEATS < *out) *out = (seconds() - start) / REPEATS;
+    }
+    return 0;
+}
+
+int time_parts(struct model *m, int64_t count, double whole, struct problem *p)
+{
+    static const struct {
+        const char *name;
+        int times;
+    } parts[] = {
+#define PART(name, times) {#name, times},
+        PARTS(PART)
+#undef PART
+    };
+    struct rows r = {.plans = m->prefill,
+                     .tokens = m->input.tokens,
+                     .positions = m->input.positions,
+                     .sequences = m->input.sequences,
+                     .lengths = m->input.length,
+                     .table = m->table,
+                     .offsets = m->input.offsets};
+    double sum = 0;
+    if (m->config.e4m3 || m->ranks || count > m->options.chunk) return 0;
+    while (r.plans->rows < count) r.plans++;
+    printf("        alone, us:");
+    for (int i = 0; i < PART_COUNT; i++) {
+        double took;
+        if (time_part(m, &r, i, &took, p)) return -1;
+        printf(" %s %.1f%s", parts[i].name, 1e6 * took, i + 1 < PART_COUNT ? "," : "");
+        sum += parts[i].times * took;
+    }
+    sum *= (double)m->config.layers;
+    printf("; all layers' %.2f ms, %.2f of the prompt's time\n", 1e3 * sum, sum / whole);
+    fflush(stdout);
+    return 0;
+}
