@@ -298,8 +298,8 @@ static const char *text_of(const struct kernel *k, int i)
     return i < 0 ? k->original : k->mutant[i].text;
 }
 
-/* The launches that a mutant runs in: the first few of those that execute what it changes, and their neighbours, whose
- * data they share. */
+/* The launches that a mutant runs in: the first few and the last of those that execute what it changes, and their
+ * neighbours, whose data they share. */
 static uint64_t launches_for(const struct kernel *k, int mutant)
 {
     uint64_t all, some = 0;
@@ -307,6 +307,8 @@ static uint64_t launches_for(const struct kernel *k, int mutant)
     all = cover_launches(&k->cover, &k->mutant[mutant]);
     if (!k->result[mutant].probe) return all & (~all + 1);
     for (int i = 0; i < LAUNCHES && all; i++, all &= all - 1) some |= all & (~all + 1);
+    while (all & (all - 1)) all &= all - 1;
+    some |= all;
     return some | some << 1 | some >> 1;
 }
 
