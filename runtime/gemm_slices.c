@@ -78,6 +78,7 @@ static hewn_gemm_desc slice_desc(const hewn_gemm_plan *plan, const hewn_gemm_des
         .stride_d = ldd * d->m,
         .variant = choice->kernel->variant,
         .slices = 1,
+        .constant_b = d->constant_b,
     };
 }
 
