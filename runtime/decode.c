@@ -16,6 +16,8 @@
 enum {
     MOST_ROWS = 64,     /* query rows of a KV head: with more, prefill's wide tiles are faster */
     LEAST_BOX = 16,     /* rows: smaller boxes are slower than rows fetched one by one */
+    FAR_KEYS = 8192,    /* of a sequence, */
+    FAR_HEADS = 12,     /* and KV heads of all sequences, from which on `far_rows` holds */
     MOST_PAGED = 64,    /* rows of a box in a page: larger ones load more behind the last key, */
     MOST_PLAIN = 32,    /* and without pages; smaller ones are slower (LEDGER.md) */
     LEAST_JOINED = 3,   /* blocks an SM, where KV heads share a tile */
@@ -24,18 +26,19 @@ enum {
 };
 
 static const struct decode_kernel kernels[] = {
-#define KERNEL(P, t, qk, v, h, e, n)      \
-    {.target = #t,                        \
-     .qk_dim = qk,                        \
-     .v_dim = v,                          \
-     .element = e,                        \
-     .rows = n,                           \
-     .heads = h,                          \
-     .step_keys = DECODE_BLOCK,           \
-     .clusters = (h) == 1,                \
-     .slots = P##_DECODE_SLOTS(qk, e, n), \
-     .threads = P##_DECODE_THREADS,       \
-     .row_bytes = P##_DECODE_ROW(qk, e),  \
+#define KERNEL(P, t, qk, v, h, e, n)                                 \
+    {.target = #t,                                                   \
+     .qk_dim = qk,                                                   \
+     .v_dim = v,                                                     \
+     .element = e,                                                   \
+     .rows = n,                                                      \
+     .heads = h,                                                     \
+     .step_keys = DECODE_BLOCK,                                      \
+     .clusters = (h) == 1,                                           \
+     .far_rows = (h) == 1 && (e) == 2 && (qk) >= 128 && (qk) <= 192, \
+     .slots = P##_DECODE_SLOTS(qk, e, n),                            \
+     .threads = P##_DECODE_THREADS,                                  \
+     .row_bytes = P##_DECODE_ROW(qk, e),                             \
      .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, e, n)},
     SM90A_DECODE_VARIANTS(KERNEL)
 #undef KERNEL
@@ -127,6 +130,15 @@ static int scattered(const struct attention_tensor *t)
     return t->token != t->columns * t->element;
 }
 
+/* Whether rows are fetched faster one by one than by boxes in pages of LEAST_BOX: LEDGER.md. */
+static int faster_by_rows(const struct attention_problem *p, const struct decode_kernel *k,
+                          const struct decode_scalars *s)
+{
+    const struct attention_source *t = &p->source[0];
+    return k->far_rows && s->box == LEAST_BOX && t->length >= FAR_KEYS &&
+           (uint64_t)p->batch * p->kv_heads >= FAR_HEADS;
+}
+
 /* How keys are fetched. Of 96 columns, half of every other box is empty: boxes are faster only where
  * rows follow each other, without pages. On sm_100f e4m3 pass through a thread's hands, so there are
  * no boxes. */
@@ -137,7 +149,7 @@ static void choose_boxes(const struct attention_problem *p, const struct decode_
     uint32_t page = t->page_size, divides = page & (0U - page);
     uint32_t most = lesser(page ? MOST_PAGED : MOST_PLAIN, k->step_keys);
     s->box = page ? lesser(divides, most) : most;
-    s->gather = k->rows_only || (page && s->box < LEAST_BOX) ||
+    s->gather = k->rows_only || (page && (s->box < LEAST_BOX || faster_by_rows(p, k, s))) ||
                 (k->qk_dim == 96 && (page || scattered(&t->k) || scattered(&t->v)));
 }
 
