@@ -1,9 +1,10 @@
 """Compares the engine with transformers: beside_transformers.py ENGINE FOLDER COUNT SEED [KIND]..
 
-Saves COUNT random checkpoints of the kinds below, or of those that are named, lets the engine draw a few tokens from each with
---check (its logits on the device against its own float64 reference), and compares that reference with the
-model of transformers in float64. That one keeps norms, rotations and softmax in fp32, so the bound is 1e-4 of
-the largest logit. Ends with "N passed, N failed". Needs transformers 4.51 or later.
+Saves COUNT random checkpoints of the kinds below, or of those that are named, lets the engine draw a few
+tokens from each with --check (its logits on the device against its own float64 reference), and compares
+that reference with the model of transformers in float64. That one keeps norms, rotations and softmax in
+fp32, so the bound is 1e-4 of the largest logit. Ends with "N passed, N failed". Needs transformers 4.51 or
+later.
 """
 import os
 import random
@@ -44,7 +45,7 @@ def random_deepseek_v2(rng):
     kept, each = rng.randrange(1, groups + 1), rng.choice([2, 4, 8])
     most = groups * each if method == "greedy" else kept * each
     return transformers.DeepseekV2Config(
-        vocab_size=rng.choice([97, 128, 260]), hidden_size=8 * rng.randrange(4, 20), intermediate_size=96,
+        vocab_size=rng.choice([97, 128, 260]), hidden_size=8 * heads * rng.randrange(2, 8), intermediate_size=96,
         moe_intermediate_size=8 * rng.randrange(1, 9), num_hidden_layers=rng.choice([1, 2, 3]),
         num_attention_heads=heads, num_key_value_heads=heads, n_shared_experts=rng.choice([1, 2]),
         n_routed_experts=groups * each, n_group=groups, topk_group=kept, topk_method=method,
@@ -159,7 +160,7 @@ def main():
         why = compare(engine, os.path.join(folder, "model"), random.Random(seed + i), kinds)
         if why:
             failed += 1
-            print("FAIL seed %d: %s" % (seed + i, why))
+            print("FAIL seed %d: %s" % (seed + i, why), flush=True)
     print("transformers %s: %d passed, %d failed" % (transformers.__version__, count - failed, failed))
     return 1 if failed else 0
 
