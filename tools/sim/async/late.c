@@ -232,6 +232,7 @@ static void file_global(struct late *l, const struct event *e, uint64_t address,
     struct late_range *r;
     if (e->access & ACCESS_WRITE) late_global_clear(l->global, address, size);
     if (e->access & ACCESS_WRITE || !size) return;
+    if (!mem_range(address, size, NULL, NULL)) return; /* the copy itself tells it */
     if (!(r = range_new(e, (uint8_t *)(uintptr_t)address, address, size))) return;
     r->global = true;
     add(l, r, late_global_read(l->global, address, size, r->bytes, r->bytes + size, LATE_FENCE));

@@ -48,11 +48,17 @@ struct late_global *late_global_new(void)
     return calloc(1, sizeof(struct late_global));
 }
 
+static void pieces_free(struct late_global *g)
+{
+    for (uint32_t i = 0; g->pieces && i < PIECE_SLOTS; i++) free(g->pieces[i]);
+    free(g->pieces);
+    g->pieces = NULL;
+}
+
 void late_global_free(struct late_global *g)
 {
     if (!g) return;
-    for (uint32_t i = 0; g->pieces && i < PIECE_SLOTS; i++) free(g->pieces[i]);
-    free(g->pieces);
+    pieces_free(g);
     free(g->warps);
     free(g);
 }
@@ -63,7 +69,11 @@ uint32_t late_global_warp(struct late_global *g)
         const uint32_t capacity = 2 * g->warp_capacity + 64;
         struct late_global_warp *grown =
             capacity > WARPS_MOST ? NULL : realloc(g->warps, capacity * sizeof *grown);
-        if (!grown) return 0;
+        if (!grown) { /* what this warp does could not be told from others': nothing is late now */
+            pieces_free(g);
+            g->piece_count = PIECES_MOST;
+            return 0;
+        }
         g->warps = grown;
         g->warp_capacity = capacity;
     }

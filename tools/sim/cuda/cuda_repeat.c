@@ -93,7 +93,8 @@ static uint64_t digest_consts(const struct launch_request *r)
 /* Its results are those of its request and memory alone; and no later launch may overlap it. */
 static bool repeats(const struct launch_request *r)
 {
-    static const char *const watched[] = {"HEWN_SIM_TRACE", "HEWN_SIM_WORKSHEET"};
+    static const char *const watched[] = {"HEWN_SIM_TRACE", "HEWN_SIM_WORKSHEET",
+                                          "HEWN_SIM_EXECUTED"};
     const struct kernel *k = r->function->kernel;
 
     if (driver.settings.repeat == MODE_NEVER || driver.settings.explore || driver.settings.advise ||
