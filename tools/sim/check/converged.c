@@ -9,9 +9,11 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { KEPT = 8 }; /* accesses of a warp; as many reads besides */
 enum { PLACE_BITS = 6, PLACES = 1 << PLACE_BITS };
+enum { STEPPED_SETS = 4 };
 
 struct lane_access {
     const struct insn *in;
@@ -19,9 +21,9 @@ struct lane_access {
     uint32_t lanes;
     bool over; /* all lanes know of it */
     bool told; /* some lanes have met since, and `knows` says what they know */
-    uint32_t
-        stepped; /* lanes that have stood at one shuffle or vote since: it orders no memory, but they
-                         have run together again */
+    /* Disjoint sets of lanes that have stood at one shuffle or vote since: that orders no memory,
+     * but they have run together again. Where there are more sets, the last ones count. */
+    uint32_t stepped[STEPPED_SETS];
     uint32_t
         knows[WARP_LANES + 1]; /* by lane: the lanes whose part of it has come to be known there;
                                        [WARP_LANES]: what has left the warp */
@@ -98,7 +100,7 @@ static void keep(struct ring *r, const struct event *e, uint64_t low, uint64_t h
     a->high = high;
     a->lanes = e->lanes;
     a->over = a->told = false;
-    a->stepped = 0;
+    memset(a->stepped, 0, sizeof a->stepped);
     a->size = (uint32_t)e->size;
     a->space = e->space;
     a->write = (e->access & ACCESS_WRITE) != 0;
@@ -235,7 +237,9 @@ static bool lanes_apart(struct lane_access *a, const struct event *e, const stru
 static uint32_t apart_from(const struct lane_access *a, const struct event *e)
 {
     const uint32_t apart = e->warp->live & ~warp_frag(e->warp)->mask;
-    return e->lanes & ~a->stepped ? apart : apart & ~a->stepped;
+    for (uint32_t i = 0; i < STEPPED_SETS; i++)
+        if (!(e->lanes & ~a->stepped[i])) return apart & ~a->stepped[i];
+    return apart;
 }
 
 /* A lane whose bytes of the earlier access another lane now has, and the two have not met since: one that has come
@@ -466,10 +470,20 @@ static void arrives(struct order *o, const struct converged *c, const struct eve
     sim_idiom(o->group, e->in, IDIOM_LANES_IN_STEP);
 }
 
-/* These lanes run together again. */
+/* These lanes run together again, and with those that ran with any of them. */
 static void step(struct ring *r, uint32_t lanes)
 {
-    for (uint32_t i = 0; i < r->count; i++) r->at[i].stepped |= lanes;
+    for (uint32_t i = 0; i < r->count; i++) {
+        uint32_t *sets = r->at[i].stepped, before[STEPPED_SETS], joined = lanes, kept = 1;
+        if (!(lanes & ~sets[0])) continue;
+        memcpy(before, sets, sizeof before);
+        for (uint32_t n = 0; n < STEPPED_SETS; n++)
+            if (before[n] & lanes) joined |= before[n];
+        memset(sets, 0, sizeof before);
+        sets[0] = joined;
+        for (uint32_t n = 0; n < STEPPED_SETS && kept < STEPPED_SETS; n++)
+            if (before[n] & ~joined) sets[kept++] = before[n];
+    }
 }
 
 void converged_event(struct order *o, struct order_warp *w, const struct event *e)

@@ -173,7 +173,8 @@ static void say_unstarted(struct text *t, const struct deadlock *d)
     const struct launch *l = d->group->launch;
     uint32_t total = launch_cluster_count(l), n = 0;
     for (uint32_t i = 0; i < l->group_count; i++) {
-        uint32_t next = l->groups[i].next_cluster;
+        if (!d->group->together && &l->groups[i] != d->group) continue; /* another thread runs it */
+        const uint32_t next = l->groups[i].next_cluster;
         if (next < total) n += (total - next + l->group_count - 1) / l->group_count;
     }
     n *= launch_cluster_size(l);

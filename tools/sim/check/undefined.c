@@ -153,7 +153,7 @@ static void tell_used(struct order_warp *w, const struct insn *in, const struct 
 
 /* ---- results that an undefined value does not reach ---- */
 
-enum { PROBES = 8, PROBED_BYTES = WARP_LANES * 8 };
+enum { FIXED_PROBES = 9, PROBES = FIXED_PROBES + 4, PROBED_BYTES = WARP_LANES * 8 };
 
 struct registers_before {
     uint8_t of[INSN_ARGS][PROBED_BYTES]; /* of each argument */
@@ -170,19 +170,37 @@ static uint32_t other_than(const struct insn *in, uint32_t i, uint32_t place)
     return INSN_ARGS;
 }
 
-/* A probe's value for an argument: small and large ones, and what the instruction's other arguments are. */
+/* The ends of what an argument can be, as a number of any type, and some between; of two arguments,
+ * different ones. */
+static uint64_t fixed_probe(uint32_t number, bool odd, uint32_t bits)
+{
+    const uint64_t sign = UINT64_C(1) << (bits - 1);
+    const uint64_t infinity = bits == 64   ? UINT64_C(0x7FF0000000000000)
+                              : bits == 32 ? 0x7F800000
+                                           : 0x7C00;
+    switch (number) {
+    case 0: return 0;
+    case 1: return UINT64_MAX;
+    case 2: return odd ? UINT64_MAX : 0;
+    case 3: return odd ? 0xF1F1F1F1F1F1F1F1 : 0x7171717171717171;
+    case 4: return odd ? sign : sign - 1;
+    case 5: return odd ? sign - 1 : sign;
+    case 6: return odd ? sign | infinity : infinity;
+    case 7: return odd ? infinity : sign | infinity;
+    default: return 1;
+    }
+}
+
+/* A probe's value for an argument: one of those, and what the instruction's other arguments are. */
 static uint64_t probe(const struct event *e, const struct registers_before *before, uint32_t number,
                       uint32_t i, uint32_t lane)
 {
-    static const uint64_t of[PROBES / 2][2] = {{0, 0},
-                                               {UINT64_MAX, UINT64_MAX},
-                                               {0, UINT64_MAX},
-                                               {0x7171717171717171, 0xF1F1F1F1F1F1F1F1}};
+    const uint32_t bits = e->in->arg[i].bits;
     uint32_t other;
     uint64_t value = 0;
-    if (number < PROBES / 2) return of[number][i % 2];
-    other = other_than(e->in, i, number - PROBES / 2);
-    if (other == INSN_ARGS) return of[2 + number % 2][1 - i % 2];
+    if (number < FIXED_PROBES) return fixed_probe(number, i % 2, bits);
+    other = other_than(e->in, i, number - FIXED_PROBES);
+    if (other == INSN_ARGS) return fixed_probe(2 + number % 2, !(i % 2), bits);
     const struct arg a = e->in->arg[other];
     if (a.bank != BANK_REGS) return arg_lane(e->warp, a, lane);
     memcpy(&value, before->of[other] + (size_t)lane * (a.bits / 8U), a.bits / 8U);
