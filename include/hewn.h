@@ -507,7 +507,7 @@ typedef struct hewn_gemm_plan_info {
     uint32_t dynamic_shared; /* bytes */
     uint32_t tmem_columns;
     uint32_t tile_m, tile_n, tile_k; /* the tile of D that a CTA computes, and k of one stage */
-    uint32_t stages;
+    uint32_t stages;    /* of "odd16x16" and "odd32x32": tiles that a CTA computes */
     uint32_t parts;
     uint32_t slices;    /* of K; above 1 the fields above are those of the kernel that computes slices */
     uint64_t workspace; /* bytes that a run's `workspace` has; it needs no initial values */

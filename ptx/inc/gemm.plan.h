@@ -82,7 +82,7 @@
     X(u32, mode, "a_mn + 2 * b_mn; fp8: a_e5m2 + 2 * b_e5m2 + 4 * full; 128 glu")           \
     X(u32, finish, "1 factors, 2 C, 4, 8 bias, 16 .. act, 64, 128 scales of rows, columns") \
     X(u32, columns, "of D in a tile, where the plan decides it; else 0")                    \
-    X(u32, stages, "of the ring, or k-blocks to fetch early, where the plan says; 0")       \
+    X(u32, stages, "of the ring, k-blocks to fetch early or teams, as the plan says; or 0") \
     X(f32, alpha, "finish & 1 ? alpha : any")                                               \
     X(f32, beta, "finish & 2 ? beta : any")
 

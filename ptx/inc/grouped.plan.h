@@ -30,7 +30,7 @@
  * map_b   | B, input dtype  | {k, n, groups}                         | {128 B of k, TILE_N, 1}     | 128 B
  * map_d   | D, output dtype | {whole, m, groups or 1}                | {128 B of columns, 16, 1}   | 128 B
  * map_s   | scale_a, f32    | {m, blocks of k, groups or 1}          | {TILE_M + 4, 1, 1}          | none
- * Without scales map_s is not used.
+ * Without scales map_s is not used, except as follows.
  * With `pair` the boxes of A and B have half as many rows, with 2 those of A a quarter; with GLU those of B always half.
  * On sm_100f, with `pair` and tiles of 256 columns, map_s is that of B in boxes of 64 rows: where the last wave of tiles leaves
  * half of the clusters idle, each of its tiles is two of half as many columns, so a run has more tiles than above.

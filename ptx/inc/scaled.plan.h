@@ -77,7 +77,7 @@
     X(u32, raster_rows, "rows of tiles of a group that are walked together")               \
     X(u32, kind, "0 planes, 1 counts, 2 offsets")                                          \
     X(u32, align,                                                                          \
-      "offsets: a power of two, 128 or more, of mw8 4; first rows are rounded "            \
+      "offsets: a power of two, 128 or more, of mw8 4, of h16 1; first rows are rounded "  \
       "up to this")                                                                        \
     X(u32, formats,                                                                        \
       "A's format << 7 | B's << 10, as in an instruction descriptor; of mw8 with "         \

@@ -115,6 +115,9 @@ void gemm_write_shape(FILE *out, const struct module_id *id)
     const struct gemm_shape *p = id->plan->gemm;
 
     unsigned cluster = id->plan->cluster;
+    /* few rows without tensor memory, and small products: each CTA has its tile, or its teams */
+    const int teams = strcmp(id->plan->text, "gemm_oddsmall") == 0,
+              each = strcmp(id->plan->text, "gemm") != 0 && !id->plan->tmem_columns;
 
     if (p->odd)
         write_odd_maps(out, id);
@@ -128,7 +131,10 @@ void gemm_write_shape(FILE *out, const struct module_id *id)
             p->raster_rows);
     if (p->parts > 1) /* of K, from 1 on: so many times the cluster and the grid given here */
         fprintf(out, "  \"parts\": %u,\n", p->parts);
-    if (cluster == 1)
+    if (each)
+        fprintf(out, "  \"grid\": [\"%s\", \"1\", \"1\"],\n",
+                teams ? "(tiles + stages - 1) / stages" : "tiles");
+    else if (cluster == 1)
         fprintf(out, "  \"grid\": [\"min(tiles, sm_count * %u)\", \"1\", \"1\"],\n",
                 id->plan->ctas_per_sm);
     else

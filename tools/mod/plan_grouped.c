@@ -195,7 +195,9 @@ void grouped_write_shape(FILE *out, const struct module_id *id)
 {
     const struct grouped_shape *s = id->plan->grouped;
     const int unscaled = s->scales >= GROUPED_UNSCALED, tile_k = GROUPED_BLOCK >> unscaled,
-              glu = s->scales == GROUPED_UNSCALED_GLU;
+              glu = s->scales == GROUPED_UNSCALED_GLU,
+              halves = s->gather4 && s->tile_n << glu == 256; /* map_s: B, for halves of tiles */
+    const char *dims_b = glu ? "\"k\", \"2 n\", \"groups\"" : "\"k\", \"n\", \"groups\"";
     char box[3][64];
     const int gather = s->gather4 && strstr(id->name, "_rows");
     snprintf(box[0], sizeof box[0], "%d, \"%u, half where shared\", 1", tile_k, s->tile_m);
@@ -207,13 +209,15 @@ void grouped_write_shape(FILE *out, const struct module_id *id)
         write_map(out, 0, "A", id->in, "\"k\", \"a_rows\"", box[0], "128B", ",");
     else
         write_map(out, 0, "A", id->in, "\"k\", \"m\", \"groups or 1\"", box[0], "128B", ",");
-    write_map(out, 1, "B", id->in, glu ? "\"k\", \"2 n\", \"groups\"" : "\"k\", \"n\", \"groups\"",
-              box[1], "128B", ",");
+    write_map(out, 1, "B", id->in, dims_b, box[1], "128B", ",");
     snprintf(box[2], sizeof box[2], "%d, %u, 1", strcmp(id->out, "f32") == 0 ? 32 : 64, s->d_rows);
     write_map(out, 2, "D", id->out, "\"whole\", \"m\", \"groups or 1\"", box[2], "128B",
-              unscaled ? "" : ",");
-    snprintf(box[2], sizeof box[2], "%u, 1, 1", s->tile_m + 4);
-    if (!unscaled)
+              unscaled && !halves ? "" : ",");
+    snprintf(box[2], sizeof box[2], halves ? "%d, 64, 1" : "%u, 1, 1",
+             halves ? tile_k : (int)s->tile_m + 4);
+    if (halves) /* where shared */
+        write_map(out, 3, "B", id->in, dims_b, box[2], "128B", "");
+    else if (!unscaled)
         write_map(out, 3, "scale_a", "f32", "\"m\", \"k_blocks\", \"groups or 1\"", box[2], "none",
                   "");
     fprintf(out,
