@@ -150,7 +150,7 @@ on_simulator() {
         [ "$suite" = all ] && run "w4 --random 300 on $gpu" on $gpu "$bin/w4" --random 300
         run "serving on $gpu" on $gpu "$bin/serving"
         run "engine_model on $gpu" on $gpu env HEWN_SIM_STRICT=1 "$bin/engine_model"
-        [ "$suite" = all ] && run "engine_model, 32 streams, on $gpu" on $gpu "$bin/engine_model" --case 14 --streams 32
+        [ "$suite" = all ] && run "engine_model, 32 streams, on $gpu" on $gpu "$bin/engine_model" --case 18 --streams 32
         run "engine_requests on $gpu" on $gpu "$bin/engine_requests" --count "$([ "$suite" = all ] && echo 200 || echo 12)"
         { [ "$suite" = all ] || [ $gpu = h200 ]; } &&
             run "engine_ranks on $gpu" on $gpu env HEWN_SIM_STRICT=1 HEWN_LIBNCCL="$absolute/tests/nccl/libnccl.so.2" "$bin/engine_ranks"

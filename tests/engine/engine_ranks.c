@@ -522,6 +522,10 @@ static void test_refused(struct run *run, const char *nccl)
     tiny.expert_width = 24;
     tiny_write(run->folder, &tiny);
     refused(run, "moe_intermediate_size is 24; 2 ranks split it only as a multiple of 16");
+    tiny.type = TINY_MIXTRAL;
+    tiny_write(run->folder, &tiny);
+    refused(run, "intermediate_size is 24; 2 ranks split it only as a multiple of 16");
+    CHECK(run->told->problem[0][0] == 'i', "%s", run->told->problem[0]);
     tiny = tiny_llama(24);
     tiny.kv_heads = 2;
     tiny_write(run->folder, &tiny);

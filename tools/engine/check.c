@@ -39,10 +39,10 @@ int check_generate(struct model *m, int64_t slot, const int32_t *prompt, int64_t
     const int64_t room = m->options.context - prompt_count + 1;
     struct model_state state;
     *out = (struct check_run){.prompt_count = prompt_count, .count = prompt_count};
-    if (most > room) most = room;
-    if (prompt_count < 1 || most < 1)
+    if (prompt_count < 1 || most < 1 || room < 1)
         return problem(p, "%lld tokens of a prompt and %lld more: the context is %lld",
                        (long long)prompt_count, (long long)most, (long long)m->options.context);
+    if (most > room) most = room;
     out->tokens = malloc((size_t)(prompt_count + most) * sizeof *out->tokens);
     out->logits = malloc((size_t)most * vocab * sizeof *out->logits);
     if (!out->tokens || !out->logits) {

@@ -31,7 +31,10 @@ int e4m3_upload(const struct model *m, const struct tensor *t, struct e4m3_uploa
                                           .n = n};
         const size_t count = (size_t)(now * n);
         weights_bf16(t, (size_t)(from * n), count, u->bits);
-        if (gpu_check(m->gpu, m->gpu->to_device(u->staging, u->bits, count * sizeof *u->bits),
+        /* On the kernel's stream: a copy on the default one may return before it has arrived. */
+        if (gpu_check(m->gpu,
+                      m->gpu->to_device_async(u->staging, u->bits, count * sizeof *u->bits,
+                                              m->gpu->stream),
                       t->name, p) ||
             quantise(m, &args, p) ||
             gpu_check(m->gpu, m->gpu->stream_wait(m->gpu->stream), t->name, p))

@@ -168,7 +168,7 @@ int engine_swiglu(const struct engine_kernels *k, const struct engine_swiglu *a,
  *   x[r] / (1 + exp(-x[r])) * up[r]         rounded to bf16; with up
  *   x[r] * w / sqrt(mean(x[r]^2) + eps)     with w
  *
- *   scales[r] = max |v[r]| / 448, and 1 / 1 of zeros (the norm's factor with w),
+ *   scales[r] = max |v[r]| / 448, and of zeros 1 (with w the norm's factor),
  *   out[r] = v[r] / scales[r] rounded to e4m3, to nearest even
  *
  * No scale without a norm is below 2^-128, so that smaller rows lose digits. A NaN or an infinity

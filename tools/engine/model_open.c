@@ -29,6 +29,21 @@ static int64_t or_usual(int64_t value, int64_t usual)
     return value ? value : usual;
 }
 
+/* Products of e4m3 have rows of a multiple of 16 bytes. */
+static int check_fp8(const struct model *m, struct problem *p)
+{
+    const struct config *c = &m->config;
+    if (!c->e4m3) return 0;
+    if (m->ranks || c->kv_rank || c->experts)
+        return problem(p, "fp8: not for %s",
+                       m->ranks ? "several ranks" : "latent attention and experts");
+    if (c->hidden % 16 || c->intermediate % 16)
+        return problem(p, "fp8: %s is %lld, no multiple of 16",
+                       c->hidden % 16 ? "hidden_size" : "intermediate_size",
+                       (long long)(c->hidden % 16 ? c->hidden : c->intermediate));
+    return 0;
+}
+
 static int take_options(struct model *m, const struct model_options *given, struct problem *p)
 {
     struct model_options *o = &m->options;
@@ -51,9 +66,7 @@ static int take_options(struct model *m, const struct model_options *given, stru
     if (o->invariant && adds_parts(m) && m->ranks->count > 2)
         return problem(p, "invariant: the sums of %d ranks by tensor have no fixed order; 2 have",
                        m->ranks->count);
-    if (m->config.e4m3 && (m->ranks || m->config.kv_rank || m->config.experts))
-        return problem(p, "e4m3: not for %s",
-                       m->ranks ? "several ranks" : "latent attention and experts");
+    if (check_fp8(m, p)) return -1;
     m->table_width = (o->context + o->page_size - 1) / o->page_size;
     o->pages = or_usual(o->pages, m->table_width * o->slots);
     if (o->pages < 1) return problem(p, "pages: %lld is below 1", (long long)o->pages);

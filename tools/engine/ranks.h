@@ -2,8 +2,8 @@
  * Several GPUs, a process each (a rank). The process that starts them computes nothing: it waits,
  * and where a rank dies it ends the others. Rank 0 leads: it has the requests, and tells the others
  * through pipes which step comes next. They compute the same step on their part, and what crosses
- * between GPUs goes through NCCL. All ranks draw the same tokens, because they draw from the same
- * bits.
+ * between GPUs goes through NCCL, or through each other's memory (exchange.h). All ranks draw the
+ * same tokens, because they draw from the same bits.
  */
 #ifndef ENGINE_RANKS_H
 #define ENGINE_RANKS_H

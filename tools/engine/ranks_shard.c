@@ -104,11 +104,12 @@ static int split_layer(struct shard *s, const struct layer_tensors *from,
 /* What each rank has, and the config of this one. */
 static int share_out(const struct ranks *r, struct config *c, struct shares *out, struct problem *p)
 {
+    const char *const width = c->mixtral ? "intermediate_size" : "moe_intermediate_size";
     *out = (struct shares){.kv = {0, 0}};
     if (split(c->heads, 1, r, "num_attention_heads", &out->heads, p) ||
         (!c->kv_rank && split_keys(c->kv_heads, r, &out->kv, p)) ||
         (c->dense_layers && split(c->intermediate, 8, r, "intermediate_size", &out->inner, p)) ||
-        (c->experts && split(c->expert_width, 8, r, "moe_intermediate_size", &out->width, p)) ||
+        (c->experts && split(c->expert_width, 8, r, width, &out->width, p)) ||
         (c->shared_width &&
          split(c->shared_width, 8, r, "the shared experts' width", &out->shared, p)))
         return -1;
