@@ -21,46 +21,46 @@ _Static_assert(ENGINE_ROUTE_GROUPS <= 32 && ENGINE_ROUTE_CHOICES <= 32, "a lane 
 _Static_assert((ENGINE_NORM_WARPS & (ENGINE_NORM_WARPS - 1)) == 0, "a power of two");
 
 /* X(kernel, prefix, dynamic shared memory, formula, dtypes, grid, limits): a kernel of ptx/inc. */
-#define KERNELS(X)                                                                               \
-    X(norm, NORM, ENGINE_NORM_SHARED,                                                            \
-      "h[r] = x[s] + y[s], s = index[r]; out[r] = h[r] * w / sqrt(mean(h[r]^2) + eps)",          \
-      "\"rows\": \"bf16\", \"index\": \"i32\", \"sum\": \"f32\"", "\"rows\", \"1\", \"1\"",      \
-      "\"units\": [1, 8192]")                                                                    \
-    X(rope, ROPE, 0,                                                                             \
-      "q[j], q[j + dim / 2] = q[j] c - q[j + dim / 2] s, q[j + dim / 2] c + q[j] s; k likewise", \
-      "\"rows\": \"bf16\", \"rotation\": \"f32\", \"positions\": \"i32\"",                       \
-      "\"rows\", \"(q_heads + 2 * kv_heads) / (8 * warp_heads), rounded up\", \"1\"",            \
-      "\"lanes\": [1, 32]")                                                                      \
-    X(swiglu, SWIGLU, 0, "out[r][c] = gate[r][c] / (1 + exp(-gate[r][c])) * up[r][c]",           \
-      "\"rows\": \"bf16\"", "\"rows\", \"units / 512, rounded up\", \"1\"",                      \
-      "\"units\": [1, 33553920]")                                                                \
-    X(quant, QUANT, ENGINE_QUANT_SHARED,                                                         \
-      "scale[r] = max |v[r]| / 448; out[r] = v[r] / scale[r]; v = x, silu(x) * up, or "          \
-      "x * w / sqrt(mean(x^2) + eps)",                                                           \
-      "\"rows\": \"bf16\", \"out\": \"e4m3\", \"scales\": \"f32\"", "\"rows\", \"1\", \"1\"",    \
-      "\"units\": [1, 8192]")                                                                    \
-    X(sample, SAMPLE, ENGINE_SAMPLE_SHARED,                                                      \
-      "the first index at which the sum of kept masses passes u * (sum of all kept); "           \
-      "mass = round(2^31 * exp((logit - largest) / temperature))",                               \
-      "\"positions\": \"i32\", \"sum\": \"u64\"", "\"rows * CTAs of a cluster\", \"1\", \"1\"",  \
-      "\"vocab\": [1, 262144]")                                                                  \
-    X(advance, ADVANCE, 0, "tokens[slot] = sampled[slot], positions[slot] += 1, or the end",     \
-      "\"tokens\": \"i32\"", "\"rows / 128, rounded up\", \"1\", \"1\"",                         \
-      "\"rows\": [1, 2147483647]")                                                               \
-    X(route, ROUTE, ENGINE_ROUTE_SHARED,                                                         \
-      "the best experts of the best groups by score + bias; weight = score * scale, or "         \
-      "scale * score / sum; score = sigmoid(logit), or softmax",                                 \
-      "\"choice\": \"i32\", \"weights\": \"f32\"", "\"rows / 4, rounded up\", \"1\", \"1\"",     \
-      "\"experts\": [1, 1024], \"groups\": [1, 32], \"choices\": [1, 32]")                       \
-    X(place, PLACE, 0, "index[place] = r, place[r][j] = place: choices in the order of experts", \
-      "\"choice\": \"i32\"", "\"experts / 8, rounded up\", \"1\", \"1\"",                        \
-      "\"count\": [0, 2147483647]")                                                              \
-    X(latent, LATENT, 0,                                                                         \
-      "cache row: x * norm / sqrt(mean(x^2) + eps), and rotated pairs; Q: rotated pairs",        \
-      "\"rows\": \"bf16\", \"rotation\": \"f32\", \"positions\": \"i32\"",                       \
+#define KERNELS(X)                                                                                 \
+    X(norm, NORM, ENGINE_NORM_SHARED,                                                              \
+      "h[r] = x[s] + y[s], s = index[r]; out[r] = h[r] * w / sqrt(mean(h[r]^2) + eps)",            \
+      "\"rows\": \"bf16\", \"index\": \"i32\", \"sum\": \"f32\"", "\"rows\", \"1\", \"1\"",        \
+      "\"units\": [1, 8192]")                                                                      \
+    X(rope, ROPE, 0,                                                                               \
+      "q[j], q[j + dim / 2] = q[j] c - q[j + dim / 2] s, q[j + dim / 2] c + q[j] s; k likewise",   \
+      "\"rows\": \"bf16\", \"rotation\": \"f32\", \"positions\": \"i32\"",                         \
+      "\"rows\", \"(q_heads + 2 * kv_heads) / (8 * warp_heads), rounded up\", \"1\"",              \
+      "\"lanes\": [1, 32]")                                                                        \
+    X(swiglu, SWIGLU, 0, "out[r][c] = gate[r][c] / (1 + exp(-gate[r][c])) * up[r][c]",             \
+      "\"rows\": \"bf16\"", "\"rows\", \"units / 512, rounded up\", \"1\"",                        \
+      "\"units\": [1, 33553920]")                                                                  \
+    X(quant, QUANT, ENGINE_QUANT_SHARED,                                                           \
+      "scale[r] = max |v[r]| / 448; out[r] = v[r] / scale[r]; v = x, silu(x) * up, or "            \
+      "x * w / sqrt(mean(x^2) + eps)",                                                             \
+      "\"rows\": \"bf16\", \"out\": \"e4m3\", \"scales\": \"f32\"", "\"rows\", \"1\", \"1\"",      \
+      "\"units\": [1, 8192]")                                                                      \
+    X(sample, SAMPLE, ENGINE_SAMPLE_SHARED,                                                        \
+      "the first index at which the sum of kept masses passes u * (sum of all kept); "             \
+      "mass = round(2^31 * exp((logit - largest) / temperature))",                                 \
+      "\"positions\": \"i32\", \"sum\": \"u64\"", "\"rows * CTAs of a cluster\", \"1\", \"1\"",    \
+      "\"vocab\": [1, 262144]")                                                                    \
+    X(advance, ADVANCE, 0, "tokens[slot] = sampled[slot], positions[slot] += 1, or the end",       \
+      "\"tokens\": \"i32\"", "\"rows / 128, rounded up\", \"1\", \"1\"",                           \
+      "\"rows\": [1, 2147483647]")                                                                 \
+    X(route, ROUTE, ENGINE_ROUTE_SHARED,                                                           \
+      "the best experts of the best groups by score + bias; weight = score * scale, or "           \
+      "scale * score / sum; score = sigmoid(logit), or softmax",                                   \
+      "\"choice\": \"i32\", \"weights\": \"f32\"", "\"rows / 4, rounded up\", \"1\", \"1\"",       \
+      "\"experts\": [1, 1024], \"groups\": [1, 32], \"choices\": [1, 32]")                         \
+    X(place, PLACE, 0, "index[place] = r, place[r][j] = place: choices in the order of experts",   \
+      "\"choice\": \"i32\"", "\"experts / 8, rounded up\", \"1\", \"1\"",                          \
+      "\"count\": [0, 2147483647]")                                                                \
+    X(latent, LATENT, 0,                                                                           \
+      "cache row: x * norm / sqrt(mean(x^2) + eps), and rotated pairs; Q: rotated pairs",          \
+      "\"rows\": \"bf16\", \"rotation\": \"f32\", \"positions\": \"i32\"",                         \
       "\"rows\", \"(1 + heads / 4, rounded up) / 8, rounded up\", \"1\"", "\"heads\": [1, 65536]") \
-    X(exchange, EXCHANGE, ENGINE_EXCHANGE_SHARED,                                                \
-      "h[r] = x[r] + sum over ranks of part[r]; out[r] = h[r] * w / sqrt(mean(h[r]^2) + eps)",   \
+    X(exchange, EXCHANGE, ENGINE_EXCHANGE_SHARED,                                                  \
+      "h[r] = x[r] + sum over ranks of part[r]; out[r] = h[r] * w / sqrt(mean(h[r]^2) + eps)",     \
       "\"rows\": \"bf16\", \"sum\": \"f32\"", "\"CTAs, all of them resident\", \"1\", \"1\"",      \
       "\"units\": [1, 4096], \"ranks\": [2, 16]")
 
