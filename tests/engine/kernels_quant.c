@@ -104,7 +104,7 @@ static void run(struct bench *b, const struct quant_case *c, struct data *d)
 
 static void run_case(struct bench *b, const struct quant_case *c, uint64_t seed)
 {
-    const size_t step = (size_t)(c->n + 16 * c->gap), all = (size_t)c->rows * step;
+    const size_t step = (size_t)c->n + 16 * (size_t)c->gap, all = (size_t)c->rows * step;
     struct rng r = {seed ^ test_seed()};
     struct data d;
     bool ready = array_new(&d.x, 2 * all);
