@@ -75,6 +75,59 @@
     X(u32, table_width, "entries of a sequence in the table")         \
     X(f32, eps, "added to the mean of squares of a head")
 
+/* ---- attend: a CTA a part of a row and of a head of K and V; a ring of dynamic shared memory a warp -- */
+
+#define ENGINE_ATTEND_WARPS   8
+#define ENGINE_ATTEND_THREADS (32 * ENGINE_ATTEND_WARPS)
+#define ENGINE_ATTEND_CTAS    2     /* of an SM */
+#define ENGINE_ATTEND_RING    98304 /* bytes of all warps' */
+#define ENGINE_ATTEND_STRIP   16    /* keys */
+#define ENGINE_ATTEND_ROWS    32    /* at most: a lane a row */
+#define ENGINE_ATTEND_GROUP   8   /* heads of Q a head of K and V, at most: rows of an MMA's half */
+#define ENGINE_ATTEND_COLUMNS 256 /* at most */
+#define ENGINE_ATTEND_KEYS    (1 << 24)
+/* Of a CTA in the workspace: O of a part, f32; behind all of these, each head's maximum and sum. */
+#define ENGINE_ATTEND_PART(dim) (4 * ENGINE_ATTEND_GROUP * (dim))
+#define ENGINE_ATTEND_BOUNDS    (8 * ENGINE_ATTEND_GROUP)
+#define ENGINE_ATTEND_STATIC    (4 * 8 * ENGINE_ATTEND_COLUMNS + 64 * ENGINE_ATTEND_WARPS + 48)
+
+#define ENGINE_ATTEND_ROLES(X) X(strip, 0, ENGINE_ATTEND_WARPS)
+#define ENGINE_ATTEND_FLOWS(X) \
+    X(bounds, strip, strip)    \
+    X(weights, strip, strip)   \
+    X(inverse, strip, strip)   \
+    X(arrived, strip, strip)
+
+/* Grid: {columns * kv_heads, 1, 1}. */
+#define ENGINE_ATTEND_SCALARS(X)                                           \
+    X(u64, qkv, "address of rows of Q, K and V, a multiple of 16")         \
+    X(u64, positions, "address of positions, i32")                         \
+    X(u64, rotation, "address of cosines and sines, a multiple of 16")     \
+    X(u64, q_norm, "address of weights of Q, or 0")                        \
+    X(u64, k_norm, "address of weights of K, or 0")                        \
+    X(u64, k, "address of the pool of K, a multiple of 16")                \
+    X(u64, v, "address of the pool of V, a multiple of 16")                \
+    X(u64, table, "address of the block table, i32")                       \
+    X(u64, o, "address of rows of O, a multiple of 16")                    \
+    X(u64, parts, "address of a part of O for each CTA, f32")              \
+    X(u64, bounds_of, "address of their maxima and sums, f32")             \
+    X(u64, counters, "address of a counter for each row and head, u32: 0") \
+    X(u64, qkv_row, "bytes between rows of qkv, a multiple of 16")         \
+    X(u64, o_row, "bytes between rows of O, a multiple of 16")             \
+    X(u64, page_row, "bytes between pages, a multiple of 16")              \
+    X(u64, head_row, "bytes between heads of a page, a multiple of 16")    \
+    X(u64, token_row, "bytes between keys, a multiple of 16")              \
+    X(u32, rows, "rows, at most columns and 32")                           \
+    X(u32, columns, "columns of CTAs, at most 256")                        \
+    X(u32, kv_heads, "heads of K")                                         \
+    X(u32, group, "heads of Q a head of K, at most 8")                     \
+    X(u32, positions_most, "positions of a row, at most 2^24")             \
+    X(u32, pages, "pages in the pools")                                    \
+    X(u32, page_strips, "keys in a page / 16")                             \
+    X(u32, table_width, "entries of a row in the table")                   \
+    X(f32, scale_log2, "factor of scores times log2(e)")                   \
+    X(f32, eps, "added to the mean of squares of a head")
+
 /* ---- swiglu: a thread has two units of a row, a CTA's units apart -- */
 
 #define ENGINE_SWIGLU_WARPS   8

@@ -107,6 +107,144 @@ static void bench_rope(struct bench *b, int64_t rows)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) gpu_need(b->g.d.mem_free(all[i]), "free");
 }
 
+/* Of decode at KEYS keys a row: engine_attend, or engine_rope and hewn_attention. A launch has a cache of its own. */
+enum { KEYS = 4096, KEPT = 64, LONG = KEYS / KEPT + 1 };
+
+struct attend_bench {
+    hewn_deviceptr qkv, rotation, positions, lengths, table, o, workspace, counters, k, v;
+    uint64_t pool; /* bytes of a launch's K, or V */
+    int64_t rows;
+};
+
+static void run_attend(struct bench *b, const struct attend_bench *c, uint64_t i)
+{
+    const struct engine_attend a = {.qkv = c->qkv,
+                                    .positions = c->positions,
+                                    .rotation = c->rotation,
+                                    .k = c->k + i * c->pool,
+                                    .v = c->v + i * c->pool,
+                                    .table = c->table,
+                                    .o = c->o,
+                                    .workspace = c->workspace,
+                                    .counters = c->counters,
+                                    .rows = c->rows,
+                                    .q_heads = 32,
+                                    .kv_heads = 8,
+                                    .dim = DIM,
+                                    .columns = engine_attend_columns(b->g.d.info.sm_count, 8),
+                                    .positions_most = KEYS + KEPT,
+                                    .pages = c->rows * LONG,
+                                    .page_size = KEPT,
+                                    .table_width = LONG,
+                                    .page = KEPT * 8 * DIM,
+                                    .head = DIM,
+                                    .token = 8 * DIM,
+                                    .scale = 0.08838834764831845};
+    need(b, engine_attend(&b->k, &a, b->g.stream, &b->err), "attend");
+}
+
+static void run_apart(struct bench *b, const struct attend_bench *c, uint64_t i,
+                      const hewn_attention_plan *plan)
+{
+    const struct engine_rope rope = {.qkv = c->qkv,
+                                     .positions = c->positions,
+                                     .rotation = c->rotation,
+                                     .k = c->k + i * c->pool,
+                                     .v = c->v + i * c->pool,
+                                     .table = c->table,
+                                     .rows = c->rows,
+                                     .q_heads = 32,
+                                     .kv_heads = 8,
+                                     .dim = DIM,
+                                     .positions_most = KEYS + KEPT,
+                                     .sequences_most = c->rows,
+                                     .pages = c->rows * LONG,
+                                     .page_size = KEPT,
+                                     .table_width = LONG,
+                                     .page = KEPT * 8 * DIM,
+                                     .head = DIM,
+                                     .token = 8 * DIM};
+    const hewn_attention_source_args source = {.struct_size = sizeof source,
+                                               .k = rope.k,
+                                               .v = rope.v,
+                                               .lengths = c->lengths,
+                                               .table = c->table};
+    const hewn_attention_args args = {.struct_size = sizeof args,
+                                      .q = c->qkv,
+                                      .o = c->o,
+                                      .workspace = c->workspace,
+                                      .source = {&source}};
+    need(b, engine_rope(&b->k, &rope, b->g.stream, &b->err), "rope");
+    need(b, hewn_attention_plan_run(plan, &args, b->g.stream, &b->err), "attention");
+}
+
+static hewn_attention_plan *plan_apart(struct bench *b, int64_t rows, uint64_t *workspace)
+{
+    const hewn_attention_source source = {.struct_size = sizeof source,
+                                          .keys = HEWN_KEYS_LENGTHS,
+                                          .causal = 1,
+                                          .length = KEYS + KEPT,
+                                          .page_size = KEPT,
+                                          .pages = rows * LONG,
+                                          .table_width = LONG};
+    const hewn_attention_desc desc = {.struct_size = sizeof desc,
+                                      .batch = rows,
+                                      .q_heads = 32,
+                                      .kv_heads = 8,
+                                      .qk_dim = DIM,
+                                      .q_length = 1,
+                                      .q_token = HEADS * DIM,
+                                      .q_head = DIM,
+                                      .q_batch = HEADS * DIM,
+                                      .in = HEWN_BF16,
+                                      .out = HEWN_BF16,
+                                      .layout = HEWN_LAYOUT_BSHD,
+                                      .source = {&source}};
+    hewn_attention_plan_info info = {.struct_size = sizeof info};
+    hewn_attention_plan *plan = NULL;
+    need(b, hewn_attention_plan_create(b->g.d.context, &desc, &plan, &b->err), "plan");
+    need(b, hewn_attention_plan_describe(plan, &info, &b->err), "plan");
+    *workspace = info.workspace;
+    return plan;
+}
+
+static void bench_attend(struct bench *b, int64_t rows)
+{
+    const uint64_t launches = rows > 1 ? 8 : LAUNCHES, width = (uint64_t)rows * LONG;
+    const int64_t columns = engine_attend_columns(b->g.d.info.sm_count, 8);
+    const double bytes = (double)rows * KEYS * 4 * 8 * DIM;
+    struct attend_bench c = {.rows = rows, .pool = 2 * width * KEPT * 8 * DIM};
+    uint64_t apart;
+    hewn_attention_plan *plan = plan_apart(b, rows, &apart);
+    const uint64_t own = engine_attend_workspace(columns, 8, DIM);
+    int32_t *list = gpu_host(4 * width + 4 * 8 * (uint64_t)rows);
+    for (uint64_t i = 0; i < 8 * (uint64_t)rows; i++) list[i] = 0;
+    c.counters = gpu_upload(&b->g, list, 4 * 8 * (uint64_t)rows);
+    for (int64_t i = 0; i < rows; i++) list[i] = KEYS - 1;
+    c.positions = gpu_upload(&b->g, list, 4 * (uint64_t)rows);
+    for (int64_t i = 0; i < rows; i++) list[i] = KEYS;
+    c.lengths = gpu_upload(&b->g, list, 4 * (uint64_t)rows);
+    for (uint64_t i = 0; i < width; i++) list[i] = (int32_t)(width - 1 - i);
+    c.table = gpu_upload(&b->g, list, 4 * width);
+    free(list);
+    c.qkv = numbers(b, 2 * (uint64_t)rows * HEADS * DIM);
+    c.o = numbers(b, 2 * (uint64_t)rows * 32 * DIM);
+    c.rotation = numbers(b, 4 * (uint64_t)((KEYS + KEPT) * DIM));
+    c.workspace = numbers(b, own > apart ? own : apart);
+    c.k = numbers(b, launches * c.pool);
+    c.v = numbers(b, launches * c.pool);
+    gpu_time_begin(&b->g);
+    for (uint64_t i = 0; i < launches; i++) run_attend(b, &c, i);
+    report("attend, 4,096 keys a row", rows, gpu_time_end(&b->g, launches), bytes);
+    gpu_time_begin(&b->g);
+    for (uint64_t i = 0; i < launches; i++) run_apart(b, &c, i, plan);
+    report("rope and hewn_attention", rows, gpu_time_end(&b->g, launches), bytes);
+    hewn_attention_plan_destroy(plan);
+    const hewn_deviceptr all[] = {c.qkv, c.o,       c.rotation, c.workspace, c.k,
+                                  c.v,   c.lengths, c.counters, c.positions, c.table};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) gpu_need(b->g.d.mem_free(all[i]), "free");
+}
+
 static void bench_swiglu(struct bench *b, int64_t rows)
 {
     const uint64_t bytes = 2 * (uint64_t)rows * BETWEEN;
@@ -178,6 +316,7 @@ int main(void)
     printf("| kernel | rows | us | TB/s |\n|---|---|---|---|\n");
     for (int i = 0; i < 5; i++) bench_norm(&b, rows[i]);
     for (int i = 0; i < 5; i++) bench_rope(&b, rows[i]);
+    for (int64_t i = 1; i <= 16; i *= 2) bench_attend(&b, i);
     for (int i = 0; i < 5; i++) bench_swiglu(&b, rows[i]);
     for (size_t which = 0; which < sizeof drawings / sizeof *drawings; which++)
         for (int i = 0; i < 3; i++) bench_sample(&b, which, rows[i]);

@@ -232,7 +232,7 @@ static int run(const struct config *c, int64_t slots, int64_t keys, int64_t prom
     failed = model_open(&gpu, &f.c, &options, &m, &p);
     if (!failed) printf("opened in %.1f s, %.1f GB\n", seconds() - start, 1e-9 * (double)gpu.bytes);
     for (int64_t s = 1; !failed && s <= slots; s *= 8)
-        failed = time_decode(m, s, keys, steps, &took, &p);
+        failed = time_decode(m, s, keys, steps, &took, &p) || time_decode_parts(m, s, took, &p);
     failed = failed || time_prefill(m, prompt, &took, &p) || time_parts(m, prompt, took, &p);
     if (failed) fail(&p);
     model_close(m);

@@ -30,6 +30,8 @@ int time_decode(struct model *m, int64_t slots, int64_t keys, int steps, double 
                 struct problem *p);
 int time_prefill(struct model *m, int64_t count, double *out, struct problem *p);
 
+/* Prints the times of a step's kernels alone, behind time_decode of as many slots, which took `whole`. */
+int time_decode_parts(struct model *m, int64_t slots, double whole, struct problem *p);
 /* Prints the times of a prompt's kernels alone, behind time_prefill of the same prompt, which took `whole`. */
 int time_parts(struct model *m, int64_t count, double whole, struct problem *p);
 

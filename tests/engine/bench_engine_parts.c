@@ -1,6 +1,7 @@
 /*
- * A prompt's time beside the sum of its kernels, each timed alone: one chunk holds the prompt, and each kind of
- * launch of the first layer is enqueued a few times behind itself. Rope and attention are one kind.
+ * A prompt's time, and a step's, beside the sum of its kernels, each timed alone. Of a prompt, which one chunk holds, each
+ * kind of launch of the first layer is enqueued a few times behind itself; of a step, that of each layer behind that
+ * of the one before, in a graph. Rope and attention are one kind.
  */
 #include "bench_engine.h"
 
@@ -20,10 +21,11 @@ enum {
         PART_COUNT
 };
 
-static int norm(const struct model *m, int64_t rows, struct problem *p)
+static int norm(const struct model *m, int64_t rows, const struct layer_weights *w,
+                struct problem *p)
 {
     const struct engine_norm args = {.x = m->stream,
-                                     .w = m->layer[0].norm_post,
+                                     .w = w->norm_post,
                                      .out = m->normed,
                                      .rows = rows,
                                      .x_rows = rows,
@@ -33,12 +35,13 @@ static int norm(const struct model *m, int64_t rows, struct problem *p)
     return model_passed(engine_norm(&m->kernels, &args, m->gpu->stream, &err), &err, p);
 }
 
-static int launch(const struct model *m, const struct rows *r, int part, struct problem *p)
+static int launch(const struct model *m, const struct rows *r, int part, int64_t layer,
+                  struct problem *p)
 {
-    const struct layer_weights *w = &m->layer[0];
+    const struct layer_weights *w = &m->layer[layer];
     const struct row_plans *plans = r->plans;
     switch (part) {
-    case PART_norm: return norm(m, plans->rows, p);
+    case PART_norm: return norm(m, plans->rows, w, p);
     case PART_qkv: return model_product(m, &plans->qkv, m->normed, w->qkv, 0, 0, m->qkv, p);
     case PART_attention: return model_attend(m, r, w, p);
     case PART_o: return model_product(m, &plans->o, m->mixed, w->o, 0, m->stream, m->stream, p);
@@ -62,23 +65,74 @@ static int time_part(const struct model *m, const struct rows *r, int part, doub
         if (wait(m, p)) return -1;
         start = seconds();
         for (int i = 0; i < REPEATS; i++)
-            if (launch(m, r, part, p)) return -1;
+            if (launch(m, r, part, 0, p)) return -1;
         if (wait(m, p)) return -1;
         if ((seconds() - start) / REPEATS < *out) *out = (seconds() - start) / REPEATS;
     }
     return 0;
 }
 
+static const struct {
+    const char *name;
+    int times;
+} parts[] = {
+#define PART(name, times) {#name, times},
+    PARTS(PART)
+#undef PART
+};
+
+/* A launch of each layer, behind one another: a launch's seconds, the best of five graphs. */
+static int time_layers(const struct model *m, const struct rows *r, int part, double *out,
+                       struct problem *p)
+{
+    const struct gpu *g = m->gpu;
+    gpu_graph graph = NULL;
+    gpu_graph_exec exec = NULL;
+    int failed = 0;
+    *out = 1e9;
+    if (gpu_check(g, g->capture_begin(g->stream, 1), "a capture", p)) return -1;
+    for (int64_t i = 0; !failed && i < m->config.layers; i++) failed = launch(m, r, part, i, p);
+    if (gpu_check(g, g->capture_end(g->stream, &graph), "a capture", p) || failed ||
+        gpu_check(g, g->graph_make(&exec, graph, 0), "a graph", p))
+        return -1;
+    for (int round = 0; !failed && round < 5; round++) {
+        double start;
+        if (wait(m, p)) return -1;
+        start = seconds();
+        failed = gpu_check(g, g->graph_launch(exec, g->stream), "a graph", p) || wait(m, p);
+        if ((seconds() - start) / (double)m->config.layers < *out)
+            *out = (seconds() - start) / (double)m->config.layers;
+    }
+    g->graph_exec_destroy(exec);
+    g->graph_destroy(graph);
+    return failed ? -1 : 0;
+}
+
+int time_decode_parts(struct model *m, int64_t slots, double whole, struct problem *p)
+{
+    struct rows r = {.plans = m->decode,
+                     .tokens = m->slots.tokens,
+                     .positions = m->slots.positions,
+                     .lengths = m->slots.lengths,
+                     .table = m->table};
+    double sum = 0;
+    if (m->config.e4m3 || m->ranks || m->options.no_graphs) return 0;
+    while (r.plans->rows < slots) r.plans++;
+    printf("        alone, us:");
+    for (int i = 0; i < PART_COUNT; i++) {
+        double took;
+        if (time_layers(m, &r, i, &took, p)) return -1;
+        printf(" %s %.1f%s", parts[i].name, 1e6 * took, i + 1 < PART_COUNT ? "," : "");
+        sum += parts[i].times * took;
+    }
+    sum *= (double)m->config.layers;
+    printf("; all layers' %.2f ms, %.2f of the step's time\n", 1e3 * sum, sum / whole);
+    fflush(stdout);
+    return 0;
+}
+
 int time_parts(struct model *m, int64_t count, double whole, struct problem *p)
 {
-    static const struct {
-        const char *name;
-        int times;
-    } parts[] = {
-#define PART(name, times) {#name, times},
-        PARTS(PART)
-#undef PART
-    };
     struct rows r = {.plans = m->prefill,
                      .tokens = m->input.tokens,
                      .positions = m->input.positions,

@@ -34,6 +34,7 @@ struct told {
     float logits[MOST * VOCAB], last[RANKS][VOCAB]; /* the leader's; the last ones of each rank */
     int32_t tokens[PROMPT + MOST];
     int64_t count;
+    size_t whole; /* of check_run */
     struct heard heard[REQUESTS];
     int32_t history[RANKS][SLOTS * DRAWN];
 };
@@ -147,6 +148,7 @@ static int lead_one(const struct run *run, struct model *m, struct problem *p)
     memcpy(run->told->logits, c.logits, sizeof run->told->logits);
     memcpy(run->told->tokens, c.tokens, (size_t)c.count * sizeof *c.tokens);
     run->told->count = c.count;
+    run->told->whole = c.whole;
     check_free(&c);
     return 0;
 }
@@ -161,7 +163,8 @@ static void beside_float64(const struct run *run)
     struct check_run r = {.tokens = malloc(sizeof t->tokens),
                           .logits = malloc(sizeof t->logits),
                           .prompt_count = PROMPT,
-                          .count = t->count};
+                          .count = t->count,
+                          .whole = t->whole};
     int agrees = -1;
     memcpy(r.tokens, t->tokens, sizeof t->tokens);
     memcpy(r.logits, t->logits, sizeof t->logits);

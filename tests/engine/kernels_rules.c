@@ -70,6 +70,46 @@ static void rope_rules(struct bench *b)
     REFUSED(rope, a, bad.page_size = 0, "page_size: 0 is not in 1..");
 }
 
+static void attend_rules(struct bench *b)
+{
+    const struct engine_attend a = {.qkv = 4096,
+                                    .positions = 256,
+                                    .rotation = 512,
+                                    .k = 1024,
+                                    .v = 2048,
+                                    .table = 128,
+                                    .o = 8192,
+                                    .workspace = 16384,
+                                    .counters = 64,
+                                    .rows = 2,
+                                    .q_heads = 4,
+                                    .kv_heads = 2,
+                                    .dim = 64,
+                                    .columns = 3,
+                                    .positions_most = 9,
+                                    .pages = 3,
+                                    .page_size = 16,
+                                    .table_width = 2,
+                                    .page = 2048,
+                                    .head = 64,
+                                    .token = 128,
+                                    .scale = 0.125,
+                                    .eps = 1e-6};
+    REFUSED(attend, a, bad.rows = 4, "rows: 4 is not in 0..3");
+    REFUSED(attend, a, (bad.rows = 33, bad.columns = 40), "rows: 33 is not in 0..32");
+    REFUSED(attend, a, bad.columns = 257, "columns: 257 is not in 1..256");
+    REFUSED(attend, a, bad.q_heads = 5, "q_heads: 5 is not a multiple of 2");
+    REFUSED(attend, a, bad.q_heads = 18, "q_heads: 18 is not in 2..16");
+    REFUSED(attend, a, bad.dim = 96, "dim: 96 is not a multiple of 64");
+    REFUSED(attend, a, bad.dim = 192, "dim: 192 is not in 64..128");
+    REFUSED(attend, a, bad.page_size = 24, "page_size: 24 is not a multiple of 16");
+    REFUSED(attend, a, bad.o_row = 128, "o_row: 128 is not in 256..");
+    REFUSED(attend, a, bad.counters = 0, "counters: must not be 0");
+    REFUSED(attend, a, bad.q_norm = 64, "k_norm: must not be 0");
+    REFUSED(attend, a, bad.scale = 0, "scale: 0 is not above 0");
+    REFUSED(attend, a, bad.eps = NAN, "eps: ");
+}
+
 static void other_rules(struct bench *b)
 {
     const struct engine_swiglu glu = {.gate = 256, .up = 512, .out = 768, .rows = 1, .n = 16};
@@ -190,6 +230,7 @@ void test_rules(struct bench *b)
 {
     if (test_case("rules of norm")) norm_rules(b);
     if (test_case("rules of rope")) rope_rules(b);
+    if (test_case("rules of attend")) attend_rules(b);
     if (test_case("rules of the others")) other_rules(b);
     if (test_case("rules of experts")) expert_rules(b);
     if (test_case("rules of exchange")) exchange_rules(b);

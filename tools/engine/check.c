@@ -31,6 +31,14 @@ static int prefill(struct model *m, int64_t slot, const int32_t *prompt, int64_t
     return 0;
 }
 
+/* engine_attend computes the rows that decode in this slot, or none. */
+static size_t first_whole(const struct model *m, int64_t slot, int64_t prompt_count)
+{
+    const struct row_plans *plans = m->decode;
+    while (plans->rows <= slot) plans++;
+    return m->columns && !plans->attention.plan ? (size_t)prompt_count : SIZE_MAX;
+}
+
 int check_generate(struct model *m, int64_t slot, const int32_t *prompt, int64_t prompt_count,
                    int64_t most, const struct engine_sampling *sampling, struct check_run *out,
                    struct problem *p)
@@ -38,7 +46,9 @@ int check_generate(struct model *m, int64_t slot, const int32_t *prompt, int64_t
     const size_t vocab = (size_t)m->config.vocab;
     const int64_t room = m->options.context - prompt_count + 1;
     struct model_state state;
-    *out = (struct check_run){.prompt_count = prompt_count, .count = prompt_count};
+    *out = (struct check_run){.prompt_count = prompt_count,
+                              .count = prompt_count,
+                              .whole = first_whole(m, slot, prompt_count)};
     if (prompt_count < 1 || most < 1 || room < 1)
         return problem(p, "%lld tokens of a prompt and %lld more: the context is %lld",
                        (long long)prompt_count, (long long)most, (long long)m->options.context);
@@ -94,8 +104,8 @@ int check_compare(const struct checkpoint *model, struct check_run *run,
     rounded = all + fed * vocab;
     if (!rows) {
         problem(p, "no token was drawn");
-    } else if (reference_logits(model, run->tokens, fed, false, all, p) == 0 &&
-               reference_logits(model, run->tokens, fed, true, rounded, p) == 0) {
+    } else if (reference_logits(model, run->tokens, fed, false, run->whole, all, p) == 0 &&
+               reference_logits(model, run->tokens, fed, true, run->whole, rounded, p) == 0) {
         memcpy(run->exact, all + from * vocab, rows * vocab * sizeof *all);
         agrees =
             reference_agrees(run->logits, run->exact, rounded + from * vocab, rows * vocab, out);

@@ -10,6 +10,7 @@ struct check_run {
     int64_t prompt_count, count;
     float *logits; /* of the drawn tokens: [count - prompt_count][vocab] */
     int reason;    /* an engine_reason */
+    size_t whole;  /* reference_logits' */
     double *exact; /* after check_compare: the same in float64 */
 };
 

@@ -23,6 +23,8 @@ const hewn_family *hewn_engine_family(void);
 #define ENGINE_KERNELS(X)                                      \
     X(norm, "engine_norm_bf16", ENGINE_NORM_SHARED)            \
     X(rope, "engine_rope_bf16", 0)                             \
+    X(attend64, "engine_attend64_bf16", ENGINE_ATTEND_RING)    \
+    X(attend128, "engine_attend128_bf16", ENGINE_ATTEND_RING)  \
     X(swiglu, "engine_swiglu_bf16", 0)                         \
     X(quant, "engine_quant_e4m3", ENGINE_QUANT_SHARED)         \
     X(sample_f32, "engine_sample_f32", ENGINE_SAMPLE_SHARED)   \
@@ -115,6 +117,50 @@ struct engine_rope {
 };
 int engine_rope(const struct engine_kernels *k, const struct engine_rope *a, hewn_stream stream,
                 hewn_error *err);
+
+/* ---- decode's attention, with rotation and cache, in one launch -- */
+
+/*
+ * What engine_rope does for row r of sequence r, and then
+ *
+ *   o[r][h] = softmax(scale * q[r][h] * transpose(K)) * V
+ *
+ * over keys 0 .. positions[r] of the head of K and V that h reads, the new one among them. Q in qkv
+ * stays as it is. A row whose position is below 0, not below positions_most or behind the table gets
+ * zeros; nothing of it goes into the cache. Keys of a page that is not in 0 .. pages - 1 are zeros,
+ * and so is a new key there. No two rows share a page that either writes to.
+ *
+ * The parts of a row are summed in the order of its keys, but where they begin depends on all rows'
+ * positions: the bits of a row do, too. Launches that may run at one time have workspaces and counters
+ * of their own.
+ */
+struct engine_attend {
+    hewn_deviceptr qkv;       /* bf16 [rows, (q_heads + 2 kv_heads) * dim] */
+    hewn_deviceptr positions; /* i32 [rows]; below 0: an idle row */
+    hewn_deviceptr rotation;  /* f32 [positions_most, dim / 2, 2]: cosine, sine. A multiple of 16 */
+    hewn_deviceptr q_norm, k_norm; /* bf16 [dim] each, or both 0 */
+    hewn_deviceptr k,
+        v; /* the pools: key t of head g of page p at p * page + g * head + t * token */
+    hewn_deviceptr table;      /* i32 [rows, table_width]: pages of a row */
+    hewn_deviceptr o;          /* bf16 [rows, q_heads * dim] */
+    hewn_deviceptr workspace;  /* engine_attend_workspace bytes, a multiple of 16 */
+    hewn_deviceptr counters;   /* u32 [rows * kv_heads]: 0, and again 0 after a launch */
+    int64_t rows;              /* at most 32, and at most columns */
+    int64_t q_heads, kv_heads; /* q_heads: 1 to 8 times kv_heads */
+    int64_t dim;               /* 64 or 128 */
+    int64_t columns;           /* parts of all rows: engine_attend_columns */
+    int64_t qkv_row, o_row;    /* strides; 0: contiguous */
+    int64_t positions_most;    /* at most 2^24 */
+    int64_t pages, page_size;  /* page_size: keys of a page, a multiple of 16 */
+    int64_t table_width;
+    int64_t page, head, token; /* strides of both pools */
+    double scale, eps;
+};
+int engine_attend(const struct engine_kernels *k, const struct engine_attend *a, hewn_stream stream,
+                  hewn_error *err);
+/* Columns for which all SMs have their CTAs. 0: there are more heads than those. */
+int64_t engine_attend_columns(int64_t sms, int64_t kv_heads);
+uint64_t engine_attend_workspace(int64_t columns, int64_t kv_heads, int64_t dim);
 
 /* ---- the sum of what several GPUs have computed, onto the stream, and RMSNorm -- */
 

@@ -24,6 +24,9 @@ struct engine_norm_scalars {
 struct engine_rope_scalars {
     ENGINE_ROPE_SCALARS(ENGINE_SCALAR_FIELD)
 };
+struct engine_attend_scalars {
+    ENGINE_ATTEND_SCALARS(ENGINE_SCALAR_FIELD)
+};
 struct engine_swiglu_scalars {
     ENGINE_SWIGLU_SCALARS(ENGINE_SCALAR_FIELD)
 };

@@ -2,6 +2,7 @@
 #include "model_parts.h"
 #include "model_ranks.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,9 +108,45 @@ static int project_shared(const struct model *m, const struct rows *r,
     return rotate(m, &keys, w, p);
 }
 
+/* Rotation, cache and attention of all slots in one launch. */
+static int attend_slots(const struct model *m, const struct rows *r, const struct layer_weights *w,
+                        struct problem *p)
+{
+    const struct config *c = &m->config;
+    const int64_t token = c->kv_heads * c->head_dim;
+    const struct engine_attend args = {.qkv = m->qkv,
+                                       .positions = r->positions,
+                                       .rotation = m->rotation,
+                                       .q_norm = w->q_norm,
+                                       .k_norm = w->k_norm,
+                                       .k = w->k,
+                                       .v = w->v,
+                                       .table = m->table,
+                                       .o = m->mixed,
+                                       .workspace = m->attention_workspace,
+                                       .counters = m->counters,
+                                       .rows = r->plans->rows,
+                                       .q_heads = c->heads,
+                                       .kv_heads = c->kv_heads,
+                                       .dim = c->head_dim,
+                                       .columns = m->columns,
+                                       .positions_most = m->options.context,
+                                       .pages = m->options.pages,
+                                       .page_size = m->options.page_size,
+                                       .table_width = m->table_width,
+                                       .page = token * m->options.page_size,
+                                       .head = c->head_dim,
+                                       .token = token,
+                                       .scale = 1 / sqrt((double)c->head_dim),
+                                       .eps = c->norm_eps};
+    hewn_error err;
+    return model_passed(engine_attend(&m->kernels, &args, m->gpu->stream, &err), &err, p);
+}
+
 int model_attend(const struct model *m, const struct rows *r, const struct layer_weights *w,
                  struct problem *p)
 {
+    if (!r->plans->attention.plan) return attend_slots(m, r, w, p);
     const struct engine_rope all = {.qkv = m->qkv,
                                     .positions = r->positions,
                                     .sequences = r->sequences,

@@ -80,9 +80,9 @@ struct e4m3_buffers {
 struct row_plans {
     int64_t rows;
     struct product_plan qkv, o, inner, down;
-    struct product_plan kv;   /* of a chunk that ranks share; then qkv is Q alone */
-    struct product_plan head; /* of decode alone */
-    struct attention_plan attention;
+    struct product_plan kv;          /* of a chunk that ranks share; then qkv is Q alone */
+    struct product_plan head;        /* of decode alone */
+    struct attention_plan attention; /* NULL: engine_attend */
     struct latent_plans latent;
     struct expert_plans experts;
     gpu_graph_exec graph; /* of decode, NULL: not captured */
@@ -122,6 +122,8 @@ struct model {
     hewn_deviceptr gathered; /* of ranks by context: K and V of a chunk, of all ranks */
     hewn_deviceptr workspace, attention_workspace, table, stops;
     uint64_t workspace_bytes, attention_workspace_bytes;
+    hewn_deviceptr counters; /* of engine_attend */
+    int64_t columns;         /* of its CTAs; 0: it is not used */
     struct e4m3_buffers e4m3;
     struct latent_buffers latent;
     struct expert_buffers experts;

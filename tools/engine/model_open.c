@@ -9,6 +9,8 @@
 /* Elements that are converted at a time; a tensor's start on the device is a multiple of 256 bytes.
  */
 enum { CONVERT = 1 << 20, ALIGN = 256, SMALL = 16, INPUT_HEAD = 8, SMALL_ROOM = 1 << 16 };
+/* Rows of a step that engine_attend may have. */
+enum { ATTEND_ROWS = 16 };
 
 static const int64_t slots_usual = 8, chunk_usual = 256, page_usual = 64;
 
@@ -347,6 +349,29 @@ static int plan_product(struct model *m, int64_t rows, int64_t n, int64_t k, uin
     return model_plan_product(m, &desc, plan, p);
 }
 
+/* Columns of engine_attend where the model's decode can use it, else 0. Its parts, hence a row's bits, depend on
+ * the other rows, so it is not for invariant steps. */
+static int choose_columns(struct model *m, struct problem *p)
+{
+    const struct config *c = &m->config;
+    hewn_device_info info = {.struct_size = sizeof info};
+    hewn_error err;
+    if (m->options.invariant || c->kv_rank || c->window || m->options.page_size % 16 ||
+        (c->head_dim != 64 && c->head_dim != 128) || c->heads > 8 * c->kv_heads ||
+        m->options.context > INT64_C(1) << 24)
+        return 0;
+    if (hewn_context_describe_device(m->kernels.context, &info, &err))
+        return problem(p, "%s", err.message);
+    m->columns = engine_attend_columns(info.sm_count, c->kv_heads);
+    return 0;
+}
+
+/* Two columns a row at least: of fewer, rows of unequal lengths are shared out more evenly by hewn_attention. */
+static bool attends(const struct model *m, int64_t rows, bool chunk)
+{
+    return !chunk && rows <= ATTEND_ROWS && 2 * rows <= m->columns;
+}
+
 /* Attention of a chunk of one request (packed, so that its length is read on the device), or of
  * `rows` requests with a query each. */
 static int plan_attention(struct model *m, int64_t rows, bool chunk, struct attention_plan *plan,
@@ -385,6 +410,11 @@ static int plan_attention(struct model *m, int64_t rows, bool chunk, struct atte
                                       .invariant = m->options.invariant};
     hewn_attention_plan_info info = {.struct_size = sizeof info};
     hewn_error err;
+    if (attends(m, rows, chunk)) {
+        const uint64_t bytes = engine_attend_workspace(m->columns, c->kv_heads, c->head_dim);
+        if (bytes > m->attention_workspace_bytes) m->attention_workspace_bytes = bytes;
+        return 0;
+    }
     if (hewn_attention_plan_create(m->kernels.context, &desc, &plan->plan, &err) ||
         hewn_attention_plan_describe(plan->plan, &info, &err))
         return problem(p, "attention of %lld rows: %s", (long long)rows, err.message);
@@ -613,6 +643,7 @@ static int allocate_all(struct model *m, struct problem *p)
         {&m->logits, slots * m->logits_row, sizeof(float), "logits"},
         {&m->workspace, (int64_t)m->workspace_bytes, 1, "a workspace"},
         {&m->attention_workspace, (int64_t)m->attention_workspace_bytes, 1, "a workspace"},
+        {&m->counters, ATTEND_ROWS * c->kv_heads, sizeof(uint32_t), "counters"},
         {&m->table, slots * m->table_width, sizeof(int32_t), "the block table"},
         {&m->stops, EOS_MAX, sizeof(int32_t), "stop tokens"},
     };
@@ -654,7 +685,7 @@ int model_open(struct gpu *gpu, const struct checkpoint *checkpoint,
         return problem(p, "%s", err.message);
     }
     if (take_options(m, options, p) || upload_all(m, checkpoint, p) || upload_rotation(m, p) ||
-        plan_all(m, p) || allocate_all(m, p) ||
+        choose_columns(m, p) || plan_all(m, p) || allocate_all(m, p) ||
         (m->part && !m->options.by_nccl &&
          exchange_open(m->ranks, gpu, m->options.slots, m->config.hidden, p)) ||
         warm(m, p) || gpu_check(gpu, gpu->wait_all(), "the model's memory", p) ||

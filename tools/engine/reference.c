@@ -146,6 +146,7 @@ static void attend(struct run *r, size_t i, size_t head)
         r->scores[j] = s / sqrt((double)d);
         if (r->scores[j] > largest) largest = r->scores[j];
     }
+    if (i >= r->whole) largest = ceil(largest / log(2)) * log(2);
     memset(o, 0, d * sizeof *o);
     for (size_t j = from; j <= i; j++) {
         const double *v = r->qkv + j * row + (heads + kv + group) * d;
@@ -300,12 +301,13 @@ static size_t place(struct run *r, double *base)
 }
 
 int reference_logits(const struct checkpoint *model, const int32_t *tokens, size_t count,
-                     bool rounded, double *out, struct problem *p)
+                     bool rounded, size_t whole, double *out, struct problem *p)
 {
     struct run r = {.model = model,
                     .c = &model->config,
                     .count = count,
                     .rounded = rounded,
+                    .whole = whole,
                     .margin = INFINITY};
     double *all;
     bool room;

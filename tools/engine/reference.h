@@ -10,11 +10,12 @@
 /*
  * The logits of `count` tokens from position 0 on, out[count][vocab]. Weights are the bf16 numbers
  * that the device has. With `rounded` every result that the device keeps in bf16 is rounded to it
- * here too: what that changes is the size of the error that the device may make. 0, or -1 after a
- * message.
+ * here too: what that changes is the size of the error that the device may make. Weights of keys are
+ * rounded as parts of the largest; in rows from `whole` on, of a power of two, as engine_attend does.
+ * 0, or -1 after a message.
  */
 int reference_logits(const struct checkpoint *model, const int32_t *tokens, size_t count,
-                     bool rounded, double *out, struct problem *p);
+                     bool rounded, size_t whole, double *out, struct problem *p);
 
 struct reference_difference {
     double rms, most;                 /* of the device's logits from the exact ones */

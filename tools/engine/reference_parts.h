@@ -9,6 +9,7 @@ struct run {
     const struct config *c;
     size_t count; /* rows */
     bool rounded;
+    size_t whole;  /* rows from here on round their weights below a power of two */
     float *weight; /* of the tensor in use */
     double *stream, *normed, *qkv, *mixed, *inner, *inner_up, *angle, *scores;
     double *quantised, *scales;    /* of e4m3: a row that is multiplied, scales of a matrix */

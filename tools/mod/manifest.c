@@ -38,6 +38,8 @@ static const struct writers {
     {"w4", w4_write_problem, w4_write_shape, w4_write_limits},
     {"engine_norm", engine_write_problem, engine_write_shape, engine_write_limits},
     {"engine_rope", engine_write_problem, engine_write_shape, engine_write_limits},
+    {"engine_attend64", engine_write_problem, engine_write_shape, engine_write_limits},
+    {"engine_attend128", engine_write_problem, engine_write_shape, engine_write_limits},
     {"engine_swiglu", engine_write_problem, engine_write_shape, engine_write_limits},
     {"engine_quant", engine_write_problem, engine_write_shape, engine_write_limits},
     {"engine_sample", engine_write_problem, engine_write_shape, engine_write_limits},

@@ -17,8 +17,18 @@ _Static_assert(ENGINE_QUANT_WARPS == 32, "a lane reads a warp's sums");
 _Static_assert(ENGINE_SAMPLE_BINS == 2 * ENGINE_SAMPLE_THREADS && ENGINE_SAMPLE_THREADS == 1024,
                "two bins a thread");
 _Static_assert(ENGINE_SAMPLE_SHARED + ENGINE_SAMPLE_STATIC <= SM_SHARED_BYTES, "shared memory");
+_Static_assert(ENGINE_ATTEND_CTAS *(ENGINE_ATTEND_RING + ENGINE_ATTEND_STATIC + 1024) <=
+                   SM_SHARED_BYTES + 1024,
+               "shared memory");
 _Static_assert(ENGINE_ROUTE_GROUPS <= 32 && ENGINE_ROUTE_CHOICES <= 32, "a lane each");
 _Static_assert((ENGINE_NORM_WARPS & (ENGINE_NORM_WARPS - 1)) == 0, "a power of two");
+
+#define ATTEND_FORMULA \
+    "q, k rotated; k, v into the cache; o[r][h] = softmax(scale * q[r][h] * transpose(K)) * V"
+#define ATTEND_DTYPES \
+    "\"rows\": \"bf16\", \"rotation\": \"f32\", \"positions\": \"i32\", \"sum\": \"f32\""
+#define ATTEND_GRID   "\"columns * kv_heads\", \"1\", \"1\""
+#define ATTEND_LIMITS "\"rows\": [1, 32], \"columns\": [1, 256], \"group\": [1, 8]"
 
 /* X(kernel, prefix, dynamic shared memory, formula, dtypes, grid, limits): a kernel of ptx/inc. */
 #define KERNELS(X)                                                                                 \
@@ -31,6 +41,10 @@ _Static_assert((ENGINE_NORM_WARPS & (ENGINE_NORM_WARPS - 1)) == 0, "a power of t
       "\"rows\": \"bf16\", \"rotation\": \"f32\", \"positions\": \"i32\"",                         \
       "\"rows\", \"(q_heads + 2 * kv_heads) / (8 * warp_heads), rounded up\", \"1\"",              \
       "\"lanes\": [1, 32]")                                                                        \
+    X(attend64, ATTEND, ENGINE_ATTEND_RING, ATTEND_FORMULA, ATTEND_DTYPES, ATTEND_GRID,            \
+      ATTEND_LIMITS)                                                                               \
+    X(attend128, ATTEND, ENGINE_ATTEND_RING, ATTEND_FORMULA, ATTEND_DTYPES, ATTEND_GRID,           \
+      ATTEND_LIMITS)                                                                               \
     X(swiglu, SWIGLU, 0, "out[r][c] = gate[r][c] / (1 + exp(-gate[r][c])) * up[r][c]",             \
       "\"rows\": \"bf16\"", "\"rows\", \"units / 512, rounded up\", \"1\"",                        \
       "\"units\": [1, 33553920]")                                                                  \
