@@ -93,13 +93,12 @@ enum step mbar_copy_landed(struct mbar_who who, struct cta *cta, uint32_t offset
 /* insn.flags of mbarrier instructions. */
 enum mbar_flag {
     MBAR_RELAXED = 1,       /* else release (arrivals) or acquire (waits) */
-    MBAR_CLUSTER_SCOPE = 2, /* else .cta */
+    MBAR_CLUSTER_SCOPE = 2, /* else .cta, also where the scope is left out */
     MBAR_OWN_CTA = 4,       /* the form reaches barriers of its own CTA only */
     MBAR_PARITY = 8,        /* waits: the operand is a parity, else a state */
     MBAR_TEST = 16,         /* test_wait: does not suspend */
     MBAR_DROP = 32,
-    MBAR_NO_COMPLETE = 64,
-    MBAR_CTA_SCOPE = 128 /* .cta is spelled out */
+    MBAR_NO_COMPLETE = 64
 };
 
 /* Finds CTA and offset of a shared address (rank<<24 | offset) as seen from `w`; faults (oob,

@@ -381,14 +381,14 @@ static enum reach order_reach_of(const struct order_warp *w, const struct order_
 }
 
 /*
- * PTX ISA "mbarrier.arrive", "Scope": a release of .cta scope hands nothing to threads of another CTA. Libraries leave
- * the scope out, and so do without it, where they give storage back; that counts as .cluster (interpretation). Where
- * .cta is spelled out, reads are taken to be over, for their values were used before, but writes are not there.
+ * PTX ISA "mbarrier.arrive", "Scope": a release of .cta scope hands nothing to threads of another CTA, and that is the scope
+ * where none is written. Libraries give storage back so: reads are taken to be over, for their values were used before
+ * (interpretation), but writes are not there.
  */
 static bool arrives_narrow(struct order_warp *w, struct order_bar *b, const struct event *e)
 {
     struct order *o = w->cta->cluster->order;
-    if (w->cta == b->cta || !(e->in->flags & MBAR_CTA_SCOPE)) return false;
+    if (w->cta == b->cta || e->in->flags & MBAR_CLUSTER_SCOPE) return false;
     order_keep(o, clock_join(&b->point.current.caused, &w->now.caused));
     order_keep(o, clock_join(&b->point.current.narrow, &w->now.known));
     w->handed_over = e->in;
@@ -454,11 +454,11 @@ static void take_peers(struct order_warp *w, const struct order_bar *b, const st
 {
     const struct stamp *from = &b->peers->done;
     struct clock *narrow = &w->now.narrow;
-    if (in->flags & MBAR_CTA_SCOPE)
+    if (in->flags & MBAR_CLUSTER_SCOPE)
+        order_acquire(w, from, in);
+    else
         order_keep(w->cta->cluster->order,
                    clock_join(narrow, &from->known) && clock_join(narrow, &from->narrow));
-    else
-        order_acquire(w, from, in);
 }
 
 static void on_bar_pass(struct order_warp *w, const struct event *e)
@@ -811,7 +811,7 @@ struct order *order_new(struct group *g, struct check *check)
     }
     for (uint32_t i = 0; i < o->kernel->insn_count; i++) {
         const struct insn *in = &o->kernel->insns[i];
-        o->narrow_waits |= in->is.waits == WAITS_PHASE && in->flags & MBAR_CTA_SCOPE;
+        o->narrow_waits |= in->is.waits == WAITS_PHASE && !(in->flags & MBAR_CLUSTER_SCOPE);
     }
     if (o->kernel->insn_count > EPOCH_INSN_MAX) order_exhausted(o, "instructions of a kernel");
     return o;

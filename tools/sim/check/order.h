@@ -213,7 +213,7 @@ struct order_cta {
     struct cell *tensor; /* [TMEM_COLUMNS][TMEM_BLOCKS], from the first allocation on */
     /* [TMEM_COLUMNS]: lanes that hold undefined values; NULL: none yet */
     uint32_t (*undefined)[TMEM_LANES / WARP_LANES];
-    epoch paired;        /* its last tcgen05.alloc with cta_group::2; 0: none */
+    epoch paired; /* its last tcgen05.alloc with cta_group::2; 0: none */
 };
 
 /* Strong writes of one location and what they release within the cluster. */
@@ -315,7 +315,7 @@ struct order {
     uint32_t told_count, told_capacity;
     struct poll_exit exits[POLL_EXITS];
     uint8_t *polls_seen; /* [kernel->insn_count]: polls.c has looked at it; NULL: at none */
-    bool narrow_waits;   /* of .cta scope, spelled out */
+    bool narrow_waits;   /* of .cta scope */
     bool exhausted;      /* memory or a bound ran out: the verdict cannot be clean */
     const char *limit;   /* the bound's name; NULL: host memory */
     bool ended;

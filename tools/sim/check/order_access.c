@@ -69,7 +69,8 @@ static struct touch *begin(struct accessor *a)
     }
     t->async = a->e->proxy == PROXY_ASYNC && a->place != PLACE_TENSOR;
     t->copies = self->kind == COMPONENT_COPY && a->place == PLACE_SHARED;
-    t->unordered = self->kind == COMPONENT_BULK_DONE || self->kind == COMPONENT_CP_ASYNC;
+    t->unordered = self->kind == COMPONENT_BULK_DONE || self->kind == COMPONENT_CP_ASYNC ||
+                   self->kind == COMPONENT_REMOTE_STORE;
     t->overtakes = 0;
     t->asks_own = reads_apart(a->e->in);
     t->asks_queue = write && a->place == PLACE_TENSOR && a->e->in->is.class == INSN_TENSOR_COPY;
@@ -112,7 +113,12 @@ static void check_overtakes(const struct accessor *a, const struct touch *t)
     const struct insn *other = insn_at(a->o, epoch_insn(t->overtakes));
     const bool sums =
         other && other->is.class == INSN_COPY_RED && a->e->in->is.class == INSN_COPY_RED;
+    const bool remote = a->class == CLASS_REMOTE_STORE;
     char object[96];
+    if (remote && a->strong && other && other->is.strong) { /* red.async: sums come to the same */
+        if (other->row != a->e->in->row) order_sampled(a->o, SAMPLED_OVERTAKES, a->e->in);
+        return;
+    }
     /* Lanes of one instruction that all store the same bytes to one place: kernels without elect.sync do. */
     if (a->class == CLASS_BULK && other == a->e->in && !sums &&
         order_groups_alike(a->w, epoch_number(t->overtakes)))
@@ -123,7 +129,9 @@ static void check_overtakes(const struct accessor *a, const struct touch *t)
                        "cp.async.bulk.wait_group (not .read)");
     } else if (a->place == PLACE_SHARED && other && other != a->e->in) {
         (void)name_shared(a->o->kernel, (uint32_t)a->at, object, sizeof object);
-        tell_overtakes(a, other, object, "copy of a thread", "a wait for the thread's copies");
+        tell_overtakes(a, other, object, remote ? "st.async" : "copy of a thread",
+                       remote ? "a wait for the phase on which the earlier one completes,"
+                              : "a wait for the thread's copies");
     }
 }
 

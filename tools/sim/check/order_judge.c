@@ -16,6 +16,12 @@ static bool generic_component(uint8_t kind)
     return kind == COMPONENT_WARP || kind == COMPONENT_CP_ASYNC || kind == COMPONENT_REMOTE_STORE;
 }
 
+/* A write that the hardware has told a barrier of, as known: no store of a thread, nor its cp.async. */
+static bool completes_itself(uint8_t kind)
+{
+    return kind == COMPONENT_REMOTE_STORE || !generic_component(kind);
+}
+
 /* ---- judging a pair ---- */
 
 /* The later side knows that the earlier operation was issued, if not that it is over. */
@@ -260,7 +266,7 @@ enum standing order_judge(struct touch *t, epoch prior, bool wrote)
         order_groups_over(a->w, prior))
         return STANDING_ORDERED;
     if (settled(t, prior)) return settle(t);
-    if (t->write && (!wrote || !generic_component(p->kind)) && clock_knows(&t->now->narrow, prior))
+    if (t->write && (!wrote || completes_itself(p->kind)) && clock_knows(&t->now->narrow, prior))
         return STANDING_ACCEPTED;
     /* Morally strong: both strong or atomic, by one proxy. */
     /* Threads that store one value to one place do no harm by it, whichever comes last. */
@@ -478,6 +484,10 @@ enum standing order_judge_tensor(struct touch *t, epoch prior, bool wrote)
     }
     if (is_over(t, a, p, prior)) {
         accept(t, prior, wrote, FIND_TMEM_WAIT, IDIOM_COLUMNS_LEFT);
+        return STANDING_ORDERED;
+    }
+    if (clock_knows(&t->now->narrow, prior)) { /* no cache lies between a warp and its columns */
+        accept(t, prior, wrote, FIND_TMEM_WAIT, IDIOM_SCOPE_LEFT_OUT);
         return STANDING_ORDERED;
     }
     if (load_used(a, p, prior)) {

@@ -241,6 +241,8 @@ static const char *fix_for(const struct conflict *c, const struct component *pri
                "fence.proxy.tensormap::generic.acquire in the CTA that issues the copy, with a "
                "barrier between where they are different threads";
     if (fix) return fix;
+    if (c->kind == FIND_RACE && !c->abroad && clock_knows(&c->warp->now.narrow, c->prior))
+        return "mbarrier.arrive.release.cluster and mbarrier.try_wait.acquire.cluster";
     if (c->place == PLACE_TENSOR)
         return "an mbarrier or bar.sync between, with tcgen05.fence::before_thread_sync ahead of "
                "it "
@@ -312,9 +314,9 @@ static const char *why(const struct conflict *c, const struct insn *other)
             return "are not ordered, and .volatile orders nothing in CUDA C++: what is left, or "
                    "read, depends on which comes first";
         if (!c->abroad && clock_knows(&c->warp->now.narrow, c->prior))
-            return "are ordered only by an mbarrier arrival or wait of .cta scope, which hands "
-                   "nothing to "
-                   "threads of another CTA: both need .cluster";
+            return "are ordered only by an mbarrier arrival or wait of .cta scope (which is "
+                   "meant where none is written). That hands nothing to threads of another CTA: "
+                   "arrival and wait need .cluster";
         return c->abroad ? "are not ordered: no release and acquire of .gpu scope lead from one "
                            "cluster to the other, whichever ran first"
                          : "are not ordered: nothing leads from one to the other, whichever ran "

@@ -287,7 +287,6 @@ static void bind_common(const struct decoder *dc, struct insn *out, exec_fn *fn,
     if (cta) out->flags |= MBAR_OWN_CTA;
     if (mod_has(dc, "relaxed")) out->flags |= MBAR_RELAXED;
     if (mod_has(dc, "cluster")) out->flags |= MBAR_CLUSTER_SCOPE;
-    if (mod_has(dc, "cta")) out->flags |= MBAR_CTA_SCOPE;
 }
 
 int bind_mbar_init(struct decoder *dc, struct insn *out)
