@@ -11,6 +11,8 @@
  *       --keep DIR      leave the texts of survivors there
  *       --verbose       every mutant and what was said of it
  *       --report FILE   a line a mutant, with tabs: kernel and mutant; place and fate; probe; the report's lines
+ *       --fates FILE    what an earlier run wrote there is not asked again, and what is new is added: a run that was stopped
+ *                       goes on (mutate_fates.c)
  *       --cover         tell only what the cases execute, and each statement that none does
  *       --jobs N        how many run side by side; the number of processors otherwise
  *
@@ -32,7 +34,7 @@
  * it changes, and in their neighbours. A mutant of what none executes is idle and is not scored; but each statement must
  * be executed by some case of the same source text, or have a row `never`.
  */
-#include "mutate.h"
+#include "mutate_session.h"
 
 #include <dirent.h>
 #include <fnmatch.h>
@@ -44,101 +46,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum {
-    ALIKE = 4,
-    SPARSE = 256,
-    KERNELS = 112,
-    REASONS = 1024,
-    NAME = 96,
-    PATH = 1024,
-    JOBS = 64,
-    CPU_SECONDS = 20,
-    COVER_SEEDS = 3,
-    LAUNCHES = 12
-};
+enum { ALIKE = 4, JOBS = 64, CPU_SECONDS = 20, COVER_SEEDS = 3, LAUNCHES = 12 };
 
-/* How a mutant is asked, until something is found: level, seed (completions mixed, early, late, mixed, ..). The first
- * is for one launch, where it is known which ones execute it; the rest for several.
- * Those behind the first few are not for what the ISA allows: what shows only where a try_wait gives up, or a warp
- * is far behind. At level 3 lanes may be; of what is said there only places count at which the kernel as it is is
- * clean. */
-static const struct probe {
-    const char *level, *seed;
-} probes[] = {{"1", "1"},  {"1", "1"},  {"1", "2"},  {"1", "3"},  {"2", "1"},  {"1", "4"},
-              {"1", "5"},  {"1", "6"},  {"1", "7"},  {"1", "8"},  {"1", "9"},  {"1", "10"},
-              {"1", "11"}, {"1", "12"}, {"1", "13"}, {"1", "14"}, {"1", "15"}, {"1", "16"},
-              {"2", "2"},  {"2", "3"},  {"2", "4"},  {"3", "1"},  {"3", "2"}};
-enum { PROBES = sizeof probes / sizeof *probes, FIRST_PROBES = 5 };
-
-/* The columns of the table; OPEN and those after it are printed each. */
-enum fate {
-    WAITING,
-    FOUND,
-    FOUND_LEVEL_2,
-    REFUSED,
-    IDENTICAL,
-    LEGAL,
-    IDLE, /* no launch of the case executes it: not asked */
-    OPEN,
-    UNDECIDED, /* identical or a survivor: there is no ptxas to tell */
-    SURVIVED,
-    FATES
-};
-static const char *const fate_names[FATES] = {"?",       "found",     "found at level 2",
-                                              "refused", "identical", "legal",
-                                              "idle",    "open",      "undecided",
-                                              "survived"};
-
-struct result {
-    enum fate fate;
-    int probe;
-    char said[NAME]; /* kind of the first finding, or how the run ended */
-    const char *reason;
-};
-
-struct reason {
-    enum { REASON_LEGAL, REASON_OPEN, REASON_NEVER } kind;
-    bool used;
-    char line[1024]; /* the fields below point into it */
-    const char *target, *rule, *label, *pattern, *section, *why;
-};
-
-struct kernel {
-    char name[NAME], target[16], *original, *run; /* run: the lines for hewn run */
-    struct mutant *mutant;
-    struct result *result;
-    int mutants;
-    struct cover cover; /* empty: not asked yet */
-    bool *changed;      /* of each statement, whether some mutant changes it, asked for or not */
-    bool clean[PROBES]; /* the original was asked by that probe, and is */
-    bool noted;         /* `places` is complete */
-    char places[PATH];  /* " FILE:LINE" of what is said of the original at level 3 */
-};
+const struct probe probes[PROBES] = {{"1", "1"},  {"1", "1"},  {"1", "2"},  {"1", "3"},
+                                     {"2", "1"},  {"1", "4"},  {"1", "5"},  {"1", "6"},
+                                     {"1", "7"},  {"1", "8"},  {"1", "9"},  {"1", "10"},
+                                     {"1", "11"}, {"1", "12"}, {"1", "13"}, {"1", "14"},
+                                     {"1", "15"}, {"1", "16"}, {"2", "2"},  {"2", "3"},
+                                     {"2", "4"},  {"3", "1"},  {"3", "2"}};
 
 struct job {
     pid_t child;
-    int kernel, mutant;
-    bool assembles; /* the child compares machine code */
-    char *lines;    /* of the last probe, for the report */
+    int kernel, mutant, probe; /* mutant -1: the kernel as it is */
+    bool assembles;            /* the child compares machine code */
+    char *lines;               /* of the last probe, for the report */
     FILE *output;
     char path[PATH + 32];
-};
-
-struct options {
-    const char *hewn, *modules, *cases, *ptxas, *only, *keep;
-    char work[64];
-    int sample, first;
-    FILE *report;
-    long jobs;
-    bool verbose, cover;
-};
-
-struct session {
-    struct options o;
-    struct kernel kernel[KERNELS];
-    int kernels, skipped;
-    struct reason reason[REASONS];
-    int reasons;
 };
 
 /* ---- reading ---- */
@@ -208,7 +131,7 @@ static bool chosen(const struct options *o, const struct kernel *k, const struct
 }
 
 /* Whether two kernels are made of the same text: their second line ends with its path. */
-static bool same_source(const struct kernel *a, const struct kernel *b)
+bool same_source(const struct kernel *a, const struct kernel *b)
 {
     const char *text = strstr(a->original, ", from "), *its = strstr(b->original, ", from ");
     return text && its && !strncmp(text, its, strcspn(text, "\n") + 1);
@@ -284,18 +207,19 @@ static int read_kernels(struct session *s)
 
 /* ---- running ---- */
 
-static int write_text(const char *path, const char *text, const char *run)
+int write_text(const char *path, const struct kernel *k, const struct mutant *m, const char *run)
 {
     FILE *f = fopen(path, "w");
     if (!f) return perror(path), -1;
-    fprintf(f, "%s\n%s", text, run);
+    mutant_write(f, k->original, m);
+    fprintf(f, "\n%s", run);
     return fclose(f);
 }
 
-/* The text of mutant `i` of the kernel; -1: the original. */
-static const char *text_of(const struct kernel *k, int i)
+/* Mutant `i` of the kernel; NULL: the kernel as it is. */
+static const struct mutant *mutant_of(const struct kernel *k, int i)
 {
-    return i < 0 ? k->original : k->mutant[i].text;
+    return i < 0 ? NULL : &k->mutant[i];
 }
 
 /* The launches that a mutant runs in: the first few and the last of those that execute what it changes, and their
@@ -315,16 +239,19 @@ static uint64_t launches_for(const struct kernel *k, int mutant)
 static int write_mutant(const struct kernel *k, const struct job *j)
 {
     char *run = cover_run(k->run, launches_for(k, j->mutant));
-    int rc = run ? write_text(j->path, text_of(k, j->mutant), run) : -1;
+    int rc = run ? write_text(j->path, k, mutant_of(k, j->mutant), run) : -1;
     free(run);
     return rc;
 }
 
-static int start(const struct session *s, struct job *j, const struct probe *p)
+static int start(const struct session *s, struct job *j, int probe)
 {
     const struct kernel *k = &s->kernel[j->kernel];
+    const struct probe *p = &probes[probe];
     struct rlimit limit = {CPU_SECONDS, CPU_SECONDS};
-    snprintf(j->path, sizeof j->path, "%s/%d-%d.ptx", s->o.work, j->kernel, j->mutant);
+    j->probe = probe;
+    j->assembles = false;
+    snprintf(j->path, sizeof j->path, "%s/%d-%d-%d.ptx", s->o.work, j->kernel, j->mutant, probe);
     if (write_mutant(k, j)) return -1;
     j->output = tmpfile();
     if (!j->output) return perror("mutate: tmpfile"), -1;
@@ -419,7 +346,7 @@ static enum fate judge(struct kernel *k, struct job *j, bool level_3, char said[
     return fate;
 }
 
-static struct reason *reason_for(struct session *s, const struct kernel *k, const struct mutant *m)
+struct reason *reason_for(struct session *s, const struct kernel *k, const struct mutant *m)
 {
     for (int i = 0; i < s->reasons; i++) {
         struct reason *r = &s->reason[i];
@@ -445,11 +372,14 @@ static pid_t cover_start(const struct session *s, const struct kernel *k, const 
                          int seed)
 {
     char executed[PATH], path[PATH + 8], digits[16];
+    FILE *f;
     pid_t child;
     cover_path(s, k, seed, executed);
     snprintf(path, sizeof path, "%s.ptx", executed);
     snprintf(digits, sizeof digits, "%d", seed);
-    if (write_text(path, text, k->run)) return -1;
+    if (!(f = fopen(path, "w"))) return perror(path), -1;
+    fprintf(f, "%s\n%s", text, k->run);
+    if (fclose(f)) return perror(path), -1;
     fflush(NULL);
     if ((child = fork()) != 0) return child;
     if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr)) _exit(126);
@@ -497,8 +427,8 @@ static int start_assembly(const struct session *s, struct job *j)
     char command[8 * PATH], original[2 * PATH];
     snprintf(original, sizeof original, "%s/original-%d", o->work, j->kernel);
     snprintf(command, sizeof command, "%s.ptx", original);
-    if (access(command, R_OK) && write_text(command, k->original, "")) return -1;
-    if (write_text(j->path, text_of(k, j->mutant), "")) return -1;
+    if (access(command, R_OK) && write_text(command, k, NULL, "")) return -1;
+    if (write_text(j->path, k, mutant_of(k, j->mutant), "")) return -1;
     snprintf(command, sizeof command,
              "t='%s.cubin'; o='%s'; { [ -e $o.cubin ] || { '%s' -arch=%s $o.ptx -o $t.o && mv $t.o "
              "$o.cubin; }; } && '%s' -arch=%s '%s' -o $t && cmp -s $t $o.cubin; r=$?; rm -f $t; "
@@ -516,84 +446,16 @@ static int start_assembly(const struct session *s, struct job *j)
     return 0;
 }
 
-/* What becomes of a survivor, as far as that can be told without its machine code. */
+/* What is known of a survivor without its machine code; SURVIVED: nothing. WAITING after a failure. */
 static enum fate settle(struct session *s, struct kernel *k, int i)
 {
     struct reason *reason = reason_for(s, k, &k->mutant[i]);
     if (!k->cover.statement && cover_kernels(s, k, k + 1)) return WAITING;
     if (!cover_launches(&k->cover, &k->mutant[i])) return IDLE;
-    if (!reason) return s->o.ptxas ? SURVIVED : UNDECIDED;
+    if (!reason) return SURVIVED;
     reason->used = true;
     k->result[i].reason = reason->why;
     return reason->kind == REASON_LEGAL ? LEGAL : OPEN;
-}
-
-static void report_mutant(const struct session *s, const struct kernel *k, int i, const char *lines)
-{
-    const struct mutant *m = &k->mutant[i];
-    const struct result *r = &k->result[i];
-    const struct probe *p = &probes[r->probe < PROBES ? r->probe : PROBES - 1];
-    fprintf(s->o.report, "%s [%s] %s: %s\t%s:%ld %s\tlevel %s, seed %s%s\n", k->name, m->label,
-            m->rule, m->was, m->file, m->line, fate_names[r->fate], p->level, p->seed, lines);
-    fflush(s->o.report);
-}
-
-static void print_mutant(const struct session *s, const struct kernel *k, int i)
-{
-    const struct mutant *m = &k->mutant[i];
-    const struct result *r = &k->result[i];
-    if (r->fate == UNDECIDED) {
-        printf(
-            "SKIP %s %s:%ld [%s] %s: %.150s: no ptxas tells whether it changes the machine code\n",
-            k->name, m->file, m->line, m->label, m->rule, m->was);
-        return;
-    }
-    printf("%s%s: %s:%ld [%s] %s: %.150s\n", r->fate == SURVIVED ? "FAIL " : "     ",
-           fate_names[r->fate], m->file, m->line, m->label, m->rule, m->was);
-    if (r->reason)
-        printf("       %s\n", r->reason);
-    else
-        printf("       said: %s\n", r->said);
-    if (r->fate == SURVIVED && s->o.keep) {
-        char path[PATH];
-        snprintf(path, sizeof path, "%s/%s-%d.ptx", s->o.keep, k->target, i);
-        (void)write_text(path, m->text, k->run);
-        printf("       left in %s\n", path);
-    }
-}
-
-/* The kernel as it is, by one probe; -1 where it is not clean. */
-static int run_original(struct session *s, int kernel, int probe)
-{
-    const struct probe *p = &probes[probe];
-    struct job j = {.kernel = kernel, .mutant = -1};
-    char said[NAME];
-    if (start(s, &j, p) || waitpid(j.child, NULL, 0) < 0) return -1;
-    if (judge(&s->kernel[kernel], &j, p->level[0] == '3', said) == SURVIVED &&
-        !strncmp(said, "over", 4))
-        return 0;
-    printf("FAIL %s as it is, level %s, seed %s: %s\n", s->kernel[kernel].name, p->level, p->seed,
-           said);
-    return -1;
-}
-
-/* What is found of a mutant means nothing unless the kernel as it is is clean under that probe. */
-static int ask_original(struct session *s, int kernel, int probe)
-{
-    bool *clean = &s->kernel[kernel].clean[probe];
-    if (probes[probe].level[0] == '3' || *clean) return 0; /* level 3: note_places */
-    *clean = true;
-    return run_original(s, kernel, probe);
-}
-
-/* The first mutant that is asked at level 3: what is said of the kernel as it is. */
-static int note_places(struct session *s, int kernel)
-{
-    if (s->kernel[kernel].noted) return 0;
-    s->kernel[kernel].noted = true;
-    for (int p = 0; p < PROBES; p++)
-        if (probes[p].level[0] == '3' && run_original(s, kernel, p)) return -1;
-    return 0;
 }
 
 /* The job's mutant is done. */
@@ -605,9 +467,61 @@ static int end_job(struct session *s, struct job *j, enum fate fate)
     j->child = 0;
     if (s->o.verbose || fate >= OPEN) print_mutant(s, k, j->mutant);
     if (j->lines) report_mutant(s, k, j->mutant, j->lines);
+    fates_add(s, k, &k->mutant[j->mutant], &k->result[j->mutant]);
     free(j->lines);
     j->lines = NULL;
     return fflush(stdout);
+}
+
+/* Takes what the kernel as it is said. What is found of a mutant means nothing unless that is clean by the same probe;
+ * at level 3 its places are noted instead. */
+static int end_original(struct session *s, struct job *j)
+{
+    struct kernel *k = &s->kernel[j->kernel];
+    const struct probe *p = &probes[j->probe];
+    char said[NAME];
+    enum fate fate = judge(k, j, p->level[0] == '3', said);
+    unlink(j->path);
+    j->child = 0;
+    if (fate == SURVIVED && !strncmp(said, "over", 4)) {
+        if (p->level[0] != '3') fates_add_clean(s, k, j->probe);
+        return 0;
+    }
+    printf("FAIL %s as it is, level %s, seed %s: %s\n", k->name, p->level, p->seed, said);
+    return -1;
+}
+
+/* Of a sparse sample: the first mutant of a kernel that is asked at level 3. */
+static int note_places(struct session *s, int kernel)
+{
+    struct kernel *k = &s->kernel[kernel];
+    if (k->noted) return 0;
+    k->noted = true;
+    for (int p = 0; p < PROBES; p++) {
+        struct job j = {.kernel = kernel, .mutant = -1};
+        if (probes[p].level[0] != '3') continue;
+        if (start(s, &j, p) || waitpid(j.child, NULL, 0) < 0 || end_original(s, &j)) return -1;
+    }
+    return 0;
+}
+
+/* The next probe of a mutant that has survived all before it, its comparison with the original, or its end. What has a
+ * reason needs no machine code; what has none is compared before the long row of later probes. */
+static int go_on(struct session *s, struct job *j, bool compared)
+{
+    struct kernel *k = &s->kernel[j->kernel];
+    struct result *r = &k->result[j->mutant];
+    const struct reason *reason = reason_for(s, k, &k->mutant[j->mutant]);
+    bool known = reason && (reason->kind == REASON_LEGAL || s->o.sample > 1);
+    enum fate fate;
+    if (r->probe == FIRST_PROBES && !reason && !compared && s->o.ptxas) return start_assembly(s, j);
+    if (r->probe < FIRST_PROBES || (r->probe < PROBES && !known)) {
+        if (probes[r->probe].level[0] == '3' && note_places(s, j->kernel)) return -1;
+        return start(s, j, r->probe);
+    }
+    fate = settle(s, k, j->mutant);
+    if (fate == WAITING) return -1;
+    return end_job(s, j, fate == SURVIVED && !s->o.ptxas ? UNDECIDED : fate);
 }
 
 /* Takes what the job's run said; starts its next probe, or ends it. */
@@ -615,25 +529,15 @@ static int advance(struct session *s, struct job *j)
 {
     struct kernel *k = &s->kernel[j->kernel];
     struct result *r = &k->result[j->mutant];
+    bool level_3 = probes[j->probe].level[0] == '3';
+    enum fate fate;
     free(j->lines);
     j->lines = s->o.report ? lines_of(j->output) : NULL;
     if (s->o.report && !j->lines) return perror("mutate"), -1;
-    enum fate fate = judge(k, j, probes[r->probe].level[0] == '3', r->said);
-    if (fate == SURVIVED && ++r->probe < PROBES) {
-        const struct reason *reason = reason_for(s, k, &k->mutant[j->mutant]);
-        bool known = reason && (reason->kind == REASON_LEGAL || s->o.sample > 1);
-        if (r->probe < FIRST_PROBES || !known) {
-            if (probes[r->probe].level[0] == '3' && note_places(s, j->kernel)) return -1;
-            return start(s, j, &probes[r->probe]);
-        }
-    }
-    if (fate == FOUND && ask_original(s, j->kernel, r->probe)) return -1;
+    fate = judge(k, j, level_3, r->said);
+    unlink(j->path);
+    if (fate == SURVIVED) return r->probe++, go_on(s, j, false);
     if (fate == FOUND && probes[r->probe].level[0] > '1') fate = FOUND_LEVEL_2;
-    if (fate == SURVIVED) {
-        fate = settle(s, k, j->mutant);
-        if (fate == WAITING) return -1;
-        if (fate == SURVIVED) return start_assembly(s, j);
-    }
     return end_job(s, j, fate);
 }
 
@@ -642,55 +546,89 @@ static int finish_one(struct session *s, struct job *jobs)
     int status;
     pid_t child = wait(&status);
     if (child < 0) return perror("mutate: wait"), -1;
-    for (int i = 0; i < s->o.jobs; i++) {
-        if (jobs[i].child != child) continue;
-        return jobs[i].assembles ? end_job(s, &jobs[i], status ? SURVIVED : IDENTICAL)
-                                 : advance(s, &jobs[i]);
+    for (struct job *j = jobs; j < jobs + s->o.jobs; j++) {
+        if (j->child != child) continue;
+        if (j->mutant < 0) return end_original(s, j);
+        if (!j->assembles) return advance(s, j);
+        return status ? go_on(s, j, true) : end_job(s, j, IDENTICAL);
     }
     return 0;
 }
 
-static bool any(const struct job *jobs, long count)
+/* A place for another job; NULL after a message. */
+static struct job *free_job(struct session *s, struct job *jobs)
 {
-    for (long i = 0; i < count; i++)
-        if (jobs[i].child) return true;
+    for (;;) {
+        for (struct job *j = jobs; j < jobs + s->o.jobs; j++)
+            if (!j->child) return j;
+        if (finish_one(s, jobs)) return NULL;
+    }
+}
+
+static int finish_all(struct session *s, struct job *jobs)
+{
+    for (struct job *j = jobs; j < jobs + s->o.jobs; j++)
+        while (j->child)
+            if (finish_one(s, jobs)) return -1;
+    return 0;
+}
+
+/* Whether something was found of the kernel's mutants by that probe, and is not known to mean something. */
+static bool asks_original(const struct kernel *k, int probe)
+{
+    if (k->clean[probe]) return false;
+    for (int i = 0; i < k->mutants; i++) {
+        const struct result *r = &k->result[i];
+        if ((r->fate == FOUND || r->fate == FOUND_LEVEL_2) && r->probe == probe) return true;
+    }
     return false;
+}
+
+static bool any_waiting(const struct kernel *k)
+{
+    for (int i = 0; i < k->mutants; i++)
+        if (k->result[i].fate == WAITING) return true;
+    return false;
+}
+
+/* The kernels as they are: at level 3, before the mutants; by the other probes, where something was found. */
+static int run_originals(struct session *s, bool level_3)
+{
+    struct job jobs[JOBS] = {{0}};
+    for (int k = 0; k < s->kernels; k++) {
+        struct kernel *of = &s->kernel[k];
+        for (int p = 0; p < PROBES; p++) {
+            struct job *j;
+            bool its = probes[p].level[0] == '3';
+            if (its != level_3 || !(its ? any_waiting(of) : asks_original(of, p))) continue;
+            of->noted |= its;
+            if (!(j = free_job(s, jobs))) return -1;
+            *j = (struct job){.kernel = k, .mutant = -1};
+            if (start(s, j, p)) return -1;
+        }
+    }
+    return finish_all(s, jobs);
 }
 
 static int run_mutants(struct session *s)
 {
     struct job jobs[JOBS] = {{0}};
     for (int k = 0; k < s->kernels; k++) {
-        for (int i = 0; i < s->kernel[k].mutants; i++) {
-            struct job *j = NULL;
-            if (s->kernel[k].cover.statement &&
-                !cover_launches(&s->kernel[k].cover, &s->kernel[k].mutant[i])) {
-                s->kernel[k].result[i].fate = IDLE;
+        const struct kernel *of = &s->kernel[k];
+        for (int i = 0; i < of->mutants; i++) {
+            struct job *j;
+            if (of->result[i].fate != WAITING) continue;
+            if (of->cover.statement && !cover_launches(&of->cover, &of->mutant[i])) {
+                of->result[i].fate = IDLE;
                 continue;
             }
-            while (!j) {
-                for (int n = 0; n < s->o.jobs && !j; n++)
-                    if (!jobs[n].child) j = &jobs[n];
-                if (!j && finish_one(s, jobs)) return -1;
-            }
+            if (!(j = free_job(s, jobs))) return -1;
             *j = (struct job){.kernel = k, .mutant = i};
-            s->kernel[k].result[i].probe = !s->kernel[k].cover.statement;
-            if (start(s, j, &probes[s->kernel[k].result[i].probe])) return -1;
+            of->result[i].probe = !of->cover.statement;
+            if (start(s, j, of->result[i].probe)) return -1;
         }
     }
-    while (any(jobs, s->o.jobs))
-        if (finish_one(s, jobs)) return -1;
-    return 0;
-}
-
-/* All mutants: the kernels as they are under all probes first. Of a sample, those by which something is found. */
-static int run_originals(struct session *s)
-{
-    if (s->o.sample > 1 || s->o.only) return 0;
-    for (int k = 0; k < s->kernels; k++)
-        for (int p = 0; p < PROBES; p++)
-            if (ask_original(s, k, p)) return -1;
-    return 0;
+    return finish_all(s, jobs);
 }
 
 /* A small sample asks only of what survives what its case executes. */
@@ -700,141 +638,7 @@ static int cover_all(struct session *s)
     return cover_kernels(s, s->kernel, s->kernel + s->kernels);
 }
 
-/* ---- telling ---- */
-
-static const char *const class_names[] = {
-#define X(name, what) #name,
-    MUTANT_CLASSES(X)
-#undef X
-};
-static const char *const class_means[] = {
-#define X(name, what) what,
-    MUTANT_CLASSES(X)
-#undef X
-};
-
-static void print_row(const struct kernel *k, int class, int total[FATES])
-{
-    int n[FATES] = {0}, all = 0;
-    for (int i = 0; i < k->mutants; i++) {
-        if (k->mutant[i].class != (enum mutant_class) class) continue;
-        n[k->result[i].fate]++;
-        all++;
-    }
-    for (int f = 0; f < FATES; f++) total[f] += n[f];
-    if (!all) return;
-    printf("%-33s%-8s%8d%8d%8d%10d%7d%6d%6d%10d  %s\n", k->name, class_names[class],
-           all - n[REFUSED], n[FOUND], n[FOUND_LEVEL_2], n[IDENTICAL], n[LEGAL], n[IDLE], n[OPEN],
-           n[SURVIVED], class_means[class]);
-}
-
-static int stale_reasons(const struct session *s)
-{
-    int stale = 0;
-    for (int i = 0; i < s->reasons; i++) {
-        const struct reason *r = &s->reason[i];
-        if (r->used || s->o.sample > 1 || s->o.only) continue;
-        printf("FAIL survivors.txt: nothing survives that this is a reason for: %s, %s, %s, %s\n",
-               r->target, r->rule, r->label, r->pattern);
-        stale++;
-    }
-    return stale;
-}
-
-/* Whether a case of the same source executes the statement. */
-static bool executed_by_some(const struct session *s, const struct kernel *k, const char *key)
-{
-    for (const struct kernel *of = s->kernel; of < s->kernel + s->kernels; of++) {
-        if (!same_source(k, of)) continue;
-        for (int i = 0; i < of->cover.statements; i++)
-            if (of->cover.statement[i].launches && !strcmp(of->cover.statement[i].key, key))
-                return true;
-    }
-    return false;
-}
-
-static bool never_executed(struct session *s, const struct kernel *k, const char *key)
-{
-    const char *text = strchr(key, ' ') + 1;
-    for (int i = 0; i < s->reasons; i++) {
-        struct reason *r = &s->reason[i];
-        if (r->kind != REASON_NEVER ||
-            (fnmatch(r->target, k->target, 0) && fnmatch(r->target, k->name, 0)) ||
-            fnmatch(r->pattern, text, FNM_NOESCAPE))
-            continue;
-        return r->used = true;
-    }
-    return false;
-}
-
-/* Names each statement that mutants change and no case of the source executes. How many have no reason. */
-static int print_never(struct session *s, const struct kernel *k)
-{
-    int failed = 0;
-    for (int i = 0; i < k->cover.statements; i++) {
-        const struct cover_statement *of = &k->cover.statement[i];
-        if (!of->instruction || of->launches || !k->changed[i]) continue;
-        if (executed_by_some(s, k, of->key) || never_executed(s, k, of->key)) continue;
-        printf("FAIL no case executes %s: %.150s\n", k->name, of->key);
-        failed++;
-    }
-    return failed;
-}
-
-static void print_case(const struct kernel *k)
-{
-    const struct cover *c = &k->cover;
-    int executed[2] = {0}, all[2] = {0}, n[FATES] = {0};
-    for (int i = 0; i < c->statements; i++) {
-        if (!c->statement[i].instruction) continue;
-        for (int w = 0; w < (k->changed[i] ? 2 : 1); w++) {
-            all[w]++;
-            executed[w] += c->statement[i].launches != 0;
-        }
-    }
-    for (int i = 0; i < k->mutants; i++) n[k->result[i].fate]++;
-    n[FOUND] += n[FOUND_LEVEL_2];
-    printf("%-40s%6d of %5d%6d of %4d%9d of %4d\n", k->name, executed[0], all[0], executed[1],
-           all[1], n[FOUND], n[FOUND] + n[OPEN] + n[SURVIVED]);
-}
-
-/* A line a case: instructions that it executes; of these those that mutants change; mutants found. */
-static int print_cases(struct session *s)
-{
-    int failed = 0;
-    if (!s->kernels || !s->kernel[0].cover.statement || s->o.sample >= SPARSE) return 0;
-    for (const struct kernel *k = s->kernel; k < s->kernel + s->kernels; k++)
-        failed += print_never(s, k);
-    printf("%-40s%6s of %5s%6s of %4s%9s of %4s\n", "case", "run", "all", "run", "some", "found",
-           "all");
-    for (const struct kernel *k = s->kernel; k < s->kernel + s->kernels; k++) print_case(k);
-    return failed;
-}
-
-static int report(struct session *s)
-{
-    int n[FATES] = {0}, found, scored, failed;
-    printf("%-33s%-8s%8s%8s%8s%10s%7s%6s%6s%10s\n", "kernel", "rules", "mutants", "found",
-           "level 2", "identical", "legal", "idle", "open", "survivors");
-    for (int k = 0; k < s->kernels; k++)
-        for (int c = 0; c < MUTANT_CLASS_COUNT; c++) print_row(&s->kernel[k], c, n);
-    found = n[FOUND] + n[FOUND_LEVEL_2];
-    scored = found + n[OPEN] + n[SURVIVED];
-    failed = n[SURVIVED] + stale_reasons(s) + print_cases(s);
-    printf(
-        "%d of %d found: %.1f %% (less %d identical, %d legal, %d idle; %d that no driver takes)\n",
-        found, scored, scored ? 100.0 * found / scored : 0, n[IDENTICAL], n[LEGAL], n[IDLE],
-        n[REFUSED]);
-    if (s->o.sample == 1 && found * 100 < scored * 97) { /* of a sample, one is more than that */
-        printf("FAIL fewer than 97 of 100 are found\n");
-        failed++;
-    }
-    printf("mutate: %d passed, %d failed, %d skipped\n",
-           found + n[IDENTICAL] + n[LEGAL] + n[IDLE] + n[OPEN], failed, s->skipped + n[UNDECIDED]);
-    return failed ? 1 : 0;
-}
-
-static int parse(int argc, char **argv, struct options *o)
+static int parse(int argc, char **argv, struct options *o, const char **fates)
 {
     int i = 1;
     for (; i < argc && !strncmp(argv[i], "--", 2); i++) {
@@ -853,6 +657,8 @@ static int parse(int argc, char **argv, struct options *o)
             o->keep = argv[++i];
         else if (!strcmp(argv[i], "--jobs"))
             o->jobs = atol(argv[++i]);
+        else if (!strcmp(argv[i], "--fates"))
+            *fates = argv[++i];
         else if (!strcmp(argv[i], "--report")) {
             if (!(o->report = fopen(argv[++i], "w"))) return perror(argv[i]), -1;
         } else
@@ -869,25 +675,30 @@ static int parse(int argc, char **argv, struct options *o)
 int main(int argc, char **argv)
 {
     static struct session s = {.o = {.sample = 1, .work = "/tmp/hewn-mutate-XXXXXX"}};
+    const char *fates = NULL;
     char command[128];
     int rc;
     s.o.jobs = sysconf(_SC_NPROCESSORS_ONLN);
     if (s.o.jobs < 1) s.o.jobs = 1;
-    if (parse(argc, argv, &s.o))
+    if (parse(argc, argv, &s.o, &fates))
         return fprintf(stderr,
                        "usage: mutate [--sample N[/I]] [--ptxas FILE] [--only TEXT] [--keep "
                        "DIR] [--verbose] "
-                       "[--report FILE] [--cover] [--jobs N] HEWN MODULES CASES\n"),
+                       "[--report FILE] [--fates FILE] [--cover] [--jobs N] HEWN MODULES CASES\n"),
                64;
     if (s.o.jobs > JOBS) s.o.jobs = JOBS;
     if (!mkdtemp(s.o.work)) return perror("mutate: mkdtemp"), 1;
     setenv("HEWN_SIM_THREADS", "1", 0); /* mutants run side by side instead */
-    rc = read_reasons(&s) || read_kernels(&s) || cover_all(&s) ? 1
-         : s.o.cover                                           ? print_cases(&s) != 0
-         : run_originals(&s) || run_mutants(&s)                ? 1
-                                                               : report(&s);
+    rc = read_reasons(&s) || read_kernels(&s) || (fates && fates_open(&s, fates)) || cover_all(&s)
+             ? 1
+         : s.o.cover ? print_cases(&s) != 0
+         : (s.o.sample < SPARSE && run_originals(&s, true)) || run_mutants(&s) ||
+                 run_originals(&s, false)
+             ? 1
+             : report(&s);
     snprintf(command, sizeof command, "rm -rf '%s'", s.o.work);
     if (system(command)) perror(command);
     if (s.o.report && fclose(s.o.report)) return perror("mutate: the report"), 1;
+    if (s.o.fates && fclose(s.o.fates)) return perror("mutate: the fates"), 1;
     return rc;
 }

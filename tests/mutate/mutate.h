@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum { MUTANTS = 4096, MUTANT_TEXT = 320, MUTANT_LABEL = 48 };
 
@@ -36,12 +37,16 @@ struct mutant {
     char file[96];            /* of the source, by the text's line markers */
     long line;
     char was[MUTANT_TEXT]; /* the statement, or the two that are swapped */
-    char *text;            /* the whole kernel, mutated */
+    size_t start, end;     /* this part of the kernel's text .. */
+    char *instead;         /* .. is replaced by this */
     int first, last;       /* the statements that it changes */
+    int index;             /* among all of the kernel */
 };
 
 /* Every mutant of `text`, in the order of the text. Returns how many, -1 after a message on stderr. */
 int mutants_make(const char *text, struct mutant out[MUTANTS]);
+/* Writes the whole kernel, mutated; NULL: as it is. */
+void mutant_write(FILE *out, const char *text, const struct mutant *m);
 void mutants_free(struct mutant *list, int count);
 
 /* ---- what a case executes (mutate_cover.c) ---- */

@@ -304,7 +304,7 @@ struct maker {
     int count;
 };
 
-/* The new mutant about statement s, without its text; NULL where there is no room. */
+/* The new mutant about statement s, without what it replaces; NULL where there is no room. */
 static struct mutant *begin(struct maker *m, enum mutant_class class, const char *rule,
                             const struct statement *s)
 {
@@ -317,10 +317,14 @@ static struct mutant *begin(struct maker *m, enum mutant_class class, const char
     return x;
 }
 
-static void finish(struct maker *m, struct mutant *x, char *text)
+/* The mutant has `instead` where the text has [start, end). */
+static void finish(struct maker *m, struct mutant *x, size_t start, size_t end, char *instead)
 {
-    x->text = text;
-    m->count += text != NULL;
+    x->start = start;
+    x->end = end;
+    x->instead = instead;
+    x->index = m->count;
+    m->count += instead != NULL;
 }
 
 static void write_instead(FILE *f, const struct rule *rule, const struct statement *s,
@@ -385,11 +389,9 @@ static void apply(struct maker *m, const struct rule *rule, const regex_t *re, i
     if (s->wait) wait_span(r, s, rule->statements, &start, &end);
     snprintf(x->was, sizeof x->was, "%s%.240s", s->guard, s->text);
     if (!s->wait) x->last += rule->statements - 1;
-    fwrite(r->text, 1, start, f);
     write_instead(f, rule, s, subject, group);
-    fputs(r->text + end, f);
     fclose(f);
-    finish(m, x, text);
+    finish(m, x, start, end, text);
 }
 
 static void swap(struct maker *m, const struct statement *a, const struct statement *b)
@@ -402,13 +404,11 @@ static void swap(struct maker *m, const struct statement *a, const struct statem
     if (!x || !(f = open_memstream(&out, &size))) return;
     x->last = (int)(b - m->from->list);
     snprintf(x->was, sizeof x->was, "%s%.110s <> %s%.110s", a->guard, a->text, b->guard, b->text);
-    fwrite(text, 1, a->start, f);
     fwrite(text + a->end, 1, b->end - a->end, f);
     fputc(' ', f);
     fwrite(text + a->start, 1, a->end - a->start, f);
-    fputs(text + b->end, f);
     fclose(f);
-    finish(m, x, out);
+    finish(m, x, a->start, b->end, out);
 }
 
 /* The next statement of the same piece of code that orders or is ordered. */
@@ -489,7 +489,13 @@ char *cover_number(const char *text, struct cover *out)
     return numbered;
 }
 
+void mutant_write(FILE *out, const char *text, const struct mutant *m)
+{
+    fwrite(text, 1, m ? m->start : strlen(text), out);
+    if (m) fprintf(out, "%s%s", m->instead, text + m->end);
+}
+
 void mutants_free(struct mutant *list, int count)
 {
-    for (int i = 0; i < count; i++) free(list[i].text);
+    for (int i = 0; i < count; i++) free(list[i].instead);
 }
