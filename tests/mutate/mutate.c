@@ -13,6 +13,7 @@
  *       --report FILE   a line a mutant, with tabs: kernel and mutant; place and fate; probe; the report's lines
  *       --fates FILE    what an earlier run wrote there is not asked again, and what is new is added: a run that was stopped
  *                       goes on (mutate_fates.c)
+ *       --tell          with --fates: run nothing, tell what is known
  *       --cover         tell only what the cases execute, and each statement that none does
  *       --jobs N        how many run side by side; the number of processors otherwise
  *
@@ -46,7 +47,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ALIKE = 4, JOBS = 64, CPU_SECONDS = 20, COVER_SEEDS = 3, LAUNCHES = 12 };
+enum { ALIKE = 4, JOBS = 64, CPU_SECONDS = 20, COVER_SEEDS = 3, LAUNCHES = 12, TURNS = 16 };
 
 const struct probe probes[PROBES] = {{"1", "1"},  {"1", "1"},  {"1", "2"},  {"1", "3"},
                                      {"2", "1"},  {"1", "4"},  {"1", "5"},  {"1", "6"},
@@ -610,24 +611,33 @@ static int run_originals(struct session *s, bool level_3)
     return finish_all(s, jobs);
 }
 
+/* Those of a kernel whose number is `turn` modulo TURNS. */
+static int run_kernel(struct session *s, struct job *jobs, int kernel, int turn)
+{
+    const struct kernel *of = &s->kernel[kernel];
+    for (int i = turn; i < of->mutants; i += TURNS) {
+        struct job *j;
+        if (of->result[i].fate != WAITING) continue;
+        if (of->cover.statement && !cover_launches(&of->cover, &of->mutant[i])) {
+            of->result[i].fate = IDLE;
+            fates_add(s, of, &of->mutant[i], &of->result[i]);
+            continue;
+        }
+        if (!(j = free_job(s, jobs))) return -1;
+        *j = (struct job){.kernel = kernel, .mutant = i};
+        of->result[i].probe = !of->cover.statement;
+        if (start(s, j, of->result[i].probe)) return -1;
+    }
+    return 0;
+}
+
+/* Every kernel has its turns, so that a run which is stopped leaves a sample of each. */
 static int run_mutants(struct session *s)
 {
     struct job jobs[JOBS] = {{0}};
-    for (int k = 0; k < s->kernels; k++) {
-        const struct kernel *of = &s->kernel[k];
-        for (int i = 0; i < of->mutants; i++) {
-            struct job *j;
-            if (of->result[i].fate != WAITING) continue;
-            if (of->cover.statement && !cover_launches(&of->cover, &of->mutant[i])) {
-                of->result[i].fate = IDLE;
-                continue;
-            }
-            if (!(j = free_job(s, jobs))) return -1;
-            *j = (struct job){.kernel = k, .mutant = i};
-            of->result[i].probe = !of->cover.statement;
-            if (start(s, j, of->result[i].probe)) return -1;
-        }
-    }
+    for (int turn = 0; turn < TURNS; turn++)
+        for (int k = 0; k < s->kernels; k++)
+            if (run_kernel(s, jobs, k, turn)) return -1;
     return finish_all(s, jobs);
 }
 
@@ -642,8 +652,9 @@ static int parse(int argc, char **argv, struct options *o, const char **fates)
 {
     int i = 1;
     for (; i < argc && !strncmp(argv[i], "--", 2); i++) {
-        if (!strcmp(argv[i], "--verbose") || !strcmp(argv[i], "--cover")) {
-            *(argv[i][2] == 'v' ? &o->verbose : &o->cover) = true;
+        if (!strcmp(argv[i], "--verbose") || !strcmp(argv[i], "--cover") ||
+            !strcmp(argv[i], "--tell")) {
+            *(argv[i][2] == 'v' ? &o->verbose : argv[i][2] == 'c' ? &o->cover : &o->tell) = true;
             continue;
         }
         if (i + 1 == argc) return -1;
@@ -684,14 +695,17 @@ int main(int argc, char **argv)
         return fprintf(stderr,
                        "usage: mutate [--sample N[/I]] [--ptxas FILE] [--only TEXT] [--keep "
                        "DIR] [--verbose] "
-                       "[--report FILE] [--fates FILE] [--cover] [--jobs N] HEWN MODULES CASES\n"),
+                       "[--report FILE] [--fates FILE] [--tell] [--cover] [--jobs N] HEWN MODULES "
+                       "CASES\n"),
                64;
     if (s.o.jobs > JOBS) s.o.jobs = JOBS;
     if (!mkdtemp(s.o.work)) return perror("mutate: mkdtemp"), 1;
     setenv("HEWN_SIM_THREADS", "1", 0); /* mutants run side by side instead */
-    rc = read_reasons(&s) || read_kernels(&s) || (fates && fates_open(&s, fates)) || cover_all(&s)
+    rc = read_reasons(&s) || read_kernels(&s) || (fates && fates_open(&s, fates)) ||
+                 (!s.o.tell && cover_all(&s))
              ? 1
          : s.o.cover ? print_cases(&s) != 0
+         : s.o.tell  ? report(&s)
          : (s.o.sample < SPARSE && run_originals(&s, true)) || run_mutants(&s) ||
                  run_originals(&s, false)
              ? 1

@@ -70,7 +70,7 @@ struct options {
     int sample, first;
     FILE *report, *fates;
     long jobs;
-    bool verbose, cover;
+    bool verbose, cover, tell;
 };
 
 struct session {

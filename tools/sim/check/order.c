@@ -735,6 +735,7 @@ void order_event(struct order *o, const struct event *e)
             order_flags(o, w, &part);
         } else {
             order_access(o, e);
+            if (e->space == SPACE_SHARED) undefined_staged(o, w, e);
             if (e->space == SPACE_GLOBAL && e->access & ACCESS_WRITE) order_flags_weak(o, w, e);
         }
         break;

@@ -213,7 +213,8 @@ struct order_cta {
     struct cell *tensor; /* [TMEM_COLUMNS][TMEM_BLOCKS], from the first allocation on */
     /* [TMEM_COLUMNS]: lanes that hold undefined values; NULL: none yet */
     uint32_t (*undefined)[TMEM_LANES / WARP_LANES];
-    epoch paired; /* its last tcgen05.alloc with cta_group::2; 0: none */
+    struct undefined_bytes *undefined_bytes; /* of shared memory, undefined.c; NULL: none yet */
+    epoch paired;                            /* its last tcgen05.alloc with cta_group::2; 0: none */
 };
 
 /* Strong writes of one location and what they release within the cluster. */

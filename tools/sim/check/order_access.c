@@ -215,6 +215,7 @@ static void touch_shared(struct accessor *a, struct touch *t, struct cta *cta, u
     a->bytes = bytes;
     if (t->write && at < c->bar_high && at + bytes > c->bar_low) check_clobber(a, c, at, bytes);
     if (a->class == CLASS_BULK || a->class == CLASS_COPY) check_past_end(a, at, bytes);
+    if (t->write && c->undefined_bytes) undefined_overwritten(c, at, bytes);
     shadow_touch(t, c->shared, SHARED_CELL, at, bytes, 0);
 }
 
@@ -415,6 +416,7 @@ static void touch_own(struct accessor *a, struct touch *t, uint64_t at, uint64_t
 {
     a->at = at;
     a->bytes = bytes;
+    if (t->write && a->w->cta->undefined_bytes) undefined_overwritten(a->w->cta, at, bytes);
     shadow_touch(t, a->w->cta->shared, SHARED_CELL, at, bytes, 0);
 }
 

@@ -92,6 +92,7 @@ static void cta_free(struct order_cta *c)
     free(c->shared);
     free(c->tensor);
     free(c->undefined);
+    free(c->undefined_bytes);
     free(c);
 }
 
@@ -114,6 +115,8 @@ static void cta_reset(struct order_cta *c)
     if (c->shared) memset(c->shared, 0, c->shared_cells * sizeof *c->shared);
     if (c->tensor) memset(c->tensor, 0, TENSOR_CELLS * sizeof *c->tensor);
     if (c->undefined) memset(c->undefined, 0, TMEM_COLUMNS * sizeof *c->undefined);
+    free(c->undefined_bytes);
+    c->undefined_bytes = NULL;
 }
 
 /* What the cluster did to global memory goes to the launch. */

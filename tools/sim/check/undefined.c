@@ -2,6 +2,7 @@
 #include "check/undefined.h"
 
 #include "check/order_tell.h"
+#include "machine/mem.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -363,6 +364,14 @@ static bool on_local(struct order_warp *w, struct undefined *u, const struct eve
     return true;
 }
 
+/* ---- shared memory ---- */
+
+/* Which bytes of a CTA's shared memory hold undefined values, and the load that one of them came by. */
+struct undefined_bytes {
+    const struct insn *in;
+    uint64_t words[]; /* a bit a byte */
+};
+
 static bool follow(struct order *o, struct order_warp *w)
 {
     if (!w->undefined) w->undefined = calloc(1, sizeof *w->undefined);
@@ -381,6 +390,72 @@ uint32_t undefined_lanes(const struct order_warp *w, struct arg r)
 {
     const struct undefined_register *at = w->undefined ? find(w->undefined, r) : NULL;
     return at ? at->lanes : 0;
+}
+
+void undefined_overwritten(struct order_cta *c, uint64_t at, uint64_t bytes)
+{
+    for (uint64_t i = at; i < at + bytes; i++)
+        c->undefined_bytes->words[i / 64] &= ~(UINT64_C(1) << i % 64);
+}
+
+static bool any_undefined(const struct undefined_bytes *u, uint64_t at, uint64_t bytes)
+{
+    for (uint64_t i = at; i < at + bytes; i++)
+        if (u->words[i / 64] >> i % 64 & 1) return true;
+    return false;
+}
+
+/* The lanes of a load or store one of whose registers has its bytes at `part` of the lane's. `store`: of those whose value is
+ * undefined, the bytes are; of a load, those that find such bytes are returned. */
+static uint32_t staged_lanes(const struct order_warp *w, const struct event *e, uint64_t part,
+                             uint64_t bytes, bool store, uint32_t lanes)
+{
+    struct undefined_bytes *u = w->cta->undefined_bytes;
+    uint32_t found = 0;
+    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+        const uint32_t lane = first_lane(rest);
+        struct cta *cta;
+        uint32_t at;
+        if (!mem_shared(e->warp, (uint32_t)e->addresses[lane], &cta, &at) || cta != e->cta ||
+            at + e->size > cta->shared_bytes)
+            continue;
+        for (uint64_t i = at + part; store && i < at + part + bytes; i++)
+            u->words[i / 64] |= UINT64_C(1) << i % 64;
+        if (!store && any_undefined(u, at + part, bytes)) found |= 1U << lane;
+    }
+    return found;
+}
+
+/* The CTA's bytes are followed from now on, if undefined values of columns are stored there. */
+static bool follow_bytes(struct order *o, const struct order_warp *w, const struct event *e)
+{
+    struct order_cta *c = w->cta;
+    const struct taken *stored = w->undefined ? &w->undefined->stored : NULL;
+    if (!stored || !(stored->lanes & e->lanes) || stored->in->is.exchanges) return false;
+    if (!c->undefined_bytes)
+        c->undefined_bytes =
+            calloc(1, sizeof *c->undefined_bytes + e->cta->shared_bytes / 64 * 8 + 8);
+    if (c->undefined_bytes) c->undefined_bytes->in = stored->in;
+    order_keep(o, c->undefined_bytes != NULL);
+    return c->undefined_bytes != NULL;
+}
+
+void undefined_staged(struct order *o, struct order_warp *w, const struct event *e)
+{
+    const struct insn *in = e->in;
+    const bool store = in->is.class == INSN_STORE;
+    const uint32_t count = in->list_count ? in->list_count : 1;
+    if (e->token || !e->addresses || (!store && in->is.class != INSN_LOAD)) return;
+    if (store ? !follow_bytes(o, w, e) : !w->cta->undefined_bytes) return;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct arg r = in->list_count ? in->list[i] : in->arg[store ? 1 : 0];
+        const uint64_t bytes = e->size / count;
+        uint32_t lanes = store ? undefined_lanes(w, r) & e->lanes : e->lanes;
+        lanes = staged_lanes(w, e, i * bytes, bytes, store, lanes);
+        if (store || !lanes) continue;
+        e->warp->undefined = true;
+        undefined_load(o, w, w->cta->undefined_bytes->in, r, lanes);
+    }
 }
 
 void undefined_event(struct order *o, struct order_warp *w, const struct event *e)

@@ -4,8 +4,8 @@
  * A program may compute with such a value and drop it, as the upper lanes of a reduction do, also by way of
  * calls and local memory. It is an error if the value reaches other memory, an address, an operand of another
  * unit, or a branch. What comes from unwritten columns may also go back to tensor memory, where it is
- * followed by columns (order_access.c), and to shared memory, where it is not: an epilogue stages whole
- * boxes, and the copy clips them.
+ * followed by columns (order_access.c), and to shared memory, where it is followed by bytes until a thread loads
+ * them: an epilogue stages whole boxes, and copies clip them.
  */
 #ifndef SIM_UNDEFINED_H
 #define SIM_UNDEFINED_H
@@ -21,5 +21,10 @@ void undefined_load(struct order *o, struct order_warp *w, const struct insn *in
 
 /* The lanes whose value in the register is undefined. */
 uint32_t undefined_lanes(const struct order_warp *w, struct arg r);
+
+/* A load or store of shared memory, whose access has been judged: undefined values go there, or come from there. */
+void undefined_staged(struct order *o, struct order_warp *w, const struct event *e);
+/* These bytes of a CTA that has undefined_bytes get other values. */
+void undefined_overwritten(struct order_cta *c, uint64_t at, uint64_t bytes);
 
 #endif
