@@ -14,6 +14,10 @@
 #include <string.h>
 
 enum { ROUNDS = 8, LAUNCHES = 200, RAGGED = 8, WIDTH = 2048, TOKENS = 32768 };
+enum {
+    RISE = 20,
+    RISE_KEYS = 128
+}; /* rising scores: by so much from each so many keys to the next */
 #define ROUND_SECONDS 30e-3
 
 /* Both sides round P and O to bf16, each by 2^-9 at most: so far apart may the outputs be, by their norms. */
@@ -24,7 +28,7 @@ static const int64_t ragged_lengths[RAGGED] = {16384, 4096, 4096, 2048, 2048, 20
 struct shape {
     int64_t dim, heads, length, batch; /* length: the longest */
     int64_t deviation;                 /* of Q and K; 0: 1 */
-    bool causal, ragged;
+    bool causal, ragged, rising;
     int64_t lengths[RAGGED], tokens;
 };
 
@@ -217,6 +221,11 @@ static void row_describe(const struct arena *a, const struct shape *s, struct be
         snprintf(row->shape + at, sizeof row->shape - at, ", deviation %lld",
                  (long long)s->deviation);
     }
+    if (s->rising) {
+        size_t at = strlen(row->shape);
+        snprintf(row->section, sizeof row->section, "attention, rising");
+        snprintf(row->shape + at, sizeof row->shape - at, ", rising");
+    }
     snprintf(row->dtype, sizeof row->dtype, "bf16");
     snprintf(row->peer, sizeof row->peer, "none");
     row->ours = row->theirs = row->spread = row->differ = (double)NAN;
@@ -332,6 +341,37 @@ static void bench_deviations(struct arena *a, int64_t shrink)
     bench_meter_note(&a->bench->meter, &a->bench->report, "attention, deviations");
 }
 
+/* Makes the scores rise: the first column of Q is one value, that of K grows with the keys. */
+static bool raise_scores(struct arena *a, const struct shape *s)
+{
+    struct device *dev = &a->bench->dev;
+    uint16_t root = double_to_bf16(sqrt((double)s->dim));
+    for (int64_t i = 0; i < VALUES / s->dim; i++) {
+        a->host[0][i * s->dim] = root;
+        a->host[1][i * s->dim] = double_to_bf16((double)(i % s->length / RISE_KEYS * RISE));
+    }
+    return !dev->to_device(a->q, a->host[0], VALUES * sizeof(uint16_t)) &&
+           !dev->to_device(a->k, a->host[1], VALUES * sizeof(uint16_t)) &&
+           (!a->has_peer || cudnn_rise(&a->peer, s->dim, s->length, RISE_KEYS, RISE));
+}
+
+/* Wider dimensions first: the columns of narrower ones then overwrite all of theirs. */
+static void bench_rising(struct arena *a, int64_t shrink)
+{
+    struct bench_row rows[CUDNN_WAYS];
+    for (int i = 5; i >= 0; i--) {
+        struct shape s = {.dim = dims[i / 2][0],
+                          .heads = dims[i / 2][1],
+                          .causal = i % 2,
+                          .length = 8192 / shrink,
+                          .batch = 2,
+                          .rising = true};
+        if (raise_scores(a, &s) && contest(a, &s, rows)) bench_add(&a->bench->report, &rows[0]);
+    }
+    bench_section_ends(&a->bench->report);
+    bench_meter_note(&a->bench->meter, &a->bench->report, "attention, rising");
+}
+
 /* Adds the rows of one way, in a section of its own. */
 static void add_way(struct bench_report *report, struct bench_row rows[3][CUDNN_WAYS],
                     const int counts[3], const char *way)
@@ -378,6 +418,7 @@ void bench_attention(struct bench *b)
         bench_equal(&a, shrink);
         bench_deviations(&a, shrink);
         bench_ragged(&a, shrink);
+        bench_rising(&a, shrink); /* last: it changes Q and K */
     }
     arena_close(&a);
 }

@@ -6,6 +6,8 @@ versions, then an answer a line of input:
     fixed DIM HEADS CAUSAL LENGTH BATCH TIMES
                                            ways NAME…; scores are TIMES as large as usual
     ragged DIM HEADS LENGTH…               ways NAME…
+    rise DIM LENGTH KEYS RISE              ok; the first column of Q is then the root of DIM, that of K RISE for
+                                           each KEYS keys
     output NAME                            ok; the output is the file o
     time NAME LAUNCHES                     microseconds of each on the GPU, after one or two that warm up
 
@@ -113,8 +115,17 @@ def ragged(dim, heads, *lengths):
     return found
 
 
+def rise(dim, length, keys, step):
+    q, k = (x.view(-1, dim) for x in data[:2])
+    q[:, 0] = dim**0.5
+    k[:, 0] = torch.arange(len(k), device="cuda") % length // keys * step
+
+
 def answer(words):
     global ways
+    if words[0] == "rise":
+        rise(*map(int, words[1:]))
+        return "ok"
     if words[0] in ("fixed", "ragged"):
         ways = {}
         torch.cuda.empty_cache()

@@ -107,6 +107,13 @@ bool cudnn_ragged(struct cudnn *c, int64_t dim, int64_t heads, const int64_t *le
     return read_ways(c);
 }
 
+bool cudnn_rise(struct cudnn *c, int64_t dim, int64_t length, int keys, int rise)
+{
+    char line[CUDNN_LINE];
+    fprintf(c->to, "rise %lld %lld %d %d\n", (long long)dim, (long long)length, keys, rise);
+    return answer(c, line);
+}
+
 bool cudnn_output(struct cudnn *c, int way, uint16_t *o, size_t count)
 {
     char line[CUDNN_LINE], path[64];

@@ -32,6 +32,9 @@ bool cudnn_fixed(struct cudnn *c, int64_t dim, int64_t heads, bool causal, int64
                  int64_t batch, int64_t times);
 /* Causal sequences of these lengths behind one another, tensors [tokens, heads, dim]. */
 bool cudnn_ragged(struct cudnn *c, int64_t dim, int64_t heads, const int64_t *lengths, int count);
+/* In rows of `dim` values: the first of Q becomes the root of dim, that of K `rise` for each `keys` keys of
+ * the `length` that its head has. */
+bool cudnn_rise(struct cudnn *c, int64_t dim, int64_t length, int keys, int rise);
 /* The output of a way, in the layout of the inputs. */
 bool cudnn_output(struct cudnn *c, int way, uint16_t *o, size_t count);
 /* Microseconds of single launches, warmed up. */
