@@ -4,7 +4,9 @@ prefill over plain keys.
 bench_peers.py --indexer draws on this. Every query sees all keys of its sequence, so that no element of the
 output is left unwritten. `copies` holds caches, of more bytes than L2 together.
 """
+import ctypes
 import math
+import os
 
 import torch
 
@@ -116,5 +118,40 @@ class DeepGemm:
         return out.view(s.batch, s.queries, -1)[..., :s.length]
 
 
+class DeepGemmLib:
+    """The same from dg.so: DeepGEMM's kernels behind C functions, in the configurations that it chooses itself.
+        int dg_plan(int batch, int queries, int *lengths, int *plan, cudaStream_t)
+        int dg_paged(int heads, int queries, int batch, int pages, int width, int stride, void *q, void *k,
+            void *weights, int *lengths, int *table, int *plan, float *out, cudaStream_t)
+        int dg_prefill(int heads, int queries, int keys, int stride, void *q, void *k, void *k_scale,
+            void *weights, int *starts, int *ends, float *out, cudaStream_t)"""
+
+    def __init__(self, work):
+        self.library = peers.once("dg.so", lambda: ctypes.CDLL(os.path.join(peers.FOLDER, "dg.so")))
+        self.work, s = work, work.shape
+        self.starts = torch.zeros(s.queries, dtype=torch.int32, device="cuda")
+        self.plan = torch.zeros(133, 2, dtype=torch.int32, device="cuda")
+        self.stride = -(-(s.length + (0 if s.page else 256)) // 256) * 256
+        self.out = torch.full((s.batch * s.queries, self.stride), math.nan, device="cuda")
+        if s.page:
+            self.call("dg_plan", s.batch, s.queries, work.lengths, self.plan)
+
+    def call(self, name, *args):
+        args = [ctypes.c_void_p(x.data_ptr()) if torch.is_tensor(x) else x for x in args]
+        status = getattr(self.library, name)(*args, ctypes.c_void_p(peers.stream()))
+        if status:
+            raise RuntimeError(f"{name}: status {status}")
+
+    def run(self, copy):
+        w, s = self.work, self.work.shape
+        if s.page:
+            self.call("dg_paged", s.heads, s.queries, s.batch, w.table.numel(), w.width, self.stride, w.q,
+                      w.copies[copy], w.weights, w.lengths, w.table, self.plan, self.out)
+        else:
+            self.call("dg_prefill", s.heads, s.queries, s.length, self.stride, w.q, *w.copies[copy], w.weights,
+                      self.starts, w.lengths, self.out)
+        return self.out.view(s.batch, s.queries, -1)[..., :s.length]
+
+
 def ways(library):
-    return {"hewn": lambda work: Hewn(work, library), "deepgemm": DeepGemm}
+    return {"hewn": lambda work: Hewn(work, library), "deepgemm": DeepGemm, "dg-lib": DeepGemmLib}
