@@ -149,6 +149,7 @@ form more-inval-early 0 '-DREUSE -DFIXED' "$clean"
 form more-inval-early 0 '-DAGAIN -DFIXED' "$clean"
 form more-init-over-data 1 -DSTORE 'error: \(race\|mbarrier-clobber\)'
 form more-init-over-data 0 '-DSTORE -DFIXED' "$clean"
+form deepgemm-343 1 '--seed 3' 'elements are wrong'
 form undefined-staged 0 -DOVER "$clean"
 form more-remote-overtakes 0 -DADDED "$clean"
 for f in arrive-narrow wait-narrow; do form $f 1 -DLEFT 'error: race' 'which is meant where none is written'; done

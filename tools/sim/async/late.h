@@ -4,6 +4,7 @@
  * - An operation of the async proxy reads what shared memory held before a generic store, as long as no
  *   fence.proxy.async can have covered the store.
  * - So it is with what it reads from global memory, and with tensor maps there until fence.proxy.tensormap.
+ * - A tensor map that is changed while a load through it is under way is read as it is when the load is made.
  * - wgmma reads a warp's operands as they are when that warp issues it, and not what other warps of the warpgroup store
  *   later, or what nothing has ordered before.
  * - What another CTA does to an mbarrier is lost, as long as nothing can have made its mbarrier.init visible there.

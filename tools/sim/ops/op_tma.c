@@ -33,6 +33,8 @@ struct tma_load {
     struct bulk_place dst;
     struct bulk_bar bar;
     uint32_t shared_by; /* CTAs of a multicast, else 0 */
+    const void
+        *again; /* late.h: the map is read once more when the copy is made; NULL: it is not */
 };
 
 /* A store: the box follows, dense, once stage 0 has read it. */
@@ -94,16 +96,18 @@ static bool take_halo(const struct tma_form *form, struct tmap *t, int32_t *coor
     return halo < (form->wide == TMAP_WIDE_128 ? 32 : 512) && offset < 32;
 }
 
-/* Reads map and coordinates of one lane. */
+/* Reads map and coordinates of one lane. `again` (may be NULL): as tma_load has it. */
 static enum step read_box(struct warp *w, const struct insn *in, uint32_t lane, struct tmap *t,
-                          int32_t coord[TMAP_COORDS], uint64_t *map_address)
+                          int32_t coord[TMAP_COORDS], uint64_t *map_address, const void **again)
 {
     const struct tma_form *form = in->aux;
     uint64_t address = bulk_address(w, in, lane, form->map_arg, form->map_imm);
     const void *bytes = mem_at(w, in, lane, SPACE_NONE, address, MAP_BYTES, 64, ACCESS_READ, false);
     uint8_t before[MAP_BYTES];
+    if (again) *again = w->cta->group->late ? bytes : NULL;
     if (!bytes) return STEP_FAULT;
     if (w->cta->group->late) bytes = late_map(w, in, lane, address, bytes, before);
+    if (again && bytes == before) *again = NULL;
     *map_address = address;
     memset(coord, 0, TMAP_COORDS * sizeof *coord);
     if (!tmap_decode(bytes, t)) { /* an H200: 715 */
@@ -166,10 +170,25 @@ static enum step check_start(struct warp *w, const struct insn *in, uint32_t lan
 
 /* ---- loads ---- */
 
+/* Nothing keeps a map as it is while a copy through it is under way, so it may be read as late as the copy is made. Of another
+ * map it takes what leaves the box as it was announced. */
+static void read_again(struct tma_load *l)
+{
+    struct tmap now;
+    if (!l->again || !tmap_decode(l->again, &now)) return;
+    now.rows4 = l->map.rows4;
+    now.halo = l->map.halo;
+    if (now.rank == l->map.rank && now.im2col == l->map.im2col && now.wide == l->map.wide &&
+        tmap_signal_bytes(&now) == tmap_signal_bytes(&l->map) &&
+        tmap_box_span(&now) == tmap_box_span(&l->map))
+        l->map = now;
+}
+
 static bool run_load(struct group *g, struct async_op *op)
 {
     struct tma_load *l = async_payload(op);
     (void)g;
+    read_again(l);
     if (tmap_load(op, &l->map, l->coord, l->dst.cta->shared, l->dst.offset)) {
         bulk_signal(op, &l->bar, tmap_signal_bytes(&l->map));
     }
@@ -294,7 +313,7 @@ static enum step load_lane(struct warp *w, const struct insn *in, uint32_t lane)
     struct tma_load load = {0};
     uint32_t shared, bar;
     uint64_t map_address;
-    enum step step = read_box(w, in, lane, &load.map, load.coord, &map_address);
+    enum step step = read_box(w, in, lane, &load.map, load.coord, &map_address, &load.again);
     if (step == STEP_NEXT) step = check_start(w, in, lane, &load.map, load.coord, false);
     if (step == STEP_NEXT) step = bulk_shared_address(w, in, lane, 0, 0, &shared);
     if (step == STEP_NEXT) step = bulk_shared_address(w, in, lane, 2, 2, &bar);
@@ -351,7 +370,7 @@ static enum step read_store(struct warp *w, const struct insn *in, uint32_t lane
 {
     const struct tma_form *form = in->aux;
     uint32_t shared;
-    enum step step = read_box(w, in, lane, &head->map, head->coord, map_address);
+    enum step step = read_box(w, in, lane, &head->map, head->coord, map_address, NULL);
     if (step == STEP_NEXT) {
         step = bulk_shared_address(w, in, lane, form->shared_arg, form->shared_imm, &shared);
     }
@@ -419,7 +438,7 @@ static enum step exec_prefetch(struct warp *w, const struct insn *in, uint32_t m
         struct tmap map;
         int32_t coord[TMAP_COORDS];
         uint64_t map_address;
-        enum step step = read_box(w, in, first_lane(mask), &map, coord, &map_address);
+        enum step step = read_box(w, in, first_lane(mask), &map, coord, &map_address, NULL);
         if (step != STEP_NEXT) return step;
     }
     return STEP_NEXT;
