@@ -101,6 +101,7 @@ static void keep(struct ring *r, const struct event *e, uint64_t low, uint64_t h
     a->lanes = e->lanes;
     a->over = a->told = false;
     memset(a->stepped, 0, sizeof a->stepped);
+    a->stepped[0] = e->lanes; /* they run together here */
     a->size = (uint32_t)e->size;
     a->space = e->space;
     a->write = (e->access & ACCESS_WRITE) != 0;
