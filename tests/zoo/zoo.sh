@@ -47,6 +47,9 @@ level_2 ok-init-unfenced 0 -DPROXY "$clean"
 level_2 ok-commit-unwaited 1 '' 'warning: pending-at-exit' 'nobody waited'
 level_2 ok-commit-unwaited 0 -DFIXED "$clean"
 
+level_2 ok-fresh-stored 1 '' 'warning: uninit' 'depends on shared memory that nobody has written'
+level_2 ok-fresh-stored 0 -DFIXED "$clean"
+
 # At level 1 they are counted, and the closing line says so.
 for f in load-without-fence ok-box-beside ok-grid-ticket; do
     HEWN_LIBCUDA=$SIM timeout 60 "$BUILD/hewn" run "$SRC/tests/zoo/$f.ptx" >"$work.log" 2>&1
@@ -149,6 +152,8 @@ form more-inval-early 0 '-DREUSE -DFIXED' "$clean"
 form more-inval-early 0 '-DAGAIN -DFIXED' "$clean"
 form more-init-over-data 1 -DSTORE 'error: \(race\|mbarrier-clobber\)'
 form more-init-over-data 0 '-DSTORE -DFIXED' "$clean"
+form ok-fresh-stored 0 '' "1 clean,$clean; 1 idiom" 'shared memory that nobody has written'
+form ok-fresh-stored 0 -DDROPPED 'proved for every order'
 form deepgemm-343 1 '--seed 3' 'elements are wrong'
 form undefined-staged 0 -DOVER "$clean"
 form more-remote-overtakes 0 -DADDED "$clean"

@@ -669,6 +669,7 @@ static void access_memory(struct accessor *a)
         touch_global(a, t, e->address, e->size);
     if (a->place == PLACE_SHARED) tell_fresh(a, t);
     if (a->place == PLACE_SHARED) tell_garbage(a, t);
+    if (a->place == PLACE_SHARED && t->unwritten) undefined_fresh(a->o, a->w, e);
     finish(a, t);
 }
 

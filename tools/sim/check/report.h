@@ -27,6 +27,7 @@ enum verdict { VERDICT_CLEAN, VERDICT_REVIEW, VERDICT_INCOMPLETE, VERDICT_ERROR 
     X(POLLS, "an answer False of this poll leads to something else than asking again")         \
     X(READ, "what this reads may depend on when it reads")                                     \
     X(OVERTAKES, "which of two copies of one warp to one place comes last is up to the order") \
+    X(UNWRITTEN, "what this stores depends on shared memory that nobody has written")          \
     X(CHANCE, "what this returns depends on the schedule")                                     \
     X(COLUMNS, "which CTA of an SM gets its tensor memory first depends on the order")         \
     X(PHASES, "which phase of the mbarrier is meant depends on the order")

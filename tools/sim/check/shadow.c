@@ -668,6 +668,32 @@ void shadow_touch(struct touch *t, struct cell *cells, uint32_t size, uint64_t f
     }
 }
 
+static bool part_unwritten(const struct shadow *s, const struct cell *c, uint32_t size,
+                           uint32_t from, uint32_t to)
+{
+    const uint32_t part = size / CELL_PARTS;
+    if (!split(c->write)) return !c->write;
+    for (uint32_t i = from / part; i * part < to; i++) {
+        const uint32_t low = i * part, high = low + part;
+        if (part_unwritten(s, &s->blocks[code_index(c->write)][i], part,
+                           from > low ? from - low : 0, to < high ? to - low : part))
+            return true;
+    }
+    return false;
+}
+
+bool shadow_unwritten(const struct shadow *s, const struct cell *cells, uint32_t size,
+                      uint64_t first, uint64_t bytes)
+{
+    for (uint64_t at = first / size * size; at < first + bytes; at += size) {
+        const uint64_t from = first > at ? first - at : 0, end = first + bytes - at;
+        if (part_unwritten(s, &cells[at / size], size, (uint32_t)from,
+                           end < size ? (uint32_t)end : size))
+            return true;
+    }
+    return false;
+}
+
 /* ---- walking ---- */
 
 struct walk {

@@ -131,6 +131,9 @@ static inline void shadow_forget(struct touch *t)
  * `base` more than the place among them. */
 void shadow_touch(struct touch *t, struct cell *cells, uint32_t size, uint64_t first,
                   uint64_t bytes, uint64_t base);
+/* Whether some of the bytes at `first` of such cells have never been written. */
+bool shadow_unwritten(const struct shadow *s, const struct cell *cells, uint32_t size,
+                      uint64_t first, uint64_t bytes);
 /* cells[0 .. count), whole. */
 void shadow_touch_cells(struct touch *t, struct cell *cells, uint32_t count);
 

@@ -134,10 +134,33 @@ static void tell_unwritten(struct order_warp *w, const struct insn *in, const st
                "the undefined value is used here");
 }
 
+/* It comes from shared memory that nobody has written. Loads of whole vectors and tiles bring such, and programs compute with
+ * it in ways that are not seen here to drop it, so only what global memory gets counts, and is no error. */
+static bool is_fresh(const struct taken *t)
+{
+    return t->in->is.class == INSN_LOAD;
+}
+
+static void note_stored(struct order_warp *w, const struct insn *in, const struct taken *t)
+{
+    struct order *o = w->cta->cluster->order;
+    char message[320];
+    order_sampled(o, SAMPLED_UNWRITTEN, in);
+    sim_idiom(o->group, in, IDIOM_UNWRITTEN_STORED);
+    if (o->level < 2) return;
+    (void)snprintf(message, sizeof message,
+                   "stores to global memory what depends on shared memory that nobody has written, "
+                   "which line %u reads. Cheapest remedy: write it first, or read where it was "
+                   "written.",
+                   t->in->src->pos.line);
+    tell_warning(w, in, first_lane(t->lanes), FIND_UNINIT, "", message);
+}
+
 static void tell_used(struct order_warp *w, const struct insn *in, const struct taken *t,
                       const char *how)
 {
     char message[480];
+    if (is_fresh(t)) return;
     if (!t->in->is.exchanges) {
         tell_unwritten(w, in, t, how);
         return;
@@ -348,7 +371,10 @@ static bool on_local(struct order_warp *w, struct undefined *u, const struct eve
         taken = u->stored;
         taken.lanes &= e->lanes;
         if (taken.lanes && e->space == SPACE_SHARED && !taken.in->is.exchanges) return true;
-        if (e->space != SPACE_LOCAL && taken.lanes) tell_used(w, in, &taken, "stores it");
+        if (e->space == SPACE_GLOBAL && taken.lanes && is_fresh(&taken))
+            note_stored(w, in, &taken);
+        else if (e->space != SPACE_LOCAL && taken.lanes)
+            tell_used(w, in, &taken, "stores it");
         if (e->space != SPACE_LOCAL) return true;
         for (uint32_t rest = e->lanes; rest; rest &= rest - 1)
             kept &= put_word(u, first_lane(rest), e->addresses[first_lane(rest)], e->size, &taken);
@@ -438,6 +464,31 @@ static bool follow_bytes(struct order *o, const struct order_warp *w, const stru
     if (c->undefined_bytes) c->undefined_bytes->in = stored->in;
     order_keep(o, c->undefined_bytes != NULL);
     return c->undefined_bytes != NULL;
+}
+
+void undefined_fresh(struct order *o, struct order_warp *w, const struct event *e)
+{
+    const struct insn *in = e->in;
+    const uint32_t count = in->list_count ? in->list_count : 1;
+    const uint64_t bytes = e->size / count;
+    if (in->is.class != INSN_LOAD || e->token || !e->addresses) return;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct arg r = in->list_count ? in->list[i] : in->arg[0];
+        uint32_t lanes = 0;
+        for (uint32_t rest = e->lanes; rest; rest &= rest - 1) {
+            const uint32_t lane = first_lane(rest);
+            struct cta *cta;
+            uint32_t at;
+            if (mem_shared(e->warp, (uint32_t)e->addresses[lane], &cta, &at) && cta == e->cta &&
+                at + e->size <= cta->shared_bytes &&
+                shadow_unwritten(&w->cta->cluster->shadow, w->cta->shared, SHARED_CELL,
+                                 at + i * bytes, bytes))
+                lanes |= 1U << lane;
+        }
+        if (!lanes) continue;
+        e->warp->undefined = true;
+        undefined_load(o, w, in, r, lanes);
+    }
 }
 
 void undefined_staged(struct order *o, struct order_warp *w, const struct event *e)

@@ -1,5 +1,5 @@
 /*
- * Values that the ISA leaves undefined: a shuffle that reads a lane which does not execute it (PTX
+ * Values that the ISA leaves undefined: a load of shared memory that nobody has written; a shuffle that reads a lane which does not execute it (PTX
  * ISA "shfl.sync"); a tcgen05.ld that brings columns which nothing has written, among others that were.
  * A program may compute with such a value and drop it, as the upper lanes of a reduction do, also by way of
  * calls and local memory. It is an error if the value reaches other memory, an address, an operand of another
@@ -24,6 +24,8 @@ uint32_t undefined_lanes(const struct order_warp *w, struct arg r);
 
 /* A load or store of shared memory, whose access has been judged: undefined values go there, or come from there. */
 void undefined_staged(struct order *o, struct order_warp *w, const struct event *e);
+/* A load of shared memory of which some was never written. */
+void undefined_fresh(struct order *o, struct order_warp *w, const struct event *e);
 /* These bytes of a CTA that has undefined_bytes get other values. */
 void undefined_overwritten(struct order_cta *c, uint64_t at, uint64_t bytes);
 

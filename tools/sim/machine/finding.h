@@ -171,6 +171,9 @@ struct ptx_loc;
       "Instruction cp.async.wait_group")                                                       \
     X(PADDING_READ, "padding-read", 2, "Shared memory is read that nobody has written.",       \
       "Instruction ld")                                                                        \
+    X(UNWRITTEN_STORED, "unwritten-stored", 1,                                                 \
+      "Global memory gets what depends on shared memory that nobody has written.",             \
+      "Instruction ld")                                                                        \
     X(BOX_BESIDE, "box-beside", 1,                                                             \
       "A box lies wholly outside its tensor, others of the same stage do not (legal).",        \
       "Instruction cp.async.bulk.tensor")
