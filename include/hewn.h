@@ -475,7 +475,7 @@ typedef struct hewn_gemm_desc {
     uint32_t invariant;           /* 1: the bits of a row of D do not depend on m; see below */
     uint32_t align;               /* bytes that all addresses are multiples of, 1, 2, 4, 8 or 16; 0: 16.
                                      Less than 16 takes slower kernels */
-    uint32_t slices;              /* of K, 1..64; 0: chosen where `variant` is NULL and `parts` 0, else 1;
+    uint32_t slices;              /* of K, 1..64, or HEWN_GEMM_TURNED more; 0: chosen where `variant` is NULL and `parts` 0, else 1;
                                      see below */
     uint32_t constant_b;          /* 1: no work that may still run when a run's launch begins writes B, as
                                      with weights: the kernel may read B before it waits for that work */
@@ -485,7 +485,8 @@ typedef struct hewn_gemm_desc {
  * Slices. A long K with few rows and columns occupies few SMs. It may be cut into equal slices, products of
  * their own whose sums go to a run's `workspace`; another kernel adds them up, in an order that depends on
  * their number alone. Each slice begins 16 bytes or a multiple behind the one before; what they leave of K is
- * a product of its own, added last. There is one problem, not `batch` of them, and `align` is 0 or 16. Where
+ * a product of its own, added last. HEWN_GEMM_TURNED + s: s slices that compute the transpose of D, which suits tiles
+ * of 128 rows where n is near a multiple of 128 and m is not. There is one problem, not `batch` of them, and `align` is 0 or 16. Where
  * slices are chosen and a run brings no workspace, it computes the product in one slice, whose bits may differ.
  */
 
@@ -494,6 +495,8 @@ typedef struct hewn_gemm_desc {
  * that number is chosen by n, k and the types alone, and `table` is not used: on one device, a row of D
  * then has the same bits whatever m and the batch are.
  */
+
+enum { HEWN_GEMM_TURNED = 128 };
 
 typedef struct hewn_gemm_plan hewn_gemm_plan;
 
@@ -509,7 +512,7 @@ typedef struct hewn_gemm_plan_info {
     uint32_t tile_m, tile_n, tile_k; /* the tile of D that a CTA computes, and k of one stage */
     uint32_t stages;    /* of "odd16x16" and "odd32x32": tiles that a CTA computes */
     uint32_t parts;
-    uint32_t slices;    /* of K; above 1 the fields above are those of the kernel that computes slices */
+    uint32_t slices;    /* of K, as in the description; above 1 the fields above are those of the kernel that computes slices */
     uint64_t workspace; /* bytes that a run's `workspace` has; it needs no initial values */
 } hewn_gemm_plan_info;
 
@@ -577,7 +580,7 @@ typedef struct hewn_gemm_tuned {
     uint32_t tried;        /* kernels timed; each number of parts and of slices counts */
     double seconds;        /* a launch */
     double chosen_seconds; /* of the kernel that is chosen without a table */
-    uint32_t slices;       /* of K */
+    uint32_t slices;       /* of K, as in the description */
     uint32_t reserved;     /* 0 */
 } hewn_gemm_tuned;
 

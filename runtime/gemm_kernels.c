@@ -786,18 +786,41 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
 
 /* ---- slices of K -- */
 
-/* The kernel that adds up slices: start, loads and stores, and its reads from L2; bytes a cycle. On sm_100f by the
- * simulator's model; there fewer than four slices take as long. */
-static const double combine = 2600, combine_bytes = 1031;
+/* The kernel that adds up slices: start, loads and stores; a slice; its reads from L2, bytes a cycle; what it takes
+ * longer for those of the transpose. On sm_100f by the simulator's model; there fewer than four slices take as long. */
+static const double combine = 1980, combine_slice = 62, combine_bytes = 2380;
+static const double combine_turned = 600, combine_turned_bytes = 3970;
 static const double blackwell_combine = 4400, blackwell_combine_bytes = 1725;
 static const double few_bytes = 3100;  /* of memory, a cycle, that `few` is said to reach */
-static const double rest_start = 5600; /* of the product of what equal slices leave of K */
+static const double rest_start = 4050; /* of the product of what equal slices leave of K */
 
 /* K of each slice: its rows begin at multiples of 16 bytes. */
 static uint64_t slice_k(const struct hewn_gemm_extent *p, uint32_t slices)
 {
     uint64_t unit = p->mn_a && p->mn_b ? 1 : 16 / p->in;
     return p->k / slices / unit * unit;
+}
+
+struct hewn_gemm_extent hewn_gemm_turned(const struct hewn_gemm_extent *p)
+{
+    struct hewn_gemm_extent q = *p;
+    q.m = p->n, q.n = p->m;
+    q.batch_a = p->batch_b, q.batch_b = p->batch_a;
+    q.askew_a = p->askew_b, q.askew_b = p->askew_a;
+    q.loose_a = p->loose_b, q.loose_b = p->loose_a;
+    q.ways_a = p->ways_b, q.ways_b = p->ways_a;
+    q.mn_a = p->mn_b, q.mn_b = p->mn_a;
+    return q;
+}
+
+/* Columns of tiles that most slices have, of operands with tensor maps and of others. */
+enum { COMMON_COLUMNS = 64, ODD_COLUMNS = 256 };
+
+/* Results that tiles of 128 rows compute for a product. */
+static uint64_t covered(const struct hewn_gemm_extent *p)
+{
+    const uint64_t columns = p->loose_a || p->loose_b ? ODD_COLUMNS : COMMON_COLUMNS;
+    return ceil_div(p->m, 128) * 128 * ceil_div(p->n, columns) * columns;
 }
 
 int hewn_gemm_sliceable(const struct hewn_gemm_extent *p, uint32_t slices)
@@ -844,17 +867,19 @@ uint32_t hewn_gemm_most_slices(const struct hewn_gemm_kernel *k, uint32_t parts,
 }
 
 static double combine_cost(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
-                           uint32_t slices)
+                           uint32_t slices, int turned)
 {
-    double slice = (double)p->m * (double)p->n * 4;
-    return k->tmem_columns ? blackwell_combine + larger(slices, 4) * slice / blackwell_combine_bytes
-                           : combine + slices * slice / combine_bytes;
+    double sums = slices * (double)p->m * (double)p->n * 4;
+    double more = turned ? combine_turned + sums / combine_turned_bytes : 0;
+    return k->tmem_columns
+               ? blackwell_combine + larger(sums, sums / slices * 4) / blackwell_combine_bytes
+               : combine + slices * combine_slice + sums / combine_bytes + more;
 }
 
 /* As many slices as occupy all clusters once, and half as many, of those that are all of K; where these are much
  * fewer, also slices that leave some of it. */
 static void try_slices(const struct hewn_gemm_kernel *k, uint32_t parts,
-                       const struct hewn_gemm_extent *p, const struct machine *machine,
+                       const struct hewn_gemm_extent *p, int turned, const struct machine *machine,
                        const uint8_t below[GEMM_MAX_SLICES + 1], struct hewn_gemm_choice *out,
                        uint32_t *slices)
 {
@@ -870,7 +895,7 @@ static void try_slices(const struct hewn_gemm_kernel *k, uint32_t parts,
         const struct work w = work_of(k, &q);
         if (w.k_blocks < least_blocks(k, parts)) continue;
         double c = cost(k, parts, &v, &w, out->cost) + (q.k * s < p->k ? rest_start : 0) +
-                   combine_cost(k, p, s);
+                   combine_cost(k, p, s, turned);
         if (c >= out->cost) continue;
         *out = (struct hewn_gemm_choice){k, parts, 0, c};
         *slices = s;
@@ -884,7 +909,7 @@ static double least_of_slices(const struct hewn_gemm_kernel *k, const struct hew
     double m = (double)p->m, n = (double)p->n, row = (double)p->k * p->in;
     double products = p->m > SM90A_FEW_ROWS ? m * n * row / 4096 / sm_count : 0;
     double run = larger(products * mma_inefficiency * few_clock, (m + n) * row / few_bytes);
-    return start - spread_early + run + combine_cost(k, p, 2);
+    return start - spread_early + run + combine_cost(k, p, 2, 0);
 }
 
 uint32_t hewn_gemm_choose_slices(const struct hewn_gemm_choice *whole,
@@ -901,6 +926,12 @@ uint32_t hewn_gemm_choose_slices(const struct hewn_gemm_choice *whole,
         return 1;
     const struct machine machine = machine_of(sm_count);
     const struct range range = range_of(whole->kernel->target);
+    /* Of D and its transpose, that which tiles cover better: trying both doubles the time of the choice and saves 0.1 %
+     * of a product's. Few rows have kernels of their own. Those of sm_100f were not timed with the transpose. */
+    const struct hewn_gemm_extent other = hewn_gemm_turned(problem);
+    const int turn = !whole->kernel->tmem_columns && problem->m > SM90A_FEW_ROWS &&
+                     17 * covered(&other) < 16 * covered(problem);
+    if (turn) problem = &other;
     for (const struct hewn_gemm_kernel *k = range.first; k < range.end; k++) {
         if (need & ~k->can || passes(k, problem) || (k->most_m && problem->m > k->most_m)) continue;
         const uint64_t two = 2 * tiles_of(k, problem->m, problem->n);
@@ -910,8 +941,8 @@ uint32_t hewn_gemm_choose_slices(const struct hewn_gemm_choice *whole,
                 two * cluster > sm_count) /* no room for two slices */
                 break;
             if (!below[0]) list_slices(problem, below);
-            try_slices(k, p, problem, &machine, below, out, &slices);
+            try_slices(k, p, problem, turn, &machine, below, out, &slices);
         }
     }
-    return slices;
+    return turn && slices > 1 ? HEWN_GEMM_TURNED + slices : slices;
 }

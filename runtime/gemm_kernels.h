@@ -70,6 +70,9 @@ enum {
 struct hewn_gemm_extent hewn_gemm_slice_extent(const struct hewn_gemm_extent *problem,
                                                uint32_t slices);
 
+/* The problem of the transpose of D. */
+struct hewn_gemm_extent hewn_gemm_turned(const struct hewn_gemm_extent *problem);
+
 /* Whether K can be cut into so many slices. */
 int hewn_gemm_sliceable(const struct hewn_gemm_extent *problem, uint32_t slices);
 
@@ -77,8 +80,8 @@ int hewn_gemm_sliceable(const struct hewn_gemm_extent *problem, uint32_t slices)
 uint32_t hewn_gemm_most_slices(const struct hewn_gemm_kernel *kernel, uint32_t parts, uint64_t m,
                                uint64_t n, uint32_t sm_count);
 
-/* The slices with kernel and parts that cost least, the kernel that adds them up included; 1 where none cost
- * less than `whole`, the choice without slices. */
+/* The slices with kernel and parts that cost least, the kernel that adds them up included, HEWN_GEMM_TURNED more where
+ * they are those of the transpose; 1 where none cost less than `whole`, the choice without slices. */
 uint32_t hewn_gemm_choose_slices(const struct hewn_gemm_choice *whole,
                                  const struct hewn_gemm_extent *problem, uint32_t sm_count,
                                  int clusters, struct hewn_gemm_choice *out);

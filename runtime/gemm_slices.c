@@ -32,10 +32,11 @@ struct combine_scalars {
 #undef u64
 
 struct gemm_slices {
-    uint32_t count;
-    int must;                        /* the description names them, so a run brings a workspace */
-    hewn_gemm_plan *plan;            /* of the slices */
-    hewn_gemm_plan *rest;            /* of what equal slices leave of K; NULL: nothing */
+    uint32_t count,
+        turned;           /* turned: HEWN_GEMM_TURNED where they are of the transpose of D, or 0 */
+    int must;             /* the description names them, so a run brings a workspace */
+    hewn_gemm_plan *plan; /* of the slices */
+    hewn_gemm_plan *rest; /* of what equal slices leave of K; NULL: nothing */
     uint64_t rest_a, rest_b, rest_d; /* bytes before it in A, B and the workspace */
     uint64_t bytes;                  /* of the workspace */
     const struct hewn_loaded *combine;
@@ -51,34 +52,37 @@ _Static_assert(offsetof(struct combine_scalars, beta) + 4 == GEMM_COMBINE_PARAM_
 
 /* Names, and rows of a slice, of its problem. Its scales and what follows the sums are the combine kernel's. */
 static hewn_gemm_desc slice_desc(const hewn_gemm_plan *plan, const hewn_gemm_desc *d,
-                                 const struct hewn_gemm_choice *choice, uint32_t slices, int64_t k)
+                                 const struct hewn_gemm_choice *choice, uint32_t turned,
+                                 uint32_t slices, int64_t k)
 {
-    const struct gemm_operand *o = plan->operands;
-    int64_t in = (int64_t)o[GEMM_A].element;
-    int64_t lda = (int64_t)o[GEMM_A].pitch / in, ldb = (int64_t)o[GEMM_B].pitch / in;
-    int64_t ldd = (d->n + SUMS_OF_ROW - 1) / SUMS_OF_ROW * SUMS_OF_ROW;
+    const int one = turned ? GEMM_B : GEMM_A, other = GEMM_A + GEMM_B - one;
+    const struct gemm_operand *a = &plan->operands[one], *b = &plan->operands[other];
+    const int in_b = d->in_b ? d->in_b : d->in, majors[] = {d->major_a, d->major_b};
+    int64_t in = (int64_t)a->element, m = turned ? d->n : d->m, n = turned ? d->m : d->n;
+    int64_t lda = (int64_t)a->pitch / in, ldb = (int64_t)b->pitch / in;
+    int64_t ldd = (n + SUMS_OF_ROW - 1) / SUMS_OF_ROW * SUMS_OF_ROW;
     return (hewn_gemm_desc){
         .struct_size = sizeof(hewn_gemm_desc),
-        .m = d->m,
-        .n = d->n,
+        .m = m,
+        .n = n,
         .k = k,
         .batch = slices,
-        .in = d->in,
-        .in_b = d->in_b,
+        .in = turned ? in_b : d->in,
+        .in_b = turned ? d->in : in_b,
         .out = HEWN_F32,
-        .major_a = d->major_a,
-        .major_b = d->major_b,
+        .major_a = majors[one],
+        .major_b = majors[other],
         .accumulate = d->accumulate,
         .parts = choice->parts,
         .lda = lda,
         .ldb = ldb,
         .ldd = ldd,
-        .stride_a = d->major_a == HEWN_MAJOR_MN ? k * lda : k,
-        .stride_b = d->major_b == HEWN_MAJOR_MN ? k * ldb : k,
-        .stride_d = ldd * d->m,
+        .stride_a = majors[one] == HEWN_MAJOR_MN ? k * lda : k,
+        .stride_b = majors[other] == HEWN_MAJOR_MN ? k * ldb : k,
+        .stride_d = ldd * m,
         .variant = choice->kernel->variant,
         .slices = 1,
-        .constant_b = d->constant_b,
+        .constant_b = turned ? 0 : d->constant_b,
     };
 }
 
@@ -90,11 +94,12 @@ static int plan_rest(struct gemm_slices *s, const hewn_gemm_plan *plan, const he
     const struct gemm_operand *o = plan->operands;
     /* The slices' kernel, so that the bits follow from its name, whatever the number of SMs. */
     const struct hewn_gemm_choice same = {choice->kernel, 1, 0, 0};
-    const hewn_gemm_desc rest = slice_desc(plan, d, &same, 1, d->k - slice->k * s->count);
+    const hewn_gemm_desc rest =
+        slice_desc(plan, d, &same, s->turned, 1, d->k - slice->k * s->count);
     s->rest_a = (uint64_t)(slice->stride_a * s->count) * o[GEMM_A].element;
     s->rest_b = (uint64_t)(slice->stride_b * s->count) * o[GEMM_B].element;
     s->rest_d = (uint64_t)(slice->stride_d * s->count) * SUM_BYTES;
-    return hewn_gemm_plan_create(context, &rest, &s->rest, err);
+    return hewn_gemm_plan_make(context, &rest, 1, &s->rest, err);
 }
 
 /* Lanes of a quad: as many as there are loads for. */
@@ -113,13 +118,15 @@ static int plan_combine(struct gemm_slices *s, const hewn_gemm_plan *plan,
     c->part_slice = (uint64_t)slice->stride_d * SUM_BYTES;
     c->d_pitch = plan->scalars.d_pitch;
     c->c_pitch = plan->scalars.c_pitch;
-    c->m = plan->scalars.m;
-    c->n = plan->scalars.n;
+    c->m = (uint32_t)slice->m;
+    c->n = (uint32_t)slice->n;
+    c->turned = s->turned != 0;
     c->slices = s->count + (s->rest != NULL);
     c->groups = lanes_of(c->slices);
     c->out_type = (uint32_t)plan->out;
     s->bytes = c->part_slice * c->slices;
-    uint64_t quads = (uint64_t)c->m * ((c->n + GEMM_COMBINE_COLUMNS - 1) / GEMM_COMBINE_COLUMNS),
+    uint64_t columns = (uint64_t)GEMM_COMBINE_COLUMNS << c->turned,
+             quads = (uint64_t)c->m * ((c->n + columns - 1) / columns << c->turned),
              ctas = (quads * c->groups + GEMM_COMBINE_THREADS - 1) / GEMM_COMBINE_THREADS;
     if (quads > GEMM_MAX_EXTENT / GEMM_COMBINE_GROUPS)
         return hewn_fail(err, HEWN_ERR_LIMIT, "slices: %u of a D of %u x %u are too many to add up",
@@ -147,10 +154,21 @@ static int is_unaligned(const hewn_gemm_desc *d)
     return d->align && d->align < GEMM_ALIGN;
 }
 
+static uint32_t count_of(uint32_t slices)
+{
+    return slices % HEWN_GEMM_TURNED;
+}
+
+static int in_range(uint32_t slices)
+{
+    return slices <= GEMM_MAX_SLICES || (slices < 2 * HEWN_GEMM_TURNED && count_of(slices) > 1 &&
+                                         count_of(slices) <= GEMM_MAX_SLICES);
+}
+
 static int can_slice(const hewn_gemm_desc *d, const struct hewn_gemm_extent *extent,
                      uint32_t slices)
 {
-    return !is_unaligned(d) && hewn_gemm_sliceable(extent, slices);
+    return !is_unaligned(d) && hewn_gemm_sliceable(extent, count_of(slices));
 }
 
 static int check_slices(const hewn_gemm_desc *d, const struct hewn_gemm_extent *extent,
@@ -158,9 +176,10 @@ static int check_slices(const hewn_gemm_desc *d, const struct hewn_gemm_extent *
 {
     if (d->constant_b > 1)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "constant_b: %u is not in 0..1", d->constant_b);
-    if (d->slices > GEMM_MAX_SLICES)
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "slices: %u is not in 0..%d", d->slices,
-                         GEMM_MAX_SLICES);
+    if (!in_range(d->slices))
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "slices: %u is not in 0..%d, nor in %d..%d",
+                         d->slices, GEMM_MAX_SLICES, HEWN_GEMM_TURNED + 2,
+                         HEWN_GEMM_TURNED + GEMM_MAX_SLICES);
     if (d->slices <= 1 || can_slice(d, extent, d->slices)) return HEWN_OK;
     if (extent->batch > 1)
         return hewn_fail(err, HEWN_ERR_LIMIT, "slices: %u is not 1, but batch is %llu", d->slices,
@@ -175,7 +194,7 @@ static int check_slices(const hewn_gemm_desc *d, const struct hewn_gemm_extent *
     return hewn_fail(err, HEWN_ERR_ARGUMENT,
                      "slices: k = %lld cannot be cut into %u slices whose rows begin at multiples "
                      "of %d B",
-                     (long long)d->k, d->slices, GEMM_ALIGN);
+                     (long long)d->k, count_of(d->slices), GEMM_ALIGN);
 }
 
 /* Whether the device has the kernel that adds up slices. */
@@ -196,7 +215,9 @@ static int choose_for(const hewn_gemm_plan *plan, const struct hewn_gemm_extent 
                       struct hewn_gemm_choice *choice, hewn_error *err)
 {
     const hewn_context *context = plan->context;
-    const struct hewn_gemm_extent slice = hewn_gemm_slice_extent(extent, slices);
+    const struct hewn_gemm_extent turned = hewn_gemm_turned(extent);
+    const struct hewn_gemm_extent slice =
+        hewn_gemm_slice_extent(slices > HEWN_GEMM_TURNED ? &turned : extent, count_of(slices));
     return hewn_gemm_choose(plan->kernel->target, variant, parts, &slice,
                             (uint32_t)context->info.sm_count, has_clusters(context), choice, err);
 }
@@ -207,7 +228,7 @@ static uint32_t look_up(const hewn_gemm_plan *plan, const hewn_gemm_desc *d,
 {
     const struct gemm_table_line *line =
         hewn_gemm_table_find(d, plan->kernel->target, plan->context->info.sm_count);
-    if (!line || line->slices < 2 || line->slices > GEMM_MAX_SLICES ||
+    if (!line || line->slices < 2 || !in_range(line->slices) ||
         !can_slice(d, extent, line->slices) ||
         choose_for(plan, extent, line->slices, line->variant, line->parts, choice, NULL) ||
         choice->lacks)
@@ -245,11 +266,12 @@ int hewn_gemm_slices_create(hewn_gemm_plan *plan, hewn_context *context, const h
     if (status || count == 1) return status;
     struct gemm_slices *s = calloc(1, sizeof *s);
     if (!s) return hewn_fail(err, HEWN_ERR_MEMORY, "out of host memory for the plan");
+    s->turned = count & HEWN_GEMM_TURNED;
+    s->count = count = count_of(count);
     const int64_t k = (int64_t)hewn_gemm_slice_extent(extent, count).k;
-    const hewn_gemm_desc slice = slice_desc(plan, d, &choice, count, k);
-    s->count = count;
+    const hewn_gemm_desc slice = slice_desc(plan, d, &choice, s->turned, count, k);
     s->must = d->slices != 0;
-    status = hewn_gemm_plan_create(context, &slice, &s->plan, err);
+    status = hewn_gemm_plan_make(context, &slice, 1, &s->plan, err);
     if (!status && k * count < d->k) status = plan_rest(s, plan, d, &choice, &slice, context, err);
     if (!status) status = plan_combine(s, plan, &slice, context, err);
     if (!status)
@@ -272,7 +294,7 @@ int hewn_gemm_slices_describe(const struct gemm_slices *slices, hewn_gemm_plan_i
                               hewn_error *err)
 {
     int status = hewn_gemm_plan_describe(slices->plan, info, err);
-    info->slices = slices->count;
+    info->slices = slices->turned + slices->count;
     info->workspace = slices->bytes;
     return status;
 }
@@ -327,12 +349,14 @@ int hewn_gemm_slices_run(const hewn_gemm_plan *plan, const hewn_gemm_args *a,
     *done = s && (a->workspace || s->must);
     if (!*done) return HEWN_OK;
     int status = check_workspace(plan, a, err);
-    const hewn_gemm_args slices = {
-        .struct_size = sizeof slices, .a = a->a, .b = a->b, .d = a->workspace};
-    const hewn_gemm_args rest = {.struct_size = sizeof rest,
-                                 .a = a->a + s->rest_a,
-                                 .b = a->b + s->rest_b,
-                                 .d = a->workspace + s->rest_d};
+    const hewn_gemm_args slices = {.struct_size = sizeof slices,
+                                   .a = s->turned ? a->b : a->a,
+                                   .b = s->turned ? a->a : a->b,
+                                   .d = a->workspace};
+    hewn_gemm_args rest = slices;
+    rest.a += s->rest_a;
+    rest.b += s->rest_b;
+    rest.d += s->rest_d;
     if (!status) status = hewn_gemm_plan_run(s->plan, &slices, stream, err);
     if (!status && s->rest) status = hewn_gemm_plan_run(s->rest, &rest, stream, err);
     return status ? status : launch_combine(plan, a, scalars, stream, err);

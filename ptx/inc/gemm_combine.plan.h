@@ -24,7 +24,8 @@
 
 #define GEMM_MAX_SLICES (GEMM_COMBINE_LOADS * GEMM_COMBINE_GROUPS)
 
-/* Grid: {ceil(m * ceil(n / 4) / (WARPS * 32 / groups)), 1, 1}. `finish`: GEMM_FINISH_... */
+/* Grid: {ceil(q / (WARPS * 32 / groups)), 1, 1}, q: m * ceil(n / 4); turned, the quads of a row rounded up to two.
+ * `finish`: GEMM_FINISH_... */
 #define GEMM_COMBINE_SCALARS(X)                                                       \
     X(u64, part, "address of the slices' sums, f32")                                  \
     X(u64, part_pitch, "bytes between rows of a slice, a multiple of 16")             \
@@ -36,12 +37,13 @@
     X(u64, bias, "finish & 12 ? address of bias : 0")                                 \
     X(u64, scale_a, "address of an f32, or 0")                                        \
     X(u64, scale_b, "address of an f32, or 0")                                        \
-    X(u32, m, "m")                                                                    \
-    X(u32, n, "n")                                                                    \
+    X(u32, m, "rows of a slice")                                                      \
+    X(u32, n, "columns of a slice")                                                                  \
     X(u32, slices, "slices of K, 1 to 64")                                            \
     X(u32, groups, "lanes of a quad: 1, 2, 4 or 8, 8 * groups >= slices")             \
     X(u32, finish, "1 factors, 2 C, 4 bias, 8 f32 bias; 16, 32, 48 relu, gelu, silu") \
     X(u32, out_type, "0: f32, 1: f16, 2: bf16")                                       \
+    X(u32, turned, "1: slices are of the transpose of D, else 0")                     \
     X(f32, alpha, "finish & 1 ? alpha : any")                                         \
     X(f32, beta, "finish & 2 ? beta : any")
 

@@ -244,20 +244,21 @@ static bool add_side(const struct run *run, const struct product *p, const char 
     return true;
 }
 
-/* Slices of K with a kernel: as many as keep all SMs busy with one tile each, and half as many. */
+/* Slices of K with a kernel, of D or its transpose: as many as keep all SMs busy with one tile each, and half as many. */
 static int add_slices(const struct run *run, const struct product *p,
-                      const struct hewn_gemm_kernel *kernel, uint32_t parts, struct side *sides,
-                      int count)
+                      const struct hewn_gemm_kernel *kernel, uint32_t parts, bool turned,
+                      struct side *sides, int count)
 {
     hewn_error err = {0};
-    int64_t tiles =
-        (p->m + kernel->tile_m * kernel->pair_m - 1) / (kernel->tile_m * kernel->pair_m) *
-        ((p->n + kernel->tile_n * kernel->pair_n - 1) / (kernel->tile_n * kernel->pair_n));
+    const int64_t m = turned ? p->n : p->m, n = turned ? p->m : p->n;
+    int64_t tiles = (m + kernel->tile_m * kernel->pair_m - 1) / (kernel->tile_m * kernel->pair_m) *
+                    ((n + kernel->tile_n * kernel->pair_n - 1) / (kernel->tile_n * kernel->pair_n));
     int64_t most = run->gpu.d.info.sm_count / (tiles * kernel->pair_m * kernel->pair_n * parts);
     int added = 0;
     for (int64_t s = most < SLICES_MOST ? most : SLICES_MOST; s > 1 && added < 2; s--) {
         if (count + added == PRODUCT_SIDES || p->k / s < 256 ||
-            !add_side(run, p, kernel->variant, parts, (uint32_t)s, &sides[count + added], &err))
+            !add_side(run, p, kernel->variant, parts, (uint32_t)s + (turned ? HEWN_GEMM_TURNED : 0),
+                      &sides[count + added], &err))
             continue;
         if (++added == 1) s = s / 2 + 1;
     }
@@ -283,7 +284,8 @@ static int our_sides(const struct run *run, const struct product *p, bool all, s
         if (run->options.only && !strstr(kernel->variant, run->options.only)) continue;
         for (uint32_t parts = 1; parts <= kernel->parts && count < PRODUCT_SIDES; parts++) {
             if (!add_side(run, p, kernel->variant, parts, 1, &sides[count], &err)) continue;
-            count = add_slices(run, p, kernel, parts, sides, count + 1);
+            count = add_slices(run, p, kernel, parts, false, sides, count + 1);
+            count = add_slices(run, p, kernel, parts, true, sides, count);
         }
     }
     return count;

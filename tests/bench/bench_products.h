@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-enum { PRODUCT_SETS = 64, PRODUCT_SAMPLES = 48, PRODUCT_SIDES = 512 };
+enum { PRODUCT_SETS = 64, PRODUCT_SAMPLES = 48, PRODUCT_SIDES = 1024 };
 
 /* Random operands: copies of one block whose bytes the host knows. */
 struct pools {

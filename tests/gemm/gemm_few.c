@@ -78,9 +78,17 @@ static const struct slice_shape blackwell_slices[] = {
     {33, 257, 768, "plain", 1, 3},   {200, 30, 8192, "128x64", 1, 64},
     {7, 300, 2112, "pair", 1, 33},   {90, 130, 1043, "pair128", 1, 3},
     {16, 16, 8192, NULL, 0, 0},      {129, 250, 1046, "plain", 1, 3}};
+/* Slices of the transpose of D. */
+enum { T = HEWN_GEMM_TURNED };
+static const struct slice_shape turned_shapes[] = {
+    {145, 130, 1032, "128x96n", 1, T + 2}, {129, 127, 2048, "flat", 1, T + 32},
+    {90, 131, 1043, "128x96", 2, T + 3},   {33, 301, 904, "odd64", 1, T + 6},
+    {50, 5, 640, "few", 1, T + 9},         {70, 201, 776, "64x64-2x2", 1, T + 3}};
+static const struct slice_shape blackwell_turned[] = {{70, 301, 904, "128x64", 1, T + 6}};
 enum {
     SLICE_SHAPES = sizeof slice_shapes / sizeof slice_shapes[0],
     BLACKWELL_SLICES = sizeof blackwell_slices / sizeof blackwell_slices[0],
+    TURNED_SHAPES = sizeof turned_shapes / sizeof turned_shapes[0],
     SLICE_TURNS = 5
 };
 
@@ -129,6 +137,22 @@ static void slices_of_blackwell(struct gemm_case *g, struct gemm_turn t)
 {
     slice_case(g, blackwell_slices, BLACKWELL_SLICES, t.index);
 }
+
+static void turned(struct gemm_case *g, struct gemm_turn t)
+{
+    slice_case(g, turned_shapes, TURNED_SHAPES, t.index);
+}
+
+static void turned_of_blackwell(struct gemm_case *g, struct gemm_turn t)
+{
+    slice_case(g, blackwell_turned, 1, t.index);
+}
+
+const struct gemm_group gemm_turned_groups[] = {
+    {.count = SLICE_TURNS * TURNED_SHAPES, .target = SM_90A, .make = turned},
+    {.count = SLICE_TURNS, .target = SM_100F, .make = turned_of_blackwell},
+    {0},
+};
 
 const struct gemm_group gemm_few_groups[] = {
     {.count = FEW_CASES, .target = SM_90A, .make = few},

@@ -112,11 +112,11 @@ static double run_of_8(const struct rows *r, int64_t j, int64_t k, int64_t first
 static double sum_of_8(const struct gemm_case *g, const struct operands *o, const struct rows *r,
                        int64_t j, double *bound)
 {
-    const int64_t k = g->desc.k, slice = o->slices > 1 ? k / o->slices / 16 * 16 : k;
-    const uint32_t all = o->parts * o->slices;
+    const uint32_t slices = o->slices % HEWN_GEMM_TURNED, all = o->parts * slices;
+    const int64_t k = g->desc.k, slice = slices > 1 ? k / slices / 16 * 16 : k;
     double sum = 0;
     *bound = 0;
-    for (uint32_t p = 0; p < all + (slice * o->slices < k); p++) {
+    for (uint32_t p = 0; p < all + (slice * slices < k); p++) {
         const int64_t parts = p < all ? o->parts : 1, part = p % parts;
         const int64_t before = p / o->parts * slice, rows = p < all ? slice : k - before;
         const int64_t blocks = (rows + PROMOTED - 1) / PROMOTED;

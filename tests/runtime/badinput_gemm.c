@@ -126,7 +126,12 @@ static void gemm_strides(hewn_context *context)
     BAD_GEMM((d.align = 8, d.variant = "flat"), HEWN_ERR_LIMIT,
              "A: alignment of the address, 8 B is not a multiple of 16 B, which kernel flat");
     BAD_GEMM(d.constant_b = 2, HEWN_ERR_ARGUMENT, "constant_b: 2 is not in 0..1");
-    BAD_GEMM(d.slices = 65, HEWN_ERR_ARGUMENT, "slices: 65 is not in 0..64");
+    BAD_GEMM(d.slices = 65, HEWN_ERR_ARGUMENT, "slices: 65 is not in 0..64, nor in 130..192");
+    BAD_GEMM(d.slices = HEWN_GEMM_TURNED + 1, HEWN_ERR_ARGUMENT, "slices: 129 is not in 0..64");
+    BAD_GEMM(d.slices = 193, HEWN_ERR_ARGUMENT, "slices: 193 is not in 0..64");
+    BAD_GEMM(d.slices = 258, HEWN_ERR_ARGUMENT, "slices: 258 is not in 0..64");
+    BAD_GEMM(d.slices = HEWN_GEMM_TURNED + 9, HEWN_ERR_ARGUMENT,
+             "slices: k = 64 cannot be cut into 9 slices whose rows begin at multiples of 16 B");
     BAD_GEMM(d.slices = 9, HEWN_ERR_ARGUMENT,
              "slices: k = 64 cannot be cut into 9 slices whose rows begin at multiples of 16 B");
     BAD_GEMM(d.slices = 16, HEWN_ERR_ARGUMENT, "cannot be cut into 16 slices");
