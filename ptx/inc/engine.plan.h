@@ -84,18 +84,20 @@
 #define ENGINE_ATTEND_STRIP   16    /* keys */
 #define ENGINE_ATTEND_ROWS    32    /* at most: a lane a row */
 #define ENGINE_ATTEND_GROUP   8   /* heads of Q a head of K and V, at most: rows of an MMA's half */
-#define ENGINE_ATTEND_COLUMNS 256 /* at most */
+#define ENGINE_ATTEND_COLUMNS 64 /* at most: two parts a lane */
 #define ENGINE_ATTEND_KEYS    (1 << 24)
+#define ENGINE_ATTEND_TABLE   ENGINE_ATTEND_THREADS /* entries of tables that are kept in shared memory */
 /* Of a CTA in the workspace: O of a part, f32; behind all of these, each head's maximum and sum. */
 #define ENGINE_ATTEND_PART(dim) (4 * ENGINE_ATTEND_GROUP * (dim))
 #define ENGINE_ATTEND_BOUNDS    (8 * ENGINE_ATTEND_GROUP)
-#define ENGINE_ATTEND_STATIC    (4 * 8 * ENGINE_ATTEND_COLUMNS + 64 * ENGINE_ATTEND_WARPS + 48)
+#define ENGINE_ATTEND_STATIC    (4 * 8 * ENGINE_ATTEND_COLUMNS + 64 * ENGINE_ATTEND_WARPS + 48 + 4 * ENGINE_ATTEND_TABLE)
 
 #define ENGINE_ATTEND_ROLES(X) X(strip, 0, ENGINE_ATTEND_WARPS)
 #define ENGINE_ATTEND_FLOWS(X) \
     X(bounds, strip, strip)    \
     X(weights, strip, strip)   \
     X(inverse, strip, strip)   \
+    X(tables, strip, strip)    \
     X(arrived, strip, strip)
 
 /* Grid: {columns * kv_heads, 1, 1}. */
@@ -118,7 +120,7 @@
     X(u64, head_row, "bytes between heads of a page, a multiple of 16")    \
     X(u64, token_row, "bytes between keys, a multiple of 16")              \
     X(u32, rows, "rows, at most columns and 32")                           \
-    X(u32, columns, "columns of CTAs, at most 256")                        \
+    X(u32, columns, "columns of CTAs, at most 64")                        \
     X(u32, kv_heads, "heads of K")                                         \
     X(u32, group, "heads of Q a head of K, at most 8")                     \
     X(u32, positions_most, "positions of a row, at most 2^24")             \
@@ -127,6 +129,39 @@
     X(u32, table_width, "entries of a row in the table")                   \
     X(f32, scale_log2, "factor of scores times log2(e)")                   \
     X(f32, eps, "added to the mean of squares of a head")
+
+/* ---- multiply: a warp has every eighth chunk of k; a ring of dynamic shared memory a warp, then sums of tiles -- */
+
+#define ENGINE_MULTIPLY_WARPS   8
+#define ENGINE_MULTIPLY_THREADS (32 * ENGINE_MULTIPLY_WARPS)
+#define ENGINE_MULTIPLY_ROWS    8   /* at most */
+#define ENGINE_MULTIPLY_CHUNK   256 /* elements of k */
+#define ENGINE_MULTIPLY_KEPT    (2 * ENGINE_MULTIPLY_WARPS) /* chunks that stay in registers: with norm, at most */
+#define ENGINE_MULTIPLY_STAGES  3
+#define ENGINE_MULTIPLY_ROW     576 /* bytes from row to row of a stage: fragments of two rows lie in all banks */
+#define ENGINE_MULTIPLY_RING    (ENGINE_MULTIPLY_WARPS * ENGINE_MULTIPLY_STAGES * 16 * ENGINE_MULTIPLY_ROW)
+#define ENGINE_MULTIPLY_SHARED  (ENGINE_MULTIPLY_RING + 2 * 512 * ENGINE_MULTIPLY_WARPS)
+#define ENGINE_MULTIPLY_STATIC  (8 * ENGINE_MULTIPLY_WARPS * ENGINE_MULTIPLY_STAGES + 4 * 8 * ENGINE_MULTIPLY_WARPS)
+
+#define ENGINE_MULTIPLY_ROLES(X) X(k, 0, ENGINE_MULTIPLY_WARPS)
+#define ENGINE_MULTIPLY_FLOWS(X) X(squares, k, k)
+
+/* Grid: {CTAs, 1, 1}. */
+#define ENGINE_MULTIPLY_SCALARS(X)                                          \
+    X(u64, x, "address of rows, a multiple of 16")                          \
+    X(u64, norm, "address of weights of a norm, or 0")                      \
+    X(u64, weights, "address of rows of weights, constant, a multiple of 16") \
+    X(u64, bias, "address of what is added to each row, or 0")              \
+    X(u64, c, "address of rows that are added, or 0")                       \
+    X(u64, d, "address of results")                                         \
+    X(u64, x_row, "bytes between rows of x, a multiple of 16")              \
+    X(u64, d_row, "bytes between rows of c and d")                          \
+    X(u32, rows, "rows, at most 8")                                         \
+    X(u32, chunks, "k / 256; with norm at most 16")                         \
+    X(u32, columns, "columns of d, a multiple of 16; with glu of 8")        \
+    X(u32, tiles, "columns / 16; with glu / 8")                             \
+    X(u32, glu, "1: gates, then factors; without bias and c")               \
+    X(f32, eps, "added to the mean of squares")
 
 /* ---- swiglu: a thread has two units of a row, a CTA's units apart -- */
 

@@ -1,6 +1,6 @@
 /*
  * How long steps of the engine take, for models of random weights: bench_engine [--layers N]
- * [--shape NAME] [--ranks N] [--fp8 1]
+ * [--shape NAME] [--ranks N] [--fp8 1] [--lean 1]
  *
  * Decode: steps of 1, 8 and 64 requests at 4,096 keys each, beside the time that the weights and
  * the cache take to be read once at the given bandwidth. Prefill: a prompt of 8,192 tokens. Steps
@@ -212,13 +212,13 @@ void fake_close(struct fake *f)
 }
 
 static int run(const struct config *c, int64_t slots, int64_t keys, int64_t prompt, int64_t chunk,
-               int steps)
+               int steps, bool lean)
 {
     const struct model_options options = {.slots = slots,
                                           .chunk = chunk,
                                           .context = keys + ROOM > prompt ? keys + ROOM : prompt,
-                                          .pages =
-                                              (keys + ROOM) / 64 * slots + prompt / 64 + slots};
+                                          .pages = (keys + ROOM) / 64 * slots + prompt / 64 + slots,
+                                          .lean = lean};
     struct problem p = {"no memory"};
     struct gpu gpu;
     struct fake f;
@@ -243,11 +243,11 @@ static int run(const struct config *c, int64_t slots, int64_t keys, int64_t prom
 
 static int usage(void)
 {
-    fprintf(
-        stderr,
-        "usage: bench_engine [--shape 8b|1b|small] [--layers N] [--slots N] [--keys N] "
-        "[--prompt N] [--chunk N] [--steps N] [--ranks N] [--fp8 1]\nN of --steps is below %d.\n",
-        ROOM);
+    fprintf(stderr,
+            "usage: bench_engine [--shape 8b|1b|small] [--layers N] [--slots N] [--keys N] "
+            "[--prompt N] [--chunk N] [--steps N] [--ranks N] [--fp8 1] [--lean 1]\nN of --steps "
+            "is below %d.\n",
+            ROOM);
     return 64;
 }
 
@@ -255,13 +255,13 @@ int main(int argc, char **argv)
 {
     const char *shape = "8b";
     int64_t slots = 64, keys = 4096, prompt = 8192, chunk = 8192, layers = 0, steps = 20, ranks = 0,
-            fp8 = 0;
+            fp8 = 0, lean = 0;
     const struct {
         const char *name;
         int64_t *value;
     } numbers[] = {{"--slots", &slots}, {"--keys", &keys},     {"--prompt", &prompt},
                    {"--chunk", &chunk}, {"--layers", &layers}, {"--steps", &steps},
-                   {"--ranks", &ranks}, {"--fp8", &fp8}};
+                   {"--ranks", &ranks}, {"--fp8", &fp8},       {"--lean", &lean}};
     for (int i = 1; i < argc; i += 2) {
         const bool is_shape = !strcmp(argv[i], "--shape");
         size_t k = 0;
@@ -286,7 +286,7 @@ int main(int argc, char **argv)
             const struct bench_ranks b = {c, (int)ranks, slots, keys, prompt, chunk, (int)steps};
             return bench_ranks(&b);
         }
-        return run(&c, slots, keys, prompt, chunk, (int)steps);
+        return run(&c, slots, keys, prompt, chunk, (int)steps, lean != 0);
     }
     return usage();
 }

@@ -40,6 +40,17 @@ static int launch(const struct model *m, const struct rows *r, int part, int64_t
 {
     const struct layer_weights *w = &m->layer[layer];
     const struct row_plans *plans = r->plans;
+    struct lean_layer l;
+    if (plans->lean) {
+        model_lean(m, w, &l);
+        switch (part) {
+        case PART_norm: return 0;
+        case PART_qkv: return model_multiply(m, plans->rows, &l.qkv, p);
+        case PART_o: return model_multiply(m, plans->rows, &l.o, p);
+        case PART_inner: return model_multiply(m, plans->rows, &l.inner, p);
+        case PART_down: return model_multiply(m, plans->rows, &l.down, p);
+        }
+    }
     switch (part) {
     case PART_norm: return norm(m, plans->rows, w, p);
     case PART_qkv: return model_product(m, &plans->qkv, m->normed, w->qkv, 0, 0, m->qkv, p);

@@ -80,6 +80,7 @@ int main(int argc, char **argv)
         test_norm(&b, random);
         test_rope(&b, random);
         test_attend(&b, random);
+        test_multiply(&b, random);
         test_swiglu(&b, random);
         test_quant(&b, random);
         test_slots(&b, random);

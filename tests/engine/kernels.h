@@ -55,6 +55,7 @@ bool near_bf16(uint16_t got, double want, double slack);
 void test_norm(struct bench *b, int random);
 void test_rope(struct bench *b, int random);
 void test_attend(struct bench *b, int random);
+void test_multiply(struct bench *b, int random);
 void test_swiglu(struct bench *b, int random);
 void test_quant(struct bench *b, int random);
 void test_slots(struct bench *b, int random);

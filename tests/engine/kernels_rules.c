@@ -97,7 +97,7 @@ static void attend_rules(struct bench *b)
                                     .eps = 1e-6};
     REFUSED(attend, a, bad.rows = 4, "rows: 4 is not in 0..3");
     REFUSED(attend, a, (bad.rows = 33, bad.columns = 40), "rows: 33 is not in 0..32");
-    REFUSED(attend, a, bad.columns = 257, "columns: 257 is not in 1..256");
+    REFUSED(attend, a, bad.columns = 65, "columns: 65 is not in 1..64");
     REFUSED(attend, a, bad.q_heads = 5, "q_heads: 5 is not a multiple of 2");
     REFUSED(attend, a, bad.q_heads = 18, "q_heads: 18 is not in 2..16");
     REFUSED(attend, a, bad.dim = 96, "dim: 96 is not a multiple of 64");
@@ -108,6 +108,29 @@ static void attend_rules(struct bench *b)
     REFUSED(attend, a, bad.q_norm = 64, "k_norm: must not be 0");
     REFUSED(attend, a, bad.scale = 0, "scale: 0 is not above 0");
     REFUSED(attend, a, bad.eps = NAN, "eps: ");
+}
+
+static void multiply_rules(struct bench *b)
+{
+    const struct engine_multiply a = {.x = 4096,
+                                      .weights = 8192,
+                                      .d = 16384,
+                                      .rows = 2,
+                                      .n = 32,
+                                      .k = 512,
+                                      .ctas = 4,
+                                      .eps = 1e-6};
+    REFUSED(multiply, a, bad.rows = 9, "rows: 9 is not in 0..8");
+    REFUSED(multiply, a, bad.k = 384, "k: 384 is not a multiple of 256");
+    REFUSED(multiply, a, (bad.norm = 64, bad.k = 4352), "k: 4352 is not in 256..4096");
+    REFUSED(multiply, a, bad.n = 40, "n: 40 is not a multiple of 16");
+    REFUSED(multiply, a, (bad.glu = 1, bad.c = 64), "glu: 1 is not in 0..0");
+    REFUSED(multiply, a, bad.x_row = 504, "x_row: 504 is not in 512..");
+    REFUSED(multiply, a, bad.d_row = 16, "d_row: 16 is not in 32..");
+    REFUSED(multiply, a, bad.ctas = 0, "ctas: 0 is not in 1..");
+    REFUSED(multiply, a, bad.weights = 8200, "weights: 0x2008 is not a multiple of 16");
+    REFUSED(multiply, a, bad.d = 0, "d: must not be 0");
+    REFUSED(multiply, a, bad.eps = 2, "eps: 2 is not in 0..1");
 }
 
 static void other_rules(struct bench *b)
@@ -231,6 +254,7 @@ void test_rules(struct bench *b)
     if (test_case("rules of norm")) norm_rules(b);
     if (test_case("rules of rope")) rope_rules(b);
     if (test_case("rules of attend")) attend_rules(b);
+    if (test_case("rules of multiply")) multiply_rules(b);
     if (test_case("rules of the others")) other_rules(b);
     if (test_case("rules of experts")) expert_rules(b);
     if (test_case("rules of exchange")) exchange_rules(b);

@@ -20,19 +20,20 @@
 const hewn_family *hewn_engine_family(void);
 
 /* X(name, module, most dynamic shared memory): the kernels, in the order of engine_kernels.function. */
-#define ENGINE_KERNELS(X)                                      \
-    X(norm, "engine_norm_bf16", ENGINE_NORM_SHARED)            \
-    X(rope, "engine_rope_bf16", 0)                             \
-    X(attend64, "engine_attend64_bf16", ENGINE_ATTEND_RING)    \
-    X(attend128, "engine_attend128_bf16", ENGINE_ATTEND_RING)  \
-    X(swiglu, "engine_swiglu_bf16", 0)                         \
-    X(quant, "engine_quant_e4m3", ENGINE_QUANT_SHARED)         \
-    X(sample_f32, "engine_sample_f32", ENGINE_SAMPLE_SHARED)   \
-    X(sample_bf16, "engine_sample_bf16", ENGINE_SAMPLE_SHARED) \
-    X(advance, "engine_advance_i32", 0)                        \
-    X(route, "engine_route_f32", ENGINE_ROUTE_SHARED)          \
-    X(place, "engine_place_i32", 0)                            \
-    X(latent, "engine_latent_bf16", 0)                         \
+#define ENGINE_KERNELS(X)                                       \
+    X(norm, "engine_norm_bf16", ENGINE_NORM_SHARED)             \
+    X(rope, "engine_rope_bf16", 0)                              \
+    X(attend64, "engine_attend64_bf16", ENGINE_ATTEND_RING)     \
+    X(attend128, "engine_attend128_bf16", ENGINE_ATTEND_RING)   \
+    X(multiply, "engine_multiply_bf16", ENGINE_MULTIPLY_SHARED) \
+    X(swiglu, "engine_swiglu_bf16", 0)                          \
+    X(quant, "engine_quant_e4m3", ENGINE_QUANT_SHARED)          \
+    X(sample_f32, "engine_sample_f32", ENGINE_SAMPLE_SHARED)    \
+    X(sample_bf16, "engine_sample_bf16", ENGINE_SAMPLE_SHARED)  \
+    X(advance, "engine_advance_i32", 0)                         \
+    X(route, "engine_route_f32", ENGINE_ROUTE_SHARED)           \
+    X(place, "engine_place_i32", 0)                             \
+    X(latent, "engine_latent_bf16", 0)                          \
     X(exchange, "engine_exchange_bf16", ENGINE_EXCHANGE_SHARED)
 
 enum {
@@ -148,7 +149,7 @@ struct engine_attend {
     int64_t rows;              /* at most 32, and at most columns */
     int64_t q_heads, kv_heads; /* q_heads: 1 to 8 times kv_heads */
     int64_t dim;               /* 64 or 128 */
-    int64_t columns;           /* parts of all rows: engine_attend_columns */
+    int64_t columns;           /* parts of all rows, at most 64: engine_attend_columns */
     int64_t qkv_row, o_row;    /* strides; 0: contiguous */
     int64_t positions_most;    /* at most 2^24 */
     int64_t pages, page_size;  /* page_size: keys of a page, a multiple of 16 */
@@ -161,6 +162,35 @@ int engine_attend(const struct engine_kernels *k, const struct engine_attend *a,
 /* Columns for which all SMs have their CTAs. 0: there are more heads than those. */
 int64_t engine_attend_columns(int64_t sms, int64_t kv_heads);
 uint64_t engine_attend_workspace(int64_t columns, int64_t kv_heads, int64_t dim);
+
+/* ---- products of few rows -- */
+
+/*
+ * For r = 0 .. rows - 1, with y[r][n] the sum over x[r][k] * weights[n][k], and bias[n]:
+ *
+ *   d[r][n] = y[r][n] + c[r][n], rounded once
+ *   d[r][n] = y[r][n] / (1 + exp(-y[r][n])) * y[r][n' + n]      with glu: weights has 2 n' rows
+ *
+ * With norm, x[r] first becomes x[r] * norm / sqrt(mean(x[r]^2) + eps), rounded to bf16. Weights and
+ * norm are constant: they may be read while earlier launches of the stream still run.
+ */
+struct engine_multiply {
+    hewn_deviceptr x;       /* bf16 [rows, k] */
+    hewn_deviceptr norm;    /* bf16 [k], or 0 */
+    hewn_deviceptr weights; /* bf16 [n, k], with glu [2 n, k]; contiguous */
+    hewn_deviceptr bias;    /* bf16 [n], or 0; not with glu */
+    hewn_deviceptr c;       /* bf16 [rows, n], or 0; not with glu. May be d */
+    hewn_deviceptr d;       /* bf16 [rows, n]; not x */
+    int64_t rows;           /* at most 8 */
+    int64_t n;              /* a multiple of 16, with glu of 8 */
+    int64_t k;              /* a multiple of 256; with norm at most 4,096 */
+    int64_t x_row, d_row;   /* strides: of x, of c and d; 0: contiguous */
+    int glu;                /* 0 or 1 */
+    int64_t ctas;           /* at most: as many as the device has SMs */
+    double eps;
+};
+int engine_multiply(const struct engine_kernels *k, const struct engine_multiply *a,
+                    hewn_stream stream, hewn_error *err);
 
 /* ---- the sum of what several GPUs have computed, onto the stream, and RMSNorm -- */
 

@@ -27,6 +27,9 @@ struct engine_rope_scalars {
 struct engine_attend_scalars {
     ENGINE_ATTEND_SCALARS(ENGINE_SCALAR_FIELD)
 };
+struct engine_multiply_scalars {
+    ENGINE_MULTIPLY_SCALARS(ENGINE_SCALAR_FIELD)
+};
 struct engine_swiglu_scalars {
     ENGINE_SWIGLU_SCALARS(ENGINE_SCALAR_FIELD)
 };

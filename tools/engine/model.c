@@ -234,7 +234,7 @@ static int embed(const struct model *m, const struct rows *r, struct problem *p)
                                      .index = r->tokens,
                                      .h = m->stream,
                                      .w = m->layer[0].norm_in,
-                                     .out = m->config.e4m3 ? 0 : m->normed,
+                                     .out = m->config.e4m3 || r->plans->lean ? 0 : m->normed,
                                      .rows = r->plans->rows,
                                      .x_rows = m->config.vocab,
                                      .hidden = m->config.hidden,
@@ -266,12 +266,71 @@ static hewn_deviceptr added_by(const struct model *m, int64_t i)
     return m->layer[i].experts.inner && !m->part ? m->experts.added : m->part;
 }
 
+int model_multiply(const struct model *m, int64_t rows, const struct engine_multiply *what,
+                   struct problem *p)
+{
+    struct engine_multiply args = *what;
+    hewn_error err;
+    args.rows = rows;
+    args.ctas = m->sms;
+    args.eps = m->config.norm_eps;
+    return model_passed(engine_multiply(&m->kernels, &args, m->gpu->stream, &err), &err, p);
+}
+
+void model_lean(const struct model *m, const struct layer_weights *w, struct lean_layer *out)
+{
+    const struct config *c = &m->config;
+    const int64_t q = c->heads * c->head_dim;
+    *out = (struct lean_layer){.qkv = {.x = m->stream,
+                                       .norm = w->norm_in,
+                                       .weights = w->qkv,
+                                       .bias = w->qkv_bias,
+                                       .d = m->qkv,
+                                       .n = q + 2 * c->kv_heads * c->head_dim,
+                                       .k = c->hidden},
+                               .o = {.x = m->mixed,
+                                     .weights = w->o,
+                                     .bias = w->o_bias,
+                                     .c = m->stream,
+                                     .d = m->stream,
+                                     .n = c->hidden,
+                                     .k = q},
+                               .inner = {.x = m->stream,
+                                         .norm = w->norm_post,
+                                         .weights = w->inner,
+                                         .d = m->inner,
+                                         .n = c->intermediate,
+                                         .k = c->hidden,
+                                         .glu = 1},
+                               .down = {.x = m->inner,
+                                        .weights = w->down,
+                                        .c = m->stream,
+                                        .d = m->stream,
+                                        .n = c->hidden,
+                                        .k = c->intermediate}};
+}
+
+/* From the stream to the stream, in five launches. */
+static int lean_layer(const struct model *m, const struct rows *r, const struct layer_weights *w,
+                      struct problem *p)
+{
+    const int64_t rows = r->plans->rows;
+    struct lean_layer l;
+    model_lean(m, w, &l);
+    return model_multiply(m, rows, &l.qkv, p) || model_attend(m, r, w, p) ||
+                   model_multiply(m, rows, &l.o, p) || model_multiply(m, rows, &l.inner, p) ||
+                   model_multiply(m, rows, &l.down, p)
+               ? -1
+               : 0;
+}
+
 /* From the normed input of layer i to the normed input of what follows; the last one is not normed.
  */
 static int layer(const struct model *m, const struct rows *r, int64_t i, struct problem *p)
 {
     const struct layer_weights *w = &m->layer[i];
     if (m->config.e4m3) return e4m3_layer(m, r, w, p);
+    if (r->plans->lean) return lean_layer(m, r, w, p);
     if (attention(m, r, w, p) || add(m, r, &r->plans->o, m->mixed, w->o, w->o_bias, p) ||
         norm(m, r, m->part, 0, w->norm_post, p) || inner(m, r, w, p))
         return -1;

@@ -10,7 +10,7 @@
  */
 enum { CONVERT = 1 << 20, ALIGN = 256, SMALL = 16, INPUT_HEAD = 8, SMALL_ROOM = 1 << 16 };
 /* Rows of a step that engine_attend may have. */
-enum { ATTEND_ROWS = 16 };
+enum { ATTEND_ROWS = 16, LEAN_ROWS = 8, LEAN_HIDDEN = 4096 };
 
 static const int64_t slots_usual = 8, chunk_usual = 256, page_usual = 64;
 
@@ -362,7 +362,8 @@ static int choose_columns(struct model *m, struct problem *p)
         return 0;
     if (hewn_context_describe_device(m->kernels.context, &info, &err))
         return problem(p, "%s", err.message);
-    m->columns = engine_attend_columns(info.sm_count, c->kv_heads);
+    m->sms = info.sm_count;
+    m->columns = engine_attend_columns(m->sms, c->kv_heads);
     return 0;
 }
 
@@ -370,6 +371,15 @@ static int choose_columns(struct model *m, struct problem *p)
 static bool attends(const struct model *m, int64_t rows, bool chunk)
 {
     return !chunk && rows <= ATTEND_ROWS && 2 * rows <= m->columns;
+}
+
+/* Whether a step of so many rows has engine_multiply's products. */
+static bool is_lean(const struct model *m, int64_t rows, bool chunk)
+{
+    const struct config *c = &m->config;
+    return m->options.lean && attends(m, rows, chunk) && rows <= LEAN_ROWS && !c->e4m3 &&
+           !m->ranks && !c->experts && c->hidden % 256 == 0 && c->hidden <= LEAN_HIDDEN &&
+           c->intermediate % 256 == 0 && c->heads * c->head_dim % 256 == 0;
 }
 
 /* Attention of a chunk of one request (packed, so that its length is read on the device), or of
@@ -452,6 +462,9 @@ static int plan_rows(struct model *m, struct row_plans *r, int64_t rows, bool ch
     const uint32_t sum = adds_parts(m) ? 0 : HEWN_GEMM_WITH_C;
     const uint32_t bias = c->o_bias ? HEWN_GEMM_WITH_BIAS : 0;
     r->rows = rows;
+    r->lean = is_lean(m, rows, chunk);
+    if (r->lean)
+        return plan_attention(m, rows, chunk, &r->attention, p) || plan_head(m, r, p) ? -1 : 0;
     if (c->e4m3) {
         if (e4m3_plan(m, r, p) || plan_attention(m, rows, chunk, &r->attention, p)) return -1;
         return chunk ? 0 : plan_head(m, r, p);

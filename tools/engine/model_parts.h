@@ -29,6 +29,14 @@ int model_product(const struct model *m, const struct product_plan *plan, hewn_d
 int model_attend(const struct model *m, const struct rows *r, const struct layer_weights *w,
                  struct problem *p);
 
+/* The products of a layer of few rows, without rows, CTAs and eps; one of them. */
+struct lean_layer {
+    struct engine_multiply qkv, o, inner, down;
+};
+void model_lean(const struct model *m, const struct layer_weights *w, struct lean_layer *out);
+int model_multiply(const struct model *m, int64_t rows, const struct engine_multiply *what,
+                   struct problem *p);
+
 /* ---- projections in e4m3: e4m3.c -- */
 
 struct e4m3_upload { /* room for bf16 rows */

@@ -40,6 +40,7 @@ static const struct writers {
     {"engine_rope", engine_write_problem, engine_write_shape, engine_write_limits},
     {"engine_attend64", engine_write_problem, engine_write_shape, engine_write_limits},
     {"engine_attend128", engine_write_problem, engine_write_shape, engine_write_limits},
+    {"engine_multiply", engine_write_problem, engine_write_shape, engine_write_limits},
     {"engine_swiglu", engine_write_problem, engine_write_shape, engine_write_limits},
     {"engine_quant", engine_write_problem, engine_write_shape, engine_write_limits},
     {"engine_sample", engine_write_problem, engine_write_shape, engine_write_limits},

@@ -20,6 +20,7 @@ _Static_assert(ENGINE_SAMPLE_SHARED + ENGINE_SAMPLE_STATIC <= SM_SHARED_BYTES, "
 _Static_assert(ENGINE_ATTEND_CTAS *(ENGINE_ATTEND_RING + ENGINE_ATTEND_STATIC + 1024) <=
                    SM_SHARED_BYTES + 1024,
                "shared memory");
+_Static_assert(ENGINE_MULTIPLY_SHARED + ENGINE_MULTIPLY_STATIC <= SM_SHARED_BYTES, "shared memory");
 _Static_assert(ENGINE_ROUTE_GROUPS <= 32 && ENGINE_ROUTE_CHOICES <= 32, "a lane each");
 _Static_assert((ENGINE_NORM_WARPS & (ENGINE_NORM_WARPS - 1)) == 0, "a power of two");
 
@@ -28,7 +29,7 @@ _Static_assert((ENGINE_NORM_WARPS & (ENGINE_NORM_WARPS - 1)) == 0, "a power of t
 #define ATTEND_DTYPES \
     "\"rows\": \"bf16\", \"rotation\": \"f32\", \"positions\": \"i32\", \"sum\": \"f32\""
 #define ATTEND_GRID   "\"columns * kv_heads\", \"1\", \"1\""
-#define ATTEND_LIMITS "\"rows\": [1, 32], \"columns\": [1, 256], \"group\": [1, 8]"
+#define ATTEND_LIMITS "\"rows\": [1, 32], \"columns\": [1, 64], \"group\": [1, 8]"
 
 /* X(kernel, prefix, dynamic shared memory, formula, dtypes, grid, limits): a kernel of ptx/inc. */
 #define KERNELS(X)                                                                                 \
@@ -45,6 +46,10 @@ _Static_assert((ENGINE_NORM_WARPS & (ENGINE_NORM_WARPS - 1)) == 0, "a power of t
       ATTEND_LIMITS)                                                                               \
     X(attend128, ATTEND, ENGINE_ATTEND_RING, ATTEND_FORMULA, ATTEND_DTYPES, ATTEND_GRID,           \
       ATTEND_LIMITS)                                                                               \
+    X(multiply, MULTIPLY, ENGINE_MULTIPLY_SHARED,                                                  \
+      "d[r][n] = sum over k of x[r][k] * weights[n][k] + bias[n] + c[r][n], or SwiGLU of two such",  \
+      "\"rows\": \"bf16\", \"sum\": \"f32\"", "\"CTAs\", \"1\", \"1\"",                          \
+      "\"rows\": [1, 8], \"chunks\": [1, 1048576]")                                                \
     X(swiglu, SWIGLU, 0, "out[r][c] = gate[r][c] / (1 + exp(-gate[r][c])) * up[r][c]",             \
       "\"rows\": \"bf16\"", "\"rows\", \"units / 512, rounded up\", \"1\"",                        \
       "\"units\": [1, 33553920]")                                                                  \
