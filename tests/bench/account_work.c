@@ -249,7 +249,7 @@ static void mla(char **v)
         int cache, row, dim;
     } caches[] = {{"plain", HEWN_MLA_CACHE_PLAIN, 1152, 576},
                   {"656", HEWN_MLA_CACHE_656, 656, 576},
-                  {"584", HEWN_MLA_CACHE_584, 584, 512}};
+                  {"584", HEWN_MLA_CACHE_584, 585, 512}};
     size_t c = 0;
     while (c < 2 && strcmp(caches[c].name, v[0])) c++;
     const int64_t batch = atoll(v[1]), heads = atoll(v[2]), length = atoll(v[3]);
