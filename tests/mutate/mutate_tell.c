@@ -41,8 +41,8 @@ void print_mutant(const struct session *s, const struct kernel *k, int i)
             k->name, m->file, m->line, m->label, m->rule, m->was);
         return;
     }
-    printf("%s%s: %s:%ld [%s] %s: %.150s\n", r->fate == SURVIVED ? "FAIL " : "     ",
-           fate_names[r->fate], m->file, m->line, m->label, m->rule, m->was);
+    printf("%s%s: %s %s:%ld [%s] %s: %.150s\n", r->fate == SURVIVED ? "FAIL " : "     ",
+           fate_names[r->fate], k->name, m->file, m->line, m->label, m->rule, m->was);
     if (r->reason)
         printf("       %s\n", r->reason);
     else
@@ -153,6 +153,14 @@ int print_cases(struct session *s)
     return failed;
 }
 
+/* Those that an earlier run left (--fates). */
+static void print_left(const struct session *s)
+{
+    for (const struct kernel *k = s->kernel; k < s->kernel + s->kernels; k++)
+        for (int i = 0; i < k->mutants; i++)
+            if (k->result[i].fate == SURVIVED && !k->result[i].said[0]) print_mutant(s, k, i);
+}
+
 /* A line a text of kernels: its cases together. */
 static void print_texts(const struct session *s)
 {
@@ -186,6 +194,7 @@ int report(struct session *s)
         for (int c = 0; c < MUTANT_CLASS_COUNT; c++) print_row(&s->kernel[k], c, n);
     found = n[FOUND] + n[FOUND_LEVEL_2];
     scored = found + n[OPEN] + n[SURVIVED];
+    print_left(s);
     failed = n[SURVIVED] + n[WAITING] + stale_reasons(s) + print_cases(s);
     print_texts(s);
     printf(

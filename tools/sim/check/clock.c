@@ -94,6 +94,7 @@ bool stamp_join(struct stamp *into, const struct stamp *from)
 {
     return clock_join(&into->known, &from->known) && clock_join(&into->bridged, &from->bridged) &&
            clock_join(&into->caused, &from->caused) && clock_join(&into->narrow, &from->narrow) &&
+           clock_join(&into->narrow_bridged, &from->narrow_bridged) &&
            clock_join(&into->bridged_shared, &from->bridged_shared) &&
            clock_join(&into->bridged_global, &from->bridged_global) &&
            clock_join(&into->fenced, &from->fenced) && horizon_join(&into->abroad, from->abroad) &&
@@ -114,6 +115,7 @@ bool stamp_copy(struct stamp *to, const struct stamp *from)
     horizon_set(&to->locked, from->locked);
     return clock_copy(&to->known, &from->known) && clock_copy(&to->bridged, &from->bridged) &&
            clock_copy(&to->caused, &from->caused) && clock_copy(&to->narrow, &from->narrow) &&
+           clock_copy(&to->narrow_bridged, &from->narrow_bridged) &&
            clock_copy(&to->bridged_shared, &from->bridged_shared) &&
            clock_copy(&to->bridged_global, &from->bridged_global) &&
            clock_copy(&to->fenced, &from->fenced);
@@ -145,6 +147,7 @@ void stamp_clear(struct stamp *s)
     clock_clear(&s->bridged);
     clock_clear(&s->caused);
     clock_clear(&s->narrow);
+    clock_clear(&s->narrow_bridged);
     clock_clear(&s->bridged_shared);
     clock_clear(&s->bridged_global);
     clock_clear(&s->fenced);
@@ -163,6 +166,7 @@ void stamp_free(struct stamp *s)
     clock_free(&s->bridged);
     clock_free(&s->caused);
     clock_free(&s->narrow);
+    clock_free(&s->narrow_bridged);
     clock_free(&s->bridged_shared);
     clock_free(&s->bridged_global);
     clock_free(&s->fenced);

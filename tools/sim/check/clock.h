@@ -89,6 +89,7 @@ struct stamp {
     /* What arrivals of .cta scope have handed to other CTAs: what was read is over, what was written may
      * not be there yet. */
     struct clock narrow;
+    struct clock narrow_bridged; /* of that, what a proxy fence had covered */
     /* What fences of shared or of global memory alone made visible there, besides `bridged`. */
     struct clock bridged_shared, bridged_global;
     /* known and bridged of other clusters, of which global memory is all that matters (horizon.h). */

@@ -380,6 +380,13 @@ static enum reach order_reach_of(const struct order_warp *w, const struct order_
     return w->cta->cluster->cluster->cta_count > 1 || w->cta != b->cta ? REACH_CLUSTER : REACH_CTA;
 }
 
+/* What proxy fences have covered of what `from` knows, for such as are told by .cta scope alone; of shared memory. */
+static bool hand_narrow(struct clock *bridged, const struct stamp *from)
+{
+    return clock_join(bridged, &from->bridged) && clock_join(bridged, &from->bridged_shared) &&
+           clock_join(bridged, &from->narrow_bridged);
+}
+
 /*
  * PTX ISA "mbarrier.arrive", "Scope": a release of .cta scope hands nothing to threads of another CTA, and that is the scope
  * where none is written. Libraries give storage back so: reads are taken to be over, for their values were used before
@@ -390,7 +397,8 @@ static bool arrives_narrow(struct order_warp *w, struct order_bar *b, const stru
     struct order *o = w->cta->cluster->order;
     if (w->cta == b->cta || e->in->flags & MBAR_CLUSTER_SCOPE) return false;
     order_keep(o, clock_join(&b->point.current.caused, &w->now.caused));
-    order_keep(o, clock_join(&b->point.current.narrow, &w->now.known));
+    order_keep(o, clock_join(&b->point.current.narrow, &w->now.known) &&
+                      hand_narrow(&b->point.current.narrow_bridged, &w->now));
     w->handed_over = e->in;
     return true;
 }
@@ -457,8 +465,9 @@ static void take_peers(struct order_warp *w, const struct order_bar *b, const st
     if (in->flags & MBAR_CLUSTER_SCOPE)
         order_acquire(w, from, in);
     else
-        order_keep(w->cta->cluster->order,
-                   clock_join(narrow, &from->known) && clock_join(narrow, &from->narrow));
+        order_keep(w->cta->cluster->order, clock_join(narrow, &from->known) &&
+                                               clock_join(narrow, &from->narrow) &&
+                                               hand_narrow(&w->now.narrow_bridged, from));
 }
 
 static void on_bar_pass(struct order_warp *w, const struct event *e)

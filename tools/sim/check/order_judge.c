@@ -266,8 +266,12 @@ enum standing order_judge(struct touch *t, epoch prior, bool wrote)
         order_groups_over(a->w, prior))
         return STANDING_ORDERED;
     if (settled(t, prior)) return settle(t);
-    if (t->write && (!wrote || completes_itself(p->kind)) && clock_knows(&t->now->narrow, prior))
+    if (t->write && (!wrote || completes_itself(p->kind)) && clock_knows(&t->now->narrow, prior)) {
+        if (t->async && wrote && generic_component(p->kind) &&
+            !clock_knows(&t->now->narrow_bridged, prior))
+            return report(t, prior, wrote, FIND_PROXY, SEV_ERROR);
         return STANDING_ACCEPTED;
+    }
     /* Morally strong: both strong or atomic, by one proxy. */
     /* Threads that store one value to one place do no harm by it, whichever comes last. */
     if (wrote && p->kind == COMPONENT_WARP && stores_same(a, prior)) return STANDING_ACCEPTED;
