@@ -22,12 +22,12 @@ struct decode_kernel {
 };
 
 /* The kernel of one line of SM100F_DECODE_VARIANTS or SM100F_MLA_VARIANTS; `only`: its rows_only. */
-#define DECODE_SM100F_KERNEL(P, t, qk, v, e, n, only)                                     \
-    {                                                                                     \
-        .target = #t, .qk_dim = qk, .v_dim = v, .element = e, .rows = n, .heads = 1,      \
-        .step_keys = P##_DECODE_STEP_KEYS(qk), .slots = P##_DECODE_SLOTS(qk, v, e, n),    \
-        .threads = P##_DECODE_THREADS, .row_bytes = P##_DECODE_ROW(e), .rows_only = only, \
-        .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, v, e, n)                          \
+#define DECODE_SM100F_KERNEL(P, t, qk, v, e, n, only)                                  \
+    {                                                                                  \
+        .target = #t, .qk_dim = qk, .v_dim = v, .element = e, .rows = n, .heads = 1,   \
+        .step_keys = P##_DECODE_STEP_KEYS(qk), .slots = P##_DECODE_SLOTS(qk, v, e, n), \
+        .threads = P##_DECODE_THREADS(qk, e, n), .row_bytes = P##_DECODE_ROW(e),       \
+        .rows_only = only, .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, v, e, n)    \
     }
 
 /* The kernels' scalar parameters, in their order. */

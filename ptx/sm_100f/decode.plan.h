@@ -87,13 +87,17 @@
 #define SM100F_DECODE_TILE_Q(qk, n)  (SM100F_DECODE_CHUNKS(qk) * SM100F_DECODE_ROW_CHUNK(n))
 #define SM100F_DECODE_Q_TILES(qk, e) (SM100F_DECODE_V_SHARED(qk, e) ? 1 : 2)
 #define SM100F_DECODE_TILE_P(qk, n)  (SM100F_DECODE_STEP_KEYS(qk) / 64 * SM100F_DECODE_ROW_CHUNK(n))
-#define SM100F_DECODE_STEP_UNITS(qk, v, e) \
-    (SM100F_DECODE_CHUNKS(qk) + (SM100F_DECODE_V_SHARED(qk, e) ? 0 : SM100F_DECODE_CHUNKS(v)))
+/* Of records of 656 bytes a step has an odd number of units. One more, which nothing is in, stands behind the
+ * first, so that the two chunks of V that an MMA reads lie side by side in a ring of any even number of units. */
+#define SM100F_DECODE_SPARE(e) ((e) == MLA_RECORD)
+#define SM100F_DECODE_STEP_UNITS(qk, v, e)               \
+    (SM100F_DECODE_CHUNKS(qk) + SM100F_DECODE_SPARE(e) + \
+     (SM100F_DECODE_V_SHARED(qk, e) ? 0 : SM100F_DECODE_CHUNKS(v)))
 
 /* Dynamic shared memory, from its 1024-aligned start: Q of the tiles, P, the ring of as many units as
  * fit, at least those of a step. The two chunks of V that an MMA reads lie side by side: so the ring has
  * an even number of units, or whole steps where these have an odd number. Of e4m3 the ring has five
- * eighths of the room, of records of 584 bytes three quarters, or a step. Behind it are the stages, which
+ * eighths of the room, of records three quarters, or a step. Behind it are the stages, which
  * hold units as they are in memory. */
 #define SM100F_DECODE_P(qk, e, n)    (SM100F_DECODE_Q_TILES(qk, e) * SM100F_DECODE_TILE_Q(qk, n))
 #define SM100F_DECODE_RING(qk, e, n) (SM100F_DECODE_P(qk, e, n) + SM100F_DECODE_TILE_P(qk, n))
@@ -105,10 +109,10 @@
 #define SM100F_DECODE_FIT(qk, v, e, room)                              \
     ((room) / SM100F_DECODE_UNIT(qk) / SM100F_DECODE_WHOLE(qk, v, e) * \
      SM100F_DECODE_WHOLE(qk, v, e))
-#define SM100F_DECODE_RING_ROOM(qk, e, n)                         \
-    ((e) == MLA_RECORD_584 ? SM100F_DECODE_ROOM(qk, e, n) / 4 * 3 \
-     : (e) == 2            ? SM100F_DECODE_ROOM(qk, e, n)         \
-                           : SM100F_DECODE_ROOM(qk, e, n) / 8 * 5)
+#define SM100F_DECODE_RING_ROOM(qk, e, n)                            \
+    (SM100F_DECODE_RECORDS(e) ? SM100F_DECODE_ROOM(qk, e, n) / 4 * 3 \
+     : (e) == 2               ? SM100F_DECODE_ROOM(qk, e, n)         \
+                              : SM100F_DECODE_ROOM(qk, e, n) / 8 * 5)
 #define SM100F_DECODE_RING_FIT(qk, v, e, n) \
     SM100F_DECODE_FIT(qk, v, e, SM100F_DECODE_RING_ROOM(qk, e, n))
 #define SM100F_DECODE_SLOTS(qk, v, e, n)                                                  \
@@ -143,17 +147,28 @@
 #define SM100F_DECODE_OUT_LSE    12
 
 /* Threads: a warpgroup of producers, two of softmax, one that holds a warp for each of the products, and
- * of e4m3 one for Q. */
-#define SM100F_DECODE_QK_WARP  12
-#define SM100F_DECODE_PV_WARP  13
-#define SM100F_DECODE_Q_WARP   14
-#define SM100F_DECODE_WARPS    16
-#define SM100F_DECODE_THREADS  (32 * SM100F_DECODE_WARPS)
-#define SM100F_DECODE_ARRIVALS 128 /* of a full_bar: each producer thread, or one for all */
+ * of e4m3 one for Q. Where keys are widened there are two of producers, unless 64 rows of e4m3 take the
+ * registers (softmax of 32 rows needs 136, of 64 more than 152), or softmax is the slower one, as of dimension 64. */
+#define SM100F_DECODE_PRODUCERS(qk, e, n) \
+    ((e) == 2 || ((e) == 1 && ((n) > 32 || (qk) == 64)) ? 4 : 8)
+#define SM100F_DECODE_QK_WARP(qk, e, n) (SM100F_DECODE_PRODUCERS(qk, e, n) + 8)
+#define SM100F_DECODE_PV_WARP(qk, e, n) (SM100F_DECODE_QK_WARP(qk, e, n) + 1)
+#define SM100F_DECODE_Q_WARP(qk, e, n)  (SM100F_DECODE_QK_WARP(qk, e, n) + 2)
+#define SM100F_DECODE_WARPS(qk, e, n)   (SM100F_DECODE_QK_WARP(qk, e, n) + 4)
+#define SM100F_DECODE_THREADS(qk, e, n) (32 * SM100F_DECODE_WARPS(qk, e, n))
+/* Of a full_bar: each producer thread, or one for all. */
+#define SM100F_DECODE_ARRIVALS(qk, e, n) (32 * SM100F_DECODE_PRODUCERS(qk, e, n))
 /* Registers after setmaxnreg: softmax takes what the others give. */
-#define SM100F_DECODE_GIVEN_REGS(e)   ((e) == 2 ? 88 : 96)
-#define SM100F_DECODE_LAUNCH_REGS     SM_REGISTERS_8(SM100F_DECODE_THREADS)
-#define SM100F_DECODE_SOFTMAX_REGS(e) (2 * SM100F_DECODE_LAUNCH_REGS - SM100F_DECODE_GIVEN_REGS(e))
+#define SM100F_DECODE_PRODUCER_REGS(qk, e, n) \
+    ((e) == 2 ? 88 : SM100F_DECODE_PRODUCERS(qk, e, n) == 4 ? 96 : 64)
+#define SM100F_DECODE_ISSUER_REGS(qk, e, n) \
+    ((e) == 2 ? 88 : SM100F_DECODE_PRODUCERS(qk, e, n) == 4 ? 96 : 80)
+#define SM100F_DECODE_LAUNCH_REGS(qk, e, n) SM_REGISTERS_8(SM100F_DECODE_THREADS(qk, e, n))
+#define SM100F_DECODE_SOFTMAX_REGS(qk, e, n)                                          \
+    ((SM100F_DECODE_WARPS(qk, e, n) / 4 * SM100F_DECODE_LAUNCH_REGS(qk, e, n) -       \
+      SM100F_DECODE_PRODUCERS(qk, e, n) / 4 * SM100F_DECODE_PRODUCER_REGS(qk, e, n) - \
+      SM100F_DECODE_ISSUER_REGS(qk, e, n)) /                                          \
+     2)
 
 /* The softmax warpgroups share a step's keys, or where these are 64 the tile's rows. WARP_ROWS: rows of a
  * warp. SUMS: warps whose sums of a row are added up. */
@@ -176,18 +191,18 @@
 /* The worksheet, for `hewn worksheet`: lists as in gemm.plan.h, here of a variant. */
 
 /* X(name, first warp, warps) */
-#define SM100F_DECODE_ROLES(X, e)   \
-    X(producer, 0, 4)               \
-    X(softmax, 4, 8)                \
-    X(qk, SM100F_DECODE_QK_WARP, 1) \
-    X(pv, SM100F_DECODE_PV_WARP, 1) \
-    SM100F_DECODE_ROLES_##e(X)
-#define SM100F_DECODE_ROLES_1(X)      \
-    X(query, SM100F_DECODE_Q_WARP, 1) \
-    X(idle, SM100F_DECODE_Q_WARP + 1, 1)
-#define SM100F_DECODE_ROLES_656  SM100F_DECODE_ROLES_1
-#define SM100F_DECODE_ROLES_584  SM100F_DECODE_ROLES_1
-#define SM100F_DECODE_ROLES_2(X) X(idle, SM100F_DECODE_PV_WARP + 1, 2)
+#define SM100F_DECODE_ROLES(X, d, e, n)              \
+    X(producer, 0, SM100F_DECODE_PRODUCERS(d, e, n)) \
+    X(softmax, SM100F_DECODE_PRODUCERS(d, e, n), 8)  \
+    X(qk, SM100F_DECODE_QK_WARP(d, e, n), 1)         \
+    X(pv, SM100F_DECODE_PV_WARP(d, e, n), 1)         \
+    SM100F_DECODE_ROLES_##e(X, d, e, n)
+#define SM100F_DECODE_ROLES_1(X, d, e, n)      \
+    X(query, SM100F_DECODE_Q_WARP(d, e, n), 1) \
+    X(idle, (SM100F_DECODE_Q_WARP(d, e, n) + 1), 1)
+#define SM100F_DECODE_ROLES_656           SM100F_DECODE_ROLES_1
+#define SM100F_DECODE_ROLES_584           SM100F_DECODE_ROLES_1
+#define SM100F_DECODE_ROLES_2(X, d, e, n) X(idle, SM100F_DECODE_Q_WARP(d, e, n), 2)
 
 /* X(name, offset in dynamic shared memory, element bytes, elements) */
 #define SM100F_DECODE_SHARED(X, qk, v, e, n)                                \
@@ -210,23 +225,25 @@
     X(o, SM100F_DECODE_O_COLUMN(n), SM100F_DECODE_O_COLUMNS(v, n))
 
 /* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits) */
-#define SM100F_DECODE_HANDOFFS(X, d, e, n)                                                         \
-    SM100F_DECODE_HANDOFFS_##e(X, d, n) SM100F_DECODE_FREES_##e(X) X(s_full, 1, 0, 0, qk, softmax) \
-        X(p_full, 8, 0, 0, softmax, pv) X(o_full, 1, 0, 0, pv, softmax + qk)
+#define SM100F_DECODE_HANDOFFS(X, d, e, n)                              \
+    SM100F_DECODE_HANDOFFS_##e(X, d, e, n) SM100F_DECODE_FREES_##e(X)   \
+        X(s_full, 1, 0, 0, qk, softmax) X(p_full, 8, 0, 0, softmax, pv) \
+            X(o_full, 1, 0, 0, pv, softmax + qk)
 #define SM100F_DECODE_FREES_1(X)   X(empty_bar, 1, 0, 0, qk + pv, producer)
 #define SM100F_DECODE_FREES_2      SM100F_DECODE_FREES_1
 #define SM100F_DECODE_FREES_656    SM100F_DECODE_FREES_1
 #define SM100F_DECODE_FREES_584(X) X(empty_bar, 1, 0, 0, pv, producer) /* all units are V */
-#define SM100F_DECODE_HANDOFFS_1(X, d, n)                        \
-    X(full_bar, SM100F_DECODE_ARRIVALS, 0, 0, producer, qk + pv) \
-    X(q_full, 1, 0, SM100F_DECODE_TILE_Q(d, n), query, softmax)  \
-    X(q_wide, 8, 0, 0, softmax, qk)                              \
+#define SM100F_DECODE_HANDOFFS_1(X, d, e, n)                              \
+    X(full_bar, SM100F_DECODE_ARRIVALS(d, e, n), 0, 0, producer, qk + pv) \
+    X(q_full, 1, 0, SM100F_DECODE_TILE_Q(d, n), query, softmax)           \
+    X(q_wide, 8, 0, 0, softmax, qk)                                       \
     X(q_empty, 1, 0, 0, qk, query)
 #define SM100F_DECODE_HANDOFFS_656 SM100F_DECODE_HANDOFFS_1
 #define SM100F_DECODE_HANDOFFS_584 SM100F_DECODE_HANDOFFS_1
-#define SM100F_DECODE_HANDOFFS_2(X, d, n)                                                      \
-    X(full_bar, SM100F_DECODE_ARRIVALS, 0, SM100F_DECODE_UNIT(d), producer, softmax + qk + pv) \
-    X(q_full, 1, 0, SM100F_DECODE_TILE_Q(d, n), producer, qk)                                  \
+#define SM100F_DECODE_HANDOFFS_2(X, d, e, n)                                         \
+    X(full_bar, SM100F_DECODE_ARRIVALS(d, e, n), 0, SM100F_DECODE_UNIT(d), producer, \
+      softmax + qk + pv)                                                             \
+    X(q_full, 1, 0, SM100F_DECODE_TILE_Q(d, n), producer, qk)                        \
     X(q_empty, 1, 0, 0, qk, producer)
 
 /* X(storage, writers, readers) */

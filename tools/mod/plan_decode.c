@@ -81,26 +81,24 @@ static const struct plan_range no_ranges[] = PLAN_RANGES();
                  (P##_DECODE_SCALE_STEPS - 2) * (P##_DECODE_STEP_UNITS(qk, v, e) + 1)),         \
         "scales wait for their units");                                                         \
     _Static_assert(16 * P##_DECODE_SLOTS(qk, v, e, n) + ((e) == 2 ? 28 : 36) * (n) +            \
-                           4 * P##_DECODE_WARPS + 128 <=                                        \
+                           4 * P##_DECODE_WARPS(qk, e, n) + 128 <=                              \
                        P##_DECODE_STATIC_BYTES,                                                 \
                    "STATIC_BYTES");                                                             \
-    _Static_assert(P##_DECODE_SOFTMAX_REGS(e) % 8 == 0, "registers move in steps of 8");        \
+    _Static_assert(P##_DECODE_SOFTMAX_REGS(qk, e, n) % 8 == 0, "registers move in steps of 8"); \
     _Static_assert(P##_DECODE_TMEM_USED(v, n) <= P##_DECODE_TMEM_COLUMNS(v, n), "TMEM_COLUMNS");
 
 SM100F_DECODE_VARIANTS(CHECK_BLACKWELL)
 SM100F_MLA_VARIANTS(CHECK_BLACKWELL)
 
-static const struct plan_range roles_100f_1[] = PLAN_RANGES(SM100F_DECODE_ROLES(PLAN_ROLE, 1));
-static const struct plan_range roles_100f_2[] = PLAN_RANGES(SM100F_DECODE_ROLES(PLAN_ROLE, 2));
 static const struct plan_flow flows_100f_1[] = PLAN_FLOWS(SM100F_DECODE_FLOWS(PLAN_FLOW, 1));
-#define roles_100f_656 roles_100f_1
-#define roles_100f_584 roles_100f_1
 static const struct plan_flow flows_100f_2[] = PLAN_FLOWS(SM100F_DECODE_FLOWS(PLAN_FLOW, 2));
 
 #define flows_100f_656 flows_100f_1
 #define flows_100f_584 flows_100f_1
 
 #define TABLES_BLACKWELL(P, t, qk, v, e, n)                                  \
+    static const struct plan_range t##_roles_##qk##_##v##_##e##_##n[] =      \
+        PLAN_RANGES(P##_DECODE_ROLES(PLAN_ROLE, qk, e, n));                  \
     static const struct plan_range t##_shared_##qk##_##v##_##e##_##n[] =     \
         PLAN_RANGES(P##_DECODE_SHARED(PLAN_SHARED, qk, v, e, n));            \
     static const struct plan_range t##_tmem_##qk##_##v##_##e##_##n[] =       \
@@ -125,14 +123,14 @@ SM100F_MLA_VARIANTS(TABLES_BLACKWELL)
         .target = #t,                                                       \
         .family = family_name,                                              \
         .text = text_name,                                                  \
-        .threads = P##_DECODE_THREADS,                                      \
+        .threads = P##_DECODE_THREADS(qk, e, n),                            \
         .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, v, e, n),           \
         .tmem_columns = P##_DECODE_TMEM_COLUMNS(v, n),                      \
         .cluster = 1,                                                       \
         .ctas_per_sm = P##_DECODE_CTAS_PER_SM,                              \
         .maps = maps,                                                       \
         .scalars = scalars_,                                                \
-        .roles = roles_100f_##e,                                            \
+        .roles = t##_roles_##qk##_##v##_##e##_##n,                          \
         .shared = t##_shared_##qk##_##v##_##e##_##n,                        \
         .tmem = t##_tmem_##qk##_##v##_##e##_##n,                            \
         .handoffs = t##_handoffs_##qk##_##v##_##e##_##n,                    \
