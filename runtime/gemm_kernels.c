@@ -19,71 +19,115 @@ enum {
     FIT_WAVES = 3 /* numbers of waves that a fitted tile is tried for */
 };
 
+/*
+ * Parts of K that are tried where nothing names them: bits 0 to 7, a byte for each variant of a module, in their order.
+ * Left out are those that the model chooses seldom, and then for little: of 12,600 drawn problems (both sizes of inputs,
+ * results of 4 bytes, batches, slices of K, 78 and 114 SMs) they save 0.05 % of the time by the model; of 49,000
+ * others 0.1 %, 16 % at most. Without them a plan takes half of the time.
+ */
+#define ALL (~UINT32_C(0))
+/* clang-format off */
+#define TRIED_pair     UINT64_C(0x1)
+#define TRIED_wide     UINT64_C(0x1)
+#define TRIED_small    UINT64_C(0x1)
+#define TRIED_narrow   UINT64_C(0x1)
+#define TRIED_flat     UINT64_C(0x9f)
+#define TRIED_split    UINT64_C(0xbf)
+#define TRIED_plain    UINT64_C(0x1)
+#define TRIED_64x256   UINT64_C(0xb01)
+#define TRIED_128x96   UINT64_C(0xb0d04)
+#define TRIED_128x128  UINT64_C(0x90b05)
+#define TRIED_128x144  UINT64_C(0xb0780)
+#define TRIED_128x160  UINT64_C(0x90110)
+#define TRIED_128x192  UINT64_C(0xd0d07)
+#define TRIED_128x224  UINT64_C(0x10109)
+#define TRIED_128x256  UINT64_C(0x10100)
+#define TRIED_80x128   UINT64_C(0xf0f66)
+#define TRIED_96x128   UINT64_C(0x10f08)
+#define TRIED_160x128  UINT64_C(0x90014)
+#define TRIED_anyx128  UINT64_C(0x102010209020906)
+#define TRIED_128xany  UINT64_C(0x10000030b020902)
+#define TRIED_64x64    UINT64_C(0x101010101)
+#define TRIED_64x96    UINT64_C(0x1000100)
+#define TRIED_128x64   UINT64_C(0x101010001010101)
+#define TRIED_128x80   UINT64_C(0x101000101010100)
+#define TRIED_128x128r UINT64_C(0x1000101000101)
+#define TRIED_loose    ~UINT64_C(0)
+#define TRIED_odd64    ~UINT64_C(0)
+#define TRIED_odd128   ~UINT64_C(0)
+#define TRIED_odd256   ~UINT64_C(0)
+#define TRIED_glu128   ~UINT64_C(0)
+#define TRIED_glu64    ~UINT64_C(0)
+/* clang-format on */
+#define SM90A_TRIED(v, i)  ((uint32_t)(TRIED_##v >> 8 * (i)) & 0xFF)
+#define SM100F_TRIED(v, i) ALL
+
 #define MOST                  (GEMM_CAN_PLANE | GEMM_CAN_F32)
 #define KERNEL(P, t, v, kind) KERNEL_##kind(P, t, v)
 #define KERNEL_WHOLE(P, t, v) \
-    ROW(P, t, v, #v, P##_GEMM_PAIR_M(v), P##_GEMM_PAIR_N(v), 0, MOST, 0, 0)
+    ROW(P, t, v, #v, P##_GEMM_PAIR_M(v), P##_GEMM_PAIR_N(v), 0, MOST, 0, 0, 0)
 #define KERNEL_PARTS(P, t, v) KERNEL_WHOLE(P, t, v)
-#define KERNEL_LOOSE(P, t, v) ROW(P, t, v, #v, 1, 1, 0, GEMM_CAN_LOOSE | MOST, 0, 0)
-#define KERNEL_ODD(P, t, v)   ROW(P, t, v, #v, 1, 1, 0, GEMM_CAN_LOOSE | GEMM_CAN_F32, 1, 0)
+#define KERNEL_LOOSE(P, t, v) ROW(P, t, v, #v, 1, 1, 0, GEMM_CAN_LOOSE | MOST, 0, 0, 0)
+#define KERNEL_ODD(P, t, v)   ROW(P, t, v, #v, 1, 1, 0, GEMM_CAN_LOOSE | GEMM_CAN_F32, 1, 0, 0)
 /* One module, three variants: each tile alone, pairs along m, pairs along n. */
 #define KERNEL_SHARES(P, t, v) KERNEL_THREE(P, t, v, MOST)
 /* Of one module, as it is, and for SwiGLU of K-major inputs. */
 #define KERNEL_GATED(P, t, v) \
     KERNEL_WHOLE(P, t, v)     \
-    ROW(P, t, v, #v "-glu", P##_GEMM_PAIR_M(v), 1, GEMM_MODE_GLU, MOST | GEMM_CAN_GLU, 0, 0)
+    ROW(P, t, v, #v "-glu", P##_GEMM_PAIR_M(v), 1, GEMM_MODE_GLU, MOST | GEMM_CAN_GLU, 0, 0, 0)
 /* Of one module: pairs, and two pairs side by side. */
 #define KERNEL_SIDES(P, t, v) \
     KERNEL_WHOLE(P, t, v)     \
-    ROW(P, t, v, #v "n", P##_GEMM_PAIR_M(v), 2, GEMM_MODE_PAIR_N, MOST, 0, 0)
+    ROW(P, t, v, #v "n", P##_GEMM_PAIR_M(v), 2, GEMM_MODE_PAIR_N, MOST, 0, 0, 0)
 /* Results of 16 bits. */
 #define KERNEL_GLU(P, t, v)       KERNEL_THREE(P, t, v, MOST)
 #define KERNEL_EXCHANGED(P, t, v) KERNEL_THREE(P, t, v, GEMM_CAN_PLANE)
-#define KERNEL_THREE(P, t, v, more)                          \
-    ROW(P, t, v, #v, 1, 1, 0, more, 0, 0)                    \
-    ROW(P, t, v, #v "m", 2, 1, GEMM_MODE_PAIR_M, more, 0, 0) \
-    ROW(P, t, v, #v "n", 1, 2, GEMM_MODE_PAIR_N, more, 0, 0)
+#define KERNEL_THREE(P, t, v, more)                             \
+    ROW(P, t, v, #v, 1, 1, 0, more, 0, 0, 0)                    \
+    ROW(P, t, v, #v "m", 2, 1, GEMM_MODE_PAIR_M, more, 0, 0, 1) \
+    ROW(P, t, v, #v "n", 1, 2, GEMM_MODE_PAIR_N, more, 0, 0, 2)
 /* One module: each tile alone, and rectangles of tiles. FITTED: of a tile that the plan decides; with more rows
  * than columns A and B are exchanged. */
 #define KERNEL_SPREAD(P, t, v) RECTANGLES(P, t, v, MOST)
 #define KERNEL_FITTED(P, t, v) \
     RECTANGLES(P, t, v, P##_GEMM_TILE_M(v) > P##_GEMM_TILE_N(v) ? GEMM_CAN_PLANE : MOST)
-#define RECTANGLES(P, t, v, more)          \
-    SPREAD(P, t, v, #v, 0, 0, more)        \
-    SPREAD(P, t, v, #v "-1x2", 0, 1, more) \
-    SPREAD(P, t, v, #v "-1x4", 0, 2, more) \
-    SPREAD(P, t, v, #v "-2x1", 1, 0, more) \
-    SPREAD(P, t, v, #v "-2x2", 1, 1, more) \
-    SPREAD(P, t, v, #v "-2x4", 1, 2, more) \
-    SPREAD(P, t, v, #v "-4x1", 2, 0, more) \
-    SPREAD(P, t, v, #v "-4x2", 2, 1, more)
-#define SPREAD(P, t, v, name, log_m, log_n, more)  \
-    ROW(P, t, v, name, 1 << (log_m), 1 << (log_n), \
-        (log_m) << GEMM_MODE_LOG_M | (log_n) << GEMM_MODE_LOG_N, more, 0, 1)
-#define ROW(P, t, v, name, m, n, how, more, maps, spreads) \
-    {.target = #t,                                         \
-     .variant = (name),                                    \
-     .module = #v,                                         \
-     .tile_m = P##_GEMM_TILE_M(v),                         \
-     .tile_n = P##_GEMM_TILE_N(v),                         \
-     .row_bytes = GEMM_ROW_BYTES,                          \
-     .stages = P##_GEMM_STAGES(v),                         \
-     .pair_m = (m),                                        \
-     .pair_n = (n),                                        \
-     .parts = IS_GLU(P, v) ? 1 : P##_GEMM_PARTS(v),        \
-     .glu = IS_GLU(P, v) || (how) == GEMM_MODE_GLU,        \
-     .threads = P##_GEMM_ALL_THREADS(v),                   \
-     .d_rows = P##_GEMM_D_ROWS,                            \
-     .dynamic_shared = P##_GEMM_DYNAMIC_SHARED(v),         \
-     .tmem_columns = P##_GEMM_TMEM_COLUMNS,                \
-     .ctas_per_sm = P##_GEMM_CTAS_PER_SM,                  \
-     .raster_rows = P##_GEMM_RASTER_ROWS(v) / (m),         \
-     .can = (P##_GEMM_CAN(v) & ~UNGATED(how)) | (more),    \
-     .mode = (how),                                        \
-     .odd = (maps),                                        \
-     .fetches = (spreads)*EARLY,                           \
-     .fitted = P##_GEMM_FITTED(v),                         \
-     .exchanged = !((more)&GEMM_CAN_F32)},
+#define RECTANGLES(P, t, v, more)             \
+    SPREAD(P, t, v, #v, 0, 0, more, 0)        \
+    SPREAD(P, t, v, #v "-1x2", 0, 1, more, 1) \
+    SPREAD(P, t, v, #v "-1x4", 0, 2, more, 2) \
+    SPREAD(P, t, v, #v "-2x1", 1, 0, more, 3) \
+    SPREAD(P, t, v, #v "-2x2", 1, 1, more, 4) \
+    SPREAD(P, t, v, #v "-2x4", 1, 2, more, 5) \
+    SPREAD(P, t, v, #v "-4x1", 2, 0, more, 6) \
+    SPREAD(P, t, v, #v "-4x2", 2, 1, more, 7)
+#define SPREAD(P, t, v, name, log_m, log_n, more, i) \
+    ROW(P, t, v, name, 1 << (log_m), 1 << (log_n),   \
+        (log_m) << GEMM_MODE_LOG_M | (log_n) << GEMM_MODE_LOG_N, more, 0, 1, i)
+#define ROW(P, t, v, name, m, n, how, more, maps, spreads, i) \
+    {.target = #t,                                            \
+     .variant = (name),                                       \
+     .module = #v,                                            \
+     .tile_m = P##_GEMM_TILE_M(v),                            \
+     .tile_n = P##_GEMM_TILE_N(v),                            \
+     .row_bytes = GEMM_ROW_BYTES,                             \
+     .stages = P##_GEMM_STAGES(v),                            \
+     .pair_m = (m),                                           \
+     .pair_n = (n),                                           \
+     .parts = IS_GLU(P, v) ? 1 : P##_GEMM_PARTS(v),           \
+     .glu = IS_GLU(P, v) || (how) == GEMM_MODE_GLU,           \
+     .threads = P##_GEMM_ALL_THREADS(v),                      \
+     .d_rows = P##_GEMM_D_ROWS,                               \
+     .dynamic_shared = P##_GEMM_DYNAMIC_SHARED(v),            \
+     .tmem_columns = P##_GEMM_TMEM_COLUMNS,                   \
+     .ctas_per_sm = P##_GEMM_CTAS_PER_SM,                     \
+     .raster_rows = P##_GEMM_RASTER_ROWS(v) / (m),            \
+     .can = (P##_GEMM_CAN(v) & ~UNGATED(how)) | (more),       \
+     .mode = (how),                                           \
+     .odd = (maps),                                           \
+     .fetches = (spreads)*EARLY,                              \
+     .fitted = P##_GEMM_FITTED(v),                            \
+     .exchanged = !((more)&GEMM_CAN_F32),                     \
+     .tried = P##_TRIED(v, i)},
 
 #define KERNEL_FEW(name, glued, able)            \
     {.target = "sm_90a",                         \
@@ -105,6 +149,7 @@ enum {
      .can = (able) | MOST,                       \
      .glu = glued,                               \
      .most_m = SM90A_FEW_ROWS,                   \
+     .tried = ALL,                               \
      .few = HEWN_GEMM_FEW},
 
 #define KERNEL_LANES                              \
@@ -126,6 +171,7 @@ enum {
      .raster_rows = 1,                            \
      .can = SM100F_FEW_CAN | MOST,                \
      .most_m = SM100F_FEW_ROWS,                   \
+     .tried = ALL,                                \
      .few = HEWN_GEMM_LANES},
 
 #define KERNEL_ODDFEW                               \
@@ -147,6 +193,7 @@ enum {
      .raster_rows = 1,                              \
      .can = SM90A_ODDFEW_CAN | MOST,                \
      .most_m = SM90A_ODDFEW_ROWS,                   \
+     .tried = ALL,                                  \
      .few = HEWN_GEMM_ODDFEW},
 
 #define KERNEL_ODDSMALL(name, side)                   \
@@ -167,6 +214,7 @@ enum {
      .ctas_per_sm = SM90A_ODDSMALL_CTAS_PER_SM,       \
      .raster_rows = 1,                                \
      .can = SM90A_ODDSMALL_CAN | MOST,                \
+     .tried = ALL,                                    \
      .few = HEWN_GEMM_ODD##side},
 
 #define IS_GLU(P, v) ((P##_GEMM_CAN(v) & GEMM_CAN_GLU) != 0)
@@ -681,8 +729,9 @@ static double fit(const struct hewn_gemm_kernel *k, uint32_t parts, const struct
                                            : ceil_div(p->m, (uint64_t)k->tile_m * k->pair_m)),
                    clusters = v->machine->clusters[size_of(k->pair_m * k->pair_n * parts)];
     uint64_t waves = ceil_div(ceil_div(extent, SM90A_GEMM_FIT_MOST * along) * others, clusters);
+    const double blocks = (double)ceil_div(ceil_div(p->k * p->in, GEMM_ROW_BYTES), parts) *
+                          (few_clock * spread_waves);
     double least = enough;
-    struct hewn_gemm_kernel q = *k;
     /* Of more waves, and so at the power limit, those that store while they multiply take less time. */
     if (waves > FIT_WAVES && enough < DBL_MAX) return enough;
     for (int i = 0; i < FIT_WAVES; i++, waves++) {
@@ -690,6 +739,9 @@ static double fit(const struct hewn_gemm_kernel *k, uint32_t parts, const struct
         uint32_t side = (uint32_t)ceil_div(ceil_div(extent, tiles * along), unit) * unit;
         if (side < SM90A_GEMM_FIT_LEAST(parts))
             side = (uint32_t)ceil_div(SM90A_GEMM_FIT_LEAST(parts), unit) * unit;
+        if (start - fit_early + (double)waves * blocks * multiply_of(k, p, 128.0 * side) >= least)
+            continue;
+        struct hewn_gemm_kernel q = *k;
         *(ex ? &q.tile_m : &q.tile_n) = side;
         const struct work w = work_of(&q, p);
         double c = cost_of(&q, parts, v, &w, least);
@@ -752,7 +804,8 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
     for (const struct hewn_gemm_kernel *k = range.first; k < range.end; k++) {
         int lacks =
             (problem->need & ~k->can) != 0 || (problem->ordered && k->few >= HEWN_GEMM_ODDFEW);
-        if (variant ? strcmp(variant, k->variant) != 0 : passes(k, problem)) continue;
+        const uint32_t tried = variant || parts ? ALL : k->tried;
+        if (variant ? strcmp(variant, k->variant) != 0 : !tried || passes(k, problem)) continue;
         if (k->most_m && problem->m > k->most_m) {
             if (!variant) continue;
             return hewn_fail(err, HEWN_ERR_ARGUMENT,
@@ -761,10 +814,11 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
         }
         const struct work work = work_of(k, problem);
         uint32_t most = k->parts > HEWN_GEMM_CLUSTER ? k->parts : HEWN_GEMM_CLUSTER;
-        for (uint32_t p = 1; p <= k->parts; p++) {
+        for (uint32_t p = 1; p <= k->parts && tried >> (p - 1); p++) {
             uint32_t cluster = k->pair_m * k->pair_n * p;
-            if ((parts && p != parts) || (cluster > 1 && !clusters) || cluster > most ||
-                !machine.clusters[size_of(cluster)] || work.k_blocks < least_blocks(k, p))
+            if (!(tried >> (p - 1) & 1) || (parts && p != parts) || (cluster > 1 && !clusters) ||
+                cluster > most || !machine.clusters[size_of(cluster)] ||
+                work.k_blocks < least_blocks(k, p))
                 continue;
             /* A kernel that lacks something is chosen only if there is no other; the caller then says
              * what it lacks; a small one that lacks more than others do comes last. */
@@ -886,16 +940,23 @@ static void try_slices(const struct hewn_gemm_kernel *k, uint32_t parts,
     uint64_t most = hewn_gemm_most_slices(k, parts, p->m, p->n, machine->sm_count);
     if (most > p->k * p->in / GEMM_SLICE_BYTES) most = p->k * p->in / GEMM_SLICE_BYTES;
     const uint32_t whole = below[most];
+    /* of a k-block, at least */
+    const double block = k->few || k->fitted || k->tmem_columns
+                             ? 0
+                             : multiply_of(k, p, (double)k->tile_m * k->tile_n) * few_clock;
     const uint32_t tries[] = {whole, below[whole / 2], 4 * whole < 3 * most ? (uint32_t)most : 1};
     for (int i = 0; i < 3; i++) {
         uint32_t s = tries[i];
         if (s < 2 || !hewn_gemm_sliceable(p, s)) continue;
+        const uint64_t part = slice_k(p, s);
+        const double after = (part * s < p->k ? rest_start : 0) + combine_cost(k, p, s, turned);
+        const double blocks = (double)ceil_div(part * p->in, (uint64_t)GEMM_ROW_BYTES * parts);
+        if (start - spread_early + blocks * block + after >= out->cost) continue;
         const struct hewn_gemm_extent q = hewn_gemm_slice_extent(p, s);
         const struct view v = view_of(machine, &q);
         const struct work w = work_of(k, &q);
         if (w.k_blocks < least_blocks(k, parts)) continue;
-        double c = cost(k, parts, &v, &w, out->cost) + (q.k * s < p->k ? rest_start : 0) +
-                   combine_cost(k, p, s, turned);
+        double c = cost(k, parts, &v, &w, out->cost - after) + after;
         if (c >= out->cost) continue;
         *out = (struct hewn_gemm_choice){k, parts, 0, c};
         *slices = s;
@@ -933,13 +994,16 @@ uint32_t hewn_gemm_choose_slices(const struct hewn_gemm_choice *whole,
                      17 * covered(&other) < 16 * covered(problem);
     if (turn) problem = &other;
     for (const struct hewn_gemm_kernel *k = range.first; k < range.end; k++) {
-        if (need & ~k->can || passes(k, problem) || (k->most_m && problem->m > k->most_m)) continue;
+        if (need & ~k->can || !k->tried || passes(k, problem) ||
+            (k->most_m && problem->m > k->most_m))
+            continue;
         const uint64_t two = 2 * tiles_of(k, problem->m, problem->n);
         for (uint32_t p = 1; p <= k->parts; p++) {
             uint32_t cluster = k->pair_m * k->pair_n * p;
             if ((cluster > 1 && !clusters) || cluster > (k->fitted ? 2 : HEWN_GEMM_CLUSTER) ||
                 two * cluster > sm_count) /* no room for two slices */
                 break;
+            if (!(k->tried >> (p - 1) & 1)) continue;
             if (!below[0]) list_slices(problem, below);
             try_slices(k, p, problem, turn, &machine, below, out, &slices);
         }

@@ -38,6 +38,7 @@ struct hewn_gemm_kernel {
     uint32_t fetches;   /* k-blocks at most that it tells L2 to fetch early */
     uint32_t fitted;    /* 1: the plan decides tile_m or, not exchanged, tile_n: hewn_gemm_fit */
     uint32_t odd;       /* not 0: a tensor map for every class of rows, gemm_odd.c */
+    uint32_t tried;     /* bit p - 1: p parts of K are tried where nothing names them */
 };
 
 /* m, n, k, batch of a problem, matrices that A and B are (1: one for the whole batch), and the bytes of one
