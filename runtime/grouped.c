@@ -183,7 +183,9 @@ static double cost_100(const struct grouped_kernel *k, uint32_t pair,
     double memory = all_bytes(p, (double)GROUPED_BLOCK * p->k_blocks) / memory_bytes / waves;
     double whole = (double)(uint64_t)waves, last = (waves - whole) * memory;
     double time = whole * (busy < memory ? memory : busy);
-    if (halves(k, pair) && waves - whole <= 0.5)
+    /* sums in registers leave none for halves of f32 results */
+    const int wide = p->scales == GROUPED_BLOCK_SCALES && p->of[GROUPED_D].element == 4;
+    if (halves(k, pair) && !wide && waves - whole <= 0.5)
         busy = block_100(rows, columns / 2.0, k->ctas, cluster) * p->k_blocks + per_tile;
     if (waves > whole) time += busy < last ? last : busy;
     return time;
