@@ -1,20 +1,21 @@
 /*
  * Grouped products on a GPU, e4m3 with block scales beside a peer's, or bf16.
  *
- *   bench_grouped [--all] [--bf16] [--peer LIBRARY] [--rows N] [--step N]
+ *   bench_grouped [--all] [--bf16] [--peer LIBRARY] [--first I] [--rows N] [--step N]
  *
  * --bf16: bf16 without scales; the numbers of rows of the groups are printed, so that tests/bench/grouped_torch.py
- * can time PyTorch on the same. --all times every variant and prints its microseconds; without it, the chosen one. --rows: the first N rows
- * alone; --step: every Nth of them. --peer: a library with
+ * can time PyTorch on the same. --all times every variant and prints its microseconds; without it, the chosen one. --first, --rows: from row
+ * I on, up to row N; --step: every Nth of them. --peer: a library with
  *
  *   int grouped_peer(int counts, int groups, int m, int expected, int n, int k, const unsigned long long at[6],
  *                    void *stream, char *what, size_t size)
  *
  * which launches the same product: at = a, b, d, scale_a, scale_b, layout; all contiguous as hewn.h says; `layout`
- * int32: with counts, rows of each group, else for each row of A its group or -1. It returns 0, or a number that
- * says why not, and names its kernel in `what`. Outputs are compared first. A time is a launch's in a graph of
- * several. The rows are DeepGEMM's own (its tests), and ragged groups; groups' rows vary by 30 % around what is
- * expected, or, ragged, between none and four times that; they begin at multiples of 128, or planes have 4,096.
+ * int32: with counts 1, rows of each group, with 0 for each row of A its group or -1; 2: one plain product. It
+ * returns 0, or a number that says why not, and names its kernel in `what`. Outputs are compared first. A time is a
+ * launch's in a graph of several; plain products rotate their operands past L2. The rows are DeepGEMM's own (its
+ * tests), and ragged groups; groups' rows vary by 30 % around what is expected, or, ragged, between none and four
+ * times that; they begin at multiples of 128, or planes have 4,096.
  */
 #include "gpu.h"
 
@@ -31,6 +32,7 @@ enum {
     ALIGN = 128,
     PLANE = 4096,
     LAUNCHES = 8,
+    SETS = 32, /* of operands of a plain product */
     BLOCK_BYTES = 1 << 22,
     SAMPLED = 8,
     PEER_NAME = 32
@@ -50,25 +52,45 @@ struct row {
         kind, groups, expected, 4096, 2048, 0                                         \
     }
 
+#define PLAIN(m)                                                                                 \
+    {HEWN_GROUPED_PLANES, 1, m, 2112, 7168, 0}, {HEWN_GROUPED_PLANES, 1, m, 576, 7168, 0},       \
+        {HEWN_GROUPED_PLANES, 1, m, 24576, 1536, 0}, {HEWN_GROUPED_PLANES, 1, m, 32768, 512, 0}, \
+        {HEWN_GROUPED_PLANES, 1, m, 7168, 16384, 0}, {HEWN_GROUPED_PLANES, 1, m, 4096, 7168, 0}, \
+    {                                                                                            \
+        HEWN_GROUPED_PLANES, 1, m, 7168, 2048, 0                                                 \
+    }
+
 static const struct row rows[] = {
-    FOUR_SHAPES(HEWN_GROUPED_OFFSETS, 4, 8192),     FOUR_SHAPES(HEWN_GROUPED_OFFSETS, 8, 4096),
-    FOUR_SHAPES(HEWN_GROUPED_COUNTS, 32, 192),      FOUR_SHAPES(HEWN_GROUPED_COUNTS, 6, 1024),
-    FOUR_SHAPES(HEWN_GROUPED_COUNTS, 32, 20),       FOUR_SHAPES(HEWN_GROUPED_COUNTS, 6, 20),
-    {HEWN_GROUPED_OFFSETS, 32, 700, 4096, 7168, 1}, {HEWN_GROUPED_OFFSETS, 32, 700, 7168, 2048, 1},
-    {HEWN_GROUPED_OFFSETS, 64, 260, 4096, 7168, 1}, {HEWN_GROUPED_OFFSETS, 64, 260, 7168, 2048, 1},
-    {HEWN_GROUPED_OFFSETS, 128, 60, 4096, 7168, 1}, {HEWN_GROUPED_OFFSETS, 128, 60, 7168, 2048, 1},
+    FOUR_SHAPES(HEWN_GROUPED_OFFSETS, 4, 8192),
+    FOUR_SHAPES(HEWN_GROUPED_OFFSETS, 8, 4096),
+    FOUR_SHAPES(HEWN_GROUPED_COUNTS, 32, 192),
+    FOUR_SHAPES(HEWN_GROUPED_COUNTS, 6, 1024),
+    FOUR_SHAPES(HEWN_GROUPED_COUNTS, 32, 20),
+    FOUR_SHAPES(HEWN_GROUPED_COUNTS, 6, 20),
+    {HEWN_GROUPED_OFFSETS, 32, 700, 4096, 7168, 1},
+    {HEWN_GROUPED_OFFSETS, 32, 700, 7168, 2048, 1},
+    {HEWN_GROUPED_OFFSETS, 64, 260, 4096, 7168, 1},
+    {HEWN_GROUPED_OFFSETS, 64, 260, 7168, 2048, 1},
+    {HEWN_GROUPED_OFFSETS, 128, 60, 4096, 7168, 1},
+    {HEWN_GROUPED_OFFSETS, 128, 60, 7168, 2048, 1},
+    PLAIN(1),
+    PLAIN(128),
+    PLAIN(4096),
 };
+
+enum kinds { GROUPED, PLAIN_ONE, KINDS };
 
 /* A row of the table: its groups, its memory. */
 struct work {
     const struct row *r;
     int m, planes, real; /* rows of a plane; rows that count */
+    int sets;
     int first[256], count[256];
     int32_t *listed, *layout; /* ours; the peer's */
     size_t listed_count, layout_count;
     hewn_deviceptr a, b, d, scale_a, scale_b, on_device, layout_on_device;
-    int in; /* hewn_dtype */
-    uint64_t d_bytes;
+    int in;                             /* hewn_dtype */
+    uint64_t a_bytes, b_bytes, d_bytes; /* of a set */
     hewn_grouped_desc desc;
 };
 
@@ -82,6 +104,7 @@ static uint64_t up(uint64_t x, uint64_t to)
 static int some_count(const struct row *r, struct rng *g)
 {
     double u = ((double)rng_unit(g) + 1) / 2;
+    if (r->kind == HEWN_GROUPED_PLANES) return r->expected;
     if (r->ragged) return (int)(4 * r->expected * u * u * u);
     return (int)(r->expected * (0.7 + 0.6 * u));
 }
@@ -106,8 +129,8 @@ static void make_groups(struct work *w)
         at = (int)up((uint64_t)at + (uint64_t)w->count[i], ALIGN);
     }
     if (w->planes == 1) w->listed[0] = 0;
-    w->m = w->planes > 1 ? PLANE : at;
-    w->layout_count = (size_t)(w->planes > 1 ? r->groups : w->m);
+    w->m = r->kind == HEWN_GROUPED_PLANES ? r->expected : w->planes > 1 ? PLANE : at;
+    w->layout_count = (size_t)(w->planes > 1 ? r->groups : at);
     w->layout = gpu_host(w->layout_count * sizeof *w->layout);
     memset(w->layout, 0xFF, w->layout_count * sizeof *w->layout);
     for (int i = 0; i < r->groups; i++)
@@ -142,9 +165,17 @@ static void make_work(struct gpu *g, struct work *w)
     uint64_t m = (uint64_t)w->m, n = (uint64_t)r->n, k = (uint64_t)r->k, blocks = up(k, 128) / 128;
     uint64_t planes = (uint64_t)w->planes, groups = (uint64_t)r->groups;
     w->d_bytes = planes * m * n * 2;
-    w->a = numbers(g, w->in, planes * m * k, 1);
-    w->b = numbers(g, w->in, groups * n * k, 2);
-    w->d = gpu_allocate(g, w->d_bytes);
+    w->a_bytes = up(planes * m * k * hewn_dtype_size(w->in), 256);
+    w->b_bytes = up(groups * n * k * hewn_dtype_size(w->in), 256);
+    uint64_t l2 = (uint64_t)g->d.info.l2_bytes,
+             sets = 3 * l2 / (w->a_bytes + w->b_bytes + w->d_bytes) + 2;
+    w->sets = r->kind != HEWN_GROUPED_PLANES || g->d.info.simulated ? 1
+              : sets < SETS                                         ? (int)sets
+                                                                    : SETS;
+    sets = (uint64_t)w->sets;
+    w->a = numbers(g, w->in, sets * w->a_bytes / hewn_dtype_size(w->in), 1);
+    w->b = numbers(g, w->in, sets * w->b_bytes / hewn_dtype_size(w->in), 2);
+    w->d = gpu_allocate(g, sets * w->d_bytes);
     w->scale_a = scales(g, planes * blocks * up(m, 4), 3);
     w->scale_b = scales(g, groups * blocks * up(n, 128) / 128, 4);
     w->on_device = gpu_upload(g, w->listed, w->listed_count * sizeof *w->listed);
@@ -155,7 +186,7 @@ static void make_work(struct gpu *g, struct work *w)
                                   .n = r->n,
                                   .k = r->k,
                                   .expected_m = r->expected,
-                                  .align = w->planes > 1 ? 0 : ALIGN,
+                                  .align = r->kind == HEWN_GROUPED_OFFSETS ? ALIGN : 0,
                                   .in = w->in,
                                   .out = HEWN_BF16,
                                   .kind = r->kind};
@@ -172,6 +203,11 @@ static void free_work(struct gpu *g, struct work *w)
 
 /* ---- runs -- */
 
+static int launches_of(const struct work *w)
+{
+    return w->sets > LAUNCHES ? w->sets : LAUNCHES;
+}
+
 static double time_ours(struct gpu *g, const struct work *w, const char *variant,
                         char name[PEER_NAME])
 {
@@ -179,21 +215,22 @@ static double time_ours(struct gpu *g, const struct work *w, const char *variant
     hewn_grouped_plan *plan = NULL;
     hewn_grouped_plan_info info = {.struct_size = sizeof info};
     hewn_error err = {0};
-    const hewn_grouped_args a = {.struct_size = sizeof a,
-                                 .a = w->a,
-                                 .b = w->b,
-                                 .d = w->d,
-                                 .scale_a = w->in == HEWN_E4M3 ? w->scale_a : 0,
-                                 .scale_b = w->in == HEWN_E4M3 ? w->scale_b : 0,
-                                 .rows = w->on_device};
+    hewn_grouped_args a = {.struct_size = sizeof a,
+                           .scale_a = w->in == HEWN_E4M3 ? w->scale_a : 0,
+                           .scale_b = w->in == HEWN_E4M3 ? w->scale_b : 0,
+                           .rows = w->desc.kind == HEWN_GROUPED_PLANES ? 0 : w->on_device};
     d.variant = variant;
     if (hewn_grouped_plan_create(g->d.context, &d, &plan, &err)) gpu_die("plan", err.message);
     hewn_grouped_plan_describe(plan, &info, NULL);
     snprintf(name, PEER_NAME, "%s", info.variant);
     gpu_time_begin(g);
-    for (int i = 0; i < LAUNCHES; i++)
+    const int launches = launches_of(w);
+    for (int i = 0; i < launches; i++) {
+        const uint64_t set = (uint64_t)(i % w->sets);
+        a.a = w->a + set * w->a_bytes, a.b = w->b + set * w->b_bytes, a.d = w->d + set * w->d_bytes;
         if (hewn_grouped_plan_run(plan, &a, g->stream, &err)) gpu_die("run", err.message);
-    double seconds = gpu_time_end(g, LAUNCHES);
+    }
+    double seconds = gpu_time_end(g, (uint64_t)launches);
     hewn_grouped_plan_destroy(plan);
     return seconds;
 }
@@ -201,16 +238,25 @@ static double time_ours(struct gpu *g, const struct work *w, const char *variant
 /* Seconds, or 0: the peer has no kernel for this. */
 static double time_peer(struct gpu *g, const struct work *w, peer_run *peer, char what[PEER_NAME])
 {
-    const unsigned long long at[6] = {w->a,       w->b,       w->d,
-                                      w->scale_a, w->scale_b, w->layout_on_device};
+    static const int counts[] = {
+        [HEWN_GROUPED_PLANES] = 2, [HEWN_GROUPED_COUNTS] = 1, [HEWN_GROUPED_OFFSETS] = 0};
     const struct row *r = w->r;
+    const int launches = launches_of(w);
     int rc = 0;
     gpu_time_begin(g);
-    for (int i = 0; i < LAUNCHES && !rc; i++)
-        rc = peer(w->planes > 1, r->groups, w->m, r->expected, r->n, r->k, at, g->stream, what,
+    for (int i = 0; i < launches && !rc; i++) {
+        const uint64_t set = (uint64_t)(i % w->sets);
+        const unsigned long long at[6] = {w->a + set * w->a_bytes,
+                                          w->b + set * w->b_bytes,
+                                          w->d + set * w->d_bytes,
+                                          w->scale_a,
+                                          w->scale_b,
+                                          w->layout_on_device};
+        rc = peer(counts[r->kind], r->groups, w->m, r->expected, r->n, r->k, at, g->stream, what,
                   PEER_NAME);
+    }
     if (rc) printf("the peer returned %d\n", rc);
-    double seconds = gpu_time_end(g, LAUNCHES);
+    double seconds = gpu_time_end(g, (uint64_t)launches);
     return rc ? 0 : seconds;
 }
 
@@ -293,11 +339,15 @@ static void bench_row(struct gpu *g, const struct row *r, int in, peer_run *peer
     if (in != HEWN_E4M3) printf("\n");
     printf("| %s | %d x %d | %d x %d | %d | %.1f | %.0f | %.2f | %s | %.1f | %s | %.1f | %s | %.3f "
            "| %.1e |\n",
-           r->kind == HEWN_GROUPED_COUNTS ? "counts" : "offsets", r->groups, r->expected, r->n,
-           r->k, w.real, ours * 1e6, flop / ours * 1e-12, bytes / ours * 1e-12, chosen, best * 1e6,
-           best_name, theirs * 1e6, what, theirs / ours, far);
+           r->kind == HEWN_GROUPED_COUNTS   ? "counts"
+           : r->kind == HEWN_GROUPED_PLANES ? "plain"
+                                            : "offsets",
+           r->groups, r->expected, r->n, r->k, w.real, ours * 1e6, flop / ours * 1e-12,
+           bytes / ours * 1e-12, chosen, best * 1e6, best_name, theirs * 1e6, what, theirs / ours,
+           far);
     fflush(stdout);
     if (theirs > 0) {
+        s += r->kind == HEWN_GROUPED_PLANES ? PLAIN_ONE : GROUPED;
         s->logs += log(theirs / ours), s->logs_best += log(theirs / best), s->rows++;
         if (s->least == 0 || theirs / ours < s->least) s->least = theirs / ours;
     }
@@ -308,14 +358,17 @@ static void bench_row(struct gpu *g, const struct row *r, int in, peer_run *peer
 int main(int argc, char **argv)
 {
     struct gpu g;
-    struct sums s = {0};
+    static const char *const names[KINDS] = {"groups", "plain products"};
+    struct sums s[KINDS] = {{0}};
     peer_run *peer = NULL;
-    int all = 0, in = HEWN_E4M3, step = 1, most = (int)(sizeof rows / sizeof *rows);
+    int all = 0, in = HEWN_E4M3, step = 1, first = 0, most = (int)(sizeof rows / sizeof *rows);
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--all")) {
             all = 1;
         } else if (!strcmp(argv[i], "--bf16")) {
             in = HEWN_BF16;
+        } else if (!strcmp(argv[i], "--first") && i + 1 < argc && atoi(argv[i + 1]) >= 0) {
+            first = atoi(argv[++i]);
         } else if (!strcmp(argv[i], "--rows") && i + 1 < argc) {
             most = atoi(argv[++i]);
         } else if (!strcmp(argv[i], "--step") && i + 1 < argc && atoi(argv[i + 1]) > 0) {
@@ -326,8 +379,8 @@ int main(int argc, char **argv)
             if (!symbol) gpu_die(argv[i], dlerror());
             memcpy(&peer, &symbol, sizeof peer);
         } else {
-            gpu_die(argv[i],
-                    "not an option: [--all] [--bf16] [--peer LIBRARY] [--rows N] [--step N]");
+            gpu_die(argv[i], "not an option: [--all] [--bf16] [--peer LIBRARY] [--first I] [--rows "
+                             "N] [--step N]");
         }
     }
     gpu_open(&g);
@@ -335,11 +388,15 @@ int main(int argc, char **argv)
            "best | peer us "
            "| peer | ratio | apart |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
            g.d.info.name);
-    for (int i = 0; i < most && i < (int)(sizeof rows / sizeof *rows); i += step)
-        bench_row(&g, &rows[i], in, in == HEWN_E4M3 ? peer : NULL, all, &s);
-    if (s.rows)
-        printf("geometric mean over %d rows: %.3f, of the best variants %.3f; least %.3f\n", s.rows,
-               exp(s.logs / s.rows), exp(s.logs_best / s.rows), s.least);
+    for (int i = first; i < most && i < (int)(sizeof rows / sizeof *rows); i += step)
+        if (in == HEWN_E4M3 ||
+            rows[i].kind != HEWN_GROUPED_PLANES) /* hewn_gemm has those of 16 bits */
+            bench_row(&g, &rows[i], in, in == HEWN_E4M3 ? peer : NULL, all, s);
+    for (int i = 0; i < KINDS; i++)
+        if (s[i].rows)
+            printf("%s, %d rows: geometric mean %.3f, of the best variants %.3f; least %.3f\n",
+                   names[i], s[i].rows, exp(s[i].logs / s[i].rows), exp(s[i].logs_best / s[i].rows),
+                   s[i].least);
     gpu_close(&g);
     return 0;
 }
