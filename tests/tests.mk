@@ -48,7 +48,7 @@ $(O)/tests/fuzz/fuzz_model.o: EXTRA += -I$(SRC)/tools
 $(test_bin)/fuzz: $(fuzz_cli)
 $(test_bin)/watch_text: $(addprefix $(O)/tools/watch/,rewrite.o snippet.o) $(addprefix $(O)/tools/sim/ptx/,arena.o lex.o)
 $(addprefix $(test_bin)/,npy safetensors): $(addprefix $(O)/tools/hewn/,safetensors.o npy.o)
-$(test_bin)/bench_engine_kernels: $(addprefix $(O)/tools/engine/,kernels.o kernels_slots.o kernels_experts.o kernels_latent.o kernels_exchange.o kernels_attend.o kernels_multiply.o) $(engine_modules)
+$(test_bin)/bench_engine_kernels: $(addprefix $(O)/tools/engine/,kernels.o kernels_slots.o kernels_experts.o kernels_latent.o kernels_exchange.o kernels_attend.o kernels_multiply.o kernels_project.o) $(engine_modules)
 $(addprefix $(test_bin)/,$(call in_rooms,engine)): $(engine_parts)
 $(addprefix $(test_bin)/,$(lib_tests)): $(lib)
 

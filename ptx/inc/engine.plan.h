@@ -21,6 +21,8 @@
 
 /* X(role, first warp, warps) */
 #define ENGINE_NORM_ROLES(X) X(row, 0, ENGINE_NORM_WARPS)
+/* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits) */
+#define ENGINE_NORM_HANDOFFS(X)
 /* X(storage, writers, readers). Dynamic shared memory is not listed: its size is the launch's. */
 #define ENGINE_NORM_FLOWS(X) X(sums, row, row)
 
@@ -47,6 +49,7 @@
 #define ENGINE_ROPE_DIM     256 /* at most: a warp has a head */
 
 #define ENGINE_ROPE_ROLES(X) X(head, 0, ENGINE_ROPE_WARPS)
+#define ENGINE_ROPE_HANDOFFS(X)
 #define ENGINE_ROPE_FLOWS(X)
 
 /* Grid: {rows, heads of Q, K and V / (warp_heads * 8), rounded up, 1}. */
@@ -93,6 +96,7 @@
 #define ENGINE_ATTEND_STATIC    (4 * 8 * ENGINE_ATTEND_COLUMNS + 64 * ENGINE_ATTEND_WARPS + 48 + 4 * ENGINE_ATTEND_TABLE)
 
 #define ENGINE_ATTEND_ROLES(X) X(strip, 0, ENGINE_ATTEND_WARPS)
+#define ENGINE_ATTEND_HANDOFFS(X)
 #define ENGINE_ATTEND_FLOWS(X) \
     X(bounds, strip, strip)    \
     X(weights, strip, strip)   \
@@ -144,6 +148,7 @@
 #define ENGINE_MULTIPLY_STATIC  (8 * ENGINE_MULTIPLY_WARPS * ENGINE_MULTIPLY_STAGES + 4 * 8 * ENGINE_MULTIPLY_WARPS)
 
 #define ENGINE_MULTIPLY_ROLES(X) X(k, 0, ENGINE_MULTIPLY_WARPS)
+#define ENGINE_MULTIPLY_HANDOFFS(X)
 #define ENGINE_MULTIPLY_FLOWS(X) X(squares, k, k)
 
 /* Grid: {CTAs, 1, 1}. */
@@ -169,6 +174,7 @@
 #define ENGINE_SWIGLU_THREADS (32 * ENGINE_SWIGLU_WARPS)
 
 #define ENGINE_SWIGLU_ROLES(X) X(unit, 0, ENGINE_SWIGLU_WARPS)
+#define ENGINE_SWIGLU_HANDOFFS(X)
 #define ENGINE_SWIGLU_FLOWS(X)
 
 /* Grid: {rows, units / 512, rounded up, 1}. */
@@ -186,11 +192,14 @@
 #define ENGINE_QUANT_THREADS (32 * ENGINE_QUANT_WARPS)
 #define ENGINE_QUANT_COLUMNS 65536 /* at most */
 #define ENGINE_QUANT_SHARED  (2 * ENGINE_QUANT_COLUMNS)
+#define ENGINE_QUANT_MOST_CTAS 4 /* of a row */
 
 #define ENGINE_QUANT_ROLES(X) X(row, 0, ENGINE_QUANT_WARPS)
-#define ENGINE_QUANT_FLOWS(X) X(sums, row, row) X(maxima, row, row)
+#define ENGINE_QUANT_HANDOFFS(X)
+/* A writer of met may be of another CTA of the cluster. */
+#define ENGINE_QUANT_FLOWS(X) X(sums, row, row) X(maxima, row, row) X(met, row, row)
 
-/* Grid: {rows, 1, 1}. */
+/* Grid: {rows * CTAs of a cluster, 1, 1}. */
 #define ENGINE_QUANT_SCALARS(X)                                          \
     X(u64, x, "address of rows, a multiple of 16")                       \
     X(u64, up, "address of factors of a SwiGLU, or 0")                   \
@@ -200,6 +209,64 @@
     X(u64, x_row, "bytes between rows of x and of up, a multiple of 16") \
     X(u64, out_row, "bytes between rows of out, a multiple of 8")        \
     X(u32, units, "columns / 8")                                         \
+    X(f32, eps, "added to the mean of squares")
+
+/* ---- project: eight warps have 128 columns each of a k-block, a ninth copies; rows in dynamic shared memory -- */
+
+#define ENGINE_PROJECT_WARPS       8
+#define ENGINE_PROJECT_MULTIPLIERS (32 * ENGINE_PROJECT_WARPS)
+#define ENGINE_PROJECT_THREADS     (ENGINE_PROJECT_MULTIPLIERS + 32)
+#define ENGINE_PROJECT_ROWS        8     /* at most */
+#define ENGINE_PROJECT_COLUMNS     65536 /* k at most */
+#define ENGINE_PROJECT_ROUNDED \
+    2048                           /* columns for each warp of a row, where it rounds rows itself */
+#define ENGINE_PROJECT_TILE     16 /* rows of b */
+#define ENGINE_PROJECT_PIECE    64 /* columns of a row that four lanes read */
+#define ENGINE_PROJECT_BLOCK    1024 /* columns of a stage */
+#define ENGINE_PROJECT_PAD      64
+#define ENGINE_PROJECT_PITCH    (ENGINE_PROJECT_BLOCK + ENGINE_PROJECT_PAD)
+#define ENGINE_PROJECT_STAGE    (ENGINE_PROJECT_TILE * ENGINE_PROJECT_PITCH)
+#define ENGINE_PROJECT_STAGES   12 /* at most */
+#define ENGINE_PROJECT_PART_ROW 80 /* a row's sums of a tile, padded: bytes */
+#define ENGINE_PROJECT_PART     (ENGINE_PROJECT_ROWS * ENGINE_PROJECT_PART_ROW)
+#define ENGINE_PROJECT_STATIC                                                            \
+    (2 * ENGINE_PROJECT_WARPS * (ENGINE_PROJECT_PART + 8) + 16 * ENGINE_PROJECT_STAGES + \
+     4 * ENGINE_PROJECT_ROWS + 16)
+#define ENGINE_PROJECT_SHARED (SM_SHARED_BYTES - ENGINE_PROJECT_STATIC - 128)
+
+#define ENGINE_PROJECT_ROLES(X) \
+    X(consumer, 0, ENGINE_PROJECT_WARPS) X(producer, ENGINE_PROJECT_WARPS, 1)
+#define ENGINE_PROJECT_HANDOFFS(X)                                                              \
+    X(full_bar, 1, ENGINE_PROJECT_TILE *ENGINE_PROJECT_PIECE,                                   \
+      ENGINE_PROJECT_TILE *ENGINE_PROJECT_BLOCK, producer, consumer)                            \
+    X(empty_bar, ENGINE_PROJECT_WARPS, 0, 0, consumer, producer)                                \
+    X(rows_bar, 1, ENGINE_PROJECT_PIECE, ENGINE_PROJECT_ROWS *ENGINE_PROJECT_COLUMNS, consumer, \
+      consumer)
+#define ENGINE_PROJECT_FLOWS(X)   \
+    X(parts, consumer, consumer)  \
+    X(sums, consumer, consumer)   \
+    X(maxima, consumer, consumer) \
+    X(scales, consumer, consumer)
+
+/* Grid: {CTAs, 1, 1}. */
+#define ENGINE_PROJECT_SCALARS(X)                                                    \
+    X(u64, x, "address of rows of bf16, or with x_scales of e4m3, a multiple of 16") \
+    X(u64, x_scales, "address of scales of rows, f32, or 0")                         \
+    X(u64, w, "address of weights of a norm, or 0")                                  \
+    X(u64, b, "address of rows of e4m3, a multiple of 16")                           \
+    X(u64, b_scales, "address of their scales, f32")                                 \
+    X(u64, bias, "address of what is added to columns, bf16, or 0")                  \
+    X(u64, c, "address of what is added, bf16, or 0")                                \
+    X(u64, d, "address of results, bf16")                                            \
+    X(u64, x_row, "bytes between rows of x, a multiple of 16")                       \
+    X(u64, c_row, "bytes between rows of c")                                         \
+    X(u64, d_row, "bytes between rows of d")                                         \
+    X(u32, rows, "rows of x")                                                        \
+    X(u32, k, "columns of x and b, a multiple of 64")                                \
+    X(u32, half, "with SwiGLU: rows of b between its factors; else 0")               \
+    X(u32, tiles, "rows of b / 16")                                                  \
+    X(u32, stages, "of the ring")                                                    \
+    X(u32, warps, "that norm and round a row")                                       \
     X(f32, eps, "added to the mean of squares")
 
 /* ---- sample: a cluster a row, each CTA a part of it in dynamic shared memory -- */
@@ -217,6 +284,7 @@
 
 #define ENGINE_SAMPLE_ROLES(X) X(draw, 0, ENGINE_SAMPLE_WARPS)
 /* Readers may be of other CTAs of the cluster. */
+#define ENGINE_SAMPLE_HANDOFFS(X)
 #define ENGINE_SAMPLE_FLOWS(X) \
     X(bins, draw, draw)        \
     X(warps_of, draw, draw)    \
@@ -243,6 +311,7 @@
 #define ENGINE_ADVANCE_THREADS (32 * ENGINE_ADVANCE_WARPS)
 
 #define ENGINE_ADVANCE_ROLES(X) X(slot, 0, ENGINE_ADVANCE_WARPS)
+#define ENGINE_ADVANCE_HANDOFFS(X)
 #define ENGINE_ADVANCE_FLOWS(X)
 
 /* Why a request ended: enum engine_reason. */
@@ -279,6 +348,7 @@
 #define ENGINE_ROUTE_SHARED  (8 * ENGINE_ROUTE_WARPS * ENGINE_ROUTE_EXPERTS)
 
 #define ENGINE_ROUTE_ROLES(X) X(row, 0, ENGINE_ROUTE_WARPS)
+#define ENGINE_ROUTE_HANDOFFS(X)
 #define ENGINE_ROUTE_FLOWS(X)
 
 /* Grid: {rows / 4, rounded up, 1, 1}. */
@@ -305,6 +375,7 @@
 #define ENGINE_PLACE_THREADS (32 * ENGINE_PLACE_WARPS)
 
 #define ENGINE_PLACE_ROLES(X) X(expert, 0, ENGINE_PLACE_WARPS)
+#define ENGINE_PLACE_HANDOFFS(X)
 #define ENGINE_PLACE_FLOWS(X)
 
 /* Grid: {experts / 8, rounded up, 1, 1}. */
@@ -328,6 +399,7 @@
 #define ENGINE_LATENT_HEADS   (32 / ENGINE_LATENT_LANES)           /* of a warp */
 
 #define ENGINE_LATENT_ROLES(X) X(head, 0, ENGINE_LATENT_WARPS)
+#define ENGINE_LATENT_HANDOFFS(X)
 #define ENGINE_LATENT_FLOWS(X)
 
 /* Grid: {rows, (1 + heads / 4, rounded up) / 8, rounded up, 1}. */
@@ -366,6 +438,7 @@
 #define ENGINE_EXCHANGE_MARK    0x80008000 /* a word of an inbox that nothing was sent for */
 
 #define ENGINE_EXCHANGE_ROLES(X) X(row, 0, ENGINE_EXCHANGE_WARPS)
+#define ENGINE_EXCHANGE_HANDOFFS(X)
 #define ENGINE_EXCHANGE_FLOWS(X) X(sums, row, row)
 
 /* Grid: {CTAs, all of them resident, 1, 1}. */

@@ -265,6 +265,35 @@ static void bench_swiglu(struct bench *b, int64_t rows)
     gpu_need(b->g.d.mem_free(out), "free");
 }
 
+/* Of the weights of four products in turn, all larger than L2 together; one row's shape each. */
+static void bench_project(struct bench *b, const struct engine_project *shape, int64_t rows)
+{
+    const uint64_t bytes = (uint64_t)(shape->n * shape->k), sets = (300U << 20) / bytes + 1;
+    const hewn_deviceptr x = numbers(b, 2 * (uint64_t)(rows * shape->k)),
+                         w = numbers(b, 2 * BETWEEN);
+    const hewn_deviceptr matrix = numbers(b, sets * bytes),
+                         d = numbers(b, 2 * (uint64_t)(rows * shape->n));
+    const hewn_deviceptr scales = numbers(b, 4 * (uint64_t)shape->n);
+    char name[64];
+    gpu_time_begin(&b->g);
+    for (uint64_t i = 0; i < LAUNCHES; i++) {
+        struct engine_project a = *shape;
+        a.x = x;
+        a.w = shape->w ? w : 0;
+        a.b = matrix + i % sets * bytes;
+        a.b_scales = scales;
+        a.c = shape->c ? d : 0;
+        a.d = d;
+        a.rows = rows;
+        need(b, engine_project(&b->k, &a, b->g.stream, &b->err), "project");
+    }
+    (void)snprintf(name, sizeof name, "project: %lld x %lld", (long long)shape->n,
+                   (long long)shape->k);
+    report(name, rows, gpu_time_end(&b->g, LAUNCHES), (double)bytes);
+    const hewn_deviceptr list[] = {x, w, matrix, d, scales};
+    for (int i = 0; i < 5; i++) gpu_need(b->g.d.mem_free(list[i]), "free");
+}
+
 static const struct {
     const char *name;
     int type;
@@ -307,6 +336,13 @@ static void bench_sample(struct bench *b, size_t which, int64_t rows)
 int main(void)
 {
     static const int64_t rows[] = {1, 8, 64, 512, 8192};
+    /* QKV behind a norm, the output onto the stream, gate and up, down. */
+    static const struct engine_project products[] = {
+        {.n = HEADS * DIM, .k = HIDDEN, .w = 1, .ctas = 132, .eps = 1e-5},
+        {.n = HIDDEN, .k = HIDDEN, .c = 1, .ctas = 132},
+        {.n = 2 * BETWEEN, .k = HIDDEN, .w = 1, .gated = true, .ctas = 132, .eps = 1e-5},
+        {.n = HIDDEN, .k = BETWEEN, .c = 1, .ctas = 132},
+    };
     static struct bench b;
     struct rng r = {1};
     gpu_open(&b.g);
@@ -318,6 +354,8 @@ int main(void)
     for (int i = 0; i < 5; i++) bench_rope(&b, rows[i]);
     for (int64_t i = 1; i <= 16; i *= 2) bench_attend(&b, i);
     for (int i = 0; i < 5; i++) bench_swiglu(&b, rows[i]);
+    for (size_t which = 0; which < 4; which++)
+        for (int i = 0; i < 2; i++) bench_project(&b, &products[which], rows[i]);
     for (size_t which = 0; which < sizeof drawings / sizeof *drawings; which++)
         for (int i = 0; i < 3; i++) bench_sample(&b, which, rows[i]);
     free(b.block);

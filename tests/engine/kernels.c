@@ -83,6 +83,7 @@ int main(int argc, char **argv)
         test_multiply(&b, random);
         test_swiglu(&b, random);
         test_quant(&b, random);
+        test_project(&b, random);
         test_slots(&b, random);
         test_sample(&b, random / 4);
         test_route(&b, random);

@@ -58,6 +58,7 @@ void test_attend(struct bench *b, int random);
 void test_multiply(struct bench *b, int random);
 void test_swiglu(struct bench *b, int random);
 void test_quant(struct bench *b, int random);
+void test_project(struct bench *b, int random);
 void test_slots(struct bench *b, int random);
 void test_sample(struct bench *b, int random);
 void test_route(struct bench *b, int random);

@@ -39,6 +39,35 @@ static void norm_rules(struct bench *b)
     REFUSED(norm, a, bad.eps = NAN, "eps: ");
 }
 
+static void project_rules(struct bench *b)
+{
+    const struct engine_project a = {.x = 4096,
+                                     .w = 512,
+                                     .b = 8192,
+                                     .b_scales = 256,
+                                     .d = 1024,
+                                     .rows = 2,
+                                     .n = 32,
+                                     .k = 128,
+                                     .ctas = 4,
+                                     .eps = 1e-5};
+    REFUSED(project, a, bad.rows = 9, "rows: 9 is not in 0..8");
+    REFUSED(project, a, bad.k = 96, "k: 96 is not a multiple of 64");
+    REFUSED(project, a, bad.k = 16448, "k: 16448 is not in 64..16384");
+    REFUSED(project, a, bad.n = 24, "n: 24 is not a multiple of 16");
+    REFUSED(project, a, bad.x_row = 132, "x_row: 132 is not a multiple of 8");
+    REFUSED(project, a, bad.d_row = 31, "d_row: 31 is not in 32..");
+    REFUSED(project, a, bad.ctas = 0, "ctas: 0 is not in 1..");
+    REFUSED(project, a, bad.b = 8200, "b: 0x2008 is not a multiple of 16");
+    REFUSED(project, a, bad.b_scales = 0, "b_scales: must not be 0");
+    REFUSED(project, a, bad.x_scales = 64, "w: must be 0 beside x_scales");
+    REFUSED(project, a, (bad.gated = true, bad.c = 64), "c: must be 0 with gated");
+    REFUSED(project, a, (bad.gated = true, bad.bias = 64), "bias: must be 0 with gated");
+    REFUSED(project, a, (bad.w = 0, bad.x_scales = 64, bad.rows = 8, bad.k = 32768),
+            "k: 32768 is too much for 8 rows");
+    REFUSED(project, a, bad.eps = 2, "eps: 2 is not in 0..1");
+}
+
 static void rope_rules(struct bench *b)
 {
     const struct engine_rope a = {.qkv = 4096,
@@ -255,6 +284,7 @@ void test_rules(struct bench *b)
     if (test_case("rules of rope")) rope_rules(b);
     if (test_case("rules of attend")) attend_rules(b);
     if (test_case("rules of multiply")) multiply_rules(b);
+    if (test_case("rules of project")) project_rules(b);
     if (test_case("rules of the others")) other_rules(b);
     if (test_case("rules of experts")) expert_rules(b);
     if (test_case("rules of exchange")) exchange_rules(b);

@@ -43,6 +43,27 @@ int e4m3_upload(const struct model *m, const struct tensor *t, struct e4m3_uploa
     return 0;
 }
 
+/* ---- few rows: engine_project -- */
+
+enum { FEW = 1, FEW_UNIT = 64, FEW_WIDEST = 16384, TILE = 16, ROUNDED = 16384 };
+
+/* Steps of few rows have a kernel of their own, except where a request has the same bits among many. */
+int e4m3_open(struct model *m, struct problem *p)
+{
+    const struct config *c = &m->config;
+    const int64_t q = c->heads * c->head_dim, qkv = q + 2 * c->kv_heads * c->head_dim;
+    const int64_t k[] = {c->hidden, q, c->intermediate};
+    bool fits = qkv % TILE == 0;
+    hewn_device_info info = {.struct_size = sizeof info};
+    hewn_error err;
+    for (int i = 0; i < 3; i++) fits = fits && k[i] % FEW_UNIT == 0 && k[i] <= FEW_WIDEST;
+    if (model_passed(hewn_context_describe_device(m->gpu->context, &info, &err), &err, p))
+        return -1;
+    m->e4m3.ctas = 2 * info.sm_count; /* two an SM: one leaves it waiting */
+    m->e4m3.few = fits && !m->options.invariant ? FEW : 0;
+    return 0;
+}
+
 /* ---- plans -- */
 
 static int plan(struct model *m, int64_t rows, int64_t n, int64_t k, uint32_t with,
@@ -67,6 +88,7 @@ int e4m3_plan(struct model *m, struct row_plans *r, struct problem *p)
     const int64_t q = c->heads * c->head_dim, kv = 2 * c->kv_heads * c->head_dim;
     const uint32_t qkv_bias = c->qkv_bias ? HEWN_GEMM_WITH_BIAS : 0;
     const uint32_t o_bias = c->o_bias ? HEWN_GEMM_WITH_BIAS : 0;
+    if (r->rows <= m->e4m3.few) return 0;
     return plan(m, r->rows, q + kv, c->hidden, qkv_bias, &r->qkv, p) ||
                    plan(m, r->rows, c->hidden, q, HEWN_GEMM_WITH_C | o_bias, &r->o, p) ||
                    plan(m, r->rows, 2 * c->intermediate, c->hidden, 0, &r->inner, p) ||
@@ -77,25 +99,57 @@ int e4m3_plan(struct model *m, struct row_plans *r, struct problem *p)
 
 /* ---- a step -- */
 
-/* Rows of x, gated by `up` or normed by `norm`, times a projection. */
+/* Rows of x, normed by `norm` or gated by what stands `half` of a row behind them, times a projection. */
 struct projection {
-    hewn_deviceptr x, up, norm;
-    int64_t n, row; /* of x; row 0: n */
+    hewn_deviceptr x, norm;
+    int64_t k, n;      /* of x, of d */
+    bool gates, gated; /* x is gate and factor; d is to become their product */
     const struct product_plan *plan;
     hewn_deviceptr weights, scales, bias, c, d;
 };
+
+/* Few rows: gated products are there already. Every CTA rounds all rows itself, unless these are large. */
+static int project_few(const struct model *m, int64_t rows, const struct projection *j,
+                       struct problem *p)
+{
+    const bool before = rows * j->k > ROUNDED;
+    const struct engine_quant quant = {.x = j->x,
+                                       .w = j->norm,
+                                       .out = m->e4m3.rows,
+                                       .scales = m->e4m3.scales,
+                                       .rows = rows,
+                                       .n = j->k,
+                                       .eps = m->config.norm_eps};
+    const struct engine_project args = {.x = before ? m->e4m3.rows : j->x,
+                                        .x_scales = before ? m->e4m3.scales : 0,
+                                        .w = before ? 0 : j->norm,
+                                        .b = j->weights,
+                                        .b_scales = j->scales,
+                                        .bias = j->bias,
+                                        .c = j->c,
+                                        .d = j->d,
+                                        .rows = rows,
+                                        .n = j->gated ? 2 * j->n : j->n,
+                                        .k = j->k,
+                                        .ctas = m->e4m3.ctas,
+                                        .gated = j->gated,
+                                        .eps = m->config.norm_eps};
+    hewn_error err;
+    if (before && quantise(m, &quant, p)) return -1;
+    return model_passed(engine_project(&m->kernels, &args, m->gpu->stream, &err), &err, p);
+}
 
 static int project(const struct model *m, int64_t rows, const struct projection *j,
                    struct problem *p)
 {
     const struct engine_quant quant = {.x = j->x,
-                                       .up = j->up,
+                                       .up = j->gates ? j->x + 2 * (uint64_t)j->k : 0,
                                        .w = j->norm,
                                        .out = m->e4m3.rows,
                                        .scales = m->e4m3.scales,
                                        .rows = rows,
-                                       .n = j->n,
-                                       .row = j->row,
+                                       .n = j->k,
+                                       .row = j->gates ? 2 * j->k : j->k,
                                        .eps = m->config.norm_eps};
     const hewn_gemm_args args = {.struct_size = sizeof args,
                                  .a = m->e4m3.rows,
@@ -108,6 +162,7 @@ static int project(const struct model *m, int64_t rows, const struct projection 
                                  .scale_b = j->scales,
                                  .workspace = j->plan->workspace ? m->workspace : 0};
     hewn_error err;
+    if (rows <= m->e4m3.few) return project_few(m, rows, j, p);
     if (quantise(m, &quant, p)) return -1;
     return model_passed(hewn_gemm_plan_run(j->plan->plan, &args, m->gpu->stream, &err), &err, p);
 }
@@ -117,16 +172,19 @@ int e4m3_layer(const struct model *m, const struct rows *r, const struct layer_w
 {
     const struct config *c = &m->config;
     const struct row_plans *plans = r->plans;
+    const int64_t q = c->heads * c->head_dim;
     const struct projection qkv = {.x = m->stream,
                                    .norm = w->norm_in,
-                                   .n = c->hidden,
+                                   .k = c->hidden,
+                                   .n = q + 2 * c->kv_heads * c->head_dim,
                                    .plan = &plans->qkv,
                                    .weights = w->qkv,
                                    .scales = w->e4m3.qkv,
                                    .bias = w->qkv_bias,
                                    .d = m->qkv};
     const struct projection o = {.x = m->mixed,
-                                 .n = c->heads * c->v_dim,
+                                 .k = q,
+                                 .n = c->hidden,
                                  .plan = &plans->o,
                                  .weights = w->o,
                                  .scales = w->e4m3.o,
@@ -135,15 +193,17 @@ int e4m3_layer(const struct model *m, const struct rows *r, const struct layer_w
                                  .d = m->stream};
     const struct projection inner = {.x = m->stream,
                                      .norm = w->norm_post,
-                                     .n = c->hidden,
+                                     .k = c->hidden,
+                                     .n = c->intermediate,
+                                     .gated = true,
                                      .plan = &plans->inner,
                                      .weights = w->inner,
                                      .scales = w->e4m3.inner,
                                      .d = m->inner};
     const struct projection down = {.x = m->inner,
-                                    .up = m->inner + 2 * (uint64_t)c->intermediate,
-                                    .n = c->intermediate,
-                                    .row = 2 * c->intermediate,
+                                    .k = c->intermediate,
+                                    .n = c->hidden,
+                                    .gates = true,
                                     .plan = &plans->down,
                                     .weights = w->down,
                                     .scales = w->e4m3.down,

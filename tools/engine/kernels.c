@@ -275,6 +275,8 @@ int engine_swiglu(const struct engine_kernels *k, const struct engine_swiglu *a,
 
 /* ---- quant -- */
 
+enum { QUANT_CTAS = 256 }; /* that run at once */
+
 static int check_quant(const struct engine_quant *a, hewn_error *err)
 {
     const struct engine_size sizes[] = {
@@ -295,6 +297,17 @@ static int check_quant(const struct engine_quant *a, hewn_error *err)
                   : engine_check_addresses(addresses, sizeof addresses / sizeof *addresses, err);
 }
 
+/* CTAs of a row: more than one where rows are wide and too few to fill a GPU. Without a norm, whose sum has an
+ * order, the result does not depend on it. */
+static uint32_t quant_ctas(const struct engine_quant *a)
+{
+    uint32_t ctas = 1;
+    while (!a->w && ctas < ENGINE_QUANT_MOST_CTAS && 2 * ctas * a->rows <= QUANT_CTAS &&
+           a->n > (int64_t)ctas * ENGINE_UNIT * ENGINE_QUANT_THREADS)
+        ctas *= 2;
+    return ctas;
+}
+
 int engine_quant(const struct engine_kernels *k, const struct engine_quant *a, hewn_stream stream,
                  hewn_error *err)
 {
@@ -311,11 +324,16 @@ int engine_quant(const struct engine_kernels *k, const struct engine_quant *a, h
         .units = (uint32_t)(a->n / ENGINE_UNIT),
         .eps = (float)a->eps,
     };
+    const uint32_t ctas = quant_ctas(a), turns = (s.units + ctas * ENGINE_QUANT_THREADS - 1) /
+                                                 (ctas * ENGINE_QUANT_THREADS);
     const struct engine_shape shape = {
         .kernel = ENGINE_quant,
-        .grid = {(uint32_t)a->rows, 1},
+        .grid = {(uint32_t)a->rows * ctas, 1},
         .threads = ENGINE_QUANT_THREADS,
-        .shared = 2 * (uint32_t)a->n,
+        .shared = 16 * (turns > 1                        ? turns * ENGINE_QUANT_THREADS
+                        : s.units < ENGINE_QUANT_THREADS ? s.units
+                                                         : ENGINE_QUANT_THREADS),
+        .cluster = ctas > 1 ? ctas : 0,
     };
     void *params[] = {ENGINE_QUANT_SCALARS(ENGINE_PARAM)};
     return engine_launch(k, &shape, params, stream, err);

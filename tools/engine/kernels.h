@@ -14,6 +14,8 @@
 #ifndef HEWN_ENGINE_KERNELS_H
 #define HEWN_ENGINE_KERNELS_H
 
+#include <stdbool.h>
+
 #include "hewn.h"
 
 /* The modules; linked into the engine alone. */
@@ -28,6 +30,7 @@ const hewn_family *hewn_engine_family(void);
     X(multiply, "engine_multiply_bf16", ENGINE_MULTIPLY_SHARED) \
     X(swiglu, "engine_swiglu_bf16", 0)                          \
     X(quant, "engine_quant_e4m3", ENGINE_QUANT_SHARED)          \
+    X(project, "engine_project_e4m3", ENGINE_PROJECT_SHARED)    \
     X(sample_f32, "engine_sample_f32", ENGINE_SAMPLE_SHARED)    \
     X(sample_bf16, "engine_sample_bf16", ENGINE_SAMPLE_SHARED)  \
     X(advance, "engine_advance_i32", 0)                         \
@@ -262,6 +265,36 @@ struct engine_quant {
 };
 int engine_quant(const struct engine_kernels *k, const struct engine_quant *a, hewn_stream stream,
                  hewn_error *err);
+
+/* ---- products of few rows with e4m3 -- */
+
+/*
+ * For r = 0 .. rows - 1, with q and s what engine_quant makes of row r of x, behind a norm with w:
+ *
+ *   d[r][j] = s * b_scales[j] * sum over i of q[i] * b[j][i], + bias[j], + c[r][j]
+ *
+ * rounded to bf16; with x_scales, x is q and x_scales[r] is s. With `gated`, d[r][j] = g / (1 + exp(-g)) * u, where
+ * g and u are the sums of rows j and j + n / 2 of b. b and b_scales may be read before earlier work of the stream is
+ * complete. Orders of sums depend on n and k alone.
+ */
+struct engine_project {
+    hewn_deviceptr x;        /* bf16 [rows, k]; e4m3 with x_scales */
+    hewn_deviceptr x_scales; /* f32 [rows], or 0 */
+    hewn_deviceptr w;        /* bf16 [k], or 0; not beside x_scales */
+    hewn_deviceptr b;        /* e4m3 [n, k] */
+    hewn_deviceptr b_scales; /* f32 [n] */
+    hewn_deviceptr bias;     /* bf16 [n], or 0 */
+    hewn_deviceptr c;        /* bf16 [rows, n], or 0; may be d. Not with gated, nor may bias be */
+    hewn_deviceptr d;        /* bf16 [rows, n], with gated [rows, n / 2]; not x */
+    int64_t rows, n,
+        k; /* rows: up to 8; n: a multiple of 16; k: of 64, up to 16,384 without x_scales */
+    int64_t x_row, c_row, d_row; /* strides; 0: of rows behind each other */
+    int64_t ctas;                /* of the grid, at most; those of all SMs */
+    bool gated;
+    double eps;
+};
+int engine_project(const struct engine_kernels *k, const struct engine_project *a,
+                   hewn_stream stream, hewn_error *err);
 
 /* ---- latent attention: Q as the cache is, and new rows of the cache -- */
 

@@ -8,10 +8,11 @@
 
 #include <stddef.h>
 
-#define ENGINE_STRIDE  (INT64_C(1) << 40) /* at most, in elements */
-#define ENGINE_COLUMNS (8 * 512 * 65535)  /* of swiglu: grid.y */
-#define ENGINE_HEADS   65536
-#define ENGINE_STOPS   1024
+#define ENGINE_STRIDE    (INT64_C(1) << 40) /* at most, in elements */
+#define ENGINE_COLUMNS   (8 * 512 * 65535)  /* of swiglu: grid.y */
+#define ENGINE_HEADS     65536
+#define ENGINE_STOPS     1024
+#define ENGINE_PROJECT_N (1 << 26) /* rows of b */
 
 /* The kernels' parameters, as structs. */
 #define ENGINE_SCALAR_u64                     uint64_t
@@ -35,6 +36,9 @@ struct engine_swiglu_scalars {
 };
 struct engine_quant_scalars {
     ENGINE_QUANT_SCALARS(ENGINE_SCALAR_FIELD)
+};
+struct engine_project_scalars {
+    ENGINE_PROJECT_SCALARS(ENGINE_SCALAR_FIELD)
 };
 struct engine_sample_scalars {
     ENGINE_SAMPLE_SCALARS(ENGINE_SCALAR_FIELD)

@@ -75,6 +75,7 @@ struct e4m3_scales {
 };
 struct e4m3_buffers {
     hewn_deviceptr rows, scales; /* of what is multiplied */
+    int64_t few, ctas;           /* rows that engine_project multiplies at most, CTAs of its grid */
 };
 
 /* Plans for a number of rows. */

@@ -32,7 +32,7 @@ static int64_t or_usual(int64_t value, int64_t usual)
 }
 
 /* Products of e4m3 have rows of a multiple of 16 bytes. */
-static int check_fp8(const struct model *m, struct problem *p)
+static int check_fp8(struct model *m, struct problem *p)
 {
     const struct config *c = &m->config;
     if (!c->e4m3) return 0;
@@ -43,7 +43,7 @@ static int check_fp8(const struct model *m, struct problem *p)
         return problem(p, "fp8: %s is %lld, no multiple of 16",
                        c->hidden % 16 ? "hidden_size" : "intermediate_size",
                        (long long)(c->hidden % 16 ? c->hidden : c->intermediate));
-    return 0;
+    return e4m3_open(m, p);
 }
 
 static int take_options(struct model *m, const struct model_options *given, struct problem *p)

@@ -43,6 +43,7 @@ static const struct writers {
     {"engine_multiply", engine_write_problem, engine_write_shape, engine_write_limits},
     {"engine_swiglu", engine_write_problem, engine_write_shape, engine_write_limits},
     {"engine_quant", engine_write_problem, engine_write_shape, engine_write_limits},
+    {"engine_project", engine_write_problem, engine_write_shape, engine_write_limits},
     {"engine_sample", engine_write_problem, engine_write_shape, engine_write_limits},
     {"engine_advance", engine_write_problem, engine_write_shape, engine_write_limits},
     {"engine_route", engine_write_problem, engine_write_shape, engine_write_limits},

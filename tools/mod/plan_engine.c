@@ -12,8 +12,13 @@ _Static_assert(ENGINE_ROPE_DIM / ENGINE_UNIT <= 32, "a warp has a head");
 _Static_assert(ENGINE_NORM_SHARED + 4 * ENGINE_NORM_WARPS <= SM_SHARED_BYTES, "shared memory");
 _Static_assert(ENGINE_EXCHANGE_SHARED + 4 * ENGINE_EXCHANGE_WARPS <= SM_SHARED_BYTES,
                "shared memory");
-_Static_assert(ENGINE_QUANT_SHARED + 8 * ENGINE_QUANT_WARPS <= SM_SHARED_BYTES, "shared memory");
+_Static_assert(ENGINE_QUANT_SHARED + 8 * ENGINE_QUANT_WARPS + 16 <= SM_SHARED_BYTES,
+               "shared memory");
 _Static_assert(ENGINE_QUANT_WARPS == 32, "a lane reads a warp's sums");
+_Static_assert(ENGINE_PROJECT_SHARED + ENGINE_PROJECT_STATIC <= SM_SHARED_BYTES, "shared memory");
+_Static_assert(ENGINE_PROJECT_WARPS *ENGINE_PROJECT_PIECE * 2 == ENGINE_PROJECT_BLOCK,
+               "two pieces a warp");
+_Static_assert(ENGINE_PROJECT_ROUNDED == 32 * 8 * ENGINE_UNIT, "a thread has eight units");
 _Static_assert(ENGINE_SAMPLE_BINS == 2 * ENGINE_SAMPLE_THREADS && ENGINE_SAMPLE_THREADS == 1024,
                "two bins a thread");
 _Static_assert(ENGINE_SAMPLE_SHARED + ENGINE_SAMPLE_STATIC <= SM_SHARED_BYTES, "shared memory");
@@ -47,8 +52,9 @@ _Static_assert((ENGINE_NORM_WARPS & (ENGINE_NORM_WARPS - 1)) == 0, "a power of t
     X(attend128, ATTEND, ENGINE_ATTEND_RING, ATTEND_FORMULA, ATTEND_DTYPES, ATTEND_GRID,           \
       ATTEND_LIMITS)                                                                               \
     X(multiply, MULTIPLY, ENGINE_MULTIPLY_SHARED,                                                  \
-      "d[r][n] = sum over k of x[r][k] * weights[n][k] + bias[n] + c[r][n], or SwiGLU of two such",  \
-      "\"rows\": \"bf16\", \"sum\": \"f32\"", "\"CTAs\", \"1\", \"1\"",                          \
+      "d[r][n] = sum over k of x[r][k] * weights[n][k] + bias[n] + c[r][n], or SwiGLU of two "     \
+      "such",                                                                                      \
+      "\"rows\": \"bf16\", \"sum\": \"f32\"", "\"CTAs\", \"1\", \"1\"",                            \
       "\"rows\": [1, 8], \"chunks\": [1, 1048576]")                                                \
     X(swiglu, SWIGLU, 0, "out[r][c] = gate[r][c] / (1 + exp(-gate[r][c])) * up[r][c]",             \
       "\"rows\": \"bf16\"", "\"rows\", \"units / 512, rounded up\", \"1\"",                        \
@@ -56,8 +62,13 @@ _Static_assert((ENGINE_NORM_WARPS & (ENGINE_NORM_WARPS - 1)) == 0, "a power of t
     X(quant, QUANT, ENGINE_QUANT_SHARED,                                                           \
       "scale[r] = max |v[r]| / 448; out[r] = v[r] / scale[r]; v = x, silu(x) * up, or "            \
       "x * w / sqrt(mean(x^2) + eps)",                                                             \
-      "\"rows\": \"bf16\", \"out\": \"e4m3\", \"scales\": \"f32\"", "\"rows\", \"1\", \"1\"",      \
-      "\"units\": [1, 8192]")                                                                      \
+      "\"rows\": \"bf16\", \"out\": \"e4m3\", \"scales\": \"f32\"",                                \
+      "\"rows * CTAs of a cluster\", \"1\", \"1\"", "\"units\": [1, 8192]")                        \
+    X(project, PROJECT, ENGINE_PROJECT_SHARED,                                                     \
+      "d[r][j] = s[r] * b_scales[j] * sum over i of q[r][i] * b[j][i], + bias[j] + c[r][j]; q, "   \
+      "s as of engine_quant; with half silu(d[r][j]) * d[r][j + half]",                            \
+      "\"rows\": \"bf16\", \"matrix\": \"e4m3\", \"scales\": \"f32\", \"sum\": \"f32\"",           \
+      "\"CTAs\", \"1\", \"1\"", "\"rows\": [1, 8], \"k\": [64, 65536]")                            \
     X(sample, SAMPLE, ENGINE_SAMPLE_SHARED,                                                        \
       "the first index at which the sum of kept masses passes u * (sum of all kept); "             \
       "mass = round(2^31 * exp((logit - largest) / temperature))",                                 \
@@ -87,20 +98,21 @@ _Static_assert((ENGINE_NORM_WARPS & (ENGINE_NORM_WARPS - 1)) == 0, "a power of t
     static const struct plan_scalar name##_scalars[] =                                          \
         PLAN_SCALARS(ENGINE_##P##_SCALARS(PLAN_SCALAR));                                        \
     static const struct plan_range name##_roles[] = PLAN_RANGES(ENGINE_##P##_ROLES(PLAN_ROLE)); \
+    static const struct plan_handoff name##_handoffs[] =                                        \
+        PLAN_HANDOFFS(ENGINE_##P##_HANDOFFS(PLAN_HANDOFF_SPAN));                                \
     static const struct plan_flow name##_flows[] = PLAN_FLOWS(ENGINE_##P##_FLOWS(PLAN_FLOW));
 
 KERNELS(TABLES)
 
 static const char *const no_maps[] = {NULL};
 static const struct plan_range no_ranges[] = PLAN_RANGES();
-static const struct plan_handoff no_handoffs[] = PLAN_HANDOFFS();
 
 #define PLAN(t, name, P, bytes)                                                                   \
     {                                                                                             \
         .target = #t, .family = "engine", .text = "engine_" #name,                                \
         .threads = ENGINE_##P##_THREADS, .dynamic_shared = bytes, .cluster = 1, .maps = no_maps,  \
         .scalars = name##_scalars, .roles = name##_roles, .shared = no_ranges, .tmem = no_ranges, \
-        .handoffs = no_handoffs, .flows = name##_flows,                                           \
+        .handoffs = name##_handoffs, .flows = name##_flows,                                       \
     }
 #define KERNEL(name, P, bytes, formula, dtypes, grid, limits)                                     \
     {#name, {PLAN(sm_90a, name, P, bytes), PLAN(sm_100f, name, P, bytes)}, formula, dtypes, grid, \
