@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """A decoder-only model of the Llama family in PyTorch, at the shapes of tests/engine/bench_engine.c: random weights,
 layers compiled by torch.compile, a static cache, each step captured into one CUDA graph, greedy. Attention is the
-fastest of PyTorch's backends, which are timed first.
+fastest of PyTorch's backends, which are timed first. With --fp8 1 everything is timed again with the projections'
+weights and the rows that they multiply rounded to e4m3, a scale a row, behind attention by the backend that was the
+fastest before.
 
-    python3 tests/bench/engine_torch.py [--shape 8b] [--keys 4096] [--prompt 8192] [--slots 1,8,64] [--steps 20]
+    python3 tests/bench/engine_torch.py [--shape 8b] [--layers N] [--keys 4096] [--prompt 8192] [--slots 1,8,64]
+        [--steps 20] [--fp8 1]
 """
 import argparse
 import time
@@ -40,6 +43,22 @@ def weights(shape):
     return some(vocab, hidden), layer, one, some(vocab, hidden)
 
 
+def rounded(x):
+    """Rows of e4m3, and a scale of each."""
+    f = x.float()
+    scale = f.abs().amax(-1, keepdim=True).clamp(min=1e-12) / 448
+    return (f / scale).to(torch.float8_e4m3fn), scale
+
+
+def project(x, w):
+    """x times the rows of w: bf16, or e4m3 with scales."""
+    if not isinstance(w, tuple):
+        return F.linear(x, w)
+    rows, scale = rounded(x.flatten(0, -2))
+    out = torch._scaled_mm(rows, w[0].t(), scale_a=scale, scale_b=w[1].t(), out_dtype=TYPE)
+    return out.view(*x.shape[:-1], -1)
+
+
 def norm(x, w):
     f = x.float()
     return (f * torch.rsqrt(f.square().mean(-1, keepdim=True) + 1e-5)).to(TYPE) * w
@@ -57,7 +76,7 @@ def make_layer(shape, repeat):
         """x: [batch, tokens, hidden]; the cache holds [batch, KV heads, keys, dim]; tokens go to `position` on."""
         norm_in, qkv, o, norm_post, gate_up, down = w
         batch, tokens, _ = x.shape
-        q, k, v = F.linear(norm(x, norm_in), qkv).view(
+        q, k, v = project(norm(x, norm_in), qkv).view(
             batch, tokens, heads + 2 * kv_heads, dim).transpose(1, 2).split(
                 [heads, kv_heads, kv_heads], 1)
         q, k = rotate(q, cos, sin), rotate(k, cos, sin)
@@ -71,9 +90,9 @@ def make_layer(shape, repeat):
             mixed = mixed.reshape(batch, heads, 1, dim)
         else:
             mixed = F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)
-        x = x + F.linear(mixed.transpose(1, 2).reshape(batch, tokens, heads * dim), o)
-        gate, up = F.linear(norm(x, norm_post), gate_up).chunk(2, -1)
-        return x + F.linear(F.silu(gate) * up, down)
+        x = x + project(mixed.transpose(1, 2).reshape(batch, tokens, heads * dim), o)
+        gate, up = project(norm(x, norm_post), gate_up).chunk(2, -1)
+        return x + project(F.silu(gate) * up, down)
 
     return torch.compile(layer, dynamic=False)
 
@@ -121,13 +140,15 @@ def make_step(shape, model, batch, tokens, position, cache, repeat):
     return step
 
 
-def timed(shape, model, batch, tokens, position, cache, steps):
-    """Seconds of the fastest backend, and its name."""
+def timed(shape, model, batch, tokens, position, cache, steps, only=None):
+    """Seconds of the fastest backend, or of `only`, and its name."""
     found = (1e9, "none")
     ways = [(n, b, False) for n, b in BACKENDS.items() if n != "efficient"]
     if tokens == 1:
         ways += [(n + ", group as rows", b, True) for n, b in BACKENDS.items() if n != "efficient"]
     for name, backend, repeat in ways:
+        if only not in (None, name):
+            continue
         torch._dynamo.reset()
         try:
             with torch.no_grad(), sdpa_kernel(backend):
@@ -142,19 +163,9 @@ def timed(shape, model, batch, tokens, position, cache, steps):
     return found
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--shape", choices=SHAPES, default="8b")
-    parser.add_argument("--keys", type=int, default=4096)
-    parser.add_argument("--prompt", type=int, default=8192)
-    parser.add_argument("--slots", default="1,8,64")
-    parser.add_argument("--steps", type=int, default=20)
-    args = parser.parse_args()
-    shape = SHAPES[args.shape]
+def run(args, shape, model, slots, kind, best):
+    """Each step's time; best: the backend of each, filled or obeyed."""
     _, layers, _, kv_heads, dim, _, _ = shape
-    print(torch.cuda.get_device_name(), "PyTorch", torch.__version__, "cuDNN", torch.backends.cudnn.version())
-    model = weights(shape)
-    slots = [int(s) for s in args.slots.split(",")]
 
     def cache_of(batch, length):
         return [[torch.randn(batch, kv_heads, length, dim, device=DEVICE, dtype=TYPE) for _ in range(2)]
@@ -162,14 +173,42 @@ def main():
 
     cache = cache_of(max(slots), args.keys + 1)
     for batch in slots:
-        seconds, name = timed(shape, model, batch, 1, args.keys, cache, args.steps)
-        print(f"decode  {batch:3d} requests at {args.keys} keys: {1e3 * seconds:8.3f} ms a step, "
+        seconds, name = timed(shape, model, batch, 1, args.keys, cache, args.steps, best.get(batch))
+        best[batch] = name
+        print(f"{kind} decode  {batch:3d} requests at {args.keys} keys: {1e3 * seconds:8.3f} ms a step, "
               f"{batch / seconds:7.0f} tokens/s ({name})", flush=True)
     if args.prompt:
         del cache
         cache = cache_of(1, args.prompt)
-        seconds, name = timed(shape, model, 1, args.prompt, 0, cache, 2)
-        print(f"prefill {args.prompt} tokens: {1e3 * seconds:.2f} ms, {args.prompt / seconds:.0f} tokens/s ({name})")
+        seconds, name = timed(shape, model, 1, args.prompt, 0, cache, 2, best.get("prompt"))
+        best["prompt"] = name
+        print(f"{kind} prefill {args.prompt} tokens: {1e3 * seconds:.2f} ms, {args.prompt / seconds:.0f} tokens/s "
+              f"({name})", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--shape", choices=SHAPES, default="8b")
+    parser.add_argument("--layers", type=int, default=0)
+    parser.add_argument("--keys", type=int, default=4096)
+    parser.add_argument("--prompt", type=int, default=8192)
+    parser.add_argument("--slots", default="1,8,64")
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--fp8", type=int, default=0)
+    args = parser.parse_args()
+    shape = SHAPES[args.shape]
+    if args.layers:
+        shape = (shape[0], args.layers) + shape[2:]
+    print(torch.cuda.get_device_name(), "PyTorch", torch.__version__, "cuDNN", torch.backends.cudnn.version())
+    model = weights(shape)
+    slots = [int(s) for s in args.slots.split(",")]
+    best = {}
+    run(args, shape, model, slots, "bf16", best)
+    if args.fp8:
+        embed, layer, last, head = model
+        for i, (norm_in, qkv, o, norm_post, gate_up, down) in enumerate(layer):
+            layer[i] = (norm_in, rounded(qkv), rounded(o), norm_post, rounded(gate_up), rounded(down))
+        run(args, shape, (embed, layer, last, head), slots, "e4m3", best)
 
 
 if __name__ == "__main__":
