@@ -246,8 +246,9 @@ void hewn_gemm_few_shape(const struct hewn_gemm_extent *p, uint32_t few, uint32_
 /*
  * Cycles, as gemm_kernels.c counts them. Of a tile of w columns, with m rows of A, and `passes` tiles an SM:
  *   load   = w * column * stretch of B + m * row * stretch of A    a k-block's copies
- *   block  = sqrt(work^2 + load^2)    a k-block, work: barriers and products; of `oddfew`, which copies with
- *            the warps that multiply, work + load of a slice of 256 bytes
+ *   block  = sqrt(work^2 + load^2)    a k-block, work: barriers and products, promoted ones of a CTA alone on
+ *            its SM chunk by chunk; of `oddfew`, which copies with the warps that multiply, work + load of a
+ *            slice of 256 bytes
  *   loads  = passes * blocks of a part * block
  *   memory = A, B and D once / memory
  *   finish = w * (sums + sum * columns of the MMA + store * m / parts)    sums to shared memory, then D
@@ -255,13 +256,13 @@ void hewn_gemm_few_shape(const struct hewn_gemm_extent *p, uint32_t few, uint32_
  * Fitted to an H200: sm_90a/LEDGER.md, "The choice".
  */
 struct speed {
-    double start, memory, work, promoted, column, row, across, askew, wave, merge, merge_more, sums,
-        sum, store;
+    double start, memory, work, promoted, alone, column, row, across, askew, wave, merge,
+        merge_more, sums, sum, store;
 };
-static const struct speed few_speed = {3631, 3223, 135.4, 196.8, 2.393, 2.935,  1.252,
+static const struct speed few_speed = {3631, 3223, 135.4, 196.8, 175,   2.393,  2.935, 1.252,
                                        1.98, 1218, 737.5, 53.87, 1.606, 0.2382, 0.099};
-static const struct speed odd_speed = {2754, 1710, 896, 896, -11.4, 28.1, 1,
-                                       1,    0,    653, 179, 76,    0,    1.05};
+static const struct speed odd_speed = {2754, 1710, 896, 896, 896, -11.4, 28.1, 1,
+                                       1,    0,    653, 179, 76,  0,     1.05};
 
 double hewn_gemm_few_cost(const struct hewn_gemm_extent *p, uint32_t few, uint32_t parts,
                           uint32_t sm_count)
@@ -278,7 +279,9 @@ double hewn_gemm_few_cost(const struct hewn_gemm_extent *p, uint32_t few, uint32
     uint64_t waves = s.shared_bytes <= HALF_RING ? ceil_div(passes, 2) : passes;
     uint64_t blocks = ceil_div(k_blocks(p, odd ? SM90A_ODDFEW_SLICE : GEMM_ROW_BYTES), parts);
     double columns = s.columns, rows = s.rows, m = (double)p->m;
-    double work = p->promoted ? v->promoted * larger(1, rows / 32) : v->work;
+    double promoted =
+        odd || passes > 1 ? v->promoted : v->alone * (double)ceil_div(s.columns, SM90A_FEW_CHUNK);
+    double work = p->promoted ? promoted * larger(1, rows / 32) : v->work;
     double load =
         columns * v->column * stretch[p->askew_b] + (odd ? rows : m) * v->row * stretch[p->askew_a];
     double loads = (double)(passes * blocks) * (odd ? work + load : both(work, load));
