@@ -78,7 +78,7 @@
 #define SM90A_DECODE_P(qk, n)    (2 * SM90A_DECODE_TILE_Q(qk, n))
 #define SM90A_DECODE_RING(qk, n) (SM90A_DECODE_P(qk, n) + SM90A_DECODE_TILE_P(n))
 /* Bound on barriers, masks, maxima, and with e4m3 factors of rows. */
-#define SM90A_DECODE_STATIC_BYTES(e) ((e) == 1 ? 2688 : 2048)
+#define SM90A_DECODE_STATIC_BYTES(e) ((e) == 1 ? 2688 : 3072)
 #define SM90A_DECODE_SLOTS(qk, e, n)                                               \
     ((SM_SHARED_BYTES - SM90A_DECODE_STATIC_BYTES(e) - SM90A_DECODE_RING(qk, n)) / \
      SM90A_DECODE_UNIT(qk, e))

@@ -21,20 +21,25 @@ static const struct plan_flow scaled_flows_1[] =
 
 /* Sums of 8 warps lie in tile_q, places of rows in tile_p. The tail of a block is zeroed while all of
  * its V is in the ring. */
-#define CHECK(P, t, qk, v, h, e, n)                                                     \
-    _Static_assert(P##_DECODE_DYNAMIC_SHARED(qk, e, n) + P##_DECODE_STATIC_BYTES(e) <=  \
-                       SM_SHARED_BYTES,                                                 \
-                   "shared memory");                                                    \
-    _Static_assert(8 * 4 * (n) <= P##_DECODE_TILE_Q(qk, n) &&                           \
-                       P##_DECODE_OUT_BYTES * (n) <= P##_DECODE_TILE_P(n),              \
-                   "words at the end of a tile");                                       \
-    _Static_assert(P##_DECODE_SLOTS(qk, e, n) >= P##_DECODE_UNITS(qk, qk, e) &&         \
-                       P##_DECODE_SLOTS(qk, e, n) >= P##_DECODE_UNITS(v, qk, e) &&      \
-                       P##_DECODE_SLOTS(qk, e, n) <= 32,                                \
-                   "a block of K, then one of V, is in the ring at once");              \
-    _Static_assert(24 * P##_DECODE_SLOTS(qk, e, n) + ((e) == 1 ? 28 : 20) * (n) + 96 <= \
-                       P##_DECODE_STATIC_BYTES(e),                                      \
-                   "STATIC_BYTES");                                                     \
+#define CHECK(P, t, qk, v, h, e, n)                                                    \
+    _Static_assert(P##_DECODE_DYNAMIC_SHARED(qk, e, n) + P##_DECODE_STATIC_BYTES(e) <= \
+                       SM_SHARED_BYTES,                                                \
+                   "shared memory");                                                   \
+    _Static_assert(8 * 4 * (n) <= P##_DECODE_TILE_Q(qk, n) &&                          \
+                       P##_DECODE_OUT_BYTES * (n) <= P##_DECODE_TILE_P(n),             \
+                   "words at the end of a tile");                                      \
+    _Static_assert(P##_DECODE_SLOTS(qk, e, n) >= P##_DECODE_UNITS(qk, qk, e) &&        \
+                       P##_DECODE_SLOTS(qk, e, n) >= P##_DECODE_UNITS(v, qk, e) &&     \
+                       P##_DECODE_SLOTS(qk, e, n) <= 32,                               \
+                   "a block of K, then one of V, is in the ring at once");             \
+    _Static_assert(24 * P##_DECODE_SLOTS(qk, e, n) +                                   \
+                           ((e) == 1     ? 28                                          \
+                            : (qk) == 64 ? 40                                          \
+                                         : 20) *                                       \
+                               (n) +                                                   \
+                           96 <=                                                       \
+                       P##_DECODE_STATIC_BYTES(e),                                     \
+                   "STATIC_BYTES");                                                    \
     _Static_assert(P##_DECODE_CONSUMER_REGS(e) % 8 == 0, "registers move in steps of 8");
 
 SM90A_DECODE_VARIANTS(CHECK)
