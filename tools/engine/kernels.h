@@ -274,8 +274,7 @@ int engine_quant(const struct engine_kernels *k, const struct engine_quant *a, h
  *   d[r][j] = s * b_scales[j] * sum over i of q[i] * b[j][i], + bias[j], + c[r][j]
  *
  * rounded to bf16; with x_scales, x is q and x_scales[r] is s. With `gated`, d[r][j] = g / (1 + exp(-g)) * u, where
- * g and u are the sums of rows j and j + n / 2 of b. b and b_scales may be read before earlier work of the stream is
- * complete. Orders of sums depend on n and k alone.
+ * g and u are the sums of rows j and j + n / 2 of b. b and w may be read before earlier work of the stream is complete. Orders of sums depend on n and k alone.
  */
 struct engine_project {
     hewn_deviceptr x;        /* bf16 [rows, k]; e4m3 with x_scales */
