@@ -82,7 +82,7 @@ static int compute_scalars(hewn_gemm_plan *plan, const hewn_gemm_desc *d, int64_
     s->d_pitch = operands[GEMM_D].pitch;
     s->d_plane = operands[GEMM_D].plane;
     s->m = (uint32_t)d->m;
-    s->n = (uint32_t)operands[GEMM_D].columns;
+    s->n = (uint32_t)d->n;
     uint32_t tile_k = hewn_gemm_tile_k(k, operands[GEMM_A].element);
     s->k_blocks = ceil_div((uint64_t)d->k, tile_k);
     uint32_t tile_m = k->tile_m * k->pair_m, tile_n = tile_columns(plan) * k->pair_n;
@@ -438,7 +438,7 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
 }
 
 static int fill_plan(hewn_gemm_plan *plan, hewn_context *context, const hewn_gemm_desc *d,
-                     int whole, hewn_error *err)
+                     hewn_error *err)
 {
     int64_t batch = d->batch ? d->batch : 1;
     const hewn_module *module = NULL;
@@ -451,10 +451,6 @@ static int fill_plan(hewn_gemm_plan *plan, hewn_context *context, const hewn_gem
     if (status) return status;
     extent = extent_of(d, plan->operands);
     status = choose_kernel(context, d, plan, &extent, &cost, &module, err);
-    /* Kernels without tensor maps read as many rows of B as D has columns. */
-    if (!status && whole && !(plan->kernel->can & GEMM_CAN_LOOSE))
-        plan->operands[GEMM_D].columns =
-            plan->operands[GEMM_D].pitch / plan->operands[GEMM_D].element;
     if (!status) status = compute_scalars(plan, d, batch, err);
     if (!status)
         status =
@@ -479,25 +475,19 @@ static int fill_plan(hewn_gemm_plan *plan, hewn_context *context, const hewn_gem
 
 /* ---- the public functions -- */
 
-int hewn_gemm_plan_make(hewn_context *context, const hewn_gemm_desc *desc, int whole,
-                        hewn_gemm_plan **out, hewn_error *err)
+int hewn_gemm_plan_create(hewn_context *context, const hewn_gemm_desc *desc, hewn_gemm_plan **out,
+                          hewn_error *err)
 {
     int status;
     hewn_gemm_desc d;
     hewn_gemm_plan *plan = hewn_plan_begin(sizeof *plan, context, HEWN_STRUCT_hewn_gemm_desc, desc,
                                            &d, out, &status, err);
-    if (plan) status = fill_plan(plan, context, &d, whole, err);
+    if (plan) status = fill_plan(plan, context, &d, err);
     if (!status)
         *out = plan;
     else
         free(plan);
     return status;
-}
-
-int hewn_gemm_plan_create(hewn_context *context, const hewn_gemm_desc *desc, hewn_gemm_plan **out,
-                          hewn_error *err)
-{
-    return hewn_gemm_plan_make(context, desc, 0, out, err);
 }
 
 void hewn_gemm_plan_destroy(hewn_gemm_plan *plan)

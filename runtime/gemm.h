@@ -104,11 +104,6 @@ static inline uint32_t hewn_gemm_factors(const hewn_gemm_desc *d)
 /* Of the operands with a tensor map. */
 extern const char *const hewn_gemm_tensor_names[GEMM_TENSORS];
 
-/* As hewn_gemm_plan_create. `whole`, for slices: D is a plan's own, so rows of it are stored to their pitch, by TMA alone,
- * whatever stands behind n. */
-int hewn_gemm_plan_make(hewn_context *context, const hewn_gemm_desc *desc, int whole,
-                        hewn_gemm_plan **out, hewn_error *err);
-
 /* gemm_slices.c. The plan's slices, as the description names them or, `extent` being the problem, as they cost
  * least; none where that is not to be. */
 int hewn_gemm_slices_create(hewn_gemm_plan *plan, hewn_context *context, const hewn_gemm_desc *d,

@@ -855,15 +855,14 @@ static uint64_t slice_k(const struct hewn_gemm_extent *p, uint32_t slices)
     return p->k / slices / unit * unit;
 }
 
-struct hewn_gemm_extent hewn_gemm_turned(const struct hewn_gemm_extent *p)
+/* The problem of the transpose of D, where it is cut into slices. */
+static struct hewn_gemm_extent turned_of(const struct hewn_gemm_extent *p)
 {
     struct hewn_gemm_extent q = *p;
     q.m = p->n, q.n = p->m;
-    q.batch_a = p->batch_b, q.batch_b = p->batch_a;
     q.askew_a = p->askew_b, q.askew_b = p->askew_a;
     q.loose_a = p->loose_b, q.loose_b = p->loose_a;
     q.ways_a = p->ways_b, q.ways_b = p->ways_a;
-    q.mn_a = p->mn_b, q.mn_b = p->mn_a;
     return q;
 }
 
@@ -886,11 +885,12 @@ int hewn_gemm_sliceable(const struct hewn_gemm_extent *p, uint32_t slices)
 
 struct hewn_gemm_extent hewn_gemm_slice_extent(const struct hewn_gemm_extent *p, uint32_t slices)
 {
-    struct hewn_gemm_extent q = *p;
+    struct hewn_gemm_extent q = slices > HEWN_GEMM_TURNED ? turned_of(p) : *p;
+    slices %= HEWN_GEMM_TURNED;
+    q.askew_d = (q.n + 3) / 4 % 2 != 0;
     q.k = slice_k(p, slices);
     q.batch = q.batch_a = q.batch_b = slices;
     q.out = 4;
-    q.askew_d = (p->n + 3) / 4 % 2 != 0;
     q.need = (q.need & ~(uint32_t)(GEMM_CAN_FINISH | GEMM_CAN_LOOSE)) | GEMM_CAN_F32 |
              (p->loose_a || p->loose_b ? GEMM_CAN_LOOSE : 0);
     uint32_t begins_askew = q.k * q.in % 32 ? 2 : q.k * q.in % GEMM_ROW_BYTES != 0;
@@ -989,7 +989,7 @@ uint32_t hewn_gemm_choose_slices(const struct hewn_gemm_choice *whole,
     const struct range range = range_of(whole->kernel->target);
     /* Of D and its transpose, that which tiles cover better: trying both doubles the time of the choice and saves 0.1 %
      * of a product's. Few rows have kernels of their own. Those of sm_100f were not timed with the transpose. */
-    const struct hewn_gemm_extent other = hewn_gemm_turned(problem);
+    const struct hewn_gemm_extent other = turned_of(problem);
     const int turn = !whole->kernel->tmem_columns && problem->m > SM90A_FEW_ROWS &&
                      17 * covered(&other) < 16 * covered(problem);
     if (turn) problem = &other;

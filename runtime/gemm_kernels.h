@@ -67,12 +67,9 @@ enum {
     GEMM_SLICE_BYTES = 512 /* of a row of K that slices have at least, where they are chosen */
 };
 
-/* The problem of a slice where K is cut into so many: a batch of them with sums of f32. */
+/* The problem of a slice where K is cut into so many, as hewn_gemm_desc has them: a batch of them with sums of f32. */
 struct hewn_gemm_extent hewn_gemm_slice_extent(const struct hewn_gemm_extent *problem,
                                                uint32_t slices);
-
-/* The problem of the transpose of D. */
-struct hewn_gemm_extent hewn_gemm_turned(const struct hewn_gemm_extent *problem);
 
 /* Whether K can be cut into so many slices. */
 int hewn_gemm_sliceable(const struct hewn_gemm_extent *problem, uint32_t slices);

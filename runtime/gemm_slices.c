@@ -12,6 +12,7 @@
 
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     SUM_BYTES = 4,
@@ -99,7 +100,7 @@ static int plan_rest(struct gemm_slices *s, const hewn_gemm_plan *plan, const he
     s->rest_a = (uint64_t)(slice->stride_a * s->count) * o[GEMM_A].element;
     s->rest_b = (uint64_t)(slice->stride_b * s->count) * o[GEMM_B].element;
     s->rest_d = (uint64_t)(slice->stride_d * s->count) * SUM_BYTES;
-    return hewn_gemm_plan_make(context, &rest, 1, &s->rest, err);
+    return hewn_gemm_plan_create(context, &rest, &s->rest, err);
 }
 
 /* Lanes of a quad: as many as there are loads for. */
@@ -154,6 +155,8 @@ static int is_unaligned(const hewn_gemm_desc *d)
     return d->align && d->align < GEMM_ALIGN;
 }
 
+_Static_assert(GEMM_MAX_SLICES == 64 && HEWN_GEMM_TURNED == 128, "a message has other numbers");
+
 static uint32_t count_of(uint32_t slices)
 {
     return slices % HEWN_GEMM_TURNED;
@@ -161,8 +164,8 @@ static uint32_t count_of(uint32_t slices)
 
 static int in_range(uint32_t slices)
 {
-    return slices <= GEMM_MAX_SLICES || (slices < 2 * HEWN_GEMM_TURNED && count_of(slices) > 1 &&
-                                         count_of(slices) <= GEMM_MAX_SLICES);
+    const uint32_t count = slices < 2 * HEWN_GEMM_TURNED ? count_of(slices) : slices;
+    return count <= GEMM_MAX_SLICES && (count > 1 || slices == count);
 }
 
 static int can_slice(const hewn_gemm_desc *d, const struct hewn_gemm_extent *extent,
@@ -177,9 +180,8 @@ static int check_slices(const hewn_gemm_desc *d, const struct hewn_gemm_extent *
     if (d->constant_b > 1)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "constant_b: %u is not in 0..1", d->constant_b);
     if (!in_range(d->slices))
-        return hewn_fail(err, HEWN_ERR_ARGUMENT, "slices: %u is not in 0..%d, nor in %d..%d",
-                         d->slices, GEMM_MAX_SLICES, HEWN_GEMM_TURNED + 2,
-                         HEWN_GEMM_TURNED + GEMM_MAX_SLICES);
+        return hewn_fail(err, HEWN_ERR_ARGUMENT, "slices: %u is not in 0..64, nor in 130..192",
+                         d->slices);
     if (d->slices <= 1 || can_slice(d, extent, d->slices)) return HEWN_OK;
     if (extent->batch > 1)
         return hewn_fail(err, HEWN_ERR_LIMIT, "slices: %u is not 1, but batch is %llu", d->slices,
@@ -215,9 +217,7 @@ static int choose_for(const hewn_gemm_plan *plan, const struct hewn_gemm_extent 
                       struct hewn_gemm_choice *choice, hewn_error *err)
 {
     const hewn_context *context = plan->context;
-    const struct hewn_gemm_extent turned = hewn_gemm_turned(extent);
-    const struct hewn_gemm_extent slice =
-        hewn_gemm_slice_extent(slices > HEWN_GEMM_TURNED ? &turned : extent, count_of(slices));
+    const struct hewn_gemm_extent slice = hewn_gemm_slice_extent(extent, slices);
     return hewn_gemm_choose(plan->kernel->target, variant, parts, &slice,
                             (uint32_t)context->info.sm_count, has_clusters(context), choice, err);
 }
@@ -271,7 +271,7 @@ int hewn_gemm_slices_create(hewn_gemm_plan *plan, hewn_context *context, const h
     const int64_t k = (int64_t)hewn_gemm_slice_extent(extent, count).k;
     const hewn_gemm_desc slice = slice_desc(plan, d, &choice, s->turned, count, k);
     s->must = d->slices != 0;
-    status = hewn_gemm_plan_make(context, &slice, 1, &s->plan, err);
+    status = hewn_gemm_plan_create(context, &slice, &s->plan, err);
     if (!status && k * count < d->k) status = plan_rest(s, plan, d, &choice, &slice, context, err);
     if (!status) status = plan_combine(s, plan, &slice, context, err);
     if (!status)
@@ -301,20 +301,33 @@ int hewn_gemm_slices_describe(const struct gemm_slices *slices, hewn_gemm_plan_i
 
 /* ---- the run -- */
 
+static const struct hewn_address addresses[] = {
+    {"workspace", 0, ADDRESS_MUST, GEMM_ALIGN, 0, 1},
+    {"A", 0, ADDRESS_MUST, 1, 0, 0},
+    {"B", 0, ADDRESS_MUST, 1, 0, 0},
+    {"D", 0, ADDRESS_MUST, 1, 0, 0},
+    {"C", 0, ADDRESS_MAY, 1, 0, 0},
+    {"bias", 0, ADDRESS_MAY, 1, 0, 0},
+    {"scale_a", 0, ADDRESS_MAY, 1, 0, 0},
+    {"scale_b", 0, ADDRESS_MAY, 1, 0, 0},
+};
+enum { ADDRESSES = sizeof addresses / sizeof addresses[0] };
+
 static int check_workspace(const hewn_gemm_plan *plan, const hewn_gemm_args *a, hewn_error *err)
 {
     const struct gemm_operand *o = plan->operands;
-    const struct hewn_address list[] = {
-        {"workspace", a->workspace, ADDRESS_MUST, GEMM_ALIGN, plan->slices->bytes, 1},
-        {"A", a->a, ADDRESS_MUST, 1, o[GEMM_A].span, 0},
-        {"B", a->b, ADDRESS_MUST, 1, o[GEMM_B].span, 0},
-        {"D", a->d, ADDRESS_MUST, 1, o[GEMM_D].span, 0},
-        {"C", a->beta != 0 ? a->c : 0, ADDRESS_MAY, 1, a->beta != 0 ? o[GEMM_C].span : 0, 0},
-        {"bias", a->bias, ADDRESS_MAY, 1, a->bias ? plan->bias_span : 0, 0},
-        {"scale_a", a->scale_a, ADDRESS_MAY, 1, a->scale_a ? SUM_BYTES : 0, 0},
-        {"scale_b", a->scale_b, ADDRESS_MAY, 1, a->scale_b ? SUM_BYTES : 0, 0},
-    };
-    return hewn_addresses_check(list, sizeof list / sizeof *list, err);
+    const hewn_deviceptr at[ADDRESSES] = {
+        a->workspace, a->a, a->b, a->d, a->beta != 0 ? a->c : 0, a->bias, a->scale_a, a->scale_b};
+    const uint64_t spans[ADDRESSES] = {plan->slices->bytes, o[GEMM_A].span, o[GEMM_B].span,
+                                       o[GEMM_D].span,      o[GEMM_C].span, plan->bias_span,
+                                       SUM_BYTES,           SUM_BYTES};
+    struct hewn_address list[ADDRESSES];
+    memcpy(list, addresses, sizeof list);
+    for (int i = 0; i < ADDRESSES; i++) {
+        list[i].at = at[i];
+        list[i].span = at[i] ? spans[i] : 0;
+    }
+    return hewn_addresses_check(list, ADDRESSES, err);
 }
 
 static int launch_combine(const hewn_gemm_plan *plan, const hewn_gemm_args *a,
@@ -348,16 +361,15 @@ int hewn_gemm_slices_run(const hewn_gemm_plan *plan, const hewn_gemm_args *a,
     const struct gemm_slices *s = plan->slices;
     *done = s && (a->workspace || s->must);
     if (!*done) return HEWN_OK;
+    hewn_gemm_args part = {.struct_size = sizeof part,
+                           .a = s->turned ? a->b : a->a,
+                           .b = s->turned ? a->a : a->b,
+                           .d = a->workspace};
     int status = check_workspace(plan, a, err);
-    const hewn_gemm_args slices = {.struct_size = sizeof slices,
-                                   .a = s->turned ? a->b : a->a,
-                                   .b = s->turned ? a->a : a->b,
-                                   .d = a->workspace};
-    hewn_gemm_args rest = slices;
-    rest.a += s->rest_a;
-    rest.b += s->rest_b;
-    rest.d += s->rest_d;
-    if (!status) status = hewn_gemm_plan_run(s->plan, &slices, stream, err);
-    if (!status && s->rest) status = hewn_gemm_plan_run(s->rest, &rest, stream, err);
+    if (!status) status = hewn_gemm_plan_run(s->plan, &part, stream, err);
+    part.a += s->rest_a;
+    part.b += s->rest_b;
+    part.d += s->rest_d;
+    if (!status && s->rest) status = hewn_gemm_plan_run(s->rest, &part, stream, err);
     return status ? status : launch_combine(plan, a, scalars, stream, err);
 }
