@@ -519,7 +519,8 @@ static uint32_t slot_for(struct order_warp *w, enum component_kind kind, struct 
         c = order_component(w, w->slots[i]);
         if (c->kind != kind) continue;
         if (c->bar == b && c->phase == phase) return w->slots[i];
-        if (!free_slot && clock_get(&w->now.known, w->slots[i]) >= c->number)
+        if (!free_slot && (clock_get(&w->now.known, w->slots[i]) >= c->number ||
+                           clock_get(&w->now.narrow, w->slots[i]) >= c->number))
             free_slot = w->slots[i];
     }
     if (!free_slot) {

@@ -318,6 +318,15 @@ static bool knows(const struct order_cta *own, const struct order_warp *other, u
     return false;
 }
 
+/* The same, or was told so by .cta scope: which hands over no writes, but an arrival comes after those before it. */
+static bool heard(const struct order_cta *own, const struct order_warp *other, uint32_t number)
+{
+    for (uint32_t i = 0; i < CTA_WARPS; i++)
+        if (clock_get(&own->warps[i].now.narrow, other->chain[COMPONENT_WARP]) >= number)
+            return true;
+    return knows(own, other, number);
+}
+
 /* Arrivals from other CTAs: a relaxed barrier.cluster.arrive behind one lets the CTA exit before it comes. */
 static void exit_arrivals(const struct order_cta *own)
 {
@@ -325,7 +334,7 @@ static void exit_arrivals(const struct order_cta *own)
     for (uint32_t i = 0; i < own->bar_slots; i++) {
         const struct order_bar *b = own->bars[i];
         char object[96];
-        if (!b || !b->live || b->reached <= b->passed || knows(own, b->reacher, b->reach_number))
+        if (!b || !b->live || b->reached <= b->passed || heard(own, b->reacher, b->reach_number))
             continue;
         tell_alone(
             b->reacher, b->reach, NO_LANE, FIND_CLUSTER_EXIT,
