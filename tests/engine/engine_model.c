@@ -17,6 +17,7 @@ struct beside {
     struct tiny tiny;
     struct model_options options;
     int prompt, most;
+    bool halves; /* on Hopper each half of the keys has a maximum of its own: decode of one KV head of 64 */
 };
 
 static const char llama3[] =
@@ -53,7 +54,8 @@ static const struct beside besides[] = {
       .seed = 2},
      {.slots = 1, .chunk = 24, .page_size = 32},
      70,
-     2},
+     2,
+     .halves = true},
     {"biases, F32, heads of 128, in three files",
      {.hidden = 72,
       .layers = 1,
@@ -207,8 +209,10 @@ static void test_beside(const struct beside *b)
             CHECK(agrees == 1, "%s off by %.5f (rms) and %.5f at [%zu]; rounding costs %.5f, %.5f",
                   agrees < 0 ? p.text : "", d.rms, d.most, d.worst, d.rms_rounded, d.most_rounded);
             /* Shallow models with short sums: nearly every number is rounded to the same side. Those
-             * over 512 elements of a latent vector are not short. */
-            CHECK(b->tiny.experts || b->tiny.e4m3 || d.rms_between <= d.rms_rounded / 2,
+             * over 512 elements of a latent vector are not short. Probabilities relative to another
+             * maximum than the row's are rounded to other sides. */
+            CHECK(b->tiny.experts || b->tiny.e4m3 || b->halves ||
+                      d.rms_between <= d.rms_rounded / 2,
                   "%.5f (rms) from the rounded reference", d.rms_between);
             if (test_verbose())
                 printf("off by %.5f (rms) and %.5f; rounding costs %.5f, %.5f; %.7f between\n",

@@ -36,7 +36,7 @@ static double want_row(const struct quant_case *c, const struct data *d, int r, 
     factor = c->norms ? 1 / sqrt(squares / c->n + (double)1e-5F) : 1;
     for (int i = 0; i < c->n; i++) {
         if (c->norms) want[i] *= factor * bf16_to_double(bf16(&d->w)[i]);
-        if (!(fabs(want[i]) <= most)) most = fabs(want[i]);
+        if (!isnan(most) && !(fabs(want[i]) <= most)) most = fabs(want[i]); /* a NaN stays */
     }
     return most;
 }
