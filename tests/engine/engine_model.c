@@ -17,7 +17,7 @@ struct beside {
     struct tiny tiny;
     struct model_options options;
     int prompt, most;
-    bool halves; /* on Hopper each half of the keys has a maximum of its own: decode of one KV head of 64 */
+    bool halves; /* decode of 64 columns on Hopper: each half of the keys has its own maximum */
 };
 
 static const char llama3[] =
