@@ -41,15 +41,9 @@ static int launch(const struct model *m, const struct rows *r, int part, int64_t
     const struct layer_weights *w = &m->layer[layer];
     const struct row_plans *plans = r->plans;
     struct lean_layer l;
-    if (plans->lean) {
+    if (plans->lean && (part == PART_qkv || part == PART_o)) {
         model_lean(m, w, &l);
-        switch (part) {
-        case PART_norm: return 0;
-        case PART_qkv: return model_multiply(m, plans->rows, &l.qkv, p);
-        case PART_o: return model_multiply(m, plans->rows, &l.o, p);
-        case PART_inner: return model_multiply(m, plans->rows, &l.inner, p);
-        case PART_down: return model_multiply(m, plans->rows, &l.down, p);
-        }
+        return model_multiply(m, plans->rows, part == PART_qkv ? &l.qkv : &l.o, p);
     }
     switch (part) {
     case PART_norm: return norm(m, plans->rows, w, p);
@@ -134,7 +128,7 @@ int time_decode_parts(struct model *m, int64_t slots, double whole, struct probl
         double took;
         if (time_layers(m, &r, i, &took, p)) return -1;
         printf(" %s %.1f%s", parts[i].name, 1e6 * took, i + 1 < PART_COUNT ? "," : "");
-        sum += parts[i].times * took;
+        sum += (i == PART_norm && r.plans->lean ? 1 : parts[i].times) * took;
     }
     sum *= (double)m->config.layers;
     printf("; all layers' %.2f ms, %.2f of the step's time\n", 1e3 * sum, sum / whole);

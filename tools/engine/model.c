@@ -294,23 +294,10 @@ void model_lean(const struct model *m, const struct layer_weights *w, struct lea
                                      .c = m->stream,
                                      .d = m->stream,
                                      .n = c->hidden,
-                                     .k = q},
-                               .inner = {.x = m->stream,
-                                         .norm = w->norm_post,
-                                         .weights = w->inner,
-                                         .d = m->inner,
-                                         .n = c->intermediate,
-                                         .k = c->hidden,
-                                         .glu = 1},
-                               .down = {.x = m->inner,
-                                        .weights = w->down,
-                                        .c = m->stream,
-                                        .d = m->stream,
-                                        .n = c->hidden,
-                                        .k = c->intermediate}};
+                                     .k = q}};
 }
 
-/* From the stream to the stream, in five launches. */
+/* From the stream to the stream. The feed-forward's larger products are faster by hewn_gemm, behind a norm. */
 static int lean_layer(const struct model *m, const struct rows *r, const struct layer_weights *w,
                       struct problem *p)
 {
@@ -318,8 +305,8 @@ static int lean_layer(const struct model *m, const struct rows *r, const struct 
     struct lean_layer l;
     model_lean(m, w, &l);
     return model_multiply(m, rows, &l.qkv, p) || model_attend(m, r, w, p) ||
-                   model_multiply(m, rows, &l.o, p) || model_multiply(m, rows, &l.inner, p) ||
-                   model_multiply(m, rows, &l.down, p)
+                   model_multiply(m, rows, &l.o, p) || norm(m, r, 0, 0, w->norm_post, p) ||
+                   inner(m, r, w, p)
                ? -1
                : 0;
 }

@@ -21,7 +21,7 @@ struct model_options {
     int64_t pages;       /* of the cache; 0: a full context for every slot */
     bool invariant;      /* a request's bits do not depend on the others, nor on chunk */
     bool no_graphs;      /* launches kernels one by one, where it would replay a graph */
-    bool lean;           /* steps of up to 8 rows have engine_multiply's products */
+    bool lean;           /* steps of up to 8 rows have engine_multiply around attention */
     bool by_nccl;        /* ranks by tensor add up by NCCL alone, also where exchange.h can */
     struct ranks *ranks; /* joined, NULL: one GPU alone. The checkpoint is then the rank's part */
 };
@@ -81,7 +81,8 @@ struct e4m3_buffers {
 /* Plans for a number of rows. */
 struct row_plans {
     int64_t rows;
-    bool lean; /* a layer is engine_multiply and engine_attend: no plans but `head` */
+    bool
+        lean; /* engine_multiply and engine_attend up to the stream: no plans of qkv, o, attention */
     struct product_plan qkv, o, inner, down;
     struct product_plan kv;          /* of a chunk that ranks share; then qkv is Q alone */
     struct product_plan head;        /* of decode alone */

@@ -463,15 +463,14 @@ static int plan_rows(struct model *m, struct row_plans *r, int64_t rows, bool ch
     const uint32_t bias = c->o_bias ? HEWN_GEMM_WITH_BIAS : 0;
     r->rows = rows;
     r->lean = is_lean(m, rows, chunk);
-    if (r->lean)
-        return plan_attention(m, rows, chunk, &r->attention, p) || plan_head(m, r, p) ? -1 : 0;
     if (c->e4m3) {
         if (e4m3_plan(m, r, p) || plan_attention(m, rows, chunk, &r->attention, p)) return -1;
         return chunk ? 0 : plan_head(m, r, p);
     }
-    if (plan_heads(m, r, chunk, p) ||
-        plan_product(m, rows, c->hidden, c->heads * c->v_dim, sum | bias, 0, HEWN_BF16, 0, &r->o,
-                     p) ||
+    if ((r->lean
+             ? plan_attention(m, rows, chunk, &r->attention, p)
+             : plan_heads(m, r, chunk, p) || plan_product(m, rows, c->hidden, c->heads * c->v_dim,
+                                                          sum | bias, 0, HEWN_BF16, 0, &r->o, p)) ||
         (c->dense_layers &&
          (plan_product(m, rows, c->intermediate, c->hidden, 0, HEWN_ACT_SWIGLU, HEWN_BF16, 0,
                        &r->inner, p) ||

@@ -29,9 +29,9 @@ int model_product(const struct model *m, const struct product_plan *plan, hewn_d
 int model_attend(const struct model *m, const struct rows *r, const struct layer_weights *w,
                  struct problem *p);
 
-/* The products of a layer of few rows, without rows, CTAs and eps; one of them. */
+/* The products around attention of few rows, without rows, CTAs and eps; one of them. */
 struct lean_layer {
-    struct engine_multiply qkv, o, inner, down;
+    struct engine_multiply qkv, o;
 };
 void model_lean(const struct model *m, const struct layer_weights *w, struct lean_layer *out);
 int model_multiply(const struct model *m, int64_t rows, const struct engine_multiply *what,
