@@ -26,19 +26,19 @@ enum {
 };
 
 static const struct decode_kernel kernels[] = {
-#define KERNEL(P, t, qk, v, h, e, n)                                 \
-    {.target = #t,                                                   \
-     .qk_dim = qk,                                                   \
-     .v_dim = v,                                                     \
-     .element = e,                                                   \
-     .rows = n,                                                      \
-     .heads = h,                                                     \
-     .step_keys = DECODE_BLOCK,                                      \
-     .clusters = (h) == 1,                                           \
-     .far_rows = (h) == 1 && (e) == 2 && (qk) >= 128 && (qk) <= 192, \
-     .slots = P##_DECODE_SLOTS(qk, e, n),                            \
-     .threads = P##_DECODE_THREADS,                                  \
-     .row_bytes = P##_DECODE_ROW(qk, e),                             \
+#define KERNEL(P, t, qk, v, h, e, n)                                                \
+    {.target = #t,                                                                  \
+     .qk_dim = qk,                                                                  \
+     .v_dim = v,                                                                    \
+     .element = e,                                                                  \
+     .rows = n,                                                                     \
+     .heads = h,                                                                    \
+     .step_keys = DECODE_BLOCK,                                                     \
+     .clusters = (h) == 1,                                                          \
+     .far_rows = (e) == 2 && ((h) == 1 ? (qk) >= 128 && (qk) <= 192 : (qk) == 128), \
+     .slots = P##_DECODE_SLOTS(qk, e, n),                                           \
+     .threads = P##_DECODE_THREADS,                                                 \
+     .row_bytes = P##_DECODE_ROW(qk, e),                                            \
      .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, e, n)},
     SM90A_DECODE_VARIANTS(KERNEL)
 #undef KERNEL
