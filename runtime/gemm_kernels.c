@@ -846,7 +846,7 @@ static const double combine = 1980, combine_slice = 62, combine_bytes = 2380;
 static const double combine_turned = 600, combine_turned_bytes = 3970;
 static const double blackwell_combine = 4400, blackwell_combine_bytes = 1725;
 static const double few_bytes = 3100;  /* of memory, a cycle, that `few` is said to reach */
-static const double rest_start = 4050; /* of the product of what equal slices leave of K */
+static const double rest_start = 5600; /* of the product of what equal slices leave of K */
 
 /* K of each slice: its rows begin at multiples of 16 bytes. */
 static uint64_t slice_k(const struct hewn_gemm_extent *p, uint32_t slices)
