@@ -16,10 +16,15 @@ static bool generic_component(uint8_t kind)
     return kind == COMPONENT_WARP || kind == COMPONENT_CP_ASYNC || kind == COMPONENT_REMOTE_STORE;
 }
 
-/* A write that the hardware has told a barrier of, as known: no store of a thread, nor its cp.async. */
-static bool completes_itself(uint8_t kind)
+/*
+ * A write that is there once its end is known, whatever the scope of the arrival that told of it: the hardware has told a
+ * barrier of it, or it is a cp.async, which writes the shared memory of its own CTA, before an asynchronous write
+ * there (interpretation; order_judge asks for the proxy fence between). No store of a thread.
+ */
+static bool is_there(const struct touch *t, uint8_t kind)
 {
-    return kind == COMPONENT_REMOTE_STORE || !generic_component(kind);
+    return kind == COMPONENT_REMOTE_STORE || !generic_component(kind) ||
+           (t->async && kind == COMPONENT_CP_ASYNC);
 }
 
 /* ---- judging a pair ---- */
@@ -266,7 +271,7 @@ enum standing order_judge(struct touch *t, epoch prior, bool wrote)
         order_groups_over(a->w, prior))
         return STANDING_ORDERED;
     if (settled(t, prior)) return settle(t);
-    if (t->write && (!wrote || completes_itself(p->kind)) && clock_knows(&t->now->narrow, prior)) {
+    if (t->write && (!wrote || is_there(t, p->kind)) && clock_knows(&t->now->narrow, prior)) {
         if (t->async && wrote && generic_component(p->kind) &&
             !clock_knows(&t->now->narrow_bridged, prior))
             return report(t, prior, wrote, FIND_PROXY, SEV_ERROR);
