@@ -348,7 +348,8 @@ static bool raise_scores(struct arena *a, const struct shape *s)
     uint16_t root = double_to_bf16(sqrt((double)s->dim));
     for (int64_t i = 0; i < VALUES / s->dim; i++) {
         a->host[0][i * s->dim] = root;
-        a->host[1][i * s->dim] = double_to_bf16((double)(i % s->length / RISE_KEYS * RISE));
+        const int64_t steps = i % s->length / RISE_KEYS;
+        a->host[1][i * s->dim] = double_to_bf16((double)(steps * RISE));
     }
     return !dev->to_device(a->q, a->host[0], VALUES * sizeof(uint16_t)) &&
            !dev->to_device(a->k, a->host[1], VALUES * sizeof(uint16_t)) &&

@@ -48,8 +48,8 @@ static void fill_rows(const struct attend_case *c, struct data *d, struct rng *r
 
 static bool data_new(const struct attend_case *c, struct data *d, struct rng *r)
 {
-    const size_t row = (size_t)((c->group + 2) * c->kv_heads * c->dim);
-    const size_t page = (size_t)(c->page_size * c->kv_heads * c->dim);
+    const size_t row = ((size_t)c->group + 2) * (size_t)c->kv_heads * (size_t)c->dim;
+    const size_t page = (size_t)c->page_size * (size_t)c->kv_heads * (size_t)c->dim;
     memset(d, 0, sizeof *d);
     d->pages = (int64_t)c->rows * c->width * 5 / 4 + 1;
     while (d->pages % 5 == 0) d->pages++;

@@ -80,7 +80,8 @@ static double sum_of(const struct project_case *c, const struct data *d, int j, 
  * as many between their halves. Scales lose some 2^-22 more. */
 static double slack_of(const struct project_case *c)
 {
-    return ldexp(c->k / 64 + 8, -22);
+    const int sums = c->k / 64 + 8;
+    return ldexp(sums, -22);
 }
 
 static void judge_row(const struct project_case *c, const struct data *d, int r, double *q)
