@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-enum { SPARSE = 256, KERNELS = 112, REASONS = 1024, NAME = 96, PATH = 1024 };
+enum { SPARSE = 256, KERNELS = 160, REASONS = 1024, NAME = 96, PATH = 1024 };
 
 /* How a mutant is asked: X(level, seed), one behind the other until something is found (completions by seed: mixed, early,
  * late, mixed, ..). The first is for one launch, where it is known which ones execute it; the rest for several.

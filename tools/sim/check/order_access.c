@@ -129,7 +129,7 @@ static void check_overtakes(const struct accessor *a, const struct touch *t)
                        "cp.async.bulk.wait_group (not .read)");
     } else if (a->place == PLACE_SHARED && other && other != a->e->in) {
         (void)name_shared(a->o->kernel, (uint32_t)a->at, object, sizeof object);
-        tell_overtakes(a, other, object, remote ? "st.async" : "copy of a thread",
+        tell_overtakes(a, other, object, remote ? "asynchronous store" : "copy of a thread",
                        remote ? "a wait for the phase on which the earlier one completes,"
                               : "a wait for the thread's copies");
     }
