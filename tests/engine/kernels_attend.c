@@ -119,7 +119,7 @@ static void turn(const struct attend_case *c, const struct data *d, int position
 {
     const int half = c->dim / 2;
     const float *table = f32(&d->rotation) + (int64_t)position * c->dim;
-    double x[128], sum = 0, scale = 1;
+    double x[128] = {0}, sum = 0, scale = 1;
     for (int j = 0; j < c->dim; j++) sum += bf16_to_double(from[j]) * bf16_to_double(from[j]);
     if (c->normed) scale = 1 / sqrt(sum / c->dim + (double)1e-6F);
     for (int j = 0; j < c->dim; j++) {
