@@ -526,9 +526,10 @@ static int has_prefill(const hewn_context *context, const struct attention_probl
     return module && find_kernel(module->target, 0, p);
 }
 
-static int fill_plan(hewn_attention_plan *plan, hewn_context *context,
-                     const hewn_attention_desc *desc, hewn_error *err)
+static int fill_plan(void *at, hewn_context *context, const void *given, hewn_error *err)
 {
+    hewn_attention_plan *plan = at;
+    const hewn_attention_desc *desc = given;
     const hewn_module *module = NULL;
     const char *against = "";
     plan->context = context;
@@ -560,16 +561,8 @@ static int fill_plan(hewn_attention_plan *plan, hewn_context *context,
 int hewn_attention_plan_create(hewn_context *context, const hewn_attention_desc *desc,
                                hewn_attention_plan **out, hewn_error *err)
 {
-    int status;
-    hewn_attention_desc d;
-    hewn_attention_plan *plan = hewn_plan_begin(
-        sizeof *plan, context, HEWN_STRUCT_hewn_attention_desc, desc, &d, out, &status, err);
-    if (plan) status = fill_plan(plan, context, &d, err);
-    if (!status)
-        *out = plan;
-    else
-        free(plan);
-    return status;
+    return hewn_plan_create(sizeof(**out), context, HEWN_STRUCT_hewn_attention_desc, desc,
+                            fill_plan, out, err);
 }
 
 void hewn_attention_plan_destroy(hewn_attention_plan *plan)
@@ -580,7 +573,7 @@ void hewn_attention_plan_destroy(hewn_attention_plan *plan)
 int hewn_attention_plan_describe(const hewn_attention_plan *plan, hewn_attention_plan_info *out,
                                  hewn_error *err)
 {
-    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
+    if (!plan) return hewn_fail_null(err, "plan");
     const struct attention_kernel *k = plan->kernel;
     const hewn_cu_launch_config *c = &plan->config;
     hewn_attention_plan_info info = {

@@ -506,7 +506,7 @@ int hewn_attention_check(const hewn_attention_desc *desc, struct attention_probl
     if (!status) status = check_queries(desc, p, err);
     if (!status) status = check_options(desc, p, err);
     if (status) return status;
-    if (!desc->source[0]) return hewn_fail(err, HEWN_ERR_ARGUMENT, "source[0]: must not be NULL");
+    if (!desc->source[0]) return hewn_fail_null(err, "source[0]");
     p->sources = desc->source[1] ? 2 : 1;
     for (int i = 0; !status && i < 2 && desc->source[i]; i++) {
         hewn_attention_source source;

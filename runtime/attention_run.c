@@ -5,10 +5,8 @@
 #include "error.h"
 #include "plan.h"
 
-enum {
-    WORD = 4, /* bytes: what f32 and int32 arrays are aligned to */
-    PARAMS = ATTENTION_MAP_COUNT + ATTENTION_SCALAR_COUNT
-};
+enum { WORD = 4 /* bytes: what f32 and int32 arrays are aligned to */ };
+_Static_assert(ATTENTION_MAP_COUNT + ATTENTION_SCALAR_COUNT <= HEWN_PARAMS_MOST, "room");
 
 /* ---- addresses -- */
 
@@ -215,16 +213,12 @@ static int launch_kernel(const hewn_attention_plan *plan, const hewn_attention_a
     if (status) return status;
     struct attention_scalars scalars = plan->scalars;
     set_addresses(plan, args, &scalars);
-    void *params[PARAMS];
-    size_t n = 0;
-    for (; n < ATTENTION_MAP_COUNT; n++)
-        params[n] = &maps[n <= 2 * plan->problem.sources ? n : n - 2]; /* one source: twice */
-#define X(type, name, rule) params[n++] = &scalars.name;
-    ATTENTION_SCALARS(X)
-#undef X
-    hewn_cu_launch_config config = plan->config;
-    config.stream = stream;
-    return hewn_launch_config(plan->context->driver, &config, plan->loaded->function, params, err);
+    struct hewn_params params;
+    hewn_params_begin(&params, maps, ATTENTION_MAP_COUNT);
+    for (size_t n = 1 + 2 * plan->problem.sources; n < ATTENTION_MAP_COUNT; n++)
+        params.at[n] = &maps[n - 2]; /* one source: twice */
+    hewn_params_add(&params, &scalars, ATTENTION_SCALARS(HEWN_SCALAR_SIZE));
+    return hewn_plan_launch(plan->context, plan->loaded, &plan->config, stream, &params, err);
 }
 
 int hewn_attention_launch_combine(const hewn_context *context, const hewn_cu_launch_config *config,
@@ -232,14 +226,10 @@ int hewn_attention_launch_combine(const hewn_context *context, const hewn_cu_lau
                                   struct attention_combine_scalars *scalars, hewn_stream stream,
                                   hewn_error *err)
 {
-    void *params[ATTENTION_COMBINE_SCALAR_COUNT];
-    size_t n = 0;
-#define X(type, name, rule) params[n++] = &scalars->name;
-    ATTENTION_COMBINE_SCALARS(X)
-#undef X
-    hewn_cu_launch_config c = *config;
-    c.stream = stream;
-    return hewn_launch_config(context->driver, &c, loaded->function, params, err);
+    struct hewn_params params;
+    hewn_params_begin(&params, NULL, 0);
+    hewn_params_add(&params, scalars, ATTENTION_COMBINE_SCALARS(HEWN_SCALAR_SIZE));
+    return hewn_plan_launch(context, loaded, config, stream, &params, err);
 }
 
 static int launch_combine(const hewn_attention_plan *plan, const hewn_attention_args *args,
@@ -277,7 +267,7 @@ int hewn_attention_plan_run(const hewn_attention_plan *plan, const hewn_attentio
 {
     hewn_attention_args a;
     hewn_attention_source_args sources[2];
-    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
+    if (!plan) return hewn_fail_null(err, "plan");
     int status = take_args(args, &a, sources, err);
     uint64_t items = plan->decode.kernel ? plan->decode.tiles : plan->scalars.items;
     if (status || items == 0) return status; /* no query: nothing to write */

@@ -2,7 +2,7 @@
 #include "attention.h"
 
 #include "error.h"
-#include "structs.h"
+#include "plan.h"
 #include "tables.h"
 
 /* batch + 1 offsets into `tokens` rows, none of the sequences longer than `length`. */
@@ -58,9 +58,8 @@ static int check_source(const struct attention_problem *p, int index,
 int hewn_attention_plan_check_tables(const hewn_attention_plan *plan,
                                      const hewn_attention_tables *tables, hewn_error *err)
 {
-    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
     hewn_attention_tables t;
-    int status = hewn_struct_take(HEWN_STRUCT_hewn_attention_tables, tables, &t, err);
+    int status = hewn_plan_take(plan, HEWN_STRUCT_hewn_attention_tables, tables, &t, err);
     if (status) return status;
     const struct attention_problem *p = &plan->problem;
     const struct hewn_array cu_q = {"", "cu_q", t.cu_q};

@@ -3,8 +3,6 @@
 
 #include "plan.h"
 
-enum { PARAMS = DECODE_MAP_COUNT + DECODE_SCALAR_COUNT };
-
 static int place_maps(const hewn_attention_plan *plan, const hewn_attention_args *a,
                       hewn_cu_tensor_map maps[DECODE_MAP_COUNT], hewn_error *err)
 {
@@ -60,16 +58,10 @@ int hewn_decode_run(const hewn_attention_plan *plan, const hewn_attention_args *
     if (status) return status;
     struct decode_scalars scalars = plan->decode.scalars;
     set_addresses(plan, args, &scalars);
-    void *params[PARAMS];
-    size_t n = 0;
-    for (; n < DECODE_MAP_COUNT; n++) params[n] = &maps[n];
-#define X(type, name, rule) params[n++] = &scalars.name;
-    DECODE_SCALARS(X)
-#undef X
-    hewn_cu_launch_config config = plan->config;
-    config.stream = stream;
-    status =
-        hewn_launch_config(plan->context->driver, &config, plan->loaded->function, params, err);
+    struct hewn_params params;
+    hewn_params_begin(&params, maps, DECODE_MAP_COUNT);
+    hewn_params_add(&params, &scalars, DECODE_SCALARS(HEWN_SCALAR_SIZE));
+    status = hewn_plan_launch(plan->context, plan->loaded, &plan->config, stream, &params, err);
     if (!status && plan->decode.combine) status = launch_combine(plan, &scalars, stream, err);
     return status;
 }

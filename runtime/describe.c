@@ -62,7 +62,7 @@ static int bytes_of(const hewn_module *module, const struct hewn_image *image,
 
 int hewn_module_describe(const hewn_module *module, hewn_module_info *out, hewn_error *err)
 {
-    if (!module) return hewn_fail(err, HEWN_ERR_ARGUMENT, "module: must not be NULL");
+    if (!module) return hewn_fail_null(err, "module");
     const unsigned char *manifest = NULL;
     int status = bytes_of(module, &module->manifest, &manifest, err);
     if (status) return status;
@@ -81,7 +81,7 @@ int hewn_module_describe(const hewn_module *module, hewn_module_info *out, hewn_
 int hewn_module_describe_image(const hewn_module *module, size_t index, hewn_image_info *out,
                                hewn_error *err)
 {
-    if (!module) return hewn_fail(err, HEWN_ERR_ARGUMENT, "module: must not be NULL");
+    if (!module) return hewn_fail_null(err, "module");
     if (index > module->image_count)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "index: %zu, but module %s has %zu images", index,
                          module->name, module->image_count + 1);

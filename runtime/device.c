@@ -85,7 +85,7 @@ static int find_device(const hewn_driver *driver, int ordinal, hewn_cu_device *o
 int hewn_driver_describe_device(const hewn_driver *driver, int ordinal, hewn_device_info *out,
                                 hewn_error *err)
 {
-    if (!driver) return hewn_fail(err, HEWN_ERR_ARGUMENT, "driver: must not be NULL");
+    if (!driver) return hewn_fail_null(err, "driver");
     hewn_cu_device device = 0;
     int status = find_device(driver, ordinal, &device, err);
     if (status) return status;
@@ -98,7 +98,7 @@ int hewn_driver_describe_device(const hewn_driver *driver, int ordinal, hewn_dev
 int hewn_context_describe_device(const hewn_context *context, hewn_device_info *out,
                                  hewn_error *err)
 {
-    if (!context) return hewn_fail(err, HEWN_ERR_ARGUMENT, "context: must not be NULL");
+    if (!context) return hewn_fail_null(err, "context");
     return hewn_struct_give(HEWN_STRUCT_hewn_device_info, &context->info, out, err);
 }
 
@@ -147,8 +147,8 @@ static void free_context(hewn_context *context)
 
 int hewn_context_attach(hewn_driver *driver, hewn_context **out, hewn_error *err)
 {
-    if (!driver) return hewn_fail(err, HEWN_ERR_ARGUMENT, "driver: must not be NULL");
-    if (!out) return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: must not be NULL");
+    if (!driver) return hewn_fail_null(err, "driver");
+    if (!out) return hewn_fail_null(err, "out");
     hewn_cu_context current = NULL;
     hewn_cu_result r = driver->fn.ctx_get_current(&current);
     if (r) return hewn_fail_driver(err, driver, r, "cuCtxGetCurrent", "attach");
@@ -168,8 +168,8 @@ int hewn_context_attach(hewn_driver *driver, hewn_context **out, hewn_error *err
 int hewn_context_attach_primary(hewn_driver *driver, int ordinal, hewn_context **out,
                                 hewn_error *err)
 {
-    if (!driver) return hewn_fail(err, HEWN_ERR_ARGUMENT, "driver: must not be NULL");
-    if (!out) return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: must not be NULL");
+    if (!driver) return hewn_fail_null(err, "driver");
+    if (!out) return hewn_fail_null(err, "out");
     hewn_cu_device device = 0;
     int status = find_device(driver, ordinal, &device, err);
     if (status) return status;

@@ -127,7 +127,7 @@ static int start(struct hewn_driver *driver, hewn_error *err)
 int hewn_driver_open(const hewn_driver_options *options, hewn_driver **out, hewn_error *err)
 {
     hewn_driver_options o = {.struct_size = sizeof o};
-    if (!out) return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: must not be NULL");
+    if (!out) return hewn_fail_null(err, "out");
     int status =
         options ? hewn_struct_take(HEWN_STRUCT_hewn_driver_options, options, &o, err) : HEWN_OK;
     if (status) return status;

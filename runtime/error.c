@@ -36,6 +36,11 @@ void hewn_error_set(hewn_error *err, int status, const char *format, ...)
     err->driver_code = 0;
 }
 
+void hewn_error_set_null(hewn_error *err, const char *name)
+{
+    hewn_error_set(err, HEWN_ERR_ARGUMENT, "%s: must not be NULL", name);
+}
+
 void hewn_error_set_driver(hewn_error *err, const hewn_driver *driver, int code, const char *call,
                            const char *format, ...)
 {

@@ -437,9 +437,10 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
     return hewn_plan_need_maps(context, name, err);
 }
 
-static int fill_plan(hewn_gemm_plan *plan, hewn_context *context, const hewn_gemm_desc *d,
-                     hewn_error *err)
+static int fill_plan(void *at, hewn_context *context, const void *given, hewn_error *err)
 {
+    hewn_gemm_plan *plan = at;
+    const hewn_gemm_desc *d = given;
     int64_t batch = d->batch ? d->batch : 1;
     const hewn_module *module = NULL;
     struct hewn_gemm_extent extent;
@@ -478,16 +479,8 @@ static int fill_plan(hewn_gemm_plan *plan, hewn_context *context, const hewn_gem
 int hewn_gemm_plan_create(hewn_context *context, const hewn_gemm_desc *desc, hewn_gemm_plan **out,
                           hewn_error *err)
 {
-    int status;
-    hewn_gemm_desc d;
-    hewn_gemm_plan *plan = hewn_plan_begin(sizeof *plan, context, HEWN_STRUCT_hewn_gemm_desc, desc,
-                                           &d, out, &status, err);
-    if (plan) status = fill_plan(plan, context, &d, err);
-    if (!status)
-        *out = plan;
-    else
-        free(plan);
-    return status;
+    return hewn_plan_create(sizeof(**out), context, HEWN_STRUCT_hewn_gemm_desc, desc, fill_plan,
+                            out, err);
 }
 
 void hewn_gemm_plan_destroy(hewn_gemm_plan *plan)
@@ -498,7 +491,7 @@ void hewn_gemm_plan_destroy(hewn_gemm_plan *plan)
 
 int hewn_gemm_plan_describe(const hewn_gemm_plan *plan, hewn_gemm_plan_info *out, hewn_error *err)
 {
-    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
+    if (!plan) return hewn_fail_null(err, "plan");
     const struct hewn_gemm_kernel *k = plan->kernel;
     const hewn_cu_launch_config *c = &plan->config;
     hewn_gemm_plan_info info = {

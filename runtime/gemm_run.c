@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { MAPS = GEMM_ODD_MAP_COUNT, PARAMS = MAPS + GEMM_SCALAR_COUNT, SCALE_BYTES = 4 };
+enum { MAPS = GEMM_ODD_MAP_COUNT, SCALE_BYTES = 4 };
 _Static_assert((int)MAPS >= GEMM_TENSORS, "MAPS is the most");
 
 /* Two operands of one pitch may be different columns of a wide matrix: their ranges overlap, they do
@@ -128,7 +128,7 @@ static int launch(const hewn_gemm_plan *plan, const hewn_gemm_args *a, hewn_stre
     const hewn_deviceptr at[GEMM_TENSORS] = {[GEMM_A] = a->a, [GEMM_B] = a->b, [GEMM_D] = a->d};
     struct gemm_scalars scalars = plan->scalars;
     hewn_cu_tensor_map maps[MAPS];
-    void *params[PARAMS];
+    struct hewn_params params;
     scalars.alpha = plan->with & HEWN_GEMM_WITH_ALPHA ? a->alpha : 1;
     if (scalars.alpha != 1) scalars.finish |= GEMM_FINISH_SCALE;
     if (a->beta != 0) scalars.finish |= GEMM_FINISH_C;
@@ -145,22 +145,16 @@ static int launch(const hewn_gemm_plan *plan, const hewn_gemm_args *a, hewn_stre
                            : hewn_plan_place_maps(plan->context, plan->maps, hewn_gemm_tensor_names,
                                                   at, GEMM_TENSORS, maps, err);
     if (status) return status;
-    size_t n = 0, count = plan->kernel->odd ? GEMM_ODD_MAP_COUNT : GEMM_TENSORS;
-    for (; n < count; n++) params[n] = &maps[n];
-#define X(type, name, rule) params[n++] = &scalars.name;
-    GEMM_SCALARS(X)
-#undef X
-    hewn_cu_launch_config config = plan->config;
-    config.stream = stream;
-    return hewn_launch_config(plan->context->driver, &config, plan->loaded->function, params, err);
+    hewn_params_begin(&params, maps, plan->kernel->odd ? GEMM_ODD_MAP_COUNT : GEMM_TENSORS);
+    hewn_params_add(&params, &scalars, GEMM_SCALARS(HEWN_SCALAR_SIZE));
+    return hewn_plan_launch(plan->context, plan->loaded, &plan->config, stream, &params, err);
 }
 
 int hewn_gemm_plan_run(const hewn_gemm_plan *plan, const hewn_gemm_args *args, hewn_stream stream,
                        hewn_error *err)
 {
     hewn_gemm_args a;
-    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
-    int status = hewn_struct_take(HEWN_STRUCT_hewn_gemm_args, args, &a, err);
+    int status = hewn_plan_take(plan, HEWN_STRUCT_hewn_gemm_args, args, &a, err);
     if (!status) status = check_args(plan, &a, err);
     return status ? status : launch(plan, &a, stream, err);
 }

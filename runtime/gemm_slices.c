@@ -335,7 +335,7 @@ static int launch_combine(const hewn_gemm_plan *plan, const hewn_gemm_args *a,
 {
     const struct gemm_slices *s = plan->slices;
     struct combine_scalars scalars = s->scalars;
-    void *params[GEMM_COMBINE_SCALAR_COUNT];
+    struct hewn_params params;
     scalars.part = a->workspace;
     scalars.d = of->d;
     scalars.c = of->c;
@@ -345,13 +345,9 @@ static int launch_combine(const hewn_gemm_plan *plan, const hewn_gemm_args *a,
     scalars.finish = of->finish;
     scalars.alpha = of->alpha;
     scalars.beta = of->beta;
-    size_t n = 0;
-#define X(type, name, rule) params[n++] = &scalars.name;
-    GEMM_COMBINE_SCALARS(X)
-#undef X
-    hewn_cu_launch_config config = s->config;
-    config.stream = stream;
-    return hewn_launch_config(plan->context->driver, &config, s->combine->function, params, err);
+    hewn_params_begin(&params, NULL, 0);
+    hewn_params_add(&params, &scalars, GEMM_COMBINE_SCALARS(HEWN_SCALAR_SIZE));
+    return hewn_plan_launch(plan->context, s->combine, &s->config, stream, &params, err);
 }
 
 int hewn_gemm_slices_run(const hewn_gemm_plan *plan, const hewn_gemm_args *a,

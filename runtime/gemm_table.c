@@ -186,7 +186,7 @@ static int read_line(hewn_gemm_table *table, const char *text, size_t length, si
 
 int hewn_gemm_table_create(hewn_gemm_table **out, hewn_error *err)
 {
-    if (!out) return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: must not be NULL");
+    if (!out) return hewn_fail_null(err, "out");
     hewn_gemm_table *table = calloc(1, sizeof *table);
     if (!table) return hewn_fail(err, HEWN_ERR_MEMORY, "out of host memory for the table");
     *out = table;
@@ -210,8 +210,8 @@ int hewn_gemm_table_read(hewn_gemm_table *table, const char *text, size_t length
     hewn_gemm_table copy = {0};
     int status = HEWN_OK;
     size_t number = 1;
-    if (!table) return hewn_fail(err, HEWN_ERR_ARGUMENT, "table: must not be NULL");
-    if (!text && length) return hewn_fail(err, HEWN_ERR_ARGUMENT, "text: must not be NULL");
+    if (!table) return hewn_fail_null(err, "table");
+    if (!text && length) return hewn_fail_null(err, "text");
     for (size_t i = 0; !status && i < table->count; i++)
         status = hewn_gemm_table_put(&copy, &table->lines[i], err);
     for (size_t at = 0; !status && at < length; number++) {
@@ -246,9 +246,9 @@ int hewn_gemm_table_write(const hewn_gemm_table *table, char *text, size_t capac
 {
     size_t bytes = sizeof heading - 1;
     char line[LINE];
-    if (!table) return hewn_fail(err, HEWN_ERR_ARGUMENT, "table: must not be NULL");
-    if (!length) return hewn_fail(err, HEWN_ERR_ARGUMENT, "length: must not be NULL");
-    if (!text && capacity) return hewn_fail(err, HEWN_ERR_ARGUMENT, "text: must not be NULL");
+    if (!table) return hewn_fail_null(err, "table");
+    if (!length) return hewn_fail_null(err, "length");
+    if (!text && capacity) return hewn_fail_null(err, "text");
     for (size_t i = 0; i < table->count; i++) bytes += format_line(&table->lines[i], line);
     *length = bytes;
     if (bytes >= capacity)

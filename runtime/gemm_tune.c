@@ -228,7 +228,7 @@ int hewn_gemm_tune(hewn_context *context, const hewn_gemm_desc *desc,
 {
     struct tune t = {.context = context};
     hewn_gemm_tuned best = {.struct_size = sizeof best};
-    if (!context) return hewn_fail(err, HEWN_ERR_ARGUMENT, "context: must not be NULL");
+    if (!context) return hewn_fail_null(err, "context");
     int status = take(&t, desc, args, err);
     if (!status) status = resolve(&t, err);
     if (status) return status;

@@ -16,11 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PARAMS = GROUPED_MAP_COUNT + GROUPED_SCALAR_COUNT, WORD = 4 };
-_Static_assert(PARAMS >= SCALED_MAP_COUNT + SCALED_SCALAR_COUNT, "room for either list");
+enum { WORD = 4 };
 
 _Static_assert(offsetof(struct grouped_scalars, k) + 4 + GROUPED_MAP_COUNT * MAP_BYTES ==
-                   GROUPED_PARAM_BYTES,
+                       GROUPED_PARAM_BYTES &&
+                   sizeof(struct scaled_scalars) + SCALED_MAP_COUNT * MAP_BYTES ==
+                       SCALED_PARAM_BYTES,
                "the scalars are not laid out as the kernel's parameters");
 
 /* ---- the kernel -- */
@@ -429,9 +430,10 @@ static int prepare_maps(hewn_grouped_plan *plan, hewn_error *err)
     return hewn_plan_prepare_maps(plan->context, plan->maps, hewn_grouped_names, count, err);
 }
 
-static int fill_plan(hewn_grouped_plan *plan, hewn_context *context, const hewn_grouped_desc *desc,
-                     hewn_error *err)
+static int fill_plan(void *at, hewn_context *context, const void *given, hewn_error *err)
 {
+    hewn_grouped_plan *plan = at;
+    const hewn_grouped_desc *desc = given;
     plan->context = context;
     int status = hewn_grouped_check(desc, &plan->problem, err);
     if (!status) status = choose_kernel(plan, desc->variant, err);
@@ -449,16 +451,8 @@ static int fill_plan(hewn_grouped_plan *plan, hewn_context *context, const hewn_
 int hewn_grouped_plan_create(hewn_context *context, const hewn_grouped_desc *desc,
                              hewn_grouped_plan **out, hewn_error *err)
 {
-    int status;
-    hewn_grouped_desc d;
-    hewn_grouped_plan *plan = hewn_plan_begin(sizeof *plan, context, HEWN_STRUCT_hewn_grouped_desc,
-                                              desc, &d, out, &status, err);
-    if (plan) status = fill_plan(plan, context, &d, err);
-    if (!status)
-        *out = plan;
-    else
-        free(plan);
-    return status;
+    return hewn_plan_create(sizeof(**out), context, HEWN_STRUCT_hewn_grouped_desc, desc, fill_plan,
+                            out, err);
 }
 
 void hewn_grouped_plan_destroy(hewn_grouped_plan *plan)
@@ -469,7 +463,7 @@ void hewn_grouped_plan_destroy(hewn_grouped_plan *plan)
 int hewn_grouped_plan_describe(const hewn_grouped_plan *plan, hewn_grouped_plan_info *out,
                                hewn_error *err)
 {
-    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
+    if (!plan) return hewn_fail_null(err, "plan");
     const hewn_cu_launch_config *c = &plan->config;
     const hewn_grouped_plan_info info = {
         .module = plan->loaded->module->name,
@@ -489,17 +483,6 @@ int hewn_grouped_plan_describe(const hewn_grouped_plan *plan, hewn_grouped_plan_
 }
 
 /* ---- a run -- */
-
-static const uint8_t scalar_bytes[] = {
-#define u64                 8
-#define u32                 4
-#define X(type, name, rule) type,
-    GROUPED_SCALARS(X)};
-static const uint8_t scaled_bytes[] = {SCALED_SCALARS(X)
-#undef X
-#undef u32
-#undef u64
-};
 
 static int check_addresses(const hewn_grouped_plan *plan, const hewn_grouped_args *a,
                            hewn_error *err)
@@ -575,28 +558,20 @@ static int launch(const hewn_grouped_plan *plan, const hewn_grouped_args *a, hew
     scalars.index = a->index;
     scalars.a = a->a;
     scalars.scale_a = a->scale_a;
-    const size_t map_end = block ? SCALED_MAP_COUNT : GROUPED_MAP_COUNT;
-    void *params[PARAMS];
-    /* one behind another, without padding */
-    char *scalar = block ? (char *)&scaled : (char *)&scalars;
-    const uint8_t *bytes = block ? scaled_bytes : scalar_bytes;
-    const size_t end = block ? SCALED_SCALAR_COUNT : GROUPED_SCALAR_COUNT;
-    for (size_t n = 0; n < map_end; n++) params[n] = &maps[n];
-    for (size_t n = 0; n < end; n++) {
-        params[map_end + n] = scalar;
-        scalar += bytes[n];
-    }
-    hewn_cu_launch_config config = plan->config;
-    config.stream = stream;
-    return hewn_launch_config(plan->context->driver, &config, plan->loaded->function, params, err);
+    struct hewn_params params;
+    hewn_params_begin(&params, maps, block ? SCALED_MAP_COUNT : GROUPED_MAP_COUNT);
+    if (block)
+        hewn_params_add(&params, &scaled, SCALED_SCALARS(HEWN_SCALAR_SIZE));
+    else
+        hewn_params_add(&params, &scalars, GROUPED_SCALARS(HEWN_SCALAR_SIZE));
+    return hewn_plan_launch(plan->context, plan->loaded, &plan->config, stream, &params, err);
 }
 
 int hewn_grouped_plan_run(const hewn_grouped_plan *plan, const hewn_grouped_args *args,
                           hewn_stream stream, hewn_error *err)
 {
     hewn_grouped_args a;
-    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
-    int status = hewn_struct_take(HEWN_STRUCT_hewn_grouped_args, args, &a, err);
+    int status = hewn_plan_take(plan, HEWN_STRUCT_hewn_grouped_args, args, &a, err);
     if (!status) status = check_addresses(plan, &a, err);
     return status ? status : launch(plan, &a, stream, err);
 }

@@ -2,7 +2,7 @@
 #include "grouped.h"
 
 #include "error.h"
-#include "structs.h"
+#include "plan.h"
 #include "tables.h"
 
 #include <stddef.h>
@@ -377,8 +377,7 @@ int hewn_grouped_plan_check_tables(const hewn_grouped_plan *plan, const hewn_gro
                                    hewn_error *err)
 {
     hewn_grouped_tables t;
-    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
-    int status = hewn_struct_take(HEWN_STRUCT_hewn_grouped_tables, tables, &t, err);
+    int status = hewn_plan_take(plan, HEWN_STRUCT_hewn_grouped_tables, tables, &t, err);
     if (status) return status;
     const struct grouped_problem *p = &plan->problem;
     const struct hewn_array rows = {"", "rows", t.rows}, index = {"", "index", t.index};

@@ -90,9 +90,10 @@ static int check(hewn_grouped_sum_plan *plan, const hewn_grouped_sum_desc *d, he
     return status;
 }
 
-static int fill_plan(hewn_grouped_sum_plan *plan, hewn_context *context,
-                     const hewn_grouped_sum_desc *d, hewn_error *err)
+static int fill_plan(void *at, hewn_context *context, const void *given, hewn_error *err)
 {
+    hewn_grouped_sum_plan *plan = at;
+    const hewn_grouped_sum_desc *d = given;
     char name[48];
     plan->context = context;
     int status = check(plan, d, err);
@@ -129,16 +130,8 @@ static int fill_plan(hewn_grouped_sum_plan *plan, hewn_context *context,
 int hewn_grouped_sum_plan_create(hewn_context *context, const hewn_grouped_sum_desc *desc,
                                  hewn_grouped_sum_plan **out, hewn_error *err)
 {
-    int status;
-    hewn_grouped_sum_desc d;
-    hewn_grouped_sum_plan *plan = hewn_plan_begin(
-        sizeof *plan, context, HEWN_STRUCT_hewn_grouped_sum_desc, desc, &d, out, &status, err);
-    if (plan) status = fill_plan(plan, context, &d, err);
-    if (!status)
-        *out = plan;
-    else
-        free(plan);
-    return status;
+    return hewn_plan_create(sizeof(**out), context, HEWN_STRUCT_hewn_grouped_sum_desc, desc,
+                            fill_plan, out, err);
 }
 
 void hewn_grouped_sum_plan_destroy(hewn_grouped_sum_plan *plan)
@@ -149,7 +142,7 @@ void hewn_grouped_sum_plan_destroy(hewn_grouped_sum_plan *plan)
 int hewn_grouped_sum_plan_describe(const hewn_grouped_sum_plan *plan,
                                    hewn_grouped_sum_plan_info *out, hewn_error *err)
 {
-    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
+    if (!plan) return hewn_fail_null(err, "plan");
     const hewn_cu_launch_config *c = &plan->config;
     const hewn_grouped_sum_plan_info info = {
         .module = plan->loaded->module->name,
@@ -167,8 +160,7 @@ int hewn_grouped_sum_plan_run(const hewn_grouped_sum_plan *plan, const hewn_grou
                               hewn_stream stream, hewn_error *err)
 {
     hewn_grouped_sum_args a;
-    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
-    int status = hewn_struct_take(HEWN_STRUCT_hewn_grouped_sum_args, args, &a, err);
+    int status = hewn_plan_take(plan, HEWN_STRUCT_hewn_grouped_sum_args, args, &a, err);
     if (status) return status;
     const struct hewn_address list[TENSORS] = {
         [X] = {"x", a.x, ADDRESS_MUST, GROUPED_ALIGN, plan->span[X], 0},
@@ -183,12 +175,8 @@ int hewn_grouped_sum_plan_run(const hewn_grouped_sum_plan *plan, const hewn_grou
     scalars.d = a.d;
     scalars.index = a.index;
     scalars.weights = a.weights;
-    void *params[GROUPED_SUM_SCALAR_COUNT];
-    size_t n = 0;
-#define LIST(type, name, rule) params[n++] = &scalars.name;
-    GROUPED_SUM_SCALARS(LIST)
-#undef LIST
-    hewn_cu_launch_config config = plan->config;
-    config.stream = stream;
-    return hewn_launch_config(plan->context->driver, &config, plan->loaded->function, params, err);
+    struct hewn_params params;
+    hewn_params_begin(&params, NULL, 0);
+    hewn_params_add(&params, &scalars, GROUPED_SUM_SCALARS(HEWN_SCALAR_SIZE));
+    return hewn_plan_launch(plan->context, plan->loaded, &plan->config, stream, &params, err);
 }

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PARAMS = INDEXER_MAP_COUNT + INDEXER_SCALAR_COUNT, TMA_ALIGN = 16, WORD = 4 };
+enum { TMA_ALIGN = 16, WORD = 4 };
 
 _Static_assert(offsetof(struct indexer_scalars, bulk) + 4 + INDEXER_MAP_COUNT * MAP_BYTES ==
                    INDEXER_PARAM_BYTES,
@@ -161,9 +161,10 @@ static int refuse_heads(hewn_indexer_plan *plan, hewn_context *context, hewn_err
                               plan->problem.heads, variants->target);
 }
 
-static int fill_plan(hewn_indexer_plan *plan, hewn_context *context, const hewn_indexer_desc *desc,
-                     hewn_error *err)
+static int fill_plan(void *at, hewn_context *context, const void *given, hewn_error *err)
 {
+    hewn_indexer_plan *plan = at;
+    const hewn_indexer_desc *desc = given;
     plan->context = context;
     int status = hewn_indexer_check(desc, &plan->problem, err);
     if (status) return status;
@@ -182,16 +183,8 @@ static int fill_plan(hewn_indexer_plan *plan, hewn_context *context, const hewn_
 int hewn_indexer_plan_create(hewn_context *context, const hewn_indexer_desc *desc,
                              hewn_indexer_plan **out, hewn_error *err)
 {
-    int status;
-    hewn_indexer_desc d;
-    hewn_indexer_plan *plan = hewn_plan_begin(sizeof *plan, context, HEWN_STRUCT_hewn_indexer_desc,
-                                              desc, &d, out, &status, err);
-    if (plan) status = fill_plan(plan, context, &d, err);
-    if (!status)
-        *out = plan;
-    else
-        free(plan);
-    return status;
+    return hewn_plan_create(sizeof(**out), context, HEWN_STRUCT_hewn_indexer_desc, desc, fill_plan,
+                            out, err);
 }
 
 void hewn_indexer_plan_destroy(hewn_indexer_plan *plan)
@@ -202,7 +195,7 @@ void hewn_indexer_plan_destroy(hewn_indexer_plan *plan)
 int hewn_indexer_plan_describe(const hewn_indexer_plan *plan, hewn_indexer_plan_info *out,
                                hewn_error *err)
 {
-    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
+    if (!plan) return hewn_fail_null(err, "plan");
     const hewn_cu_launch_config *c = &plan->config;
     const hewn_indexer_plan_info info = {
         .module = plan->loaded->module->name,
@@ -256,23 +249,17 @@ static int launch(const hewn_indexer_plan *plan, const hewn_indexer_args *a, hew
     scalars.starts = a->starts;
     scalars.ends = a->ends;
     scalars.table = a->table;
-    void *params[PARAMS];
-    size_t n = 0;
-    for (; n < INDEXER_MAP_COUNT; n++) params[n] = &maps[n];
-#define X(type, name, rule) params[n++] = &scalars.name;
-    INDEXER_SCALARS(X)
-#undef X
-    hewn_cu_launch_config config = plan->config;
-    config.stream = stream;
-    return hewn_launch_config(plan->context->driver, &config, plan->loaded->function, params, err);
+    struct hewn_params params;
+    hewn_params_begin(&params, maps, INDEXER_MAP_COUNT);
+    hewn_params_add(&params, &scalars, INDEXER_SCALARS(HEWN_SCALAR_SIZE));
+    return hewn_plan_launch(plan->context, plan->loaded, &plan->config, stream, &params, err);
 }
 
 int hewn_indexer_plan_run(const hewn_indexer_plan *plan, const hewn_indexer_args *args,
                           hewn_stream stream, hewn_error *err)
 {
     hewn_indexer_args a;
-    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
-    int status = hewn_struct_take(HEWN_STRUCT_hewn_indexer_args, args, &a, err);
+    int status = hewn_plan_take(plan, HEWN_STRUCT_hewn_indexer_args, args, &a, err);
     if (!status) status = check_addresses(plan, &a, err);
     return status ? status : launch(plan, &a, stream, err);
 }

@@ -1,8 +1,7 @@
 /* Indexer and top-k: host copies of ranges and block tables, compared with a plan. */
 #include "indexer.h"
 
-#include "error.h"
-#include "structs.h"
+#include "plan.h"
 #include "tables.h"
 
 /* What both families know of their rows. */
@@ -36,9 +35,8 @@ static int check_ranges(const struct ranges *r, const int32_t *starts, const int
 int hewn_indexer_plan_check_tables(const hewn_indexer_plan *plan, const hewn_indexer_tables *tables,
                                    hewn_error *err)
 {
-    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
     hewn_indexer_tables t;
-    int status = hewn_struct_take(HEWN_STRUCT_hewn_indexer_tables, tables, &t, err);
+    int status = hewn_plan_take(plan, HEWN_STRUCT_hewn_indexer_tables, tables, &t, err);
     if (status) return status;
     const struct indexer_problem *p = &plan->problem;
     const struct ranges r = {p->rows, p->queries, p->length, p->starts, p->ends, p->pages};
@@ -48,9 +46,8 @@ int hewn_indexer_plan_check_tables(const hewn_indexer_plan *plan, const hewn_ind
 int hewn_topk_plan_check_tables(const hewn_topk_plan *plan, const hewn_topk_tables *tables,
                                 hewn_error *err)
 {
-    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
     hewn_topk_tables t;
-    int status = hewn_struct_take(HEWN_STRUCT_hewn_topk_tables, tables, &t, err);
+    int status = hewn_plan_take(plan, HEWN_STRUCT_hewn_topk_tables, tables, &t, err);
     if (status) return status;
     const struct topk_problem *p = &plan->problem;
     const struct ranges r = {p->rows, p->queries, p->columns, p->starts, p->ends, p->pages};

@@ -126,8 +126,8 @@ int hewn_launch_config(const hewn_driver *driver, const hewn_cu_launch_config *c
 int hewn_function_launch(const hewn_context *context, hewn_function function,
                          const hewn_launch_desc *desc, void **params, hewn_error *err)
 {
-    if (!context) return hewn_fail(err, HEWN_ERR_ARGUMENT, "context: must not be NULL");
-    if (!function) return hewn_fail(err, HEWN_ERR_ARGUMENT, "function: must not be NULL");
+    if (!context) return hewn_fail_null(err, "context");
+    if (!function) return hewn_fail_null(err, "function");
     hewn_launch_desc d;
     int status = hewn_struct_take(HEWN_STRUCT_hewn_launch_desc, desc, &d, err);
     if (!status) status = check_flag("cooperative", d.cooperative, err);
@@ -153,8 +153,8 @@ int hewn_function_launch(const hewn_context *context, hewn_function function,
 int hewn_function_allow_shared(const hewn_context *context, hewn_function function, uint32_t bytes,
                                hewn_error *err)
 {
-    if (!context) return hewn_fail(err, HEWN_ERR_ARGUMENT, "context: must not be NULL");
-    if (!function) return hewn_fail(err, HEWN_ERR_ARGUMENT, "function: must not be NULL");
+    if (!context) return hewn_fail_null(err, "context");
+    if (!function) return hewn_fail_null(err, "function");
     const hewn_driver *driver = context->driver;
     int fixed = 0;
     hewn_cu_result r =

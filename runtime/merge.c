@@ -166,9 +166,10 @@ static int check_lse(hewn_merge_plan *plan, const hewn_merge_desc *d, hewn_error
     return HEWN_OK;
 }
 
-static int fill_plan(hewn_merge_plan *plan, hewn_context *context, const hewn_merge_desc *d,
-                     hewn_error *err)
+static int fill_plan(void *at, hewn_context *context, const void *given, hewn_error *err)
 {
+    hewn_merge_plan *plan = at;
+    const hewn_merge_desc *d = given;
     struct attention_combine_scalars *s = &plan->scalars;
     plan->context = context;
     int status = check_counts(d, err);
@@ -194,16 +195,8 @@ static int fill_plan(hewn_merge_plan *plan, hewn_context *context, const hewn_me
 int hewn_merge_plan_create(hewn_context *context, const hewn_merge_desc *desc,
                            hewn_merge_plan **out, hewn_error *err)
 {
-    int status;
-    hewn_merge_desc d;
-    hewn_merge_plan *plan = hewn_plan_begin(sizeof *plan, context, HEWN_STRUCT_hewn_merge_desc,
-                                            desc, &d, out, &status, err);
-    if (plan) status = fill_plan(plan, context, &d, err);
-    if (!status)
-        *out = plan;
-    else
-        free(plan);
-    return status;
+    return hewn_plan_create(sizeof(**out), context, HEWN_STRUCT_hewn_merge_desc, desc, fill_plan,
+                            out, err);
 }
 
 void hewn_merge_plan_destroy(hewn_merge_plan *plan)
@@ -214,7 +207,7 @@ void hewn_merge_plan_destroy(hewn_merge_plan *plan)
 int hewn_merge_plan_describe(const hewn_merge_plan *plan, hewn_merge_plan_info *out,
                              hewn_error *err)
 {
-    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
+    if (!plan) return hewn_fail_null(err, "plan");
     const hewn_cu_launch_config *c = &plan->config;
     hewn_merge_plan_info info = {
         .module = plan->loaded->module->name,
@@ -245,8 +238,7 @@ int hewn_merge_plan_run(const hewn_merge_plan *plan, const hewn_merge_args *args
                         hewn_stream stream, hewn_error *err)
 {
     hewn_merge_args a;
-    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
-    int status = hewn_struct_take(HEWN_STRUCT_hewn_merge_args, args, &a, err);
+    int status = hewn_plan_take(plan, HEWN_STRUCT_hewn_merge_args, args, &a, err);
     if (status || !plan->scalars.rows) return status;
     status = check_addresses(plan, &a, err);
     if (status) return status;

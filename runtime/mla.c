@@ -16,8 +16,7 @@ enum {
     LOG_BYTES = 4,      /* an lse: f32 */
     WORD = 4,           /* bytes: what f32 and int32 arrays are aligned to */
     COMBINE_CTAS = 512, /* of the combine kernel, that have something to do */
-    LEAST_BOX = 8,      /* rows: where the swizzle repeats */
-    PARAMS = MLA_MAP_COUNT + MLA_SCALAR_COUNT + SM90A_MLA_SECOND_COUNT
+    LEAST_BOX = 8       /* rows: where the swizzle repeats */
 };
 
 _Static_assert(offsetof(struct mla_scalars, length_share) + 4 + MLA_MAP_COUNT * MAP_BYTES ==
@@ -25,6 +24,8 @@ _Static_assert(offsetof(struct mla_scalars, length_share) + 4 + MLA_MAP_COUNT * 
                "the scalars are not laid out as the kernel's parameters");
 _Static_assert(offsetof(struct mla_second_scalars, extra_planes) + 4 == SM90A_MLA_SECOND_BYTES,
                "the second scalars are not laid out as the kernel's parameters");
+_Static_assert(MLA_MAP_COUNT + MLA_SCALAR_COUNT + SM90A_MLA_SECOND_COUNT <= HEWN_PARAMS_MOST,
+               "room");
 _Static_assert(HEWN_F32 == MLA_OUT_F32 && HEWN_F16 == MLA_OUT_F16 && HEWN_BF16 == MLA_OUT_BF16,
                "out_type has the values of hewn_dtype");
 
@@ -324,9 +325,10 @@ static int load_kernels(hewn_mla_plan *plan, hewn_context *context, hewn_error *
     return hewn_plan_load(context, hewn_mla_family(), "mla_combine", 0, &plan->combine, err);
 }
 
-static int fill_plan(hewn_mla_plan *plan, hewn_context *context, const hewn_mla_desc *desc,
-                     hewn_error *err)
+static int fill_plan(void *at, hewn_context *context, const void *given, hewn_error *err)
 {
+    hewn_mla_plan *plan = at;
+    const hewn_mla_desc *desc = given;
     plan->context = context;
     int status = hewn_mla_check(desc, &plan->problem, err);
     if (status) return status;
@@ -353,16 +355,8 @@ static int fill_plan(hewn_mla_plan *plan, hewn_context *context, const hewn_mla_
 int hewn_mla_plan_create(hewn_context *context, const hewn_mla_desc *desc, hewn_mla_plan **out,
                          hewn_error *err)
 {
-    int status;
-    hewn_mla_desc d;
-    hewn_mla_plan *plan = hewn_plan_begin(sizeof *plan, context, HEWN_STRUCT_hewn_mla_desc, desc,
-                                          &d, out, &status, err);
-    if (plan) status = fill_plan(plan, context, &d, err);
-    if (!status)
-        *out = plan;
-    else
-        free(plan);
-    return status;
+    return hewn_plan_create(sizeof(**out), context, HEWN_STRUCT_hewn_mla_desc, desc, fill_plan, out,
+                            err);
 }
 
 void hewn_mla_plan_destroy(hewn_mla_plan *plan)
@@ -372,7 +366,7 @@ void hewn_mla_plan_destroy(hewn_mla_plan *plan)
 
 int hewn_mla_plan_describe(const hewn_mla_plan *plan, hewn_mla_plan_info *out, hewn_error *err)
 {
-    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
+    if (!plan) return hewn_fail_null(err, "plan");
     const hewn_cu_launch_config *c = &plan->config;
     const hewn_mla_plan_info info = {
         .module = plan->loaded->module->name,
@@ -462,21 +456,12 @@ static int launch_kernels(const hewn_mla_plan *plan, const hewn_mla_args *a, hew
         scalars.part_records = a->workspace + plan->records;
         scalars.firsts = plan->firsts ? a->workspace + plan->firsts : 0;
     }
-    void *params[PARAMS];
-    size_t n = 0;
-    for (; n < MLA_MAP_COUNT; n++) params[n] = &maps[n];
-#define X(type, name, rule) params[n++] = &scalars.name;
-    MLA_SCALARS(X)
-#undef X
-    if (kernel_of(&plan->problem)->second) {
-#define X(type, name, rule) params[n++] = &second.name;
-        SM90A_MLA_SECOND_SCALARS(X)
-#undef X
-    }
-    hewn_cu_launch_config config = plan->config;
-    config.stream = stream;
-    status =
-        hewn_launch_config(plan->context->driver, &config, plan->loaded->function, params, err);
+    struct hewn_params params;
+    hewn_params_begin(&params, maps, MLA_MAP_COUNT);
+    hewn_params_add(&params, &scalars, MLA_SCALARS(HEWN_SCALAR_SIZE));
+    if (kernel_of(&plan->problem)->second)
+        hewn_params_add(&params, &second, SM90A_MLA_SECOND_SCALARS(HEWN_SCALAR_SIZE));
+    status = hewn_plan_launch(plan->context, plan->loaded, &plan->config, stream, &params, err);
     if (!status && plan->combine) status = launch_combine(plan, &scalars, stream, err);
     return status;
 }
@@ -485,8 +470,7 @@ int hewn_mla_plan_run(const hewn_mla_plan *plan, const hewn_mla_args *args, hewn
                       hewn_error *err)
 {
     hewn_mla_args a;
-    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
-    int status = hewn_struct_take(HEWN_STRUCT_hewn_mla_args, args, &a, err);
+    int status = hewn_plan_take(plan, HEWN_STRUCT_hewn_mla_args, args, &a, err);
     if (!status) status = check_addresses(plan, &a, err);
     if (status) return status;
     return plan->decode.kernel ? hewn_mla_decode_run(plan, &a, stream, err)

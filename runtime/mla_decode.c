@@ -9,14 +9,14 @@
 
 #include "../ptx/sm_100f/decode.plan.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 enum {
-    LOG_BYTES = 4,       /* an lse: f32 */
-    LEAST_BOX = 16,      /* rows: smaller boxes are slower than rows fetched one by one */
-    COMBINE_CTAS = 1056, /* of the combine kernel, that a device holds at a time */
-    PARAMS = DECODE_MAP_COUNT + DECODE_SCALAR_COUNT + (SM100F_MLA_SCALARS(SCALAR_ONE))
+    LOG_BYTES = 4,      /* an lse: f32 */
+    LEAST_BOX = 16,     /* rows: smaller boxes are slower than rows fetched one by one */
+    COMBINE_CTAS = 1056 /* of the combine kernel, that a device holds at a time */
 };
 
 static const struct decode_kernel kernels[] = {
@@ -24,6 +24,13 @@ static const struct decode_kernel kernels[] = {
     SM100F_MLA_VARIANTS(KERNEL)
 #undef KERNEL
 };
+
+_Static_assert(DECODE_MAP_COUNT + DECODE_SCALAR_COUNT + (SM100F_MLA_SCALARS(SCALAR_ONE)) <=
+                   HEWN_PARAMS_MOST,
+               "room");
+_Static_assert(offsetof(struct mla_list_scalars, extra_pages) + 4 ==
+                   (0 SM100F_MLA_SCALARS(SCALAR_BYTES)),
+               "the list's scalars are not laid out as the kernel's parameters");
 
 enum { ROWS = SM100F_MLA_ROWS }; /* of a tile of every kernel */
 
@@ -368,19 +375,11 @@ int hewn_mla_decode_run(const hewn_mla_plan *plan, const hewn_mla_args *args, he
         s.part_lse = args->workspace + plan->part_lse;
         s.records = args->workspace + plan->records;
     }
-    void *params[PARAMS];
-    size_t n = 0;
-    for (; n < DECODE_MAP_COUNT; n++) params[n] = &maps[n];
-#define X(type, name, rule) params[n++] = &s.name;
-    DECODE_SCALARS(X)
-#undef X
-#define X(type, name, rule) params[n++] = &list.name;
-    SM100F_MLA_SCALARS(X)
-#undef X
-    hewn_cu_launch_config config = plan->config;
-    config.stream = stream;
-    status =
-        hewn_launch_config(plan->context->driver, &config, plan->loaded->function, params, err);
+    struct hewn_params params;
+    hewn_params_begin(&params, maps, DECODE_MAP_COUNT);
+    hewn_params_add(&params, &s, DECODE_SCALARS(HEWN_SCALAR_SIZE));
+    hewn_params_add(&params, &list, SM100F_MLA_SCALARS(HEWN_SCALAR_SIZE));
+    status = hewn_plan_launch(plan->context, plan->loaded, &plan->config, stream, &params, err);
     if (!status && plan->combine) status = launch_combine(plan, &s, stream, err);
     return status;
 }

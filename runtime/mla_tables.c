@@ -2,7 +2,7 @@
 #include "mla.h"
 
 #include "error.h"
-#include "structs.h"
+#include "plan.h"
 #include "tables.h"
 
 /* Arrays of lengths, and what they are of: sequences' keys or entries of lists, at most `all`. */
@@ -56,9 +56,8 @@ static int check_extra(const struct mla_problem *p, const hewn_mla_tables *t, he
 int hewn_mla_plan_check_tables(const hewn_mla_plan *plan, const hewn_mla_tables *tables,
                                hewn_error *err)
 {
-    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
     hewn_mla_tables t;
-    int status = hewn_struct_take(HEWN_STRUCT_hewn_mla_tables, tables, &t, err);
+    int status = hewn_plan_take(plan, HEWN_STRUCT_hewn_mla_tables, tables, &t, err);
     if (status) return status;
     const struct mla_problem *p = &plan->problem;
     const struct hewn_array lengths = {"", "lengths", t.lengths}, table = {"", "table", t.table};

@@ -299,8 +299,8 @@ static int load_all(hewn_context *context, const hewn_family *family, hewn_error
 
 int hewn_family_preload(hewn_context *context, const hewn_family *family, hewn_error *err)
 {
-    if (!context) return hewn_fail(err, HEWN_ERR_ARGUMENT, "context: must not be NULL");
-    if (!family) return hewn_fail(err, HEWN_ERR_ARGUMENT, "family: must not be NULL");
+    if (!context) return hewn_fail_null(err, "context");
+    if (!family) return hewn_fail_null(err, "family");
     int status = hewn_context_push(context, err);
     if (status) return status;
     pthread_mutex_lock(&context->loading);

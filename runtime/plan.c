@@ -3,22 +3,37 @@
 
 #include "error.h"
 
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
-void *hewn_plan_begin(size_t size, const hewn_context *context, enum hewn_struct type,
-                      const void *desc, void *taken, const void *out, int *status, hewn_error *err)
+enum { DESC_MOST = 256 }; /* bytes */
+#define X(type, last) _Static_assert(sizeof(type) <= DESC_MOST, #type ": room for a description");
+HEWN_STRUCTS(X)
+#undef X
+
+int hewn_plan_create(size_t size, hewn_context *context, enum hewn_struct type, const void *desc,
+                     hewn_plan_fill *fill, void *out, hewn_error *err)
 {
-    void *plan = NULL;
-    if (!context)
-        *status = hewn_fail(err, HEWN_ERR_ARGUMENT, "context: must not be NULL");
-    else if (!out)
-        *status = hewn_fail(err, HEWN_ERR_ARGUMENT, "out: must not be NULL");
+    _Alignas(max_align_t) unsigned char taken[DESC_MOST];
+    if (!context) return hewn_fail_null(err, "context");
+    if (!out) return hewn_fail_null(err, "out");
+    int status = hewn_struct_take(type, desc, taken, err);
+    if (status) return status;
+    void *plan = calloc(1, size);
+    if (!plan) return hewn_fail(err, HEWN_ERR_MEMORY, "out of host memory for the plan");
+    status = fill(plan, context, taken, err);
+    if (status)
+        free(plan);
     else
-        *status = hewn_struct_take(type, desc, taken, err);
-    if (*status) return NULL;
-    plan = calloc(1, size);
-    if (!plan) *status = hewn_fail(err, HEWN_ERR_MEMORY, "out of host memory for the plan");
-    return plan;
+        memcpy(out, &plan, sizeof plan);
+    return status;
+}
+
+int hewn_plan_take(const void *plan, enum hewn_struct type, const void *from, void *to,
+                   hewn_error *err)
+{
+    return plan ? hewn_struct_take(type, from, to, err) : hewn_fail_null(err, "plan");
 }
 
 /* ---- the kernel -- */
@@ -72,6 +87,29 @@ int hewn_plan_place_maps(const hewn_context *context, const struct hewn_map *map
                                     at[i]);
     }
     return HEWN_OK;
+}
+
+/* ---- the launch of a run -- */
+
+void hewn_params_begin(struct hewn_params *p, hewn_cu_tensor_map *maps, size_t count)
+{
+    for (size_t i = 0; i < count; i++) p->at[i] = &maps[i];
+    p->count = count;
+}
+
+void hewn_params_add(struct hewn_params *p, void *scalars, const char *sizes)
+{
+    char *at = scalars;
+    for (; *sizes; at += *sizes++) p->at[p->count++] = at;
+}
+
+int hewn_plan_launch(const hewn_context *context, const struct hewn_loaded *loaded,
+                     const hewn_cu_launch_config *config, hewn_stream stream,
+                     struct hewn_params *params, hewn_error *err)
+{
+    hewn_cu_launch_config c = *config;
+    c.stream = stream;
+    return hewn_launch_config(context->driver, &c, loaded->function, params->at, err);
 }
 
 /* ---- addresses of a run -- */

@@ -8,13 +8,17 @@
 #include "context.h"
 #include "structs.h"
 
+/* What makes a plan, zeroed before, of a description in this version's size. It keeps nothing where it fails. */
+typedef int hewn_plan_fill(void *plan, hewn_context *context, const void *desc, hewn_error *err);
 /*
- * The first part of every plan_create: judges the arguments, copies the caller's description, a struct of
- * type `type`, to `taken`, and gives `size` zeroed bytes for the plan. NULL with *status set on failure. The
- * caller fills the plan and hands it over, or frees it.
+ * Every plan_create: judges the arguments, fills a plan of `size` bytes by the caller's description, a struct of
+ * type `type`, and hands it over to *out, the address of a pointer to a plan.
  */
-void *hewn_plan_begin(size_t size, const hewn_context *context, enum hewn_struct type,
-                      const void *desc, void *taken, const void *out, int *status, hewn_error *err);
+int hewn_plan_create(size_t size, hewn_context *context, enum hewn_struct type, const void *desc,
+                     hewn_plan_fill *fill, void *out, hewn_error *err);
+/* How other calls begin: hewn_struct_take, where there is a plan. */
+int hewn_plan_take(const void *plan, enum hewn_struct type, const void *from, void *to,
+                   hewn_error *err);
 
 /* The family's module of that name for the context's device, or HEWN_ERR_NO_MODULE. */
 int hewn_plan_choose(const hewn_context *context, const hewn_family *family, const char *name,
@@ -31,6 +35,28 @@ int hewn_plan_prepare_maps(const hewn_context *context, struct hewn_map *maps,
 int hewn_plan_place_maps(const hewn_context *context, const struct hewn_map *maps,
                          const char *const *names, const hewn_deviceptr *at, size_t count,
                          hewn_cu_tensor_map *placed, hewn_error *err);
+
+/* ---- the launch of a run -- */
+
+/* The addresses of a kernel's parameters, in their order. */
+enum { HEWN_PARAMS_MOST = 80 };
+struct hewn_params {
+    void *at[HEWN_PARAMS_MOST];
+    size_t count;
+};
+/* A list of scalars as one string, of their sizes: LIST(HEWN_SCALAR_SIZE). */
+#define HEWN_SCALAR_SIZE(type, name, rule) HEWN_SCALAR_SIZE_##type
+#define HEWN_SCALAR_SIZE_u64               "\10"
+#define HEWN_SCALAR_SIZE_u32               "\4"
+#define HEWN_SCALAR_SIZE_f32               "\4"
+
+/* The first ones are `count` tensor maps. */
+void hewn_params_begin(struct hewn_params *p, hewn_cu_tensor_map *maps, size_t count);
+/* Behind them the fields of `scalars`, which lie one behind another without padding. */
+void hewn_params_add(struct hewn_params *p, void *scalars, const char *sizes);
+int hewn_plan_launch(const hewn_context *context, const struct hewn_loaded *loaded,
+                     const hewn_cu_launch_config *config, hewn_stream stream,
+                     struct hewn_params *params, hewn_error *err);
 
 /* ---- addresses of a run -- */
 

@@ -7,12 +7,8 @@ int hewn_split_combine(const hewn_context *context, const struct hewn_loaded *co
                        const hewn_cu_launch_config *config, struct split_combine_scalars *scalars,
                        hewn_stream stream, hewn_error *err)
 {
-    void *params[SPLIT_COMBINE_SCALAR_COUNT];
-    size_t n = 0;
-#define X(type, name, rule) params[n++] = &scalars->name;
-    SPLIT_COMBINE_SCALARS(X)
-#undef X
-    hewn_cu_launch_config c = *config;
-    c.stream = stream;
-    return hewn_launch_config(context->driver, &c, combine->function, params, err);
+    struct hewn_params params;
+    hewn_params_begin(&params, NULL, 0);
+    hewn_params_add(&params, scalars, SPLIT_COMBINE_SCALARS(HEWN_SCALAR_SIZE));
+    return hewn_plan_launch(context, combine, config, stream, &params, err);
 }

@@ -262,8 +262,8 @@ int hewn_tensormap_encode(const hewn_context *context, const hewn_tensormap_desc
                           const char *what, hewn_tensormap *out, hewn_error *err)
 {
     if (!what) what = "tensor";
-    if (!context) return hewn_fail(err, HEWN_ERR_ARGUMENT, "context: must not be NULL");
-    if (!out) return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: must not be NULL");
+    if (!context) return hewn_fail_null(err, "context");
+    if (!out) return hewn_fail_null(err, "out");
     if ((uintptr_t)out % _Alignof(hewn_cu_tensor_map))
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: address %p is not a multiple of %zu",
                          (void *)out, _Alignof(hewn_cu_tensor_map));

@@ -49,8 +49,8 @@ static uint64_t place(hewn_tmem_region *regions, size_t count, int assign)
 int hewn_tmem_place(hewn_tmem_region *regions, size_t count, uint32_t ctas_per_sm,
                     hewn_tmem_plan *out, hewn_error *err)
 {
-    if (!regions) return hewn_fail(err, HEWN_ERR_ARGUMENT, "regions: must not be NULL");
-    if (!out) return hewn_fail(err, HEWN_ERR_ARGUMENT, "out: must not be NULL");
+    if (!regions) return hewn_fail_null(err, "regions");
+    if (!out) return hewn_fail_null(err, "out");
     if (count == 0) return hewn_fail(err, HEWN_ERR_ARGUMENT, "count: 0 regions, at least 1 needed");
     int status = check_regions(regions, count, err);
     if (status) return status;

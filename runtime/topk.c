@@ -83,9 +83,10 @@ static int fill_scalars(hewn_topk_plan *plan, hewn_error *err)
     return HEWN_OK;
 }
 
-static int fill_plan(hewn_topk_plan *plan, hewn_context *context, const hewn_topk_desc *desc,
-                     hewn_error *err)
+static int fill_plan(void *at, hewn_context *context, const void *given, hewn_error *err)
 {
+    hewn_topk_plan *plan = at;
+    const hewn_topk_desc *desc = given;
     plan->context = context;
     int status = hewn_topk_check(desc, &plan->problem, err);
     if (!status) status = fill_scalars(plan, err);
@@ -96,16 +97,8 @@ static int fill_plan(hewn_topk_plan *plan, hewn_context *context, const hewn_top
 int hewn_topk_plan_create(hewn_context *context, const hewn_topk_desc *desc, hewn_topk_plan **out,
                           hewn_error *err)
 {
-    int status;
-    hewn_topk_desc d;
-    hewn_topk_plan *plan = hewn_plan_begin(sizeof *plan, context, HEWN_STRUCT_hewn_topk_desc, desc,
-                                           &d, out, &status, err);
-    if (plan) status = fill_plan(plan, context, &d, err);
-    if (!status)
-        *out = plan;
-    else
-        free(plan);
-    return status;
+    return hewn_plan_create(sizeof(**out), context, HEWN_STRUCT_hewn_topk_desc, desc, fill_plan,
+                            out, err);
 }
 
 void hewn_topk_plan_destroy(hewn_topk_plan *plan)
@@ -115,7 +108,7 @@ void hewn_topk_plan_destroy(hewn_topk_plan *plan)
 
 int hewn_topk_plan_describe(const hewn_topk_plan *plan, hewn_topk_plan_info *out, hewn_error *err)
 {
-    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
+    if (!plan) return hewn_fail_null(err, "plan");
     const hewn_cu_launch_config *c = &plan->config;
     const hewn_topk_plan_info info = {
         .module = plan->loaded->module->name,
@@ -150,8 +143,7 @@ int hewn_topk_plan_run(const hewn_topk_plan *plan, const hewn_topk_args *args, h
                        hewn_error *err)
 {
     hewn_topk_args a;
-    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
-    int status = hewn_struct_take(HEWN_STRUCT_hewn_topk_args, args, &a, err);
+    int status = hewn_plan_take(plan, HEWN_STRUCT_hewn_topk_args, args, &a, err);
     if (!status) status = check_addresses(plan, &a, err);
     if (status) return status;
     struct topk_scalars scalars = plan->scalars;
@@ -160,12 +152,8 @@ int hewn_topk_plan_run(const hewn_topk_plan *plan, const hewn_topk_args *args, h
     scalars.starts = a.starts;
     scalars.ends = a.ends;
     scalars.table = a.table;
-    void *params[TOPK_SCALAR_COUNT];
-    size_t n = 0;
-#define X(type, name, rule) params[n++] = &scalars.name;
-    TOPK_SCALARS(X)
-#undef X
-    hewn_cu_launch_config config = plan->config;
-    config.stream = stream;
-    return hewn_launch_config(plan->context->driver, &config, plan->loaded->function, params, err);
+    struct hewn_params params;
+    hewn_params_begin(&params, NULL, 0);
+    hewn_params_add(&params, &scalars, TOPK_SCALARS(HEWN_SCALAR_SIZE));
+    return hewn_plan_launch(plan->context, plan->loaded, &plan->config, stream, &params, err);
 }

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PARAMS = W4_MAP_COUNT + W4_SCALAR_COUNT, TMA_ALIGN = 16, TOGETHER = 4 };
+enum { TMA_ALIGN = 16, TOGETHER = 4 };
 
 _Static_assert(offsetof(struct w4_scalars, wide) + 4 + W4_MAP_COUNT * MAP_BYTES == W4_PARAM_BYTES,
                "the scalars are not laid out as the kernel's parameters");
@@ -121,9 +121,10 @@ static int load_kernel(hewn_w4_plan *plan, hewn_context *context, hewn_error *er
                                    &plan->loaded, err);
 }
 
-static int fill_plan(hewn_w4_plan *plan, hewn_context *context, const hewn_w4_desc *desc,
-                     hewn_error *err)
+static int fill_plan(void *at, hewn_context *context, const void *given, hewn_error *err)
 {
+    hewn_w4_plan *plan = at;
+    const hewn_w4_desc *desc = given;
     plan->context = context;
     int status = hewn_w4_check(desc, &plan->problem, err);
     if (!status) status = choose_shape(plan, err);
@@ -140,16 +141,8 @@ static int fill_plan(hewn_w4_plan *plan, hewn_context *context, const hewn_w4_de
 int hewn_w4_plan_create(hewn_context *context, const hewn_w4_desc *desc, hewn_w4_plan **out,
                         hewn_error *err)
 {
-    int status;
-    hewn_w4_desc d;
-    hewn_w4_plan *plan = hewn_plan_begin(sizeof *plan, context, HEWN_STRUCT_hewn_w4_desc, desc, &d,
-                                         out, &status, err);
-    if (plan) status = fill_plan(plan, context, &d, err);
-    if (!status)
-        *out = plan;
-    else
-        free(plan);
-    return status;
+    return hewn_plan_create(sizeof(**out), context, HEWN_STRUCT_hewn_w4_desc, desc, fill_plan, out,
+                            err);
 }
 
 void hewn_w4_plan_destroy(hewn_w4_plan *plan)
@@ -159,7 +152,7 @@ void hewn_w4_plan_destroy(hewn_w4_plan *plan)
 
 int hewn_w4_plan_describe(const hewn_w4_plan *plan, hewn_w4_plan_info *out, hewn_error *err)
 {
-    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
+    if (!plan) return hewn_fail_null(err, "plan");
     const hewn_cu_launch_config *c = &plan->config;
     const hewn_w4_plan_info info = {
         .module = plan->loaded->module->name,
@@ -197,8 +190,7 @@ int hewn_w4_plan_run(const hewn_w4_plan *plan, const hewn_w4_args *args, hewn_st
 {
     hewn_w4_args a;
     hewn_cu_tensor_map map;
-    if (!plan) return hewn_fail(err, HEWN_ERR_ARGUMENT, "plan: must not be NULL");
-    int status = hewn_struct_take(HEWN_STRUCT_hewn_w4_args, args, &a, err);
+    int status = hewn_plan_take(plan, HEWN_STRUCT_hewn_w4_args, args, &a, err);
     if (!status) status = check_addresses(plan, &a, err);
     if (!status)
         status = hewn_plan_place_maps(plan->context, &plan->map, map_names, &a.x, W4_MAP_COUNT,
@@ -209,12 +201,8 @@ int hewn_w4_plan_run(const hewn_w4_plan *plan, const hewn_w4_args *args, hewn_st
     scalars.w = a.w;
     scalars.d = a.d;
     scalars.wide = (a.d | scalars.d_row) % four == 0;
-    void *params[PARAMS] = {&map};
-    size_t n = W4_MAP_COUNT;
-#define X(type, name, rule) params[n++] = &scalars.name;
-    W4_SCALARS(X)
-#undef X
-    hewn_cu_launch_config config = plan->config;
-    config.stream = stream;
-    return hewn_launch_config(plan->context->driver, &config, plan->loaded->function, params, err);
+    struct hewn_params params;
+    hewn_params_begin(&params, &map, W4_MAP_COUNT);
+    hewn_params_add(&params, &scalars, W4_SCALARS(HEWN_SCALAR_SIZE));
+    return hewn_plan_launch(plan->context, plan->loaded, &plan->config, stream, &params, err);
 }

@@ -24,8 +24,8 @@ static int take_row(const char *name, int64_t given, uint64_t least, uint64_t *r
 static int take_rows(const struct w4_problem *p, const hewn_w4_weights *w, struct rows *r,
                      hewn_error *err)
 {
-    if (!w->values) return hewn_fail(err, HEWN_ERR_ARGUMENT, "values: must not be NULL");
-    if (!w->scales) return hewn_fail(err, HEWN_ERR_ARGUMENT, "scales: must not be NULL");
+    if (!w->values) return hewn_fail_null(err, "values");
+    if (!w->scales) return hewn_fail_null(err, "scales");
     if (p->zeros != (w->zeros != NULL))
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "zeros: must %sbe NULL with format %s",
                          p->zeros ? "not " : "", hewn_w4_format_name(p->format));
@@ -122,7 +122,7 @@ int hewn_w4_packed_bytes(const hewn_w4_desc *desc, uint64_t *bytes, hewn_error *
     struct w4_problem p;
     int status = check(desc, &p, err);
     if (status) return status;
-    if (!bytes) return hewn_fail(err, HEWN_ERR_ARGUMENT, "bytes: must not be NULL");
+    if (!bytes) return hewn_fail_null(err, "bytes");
     *bytes = p.packed;
     return HEWN_OK;
 }
@@ -138,7 +138,7 @@ int hewn_w4_pack(const hewn_w4_desc *desc, const hewn_w4_weights *weights, void 
     if (!status) status = take_rows(&p, &w, &r, err);
     if (!status) status = check_zeros(&p, &r, err);
     if (status) return status;
-    if (!packed) return hewn_fail(err, HEWN_ERR_ARGUMENT, "packed: must not be NULL");
+    if (!packed) return hewn_fail_null(err, "packed");
     if (bytes != p.packed)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "bytes: %llu, but the packed weights have %llu",
                          (unsigned long long)bytes, (unsigned long long)p.packed);
