@@ -38,7 +38,7 @@ mandir     = $(PREFIX)/share/man/man1
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
 OPT_rel   := -O2 -g -DNDEBUG
 OPT_dbg   := -O0 -g3
-OPT_asan  := -O1 -g -fsanitize=address -fno-omit-frame-pointer
+OPT_asan  := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 OPT_ubsan := -O1 -g -fsanitize=undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 OPT_tsan  := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
 OPT_cov   := -O0 -g --coverage

@@ -176,7 +176,7 @@ a_share() {
         for t in driver_api driver_launch driver_graph driver_stream driver_repeat driver_memory driver_link driver_texture tensormap; do run "$t on $gpu" on $gpu "$bin/$t"; done
         run "gemm on $gpu, a share" on $gpu "$bin/gemm" --share 0/40
         run "kinds on $gpu, a share" on $gpu "$bin/kinds" --share 0/12
-        run "tuning on $gpu" on $gpu "$bin/tuning"
+        run "tuning on $gpu, a share" on $gpu "$bin/tuning" --share 0/3
         run "attention on $gpu, a share" on $gpu "$bin/attention" --share 0/20
         run "combine on $gpu, a share" on $gpu "$bin/combine" --share 0/4
         run "compiled on $gpu" on $gpu env HEWN_TEST_CUDA="$SRC/tests/driver/nvcc" "$bin/compiled"

@@ -53,6 +53,18 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/*
+ * The first launch ran; from number `from` on one took less than a quarter of that. One is asked for and not all:
+ * where other programs run, any launch may be put off.
+ */
+static void check_skipped(const double took[LAUNCHES], int from)
+{
+    double least = took[from];
+    for (int i = from; i < LAUNCHES; i++) least = took[i] < least ? took[i] : least;
+    CHECK(!simulated || least < took[0] / 4, "the first took %g s, the quickest %g s", took[0],
+          least);
+}
+
 /* Puts `value` into all words. */
 static void set(hewn_cu_deviceptr at, unsigned value)
 {
@@ -72,8 +84,7 @@ static void test_skips(void)
         took[i] = seconds() - began;
     }
     CHECK_INT(count_wrong(out, 7, THREADS), 0);
-    for (int i = 1; simulated && i < LAUNCHES; i++)
-        CHECK(took[i] < took[0] / 4, "the first took %g s, number %d %g s", took[0], i, took[i]);
+    check_skipped(took, 1);
 }
 
 static void test_inputs(void)
@@ -150,7 +161,7 @@ static void chain(hewn_cu_deviceptr out, hewn_cu_deviceptr in, unsigned want)
 static void test_chain(void)
 {
     hewn_cu_deviceptr in = buffer(128), out = buffer(128);
-    double took[LAUNCHES], least = 1e9;
+    double took[LAUNCHES];
 
     if (!test_case("launches that find what equal ones found write what those wrote")) return;
     set(in, 7);
@@ -159,9 +170,7 @@ static void test_chain(void)
         chain(out, in, 7);
         took[i] = seconds() - began;
     }
-    for (int i = 3; i < LAUNCHES; i++) least = took[i] < least ? took[i] : least;
-    CHECK(!simulated || least < took[0] / 4, "the first took %g s, the quickest %g s", took[0],
-          least);
+    check_skipped(took, 3);
     for (unsigned round = 20; round < 23; round++) {
         set(in, round);
         for (int i = 0; i < 4; i++) {

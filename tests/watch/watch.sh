@@ -22,13 +22,14 @@ watch() {
     HEWN_LIBCUDA=$SIM HEWN_SIM_GPU=$gpu HEWN_SIM_HANG=1 HEWN_SIM_CHECK=0 timeout 120 "$hewn" watch "$@" >"$out" 2>&1
 }
 
-# hang CASE GPU WHO [WHAT]: named after the second that --after gives and before the next one is over. WHO waits at a
+# hang CASE GPU WHO [WHAT]: named after the second that --after gives, on an idle machine before the next one is over
+# (hardware.sh asks for that); here other tests run beside it, and ten seconds are the bound. WHO waits at a
 # line that the case marks, for WHAT. Then the repaired twin runs, right and watched.
 hang() {
     name=$1 case=$SRC/tests/zoo/$1.ptx
     watch "$2" --after 1 "$hewn" run "$case"
     status "$name: hewn watch of a hang" 1 $?
-    want "$name: within a second" '^hewn watch: zoo hangs: for 1\.[0-9] s nothing has moved' "$out"
+    want "$name: within seconds" '^hewn watch: zoo hangs: for [1-9]\.[0-9] s nothing has moved' "$out"
     lines=$(grep -n 'zoo: here' "$case" | cut -d: -f1 | tr '\n' '|' | sed 's/|$//; s/|/\\|/g')
     [ -n "$5" ] && lines=$5
     want "$name: who, where, for what" "^  $3 waits\{0,1\} at [^ ]*$name.ptx:\($lines\) for $4" "$out"
