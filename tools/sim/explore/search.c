@@ -375,6 +375,15 @@ static bool run_once(struct search *s, struct walk *w, const struct launch *l,
 
 /* ---- the order in a word ---- */
 
+/* Whether memory holds at the end what the exploration tells of the order. */
+static bool leaves_same(const struct images *m, const struct exploration *x)
+{
+    uint64_t at;
+    uint32_t first, other;
+    if (x->end != EXPLORE_DIFFERS || !x->differs_at) return true;
+    return images_differ(m, &at, &first, &other) && at == x->differs_at && other == x->other;
+}
+
 /* Whether the schedule's first steps, and the usual ones behind them, come to the same. */
 static bool prefix_shows(const struct launch *l, const struct images *m,
                          const struct explore_limits *limits, const struct exploration *x,
@@ -392,7 +401,7 @@ static bool prefix_shows(const struct launch *l, const struct images *m,
     end = end_of(&r.walk, run.result, m, limits, false);
     replay_end(&r);
     return !r.strayed && !r.endless && !r.walk.failed && !r.walk.too_long && end == x->end &&
-           run.result == x->result;
+           run.result == x->result && leaves_same(m, x);
 }
 
 /* The fewest steps of the run's that lead to its end. What is longer leads there too, as a rule; the whole run does. */
