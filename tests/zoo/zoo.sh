@@ -99,6 +99,9 @@ for d in -DATOMIC -DREAD -DARRIVE -DCOPY -DMULTICAST; do
     form more-peer-early 1 $d 'error: cluster-start'
     form more-peer-early 0 "$d -DFIXED" "$clean"
 done
+form refill-arrive-narrow 1 -DSTORE 'error: proxy'
+form refill-arrive-narrow 0 '-DSTORE -DFIXED' "1 clean,$clean; 1 idiom by the letter (--pedantic)$"
+form refill-arrive-narrow 1 -DREMOTE 'error: race' 'arrival and wait need .cluster'
 form more-peer-leaves 1 -DWRITE 'error: cluster-exit'
 form more-peer-leaves 1 -DRELAXED 'error: cluster-exit'
 form more-peer-leaves 0 '-DWRITE -DFIXED' "$clean"

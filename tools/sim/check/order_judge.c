@@ -18,13 +18,11 @@ static bool generic_component(uint8_t kind)
 
 /*
  * A write that is there once its end is known, whatever the scope of the arrival that told of it: the hardware has told a
- * barrier of it, or it is a cp.async, which writes the shared memory of its own CTA, before an asynchronous write
- * there (interpretation; order_judge asks for the proxy fence between). No store of a thread.
+ * barrier of it.
  */
-static bool is_there(const struct touch *t, uint8_t kind)
+static bool is_there(uint8_t kind)
 {
-    return kind == COMPONENT_REMOTE_STORE || !generic_component(kind) ||
-           (t->async && kind == COMPONENT_CP_ASYNC);
+    return kind == COMPONENT_REMOTE_STORE || !generic_component(kind);
 }
 
 /* ---- judging a pair ---- */
@@ -247,6 +245,29 @@ static enum standing judge_surface(const struct accessor *a, bool wrote)
     return STANDING_ORDERED;
 }
 
+/*
+ * A thread's store to the shared memory of its own CTA, or its cp.async, before an asynchronous write there by another
+ * CTA. Behind a proxy fence it is in that memory, and no later operation of the thread overtakes it (interpretation; the
+ * letter has the arrival hand it over). A store to the memory of another CTA may still be under way.
+ */
+static bool stays_home(const struct touch *t, const struct component *p)
+{
+    const struct accessor *a = t->context;
+    return t->async && a->place == PLACE_SHARED && p->warp->cta == a->cta &&
+           (p->kind == COMPONENT_WARP || p->kind == COMPONENT_CP_ASYNC);
+}
+
+/* A write behind what an arrival of .cta scope has told another CTA of: reads are over, and writes where is_there or stays_home. */
+static enum standing judge_narrow(const struct touch *t, const struct component *p, epoch prior,
+                                  bool wrote)
+{
+    if (!wrote || !t->async || !generic_component(p->kind)) return STANDING_ACCEPTED;
+    if (!clock_knows(&t->now->narrow_bridged, prior))
+        return report(t, prior, wrote, FIND_PROXY, SEV_ERROR);
+    if (!is_there(p->kind)) accept(t, prior, wrote, FIND_RACE, IDIOM_SCOPE_LEFT_OUT);
+    return STANDING_ACCEPTED;
+}
+
 enum standing order_judge(struct touch *t, epoch prior, bool wrote)
 {
     const struct accessor *a = t->context;
@@ -271,12 +292,9 @@ enum standing order_judge(struct touch *t, epoch prior, bool wrote)
         order_groups_over(a->w, prior))
         return STANDING_ORDERED;
     if (settled(t, prior)) return settle(t);
-    if (t->write && (!wrote || is_there(t, p->kind)) && clock_knows(&t->now->narrow, prior)) {
-        if (t->async && wrote && generic_component(p->kind) &&
-            !clock_knows(&t->now->narrow_bridged, prior))
-            return report(t, prior, wrote, FIND_PROXY, SEV_ERROR);
-        return STANDING_ACCEPTED;
-    }
+    if (t->write && clock_knows(&t->now->narrow, prior) &&
+        (!wrote || is_there(p->kind) || stays_home(t, p)))
+        return judge_narrow(t, p, prior, wrote);
     /* Morally strong: both strong or atomic, by one proxy. */
     /* Threads that store one value to one place do no harm by it, whichever comes last. */
     if (wrote && p->kind == COMPONENT_WARP && stores_same(a, prior)) return STANDING_ACCEPTED;

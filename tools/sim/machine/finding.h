@@ -146,7 +146,8 @@ struct ptx_loc;
     X(LOAD_USED, "load-used", 1, "The use of its registers stands for a tcgen05.wait::ld.",    \
       "Instruction tcgen05.ld")                                                                \
     X(SCOPE_LEFT_OUT, "scope-left-out", 1,                                                     \
-      "Tensor memory is handed to another CTA by an mbarrier arrival or wait of .cta scope.",  \
+      "Tensor memory, or shared memory to be written over, is handed to another CTA by an "    \
+      "mbarrier arrival or wait of .cta scope.",                                               \
       "Instruction mbarrier.arrive")                                                           \
     X(COLUMNS_LEFT, "columns-left", 1,                                                         \
       "Columns are freed, or stored to, behind a relaxed barrier of the cluster.",             \
