@@ -388,6 +388,31 @@ static bool primary_life(void)
     return cu.cuMemAlloc_v2(&address, 64) == HEWN_CU_CONTEXT_IS_DESTROYED;
 }
 
+/* What an H200 answers, whose GPCs differ; of a part of it all SMs are one. */
+static bool clusters_of_gpcs(void)
+{
+    static const struct {
+        uint32_t size;
+        int fit;
+    } want[] = {{2, 66}, {4, 30}, {8, 15}, {16, 7}};
+    hewn_cu_function f;
+    bool right = true;
+    setenv("HEWN_SIM_GPU", "h200", 1);
+    setenv("HEWN_SIM_SMS", "132", 1);
+    f = prepared(entry(".shared .b8 most[40000]; mov.u32 %r0, most;"), "k");
+    if (!f || cu.cuFuncSetAttribute(f, HEWN_CU_FUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1) ||
+        cu.cuFuncSetAttribute(f, HEWN_CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, 120000))
+        return false;
+    for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
+        hewn_cu_launch_attribute a = {.id = HEWN_CU_LAUNCH_CLUSTER_DIMENSION,
+                                      .value.cluster = {want[i].size, 1, 1}};
+        hewn_cu_launch_config c = {want[i].size, 1, 1, 32, 1, 1, 120000, NULL, &a, 1};
+        int fit = 0;
+        right &= !cu.cuOccupancyMaxActiveClusters(&fit, f, &c) && fit == want[i].fit;
+    }
+    return right;
+}
+
 static void test_settings(void)
 {
     static const struct {
@@ -398,7 +423,8 @@ static void test_settings(void)
                     {"strict: an error finding fails the next synchronising call", strict},
                     {"not strict: it does not", lenient},
                     {"a refused launch is reported", report_of_refusal},
-                    {"the primary context's life", primary_life}};
+                    {"the primary context's life", primary_life},
+                    {"a cluster lies in one GPC", clusters_of_gpcs}};
 
     for (size_t i = 0; i < sizeof children / sizeof children[0]; i++) {
         if (!test_case("%s", children[i].name)) continue;

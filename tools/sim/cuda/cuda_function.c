@@ -65,7 +65,7 @@ uint32_t function_ctas_per_sm(const struct CUfunc_st *f, uint32_t threads, uint6
 uint32_t function_clusters(const struct CUfunc_st *f, uint32_t size, uint32_t threads,
                            uint64_t dynamic_shared)
 {
-    uint32_t groups = driver.settings.gpu.sm_count / size;
+    uint32_t groups = gpu_clusters(&driver.settings.gpu, size);
 
     return (groups ? groups : 1) * function_ctas_per_sm(f, threads, dynamic_shared);
 }

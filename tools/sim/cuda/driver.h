@@ -56,6 +56,9 @@ struct settings {
 bool settings_read(struct settings *out);
 /* The device with that short name ("b200"), or NULL. */
 const struct gpu *gpu_named(const char *name);
+/* Clusters of `size` CTAs that take an SM each, together. A cluster lies in one GPC; of fewer SMs than the device has,
+ * or where GPCs are not known, all count as one. */
+uint32_t gpu_clusters(const struct gpu *g, uint32_t size);
 /* "h200, b200, b300" */
 const char *gpu_names(void);
 
