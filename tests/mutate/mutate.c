@@ -24,8 +24,9 @@
  *     legal | target | rule | label | pattern of the statement (fnmatch) | PTX ISA section | why
  *     open  | target | rule | label | pattern of the statement           | -               | why
  *
- * target: sm_90a, or one kernel as <target>/<module>. label: the one above the statement, in what it stands in.
- * Target, rule and label are patterns as well.
+ * target: sm_90a, or one kernel as <target>/<module>. label: the one above the statement, in what it stands in; LABEL#N:
+ * the N-th alone, from 0 on, of those that have rule, label and statement in common. Target, rule and label are patterns as
+ * well.
  *     never | target | -    | -     | pattern of the statement           | -               | why
  *
  * legal: that section allows the mutant, so it leaves the score; open: a known miss, which stays in it.
@@ -224,13 +225,14 @@ static const struct mutant *mutant_of(const struct kernel *k, int i)
 }
 
 /* The launches that a mutant runs in: the first few and the last of those that execute what it changes, and their
- * neighbours, whose data they share. */
+ * neighbours, whose data they share; once, of what survives those, all. */
 static uint64_t launches_for(const struct kernel *k, int mutant)
 {
     uint64_t all, some = 0;
     if (mutant < 0 || !k->cover.statement) return UINT64_MAX;
     all = cover_launches(&k->cover, &k->mutant[mutant]);
     if (!k->result[mutant].probe) return all & (~all + 1);
+    if (k->result[mutant].probe == FIRST_PROBES) return all | all << 1 | all >> 1;
     for (int i = 0; i < LAUNCHES && all; i++, all &= all - 1) some |= all & (~all + 1);
     while (all & (all - 1)) all &= all - 1;
     some |= all;
@@ -347,13 +349,22 @@ static enum fate judge(struct kernel *k, struct job *j, bool level_3, char said[
     return fate;
 }
 
+/* LABEL#N is one of those that have the same rule, label and statement. */
+static bool label_fits(const char *pattern, const struct mutant *m)
+{
+    char label[MUTANT_LABEL + 16];
+    if (!strchr(pattern, '#')) return !fnmatch(pattern, m->label, 0);
+    snprintf(label, sizeof label, "%s#%d", m->label, m->nth);
+    return !fnmatch(pattern, label, 0);
+}
+
 struct reason *reason_for(struct session *s, const struct kernel *k, const struct mutant *m)
 {
     for (int i = 0; i < s->reasons; i++) {
         struct reason *r = &s->reason[i];
         if (r->kind == REASON_NEVER ||
             (fnmatch(r->target, k->target, 0) && fnmatch(r->target, k->name, 0)) ||
-            fnmatch(r->rule, m->rule, 0) || fnmatch(r->label, m->label, 0) ||
+            fnmatch(r->rule, m->rule, 0) || !label_fits(r->label, m) ||
             fnmatch(r->pattern, m->was, FNM_NOESCAPE))
             continue;
         return r;

@@ -41,6 +41,7 @@ struct mutant {
     char *instead;         /* .. is replaced by this */
     int first, last;       /* the statements that it changes */
     int index;             /* among all of the kernel */
+    int nth;               /* among those of its rule, label and statement, from 0 */
 };
 
 /* Every mutant of `text`, in the order of the text. Returns how many, -1 after a message on stderr. */

@@ -41,8 +41,8 @@ void print_mutant(const struct session *s, const struct kernel *k, int i)
             k->name, m->file, m->line, m->label, m->rule, m->was);
         return;
     }
-    printf("%s%s: %s %s:%ld [%s] %s: %.150s\n", r->fate == SURVIVED ? "FAIL " : "     ",
-           fate_names[r->fate], k->name, m->file, m->line, m->label, m->rule, m->was);
+    printf("%s%s: %s %s:%ld [%s#%d] %s: %.150s\n", r->fate == SURVIVED ? "FAIL " : "     ",
+           fate_names[r->fate], k->name, m->file, m->line, m->label, m->nth, m->rule, m->was);
     if (r->reason)
         printf("       %s\n", r->reason);
     else

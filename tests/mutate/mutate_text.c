@@ -434,6 +434,23 @@ static int compile(regex_t *re, const char *pattern)
     return -1;
 }
 
+/* Counts those that have the same rule, label and statement. */
+static void number(struct mutant *list, int count)
+{
+    uint64_t *key = calloc((size_t)count + 1, sizeof *key);
+    for (int i = 0; key && i < count; i++) {
+        const char *part[] = {list[i].rule, list[i].label, list[i].was};
+        key[i] = 0xcbf29ce484222325;
+        for (int k = 0; k < 3; k++) {
+            for (const char *c = part[k]; *c; c++)
+                key[i] = (key[i] ^ (unsigned char)*c) * 0x100000001b3;
+            key[i] *= 0x100000001b3;
+        }
+        for (int j = 0; j < i; j++) list[i].nth += key[j] == key[i];
+    }
+    free(key);
+}
+
 int mutants_make(const char *text, struct mutant out[MUTANTS])
 {
     struct reader r = {.text = text, .list = calloc(STATEMENTS, sizeof *r.list)};
@@ -453,6 +470,7 @@ int mutants_make(const char *text, struct mutant out[MUTANTS])
     regfree(&sync);
     regfree(&data);
     free(r.list);
+    number(out, m.count);
     return m.count;
 }
 
