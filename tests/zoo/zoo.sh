@@ -232,6 +232,10 @@ form more-pair 1 -DHANG=6 'error: cluster-exit: acc_empty'
 form scales-in-flight 1 -DUNWRITTEN 'error: tmem-uninit: TMEM column 20'
 form scales-in-flight 1 -DAPART 'error: tmem-uninit: TMEM columns 24..27'
 
+form launch-let-go 1 -DREAD 'error: race' 'reads it at line'
+form launch-let-go 0 '-DREAD -DFIXED' ' 0 review, 0 incomplete, 0 error'
+form launch-let-go 0 -DATOMIC ' 0 review, 0 incomplete, 0 error'
+
 form more-half-gives 1 '' 'all warps of a warpgroup must execute the same setmaxnreg'
 
 # The shipped kernels are clean: one case here, all of them in check-all.

@@ -8,10 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PAIRS_MOST = 64, PAGES_FIRST = 256, BLOCKS_FIRST = 64, OUTLIVE_MOST = 4 };
+enum { PAIRS_MOST = 64, PAGES_FIRST = 256, BLOCKS_FIRST = 64 };
 
-/* cluster + 1 << 24 | instruction: lower ones are kept. 0: none. */
+/* cluster + 1 << 24 | instruction: lower ones are kept, so a strong read only where there is room. 0: none. */
 enum { WHO_CLUSTER = 24, WHO_INSN = (1 << 20) - 1 };
+#define WHO_READS_STRONG ((uint64_t)1 << 63)
 
 /* parts: 0, or the block of the four parts of a split piece. */
 struct piece {
@@ -33,10 +34,11 @@ struct launch_memory {
     uint64_t bytes, most;
     bool failed, judged; /* judged: of a world */
     bool waits;          /* a thread executed griddepcontrol.wait */
+    bool holds;          /* a CTA did so before it let the next launch begin */
     bool lets_go;        /* the text has a griddepcontrol.launch_dependents */
     struct launch_memory
-        *outlives; /* of the launch that may be running when this one is over; or NULL */
-    char *kernel;  /* after judging */
+        *before;  /* of the launch that this one overlapped; NULL: none that matters */
+    char *kernel; /* after judging */
     uint32_t *lines, line_count;
 };
 
@@ -54,7 +56,7 @@ struct launch_memory *launch_memory_new(uint64_t most)
 void launch_memory_free(struct launch_memory *m)
 {
     if (!m) return;
-    launch_memory_free(m->outlives);
+    launch_memory_free(m->before);
     for (uint32_t i = 0; i < m->page_slots; i++) free(m->pages[i].pieces);
     free(m->pages);
     free(m->blocks);
@@ -215,6 +217,18 @@ static void put(struct launch_memory *m, struct piece *p, uint32_t whole, uint32
         put(m, &m->blocks[block][i], whole / CELL_PARTS, 0, whole / CELL_PARTS, sort, who);
 }
 
+/* Who is to be noted of a cell's readers: one that reads weakly, else a strong one. */
+static uint64_t reader_of(const struct taking *t, uint64_t readers)
+{
+    uint64_t reads_strong = 0;
+    while (readers) {
+        const epoch e = shadow_take(t->shadow, &readers);
+        if (!strong(t, e)) return who_is(t, e);
+        reads_strong = who_is(t, e) | WHO_READS_STRONG;
+    }
+    return reads_strong;
+}
+
 /* The record of the cell around the address; NULL where there is no room. */
 static struct piece *piece_at(struct taking *t, uint64_t address)
 {
@@ -253,7 +267,7 @@ static uint64_t lower(uint64_t a, uint64_t b)
 static bool run_take(struct taking *t, uint64_t address, uint32_t bytes, const struct cell *c)
 {
     struct run *r = &t->run;
-    uint64_t writers = c->write, readers = c->read, writer = 0, reader = 0;
+    uint64_t writers = c->write, readers = c->read, writer = 0, reader;
     enum memory_sort sort = SORT_WRITE;
     if (t->world || t->m->bytes < COARSE_FROM) return false;
     if (writers) {
@@ -262,10 +276,7 @@ static bool run_take(struct taking *t, uint64_t address, uint32_t bytes, const s
         writer = who_is(t, e);
         sort = strong(t, e) ? SORT_STRONG : SORT_WRITE;
     }
-    while (readers && !reader) {
-        const epoch e = shadow_take(t->shadow, &readers);
-        if (!strong(t, e)) reader = who_is(t, e);
-    }
+    reader = reader_of(t, readers);
     if (r->bytes && address == r->address + r->bytes && address % GLOBAL_CELL && sort == r->sort &&
         !writer == !r->writer && !reader == !r->reader) {
         r->bytes += bytes;
@@ -293,12 +304,7 @@ static void take_cell(void *context, uint64_t address, uint32_t bytes, const str
         put(t->m, p, GLOBAL_CELL, at, bytes, strong(t, e) ? SORT_STRONG : SORT_WRITE, who_is(t, e));
         if (t->world) break;
     }
-    while (readers) {
-        const epoch e = shadow_take(t->shadow, &readers);
-        if (strong(t, e)) continue;
-        put(t->m, p, GLOBAL_CELL, at, bytes, SORT_READ, who_is(t, e));
-        break;
-    }
+    if (readers) put(t->m, p, GLOBAL_CELL, at, bytes, SORT_READ, reader_of(t, readers));
 }
 
 void launch_memory_take(struct launch_memory *m, const struct shadow *s,
@@ -406,6 +412,7 @@ static bool clash(struct verdicts *v, uint64_t address, uint32_t bytes, const st
         for (int j = 0; j < 2; j++) {
             uint64_t a = p->who[x][i], b = p->who[y][j];
             if (!a || !b || a >> WHO_CLUSTER == b >> WHO_CLUSTER) continue;
+            if (x == SORT_READ && a & WHO_READS_STRONG) continue;
             if (x != SORT_READ &&
                 same_constant(v->launch->kernel, insn_of(v->launch, a), insn_of(v->launch, b)))
                 continue;
@@ -509,22 +516,24 @@ const char *launch_memory_kernel(const struct launch_memory *m)
 }
 
 static uint64_t someone(const struct launch_memory *m, const struct piece *p, uint32_t whole,
-                        uint32_t from, uint32_t to, bool write, bool *wrote)
+                        uint32_t from, uint32_t to, const struct launch_access *a, bool *wrote)
 {
     const uint32_t part = whole / CELL_PARTS;
     uint64_t who = 0;
     if (!p->parts) {
         *wrote = true;
-        who = p->who[SORT_WRITE][0] ? p->who[SORT_WRITE][0] : p->who[SORT_STRONG][0];
-        if (who || !write) return who;
+        who = p->who[SORT_WRITE][0];
+        if (!who && !a->strong) who = p->who[SORT_STRONG][0];
+        if (who || !a->write) return who;
         *wrote = false;
-        return p->who[SORT_READ][0];
+        who = p->who[SORT_READ][0];
+        return a->strong && who & WHO_READS_STRONG ? 0 : who;
     }
     for (uint32_t i = 0; i < CELL_PARTS && !who; i++) {
         uint32_t low = i * part, high = low + part;
         if (from >= high || to <= low) continue;
         who = someone(m, &m->blocks[p->parts][i], part, from > low ? from - low : 0,
-                      to < high ? to - low : part, write, wrote);
+                      to < high ? to - low : part, a, wrote);
     }
     return who;
 }
@@ -538,17 +547,17 @@ static const struct piece *sorted_pieces(const struct launch_memory *m, uint64_t
     return page ? page->pieces : NULL;
 }
 
-uint32_t launch_memory_line(const struct launch_memory *m, uint64_t address, uint64_t bytes,
-                            bool write, bool *wrote)
+uint32_t launch_memory_line(const struct launch_memory *m, const struct launch_access *a,
+                            bool *wrote)
 {
-    const uint64_t end = address + bytes;
-    for (uint64_t at = address; at < end;) {
+    const uint64_t end = a->address + a->bytes;
+    for (uint64_t at = a->address; at < end;) {
         const uint64_t low = at / GLOBAL_CELL * GLOBAL_CELL, high = low + GLOBAL_CELL;
         const struct piece *pieces = sorted_pieces(m, at);
         uint64_t who = 0;
         if (pieces)
             who = someone(m, &pieces[at % GLOBAL_PAGE / GLOBAL_CELL], GLOBAL_CELL,
-                          (uint32_t)(at - low), (uint32_t)((end < high ? end : high) - low), write,
+                          (uint32_t)(at - low), (uint32_t)((end < high ? end : high) - low), a,
                           wrote);
         if (who) return (who & WHO_INSN) < m->line_count ? m->lines[who & WHO_INSN] : 1;
         at = high;
@@ -565,28 +574,47 @@ void launch_memory_waits(struct launch_memory *m)
     pthread_mutex_unlock(&m->lock);
 }
 
+void launch_memory_holds(struct launch_memory *m)
+{
+    pthread_mutex_lock(&m->lock);
+    m->holds = true;
+    pthread_mutex_unlock(&m->lock);
+}
+
+/* Of two neighbours the later one is over, or has only let its next launch begin. Is the earlier one over? */
+static bool before_is_over(const struct launch_memory *m, bool over)
+{
+    return !m->before->lets_go || (over ? m->waits : m->holds);
+}
+
+uint32_t launch_memory_beside(const struct launch_memory *before, bool waited,
+                              const struct launch_memory *running[BESIDE_MOST])
+{
+    bool over = waited;
+    uint32_t count = 0;
+    for (const struct launch_memory *m = before; m; m = m->before) {
+        if (!over && count < BESIDE_MOST) running[count++] = m;
+        if (!m->before) break;
+        over = before_is_over(m, over);
+    }
+    return count;
+}
+
+/* A launch that is over may have one before it that is not: they are looked at as far as BESIDE_MOST. */
 void launch_memory_behind(struct launch_memory *m, struct launch_memory *before)
 {
+    const struct launch_memory *running[BESIDE_MOST];
     uint32_t kept = 1;
-    if (!m || !before) {
+    if (!m) {
         launch_memory_free(before);
         return;
     }
-    if (!m->waits && before->lets_go) {
-        m->outlives = before;
-        for (struct launch_memory *at = before; at; at = at->outlives) {
-            if (kept++ < OUTLIVE_MOST) continue;
-            launch_memory_free(at->outlives);
-            at->outlives = NULL;
-        }
-        return;
+    m->before = before;
+    for (struct launch_memory *at = m; at; at = at->before) {
+        const bool needed = kept++ < BESIDE_MOST && (launch_memory_beside(at, false, running) > 1 ||
+                                                     launch_memory_beside(at, true, running));
+        if (needed) continue;
+        launch_memory_free(at->before);
+        at->before = NULL;
     }
-    m->outlives = before->outlives;
-    before->outlives = NULL;
-    launch_memory_free(before);
-}
-
-const struct launch_memory *launch_memory_outlives(const struct launch_memory *m)
-{
-    return m->outlives;
 }

@@ -20,7 +20,7 @@ enum memory_sort {
     SORT_READ,
     SORT_STRONG,
     SORTS
-}; /* strong: strong or atomic writes */
+}; /* SORT_STRONG: strong or atomic writes. A strong read is a SORT_READ that only the launch behind looks at */
 
 /* NULL when memory is exhausted. At most `most` bytes are used for it (0: no bound). */
 struct launch_memory *launch_memory_new(uint64_t most);
@@ -35,22 +35,31 @@ void launch_memory_take_world(struct launch_memory *m, const struct world *w,
 /* The launch is over: reports what conflicts. */
 void launch_memory_judge(struct launch_memory *m, const struct launch *l);
 
-/* What a launch that is over left behind for one that may have begun before its end: the kernel's name,
- * and the line that made a conflicting access to some of those bytes, 0 none. */
+/* What a launch left behind for one that may have begun before its end: the kernel's name, and the line
+ * that made a conflicting access to some of those bytes, 0 none. `strong`: the one behind makes a strong access. */
+struct launch_access {
+    uint64_t address, bytes;
+    bool write, strong;
+};
 const char *launch_memory_kernel(const struct launch_memory *m);
-uint32_t launch_memory_line(const struct launch_memory *m, uint64_t address, uint64_t bytes,
-                            bool write, bool *wrote);
+uint32_t launch_memory_line(const struct launch_memory *m, const struct launch_access *a,
+                            bool *wrote);
 
 /*
  * A launch that overlaps the one before and never executes griddepcontrol.wait may be over before that one is.
- * Who waits for it has then not waited for the other.
+ * Who waits for it has then not waited for the other. One whose CTAs all let the next launch begin ahead of their
+ * own wait may not be the only one that the next one finds running.
  */
 /* Some thread of the launch has waited. Thread-safe. */
 void launch_memory_waits(struct launch_memory *m);
+/* Some CTA has waited before it let the next launch begin. Thread-safe. */
+void launch_memory_holds(struct launch_memory *m);
 /* `m` is of a launch that is over, `before` (may be NULL) of the one that it overlapped. Frees `before`, or keeps it
- * where `m` may be over first. */
+ * where a later launch may find it running. */
 void launch_memory_behind(struct launch_memory *m, struct launch_memory *before);
-/* The launch that may still run when that of `m` is over, or NULL. */
-const struct launch_memory *launch_memory_outlives(const struct launch_memory *m);
+/* The launches that may be running beside one behind `before`, which has waited for that one or not. */
+enum { BESIDE_MOST = 4 };
+uint32_t launch_memory_beside(const struct launch_memory *before, bool waited,
+                              const struct launch_memory *running[BESIDE_MOST]);
 
 #endif

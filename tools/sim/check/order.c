@@ -694,12 +694,20 @@ static void on_done(struct order_warp *w, const struct event *e)
 static void on_grid_wait(struct order_warp *w, const struct event *e)
 {
     struct order_cluster *c = w->cta->cluster;
+    w->cta->waited = true;
     if (!c->grid) {
         c->grid = order_chain(w, COMPONENT_GRID);
         launch_memory_waits(c->order->check->memory);
     }
     if (c->grid) order_learn(w, c->grid, 1);
     w->acquired = e->in;
+}
+
+/* The CTA's first thread to come here counts, and in another order that is another one. */
+static void on_grid_go(struct order_warp *w)
+{
+    const uint32_t grid = w->cta->cluster->grid;
+    if (!grid || !clock_get(&w->now.known, grid)) w->cta->goes_early = true;
 }
 
 static void on_tmem_wait(struct order_warp *w, const struct event *e)
@@ -783,6 +791,7 @@ void order_event(struct order *o, const struct event *e)
     case EV_GROUP_WAIT: order_groups_wait(o, w, e); break;
     case EV_TMEM_WAIT: on_tmem_wait(w, e); break;
     case EV_GRID_WAIT: on_grid_wait(w, e); break;
+    case EV_GRID_GO: on_grid_go(w); break;
     case EV_HEAP_FREE: order_heap_free(o, e); break;
     case EV_TMEM_ALLOC: order_tmem_alloc(o, e); break;
     case EV_TMEM_DEALLOC: order_tmem_dealloc(o, e); break;

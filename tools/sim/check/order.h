@@ -215,6 +215,8 @@ struct order_cta {
     uint32_t (*undefined)[TMEM_LANES / WARP_LANES];
     struct undefined_bytes *undefined_bytes; /* of shared memory, undefined.c; NULL: none yet */
     epoch paired;                            /* its last tcgen05.alloc with cta_group::2; 0: none */
+    bool waited;                             /* a thread executed griddepcontrol.wait */
+    bool goes_early; /* one let the next grid begin, and knew of no such wait */
 };
 
 /* Strong writes of one location and what they release within the cluster. */

@@ -272,17 +272,20 @@ static void touch_window(struct accessor *a, struct touch *t, uint64_t address, 
 static void check_before(const struct accessor *a, const struct touch *t, uint64_t address,
                          uint64_t bytes)
 {
-    const struct launch_memory *before = a->o->check->before, *m = before;
+    const struct launch_memory *before = a->o->check->before, *running[BESIDE_MOST], *m;
+    const struct launch_access access = {.address = address,
+                                         .bytes = bytes,
+                                         .write = t->write,
+                                         .strong = a->strong && a->e->in->is.scope >= SCOPE_GPU};
     const uint32_t grid = a->w->cta->cluster->grid;
+    const bool waited = grid && clock_get(&a->w->now.known, grid);
+    const uint32_t count = launch_memory_beside(before, waited, running);
     char message[640];
     bool wrote = false;
-    uint32_t line = 0;
-    if (grid && clock_get(&a->w->now.known, grid)) m = launch_memory_outlives(before);
-    for (; m; m = launch_memory_outlives(m)) {
-        line = launch_memory_line(m, address, bytes, t->write, &wrote);
-        if (line) break;
-    }
-    if (!m) return;
+    uint32_t line = 0, i = 0;
+    while (i < count && !(line = launch_memory_line(running[i], &access, &wrote))) i++;
+    if (i == count) return;
+    m = running[i];
     if (m == before)
         (void)snprintf(
             message, sizeof message,

@@ -117,12 +117,17 @@ static void cta_reset(struct order_cta *c)
     if (c->undefined) memset(c->undefined, 0, TMEM_COLUMNS * sizeof *c->undefined);
     free(c->undefined_bytes);
     c->undefined_bytes = NULL;
+    c->waited = c->goes_early = false;
 }
 
 /* What the cluster did to global memory goes to the launch. */
 static void cluster_end(struct order_cluster *c)
 {
     struct launch_memory *m = c->order->check->memory;
+    bool holds = false;
+    for (uint32_t i = 0; i < CLUSTER_CTAS && c->ctas[i]; i++)
+        holds |= c->ctas[i]->waited && !c->ctas[i]->goes_early;
+    if (m && holds) launch_memory_holds(m);
     if (m && !c->order->world) launch_memory_take(m, &c->shadow, c->order->kernel, c->linear);
 }
 

@@ -43,6 +43,7 @@
     X(HEAP_FREE, "device code gives memory back: address, size")                                   \
     X(SETMAXNREG, "value = registers per thread")                                                  \
     X(GRID_WAIT, "griddepcontrol.wait passed")                                                     \
+    X(GRID_GO, "griddepcontrol.launch_dependents: the next grid may begin")                        \
     X(REGISTERS, "an instruction is about to touch registers of wgmma or tcgen05.ld (insn.watched)")\
     X(EXCHANGE, "lanes get values that others hold: addresses[lane] = whose, NO_LANE: undefined; only where"  \
             " some are, or some register of the warp may be")                                       \

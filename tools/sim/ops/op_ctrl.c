@@ -97,11 +97,14 @@ int bind_nanosleep(struct decoder *dc, struct insn *out)
 }
 
 /* Launches run one after the other: prerequisite grids are complete, dependents start later. The
- * checker hears of waits. */
+ * checker hears of both. */
 static enum step exec_griddep(struct warp *w, const struct insn *in, uint32_t mask)
 {
-    struct event e = {.kind = EV_GRID_WAIT, .lanes = mask, .warp = w, .in = in, .cta = w->cta};
-    if (in->flags) observe(w->cta->group, &e);
+    struct event e = {.kind = in->flags ? EV_GRID_WAIT : EV_GRID_GO, .lanes = mask};
+    e.warp = w;
+    e.in = in;
+    e.cta = w->cta;
+    observe(w->cta->group, &e);
     return STEP_NEXT;
 }
 
