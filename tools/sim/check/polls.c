@@ -10,22 +10,35 @@ enum { STEPS_MOST = 256 /* instructions round a loop of polls */ };
 /* Where the copy of a warp has come to. */
 enum arrival { ARRIVAL_BACK, ARRIVAL_SAME_QUESTION, ARRIVAL_ELSEWHERE };
 
-/* Whether two polls ask for the same phase of the same barrier, as the warp's registers are now. */
-static bool same_question(const struct warp *w, const struct insn *a, const struct insn *b,
-                          uint32_t lanes)
+/* What each lane asks for: barrier, and phase or parity. */
+struct asked {
+    uint64_t arg[WARP_LANES][2];
+};
+
+static void ask(struct asked *q, const struct warp *w, const struct insn *poll)
+{
+    for (uint32_t lanes = w->live; lanes; lanes &= lanes - 1) {
+        const uint32_t lane = first_lane(lanes);
+        for (uint32_t i = 0; i < 2; i++) q->arg[lane][i] = arg_lane(w, poll->arg[i + 1], lane);
+    }
+}
+
+/* Whether `in` asks, with the warp's registers as they are now, what `poll` has asked. */
+static bool same_question(const struct warp *w, const struct asked *q, const struct insn *poll,
+                          const struct insn *in)
 {
     const uint32_t kind = MBAR_PARITY | MBAR_OWN_CTA;
-    if (b->is.waits != WAITS_PHASE || (a->flags & kind) != (b->flags & kind)) return false;
-    for (; lanes; lanes &= lanes - 1) {
+    if (in->is.waits != WAITS_PHASE || (poll->flags & kind) != (in->flags & kind)) return false;
+    for (uint32_t lanes = w->live; lanes; lanes &= lanes - 1) {
         const uint32_t lane = first_lane(lanes);
-        for (uint32_t i = 1; i <= 2; i++)
-            if (arg_lane(w, a->arg[i], lane) != arg_lane(w, b->arg[i], lane)) return false;
+        for (uint32_t i = 0; i < 2; i++)
+            if (q->arg[lane][i] != arg_lane(w, in->arg[i + 1], lane)) return false;
     }
     return true;
 }
 
 /* Executes on the copy what only computes, from behind the poll on, whose answer was False. */
-static enum arrival go_round(struct warp *w, const struct insn *poll)
+static enum arrival go_round(struct warp *w, const struct asked *q, const struct insn *poll)
 {
     const struct kernel *k = w->cta->group->launch->kernel;
     const uint32_t lanes = w->live, home = (uint32_t)(poll - k->insns);
@@ -45,8 +58,9 @@ static enum arrival go_round(struct warp *w, const struct insn *poll)
             w->frags[0].pc++;
             continue;
         }
-        if (in == poll) return mask == lanes ? ARRIVAL_BACK : ARRIVAL_ELSEWHERE;
-        if (mask == lanes && same_question(w, poll, in, lanes)) return ARRIVAL_SAME_QUESTION;
+        if (mask == lanes && same_question(w, q, poll, in))
+            return in == poll ? ARRIVAL_BACK : ARRIVAL_SAME_QUESTION;
+        if (in == poll) return ARRIVAL_ELSEWHERE;
         switch ((enum insn_class)in->is.class) {
         case INSN_ALU:
         case INSN_MOVE: s = in->fn(w, in, mask); break;
@@ -74,6 +88,7 @@ static bool comes_back(struct order *o, const struct event *e)
     const struct frag *now = warp_frag(e->warp);
     uint8_t *regs = aligned_alloc(64, (bytes + 63) / 64 * 64 + 64);
     enum arrival at;
+    struct asked q;
     uint64_t state = 0;
     order_keep(o, regs != NULL);
     if (!regs) return true;
@@ -85,10 +100,11 @@ static bool comes_back(struct order *o, const struct event *e)
     copy.frag_count = 1;
     copy.current = 0;
     copy.live = now->mask;
-    at = go_round(&copy, e->in);
+    ask(&q, &copy, e->in);
+    at = go_round(&copy, &q, e->in);
     if (at == ARRIVAL_BACK) {
         state = frag_state(&copy, &copy.frags[0]);
-        at = go_round(&copy, e->in);
+        at = go_round(&copy, &q, e->in);
     }
     if (at == ARRIVAL_BACK && state != frag_state(&copy, &copy.frags[0])) at = ARRIVAL_ELSEWHERE;
     free(regs);
