@@ -235,6 +235,7 @@ form scales-in-flight 1 -DAPART 'error: tmem-uninit: TMEM columns 24..27'
 form trtllm-15338 0 -DSHORT 'an answer False of this poll leads to something else than asking again' "$clean"
 form trtllm-15338 0 '-DSHORT -DFIXED' 'proved for every order'
 form trtllm-15338 1 '-DSHORT --explore' 'error: race'
+for d in -DSTAGED -DBACK; do form cudnn-frontend-702 1 "$d -DFIXED" 'error: tmem-uninit' 'that nothing has written since'; done
 form launch-let-go 1 -DREAD 'error: race' 'reads it at line'
 form launch-let-go 0 '-DREAD -DFIXED' ' 0 review, 0 incomplete, 0 error'
 form launch-let-go 0 -DATOMIC ' 0 review, 0 incomplete, 0 error'

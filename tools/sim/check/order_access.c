@@ -295,6 +295,15 @@ static void check_before(const struct accessor *a, const struct touch *t, uint64
             "ahead of this.",
             t->write ? "writes" : "reads", (unsigned long long)address, launch_memory_kernel(m),
             wrote ? "writes" : "reads", line);
+    else if (!waited)
+        (void)snprintf(message, sizeof message,
+                       "%s global memory (0x%llx) before griddepcontrol.wait; an earlier kernel, "
+                       "%s, %s it at line %u and may still be running, because %s, the kernel "
+                       "just before, let this one begin before it waited itself. Cheapest "
+                       "remedy: griddepcontrol.wait ahead of this.",
+                       t->write ? "writes" : "reads", (unsigned long long)address,
+                       launch_memory_kernel(m), wrote ? "writes" : "reads", line,
+                       launch_memory_kernel(before));
     else
         (void)snprintf(message, sizeof message,
                        "%s global memory (0x%llx), which an earlier kernel, %s, %s at line %u. "
@@ -476,11 +485,20 @@ static void touch_tensor(struct accessor *a, struct touch *t, struct order_cta *
     }
 }
 
+/* Whether register i of the load or store is column i of 32 lanes, as .32x32b has it, and no other shape: as many
+ * columns as registers, and two blocks of lanes. */
+static bool column_a_register(const struct event *e)
+{
+    const uint32_t block = e->key ? first_lane((uint32_t)e->key) : 1;
+    return e->size == e->in->list_count && block % 2 == 0 && e->key == 3U << block;
+}
+
 static void tell_unwritten(const struct accessor *a, const struct touch *t)
 {
     char object[96], message[320];
     if (!(a->e->access & ACCESS_READ) || !t->unwritten) return;
     if (t->written && !a->e->value) return;
+    if (a->class == CLASS_TMEM_LD && column_a_register(a->e)) return; /* followed */
     (void)name_columns(a->o->kernel, (uint32_t)a->at, (uint32_t)a->bytes, object, sizeof object);
     (void)snprintf(
         message, sizeof message,
@@ -494,22 +512,15 @@ static void tell_unwritten(const struct accessor *a, const struct touch *t)
                FIND_TMEM_UNINIT, object, message, NULL, NULL);
 }
 
-/* Whether register i of the load or store is column i of 32 lanes, as .32x32b has it, and no other shape: as many
- * columns as registers, and two blocks of lanes. */
-static bool column_a_register(const struct event *e)
-{
-    const uint32_t block = e->key ? first_lane((uint32_t)e->key) : 1;
-    return e->size == e->in->list_count && block % 2 == 0 && e->key == 3U << block;
-}
-
-/* A tcgen05.ld some of whose columns nothing has written, or a store of undefined values: those registers are followed. */
+/* A tcgen05.ld with columns that nothing has written, or a store of undefined values: those registers are followed. */
 static void follow_unwritten(const struct accessor *a, const struct touch *t,
                              const struct order_cta *c)
 {
     const struct event *e = a->e;
     const uint32_t first = (uint32_t)e->address & 0xFFFFU;
-    if (a->class != CLASS_TMEM_LD || !t->written || !(t->unwritten || c->undefined)) return;
+    if (a->class != CLASS_TMEM_LD || !(t->unwritten || c->undefined)) return;
     if (!column_a_register(e)) return;
+    if (!t->written) undefined_whole(a->o, e->in);
     const uint32_t block = first_lane((uint32_t)e->key);
     for (uint32_t i = 0; i < e->size && first + i < TMEM_COLUMNS; i++) {
         const struct cell *cells = &c->tensor[(size_t)(first + i) * TENSOR_ROW + block];

@@ -119,16 +119,31 @@ static bool only_computes(const struct insn *in)
     return in->is.class == INSN_ALU || in->is.class == INSN_MOVE || in->is.class == INSN_LANES;
 }
 
+void undefined_whole(struct order *o, const struct insn *in)
+{
+    if (!o->loads_nothing) o->loads_nothing = calloc(o->kernel->insn_count + 1U, 1);
+    order_keep(o, o->loads_nothing != NULL);
+    if (o->loads_nothing) o->loads_nothing[order_insn_index(o, in)] = 1;
+}
+
+/* By a load that once had no written column. */
+static bool is_whole(const struct order_warp *w, const struct taken *t)
+{
+    const struct order *o = w->cta->cluster->order;
+    return o->loads_nothing && o->loads_nothing[order_insn_index(o, t->in)];
+}
+
 static void tell_unwritten(struct order_warp *w, const struct insn *in, const struct taken *t,
                            const char *how)
 {
     char message[400];
     (void)snprintf(message, sizeof message,
-                   "loads columns of which part was never written since tcgen05.alloc, or holds "
-                   "what was loaded "
-                   "from such a part and stored again, and line %u %s. Cheapest remedy: write the "
+                   "loads columns %s, and line %u %s. Cheapest remedy: write the "
                    "columns first (tcgen05.st, cp or mma), or read "
                    "those that were.",
+                   is_whole(w, t) ? "that nothing has written since tcgen05.alloc"
+                                  : "of which part was never written since tcgen05.alloc, or holds "
+                                    "what was loaded from such a part and stored again",
                    in->src->pos.line, how);
     tell_alone(w, t->in, first_lane(t->lanes), FIND_TMEM_UNINIT, "", message, in,
                "the undefined value is used here");
@@ -317,7 +332,8 @@ static void on_values(struct order_warp *w, struct undefined *u, const struct ev
     for (uint32_t i = 0; !list && i < in->list_count; i++) take(u, in->list[i], e->lanes, &taken);
     if (in->is.class == INSN_STORE)
         u->stored = taken; /* judged when the access is known */
-    else if (taken.lanes && !taken.in->is.exchanges && in->is.class == INSN_TMEM_STORE)
+    else if (taken.lanes && !taken.in->is.exchanges && in->is.class == INSN_TMEM_STORE &&
+             !is_whole(w, &taken))
         taken = (struct taken){0}; /* order_access.c follows it by columns */
     else if (taken.lanes && !only_computes(in) && in->is.class != INSN_CONTROL)
         tell_used(w, in, &taken, "uses it");
@@ -370,7 +386,9 @@ static bool on_local(struct order_warp *w, struct undefined *u, const struct eve
     if (in->is.class == INSN_STORE) {
         taken = u->stored;
         taken.lanes &= e->lanes;
-        if (taken.lanes && e->space == SPACE_SHARED && !taken.in->is.exchanges) return true;
+        if (taken.lanes && e->space == SPACE_SHARED && !taken.in->is.exchanges &&
+            !is_whole(w, &taken))
+            return true;
         if (e->space == SPACE_GLOBAL && taken.lanes && is_fresh(&taken))
             note_stored(w, in, &taken);
         else if (e->space != SPACE_LOCAL && taken.lanes)

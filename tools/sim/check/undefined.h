@@ -5,7 +5,7 @@
  * calls and local memory. It is an error if the value reaches other memory, an address, an operand of another
  * unit, or a branch. What comes from unwritten columns may also go back to tensor memory, where it is
  * followed by columns (order_access.c), and to shared memory, where it is followed by bytes until a thread loads
- * them: an epilogue stages whole boxes, and copies clip them.
+ * them: an epilogue stages whole boxes, and copies clip them. Not so where a load had no written column at all.
  */
 #ifndef SIM_UNDEFINED_H
 #define SIM_UNDEFINED_H
@@ -18,6 +18,9 @@ void undefined_event(struct order *o, struct order_warp *w, const struct event *
 /* The lanes get an undefined value in register `r` by the instruction `in`, which completes later. */
 void undefined_load(struct order *o, struct order_warp *w, const struct insn *in, struct arg r,
                     uint32_t lanes);
+
+/* Such a load once had no column that anything has written. What it brings may be dropped, but not staged. */
+void undefined_whole(struct order *o, const struct insn *in);
 
 /* The lanes whose value in the register is undefined. */
 uint32_t undefined_lanes(const struct order_warp *w, struct arg r);
