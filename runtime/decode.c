@@ -170,7 +170,8 @@ static uint64_t count_units(const struct attention_problem *p, const struct deco
 {
     uint64_t units;
     if (__builtin_mul_overflow((uint64_t)p->batch * p->kv_heads,
-                               (uint64_t)s->head_blocks * ceil_div(p->q_length, s->tokens),
+                               (uint64_t)s->head_blocks *
+                                   (p->q_tokens ? ceil_div(p->q_length, s->tokens) : 0),
                                tiles) ||
         __builtin_mul_overflow(*tiles, most_blocks(p) + SPLIT_OVERHEAD, &units))
         return UINT64_MAX;

@@ -294,6 +294,7 @@ static hewn_cu_result fake_tensor_map_encode_tiled(hewn_cu_tensor_map *map, int 
                             .l2 = (uint8_t)l2,
                             .oob = (uint8_t)oob};
     for (uint32_t i = 0; i < rank; i++) {
+        if (!dim[i]) return HEWN_CU_INVALID_VALUE; /* as the driver does */
         told.dim[i] = dim[i];
         if (i + 1 < rank) told.stride[i] = stride[i];
         told.box[i] = (uint16_t)box[i];

@@ -455,6 +455,24 @@ static void without_keys(void)
     }
 }
 
+/* A packed batch without a token: nothing is launched, by neither schedule. */
+static void without_queries(int64_t q_length)
+{
+    hewn_attention_desc d = {.struct_size = sizeof d,
+                             .batch = 2,
+                             .q_heads = 2,
+                             .kv_heads = 1,
+                             .qk_dim = 128,
+                             .q_length = q_length,
+                             .q_packed = 1,
+                             .in = HEWN_BF16,
+                             .source = {SOURCE(.length = 9)}};
+    hewn_attention_args a = {
+        .struct_size = sizeof a, .cu_q = AT_CU, .source = {SOURCE_ARGS(.k = AT_K0, .v = AT_V0)}};
+    if (!test_case("no queries, q_length %d", (int)q_length)) return;
+    run(&d, &a, 0);
+}
+
 /* Each variant is run by its own kernel, which is all that is loaded. */
 static void variant(const char *module, int in, int64_t qk, int64_t v, unsigned shared,
                     unsigned threads, unsigned slots)
@@ -515,6 +533,8 @@ int main(int argc, char **argv)
     split(0);
     split(1);
     without_keys();
+    without_queries(1);
+    without_queries(65);
     variants();
     gemm();
     w4();
