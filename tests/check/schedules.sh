@@ -125,7 +125,7 @@ late() { # CASE SEED STATUS OPTIONS TEXT…
     for text; do want "$what" "$text" "$out"; done
 }
 right='results right in 1 of 1 runs' wrong='results right in 0 of 1 runs'
-for case in 36-no-proxy-fence tilelang-2634 flashkda-24; do
+for case in 36-no-proxy-fence tilelang-2634 flashkda-24 refill-arrive-narrow; do
     late $case 2 1 '' 'error: proxy' "$right"
     for seed in 3 7; do
         late $case $seed 1 '' 'error: proxy: bytes of before' "$wrong" "with HEWN_SIM_SEED=$seed"

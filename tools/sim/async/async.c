@@ -498,7 +498,7 @@ static void run_stage(struct group *g, struct async_op *op)
     g->progress++;
     if (g->late) late_before(g, op);
     over = op->run(g, op);
-    if (g->late) late_after(g);
+    if (g->late) late_after(g, op, over);
     if (over) {
         while (op) {
             struct async_op *joined = op->joined;

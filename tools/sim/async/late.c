@@ -60,6 +60,8 @@ struct late {
     struct late_cta *ctas;
     struct late_range *ranges;  /* of operations in flight */
     struct late_range *swapped; /* of the one that does its stage, the last one first */
+    struct late_range
+        *stores; /* older stores that come behind what operations in flight write there */
     struct late_global *global; /* NULL: not looked at */
     bool owns_global;
     uint32_t now;
@@ -208,6 +210,24 @@ static void add(struct late *l, struct late_range *r, bool any)
     l->ranges = r;
 }
 
+/* The operation writes where stores lie that no fence has covered: they may come after it. Then the bytes are the async
+ * proxy's own. */
+static void file_write(struct late *l, const struct event *e, struct cta *cta, uint32_t offset,
+                       uint32_t size)
+{
+    struct late_byte *bytes = record_of(l, cta)->bytes + offset;
+    struct late_range *r = NULL;
+    for (uint32_t i = 0; i < size; i++) {
+        if (!bytes[i].time || !is_late(l, cta, &bytes[i])) continue;
+        if (!r && !(r = range_new(e, cta->shared + offset, offset, size))) return;
+        r->bytes[size + i] = LATE_FENCE;
+    }
+    memset(bytes, 0, size * sizeof *bytes);
+    if (!r) return;
+    r->next = l->stores;
+    l->stores = r;
+}
+
 static void file(struct late *l, const struct event *e, struct cta *cta, uint32_t offset,
                  uint32_t size)
 {
@@ -218,8 +238,8 @@ static void file(struct late *l, const struct event *e, struct cta *cta, uint32_
         if (e->access & ACCESS_WRITE) keep(l, e->warp, cta, offset, size);
         return;
     }
-    if (e->access & ACCESS_WRITE) { /* the async proxy's own */
-        if (c->bytes) memset(c->bytes + offset, 0, size * sizeof *c->bytes);
+    if (e->access & ACCESS_WRITE) {
+        if (c->bytes) file_write(l, e, cta, offset, size);
         return;
     }
     if (!c->bytes && e->in->is.engine != ENGINE_WGMMA) return;
@@ -330,20 +350,65 @@ static void swap_in(struct late *l, const struct async_op *op, struct late_count
     }
 }
 
+/* What the stores left that come behind the operation. */
+static void take_stores(const struct late *l, const struct async_op *op)
+{
+    for (struct late_range *r = l->stores; r; r = r->next)
+        if (r->token == op->token) memcpy(r->bytes, r->at, r->size);
+}
+
 void late_before(struct group *g, const struct async_op *op)
 {
     struct late *l = late_of(g);
-    if (op->stage || !l->ranges) return;
+    if (op->stage || (!l->ranges && !l->stores)) return;
     for (; op; op = op->joined) {
         struct late_count n = {{0}, {0}, false};
+        take_stores(l, op);
         swap_in(l, op, &n);
         tell_read(op, &n);
     }
 }
 
-void late_after(struct group *g)
+static void tell_stores(const struct async_op *op, const struct late_count *n)
+{
+    struct group *g = op->cta->group;
+    if (!n->count[LATE_FENCE]) return;
+    sim_find(
+        g, op->warp, op->in, op->lane, SEV_ERROR, FIND_PROXY, CAUSE_NONE, "bytes of before",
+        "%u bytes of shared memory that the operation writes, from 0x%llx on, are overwritten "
+        "by an older store: no fence.proxy.async has made it visible to the async proxy. So it "
+        "is in every run with HEWN_SIM_SEED=%llu. Cheapest remedy: fence.proxy.async by the "
+        "storing thread, before its signal.",
+        n->count[LATE_FENCE], (unsigned long long)n->first[LATE_FENCE],
+        (unsigned long long)g->launch->seed);
+}
+
+/* The stores come now, behind what the operation has written in this stage. */
+static void put_stores(struct late *l, const struct async_op *op, bool over)
+{
+    struct late_count n = {{0}, {0}, false};
+    for (struct late_range **at = &l->stores, *r; (r = *at);) {
+        if (r->token != op->token) {
+            at = &r->next;
+            continue;
+        }
+        count_differing(r, &n);
+        for (uint32_t i = 0; i < r->size; i++)
+            if (r->bytes[r->size + i]) r->at[i] = r->bytes[i];
+        if (!over) {
+            at = &r->next;
+            continue;
+        }
+        *at = r->next;
+        free(r);
+    }
+    tell_stores(op, &n);
+}
+
+void late_after(struct group *g, const struct async_op *op, bool over)
 {
     struct late *l = late_of(g);
+    for (; l->stores && op; op = op->joined) put_stores(l, op, over);
     for (struct late_range *r; (r = l->swapped);) {
         l->swapped = r->next;
         swap(r, r->bytes);
@@ -551,6 +616,7 @@ static void destroy(struct observer *o)
 {
     struct late *l = (struct late *)o;
     for (struct late_range *r; (r = l->ranges); free(r)) l->ranges = r->next;
+    for (struct late_range *r; (r = l->stores); free(r)) l->stores = r->next;
     for (struct late_cta *c; (c = l->ctas); free(c)) {
         l->ctas = c->next;
         free(c->bytes);

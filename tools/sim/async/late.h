@@ -3,6 +3,7 @@
  *
  * - An operation of the async proxy reads what shared memory held before a generic store, as long as no
  *   fence.proxy.async can have covered the store.
+ * - What such an operation writes over such a store is overwritten by it.
  * - So it is with what it reads from global memory, and with tensor maps there until fence.proxy.tensormap.
  * - A tensor map that is changed while a load through it is under way is read as it is when the load is made.
  * - wgmma reads a warp's operands as they are when that warp issues it, and not what other warps of the warpgroup store
@@ -34,9 +35,9 @@ void late_attach(struct late_watcher *w, struct launch *l);
 void late_keep_global(struct warp *w, uint64_t address, uint32_t size);
 void late_keep(struct warp *w, uint32_t lanes, enum ptx_space space,
                const uint64_t address[WARP_LANES], uint32_t size);
-/* The same: an operation is about to do its next stage; it has done it. */
+/* The same: an operation is about to do its next stage; it has done it; over: the last one. */
 void late_before(struct group *g, const struct async_op *op);
-void late_after(struct group *g);
+void late_after(struct group *g, const struct async_op *op, bool over);
 /* The same: the tensor map at that generic address, as a copy of the warp's CTA sees it: `bytes`, or `copy`. */
 const void *late_map(struct warp *w, const struct insn *in, uint32_t lane, uint64_t address,
                      const void *bytes, uint8_t copy[128]);
