@@ -302,8 +302,9 @@ static void tell_in_step(struct order *o, const struct event *e, const struct la
     *told |= TOLD_IN_STEP;
     order_sampled(o, SAMPLED_LANES, e->in);
     sim_idiom(o->group, e->in, IDIOM_LANES_IN_STEP);
-    /* Of shared memory, what another lane wrote before: order_lanes.c. */
-    if (o->level < 2 || (e->space == SPACE_SHARED && a->write && !e->in->is.by_volatile)) return;
+    /* Of shared memory, what another lane stored before: order_lanes.c. */
+    if (o->level < 2) return;
+    if (e->space == SPACE_SHARED && a->write && !a->copy && !e->in->is.by_volatile) return;
     sim_find(o->group, e->warp, e->in, NO_LANE, SEV_WARNING, FIND_RACE, CAUSE_NONE, "",
              "%s bytes of %s memory that another lane of this warp %s at line %u, with no "
              "bar.warp.sync between. Lanes that run converged hide it. Cheapest remedy: "
