@@ -163,9 +163,7 @@
     X(u64, d_row, "bytes between rows of c and d")                          \
     X(u32, rows, "rows, at most 8")                                         \
     X(u32, chunks, "k / 256; with norm at most 16")                         \
-    X(u32, columns, "columns of d, a multiple of 16; with glu of 8")        \
-    X(u32, tiles, "columns / 16; with glu / 8")                             \
-    X(u32, glu, "1: gates, then factors; without bias and c")               \
+    X(u32, tiles, "columns / 16")                                           \
     X(f32, eps, "added to the mean of squares")
 
 /* ---- swiglu: a thread has two units of a row, a CTA's units apart -- */

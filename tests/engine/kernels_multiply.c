@@ -1,4 +1,4 @@
-/* engine_multiply against float64: norms, sums, biases, SwiGLU, rows of every number, one chunk of k and many. */
+/* engine_multiply against float64: norms, sums, biases, rows of every number, one chunk of k and many. */
 #include "kernels.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 struct multiply_case {
     const char *name;
     int rows, n, k, ctas;
-    bool normed, adds, biased, glu, in_place, gaps;
+    bool normed, adds, biased, in_place, gaps;
 };
 
 struct data {
@@ -17,7 +17,7 @@ struct data {
 
 static bool data_new(const struct multiply_case *m, struct data *d, struct rng *r)
 {
-    const size_t weights = (size_t)(m->n * (m->glu ? 2 : 1)) * (size_t)m->k;
+    const size_t weights = (size_t)m->n * (size_t)m->k;
     memset(d, 0, sizeof *d);
     d->x_row = m->k + (m->gaps ? 8 : 0);
     d->d_row = m->n + (m->gaps ? 3 : 0);
@@ -77,13 +77,7 @@ static void judge_row(const struct multiply_case *m, const struct data *d, int r
     int wrong = 0;
     row_of(m, d, r, x, off);
     for (int n = 0; n < m->n && wrong < 3; n++) {
-        double slack, more = 0, want = product(m, d, x, off, n, &slack);
-        if (m->glu) {
-            const double up = product(m, d, x, off, m->n + n, &more);
-            const double gate = want / (1 + exp(-want));
-            slack = slack * 1.1 * fabs(up) + more * fabs(gate) + fabs(gate * up) * 0x1p-19;
-            want = gate * up;
-        }
+        double slack, want = product(m, d, x, off, n, &slack);
         if (m->biased) want += bf16_to_double(bf16(&d->bias)[n]);
         if (m->adds) want += bf16_to_double(bf16(&d->c)[r * d->d_row + n]);
         const uint16_t got = bf16(&d->d)[r * d->d_row + n];
@@ -119,7 +113,6 @@ static void run_case(struct bench *b, const struct multiply_case *m, uint64_t se
             .k = m->k,
             .x_row = m->gaps ? d.x_row : 0,
             .d_row = m->gaps ? d.d_row : 0,
-            .glu = m->glu,
             .ctas = m->ctas,
             .eps = 1e-6,
         };
@@ -135,13 +128,12 @@ static void run_case(struct bench *b, const struct multiply_case *m, uint64_t se
 static struct multiply_case random_case(struct rng *r)
 {
     struct multiply_case m = {.name = "random", .rows = 1 + (int)rng_below(r, 8)};
-    m.glu = rng_below(r, 3) == 0;
-    m.n = (m.glu ? 8 : 16) * (1 + (int)rng_below(r, 9));
+    m.n = 16 * (1 + (int)rng_below(r, 9));
     m.normed = rng_below(r, 2);
     m.k = 256 * (1 + (int)rng_below(r, m.normed ? 16 : 40));
     m.ctas = 1 + (int)rng_below(r, 6);
-    m.adds = !m.glu && rng_below(r, 2);
-    m.biased = !m.glu && rng_below(r, 2);
+    m.adds = rng_below(r, 2);
+    m.biased = rng_below(r, 2);
     m.in_place = m.adds && rng_below(r, 2);
     m.gaps = rng_below(r, 2);
     return m;
@@ -150,15 +142,15 @@ static struct multiply_case random_case(struct rng *r)
 void test_multiply(struct bench *b, int random)
 {
     static const struct multiply_case cases[] = {
-        {"a tile of one chunk", 1, 16, 256, 4, false, false, false, false, false, false},
-        {"norm, 16 chunks", 1, 80, 4096, 2, true, false, false, false, false, false},
-        {"norm, 8 rows, bias", 8, 48, 2304, 2, true, false, true, false, false, true},
-        {"sum in place", 3, 64, 2048, 3, false, true, false, false, true, false},
-        {"many chunks", 2, 32, 7168, 1, false, true, true, false, false, false},
-        {"chunks that warps have unequally", 5, 48, 4864, 2, false, true, false, false, true, true},
-        {"SwiGLU, norm", 7, 40, 1024, 2, true, false, false, true, false, false},
-        {"SwiGLU, many chunks", 1, 24, 5120, 2, false, false, false, true, false, true},
-        {"more tiles than turns", 1, 320, 512, 1, false, true, false, false, true, false},
+        {"a tile of one chunk", 1, 16, 256, 4, false, false, false, false, false},
+        {"norm, 16 chunks", 1, 80, 4096, 2, true, false, false, false, false},
+        {"norm, 8 rows, bias", 8, 48, 2304, 2, true, false, true, false, true},
+        {"sum in place", 3, 64, 2048, 3, false, true, false, true, false},
+        {"many chunks", 2, 32, 7168, 1, false, true, true, false, false},
+        {"chunks that warps have unequally", 5, 48, 4864, 2, false, true, false, true, true},
+        {"more tiles than turns", 1, 320, 512, 1, false, true, false, true, false},
+        {"norm, 7 rows", 7, 80, 1024, 2, true, false, false, false, false},
+        {"many chunks, gaps", 1, 48, 5120, 2, false, false, false, false, true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (test_case("multiply: %s, %d x %d x %d", cases[i].name, cases[i].rows, cases[i].n,

@@ -153,7 +153,6 @@ static void multiply_rules(struct bench *b)
     REFUSED(multiply, a, bad.k = 384, "k: 384 is not a multiple of 256");
     REFUSED(multiply, a, (bad.norm = 64, bad.k = 4352), "k: 4352 is not in 256..4096");
     REFUSED(multiply, a, bad.n = 40, "n: 40 is not a multiple of 16");
-    REFUSED(multiply, a, (bad.glu = 1, bad.c = 64), "glu: 1 is not in 0..0");
     REFUSED(multiply, a, bad.x_row = 504, "x_row: 504 is not in 512..");
     REFUSED(multiply, a, bad.d_row = 16, "d_row: 16 is not in 32..");
     REFUSED(multiply, a, bad.ctas = 0, "ctas: 0 is not in 1..");

@@ -169,10 +169,9 @@ uint64_t engine_attend_workspace(int64_t columns, int64_t kv_heads, int64_t dim)
 /* ---- products of few rows -- */
 
 /*
- * For r = 0 .. rows - 1, with y[r][n] the sum over x[r][k] * weights[n][k], and bias[n]:
+ * For r = 0 .. rows - 1:
  *
- *   d[r][n] = y[r][n] + c[r][n], rounded once
- *   d[r][n] = y[r][n] / (1 + exp(-y[r][n])) * y[r][n' + n]      with glu: weights has 2 n' rows
+ *   d[r][n] = sum over k of x[r][k] * weights[n][k], + bias[n] + c[r][n], rounded once
  *
  * With norm, x[r] first becomes x[r] * norm / sqrt(mean(x[r]^2) + eps), rounded to bf16. Weights and
  * norm are constant: they may be read while earlier launches of the stream still run.
@@ -180,15 +179,14 @@ uint64_t engine_attend_workspace(int64_t columns, int64_t kv_heads, int64_t dim)
 struct engine_multiply {
     hewn_deviceptr x;       /* bf16 [rows, k] */
     hewn_deviceptr norm;    /* bf16 [k], or 0 */
-    hewn_deviceptr weights; /* bf16 [n, k], with glu [2 n, k]; contiguous */
-    hewn_deviceptr bias;    /* bf16 [n], or 0; not with glu */
-    hewn_deviceptr c;       /* bf16 [rows, n], or 0; not with glu. May be d */
+    hewn_deviceptr weights; /* bf16 [n, k]; contiguous */
+    hewn_deviceptr bias;    /* bf16 [n], or 0 */
+    hewn_deviceptr c;       /* bf16 [rows, n], or 0. May be d */
     hewn_deviceptr d;       /* bf16 [rows, n]; not x */
     int64_t rows;           /* at most 8 */
-    int64_t n;              /* a multiple of 16, with glu of 8 */
+    int64_t n;              /* a multiple of 16 */
     int64_t k;              /* a multiple of 256; with norm at most 4,096 */
     int64_t x_row, d_row;   /* strides: of x, of c and d; 0: contiguous */
-    int glu;                /* 0 or 1 */
     int64_t ctas;           /* at most: as many as the device has SMs */
     double eps;
 };

@@ -1,6 +1,8 @@
 /* Products of few rows with constant weights: their rules and their launch. */
 #include "kernels_launch.h"
 
+enum { TILE = 16 }; /* rows of weights */
+
 static int check(const struct engine_multiply *a, hewn_error *err)
 {
     const int64_t k_most = (int64_t)ENGINE_MULTIPLY_CHUNK *
@@ -8,10 +10,9 @@ static int check(const struct engine_multiply *a, hewn_error *err)
     const struct engine_size sizes[] = {
         {"rows", a->rows, 0, ENGINE_MULTIPLY_ROWS, 1},
         {"k", a->k, ENGINE_MULTIPLY_CHUNK, k_most, ENGINE_MULTIPLY_CHUNK},
-        {"n", a->n, a->glu ? 8 : 16, INT32_MAX / 2, a->glu ? 8 : 16},
+        {"n", a->n, TILE, INT32_MAX / 2, TILE},
         {"x_row", engine_stride(a->x_row, a->k), a->k, ENGINE_STRIDE, ENGINE_UNIT},
         {"d_row", engine_stride(a->d_row, a->n), a->n, ENGINE_STRIDE, 1},
-        {"glu", a->glu, 0, a->bias || a->c ? 0 : 1, 1},
         {"ctas", a->ctas, 1, INT32_MAX, 1},
     };
     const struct engine_address addresses[] = {
@@ -30,7 +31,7 @@ int engine_multiply(const struct engine_kernels *k, const struct engine_multiply
 {
     int status = check(a, err);
     if (status || a->rows == 0) return status;
-    const int64_t tiles = a->n / (a->glu ? 8 : 16);
+    const int64_t tiles = a->n / TILE;
     struct engine_multiply_scalars s = {
         .x = a->x,
         .norm = a->norm,
@@ -42,9 +43,7 @@ int engine_multiply(const struct engine_kernels *k, const struct engine_multiply
         .d_row = engine_bytes(a->d_row, a->n),
         .rows = (uint32_t)a->rows,
         .chunks = (uint32_t)(a->k / ENGINE_MULTIPLY_CHUNK),
-        .columns = (uint32_t)a->n,
         .tiles = (uint32_t)tiles,
-        .glu = (uint32_t)a->glu,
         .eps = (float)a->eps,
     };
     const struct engine_shape shape = {

@@ -52,8 +52,7 @@ _Static_assert((ENGINE_NORM_WARPS & (ENGINE_NORM_WARPS - 1)) == 0, "a power of t
     X(attend128, ATTEND, ENGINE_ATTEND_RING, ATTEND_FORMULA, ATTEND_DTYPES, ATTEND_GRID,           \
       ATTEND_LIMITS)                                                                               \
     X(multiply, MULTIPLY, ENGINE_MULTIPLY_SHARED,                                                  \
-      "d[r][n] = sum over k of x[r][k] * weights[n][k] + bias[n] + c[r][n], or SwiGLU of two "     \
-      "such",                                                                                      \
+      "d[r][n] = sum over k of x[r][k] * weights[n][k] + bias[n] + c[r][n]",                       \
       "\"rows\": \"bf16\", \"sum\": \"f32\"", "\"CTAs\", \"1\", \"1\"",                            \
       "\"rows\": [1, 8], \"chunks\": [1, 1048576]")                                                \
     X(swiglu, SWIGLU, 0, "out[r][c] = gate[r][c] / (1 + exp(-gate[r][c])) * up[r][c]",             \
