@@ -413,8 +413,10 @@ static bool kernels(struct text *t)
 
     memset(rows, 0, sizeof rows);
     for (size_t i = 0; good && i < sizeof modules / sizeof *modules; i++) {
-        /* grouped products by row number have the variants of those without; their manifests say the rest */
-        if (!strncmp(modules[i].name, "grouped_", 8) && ends_with(modules[i].name, "_rows"))
+        /* grouped products by row number have the variants of those without, and the kernel that adds up slices has
+         * none; their manifests say the rest */
+        if ((!strncmp(modules[i].name, "grouped_", 8) && ends_with(modules[i].name, "_rows")) ||
+            !strcmp(modules[i].name, "gemm_combine"))
             continue;
         memset(&where, 0, sizeof where);
         add_validated(&where, validated.data, modules[i].target, modules[i].name);
