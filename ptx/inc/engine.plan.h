@@ -42,6 +42,20 @@
     X(u32, units, "columns / 8")                                   \
     X(f32, eps, "added to the mean of squares")
 
+/* ---- a paged cache of keys and values, and what new keys need: parameters of rope and of attend -- */
+
+#define ENGINE_CACHE_ADDRESSES(X)                                      \
+    X(u64, rotation, "address of cosines and sines, a multiple of 16") \
+    X(u64, q_norm, "address of weights of Q, or 0")                    \
+    X(u64, k_norm, "address of weights of K, or 0")                    \
+    X(u64, k, "address of the pool of K, a multiple of 16")            \
+    X(u64, v, "address of the pool of V, a multiple of 16")            \
+    X(u64, table, "address of the block table, i32; of rope, or 0")
+#define ENGINE_CACHE_STRIDES(X)                                         \
+    X(u64, page_row, "bytes between pages, a multiple of 16")           \
+    X(u64, head_row, "bytes between heads of a page, a multiple of 16") \
+    X(u64, token_row, "bytes between keys, a multiple of 16")
+
 /* ---- rope: dim / 8 lanes a head; a lane has 4 elements of each half -- */
 
 #define ENGINE_ROPE_WARPS   8
@@ -57,16 +71,9 @@
     X(u64, qkv, "address of rows of Q, K and V, a multiple of 16")    \
     X(u64, positions, "address of positions, i32")                    \
     X(u64, sequences, "address of sequences, i32, or 0")              \
-    X(u64, rotation, "address of cosines and sines, a multiple of 16") \
-    X(u64, q_norm, "address of weights of Q, or 0")                   \
-    X(u64, k_norm, "address of weights of K, or 0")                   \
-    X(u64, k, "address of the pool of K, a multiple of 16")           \
-    X(u64, v, "address of the pool of V, a multiple of 16")           \
-    X(u64, table, "address of the block table, i32, or 0")            \
+    ENGINE_CACHE_ADDRESSES(X)                                         \
     X(u64, qkv_row, "bytes between rows of qkv, a multiple of 16")    \
-    X(u64, page_row, "bytes between pages, a multiple of 8")          \
-    X(u64, head_row, "bytes between heads of a page, a multiple of 8") \
-    X(u64, token_row, "bytes between keys, a multiple of 8")          \
+    ENGINE_CACHE_STRIDES(X)                                           \
     X(u32, q_heads, "heads of Q")                                     \
     X(u32, kv_heads, "heads of K")                                    \
     X(u32, lanes, "dim / 8")                                          \
@@ -108,21 +115,14 @@
 #define ENGINE_ATTEND_SCALARS(X)                                           \
     X(u64, qkv, "address of rows of Q, K and V, a multiple of 16")         \
     X(u64, positions, "address of positions, i32")                         \
-    X(u64, rotation, "address of cosines and sines, a multiple of 16")     \
-    X(u64, q_norm, "address of weights of Q, or 0")                        \
-    X(u64, k_norm, "address of weights of K, or 0")                        \
-    X(u64, k, "address of the pool of K, a multiple of 16")                \
-    X(u64, v, "address of the pool of V, a multiple of 16")                \
-    X(u64, table, "address of the block table, i32")                       \
+    ENGINE_CACHE_ADDRESSES(X)                                              \
     X(u64, o, "address of rows of O, a multiple of 16")                    \
     X(u64, parts, "address of a part of O for each CTA, f32")              \
     X(u64, bounds_of, "address of their maxima and sums, f32")             \
     X(u64, counters, "address of a counter for each row and head, u32: 0") \
     X(u64, qkv_row, "bytes between rows of qkv, a multiple of 16")         \
     X(u64, o_row, "bytes between rows of O, a multiple of 16")             \
-    X(u64, page_row, "bytes between pages, a multiple of 16")              \
-    X(u64, head_row, "bytes between heads of a page, a multiple of 16")    \
-    X(u64, token_row, "bytes between keys, a multiple of 16")              \
+    ENGINE_CACHE_STRIDES(X)                                                \
     X(u32, rows, "rows, at most columns and 32")                           \
     X(u32, columns, "columns of CTAs, at most 64")                        \
     X(u32, kv_heads, "heads of K")                                         \

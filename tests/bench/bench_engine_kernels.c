@@ -81,25 +81,25 @@ static void bench_rope(struct bench *b, int64_t rows)
     free(list);
     gpu_time_begin(&b->g);
     for (uint64_t i = 0; i < LAUNCHES; i++) {
-        const struct engine_rope a = {.qkv = qkv + i % ROTATED * bytes,
+        const struct engine_rope a = {.cache = {.rotation = rotation,
+                                                .k = k,
+                                                .v = v,
+                                                .table = table,
+                                                .positions_most = PAGES * PAGE,
+                                                .pages = PAGES,
+                                                .page_size = PAGE,
+                                                .table_width = PAGES,
+                                                .page = PAGE * 8 * DIM,
+                                                .head = DIM,
+                                                .token = 8 * DIM},
+                                      .qkv = qkv + i % ROTATED * bytes,
                                       .positions = positions,
                                       .sequences = sequences,
-                                      .rotation = rotation,
-                                      .k = k,
-                                      .v = v,
-                                      .table = table,
                                       .rows = rows,
                                       .q_heads = 32,
                                       .kv_heads = 8,
                                       .dim = DIM,
-                                      .positions_most = PAGES * PAGE,
-                                      .sequences_most = 1,
-                                      .pages = PAGES,
-                                      .page_size = PAGE,
-                                      .table_width = PAGES,
-                                      .page = PAGE * 8 * DIM,
-                                      .head = DIM,
-                                      .token = 8 * DIM};
+                                      .sequences_most = 1};
         need(b, engine_rope(&b->k, &a, b->g.stream, &b->err), "rope");
     }
     report("rope, K and V into pages", rows, gpu_time_end(&b->g, LAUNCHES), 2.0 * (double)bytes);
@@ -116,14 +116,26 @@ struct attend_bench {
     int64_t rows;
 };
 
+static struct engine_cache cache_of(const struct attend_bench *c, uint64_t i)
+{
+    return (struct engine_cache){.rotation = c->rotation,
+                                 .k = c->k + i * c->pool,
+                                 .v = c->v + i * c->pool,
+                                 .table = c->table,
+                                 .positions_most = KEYS + KEPT,
+                                 .pages = c->rows * LONG,
+                                 .page_size = KEPT,
+                                 .table_width = LONG,
+                                 .page = KEPT * 8 * DIM,
+                                 .head = DIM,
+                                 .token = 8 * DIM};
+}
+
 static void run_attend(struct bench *b, const struct attend_bench *c, uint64_t i)
 {
-    const struct engine_attend a = {.qkv = c->qkv,
+    const struct engine_attend a = {.cache = cache_of(c, i),
+                                    .qkv = c->qkv,
                                     .positions = c->positions,
-                                    .rotation = c->rotation,
-                                    .k = c->k + i * c->pool,
-                                    .v = c->v + i * c->pool,
-                                    .table = c->table,
                                     .o = c->o,
                                     .workspace = c->workspace,
                                     .counters = c->counters,
@@ -132,13 +144,6 @@ static void run_attend(struct bench *b, const struct attend_bench *c, uint64_t i
                                     .kv_heads = 8,
                                     .dim = DIM,
                                     .columns = engine_attend_columns(b->g.d.info.sm_count, 8),
-                                    .positions_most = KEYS + KEPT,
-                                    .pages = c->rows * LONG,
-                                    .page_size = KEPT,
-                                    .table_width = LONG,
-                                    .page = KEPT * 8 * DIM,
-                                    .head = DIM,
-                                    .token = 8 * DIM,
                                     .scale = 0.08838834764831845};
     need(b, engine_attend(&b->k, &a, b->g.stream, &b->err), "attend");
 }
@@ -146,27 +151,17 @@ static void run_attend(struct bench *b, const struct attend_bench *c, uint64_t i
 static void run_apart(struct bench *b, const struct attend_bench *c, uint64_t i,
                       const hewn_attention_plan *plan)
 {
-    const struct engine_rope rope = {.qkv = c->qkv,
+    const struct engine_rope rope = {.cache = cache_of(c, i),
+                                     .qkv = c->qkv,
                                      .positions = c->positions,
-                                     .rotation = c->rotation,
-                                     .k = c->k + i * c->pool,
-                                     .v = c->v + i * c->pool,
-                                     .table = c->table,
                                      .rows = c->rows,
                                      .q_heads = 32,
                                      .kv_heads = 8,
                                      .dim = DIM,
-                                     .positions_most = KEYS + KEPT,
-                                     .sequences_most = c->rows,
-                                     .pages = c->rows * LONG,
-                                     .page_size = KEPT,
-                                     .table_width = LONG,
-                                     .page = KEPT * 8 * DIM,
-                                     .head = DIM,
-                                     .token = 8 * DIM};
+                                     .sequences_most = c->rows};
     const hewn_attention_source_args source = {.struct_size = sizeof source,
-                                               .k = rope.k,
-                                               .v = rope.v,
+                                               .k = rope.cache.k,
+                                               .v = rope.cache.v,
                                                .lengths = c->lengths,
                                                .table = c->table};
     const hewn_attention_args args = {.struct_size = sizeof args,

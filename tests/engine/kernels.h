@@ -51,6 +51,34 @@ bool launched(struct bench *b, int status, const hewn_error *err);
 /* Compares a bf16 with a double: `slack` beside half a unit in the last place. */
 bool near_bf16(uint16_t got, double want, double slack);
 
+/* A paged cache, in pages that a table names once: kernels_cache.c. */
+struct cache_shape {
+    int dim, kv_heads, page_size;
+    int sequences,
+        width;    /* of the table; width 0: no table, a sequence has the page of its number */
+    int pages;    /* no multiple of 5 */
+    bool by_head; /* a page's heads lie behind one another: BHSD, else BSHD */
+    bool normed, damaged; /* damaged: some entries of the table are no page */
+};
+struct cache {
+    struct cache_shape shape;
+    int positions; /* that rotation has; damaged: three more than the table */
+    int64_t page, head, token;
+    struct array rotation, q_norm, k_norm, k, v, table;
+};
+/* The pools are left poisoned; false without memory. */
+bool cache_new(struct cache *c, const struct cache_shape *shape, struct rng *r);
+struct engine_cache cache_up(struct bench *b, struct cache *c);
+void cache_free(struct bench *b, struct cache *c);
+/* Whether a row stands at a position of its sequence. */
+bool cache_has(const struct cache *c, int position);
+/* Where a key of a sequence lies in the pools, without its head; -1: in no page. */
+int64_t cache_place(const struct cache *c, int sequence, int key);
+/* A head as it must become, normed by `weights` and rotated; slack[j]: what f32 may add to half a unit in the
+ * last place. */
+void cache_turn(const struct cache *c, int position, const uint16_t *from,
+                const struct array *weights, double *want, double *slack);
+
 /* The kernels' cases; `random`: so many random ones more. */
 void test_norm(struct bench *b, int random);
 void test_rope(struct bench *b, int random);

@@ -17,17 +17,12 @@ struct attend_case {
 };
 
 struct data {
-    struct array qkv, positions, rotation, q_norm, k_norm, k, v, table, o, workspace, counters;
+    struct array qkv, positions, o, workspace, counters;
     struct array k_before, v_before;
-    int64_t pages, page, head, token;
+    struct cache cache;
 };
 
 enum { LAUNCHES = 2 };
-
-static int positions_most(const struct attend_case *c)
-{
-    return c->page_size * c->width + (c->damaged ? 3 : 0);
-}
 
 static void fill_rows(const struct attend_case *c, struct data *d, struct rng *r)
 {
@@ -40,121 +35,77 @@ static void fill_rows(const struct attend_case *c, struct data *d, struct rng *r
         if (i % 5 == 3) i32(&d->positions)[i] = c->page_size * c->width + (int)rng_below(r, 3);
         if (i % 5 == 4) i32(&d->positions)[i] = INT32_MAX;
     }
-    for (int i = 0; i < c->rows * c->width; i++) {
-        i32(&d->table)[i] = (int)((int64_t)i * 5 % d->pages); /* 5 does not divide the pages */
-        if (c->damaged && i % 4 == 2) i32(&d->table)[i] = i % 8 == 2 ? -2 : (int)d->pages + i;
-    }
 }
 
 static bool data_new(const struct attend_case *c, struct data *d, struct rng *r)
 {
     const size_t row = ((size_t)c->group + 2) * (size_t)c->kv_heads * (size_t)c->dim;
-    const size_t page = (size_t)c->page_size * (size_t)c->kv_heads * (size_t)c->dim;
+    struct cache_shape shape = {.dim = c->dim,
+                                .kv_heads = c->kv_heads,
+                                .page_size = c->page_size,
+                                .sequences = c->rows,
+                                .width = c->width,
+                                .pages = c->rows * c->width * 5 / 4 + 1,
+                                .by_head = c->by_head,
+                                .normed = c->normed,
+                                .damaged = c->damaged};
+    while (shape.pages % 5 == 0) shape.pages++;
     memset(d, 0, sizeof *d);
-    d->pages = (int64_t)c->rows * c->width * 5 / 4 + 1;
-    while (d->pages % 5 == 0) d->pages++;
-    bool ready = array_new(&d->qkv, 2 * row * (size_t)c->rows);
+    bool ready = cache_new(&d->cache, &shape, r);
+    ready = array_new(&d->qkv, 2 * row * (size_t)c->rows) && ready;
     ready = array_new(&d->positions, 4 * (size_t)c->rows) && ready;
-    ready = array_new(&d->rotation, 4 * (size_t)(positions_most(c) * c->dim)) && ready;
-    ready = array_new(&d->q_norm, 2 * (size_t)c->dim) && ready;
-    ready = array_new(&d->k_norm, 2 * (size_t)c->dim) && ready;
-    ready = array_new(&d->k, 2 * page * (size_t)d->pages) && ready;
-    ready = array_new(&d->v, d->k.size) && ready;
-    ready = array_new(&d->k_before, d->k.size) && ready;
-    ready = array_new(&d->v_before, d->k.size) && ready;
-    ready = array_new(&d->table, 4 * (size_t)(c->rows * c->width)) && ready;
+    ready = array_new(&d->k_before, d->cache.k.size) && ready;
+    ready = array_new(&d->v_before, d->cache.k.size) && ready;
     ready = array_new(&d->o, 2 * (size_t)(c->rows * c->kv_heads * c->group * c->dim)) && ready;
     ready =
         array_new(&d->workspace, engine_attend_workspace(c->columns, c->kv_heads, c->dim)) && ready;
     ready = array_new(&d->counters, 4 * (size_t)(c->rows * c->kv_heads)) && ready;
     if (!ready) return false;
     array_random(&d->qkv, r, 3);
-    array_random(&d->q_norm, r, 2);
-    array_random(&d->k_norm, r, 2);
-    array_random(&d->k, r, 2);
-    array_random(&d->v, r, 2);
+    array_random(&d->cache.k, r, 2);
+    array_random(&d->cache.v, r, 2);
     memset(d->counters.host, 0, d->counters.size);
-    for (int p = 0; p < positions_most(c); p++)
-        for (int j = 0; j < c->dim / 2; j++) {
-            const double angle = p * pow(10000, -2.0 * j / c->dim);
-            f32(&d->rotation)[p * c->dim + 2 * j] = (float)cos(angle);
-            f32(&d->rotation)[p * c->dim + 2 * j + 1] = (float)sin(angle);
-        }
-    d->page = (int64_t)page;
-    d->token = c->by_head ? c->dim : c->kv_heads * c->dim;
-    d->head = c->by_head ? c->page_size * c->dim : c->dim;
     fill_rows(c, d, r);
     return true;
 }
 
 static void data_free(struct bench *b, struct data *d)
 {
-    struct array *all[] = {&d->qkv,      &d->positions, &d->rotation, &d->q_norm, &d->k_norm,
-                           &d->k,        &d->v,         &d->table,    &d->o,      &d->workspace,
+    struct array *all[] = {&d->qkv,      &d->positions, &d->o,       &d->workspace,
                            &d->counters, &d->k_before,  &d->v_before};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) array_free(b, all[i]);
+    cache_free(b, &d->cache);
 }
 
 /* ---- the judge -- */
 
-static int keys_of(const struct attend_case *c, const struct data *d, int r)
+static int keys_of(const struct data *d, int r)
 {
     const int position = i32(&d->positions)[r];
-    return position < 0 || position >= positions_most(c) || position / c->page_size >= c->width
-               ? 0
-               : position + 1;
-}
-
-/* Where a key of a row lies in the pools, without its head; -1: in no page. */
-static int64_t place_of(const struct attend_case *c, const struct data *d, int r, int key)
-{
-    const int page = i32(&d->table)[r * c->width + key / c->page_size];
-    return page < 0 || page >= d->pages ? -1
-                                        : page * d->page + (int64_t)(key % c->page_size) * d->token;
-}
-
-/* A head, normed and rotated, in float64; slack[j] as in kernels_rope.c. */
-static void turn(const struct attend_case *c, const struct data *d, int position,
-                 const uint16_t *from, const struct array *weights, double *want, double *slack)
-{
-    const int half = c->dim / 2;
-    const float *table = f32(&d->rotation) + (int64_t)position * c->dim;
-    double x[128] = {0}, sum = 0, scale = 1;
-    for (int j = 0; j < c->dim; j++) sum += bf16_to_double(from[j]) * bf16_to_double(from[j]);
-    if (c->normed) scale = 1 / sqrt(sum / c->dim + (double)1e-6F);
-    for (int j = 0; j < c->dim; j++) {
-        x[j] = bf16_to_double(from[j]);
-        if (c->normed) x[j] *= scale * bf16_to_double(bf16(weights)[j]);
-    }
-    for (int j = 0; j < half; j++) {
-        const double cosine = (double)table[2 * j], sine = (double)table[2 * j + 1];
-        want[j] = x[j] * cosine - x[j + half] * sine;
-        want[j + half] = x[j + half] * cosine + x[j] * sine;
-        slack[j] = slack[j + half] = (fabs(x[j]) + fabs(x[j + half])) * 0x1p-20;
-    }
+    return cache_has(&d->cache, position) ? position + 1 : 0;
 }
 
 /* The new key and value of a row and head, which then count as what was there before. */
 static void judge_new(const struct attend_case *c, struct data *d, int r, int head)
 {
-    const int keys = keys_of(c, d, r);
-    const int64_t place = keys ? place_of(c, d, r, keys - 1) : -1;
+    const int keys = keys_of(d, r);
+    const int64_t place = keys ? cache_place(&d->cache, r, keys - 1) : -1;
     const int64_t row = (int64_t)(c->group + 2) * c->kv_heads * c->dim;
     const uint16_t *k = bf16(&d->qkv) + r * row + (c->kv_heads * c->group + head) * c->dim;
     const uint16_t *v = k + c->kv_heads * c->dim;
     double want[128], slack[128];
     if (place < 0) return;
-    const int64_t at = place + head * d->head;
-    turn(c, d, keys - 1, k, &d->k_norm, want, slack);
+    const int64_t at = place + head * d->cache.head;
+    cache_turn(&d->cache, keys - 1, k, &d->cache.k_norm, want, slack);
     for (int j = 0; j < c->dim; j++)
-        if (!near_bf16(bf16(&d->k)[at + j], want[j], slack[j])) {
+        if (!near_bf16(bf16(&d->cache.k)[at + j], want[j], slack[j])) {
             CHECK(false, "row %d head %d: new key [%d]: want %g got %g", r, head, j, want[j],
-                  bf16_to_double(bf16(&d->k)[at + j]));
+                  bf16_to_double(bf16(&d->cache.k)[at + j]));
             break;
         }
-    CHECK(memcmp(v, bf16(&d->v) + at, 2 * (size_t)c->dim) == 0, "row %d head %d: V", r, head);
-    memcpy(bf16(&d->k_before) + at, bf16(&d->k) + at, 2 * (size_t)c->dim);
-    memcpy(bf16(&d->v_before) + at, bf16(&d->v) + at, 2 * (size_t)c->dim);
+    CHECK(memcmp(v, bf16(&d->cache.v) + at, 2 * (size_t)c->dim) == 0, "row %d head %d: V", r, head);
+    memcpy(bf16(&d->k_before) + at, bf16(&d->cache.k) + at, 2 * (size_t)c->dim);
+    memcpy(bf16(&d->v_before) + at, bf16(&d->cache.v) + at, 2 * (size_t)c->dim);
 }
 
 /* A head of O. P is rounded to bf16 and Q, of which a normed or close element may be rounded to the other side:
@@ -162,20 +113,22 @@ static void judge_new(const struct attend_case *c, struct data *d, int r, int he
 static void judge_head(const struct attend_case *c, const struct data *d, int r, int head)
 {
     const int64_t row = (int64_t)(c->group + 2) * c->kv_heads * c->dim;
-    const int keys = keys_of(c, d, r);
-    const int64_t at = (int64_t)(head / c->group) * d->head;
+    const int keys = keys_of(d, r);
+    const int64_t at = (int64_t)(head / c->group) * d->cache.head;
     const uint16_t *got = bf16(&d->o) + (int64_t)(r * c->kv_heads * c->group + head) * c->dim;
     double q[128] = {0}, slack[128], o[128] = {0}, size[128] = {0}, sum = 0, top = -INFINITY;
     double off = 0;
     static double score[8192];
     const double scale = 1 / sqrt((double)c->dim);
-    if (keys) turn(c, d, keys - 1, bf16(&d->qkv) + r * row + head * c->dim, &d->q_norm, q, slack);
+    if (keys)
+        cache_turn(&d->cache, keys - 1, bf16(&d->qkv) + r * row + head * c->dim, &d->cache.q_norm,
+                   q, slack);
     for (int i = 0; i < keys; i++) {
-        const int64_t place = place_of(c, d, r, i);
+        const int64_t place = cache_place(&d->cache, r, i);
         double x = 0, moved = 0;
         for (int j = 0; place >= 0 && j < c->dim; j++) {
             const double rounded = bf16_to_double(double_to_bf16(q[j]));
-            const double k = bf16_to_double(bf16(&d->k)[place + at + j]);
+            const double k = bf16_to_double(bf16(&d->cache.k)[place + at + j]);
             x += rounded * k;
             /* Rounded to the other side only where half a unit is near. */
             if (!near_bf16(double_to_bf16(q[j]), q[j], -2 * slack[j]))
@@ -187,11 +140,11 @@ static void judge_head(const struct attend_case *c, const struct data *d, int r,
         if (score[i] > top) top = score[i];
     }
     for (int i = 0; i < keys; i++) {
-        const int64_t place = place_of(c, d, r, i);
+        const int64_t place = cache_place(&d->cache, r, i);
         const double p = exp(score[i] - top);
         sum += p;
         for (int j = 0; place >= 0 && j < c->dim; j++) {
-            const double v = bf16_to_double(bf16(&d->v)[place + at + j]);
+            const double v = bf16_to_double(bf16(&d->cache.v)[place + at + j]);
             o[j] += p * v;
             size[j] += p * fabs(v);
         }
@@ -210,8 +163,10 @@ static void judge(const struct attend_case *c, struct data *d)
 {
     for (int r = 0; r < c->rows; r++)
         for (int h = 0; h < c->kv_heads; h++) judge_new(c, d, r, h);
-    CHECK(memcmp(d->k.host, d->k_before.host, d->k.size) == 0, "another key of K was written");
-    CHECK(memcmp(d->v.host, d->v_before.host, d->v.size) == 0, "another key of V was written");
+    CHECK(memcmp(d->cache.k.host, d->k_before.host, d->cache.k.size) == 0,
+          "another key of K was written");
+    CHECK(memcmp(d->cache.v.host, d->v_before.host, d->cache.v.size) == 0,
+          "another key of V was written");
     for (int r = 0; r < c->rows; r++)
         for (int h = 0; h < c->kv_heads * c->group; h++) judge_head(c, d, r, h);
     for (size_t i = 0; i < d->counters.size / 4; i++)
@@ -226,17 +181,12 @@ static void run_case(struct bench *b, const struct attend_case *c, uint64_t seed
     bool ready = data_new(c, &d, &r);
     CHECK(ready, "no memory for the case");
     if (ready) {
-        memcpy(d.k_before.host, d.k.host, d.k.size);
-        memcpy(d.v_before.host, d.v.host, d.v.size);
+        memcpy(d.k_before.host, d.cache.k.host, d.cache.k.size);
+        memcpy(d.v_before.host, d.cache.v.host, d.cache.v.size);
         const struct engine_attend a = {
+            .cache = cache_up(b, &d.cache),
             .qkv = array_up(b, &d.qkv),
             .positions = array_up(b, &d.positions),
-            .rotation = array_up(b, &d.rotation),
-            .q_norm = c->normed ? array_up(b, &d.q_norm) : 0,
-            .k_norm = c->normed ? array_up(b, &d.k_norm) : 0,
-            .k = array_up(b, &d.k),
-            .v = array_up(b, &d.v),
-            .table = array_up(b, &d.table),
             .o = array_up(b, &d.o),
             .workspace = array_up(b, &d.workspace),
             .counters = array_up(b, &d.counters),
@@ -245,23 +195,15 @@ static void run_case(struct bench *b, const struct attend_case *c, uint64_t seed
             .kv_heads = c->kv_heads,
             .dim = c->dim,
             .columns = c->columns,
-            .positions_most = positions_most(c),
-            .pages = d.pages,
-            .page_size = c->page_size,
-            .table_width = c->width,
-            .page = d.page,
-            .head = d.head,
-            .token = d.token,
             .scale = 1 / sqrt((double)c->dim),
-            .eps = 1e-6,
         };
         ready = true;
         for (int i = 0; ready && i < LAUNCHES; i++) /* the second on what the first has left */
             ready = launched(b, engine_attend(&b->kernels, &a, NULL, &err), &err);
         if (ready) {
             array_down(b, &d.o, "O");
-            array_down(b, &d.k, "K");
-            array_down(b, &d.v, "V");
+            array_down(b, &d.cache.k, "K");
+            array_down(b, &d.cache.v, "V");
             array_down(b, &d.workspace, "the workspace");
             array_down(b, &d.counters, "the counters");
             judge(c, &d);

@@ -19,15 +19,10 @@ struct rope_case {
 enum { SEQUENCES = 5 };
 
 struct data {
-    struct array qkv, positions, sequences, rotation, q_norm, k_norm, k, v, table;
+    struct array qkv, positions, sequences;
     struct array before; /* qkv */
-    int64_t page, head, token;
+    struct cache cache;
 };
-
-static int positions_most(const struct rope_case *c)
-{
-    return c->page_size * (c->width ? c->width : 1) + (c->damaged ? 3 : 0);
-}
 
 /* Each row of its own sequence and position, so that no two write one key: the table names pages once. */
 static void fill_rows(const struct rope_case *c, struct data *d, struct rng *r)
@@ -43,50 +38,38 @@ static void fill_rows(const struct rope_case *c, struct data *d, struct rng *r)
         if (i % 7 == 5) i32(&d->positions)[i] = INT32_MAX;
         if (i % 7 == 6 && c->sequences) i32(&d->sequences)[i] = i % 2 ? -1 : SEQUENCES;
     }
-    for (int i = 0; i < SEQUENCES * c->width; i++) {
-        i32(&d->table)[i] = (i * 3 + 1) % c->pages; /* 3 and the number of pages have no divisor */
-        if (c->damaged && i % 4 == 2) i32(&d->table)[i] = i % 8 == 2 ? -2 : c->pages + i;
-    }
 }
 
 static bool data_new(const struct rope_case *c, struct data *d, struct rng *r)
 {
     const size_t row = 2 * (size_t)((c->q_heads + 2 * c->kv_heads) * c->dim);
-    const size_t page = (size_t)c->page_size * (size_t)c->kv_heads * (size_t)c->dim;
+    const struct cache_shape shape = {.dim = c->dim,
+                                      .kv_heads = c->kv_heads,
+                                      .page_size = c->page_size,
+                                      .sequences = SEQUENCES,
+                                      .width = c->width,
+                                      .pages = c->pages,
+                                      .by_head = c->by_head,
+                                      .normed = c->normed,
+                                      .damaged = c->damaged};
     memset(d, 0, sizeof *d);
-    bool ready = array_new(&d->qkv, row * (size_t)c->rows);
+    bool ready = cache_new(&d->cache, &shape, r);
+    ready = array_new(&d->qkv, row * (size_t)c->rows) && ready;
     ready = array_new(&d->before, d->qkv.size) && ready;
     ready = array_new(&d->positions, 4 * (size_t)c->rows) && ready;
     ready = array_new(&d->sequences, 4 * (size_t)c->rows) && ready;
-    ready = array_new(&d->rotation, 4 * (size_t)(positions_most(c) * c->dim)) && ready;
-    ready = array_new(&d->q_norm, 2 * (size_t)c->dim) && ready;
-    ready = array_new(&d->k_norm, 2 * (size_t)c->dim) && ready;
-    ready = array_new(&d->k, 2 * page * (size_t)c->pages) && ready;
-    ready = array_new(&d->v, d->k.size) && ready;
-    ready = array_new(&d->table, 4 * (size_t)(SEQUENCES * c->width)) && ready;
     if (!ready) return false;
     array_random(&d->qkv, r, 3);
     memcpy(d->before.host, d->qkv.host, d->qkv.size);
-    array_random(&d->q_norm, r, 2);
-    array_random(&d->k_norm, r, 2);
-    for (int p = 0; p < positions_most(c); p++)
-        for (int j = 0; j < c->dim / 2; j++) {
-            const double angle = p * pow(10000, -2.0 * j / c->dim);
-            f32(&d->rotation)[p * c->dim + 2 * j] = (float)cos(angle);
-            f32(&d->rotation)[p * c->dim + 2 * j + 1] = (float)sin(angle);
-        }
-    d->page = (int64_t)page;
-    d->token = c->by_head ? c->dim : c->kv_heads * c->dim;
-    d->head = c->by_head ? c->page_size * c->dim : c->dim;
     fill_rows(c, d, r);
     return true;
 }
 
 static void data_free(struct bench *b, struct data *d)
 {
-    struct array *all[] = {&d->qkv,    &d->positions, &d->sequences, &d->rotation, &d->q_norm,
-                           &d->k_norm, &d->k,         &d->v,         &d->table,    &d->before};
+    struct array *all[] = {&d->qkv, &d->positions, &d->sequences, &d->before};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) array_free(b, all[i]);
+    cache_free(b, &d->cache);
 }
 
 /* ---- the judge -- */
@@ -94,38 +77,10 @@ static void data_free(struct bench *b, struct data *d)
 /* The place of a row's key in the pools, or -1; *alone: the row is left alone. */
 static int64_t place_of(const struct rope_case *c, const struct data *d, int r, bool *alone)
 {
-    const int position = i32(&d->positions)[r], width = c->width ? c->width : 1;
+    const int position = i32(&d->positions)[r];
     const int sequence = c->sequences ? i32(&d->sequences)[r] : r;
-    *alone = position < 0 || position >= positions_most(c) || sequence < 0 ||
-             sequence >= SEQUENCES || position / c->page_size >= width;
-    if (*alone) return -1;
-    const int page =
-        c->width ? i32(&d->table)[sequence * width + position / c->page_size] : sequence;
-    return page < 0 || page >= c->pages
-               ? -1
-               : page * d->page + (int64_t)(position % c->page_size) * d->token;
-}
-
-/* A head as it must become; slack[j]: what f32 may add to half a unit in the last place. */
-static void want_head(const struct rope_case *c, const struct data *d, int r, int head,
-                      const uint16_t *from, double *want, double *slack)
-{
-    const int half = c->dim / 2;
-    const struct array *weights = head < c->q_heads ? &d->q_norm : &d->k_norm;
-    double x[256] = {0}, sum = 0, scale = 1;
-    for (int j = 0; j < c->dim; j++) sum += bf16_to_double(from[j]) * bf16_to_double(from[j]);
-    if (c->normed) scale = 1 / sqrt(sum / c->dim + (double)1e-6F);
-    for (int j = 0; j < c->dim; j++) {
-        x[j] = bf16_to_double(from[j]);
-        if (c->normed) x[j] *= scale * bf16_to_double(bf16(weights)[j]);
-    }
-    const float *turn = f32(&d->rotation) + (int64_t)i32(&d->positions)[r] * c->dim;
-    for (int j = 0; j < half; j++) {
-        const double cosine = (double)turn[2 * j], sine = (double)turn[2 * j + 1];
-        want[j] = x[j] * cosine - x[j + half] * sine;
-        want[j + half] = x[j + half] * cosine + x[j] * sine;
-        slack[j] = slack[j + half] = (fabs(x[j]) + fabs(x[j + half])) * 0x1p-20;
-    }
+    *alone = !cache_has(&d->cache, position) || sequence < 0 || sequence >= SEQUENCES;
+    return *alone ? -1 : cache_place(&d->cache, sequence, position);
 }
 
 static void judge_head(const struct rope_case *c, const struct data *d, int r, int head,
@@ -141,16 +96,17 @@ static void judge_head(const struct rope_case *c, const struct data *d, int r, i
         CHECK(memcmp(from, got, 2 * (size_t)c->dim) == 0, "row %d: head %d was written", r, head);
     if (alone || (!is_q && place < 0)) return;
     if (!is_q) {
-        const int64_t to = place + (is_v ? of_k - c->kv_heads : of_k) * d->head;
+        const int64_t to = place + (is_v ? of_k - c->kv_heads : of_k) * d->cache.head;
         struct array *left = is_v ? v_left : k_left;
-        got = bf16(is_v ? &d->v : &d->k) + to;
+        got = bf16(is_v ? &d->cache.v : &d->cache.k) + to;
         memset(bf16(left) + to, POISON, 2 * (size_t)c->dim);
     }
     if (is_v) {
         CHECK(memcmp(from, got, 2 * (size_t)c->dim) == 0, "row %d: head %d of V differs", r, head);
         return;
     }
-    want_head(c, d, r, head, from, want, slack);
+    cache_turn(&d->cache, i32(&d->positions)[r], from, is_q ? &d->cache.q_norm : &d->cache.k_norm,
+               want, slack);
     for (int j = 0; j < c->dim && wrong < 2; j++)
         if (!near_bf16(got[j], want[j], slack[j]))
             CHECK(++wrong == 0, "row %d head %d [%d]: want %g got %g", r, head, j, want[j],
@@ -160,12 +116,12 @@ static void judge_head(const struct rope_case *c, const struct data *d, int r, i
 static void judge(struct bench *b, const struct rope_case *c, struct data *d)
 {
     struct array left[2]; /* the pools without what was expected there */
-    bool ready = array_new(&left[0], d->k.size), alone;
-    ready = array_new(&left[1], d->v.size) && ready;
+    bool ready = array_new(&left[0], d->cache.k.size), alone;
+    ready = array_new(&left[1], d->cache.v.size) && ready;
     CHECK(ready, "no memory for the judge");
     if (ready) {
-        memcpy(left[0].host, d->k.host, d->k.size);
-        memcpy(left[1].host, d->v.host, d->v.size);
+        memcpy(left[0].host, d->cache.k.host, d->cache.k.size);
+        memcpy(left[1].host, d->cache.v.host, d->cache.v.size);
         for (int r = 0; r < c->rows; r++) {
             const int64_t place = place_of(c, d, r, &alone);
             for (int h = 0; h < c->q_heads + 2 * c->kv_heads; h++)
@@ -191,33 +147,20 @@ static void run_case(struct bench *b, const struct rope_case *c, uint64_t seed)
     CHECK(ready, "no memory for the case");
     if (ready) {
         const struct engine_rope a = {
+            .cache = cache_up(b, &d.cache),
             .qkv = array_up(b, &d.qkv),
             .positions = array_up(b, &d.positions),
             .sequences = c->sequences ? array_up(b, &d.sequences) : 0,
-            .rotation = array_up(b, &d.rotation),
-            .q_norm = c->normed ? array_up(b, &d.q_norm) : 0,
-            .k_norm = c->normed ? array_up(b, &d.k_norm) : 0,
-            .k = array_up(b, &d.k),
-            .v = array_up(b, &d.v),
-            .table = c->width ? array_up(b, &d.table) : 0,
             .rows = c->rows,
             .q_heads = c->q_heads,
             .kv_heads = c->kv_heads,
             .dim = c->dim,
-            .positions_most = positions_most(c),
             .sequences_most = SEQUENCES,
-            .pages = c->pages,
-            .page_size = c->page_size,
-            .table_width = c->width ? c->width : 1,
-            .page = d.page,
-            .head = d.head,
-            .token = d.token,
-            .eps = 1e-6,
         };
         if (launched(b, engine_rope(&b->kernels, &a, NULL, &err), &err)) {
             array_down(b, &d.qkv, "qkv");
-            array_down(b, &d.k, "K");
-            array_down(b, &d.v, "V");
+            array_down(b, &d.cache.k, "K");
+            array_down(b, &d.cache.v, "V");
             judge(b, c, &d);
         }
     }

@@ -70,43 +70,53 @@ static void project_rules(struct bench *b)
 
 static void rope_rules(struct bench *b)
 {
-    const struct engine_rope a = {.qkv = 4096,
+    const struct engine_rope a = {.cache = {.rotation = 512,
+                                            .k = 1024,
+                                            .v = 2048,
+                                            .table = 128,
+                                            .positions_most = 9,
+                                            .pages = 3,
+                                            .page_size = 4,
+                                            .table_width = 2,
+                                            .page = 512,
+                                            .head = 64,
+                                            .token = 128},
+                                  .qkv = 4096,
                                   .positions = 256,
-                                  .rotation = 512,
-                                  .k = 1024,
-                                  .v = 2048,
-                                  .table = 128,
                                   .rows = 1,
                                   .q_heads = 4,
                                   .kv_heads = 2,
                                   .dim = 64,
-                                  .positions_most = 9,
-                                  .sequences_most = 1,
-                                  .pages = 3,
-                                  .page_size = 4,
-                                  .table_width = 2,
-                                  .page = 512,
-                                  .head = 64,
-                                  .token = 128};
+                                  .sequences_most = 1};
     REFUSED(rope, a, bad.dim = 264, "dim: 264 is not in 8..256");
     REFUSED(rope, a, bad.dim = 12, "dim: 12 is not a multiple of 8");
     REFUSED(rope, a, bad.kv_heads = 5, "kv_heads: 5 is not in 0..4");
     REFUSED(rope, a, bad.qkv_row = 504, "qkv_row: 504 is not in 512..");
-    REFUSED(rope, a, bad.q_norm = 64, "k_norm: must not be 0");
-    REFUSED(rope, a, bad.table = 0, "table_width: 2 is not in 1..1");
-    REFUSED(rope, a, bad.token = 60, "token: 60 is not a multiple of 8");
+    REFUSED(rope, a, bad.cache.q_norm = 64, "k_norm: must not be 0");
+    REFUSED(rope, a, bad.cache.table = 0, "table_width: 2 is not in 1..1");
+    REFUSED(rope, a, bad.cache.token = 60, "token: 60 is not a multiple of 8");
     REFUSED(rope, a, bad.positions = 254, "positions: 0xfe is not a multiple of 4");
-    REFUSED(rope, a, bad.page_size = 0, "page_size: 0 is not in 1..");
+    REFUSED(rope, a, bad.cache.page_size = 0, "page_size: 0 is not in 1..");
+    REFUSED(rope, a, bad.cache.v = 0, "v: must not be 0");
+    REFUSED(rope, a, bad.cache.eps = NAN, "eps: ");
 }
 
 static void attend_rules(struct bench *b)
 {
-    const struct engine_attend a = {.qkv = 4096,
+    const struct engine_attend a = {.cache = {.rotation = 512,
+                                              .k = 1024,
+                                              .v = 2048,
+                                              .table = 128,
+                                              .positions_most = 9,
+                                              .pages = 3,
+                                              .page_size = 16,
+                                              .table_width = 2,
+                                              .page = 2048,
+                                              .head = 64,
+                                              .token = 128,
+                                              .eps = 1e-6},
+                                    .qkv = 4096,
                                     .positions = 256,
-                                    .rotation = 512,
-                                    .k = 1024,
-                                    .v = 2048,
-                                    .table = 128,
                                     .o = 8192,
                                     .workspace = 16384,
                                     .counters = 64,
@@ -115,15 +125,7 @@ static void attend_rules(struct bench *b)
                                     .kv_heads = 2,
                                     .dim = 64,
                                     .columns = 3,
-                                    .positions_most = 9,
-                                    .pages = 3,
-                                    .page_size = 16,
-                                    .table_width = 2,
-                                    .page = 2048,
-                                    .head = 64,
-                                    .token = 128,
-                                    .scale = 0.125,
-                                    .eps = 1e-6};
+                                    .scale = 0.125};
     REFUSED(attend, a, bad.rows = 4, "rows: 4 is not in 0..3");
     REFUSED(attend, a, (bad.rows = 33, bad.columns = 40), "rows: 33 is not in 0..32");
     REFUSED(attend, a, bad.columns = 65, "columns: 65 is not in 1..64");
@@ -131,12 +133,16 @@ static void attend_rules(struct bench *b)
     REFUSED(attend, a, bad.q_heads = 18, "q_heads: 18 is not in 2..16");
     REFUSED(attend, a, bad.dim = 96, "dim: 96 is not a multiple of 64");
     REFUSED(attend, a, bad.dim = 192, "dim: 192 is not in 64..128");
-    REFUSED(attend, a, bad.page_size = 24, "page_size: 24 is not a multiple of 16");
+    REFUSED(attend, a, bad.cache.page_size = 24, "page_size: 24 is not a multiple of 16");
     REFUSED(attend, a, bad.o_row = 128, "o_row: 128 is not in 256..");
+    REFUSED(attend, a, bad.cache.table_width = 1 << 27, "table_width: 134217728 is not in 1..");
+    REFUSED(attend, a, bad.cache.positions_most = 1 << 25,
+            "positions_most: 33554432 is not in 1..");
+    REFUSED(attend, a, bad.cache.table = 0, "table: must not be 0");
     REFUSED(attend, a, bad.counters = 0, "counters: must not be 0");
-    REFUSED(attend, a, bad.q_norm = 64, "k_norm: must not be 0");
+    REFUSED(attend, a, bad.cache.q_norm = 64, "k_norm: must not be 0");
     REFUSED(attend, a, bad.scale = 0, "scale: 0 is not above 0");
-    REFUSED(attend, a, bad.eps = NAN, "eps: ");
+    REFUSED(attend, a, bad.cache.eps = NAN, "eps: ");
 }
 
 static void multiply_rules(struct bench *b)

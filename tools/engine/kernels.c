@@ -156,6 +156,33 @@ int engine_norm(const struct engine_kernels *k, const struct engine_norm *a, hew
 
 /* ---- rope -- */
 
+int engine_check_cache(const struct engine_cache *c, int64_t strip, int64_t keys, int64_t width,
+                       hewn_error *err)
+{
+    const struct engine_size sizes[] = {
+        {"positions_most", c->positions_most, 1, keys, 1},
+        {"pages", c->pages, 1, INT32_MAX, 1},
+        {"page_size", c->page_size, strip, keys, strip},
+        {"table_width", c->table_width, 1, width, 1},
+        {"page", c->page, 0, ENGINE_STRIDE, ENGINE_UNIT},
+        {"head", c->head, 0, ENGINE_STRIDE, ENGINE_UNIT},
+        {"token", c->token, 0, ENGINE_STRIDE, ENGINE_UNIT},
+    };
+    const struct engine_address addresses[] = {
+        {"rotation", c->rotation, 16, 1},
+        {"q_norm", c->q_norm, 16, c->k_norm != 0},
+        {"k_norm", c->k_norm, 16, c->q_norm != 0},
+        {"k", c->k, 16, 1},
+        {"v", c->v, 16, 1},
+        {"table", c->table, 4, 0},
+    };
+    if (!(c->eps >= 0 && c->eps <= 1))
+        return engine_fail(err, HEWN_ERR_ARGUMENT, "eps: %g is not in 0..1", c->eps);
+    int status = engine_check_sizes(sizes, sizeof sizes / sizeof *sizes, err);
+    return status ? status
+                  : engine_check_addresses(addresses, sizeof addresses / sizeof *addresses, err);
+}
+
 static int check_rope(const struct engine_rope *a, hewn_error *err)
 {
     const int64_t row = (a->q_heads + 2 * a->kv_heads) * a->dim;
@@ -165,29 +192,15 @@ static int check_rope(const struct engine_rope *a, hewn_error *err)
         {"kv_heads", a->kv_heads, 0, a->q_heads ? a->q_heads : ENGINE_HEADS, 1},
         {"dim", a->dim, ENGINE_UNIT, ENGINE_ROPE_DIM, ENGINE_UNIT},
         {"qkv_row", engine_stride(a->qkv_row, row), row, ENGINE_STRIDE, ENGINE_UNIT},
-        {"positions_most", a->positions_most, 1, INT32_MAX, 1},
         {"sequences_most", a->sequences_most, 1, INT32_MAX, 1},
-        {"pages", a->pages, 1, INT32_MAX, 1},
-        {"page_size", a->page_size, 1, INT32_MAX, 1},
-        {"table_width", a->table_width, 1, a->table ? INT32_MAX : 1, 1},
-        {"page", a->page, 0, ENGINE_STRIDE, ENGINE_UNIT},
-        {"head", a->head, 0, ENGINE_STRIDE, ENGINE_UNIT},
-        {"token", a->token, 0, ENGINE_STRIDE, ENGINE_UNIT},
     };
     const struct engine_address addresses[] = {
         {"qkv", a->qkv, 16, 1},
         {"positions", a->positions, 4, 1},
         {"sequences", a->sequences, 4, 0},
-        {"rotation", a->rotation, 16, 1},
-        {"q_norm", a->q_norm, 16, a->k_norm != 0},
-        {"k_norm", a->k_norm, 16, a->q_norm != 0},
-        {"k", a->k, 16, 1},
-        {"v", a->v, 16, 1},
-        {"table", a->table, 4, 0},
     };
-    if (!(a->eps >= 0 && a->eps <= 1))
-        return engine_fail(err, HEWN_ERR_ARGUMENT, "eps: %g is not in 0..1", a->eps);
-    int status = engine_check_sizes(sizes, sizeof sizes / sizeof *sizes, err);
+    int status = engine_check_cache(&a->cache, 1, INT32_MAX, a->cache.table ? INT32_MAX : 1, err);
+    if (!status) status = engine_check_sizes(sizes, sizeof sizes / sizeof *sizes, err);
     return status ? status
                   : engine_check_addresses(addresses, sizeof addresses / sizeof *addresses, err);
 }
@@ -200,26 +213,15 @@ static struct engine_rope_scalars rope_scalars(const struct engine_rope *a)
         .qkv = a->qkv,
         .positions = a->positions,
         .sequences = a->sequences,
-        .rotation = a->rotation,
-        .q_norm = a->q_norm,
-        .k_norm = a->k_norm,
-        .k = a->k,
-        .v = a->v,
-        .table = a->table,
         .qkv_row = engine_bytes(a->qkv_row, row),
-        .page_row = 2 * (uint64_t)a->page,
-        .head_row = 2 * (uint64_t)a->head,
-        .token_row = 2 * (uint64_t)a->token,
+        ENGINE_SET_CACHE(&a->cache),
         .q_heads = (uint32_t)a->q_heads,
         .kv_heads = (uint32_t)a->kv_heads,
         .lanes = lanes,
         .warp_heads = 32 / lanes,
-        .positions_most = (uint32_t)a->positions_most,
+        .positions_most = (uint32_t)a->cache.positions_most,
         .sequences_most = (uint32_t)a->sequences_most,
-        .pages = (uint32_t)a->pages,
-        .page_size = (uint32_t)a->page_size,
-        .table_width = (uint32_t)a->table_width,
-        .eps = (float)a->eps,
+        .page_size = (uint32_t)a->cache.page_size,
     };
 }
 

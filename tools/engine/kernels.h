@@ -83,6 +83,20 @@ struct engine_norm {
 int engine_norm(const struct engine_kernels *k, const struct engine_norm *a, hewn_stream stream,
                 hewn_error *err);
 
+/* ---- a paged cache of keys and values -- */
+
+/* It, and what rows need on their way in. Key t of head g of page p lies at p * page + g * head + t * token. */
+struct engine_cache {
+    hewn_deviceptr rotation; /* f32 [positions_most, dim / 2, 2]: cosine, sine. A multiple of 16 */
+    hewn_deviceptr q_norm, k_norm;         /* bf16 [dim] each, or both 0 */
+    hewn_deviceptr k, v;                   /* the pools */
+    hewn_deviceptr table;                  /* i32 [sequences, table_width]: pages of a sequence */
+    int64_t positions_most;                /* of a sequence */
+    int64_t pages, page_size, table_width; /* page_size: keys of a page */
+    int64_t page, head, token;             /* strides of both pools */
+    double eps;                            /* of the norms */
+};
+
 /* ---- rotary embedding, and new keys and values into the cache -- */
 
 /*
@@ -101,23 +115,14 @@ int engine_norm(const struct engine_kernels *k, const struct engine_norm *a, hew
  * cache.
  */
 struct engine_rope {
-    hewn_deviceptr qkv;       /* bf16 [rows, (q_heads + 2 kv_heads) * dim] */
-    hewn_deviceptr positions; /* i32 [rows]; below 0: an idle row */
-    hewn_deviceptr sequences; /* i32 [rows], or 0: row r is of sequence r */
-    hewn_deviceptr rotation;  /* f32 [positions_most, dim / 2, 2]: cosine, sine. A multiple of 16 */
-    hewn_deviceptr q_norm, k_norm; /* bf16 [dim] each, or both 0 */
-    hewn_deviceptr k,
-        v; /* the pools: key t of head g of page p at p * page + g * head + t * token */
-    hewn_deviceptr
-        table; /* i32 [sequences_most, table_width]: pages of a sequence; 0: page s alone is
-                             sequence s, table_width 1 */
+    struct engine_cache cache; /* table 0: page s alone is sequence s, table_width 1 */
+    hewn_deviceptr qkv;        /* bf16 [rows, (q_heads + 2 kv_heads) * dim] */
+    hewn_deviceptr positions;  /* i32 [rows]; below 0: an idle row */
+    hewn_deviceptr sequences;  /* i32 [rows], or 0: row r is of sequence r */
     int64_t rows, q_heads, kv_heads; /* one of the two may be 0: Q alone, or K and V alone */
     int64_t dim;                     /* a multiple of 8, at most 256 */
     int64_t qkv_row;                 /* stride; 0: contiguous */
-    int64_t positions_most, sequences_most;
-    int64_t pages, page_size, table_width; /* page_size: keys of a page */
-    int64_t page, head, token;             /* strides of both pools */
-    double eps;
+    int64_t sequences_most;          /* that the table has */
 };
 int engine_rope(const struct engine_kernels *k, const struct engine_rope *a, hewn_stream stream,
                 hewn_error *err);
@@ -139,13 +144,9 @@ int engine_rope(const struct engine_kernels *k, const struct engine_rope *a, hew
  * of their own.
  */
 struct engine_attend {
-    hewn_deviceptr qkv;       /* bf16 [rows, (q_heads + 2 kv_heads) * dim] */
-    hewn_deviceptr positions; /* i32 [rows]; below 0: an idle row */
-    hewn_deviceptr rotation;  /* f32 [positions_most, dim / 2, 2]: cosine, sine. A multiple of 16 */
-    hewn_deviceptr q_norm, k_norm; /* bf16 [dim] each, or both 0 */
-    hewn_deviceptr k,
-        v; /* the pools: key t of head g of page p at p * page + g * head + t * token */
-    hewn_deviceptr table;      /* i32 [rows, table_width]: pages of a row */
+    struct engine_cache cache; /* positions_most: at most 2^24; page_size: a multiple of 16 */
+    hewn_deviceptr qkv;        /* bf16 [rows, (q_heads + 2 kv_heads) * dim] */
+    hewn_deviceptr positions;  /* i32 [rows]; below 0: an idle row */
     hewn_deviceptr o;          /* bf16 [rows, q_heads * dim] */
     hewn_deviceptr workspace;  /* engine_attend_workspace bytes, a multiple of 16 */
     hewn_deviceptr counters;   /* u32 [rows * kv_heads]: 0, and again 0 after a launch */
@@ -154,11 +155,7 @@ struct engine_attend {
     int64_t dim;               /* 64 or 128 */
     int64_t columns;           /* parts of all rows, at most 64: engine_attend_columns */
     int64_t qkv_row, o_row;    /* strides; 0: contiguous */
-    int64_t positions_most;    /* at most 2^24 */
-    int64_t pages, page_size;  /* page_size: keys of a page, a multiple of 16 */
-    int64_t table_width;
-    int64_t page, head, token; /* strides of both pools */
-    double scale, eps;
+    double scale;
 };
 int engine_attend(const struct engine_kernels *k, const struct engine_attend *a, hewn_stream stream,
                   hewn_error *err);

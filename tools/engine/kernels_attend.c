@@ -14,33 +14,17 @@ static int check(const struct engine_attend *a, hewn_error *err)
          ENGINE_UNIT},
         {"o_row", engine_stride(a->o_row, a->q_heads * a->dim), a->q_heads * a->dim, ENGINE_STRIDE,
          ENGINE_UNIT},
-        {"positions_most", a->positions_most, 1, ENGINE_ATTEND_KEYS, 1},
-        {"pages", a->pages, 1, INT32_MAX, 1},
-        {"page_size", a->page_size, ENGINE_ATTEND_STRIP, ENGINE_ATTEND_KEYS, ENGINE_ATTEND_STRIP},
-        {"table_width", a->table_width, 1, INT32_MAX / ENGINE_ATTEND_ROWS, 1},
-        {"page", a->page, 0, ENGINE_STRIDE, ENGINE_UNIT},
-        {"head", a->head, 0, ENGINE_STRIDE, ENGINE_UNIT},
-        {"token", a->token, 0, ENGINE_STRIDE, ENGINE_UNIT},
     };
     const struct engine_address addresses[] = {
-        {"qkv", a->qkv, 16, 1},
-        {"positions", a->positions, 4, 1},
-        {"rotation", a->rotation, 16, 1},
-        {"q_norm", a->q_norm, 16, a->k_norm != 0},
-        {"k_norm", a->k_norm, 16, a->q_norm != 0},
-        {"k", a->k, 16, 1},
-        {"v", a->v, 16, 1},
-        {"table", a->table, 4, 1},
-        {"o", a->o, 16, 1},
-        {"workspace", a->workspace, 16, 1},
-        {"counters", a->counters, 4, 1},
+        {"qkv", a->qkv, 16, 1}, {"positions", a->positions, 4, 1},  {"table", a->cache.table, 4, 1},
+        {"o", a->o, 16, 1},     {"workspace", a->workspace, 16, 1}, {"counters", a->counters, 4, 1},
     };
-    if (!(a->eps >= 0 && a->eps <= 1))
-        return engine_fail(err, HEWN_ERR_ARGUMENT, "eps: %g is not in 0..1", a->eps);
     if (!(a->scale > 0 && a->scale < 1e30))
         return engine_fail(err, HEWN_ERR_ARGUMENT, "scale: %g is not above 0 and below 1e30",
                            a->scale);
-    int status = engine_check_sizes(sizes, sizeof sizes / sizeof *sizes, err);
+    int status = engine_check_cache(&a->cache, ENGINE_ATTEND_STRIP, ENGINE_ATTEND_KEYS,
+                                    INT32_MAX / ENGINE_ATTEND_ROWS, err);
+    if (!status) status = engine_check_sizes(sizes, sizeof sizes / sizeof *sizes, err);
     return status ? status
                   : engine_check_addresses(addresses, sizeof addresses / sizeof *addresses, err);
 }
@@ -63,10 +47,10 @@ uint64_t engine_attend_workspace(int64_t columns, int64_t kv_heads, int64_t dim)
 }
 
 /* A position behind the table is none. */
-static int64_t positions_most(const struct engine_attend *a)
+static int64_t positions_most(const struct engine_cache *c)
 {
-    const int64_t most = a->table_width * a->page_size;
-    return a->positions_most < most ? a->positions_most : most;
+    const int64_t most = c->table_width * c->page_size;
+    return c->positions_most < most ? c->positions_most : most;
 }
 
 int engine_attend(const struct engine_kernels *k, const struct engine_attend *a, hewn_stream stream,
@@ -77,31 +61,20 @@ int engine_attend(const struct engine_kernels *k, const struct engine_attend *a,
     struct engine_attend_scalars s = {
         .qkv = a->qkv,
         .positions = a->positions,
-        .rotation = a->rotation,
-        .q_norm = a->q_norm,
-        .k_norm = a->k_norm,
-        .k = a->k,
-        .v = a->v,
-        .table = a->table,
+        ENGINE_SET_CACHE(&a->cache),
         .o = a->o,
         .parts = a->workspace,
         .bounds_of = a->workspace + parts_bytes(a->columns, a->kv_heads, a->dim),
         .counters = a->counters,
         .qkv_row = engine_bytes(a->qkv_row, (a->q_heads + 2 * a->kv_heads) * a->dim),
         .o_row = engine_bytes(a->o_row, a->q_heads * a->dim),
-        .page_row = 2 * (uint64_t)a->page,
-        .head_row = 2 * (uint64_t)a->head,
-        .token_row = 2 * (uint64_t)a->token,
         .rows = (uint32_t)a->rows,
         .columns = (uint32_t)a->columns,
         .kv_heads = (uint32_t)a->kv_heads,
         .group = (uint32_t)(a->q_heads / a->kv_heads),
-        .positions_most = (uint32_t)positions_most(a),
-        .pages = (uint32_t)a->pages,
-        .page_strips = (uint32_t)(a->page_size / ENGINE_ATTEND_STRIP),
-        .table_width = (uint32_t)a->table_width,
+        .positions_most = (uint32_t)positions_most(&a->cache),
+        .page_strips = (uint32_t)(a->cache.page_size / ENGINE_ATTEND_STRIP),
         .scale_log2 = (float)(a->scale * 1.4426950408889634),
-        .eps = (float)a->eps,
     };
     const struct engine_shape shape = {
         .kernel = a->dim == 64 ? ENGINE_attend64 : ENGINE_attend128,

@@ -61,6 +61,14 @@ struct engine_exchange_scalars {
 /* The address of parameter `name` of scalars `s`, for a list of them. */
 #define ENGINE_PARAM(type, name, rule) &s.name,
 
+/* The fields of scalars that say where a cache lies, in an initialiser. */
+#define ENGINE_SET_CACHE(c)                                                               \
+    .rotation = (c)->rotation, .q_norm = (c)->q_norm, .k_norm = (c)->k_norm, .k = (c)->k, \
+    .v = (c)->v, .table = (c)->table, .page_row = 2 * (uint64_t)(c)->page,                \
+    .head_row = 2 * (uint64_t)(c)->head, .token_row = 2 * (uint64_t)(c)->token,           \
+    .pages = (uint32_t)(c)->pages, .table_width = (uint32_t)(c)->table_width,             \
+    .eps = (float)(c)->eps
+
 struct engine_size { /* an argument and its range */
     const char *name;
     int64_t value, least, most, multiple;
@@ -80,6 +88,9 @@ __attribute__((format(printf, 3, 4))) int engine_fail(hewn_error *err, int statu
                                                       const char *format, ...);
 int engine_check_sizes(const struct engine_size *list, size_t count, hewn_error *err);
 int engine_check_addresses(const struct engine_address *list, size_t count, hewn_error *err);
+/* `strip`: what page_size is a multiple of; `keys`: of a sequence or a page, at most; `width`: of the table. */
+int engine_check_cache(const struct engine_cache *c, int64_t strip, int64_t keys, int64_t width,
+                       hewn_error *err);
 int engine_launch(const struct engine_kernels *k, const struct engine_shape *s, void **params,
                   hewn_stream stream, hewn_error *err);
 

@@ -52,30 +52,35 @@ static int attend(const struct model *m, const struct rows *r, const struct laye
     return model_passed(hewn_attention_plan_run(plan->plan, &args, m->gpu->stream, &err), &err, p);
 }
 
+static struct engine_cache cache_of(const struct model *m, const struct layer_weights *w)
+{
+    const struct config *c = &m->config;
+    const int64_t token = c->kv_heads * c->head_dim;
+    return (struct engine_cache){.rotation = m->rotation,
+                                 .q_norm = w->q_norm,
+                                 .k_norm = w->k_norm,
+                                 .k = w->k,
+                                 .v = w->v,
+                                 .table = m->table,
+                                 .positions_most = m->options.context,
+                                 .pages = m->options.pages,
+                                 .page_size = m->options.page_size,
+                                 .table_width = m->table_width,
+                                 .page = token * m->options.page_size,
+                                 .head = c->head_dim,
+                                 .token = token,
+                                 .eps = c->norm_eps};
+}
+
 /* Rows of `qkv`, which have these heads. */
 static int rotate(const struct model *m, const struct engine_rope *rows,
                   const struct layer_weights *w, struct problem *p)
 {
-    const struct config *c = &m->config;
-    const int64_t token = c->kv_heads * c->head_dim;
     struct engine_rope args = *rows;
     hewn_error err;
-    args.rotation = m->rotation;
-    args.q_norm = w->q_norm;
-    args.k_norm = w->k_norm;
-    args.k = w->k;
-    args.v = w->v;
-    args.dim = c->head_dim;
-    args.positions_most = m->options.context;
+    args.cache = cache_of(m, w);
+    args.dim = m->config.head_dim;
     args.sequences_most = m->options.slots;
-    args.table = m->table;
-    args.pages = m->options.pages;
-    args.page_size = m->options.page_size;
-    args.table_width = m->table_width;
-    args.page = token * m->options.page_size;
-    args.head = c->head_dim;
-    args.token = token;
-    args.eps = c->norm_eps;
     return model_passed(engine_rope(&m->kernels, &args, m->gpu->stream, &err), &err, p);
 }
 
@@ -113,15 +118,9 @@ static int attend_slots(const struct model *m, const struct rows *r, const struc
                         struct problem *p)
 {
     const struct config *c = &m->config;
-    const int64_t token = c->kv_heads * c->head_dim;
-    const struct engine_attend args = {.qkv = m->qkv,
+    const struct engine_attend args = {.cache = cache_of(m, w),
+                                       .qkv = m->qkv,
                                        .positions = r->positions,
-                                       .rotation = m->rotation,
-                                       .q_norm = w->q_norm,
-                                       .k_norm = w->k_norm,
-                                       .k = w->k,
-                                       .v = w->v,
-                                       .table = m->table,
                                        .o = m->mixed,
                                        .workspace = m->attention_workspace,
                                        .counters = m->counters,
@@ -130,15 +129,7 @@ static int attend_slots(const struct model *m, const struct rows *r, const struc
                                        .kv_heads = c->kv_heads,
                                        .dim = c->head_dim,
                                        .columns = m->columns,
-                                       .positions_most = m->options.context,
-                                       .pages = m->options.pages,
-                                       .page_size = m->options.page_size,
-                                       .table_width = m->table_width,
-                                       .page = token * m->options.page_size,
-                                       .head = c->head_dim,
-                                       .token = token,
-                                       .scale = 1 / sqrt((double)c->head_dim),
-                                       .eps = c->norm_eps};
+                                       .scale = 1 / sqrt((double)c->head_dim)};
     hewn_error err;
     return model_passed(engine_attend(&m->kernels, &args, m->gpu->stream, &err), &err, p);
 }
