@@ -45,7 +45,7 @@ int e4m3_upload(const struct model *m, const struct tensor *t, struct e4m3_uploa
 
 /* ---- few rows: engine_project -- */
 
-enum { FEW = 1, FEW_UNIT = 64, FEW_WIDEST = 16384, TILE = 16, ROUNDED = 16384 };
+enum { FEW = 1, FEW_UNIT = 64, FEW_WIDEST = 16384, TILE = 16 };
 
 /* Steps of few rows have a kernel of their own, except where a request has the same bits among many. */
 int e4m3_open(struct model *m, struct problem *p)
@@ -108,21 +108,12 @@ struct projection {
     hewn_deviceptr weights, scales, bias, c, d;
 };
 
-/* Few rows: gated products are there already. Every CTA rounds all rows itself, unless these are large. */
+/* Few rows: gated products are there already, and every CTA rounds all rows itself. */
 static int project_few(const struct model *m, int64_t rows, const struct projection *j,
                        struct problem *p)
 {
-    const bool before = rows * j->k > ROUNDED;
-    const struct engine_quant quant = {.x = j->x,
-                                       .w = j->norm,
-                                       .out = m->e4m3.rows,
-                                       .scales = m->e4m3.scales,
-                                       .rows = rows,
-                                       .n = j->k,
-                                       .eps = m->config.norm_eps};
-    const struct engine_project args = {.x = before ? m->e4m3.rows : j->x,
-                                        .x_scales = before ? m->e4m3.scales : 0,
-                                        .w = before ? 0 : j->norm,
+    const struct engine_project args = {.x = j->x,
+                                        .w = j->norm,
                                         .b = j->weights,
                                         .b_scales = j->scales,
                                         .bias = j->bias,
@@ -135,7 +126,6 @@ static int project_few(const struct model *m, int64_t rows, const struct project
                                         .gated = j->gated,
                                         .eps = m->config.norm_eps};
     hewn_error err;
-    if (before && quantise(m, &quant, p)) return -1;
     return model_passed(engine_project(&m->kernels, &args, m->gpu->stream, &err), &err, p);
 }
 
