@@ -47,7 +47,6 @@
     X(f32, alpha, "finish & 1 ? alpha : any")                                         \
     X(f32, beta, "finish & 2 ? beta : any")
 
-#define GEMM_COMBINE_SCALAR_COUNT (GEMM_COMBINE_SCALARS(SCALAR_ONE))
 #define GEMM_COMBINE_PARAM_BYTES  (0 GEMM_COMBINE_SCALARS(SCALAR_BYTES))
 
 #endif

@@ -89,7 +89,6 @@
     X(u32, a_rows, "the same: rows of A")                                             \
     X(u32, k, "the same: bytes of a row of A")
 
-#define GROUPED_SCALAR_COUNT (GROUPED_SCALARS(SCALAR_ONE))
 #define GROUPED_PARAM_BYTES  (GROUPED_MAP_COUNT * MAP_BYTES GROUPED_SCALARS(SCALAR_BYTES))
 
 #endif

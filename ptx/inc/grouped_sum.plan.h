@@ -51,7 +51,6 @@
     X(u32, units, "2 where terms <= 4, else 1")
 
 /* The first scalar stands behind no map: its own separator. */
-#define GROUPED_SUM_SCALAR_COUNT (GROUPED_SUM_SCALARS(SCALAR_ONE))
 #define GROUPED_SUM_PARAM_BYTES  (0 GROUPED_SUM_SCALARS(SCALAR_BYTES))
 
 #endif

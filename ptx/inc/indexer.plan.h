@@ -65,7 +65,6 @@
     X(u32, box, "rows of a box of map_k")                                \
     X(u32, bulk, "1: box is a block, scales and scale_plane are multiples of 16")
 
-#define INDEXER_SCALAR_COUNT (INDEXER_SCALARS(SCALAR_ONE))
 #define INDEXER_PARAM_BYTES  (INDEXER_MAP_COUNT * MAP_BYTES INDEXER_SCALARS(SCALAR_BYTES))
 
 #endif

@@ -95,7 +95,6 @@
     X(u32, tiles, "with cu_q: tiles of a sequence")            \
     X(u32, out_type, "0: f32, 1: f16, 2: bf16")                \
     X(u32, search, "records to search, at most 256; or 0")
-#define SPLIT_COMBINE_SCALAR_COUNT (SPLIT_COMBINE_SCALARS(SCALAR_ONE))
 #define SPLIT_COMBINE_PARAM_BYTES  (0 SPLIT_COMBINE_SCALARS(SCALAR_BYTES))
 
 #endif

@@ -65,7 +65,6 @@
     X(u32, cached, "16-byte units in dynamic shared memory")
 
 /* The first scalar stands behind no map: its own separator. */
-#define TOPK_SCALAR_COUNT (TOPK_SCALARS(SCALAR_ONE))
 #define TOPK_PARAM_BYTES  (0 TOPK_SCALARS(SCALAR_BYTES))
 
 #endif
