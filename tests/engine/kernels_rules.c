@@ -14,6 +14,11 @@
         CHECK_TEXT(err.message, want);                                              \
     } while (0)
 
+/* An address that is not aligned; one that must be given and is not. */
+#define ASKEW(kind, a, field, name) \
+    REFUSED(kind, a, bad.field = 1, name ": 0x1 is not a multiple of ")
+#define ABSENT(kind, a, field, name) REFUSED(kind, a, bad.field = 0, name ": must not be 0")
+
 static void norm_rules(struct bench *b)
 {
     const struct engine_norm a = {.x = 4096,
@@ -66,6 +71,16 @@ static void project_rules(struct bench *b)
     REFUSED(project, a, (bad.w = 0, bad.x_scales = 64, bad.rows = 8, bad.k = 32768),
             "k: 32768 is too much for 8 rows");
     REFUSED(project, a, bad.eps = 2, "eps: 2 is not in 0..1");
+    REFUSED(project, a, bad.c_row = 31, "c_row: 31 is not in 32..");
+    ASKEW(project, a, x, "x");
+    ABSENT(project, a, x, "x");
+    REFUSED(project, a, (bad.w = 0, bad.x_scales = 2), "x_scales: 0x2 is not a multiple of 4");
+    ASKEW(project, a, w, "w");
+    ASKEW(project, a, b_scales, "b_scales");
+    ASKEW(project, a, bias, "bias");
+    ASKEW(project, a, c, "c");
+    ASKEW(project, a, d, "d");
+    ABSENT(project, a, d, "d");
 }
 
 static void rope_rules(struct bench *b)
@@ -97,7 +112,30 @@ static void rope_rules(struct bench *b)
     REFUSED(rope, a, bad.cache.token = 60, "token: 60 is not a multiple of 8");
     REFUSED(rope, a, bad.positions = 254, "positions: 0xfe is not a multiple of 4");
     REFUSED(rope, a, bad.cache.page_size = 0, "page_size: 0 is not in 1..");
-    REFUSED(rope, a, bad.cache.v = 0, "v: must not be 0");
+    REFUSED(rope, a, bad.rows = -1, "rows: -1 is not in 0..");
+    REFUSED(rope, a, bad.q_heads = 65537, "q_heads: 65537 is not in 0..65536");
+    REFUSED(rope, a, bad.q_heads = bad.kv_heads = 0, "q_heads: 0 is not in 1..");
+    REFUSED(rope, a, bad.sequences_most = 0, "sequences_most: 0 is not in 1..");
+    REFUSED(rope, a, bad.cache.pages = 0, "pages: 0 is not in 1..");
+    REFUSED(rope, a, bad.cache.positions_most = 0, "positions_most: 0 is not in 1..");
+    REFUSED(rope, a, bad.cache.page = 60, "page: 60 is not a multiple of 8");
+    REFUSED(rope, a, bad.cache.head = -8, "head: -8 is not in 0..");
+    ASKEW(rope, a, qkv, "qkv");
+    ABSENT(rope, a, qkv, "qkv");
+    ABSENT(rope, a, positions, "positions");
+    ASKEW(rope, a, sequences, "sequences");
+    ASKEW(rope, a, cache.rotation, "rotation");
+    ABSENT(rope, a, cache.rotation, "rotation");
+    REFUSED(rope, a, bad.cache.k_norm = 64, "q_norm: must not be 0");
+    REFUSED(rope, a, (bad.cache.q_norm = 8, bad.cache.k_norm = 64),
+            "q_norm: 0x8 is not a multiple of 16");
+    REFUSED(rope, a, (bad.cache.q_norm = 64, bad.cache.k_norm = 8),
+            "k_norm: 0x8 is not a multiple of 16");
+    ASKEW(rope, a, cache.k, "k");
+    ABSENT(rope, a, cache.k, "k");
+    ASKEW(rope, a, cache.v, "v");
+    ABSENT(rope, a, cache.v, "v");
+    ASKEW(rope, a, cache.table, "table");
     REFUSED(rope, a, bad.cache.eps = NAN, "eps: ");
 }
 
@@ -139,7 +177,18 @@ static void attend_rules(struct bench *b)
     REFUSED(attend, a, bad.cache.positions_most = 1 << 25,
             "positions_most: 33554432 is not in 1..");
     REFUSED(attend, a, bad.cache.table = 0, "table: must not be 0");
-    REFUSED(attend, a, bad.counters = 0, "counters: must not be 0");
+    REFUSED(attend, a, bad.kv_heads = bad.q_heads = 0, "kv_heads: 0 is not in 1..");
+    REFUSED(attend, a, bad.qkv_row = 504, "qkv_row: 504 is not in 512..");
+    ASKEW(attend, a, qkv, "qkv");
+    ABSENT(attend, a, qkv, "qkv");
+    ASKEW(attend, a, positions, "positions");
+    ABSENT(attend, a, positions, "positions");
+    ASKEW(attend, a, o, "o");
+    ABSENT(attend, a, o, "o");
+    ASKEW(attend, a, workspace, "workspace");
+    ABSENT(attend, a, workspace, "workspace");
+    ASKEW(attend, a, counters, "counters");
+    ABSENT(attend, a, counters, "counters");
     REFUSED(attend, a, bad.cache.q_norm = 64, "k_norm: must not be 0");
     REFUSED(attend, a, bad.scale = 0, "scale: 0 is not above 0");
     REFUSED(attend, a, bad.cache.eps = NAN, "eps: ");
@@ -163,8 +212,36 @@ static void multiply_rules(struct bench *b)
     REFUSED(multiply, a, bad.d_row = 16, "d_row: 16 is not in 32..");
     REFUSED(multiply, a, bad.ctas = 0, "ctas: 0 is not in 1..");
     REFUSED(multiply, a, bad.weights = 8200, "weights: 0x2008 is not a multiple of 16");
-    REFUSED(multiply, a, bad.d = 0, "d: must not be 0");
+    ASKEW(multiply, a, x, "x");
+    ABSENT(multiply, a, x, "x");
+    ASKEW(multiply, a, norm, "norm");
+    ABSENT(multiply, a, weights, "weights");
+    ASKEW(multiply, a, bias, "bias");
+    ASKEW(multiply, a, c, "c");
+    ASKEW(multiply, a, d, "d");
+    ABSENT(multiply, a, d, "d");
     REFUSED(multiply, a, bad.eps = 2, "eps: 2 is not in 0..1");
+}
+
+static void quant_rules(struct bench *b)
+{
+    const struct engine_quant a = {
+        .x = 4096, .w = 512, .out = 8192, .scales = 256, .rows = 2, .n = 32, .eps = 1e-5};
+    REFUSED(quant, a, bad.rows = -1, "rows: -1 is not in 0..");
+    REFUSED(quant, a, bad.n = 65544, "n: 65544 is not in 8..65536");
+    REFUSED(quant, a, bad.n = 36, "n: 36 is not a multiple of 8");
+    REFUSED(quant, a, bad.row = 24, "row: 24 is not in 32..");
+    REFUSED(quant, a, bad.out_row = 36, "out_row: 36 is not a multiple of 8");
+    REFUSED(quant, a, bad.up = 64, "w: must be 0 beside up");
+    REFUSED(quant, a, (bad.w = 0, bad.up = 8), "up: 0x8 is not a multiple of 16");
+    ASKEW(quant, a, x, "x");
+    ABSENT(quant, a, x, "x");
+    ASKEW(quant, a, w, "w");
+    ASKEW(quant, a, out, "out");
+    ABSENT(quant, a, out, "out");
+    ASKEW(quant, a, scales, "scales");
+    ABSENT(quant, a, scales, "scales");
+    REFUSED(quant, a, bad.eps = NAN, "eps: ");
 }
 
 static void other_rules(struct bench *b)
@@ -290,6 +367,7 @@ void test_rules(struct bench *b)
     if (test_case("rules of attend")) attend_rules(b);
     if (test_case("rules of multiply")) multiply_rules(b);
     if (test_case("rules of project")) project_rules(b);
+    if (test_case("rules of quant")) quant_rules(b);
     if (test_case("rules of the others")) other_rules(b);
     if (test_case("rules of experts")) expert_rules(b);
     if (test_case("rules of exchange")) exchange_rules(b);
