@@ -21,6 +21,8 @@ struct array {
     struct guarded device;
 };
 enum { POISON = 0x5A };
+/* Of norms: what f32 holds, and large enough to be missed where a kernel or its launch leaves it out. */
+#define EPS 0.125
 
 /* `size` bytes on the host, poisoned; false without memory. */
 bool array_new(struct array *a, size_t size);

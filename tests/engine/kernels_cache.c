@@ -59,7 +59,7 @@ struct engine_cache cache_up(struct bench *b, struct cache *c)
         .page = c->page,
         .head = c->head,
         .token = c->token,
-        .eps = 1e-6,
+        .eps = EPS,
     };
 }
 
@@ -90,7 +90,7 @@ void cache_turn(const struct cache *c, int position, const uint16_t *from,
     const float *turn = f32(&c->rotation) + (int64_t)position * dim;
     double x[256] = {0}, sum = 0, scale = 1;
     for (int j = 0; j < dim; j++) sum += bf16_to_double(from[j]) * bf16_to_double(from[j]);
-    if (c->shape.normed) scale = 1 / sqrt(sum / dim + (double)1e-6F);
+    if (c->shape.normed) scale = 1 / sqrt(sum / dim + EPS);
     for (int j = 0; j < dim; j++) {
         x[j] = bf16_to_double(from[j]);
         if (c->shape.normed) x[j] *= scale * bf16_to_double(bf16(weights)[j]);

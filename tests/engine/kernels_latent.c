@@ -118,8 +118,8 @@ static void judge_vector(const struct data *d, int r, const uint16_t *got)
     double sum = 0;
     for (int e = 0; e < RANK; e++) sum += bf16_to_double(from[e]) * bf16_to_double(from[e]);
     for (int e = 0; e < RANK; e++) {
-        const double want = bf16_to_double(from[e]) * bf16_to_double(bf16(&d->norm)[e]) /
-                            sqrt(sum / RANK + (double)1e-6F);
+        const double want =
+            bf16_to_double(from[e]) * bf16_to_double(bf16(&d->norm)[e]) / sqrt(sum / RANK + EPS);
         if (!near_bf16(got[e], want, fabs(want) * 0x1p-20)) {
             CHECK(false, "row %d vector [%d]: want %g got %g", r, e, want, bf16_to_double(got[e]));
             return;
@@ -185,7 +185,7 @@ static void run_case(struct bench *b, const struct latent_case *c, uint64_t seed
             .table_width = c->width,
             .page = (int64_t)ROW * c->page_size,
             .token = ROW,
-            .eps = 1e-6,
+            .eps = EPS,
         };
         if (launched(b, engine_latent(&b->kernels, &a, NULL, &err), &err)) {
             array_down(b, &d.out, "Q");

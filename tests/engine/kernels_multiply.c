@@ -44,7 +44,7 @@ static void row_of(const struct multiply_case *m, const struct data *d, int r, d
     const uint16_t *from = bf16(&d->x) + r * d->x_row;
     double sum = 0;
     for (int i = 0; i < m->k; i++) sum += bf16_to_double(from[i]) * bf16_to_double(from[i]);
-    const double scale = 1 / sqrt(sum / m->k + (double)1e-6F);
+    const double scale = 1 / sqrt(sum / m->k + EPS);
     for (int i = 0; i < m->k; i++) {
         x[i] = bf16_to_double(from[i]);
         off[i] = 0;
@@ -114,7 +114,7 @@ static void run_case(struct bench *b, const struct multiply_case *m, uint64_t se
             .x_row = m->gaps ? d.x_row : 0,
             .d_row = m->gaps ? d.d_row : 0,
             .ctas = m->ctas,
-            .eps = 1e-6,
+            .eps = EPS,
         };
         if (launched(b, engine_multiply(&b->kernels, &a, NULL, &err), &err)) {
             array_down(b, &d.d, "d");

@@ -57,7 +57,7 @@ static double round_row(const struct project_case *c, const struct data *d, int 
     factor = most == 0 ? 1 : 448 / most < FLT_MAX ? 448 / most : FLT_MAX;
     if (isnan(most)) factor = NAN;
     for (int i = 0; i < c->k; i++) q[i] = (double)e4m3_value(e4m3_of((float)q[i] * factor));
-    return (c->norms ? 1 / sqrt(squares / c->k + (double)1e-5F) : 1) / (double)factor;
+    return (c->norms ? 1 / sqrt(squares / c->k + EPS) : 1) / (double)factor;
 }
 
 /* Row j of b times q, and in *most the sum of the products' sizes. */
@@ -140,7 +140,7 @@ static void run(struct bench *b, const struct project_case *c, struct data *d)
         .d_row = d_row(c),
         .ctas = c->ctas,
         .gated = c->gated,
-        .eps = 1e-5,
+        .eps = EPS,
     };
     if (!launched(b, engine_project(&b->kernels, &a, NULL, &err), &err)) return;
     array_down(b, &d->d, "d");

@@ -33,7 +33,7 @@ static double want_row(const struct quant_case *c, const struct data *d, int r, 
         squares += x * x;
         want[i] = c->gates ? gated(x, bf16_to_double(bf16(&d->up)[r * step + i])) : x;
     }
-    factor = c->norms ? 1 / sqrt(squares / c->n + (double)1e-5F) : 1;
+    factor = c->norms ? 1 / sqrt(squares / c->n + EPS) : 1;
     for (int i = 0; i < c->n; i++) {
         if (c->norms) want[i] *= factor * bf16_to_double(bf16(&d->w)[i]);
         if (!isnan(most) && !(fabs(want[i]) <= most)) most = fabs(want[i]); /* a NaN stays */
@@ -91,7 +91,7 @@ static void run(struct bench *b, const struct quant_case *c, struct data *d)
         .n = c->n,
         .row = c->n + 16 * c->gap,
         .out_row = c->n + 16 * c->gap,
-        .eps = 1e-5,
+        .eps = EPS,
     };
     if (!launched(b, engine_quant(&b->kernels, &a, NULL, &err), &err)) return;
     array_down(b, &d->out, "out");
