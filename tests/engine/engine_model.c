@@ -17,6 +17,7 @@ struct beside {
     struct tiny tiny;
     struct model_options options;
     int prompt, most;
+    bool attends; /* decode's attention is engine_attend's */
 };
 
 static const char llama3[] =
@@ -37,7 +38,8 @@ static const struct beside besides[] = {
       .seed = 1},
      {.slots = 2},
      21,
-     3},
+     3,
+     true},
     {"tied, F16, stretched rotations, chunks of 24",
      {.hidden = 128,
       .layers = 2,
@@ -53,7 +55,8 @@ static const struct beside besides[] = {
       .seed = 2},
      {.slots = 1, .chunk = 24, .page_size = 32},
      70,
-     2},
+     2,
+     true},
     {"biases, F32, heads of 128, in three files",
      {.hidden = 72,
       .layers = 1,
@@ -69,7 +72,8 @@ static const struct beside besides[] = {
       .seed = 3},
      {.slots = 3, .invariant = true},
      9,
-     3},
+     3,
+     false},
     {"products of few rows",
      {.hidden = 256,
       .layers = 1,
@@ -79,12 +83,13 @@ static const struct beside besides[] = {
       .intermediate = 512,
       .vocab = 300,
       .positions = 128,
-      .bias = true,
+      .o_bias = true,
       .dtype = "BF16",
       .seed = 7},
      {.slots = 3, .chunk = 24, .lean = true},
      40,
-     3},
+     3,
+     true},
     {"a window of 20 keys",
      {.hidden = 64,
       .layers = 2,
@@ -99,7 +104,8 @@ static const struct beside besides[] = {
       .seed = 4},
      {.slots = 1, .chunk = 32, .no_graphs = true},
      50,
-     2},
+     2,
+     false},
     {"projections in e4m3, biases",
      {.hidden = 128,
       .layers = 2,
@@ -109,13 +115,14 @@ static const struct beside besides[] = {
       .intermediate = 320,
       .vocab = 300,
       .positions = 128,
-      .bias = true,
+      .o_bias = true,
       .dtype = "BF16",
       .seed = 6,
       .e4m3 = true},
      {.slots = 2, .chunk = 24},
      40,
-     3},
+     3,
+     true},
     {"Qwen3's type",
      {.hidden = 192,
       .layers = 2,
@@ -130,7 +137,8 @@ static const struct beside besides[] = {
       .type = TINY_QWEN3},
      {.slots = 1, .chunk = 24},
      40,
-     3},
+     3,
+     true},
     {"Qwen3-MoE's type",
      {.hidden = 128,
       .layers = 2,
@@ -146,13 +154,14 @@ static const struct beside besides[] = {
       .experts = 5,
       .choices = 2,
       .expert_width = 40},
-     {.slots = 1, .chunk = 24},
+     {.slots = 1, .chunk = 24, .page_size = 24},
      40,
-     3},
+     3,
+     false},
     {"Mixtral's type",
      {.hidden = 64,
       .layers = 2,
-      .heads = 2,
+      .heads = 9,
       .kv_heads = 1,
       .head_dim = 64,
       .vocab = 100,
@@ -165,7 +174,8 @@ static const struct beside besides[] = {
       .expert_width = 64},
      {.slots = 1, .chunk = 24},
      40,
-     3},
+     3,
+     false},
     {"DeepSeek's type, Q of a vector, 8 experts",
      {.hidden = 64,
       .layers = 2,
@@ -185,7 +195,8 @@ static const struct beside besides[] = {
       .v_dim = 64},
      {.slots = 2, .chunk = 24},
      40,
-     3},
+     3,
+     false},
 };
 
 /* In shallow models with short sums nearly every number is rounded to the side that the rounded
@@ -209,6 +220,8 @@ static void test_beside(const struct beside *b)
     if (!test_case("logits: %s", b->what)) return;
     random_tokens(&r, prompt, b->prompt, b->tiny.vocab);
     if (world_open(&w, &b->tiny, &b->options)) {
+        CHECK((w.model->columns > 0) == b->attends, "engine_attend has %lld columns",
+              (long long)w.model->columns);
         if (check_generate(w.model, 0, prompt, b->prompt, b->most, &greedy, &run, &p) == 0) {
             const int agrees = check_compare(&w.checkpoint, &run, &d, &p);
             CHECK_INT(run.count, b->prompt + b->most);
@@ -377,6 +390,7 @@ static void test_streams(const char *what, const struct tiny *t, int count)
     memset(alone, 0, sizeof alone);
     if (!test_case("%d requests of %s together draw what each draws alone", count, what)) return;
     if (world_open(&w, t, &o)) {
+        CHECK_INT(w.model->columns, 0); /* its parts of a row depend on the others */
         run_requests(w.model, 0, count, together);
         for (int i = 0; i < count; i++) {
             int32_t prompt[LONGEST];

@@ -155,7 +155,8 @@ static void add_heads(struct writer *w, int i)
     add(w, kv, h, 0, in, "model.layers.%d.self_attn.k_proj.weight", i);
     add(w, kv, h, 0, in, "model.layers.%d.self_attn.v_proj.weight", i);
     add(w, h, q, 0, sqrt(3.0 / (double)q), "model.layers.%d.self_attn.o_proj.weight", i);
-    for (int b = 0; t->bias && b < 3; b++) add(w, b ? kv : q, 0, 0, 1, bias[b], i);
+    for (int b = 0; (t->bias || t->o_bias) && b < 3; b++) add(w, b ? kv : q, 0, 0, 1, bias[b], i);
+    if (t->o_bias) add(w, h, 0, 0, 1, "model.layers.%d.self_attn.o_proj.bias", i);
     if (t->type != TINY_QWEN3 && t->type != TINY_QWEN3_MOE) return;
     add(w, d, 0, 1, 0.25, "model.layers.%d.self_attn.q_norm.weight", i);
     add(w, d, 0, 1, 0.25, "model.layers.%d.self_attn.k_norm.weight", i);
@@ -293,7 +294,7 @@ bool tiny_write(const char *folder, const struct tiny *t)
              " \"num_attention_heads\": %d, \"num_key_value_heads\": %d, \"head_dim\": %d,\n"
              " \"intermediate_size\": %d, \"vocab_size\": %d, \"max_position_embeddings\": %d,\n"
              " \"rms_norm_eps\": 1e-5, \"hidden_act\": \"silu\", \"rope_theta\": 10000.0,\n"
-             " \"tie_word_embeddings\": %s, \"eos_token_id\": null, \"rope_scaling\": %s%s}\n",
+             " \"tie_word_embeddings\": %s, \"eos_token_id\": null, \"rope_scaling\": %s%s%s}\n",
              t->type      ? types[t->type]
              : t->experts ? "deepseek_v3"
              : t->window  ? "mistral"
@@ -301,7 +302,8 @@ bool tiny_write(const char *folder, const struct tiny *t)
                           : "llama",
              t->hidden, t->layers, t->heads, t->kv_heads, t->head_dim,
              t->type == TINY_MIXTRAL ? t->expert_width : t->intermediate, t->vocab, t->positions,
-             t->tied ? "true" : "false", t->rope_scaling ? t->rope_scaling : "null", window);
+             t->tied ? "true" : "false", t->rope_scaling ? t->rope_scaling : "null",
+             t->o_bias ? ",\n \"attention_bias\": true" : "", window);
     done = tiny_text(folder, "config.json", config) && write_tensors(w, folder);
     free(w);
     return done;

@@ -11,7 +11,8 @@ enum tiny_type { TINY_USUAL, TINY_QWEN3, TINY_QWEN3_MOE, TINY_MIXTRAL };
 
 struct tiny {
     int hidden, layers, heads, kv_heads, head_dim, intermediate, vocab, positions;
-    bool tied, bias;          /* bias: of Q, K and V, as Qwen2 has it */
+    bool tied;
+    bool bias, o_bias;        /* of Q, K and V, as Qwen2 has it; of these and O, a Llama's */
     const char *rope_scaling; /* JSON, or NULL */
     const char *dtype;        /* "BF16", "F16" or "F32" */
     int window;               /* as Mistral's; 0: none */
