@@ -49,6 +49,13 @@ grep -ho 'want error deadlock [a-z-]*' "$zoo"/*.ptx | sed 's/.* //' | sort -u >"
 grep . "$work/causes" | comm -23 - "$work/causes.zoo" >"$work/missing"
 if [ -s "$work/missing" ]; then fail 'causes without a case in tests/zoo' "$(cat "$work/missing")"; else ok; fi
 
+# ---- advice about a kernel that is launched twice: printed once, in the JSON report twice ----
+sed "s|^//@ run: block 32.*|&; launch; launch|; s|\"zoo.inc\"|\"$(cd "$zoo" && pwd)/zoo.inc\"|" "$zoo/42-no-overlap.ptx" >"$work/twice.ptx"
+"$hewn" run "$work/twice.ptx" --report "$report" >"$out" 2>&1
+status 'advice, launched twice' 0 $?
+status 'advice, printed' 1 "$(grep -c 'advice: serialised' "$out")"
+status 'advice, in JSON' 2 "$(grep -c '"kind":"serialised"' "$report")"
+
 # ---- suppressions ----
 suppressed() { # STATUS ARGS…: two runs of a race, one under twenty seeds would do the same
     want_status=$1

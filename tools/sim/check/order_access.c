@@ -171,7 +171,8 @@ static void check_clobber(const struct accessor *a, const struct order_cta *c, u
                    : NULL;
         (void)name_shared(a->o->kernel, b->offset, object, sizeof object);
         (void)snprintf(message, sizeof message,
-                       "writes over %s, which is a live mbarrier (bytes %u to %u of the shared "
+                       "this instruction overwrites %s, which is a live mbarrier (bytes %u to %u "
+                       "of the shared "
                        "window). Cheapest remedy: other memory, or mbarrier.inval after its last "
                        "use.",
                        object, b->offset, b->offset + 7);

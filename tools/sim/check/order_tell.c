@@ -279,8 +279,8 @@ static const char *why(const struct conflict *c, const struct insn *other)
     case FIND_TENSORMAP_PROXY:
         return c->wrote ? "overlap: a copy may still be reading its tensor map there"
                         : "are not ordered for tensor maps: copies read them by a proxy of its own";
-    case FIND_ASYNC_REUSE: return "overlap: the earlier is not known to be over";
-    case FIND_WGMMA_WAIT: return "overlap: no wgmma.wait_group says that the earlier is over";
+    case FIND_ASYNC_REUSE: return "overlap: nothing makes sure that the earlier one is complete";
+    case FIND_WGMMA_WAIT: return "overlap: no wgmma.wait_group waits for the earlier one";
     case FIND_TMEM_WAIT:
         if (c->severity == SEV_WARNING && !clock_knows(&c->warp->now.known, c->prior))
             return "are ordered only by the use of the registers that were loaded: no "
@@ -332,7 +332,7 @@ static void note_sides(const struct order *o, struct finding *f, const struct co
         who(o, c->warp, text);
         relate(o, f, c->warp->acquired, "%s last waited for others here", text);
     } else {
-        relate(o, f, NULL, "the later side has waited for nobody so far");
+        relate(o, f, NULL, "the warp of the later access has waited for nobody so far");
     }
     if (!p) return;
     who(o, p->warp, text);
@@ -460,7 +460,7 @@ static const char *phase_text(enum tell_phase_kind kind)
                "have let it "
                "pass at once. Cheapest remedy: wait for every phase in turn, or let a barrier "
                "order this "
-               "wait behind the phases it skips.";
+               "wait after the phases it skips.";
     case TELL_PASSES_TWICE:
         return "%s waits here for %s, and the phase before phase %llu lets it pass for the second "
                "time. If "
@@ -471,11 +471,10 @@ static const char *phase_text(enum tell_phase_kind kind)
                "%u: in another order that one finds no mbarrier. Cheapest remedy: a bar.sync, or "
                "another barrier for all that use it, ahead of mbarrier.inval.";
     default:
-        return "%s sleeps here for phase %llu of %s, but the phase before is not known to be over "
-               "(%s, line %u): had it come earlier, the same parity would have let it pass at "
-               "once. "
-               "The parity it gives, or a phase that went by unseen, makes it miss the one it "
-               "means.";
+        return "%s waits here for phase %llu of %s, but nothing makes sure that the phase before "
+               "is "
+               "over (%s, line %u): if it came earlier, the same parity would let it pass at once. "
+               "Either its parity is wrong, or it has missed a phase.";
     }
 }
 

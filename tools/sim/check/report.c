@@ -534,14 +534,44 @@ static void append_json(const struct report *r, enum verdict verdict, const char
     close(fd);
 }
 
+/* True: this advice about this kernel was printed before. A program that launches a kernel often gets it once.
+ * --advise counts launches, so what it says of each is printed. */
+static bool told_before(const struct report *r, const struct finding *f)
+{
+    enum { TOLD_MOST = 256 };
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static uint64_t told[TOLD_MOST];
+    static uint32_t count;
+    const char *const parts[] = {f->kernel ? f->kernel : r->kernel, f->file ? f->file : "",
+                                 kind_texts[f->kind], f->object};
+    uint64_t hash = f->line;
+    bool found = false;
+    if (f->severity != SEV_ADVICE || f->kind == FIND_FENCE_UNNEEDED) return false;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        for (const char *c = parts[i];; c++) {
+            hash = (hash ^ (unsigned char)*c) * 0x100000001b3;
+            if (!*c) break;
+        }
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < count && !found; i++) found = told[i] == hash;
+    if (!found && count < TOLD_MOST) told[count++] = hash;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
 static void print_text(const struct report *r, enum verdict verdict)
 {
     struct text t = {0};
-    size_t shown = r->count - count_suppressed(r);
+    size_t shown = r->count - count_suppressed(r), old = 0;
     char name[DEMANGLED_BYTES];
-    for (size_t i = 0; i < r->count; i++)
-        if (!r->findings[i].suppressed) put_finding_text(&t, r, &r->findings[i]);
-    if (r->count || r->orders) {
+    for (size_t i = 0; i < r->count; i++) {
+        if (r->findings[i].suppressed) continue;
+        if (told_before(r, &r->findings[i]))
+            old++;
+        else
+            put_finding_text(&t, r, &r->findings[i]);
+    }
+    if (r->count > old || r->orders) {
         put_text(&t, demangle(r->kernel, name, sizeof name));
         putf(&t, ": %s, %zu finding%s, ", verdict_texts[verdict], shown, shown == 1 ? "" : "s");
         if (r->sampled == SAMPLED_REASON_COUNT) put_text(&t, r->orders ? "proved, " : "proved");

@@ -17,19 +17,19 @@ enum verdict { VERDICT_CLEAN, VERDICT_REVIEW, VERDICT_INCOMPLETE, VERDICT_ERROR 
  * it holds for every order that the program allows (protocol.h). A wait with its failed polls is one
  * event: code that does something else after a False is taken to come to the same.
  */
-#define SAMPLED_REASONS(X)                                                                     \
-    X(UNCHECKED, "nothing looked at the order (HEWN_SIM_CHECK=0)")                             \
-    X(INCOMPLETE, "part of it was not modelled, or not looked at")                             \
-    X(ALIASED, "some memory has two addresses, which are taken for two places")                \
-    X(GENERATIONS, "an arrival here may count in another generation of the named barrier")     \
-    X(LANES, "lanes of a warp are in order here only as long as they run together")            \
-    X(COLLIDE, "lanes store different values to one place here; which of them stays is open")  \
-    X(POLLS, "an answer False of this poll leads to something else than asking again")         \
-    X(READ, "what this reads may depend on when it reads")                                     \
-    X(OVERTAKES, "which of two copies of one warp to one place comes last is up to the order") \
-    X(UNWRITTEN, "what this stores depends on shared memory that nobody has written")          \
-    X(CHANCE, "what this returns depends on the schedule")                                     \
-    X(COLUMNS, "which CTA of an SM gets its tensor memory first depends on the order")         \
+#define SAMPLED_REASONS(X)                                                                  \
+    X(UNCHECKED, "nothing looked at the order (HEWN_SIM_CHECK=0)")                          \
+    X(INCOMPLETE, "part of it was not modelled, or not looked at")                          \
+    X(ALIASED, "some memory has two addresses, and the checker takes them for two places")  \
+    X(GENERATIONS, "an arrival here may count in another generation of the named barrier")  \
+    X(LANES, "lanes of a warp are in order here only as long as they run together")         \
+    X(COLLIDE, "lanes store different values to one place here, and any of them may stay")  \
+    X(POLLS, "after this poll has failed, the program does something else than poll again") \
+    X(READ, "what this reads may depend on when it reads")                                  \
+    X(OVERTAKES, "two copies of one warp write one place, and either may be the last")      \
+    X(UNWRITTEN, "what this stores depends on shared memory that nobody has written")       \
+    X(CHANCE, "what this returns depends on the schedule")                                  \
+    X(COLUMNS, "which CTA of an SM gets its tensor memory first depends on the order")      \
     X(PHASES, "which phase of the mbarrier is meant depends on the order")
 
 enum sampled_reason {

@@ -180,12 +180,13 @@ static void tell_used(struct order_warp *w, const struct insn *in, const struct 
         tell_unwritten(w, in, t, how);
         return;
     }
-    (void)snprintf(message, sizeof message,
-                   "brings values of lanes that do not execute it: they have exited, never were, "
-                   "or are not in the member mask. What this lane gets is undefined, and line %u "
-                   "%s. Cheapest remedy: keep the lanes until then, or shuffle among those that "
-                   "are left (a mask, a width, a predicate on what comes out of range).",
-                   in->src->pos.line, how);
+    (void)snprintf(
+        message, sizeof message,
+        "this instruction takes values of lanes that do not execute it: they have exited, never "
+        "existed, or are not in the member mask. What this lane gets is undefined, and "
+        "line %u %s. Cheapest remedy: let the lanes exit later, or shuffle only among "
+        "those that are left (a mask, a width, a predicate on what is out of range).",
+        in->src->pos.line, how);
     tell_alone(w, t->in, first_lane(t->lanes), FIND_COLLECTIVE_PARTIAL, "", message, in,
                "the undefined value is used here");
 }

@@ -15,7 +15,7 @@ enum finding_severity { SEV_ERROR, SEV_WARNING, SEV_ADVICE };
     X(MBARRIER_TX, "mbarrier-tx", SEV_ERROR,                                                      \
       "The bytes that arrive differ from the bytes expected.")                                    \
     X(MBARRIER_PHASE, "mbarrier-phase", SEV_ERROR,                                                \
-      "A wait passes, or may pass, on a newer or an older phase than it means.")                  \
+      "A wait ends, or may end, with another phase than the one that it is for.")                 \
     X(MBARRIER_CLOBBER, "mbarrier-clobber", SEV_ERROR, "A live mbarrier is overwritten.")         \
     X(MBARRIER_INIT_ORDER, "mbarrier-init-order", SEV_ERROR,                                      \
       "An mbarrier is used where its initialisation is not yet visible.")                         \
@@ -47,13 +47,13 @@ enum finding_severity { SEV_ERROR, SEV_WARNING, SEV_ADVICE };
     X(COLLECTIVE_PARTIAL, "collective-partial", SEV_ERROR,                                        \
       "Not all threads of the warp or CTA execute a collective instruction together.")            \
     X(BARRIER_ID, "barrier-id", SEV_ERROR,                                                        \
-      "One named barrier is used with two thread counts, or by two sets of warps in no order.")   \
+      "One named barrier is used with two thread counts, or by two unordered sets of warps.")     \
     X(CLUSTER_EXIT, "cluster-exit", SEV_ERROR,                                                    \
       "A CTA exits while another CTA still uses its shared memory.")                              \
     X(CLUSTER_START, "cluster-start", SEV_ERROR,                                                  \
       "A CTA uses shared memory of another CTA that may not have started.")                       \
     X(CLUSTER_CANCEL, "cluster-cancel", SEV_ERROR,                                                \
-      "A cluster is requested after a request failed, or a failed answer is read.")               \
+      "A cluster is requested after a request failed, or a failed request's answer is read.")     \
     X(PENDING_AT_EXIT, "pending-at-exit", SEV_ERROR,                                              \
       "A CTA exits while a copy that uses its shared memory is in flight.")                       \
     X(COMMIT_EMPTY, "commit-empty", SEV_WARNING, "tcgen05.commit has no operation to wait for.")  \
@@ -67,7 +67,7 @@ enum finding_severity { SEV_ERROR, SEV_WARNING, SEV_ADVICE };
     X(TMA_DESC, "tma-desc", SEV_ERROR, "A tensor map, or a copy through it, breaks a rule.")      \
     X(TMA_OOB_BOX, "tma-oob-box", SEV_WARNING, "A box lies wholly outside its tensor.")           \
     X(LAYOUT, "layout", SEV_ERROR,                                                                \
-      "A product reads staged bytes in an order that no product can mean.")                       \
+      "A descriptor does not fit the way in which a tensor copy staged the operand.")             \
     X(UNREAD_TILE, "unread-tile", SEV_ADVICE, "Staged bytes are never read.")                     \
     X(TILE_REPEAT, "tile-repeat", SEV_ADVICE, "The same box is loaded again.")                    \
     X(SERIALISED, "serialised", SEV_ADVICE,                                                       \
@@ -75,11 +75,11 @@ enum finding_severity { SEV_ERROR, SEV_WARNING, SEV_ADVICE };
     X(FENCE_UNNEEDED, "fence-unneeded", SEV_ADVICE,                                               \
       "With --advise: the launch is proved without this fence or barrier too.")                   \
     X(STALE_COUNTER, "stale-counter", SEV_ERROR,                                                  \
-      "A counter that an equal launch left behind decides otherwise now.")                        \
+      "A counter still has the value that an earlier launch left, which changes a decision.")     \
     X(SETMAXNREG, "setmaxnreg", SEV_ERROR, "setmaxnreg breaks a rule.")                           \
     X(TRAP, "trap", SEV_ERROR, "The kernel executed trap.")                                       \
     X(UNSUPPORTED, "unsupported", SEV_ERROR,                                                      \
-      "Not modelled, or a bound was reached. The verdict is incomplete.")
+      "Not modelled, or a limit was reached. The verdict is incomplete.")
 
 enum finding_kind {
 #define X(name, text, severity, meaning) FIND_##name,
@@ -115,68 +115,69 @@ struct ptx_loc;
 /* What practice relies on and the ISA does not allow, or what is legal and often an error: its name, the
  * level from which on it is looked for, the section of the PTX ISA. Counted in the verdict, and a warning at
  * level 2. */
-#define IDIOMS(X)                                                                              \
-    X(LANES_IN_STEP, "lanes-in-step", 1,                                                       \
-      "Lanes of one warp hand data to one another and rely on running together.",              \
-      "Instruction bar.warp.sync")                                                             \
-    X(LANES_SPEAK, "lanes-speak", 2,                                                           \
-      "One lane fences, arrives or waits for what other lanes of its warp have done.",         \
-      "Instruction bar.warp.sync")                                                             \
-    X(REFILL_UNFENCED, "refill-unfenced", 1,                                                   \
-      "Memory is read, then written by an asynchronous copy, with no proxy fence between.",    \
-      "Async Proxy")                                                                           \
-    X(INIT_UNFENCED, "init-unfenced", 2,                                                       \
-      "A copy signals an mbarrier whose init no fence has shown to the async proxy.",          \
-      "Async Proxy")                                                                           \
-    X(RELEASE_LENT, "release-lent", 1,                                                         \
-      "A flag is raised behind a CTA barrier; the fence was other threads'.",                  \
-      "Release and acquire patterns")                                                          \
-    X(ACQUIRE_LENT, "acquire-lent", 1,                                                         \
-      "A flag is polled, and behind a CTA barrier it is another thread that fences.",          \
-      "Release and acquire patterns")                                                          \
-    X(TICKET_UNFENCED, "ticket-unfenced", 1,                                                   \
-      "An atomic says that others are done; what they wrote is used with no fence behind it.", \
-      "Causality order")                                                                       \
-    X(AFTER_MISSING, "after-missing", 1,                                                       \
-      "tcgen05.fence::after_thread_sync is missing behind a wait.",                            \
-      "tcgen05 Memory Consistency Model")                                                      \
-    X(BEFORE_MISSING, "before-missing", 2,                                                     \
-      "tcgen05.fence::before_thread_sync is missing behind tcgen05.wait.",                     \
-      "tcgen05 Memory Consistency Model")                                                      \
-    X(LOAD_USED, "load-used", 1, "The use of its registers stands for a tcgen05.wait::ld.",    \
-      "Instruction tcgen05.ld")                                                                \
-    X(SCOPE_LEFT_OUT, "scope-left-out", 1,                                                     \
-      "Tensor memory, or shared memory to be written over, is handed to another CTA by an "    \
-      "mbarrier arrival or wait of .cta scope.",                                               \
-      "Instruction mbarrier.arrive")                                                           \
-    X(COLUMNS_LEFT, "columns-left", 1,                                                         \
-      "Columns are freed, or stored to, behind a relaxed barrier of the cluster.",             \
-      "Instruction barrier.cluster")                                                           \
-    X(COPY_QUEUED, "copy-queued", 1,                                                           \
-      "tcgen05.cp writes what an earlier tcgen05.mma of its thread may still use.",            \
-      "tcgen05 Memory Consistency Model")                                                      \
-    X(QUARTER_LEFT_OUT, "quarter-left-out", 1,                                                 \
-      "An address of tensor memory leaves out the warp's own lanes.",                          \
-      "tcgen05 Access restrictions")                                                           \
-    X(COMMIT_WINDOW, "commit-window", 1,                                                       \
-      "tcgen05.commit is given a shared address where a generic one belongs.",                 \
-      "Instruction tcgen05.commit")                                                            \
-    X(COMMIT_UNWAITED, "commit-unwaited", 1,                                                   \
-      "A CTA ends, and nobody has waited for its last tcgen05.commit.",                        \
-      "Instruction tcgen05.commit")                                                            \
-    X(STORE_UNWAITED, "store-unwaited", 1,                                                     \
-      "A CTA ends before its last bulk stores are known to have read shared memory.",          \
-      "Instruction cp.async.bulk.wait_group")                                                  \
-    X(COPY_UNWAITED, "copy-unwaited", 1,                                                       \
-      "A CTA ends before its last cp.async copies are known to be complete.",                  \
-      "Instruction cp.async.wait_group")                                                       \
-    X(PADDING_READ, "padding-read", 2, "Shared memory is read that nobody has written.",       \
-      "Instruction ld")                                                                        \
-    X(UNWRITTEN_STORED, "unwritten-stored", 1,                                                 \
-      "Global memory gets what depends on shared memory that nobody has written.",             \
-      "Instruction ld")                                                                        \
-    X(BOX_BESIDE, "box-beside", 1,                                                             \
-      "A box lies wholly outside its tensor, others of the same stage do not (legal).",        \
+#define IDIOMS(X)                                                                            \
+    X(LANES_IN_STEP, "lanes-in-step", 1,                                                     \
+      "Lanes of one warp hand data to one another and rely on running together.",            \
+      "Instruction bar.warp.sync")                                                           \
+    X(LANES_SPEAK, "lanes-speak", 2,                                                         \
+      "One lane fences, arrives or waits for what other lanes of its warp have done.",       \
+      "Instruction bar.warp.sync")                                                           \
+    X(REFILL_UNFENCED, "refill-unfenced", 1,                                                 \
+      "Memory is read, then written by an asynchronous copy, with no proxy fence between.",  \
+      "Async Proxy")                                                                         \
+    X(INIT_UNFENCED, "init-unfenced", 2,                                                     \
+      "A copy signals an mbarrier whose init no fence has made visible to the async proxy.", \
+      "Async Proxy")                                                                         \
+    X(RELEASE_LENT, "release-lent", 1,                                                       \
+      "A thread sets a flag after a CTA barrier, but other threads made the fence.",         \
+      "Release and acquire patterns")                                                        \
+    X(ACQUIRE_LENT, "acquire-lent", 1,                                                       \
+      "A thread polls a flag, but after a CTA barrier another thread makes the fence.",      \
+      "Release and acquire patterns")                                                        \
+    X(TICKET_UNFENCED, "ticket-unfenced", 1,                                                 \
+      "An atomic shows that others are done; their data is used without a fence after it.",  \
+      "Causality order")                                                                     \
+    X(AFTER_MISSING, "after-missing", 1,                                                     \
+      "tcgen05.fence::after_thread_sync is missing after a wait.",                           \
+      "tcgen05 Memory Consistency Model")                                                    \
+    X(BEFORE_MISSING, "before-missing", 2,                                                   \
+      "tcgen05.fence::before_thread_sync is missing after tcgen05.wait.",                    \
+      "tcgen05 Memory Consistency Model")                                                    \
+    X(LOAD_USED, "load-used", 1,                                                             \
+      "Only the use of its registers waits for a tcgen05.ld, no tcgen05.wait::ld.",          \
+      "Instruction tcgen05.ld")                                                              \
+    X(SCOPE_LEFT_OUT, "scope-left-out", 1,                                                   \
+      "Tensor memory, or shared memory to be written over, is handed to another CTA by an "  \
+      "mbarrier arrival or wait of .cta scope.",                                             \
+      "Instruction mbarrier.arrive")                                                         \
+    X(COLUMNS_LEFT, "columns-left", 1,                                                       \
+      "Columns are freed, or stored to, after a relaxed barrier of the cluster.",            \
+      "Instruction barrier.cluster")                                                         \
+    X(COPY_QUEUED, "copy-queued", 1,                                                         \
+      "tcgen05.cp writes what an earlier tcgen05.mma of its thread may still use.",          \
+      "tcgen05 Memory Consistency Model")                                                    \
+    X(QUARTER_LEFT_OUT, "quarter-left-out", 1,                                               \
+      "An address of tensor memory names quarter 0 instead of the warp's own lanes.",        \
+      "tcgen05 Access restrictions")                                                         \
+    X(COMMIT_WINDOW, "commit-window", 1,                                                     \
+      "tcgen05.commit is given a shared address where a generic one belongs.",               \
+      "Instruction tcgen05.commit")                                                          \
+    X(COMMIT_UNWAITED, "commit-unwaited", 1,                                                 \
+      "A CTA ends, and nobody has waited for its last tcgen05.commit.",                      \
+      "Instruction tcgen05.commit")                                                          \
+    X(STORE_UNWAITED, "store-unwaited", 1,                                                   \
+      "A CTA ends before its last bulk stores are known to have read shared memory.",        \
+      "Instruction cp.async.bulk.wait_group")                                                \
+    X(COPY_UNWAITED, "copy-unwaited", 1,                                                     \
+      "A CTA ends before its last cp.async copies are known to be complete.",                \
+      "Instruction cp.async.wait_group")                                                     \
+    X(PADDING_READ, "padding-read", 2, "Shared memory is read that nobody has written.",     \
+      "Instruction ld")                                                                      \
+    X(UNWRITTEN_STORED, "unwritten-stored", 1,                                               \
+      "Global memory gets values that depend on shared memory that nobody has written.",     \
+      "Instruction ld")                                                                      \
+    X(BOX_BESIDE, "box-beside", 1,                                                           \
+      "A box lies wholly outside its tensor, others of the same stage do not (legal).",      \
       "Instruction cp.async.bulk.tensor")
 
 enum idiom {

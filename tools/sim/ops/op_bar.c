@@ -64,10 +64,11 @@ static enum step call_check(struct warp *w, const struct insn *in, const struct 
     b = &w->cta->barriers[call->id];
     if (!b->expected) return STEP_NEXT;
     if (call->count != b->expected && !(call->whole && b->whole)) {
-        return BARRIER_FAULT(w, in, call->id,
-                             "comes with %u threads, but others (line %u) came with %u; all "
-                             "must give the same count",
-                             call->count, b->in->src->pos.line, b->expected);
+        return BARRIER_FAULT(
+            w, in, call->id,
+            "this instruction gives a count of %u threads, but others (line %u) gave %u; all must "
+            "give the same count",
+            call->count, b->in->src->pos.line, b->expected);
     }
     if (call->reduce != b->reduce) {
         return BARRIER_FAULT(w, in, call->id,
