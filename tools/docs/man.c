@@ -93,5 +93,5 @@ void man_page(struct text *t)
     environment_each(t, add_environment);
     text_add(t, ".SH EXIT STATUS\n"
                 "0 after success, 64 after a wrong command line, 1 after any other failure.\n"
-                ".B check, worksheet\nand\n.B run\nadd to these, as said there.\n");
+                ".B check, worksheet\nand\n.B run\nhave more, which are described there.\n");
 }

@@ -184,7 +184,7 @@ int command_run(const struct command *c)
     struct problem p;
     struct command one = *c;
     if (!c->prompt == !c->ids || (c->ids && !c->check)) {
-        problem(&p, "run: --prompt TEXT is missing, or --ids with --check in its place");
+        problem(&p, "run: give --prompt TEXT, or --check and --ids '1 2 3'");
         return command_fail(&p);
     }
     if (!one.slots) one.slots = 1;

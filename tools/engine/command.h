@@ -8,26 +8,26 @@
 #include <stdint.h>
 
 /* X(field, option, meaning) */
-#define COMMAND_NUMBERS(X)                                                       \
-    X(most, "-n", "N: tokens to draw at most (64)")                              \
-    X(top_k, "--top-k", "K: draw from the K most likely tokens (all)")           \
-    X(seed, "--seed", "S: of the drawing (0)")                                   \
-    X(slots, "--slots", "N: requests that decode together (8)")                  \
-    X(chunk, "--chunk", "N: tokens of a prompt that are computed at once (256)") \
-    X(context, "--context", "N: positions of a request (the model's)")           \
-    X(pages, "--pages", "N: of 64 keys, of the cache (room for all slots)")      \
-    X(waiting, "--waiting", "N: requests that may wait (1024)")                  \
-    X(ranks, "--ranks", "N: GPUs, a process each, which split the weights (1)")
+#define COMMAND_NUMBERS(X)                                                                 \
+    X(most, "-n", "N: largest number of tokens to draw (64)")                              \
+    X(top_k, "--top-k", "K: draw from the K most likely tokens (all)")                     \
+    X(seed, "--seed", "S: seed of the drawing (0)")                                        \
+    X(slots, "--slots", "N: requests that decode at the same time (8)")                    \
+    X(chunk, "--chunk", "N: tokens of a prompt that are computed at once (256)")           \
+    X(context, "--context", "N: tokens of a request, prompt included (the model's limit)") \
+    X(pages, "--pages", "N: pages of the cache, 64 keys each (enough for all slots)")      \
+    X(waiting, "--waiting", "N: requests that may wait in the queue (1024)")               \
+    X(ranks, "--ranks", "N: GPUs that split the weights, one process each (1)")
 #define COMMAND_FRACTIONS(X)                                                 \
     X(temperature, "--temp", "T: temperature; 0: the most likely token (0)") \
     X(top_p, "--top-p", "P: draw from the most likely tokens whose shares reach P (1)")
-#define COMMAND_SWITCHES(X)                                                          \
-    X(invariant, "--invariant", "the bits of a request do not depend on the others") \
-    X(fp8, "--fp8", "round what the projections multiply to e4m3, a scale a row")    \
-    X(no_graphs, "--no-graphs", "launch kernels one by one")                         \
-    X(by_context, "--by-context", "with --ranks: split prompts in place of weights") \
-    X(by_nccl, "--by-nccl", "with --ranks: add up by NCCL alone")                    \
-    X(check, "--check", "compare the logits with float64 (run alone)")               \
+#define COMMAND_SWITCHES(X)                                                                 \
+    X(invariant, "--invariant", "make the bits of a request independent of other requests") \
+    X(fp8, "--fp8", "compute the projections in e4m3, with a scale for each row")           \
+    X(no_graphs, "--no-graphs", "launch kernels one by one")                                \
+    X(by_context, "--by-context", "with --ranks: split the prompts instead of the weights") \
+    X(by_nccl, "--by-nccl", "with --ranks: use NCCL for all sums")                          \
+    X(check, "--check", "compare the logits with float64 (only run)")                       \
     X(dump, "--dump", "with --check: print tokens, and the logits of each step on both sides")
 
 struct command {

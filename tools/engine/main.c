@@ -11,15 +11,14 @@
 enum { EXIT_USAGE = 64 };
 
 static const char usage_text[] =
-    "usage: hewn-engine info FOLDER              what the folder's model is\n"
-    "       hewn-engine tokens FOLDER [TEXT]     token ids of TEXT, or of each line of the input\n"
-    "       hewn-engine run FOLDER [OPTION]..    writes on from a prompt\n"
-    "       hewn-engine serve FOLDER [OPTION]..  a request a line of JSON from the input, an "
-    "answer\n"
-    "                                            a line, as requests end\n"
+    "usage: hewn-engine info FOLDER              say what the folder's model is\n"
+    "       hewn-engine tokens FOLDER [TEXT]     print token ids of TEXT, or of each input line\n"
+    "       hewn-engine run FOLDER [OPTION]..    continue a prompt\n"
+    "       hewn-engine serve FOLDER [OPTION]..  read a JSON request on each input line, write a\n"
+    "                                            JSON answer on a line when a request ends\n"
     "FOLDER holds config.json, tokenizer.json and model.safetensors, or its shards and their "
     "index.\n"
-    "Options:\n";
+    "Options, with their defaults in parentheses:\n";
 
 static const struct {
     const char *name, *meaning;
@@ -33,8 +32,8 @@ static const struct {
 static int usage(FILE *out)
 {
     fputs(usage_text, out);
-    fprintf(out, "  %-12s %s\n", "--prompt", "TEXT: of run");
-    fprintf(out, "  %-12s %s\n", "--ids", "'1 2 3': of run, tokens in place of a text");
+    fprintf(out, "  %-12s %s\n", "--prompt", "TEXT: the prompt of run");
+    fprintf(out, "  %-12s %s\n", "--ids", "'1 2 3': with run --check: the prompt as token ids");
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
         fprintf(out, "  %-12s %s\n", options[i].name, options[i].meaning);
     return out == stdout ? 0 : EXIT_USAGE;

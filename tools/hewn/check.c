@@ -253,8 +253,10 @@ static int judge(const struct verdicts *v, int status)
     fputs("\n", stderr);
     if (launches) cli_print_basis(stderr, "hewn check", v);
     if (!launches)
-        fputs("hewn check: nothing was checked: no kernel was launched on the simulated driver\n",
-              stderr);
+        fputs(
+            "hewn check: nothing was checked: no kernel was launched on the simulated driver. The "
+            "program must open libcuda.so.1 dynamically and give it PTX\n",
+            stderr);
     if (v->error || v->review) return 1;
     if (v->incomplete || (!launches && !status)) return 2;
     return status;

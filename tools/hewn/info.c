@@ -137,8 +137,8 @@ int cli_extract(int argc, char **argv)
         return cli_usage("extract", "a module's name is missing ('hewn modules' lists them)");
     m = find_module(&o, &matches);
     if (!m)
-        return cli_fail("no module '%s'%s%s", o.name, o.target ? " for " : "",
-                        o.target ? o.target : "");
+        return cli_fail("no module '%s'%s%s; 'hewn modules' lists them", o.name,
+                        o.target ? " for " : "", o.target ? o.target : "");
     if (matches > 1)
         return cli_fail("'%s' exists for %d targets; choose with --target", o.name, matches);
     if (!strcmp(o.what, "json"))

@@ -120,7 +120,7 @@ static int judge(const struct watch_counts *n, int status)
     fprintf(stderr, "hewn watch: %u kernel%s watched, %u unwatched; %s; program exit %d\n",
             n->watched, n->watched == 1 ? "" : "s", n->unwatched, n->hangs ? "a hang" : "no hang",
             status);
-    if (!n->watched) fputs("hewn watch: nothing was watched: no PTX came by\n", stderr);
+    if (!n->watched) fputs("hewn watch: nothing was watched: the program loaded no PTX\n", stderr);
     return n->hangs ? 1 : status;
 }
 
