@@ -15,8 +15,8 @@
  *
  * Errors. A function that can fail returns HEWN_OK (0) or a negative hewn_status. On failure
  * nothing is changed, and `err` (may be NULL) holds a sentence that names argument, value and rule.
- * On success `err` is left as it was. A function that has no status answers NULL or 0 where it is
- * asked of NULL. Nothing here prints, exits, or creates a CUDA context unless its name says so.
+ * On success `err` is left as it was. A function without a status returns NULL or 0 if it is given
+ * NULL. Nothing here prints, exits, or creates a CUDA context unless its name says so.
  *
  * Structs. A struct that begins with `struct_size` may grow at its end in later versions:
  *   - Set struct_size to sizeof(the struct) and every field that you do not use to 0. Zero is
@@ -24,8 +24,8 @@
  *   - A caller older than the library passes a shorter struct; the fields it lacks count as 0. A
  *     struct shorter than in version 0.2 is refused.
  *   - A caller newer than the library passes a longer struct; bytes that the library does not know
- *     must be 0, else the call fails with HEWN_ERR_ARGUMENT, which names struct and byte.
- *   - Where the library fills a struct, the caller sets struct_size alone. The library never writes
+ *     must be 0, else the call fails with HEWN_ERR_ARGUMENT, and the message names struct and byte.
+ *   - If the library fills a struct, the caller sets only struct_size. The library never writes
  *     past struct_size; bytes that it does not know become 0.
  *   - No struct is larger than 4096 bytes.
  * All other structs are frozen: they never change.
@@ -193,8 +193,8 @@ typedef struct hewn_module_info {
     const char *cubins; /* their architectures: "sm_100 sm_103"; "": none, the PTX text alone */
 } hewn_module_info;
 
-/* The library holds manifests and images compressed. Both functions unpack what they give out and keep
- * it until the process ends; that of similar modules with it. HEWN_ERR_MEMORY: no room for that. */
+/* The library holds manifests and images compressed, several modules together. This function and the next
+ * unpack what they return and keep it until the process ends. HEWN_ERR_MEMORY: no memory for that. */
 int hewn_module_describe(const hewn_module *module, hewn_module_info *out, hewn_error *err);
 
 /* One form of a module: a cubin for one architecture, or the PTX text. */
@@ -378,54 +378,55 @@ const char *hewn_dtype_name(int dtype); /* "f32", "f16", "bf16", "e4m3", "e5m2",
  * gelu and silu use approximations of 2^x (2 ulp) and 1/x (1 ulp). The result is rounded once to
  * D's type, to nearest even.
  *
- * alpha and beta are numbers of the host, given with each run. scale_a and scale_b are one fp32
- * number each on the device, or, for inputs that are both e4m3 or both s8, one for each row: with
- * HEWN_GEMM_WITH_SCALE_ROWS scale_a has m numbers, one for each row of A, and with
+ * alpha and beta are host numbers, given with each run. scale_a and scale_b are fp32 on the device, one
+ * number each. For inputs that are both e4m3 or both s8, they may have one number for each row instead:
+ * with HEWN_GEMM_WITH_SCALE_ROWS scale_a has m numbers, one for each row of A; with
  * HEWN_GEMM_WITH_SCALE_COLUMNS scale_b has n, one for each row of B, that is, for each column of D.
- * The sum is then multiplied by alpha and the scales that are one number, by its row's scale, by its
- * column's, and rounded after each. In a batch, the scales of A's problem i begin m * i numbers on,
- * m rounded up to a multiple of 4, and those of B's n * i, likewise. C is m x n of D's type; it is not
- * read where beta is 0. bias has n elements, one a column, of D's type or fp32, the same in every
- * problem. relu(x) = max(x, 0); gelu is the tanh form, x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)));
- * silu(x) = x / (1 + exp(-x)). NaN stays NaN; -infinity becomes NaN in gelu and silu.
+ * The sum is then multiplied by alpha and the scales that are one number, by its row's scale, and by its
+ * column's, and rounded after each. In a batch, the scales of A's problem i begin at m * i, with m
+ * rounded up to a multiple of 4, and those of B's at n * i, likewise rounded.
  *
- * HEWN_ACT_SWIGLU is for gate and up projections in one product. B has 2n rows, first the gate's n, then
- * the n of the other factor, as one matrix with one leading dimension. D is m x n:
+ * C is m x n and has D's type; it is not read if beta is 0. bias has n elements, one for each column, of
+ * D's type or fp32, the same in every problem. relu(x) = max(x, 0); gelu is the tanh form,
+ * x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); silu(x) = x / (1 + exp(-x)). NaN stays NaN; -infinity
+ * becomes NaN in gelu and silu.
+ *
+ * HEWN_ACT_SWIGLU computes gate and up projections as one product. B has 2n rows: first the n of the gate,
+ * then the n of the other factor, as one matrix with one leading dimension. D is m x n:
  *
  *   D[i][j] = silu(x[i][j]) * x[i][n + j],   x = alpha * scale_a * scale_b * A * transpose(B)
  *
- * It rounds after the product too. C, bias and scales of rows or columns are not for it, nor slices of K, and
- * it is for 16-bit inputs, on sm_100f for 8-bit ones too, that are K-major, with strides and addresses that are
- * multiples of 16 bytes.
+ * It rounds after the multiplication too. It is for 16-bit inputs, on sm_100f for 8-bit ones too. Inputs are
+ * K-major, with strides and addresses that are multiples of 16 bytes. It excludes C, bias, scales of rows or
+ * columns, and slices of K.
  *
  * 8-bit inputs: A and B are each e4m3 or e5m2, and K-major. The tensor cores of sm_90a keep 13
  * fraction bits of sums of 8-bit products. With HEWN_ACCUMULATE_FULL they add up 128 elements of k
  * at a time, and those sums are added in fp32. With HEWN_ACCUMULATE_FAST they add up all of k.
- * Terms that are small beside the running sum are then lost: a tenth of the total if 6000 products
- * of numbers between 0 and 1 are summed.
+ * Terms that are small beside the running sum are then lost: for example, a sum of 6000 products of
+ * numbers between 0 and 1 loses a tenth.
  *
- * s8 inputs: A and B are both s8, and K-major. Sums are s32 and wrap. They are rounded to fp32 before
- * anything follows, or, with `out` HEWN_S32, are the result; then `with` and `act` are 0. They are
- * never cut into slices of K, nor are products with scales of rows or columns.
- *
- * s8 inputs are for sm_90a only, HEWN_ERR_LIMIT elsewhere.
+ * s8 inputs: A and B are both s8, and K-major. Sums are s32 and wrap. With `out` HEWN_S32 they are the
+ * result, and `with` and `act` are 0; otherwise they are rounded to fp32 before the epilogue. s8 inputs are
+ * for sm_90a only; elsewhere HEWN_ERR_LIMIT. Products of s8, and products with scales of rows or columns,
+ * are never cut into slices of K.
  *
  * Sizes: m, n, k, batch and the number of output tiles are in 1..2^31-1. A leading dimension is at
  * least the row's length. A batch stride of 0 for A, B or C means one matrix for the whole batch. No
  * stride is negative or reaches 2^40 bytes.
  *
- * Alignment: the addresses of the matrices and of bias are multiples of 16, unless `align` says less:
- * then of that and of their element's size. Leading dimensions and batch strides are any number of
- * elements. Where one of them is no multiple of 16 bytes, or `align` is less than 16, a kernel is
- * chosen that loads such operands by element and stores D by element; it is slower. s8 inputs, and on
- * sm_90a scales of rows or columns, are refused beside such strides, HEWN_ERR_LIMIT. The address of a
- * scale is a multiple of 4, that of scales of rows or columns of 16.
+ * Alignment: the addresses of the matrices and of bias are multiples of 16. If
+ * `align` is smaller, they are multiples of `align` and of their element's size. Leading dimensions and batch strides are
+ * any number of elements. If one of them is not a multiple of 16 bytes, or `align` is less than 16, a slower
+ * kernel is chosen, which loads such operands and stores D element by element. s8 inputs, and on sm_90a
+ * scales of rows or columns, cannot have such strides: HEWN_ERR_LIMIT. The address of a scale is a multiple
+ * of 4, that of scales of rows or columns a multiple of 16.
  *
  * Overlap: D overlaps neither A nor B. The problems of D do not overlap each other: they follow
  * each other (stride_d >= (m-1)*ldd + n) or lie side by side in the rows (stride_d >= n and
  * (batch-1)*stride_d + n <= ldd). C is D itself, with the same strides, or does not overlap it.
- * bias and scales lie outside of D, the gaps between its rows included. A, B, C and D may be
- * different columns of one matrix.
+ * bias and scales lie outside of D and of the gaps between its rows. A, B, C and D may be different
+ * columns of one matrix.
  */
 typedef enum hewn_major {
     HEWN_MAJOR_K = 0, /* elements along k are neighbours */
@@ -439,15 +440,15 @@ typedef enum hewn_act {
     HEWN_ACT_SWIGLU = 4
 } hewn_act;
 
-/* What a run brings beside A, B and D. */
+/* What a run has besides A, B and D. */
 typedef enum hewn_gemm_with {
     HEWN_GEMM_WITH_C = 1, /* C and beta */
     HEWN_GEMM_WITH_BIAS = 2,
     HEWN_GEMM_WITH_SCALE_A = 4,
     HEWN_GEMM_WITH_SCALE_B = 8,
     HEWN_GEMM_WITH_ALPHA = 16,
-    HEWN_GEMM_WITH_SCALE_ROWS = 32,   /* scale_a for each row; not beside WITH_SCALE_A */
-    HEWN_GEMM_WITH_SCALE_COLUMNS = 64 /* scale_b for each column; not beside WITH_SCALE_B */
+    HEWN_GEMM_WITH_SCALE_ROWS = 32,   /* scale_a for each row; not with WITH_SCALE_A */
+    HEWN_GEMM_WITH_SCALE_COLUMNS = 64 /* scale_b for each column; not with WITH_SCALE_B */
 } hewn_gemm_with;
 
 /* Kernels that hewn_gemm_tune found to be the fastest. */
@@ -473,26 +474,28 @@ typedef struct hewn_gemm_desc {
     const hewn_gemm_table *table; /* where `variant` is NULL and `parts` 0, plan_create looks here
                                      before it chooses; NULL: no table */
     uint32_t invariant;           /* 1: the bits of a row of D do not depend on m; see below */
-    uint32_t align;               /* bytes that all addresses are multiples of, 1, 2, 4, 8 or 16; 0: 16.
-                                     Less than 16 takes slower kernels */
-    uint32_t slices;              /* of K, 1..64, or HEWN_GEMM_TURNED more; 0: chosen where `variant` is NULL and `parts` 0, else 1;
-                                     see below */
-    uint32_t constant_b;          /* 1: no work that may still run when a run's launch begins writes B, as
-                                     with weights: the kernel may read B before it waits for that work */
+    uint32_t align;               /* all addresses are multiples of this: 1, 2, 4, 8 or 16 bytes; 0: 16.
+                                     Less than 16 selects slower kernels */
+    uint32_t slices;              /* slices of K, 1..64, or HEWN_GEMM_TURNED + 1..64; 0: chosen if `variant` is
+                                     NULL and `parts` is 0, else 1; see below */
+    uint32_t constant_b;          /* 1: no work that may still be running when the launch begins writes B, as with
+                                     weights. The kernel may then read B before it waits for that work */
 } hewn_gemm_desc;
 
 /*
- * Slices. A long K with few rows and columns occupies few SMs. It may be cut into equal slices, products of
- * their own whose sums go to a run's `workspace`; another kernel adds them up, in an order that depends on
- * their number alone. Each slice begins 16 bytes or a multiple behind the one before; what they leave of K is
- * a product of its own, added last. HEWN_GEMM_TURNED + s: s slices that compute the transpose of D, which suits tiles
- * of 128 rows where n is near a multiple of 128 and m is not. There is one problem, not `batch` of them, and `align` is 0 or 16. Where
- * slices are chosen and a run brings no workspace, it computes the product in one slice, whose bits may differ.
+ * Slices. A product with few rows and columns and a long K occupies few SMs. K may therefore be cut into equal
+ * slices. Each slice is a product of its own whose sums go to the run's `workspace`; a second kernel adds them
+ * up, in an order that depends only on their number. Each slice begins a multiple of 16 bytes after the one
+ * before. The rest of K, if there is one, is a product of its own and is added last.
+ *
+ * HEWN_GEMM_TURNED + s means s slices that compute the transpose of D. That suits tiles of 128 rows if n is near
+ * a multiple of 128 and m is not. Slices need `batch` 0 or 1 and `align` 0 or 16. If the library chose the slices
+ * and a run has no workspace, the run computes the product in one slice; its bits may differ.
  */
 
 /*
  * Invariance. The order in which terms are added depends on the number of parts of K. With `invariant`
- * that number is chosen by n, k and the types alone, and `table` is not used: on one device, a row of D
+ * that number depends only on n, k and the types, and `table` is not used. On one device, a row of D
  * then has the same bits whatever m and the batch are.
  */
 
@@ -512,8 +515,8 @@ typedef struct hewn_gemm_plan_info {
     uint32_t tile_m, tile_n, tile_k; /* the tile of D that a CTA computes, and k of one stage */
     uint32_t stages;    /* of "odd16x16" and "odd32x32": tiles that a CTA computes */
     uint32_t parts;
-    uint32_t slices;    /* of K, as in the description; above 1 the fields above are those of the kernel that computes slices */
-    uint64_t workspace; /* bytes that a run's `workspace` has; it needs no initial values */
+    uint32_t slices;    /* slices of K, as in the description; above 1, the fields above describe the kernel of the slices */
+    uint64_t workspace; /* bytes that a run's `workspace` must have; it needs no initial values */
 } hewn_gemm_plan_info;
 
 /* Device addresses, 0 where the plan has no use for one; with beta 0, C may be 0. */
@@ -523,8 +526,8 @@ typedef struct hewn_gemm_args {
     hewn_deviceptr c, bias, scale_a, scale_b;
     float alpha; /* with HEWN_GEMM_WITH_ALPHA; without it 0 or 1, and 1 is used */
     float beta;  /* with HEWN_GEMM_WITH_C; without it 0 */
-    hewn_deviceptr workspace; /* a multiple of 16; in use from the launch to the end of the last kernel. 0:
-                                 none, allowed where the plan chose the slices itself */
+    hewn_deviceptr workspace; /* a multiple of 16; in use from the launch to the end of the last kernel. 0: none,
+                                 allowed if the library chose the slices */
 } hewn_gemm_args;
 
 int hewn_gemm_plan_create(hewn_context *context, const hewn_gemm_desc *desc, hewn_gemm_plan **out,
@@ -535,23 +538,23 @@ int hewn_gemm_plan_run(const hewn_gemm_plan *plan, const hewn_gemm_args *args, h
                        hewn_error *err);
 
 /*
- * Tuning at run time. hewn_gemm_tune times the kernels that can compute a product, and notes the
- * fastest in a table. A plan whose description has that table takes the kernel from it, if the table
- * has the same target, number of SMs, sizes, batch, types, majors and accumulation; else it chooses as
- * without. A table can be written as text and read again, by other programs too, so that a device
- * need be tuned only once. A line whose kernel a later library lacks, or that cannot compute what a
- * description asks beyond these, is passed over by plans. Of a plan whose line has slices, a run without a
- * workspace computes the product as without a table.
+ * Tuning at run time. hewn_gemm_tune times the kernels that can compute a product, and notes the fastest in
+ * a table. A plan whose description has that table uses the noted kernel if target, number of SMs, sizes,
+ * batch, types, majors and accumulation are the same. Otherwise it chooses as without a table. It also
+ * chooses itself if the library no longer has that kernel, or if that kernel cannot compute something else
+ * that the description asks for. A table can be written as text and read again, by other programs too, so
+ * each device needs to be tuned only once. If a noted kernel uses slices and a run has no workspace, the run
+ * computes the product as without a table.
  *
  *   hewn_gemm_table_create    an empty table.
- *   hewn_gemm_table_read      adds the lines of a text of `length` bytes; the last of several lines for
- *                             one product counts. After an error the table is as it was.
- *   hewn_gemm_table_write     `*length`: the bytes of the text, without the NUL behind it. Written to
- *                             `text` if `capacity` is greater, else HEWN_ERR_LIMIT; text may be NULL
- *                             with capacity 0.
- *   hewn_gemm_table_count     products that it has.
- * A text is lines of ASCII; lines that are empty or begin with '#' say nothing. Tables are not bound to
- * a context. While one thread reads, tunes or destroys a table, no other may use it.
+ *   hewn_gemm_table_read      adds the lines of a text of `length` bytes. If several lines are for one
+ *                             product, the last counts. After an error the table is as it was.
+ *   hewn_gemm_table_write     sets `*length` to the bytes of the text, without the final NUL. Writes the
+ *                             text if `capacity` is greater than that, else fails with HEWN_ERR_LIMIT.
+ *                             text may be NULL with capacity 0.
+ *   hewn_gemm_table_count     the number of products in it.
+ * The text is lines of ASCII; lines that are empty or begin with '#' are ignored. Tables are not bound to
+ * a context. While one thread reads into, tunes into or destroys a table, no other thread may use it.
  */
 int hewn_gemm_table_create(hewn_gemm_table **out, hewn_error *err);
 void hewn_gemm_table_destroy(hewn_gemm_table *table);
@@ -562,32 +565,32 @@ size_t hewn_gemm_table_count(const hewn_gemm_table *table);
 
 typedef struct hewn_gemm_tune_args {
     size_t struct_size;
-    const hewn_gemm_args *args; /* of the launches. Their D is scratch: it is overwritten. A, B, C,
-                                   bias and scales are read; what they hold hardly matters */
-    hewn_stream stream;         /* must not be capturing. Waited for */
-    hewn_deviceptr flush;       /* memory that is overwritten before each timed launch, so that it
-                                   finds no operand in L2; 0: launches follow one another, and
-                                   operands stay in L2 as far as they fit */
+    const hewn_gemm_args *args; /* arguments of the launches. D is scratch: it is overwritten. A, B, C,
+                                   bias and scales are read; their values hardly matter */
+    hewn_stream stream;         /* must not be capturing; the call waits for it */
+    hewn_deviceptr flush;       /* memory that is overwritten before each timed launch, so that no
+                                   operand is in L2; 0: launches follow one another, and operands
+                                   stay in L2 as far as they fit */
     uint64_t flush_bytes;       /* best twice the size of L2 */
-    uint64_t rounds;            /* of launches of each kernel; 0: 5. The fastest counts */
-    uint64_t workspace_bytes;   /* of args->workspace; slices that need more are not timed */
+    uint64_t rounds;            /* launches of each kernel; 0: 5. The fastest counts */
+    uint64_t workspace_bytes;   /* size of args->workspace; slices that need more are not timed */
 } hewn_gemm_tune_args;
 
 typedef struct hewn_gemm_tuned {
     size_t struct_size;
-    const char *variant; /* the fastest kernel, good as long as the library is there */
+    const char *variant; /* the fastest kernel; valid as long as the library is loaded */
     uint32_t parts;
     uint32_t tried;        /* kernels timed; each number of parts and of slices counts */
-    double seconds;        /* a launch */
-    double chosen_seconds; /* of the kernel that is chosen without a table */
-    uint32_t slices;       /* of K, as in the description */
+    double seconds;        /* of one launch */
+    double chosen_seconds; /* of one launch of the kernel that is chosen without a table */
+    uint32_t slices;       /* slices of K, as in the description */
     uint32_t reserved;     /* 0 */
 } hewn_gemm_tuned;
 
-/* `desc` as for plan_create; its `table` is not looked at. If it names a variant or parts, or is
- * invariant, only kernels that keep to that are timed. What is chosen without a table stays unless
- * another takes 2 % less. Slices of K are timed where `workspace_bytes` holds their sums, at most two numbers
- * of them a kernel. The result goes into `table` and `out`; either may be NULL. Loads every kernel that it
+/* `desc` is as for plan_create; its `table` is ignored. If it names a variant or parts, or is invariant, only
+ * kernels that comply are timed. The kernel that is chosen without a table is kept unless another takes 2 % less
+ * time. Slices of K are timed if `workspace_bytes` is enough for their sums, at most two numbers of slices for
+ * each kernel. The result goes into `table` and `out`; either may be NULL. Loads every kernel that it
  * times; creates and destroys two events. The context must be current on this thread. */
 int hewn_gemm_tune(hewn_context *context, const hewn_gemm_desc *desc,
                    const hewn_gemm_tune_args *args, hewn_gemm_table *table, hewn_gemm_tuned *out,
@@ -618,9 +621,9 @@ int hewn_gemm_tune(hewn_context *context, const hewn_gemm_desc *desc,
  * So a window counts the query's own position: 1 means that key alone, 0 means no limit.
  *
  * With `softcap` a score s = scale * q.k becomes softcap * tanh(s / softcap), before masks and sink;
- * lse and row_max are those of the capped scores. tanh is wrong by less than 2^-21, so a capped score
- * is by less than softcap * 2^-21, and by what fp32 sums bring into s. An infinite score is capped too.
- * On sm_90a 16-bit head dimensions (192, 128) by the decode schedule, on sm_100f all of them.
+ * lse and row_max are those of the capped scores. An infinite score is capped too. The error of tanh is below
+ * 2^-21, so the error of a capped score is below softcap * 2^-21, plus that of the fp32 sum in s. Only
+ * the decode schedule has it on sm_100f, and on sm_90a for 16-bit head dimensions (192, 128).
  *
  * Sizes: lengths are below 2^29; batch, heads, tokens, pages, batch * table_width and the number of
  * work items are below 2^31. Strides are in elements; 0 means the contiguous tensor of `layout`. In
@@ -628,15 +631,15 @@ int hewn_gemm_tune(hewn_context *context, const hewn_gemm_desc *desc,
  * follow each other in one tensor of q_tokens (tokens) rows; batch strides are ignored then.
  *
  * Schedules. Two sets of kernels compute this.
- *   Prefill: an item of work is a tile of 128 query rows or so.
+ *   Prefill: an item of work is a tile of about 128 query rows.
  *   Decode: a tile is 16 to 64 rows of a KV head, and every SM gets an equal share of all keys of the
  *     batch. The shares are computed on the device, from the lengths of the run. A second kernel combines
- *     the rows whose keys were shared. Where few keys fall to a CTA, on sm_90a a cluster may take a tile
- *     instead, and merge its parts itself. Where tiles are short, each may be one CTA's. Bits may
- *     differ between devices, and between plans of other largest lengths. This schedule has one source
- *     and 16-bit inputs, and is not for `unnormalised`.
+ *     the rows whose keys were shared. There are two other forms: on sm_90a, if few keys fall to a CTA, a
+ *     cluster may take a tile and merge its parts itself; and short tiles may have one CTA each. Bits may
+ *     differ between devices, and between plans with other largest lengths. This schedule has one source
+ *     and 16-bit inputs, and no `unnormalised`.
  * The decode schedule is chosen if q_length * q_heads / kv_heads is at most 64 and `splits` and `pack`
- * are 0. The head dimensions 96 and 512 of sm_90a have no other one.
+ * are 0. On sm_90a, head dimensions 96 and 512 have only this schedule.
  *
  * e4m3 keys. With `kv` HEWN_E4M3 beside a 16-bit `in`, K and V are stored as e4m3, half the bytes. This
  * is for the decode schedule. K and V become f16 before the products, which is exact. Q becomes f16 too;
@@ -736,16 +739,16 @@ typedef struct hewn_attention_desc {
     int invariant;    /* 1: a sequence's bits do not depend on the rest of the batch */
     int kv;           /* hewn_dtype of K and V: HEWN_E4M3 beside a 16-bit `in`, in the decode schedule
                          only; 0: as `in` */
-    int promotion;    /* e4m3 inputs on sm_90a, whose tensor cores keep 13 fraction bits of their sums, cut
-                         towards 0: O is added up in fp32 after so many blocks of 128 keys; -1: never; 0: 4,
-                         with head dimension 256 1, beside softcap never. Without it O shrinks where values
-                         of V have a mean: by 5 % over 4k keys, 18 % over 16k. Head dimension 256 has only 1
-                         or never, softcap only never; else HEWN_ERR_LIMIT. Ignored where sums are fp32:
-                         16-bit inputs, sm_100f */
+    int promotion;    /* For e4m3 inputs on sm_90a, whose tensor cores keep 13 fraction bits of their sums
+                         and cut the rest off: O is added up in fp32 after this many blocks of 128 keys;
+                         -1: never; 0: 4, but 1 with head dimension 256, and never with softcap. Without
+                         promotion O shrinks if the values of V have a mean: by 5 % over 4k keys, 18 % over
+                         16k. Head dimension 256 allows only 1 or never, softcap only never; else
+                         HEWN_ERR_LIMIT. Ignored if sums are fp32 (16-bit inputs, sm_100f) */
     int v_layout; /* hewn_v_layout of the V of every source. HEWN_V_COLUMNS is for e4m3 inputs on sm_90a, without
                      pages, packed keys and softcap. Key j of column c is at c * v_token + j, whatever `layout` is;
-                     v_head and v_batch are as usual. Strides of 0: batch, head, column, key; then `length` must be
-                     a multiple of 16. What lies behind a sequence's last key may be anything, as in rows */
+                     v_head and v_batch are as usual. Strides of 0 mean [batch, head, column, key]; then `length` must
+                     be a multiple of 16. Memory after a sequence's last key may hold anything, as with rows */
     int64_t q_scale_batch, k_scale_batch, v_scale_batch; /* HEWN_SCALES_SEQUENCE_...: scales from one
                                                             sequence to the next; 0: the number of heads */
 } hewn_attention_desc;
@@ -905,11 +908,11 @@ int hewn_merge_plan_run(const hewn_merge_plan *plan, const hewn_merge_args *args
  *
  *   O[i] = sum_j exp(scale q_i.c_j) C[j][0..511] / (sum_j exp(scale q_i.c_j) + exp(sink))
  *
- * A row c_j of the cache is one token's latent vector, 512 elements, and behind it 64 rotary ones. All
- * 576 are the key, and the first 512 are the value too; every query head sees the same cache. Queries
- * have 576 elements, rows of O 512. This is not a source of hewn_attention, because there is one tensor
- * instead of two, because caches of packed records and lists of keys belong here and not there, and
- * because the kernel loads a key once for all heads and once for both of its uses.
+ * A row c_j of the cache is one token's latent vector of 512 elements, then 64 rotary elements. All 576
+ * are the key, and the first 512 are also the value. All query heads see the same cache. Queries have
+ * 576 elements, rows of O 512. MLA is not a source of hewn_attention for three reasons: K and V are one
+ * tensor; packed records and lists of keys belong only here; and the kernel loads a key once for all heads
+ * and for both of its uses.
  *
  * Sums are fp32. P is rounded to the input type. Rows of a tile are queries and heads together, so any
  * number of heads is possible; a tile is 64 rows.
@@ -921,28 +924,29 @@ int hewn_merge_plan_run(const hewn_merge_plan *plan, const hewn_merge_args *args
  * `lists` has list_width int32 entries for each query, [batch, query, entry]. An entry is page *
  * page_size + row of the pool, or a row of an unpaged cache, which is one [length, 576] for all
  * sequences. An entry below 0 or outside the cache names no key. Keys may be named twice and in any
- * order. Of a list, the first n entries count: n is list_width, lengths[b] with `lengths` 1,
- * lengths[b * q_length + i] with `lengths` 2. There is no block table and no causal mask. The same
- * contract serves decode (many sequences, few queries each) and prefill (one sequence, a cache, and up
- * to 2^20 queries).
+ * order. Only the first n entries of a list count: n is list_width, or lengths[b] with `lengths` 1, or
+ * lengths[b * q_length + i] with `lengths` 2. There is no block table and no causal mask. This serves
+ * decode (many sequences, few queries each) and prefill (one sequence, a cache, and up to 2^20 queries).
  *
- * A second cache. With extra_width above 0, every query has a second list, of rows of a second cache,
- * which is attended in the same pass: its keys stand behind those of the first list, in one softmax with
- * one sink, one lse. Second lists are as the first, with extra_width, extra_stride, extra_lengths; the
- * second cache has its own page_size, pages, length and strides, and rows of the same kind. list_width +
- * extra_width is below 2^29.
+ * A second cache. With extra_width above 0, every query has a second list, with rows of a second cache. Its
+ * keys follow those of the first list in the same pass: one softmax, one sink, one lse. The second list has
+ * extra_width, extra_stride and extra_lengths, which mean the same as for the first. The second cache has its
+ * own page_size, pages, length and strides; its rows are of the same kind. list_width + extra_width is below
+ * 2^29.
  *
  * Packed records. With HEWN_MLA_CACHE_656 a row of the cache is 656 bytes: 512 e4m3, then 4 f32 scales,
- * one for each 128 of them, then the 64 rotary elements in bf16. Q is bf16. An element is its e4m3 times
- * its scale. Kernels may round it to bf16, which is exact where the scale is a power of two; the result is
- * at most one step of bf16 from the nearest. The e4m3 code of NaN is NaN or counts as 480.
+ * one for each 128 of them, then the 64 rotary elements in bf16. Q is bf16. The value of an element is its
+ * e4m3 times its scale. Kernels may round it to bf16, which is exact if the scale is a power of two;
+ * otherwise the result is at most one step of bf16 from the nearest. The e4m3 code of NaN counts as NaN or
+ * as 480.
  *
- * With HEWN_MLA_CACHE_584 a key has 512 elements, and all are the value, the rotary ones too; so has a query.
- * A page holds first a row of 576 bytes for each of its page_size keys: 448 e4m3, then the 64 rotary elements
- * in bf16; then a row of 8 bytes for each: 7 scales, one for each 64 of the e4m3, and a byte that is not
- * read. An unpaged cache, of a sequence or for lists, is one page of `length` keys. A scale is a power of
- * two, 2^(code - 127); code 255 makes its elements infinite or NaN. The rest is as above. kv_token is 576
- * or 0; kv_batch is at least 584 * page_size, and 0 means that, rounded up to a multiple of 576.
+ * With HEWN_MLA_CACHE_584 keys and queries have 512 elements. All of a key are also its value, the rotary ones
+ * too. A page first has a row of 576 bytes for each of its page_size keys: 448 e4m3, then the 64 rotary
+ * elements in bf16. Then it has 8 bytes for each key: 7 scales, one for each 64 of the e4m3, and a byte that
+ * is not read. An unpaged cache, of a sequence or for lists, is one page of `length` keys. A scale is a power
+ * of two, 2^(code - 127); code 255 makes its elements infinite or NaN. kv_token is 576 or 0. kv_batch is at
+ * least 584 * page_size; 0 means that, rounded up to a multiple of 576. Everything else is as for
+ * HEWN_MLA_CACHE_656.
  *
  * Sizes: batch and batch * table_width are below 2^31, `length` and list_width below 2^29, q_heads is at
  * most 128, q_length at most 16, or with lists 2^20 and batch * q_length below 2^31. Strides are in
@@ -954,13 +958,12 @@ int hewn_merge_plan_run(const hewn_merge_plan *plan, const hewn_merge_args *args
  *
  * Lengths, lists and block tables are read on the device, when the kernel runs: only their largest values are
  * part of a plan, and a captured graph may be replayed with others. A length below 0 counts as 0, one
- * above `length` as `length`; a page outside the pool reads as zeros. With lists, list_width takes the
- * place of `length` here. Memory behind a sequence's last
- * key (unused rows of a page or of a padded cache) may hold anything.
+ * above `length` (with lists: list_width) as that; a page outside the pool reads as zeros. Memory after a
+ * sequence's last key (unused rows of a page or of a padded cache) may hold anything.
  *
- * Invariance. With `invariant` a sequence, or a query with lists, is never cut into parts, so the order of
- * its sums does not depend on the others, nor on batch and q_length. A few long sequences are then slow,
- * because one CTA reads all keys of a tile of rows. It needs no workspace.
+ * Invariance. With `invariant` the keys of a sequence, or of a query with lists, are never cut into parts. The
+ * order of its sums then does not depend on other sequences, on batch or on q_length. A few long sequences
+ * are slow, because one CTA reads all keys of a tile of rows. It needs no workspace.
  *
  * NaN and infinity: in Q they stay in their rows. In the cache they reach all rows of a tile if one of
  * its rows sees a key of the same block of 64 keys. Nothing crosses from one sequence to another.
@@ -968,7 +971,7 @@ int hewn_merge_plan_run(const hewn_merge_plan *plan, const hewn_merge_args *args
 typedef enum hewn_mla_cache {
     HEWN_MLA_CACHE_PLAIN = 0, /* rows of 576 elements of the type `in` */
     HEWN_MLA_CACHE_656 = 1,   /* 512 e4m3, 4 f32 scales, 64 bf16 */
-    HEWN_MLA_CACHE_584 = 2    /* 448 e4m3, 64 bf16; apart from them 7 scales of a byte, 1 unused */
+    HEWN_MLA_CACHE_584 = 2    /* 448 e4m3, 64 bf16; separate from them 7 scales of a byte, 1 unused byte */
 } hewn_mla_cache;
 
 typedef struct hewn_mla_desc {
@@ -984,8 +987,8 @@ typedef struct hewn_mla_desc {
     int64_t kv_token, kv_batch; /* strides; kv_batch between sequences or pages */
     int64_t q_token, q_head, q_batch;
     int64_t o_token, o_head, o_batch;
-    double scale; /* above 0 and finite; 0: 1 / sqrt(576), of 512 elements 1 / sqrt(512). Models that
-                     absorb their projections have a scale of their own, such as 1 / sqrt(192) */
+    double scale; /* above 0 and finite; 0: 1 / sqrt(576), with HEWN_MLA_CACHE_584 1 / sqrt(512). Models
+                     that absorb their projections have another scale, such as 1 / sqrt(192) */
     int in;       /* hewn_dtype of Q and of the cache: HEWN_BF16 or HEWN_F16 */
     int out;      /* hewn_dtype: HEWN_F32, HEWN_F16 or HEWN_BF16 */
     int cache;    /* hewn_mla_cache */
@@ -1011,8 +1014,8 @@ typedef struct hewn_mla_plan hewn_mla_plan;
 
 typedef struct hewn_mla_plan_info {
     size_t struct_size;
-    /* "mla_bf16"; behind that "_rows" with lists, "_656", "_584" with such records, "_656x16", "_584x16" with
-     * such records and at most 16 rows of Q, "_rows_two", "_656_two" with a second cache */
+    /* "mla_bf16", followed by "_rows" with lists, "_656" or "_584" with such records, "_656x16" or "_584x16" with
+     * such records and at most 16 rows of Q, "_rows_two" or "_656_two" with a second cache */
     const char *module;
     const char *target; /* "sm_90a" */
     const char *origin; /* as hewn_module_origin */
@@ -1068,10 +1071,10 @@ int hewn_mla_plan_check_tables(const hewn_mla_plan *plan, const hewn_mla_tables 
  *   out[i][j] = k_scale[j] * sum_h weights[i][h] * max(q[i][h].k[j], 0),   starts[i] <= j < ends[i]
  *
  * for the rows i = b * queries + t: query t of `queries` of sequence b. q and k are e4m3, the rest f32. All
- * heads see the same key. A scale of a query, where there is one, belongs into its weights. This and top-k
- * are two families, because either is of use alone; hewn_topk_plan_run takes this output as it is.
+ * heads see the same key. If a query has a scale, multiply its weights by it. hewn_topk_plan_run takes this
+ * output as it is. The two are separate families because each is useful alone.
  *
- * One contract serves both uses. Prefill: batch 1, `queries` tokens, each with its own range of keys.
+ * There are two uses. Prefill: batch 1, `queries` tokens, each with its own range of keys.
  * Decode: a few queries of each of `batch` sequences, keys in pages.
  *
  * Ranges are read on the device, when the kernel runs: starts[i] and ends[i] of each row, clamped to
@@ -1079,17 +1082,17 @@ int hewn_mla_plan_check_tables(const hewn_mla_plan *plan, const hewn_mla_tables 
  * replayed with others. Elements of out outside the row's range are not written. An empty range is legal.
  *
  * Pages. With a page_size, key j of sequence b is row j % page_size of page table[b * table_width + j /
- * page_size]. A page outside the pool reads as zeros, scales included: its logits are 0. Entries that no
- * query's range reaches, and rows of a page behind it, may hold anything. Without a page_size, the keys of
+ * page_size]. A page outside the pool reads as zeros, scales included: its logits are 0. Entries of the table
+ * and rows of a page that are in no query's range may hold anything. Without a page_size, the keys of
  * sequence b are k[b].
  *
- * Scales lie apart, one f32 a key at k_scale + b * scale_batch + j (b: the page), or within the pages, behind
- * the keys' rows: the scale of row r at byte page_size * k_token + 4 r of the page. The latter is the cache
- * of DeepSeek's models, 132 bytes a key of 128 elements.
+ * Scales are one f32 for each key. They are in an array of their own, at k_scale + b * scale_batch + j (b: the
+ * page), or in the pages, after the rows of the keys: the scale of row r is at byte page_size * k_token + 4 r
+ * of the page. DeepSeek's models have the latter, with 132 bytes for a key of 128 elements.
  *
- * Sums: each product is summed by the tensor cores, which keep 13 fraction bits of the largest term of 32;
- * the sum over heads is fp32 and its order depends on nothing but the number of heads, up to 32 or more, and
- * the target. NaN in a key stays in that key's column, NaN in a query or its weights in its row.
+ * Sums: q.k is summed by the tensor cores, which keep 13 fraction bits of the largest of 32 terms. The sum
+ * over heads is fp32. Its order depends only on the target and on whether there are more than 32 heads. NaN
+ * in a key stays in that key's column, NaN in a query or its weights in its row.
  *
  * Sizes: batch * queries and batch * table_width are below 2^31, `length` below 2^29. heads is in 1..64,
  * on sm_100f in 1..128; a number other than 32, 64 and 128 costs as much as the next of these. dim is a
@@ -1174,19 +1177,19 @@ int hewn_indexer_plan_check_tables(const hewn_indexer_plan *plan, const hewn_ind
  * The columns of the k largest elements of each of batch * queries rows of f32, from columns starts[r] to
  * ends[r] - 1, which are read and clamped as hewn_indexer_plan_run does. Other columns are not read.
  *
- * The set is exact and deterministic. Of equal elements, lower columns come first; -0 equals 0. NaN and
- * -infinity are never chosen. A row's columns are in ascending order; -1 stands behind the last one where
- * there are fewer than k. This order lets attention read its keys in the order of memory.
+ * The set is exact and deterministic. Among equal elements, lower columns are chosen first; -0 equals 0. NaN
+ * and -infinity are never chosen. The columns of a row are in ascending order, so attention reads its keys in
+ * the order of memory. If there are fewer than k, -1 follows the last one.
  *
- * With a page_size, an entry is no column j but the row of a paged pool: table[b * table_width + j /
- * page_size] * page_size + j % page_size for row r of sequence b = r / queries. It is -1, wherever it stands,
- * where that table entry is not in 0..pages - 1.
+ * With a page_size, an entry is not the column j but a row of a paged pool: table[b * table_width + j /
+ * page_size] * page_size + j % page_size for row r of sequence b = r / queries. If that table entry is not in
+ * 0..pages - 1, the entry is -1, and the following ones do not move up.
  *
  * Sizes: k is in 1..2048 and may exceed `columns`; batch * queries and batch * table_width are below 2^31,
  * `columns` below 2^29, page_size below 2^20, pages * page_size below 2^31. Strides are in elements; 0 means
  * contiguous. Rows need no alignment beyond 4 bytes.
  *
- * On all targets. One launch; up to 8 CTAs share a row where there are few.
+ * On all targets. One launch; if there are few rows, up to 8 CTAs share each.
  */
 typedef struct hewn_topk_desc {
     size_t struct_size;
@@ -1241,112 +1244,120 @@ int hewn_topk_plan_check_tables(const hewn_topk_plan *plan, const hewn_topk_tabl
 /* --------------------------------------------------------------------------------- grouped -- */
 
 /*
- * Products of many groups of rows, each with a B of its own, in blocks of 128 k that have scales:
+ * Products of many groups of rows. Each group g has its own B, as each expert of a mixture has its own weights:
  *
- *   D[r][c] = sum over blocks b of 128 k: scale_a[r][b] * scale_b[g][c / 128][b] * (A[r] . B[g][c] in b)
+ *   D[r][c] = A[r] . B[g][c]      for every row r of group g
  *
- * for every row r of group g. A and B are e4m3, their rows contiguous in k; scales are f32. This is what the
- * experts of a mixture multiply. A and B may also be bf16 or f16, without scales: then D[r][c] = A[r] . B[g][c],
- * summed up in fp32. Of e4m3 the tensor cores sum the products of a block, of which sm_90a keeps 13 fraction
- * bits; that sum, times the product of its two scales, is added in fp32. The result is rounded once, to nearest even.
+ * There are three sorts of inputs. The rest of this comment has, in this order: block scales in f32, 16-bit inputs,
+ * groups, strides, rows by number, 8-bit block scales, quantised results, devices.
  *
- * Groups, hewn_grouped_kind:
- *   PLANES   A, D and scale_a have a plane of m rows for each group.
- *   COUNTS   likewise; of group g the first rows[g] rows of its plane count. "Masked".
- *   OFFSETS  A, D and scale_a are one plane of m rows. Group g has the rows from rows[g], rounded up to a
- *            multiple of `align`, to rows[g + 1] - 1. "Contiguous": with align 128 and rows[0] = 0, rows[g + 1]
- *            is where group g ends, and the next begins at a multiple of 128. With align 1 groups follow one
- *            another without gaps.
- * `rows` is int32 on the device: groups entries, with OFFSETS groups + 1. It is read when the kernel runs,
- * and values are clamped to 0..m, so a captured graph may be replayed with others. A group whose end is not
- * behind its first row is empty. Rows of D that belong to no group are not written; rows of A that belong to
- * none may hold anything. If groups of OFFSETS overlap, which they do not where rows ascend, rows of D hold
- * the result of any of their groups.
+ * Block scales in f32 (HEWN_GROUPED_BLOCKS). A and B are e4m3. Each block of 128 elements along k has scales:
  *
- * scale_a[r][b] lies at b * scale_a_k + r, elements; in planes at g * scale_a_plane behind that. scale_b of
- * columns 128 j.. and block b of k lies at g * scale_b_plane + j * scale_b_n + b.
+ *   D[r][c] = sum over blocks b: scale_a[r][b] * scale_b[g][c / 128][b] * (A[r] . B[g][c] within b)
  *
- * Sizes: m, n, k, groups and the number of tiles of all groups are in 1..2^31-1. Leading dimensions and
- * strides are in elements; 0 means contiguous: lda k, ldb k, ldd n, stride_a m * lda, stride_b n * ldb,
- * stride_d m * ldd, scale_a_k m rounded up to 4, scale_a_plane ceil(k / 128) * scale_a_k, scale_b_n ceil(k /
- * 128), scale_b_plane ceil(n / 128) * scale_b_n. Those of A, B and D are multiples of 16 bytes, those of scale_a of
- * 4. All are below 2^40 bytes. Strides of planes are not used with OFFSETS. Of 16-bit inputs k is below 2^30, fields
- * of scales are not used, and the addresses of scales are 0.
+ * The tensor cores sum the products of a block; sm_90a keeps 13 fraction bits of that sum. It is multiplied by the
+ * product of its two scales and added in fp32. The result is rounded once, to nearest even. scale_a[r][b] is
+ * element b * scale_a_k + r of its plane. scale_b of columns 128 j to 128 j + 127 and block b is element
+ * g * scale_b_plane + j * scale_b_n + b.
  *
- * With `scales` HEWN_GROUPED_COLUMNS each column of B has a scale for 128 k, scale_b[g][c][b] in place of
- * scale_b[g][c / 128][b]. It lies at g * scale_b_plane + b * scale_b_n + c, elements; scale_b_n and scale_b_plane
- * are multiples of 4, contiguous n rounded up to 4 and ceil(k / 128) * scale_b_n; scale_b's address is a multiple
- * of 16.
+ * With `scales` HEWN_GROUPED_COLUMNS, B has a scale for each column and block: scale_b[g][c][b] takes the place of
+ * scale_b[g][c / 128][b]. It is element g * scale_b_plane + b * scale_b_n + c. scale_b_n and scale_b_plane are
+ * multiples of 4; contiguous, they are n rounded up to 4, and ceil(k / 128) * scale_b_n. The address of scale_b is
+ * a multiple of 16.
  *
- * With `act` HEWN_ACT_SWIGLU, for gate and up projections of bf16 or f16, B[g] has 2n rows, first the gate's n:
+ * 16-bit inputs. A and B are both bf16 or both f16, without scales. Sums are fp32 and rounded once. k is below 2^30,
+ * and the fields and addresses of scales are 0. With `act` HEWN_ACT_SWIGLU, gate and up projections are one
+ * product. B[g] has 2n rows, first the n of the gate, and contiguous stride_b is 2n * ldb:
  *
  *   D[r][c] = silu(A[r] . B[g][c]) * (A[r] . B[g][n + c]),   silu as in hewn_gemm
  *
- * It rounds after the product too. stride_b is then 2n * ldb where contiguous.
+ * It rounds after the multiplication too.
  *
- * With a_rows, A and scale_a are one plane of that many rows, and row r of D, of plane g, takes row index[r], or
- * index[g * m + r], of them; `index` is int32 on the device. A number outside 0..a_rows-1 reads as a row of
+ * Groups, hewn_grouped_kind:
+ *   PLANES   A, D and scale_a have a plane of m rows for each group.
+ *   COUNTS   As PLANES, but only the first rows[g] rows of group g's plane are in the group. ("Masked".)
+ *   OFFSETS  A, D and scale_a are one plane of m rows. Group g has the rows from rows[g], rounded up to a multiple of
+ *            `align`, to rows[g + 1] - 1. ("Contiguous".) With align 1, groups follow one another without gaps.
+ *            With align 128 and rows[0] = 0, rows[g + 1] is the end of group g, and the next group begins at the
+ *            next multiple of 128.
+ * `rows` is int32 on the device: `groups` entries, with OFFSETS groups + 1. It is read when the kernel runs, and
+ * values are clamped to 0..m, so a captured graph may be replayed with others. A group is empty if its end is not
+ * after its first row. Rows of D that belong to no group are not written, and those of A may hold anything. If groups
+ * of OFFSETS overlap, which needs descending `rows`, their rows of D hold the result of any of these groups.
+ *
+ * Sizes and strides: m, n, k, groups and the number of tiles of all groups are in 1..2^31-1. Leading dimensions and
+ * strides are in elements. 0 means contiguous:
+ *   lda, ldb k;  ldd n;  stride_a m * lda;  stride_b n * ldb;  stride_d m * ldd;
+ *   scale_a_k m rounded up to 4;  scale_a_plane ceil(k / 128) * scale_a_k;
+ *   scale_b_n ceil(k / 128);  scale_b_plane ceil(n / 128) * scale_b_n.
+ * Those of A, B and D are multiples of 16 bytes, those of scale_a multiples of 4 elements. All are below 2^40 bytes.
+ * OFFSETS does not use the strides of planes.
+ *
+ * Rows by number. With a_rows above 0, A and scale_a are one plane of a_rows rows. Row r of D uses row index[r] of
+ * them, in planes row index[g * m + r]. `index` is int32 on the device. A number outside 0..a_rows-1 reads as a row of
  * zeros. lda and scale_a_k are as above, with a_rows in place of m; stride_a and scale_a_plane are not used.
  *
- * Block-scaled inputs, on sm_100f. `scales` HEWN_GROUPED_UE8M0_32 or HEWN_GROUPED_UE4M3_16: 32 or 16 elements
- * along k of each row of A and of B have a scale of 8 bits, and
+ * 8-bit block scales, on sm_100f. With `scales` HEWN_GROUPED_UE8M0_32 or HEWN_GROUPED_UE4M3_16, each 32 or 16 elements
+ * along k of a row of A and of B share a scale of 8 bits:
  *
  *   D[r][c] = alpha[g] * sum over k of (scale_a[r][k / 32] * A[r][k]) * (scale_b[g][c][k / 32] * B[g][c][k])
  *
- * likewise with 16. A, of dtype `in`, and B, of `in_b`, are each e4m3, e5m2 or e2m1 beside UE8M0_32: mxfp8, mxfp4
- * and mixtures. Beside UE4M3_16 both are e2m1: nvfp4. The tensor cores multiply elements and scales; sums, and the
- * product with alpha, are fp32. The result is rounded once, to nearest even. groups 1 and PLANES are a product
- * without groups.
- *   Scales lie as cuBLASLt has them, in atoms of 512 bytes for 128 rows and 4 scales along k: that of row r and
- * number j of an atom is byte (r % 32) * 16 + r / 32 * 4 + j. Atoms of the same rows follow one another along k;
- * scale_a_k and scale_b_n are bytes from there to the next 128 rows, scale_a_plane and scale_b_plane bytes to the
- * next group's, all multiples of 16, contiguous where 0. Scales behind k are multiplied by zeros, so they may be
- * anything but NaN; those of rows behind the last are not used.
- *   scale_layout HEWN_GROUPED_WORDS: words, as DeepGEMM packs them. A word has 4 scales along k of a row, the first
- * in its lowest byte; words of neighbouring rows are neighbours. scale_a_k and scale_b_n are words from there to those
- * of the next 4 scales (0: the rows, rounded up to 4), scale_a_plane and scale_b_plane words to the next group's; all
- * are multiples of 4. UE8M0_32 may lie so. HEWN_GROUPED_UE8M0_128, a scale for 128 elements along k, always does; its
- * A and B are as beside UE8M0_32.
- *   With OFFSETS, align is at least 128 (0: 128), so that groups begin with an atom; with words, at least 4 (0: 4).
- * Of e2m1, k is even, leading dimensions and strides are multiples of 32. Beside another dtype, or with words, k is
- * a multiple of 128, leading dimensions and strides are multiples of 64, and the address is a multiple of 32. There is
- * no a_rows.
+ * or the same with 16. A has the type `in`, B `in_b`. With UE8M0_32 each is e4m3, e5m2 or e2m1 (mxfp8, mxfp4 and
+ * mixtures). With UE4M3_16 both are e2m1 (nvfp4). The tensor cores multiply elements and scales. Sums, and the
+ * multiplication by alpha, are fp32. The result is rounded once, to nearest even. A product without groups is `groups` 1
+ * and PLANES.
+ *   Atoms (scale_layout HEWN_GROUPED_ATOMS), the layout of cuBLASLt: an atom is 512 bytes, for 128 rows and 4 scales
+ * along k. Number j of row r is byte (r % 32) * 16 + r / 32 * 4 + j. Atoms of the same rows follow one another along k.
+ * scale_a_k and scale_b_n are bytes from them to the atoms of the next 128 rows, scale_a_plane and scale_b_plane bytes
+ * to the next group; all are multiples of 16, and 0 means contiguous. Scales beyond k are multiplied by zeros, so they
+ * may be anything but NaN. Scales beyond the last row are not used.
+ *   Words (HEWN_GROUPED_WORDS), as DeepGEMM packs them: a word has 4 scales along k of a row, the first in its lowest
+ * byte. Words of neighbouring rows are neighbours. scale_a_k and scale_b_n are words from there to those of the next 4
+ * scales (0: the rows, rounded up to 4), scale_a_plane and scale_b_plane words to the next group; all are multiples of
+ * 4. UE8M0_32 may be in words. HEWN_GROUPED_UE8M0_128, one scale for 128 elements along k, is always in words; its A
+ * and B have the types of UE8M0_32.
+ *   With OFFSETS, align is at least 128 with atoms (0: 128), so that groups begin with an atom, and at least 4 with
+ * words (0: 4). For e2m1, k is even, and leading dimensions and strides are multiples of 32. If the other input is not
+ * e2m1, or with words, k is a multiple of 128, leading dimensions and strides are multiples of 64, and the address is
+ * a multiple of 32. a_rows is 0.
  *
- * Quantised results, on sm_100f, of block-scaled inputs, bf16 and f16. With `out` HEWN_E4M3 D has a scale of ue8m0 for
- * 32 columns of a row, with HEWN_E2M1 one of ue4m3 for 16: a vector. D and its scales, in atoms, are what a product with
- * k = n reads as its A:
+ * Quantised results, on sm_100f, for 8-bit block scales and for 16-bit inputs. With `out` HEWN_E4M3, D has a ue8m0
+ * scale for each 32 columns of a row; with HEWN_E2M1, a ue4m3 scale for each 16. These columns are a vector. The next
+ * product, with k = n, reads D and its scales, which are in atoms, as its A.
  *
  *   x = act(alpha[g] * sum + bias[g][c]),   y = factor[g] * x,   each step rounded to fp32
  *
- * `act` is any hewn_act. With SwiGLU B[g] has 2n rows, in turn 32 of the gate and 32 of up, x = silu(gate) * up, and n
- * is a multiple of 32. Of a vector amax is the largest |y|.
+ * `act` is any hewn_act. With SwiGLU B[g] has 2n rows, by turns 32 of the gate and 32 of up; x = silu(gate) * up; and n
+ * is a multiple of 32. amax is the largest |y| of a vector.
  *   e4m3: the scale is 2^(floor(log2 amax) - 8), at least 2^-127. An element is y / scale, rounded to nearest even, at
  * most 448.
  *   e2m1: the scale is amax * f32(1 / 6), rounded to fp32 and then, to nearest even, to e4m3, at most 448. An element is
- * y * f32(1 / scale), rounded to fp32 and then, to nearest even, to e2m1, at most 6; 0 where the scale is 0. Scales reach
- * furthest where factor is 2688 / (the largest |x|); the next product's alpha divides by it.
- *   A vector that has NaN or infinity has the scale NaN, 0xFF or 0x7F, and NaN elements, of e2m1 6. If n is no multiple
- * of a vector, the last one is shorter. Scales behind n, up to the end of the atom, are 0. Those of rows of no group are
- * not written. Of e2m1 n is even, ldd and stride_d are multiples of 32. scale_d_m is bytes from atoms of 128 rows to
- * those of the next, scale_d_plane to the next plane's, multiples of 16, contiguous where 0. Both are 0 of any other D.
- *   Of bf16 and f16 likewise: alpha, bias and factor, rows of the gate and of up in turn, no a_rows. With OFFSETS, align
- * may be less than 128; a product that reads D in atoms needs 128.
+ * y * f32(1 / scale), rounded to fp32 and then, to nearest even, to e2m1, at most 6; it is 0 if the scale is 0. The
+ * range of the scales is used best if factor is 2688 / (the largest |x|); the next product's alpha then divides by it.
+ *   If a vector has NaN or infinity, its scale is NaN (0xFF or 0x7F) and its elements are NaN, or 6 with e2m1. If n is
+ * not a multiple of a vector, the last one is shorter. Scales beyond n, up to the end of the atom, are 0. Scales of rows
+ * of no group are not written. With e2m1, n is even, and ldd and stride_d are multiples of 32. scale_d_m is bytes from
+ * the atoms of 128 rows to those of the next, scale_d_plane bytes to the next plane; they are multiples of 16, and 0
+ * means contiguous. For any other D both are 0.
+ *   For 16-bit inputs all of this is the same, alpha, bias, factor and the order of gate and up included, and a_rows is 0.
+ * With OFFSETS, align may then be less than 128, but a product that reads D in atoms needs 128.
  *
- * 16-bit inputs and HEWN_GROUPED_BLOCKS on all targets, HEWN_GROUPED_COLUMNS on sm_90a, block scales of 8 bits and
- * quantised results on sm_100f. Else: HEWN_ERR_NO_MODULE.
+ * Devices: 16-bit inputs and HEWN_GROUPED_BLOCKS on all targets; HEWN_GROUPED_COLUMNS on sm_90a; 8-bit block scales and
+ * quantised results on sm_100f. Otherwise HEWN_ERR_NO_MODULE.
  */
 typedef enum hewn_grouped_kind {
     HEWN_GROUPED_PLANES = 0, HEWN_GROUPED_COUNTS = 1, HEWN_GROUPED_OFFSETS = 2
 } hewn_grouped_kind;
 
-/* What shares a scale of B: 128 columns and 128 k, or 128 k of a column, in f32; or 32 or 128 k of a row of A
- * and of a column, in ue8m0 (a power of two: 2^(byte - 127)); or 16 k, in ue4m3. */
+/* Which elements share a scale. BLOCKS: of B, 128 columns and 128 k; COLUMNS: of B, 128 k of a column; both f32, with
+ * a scale of A for 128 k of a row. UE8M0_32, UE8M0_128, UE4M3_16: 32, 128 or 16 k of a row of A and of a column; a
+ * ue8m0 is the power of two 2^(byte - 127). */
 typedef enum hewn_grouped_scales {
     HEWN_GROUPED_BLOCKS = 0, HEWN_GROUPED_COLUMNS = 1, HEWN_GROUPED_UE8M0_32 = 2, HEWN_GROUPED_UE4M3_16 = 3,
     HEWN_GROUPED_UE8M0_128 = 4
 } hewn_grouped_scales;
 
-/* How block scales lie: in atoms of 512 bytes, or in words of 4 along k of a row. */
+/* Layout of 8-bit block scales: atoms of 512 bytes, or words of 4 scales along k of a row. */
 typedef enum hewn_grouped_layout {
     HEWN_GROUPED_ATOMS = 0, HEWN_GROUPED_WORDS = 1
 } hewn_grouped_layout;
@@ -1356,23 +1367,24 @@ typedef struct hewn_grouped_desc {
     int64_t groups, m, n, k;
     int64_t expected_m; /* rows that a group has in most runs, for the choice of the kernel; 0: m, with OFFSETS
                            m / groups */
-    int64_t align;      /* OFFSETS: a power of two up to 2^30; 0: 1, block-scaled 128 or 4. Else 0 */
+    int64_t align;      /* OFFSETS: a power of two up to 2^30; 0: 1, with 8-bit block scales 128 (atoms) or 4
+                           (words). Otherwise 0 */
     int64_t lda, ldb, ldd;
     int64_t stride_a, stride_b, stride_d; /* between groups; a and d: between planes */
     int64_t scale_a_k, scale_a_plane;     /* between blocks of k, planes */
     int64_t scale_b_n, scale_b_plane;     /* between blocks of columns (HEWN_GROUPED_COLUMNS: of k), groups */
     const char *variant; /* of the kernel, as hewn_grouped_plan_info names it; NULL: chosen */
-    int in;              /* hewn_dtype of A and B: HEWN_E4M3, HEWN_BF16, HEWN_F16; block-scaled: HEWN_E4M3,
-                            HEWN_E5M2, HEWN_E2M1, of A alone */
-    int out;             /* hewn_dtype of D: HEWN_F32, or of 16 bits: that of A and B, else HEWN_BF16; block-scaled
-                            and of 16-bit inputs also HEWN_E4M3 and HEWN_E2M1, quantised */
+    int in;              /* hewn_dtype of A and B: HEWN_E4M3, HEWN_BF16, HEWN_F16. With 8-bit block scales only of A:
+                            HEWN_E4M3, HEWN_E5M2, HEWN_E2M1 */
+    int out;             /* hewn_dtype of D: HEWN_F32, or 16 bits: the type of 16-bit A and B, HEWN_BF16 for others.
+                            Quantised, with 8-bit block scales or 16-bit inputs: HEWN_E4M3, HEWN_E2M1 */
     int kind;            /* hewn_grouped_kind */
-    int scales;          /* hewn_grouped_scales; of 16-bit inputs 0 */
-    int act;             /* HEWN_ACT_NONE or, of 16-bit inputs, HEWN_ACT_SWIGLU; any of a quantised D */
-    int64_t a_rows;      /* rows of A and scale_a by number; 0: they are those of D */
-    int in_b;            /* block-scaled: hewn_dtype of B; 0: `in` */
-    int scale_layout;    /* hewn_grouped_layout; block-scaled, else 0 */
-    int64_t scale_d_m, scale_d_plane; /* of a quantised D: between atoms of 128 rows, planes */
+    int scales;          /* hewn_grouped_scales; 0 for 16-bit inputs */
+    int act;             /* HEWN_ACT_NONE; for 16-bit inputs also HEWN_ACT_SWIGLU; for a quantised D any */
+    int64_t a_rows;      /* rows of A and scale_a, which `index` chooses; 0: they are those of D */
+    int in_b;            /* with 8-bit block scales: hewn_dtype of B; 0: `in` */
+    int scale_layout;    /* hewn_grouped_layout, with 8-bit block scales; else 0 */
+    int64_t scale_d_m, scale_d_plane; /* for a quantised D: between atoms of 128 rows, planes */
 } hewn_grouped_desc;
 
 typedef struct hewn_grouped_plan hewn_grouped_plan;
@@ -1382,25 +1394,25 @@ typedef struct hewn_grouped_plan_info {
     const char *module;  /* "grouped_e4m3_bf16_128x128" */
     const char *target;  /* "sm_90a" */
     const char *origin;  /* as hewn_module_origin */
-    const char *variant; /* "128x128"; with a p behind it pairs of CTAs share loads; block-scaled of 256 rows: pairs
-                            multiply */
+    const char *variant; /* "128x128". "128x128p": pairs of CTAs share loads. With 8-bit block scales and 256 rows,
+                            pairs of CTAs multiply together */
     uint32_t grid[3], block[3], cluster[3];
     uint32_t dynamic_shared; /* bytes */
-    uint32_t tile_m, tile_n, tile_k; /* of a CTA, and elements of k in one stage */
+    uint32_t tile_m, tile_n, tile_k; /* the tile of D that a CTA computes, and elements of k in one stage */
     uint32_t stages;
 } hewn_grouped_plan_info;
 
-/* Device addresses. Those of a, b, d, scale_a and scale_d, and of block scales scale_b, are multiples of 16, the
- * others of 4. */
+/* Device addresses. Those of a, b, d, scale_a and scale_d are multiples of 16, and that of 8-bit block scales scale_b
+ * too; the others are multiples of 4. */
 typedef struct hewn_grouped_args {
     size_t struct_size;
     hewn_deviceptr a, b, d;
     hewn_deviceptr scale_a, scale_b;
     hewn_deviceptr rows; /* 0 with PLANES */
     hewn_deviceptr index; /* with a_rows; else 0 */
-    hewn_deviceptr alpha; /* block-scaled or of a quantised D: an f32 for each group; 0: 1 */
-    hewn_deviceptr scale_d; /* of a quantised D; the next two likewise */
-    hewn_deviceptr bias;    /* an f32 for each row of B[g], groups one behind another; 0: none */
+    hewn_deviceptr alpha; /* 8-bit block scales or a quantised D: an f32 for each group; 0: 1 */
+    hewn_deviceptr scale_d; /* a quantised D only, as are the next two */
+    hewn_deviceptr bias;    /* an f32 for each row of B[g], one group after another; 0: none */
     hewn_deviceptr factor;  /* an f32 for each group; 0: 1 */
 } hewn_grouped_args;
 
@@ -1426,14 +1438,14 @@ int hewn_grouped_plan_check_tables(const hewn_grouped_plan *plan, const hewn_gro
                                    hewn_error *err);
 
 /*
- * Weighted sums of rows by number, for what experts have made of tokens:
+ * Weighted sums of rows, which add up for each token what its experts have computed:
  *
  *   D[r][c] = sum over j = 0 .. terms - 1, in this order: weights[r][j] * X[index[r][j]][c]
  *
- * for `rows` rows and n columns. X, of x_rows rows, and D are each bf16, f16 or f32; D of 16 bits has the type of X,
- * or X is f32. weights is f32, index int32. Each term is one fma in fp32, the first one onto 0, and the sum is rounded
- * once, to nearest even. The order is that of the terms, so equal inputs give equal bits. A term whose number is outside
- * 0..x_rows-1 is left out, whatever its weight; of no terms the sum is 0.
+ * for `rows` rows and n columns. X has x_rows rows. X and D are each bf16, f16 or f32: a 16-bit D has the type of X,
+ * or X is f32. weights is f32, index int32. Each term is one fma in fp32, starting from 0, and the sum is rounded once,
+ * to nearest even. Terms are added in their order, so equal inputs give equal bits. A term whose index is outside
+ * 0..x_rows-1 is left out, whatever its weight. A sum without terms is 0.
  *
  * Sizes: rows, terms, n, x_rows and the number of CTAs are in 1..2^31-1. Strides are in elements, 0 means contiguous,
  * and are below 2^40 bytes; ldx and ldd are multiples of 16 bytes. On all targets; one launch.
@@ -1480,16 +1492,16 @@ int hewn_grouped_sum_plan_run(const hewn_grouped_sum_plan *plan, const hewn_grou
  *
  *   D[i][j] = sum over groups g of scale[j][g] * sum over k of g of X[i][k] * (W[j][k] - zero[j][g])
  *
- * X is m x k of bf16 or f16, W is n x k, D is m x n. A group is `group` columns of W: 32, 64 or 128, or all
- * of a row. Scales are of the type of X. Zero points are integers in 0..15, of uint4 alone.
+ * X is m x k of bf16 or f16, W is n x k, D is m x n. A group is `group` columns of W: 32, 64, 128, or all
+ * columns of a row. Scales have the type of X. Only uint4 has zero points; they are integers in 0..15.
  *
- * The weights, less their zero points, are exact in the type of X. Products are exact. The tensor cores sum up
- * the products of 64 columns of k, or of a group if that is less, in fp32 and in their own order. Each such sum is
- * multiplied by its scale and added with one rounding (fma) in fp32, in ascending order of k; the sums of parts of K
- * are then added in the order of the parts. The result is rounded once to D's type, to nearest even.
+ * The weights, minus their zero points, are exact in the type of X. Products are exact. The tensor cores sum
+ * the products of 64 columns of k, or of a group if that is less, in fp32 and in their own order. Each such
+ * sum is multiplied by its scale and added with one rounding (fma) in fp32, in ascending order of k. The sums
+ * of parts of K are then added in the order of the parts. The result is rounded once to D's type, to nearest even.
  *
- * hewn_w4_pack brings weights, scales and zero points into the layout that the kernels read, on the host; it is
- * described in ptx/inc/w4.plan.h. W is read once for each 64 rows of X.
+ * hewn_w4_pack converts weights, scales and zero points on the host to the layout that the kernels read;
+ * ptx/inc/w4.plan.h describes it. W is read once for each 64 rows of X.
  *
  * Sizes: m, n and k are in 1..2^31-1, and so is the number of CTAs. A row of X is a multiple of 16 bytes apart from
  * the next; rows of D do not overlap. k need not be a multiple of `group`: the last group is then shorter.
@@ -1498,7 +1510,7 @@ int hewn_grouped_sum_plan_run(const hewn_grouped_sum_plan *plan, const hewn_grou
  */
 typedef enum hewn_w4_format {
     HEWN_W4_INT4 = 0, /* -8..7, two's complement */
-    HEWN_W4_UINT4 = 1 /* 0..15, less a zero point */
+    HEWN_W4_UINT4 = 1 /* 0..15, minus a zero point */
 } hewn_w4_format;
 
 typedef struct hewn_w4_desc {
@@ -1511,24 +1523,25 @@ typedef struct hewn_w4_desc {
     int format;           /* hewn_w4_format */
     uint32_t parts;       /* CTAs of a cluster that share the sum over k, 1..8; 0: chosen */
     uint32_t tile;        /* columns of D that a CTA computes: 64, 128, 192 or 256; 0: chosen */
-    uint32_t invariant;   /* 1: the number of parts is chosen by n, k and the types alone, so the bits of a
+    uint32_t invariant;   /* 1: the number of parts depends only on n, k and the types, so the bits of a
                              row of D do not depend on m */
 } hewn_w4_desc;
 
-/* Weights as a host has them. Element k of a row is in byte k / 2 of it: the lower 4 bits if k is even. */
+/* Weights on the host, before packing. Element k of a row is in byte k / 2 of the row, in the lower 4 bits if
+ * k is even. */
 typedef struct hewn_w4_weights {
     size_t struct_size;
     const void *values;   /* n rows */
     const void *scales;   /* n rows, an element for each group */
-    const uint8_t *zeros; /* likewise, of uint4; else NULL */
+    const uint8_t *zeros; /* n rows, a byte for each group, for uint4; else NULL */
     int64_t value_row;    /* bytes from a row to the next; 0: (k + 1) / 2 */
     int64_t scale_row;    /* elements; 0: the number of groups */
     int64_t zero_row;     /* likewise */
 } hewn_w4_weights;
 
-/* Bytes of the packed weights. Of the description, n, k, group and format decide; all of it is checked. */
+/* Bytes of the packed weights. They depend only on n, k, group and format, but the whole description is checked. */
 int hewn_w4_packed_bytes(const hewn_w4_desc *desc, uint64_t *bytes, hewn_error *err);
-/* Packs. `packed` has that many bytes, on the host; the caller copies them to the device. */
+/* Packs the weights into `packed`, host memory of that many bytes. The caller copies them to the device. */
 int hewn_w4_pack(const hewn_w4_desc *desc, const hewn_w4_weights *weights, void *packed,
                  uint64_t bytes, hewn_error *err);
 
@@ -1547,7 +1560,7 @@ typedef struct hewn_w4_plan_info {
     uint64_t packed; /* bytes of the packed weights */
 } hewn_w4_plan_info;
 
-/* Device addresses: those of x and w are multiples of 16, that of d of its element. */
+/* Device addresses: those of x and w are multiples of 16, that of d a multiple of its element's size. */
 typedef struct hewn_w4_args {
     size_t struct_size;
     hewn_deviceptr x;
