@@ -423,10 +423,9 @@ static int prepare_maps(hewn_grouped_plan *plan, hewn_error *err)
         plan->maps[i].desc.dtype = HEWN_TENSORMAP_16U4_ALIGN16B;
         plan->maps[i].desc.dim[0] *= 2;
     }
-    if (halves(k, pair)) {
-        plan->maps[GROUPED_S].desc = plan->maps[GROUPED_B].desc;
-        plan->maps[GROUPED_S].desc.box[1] /= 2;
-    }
+    struct hewn_map *again = &plan->maps[halves(k, pair) ? GROUPED_S : GROUPED_NARROW];
+    again->desc = plan->maps[GROUPED_B].desc;
+    again->desc.box[1] = halves(k, pair) ? again->desc.box[1] / 2 : SM100F_SCALED_NARROW_LOAD;
     return hewn_plan_prepare_maps(plan->context, plan->maps, hewn_grouped_names, count, err);
 }
 
@@ -545,7 +544,7 @@ static int launch(const hewn_grouped_plan *plan, const hewn_grouped_args *a, hew
     hewn_cu_tensor_map maps[GROUPED_MAPPED] = {0};
     const hewn_deviceptr s =
         halves(plan->kernel, plan->scalars.pair) ? a->b : a->scale_a; /* map_s */
-    const hewn_deviceptr at[GROUPED_MAPPED] = {a->a, a->b, a->d, s, a->scale_b};
+    const hewn_deviceptr at[GROUPED_MAPPED] = {a->a, a->b, a->d, s, a->scale_b, a->b};
     const int block = SCALED_TEXT(plan->problem.scales);
     int status = hewn_plan_place_maps(plan->context, plan->maps, hewn_grouped_names, at,
                                       map_count(plan), maps, err);

@@ -17,6 +17,7 @@ enum {
     GROUPED_D,
     GROUPED_S,
     GROUPED_SB,
+    GROUPED_NARROW, /* B once more, in lower boxes */
     GROUPED_MAPPED,
     GROUPED_SD = GROUPED_MAPPED, /* scales of a quantised D */
     GROUPED_TENSORS,

@@ -12,7 +12,7 @@ enum { WORD = 4, MAX_ALIGN = 1 << 30 };
 
 static const uint64_t stride_end = UINT64_C(1) << 40; /* bytes; TMA's own limit */
 
-const char *const hewn_grouped_names[GROUPED_MAPPED] = {"a", "b", "d", "scale_a", "scale_b"};
+const char *const hewn_grouped_names[GROUPED_MAPPED] = {"a", "b", "d", "scale_a", "scale_b", "b"};
 
 /* Strides between rows and between planes of each tensor. */
 static const struct {

@@ -25,7 +25,9 @@
  * mw8:
  * map_sa  | scale_a, u32    | {m, words along k, groups or 1}              | {CTA_M, 1, 1}          | none
  * map_sb  | scale_b, u32    | {n, words along k, groups}                   | {128 LOAD_ATOMS, 1, 1} | none
- * h16: map_sa and map_sb are not used.
+ * of tiles of 192 columns of pairs, with atoms:
+ * map_n   | B               | as map_b                                     | {128 bytes, 32, 1}     | 128 B
+ * Others do not use map_n, h16 neither map_sa nor map_sb.
  * D of e4m3 or e2m1 has scales, in atoms along n: as a product with k = n reads scale_a. It and they are stored by lanes,
  * not through map_d.
  *
@@ -33,6 +35,9 @@
  * pair's, or, of a cluster of four CTAs, those of both pairs; a box of A then has half of CTA_M. A and B are bytes, of
  * h16 their dtype; of mx8 and mw8, e2m1 is 16U4_ALIGN16B, which TMA widens to a byte an element. map_d ends at the last whole 16-byte chunk
  * of a row, as in gemm.plan.h.
+ *
+ * Where map_n is used, and 128 or 64 columns of each pair suffice for the last column of tiles, those tiles are so narrow, and
+ * come behind all groups' others: waves of whole tiles end with them.
  */
 #ifndef HEWN_PTX_SCALED_PLAN_H
 #define HEWN_PTX_SCALED_PLAN_H
@@ -59,7 +64,8 @@
     NEXT(map_b)                  \
     NEXT(map_d)                  \
     NEXT(map_sa)                 \
-    NEXT(map_sb)
+    NEXT(map_sb)                 \
+    NEXT(map_n)
 #define SCALED_MAP_COUNT (SCALED_MAPS(MAP_ONE, MAP_ONE))
 
 /* X(type, name, rule or meaning). m, n, blocks and the tiles of all groups are below 2^31. */

@@ -108,6 +108,11 @@
 #define SM100F_SCALED_SIDES(v, i) \
     (SM100F_SCALED_WORDS(i) ? 1 : SM100F_SCALED_FIELD(SIDES, SM100F_SCALED_##v))
 
+/* Tiles of 192 columns of pairs: the last column of tiles may have 64 or 128 columns of each pair; boxes of B of half of 64. */
+#define SM100F_SCALED_NARROW_N       64
+#define SM100F_SCALED_NARROW_LOAD    (SM100F_SCALED_NARROW_N / 2)
+#define SM100F_SCALED_NARROWS(v, i)  (SM100F_SCALED_SIDES(v, i) == 2 && SM100F_SCALED_ATOMS(i) > 0)
+
 /* Atoms of B's scales along n that a CTA loads: of a pair each loads half, or the first all, for both; words each loads
  * for itself. */
 #define SM100F_SCALED_LOAD_ATOMS(v, i)                                   \
@@ -140,6 +145,9 @@
                                                          : SM100F_SCALED_B_BYTES(v))
 #define SM100F_SCALED_LEAST_BYTES(v, i)                                                        \
     (SM100F_SCALED_FULL_BYTES(v, i) -                                                          \
+     (SM100F_SCALED_NARROWS(v, i)                                                              \
+          ? (SM100F_SCALED_TILE_N(v) - SM100F_SCALED_NARROW_N) * GEMM_ROW_BYTES                \
+          : 0) -                                                                               \
      (SM100F_SCALED_WORDS(i)                                                                    \
           ? SM100F_SCALED_PAIR_M(v) * (SM100F_SCALED_A_BYTES(v) + SM100F_SCALED_B_BYTES(v)) / 2  \
       : SM100F_SCALED_ATOMS(i) == 1 ? SM100F_SCALED_PAIR_M(v) * SM100F_SCALED_WIDER_BYTES(v) / 2 \

@@ -187,6 +187,28 @@ static void groups(struct device *dev)
         }
 }
 
+/*
+ * A last column of tiles that is narrower than others: of 64 and of 128 columns of each pair, beside whole ones and alone;
+ * the scales of its first column in the middle of an atom; ends of groups; groups of more than the lanes of a warp.
+ */
+static void narrow_tiles(struct device *dev)
+{
+    static const int list[][2] = {{3, 250}, {3, 300}, {4, 448}, {4, 600}, {4, 90}};
+    for (int i = 0; i < OF_ATOMS; i++)
+        for (int n = i % 2; n < 5; n += 2) {
+            struct scaled_case c = of_inputs(i);
+            c.variant = variants[list[n][0]];
+            c.kind = (i + n) % 3;
+            c.few = n == 4;
+            c.groups = c.few ? 40 : 2;
+            c.m = c.kind == HEWN_GROUPED_OFFSETS && !c.few ? 300 : 140;
+            c.n = list[n][1];
+            c.k = k_of(i, c.few ? 128 : 400);
+            c.out = (i + n / 2) % 2 ? HEWN_F32 : HEWN_BF16;
+            try_case(dev, c);
+        }
+}
+
 /* Sizes at the ends of tiles, blocks, atoms and chunks of 16 bytes. */
 static void sizes(struct device *dev)
 {
@@ -244,6 +266,7 @@ int main(int argc, char **argv)
         each_variant(&dev);
         groups(&dev);
         sizes(&dev);
+        narrow_tiles(&dev);
         quantised_each(&dev, of_inputs, INPUTS, variants, VARIANTS);
     }
     return suite_end(&dev);

@@ -177,7 +177,7 @@ static void write_scale_maps(FILE *out, const struct scaled_shape *s)
         snprintf(box, sizeof box, "%u, 1, 1", 128 * s->load_atoms);
     else
         snprintf(box, sizeof box, "128, %u, %u, 1", s->atoms, s->load_atoms);
-    write_map(out, 4, "scale_b", "u32", rank, dims[s->words][1], box, "");
+    write_map(out, 4, "scale_b", "u32", rank, dims[s->words][1], box, ",");
 }
 
 void scaled_write_shape(FILE *out, const struct module_id *id)
@@ -200,6 +200,9 @@ void scaled_write_shape(FILE *out, const struct module_id *id)
     write_map(out, 2, "D", narrow ? "u8" : id->out, 3, "\"whole\", \"m\", \"groups or 1\"", box,
               s->atoms ? "," : "");
     if (s->atoms) write_scale_maps(out, s);
+    snprintf(box, sizeof box, "%d, %u, 1", row, SM100F_SCALED_NARROW_LOAD);
+    if (s->atoms)
+        write_map(out, 5, "B", in, 3, "\"128-byte k-blocks\", \"n\", \"groups\"", box, "");
     fprintf(out,
             "  ],\n  \"tile\": {\"m\": %u, \"n\": %u, \"k\": %u},\n  \"stages\": %u,\n"
             "  \"raster_rows\": %u,\n  \"clusters\": [%u],\n"
