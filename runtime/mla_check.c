@@ -153,8 +153,7 @@ static int check_records_584(struct mla_tensor *t, const int64_t given[3], uint6
                              "%s_batch: %llu B is less than the %llu B of a page of %llu records",
                              t->name, (unsigned long long)t->step[2], (unsigned long long)page,
                              (unsigned long long)t->count[1]);
-        before = (t->count[2] - 1) * t->step[2]; /* less than 2^31 times 2^40: */
-        if (before / t->step[2] != t->count[2] - 1) before = UINT64_MAX;
+        if (__builtin_mul_overflow(t->count[2] - 1, t->step[2], &before)) before = UINT64_MAX;
     }
     if (__builtin_add_overflow(before, page, &t->span))
         return hewn_fail(err, HEWN_ERR_LIMIT, "%s: reaches past 2^64 B", t->name);

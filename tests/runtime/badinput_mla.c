@@ -251,6 +251,21 @@ static void extra_addresses(hewn_context *context)
     hewn_mla_plan_destroy(plan);
 }
 
+/* Caches without a row, of every kind, are legal. */
+static void no_rows(hewn_context *context)
+{
+    for (int cache = HEWN_MLA_CACHE_PLAIN; cache <= HEWN_MLA_CACHE_584; cache++) {
+        hewn_mla_desc d = good_mla();
+        hewn_mla_plan *plan = NULL;
+        hewn_error err = {0};
+        d.cache = cache;
+        d.length = d.page_size = d.pages = d.table_width = 0;
+        CHECK(hewn_mla_plan_create(context, &d, &plan, &err) == HEWN_OK, "cache %d, no rows: %s",
+              cache, err.message);
+        hewn_mla_plan_destroy(plan);
+    }
+}
+
 void mla(void)
 {
     hewn_driver *driver;
@@ -261,6 +276,7 @@ void mla(void)
             shapes(context);
             options(context);
             strides(context);
+            no_rows(context);
             addresses(context);
             extra_addresses(context);
         }
