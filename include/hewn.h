@@ -415,8 +415,8 @@ const char *hewn_dtype_name(int dtype); /* "f32", "f16", "bf16", "e4m3", "e5m2",
  * least the row's length. A batch stride of 0 for A, B or C means one matrix for the whole batch. No
  * stride is negative or reaches 2^40 bytes.
  *
- * Alignment: the addresses of the matrices and of bias are multiples of 16. If
- * `align` is smaller, they are multiples of `align` and of their element's size. Leading dimensions and batch strides are
+ * Alignment: the addresses of the matrices and of bias are multiples of 16. If `align` is 1, 2, 4 or 8, they
+ * need only be multiples of `align` and of their element's size. Leading dimensions and batch strides are
  * any number of elements. If one of them is not a multiple of 16 bytes, or `align` is less than 16, a slower
  * kernel is chosen, which loads such operands and stores D element by element. s8 inputs, and on sm_90a
  * scales of rows or columns, cannot have such strides: HEWN_ERR_LIMIT. The address of a scale is a multiple
@@ -622,8 +622,8 @@ int hewn_gemm_tune(hewn_context *context, const hewn_gemm_desc *desc,
  *
  * With `softcap` a score s = scale * q.k becomes softcap * tanh(s / softcap), before masks and sink;
  * lse and row_max are those of the capped scores. An infinite score is capped too. The error of tanh is below
- * 2^-21, so the error of a capped score is below softcap * 2^-21, plus that of the fp32 sum in s. Only
- * the decode schedule has it on sm_100f, and on sm_90a for 16-bit head dimensions (192, 128).
+ * 2^-21, so the error of a capped score is below softcap * 2^-21, plus that of the fp32 sum in s. On
+ * sm_100f, and on sm_90a for 16-bit inputs with head dimensions (192, 128), only the decode schedule has it.
  *
  * Sizes: lengths are below 2^29; batch, heads, tokens, pages, batch * table_width and the number of
  * work items are below 2^31. Strides are in elements; 0 means the contiguous tensor of `layout`. In
@@ -639,7 +639,7 @@ int hewn_gemm_tune(hewn_context *context, const hewn_gemm_desc *desc,
  *     differ between devices, and between plans with other largest lengths. This schedule has one source
  *     and 16-bit inputs, and no `unnormalised`.
  * The decode schedule is chosen if q_length * q_heads / kv_heads is at most 64 and `splits` and `pack`
- * are 0. On sm_90a, head dimensions 96 and 512 have only this schedule.
+ * are 0. On sm_90a, 16-bit inputs with head dimensions 96 and 512 have only this schedule.
  *
  * e4m3 keys. With `kv` HEWN_E4M3 beside a 16-bit `in`, K and V are stored as e4m3, half the bytes. This
  * is for the decode schedule. K and V become f16 before the products, which is exact. Q becomes f16 too;
