@@ -54,15 +54,15 @@ static double seconds(void)
 }
 
 /*
- * The first launch ran; from number `from` on one took less than a quarter of that. One is asked for and not all:
- * where other programs run, any launch may be put off.
+ * The first launch ran; most of those from number `from` on took less than a quarter of that. Not all: where other
+ * programs run, one may be put off.
  */
 static void check_skipped(const double took[LAUNCHES], int from)
 {
-    double least = took[from];
-    for (int i = from; i < LAUNCHES; i++) least = took[i] < least ? took[i] : least;
-    CHECK(!simulated || least < took[0] / 4, "the first took %g s, the quickest %g s", took[0],
-          least);
+    int quick = 0;
+    for (int i = from; i < LAUNCHES; i++) quick += took[i] < took[0] / 4;
+    CHECK(!simulated || 2 * quick > LAUNCHES - from, "%d of %d were quicker than a quarter of %g s",
+          quick, LAUNCHES - from, took[0]);
 }
 
 /* Puts `value` into all words. */

@@ -200,7 +200,7 @@ void scaled_write_shape(FILE *out, const struct module_id *id)
     write_map(out, 2, "D", narrow ? "u8" : id->out, 3, "\"whole\", \"m\", \"groups or 1\"", box,
               s->atoms ? "," : "");
     if (s->atoms) write_scale_maps(out, s);
-    snprintf(box, sizeof box, "%d, %u, 1", row, SM100F_SCALED_NARROW_LOAD);
+    snprintf(box, sizeof box, "%d, %d, 1", row, SM100F_SCALED_NARROW_LOAD);
     if (s->atoms)
         write_map(out, 5, "B", in, 3, "\"128-byte k-blocks\", \"n\", \"groups\"", box, "");
     fprintf(out,

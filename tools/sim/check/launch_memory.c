@@ -36,6 +36,7 @@ struct launch_memory {
     bool waits;          /* a thread executed griddepcontrol.wait */
     bool holds;          /* a CTA did so before it let the next launch begin */
     bool lets_go;        /* the text has a griddepcontrol.launch_dependents */
+    bool cut;            /* of a launch that this one overlapped the record is gone */
     struct launch_memory
         *before;  /* of the launch that this one overlapped; NULL: none that matters */
     char *kernel; /* after judging */
@@ -588,22 +589,34 @@ static bool before_is_over(const struct launch_memory *m, bool over)
 }
 
 uint32_t launch_memory_beside(const struct launch_memory *before, bool waited,
-                              const struct launch_memory *running[BESIDE_MOST])
+                              const struct launch_memory *running[BESIDE_MOST], bool *beyond)
 {
     bool over = waited;
     uint32_t count = 0;
+    *beyond = false;
     for (const struct launch_memory *m = before; m; m = m->before) {
         if (!over && count < BESIDE_MOST) running[count++] = m;
-        if (!m->before) break;
+        if (!m->before) {
+            *beyond = m->cut && !(over ? m->waits : m->holds);
+            break;
+        }
         over = before_is_over(m, over);
     }
     return count;
 }
 
+/* Whether an access of the launch behind `m` may meet one of a launch ahead of it. */
+static bool before_matters(const struct launch_memory *m)
+{
+    const struct launch_memory *running[BESIDE_MOST];
+    bool beyond;
+    return launch_memory_beside(m, false, running, &beyond) > 1 || beyond ||
+           launch_memory_beside(m, true, running, &beyond) || beyond;
+}
+
 /* A launch that is over may have one before it that is not: they are looked at as far as BESIDE_MOST. */
 void launch_memory_behind(struct launch_memory *m, struct launch_memory *before)
 {
-    const struct launch_memory *running[BESIDE_MOST];
     uint32_t kept = 1;
     if (!m) {
         launch_memory_free(before);
@@ -611,9 +624,9 @@ void launch_memory_behind(struct launch_memory *m, struct launch_memory *before)
     }
     m->before = before;
     for (struct launch_memory *at = m; at; at = at->before) {
-        const bool needed = kept++ < BESIDE_MOST && (launch_memory_beside(at, false, running) > 1 ||
-                                                     launch_memory_beside(at, true, running));
-        if (needed) continue;
+        const bool matters = before_matters(at);
+        if (matters && kept++ < BESIDE_MOST) continue;
+        at->cut |= matters && at->before;
         launch_memory_free(at->before);
         at->before = NULL;
     }

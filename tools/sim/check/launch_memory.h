@@ -57,9 +57,10 @@ void launch_memory_holds(struct launch_memory *m);
 /* `m` is of a launch that is over, `before` (may be NULL) of the one that it overlapped. Frees `before`, or keeps it
  * where a later launch may find it running. */
 void launch_memory_behind(struct launch_memory *m, struct launch_memory *before);
-/* The launches that may be running beside one behind `before`, which has waited for that one or not. */
+/* The launches that may be running beside one behind `before`, which has waited for that one or not. *beyond: there may
+ * be more, whose records are gone. */
 enum { BESIDE_MOST = 4 };
 uint32_t launch_memory_beside(const struct launch_memory *before, bool waited,
-                              const struct launch_memory *running[BESIDE_MOST]);
+                              const struct launch_memory *running[BESIDE_MOST], bool *beyond);
 
 #endif

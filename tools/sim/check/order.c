@@ -390,7 +390,7 @@ static bool hand_narrow(struct clock *bridged, const struct stamp *from)
 /*
  * PTX ISA "mbarrier.arrive", "Scope": a release of .cta scope hands nothing to threads of another CTA, and that is the scope
  * where none is written. Libraries give storage back so: reads are taken to be over, for their values were used before
- * (interpretation), but writes are not there.
+ * (interpretation), but writes are not there, save what order_judge's stays_home says.
  */
 static bool arrives_narrow(struct order_warp *w, struct order_bar *b, const struct event *e)
 {
@@ -707,7 +707,10 @@ static void on_grid_wait(struct order_warp *w, const struct event *e)
 static void on_grid_go(struct order_warp *w)
 {
     const uint32_t grid = w->cta->cluster->grid;
-    if (!grid || !clock_get(&w->now.known, grid)) w->cta->goes_early = true;
+    if (grid && clock_get(&w->now.known, grid))
+        w->cta->waited = true; /* or a thread of a peer has, and told it */
+    else
+        w->cta->goes_early = true;
 }
 
 static void on_tmem_wait(struct order_warp *w, const struct event *e)
@@ -853,7 +856,6 @@ void order_free(struct order *o)
     order_clusters_free(o);
     free(o->sampled);
     free(o->polls_seen);
-    free(o->loads_nothing);
     free(o->told_of);
     free(o);
 }

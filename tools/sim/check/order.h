@@ -322,7 +322,6 @@ struct order {
     bool exhausted;      /* memory or a bound ran out: the verdict cannot be clean */
     const char *limit;   /* the bound's name; NULL: host memory */
     bool ended;
-    uint8_t *loads_nothing; /* [kernel->insn_count]: undefined_whole() has named it; NULL: none */
 };
 
 /* ---- order.c ---- */

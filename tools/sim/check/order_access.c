@@ -280,12 +280,16 @@ static void check_before(const struct accessor *a, const struct touch *t, uint64
                                          .strong = a->strong && a->e->in->is.scope >= SCOPE_GPU};
     const uint32_t grid = a->w->cta->cluster->grid;
     const bool waited = grid && clock_get(&a->w->now.known, grid);
-    const uint32_t count = launch_memory_beside(before, waited, running);
+    bool beyond;
+    const uint32_t count = launch_memory_beside(before, waited, running, &beyond);
     char message[640];
     bool wrote = false;
     uint32_t line = 0, i = 0;
     while (i < count && !(line = launch_memory_line(running[i], &access, &wrote))) i++;
-    if (i == count) return;
+    if (i == count) {
+        if (beyond) order_sampled(a->o, SAMPLED_OVERLAPS, a->e->in);
+        return;
+    }
     m = running[i];
     if (m == before)
         (void)snprintf(
@@ -521,16 +525,23 @@ static void follow_unwritten(const struct accessor *a, const struct touch *t,
     const uint32_t first = (uint32_t)e->address & 0xFFFFU;
     if (a->class != CLASS_TMEM_LD || !(t->unwritten || c->undefined)) return;
     if (!column_a_register(e)) return;
-    if (!t->written) undefined_whole(a->o, e->in);
     const uint32_t block = first_lane((uint32_t)e->key);
+    uint32_t any = 0;
+    bool list;
     for (uint32_t i = 0; i < e->size && first + i < TMEM_COLUMNS; i++) {
         const struct cell *cells = &c->tensor[(size_t)(first + i) * TENSOR_ROW + block];
         const uint32_t lanes = (cells[0].write ? 0 : 0xFFFFU) | (cells[1].write ? 0 : 0xFFFF0000U) |
                                (c->undefined ? c->undefined[first + i][block / 2] : 0);
         if (!lanes) continue;
-        e->warp->undefined = true;
-        undefined_load(a->o, a->w, e->in, e->in->list[i], lanes);
+        any |= lanes;
+        undefined_load(a->o, a->w, e->in, e->in->list[i], lanes, !t->written);
     }
+    if (!any) return;
+    e->warp->undefined = true;
+    /* The result behind the list, of tcgen05.ld.red, depends on all of them. */
+    const uint32_t results = row_results(e->in->row, &list);
+    for (uint32_t i = 1; i < INSN_ARGS; i++)
+        if (results >> i & 1) undefined_load(a->o, a->w, e->in, e->in->arg[i], any, !t->written);
 }
 
 /* Which lanes of which columns hold undefined values from here on. What adds to a column leaves them as they are. */

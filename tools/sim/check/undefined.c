@@ -8,11 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REGISTERS_KEPT = 256, WORDS_KEPT = 256 }; /* further ones are not followed */
+enum {
+    REGISTERS_KEPT = 1024,
+    WORDS_KEPT = 256
+}; /* where there are more, the verdict is incomplete */
 
 struct undefined_register {
     uint32_t offset, lanes; /* which register; in which lanes its value is undefined */
     const struct insn *in;  /* the shuffle or the load */
+    bool whole;
 };
 
 /* Bytes of local memory, where compilers keep variables and parameters. */
@@ -20,24 +24,34 @@ struct undefined_word {
     uint64_t offset;
     uint32_t bytes, lanes;
     const struct insn *in;
+    bool whole;
 };
 
-/* What an instruction takes in: lanes in which some of it is undefined, and since which shuffle or load. */
+/* What an instruction takes in: lanes in which some of it is undefined, and since which shuffle or load.
+ * `whole`: that was a tcgen05.ld none of whose columns anything had written. */
 struct taken {
     uint32_t lanes;
     const struct insn *in;
+    bool whole;
 };
 
 struct undefined {
     struct undefined_register at[REGISTERS_KEPT];
     struct undefined_word word[WORDS_KEPT];
     uint32_t count, words;
+    bool full;           /* a register found no room */
     struct taken stored; /* by the store that runs now: an error if it is not to local memory */
 };
 
+/* Whether the argument is a register. One that stands for a list, or that the form lacks, has no bits. */
+static bool is_register(struct arg a)
+{
+    return a.bits && !a.sink && a.bank == BANK_REGS;
+}
+
 static const struct undefined_register *find(const struct undefined *u, struct arg a)
 {
-    if (a.sink || a.bank != BANK_REGS) return NULL;
+    if (!is_register(a)) return NULL;
     for (uint32_t i = 0; i < u->count; i++)
         if (u->at[i].offset == a.offset) return &u->at[i];
     return NULL;
@@ -49,21 +63,25 @@ static void take(const struct undefined *u, struct arg a, uint32_t lanes, struct
     if (!r || !(r->lanes & lanes)) return;
     t->lanes |= r->lanes & lanes;
     t->in = r->in;
+    t->whole |= r->whole;
 }
 
 /* In these lanes the register gets a value that is undefined where `t` says. */
 static void put(struct undefined *u, struct arg a, uint32_t lanes, const struct taken *t)
 {
     struct undefined_register *r = NULL;
-    if (a.sink || a.bank != BANK_REGS) return;
+    if (!is_register(a)) return;
     for (uint32_t i = 0; i < u->count && !r; i++)
         if (u->at[i].offset == a.offset) r = &u->at[i];
     if (!r) {
+        u->full |= t->lanes && u->count == REGISTERS_KEPT;
         if (!t->lanes || u->count == REGISTERS_KEPT) return;
         r = &u->at[u->count++];
         *r = (struct undefined_register){.offset = a.offset};
     }
-    r->lanes = (r->lanes & ~lanes) | (t->lanes & lanes);
+    r->lanes &= ~lanes;
+    r->whole = (r->whole && r->lanes) || (t->whole && t->lanes & lanes);
+    r->lanes |= t->lanes & lanes;
     if (t->in) r->in = t->in;
     if (!r->lanes) *r = u->at[--u->count];
 }
@@ -82,6 +100,7 @@ static void take_word(const struct undefined *u, uint32_t lane, uint64_t offset,
         if (!(u->word[i].lanes >> lane & 1) || !overlaps(&u->word[i], offset, bytes)) continue;
         t->lanes |= 1U << lane;
         t->in = u->word[i].in;
+        t->whole |= u->word[i].whole;
     }
 }
 
@@ -93,7 +112,9 @@ static bool put_word(struct undefined *u, uint32_t lane, uint64_t offset, uint64
     struct undefined_word *same = NULL;
     for (uint32_t i = u->words; i-- > 0;) {
         struct undefined_word *word = &u->word[i];
-        if (word->offset == offset && word->bytes == bytes && word->in == t->in) same = word;
+        if (word->offset == offset && word->bytes == bytes && word->in == t->in &&
+            word->whole == t->whole)
+            same = word;
         if (offset <= word->offset && word->offset + word->bytes <= offset + bytes)
             word->lanes &= ~(1U << lane);
         if (!word->lanes && word != same) {
@@ -105,7 +126,8 @@ static bool put_word(struct undefined *u, uint32_t lane, uint64_t offset, uint64
     if (!same) {
         if (u->words == WORDS_KEPT) return false;
         same = &u->word[u->words++];
-        *same = (struct undefined_word){.offset = offset, .bytes = (uint32_t)bytes, .in = t->in};
+        *same = (struct undefined_word){
+            .offset = offset, .bytes = (uint32_t)bytes, .in = t->in, .whole = t->whole};
     }
     same->lanes |= 1U << lane;
     return true;
@@ -119,20 +141,6 @@ static bool only_computes(const struct insn *in)
     return in->is.class == INSN_ALU || in->is.class == INSN_MOVE || in->is.class == INSN_LANES;
 }
 
-void undefined_whole(struct order *o, const struct insn *in)
-{
-    if (!o->loads_nothing) o->loads_nothing = calloc(o->kernel->insn_count + 1U, 1);
-    order_keep(o, o->loads_nothing != NULL);
-    if (o->loads_nothing) o->loads_nothing[order_insn_index(o, in)] = 1;
-}
-
-/* By a load that once had no written column. */
-static bool is_whole(const struct order_warp *w, const struct taken *t)
-{
-    const struct order *o = w->cta->cluster->order;
-    return o->loads_nothing && o->loads_nothing[order_insn_index(o, t->in)];
-}
-
 static void tell_unwritten(struct order_warp *w, const struct insn *in, const struct taken *t,
                            const char *how)
 {
@@ -141,9 +149,9 @@ static void tell_unwritten(struct order_warp *w, const struct insn *in, const st
                    "loads columns %s, and line %u %s. Cheapest remedy: write the "
                    "columns first (tcgen05.st, cp or mma), or read "
                    "those that were.",
-                   is_whole(w, t) ? "that nothing has written since tcgen05.alloc"
-                                  : "of which part was never written since tcgen05.alloc, or holds "
-                                    "what was loaded from such a part and stored again",
+                   t->whole ? "that nothing has written since tcgen05.alloc"
+                            : "of which part was never written since tcgen05.alloc, or holds "
+                              "what was loaded from such a part and stored again",
                    in->src->pos.line, how);
     tell_alone(w, t->in, first_lane(t->lanes), FIND_TMEM_UNINIT, "", message, in,
                "the undefined value is used here");
@@ -334,7 +342,7 @@ static void on_values(struct order_warp *w, struct undefined *u, const struct ev
     if (in->is.class == INSN_STORE)
         u->stored = taken; /* judged when the access is known */
     else if (taken.lanes && !taken.in->is.exchanges && in->is.class == INSN_TMEM_STORE &&
-             !is_whole(w, &taken))
+             !taken.whole)
         taken = (struct taken){0}; /* order_access.c follows it by columns */
     else if (taken.lanes && !only_computes(in) && in->is.class != INSN_CONTROL)
         tell_used(w, in, &taken, "uses it");
@@ -342,6 +350,7 @@ static void on_values(struct order_warp *w, struct undefined *u, const struct ev
     if (!only_computes(in)) taken = (struct taken){0};
     taken.lanes |= guard.lanes;
     if (guard.lanes) taken.in = guard.in;
+    taken.whole |= guard.whole;
     for (uint32_t i = 0; i < INSN_ARGS; i++)
         if (dests >> i & 1) put(u, in->arg[i], e->lanes | guard.lanes, &taken);
     for (uint32_t i = 0; list && i < in->list_count; i++)
@@ -353,7 +362,7 @@ static void on_exchange(struct undefined *u, const struct event *e)
 {
     const struct undefined_register *from = find(u, e->in->arg[2]);
     const uint32_t there = from ? from->lanes : 0;
-    struct taken taken = {.in = there ? from->in : e->in};
+    struct taken taken = {.in = there ? from->in : e->in, .whole = there && from->whole};
     for (uint32_t rest = e->lanes; rest; rest &= rest - 1) {
         const uint32_t lane = first_lane(rest);
         const uint64_t other = e->addresses[lane];
@@ -387,8 +396,7 @@ static bool on_local(struct order_warp *w, struct undefined *u, const struct eve
     if (in->is.class == INSN_STORE) {
         taken = u->stored;
         taken.lanes &= e->lanes;
-        if (taken.lanes && e->space == SPACE_SHARED && !taken.in->is.exchanges &&
-            !is_whole(w, &taken))
+        if (taken.lanes && e->space == SPACE_SHARED && !taken.in->is.exchanges && !taken.whole)
             return true;
         if (e->space == SPACE_GLOBAL && taken.lanes && is_fresh(&taken))
             note_stored(w, in, &taken);
@@ -425,10 +433,12 @@ static bool follow(struct order *o, struct order_warp *w)
 }
 
 void undefined_load(struct order *o, struct order_warp *w, const struct insn *in, struct arg r,
-                    uint32_t lanes)
+                    uint32_t lanes, bool whole)
 {
-    const struct taken taken = {lanes, in};
-    if (follow(o, w)) put(w->undefined, r, lanes, &taken);
+    const struct taken taken = {lanes, in, whole};
+    if (!follow(o, w)) return;
+    put(w->undefined, r, lanes, &taken);
+    order_keep(o, !w->undefined->full);
 }
 
 uint32_t undefined_lanes(const struct order_warp *w, struct arg r)
@@ -506,7 +516,7 @@ void undefined_fresh(struct order *o, struct order_warp *w, const struct event *
         }
         if (!lanes) continue;
         e->warp->undefined = true;
-        undefined_load(o, w, in, r, lanes);
+        undefined_load(o, w, in, r, lanes, false);
     }
 }
 
@@ -524,7 +534,7 @@ void undefined_staged(struct order *o, struct order_warp *w, const struct event 
         lanes = staged_lanes(w, e, i * bytes, bytes, store, lanes);
         if (store || !lanes) continue;
         e->warp->undefined = true;
-        undefined_load(o, w, w->cta->undefined_bytes->in, r, lanes);
+        undefined_load(o, w, w->cta->undefined_bytes->in, r, lanes, false);
     }
 }
 
@@ -541,4 +551,5 @@ void undefined_event(struct order *o, struct order_warp *w, const struct event *
         w->undefined->stored = (struct taken){0};
         if (w->undefined->count) on_values(w, w->undefined, e);
     }
+    order_keep(o, !w->undefined->full);
 }

@@ -15,12 +15,10 @@
 /* EV_EXCHANGE, EV_PASSED, EV_VALUES and EV_ACCESS. */
 void undefined_event(struct order *o, struct order_warp *w, const struct event *e);
 
-/* The lanes get an undefined value in register `r` by the instruction `in`, which completes later. */
+/* The lanes get an undefined value in register `r` by the instruction `in`, which completes later. `whole`: it is a
+ * tcgen05.ld none of whose columns anything has written. What that brings may be dropped, but not staged. */
 void undefined_load(struct order *o, struct order_warp *w, const struct insn *in, struct arg r,
-                    uint32_t lanes);
-
-/* Such a load once had no column that anything has written. What it brings may be dropped, but not staged. */
-void undefined_whole(struct order *o, const struct insn *in);
+                    uint32_t lanes, bool whole);
 
 /* The lanes whose value in the register is undefined. */
 uint32_t undefined_lanes(const struct order_warp *w, struct arg r);
