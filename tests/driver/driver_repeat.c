@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { THREADS = 32, LAUNCHES = 6 };
+enum { THREADS = 32, LAUNCHES = 12 };
 
 /* copy: out = in + bias after 20,000 empty rounds. step: in place. add: atomically. bump: out = the constant, which it
  * raises through its address. fetch: out = what a texture has. */
