@@ -51,7 +51,7 @@ work() {
     shift
     case "$*" in $pattern) ;; *) return ;; esac
     launch "$@" || return 0
-    case "$2" in bf16 | f16) rate=8192 ;; e4m3 | mx8) rate=16384 ;; mx4 | nv4) rate=32768 ;; *) rate=8192 ;; esac
+    case "$2" in bf16 | f16) rate=8192 ;; e4m3 | mx8 | mw8) rate=16384 ;; mx4 | nv4) rate=32768 ;; *) rate=8192 ;; esac
     grep -o '"microseconds":[0-9.]*\|"clock_mhz":[0-9]*' "$work/trace.json" | tr -d '"' | awk -F: -v what="$*" -v goal="$goal" \
         -v rate=$rate -v memory=$MEMORY -v band="$(band "$@")" -v out="$(cat "$work/out")" '
         $1 == "microseconds" { us += $2 } $1 == "clock_mhz" { mhz = $2 }
@@ -70,7 +70,7 @@ works() {
     work '<= 89 us' gemm bf16 4096 4096 4096
     work '>= 1540 TFLOP/s' gemm bf16 16384 16384 16384
     work '-' gemm e4m3 4096 7168 16384
-    work '>= 2970 TFLOP/s' scaled mx8 1 4096 7168 16384
+    for type in mx8 mw8; do work '>= 2970 TFLOP/s' scaled $type 1 4096 7168 16384; done
     work '>= 4900 TFLOP/s' scaled nv4 1 4096 4096 4096
     for m in 16 32 64 128; do work '>= 88 % of memory' gemm bf16 $m 16384 8192; done
     work '>= 93 %' grouped bf16 8 1024 4096 7168

@@ -2,7 +2,7 @@
  * One launch of a kernel of ours for the cycle model, chosen by the library as for anybody: account.sh says what and why.
  *
  *   account_work gemm TYPE M N K                       TYPE bf16, f16, e4m3, s8; D bf16
- *   account_work scaled mx8|mx4|nv4 GROUPS M N K       planes of M rows, block scales
+ *   account_work scaled mx8|mw8|mx4|nv4 GROUPS M N K   planes of M rows, block scales; mw8: of 128, in words
  *   account_work grouped TYPE GROUPS M N K             groups of about M rows, 30 % more or less, behind each other
  *   account_work attention BATCH HEADS LENGTH DIM full|causal
  *   account_work decode TYPE BATCH HEADS LENGTH DIM    TYPE of K and V: bf16, e4m3; one query, one head of K and V
@@ -111,18 +111,23 @@ static uint64_t up(int64_t x, int64_t to)
 
 static void scaled(char **v)
 {
-    const bool mx8 = !strcmp(v[0], "mx8"), nv4 = !strcmp(v[0], "nv4");
+    const bool words = !strcmp(v[0], "mw8"), nv4 = !strcmp(v[0], "nv4");
+    const bool bytes = words || !strcmp(v[0], "mx8");
     const int64_t groups = atoll(v[1]), m = atoll(v[2]), n = atoll(v[3]), k = atoll(v[4]);
-    const int64_t row = mx8 ? k : k / 2, of_scales = k / (nv4 ? 16 : 32);
+    const int64_t row = bytes ? k : k / 2, of_scales = k / (nv4 ? 16 : words ? 128 : 32);
     const hewn_grouped_desc desc = {.struct_size = sizeof desc,
                                     .groups = groups,
                                     .m = m,
                                     .n = n,
                                     .k = k,
-                                    .in = mx8 ? HEWN_E4M3 : HEWN_E2M1,
+                                    .in = bytes ? HEWN_E4M3 : HEWN_E2M1,
                                     .out = HEWN_BF16,
                                     .kind = HEWN_GROUPED_PLANES,
-                                    .scales = nv4 ? HEWN_GROUPED_UE4M3_16 : HEWN_GROUPED_UE8M0_32};
+                                    .scales = nv4     ? HEWN_GROUPED_UE4M3_16
+                                              : words ? HEWN_GROUPED_UE8M0_128
+                                                      : HEWN_GROUPED_UE8M0_32,
+                                    .scale_layout =
+                                        words ? HEWN_GROUPED_WORDS : HEWN_GROUPED_ATOMS};
     hewn_grouped_args args = {.struct_size = sizeof args};
     const uint64_t count = (uint64_t)groups, wide = up(of_scales, 4);
     args.a = gpu_allocate(&gpu, count * (uint64_t)(m * row));
