@@ -185,7 +185,8 @@ static double activate(int act, double x, double *bound)
                          : -x / log(2.0);
     if (act == HEWN_ACT_NONE || act == HEWN_ACT_SWIGLU) return x;
     if (act == HEWN_ACT_RELU) return x > 0 || isnan(x) ? x : 0.0;
-    const double y = x / (1.0 + exp2(s));
+    /* Where 2^s overflows fp32, y is 0, and 0 times an infinity no number. */
+    const double y = x / (1.0 + (s < 128 ? exp2(s) : (double)INFINITY));
     *bound = (act == HEWN_ACT_GELU ? 1.13 : 1.1) * *bound +
              fabs(y) * (5 * 0x1p-24 * fabs(s) + 0x1p-21) + 0x1p-126 + fabs(x) * 0x1p-128;
     return y;
