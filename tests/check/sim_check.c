@@ -153,6 +153,9 @@ static void run_case(const struct order_case *c)
 #define WAITS(who, n, parity)                                                              \
     "{ .reg .pred done; @!" who " bra passed; again: mbarrier.try_wait.parity.shared::cta" \
     ".b64 done, [bar+" #n "], " #parity "; @!done bra again; passed: }\n"
+#define RELAXED_WAITS(who, n, parity)                                                      \
+    "{ .reg .pred done; @!" who " bra passed; again: mbarrier.try_wait.parity.relaxed.cta" \
+    ".shared::cta.b64 done, [bar+" #n "], " #parity "; @!done bra again; passed: }\n"
 #define EXPECT(bytes) "@lead mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], " #bytes ";\n"
 #define LOAD(who, to, n)                                                            \
     who " mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar+" #n "], 512;\n" who    \
@@ -276,6 +279,16 @@ static const struct order_case cases[] = {
      INIT(0, 1)
          INITED LOAD("@lead", 0, 0) "\n" WAITS("w0", 0, 0) "bar.sync 1; ld.shared.u32 w, [a];\n",
      64, 0, 0, 0, 0, 0},
+    {"copy: a relaxed wait, a barrier stands for its fence", "race",
+     INIT(0, 1) INITED LOAD("@lead", 0, 0) " //!\n" RELAXED_WAITS(
+         "w0", 0, 0) "+bar.sync 1;\n"
+                     "@w0 ld.shared.u32 w, [a]; //!\n" WAITS("all", 0, 0),
+     64, 0, 0, 0, 0, 0},
+    {"atomics on memory that nobody wrote: the system's part is cooperative groups'", "uninit",
+     "-@lead red.and.relaxed.cta.shared::cta.b32 [slot], 1; //!\n"
+     "+mov.u32 b, %reserved_smem_offset_1;\n"
+     "+@lead red.and.relaxed.cta.shared::cta.b32 [b], 1;\n",
+     32, 0, 0, 0, 0, 0},
     {"two copies on one phase", NULL,
      INIT(0, 2) INITED LOAD("@lead", 0, 0) "\n" LOAD("@lead", 512, 0) "\n" WAITS(
          "all", 0, 0) "ld.shared.u32 w, [a]; ld.shared.u32 w, [a+512];\n",

@@ -211,11 +211,31 @@ static void note_pass(struct order_warp *w, const struct insn *in, uint32_t key)
     p->at[p->count++ % PASSES_KEPT].step = w->warp->steps;
 }
 
+/*
+ * By the letter only a fence behind a relaxed read or wait acquires what it has seen. libcu++ has a CTA barrier there
+ * (for_each_canceled), which comes after all accesses of the threads that arrive.
+ */
+static void acquire_by_barrier(struct order *o, struct order_warp *w, const struct insn *in)
+{
+    struct stamp *seen = &w->observed[REACH_CTA];
+    if (!seen->known.count) return;
+    order_keep(o, stamp_join(&w->now, seen));
+    stamp_clear(seen);
+    w->version++;
+    sim_idiom(o->group, in, IDIOM_WAIT_RELAXED);
+    if (o->level < 2 || o->told_of[order_insn_index(o, in)] & TOLD_RELAXED) return;
+    o->told_of[order_insn_index(o, in)] |= TOLD_RELAXED;
+    sim_find(o->group, w->warp, in, NO_LANE, SEV_WARNING, FIND_RACE, CAUSE_NONE, "",
+             "stands behind a relaxed wait or read in place of a fence. By the letter nothing is "
+             "acquired. Cheapest remedy: .acquire there, or fence.acq_rel.cta behind it.");
+}
+
 static void on_barrier(struct order *o, struct order_warp *w, const struct event *e)
 {
     struct sync_point *p = &w->cta->named[e->key % NAMED_BARRIERS];
     if (e->kind == EV_BARRIER_ARRIVE) {
         check_exited(w, e);
+        acquire_by_barrier(o, w, e->in);
         point_turn(o, p, e->value);
         order_tick(w); /* a number that nobody who waited before can know */
         generations_arrive(o, w, e, &p->done.caused);

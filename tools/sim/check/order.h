@@ -288,7 +288,13 @@ struct issuing {
     uint32_t read, write; /* components of its reads and writes; 0: none */
 };
 
-enum told_of { TOLD_IN_STEP = 1, TOLD_APART = 2, TOLD_LENT = 4, TOLD_COLLIDE = 8 };
+enum told_of {
+    TOLD_IN_STEP = 1,
+    TOLD_APART = 2,
+    TOLD_LENT = 4,
+    TOLD_COLLIDE = 8,
+    TOLD_RELAXED = 16
+};
 
 /* order_poll.c: whether what a poll brought decides anything where its loop has ended. */
 enum { POLL_EXITS = 64 };

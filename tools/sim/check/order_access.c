@@ -244,13 +244,14 @@ static void tell_fresh(const struct accessor *a, const struct touch *t)
                  message);
 }
 
-/* An atomic works on what is there: nothing that a program can mean, unless it only leaves a value. */
+/* An atomic works on what is there: nothing that a program can mean, unless it only leaves a value. In the system's part of
+ * shared memory cooperative groups clear the bits of their barriers by red.and, each warp its own. */
 static void tell_garbage(const struct accessor *a, const struct touch *t)
 {
     const struct insn *in = a->e->in;
     char object[96], message[320];
     if (!t->unwritten || (in->is.class != INSN_ATOMIC && in->is.class != INSN_RED)) return;
-    if (!in->is.changes) return;
+    if (!in->is.changes || a->at + a->bytes <= SHARED_RESERVED) return;
     (void)name_shared(a->o->kernel, (uint32_t)a->at, object, sizeof object);
     (void)snprintf(message, sizeof message,
                    "changes shared memory of which %s was ever written (%u bytes from %s on): what "

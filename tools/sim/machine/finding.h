@@ -134,6 +134,9 @@ struct ptx_loc;
     X(ACQUIRE_LENT, "acquire-lent", 1,                                                       \
       "A thread polls a flag, but after a CTA barrier another thread makes the fence.",      \
       "Release and acquire patterns")                                                        \
+    X(WAIT_RELAXED, "wait-relaxed", 1,                                                       \
+      "A relaxed wait or read, with a CTA barrier behind it in place of a fence.",           \
+      "Release and acquire patterns")                                                        \
     X(TICKET_UNFENCED, "ticket-unfenced", 1,                                                 \
       "An atomic shows that others are done; their data is used without a fence after it.",  \
       "Causality order")                                                                     \
