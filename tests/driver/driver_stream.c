@@ -188,13 +188,12 @@ static const char kernels[] =
     "fence.acq_rel.sys;\nst.volatile.global.u32 [words+4], i;\nbra NEXT;\n"
     "DONE: st.global.u32 [out], n;\nret;\n}\n";
 
-static void answer(hewn_cu_module module, hewn_cu_deviceptr words, hewn_cu_deviceptr out,
-                   unsigned n)
+static void answer(hewn_cu_module module, hewn_cu_stream on, hewn_cu_deviceptr words,
+                   hewn_cu_deviceptr out, unsigned n)
 {
     void *params[] = {&words, &out, &n};
 
-    CHECK_INT(cu.cuLaunchKernel(function(module, "answer"), 1, 1, 1, 1, 1, 1, 0, stream, params,
-                                NULL),
+    CHECK_INT(cu.cuLaunchKernel(function(module, "answer"), 1, 1, 1, 1, 1, 1, 0, on, params, NULL),
               0);
 }
 
@@ -215,7 +214,7 @@ static void test_kernel_waits(void)
     CHECK_INT(cu.cuEventCreate(&event, 0), 0);
     word = words;
     word[0] = word[1] = 0;
-    answer(module, at, out, 5);
+    answer(module, stream, at, out, 5);
     for (unsigned i = 1; i <= 5; i++) {
         __atomic_store_n(&word[0], i, __ATOMIC_RELEASE);
         while (__atomic_load_n(&word[1], __ATOMIC_ACQUIRE) < i) {}
@@ -224,7 +223,7 @@ static void test_kernel_waits(void)
     CHECK_INT(count_wrong(out, 5, 1), 0);
 
     word[0] = 0;
-    answer(module, at, out, 7);
+    answer(module, stream, at, out, 7);
     CHECK_INT(cu.cuEventRecord(event, stream), 0);
     CHECK_INT(cu.cuMemsetD32Async(out, 9, 1, stream), 0);
     CHECK_INT(cu.cuStreamQuery(stream), HEWN_CU_NOT_READY);
@@ -238,6 +237,37 @@ static void test_kernel_waits(void)
     CHECK_INT(cu.cuEventDestroy_v2(event), 0);
     CHECK_INT(cu.cuModuleUnload(module), 0);
     CHECK_INT(cu.cuMemFreeHost(words), 0);
+    CHECK_INT(cu.cuMemFree_v2(out), 0);
+}
+
+/* It polls device memory, which work of another stream writes later on. */
+static void test_kernel_waits_for_stream(void)
+{
+    hewn_cu_deviceptr out = buffer(4), words = buffer(8), full = buffer(8);
+    hewn_cu_module module = NULL;
+    hewn_cu_stream other = NULL;
+
+    if (!test_case("a kernel waits for a later copy and a later kernel of another stream")) return;
+    module = load(kernels);
+    CHECK_INT(cu.cuStreamCreate(&other, HEWN_CU_STREAM_NON_BLOCKING), 0);
+    CHECK_INT(cu.cuMemsetD32_v2(full, 2, 2), 0);
+    for (unsigned n = 1; n <= 2; n++) {
+        CHECK_INT(cu.cuMemsetD32_v2(words, 0, 2), 0);
+        CHECK_INT(cu.cuMemsetD32_v2(out, 9, 1), 0);
+        answer(module, stream, words, out, n);
+        CHECK_INT(cu.cuStreamQuery(stream), HEWN_CU_NOT_READY);
+        if (n == 1)
+            CHECK_INT(cu.cuMemsetD32Async(words, 1, 1, other), 0);
+        else
+            answer(module, other, full, words, n); /* writes n to word 0 */
+        CHECK_INT(cu.cuStreamSynchronize(stream), 0);
+        CHECK_INT(count_wrong(words + 4, n, 1), 0);
+        CHECK_INT(count_wrong(out, n, 1), 0);
+    }
+    CHECK_INT(cu.cuStreamDestroy_v2(other), 0);
+    CHECK_INT(cu.cuModuleUnload(module), 0);
+    CHECK_INT(cu.cuMemFree_v2(full), 0);
+    CHECK_INT(cu.cuMemFree_v2(words), 0);
     CHECK_INT(cu.cuMemFree_v2(out), 0);
 }
 
@@ -340,6 +370,7 @@ int main(int argc, char **argv)
     test_host_write();
     test_never();
     test_kernel_waits();
+    test_kernel_waits_for_stream();
     test_attributes();
     test_context_events();
     test_parts();

@@ -15,6 +15,7 @@ struct running {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     enum turn turn;
+    bool beside; /* it may run beside others that write what it polls */
     bool gives_up;
     int result;
 };
@@ -130,9 +131,14 @@ static void await_turn(struct running *r, bool launch)
     pthread_mutex_unlock(&r->lock);
 }
 
+static bool any_memory(uint64_t address)
+{
+    return mem_range(address, 1, NULL, NULL);
+}
+
 bool running_waits(struct running *r, const struct launch *l)
 {
-    if (!r || r->gives_up || !launch_polls(l, hosts_memory)) return false;
+    if (!r || r->gives_up || !launch_polls(l, r->beside ? any_memory : hosts_memory)) return false;
     give_turn(r, TURN_HOST);
     await_turn(r, true);
     return !r->gives_up;
@@ -164,12 +170,30 @@ static bool host_has_memory(void)
     return false;
 }
 
-static struct running *running_new(struct CUctx_st *context, const struct launch_request *request)
+/* Work of other streams or devices may run at the same time. A program that makes a stream is taken to make more. */
+static bool others_beside(const struct CUctx_st *context, const struct launch_request *request)
+{
+    const struct CUstream_st *s;
+    const struct CUctx_st *c;
+    size_t at = 0;
+
+    if (request->stream != &context->legacy_stream) return true;
+    while ((s = handle_next(HANDLE_STREAM, context, &at)))
+        if (s->flags & HEWN_CU_STREAM_NON_BLOCKING) return true;
+    at = 0;
+    while ((c = handle_next(HANDLE_CONTEXT, NULL, &at)))
+        if (c != context) return true;
+    return false;
+}
+
+static struct running *running_new(struct CUctx_st *context, const struct launch_request *request,
+                                   bool beside)
 {
     struct running *r = calloc(1, sizeof *r);
 
     if (!r) return NULL;
     r->context = context;
+    r->beside = beside;
     r->request = *request;
     r->turn = TURN_HOST;
     pthread_mutex_init(&r->lock, NULL);
@@ -244,8 +268,10 @@ int running_launch(struct CUctx_st *context, const struct launch_request *reques
 {
     int result;
 
-    if (!*running && request->function->kernel->global_sync && host_has_memory())
-        *running = running_new(context, request);
+    if (!*running && request->function->kernel->global_sync) {
+        const bool beside = others_beside(context, request);
+        if (beside || host_has_memory()) *running = running_new(context, request, beside);
+    }
     if (!*running) return launch_execute(context, request, NULL);
     if (!go_on(*running)) {
         ticker_start();

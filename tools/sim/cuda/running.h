@@ -1,7 +1,8 @@
 /*
- * Launches that wait for the host. A kernel may poll memory that the host writes after the launch: a latch in pinned
- * memory, say. Launches run inside the call that submits them, so such a one runs on a thread of its own, which gives
- * the turn back to the call where nothing but a poll of the host's memory is left. The call returns, and the launch is
+ * Launches that wait for the host or for other launches. A kernel may poll memory that the host writes after the launch:
+ * a latch in pinned memory, say. Or a kernel of another stream, submitted later, writes it. Launches run inside the call
+ * that submits them, so such a one runs on a thread of its own, which gives the turn back to the call where nothing but
+ * a poll of memory that others can write is left. The call returns, and the launch is
  * tried again whenever the driver is called (cuda_deferred.c), and by a thread that does so while the host works.
  * Only one of the two ever runs: whoever has the turn has the driver's lock.
  */
