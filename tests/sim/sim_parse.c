@@ -181,13 +181,16 @@ static void test_images(void)
     CHECK_INT(m->global_count, 6);
     CHECK(m->globals[0]->bytes == 24 && !memcmp(m->globals[0]->init, table, 24), "t is wrong");
     CHECK(m->globals[1]->bytes == 16 && !memcmp(m->globals[1]->init, floats, 16), "f is wrong");
-    CHECK_INT(m->globals[2]->offset, 32);
+    CHECK_INT(m->globals[2]->offset, 0);
     CHECK(!m->globals[2]->init, "z is zeros");
     CHECK_INT(m->globals[3]->bytes, 8);
     CHECK(!memcmp(m->globals[3]->init, "\1\0\0\0\2\0\xfd\xff", 8), "rows is wrong");
-    CHECK_INT(m->globals[4]->offset, 48);
+    CHECK_INT(m->globals[4]->offset, 256); /* the first that have a value: the largest alignment */
+    CHECK_INT(m->globals[5]->offset, 264);
+    CHECK_INT(m->globals[0]->offset, 272);
+    CHECK_INT(m->globals[3]->offset, 296);
     CHECK(!memcmp(m->globals[5]->init, "\1\0\2\0\3\0\4\0", 8), "v is wrong");
-    CHECK_INT(m->global_bytes, 64);
+    CHECK_INT(m->global_bytes, 304);
     CHECK_INT(m->const_bytes, 16);
     ptx_module_free(m);
 }

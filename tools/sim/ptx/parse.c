@@ -449,7 +449,7 @@ int ptx_parse_file(const char *name, const char *text, size_t length, struct ptx
         p->arena = &module->arena;
         p->routines_wait = memmem(text, length, ".func", 5) != NULL;
         ok = lex_start(&p->lex, p->arena, name, text, length)
-                 ? loc_read_files(p, text, length) && parse_module(p)
+                 ? loc_read_files(p, text, length) && parse_module(p) && place_globals(p)
                  : parse_memory(p);
         module->files = p->lex.files;
         module->file_count = p->lex.file_count;

@@ -228,6 +228,8 @@ uint32_t hidden_register(struct parser *p, const char *name, enum ptx_type type)
 const struct ptx_var *use_variable(struct parser *p, struct ptx_var *var);
 /* Lays out the current entry's static shared memory. */
 bool place_shared(struct parser *p);
+/* At the end of the module. */
+bool place_globals(struct parser *p);
 enum ptx_space space_directive(const struct token *tok);
 
 /* ---- parse_insn.c ---- */

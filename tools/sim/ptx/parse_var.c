@@ -2,7 +2,10 @@
 #include "ptx/window.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+
+enum { PART_ALIGN = 256 }; /* of the initialised and of the other global variables */
 
 enum {
     MAX_DIMS = 8,
@@ -410,6 +413,7 @@ static bool initial_value(struct parser *p, struct declarator *d)
 
 /* ---- places ---- */
 
+/* Lays out constants; what is global has its place only at the end (place_globals). */
 static bool place_image(struct parser *p, struct ptx_var *var)
 {
     uint64_t *bytes =
@@ -429,6 +433,48 @@ static bool place_image(struct parser *p, struct ptx_var *var)
                           (int)MAX_CONST);
     return *bytes <= MAX_VAR_BYTES ||
            parse_fail(p, var->pos, "the module's variables need more than 64 GiB");
+}
+
+struct placed {
+    struct ptx_var *var;
+    uint32_t order; /* of declaration */
+};
+
+static int compare_placed(const void *a, const void *b)
+{
+    const struct placed *x = a, *y = b;
+    const struct ptx_var *v = x->var, *w = y->var;
+
+    if (!v->init != !w->init) return v->init ? 1 : -1;
+    if (v->align != w->align) return v->align > w->align ? -1 : 1;
+    if (v->bytes != w->bytes) return v->bytes < w->bytes ? -1 : 1;
+    return x->order < y->order ? -1 : 1;
+}
+
+/* As ptxas does: what has no initial value first and apart, by alignment, then from small to large. Programs pass arrays
+ * of words to what needs 16 bytes, and are right where they run. */
+bool place_globals(struct parser *p)
+{
+    struct placed *all = arena_alloc(&p->scratch, (p->module->global_count + 1) * sizeof *all);
+    uint64_t at = 0;
+    uint32_t count = 0;
+
+    if (!all) return parse_memory(p);
+    for (uint32_t i = 0; i < p->module->global_count; i++) {
+        struct ptx_var *var = (struct ptx_var *)p->globals[i];
+        if (var->space != SPACE_GLOBAL || var->is_extern) continue;
+        all[count] = (struct placed){var, count};
+        count++;
+    }
+    qsort(all, count, sizeof *all, compare_placed);
+    for (uint32_t i = 0; i < count; i++) {
+        const bool part = !i || !all[i].var->init != !all[i - 1].var->init;
+        at = align_up(at, part && all[i].var->align < PART_ALIGN ? PART_ALIGN : all[i].var->align);
+        all[i].var->offset = at;
+        at += all[i].var->bytes;
+    }
+    p->module->global_bytes = at;
+    return true;
 }
 
 static bool remember_shared(struct parser *p, struct ptx_var *var)
