@@ -224,8 +224,8 @@ static uint32_t resident_clusters(const hewn_gemm_plan *plan, uint32_t cluster)
     return (uint32_t)clusters;
 }
 
-/* Persistent: as many clusters as the device holds at once, each walking its share of the tiles. `few`: a
- * cluster a tile. */
+/* Persistent: as many clusters as the device holds at once, each walking its share of the tiles. `few`: a cluster a
+ * tile. */
 static void configure(hewn_gemm_plan *plan)
 {
     const struct hewn_gemm_kernel *k = plan->kernel;
@@ -249,6 +249,18 @@ static void configure(hewn_gemm_plan *plan)
     if (k->fetches && times > 1)
         plan->scalars.stages |= (times < k->fetches ? times : k->fetches)
                                 << (k->fitted ? GEMM_FIT_FETCHES : 0);
+}
+
+/* Slices of K: one for each y of the grid, a cluster for each of its tiles; ptx/inc/slices.inc. */
+static void configure_slices(hewn_gemm_plan *plan, uint32_t slices)
+{
+    const struct hewn_gemm_kernel *k = plan->kernel;
+    struct gemm_scalars *s = &plan->scalars;
+    if (k->few > HEWN_GEMM_ODDFEW) s->stages = 1; /* teams of a CTA */
+    plan->config.grid_x = k->pair_m * k->pair_n * plan->parts * s->tiles_m * s->tiles_n;
+    plan->config.grid_y = slices;
+    s->step_a = GEMM_STEP_LONGER * (s->k_blocks % slices);
+    s->k_blocks /= slices;
 }
 
 /* ---- choosing and loading the kernel -- */
@@ -437,10 +449,10 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
     return hewn_plan_need_maps(context, name, err);
 }
 
-static int fill_plan(void *at, hewn_context *context, const void *given, hewn_error *err)
+/* `cut`: the batch's problems are slices of K, which all have the one A and the one B. */
+static int fill(hewn_gemm_plan *plan, hewn_context *context, const hewn_gemm_desc *d, int cut,
+                hewn_error *err)
 {
-    hewn_gemm_plan *plan = at;
-    const hewn_gemm_desc *d = given;
     int64_t batch = d->batch ? d->batch : 1;
     const hewn_module *module = NULL;
     struct hewn_gemm_extent extent;
@@ -451,6 +463,7 @@ static int fill_plan(void *at, hewn_context *context, const void *given, hewn_er
     int status = hewn_gemm_check(d, plan->operands, err);
     if (status) return status;
     extent = extent_of(d, plan->operands);
+    if (cut) extent = hewn_gemm_slice_extent(&extent, (uint32_t)batch);
     status = choose_kernel(context, d, plan, &extent, &cost, &module, err);
     if (!status) status = compute_scalars(plan, d, batch, err);
     if (!status)
@@ -468,10 +481,28 @@ static int fill_plan(void *at, hewn_context *context, const void *given, hewn_er
     status = allow_cluster(plan, err);
     if (!status) {
         configure(plan);
+        if (cut) configure_slices(plan, (uint32_t)batch);
         status = plan->kernel->odd ? hewn_gemm_odd_prepare(plan, d, err) : prepare_maps(plan, err);
     }
     hewn_context_pop(context);
     return status ? status : hewn_gemm_slices_create(plan, context, d, &extent, cost, err);
+}
+
+static int fill_plan(void *plan, hewn_context *context, const void *desc, hewn_error *err)
+{
+    return fill(plan, context, desc, 0, err);
+}
+
+static int fill_slices(void *plan, hewn_context *context, const void *desc, hewn_error *err)
+{
+    return fill(plan, context, desc, 1, err);
+}
+
+int hewn_gemm_slices_plan(hewn_context *context, const hewn_gemm_desc *desc, hewn_gemm_plan **out,
+                          hewn_error *err)
+{
+    return hewn_plan_create(sizeof(**out), context, HEWN_STRUCT_hewn_gemm_desc, desc, fill_slices,
+                            out, err);
 }
 
 /* ---- the public functions -- */

@@ -24,6 +24,7 @@ enum {
     GEMM_OPERANDS,
     GEMM_ALIGN = 16, /* bytes: base addresses and strides */
     GEMM_VECTORS = HEWN_GEMM_WITH_SCALE_ROWS | HEWN_GEMM_WITH_SCALE_COLUMNS,
+    GEMM_STEP_LONGER = 2,   /* times longer slices: the parameter step_a (ptx/inc/slices.inc) */
     GEMM_INVARIANT_M = 128, /* `invariant`: parts of K are those of a product of so many rows */
     GEMM_MAX_EXTENT =
         INT32_MAX /* TMA coordinates and the kernel's tile counter are 32-bit, signed */
@@ -112,6 +113,10 @@ void hewn_gemm_slices_destroy(struct gemm_slices *slices);
 /* What a plan's description says of them. */
 int hewn_gemm_slices_describe(const struct gemm_slices *slices, hewn_gemm_plan_info *info,
                               hewn_error *err);
+/* gemm.c. The plan of a batch of problems that are slices of K: all have the description's one A and one B, with all of
+ * K, and each its own k-blocks. */
+int hewn_gemm_slices_plan(hewn_context *context, const hewn_gemm_desc *desc, hewn_gemm_plan **out,
+                          hewn_error *err);
 /* A run with checked arguments: with a workspace, or where one must be; *done 0 where the plan itself is to
  * run. */
 int hewn_gemm_slices_run(const hewn_gemm_plan *plan, const hewn_gemm_args *a,

@@ -845,14 +845,12 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
 static const double combine = 1980, combine_slice = 62, combine_bytes = 2380;
 static const double combine_turned = 600, combine_turned_bytes = 3970;
 static const double blackwell_combine = 4400, blackwell_combine_bytes = 1725;
-static const double few_bytes = 3100;  /* of memory, a cycle, that `few` is said to reach */
-static const double rest_start = 5600; /* of the product of what equal slices leave of K */
+static const double few_bytes = 3100; /* of memory, a cycle, that `few` is said to reach */
 
-/* K of each slice: its rows begin at multiples of 16 bytes. */
-static uint64_t slice_k(const struct hewn_gemm_extent *p, uint32_t slices)
+/* k-blocks of K, of most kernels. */
+static uint64_t blocks_of(const struct hewn_gemm_extent *p)
 {
-    uint64_t unit = p->mn_a && p->mn_b ? 1 : 16 / p->in;
-    return p->k / slices / unit * unit;
+    return ceil_div(p->k * p->in, GEMM_ROW_BYTES);
 }
 
 /* The problem of the transpose of D, where it is cut into slices. */
@@ -878,9 +876,14 @@ static uint64_t covered(const struct hewn_gemm_extent *p)
 
 int hewn_gemm_sliceable(const struct hewn_gemm_extent *p, uint32_t slices)
 {
-    uint64_t k = slice_k(p, slices);
-    return p->batch == 1 && k && (k * slices == p->k || slices < GEMM_MAX_SLICES) &&
+    return p->batch == 1 && blocks_of(p) >= slices &&
            !(p->need & (GEMM_CAN_KINDS | GEMM_CAN_SCALES | GEMM_CAN_GLU));
+}
+
+int hewn_gemm_cuts(const struct hewn_gemm_kernel *k, uint32_t parts,
+                   const struct hewn_gemm_extent *p, uint32_t slices)
+{
+    return ceil_div(p->k * p->in, k->row_bytes) >= slices * least_blocks(k, parts);
 }
 
 struct hewn_gemm_extent hewn_gemm_slice_extent(const struct hewn_gemm_extent *p, uint32_t slices)
@@ -888,23 +891,12 @@ struct hewn_gemm_extent hewn_gemm_slice_extent(const struct hewn_gemm_extent *p,
     struct hewn_gemm_extent q = slices > HEWN_GEMM_TURNED ? turned_of(p) : *p;
     slices %= HEWN_GEMM_TURNED;
     q.askew_d = (q.n + 3) / 4 % 2 != 0;
-    q.k = slice_k(p, slices);
+    q.k = ceil_div(blocks_of(p), slices) * GEMM_ROW_BYTES / p->in;
     q.batch = q.batch_a = q.batch_b = slices;
     q.out = 4;
     q.need = (q.need & ~(uint32_t)(GEMM_CAN_FINISH | GEMM_CAN_LOOSE)) | GEMM_CAN_F32 |
              (p->loose_a || p->loose_b ? GEMM_CAN_LOOSE : 0);
-    uint32_t begins_askew = q.k * q.in % 32 ? 2 : q.k * q.in % GEMM_ROW_BYTES != 0;
-    if (begins_askew > q.askew_a) q.askew_a = begins_askew;
-    if (begins_askew > q.askew_b) q.askew_b = begins_askew;
     return q;
-}
-
-/* The numbers of equal slices that are all of K, each with the largest of them that is no greater. */
-static void list_slices(const struct hewn_gemm_extent *p, uint8_t below[GEMM_MAX_SLICES + 1])
-{
-    below[0] = below[1] = 1;
-    for (uint32_t s = 2; s <= GEMM_MAX_SLICES; s++)
-        below[s] = slice_k(p, s) * s == p->k ? (uint8_t)s : below[s - 1];
 }
 
 static uint64_t tiles_of(const struct hewn_gemm_kernel *k, uint64_t m, uint64_t n)
@@ -930,32 +922,30 @@ static double combine_cost(const struct hewn_gemm_kernel *k, const struct hewn_g
                : combine + slices * combine_slice + sums / combine_bytes + more;
 }
 
-/* As many slices as occupy all clusters once, and half as many, of those that are all of K; where these are much
- * fewer, also slices that leave some of it. */
+/* As many slices as occupy all clusters once, and half as many; or the fewest whose longest is no longer. */
 static void try_slices(const struct hewn_gemm_kernel *k, uint32_t parts,
                        const struct hewn_gemm_extent *p, int turned, const struct machine *machine,
-                       const uint8_t below[GEMM_MAX_SLICES + 1], struct hewn_gemm_choice *out,
-                       uint32_t *slices)
+                       struct hewn_gemm_choice *out, uint32_t *slices)
 {
     uint64_t most = hewn_gemm_most_slices(k, parts, p->m, p->n, machine->sm_count);
     if (most > p->k * p->in / GEMM_SLICE_BYTES) most = p->k * p->in / GEMM_SLICE_BYTES;
-    const uint32_t whole = below[most];
     /* of a k-block, at least */
     const double block = k->few || k->fitted || k->tmem_columns
                              ? 0
                              : multiply_of(k, p, (double)k->tile_m * k->tile_n) * few_clock;
-    const uint32_t tries[] = {whole, below[whole / 2], 4 * whole < 3 * most ? (uint32_t)most : 1};
-    for (int i = 0; i < 3; i++) {
-        uint32_t s = tries[i];
-        if (s < 2 || !hewn_gemm_sliceable(p, s)) continue;
-        const uint64_t part = slice_k(p, s);
-        const double after = (part * s < p->k ? rest_start : 0) + combine_cost(k, p, s, turned);
-        const double blocks = (double)ceil_div(part * p->in, (uint64_t)GEMM_ROW_BYTES * parts);
-        if (start - spread_early + blocks * block + after >= out->cost) continue;
+    for (int i = 0; i < 2 && most > 1; i++, most /= 2) {
+        const uint64_t longest = ceil_div(blocks_of(p), most);
+        const uint32_t s = (uint32_t)ceil_div(blocks_of(p), longest);
+        const double after = combine_cost(k, p, s, turned);
+        const double blocks =
+            (double)ceil_div(longest * GEMM_ROW_BYTES, (uint64_t)k->row_bytes * parts);
+        if (start - spread_early + blocks * block + after >= out->cost ||
+            !hewn_gemm_cuts(k, parts, p, s))
+            continue;
         const struct hewn_gemm_extent q = hewn_gemm_slice_extent(p, s);
-        const struct view v = view_of(machine, &q);
+        struct view v = view_of(machine, &q);
         const struct work w = work_of(k, &q);
-        if (w.k_blocks < least_blocks(k, parts)) continue;
+        v.lines = lines(p);
         double c = cost(k, parts, &v, &w, out->cost - after) + after;
         if (c >= out->cost) continue;
         *out = (struct hewn_gemm_choice){k, parts, 0, c};
@@ -977,7 +967,6 @@ uint32_t hewn_gemm_choose_slices(const struct hewn_gemm_choice *whole,
                                  const struct hewn_gemm_extent *problem, uint32_t sm_count,
                                  int clusters, struct hewn_gemm_choice *out)
 {
-    uint8_t below[GEMM_MAX_SLICES + 1] = {0}; /* not listed yet */
     uint32_t slices = 1;
     const uint32_t need = hewn_gemm_slice_extent(problem, 1).need;
     *out = *whole;
@@ -1004,8 +993,7 @@ uint32_t hewn_gemm_choose_slices(const struct hewn_gemm_choice *whole,
                 two * cluster > sm_count) /* no room for two slices */
                 break;
             if (!(k->tried >> (p - 1) & 1)) continue;
-            if (!below[0]) list_slices(problem, below);
-            try_slices(k, p, problem, turn, &machine, below, out, &slices);
+            try_slices(k, p, problem, turn, &machine, out, &slices);
         }
     }
     return turn && slices > 1 ? HEWN_GEMM_TURNED + slices : slices;

@@ -67,12 +67,17 @@ enum {
     GEMM_SLICE_BYTES = 512 /* of a row of K that slices have at least, where they are chosen */
 };
 
-/* The problem of a slice where K is cut into so many, as hewn_gemm_desc has them: a batch of them with sums of f32. */
+/* The problem of slices where K is cut into so many, as hewn_gemm_desc has them: a batch of the longest, with sums of
+ * f32. */
 struct hewn_gemm_extent hewn_gemm_slice_extent(const struct hewn_gemm_extent *problem,
                                                uint32_t slices);
 
 /* Whether K can be cut into so many slices. */
 int hewn_gemm_sliceable(const struct hewn_gemm_extent *problem, uint32_t slices);
+
+/* Whether K has k-blocks enough for so many slices of so many parts of a kernel. */
+int hewn_gemm_cuts(const struct hewn_gemm_kernel *kernel, uint32_t parts,
+                   const struct hewn_gemm_extent *problem, uint32_t slices);
 
 /* Slices of a product of m x n that occupy all clusters of such a kernel once; at most GEMM_MAX_SLICES. */
 uint32_t hewn_gemm_most_slices(const struct hewn_gemm_kernel *kernel, uint32_t parts, uint64_t m,

@@ -1,6 +1,6 @@
 /*
- * Products whose K is cut into slices: a plan of a batch of slices, whose sums of f32 go to the workspace, and
- * the kernel that adds them up (ptx/inc/gemm_combine.inc).
+ * Products whose K is cut into slices of whole k-blocks (ptx/inc/slices.inc): a plan of a batch of slices, whose sums of
+ * f32 go to the workspace, and the kernel that adds them up (ptx/inc/gemm_combine.inc).
  */
 #include "gemm.h"
 
@@ -37,9 +37,7 @@ struct gemm_slices {
         turned;           /* turned: HEWN_GEMM_TURNED where they are of the transpose of D, or 0 */
     int must;             /* the description names them, so a run brings a workspace */
     hewn_gemm_plan *plan; /* of the slices */
-    hewn_gemm_plan *rest; /* of what equal slices leave of K; NULL: nothing */
-    uint64_t rest_a, rest_b, rest_d; /* bytes before it in A, B and the workspace */
-    uint64_t bytes;                  /* of the workspace */
+    uint64_t bytes;       /* of the workspace */
     const struct hewn_loaded *combine;
     struct combine_scalars scalars; /* without addresses and factors */
     hewn_cu_launch_attribute overlap;
@@ -51,22 +49,22 @@ _Static_assert(offsetof(struct combine_scalars, beta) + 4 == GEMM_COMBINE_PARAM_
 
 /* ---- the plan -- */
 
-/* Names, and rows of a slice, of its problem. Its scales and what follows the sums are the combine kernel's. */
+/* The slices: a batch of problems with the one A and the one B. The combine kernel has the scales and what follows the
+ * sums. */
 static hewn_gemm_desc slice_desc(const hewn_gemm_plan *plan, const hewn_gemm_desc *d,
                                  const struct hewn_gemm_choice *choice, uint32_t turned,
-                                 uint32_t slices, int64_t k)
+                                 uint32_t slices)
 {
     const int one = turned ? GEMM_B : GEMM_A, other = GEMM_A + GEMM_B - one;
     const struct gemm_operand *a = &plan->operands[one], *b = &plan->operands[other];
     const int in_b = d->in_b ? d->in_b : d->in, majors[] = {d->major_a, d->major_b};
     int64_t in = (int64_t)a->element, m = turned ? d->n : d->m, n = turned ? d->m : d->n;
-    int64_t lda = (int64_t)a->pitch / in, ldb = (int64_t)b->pitch / in;
     int64_t ldd = (n + SUMS_OF_ROW - 1) / SUMS_OF_ROW * SUMS_OF_ROW;
     return (hewn_gemm_desc){
         .struct_size = sizeof(hewn_gemm_desc),
         .m = m,
         .n = n,
-        .k = k,
+        .k = d->k,
         .batch = slices,
         .in = turned ? in_b : d->in,
         .in_b = turned ? d->in : in_b,
@@ -75,32 +73,14 @@ static hewn_gemm_desc slice_desc(const hewn_gemm_plan *plan, const hewn_gemm_des
         .major_b = majors[other],
         .accumulate = d->accumulate,
         .parts = choice->parts,
-        .lda = lda,
-        .ldb = ldb,
+        .lda = (int64_t)a->pitch / in,
+        .ldb = (int64_t)b->pitch / in,
         .ldd = ldd,
-        .stride_a = majors[one] == HEWN_MAJOR_MN ? k * lda : k,
-        .stride_b = majors[other] == HEWN_MAJOR_MN ? k * ldb : k,
         .stride_d = ldd * m,
         .variant = choice->kernel->variant,
         .slices = 1,
         .constant_b = turned ? 0 : d->constant_b,
     };
-}
-
-/* The product of the last rows of K, whose sums lie behind the slices'. */
-static int plan_rest(struct gemm_slices *s, const hewn_gemm_plan *plan, const hewn_gemm_desc *d,
-                     const struct hewn_gemm_choice *choice, const hewn_gemm_desc *slice,
-                     hewn_context *context, hewn_error *err)
-{
-    const struct gemm_operand *o = plan->operands;
-    /* The slices' kernel, so that the bits follow from its name, whatever the number of SMs. */
-    const struct hewn_gemm_choice same = {choice->kernel, 1, 0, 0};
-    const hewn_gemm_desc rest =
-        slice_desc(plan, d, &same, s->turned, 1, d->k - slice->k * s->count);
-    s->rest_a = (uint64_t)(slice->stride_a * s->count) * o[GEMM_A].element;
-    s->rest_b = (uint64_t)(slice->stride_b * s->count) * o[GEMM_B].element;
-    s->rest_d = (uint64_t)(slice->stride_d * s->count) * SUM_BYTES;
-    return hewn_gemm_plan_create(context, &rest, &s->rest, err);
 }
 
 /* Lanes of a quad: as many as there are loads for. */
@@ -122,7 +102,7 @@ static int plan_combine(struct gemm_slices *s, const hewn_gemm_plan *plan,
     c->m = (uint32_t)slice->m;
     c->n = (uint32_t)slice->n;
     c->turned = s->turned != 0;
-    c->slices = s->count + (s->rest != NULL);
+    c->slices = s->count;
     c->groups = lanes_of(c->slices);
     c->out_type = (uint32_t)plan->out;
     s->bytes = c->part_slice * c->slices;
@@ -194,9 +174,8 @@ static int check_slices(const hewn_gemm_desc *d, const struct hewn_gemm_extent *
         return hewn_fail(err, HEWN_ERR_LIMIT, "slices: %u is not 1, but align is %u, not %d",
                          d->slices, d->align, GEMM_ALIGN);
     return hewn_fail(err, HEWN_ERR_ARGUMENT,
-                     "slices: k = %lld cannot be cut into %u slices whose rows begin at multiples "
-                     "of %d B",
-                     (long long)d->k, count_of(d->slices), GEMM_ALIGN);
+                     "slices: k = %lld is too short to be cut into %u slices of whole k-blocks",
+                     (long long)d->k, count_of(d->slices));
 }
 
 /* Whether the device has the kernel that adds up slices. */
@@ -218,8 +197,18 @@ static int choose_for(const hewn_gemm_plan *plan, const struct hewn_gemm_extent 
 {
     const hewn_context *context = plan->context;
     const struct hewn_gemm_extent slice = hewn_gemm_slice_extent(extent, slices);
-    return hewn_gemm_choose(plan->kernel->target, variant, parts, &slice,
-                            (uint32_t)context->info.sm_count, has_clusters(context), choice, err);
+    int status =
+        hewn_gemm_choose(plan->kernel->target, variant, parts, &slice,
+                         (uint32_t)context->info.sm_count, has_clusters(context), choice, err);
+    if (status || hewn_gemm_cuts(choice->kernel, choice->parts, extent, count_of(slices)))
+        return status;
+    if (choice->parts > 1 && !parts)
+        return choose_for(plan, extent, slices, variant, 1, choice, err);
+    return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                     "slices: kernel %s with %u parts cannot cut k = %llu into %u slices of whole "
+                     "k-blocks",
+                     choice->kernel->variant, choice->parts, (unsigned long long)extent->k,
+                     count_of(slices));
 }
 
 /* The table's slices, where it has some that can compute this; else 1. */
@@ -268,11 +257,9 @@ int hewn_gemm_slices_create(hewn_gemm_plan *plan, hewn_context *context, const h
     if (!s) return hewn_fail(err, HEWN_ERR_MEMORY, "out of host memory for the plan");
     s->turned = count & HEWN_GEMM_TURNED;
     s->count = count = count_of(count);
-    const int64_t k = (int64_t)hewn_gemm_slice_extent(extent, count).k;
-    const hewn_gemm_desc slice = slice_desc(plan, d, &choice, s->turned, count, k);
+    const hewn_gemm_desc slice = slice_desc(plan, d, &choice, s->turned, count);
     s->must = d->slices != 0;
-    status = hewn_gemm_plan_create(context, &slice, &s->plan, err);
-    if (!status && k * count < d->k) status = plan_rest(s, plan, d, &choice, &slice, context, err);
+    status = hewn_gemm_slices_plan(context, &slice, &s->plan, err);
     if (!status) status = plan_combine(s, plan, &slice, context, err);
     if (!status)
         plan->slices = s;
@@ -283,10 +270,7 @@ int hewn_gemm_slices_create(hewn_gemm_plan *plan, hewn_context *context, const h
 
 void hewn_gemm_slices_destroy(struct gemm_slices *slices)
 {
-    if (slices) {
-        hewn_gemm_plan_destroy(slices->plan);
-        hewn_gemm_plan_destroy(slices->rest);
-    }
+    if (slices) hewn_gemm_plan_destroy(slices->plan);
     free(slices);
 }
 
@@ -363,9 +347,5 @@ int hewn_gemm_slices_run(const hewn_gemm_plan *plan, const hewn_gemm_args *a,
                            .d = a->workspace};
     int status = check_workspace(plan, a, err);
     if (!status) status = hewn_gemm_plan_run(s->plan, &part, stream, err);
-    part.a += s->rest_a;
-    part.b += s->rest_b;
-    part.d += s->rest_d;
-    if (!status && s->rest) status = hewn_gemm_plan_run(s->rest, &part, stream, err);
     return status ? status : launch_combine(plan, a, scalars, stream, err);
 }

@@ -56,22 +56,27 @@ static void few_lanes_case(struct gemm_case *g, int index)
 }
 
 /* Slices of K, with and without parts, of each type and major; ends of rows of the sums and of K, one to eight
- * lanes of a quad, and something behind the sums. Then K of no equal slices, and rows of any length. */
+ * lanes of a quad, and something behind the sums. Slices that differ by a k-block, more tiles than CTAs, rows of any
+ * length. */
 struct slice_shape {
     int64_t m, n, k;
     const char *variant;
     uint32_t parts, slices;
 };
 static const struct slice_shape slice_shapes[] = {
-    {100, 72, 1024, "split", 1, 2},   {65, 129, 1040, "flat", 2, 5},
-    {1, 1, 520, "narrow", 1, 5},      {130, 66, 4096, "128x96n", 2, 16},
-    {16, 16, 4096, "few", 2, 8},      {33, 257, 768, "few", 1, 3},
-    {129, 127, 576, "128x128", 3, 4}, {200, 30, 8192, "split", 1, 64},
-    {7, 300, 2112, "64x256m", 1, 33}, {64, 64, 640, "plain", 1, 10},
-    {90, 1030, 336, "pair", 1, 7},    {300, 500, 512, "wide", 1, 2},
-    {90, 130, 1043, "128x96", 2, 3},  {33, 100, 777, "few", 2, 5},
-    {184, 116, 2391, "odd64", 2, 4},  {129, 250, 1046, "odd128", 1, 3},
-    {70, 300, 999, "odd256", 1, 2},   {64, 101, 901, "loose", 1, 7}};
+    {100, 72, 1024, "split", 1, 2},     {65, 129, 1040, "flat", 2, 5},
+    {1, 1, 520, "narrow", 1, 5},        {130, 66, 4096, "128x96n", 2, 16},
+    {16, 16, 4096, "few", 2, 8},        {33, 257, 768, "few", 1, 3},
+    {129, 127, 800, "128x128", 3, 4},   {200, 30, 8192, "split", 1, 64},
+    {7, 300, 2112, "64x256m", 1, 33},   {64, 64, 640, "plain", 1, 10},
+    {90, 1030, 336, "pair", 1, 6},      {130, 300, 456, "pair", 1, 3},
+    {90, 130, 1043, "128x96", 2, 3},    {33, 100, 777, "few", 2, 5},
+    {184, 116, 2391, "odd64", 2, 4},    {129, 250, 1046, "odd128", 1, 3},
+    {70, 300, 999, "odd256", 1, 2},     {64, 101, 901, "loose", 1, 7},
+    {130, 70, 840, "odd64", 1, 4},      {129, 100, 1160, "odd128", 3, 3},
+    {40, 200, 1131, "oddfew", 2, 4},    {70, 50, 500, "odd16x16", 2, 3},
+    {70, 100, 460, "odd32x32", 1, 7},   {130, 70, 520, "64x64-2x2", 1, 3},
+    {140, 70, 700, "128xany-2x1", 2, 3}};
 static const struct slice_shape blackwell_slices[] = {
     {100, 72, 1024, "128x64", 1, 2}, {65, 129, 1040, "128x128", 1, 5},
     {1, 1, 520, "pair128", 1, 5},    {300, 500, 512, "pair", 1, 2},
@@ -102,7 +107,7 @@ static void slice_case(struct gemm_case *g, const struct slice_shape *list, int 
     s->variant = list[shape].variant;
     s->parts = list[shape].parts, s->slices = list[shape].slices;
     const bool odd = variant[0] == 'o', loose = odd || !strcmp(variant, "loose");
-    const bool eight = turn == 2 && strcmp(variant, "wide") != 0 && !odd;
+    const bool eight = turn == 2 && !strstr(variant, "any") && !odd;
     if (eight) s->k *= 2;
     s->in = eight ? formats[mix / 2 % 2] : mix % 2 ? HEWN_F16 : HEWN_BF16;
     s->in_b = eight ? formats[mix % 2] : 0;

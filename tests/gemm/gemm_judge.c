@@ -107,25 +107,24 @@ static double run_of_8(const struct rows *r, int64_t j, int64_t k, int64_t first
     return sum;
 }
 
-/* One element's sum of 8-bit products and T. Parts are those of each slice of K; what equal slices leave of K
- * has one. */
+/* One element's sum of 8-bit products and T. Parts of slices of K are whole blocks. */
 static double sum_of_8(const struct gemm_case *g, const struct operands *o, const struct rows *r,
                        int64_t j, double *bound)
 {
-    const uint32_t slices = o->slices % HEWN_GEMM_TURNED, all = o->parts * slices;
-    const int64_t k = g->desc.k, slice = slices > 1 ? k / slices / 16 * 16 : k;
+    const int64_t slices = o->slices % HEWN_GEMM_TURNED, parts = o->parts, k = g->desc.k;
+    const int64_t blocks = (k + PROMOTED - 1) / PROMOTED;
     double sum = 0;
     *bound = 0;
-    for (uint32_t p = 0; p < all + (slice * slices < k); p++) {
-        const int64_t parts = p < all ? o->parts : 1, part = p % parts;
-        const int64_t before = p / o->parts * slice, rows = p < all ? slice : k - before;
-        const int64_t blocks = (rows + PROMOTED - 1) / PROMOTED;
-        const int64_t first = blocks * part / parts, end = blocks * (part + 1) / parts;
+    for (int64_t p = 0; p < slices * parts; p++) {
+        const int64_t slice = p / parts, part = p % parts, longer = blocks % slices;
+        const int64_t begin = blocks / slices * slice + (slice < longer ? slice : longer);
+        const int64_t count = blocks / slices + (slice < longer);
+        const int64_t first = begin + count * part / parts;
+        const int64_t end = begin + count * (part + 1) / parts;
         const int64_t step = g->desc.accumulate == HEWN_ACCUMULATE_FULL ? 1 : end - first;
         for (int64_t x = first; x < end; x += step) {
             const int64_t last = (x + step) * PROMOTED;
-            sum += run_of_8(r, j, k, before + x * PROMOTED, before + (last < rows ? last : rows),
-                            bound);
+            sum += run_of_8(r, j, k, x * PROMOTED, last < k ? last : k, bound);
             *bound += 0x1p-24 * (fabs(sum) + *bound);
         }
     }

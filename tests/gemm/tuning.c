@@ -106,8 +106,10 @@ static void check_lines(struct device *dev)
                hopper ? "split/2*3" : NULL);
     check_line(dev, "one slice", "%s %d bf16 bf16 bf16 k k full 1 40 96 600 plain/1*1 1",
                "plain/1");
-    check_line(dev, "slices and a rest that are too many",
-               "%s %d bf16 bf16 bf16 k k full 1 40 96 600 split/1*64 1", NULL);
+    check_line(dev, "more slices than k-blocks",
+               "%s %d bf16 bf16 bf16 k k full 1 40 96 600 split/1*11 1", NULL);
+    check_line(dev, "more parts than k-blocks of a slice",
+               "%s %d bf16 bf16 bf16 k k full 1 40 96 600 split/3*4 1", NULL);
     check_line(dev, "more slices than there can be",
                "%s %d bf16 bf16 bf16 k k full 1 40 96 600 split/1*75 1", NULL);
     check_line(dev, "slices of a kernel without sums in f32",

@@ -131,11 +131,12 @@ static void gemm_strides(hewn_context *context)
     BAD_GEMM(d.slices = 193, HEWN_ERR_ARGUMENT, "slices: 193 is not in 0..64");
     BAD_GEMM(d.slices = 258, HEWN_ERR_ARGUMENT, "slices: 258 is not in 0..64");
     BAD_GEMM(d.slices = HEWN_GEMM_TURNED + 9, HEWN_ERR_ARGUMENT,
-             "slices: k = 64 cannot be cut into 9 slices whose rows begin at multiples of 16 B");
-    BAD_GEMM(d.slices = 9, HEWN_ERR_ARGUMENT,
-             "slices: k = 64 cannot be cut into 9 slices whose rows begin at multiples of 16 B");
-    BAD_GEMM(d.slices = 16, HEWN_ERR_ARGUMENT, "cannot be cut into 16 slices");
-    BAD_GEMM((d.slices = 64, d.k = 520), HEWN_ERR_ARGUMENT, "cannot be cut into 64 slices");
+             "slices: k = 64 is too short to be cut into 9 slices of whole k-blocks");
+    BAD_GEMM(d.slices = 2, HEWN_ERR_ARGUMENT,
+             "slices: k = 64 is too short to be cut into 2 slices of whole k-blocks");
+    BAD_GEMM((d.slices = 10, d.k = 520), HEWN_ERR_ARGUMENT, "be cut into 10 slices");
+    BAD_GEMM((d.slices = 4, d.parts = 3, d.k = 520, d.variant = "split"), HEWN_ERR_ARGUMENT,
+             "slices: kernel split with 3 parts cannot cut k = 520 into 4 slices");
     BAD_GEMM((d.slices = 2, d.batch = 3, d.stride_a = d.stride_b = 12800, d.stride_d = 20000),
              HEWN_ERR_LIMIT, "slices: 2 is not 1, but batch is 3");
     BAD_GEMM((d.slices = 2, d.align = 2), HEWN_ERR_LIMIT,
