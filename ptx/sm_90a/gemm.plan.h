@@ -9,8 +9,8 @@
  *   plain   | 128 x 256    | one CTA                                   | drivers without clusters
  *   pair    | 128 x 256    | two, one below the other: half of B each  | large products
  *   wide    | 256 x 192    | two, side by side: half of A each         | the largest, 16-bit inputs
- *   small   | 128 x 128    | two, side by side: half of A each         | smaller ones
- *   narrow  | 128 x  64    | two, side by side: half of A each         | still smaller ones
+ *   small   | 128 x 128    | two, side by side: half of A each         | smaller ones, MN-major
+ *   narrow  | 128 x  64    | two, side by side: half of A each         | still smaller ones, MN-major
  *   split   | 128 x  64    | parts of K                                | few tiles, long K
  *   flat    |  64 x 128    | parts of K                                | the same with m <= 64
  *   loose   | 128 x  64    | parts of K                                | rows of any length
@@ -193,14 +193,14 @@
 #define SM90A_GEMM_GROUP_N(v) \
     (SM90A_GEMM_TILE_M(v) * SM90A_GEMM_TILE_N(v) / 2 / SM90A_GEMM_GROUP_M(v))
 
-/* Sums of 128 rows leave no room for those that are promoted. A kernel that shares loads as `mode` says
- * has no code for MN-major operands: boxes of 64 rows do not divide its tiles. */
+/* Sums of 128 rows leave no room for those that are promoted; small and narrow are left to MN-major operands, which
+ * have no 8 bits. A kernel that shares loads as `mode` says has no code for them: boxes of 64 rows do not divide its tiles. */
 #define SM90A_GEMM_CAN(v)                                                                  \
     (SM90A_GEMM_ODD(v) ? GEMM_CAN_FINISH | GEMM_CAN_MN                                     \
      : SM90A_GEMM_KINDS(v) & GEMM_KINDS_GLU                                                \
          ? GEMM_CAN_FINISH | GEMM_CAN_GLU                                                  \
          : GEMM_CAN_FINISH | (SM90A_GEMM_SHARES(v) ? 0 : GEMM_CAN_MN) |                    \
-               (SM90A_GEMM_GROUP_M(v) == 64 && !SM90A_GEMM_FITTED(v) ? GEMM_CAN_FP8 : 0) | \
+               (SM90A_GEMM_PAIR_N(v) == 1 && !SM90A_GEMM_FITTED(v) ? GEMM_CAN_FP8 : 0) |   \
                (SM90A_GEMM_KINDS(v) & GEMM_KINDS_TYPES ? GEMM_CAN_KINDS | GEMM_CAN_SCALES : 0))
 
 /* FITTED: the plan decides the rows of an anyx128 tile, the columns of a 128xany tile: `columns`, a multiple of
