@@ -1,6 +1,6 @@
 /*
  * What the files runtime/gemm*.c share. gemm_check.c turns a description into operands in bytes,
- * gemm_kernels.c chooses a kernel, gemm_few.c the tiles of few rows, gemm.c makes a plan of both,
+ * gemm_cost.c chooses a kernel, gemm_few.c the tiles of few rows, gemm.c makes a plan of both,
  * gemm_run.c launches it, gemm_slices.c makes a plan of slices of K. What the kernels expect is in
  * ptx/inc/gemm.plan.h and the plan header of each
  * target.

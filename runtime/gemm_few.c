@@ -244,7 +244,7 @@ void hewn_gemm_few_shape(const struct hewn_gemm_extent *p, uint32_t few, uint32_
 }
 
 /*
- * Cycles, as gemm_kernels.c counts them. Of a tile of w columns, with m rows of A, and `passes` tiles an SM:
+ * Cycles, as gemm_cost.c counts them. Of a tile of w columns, with m rows of A, and `passes` tiles an SM:
  *   load   = w * column * stretch of B + m * row * stretch of A    a k-block's copies
  *   block  = sqrt(work^2 + load^2)    a k-block, work: barriers and products, promoted ones of a CTA alone on
  *            its SM chunk by chunk; of `oddfew`, which copies with the warps that multiply, work + load of a

@@ -16,7 +16,7 @@ struct hewn_gemm_few {
 void hewn_gemm_few_shape(const struct hewn_gemm_extent *problem, uint32_t few, uint32_t parts,
                          uint32_t sm_count, struct hewn_gemm_few *out);
 
-/* SM cycles, as gemm_kernels.c counts them. */
+/* SM cycles, as gemm_cost.c counts them. */
 double hewn_gemm_few_cost(const struct hewn_gemm_extent *problem, uint32_t few, uint32_t parts,
                           uint32_t sm_count);
 

@@ -91,6 +91,8 @@ uint32_t hewn_gemm_choose_slices(const struct hewn_gemm_choice *whole,
 
 /* All of them, of every target. */
 const struct hewn_gemm_kernel *hewn_gemm_kernels(size_t *count);
+/* Those of a target, one behind another; none: it is not known. */
+const struct hewn_gemm_kernel *hewn_gemm_kernels_of(const char *target, size_t *count);
 
 /* k of a k-block of elements of that many bytes. */
 uint32_t hewn_gemm_tile_k(const struct hewn_gemm_kernel *kernel, uint64_t element);
@@ -99,7 +101,7 @@ uint32_t hewn_gemm_tile_k(const struct hewn_gemm_kernel *kernel, uint64_t elemen
  * estimate, where no driver is asked. */
 uint32_t hewn_gemm_clusters(uint32_t sm_count, uint32_t cluster);
 
-/* The kernel and the parts that cost least on `sm_count` SMs (gemm_kernels.c has the formula), among
+/* The kernel and the parts that cost least on `sm_count` SMs (gemm_cost.c has the formula), among
  * the target's variants, or of the one named `variant` unless that is NULL, with `parts` parts unless
  * that is 0. HEWN_ERR_ARGUMENT where nothing fits; the kernel is NULL where the target has none.
  * `clusters` 0: the device cannot launch any, so only kernels that need none. */
