@@ -61,7 +61,7 @@
 
 /* PAIR_M 2: two CTAs multiply one tile together; each has half of its rows and loads half of B's. RASTER_ROWS: rows of
  * tiles that are walked together. B_ATOMS: atoms along n that a tile touches. SIDES: pairs side by side that a cluster
- * can have, except of mw8; they share loads of A. */
+ * can have; they share loads of A. */
 /* clang-format off */
 /*                             TILE_M  N  PAIR_M  STAGES  RASTER_ROWS  B_ATOMS  SIDES */
 #define SM100F_SCALED_128x128  128, 128,       1,      5,          16,       1,     1
@@ -104,9 +104,7 @@
 #define SM100F_SCALED_KIND_WORDS(k, v, a, w)  w
 /* clang-format on */
 
-/* Each CTA makes atoms of its own words of scales, so with words a cluster has one pair. */
-#define SM100F_SCALED_SIDES(v, i) \
-    (SM100F_SCALED_WORDS(i) ? 1 : SM100F_SCALED_FIELD(SIDES, SM100F_SCALED_##v))
+#define SM100F_SCALED_SIDES(v, i) SM100F_SCALED_FIELD(SIDES, SM100F_SCALED_##v)
 
 /* Tiles of 192 columns of pairs: the last column of tiles may have 64 or 128 columns of each pair; boxes of B of half of 64. */
 #define SM100F_SCALED_NARROW_N       64

@@ -229,10 +229,14 @@ static void try_number(struct device *dev, struct quantised_case q, int i)
 void quantised_each(struct device *dev, struct scaled_case (*of_inputs)(int), int inputs,
                     const char *const *variants, int variant_count)
 {
-    for (int i = 0; i < 2 * variant_count; i++) {
-        struct quantised_case q = {.first = of_inputs(i % inputs)};
-        if (i / 2 == variant_count - 1) q.first = of_inputs(i % 3); /* which takes no words */
-        q.first.variant = variants[i / 2];
+    /* The last variant twice: with atoms of scales, then with words. */
+    for (int i = 0; i < 2 * variant_count + 2; i++) {
+        const int v = i / 2 < variant_count ? i / 2 : variant_count - 1;
+        int input = i % inputs;
+        if (i / 2 == variant_count - 1) input = i % 3;
+        if (i / 2 == variant_count) input = inputs - 1 - i % 2;
+        struct quantised_case q = {.first = of_inputs(input)};
+        q.first.variant = variants[v];
         q.first.k = 384;
         try_number(dev, q, i);
     }
