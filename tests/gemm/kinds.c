@@ -392,9 +392,10 @@ static void random_kernel(struct gemm_case *g, bool hopper, struct rng *r)
     } else {
         if (named) s->variant = blackwell[rng_below(r, BLACKWELL)].variant;
         if (is_k_major(s->variant)) s->major_a = s->major_b = HEWN_MAJOR_K;
+        const int64_t blocks = (s->k * (int64_t)hewn_dtype_size(s->in) + 127) / 128; /* of K */
         if (s->batch == 1 && s->in != HEWN_S8 && !(s->with & (ROWS | COLUMNS)) && s->k >= 200 &&
             rng_below(r, 3) == 0)
-            s->slices = 1 + rng_below(r, 8);
+            s->slices = 1 + rng_below(r, (uint32_t)(blocks < 8 ? blocks : 8));
     }
     if (s->variant) s->parts = 1;
 }
