@@ -108,7 +108,7 @@ $(O)/tools/ptxas/%.o: EXTRA := $(sim_include)
 $(O)/tools/mod/%.o $(O)/tools/hewn/%.o: EXTRA := -I$(SRC)/runtime -I$(SRC)/tools/mod -I$(SRC)/tools/sim
 # No launch passes here, except those of groups, and the runtime's size is limited.
 ifeq ($(MODE),rel)
-$(addprefix $(O)/runtime/,gemm_kernels.o gemm_cost.o gemm_tune.o gemm_table.o gemm_check.o gemm_few.o grouped.o w4_choose.o module.o device.o target.o describe.o decode.o): EXTRA := -Os
+$(addprefix $(O)/runtime/,gemm_kernels.o gemm_tune.o gemm_table.o gemm_check.o gemm_few.o grouped.o w4_choose.o module.o device.o target.o describe.o decode.o): EXTRA := -Os
 endif
 
 $(O)/tools/watch/%.o: EXTRA := -I$(SRC)/tools/sim -I$(SRC)/runtime

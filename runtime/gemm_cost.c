@@ -54,7 +54,11 @@ static const double askew = 1.306;        /* rows that begin inside a sector: 5 
 static const double memory_bytes = 2512;  /* a cycle, all SMs: 4.4 TB/s */
 static const double written = 0.9464,
                     askew_written = 2.044; /* a byte of D against one that is read */
-static const double start = 3781, start_cluster = 39.25;
+static const double start = 3781, start_cluster = 39.25, spread_cluster = 34.96;
+/* Of the start: what the launch before hides while no two of their CTAs share a TPC; what spread tiles of 64 rows take
+ * longer. Between two tiles of 256 rows; bytes of memory, a cycle, that come to a CTA. */
+static const double apart_early = 522.1, short_late = 151.6, tall_between = 431.2,
+                    cta_bytes = 57.39;
 static const double late_between = 1907, fill = 265.4, exposed = 1.366;
 static const double read_again = 1.018;
 static const double late_box = 193.3,
@@ -68,25 +72,26 @@ static const double by_loose_element = 3000, by_odd_element = 1969;
 static const double merge = 282.6, merge_part = 449.8; /* of 128 x 64 sums */
 static const double broad = 413.8, broad_part = 59.99,
                     exchange = 16.26; /* of more, through the rings; bytes a cycle into an SM */
-static const double other_lines = 0.3644, two_lines = 0.4091;
-static const double short_product = 85.26, spread_start = 7.963, spread_waves = 0.9998,
-                    spread_early = 637.5; /* tiles that are spread */
+static const double other_lines = 0.4533, two_lines = 0.4527,
+                    fit_lines = 0.293; /* of rows in two lines */
+static const double short_product = 64.33, spread_start = 7.963, spread_waves = 0.9998,
+                    spread_early = 929.1; /* tiles that are spread */
 /* Of kernels with fitted tiles: the tensor cores, a k-block, results a cycle, what lies between two tiles, adding
  * up parts, a CTA of the cluster, start, and how long CTAs wait for each other, against other kernels. */
-static const double fit_mma = 0.7913, fit_beside = 176.9, fit_area = 15.54,
-                    fit_exchanged_area = 9.705, fit_fill = 486.2, fit_exposed = 1.809,
+static const double fit_mma = 0.7672, fit_beside = 150, fit_area = 14.07,
+                    fit_exchanged_area = 9.011, fit_fill = 486.2, fit_exposed = 2.102,
                     fit_broad = 861.2, fit_broad_part = 128.8, fit_exchange = 18.41,
                     fit_pair = 56.39, fit_early = 30.61, fit_drag = 0.1516;
 static const double promote_wide = 1.236, promote = 1.32; /* 8-bit sums, promoted; the ledger */
 /* A row's cycles, against row_cycles: while no two CTAs share a TPC; more of it, while all SMs fetch. */
-static const double alone = 0.7055, crowd = 0.364;
+static const double alone = 0.9327, crowd = 0.4824;
 static const double few_clock = 0.8923; /* cycles where few SMs work, which run at 1.98 GHz */
 static const double cache = 62e6;       /* bytes of a wave: what L2 keeps for the next */
 /* Of a cycle of the tensor cores, a row into an SM, a byte of memory. */
 static const double mma_power = 0.3629, row_power = 0.396, byte_power = 0.005316,
                     power_hinders = 0.2537;
 /* What makes the CTAs of a tile, or of a pair, wait for each other; in a loop of drag_blocks, half as much. */
-static const double part_drag = 0.04178, pair_drag = 0.02862, wave_drag = 0.02176,
+static const double part_drag = 0.04395, pair_drag = 0.02916, wave_drag = 0.02176,
                     drag_blocks = 49.37;
 static const double narrow = 8192; /* results of a tile whose parts add up in memory of their own */
 static const double loose_row = 35.6; /* a row through registers */
@@ -344,7 +349,8 @@ static double rows_of(const struct hewn_gemm_kernel *k, const struct view *v, ui
     double rows =
         fetch(k->tile_m, k->pair_n, (double)p->m, c->tiles_m * k->pair_m, c->waves, p->askew_a) +
         fetch(k->tile_n, k->pair_m, (double)p->n, c->tiles_n * k->pair_n, c->waves, p->askew_b);
-    if (!k->odd) rows *= 1 + (k->fetches ? two_lines : other_lines) * v->lines;
+    if (!k->odd)
+        rows *= 1 + (k->fitted ? fit_lines : k->fetches ? two_lines : other_lines) * v->lines;
     if (parts > 1 && !k->fitted && k->tile_m * k->tile_n <= narrow) rows *= parts_row;
     if (k->odd) return larger(rows * odd_fetch, shift(k, p));
     return k->can & GEMM_CAN_LOOSE ? loose(k, p, rows) : rows;
@@ -398,6 +404,7 @@ static double run_of(const struct hewn_gemm_kernel *k, uint32_t parts, const str
     double run, between = k->fitted ? fit_fill + epilogue * fit_exposed : fill + epilogue * exposed;
     if (area >= 128 * 192 && p->out == 2 && !k->exchanged && !k->fitted)
         between = late_between + (k->odd ? 0 : late_box * larger(0, late_boxes - blocks));
+    if (k->tile_m == 256 && !k->fitted) between += tall_between;
     if (k->odd || k->can & GEMM_CAN_LOOSE) {
         run = blocks * larger(multiply, rows);
         if (k->odd) run += odd_tile + odd_cta * (c->waves > 1 ? c->clusters : rest);
@@ -435,6 +442,9 @@ static double cost_of(const struct hewn_gemm_kernel *k, uint32_t parts, const st
              waves = w->tiles <= clusters ? 1 : ceil_div(w->tiles, clusters);
     double blocks = (double)(parts > 1 ? ceil_div(w->k_blocks, parts) : w->k_blocks);
     double begin = start - (k->fitted ? fit_early : k->fetches ? spread_early : 0);
+    if (w->tiles <= v->machine->apart[size] && !(k->can & GEMM_CAN_LOOSE)) begin -= apart_early;
+    if (k->fetches && !k->fitted && k->tile_m == 64) begin += short_late;
+    if (pair * parts > 1) begin += k->fetches ? spread_cluster : start_cluster;
     double epilogue = epilogue_of(k, p, parts), add_up = least_add_up(k, parts, area);
     double products = (double)waves * blocks * w->multiply * few_clock * spread_waves;
     double left = enough - begin - epilogue - (parts > 1 ? (double)waves * add_up : 0);
@@ -454,8 +464,9 @@ static double cost_of(const struct hewn_gemm_kernel *k, uint32_t parts, const st
     if (area > narrow || k->fitted)
         add_up += exchanged(k, parts) / (k->fitted ? fit_exchange : exchange);
     run *= 1 + drag(parts, pair, waves, blocks) * (k->fitted ? fit_drag : 1);
-    double time = begin + (pair * parts > 1 ? start_cluster : 0) +
-                  both(run, bytes / memory_bytes, memory_hinders) + epilogue +
+    const double ctas = smaller((double)w->tiles, (double)clusters) * pair * parts;
+    const double reached = smaller(memory_bytes, ctas * cta_bytes);
+    double time = begin + both(run, bytes / reached, memory_hinders) + epilogue +
                   (parts > 1 ? c.waves * add_up : 0);
     if (time > enough) return DBL_MAX;
     return both(time, power(k, p, &c, bytes, sm_count), power_hinders);
@@ -483,7 +494,9 @@ static double fit(const struct hewn_gemm_kernel *k, uint32_t parts, const struct
         uint32_t side = (uint32_t)ceil_div(ceil_div(extent, tiles * along), unit) * unit;
         if (side < SM90A_GEMM_FIT_LEAST(parts))
             side = (uint32_t)ceil_div(SM90A_GEMM_FIT_LEAST(parts), unit) * unit;
-        if (start - fit_early + (double)waves * blocks * multiply_of(k, p, 128.0 * side) >= least)
+        if (start - fit_early - (waves > 1 ? 0 : apart_early) +
+                (double)waves * blocks * multiply_of(k, p, 128.0 * side) >=
+            least)
             continue;
         struct hewn_gemm_kernel q = *k;
         *(ex ? &q.tile_m : &q.tile_n) = side;
@@ -510,7 +523,7 @@ double hewn_gemm_fit(const struct hewn_gemm_kernel *k, uint32_t parts,
 /* Fitted tiles must be this much better by the model: at 12 shapes where they were not, they took 3 % longer than the
  * other kernels (ptx/sm_90a/LEDGER.md, "Tiles whose side the plan decides"). With parts of K, whose rivals take longer
  * than the model says, 2 % is enough. */
-static const double fit_margin = 1.05, fit_parts_margin = 1.02;
+static const double fit_margin = 1.07, fit_parts_margin = 1.02;
 
 static double cost(const struct hewn_gemm_kernel *k, uint32_t parts, const struct view *v,
                    const struct work *w, double enough)
@@ -587,8 +600,8 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
 
 /* The kernel that adds up slices: start, loads and stores; a slice; its reads from L2, bytes a cycle; what it takes
  * longer for those of the transpose. On sm_100f by the simulator's model; there fewer than four slices take as long. */
-static const double combine = 1980, combine_slice = 62, combine_bytes = 2380;
-static const double combine_turned = 600, combine_turned_bytes = 3970;
+static const double combine = 2187, combine_slice = 52.08, combine_bytes = 2634;
+static const double combine_turned = 697.1, combine_turned_bytes = 3359;
 static const double blackwell_combine = 4400, blackwell_combine_bytes = 1725;
 static const double few_bytes = 3100; /* of memory, a cycle, that `few` is said to reach */
 
@@ -684,7 +697,7 @@ static void try_slices(const struct hewn_gemm_kernel *k, uint32_t parts,
         const double after = combine_cost(k, p, s, turned);
         const double blocks =
             (double)ceil_div(longest * GEMM_ROW_BYTES, (uint64_t)k->row_bytes * parts);
-        if (start - spread_early + blocks * block + after >= out->cost ||
+        if (start - spread_early - apart_early + blocks * block + after >= out->cost ||
             !hewn_gemm_cuts(k, parts, p, s))
             continue;
         const struct hewn_gemm_extent q = hewn_gemm_slice_extent(p, s);
@@ -705,7 +718,7 @@ static double least_of_slices(const struct hewn_gemm_kernel *k, const struct hew
     double m = (double)p->m, n = (double)p->n, row = (double)p->k * p->in;
     double products = p->m > SM90A_FEW_ROWS ? m * n * row / 4096 / sm_count : 0;
     double run = larger(products * mma_inefficiency * few_clock, (m + n) * row / few_bytes);
-    return start - spread_early + run + combine_cost(k, p, 2, 0);
+    return start - spread_early - apart_early + run + combine_cost(k, p, 2, 0);
 }
 
 uint32_t hewn_gemm_choose_slices(const struct hewn_gemm_choice *whole,
