@@ -696,6 +696,25 @@ static const char order_body[] = "atom.global.add.u32 %r1, [%d0+8192], 1;\n"
                                  "atom.global.add.u32 %r1, [%d0+8192], 1;\n"
                                  "st.global.u32 [%d1+1024], %r1;\n";
 
+/* A function takes 5000 bytes at a time, which are free again when it has returned; likewise what is restored. */
+static void test_stack(void)
+{
+    struct trial t = {
+        .shared = ".func (.reg .b32 o) sum (.reg .b32 n) { .reg .b64 %a; alloca.u64 %a, 5000;\n"
+                  "st.local.u32 [%a+4996], n; add.u32 o, n, 1; ret; }\n",
+        .body = "alloca.u64 %d3, 40, 32; st.local.u32 [%d3], %r0; stacksave.u64 %d4;\n"
+                "mov.u32 %r1, 0; cvt.u64.u32 %d2, %r0; add.u64 %d2, %d2, 9000;\n"
+                "A: call (%r1), sum, (%r1); alloca.u64 %d6, %d2; st.local.u32 [%d6+8996], %r1;\n"
+                "stackrestore.u64 %d4; setp.lt.u32 %p0, %r1, 50; @%p0 bra A;\n"
+                "ld.local.u32 %r3, [%d3]; cvt.u32.u64 %r4, %d3; and.b32 %r4, %r4, 31;\n"
+                "add.u32 %r1, %r1, %r3; add.u32 %r1, %r1, %r4; st.global.u32 [%d1], %r1;\n"};
+    if (!test_case("alloca, stacksave, stackrestore; more than there is")) return;
+    expect_clean(&t);
+    for (uint32_t i = 0; i < 32; i++) CHECK_INT(out[i], 50 + i);
+    t = (struct trial){.body = "alloca.u64 %d3, 17000;\n"};
+    expect_finding(&t, 714, "oob", "", NULL, 1);
+}
+
 static void test_seeds(void)
 {
     static uint32_t first[512];
@@ -872,6 +891,7 @@ int main(int argc, char **argv)
     test_parity();
     test_bounded();
     test_locks();
+    test_stack();
     test_seeds();
     test_threads();
     test_faults();

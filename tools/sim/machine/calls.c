@@ -7,12 +7,14 @@ struct call_stack {
     struct {
         uint8_t *bytes;
         size_t used, capacity;
+        uint32_t taken;
     } lane[WARP_LANES];
 };
 
 void calls_reset(struct call_stack *stack)
 {
-    for (uint32_t l = 0; stack && l < WARP_LANES; l++) stack->lane[l].used = 0;
+    for (uint32_t l = 0; stack && l < WARP_LANES; l++)
+        stack->lane[l].used = stack->lane[l].taken = 0;
 }
 
 void calls_free(struct call_stack *stack)
@@ -55,4 +57,10 @@ const uint8_t *calls_pop(struct warp *w, uint32_t lane, size_t size)
 
     s->lane[lane].used -= size;
     return s->lane[lane].bytes + s->lane[lane].used;
+}
+
+uint32_t *calls_taken(struct warp *w, uint32_t lane)
+{
+    if (!w->calls) w->calls = calloc(1, sizeof *w->calls);
+    return w->calls ? &w->calls->lane[lane].taken : NULL;
 }

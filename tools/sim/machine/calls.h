@@ -20,4 +20,7 @@ const uint8_t *calls_top(const struct warp *w, uint32_t lane, size_t size);
 /* Takes them off; valid until the next push. The lane has as many. */
 const uint8_t *calls_pop(struct warp *w, uint32_t lane, size_t size);
 
+/* Bytes of its stack that the lane has taken by alloca; NULL when memory is exhausted. */
+uint32_t *calls_taken(struct warp *w, uint32_t lane);
+
 #endif

@@ -13,7 +13,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { HARDWARE_STACK_ERROR = 714, INVALID_PC = 718, LAUNCH_ASSERT = 710 };
+enum { ALLOCA_ALIGN = 8, HARDWARE_STACK_ERROR = 714, INVALID_PC = 718, LAUNCH_ASSERT = 710 };
 
 /* A register, as it is saved. */
 struct saved_slot {
@@ -139,6 +139,7 @@ struct record {
     const struct callee *callee;
     uint64_t frame; /* of the caller */
     uint32_t return_pc;
+    uint32_t taken; /* by alloca, of the caller */
 };
 
 static bool top(const struct warp *w, uint32_t lane, struct record *out)
@@ -264,15 +265,18 @@ static enum step enter(struct warp *w, const struct insn *in, const struct calle
                             .return_pc = (uint32_t)(in - l->kernel->insns) + 1};
     uint64_t frame =
         record.frame + (site->call->caller ? site->call->caller->frame_bytes : e->frame_bytes);
+    uint32_t *taken;
     uint8_t *at;
 
-    if (frame + f->frame_bytes > e->local_bytes)
+    if (frame + f->frame_bytes > (e->taken_at ? e->taken_at : e->local_bytes))
         return sim_fault(w, in, lane, HARDWARE_STACK_ERROR, FIND_OOB, CAUSE_NONE, "",
                          "the call of '%s' needs %u bytes of stack at %llu of %u", f->name,
                          f->frame_bytes, (unsigned long long)frame, e->local_bytes);
     at = calls_push(w, lane, callee->saved_bytes + sizeof record);
     if (!at) return sim_fault(w, in, lane, 2, FIND_OOB, CAUSE_NONE, "", "out of memory for calls");
     save_slots(w, callee, lane, at);
+    taken = calls_taken(w, lane);
+    record.taken = taken ? *taken : 0;
     memcpy(at + callee->saved_bytes, &record, sizeof record);
     for (uint32_t i = 0; i < site->call->arg_count && i < f->arg_count; i++)
         pass(w, in, lane, &site->args[i], record.frame, &callee->args[i], frame);
@@ -353,6 +357,7 @@ static void leave(struct warp *w, const struct insn *in, uint32_t lane, const st
         if (!c->rets[i].in_frame) publish_passed(w, in, lane, &c->rets[i], frame, to, r->frame);
     }
     arg_set_lane(w, site->frame, lane, r->frame);
+    *calls_taken(w, lane) = r->taken;
 }
 
 /* Lanes that came from one place go back together; the others run the instruction again. */
@@ -370,6 +375,87 @@ static enum step exec_ret(struct warp *w, const struct insn *in, uint32_t mask)
         lanes |= 1U << lane;
     }
     return go_on(w, lanes, first.return_pc);
+}
+
+/* ---- memory of the stack ---- */
+
+/* PTX ISA "alloca": in the frame of the function, so gone when that returns. */
+static enum step exec_alloca(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    const struct ptx_entry *e = w->cta->group->launch->kernel->entry;
+
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+        const uint32_t lane = first_lane(rest);
+        const uint64_t bytes = arg_lane(w, in->arg[1], lane), room = e->local_bytes - e->taken_at;
+        const uint64_t align = in->arg[2].sink ? ALLOCA_ALIGN : arg_lane(w, in->arg[2], lane);
+        uint32_t *taken = calls_taken(w, lane);
+        uint64_t at;
+
+        if (!taken || !align || align & (align - 1))
+            return sim_fault(w, in, lane, taken ? HARDWARE_STACK_ERROR : 2, FIND_OOB, CAUSE_NONE,
+                             "", "an alignment of %llu is no power of two",
+                             (unsigned long long)align);
+        at = (e->taken_at + *taken + align - 1) / align * align;
+        if (bytes > room || at + bytes > e->local_bytes)
+            return sim_fault(w, in, lane, HARDWARE_STACK_ERROR, FIND_OOB, CAUSE_NONE, "",
+                             "%llu bytes of stack are asked for, after %u; a thread has %llu",
+                             (unsigned long long)bytes, *taken, (unsigned long long)room);
+        *taken = (uint32_t)(at + bytes - e->taken_at);
+        arg_set_lane(w, in->arg[0], lane, at);
+    }
+    return STEP_NEXT;
+}
+
+static enum step exec_stacksave(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    const uint32_t begin = w->cta->group->launch->kernel->entry->taken_at;
+
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+        const uint32_t lane = first_lane(rest), *taken = calls_taken(w, lane);
+        arg_set_lane(w, in->arg[0], lane, begin + (taken ? *taken : 0));
+    }
+    return STEP_NEXT;
+}
+
+static enum step exec_stackrestore(struct warp *w, const struct insn *in, uint32_t mask)
+{
+    const uint32_t begin = w->cta->group->launch->kernel->entry->taken_at;
+
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+        const uint32_t lane = first_lane(rest);
+        const uint64_t at = arg_lane(w, in->arg[0], lane);
+        uint32_t *taken = calls_taken(w, lane);
+
+        if (!taken || at < begin || at - begin > *taken)
+            return sim_fault(w, in, lane, HARDWARE_STACK_ERROR, FIND_OOB, CAUSE_NONE, "",
+                             "0x%llx was not saved by stacksave", (unsigned long long)at);
+        *taken = (uint32_t)(at - begin);
+    }
+    return STEP_NEXT;
+}
+
+static int bind_stack(struct insn *out, exec_fn *fn)
+{
+    out->fn = fn;
+    return 0;
+}
+
+int bind_alloca(struct decoder *dc, struct insn *out)
+{
+    (void)dc;
+    return bind_stack(out, exec_alloca);
+}
+
+int bind_stacksave(struct decoder *dc, struct insn *out)
+{
+    (void)dc;
+    return bind_stack(out, exec_stacksave);
+}
+
+int bind_stackrestore(struct decoder *dc, struct insn *out)
+{
+    (void)dc;
+    return bind_stack(out, exec_stackrestore);
 }
 
 static enum step exec_end(struct warp *w, const struct insn *in, uint32_t mask)

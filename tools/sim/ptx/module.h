@@ -252,6 +252,7 @@ struct ptx_entry {
     uint32_t shared_align;               /* largest alignment of static and extern shared */
     uint32_t local_bytes; /* of a thread: the entry's frame and the stack for its calls */
     uint32_t frame_bytes; /* the entry's own variables and call parameters */
+    uint32_t taken_at;    /* where alloca's memory begins, up to local_bytes; 0: it is not used */
     uint32_t start;       /* its first instruction, behind those of its functions */
     uint32_t frame_reg;   /* see struct ptx_function; NO_REG when it has none */
     const struct ptx_function *const *functions;

@@ -10,6 +10,7 @@
 enum {
     FRAME_ALIGN = 16,
     RECURSIVE_STACK = 16 * 1024, /* bytes of a thread, where no bound follows from the text */
+    TAKEN_MOST = 16 * 1024,      /* bytes that alloca has for a thread */
     MAX_CALL_ITEMS = 64
 };
 
@@ -332,6 +333,16 @@ bool parse_functions(struct parser *p)
     return p->entry->function_count ? begin_frame(p) : true;
 }
 
+/* The memory of alloca lies behind all frames. */
+static void place_taken(const struct parser *p)
+{
+    struct ptx_entry *e = p->entry;
+
+    for (uint32_t i = 0; i < e->insn_count && !e->taken_at; i++)
+        if (!strcmp(p->insns[i].mods[0], "alloca")) e->taken_at = frame_round(e->local_bytes + 1);
+    if (e->taken_at) e->local_bytes = e->taken_at + TAKEN_MOST;
+}
+
 bool place_stack(struct parser *p)
 {
     struct ptx_entry *e = p->entry;
@@ -339,11 +350,13 @@ bool place_stack(struct parser *p)
 
     if (!e->function_count) {
         e->local_bytes = e->frame_bytes;
+        place_taken(p);
         return true;
     }
     e->frame_bytes = frame_round(e->frame_bytes);
     for (uint32_t i = 0; i < e->function_count; i++) stack += e->functions[i]->frame_bytes;
     e->local_bytes = (uint32_t)(e->frame_bytes + stack);
+    place_taken(p);
     return true;
 }
 
